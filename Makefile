@@ -1,0 +1,63 @@
+# carrick: make alone builds; make help lists.
+
+GO      ?= go
+BIN     := $(CURDIR)/bin
+SANDBOX := $(BIN)/carrick-sandbox
+RELEASE ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+
+.DEFAULT_GOAL := build
+
+.PHONY: build
+build: ## build bin/carrick
+	$(GO) build -trimpath -ldflags "-s -w -X main.release=$(RELEASE)" -o $(BIN)/carrick ./cmd/carrick
+
+.PHONY: sandbox
+sandbox: ## build bin/carrick-sandbox: the two control planes (10 minutes the first time)
+	$(MAKE) --no-print-directory -C cluster/sandbox OUT=$(SANDBOX)
+
+.PHONY: demo
+demo: build sandbox ## the wizard on two control planes on this machine
+	$(BIN)/carrick demo $(GUIDE)
+
+.PHONY: test
+test: sandbox ## all tests, on real control planes
+	CARRICK_SANDBOX=$(SANDBOX) $(GO) run ./cluster/clustertest/share $(GO) test -p 1 ./...
+
+.PHONY: lint
+lint: $(BIN)/staticcheck ## gofumpt, vet, staticcheck
+	$(GO) vet ./...
+	cd cluster/sandbox && $(GO) vet ./...
+	@out=$$($(BIN)/gofumpt -l cmd ui steps cluster assets); test -z "$$out" || { echo "not gofumpt's style: $$out"; exit 1; }
+	$(BIN)/staticcheck ./...
+	cd cluster/sandbox && $(BIN)/staticcheck ./...
+
+$(BIN)/staticcheck: .ci/tools/go.mod
+	cd .ci/tools && $(GO) build -o $(BIN)/ honnef.co/go/tools/cmd/staticcheck mvdan.cc/gofumpt
+
+.PHONY: verify
+verify: test lint conformance bench-short ## what CI runs
+	cd cluster/sandbox && $(GO) test ./...
+
+.PHONY: conformance
+conformance: sandbox ## what carrick writes, under strict validation by a real API server
+	CARRICK_SANDBOX=$(SANDBOX) $(GO) test -count=1 -run Conformance ./steps/...
+
+.PHONY: bench
+bench: sandbox ## the budgets, as ratios measured in one run
+	CARRICK_SANDBOX=$(SANDBOX) $(GO) test -run '^$$' -bench . -benchtime 20x ./...
+
+.PHONY: bench-short
+bench-short: sandbox
+	CARRICK_SANDBOX=$(SANDBOX) $(GO) test -run '^$$' -bench . -benchtime 2x ./...
+
+.PHONY: golden
+golden: ## write the goldens anew; look at the diff
+	$(GO) test ./ui ./steps/... ./cmd/... -update
+
+.PHONY: clean
+clean: ## remove bin
+	rm -rf $(BIN)
+
+.PHONY: help
+help:
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "%-12s %s\n", $$1, $$2}'

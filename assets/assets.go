@@ -1,0 +1,11 @@
+// Package assets embeds what the guides write: manifests, payloads and files,
+// a folder a guide. It contains no logic; placeholders such as
+// ${answers.sessions.namespace} are resolved by package steps, after parsing.
+package assets
+
+import "embed"
+
+// FS holds one folder a guide.
+//
+//go:embed all:renku
+var FS embed.FS

@@ -1,0 +1,216 @@
+package cluster
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+)
+
+// Access says how to reach a cluster, in kubectl's terms.
+type Access struct {
+	Kubeconfig string        // path, may start with ~/; "": $KUBECONFIG (merged), then ~/.kube/config
+	Context    string        // "": the current context
+	As         string        // user to impersonate
+	AsGroups   []string      // groups to impersonate
+	Timeout    time.Duration // of one request; 0: 10 s
+	Stderr     io.Writer     // where exec plugins and the API server's warnings write; nil: discarded
+}
+
+// Cluster is one Kubernetes cluster, seen with one identity. It is safe for
+// concurrent use. Close ends everything that it started.
+type Cluster struct {
+	context   string
+	namespace string
+	config    *rest.Config      // QPS -1, no Timeout
+	http      *http.Client      // authenticates; no timeout
+	api       *rest.RESTClient  // unversioned: requests name their absolute path
+	dynamic   dynamic.Interface // over the same connections
+	timeout   time.Duration     // of one direct request; see bounded
+	options   Options
+	wire      *wire
+
+	plugin plugin
+
+	change changeState
+
+	life    context.Context // ends with Close
+	end     context.CancelCauseFunc
+	work    sync.WaitGroup // every goroutine of the cluster
+	outages breaker
+
+	listsFirst atomic.Bool // the API server can't stream a list
+
+	mu     sync.Mutex
+	closed bool
+	reads  map[readKey]*read
+	seenAs map[[sha256.Size]byte]*Cluster
+	atEnd  []func()
+}
+
+// Open returns the cluster that a says how to reach. It makes no request and
+// starts no exec plugin.
+func Open(a Access, o Options) (*Cluster, error) {
+	found, err := load(a)
+	if err != nil {
+		return nil, err
+	}
+	c, err := open(found.config, a, o)
+	if err != nil {
+		return nil, fmt.Errorf("context %q: %w", found.context, err)
+	}
+	c.context, c.namespace = found.context, cmp.Or(found.namespace, "default")
+	return c, nil
+}
+
+// New returns the cluster that cfg describes, without a context's name. It
+// makes no request. cfg is copied; its rate limits and timeout are ignored.
+func New(cfg *rest.Config, o Options) (*Cluster, error) {
+	return open(cfg, Access{}, o)
+}
+
+func open(cfg *rest.Config, a Access, o Options) (*Cluster, error) {
+	silenceKlog()
+	o = o.withDefaults()
+	c := &Cluster{
+		namespace: "default",
+		timeout:   cmp.Or(a.Timeout, 10*time.Second),
+		options:   o,
+		reads:     map[readKey]*read{},
+		seenAs:    map[[sha256.Size]byte]*Cluster{},
+	}
+	c.life, c.end = context.WithCancelCause(context.Background())
+	c.outages.c = c
+	c.config = dynamic.ConfigFor(cfg)
+	c.config.QPS, c.config.RateLimiter, c.config.Timeout = -1, nil, 0
+	c.config.UserAgent = "carrick"
+	c.config.WarningHandler = rest.NoWarnings{}
+	if a.Stderr != nil {
+		c.config.WarningHandler = &warnings{to: a.Stderr, said: map[string]bool{}}
+	}
+	if err := c.connect(a.Stderr); err != nil {
+		c.Close()
+		return nil, err
+	}
+	return c, nil
+}
+
+// connect makes the clients. It reaches for nothing.
+func (c *Cluster) connect(stderr io.Writer) error {
+	var err error
+	if c.http, err = c.client(stderr); err != nil {
+		return err
+	}
+	if c.api, err = rest.UnversionedRESTClientForConfigAndClient(c.config, c.http); err != nil {
+		return err
+	}
+	c.dynamic = dynamic.New(c.api)
+	return nil
+}
+
+// Close ends every read and every goroutine of the cluster, and of those that
+// As made, and closes their connections. Reads then return ErrClosed, and who
+// waits for a change is woken.
+func (c *Cluster) Close() {
+	c.mu.Lock()
+	if c.closed {
+		c.mu.Unlock()
+		return
+	}
+	c.closed = true
+	others, atEnd := c.seenAs, c.atEnd
+	for _, r := range c.reads {
+		r.version.bump()
+	}
+	c.mu.Unlock()
+	for _, other := range others {
+		other.Close()
+	}
+	c.end(ErrClosed)
+	c.work.Wait()
+	if c.http != nil {
+		c.http.CloseIdleConnections()
+	}
+	if c.wire != nil {
+		c.wire.end()
+	}
+	c.plugin.close()
+	for _, end := range atEnd {
+		end()
+	}
+}
+
+// Context returns the name of the kubeconfig context, "" for one made by New or As.
+func (c *Cluster) Context() string { return c.context }
+
+// Server returns the URL of the API server.
+func (c *Cluster) Server() string { return c.config.Host }
+
+// Namespace returns the context's namespace, "default" when it names none.
+func (c *Cluster) Namespace() string { return c.namespace }
+
+// CA returns the PEM bundle that is trusted for the API server, nil when the
+// system's roots are, or when its file can't be read.
+func (c *Cluster) CA() []byte {
+	if len(c.config.CAData) > 0 || c.config.CAFile == "" {
+		return c.config.CAData
+	}
+	data, err := os.ReadFile(c.config.CAFile)
+	if err != nil {
+		c.options.Log.Warn("read the cluster's certificate authority", "file", c.config.CAFile, "err", err)
+		return nil
+	}
+	return data
+}
+
+// As returns the cluster that a kubeconfig of somebody else describes, seen
+// with nothing but that. The kubeconfig is parsed strictly (ParseKubeconfig).
+// The same bytes give the same *Cluster; it is closed with c.
+func (c *Cluster) As(kubeconfig []byte) (*Cluster, error) {
+	sum := sha256.Sum256(kubeconfig)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return nil, ErrClosed
+	}
+	if other, ok := c.seenAs[sum]; ok {
+		return other, nil
+	}
+	k, err := ParseKubeconfig(kubeconfig)
+	if err != nil {
+		return nil, err
+	}
+	cfg, err := configOf(k)
+	if err != nil {
+		return nil, err
+	}
+	other, err := open(cfg, Access{Timeout: c.timeout}, c.options)
+	if err != nil {
+		return nil, err
+	}
+	other.namespace = cmp.Or(k.Namespace, "default")
+	c.seenAs[sum] = other
+	return other, nil
+}
+
+// bounded returns ctx with the deadline of one direct request. It ends with
+// the cluster, too.
+func (c *Cluster) bounded(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, end := context.WithCancelCause(ctx)
+	stop := context.AfterFunc(c.life, func() { end(ErrClosed) })
+	ctx, cancel := context.WithTimeoutCause(ctx, c.timeout, errTimeout)
+	return ctx, func() {
+		cancel()
+		stop()
+		end(nil)
+	}
+}

@@ -1,0 +1,165 @@
+package cluster_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"carrick/cluster"
+)
+
+const twoContexts = `apiVersion: v1
+kind: Config
+current-context: kind-rome
+contexts:
+- name: kind-rome
+  context: {cluster: rome, user: rome, namespace: forum}
+- name: kind-milan
+  context: {cluster: milan, user: milan}
+clusters:
+- name: rome
+  cluster: {server: "https://rome.test:6443", certificate-authority: pki/ca.crt}
+- name: milan
+  cluster: {server: "https://milan.test:6443", insecure-skip-tls-verify: true}
+users:
+- name: rome
+  user: {token: secret-token}
+- name: milan
+  user: {token: secret-token}
+`
+
+func kubeconfig(t *testing.T, content string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "config")
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestContextsAreSorted(t *testing.T) {
+	got, err := cluster.Contexts(kubeconfig(t, twoContexts))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []cluster.Context{
+		{Name: "kind-milan", Cluster: "milan", User: "milan", Server: "https://milan.test:6443"},
+		{Name: "kind-rome", Cluster: "rome", User: "rome", Namespace: "forum", Server: "https://rome.test:6443", Current: true},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestKubeconfigsAreMergedAsKubectlDoes(t *testing.T) {
+	other := strings.ReplaceAll(strings.ReplaceAll(twoContexts, "rome", "turin"), "milan", "bari")
+	t.Setenv("KUBECONFIG", strings.Join([]string{kubeconfig(t, twoContexts), filepath.Join(t.TempDir(), "none"), kubeconfig(t, other)}, string(filepath.ListSeparator)))
+	got, err := cluster.Contexts("")
+	if err != nil || len(got) != 4 {
+		t.Fatalf("got %v, %v", got, err)
+	}
+	for _, c := range got {
+		if c.Current != (c.Name == "kind-rome") {
+			t.Errorf("%s is current: %v", c.Name, c.Current)
+		}
+	}
+}
+
+func TestAKubeconfigAtHomeIsFound(t *testing.T) {
+	path := kubeconfig(t, twoContexts)
+	t.Setenv("HOME", filepath.Dir(path))
+	if got, err := cluster.Contexts("~/config"); err != nil || len(got) != 2 {
+		t.Errorf("got %v, %v", got, err)
+	}
+}
+
+func TestOpenTakesTheContextAndRelativePaths(t *testing.T) {
+	path := kubeconfig(t, twoContexts)
+	if err := os.Mkdir(filepath.Join(filepath.Dir(path), "pki"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	api := newFakeAPI(t)
+	pem := api.config().CAData
+	if err := os.WriteFile(filepath.Join(filepath.Dir(path), "pki", "ca.crt"), pem, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c, err := cluster.Open(cluster.Access{Kubeconfig: path}, cluster.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if c.Context() != "kind-rome" || c.Namespace() != "forum" || c.Server() != "https://rome.test:6443" || string(c.CA()) != string(pem) {
+		t.Errorf("got %q %q %q %q", c.Context(), c.Namespace(), c.Server(), c.CA())
+	}
+	milan, err := cluster.Open(cluster.Access{Kubeconfig: path, Context: "kind-milan"}, cluster.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer milan.Close()
+	if milan.Namespace() != "default" || milan.CA() != nil {
+		t.Errorf("got %q %q", milan.Namespace(), milan.CA())
+	}
+}
+
+func TestAKubeconfigThatCannotBeUsedSaysWhatToDo(t *testing.T) {
+	t.Setenv("KUBERNETES_SERVICE_HOST", "")
+	missing := filepath.Join(t.TempDir(), "none")
+	tests := map[string]struct {
+		content, context string
+		want             []string
+	}{
+		"unknown context":      {twoContexts, "kind-rom", []string{`no context "kind-rom"`, `did you mean "kind-rome"?`, "kind-milan, kind-rome"}},
+		"part of a context":    {twoContexts, "milan", []string{`did you mean "kind-milan"?`}},
+		"nothing like it":      {twoContexts, "production-eu-west", []string{`no context "production-eu-west": there are kind-milan, kind-rome`}},
+		"no current context":   {strings.Replace(twoContexts, "current-context: kind-rome\n", "", 1), "", []string{"no current context: choose one of kind-milan, kind-rome"}},
+		"cluster not there":    {strings.Replace(twoContexts, "- name: rome\n  cluster:", "- name: florence\n  cluster:", 1), "", []string{`context "kind-rome"`, `no cluster "rome"`}},
+		"user not there":       {strings.Replace(twoContexts, "- name: rome\n  user:", "- name: florence\n  user:", 1), "", []string{`no user "rome"`}},
+		"no server":            {strings.Replace(twoContexts, `server: "https://rome.test:6443", `, "", 1), "", []string{`cluster "rome"`, "has no server"}},
+		"no contexts":          {"apiVersion: v1\nkind: Config\n", "", []string{"has no context"}},
+		"malformed":            {strings.Replace(twoContexts, "clusters:\n", "clusters\n", 1), "", []string{"line 9", "could not find expected ':'"}},
+		"a tab":                {"apiVersion: v1\n\tkind: Config\n", "", []string{"line 2"}},
+		"a map for a list":     {"apiVersion: v1\nkind: Config\ncontexts:\n  name: x\n", "", []string{"line 4: there is a map where a list belongs"}},
+		"a list for a map":     {strings.Replace(twoContexts, "  user: {token: secret-token}", "  user: [secret-token]", 1), "", []string{"there is a list where a map belongs"}},
+		"not base64":           {strings.Replace(twoContexts, "certificate-authority: pki/ca.crt", "certificate-authority-data: secret-token", 1), "", []string{"line 11: the value of certificate-authority-data is not base64"}},
+		"certificate not read": {twoContexts, "", []string{`context "kind-rome"`, "ca.crt", "no such file"}},
+		"empty":                {"", "", []string{"has no context"}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			path := kubeconfig(t, test.content)
+			_, err := cluster.Open(cluster.Access{Kubeconfig: path, Context: test.context}, cluster.Options{})
+			says(t, err, append(test.want, filepath.Base(path))...)
+		})
+	}
+	_, err := cluster.Open(cluster.Access{Kubeconfig: missing}, cluster.Options{})
+	says(t, err, missing+" does not exist")
+	_, err = cluster.Contexts(t.TempDir())
+	says(t, err, "is a directory")
+	t.Setenv("KUBECONFIG", missing)
+	_, err = cluster.Contexts("")
+	says(t, err, "$KUBECONFIG names "+missing+", which does not exist")
+	t.Setenv("KUBECONFIG", "")
+	t.Setenv("HOME", t.TempDir())
+	_, err = cluster.Contexts("")
+	says(t, err, "no kubeconfig", "$KUBECONFIG is not set")
+}
+
+// says fails the test unless the error has these parts, and no secret.
+func says(t *testing.T, err error, parts ...string) {
+	t.Helper()
+	if err == nil {
+		t.Fatalf("no error; want %q", parts)
+	}
+	t.Log(err)
+	for _, part := range parts {
+		if !strings.Contains(err.Error(), part) {
+			t.Errorf("%q does not say %q", err, part)
+		}
+	}
+	if strings.Contains(err.Error(), "secret-token") || strings.Contains(err.Error(), "failed to") {
+		t.Errorf("%q says what it should not", err)
+	}
+}

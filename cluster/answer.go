@@ -1,0 +1,105 @@
+package cluster
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"net"
+	"net/http"
+	"strings"
+	"syscall"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// answer is what an error of a read's request means to the read.
+type answer int
+
+const (
+	unreachable  answer = iota // no answer: the network, TLS, credentials that can't be had
+	failing                    // an answer that says nothing: overload, a crash, a proxy's page
+	refused                    // not allowed
+	unauthorized               // not known
+	absent                     // no such object
+	unserved                   // no such kind
+	unwatchable                // there is no watch of it
+	rejected                   // the request is wrong
+	expired                    // begin again
+)
+
+// answerOf sorts an error of a request.
+func answerOf(err error) answer {
+	if errors.Is(err, errNotJSON) {
+		return failing
+	}
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) {
+		return unreachable
+	}
+	s := status.Status()
+	switch s.Code {
+	case http.StatusForbidden:
+		return refused
+	case http.StatusUnauthorized:
+		return unauthorized
+	case http.StatusNotFound:
+		if s.Details != nil && s.Details.Name != "" && len(s.Details.Causes) == 0 {
+			return absent
+		}
+		return unserved
+	case http.StatusMethodNotAllowed:
+		return unwatchable
+	case http.StatusGone:
+		return expired
+	case http.StatusBadRequest, http.StatusUnprocessableEntity, http.StatusNotAcceptable:
+		return rejected
+	}
+	if s.Reason == metav1.StatusReasonExpired || s.Reason == metav1.StatusReasonGone {
+		return expired
+	}
+	return failing
+}
+
+// hopeless tells the errors that another attempt at once would meet again.
+func hopeless(err error) bool {
+	var (
+		dns       *net.DNSError
+		verify    *tls.CertificateVerificationError
+		authority x509.UnknownAuthorityError
+		name      x509.HostnameError
+		record    tls.RecordHeaderError
+	)
+	switch {
+	case errors.Is(err, syscall.ECONNREFUSED), errors.Is(err, syscall.EHOSTUNREACH), errors.Is(err, syscall.ENETUNREACH):
+		return true
+	case errors.As(err, &dns), errors.As(err, &verify), errors.As(err, &authority), errors.As(err, &name), errors.As(err, &record):
+		return true
+	}
+	text := err.Error()
+	return strings.Contains(text, "getting credentials: ") || strings.Contains(text, "server gave HTTP response to HTTPS client")
+}
+
+// backoff is the pause after so many attempts in a row that failed. It stays
+// short for as long as a good answer could come before the loss is said.
+func (r *read) backoff(fails int, err error) time.Duration {
+	most := r.c.options.BackoffMax
+	r.mu.Lock()
+	if r.answered && r.stale == nil {
+		most = min(most, r.c.options.Patience/6)
+	}
+	r.mu.Unlock()
+	pause := min(100*time.Millisecond<<min(max(fails, 0), 10), most)
+	if seconds, ok := apierrors.SuggestsClientDelay(err); ok && !starting(err) {
+		pause = min(max(pause, time.Duration(seconds)*time.Second), time.Minute)
+	}
+	return pause - jitter(pause/2)
+}
+
+// starting reports whether the API server has yet to begin to serve a kind. It
+// asks for a second, and needs some milliseconds:
+// kubernetes/kubernetes staging/src/k8s.io/apiserver/pkg/storage/cacher.
+func starting(err error) bool {
+	return err != nil && strings.Contains(err.Error(), "storage is (re)initializing")
+}

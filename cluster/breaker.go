@@ -1,0 +1,182 @@
+package cluster
+
+import (
+	"strings"
+	"sync"
+	"time"
+)
+
+// breaker knows whether a cluster answers. While it does not, one read at a
+// time tries to reach it; after Patience every read is stale at once; the first
+// good answer wakes them all. Nothing but its version is locked under its mutex.
+type breaker struct {
+	c       *Cluster
+	version version // bumped when the loss is said, and when it ends
+
+	mu       sync.Mutex
+	answered bool      // ever
+	healed   time.Time // when the last loss ended
+	streams  int       // watches that live
+	lost     time.Time // zero: it answers
+	cause    error
+	open     *StaleError // set once the loss is said
+	timer    *time.Timer
+	turns    turns
+}
+
+// lose records that the cluster did not answer, since the given moment, and
+// reports whether it is lost. It is not while a watch stands: then what went
+// wrong is the caller's alone.
+func (b *breaker) lose(since time.Time, cause error) bool {
+	b.mu.Lock()
+	if b.streams > 0 {
+		b.mu.Unlock()
+		return false
+	}
+	if b.lost.IsZero() {
+		b.lost = since
+		b.turns.epoch++
+	}
+	b.cause = cause
+	rest := b.c.patience(b.answered) - time.Since(b.lost)
+	if hopeless(cause) && !b.answered {
+		rest = 0
+	}
+	switch {
+	case b.open != nil:
+	case rest <= 0:
+		said := b.trip()
+		b.mu.Unlock()
+		b.c.staleAll(said)
+		return true
+	case b.timer == nil:
+		b.timer = time.AfterFunc(rest, b.late)
+	}
+	b.mu.Unlock()
+	return true
+}
+
+func (b *breaker) late() {
+	b.mu.Lock()
+	b.timer = nil
+	if b.lost.IsZero() || b.open != nil || b.streams > 0 {
+		b.mu.Unlock()
+		return
+	}
+	said := b.trip()
+	b.mu.Unlock()
+	b.c.staleAll(said)
+}
+
+func (b *breaker) trip() *StaleError {
+	b.open = &StaleError{Since: b.lost, Cause: b.cause}
+	b.stopTimer()
+	b.version.bump()
+	return b.open
+}
+
+func (b *breaker) stopTimer() {
+	if b.timer != nil {
+		b.timer.Stop()
+		b.timer = nil
+	}
+}
+
+// heal records a good answer. It must come before what was answered is
+// published, or a read could stay stale.
+func (b *breaker) heal() {
+	b.mu.Lock()
+	b.answered = true
+	if b.lost.IsZero() {
+		b.mu.Unlock()
+		return
+	}
+	b.reset()
+	b.healed = time.Now()
+	b.version.bump()
+	b.mu.Unlock()
+	b.c.nudgeAll()
+}
+
+// forget drops a loss that nobody is left to see the end of.
+func (b *breaker) forget() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !b.lost.IsZero() {
+		b.reset()
+		b.version.bump()
+	}
+}
+
+// reset forgets the loss and lets everybody try.
+func (b *breaker) reset() {
+	b.lost, b.cause, b.open = time.Time{}, nil, nil
+	b.stopTimer()
+	b.turns.taken = false
+	for _, turn := range b.turns.queued {
+		close(turn)
+	}
+	b.turns.queued = nil
+}
+
+// said returns the loss once it is said, else nil.
+func (b *breaker) said() *StaleError {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.open
+}
+
+// unsettled reports whether the cluster is lost, or was until a moment ago: an
+// API server that starts refuses what it will allow.
+func (b *breaker) unsettled() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !b.answered {
+		return false
+	}
+	return !b.lost.IsZero() || time.Since(b.healed) < b.c.options.Patience
+}
+
+func (b *breaker) everAnswered() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.answered
+}
+
+func (b *breaker) isLost() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return !b.lost.IsZero()
+}
+
+// lives counts the watches that live.
+func (b *breaker) lives(n int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.streams += n
+}
+
+func (b *breaker) living() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.streams
+}
+
+func (b *breaker) changes() *version { return &b.version }
+
+func (b *breaker) heard() (at time.Time, polled bool) { return b.c.wire.lastHeard(), false }
+
+// wentSilent tells the loss of a connection that gave no sign of life, which
+// took longer than anybody's patience, from one that was cut just now.
+func wentSilent(err error) bool {
+	return strings.Contains(err.Error(), "client connection lost")
+}
+
+// patience is how long no answer may last before it is said. An exec plugin
+// that has yet to run may take as long as a request.
+func (c *Cluster) patience(answered bool) time.Duration {
+	if !answered && c.config.ExecProvider != nil {
+		return max(c.options.Patience, c.timeout)
+	}
+	return c.options.Patience
+}

@@ -1,0 +1,119 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+)
+
+// Gone returns once the object with that UID is gone, whether or not another of the same name has come; it watches, and
+// where it may not it asks every second. When ctx ends first, the error says what holds the object: its
+// finalizers, or that nobody has deleted it.
+func (c *Cluster) Gone(ctx context.Context, gvr schema.GroupVersionResource, namespace, name string, uid types.UID) error {
+	at := location{gvr: gvr, namespace: namespace, name: name}
+	doing := "wait for the end of " + at.String()
+	var last *unstructured.Unstructured
+	var trouble error
+	for {
+		obj, err := c.send(ctx, "read "+at.String(), request{verb: http.MethodGet, at: at})
+		switch {
+		case apierrors.IsNotFound(err), err == nil && obj.GetUID() != uid:
+			return nil
+		case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err):
+			return err
+		case err == nil:
+			last, trouble = obj, nil
+			if c.ended(ctx, at, uid, &last) {
+				return nil
+			}
+		case ctx.Err() == nil:
+			trouble = err
+		}
+		select {
+		case <-ctx.Done():
+			return &changeError{doing: doing, err: fmt.Errorf("%w (%w)", held(last, trouble), context.Cause(ctx))}
+		case <-c.life.Done():
+			return &changeError{doing: doing, err: context.Cause(c.life)}
+		case <-time.After(time.Second):
+		}
+	}
+}
+
+// ended watches the object until it is gone, or the watch or ctx ends; it keeps the object's last state in last.
+func (c *Cluster) ended(ctx context.Context, at location, uid types.UID, last **unstructured.Unstructured) bool {
+	events, err := c.dynamic.Resource(at.gvr).Namespace(at.namespace).Watch(ctx, metav1.ListOptions{
+		FieldSelector:   fields.OneTermEqualSelector(metav1.ObjectNameField, at.name).String(),
+		ResourceVersion: (*last).GetResourceVersion(),
+	})
+	if err != nil {
+		return false
+	}
+	defer events.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return false
+		case <-c.life.Done():
+			return false
+		case event, open := <-events.ResultChan():
+			obj, ok := event.Object.(*unstructured.Unstructured)
+			switch {
+			case !open, !ok, event.Type == watch.Error:
+				return false
+			case event.Type == watch.Deleted, obj.GetUID() != uid:
+				return true
+			}
+			*last = obj
+		}
+	}
+}
+
+// held says why an object is still there.
+func held(obj *unstructured.Unstructured, trouble error) error {
+	switch {
+	case trouble != nil:
+		return trouble
+	case obj == nil:
+		return errors.New("it was never seen")
+	case obj.GetDeletionTimestamp() == nil:
+		return errors.New("it is still there, and nobody has deleted it")
+	}
+	holders := obj.GetFinalizers()
+	if spec, found, _ := unstructured.NestedStringSlice(obj.Object, "spec", "finalizers"); found && obj.GetKind() == "Namespace" {
+		holders = append(holders, spec...)
+	}
+	if len(holders) == 0 {
+		return errors.New("it is being deleted, and nothing holds it")
+	}
+	words := fmt.Sprintf("it is being deleted, and is held by %s", strings.Join(holders, ", "))
+	if remains := remaining(obj); remains != "" {
+		words += " (" + remains + ")"
+	}
+	return errors.New(words)
+}
+
+// remaining returns what a namespace that is being deleted says is left in it.
+func remaining(obj *unstructured.Unstructured) string {
+	conditions, _, _ := unstructured.NestedSlice(obj.Object, "status", "conditions")
+	var out []string
+	for _, item := range conditions {
+		condition, _ := item.(map[string]any)
+		kind, _ := condition["type"].(string)
+		message, _ := condition["message"].(string)
+		if condition["status"] == "True" && strings.HasPrefix(kind, "Namespace") && message != "" {
+			out = append(out, message)
+		}
+	}
+	return strings.Join(out, "; ")
+}

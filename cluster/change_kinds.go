@@ -1,0 +1,227 @@
+package cluster
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+	"golang.org/x/sync/singleflight"
+	apidiscovery "k8s.io/api/apidiscovery/v2"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
+)
+
+// Kind is one kind that a cluster serves.
+type Kind struct {
+	GVK        schema.GroupVersionKind
+	GVR        schema.GroupVersionResource
+	Namespaced bool
+	Verbs      []string // "list", "delete", …
+}
+
+// changeState is what changing a cluster keeps between calls: what the cluster serves.
+type changeState struct {
+	mu     sync.Mutex
+	served *served // nil: nobody has asked yet
+	asking singleflight.Group
+}
+
+// served is one answer to the question what a cluster serves.
+type served struct {
+	kinds  []Kind                        // without subresources; groups as the API server orders them, its preferred version first
+	silent map[schema.GroupVersion]error // versions whose own API server does not answer
+}
+
+// Resource returns how the API calls a kind, and whether its objects stand in namespaces. What a cluster serves is
+// asked once and kept; a kind that is not among it is asked for once more, and is then ErrNotServed.
+func (c *Cluster) Resource(ctx context.Context, gvk schema.GroupVersionKind) (gvr schema.GroupVersionResource, namespaced bool, err error) {
+	if gvk.Kind == "" || gvk.Version == "" {
+		return gvr, false, fmt.Errorf("apiVersion %q and kind %q don't name a kind", gvk.GroupVersion(), gvk.Kind)
+	}
+	c.change.mu.Lock()
+	known := c.change.served
+	c.change.mu.Unlock()
+	for _, kind := range known.all() {
+		if kind.GVK == gvk {
+			return kind.GVR, kind.Namespaced, nil
+		}
+	}
+	now, err := c.discover(ctx)
+	if err != nil {
+		return gvr, false, err
+	}
+	for _, kind := range now.kinds {
+		if kind.GVK == gvk {
+			return kind.GVR, kind.Namespaced, nil
+		}
+	}
+	if err := now.silent[gvk.GroupVersion()]; err != nil {
+		return gvr, false, fmt.Errorf("what %s serves can't be told: %w", gvk.GroupVersion(), err)
+	}
+	return gvr, false, fmt.Errorf("%s in %s: %w", gvk.Kind, gvk.GroupVersion(), ErrNotServed)
+}
+
+// Kinds returns every kind that can be listed, each in the version that the API server prefers, sorted by group and
+// resource. A group whose own API server does not answer is left out.
+func (c *Cluster) Kinds(ctx context.Context) ([]Kind, error) {
+	now, err := c.discover(ctx)
+	if err != nil {
+		return nil, err
+	}
+	seen := map[schema.GroupResource]bool{}
+	var out []Kind
+	for _, kind := range now.kinds {
+		if slices.Contains(kind.Verbs, "list") && !seen[kind.GVR.GroupResource()] {
+			seen[kind.GVR.GroupResource()] = true
+			out = append(out, kind)
+		}
+	}
+	slices.SortFunc(out, func(a, b Kind) int {
+		return cmp.Or(cmp.Compare(a.GVR.Group, b.GVR.Group), cmp.Compare(a.GVR.Resource, b.GVR.Resource))
+	})
+	return out, nil
+}
+
+// Silent returns the groups and versions whose own API server does not answer, sorted: what they hold can't be told, and
+// Kinds leaves it out.
+func (c *Cluster) Silent(ctx context.Context) ([]string, error) {
+	now, err := c.discover(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var out []string
+	for gv := range now.silent {
+		out = append(out, gv.String())
+	}
+	slices.Sort(out)
+	return out, nil
+}
+
+func (s *served) all() []Kind {
+	if s == nil {
+		return nil
+	}
+	return s.kinds
+}
+
+// discover asks what the cluster serves; callers at the same time share the question.
+func (c *Cluster) discover(ctx context.Context) (*served, error) {
+	answer := c.change.asking.DoChan("", func() (any, error) {
+		ctx, cancel := c.bounded(c.life)
+		defer cancel()
+		now, err := c.ask(ctx)
+		if err != nil {
+			return nil, failed(ctx, "ask what the cluster serves", err)
+		}
+		c.change.mu.Lock()
+		c.change.served = now
+		c.change.mu.Unlock()
+		return now, nil
+	})
+	select {
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	case got := <-answer:
+		if got.Err != nil {
+			return nil, got.Err
+		}
+		return got.Val.(*served), nil
+	}
+}
+
+// ask takes one round trip: the two halves of aggregated discovery at the same time. API servers before v1.30 don't
+// know its present form, and are asked group by group.
+func (c *Cluster) ask(ctx context.Context) (*served, error) {
+	var halves [2]apidiscovery.APIGroupDiscoveryList
+	var aggregated [2]bool
+	all, each := errgroup.WithContext(ctx)
+	for i, path := range []string{"/api", "/apis"} {
+		all.Go(func() (err error) {
+			aggregated[i], err = c.askHalf(each, path, &halves[i])
+			return err
+		})
+	}
+	if err := all.Wait(); err != nil {
+		return nil, err
+	}
+	if !aggregated[0] || !aggregated[1] {
+		return c.askGroups(ctx)
+	}
+	halves[0].Items = append(halves[0].Items, halves[1].Items...)
+	groups, resources, silent := discovery.SplitGroupsAndResources(halves[0])
+	out := &served{silent: silent}
+	for _, group := range groups.Groups {
+		for _, version := range group.Versions {
+			out.add(resources[schema.GroupVersion{Group: group.Name, Version: version.Version}])
+		}
+	}
+	return out, nil
+}
+
+func (c *Cluster) askHalf(ctx context.Context, path string, into *apidiscovery.APIGroupDiscoveryList) (aggregated bool, err error) {
+	var contentType string
+	result := c.api.Get().AbsPath(path).MaxRetries(fewRetries).
+		SetHeader("Accept", discovery.AcceptV2+","+discovery.AcceptV1).
+		Do(ctx).ContentType(&contentType)
+	if err := result.Error(); apierrors.IsNotFound(err) {
+		// An API server of an aggregated kind alone may have no /api.
+		return true, nil
+	} else if err != nil {
+		return false, err
+	}
+	want := schema.GroupVersionKind{Group: "apidiscovery.k8s.io", Version: "v2", Kind: "APIGroupDiscoveryList"}
+	if aggregated, _ = discovery.ContentTypeIsGVK(contentType, want); !aggregated {
+		return false, nil
+	}
+	data, err := result.Raw()
+	if err != nil {
+		return false, err
+	}
+	return true, json.Unmarshal(data, into)
+}
+
+func (c *Cluster) askGroups(ctx context.Context) (*served, error) {
+	groups, lists, err := discovery.NewDiscoveryClient(c.api).ServerGroupsAndResourcesWithContext(ctx)
+	silent, partly := discovery.GroupDiscoveryFailedErrorGroups(err)
+	if err != nil && !partly {
+		return nil, err
+	}
+	out := &served{silent: silent}
+	byVersion := map[string]*metav1.APIResourceList{}
+	for _, list := range lists {
+		byVersion[list.GroupVersion] = list
+	}
+	for _, group := range groups {
+		for _, version := range group.Versions {
+			out.add(byVersion[version.GroupVersion])
+		}
+	}
+	return out, nil
+}
+
+// add adds the kinds of one version of a group; nil adds nothing.
+func (s *served) add(list *metav1.APIResourceList) {
+	if list == nil {
+		return
+	}
+	gv, err := schema.ParseGroupVersion(list.GroupVersion)
+	if err != nil {
+		return
+	}
+	for _, resource := range list.APIResources {
+		if strings.Contains(resource.Name, "/") {
+			continue
+		}
+		s.kinds = append(s.kinds, Kind{
+			GVK: gv.WithKind(resource.Kind), GVR: gv.WithResource(resource.Name),
+			Namespaced: resource.Namespaced, Verbs: resource.Verbs,
+		})
+	}
+}

@@ -1,0 +1,116 @@
+package cluster
+
+import (
+	"strings"
+	"unicode/utf8"
+)
+
+// Clean makes text from outside fit to be shown: escape sequences, control
+// characters except \n and \t, and characters that turn the direction of
+// writing are dropped; invalid UTF-8 becomes U+FFFD.
+func Clean(text string) string {
+	if fit(text) {
+		return text
+	}
+	var out strings.Builder
+	out.Grow(len(text))
+	for i := 0; i < len(text); {
+		if n := escape(text[i:]); n > 0 {
+			i += n
+			continue
+		}
+		r, size := utf8.DecodeRuneInString(text[i:])
+		if shown(r) {
+			out.WriteRune(r)
+		}
+		i += size
+	}
+	return out.String()
+}
+
+func fit(text string) bool {
+	if !utf8.ValidString(text) {
+		return false
+	}
+	for _, r := range text {
+		if !shown(r) {
+			return false
+		}
+	}
+	return true
+}
+
+// shown reports whether a character may reach a terminal.
+func shown(r rune) bool {
+	switch {
+	case r == '\n' || r == '\t':
+		return true
+	case r < 0x20, r >= 0x7f && r < 0xa0: // C0, DEL, C1
+		return false
+	case r == 0x061c, r == 0x200e, r == 0x200f, r >= 0x202a && r <= 0x202e, r >= 0x2066 && r <= 0x2069: // bidi
+		return false
+	case r == 0x2028, r == 0x2029, r == 0xfeff: // line and paragraph separator, byte order mark
+		return false
+	case r >= 0xe0000 && r <= 0xe007f: // tags
+		return false
+	}
+	return true
+}
+
+// escape returns the length of the escape sequence at the start of text, 0 if
+// there is none. A sequence that does not end takes the introducer alone.
+func escape(text string) int {
+	var rest string
+	switch {
+	case len(text) >= 2 && text[0] == 0x1b:
+		rest = text[1:]
+	case strings.HasPrefix(text, "\u009b"):
+		return final(text, 2)
+	case strings.HasPrefix(text, "\u0090"), strings.HasPrefix(text, "\u009d"), strings.HasPrefix(text, "\u009e"), strings.HasPrefix(text, "\u009f"):
+		return terminated(text, 2)
+	case text[0] == 0x1b:
+		return 1
+	default:
+		return 0
+	}
+	switch rest[0] {
+	case '[':
+		return final(text, 2)
+	case ']', 'P', 'X', '^', '_':
+		return terminated(text, 2)
+	}
+	if rest[0] >= 0x20 && rest[0] < 0x7f {
+		n := 1
+		for n < len(text)-1 && text[n] >= 0x20 && text[n] <= 0x2f {
+			n++
+		}
+		return n + 1
+	}
+	return 1
+}
+
+// final is the length of a control sequence: up to a byte from @ to ~.
+func final(text string, from int) int {
+	for i := from; i < len(text); i++ {
+		if text[i] >= 0x40 && text[i] <= 0x7e {
+			return i + 1
+		}
+		if text[i] < 0x20 || text[i] >= 0x7f {
+			return i
+		}
+	}
+	return from
+}
+
+// terminated is the length of a control string: up to BEL or ST.
+func terminated(text string, from int) int {
+	for i := from; i < len(text); i++ {
+		switch {
+		case text[i] == 0x07:
+			return i + 1
+		case strings.HasPrefix(text[i:], "\x1b\\"), strings.HasPrefix(text[i:], "\u009c"):
+			return i + 2
+		}
+	}
+	return from
+}

@@ -1,0 +1,220 @@
+package cluster
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// content is what a read has to tell.
+type content struct {
+	answered bool                         // the API server said something
+	records  map[string]record            // by namespace and name
+	ordered  []*unstructured.Unstructured // the same, sorted; nil: not sorted yet
+	err      error                        // what it said instead: refused, not served
+	stale    *StaleError                  // it does not answer
+	polled   bool
+}
+
+// view is what one caller is told.
+type view struct {
+	list   []*unstructured.Unstructured // of a list
+	record *record                      // of one object; nil: there is none
+	gen    uint64                       // the version it was taken in
+	err    error
+}
+
+// view takes what is to tell now. The caller holds the mutex of the read.
+func (c *content) view(key readKey) view {
+	switch {
+	case c.stale != nil:
+		return view{err: c.stale}
+	case c.err != nil:
+		return view{err: c.err}
+	case key.name == "":
+		if c.ordered == nil {
+			c.ordered = order(c.records)
+		}
+		return view{list: c.ordered}
+	}
+	for _, rec := range c.records {
+		return view{record: &rec}
+	}
+	return view{err: apierrors.NewNotFound(key.gvr.GroupResource(), key.name)}
+}
+
+// want adds keys of a Secret to those whose values are kept. It ends the
+// attempt under way when that has dropped one of them already.
+func (r *read) want(keys []string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	fresh := false
+	for _, key := range keys {
+		fresh = fresh || !r.wanted[key]
+		r.wanted[key] = true
+	}
+	if !fresh || !r.begun || (r.answered && r.keeps(keys)) {
+		return
+	}
+	r.begun = false
+	if r.attempt != nil {
+		r.attempt()
+	} else if r.c.options.Once {
+		r.c.work.Go(r.guardedRun)
+	}
+}
+
+// keeps reports whether the values of these keys are kept, as far as they exist.
+func (r *read) keeps(keys []string) bool {
+	for _, rec := range r.records {
+		for _, key := range keys {
+			if _, exists := rec.sizes[key]; !exists {
+				continue
+			}
+			if _, kept := rec.kept[key]; !kept {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// publish makes records what the read tells, and wakes who waits if that
+// differs from what it told.
+func (r *read) publish(records map[string]record, polled bool) {
+	r.c.outages.heal()
+	r.mu.Lock()
+	recovered := r.fails > 0
+	differs := !r.answered || r.err != nil || r.stale != nil || r.polled != polled || !maps.EqualFunc(r.records, records, record.same)
+	r.content = content{answered: true, records: records, polled: polled}
+	r.settle(differs)
+	r.mu.Unlock()
+	if recovered {
+		r.c.nudgeAll()
+	}
+}
+
+// update takes in one change that a watch brought.
+func (r *read) update(key string, rec *record) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.good = time.Now()
+	old, had := r.records[key]
+	if (rec == nil && !had) || (rec != nil && had && old.same(*rec)) {
+		return
+	}
+	if rec == nil {
+		delete(r.records, key)
+	} else {
+		r.records[key] = *rec
+	}
+	r.ordered = nil
+	r.tell(true)
+}
+
+// refuse makes an error the API server's answer.
+func (r *read) refuse(err error, polled bool) {
+	r.c.outages.heal()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	differs := !r.answered || r.stale != nil || r.err == nil || r.err.Error() != err.Error() || r.polled != polled
+	r.content = content{answered: true, err: err, polled: polled}
+	r.settle(differs)
+}
+
+// settle ends a loss. The caller holds the mutex.
+func (r *read) settle(differs bool) {
+	r.good = time.Now()
+	r.lost, r.cause = time.Time{}, nil
+	r.calm()
+	r.tell(differs)
+}
+
+// tell wakes those who wait for the first answer, and those who wait for
+// another one. The caller holds the mutex.
+func (r *read) tell(differs bool) {
+	if differs {
+		r.version.bump()
+	}
+	close(r.turned)
+	r.turned = make(chan struct{})
+}
+
+// lose records that there is no answer to this read. After Patience it is
+// stale; it is at once when the whole cluster is known not to answer.
+func (r *read) lose(since time.Time, cause error) {
+	said := r.c.outages.said()
+	patience := r.c.patience(r.c.outages.everAnswered())
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.lost.IsZero() {
+		r.lost = since
+	}
+	r.cause = cause
+	switch {
+	case r.stale != nil:
+	case said != nil:
+		r.grow(said)
+	case r.patient == nil:
+		r.patient = time.AfterFunc(time.Until(r.lost.Add(patience)), r.impatient)
+	}
+}
+
+// excuse ends a loss that has not been said, by an answer that is not
+// believed yet.
+func (r *read) excuse() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.answered || r.stale != nil {
+		return
+	}
+	r.lost, r.cause = time.Time{}, nil
+	r.calm()
+}
+
+// calm stops the clock of a loss. The caller holds the mutex.
+func (r *read) calm() {
+	if r.patient != nil {
+		r.patient.Stop()
+		r.patient = nil
+	}
+}
+
+// impatient says that there is no answer.
+func (r *read) impatient() {
+	r.mu.Lock()
+	lost, cause := r.lost, r.cause
+	r.patient = nil
+	if !lost.IsZero() {
+		r.grow(&StaleError{Since: lost, Cause: cause})
+	}
+	r.mu.Unlock()
+	if !lost.IsZero() && r.c.outages.living() == 0 && !r.c.wire.lastHeard().After(lost) {
+		r.c.outages.lose(lost, cause)
+	}
+}
+
+// grow makes the content stale. The caller holds the mutex.
+func (r *read) grow(said *StaleError) {
+	if r.stale != nil {
+		return
+	}
+	r.stale = said
+	r.tell(true)
+}
+
+// order sorts a list by namespace and name.
+func order(records map[string]record) []*unstructured.Unstructured {
+	objects := make([]*unstructured.Unstructured, 0, len(records))
+	for _, rec := range records {
+		objects = append(objects, rec.object)
+	}
+	slices.SortFunc(objects, func(a, b *unstructured.Unstructured) int {
+		return cmp.Or(cmp.Compare(a.GetNamespace(), b.GetNamespace()), cmp.Compare(a.GetName(), b.GetName()))
+	})
+	return objects
+}

@@ -1,0 +1,31 @@
+package cluster
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+var (
+	// ErrNotServed means that the cluster serves no such kind.
+	ErrNotServed = errors.New("the cluster serves no such kind")
+	// ErrClosed means that the Cluster was closed.
+	ErrClosed = errors.New("the cluster is closed")
+
+	errNoAnswer = errors.New("the API server has not answered yet")
+	errTimeout  = errors.New("the API server took too long to answer")
+	errNotJSON  = errors.New("the answer is not from an API server")
+)
+
+// StaleError means that the cluster, or one of its APIs, does not answer.
+type StaleError struct {
+	Since time.Time // of the loss
+	Cause error     // why, as far as it is known
+}
+
+func (e *StaleError) Error() string {
+	return fmt.Sprintf("no answer since %s: %v", e.Since.Format(time.TimeOnly), e.Cause)
+}
+
+// Unwrap returns the cause.
+func (e *StaleError) Unwrap() error { return e.Cause }

@@ -1,0 +1,148 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+	"time"
+)
+
+// Host is a machine: files under a root folder, and commands. The root "/" is this machine; another folder stands for a
+// machine, and has no commands. It is safe for concurrent use.
+//
+// Paths are absolute on the host. A symlink is followed as the host would follow it, so one to /etc/x leads to Root and
+// then etc/x; nothing ever leads out of Root.
+type Host struct {
+	Root  string // absolute, without symlinks
+	files *os.Root
+	watch hostWatch
+}
+
+// FileInfo is what a host says of a file.
+type FileInfo struct {
+	Mode     fs.FileMode
+	UID, GID int // -1 where the system knows none
+	Size     int64
+	ModTime  time.Time
+	Hash     string // of a regular file that may be read: as Masked.Hash of its content; else ""
+}
+
+// hostFileLimit is how large a file may be that is read.
+const hostFileLimit = 16 << 20
+
+// NewHost returns the host whose root folder that is. The folder must be there.
+func NewHost(root string) (*Host, error) {
+	absolute, err := filepath.Abs(root)
+	if err != nil {
+		return nil, fmt.Errorf("open host %s: %w", Clean(root), err)
+	}
+	if absolute, err = filepath.EvalSymlinks(absolute); err != nil {
+		return nil, fmt.Errorf("open host %s: %w", Clean(root), err)
+	}
+	files, err := os.OpenRoot(absolute)
+	if err != nil {
+		return nil, fmt.Errorf("open host %s: %w", Clean(root), err)
+	}
+	h := &Host{Root: absolute, files: files}
+	h.watch.folders = map[string][]*hostFile{}
+	h.watch.byPath = map[string]*hostFile{}
+	return h, nil
+}
+
+// Close ends the watching of files. Files that are read after it are an error.
+func (h *Host) Close() {
+	h.watch.close()
+	_ = h.files.Close()
+}
+
+// IsFolder tells whether the host is only a folder that stands for one.
+func (h *Host) IsFolder() bool { return h.Root != string(filepath.Separator) }
+
+// Read returns the content of a regular file of at most 16 MiB. The trace of ctx wakes when the file changes, appears or
+// goes. A file that is not there is fs.ErrNotExist, one that may not be read fs.ErrPermission.
+func (h *Host) Read(ctx context.Context, path string) ([]byte, error) {
+	h.track(ctx, path)
+	data, err := h.content(ctx, path)
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", Clean(path), err)
+	}
+	return data, nil
+}
+
+// Stat describes a file, or what a symlink leads to. It is tracked as Read is.
+func (h *Host) Stat(ctx context.Context, path string) (FileInfo, error) {
+	h.track(ctx, path)
+	info, err := h.stat(path)
+	if err != nil {
+		return FileInfo{}, fmt.Errorf("look at %s: %w", Clean(path), err)
+	}
+	out := FileInfo{Mode: info.Mode(), Size: info.Size(), ModTime: info.ModTime()}
+	out.UID, out.GID = ownerOf(info)
+	if !info.Mode().IsRegular() {
+		return out, nil
+	}
+	data, err := h.content(ctx, path)
+	switch {
+	case err == nil:
+		out.Hash = hashOf(string(data))
+	case context.Cause(ctx) != nil:
+		return FileInfo{}, fmt.Errorf("look at %s: %w", Clean(path), err)
+	}
+	return out, nil
+}
+
+func (h *Host) stat(path string) (fs.FileInfo, error) {
+	rel, err := h.resolve(path)
+	if err != nil {
+		return nil, err
+	}
+	return h.files.Stat(rel)
+}
+
+// errNotRegular means that a path leads to a folder, a device, a pipe or a socket.
+var errNotRegular = errors.New("it is not a regular file")
+
+func (h *Host) content(ctx context.Context, path string) ([]byte, error) {
+	if err := context.Cause(ctx); err != nil {
+		return nil, err
+	}
+	rel, err := h.resolve(path)
+	if err != nil {
+		return nil, err
+	}
+	// Opening a pipe must not wait for its writer.
+	file, err := h.files.OpenFile(rel, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, bare(err)
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	switch {
+	case err != nil:
+		return nil, bare(err)
+	case !info.Mode().IsRegular():
+		return nil, errNotRegular
+	case info.Size() > hostFileLimit:
+		return nil, fmt.Errorf("it is larger than %d MiB", hostFileLimit>>20)
+	}
+	data, err := io.ReadAll(io.LimitReader(file, hostFileLimit))
+	return data, bare(err)
+}
+
+// bare drops the path that the os package puts into its errors: the caller names it as the host knows it.
+func bare(err error) error {
+	var pathErr *fs.PathError
+	if errors.As(err, &pathErr) {
+		return pathErr.Err
+	}
+	var linkErr *os.LinkError
+	if errors.As(err, &linkErr) {
+		return linkErr.Err
+	}
+	return err
+}

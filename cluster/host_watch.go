@@ -1,0 +1,191 @@
+package cluster
+
+import (
+	"context"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/fsnotify/fsnotify"
+)
+
+// hostPoll is how often a file is looked at again whose folder can't be watched.
+const hostPoll = 5 * time.Second
+
+// hostFile is a file that a trace can wait for.
+type hostFile struct {
+	version version
+	mu      sync.Mutex
+	blind   bool      // its folder can't be watched
+	read    time.Time // when it was last looked at
+}
+
+func (f *hostFile) changes() *version { return &f.version }
+
+func (f *hostFile) heard() (at time.Time, polled bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.blind {
+		return f.read, true
+	}
+	return time.Now(), false
+}
+
+// hostWatch watches the folders of the files that somebody asked for. Folders, and not files, because a file that is
+// replaced by a rename, or is not there yet, is an event of its folder.
+type hostWatch struct {
+	mu      sync.Mutex
+	watcher *fsnotify.Watcher // nil: none yet
+	refused error             // why there is none
+	closed  bool
+	done    sync.WaitGroup
+	folders map[string][]*hostFile // by what is watched: who wants to know of "<folder>/<name>"
+	byPath  map[string]*hostFile   // by path on the host
+	watched map[string]bool        // folders
+}
+
+// track notes in the trace of ctx that a file is about to be read.
+func (h *Host) track(ctx context.Context, name string) {
+	if traceOf(ctx) == nil {
+		return
+	}
+	f := h.watch.file(name)
+	blind := h.watch.cover(f, h.spots(name)) != nil
+	f.mu.Lock()
+	f.blind, f.read = blind, time.Now()
+	f.mu.Unlock()
+	note(ctx, f, f.version.now())
+	if blind {
+		Expires(ctx, time.Now().Add(hostPoll))
+	}
+}
+
+// spots are the places on this machine at which a change would change what a path leads to: every symlink on the way,
+// and the file itself or the first folder above it that is missing.
+func (h *Host) spots(name string) []string {
+	done, links, err := h.follow(name)
+	if err != nil {
+		done = parts(name)
+	}
+	var out []string
+	for _, link := range links {
+		out = append(out, filepath.Join(h.Root, join(link)))
+	}
+	for i := 1; i < len(done); i++ {
+		if info, err := h.files.Stat(join(done[:i])); err != nil || !info.IsDir() {
+			done = done[:i]
+			break
+		}
+	}
+	return append(out, filepath.Join(h.Root, join(done)))
+}
+
+func (w *hostWatch) file(name string) *hostFile {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	f := w.byPath[name]
+	if f == nil {
+		f = &hostFile{}
+		w.byPath[name] = f
+	}
+	return f
+}
+
+// cover makes events at spots wake f. The error says why they can't.
+func (w *hostWatch) cover(f *hostFile, spots []string) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if err := w.start(); err != nil {
+		return err
+	}
+	for _, spot := range spots {
+		folder := filepath.Dir(spot)
+		if !w.watched[folder] {
+			if err := w.watcher.Add(folder); err != nil {
+				return err
+			}
+			w.watched[folder] = true
+		}
+		if !slices.Contains(w.folders[spot], f) {
+			w.folders[spot] = append(w.folders[spot], f)
+		}
+	}
+	return nil
+}
+
+func (w *hostWatch) start() error {
+	if w.closed {
+		return ErrClosed
+	}
+	if w.watcher != nil || w.refused != nil {
+		return w.refused
+	}
+	w.watcher, w.refused = fsnotify.NewWatcher()
+	if w.refused != nil {
+		return w.refused
+	}
+	w.watched = map[string]bool{}
+	w.done.Go(func() { w.listen(w.watcher) })
+	return nil
+}
+
+func (w *hostWatch) listen(watcher *fsnotify.Watcher) {
+	for {
+		select {
+		case event, open := <-watcher.Events:
+			if !open {
+				return
+			}
+			w.tell(event)
+		case _, open := <-watcher.Errors:
+			if !open {
+				return
+			}
+			// Events were lost: anything may have changed.
+			w.tellAll()
+		}
+	}
+}
+
+func (w *hostWatch) tell(event fsnotify.Event) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	name := filepath.Clean(event.Name)
+	for _, f := range w.folders[name] {
+		f.version.bump()
+	}
+	if !w.watched[name] || !event.Has(fsnotify.Remove|fsnotify.Rename) {
+		return
+	}
+	// The folder itself is gone, and with it the watch.
+	delete(w.watched, name)
+	_ = w.watcher.Remove(name)
+	for spot, files := range w.folders {
+		if filepath.Dir(spot) != name {
+			continue
+		}
+		for _, f := range files {
+			f.version.bump()
+		}
+	}
+}
+
+func (w *hostWatch) tellAll() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, f := range w.byPath {
+		f.version.bump()
+	}
+}
+
+func (w *hostWatch) close() {
+	w.mu.Lock()
+	w.closed = true
+	watcher := w.watcher
+	w.mu.Unlock()
+	if watcher != nil {
+		_ = watcher.Close()
+		w.done.Wait()
+	}
+}

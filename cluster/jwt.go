@@ -1,0 +1,138 @@
+package cluster
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+	"time"
+)
+
+var (
+	// ErrNotJWT says that a token is opaque: nothing can be read from it. It may still be good.
+	ErrNotJWT = errors.New("the token is not a JWT")
+	// ErrDoubleBase64 says that a token is a JWT that was base64-encoded once more: no API server takes it.
+	ErrDoubleBase64 = errors.New("the token is base64-encoded once more than it should be")
+)
+
+// Token is what a JWT says of itself. Nothing in it is verified, and its strings are whatever the sender liked.
+type Token struct {
+	Subject  string   // "system:serviceaccount:renku:carrick"
+	Issuer   string   // "https://kubernetes.default.svc"
+	Audience []string // nil when it names none
+	Expires  time.Time
+	IssuedAt time.Time // both zero when the token does not say; a zero Expires is a token that never ends
+}
+
+// ServiceAccount returns the service account that the token is for, by its subject.
+func (t Token) ServiceAccount() (namespace, name string, ok bool) {
+	rest, ok := strings.CutPrefix(t.Subject, "system:serviceaccount:")
+	if !ok {
+		return "", "", false
+	}
+	namespace, name, ok = strings.Cut(rest, ":")
+	return namespace, name, ok && namespace != "" && name != ""
+}
+
+// Expired tells whether the token has ended at now. One that does not say when it ends never has.
+func (t Token) Expired(now time.Time) bool { return !t.Expires.IsZero() && !now.Before(t.Expires) }
+
+// ParseToken reads the claims of a JWT. It verifies nothing. Errors are ErrDoubleBase64 or ErrNotJWT, the latter with
+// what the token looks like instead; none holds a part of the token.
+func ParseToken(token Masked) (Token, error) {
+	text := token.Reveal()
+	payload, ok := jwtPayload(text)
+	if !ok {
+		return Token{}, notJWT(text)
+	}
+	var claims map[string]json.RawMessage
+	if err := json.Unmarshal(payload, &claims); err != nil || claims == nil {
+		return Token{}, fmt.Errorf("%w: its second part is not a JSON object", ErrNotJWT)
+	}
+	t := Token{Audience: audience(claims["aud"]), Expires: numericDate(claims["exp"]), IssuedAt: numericDate(claims["iat"])}
+	_ = json.Unmarshal(claims["sub"], &t.Subject)
+	_ = json.Unmarshal(claims["iss"], &t.Issuer)
+	return t, nil
+}
+
+// jwtPayload returns the second of the three parts of RFC 7515's compact form, if the first is a header.
+func jwtPayload(text string) ([]byte, bool) {
+	parts := strings.Split(text, ".")
+	// Go's decoder passes over line ends.
+	if len(parts) != 3 || parts[2] == "" || strings.ContainsAny(text, "\r\n") {
+		return nil, false
+	}
+	head, err := base64.RawURLEncoding.DecodeString(parts[0])
+	if err != nil {
+		return nil, false
+	}
+	var header map[string]json.RawMessage
+	if json.Unmarshal(head, &header) != nil || header["alg"] == nil {
+		return nil, false
+	}
+	if _, err := base64.RawURLEncoding.DecodeString(parts[2]); err != nil {
+		return nil, false
+	}
+	payload, err := base64.RawURLEncoding.DecodeString(parts[1])
+	return payload, err == nil
+}
+
+func notJWT(text string) error {
+	if inner, ok := decodeBase64(text); ok {
+		if _, ok := jwtPayload(strings.TrimSpace(string(inner))); ok {
+			return ErrDoubleBase64
+		}
+	}
+	trimmed := strings.TrimSpace(text)
+	if trimmed != text {
+		if _, ok := jwtPayload(trimmed); ok {
+			return fmt.Errorf("%w: white space stands around it", ErrNotJWT)
+		}
+	}
+	name, _, hasColon := strings.Cut(trimmed, ":")
+	switch {
+	case trimmed == "":
+		return fmt.Errorf("%w: it is empty", ErrNotJWT)
+	case hasColon && (strings.HasPrefix(name, "token-") || strings.HasPrefix(name, "kubeconfig-")):
+		return fmt.Errorf("%w: it looks like an API key of Rancher, which may expire there", ErrNotJWT)
+	case strings.HasPrefix(trimmed, "sha256~"):
+		return fmt.Errorf("%w: it looks like a session token of OpenShift, which expires", ErrNotJWT)
+	}
+	return ErrNotJWT
+}
+
+// decodeBase64 decodes either alphabet, with or without padding, and broken into lines or not.
+func decodeBase64(text string) ([]byte, bool) {
+	packed := strings.TrimRight(strings.Join(strings.Fields(text), ""), "=")
+	for _, encoding := range []*base64.Encoding{base64.RawStdEncoding, base64.RawURLEncoding} {
+		if data, err := encoding.DecodeString(packed); err == nil && len(data) > 0 {
+			return data, true
+		}
+	}
+	return nil, false
+}
+
+// audience is one string or a list of them.
+func audience(raw json.RawMessage) []string {
+	var one string
+	if json.Unmarshal(raw, &one) == nil && one != "" {
+		return []string{one}
+	}
+	var many []string
+	if json.Unmarshal(raw, &many) != nil {
+		return nil
+	}
+	return many
+}
+
+// numericDate is seconds since 1970, perhaps with a fraction; zero for anything else.
+func numericDate(raw json.RawMessage) time.Time {
+	var seconds float64
+	if raw == nil || json.Unmarshal(raw, &seconds) != nil || seconds <= 0 || seconds > 1<<40 {
+		return time.Time{}
+	}
+	whole, part := math.Modf(seconds)
+	return time.Unix(int64(whole), int64(part*1e9)).UTC()
+}

@@ -1,0 +1,286 @@
+package cluster_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"carrick/cluster"
+	"carrick/cluster/clustertest"
+)
+
+// real is a namespace of its own in a real cluster.
+type real struct {
+	t         *testing.T
+	sandbox   *clustertest.Sandbox
+	side      string
+	namespace string
+	c         *cluster.Cluster
+}
+
+func realCluster(t *testing.T, side string) *real {
+	t.Helper()
+	s := clustertest.Start(t)
+	r := &real{t: t, sandbox: s, side: side, c: s.Open(t, side, cluster.Options{})}
+	r.namespace = fmt.Sprintf("live-%s-%d", strings.ToLower(strings.NewReplacer("Test", "", "_", "-").Replace(t.Name()[:min(len(t.Name()), 30)])), time.Now().UnixNano()%1e6)
+	r.kubectl("create", "namespace", r.namespace)
+	return r
+}
+
+func (r *real) kubectl(args ...string) string {
+	r.t.Helper()
+	return r.sandbox.Run(r.t, r.side, "", args...)
+}
+
+func (r *real) apply(manifest string) {
+	r.t.Helper()
+	r.sandbox.Run(r.t, r.side, manifest, "apply", "-f", "-")
+}
+
+func (r *real) put(name, value string) {
+	r.t.Helper()
+	patch := fmt.Appendf(nil, `{"data":{"key":%q}}`, value)
+	if _, err := r.c.Patch(r.t.Context(), configMaps, r.namespace, name, patch, cluster.PatchOptions{Manager: "test"}); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+func (r *real) configMap(c *cluster.Cluster, name string) *probe {
+	return &probe{t: r.t, read: func(ctx context.Context) (string, error) {
+		object, err := c.Get(ctx, configMaps, r.namespace, name)
+		if err != nil {
+			return "", err
+		}
+		value, _ := object.Object["data"].(map[string]any)["key"].(string)
+		return value, nil
+	}}
+}
+
+// limited returns the cluster seen by a service account with one role.
+func (r *real) limited(verbs string) *cluster.Cluster {
+	r.t.Helper()
+	r.kubectl("-n", r.namespace, "create", "serviceaccount", "limited")
+	r.kubectl("-n", r.namespace, "create", "role", "limited", "--verb="+verbs, "--resource=configmaps")
+	r.grant()
+	token := strings.TrimSpace(r.kubectl("-n", r.namespace, "create", "token", "limited"))
+	k := cluster.Kubeconfig{Name: "limited", Server: r.c.Server(), CA: r.c.CA(), Token: cluster.Mask(token), Namespace: r.namespace}
+	c, err := r.c.As([]byte(k.Bytes().Reveal()))
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return c
+}
+
+func (r *real) grant() {
+	r.t.Helper()
+	r.kubectl("-n", r.namespace, "create", "rolebinding", "limited", "--role=limited", "--serviceaccount="+r.namespace+":limited")
+}
+
+func (r *real) revoke() {
+	r.t.Helper()
+	r.kubectl("-n", r.namespace, "delete", "rolebinding", "limited")
+}
+
+func TestSandboxAWriteIsSeenWithinMilliseconds(t *testing.T) {
+	r := realCluster(t, clustertest.Local)
+	r.kubectl("-n", r.namespace, "create", "configmap", "x", "--from-literal=key=0")
+	p := r.configMap(r.c, "x").look().is("0")
+	took := make([]time.Duration, 0, 200)
+	writes := time.NewTicker(30 * time.Millisecond) // slower than a storm
+	defer writes.Stop()
+	for i := range cap(took) {
+		<-writes.C
+		want := strconv.Itoa(i + 1)
+		start := time.Now()
+		r.put("x", want)
+		for p.value != want {
+			p.changed(5 * time.Second)
+		}
+		took = append(took, time.Since(start))
+	}
+	slices.Sort(took)
+	median, p99 := took[len(took)/2], took[len(took)*99/100]
+	t.Logf("write sent → new verdict: median %v, p99 %v, worst %v", median, p99, took[len(took)-1])
+	if median > 50*time.Millisecond || p99 > 150*time.Millisecond {
+		t.Errorf("median %v, p99 %v; want 50 ms, 150 ms", median, p99)
+	}
+}
+
+func TestSandboxAColdPassTakesOneRoundOfRequests(t *testing.T) {
+	r := realCluster(t, clustertest.Local)
+	start := time.Now()
+	done := make(chan error)
+	for i := range 30 {
+		go func() {
+			_, err := r.c.Get(t.Context(), configMaps, r.namespace, fmt.Sprintf("x%d", i))
+			done <- err
+		}()
+	}
+	for range 30 {
+		if err := <-done; !apierrors.IsNotFound(err) {
+			t.Error(err)
+		}
+	}
+	t.Logf("30 distinct reads, cold: %v", time.Since(start))
+	start = time.Now()
+	for i := range 30 {
+		_, _ = r.c.Get(t.Context(), configMaps, r.namespace, fmt.Sprintf("x%d", i))
+	}
+	t.Logf("the same, warm: %v", time.Since(start))
+}
+
+func TestSandboxAServerThatIsAwayTurnsReadsStaleAndAllRecover(t *testing.T) {
+	r := realCluster(t, clustertest.Remote)
+	probes := make([]*probe, 30)
+	for i := range probes {
+		probes[i] = r.configMap(r.c, fmt.Sprintf("x%d", i)).look().fails("not found", apierrors.IsNotFound)
+	}
+	r.sandbox.Stop(t, r.side)
+	lost := time.Now()
+	for _, p := range probes {
+		p.changed(10 * time.Second).stale()
+	}
+	t.Logf("all stale %v after the API server had gone: %s", time.Since(lost), cluster.Explain(probes[0].err))
+	if took := time.Since(lost); took > 4*time.Second {
+		t.Errorf("stale only after %v", took)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 7*time.Second)
+	defer cancel()
+	_ = probes[0].trace.Wait(ctx)
+	r.sandbox.Start(t, r.side)
+	back := time.Now()
+	for _, p := range probes {
+		for !apierrors.IsNotFound(p.err) {
+			p.changed(20 * time.Second)
+		}
+	}
+	t.Logf("all recovered %v after it was ready again", time.Since(back))
+	if took := time.Since(back); took > 5*time.Second {
+		t.Errorf("recovered only after %v", took)
+	}
+}
+
+func TestSandboxARevokedRightIsNoticed(t *testing.T) {
+	r := realCluster(t, clustertest.Remote)
+	r.kubectl("-n", r.namespace, "create", "configmap", "x", "--from-literal=key=1")
+	limited := r.limited("get,list,watch")
+	right := cluster.Right{Verb: "watch", Resource: "configmaps", Namespace: r.namespace}
+	p := r.configMap(limited, "x")
+	for p.look(); p.err != nil; { // the binding may take a moment to count
+		p.changed(70 * time.Second)
+	}
+	r.revoke()
+	can(t, limited, right, false)
+	r.sandbox.Stop(t, r.side)
+	r.sandbox.Start(t, r.side)
+	for !apierrors.IsForbidden(p.err) {
+		p.changed(30 * time.Second)
+	}
+	t.Log(cluster.Explain(p.err))
+	start := time.Now()
+	r.grant()
+	p.changed(70 * time.Second).is("1")
+	t.Logf("granted again: seen after %v", time.Since(start))
+	can(t, limited, right, true)
+}
+
+// can waits, without a store of looks, until a right is or is not there.
+func can(t *testing.T, c *cluster.Cluster, right cluster.Right, want bool) {
+	t.Helper()
+	for deadline := time.Now().Add(20 * time.Second); ; {
+		decisions, err := c.Can(t.Context(), right)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if decisions[0].Allowed == want {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%s is still %v", right, !want)
+		}
+	}
+}
+
+func TestSandboxWhatMayOnlyBeGotIsPolled(t *testing.T) {
+	r := realCluster(t, clustertest.Local)
+	r.kubectl("-n", r.namespace, "create", "configmap", "x", "--from-literal=key=1")
+	limited := r.limited("get")
+	p := r.configMap(limited, "x")
+	for p.look(); p.err != nil; {
+		p.changed(70 * time.Second)
+	}
+	if _, polled := p.trace.Seen(); !polled {
+		t.Error("it does not say that it is polled")
+	}
+	start := time.Now()
+	r.put("x", "2")
+	p.changed(10 * time.Second).is("2")
+	t.Logf("a change was seen by polling after %v", time.Since(start))
+	if _, err := limited.List(t.Context(), configMaps, r.namespace, cluster.Selector{}); !apierrors.IsForbidden(err) {
+		t.Errorf("a forbidden list gave %v", err)
+	}
+}
+
+const boatsCRD = `
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: boats.%[1]s.example.com}
+spec:
+  group: %[1]s.example.com
+  scope: Namespaced
+  names: {plural: boats, singular: boat, kind: Boat, listKind: BoatList}
+  versions:
+  - {name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}
+`
+
+func TestSandboxAKindIsReadOnceItIsServed(t *testing.T) {
+	r := realCluster(t, clustertest.Local)
+	boats := schema.GroupVersionResource{Group: r.namespace + ".example.com", Version: "v1", Resource: "boats"}
+	p := &probe{t: t, count: func(ctx context.Context) (int, error) {
+		list, err := r.c.List(ctx, boats, r.namespace, cluster.Selector{})
+		return len(list), err
+	}}
+	p.look().fails("not served", func(err error) bool { return errors.Is(err, cluster.ErrNotServed) })
+	r.apply(fmt.Sprintf(boatsCRD, r.namespace))
+	t.Cleanup(func() {
+		_ = r.c.Delete(context.Background(), crds, "", "boats."+r.namespace+".example.com", "")
+	})
+	start := time.Now()
+	p.changed(10 * time.Second).is("0")
+	t.Logf("usable %v after kubectl returned", time.Since(start))
+	r.apply(fmt.Sprintf("{apiVersion: %s/v1, kind: Boat, metadata: {name: b, namespace: %s}}", boats.Group, r.namespace))
+	p.changed(5 * time.Second).is("1")
+	r.kubectl("delete", "crd", "boats."+boats.Group)
+	for !errors.Is(p.err, cluster.ErrNotServed) {
+		p.changed(20 * time.Second)
+	}
+}
+
+func TestSandboxSaysWhoAndWhatItIs(t *testing.T) {
+	r := realCluster(t, clustertest.Local)
+	version, err := r.c.Version(t.Context())
+	if err != nil || version.Git != r.sandbox.Version || version.Major != 1 || version.Minor < 30 || !version.SkewKnown || version.Skew.Abs() > 2*time.Second {
+		t.Errorf("got %+v, %v", version, err)
+	}
+	who, err := r.c.WhoAmI(t.Context())
+	if err != nil || who.Name == "" {
+		t.Errorf("got %+v, %v", who, err)
+	}
+	uid, err := r.c.UID(t.Context())
+	if err != nil || uid == "" {
+		t.Errorf("got %q, %v", uid, err)
+	}
+	rules, _, _, err := r.c.Rules(t.Context(), r.namespace)
+	if err != nil || len(rules) == 0 {
+		t.Errorf("got %v, %v", rules, err)
+	}
+	t.Logf("%s, %v away, clock %v off, seen as %s", version.Git, version.Latency, version.Skew, who.Name)
+}

@@ -1,0 +1,199 @@
+package cluster
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+)
+
+// loaded is what a kubeconfig says about one context.
+type loaded struct {
+	config             *rest.Config
+	context, namespace string
+}
+
+// load reads the kubeconfig by kubectl's rules, and takes one context of it.
+// Without any kubeconfig, in a pod, it is the pod's own cluster.
+func load(a Access) (loaded, error) {
+	a.Kubeconfig = atHome(a.Kubeconfig)
+	merged, err := merge(a.Kubeconfig)
+	if errors.Is(err, errNoKubeconfig) && a.Context == "" {
+		if cfg, inPod := rest.InClusterConfig(); inPod == nil {
+			return loaded{config: impersonating(cfg, a)}, nil
+		}
+	}
+	if err != nil {
+		return loaded{}, err
+	}
+	name := a.Context
+	if name == "" {
+		name = merged.CurrentContext
+	}
+	if err := checkContext(merged, name, a.Kubeconfig); err != nil {
+		return loaded{}, err
+	}
+	chosen := clientcmd.NewNonInteractiveClientConfig(*merged, name, &clientcmd.ConfigOverrides{}, loadingRules(a.Kubeconfig))
+	cfg, err := chosen.ClientConfig()
+	if err != nil {
+		return loaded{}, fmt.Errorf("context %q: %s", name, strings.TrimPrefix(err.Error(), "invalid configuration: "))
+	}
+	return loaded{config: impersonating(cfg, a), context: name, namespace: merged.Contexts[name].Namespace}, nil
+}
+
+func impersonating(cfg *rest.Config, a Access) *rest.Config {
+	if a.As != "" || len(a.AsGroups) > 0 {
+		cfg.Impersonate = rest.ImpersonationConfig{UserName: a.As, Groups: a.AsGroups}
+	}
+	return cfg
+}
+
+func loadingRules(path string) *clientcmd.ClientConfigLoadingRules {
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = path
+	rules.MigrationRules = nil // they write
+	rules.WarnIfAllMissing = false
+	return rules
+}
+
+// atHome replaces "~/" at the start of a path, which no shell did in a file.
+func atHome(path string) string {
+	rest, ok := strings.CutPrefix(path, "~/")
+	home, err := os.UserHomeDir()
+	if !ok || err != nil {
+		return path
+	}
+	return filepath.Join(home, rest)
+}
+
+// errNoKubeconfig means that there is no kubeconfig file at all.
+var errNoKubeconfig = errors.New("no kubeconfig")
+
+// merge reads the kubeconfig files that kubectl would read, and merges them.
+func merge(path string) (*clientcmdapi.Config, error) {
+	rules := loadingRules(path)
+	files := rules.Precedence
+	if path != "" {
+		files = []string{path}
+	}
+	found := false
+	for _, file := range files {
+		if file == "" {
+			continue
+		}
+		if info, err := os.Stat(file); err == nil && info.IsDir() {
+			return nil, fmt.Errorf("kubeconfig %s is a directory: name a file in it", file)
+		}
+		_, err := clientcmd.LoadFromFile(file)
+		switch {
+		case err == nil:
+			found = true
+		case !errors.Is(err, fs.ErrNotExist):
+			return nil, fmt.Errorf("read kubeconfig %s%w", file, located(file, err))
+		}
+	}
+	if !found {
+		return nil, missing(path, files)
+	}
+	merged, err := rules.Load()
+	if err != nil {
+		return nil, fmt.Errorf("read kubeconfig: %w", err)
+	}
+	return merged, nil
+}
+
+func missing(path string, files []string) error {
+	switch {
+	case path != "":
+		return fmt.Errorf("%w: %s does not exist", errNoKubeconfig, path)
+	case os.Getenv(clientcmd.RecommendedConfigPathEnvVar) != "":
+		return fmt.Errorf("%w: $KUBECONFIG names %s, which does not exist", errNoKubeconfig, strings.Join(files, ", "))
+	default:
+		return fmt.Errorf("%w: %s does not exist and $KUBECONFIG is not set", errNoKubeconfig, strings.Join(files, ", "))
+	}
+}
+
+// checkContext says what is wrong with the choice of a context, and which
+// others there are.
+func checkContext(merged *clientcmdapi.Config, name, path string) error {
+	where := "the kubeconfig"
+	if path != "" {
+		where = "kubeconfig " + path
+	}
+	names := slices.Sorted(maps.Keys(merged.Contexts))
+	if len(names) == 0 {
+		return fmt.Errorf("%s has no context", where)
+	}
+	if name == "" {
+		return fmt.Errorf("%s has no current context: choose one of %s", where, listed(names))
+	}
+	chosen := merged.Contexts[name]
+	if chosen == nil {
+		if near := nearest(name, names); near != "" {
+			return fmt.Errorf("%s has no context %q: did you mean %q? there are %s", where, name, near, listed(names))
+		}
+		return fmt.Errorf("%s has no context %q: there are %s", where, name, listed(names))
+	}
+	if at := merged.Clusters[chosen.Cluster]; at == nil {
+		return fmt.Errorf("context %q: %s has no cluster %q, which it names", name, where, chosen.Cluster)
+	} else if at.Server == "" {
+		return fmt.Errorf("context %q: cluster %q in %s has no server", name, chosen.Cluster, where)
+	}
+	if chosen.AuthInfo != "" && merged.AuthInfos[chosen.AuthInfo] == nil {
+		return fmt.Errorf("context %q: %s has no user %q, which it names", name, where, chosen.AuthInfo)
+	}
+	return nil
+}
+
+// listed names at most a dozen.
+func listed(names []string) string {
+	const most = 12
+	if len(names) <= most {
+		return strings.Join(names, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
+}
+
+// nearest returns the name that was probably meant, or "".
+func nearest(name string, names []string) string {
+	best, at := "", max(2, len(name)/3)+1
+	for _, candidate := range names {
+		d := distance(strings.ToLower(name), strings.ToLower(candidate))
+		if strings.Contains(strings.ToLower(candidate), strings.ToLower(name)) {
+			d = min(d, 1)
+		}
+		if d < at {
+			best, at = candidate, d
+		}
+	}
+	return best
+}
+
+// distance is Levenshtein's.
+func distance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := diagonal
+			if a[i] != b[j] {
+				cost++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(cost, row[j]+1, diagonal+1)
+		}
+	}
+	return row[len(b)]
+}

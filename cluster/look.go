@@ -1,0 +1,190 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+)
+
+const (
+	errorAge  = 5 * time.Second // an error is not kept for longer
+	looksKept = 1024            // results; beyond it the expired ones are dropped
+)
+
+// Looks keeps the results of what can't be watched, each for its age. It is
+// safe for concurrent use and outlives the probes that look.
+type Looks struct {
+	mu   sync.Mutex
+	kept map[lookKey]*look
+}
+
+// lookKey tells looks apart: whose it is (a *Cluster, or nil), the result's
+// type, and the caller's key.
+type lookKey struct {
+	owner any
+	kind  any
+	key   string
+}
+
+// look is one result, or one being got.
+type look struct {
+	version  version // bumped when it is forgotten
+	stop     context.CancelFunc
+	done     chan struct{} // closed when the fields below are set
+	value    any
+	err      error
+	at       time.Time
+	expires  time.Time
+	trace    *Trace // what was read to get it
+	watchers int    // callers that wait for done; guarded by Looks.mu
+}
+
+func (l *look) changes() *version        { return &l.version }
+func (l *look) heard() (time.Time, bool) { return l.at, false }
+
+type looksKey struct{}
+
+// NewLooks returns an empty store.
+func NewLooks() *Looks { return &Looks{kept: map[lookKey]*look{}} }
+
+// WithLooks returns a context in which Look keeps its results in l.
+func WithLooks(ctx context.Context, l *Looks) context.Context {
+	return context.WithValue(ctx, looksKey{}, l)
+}
+
+// Look returns the result of a look at what can't be watched. With a Looks in
+// ctx a result is kept under its key and type for age, an error for at most
+// 5 s; callers at the same time share one look, which ends early only when the
+// last of them is gone. The trace of ctx expires when the result does. Without
+// a Looks in ctx, look just runs. A panic in look is an error.
+func Look[T any](ctx context.Context, key string, age time.Duration, look func(context.Context) (T, error)) (T, error) {
+	return lookOf(ctx, nil, key, age, look)
+}
+
+func lookOf[T any](ctx context.Context, owner any, key string, age time.Duration, run func(context.Context) (T, error)) (T, error) {
+	if c, ok := owner.(*Cluster); ok {
+		if err := c.standing(ctx); err != nil { // what was kept says nothing of a side that is gone
+			var zero T
+			return zero, err
+		}
+	}
+	var zero T
+	if err := context.Cause(ctx); err != nil {
+		return zero, err
+	}
+	store, _ := ctx.Value(looksKey{}).(*Looks)
+	if store == nil {
+		value, err := guarded(ctx, key, run)
+		if err == nil {
+			Expires(ctx, time.Now().Add(age))
+		} else {
+			Expires(ctx, time.Now().Add(min(age, errorAge)))
+		}
+		return value, err
+	}
+	k := lookKey{owner: owner, kind: (*T)(nil), key: key}
+	l := store.join(ctx, k, age, func(ctx context.Context) (any, error) { return guarded(ctx, key, run) })
+	defer store.leave(k, l)
+	select {
+	case <-l.done:
+	case <-ctx.Done():
+		return zero, context.Cause(ctx)
+	}
+	note(ctx, l, 0)
+	AbsorbInto(ctx, l.trace)
+	Expires(ctx, l.expires)
+	value, _ := l.value.(T)
+	return value, l.err
+}
+
+// join returns the look that is kept or under way for k, or starts one.
+func (s *Looks) join(ctx context.Context, k lookKey, age time.Duration, run func(context.Context) (any, error)) *look {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if l := s.kept[k]; l != nil && l.holds(time.Now()) {
+		l.watchers++
+		return l
+	}
+	s.prune()
+	ctx, stop := context.WithCancel(context.WithoutCancel(ctx))
+	ctx, trace := Traced(ctx)
+	l := &look{stop: stop, done: make(chan struct{}), trace: trace, watchers: 1}
+	s.kept[k] = l
+	go func() {
+		defer stop()
+		l.value, l.err = run(ctx)
+		l.at = time.Now()
+		if l.err != nil {
+			age = min(age, errorAge)
+		}
+		l.expires = l.at.Add(age)
+		close(l.done)
+	}()
+	return l
+}
+
+// leave ends a look that nobody waits for any more.
+func (s *Looks) leave(k lookKey, l *look) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if l.watchers--; l.watchers > 0 || l.finished() {
+		return
+	}
+	l.stop()
+	if s.kept[k] == l {
+		delete(s.kept, k)
+	}
+}
+
+// Forget drops every result whose key starts with prefix, and wakes the traces
+// that used one.
+func (s *Looks) Forget(prefix string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for k, l := range s.kept {
+		if strings.HasPrefix(k.key, prefix) {
+			delete(s.kept, k)
+			l.version.bump()
+		}
+	}
+}
+
+func (s *Looks) prune() {
+	if len(s.kept) < looksKept {
+		return
+	}
+	for k, l := range s.kept {
+		if !l.holds(time.Now()) {
+			delete(s.kept, k)
+		}
+	}
+}
+
+func (l *look) finished() bool {
+	select {
+	case <-l.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// holds reports whether the look is under way, or its result still counts.
+func (l *look) holds(now time.Time) bool {
+	return !l.finished() || (now.Before(l.expires) && !l.trace.Differs())
+}
+
+// errPanicked is the panic of a function that was given to carrick.
+var errPanicked = errors.New("panicked")
+
+func guarded[T any](ctx context.Context, what string, run func(context.Context) (T, error)) (value T, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("%s: %w: %v", what, errPanicked, p)
+		}
+	}()
+	return run(ctx)
+}

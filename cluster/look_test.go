@@ -1,0 +1,227 @@
+package cluster_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"carrick/cluster"
+)
+
+func TestALookIsKeptForItsAgeAndThenDue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		base := cluster.WithLooks(t.Context(), cluster.NewLooks())
+		looked := 0
+		look := func() *cluster.Trace {
+			ctx, trace := cluster.Traced(base)
+			n, err := cluster.Look(ctx, "tcp/a", time.Minute, func(context.Context) (int, error) {
+				looked++
+				return looked, nil
+			})
+			if err != nil || n != looked {
+				t.Errorf("got %d, %v", n, err)
+			}
+			return trace
+		}
+		look()
+		time.Sleep(30 * time.Second) // the bubble's clock
+		trace := look()
+		if looked != 1 {
+			t.Errorf("%d looks in half the age", looked)
+		}
+		if at, polled := trace.Seen(); polled || time.Since(at) != 30*time.Second {
+			t.Errorf("seen %v ago, %v", time.Since(at), polled)
+		}
+		start := time.Now()
+		if err := trace.Wait(t.Context()); err != nil || time.Since(start) != 30*time.Second {
+			t.Errorf("due after %v: %v", time.Since(start), err)
+		}
+		look()
+		if looked != 2 {
+			t.Errorf("%d looks after the age", looked)
+		}
+	})
+}
+
+func TestAnErrorIsKeptForFiveSeconds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, trace := cluster.Traced(cluster.WithLooks(t.Context(), cluster.NewLooks()))
+		looked := 0
+		for range 3 {
+			_, err := cluster.Look(ctx, "tcp/a", time.Minute, func(context.Context) (int, error) {
+				looked++
+				return 0, errors.New("refused")
+			})
+			if err == nil || err.Error() != "refused" {
+				t.Error(err)
+			}
+		}
+		start := time.Now()
+		_ = trace.Wait(t.Context())
+		if looked != 1 || time.Since(start) != 5*time.Second {
+			t.Errorf("%d looks, due after %v", looked, time.Since(start))
+		}
+	})
+}
+
+func TestLooksAtTheSameTimeAreOneAndSurviveTheFirstToLeave(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		base := cluster.WithLooks(t.Context(), cluster.NewLooks())
+		looked, ended := 0, false
+		look := func(ctx context.Context) (string, error) {
+			return cluster.Look(ctx, "k", time.Minute, func(ctx context.Context) (string, error) {
+				looked++
+				select {
+				case <-time.After(time.Second):
+					return "seen", nil
+				case <-ctx.Done():
+					ended = true
+					return "", context.Cause(ctx)
+				}
+			})
+		}
+		why := errors.New("left")
+		first, leave := context.WithCancelCause(base)
+		errs := make(chan error, 2)
+		go func() { _, err := look(first); errs <- err }()
+		synctest.Wait()
+		go func() {
+			got, err := look(base)
+			if got != "seen" {
+				t.Errorf("got %q", got)
+			}
+			errs <- err
+		}()
+		synctest.Wait()
+		leave(why)
+		if err := <-errs; !errors.Is(err, why) {
+			t.Error(err)
+		}
+		if err := <-errs; err != nil || looked != 1 {
+			t.Errorf("%v, %d looks", err, looked)
+		}
+		// the last to leave ends it
+		alone, leave := context.WithCancelCause(cluster.WithLooks(t.Context(), cluster.NewLooks()))
+		go func() { _, err := look(alone); errs <- err }()
+		synctest.Wait()
+		leave(why)
+		<-errs
+		synctest.Wait()
+		if !ended {
+			t.Error("a look goes on that nobody waits for")
+		}
+	})
+}
+
+func TestForgettingALookWakesWhoUsedIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		looks := cluster.NewLooks()
+		ctx, trace := cluster.Traced(cluster.WithLooks(t.Context(), looks))
+		look := func(key string) int {
+			n, _ := cluster.Look(ctx, key, time.Hour, func(context.Context) (int, error) { return int(time.Now().Unix()), nil })
+			return n
+		}
+		a, b := look("tcp/a"), look("tls/a")
+		time.Sleep(time.Minute) // the bubble's clock
+		looks.Forget("tcp/")
+		start := time.Now()
+		if err := trace.Wait(t.Context()); err != nil || time.Since(start) > time.Second {
+			t.Errorf("woken after %v: %v", time.Since(start), err)
+		}
+		if look("tcp/a") == a || look("tls/a") != b {
+			t.Error("the wrong look was forgotten")
+		}
+	})
+}
+
+func TestLooksOfOneKeyAndTwoTypesAreTwo(t *testing.T) {
+	ctx := cluster.WithLooks(t.Context(), cluster.NewLooks())
+	_, _ = cluster.Look(ctx, "k", time.Hour, func(context.Context) (int, error) { return 1, nil })
+	got, err := cluster.Look(ctx, "k", time.Hour, func(context.Context) (string, error) { return "one", nil })
+	if got != "one" || err != nil {
+		t.Errorf("got %q, %v", got, err)
+	}
+}
+
+func TestAPanicInALookIsAnError(t *testing.T) {
+	for name, ctx := range map[string]context.Context{
+		"kept": cluster.WithLooks(t.Context(), cluster.NewLooks()), "not kept": t.Context(),
+	} {
+		_, err := cluster.Look(ctx, "k", time.Hour, func(context.Context) (int, error) { panic("no") })
+		if err == nil || !strings.Contains(err.Error(), "panicked: no") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestWhatALookReadsCountsForWhoUsesIt(t *testing.T) {
+	bubble(t, func(t *testing.T, api *fakeAPI) {
+		api.put(configMaps, "a", "x", data("1"))
+		c := api.open(cluster.Options{})
+		looks := cluster.NewLooks()
+		looked := 0
+		look := func() *cluster.Trace {
+			ctx, trace := cluster.Traced(cluster.WithLooks(t.Context(), looks))
+			_, _ = cluster.Look(ctx, "k", time.Hour, func(ctx context.Context) (string, error) {
+				looked++
+				_, err := c.Get(ctx, configMaps, "a", "x")
+				return "", err
+			})
+			return trace
+		}
+		look()
+		trace := look()
+		api.put(configMaps, "a", "x", data("2"))
+		start := time.Now()
+		if err := trace.Wait(t.Context()); err != nil || time.Since(start) > time.Second {
+			t.Errorf("woken after %v: %v", time.Since(start), err)
+		}
+		look()
+		if looked != 2 {
+			t.Errorf("%d looks", looked)
+		}
+	})
+}
+
+func TestAnAbsorbedTraceCountsWithItsOldestVersions(t *testing.T) {
+	bubble(t, func(t *testing.T, api *fakeAPI) {
+		api.put(configMaps, "a", "x", data("1"))
+		c := api.open(cluster.Options{})
+		fact := configMap(t, c, "x").look()
+		api.put(configMaps, "a", "x", data("2"))
+		synctest.Wait()
+		ctx, trace := cluster.Traced(t.Context())
+		_, _ = c.Get(ctx, configMaps, "a", "x")
+		cluster.AbsorbInto(ctx, fact.trace)
+		if trace.Reads() != 1 || !trace.Differs() {
+			t.Errorf("%d reads, differs %v", trace.Reads(), trace.Differs())
+		}
+		if err := trace.Wait(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestATraceExpiresAtTheEarliestMoment(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, trace := cluster.Traced(t.Context())
+		cluster.Expires(ctx, time.Now().Add(time.Hour))
+		cluster.Expires(ctx, time.Now().Add(time.Minute))
+		cluster.Expires(ctx, time.Time{})
+		start := time.Now()
+		if err := trace.Wait(t.Context()); err != nil || time.Since(start) != time.Minute {
+			t.Errorf("woken after %v: %v", time.Since(start), err)
+		}
+	})
+}
+
+func BenchmarkLookThatIsKept(b *testing.B) {
+	ctx := cluster.WithLooks(b.Context(), cluster.NewLooks())
+	for b.Loop() {
+		ctx, _ := cluster.Traced(ctx)
+		_, _ = cluster.Look(ctx, "k", time.Hour, func(context.Context) (int, error) { return 1, nil })
+	}
+}

@@ -1,0 +1,60 @@
+package cluster
+
+import (
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+)
+
+// runOnce asks until there is an answer, or patience is at its end. What it
+// found is kept.
+func (r *read) runOnce() {
+	r.single.Lock()
+	defer r.single.Unlock()
+	for fails := 0; r.life.Err() == nil && r.c.outages.said() == nil; fails++ {
+		start := time.Now()
+		records, err := r.fetch(r.life)
+		switch {
+		case err == nil:
+			r.publish(records, false)
+			return
+		case r.answeredBy(err):
+			return
+		}
+		r.lose(start, err)
+		if answerOf(err) == unreachable {
+			r.c.outages.lose(start, err)
+		}
+		pause := r.backoff(fails, err)
+		if hopeless(err) || time.Since(r.started)+pause > r.c.patience(r.c.outages.everAnswered()) {
+			r.giveUp(start, err)
+			return
+		}
+		r.pause(pause)
+	}
+}
+
+// answeredBy publishes an error that is an answer.
+func (r *read) answeredBy(err error) bool {
+	switch answerOf(err) {
+	case absent:
+		r.publish(map[string]record{}, false)
+	case unserved:
+		r.refuse(fmt.Errorf("read %s: %w (%w)", r.key.gvr.GroupResource(), ErrNotServed, err), false)
+	case refused, unauthorized, rejected, unwatchable:
+		r.refuse(err, false)
+	default:
+		return false
+	}
+	return true
+}
+
+// giveUp says at once that there is no answer.
+func (r *read) giveUp(since time.Time, cause error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.grow(&StaleError{Since: since, Cause: cause})
+}
+
+func isAbsent(err error) bool { return apierrors.IsNotFound(err) }

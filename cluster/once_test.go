@@ -1,0 +1,112 @@
+package cluster_test
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"carrick/cluster"
+)
+
+func TestOnceReadsEachThingOnceAndOpensNoWatch(t *testing.T) {
+	bubble(t, func(t *testing.T, api *fakeAPI) {
+		api.put(configMaps, "a", "x", data("1"))
+		api.put(configMaps, "a", "y", data("1"))
+		c := api.open(cluster.Options{Once: true})
+		done := make(chan error)
+		for range 10 {
+			go func() {
+				_, err := c.Get(t.Context(), configMaps, "a", "x")
+				done <- err
+			}()
+			go func() {
+				list, err := c.List(t.Context(), configMaps, "a", cluster.Selector{})
+				if len(list) != 2 {
+					t.Errorf("listed %d", len(list))
+				}
+				done <- err
+			}()
+		}
+		for range 20 {
+			if err := <-done; err != nil {
+				t.Error(err)
+			}
+		}
+		configMap(t, c, "none").look().fails("not found", apierrors.IsNotFound)
+		configMap(t, c, "none").look().fails("not found", apierrors.IsNotFound)
+		got := api.requests()
+		slices.Sort(got)
+		want := []string{"GET /api/v1/namespaces/a/configmaps/none", "GET /api/v1/namespaces/a/configmaps/x", "LIST /api/v1/namespaces/a/configmaps"}
+		if !slices.Equal(got, want) {
+			t.Errorf("asked %q, want %q", got, want)
+		}
+	})
+}
+
+func TestOnceTriesAgainWithinPatience(t *testing.T) {
+	bubble(t, func(t *testing.T, api *fakeAPI) {
+		api.put(configMaps, "a", "x", data("1"))
+		api.setFault(func(w http.ResponseWriter, _ *http.Request) bool {
+			status(w, http.StatusServiceUnavailable, "ServiceUnavailable", "starting", nil)
+			return true
+		})
+		time.AfterFunc(time.Second, func() { api.setFault(nil) })
+		configMap(t, api.open(cluster.Options{Once: true}), "x").look().is("1")
+	})
+}
+
+func TestOnceSaysAfterPatienceThatNothingAnswers(t *testing.T) {
+	bubble(t, func(t *testing.T, api *fakeAPI) {
+		api.setFault(hang)
+		c := api.open(cluster.Options{Once: true})
+		if p := configMap(t, c, "x").look().stale(); p.took != 3*time.Second {
+			t.Errorf("it took %v", p.took)
+		}
+	})
+}
+
+func TestOnceSaysAtOnceThatNothingIsThere(t *testing.T) {
+	bubble(t, func(t *testing.T, api *fakeAPI) {
+		api.stop()
+		c := api.open(cluster.Options{Once: true})
+		for _, name := range []string{"x", "y"} {
+			if p := configMap(t, c, name).look().stale(); p.took != 0 || !strings.Contains(cluster.Explain(p.err), "refused") {
+				t.Errorf("after %v: %v", p.took, p.err)
+			}
+		}
+	})
+}
+
+func TestOnceBelievesARefusal(t *testing.T) {
+	bubble(t, func(t *testing.T, api *fakeAPI) {
+		api.setFault(refuse)
+		c := api.open(cluster.Options{Once: true})
+		configMap(t, c, "x").look().fails("forbidden", apierrors.IsForbidden)
+		if _, err := c.List(t.Context(), configMaps, "a", cluster.Selector{}); !apierrors.IsForbidden(err) {
+			t.Errorf("a refused list gave %v", err)
+		}
+	})
+}
+
+func TestOnceFetchesASecretAgainForAnotherKey(t *testing.T) {
+	bubble(t, func(t *testing.T, api *fakeAPI) {
+		putSecret(api)
+		c := api.open(cluster.Options{Once: true})
+		for _, key := range []string{"token", "token", "ca.crt", "none", "ca.crt"} {
+			s, err := c.Secret(t.Context(), "a", "s", key)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := s.Data[key].Reveal(); got != secretValues[key] {
+				t.Errorf("%s is %q", key, got)
+			}
+		}
+		if got := api.requests(); len(got) != 2 {
+			t.Errorf("asked %q", got)
+		}
+	})
+}

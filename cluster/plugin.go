@@ -1,0 +1,162 @@
+package cluster
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"slices"
+	"sync"
+	"time"
+
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"k8s.io/client-go/transport"
+)
+
+// lastWords is how long Close waits for what a plugin wrote.
+const lastWords = 100 * time.Millisecond
+
+// stderrSwap guards os.Stderr while an exec plugin is prepared.
+var stderrSwap sync.Mutex
+
+// transportConfig is rest.Config's, with the standard error of an exec plugin
+// led to stderr. client-go hands a plugin the os.Stderr of the moment at which
+// it prepares it, and offers no other way; a screen may be there.
+func (c *Cluster) transportConfig(stderr io.Writer) (*transport.Config, error) {
+	if c.config.ExecProvider == nil {
+		return c.config.TransportConfig()
+	}
+	plugin := c.config.ExecProvider.DeepCopy()
+	plugin.InteractiveMode = c.config.ExecProvider.InteractiveMode
+	plugin.StdinUnavailable = true
+	plugin.StdinUnavailableMessage = "carrick holds the terminal"
+	// client-go shares a prepared plugin between equal configurations, and this
+	// one writes where its cluster says
+	plugin.Env = append(slices.Clone(plugin.Env), clientcmdapi.ExecEnvVar{Name: "CARRICK_PLUGIN", Value: rand.Text()})
+	c.config.ExecProvider = plugin
+	out, err := c.pluginStderr(stderr)
+	if err != nil {
+		return nil, fmt.Errorf("prepare exec plugin %q: %w", plugin.Command, err)
+	}
+	stderrSwap.Lock()
+	defer stderrSwap.Unlock()
+	terminal := os.Stderr
+	os.Stderr = out
+	defer func() { os.Stderr = terminal }()
+	return c.config.TransportConfig()
+}
+
+// pluginStderr returns a file whose lines reach w until the cluster is closed.
+func (c *Cluster) pluginStderr(w io.Writer) (*os.File, error) {
+	if file, ok := w.(*os.File); ok {
+		return file, nil
+	}
+	if w == nil {
+		null, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
+		c.plugin.stderr = null
+		return null, err
+	}
+	r, file, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	c.plugin.stderr = file
+	copied := make(chan struct{})
+	go func() {
+		defer close(copied)
+		_, _ = io.Copy(w, r)
+	}()
+	c.atEnd = append(c.atEnd, func() {
+		// what a plugin leaves running may hold the other end
+		_ = r.SetReadDeadline(time.Now().Add(lastWords))
+		<-copied
+		_ = r.Close()
+	})
+	return file, nil
+}
+
+// plugin counts the round trips that may run an exec plugin. A plugin that
+// hangs holds client-go's round trip, which does not look at the context then;
+// so each runs apart, and is left behind when its context ends. The file that
+// the plugin writes to may be closed only after the last of them.
+type plugin struct {
+	mu     sync.Mutex
+	trips  int
+	closed bool
+	stderr *os.File // of our own; nil: there is none to close
+}
+
+func (p *plugin) enter() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		return ErrClosed
+	}
+	p.trips++
+	return nil
+}
+
+func (p *plugin) leave() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.trips--
+	p.closeLast()
+}
+
+// close refuses further round trips.
+func (p *plugin) close() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.closed {
+		p.closed = true
+		p.closeLast()
+	}
+}
+
+func (p *plugin) closeLast() {
+	if p.closed && p.trips == 0 && p.stderr != nil {
+		_ = p.stderr.Close()
+	}
+}
+
+// apart makes round trips that can be left behind.
+type apart struct {
+	next   http.RoundTripper
+	plugin *plugin
+}
+
+type roundTrip struct {
+	resp *http.Response
+	err  error
+}
+
+// RoundTrip implements http.RoundTripper.
+func (a apart) RoundTrip(req *http.Request) (*http.Response, error) {
+	if err := a.plugin.enter(); err != nil {
+		return nil, err
+	}
+	done := make(chan roundTrip, 1)
+	go func() {
+		defer a.plugin.leave()
+		defer func() {
+			if p := recover(); p != nil {
+				done <- roundTrip{err: fmt.Errorf("%w: %v", errPanicked, p)}
+			}
+		}()
+		resp, err := a.next.RoundTrip(req)
+		done <- roundTrip{resp, err}
+	}()
+	select {
+	case rt := <-done:
+		return rt.resp, rt.err
+	case <-req.Context().Done():
+		go func() {
+			if rt := <-done; rt.resp != nil {
+				_ = rt.resp.Body.Close()
+			}
+		}()
+		return nil, context.Cause(req.Context())
+	}
+}

@@ -1,0 +1,97 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// poll asks once, and returns the pause before the next time.
+func (r *read) poll(ctx context.Context, start time.Time) time.Duration {
+	records, err := r.fetch(ctx)
+	if err != nil {
+		r.c.options.Log.Debug("a poll failed", "server", r.c.Server(), "read", r.key.String(), "err", err)
+	}
+	if err != nil && answerOf(err) == absent {
+		records, err = map[string]record{}, nil
+	}
+	if errors.Is(err, errMoreKeys) {
+		return 0
+	}
+	if err != nil {
+		return r.settleFor(start, err)
+	}
+	r.publish(records, true)
+	r.fails, r.refusedAt = 0, time.Time{}
+	return min(r.c.options.Poll, max(time.Until(r.watchAt), time.Millisecond))
+}
+
+// settleFor takes an error for what the API server has to say, or for no
+// answer, and returns how long to let it rest.
+func (r *read) settleFor(start time.Time, err error) time.Duration {
+	switch answerOf(err) {
+	case unreachable:
+		since := r.lossOf(start, err)
+		r.lose(since, err)
+		if r.c.outages.lose(since, err) {
+			return 0
+		}
+	case unserved:
+		r.fails, r.refusedAt = 0, time.Time{}
+		return r.untilServed(err)
+	case refused, unauthorized:
+		if r.grace() {
+			r.excuse()
+			r.fails++
+			return r.backoff(min(r.fails-1, 2), nil)
+		}
+		if r.watchAt.Before(time.Now()) {
+			r.watchAt = time.Now().Add(r.retry())
+		}
+		r.refuse(err, false)
+		return time.Until(r.watchAt)
+	case rejected, unwatchable, absent:
+		r.refuse(err, false)
+		return lastRetry
+	default:
+		r.lose(time.Now(), err)
+	}
+	r.fails++
+	return r.backoff(r.fails-1, err)
+}
+
+// lossOf tells since when there is no answer: an attempt that met nothing but
+// silence is a loss since it began, a connection that gave no sign of life since
+// its last one.
+func (r *read) lossOf(start time.Time, err error) time.Time {
+	if errors.Is(err, errNoAnswer) || errors.Is(err, errTimeout) {
+		return start
+	}
+	if heard := r.c.wire.lastHeard(); wentSilent(err) && time.Since(heard) > r.c.options.Ping {
+		return heard
+	}
+	return time.Now()
+}
+
+// polls reports whether the content is learnt by polling.
+func (r *read) polls() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.polled
+}
+
+// grace reports whether a refusal is too fresh to count: an API server that
+// starts refuses for a moment what it allows. What was never allowed, by a
+// cluster that was never away, is refused at once.
+func (r *read) grace() bool {
+	r.mu.Lock()
+	allowed := r.answered && r.err == nil
+	r.mu.Unlock()
+	if !allowed && !r.c.outages.unsettled() {
+		return false
+	}
+	if r.refusedAt.IsZero() {
+		r.refusedAt = time.Now()
+	}
+	return time.Since(r.refusedAt) < r.c.options.Patience
+}

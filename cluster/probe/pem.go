@@ -1,0 +1,120 @@
+package probe
+
+import (
+	"bytes"
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/ed25519"
+	"crypto/rsa"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/pem"
+	"errors"
+	"fmt"
+)
+
+// What can be wrong with PEM text before any certificate or key in it is looked at.
+var (
+	// ErrNoPEM says that the text holds nothing in PEM.
+	ErrNoPEM = errors.New("there is no PEM block in it")
+	// ErrDoubleBase64 says that the text is PEM that was base64-encoded once more, the usual mistake with Secrets.
+	ErrDoubleBase64 = errors.New("it is base64-encoded once more than it should be")
+	// ErrKeyMismatch says that a private key does not belong to a certificate.
+	ErrKeyMismatch = errors.New("the key does not belong to the certificate")
+)
+
+const certBlock = "CERTIFICATE"
+
+// ParseCerts returns every certificate in PEM text, in order and at least one. Text between the blocks and blocks of
+// other types are passed over, as every TLS library does. Errors are ErrNoPEM, ErrDoubleBase64, or name the block that
+// can't be read.
+func ParseCerts(data []byte) ([]*x509.Certificate, error) {
+	var certs []*x509.Certificate
+	blocks := 0
+	for block, rest := pem.Decode(data); block != nil; block, rest = pem.Decode(rest) {
+		blocks++
+		if block.Type != certBlock {
+			continue
+		}
+		cert, err := x509.ParseCertificate(block.Bytes)
+		if err != nil {
+			return nil, fmt.Errorf("read PEM block %d as a certificate: %w", blocks, err)
+		}
+		certs = append(certs, cert)
+	}
+	switch {
+	case len(certs) > 0:
+		return certs, nil
+	case blocks > 0:
+		return nil, errors.New("there is PEM in it, but no certificate")
+	}
+	return nil, notPEM(data)
+}
+
+// KeyMatches says whether the private key in keyPEM (PKCS #8, PKCS #1 or SEC 1) belongs to cert: nil if so,
+// ErrKeyMismatch if not, and other errors where the key can't be read. No error ever holds a part of the key.
+func KeyMatches(cert *x509.Certificate, keyPEM []byte) error {
+	key, err := parseKey(keyPEM)
+	if err != nil {
+		return fmt.Errorf("read the private key: %w", err)
+	}
+	public, ok := key.Public().(interface{ Equal(crypto.PublicKey) bool })
+	if !ok || !public.Equal(cert.PublicKey) {
+		return ErrKeyMismatch
+	}
+	return nil
+}
+
+func parseKey(data []byte) (crypto.Signer, error) {
+	blocks := 0
+	for block, rest := pem.Decode(data); block != nil; block, rest = pem.Decode(rest) {
+		blocks++
+		switch block.Type {
+		case "PRIVATE KEY":
+			key, err := x509.ParsePKCS8PrivateKey(block.Bytes)
+			if err != nil {
+				return nil, errors.New("the PKCS #8 block in it is damaged")
+			}
+			return signer(key)
+		case "RSA PRIVATE KEY":
+			key, err := x509.ParsePKCS1PrivateKey(block.Bytes)
+			if err != nil {
+				return nil, errors.New("the RSA block in it is damaged")
+			}
+			return key, nil
+		case "EC PRIVATE KEY":
+			key, err := x509.ParseECPrivateKey(block.Bytes)
+			if err != nil {
+				return nil, errors.New("the EC block in it is damaged")
+			}
+			return key, nil
+		case "ENCRYPTED PRIVATE KEY":
+			return nil, errors.New("it is locked with a passphrase")
+		}
+	}
+	if blocks > 0 {
+		return nil, errors.New("there is PEM in it, but no private key")
+	}
+	return nil, notPEM(data)
+}
+
+func signer(key any) (crypto.Signer, error) {
+	switch key := key.(type) {
+	case *rsa.PrivateKey:
+		return key, nil
+	case *ecdsa.PrivateKey:
+		return key, nil
+	case ed25519.PrivateKey:
+		return key, nil
+	}
+	return nil, fmt.Errorf("a key of type %T can't sign", key)
+}
+
+func notPEM(data []byte) error {
+	packed := bytes.Join(bytes.Fields(data), nil)
+	plain, err := base64.StdEncoding.DecodeString(string(packed))
+	if err == nil && bytes.Contains(plain, []byte("-----BEGIN ")) {
+		return ErrDoubleBase64
+	}
+	return ErrNoPEM
+}

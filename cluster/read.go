@@ -1,0 +1,215 @@
+package cluster
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// readKey tells tracked reads apart. Without a name it is a list.
+type readKey struct {
+	gvr             schema.GroupVersionResource
+	namespace, name string
+	selector        Selector
+}
+
+// String is the key for a log.
+func (k readKey) String() string {
+	return strings.Join([]string{k.gvr.GroupResource().String(), k.namespace, k.name, k.selector.Labels, k.selector.Fields}, " ")
+}
+
+// read is one tracked read: what the API server said last, kept current by one
+// goroutine (run) for as long as somebody uses it.
+type read struct {
+	c       *Cluster
+	key     readKey
+	version version
+	life    context.Context
+	stop    context.CancelFunc
+	nudge   chan struct{} // ends a pause early
+	started time.Time
+
+	users int         // callers of await; guarded by Cluster.mu
+	idle  *time.Timer // lets the read go; guarded by Cluster.mu
+
+	single sync.Mutex // held by runOnce
+
+	mu      sync.Mutex
+	turned  chan struct{} // closed and replaced whenever the fields below change
+	content               // what callers get
+	wanted  map[string]bool
+	begun   bool      // this attempt has taken in an object
+	attempt func()    // ends this attempt, for another with more wanted keys
+	lost    time.Time // since when there is no answer; zero: there is
+	cause   error
+	patient *time.Timer // says so
+	live    bool        // a watch stands
+	good    time.Time   // of the last good answer
+	via     *read       // what is watched in its place: the CRD of a kind that is not served
+
+	// these belong to the goroutine of run
+	stood     bool      // this attempt's watch stood
+	fails     int       // attempts in a row without an answer
+	refusals  int       // in a row
+	refusedAt time.Time // the first of them
+	watchAt   time.Time // polling until then, when it is time to try a watch again
+}
+
+// acquire returns the read of a key, begun if need be; release must follow.
+func (c *Cluster) acquire(key readKey, keys ...string) (*read, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return nil, ErrClosed
+	}
+	r := c.reads[key]
+	if r == nil {
+		r = &read{
+			c: c, key: key,
+			nudge:   make(chan struct{}, 1),
+			turned:  make(chan struct{}),
+			wanted:  map[string]bool{},
+			started: time.Now(),
+		}
+		r.life, r.stop = context.WithCancel(c.life)
+		c.reads[key] = r
+		r.want(keys)
+		r.lose(r.started, errNoAnswer)
+		c.work.Go(r.guardedRun)
+	} else {
+		r.want(keys)
+	}
+	r.users++
+	if r.idle != nil {
+		r.idle.Stop()
+	}
+	return r, nil
+}
+
+// release says that the caller of acquire is done; the read lingers.
+func (c *Cluster) release(r *read) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	r.users--
+	if r.users == 0 && !c.closed && !c.options.Once {
+		r.idle = time.AfterFunc(c.options.Linger, func() { c.sweep(r) })
+	}
+}
+
+// sweep lets a read go that nobody uses or waits for. Traces that noted it are
+// woken: nothing would ever change it again.
+func (c *Cluster) sweep(r *read) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed || c.reads[r.key] != r || r.users > 0 {
+		return
+	}
+	if rest := c.options.Linger - r.version.unwaited(); rest > 0 {
+		r.idle = time.AfterFunc(rest, func() { c.sweep(r) })
+		return
+	}
+	delete(c.reads, r.key)
+	r.stop()
+	r.version.bump()
+	if len(c.reads) == 0 {
+		c.outages.forget()
+	}
+}
+
+// await returns what the read tells once there is anything to tell, and notes
+// the read in the trace of ctx.
+func (r *read) await(ctx context.Context, keys ...string) (view, error) {
+	for {
+		r.mu.Lock()
+		told, gen, turned := r.has(keys), r.version.now(), r.turned
+		var seen view
+		if told {
+			seen = r.view(r.key)
+			seen.gen = gen
+		}
+		r.mu.Unlock()
+		if told {
+			note(ctx, r, gen)
+			return seen, seen.err
+		}
+		select {
+		case <-turned:
+		case <-ctx.Done():
+			note(ctx, r, gen)
+			return view{}, context.Cause(ctx)
+		case <-r.life.Done():
+			return view{}, ErrClosed
+		}
+	}
+}
+
+// has reports whether there is something to tell who asks for these keys.
+func (r *read) has(keys []string) bool {
+	if r.stale != nil {
+		return true
+	}
+	return r.answered && (r.err != nil || r.keeps(keys))
+}
+
+func (r *read) changes() *version { return &r.version }
+
+func (r *read) heard() (at time.Time, polled bool) {
+	r.mu.Lock()
+	live, good, polled, via := r.live, r.good, r.polled, r.via
+	r.mu.Unlock()
+	if via != nil {
+		at, byPolling := via.heard()
+		return later(at, good), polled || byPolling
+	}
+	if live {
+		return later(good, r.c.wire.lastHeard()), polled
+	}
+	return good, polled
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+// nudgeAll ends every pause of the cluster's reads.
+func (c *Cluster) nudgeAll() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, r := range c.reads {
+		signal(r.nudge)
+	}
+}
+
+// staleAll makes every read stale, unless the loss is over meanwhile.
+func (c *Cluster) staleAll(said *StaleError) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, r := range c.reads {
+		r.mu.Lock()
+		if c.outages.said() == said {
+			r.grow(said)
+		}
+		r.mu.Unlock()
+	}
+}
+
+// Retry ends every pause of the reads of c, and of those that As made: what
+// was refused is asked again at once, for what was just changed may have
+// granted it.
+func (c *Cluster) Retry() {
+	c.mu.Lock()
+	others := slices.Collect(maps.Values(c.seenAs))
+	c.mu.Unlock()
+	c.nudgeAll()
+	for _, other := range others {
+		other.Retry()
+	}
+}

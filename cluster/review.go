@@ -1,0 +1,199 @@
+package cluster
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+)
+
+const (
+	reviewAge       = time.Minute
+	reviewsTogether = 64 // fewer than the streams of one connection
+)
+
+// Right is one thing that somebody may or may not do.
+type Right struct {
+	Verb, Group, Resource, Subresource string
+
+	Namespace string // "": cluster-scoped, or in all namespaces
+	Name      string // "": any
+	Path      string // a non-resource URL; then only Verb counts besides
+}
+
+// String reads like a sentence's end: "create secrets in renku-user-sessions",
+// "list priorityclasses.scheduling.k8s.io", "get /metrics".
+func (r Right) String() string {
+	if r.Path != "" {
+		return r.Verb + " " + r.Path
+	}
+	what := r.Resource
+	if r.Group != "" {
+		what += "." + r.Group
+	}
+	if r.Subresource != "" {
+		what += "/" + r.Subresource
+	}
+	if r.Name != "" {
+		what += " " + strconv.Quote(r.Name)
+	}
+	if r.Namespace != "" {
+		what += " in " + r.Namespace
+	}
+	return r.Verb + " " + what
+}
+
+// Decision is what the API server said about one right. With Err it said
+// nothing, and Allowed means nothing.
+type Decision struct {
+	Right   Right
+	Allowed bool
+	Reason  string // in the API server's words, cleaned; often empty
+	Err     error
+}
+
+// Can asks the API server whether the cluster's identity has these rights, all
+// at once, and returns a decision for each, in their order. A decision is kept
+// as a look for a minute. The error is not nil only if none could be had.
+func (c *Cluster) Can(ctx context.Context, rights ...Right) ([]Decision, error) {
+	decisions := make([]Decision, len(rights))
+	var group errgroup.Group
+	group.SetLimit(reviewsTogether)
+	for i, right := range rights {
+		group.Go(func() error {
+			decision, err := lookOf(ctx, c, fmt.Sprintf("review/can/%#v", right), reviewAge, func(ctx context.Context) (Decision, error) {
+				return c.decide(ctx, right)
+			})
+			decisions[i] = decision
+			decisions[i].Right, decisions[i].Err = right, err
+			return nil
+		})
+	}
+	_ = group.Wait()
+	errs := make([]error, 0, len(rights))
+	for _, decision := range decisions {
+		if decision.Err == nil {
+			return decisions, nil
+		}
+		errs = append(errs, decision.Err)
+	}
+	if len(errs) == 0 {
+		return decisions, nil
+	}
+	return decisions, fmt.Errorf("ask what is allowed: %w", errs[0])
+}
+
+func (c *Cluster) decide(ctx context.Context, right Right) (Decision, error) {
+	review := &authorizationv1.SelfSubjectAccessReview{}
+	review.APIVersion, review.Kind = "authorization.k8s.io/v1", "SelfSubjectAccessReview"
+	if right.Path != "" {
+		review.Spec.NonResourceAttributes = &authorizationv1.NonResourceAttributes{Path: right.Path, Verb: right.Verb}
+	} else {
+		review.Spec.ResourceAttributes = &authorizationv1.ResourceAttributes{
+			Namespace: right.Namespace, Name: right.Name, Verb: right.Verb,
+			Group: right.Group, Resource: right.Resource, Subresource: right.Subresource,
+		}
+	}
+	if err := c.review(ctx, "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", review, review); err != nil {
+		return Decision{}, err
+	}
+	status := review.Status
+	if status.EvaluationError != "" && !status.Allowed && !status.Denied {
+		return Decision{}, fmt.Errorf("the authorizer could not decide: %s", Clean(status.EvaluationError))
+	}
+	return Decision{Allowed: status.Allowed, Reason: Clean(status.Reason)}, nil
+}
+
+// allRules is what Rules keeps.
+type allRules struct {
+	resources, paths []rbacv1.PolicyRule
+	incomplete       bool
+}
+
+// Rules returns all that the cluster's identity may do in a namespace: on
+// resources, and on non-resource URLs (rules with NonResourceURLs alone). When
+// incomplete, an authorizer could not list all that it allows. It is kept as a
+// look for a minute.
+func (c *Cluster) Rules(ctx context.Context, namespace string) (rules, nonResource []rbacv1.PolicyRule, incomplete bool, err error) {
+	all, err := lookOf(ctx, c, "review/rules/"+namespace, reviewAge, func(ctx context.Context) (allRules, error) {
+		return c.rules(ctx, namespace)
+	})
+	if err != nil {
+		return nil, nil, false, fmt.Errorf("list what is allowed in %s: %w", namespace, err)
+	}
+	return all.resources, all.paths, all.incomplete, nil
+}
+
+func (c *Cluster) rules(ctx context.Context, namespace string) (allRules, error) {
+	review := &authorizationv1.SelfSubjectRulesReview{Spec: authorizationv1.SelfSubjectRulesReviewSpec{Namespace: namespace}}
+	review.APIVersion, review.Kind = "authorization.k8s.io/v1", "SelfSubjectRulesReview"
+	if err := c.review(ctx, "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews", review, review); err != nil {
+		return allRules{}, err
+	}
+	all := allRules{incomplete: review.Status.Incomplete}
+	for _, rule := range review.Status.ResourceRules {
+		all.resources = append(all.resources, rbacv1.PolicyRule{
+			Verbs: rule.Verbs, APIGroups: rule.APIGroups, Resources: rule.Resources, ResourceNames: rule.ResourceNames,
+		})
+	}
+	for _, rule := range review.Status.NonResourceRules {
+		all.paths = append(all.paths, rbacv1.PolicyRule{Verbs: rule.Verbs, NonResourceURLs: rule.NonResourceURLs})
+	}
+	return all, nil
+}
+
+// review posts a review and decodes the answer into out. While the cluster is
+// known not to answer, it does not ask.
+func (c *Cluster) review(ctx context.Context, path string, in, out any) error {
+	if err := c.answering(ctx); err != nil {
+		return err
+	}
+	body, err := json.Marshal(in)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := c.bounded(ctx)
+	defer cancel()
+	answer, err := slurp(ctx, c.api.Post().AbsPath(strings.TrimPrefix(path, "/")).SetHeader("Content-Type", "application/json").Body(body).MaxRetries(2))
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(answer, out); err != nil {
+		return notJSON(err)
+	}
+	return nil
+}
+
+// standing returns the loss of the cluster once it is said, and makes whoever
+// asks due again when that begins or ends.
+func (c *Cluster) standing(ctx context.Context) error {
+	note(ctx, &c.outages, c.outages.version.now())
+	if said := c.outages.said(); said != nil {
+		return said
+	}
+	return nil
+}
+
+// answering returns the loss of the cluster once it is said; what was looked at
+// then is due again when that ends.
+func (c *Cluster) answering(ctx context.Context) error {
+	gen := c.outages.version.now()
+	if c.life.Err() != nil {
+		return ErrClosed
+	}
+	if said := c.outages.said(); said != nil {
+		note(ctx, &c.outages, gen)
+		return said
+	}
+	return nil
+}
+
+// errNoReview means that an API server knows no way to say who somebody is.
+var errNoReview = errors.New("the API server can't tell who asks (it has no SelfSubjectReview)")

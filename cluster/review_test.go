@@ -1,0 +1,172 @@
+package cluster_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"carrick/cluster"
+)
+
+// reviews answers access reviews: what is allowed is a set of verbs.
+func reviews(api *fakeAPI, allowed *map[string]bool) {
+	api.post = func(path string, body map[string]any) map[string]any {
+		switch {
+		case strings.HasSuffix(path, "/selfsubjectaccessreviews"):
+			spec := body["spec"].(map[string]any)
+			attributes, ok := spec["resourceAttributes"].(map[string]any)
+			if !ok {
+				attributes = spec["nonResourceAttributes"].(map[string]any)
+			}
+			verb := attributes["verb"].(string)
+			body["status"] = map[string]any{"allowed": (*allowed)[verb], "reason": "RBAC:\x1b[31m said so"}
+		case strings.HasSuffix(path, "/selfsubjectrulesreviews"):
+			body["status"] = map[string]any{
+				"resourceRules":    []any{map[string]any{"verbs": []any{"get"}, "apiGroups": []any{""}, "resources": []any{"pods"}}},
+				"nonResourceRules": []any{map[string]any{"verbs": []any{"get"}, "nonResourceURLs": []any{"/healthz"}}},
+				"incomplete":       true,
+			}
+		case strings.HasSuffix(path, "/selfsubjectreviews"):
+			body["status"] = map[string]any{"userInfo": map[string]any{"username": "jane", "groups": []any{"dev"}}}
+		}
+		return body
+	}
+}
+
+func TestCanAsksEachRightOnceAMinute(t *testing.T) {
+	bubble(t, func(t *testing.T, api *fakeAPI) {
+		allowed := map[string]bool{"get": true}
+		reviews(api, &allowed)
+		c := api.open(cluster.Options{})
+		ctx := cluster.WithLooks(t.Context(), cluster.NewLooks())
+		rights := []cluster.Right{{Verb: "get", Resource: "pods", Namespace: "a"}, {Verb: "delete", Resource: "pods", Namespace: "a"}, {Verb: "get", Path: "/metrics"}}
+		can := func() (got []bool) {
+			decisions, err := c.Can(ctx, rights...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i, d := range decisions {
+				if d.Err != nil || d.Right != rights[i] || d.Reason != "RBAC: said so" {
+					t.Errorf("got %+v", d)
+				}
+				got = append(got, d.Allowed)
+			}
+			return got
+		}
+		want := []bool{true, false, true}
+		if diff := cmp.Diff(want, can()); diff != "" {
+			t.Error(diff)
+		}
+		allowed["get"] = false
+		if diff := cmp.Diff(want, can()); diff != "" {
+			t.Error(diff)
+		}
+		if got := api.requests(); len(got) != 3 {
+			t.Errorf("asked %q", got)
+		}
+		time.Sleep(61 * time.Second) // the bubble's clock
+		if diff := cmp.Diff([]bool{false, false, false}, can()); diff != "" {
+			t.Error(diff)
+		}
+	})
+}
+
+func TestCanFailsOnlyIfNothingCouldBeAsked(t *testing.T) {
+	bubble(t, func(t *testing.T, api *fakeAPI) {
+		reviews(api, &map[string]bool{"get": true})
+		asked := 0
+		api.setFault(func(w http.ResponseWriter, _ *http.Request) bool {
+			if asked++; asked > 1 {
+				return false
+			}
+			forbidden(w)
+			return true
+		})
+		c := api.open(cluster.Options{})
+		decisions, err := c.Can(t.Context(), cluster.Right{Verb: "get", Resource: "a"}, cluster.Right{Verb: "get", Resource: "b"})
+		if err != nil || (decisions[0].Err == nil) == (decisions[1].Err == nil) {
+			t.Errorf("got %+v, %v", decisions, err)
+		}
+		api.setFault(refuse)
+		if _, err := c.Can(t.Context(), cluster.Right{Verb: "get", Resource: "a"}); !apierrors.IsForbidden(err) {
+			t.Errorf("got %v", err)
+		}
+	})
+}
+
+func TestReviewsAreNotAskedOfAClusterThatIsAway(t *testing.T) {
+	bubble(t, func(t *testing.T, api *fakeAPI) {
+		reviews(api, &map[string]bool{"get": true})
+		c := api.open(cluster.Options{})
+		reading := configMap(t, c, "x").look()
+		api.stop()
+		reading.changed(5 * time.Second).stale()
+		synctest.Wait()
+		ctx, trace := cluster.Traced(cluster.WithLooks(t.Context(), cluster.NewLooks()))
+		p := &probe{t: t, trace: trace}
+		_, p.err = c.Can(ctx, cluster.Right{Verb: "get", Resource: "a"})
+		p.stale()
+		api.start()
+		start := time.Now()
+		if err := trace.Wait(t.Context()); err != nil || time.Since(start) > 2*time.Second {
+			t.Errorf("due after %v: %v", time.Since(start), err)
+		}
+		if _, err := c.Can(ctx, cluster.Right{Verb: "get", Resource: "a"}); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestWhoAmIRulesAndVersion(t *testing.T) {
+	bubble(t, func(t *testing.T, api *fakeAPI) {
+		reviews(api, &map[string]bool{})
+		api.setFault(func(w http.ResponseWriter, r *http.Request) bool {
+			switch {
+			case strings.Contains(r.URL.Path, "authentication.k8s.io/v1/"):
+				http.NotFound(w, r)
+			case r.URL.Path == "/version":
+				w.Header().Set("Date", time.Now().Add(-time.Hour).UTC().Format(http.TimeFormat))
+				answer(w, http.StatusOK, map[string]any{"major": "1", "minor": "36+", "gitVersion": "v1.36.3"})
+			default:
+				return false
+			}
+			return true
+		})
+		c := api.open(cluster.Options{})
+		who, err := c.WhoAmI(t.Context())
+		if diff := cmp.Diff(cluster.User{Name: "jane", Groups: []string{"dev"}}, who); diff != "" || err != nil {
+			t.Error(diff, err)
+		}
+		version, err := c.Version(t.Context())
+		if err != nil || version.Git != "v1.36.3" || version.Major != 1 || version.Minor != 36 || !version.SkewKnown {
+			t.Errorf("got %+v, %v", version, err)
+		}
+		if off := version.Skew + time.Hour; off < -time.Second || off > time.Second {
+			t.Errorf("skew is %v", version.Skew)
+		}
+		rules, paths, incomplete, err := c.Rules(t.Context(), "a")
+		if err != nil || !incomplete || len(rules) != 1 || rules[0].Resources[0] != "pods" || len(paths) != 1 || paths[0].NonResourceURLs[0] != "/healthz" {
+			t.Errorf("got %v, %v, %v, %v", rules, paths, incomplete, err)
+		}
+	})
+}
+
+func TestARightReadsAsASentenceGoesOn(t *testing.T) {
+	for want, right := range map[string]cluster.Right{
+		"create secrets in renku-user-sessions":   {Verb: "create", Resource: "secrets", Namespace: "renku-user-sessions"},
+		"list priorityclasses.scheduling.k8s.io":  {Verb: "list", Group: "scheduling.k8s.io", Resource: "priorityclasses"},
+		"get /metrics":                            {Verb: "get", Path: "/metrics"},
+		`create serviceaccounts/token "x" in a`:   {Verb: "create", Resource: "serviceaccounts", Subresource: "token", Name: "x", Namespace: "a"},
+		"update deployments.apps/scale in b":      {Verb: "update", Group: "apps", Resource: "deployments", Subresource: "scale", Namespace: "b"},
+		"impersonate users.authentication.k8s.io": {Verb: "impersonate", Group: "authentication.k8s.io", Resource: "users"},
+	} {
+		if got := right.String(); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}

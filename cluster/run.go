@@ -1,0 +1,178 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+)
+
+const (
+	firstRetry = 2 * time.Second // of what was refused
+	lastRetry  = time.Minute
+	heldRetry  = 30 * time.Second // of a watch that was held back
+	recovery   = time.Second      // over which the reads of a cluster come back, at most
+)
+
+func jitter(most time.Duration) time.Duration {
+	if most <= 0 {
+		return 0
+	}
+	return rand.N(most)
+}
+
+// guardedRun is the goroutine of a read.
+func (r *read) guardedRun() {
+	defer func() {
+		if p := recover(); p != nil {
+			r.c.options.Log.Error("read", "resource", r.key.gvr.Resource, "panic", p)
+			r.refuse(fmt.Errorf("read %s: %w: %v", r.key.gvr.Resource, errPanicked, p), false)
+		}
+	}()
+	if r.c.options.Once {
+		r.runOnce()
+		return
+	}
+	r.run()
+}
+
+// run keeps the read current until it is let go: attempt after attempt, each
+// lasting for as long as its watch does.
+func (r *read) run() {
+	for r.life.Err() == nil {
+		lost := r.c.outages.isLost()
+		tried, err := r.c.outages.turn(r.life)
+		if err != nil {
+			return
+		}
+		if lost && !r.c.outages.isLost() {
+			r.pause(jitter(r.c.spread()))
+		}
+		pause := r.try()
+		tried()
+		if r.pause(pause) {
+			r.watchAt = time.Time{}
+		}
+	}
+}
+
+// spread is the time over which so many reads come back.
+func (c *Cluster) spread() time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return min(time.Duration(len(c.reads))*2*time.Millisecond, recovery)
+}
+
+// pause waits, and reports whether it was cut short by a nudge.
+func (r *read) pause(d time.Duration) (nudged bool) {
+	if d <= 0 {
+		return false
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return false
+	case <-r.nudge:
+		return true
+	case <-r.life.Done():
+		return false
+	}
+}
+
+// try makes one attempt and returns how long to pause before the next.
+func (r *read) try() time.Duration {
+	ctx, cancel := context.WithCancelCause(r.life)
+	defer cancel(nil)
+	r.mu.Lock()
+	r.begun = false
+	r.attempt = func() { cancel(errMoreKeys) }
+	r.mu.Unlock()
+	defer func() {
+		r.mu.Lock()
+		r.attempt = nil
+		r.mu.Unlock()
+	}()
+	start := time.Now()
+	if start.Before(r.watchAt) {
+		return r.poll(ctx, start)
+	}
+	r.stood = false
+	err := r.watch(ctx, cancel)
+	r.c.options.Log.Debug("a watch ended", "server", r.c.Server(), "read", r.key.String(), "after", time.Since(start), "err", err)
+	if r.stood && time.Since(start) > time.Second {
+		r.fails = 0
+	}
+	if r.life.Err() != nil {
+		return 0
+	}
+	if errors.Is(err, errHeld) && !r.c.wire.lastHeard().After(start) {
+		err = errNoAnswer
+	}
+	return r.after(ctx, start, err)
+}
+
+// watch opens a watch in the way that the API server understands.
+func (r *read) watch(ctx context.Context, cancel context.CancelCauseFunc) error {
+	silent := time.AfterFunc(r.c.firstWord(), func() { cancel(errHeld) })
+	defer silent.Stop()
+	if r.c.listsFirst.Load() {
+		return r.watchListed(ctx, silent)
+	}
+	err := r.watchStreaming(ctx, silent)
+	if answerOf(err) == rejected {
+		return r.watchListed(ctx, silent)
+	}
+	return err
+}
+
+// firstWord is how long a watch may take to say something.
+func (c *Cluster) firstWord() time.Duration {
+	return max(c.options.Silence, c.patience(c.outages.everAnswered()))
+}
+
+// after decides what comes after a watch that ended with err.
+func (r *read) after(ctx context.Context, start time.Time, err error) time.Duration {
+	switch {
+	case errors.Is(err, errMoreKeys):
+		r.lose(time.Now(), err)
+		return 0
+	case errors.Is(err, errHeld):
+		r.lose(time.Now(), err)
+		r.watchAt = time.Now().Add(heldRetry)
+		return r.poll(r.life, time.Now()) // the attempt's own context has ended
+	case errors.Is(err, errEnded):
+		return r.again(start, err)
+	}
+	switch answerOf(err) {
+	case expired:
+		return r.again(start, err)
+	case unwatchable:
+		r.watchAt = time.Now().Add(lastRetry)
+		return r.poll(ctx, time.Now())
+	case refused:
+		if r.polls() || !r.grace() {
+			r.watchAt = time.Now().Add(r.retry())
+			return r.poll(ctx, time.Now())
+		}
+	}
+	return r.settleFor(start, err)
+}
+
+// again follows a watch that ended in good order: at once, if it ever stood,
+// else after a pause.
+func (r *read) again(start time.Time, err error) time.Duration {
+	r.lose(time.Now(), err)
+	if r.stood && time.Since(start) > time.Second {
+		return 0
+	}
+	r.fails++
+	return r.backoff(r.fails-1, err)
+}
+
+// retry is the pause before what was refused is tried again: 2, 4 … 60 s.
+func (r *read) retry() time.Duration {
+	r.refusals++
+	return min(firstRetry<<min(r.refusals-1, 8), lastRetry)
+}

@@ -1,0 +1,45 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+
+	"carrick/cluster/sandbox/leash"
+	"carrick/cluster/sandbox/roles"
+)
+
+func main() {
+	if leash.IsKeeper() {
+		os.Exit(leash.RunKeeper())
+	}
+	if role, ok := roles.Find(os.Args[0]); ok {
+		os.Exit(play(role))
+	}
+	os.Exit(sandbox(context.Background(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+}
+
+// play runs a role, or the user's own program of that name.
+func play(role roles.Role) int {
+	if role.Leashed {
+		leash.Hold()
+		if path, ok := roles.Asset(role.Name); ok {
+			return roles.Wrap(path)
+		}
+	}
+	return role.Main()
+}
+
+// sandbox runs a sandbox and returns the exit code.
+func sandbox(ctx context.Context, args []string, in io.Reader, out, progress io.Writer) int {
+	options, err := parse(args, progress)
+	if err == nil {
+		err = run(ctx, options, in, out, progress)
+	}
+	if err != nil {
+		fmt.Fprintf(progress, "carrick-sandbox: %v\n", err)
+		return 1
+	}
+	return 0
+}

@@ -1,0 +1,144 @@
+package plane
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+
+	node "sigs.k8s.io/kwok/kustomize/stage/node/fast"
+	pod "sigs.k8s.io/kwok/kustomize/stage/pod/fast"
+
+	"carrick/cluster/sandbox/roles"
+)
+
+const stagesFile = "stages.yaml"
+
+// component is what envtest does not start.
+type component struct {
+	name  string
+	flags []string
+}
+
+// The controller manager makes an account for each of its controllers before
+// it starts them: with the usual limits that alone takes five seconds.
+const (
+	unlimitedQPS   = "--kube-api-qps=1000"
+	unlimitedBurst = "--kube-api-burst=2000"
+)
+
+func (p *Plane) controllerManager() component {
+	kubeconfig := p.file(roles.ControllerManager + ".kubeconfig")
+	return component{roles.ControllerManager, []string{
+		"--kubeconfig=" + kubeconfig,
+		"--authentication-kubeconfig=" + kubeconfig,
+		"--authorization-kubeconfig=" + kubeconfig,
+		"--leader-elect=false",
+		"--secure-port=0",
+		unlimitedQPS, unlimitedBurst,
+		// kwok says once that a node is ready. Without this it would be
+		// taken for lost after a minute, and its pods with it.
+		"--node-monitor-grace-period=8760h",
+		"--use-service-account-credentials=true",
+		"--service-account-private-key-file=" + p.secrets.accountPrivate,
+		"--root-ca-file=" + p.secrets.authorityFile,
+		"--cluster-signing-cert-file=" + p.secrets.authorityFile,
+		"--cluster-signing-key-file=" + p.secrets.authorityKey,
+		"--cluster-name=" + p.Context(),
+		"--allocate-node-cidrs=true",
+		"--cluster-cidr=" + p.PodCIDR,
+		"--service-cluster-ip-range=" + p.ServiceCIDR,
+	}}
+}
+
+func (p *Plane) scheduler() component {
+	return component{roles.Scheduler, []string{
+		"--kubeconfig=" + p.file(roles.Scheduler+".kubeconfig"),
+		"--leader-elect=false",
+		"--secure-port=0",
+		unlimitedQPS, unlimitedBurst,
+	}}
+}
+
+func (p *Plane) kwok() component {
+	return component{roles.Kwok, []string{
+		"--kubeconfig=" + p.file(roles.Kwok+".kubeconfig"),
+		"--config=" + p.file(stagesFile),
+		"--manage-nodes-with-annotation-selector=kwok.x-k8s.io/node=fake", // the others are somebody else's
+		"--cidr=" + p.PodCIDR,
+	}}
+}
+
+// stages is what kwok makes of nodes and pods, of its own stock. A Job's pods
+// succeed at once although nothing ran.
+func stages() []byte {
+	return []byte(strings.Join([]string{
+		node.DefaultNodeInit, pod.DefaultPodReady, pod.DefaultPodComplete, pod.DefaultPodDelete,
+	}, "\n---\n"))
+}
+
+// runComponents starts all of them.
+func (p *Plane) runComponents() error {
+	if err := os.WriteFile(p.file(stagesFile), stages(), 0o600); err != nil {
+		return err
+	}
+	for _, c := range []component{p.controllerManager(), p.scheduler(), p.kwok()} {
+		if err := p.run(c); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// killComponents ends all of them. They do so when they lose their API
+// server in earnest, with the lease on it. Those that live on wait longer
+// after each loss before they look again, in the end for minutes.
+func (p *Plane) killComponents() {
+	for _, r := range p.running {
+		r.kill()
+	}
+	p.running = nil
+}
+
+// run starts a component and keeps it up. When that is in vain, died is told.
+func (p *Plane) run(c component) error {
+	start := func() (*exec.Cmd, error) {
+		out, err := p.log(c.name)
+		if err != nil {
+			return nil, err
+		}
+		defer out.Close()
+		cmd := exec.Command(p.binary(c.name), c.flags...)
+		cmd.Stdout, cmd.Stderr = out, out
+		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+		return cmd, cmd.Start()
+	}
+	r, err := keepUp(start, func(err error) { p.died <- p.failed(c.name, err) })
+	if err != nil {
+		return p.failed(c.name, err)
+	}
+	p.running = append(p.running, r)
+	return nil
+}
+
+// failed says what became of a component, with the end of its log.
+func (p *Plane) failed(component string, err error) error {
+	if err == nil {
+		err = errors.New("it ended")
+	}
+	return fmt.Errorf("%s of %s: %w%s", component, p.Name, err, tail(p.logPath(component)))
+}
+
+const tailLines = 12
+
+func tail(path string) string {
+	data, err := os.ReadFile(path)
+	if err != nil || len(data) == 0 {
+		return ""
+	}
+	lines := strings.Split(strings.TrimRight(string(data), "\n"), "\n")
+	lines = lines[max(0, len(lines)-tailLines):]
+	return "\nthe end of its log:\n  " + strings.Join(lines, "\n  ")
+}

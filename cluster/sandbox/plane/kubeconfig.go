@@ -1,0 +1,59 @@
+package plane
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/tools/clientcmd/api"
+
+	"carrick/cluster/sandbox/roles"
+)
+
+// writeKubeconfigs writes one for the user, in the sandbox's folder, and one
+// for each component, and sets Kubeconfig and Config to the user's.
+func (p *Plane) writeKubeconfigs() error {
+	p.Kubeconfig = filepath.Join(p.sandbox, p.Name+".kubeconfig")
+	if err := p.writeKubeconfig(p.Kubeconfig, p.Context()+"-admin", masters); err != nil {
+		return err
+	}
+	users := map[string][]string{
+		roles.ControllerManager: nil,
+		roles.Scheduler:         nil,
+		roles.Kwok:              {masters}, // nodes of its own making, and the pods of all of them
+	}
+	for name, groups := range users {
+		if err := p.writeKubeconfig(p.file(name+".kubeconfig"), "system:"+name, groups...); err != nil {
+			return err
+		}
+	}
+	var err error
+	if p.Config, err = clientcmd.BuildConfigFromFlags("", p.Kubeconfig); err != nil {
+		return err
+	}
+	p.Config.QPS = -1 // the API server's own fairness is enough
+	return nil
+}
+
+// writeKubeconfig writes a kubeconfig that needs no other file and has one
+// context.
+func (p *Plane) writeKubeconfig(path, user string, groups ...string) error {
+	pair, err := p.secrets.authority.Client(user, groups...)
+	if err != nil {
+		return err
+	}
+	config := api.NewConfig()
+	config.Clusters[p.Context()] = &api.Cluster{
+		Server:                   fmt.Sprintf("https://127.0.0.1:%d", p.port),
+		CertificateAuthorityData: p.secrets.authority.Cert,
+	}
+	config.AuthInfos[user] = &api.AuthInfo{ClientCertificateData: pair.Cert, ClientKeyData: pair.Key}
+	config.Contexts[p.Context()] = &api.Context{Cluster: p.Context(), AuthInfo: user}
+	config.CurrentContext = p.Context()
+	data, err := clientcmd.Write(*config)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(path, data, 0o600)
+}

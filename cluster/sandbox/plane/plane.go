@@ -1,0 +1,122 @@
+// Package plane runs one real control plane on this machine: etcd and
+// kube-apiserver, which envtest starts, kube-controller-manager,
+// kube-scheduler, and kwok, which plays the nodes and what runs on them.
+//
+// What stands in the cluster is package world's business; that all of it ends
+// with the sandbox is package leash's.
+package plane
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+
+	"carrick/cluster/sandbox/roles"
+)
+
+const startWithin = 90 * time.Second // a cold disk, two busy cores
+
+// Settings tell two control planes apart.
+type Settings struct {
+	Name        string // "local": names its folder, logs and context
+	PodCIDR     string
+	ServiceCIDR string
+	ServiceIP   string // the first of ServiceCIDR, where pods find the API server
+	Advertise   string // the address under which the API server is listed in its own endpoints
+}
+
+// Context returns the name of the kubeconfig's context.
+func (s Settings) Context() string { return "sandbox-" + s.Name }
+
+// Plane is a running control plane.
+type Plane struct {
+	Settings
+	Config     *rest.Config // a cluster admin
+	Kubeconfig string       // the same as a file, for that admin
+	FrontProxy []byte       // PEM: who signs the API server when it calls aggregated ones
+
+	sandbox string // the sandbox's folder
+	secrets secrets
+	port    int
+	etcd    *envtest.Etcd
+	api     *envtest.APIServer
+	running []*process // besides those two
+	died    chan<- error
+	stopped bool
+}
+
+// Start starts a control plane within the sandbox's folder, in which those of
+// Binaries and Logs exist, and returns when its API server is ready. A
+// component that ends later is told on died.
+func Start(ctx context.Context, sandbox string, settings Settings, died chan<- error) (*Plane, error) {
+	p := &Plane{Settings: settings, sandbox: sandbox, died: died}
+	if err := os.Mkdir(p.folder(), 0o700); err != nil {
+		return nil, err
+	}
+	if err := p.secrets.make(p); err != nil {
+		return nil, fmt.Errorf("make the certificates of %s: %w", p.Name, err)
+	}
+	p.FrontProxy = p.secrets.frontProxy.Cert
+	if err := p.startEtcd(); err != nil {
+		return nil, err
+	}
+	if err := p.startFirst(); err != nil {
+		return nil, err
+	}
+	if err := p.writeKubeconfigs(); err != nil {
+		return nil, err
+	}
+	if err := p.ready(ctx); err != nil {
+		return nil, err
+	}
+	return p, p.runComponents()
+}
+
+// Stopped tells whether the API server was stopped.
+func (p *Plane) Stopped() bool { return p.stopped }
+
+func (p *Plane) folder() string            { return filepath.Join(p.sandbox, p.Name) }
+func (p *Plane) file(name string) string   { return filepath.Join(p.folder(), name) }
+func (p *Plane) binary(name string) string { return filepath.Join(Binaries(p.sandbox), name) }
+
+// Binaries returns the folder of the components' names in a sandbox's folder.
+func Binaries(sandbox string) string { return filepath.Join(sandbox, "bin") }
+
+// Logs returns the folder of the components' logs in a sandbox's folder.
+func Logs(sandbox string) string { return filepath.Join(sandbox, "logs") }
+
+func (p *Plane) logPath(component string) string {
+	return filepath.Join(Logs(p.sandbox), p.Name+"-"+component+".log")
+}
+
+func (p *Plane) log(component string) (*os.File, error) {
+	return os.OpenFile(p.logPath(component), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+}
+
+func (p *Plane) startEtcd() error {
+	out, err := p.log(roles.Etcd)
+	if err != nil {
+		return err
+	}
+	defer out.Close()
+	p.etcd = &envtest.Etcd{
+		Path:         p.binary(roles.Etcd),
+		DataDir:      p.file("etcd"),
+		StartTimeout: startWithin,
+		Out:          out,
+		Err:          out,
+	}
+	if p.etcd.URL, err = freeURL(); err != nil {
+		return err
+	}
+	p.etcd.Configure().Set("log-level", "warn")
+	if err := p.etcd.Start(); err != nil {
+		return p.failed(roles.Etcd, err)
+	}
+	return nil
+}

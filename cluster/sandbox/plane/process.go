@@ -1,0 +1,90 @@
+package plane
+
+import (
+	"errors"
+	"os/exec"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// A program that ends by itself is started again, as a kubelet would do:
+// kwok 0.8.0 now and then crashes as it starts, when its nodes and its pods
+// compile their stages at the same moment. One that ends this often, without
+// having lived this long in between, is given up.
+const (
+	maxRestarts = 3
+	goodLife    = time.Minute
+)
+
+// process is a program that is kept up until it is killed.
+type process struct {
+	start func() (*exec.Cmd, error)
+	ended chan struct{} // closed when it is neither running nor started again
+
+	mu     sync.Mutex
+	cmd    *exec.Cmd
+	killed bool
+}
+
+// keepUp starts a program, which leads a process group, and keeps it up. It
+// calls gaveUp with how it ended when that is not to be had.
+func keepUp(start func() (*exec.Cmd, error), gaveUp func(error)) (*process, error) {
+	cmd, err := start()
+	if err != nil {
+		return nil, err
+	}
+	r := &process{start: start, cmd: cmd, ended: make(chan struct{})}
+	go func() {
+		err := r.watch()
+		close(r.ended)
+		if err != nil {
+			gaveUp(err)
+		}
+	}()
+	return r, nil
+}
+
+// watch returns nil when the program was killed, or why it was given up.
+func (r *process) watch() error {
+	restarts, since := 0, time.Now()
+	for {
+		err := r.cmd.Wait()
+		if time.Since(since) > goodLife {
+			restarts = 0
+		}
+		restarts++
+		since = time.Now()
+		if done, fault := r.restart(restarts <= maxRestarts); done {
+			return nil
+		} else if fault != nil {
+			return errors.Join(err, fault)
+		}
+	}
+}
+
+// restart starts the program again, and tells whether it was killed instead.
+func (r *process) restart(may bool) (killed bool, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.killed {
+		return true, nil
+	}
+	if !may {
+		return false, errors.New("it does not stay up")
+	}
+	cmd, err := r.start()
+	if err == nil {
+		r.cmd = cmd
+	}
+	return false, err
+}
+
+// kill ends the program and its process group and returns when it has ended.
+func (r *process) kill() {
+	r.mu.Lock()
+	r.killed = true
+	_ = syscall.Kill(-r.cmd.Process.Pid, syscall.SIGKILL)
+	r.mu.Unlock()
+	<-r.ended
+}

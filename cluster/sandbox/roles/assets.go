@@ -1,0 +1,85 @@
+package roles
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+)
+
+// AssetsVariable names the folder of control plane binaries that the user
+// already has. It is the convention of controller-runtime's envtest.
+const AssetsVariable = "KUBEBUILDER_ASSETS"
+
+// Link makes folder with a symlink for each role, all of them to this
+// program, except that kubectl is the one of KUBEBUILDER_ASSETS where that
+// has it. The servers go through this program in any case: it is what ends
+// them with the sandbox.
+func Link(folder string) error {
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	if err := os.Mkdir(folder, 0o700); err != nil {
+		return err
+	}
+	for _, r := range All() {
+		target := self
+		if path, ok := Asset(r.Name); ok && !r.Leashed {
+			target = path
+		}
+		if err := os.Symlink(target, filepath.Join(folder, r.Name)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Asset returns the path of name in KUBEBUILDER_ASSETS, and whether there is
+// such a program that is not this one.
+func Asset(name string) (string, bool) {
+	folder := os.Getenv(AssetsVariable)
+	if folder == "" {
+		return "", false
+	}
+	path := filepath.Join(folder, name)
+	theirs, err := os.Stat(path)
+	if err != nil || theirs.IsDir() {
+		return "", false
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return "", false
+	}
+	ours, err := os.Stat(self)
+	return path, err == nil && !os.SameFile(theirs, ours)
+}
+
+// Wrap runs the program at path with this program's arguments and streams,
+// hands on the signals that end it, and returns its exit code. The child
+// stays in this process group, so that killing the group ends both.
+func Wrap(path string) int {
+	cmd := exec.Command(path, os.Args[1:]...)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT)
+	if err := cmd.Start(); err != nil {
+		fmt.Fprintf(os.Stderr, "start %s: %v\n", path, err)
+		return 1
+	}
+	go func() {
+		for s := range signals {
+			_ = cmd.Process.Signal(s)
+		}
+	}()
+	var exit *exec.ExitError
+	if err := cmd.Wait(); errors.As(err, &exit) {
+		return max(exit.ExitCode(), 1)
+	} else if err != nil {
+		return 1
+	}
+	return 0
+}

@@ -1,0 +1,100 @@
+// Package roles holds the programs that this one binary plays: it runs the
+// one it was started as, by the name of its zeroth argument.
+//
+// Each entry is upstream's own main function, word for word; what a role is
+// started with and when belongs to package plane.
+package roles
+
+import (
+	"os"
+	"path/filepath"
+	_ "time/tzdata" // CronJobs have time zones
+
+	"github.com/spf13/pflag"
+	"go.etcd.io/etcd/server/v3/etcdmain"
+	_ "k8s.io/client-go/plugin/pkg/client/auth" // kubectl's login helpers
+	"k8s.io/component-base/cli"
+	"k8s.io/component-base/logs"
+	_ "k8s.io/component-base/logs/json/register"
+	_ "k8s.io/component-base/metrics/prometheus/clientgo"
+	_ "k8s.io/component-base/metrics/prometheus/version"
+	kubectl "k8s.io/kubectl/pkg/cmd"
+	kubectlutil "k8s.io/kubectl/pkg/cmd/util"
+	apiserver "k8s.io/kubernetes/cmd/kube-apiserver/app"
+	controllers "k8s.io/kubernetes/cmd/kube-controller-manager/app"
+	scheduler "k8s.io/kubernetes/cmd/kube-scheduler/app"
+	kwokconfig "sigs.k8s.io/kwok/pkg/config"
+	kwok "sigs.k8s.io/kwok/pkg/kwok/cmd"
+	kwoklog "sigs.k8s.io/kwok/pkg/log"
+	kwoksignals "sigs.k8s.io/kwok/pkg/utils/signals"
+)
+
+// The names that the binary answers to.
+const (
+	Etcd              = "etcd"
+	APIServer         = "kube-apiserver"
+	ControllerManager = "kube-controller-manager"
+	Scheduler         = "kube-scheduler"
+	Kubectl           = "kubectl"
+	Kwok              = "kwok"
+)
+
+// Role is one program: its name and its main function, which ends the process
+// itself or returns its exit code.
+type Role struct {
+	Name string
+	Main func() int
+	// Leashed programs are part of a sandbox and must not outlive it.
+	Leashed bool
+}
+
+// All returns every role.
+func All() []Role {
+	return []Role{
+		{Etcd, func() int { etcdmain.Main(os.Args); return 0 }, true},
+		{APIServer, func() int { return cli.Run(apiserver.NewAPIServerCommand()) }, true},
+		{ControllerManager, func() int { return cli.Run(controllers.NewControllerManagerCommand()) }, true},
+		{Scheduler, func() int { return cli.Run(scheduler.NewSchedulerCommand()) }, true},
+		{Kubectl, runKubectl, false},
+		{Kwok, runKwok, true},
+	}
+}
+
+// Find returns the role that a program started as arg0 plays, and whether it
+// is one.
+func Find(arg0 string) (Role, bool) {
+	for _, r := range All() {
+		if r.Name == filepath.Base(arg0) {
+			return r, true
+		}
+	}
+	return Role{}, false
+}
+
+func runKubectl() int {
+	_, _ = logs.GlogSetter(kubectl.GetLogVerbosity(os.Args))
+	if err := cli.RunNoErrOutput(kubectl.NewDefaultKubectlCommand()); err != nil {
+		kubectlutil.CheckErr(err)
+	}
+	return 0
+}
+
+func runKwok() int {
+	flags := pflag.NewFlagSet("global", pflag.ContinueOnError)
+	flags.ParseErrorsAllowlist.UnknownFlags = true
+	flags.Usage = func() {}
+	ctx, logger := kwoklog.InitFlags(kwoksignals.SetupSignalContext(), flags)
+	ctx, err := kwokconfig.InitFlags(ctx, flags)
+	if err != nil {
+		logger.Error("Init config flags", "err", err)
+		return 1
+	}
+	command := kwok.NewCommand(ctx)
+	command.Version = "" // its --version clashes with the one that Kubernetes' components share
+	command.PersistentFlags().AddFlagSet(flags)
+	if err := command.ExecuteContext(ctx); err != nil {
+		logger.Error("Execute exit", "err", err)
+		return 1
+	}
+	return 0
+}

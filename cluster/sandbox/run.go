@@ -1,0 +1,70 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+
+	"carrick/cluster/sandbox/leash"
+)
+
+// options are the command line.
+type options struct {
+	dir   string // where everything stands while the sandbox runs
+	empty bool   // start the control planes and put nothing into them
+}
+
+func parse(args []string, usage io.Writer) (options, error) {
+	var o options
+	flags := flag.NewFlagSet("carrick-sandbox", flag.ContinueOnError)
+	flags.SetOutput(usage)
+	flags.StringVar(&o.dir, "dir", "", "`folder` for everything the sandbox writes; must be empty or not exist; removed at the end")
+	flags.BoolVar(&o.empty, "empty", false, "leave the clusters without nodes, classes and DNS")
+	if err := flags.Parse(args); err != nil {
+		return o, err
+	}
+	if flags.NArg() > 0 {
+		return o, fmt.Errorf("unexpected argument %q", flags.Arg(0))
+	}
+	if o.dir == "" {
+		o.dir = filepath.Join(os.TempDir(), "carrick-sandbox-"+rand.Text()[:10])
+	}
+	var err error
+	o.dir, err = filepath.Abs(o.dir)
+	return o, err
+}
+
+// run starts a sandbox and serves it until standard input ends, a signal
+// says so, or something that it needs ends. Nothing is left when it returns.
+func run(ctx context.Context, o options, in io.Reader, out, progress io.Writer) (err error) {
+	ctx, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+	defer stop()
+	keeper, err := leash.Keep(o.dir)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, keeper.End()) }()
+
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	go func() {
+		<-keeper.Gone()
+		cancel(errors.New("the keeper was killed"))
+	}()
+	lines := read(in, cancel)
+	done := make(chan error, 1)
+	go func() { done <- serve(ctx, o, lines, out, progress) }()
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done(): // what serve is doing is cut short by the end of what it talks to
+		return ending(ctx)
+	}
+}

@@ -1,0 +1,180 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"k8s.io/client-go/discovery"
+
+	"carrick/cluster/sandbox/leash"
+	"carrick/cluster/sandbox/plane"
+	"carrick/cluster/sandbox/roles"
+	"carrick/cluster/sandbox/standin"
+	"carrick/cluster/sandbox/world"
+)
+
+const startWithin = 3 * time.Minute
+
+// settings are the two sides. Their networks do not overlap, and look like
+// those of two distributions; nobody listens at the advertised addresses.
+var settings = []plane.Settings{
+	{
+		Name: "local", PodCIDR: "10.244.0.0/16", ServiceCIDR: "10.96.0.0/16",
+		ServiceIP: "10.96.0.1", Advertise: "192.0.2.1",
+	},
+	{
+		Name: "remote", PodCIDR: "10.42.0.0/16", ServiceCIDR: "10.43.0.0/16",
+		ServiceIP: "10.43.0.1", Advertise: "192.0.2.2",
+	},
+}
+
+// side is one of the two clusters, once it runs.
+type side struct {
+	*plane.Plane
+	world   *world.Cluster
+	metrics *standin.Metrics // once a scenario asked for it
+}
+
+// ready is the line that says that both clusters can be used.
+type ready struct {
+	Ready       bool              `json:"ready"`
+	Dir         string            `json:"dir"`
+	Kubeconfigs map[string]string `json:"kubeconfigs"`
+	Contexts    map[string]string `json:"contexts"`
+	Kubectl     string            `json:"kubectl"`
+	Version     string            `json:"version"`
+}
+
+// serve starts both sides within the sandbox's folder, says so on out, and
+// answers commands until a component ends or ctx does.
+func serve(ctx context.Context, o options, lines <-chan string, out, progress io.Writer) error {
+	died := make(chan error, 2*len(roles.All()))
+	sides, err := start(ctx, o, died, progress)
+	if err != nil {
+		return err
+	}
+	answer, err := describe(o.dir, sides)
+	if err != nil {
+		return err
+	}
+	encoder := json.NewEncoder(out)
+	if err := encoder.Encode(answer); err != nil {
+		return err
+	}
+	desk := desk{sides: sides}
+	for {
+		select {
+		case line := <-lines:
+			if err := encoder.Encode(desk.answer(ctx, line)); err != nil {
+				return err
+			}
+		case err := <-died:
+			return err
+		case <-ctx.Done():
+			return ending(ctx)
+		}
+	}
+}
+
+// start prepares the folder and the environment of the components, and starts
+// both control planes side by side.
+func start(ctx context.Context, o options, died chan error, progress io.Writer) (map[string]*side, error) {
+	ctx, cancel := context.WithTimeout(ctx, startWithin)
+	defer cancel()
+	// Not MkdirAll: a folder that was removed by now must stay so.
+	err := errors.Join(
+		os.Mkdir(plane.Logs(o.dir), 0o700),
+		roles.Link(plane.Binaries(o.dir)),
+		environment(o.dir),
+	)
+	if err != nil {
+		return nil, err
+	}
+	fmt.Fprintln(progress, "starting the API servers …")
+	sides := map[string]*side{}
+	group, ctx := errgroup.WithContext(ctx)
+	for _, s := range settings {
+		this := &side{}
+		sides[s.Name] = this
+		group.Go(func() error { return this.start(ctx, o, s, died, progress) })
+	}
+	up := make(chan error, 1)
+	go func() { up <- group.Wait() }()
+	select {
+	case err := <-up:
+		return sides, err
+	case err := <-died:
+		return nil, err
+	}
+}
+
+// environment makes this process's environment what the components shall
+// have: none of the user's settings, and a home that goes with the sandbox.
+func environment(dir string) error {
+	foreign := func(name string) bool {
+		return strings.HasPrefix(name, "ETCD_") || strings.HasPrefix(name, "KWOK_") || strings.HasPrefix(name, "XDG_") ||
+			strings.HasSuffix(strings.ToUpper(name), "_PROXY") || name == "KUBECONFIG"
+	}
+	for _, entry := range os.Environ() {
+		if name, _, _ := strings.Cut(entry, "="); foreign(name) {
+			if err := os.Unsetenv(name); err != nil {
+				return err
+			}
+		}
+	}
+	return errors.Join(
+		os.Setenv(leash.Variable, dir),
+		os.Setenv("HOME", filepath.Join(dir, "home")),
+	)
+}
+
+func (s *side) start(ctx context.Context, o options, settings plane.Settings, died chan<- error, progress io.Writer) error {
+	var err error
+	if s.Plane, err = plane.Start(ctx, o.dir, settings, died); err != nil {
+		return err
+	}
+	fmt.Fprintf(progress, "the API server of %s is ready, filling its cluster …\n", s.Name)
+	if s.world, err = world.New(s.Name, s.Config); err != nil {
+		return err
+	}
+	if !o.empty {
+		if err := s.world.Base(ctx); err != nil {
+			return err
+		}
+	}
+	if err := s.world.Settle(ctx); err != nil {
+		return err
+	}
+	return s.world.Remember(ctx)
+}
+
+func describe(dir string, sides map[string]*side) (ready, error) {
+	r := ready{
+		Ready:       true,
+		Dir:         dir,
+		Kubeconfigs: map[string]string{},
+		Contexts:    map[string]string{},
+		Kubectl:     filepath.Join(plane.Binaries(dir), roles.Kubectl),
+	}
+	for name, s := range sides {
+		r.Kubeconfigs[name], r.Contexts[name] = s.Kubeconfig, s.Context()
+		client, err := discovery.NewDiscoveryClientForConfig(s.Config)
+		if err != nil {
+			return r, err
+		}
+		version, err := client.ServerVersion()
+		if err != nil {
+			return r, fmt.Errorf("ask %s for its version: %w", name, err)
+		}
+		r.Version = version.GitVersion
+	}
+	return r, nil
+}

@@ -1,0 +1,93 @@
+package world
+
+import (
+	"context"
+	"slices"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+)
+
+// key names an object among all of a cluster.
+type key struct {
+	resource        schema.GroupVersionResource
+	namespace, name string
+}
+
+// inventory is every object of a cluster that somebody could have made.
+type inventory map[key]*unstructured.Unstructured
+
+// volatile are the resources that the cluster itself writes all the time.
+var volatile = []string{
+	"events", "leases", "endpoints", "endpointslices", "ipaddresses", "controllerrevisions", "csinodes", "podmetrics",
+}
+
+// Remember takes the cluster as it is for what Reset goes back to.
+func (c *Cluster) Remember(ctx context.Context) error {
+	var err error
+	c.baseline, err = c.list(ctx)
+	return err
+}
+
+// list returns what can be listed and deleted, all kinds at once.
+func (c *Cluster) list(ctx context.Context) (inventory, error) {
+	kinds, err := c.kinds()
+	if err != nil {
+		return nil, err
+	}
+	all := inventory{}
+	var mu sync.Mutex
+	group, ctx := errgroup.WithContext(ctx)
+	for _, resource := range kinds {
+		group.Go(func() error {
+			list, err := c.client.Resource(resource).List(ctx, metav1.ListOptions{})
+			if apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err) || apierrors.IsServiceUnavailable(err) {
+				return nil // it went away since discovery
+			}
+			if err != nil {
+				return err
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			for i := range list.Items {
+				object := &list.Items[i]
+				all[key{resource, object.GetNamespace(), object.GetName()}] = object
+			}
+			return nil
+		})
+	}
+	return all, group.Wait()
+}
+
+func (c *Cluster) kinds() ([]schema.GroupVersionResource, error) {
+	lists, err := c.discover.ServerPreferredResources()
+	if len(lists) == 0 && err != nil {
+		return nil, err // with some, it is an aggregated API that does not answer
+	}
+	var kinds []schema.GroupVersionResource
+	for _, list := range lists {
+		version, err := schema.ParseGroupVersion(list.GroupVersion)
+		if err != nil {
+			return nil, err
+		}
+		for _, r := range list.APIResources {
+			if !slices.Contains(volatile, r.Name) && slices.Contains(r.Verbs, "list") && slices.Contains(r.Verbs, "delete") {
+				kinds = append(kinds, version.WithResource(r.Name))
+			}
+		}
+	}
+	return kinds, nil
+}
+
+// of returns the client for the object of a key.
+func (c *Cluster) of(k key) dynamic.ResourceInterface {
+	if k.namespace == "" {
+		return c.client.Resource(k.resource)
+	}
+	return c.client.Resource(k.resource).Namespace(k.namespace)
+}

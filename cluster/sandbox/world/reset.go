@@ -1,0 +1,176 @@
+package world
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"golang.org/x/sync/errgroup"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// inTheWay are the resources that can refuse or hold up the deletion of
+// others, so they go first.
+var inTheWay = []string{
+	"validatingwebhookconfigurations", "mutatingwebhookconfigurations", "validatingadmissionpolicybindings",
+	"mutatingadmissionpolicybindings", "apiservices",
+}
+
+// Reset brings the cluster back to what Remember saw: what is new is deleted
+// whatever its finalizers say, what was changed or deleted is as it was.
+// What controllers make for what is remembered is theirs.
+func (c *Cluster) Reset(ctx context.Context) error {
+	if c.baseline == nil {
+		return errors.New("there is nothing to reset to")
+	}
+	err := until(ctx, c.Side+" to be as it was", func() (bool, error) {
+		now, err := c.list(ctx)
+		if err != nil {
+			return false, err
+		}
+		if added := c.added(now); len(added) > 0 {
+			return false, c.sweep(ctx, now, added)
+		}
+		err = c.restore(ctx, now) // a conflict with a controller is tried again
+		return err == nil, err
+	})
+	c.mapper.Reset()
+	if err != nil {
+		return err
+	}
+	if c.based { // for the statuses that belong to it
+		if err := c.Base(ctx); err != nil {
+			return err
+		}
+	}
+	return c.Settle(ctx)
+}
+
+// added returns what is neither remembered nor made by a controller for what
+// is. What is left of a remembered owner that was deleted counts as added.
+func (c *Cluster) added(now inventory) []key {
+	ours := map[types.UID]bool{}
+	for found := true; found; {
+		found = false
+		for k, object := range now {
+			_, mine := c.baseline[k]
+			if owner := metav1.GetControllerOf(object); owner != nil {
+				mine = ours[owner.UID]
+			}
+			if mine && !ours[object.GetUID()] {
+				ours[object.GetUID()], found = true, true
+			}
+		}
+	}
+	var keys []key
+	for k, object := range now {
+		automatic := object.GetLabels()["kube-aggregator.kubernetes.io/automanaged"] != ""
+		if !ours[object.GetUID()] && !automatic {
+			keys = append(keys, k)
+		}
+	}
+	return keys
+}
+
+// sweep deletes objects once. What is still there the next time is swept again.
+func (c *Cluster) sweep(ctx context.Context, now inventory, added []key) error {
+	first := slices.DeleteFunc(slices.Clone(added), func(k key) bool { return !slices.Contains(inTheWay, k.resource.Resource) })
+	if len(first) > 0 {
+		added = first
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	for _, k := range added {
+		group.Go(func() error {
+			err := c.remove(ctx, k, now[k], empty(now, k.name))
+			if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+				return nil
+			}
+			return err
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return err
+	}
+	return fmt.Errorf("%d objects are left", len(added))
+}
+
+// empty tells whether nothing is in the namespace.
+func empty(now inventory, namespace string) bool {
+	for k := range now {
+		if k.namespace == namespace {
+			return false
+		}
+	}
+	return true
+}
+
+// remove deletes an object and takes its finalizers off. The namespace
+// controller lets five seconds pass before it begins; so a namespace that is
+// empty is finalized here.
+func (c *Cluster) remove(ctx context.Context, k key, object *unstructured.Unstructured, isEmpty bool) error {
+	zero, background := int64(0), metav1.DeletePropagationBackground
+	options := metav1.DeleteOptions{GracePeriodSeconds: &zero, PropagationPolicy: &background}
+	// Also when somebody has before: a pod whose node is gone waits for ever.
+	if err := c.of(k).Delete(ctx, k.name, options); err != nil {
+		return err
+	}
+	if len(object.GetFinalizers()) > 0 {
+		none := []byte(`{"metadata":{"finalizers":null}}`)
+		if _, err := c.of(k).Patch(ctx, k.name, types.MergePatchType, none, metav1.PatchOptions{}); err != nil {
+			return err
+		}
+	}
+	if k.resource.Resource != "namespaces" || k.resource.Group != "" || !isEmpty {
+		return nil
+	}
+	current, err := c.of(k).Get(ctx, k.name, metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
+	unstructured.RemoveNestedField(current.Object, "spec", "finalizers")
+	_, err = c.of(k).Update(ctx, current, metav1.UpdateOptions{}, "finalize")
+	return err
+}
+
+// restore makes again what is gone and puts back what was changed.
+func (c *Cluster) restore(ctx context.Context, now inventory) error {
+	group, ctx := errgroup.WithContext(ctx)
+	for k, was := range c.baseline {
+		if metav1.GetControllerOf(was) != nil {
+			continue // its owner is what is remembered
+		}
+		is := now[k]
+		if is != nil && equality.Semantic.DeepEqual(made(was), made(is)) {
+			continue
+		}
+		group.Go(func() error { return c.put(ctx, k, was, is) })
+	}
+	return group.Wait()
+}
+
+func (c *Cluster) put(ctx context.Context, k key, was, is *unstructured.Unstructured) error {
+	object := made(was)
+	if is != nil {
+		object.SetResourceVersion(is.GetResourceVersion())
+		_, err := c.of(k).Update(ctx, object, metav1.UpdateOptions{FieldManager: manager})
+		return err
+	}
+	_, err := c.of(k).Create(ctx, object, metav1.CreateOptions{FieldManager: manager})
+	return err
+}
+
+// made returns of an object what its makers said: neither its status nor what
+// the API server adds.
+func made(object *unstructured.Unstructured) *unstructured.Unstructured {
+	copied := object.DeepCopy()
+	unstructured.RemoveNestedField(copied.Object, "status")
+	for _, field := range []string{"resourceVersion", "uid", "creationTimestamp", "generation", "managedFields"} {
+		unstructured.RemoveNestedField(copied.Object, "metadata", field)
+	}
+	return copied
+}

@@ -1,0 +1,186 @@
+package cluster
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/rest"
+)
+
+var (
+	// errHeld means that a watch has no first word while the wire lives.
+	errHeld = errors.New("the watch is held back on its way")
+	// errEnded means that a watch came to its end in good order.
+	errEnded = errors.New("the watch ended")
+	// errMoreKeys ends an attempt that has dropped what is wanted since.
+	errMoreKeys = errors.New("more keys of the Secret are wanted")
+)
+
+// watchStreaming opens one watch that starts with everything there is, follows
+// it, and returns why it ended. It needs the right to watch alone.
+func (r *read) watchStreaming(ctx context.Context, silent *time.Timer) error {
+	req := r.request(false).
+		Param("watch", "true").
+		Param("sendInitialEvents", "true").
+		Param("resourceVersionMatch", string(metav1.ResourceVersionMatchNotOlderThan)).
+		Param("allowWatchBookmarks", "true")
+	return r.follow(ctx, req, silent, map[string]record{})
+}
+
+// watchListed lists first and watches from there: for API servers that can't
+// stream a list.
+func (r *read) watchListed(ctx context.Context, silent *time.Timer) error {
+	bounded, cancel := r.c.bounded(ctx)
+	defer cancel()
+	records, version, err := r.list(bounded)
+	if err != nil {
+		return err
+	}
+	r.c.listsFirst.Store(true)
+	silent.Reset(r.c.options.Silence)
+	r.publish(records, false)
+	req := r.request(false).
+		Param("watch", "true").
+		Param("resourceVersion", version).
+		Param("allowWatchBookmarks", "true")
+	return r.follow(ctx, req, silent, nil)
+}
+
+// follow reads the events of one watch until it ends. What comes before the
+// initial list is complete is collected in initial; nil: that is known already.
+func (r *read) follow(ctx context.Context, req *rest.Request, silent *time.Timer, initial map[string]record) error {
+	body, err := req.Stream(ctx)
+	if err != nil {
+		return caused(ctx, err)
+	}
+	defer body.Close()
+	if initial == nil {
+		silent.Stop()
+		r.stand()
+		defer r.fall()
+	}
+	events := newEvents(body)
+	for {
+		ev, err := events.next()
+		if err != nil {
+			return caused(ctx, err)
+		}
+		object, err := ev.decode()
+		if err != nil {
+			return err
+		}
+		if initial == nil {
+			r.apply(ev.Type, object)
+			continue
+		}
+		silent.Reset(r.c.options.Silence)
+		if ev.Type != watch.Bookmark {
+			r.collectEvent(initial, ev.Type, object)
+			continue
+		}
+		if object.GetAnnotations()[metav1.InitialEventsAnnotationKey] == "true" {
+			silent.Stop()
+			r.stand()
+			defer r.fall()
+			r.publish(initial, false)
+			initial = nil
+		}
+	}
+}
+
+// stand says that a watch stands, fall that it does not any more.
+func (r *read) stand() {
+	r.stood, r.refusals, r.refusedAt = true, 0, time.Time{}
+	r.c.outages.lives(1)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.live = true
+}
+
+func (r *read) fall() {
+	r.c.outages.lives(-1)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.live = false
+	r.good = later(r.good, r.c.wire.lastHeard())
+}
+
+func (r *read) collectEvent(initial map[string]record, kind watch.EventType, object *unstructured.Unstructured) {
+	if kind == watch.Deleted {
+		delete(initial, recordKey(object))
+		return
+	}
+	r.collect(initial, object)
+}
+
+func (r *read) apply(kind watch.EventType, object *unstructured.Unstructured) {
+	switch kind {
+	case watch.Added, watch.Modified:
+		if r.asked(object) {
+			rec := r.take(object)
+			r.update(recordKey(object), &rec)
+		}
+	case watch.Deleted:
+		r.update(recordKey(object), nil)
+	}
+}
+
+// event is one event of a watch.
+type event struct {
+	Type   watch.EventType `json:"type"`
+	Object json.RawMessage `json:"object"`
+}
+
+// events decodes a watch's body.
+type events struct {
+	decoder *json.Decoder
+	limit   *io.LimitedReader
+}
+
+func newEvents(body io.Reader) *events {
+	limit := &io.LimitedReader{R: body, N: mostBytes}
+	return &events{json.NewDecoder(limit), limit}
+}
+
+// next returns errEnded at a watch's end in good order, errNotJSON for what no
+// API server sends, and else the error of the network.
+func (e *events) next() (event, error) {
+	e.limit.N = mostBytes
+	var ev event
+	err := e.decoder.Decode(&ev)
+	var syntax *json.SyntaxError
+	var kind *json.UnmarshalTypeError
+	switch {
+	case errors.As(err, &syntax), errors.As(err, &kind):
+		return ev, notJSON(err)
+	case err != nil && e.limit.N <= 0:
+		return ev, fmt.Errorf("%w: an event is larger than %d MiB", errNotJSON, mostBytes>>20)
+	case errors.Is(err, io.EOF):
+		return ev, errEnded
+	}
+	return ev, err
+}
+
+// decode returns the object, or the error that the event carries.
+func (e event) decode() (*unstructured.Unstructured, error) {
+	if e.Type == watch.Error {
+		status := &metav1.Status{}
+		if err := json.Unmarshal(e.Object, status); err != nil {
+			return nil, notJSON(err)
+		}
+		return nil, apierrors.FromObject(status)
+	}
+	object := &unstructured.Unstructured{}
+	if err := object.UnmarshalJSON(e.Object); err != nil {
+		return nil, notJSON(err)
+	}
+	return object, nil
+}

@@ -1,0 +1,49 @@
+package cluster
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"net/http"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// TokenOptions say which token to ask for.
+type TokenOptions struct {
+	Audiences []string      // nil: the API server's own
+	Expires   time.Duration // from now, at least 10 min; 0: what the API server likes. It may give less, or more
+}
+
+// RequestToken mints a token for a service account and returns it with the moment when it ends. It can't be taken back
+// before that, other than with the service account.
+func (c *Cluster) RequestToken(ctx context.Context, namespace, serviceAccount string, o TokenOptions) (Masked, time.Time, error) {
+	at := location{gvr: schema.GroupVersionResource{Version: "v1", Resource: "serviceaccounts"}, namespace: namespace, name: serviceAccount, subresource: "token"}
+	doing := "request a token for " + at.String()
+	ask := authenticationv1.TokenRequest{
+		TypeMeta: metav1.TypeMeta{APIVersion: authenticationv1.SchemeGroupVersion.String(), Kind: "TokenRequest"},
+		Spec:     authenticationv1.TokenRequestSpec{Audiences: o.Audiences},
+	}
+	if o.Expires > 0 {
+		seconds := int64(math.Ceil(o.Expires.Seconds()))
+		ask.Spec.ExpirationSeconds = &seconds
+	}
+	body, err := json.Marshal(ask)
+	if err != nil {
+		return Masked{}, time.Time{}, fmt.Errorf("%s: %w", doing, err)
+	}
+	data, err := c.raw(ctx, doing, request{verb: http.MethodPost, at: at, body: body, contentType: jsonType})
+	if err != nil {
+		return Masked{}, time.Time{}, err
+	}
+	var answer authenticationv1.TokenRequest
+	if err := json.Unmarshal(data, &answer); err != nil || answer.Status.Token == "" {
+		return Masked{}, time.Time{}, failed(ctx, doing, errors.New("there is no token in the answer"))
+	}
+	return Mask(answer.Status.Token), answer.Status.ExpirationTimestamp.Time, nil
+}

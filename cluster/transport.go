@@ -1,0 +1,214 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-logr/logr"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
+	_ "k8s.io/client-go/plugin/pkg/client/auth/oidc" // kubectl knows this auth provider
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/transport"
+	"k8s.io/klog/v2"
+)
+
+const (
+	dialTimeout = 5 * time.Second
+	idleTimeout = 90 * time.Second
+)
+
+// silenceKlog keeps klog away from stderr, where a screen may be. Its logger
+// is the process's, and may be set once only.
+var silenceKlog = sync.OnceFunc(func() { klog.SetLogger(logr.Discard()) })
+
+// wire watches a cluster's connections: how many there are, and when a byte
+// was last heard on any.
+type wire struct {
+	born  time.Time
+	heard atomic.Int64 // since born, in nanoseconds; 0: never
+	empty func()       // called when the last connection closes
+
+	mu    sync.Mutex
+	conns map[*wiredConn]struct{} // those that are open
+}
+
+// end closes what is left: a connection whose last stream has only just ended
+// does not count as idle yet, and would outlive its cluster.
+func (w *wire) end() {
+	w.mu.Lock()
+	conns := slices.Collect(maps.Keys(w.conns))
+	w.mu.Unlock()
+	for _, c := range conns {
+		_ = c.Close()
+	}
+}
+
+func (w *wire) add(c *wiredConn) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.conns[c] = struct{}{}
+}
+
+// remove tells whether c was the last one.
+func (w *wire) remove(c *wiredConn) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.conns, c)
+	return len(w.conns) == 0
+}
+
+// lastHeard returns the zero time when nothing was ever heard.
+func (w *wire) lastHeard() time.Time {
+	since := w.heard.Load()
+	if since == 0 {
+		return time.Time{}
+	}
+	return w.born.Add(time.Duration(since))
+}
+
+type wiredConn struct {
+	net.Conn
+	wire   *wire
+	closed sync.Once
+}
+
+func (c *wiredConn) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	if n > 0 {
+		c.wire.heard.Store(int64(max(1, time.Since(c.wire.born))))
+	}
+	return n, err
+}
+
+func (c *wiredConn) Close() error {
+	c.closed.Do(func() {
+		if c.wire.remove(c) {
+			c.wire.empty()
+		}
+	})
+	return c.Conn.Close()
+}
+
+type dialer func(ctx context.Context, network, address string) (net.Conn, error)
+
+func (w *wire) wrap(dial dialer) dialer {
+	return func(ctx context.Context, network, address string) (net.Conn, error) {
+		conn, err := dial(ctx, network, address)
+		if err != nil {
+			return nil, err
+		}
+		wired := &wiredConn{Conn: conn, wire: w}
+		w.add(wired)
+		return wired, nil
+	}
+}
+
+// client makes the HTTP client of the cluster. It has connections of its own,
+// none of client-go's process-wide cache, so that Close can end them, HTTP/2
+// asks a quiet connection for a sign of life, and a burst waits at the gate.
+func (c *Cluster) client(stderr io.Writer) (*http.Client, error) {
+	g := &gate{}
+	c.wire = &wire{born: time.Now(), empty: g.shut, conns: map[*wiredConn]struct{}{}}
+	dial := c.config.Dial
+	if dial == nil {
+		dial = (&net.Dialer{
+			Timeout:         dialTimeout,
+			KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: c.options.Ping, Interval: c.options.Ping / 2, Count: 2},
+		}).DialContext
+	}
+	c.config.Dial = c.wire.wrap(dial)
+	conf, err := c.transportConfig(stderr)
+	if err != nil {
+		return nil, err
+	}
+	base := conf.Transport
+	if base == nil {
+		own, err := c.ownTransport(conf)
+		if err != nil {
+			return nil, err
+		}
+		c.atEnd = append(c.atEnd, own.CloseIdleConnections)
+		g.next = own
+		base = g
+	}
+	rt, err := transport.HTTPWrappersForConfig(conf, base)
+	if err != nil {
+		return nil, err
+	}
+	if c.config.ExecProvider != nil {
+		rt = apart{rt, &c.plugin}
+	}
+	return &http.Client{Transport: rt, CheckRedirect: sameHost}, nil
+}
+
+func (c *Cluster) ownTransport(conf *transport.Config) (*http.Transport, error) {
+	tlsConfig, err := transport.TLSConfigFor(conf)
+	if err != nil {
+		return nil, fmt.Errorf("read the certificates: %w", err)
+	}
+	proxy := conf.Proxy
+	if proxy == nil {
+		proxy = utilnet.NewProxierWithNoProxyCIDR(http.ProxyFromEnvironment)
+	}
+	own := &http.Transport{
+		Proxy:               proxy,
+		TLSClientConfig:     tlsConfig,
+		TLSHandshakeTimeout: c.options.Silence,
+		DialContext:         conf.DialHolder.Dial,
+		MaxIdleConnsPerHost: 25,
+		IdleConnTimeout:     idleTimeout,
+		DisableCompression:  conf.DisableCompression,
+		HTTP2: &http.HTTP2Config{
+			SendPingTimeout:  c.options.Ping,
+			PingTimeout:      c.options.Silence,
+			WriteByteTimeout: c.options.Silence,
+		},
+	}
+	own.Protocols = new(http.Protocols)
+	own.Protocols.SetHTTP1(true)
+	own.Protocols.SetHTTP2(os.Getenv("DISABLE_HTTP2") == "") // client-go's own switch
+	return own, nil
+}
+
+// sameHost follows redirects only within the API server: credentials and
+// answers belong to no other.
+func sameHost(req *http.Request, via []*http.Request) error {
+	if len(via) >= 10 || !sameOrigin(req.URL, via[0].URL) {
+		return http.ErrUseLastResponse
+	}
+	return nil
+}
+
+func sameOrigin(a, b *url.URL) bool { return a.Scheme == b.Scheme && a.Host == b.Host }
+
+// configOf is the configuration that a parsed foreign kubeconfig describes.
+func configOf(k Kubeconfig) (*rest.Config, error) {
+	cfg := &rest.Config{
+		Host:        k.Server,
+		BearerToken: k.Token.Reveal(),
+		TLSClientConfig: rest.TLSClientConfig{
+			ServerName: k.TLSServerName,
+			CAData:     k.CA,
+			CertData:   k.ClientCert,
+			KeyData:    []byte(k.ClientKey.Reveal()),
+		},
+	}
+	if k.ProxyURL != "" {
+		proxy, err := url.Parse(k.ProxyURL)
+		if err != nil {
+			return nil, fmt.Errorf("read proxy-url: %w", err)
+		}
+		cfg.Proxy = http.ProxyURL(proxy)
+	}
+	return cfg, nil
+}

@@ -1,0 +1,93 @@
+package cluster
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+)
+
+const (
+	firstPause = 20 * time.Millisecond // between two attempts to reach a lost cluster
+	pauseShare = 20                    // a pause is at most this part of the outage so far
+	longTry    = time.Second           // an attempt that takes longer holds nobody up
+)
+
+// turns is the queue of reads that want to try while the cluster is lost.
+type turns struct {
+	epoch  int  // of the loss
+	taken  bool // somebody tries, or will after a pause
+	queued []chan struct{}
+}
+
+// turn returns at once while the cluster answers. While it is lost, it returns
+// when it is the caller's turn to try; the caller calls done when it has tried.
+func (b *breaker) turn(ctx context.Context) (done func(), err error) {
+	b.mu.Lock()
+	if b.lost.IsZero() {
+		b.mu.Unlock()
+		return func() {}, nil
+	}
+	epoch := b.turns.epoch
+	if !b.turns.taken {
+		b.turns.taken = true
+		b.mu.Unlock()
+		return b.trying(epoch), nil
+	}
+	mine := make(chan struct{})
+	b.turns.queued = append(b.turns.queued, mine)
+	b.mu.Unlock()
+	select {
+	case <-mine:
+		return b.trying(epoch), nil
+	case <-ctx.Done():
+		b.giveUp(epoch, mine)
+		return nil, context.Cause(ctx)
+	}
+}
+
+// trying passes the turn on once: when the attempt is over, after a pause that
+// grows with the outage, or when it takes long.
+func (b *breaker) trying(epoch int) (done func()) {
+	var once sync.Once
+	pass := func() { once.Do(func() { b.pass(epoch) }) }
+	long := time.AfterFunc(longTry, pass)
+	return func() {
+		long.Stop()
+		b.mu.Lock()
+		lost := b.lost
+		over := b.turns.epoch != epoch || lost.IsZero()
+		b.mu.Unlock()
+		if !over {
+			time.AfterFunc(min(max(time.Since(lost)/pauseShare, firstPause), b.c.options.BackoffMax), pass)
+		}
+	}
+}
+
+// pass gives the turn to the next in the queue.
+func (b *breaker) pass(epoch int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.turns.epoch != epoch || b.lost.IsZero() {
+		return
+	}
+	if len(b.turns.queued) == 0 {
+		b.turns.taken = false
+		return
+	}
+	close(b.turns.queued[0])
+	b.turns.queued = b.turns.queued[1:]
+}
+
+// giveUp leaves the queue, and passes the turn on if it came just now.
+func (b *breaker) giveUp(epoch int, mine chan struct{}) {
+	b.mu.Lock()
+	i := slices.Index(b.turns.queued, mine)
+	if i >= 0 {
+		b.turns.queued = slices.Delete(b.turns.queued, i, i+1)
+	}
+	b.mu.Unlock()
+	if i < 0 {
+		b.pass(epoch)
+	}
+}

@@ -1,0 +1,110 @@
+package cluster
+
+import (
+	"sync"
+	"time"
+)
+
+// A storm of writes is not a storm of probes: of one version, so many
+// announcements are immediate, and then one comes every pace.
+const (
+	atOnce = 8
+	pace   = 25 * time.Millisecond
+)
+
+// A source is something that was read and may differ later.
+type source interface {
+	// changes is the counter that tells whether it differs.
+	changes() *version
+	// heard tells when what was read was last known to hold, and whether it is
+	// learnt by polling.
+	heard() (at time.Time, polled bool)
+}
+
+// version counts the changes of one source and wakes who waits for the next.
+// The zero value is ready. Announcements are paced; changes that come before the
+// next one is due are announced together.
+type version struct {
+	mu        sync.Mutex
+	n         uint64    // changes so far
+	announced uint64    // of these, what waiters may know
+	paid      time.Time // announcements are paid for until then, one pace each
+	timer     *time.Timer
+	waiters   map[chan<- struct{}]uint64
+	left      time.Time // when the last waiter went
+}
+
+// now returns the number of changes so far.
+func (v *version) now() uint64 {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.n
+}
+
+// bump counts one change.
+func (v *version) bump() {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.n++
+	if v.timer != nil {
+		return
+	}
+	if debt := time.Until(v.paid.Add(-(atOnce - 1) * pace)); debt > 0 {
+		v.timer = time.AfterFunc(debt, v.late)
+		return
+	}
+	v.announce()
+}
+
+func (v *version) late() {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.timer = nil
+	v.announce()
+}
+
+func (v *version) announce() {
+	v.announced, v.paid = v.n, later(v.paid, time.Now()).Add(pace)
+	for wake, gen := range v.waiters {
+		if gen < v.announced {
+			signal(wake)
+		}
+	}
+}
+
+// subscribe signals wake, now or later, once there is a change after gen.
+func (v *version) subscribe(wake chan<- struct{}, gen uint64) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if gen < v.announced {
+		signal(wake)
+	}
+	if v.waiters == nil {
+		v.waiters = map[chan<- struct{}]uint64{}
+	}
+	v.waiters[wake] = gen
+}
+
+func (v *version) unsubscribe(wake chan<- struct{}) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	delete(v.waiters, wake)
+	v.left = time.Now()
+}
+
+// unwaited tells for how long nobody has waited for the next change.
+func (v *version) unwaited() time.Duration {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if len(v.waiters) > 0 {
+		return 0
+	}
+	return time.Since(v.left)
+}
+
+func signal(wake chan<- struct{}) {
+	select {
+	case wake <- struct{}{}:
+	default:
+	}
+}

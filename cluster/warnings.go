@@ -1,0 +1,28 @@
+package cluster
+
+import (
+	"fmt"
+	"io"
+	"sync"
+)
+
+const mostWarnings = 200 // different ones that are written
+
+// warnings writes each different warning of an API server once, cleaned.
+type warnings struct {
+	mu   sync.Mutex
+	to   io.Writer
+	said map[string]bool
+}
+
+// HandleWarningHeader implements rest.WarningHandler.
+func (w *warnings) HandleWarningHeader(code int, _, text string) {
+	const miscellaneous = 299 // the only code that Kubernetes uses
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if code != miscellaneous || text == "" || w.said[text] || len(w.said) >= mostWarnings {
+		return
+	}
+	w.said[text] = true
+	_, _ = fmt.Fprintln(w.to, "Warning: "+sentenced(text))
+}

@@ -1,0 +1,179 @@
+package cluster
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"carrick/cluster/probe"
+)
+
+const (
+	webLimit = 4 << 20          // of one answer
+	webAge   = 10 * time.Second // for which the answer to a GET is kept
+)
+
+// Web is an HTTP API that belongs to a set-up. It is safe for concurrent use.
+type Web struct {
+	base    *url.URL
+	token   Masked
+	timeout time.Duration
+	client  *http.Client
+}
+
+// WebOptions say how to reach an API.
+type WebOptions struct {
+	CA      []byte        // PEM that is trusted for it; nil: the system's roots
+	Timeout time.Duration // of one request; 0: 10 s
+}
+
+// NewWeb returns the API at base, "https://renku.example.org/api/data", that is given token as its bearer; a zero token
+// is none. It makes no request. A token goes over https alone, or to this machine itself.
+func NewWeb(base string, token Masked, o WebOptions) (*Web, error) {
+	u, err := url.Parse(strings.TrimSuffix(base, "/"))
+	switch {
+	case err != nil || u.Hostname() == "" || u.Scheme != "https" && u.Scheme != "http":
+		return nil, fmt.Errorf("%q is not the URL of an API", Clean(base))
+	case u.User != nil || u.RawQuery != "" || u.Fragment != "":
+		return nil, fmt.Errorf("%q is more than the URL of an API: leave out what stands before the host and after the path", Clean(u.Redacted()))
+	case u.Scheme == "http" && !token.IsZero() && !isThisMachine(u.Hostname()):
+		return nil, fmt.Errorf("%s is not https: the token is not sent there", Clean(u.String()))
+	}
+	pool, err := probe.Pool(o.CA)
+	if err != nil {
+		return nil, fmt.Errorf("read the CA to trust for %s: %w", Clean(u.String()), err)
+	}
+	return &Web{base: u, token: token, timeout: cmp.Or(o.Timeout, 10*time.Second), client: &http.Client{
+		Transport: &http.Transport{
+			Proxy: http.ProxyFromEnvironment, TLSClientConfig: &tls.Config{RootCAs: pool},
+			ForceAttemptHTTP2: true, IdleConnTimeout: 30 * time.Second,
+		},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}}, nil
+}
+
+func isThisMachine(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+// Base returns the URL of the API, without a slash at its end.
+func (w *Web) Base() string { return w.base.String() }
+
+// Close closes idle connections.
+func (w *Web) Close() { w.client.CloseIdleConnections() }
+
+// webAnswer is one answer of the API.
+type webAnswer struct {
+	status int
+	header http.Header
+	body   []byte
+}
+
+// JSON calls path, which begins with "/" and may have a query, with in as JSON (nil: no body; a Masked in it must have been
+// revealed) and decodes the answer into out (nil: it is not looked at). It returns the status; one of 300 or more is a *WebError. The answer to a GET is kept as
+// a look for 10 s; any other call makes the API be looked at again.
+func (w *Web) JSON(ctx context.Context, method, path string, in, out any) (status int, err error) {
+	target, err := w.target(path)
+	if err != nil {
+		return 0, err
+	}
+	doing := method + " " + Clean(target)
+	var body []byte
+	if in != nil {
+		if body, err = json.Marshal(in); err != nil {
+			return 0, fmt.Errorf("%s: %w", doing, err)
+		}
+		if bytes.Contains(body, []byte(hidden)) {
+			return 0, fmt.Errorf("%s: a secret in it is still hidden", doing)
+		}
+	}
+	key := "web " + w.base.String() + " "
+	answer := webAnswer{}
+	if method == http.MethodGet && in == nil {
+		answer, err = lookOf(ctx, w, key+target, webAge, func(ctx context.Context) (webAnswer, error) {
+			return w.call(ctx, method, target, nil)
+		})
+	} else {
+		answer, err = w.call(ctx, method, target, body)
+		if looks, ok := ctx.Value(looksKey{}).(*Looks); ok {
+			looks.Forget(key)
+		}
+	}
+	switch {
+	case err != nil:
+		return 0, fmt.Errorf("%s: %w", doing, err)
+	case answer.status >= 300:
+		return answer.status, answer.problem(target)
+	case out == nil || len(answer.body) == 0:
+		return answer.status, nil
+	}
+	if err := json.Unmarshal(answer.body, out); err != nil {
+		if !json.Valid(answer.body) {
+			err = notJSON(errors.New(excerpt(answer.body)))
+		}
+		return answer.status, fmt.Errorf("%s: %w", doing, err)
+	}
+	return answer.status, nil
+}
+
+// target returns the URL of a path below the base.
+func (w *Web) target(path string) (string, error) {
+	u, err := url.Parse(w.base.String() + path)
+	if err != nil || !strings.HasPrefix(path, "/") || u.Host != w.base.Host || u.Fragment != "" || strings.Contains(u.Path+"/", "/../") {
+		return "", fmt.Errorf("%q is not a path of %s", Clean(path), w.base)
+	}
+	return u.String(), nil
+}
+
+func (w *Web) call(ctx context.Context, method, target string, body []byte) (webAnswer, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, w.timeout, fmt.Errorf("%s took too long to answer", w.base.Host))
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, method, target, bytes.NewReader(body))
+	if err != nil {
+		return webAnswer{}, err
+	}
+	req.Header.Set("Accept", "application/json")
+	req.Header.Set("User-Agent", "carrick")
+	if body != nil {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	if !w.token.IsZero() {
+		req.Header.Set("Authorization", "Bearer "+w.token.Reveal())
+	}
+	resp, err := w.client.Do(req)
+	if err != nil {
+		return webAnswer{}, w.why(ctx, err)
+	}
+	defer resp.Body.Close()
+	data, err := io.ReadAll(io.LimitReader(resp.Body, webLimit+1))
+	switch {
+	case err != nil:
+		return webAnswer{}, w.why(ctx, err)
+	case len(data) > webLimit:
+		return webAnswer{}, fmt.Errorf("the answer is larger than %d MiB", webLimit>>20)
+	}
+	return webAnswer{status: resp.StatusCode, header: resp.Header, body: data}, nil
+}
+
+// why drops the URL that net/http puts before an error, and adds the cause when ctx has ended.
+func (w *Web) why(ctx context.Context, err error) error {
+	var urlErr *url.Error
+	if errors.As(err, &urlErr) {
+		err = urlErr.Err
+	}
+	if cause := context.Cause(ctx); cause != nil && !errors.Is(err, cause) {
+		return fmt.Errorf("%w (%w)", cause, err)
+	}
+	return err
+}

@@ -1,0 +1,139 @@
+package main
+
+import (
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// arrow says what packages under a path must not import. Tests are free.
+type arrow struct {
+	under, except string
+	never         []string
+	why           string
+}
+
+var arrows = []arrow{
+	{under: "cluster", never: []string{"carrick/steps", "carrick/ui", "carrick/cmd", "carrick/assets"}, why: "cluster knows no step, side or screen"},
+	{under: "cluster/probe", never: []string{"k8s.io/", "carrick/"}, why: "probe looks from this machine and knows no Kubernetes"},
+	{under: "steps", never: []string{"carrick/ui", "carrick/cmd", "carrick/assets", "github.com/charmbracelet", "github.com/muesli", "k8s.io/client-go", "helm.sh"}, why: "steps knows no screen, and no cluster but through package cluster"},
+	{under: "steps/check", never: []string{"carrick/steps/renku"}, why: "shared checks mention no product"},
+	{under: "ui", never: []string{"k8s.io/", "helm.sh", "carrick/steps/", "carrick/cmd", "carrick/assets"}, why: "ui knows no guide and touches no cluster"},
+	{under: "assets", never: []string{"carrick/"}, why: "assets imports nothing of ours"},
+	{under: "cmd", never: []string{"k8s.io/client-go", "github.com/charmbracelet", "helm.sh"}, why: "cmd prints; clusters and screens are others' work"},
+	{under: ".", except: "ui", never: []string{"github.com/charmbracelet", "github.com/muesli"}, why: "ui is the only importer of Charm's modules"},
+	{under: ".", except: "cluster", never: []string{"k8s.io/client-go"}, why: "client-go is in cluster and nowhere else"},
+	{under: ".", except: "cluster/sandbox", never: []string{"carrick/cluster/sandbox"}, why: "the sandbox is nobody's import"},
+	{under: "cluster/sandbox", never: []string{"carrick/steps", "carrick/ui", "carrick/assets", "carrick/cluster/probe"}, why: "the sandbox imports nothing of the main module"},
+}
+
+// TestArrows parses imports in-process: a test that shelled out to go list
+// passed stale from Go's cache.
+func TestArrows(t *testing.T) {
+	files := map[string][]string{} // file: imports
+	root := "../.."
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		rel, _ := filepath.Rel(root, path)
+		if d.IsDir() && rel != "." && (strings.HasPrefix(d.Name(), ".") || rel == "bin") {
+			return fs.SkipDir
+		}
+		if !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") || strings.Contains(rel, "test/") {
+			return nil
+		}
+		f, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ImportsOnly)
+		if err != nil {
+			return err
+		}
+		for _, spec := range f.Imports {
+			name, _ := strconv.Unquote(spec.Path.Value)
+			files[filepath.ToSlash(rel)] = append(files[filepath.ToSlash(rel)], name)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, a := range arrows {
+		seen := 0
+		for file, imports := range files {
+			if !within(file, a.under) || (a.except != "" && within(file, a.except)) {
+				continue
+			}
+			seen++
+			for _, name := range imports {
+				if slices.ContainsFunc(a.never, func(p string) bool { return name == p || strings.HasPrefix(name, strings.TrimSuffix(p, "/")+"/") }) {
+					t.Errorf("%s imports %s: %s", file, name, a.why)
+				}
+			}
+		}
+		if seen == 0 {
+			t.Errorf("no file under %q: this arrow tests nothing", a.under)
+		}
+	}
+}
+
+func within(file, dir string) bool { return dir == "." || strings.HasPrefix(file, dir+"/") }
+
+// TestGuidesDoNotImportEachOther keeps a guide a folder of its own.
+func TestGuidesDoNotImportEachOther(t *testing.T) {
+	names := map[string]bool{}
+	for _, g := range guides() {
+		names[g.Name] = true
+	}
+	if len(names) == 0 {
+		t.Fatal("there are no guides")
+	}
+	for name := range names {
+		paths, err := filepath.Glob("../../steps/" + name + "/*.go")
+		if err != nil || len(paths) == 0 {
+			t.Errorf("guide %s has no folder of its own under steps", name)
+		}
+		for _, path := range paths {
+			if strings.HasSuffix(path, "_test.go") {
+				continue
+			}
+			f, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ImportsOnly)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, spec := range f.Imports {
+				imported, _ := strconv.Unquote(spec.Path.Value)
+				if other, ok := strings.CutPrefix(imported, "carrick/steps/"); ok && names[other] {
+					t.Errorf("%s imports guide %s", path, other)
+				}
+			}
+		}
+	}
+}
+
+// TestNothingKnowsTheSandbox: what is checked must not know that it is a demo.
+func TestNothingKnowsTheSandbox(t *testing.T) {
+	seen := 0
+	for _, dir := range []string{"../../steps", "../../ui"} {
+		err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+			if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") || strings.Contains(path, "/stepstest/") {
+				return err
+			}
+			seen++
+			b, err := readFile(path)
+			if err == nil && strings.Contains(strings.ToLower(b), "sandbox") {
+				t.Errorf("%s speaks of the sandbox", path)
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if seen == 0 {
+		t.Error("looked at nothing")
+	}
+}

@@ -1,0 +1,159 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"carrick/cluster"
+	"carrick/steps"
+)
+
+// errDeadline is the cause of a run that --wait has ended.
+var errDeadline = errors.New("not green in time")
+
+type checkFlags struct {
+	output, side, failOn string
+	watch                bool
+	wait                 time.Duration
+	only, skip           []string
+}
+
+func (a *app) check() *cobra.Command {
+	var f checkFlags
+	cmd := &cobra.Command{
+		Use: "check LINK", Short: "Run every check once", Args: a.needLink,
+		Long: "Runs every check of a link once and says what was found. Exit code 0: green; 3: a check\nfailed; 5: something is unknown or still waiting.",
+		RunE: func(cmd *cobra.Command, args []string) error { return a.runCheck(cmd.Context(), args[0], f) },
+	}
+	cmd.Flags().StringVarP(&f.output, "output", "o", "table", "table, json or yaml")
+	cmd.Flags().BoolVar(&f.watch, "watch", false, "go on, and print each verdict that changes")
+	cmd.Flags().DurationVar(&f.wait, "wait", 0, "wait that long for green")
+	cmd.Flags().StringVar(&f.side, "side", "", "one side only")
+	cmd.Flags().StringSliceVar(&f.only, "only", nil, "only these steps or checks")
+	cmd.Flags().StringSliceVar(&f.skip, "skip", nil, "not these steps or checks")
+	cmd.Flags().StringVar(&f.failOn, "fail-on", "failure", "failure, or warning: exit 4 on warnings")
+	return cmd
+}
+
+func (a *app) runCheck(ctx context.Context, path string, f checkFlags) error {
+	if err := f.valid(); err != nil {
+		return err
+	}
+	s, err := a.open(path, cluster.Options{Once: !f.watch && f.wait == 0})
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	side, err := sideFlag(f.side, s.Guide())
+	if err != nil {
+		return err
+	}
+	if err := known(s.Guide(), f.only, f.skip); err != nil {
+		return err
+	}
+	cells := s.Cells(steps.Selection{Side: side, Only: f.only, Skip: f.skip})
+	if len(cells) == 0 {
+		return usage("no check is left after --side, --only and --skip")
+	}
+	if f.watch {
+		return a.watch(ctx, s, cells)
+	}
+	b, looks, err := a.look(ctx, s, cells, f.wait)
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	report := s.NewReport(b, looks, cells, time.Now())
+	if perr := a.printReport(report, f.output); perr != nil {
+		return perr
+	}
+	if err != nil {
+		return err
+	}
+	if code := boardCode(count(b, cells), f.failOn == "warning"); code != 0 {
+		return verdict(code)
+	}
+	return nil
+}
+
+func (f checkFlags) valid() error {
+	switch f.output {
+	case "table", "json", "yaml":
+	default:
+		return usage("-o %q is none of table, json, yaml", f.output)
+	}
+	if f.failOn != "failure" && f.failOn != "warning" {
+		return usage("--fail-on %q is neither failure nor warning", f.failOn)
+	}
+	if f.wait < 0 {
+		return usage("--wait %s is less than nothing", f.wait)
+	}
+	if f.watch && f.output != "table" {
+		return usage("--watch prints lines, not one document: leave out -o")
+	}
+	return nil
+}
+
+// known refuses names that the guide does not have: a typo must not look like
+// green.
+func known(g *steps.Guide, lists ...[]string) error {
+	for _, list := range lists {
+		for _, name := range list {
+			c, _ := g.Check(name)
+			if c == nil && g.Step(name) == nil {
+				return usage("guide %s has no step and no check %q; see carrick guides %s", g.Name, name, g.Name)
+			}
+		}
+	}
+	return nil
+}
+
+func (a *app) look(ctx context.Context, s *steps.Session, cells []steps.Cell, wait time.Duration) (*steps.Board, map[steps.Cell]steps.Look, error) {
+	if wait == 0 {
+		b, looks := s.Look(ctx, cells)
+		return b, looks, nil
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, wait, errDeadline)
+	defer cancel()
+	var board *steps.Board
+	var at map[steps.Cell]steps.Look
+	err := s.Follow(ctx, cells, func(b *steps.Board, looks map[steps.Cell]steps.Look, _ steps.Cell) bool {
+		board, at = b, looks
+		return !count(b, cells).Green()
+	})
+	if board == nil {
+		board, at = steps.NewBoard(s.Guide()), map[steps.Cell]steps.Look{}
+	}
+	if err != nil && errors.Is(context.Cause(ctx), errDeadline) {
+		return board, at, fmt.Errorf("%w: %s after %s", errDeadline, count(board, cells), wait)
+	}
+	return board, at, err
+}
+
+func count(b *steps.Board, cells []steps.Cell) steps.Counts {
+	var n steps.Counts
+	for _, c := range cells {
+		n[b.Verdict(c).Status]++
+	}
+	return n
+}
+
+// watch prints each verdict as it comes and whenever it changes, until it is
+// interrupted.
+func (a *app) watch(ctx context.Context, s *steps.Session, cells []steps.Cell) error {
+	last := map[steps.Cell]steps.Result{}
+	return s.Follow(ctx, cells, func(b *steps.Board, _ map[steps.Cell]steps.Look, _ steps.Cell) bool {
+		for _, c := range cells { // a verdict may change with that of a need
+			v := b.Verdict(c)
+			if v.Status == steps.Pending || (last[c].Status == v.Status && last[c].Found == v.Found) {
+				continue
+			}
+			last[c] = v
+			fmt.Fprintf(a.out, "%s  %s\n", time.Now().Format(time.TimeOnly), a.line(s.Guide(), c, v))
+		}
+		return true
+	})
+}

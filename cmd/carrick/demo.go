@@ -1,0 +1,182 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"carrick/steps"
+	"carrick/ui"
+)
+
+// sandboxName is the program that runs the two control planes. It is built
+// from a module of its own and stands beside carrick.
+const sandboxName = "carrick-sandbox"
+
+func (a *app) demo() *cobra.Command {
+	return &cobra.Command{
+		Use: "demo [GUIDE]", Short: "The wizard on two control planes on this machine",
+		Long: "Starts two real Kubernetes control planes on this machine, opens the wizard on them, and\nends them with it. Nothing of yours is touched: no kubeconfig, no cluster, no file.",
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 1 {
+				return usage("one guide at a time: %s", cmd.UseLine())
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			guide := a.guides[0].Name
+			if len(args) == 1 {
+				guide = args[0]
+			}
+			if _, err := steps.FindGuide(a.guides, guide); err != nil {
+				return usageError{err}
+			}
+			return a.runDemo(cmd.Context(), guide)
+		},
+	}
+}
+
+func (a *app) runDemo(ctx context.Context, guide string) error {
+	if err := ui.NeedTerminal(a.in, a.tty); err != nil {
+		return err
+	}
+	box, err := startSandbox(ctx, a.err)
+	if err != nil {
+		return err
+	}
+	defer box.stop()
+	fmt.Fprintf(a.err, "putting into them what the guide %s expects …\n", guide)
+	if err := box.tell("seed " + guide); err != nil && !strings.Contains(err.Error(), "unknown command") {
+		return fmt.Errorf("prepare the demo: %w", err)
+	} // a guide that expects nothing has no scenario
+	both := box.Kubeconfigs["local"] + string(os.PathListSeparator) + box.Kubeconfigs["remote"]
+	if err := os.Setenv("KUBECONFIG", both); err != nil { // ours alone: carrick starts no child after this
+		return err
+	}
+	env, err := box.env(both)
+	if err != nil {
+		return err
+	}
+	o := a.screen()
+	o.Passing = true
+	o.Guide = guide
+	o.Name = "demo"
+	o.Sides = map[steps.Side]string{steps.Local: box.Contexts["local"], steps.Remote: box.Contexts["remote"]}
+	o.LinkPath = inFolder(box.Dir)
+	o.Banner = "demo: two control planes on this machine"
+	o.Notes = []string{
+		"Nothing of yours is touched. To break things while carrick watches, in another terminal:",
+		". " + env,
+		"kubectl --context " + box.Contexts["remote"] + " get all -A",
+	}
+	return ui.Run(ctx, o)
+}
+
+// sandbox is the child that runs the control planes. It ends when its standard
+// input does, however carrick ends.
+type sandbox struct {
+	Ready       bool              `json:"ready"`
+	Dir         string            `json:"dir"`
+	Kubeconfigs map[string]string `json:"kubeconfigs"`
+	Contexts    map[string]string `json:"contexts"`
+	Kubectl     string            `json:"kubectl"`
+
+	cmd   *exec.Cmd
+	stdin io.WriteCloser
+	lines *bufio.Scanner
+}
+
+func startSandbox(ctx context.Context, progress io.Writer) (*sandbox, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("find %s: %w", sandboxName, err)
+	}
+	path := filepath.Join(filepath.Dir(self), sandboxName)
+	if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
+		return nil, usage("the demo needs %s beside carrick, and it is not there. In carrick's source: make demo", path)
+	}
+	box := &sandbox{cmd: exec.Command(path)}
+	box.cmd.Stderr = progress
+	// A group of its own: ctrl+c in the terminal is carrick's to handle.
+	box.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if box.stdin, err = box.cmd.StdinPipe(); err != nil {
+		return nil, err
+	}
+	out, err := box.cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	box.lines = bufio.NewScanner(out)
+	if err := box.cmd.Start(); err != nil {
+		return nil, fmt.Errorf("start %s: %w", path, err)
+	}
+	stop := context.AfterFunc(ctx, func() { box.stdin.Close() })
+	defer stop()
+	if !box.lines.Scan() || json.Unmarshal(box.lines.Bytes(), box) != nil || !box.Ready {
+		box.stop()
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		return nil, fmt.Errorf("%s ended before it was ready; what it said stands above", sandboxName)
+	}
+	return box, nil
+}
+
+// env writes what a shell needs to see the demo's clusters, and returns its
+// path: short enough to be typed off the screen.
+func (b *sandbox) env(kubeconfig string) (string, error) {
+	path := filepath.Join(b.Dir, "env")
+	text := fmt.Sprintf("export KUBECONFIG=%s\nexport PATH=%s:$PATH\n", kubeconfig, filepath.Dir(b.Kubectl))
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		return "", fmt.Errorf("write the demo's environment: %w", err)
+	}
+	return path, nil
+}
+
+// tell gives the sandbox one command and reads its answer.
+func (b *sandbox) tell(command string) error {
+	if _, err := fmt.Fprintln(b.stdin, command); err != nil {
+		return err
+	}
+	var answer struct {
+		OK    bool   `json:"ok"`
+		Error string `json:"error"`
+	}
+	if !b.lines.Scan() {
+		return fmt.Errorf("%s ended", sandboxName)
+	}
+	if err := json.Unmarshal(b.lines.Bytes(), &answer); err != nil {
+		return err
+	}
+	if !answer.OK {
+		return errors.New(answer.Error)
+	}
+	return nil
+}
+
+// stop ends the sandbox and waits until it has cleaned up after itself.
+func (b *sandbox) stop() {
+	b.stdin.Close()
+	ended := make(chan struct{})
+	go func() {
+		_ = b.cmd.Wait()
+		close(ended)
+	}()
+	select {
+	case <-ended:
+	case <-time.After(20 * time.Second):
+		_ = b.cmd.Process.Kill()
+		<-ended
+	}
+}

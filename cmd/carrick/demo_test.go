@@ -1,0 +1,194 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"runtime"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"carrick/cluster/clustertest"
+)
+
+// What these tests know of the wizard's screens.
+const (
+	starting   = `starting the API servers`
+	beginning  = `(?s)new link.*enter begin`
+	canApply   = `a apply [0-9]+ change`
+	confirming = `(?s)Apply .*\?.*No +Yes`
+	applied    = `✓ applied`
+)
+
+func onStep(n int) string { return fmt.Sprintf("step %d of 4", n) }
+func green(n int) string  { return fmt.Sprintf("%d✓", n) }
+
+const everyStepGreen = `1✓ 2✓ 3✓ 4✓`
+
+// From nothing to a proved credential by keys alone, and out again.
+func TestTheDemoIsWalkedByKeysAlone(t *testing.T) {
+	p := demo(t)
+	p.wait(beginning)
+	p.types("\r")
+	p.wait(onStep(1))
+	p.wait(green(1))
+	for _, step := range []int{2, 3} {
+		p.types("n")
+		p.wait(onStep(step))
+		p.wait(canApply)
+		p.types("a")
+		p.wait(confirming)
+		p.types("y")
+		p.wait(applied)
+		p.wait(green(step))
+	}
+	p.types("n")
+	p.wait(onStep(4))
+	p.wait(everyStepGreen)
+	p.types("q")
+	if code := p.leaves(); code != 0 {
+		t.Errorf("exit code %d", code)
+	}
+	p.isAsItWas()
+	for _, text := range []string{"Renku remote cluster · demo", "1 Clusters", "4 Kubeconfig", "ok"} {
+		if !strings.Contains(p.text(), text) {
+			t.Errorf("the summary lacks %q:\n%s", text, p.text())
+		}
+	}
+	p.leftNothing()
+}
+
+// However a demo ends, it leaves no process and no folder.
+func TestADemoLeavesNothing(t *testing.T) {
+	for name, end := range map[string]struct {
+		when string
+		how  func(*terminal)
+	}{
+		"killed on its first screen":      {beginning, (*terminal).kill},
+		"killed while it starts":          {starting, (*terminal).kill},
+		"interrupted on its first screen": {beginning, (*terminal).interrupt},
+		"interrupted while it starts":     {starting, (*terminal).interrupt},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := demo(t)
+			p.wait(end.when)
+			if n := len(p.family()); n < 2 {
+				t.Fatalf("%d processes were found: this proves nothing", n)
+			}
+			end.how(p)
+			p.leftNothing()
+		})
+	}
+}
+
+func (p *terminal) kill() {
+	p.t.Helper()
+	if err := p.cmd.Process.Kill(); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+func (p *terminal) interrupt() {
+	p.t.Helper()
+	p.types("\x03")
+	if code := p.leaves(); code != exitInterrupted {
+		p.t.Errorf("exit code %d, not %d:\n%s", code, exitInterrupted, p.text())
+	}
+	p.isAsItWas()
+}
+
+// demo starts carrick demo on a terminal. All that it and its children write
+// goes into a folder of its own, whose name they carry in their environment.
+func demo(t *testing.T) *terminal {
+	t.Helper()
+	if os.Getenv(clustertest.Program) == "" {
+		t.Skipf("%s is not set: it is the path of carrick-sandbox (make sandbox)", clustertest.Program)
+	}
+	if runtime.GOOS != "linux" {
+		t.Skip("processes are looked for in /proc")
+	}
+	dir, err := os.MkdirTemp("", "carrick-demo-*") // short: it holds a socket
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	return onTerminal(t, "TMPDIR="+dir, "demo")
+}
+
+// family are the processes that carrick and its children are.
+func (p *terminal) family() []int {
+	p.t.Helper()
+	dirs, err := filepath.Glob("/proc/[0-9]*")
+	if err != nil || len(dirs) == 0 {
+		p.t.Fatalf("nothing in /proc: %v", err)
+	}
+	var out []int
+	for _, dir := range dirs {
+		environ, err := os.ReadFile(filepath.Join(dir, "environ")) // empty once it has ended
+		if err == nil && bytes.Contains(environ, []byte(p.mark)) {
+			pid, _ := strconv.Atoi(filepath.Base(dir))
+			out = append(out, pid)
+		}
+	}
+	return out
+}
+
+// goneWithin is how long what carrick started may outlive it.
+const goneWithin = 20 * time.Second
+
+// leftNothing fails unless all that was started ends and all that was written
+// goes.
+func (p *terminal) leftNothing() {
+	p.t.Helper()
+	<-p.ended
+	dir := strings.TrimPrefix(p.mark, "TMPDIR=")
+	look := time.NewTicker(50 * time.Millisecond)
+	defer look.Stop()
+	for late := time.Now().Add(goneWithin); ; <-look.C {
+		family := p.family()
+		files, err := os.ReadDir(dir)
+		if err != nil {
+			p.t.Fatal(err)
+		}
+		if len(family) == 0 && len(files) == 0 {
+			return
+		}
+		if time.Now().After(late) {
+			for _, pid := range family {
+				_ = syscall.Kill(pid, syscall.SIGKILL)
+			}
+			p.t.Fatalf("left after %s: processes %v, files %v", goneWithin, family, files)
+		}
+	}
+}
+
+var private = regexp.MustCompile(`\x1b\[\?([0-9]+)([hl])`)
+
+// isAsItWas fails unless every mode of the terminal is what it was before
+// carrick: the normal screen, the cursor, the line discipline.
+func (p *terminal) isAsItWas() {
+	p.t.Helper()
+	if got := p.state(); !reflect.DeepEqual(got, p.modes) {
+		p.t.Errorf("the line discipline is %+v, and was %+v", got, p.modes)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.screen.IsAltScreen() || p.hidden {
+		p.t.Errorf("alternate screen: %v, hidden cursor: %v", p.screen.IsAltScreen(), p.hidden)
+	}
+	last := map[string]string{}
+	for _, m := range private.FindAllStringSubmatch(p.raw.String(), -1) {
+		last[m[1]] = m[2]
+	}
+	for mode, is := range last {
+		if on := is == "h"; on != (mode == "25") {
+			p.t.Errorf("mode %s is left %s", mode, is)
+		}
+	}
+}

@@ -1,0 +1,14 @@
+package main
+
+import (
+	"carrick/steps"
+	"carrick/steps/renku"
+)
+
+// guides are all guides, in the order of the first screen. A new guide is a
+// folder under steps, one under assets, and a line here.
+func guides() []*steps.Guide {
+	return []*steps.Guide{
+		renku.Guide(),
+	}
+}

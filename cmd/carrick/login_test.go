@@ -1,0 +1,127 @@
+package main
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"fmt"
+	"io"
+	"log"
+	"math/big"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// A token that the API server does not take.
+func TestATokenThatIsRefused(t *testing.T) {
+	server := served(t, &tls.Config{}, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusUnauthorized)
+		_, _ = io.WriteString(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","message":"Unauthorized","reason":"Unauthorized","code":401}`)
+	})
+	refused(t, login{server: server.URL, ca: server.Certificate(), user: "token: out-of-date"}, "does not accept the credentials")
+}
+
+// A client certificate that has expired is not a server that is down.
+func TestAClientCertificateThatHasExpired(t *testing.T) {
+	dir := t.TempDir()
+	clerk := expired(t, dir)
+	pool := x509.NewCertPool()
+	pool.AddCert(clerk)
+	server := served(t, &tls.Config{ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: pool}, http.NotFound)
+	refused(t, login{
+		server: server.URL, ca: server.Certificate(),
+		user: fmt.Sprintf("client-certificate: %q, client-key: %q", filepath.Join(dir, "clerk.crt"), filepath.Join(dir, "clerk.key")),
+	}, "client certificate: it has expired")
+}
+
+// refused fails unless check and apply say of a login why it is not taken.
+func refused(t *testing.T, l login, why string) {
+	t.Helper()
+	cmd := carrick(t, "check", "link.yaml")
+	l.write(t, cmd.Dir)
+	out, said, code := finish(t, cmd)
+	if (code != exitUnknown && code != exitFailed) || said != "" || !strings.Contains(out, why) || strings.Count(out, " pass ") != strings.Count(out, "but not to these credentials") {
+		t.Errorf("check: exit code %d, %q on standard error:\n%s", code, said, out)
+	}
+	cmd = carrick(t, "apply", "--yes", "link.yaml")
+	l.write(t, cmd.Dir)
+	out, said, code = finish(t, cmd)
+	if code != exitOther || out != "" || !strings.Contains(said, why) || strings.Count(said, "\n") != 1 {
+		t.Errorf("apply: exit code %d, %q on standard error:\n%s", code, said, out)
+	}
+}
+
+// What an API server says of itself must not reach the terminal as it is.
+func TestAnAPIServerThatWritesEscapeSequences(t *testing.T) {
+	const evil = `\u001b]0;owned\u0007\u001b[2J\u009b31m`
+	server := served(t, &tls.Config{}, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		if r.URL.Path == "/version" {
+			_, _ = io.WriteString(w, `{"major":"1","minor":"30","gitVersion":"v1.30.0`+evil+`"}`)
+			return
+		}
+		w.WriteHeader(http.StatusForbidden)
+		_, _ = io.WriteString(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","message":"no `+evil+`","reason":"Forbidden","code":403}`)
+	})
+	for _, line := range []string{"check", "check -o yaml", "check --wait 1s", "diff", "apply --yes", "undo --yes"} {
+		t.Run(line, func(t *testing.T) {
+			cmd := carrick(t, append(strings.Fields(line), "link.yaml")...)
+			login{server: server.URL, ca: server.Certificate(), user: "token: t"}.write(t, cmd.Dir)
+			out, said, _ := finish(t, cmd)
+			if out+said == "" {
+				t.Fatal("it said nothing: this proves nothing")
+			}
+			if at := strings.IndexAny(out+said, "\x1b\x07\u009b"); at >= 0 {
+				t.Errorf("a control character came through: %q", (out + said)[max(0, at-80):])
+			}
+		})
+	}
+}
+
+// served is a TLS server that says nothing of handshakes that fail.
+func served(t *testing.T, c *tls.Config, answer http.HandlerFunc) *httptest.Server {
+	t.Helper()
+	server := httptest.NewUnstartedServer(answer)
+	server.TLS = c
+	server.Config.ErrorLog = log.New(io.Discard, "", 0)
+	server.StartTLS()
+	t.Cleanup(server.Close)
+	return server
+}
+
+// expired writes clerk.crt, a client certificate that ended an hour ago, and
+// clerk.key.
+func expired(t *testing.T, dir string) *x509.Certificate {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "clerk"},
+		NotBefore: time.Now().Add(-2 * time.Hour), NotAfter: time.Now().Add(-time.Hour),
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+	}
+	der, err := x509.CreateCertificate(rand.Reader, c, c, &key.PublicKey, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	private, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	writePEM(t, filepath.Join(dir, "clerk.crt"), "CERTIFICATE", der)
+	writePEM(t, filepath.Join(dir, "clerk.key"), "PRIVATE KEY", private)
+	if c, err = x509.ParseCertificate(der); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}

@@ -1,0 +1,44 @@
+// Command carrick joins two clusters, step by step, and proves each step with
+// checks that stay live on both sides.
+//
+// This package holds flags, the list of guides, printing without a screen and
+// exit codes. It knows no rule of any guide.
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	code := run(ctx, os.Args, os.Stdin, os.Stdout, os.Stderr)
+	stop()
+	os.Exit(code)
+}
+
+// run is carrick: arguments in, exit code out. args[0] may be kubectl-carrick.
+func run(ctx context.Context, args []string, in io.Reader, out, errOut io.Writer) int {
+	data := &data{Writer: out}
+	a := &app{in: in, out: data, tty: out, err: errOut, name: "carrick", guides: guides()}
+	if strings.HasPrefix(filepath.Base(args[0]), "kubectl-") {
+		a.name = "kubectl carrick"
+	}
+	root := a.root()
+	root.SetArgs(args[1:])
+	root.SetIn(in)
+	root.SetOut(data)
+	root.SetErr(errOut)
+	err := data.judge(root.ExecuteContext(ctx))
+	code := exitCode(ctx, err)
+	if msg := a.message(err); msg != "" {
+		fmt.Fprintln(errOut, msg)
+	}
+	return code
+}

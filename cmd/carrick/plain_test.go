@@ -1,0 +1,36 @@
+package main
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+// nobody is an API server that is not there.
+const nobody = "https://127.0.0.1:1"
+
+// No command writes an escape sequence or a stack trace where nobody looks at a
+// terminal, not even where colours are forced.
+func TestNoCommandWritesEscapeSequences(t *testing.T) {
+	lines := [][]string{{}, {"--help"}, {"link.yaml"}, {"--nonsense"}, {"help", "check"}}
+	for _, c := range (&app{name: "carrick", guides: guides()}).root().Commands() {
+		lines = append(lines, []string{c.Name(), "--help"}, []string{c.Name()}, []string{c.Name(), "renku"}, []string{c.Name(), "link.yaml", "--color", "always"})
+	}
+	if len(lines) < 20 || !slices.ContainsFunc(lines, func(l []string) bool { return slices.Contains(l, "apply") }) {
+		t.Fatalf("these are not all commands: %q", lines)
+	}
+	for _, args := range lines {
+		t.Run(strings.Join(args, " "), func(t *testing.T) {
+			t.Parallel()
+			cmd := carrick(t, args...)
+			cmd.Env = append(cmd.Env, "TERM=xterm-256color", "CLICOLOR_FORCE=1", "COLORTERM=truecolor")
+			login{server: nobody, user: "token: t"}.write(t, cmd.Dir)
+			out, said, code := finish(t, cmd)
+			for _, text := range []string{out, said} {
+				if bad := unfit(text); bad != "" {
+					t.Errorf("%s, exit code %d: %q", bad, code, text)
+				}
+			}
+		})
+	}
+}

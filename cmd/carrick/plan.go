@@ -1,0 +1,282 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"carrick/cluster"
+	"carrick/steps"
+)
+
+// changeFlags are of the commands that change things.
+type changeFlags struct {
+	steps                           []string
+	side                            string
+	yes, dryRun, takeOver, replaces bool
+}
+
+func (f *changeFlags) add(cmd *cobra.Command) {
+	cmd.Flags().StringSliceVar(&f.steps, "step", nil, "only these steps")
+	cmd.Flags().StringVar(&f.side, "side", "", "one side only")
+}
+
+func (f *changeFlags) scope(g *steps.Guide) (steps.Scope, error) {
+	side, err := sideFlag(f.side, g)
+	if err != nil {
+		return steps.Scope{}, err
+	}
+	for _, name := range f.steps {
+		if g.Step(name) == nil {
+			return steps.Scope{}, usage("guide %s has no step %q; see carrick guides %s", g.Name, name, g.Name)
+		}
+	}
+	return steps.Scope{Steps: f.steps, Side: side}, nil
+}
+
+func (a *app) diff() *cobra.Command {
+	var f changeFlags
+	cmd := &cobra.Command{
+		Use: "diff LINK", Short: "Show what apply would change", Args: a.needLink,
+		Long: "Shows what apply would change, by a dry run on both servers. Secrets are masked.\nExit code 0: nothing; 3: something.",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			s, p, err := a.plan(cmd.Context(), args[0], f, false)
+			if err != nil {
+				return err
+			}
+			defer s.Close()
+			a.printPlan(s, p, true)
+			if p.Empty() {
+				return nil
+			}
+			return verdict(exitFailed)
+		},
+	}
+	f.add(cmd)
+	return cmd
+}
+
+func (a *app) apply() *cobra.Command {
+	var f changeFlags
+	cmd := &cobra.Command{
+		Use: "apply LINK", Short: "Make what the link asks for", Args: a.needLink,
+		Long: "Plans, shows the plan, asks, and does it step by step: after each step it waits for the\nstep's checks. Doing it twice changes nothing.",
+		RunE: func(cmd *cobra.Command, args []string) error { return a.runApply(cmd.Context(), args[0], f) },
+	}
+	f.add(cmd)
+	cmd.Flags().BoolVar(&f.yes, "yes", false, "do not ask")
+	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "only show the plan")
+	cmd.Flags().BoolVar(&f.takeOver, "take-over", false, "take fields that another manager owns")
+	cmd.Flags().BoolVar(&f.replaces, "replace", false, "delete and make anew what can't be changed in place")
+	return cmd
+}
+
+func (a *app) undo() *cobra.Command {
+	var f changeFlags
+	cmd := &cobra.Command{
+		Use: "undo LINK", Short: "Take back what this link made", Args: a.needLink,
+		Long: "Finds what this link made by its mark, shows it, asks, and deletes it. What was there before,\nor is used by another link, stays.",
+		RunE: func(cmd *cobra.Command, args []string) error { return a.runUndo(cmd.Context(), args[0], f) },
+	}
+	f.add(cmd)
+	cmd.Flags().BoolVar(&f.yes, "yes", false, "do not ask")
+	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "only show what would be taken back")
+	return cmd
+}
+
+// plan opens a link and plans. The session is open unless there is an error.
+func (a *app) plan(ctx context.Context, path string, f changeFlags, undo bool) (*steps.Session, *steps.Plan, error) {
+	s, err := a.open(path, cluster.Options{})
+	if err != nil {
+		return nil, nil, err
+	}
+	p, err := a.planWith(ctx, s, f, undo)
+	if err != nil {
+		s.Close()
+		return nil, nil, err
+	}
+	return s, p, nil
+}
+
+func (a *app) planWith(ctx context.Context, s *steps.Session, f changeFlags, undo bool) (*steps.Plan, error) {
+	scope, err := f.scope(s.Guide())
+	if err != nil {
+		return nil, err
+	}
+	if err := sidesKnown(s, scope.Side); err != nil {
+		return nil, err
+	}
+	if undo {
+		return s.PlanUndo(ctx, scope)
+	}
+	if missing := s.Missing(ctx, scope.Steps...); len(missing) > 0 {
+		return nil, &steps.MissingError{Questions: missing}
+	}
+	return s.Plan(ctx, scope)
+}
+
+// sidesKnown refuses to change anything for a side that the link does not
+// name, unless the other side alone was asked for.
+func sidesKnown(s *steps.Session, only steps.Side) error {
+	for _, side := range steps.Sides {
+		end, role := s.End(side), s.Guide().Sides[side]
+		if end.Absent != "" && !role.Optional && (only == "" || only == side) {
+			return usage("%s; add it to the link file (%s: {context: NAME}), or use --side", end.Absent, side)
+		}
+	}
+	return nil
+}
+
+func (a *app) runApply(ctx context.Context, path string, f changeFlags) error {
+	s, p, err := a.plan(ctx, path, f, false)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	a.printPlan(s, p, f.dryRun)
+	if p.Empty() || f.dryRun {
+		return nil
+	}
+	if err := a.refuse(ctx, s, p, f); err != nil {
+		return err
+	}
+	if err := a.recordable(); err != nil {
+		return err
+	}
+	if err := a.confirm(f.yes, "Do this?"); err != nil {
+		return err
+	}
+	outliveReaders()
+	return s.Apply(ctx, p, steps.ApplyOptions{TakeOver: f.takeOver, Replace: f.replaces}, a.progress(s))
+}
+
+// refuse stops before anything is written: rights that are missing, fields of
+// others, things that would have to be replaced.
+func (a *app) refuse(ctx context.Context, s *steps.Session, p *steps.Plan, f changeFlags) error {
+	lacking, err := s.Lacking(ctx, p)
+	if err != nil {
+		return err
+	}
+	for _, side := range steps.Sides {
+		if len(lacking[side]) > 0 {
+			return fmt.Errorf("nothing was changed: on the %s %d rights are missing. This would grant them:\n\n%s",
+				s.Guide().Sides[side].Name, len(lacking[side]), steps.Grant("carrick-"+s.Link().Name(), lacking[side], p.NewNamespaces(side)...))
+		}
+	}
+	if c := p.Conflicts(); len(c) > 0 && !f.takeOver {
+		return usage("nothing was changed: field %s of %s belongs to %q; --take-over takes it", c[0].Conflicts[0].Field, c[0].What, c[0].Conflicts[0].Manager)
+	}
+	if p.Has(steps.Replace) && !f.replaces {
+		return usage("nothing was changed: something can't be changed in place; --replace deletes it and makes it anew")
+	}
+	return nil
+}
+
+// recordable refuses to change what could not be recorded.
+func (a *app) recordable() error {
+	if a.unaudited == nil {
+		return nil
+	}
+	return usage("nothing was changed: what is changed is recorded, and that can't be done (%w); set XDG_STATE_HOME to a folder of yours", a.unaudited)
+}
+
+func (a *app) runUndo(ctx context.Context, path string, f changeFlags) error {
+	s, p, err := a.plan(ctx, path, f, true)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	a.printPlan(s, p, false)
+	if p.Empty() || f.dryRun {
+		return nil
+	}
+	if err := a.recordable(); err != nil {
+		return err
+	}
+	if err := a.confirm(f.yes, "Take this back?"); err != nil {
+		return err
+	}
+	outliveReaders()
+	return s.Undo(ctx, p, a.progress(s))
+}
+
+// outliveReaders keeps a reader of the output that leaves from ending carrick
+// in the middle of a change.
+func outliveReaders() { signal.Ignore(syscall.SIGPIPE) }
+
+func (a *app) progress(s *steps.Session) steps.Progress {
+	return func(e steps.Event) {
+		text := cluster.Clean(e.Text)
+		if e.Verb != "" {
+			fmt.Fprintf(a.out, "%s: %s\n", s.Guide().Sides[e.Side].Name, text)
+			return
+		}
+		fmt.Fprintln(a.err, text)
+	}
+}
+
+// printPlan lists what changes on standard error, except for diff itself,
+// whose data it is.
+func (a *app) printPlan(s *steps.Session, p *steps.Plan, diff bool) {
+	out := a.err
+	if diff {
+		out = a.out
+	}
+	step := ""
+	for _, act := range p.Actions {
+		if act.Step != step {
+			step = act.Step
+			fmt.Fprintf(out, "%s\n", s.Guide().Step(step).Title)
+		}
+		role := s.Guide().Sides[act.Side].Name
+		if act.Pending != "" {
+			fmt.Fprintf(out, "  %s: %s: %s (%s)\n", role, act.Title, map[bool]string{false: "known later", true: "left"}[p.Undo], cluster.Clean(act.Pending))
+		}
+		for _, it := range act.Change.Items {
+			note := ""
+			if it.Note != "" {
+				note = "  (" + oneLine(cluster.Clean(it.Note)) + ")"
+			}
+			fmt.Fprintf(out, "  %s: %-7s %s%s\n", role, it.Verb, cluster.Clean(it.What), note)
+			for _, c := range it.Conflicts {
+				fmt.Fprintf(out, "    field %s belongs to %q\n", cluster.Clean(c.Field), cluster.Clean(c.Manager))
+			}
+			if diff && it.Verb.Changes() && it.Diff != "" {
+				fmt.Fprint(out, indent(cluster.Clean(it.Diff)))
+			}
+		}
+	}
+	if p.Empty() {
+		fmt.Fprintln(out, map[bool]string{false: "Nothing to change: everything is as the link asks.", true: "Nothing of this link is left."}[p.Undo])
+	}
+}
+
+func indent(s string) string {
+	return "      " + strings.ReplaceAll(strings.TrimRight(s, "\n"), "\n", "\n      ") + "\n"
+}
+
+// confirm asks on the terminal. No terminal and no --yes is an error; the end
+// of the input never means yes.
+func (a *app) confirm(yes bool, question string) error {
+	if yes {
+		return nil
+	}
+	in, ok := a.in.(*os.File)
+	if !ok || !isTerminal(in) {
+		return usage("there is nobody to ask: add --yes, or run it on a terminal")
+	}
+	fmt.Fprintf(a.err, "%s [y/N] ", question)
+	line, err := bufio.NewReader(in).ReadString('\n')
+	switch answer := strings.ToLower(strings.TrimSpace(line)); {
+	case err == nil && (answer == "y" || answer == "yes"):
+		return nil
+	default:
+		return usage("not confirmed: nothing was changed")
+	}
+}

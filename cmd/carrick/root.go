@@ -1,0 +1,158 @@
+package main
+
+import (
+	"io"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+
+	"github.com/adrg/xdg"
+	"github.com/spf13/cobra"
+
+	"carrick/assets"
+	"carrick/cluster"
+	"carrick/steps"
+)
+
+// app is what all commands share.
+type app struct {
+	in       io.Reader
+	out, err io.Writer
+	tty      io.Writer // what out leads to, for the screen
+	name     string
+	guides   []*steps.Guide
+
+	local, remote accessFlags
+	color         string
+	ascii         bool
+	log           *slog.Logger
+	logFile       io.Writer
+	unaudited     error // why changes can't be recorded
+	onScreen      bool  // the screen is up: nothing else may write to the terminal
+}
+
+const about = `carrick joins two clusters, step by step, and proves each step with checks
+that stay live on both sides.
+
+Everything that it will do is shown first, done by server-side apply, and can
+be taken back. The clusters are the state: stop at any moment, start again, and
+carrick stands where they stand.`
+
+func (a *app) root() *cobra.Command {
+	var guide, linkName string
+	cmd := &cobra.Command{
+		Use: "carrick [LINK]", Short: "Join two clusters", Long: about,
+		Example: `  carrick                      a new link: pick a guide and two contexts
+  carrick milan-rome.yaml      an existing link, where it stands
+  carrick demo                 try it on two control planes on this machine
+  carrick check milan-rome.yaml -o json`,
+		Args: a.oneLink, SilenceErrors: true, SilenceUsage: true,
+		Annotations:       map[string]string{cobra.CommandDisplayNameAnnotation: a.name},
+		PersistentPreRunE: func(*cobra.Command, []string) error { return a.validColor() },
+		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.wizard(cmd.Context(), args, guide, linkName)
+		},
+	}
+	cmd.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return usage("%w; see %s --help", err, c.CommandPath()) })
+	cmd.Flags().StringVar(&guide, "guide", "", "guide of a new link (see carrick guides)")
+	cmd.Flags().StringVar(&linkName, "name", "", "name of a new link")
+	a.local.add(cmd.PersistentFlags(), "", "local side")
+	a.remote.add(cmd.PersistentFlags(), "remote-", "remote side")
+	cmd.PersistentFlags().StringVar(&a.color, "color", "auto", "auto, always or never")
+	cmd.PersistentFlags().BoolVar(&a.ascii, "ascii", false, "no character beyond ASCII on the screen")
+	cmd.AddCommand(a.demo(), a.check(), a.diff(), a.apply(), a.undo(), a.listGuides(), a.explain(), a.version())
+	return cmd
+}
+
+// oneLink takes at most one argument and says what it is when there are more.
+func (a *app) oneLink(cmd *cobra.Command, args []string) error {
+	if len(args) > 1 {
+		return usage("one link file at a time, not %d: %s", len(args), cmd.UseLine())
+	}
+	return nil
+}
+
+// needLink takes exactly one argument.
+func (a *app) needLink(cmd *cobra.Command, args []string) error {
+	if len(args) != 1 {
+		return usage("name one link file: %s\n(no link yet? run %s and it writes one)", cmd.UseLine(), a.name)
+	}
+	return nil
+}
+
+// open reads a link and makes its session ready. It asks no cluster yet.
+func (a *app) open(path string, o cluster.Options) (*steps.Session, error) {
+	l, err := steps.LoadLink(path, a.guides)
+	if err != nil {
+		return nil, err
+	}
+	return a.session(l, o)
+}
+
+// session opens both sides of a link.
+func (a *app) session(l *steps.Link, o cluster.Options) (*steps.Session, error) {
+	g, err := steps.FindGuide(a.guides, l.Guide)
+	if err != nil {
+		return nil, usageError{err}
+	}
+	o.Log = a.logger()
+	words := a.err // of login plugins, and warnings of API servers
+	if a.onScreen {
+		words = a.logFile
+	}
+	ends := map[steps.Side]steps.End{}
+	flags := map[steps.Side]*accessFlags{steps.Local: &a.local, steps.Remote: &a.remote}
+	for _, side := range steps.Sides {
+		access := flags[side].access()
+		access.Stderr = words
+		end, err := steps.OpenEnd(l, side, g.Sides[side], access, o)
+		if err != nil {
+			for _, e := range ends {
+				e.Close()
+			}
+			return nil, usageError{err}
+		}
+		ends[side] = end
+	}
+	files, err := fs.Sub(assets.FS, g.Name)
+	if err != nil {
+		return nil, err
+	}
+	audit, err := steps.OpenAudit()
+	a.unaudited = err // nothing is changed then, but looking is free
+	return steps.NewSession(steps.SessionOptions{Guide: g, Link: l, Ends: ends, Assets: files, Log: a.logger(), Audit: audit}), nil
+}
+
+func (a *app) validColor() error {
+	switch a.color {
+	case "auto", "always", "never":
+		return nil
+	}
+	return usage("--color %q is none of auto, always, never", a.color)
+}
+
+// logged is the log of all runs: it starts anew when it has grown too large.
+const logged = 5 << 20
+
+// logger writes to the user's state folder; the screen is never written to.
+func (a *app) logger() *slog.Logger {
+	if a.log != nil {
+		return a.log
+	}
+	a.log, a.logFile = slog.New(slog.DiscardHandler), io.Discard
+	path, err := xdg.StateFile(filepath.Join("carrick", "carrick.log"))
+	if err != nil {
+		return a.log
+	}
+	how := os.O_CREATE | os.O_APPEND | os.O_WRONLY
+	if info, err := os.Stat(path); err == nil && info.Size() > logged {
+		how |= os.O_TRUNC
+	}
+	f, err := os.OpenFile(path, how, 0o600)
+	if err == nil {
+		a.log, a.logFile = slog.New(slog.NewTextHandler(f, &slog.HandlerOptions{Level: slog.LevelDebug})), f
+	}
+	return a.log
+}

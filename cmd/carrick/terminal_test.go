@@ -1,0 +1,191 @@
+package main
+
+import (
+	"context"
+	"io"
+	"os"
+	"os/exec"
+	"regexp"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/charmbracelet/x/vt"
+	"github.com/creack/pty"
+	"golang.org/x/term"
+)
+
+// What a terminal of these tests is.
+const (
+	columns, rows = 80, 24
+	shownWithin   = time.Minute // a screen that is waited for; only a failure takes that long
+	quick         = 5 * time.Second
+)
+
+// A terminal that answers nothing must hold up no plain command, and is not
+// asked anything.
+func TestPlainCommandsAskTheTerminalNothing(t *testing.T) {
+	path := program(t)
+	for _, args := range [][]string{
+		{"--help"},
+		{"version"},
+		{"check", "--help"},
+		{"guides"},
+		{"explain", "role-binding"},
+		{"check", "missing.yaml"},
+		{"missing.yaml"},
+		{"--nonsense"},
+	} {
+		t.Run(strings.Join(args, " "), func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(t.Context(), quick)
+			defer cancel()
+			cmd := exec.CommandContext(ctx, path, args...)
+			cmd.Dir = t.TempDir()
+			cmd.Env = append(ownEnvironment(cmd.Dir), "TERM=xterm-256color")
+			ours, err := pty.StartWithSize(cmd, &pty.Winsize{Rows: rows, Cols: columns})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer ours.Close()
+			out, _ := io.ReadAll(ours) // a terminal whose program has left is an error on some systems
+			_ = cmd.Wait()
+			if ctx.Err() != nil {
+				t.Fatalf("it had not ended after %s: %q", quick, out)
+			}
+			if len(out) == 0 || strings.Contains(string(out), "\x1b") {
+				t.Fatalf("it wrote %q", out)
+			}
+		})
+	}
+}
+
+// terminal is a pseudo-terminal with carrick on it, and what it shows.
+type terminal struct {
+	t     *testing.T
+	cmd   *exec.Cmd
+	ours  *os.File
+	tty   *os.File // carrick's end: its modes can be read when carrick has left
+	modes *term.State
+	mark  string // in the environment of carrick, and so of its children
+
+	mu      sync.Mutex
+	screen  *vt.Emulator
+	raw     strings.Builder
+	hidden  bool // the cursor
+	changed chan struct{}
+	ended   chan struct{}
+}
+
+// onTerminal starts carrick as users have it, with that in its environment. It
+// is killed with the test.
+func onTerminal(t *testing.T, mark string, args ...string) *terminal {
+	t.Helper()
+	p := &terminal{
+		t: t, mark: mark, cmd: exec.Command(program(t), args...),
+		screen: vt.NewEmulator(columns, rows), changed: make(chan struct{}, 1), ended: make(chan struct{}),
+	}
+	p.screen.SetCallbacks(vt.Callbacks{CursorVisibility: func(visible bool) { p.hidden = !visible }})
+	var err error
+	if p.ours, p.tty, err = pty.Open(); err != nil {
+		t.Fatal(err)
+	}
+	if err := pty.Setsize(p.tty, &pty.Winsize{Rows: rows, Cols: columns}); err != nil {
+		t.Fatal(err)
+	}
+	p.modes = p.state()
+	p.cmd.Dir = t.TempDir()
+	p.cmd.Env = append(ownEnvironment(p.cmd.Dir), "TERM=xterm-256color", mark)
+	p.cmd.Stdin, p.cmd.Stdout, p.cmd.Stderr = p.tty, p.tty, p.tty
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+	if err := p.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	var work sync.WaitGroup
+	work.Go(func() { _, _ = io.Copy(p.ours, p.screen) }) // what a terminal answers
+	work.Go(p.read)
+	go func() {
+		_ = p.cmd.Wait()
+		close(p.ended)
+	}()
+	t.Cleanup(func() {
+		_ = p.cmd.Process.Kill()
+		<-p.ended
+		p.tty.Close() // ends the reading
+		_ = p.screen.InputPipe().(io.Closer).Close()
+		work.Wait()
+		p.ours.Close()
+	})
+	return p
+}
+
+func (p *terminal) state() *term.State {
+	p.t.Helper()
+	s, err := term.GetState(int(p.tty.Fd()))
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return s
+}
+
+// read draws what carrick writes.
+func (p *terminal) read() {
+	buf := make([]byte, 4096)
+	for {
+		n, err := p.ours.Read(buf)
+		p.mu.Lock()
+		p.raw.Write(buf[:n])
+		_, _ = p.screen.Write(buf[:n])
+		p.mu.Unlock()
+		select {
+		case p.changed <- struct{}{}:
+		default:
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+// text is what the screen shows.
+func (p *terminal) text() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.screen.String()
+}
+
+// wait returns when the screen matches, and fails the test when that takes too
+// long.
+func (p *terminal) wait(pattern string) {
+	p.t.Helper()
+	r := regexp.MustCompile(pattern)
+	late := time.NewTimer(shownWithin)
+	defer late.Stop()
+	for !r.MatchString(p.text()) {
+		select {
+		case <-p.changed:
+		case <-late.C:
+			p.t.Fatalf("the screen never showed %q:\n%s", pattern, p.text())
+		}
+	}
+}
+
+// types types keys.
+func (p *terminal) types(keys string) {
+	p.t.Helper()
+	if _, err := io.WriteString(p.ours, keys); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+// leaves waits until carrick has ended, and returns its exit code.
+func (p *terminal) leaves() int {
+	p.t.Helper()
+	select {
+	case <-p.ended:
+	case <-time.After(shownWithin):
+		p.t.Fatalf("carrick did not end:\n%s", p.text())
+	}
+	return p.cmd.ProcessState.ExitCode()
+}

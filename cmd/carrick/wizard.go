@@ -1,0 +1,91 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/term"
+
+	"carrick/cluster"
+	"carrick/steps"
+	"carrick/ui"
+)
+
+func isTerminal(f *os.File) bool { return term.IsTerminal(int(f.Fd())) }
+
+// wizard opens the screen on a new link or on an existing one.
+func (a *app) wizard(ctx context.Context, args []string, guide, name string) error {
+	o := a.screen()
+	if len(args) == 1 {
+		l, err := steps.LoadLink(args[0], a.guides)
+		if err != nil {
+			return a.hint(args[0], err)
+		}
+		o.Link = l
+	}
+	if guide != "" {
+		if _, err := steps.FindGuide(a.guides, guide); err != nil {
+			return usageError{err}
+		}
+		o.Guide = guide
+	}
+	if name != "" {
+		if err := steps.CheckLinkName(name); err != nil {
+			return usageError{err}
+		}
+		o.Name = name
+	}
+	return ui.Run(ctx, o)
+}
+
+// hint helps who mistook the argument for a command or a guide.
+func (a *app) hint(arg string, err error) error {
+	if _, gerr := steps.FindGuide(a.guides, arg); gerr == nil {
+		return usage("%s is a guide, not a link file: %s --guide %s", arg, a.name, arg)
+	}
+	if _, serr := os.Stat(arg); errors.Is(serr, os.ErrNotExist) && filepath.Ext(arg) == "" {
+		return usage("%s is neither a command nor a link file; see %s --help", arg, a.name)
+	}
+	return err
+}
+
+// screen are the options of the wizard that do not depend on the link.
+func (a *app) screen() ui.Options {
+	log := a.logger()
+	a.onScreen = true
+	return ui.Options{
+		Guides: a.guides,
+		Sides:  map[steps.Side]string{steps.Local: a.local.context, steps.Remote: a.remote.context},
+		Candidates: func() ([]steps.Candidate, error) {
+			return steps.Candidates(a.local.kubeconfig)
+		},
+		Meet: func(ctx context.Context, name string) (steps.Meeting, error) {
+			return steps.Meet(ctx, cluster.Access{Kubeconfig: a.local.kubeconfig, Context: name, Stderr: a.logFile})
+		},
+		Open:     a.openOnScreen,
+		LinkPath: func(name string) string { return name + ".yaml" },
+		Color:    a.color, ASCII: a.ascii,
+		In: a.in, Out: a.tty, Err: a.err, Log: log,
+	}
+}
+
+// openOnScreen opens a session that may change things.
+func (a *app) openOnScreen(l *steps.Link) (*steps.Session, error) {
+	s, err := a.session(l, cluster.Options{})
+	if err != nil {
+		return nil, err
+	}
+	if err := a.recordable(); err != nil {
+		s.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+// inFolder puts new links into a folder that goes away with the demo.
+func inFolder(dir string) func(string) string {
+	return func(name string) string { return filepath.Join(dir, fmt.Sprintf("%s.yaml", name)) }
+}

@@ -1,0 +1,100 @@
+package steps
+
+import (
+	"context"
+	"fmt"
+
+	"carrick/cluster"
+)
+
+// Action is one change on one side.
+type Action struct {
+	Name, Title string
+	On          Side
+	// Needs are checks that must hold before it is done, named as in
+	// Check.Needs.
+	Needs []string
+	When  func(Env) bool
+	Doer
+}
+
+// Doer is how an action is done: Manifest, File, Call or Mint.
+type Doer interface {
+	// Plan says what Do would change and what rights that takes. It touches
+	// nothing. A fact that is not there yet comes back as an AbsentError: the
+	// engine shows the action as not known yet.
+	Plan(context.Context, Env) (Change, error)
+	// Do makes it so. Doing it twice changes nothing.
+	Do(context.Context, Env, Progress) error
+	// PlanUndo says what Undo would take back, and what it leaves and why.
+	PlanUndo(context.Context, Env) (Change, error)
+	// Undo takes back only what Do made.
+	Undo(context.Context, Env, Progress) error
+}
+
+// Change is what an action would change.
+type Change struct {
+	Items  []Item
+	Rights []cluster.Right // all that it takes, whether or not it is allowed
+}
+
+// Verb says what happens to a thing.
+type Verb string
+
+// The verbs, in the words of the screen.
+const (
+	Create  Verb = "create"
+	Update  Verb = "change"
+	Replace Verb = "replace" // deleted and made anew: it can't be changed in place
+	Leave   Verb = "leave"   // it is as it should be, or not ours to touch: Note says which
+	Delete  Verb = "delete"
+	Release Verb = "release" // it stays; only what this link wrote into it goes
+	Run     Verb = "run"
+)
+
+// Changes tells whether the verb changes anything.
+func (v Verb) Changes() bool { return v != Leave }
+
+// Item is one thing that a change touches.
+type Item struct {
+	Verb      Verb
+	What      string             // "Role renku-sessions/renku", "POST /clusters", "/etc/ood/config/hook.env"
+	Diff      string             // unified diff, secrets masked
+	Note      string             // why it is left, what comes with it
+	Refused   bool               // the server would not take it now: Note says why
+	Conflicts []cluster.Conflict // fields that another manager owns
+	Hash      string             // of what would be written: a plan that was confirmed is the one that is done
+}
+
+// Progress hears what an action does while it does it. Verb and What are set
+// when something was changed, Text always.
+type Progress func(Event)
+
+// Event is one thing that happened.
+type Event struct {
+	Step, Action string
+	Side         Side
+	Verb         Verb
+	What         string
+	Hash         string
+	Text         string
+}
+
+// Say tells something in words.
+func (p Progress) Say(format string, args ...any) {
+	if p != nil {
+		p(Event{Text: fmt.Sprintf(format, args...)})
+	}
+}
+
+func (p Progress) did(verb Verb, what, hash string) {
+	if p != nil {
+		p(Event{Verb: verb, What: what, Hash: hash, Text: string(verb) + " " + what})
+	}
+}
+
+// ApplyOptions is what a user allowed beyond the plain yes.
+type ApplyOptions struct {
+	TakeOver bool // take fields that another manager owns
+	Replace  bool // delete and make anew what can't be changed in place
+}

@@ -1,0 +1,257 @@
+package steps
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"carrick/cluster"
+)
+
+// forbiddenFor is how long a right that was just granted may take to count.
+const forbiddenFor = 5 * time.Second
+
+// settleWithin is how long apply waits for the checks that an action mends.
+const settleWithin = 60 * time.Second
+
+// StoppedError says that a run stopped part-way: what was done stays, and
+// doing it again goes on from there.
+type StoppedError struct {
+	Done int // things changed before it stopped
+	Err  error
+}
+
+func (e *StoppedError) Error() string {
+	return fmt.Sprintf("stopped after %d changes: %v", e.Done, e.Err)
+}
+
+func (e *StoppedError) Unwrap() error { return e.Err }
+
+// Apply does a plan that was confirmed, step by step: plan again, stop if it
+// is not the one that was confirmed, do, wait for the step's checks.
+func (s *Session) Apply(ctx context.Context, p *Plan, o ApplyOptions, say Progress) error {
+	ctx = cluster.WithLooks(ctx, s.looks)
+	done := 0
+	count := func(e Event) {
+		if e.Verb != "" {
+			done++
+			s.audit.write(s, e)
+		}
+		if say != nil {
+			say(e)
+		}
+	}
+	for i, a := range p.Actions {
+		if err := s.applyOne(ctx, a, o, count); err != nil {
+			return stopped(ctx, done, err)
+		}
+		last := i+1 == len(p.Actions) || p.Actions[i+1].Step != a.Step
+		if last && s.changed(p, a.Step) {
+			if err := s.settle(ctx, p, a.Step, say); err != nil {
+				return stopped(ctx, done, err)
+			}
+		}
+	}
+	return nil
+}
+
+func stopped(ctx context.Context, done int, err error) error {
+	if done == 0 && ctx.Err() == nil {
+		return err
+	}
+	return &StoppedError{done, err}
+}
+
+func (s *Session) changed(p *Plan, step string) bool {
+	for _, a := range p.Actions {
+		if a.Step == step && (a.Pending != "" || a.changes()) {
+			return true
+		}
+	}
+	return false
+}
+
+func (s *Session) applyOne(ctx context.Context, a Planned, o ApplyOptions, say Progress) error {
+	action, step := s.guide.Action(a.Action)
+	j := job{step, action, a.Side}
+	if a.Pending != "" || a.changes() {
+		if err := s.needsHold(ctx, j, say); err != nil {
+			return err
+		}
+	}
+	now, wanted, err := s.planJob(ctx, j)
+	if err != nil {
+		return err
+	}
+	if !wanted || (now.Pending == "" && !now.changes()) {
+		return nil // has come about meanwhile
+	}
+	if now.Pending != "" {
+		return &ActionError{a.Step, a.Action, s.guide.Sides[a.Side].Name, "do", errors.New(now.Pending)}
+	}
+	if a.Pending == "" && !sameChange(a.Change, now.Change) {
+		return &ActionError{
+			a.Step, a.Action, s.guide.Sides[a.Side].Name, "do",
+			errOtherPlan,
+		}
+	}
+	env := s.env(ctx, a.Side, &usage{})
+	env.Action, env.Apply = a.Action, o
+	err = action.Do(ctx, env, s.tagged(a, say))
+	s.Forget() // access reviews and the like may answer otherwise now
+	if err != nil {
+		return &ActionError{a.Step, a.Action, s.guide.Sides[a.Side].Name, "do", err}
+	}
+	return nil
+}
+
+func (s *Session) tagged(a Planned, say Progress) Progress {
+	return func(e Event) {
+		e.Step, e.Action, e.Side = a.Step, a.Action, a.Side
+		if say != nil {
+			say(e)
+		}
+	}
+}
+
+var errOtherPlan = errors.New("what it would change is no longer what was confirmed, because the cluster has changed meanwhile; look at the diff again")
+
+// sameChange tells whether two plans of an action are one. What has come about
+// meanwhile is no difference; what is new or other is.
+func sameChange(confirmed, now Change) bool {
+	type one struct{ what, hash string }
+	old := map[one]bool{}
+	for _, it := range confirmed.Items {
+		old[one{it.What, it.Hash}] = true
+	}
+	for _, it := range now.Items {
+		if it.Verb.Changes() && !old[one{it.What, it.Hash}] {
+			return false
+		}
+	}
+	return true
+}
+
+// needsHold waits for the checks that an action needs; it stops on one that
+// fails.
+func (s *Session) needsHold(ctx context.Context, j job, say Progress) error {
+	for _, name := range j.action.Needs {
+		c, ok := s.guide.need(name, j.side)
+		if !ok {
+			continue
+		}
+		check, _ := s.guide.Check(c.Check)
+		say.Say("%s: looking whether %s", s.guide.Sides[c.Side].Name, check.Title)
+		r, err := s.until(ctx, c, func(r Result) bool { return r.Status.Holds() || r.Status == Skip })
+		if err != nil {
+			return err
+		}
+		if !r.Status.Holds() && r.Found != notAsked {
+			return &ActionError{
+				j.step.Name, j.action.Name, s.guide.Sides[j.side].Name, "do",
+				fmt.Errorf("needs %q, which is %s: %s", check.Title, r.Status, r.Found),
+			}
+		}
+	}
+	return nil
+}
+
+// settle waits until the checks that a step's changed actions mend say that
+// they hold; one that does not stops the run.
+func (s *Session) settle(ctx context.Context, p *Plan, step string, say Progress) error {
+	st := s.guide.Step(step)
+	for i := range st.Checks {
+		check := &st.Checks[i]
+		for _, side := range Sides {
+			if check.Mend == "" || !check.On.Covers(side) || !p.mends(check.Mend) {
+				continue
+			}
+			r, err := s.until(ctx, Cell{step, check.Name, side}, func(r Result) bool { return r.Status.Holds() || r.Status == Skip })
+			if err != nil {
+				return err
+			}
+			say.Say("%s: %s: %s: %s", s.guide.Sides[side].Name, check.Title, r.Status, r.Found)
+			if !r.Status.Holds() && r.Status != Skip {
+				return fmt.Errorf("step %s: %q does not hold on the %s although all was done (%s): %s", step, check.Title, s.guide.Sides[side].Name, r.Status, r.Found)
+			}
+		}
+	}
+	return nil
+}
+
+// mends tells whether the plan changes something by that action.
+func (p *Plan) mends(action string) bool {
+	for _, a := range p.Actions {
+		if a.Action == action && (a.Pending != "" || a.changes()) {
+			return true
+		}
+	}
+	return false
+}
+
+// until probes a cell until good says so, at most settleWithin; then the last
+// result stands. The error is ctx's alone.
+func (s *Session) until(ctx context.Context, c Cell, good func(Result) bool) (Result, error) {
+	short, cancel := context.WithTimeout(ctx, settleWithin)
+	defer cancel()
+	began := time.Now()
+	var last Result
+	for {
+		r, t := s.Probe(short, c)
+		if short.Err() != nil && last.Status != Pending {
+			return last, ctx.Err() // cut short, the look says nothing
+		}
+		if last = r; good(r) || short.Err() != nil {
+			return r, ctx.Err()
+		}
+		if apierrors.IsForbidden(r.Err) && time.Since(began) > forbiddenFor {
+			return r, nil // time alone does not grant it
+		}
+		if s.Changed(short, t) != nil {
+			return r, ctx.Err()
+		}
+	}
+}
+
+// Undo takes back what a plan of PlanUndo says.
+func (s *Session) Undo(ctx context.Context, p *Plan, say Progress) error {
+	ctx = cluster.WithLooks(ctx, s.looks)
+	done := 0
+	count := func(e Event) {
+		if e.Verb != "" {
+			done++
+			s.audit.write(s, e)
+		}
+		if say != nil {
+			say(e)
+		}
+	}
+	var away []error
+	for _, a := range p.Actions {
+		if a.Pending != "" {
+			away = append(away, fmt.Errorf("%s on the %s is left: %s", a.Action, s.guide.Sides[a.Side].Name, a.Pending))
+			continue
+		}
+		action, _ := s.guide.Action(a.Action)
+		env := s.env(ctx, a.Side, &usage{})
+		env.Action = a.Action
+		now, err := action.PlanUndo(ctx, env)
+		if err == nil && !sameChange(a.Change, now) {
+			err = errOtherPlan
+		}
+		if err == nil {
+			err = action.Undo(ctx, env, s.tagged(a, count))
+			s.Forget()
+		}
+		if err != nil {
+			return stopped(ctx, done, &ActionError{a.Step, a.Action, s.guide.Sides[a.Side].Name, "undo", err})
+		}
+	}
+	if len(away) > 0 {
+		return &StoppedError{done, errors.Join(away...)}
+	}
+	return nil
+}

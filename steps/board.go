@@ -1,0 +1,179 @@
+package steps
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Cell is one check on one side: what has a verdict.
+type Cell struct {
+	Step, Check string
+	Side        Side
+}
+
+// Cells are the cells of a guide, step by step, in the order of the screen.
+func (g *Guide) Cells() []Cell {
+	var out []Cell
+	for i := range g.Steps {
+		for j := range g.Steps[i].Checks {
+			for _, side := range Sides {
+				if c := &g.Steps[i].Checks[j]; c.On.Covers(side) {
+					out = append(out, Cell{g.Steps[i].Name, c.Name, side})
+				}
+			}
+		}
+	}
+	return out
+}
+
+// Board is the latest result of every cell, and the verdicts that follow.
+type Board struct {
+	guide   *Guide
+	results map[Cell]Result
+}
+
+// NewBoard is a board on which nothing was looked at yet.
+func NewBoard(g *Guide) *Board { return &Board{g, map[Cell]Result{}} }
+
+// Put notes the result of a cell.
+func (b *Board) Put(c Cell, r Result) { b.results[c] = r }
+
+// Verdict is the result of a cell, masked by its needs: where one of them does
+// not hold, the cell says nothing of its own, and names what is at the root.
+func (b *Board) Verdict(c Cell) Result {
+	r := b.results[c]
+	if r.Status == Skip || r.Status == Pending {
+		return r
+	}
+	need, v, masked := b.unmet(c)
+	switch {
+	case !masked:
+		return r
+	case v.Status == Pending:
+		return Result{}
+	}
+	if root, ok := b.Cause(c); ok {
+		need, v = root, b.Verdict(root)
+	}
+	if r.Status == Unknown && v.Status == Unknown {
+		return r // a side that does not answer is unknown everywhere, not skipped
+	}
+	return Result{Status: Skip, Found: b.behind(c, need, v)}
+}
+
+// behind says behind which cell another one waits.
+func (b *Board) behind(c, need Cell, v Result) string {
+	check, _ := b.guide.Check(need.Check)
+	where := ""
+	if need.Side != c.Side {
+		where = " on the " + b.guide.Sides[need.Side].Name
+	}
+	words := map[Status]string{
+		Fail: "which fails", Waiting: "which still waits", Unknown: "which could not be looked at", Skip: "which was skipped",
+	}
+	return fmt.Sprintf("says nothing before %q holds%s (%s), %s", check.Title, where, check.Name, words[v.Status])
+}
+
+// unmet is the first need of a cell that does not hold.
+func (b *Board) unmet(c Cell) (Cell, Result, bool) {
+	check, _ := b.guide.Check(c.Check)
+	if check == nil {
+		return Cell{}, Result{}, false
+	}
+	for _, name := range check.Needs {
+		need, ok := b.guide.need(name, c.Side)
+		if !ok {
+			continue
+		}
+		v := b.Verdict(need)
+		if v.Status == Skip && v.Found == notAsked {
+			continue // what does not apply is in nobody's way
+		}
+		if !v.Status.Holds() {
+			return need, v, true
+		}
+	}
+	return Cell{}, Result{}, false
+}
+
+// Cause is the cell at the root of a masked verdict: the first need, of its
+// needs' needs, that failed by itself.
+func (b *Board) Cause(c Cell) (Cell, bool) {
+	need, _, masked := b.unmet(c)
+	if !masked {
+		return c, false
+	}
+	if deeper, ok := b.Cause(need); ok {
+		return deeper, true
+	}
+	return need, true
+}
+
+// Causes counts, for each cell that is at the root of others' skips, how many.
+func (b *Board) Causes() map[Cell]int {
+	out := map[Cell]int{}
+	for _, c := range b.guide.Cells() {
+		if root, ok := b.Cause(c); ok && b.Verdict(c).Status == Skip {
+			out[root]++
+		}
+	}
+	return out
+}
+
+// need finds the cell that a need of a cell on side means.
+func (g *Guide) need(name string, side Side) (Cell, bool) {
+	name, peer := strings.CutPrefix(name, "peer/")
+	check, step := g.Check(name)
+	if check == nil {
+		return Cell{}, false
+	}
+	if peer {
+		side = side.Peer()
+	}
+	if check.On != Both {
+		side = check.On
+	}
+	return Cell{step.Name, check.Name, side}, true
+}
+
+// Counts are how many cells stand where.
+type Counts [len(statusNames)]int
+
+// Of is how many have that status.
+func (c Counts) Of(s Status) int { return c[s] }
+
+// Count counts the verdicts of a step; "" is all.
+func (b *Board) Count(step string) Counts {
+	var n Counts
+	for _, c := range b.guide.Cells() {
+		if step == "" || c.Step == step {
+			n[b.Verdict(c).Status]++
+		}
+	}
+	return n
+}
+
+// Green tells: no fail, no unknown, nothing waiting or not looked at yet.
+func (c Counts) Green() bool {
+	return c[Fail]+c[Unknown]+c[Waiting]+c[Pending] == 0
+}
+
+// String says it as the screen does: "11 ok · 1 failed".
+func (c Counts) String() string {
+	var parts []string
+	for _, p := range []struct {
+		s     Status
+		words string
+	}{
+		{Pass, "ok"}, {Fail, "failed"}, {Unknown, "unknown"}, {Warn, "warning"}, {Waiting, "waiting"}, {Pending, "looking"}, {Skip, "skipped"},
+	} {
+		if n := c[p.s]; n > 0 {
+			words := p.words
+			if p.s == Warn && n > 1 {
+				words = "warnings"
+			}
+			parts = append(parts, fmt.Sprintf("%d %s", n, words))
+		}
+	}
+	return strings.Join(parts, " · ")
+}

@@ -1,0 +1,38 @@
+package steps
+
+import "context"
+
+// Call is an action in Go, for what is neither a manifest nor a file: an API
+// called, a request signed, a workload restarted. It has to keep the rules of
+// a Doer itself: doing it twice changes nothing, undo takes back only its own.
+type Call struct {
+	Preview func(context.Context, Env) (Change, error)
+	Make    func(context.Context, Env, Progress) error
+	// Left says what Revert would take back; nil, like a nil Revert: there is
+	// nothing to take back, and Keeps says why.
+	Left   func(context.Context, Env) (Change, error)
+	Revert func(context.Context, Env, Progress) error
+	Keeps  string
+}
+
+// Plan is Preview.
+func (c Call) Plan(ctx context.Context, env Env) (Change, error) { return c.Preview(ctx, env) }
+
+// Do is Make.
+func (c Call) Do(ctx context.Context, env Env, say Progress) error { return c.Make(ctx, env, say) }
+
+// PlanUndo is Left.
+func (c Call) PlanUndo(ctx context.Context, env Env) (Change, error) {
+	if c.Left == nil {
+		return Change{Items: []Item{{Verb: Leave, What: env.Action, Note: c.Keeps}}}, nil
+	}
+	return c.Left(ctx, env)
+}
+
+// Undo is Revert.
+func (c Call) Undo(ctx context.Context, env Env, say Progress) error {
+	if c.Revert == nil {
+		return nil
+	}
+	return c.Revert(ctx, env, say)
+}

@@ -1,0 +1,248 @@
+package steps_test
+
+import (
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"carrick/cluster/clustertest"
+	"carrick/steps"
+	"carrick/steps/stepstest"
+)
+
+// changing is a guide of one action on the remote side.
+func changing(asset string) (*steps.Guide, fstest.MapFS) {
+	role := func(name string) steps.Role { return steps.Role{Name: name, Kind: steps.Cluster} }
+	g := guide("changing", role("here"), role("there"), steps.Step{
+		Ask:     []steps.Question{{Key: "space", Title: "Namespace", Help: "h", Kind: steps.Namespace}},
+		Actions: []steps.Action{{Name: "make", Title: "Make", On: steps.Remote, Doer: steps.Manifest{File: "a.yaml"}}},
+		Checks:  []steps.Check{{Name: "holds", Title: "it holds", Why: "w", On: steps.Remote, NotChecked: "nothing"}},
+	})
+	return g, fstest.MapFS{"a.yaml": {Data: []byte(asset)}}
+}
+
+// changed opens a link of such a guide in a namespace of its own.
+func changed(t *testing.T, link, space, asset string) (*steps.Session, *clustertest.Sandbox) {
+	t.Helper()
+	box := clustertest.Start(t)
+	g, assets := changing(asset)
+	return stepstest.Open(t, box, g, assets, link, map[string]any{"space": space}), box
+}
+
+func space(t *testing.T, name string) {
+	t.Helper()
+	box := clustertest.Start(t)
+	box.Run(t, clustertest.Remote, "", "create", "namespace", name)
+	box.Cleanup(t, clustertest.Remote, "delete", "namespace", name, "--wait=false")
+}
+
+const filledIn = `
+apiVersion: v1
+kind: Service
+metadata: {name: s, namespace: '${answers.space}'}
+spec: {type: NodePort, selector: {app: x}, ports: [{port: 80}]}
+---
+apiVersion: batch/v1
+kind: Job
+metadata: {name: j, namespace: '${answers.space}'}
+spec: {suspend: true, template: {spec: {restartPolicy: Never, containers: [{name: c, image: i}]}}}
+`
+
+// Addresses, ports and UIDs that the server gives differ from one dry run to
+// the next: they make no other plan.
+func TestWhatTheServerFillsInIsNoOtherPlan(t *testing.T) {
+	space(t, "filled-in")
+	s, _ := changed(t, "filled", "filled-in", filledIn)
+	stepstest.Apply(t, s)
+	p, err := s.Plan(t.Context(), steps.Scope{})
+	if err != nil || !p.Empty() {
+		t.Errorf("a second apply would change %+v, %v", p.Actions, err)
+	}
+	stepstest.Undo(t, s)
+}
+
+const labelled = `
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: c, namespace: '${answers.space}', labels: {app.kubernetes.io/name: ours}}
+data: {a.b: ours, c: ours}
+`
+
+const theirs = `
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: c, labels: {app.kubernetes.io/name: theirs}}
+data: {a.b: theirs}
+`
+
+func takeOver(t *testing.T, s *steps.Session) error {
+	t.Helper()
+	p, err := s.Plan(t.Context(), steps.Scope{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(p.Conflicts()) == 0 {
+		t.Fatal("there is no conflict: this proves nothing")
+	}
+	return s.Apply(t.Context(), p, steps.ApplyOptions{TakeOver: true}, nil)
+}
+
+func TestWhatIsTakenOverComesBackAlsoWithDotsInItsName(t *testing.T) {
+	const ns = "taken-over"
+	space(t, ns)
+	s, box := changed(t, "taker", ns, labelled)
+	box.Run(t, clustertest.Remote, theirs, "-n", ns, "apply", "--server-side", "--field-manager=somebody", "-f", "-")
+	if err := takeOver(t, s); err != nil {
+		t.Fatal(err)
+	}
+	// Later they change another value, which is taken over in its turn.
+	box.Run(t, clustertest.Remote, strings.Replace(theirs, "a.b: theirs", "c: theirs", 1), "-n", ns, "apply", "--server-side", "--force-conflicts", "--field-manager=others", "-f", "-")
+	if err := takeOver(t, s); err != nil {
+		t.Fatal(err)
+	}
+	stepstest.Undo(t, s)
+	got := box.Run(t, clustertest.Remote, "", "-n", ns, "get", "configmap", "c", "-o", `jsonpath={.metadata.labels} {.metadata.annotations} {.data}`)
+	if want := `{"app.kubernetes.io/name":"theirs"}  {"a.b":"theirs","c":"theirs"}`; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
+// Two links took the same value over: it goes back with the second of them.
+func TestWhatTwoLinksTookOverComesBackWithTheLast(t *testing.T) {
+	const ns = "taken-twice"
+	space(t, ns)
+	a, box := changed(t, "first", ns, labelled)
+	b, _ := changed(t, "second", ns, labelled)
+	box.Run(t, clustertest.Remote, theirs, "-n", ns, "apply", "--server-side", "--field-manager=somebody", "-f", "-")
+	if err := takeOver(t, a); err != nil {
+		t.Fatal(err)
+	}
+	stepstest.Apply(t, b)
+	value := func() string {
+		return box.Run(t, clustertest.Remote, "", "-n", ns, "get", "configmap", "c", "-o", `jsonpath={.data.a\.b}`)
+	}
+	stepstest.Undo(t, a)
+	if got := value(); got != "ours" {
+		t.Errorf("the second link has lost its value: %q", got)
+	}
+	stepstest.Undo(t, b)
+	if got := value(); got != "theirs" {
+		t.Errorf("the value is %q, not what it was", got)
+	}
+}
+
+func TestASecretOfOthersIsNotOverwritten(t *testing.T) {
+	const ns = "secret-of-others"
+	space(t, ns)
+	secret := func(ns, value string) string {
+		return "apiVersion: v1\nkind: Secret\nmetadata: {name: s, namespace: " + ns + "}\nstringData: {tls.crt: " + value + "}\n"
+	}
+	s, box := changed(t, "robber", ns, secret("'${answers.space}'", "ours"))
+	box.Run(t, clustertest.Remote, strings.Replace(secret(ns, "dGhlaXJz"), "stringData", "data", 1), "apply", "--server-side", "--field-manager=somebody", "-f", "-")
+	p, err := s.Plan(t.Context(), steps.Scope{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = s.Apply(t.Context(), p, steps.ApplyOptions{TakeOver: true}, nil)
+	got := box.Run(t, clustertest.Remote, "", "-n", ns, "get", "secret", "s", "-o", `jsonpath={.data.tls\.crt}`)
+	if err == nil || got != "dGhlaXJz" {
+		t.Errorf("the value is %q, and apply said %v", got, err)
+	}
+}
+
+const oneRole = `
+apiVersion: rbac.authorization.k8s.io/v1
+kind: Role
+metadata: {name: r, namespace: '${answers.space}'}
+rules: [{apiGroups: [""], resources: [pods], verbs: [get]}]
+`
+
+// A copy that somebody made carries the mark, too; it is still not ours.
+func TestUndoLeavesCopiesOfItsObjects(t *testing.T) {
+	const ns, other = "copied-from", "copied-to"
+	space(t, ns)
+	space(t, other)
+	s, box := changed(t, "copied", ns, oneRole)
+	stepstest.Apply(t, s)
+	role := box.Run(t, clustertest.Remote, "", "-n", ns, "get", "role", "r", "-o", "json")
+	role = strings.ReplaceAll(role, `"namespace": "`+ns+`"`, `"namespace": "`+other+`"`)
+	for _, field := range []string{"uid", "resourceVersion"} {
+		role = dropped(role, field)
+	}
+	box.Run(t, clustertest.Remote, role, "create", "-f", "-")
+	stepstest.Undo(t, s)
+	if left := box.Run(t, clustertest.Remote, "", "-n", other, "get", "role", "r", "-o", "name"); !strings.Contains(left, "role") {
+		t.Errorf("the copy is gone: %q", left)
+	}
+	if left := box.Run(t, clustertest.Remote, "", "-n", ns, "get", "role", "r", "-o", "name", "--ignore-not-found"); left != "" {
+		t.Errorf("%s is left", left)
+	}
+}
+
+// dropped takes the line of a field out of indented JSON.
+func dropped(text, field string) string {
+	var out []string
+	for _, l := range strings.Split(text, "\n") {
+		if !strings.Contains(l, `"`+field+`":`) {
+			out = append(out, l)
+		}
+	}
+	return strings.ReplaceAll(strings.Join(out, "\n"), ",\n    }", "\n    }")
+}
+
+const twoKinds = `
+apiVersion: v1
+kind: Namespace
+metadata: {name: '${answers.space}'}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: Role
+metadata: {name: r, namespace: '${answers.space}'}
+rules: []
+`
+
+// What was shown as left is not deleted because it has become empty since.
+func TestUndoStopsWhenItIsNotWhatWasConfirmed(t *testing.T) {
+	const ns = "left-and-emptied"
+	s, box := changed(t, "emptied", ns, twoKinds)
+	stepstest.Apply(t, s)
+	box.Run(t, clustertest.Remote, "", "-n", ns, "create", "configmap", "precious")
+	p, err := s.PlanUndo(t.Context(), steps.Scope{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	box.Run(t, clustertest.Remote, "", "-n", ns, "delete", "configmap", "precious")
+	if err := s.Undo(t.Context(), p, nil); err == nil {
+		t.Error("undo did something else than what was confirmed")
+	}
+	if box.Run(t, clustertest.Remote, "", "get", "namespace", ns, "-o", "name", "--ignore-not-found") == "" {
+		t.Error("the namespace is gone")
+	}
+	stepstest.Undo(t, s)
+}
+
+// A change that can't be had in place is no reason to delete what could not be
+// made anew.
+func TestReplaceIsNotOfferedForWhatIsInvalid(t *testing.T) {
+	const ns = "not-replaced"
+	space(t, ns)
+	s, box := changed(t, "replacer", ns, strings.Replace(oneRole, "resources: [pods]", "resources: [pods], nonResourceURLs: [/x]", 1))
+	box.Run(t, clustertest.Remote, "", "-n", ns, "create", "role", "r", "--verb=list", "--resource=pods")
+	if p, err := s.Plan(t.Context(), steps.Scope{}); err == nil {
+		t.Errorf("planned: %+v", p.Actions)
+	}
+}
+
+func TestWhatIsBeingDeletedIsNotAsItShouldBe(t *testing.T) {
+	const ns = "being-deleted"
+	space(t, ns)
+	s, box := changed(t, "deleting", ns, labelled)
+	stepstest.Apply(t, s)
+	box.Run(t, clustertest.Remote, "", "-n", ns, "patch", "configmap", "c", "--type=merge", "-p", `{"metadata":{"finalizers":["example.org/hold"]}}`)
+	box.Run(t, clustertest.Remote, "", "-n", ns, "delete", "configmap", "c", "--wait=false")
+	p, err := s.Plan(t.Context(), steps.Scope{})
+	if err == nil || !strings.Contains(err.Error(), "is being deleted") {
+		t.Errorf("planned %+v, %v", p.Actions, err)
+	}
+	box.Run(t, clustertest.Remote, "", "-n", ns, "patch", "configmap", "c", "--type=merge", "-p", `{"metadata":{"finalizers":null}}`)
+}

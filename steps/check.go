@@ -1,0 +1,129 @@
+package steps
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"carrick/cluster"
+)
+
+// Check is one assertion about one side. Run sees that side and the other
+// side's facts, never both clusters.
+type Check struct {
+	Name  string   // "gateway-up": lower-kebab-case, unique in the guide
+	Title string   // an assertion that reads right when it passes and when it fails: "the gateway pod runs"
+	Why   string   // why it matters: what goes wrong later if it does not hold
+	See   []string // where upstream says so: repository path, issue, page
+	On    Side     // Local, Remote or Both (then it runs once a side)
+	From  string   // where it looks from, when not the side's API: "this machine"
+	// Needs are checks without which this one says nothing: "name" on the same
+	// side (or on its only side), "peer/name" on the other. A need that does
+	// not hold makes the verdict a skip; it never delays a read. Only where both
+	// are unknown, because the side does not answer, the verdict stays unknown.
+	Needs  []string
+	Within time.Duration // how long waiting may last, from the object's own time; 0: for ever
+	Mend   string        // the action that makes it true, and then the fix where Run gives none; "": nothing that carrick does
+	When   func(Env) bool
+	Run    func(context.Context, Env) Result
+	// NotChecked says what it would take to look, for rows of a contract that
+	// this guide leaves out. Run is nil then and the verdict a skip.
+	NotChecked string
+}
+
+// Status is what a check says.
+type Status int
+
+// The statuses. Pending is the zero value: not looked at yet.
+const (
+	Pending Status = iota
+	Waiting
+	Pass
+	Warn
+	Fail
+	Skip
+	Unknown
+)
+
+var statusNames = [...]string{"pending", "waiting", "pass", "warn", "fail", "skip", "unknown"}
+
+func (s Status) String() string {
+	if s < 0 || int(s) >= len(statusNames) {
+		return "unknown"
+	}
+	return statusNames[s]
+}
+
+// MarshalText gives the word: reports carry words, not numbers.
+func (s Status) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+// UnmarshalText reads the word.
+func (s *Status) UnmarshalText(b []byte) error {
+	for i, n := range statusNames {
+		if n == string(b) {
+			*s = Status(i)
+			return nil
+		}
+	}
+	return fmt.Errorf("no status is called %q", b)
+}
+
+// Holds tells whether a need on this verdict is met: a warning does, an
+// unknown does not.
+func (s Status) Holds() bool { return s == Pass || s == Warn }
+
+// Result is the verdict of one look.
+type Result struct {
+	Status Status
+	Found  string    // what was found, in plain words, with names and values
+	Fix    string    // what to do, as something to run where there is such a thing
+	Err    error     // for the log, never for the screen
+	Since  time.Time // waiting counts from here: the object's own timestamp
+	Again  time.Time // look again then, although nothing read may have changed
+}
+
+// Passed is a pass; found says what was seen.
+func Passed(found string, args ...any) Result {
+	return Result{Status: Pass, Found: text(found, args)}
+}
+
+// Waits is for what is on its way; since is the object's own time.
+func Waits(since time.Time, found string, args ...any) Result {
+	return Result{Status: Waiting, Found: text(found, args), Since: since}
+}
+
+// Warned is for what works but should not stay so.
+func Warned(found, fix string) Result { return Result{Status: Warn, Found: found, Fix: fix} }
+
+// Failed is for what does not hold.
+func Failed(found, fix string) Result { return Result{Status: Fail, Found: found, Fix: fix} }
+
+// Skipped is for what was not looked at; why says the reason.
+func Skipped(why string, args ...any) Result {
+	return Result{Status: Skip, Found: text(why, args)}
+}
+
+// Unseen turns an error of a look into the verdict unknown, in plain words. A
+// fact that is not there yet (ErrAbsent) makes it a skip instead.
+func Unseen(err error) Result {
+	if absent := (*AbsentError)(nil); errors.As(err, &absent) {
+		return Skipped("%s", absent.Error())
+	}
+	return Result{Status: Unknown, Found: cluster.Explain(err), Err: err}
+}
+
+// Or adds what to do to a verdict that has no fix of its own.
+func (r Result) Or(fix string) Result {
+	if r.Fix == "" {
+		r.Fix = fix
+	}
+	return r
+}
+
+func text(format string, args []any) string {
+	if len(args) == 0 {
+		return format
+	}
+	return fmt.Sprintf(format, args...)
+}

@@ -1,0 +1,56 @@
+package check
+
+import (
+	"crypto/x509"
+	"fmt"
+	"strings"
+	"time"
+
+	"carrick/cluster"
+	"carrick/cluster/probe"
+	"carrick/steps"
+)
+
+// TLSSecret asserts that a TLS Secret holds a certificate for host that lasts
+// at least margin more, and the key that belongs to it. The issuer is not
+// judged: a private CA may be meant.
+func TLSSecret(s *cluster.Secret, host string, margin time.Duration, now time.Time, fix string) steps.Result {
+	name := "Secret " + s.Namespace + "/" + s.Name
+	if s.Type != "kubernetes.io/tls" {
+		return steps.Failed(fmt.Sprintf("%s has type %s, not kubernetes.io/tls", name, s.Type), fix)
+	}
+	chain, err := probe.ParseCerts([]byte(s.Data["tls.crt"].Reveal()))
+	if err != nil {
+		return steps.Failed(fmt.Sprintf("tls.crt of %s: %v", name, err), fix)
+	}
+	if err := probe.KeyMatches(chain[0], []byte(s.Data["tls.key"].Reveal())); err != nil {
+		return steps.Failed(fmt.Sprintf("tls.key of %s: %v", name, err), fix)
+	}
+	if host != "" {
+		if err := chain[0].VerifyHostname(host); err != nil {
+			return steps.Failed(fmt.Sprintf("the certificate in %s is for %v, not for %s", name, probe.Names(chain[0]), host), fix)
+		}
+	}
+	return Lasts(chain[0], margin, now, fix)
+}
+
+// Lasts asserts that a certificate is valid now and for margin more.
+func Lasts(cert *x509.Certificate, margin time.Duration, now time.Time, fix string) steps.Result {
+	left := cert.NotAfter.Sub(now)
+	again := cert.NotAfter.Add(-margin)
+	switch {
+	case now.Before(cert.NotBefore):
+		return steps.Failed("the certificate is not valid before "+cert.NotBefore.Format(time.DateTime), fix)
+	case left <= 0:
+		return steps.Failed("the certificate expired on "+cert.NotAfter.Format(time.DateOnly), fix)
+	case left < margin:
+		return steps.Warned(fmt.Sprintf("the certificate expires in %d days, on %s", int(left.Hours()/24), cert.NotAfter.Format(time.DateOnly)), fix)
+	}
+	whose := strings.Join(probe.Names(cert), ", ")
+	if whose == "" {
+		whose = cert.Subject.String()
+	}
+	r := steps.Passed("%s, valid until %s", whose, cert.NotAfter.Format(time.DateOnly))
+	r.Again = again
+	return r
+}

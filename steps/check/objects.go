@@ -1,0 +1,78 @@
+package check
+
+import (
+	"context"
+	"fmt"
+
+	appsv1 "k8s.io/api/apps/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"carrick/cluster"
+	"carrick/steps"
+)
+
+// Missing turns the error of a read into a verdict: not there is a failure
+// with that fix, anything else is unknown.
+func Missing(err error, what, fix string) steps.Result {
+	if apierrors.IsNotFound(err) {
+		return steps.Failed("there is no "+what, fix)
+	}
+	return steps.Unseen(err)
+}
+
+// Served asserts that a kind is served: its CRD is there in that version.
+func Served(ctx context.Context, c *cluster.Cluster, crd, version, fix string) steps.Result {
+	obj, err := c.Get(ctx, CRDs, "", crd)
+	if err != nil {
+		return Missing(err, "custom resource "+crd, fix)
+	}
+	versions := sliceAt(obj.Object, "spec", "versions")
+	for _, v := range versions {
+		m, _ := v.(map[string]any)
+		if m["name"] == version && m["served"] == true {
+			return steps.Passed("%s %s is served", crd, version)
+		}
+	}
+	return steps.Failed(fmt.Sprintf("%s does not serve version %s", crd, version), fix)
+}
+
+// Available asserts that a Deployment has all its replicas available, and says
+// how many lack.
+func Available(ctx context.Context, c *cluster.Cluster, namespace, name, fix string) steps.Result {
+	d, err := Get[appsv1.Deployment](ctx, c, Deployments, namespace, name)
+	if err != nil {
+		return Missing(err, "Deployment "+namespace+"/"+name, fix)
+	}
+	want := int32(1)
+	if d.Spec.Replicas != nil {
+		want = *d.Spec.Replicas
+	}
+	if d.Status.ObservedGeneration < d.Generation || d.Status.UpdatedReplicas < want || d.Status.AvailableReplicas < want {
+		return steps.Waits(d.CreationTimestamp.Time, "%d of %d replicas of %s are available", d.Status.AvailableReplicas, want, name).Or(fix)
+	}
+	return steps.Passed("%d of %d replicas of %s are available", d.Status.AvailableReplicas, want, name)
+}
+
+// Exists asserts that an object is there.
+func Exists(ctx context.Context, c *cluster.Cluster, gvr schema.GroupVersionResource, namespace, name, what, fix string) steps.Result {
+	obj, err := c.Get(ctx, gvr, namespace, name)
+	if err != nil {
+		return Missing(err, what, fix)
+	}
+	if obj.GetDeletionTimestamp() != nil {
+		return steps.Failed(fmt.Sprintf("%s is being deleted (finalizers %v)", what, obj.GetFinalizers()), fix)
+	}
+	return steps.Passed("%s is there", what)
+}
+
+// sliceAt reads a list out of a shared object without copying it.
+func sliceAt(obj map[string]any, fields ...string) []any {
+	var v any = obj
+	for _, f := range fields {
+		m, _ := v.(map[string]any)
+		v = m[f]
+	}
+	s, _ := v.([]any)
+	return s
+}

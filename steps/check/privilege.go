@@ -1,0 +1,134 @@
+package check
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"golang.org/x/sync/errgroup"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/component-helpers/auth/rbac/validation"
+
+	"carrick/cluster"
+	"carrick/steps"
+)
+
+// everybody is what every signed-in user may do on every cluster: look at
+// itself (system:basic-user).
+var everybody = []rbacv1.PolicyRule{
+	{
+		APIGroups: []string{"authorization.k8s.io", "authentication.k8s.io"},
+		Resources: []string{"selfsubjectaccessreviews", "selfsubjectrulesreviews", "selfsubjectreviews"}, Verbs: []string{"create"},
+	},
+}
+
+// harmful are rights that no credential of this kind should have; they are
+// asked one by one because an API server may not list all that a user may do.
+func harmful(namespace string) []cluster.Right {
+	return slices.Concat(
+		Verbs("", "secrets", namespace, "list"),
+		Verbs("", "pods", namespace, "create"),
+		Verbs("", "pods/exec", namespace, "create"),
+		Verbs("", "serviceaccounts/token", namespace, "create"),
+		Verbs("rbac.authorization.k8s.io", "rolebindings", namespace, "create"),
+	)
+}
+
+// OnlyWithin asserts that a credential may do nothing beyond the rules meant
+// for each namespace. meant[""] holds what it may do everywhere. All is asked
+// at once.
+func OnlyWithin(ctx context.Context, credential *cluster.Cluster, meant map[string][]rbacv1.PolicyRule, namespaces []string, fix string) steps.Result {
+	found := make([]excess, len(namespaces))
+	group, ctx := errgroup.WithContext(ctx)
+	for i, ns := range namespaces {
+		group.Go(func() (err error) {
+			found[i], err = beyond(ctx, credential, ns, slices.Concat(meant[ns], meant[""], everybody))
+			return err
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return steps.Unseen(err)
+	}
+	var words []string
+	partial := false
+	for _, f := range found {
+		words, partial = append(words, f.words...), partial || f.partial
+	}
+	slices.Sort(words)
+	words = slices.Compact(words)
+	where := strings.Join(namespaces, ", ")
+	if len(words) > 0 {
+		return steps.Failed(fmt.Sprintf("it may do more than it needs: %s (asked in %s)", strings.Join(words, "; "), where), fix)
+	}
+	if partial {
+		return steps.Passed("nothing beyond its roles in %s; the server does not list every right, so the harmful ones were asked one by one", where)
+	}
+	return steps.Passed("nothing beyond its roles in %s", where)
+}
+
+// excess is what a credential may do in one namespace beyond what it should.
+type excess struct {
+	words   []string
+	partial bool // the server did not list every right
+}
+
+func beyond(ctx context.Context, credential *cluster.Cluster, namespace string, allowed []rbacv1.PolicyRule) (excess, error) {
+	var out excess
+	var granted []rbacv1.PolicyRule
+	var decisions []cluster.Decision
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() (err error) {
+		granted, _, out.partial, err = credential.Rules(ctx, namespace)
+		return err
+	})
+	group.Go(func() (err error) {
+		decisions, err = credential.Can(ctx, harmful(namespace)...)
+		return err
+	})
+	if err := group.Wait(); err != nil {
+		return out, err
+	}
+	if ok, more := validation.Covers(allowed, granted); !ok {
+		for _, r := range more {
+			out.words = append(out.words, namespace+": "+ruleWords(r))
+		}
+	}
+	for _, d := range decisions {
+		if d.Err != nil {
+			return out, d.Err
+		}
+		rule := rbacv1.PolicyRule{APIGroups: []string{d.Right.Group}, Resources: []string{resourceOf(d.Right)}, Verbs: []string{d.Right.Verb}}
+		if ok, _ := validation.Covers(allowed, []rbacv1.PolicyRule{rule}); d.Allowed && !ok {
+			out.words = append(out.words, namespace+": "+ruleWords(rule))
+		}
+	}
+	return out, nil
+}
+
+func resourceOf(r cluster.Right) string {
+	if r.Subresource != "" {
+		return r.Resource + "/" + r.Subresource
+	}
+	return r.Resource
+}
+
+func ruleWords(r rbacv1.PolicyRule) string {
+	if len(r.NonResourceURLs) > 0 {
+		return strings.Join(r.Verbs, ",") + " " + strings.Join(r.NonResourceURLs, ",")
+	}
+	var res []string
+	for _, x := range r.Resources {
+		for _, g := range r.APIGroups {
+			if g != "" && g != "*" {
+				x += "." + g
+			}
+			res = append(res, x)
+		}
+	}
+	words := strings.Join(r.Verbs, ",") + " " + strings.Join(res, ",")
+	if len(r.ResourceNames) > 0 {
+		words += " named " + strings.Join(r.ResourceNames, ",")
+	}
+	return words
+}

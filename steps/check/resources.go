@@ -1,0 +1,81 @@
+package check
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"carrick/cluster"
+)
+
+// The resources that guides read, so that none of them is spelt twice.
+var (
+	APIServices         = schema.GroupVersionResource{Group: "apiregistration.k8s.io", Version: "v1", Resource: "apiservices"}
+	ClusterRoleBindings = schema.GroupVersionResource{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "clusterrolebindings"}
+	ClusterRoles        = schema.GroupVersionResource{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "clusterroles"}
+	CRDs                = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+	CSIDrivers          = schema.GroupVersionResource{Group: "storage.k8s.io", Version: "v1", Resource: "csidrivers"}
+	CSINodes            = schema.GroupVersionResource{Group: "storage.k8s.io", Version: "v1", Resource: "csinodes"}
+	ConfigMaps          = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
+	DaemonSets          = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "daemonsets"}
+	Deployments         = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}
+	IngressClasses      = schema.GroupVersionResource{Group: "networking.k8s.io", Version: "v1", Resource: "ingressclasses"}
+	Jobs                = schema.GroupVersionResource{Group: "batch", Version: "v1", Resource: "jobs"}
+	LimitRanges         = schema.GroupVersionResource{Version: "v1", Resource: "limitranges"}
+	Namespaces          = schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
+	NetworkPolicies     = schema.GroupVersionResource{Group: "networking.k8s.io", Version: "v1", Resource: "networkpolicies"}
+	Nodes               = schema.GroupVersionResource{Version: "v1", Resource: "nodes"}
+	Pods                = schema.GroupVersionResource{Version: "v1", Resource: "pods"}
+	PriorityClasses     = schema.GroupVersionResource{Group: "scheduling.k8s.io", Version: "v1", Resource: "priorityclasses"}
+	ResourceQuotas      = schema.GroupVersionResource{Version: "v1", Resource: "resourcequotas"}
+	RoleBindings        = schema.GroupVersionResource{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "rolebindings"}
+	Roles               = schema.GroupVersionResource{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "roles"}
+	ServiceAccounts     = schema.GroupVersionResource{Version: "v1", Resource: "serviceaccounts"}
+	Services            = schema.GroupVersionResource{Version: "v1", Resource: "services"}
+	StorageClasses      = schema.GroupVersionResource{Group: "storage.k8s.io", Version: "v1", Resource: "storageclasses"}
+)
+
+// As gives a live object its type. The object itself is shared and stays as it
+// is.
+func As[T any](obj *unstructured.Unstructured) (*T, error) {
+	var out T
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(obj.Object, &out); err != nil {
+		return nil, fmt.Errorf("read %s %s: %w", obj.GetKind(), obj.GetName(), err)
+	}
+	return &out, nil
+}
+
+// Get is a live read of one object, typed.
+func Get[T any](ctx context.Context, c *cluster.Cluster, gvr schema.GroupVersionResource, namespace, name string) (*T, error) {
+	obj, err := c.Get(ctx, gvr, namespace, name)
+	if err != nil {
+		return nil, err
+	}
+	return As[T](obj)
+}
+
+// List is a live read of many objects, typed, in the order of their names.
+func List[T any](ctx context.Context, c *cluster.Cluster, gvr schema.GroupVersionResource, namespace string, s cluster.Selector) ([]*T, error) {
+	objs, err := c.List(ctx, gvr, namespace, s)
+	if err != nil {
+		return nil, err
+	}
+	objs = slices.Clone(objs) // the list is shared
+	slices.SortFunc(objs, func(a, b *unstructured.Unstructured) int {
+		return strings.Compare(a.GetNamespace()+"/"+a.GetName(), b.GetNamespace()+"/"+b.GetName())
+	})
+	out := make([]*T, 0, len(objs))
+	for _, o := range objs {
+		t, err := As[T](o)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, t)
+	}
+	return out, nil
+}

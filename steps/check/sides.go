@@ -1,0 +1,185 @@
+package check
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"carrick/cluster"
+	"carrick/steps"
+)
+
+// UIDFact and ServerFact are the facts that NotTheSame and checks of addresses
+// need: put Identity() among the facts of a guide's first step.
+const (
+	UIDFact    = "cluster-uid"
+	ServerFact = "api-server"
+)
+
+// Identity are the facts that tell one cluster from another.
+func Identity() []steps.Fact {
+	return []steps.Fact{
+		{
+			Name: UIDFact, Title: "the UID of kube-system", On: steps.Both,
+			Learn: func(ctx context.Context, e steps.Env) (any, error) { return e.Cluster.UID(ctx) },
+		},
+		{
+			Name: ServerFact, Title: "the address of the API server", On: steps.Both,
+			Learn: func(_ context.Context, e steps.Env) (any, error) { return e.Cluster.Server(), nil },
+		},
+	}
+}
+
+// Reachable, named "reachable", asserts that a side's API server answers, and says its version and
+// how long it took.
+func Reachable() steps.Check {
+	return steps.Check{
+		Name: "reachable", Title: "the API server answers", On: steps.Both,
+		Why: "everything else is read through it",
+		Run: func(ctx context.Context, e steps.Env) steps.Result {
+			v, err := e.Cluster.Version(ctx)
+			if apierrors.IsUnauthorized(err) || apierrors.IsForbidden(err) {
+				return steps.Passed("it answers at %s, but not to these credentials", e.Cluster.Server())
+			}
+			if err != nil {
+				return steps.Unseen(err).Or(e.Kubectl() + " version")
+			}
+			return steps.Passed("Kubernetes %s at %s, %d ms away", v.Git, e.Cluster.Server(), v.Latency.Milliseconds())
+		},
+	}
+}
+
+// SignedIn, named "signed-in", is what most checks of a cluster need. It asserts
+// that the side takes the credentials of the context, and
+// says whose they are.
+func SignedIn() steps.Check {
+	return steps.Check{
+		Name: "signed-in", Title: "the context's credentials are accepted", On: steps.Both, Needs: []string{"reachable"},
+		Why: "an expired login looks like a missing right everywhere else",
+		Run: func(ctx context.Context, e steps.Env) steps.Result {
+			who, err := e.Cluster.WhoAmI(ctx)
+			if apierrors.IsUnauthorized(err) {
+				return steps.Failed(cluster.Explain(err), "log in again, then: "+e.Kubectl()+" auth whoami")
+			}
+			if err != nil {
+				return steps.Unseen(err)
+			}
+			return steps.Passed("as %s", who.Name)
+		},
+	}
+}
+
+// AtLeast, named "version", asserts that the side's Kubernetes is not older than 1.minor.
+func AtLeast(minor int, why string) steps.Check {
+	return steps.Check{
+		Name: "version", Title: fmt.Sprintf("Kubernetes is 1.%d or newer", minor), On: steps.Both, Needs: []string{"signed-in"},
+		Why: why,
+		Run: func(ctx context.Context, e steps.Env) steps.Result {
+			v, err := e.Cluster.Version(ctx)
+			if err != nil {
+				return steps.Unseen(err)
+			}
+			if v.Major == 1 && v.Minor < minor {
+				return steps.Failed(fmt.Sprintf("it is %s", v.Git), fmt.Sprintf("upgrade the %s cluster to 1.%d or newer", e.SideName(), minor))
+			}
+			return steps.Passed("it is %s", v.Git)
+		},
+	}
+}
+
+// maxSkew is how far a clock may be off before tokens and certificates start
+// to look invalid.
+const maxSkew = 5 * time.Minute
+
+// Clock, named "clock", asserts that the API server's clock and this machine's agree.
+func Clock() steps.Check {
+	return steps.Check{
+		Name: "clock", Title: "its clock agrees with this machine's", On: steps.Both, Needs: []string{"signed-in"},
+		Why: "certificates and tokens look not yet valid, or expired, where clocks differ",
+		Run: func(ctx context.Context, e steps.Env) steps.Result {
+			v, err := e.Cluster.Version(ctx)
+			if err != nil {
+				return steps.Unseen(err)
+			}
+			if !v.SkewKnown {
+				return steps.Skipped("the API server sent no Date")
+			}
+			off := v.Skew.Abs().Round(time.Second)
+			if off > maxSkew {
+				way := "ahead of"
+				if v.Skew < 0 {
+					way = "behind"
+				}
+				return steps.Warned(fmt.Sprintf("it is %s %s this machine's", off, way), "timedatectl set-ntp true    # on the machine whose clock is wrong")
+			}
+			return steps.Passed("they differ by less than %s", max(off, time.Second)+time.Second)
+		},
+	}
+}
+
+// NotTheSame, named "two-clusters", asserts that the two sides are two clusters, by the UID of
+// kube-system.
+func NotTheSame() steps.Check {
+	return steps.Check{
+		Name: "two-clusters", Title: "the two contexts are two clusters", On: steps.Remote, Needs: []string{"signed-in", "peer/signed-in"},
+		Why: "two contexts of one cluster look alike, and everything would be made on the wrong side",
+		Run: func(_ context.Context, e steps.Env) steps.Result {
+			own, err := e.Own.Text(UIDFact)
+			if err != nil {
+				return steps.Unseen(err)
+			}
+			peer, err := e.Peer.Text(UIDFact)
+			if err != nil {
+				return steps.Unseen(err)
+			}
+			if own == peer {
+				return steps.Failed(fmt.Sprintf("both are the cluster whose kube-system has UID %s", own), "choose another context for one of the sides: carrick, then the screen of sides")
+			}
+			return steps.Passed("kube-system is %s here and %s there", short(own), short(peer))
+		},
+	}
+}
+
+func short(uid string) string {
+	if len(uid) > 8 {
+		return uid[:8] + "…"
+	}
+	return uid
+}
+
+// MayI says whether all rights are there and names each that is not. fix gets
+// the missing ones.
+func MayI(ctx context.Context, c *cluster.Cluster, rights []cluster.Right, fix func([]cluster.Decision) string) steps.Result {
+	decisions, err := c.Can(ctx, rights...)
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	var denied []cluster.Decision
+	var words []string
+	for _, d := range decisions {
+		if d.Err != nil {
+			return steps.Unseen(fmt.Errorf("may I %s: %w", d.Right, d.Err))
+		}
+		if !d.Allowed {
+			denied = append(denied, d)
+			words = append(words, d.Right.String())
+		}
+	}
+	if len(denied) == 0 {
+		return steps.Passed("all %d rights are there", len(rights))
+	}
+	return steps.Failed(fmt.Sprintf("%d of %d rights are missing: %s", len(denied), len(rights), strings.Join(words, "; ")), fix(denied))
+}
+
+// Verbs are the rights to do each of the verbs to one resource.
+func Verbs(group, resource, namespace string, verbs ...string) []cluster.Right {
+	var out []cluster.Right
+	resource, sub, _ := strings.Cut(resource, "/")
+	for _, v := range verbs {
+		out = append(out, cluster.Right{Verb: v, Group: group, Resource: resource, Subresource: sub, Namespace: namespace})
+	}
+	return out
+}

@@ -1,0 +1,65 @@
+package steps
+
+import (
+	"fmt"
+
+	"carrick/cluster"
+)
+
+// End is what stands on one side of a session. All nil: nothing is known of
+// that side, and its checks are skips that say so.
+type End struct {
+	Cluster *cluster.Cluster
+	Host    *cluster.Host
+	Facts   map[string]any // from a file that the other admin handed over
+	Name    string         // what the user sees: the context, the host
+	Config  string         // the kubeconfig that was named for it; "": by kubectl's rules
+	Absent  string         // why there is neither cluster nor host
+}
+
+func (e End) absent() bool { return e.Cluster == nil && e.Host == nil }
+
+// Close ends what the side holds open.
+func (e End) Close() {
+	if e.Cluster != nil {
+		e.Cluster.Close()
+	}
+	if e.Host != nil {
+		e.Host.Close()
+	}
+}
+
+// OpenEnd makes ready what a link file says of a side. It asks nothing of a
+// cluster yet; errors are of kubeconfigs, contexts and folders.
+func OpenEnd(l *Link, side Side, role Role, access cluster.Access, o cluster.Options) (End, error) {
+	spec := l.Side(side)
+	switch {
+	case spec.Host != nil:
+		if role.Kind != Host {
+			return End{}, fmt.Errorf("%s: a cluster belongs here, not a host", role.Name)
+		}
+		h, err := cluster.NewHost(l.File(spec.Host.Root))
+		if err != nil {
+			return End{}, fmt.Errorf("%s: %w", role.Name, err)
+		}
+		return End{Host: h, Name: spec.Host.Root}, nil
+	case spec.Facts != "":
+		return End{}, fmt.Errorf("%s: files of facts can't be read by this version", role.Name)
+	case spec.Context == "" && spec.Kubeconfig == "" && access.Context == "" && access.Kubeconfig == "":
+		return End{Absent: "the link names no context for the " + role.Name}, nil
+	}
+	if role.Kind != Cluster {
+		return End{}, fmt.Errorf("%s: a host belongs here, not a context", role.Name)
+	}
+	if access.Context == "" {
+		access.Context = spec.Context
+	}
+	if access.Kubeconfig == "" {
+		access.Kubeconfig = l.File(spec.Kubeconfig)
+	}
+	c, err := cluster.Open(access, o)
+	if err != nil {
+		return End{}, fmt.Errorf("%s: %w", role.Name, err)
+	}
+	return End{Cluster: c, Name: c.Context(), Config: access.Kubeconfig}, nil
+}

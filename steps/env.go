@@ -1,0 +1,118 @@
+package steps
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"regexp"
+	"strings"
+
+	"carrick/cluster"
+)
+
+// Env is all that a check, a fact, an action, a default or a condition may
+// see: its own side, the facts of the other, and the answers.
+type Env struct {
+	Side    Side
+	Cluster *cluster.Cluster // this side's cluster; nil on a host
+	Host    *cluster.Host    // this side's machine; nil on a cluster
+	Web     *cluster.Web     // the HTTP API of the set-up; nil where the guide has none
+	Own     Facts            // this side's facts
+	Peer    Facts            // the other side's facts
+	Answers Answers
+	Link    string           // name of the link
+	Action  string           // name of the action in hand; "" elsewhere
+	Assets  fs.FS            // the guide's folder of assets
+	Apply   ApplyOptions     // what the user allowed, for an action's Do
+	use     *usage           // what went wrong with answers; nil in tests
+	ends    map[Side]endInfo // names only
+}
+
+type endInfo struct{ role, name, config string }
+
+// SideName is the guide's word for this side: "provider".
+func (e Env) SideName() string { return e.ends[e.Side].role }
+
+// Kubectl begins a command on this side, for a fix that works when it is
+// pasted: with the kubeconfig and the context that the link names.
+func (e Env) Kubectl() string {
+	end := e.ends[e.Side]
+	words := "kubectl"
+	if end.config != "" {
+		words += " --kubeconfig " + quoted(end.config)
+	}
+	if end.name != "" {
+		words += " --context " + quoted(end.name)
+	}
+	return words
+}
+
+var plainWord = regexp.MustCompile(`^[A-Za-z0-9_./:@=+-]+$`)
+
+// quoted is a word as a shell takes it.
+func quoted(word string) string {
+	if plainWord.MatchString(word) {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+}
+
+// PeerName is the guide's word for the other side.
+func (e Env) PeerName() string { return e.ends[e.Side.Peer()].role }
+
+// Fact is a named value that is read on one side. A fact reads; it never
+// makes.
+type Fact struct {
+	Name   string
+	Title  string // "the consumer's cluster id"
+	On     Side   // Both: each side has its own
+	Secret bool   // its value is a cluster.Masked
+	// Learn reads it. What is not there yet is Absent(why), not an error of
+	// another kind.
+	Learn func(context.Context, Env) (any, error)
+}
+
+// Facts are the facts of one side, by name. Using one is recorded like a read,
+// so what used it is looked at again when it changes.
+type Facts struct {
+	learn func(name string) (any, error)
+}
+
+// AbsentError says that a fact is not there (yet): looked at, and not found.
+type AbsentError struct{ Why string }
+
+func (e *AbsentError) Error() string { return e.Why }
+
+// Absent is the error of a fact that was looked for and is not there.
+func Absent(why string, args ...any) error { return &AbsentError{text(why, args)} }
+
+// Value is the fact of that name: a string, bool, int, []string, map or
+// cluster.Masked.
+func (f Facts) Value(name string) (any, error) {
+	if f.learn == nil {
+		return nil, Absent("the other side is not known")
+	}
+	return f.learn(name)
+}
+
+// Text is a fact that is a string.
+func (f Facts) Text(name string) (string, error) { return factAs[string](f, name) }
+
+// List is a fact that is a list of strings.
+func (f Facts) List(name string) ([]string, error) { return factAs[[]string](f, name) }
+
+// Masked is a fact that is a secret.
+func (f Facts) Masked(name string) (cluster.Masked, error) { return factAs[cluster.Masked](f, name) }
+
+func factAs[T any](f Facts, name string) (T, error) {
+	var zero T
+	v, err := f.Value(name)
+	if err != nil {
+		return zero, err
+	}
+	t, ok := v.(T)
+	if !ok {
+		return zero, fmt.Errorf("fact %q is a %T, not a %T", name, v, zero)
+	}
+	return t, nil
+}

@@ -1,0 +1,176 @@
+package steps
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"carrick/cluster"
+)
+
+// machine is a folder that stands for a host, and one file that is written.
+type machine struct {
+	t    *testing.T
+	env  Env
+	root string
+	file File
+}
+
+func newMachine(t *testing.T) *machine {
+	t.Helper()
+	h, err := cluster.NewHost(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(h.Close)
+	m := &machine{t: t, env: Env{Host: h, Link: "l", Action: "a"}, root: h.Root}
+	m.file = File{Path: "/etc/x", Mode: 0o600, Content: func(context.Context, Env) (cluster.Masked, error) { return cluster.Mask("ours"), nil }}
+	return m
+}
+
+func (m *machine) write(path, text string, mode fs.FileMode) {
+	m.t.Helper()
+	path = filepath.Join(m.root, path)
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		m.t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), mode); err != nil {
+		m.t.Fatal(err)
+	}
+}
+
+// text is what a file holds; "" where there is none.
+func (m *machine) text(path string) string {
+	b, err := os.ReadFile(filepath.Join(m.root, path))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		m.t.Fatal(err)
+	}
+	return string(b)
+}
+
+func (m *machine) do() {
+	m.t.Helper()
+	if err := m.file.Do(m.t.Context(), m.env, nil); err != nil {
+		m.t.Fatal(err)
+	}
+}
+
+func (m *machine) undo() {
+	m.t.Helper()
+	if err := m.file.Undo(m.t.Context(), m.env, nil); err != nil {
+		m.t.Fatal(err)
+	}
+}
+
+// left are all files of the machine but the one that is written.
+func (m *machine) left() []string {
+	m.t.Helper()
+	var out []string
+	err := filepath.WalkDir(m.root, func(path string, d fs.DirEntry, err error) error {
+		if rel, _ := filepath.Rel(m.root, path); err == nil && !d.IsDir() && rel != "etc/x" {
+			out = append(out, rel)
+		}
+		return err
+	})
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	return out
+}
+
+func TestAFileComesBackWithItsMode(t *testing.T) {
+	m := newMachine(t)
+	m.write("/etc/x", "theirs", 0o644)
+	m.do()
+	if m.text("/etc/x") != "ours" {
+		t.Fatal("not written")
+	}
+	m.undo()
+	info, err := os.Stat(filepath.Join(m.root, "etc/x"))
+	if err != nil || m.text("/etc/x") != "theirs" || info.Mode().Perm() != 0o644 {
+		t.Errorf("%q, %v, %v", m.text("/etc/x"), info.Mode(), err)
+	}
+	if left := m.left(); len(left) != 0 {
+		t.Errorf("left behind: %v", left)
+	}
+}
+
+// An undo that ended between two of its steps goes on from there, and a later
+// do still keeps what stands there.
+func TestAnUndoThatWasCutShortGoesOn(t *testing.T) {
+	for name, cut := range map[string]func(*machine){
+		"after the file was put back": func(m *machine) { m.write("/etc/x", "theirs", 0o644) },
+		"after what was kept had gone": func(m *machine) {
+			m.write("/etc/x", "theirs", 0o644)
+			if err := os.Remove(filepath.Join(m.root, "etc/x.before-l")); err != nil {
+				m.t.Fatal(err)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := newMachine(t)
+			m.write("/etc/x", "theirs", 0o644)
+			m.do()
+			cut(m)
+			m.undo()
+			if left := m.left(); m.text("/etc/x") != "theirs" || len(left) != 0 {
+				t.Errorf("%q, left behind: %v", m.text("/etc/x"), left)
+			}
+		})
+	}
+	t.Run("after the new file was removed", func(t *testing.T) {
+		m := newMachine(t)
+		m.do()
+		if err := os.Remove(filepath.Join(m.root, "etc/x")); err != nil {
+			t.Fatal(err)
+		}
+		m.undo()
+		if left := m.left(); len(left) != 0 {
+			t.Errorf("left behind: %v", left)
+		}
+	})
+}
+
+// A do that ended between its record and the file has written nothing.
+func TestADoThatWasCutShortIsTakenBack(t *testing.T) {
+	m := newMachine(t)
+	m.write("/etc/x", "theirs", 0o644)
+	m.do()
+	m.write("/etc/x", "theirs", 0o644)
+	m.do()
+	m.undo()
+	if left := m.left(); m.text("/etc/x") != "theirs" || len(left) != 0 {
+		t.Errorf("%q, left behind: %v", m.text("/etc/x"), left)
+	}
+}
+
+func TestWhatOthersMadeOfTheFileIsKept(t *testing.T) {
+	m := newMachine(t)
+	m.do()
+	m.write("/etc/x", "theirs, later", 0o644)
+	m.do()
+	m.undo()
+	if got := m.text("/etc/x"); got != "theirs, later" {
+		t.Errorf("it holds %q", got)
+	}
+}
+
+func TestAFileThatChangedSinceIsAnotherPlan(t *testing.T) {
+	m := newMachine(t)
+	plan := func() Change {
+		c, err := m.file.Plan(t.Context(), m.env)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	m.write("/etc/x", "one", 0o644)
+	confirmed := plan()
+	m.write("/etc/x", "two", 0o644)
+	if sameChange(confirmed, plan()) {
+		t.Error("what would be overwritten is not what was confirmed")
+	}
+}

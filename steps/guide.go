@@ -1,0 +1,134 @@
+package steps
+
+import (
+	"context"
+
+	"carrick/cluster"
+)
+
+// Side is one of the two ends of a link. Guides give the sides names of their
+// own ("consumer", "provider"); those are what a user sees.
+type Side string
+
+// The sides. Both is for checks alone: they run once on each side.
+const (
+	Local  Side = "local"
+	Remote Side = "remote"
+	Both   Side = "both"
+)
+
+// Sides are the two real sides, in the order in which they are shown.
+var Sides = []Side{Local, Remote}
+
+// Peer is the other side.
+func (s Side) Peer() Side {
+	if s == Local {
+		return Remote
+	}
+	return Local
+}
+
+// Covers tells whether something that is declared for s happens on side.
+func (s Side) Covers(side Side) bool { return s == Both || s == side }
+
+// Kind says what stands on a side.
+type Kind string
+
+// The kinds of sides.
+const (
+	Cluster Kind = "cluster" // a Kubernetes cluster
+	Host    Kind = "host"    // a machine: files and commands
+)
+
+// Role is what a guide says of a side: the guide's own name for it, what
+// stands there, and whether the guide can do without it.
+type Role struct {
+	Name     string
+	Kind     Kind
+	Optional bool
+}
+
+// Guide is one set-up from start to end.
+type Guide struct {
+	Name  string // "liqo": lower-case, the name of its folders
+	Title string // "Liqo declarative peering"
+	About string // two or three sentences: what it joins and what stands at the end
+	Page  string // the published page that it takes the place of
+	Sides map[Side]Role
+	Steps []Step // in the order of doing
+	// Undo names actions in the order of undoing, where that is not the
+	// reverse of doing. Actions that it leaves out come after, in reverse.
+	Undo []string
+	// Web gives the HTTP API that belongs to the set-up; nil: there is none.
+	Web func(context.Context, Env) (*cluster.Web, error)
+}
+
+// Step is one screen of a guide.
+type Step struct {
+	Name, Title string
+	Why         string         // one or two sentences, for the top of the screen
+	When        func(Env) bool // nil: always
+	Ask         []Question
+	Facts       []Fact
+	Actions     []Action
+	Checks      []Check
+}
+
+// Step returns the step of that name, or nil.
+func (g *Guide) Step(name string) *Step {
+	for i := range g.Steps {
+		if g.Steps[i].Name == name {
+			return &g.Steps[i]
+		}
+	}
+	return nil
+}
+
+// Check returns the check of that name and its step, or nil.
+func (g *Guide) Check(name string) (*Check, *Step) {
+	for i := range g.Steps {
+		for j := range g.Steps[i].Checks {
+			if g.Steps[i].Checks[j].Name == name {
+				return &g.Steps[i].Checks[j], &g.Steps[i]
+			}
+		}
+	}
+	return nil, nil
+}
+
+// Action returns the action of that name and its step, or nil.
+func (g *Guide) Action(name string) (*Action, *Step) {
+	for i := range g.Steps {
+		for j := range g.Steps[i].Actions {
+			if g.Steps[i].Actions[j].Name == name {
+				return &g.Steps[i].Actions[j], &g.Steps[i]
+			}
+		}
+	}
+	return nil, nil
+}
+
+// Question returns the question of that key and its step, or nil.
+func (g *Guide) Question(key string) (*Question, *Step) {
+	for i := range g.Steps {
+		for j := range g.Steps[i].Ask {
+			if g.Steps[i].Ask[j].Key == key {
+				return &g.Steps[i].Ask[j], &g.Steps[i]
+			}
+		}
+	}
+	return nil, nil
+}
+
+// fact returns the fact of that name as it is learnt on side, or nil.
+func (g *Guide) fact(name string, side Side) *Fact {
+	for i := range g.Steps {
+		for j := range g.Steps[i].Facts {
+			f := &g.Steps[i].Facts[j]
+			if f.Name == name && f.On.Covers(side) {
+				return f
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,250 @@
+package steps
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+	"github.com/santhosh-tekuri/jsonschema/v6/kind"
+	"go.yaml.in/yaml/v3"
+	"golang.org/x/text/language"
+	"golang.org/x/text/message"
+)
+
+// maxLinkFile is far above any link file; more is not read on.
+const maxLinkFile = 1 << 20
+
+var yamlLine = regexp.MustCompile(`line (\d+): `)
+
+// ParseLink reads a link from data; path is for the messages.
+func ParseLink(path string, data []byte, guides []*Guide) (*Link, error) {
+	if len(data) > maxLinkFile {
+		return nil, &FileError{Path: path, Problem: "is larger than any link file (1 MiB)"}
+	}
+	var doc yaml.Node
+	if err := yaml.Unmarshal(data, &doc); err != nil {
+		return nil, yamlFault(path, err)
+	}
+	if doc.Kind == 0 || len(doc.Content) != 1 || doc.Content[0].Kind != yaml.MappingNode {
+		return nil, &FileError{Path: path, Line: 1, Column: 1, Problem: "is not a link file: a YAML mapping with kind: Link belongs here"}
+	}
+	root := doc.Content[0]
+	if at := findAlias(root); at != nil {
+		return nil, fault(path, at, "", "anchors and aliases are not allowed in a link file")
+	}
+	var plain map[string]any
+	if err := root.Decode(&plain); err != nil { // names duplicate keys, too
+		return nil, yamlFault(path, err)
+	}
+	if err := checkSchema(path, root, plain); err != nil {
+		return nil, err
+	}
+	l := &Link{Path: path, node: root}
+	if err := root.Decode(l); err != nil {
+		return nil, yamlFault(path, err)
+	}
+	if err := checkLink(path, root, l, guides); err != nil {
+		return nil, err
+	}
+	return l, nil
+}
+
+// checkLink checks what the schema cannot: the guide and its answers.
+func checkLink(path string, root *yaml.Node, l *Link, guides []*Guide) error {
+	if err := CheckLinkName(l.Metadata.Name); err != nil {
+		return fault(path, at(root, "metadata", "name"), "metadata.name", err.Error())
+	}
+	guide, err := FindGuide(guides, l.Guide)
+	if err != nil {
+		return fault(path, at(root, "guide"), "guide", err.Error())
+	}
+	var faults []error
+	for _, key := range sortedKeys(l.Answers) {
+		where := at(root, "answers", key)
+		q, _ := guide.Question(key)
+		if q == nil {
+			faults = append(faults, fault(path, where, "answers."+key, "guide "+guide.Name+" asks nothing of that name"+nearest(key, guide)))
+			continue
+		}
+		if q.Secret {
+			faults = append(faults, fault(path, where, "answers."+key, "is secret and has no place in a file; give it with --secret "+key+"=@FILE"))
+			continue
+		}
+		v, err := q.Accept(l.Answers[key])
+		if err != nil {
+			faults = append(faults, fault(path, where, "answers."+key, err.Error()))
+			continue
+		}
+		l.Answers[key] = v
+	}
+	if l.Answers == nil {
+		l.Answers = Given{}
+	}
+	return inOrder(faults)
+}
+
+// FindGuide returns the guide of that name; the error names those there are.
+func FindGuide(guides []*Guide, name string) (*Guide, error) {
+	var names []string
+	for _, g := range guides {
+		if g.Name == name {
+			return g, nil
+		}
+		names = append(names, g.Name)
+	}
+	return nil, fmt.Errorf("no guide is called %q; there are: %s", name, strings.Join(names, ", "))
+}
+
+func nearest(key string, g *Guide) string {
+	var keys []string
+	for _, s := range g.Steps {
+		for _, q := range s.Ask {
+			if strings.Contains(q.Key, key) || strings.Contains(key, q.Key) || sameTail(q.Key, key) {
+				keys = append(keys, q.Key)
+			}
+		}
+	}
+	if len(keys) == 0 {
+		return "; see carrick guides " + g.Name
+	}
+	return "; did you mean " + strings.Join(keys, " or ") + "?"
+}
+
+func sameTail(a, b string) bool {
+	return a[strings.LastIndex(a, ".")+1:] == b[strings.LastIndex(b, ".")+1:]
+}
+
+func checkSchema(path string, root *yaml.Node, plain map[string]any) error {
+	schema, err := linkSchema()
+	if err != nil {
+		return err
+	}
+	doc, err := jsonShape(plain)
+	if err != nil {
+		return &FileError{Path: path, Problem: err.Error()}
+	}
+	err = schema.Validate(doc)
+	invalid := (*jsonschema.ValidationError)(nil)
+	if !errors.As(err, &invalid) {
+		return err
+	}
+	var faults []error
+	for _, leaf := range leaves(invalid) {
+		where := leaf.InstanceLocation
+		if extra, ok := leaf.ErrorKind.(*kind.AdditionalProperties); ok {
+			for _, name := range extra.Properties {
+				key := append(append([]string{}, where...), name)
+				faults = append(faults, faultKey(path, root, key, "is no key of a link file"))
+			}
+			continue
+		}
+		problem := leaf.ErrorKind.LocalizedString(message.NewPrinter(language.English))
+		faults = append(faults, fault(path, at(root, where...), strings.Join(where, "."), problem))
+	}
+	return inOrder(faults)
+}
+
+// inOrder joins faults in the order of their lines.
+func inOrder(faults []error) error {
+	slices.SortStableFunc(faults, func(a, b error) int {
+		x, y := (*FileError)(nil), (*FileError)(nil)
+		if !errors.As(a, &x) || !errors.As(b, &y) {
+			return 0
+		}
+		return cmp.Or(cmp.Compare(x.Line, y.Line), cmp.Compare(x.Column, y.Column))
+	})
+	return errors.Join(faults...)
+}
+
+func leaves(e *jsonschema.ValidationError) []*jsonschema.ValidationError {
+	if len(e.Causes) == 0 {
+		return []*jsonschema.ValidationError{e}
+	}
+	var out []*jsonschema.ValidationError
+	for _, c := range e.Causes {
+		out = append(out, leaves(c)...)
+	}
+	return out
+}
+
+func linkSchema() (*jsonschema.Schema, error) {
+	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(LinkSchema))
+	if err != nil {
+		return nil, fmt.Errorf("schema of link files: %w", err)
+	}
+	c := jsonschema.NewCompiler()
+	if err := c.AddResource("link.schema.json", doc); err != nil {
+		return nil, fmt.Errorf("schema of link files: %w", err)
+	}
+	return c.Compile("link.schema.json")
+}
+
+func jsonShape(v any) (any, error) {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return nil, fmt.Errorf("holds what JSON cannot say: %w", err)
+	}
+	return jsonschema.UnmarshalJSON(bytes.NewReader(b))
+}
+
+// at is the node under those keys; the nearest one above where it is missing.
+func at(n *yaml.Node, keys ...string) *yaml.Node {
+	for _, k := range keys {
+		next := findKey(n, k)
+		if i, err := strconv.Atoi(k); err == nil && n.Kind == yaml.SequenceNode && i < len(n.Content) {
+			next = n.Content[i]
+		}
+		if next == nil {
+			return n
+		}
+		n = next
+	}
+	return n
+}
+
+func fault(path string, n *yaml.Node, key, problem string) error {
+	return &FileError{Path: path, Line: n.Line, Column: n.Column, Key: key, Problem: problem}
+}
+
+// faultKey is a fault of a key, not of its value.
+func faultKey(path string, root *yaml.Node, keys []string, problem string) error {
+	parent := at(root, keys[:len(keys)-1]...)
+	last := keys[len(keys)-1]
+	for i := 0; i+1 < len(parent.Content); i += 2 {
+		if parent.Content[i].Value == last {
+			return fault(path, parent.Content[i], strings.Join(keys, "."), problem)
+		}
+	}
+	return fault(path, parent, strings.Join(keys, "."), problem)
+}
+
+func findAlias(n *yaml.Node) *yaml.Node {
+	if n.Kind == yaml.AliasNode || n.Anchor != "" {
+		return n
+	}
+	for _, c := range n.Content {
+		if a := findAlias(c); a != nil {
+			return a
+		}
+	}
+	return nil
+}
+
+func yamlFault(path string, err error) error {
+	msg := strings.TrimPrefix(err.Error(), "yaml: ")
+	msg = strings.TrimPrefix(msg, "unmarshal errors:\n  ")
+	e := &FileError{Path: path, Problem: "is not valid YAML: " + msg}
+	if m := yamlLine.FindStringSubmatch(msg); m != nil {
+		e.Line, _ = strconv.Atoi(m[1])
+		e.Column = 1
+		e.Problem = "is not valid YAML: " + strings.Replace(msg, m[0], "", 1)
+	}
+	return e
+}

@@ -1,0 +1,77 @@
+package steps
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// Manifest applies the objects of an asset by server-side apply, with a field
+// manager of this link and action alone.
+type Manifest struct {
+	File   string // in the guide's folder of assets
+	Values Values // computed values: ${values.name}
+	// Each renders the asset once an item, which is ${each} or, where it is a
+	// map, ${each.key}. nil: once.
+	Each func(context.Context, Env) ([]any, error)
+}
+
+// Plan diffs each object against a server-side dry run.
+func (m Manifest) Plan(ctx context.Context, env Env) (Change, error) {
+	objs, err := m.objects(ctx, env)
+	if err != nil {
+		return Change{}, err
+	}
+	var c Change
+	for _, obj := range objs {
+		p, err := planObject(ctx, env, obj)
+		if err != nil {
+			return c, err
+		}
+		c.Items = append(c.Items, p.Item)
+		c.Rights = append(c.Rights, p.rights...)
+	}
+	return c, nil
+}
+
+// Do applies each object that is not as it should be.
+func (m Manifest) Do(ctx context.Context, env Env, say Progress) error {
+	objs, err := m.objects(ctx, env)
+	if err != nil {
+		return err
+	}
+	for _, obj := range objs {
+		if err := doObject(ctx, env, obj, say); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// objects renders the asset. An answer whose default could not be read is an
+// error: a key that is dropped for it would be a wrong manifest.
+func (m Manifest) objects(ctx context.Context, env Env) ([]*unstructured.Unstructured, error) {
+	if env.Cluster == nil {
+		return nil, fmt.Errorf("asset %s: no cluster stands on the %s", m.File, env.SideName())
+	}
+	s := scope{env: env, values: m.Values}
+	if m.Each == nil {
+		objs, err := render(ctx, m.File, s)
+		return objs, errors.Join(err, env.use.sound())
+	}
+	items, err := m.Each(ctx, env)
+	if err := errors.Join(err, env.use.sound()); err != nil {
+		return nil, err
+	}
+	var out []*unstructured.Unstructured
+	for _, s.each = range items {
+		objs, err := render(ctx, m.File, s)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, objs...)
+	}
+	return out, env.use.sound()
+}

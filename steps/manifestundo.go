@@ -1,0 +1,249 @@
+package steps
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sort"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"carrick/cluster"
+)
+
+// goneWithin is how long undo waits for an object to be gone.
+const goneWithin = 60 * time.Second
+
+// PlanUndo finds what this action of this link has marked, over the kinds of
+// its asset. It does not render, so it works when answers have changed.
+func (m Manifest) PlanUndo(ctx context.Context, env Env) (Change, error) {
+	found, blind, err := m.marked(ctx, env)
+	if err != nil {
+		return Change{}, err
+	}
+	var c Change
+	for _, resource := range blind {
+		c.Items = append(c.Items, Item{Verb: Leave, What: resource, Note: "you may not list them everywhere: looked for only where the answers of today put them"})
+	}
+	for _, f := range found {
+		item, err := planUndo(ctx, env, f)
+		if err != nil {
+			return c, err
+		}
+		c.Items = append(c.Items, item)
+		verb := "delete"
+		switch item.Verb {
+		case Leave:
+			continue
+		case Release:
+			verb = "patch"
+		}
+		c.Rights = append(c.Rights, cluster.Right{Verb: verb, Group: f.gvr.Group, Resource: f.gvr.Resource, Namespace: f.Namespace, Name: f.Name})
+	}
+	return c, nil
+}
+
+// Undo deletes what the link created and releases what it shares.
+func (m Manifest) Undo(ctx context.Context, env Env, say Progress) error {
+	found, _, err := m.marked(ctx, env)
+	if err != nil {
+		return err
+	}
+	for i := len(found) - 1; i >= 0; i-- { // the last kind of the asset first
+		f := found[i]
+		item, err := planUndo(ctx, env, f)
+		if err != nil {
+			return err
+		}
+		switch item.Verb {
+		case Leave:
+			say.Say("%s is left: %s", item.What, item.Note)
+			continue
+		case Delete:
+			err = deleteObject(ctx, env, f.object())
+		case Release:
+			err = release(ctx, env, f)
+		}
+		if err != nil {
+			return err
+		}
+		say.did(item.Verb, item.What, "")
+	}
+	return nil
+}
+
+// found is an object that carries this action's mark.
+type found struct {
+	metav1.PartialObjectMetadata
+	gvk schema.GroupVersionKind
+	gvr schema.GroupVersionResource
+}
+
+func (f found) object() *unstructured.Unstructured {
+	o := &unstructured.Unstructured{}
+	o.SetGroupVersionKind(f.gvk)
+	o.SetNamespace(f.Namespace)
+	o.SetName(f.Name)
+	o.SetUID(f.UID)
+	return o
+}
+
+// marked finds what carries this action's mark. blind are the resources that
+// could not be looked for everywhere.
+func (m Manifest) marked(ctx context.Context, env Env) (out []found, blind []string, err error) {
+	if env.Cluster == nil {
+		return nil, nil, fmt.Errorf("asset %s: no cluster stands on the %s", m.File, env.SideName())
+	}
+	docs, err := documents(env.Assets, m.File)
+	if err != nil {
+		return nil, nil, err
+	}
+	seen := map[schema.GroupVersionKind]bool{}
+	for _, doc := range docs {
+		gvk := (&unstructured.Unstructured{Object: doc}).GroupVersionKind()
+		if seen[gvk] {
+			continue
+		}
+		seen[gvk] = true
+		gvr, namespaced, err := env.Cluster.Resource(ctx, gvk)
+		if errors.Is(err, cluster.ErrNotServed) {
+			continue // nothing of a kind that is not served
+		}
+		if err != nil {
+			return nil, nil, err
+		}
+		list, everywhere, err := m.find(ctx, env, gvr, namespaced)
+		if err != nil {
+			return nil, nil, fmt.Errorf("look for %s with this link's mark: %w", gvr.Resource, err)
+		}
+		if !everywhere {
+			blind = append(blind, gvr.GroupResource().String())
+		}
+		for _, o := range list {
+			out = append(out, found{o, gvk, gvr})
+		}
+	}
+	return out, blind, nil
+}
+
+// find looks in all namespaces; who may not do that looks in those that the
+// answers name, and for cluster-wide objects under the names that they give.
+func (m Manifest) find(ctx context.Context, env Env, gvr schema.GroupVersionResource, namespaced bool) (list []metav1.PartialObjectMetadata, everywhere bool, err error) {
+	sel := cluster.Selector{Labels: mark(env.Link) + "=" + env.Action}
+	list, err = env.Cluster.Find(ctx, gvr, "", sel)
+	if err == nil || !apierrors.IsForbidden(err) {
+		return list, true, err
+	}
+	objs, renderErr := m.objects(ctx, env)
+	if renderErr != nil {
+		return nil, false, err
+	}
+	spaces := map[string]bool{}
+	for _, o := range objs {
+		r, _, err := env.Cluster.Resource(ctx, o.GroupVersionKind())
+		if err != nil || r != gvr || (namespaced && spaces[o.GetNamespace()]) {
+			continue
+		}
+		spaces[o.GetNamespace()] = true
+		var part []metav1.PartialObjectMetadata
+		if namespaced {
+			part, err = env.Cluster.Find(ctx, gvr, o.GetNamespace(), sel)
+		} else {
+			part, err = named(ctx, env, o)
+		}
+		if err != nil {
+			return nil, false, err
+		}
+		list = append(list, part...)
+	}
+	return list, false, nil
+}
+
+// named is the object of that name, if it carries this action's mark.
+func named(ctx context.Context, env Env, o *unstructured.Unstructured) ([]metav1.PartialObjectMetadata, error) {
+	live, err := env.Cluster.Fetch(ctx, o)
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, nil
+	case err != nil:
+		return nil, err
+	case live.GetLabels()[mark(env.Link)] != env.Action:
+		return nil, nil
+	}
+	return []metav1.PartialObjectMetadata{metadataOf(live)}, nil
+}
+
+func metadataOf(o *unstructured.Unstructured) metav1.PartialObjectMetadata {
+	return metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
+		Name: o.GetName(), Namespace: o.GetNamespace(), UID: o.GetUID(),
+		Labels: o.GetLabels(), Annotations: o.GetAnnotations(), ResourceVersion: o.GetResourceVersion(),
+		ManagedFields: o.GetManagedFields(),
+	}}
+}
+
+func planUndo(ctx context.Context, env Env, f found) (Item, error) {
+	item := Item{Verb: Delete, What: describe(f.object())}
+	others := otherLinks(f.Labels, env.Link)
+	switch {
+	case !wrote(env.Link, f.ManagedFields):
+		item.Verb, item.Note = Leave, "it carries this link's mark, but this link did not write it: a copy?"
+	case f.Annotations[createdBy] != env.Link:
+		item.Verb, item.Note = Release, "it was there before this link"
+	case len(others) > 0:
+		item.Verb, item.Note = Release, "link "+strings.Join(sortedKeys(others), ", ")+" uses it, too"
+	default:
+		why, err := occupied(ctx, env, f)
+		if err != nil {
+			return item, err
+		}
+		if why != "" {
+			item.Verb, item.Note = Leave, why
+		}
+	}
+	item.Hash = hash(item.Verb, item.What, f.UID)
+	return item, nil
+}
+
+// deleteObject deletes that very object, by UID, and waits until it is gone.
+func deleteObject(ctx context.Context, env Env, obj *unstructured.Unstructured) error {
+	gvr, _, err := env.Cluster.Resource(ctx, obj.GroupVersionKind())
+	if err != nil {
+		return fmt.Errorf("delete %s: %w", describe(obj), err)
+	}
+	if err := env.Cluster.Delete(ctx, gvr, obj.GetNamespace(), obj.GetName(), obj.GetUID()); err != nil {
+		return fmt.Errorf("delete %s: %w", describe(obj), err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, goneWithin)
+	defer cancel()
+	return env.Cluster.Gone(ctx, gvr, obj.GetNamespace(), obj.GetName(), obj.GetUID())
+}
+
+// occupied says why a namespace or a CRD must stay: it holds what is not this
+// link's. "" for everything else.
+func occupied(ctx context.Context, env Env, f found) (string, error) {
+	var rest []string
+	var err error
+	switch f.gvk.GroupKind() {
+	case schema.GroupKind{Kind: "Namespace"}:
+		rest, err = tenants(ctx, env, f.Name)
+	case schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}:
+		rest, err = instances(ctx, env, f.Name)
+	}
+	if err != nil {
+		return "", fmt.Errorf("look what is in %s: %w", describe(f.object()), err)
+	}
+	if len(rest) == 0 {
+		return "", nil
+	}
+	sort.Strings(rest)
+	more := ""
+	if n := len(rest) - 3; n > 0 {
+		rest, more = rest[:3], fmt.Sprintf(" and %d more", n)
+	}
+	return "it holds what is not this link's: " + strings.Join(rest, ", ") + more, nil
+}

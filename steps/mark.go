@@ -1,0 +1,152 @@
+package steps
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"carrick/cluster"
+)
+
+// The mark on everything that carrick makes or writes into. The label's value
+// is the action, so that undo finds what an action made without rendering.
+const (
+	markPrefix = "carrick/link."      // + link: the action
+	createdBy  = "carrick/created-by" // the link that created the object
+	before     = "carrick/before"     // JSON: values that were somebody else's
+)
+
+func mark(link string) string { return markPrefix + link }
+
+// manager is the field manager of one action of one link. With one for all, a
+// second link to an object would prune what the first one wrote.
+func manager(env Env) string { return managerOf(env.Link, env.Action) }
+
+func managerOf(link, action string) string { return "carrick." + link + "." + action }
+
+// markObject puts the mark on what is about to be applied. created-by is for
+// what this link creates, or has created.
+func markObject(env Env, obj, live *unstructured.Unstructured) {
+	labels := obj.GetLabels()
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	labels[mark(env.Link)] = env.Action
+	obj.SetLabels(labels)
+	notes := obj.GetAnnotations()
+	if notes == nil {
+		notes = map[string]string{}
+	}
+	delete(notes, createdBy)
+	if live == nil || live.GetAnnotations()[createdBy] == env.Link {
+		notes[createdBy] = env.Link
+	}
+	if live != nil && live.GetAnnotations()[before] != "" && live.GetLabels()[mark(env.Link)] == env.Action {
+		notes[before] = live.GetAnnotations()[before]
+	}
+	if len(notes) > 0 {
+		obj.SetAnnotations(notes)
+	} else {
+		obj.SetAnnotations(nil)
+	}
+}
+
+// otherLinks are the links other than link that have marked an object, with
+// their actions.
+func otherLinks(labels map[string]string, link string) map[string]string {
+	out := map[string]string{}
+	for k, action := range labels {
+		if name, ok := strings.CutPrefix(k, markPrefix); ok && name != link {
+			out[name] = action
+		}
+	}
+	return out
+}
+
+// keepBefore writes the values that are taken over into an annotation, as a
+// merge patch, so that undo can put them back; what it holds already stays.
+// Values of Secrets are never kept in the open, and of a list no part can be:
+// those are errors, and nothing is taken over.
+func keepBefore(want, live *unstructured.Unstructured, conflicts []cluster.Conflict) error {
+	old, err := kept(live.GetAnnotations())
+	if err != nil {
+		return fmt.Errorf("%s: %w", describe(live), err)
+	}
+	for _, c := range conflicts {
+		path, v := locateField(live.Object, strings.TrimPrefix(c.Field, "."))
+		switch {
+		case path == nil:
+			return fmt.Errorf("%s: field %s belongs to %q and its value can't be kept for undo; change it by hand, then apply again", describe(live), c.Field, c.Manager)
+		case isSecret(live) && path[0] != "metadata":
+			return fmt.Errorf("%s: its old value is secret and somebody else's; save it first (kubectl get secret -n %s %s -o yaml > FILE) and delete the key, then apply again",
+				describe(live), live.GetNamespace(), live.GetName())
+		}
+		if _, has, _ := unstructured.NestedFieldNoCopy(old, path...); has {
+			continue
+		}
+		if err := unstructured.SetNestedField(old, runtime.DeepCopyJSONValue(v), path...); err != nil {
+			return fmt.Errorf("keep what stands in %s: %w", describe(live), err)
+		}
+	}
+	b, err := json.Marshal(old)
+	if err != nil {
+		return fmt.Errorf("keep what stands in %s: %w", describe(live), err)
+	}
+	notes := want.GetAnnotations()
+	if notes == nil {
+		notes = map[string]string{}
+	}
+	notes[before] = string(b)
+	want.SetAnnotations(notes)
+	return nil
+}
+
+// kept is the merge patch that puts back what was taken over; empty where
+// nothing was.
+func kept(annotations map[string]string) (map[string]any, error) {
+	old := map[string]any{}
+	if annotations[before] == "" {
+		return old, nil
+	}
+	if err := json.Unmarshal([]byte(annotations[before]), &old); err != nil {
+		return nil, fmt.Errorf("annotation %s can't be read: %w", before, err)
+	}
+	return old, nil
+}
+
+// locateField finds a field by its path as managers name it
+// ("metadata.labels.app.kubernetes.io/name"): keys may have dots in them. No
+// path: it is not there, or part of a list.
+func locateField(obj map[string]any, field string) (path []string, value any) {
+	if v, ok := obj[field]; ok {
+		return []string{field}, v
+	}
+	for key, v := range obj {
+		rest, ok := strings.CutPrefix(field, key+".")
+		inner, isMap := v.(map[string]any)
+		if !ok || !isMap {
+			continue
+		}
+		if deeper, v := locateField(inner, rest); deeper != nil {
+			return append([]string{key}, deeper...), v
+		}
+	}
+	return nil, nil
+}
+
+func isSecret(o *unstructured.Unstructured) bool {
+	return o.GetKind() == "Secret" && o.GroupVersionKind().Group == ""
+}
+
+// wrote tells whether this link has applied an object: a copy that somebody
+// made of it carries the mark, and no field manager of the link.
+func wrote(link string, fields []metav1.ManagedFieldsEntry) bool {
+	return slices.ContainsFunc(fields, func(f metav1.ManagedFieldsEntry) bool {
+		return f.Operation == metav1.ManagedFieldsOperationApply && strings.HasPrefix(f.Manager, managerOf(link, ""))
+	})
+}

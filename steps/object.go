@@ -1,0 +1,191 @@
+package steps
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"carrick/cluster"
+)
+
+// planned is one object with what would happen to it.
+type planned struct {
+	Item
+	rights []cluster.Right
+	want   *unstructured.Unstructured // as it would be applied, marked
+	live   *unstructured.Unstructured // nil: there is none
+	unread error                      // why live could not be read: then nothing is written
+}
+
+func planObject(ctx context.Context, env Env, obj *unstructured.Unstructured) (planned, error) {
+	p := planned{Item: Item{What: describe(obj)}, want: obj.DeepCopy()}
+	gvr, namespaced, err := env.Cluster.Resource(ctx, obj.GroupVersionKind())
+	if errors.Is(err, cluster.ErrNotServed) {
+		return p, Absent("%s: the %s does not serve %s yet", p.What, env.SideName(), obj.GroupVersionKind().GroupKind())
+	}
+	if err != nil {
+		return p, fmt.Errorf("%s: %w", p.What, err)
+	}
+	if namespaced && obj.GetNamespace() == "" {
+		return p, fmt.Errorf("%s names no namespace", p.What)
+	}
+	p.rights = rightsTo(obj, gvr)
+	p.live, err = env.Cluster.Fetch(ctx, obj)
+	if err != nil && !apierrors.IsNotFound(err) {
+		if apierrors.IsForbidden(err) { // told with all other missing rights
+			p.Verb, p.Note, p.Refused, p.unread = Update, "may not be read: "+cluster.Explain(err), true, err
+			return p, nil
+		}
+		return p, fmt.Errorf("read %s: %w", p.What, err)
+	}
+	if err != nil {
+		p.live = nil
+	}
+	if p.live != nil && p.live.GetDeletionTimestamp() != nil {
+		return p, fmt.Errorf("%s is being deleted (held by %v): wait until it is gone", p.What, p.live.GetFinalizers())
+	}
+	markObject(env, p.want, p.live)
+	if err := p.dryRun(ctx, env); err != nil {
+		return p, err
+	}
+	if p.Verb == Replace {
+		p.rights = append(p.rights, cluster.Right{Verb: "delete", Group: gvr.Group, Resource: gvr.Resource, Namespace: obj.GetNamespace(), Name: obj.GetName()})
+	}
+	p.Hash = p.hash()
+	return p, nil
+}
+
+// hash tells one plan from another. What a server gives to a new object (an
+// address, a port) is another one at each dry run, so only what is sent counts.
+func (p *planned) hash() string {
+	if p.Verb == Create {
+		return hash(p.Verb, p.What, p.want)
+	}
+	return hash(p.Verb, p.What, p.Diff, p.Conflicts, p.want)
+}
+
+// dryRun asks the server what applying would do.
+func (p *planned) dryRun(ctx context.Context, env Env) error {
+	opts := cluster.ApplyOptions{Manager: manager(env), DryRun: true}
+	got, err := env.Cluster.Apply(ctx, p.want, opts)
+	if conflicts := cluster.Conflicts(err); len(conflicts) > 0 {
+		p.Conflicts = conflicts
+		opts.Force = true
+		got, err = env.Cluster.Apply(ctx, p.want, opts)
+	}
+	switch {
+	case err == nil && p.live == nil:
+		p.Verb, p.Diff = Create, cluster.Diff(nil, got)
+	case err == nil:
+		p.Verb, p.Diff = Update, cluster.Diff(p.live, got)
+		if p.Diff == "" {
+			p.Verb, p.Note = Leave, "is as it should be"
+		}
+	case p.live == nil && (apierrors.IsNotFound(err) || apierrors.IsForbidden(err)):
+		// Its namespace is made first, or the right to make it is missing,
+		// which is told with all others.
+		p.Verb, p.Diff = Create, cluster.Diff(nil, p.want)
+		if apierrors.IsForbidden(err) {
+			p.Note, p.Refused = cluster.Explain(err), true
+		} else {
+			p.Note = "in a namespace that is made before"
+		}
+	case p.live == nil:
+		return fmt.Errorf("create %s: %w", p.What, err)
+	case apierrors.IsInvalid(err) && p.replaceable(ctx, env):
+		p.Verb, p.Diff = Replace, cluster.Diff(p.live, p.want)
+		p.Note = "can't be changed in place: " + cluster.Explain(err)
+	case apierrors.IsForbidden(err):
+		p.Verb, p.Diff, p.Note, p.Refused = Update, cluster.Diff(p.live, p.want), cluster.Explain(err), true
+	default:
+		return fmt.Errorf("change %s: %w", p.What, err)
+	}
+	return nil
+}
+
+// replaceable tells whether the object could be made anew: whether the server
+// would take it under a name that is free. What holds other objects is never
+// deleted to be changed.
+func (p *planned) replaceable(ctx context.Context, env Env) bool {
+	switch p.want.GetKind() {
+	case "Namespace", "CustomResourceDefinition", "PersistentVolumeClaim":
+		return false
+	}
+	anew := p.want.DeepCopy()
+	anew.SetName("carrick-" + hash(p.What))
+	_, err := env.Cluster.Apply(ctx, anew, cluster.ApplyOptions{Manager: manager(env), DryRun: true})
+	return err == nil
+}
+
+func doObject(ctx context.Context, env Env, obj *unstructured.Unstructured, say Progress) error {
+	p, err := planObject(ctx, env, obj)
+	if err != nil {
+		return err
+	}
+	if p.unread != nil {
+		return fmt.Errorf("read %s: %w", p.What, p.unread)
+	}
+	if len(p.Conflicts) > 0 && !env.Apply.TakeOver {
+		return &ConflictError{p.What, p.Conflicts}
+	}
+	switch p.Verb {
+	case Leave:
+		return nil
+	case Replace:
+		if !env.Apply.Replace {
+			return fmt.Errorf("%s %s; it would have to be deleted and made anew, which was not confirmed", p.What, p.Note)
+		}
+		if err := deleteObject(ctx, env, p.live); err != nil {
+			return err
+		}
+		say.did(Delete, p.What, "")
+		markObject(env, p.want, nil)
+	}
+	if len(p.Conflicts) > 0 {
+		if err := keepBefore(p.want, p.live, p.Conflicts); err != nil {
+			return err
+		}
+	}
+	opts := cluster.ApplyOptions{Manager: manager(env), Force: len(p.Conflicts) > 0}
+	if _, err := env.Cluster.Apply(ctx, p.want, opts); err != nil {
+		return fmt.Errorf("%s %s: %w", p.Verb, p.What, err)
+	}
+	say.did(p.Verb, p.What, p.Hash)
+	return nil
+}
+
+// ConflictError stops an apply: another manager owns fields, and taking them
+// over was not allowed.
+type ConflictError struct {
+	What      string
+	Conflicts []cluster.Conflict
+}
+
+func (e *ConflictError) Error() string {
+	c := e.Conflicts[0]
+	more := ""
+	if n := len(e.Conflicts) - 1; n > 0 {
+		more = fmt.Sprintf(" and %d more", n)
+	}
+	return fmt.Sprintf("%s: field %s belongs to %q%s; --take-over takes it", e.What, c.Field, c.Manager, more)
+}
+
+// describe names an object as the screen does: "Role renku-sessions/renku".
+func describe(obj *unstructured.Unstructured) string {
+	if ns := obj.GetNamespace(); ns != "" {
+		return obj.GetKind() + " " + ns + "/" + obj.GetName()
+	}
+	return obj.GetKind() + " " + obj.GetName()
+}
+
+func hash(parts ...any) string {
+	h := sha256.New()
+	_ = json.NewEncoder(h).Encode(parts)
+	return hex.EncodeToString(h.Sum(nil))[:16]
+}

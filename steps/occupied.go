@@ -1,0 +1,107 @@
+package steps
+
+import (
+	"context"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"carrick/cluster"
+)
+
+// cameByItself are what a namespace has without anybody's doing.
+var cameByItself = []string{
+	"events", "events.events.k8s.io", "endpoints", "endpointslices.discovery.k8s.io", "leases.coordination.k8s.io",
+	"pods.metrics.k8s.io",
+}
+
+// cameAndGoes serves measurements alone: what can't be told of them is no loss.
+const cameAndGoes = "metrics.k8s.io/v1beta1"
+
+// tenants lists what a namespace holds beyond this link's own and what comes
+// by itself. A kind that may not or can't be listed counts as something: a namespace
+// that can't be looked through is not deleted.
+func tenants(ctx context.Context, env Env, namespace string) ([]string, error) {
+	kinds, err := env.Cluster.Kinds(ctx)
+	if err != nil {
+		return nil, err
+	}
+	silent, err := env.Cluster.Silent(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var out []string
+	for _, gv := range silent {
+		if gv != cameAndGoes {
+			out = append(out, "whatever "+gv+" serves (it does not answer)")
+		}
+	}
+	for _, k := range kinds {
+		name := k.GVR.GroupResource().String()
+		if !k.Namespaced || !slices.Contains(k.Verbs, "list") || slices.Contains(cameByItself, name) {
+			continue
+		}
+		list, err := env.Cluster.Find(ctx, k.GVR, namespace, cluster.Selector{})
+		if apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err) {
+			continue
+		}
+		if apierrors.IsForbidden(err) {
+			out = append(out, name+" (may not be listed)")
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		for i := range list {
+			if !ours(env, &list[i]) && !automatic(k.GVK.Kind, &list[i]) {
+				out = append(out, k.GVK.Kind+" "+list[i].Name)
+			}
+		}
+	}
+	return out, nil
+}
+
+// instances lists the custom resources of a definition.
+func instances(ctx context.Context, env Env, crd string) ([]string, error) {
+	kinds, err := env.Cluster.Kinds(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var out []string
+	for _, k := range kinds {
+		if k.GVR.GroupResource().String() != crd {
+			continue
+		}
+		list, err := env.Cluster.Find(ctx, k.GVR, "", cluster.Selector{})
+		if err != nil {
+			return nil, err
+		}
+		for i := range list {
+			if !ours(env, &list[i]) {
+				out = append(out, k.GVK.Kind+" "+list[i].Namespace+"/"+list[i].Name)
+			}
+		}
+	}
+	return out, nil
+}
+
+// ours tells whether an object is this link's own and nobody else's.
+func ours(env Env, o *metav1.PartialObjectMetadata) bool {
+	return o.Annotations[createdBy] == env.Link && len(otherLinks(o.Labels, env.Link)) == 0 && wrote(env.Link, o.ManagedFields)
+}
+
+// automatic tells whether an object came with the namespace, or belongs to
+// one that is looked at by itself.
+func automatic(kind string, o *metav1.PartialObjectMetadata) bool {
+	if metav1.GetControllerOf(o) != nil {
+		return true
+	}
+	switch kind {
+	case "ConfigMap":
+		return o.Name == "kube-root-ca.crt" || o.Name == "openshift-service-ca.crt"
+	case "ServiceAccount":
+		return o.Name == "default"
+	}
+	return false
+}

@@ -1,0 +1,247 @@
+package steps
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"carrick/cluster"
+)
+
+// Plan is what apply or undo would do, action by action.
+type Plan struct {
+	Undo    bool
+	Actions []Planned
+}
+
+// Planned is one action of a plan.
+type Planned struct {
+	Step, Action, Title string
+	Side                Side
+	Change              Change
+	Pending             string // why it can't be known yet; "": it is known
+	Refused             bool   // it can't be known because something may not be read
+}
+
+// Empty tells whether the plan changes nothing.
+func (p *Plan) Empty() bool {
+	for _, a := range p.Actions {
+		if a.Pending != "" || a.changes() {
+			return false
+		}
+	}
+	return true
+}
+
+func (a *Planned) changes() bool {
+	for _, it := range a.Change.Items {
+		if it.Verb.Changes() {
+			return true
+		}
+	}
+	return false
+}
+
+// Tally counts the things of a plan on one side by verb; "" is both sides.
+func (p *Plan) Tally(side Side) map[Verb]int {
+	n := map[Verb]int{}
+	for _, a := range p.Actions {
+		if side != "" && a.Side != side {
+			continue
+		}
+		for _, it := range a.Change.Items {
+			n[it.Verb]++
+		}
+	}
+	return n
+}
+
+// Has tells whether the plan holds that verb.
+func (p *Plan) Has(v Verb) bool { return p.Tally("")[v] > 0 }
+
+// Conflicts are the things of which another manager owns fields.
+func (p *Plan) Conflicts() []Item {
+	var out []Item
+	for _, a := range p.Actions {
+		for _, it := range a.Change.Items {
+			if len(it.Conflicts) > 0 {
+				out = append(out, it)
+			}
+		}
+	}
+	return out
+}
+
+// Choice of what a plan is about. Zero: everything.
+type Scope struct {
+	Steps   []string // names of steps
+	Actions []string // names of actions
+	Side    Side     // one side only
+}
+
+func (o Scope) covers(step *Step, a *Action, side Side) bool {
+	return (len(o.Steps) == 0 || contains(o.Steps, step.Name)) &&
+		(len(o.Actions) == 0 || contains(o.Actions, a.Name)) &&
+		(o.Side == "" || o.Side == side)
+}
+
+func contains(list []string, s string) bool {
+	for _, v := range list {
+		if v == s {
+			return true
+		}
+	}
+	return false
+}
+
+// job is one action on one side.
+type job struct {
+	step   *Step
+	action *Action
+	side   Side
+}
+
+// jobs are the actions that a scope covers and whose sides are here, in the
+// order of doing.
+func (s *Session) jobs(ctx context.Context, o Scope) []job {
+	var out []job
+	for i := range s.guide.Steps {
+		step := &s.guide.Steps[i]
+		for j := range step.Actions {
+			a := &step.Actions[j]
+			for _, side := range Sides {
+				if a.On.Covers(side) && o.covers(step, a, side) && !s.ends[side].absent() {
+					out = append(out, job{step, a, side})
+				}
+			}
+		}
+	}
+	return out
+}
+
+// wanted tells whether the answers ask for a job.
+func (j job) wanted(env Env) bool {
+	return (j.step.When == nil || j.step.When(env)) && (j.action.When == nil || j.action.When(env))
+}
+
+// Plan says what apply would change. It touches nothing.
+func (s *Session) Plan(ctx context.Context, o Scope) (*Plan, error) {
+	ctx = cluster.WithLooks(ctx, s.looks)
+	p := &Plan{}
+	for _, j := range s.jobs(ctx, o) {
+		pl, ok, err := s.planJob(ctx, j)
+		if err != nil {
+			return p, err
+		}
+		if ok {
+			p.Actions = append(p.Actions, pl)
+		}
+	}
+	return p, nil
+}
+
+func (s *Session) planJob(ctx context.Context, j job) (Planned, bool, error) {
+	use := &usage{}
+	env := s.env(ctx, j.side, use)
+	env.Action = j.action.Name
+	if !j.wanted(env) {
+		return Planned{}, false, nil
+	}
+	pl := Planned{Step: j.step.Name, Action: j.action.Name, Title: j.action.Title, Side: j.side}
+	c, err := j.action.Plan(ctx, env)
+	pl.Change = c
+	if use.failed != nil {
+		err = use.failed
+	} else if len(use.missing) > 0 {
+		return pl, false, &MissingError{use.missing}
+	}
+	if absent := (*AbsentError)(nil); errors.As(err, &absent) {
+		pl.Pending = absent.Error()
+		return pl, true, nil
+	}
+	if apierrors.IsForbidden(err) { // told with all other missing rights
+		pl.Pending, pl.Refused = cluster.Explain(err), true
+		return pl, true, nil
+	}
+	if err != nil {
+		return pl, false, &ActionError{j.step.Name, j.action.Name, s.guide.Sides[j.side].Name, "plan", err}
+	}
+	return pl, true, nil
+}
+
+// PlanUndo says what undo would take back, in the order of undoing.
+func (s *Session) PlanUndo(ctx context.Context, o Scope) (*Plan, error) {
+	ctx = cluster.WithLooks(ctx, s.looks)
+	p := &Plan{Undo: true}
+	known := false
+	var away error
+	for _, j := range s.undoOrder(s.jobs(ctx, o)) {
+		env := s.env(ctx, j.side, &usage{})
+		env.Action = j.action.Name
+		c, err := j.action.PlanUndo(ctx, env)
+		if unreachable(err) { // the other side is undone all the same
+			pl := Planned{Step: j.step.Name, Action: j.action.Name, Title: j.action.Title, Side: j.side}
+			pl.Pending = fmt.Sprintf("%s; when it answers: carrick undo LINK --side %s", cluster.Explain(err), j.side)
+			p.Actions = append(p.Actions, pl)
+			away = &ActionError{j.step.Name, j.action.Name, s.guide.Sides[j.side].Name, "plan the undo of", err}
+			continue
+		}
+		known = true
+		if err != nil {
+			return p, &ActionError{j.step.Name, j.action.Name, s.guide.Sides[j.side].Name, "plan the undo of", err}
+		}
+		if len(c.Items) > 0 {
+			p.Actions = append(p.Actions, Planned{Step: j.step.Name, Action: j.action.Name, Title: j.action.Title, Side: j.side, Change: c})
+		}
+	}
+	if !known {
+		return p, away // no side answers
+	}
+	return p, nil
+}
+
+// unreachable tells whether an error is that a side does not answer.
+func unreachable(err error) bool {
+	return errors.As(err, new(*url.Error)) || errors.As(err, new(*cluster.StaleError))
+}
+
+// undoOrder is the guide's own order of undoing, then the reverse of doing.
+func (s *Session) undoOrder(jobs []job) []job {
+	var out []job
+	for _, name := range s.guide.Undo {
+		for _, j := range jobs {
+			if j.action.Name == name {
+				out = append(out, j)
+			}
+		}
+	}
+	for i := len(jobs) - 1; i >= 0; i-- {
+		if !contains(s.guide.Undo, jobs[i].action.Name) {
+			out = append(out, jobs[i])
+		}
+	}
+	return out
+}
+
+// ActionError is an error of an action, with its place in the guide.
+type ActionError struct {
+	Step, Action, Side, Doing string
+	Err                       error
+}
+
+func (e *ActionError) Error() string {
+	return fmt.Sprintf("%s %s on the %s (step %s): %s", e.Doing, e.Action, e.Side, e.Step, e.Plain())
+}
+
+// Plain is the cause in plain words.
+func (e *ActionError) Plain() string {
+	if conflict := (*ConflictError)(nil); errors.As(e.Err, &conflict) {
+		return conflict.Error()
+	}
+	return cluster.Explain(e.Err)
+}
+
+func (e *ActionError) Unwrap() error { return e.Err }

@@ -1,0 +1,41 @@
+package steps
+
+// Question is what a step asks. Its answer lives in the link file under Key;
+// a secret one only in memory.
+type Question struct {
+	Key   string // "network.port"
+	Title string // "Port of the gateway"
+	Help  string // one sentence: what it is for and what a good answer is
+	Kind  AnswerKind
+	On    Side     // whose facts are Own in Default and When; "": Local
+	Many  bool     // a list of answers of that kind
+	Opt   bool     // may stay empty
+	Of    []Choice // what a Choice chooses from
+	// Default gives the value that stands where nothing is answered and from
+	// where it was taken, which is shown. It reads facts and other answers,
+	// nothing else. nil: there is none.
+	Default func(Env) (value any, from string)
+	Check   func(value string) error // a rule of its own beyond the kind's
+	Secret  bool                     // in memory only; headless by --secret KEY=@file or KEY=-
+	When    func(Env) bool
+}
+
+// Choice is one of the answers to a Choice question.
+type Choice struct{ Value, Title string }
+
+// Fixed is a Default that is always the same; from says why it is that.
+func Fixed(value any, from string) func(Env) (any, string) {
+	return func(Env) (any, string) { return value, from }
+}
+
+// FromFact is a Default taken from a fact of the question's own side; nothing
+// where that fact cannot be learnt.
+func FromFact(name, from string) func(Env) (any, string) {
+	return func(e Env) (any, string) {
+		v, err := e.Own.Value(name)
+		if err != nil {
+			return nil, ""
+		}
+		return v, from
+	}
+}

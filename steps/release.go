@@ -1,0 +1,87 @@
+package steps
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"carrick/cluster"
+)
+
+// release takes back what this action wrote into an object that stays: values
+// that it took over come back, its fields go (server-side apply of nothing),
+// and what another link uses is handed on to that link. Its own mark goes last
+// but for what only the heir can hold, so that a release that was cut short is
+// found again.
+func release(ctx context.Context, env Env, f found) error {
+	heir, action := heirOf(f, env.Link)
+	if heir == "" {
+		if err := putBack(ctx, env, f); err != nil {
+			return err
+		}
+	} else if f.Annotations[createdBy] == env.Link {
+		if err := handOn(ctx, env, f, heir, action, createdBy, heir); err != nil {
+			return err
+		}
+	}
+	obj := f.object() // with its UID: an object that is gone must not be made anew
+	if _, err := env.Cluster.Apply(ctx, obj, cluster.ApplyOptions{Manager: manager(env)}); err != nil {
+		if apierrors.IsNotFound(err) || gone(err) {
+			return nil
+		}
+		return fmt.Errorf("release %s: %w", describe(obj), err)
+	}
+	if heir != "" && f.Annotations[before] != "" {
+		return handOn(ctx, env, f, heir, action, before, f.Annotations[before])
+	}
+	return nil
+}
+
+// gone tells whether an apply was refused because the object of that UID is
+// not there any more.
+func gone(err error) bool {
+	return apierrors.IsConflict(err) && len(cluster.Conflicts(err)) == 0
+}
+
+// heirOf is another link that uses an object, and its action; "" is nobody.
+func heirOf(f found, link string) (heir, action string) {
+	others := otherLinks(f.Labels, link)
+	if len(others) == 0 {
+		return "", ""
+	}
+	heir = sortedKeys(others)[0]
+	return heir, others[heir]
+}
+
+func handOn(ctx context.Context, env Env, f found, heir, action, key, value string) error {
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]any{key: value}}})
+	if err != nil {
+		return err
+	}
+	opts := cluster.PatchOptions{Manager: managerOf(heir, action), UID: f.UID}
+	if _, err := env.Cluster.Patch(ctx, f.gvr, f.Namespace, f.Name, patch, opts); err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("hand %s on to link %s: %w", describe(f.object()), heir, err)
+	}
+	return nil
+}
+
+func putBack(ctx context.Context, env Env, f found) error {
+	old, err := kept(f.Annotations)
+	if err != nil {
+		return fmt.Errorf("put back what stood in %s: %w", describe(f.object()), err)
+	}
+	if len(old) == 0 {
+		return nil
+	}
+	patch, err := json.Marshal(old)
+	if err != nil {
+		return err
+	}
+	opts := cluster.PatchOptions{Manager: "carrick.undo", UID: f.UID}
+	if _, err := env.Cluster.Patch(ctx, f.gvr, f.Namespace, f.Name, patch, opts); err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("put back what stood in %s: %w", describe(f.object()), err)
+	}
+	return nil
+}

@@ -1,0 +1,68 @@
+package steps
+
+import (
+	"testing"
+	"testing/fstest"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"carrick/cluster"
+	"carrick/cluster/clustertest"
+)
+
+// An object that went between the look and the release is not made anew by a
+// server-side apply of nothing; neither is another of its name touched.
+func TestReleaseMakesNothing(t *testing.T) {
+	box := clustertest.Start(t)
+	const ns = "released"
+	box.Run(t, clustertest.Remote, "", "create", "namespace", ns)
+	box.Cleanup(t, clustertest.Remote, "delete", "namespace", ns, "--wait=false")
+	env := Env{Cluster: box.Open(t, clustertest.Remote, cluster.Options{}), Link: "l", Action: "a"}
+	f := found{
+		PartialObjectMetadata: metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: "c", Namespace: ns, UID: "5e7a2f0c-0000-4000-8000-000000000000"}},
+		gvk:                   schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, gvr: schema.GroupVersionResource{Version: "v1", Resource: "configmaps"},
+	}
+	for _, odd := range []map[string]string{nil, {"carrick/link.b": ""}, {"carrick/link.b": "odd_Action"}} {
+		f.Labels, f.Annotations = odd, map[string]string{createdBy: "l"}
+		if err := release(t.Context(), env, f); err != nil {
+			t.Errorf("%v: %v", odd, err)
+		}
+		if got := box.Run(t, clustertest.Remote, "", "-n", ns, "get", "configmap", "c", "-o", "name", "--ignore-not-found"); got != "" {
+			t.Fatalf("%v: %s was made", odd, got)
+		}
+	}
+	box.Run(t, clustertest.Remote, "", "-n", ns, "create", "configmap", "c", "--from-literal=a=b")
+	f.Labels, f.Annotations = nil, map[string]string{before: `{"data":{"a":"old"}}`}
+	_ = release(t.Context(), env, f)
+	if got := box.Run(t, clustertest.Remote, "", "-n", ns, "get", "configmap", "c", "-o", "jsonpath={.data.a}{.metadata.annotations}"); got != "b" {
+		t.Errorf("another object of the name became %s", got)
+	}
+}
+
+// Who may not list everywhere is told that undo looked only in some places.
+func TestUndoSaysWhereItDidNotLook(t *testing.T) {
+	box := clustertest.Start(t)
+	const ns = "looked-in"
+	box.Run(t, clustertest.Remote, "", "create", "namespace", ns)
+	box.Cleanup(t, clustertest.Remote, "delete", "namespace", ns, "--wait=false")
+	box.Run(t, clustertest.Remote, "", "-n", ns, "create", "rolebinding", "narrow", "--clusterrole=admin", "--user=narrow")
+	c, err := cluster.Open(cluster.Access{Kubeconfig: box.Kubeconfigs[clustertest.Remote], Context: box.Contexts[clustertest.Remote], As: "narrow"}, cluster.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	asset := "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c, namespace: " + ns + "}\n"
+	env := Env{Cluster: c, Link: "l", Action: "a", Assets: fstest.MapFS{"a.yaml": {Data: []byte(asset)}}}
+	m := Manifest{File: "a.yaml"}
+	if err := m.Do(t.Context(), env, nil); err != nil {
+		t.Fatal(err)
+	}
+	p, err := m.PlanUndo(t.Context(), env)
+	if err != nil || len(p.Items) != 2 || p.Items[0].Verb != Leave || p.Items[1].Verb != Delete {
+		t.Fatalf("%+v, %v", p.Items, err)
+	}
+	if err := m.Undo(t.Context(), env, nil); err != nil {
+		t.Error(err)
+	}
+}

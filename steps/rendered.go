@@ -1,0 +1,42 @@
+package steps
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// Render makes the objects of an action as they would be written where none of
+// them is there yet, with the link's mark, whether or not the answers ask for
+// the action. It reads facts and writes nothing; values of Secrets are in the
+// open. nil: the action writes no objects. Those of a Mint lack their data.
+func (s *Session) Render(ctx context.Context, action string) ([]*unstructured.Unstructured, error) {
+	a, _ := s.guide.Action(action)
+	if a == nil {
+		return nil, fmt.Errorf("the guide has no action %q", action)
+	}
+	var m Manifest
+	switch d := a.Doer.(type) {
+	case Manifest:
+		m = d
+	case Mint:
+		m = d.manifest()
+	default:
+		return nil, nil
+	}
+	use := &usage{}
+	env := s.env(ctx, a.On, use)
+	env.Action = a.Name
+	objs, err := m.objects(ctx, env)
+	switch {
+	case use.failed != nil:
+		return nil, use.failed
+	case len(use.missing) > 0:
+		return nil, &MissingError{use.missing}
+	}
+	for _, obj := range objs {
+		markObject(env, obj, nil)
+	}
+	return objs, err
+}

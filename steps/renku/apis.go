@@ -1,0 +1,81 @@
+package renku
+
+import (
+	"context"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"carrick/cluster"
+	"carrick/steps"
+	"carrick/steps/check"
+)
+
+const metricsAPI = "v1beta1.metrics.k8s.io"
+
+func apiChecks() []steps.Check {
+	return []steps.Check{
+		{
+			Name: "apis-available", Title: "every API group answers", On: steps.Remote, Needs: []string{"signed-in"},
+			Why: "Renku walks the whole discovery of the cluster first: one group that answers 503 breaks its look-ups of sessions",
+			See: []string{"kr8s-org/kr8s: kr8s/_api.py"},
+			Run: apisAvailable,
+		},
+		{
+			Name: "metrics", Title: "the metrics API answers", On: steps.Remote, Needs: []string{"signed-in"},
+			Why: "the operator reads pod metrics to see that a session is idle: without them none is ever hibernated",
+			See: []string{"SwissDataScienceCenter/amalthea: config/rbac (manager role)"},
+			Run: metricsAvailable,
+		},
+	}
+}
+
+func apisAvailable(ctx context.Context, e steps.Env) steps.Result {
+	list, err := e.Cluster.List(ctx, check.APIServices, "", cluster.Selector{})
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	var down []string
+	for _, a := range list {
+		if a.GetName() == metricsAPI {
+			continue // a check of its own
+		}
+		if ok, why := available(a); !ok {
+			down = append(down, a.GetName()+" ("+why+")")
+		}
+	}
+	if len(down) > 0 {
+		return steps.Warned("not available: "+strings.Join(down, ", "), e.Kubectl()+" get apiservices | grep False    # repair or delete what serves them")
+	}
+	return steps.Passed("all %d are available", len(list))
+}
+
+func metricsAvailable(ctx context.Context, e steps.Env) steps.Result {
+	fix := "install metrics-server; then: " + e.Kubectl() + " top nodes"
+	a, err := e.Cluster.Get(ctx, check.APIServices, "", metricsAPI)
+	if apierrors.IsNotFound(err) {
+		return steps.Warned("nothing serves "+metricsAPI+": idle sessions are never hibernated", fix)
+	}
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	if ok, why := available(a); !ok {
+		return steps.Warned(metricsAPI+" is not available: "+why, fix)
+	}
+	return steps.Passed("%s is available", metricsAPI)
+}
+
+// available reads the condition Available of an APIService.
+func available(a *unstructured.Unstructured) (bool, string) {
+	conditions, _, _ := unstructured.NestedSlice(a.Object, "status", "conditions")
+	for _, c := range conditions {
+		m, _ := c.(map[string]any)
+		if m["type"] == "Available" {
+			reason, _ := m["reason"].(string)
+			return m["status"] == "True", reason
+		}
+	}
+	return false, "it says nothing of itself yet"
+}

@@ -1,0 +1,100 @@
+package renku
+
+import (
+	"context"
+	"slices"
+
+	"carrick/cluster"
+	"carrick/steps"
+	"carrick/steps/check"
+)
+
+func clusters() steps.Step {
+	return steps.Step{
+		Name: "clusters", Title: "Clusters",
+		Why: "Renku runs on the local cluster; its sessions shall run on the remote one. Both must answer, be two, and let you make what this guide makes.",
+		Ask: []steps.Question{
+			{
+				Key: "renku.namespace", Title: "Renku's namespace on the local cluster", Kind: steps.Namespace,
+				Help:    "Where the Renku chart is installed. The kubeconfigs Secret goes there.",
+				Default: steps.Fixed("renku", "the chart's usual name"),
+			},
+			{
+				Key: "renku.domain", Title: "Renku's domain", Kind: steps.HostName, Opt: true,
+				Help: "The host name of the Renku portal, without https://. Sessions must be able to reach it.",
+			},
+			{
+				Key: "sessions.namespace", Title: "Namespace of the sessions on the remote cluster", Kind: steps.Namespace, On: steps.Remote,
+				Help:    "Made if it is not there.",
+				Default: steps.Fixed("renku-user-sessions", "the published guide"),
+			},
+		},
+		Facts: check.Identity(),
+		Checks: []steps.Check{
+			check.Reachable(),
+			check.SignedIn(),
+			check.AtLeast(24, "older clusters make token Secrets by themselves and lack pod security levels; Renku's charts are tested on newer ones"),
+			check.Clock(),
+			check.NotTheSame(),
+			localNamespace(),
+			mayOnRemote(),
+			mayOnLocal(),
+		},
+	}
+}
+
+func localNamespace() steps.Check {
+	return steps.Check{
+		Name: "renku-namespace", Title: "Renku's namespace is there", On: steps.Local, Needs: []string{"signed-in"},
+		Why: "the kubeconfig is handed to Renku in a Secret of that namespace",
+		Run: func(ctx context.Context, e steps.Env) steps.Result {
+			ns := e.Answers.Text("renku.namespace")
+			return check.Exists(ctx, e.Cluster, check.Namespaces, "", ns, "namespace "+ns,
+				e.Kubectl()+" get deployments -A -l app=renku-data-service    # then answer renku.namespace")
+		},
+	}
+}
+
+func mayOnRemote() steps.Check {
+	return steps.Check{
+		Name: "may-prepare", Title: "you may make what this guide makes", On: steps.Remote, Needs: []string{"signed-in"},
+		Why: "a right that is missing half-way leaves half a set-up",
+		Run: func(ctx context.Context, e steps.Env) steps.Result {
+			ns := e.Answers.Text("sessions.namespace")
+			rights := slices.Concat(
+				check.Verbs("", "namespaces", "", "get", "create", "patch"),
+				check.Verbs("scheduling.k8s.io", "priorityclasses", "", "get", "create", "patch"),
+				check.Verbs("rbac.authorization.k8s.io", "clusterroles", "", "get", "create", "patch"),
+				check.Verbs("rbac.authorization.k8s.io", "clusterrolebindings", "", "get", "create", "patch"),
+				check.Verbs("", "serviceaccounts", ns, "get", "create", "patch"),
+				check.Verbs("", "secrets", ns, "get", "create", "patch"),
+				check.Verbs("rbac.authorization.k8s.io", "roles", ns, "get", "create", "patch"),
+				check.Verbs("rbac.authorization.k8s.io", "rolebindings", ns, "get", "create", "patch"),
+				check.Verbs("networking.k8s.io", "networkpolicies", ns, "get", "create", "patch"),
+			)
+			return check.MayI(ctx, e.Cluster, rights, grantFix(e))
+		},
+	}
+}
+
+func mayOnLocal() steps.Check {
+	return steps.Check{
+		Name: "may-hand-over", Title: "you may put a Secret beside Renku", On: steps.Local, Needs: []string{"signed-in"},
+		Why: "Renku reads the kubeconfig from a Secret in its own namespace",
+		Run: func(ctx context.Context, e steps.Env) steps.Result {
+			ns := e.Answers.Text("renku.namespace")
+			rights := slices.Concat(
+				check.Verbs("", "secrets", ns, "get", "create", "patch"),
+				check.Verbs("apps", "deployments", ns, "get", "list", "patch"),
+			)
+			return check.MayI(ctx, e.Cluster, rights, grantFix(e))
+		},
+	}
+}
+
+// grantFix names who can help, and what to give them.
+func grantFix(e steps.Env) func([]cluster.Decision) string {
+	return func(lacking []cluster.Decision) string {
+		return "ask an admin of the " + e.SideName() + " cluster to apply this and bind it to you:\n" + steps.Grant("carrick-"+e.Link, lacking)
+	}
+}

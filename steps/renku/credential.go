@@ -1,0 +1,173 @@
+package renku
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"carrick/cluster"
+	"carrick/steps"
+	"carrick/steps/check"
+)
+
+// withItself is where these checks look from: the remote API server, with the
+// kubeconfig under test and none of the admin's rights.
+const withItself = "the new kubeconfig"
+
+func credentialChecks() []steps.Check {
+	return []steps.Check{
+		{
+			Name: "credential-accepted", Title: "the remote cluster takes it for the ServiceAccount", On: steps.Remote, From: withItself,
+			Needs: []string{"server-tls", "kubeconfig-self-contained", "token-encoding"},
+			Why:   "a token of another cluster, or of an account that was made anew, is refused",
+			Run:   accepted,
+		},
+		{
+			Name: "lists-pods", Title: "it lists the pods of the sessions", On: steps.Remote, From: withItself, Needs: []string{"credential-accepted"}, Mend: "role",
+			Why: "the published guide's own test",
+			See: []string{page},
+			Run: listsPods,
+		},
+		{
+			Name: "credential-rights", Title: "it may do all that Renku does there", On: steps.Remote, From: withItself, Needs: []string{"credential-accepted"}, Mend: "role",
+			Why: "a right that is missing comes back from Renku as HTTP 500",
+			Run: func(ctx context.Context, e steps.Env) steps.Result {
+				return asked(ctx, e, usedRights(sessionsNamespace(e)))
+			},
+		},
+		{
+			Name: "credential-priorityclasses", Title: "it may look up the pools' priority classes", On: steps.Remote, From: withItself,
+			Needs: []string{"credential-accepted"}, Mend: "priorityclasses-role",
+			Why: "otherwise making a pool with a quota ends in HTTP 500: Renku takes the 403 for a class that is missing, and tries to make it",
+			See: []string{"SwissDataScienceCenter/renku-data-services: components/renku_data_services/crc/db.py (create_quota)"},
+			Run: func(ctx context.Context, e steps.Env) steps.Result {
+				var rights []cluster.Right
+				for _, name := range e.Answers.List("pools.quotas") {
+					for _, verb := range []string{"list", "get"} {
+						rights = append(rights, cluster.Right{Verb: verb, Group: "scheduling.k8s.io", Resource: "priorityclasses", Name: name})
+					}
+				}
+				return asked(ctx, e, rights)
+			},
+		},
+		{
+			Name: "least-privilege", Title: "it may do nothing beyond its roles", On: steps.Remote, From: withItself, Needs: []string{"credential-accepted"},
+			Why: "this credential leaves the cluster: whoever gets hold of it gets all that it may do",
+			Run: leastPrivilege,
+		},
+		{
+			Name: "reached-from-inside", Title: "the local cluster itself reaches that server", On: steps.Local, From: "a pod of the local cluster", When: asksFromInside,
+			Mend: "reach-job", Needs: []string{"peer/server-tls"}, Within: 2 * time.Minute,
+			Why: "what this machine reaches a pod may not; an address that swallows packets can make Renku's watcher restart over and over",
+			See: []string{"SwissDataScienceCenter/renku-data-services: components/renku_data_services/k8s/watcher"},
+			Run: reachedFromInside,
+		},
+	}
+}
+
+func accepted(ctx context.Context, e steps.Env) steps.Result {
+	as, err := withKubeconfig(e)
+	if err != nil {
+		return unread(err)
+	}
+	who, err := as.WhoAmI(ctx)
+	if apierrors.IsUnauthorized(err) {
+		return steps.Failed("the server at "+as.Server()+" refuses the token (401)",
+			"is it the remote cluster, and not a proxy that wants tokens of its own (Rancher)? Else: "+e.Kubectl()+" -n "+sessionsNamespace(e)+" delete secret "+e.Answers.Text("identity.token-secret")+", then carrick apply --step identity")
+	}
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	if who.Name != userName(e) {
+		return steps.Failed(fmt.Sprintf("it signs in as %s, not as %s", who.Name, userName(e)), "answer identity.name, or "+rebuild)
+	}
+	return steps.Passed("as %s", who.Name)
+}
+
+func listsPods(ctx context.Context, e steps.Env) steps.Result {
+	as, err := withKubeconfig(e)
+	if err != nil {
+		return unread(err)
+	}
+	pods, err := as.List(ctx, check.Pods, sessionsNamespace(e), cluster.Selector{})
+	if apierrors.IsForbidden(err) {
+		return steps.Failed(cluster.Explain(err), "")
+	}
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	return steps.Passed("%d pods in %s", len(pods), sessionsNamespace(e))
+}
+
+func asked(ctx context.Context, e steps.Env, rights []cluster.Right) steps.Result {
+	as, err := withKubeconfig(e)
+	if err != nil {
+		return unread(err)
+	}
+	return check.MayI(ctx, as, rights, func([]cluster.Decision) string { return "" })
+}
+
+func leastPrivilege(ctx context.Context, e steps.Env) steps.Result {
+	as, err := withKubeconfig(e)
+	if err != nil {
+		return unread(err)
+	}
+	ns := sessionsNamespace(e)
+	meant := map[string][]rbacv1.PolicyRule{ns: roleRules(e), "": clusterRules(e)}
+	// The verbs that the published guide's Role has beyond what is used are no
+	// excess worth a failure.
+	meant[ns] = append(meant[ns], rule("", "resourcequotas", "update", "watch"))
+	spaces := slices.Compact([]string{ns, "default", "kube-system"})
+	return check.OnlyWithin(ctx, as, meant, spaces,
+		e.Kubectl()+" get rolebindings,clusterrolebindings -A -o wide | grep -w "+identityName(e)+"    # delete what grants it")
+}
+
+func reachedFromInside(ctx context.Context, e steps.Env) steps.Result {
+	ns, name := e.Answers.Text("renku.namespace"), "carrick-reach-"+e.Link
+	job, err := check.Get[batchv1.Job](ctx, e.Cluster, check.Jobs, ns, name)
+	if err != nil {
+		return check.Missing(err, "Job "+ns+"/"+name, "")
+	}
+	if job.Status.Succeeded == 0 && job.Status.Failed == 0 {
+		return steps.Waits(job.CreationTimestamp.Time, "Job %s runs", name)
+	}
+	pods, err := check.List[corev1.Pod](ctx, e.Cluster, check.Pods, ns, cluster.Selector{Labels: "batch.kubernetes.io/job-name=" + name})
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	if len(pods) == 0 {
+		return steps.Skipped("Job %s has ended and its pod is gone: its log can't be read", name)
+	}
+	pod := pods[len(pods)-1].Name
+	log, err := cluster.Look(ctx, "log/"+ns+"/"+pod, time.Hour, func(ctx context.Context) (string, error) { return e.Cluster.Logs(ctx, ns, pod, "ask", 50) })
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	var version struct {
+		GitVersion string `json:"gitVersion"`
+	}
+	again := e.Kubectl() + " -n " + ns + " logs " + pod + "; then delete job " + name + " and carrick apply --step kubeconfig"
+	if json.Unmarshal([]byte(log), &version) != nil || version.GitVersion == "" {
+		return steps.Failed(fmt.Sprintf("from node %s: %s", pods[len(pods)-1].Spec.NodeName, firstLine(log)), again)
+	}
+	return steps.Passed("a pod on node %s was answered by Kubernetes %s", pods[len(pods)-1].Spec.NodeName, version.GitVersion)
+}
+
+func firstLine(s string) string {
+	for i, r := range s {
+		if r == '\n' {
+			return s[:i]
+		}
+	}
+	if s == "" {
+		return "the log is empty"
+	}
+	return s
+}

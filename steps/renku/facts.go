@@ -1,0 +1,103 @@
+package renku
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"carrick/cluster"
+	"carrick/steps"
+	"carrick/steps/check"
+)
+
+// The annotations by which a cluster says what its default classes are.
+const (
+	defaultStorage = "storageclass.kubernetes.io/is-default-class"
+	defaultIngress = "ingressclass.kubernetes.io/is-default-class"
+)
+
+// purposeLabel is the published guide's label for nodes that sessions may use.
+const purposeLabel = "renku.io/node-purpose"
+
+func prerequisiteFacts() []steps.Fact {
+	return []steps.Fact{
+		{Name: "default-storage-class", Title: "the default StorageClass", On: steps.Remote, Learn: defaultStorageClass},
+		{Name: "default-ingress-class", Title: "the default IngressClass", On: steps.Remote, Learn: defaultIngressClass},
+		{Name: "dns-namespace", Title: "where DNS is served", On: steps.Remote, Learn: dnsNamespace},
+		{Name: "purpose-label", Title: "the label of nodes for sessions", On: steps.Remote, Learn: purposeOfNodes},
+	}
+}
+
+func defaultStorageClass(ctx context.Context, e steps.Env) (any, error) {
+	classes, err := check.List[storagev1.StorageClass](ctx, e.Cluster, check.StorageClasses, "", cluster.Selector{})
+	if err != nil {
+		return nil, err
+	}
+	for _, c := range classes {
+		if c.Annotations[defaultStorage] == "true" {
+			return c.Name, nil
+		}
+	}
+	return nil, steps.Absent("the cluster has no default StorageClass")
+}
+
+func defaultIngressClass(ctx context.Context, e steps.Env) (any, error) {
+	classes, err := check.List[networkingv1.IngressClass](ctx, e.Cluster, check.IngressClasses, "", cluster.Selector{})
+	if err != nil {
+		return nil, err
+	}
+	for _, c := range classes {
+		if c.Annotations[defaultIngress] == "true" {
+			return c.Name, nil
+		}
+	}
+	return nil, steps.Absent("the cluster has no default IngressClass")
+}
+
+// openShiftDNS is where OpenShift serves DNS: other labels, other ports.
+const openShiftDNS = "openshift-dns"
+
+func dnsNamespace(ctx context.Context, e steps.Env) (any, error) {
+	_, err := e.Cluster.Get(ctx, check.Namespaces, "", openShiftDNS)
+	switch {
+	case err == nil:
+		return openShiftDNS, nil
+	case apierrors.IsNotFound(err), apierrors.IsForbidden(err):
+		return "kube-system", nil // the usual place; whether its pods are there is a check of its own
+	}
+	return nil, err
+}
+
+func dnsLabels(e steps.Env) map[string]any {
+	if e.Answers.Text("network.dns-namespace") == openShiftDNS {
+		return map[string]any{"dns.operator.openshift.io/daemonset-dns": "default"}
+	}
+	return map[string]any{"k8s-app": "kube-dns"}
+}
+
+func dnsPorts(e steps.Env) []any {
+	port := int64(53)
+	if e.Answers.Text("network.dns-namespace") == openShiftDNS {
+		port = 5353
+	}
+	return []any{
+		map[string]any{"port": port, "protocol": "UDP"},
+		map[string]any{"port": port, "protocol": "TCP"},
+	}
+}
+
+func purposeOfNodes(ctx context.Context, e steps.Env) (any, error) {
+	nodes, err := check.List[corev1.Node](ctx, e.Cluster, check.Nodes, "", cluster.Selector{Labels: purposeLabel + "=user"})
+	if err != nil {
+		return nil, err
+	}
+	if len(nodes) == 0 {
+		return nil, steps.Absent("no node carries %s=user", purposeLabel)
+	}
+	return []string{purposeLabel + "=user"}, nil
+}
+
+func sessionsNamespace(e steps.Env) string { return e.Answers.Text("sessions.namespace") }

@@ -1,0 +1,34 @@
+// Package renku is the guide that connects a remote cluster to a Renku
+// deployment: a place where sessions run, which Renku reaches with a
+// kubeconfig of its own.
+//
+// Sources: SwissDataScienceCenter/renku-data-services (how kubeconfigs are
+// loaded and used), SwissDataScienceCenter/renku (the chart and its RBAC),
+// SwissDataScienceCenter/amalthea (the session operator).
+package renku
+
+import "carrick/steps"
+
+// page is what admins follow without carrick.
+const page = "https://docs.renkulab.io/en/latest/docs/admins/operation/remote"
+
+// Guide connects a remote cluster to Renku: so far up to a credential that is
+// made, tested and proved to be no more than it has to be.
+func Guide() *steps.Guide {
+	return &steps.Guide{
+		Name: "renku", Title: "Renku remote cluster",
+		About: "Runs Renku sessions on a second cluster. Makes a namespace and an identity on the remote cluster, " +
+			"builds the kubeconfig that Renku signs in with, and proves that it works and grants nothing more.",
+		Page: page,
+		Sides: map[steps.Side]steps.Role{
+			steps.Local:  {Name: "local", Kind: steps.Cluster},
+			steps.Remote: {Name: "remote", Kind: steps.Cluster},
+		},
+		Steps: []steps.Step{
+			clusters(),
+			prerequisites(),
+			identity(),
+			kubeconfig(),
+		},
+	}
+}

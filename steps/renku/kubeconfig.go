@@ -1,0 +1,169 @@
+package renku
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"carrick/cluster"
+	"carrick/steps"
+	"carrick/steps/check"
+)
+
+func kubeconfig() steps.Step {
+	return steps.Step{
+		Name: "kubeconfig", Title: "Kubeconfig",
+		Why: "Renku reads this file to reach the remote cluster. It is built here, tried with nothing but itself, and proved to grant no more than it has to.",
+		Ask: kubeconfigQuestions(),
+		Facts: []steps.Fact{
+			{Name: "kubeconfig", Title: "the kubeconfig for Renku", On: steps.Remote, Secret: true, Learn: theKubeconfig},
+			{Name: "kubeconfig-ca", Title: "the CA in that kubeconfig", On: steps.Remote, Learn: theCA},
+		},
+		Actions: []steps.Action{{
+			Name: "reach-job", Title: "Ask the remote API server from inside the local cluster", On: steps.Local, When: asksFromInside,
+			Needs: []string{"peer/server-tls"},
+			Doer:  steps.Manifest{File: "reach-job.yaml"},
+		}},
+		Checks: append(fileChecks(), credentialChecks()...),
+	}
+}
+
+func kubeconfigQuestions() []steps.Question {
+	return []steps.Question{
+		{
+			Key: "kubeconfig.file", Title: "A kubeconfig that somebody else made", Kind: steps.Path, Opt: true, On: steps.Remote,
+			Help: "To look into a set-up that stands already: the file that Renku was given. Empty: carrick builds it.",
+		},
+		{
+			Key: "remote.server", Title: "Address of the remote API server, as Renku shall call it", Kind: steps.URL, On: steps.Remote,
+			Help:    "Reachable from inside the local cluster, not only from here; in the server's certificate.",
+			Default: steps.FromFact(check.ServerFact, "your context"),
+			When:    builtHere,
+		},
+		{
+			Key: "kubeconfig.ca", Title: "CA that Renku shall trust for that address", Kind: steps.Pick, On: steps.Remote, When: builtHere,
+			Of: []steps.Choice{
+				{Value: "secret", Title: "ca.crt of the token Secret: right where the API server itself answers"},
+				{Value: "context", Title: "the CA of your own context: right where something else ends TLS"},
+			},
+			Help:    "Renku trusts this CA alone, not the system's.",
+			Default: steps.Fixed("secret", "the published guide"),
+		},
+		{
+			Key: "reach.job", Title: "Ask from inside the local cluster, too", Kind: steps.YesNo,
+			Help:    "Runs a small Job beside Renku that asks the remote API server for its version. An address that answers here may not answer there.",
+			Default: steps.Fixed(false, "nothing is run unasked"),
+		},
+		{
+			Key: "reach.image", Title: "Image of that Job", Kind: steps.Text, When: asksFromInside,
+			Help:    "An image with kubectl in it.",
+			Default: steps.Fixed("registry.k8s.io/kubectl:v1.33.0", "upstream's own image"),
+		},
+	}
+}
+
+func builtHere(e steps.Env) bool      { return e.Answers.Text("kubeconfig.file") == "" }
+func asksFromInside(e steps.Env) bool { return e.Answers.Bool("reach.job") }
+
+// theKubeconfig is what Renku gets: built from the token Secret, or the file
+// that somebody else made, as it stands.
+func theKubeconfig(ctx context.Context, e steps.Env) (any, error) {
+	if path := e.Answers.Text("kubeconfig.file"); path != "" {
+		return cluster.Look(ctx, "file/"+path, 5*time.Second, func(context.Context) (cluster.Masked, error) {
+			b, err := os.ReadFile(path)
+			if err != nil {
+				return cluster.Masked{}, fmt.Errorf("read the kubeconfig: %w", err)
+			}
+			return cluster.Mask(string(b)), nil
+		})
+	}
+	s, err := filledSecret(ctx, e)
+	if err != nil {
+		return nil, err
+	}
+	ca, err := e.Own.Text("kubeconfig-ca")
+	if err != nil {
+		return nil, err
+	}
+	k := cluster.Kubeconfig{
+		Name: e.Link, Server: e.Answers.Text("remote.server"), CA: []byte(ca),
+		Namespace: s.Data["namespace"].Reveal(), Token: s.Data["token"],
+	}
+	return k.Bytes(), nil
+}
+
+func theCA(ctx context.Context, e steps.Env) (any, error) {
+	if e.Answers.Text("kubeconfig.file") != "" {
+		k, err := parsed(e)
+		return string(k.CA), err
+	}
+	if e.Answers.Text("kubeconfig.ca") == "context" {
+		if len(e.Cluster.CA()) == 0 {
+			return nil, steps.Absent("your context names no CA: the system's roots are trusted there, which Renku does not do")
+		}
+		return string(e.Cluster.CA()), nil
+	}
+	s, err := filledSecret(ctx, e)
+	if err != nil {
+		return nil, err
+	}
+	return s.Data["ca.crt"].Reveal(), nil
+}
+
+func filledSecret(ctx context.Context, e steps.Env) (*cluster.Secret, error) {
+	name := e.Answers.Text("identity.token-secret")
+	s, err := e.Cluster.Secret(ctx, sessionsNamespace(e), name, "token", "ca.crt", "namespace")
+	if apierrors.IsNotFound(err) {
+		return nil, steps.Absent("there is no token Secret %s yet", name)
+	}
+	if err != nil {
+		return nil, err
+	}
+	for _, key := range []string{"token", "ca.crt", "namespace"} {
+		if s.Data[key].IsZero() {
+			return nil, steps.Absent("the token Secret %s has no %s yet", name, key)
+		}
+	}
+	return s, nil
+}
+
+// parsed reads the kubeconfig as Renku's services would, strictly.
+func parsed(e steps.Env) (cluster.Kubeconfig, error) {
+	m, err := e.Own.Masked("kubeconfig")
+	if err != nil {
+		return cluster.Kubeconfig{}, err
+	}
+	return cluster.ParseKubeconfig([]byte(m.Reveal()))
+}
+
+// breaks lists which of the rules a kubeconfig breaks. The second value is the
+// error of getting at it at all.
+func breaks(e steps.Env, rules ...string) ([]cluster.Problem, error) {
+	_, err := parsed(e)
+	var broken cluster.KubeconfigError
+	if !errors.As(err, &broken) {
+		return nil, err
+	}
+	var out []cluster.Problem
+	for _, p := range broken.Problems {
+		for _, r := range rules {
+			if p.Rule == r {
+				out = append(out, p)
+			}
+		}
+	}
+	return out, nil
+}
+
+// withKubeconfig is the remote cluster seen with nothing but the kubeconfig.
+func withKubeconfig(e steps.Env) (*cluster.Cluster, error) {
+	m, err := e.Own.Masked("kubeconfig")
+	if err != nil {
+		return nil, err
+	}
+	return e.Cluster.As([]byte(m.Reveal()))
+}

@@ -1,0 +1,140 @@
+package renku
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"carrick/cluster"
+	"carrick/steps"
+	"carrick/steps/check"
+)
+
+const (
+	enforceLabel = "pod-security.kubernetes.io/enforce"
+	rcloneSpace  = "csi-rclone"
+)
+
+func namespaceChecks() []steps.Check {
+	return []steps.Check{
+		{
+			Name: "namespace", Title: "the namespace of the sessions is there", On: steps.Remote, Mend: "namespace", Needs: []string{"signed-in"},
+			Why: "sessions, their identity and their quotas live in it",
+			See: []string{page},
+			Run: namespaceActive,
+		},
+		{
+			Name: "pod-security", Title: "its pod security level lets sessions run", On: steps.Remote, Needs: []string{"namespace"},
+			Why: "session containers set no seccomp profile and no allowPrivilegeEscalation: the level restricted refuses them",
+			See: []string{"SwissDataScienceCenter/amalthea: api/v1alpha1 (session container)"},
+			Run: podSecurity,
+		},
+		{
+			Name: "pod-security-csi", Title: "the level of csi-rclone's namespace lets its driver run", On: steps.Remote, Needs: []string{"signed-in"},
+			Why: "the driver's node plugin mounts file systems: its pods are privileged",
+			See: []string{"SwissDataScienceCenter/csi-rclone: deploy/csi-rclone"},
+			Run: podSecurityOfDriver,
+		},
+		{
+			Name: "other-quotas", Title: "no other quota asks for CPU limits", On: steps.Remote, Needs: []string{"namespace"},
+			Why: "sessions have no CPU limit: under a quota with limits.cpu their pods are refused, unless a LimitRange gives a default",
+			Run: otherQuotas,
+		},
+		{
+			Name: "session-service-account", Title: "the ServiceAccount that sessions run as is there", On: steps.Remote, Needs: []string{"namespace"},
+			Why: "Renku names it in each session and makes none",
+			Run: sessionServiceAccount,
+		},
+	}
+}
+
+func namespaceActive(ctx context.Context, e steps.Env) steps.Result {
+	name := sessionsNamespace(e)
+	ns, err := check.Get[corev1.Namespace](ctx, e.Cluster, check.Namespaces, "", name)
+	if err != nil {
+		return check.Missing(err, "namespace "+name, "")
+	}
+	if ns.Status.Phase == corev1.NamespaceTerminating {
+		return steps.Failed("namespace "+name+" is being deleted", e.Kubectl()+" get namespace "+name+" -o jsonpath='{.status.conditions}'    # says what holds it")
+	}
+	return steps.Passed("namespace %s is active", name)
+}
+
+func podSecurity(ctx context.Context, e steps.Env) steps.Result {
+	name := sessionsNamespace(e)
+	ns, err := e.Cluster.Get(ctx, check.Namespaces, "", name)
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	switch level := ns.GetLabels()[enforceLabel]; level {
+	case "restricted":
+		return steps.Failed(fmt.Sprintf("%s enforces the level restricted", name), e.Kubectl()+" label --overwrite namespace "+name+" "+enforceLabel+"=baseline")
+	case "":
+		return steps.Passed("%s sets no level: the cluster's own default holds", name)
+	default:
+		return steps.Passed("%s enforces the level %s", name, level)
+	}
+}
+
+func podSecurityOfDriver(ctx context.Context, e steps.Env) steps.Result {
+	ns, err := e.Cluster.Get(ctx, check.Namespaces, "", rcloneSpace)
+	if apierrors.IsNotFound(err) {
+		return steps.Skipped("there is no namespace %s yet: the driver is not installed there", rcloneSpace)
+	}
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	switch level := ns.GetLabels()[enforceLabel]; level {
+	case "privileged", "":
+		if level == "" {
+			return steps.Passed("%s sets no level: the cluster's own default holds", rcloneSpace)
+		}
+		return steps.Passed("%s enforces the level privileged", rcloneSpace)
+	default:
+		return steps.Failed(fmt.Sprintf("%s enforces the level %s, which refuses the driver's pods", rcloneSpace, level),
+			e.Kubectl()+" label --overwrite namespace "+rcloneSpace+" "+enforceLabel+"=privileged")
+	}
+}
+
+func otherQuotas(ctx context.Context, e steps.Env) steps.Result {
+	ns := sessionsNamespace(e)
+	quotas, err := check.List[corev1.ResourceQuota](ctx, e.Cluster, check.ResourceQuotas, ns, cluster.Selector{})
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	var asking []string
+	for _, q := range quotas {
+		if _, ok := q.Spec.Hard[corev1.ResourceLimitsCPU]; ok {
+			asking = append(asking, q.Name)
+		}
+	}
+	if len(asking) == 0 {
+		return steps.Passed("%d quotas, none with limits.cpu", len(quotas))
+	}
+	ranges, err := check.List[corev1.LimitRange](ctx, e.Cluster, check.LimitRanges, ns, cluster.Selector{})
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	for _, r := range ranges {
+		for _, item := range r.Spec.Limits {
+			if _, ok := item.Default[corev1.ResourceCPU]; ok && item.Type == corev1.LimitTypeContainer {
+				return steps.Passed("quota %s asks for CPU limits and LimitRange %s gives a default", strings.Join(asking, ", "), r.Name)
+			}
+		}
+	}
+	return steps.Failed(fmt.Sprintf("quota %s has limits.cpu and no LimitRange gives a default: pods without a limit are refused", strings.Join(asking, ", ")),
+		e.Kubectl()+" -n "+ns+" delete resourcequota "+asking[0]+"    # or add a LimitRange with a default CPU limit; on Rancher: the project's quota")
+}
+
+func sessionServiceAccount(ctx context.Context, e steps.Env) steps.Result {
+	name := e.Answers.Text("sessions.service-account")
+	if name == "" {
+		return steps.Skipped("sessions run as the namespace's default ServiceAccount (sessions.service-account is empty)")
+	}
+	ns := sessionsNamespace(e)
+	return check.Exists(ctx, e.Cluster, check.ServiceAccounts, ns, name, "ServiceAccount "+ns+"/"+name,
+		e.Kubectl()+" -n "+ns+" create serviceaccount "+name+"    # on OpenShift, then: oc adm policy add-scc-to-user nonroot-v2 -z "+name+" -n "+ns)
+}

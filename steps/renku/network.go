@@ -1,0 +1,242 @@
+package renku
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"carrick/cluster"
+	"carrick/cluster/probe"
+	"carrick/steps"
+	"carrick/steps/check"
+)
+
+// The labels and ports of session pods
+// (SwissDataScienceCenter/amalthea: internal/controller, api/v1alpha1).
+var sessionLabels = labels.Set{
+	"app.kubernetes.io/name":       "AmaltheaSession",
+	"app.kubernetes.io/created-by": "controller-manager",
+}
+
+const (
+	sessionPort = 65535 // signed-in users
+	metaPort    = 65534 // the operator
+)
+
+func networkChecks() []steps.Check {
+	return []steps.Check{
+		{
+			Name: "egress-policy", Title: "a policy fences sessions in, and lets DNS through", On: steps.Remote, When: isolated, Mend: "network-policies", Needs: []string{"namespace"},
+			Why: "a session runs other people's code; without DNS it cannot start at all",
+			See: []string{page, "SwissDataScienceCenter/renku: helm-chart/renku/templates/network-policies.yaml"},
+			Run: egressPolicy,
+		},
+		{
+			Name: "dns-pods", Title: "the DNS rule meets this cluster's DNS", On: steps.Remote, When: isolated, Needs: []string{"egress-policy"},
+			Why: "a rule for pods that are not there lets nothing through",
+			Run: dnsPods,
+		},
+		{
+			Name: "metadata-fenced", Title: "sessions can't reach the cloud's metadata service", On: steps.Remote, When: isolated, Mend: "network-policies", Needs: []string{"egress-policy"},
+			Why: "169.254.169.254 hands out the node's own cloud credentials; the published guide's policy lets it through",
+			Run: metadataFenced,
+		},
+		{
+			Name: "ingress-policy", Title: "a policy keeps the cluster out of sessions", On: steps.Remote, When: isolated, Mend: "network-policies", Needs: []string{"namespace"},
+			Why: "without it every pod of the cluster reaches a session's own port, past its sign-in; the published guide leaves it out",
+			See: []string{"SwissDataScienceCenter/renku: helm-chart/renku/templates/network-policies.yaml"},
+			Run: ingressPolicy,
+		},
+		{
+			Name: "renku-address", Title: "the policy lets sessions reach Renku", On: steps.Remote, From: "this machine", When: isolated,
+			Why: "sessions sign users in at Renku and fetch code through it; the policy closes the private ranges",
+			Run: renkuAddress,
+		},
+	}
+}
+
+// sessionPolicies are the policies of one type that select session pods.
+func sessionPolicies(ctx context.Context, e steps.Env, kind networkingv1.PolicyType) ([]*networkingv1.NetworkPolicy, error) {
+	all, err := check.List[networkingv1.NetworkPolicy](ctx, e.Cluster, check.NetworkPolicies, sessionsNamespace(e), cluster.Selector{})
+	if err != nil {
+		return nil, err
+	}
+	var out []*networkingv1.NetworkPolicy
+	for _, p := range all {
+		sel, err := metav1.LabelSelectorAsSelector(&p.Spec.PodSelector)
+		if err == nil && sel.Matches(sessionLabels) && slices.Contains(p.Spec.PolicyTypes, kind) {
+			out = append(out, p)
+		}
+	}
+	return out, nil
+}
+
+func egressPolicy(ctx context.Context, e steps.Env) steps.Result {
+	policies, err := sessionPolicies(ctx, e, networkingv1.PolicyTypeEgress)
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	if len(policies) == 0 {
+		return steps.Failed("no egress policy selects session pods: they reach everything", "")
+	}
+	port := dnsPorts(e)[0].(map[string]any)["port"].(int64)
+	for _, p := range policies {
+		for _, rule := range p.Spec.Egress {
+			if allowsPort(rule.Ports, int(port)) && (len(rule.To) == 0 || reachesDNS(e, rule.To)) {
+				return steps.Passed("%s lets DNS through, to %s on port %d", p.Name, e.Answers.Text("network.dns-namespace"), port)
+			}
+		}
+	}
+	return steps.Failed(fmt.Sprintf("%s lets no DNS through to %s on port %d", policies[0].Name, e.Answers.Text("network.dns-namespace"), port),
+		e.Kubectl()+" -n "+sessionsNamespace(e)+" edit networkpolicy "+policies[0].Name)
+}
+
+func reachesDNS(e steps.Env, peers []networkingv1.NetworkPolicyPeer) bool {
+	space := labels.Set{corev1.LabelMetadataName: e.Answers.Text("network.dns-namespace")}
+	pod := labels.Set{}
+	for k, v := range dnsLabels(e) {
+		pod[k] = v.(string)
+	}
+	for _, p := range peers {
+		if p.IPBlock == nil && selects(p.NamespaceSelector, space) && (p.PodSelector == nil || selects(p.PodSelector, pod)) {
+			return true
+		}
+	}
+	return false
+}
+
+func selects(s *metav1.LabelSelector, set labels.Set) bool {
+	if s == nil {
+		return false
+	}
+	sel, err := metav1.LabelSelectorAsSelector(s)
+	return err == nil && sel.Matches(set)
+}
+
+func allowsPort(ports []networkingv1.NetworkPolicyPort, port int) bool {
+	for _, p := range ports {
+		if p.Port == nil || p.Port.IntValue() == port {
+			return true
+		}
+		if p.EndPort != nil && p.Port.IntValue() <= port && port <= int(*p.EndPort) {
+			return true
+		}
+	}
+	return len(ports) == 0
+}
+
+func dnsPods(ctx context.Context, e steps.Env) steps.Result {
+	ns, sel := e.Answers.Text("network.dns-namespace"), labels.Set{}
+	for k, v := range dnsLabels(e) {
+		sel[k] = v.(string)
+	}
+	pods, err := check.List[corev1.Pod](ctx, e.Cluster, check.Pods, ns, cluster.Selector{Labels: sel.String()})
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	if len(pods) == 0 {
+		return steps.Failed(fmt.Sprintf("no pod in %s has the label %s: sessions would have no DNS", ns, sel),
+			e.Kubectl()+" get pods -A -o wide | grep -i dns    # then answer network.dns-namespace")
+	}
+	return steps.Passed("%d pods in %s have the label %s", len(pods), ns, sel)
+}
+
+func metadataFenced(ctx context.Context, e steps.Env) steps.Result {
+	policies, err := sessionPolicies(ctx, e, networkingv1.PolicyTypeEgress)
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	metadata := netip.MustParseAddr("169.254.169.254")
+	for _, p := range policies {
+		for _, rule := range p.Spec.Egress {
+			if reachesAddr(rule.To, metadata) {
+				return steps.Warned(p.Name+" lets sessions reach 169.254.169.254, the cloud's metadata service",
+					"add 169.254.169.254/32 to its except list: "+e.Kubectl()+" -n "+sessionsNamespace(e)+" edit networkpolicy "+p.Name)
+			}
+		}
+	}
+	return steps.Passed("169.254.169.254 is closed to sessions")
+}
+
+// reachesAddr tells whether an egress rule lets that address through. No peers
+// at all: everything.
+func reachesAddr(peers []networkingv1.NetworkPolicyPeer, addr netip.Addr) bool {
+	for _, p := range peers {
+		if p.IPBlock == nil {
+			continue
+		}
+		block, err := netip.ParsePrefix(p.IPBlock.CIDR)
+		if err != nil || !block.Contains(addr) {
+			continue
+		}
+		if !slices.ContainsFunc(p.IPBlock.Except, func(s string) bool {
+			hole, err := netip.ParsePrefix(s)
+			return err == nil && hole.Contains(addr)
+		}) {
+			return true
+		}
+	}
+	return len(peers) == 0
+}
+
+func ingressPolicy(ctx context.Context, e steps.Env) steps.Result {
+	policies, err := sessionPolicies(ctx, e, networkingv1.PolicyTypeIngress)
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	fix := e.Kubectl() + " -n " + sessionsNamespace(e) + " get networkpolicies -o yaml    # policies add up: edit or delete the one that opens it"
+	if len(policies) == 0 {
+		return steps.Warned("no ingress policy selects session pods: every pod of the cluster reaches all their ports", "")
+	}
+	open, meta := false, false
+	for _, p := range policies {
+		for _, rule := range p.Spec.Ingress {
+			if len(rule.From) == 0 && len(rule.Ports) == 0 {
+				return steps.Warned(p.Name+" lets everybody reach every port of a session", fix)
+			}
+			open = open || (len(rule.From) == 0 && allowsPort(rule.Ports, sessionPort))
+			meta = meta || allowsPort(rule.Ports, metaPort)
+		}
+	}
+	if !open || !meta {
+		return steps.Warned(fmt.Sprintf("port %d must be open to everybody (it is: %v) and %d to the operator (it is: %v)", sessionPort, open, metaPort, meta), fix)
+	}
+	return steps.Passed("only port %d is open to everybody, and %d to the operator", sessionPort, metaPort)
+}
+
+func renkuAddress(ctx context.Context, e steps.Env) steps.Result {
+	domain := e.Answers.Text("renku.domain")
+	if domain == "" {
+		return steps.Skipped("Renku's domain is not known (renku.domain is empty)")
+	}
+	addrs, err := cluster.Look(ctx, "resolve/"+domain, 5*time.Minute, func(ctx context.Context) ([]netip.Addr, error) {
+		return probe.Resolve(ctx, domain)
+	})
+	if err != nil {
+		return steps.Unseen(err).Or("dig +short " + domain)
+	}
+	policies, err := sessionPolicies(ctx, e, networkingv1.PolicyTypeEgress)
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	var closed []netip.Addr
+	for _, a := range addrs {
+		if !slices.ContainsFunc(policies, func(p *networkingv1.NetworkPolicy) bool {
+			return slices.ContainsFunc(p.Spec.Egress, func(r networkingv1.NetworkPolicyEgressRule) bool { return reachesAddr(r.To, a) })
+		}) {
+			closed = append(closed, a)
+		}
+	}
+	if len(policies) > 0 && len(closed) > 0 {
+		return steps.Failed(fmt.Sprintf("%s is %v as seen from here, which the policy closes", domain, closed),
+			"add an egress rule for that address: "+e.Kubectl()+" -n "+sessionsNamespace(e)+" edit networkpolicy "+policies[0].Name)
+	}
+	return steps.Passed("%s is %v as seen from here, which sessions may reach", domain, addrs)
+}

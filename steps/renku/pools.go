@@ -1,0 +1,66 @@
+package renku
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"carrick/steps"
+	"carrick/steps/check"
+)
+
+// classValue is the priority that Renku itself would give
+// (renku-data-services components/renku_data_services/crc/db.py).
+const classValue = 100
+
+func poolChecks() []steps.Check {
+	return []steps.Check{{
+		Name: "priority-classes", Title: "each pool has its priority class", On: steps.Remote, Mend: "priority-classes", Needs: []string{"signed-in"},
+		Why: "a session of a pool with a quota runs with the class of that name, or not at all",
+		See: []string{page, "SwissDataScienceCenter/renku-data-services: components/renku_data_services/crc/db.py"},
+		Run: priorityClasses,
+	}}
+}
+
+func priorityClasses(ctx context.Context, e steps.Env) steps.Result {
+	var failed, warned, wrong []string
+	names := e.Answers.List("pools.quotas")
+	for _, name := range names {
+		pc, err := check.Get[schedulingv1.PriorityClass](ctx, e.Cluster, check.PriorityClasses, "", name)
+		if apierrors.IsNotFound(err) {
+			failed = append(failed, "there is no PriorityClass "+name)
+			continue
+		}
+		if err != nil {
+			return steps.Unseen(err)
+		}
+		before := len(failed) + len(warned)
+		if pc.GlobalDefault {
+			failed = append(failed, name+" is the global default: every pod of the cluster would count")
+		}
+		if pc.PreemptionPolicy == nil || *pc.PreemptionPolicy != corev1.PreemptNever {
+			failed = append(failed, name+" may preempt: sessions would push other pods out")
+		}
+		if pc.Value != classValue {
+			warned = append(warned, fmt.Sprintf("%s has value %d, Renku's is %d", name, pc.Value, classValue))
+		}
+		if len(failed)+len(warned) > before {
+			wrong = append(wrong, name)
+		}
+	}
+	fix := "" // apply makes what is missing; what is wrong can't be changed in place
+	if len(wrong) > 0 {
+		fix = e.Kubectl() + " delete priorityclass " + strings.Join(wrong, " ") + "    # then carrick apply --step prerequisites"
+	}
+	switch {
+	case len(failed) > 0:
+		return steps.Failed(strings.Join(failed, "; "), fix)
+	case len(warned) > 0:
+		return steps.Warned(strings.Join(warned, "; "), fix)
+	}
+	return steps.Passed("%s", strings.Join(names, ", "))
+}

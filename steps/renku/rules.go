@@ -1,0 +1,85 @@
+package renku
+
+import (
+	"slices"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+
+	"carrick/cluster"
+	"carrick/steps"
+	"carrick/steps/check"
+)
+
+// roleRules are the rules of the Role in the sessions' namespace: the union of
+// what data-service, k8s-watcher, data-tasks and secrets-storage do with the
+// one identity that they share.
+//
+// Source: SwissDataScienceCenter/renku helm-chart/renku/templates/data-service
+// (rbac, rbac_resource_pool, rbac_k8s_watcher, rbac_data_tasks) and
+// secrets-storage/rbac. The published guide's Role is older: it grants two
+// verbs more on quotas, and nothing for what the options ask for.
+func roleRules(e steps.Env) []rbacv1.PolicyRule {
+	read := []string{"get", "list", "watch"}
+	all := []string{"create", "delete", "get", "list", "patch", "update", "watch"}
+	rules := []rbacv1.PolicyRule{
+		rule("", "pods", append([]string{"delete"}, read...)...),
+		rule("", "pods/log", read...),
+		rule("", "services", read...),
+		rule("", "endpoints", read...),
+		rule("", "secrets", all...),
+		rule("", "resourcequotas", "create", "delete", "get", "list", "patch"),
+		rule("apps", "statefulsets", append([]string{"patch"}, read...)...),
+		rule("amalthea.dev", "amaltheasessions", all...),
+	}
+	if e.Answers.Bool("renku.tracking") {
+		rules = append(rules, rule("", "persistentvolumeclaims", "get", "list"))
+	}
+	if e.Answers.Bool("renku.reservations") {
+		rules = append(rules, rule("apps", "deployments", "create", "delete", "get", "list", "patch", "watch"))
+	}
+	return rules
+}
+
+// clusterRules are what the Role can't hold: priority classes and nodes are
+// cluster-wide.
+func clusterRules(e steps.Env) []rbacv1.PolicyRule {
+	rules := []rbacv1.PolicyRule{rule("scheduling.k8s.io", "priorityclasses", "get", "list")}
+	if e.Answers.Bool("renku.tracking") {
+		rules = append(rules, rule("", "nodes", "get", "list"))
+	}
+	return rules
+}
+
+func rule(group, resource string, verbs ...string) rbacv1.PolicyRule {
+	return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: []string{resource}, Verbs: verbs}
+}
+
+// usedRights are the 22 rights in the sessions' namespace that Renku's code
+// really uses (renku-data-services, every call of its Kubernetes clients).
+func usedRights(ns string) []cluster.Right {
+	return slices.Concat(
+		check.Verbs("amalthea.dev", "amaltheasessions", ns, "list", "get", "watch", "create", "patch", "delete"),
+		check.Verbs("", "secrets", ns, "list", "get", "create", "patch", "delete"),
+		check.Verbs("", "pods", ns, "list", "get"),
+		check.Verbs("", "pods/log", ns, "get"),
+		check.Verbs("apps", "statefulsets", ns, "list", "get", "patch"),
+		check.Verbs("", "resourcequotas", ns, "list", "get", "create", "patch", "delete"),
+	)
+}
+
+// asYAML turns rules into what a manifest holds.
+func asYAML(rules []rbacv1.PolicyRule) []any {
+	var out []any
+	for _, r := range rules {
+		out = append(out, map[string]any{"apiGroups": texts(r.APIGroups), "resources": texts(r.Resources), "verbs": texts(r.Verbs)})
+	}
+	return out
+}
+
+func texts(list []string) []any {
+	out := make([]any, len(list))
+	for i := range list {
+		out[i] = list[i]
+	}
+	return out
+}

@@ -1,0 +1,124 @@
+package renku
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	storagev1 "k8s.io/api/storage/v1"
+
+	"carrick/cluster"
+	"carrick/steps"
+	"carrick/steps/check"
+)
+
+// certMargin is how long the sessions' certificate should still last.
+const certMargin = 14 * 24 * time.Hour
+
+func storageChecks() []steps.Check {
+	return []steps.Check{
+		{
+			Name: "storage-class", Title: "sessions find a StorageClass", On: steps.Remote, Needs: []string{"signed-in"},
+			Why: "each session gets a volume for its working directory",
+			Run: storageClass,
+		},
+		{
+			Name: "ingress-class", Title: "sessions find an IngressClass", On: steps.Remote, Needs: []string{"signed-in"},
+			Why: "each session gets an Ingress; without a class no controller takes it",
+			Run: ingressClass,
+		},
+		{
+			Name: "tls-secret", Title: "the TLS Secret fits the sessions' host name", On: steps.Remote, Needs: []string{"namespace"},
+			Why: "browsers refuse sessions otherwise; the operator never makes or adopts this Secret",
+			Run: tlsSecret,
+		},
+	}
+}
+
+func storageClass(ctx context.Context, e steps.Env) steps.Result {
+	classes, err := check.List[storagev1.StorageClass](ctx, e.Cluster, check.StorageClasses, "", cluster.Selector{})
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	name := e.Answers.Text("sessions.storage-class")
+	var found *storagev1.StorageClass
+	var defaults, all []string
+	for _, c := range classes {
+		all = append(all, c.Name)
+		if c.Annotations[defaultStorage] == "true" {
+			defaults = append(defaults, c.Name)
+		}
+		if c.Name == name || (name == "" && c.Annotations[defaultStorage] == "true") {
+			found = c
+		}
+	}
+	switch {
+	case name != "" && found == nil:
+		return steps.Failed(fmt.Sprintf("there is no StorageClass %s; there are %v", name, all), "answer sessions.storage-class with one of them")
+	case found == nil:
+		return steps.Failed(fmt.Sprintf("no StorageClass is the default; there are %v", all), "answer sessions.storage-class with one of them")
+	case name == "" && len(defaults) > 1:
+		return steps.Failed(fmt.Sprintf("several classes are the default: %v", defaults), "answer sessions.storage-class with one of them")
+	}
+	if found.VolumeBindingMode == nil || *found.VolumeBindingMode == storagev1.VolumeBindingImmediate {
+		zones, err := zones(ctx, e)
+		if err != nil {
+			return steps.Unseen(err)
+		}
+		if zones > 1 {
+			return steps.Warned(fmt.Sprintf("%s binds at once, in one of %d zones, before it is known where the session runs", found.Name, zones),
+				"take a class with volumeBindingMode WaitForFirstConsumer")
+		}
+	}
+	return steps.Passed("%s, by %s", found.Name, found.Provisioner)
+}
+
+func zones(ctx context.Context, e steps.Env) (int, error) {
+	nodes, err := check.List[corev1.Node](ctx, e.Cluster, check.Nodes, "", cluster.Selector{})
+	if err != nil {
+		return 0, err
+	}
+	seen := map[string]bool{}
+	for _, n := range nodes {
+		if z := n.Labels[corev1.LabelTopologyZone]; z != "" {
+			seen[z] = true
+		}
+	}
+	return len(seen), nil
+}
+
+func ingressClass(ctx context.Context, e steps.Env) steps.Result {
+	classes, err := check.List[networkingv1.IngressClass](ctx, e.Cluster, check.IngressClasses, "", cluster.Selector{})
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	name := e.Answers.Text("sessions.ingress-class")
+	var all []string
+	for _, c := range classes {
+		all = append(all, c.Name)
+		if c.Name == name || (name == "" && c.Annotations[defaultIngress] == "true") {
+			return steps.Passed("%s, served by %s", c.Name, c.Spec.Controller)
+		}
+	}
+	if name == "" {
+		return steps.Failed(fmt.Sprintf("no IngressClass is the default; there are %v", all), "answer sessions.ingress-class with one of them, or install an ingress controller")
+	}
+	return steps.Failed(fmt.Sprintf("there is no IngressClass %s; there are %v", name, all), "answer sessions.ingress-class with one of them")
+}
+
+func tlsSecret(ctx context.Context, e steps.Env) steps.Result {
+	name := e.Answers.Text("sessions.tls-secret")
+	if name == "" {
+		return steps.Skipped("no TLS Secret is named: the ingress controller's default certificate is used")
+	}
+	ns, host := sessionsNamespace(e), e.Answers.Text("sessions.host")
+	fix := e.Kubectl() + " -n " + ns + " create secret tls " + name + " --cert=FULLCHAIN.pem --key=KEY.pem    # or a cert-manager Certificate for " + cmp.Or(host, "the sessions' host name")
+	s, err := e.Cluster.Secret(ctx, ns, name, "tls.crt", "tls.key")
+	if err != nil {
+		return check.Missing(err, "Secret "+ns+"/"+name, fix)
+	}
+	return check.TLSSecret(s, host, certMargin, time.Now(), fix)
+}

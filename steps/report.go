@@ -1,0 +1,89 @@
+package steps
+
+import (
+	"time"
+)
+
+// Report is the board as one document: what check prints with -o json|yaml.
+type Report struct {
+	APIVersion string        `json:"apiVersion"` // carrick/v1alpha1
+	Kind       string        `json:"kind"`       // CheckReport
+	Link       string        `json:"link"`
+	Guide      string        `json:"guide"`
+	Time       time.Time     `json:"time"`
+	Sides      []ReportSide  `json:"sides"`
+	Summary    ReportSummary `json:"summary"`
+	Checks     []ReportCheck `json:"checks"`
+}
+
+// ReportSide is one side of a report.
+type ReportSide struct {
+	Side Side   `json:"side"`
+	Role string `json:"role"`
+	Name string `json:"name,omitempty"` // the context or host
+}
+
+// ReportSummary counts the verdicts.
+type ReportSummary struct {
+	Green   bool           `json:"green"`
+	Verdict map[string]int `json:"verdicts"`
+}
+
+// ReportCheck is one cell of a report.
+type ReportCheck struct {
+	ID       string  `json:"id"` // "renku/token-filled@remote"
+	Step     string  `json:"step"`
+	Check    string  `json:"check"`
+	Title    string  `json:"title"`
+	Side     Side    `json:"side"`
+	From     string  `json:"from,omitempty"`
+	Status   Status  `json:"status"`
+	Found    string  `json:"found,omitempty"`
+	Fix      string  `json:"fix,omitempty"`
+	Seconds  float64 `json:"durationSeconds"`
+	Age      float64 `json:"ageSeconds"`
+	CausedBy string  `json:"causedBy,omitempty"` // id of the check whose failure silences this one
+}
+
+// Look is when and how long a cell was looked at.
+type Look struct {
+	At       time.Time
+	Duration time.Duration
+}
+
+// ID names a cell: "renku/token-filled@remote".
+func (g *Guide) ID(c Cell) string { return g.Name + "/" + c.Check + "@" + string(c.Side) }
+
+// NewReport makes a report of a board; looks may lack cells. cells nil: all.
+func (s *Session) NewReport(b *Board, looks map[Cell]Look, cells []Cell, now time.Time) Report {
+	r := Report{
+		APIVersion: "carrick/v1alpha1", Kind: "CheckReport", Link: s.link.Name(), Guide: s.guide.Name, Time: now.UTC(),
+		Summary: ReportSummary{Verdict: map[string]int{}},
+	}
+	for _, side := range Sides {
+		r.Sides = append(r.Sides, ReportSide{side, s.guide.Sides[side].Name, s.ends[side].Name})
+	}
+	if cells == nil {
+		cells = s.guide.Cells()
+	}
+	var n Counts
+	for _, c := range cells {
+		check, _ := s.guide.Check(c.Check)
+		v := b.Verdict(c)
+		n[v.Status]++
+		r.Summary.Verdict[v.Status.String()]++
+		row := ReportCheck{
+			ID: s.guide.ID(c), Step: c.Step, Check: c.Check, Title: check.Title, Side: c.Side, From: check.From,
+			Status: v.Status, Found: v.Found, Fix: v.Fix, Seconds: looks[c].Duration.Seconds(),
+		}
+		if !looks[c].At.IsZero() {
+			row.Age = now.Sub(looks[c].At).Seconds()
+		}
+		if cause, ok := b.Cause(c); ok && v.Status == Skip {
+			row.CausedBy = s.guide.ID(cause)
+		}
+		r.Checks = append(r.Checks, row)
+	}
+	r.Summary.Green = n.Green()
+	return r
+}

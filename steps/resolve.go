@@ -1,0 +1,248 @@
+package steps
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"sync/atomic"
+
+	"carrick/cluster"
+)
+
+// env is what a check or action of a side may see, bound to one probe.
+func (s *Session) env(ctx context.Context, side Side, use *usage) Env {
+	s.mu.Lock()
+	given, secrets := maps.Clone(s.answers), maps.Clone(s.secrets)
+	use.answered = s.answered
+	s.mu.Unlock()
+	r := &resolver{s: s, ctx: ctx, use: use, given: given, secrets: secrets}
+	return r.withWeb(side)
+}
+
+// withWeb finds the set-up's API once for all that this resolver gives. What
+// says where that stands sees an environment without it.
+func (r *resolver) withWeb(side Side) Env {
+	e := r.env(side)
+	if r.s.guide.Web == nil {
+		return e
+	}
+	web, err := r.s.guide.Web(r.ctx, e)
+	if err != nil {
+		r.s.log.Debug("the set-up's API", "err", err)
+		return e
+	}
+	r.web = web
+	return r.env(side)
+}
+
+// resolver gives facts and answers to one probe.
+type resolver struct {
+	s       *Session
+	ctx     context.Context
+	use     *usage
+	given   Given
+	secrets map[string]cluster.Masked
+	web     *cluster.Web
+	depth   atomic.Int32
+	// defaulting counts the defaults that are being taken: a fact that can't
+	// be read there must not pass for one that is not there.
+	defaulting atomic.Int32
+}
+
+func (r *resolver) env(side Side) Env {
+	end := r.s.ends[side]
+	e := Env{
+		Side: side, Cluster: end.Cluster, Host: end.Host, Link: r.s.link.Name(), Assets: r.s.assets,
+		Own: r.facts(side), Peer: r.facts(side.Peer()), Answers: Answers{r.answer},
+		Web: r.web, use: r.use, ends: map[Side]endInfo{},
+	}
+	for _, sd := range Sides {
+		e.ends[sd] = endInfo{r.s.guide.Sides[sd].Name, r.s.ends[sd].Name, r.s.ends[sd].Config}
+	}
+	return e
+}
+
+func (r *resolver) facts(side Side) Facts {
+	return Facts{func(name string) (any, error) { return r.fact(side, name) }}
+}
+
+// deepest is how far facts may lean on facts and answers on defaults.
+const deepest = 16
+
+func (r *resolver) fact(side Side, name string) (any, error) {
+	if v, ok := r.s.ends[side].Facts[name]; ok {
+		return v, nil
+	}
+	f := r.s.guide.fact(name, side)
+	if f == nil {
+		return nil, fmt.Errorf("the guide has no fact %q on the %s", name, side)
+	}
+	if r.s.ends[side].absent() {
+		return nil, Absent("%s is not known: %s", f.title(), r.s.whyAbsent(side))
+	}
+	if r.depth.Add(1) > deepest {
+		return nil, fmt.Errorf("fact %q leans on itself", name)
+	}
+	defer r.depth.Add(-1)
+	v, err := f.Learn(r.ctx, r.env(side))
+	if absent := (*AbsentError)(nil); err != nil && r.defaulting.Load() > 0 && !errors.As(err, &absent) {
+		r.use.fail(err)
+	}
+	return v, err
+}
+
+func (f *Fact) title() string {
+	if f.Title != "" {
+		return f.Title
+	}
+	return f.Name
+}
+
+// answer is what was given, else the default; neither marks the question as
+// missing.
+func (r *resolver) answer(key string) any {
+	q, _ := r.s.guide.Question(key)
+	if q == nil {
+		panic(fmt.Sprintf("the guide has no question %q", key))
+	}
+	v, _ := r.resolve(q)
+	if v == nil && !q.Opt {
+		r.use.miss(*q)
+	}
+	return v
+}
+
+func (r *resolver) resolve(q *Question) (v any, from string) {
+	if q.Secret {
+		if m, ok := r.secrets[q.Key]; ok {
+			return m, "given"
+		}
+		return nil, ""
+	}
+	if v, ok := r.given[q.Key]; ok && v == LeftEmpty {
+		return nil, "given"
+	} else if ok && v != nil {
+		return v, "given"
+	}
+	if q.Default == nil || r.depth.Add(1) > deepest {
+		return nil, ""
+	}
+	defer r.depth.Add(-1)
+	r.defaulting.Add(1)
+	defer r.defaulting.Add(-1)
+	return q.Default(r.env(q.side()))
+}
+
+func (q *Question) side() Side {
+	if q.On == "" {
+		return Local
+	}
+	return q.On
+}
+
+// Answered is an answer as it stands, and where it came from.
+type Answered struct {
+	Question *Question
+	Value    any
+	From     string // "given", or where the default was taken from
+	Asked    bool   // false: its When says that it does not apply
+	Err      error  // why its default could not be read
+}
+
+// Answers are the answers of a step as they stand, in the order of its
+// questions. Defaults may have to be read from a cluster.
+func (s *Session) Answers(ctx context.Context, step *Step) []Answered {
+	ctx, cancel := context.WithTimeout(cluster.WithLooks(ctx, s.looks), patience)
+	defer cancel()
+	r := &resolver{s: s, ctx: ctx, given: s.given(), secrets: s.secretAnswers()}
+	var out []Answered
+	for i := range step.Ask {
+		q := &step.Ask[i]
+		r.use = &usage{}
+		base := r.withWeb(Local)
+		a := Answered{Question: q, Asked: (step.When == nil || step.When(base)) && (q.When == nil || q.When(r.env(q.side())))}
+		a.Value, a.From = r.resolve(q)
+		a.Err = r.use.failed
+		out = append(out, a)
+	}
+	return out
+}
+
+// Missing are the questions of the named steps (none named: all) that apply
+// and have neither answer nor default. A default that could not be read is not
+// missing: who needs it says why.
+func (s *Session) Missing(ctx context.Context, names ...string) []Question {
+	var out []Question
+	for _, step := range s.stepsNamed(names) {
+		for _, a := range s.Answers(ctx, step) {
+			if a.Asked && a.Value == nil && a.Err == nil && !a.Question.Opt {
+				out = append(out, *a.Question)
+			}
+		}
+	}
+	return out
+}
+
+// Answer sets an answer (nil takes it back, so that the default stands) and
+// wakes what used the old one. Save writes it to the link file.
+func (s *Session) Answer(key string, v any) error {
+	q, _ := s.guide.Question(key)
+	if q == nil {
+		return fmt.Errorf("the guide has no question %q", key)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch m, secret := v.(cluster.Masked); {
+	case secret:
+		s.secrets[key] = m
+	case q.Secret && v != nil:
+		return fmt.Errorf("the answer to %q is secret and must come masked", key)
+	case v == nil:
+		delete(s.answers, key)
+		delete(s.secrets, key)
+		delete(s.link.Answers, key)
+	default:
+		s.answers[key] = v
+		s.link.Answers[key] = v
+	}
+	close(s.answered)
+	s.answered = make(chan struct{})
+	return nil
+}
+
+// Save writes the link file with the answers as they stand.
+func (s *Session) Save() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.link.Save()
+}
+
+func (s *Session) given() Given {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return maps.Clone(s.answers)
+}
+
+func (s *Session) secretAnswers() map[string]cluster.Masked {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return maps.Clone(s.secrets)
+}
+
+func (s *Session) stepsNamed(names []string) []*Step {
+	var out []*Step
+	for i := range s.guide.Steps {
+		step := &s.guide.Steps[i]
+		if len(names) == 0 {
+			out = append(out, step)
+			continue
+		}
+		for _, n := range names {
+			if n == step.Name {
+				out = append(out, step)
+			}
+		}
+	}
+	return out
+}

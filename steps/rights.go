@@ -1,0 +1,177 @@
+package steps
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sort"
+	"strings"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/yaml"
+
+	"carrick/cluster"
+)
+
+// Lacking are the rights that a plan takes and that are not there, by side.
+type Lacking map[Side][]cluster.Decision
+
+// Lacking asks both sides for every right that the plan takes, before anything
+// is written.
+func (s *Session) Lacking(ctx context.Context, p *Plan) (Lacking, error) {
+	ctx = cluster.WithLooks(ctx, s.looks)
+	need := map[Side][]cluster.Right{}
+	for _, a := range p.Actions {
+		if !a.changes() {
+			continue
+		}
+		need[a.Side] = append(need[a.Side], a.Change.Rights...)
+	}
+	out := Lacking{}
+	for side, rights := range need {
+		decisions, err := s.ends[side].Cluster.Can(ctx, unique(rights)...)
+		if err != nil {
+			return nil, fmt.Errorf("ask what you may do on the %s: %w", s.guide.Sides[side].Name, err)
+		}
+		for _, d := range decisions {
+			if d.Err != nil {
+				return nil, fmt.Errorf("ask whether you may %s on the %s: %w", d.Right, s.guide.Sides[side].Name, d.Err)
+			}
+			if !d.Allowed {
+				out[side] = append(out[side], d)
+			}
+		}
+	}
+	if len(out) > 0 {
+		return out, nil
+	}
+	return out, p.refused(s.guide)
+}
+
+// refused is what a server would not take although every right is there: a
+// quota, an admission rule. Nothing may be written then, for it would stop
+// half-way.
+func (p *Plan) refused(g *Guide) error {
+	for _, a := range p.Actions {
+		if a.Refused {
+			return &ActionError{a.Step, a.Action, g.Sides[a.Side].Name, "do", errors.New(a.Pending)}
+		}
+		for _, it := range a.Change.Items {
+			if it.Refused {
+				return &ActionError{a.Step, a.Action, g.Sides[a.Side].Name, "do", fmt.Errorf("%s: %s", it.What, it.Note)}
+			}
+		}
+	}
+	return nil
+}
+
+// NewNamespaces are the namespaces that a plan makes on a side.
+func (p *Plan) NewNamespaces(side Side) []string {
+	var out []string
+	for _, a := range p.Actions {
+		for _, it := range a.Change.Items {
+			if name, ok := strings.CutPrefix(it.What, "Namespace "); ok && a.Side == side && (it.Verb == Create || it.Refused) {
+				out = append(out, name)
+			}
+		}
+	}
+	return out
+}
+
+// rightsTo are the rights that it takes to apply an object and to look at it
+// afterwards. Who makes a role must hold what it grants, too: Kubernetes lets
+// nobody give what he has not.
+func rightsTo(obj *unstructured.Unstructured, gvr schema.GroupVersionResource) []cluster.Right {
+	var out []cluster.Right
+	for _, verb := range []string{"get", "list", "watch", "create", "patch"} {
+		r := cluster.Right{Verb: verb, Group: gvr.Group, Resource: gvr.Resource, Namespace: obj.GetNamespace()}
+		if verb == "get" || verb == "patch" {
+			r.Name = obj.GetName()
+		}
+		out = append(out, r)
+	}
+	if gvr.Group != rbacv1.GroupName || (gvr.Resource != "roles" && gvr.Resource != "clusterroles") {
+		return out
+	}
+	var role rbacv1.ClusterRole // both kinds keep their rules in one place
+	if runtime.DefaultUnstructuredConverter.FromUnstructured(obj.Object, &role) != nil {
+		return out // the dry run says what is wrong with it
+	}
+	for _, rule := range role.Rules {
+		for _, group := range rule.APIGroups {
+			for _, resource := range rule.Resources {
+				for _, verb := range rule.Verbs {
+					name, sub, _ := strings.Cut(resource, "/")
+					out = append(out, cluster.Right{Verb: verb, Group: group, Resource: name, Subresource: sub, Namespace: obj.GetNamespace()})
+				}
+			}
+		}
+	}
+	return out
+}
+
+func unique(rights []cluster.Right) []cluster.Right {
+	seen := map[cluster.Right]bool{}
+	var out []cluster.Right
+	for _, r := range rights {
+		if !seen[r] {
+			seen[r] = true
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
+// Grant is YAML that a cluster admin can apply so that the rights are there:
+// a Role a namespace and a ClusterRole for the rest. The namespaces that are
+// not there yet come first.
+func Grant(name string, lacking []cluster.Decision, fresh ...string) string {
+	byNamespace := map[string][]rbacv1.PolicyRule{}
+	for _, d := range lacking {
+		ns := d.Right.Namespace
+		byNamespace[ns] = addRule(byNamespace[ns], d.Right)
+	}
+	var docs []string
+	spaces := sortedKeys(byNamespace)
+	sort.Strings(spaces)
+	for _, ns := range spaces {
+		var obj any
+		if contains(fresh, ns) {
+			docs = append(docs, "apiVersion: v1\nkind: Namespace\nmetadata:\n  name: "+ns+"\n")
+		}
+		if ns == "" {
+			r := rbacv1.ClusterRole{Rules: byNamespace[ns]}
+			r.APIVersion, r.Kind, r.Name = rbacv1.SchemeGroupVersion.String(), "ClusterRole", name
+			obj = r
+		} else {
+			r := rbacv1.Role{Rules: byNamespace[ns]}
+			r.APIVersion, r.Kind, r.Name, r.Namespace = rbacv1.SchemeGroupVersion.String(), "Role", name, ns
+			obj = r
+		}
+		b, err := yaml.Marshal(obj)
+		if err != nil {
+			continue // rules of plain strings always marshal
+		}
+		docs = append(docs, string(b))
+	}
+	return strings.Join(docs, "---\n")
+}
+
+func addRule(rules []rbacv1.PolicyRule, r cluster.Right) []rbacv1.PolicyRule {
+	resource := r.Resource
+	if r.Subresource != "" {
+		resource += "/" + r.Subresource
+	}
+	for i := range rules {
+		if rules[i].APIGroups[0] == r.Group && rules[i].Resources[0] == resource {
+			if !contains(rules[i].Verbs, r.Verb) {
+				rules[i].Verbs = append(rules[i].Verbs, r.Verb)
+			}
+			return rules
+		}
+	}
+	return append(rules, rbacv1.PolicyRule{APIGroups: []string{r.Group}, Resources: []string{resource}, Verbs: []string{r.Verb}})
+}

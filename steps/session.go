@@ -1,0 +1,303 @@
+package steps
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"runtime/debug"
+	"slices"
+	"sync"
+	"time"
+
+	"carrick/cluster"
+)
+
+// SessionOptions are what a session is made of.
+type SessionOptions struct {
+	Guide   *Guide
+	Link    *Link
+	Ends    map[Side]End
+	Assets  fs.FS                     // the guide's folder of assets
+	Secrets map[string]cluster.Masked // answers to secret questions, by key
+	Log     *slog.Logger              // nil: discarded
+	Audit   *Audit                    // nil: no audit log
+}
+
+// Session is one use of a guide between two sides, on screen or without one.
+type Session struct {
+	guide  *Guide
+	link   *Link
+	ends   map[Side]End
+	assets fs.FS
+	looks  *cluster.Looks
+	log    *slog.Logger
+	audit  *Audit
+
+	mu       sync.Mutex
+	answers  Given
+	secrets  map[string]cluster.Masked
+	answered chan struct{} // closed, and made anew, when an answer changes
+}
+
+// NewSession starts a session. It asks nothing of anybody yet.
+func NewSession(o SessionOptions) *Session {
+	s := &Session{
+		guide: o.Guide, link: o.Link, ends: o.Ends, assets: o.Assets, log: o.Log, audit: o.Audit,
+		looks: cluster.NewLooks(), answers: Given{}, secrets: map[string]cluster.Masked{}, answered: make(chan struct{}),
+	}
+	if s.log == nil {
+		s.log = slog.New(slog.DiscardHandler)
+	}
+	for k, v := range o.Link.Answers {
+		s.answers[k] = v
+	}
+	for k, v := range o.Secrets {
+		s.secrets[k] = v
+	}
+	return s
+}
+
+// Guide is the guide of this session.
+func (s *Session) Guide() *Guide { return s.guide }
+
+// Link is the link of this session.
+func (s *Session) Link() *Link { return s.link }
+
+// End is what stands on a side.
+func (s *Session) End(side Side) End { return s.ends[side] }
+
+// Close ends the connections of both sides.
+func (s *Session) Close() {
+	for _, e := range s.ends {
+		e.Close()
+	}
+}
+
+// Trace is what a probe used: it tells when to look again.
+type Trace struct {
+	reads    *cluster.Trace
+	answered <-chan struct{}
+	at       time.Time
+}
+
+// Seen is the age of what was used, and whether some of it is polled because
+// it may not be watched.
+func (t Trace) Seen() (at time.Time, polled bool) {
+	if t.reads == nil {
+		return t.at, false
+	}
+	return t.reads.Seen()
+}
+
+// calm is the least time between two probes of one cell: a storm of writes is
+// not a storm of probes.
+const calm = 100 * time.Millisecond
+
+// patience is how long one check may take.
+const patience = 10 * time.Second
+
+// grace is how long a check may take to heed the end of its context.
+const grace = 200 * time.Millisecond
+
+// Probe runs one check. A panic, a time-out and "no answer" are Unknown. What it
+// reads counts for a trace in ctx, too.
+func (s *Session) Probe(ctx context.Context, c Cell) (Result, Trace) {
+	check, step := s.guide.Check(c.Check)
+	t := Trace{at: time.Now()}
+	if check == nil || !check.On.Covers(c.Side) {
+		return Result{Status: Unknown, Found: "the guide has no such check"}, t
+	}
+	parent := ctx
+	ctx, t.reads = cluster.Traced(cluster.WithLooks(ctx, s.looks))
+	defer func() { cluster.AbsorbInto(parent, t.reads) }()
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	use := &usage{}
+	env := s.env(ctx, c.Side, use)
+	t.answered = use.answered
+	r := s.judgeInTime(ctx, env, step, check)
+	if err := use.sound(); err != nil {
+		r = Unseen(err)
+	} else if missing := use.unanswered(); len(missing) > 0 {
+		r = Skipped("%s", (&MissingError{missing}).Error())
+	}
+	if ctx.Err() != nil && parent.Err() == nil { // what came late may be built on reads that were cut short
+		r = Result{Status: Unknown, Found: "no answer within " + patience.String(), Err: r.Err}
+	}
+	r = overdue(check, r, time.Now())
+	if r.Fix == "" && check.Mend != "" && (r.Status == Fail || r.Status == Warn) {
+		r.Fix = s.mendFix(check)
+	}
+	if !r.Again.IsZero() {
+		cluster.Expires(ctx, r.Again)
+	}
+	r.Found, r.Fix = cluster.Clean(r.Found), cluster.Clean(r.Fix)
+	if r.Err != nil {
+		s.log.Debug("check", "name", c.Check, "side", c.Side, "status", r.Status.String(), "err", r.Err)
+	}
+	return r, t
+}
+
+// judgeInTime runs a check, and goes on without it when ctx ends first: a check
+// that ignores ctx holds nobody up.
+func (s *Session) judgeInTime(ctx context.Context, env Env, step *Step, check *Check) Result {
+	judged := make(chan Result, 1)
+	go func() { judged <- s.judge(ctx, env, step, check) }()
+	select {
+	case r := <-judged:
+		return r
+	case <-ctx.Done():
+	}
+	select {
+	case r := <-judged: // it heeds ctx, and says why
+		return r
+	case <-time.After(grace):
+		return Unseen(context.Cause(ctx))
+	}
+}
+
+func (s *Session) judge(ctx context.Context, env Env, step *Step, check *Check) (r Result) {
+	defer func() {
+		if p := recover(); p != nil {
+			s.log.Error("check panicked", "name", check.Name, "panic", p, "stack", string(debug.Stack()))
+			r = Result{Status: Unknown, Found: fmt.Sprintf("carrick itself stumbled in this check: %v", p)}
+		}
+	}()
+	switch {
+	case (step.When != nil && !step.When(env)) || (check.When != nil && !check.When(env)):
+		return Result{Status: Skip, Found: notAsked}
+	case check.NotChecked != "":
+		return Skipped("not checked by carrick: %s", check.NotChecked)
+	case s.ends[env.Side].absent():
+		return Skipped("%s", s.whyAbsent(env.Side))
+	}
+	return check.Run(ctx, env)
+}
+
+// notAsked is found of what the answers make needless.
+const notAsked = "does not apply to these answers"
+
+func (s *Session) whyAbsent(side Side) string {
+	if why := s.ends[side].Absent; why != "" {
+		return why
+	}
+	return fmt.Sprintf("the %s is not known here", s.guide.Sides[side].Name)
+}
+
+// mendFix is what to run where a check names the action that mends it and its
+// verdict has no fix of its own.
+func (s *Session) mendFix(check *Check) string {
+	_, step := s.guide.Action(check.Mend)
+	file := s.link.Path
+	if file == "" {
+		file = s.link.Name() + ".yaml"
+	}
+	return fmt.Sprintf("carrick apply %s --step %s", file, step.Name)
+}
+
+// overdue turns waiting into a failure once it has lasted too long, and makes
+// sure that somebody looks then.
+func overdue(check *Check, r Result, now time.Time) Result {
+	if r.Status != Waiting || check.Within == 0 || r.Since.IsZero() {
+		return r
+	}
+	due := r.Since.Add(check.Within)
+	if now.Before(due) {
+		if r.Again.IsZero() || due.Before(r.Again) {
+			r.Again = due
+		}
+		return r
+	}
+	r.Status = Fail
+	r.Found = fmt.Sprintf("%s (for %s; %s is the limit)", r.Found, now.Sub(r.Since).Round(time.Second), check.Within)
+	return r
+}
+
+// Changed returns nil when something that a probe used has changed or is due,
+// and ctx's error when nobody waits any longer.
+func (s *Session) Changed(ctx context.Context, t Trace) error {
+	if t.reads == nil {
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	wait, cancel := context.WithCancel(ctx)
+	defer cancel()
+	if t.answered != nil {
+		go func() { // ends with wait
+			select {
+			case <-t.answered:
+				cancel()
+			case <-wait.Done():
+			}
+		}()
+	}
+	err := t.reads.Wait(wait)
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if err != nil && !errors.Is(err, context.Canceled) {
+		return err
+	}
+	rest := time.NewTimer(time.Until(t.at.Add(calm)))
+	defer rest.Stop()
+	select {
+	case <-rest.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// Forget drops what is kept of looks that can't be watched, and asks again for
+// what was refused, so that the next probe sees what holds now.
+func (s *Session) Forget() {
+	s.looks.Forget("")
+	for _, e := range s.ends {
+		if e.Cluster != nil {
+			e.Cluster.Retry()
+		}
+	}
+}
+
+// usage is what a check used beyond reads.
+type usage struct {
+	mu       sync.Mutex
+	missing  []Question
+	failed   error // why a default could not be read
+	answered <-chan struct{}
+}
+
+func (u *usage) fail(err error) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.failed == nil {
+		u.failed = err
+	}
+}
+
+// sound returns why a default could not be read: nothing that was made of it
+// counts then. A nil usage is sound.
+func (u *usage) sound() error {
+	if u == nil {
+		return nil
+	}
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.failed
+}
+
+func (u *usage) unanswered() []Question {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return slices.Clone(u.missing)
+}
+
+func (u *usage) miss(q Question) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if !slices.ContainsFunc(u.missing, func(o Question) bool { return o.Key == q.Key }) {
+		u.missing = append(u.missing, q)
+	}
+}

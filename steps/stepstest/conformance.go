@@ -1,0 +1,95 @@
+package stepstest
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"carrick/cluster"
+	"carrick/cluster/clustertest"
+	"carrick/steps"
+)
+
+// Conformance has a real API server look at every asset of a guide, rendered
+// as Golden does: with strict field validation, keeping nothing. Namespaces
+// that the objects name and that are not there stand for as long as the test.
+func Conformance(t *testing.T, box *clustertest.Sandbox, g *steps.Guide, assets fs.FS, dir string, answers map[string]any) {
+	t.Helper()
+	sides := map[steps.Side]*cluster.Cluster{}
+	for _, side := range steps.Sides {
+		sides[side] = box.Open(t, string(side), cluster.Options{Once: true})
+	}
+	looked := 0
+	for _, r := range rendered(t, g, assets, dir, answers) {
+		for _, obj := range r.objects {
+			haveNamespace(t, box, r.side, obj.GetNamespace())
+			dryRun(t, sides[r.side], r.file, obj)
+			looked++
+		}
+	}
+	if looked == 0 {
+		t.Fatal("the guide renders nothing")
+	}
+}
+
+func dryRun(t *testing.T, c *cluster.Cluster, file string, obj *unstructured.Unstructured) {
+	t.Helper()
+	try := func(o *unstructured.Unstructured) error {
+		_, err := c.Apply(t.Context(), o, cluster.ApplyOptions{Manager: "carrick.conformance", DryRun: true})
+		return err
+	}
+	if err := try(obj); err != nil {
+		t.Errorf("asset %s: %v", file, err)
+		return
+	}
+	unknown := obj.DeepCopy()
+	unknown.Object["carrickUnknown"] = "x"
+	if try(unknown) == nil {
+		t.Errorf("asset %s: the API server takes %s with a field that there is not: this proves nothing", file, obj.GetKind())
+	}
+}
+
+func haveNamespace(t *testing.T, box *clustertest.Sandbox, side steps.Side, name string) {
+	t.Helper()
+	if name == "" || box.Run(t, string(side), "", "get", "namespace", name, "--ignore-not-found", "-o", "name") != "" {
+		return
+	}
+	box.Run(t, string(side), "", "create", "namespace", name)
+	box.Cleanup(t, string(side), "delete", "namespace", name)
+}
+
+// UpstreamDir is the environment variable that says where upstream's own
+// definitions stand, a folder a project.
+const UpstreamDir = "CARRICK_UPSTREAM"
+
+// Upstream is the path of one of upstream's own files, by default in a folder
+// beside the repository; root leads to the repository. Without that folder it
+// skips the test and says what is left out.
+func Upstream(t *testing.T, root, file, proves string) string {
+	t.Helper()
+	dir := os.Getenv(UpstreamDir)
+	if dir == "" {
+		dir = filepath.Join(root, "..", "shared", "upstream")
+	}
+	if _, err := os.Stat(dir); err != nil {
+		t.Skipf("left out: %s, because there are no upstream definitions (%s is their folder)", proves, UpstreamDir)
+	}
+	path := filepath.Join(dir, filepath.FromSlash(file))
+	if _, err := os.Stat(path); err != nil {
+		t.Fatalf("upstream definitions: %v", err)
+	}
+	return path
+}
+
+// Define installs upstream's definition of a kind for as long as the test, and
+// returns when it is served.
+func Define(t *testing.T, box *clustertest.Sandbox, side steps.Side, file string) {
+	t.Helper()
+	name := strings.TrimSpace(box.Run(t, string(side), "", "apply", "--server-side", "--validate=strict", "-f", file, "-o", "name"))
+	box.Cleanup(t, string(side), "delete", name)
+	box.Run(t, string(side), "", "wait", "--for=condition=Established", "--timeout=30s", name)
+}

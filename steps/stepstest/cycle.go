@@ -1,0 +1,111 @@
+package stepstest
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"carrick/cluster"
+	"carrick/cluster/clustertest"
+	"carrick/steps"
+)
+
+// Open is a session of a link on the two real API servers of the sandbox.
+// Answers are as in a link file.
+func Open(t testing.TB, box *clustertest.Sandbox, g *steps.Guide, assets fs.FS, name string, answers map[string]any) *steps.Session {
+	t.Helper()
+	link := steps.NewLink(g.Name, name)
+	for key, v := range answers {
+		q, _ := g.Question(key)
+		if q == nil {
+			t.Fatalf("the guide asks nothing called %q", key)
+		}
+		var err error
+		if link.Answers[key], err = q.Accept(v); err != nil {
+			t.Fatalf("%s: %v", key, err)
+		}
+	}
+	ends := map[steps.Side]steps.End{}
+	for _, side := range steps.Sides {
+		ends[side] = steps.End{Cluster: box.Open(t, string(side), cluster.Options{}), Name: box.Contexts[string(side)]}
+	}
+	return steps.NewSession(steps.SessionOptions{Guide: g, Link: link, Ends: ends, Assets: assets})
+}
+
+// Apply does all that a link asks for, and fails the test if it can't.
+func Apply(t testing.TB, s *steps.Session) *steps.Plan {
+	t.Helper()
+	p, err := s.Plan(t.Context(), steps.Scope{})
+	if err != nil {
+		t.Fatalf("plan: %v", err)
+	}
+	if err := s.Apply(t.Context(), p, steps.ApplyOptions{}, nil); err != nil {
+		t.Fatalf("apply: %v", err)
+	}
+	return p
+}
+
+// Undo takes back what a link made, and fails the test if it can't.
+func Undo(t testing.TB, s *steps.Session) *steps.Plan {
+	t.Helper()
+	p, err := s.PlanUndo(t.Context(), steps.Scope{})
+	if err != nil {
+		t.Fatalf("plan the undo: %v", err)
+	}
+	if err := s.Undo(t.Context(), p, nil); err != nil {
+		t.Fatalf("undo: %v", err)
+	}
+	return p
+}
+
+// greenWithin is how long what was just made may take to be seen everywhere.
+const greenWithin = 30 * time.Second
+
+// Green fails the test unless every check comes to hold, and says which do
+// not.
+func Green(t testing.TB, s *steps.Session) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), greenWithin)
+	defer cancel()
+	var last []string
+	err := s.Follow(ctx, s.Guide().Cells(), func(b *steps.Board, _ map[steps.Cell]steps.Look, _ steps.Cell) bool {
+		last = nil
+		for _, c := range s.Guide().Cells() {
+			if v := b.Verdict(c); v.Status != steps.Pass && v.Status != steps.Skip && v.Status != steps.Warn {
+				last = append(last, fmt.Sprintf("%s %s: %s: %s", c.Side, c.Check, v.Status, v.Found))
+			}
+		}
+		return len(last) > 0
+	})
+	if err != nil {
+		t.Errorf("not green:\n%s", strings.Join(last, "\n"))
+	}
+}
+
+// Cycle proves, on real API servers, what every guide promises: apply makes it
+// green, a second apply changes nothing, undo leaves both sides as they were.
+func Cycle(t *testing.T, box *clustertest.Sandbox, g *steps.Guide, assets fs.FS, name string, answers map[string]any) {
+	t.Helper()
+	s := Open(t, box, g, assets, name, answers)
+	before := Snapshot(t, box)
+	if p := Apply(t, s); p.Empty() {
+		t.Fatal("there was nothing to do: this proves nothing")
+	}
+	Green(t, s)
+	again, err := s.Plan(t.Context(), steps.Scope{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !again.Empty() {
+		t.Errorf("a second apply would change: %+v", again.Actions)
+	}
+	Undo(t, s)
+	if d := cmp.Diff(before, Snapshot(t, box)); d != "" {
+		t.Errorf("undo did not leave things as they were (-before +after):\n%s", d)
+	}
+}

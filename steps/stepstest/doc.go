@@ -1,0 +1,23 @@
+// Package stepstest plays states of two clusters through a guide's checks.
+//
+// A state is a txtar file. Its sections:
+//
+//	-- base --     name of a state that this one changes; at most one level
+//	-- local --    objects of that side, YAML documents; over a base each is a
+//	-- remote --   merge patch, and "$delete: true" removes one
+//	-- answers --  answers, as in a link file
+//	-- denied --   rights that the admin lacks, one a line: "remote create secrets renku"
+//	-- server --   "remote: down", "remote: hangs", "remote: version v1.20.1", "remote: skew 10m"
+//	-- files/X --  a file on this machine; ${files} is its folder, for answers
+//	-- logs/N/P -- what pod P of namespace N has logged
+//	-- want --     verdicts: all of a state without a base, else those that differ
+//
+// ${ca} is the base64 of the API server's CA, ${server} its address, and
+// ${token NAMESPACE NAME} a token of that ServiceAccount; ${token … EXP} one
+// that ends at that Unix time; jwt in place of token is the token itself. ${cert NAME LIFETIME} and ${key} are the base64
+// of a certificate for NAME and of its key.
+//
+// The API server behind a state is a fake that answers reads and reviews: it
+// judges roles and bindings as RBAC does. What is written is tested elsewhere,
+// on real ones.
+package stepstest

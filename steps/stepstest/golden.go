@@ -1,0 +1,159 @@
+package stepstest
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+
+	"carrick/steps"
+)
+
+// Golden renders every asset of a guide with the answers and facts of the
+// state "healthy" in dir, and more answers, decodes what is of Kubernetes' own
+// kinds into their types, and compares each asset with the file of its name
+// under dir/golden. Values of Secrets and certificates are left out of the
+// files.
+func Golden(t *testing.T, g *steps.Guide, assets fs.FS, dir string, answers map[string]any) {
+	t.Helper()
+	found := map[string]string{}
+	for _, r := range rendered(t, g, assets, dir, answers) {
+		for _, obj := range r.objects {
+			if err := decodeStrictly(obj); err != nil {
+				t.Errorf("asset %s: %v", r.file, err)
+			}
+			b, err := yaml.Marshal(shown(obj))
+			if err != nil {
+				t.Fatal(err)
+			}
+			text := r.scrub.Replace(string(b))
+			if found[r.file] != "" {
+				text = "---\n" + text
+			}
+			found[r.file] += text
+		}
+	}
+	if len(found) == 0 {
+		t.Fatal("the guide renders nothing")
+	}
+	compareFiles(t, filepath.Join(dir, "golden"), found)
+}
+
+// asset is what one action renders of its asset.
+type asset struct {
+	file    string
+	side    steps.Side
+	objects []*unstructured.Unstructured
+	scrub   *strings.Replacer
+}
+
+// rendered are all assets of a guide, in the order of doing.
+func rendered(t *testing.T, g *steps.Guide, assets fs.FS, dir string, answers map[string]any) []asset {
+	t.Helper()
+	s, _, scrub := open(t, g, assets, dir, "healthy", answers)
+	var out []asset
+	for _, step := range g.Steps {
+		for _, a := range step.Actions {
+			r := asset{side: a.On, scrub: scrub}
+			switch d := a.Doer.(type) {
+			case steps.Manifest:
+				r.file = d.File
+			case steps.Mint:
+				r.file = d.File
+			default:
+				continue
+			}
+			var err error
+			if r.objects, err = s.Render(t.Context(), a.Name); err != nil {
+				t.Errorf("action %s: %v", a.Name, err)
+			} else if len(r.objects) == 0 {
+				t.Errorf("action %s renders nothing with these answers", a.Name)
+			}
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
+var pemBlock = regexp.MustCompile(`-----BEGIN ([A-Z ]+)-----[^-]*-----END [A-Z ]+-----\n?`)
+
+// shown is an object without what must not or can't stand in a file: the values
+// of Secrets, and certificates that differ from run to run.
+func shown(obj *unstructured.Unstructured) any {
+	if obj.GetKind() == "Secret" && obj.GetAPIVersion() == "v1" {
+		for _, field := range []string{"data", "stringData"} {
+			values, _ := obj.Object[field].(map[string]any)
+			for key := range values {
+				values[key] = "(hidden)"
+			}
+		}
+	}
+	return withoutPEM(obj.Object)
+}
+
+func withoutPEM(v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		for key := range v {
+			v[key] = withoutPEM(v[key])
+		}
+	case []any:
+		for i := range v {
+			v[i] = withoutPEM(v[i])
+		}
+	case string:
+		return pemBlock.ReplaceAllString(v, "($1)")
+	}
+	return v
+}
+
+// compareFiles compares a folder with what was found, by file name; with
+// -update it makes the folder so.
+func compareFiles(t *testing.T, dir string, found map[string]string) {
+	t.Helper()
+	if *update {
+		if err := os.RemoveAll(dir); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		for name, text := range found {
+			if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return
+	}
+	have, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatalf("no goldens (-update writes them): %v", err)
+	}
+	for _, f := range have {
+		if _, ok := found[f.Name()]; !ok {
+			t.Errorf("%s/%s is of no asset any more (-update removes it)", dir, f.Name())
+		}
+	}
+	var names []string
+	for name := range found {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		want, err := os.ReadFile(filepath.Join(dir, name))
+		if err != nil {
+			t.Errorf("%v (-update writes it)", err)
+			continue
+		}
+		if d := cmp.Diff(string(want), found[name]); d != "" {
+			t.Errorf("%s/%s (-want +got):\n%s", dir, name, d)
+		}
+	}
+}

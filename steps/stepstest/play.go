@@ -1,0 +1,196 @@
+package stepstest
+
+import (
+	"flag"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"carrick/cluster"
+	"carrick/steps"
+)
+
+// moments are dates and long times, which differ from day to day.
+var moments = regexp.MustCompile(`\d{4}-\d\d-\d\d( \d\d:\d\d:\d\d)?|\d+h\d+m\d+s|\d\d:\d\d:\d\d`)
+
+// silences are the ways to say that a side does not answer: which of them a
+// check meets depends on who asked first.
+var silences = regexp.MustCompile(`no good answer since \S+: |no answer within 10s|the API server (has not answered since \S+|did not answer in time.*)`)
+
+var update = flag.Bool("update", false, "write what was found into the states' want sections")
+
+// Play plays every state of a folder through the guide's checks and compares
+// the verdicts with its want section. Then it asks of every check for both
+// directions, of shared checks too: a state in which it holds, and one that
+// makes it fail or warn, or, for what asks whether a side is there, unknown.
+func Play(t *testing.T, g *steps.Guide, assets fs.FS, dir string) {
+	t.Helper()
+	names, err := filepath.Glob(filepath.Join(dir, "*.txtar"))
+	if err != nil || len(names) == 0 {
+		t.Fatalf("no states in %s", dir)
+	}
+	good, bad := map[string]bool{}, map[string]bool{}
+	bases := map[string]map[steps.Cell]string{}
+	for _, path := range names {
+		name := strings.TrimSuffix(filepath.Base(path), ".txtar")
+		t.Run(name, func(t *testing.T) {
+			p := play(t, g, assets, dir, name, bases)
+			for c, r := range p.verdicts {
+				switch r.Status {
+				case steps.Pass:
+					good[c.Check] = true
+				case steps.Fail, steps.Warn, steps.Unknown:
+					bad[c.Check] = true
+				}
+			}
+			p.compare(t)
+		})
+	}
+	for i := range g.Steps {
+		for _, c := range g.Steps[i].Checks {
+			if c.NotChecked == "" && !good[c.Name] {
+				t.Errorf("check %s: no state in which it passes", c.Name)
+			}
+			if c.NotChecked == "" && !bad[c.Name] {
+				t.Errorf("check %s: no state that makes it fail, warn or unknown", c.Name)
+			}
+		}
+	}
+}
+
+// played is a state with its verdicts, and those of its base.
+type played struct {
+	guide    *steps.Guide
+	state    *state
+	verdicts map[steps.Cell]steps.Result
+	said     map[steps.Cell]string
+	base     map[steps.Cell]string
+}
+
+func play(t *testing.T, g *steps.Guide, assets fs.FS, dir, name string, bases map[string]map[steps.Cell]string) *played {
+	t.Helper()
+	p := &played{guide: g}
+	p.look(t, assets, dir, name)
+	if b := p.state.base; b != nil {
+		if bases[b.name] == nil {
+			base := &played{guide: g}
+			base.look(t, assets, dir, b.name)
+			bases[b.name] = base.said
+		}
+		p.base = bases[b.name]
+	}
+	return p
+}
+
+// look runs all checks of the guide on a state.
+func (p *played) look(t *testing.T, assets fs.FS, dir, name string) {
+	t.Helper()
+	g := p.guide
+	s, st, scrubbed := open(t, g, assets, dir, name, nil)
+	board, _ := s.Look(t.Context(), g.Cells())
+	p.state, p.verdicts, p.said = st, map[steps.Cell]steps.Result{}, map[steps.Cell]string{}
+	for _, c := range g.Cells() {
+		r := board.Verdict(c)
+		p.verdicts[c] = r
+		p.said[c] = fmt.Sprintf("%s %s %s", c.Side, c.Check, r.Status)
+		if r.Status != steps.Pass {
+			p.said[c] += ": " + scrub(scrubbed.Replace(r.Found))
+		}
+	}
+}
+
+// open is a session on the fake servers of a state, with more answers than the
+// state's own. The replacer takes out what differs from run to run.
+func open(t *testing.T, g *steps.Guide, assets fs.FS, dir, name string, more map[string]any) (*steps.Session, *state, *strings.Replacer) {
+	t.Helper()
+	servers := map[steps.Side]*server{steps.Local: newServer(steps.Local), steps.Remote: newServer(steps.Remote)}
+	var scrub []string
+	for side, s := range servers {
+		scrub = append(scrub, s.URL, "https://"+string(side), strings.TrimPrefix(s.URL, "https://"), string(side)+":6443")
+	}
+	st, err := load(dir, name, t.TempDir(), servers)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ends := map[steps.Side]steps.End{}
+	for side, s := range servers {
+		if err := s.set(st); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(s.stop)
+		c, err := cluster.Open(cluster.Access{Kubeconfig: kubeconfig(t, s), Context: string(side)}, cluster.Options{Once: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ends[side] = steps.End{Cluster: c, Name: string(side)}
+	}
+	maps.Copy(st.answers, more)
+	link := steps.NewLink(g.Name, "test")
+	for key, v := range st.answers {
+		q, _ := g.Question(key)
+		if q == nil {
+			t.Fatalf("%s: answers: the guide asks nothing called %q", st.path, key)
+		}
+		if link.Answers[key], err = q.Accept(v); err != nil {
+			t.Fatalf("%s: answers: %s: %v", st.path, key, err)
+		}
+	}
+	s := steps.NewSession(steps.SessionOptions{Guide: g, Link: link, Ends: ends, Assets: assets})
+	t.Cleanup(s.Close)
+	return s, st, strings.NewReplacer(scrub...)
+}
+
+func kubeconfig(t *testing.T, s *server) string {
+	t.Helper()
+	k := cluster.Kubeconfig{Name: string(s.side), Server: s.URL, CA: s.ca(), Token: cluster.Mask(admin)}
+	path := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := os.WriteFile(path, []byte(k.Bytes().Reveal()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func (p *played) compare(t *testing.T) {
+	t.Helper()
+	got := p.lines()
+	if *update {
+		if err := p.state.rewrite(got); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	if d := cmp.Diff(p.state.want, got); d != "" {
+		t.Errorf("%s (-want +got):\n%s", p.state.path, d)
+	}
+}
+
+// lines are the verdicts as they stand in a want section; of a state with a
+// base, those that differ from it.
+func (p *played) lines() string {
+	var out []string
+	for _, c := range p.guide.Cells() {
+		if p.base == nil || p.said[c] != p.base[c] {
+			out = append(out, p.said[c])
+		}
+	}
+	return strings.Join(out, "\n") + "\n"
+}
+
+// scrub leaves out of a finding what is not the same at each run.
+func scrub(found string) string {
+	found = strings.Join(strings.Fields(found), " ")
+	found = silences.ReplaceAllStringFunc(found, func(m string) string {
+		if strings.HasSuffix(m, ": ") {
+			return "" // the cause follows
+		}
+		return "(no answer)"
+	})
+	return moments.ReplaceAllString(found, "…")
+}

@@ -1,0 +1,45 @@
+package stepstest
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"testing"
+)
+
+// Program is the path of the carrick program, built from this tree as a
+// release is.
+func Program(tb testing.TB) string {
+	tb.Helper()
+	path := filepath.Join(tb.TempDir(), "carrick")
+	out, err := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w", "-o", path, "carrick/cmd/carrick").CombinedOutput()
+	if err != nil {
+		tb.Fatalf("build carrick: %v\n%s", err, out)
+	}
+	return path
+}
+
+var resident = regexp.MustCompile(`(?m)^VmRSS:\s+(\d+) kB$`)
+
+// Resident is how much memory a process holds, in bytes. It skips the test
+// where the system does not tell.
+func Resident(tb testing.TB, pid int) int64 {
+	tb.Helper()
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		tb.Skipf("how much memory a process holds can't be told here: %v", err)
+	}
+	m := resident.FindSubmatch(bytes.TrimSpace(status))
+	if m == nil {
+		tb.Fatalf("process %d says nothing of its memory", pid)
+	}
+	kb, err := strconv.ParseInt(string(m[1]), 10, 64)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return kb << 10
+}

@@ -1,0 +1,97 @@
+package stepstest
+
+import (
+	"slices"
+	"strings"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// allows judges as RBAC does. The admin may do everything that is not denied.
+func (s *server) allows(who string, a *authorizationv1.ResourceAttributes) bool {
+	if who == admin {
+		line := strings.Join(strings.Fields(strings.Join([]string{a.Verb, resource(a), a.Namespace}, " ")), " ")
+		return !slices.Contains(s.denied, line) && !slices.Contains(s.denied, a.Verb+" "+resource(a))
+	}
+	if strings.HasPrefix(a.Resource, "selfsubject") {
+		return true
+	}
+	for _, r := range s.rules(who, a.Namespace) {
+		if covers(r.Verbs, a.Verb) && covers(r.APIGroups, a.Group) && covers(r.Resources, resource(a)) &&
+			(len(r.ResourceNames) == 0 || slices.Contains(r.ResourceNames, a.Name)) {
+			return true
+		}
+	}
+	return false
+}
+
+func resource(a *authorizationv1.ResourceAttributes) string {
+	if a.Subresource != "" {
+		return a.Resource + "/" + a.Subresource
+	}
+	return a.Resource
+}
+
+func covers(list []string, v string) bool {
+	return slices.Contains(list, v) || slices.Contains(list, "*")
+}
+
+// rules are those of all roles that are bound to a user in a namespace.
+func (s *server) rules(who, namespace string) []rbacv1.PolicyRule {
+	var out []rbacv1.PolicyRule
+	for _, o := range s.objects {
+		var subjects []rbacv1.Subject
+		var ref rbacv1.RoleRef
+		switch o.GetKind() {
+		case "RoleBinding":
+			if o.GetNamespace() != namespace {
+				continue
+			}
+			var b rbacv1.RoleBinding
+			if convert(o, &b) == nil {
+				subjects, ref = b.Subjects, b.RoleRef
+			}
+		case "ClusterRoleBinding":
+			var b rbacv1.ClusterRoleBinding
+			if convert(o, &b) == nil {
+				subjects, ref = b.Subjects, b.RoleRef
+			}
+		}
+		for _, sub := range subjects {
+			if sub.Kind == rbacv1.ServiceAccountKind && "system:serviceaccount:"+sub.Namespace+":"+sub.Name == who {
+				out = append(out, s.roleRules(ref, o.GetNamespace())...)
+			}
+		}
+	}
+	return out
+}
+
+func (s *server) roleRules(ref rbacv1.RoleRef, namespace string) []rbacv1.PolicyRule {
+	for _, o := range s.objects {
+		if o.GetKind() != ref.Kind || o.GetName() != ref.Name || (ref.Kind == "Role" && o.GetNamespace() != namespace) {
+			continue
+		}
+		var r rbacv1.ClusterRole // both kinds keep their rules in one place
+		if convert(o, &r) == nil {
+			return r.Rules
+		}
+	}
+	return nil
+}
+
+func (s *server) rulesReview(who, namespace string) authorizationv1.SubjectRulesReviewStatus {
+	out := authorizationv1.SubjectRulesReviewStatus{ResourceRules: []authorizationv1.ResourceRule{{
+		APIGroups: []string{"authorization.k8s.io"}, Resources: []string{"selfsubjectaccessreviews", "selfsubjectrulesreviews"}, Verbs: []string{"create"},
+	}}}
+	for _, r := range s.rules(who, namespace) {
+		out.ResourceRules = append(out.ResourceRules, authorizationv1.ResourceRule{APIGroups: r.APIGroups, Resources: r.Resources, Verbs: r.Verbs, ResourceNames: r.ResourceNames})
+	}
+	return out
+}
+
+func convert(o *unstructured.Unstructured, to any) error {
+	return runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, to)
+}

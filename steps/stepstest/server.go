@@ -1,0 +1,287 @@
+package stepstest
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"encoding/pem"
+	"fmt"
+	"io"
+	"log"
+	"net/http"
+	"net/http/httptest"
+	"regexp"
+	"strings"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	"carrick/steps"
+)
+
+// server is the fake API server of one side.
+type server struct {
+	*httptest.Server
+	side    steps.Side
+	objects []*unstructured.Unstructured
+	denied  []string
+	version string
+	skew    time.Duration
+	hangs   chan struct{} // closed at the end; nil: it answers
+	pair    *pair
+	logs    map[string]string
+	refuses bool // nobody is signed in
+}
+
+// admin is who the contexts sign in as.
+const admin = "admin"
+
+func newServer(side steps.Side) *server {
+	s := &server{side: side, version: "v1.36.3", pair: newPair()}
+	s.Server = httptest.NewUnstartedServer(http.HandlerFunc(s.serve))
+	s.Config.ErrorLog = log.New(io.Discard, "", 0) // handshakes that fail are what some states are about
+	s.StartTLS()
+	return s
+}
+
+// set puts the server into a state.
+func (s *server) set(st *state) error {
+	s.objects, s.logs = st.objects[s.side], st.logs
+	for _, d := range st.denied {
+		if rest, ok := strings.CutPrefix(d, string(s.side)+" "); ok {
+			s.denied = append(s.denied, rest)
+		}
+	}
+	for _, words := range st.server[s.side] {
+		what, arg, _ := strings.Cut(words, " ")
+		switch what {
+		case "down":
+			s.Close()
+		case "refuses":
+			s.refuses = true
+		case "hangs":
+			s.hangs = make(chan struct{})
+		case "version":
+			s.version = arg
+		case "skew":
+			d, err := time.ParseDuration(arg)
+			if err != nil {
+				return err
+			}
+			s.skew = d
+		default:
+			return fmt.Errorf("a server can't be %q", words)
+		}
+	}
+	return nil
+}
+
+func (s *server) stop() {
+	if s.hangs != nil {
+		close(s.hangs)
+	}
+	s.Close()
+}
+
+func (s *server) ca() []byte {
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw})
+}
+
+var token = regexp.MustCompile(`\$\{(token|jwt) ([^ }]+) ([^ }]+)(?: (\d+))?\}`)
+
+// expand replaces what only a running server knows.
+func (s *server) expand(text string) string {
+	text = strings.ReplaceAll(text, "${ca}", base64.StdEncoding.EncodeToString(s.ca()))
+	text = strings.ReplaceAll(text, "${server}", s.URL)
+	text = s.pair.expand(text)
+	return token.ReplaceAllStringFunc(text, func(m string) string {
+		p := token.FindStringSubmatch(m)
+		if p[1] == "jwt" {
+			return jwt(p[2], p[3], p[4])
+		}
+		return base64.StdEncoding.EncodeToString([]byte(jwt(p[2], p[3], p[4])))
+	})
+}
+
+// jwt is a token without a signature that counts: the fake believes it.
+func jwt(namespace, name, exp string) string {
+	claims := map[string]any{"iss": "https://kubernetes.default.svc", "sub": "system:serviceaccount:" + namespace + ":" + name}
+	if exp != "" {
+		claims["exp"] = json.Number(exp)
+	}
+	body, _ := json.Marshal(claims)
+	enc := base64.RawURLEncoding
+	return enc.EncodeToString([]byte(`{"alg":"none","typ":"JWT"}`)) + "." + enc.EncodeToString(body) + "." + enc.EncodeToString([]byte("stand-in"))
+}
+
+// user is who a request is from; "" is nobody.
+func (s *server) user(r *http.Request) string {
+	if s.refuses {
+		return ""
+	}
+	bearer, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+	if !ok || bearer == admin {
+		return map[bool]string{true: admin, false: ""}[ok]
+	}
+	for _, o := range s.objects { // only tokens that a Secret of this cluster holds are good
+		if o.GetKind() != "Secret" {
+			continue
+		}
+		v, _, _ := unstructured.NestedString(o.Object, "data", "token")
+		if raw, err := base64.StdEncoding.DecodeString(v); err == nil && string(raw) == bearer {
+			parts := strings.Split(bearer, ".")
+			var claims struct {
+				Sub string `json:"sub"`
+			}
+			body, _ := base64.RawURLEncoding.DecodeString(parts[1])
+			_ = json.Unmarshal(body, &claims)
+			return claims.Sub
+		}
+	}
+	return ""
+}
+
+func (s *server) serve(w http.ResponseWriter, r *http.Request) {
+	if s.hangs != nil {
+		select {
+		case <-s.hangs:
+		case <-r.Context().Done():
+		}
+		return
+	}
+	w.Header().Set("Date", time.Now().Add(s.skew).UTC().Format(http.TimeFormat))
+	w.Header().Set("Content-Type", "application/json")
+	who := s.user(r)
+	switch {
+	case r.URL.Path == "/version":
+		minor := strings.Split(s.version, ".")[1]
+		reply(w, 200, map[string]any{"gitVersion": s.version, "major": "1", "minor": minor})
+	case who == "":
+		fail(w, 401, metav1.StatusReasonUnauthorized, "Unauthorized")
+	case strings.HasSuffix(r.URL.Path, "/log"):
+		a, _ := parsePath(r.URL.Path)
+		text, ok := s.logs[a.Namespace+"/"+a.Name]
+		if !ok {
+			fail(w, 404, metav1.StatusReasonNotFound, "no log")
+			return
+		}
+		w.Header().Set("Content-Type", "text/plain")
+		_, _ = w.Write([]byte(text))
+	case r.Method == http.MethodPost:
+		s.review(w, r, who)
+	default:
+		s.read(w, r, who)
+	}
+}
+
+func (s *server) review(w http.ResponseWriter, r *http.Request, who string) {
+	switch kind := r.URL.Path[strings.LastIndex(r.URL.Path, "/")+1:]; kind {
+	case "selfsubjectreviews":
+		var v authenticationv1.SelfSubjectReview
+		v.APIVersion, v.Kind = "authentication.k8s.io/v1", "SelfSubjectReview"
+		v.Status.UserInfo.Username = who
+		reply(w, 201, v)
+	case "selfsubjectaccessreviews":
+		var v authorizationv1.SelfSubjectAccessReview
+		if err := json.NewDecoder(r.Body).Decode(&v); err != nil {
+			fail(w, 400, metav1.StatusReasonBadRequest, err.Error())
+			return
+		}
+		v.Status.Allowed = s.allows(who, v.Spec.ResourceAttributes)
+		reply(w, 201, v)
+	case "selfsubjectrulesreviews":
+		var v authorizationv1.SelfSubjectRulesReview
+		if err := json.NewDecoder(r.Body).Decode(&v); err != nil {
+			fail(w, 400, metav1.StatusReasonBadRequest, err.Error())
+			return
+		}
+		v.Status = s.rulesReview(who, v.Spec.Namespace)
+		reply(w, 201, v)
+	default:
+		fail(w, 405, metav1.StatusReasonMethodNotAllowed, "a state can't be written to")
+	}
+}
+
+// read answers GET of one object and LIST.
+func (s *server) read(w http.ResponseWriter, r *http.Request, who string) {
+	a, single := parsePath(r.URL.Path)
+	a.Verb = map[bool]string{true: "get", false: "list"}[single]
+	if !s.allows(who, a) {
+		fail(w, 403, metav1.StatusReasonForbidden, fmt.Sprintf("%s is forbidden: User %q cannot %s resource %q in API group %q", a.Resource, who, a.Verb, a.Resource, a.Group))
+		return
+	}
+	sel, err := labels.Parse(r.URL.Query().Get("labelSelector"))
+	if err != nil {
+		fail(w, 400, metav1.StatusReasonBadRequest, err.Error())
+		return
+	}
+	only, err := fields.ParseSelector(r.URL.Query().Get("fieldSelector"))
+	if err != nil {
+		fail(w, 400, metav1.StatusReasonBadRequest, err.Error())
+		return
+	}
+	items := []any{}
+	for _, o := range s.objects {
+		gvr, _ := meta.UnsafeGuessKindToResource(o.GroupVersionKind())
+		set := fields.Set{"metadata.name": o.GetName(), "metadata.namespace": o.GetNamespace()}
+		if gvr != (schema.GroupVersionResource{Group: a.Group, Version: a.Version, Resource: a.Resource}) || (a.Namespace != "" && o.GetNamespace() != a.Namespace) {
+			continue
+		}
+		if single && o.GetName() == a.Name {
+			reply(w, 200, o.Object)
+			return
+		}
+		if !single && sel.Matches(labels.Set(o.GetLabels())) && only.Matches(set) {
+			items = append(items, o.Object)
+		}
+	}
+	if single {
+		fail(w, 404, metav1.StatusReasonNotFound, fmt.Sprintf("%s %q not found", a.Resource, a.Name))
+		return
+	}
+	gv := schema.GroupVersion{Group: a.Group, Version: a.Version}.String()
+	reply(w, 200, map[string]any{"apiVersion": gv, "kind": "List", "metadata": map[string]any{"resourceVersion": "1"}, "items": items})
+}
+
+// parsePath reads /api/v1/namespaces/x/pods/y and its kin.
+func parsePath(path string) (*authorizationv1.ResourceAttributes, bool) {
+	p := strings.Split(strings.Trim(path, "/"), "/")
+	a := &authorizationv1.ResourceAttributes{}
+	if p[0] == "apis" && len(p) > 2 {
+		a.Group, p = p[1], p[1:]
+	}
+	if len(p) > 1 {
+		a.Version, p = p[1], p[2:]
+	}
+	if len(p) > 2 && p[0] == "namespaces" {
+		a.Namespace, p = p[1], p[2:]
+	}
+	if len(p) > 0 {
+		a.Resource = p[0]
+	}
+	if len(p) > 1 {
+		a.Name = p[1]
+	}
+	return a, a.Name != ""
+}
+
+func reply(w http.ResponseWriter, code int, v any) {
+	w.WriteHeader(code)
+	_ = json.NewEncoder(w).Encode(v)
+}
+
+func fail(w http.ResponseWriter, code int32, reason metav1.StatusReason, message string) {
+	st := metav1.Status{Status: metav1.StatusFailure, Code: code, Reason: reason, Message: message}
+	st.APIVersion, st.Kind = "v1", "Status"
+	if reason == metav1.StatusReasonNotFound {
+		st.Details = &metav1.StatusDetails{Name: message}
+	}
+	reply(w, int(code), st)
+}

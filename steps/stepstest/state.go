@@ -1,0 +1,202 @@
+package stepstest
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
+
+	"go.yaml.in/yaml/v3"
+	"golang.org/x/tools/txtar"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"carrick/steps"
+)
+
+// state is one txtar file, merged over its base.
+type state struct {
+	name    string
+	path    string
+	archive *txtar.Archive
+	base    *state
+	objects map[steps.Side][]*unstructured.Unstructured
+	answers map[string]any
+	denied  []string
+	server  map[steps.Side][]string // words: "down"
+	logs    map[string]string       // of pods, by namespace/name
+	want    string
+}
+
+// section is the text of a section, and whether there is one.
+func (s *state) section(name string) (string, bool) {
+	for _, f := range s.archive.Files {
+		if f.Name == name {
+			return string(f.Data), true
+		}
+	}
+	return "", false
+}
+
+var sections = regexp.MustCompile(`^(base|local|remote|answers|denied|server|want|files/[^/]+|logs/[^/]+/[^/]+)$`)
+
+func load(dir, name, files string, servers map[steps.Side]*server) (*state, error) {
+	path := filepath.Join(dir, name+".txtar")
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	s := &state{name: name, path: path, archive: txtar.Parse(data), objects: map[steps.Side][]*unstructured.Unstructured{}, answers: map[string]any{}, server: map[steps.Side][]string{}, logs: map[string]string{}}
+	for _, f := range s.archive.Files {
+		if !sections.MatchString(f.Name) {
+			return nil, fmt.Errorf("%s: no section is called %q", path, f.Name)
+		}
+	}
+	if base, ok := s.section("base"); ok {
+		if s.base, err = load(dir, strings.TrimSpace(base), files, servers); err != nil {
+			return nil, err
+		}
+		s.inherit()
+	}
+	if err := s.write(files, servers[steps.Remote]); err != nil {
+		return nil, err
+	}
+	for _, side := range steps.Sides {
+		text, _ := s.section(string(side))
+		if err := s.merge(side, servers[side].expand(text)); err != nil {
+			return nil, fmt.Errorf("%s: %s: %w", path, side, err)
+		}
+	}
+	answers, _ := s.section("answers")
+	if err := yaml.Unmarshal([]byte(strings.ReplaceAll(answers, "${files}", files)), &s.answers); err != nil {
+		return nil, fmt.Errorf("%s: answers: %w", path, err)
+	}
+	denied, _ := s.section("denied")
+	s.denied = append(s.denied, lines(denied)...)
+	words, _ := s.section("server")
+	for _, l := range lines(words) {
+		side, what, ok := strings.Cut(l, ": ")
+		if !ok {
+			return nil, fmt.Errorf("%s: server: %q is not SIDE: WHAT", path, l)
+		}
+		s.server[steps.Side(side)] = append(s.server[steps.Side(side)], what)
+	}
+	s.want, _ = s.section("want")
+	return s, nil
+}
+
+// write puts files/NAME sections into a folder, and keeps logs/ sections.
+func (s *state) write(folder string, on *server) error {
+	for _, f := range s.archive.Files {
+		if name, ok := strings.CutPrefix(f.Name, "files/"); ok {
+			if err := os.WriteFile(filepath.Join(folder, name), []byte(on.expand(string(f.Data))), 0o600); err != nil {
+				return err
+			}
+		}
+		if pod, ok := strings.CutPrefix(f.Name, "logs/"); ok {
+			s.logs[pod] = string(f.Data)
+		}
+	}
+	return nil
+}
+
+func (s *state) inherit() {
+	for side, objs := range s.base.objects {
+		for _, o := range objs {
+			s.objects[side] = append(s.objects[side], o.DeepCopy())
+		}
+	}
+	for k, v := range s.base.answers {
+		s.answers[k] = v
+	}
+	s.denied = append(s.denied, s.base.denied...)
+}
+
+// merge puts documents over the objects of a side.
+func (s *state) merge(side steps.Side, text string) error {
+	dec := yaml.NewDecoder(strings.NewReader(text))
+	for {
+		var doc map[string]any
+		err := dec.Decode(&doc)
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if doc == nil {
+			continue
+		}
+		if err := s.put(side, doc); err != nil {
+			return err
+		}
+	}
+}
+
+func (s *state) put(side steps.Side, doc map[string]any) error {
+	raw, err := json.Marshal(doc)
+	if err != nil {
+		return err
+	}
+	var plain map[string]any
+	if err := json.Unmarshal(raw, &plain); err != nil {
+		return err
+	}
+	obj := &unstructured.Unstructured{Object: plain}
+	at := -1
+	for i, o := range s.objects[side] {
+		if o.GetKind() == obj.GetKind() && o.GetAPIVersion() == obj.GetAPIVersion() && o.GetNamespace() == obj.GetNamespace() && o.GetName() == obj.GetName() {
+			at = i
+		}
+	}
+	gone, _ := plain["$delete"].(bool)
+	switch {
+	case gone && at < 0:
+		return fmt.Errorf("there is no %s %s to delete", obj.GetKind(), obj.GetName())
+	case gone:
+		s.objects[side] = append(s.objects[side][:at], s.objects[side][at+1:]...)
+	case at < 0:
+		s.objects[side] = append(s.objects[side], obj)
+	default:
+		old, err := s.objects[side][at].MarshalJSON()
+		if err != nil {
+			return err
+		}
+		merged, err := jsonpatch.MergePatch(old, raw)
+		if err != nil {
+			return err
+		}
+		return s.objects[side][at].UnmarshalJSON(merged)
+	}
+	return nil
+}
+
+// rewrite puts a new want into the file.
+func (s *state) rewrite(want string) error {
+	found := false
+	for i := range s.archive.Files {
+		if s.archive.Files[i].Name == "want" {
+			s.archive.Files[i].Data, found = []byte(want), true
+		}
+	}
+	if !found {
+		s.archive.Files = append(s.archive.Files, txtar.File{Name: "want", Data: []byte(want)})
+	}
+	return os.WriteFile(s.path, txtar.Format(s.archive), 0o644)
+}
+
+func lines(text string) []string {
+	var out []string
+	for _, l := range bytes.Split([]byte(text), []byte("\n")) {
+		if t := strings.TrimSpace(string(l)); t != "" && !strings.HasPrefix(t, "#") {
+			out = append(out, t)
+		}
+	}
+	return out
+}

@@ -1,0 +1,295 @@
+package steps
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"regexp"
+	"strings"
+)
+
+var kebab = regexp.MustCompile(`^[a-z][a-z0-9]*(-[a-z0-9]+)*$`)
+
+// Validate says, in sentences and all at once, what is wrong with guides: bad
+// or duplicate names, missing texts, unknown needs, cycles, an unknown name in
+// an asset, assets that nothing uses. assets holds a folder a guide.
+func Validate(guides []*Guide, assets fs.FS) error {
+	var faults []error
+	names := map[string]bool{}
+	for _, g := range guides {
+		if names[g.Name] {
+			faults = append(faults, fmt.Errorf("two guides are called %q", g.Name))
+		}
+		names[g.Name] = true
+		v := &validator{g: g, names: map[string]string{}, used: map[string]bool{}}
+		v.guide()
+		v.assets(assets)
+		faults = append(faults, v.faults...)
+	}
+	return errors.Join(faults...)
+}
+
+type validator struct {
+	g      *Guide
+	names  map[string]string // "check gateway-up" -> step
+	used   map[string]bool   // assets
+	faults []error
+}
+
+func (v *validator) bad(format string, args ...any) {
+	v.faults = append(v.faults, fmt.Errorf("guide %s: "+format, append([]any{v.g.Name}, args...)...))
+}
+
+func (v *validator) guide() {
+	if !kebab.MatchString(v.g.Name) {
+		v.bad("its name is not lower-kebab-case")
+	}
+	for _, text := range []struct{ field, value string }{{"Title", v.g.Title}, {"About", v.g.About}, {"Page", v.g.Page}} {
+		if text.value == "" {
+			v.bad("it has no %s", text.field)
+		}
+	}
+	for _, side := range Sides {
+		r := v.g.Sides[side]
+		if r.Name == "" || (r.Kind != Cluster && r.Kind != Host) {
+			v.bad("side %s has no name or no kind", side)
+		}
+	}
+	if v.g.Sides[Local].Name == v.g.Sides[Remote].Name {
+		v.bad("both sides are called %q", v.g.Sides[Local].Name)
+	}
+	if len(v.g.Steps) == 0 {
+		v.bad("it has no steps")
+	}
+	for i := range v.g.Steps {
+		v.step(&v.g.Steps[i])
+	}
+	for _, name := range v.g.Undo {
+		if a, _ := v.g.Action(name); a == nil {
+			v.bad("undo names action %q, which there is not", name)
+		}
+	}
+	v.cycles()
+}
+
+// once notes a name of a kind and faults one that is taken or misshapen.
+func (v *validator) once(kind, name, step string, shape *regexp.Regexp) {
+	if !shape.MatchString(name) {
+		v.bad("%s %q in step %s: not a good name", kind, name, step)
+	}
+	key := kind + " " + name
+	if at, taken := v.names[key]; taken {
+		v.bad("%s stands in step %s and in step %s", key, at, step)
+	}
+	v.names[key] = step
+}
+
+var dotted = regexp.MustCompile(`^[a-z][a-z0-9-]*(\.[a-z][a-z0-9-]*)*$`)
+
+func (v *validator) step(s *Step) {
+	v.once("step", s.Name, s.Name, kebab)
+	if s.Title == "" || s.Why == "" {
+		v.bad("step %s lacks a title or a why", s.Name)
+	}
+	if len(s.Checks) == 0 {
+		v.bad("step %s has no check: nothing could tell when it is done", s.Name)
+	}
+	for i := range s.Ask {
+		v.question(s, &s.Ask[i])
+	}
+	for i := range s.Facts {
+		f := &s.Facts[i]
+		v.once("fact", f.Name+" on "+string(f.On), s.Name, regexp.MustCompile(`^[a-z][a-z0-9-]* on (local|remote|both)$`))
+		if f.Learn == nil {
+			v.bad("fact %s does not say how it is learnt", f.Name)
+		}
+	}
+	for i := range s.Actions {
+		v.action(s, &s.Actions[i])
+	}
+	for i := range s.Checks {
+		v.check(s, &s.Checks[i])
+	}
+}
+
+func (v *validator) question(s *Step, q *Question) {
+	v.once("question", q.Key, s.Name, dotted)
+	if q.Title == "" || q.Help == "" {
+		v.bad("question %s lacks a title or a help", q.Key)
+	}
+	if q.Kind == "" || (q.Kind == Pick && len(q.Of) == 0) {
+		v.bad("question %s has no kind, or nothing to choose from", q.Key)
+	}
+	if q.Secret && q.Default != nil {
+		v.bad("question %s is secret and has a default", q.Key)
+	}
+}
+
+func (v *validator) action(s *Step, a *Action) {
+	v.once("action", a.Name, s.Name, kebab)
+	if a.Title == "" || a.Doer == nil {
+		v.bad("action %s lacks a title or says nothing of how it is done", a.Name)
+	}
+	if a.On != Local && a.On != Remote {
+		v.bad("action %s is not on one side", a.Name)
+	}
+	v.needs("action "+a.Name, a.Needs, a.On)
+	switch d := a.Doer.(type) {
+	case Mint:
+		if len(d.Keys) == 0 || d.Make == nil {
+			v.bad("action %s mints nothing", a.Name)
+		}
+	case Call:
+		if d.Preview == nil || d.Make == nil || (d.Revert == nil) != (d.Left == nil) || (d.Revert == nil && d.Keeps == "") {
+			v.bad("action %s: a Call needs Preview and Make, and Left with Revert or a Keeps", a.Name)
+		}
+	}
+}
+
+func (v *validator) check(s *Step, c *Check) {
+	v.once("check", c.Name, s.Name, kebab)
+	if c.Title == "" || c.Why == "" {
+		v.bad("check %s lacks a title or a why", c.Name)
+	}
+	if c.On != Local && c.On != Remote && c.On != Both {
+		v.bad("check %s is on no side", c.Name)
+	}
+	if (c.Run == nil) == (c.NotChecked == "") {
+		v.bad("check %s needs Run or NotChecked, one of the two", c.Name)
+	}
+	if a, _ := v.g.Action(c.Mend); c.Mend != "" && a == nil {
+		v.bad("check %s is mended by action %q, which there is not", c.Name, c.Mend)
+	}
+	v.needs("check "+c.Name, c.Needs, c.On)
+}
+
+func (v *validator) needs(who string, needs []string, on Side) {
+	for _, n := range needs {
+		name, peer := strings.CutPrefix(n, "peer/")
+		c, _ := v.g.Check(name)
+		switch {
+		case c == nil:
+			v.bad("%s needs %q, which there is not", who, n)
+		case peer && c.On == on && on != Both:
+			v.bad("%s needs %q, but that check is on its own side", who, n)
+		case !peer && c.On != Both && on != Both && c.On != on:
+			v.bad("%s needs %q, which is on the other side: write peer/%s", who, n, name)
+		}
+	}
+}
+
+// cycles finds a check that needs itself by way of others.
+func (v *validator) cycles() {
+	state := map[Cell]int{} // 1 on the way, 2 done
+	var visit func(Cell) bool
+	visit = func(c Cell) bool {
+		if state[c] == 1 {
+			return true
+		}
+		if state[c] == 2 {
+			return false
+		}
+		state[c] = 1
+		check, _ := v.g.Check(c.Check)
+		for _, n := range check.Needs {
+			if need, ok := v.g.need(n, c.Side); ok && visit(need) {
+				return true
+			}
+		}
+		state[c] = 2
+		return false
+	}
+	for _, c := range v.g.Cells() {
+		if visit(c) {
+			v.bad("check %s needs itself, by way of others", c.Check)
+			return
+		}
+	}
+}
+
+func (v *validator) assets(root fs.FS) {
+	dir, err := fs.Sub(root, v.g.Name)
+	if err != nil {
+		v.bad("assets: %v", err)
+		return
+	}
+	for i := range v.g.Steps {
+		for j := range v.g.Steps[i].Actions {
+			a := &v.g.Steps[i].Actions[j]
+			switch d := a.Doer.(type) {
+			case Manifest:
+				v.placeholders(dir, a, d.File, d.Values, d.Each != nil)
+			case Mint:
+				v.placeholders(dir, a, d.File, nil, false)
+			}
+		}
+	}
+	err = fs.WalkDir(dir, ".", func(path string, d fs.DirEntry, err error) error {
+		if err == nil && !d.IsDir() && strings.HasSuffix(path, ".yaml") && !v.used[path] {
+			v.bad("asset %s is used by nothing", path)
+		}
+		if errors.Is(err, fs.ErrNotExist) && path == "." {
+			return fs.SkipAll // a guide without assets
+		}
+		return err
+	})
+	if err != nil {
+		v.bad("assets: %v", err)
+	}
+}
+
+func (v *validator) placeholders(dir fs.FS, a *Action, file string, values Values, each bool) {
+	v.used[file] = true
+	docs, err := documents(dir, file)
+	if err != nil {
+		v.bad("action %s: %v", a.Name, err)
+		return
+	}
+	if len(docs) == 0 {
+		v.bad("action %s: asset %s is empty", a.Name, file)
+	}
+	for _, doc := range docs {
+		walkStrings(doc, func(s string) {
+			for _, m := range placeholder.FindAllStringSubmatch(s, -1) {
+				if !v.known(a, m[1], m[2], values, each) {
+					v.bad("asset %s: nothing is called %s on the %s", file, m[0], v.g.Sides[a.On].Name)
+				}
+			}
+		})
+	}
+}
+
+func (v *validator) known(a *Action, where, name string, values Values, each bool) bool {
+	switch where {
+	case "own":
+		return v.g.fact(name, a.On) != nil
+	case "peer":
+		return v.g.fact(name, a.On.Peer()) != nil
+	case "answers":
+		q, _ := v.g.Question(name)
+		return q != nil
+	case "link":
+		return name == "name"
+	case "values":
+		return values[name] != nil
+	case "each":
+		return each
+	}
+	return false
+}
+
+func walkStrings(x any, visit func(string)) {
+	switch x := x.(type) {
+	case map[string]any:
+		for k, item := range x {
+			visit(k)
+			walkStrings(item, visit)
+		}
+	case []any:
+		for _, item := range x {
+			walkStrings(item, visit)
+		}
+	case string:
+		visit(x)
+	}
+}

@@ -1,0 +1,232 @@
+package ui
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/charmbracelet/bubbles/key"
+	tea "github.com/charmbracelet/bubbletea"
+
+	_ "carrick/ui/background" // keeps bubbletea from asking the terminal for its colours
+)
+
+// screen is one page of the wizard, or a panel that is laid over a page.
+// update gets keys while the screen is on top, and the messages that no other
+// part of the app knows. view is whole: as many lines as the terminal has.
+type screen interface {
+	update(tea.Msg) tea.Cmd
+	view() []string
+	typing() bool        // a text field has the focus: letters are letters
+	pace() time.Duration // how often it has to be drawn by itself; 0: never
+}
+
+// app is the model: the page, the panels over it, and what all of them share.
+type app struct {
+	o Options
+	t theme
+	k keyMap
+	beat
+
+	ctx  context.Context
+	w, h int
+	dir  string // the working directory; "": not known
+	now  func() time.Time
+	send func(tea.Msg) // for commands that have more than one thing to say
+
+	page   screen
+	panels []screen
+	live   *live // nil until a session is open
+	run    *run  // what is being applied or taken back, or was last
+	log    journal
+	notice string // said in place of the totals until the next key
+	left   leaving
+}
+
+// leaving is how the user left.
+type leaving int
+
+const (
+	staying leaving = iota
+	quit
+	interrupted
+)
+
+// noticeMsg is for the app: something to say for a moment.
+type noticeMsg struct {
+	text string
+	err  error
+}
+
+func (a *app) Init() tea.Cmd {
+	cmd := a.begin()
+	return tea.Batch(cmd, a.beat.at(a.pace()))
+}
+
+// Update gives a message to its one receiver.
+func (a *app) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
+	cmd := a.receive(msg)
+	return a, tea.Batch(cmd, a.beat.at(a.pace()))
+}
+
+func (a *app) receive(msg tea.Msg) tea.Cmd {
+	switch msg := msg.(type) {
+	case tea.WindowSizeMsg:
+		a.w, a.h = msg.Width, msg.Height
+		return nil
+	case tickMsg:
+		a.over(msg)
+		return nil
+	case tea.KeyMsg:
+		return a.pressed(msg)
+	case noticeMsg:
+		a.notice = msg.text
+		if msg.err != nil {
+			a.notice = oneLine(msg.err.Error())
+			a.trouble(msg.err)
+		}
+		return nil
+	case openedMsg:
+		return a.opened(msg)
+	}
+	if cmd, mine := a.session(msg); mine {
+		return cmd
+	}
+	return a.top().update(msg)
+}
+
+// session gives a message to what exists once a session is open.
+func (a *app) session(msg tea.Msg) (cmd tea.Cmd, mine bool) {
+	if a.live == nil {
+		return nil, false
+	}
+	switch msg := msg.(type) {
+	case probedMsg:
+		cmd = a.live.probed(msg)
+	case changedMsg:
+		cmd = a.live.changed(msg)
+	case pulsedMsg:
+		cmd = a.live.pulsed(msg)
+	case fadedMsg:
+		cmd = a.live.faded(msg)
+	case progressMsg:
+		a.run.heard(a, msg)
+	case ranMsg:
+		cmd = a.run.ended(a, msg)
+	case plannedMsg, answersMsg, savedMsg, takenMsg:
+		return a.page.update(msg), true
+	default:
+		return nil, false
+	}
+	if p, ok := a.page.(interface{ boardMoved() tea.Cmd }); ok {
+		cmd = tea.Batch(cmd, p.boardMoved())
+	}
+	return cmd, true
+}
+
+// top is the screen that has the keys.
+func (a *app) top() screen {
+	if n := len(a.panels); n > 0 {
+		return a.panels[n-1]
+	}
+	return a.page
+}
+
+// lay puts a panel over what is there.
+func (a *app) lay(s screen) tea.Cmd {
+	a.panels = append(a.panels, s)
+	if s, ok := s.(interface{ begin() tea.Cmd }); ok {
+		return s.begin()
+	}
+	return nil
+}
+
+// lift takes the panel on top away.
+func (a *app) lift() {
+	if n := len(a.panels); n > 0 {
+		a.panels = a.panels[:n-1]
+	}
+}
+
+// turn goes to another page.
+func (a *app) turn(s screen) tea.Cmd {
+	a.page, a.panels = s, nil
+	return a.begin()
+}
+
+// begin is the first command of the page, if it has one.
+func (a *app) begin() tea.Cmd {
+	if s, ok := a.page.(interface{ begin() tea.Cmd }); ok {
+		return s.begin()
+	}
+	return nil
+}
+
+// pressed gives a key to the screen on top, after the keys that hold
+// everywhere.
+func (a *app) pressed(k tea.KeyMsg) tea.Cmd {
+	a.notice = ""
+	switch {
+	case key.Matches(k, a.k.Interrupt.Binding):
+		return a.interrupt()
+	case key.Matches(k, a.k.Suspend.Binding):
+		return tea.Suspend
+	case a.top().typing():
+	case key.Matches(k, a.k.Quit.Binding) && len(a.panels) > 0:
+		a.lift()
+		return nil
+	case key.Matches(k, a.k.Quit.Binding):
+		return a.leave()
+	case key.Matches(k, a.k.Help.Binding) && len(a.panels) == 0:
+		return a.lay(a.help())
+	case key.Matches(k, a.k.Log.Binding) && len(a.panels) == 0 && a.live != nil:
+		return a.lay(a.logPanel())
+	}
+	return a.top().update(k)
+}
+
+// interrupt cancels what runs; where nothing does, it leaves.
+func (a *app) interrupt() tea.Cmd {
+	if a.run.busy() && !a.run.stopping {
+		a.run.stop()
+		a.notice = "stopping; ctrl+c again leaves at once"
+		return nil
+	}
+	a.left = interrupted
+	return tea.Quit
+}
+
+// leave quits, unless something runs.
+func (a *app) leave() tea.Cmd {
+	if a.run.busy() {
+		a.notice = "still at work: ctrl+c stops it"
+		return nil
+	}
+	a.left = quit
+	return tea.Quit
+}
+
+// pace is how fast the screen has to move by itself.
+func (a *app) pace() time.Duration {
+	p := a.top().pace()
+	if a.run.busy() {
+		p = faster(p, spinning)
+	}
+	return p
+}
+
+// View is the frame: as many lines as the terminal has, none wider than it.
+func (a *app) View() string {
+	if a.left != staying || a.w < 1 || a.h < 1 {
+		return ""
+	}
+	frame := fill(a.top().view(), a.h)
+	for i := range frame {
+		frame[i] = clip(frame[i], a.w)
+	}
+	out := strings.Join(frame, "\n")
+	if a.t.plain != nil {
+		out = a.t.plain.Replace(out)
+	}
+	return out
+}

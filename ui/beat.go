@@ -1,0 +1,58 @@
+package ui
+
+import (
+	"time"
+
+	tea "github.com/charmbracelet/bubbletea"
+)
+
+// The paces at which a screen asks to be drawn although nothing has come in.
+// Zero: not at all.
+const (
+	spinning = 125 * time.Millisecond // something is under way
+	counting = time.Second            // seconds are shown
+	ageing   = time.Minute            // minutes are shown
+)
+
+// tickMsg is for the app: a beat is over.
+type tickMsg struct{ n int }
+
+// beat is the one clock of the screen. The zero value stands still.
+type beat struct {
+	n     int           // number of the beat that is under way
+	every time.Duration // its length; 0: none is
+	frame int           // of the spinner
+}
+
+// at makes the beat that fast, if it is slower or stands still.
+func (b *beat) at(pace time.Duration) tea.Cmd {
+	if pace == 0 || (b.every != 0 && b.every <= pace) {
+		return nil
+	}
+	b.n++
+	b.every = pace
+	n := b.n
+	return tea.Tick(pace, func(time.Time) tea.Msg { return tickMsg{n} })
+}
+
+// over ends a beat; the one of an earlier pace is nobody's.
+func (b *beat) over(msg tickMsg) {
+	if msg.n != b.n {
+		return
+	}
+	if b.every == spinning {
+		b.frame++
+	}
+	b.every = 0
+}
+
+// spin is the sign of something under way.
+func (b *beat) spin() string { return spinner[b.frame%len(spinner)] }
+
+// faster is the quicker of two paces.
+func faster(a, b time.Duration) time.Duration {
+	if a == 0 || (b != 0 && b < a) {
+		return b
+	}
+	return a
+}

@@ -1,0 +1,163 @@
+package ui
+
+import (
+	"strings"
+	"time"
+
+	"github.com/charmbracelet/bubbles/key"
+	tea "github.com/charmbracelet/bubbletea"
+
+	"carrick/steps"
+)
+
+// confirm lists exactly what a plan changes and asks. It stands on No. Taking
+// over fields of others, and deleting what is to be made anew, are questions of
+// their own that come after.
+type confirm struct {
+	a         *app
+	plan      *steps.Plan
+	questions []question
+	at        int // the question that is being asked
+	yes       bool
+	from      int
+	allowed   steps.ApplyOptions
+	done      func(steps.ApplyOptions) tea.Cmd
+}
+
+// question is one thing to say yes to.
+type question struct {
+	title string
+	text  func(w int) []string
+	allow func(*steps.ApplyOptions)
+}
+
+// confirm asks whether a plan shall be done, and does it.
+func (p *stepPage) confirm(d deed, plan *steps.Plan) screen {
+	a := p.a
+	c := &confirm{a: a, plan: plan, done: func(o steps.ApplyOptions) tea.Cmd { return a.start(plan, o, d) }}
+	c.questions = []question{{d.question, func(w int) []string { return a.planLines(plan, false, w) }, func(*steps.ApplyOptions) {}}}
+	if plan.Undo {
+		return c
+	}
+	if items := plan.Conflicts(); len(items) > 0 {
+		c.questions = append(c.questions, question{
+			"Take over fields of " + managers(items) + "?",
+			func(w int) []string {
+				return a.itemLines("These fields are set by somebody else. Yes makes them carrick's; the other will be told of a conflict.", items, w)
+			},
+			func(o *steps.ApplyOptions) { o.TakeOver = true },
+		})
+	}
+	if plan.Has(steps.Replace) {
+		items := plan.Of(steps.Replace)
+		c.questions = append(c.questions, question{
+			"Delete and make anew?",
+			func(w int) []string {
+				return a.itemLines("These can't be changed in place. Yes deletes them and makes them anew.", items, w)
+			},
+			func(o *steps.ApplyOptions) { o.Replace = true },
+		})
+	}
+	return c
+}
+
+func (a *app) itemLines(why string, items []steps.Item, w int) []string {
+	out := append(wrap(why, w), "")
+	for _, it := range items {
+		out = append(out, a.item(it, false, w)...)
+	}
+	return out
+}
+
+func managers(items []steps.Item) string {
+	var names []string
+	seen := map[string]bool{}
+	for _, it := range items {
+		for _, c := range it.Conflicts {
+			if !seen[c.Manager] {
+				seen[c.Manager] = true
+				names = append(names, oneLine(c.Manager))
+			}
+		}
+	}
+	return strings.Join(names, ", ")
+}
+
+func (c *confirm) typing() bool        { return false }
+func (c *confirm) pace() time.Duration { return 0 }
+
+func (c *confirm) update(msg tea.Msg) tea.Cmd {
+	k, ok := msg.(tea.KeyMsg)
+	if !ok {
+		return nil
+	}
+	keys := c.a.k
+	switch {
+	case key.Matches(k, keys.Esc.Binding), key.Matches(k, keys.No.Binding):
+		c.a.lift()
+		c.a.notice = "nothing was changed"
+		return nil
+	case key.Matches(k, keys.Yes.Binding):
+		return c.agreed()
+	case key.Matches(k, keys.Left.Binding), key.Matches(k, keys.Right.Binding), key.Matches(k, keys.Tab.Binding):
+		c.yes = !c.yes
+	case key.Matches(k, keys.Open.Binding) && c.yes:
+		return c.agreed()
+	case key.Matches(k, keys.Open.Binding):
+		c.a.lift()
+		c.a.notice = "nothing was changed"
+	case key.Matches(k, keys.Diff.Binding):
+		return c.a.lay(c.a.diffPanel("Changes", c.plan))
+	default:
+		c.scroll(k)
+	}
+	return nil
+}
+
+func (c *confirm) scroll(k tea.KeyMsg) {
+	n, h := len(c.questions[c.at].text(c.a.w-2)), c.bodyHeight()
+	row := cursor{at: c.from}
+	if row.move(k, c.a.k, n, h) {
+		c.from = max(0, min(row.at, n-h))
+	}
+}
+
+// agreed goes on to the next question, or does it.
+func (c *confirm) agreed() tea.Cmd {
+	c.questions[c.at].allow(&c.allowed)
+	c.yes, c.from = false, 0
+	if c.at+1 < len(c.questions) {
+		c.at++
+		return nil
+	}
+	c.a.lift()
+	return c.done(c.allowed)
+}
+
+func (c *confirm) bodyHeight() int { return max(1, c.a.panelHeight()-2) }
+
+func (c *confirm) view() []string {
+	a, q := c.a, c.questions[c.at]
+	lines, h := q.text(max(1, a.w-2)), c.bodyHeight()
+	c.from = max(0, min(c.from, len(lines)-h))
+	shown := lines[c.from:min(len(lines), c.from+h)]
+	var body []string
+	for _, l := range shown {
+		body = append(body, " "+l)
+	}
+	body = append(fill(body, h), "", c.buttons())
+	right := ""
+	if len(lines) > h {
+		right = positions(c.from, len(shown), len(lines))
+	}
+	foot := a.footer([]hint{a.k.No.hint(), a.k.Yes.hint(), {"←→", "choose"}, {"enter", "take it"}, a.k.Diff.hint()}, []hint{a.k.Esc.hint()})
+	return a.panelFrame(q.title, right, body, foot)
+}
+
+func (c *confirm) buttons() string {
+	no, yes := "  No  ", "  Yes  "
+	if c.yes {
+		return "   " + no + "   " + c.a.t.selected.Render("▸"+yes[1:])
+	}
+	return "   " + c.a.t.selected.Render("▸"+no[1:]) + "   " + yes
+}

@@ -1,0 +1,12 @@
+// Package ui is the wizard on a terminal: it shows a [steps.Session] live, asks
+// the questions of its guide, and applies and takes back what was confirmed.
+//
+// It is the only package that knows Charm's libraries. It knows no guide, no
+// client-go and no cluster; all that it shows and does goes through package
+// steps. Update and View never block: whatever may take time is a command, and
+// the life of a cell on screen is a chain of them (live.go). There is no
+// goroutine, channel or mutex here.
+//
+// Read in this order: app.go (how messages find their receiver), keys.go (the
+// one table of keys), live.go (cells), step.go (the screen of a step).
+package ui

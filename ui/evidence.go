@@ -1,0 +1,189 @@
+package ui
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/charmbracelet/bubbles/key"
+	tea "github.com/charmbracelet/bubbletea"
+
+	"carrick/steps"
+)
+
+// pane is what stands below the checks, or beside them: the progress of a run,
+// else the evidence of the selected cell.
+func (p *stepPage) pane(w, h int) []string {
+	if h < 1 {
+		return nil
+	}
+	if p.a.run.visible() {
+		return p.a.run.view(p.a, w, h)
+	}
+	check, cell, ok := p.cell()
+	if !ok {
+		return nil
+	}
+	blocks := p.evidence(check, cell, w, false)
+	if linesOf(blocks) > h && len(blocks) > 2 {
+		blocks = blocks[:len(blocks)-1] // where to read on is the first to go
+	}
+	return squeeze(blocks, h, w)
+}
+
+// evidence is what is known of a cell, in blocks: what was found, why it
+// matters, what to do, where to read on. Of a pass it is the first alone,
+// unless all is wanted.
+func (p *stepPage) evidence(check *steps.Check, cell steps.Cell, w int, all bool) [][]string {
+	a, r := p.a, p.a.live.board.Verdict(cell)
+	found := oneLine(r.Found)
+	if r.Status == steps.Pending && found == "" {
+		found = "looking"
+	}
+	head := " " + a.t.ink(r.Status).Render(glyph(r.Status)) + " " + a.t.title.Render(p.guide().Sides[cell.Side].Name) + ": "
+	blocks := [][]string{hang2(head, "   ", found, w)}
+	label := func(name string, lines []string) {
+		blocks = append(blocks, hang("   "+a.t.faint.Render(pad(name, 5))+" ", lines))
+	}
+	room := max(1, w-10)
+	if check.Why != "" && (all || r.Status != steps.Pass) {
+		label("Why", wrap(oneLine(check.Why), room))
+	}
+	if cause, ok := a.live.board.Cause(cell); ok && r.Status == steps.Skip {
+		label("Cause", wrap(p.cause(cause), room))
+	}
+	if fix := p.fixLines(check, r, room); len(fix) > 0 {
+		label("Fix", fix)
+	}
+	if all || (r.Status != steps.Pass && r.Status != steps.Pending) {
+		label("More", wrap(a.t.faint.Render("carrick explain "+p.guide().Name+"/"+check.Name), room))
+	}
+	return blocks
+}
+
+// fixLines is what to do: the key that does it, else the command.
+func (p *stepPage) fixLines(check *steps.Check, r steps.Result, w int) []string {
+	if r.Fix == "" && (check.Mend == "" || r.Status != steps.Fail) {
+		return nil
+	}
+	a := p.a
+	var out []string
+	if action, step := p.guide().Action(check.Mend); action != nil && r.Status != steps.Pass && r.Status != steps.Skip {
+		text := oneLine(action.Title)
+		if step.Name != p.step().Name {
+			text += " (step " + step.Title + ")"
+		}
+		out = append(out, hang(a.t.key.Render("f")+"  ", wrap(text, max(1, w-3)))...)
+	}
+	for i, l := range manyLines(r.Fix) {
+		if l == "" || (len(out) > 0 && strings.HasPrefix(l, "carrick apply")) {
+			continue // f does just that
+		}
+		if i == 0 {
+			out = append(out, hang(a.t.key.Render("y")+"  ", wrap(l, max(1, w-3)))...)
+			continue
+		}
+		out = append(out, hang("   ", wrap(l, max(1, w-3)))...)
+	}
+	return out
+}
+
+// cause names the cell at the root of a skip.
+func (p *stepPage) cause(c steps.Cell) string {
+	check, step := p.guide().Check(c.Check)
+	r := p.a.live.board.Verdict(c)
+	at := ""
+	if step.Name != p.step().Name {
+		at = " (step " + step.Title + ")"
+	}
+	return fmt.Sprintf("%s: %s%s: %s", p.guide().Sides[c.Side].Name, check.Title, at, oneLine(r.Found))
+}
+
+// hang2 wraps a text after a head on its first line and indents the others by
+// something shorter.
+func hang2(head, indent, text string, w int) []string {
+	first := wrap(text, max(1, w-width(head)-1))
+	out := []string{head + first[0]}
+	rest := strings.TrimSpace(strings.TrimPrefix(text, strings.TrimSpace(first[0])))
+	if rest == "" || len(first) == 1 {
+		return out
+	}
+	for _, l := range wrap(rest, max(1, w-width(indent)-1)) {
+		out = append(out, indent+l)
+	}
+	return out
+}
+
+// openDetail shows all that is known of the selected cell.
+func (p *stepPage) openDetail() tea.Cmd {
+	if p.a.run.visible() {
+		return p.a.lay(p.a.logPanel())
+	}
+	check, cell, ok := p.cell()
+	if !ok {
+		return nil
+	}
+	detail := p.a.pager(oneLine(check.Title), func(w int) []string {
+		var out []string
+		for _, b := range p.evidence(check, cell, w, true) {
+			out = append(out, append(b, "")...)
+		}
+		return append(out, p.particulars(check, cell, w)...)
+	})
+	r := p.a.live.board.Verdict(cell)
+	detail.copy = func() string {
+		if r.Fix != "" {
+			return r.Fix
+		}
+		return r.Found
+	}
+	if check.Mend != "" && !r.Status.Holds() {
+		detail.hints = []hint{p.a.k.Fix.hint()}
+		detail.more = func(k tea.KeyMsg) tea.Cmd {
+			if !key.Matches(k, p.a.k.Fix.Binding) {
+				return nil
+			}
+			p.a.lift()
+			return p.fix()
+		}
+	}
+	return p.a.lay(detail)
+}
+
+// particulars are the small print of a cell.
+func (p *stepPage) particulars(check *steps.Check, cell steps.Cell, w int) []string {
+	a, k := p.a, p.a.live.looks[cell]
+	var out []string
+	row := func(name, text string) {
+		if text != "" {
+			out = append(out, hang("   "+a.t.faint.Render(pad(name, 5))+" ", wrap(text, max(1, w-10)))...)
+		}
+	}
+	from := check.From
+	if from == "" {
+		from = "the " + p.guide().Sides[cell.Side].Name + "'s API"
+	}
+	row("Check", check.Name)
+	row("From", from+", "+oneLine(p.session().End(cell.Side).Name))
+	if !k.began.IsZero() {
+		seen := fmt.Sprintf("looked at %s, in %d ms", k.began.Format("15:04:05"), k.took.Milliseconds())
+		if _, polled := k.trace.Seen(); polled {
+			seen += "; polled, because it may not be watched"
+		}
+		row("Seen", seen)
+	}
+	if check.Within > 0 {
+		row("Waits", "at most "+span(check.Within))
+	}
+	for i, need := range p.guide().Needs(cell) {
+		c, _ := p.guide().Check(need.Check)
+		label := "Needs"
+		if i > 0 {
+			label = ""
+		}
+		r := a.live.board.Verdict(need)
+		text := a.t.ink(r.Status).Render(glyph(r.Status)) + " " + p.guide().Sides[need.Side].Name + ": " + c.Title
+		out = append(out, hang("   "+a.t.faint.Render(pad(label, 5))+" ", wrap(text, max(1, w-10)))...)
+	}
+	row("See", strings.Join(check.See, "; "))
+	return out
+}

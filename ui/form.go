@@ -1,0 +1,213 @@
+package ui
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/charmbracelet/bubbles/key"
+	tea "github.com/charmbracelet/bubbletea"
+	"github.com/charmbracelet/huh"
+
+	"carrick/cluster"
+	"carrick/steps"
+)
+
+// form asks the questions of a step. What was typed stays in the drafts of the
+// step until it is saved, so leaving loses nothing.
+type form struct {
+	p     *stepPage
+	step  *steps.Step
+	asked []steps.Answered
+	form  *huh.Form
+	said  string
+}
+
+// savedMsg is for the page of the step: its answers were saved, or not.
+type savedMsg struct {
+	changes int
+	err     error
+}
+
+// openForm opens the questions of this step that apply.
+func (p *stepPage) openForm() tea.Cmd {
+	pl := p.place()
+	var asked []steps.Answered
+	for _, q := range pl.answers {
+		if q.Asked {
+			asked = append(asked, q)
+		}
+	}
+	switch {
+	case len(p.step().Ask) == 0:
+		p.a.notice = "this step asks nothing"
+		return nil
+	case len(pl.answers) == 0:
+		p.a.notice = "the answers are being read; try again in a moment"
+		return p.learnAnswers()
+	case len(asked) == 0:
+		p.a.notice = "none of this step's questions applies"
+		return nil
+	}
+	pl.formed = true
+	f := &form{p: p, step: p.step(), asked: asked}
+	var fields []huh.Field
+	for _, q := range asked {
+		fields = append(fields, f.field(q))
+	}
+	f.form = huh.NewForm(huh.NewGroup(fields...)).WithShowHelp(false).WithTheme(p.a.t.formTheme()).WithKeyMap(formKeys())
+	return p.a.lay(f)
+}
+
+func (f *form) begin() tea.Cmd             { return f.form.Init() }
+func (f *form) typing() bool               { return true }
+func (f *form) pace() time.Duration        { return 0 }
+func (f *form) drafts() map[string]*string { return f.p.placeOf(f.step.Name).drafts }
+
+func (f *form) update(msg tea.Msg) tea.Cmd {
+	if k, ok := msg.(tea.KeyMsg); ok {
+		f.said = ""
+		switch {
+		case key.Matches(k, f.p.a.k.Esc.Binding):
+			f.p.a.lift()
+			f.p.a.notice = "not saved; what was typed is kept"
+			return nil
+		case key.Matches(k, f.p.a.k.Store.Binding):
+			return f.save()
+		}
+		msg = f.turned(k)
+	}
+	m, cmd := f.form.Update(msg)
+	f.form = m.(*huh.Form)
+	if f.form.State == huh.StateCompleted {
+		f.form.State = huh.StateNormal
+		return f.save()
+	}
+	return cmd
+}
+
+// turned gives the keys of lists and of yes-or-no questions the meaning that a
+// hand expects: up and down change the question, y and n answer.
+func (f *form) turned(k tea.KeyMsg) tea.KeyMsg {
+	var q *steps.Question
+	for i := range f.asked {
+		if f.asked[i].Question.Key == f.form.GetFocusedField().GetKey() {
+			q = f.asked[i].Question
+		}
+	}
+	if q == nil || q.Kind != steps.YesNo {
+		return k
+	}
+	yes := *f.drafts()[q.Key] == "true"
+	switch k.String() {
+	case "up", "k":
+		return tea.KeyMsg{Type: tea.KeyShiftTab}
+	case "down", "j":
+		return tea.KeyMsg{Type: tea.KeyTab}
+	case "y", "Y":
+		if !yes {
+			return tea.KeyMsg{Type: tea.KeyRight}
+		}
+	case "n", "N":
+		if yes {
+			return tea.KeyMsg{Type: tea.KeyRight}
+		}
+	case " ":
+		return tea.KeyMsg{Type: tea.KeyRight}
+	}
+	return k
+}
+
+// save sets what was typed and saves the link file; where something typed is
+// no answer it says so and stays.
+func (f *form) save() tea.Cmd {
+	type change struct {
+		key   string
+		value any
+	}
+	var changes []change
+	for _, q := range f.asked {
+		v, changed, err := f.typed(q)
+		if err != nil {
+			f.said = q.Question.Title + ": " + err.Error()
+			return nil
+		}
+		if changed {
+			changes = append(changes, change{q.Question.Key, v})
+		}
+	}
+	f.p.a.lift()
+	for _, q := range f.asked {
+		delete(f.drafts(), q.Question.Key)
+	}
+	session := f.p.session()
+	return func() tea.Msg {
+		var errs []error
+		for _, c := range changes {
+			errs = append(errs, session.Answer(c.key, c.value))
+		}
+		if err := errors.Join(append(errs, session.Save())...); err != nil {
+			return savedMsg{err: err}
+		}
+		return savedMsg{changes: len(changes)}
+	}
+}
+
+// saved says how saving went, and finds out what follows from the answers.
+func (p *stepPage) saved(m savedMsg) tea.Cmd {
+	switch path := p.session().Link().Path; {
+	case m.err != nil:
+		p.a.trouble(m.err)
+		return p.a.lay(p.a.errorPanel("The answers could not be saved", m.err))
+	case m.changes == 0:
+		p.a.notice = "the answers stand as they were"
+	default:
+		p.a.notice = plural(m.changes, "answer") + " saved to " + p.a.shortPath(path)
+	}
+	return tea.Batch(p.learnAnswers(), p.forecast())
+}
+
+// typed is the answer that was typed, and whether it differs from what stands.
+// A default that was left as it is stays a default.
+func (f *form) typed(q steps.Answered) (value any, changed bool, err error) {
+	typed := *f.draft(q)
+	switch {
+	case q.Question.Secret && typed == "":
+		if q.Value == nil && !q.Question.Opt {
+			return nil, false, fmt.Errorf("an answer is needed")
+		}
+		return nil, false, nil
+	case !q.Question.Secret && typed == q.Question.Show(q.Value):
+		if typed == "" && !q.Question.Opt {
+			return nil, false, fmt.Errorf("an answer is needed")
+		}
+		return nil, false, nil
+	case typed == "" && q.Question.Opt && q.Question.Default != nil:
+		return "", true, nil // left empty on purpose
+	case typed == "" && q.Question.Default != nil:
+		return nil, true, nil // the default stands again
+	}
+	value, err = q.Question.Parse(typed)
+	if err == nil && q.Question.Secret {
+		value = cluster.Mask(typed)
+	}
+	return value, true, err
+}
+
+func (f *form) view() []string {
+	a, h := f.p.a, f.p.a.panelHeight()
+	if f.said != "" {
+		h--
+	}
+	f.form.WithWidth(max(10, min(a.w-2, 90))).WithHeight(max(1, h))
+	var body []string
+	for _, l := range manyStyled(f.form.View()) {
+		body = append(body, " "+l)
+	}
+	body = fill(body, max(0, h))
+	if f.said != "" {
+		body = append(body, " "+a.t.bad.Render("✗")+" "+oneLine(f.said))
+	}
+	foot := a.footer([]hint{{"enter", "next"}, {"shift+tab", "back"}, a.k.Store.hint()}, []hint{a.k.Esc.as("leave, nothing lost")})
+	return a.panelFrame("Answers of step "+f.step.Title, plural(len(f.asked), "question"), body, foot)
+}

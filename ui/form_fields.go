@@ -1,0 +1,115 @@
+package ui
+
+import (
+	"strings"
+
+	"github.com/charmbracelet/bubbles/key"
+	"github.com/charmbracelet/huh"
+	"github.com/charmbracelet/lipgloss"
+
+	"carrick/steps"
+)
+
+// draft is what was typed for a question; at first it is the answer that
+// stands.
+func (f *form) draft(q steps.Answered) *string {
+	d := f.drafts()[q.Question.Key]
+	if d == nil {
+		text := ""
+		if !q.Question.Secret {
+			text = q.Question.Show(q.Value)
+		}
+		d = &text
+		f.drafts()[q.Question.Key] = d
+	}
+	return d
+}
+
+// field is the field of a question.
+func (f *form) field(q steps.Answered) huh.Field {
+	title, help := oneLine(q.Question.Title), f.help(q)
+	value := f.draft(q)
+	switch q.Question.Kind {
+	case steps.YesNo:
+		if *value == "" {
+			*value = "false"
+		}
+		return huh.NewSelect[string]().Key(q.Question.Key).Title(title).Description(help).Inline(true).
+			Options(huh.NewOption("yes", "true"), huh.NewOption("no", "false")).Value(value)
+	case steps.Pick:
+		var options []huh.Option[string]
+		if q.Question.Opt {
+			options = append(options, huh.NewOption("(none)", ""))
+		}
+		for _, c := range q.Question.Of {
+			options = append(options, huh.NewOption(oneLine(c.Title), c.Value))
+		}
+		return huh.NewSelect[string]().Key(q.Question.Key).Title(title).Description(help).Options(options...).Value(value)
+	}
+	check := func(typed string) error {
+		if strings.TrimSpace(typed) == "" && (q.Question.Default != nil || (q.Question.Secret && q.Value != nil)) {
+			return nil
+		}
+		_, err := q.Question.Parse(typed)
+		return err
+	}
+	in := huh.NewInput().Key(q.Question.Key).Title(title).Description(help).Prompt("> ").Value(value).Validate(check)
+	if q.Question.Secret {
+		in = in.EchoMode(huh.EchoModePassword)
+	}
+	return in
+}
+
+// help says what a question is for, what may be typed, and where the answer
+// that stands came from.
+func (f *form) help(q steps.Answered) string {
+	parts := []string{oneLine(q.Question.Help)}
+	switch {
+	case q.Question.Secret && q.Value != nil:
+		parts = append(parts, "Given already; empty leaves it. Kept in memory only.")
+	case q.Question.Secret:
+		parts = append(parts, "Kept in memory only.")
+	case q.Value != nil && q.From == "given":
+		parts = append(parts, "(your answer)")
+	case q.Value != nil && q.From != "":
+		parts = append(parts, "(from: "+oneLine(q.From)+")")
+	case q.Question.Opt:
+		parts = append(parts, "(may stay empty)")
+	}
+	if q.Question.Many {
+		parts = append(parts, "Many: separated by commas.")
+	}
+	return strings.TrimSpace(strings.Join(parts, " "))
+}
+
+// formTheme is the theme of the screen, for forms.
+func (t *theme) formTheme() *huh.Theme {
+	plain := t.renderer.NewStyle()
+	bar := plain.PaddingLeft(1).BorderStyle(lipgloss.Border{Left: "┃"}).BorderLeft(true)
+	f := huh.FieldStyles{
+		Base: bar, Title: t.title, Description: t.faint,
+		ErrorIndicator: t.bad.SetString(" ✗"), ErrorMessage: t.bad,
+		SelectSelector: t.accent.SetString("▸ "), Option: plain, SelectedOption: t.selected,
+		NextIndicator: t.accent.SetString(" →"), PrevIndicator: t.accent.SetString("← "),
+		TextInput: huh.TextInputStyles{Cursor: plain, CursorText: plain, Placeholder: t.faint, Prompt: t.accent, Text: plain},
+	}
+	blurred := f
+	blurred.Base = plain.PaddingLeft(2)
+	blurred.Title, blurred.SelectedOption = plain, t.title
+	blurred.NextIndicator, blurred.PrevIndicator = plain, plain.SetString("  ")
+	blurred.TextInput.Prompt = t.faint
+	return &huh.Theme{Focused: f, Blurred: blurred, FieldSeparator: plain.SetString("\n\n"), Form: huh.FormStyles{Base: plain}, Group: huh.GroupStyles{Base: plain, Title: t.title, Description: t.faint}}
+}
+
+// formKeys are the keys inside forms. Quit and esc are the app's.
+func formKeys() *huh.KeyMap {
+	k := huh.NewDefaultKeyMap()
+	none := key.NewBinding(key.WithDisabled())
+	k.Quit, k.Select.Filter, k.Select.SetFilter, k.Select.ClearFilter = none, none, none, none
+	k.Input.Next = key.NewBinding(key.WithKeys("enter", "tab", "down"))
+	k.Input.Prev = key.NewBinding(key.WithKeys("shift+tab", "up"))
+	return k
+}
+
+// manyStyled are the lines of what a widget drew.
+func manyStyled(s string) []string { return strings.Split(s, "\n") }

@@ -1,0 +1,114 @@
+package ui
+
+import (
+	"fmt"
+	"strings"
+
+	"carrick/steps"
+)
+
+// Sizes at which the screen changes its shape.
+const (
+	wideFrom   = 120 // columns: steps at the left, evidence at the right
+	bothFrom   = 70  // columns: both sides next to each other
+	tallFrom   = 20  // lines: room for everything
+	middleFrom = 12  // lines: room for the sides and the detail
+)
+
+// narrow tells whether one side is shown at a time.
+func (a *app) narrow() bool { return a.w < bothFrom || a.h < tallFrom }
+
+// wide tells whether steps, checks and evidence stand next to each other.
+func (a *app) wide() bool { return a.w >= wideFrom && a.h >= tallFrom }
+
+func (a *app) rule() string { return a.t.faint.Render(strings.Repeat("─", max(0, a.w))) }
+
+// headline is the first line: what this is at the left, where at the right.
+func (a *app) headline(title, where string) string {
+	left := " " + a.t.title.Render("carrick") + " · " + oneLine(title)
+	banner, _, _ := strings.Cut(oneLine(a.o.Banner), ":")
+	if room := a.w - width(left) - width(where) - 7; width(oneLine(a.o.Banner)) <= room {
+		banner = oneLine(a.o.Banner)
+	}
+	if banner != "" && width(left+banner+where)+7 <= a.w {
+		left += a.t.faint.Render(" · " + banner)
+	}
+	if where == "" {
+		return clip(left, a.w)
+	}
+	return spread(left, where+" ", a.w)
+}
+
+// sidesLine says how both sides stand: name, context, version, latency. Where
+// one side is shown at a time, it says that of this one.
+func (a *app) sidesLine(shown ...steps.Side) string {
+	if len(shown) == 0 {
+		shown = steps.Sides
+	}
+	guide := a.live.session.Guide()
+	share := a.w/len(shown) - 1
+	line := ""
+	for i, side := range shown {
+		line = pad(line, i*(share+1)) + " " + a.sidePulse(guide.Sides[side].Name, a.live.pulses[side], share)
+	}
+	return line
+}
+
+// sidePulse is one side in at most w columns; the version is the first to go.
+func (a *app) sidePulse(role string, p steps.Pulse, w int) string {
+	head := a.t.title.Render(role) + " "
+	room := w - width(head)
+	switch {
+	case p.Absent != "":
+		return head + a.t.faint.Render(clip("- "+oneLine(p.Absent), room))
+	case p.Trouble != "":
+		trouble := oneLine(p.Trouble)
+		if width(p.Name+trouble)+3 > room {
+			trouble = "no good answer"
+		}
+		name := clip(p.Name, max(8, room-width(trouble)-3))
+		return head + name + " " + a.t.bad.Render("✗ "+clip(trouble, room-width(name)-3))
+	case p.Name == "":
+		return head + a.t.accent.Render("◌")
+	case p.Version == "":
+		return head + clip(p.Name, room-2) + " " + a.t.good.Render("✓")
+	}
+	tail := " " + a.t.good.Render("✓") + fmt.Sprintf(" %d ms", max(1, p.Latency.Milliseconds()))
+	if version := " " + a.t.faint.Render(p.Version); width(p.Name+version)+len(" ✓ 99 ms") <= room {
+		tail = version + tail
+	}
+	return head + clip(p.Name, room-width(tail)) + tail
+}
+
+// where is the right end of the first line of a step, as long as there is room
+// for beside the guide's title.
+func (a *app) where(step int) string {
+	guide, link := a.live.session.Guide(), oneLine(a.live.session.Link().Name())
+	at := "summary"
+	if step < len(guide.Steps) {
+		at = fmt.Sprintf("step %d of %d", step+1, len(guide.Steps))
+	}
+	if width(guide.Title+at+link)+18 > a.w {
+		return at
+	}
+	return at + " · " + link
+}
+
+// panelFrame is the frame of a panel: a title with something at its right, a
+// body, and a footer of hints.
+func (a *app) panelFrame(title, right string, body []string, foot string) []string {
+	if a.h < 8 {
+		return append(fill(append([]string{spread(" "+a.t.title.Render(title), right+" ", a.w)}, body...), a.h-1), foot)
+	}
+	lines := []string{spread(" "+a.t.title.Render(title), a.t.faint.Render(right)+" ", a.w), a.rule()}
+	lines = append(lines, fill(body, a.panelHeight())...)
+	return append(lines, a.rule(), foot)
+}
+
+// panelHeight is how many lines the body of a panel has.
+func (a *app) panelHeight() int {
+	if a.h < 8 {
+		return max(0, a.h-2)
+	}
+	return a.h - 4
+}

@@ -1,0 +1,65 @@
+package ui
+
+import (
+	"carrick/steps"
+)
+
+// help is the overlay of keys, made of their table, under what the screen that
+// it covers is for.
+func (a *app) help() screen {
+	return a.pager("Keys", func(w int) []string {
+		var out []string
+		if s, ok := a.page.(interface{ about() string }); ok {
+			out = append(out, wrap(s.about(), w)...)
+			out = append(out, "")
+		}
+		if len(a.o.Notes) > 0 {
+			out = append(append(out, a.noteLines(w)...), "")
+		}
+		for _, g := range a.k.groups() {
+			out = append(out, a.t.title.Render(g.title))
+			out = append(append(out, a.keyLines(g.keys, w)...), "")
+		}
+		out = append(out, a.t.title.Render("Signs"))
+		for _, s := range signs {
+			head := "  " + a.t.ink(s.status).Render(glyph(s.status)) + " " + pad(s.word, 8)
+			out = append(out, hang(head, wrap(s.means, max(1, w-width(head))))...)
+		}
+		return out
+	})
+}
+
+// keyLines are keys and what they do.
+func (a *app) keyLines(keys []hotkey, w int) []string {
+	var out []string
+	for _, k := range keys {
+		head := "  " + pad(k.Help().Key, 8) + " "
+		out = append(out, hang(a.t.key.Render(head), wrap(k.means, max(1, w-width(head))))...)
+	}
+	return out
+}
+
+// signs are the statuses as the help explains them.
+var signs = []struct {
+	status steps.Status
+	word   string
+	means  string
+}{
+	{steps.Pass, "ok", "holds"},
+	{steps.Fail, "FAIL", "does not hold; enter says what to do"},
+	{steps.Warn, "warn", "holds, but should not stay so"},
+	{steps.Unknown, "unknown", "could not be looked at: not a pass"},
+	{steps.Skip, "skip", "not looked at; the detail says why"},
+	{steps.Waiting, "3 s", "on its way, for so long"},
+}
+
+// noteLines are the notes of who started the wizard.
+func (a *app) noteLines(w int) []string {
+	var out []string
+	for _, n := range a.o.Notes {
+		for _, l := range wrap(oneLine(n), max(1, w)) {
+			out = append(out, "   "+a.t.faint.Render(l))
+		}
+	}
+	return out
+}

@@ -1,0 +1,55 @@
+package ui
+
+import (
+	"time"
+
+	"carrick/steps"
+)
+
+// journal is what happened in this run of the wizard, oldest first.
+type journal []entry
+
+type entry struct {
+	at   time.Time
+	bad  bool
+	text string
+}
+
+func (j *journal) note(at time.Time, text string) { *j = append(*j, entry{at, false, text}) }
+
+func (j *journal) trouble(at time.Time, err error) {
+	*j = append(*j, entry{at, true, err.Error()})
+}
+
+// trouble notes an error where the user and the program's log find it.
+func (a *app) trouble(err error) {
+	a.log.trouble(a.now(), err)
+	if a.o.Log != nil {
+		a.o.Log.Error("wizard", "err", err)
+	}
+}
+
+// logPanel shows the journal, its end first in view.
+func (a *app) logPanel() screen {
+	p := a.pager("Log", func(w int) []string {
+		if len(a.log) == 0 {
+			return []string{a.t.faint.Render("nothing was changed and nothing went wrong so far")}
+		}
+		var out []string
+		for _, e := range a.log {
+			sign := a.t.faint.Render("·")
+			if e.bad {
+				sign = a.t.bad.Render(glyph(steps.Fail))
+			}
+			head := a.t.faint.Render(e.at.Format("15:04:05")) + " " + sign + " "
+			var body []string
+			for _, l := range manyLines(e.text) {
+				body = append(body, wrap(l, w-width(head))...)
+			}
+			out = append(out, hang(head, body)...)
+		}
+		return out
+	})
+	p.end = true
+	return p
+}

@@ -1,0 +1,128 @@
+package ui
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/charmbracelet/bubbles/key"
+)
+
+// hotkey is one row of the table of keys: what is pressed, one or two words for
+// the footer, and a line for the overlay and the README.
+type hotkey struct {
+	key.Binding
+	means string
+}
+
+func hot(shown, short, means string, pressed ...string) hotkey {
+	return hotkey{key.NewBinding(key.WithKeys(pressed...), key.WithHelp(shown, short)), means}
+}
+
+// keyMap is the one table of keys. Footer, overlay and README are made of it.
+type keyMap struct {
+	Up, Down, PageUp, PageDown, Top, Bottom     hotkey
+	Open, Tab, Esc, Back, Next, Jump, Filter    hotkey
+	Apply, Diff, Undo, Fix, Answers, Again, All hotkey
+	Copy, Page, Save, Log                       hotkey
+	Yes, No, Left, Right, Store, Omit           hotkey
+	Help, Quit, Interrupt, Suspend              hotkey
+}
+
+func newKeys() keyMap {
+	return keyMap{
+		Up:       hot("↑ k", "up", "one row up", "up", "k"),
+		Down:     hot("↓ j", "down", "one row down", "down", "j"),
+		PageUp:   hot("pgup", "page up", "one page up", "pgup", "ctrl+u"),
+		PageDown: hot("pgdn", "page down", "one page down", "pgdown", "ctrl+d"),
+		Top:      hot("g", "first", "the first row", "g", "home"),
+		Bottom:   hot("G", "last", "the last row", "G", "end"),
+		Open:     hot("enter", "open", "open: all that is known of this cell", "enter"),
+		Tab:      hot("tab", "side", "the other side", "tab"),
+		Esc:      hot("esc", "back", "one level back; never quits, never loses what was typed", "esc"),
+		Back:     hot("← b", "back", "the step before", "left", "b"),
+		Next:     hot("→ n", "next", "the next step", "right", "n"),
+		Jump:     hot("1…9", "step", "that step; the one after the last is the summary", "1", "2", "3", "4", "5", "6", "7", "8", "9"),
+		Filter:   hot("/", "filter", "show only rows with this text", "/"),
+		Apply:    hot("a", "apply", "apply this step: shows what would change and asks", "a"),
+		Diff:     hot("d", "diff", "what applying this step would change, line by line", "d"),
+		Undo:     hot("u", "undo", "take back what this step made: shows it and asks", "u"),
+		Fix:      hot("f", "do it", "do only what makes this check hold", "f"),
+		Answers:  hot("e", "answers", "the answers of this step", "e"),
+		Again:    hot("r", "again", "look at this cell again", "r"),
+		All:      hot("R", "all again", "look at everything again", "R"),
+		Copy:     hot("y", "copy", "copy the fix, or what is on screen", "y"),
+		Page:     hot("o", "page", "where to read on", "o"),
+		Save:     hot("s", "save", "save a report to a file", "s"),
+		Log:      hot("l", "log", "what was done, and errors", "l"),
+		Yes:      hot("y", "yes", "yes", "y", "Y"),
+		No:       hot("n", "no", "no", "n", "N"),
+		Left:     hot("←", "", "", "left", "h"),
+		Right:    hot("→", "", "", "right", "l"),
+		Store:    hot("ctrl+s", "save", "save the answers", "ctrl+s"),
+		Omit:     hot("x", "leave out", "leave out a side that may be", "x"),
+		Help:     hot("?", "help", "these keys", "?"),
+		Quit:     hot("q", "quit", "leave; the clusters keep how far you are", "q"),
+		Interrupt: hot("ctrl+c", "cancel",
+			"cancel what runs, then leave", "ctrl+c"),
+		Suspend: hot("ctrl+z", "suspend", "back to the shell for a while; fg returns", "ctrl+z"),
+	}
+}
+
+// keyGroup is a part of the table under one heading.
+type keyGroup struct {
+	title string
+	keys  []hotkey
+}
+
+// groups is the table in the order of overlay and README.
+func (k keyMap) groups() []keyGroup {
+	return []keyGroup{
+		{"Move", []hotkey{k.Up, k.Down, k.PageUp, k.PageDown, k.Top, k.Bottom, k.Tab, k.Open, k.Esc, k.Filter}},
+		{"Steps", []hotkey{k.Back, k.Next, k.Jump}},
+		{"Change", []hotkey{k.Answers, k.Diff, k.Apply, k.Fix, k.Undo}},
+		{"Look", []hotkey{k.Again, k.All, k.Copy, k.Page, k.Save, k.Log}},
+		{"When asked", []hotkey{k.Yes, k.No, k.Store, k.Omit}},
+		{"Always", []hotkey{k.Help, k.Quit, k.Interrupt, k.Suspend}},
+	}
+}
+
+// KeyTable is the table of keys as Markdown, for the README.
+func KeyTable() string {
+	var b strings.Builder
+	b.WriteString("| key | what it does |\n|---|---|\n")
+	for _, g := range newKeys().groups() {
+		for _, k := range g.keys {
+			fmt.Fprintf(&b, "| `%s` | %s |\n", k.Help().Key, k.means)
+		}
+	}
+	return b.String()
+}
+
+// hint is one key in the footer.
+type hint struct{ key, text string }
+
+// hint is the key as the table says it.
+func (h hotkey) hint() hint { return hint{strings.Fields(h.Help().Key)[0], h.Help().Desc} }
+
+// as is the key with words that fit the moment: "apply 3 changes".
+func (h hotkey) as(text string) hint { return hint{h.hint().key, text} }
+
+// footer is a line of hints: as many of the first ones as fit, and always the
+// last ones.
+func (a *app) footer(first, last []hint) string {
+	for {
+		line := a.hints(append(append([]hint{}, first...), last...))
+		if width(line) <= a.w || len(first) == 0 {
+			return line
+		}
+		first = first[:len(first)-1]
+	}
+}
+
+func (a *app) hints(list []hint) string {
+	parts := make([]string, len(list))
+	for i, h := range list {
+		parts[i] = a.t.key.Render(h.key) + " " + a.t.faint.Render(h.text)
+	}
+	return " " + strings.Join(parts, "  ")
+}

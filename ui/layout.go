@@ -1,0 +1,118 @@
+package ui
+
+import "carrick/steps"
+
+// layout says how many lines and columns each part of the screen of a step
+// has. It depends on the size of the terminal and on the step, never on what
+// is selected, so nothing jumps.
+type layout struct {
+	sides  bool // the line of the sides
+	rules  bool // lines between the parts
+	totals bool
+	why    int // lines of the step's why, and an empty one
+	note   int // the line that says what size shows both sides
+	rows   int
+	detail int
+	// columns
+	steps, main, side int // list of steps, checks, evidence; the first and last only where wide
+	cell              int // a verdict
+}
+
+func (p *stepPage) layout() layout {
+	a := p.a
+	l := layout{main: a.w, cell: p.cellWidth()}
+	if a.wide() {
+		return p.wideLayout(l)
+	}
+	l.sides, l.rules, l.totals = a.h >= middleFrom, a.h >= 14, a.h >= 8
+	if a.narrow() && a.h >= 10 {
+		l.note = 1
+	}
+	fixed := 3 // headline, title, footer
+	if a.h < 5 {
+		fixed = 2
+	}
+	fixed += l.note
+	for _, b := range []bool{l.sides, l.totals, l.rules, l.rules, l.rules} {
+		if b {
+			fixed++
+		}
+	}
+	l.detail = detailLines(a.h)
+	l.rows = a.h - fixed - l.detail
+	if l.rows < 1 {
+		l.detail, l.rows = max(0, l.detail+l.rows-1), 1
+	}
+	spare := p.giveWhy(&l)
+	if more := min(max(0, spare-1), 6); more > 0 {
+		l.detail += more
+		l.rows -= more
+	}
+	return l
+}
+
+// giveWhy gives the step's why its lines where no check goes out of sight for
+// it, and returns how many lines are to spare then.
+func (p *stepPage) giveWhy(l *layout) int {
+	spare := l.rows
+	for i := range p.step().Checks {
+		spare -= len(p.title(&p.step().Checks[i], *l))
+	}
+	if why := len(wrap(oneLine(p.step().Why), l.main-4)) + 1; spare >= why {
+		l.why = why
+		l.rows -= why
+		spare -= why
+	}
+	return spare
+}
+
+// title is the assertion of a check, whole where there is room for that.
+func (p *stepPage) title(c *steps.Check, l layout) []string {
+	room := max(1, l.main-4-l.cell*len(p.shown()))
+	out := hang2("", "  ", oneLine(c.Title), room+1)
+	if p.a.h < middleFrom || len(out) > 3 {
+		out = []string{clip(oneLine(c.Title), room)}
+	}
+	return out
+}
+
+func detailLines(h int) int {
+	switch {
+	case h >= 36:
+		return 9
+	case h >= 28:
+		return 7
+	case h >= tallFrom:
+		return 5
+	case h >= middleFrom:
+		return 3
+	case h >= 7:
+		return 1
+	}
+	return 0
+}
+
+// wideLayout puts the steps at the left and the evidence at the right.
+func (p *stepPage) wideLayout(l layout) layout {
+	a := p.a
+	l.sides, l.rules, l.totals = true, true, true
+	for i := range p.guide().Steps {
+		l.steps = max(l.steps, width(p.guide().Steps[i].Title)+6)
+	}
+	l.steps = min(l.steps, max(24, a.w/6))
+	l.side = min(64, max(34, a.w*3/10-2))
+	l.main = a.w - l.steps - l.side - 2
+	l.rows = a.h - 7 // headline, sides, rule, title, rule, totals, footer
+	l.detail = l.rows + 1
+	p.giveWhy(&l)
+	return l
+}
+
+// cellWidth is how wide a verdict is with its side's name above it.
+func (p *stepPage) cellWidth() int {
+	w := 10
+	for _, r := range p.guide().Sides {
+		w = max(w, width(r.Name)+2)
+	}
+	return w
+}

@@ -1,0 +1,147 @@
+package ui
+
+import (
+	"encoding/base64"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"carrick/cluster"
+	"carrick/steps"
+)
+
+func TestFixDoesOneAction(t *testing.T) {
+	m := &tunnel{}
+	onStage(t, m.options(t), 80, 24, func(p *play) {
+		p.press("f")
+		p.shows("Make the keys?", "+ create  Secret tunnel/keys")
+		p.press("y")
+		p.after(2 * time.Second)
+		p.shows("✓ Make the keys: 1 change")
+		p.press("f")
+		p.shows("there is nothing to fix")
+	})
+}
+
+func TestFixWithoutAnAction(t *testing.T) {
+	onStage(t, (&tunnel{}).options(t), 80, 24, func(p *play) {
+		p.press("G", "f")
+		p.shows("carrick has no action for this check")
+	})
+}
+
+func TestCopy(t *testing.T) {
+	onStage(t, (&tunnel{}).options(t), 80, 24, func(p *play) {
+		p.press("y")
+		p.shows("copied: tunnel keys --make")
+		want := "\x1b]52;c;" + base64.StdEncoding.EncodeToString([]byte("tunnel keys --make"))
+		if !strings.Contains(p.out.String(), want) {
+			t.Fatalf("the clipboard got %q", p.out.String())
+		}
+		p.press("enter", "y") // the detail
+		p.shows("copied")
+	})
+}
+
+func TestDetail(t *testing.T) {
+	onStage(t, (&tunnel{}).options(t), 80, 24, func(p *play) {
+		p.press("enter")
+		p.shows("there is no key pair", "a half pair answers nobody", "example/tunnel: docs/keys.md", "looked at", "the provider's API, rome")
+		p.press("f")
+		p.shows("Make the keys?")
+		p.press("esc", "down", "enter")
+		p.shows("this machine", "Needs", "✗ provider: the keys Secret holds one key pair", "Cause")
+	})
+}
+
+func TestReportIsSavedAndNamed(t *testing.T) {
+	o := (&tunnel{}).options(t)
+	t.Chdir(t.TempDir())
+	onStage(t, o, 80, 24, func(p *play) {
+		p.press("s")
+		p.shows("saved carrick-milan-rome-")
+	})
+	files, err := os.ReadDir(".")
+	if err != nil || len(files) != 1 {
+		t.Fatalf("files: %v, %v", files, err)
+	}
+	text, err := os.ReadFile(files[0].Name())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"✗ fail     provider: the keys Secret holds one key pair", "> tunnel keys --make", "2 Tunnel keys: "} {
+		if !strings.Contains(string(text), want) {
+			t.Errorf("the report lacks %q:\n%s", want, text)
+		}
+	}
+}
+
+func TestSummary(t *testing.T) {
+	m := &tunnel{keys: true}
+	onStage(t, m.options(t), 80, 40, func(p *play) {
+		p.press("3", "n")
+		p.shows("summary · milan-rome", "Left to do", "? consumer: the log can be read", "Made by this link", "provider   Secret tunnel/keys", "carrick undo ")
+		p.press("b")
+		p.shows("step 3 of 3")
+	})
+}
+
+func TestHelpNamesEveryKey(t *testing.T) {
+	onStage(t, (&tunnel{}).options(t), 100, 80, func(p *play) {
+		p.press("?")
+		for _, g := range newKeys().groups() {
+			for _, k := range g.keys {
+				p.shows(k.Help().Key, k.means)
+				if !strings.Contains(KeyTable(), k.means) {
+					t.Errorf("the README's table lacks %q", k.means)
+				}
+			}
+		}
+		p.press("q")
+		if p.quit {
+			t.Fatal("q in a panel quit")
+		}
+	})
+}
+
+func TestAgainLooksAtOneCell(t *testing.T) {
+	m := &tunnel{}
+	onStage(t, m.options(t), 80, 24, func(p *play) {
+		p.press("1")
+		m.set(true)
+		p.press("R")
+		if got := p.verdict("pair", steps.Remote); got != steps.Pass {
+			t.Fatalf("R did not look at other steps: %v", got)
+		}
+		_, cell, _ := p.a.page.(*stepPage).cell()
+		before := p.a.live.looks[cell].began
+		p.after(time.Second)
+		p.press("r")
+		if !p.a.live.looks[cell].began.After(before) {
+			t.Fatal("r did not look at the selected cell")
+		}
+	})
+}
+
+func TestOneSideAtATime(t *testing.T) {
+	onStage(t, (&tunnel{}).options(t), 60, 20, func(p *play) {
+		p.shows("the credential lives", "70×20 shows both")
+		p.hides("the log can be read")
+		p.press("tab")
+		p.shows("the log can be read", "consumer milan")
+		p.hides("the credential lives")
+	})
+}
+
+func TestMissingRightsAreGatheredByKind(t *testing.T) {
+	onStage(t, (&tunnel{}).options(t), 80, 40, func(p *play) {
+		right := func(verb, name string) cluster.Decision {
+			return cluster.Decision{Right: cluster.Right{Verb: verb, Resource: "secrets", Namespace: "a", Name: name}}
+		}
+		p.a.lay(p.a.lackingPanel(&steps.Plan{}, steps.Lacking{steps.Remote: {right("get", "x"), right("create", ""), right("patch", "x")}}))
+		p.shows("Nothing was changed", "get, create, patch secrets in a", "kind: Role", "name: carrick-milan-rome")
+		p.press("y")
+		p.shows("copied")
+	})
+}

@@ -1,0 +1,148 @@
+package ui
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/charmbracelet/bubbles/key"
+	tea "github.com/charmbracelet/bubbletea"
+
+	"carrick/steps"
+)
+
+// openedMsg is for the app: a link was opened, or not.
+type openedMsg struct {
+	session *steps.Session
+	resumed bool
+	err     error
+}
+
+// open connects what a link says, and saves a new link once that worked.
+func (a *app) open(l *steps.Link, resumed bool) tea.Cmd {
+	connect := a.o.Open
+	return func() tea.Msg {
+		s, err := connect(l)
+		if err == nil && !resumed {
+			err = l.Save()
+		}
+		return openedMsg{s, resumed, err}
+	}
+}
+
+// opened begins the live part of the wizard.
+func (a *app) opened(m openedMsg) tea.Cmd {
+	if m.err != nil {
+		a.trouble(m.err)
+		return a.page.update(m)
+	}
+	a.live = newLive(a.ctx, m.session)
+	start := a.live.start()
+	if m.resumed {
+		return tea.Batch(start, a.turn(&standing{a: a}))
+	}
+	return tea.Batch(start, a.turn(newStepPage(a, 0)))
+}
+
+// firstPage is where the wizard begins: at what is not said yet.
+func (a *app) firstPage() screen {
+	if a.o.Link != nil {
+		return &opening{a: a}
+	}
+	for _, g := range a.o.Guides {
+		if g.Name == a.o.Guide {
+			return newSidesPage(a, g)
+		}
+	}
+	return &guides{a: a}
+}
+
+// opening is the page that an existing link is opened on; it stays only where
+// that fails.
+type opening struct {
+	a   *app
+	err error
+}
+
+func (p *opening) typing() bool        { return false }
+func (p *opening) pace() time.Duration { return 0 }
+func (p *opening) begin() tea.Cmd      { return p.a.open(p.a.o.Link, true) }
+
+func (p *opening) update(msg tea.Msg) tea.Cmd {
+	if m, ok := msg.(openedMsg); ok {
+		p.err = m.err
+	}
+	return nil
+}
+
+func (p *opening) view() []string {
+	a := p.a
+	lines := []string{a.headline("", oneLine(a.o.Link.Name())), a.rule(), ""}
+	if p.err == nil {
+		lines = append(lines, " opening "+oneLine(a.o.Link.Path))
+	} else {
+		sign := " " + a.t.bad.Render(glyph(steps.Fail)) + " "
+		lines = append(lines, hang(sign, wrap(oneLine(p.err.Error()), max(1, a.w-4)))...)
+	}
+	return append(fill(lines, a.h-1), a.footer(nil, []hint{a.k.Quit.hint()}))
+}
+
+// standing is the page on which a resumed link finds out where the clusters
+// stand. It goes on by itself to the first step that is not green.
+type standing struct{ a *app }
+
+func (p *standing) typing() bool        { return false }
+func (p *standing) pace() time.Duration { return spinning }
+
+func (p *standing) boardMoved() tea.Cmd {
+	if done, all := p.a.live.looked(); done < all {
+		return nil
+	}
+	return p.goOn()
+}
+
+func (p *standing) goOn() tea.Cmd { return p.a.turn(newStepPage(p.a, p.a.live.firstOpen())) }
+
+func (p *standing) update(msg tea.Msg) tea.Cmd {
+	if k, ok := msg.(tea.KeyMsg); ok && key.Matches(k, p.a.k.Open.Binding, p.a.k.Next.Binding) {
+		return p.goOn()
+	}
+	return nil
+}
+
+func (p *standing) view() []string {
+	a := p.a
+	done, all := a.live.looked()
+	link := a.live.session.Link()
+	lines := []string{
+		a.headline(a.live.session.Guide().Title, oneLine(link.Name())), a.sidesLine(), a.rule(), "",
+		fmt.Sprintf(" %s looking where the clusters stand: %d of %d checks", a.t.accent.Render(a.spin()), done, all), "",
+	}
+	lines = append(lines, a.stepList(-1, a.w-2)...)
+	return append(fill(lines, a.h-1), a.footer([]hint{a.k.Open.as("go on now")}, []hint{a.k.Quit.hint()}))
+}
+
+// stepList is a line a step: its state, its title, its counts. The step at
+// that index is where the user stands.
+func (a *app) stepList(at, w int) []string {
+	guide := a.live.session.Guide()
+	titles := 0
+	for i := range guide.Steps {
+		titles = max(titles, width(guide.Steps[i].Title))
+	}
+	var out []string
+	for i := range guide.Steps {
+		s := &guide.Steps[i]
+		state := a.live.state(s.Name)
+		mark := " "
+		if i == at {
+			mark = "▸"
+		}
+		line := fmt.Sprintf(" %s %s %d %s", mark, a.t.ink(state).Render(glyph(state)), i+1, pad(s.Title, titles))
+		if rest := w - width(line) - 3; rest > 12 {
+			line += "   " + a.t.faint.Render(clip(a.live.board.Count(s.Name).String(), rest))
+		}
+		out = append(out, strings.TrimRight(line, " "))
+	}
+	return out
+}

@@ -1,0 +1,45 @@
+package ui
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+
+	"carrick/steps"
+)
+
+// Options are what the wizard is made of. Guides, Candidates, Meet, Open,
+// LinkPath, In and Out are needed; the zero value of the rest is good.
+type Options struct {
+	Guides     []*steps.Guide
+	Link       *steps.Link           // an existing link; nil: a new one is put together first
+	Guide      string                // name of the guide of a new link; "": it is asked
+	Name       string                // name of a new link; "": one is suggested
+	Sides      map[steps.Side]string // contexts of a new link; what is missing is asked
+	Candidates func() ([]steps.Candidate, error)
+	// Meet asks a context who it is. It is called in a command, for contexts
+	// that are on screen, and must honour its context.
+	Meet func(ctx context.Context, name string) (steps.Meeting, error)
+	// Open connects what a link says. Its errors are of kubeconfigs and
+	// contexts. The wizard closes the session.
+	Open     func(*steps.Link) (*steps.Session, error)
+	LinkPath func(name string) string // where a new link is saved
+	Banner   string                   // said beside the title: "demo: two local control planes"
+	Notes    []string                 // said before a new link begins, and under ?
+	Passing  bool                     // the clusters and the link file go with the wizard, so nothing is to go on with
+	Color    string                   // auto (""), always or never
+	ASCII    bool                     // nothing but ASCII, whatever the locale
+	// In and Out are both terminals, else Run returns ErrNoTerminal.
+	In  io.Reader
+	Out io.Writer
+	Err io.Writer
+	Log *slog.Logger // nil: discarded
+}
+
+var (
+	// ErrInterrupted says that the user left with ctrl+c.
+	ErrInterrupted = errors.New("interrupted")
+	// ErrNoTerminal says that there is no terminal to show the wizard on.
+	ErrNoTerminal = errors.New("the wizard needs a terminal; carrick check, diff, apply and undo do without")
+)

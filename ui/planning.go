@@ -1,0 +1,135 @@
+package ui
+
+import (
+	"context"
+	"time"
+
+	tea "github.com/charmbracelet/bubbletea"
+
+	"carrick/steps"
+)
+
+// purpose is what a plan was asked for.
+type purpose int
+
+const (
+	nothing purpose = iota // the footer's number alone
+	toShow
+	toApply
+	toFix // one action of a step
+	toUndo
+)
+
+// planWithin is how long a plan may take.
+const planWithin = 30 * time.Second
+
+// plannedMsg is for the page of the step: a plan.
+type plannedMsg struct {
+	step    string
+	ask     int    // number of the question; a later one makes it nobody's
+	title   string // of what is planned
+	purpose purpose
+	plan    *steps.Plan
+	lacking steps.Lacking
+	err     error
+}
+
+// ask has a plan made, and the rights that it takes looked at where it is to
+// be done.
+func (p *stepPage) ask(why purpose, title string, scope steps.Scope) tea.Cmd {
+	a := p.a
+	switch {
+	case a.run.busy():
+		a.notice = "still at work: ctrl+c stops it"
+		return nil
+	case len(p.step().Actions) == 0 && len(scope.Actions) == 0:
+		a.notice = "this step changes nothing: it only looks"
+		return nil
+	}
+	p.asking++
+	p.asked = why
+	a.run.dismiss()
+	n, session, parent, step := p.asking, p.session(), a.ctx, p.step().Name
+	return func() tea.Msg {
+		ctx, cancel := context.WithTimeout(parent, planWithin)
+		defer cancel()
+		m := plannedMsg{step: step, ask: n, title: title, purpose: why}
+		if why == toUndo {
+			m.plan, m.err = session.PlanUndo(ctx, scope)
+		} else {
+			m.plan, m.err = session.Plan(ctx, scope)
+		}
+		if m.err == nil && why != toShow {
+			m.lacking, m.err = session.Lacking(ctx, m.plan)
+		}
+		return m
+	}
+}
+
+// planned opens what the plan was asked for.
+func (p *stepPage) planned(m plannedMsg) tea.Cmd {
+	pl := p.placeOf(m.step)
+	if m.purpose == nothing {
+		pl.pending, pl.plan = false, m.plan
+		if m.err != nil {
+			pl.plan = nil
+		}
+		return nil
+	}
+	if m.ask != p.asking || p.asked == nothing {
+		return nil // it is not waited for any longer
+	}
+	p.asked = nothing
+	a := p.a
+	switch {
+	case m.err != nil:
+		a.trouble(m.err)
+		return a.lay(a.errorPanel("This can't be planned", m.err))
+	case m.purpose == toShow:
+		pl.plan = m.plan
+		return a.lay(a.diffPanel("Changes of step "+p.step().Title, m.plan))
+	case m.plan.Empty() && m.plan.Undo:
+		a.notice = "there is nothing to take back in this step"
+		return nil
+	case m.plan.Empty():
+		pl.plan = m.plan
+		a.notice = "there is nothing to change: all is as it should be"
+		return nil
+	case len(m.lacking) > 0:
+		return a.lay(a.lackingPanel(m.plan, m.lacking))
+	}
+	return a.lay(p.confirm(deedOf(m), m.plan))
+}
+
+// changes is how many things applying the step would change, as last known;
+// -1: not known.
+func (pl *place) changes() int {
+	if pl.plan == nil {
+		return -1
+	}
+	n := 0
+	for v, many := range pl.plan.Tally("") {
+		if v.Changes() {
+			n += many
+		}
+	}
+	for _, act := range pl.plan.Actions {
+		if act.Pending != "" {
+			n++
+		}
+	}
+	return n
+}
+
+// deed is what is done, in words: as a question, while it goes on and after.
+type deed struct{ question, doing, done string }
+
+func deedOf(m plannedMsg) deed {
+	switch m.purpose {
+	case toUndo:
+		return deed{"Take back " + m.title + "?", "taking back " + m.title, "took back " + m.title}
+	case toFix:
+		return deed{m.title + "?", m.title, m.title}
+	}
+	return deed{"Apply " + m.title + "?", "applying " + m.title, "applied " + m.title}
+}

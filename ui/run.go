@@ -1,0 +1,93 @@
+package ui
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	tea "github.com/charmbracelet/bubbletea"
+	"github.com/charmbracelet/x/term"
+)
+
+// Run shows the wizard until the user leaves, and then prints a plain summary
+// on the normal screen. It returns nil after q, ErrInterrupted after ctrl+c,
+// ErrNoTerminal where there is none, ctx's error where that ended it. The
+// terminal is as it was before, whatever happened.
+func Run(ctx context.Context, o Options) error {
+	if err := NeedTerminal(o.In, o.Out); err != nil {
+		return err
+	}
+	w, h, err := term.GetSize(o.Out.(interface{ Fd() uintptr }).Fd())
+	if err != nil {
+		return fmt.Errorf("read the size of the terminal: %w", err)
+	}
+	inner, cancel := context.WithCancel(ctx)
+	defer cancel()
+	a := newApp(inner, o, os.Getenv)
+	a.w, a.h = w, h
+	a.dir, _ = os.Getwd() // only to say shorter paths
+	p := tea.NewProgram(a, tea.WithInput(o.In), tea.WithOutput(o.Out), tea.WithAltScreen())
+	a.send = p.Send
+	// Not tea.WithContext: that kills the program, which then does not wait for
+	// its reader of the terminal.
+	defer context.AfterFunc(ctx, p.Quit)()
+	_, err = p.Run()
+	cancel()
+	defer a.closeSession()
+	if err != nil {
+		return endedBy(err)
+	}
+	if err := a.farewell(o.Out); err != nil {
+		return err
+	}
+	if a.left == interrupted {
+		return ErrInterrupted
+	}
+	return context.Cause(ctx)
+}
+
+// endedBy says in our words what ended the program.
+func endedBy(err error) error {
+	if errors.Is(err, tea.ErrInterrupted) {
+		return ErrInterrupted
+	}
+	return fmt.Errorf("the screen broke: %w", err)
+}
+
+// NeedTerminal returns ErrNoTerminal where the wizard could not be shown: for
+// who has something to prepare first.
+func NeedTerminal(in io.Reader, out io.Writer) error {
+	for _, end := range []any{in, out} {
+		f, ok := end.(interface{ Fd() uintptr })
+		if !ok || !term.IsTerminal(f.Fd()) || os.Getenv("TERM") == "dumb" {
+			return ErrNoTerminal
+		}
+	}
+	return nil
+}
+
+// newApp is the wizard before its first frame.
+func newApp(ctx context.Context, o Options, env environment) *app {
+	l := anyLetter
+	switch {
+	case o.ASCII || env.plainLocale():
+		l = ascii
+	case env.wideLocale():
+		l = plainLine
+	}
+	a := &app{
+		o: o, t: newTheme(colours(o.Color, env), l), k: newKeys(),
+		ctx: ctx, now: time.Now, send: func(tea.Msg) {},
+	}
+	a.page = a.firstPage()
+	return a
+}
+
+func (a *app) closeSession() {
+	if a.live != nil {
+		a.live.session.Close()
+	}
+}

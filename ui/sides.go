@@ -1,0 +1,271 @@
+package ui
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/charmbracelet/bubbles/key"
+	"github.com/charmbracelet/bubbles/textinput"
+	tea "github.com/charmbracelet/bubbletea"
+
+	"carrick/steps"
+)
+
+// sides is the page on which the two sides are picked, one after the other,
+// and the link is named.
+type sides struct {
+	a     *app
+	guide *steps.Guide
+	list  []steps.Candidate
+	read  bool // the contexts were read
+	err   error
+	met   map[string]*meeting // by context
+	row   cursor
+	spec  map[steps.Side]steps.EndSpec // what was chosen
+	stage int                          // 0, 1: a side; 2: the name
+	input textinput.Model              // the name, or a host's folder
+	said  string                       // why it does not go on
+	busy  bool                         // the link is being opened
+	draft string                       // the name that was typed before going back
+}
+
+// meeting is what a context says of itself.
+type meeting struct {
+	done bool
+	is   steps.Meeting
+	err  error
+}
+
+// candidatesMsg is for the page of the sides: the contexts.
+type candidatesMsg struct {
+	list []steps.Candidate
+	err  error
+}
+
+// metMsg is for the page of the sides: who a context is.
+type metMsg struct {
+	context string
+	is      steps.Meeting
+	err     error
+}
+
+// meetWithin is how long a context may take to say who it is.
+const meetWithin = 10 * time.Second
+
+func newSidesPage(a *app, g *steps.Guide) *sides {
+	p := &sides{a: a, guide: g, met: map[string]*meeting{}, spec: map[steps.Side]steps.EndSpec{}, input: textinput.New()}
+	p.input.Prompt = ""
+	p.input.PromptStyle, p.input.TextStyle = a.t.renderer.NewStyle(), a.t.renderer.NewStyle()
+	p.input.Cursor.Style = a.t.selected
+	for side, name := range a.o.Sides {
+		if name != "" {
+			p.spec[side] = steps.EndSpec{Context: name}
+		}
+	}
+	p.advance()
+	return p
+}
+
+func (p *sides) begin() tea.Cmd {
+	candidates := p.a.o.Candidates
+	return func() tea.Msg {
+		list, err := candidates()
+		return candidatesMsg{list, err}
+	}
+}
+
+func (p *sides) about() string {
+	return "A side is a context of your kubeconfig. carrick reads it the way kubectl does, and writes nothing into it."
+}
+
+func (p *sides) typing() bool { return p.naming() || p.onHost() }
+
+func (p *sides) pace() time.Duration {
+	for _, m := range p.met {
+		if !m.done {
+			return spinning
+		}
+	}
+	return 0
+}
+
+// side is the side that is being picked.
+func (p *sides) side() steps.Side { return steps.Sides[min(p.stage, 1)] }
+
+func (p *sides) naming() bool { return p.stage == len(steps.Sides) }
+
+// onHost tells whether the side that is being picked is a machine.
+func (p *sides) onHost() bool {
+	return !p.naming() && p.guide.Sides[p.side()].Kind == steps.Host
+}
+
+func (p *sides) update(msg tea.Msg) tea.Cmd {
+	switch msg := msg.(type) {
+	case candidatesMsg:
+		p.list, p.err, p.read = msg.list, msg.err, true
+		p.atCurrent()
+		return p.meet()
+	case metMsg:
+		p.met[msg.context] = &meeting{true, msg.is, msg.err}
+		p.sameCluster()
+		return nil
+	case openedMsg:
+		p.busy = false
+		if msg.err != nil {
+			p.said = oneLine(msg.err.Error())
+		}
+		return nil
+	case takenNameMsg:
+		return p.tookName(msg)
+	case tea.KeyMsg:
+		return p.pressed(msg)
+	}
+	if p.typing() {
+		var cmd tea.Cmd
+		p.input, cmd = p.input.Update(msg)
+		return cmd
+	}
+	return nil
+}
+
+func (p *sides) pressed(k tea.KeyMsg) tea.Cmd {
+	if p.busy {
+		return nil
+	}
+	switch {
+	case key.Matches(k, p.a.k.Esc.Binding):
+		return p.back()
+	case p.typing():
+		if key.Matches(k, p.a.k.Open.Binding) {
+			return p.entered()
+		}
+		p.said = ""
+		var cmd tea.Cmd
+		p.input, cmd = p.input.Update(k)
+		return cmd
+	case p.row.move(k, p.a.k, len(p.list), p.rowsShown()):
+		p.said = ""
+		return p.meet()
+	case key.Matches(k, p.a.k.Open.Binding, p.a.k.Next.Binding):
+		return p.choose()
+	case key.Matches(k, p.a.k.Back.Binding):
+		return p.back()
+	case key.Matches(k, p.a.k.Again.Binding, p.a.k.All.Binding):
+		p.met = map[string]*meeting{}
+		return p.begin()
+	case key.Matches(k, p.a.k.Omit.Binding) && p.guide.Sides[p.side()].Optional:
+		p.stage++
+		return p.advance()
+	}
+	return nil
+}
+
+// meet asks the contexts that are on screen, and those that were chosen, who
+// they are, each once.
+func (p *sides) meet() tea.Cmd {
+	ask := map[string]bool{}
+	from, to := p.row.window(len(p.list), p.rowsShown())
+	for _, c := range p.list[from:to] {
+		ask[c.Context] = true
+	}
+	for _, s := range p.spec {
+		ask[s.Context] = s.Context != ""
+	}
+	var cmds []tea.Cmd
+	for name, wanted := range ask {
+		if !wanted || p.met[name] != nil {
+			continue
+		}
+		p.met[name] = &meeting{}
+		meet, parent := p.a.o.Meet, p.a.ctx
+		cmds = append(cmds, func() tea.Msg {
+			ctx, cancel := context.WithTimeout(parent, meetWithin)
+			defer cancel()
+			m, err := meet(ctx, name)
+			return metMsg{name, m, err}
+		})
+	}
+	return tea.Batch(cmds...)
+}
+
+// choose takes the context under the cursor for the side that is being picked.
+func (p *sides) choose() tea.Cmd {
+	if len(p.list) == 0 {
+		return nil
+	}
+	c := p.list[p.row.at]
+	if other, taken := p.takenBy(c.Context); taken {
+		p.said = fmt.Sprintf("%s is the %s already; the %s must be another cluster", oneLine(c.Context), p.guide.Sides[other].Name, p.guide.Sides[p.side()].Name)
+		return nil
+	}
+	p.spec[p.side()] = steps.EndSpec{Context: c.Context}
+	if p.sameCluster() {
+		return nil
+	}
+	p.stage++
+	return p.advance()
+}
+
+func (p *sides) takenBy(name string) (steps.Side, bool) {
+	for side, s := range p.spec {
+		if side != p.side() && s.Context == name && name != "" {
+			return side, true
+		}
+	}
+	return "", false
+}
+
+// sameCluster takes the later choice back where both contexts are one cluster,
+// and says so. It may find out late, when both have answered.
+func (p *sides) sameCluster() bool {
+	one, two := p.spec[steps.Local].Context, p.spec[steps.Remote].Context
+	m, n := p.met[one], p.met[two]
+	if m == nil || n == nil || m.is.UID == "" || m.is.UID != n.is.UID {
+		return false
+	}
+	p.said = fmt.Sprintf("%s and %s are one cluster: both have the same kube-system namespace. Two are needed.", oneLine(one), oneLine(two))
+	delete(p.spec, steps.Remote)
+	p.stage = 1
+	return true
+}
+
+// atCurrent puts the cursor on the context that kubectl would take, or on the
+// first one that is free.
+func (p *sides) atCurrent() {
+	for i, c := range p.list {
+		if _, taken := p.takenBy(c.Context); c.Current && !taken {
+			p.row.at = i
+			return
+		}
+	}
+	p.atFree()
+}
+
+func (p *sides) atFree() {
+	for i, c := range p.list {
+		if _, taken := p.takenBy(c.Context); !taken {
+			p.row.at = i
+			return
+		}
+	}
+}
+
+// back goes one level back: from the name to the second side, from there to
+// the first, from there to the guides.
+func (p *sides) back() tea.Cmd {
+	p.said = ""
+	if p.naming() {
+		p.draft = p.input.Value()
+	}
+	p.input.Blur()
+	if p.stage == 0 {
+		if p.a.o.Guide == "" {
+			return p.a.turn(&guides{a: p.a})
+		}
+		return nil
+	}
+	p.stage--
+	delete(p.spec, p.side())
+	return p.advance()
+}

@@ -1,0 +1,160 @@
+package ui
+
+import (
+	"fmt"
+
+	"carrick/steps"
+)
+
+func (p *sides) view() []string {
+	a := p.a
+	head := []string{a.headline(p.guide.Title, "new link"), a.rule()}
+	if a.h >= middleFrom {
+		head = append(head, "")
+	}
+	for i, side := range steps.Sides {
+		head = append(head, p.chosen(i, side))
+	}
+	head = append(head, p.nameLine())
+	head = fill(head, min(len(head), a.h-1))
+	said := p.saidLines()
+	var body []string
+	if !p.typing() {
+		body = p.rows(a.h - 2 - len(head) - len(said))
+	} else if p.naming() {
+		body = a.noteLines(a.w - 4)
+	}
+	lines := append(append(head, ""), body...)
+	lines = append(fill(lines, a.h-1-len(said)), said...)
+	return append(lines, p.foot())
+}
+
+// rowsShown is how many contexts fit.
+func (p *sides) rowsShown() int { return max(1, p.a.h-10) }
+
+// chosen is the line of one side: what was chosen, or that it is being picked.
+func (p *sides) chosen(stage int, side steps.Side) string {
+	a, spec := p.a, p.spec[side]
+	name := pad(p.guide.Sides[side].Name, p.labels())
+	switch {
+	case spec.Host != nil:
+		return " " + a.t.good.Render("✓") + " " + name + "  " + oneLine(spec.Host.Root)
+	case spec.Context != "":
+		return " " + a.t.good.Render("✓") + " " + name + "  " + oneLine(spec.Context) + "  " + p.met[spec.Context].says(a)
+	case p.stage == stage && p.onHost():
+		return " " + a.t.accent.Render("▸") + " " + a.t.title.Render(name) + "  " + p.input.View() + "  " + a.t.faint.Render("this machine; another folder stands for one")
+	case p.stage == stage:
+		return " " + a.t.accent.Render("▸") + " " + a.t.title.Render(name) + "  " + a.t.faint.Render("pick a context")
+	case p.stage > stage:
+		return " " + a.t.faint.Render("- "+name+"  left out")
+	}
+	return "   " + a.t.faint.Render(name)
+}
+
+func (p *sides) nameLine() string {
+	a := p.a
+	label := pad("name", p.labels())
+	if !p.naming() {
+		return "   " + a.t.faint.Render(label)
+	}
+	p.input.Width = max(1, min(steps.MaxLinkName, a.w-p.labels()-8))
+	return " " + a.t.accent.Render("▸") + " " + a.t.title.Render(label) + "  " + p.input.View()
+}
+
+// labels is how wide the names of the lines are.
+func (p *sides) labels() int {
+	w := width("name")
+	for _, side := range steps.Sides {
+		w = max(w, width(p.guide.Sides[side].Name))
+	}
+	return w
+}
+
+// rows are the contexts, as a table.
+func (p *sides) rows(h int) []string {
+	a := p.a
+	switch {
+	case h < 2:
+		return nil
+	case p.err != nil:
+		return hang(" "+a.t.bad.Render("✗")+" ", wrap(oneLine(p.err.Error()), max(1, a.w-4)))
+	case !p.read:
+		return []string{a.t.faint.Render("   reading the contexts")}
+	case len(p.list) == 0:
+		return wrap("   There are no contexts: set KUBECONFIG, or make one with your provider's command line.", max(1, a.w-1))
+	}
+	name, server := 7, 6
+	for _, c := range p.list {
+		name, server = max(name, width(oneLine(c.Context))), max(server, width(oneLine(c.Server)))
+	}
+	name, server = min(name, max(12, a.w*2/5)), min(server, a.w/3)
+	if a.w < bothFrom {
+		server = 0
+	}
+	out := []string{"   " + a.t.faint.Render(pad("context", name)+"  "+pad("server", server))}
+	from, to := p.row.window(len(p.list), min(h-1, p.rowsShown()))
+	for i := from; i < to; i++ {
+		out = append(out, p.context(p.list[i], i == p.row.at, name, server))
+	}
+	if to-from < len(p.list) {
+		out[0] = spread(out[0], a.t.faint.Render(fmt.Sprintf("%d to %d of %d ", from+1, to, len(p.list))), a.w)
+	}
+	return out
+}
+
+// context is the row of one context: name, server, and what it says of itself.
+func (p *sides) context(c steps.Candidate, here bool, name, server int) string {
+	a := p.a
+	mark, label := "   ", pad(oneLine(c.Context), name)
+	side, taken := p.takenBy(c.Context)
+	switch {
+	case here:
+		mark, label = " "+a.t.accent.Render("▸")+" ", a.t.selected.Render(label)
+	case taken:
+		label = a.t.faint.Render(label)
+	}
+	line := mark + label + "  "
+	if server > 0 {
+		line += a.t.faint.Render(pad(oneLine(c.Server), server)) + "  "
+	}
+	if taken {
+		return line + a.t.faint.Render("the "+p.guide.Sides[side].Name)
+	}
+	return line + p.met[c.Context].says(a)
+}
+
+// says is what a context says of itself, so far.
+func (m *meeting) says(a *app) string {
+	switch {
+	case m == nil:
+		return ""
+	case !m.done:
+		return a.t.accent.Render(a.spin())
+	case m.err != nil:
+		return a.t.bad.Render("✗") + " " + oneLine(m.err.Error())
+	}
+	return fmt.Sprintf("%s %s  %s", a.t.good.Render("✓"), oneLine(m.is.Version), a.t.faint.Render(fmt.Sprintf("%d ms", max(1, m.is.Latency.Milliseconds()))))
+}
+
+func (p *sides) saidLines() []string {
+	if p.said == "" {
+		return nil
+	}
+	return hang(" "+p.a.t.warn.Render("!")+" ", wrap(p.said, max(1, p.a.w-4)))
+}
+
+func (p *sides) foot() string {
+	a := p.a
+	first := []hint{a.k.Open.as("choose"), {"↑↓", "move"}, a.k.Esc.hint(), a.k.Again.hint()}
+	if !p.naming() && p.guide.Sides[p.side()].Optional {
+		first = append(first, a.k.Omit.hint())
+	}
+	last := []hint{a.k.Help.hint(), a.k.Quit.hint()}
+	if p.naming() {
+		first, last = []hint{a.k.Open.as("begin"), a.k.Esc.hint()}, []hint{a.k.Interrupt.as("quit")}
+		if p.busy {
+			first = []hint{{a.spin(), "opening"}}
+		}
+	}
+	return a.footer(first, last)
+}

@@ -1,0 +1,242 @@
+package ui
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/charmbracelet/bubbles/textinput"
+	tea "github.com/charmbracelet/bubbletea"
+
+	"carrick/steps"
+)
+
+// stepPage is the screen of a step: its checks, live, and what can be done.
+type stepPage struct {
+	a      *app
+	at     int // index of the step
+	places map[string]*place
+	filter textinput.Model
+	asking int // number of the last plan that was asked for
+	asked  purpose
+}
+
+// place is what is remembered of a step while others are on screen.
+type place struct {
+	row     cursor
+	side    steps.Side // of the cell that is selected, where the row has it
+	moved   bool       // the user has chosen the row
+	formed  bool       // the form has opened by itself
+	answers []steps.Answered
+	drafts  map[string]*string // what was typed into the form, by question
+	plan    *steps.Plan        // what applying would change, as last known; nil: not known
+	basis   steps.Counts       // where the step stood when that was asked
+	pending bool               // it is being found out
+}
+
+// answersMsg is for the page of the step: its answers as they stand.
+type answersMsg struct {
+	step string
+	list []steps.Answered
+}
+
+func newStepPage(a *app, at int) *stepPage {
+	p := &stepPage{a: a, at: at, places: map[string]*place{}, filter: textinput.New()}
+	p.filter.Prompt = "/ "
+	p.filter.PromptStyle, p.filter.TextStyle = a.t.renderer.NewStyle(), a.t.renderer.NewStyle()
+	p.filter.Cursor.Style = a.t.selected
+	return p
+}
+
+func (p *stepPage) session() *steps.Session { return p.a.live.session }
+
+func (p *stepPage) guide() *steps.Guide { return p.session().Guide() }
+
+func (p *stepPage) step() *steps.Step { return &p.guide().Steps[p.at] }
+
+func (p *stepPage) place() *place { return p.placeOf(p.step().Name) }
+
+func (p *stepPage) placeOf(step string) *place {
+	if p.places[step] == nil {
+		p.places[step] = &place{side: steps.Local, drafts: map[string]*string{}}
+	}
+	return p.places[step]
+}
+
+func (p *stepPage) typing() bool { return p.filter.Focused() }
+
+func (p *stepPage) pace() time.Duration {
+	pace := p.a.live.pace(p.step().Name)
+	if p.asked != nothing {
+		pace = faster(pace, spinning)
+	}
+	if p.a.wide() {
+		pace = faster(pace, ageing)
+	}
+	return pace
+}
+
+func (p *stepPage) about() string {
+	return p.step().Title + ": " + oneLine(p.step().Why)
+}
+
+// begin makes the step live and finds out its answers and what applying it
+// would change.
+func (p *stepPage) begin() tea.Cmd {
+	p.filter.Reset()
+	p.filter.Blur()
+	p.asked = nothing
+	return tea.Batch(p.a.live.watch(p.step().Name), p.learnAnswers(), p.forecast(), p.boardMoved())
+}
+
+// enter goes to another step; past the last one is the summary.
+func (p *stepPage) enter(at int) tea.Cmd {
+	if at < 0 || at > len(p.guide().Steps) {
+		return nil
+	}
+	if at == len(p.guide().Steps) {
+		p.a.run.dismiss()
+		return p.a.turn(&summary{a: p.a, from: p})
+	}
+	p.at = at
+	p.a.run.dismiss()
+	return p.a.turn(p)
+}
+
+func (p *stepPage) learnAnswers() tea.Cmd {
+	step := p.step()
+	if len(step.Ask) == 0 {
+		return nil
+	}
+	ctx, session := p.a.ctx, p.session()
+	return func() tea.Msg { return answersMsg{step.Name, session.Answers(ctx, step)} }
+}
+
+// missing are the questions of a step that have no answer and no default.
+func (pl *place) missing() []steps.Answered {
+	var out []steps.Answered
+	for _, a := range pl.answers {
+		if a.Asked && a.Value == nil && !a.Question.Opt {
+			out = append(out, a)
+		}
+	}
+	return out
+}
+
+// forecast finds out in the background how much applying the step would
+// change, for the footer.
+func (p *stepPage) forecast() tea.Cmd {
+	pl, step := p.place(), p.step()
+	if pl.pending || p.a.run.busy() || len(step.Actions) == 0 {
+		return nil
+	}
+	pl.pending, pl.basis = true, p.a.live.board.Count(step.Name)
+	ctx, session := p.a.ctx, p.session()
+	return func() tea.Msg {
+		ctx, cancel := context.WithTimeout(ctx, planWithin)
+		defer cancel()
+		plan, err := session.Plan(ctx, steps.Scope{Steps: []string{step.Name}})
+		return plannedMsg{step: step.Name, purpose: nothing, plan: plan, err: err}
+	}
+}
+
+// boardMoved puts the cursor where the eye should go first, as long as the
+// user has not chosen, and renews the forecast.
+func (p *stepPage) boardMoved() tea.Cmd {
+	pl, step := p.place(), p.step()
+	if !pl.moved && !p.a.live.seen(step.Name).IsZero() {
+		p.toTrouble()
+		pl.moved = true
+	}
+	if !pl.pending && pl.basis != p.a.live.board.Count(step.Name) && !p.a.live.seen(step.Name).IsZero() {
+		return p.forecast()
+	}
+	return nil
+}
+
+// toTrouble selects the first cell that fails, else the first that is not
+// green.
+func (p *stepPage) toTrouble() {
+	pl := p.place()
+	for _, s := range []steps.Status{steps.Fail, steps.Unknown, steps.Waiting} {
+		for i, c := range p.rows() {
+			for _, side := range steps.Sides {
+				if c.On.Covers(side) && p.verdict(c, side).Status == s {
+					pl.row.at, pl.side = i, side
+					return
+				}
+			}
+		}
+	}
+}
+
+func (p *stepPage) verdict(c *steps.Check, side steps.Side) steps.Result {
+	return p.a.live.board.Verdict(steps.Cell{Step: p.step().Name, Check: c.Name, Side: side})
+}
+
+// rows are the checks that are shown: those that the filter lets through and,
+// where one side is shown at a time, those of that side.
+func (p *stepPage) rows() []*steps.Check {
+	var out []*steps.Check
+	want := strings.ToLower(strings.TrimSpace(p.filter.Value()))
+	for i := range p.step().Checks {
+		c := &p.step().Checks[i]
+		if p.a.narrow() && !c.On.Covers(p.place().side) {
+			continue
+		}
+		if want == "" || strings.Contains(p.searched(c), want) {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+// searched is what the filter looks at: name, title, verdicts and findings.
+func (p *stepPage) searched(c *steps.Check) string {
+	text := c.Name + " " + c.Title
+	for _, side := range steps.Sides {
+		if c.On.Covers(side) {
+			r := p.verdict(c, side)
+			text += " " + p.guide().Sides[side].Name + " " + p.word(r) + " " + r.Status.String() + " " + r.Found
+		}
+	}
+	return strings.ToLower(text)
+}
+
+// cell is the selected cell; not ok where there are no rows.
+func (p *stepPage) cell() (c *steps.Check, cell steps.Cell, ok bool) {
+	rows := p.rows()
+	pl := p.place()
+	if len(rows) == 0 {
+		return nil, steps.Cell{}, false
+	}
+	pl.row.at = max(0, min(pl.row.at, len(rows)-1))
+	c = rows[pl.row.at]
+	side := pl.side
+	if !c.On.Covers(side) {
+		side = side.Peer()
+	}
+	return c, steps.Cell{Step: p.step().Name, Check: c.Name, Side: side}, true
+}
+
+// word is a verdict in a word or a value.
+func (p *stepPage) word(r steps.Result) string {
+	switch r.Status {
+	case steps.Pass:
+		return "ok"
+	case steps.Fail:
+		return "FAIL"
+	case steps.Warn:
+		return "warn"
+	case steps.Skip:
+		return "skip"
+	case steps.Unknown:
+		return "unknown"
+	case steps.Waiting:
+		if !r.Since.IsZero() {
+			return span(p.a.now().Sub(r.Since))
+		}
+		return "waiting"
+	}
+	return "looking"
+}

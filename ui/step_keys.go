@@ -1,0 +1,173 @@
+package ui
+
+import (
+	"github.com/charmbracelet/bubbles/key"
+	tea "github.com/charmbracelet/bubbletea"
+
+	"carrick/steps"
+)
+
+func (p *stepPage) update(msg tea.Msg) tea.Cmd {
+	switch msg := msg.(type) {
+	case answersMsg:
+		return p.answered(msg)
+	case plannedMsg:
+		return p.planned(msg)
+	case savedMsg:
+		return p.saved(msg)
+	case tea.KeyMsg:
+		if p.typing() {
+			return p.typed(msg)
+		}
+		return p.pressed(msg)
+	}
+	if p.typing() {
+		var cmd tea.Cmd
+		p.filter, cmd = p.filter.Update(msg)
+		return cmd
+	}
+	return nil
+}
+
+// typed gives a key to the filter.
+func (p *stepPage) typed(k tea.KeyMsg) tea.Cmd {
+	switch {
+	case key.Matches(k, p.a.k.Esc.Binding):
+		p.filter.Reset()
+		p.filter.Blur()
+		return nil
+	case key.Matches(k, p.a.k.Open.Binding):
+		p.filter.Blur()
+		return nil
+	case k.Type == tea.KeyUp || k.Type == tea.KeyDown:
+		p.place().row.move(k, p.a.k, len(p.rows()), 1)
+		return nil
+	}
+	p.place().row = cursor{}
+	var cmd tea.Cmd
+	p.filter, cmd = p.filter.Update(k)
+	return cmd
+}
+
+func (p *stepPage) pressed(k tea.KeyMsg) tea.Cmd {
+	keys, pl := p.a.k, p.place()
+	if pl.row.move(k, keys, len(p.rows()), p.layout().rows) {
+		pl.moved = true
+		p.a.run.dismiss()
+		return nil
+	}
+	switch {
+	case key.Matches(k, keys.Tab.Binding):
+		p.otherSide()
+	case key.Matches(k, keys.Open.Binding):
+		return p.openDetail()
+	case key.Matches(k, keys.Esc.Binding):
+		p.escape()
+	case key.Matches(k, keys.Back.Binding):
+		return p.enter(p.at - 1)
+	case key.Matches(k, keys.Next.Binding):
+		return p.enter(p.at + 1)
+	case key.Matches(k, keys.Jump.Binding):
+		return p.jump(k)
+	case key.Matches(k, keys.Filter.Binding):
+		return p.filter.Focus()
+	case key.Matches(k, keys.Answers.Binding):
+		return p.openForm()
+	case key.Matches(k, keys.Apply.Binding):
+		return p.ask(toApply, p.step().Title, steps.Scope{Steps: []string{p.step().Name}})
+	case key.Matches(k, keys.Diff.Binding):
+		return p.ask(toShow, p.step().Title, steps.Scope{Steps: []string{p.step().Name}})
+	case key.Matches(k, keys.Undo.Binding):
+		return p.ask(toUndo, p.step().Title, steps.Scope{Steps: []string{p.step().Name}})
+	case key.Matches(k, keys.Fix.Binding):
+		return p.fix()
+	}
+	return p.look(k)
+}
+
+// look handles the keys that change nothing.
+func (p *stepPage) look(k tea.KeyMsg) tea.Cmd {
+	keys := p.a.k
+	check, cell, ok := p.cell()
+	switch {
+	case key.Matches(k, keys.All.Binding):
+		return p.a.live.again()
+	case key.Matches(k, keys.Save.Binding):
+		return p.a.save()
+	case !ok:
+	case key.Matches(k, keys.Again.Binding):
+		return p.a.live.again(cell)
+	case key.Matches(k, keys.Copy.Binding):
+		r := p.a.live.board.Verdict(cell)
+		if r.Fix != "" {
+			return p.a.copy(r.Fix)
+		}
+		return p.a.copy(r.Found)
+	case key.Matches(k, keys.Page.Binding):
+		return p.a.lay(p.a.pagePanel("Where to read on", append(append([]string{}, check.See...), p.guide().Page)))
+	}
+	return nil
+}
+
+func (p *stepPage) otherSide() {
+	pl := p.place()
+	_, cell, ok := p.cell()
+	p.a.run.dismiss()
+	pl.moved = true
+	if !p.a.narrow() && ok {
+		pl.side = cell.Side
+	}
+	pl.side = pl.side.Peer()
+}
+
+// escape goes one level back: from a plan that is awaited, from what a run
+// said, from a filter.
+func (p *stepPage) escape() {
+	switch {
+	case p.asked != nothing:
+		p.asked = nothing
+	case p.a.run.dismiss():
+	default:
+		p.filter.Reset()
+	}
+}
+
+func (p *stepPage) jump(k tea.KeyMsg) tea.Cmd {
+	at := int(k.Runes[0] - '1')
+	if at > len(p.guide().Steps) {
+		p.a.notice = "there are " + plural(len(p.guide().Steps), "step")
+		return nil
+	}
+	return p.enter(at)
+}
+
+// fix does only the action that mends the selected check.
+func (p *stepPage) fix() tea.Cmd {
+	check, cell, ok := p.cell()
+	switch {
+	case !ok:
+		return nil
+	case check.Mend == "":
+		p.a.notice = "carrick has no action for this check; the fix says what to do"
+		return nil
+	case p.a.live.board.Verdict(cell).Status == steps.Pass:
+		p.a.notice = "this check holds: there is nothing to fix"
+		return nil
+	}
+	action, _ := p.guide().Action(check.Mend)
+	if action == nil {
+		return nil // validation of guides keeps this from happening
+	}
+	return p.ask(toFix, oneLine(action.Title), steps.Scope{Actions: []string{check.Mend}})
+}
+
+// answered keeps the answers of a step, and opens the form by itself, once,
+// where one is missing.
+func (p *stepPage) answered(m answersMsg) tea.Cmd {
+	pl := p.placeOf(m.step)
+	pl.answers = m.list
+	if m.step != p.step().Name || pl.formed || len(pl.missing()) == 0 || len(p.a.panels) > 0 || p.typing() {
+		return nil
+	}
+	return p.openForm()
+}

@@ -1,0 +1,260 @@
+package ui
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"carrick/cluster"
+	"carrick/steps"
+)
+
+func TestGoldens(t *testing.T) {
+	for _, size := range [][2]int{{60, 20}, {80, 24}, {120, 40}} {
+		t.Run(fmt.Sprintf("%dx%d", size[0], size[1]), func(t *testing.T) {
+			m := &tunnel{}
+			onStage(t, m.options(t), size[0], size[1], func(p *play) {
+				m.came = time.Now()
+				p.golden(fmt.Sprintf("step-%dx%d", size[0], size[1]))
+			})
+		})
+	}
+}
+
+func TestOpensAtTheFirstStepThatIsNotGreen(t *testing.T) {
+	onStage(t, (&tunnel{}).options(t), 80, 24, func(p *play) {
+		p.shows("step 2 of 3", "✗ FAIL", "there is no key pair", "tunnel keys --make")
+	})
+}
+
+func TestApplyThenUndo(t *testing.T) {
+	m := &tunnel{}
+	onStage(t, m.options(t), 80, 24, func(p *play) {
+		p.shows("a apply 1 change")
+		p.press("a")
+		p.golden("confirm-80x24")
+		p.press("enter") // it stands on No
+		if m.made() {
+			t.Fatal("enter on No applied")
+		}
+		p.shows("nothing was changed")
+		p.press("a", "y")
+		p.after(2 * time.Second)
+		p.shows("✓ applied Tunnel keys: 1 change")
+		if !m.made() || p.verdict("pair", steps.Remote) != steps.Pass {
+			t.Fatal("applied, and the board does not show it")
+		}
+		p.press("u")
+		p.shows("Take back Tunnel keys?", "delete")
+		p.press("right", "enter")
+		p.after(2 * time.Second)
+		if m.made() || p.verdict("pair", steps.Remote) != steps.Fail {
+			t.Fatal("undone, and the board does not show it")
+		}
+		p.press("l")
+		p.shows("create Secret tunnel/keys", "delete Secret tunnel/keys")
+	})
+}
+
+func TestErrorOfApplyStaysReadable(t *testing.T) {
+	m := &tunnel{fault: errors.New("the disk is full")}
+	onStage(t, m.options(t), 80, 24, func(p *play) {
+		p.press("a", "y")
+		p.after(time.Second)
+		p.shows("the disk is full")
+		p.press("esc")
+		p.hides("the disk is full")
+		p.press("l")
+		p.shows("the disk is full")
+	})
+}
+
+func TestInterruptStopsTheRunFirst(t *testing.T) {
+	m := &tunnel{slow: time.Minute}
+	onStage(t, m.options(t), 80, 24, func(p *play) {
+		p.press("a", "y")
+		p.shows("applying Tunnel keys", "ctrl+c stop")
+		p.press("q")
+		p.shows("still at work")
+		p.press("ctrl+c")
+		p.after(time.Second)
+		if p.quit || m.made() {
+			t.Fatal("ctrl+c did not just stop the run")
+		}
+		p.shows("stopped by you; nothing was changed")
+		p.press("ctrl+c")
+		if !p.quit || p.a.left != interrupted {
+			t.Fatal("the second ctrl+c did not leave")
+		}
+	})
+}
+
+func TestConflictIsAskedByItself(t *testing.T) {
+	m := &tunnel{items: []steps.Item{{Verb: steps.Update, What: "ConfigMap a/b", Hash: "1", Conflicts: []cluster.Conflict{{Manager: "helm", Field: ".data.x"}}}, {Verb: steps.Replace, What: "Role a/c", Hash: "2"}}}
+	onStage(t, m.options(t), 80, 24, func(p *play) {
+		p.press("a", "y")
+		p.shows("Take over fields of helm?", ".data.x is set by helm", "▸ No")
+		p.press("y")
+		p.shows("Delete and make anew?", "Role a/c")
+		p.hides("ConfigMap")
+		p.press("n")
+		p.shows("nothing was changed")
+		if m.made() {
+			t.Fatal("No to the last question applied")
+		}
+	})
+}
+
+func TestDiff(t *testing.T) {
+	onStage(t, (&tunnel{}).options(t), 80, 24, func(p *play) {
+		p.press("d")
+		p.shows("+ create  Secret tunnel/keys", "+kind: Secret", "1 create")
+		p.press("esc")
+		p.shows("step 2 of 3")
+	})
+}
+
+func TestFormKeepsWhatWasTyped(t *testing.T) {
+	onStage(t, (&tunnel{}).options(t), 80, 24, func(p *play) {
+		p.press("1", "e")
+		p.shows("Port of the gateway", "from: WireGuard's own", "51820")
+		p.press("0", "esc")
+		p.shows("what was typed is kept")
+		p.press("e")
+		p.shows("518200")
+		p.press("ctrl+s")
+		p.shows("is not a port")
+		p.press("backspace", "backspace", "ctrl+s")
+		p.shows("1 answer saved")
+		p.press("down")
+		p.shows("port 5182")
+		saved, err := os.ReadFile(p.a.live.session.Link().Path)
+		if err != nil || !strings.Contains(string(saved), "net.port: 5182") {
+			t.Fatalf("the link file: %v\n%s", err, saved)
+		}
+		if strings.Contains(string(saved), "net.fast") {
+			t.Fatal("a default that nobody touched was saved")
+		}
+	})
+}
+
+func TestFormOpensByItselfWhereAnAnswerIsMissing(t *testing.T) {
+	o := (&tunnel{}).options(t)
+	delete(o.Link.Answers, "keys.owner")
+	onStage(t, o, 80, 24, func(p *play) {
+		p.shows("Owner of the keys")
+		p.press("esc")
+		p.shows("1 answer missing")
+		p.press("n", "b")
+		p.shows("1 answer missing")
+		p.hides("Owner of the keys")
+		p.press("e", "b", "o", "b", "enter")
+		p.shows("1 answer saved")
+	})
+}
+
+func TestFilter(t *testing.T) {
+	onStage(t, (&tunnel{}).options(t), 80, 24, func(p *play) {
+		p.press("/", "l", "o", "g", " ", "c")
+		p.shows("1 of 4", "the log can be read")
+		p.hides("the keys Secret")
+		p.press("q", "?") // letters here
+		p.shows("no row has this text")
+		p.press("esc")
+		p.shows("the keys Secret")
+	})
+}
+
+func TestWaitingCountsAndOthersRest(t *testing.T) {
+	m := &tunnel{keys: true}
+	onStage(t, m.options(t), 80, 24, func(p *play) {
+		m.came = time.Now()
+		p.press("R")
+		p.after(12 * time.Second)
+		p.shows("◌ 12 s")
+		p.after(20 * time.Second)
+		if got := p.verdict("handshake", steps.Local); got != steps.Pass {
+			t.Fatalf("handshake: %v", got)
+		}
+		if p.a.pace() != 0 {
+			t.Fatalf("a screen at rest is drawn every %v", p.a.pace())
+		}
+	})
+}
+
+func TestOtherStepsAreNotLive(t *testing.T) {
+	m := &tunnel{}
+	onStage(t, m.options(t), 80, 24, func(p *play) {
+		p.press("1")
+		m.set(true)
+		p.after(5 * time.Second)
+		if got := p.verdict("pair", steps.Remote); got != steps.Fail {
+			t.Fatalf("a step that is not on screen was looked at: %v", got)
+		}
+		p.press("3") // it needs what step 2 says
+		if got := p.verdict("pair", steps.Remote); got != steps.Pass {
+			t.Fatalf("what the step on screen needs was not looked at: %v", got)
+		}
+	})
+}
+
+func TestNothingFromOutsideDrivesTheTerminal(t *testing.T) {
+	m := &tunnel{shown: "\x1b]0;owned\x07\x1b[31mred\u202e"}
+	o := m.options(t)
+	onStage(t, o, 80, 24, func(p *play) {
+		p.press("1")
+		p.shows("red")
+		if v := p.a.View(); strings.Contains(v, "owned") || strings.Contains(v, "\u202e") || strings.Contains(v, "\x07") {
+			t.Fatalf("an escape sequence came through: %q", v)
+		}
+	})
+}
+
+func TestASCII(t *testing.T) {
+	o := (&tunnel{}).options(t)
+	o.ASCII = true
+	onStage(t, o, 60, 20, func(p *play) {
+		p.shows("70x20 shows both")
+		p.resize(120, 40)
+		for i, r := range p.screen() {
+			if r > 126 {
+				t.Fatalf("%q at %d:\n%s", r, i, p.screen())
+			}
+		}
+		p.shows("x FAIL", "+ ok")
+	})
+}
+
+func TestManyRowsKeepTheSelectedOneInSight(t *testing.T) {
+	m := &tunnel{}
+	o := m.options(t)
+	o.Guides[0].Steps[0].Checks = append(o.Guides[0].Steps[0].Checks, numbered(40)...)
+	onStage(t, o, 80, 24, func(p *play) {
+		p.press("1", "G")
+		p.shows("row 40 holds", "42 of 42")
+		p.press("pgdown", "g")
+		p.shows("the site is there", "1 of 42")
+	})
+}
+
+func TestOpenFailsInWords(t *testing.T) {
+	o := (&tunnel{}).options(t)
+	o.Open = func(*steps.Link) (*steps.Session, error) {
+		return nil, errors.New("provider: no context is called rome")
+	}
+	onStage(t, o, 80, 24, func(p *play) {
+		p.shows("✗ provider: no context is called rome", "q quit")
+		p.press("q")
+		if !p.quit {
+			t.Fatal("q did not quit")
+		}
+	})
+}
+
+func TestCtxEndsAllCommands(t *testing.T) {
+	// onStage fails by itself where a command outlives its context.
+	onStage(t, (&tunnel{slow: time.Hour}).options(t), 80, 24, func(p *play) { p.press("a", "y") })
+}

@@ -1,0 +1,271 @@
+package ui
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"carrick/steps"
+)
+
+func (p *stepPage) view() []string {
+	a, l := p.a, p.layout()
+	if a.wide() {
+		return p.wideView(l)
+	}
+	out := []string{a.headline(p.guide().Title, a.where(p.at))}
+	if l.sides {
+		out = append(out, a.sidesLine(p.shown()...))
+	}
+	if l.rules {
+		out = append(out, a.rule())
+	}
+	if a.h >= 5 {
+		out = append(out, p.titleLine(l))
+	}
+	out = append(out, p.whyLines(l)...)
+	out = append(out, p.table(l)...)
+	if l.note > 0 {
+		out = append(out, a.t.faint.Render(fmt.Sprintf(" one side at a time, tab changes; %d×%d shows both", bothFrom, tallFrom)))
+	}
+	if l.rules {
+		out = append(out, a.rule())
+	}
+	out = append(out, fill(p.pane(a.w, l.detail), l.detail)...)
+	if l.rules {
+		out = append(out, a.rule())
+	}
+	if l.totals {
+		out = append(out, p.totals())
+	}
+	return append(fill(out, a.h-1), p.foot())
+}
+
+// titleLine is the step's number and title, and the heads of the columns.
+func (p *stepPage) titleLine(l layout) string {
+	a := p.a
+	left := fmt.Sprintf(" %s %s", a.t.title.Render(fmt.Sprint(p.at+1)), a.t.title.Render(p.step().Title))
+	switch {
+	case p.filter.Focused():
+		p.filter.Width = max(4, min(30, l.main/3))
+		left += "  " + p.filter.View() + a.t.faint.Render(p.filtered())
+	case p.filter.Value() != "":
+		left += "  " + a.t.accent.Render("/ "+p.filter.Value()) + a.t.faint.Render(p.filtered())
+	case len(p.rows()) > l.rows:
+		left += a.t.faint.Render(fmt.Sprintf("  %d of %d", p.place().row.at+1, len(p.rows())))
+	}
+	var heads string
+	for _, side := range p.shown() {
+		name := pad(p.guide().Sides[side].Name, l.cell)
+		if _, cell, ok := p.cell(); ok && cell.Side == side {
+			heads += a.t.title.Render(name)
+		} else {
+			heads += a.t.faint.Render(name)
+		}
+	}
+	return pad(left, l.main-width(heads)) + heads
+}
+
+func (p *stepPage) filtered() string {
+	return fmt.Sprintf("  %d of %d", len(p.rows()), len(p.step().Checks))
+}
+
+// shown are the sides that have a column.
+func (p *stepPage) shown() []steps.Side {
+	if p.a.narrow() {
+		return []steps.Side{p.place().side}
+	}
+	return steps.Sides
+}
+
+func (p *stepPage) whyLines(l layout) []string {
+	if l.why == 0 {
+		return nil
+	}
+	var out []string
+	for _, line := range wrap(oneLine(p.step().Why), l.main-4) {
+		out = append(out, "   "+p.a.t.faint.Render(line))
+	}
+	return fill(out, l.why)
+}
+
+// table are the checks, a row each, as many as fit.
+func (p *stepPage) table(l layout) []string {
+	rows := p.rows()
+	if len(rows) == 0 {
+		text := "   nothing here on the " + p.guide().Sides[p.place().side].Name
+		if p.filter.Value() != "" {
+			text = "   no row has this text; esc shows all"
+		}
+		return fill([]string{p.a.t.faint.Render(text)}, l.rows)
+	}
+	_, cell, _ := p.cell()
+	drawn, heights := make([][]string, len(rows)), make([]int, len(rows))
+	for i := range rows {
+		drawn[i] = p.row(rows[i], cell, l)
+		heights[i] = len(drawn[i])
+	}
+	from, to := p.place().row.span(heights, l.rows)
+	var out []string
+	for i := from; i < to; i++ {
+		out = append(out, drawn[i]...)
+	}
+	return fill(out, l.rows)
+}
+
+// row is one check: its assertion, and a verdict a side.
+func (p *stepPage) row(c *steps.Check, at steps.Cell, l layout) []string {
+	a, here := p.a, c.Name == at.Check
+	mark, lines := "   ", p.title(c, l)
+	room := max(1, l.main-4-l.cell*len(p.shown()))
+	if here {
+		mark = " " + a.t.accent.Render("▸") + " "
+	}
+	for i := range lines {
+		if here {
+			lines[i] = a.t.title.Render(lines[i])
+		}
+	}
+	line := mark + pad(lines[0], room) + " "
+	for _, side := range p.shown() {
+		if !c.On.Covers(side) {
+			line += strings.Repeat(" ", l.cell)
+			continue
+		}
+		line += p.verdictCell(steps.Cell{Step: p.step().Name, Check: c.Name, Side: side}, here && side == at.Side, l.cell)
+	}
+	out := []string{line}
+	for _, l := range lines[1:] {
+		out = append(out, "   "+l)
+	}
+	return out
+}
+
+// verdictCell is a sign and a word; the one that is selected is reversed.
+func (p *stepPage) verdictCell(c steps.Cell, selected bool, w int) string {
+	a, r, k := p.a, p.a.live.board.Verdict(c), p.a.live.looks[c]
+	sign := glyph(r.Status)
+	if k.asked || (k.probing && k.began.IsZero()) {
+		sign = a.spin()
+	}
+	word := clip(p.word(r), w-3)
+	rest := strings.Repeat(" ", max(0, w-2-width(word)))
+	ink := a.t.ink(r.Status)
+	switch {
+	case r.Status == steps.Warn && selected:
+		return a.t.selected.Render(sign+" "+word) + rest
+	case r.Status == steps.Warn: // yellow words can't be read on white
+		return ink.Render(sign) + " " + a.t.title.Render(word) + rest
+	case selected:
+		return ink.Faint(false).Reverse(true).Render(sign+" "+word) + rest
+	case r.Status != steps.Pass && r.Status != steps.Waiting && r.Status != steps.Pending:
+		return ink.Render(sign+" "+word) + rest
+	}
+	return ink.Render(sign) + " " + word + rest
+}
+
+// totals are the counts of the whole guide, or what has just been said; at the
+// right how fresh this step is.
+func (p *stepPage) totals() string {
+	a := p.a
+	right := a.t.faint.Render(a.live.follows(p.step().Name)) + " "
+	if p.asked != nothing {
+		right = a.t.accent.Render(a.spin()) + " finding out what would change "
+	}
+	if a.notice != "" {
+		return spread(" "+a.notice, right, a.w)
+	}
+	tally := p.tally(a.live.board.Count(""))
+	if strip := p.strip(); !a.wide() && width(strip+tally+right)+6 <= a.w {
+		tally = strip + "  " + tally
+	}
+	return spread(" "+tally, right, a.w)
+}
+
+// strip is the state of every step in a few columns, where there is no list of
+// them.
+func (p *stepPage) strip() string {
+	a := p.a
+	var parts []string
+	for i := range p.guide().Steps {
+		state := a.live.state(p.guide().Steps[i].Name)
+		number := fmt.Sprint(i + 1)
+		if i == p.at {
+			number = a.t.selected.Render(number)
+		}
+		parts = append(parts, number+a.t.ink(state).Render(glyph(state)))
+	}
+	return strings.Join(parts, " ")
+}
+
+// tally is the counts with their signs, so that the eye finds what is wrong.
+func (p *stepPage) tally(n steps.Counts) string {
+	var parts []string
+	for _, part := range strings.Split(n.String(), " · ") {
+		switch {
+		case strings.HasSuffix(part, "failed"):
+			part = p.a.t.bad.Render(part)
+		case strings.HasSuffix(part, "unknown"):
+			part = p.a.t.unknown.Render(part)
+		case strings.Contains(part, "warning"):
+			part = p.a.t.title.Render(part)
+		}
+		parts = append(parts, part)
+	}
+	return strings.Join(parts, " · ")
+}
+
+func (p *stepPage) foot() string {
+	a, keys := p.a, p.a.k
+	if p.typing() {
+		return a.footer([]hint{{"enter", "keep"}, {"↑↓", "move"}, keys.Esc.as("show all")}, nil)
+	}
+	if a.run.busy() {
+		return a.footer([]hint{keys.Interrupt.as("stop"), {"↑↓", "move"}, keys.Log.hint()}, []hint{keys.Help.hint()})
+	}
+	first := []hint{keys.Next.as(p.nextText())}
+	todo := p.place().changes()
+	if len(p.step().Actions) > 0 && todo != 0 {
+		first = append(first, keys.Apply.as(p.applyText(todo)), keys.Diff.hint())
+	}
+	if n := len(p.place().missing()); n > 0 {
+		first = append([]hint{keys.Answers.as(plural(n, "answer") + " missing")}, first...)
+	} else if len(p.step().Ask) > 0 {
+		first = append(first, keys.Answers.hint())
+	}
+	if len(p.step().Actions) > 0 {
+		first = append(first, keys.Undo.hint())
+	}
+	if p.at > 0 {
+		first = append([]hint{keys.Back.hint()}, first...)
+	}
+	first = append(first, keys.Filter.hint(), keys.Again.hint(), keys.Log.hint())
+	return a.footer(first, []hint{keys.Help.hint(), keys.Quit.hint()})
+}
+
+func (p *stepPage) nextText() string {
+	word := "next"
+	if p.at+1 == len(p.guide().Steps) {
+		word = "summary"
+	}
+	if n := p.a.live.board.Count(p.step().Name).Of(steps.Fail); n > 0 {
+		word += fmt.Sprintf(" (%d failed)", n)
+	}
+	return word
+}
+
+func (p *stepPage) applyText(n int) string {
+	if n > 0 {
+		return "apply " + plural(n, "change")
+	}
+	return "apply"
+}
+
+// ago is how long ago something was, roughly.
+func (p *stepPage) ago(at time.Time) string {
+	d := p.a.now().Sub(at)
+	if d < time.Minute {
+		return "just now"
+	}
+	return span(d) + " ago"
+}

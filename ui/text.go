@@ -1,0 +1,161 @@
+package ui
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/charmbracelet/x/ansi"
+
+	"carrick/cluster"
+)
+
+// oneLine makes text from outside fit for one line of the screen.
+func oneLine(s string) string {
+	return strings.Join(strings.Fields(cluster.Clean(s)), " ")
+}
+
+// manyLines makes text from outside fit for the screen and keeps its lines.
+func manyLines(s string) []string {
+	s = strings.ReplaceAll(strings.TrimRight(cluster.Clean(s), "\n"), "\t", "    ")
+	return strings.Split(s, "\n")
+}
+
+func width(s string) int { return ansi.StringWidth(s) }
+
+// clip shortens a line to a width and says so by an ellipsis.
+func clip(s string, w int) string {
+	if w <= 0 {
+		return ""
+	}
+	return ansi.Truncate(s, w, "…")
+}
+
+// pad makes a line exactly that wide.
+func pad(s string, w int) string {
+	s = clip(s, w)
+	return s + strings.Repeat(" ", max(0, w-width(s)))
+}
+
+// spread puts one text at the left and one at the right end of a line. Where
+// both do not fit, the right one stays whole as long as the left has a third.
+func spread(left, right string, w int) string {
+	if right == "" {
+		return clip(left, w)
+	}
+	room := w - width(right) - 2
+	if room < width(left) && room < w/3 {
+		return clip(left, w)
+	}
+	return pad(clip(left, w-width(right)-1), w-width(right)) + right
+}
+
+// wrap breaks a text at spaces, and longer words anywhere, into lines of at
+// most that width.
+func wrap(s string, w int) []string {
+	if w < 1 {
+		return nil
+	}
+	for _, word := range strings.Fields(s) {
+		if width(word) > w {
+			return strings.Split(ansi.Wrap(s, w, " /"), "\n")
+		}
+	}
+	// Names and commands are full of hyphens; they are broken at none.
+	s = strings.ReplaceAll(s, "-", unbroken)
+	return strings.Split(strings.ReplaceAll(ansi.Wrap(s, w, " "), unbroken, "-"), "\n")
+}
+
+// unbroken is a hyphen at which no line ends.
+const unbroken = "\u2011"
+
+// hang puts a label before the first of some lines and indents the others.
+func hang(label string, lines []string) []string {
+	out := make([]string, len(lines))
+	for i, l := range lines {
+		if i == 0 {
+			out[i] = label + l
+			continue
+		}
+		out[i] = strings.Repeat(" ", width(label)) + l
+	}
+	return out
+}
+
+// fill makes a block exactly that high.
+func fill(block []string, h int) []string {
+	h = max(0, h)
+	for len(block) < h {
+		block = append(block, "")
+	}
+	return block[:h]
+}
+
+// linesOf is how many lines some blocks have.
+func linesOf(blocks [][]string) int {
+	n := 0
+	for _, b := range blocks {
+		n += len(b)
+	}
+	return n
+}
+
+// squeeze shortens blocks until they take at most h lines: always the longest,
+// then, where each has one line, the last goes.
+func squeeze(blocks [][]string, h, w int) []string {
+	for total := linesOf(blocks); total > h; total-- {
+		longest := 0
+		for i := range blocks {
+			if len(blocks[i]) >= len(blocks[longest]) {
+				longest = i
+			}
+		}
+		if n := len(blocks[longest]); n > 1 {
+			blocks[longest] = cutLast(blocks[longest], w)
+			continue
+		}
+		if len(blocks) == 0 {
+			break
+		}
+		blocks = blocks[:len(blocks)-1]
+	}
+	var out []string
+	for _, b := range blocks {
+		out = append(out, b...)
+	}
+	return out
+}
+
+// cutLast drops the last line of a block and marks the one before it.
+func cutLast(b []string, w int) []string {
+	b = append([]string{}, b[:len(b)-1]...)
+	last := strings.TrimSuffix(b[len(b)-1], "…")
+	b[len(b)-1] = ansi.Truncate(last, w-2, "") + " …"
+	return b
+}
+
+// span is a time in one unit: "3 s", "4 min", "2 h", "6 d".
+func span(d time.Duration) string {
+	switch {
+	case d < time.Minute:
+		return fmt.Sprintf("%d s", max(0, int(d/time.Second)))
+	case d < time.Hour:
+		return fmt.Sprintf("%d min", int(d/time.Minute))
+	case d < 48*time.Hour:
+		return fmt.Sprintf("%d h", int(d/time.Hour))
+	}
+	return fmt.Sprintf("%d d", int(d/(24*time.Hour)))
+}
+
+// plural is a number and its word: "1 change", "3 changes".
+func plural(n int, word string) string {
+	if n == 1 {
+		return "1 " + word
+	}
+	return fmt.Sprintf("%d %ss", n, word)
+}
+
+// positions says which part of a list is shown.
+func positions(from, shown, all int) string {
+	return fmt.Sprintf("%d to %d of %d", from+1, from+shown, all)
+}
