@@ -69,7 +69,7 @@ func (b *breaker) late() {
 }
 
 func (b *breaker) trip() *StaleError {
-	b.open = &StaleError{Since: b.lost, Cause: b.cause}
+	b.open = &StaleError{Since: b.lost, Cause: b.cause, Never: !b.answered}
 	b.stopTimer()
 	b.version.bump()
 	return b.open
@@ -141,6 +141,11 @@ func (b *breaker) everAnswered() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.answered
+}
+
+// stale is the loss of one read.
+func (c *Cluster) stale(since time.Time, cause error) *StaleError {
+	return &StaleError{Since: since, Cause: cause, Never: !c.outages.everAnswered()}
 }
 
 func (b *breaker) isLost() bool {

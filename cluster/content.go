@@ -190,7 +190,7 @@ func (r *read) impatient() {
 	lost, cause := r.lost, r.cause
 	r.patient = nil
 	if !lost.IsZero() {
-		r.grow(&StaleError{Since: lost, Cause: cause})
+		r.grow(r.c.stale(lost, cause))
 	}
 	r.mu.Unlock()
 	if !lost.IsZero() && r.c.outages.living() == 0 && !r.c.wire.lastHeard().After(lost) {

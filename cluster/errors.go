@@ -21,6 +21,7 @@ var (
 type StaleError struct {
 	Since time.Time // of the loss
 	Cause error     // why, as far as it is known
+	Never bool      // there was no answer before that either
 }
 
 func (e *StaleError) Error() string {

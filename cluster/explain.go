@@ -53,6 +53,9 @@ func explainStale(err error) string {
 	if stale.Cause == nil || errors.Is(stale.Cause, errNoAnswer) || errors.Is(stale.Cause, errTimeout) {
 		return "the API server has not answered " + since
 	}
+	if stale.Never {
+		return Explain(stale.Cause)
+	}
 	return fmt.Sprintf("no good answer %s: %s", since, Explain(stale.Cause))
 }
 

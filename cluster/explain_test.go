@@ -107,6 +107,15 @@ func TestExplainSaysWhatHappenedInOneSentence(t *testing.T) {
 	}
 }
 
+// What never answered has no moment since when it does not.
+func TestExplainDoesNotDateALossThatWasThereFromTheStart(t *testing.T) {
+	refused := dialError(syscall.ECONNREFUSED)
+	never := &cluster.StaleError{Since: time.Now(), Cause: refused, Never: true}
+	if got := cluster.Explain(never); got != cluster.Explain(refused) {
+		t.Errorf("got %q", got)
+	}
+}
+
 // real errors, as they come from a connection
 func TestExplainKnowsRealErrors(t *testing.T) {
 	plain := httptest.NewServer(http.NotFoundHandler())

@@ -54,7 +54,7 @@ func (r *read) answeredBy(err error) bool {
 func (r *read) giveUp(since time.Time, cause error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.grow(&StaleError{Since: since, Cause: cause})
+	r.grow(r.c.stale(since, cause))
 }
 
 func isAbsent(err error) bool { return apierrors.IsNotFound(err) }
