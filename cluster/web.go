@@ -31,9 +31,22 @@ type Web struct {
 	client  *http.Client
 }
 
+// WebAddress says where an HTTP API is, how it is trusted and who asks.
+type WebAddress struct {
+	Base  string // "https://renku.example.org/api/data"
+	Token Masked // its bearer; zero: none
+	CA    string // PEM that is trusted for it besides the system's roots; "": none
+}
+
+// Open returns the API at the address. Its errors are NewWeb's.
+func (a WebAddress) Open() (*Web, error) {
+	return NewWeb(a.Base, a.Token, WebOptions{AlsoCA: []byte(a.CA)})
+}
+
 // WebOptions say how to reach an API.
 type WebOptions struct {
 	CA      []byte        // PEM that is trusted for it; nil: the system's roots
+	AlsoCA  []byte        // PEM that is trusted besides the system's roots; nil: none
 	Timeout time.Duration // of one request; 0: 10 s
 }
 
@@ -50,6 +63,9 @@ func NewWeb(base string, token Masked, o WebOptions) (*Web, error) {
 		return nil, fmt.Errorf("%s is not https: the token is not sent there", Clean(u.String()))
 	}
 	pool, err := probe.Pool(o.CA)
+	if err == nil && len(o.AlsoCA) > 0 {
+		pool, err = probe.SystemAnd(o.AlsoCA)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("read the CA to trust for %s: %w", Clean(u.String()), err)
 	}
@@ -80,9 +96,20 @@ type webAnswer struct {
 	body   []byte
 }
 
-// JSON calls path, which begins with "/" and may have a query, with in as JSON (nil: no body; a Masked in it must have been
-// revealed) and decodes the answer into out (nil: it is not looked at). It returns the status; one of 300 or more is a *WebError. The answer to a GET is kept as
-// a look for 10 s; any other call makes the API be looked at again.
+// Form posts a form to path, as OAuth's token endpoints want it, and decodes the JSON of the answer into out. It is never
+// kept. Its results are JSON's.
+func (w *Web) Form(ctx context.Context, path string, form url.Values, out any) (status int, err error) {
+	target, err := w.target(path)
+	if err != nil {
+		return 0, err
+	}
+	answer, err := w.call(ctx, http.MethodPost, target, "application/x-www-form-urlencoded", []byte(form.Encode()))
+	return answer.decode("POST "+Clean(target), target, out, err)
+}
+
+// JSON calls path, which begins with "/" and may have a query, with in as JSON (nil: no body; a Masked in it must have
+// been revealed) and decodes the answer into out (nil: it is not looked at). It returns the status; one of 300 or more is
+// a *WebError. The answer to a GET is kept as a look for 10 s; any other call makes the API be looked at again.
 func (w *Web) JSON(ctx context.Context, method, path string, in, out any) (status int, err error) {
 	target, err := w.target(path)
 	if err != nil {
@@ -102,29 +129,34 @@ func (w *Web) JSON(ctx context.Context, method, path string, in, out any) (statu
 	answer := webAnswer{}
 	if method == http.MethodGet && in == nil {
 		answer, err = lookOf(ctx, w, key+target, webAge, func(ctx context.Context) (webAnswer, error) {
-			return w.call(ctx, method, target, nil)
+			return w.call(ctx, method, target, "", nil)
 		})
 	} else {
-		answer, err = w.call(ctx, method, target, body)
+		answer, err = w.call(ctx, method, target, "application/json", body)
 		if looks, ok := ctx.Value(looksKey{}).(*Looks); ok {
 			looks.Forget(key)
 		}
 	}
+	return answer.decode(doing, target, out, err)
+}
+
+// decode reads the JSON of an answer, if there was one.
+func (a webAnswer) decode(doing, target string, out any, err error) (int, error) {
 	switch {
 	case err != nil:
 		return 0, fmt.Errorf("%s: %w", doing, err)
-	case answer.status >= 300:
-		return answer.status, answer.problem(target)
-	case out == nil || len(answer.body) == 0:
-		return answer.status, nil
+	case a.status >= 300:
+		return a.status, a.problem(target)
+	case out == nil || len(a.body) == 0:
+		return a.status, nil
 	}
-	if err := json.Unmarshal(answer.body, out); err != nil {
-		if !json.Valid(answer.body) {
-			err = notJSON(errors.New(excerpt(answer.body)))
+	if err := json.Unmarshal(a.body, out); err != nil {
+		if !json.Valid(a.body) {
+			err = notJSON(errors.New(excerpt(a.body)))
 		}
-		return answer.status, fmt.Errorf("%s: %w", doing, err)
+		return a.status, fmt.Errorf("%s: %w", doing, err)
 	}
-	return answer.status, nil
+	return a.status, nil
 }
 
 // target returns the URL of a path below the base.
@@ -136,7 +168,7 @@ func (w *Web) target(path string) (string, error) {
 	return u.String(), nil
 }
 
-func (w *Web) call(ctx context.Context, method, target string, body []byte) (webAnswer, error) {
+func (w *Web) call(ctx context.Context, method, target, kind string, body []byte) (webAnswer, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, w.timeout, fmt.Errorf("%s took too long to answer", w.base.Host))
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, method, target, bytes.NewReader(body))
@@ -146,7 +178,7 @@ func (w *Web) call(ctx context.Context, method, target string, body []byte) (web
 	req.Header.Set("Accept", "application/json")
 	req.Header.Set("User-Agent", "carrick")
 	if body != nil {
-		req.Header.Set("Content-Type", "application/json")
+		req.Header.Set("Content-Type", kind)
 	}
 	if !w.token.IsZero() {
 		req.Header.Set("Authorization", "Bearer "+w.token.Reveal())

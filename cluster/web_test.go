@@ -4,9 +4,12 @@ import (
 	"context"
 	"encoding/pem"
 	"errors"
+	"fmt"
 	"io"
+	"log"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -180,5 +183,37 @@ func TestWebKeepsAnswers(t *testing.T) {
 	get()
 	if count.Load() != 3 {
 		t.Errorf("%d requests", count.Load())
+	}
+}
+
+// A CA of somebody's own is trusted besides the system's roots, and needed.
+func TestWebAddressTrustsItsCAToo(t *testing.T) {
+	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if err := r.ParseForm(); err != nil || r.Header.Get("Content-Type") != "application/x-www-form-urlencoded" {
+			w.WriteHeader(http.StatusBadRequest)
+			return
+		}
+		_, _ = fmt.Fprintf(w, `{"got":%q}`, r.Form.Get("scope"))
+	}))
+	defer server.Close()
+	server.Config.ErrorLog = log.New(io.Discard, "", 0)
+	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
+	var out struct{ Got string }
+	for name, at := range map[string]WebAddress{"with": {Base: server.URL, CA: string(ca)}, "without": {Base: server.URL}} {
+		w, err := at.Open()
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = w.Form(t.Context(), "/token", url.Values{"scope": {"open id"}}, &out)
+		w.Close()
+		if (err == nil) != (name == "with") {
+			t.Errorf("%s the CA: %v", name, err)
+		}
+	}
+	if out.Got != "open id" {
+		t.Errorf("the form arrived as %q", out.Got)
+	}
+	if _, err := (WebAddress{Base: server.URL, CA: "no PEM"}).Open(); err == nil {
+		t.Error("what is no certificate was taken as a CA")
 	}
 }

@@ -16,15 +16,20 @@ type Answers struct {
 	value func(key string) any
 }
 
-// Text is an answer as a string; "" where it was left empty.
+// Masked is the answer to a secret question; zero where there is none.
+func (a Answers) Masked(key string) cluster.Masked {
+	m, _ := a.Value(key).(cluster.Masked)
+	return m
+}
+
+// Text is an answer as a string; "" where it was left empty. Of a secret one
+// it says that it is hidden.
 func (a Answers) Text(key string) string {
 	switch v := a.Value(key).(type) {
 	case nil:
 		return ""
 	case string:
 		return v
-	case cluster.Masked:
-		return v.Reveal()
 	default:
 		return fmt.Sprint(v)
 	}
@@ -42,7 +47,8 @@ func (a Answers) Bool(key string) bool { return a.Text(key) == "true" }
 // List is an answer with many values; nil where it was left empty.
 func (a Answers) List(key string) []string { return toList(a.Value(key)) }
 
-// Value is the answer as it stands: nil, string, bool, int or []string.
+// Value is the answer as it stands: nil, string, bool, int, []string or
+// cluster.Masked.
 func (a Answers) Value(key string) any {
 	if a.value == nil {
 		return nil

@@ -16,7 +16,6 @@ type Env struct {
 	Side    Side
 	Cluster *cluster.Cluster // this side's cluster; nil on a host
 	Host    *cluster.Host    // this side's machine; nil on a cluster
-	Web     *cluster.Web     // the HTTP API of the set-up; nil where the guide has none
 	Own     Facts            // this side's facts
 	Peer    Facts            // the other side's facts
 	Answers Answers
@@ -26,6 +25,26 @@ type Env struct {
 	Apply   ApplyOptions     // what the user allowed, for an action's Do
 	use     *usage           // what went wrong with answers; nil in tests
 	ends    map[Side]endInfo // names only
+	api     func() (*cluster.Web, error)
+	keep    func(key string, v cluster.Masked) error
+}
+
+// API is the HTTP API that belongs to the set-up. The error says why it is not
+// known (AbsentError), or what is wrong with its address.
+func (e Env) API() (*cluster.Web, error) {
+	if e.api == nil {
+		return nil, Absent("the guide has no API")
+	}
+	return e.api()
+}
+
+// Keep answers a secret question for the rest of this session, in memory only:
+// what an action got for the user, such as a token after a login.
+func (e Env) Keep(key string, v cluster.Masked) error {
+	if e.keep == nil {
+		return fmt.Errorf("keep %s: there is no session", key)
+	}
+	return e.keep(key, v)
 }
 
 type endInfo struct{ role, name, config string }

@@ -59,8 +59,9 @@ type Guide struct {
 	// Undo names actions in the order of undoing, where that is not the
 	// reverse of doing. Actions that it leaves out come after, in reverse.
 	Undo []string
-	// Web gives the HTTP API that belongs to the set-up; nil: there is none.
-	Web func(context.Context, Env) (*cluster.Web, error)
+	// API says where the HTTP API is that belongs to the set-up, as far as
+	// answers and facts tell; nil: there is none. See Env.API.
+	API func(context.Context, Env) (cluster.WebAddress, error)
 }
 
 // Step is one screen of a guide.

@@ -16,24 +16,7 @@ func (s *Session) env(ctx context.Context, side Side, use *usage) Env {
 	given, secrets := maps.Clone(s.answers), maps.Clone(s.secrets)
 	use.answered = s.answered
 	s.mu.Unlock()
-	r := &resolver{s: s, ctx: ctx, use: use, given: given, secrets: secrets}
-	return r.withWeb(side)
-}
-
-// withWeb finds the set-up's API once for all that this resolver gives. What
-// says where that stands sees an environment without it.
-func (r *resolver) withWeb(side Side) Env {
-	e := r.env(side)
-	if r.s.guide.Web == nil {
-		return e
-	}
-	web, err := r.s.guide.Web(r.ctx, e)
-	if err != nil {
-		r.s.log.Debug("the set-up's API", "err", err)
-		return e
-	}
-	r.web = web
-	return r.env(side)
+	return (&resolver{s: s, ctx: ctx, use: use, given: given, secrets: secrets}).env(side)
 }
 
 // resolver gives facts and answers to one probe.
@@ -43,7 +26,6 @@ type resolver struct {
 	use     *usage
 	given   Given
 	secrets map[string]cluster.Masked
-	web     *cluster.Web
 	depth   atomic.Int32
 	// defaulting counts the defaults that are being taken: a fact that can't
 	// be read there must not pass for one that is not there.
@@ -55,12 +37,26 @@ func (r *resolver) env(side Side) Env {
 	e := Env{
 		Side: side, Cluster: end.Cluster, Host: end.Host, Link: r.s.link.Name(), Assets: r.s.assets,
 		Own: r.facts(side), Peer: r.facts(side.Peer()), Answers: Answers{r.answer},
-		Web: r.web, use: r.use, ends: map[Side]endInfo{},
+		use: r.use, ends: map[Side]endInfo{}, api: func() (*cluster.Web, error) { return r.api(side) }, keep: r.s.keep,
 	}
 	for _, sd := range Sides {
 		e.ends[sd] = endInfo{r.s.guide.Sides[sd].Name, r.s.ends[sd].Name, r.s.ends[sd].Config}
 	}
 	return e
+}
+
+// api is the API of the set-up, one and the same for as long as its address is.
+func (r *resolver) api(side Side) (*cluster.Web, error) {
+	if r.s.guide.API == nil {
+		return nil, Absent("the guide has no API")
+	}
+	e := r.env(side)
+	e.api = nil // what says where it is can't ask it
+	at, err := r.s.guide.API(r.ctx, e)
+	if err != nil {
+		return nil, err
+	}
+	return r.s.web(at)
 }
 
 func (r *resolver) facts(side Side) Facts {
@@ -160,7 +156,7 @@ func (s *Session) Answers(ctx context.Context, step *Step) []Answered {
 	for i := range step.Ask {
 		q := &step.Ask[i]
 		r.use = &usage{}
-		base := r.withWeb(Local)
+		base := r.env(Local)
 		a := Answered{Question: q, Asked: (step.When == nil || step.When(base)) && (q.When == nil || q.When(r.env(q.side())))}
 		a.Value, a.From = r.resolve(q)
 		a.Err = r.use.failed
@@ -209,6 +205,28 @@ func (s *Session) Answer(key string, v any) error {
 	close(s.answered)
 	s.answered = make(chan struct{})
 	return nil
+}
+
+// keep answers a secret question.
+func (s *Session) keep(key string, v cluster.Masked) error {
+	if q, _ := s.guide.Question(key); q == nil || !q.Secret {
+		return fmt.Errorf("the guide has no secret question %q", key)
+	}
+	return s.Answer(key, v)
+}
+
+// web opens the API at an address, once.
+func (s *Session) web(at cluster.WebAddress) (*cluster.Web, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if w := s.webs[at]; w != nil {
+		return w, nil
+	}
+	w, err := at.Open()
+	if err == nil {
+		s.webs[at] = w
+	}
+	return w, err
 }
 
 // Save writes the link file with the answers as they stand.

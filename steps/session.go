@@ -38,6 +38,7 @@ type Session struct {
 	mu       sync.Mutex
 	answers  Given
 	secrets  map[string]cluster.Masked
+	webs     map[cluster.WebAddress]*cluster.Web // opened so far
 	answered chan struct{} // closed, and made anew, when an answer changes
 }
 
@@ -45,7 +46,7 @@ type Session struct {
 func NewSession(o SessionOptions) *Session {
 	s := &Session{
 		guide: o.Guide, link: o.Link, ends: o.Ends, assets: o.Assets, log: o.Log, audit: o.Audit,
-		looks: cluster.NewLooks(), answers: Given{}, secrets: map[string]cluster.Masked{}, answered: make(chan struct{}),
+		looks: cluster.NewLooks(), answers: Given{}, secrets: map[string]cluster.Masked{}, webs: map[cluster.WebAddress]*cluster.Web{}, answered: make(chan struct{}),
 	}
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
@@ -68,8 +69,13 @@ func (s *Session) Link() *Link { return s.link }
 // End is what stands on a side.
 func (s *Session) End(side Side) End { return s.ends[side] }
 
-// Close ends the connections of both sides.
+// Close ends all connections.
 func (s *Session) Close() {
+	s.mu.Lock()
+	for _, w := range s.webs {
+		w.Close()
+	}
+	s.mu.Unlock()
 	for _, e := range s.ends {
 		e.Close()
 	}

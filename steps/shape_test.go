@@ -64,7 +64,11 @@ func restartBetweenCalls() *steps.Guide {
 			Name: "cluster-id", On: steps.Local,
 			Learn: func(ctx context.Context, e steps.Env) (any, error) {
 				var all []registered
-				if _, err := e.Web.JSON(ctx, "GET", "/clusters", nil, &all); err != nil {
+				api, err := e.API()
+				if err != nil {
+					return nil, err
+				}
+				if _, err := api.JSON(ctx, "GET", "/clusters", nil, &all); err != nil {
 					return nil, err
 				}
 				for _, c := range all {
@@ -81,12 +85,18 @@ func restartBetweenCalls() *steps.Guide {
 					return steps.Change{Items: []steps.Item{{Verb: steps.Create, What: "POST /clusters"}}}, nil
 				},
 				Make: func(ctx context.Context, e steps.Env, _ steps.Progress) error {
-					_, err := e.Web.JSON(ctx, "POST", "/clusters", registered{Name: e.Link}, nil)
+					api, err := e.API()
+					if err == nil {
+						_, err = api.JSON(ctx, "POST", "/clusters", registered{Name: e.Link}, nil)
+					}
 					return err
 				},
 				Left: func(context.Context, steps.Env) (steps.Change, error) { return steps.Change{}, nil },
 				Revert: func(ctx context.Context, e steps.Env, _ steps.Progress) error {
-					_, err := e.Web.JSON(ctx, "DELETE", "/clusters/x", nil, nil)
+					api, err := e.API()
+					if err == nil {
+						_, err = api.JSON(ctx, "DELETE", "/clusters/x", nil, nil)
+					}
 					return err
 				},
 			}},
@@ -117,8 +127,8 @@ func restartBetweenCalls() *steps.Guide {
 			}},
 		},
 	})
-	g.Web = func(_ context.Context, e steps.Env) (*cluster.Web, error) {
-		return cluster.NewWeb("https://example.org/api/data", cluster.Mask(e.Answers.Text("renku.token")), cluster.WebOptions{})
+	g.API = func(_ context.Context, e steps.Env) (cluster.WebAddress, error) {
+		return cluster.WebAddress{Base: "https://example.org/api/data", Token: e.Answers.Masked("renku.token")}, nil
 	}
 	return g
 }

@@ -73,6 +73,19 @@ func TLS(ctx context.Context, hostport, serverName string, roots []byte) (TLSRep
 	return report, nil
 }
 
+// SystemAnd returns the system's roots and the certificates in PEM as trusted roots.
+func SystemAnd(more []byte) (*x509.CertPool, error) {
+	pool, err := x509.SystemCertPool()
+	if err != nil {
+		return nil, err
+	}
+	certs, err := ParseCerts(more)
+	for _, cert := range certs {
+		pool.AddCert(cert)
+	}
+	return pool, err
+}
+
 // Pool returns the certificates in PEM as trusted roots; nil for nil, which x509 takes as the system's.
 func Pool(roots []byte) (*x509.CertPool, error) {
 	if roots == nil {
