@@ -39,7 +39,7 @@ type Session struct {
 	answers  Given
 	secrets  map[string]cluster.Masked
 	webs     map[cluster.WebAddress]*cluster.Web // opened so far
-	answered chan struct{} // closed, and made anew, when an answer changes
+	answered chan struct{}                       // closed, and made anew, when an answer changes
 }
 
 // NewSession starts a session. It asks nothing of anybody yet.
