@@ -9,9 +9,7 @@ package renkuapi
 import (
 	"context"
 	"encoding/json"
-	"maps"
 	"net/http"
-	"slices"
 	"strconv"
 )
 
@@ -56,31 +54,6 @@ func (p *pool) answer(q *quota) poolAnswer {
 	return a
 }
 
-// insertPool gives a row and its classes ids and stores it. The lock must be
-// held, or the registry be new.
-func (r *registry) insertPool(p *pool) {
-	p.ID = r.nextPool
-	r.nextPool++
-	r.numberClasses(p)
-	r.pools[p.ID] = p
-}
-
-func (r *registry) numberClasses(p *pool) {
-	for i := range p.Classes {
-		c := &p.Classes[i]
-		if c.ID == 0 {
-			c.ID = r.nextClass
-			r.nextClass++
-		}
-		if c.Tolerations == nil {
-			c.Tolerations = []string{}
-		}
-		if c.Affinities == nil {
-			c.Affinities = []affinity{}
-		}
-	}
-}
-
 // find returns a copy of the pool that a path names, if user may see it.
 func (s *pools) find(r *http.Request, user *claims) (*pool, error) {
 	id, _ := strconv.Atoi(r.PathValue("id"))
@@ -91,64 +64,6 @@ func (s *pools) find(r *http.Request, user *claims) (*pool, error) {
 		return nil, missing("Resource pool with id %s cannot be found", r.PathValue("id"))
 	}
 	return p.clone(), nil
-}
-
-// list reads every quota from its cluster. A cluster that does not answer
-// fails the whole list.
-func (s *pools) list(r *http.Request) (int, any, error) {
-	want, err := wanted(r)
-	if err != nil {
-		return 0, nil, err
-	}
-	user := s.who(r)
-	s.mu.Lock()
-	rows := []*pool{}
-	for _, id := range slices.Sorted(maps.Keys(s.pools)) {
-		if p := s.pools[id]; p.visible(user) {
-			rows = append(rows, p.clone())
-		}
-	}
-	s.mu.Unlock()
-	answers := []poolAnswer{}
-	for _, p := range rows {
-		q, err := s.quotaOf(r.Context(), p)
-		if err != nil {
-			return 0, nil, err
-		}
-		for i := range p.Classes {
-			p.Classes[i].Matching = pointer(want.fits(p.Classes[i]))
-		}
-		a := p.answer(q)
-		a.Cluster = nil
-		answers = append(answers, a)
-	}
-	return http.StatusOK, answers, nil
-}
-
-// wanted reads what the query of a list asks for.
-func wanted(r *http.Request) (class, error) {
-	want, query := class{}, r.URL.Query()
-	for name, into := range map[string]*int{"gpu": &want.GPU, "memory": &want.Memory, "max_storage": &want.MaxStorage} {
-		if text := query.Get(name); text != "" {
-			number, err := strconv.Atoi(text)
-			if err != nil || number < 0 {
-				return want, wrongFields([]string{name + ": Input should be a valid integer"})
-			}
-			*into = number
-		}
-	}
-	if text := query.Get("cpu"); text != "" {
-		number, err := strconv.ParseFloat(text, 64)
-		if err != nil || number < 0 {
-			return want, wrongFields([]string{"cpu: Input should be a valid number"})
-		}
-		want.CPU = number
-	}
-	return want, nil
-}
-
-func (c class) fits(offered class) bool {
-	return offered.CPU >= c.CPU && offered.Memory >= c.Memory && offered.GPU >= c.GPU && offered.MaxStorage >= c.MaxStorage
 }
 
 // quotaOf reads a pool's quota from its cluster: nil where it has none, where

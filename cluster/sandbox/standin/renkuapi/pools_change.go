@@ -12,7 +12,8 @@ import (
 	"slices"
 )
 
-func (s *pools) put(r *http.Request) (int, any, error)   { return s.update(r, poolPutSchema, false) }
+func (s *pools) put(r *http.Request) (int, any, error) { return s.update(r, poolPutSchema, false) }
+
 func (s *pools) patch(r *http.Request) (int, any, error) { return s.update(r, poolPatchSchema, true) }
 
 func (s *pools) update(r *http.Request, fields schema, partial bool) (int, any, error) {
@@ -25,6 +26,9 @@ func (s *pools) update(r *http.Request, fields schema, partial bool) (int, any, 
 		return 0, nil, err
 	}
 	next := stored.clone()
+	if !partial {
+		next = stored.emptied()
+	}
 	if json.Unmarshal(body, next) != nil || json.Unmarshal(body, &more) != nil {
 		return 0, nil, wrongType()
 	}
@@ -52,6 +56,13 @@ func (s *pools) update(r *http.Request, fields schema, partial bool) (int, any, 
 	}
 	s.store(next)
 	return http.StatusOK, next.answer(q), nil
+}
+
+// emptied is a pool of which only that is left which a PUT does not write.
+func (p *pool) emptied() *pool {
+	next := &pool{ID: p.ID, Cluster: p.Cluster, Quota: p.Quota, Platform: defaultPlatform}
+	next.Users, next.Members = slices.Clone(p.Users), slices.Clone(p.Members)
+	return next
 }
 
 // store replaces a row that is still there.

@@ -155,3 +155,28 @@ func (p *pool) rules(q *quota) error {
 	}
 	return nil
 }
+
+// insertPool gives a row and its classes ids and stores it. The lock must be
+// held, or the registry be new.
+func (r *registry) insertPool(p *pool) {
+	p.ID = r.nextPool
+	r.nextPool++
+	r.numberClasses(p)
+	r.pools[p.ID] = p
+}
+
+func (r *registry) numberClasses(p *pool) {
+	for i := range p.Classes {
+		c := &p.Classes[i]
+		if c.ID == 0 {
+			c.ID = r.nextClass
+			r.nextClass++
+		}
+		if c.Tolerations == nil {
+			c.Tolerations = []string{}
+		}
+		if c.Affinities == nil {
+			c.Affinities = []affinity{}
+		}
+	}
+}

@@ -16,17 +16,18 @@ const apiPath = "/api/data"
 // handler answers one call: a status and a body, or an error.
 type handler func(*http.Request) (int, any, error)
 
-type audienceOf int
+// callers says who may call.
+type callers int
 
 const (
-	anybody audienceOf = iota
+	anybody callers = iota
 	signedIn
 	admins
 )
 
 type route struct {
 	method, path string
-	who          audienceOf
+	who          callers
 	do           handler
 }
 

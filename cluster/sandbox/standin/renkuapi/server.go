@@ -30,7 +30,7 @@ type Options struct {
 	Local     *rest.Config    // the local cluster, as admin
 	Remote    *rest.Config    // read for what an ingress controller sees, Ingress objects; nil: there are none
 	Namespace string          // of Renku on the local cluster: "renku"
-	Release   string          // Helm release: "renku"
+	Release   string          // Helm release: "renku"; only shown
 	Faults    map[string]bool // behaviours that are on; names in Faults()
 }
 
@@ -53,7 +53,9 @@ type clock struct {
 }
 
 // Start listens on loopback. The stand-in ends with ctx or Close.
-func Start(ctx context.Context, o Options) (*Server, error) { return start(ctx, o, clock{now: time.Now, after: time.After}) }
+func Start(ctx context.Context, o Options) (*Server, error) {
+	return start(ctx, o, clock{now: time.Now, after: time.After})
+}
 
 // start is Start with a clock, so that no test has to wait.
 func start(ctx context.Context, o Options, c clock) (*Server, error) {
@@ -81,35 +83,33 @@ func start(ctx context.Context, o Options, c clock) (*Server, error) {
 
 // build listens, and puts together what answers there.
 func (s *Server) build(ctx context.Context, o Options, c clock) (err error) {
-	listen := func() (l net.Listener) {
-		if err == nil {
-			if l, err = net.Listen("tcp", "127.0.0.1:0"); err == nil {
-				s.listeners = append(s.listeners, l)
-			}
+	defer func() {
+		if err != nil {
+			s.closeListeners()
 		}
-		return l
+	}()
+	for range 2 {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			return err
+		}
+		s.listeners = append(s.listeners, l)
 	}
-	api, sessions := listen(), listen()
+	s.domain = s.listeners[0].Addr().String()
+	s.sessions = s.listeners[1].Addr().(*net.TCPAddr).Port
+	renku, err := s.handler(o, c)
 	if err != nil {
-		s.closeListeners()
 		return err
 	}
-	s.domain, s.sessions = api.Addr().String(), sessions.Addr().(*net.TCPAddr).Port
-	handler, err := s.handler(o, c)
-	if err != nil {
-		s.closeListeners()
-		return err
-	}
-	through := &ingress{}
+	sessions := &ingress{}
 	if o.Remote != nil {
-		through.remote = &connection{config: o.Remote}
+		sessions.remote = &connection{config: o.Remote}
 	}
 	certificate, err := s.certificate()
 	if err != nil {
-		s.closeListeners()
 		return err
 	}
-	for _, h := range []http.Handler{handler, through} {
+	for _, h := range []http.Handler{renku, sessions} {
 		s.servers = append(s.servers, &http.Server{
 			Handler:           h,
 			TLSConfig:         &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{certificate}},
@@ -134,7 +134,7 @@ func (s *Server) handler(o Options, c clock) (http.Handler, error) {
 	registry := newRegistry(o.Faults)
 	s.services = &services{
 		local: &connection{config: o.Local, namespace: o.Namespace},
-		rows:  registry.rows, now: c.now, every: podsEvery,
+		rows:  registry.rows, clock: c,
 	}
 	mux := http.NewServeMux()
 	realm.register(mux)

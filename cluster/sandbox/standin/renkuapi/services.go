@@ -31,7 +31,7 @@ const (
 	appSelector  = "app in (renku-data-service, renku-k8s-watcher, renku-data-tasks, renku-secrets-storage)"
 	configVolume = "remote-cluster-kubeconfigs"
 	configRoot   = "/secrets/kube_configs"
-	podsEvery    = time.Second
+	podsEvery    = time.Second // how often pods are looked at
 )
 
 // process is one pod that has started.
@@ -44,24 +44,21 @@ type process struct {
 
 // services are the pods of the four Deployments.
 type services struct {
-	local     *connection // the cluster that Renku runs on, and its namespace
-	rows      func() []*cluster
-	now       func() time.Time
-	every     time.Duration // how often pods are looked at
+	local *connection // the cluster that Renku runs on, and its namespace
+	rows  func() []*cluster
+	clock
 	mu        sync.Mutex
 	processes map[types.UID]*process
 }
 
 // watch looks at the pods until ctx ends. A look that fails is made again.
 func (s *services) watch(ctx context.Context) {
-	ticker := time.NewTicker(s.every)
-	defer ticker.Stop()
 	for {
 		_ = s.look(ctx)
 		select {
 		case <-ctx.Done():
 			return
-		case <-ticker.C:
+		case <-s.after(podsEvery):
 		}
 	}
 }
