@@ -39,6 +39,7 @@ type Server struct {
 	authority *pki.Authority
 	domain    string
 	sessions  int // port of the sessions' ingress
+	realm     *keycloak
 	services  *services
 	listeners []net.Listener
 	servers   []*http.Server // one a listener
@@ -131,6 +132,7 @@ func (s *Server) handler(o Options, c clock) (http.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
+	s.realm = realm
 	registry := newRegistry(o.Faults)
 	s.services = &services{
 		local: &connection{config: o.Local, namespace: o.Namespace},
