@@ -29,7 +29,6 @@ type fakeCluster struct {
 	denied   map[string]bool                                  // "list priorityclasses"
 	requests []string                                         // "list priorityclasses metadata.name=x"
 	tokens   map[string]bool                                  // those that were shown
-	created  func(resource string)                            // called after a create, if set
 }
 
 func newFakeCluster(t *testing.T) *fakeCluster {
@@ -170,9 +169,6 @@ func (f *fakeCluster) create(w http.ResponseWriter, r *http.Request, collection 
 		f.objects[collection] = map[string]*unstructured.Unstructured{}
 	}
 	f.objects[collection][u.GetName()] = u
-	if f.created != nil {
-		f.created(path.Base(collection))
-	}
 	answer(w, http.StatusCreated, u.Object)
 }
 

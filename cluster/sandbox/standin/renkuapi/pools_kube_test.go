@@ -1,13 +1,18 @@
 package renkuapi
 
 import (
+	"bytes"
 	"context"
-	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
 	"net/http/httptest"
 	"reflect"
 	"slices"
 	"strings"
 	"testing"
+
+	"k8s.io/client-go/rest"
 )
 
 const (
@@ -111,25 +116,50 @@ func TestQuotaThatStaysBehind(t *testing.T) {
 	s.must(201, "POST", "/resource_pools", guidePoolNamed(id, long[:63]))
 }
 
-// A client that goes away while its quota is made leaves it behind, and no
+// A list that is refused counts as an empty one.
+func TestClassesThatMayBeMadeButNotListed(t *testing.T) {
+	s := newSite(t)
+	id := s.join()
+	s.remote.deny("list priorityclasses")
+	s.must(201, "POST", "/resource_pools", guidePool(id))
+	if s.remote.get(classesAt, quotaName) == nil {
+		t.Error("no class was made")
+	}
+}
+
+// leaver cancels a request's context once a ResourceQuota is made and the
+// answer is read.
+type leaver struct {
+	http.RoundTripper
+	leave func()
+}
+
+func (l leaver) RoundTrip(r *http.Request) (*http.Response, error) {
+	answer, err := l.RoundTripper.RoundTrip(r)
+	if err == nil && r.Method == http.MethodPost && strings.HasSuffix(r.URL.Path, "/resourcequotas") {
+		data, _ := io.ReadAll(answer.Body)
+		answer.Body.Close()
+		answer.Body = io.NopCloser(bytes.NewReader(data))
+		l.leave()
+	}
+	return answer, err
+}
+
+// A client that goes away when its quota is made leaves it behind, and no
 // pool.
 func TestClientThatGoesAway(t *testing.T) {
 	s := newSite(t)
 	id := s.join()
-	p := &pools{registry: newRegistry(nil), reach: s.services.reach}
-	p.clusters[id] = &cluster{ID: id}
 	ctx, leave := context.WithCancel(t.Context())
-	s.remote.created = func(resource string) {
-		if resource == "resourcequotas" {
-			leave()
-		}
-	}
-	body, _ := json.Marshal(guidePool(id))
-	req := httptest.NewRequestWithContext(ctx, "POST", "/", strings.NewReader(string(body)))
-	if _, _, err := p.post(req); err == nil || len(p.pools) != 1 {
+	where := *s.services.reach(id)
+	where.config = rest.CopyConfig(where.config)
+	where.config.WrapTransport = func(next http.RoundTripper) http.RoundTripper { return leaver{next, leave} }
+	p := &pools{registry: newRegistry(nil), reach: func(string) *connection { return &where }}
+	p.clusters[id] = &cluster{ID: id}
+	req := httptest.NewRequestWithContext(ctx, "POST", "/", strings.NewReader(text(guidePool(id))))
+	if _, _, err := p.post(req); !errors.Is(err, context.Canceled) || len(p.pools) != 1 || s.remote.get(quotasAt, quotaName) == nil {
 		t.Errorf("%v, %d pools", err, len(p.pools))
 	}
-	s.remote.created = nil
 	refusals{{"the retry", "", "/resource_pools", guidePool(id), 500, "An unexpected error occurred"}}.play(t, s)
 }
 

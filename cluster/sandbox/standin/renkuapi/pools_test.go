@@ -209,6 +209,10 @@ func TestMembers(t *testing.T) {
 	if sees(user) != 404 || len(s.must(200, "GET", "/resource_pools/2/members", nil).list(t)) != 1 {
 		t.Error("who is prohibited sees the pool")
 	}
+	s.must(200, "PATCH", "/resource_pools/2", object{"public": true})
+	if sees(user) != 404 || sees("") != 200 {
+		t.Error("who is prohibited sees a public pool, or others do not")
+	}
 	s.must(201, "POST", "/resource_pools/2/members", []any{
 		object{"member_type": "group", "id": "g", "role": "group_viewer"}, object{"member_type": "project", "id": "p", "role": "project_viewer"},
 	})
