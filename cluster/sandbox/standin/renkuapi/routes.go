@@ -6,6 +6,7 @@
 package renkuapi
 
 import (
+	"context"
 	"net/http"
 	"regexp"
 	"strings"
@@ -63,8 +64,9 @@ func routes(r *registry, p *pools) []route {
 	}
 }
 
-// registerAPI puts the routes on mux.
-func registerAPI(mux *http.ServeMux, all []route, who func(*http.Request) *claims) {
+// registerAPI puts the routes on mux. who says who calls; before is called
+// before each call that is let through.
+func registerAPI(mux *http.ServeMux, all []route, who func(*http.Request) *claims, before func(context.Context)) {
 	methods := map[string]map[string]route{}
 	for _, r := range all {
 		if methods[r.path] == nil {
@@ -80,7 +82,7 @@ func registerAPI(mux *http.ServeMux, all []route, who func(*http.Request) *claim
 			case !ok:
 				answerError(w, refusal(http.StatusMethodNotAllowed, "Method %s not allowed for URL %s", r.Method, r.URL.Path))
 			default:
-				route.serve(w, r, who(r))
+				route.serve(w, r, who(r), before)
 			}
 		})
 	}
@@ -101,7 +103,7 @@ func notFound(w http.ResponseWriter, r *http.Request) {
 	answerError(w, missing("Requested URL %s not found", r.URL.Path))
 }
 
-func (r route) serve(w http.ResponseWriter, req *http.Request, caller *claims) {
+func (r route) serve(w http.ResponseWriter, req *http.Request, caller *claims, before func(context.Context)) {
 	switch {
 	case r.who != anybody && caller == nil:
 		answerError(w, unauthorized())
@@ -110,6 +112,7 @@ func (r route) serve(w http.ResponseWriter, req *http.Request, caller *claims) {
 		answerError(w, forbidden())
 		return
 	}
+	before(req.Context())
 	status, body, err := r.do(req)
 	if err != nil {
 		answerError(w, err)

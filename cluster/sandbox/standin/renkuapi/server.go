@@ -140,7 +140,7 @@ func (s *Server) handler(o Options, c clock) (http.Handler, error) {
 	}
 	mux := http.NewServeMux()
 	realm.register(mux)
-	registerAPI(mux, routes(registry, &pools{registry: registry, reach: s.services.reach, who: realm.caller}), realm.caller)
+	registerAPI(mux, routes(registry, &pools{registry: registry, reach: s.services.reach, who: realm.caller}), realm.caller, s.services.refresh)
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		status := http.StatusOK
 		if r.URL.Path != "/" {
@@ -199,5 +199,5 @@ func (s *Server) SessionHost() (host string, port int) { return "localhost", s.s
 // Log is what a container of one of the four deployments' pods on the local
 // cluster has logged; false where no such container has started.
 func (s *Server) Log(namespace, pod, container string) (string, bool) {
-	return s.services.log(namespace, pod, container)
+	return s.services.log(context.Background(), namespace, pod, container)
 }

@@ -31,7 +31,8 @@ const (
 	appSelector  = "app in (renku-data-service, renku-k8s-watcher, renku-data-tasks, renku-secrets-storage)"
 	configVolume = "remote-cluster-kubeconfigs"
 	configRoot   = "/secrets/kube_configs"
-	podsEvery    = time.Second // how often pods are looked at
+	podsEvery    = time.Second     // how often pods are looked at unasked
+	lookLimit    = 2 * time.Second // of a look that somebody waits for
 )
 
 // process is one pod that has started.
@@ -47,6 +48,7 @@ type services struct {
 	local *connection // the cluster that Renku runs on, and its namespace
 	rows  func() []*cluster
 	clock
+	looking   sync.Mutex // one look at a time
 	mu        sync.Mutex
 	processes map[types.UID]*process
 }
@@ -63,9 +65,21 @@ func (s *services) watch(ctx context.Context) {
 	}
 }
 
+// refresh looks at the pods before something is asked that depends on them:
+// who has seen a rollout end finds what the new pods have loaded, and what
+// changes after that is too late for them. It waits for no longer than a
+// moment, and a look that fails changes nothing.
+func (s *services) refresh(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, lookLimit)
+	defer cancel()
+	_ = s.look(ctx)
+}
+
 // look starts a process for each pod that has become Ready, and forgets those
 // whose pod is gone.
 func (s *services) look(ctx context.Context) error {
+	s.looking.Lock()
+	defer s.looking.Unlock()
 	client, err := s.local.client()
 	if err != nil {
 		return err
@@ -207,10 +221,11 @@ func (s *services) reach(id string) *connection {
 
 // log returns what a container has logged. A pod's first container is the
 // service; "" names it too.
-func (s *services) log(namespace, pod, container string) (string, bool) {
+func (s *services) log(ctx context.Context, namespace, pod, container string) (string, bool) {
 	if namespace != s.local.namespace {
 		return "", false
 	}
+	s.refresh(ctx)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, p := range s.processes {
