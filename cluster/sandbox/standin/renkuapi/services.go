@@ -32,7 +32,7 @@ const (
 	configVolume = "remote-cluster-kubeconfigs"
 	configRoot   = "/secrets/kube_configs"
 	podsEvery    = time.Second     // how often pods are looked at unasked
-	lookLimit    = 2 * time.Second // of a look that somebody waits for
+	lookLimit    = 2 * time.Second // of a look
 )
 
 // process is one pod that has started.
@@ -56,7 +56,7 @@ type services struct {
 // watch looks at the pods until ctx ends. A look that fails is made again.
 func (s *services) watch(ctx context.Context) {
 	for {
-		_ = s.look(ctx)
+		s.refresh(ctx)
 		select {
 		case <-ctx.Done():
 			return
