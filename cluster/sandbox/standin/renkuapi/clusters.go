@@ -1,0 +1,245 @@
+// The endpoints under /clusters: contract 1.3 and 1.4 (renku-data-services:
+// components/renku_data_services/crc/blueprints.py, core.py, db.py
+// ClusterRepository). POST and PUT lose the TLS flag; with the behaviour
+// tls-null they pass it on, as a newer Renku may.
+
+package renkuapi
+
+import (
+	"crypto/rand"
+	"maps"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+)
+
+// registry is Renku's database, as far as it is about clusters and pools.
+type registry struct {
+	passFlag bool // tls-null: POST and PUT keep the TLS flag
+	old      bool // old-renku: no TLS flag, no service account name
+	takeName bool // name-taken: somebody takes the first name that is asked for
+
+	mu        sync.Mutex
+	clusters  map[string]*cluster // by id
+	pools     map[int]*pool
+	nextPool  int
+	nextClass int
+}
+
+func newRegistry(faults map[string]bool) *registry {
+	r := &registry{
+		passFlag: faults["tls-null"], old: faults["old-renku"], takeName: faults["name-taken"],
+		clusters: map[string]*cluster{}, pools: map[int]*pool{}, nextPool: 1, nextClass: 1,
+	}
+	paris := r.insert(&cluster{
+		Name: "Paris", ConfigName: "paris.yaml", Protocol: "https", Host: "sessions.paris.example.org", Port: 443,
+		Path: "/sessions", Annotations: map[string]any{}, TLSSecret: pointer("paris-sessions-tls"), DefaultCert: r.flag(false),
+	})
+	r.insertPool(&pool{
+		Name: "Paris pool", Public: true, Cluster: paris.ID, Platform: defaultPlatform,
+		Classes: []class{{Name: "paris-default", CPU: 1, Memory: 2, MaxStorage: 20, DefaultStorage: 5, Default: true}},
+	})
+	if r.takeName {
+		r.takeByAnother("Remote Cluster")
+	}
+	return r
+}
+
+// takeByAnother registers name for a cluster that is not the caller's.
+func (r *registry) takeByAnother(name string) {
+	r.insert(&cluster{
+		Name: name, ConfigName: "of-somebody-else.yaml", Protocol: "https", Host: "sessions.somebody-else.example.org", Port: 443,
+		Path: "", Annotations: map[string]any{}, TLSSecret: pointer("sessions-tls"), DefaultCert: r.flag(false),
+	})
+}
+
+func pointer[T any](value T) *T { return &value }
+
+// flag is the TLS flag as it is stored.
+func (r *registry) flag(value bool) *bool {
+	if r.old {
+		return nil
+	}
+	return &value
+}
+
+// schema is what this Renku takes for a cluster.
+func (r *registry) schema() schema {
+	if r.old {
+		return clusterSchema.without(tlsFlag, accountName)
+	}
+	return clusterSchema
+}
+
+// insert gives row an id and stores it. The lock must be held, or the registry
+// be new.
+func (r *registry) insert(row *cluster) *cluster {
+	row.ID = newULID(time.Now())
+	r.clusters[row.ID] = row
+	return row
+}
+
+// rows returns the clusters in the order of their ids, which is that of their
+// registration.
+func (r *registry) rows() []*cluster {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	rows := []*cluster{}
+	for _, id := range slices.Sorted(maps.Keys(r.clusters)) {
+		rows = append(rows, r.clusters[id].clone())
+	}
+	return rows
+}
+
+// unique refuses a name or config_name that another row has.
+func (r *registry) unique(row *cluster) error {
+	for _, other := range r.clusters {
+		switch {
+		case other.ID == row.ID:
+		case other.Name == row.Name:
+			return refusal(http.StatusConflict, "Cannot create a cluster because the name is already used, please try a different name.")
+		case other.ConfigName == row.ConfigName:
+			return refusal(http.StatusConflict, "Cannot create a cluster because the config_name is already used, please try a different one.")
+		}
+	}
+	return nil
+}
+
+func (r *registry) listClusters(*http.Request) (int, any, error) {
+	return http.StatusOK, r.rows(), nil
+}
+
+func (r *registry) postCluster(req *http.Request) (int, any, error) {
+	row := &cluster{}
+	if err := read(req, r.schema(), row); err != nil {
+		return 0, nil, err
+	}
+	if err := tlsRule(row.Protocol, row.TLSSecret, isTrue(row.DefaultCert)); err != nil {
+		return 0, nil, err
+	}
+	row.DefaultCert = r.flag(r.passFlag && isTrue(row.DefaultCert))
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.takeName {
+		r.takeName = false
+		r.renameTaken(row.Name)
+	}
+	if err := row.columns(); err != nil {
+		return 0, nil, err
+	}
+	if err := r.unique(row); err != nil {
+		return 0, nil, err
+	}
+	return http.StatusCreated, r.insert(row).clone(), nil
+}
+
+// renameTaken gives the cluster of somebody else the name that is asked for.
+func (r *registry) renameTaken(name string) {
+	for _, row := range r.clusters {
+		if row.ConfigName == "of-somebody-else.yaml" {
+			row.Name = name
+		}
+	}
+}
+
+func (r *registry) getCluster(req *http.Request) (int, any, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	row, err := r.cluster(req.PathValue("id"))
+	if err != nil {
+		return 0, nil, err
+	}
+	return http.StatusOK, row.clone(), nil
+}
+
+// cluster finds a row; the lock must be held.
+func (r *registry) cluster(id string) (*cluster, error) {
+	row := r.clusters[id]
+	if row == nil {
+		return nil, missing("Cluster definition id='%s' does not exist.", id)
+	}
+	return row, nil
+}
+
+// putCluster writes all columns but the TLS flag, which stays as it is stored.
+// An empty TLS Secret is stored as it stands.
+func (r *registry) putCluster(req *http.Request) (int, any, error) {
+	sent := &cluster{}
+	if err := read(req, r.schema(), sent); err != nil {
+		return 0, nil, err
+	}
+	if err := tlsRule(sent.Protocol, sent.TLSSecret, isTrue(sent.DefaultCert)); err != nil {
+		return 0, nil, err
+	}
+	return r.change(req.PathValue("id"), r.passFlag && isTrue(sent.DefaultCert), func(stored *cluster) *cluster {
+		next := sent.clone()
+		next.ID, next.DefaultCert = stored.ID, stored.DefaultCert
+		if r.passFlag {
+			next.DefaultCert = r.flag(isTrue(sent.DefaultCert))
+		}
+		return next
+	})
+}
+
+func (r *registry) patchCluster(req *http.Request) (int, any, error) {
+	sent := &clusterPatch{}
+	if err := read(req, r.schema().optional(), sent); err != nil {
+		return 0, nil, err
+	}
+	return r.change(req.PathValue("id"), isTrue(sent.DefaultCert), sent.on)
+}
+
+// change stores what edit makes of a row. For the rule about TLS the flag is
+// set when it was sent or was stored as set, whatever is stored then.
+func (r *registry) change(id string, sentFlag bool, edit func(*cluster) *cluster) (int, any, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	stored, err := r.cluster(id)
+	if err != nil {
+		return 0, nil, err
+	}
+	next := edit(stored)
+	for _, rule := range []error{
+		tlsRule(next.Protocol, next.TLSSecret, sentFlag || isTrue(stored.DefaultCert)), next.columns(), r.unique(next),
+	} {
+		if rule != nil {
+			return 0, nil, rule
+		}
+	}
+	r.clusters[id] = next
+	return http.StatusCreated, next.clone(), nil
+}
+
+// deleteCluster takes a row out. Its pools stay, and run on the local cluster
+// from then on.
+func (r *registry) deleteCluster(req *http.Request) (int, any, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	id := req.PathValue("id")
+	delete(r.clusters, id)
+	for _, p := range r.pools {
+		if p.Cluster == id {
+			p.Cluster = ""
+		}
+	}
+	return http.StatusNoContent, nil, nil
+}
+
+// newULID returns an identifier that sorts by its time: 48 bits of
+// milliseconds and 80 random ones, in Crockford's base 32.
+func newULID(at time.Time) string {
+	const digits = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
+	text := [26]byte{}
+	millis := uint64(at.UnixMilli())
+	for i := 9; i >= 0; i-- {
+		text[i] = digits[millis&31]
+		millis >>= 5
+	}
+	random := make([]byte, 16)
+	_, _ = rand.Read(random) // it cannot fail
+	for i, b := range random {
+		text[10+i] = digits[b&31]
+	}
+	return string(text[:])
+}

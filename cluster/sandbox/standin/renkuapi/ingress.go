@@ -1,0 +1,78 @@
+// The ingress controller that stands before sessions on the remote cluster:
+// contract 1.4 (session_host, session_path) and 3.2. It speaks TLS alone, and
+// knows a path only when an Ingress object on the remote cluster has it, as
+// ingress-nginx does; behind every path stands one page that says stand-in.
+// It shows one certificate for everything, the controller's default one.
+
+package renkuapi
+
+import (
+	"context"
+	"html"
+	"net"
+	"net/http"
+	"strings"
+
+	networkingv1 "k8s.io/api/networking/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// ingress answers for sessions. Where remote is nil there are none.
+type ingress struct{ remote *connection }
+
+func (i *ingress) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	name, err := i.route(r.Context(), hostOf(r.Host), r.URL.Path)
+	switch {
+	case err != nil:
+		page(w, http.StatusServiceUnavailable, "<p>The ingress cannot read its Ingress objects.</p>")
+	case name == "":
+		page(w, http.StatusNotFound, "<p>default backend - 404</p>")
+	default:
+		page(w, http.StatusOK, "<p>Here a session would answer: the Ingress "+html.EscapeString(name)+" leads to it.</p>")
+	}
+}
+
+func hostOf(hostport string) string {
+	if host, _, err := net.SplitHostPort(hostport); err == nil {
+		return host
+	}
+	return hostport
+}
+
+// route returns the Ingress, namespace and name, that leads on from host and
+// path; "" for none.
+func (i *ingress) route(ctx context.Context, host, path string) (string, error) {
+	if i.remote == nil {
+		return "", nil
+	}
+	client, err := i.remote.client()
+	if err != nil {
+		return "", err
+	}
+	list, err := client.NetworkingV1().Ingresses(metav1.NamespaceAll).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return "", err
+	}
+	for _, object := range list.Items {
+		for _, rule := range object.Spec.Rules {
+			if (rule.Host == "" || rule.Host == host) && leads(rule, path) {
+				return object.Namespace + "/" + object.Name, nil
+			}
+		}
+	}
+	return "", nil
+}
+
+func leads(rule networkingv1.IngressRule, path string) bool {
+	if rule.HTTP == nil {
+		return false
+	}
+	for _, p := range rule.HTTP.Paths {
+		prefix := strings.TrimSuffix(p.Path, "/")
+		exact := p.PathType != nil && *p.PathType == networkingv1.PathTypeExact
+		if path == p.Path || !exact && (path == prefix || strings.HasPrefix(path, prefix+"/")) {
+			return true
+		}
+	}
+	return false
+}

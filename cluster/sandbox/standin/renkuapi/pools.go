@@ -1,0 +1,172 @@
+// The endpoints under /resource_pools: contract 1.3 and 1.5
+// (renku-data-services: components/renku_data_services/crc/blueprints.py,
+// db.py ResourcePoolRepository). A pool on a remote cluster with a quota makes
+// objects there before its row is written; one without a quota asks nothing of
+// the cluster.
+
+package renkuapi
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"strconv"
+)
+
+// pools serves the pools of a registry. reach returns the connection to a
+// cluster that Renku has loaded, by id; nil for one that it has not. The local
+// cluster is "".
+type pools struct {
+	*registry
+	reach func(id string) *connection
+	who   func(*http.Request) *claims
+}
+
+// poolAnswer is a pool as the API shows it.
+type poolAnswer struct {
+	ID          int            `json:"id"`
+	Name        string         `json:"name"`
+	Public      bool           `json:"public"`
+	Default     bool           `json:"default"`
+	Classes     []class        `json:"classes"`
+	Quota       *quota         `json:"quota,omitempty"`
+	Cluster     *clusterRef    `json:"cluster,omitempty"` // never in lists
+	Platform    string         `json:"platform"`
+	Idle        int            `json:"idle_threshold,omitempty"`
+	Hibernation int            `json:"hibernation_threshold,omitempty"`
+	Warning     int            `json:"hibernation_warning_period,omitempty"`
+	CPULimit    float64        `json:"cpu_limit_factor,omitempty"`
+	Remote      map[string]any `json:"remote,omitempty"`
+}
+
+type clusterRef struct {
+	ID string `json:"id"`
+}
+
+func (p *pool) answer(q *quota) poolAnswer {
+	a := poolAnswer{
+		ID: p.ID, Name: p.Name, Public: p.Public, Default: p.Default, Classes: p.Classes, Quota: q, Platform: p.Platform,
+		Idle: p.Idle, Hibernation: p.Hibernation, Warning: p.Warning, CPULimit: p.CPULimit, Remote: p.Remote,
+	}
+	if p.Cluster != "" {
+		a.Cluster = &clusterRef{ID: p.Cluster}
+	}
+	return a
+}
+
+// find returns a copy of the pool that a path names, if user may see it.
+func (s *pools) find(r *http.Request, user *claims) (*pool, error) {
+	id, _ := strconv.Atoi(r.PathValue("id"))
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p := s.pools[id]
+	if p == nil || !p.visible(user) {
+		return nil, missing("Resource pool with id %s cannot be found", r.PathValue("id"))
+	}
+	return p.clone(), nil
+}
+
+// quotaOf reads a pool's quota from its cluster: nil where it has none, where
+// the cluster is not loaded, and where the cluster refuses.
+func (s *pools) quotaOf(ctx context.Context, p *pool) (*quota, error) {
+	where := s.reach(p.Cluster)
+	if p.Quota == "" || where == nil {
+		return nil, nil
+	}
+	return where.readQuota(ctx, p.Quota)
+}
+
+func (s *pools) get(r *http.Request) (int, any, error) {
+	p, err := s.find(r, s.who(r))
+	if err != nil {
+		return 0, nil, err
+	}
+	q, err := s.quotaOf(r.Context(), p)
+	return http.StatusOK, p.answer(q), err
+}
+
+// parts are those of a request that are not plain columns of a pool.
+type parts struct {
+	Quota   json.RawMessage   `json:"quota"`
+	Classes []json.RawMessage `json:"classes"`
+}
+
+func (p parts) hasQuota() bool { return len(p.Quota) > 0 && string(p.Quota) != "null" }
+
+func (s *pools) post(r *http.Request) (int, any, error) {
+	body := json.RawMessage{}
+	if err := read(r, poolSchema, &body); err != nil {
+		return 0, nil, err
+	}
+	p, q, err := newPool(body)
+	if err != nil {
+		return 0, nil, err
+	}
+	if err := s.makeQuota(r.Context(), p, q); err != nil {
+		return 0, nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(p.Quota) > quotaWidth {
+		return 0, nil, tooLong(quotaWidth)
+	}
+	s.insertPool(p)
+	return http.StatusCreated, p.clone().answer(q), nil
+}
+
+// newPool reads a whole pool. Its cpu_limit_factor is lost, as upstream loses
+// it on POST.
+func newPool(body []byte) (*pool, *quota, error) {
+	p, more := &pool{Platform: defaultPlatform}, parts{}
+	if json.Unmarshal(body, p) != nil || json.Unmarshal(body, &more) != nil {
+		return nil, nil, wrongType()
+	}
+	p.CPULimit = 0
+	for _, raw := range more.Classes {
+		c := class{}
+		if json.Unmarshal(raw, &c) != nil {
+			return nil, nil, wrongType()
+		}
+		p.Classes = append(p.Classes, c)
+	}
+	if !more.hasQuota() {
+		return p, nil, p.rules(nil)
+	}
+	q := &quota{}
+	if json.Unmarshal(more.Quota, q) != nil {
+		return nil, nil, wrongType()
+	}
+	return p, q, p.rules(q)
+}
+
+// makeQuota looks for the cluster and makes the quota there. Whoever goes away
+// after that leaves the quota behind.
+func (s *pools) makeQuota(ctx context.Context, p *pool, q *quota) error {
+	if p.Cluster != "" {
+		s.mu.Lock()
+		_, err := s.cluster(p.Cluster)
+		s.mu.Unlock()
+		if err != nil {
+			return err
+		}
+	}
+	if q == nil {
+		return nil
+	}
+	where := s.reach(p.Cluster)
+	if where == nil {
+		return notLoaded(p.Cluster)
+	}
+	if q.ID == "" {
+		q.ID = randomID()
+	}
+	p.Quota = q.ID
+	if err := where.createQuota(ctx, q); err != nil {
+		return err
+	}
+	return ctx.Err()
+}
+
+func notLoaded(id string) error {
+	return missing("Could not find cluster with id %s in the list of clusters.", id)
+}

@@ -1,0 +1,193 @@
+// What Renku does in a cluster for a pool with a quota: contract 1.5
+// (renku-data-services: components/renku_data_services/crc/db.py
+// QuotaRepository, k8s/clients.py). Every read is a LIST with a field selector,
+// as kr8s does it, and a read that is refused counts as "not there".
+//
+// No call has a timeout of its own, as upstream's have none: they end with the
+// request.
+
+package renkuapi
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"math"
+	"net/url"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+)
+
+const (
+	gigabyte     = 1_000_000_000
+	gpuResource  = "requests.nvidia.com/gpu"
+	classValue   = 100
+	quotaMessage = "stand-in: made by the sandbox's Renku for a resource pool"
+)
+
+// connection is a cluster that Renku has loaded.
+type connection struct {
+	config    *rest.Config
+	namespace string
+}
+
+// client is made at each use: what is wrong with a CA or a certificate shows
+// then, not when the kubeconfig is loaded.
+func (c *connection) client() (kubernetes.Interface, error) {
+	config := rest.CopyConfig(c.config)
+	config.ContentType, config.AcceptContentTypes = "application/json", "application/json"
+	config.QPS = -1
+	config.UserAgent = "renku-stand-in"
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, unexpected()
+	}
+	return client, nil
+}
+
+// remoteProblem is how Renku answers when a cluster does not do what it is
+// asked: a connection that fails is named, a refusal is not.
+func remoteProblem(err error) error {
+	failed := &url.Error{}
+	if !errors.As(err, &failed) {
+		return unexpected()
+	}
+	return refusal(500, "Error on remote connection %s %s: %s", strings.ToUpper(failed.Op), failed.URL, failed.Err)
+}
+
+// refused says whether a cluster answered, with a no.
+func refused(err error) bool {
+	var status apierrors.APIStatus
+	return errors.As(err, &status)
+}
+
+func named(id string) metav1.ListOptions {
+	return metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("metadata.name", id).String()}
+}
+
+// createQuota makes the PriorityClass of a quota where it sees none, and the
+// ResourceQuota, which must not be there yet.
+func (c *connection) createQuota(ctx context.Context, q *quota) error {
+	client, err := c.client()
+	if err != nil {
+		return err
+	}
+	if err := ensureClass(ctx, client, q.ID); err != nil {
+		return err
+	}
+	_, err = client.CoreV1().ResourceQuotas(c.namespace).Create(ctx, &corev1.ResourceQuota{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: q.ID, Labels: map[string]string{"app": "renku"}, Annotations: map[string]string{"carrick/stand-in": quotaMessage},
+		},
+		Spec: corev1.ResourceQuotaSpec{
+			Hard: q.hard(),
+			ScopeSelector: &corev1.ScopeSelector{MatchExpressions: []corev1.ScopedResourceSelectorRequirement{{
+				ScopeName: corev1.ResourceQuotaScopePriorityClass, Operator: corev1.ScopeSelectorOpIn, Values: []string{q.ID},
+			}}},
+		},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		return remoteProblem(err)
+	}
+	return nil
+}
+
+// ensureClass creates the PriorityClass when the list shows none. A list that
+// is refused shows none.
+func ensureClass(ctx context.Context, client kubernetes.Interface, id string) error {
+	classes := client.SchedulingV1().PriorityClasses()
+	list, err := classes.List(ctx, named(id))
+	switch {
+	case err == nil && len(list.Items) > 0:
+		return nil
+	case err != nil && !refused(err):
+		return remoteProblem(err)
+	}
+	never := corev1.PreemptNever
+	_, err = classes.Create(ctx, &schedulingv1.PriorityClass{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: id, Labels: map[string]string{"app": "renku"}, Annotations: map[string]string{"carrick/stand-in": quotaMessage},
+		},
+		Value: classValue, PreemptionPolicy: &never, GlobalDefault: false, Description: quotaMessage,
+	}, metav1.CreateOptions{})
+	if err != nil {
+		return remoteProblem(err)
+	}
+	if _, err = classes.List(ctx, named(id)); err != nil && !refused(err) {
+		return remoteProblem(err)
+	}
+	return nil
+}
+
+// hard is a quota as Kubernetes counts: whole CPUs, bytes.
+func (q *quota) hard() corev1.ResourceList {
+	return corev1.ResourceList{
+		corev1.ResourceRequestsCPU:    *resource.NewQuantity(int64(math.Ceil(q.CPU)), resource.DecimalSI),
+		corev1.ResourceRequestsMemory: *resource.NewQuantity(int64(q.Memory)*gigabyte, resource.DecimalSI),
+		gpuResource:                   *resource.NewQuantity(int64(q.GPU), resource.DecimalSI),
+	}
+}
+
+// readQuota returns a quota as the cluster has it; nil where it has none or
+// refuses.
+func (c *connection) readQuota(ctx context.Context, id string) (*quota, error) {
+	client, err := c.client()
+	if err != nil {
+		return nil, err
+	}
+	list, err := client.CoreV1().ResourceQuotas(c.namespace).List(ctx, named(id))
+	switch {
+	case err != nil && refused(err):
+		return nil, nil
+	case err != nil:
+		return nil, remoteProblem(err)
+	case len(list.Items) == 0:
+		return nil, nil
+	}
+	hard := list.Items[0].Spec.Hard
+	cpu, memory, gpu := hard[corev1.ResourceRequestsCPU], hard[corev1.ResourceRequestsMemory], hard[gpuResource]
+	return &quota{ID: id, CPU: cpu.AsApproximateFloat64(), Memory: int(memory.Value() / gigabyte), GPU: int(gpu.Value())}, nil
+}
+
+func (c *connection) updateQuota(ctx context.Context, q *quota) error {
+	client, err := c.client()
+	if err != nil {
+		return err
+	}
+	patch, err := json.Marshal(map[string]any{"spec": map[string]any{"hard": q.hard()}})
+	if err != nil {
+		return err
+	}
+	quotas := client.CoreV1().ResourceQuotas(c.namespace)
+	if _, err := quotas.Patch(ctx, q.ID, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
+		return remoteProblem(err)
+	}
+	return nil
+}
+
+// deleteQuota takes out the ResourceQuota, and the PriorityClass of that name
+// where the kubeconfig may.
+func (c *connection) deleteQuota(ctx context.Context, id string) error {
+	client, err := c.client()
+	if err != nil {
+		return err
+	}
+	err = client.CoreV1().ResourceQuotas(c.namespace).Delete(ctx, id, metav1.DeleteOptions{})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return remoteProblem(err)
+	}
+	err = client.SchedulingV1().PriorityClasses().Delete(ctx, id, metav1.DeleteOptions{})
+	if err != nil && !refused(err) {
+		return remoteProblem(err)
+	}
+	return nil
+}

@@ -1,0 +1,182 @@
+// What a resource pool is and what the API asks of it: contract 1.5
+// (renku-data-services: components/renku_data_services/crc/api.spec.yaml,
+// core.py validate_resource_pool*). A quota's memory is in GB, a class's in
+// GiB; the API compares the bare numbers.
+
+package renkuapi
+
+import (
+	"maps"
+	"regexp"
+	"slices"
+)
+
+const (
+	defaultPlatform = "linux/amd64"
+	largestInt      = 2147483647
+	quotaWidth      = 63 // varchar of a quota's id
+)
+
+var schedulingKeys = regexp.MustCompile(`^[a-z0-9A-Z][a-z0-9A-Z-_./]*[a-z0-9A-Z]$`)
+
+var affinitySchema = schema{
+	{name: "key", kind: "string", required: true, low: 3, high: 63, pattern: schedulingKeys},
+	{name: "required_during_scheduling", kind: "boolean"},
+}
+
+var classSchema = schema{
+	{name: "name", kind: "string", required: true, low: 5, high: 40},
+	{name: "cpu", kind: "number", required: true, above: true},
+	{name: "memory", kind: "integer", required: true, above: true, high: largestInt},
+	{name: "gpu", kind: "integer", required: true, high: largestInt},
+	{name: "max_storage", kind: "integer", required: true, above: true, high: largestInt},
+	{name: "default_storage", kind: "integer", required: true, above: true, high: largestInt},
+	{name: "default", kind: "boolean", required: true},
+	{name: "tolerations", kind: "array", low: 3, high: 63, pattern: schedulingKeys},
+	{name: "node_affinities", kind: "array", fields: affinitySchema},
+	{name: "quota_enforced", kind: "boolean"},
+}
+
+var quotaSchema = schema{
+	{name: "cpu", kind: "number", required: true, above: true},
+	{name: "memory", kind: "integer", required: true, above: true, high: largestInt},
+	{name: "gpu", kind: "integer", required: true, high: largestInt},
+	{name: "id", kind: "string", low: 5},
+}
+
+// poolSchemaWith returns the schema of a pool whose classes and quota have
+// these schemas.
+func poolSchemaWith(classes, quota schema) schema {
+	return schema{
+		{name: "name", kind: "string", required: true, low: 5, high: 40},
+		{name: "public", kind: "boolean", required: true},
+		{name: "default", kind: "boolean", required: true},
+		{name: "classes", kind: "array", required: true, fields: classes},
+		{name: "quota", kind: "object", fields: quota},
+		{name: "cluster_id", kind: "string", pattern: ulid},
+		{name: "platform", kind: "string", values: []string{"linux/amd64", "linux/arm64"}},
+		{name: "idle_threshold", kind: "integer", high: largestInt},
+		{name: "hibernation_threshold", kind: "integer", high: largestInt},
+		{name: "hibernation_warning_period", kind: "integer", high: largestInt},
+		{name: "cpu_limit_factor", kind: "number", low: 1, high: 100},
+		{name: "remote", kind: "object"},
+	}
+}
+
+var (
+	poolSchema      = poolSchemaWith(classSchema, quotaSchema)
+	poolPutSchema   = poolSchemaWith(append(schema{{name: "id", kind: "integer"}}, classSchema...), quotaSchema)
+	poolPatchSchema = poolSchemaWith(append(schema{{name: "id", kind: "integer", required: true}}, classSchema.optional()...),
+		quotaSchema.optional()).optional()
+)
+
+// affinity asks for nodes that have a label.
+type affinity struct {
+	Key      string `json:"key"`
+	Required bool   `json:"required_during_scheduling"`
+}
+
+// class is a size of sessions. Memory is in GiB, storage in GB.
+type class struct {
+	ID             int        `json:"id"`
+	Name           string     `json:"name"`
+	CPU            float64    `json:"cpu"`
+	Memory         int        `json:"memory"`
+	GPU            int        `json:"gpu"`
+	MaxStorage     int        `json:"max_storage"`
+	DefaultStorage int        `json:"default_storage"`
+	Default        bool       `json:"default"`
+	Tolerations    []string   `json:"tolerations"`
+	Affinities     []affinity `json:"node_affinities"`
+	QuotaEnforced  bool       `json:"quota_enforced"`
+	Matching       *bool      `json:"matching,omitempty"` // only in lists
+}
+
+// quota is what the sessions of a pool may use together. Memory is in GB.
+type quota struct {
+	CPU    float64 `json:"cpu"`
+	Memory int     `json:"memory"`
+	GPU    int     `json:"gpu"`
+	ID     string  `json:"id"`
+}
+
+// pool is a row of the resource pools table; its tags are those of a request.
+type pool struct {
+	ID          int            `json:"-"`
+	Name        string         `json:"name"`
+	Public      bool           `json:"public"`
+	Default     bool           `json:"default"`
+	Platform    string         `json:"platform"`
+	Idle        int            `json:"idle_threshold"` // seconds; 0: none
+	Hibernation int            `json:"hibernation_threshold"`
+	Warning     int            `json:"hibernation_warning_period"`
+	CPULimit    float64        `json:"cpu_limit_factor"` // 0: none
+	Remote      map[string]any `json:"remote"`           // FirecREST or Run:ai
+	Cluster     string         `json:"cluster_id"`       // "": the local cluster
+	Quota       string         `json:"-"`                // its id; "": none. Its numbers are in the cluster
+	Classes     []class        `json:"-"`
+	Users       []poolUser     `json:"-"`
+	Members     []poolMember   `json:"-"`
+}
+
+func (p *pool) clone() *pool {
+	other := *p
+	other.Remote = maps.Clone(p.Remote)
+	other.Classes, other.Users, other.Members = slices.Clone(p.Classes), slices.Clone(p.Users), slices.Clone(p.Members)
+	return &other
+}
+
+// rules is what the API asks of a pool beyond its schema; q is its quota, or
+// nil.
+func (p *pool) rules(q *quota) error {
+	defaults := 0
+	for _, c := range p.Classes {
+		if c.Default {
+			defaults++
+		}
+		if c.DefaultStorage > c.MaxStorage {
+			return invalid("The default storage cannot be larger than the max allowable storage.")
+		}
+		if q != nil && (c.CPU > q.CPU || c.Memory > q.Memory || c.GPU > q.GPU) {
+			return invalid("The resource class with name %s is not compatible with the quota.", c.Name)
+		}
+	}
+	switch {
+	case defaults != 1:
+		return invalid("One default class is required in each resource pool, but there are %d.", defaults)
+	case p.Default && !p.Public:
+		return invalid("The default resource pool has to be public.")
+	case p.Default && q != nil:
+		return invalid("A default resource pool cannot have a quota.")
+	case p.Remote != nil && (p.Default || p.Public):
+		return invalid("A remote resource pool can be neither public nor the default.")
+	case p.Hibernation > 0 && p.Warning >= p.Hibernation:
+		return invalid("The hibernation warning period has to be shorter than the hibernation threshold.")
+	}
+	return nil
+}
+
+// insertPool gives a row and its classes ids and stores it. The lock must be
+// held, or the registry be new.
+func (r *registry) insertPool(p *pool) {
+	p.ID = r.nextPool
+	r.nextPool++
+	r.numberClasses(p)
+	r.pools[p.ID] = p
+}
+
+func (r *registry) numberClasses(p *pool) {
+	for i := range p.Classes {
+		c := &p.Classes[i]
+		if c.ID == 0 {
+			c.ID = r.nextClass
+			r.nextClass++
+		}
+		if c.Tolerations == nil {
+			c.Tolerations = []string{}
+		}
+		if c.Affinities == nil {
+			c.Affinities = []affinity{}
+		}
+	}
+}

@@ -1,0 +1,237 @@
+// The four services of Renku that talk to remote clusters, and how they load
+// kubeconfigs: contract 1.6 and 3.1 (renku-data-services:
+// components/renku_data_services/k8s/config.py, k8s/clients.py; renku:
+// helm-chart/renku/templates/*/deployment*.yaml). A process is a pod of one of
+// the Deployments. It loads its clusters once, from the Secret as it is
+// mounted then and the clusters table as it is then, and keeps them until it
+// ends. Upstream, only k8s-watcher does so at its start, and the other three
+// when they first need a cluster; here all do at their start.
+//
+// A pod whose Secret does not exist never starts, as the kubelet would have it,
+// although kwok calls it Ready.
+
+package renkuapi
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+)
+
+const (
+	dataService  = "renku-data-service"
+	appSelector  = "app in (renku-data-service, renku-k8s-watcher, renku-data-tasks, renku-secrets-storage)"
+	configVolume = "remote-cluster-kubeconfigs"
+	configRoot   = "/secrets/kube_configs"
+	podsEvery    = time.Second     // how often pods are looked at unasked
+	lookLimit    = 2 * time.Second // of a look
+)
+
+// process is one pod that has started.
+type process struct {
+	pod, app, container string
+	since               time.Time
+	log                 string
+	clusters            map[string]*connection // by cluster id
+}
+
+// services are the pods of the four Deployments.
+type services struct {
+	local *connection // the cluster that Renku runs on, and its namespace
+	rows  func() []*cluster
+	clock
+	looking   sync.Mutex // one look at a time
+	mu        sync.Mutex
+	processes map[types.UID]*process
+}
+
+// watch looks at the pods until ctx ends. A look that fails is made again.
+func (s *services) watch(ctx context.Context) {
+	for {
+		s.refresh(ctx)
+		select {
+		case <-ctx.Done():
+			return
+		case <-s.after(podsEvery):
+		}
+	}
+}
+
+// refresh looks at the pods before something is asked that depends on them:
+// who has seen a rollout end finds what the new pods have loaded, and what
+// changes after that is too late for them. It waits for no longer than a
+// moment, and a look that fails changes nothing.
+func (s *services) refresh(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, lookLimit)
+	defer cancel()
+	_ = s.look(ctx)
+}
+
+// look starts a process for each pod that has become Ready, and forgets those
+// whose pod is gone.
+func (s *services) look(ctx context.Context) error {
+	s.looking.Lock()
+	defer s.looking.Unlock()
+	client, err := s.local.client()
+	if err != nil {
+		return err
+	}
+	pods, err := client.CoreV1().Pods(s.local.namespace).List(ctx, metav1.ListOptions{LabelSelector: appSelector})
+	if err != nil {
+		return err
+	}
+	slices.SortFunc(pods.Items, func(a, b corev1.Pod) int {
+		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
+	})
+	next := map[types.UID]*process{}
+	for i := range pods.Items {
+		pod := &pods.Items[i]
+		if p := s.process(pod.UID); p != nil {
+			next[pod.UID] = p
+		} else if ready(pod) {
+			p, err := s.start(ctx, client, pod)
+			if err != nil {
+				return err
+			}
+			if p != nil {
+				next[pod.UID] = p
+			}
+		}
+	}
+	s.mu.Lock()
+	s.processes = next
+	s.mu.Unlock()
+	return nil
+}
+
+func (s *services) process(uid types.UID) *process {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.processes[uid]
+}
+
+func ready(pod *corev1.Pod) bool {
+	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
+	})
+}
+
+// start is what a service does when its pod starts; nil when the pod cannot.
+func (s *services) start(ctx context.Context, client kubernetes.Interface, pod *corev1.Pod) (*process, error) {
+	app := pod.Labels["app"]
+	p := &process{pod: pod.Name, app: app, since: pod.CreationTimestamp.Time, clusters: map[string]*connection{}}
+	if len(pod.Spec.Containers) > 0 {
+		p.container = pod.Spec.Containers[0].Name
+	}
+	log := newJournal(app, s.now)
+	volume := configsOf(pod)
+	if volume == nil {
+		log.warn("Cannot open directory '%s', ignoring kube configs...", configRoot)
+		p.log = log.String()
+		return p, nil
+	}
+	secret, err := client.CoreV1().Secrets(pod.Namespace).Get(ctx, volume.SecretName, metav1.GetOptions{})
+	optional := volume.Optional != nil && *volume.Optional
+	switch {
+	case apierrors.IsNotFound(err) && !optional:
+		return nil, nil
+	case err != nil && !apierrors.IsNotFound(err):
+		return nil, err
+	}
+	files := map[string][]byte{}
+	if err == nil {
+		files = secret.Data
+	}
+	for _, row := range s.rows() {
+		if c := load(log, files, row.ConfigName); c != nil {
+			p.clusters[row.ID] = c
+		}
+	}
+	p.log = log.String()
+	return p, nil
+}
+
+// configsOf returns the volume of the kubeconfigs; nil where a pod has none.
+func configsOf(pod *corev1.Pod) *corev1.SecretVolumeSource {
+	for _, v := range pod.Spec.Volumes {
+		if v.Name == configVolume {
+			return v.Secret
+		}
+	}
+	return nil
+}
+
+// load reads one kubeconfig and says so in the log; nil where it is ignored.
+func load(log *journal, files map[string][]byte, name string) *connection {
+	path := configRoot + "/" + name
+	ignore := func(err error) *connection {
+		log.warn("Failed while loading '%s', ignoring kube config. Error: %s", path, err)
+		return nil
+	}
+	log.info("Trying to load Kubernetes config: '%s'", path)
+	log.info("Reading: '%s'", path)
+	data, ok := files[name]
+	if !ok {
+		return ignore(noFile(path))
+	}
+	config, err := readKubeconfig(data)
+	if err != nil {
+		return ignore(err)
+	}
+	log.info("Creating API for '%s'", path)
+	c, err := config.connect()
+	if err != nil {
+		return ignore(err)
+	}
+	log.info("Creating cluster connection for '%s'", path)
+	log.info("Successfully loaded Kubernetes config: '%s'", path)
+	return c
+}
+
+// reach returns the connection that the newest data-service has to a cluster,
+// nil for none; that to the local cluster, "", is always there.
+func (s *services) reach(id string) *connection {
+	if id == "" {
+		return s.local
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	newest := (*process)(nil)
+	for _, p := range s.processes {
+		if p.app != dataService {
+			continue
+		}
+		if newest == nil || p.since.After(newest.since) || p.since.Equal(newest.since) && p.pod > newest.pod {
+			newest = p
+		}
+	}
+	if newest == nil {
+		return nil
+	}
+	return newest.clusters[id]
+}
+
+// log returns what a container has logged. A pod's first container is the
+// service; "" names it too.
+func (s *services) log(ctx context.Context, namespace, pod, container string) (string, bool) {
+	if namespace != s.local.namespace {
+		return "", false
+	}
+	s.refresh(ctx)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, p := range s.processes {
+		if p.pod == pod && (container == "" || container == p.container) {
+			return p.log, true
+		}
+	}
+	return "", false
+}
