@@ -2,11 +2,10 @@ package steps
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"strings"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"carrick/cluster"
@@ -82,46 +81,6 @@ func (c Chart) at(ctx context.Context, env Env) (name, namespace string, err err
 	return out[0], out[1], nil
 }
 
-// standing is what is to be done with a release as it stands.
-type standing struct {
-	*chart.Work
-	alone     string             // why it is left alone; "": it is not
-	note      string             // what to say of it
-	conflicts []cluster.Conflict // whose it is
-	joins     bool               // another link has it, and this one will, too
-}
-
-// stand looks at the release. One that is stuck and not ours is an error.
-func (c Chart) stand(ctx context.Context, env Env, want wanted) (standing, error) {
-	w, err := chart.Prepare(ctx, env.Cluster, want.Request)
-	s := standing{Work: w}
-	if errors.Is(err, cluster.ErrNotServed) {
-		return s, Absent("%s", err)
-	}
-	if err != nil {
-		return s, err
-	}
-	if w.Kind == chart.Fresh || want.Ours(w.Old) {
-		return s, nil
-	}
-	others := sortedKeys(otherLinks(w.Old.Labels, env.Link))
-	switch {
-	case w.Kind == chart.Renew:
-		return s, w.Stuck()
-	case w.Kind == chart.Keep && len(others) > 0:
-		s.joins, s.note = true, "link "+strings.Join(others, ", ")+" made it; this link uses it, too"
-	case len(others) > 0:
-		s.note = fmt.Sprintf("link %s has it in version %s with other values or in another version", strings.Join(others, ", "), w.Old.Version)
-		s.conflicts = []cluster.Conflict{{Manager: "link " + others[0], Field: "version and values"}}
-	case w.Old.SameVersion(w.Version):
-		s.alone = "somebody else made it, in the version that is wanted: it is left alone, with the values that it has"
-	default:
-		s.note = "somebody else made it, in version " + w.Old.Version
-		s.conflicts = []cluster.Conflict{{Manager: "Helm", Field: "version"}}
-	}
-	return s, nil
-}
-
 // Plan shows the release and every object that it would make.
 func (c Chart) Plan(ctx context.Context, env Env) (Change, error) {
 	want, err := c.want(ctx, env)
@@ -129,8 +88,12 @@ func (c Chart) Plan(ctx context.Context, env Env) (Change, error) {
 		return Change{}, err
 	}
 	s, err := c.stand(ctx, env, want)
+	if apierrors.IsForbidden(err) { // told with all other missing rights
+		item := Item{Verb: Update, What: releaseAt(want.Namespace, want.Name), Note: "may not be read: " + cluster.Explain(err), Refused: true}
+		return Change{Items: []Item{item}, Rights: recordRights(want.Namespace)}, nil
+	}
 	if err != nil {
-		return Change{}, err
+		return Change{}, scrubbed(err, want.secrets)
 	}
 	if s.alone != "" {
 		return Change{Items: []Item{{Verb: Leave, What: releaseAt(want.Namespace, want.Name), Note: s.alone}}}, nil
@@ -142,7 +105,7 @@ func (c Chart) Plan(ctx context.Context, env Env) (Change, error) {
 	}
 	ch.Items = append(ch.Items, first)
 	for _, o := range append(s.CRDs[:len(s.CRDs):len(s.CRDs)], s.Objects...) {
-		if err := planPart(ctx, env, s.Work, o, &ch); err != nil {
+		if err := s.planPart(ctx, env, o, &ch); err != nil {
 			return ch, err
 		}
 	}
@@ -168,65 +131,6 @@ func (c Chart) Plan(ctx context.Context, env Env) (Change, error) {
 	return ch, nil
 }
 
-// planRelease is the release itself: chart, version, values.
-func (c Chart) planRelease(ctx context.Context, env Env, want wanted, s standing, ch *Change) (Item, error) {
-	item := Item{What: releaseAt(want.Namespace, want.Name), Note: s.note, Conflicts: s.conflicts}
-	if s.Kind == chart.Keep {
-		record, err := s.Record()
-		if err != nil {
-			return item, err
-		}
-		p, err := planObject(ctx, env, record)
-		if err != nil {
-			return item, err
-		}
-		ch.Rights = append(ch.Rights, p.rights...)
-		item.Verb, item.Hash, item.Refused = p.Verb, p.Hash, p.Refused
-		if !s.joins {
-			item.Note = p.Note
-		}
-		return item, nil
-	}
-	item.Verb = Update
-	if s.Kind == chart.Fresh {
-		item.Verb = Create
-	}
-	if s.Kind == chart.Renew {
-		item.Note = "it stands at " + s.Old.Status + " and is installed again"
-	}
-	notes := append([]string{item.Note}, s.Left...)
-	if len(s.Unknown) > 0 {
-		notes = append(notes, "the chart does not know these values: "+strings.Join(s.Unknown, ", "))
-	}
-	item.Note = strings.TrimPrefix(strings.Join(notes, "; "), "; ")
-	item.Diff = cluster.Diff(before2(s, want), shownRelease(c.Chart, s.Version, want.open))
-	item.Hash = hash(item.Verb, item.What, c.Chart, s.Version, want.Source, want.Values)
-	record := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Secret"}}
-	record.SetNamespace(want.Namespace)
-	gvr, _, err := env.Cluster.Resource(ctx, record.GroupVersionKind())
-	ch.Rights = append(ch.Rights, rightsTo(record, gvr)...)
-	return item, err
-}
-
-// planPart is one object of the release. What a template makes at random is
-// another at each rendering, and no other plan.
-func planPart(ctx context.Context, env Env, w *chart.Work, o *unstructured.Unstructured, ch *Change) error {
-	p, err := planObject(ctx, env, o)
-	if absent := (*AbsentError)(nil); errors.As(err, &absent) {
-		p.Verb, p.Note, err = Create, "its kind comes with this chart", nil
-		p.Diff = cluster.Diff(nil, o)
-	}
-	if err != nil {
-		return err
-	}
-	if w.Kind != chart.Keep && p.Verb.Changes() {
-		p.Hash = hash(p.Verb, p.What, p.Conflicts)
-	}
-	ch.Items = append(ch.Items, p.Item)
-	ch.Rights = append(ch.Rights, p.rights...)
-	return nil
-}
-
 // Do installs, upgrades or repairs the release and waits until it is ready.
 func (c Chart) Do(ctx context.Context, env Env, say Progress) error {
 	want, err := c.want(ctx, env)
@@ -243,8 +147,19 @@ func (c Chart) Do(ctx context.Context, env Env, say Progress) error {
 	case len(s.conflicts) > 0 && !env.Apply.TakeOver:
 		return &ConflictError{releaseAt(want.Namespace, want.Name), s.conflicts}
 	}
-	want.Write = func(ctx context.Context, o *unstructured.Unstructured) error { return doObject(ctx, env, o, say) }
-	want.Remove = remover(env, say)
+	if s.theirs {
+		want.Request = asHelm(want.Request)
+	} else {
+		want.Write = func(ctx context.Context, o *unstructured.Unstructured) error {
+			if s.Kind == chart.Keep || len(s.others) == 0 {
+				return doObject(ctx, env, o, say)
+			}
+			return writeShared(ctx, env, s.others, o, say)
+		}
+		want.Remove = func(ctx context.Context, o *unstructured.Unstructured) (string, error) {
+			return dropped(ctx, env, o, say)
+		}
+	}
 	err = chart.Install(ctx, env.Cluster, want.Request, func(text string) { say.Say("%s", scrubber(want.secrets).Replace(text)) })
 	if err != nil || !s.joins {
 		return scrubbed(err, want.secrets)

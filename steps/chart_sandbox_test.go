@@ -26,6 +26,7 @@ const tinyChart = "../cluster/chart/testdata/tiny"
 func charting(t *testing.T, link, space string, own bool, values map[string]any, timeout time.Duration) (*steps.Session, *clustertest.Sandbox) {
 	t.Helper()
 	box := clustertest.Start(t)
+	box.Cleanup(t, clustertest.Remote, "delete", "crd", "tinywidgets.tiny.example.org")
 	role := func(name string) steps.Role { return steps.Role{Name: name, Kind: steps.Cluster} }
 	install := steps.Action{Name: "install", Title: "Install", On: steps.Remote, Doer: steps.Chart{
 		Release: "tiny", Namespace: "${answers.space}", Chart: "tiny", Timeout: timeout,
@@ -151,7 +152,6 @@ func TestAReleaseOfSomebodyElse(t *testing.T) {
 	if err := chart.Install(t.Context(), c, theirs, nil); err != nil {
 		t.Fatal(err)
 	}
-	box.Cleanup(t, clustertest.Remote, "delete", "crd", "tinywidgets.tiny.example.org")
 	before := theirThings(t, box, ns)
 	p := stepstest.Apply(t, s)
 	if !p.Empty() || !strings.Contains(p.Actions[0].Change.Items[0].Note, "somebody else made it") {
@@ -166,14 +166,14 @@ func TestAReleaseOfSomebodyElse(t *testing.T) {
 
 	// Another version of theirs is changed only when it is taken over.
 	older := theirs
-	older.Source = chart.Source(older0(t))
-	older.Version, older.Manager = "0.0.9", "helm"
-	older.TakeOver = true
+	older.Source, older.Version, older.TakeOver = chart.Source(older0(t)), "0.0.9", true
 	if err := chart.Install(t.Context(), c, older, nil); err != nil {
 		t.Fatal(err)
 	}
+	// Helm 3 writes without server-side apply.
+	box.Run(t, clustertest.Remote, "", "-n", ns, "patch", "configmap", "tiny", "--field-manager=helm", "--type=merge", "-p", `{"data":{"helm3":"old"}}`)
 	p, err := s.Plan(t.Context(), steps.Scope{})
-	if err != nil || len(p.Conflicts()) == 0 {
+	if err != nil || len(p.Conflicts()) != 1 {
 		t.Fatalf("%s\n%v", items(p), err)
 	}
 	var conflict *steps.ConflictError
@@ -182,6 +182,140 @@ func TestAReleaseOfSomebodyElse(t *testing.T) {
 	}
 	if r, err := chart.Find(t.Context(), c, ns, "tiny"); err != nil || r.Version != "0.0.9" {
 		t.Errorf("%+v, %v", r, err)
+	}
+	if err := s.Apply(t.Context(), p, steps.ApplyOptions{TakeOver: true}, nil); err != nil {
+		t.Fatal(err)
+	}
+	r, err := chart.Current(t.Context(), c, ns, "tiny")
+	if err != nil || r.Version != "0.1.0" || r.Status != chart.Deployed || r.Revision != 3 {
+		t.Errorf("%+v, %v", r, err)
+	}
+	if got := box.Run(t, clustertest.Remote, "", "-n", ns, "get", "configmap/tiny", "-o", "jsonpath={.data} {.metadata.labels}"); got != `{"message":"ours","revision":"3"} {"app.kubernetes.io/managed-by":"Helm"}` {
+		t.Errorf("after the take-over: %s", got)
+	}
+	if p, err := s.Plan(t.Context(), steps.Scope{}); err != nil || !p.Empty() {
+		t.Errorf("it would do\n%s\n%v", items(p), err)
+	}
+	if u := stepstest.Undo(t, s); !u.Empty() {
+		t.Errorf("undo was\n%s", items(u))
+	}
+}
+
+// Two links want other values: who comes second must take the release over, and
+// both have it afterwards.
+func TestALinkChangesASharedRelease(t *testing.T) {
+	const ns = "chart-moved"
+	space(t, ns)
+	a, box := charting(t, "early", ns, false, map[string]any{"extra": map[string]any{"enabled": true}}, 0)
+	b, _ := charting(t, "late", ns, false, map[string]any{"widget": "w"}, 0)
+	before := around(t, box, ns)
+	stepstest.Apply(t, a)
+	if err := takeOver(t, b); err != nil {
+		t.Fatal(err)
+	}
+	get := func(what ...string) string {
+		return box.Run(t, clustertest.Remote, "", append(append([]string{"-n", ns, "get", "--ignore-not-found"}, what...), "-o",
+			`jsonpath={.metadata.labels.carrick/link\.early}{.metadata.labels.carrick/link\.late}`)...)
+	}
+	if got := get("configmap/tiny-extra"); got != "" {
+		t.Errorf("what the new values leave out is still there: %s", got)
+	}
+	for _, what := range []string{"tinywidget/w", "configmap/tiny", "secret/sh.helm.release.v1.tiny.v2"} {
+		if got := get(what); got != "installinstall" {
+			t.Errorf("%s has the marks %q", what, got)
+		}
+	}
+	stepstest.Undo(t, b)
+	for _, what := range []string{"tinywidget/w", "configmap/tiny", "secret/sh.helm.release.v1.tiny.v2"} {
+		if got := get(what); got != "install" {
+			t.Errorf("%s has the marks %q", what, got)
+		}
+	}
+	stepstest.Undo(t, a)
+	if d := cmp.Diff(before, around(t, box, ns)); d != "" {
+		t.Errorf("undo did not leave things as they were (-before +after):\n%s", d)
+	}
+}
+
+// Objects of others keep the definition, and the namespace that holds them.
+func TestUndoOfAChartLeavesWhatIsInUse(t *testing.T) {
+	const ns, other = "chart-used", "chart-user"
+	space(t, other)
+	s, box := charting(t, "used", ns, true, nil, 0)
+	stepstest.Apply(t, s)
+	box.Run(t, clustertest.Remote, "apiVersion: tiny.example.org/v1\nkind: TinyWidget\nmetadata: {name: precious}\n", "-n", other, "apply", "-f", "-")
+	p := stepstest.Undo(t, s)
+	var note string
+	for _, it := range p.Of(steps.Leave) {
+		note += it.What + ": " + it.Note
+	}
+	if !strings.Contains(note, "CustomResourceDefinition tinywidgets.tiny.example.org: it holds what is not this link's: TinyWidget chart-user/precious") {
+		t.Errorf("undo was\n%s\n%s", items(p), note)
+	}
+	if got := box.Run(t, clustertest.Remote, "", "-n", other, "get", "tinywidget", "-o", "name"); !strings.Contains(got, "precious") {
+		t.Errorf("left: %q", got)
+	}
+	box.Run(t, clustertest.Remote, "", "-n", other, "delete", "tinywidget", "precious")
+	stepstest.Undo(t, s)
+	if got := box.Run(t, clustertest.Remote, "", "get", "crd", "tinywidgets.tiny.example.org", "--ignore-not-found", "-o", "name"); got != "" {
+		t.Errorf("left: %q", got)
+	}
+}
+
+// The rights that a plan names are enough to do it and to undo it.
+func TestTheRightsOfAChartAreEnough(t *testing.T) {
+	const ns = "chart-rights"
+	space(t, ns)
+	s, box := charting(t, "lender", ns, false, nil, 0)
+	box.Cleanup(t, clustertest.Remote, "delete", "clusterrole,clusterrolebinding", "chart-narrow")
+	bind := func(rights ...cluster.Right) {
+		var all []cluster.Decision
+		for _, r := range rights {
+			r.Name = "" // a Role can't bind create to a name; what is asked is the wider right
+			all = append(all, cluster.Decision{Right: r})
+		}
+		for i, doc := range strings.Split(steps.Grant("chart-narrow", all), "---\n") {
+			kind, scope := "clusterrole", []string{"create", "clusterrolebinding"}
+			if strings.Contains(doc, "kind: Role\n") {
+				kind, scope = "role", []string{"-n", ns, "create", "rolebinding"}
+			}
+			box.Run(t, clustertest.Remote, doc, "apply", "-f", "-")
+			box.Run(t, clustertest.Remote, "", append(scope, fmt.Sprintf("chart-narrow-%d", i), "--"+kind+"=chart-narrow", "--user=narrow")...)
+			box.Cleanup(t, clustertest.Remote, "delete", "clusterrolebinding", fmt.Sprintf("chart-narrow-%d", i))
+		}
+	}
+	p, err := s.Plan(t.Context(), steps.Scope{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	narrow, err := cluster.Open(cluster.Access{Kubeconfig: box.Kubeconfigs[clustertest.Remote], Context: box.Contexts[clustertest.Remote], As: "narrow"}, cluster.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(narrow.Close)
+	action, _ := s.Guide().Action("install")
+	doer := action.Doer.(steps.Chart)
+	doer.Namespace = ns
+	env := steps.Env{Cluster: narrow, Link: "lender", Action: "install"}
+	poor, err := doer.Plan(t.Context(), env)
+	if err != nil || len(poor.Items) != 1 || !poor.Items[0].Refused || len(poor.Rights) == 0 {
+		t.Errorf("who may nothing is told %+v, %v", poor, err)
+	}
+	bind(p.Actions[0].Change.Rights...)
+	if err := doer.Do(t.Context(), env, nil); err != nil {
+		t.Fatalf("with the rights of the plan: %v", err)
+	}
+	undo, err := s.PlanUndo(t.Context(), steps.Scope{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, kind := range []string{"role", "rolebinding"} {
+		box.Run(t, clustertest.Remote, "", "-n", ns, "delete", kind, "--all")
+	}
+	box.Run(t, clustertest.Remote, "", "delete", "clusterrolebinding", "chart-narrow-0", "chart-narrow-1", "--ignore-not-found")
+	bind(append(undo.Actions[0].Change.Rights, p.Actions[0].Change.Rights...)...)
+	if err := doer.Undo(t.Context(), env, nil); err != nil {
+		t.Errorf("with the rights of the plan: %v", err)
 	}
 }
 

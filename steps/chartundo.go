@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -65,7 +66,12 @@ func (c Chart) PlanUndo(ctx context.Context, env Env) (Change, error) {
 func undoRight(item Item, f found) []cluster.Right {
 	switch item.Verb {
 	case Delete:
-		return []cluster.Right{{Verb: "delete", Group: f.gvr.Group, Resource: f.gvr.Resource, Namespace: f.Namespace, Name: f.Name}}
+		rights := []cluster.Right{{Verb: "delete", Group: f.gvr.Group, Resource: f.gvr.Resource, Namespace: f.Namespace, Name: f.Name}}
+		if f.gvr == crdsAt { // whether it still has objects is looked at
+			plural, group, _ := strings.Cut(f.Name, ".")
+			rights = append(rights, cluster.Right{Verb: "list", Group: group, Resource: plural})
+		}
+		return rights
 	case Release:
 		return []cluster.Right{{Verb: "patch", Group: f.gvr.Group, Resource: f.gvr.Resource, Namespace: f.Namespace, Name: f.Name}}
 	}

@@ -101,10 +101,10 @@ func shownRelease(name, version string, values map[string]any) *unstructured.Uns
 	return &unstructured.Unstructured{Object: o}
 }
 
-// before2 is the release as it stands, nil where there is none. Of its values
+// oldRelease is the release as it stands, nil where there is none. Of its values
 // only those are shown that this link would set, too, and in the open: what
 // others hold secret can't be told from the rest.
-func before2(s standing, want wanted) *unstructured.Unstructured {
+func oldRelease(s standing, want wanted) *unstructured.Unstructured {
 	if s.Old == nil {
 		return nil
 	}

@@ -29,6 +29,7 @@ type stored struct {
 	Namespace string `json:"namespace"`
 	Version   int    `json:"version"`
 	Manifest  string `json:"manifest"`
+	How       string `json:"apply_method"`
 	Info      struct {
 		Status       string    `json:"status"`
 		Description  string    `json:"description"`
@@ -81,7 +82,7 @@ func decode(data string) (*Release, error) {
 		Chart: cluster.Clean(m.Name), Version: cluster.Clean(m.Version), AppVersion: cluster.Clean(m.AppVersion),
 		Status: cluster.Clean(s.Info.Status), Description: cluster.Clean(s.Info.Description),
 		Notes: cluster.Clean(s.Info.Notes), Changed: s.Info.LastDeployed,
-		inner: &inner{given: s.Config, defaults: s.Chart.Values, manifest: s.Manifest, hooks: s.Hooks},
+		inner: &inner{given: s.Config, defaults: s.Chart.Values, manifest: s.Manifest, how: s.How, hooks: s.Hooks},
 	}
 	for _, f := range s.Chart.Files {
 		if strings.HasPrefix(f.Name, "crds/") && (strings.HasSuffix(f.Name, ".yaml") || strings.HasSuffix(f.Name, ".yml") || strings.HasSuffix(f.Name, ".json")) {

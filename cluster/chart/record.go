@@ -120,13 +120,18 @@ func (w *Work) Record() (*unstructured.Unstructured, error) {
 	return o, nil
 }
 
-// release is the revision that the work writes, in Helm's shape. How it is
-// applied is not said, which for Helm is client-side: so its users may go on
+// release is the revision that the work writes, in Helm's shape. How a new one
+// is applied is not said, which for Helm is client-side: so its users may go on
 // with helm upgrade, and meet no conflict of field managers.
 func (w *Work) release(status, words string) *release.Release {
 	now := time.Now()
+	how := ""
+	if w.Old != nil {
+		how = w.Old.inner.how
+	}
 	return &release.Release{
-		Name: w.request.Name, Namespace: w.request.Namespace, Version: w.revision(),
+		ApplyMethod: how,
+		Name:        w.request.Name, Namespace: w.request.Namespace, Version: w.revision(),
 		Chart: w.rendered.chart, Config: w.rendered.config, Manifest: w.rendered.manifest, Hooks: w.rendered.hooks,
 		Info: &release.Info{
 			FirstDeployed: now, LastDeployed: now, Status: rcommon.Status(status), Description: words, Notes: w.rendered.Notes,

@@ -55,6 +55,7 @@ type inner struct {
 	given    map[string]any // what the user set
 	defaults map[string]any // the chart's values.yaml
 	manifest string
+	how      string   // "ssa", "csa"; "" is the latter
 	crds     []string // of its crds folder; those of subcharts Helm does not keep
 	hooks    []*release.Hook
 }

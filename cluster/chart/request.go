@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"reflect"
 	"slices"
 	"time"
@@ -81,6 +80,13 @@ func Prepare(ctx context.Context, c *cluster.Cluster, req Request) (*Work, error
 	if err := checkName(req.Namespace, req.Name); err != nil {
 		return nil, err
 	}
+	if req.Version == "" {
+		ch, err := load(ctx, req)
+		if err != nil {
+			return nil, err
+		}
+		req.Version = ch.Version()
+	}
 	old, secret, err := current(ctx, c, req.Namespace, req.Name)
 	if err != nil && !errors.Is(err, ErrNoRelease) {
 		return nil, err
@@ -131,16 +137,20 @@ func (w *Work) keep(ctx context.Context, c *cluster.Cluster) error {
 	return w.definitions(ctx, c, crds)
 }
 
-func (w *Work) render(ctx context.Context, c *cluster.Cluster) error {
-	req := w.request
+// load fetches the chart once for a plan and what comes of it.
+func load(ctx context.Context, req Request) (*Chart, error) {
 	key := fmt.Sprintf("chart/%s %s %s", req.Source, req.Chart, req.Version)
-	ch, err := cluster.Look(ctx, key, 10*time.Minute, func(ctx context.Context) (*Chart, error) {
+	return cluster.Look(ctx, key, 10*time.Minute, func(ctx context.Context) (*Chart, error) {
 		return Load(ctx, req.Source, req.Chart, req.Version)
 	})
+}
+
+func (w *Work) render(ctx context.Context, c *cluster.Cluster) error {
+	req := w.request
+	ch, err := load(ctx, req)
 	if err != nil {
 		return err
 	}
-	w.Version = ch.Version()
 	r, err := render(ctx, c, ch, options(req.Name, req.Namespace, w.revision()), req.Values)
 	if err != nil {
 		return err
@@ -247,15 +257,4 @@ func (w *Work) revision() int {
 		return 1
 	}
 	return w.Old.Revision + 1
-}
-
-// write puts one object into the cluster.
-func (r Request) write(ctx context.Context, c *cluster.Cluster, o *unstructured.Unstructured) error {
-	if r.Write != nil {
-		return r.Write(ctx, o)
-	}
-	o = o.DeepCopy()
-	put(o, maps.Clone(r.Labels), maps.Clone(r.Annotations))
-	_, err := c.Apply(ctx, o, cluster.ApplyOptions{Manager: r.Manager, Force: r.TakeOver})
-	return err
 }
