@@ -198,3 +198,25 @@ func TestAnInstallThatIsEnded(t *testing.T) {
 		t.Errorf("%+v, %v", r, err)
 	}
 }
+
+// What was killed half-way stands at pending. Who made it goes on from there.
+func TestAReleaseThatIsStuck(t *testing.T) {
+	const ns = "chart-stuck"
+	box, c := stage(t, ns)
+	box.Run(t, clustertest.Remote, storedSecret("tiny", chart.PendingInstall, 1, ""), "-n", ns, "apply", "-f", "-")
+	err := chart.Install(t.Context(), c, wanted(ns, nil), nil)
+	if err == nil || !strings.Contains(err.Error(), "somebody else's and stands at pending-install: if nobody is at it any more, helm uninstall -n "+ns+" tiny, then again") {
+		t.Errorf("it says %v", err)
+	}
+	box.Run(t, clustertest.Remote, "", "-n", ns, "label", "secret", "sh.helm.release.v1.tiny.v1", "example.org/mark=m")
+	if err := chart.Install(t.Context(), c, wanted(ns, nil), nil); err != nil {
+		t.Fatal(err)
+	}
+	if r, err := chart.Current(t.Context(), c, ns, "tiny"); err != nil || r.Status != chart.Deployed || r.Revision != 2 {
+		t.Errorf("%+v, %v", r, err)
+	}
+	old := box.Run(t, clustertest.Remote, "", "-n", ns, "get", "secret", "sh.helm.release.v1.tiny.v1", "-o", "jsonpath={.metadata.labels.status}")
+	if old != chart.Superseded {
+		t.Errorf("the old revision stands at %s", old)
+	}
+}
