@@ -114,19 +114,7 @@ func (c Chart) Plan(ctx context.Context, env Env) (Change, error) {
 			return ch, err
 		}
 	}
-	for _, o := range s.Hooks {
-		ch.Items = append(ch.Items, Item{Verb: Run, What: describe(o), Note: "runs before or after the rest", Hash: hash(Run, describe(o))})
-		if gvr, _, err := env.Cluster.Resource(ctx, o.GroupVersionKind()); err == nil {
-			ch.Rights = append(ch.Rights, rightsTo(o, gvr)...)
-			ch.Rights = append(ch.Rights, rightToDelete(o, gvr))
-		}
-	}
-	for _, o := range s.Gone {
-		ch.Items = append(ch.Items, Item{Verb: Delete, What: describe(o), Note: "the new version has it no more", Hash: hash(Delete, describe(o))})
-		if gvr, _, err := env.Cluster.Resource(ctx, o.GroupVersionKind()); err == nil {
-			ch.Rights = append(ch.Rights, rightToDelete(o, gvr))
-		}
-	}
+	s.planRest(ctx, env, &ch)
 	hide(ch.Items, want.secrets)
 	return ch, nil
 }
@@ -149,6 +137,7 @@ func (c Chart) Do(ctx context.Context, env Env, say Progress) error {
 	}
 	if s.theirs {
 		want.Request = asHelm(want.Request)
+		say.did(Update, releaseAt(want.Namespace, want.Name), hash(want.Chart, want.Version, want.Values))
 	} else {
 		want.Write = func(ctx context.Context, o *unstructured.Unstructured) error {
 			if s.Kind == chart.Keep || len(s.others) == 0 {

@@ -43,6 +43,8 @@ func (c Chart) stand(ctx context.Context, env Env, want wanted) (standing, error
 		s.note = fmt.Sprintf("link %s uses it, too, in version %s with the values that it has now", strings.Join(others, ", "), w.Old.Version)
 		s.conflicts = []cluster.Conflict{{Manager: "link " + others[0], Field: "version and values"}}
 	case ours:
+	case w.Kind == chart.Renew && len(others) > 0:
+		return s, fmt.Errorf("release %s in namespace %s is link %s's and stands at %s: carrick apply that link, then again", w.Old.Name, w.Old.Namespace, others[0], w.Old.Status)
 	case w.Kind == chart.Renew:
 		return s, w.Stuck()
 	case len(others) > 0:
@@ -120,4 +122,21 @@ func (s standing) planPart(ctx context.Context, env Env, o *unstructured.Unstruc
 	ch.Items = append(ch.Items, p.Item)
 	ch.Rights = append(ch.Rights, p.rights...)
 	return nil
+}
+
+// planRest is what runs besides, and what goes.
+func (s standing) planRest(ctx context.Context, env Env, ch *Change) {
+	for _, o := range s.Hooks {
+		ch.Items = append(ch.Items, Item{Verb: Run, What: describe(o), Note: "runs before or after the rest", Hash: hash(Run, describe(o))})
+		if gvr, _, err := env.Cluster.Resource(ctx, o.GroupVersionKind()); err == nil {
+			ch.Rights = append(ch.Rights, rightsTo(o, gvr)...)
+			ch.Rights = append(ch.Rights, rightToDelete(o, gvr))
+		}
+	}
+	for _, o := range s.Gone {
+		ch.Items = append(ch.Items, Item{Verb: Delete, What: describe(o), Note: "the new version has it no more", Hash: hash(Delete, describe(o))})
+		if gvr, _, err := env.Cluster.Resource(ctx, o.GroupVersionKind()); err == nil {
+			ch.Rights = append(ch.Rights, rightToDelete(o, gvr))
+		}
+	}
 }

@@ -35,7 +35,9 @@ var secrets = schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
 // trace of ctx wakes when one comes, goes or changes. Releases that Helm keeps
 // elsewhere (HELM_DRIVER) are not seen, and neither is what Argo CD renders by
 // itself. One that can't be decoded is in the error, beside all others; without
-// the right to list Secrets there is only an error.
+// the right to list Secrets there is only an error. Each release that is found
+// is one watch more: who knows the namespace names it, who knows the release
+// uses Find.
 func Releases(ctx context.Context, c *cluster.Cluster, namespace string) ([]Release, error) {
 	found, err := held(ctx, c, namespace, "owner=helm,status="+Deployed)
 	if err != nil {
