@@ -139,6 +139,10 @@ func (v *validator) action(s *Step, a *Action) {
 		if len(d.Keys) == 0 || d.Make == nil {
 			v.bad("action %s mints nothing", a.Name)
 		}
+	case Chart:
+		if d.Release == "" || d.Namespace == "" || d.Chart == "" || d.Source == nil || d.Version == nil {
+			v.bad("action %s: a Chart needs Release, Namespace, Chart, Source and Version", a.Name)
+		}
 	case Call:
 		if d.Preview == nil || d.Make == nil || (d.Revert == nil) != (d.Left == nil) || (d.Revert == nil && d.Keeps == "") {
 			v.bad("action %s: a Call needs Preview and Make, and Left with Revert or a Keeps", a.Name)
@@ -221,6 +225,10 @@ func (v *validator) assets(root fs.FS) {
 				v.placeholders(dir, a, d.File, d.Values, d.Each != nil)
 			case Mint:
 				v.placeholders(dir, a, d.File, nil, false)
+			case Chart:
+				for _, text := range []string{d.Release, d.Namespace} {
+					v.named(a, "action "+a.Name, text, nil, false)
+				}
 			}
 		}
 	}
@@ -249,13 +257,16 @@ func (v *validator) placeholders(dir fs.FS, a *Action, file string, values Value
 		v.bad("action %s: asset %s is empty", a.Name, file)
 	}
 	for _, doc := range docs {
-		walkStrings(doc, func(s string) {
-			for _, m := range placeholder.FindAllStringSubmatch(s, -1) {
-				if !v.known(a, m[1], m[2], values, each) {
-					v.bad("asset %s: nothing is called %s on the %s", file, m[0], v.g.Sides[a.On].Name)
-				}
-			}
-		})
+		walkStrings(doc, func(s string) { v.named(a, "asset "+file, s, values, each) })
+	}
+}
+
+// named faults placeholders in a text that stand for nothing.
+func (v *validator) named(a *Action, where, text string, values Values, each bool) {
+	for _, m := range placeholder.FindAllStringSubmatch(text, -1) {
+		if !v.known(a, m[1], m[2], values, each) {
+			v.bad("%s: nothing is called %s on the %s", where, m[0], v.g.Sides[a.On].Name)
+		}
 	}
 }
 

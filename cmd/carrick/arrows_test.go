@@ -28,6 +28,8 @@ var arrows = []arrow{
 	{under: "cmd", never: []string{"k8s.io/client-go", "github.com/charmbracelet", "helm.sh"}, why: "cmd prints; clusters and screens are others' work"},
 	{under: ".", except: "ui", never: []string{"github.com/charmbracelet", "github.com/muesli"}, why: "ui is the only importer of Charm's modules"},
 	{under: ".", except: "cluster", never: []string{"k8s.io/client-go"}, why: "client-go is in cluster and nowhere else"},
+	{under: ".", except: "cluster/chart", never: []string{"helm.sh", "oras.land", "github.com/fluxcd"}, why: "Helm's SDK is in cluster/chart and nowhere else"},
+	{under: "cluster/chart", never: []string{"helm.sh/helm/v4/pkg/action", "helm.sh/helm/v4/pkg/cli", "helm.sh/helm/v4/pkg/getter", "helm.sh/helm/v4/pkg/registry", "helm.sh/helm/v4/pkg/postrenderer"}, why: "no plugins, no user's Helm configuration, and 450 packages less"},
 	{under: ".", except: "cluster/sandbox", never: []string{"carrick/cluster/sandbox"}, why: "the sandbox is nobody's import"},
 	{under: "cluster/sandbox", never: []string{"carrick/steps", "carrick/ui", "carrick/assets", "carrick/cluster/probe"}, why: "the sandbox imports nothing of the main module"},
 }

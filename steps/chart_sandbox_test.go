@@ -1,0 +1,357 @@
+package steps_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"strings"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"carrick/cluster"
+	"carrick/cluster/chart"
+	"carrick/cluster/clustertest"
+	"carrick/steps"
+	"carrick/steps/stepstest"
+)
+
+const tinyChart = "../cluster/chart/testdata/tiny"
+
+// charting opens a link of a guide that makes a namespace and installs the
+// small chart in it.
+func charting(t *testing.T, link, space string, own bool, values map[string]any, timeout time.Duration) (*steps.Session, *clustertest.Sandbox) {
+	t.Helper()
+	box := clustertest.Start(t)
+	box.Cleanup(t, clustertest.Remote, "delete", "crd", "tinywidgets.tiny.example.org")
+	role := func(name string) steps.Role { return steps.Role{Name: name, Kind: steps.Cluster} }
+	install := steps.Action{Name: "install", Title: "Install", On: steps.Remote, Doer: steps.Chart{
+		Release: "tiny", Namespace: "${answers.space}", Chart: "tiny", Timeout: timeout,
+		Source:  func(context.Context, steps.Env) (chart.Source, error) { return tinyChart, nil },
+		Version: func(context.Context, steps.Env) (string, error) { return "0.1.0", nil },
+		Values:  func(context.Context, steps.Env) (map[string]any, error) { return values, nil },
+	}}
+	actions := []steps.Action{install}
+	assets := fstest.MapFS{}
+	if own {
+		actions = []steps.Action{{Name: "space", Title: "Make", On: steps.Remote, Doer: steps.Manifest{File: "a.yaml"}}, install}
+		assets["a.yaml"] = &fstest.MapFile{Data: []byte("apiVersion: v1\nkind: Namespace\nmetadata: {name: '${answers.space}'}\n")}
+	}
+	g := guide("charting", role("here"), role("there"), steps.Step{
+		Ask:     []steps.Question{{Key: "space", Title: "Namespace", Help: "h", Kind: steps.Namespace}},
+		Actions: actions,
+		Checks:  []steps.Check{{Name: "holds", Title: "it holds", Why: "w", On: steps.Remote, NotChecked: "nothing"}},
+	})
+	return stepstest.Open(t, box, g, assets, link, map[string]any{"space": space}), box
+}
+
+// around is what is in a namespace, and what is in none, once the garbage
+// collector has done its work. Namespaces of other tests may be on their way out.
+func around(t *testing.T, box *clustertest.Sandbox, ns string) map[string]string {
+	t.Helper()
+	box.Run(t, clustertest.Remote, "", "-n", ns, "wait", "--for=delete", "pod,replicaset", "--all", "--timeout=60s")
+	all := stepstest.Snapshot(t, box)
+	maps.DeleteFunc(all, func(key, _ string) bool {
+		return !strings.Contains(key, " "+ns+"/") && (!strings.Contains(key, " /") || strings.Contains(key, " namespaces "))
+	})
+	return all
+}
+
+func theirThings(t *testing.T, box *clustertest.Sandbox, ns string) string {
+	t.Helper()
+	return box.Run(t, clustertest.Remote, "", "-n", ns, "get", "secret,configmap,deployment,crd", "-o", "jsonpath={range .items[*]}{.kind} {.metadata.name} {.metadata.uid} {.metadata.labels} {.metadata.annotations}{end}")
+}
+
+func items(p *steps.Plan) string {
+	var out []string
+	for _, a := range p.Actions {
+		for _, it := range a.Change.Items {
+			out = append(out, string(it.Verb)+" "+it.What)
+		}
+	}
+	return strings.Join(out, "\n")
+}
+
+func TestAChartComesAndGoes(t *testing.T) {
+	const ns = "chart-cycle"
+	s, box := charting(t, "cycle", ns, true, map[string]any{"message": "hi", "widget": "w", "hook": map[string]any{"enabled": true}}, 0)
+	before := around(t, box, ns)
+	p := stepstest.Apply(t, s)
+	want := `create Namespace chart-cycle
+create Release chart-cycle/tiny
+create CustomResourceDefinition tinywidgets.tiny.example.org
+create Secret chart-cycle/tiny
+create ConfigMap chart-cycle/tiny
+create Deployment chart-cycle/tiny
+create TinyWidget chart-cycle/w
+run ConfigMap chart-cycle/tiny-hook`
+	if d := cmp.Diff(want, items(p)); d != "" {
+		t.Error(d)
+	}
+	again, err := s.Plan(t.Context(), steps.Scope{})
+	if err != nil || !again.Empty() {
+		t.Errorf("a second apply would do\n%s\n%v", items(again), err)
+	}
+	// Drift is seen and mended, and nothing random is made anew.
+	box.Run(t, clustertest.Remote, "", "-n", ns, "delete", "configmap", "tiny")
+	drifted, err := s.Plan(t.Context(), steps.Scope{})
+	if err != nil || drifted.Tally("")[steps.Create] != 1 || drifted.Has(steps.Update) {
+		t.Errorf("after a loss apply would do\n%s\n%v", items(drifted), err)
+	}
+	stepstest.Apply(t, s)
+	undone := stepstest.Undo(t, s)
+	if n := undone.Tally(""); n[steps.Leave] != 0 || n[steps.Release] != 0 {
+		t.Errorf("undo was\n%s", items(undone))
+	}
+	if d := cmp.Diff(before, around(t, box, ns)); d != "" {
+		t.Errorf("undo did not leave things as they were (-before +after):\n%s", d)
+	}
+}
+
+func TestTwoLinksShareARelease(t *testing.T) {
+	const ns = "chart-shared"
+	space(t, ns)
+	a, box := charting(t, "first", ns, false, map[string]any{"widget": "w"}, 0)
+	b, _ := charting(t, "second", ns, false, map[string]any{"widget": "w"}, 0)
+	before := around(t, box, ns)
+	stepstest.Apply(t, a)
+	p := stepstest.Apply(t, b)
+	if p.Empty() || p.Has(steps.Create) || !strings.Contains(p.Actions[0].Change.Items[0].Note, "link first made it") {
+		t.Errorf("the second link would do\n%s", items(p))
+	}
+	if again, err := b.Plan(t.Context(), steps.Scope{}); err != nil || !again.Empty() {
+		t.Errorf("a second apply would do\n%s\n%v", items(again), err)
+	}
+	undone := stepstest.Undo(t, a)
+	if undone.Has(steps.Delete) || !undone.Has(steps.Release) {
+		t.Errorf("the first link's undo was\n%s", items(undone))
+	}
+	if again, err := b.Plan(t.Context(), steps.Scope{}); err != nil || !again.Empty() {
+		t.Errorf("after the first link has gone the second would do\n%s\n%v", items(again), err)
+	}
+	got := box.Run(t, clustertest.Remote, "", "-n", ns, "get", "configmap/tiny", "crd/tinywidgets.tiny.example.org", "secret/sh.helm.release.v1.tiny.v1", "-o",
+		`jsonpath={range .items[*]}{.metadata.labels.carrick/link\.first}{.metadata.labels.carrick/link\.second}{.metadata.annotations.carrick/created-by} {end}`)
+	if got != "installsecond installsecond installsecond " {
+		t.Errorf("marks are %q", got)
+	}
+	stepstest.Undo(t, b)
+	if d := cmp.Diff(before, around(t, box, ns)); d != "" {
+		t.Errorf("undo did not leave things as they were (-before +after):\n%s", d)
+	}
+}
+
+func TestAReleaseOfSomebodyElse(t *testing.T) {
+	const ns = "chart-theirs"
+	space(t, ns)
+	s, box := charting(t, "guest", ns, false, map[string]any{"message": "ours"}, 0)
+	theirs := chart.Request{Name: "tiny", Namespace: ns, Source: tinyChart, Chart: "tiny", Version: "0.1.0", Manager: "helm", Values: map[string]any{"message": "theirs"}}
+	c := box.Open(t, clustertest.Remote, cluster.Options{})
+	if err := chart.Install(t.Context(), c, theirs, nil); err != nil {
+		t.Fatal(err)
+	}
+	before := theirThings(t, box, ns)
+	p := stepstest.Apply(t, s)
+	if !p.Empty() || !strings.Contains(p.Actions[0].Change.Items[0].Note, "somebody else made it") {
+		t.Errorf("it would do\n%s", items(p))
+	}
+	if u := stepstest.Undo(t, s); !u.Empty() {
+		t.Errorf("undo was\n%s", items(u))
+	}
+	if d := cmp.Diff(before, theirThings(t, box, ns)); d != "" {
+		t.Errorf("something was touched:\n%s", d)
+	}
+
+	// Another version of theirs is changed only when it is taken over.
+	older := theirs
+	older.Source, older.Version, older.TakeOver = chart.Source(older0(t)), "0.0.9", true
+	if err := chart.Install(t.Context(), c, older, nil); err != nil {
+		t.Fatal(err)
+	}
+	// Helm 3 writes without server-side apply.
+	box.Run(t, clustertest.Remote, "", "-n", ns, "patch", "configmap", "tiny", "--field-manager=helm", "--type=merge", "-p", `{"data":{"helm3":"old"}}`)
+	p, err := s.Plan(t.Context(), steps.Scope{})
+	if err != nil || len(p.Conflicts()) != 1 {
+		t.Fatalf("%s\n%v", items(p), err)
+	}
+	var conflict *steps.ConflictError
+	if err := s.Apply(t.Context(), p, steps.ApplyOptions{}, nil); !errors.As(err, &conflict) {
+		t.Errorf("it says %v", err)
+	}
+	if r, err := chart.Find(t.Context(), c, ns, "tiny"); err != nil || r.Version != "0.0.9" {
+		t.Errorf("%+v, %v", r, err)
+	}
+	if err := s.Apply(t.Context(), p, steps.ApplyOptions{TakeOver: true}, nil); err != nil {
+		t.Fatal(err)
+	}
+	r, err := chart.Current(t.Context(), c, ns, "tiny")
+	if err != nil || r.Version != "0.1.0" || r.Status != chart.Deployed || r.Revision != 3 {
+		t.Errorf("%+v, %v", r, err)
+	}
+	if got := box.Run(t, clustertest.Remote, "", "-n", ns, "get", "configmap/tiny", "-o", "jsonpath={.data} {.metadata.labels}"); got != `{"message":"ours","revision":"3"} {"app.kubernetes.io/managed-by":"Helm"}` {
+		t.Errorf("after the take-over: %s", got)
+	}
+	if p, err := s.Plan(t.Context(), steps.Scope{}); err != nil || !p.Empty() {
+		t.Errorf("it would do\n%s\n%v", items(p), err)
+	}
+	if u := stepstest.Undo(t, s); !u.Empty() {
+		t.Errorf("undo was\n%s", items(u))
+	}
+}
+
+// Two links want other values: who comes second must take the release over, and
+// both have it afterwards.
+func TestALinkChangesASharedRelease(t *testing.T) {
+	const ns = "chart-moved"
+	space(t, ns)
+	a, box := charting(t, "early", ns, false, map[string]any{"extra": map[string]any{"enabled": true}}, 0)
+	b, _ := charting(t, "late", ns, false, map[string]any{"widget": "w"}, 0)
+	before := around(t, box, ns)
+	stepstest.Apply(t, a)
+	if err := takeOver(t, b); err != nil {
+		t.Fatal(err)
+	}
+	get := func(what ...string) string {
+		return box.Run(t, clustertest.Remote, "", append(append([]string{"-n", ns, "get", "--ignore-not-found"}, what...), "-o",
+			`jsonpath={.metadata.labels.carrick/link\.early}{.metadata.labels.carrick/link\.late}`)...)
+	}
+	if got := get("configmap/tiny-extra"); got != "" {
+		t.Errorf("what the new values leave out is still there: %s", got)
+	}
+	for _, what := range []string{"tinywidget/w", "configmap/tiny", "secret/sh.helm.release.v1.tiny.v2"} {
+		if got := get(what); got != "installinstall" {
+			t.Errorf("%s has the marks %q", what, got)
+		}
+	}
+	stepstest.Undo(t, b)
+	for _, what := range []string{"tinywidget/w", "configmap/tiny", "secret/sh.helm.release.v1.tiny.v2"} {
+		if got := get(what); got != "install" {
+			t.Errorf("%s has the marks %q", what, got)
+		}
+	}
+	stepstest.Undo(t, a)
+	if d := cmp.Diff(before, around(t, box, ns)); d != "" {
+		t.Errorf("undo did not leave things as they were (-before +after):\n%s", d)
+	}
+}
+
+// Objects of others keep the definition, and the namespace that holds them.
+func TestUndoOfAChartLeavesWhatIsInUse(t *testing.T) {
+	const ns, other = "chart-used", "chart-user"
+	space(t, other)
+	s, box := charting(t, "used", ns, true, nil, 0)
+	stepstest.Apply(t, s)
+	box.Run(t, clustertest.Remote, "apiVersion: tiny.example.org/v1\nkind: TinyWidget\nmetadata: {name: precious}\n", "-n", other, "apply", "-f", "-")
+	p := stepstest.Undo(t, s)
+	var note string
+	for _, it := range p.Of(steps.Leave) {
+		note += it.What + ": " + it.Note
+	}
+	if !strings.Contains(note, "CustomResourceDefinition tinywidgets.tiny.example.org: it holds what is not this link's: TinyWidget chart-user/precious") {
+		t.Errorf("undo was\n%s\n%s", items(p), note)
+	}
+	if got := box.Run(t, clustertest.Remote, "", "-n", other, "get", "tinywidget", "-o", "name"); !strings.Contains(got, "precious") {
+		t.Errorf("left: %q", got)
+	}
+	box.Run(t, clustertest.Remote, "", "-n", other, "delete", "tinywidget", "precious")
+	stepstest.Undo(t, s)
+	if got := box.Run(t, clustertest.Remote, "", "get", "crd", "tinywidgets.tiny.example.org", "--ignore-not-found", "-o", "name"); got != "" {
+		t.Errorf("left: %q", got)
+	}
+}
+
+// The rights that a plan names are enough to do it and to undo it.
+func TestTheRightsOfAChartAreEnough(t *testing.T) {
+	const ns = "chart-rights"
+	space(t, ns)
+	s, box := charting(t, "lender", ns, false, nil, 0)
+	box.Cleanup(t, clustertest.Remote, "delete", "clusterrole,clusterrolebinding", "chart-narrow")
+	bind := func(rights ...cluster.Right) {
+		var all []cluster.Decision
+		for _, r := range rights {
+			r.Name = "" // a Role can't bind create to a name; what is asked is the wider right
+			all = append(all, cluster.Decision{Right: r})
+		}
+		for i, doc := range strings.Split(steps.Grant("chart-narrow", all), "---\n") {
+			kind, scope := "clusterrole", []string{"create", "clusterrolebinding"}
+			if strings.Contains(doc, "kind: Role\n") {
+				kind, scope = "role", []string{"-n", ns, "create", "rolebinding"}
+			}
+			box.Run(t, clustertest.Remote, doc, "apply", "-f", "-")
+			box.Run(t, clustertest.Remote, "", append(scope, fmt.Sprintf("chart-narrow-%d", i), "--"+kind+"=chart-narrow", "--user=narrow")...)
+			box.Cleanup(t, clustertest.Remote, "delete", "clusterrolebinding", fmt.Sprintf("chart-narrow-%d", i))
+		}
+	}
+	p, err := s.Plan(t.Context(), steps.Scope{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	narrow, err := cluster.Open(cluster.Access{Kubeconfig: box.Kubeconfigs[clustertest.Remote], Context: box.Contexts[clustertest.Remote], As: "narrow"}, cluster.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(narrow.Close)
+	action, _ := s.Guide().Action("install")
+	doer := action.Doer.(steps.Chart)
+	doer.Namespace = ns
+	env := steps.Env{Cluster: narrow, Link: "lender", Action: "install"}
+	poor, err := doer.Plan(t.Context(), env)
+	if err != nil || len(poor.Items) != 1 || !poor.Items[0].Refused || len(poor.Rights) == 0 {
+		t.Errorf("who may nothing is told %+v, %v", poor, err)
+	}
+	bind(p.Actions[0].Change.Rights...)
+	if err := doer.Do(t.Context(), env, nil); err != nil {
+		t.Fatalf("with the rights of the plan: %v", err)
+	}
+	undo, err := s.PlanUndo(t.Context(), steps.Scope{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, kind := range []string{"role", "rolebinding"} {
+		box.Run(t, clustertest.Remote, "", "-n", ns, "delete", kind, "--all")
+	}
+	box.Run(t, clustertest.Remote, "", "delete", "clusterrolebinding", "chart-narrow-0", "chart-narrow-1", "--ignore-not-found")
+	bind(append(undo.Actions[0].Change.Rights, p.Actions[0].Change.Rights...)...)
+	if err := doer.Undo(t.Context(), env, nil); err != nil {
+		t.Errorf("with the rights of the plan: %v", err)
+	}
+}
+
+// older0 is the small chart, in an older version.
+func older0(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	copyTree(t, tinyChart, dir, func(text string) string { return strings.Replace(text, "version: 0.1.0", "version: 0.0.9", 1) })
+	return dir
+}
+
+func TestAFailedChartSaysWhyAndIsTakenBack(t *testing.T) {
+	const ns = "chart-failed"
+	space(t, ns)
+	values := map[string]any{"nodeSelector": map[string]any{"example.org/none": "here"}, "password": cluster.Mask("correct-horse")}
+	s, box := charting(t, "failing", ns, false, values, 3*time.Second)
+	before := around(t, box, ns)
+	p, err := s.Plan(t.Context(), steps.Scope{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	shown := fmt.Sprintf("%+v", p)
+	if strings.Contains(shown, "correct-horse") || !strings.Contains(shown, "password: (hidden)") {
+		t.Errorf("the plan shows %s", shown)
+	}
+	err = s.Apply(t.Context(), p, steps.ApplyOptions{}, nil)
+	if err == nil || !strings.Contains(err.Error(), "0 of 1 ready: pod tiny-") || !strings.Contains(err.Error(), "can't be scheduled: 0/") {
+		t.Errorf("it says %v", err)
+	}
+	t.Log(err)
+	p, err = s.Plan(t.Context(), steps.Scope{})
+	if err != nil || !strings.Contains(p.Actions[0].Change.Items[0].Note, "it stands at failed") {
+		t.Errorf("after that: %s %v", items(p), err)
+	}
+	stepstest.Undo(t, s)
+	if d := cmp.Diff(before, around(t, box, ns)); d != "" {
+		t.Errorf("undo did not leave things as they were (-before +after):\n%s", d)
+	}
+}

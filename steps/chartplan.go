@@ -1,0 +1,142 @@
+package steps
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"carrick/cluster"
+	"carrick/cluster/chart"
+)
+
+// standing is what is to be done with a release as it stands.
+type standing struct {
+	*chart.Work
+	alone     string             // why it is left alone; "": it is not
+	note      string             // what to say of it
+	conflicts []cluster.Conflict // whose it is
+	joins     bool               // another link has it, and this one will, too
+	theirs    bool               // it is Helm's and stays so, whatever is changed
+	others    map[string]string  // links that have it, with their actions
+}
+
+// stand looks at the release. One that is stuck and not ours is an error.
+func (c Chart) stand(ctx context.Context, env Env, want wanted) (standing, error) {
+	w, err := chart.Prepare(ctx, env.Cluster, want.Request)
+	s := standing{Work: w}
+	if errors.Is(err, cluster.ErrNotServed) {
+		return s, Absent("%s", err)
+	}
+	if err != nil {
+		return s, err
+	}
+	if w.Kind == chart.Fresh {
+		return s, nil
+	}
+	s.others = otherLinks(w.Old.Labels, env.Link)
+	others, ours := sortedKeys(s.others), want.Ours(w.Old)
+	switch {
+	case len(others) > 0 && w.Kind == chart.Upgrade:
+		s.note = fmt.Sprintf("link %s uses it, too, in version %s with the values that it has now", strings.Join(others, ", "), w.Old.Version)
+		s.conflicts = []cluster.Conflict{{Manager: "link " + others[0], Field: "version and values"}}
+	case ours:
+	case w.Kind == chart.Renew && len(others) > 0:
+		return s, fmt.Errorf("release %s in namespace %s is link %s's and stands at %s: carrick apply that link, then again", w.Old.Name, w.Old.Namespace, others[0], w.Old.Status)
+	case w.Kind == chart.Renew:
+		return s, w.Stuck()
+	case len(others) > 0:
+		s.joins, s.note = true, "link "+strings.Join(others, ", ")+" made it; this link uses it, too"
+	case w.Old.SameVersion(w.Version):
+		s.alone = "somebody else made it, in the version that is wanted: it is left alone, with the values that it has"
+	default:
+		s.theirs, s.note = true, "somebody else made it, in version "+w.Old.Version+"; it stays theirs, and undo does not take it back: helm rollback does"
+		s.conflicts = []cluster.Conflict{{Manager: "Helm", Field: "version"}}
+	}
+	return s, nil
+}
+
+// planRelease is the release itself: chart, version, values.
+func (c Chart) planRelease(ctx context.Context, env Env, want wanted, s standing, ch *Change) (Item, error) {
+	item := Item{What: releaseAt(want.Namespace, want.Name), Note: s.note, Conflicts: s.conflicts}
+	if s.Kind == chart.Keep {
+		record, err := s.Record()
+		if err != nil {
+			return item, err
+		}
+		p, err := planObject(ctx, env, record)
+		if err != nil {
+			return item, err
+		}
+		ch.Rights = append(ch.Rights, p.rights...)
+		item.Verb, item.Hash, item.Refused = p.Verb, p.Hash, p.Refused
+		if !s.joins {
+			item.Note = p.Note
+		}
+		return item, nil
+	}
+	item.Verb = Update
+	if s.Kind == chart.Fresh {
+		item.Verb = Create
+	}
+	if s.Kind == chart.Renew {
+		item.Note = "it stands at " + s.Old.Status + " and is installed again"
+	}
+	notes := append([]string{item.Note}, s.Left...)
+	if len(s.Unknown) > 0 {
+		notes = append(notes, "the chart does not know these values: "+strings.Join(s.Unknown, ", "))
+	}
+	item.Note = strings.TrimPrefix(strings.Join(notes, "; "), "; ")
+	item.Diff = cluster.Diff(oldRelease(s, want), shownRelease(c.Chart, s.Version, want.open))
+	item.Hash = hash(item.Verb, item.What, c.Chart, s.Version, want.Source, want.Values)
+	ch.Rights = append(ch.Rights, recordRights(want.Namespace)...)
+	return item, nil
+}
+
+// recordRights are those that it takes to read and to write down a release.
+func recordRights(namespace string) []cluster.Right {
+	record := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Secret"}}
+	record.SetNamespace(namespace)
+	return rightsTo(record, secretsAt)
+}
+
+// planPart is one object of the release. What a template makes at random is
+// another at each rendering, and no other plan.
+func (s standing) planPart(ctx context.Context, env Env, o *unstructured.Unstructured, ch *Change) error {
+	if s.theirs {
+		return planTheirs(ctx, env, o, ch)
+	}
+	p, err := planObject(ctx, env, o)
+	if absent := (*AbsentError)(nil); errors.As(err, &absent) {
+		p.Verb, p.Note, err = Create, "its kind comes with this chart", nil
+		p.Diff = cluster.Diff(nil, o)
+	}
+	if err != nil {
+		return err
+	}
+	if s.Kind != chart.Keep && p.Verb.Changes() {
+		p.Hash = hash(p.Verb, p.What, p.Conflicts)
+	}
+	ch.Items = append(ch.Items, p.Item)
+	ch.Rights = append(ch.Rights, p.rights...)
+	return nil
+}
+
+// planRest is what runs besides, and what goes.
+func (s standing) planRest(ctx context.Context, env Env, ch *Change) {
+	for _, o := range s.Hooks {
+		ch.Items = append(ch.Items, Item{Verb: Run, What: describe(o), Note: "runs before or after the rest", Hash: hash(Run, describe(o))})
+		if gvr, _, err := env.Cluster.Resource(ctx, o.GroupVersionKind()); err == nil {
+			ch.Rights = append(ch.Rights, rightsTo(o, gvr)...)
+			ch.Rights = append(ch.Rights, rightToDelete(o, gvr))
+		}
+	}
+	for _, o := range s.Gone {
+		ch.Items = append(ch.Items, Item{Verb: Delete, What: describe(o), Note: "the new version has it no more", Hash: hash(Delete, describe(o))})
+		if gvr, _, err := env.Cluster.Resource(ctx, o.GroupVersionKind()); err == nil {
+			ch.Rights = append(ch.Rights, rightToDelete(o, gvr))
+		}
+	}
+}
