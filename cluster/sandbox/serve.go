@@ -17,7 +17,8 @@ import (
 	"carrick/cluster/sandbox/leash"
 	"carrick/cluster/sandbox/plane"
 	"carrick/cluster/sandbox/roles"
-	"carrick/cluster/sandbox/standin"
+	"carrick/cluster/sandbox/scenario"
+	"carrick/cluster/sandbox/standin/kubelet"
 	"carrick/cluster/sandbox/world"
 )
 
@@ -40,7 +41,7 @@ var settings = []plane.Settings{
 type side struct {
 	*plane.Plane
 	world   *world.Cluster
-	metrics *standin.Metrics // once a scenario asked for it
+	kubelet *kubelet.Server // the logs of its nodes
 }
 
 // ready is the line that says that both clusters can be used.
@@ -69,7 +70,7 @@ func serve(ctx context.Context, o options, lines <-chan string, out, progress io
 	if err := encoder.Encode(answer); err != nil {
 		return err
 	}
-	desk := desk{sides: sides}
+	desk := desk{sides: sides, stage: stage(ctx, sides)}
 	for {
 		select {
 		case line := <-lines:
@@ -82,6 +83,15 @@ func serve(ctx context.Context, o options, lines <-chan string, out, progress io
 			return ending(ctx)
 		}
 	}
+}
+
+// stage is where scenarios are played between both sides.
+func stage(ctx context.Context, sides map[string]*side) *scenario.Stage {
+	all := scenario.Sides{}
+	for name, s := range sides {
+		all[name] = &scenario.Side{Config: s.Config, FrontProxy: s.FrontProxy, Kubelet: s.kubelet, World: s.world}
+	}
+	return scenario.NewStage(ctx, all)
 }
 
 // start prepares the folder and the environment of the components, and starts
@@ -142,7 +152,14 @@ func (s *side) start(ctx context.Context, o options, settings plane.Settings, di
 		return err
 	}
 	fmt.Fprintf(progress, "the API server of %s is ready, filling its cluster …\n", s.Name)
-	if s.world, err = world.New(s.Name, s.Config); err != nil {
+	identity, err := s.KubeletTLS()
+	if err != nil {
+		return err
+	}
+	if s.kubelet, err = kubelet.Start(identity); err != nil {
+		return err
+	}
+	if s.world, err = world.New(s.Name, s.Config, world.Values{"kubelet.port": int64(s.kubelet.Port())}); err != nil {
 		return err
 	}
 	if !o.empty {
