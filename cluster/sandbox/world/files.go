@@ -128,7 +128,7 @@ func read(folder string, values Values) ([]*unstructured.Unstructured, error) {
 			if err := fill(o.Object, values); err != nil {
 				return nil, fmt.Errorf("%s: %w", name, err)
 			}
-			encode(o)
+			normal(o)
 		}
 		all = append(all, objects...)
 	}
@@ -203,11 +203,26 @@ func scalar(text string, values Values) (any, error) {
 	}
 }
 
-// encode turns a Secret's stringData into what the API server makes of it: the
-// field itself is never stored, so whoever applies it owns nothing.
+// normal gives an object the form in which the API server keeps it, so that
+// applying it again changes nothing: a Secret's stringData is never stored, and
+// a namespace carries its name as a label.
+func normal(o *unstructured.Unstructured) {
+	switch o.GetKind() {
+	case "Secret":
+		encode(o)
+	case "Namespace":
+		labels := o.GetLabels()
+		if labels == nil {
+			labels = map[string]string{}
+		}
+		labels["kubernetes.io/metadata.name"] = o.GetName()
+		o.SetLabels(labels)
+	}
+}
+
 func encode(o *unstructured.Unstructured) {
 	plain, found, _ := unstructured.NestedStringMap(o.Object, "stringData")
-	if o.GetKind() != "Secret" || !found {
+	if !found {
 		return
 	}
 	data, _, _ := unstructured.NestedMap(o.Object, "data")

@@ -117,7 +117,7 @@ func TestAFaultStandsForTheHealthyObject(t *testing.T) {
 
 func TestStringDataIsEncoded(t *testing.T) {
 	o := &unstructured.Unstructured{Object: map[string]any{"kind": "Secret", "stringData": map[string]any{"key": "value"}}}
-	encode(o)
+	normal(o)
 	if got, _, _ := unstructured.NestedString(o.Object, "data", "key"); got != "dmFsdWU=" || o.Object["stringData"] != nil {
 		t.Errorf("%v", o.Object)
 	}
