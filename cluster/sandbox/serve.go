@@ -97,6 +97,7 @@ func stage(ctx context.Context, sides map[string]*side) *scenario.Stage {
 // start prepares the folder and the environment of the components, and starts
 // both control planes side by side.
 func start(ctx context.Context, o options, died chan error, progress io.Writer) (map[string]*side, error) {
+	life := ctx
 	ctx, cancel := context.WithTimeout(ctx, startWithin)
 	defer cancel()
 	// Not MkdirAll: a folder that was removed by now must stay so.
@@ -114,7 +115,7 @@ func start(ctx context.Context, o options, died chan error, progress io.Writer) 
 	for _, s := range settings {
 		this := &side{}
 		sides[s.Name] = this
-		group.Go(func() error { return this.start(ctx, o, s, died, progress) })
+		group.Go(func() error { return this.start(ctx, life, o, s, died, progress) })
 	}
 	up := make(chan error, 1)
 	go func() { up <- group.Wait() }()
@@ -146,9 +147,9 @@ func environment(dir string) error {
 	)
 }
 
-func (s *side) start(ctx context.Context, o options, settings plane.Settings, died chan<- error, progress io.Writer) error {
+func (s *side) start(ctx, life context.Context, o options, settings plane.Settings, died chan<- error, progress io.Writer) error {
 	var err error
-	if s.Plane, err = plane.Start(ctx, o.dir, settings, died); err != nil {
+	if s.Plane, err = plane.Start(ctx, life, o.dir, settings, died); err != nil {
 		return err
 	}
 	fmt.Fprintf(progress, "the API server of %s is ready, filling its cluster …\n", s.Name)
