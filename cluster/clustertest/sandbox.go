@@ -179,6 +179,15 @@ func (s *Sandbox) Seed(tb testing.TB, scenario string) {
 	s.command(tb, "seed "+scenario)
 }
 
+// SeedFault puts the objects of a scenario into both sides, with something
+// wrong on top: one of what the sandbox answers to "faults SCENARIO". Whatever
+// stands in the clusters is removed at the end of the test.
+func (s *Sandbox) SeedFault(tb testing.TB, scenario, fault string) {
+	tb.Helper()
+	tb.Cleanup(func() { s.command(tb, "reset") })
+	s.command(tb, "seed "+scenario+" "+fault)
+}
+
 // Run runs kubectl against a side, with in as its standard input, and returns
 // its output. It fails the test when kubectl fails.
 func (s *Sandbox) Run(tb testing.TB, side, in string, args ...string) string {

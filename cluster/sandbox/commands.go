@@ -11,9 +11,8 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"carrick/cluster/sandbox/standin"
+	"carrick/cluster/sandbox/scenario"
 	"carrick/cluster/sandbox/world"
 )
 
@@ -48,83 +47,67 @@ func ending(ctx context.Context) error {
 type reply struct {
 	OK    bool   `json:"ok"`
 	Error string `json:"error,omitempty"`
+	// Faults are what can be wrong in a scenario, with one sentence each.
+	Faults map[string]string `json:"faults,omitempty"`
 }
 
 // desk answers commands.
 type desk struct {
 	sides map[string]*side
+	stage *scenario.Stage
 }
 
 func (d desk) answer(ctx context.Context, line string) reply {
 	ctx, cancel := context.WithTimeout(ctx, commandWithin)
 	defer cancel()
-	if err := d.obey(ctx, strings.Fields(line)); err != nil {
+	words := strings.Fields(line)
+	if len(words) == 2 && words[0] == "faults" && slices.Contains(world.Scenarios(), words[1]) {
+		faults, err := d.stage.Faults(words[1])
+		if err == nil {
+			return reply{OK: true, Faults: faults}
+		}
+		return reply{Error: err.Error()}
+	}
+	if err := d.obey(ctx, words); err != nil {
 		return reply{Error: err.Error()}
 	}
 	return reply{OK: true}
 }
 
 func (d desk) obey(ctx context.Context, words []string) error {
-	verb, object := "", ""
-	switch len(words) {
-	case 1:
-		verb = words[0]
-	case 2:
-		verb, object = words[0], words[1]
-	}
+	said := strings.Join(words, " ")
+	words = append(words, "", "", "", "")
+	verb, object, detail := words[0], words[1], words[2]
 	switch {
+	case words[3] != "" || (detail != "" && verb != "seed"):
 	case verb == "stop" && d.sides[object] != nil:
 		return d.sides[object].StopAPIServer(ctx)
 	case verb == "start" && d.sides[object] != nil:
 		return d.sides[object].StartAPIServer(ctx)
 	case verb == "seed" && slices.Contains(world.Scenarios(), object):
-		return d.seed(ctx, object)
-	case verb == "reset" && object == "" && len(words) == 1:
+		return d.seed(ctx, object, detail)
+	case verb == "reset" && object == "":
 		return d.reset(ctx)
 	}
-	return fmt.Errorf("unknown command %q: want stop SIDE, start SIDE, reset or seed SCENARIO; "+
-		"sides: local, remote; scenarios: %s", strings.Join(words, " "), strings.Join(world.Scenarios(), ", "))
+	return fmt.Errorf("unknown command %q: want stop SIDE, start SIDE, reset, seed SCENARIO [FAULT] or faults SCENARIO; "+
+		"sides: local, remote; scenarios: %s", said, strings.Join(world.Scenarios(), ", "))
 }
 
-// seed applies a scenario to both sides and returns when it stands.
-func (d desk) seed(ctx context.Context, scenario string) error {
+// seed puts a scenario into both clusters, with a fault where one is named,
+// and returns when it stands.
+func (d desk) seed(ctx context.Context, scenario, fault string) error {
 	for _, s := range d.sides {
 		if s.Stopped() {
 			return fmt.Errorf("the API server of %s is stopped", s.Name)
 		}
-		var extra []*unstructured.Unstructured
-		if s.Name == "remote" {
-			var err error
-			if extra, err = s.measured(); err != nil {
-				return err
-			}
-		}
-		if err := s.world.Seed(ctx, scenario, extra...); err != nil {
-			return err
-		}
-		if err := s.world.Settle(ctx); err != nil {
-			return err
-		}
 	}
-	return nil
+	return d.stage.Seed(ctx, scenario, fault)
 }
 
-// measured returns the objects of the metrics stand-in, and starts it the
-// first time. There are none on a machine that has no address for it.
-func (s *side) measured() ([]*unstructured.Unstructured, error) {
-	if s.metrics == nil {
-		var err error
-		if s.metrics, err = standin.StartMetrics(s.FrontProxy); errors.Is(err, standin.ErrNoAddress) {
-			return nil, nil
-		} else if err != nil {
-			return nil, err
-		}
-	}
-	return s.metrics.Objects(), nil
-}
-
-// reset starts what was stopped and brings both sides back, at the same time.
+// reset ends what plays, starts what was stopped and brings both sides back,
+// at the same time.
 func (d desk) reset(ctx context.Context) error {
+	d.stage.Reset()
 	group, ctx := errgroup.WithContext(ctx)
 	for _, s := range d.sides {
 		group.Go(func() error {

@@ -7,10 +7,11 @@
 // commands, one a line of standard input. When standard input ends, it stops
 // everything and leaves nothing behind; nor does it when it is killed.
 //
-//	roles    the programs that the binary can be
-//	leash    why nothing outlives the sandbox
-//	pki      certificates
-//	plane    one control plane
-//	world    what stands in the clusters
-//	standin  what plays programs that need container images
+//	roles     the programs that the binary can be
+//	leash     why nothing outlives the sandbox
+//	pki       certificates
+//	plane     one control plane
+//	world     what stands in the clusters
+//	standin   what plays programs that need container images
+//	scenario  which of those play in which scenario
 package main

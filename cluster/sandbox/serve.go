@@ -17,7 +17,8 @@ import (
 	"carrick/cluster/sandbox/leash"
 	"carrick/cluster/sandbox/plane"
 	"carrick/cluster/sandbox/roles"
-	"carrick/cluster/sandbox/standin"
+	"carrick/cluster/sandbox/scenario"
+	"carrick/cluster/sandbox/standin/kubelet"
 	"carrick/cluster/sandbox/world"
 )
 
@@ -40,7 +41,7 @@ var settings = []plane.Settings{
 type side struct {
 	*plane.Plane
 	world   *world.Cluster
-	metrics *standin.Metrics // once a scenario asked for it
+	kubelet *kubelet.Server // the logs of its nodes
 }
 
 // ready is the line that says that both clusters can be used.
@@ -69,7 +70,7 @@ func serve(ctx context.Context, o options, lines <-chan string, out, progress io
 	if err := encoder.Encode(answer); err != nil {
 		return err
 	}
-	desk := desk{sides: sides}
+	desk := desk{sides: sides, stage: stage(ctx, sides)}
 	for {
 		select {
 		case line := <-lines:
@@ -84,9 +85,19 @@ func serve(ctx context.Context, o options, lines <-chan string, out, progress io
 	}
 }
 
+// stage is where scenarios are played between both sides.
+func stage(ctx context.Context, sides map[string]*side) *scenario.Stage {
+	all := scenario.Sides{}
+	for name, s := range sides {
+		all[name] = &scenario.Side{Config: s.Config, FrontProxy: s.FrontProxy, Kubelet: s.kubelet, World: s.world}
+	}
+	return scenario.NewStage(ctx, all)
+}
+
 // start prepares the folder and the environment of the components, and starts
 // both control planes side by side.
 func start(ctx context.Context, o options, died chan error, progress io.Writer) (map[string]*side, error) {
+	life := ctx
 	ctx, cancel := context.WithTimeout(ctx, startWithin)
 	defer cancel()
 	// Not MkdirAll: a folder that was removed by now must stay so.
@@ -104,7 +115,7 @@ func start(ctx context.Context, o options, died chan error, progress io.Writer) 
 	for _, s := range settings {
 		this := &side{}
 		sides[s.Name] = this
-		group.Go(func() error { return this.start(ctx, o, s, died, progress) })
+		group.Go(func() error { return this.start(ctx, life, o, s, died, progress) })
 	}
 	up := make(chan error, 1)
 	go func() { up <- group.Wait() }()
@@ -136,13 +147,20 @@ func environment(dir string) error {
 	)
 }
 
-func (s *side) start(ctx context.Context, o options, settings plane.Settings, died chan<- error, progress io.Writer) error {
+func (s *side) start(ctx, life context.Context, o options, settings plane.Settings, died chan<- error, progress io.Writer) error {
 	var err error
-	if s.Plane, err = plane.Start(ctx, o.dir, settings, died); err != nil {
+	if s.Plane, err = plane.Start(ctx, life, o.dir, settings, died); err != nil {
 		return err
 	}
 	fmt.Fprintf(progress, "the API server of %s is ready, filling its cluster …\n", s.Name)
-	if s.world, err = world.New(s.Name, s.Config); err != nil {
+	identity, err := s.KubeletTLS()
+	if err != nil {
+		return err
+	}
+	if s.kubelet, err = kubelet.Start(identity); err != nil {
+		return err
+	}
+	if s.world, err = world.New(s.Name, s.Config, world.Values{"kubelet.port": int64(s.kubelet.Port())}); err != nil {
 		return err
 	}
 	if !o.empty {

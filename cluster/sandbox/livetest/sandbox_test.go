@@ -132,24 +132,35 @@ func (s *sandbox) end() error {
 	return s.cmd.Wait()
 }
 
-// tell sends a command and returns its answer.
-func (s *sandbox) tell(t *testing.T, command string) (ok bool, fault string) {
+// answer is what the sandbox says to a command.
+type answer struct {
+	OK     bool
+	Error  string
+	Faults map[string]string
+}
+
+// ask sends a command and returns its answer.
+func (s *sandbox) ask(t *testing.T, command string) answer {
 	t.Helper()
 	if _, err := fmt.Fprintln(s.in, command); err != nil {
 		t.Fatal(err)
-	}
-	var answer struct {
-		OK    bool
-		Error string
 	}
 	line, open := <-s.lines
 	if !open {
 		t.Fatalf("the sandbox ended at %q\n%s", command, s.progress)
 	}
-	if err := json.Unmarshal([]byte(line), &answer); err != nil {
+	var said answer
+	if err := json.Unmarshal([]byte(line), &said); err != nil {
 		t.Fatalf("%s: %v in %s", command, err, line)
 	}
-	return answer.OK, answer.Error
+	return said
+}
+
+// tell sends a command and returns whether it succeeded, else why not.
+func (s *sandbox) tell(t *testing.T, command string) (ok bool, fault string) {
+	t.Helper()
+	said := s.ask(t, command)
+	return said.OK, said.Error
 }
 
 // must sends a command that has to succeed.

@@ -78,6 +78,11 @@ func (p *Plane) configure(flags *envtest.Arguments) {
 		Set("service-account-key-file", s.accountPublic).
 		Set("service-account-signing-key-file", s.accountPrivate).
 		Set("enable-aggregator-routing", "true").
+		Set("kubelet-client-certificate", s.kubeletCert).
+		Set("kubelet-client-key", s.kubeletKey).
+		Set("kubelet-certificate-authority", s.authorityFile).
+		// First the address of the sandbox's log server, which loopback alone has.
+		Set("kubelet-preferred-address-types", "InternalDNS,InternalIP,ExternalIP,Hostname").
 		Set("proxy-client-cert-file", s.proxyCert).
 		Set("proxy-client-key-file", s.proxyKey).
 		Set("requestheader-client-ca-file", s.frontProxyFile).

@@ -105,6 +105,9 @@ func (p *Plane) killComponents() {
 // run starts a component and keeps it up. When that is in vain, died is told.
 func (p *Plane) run(c component) error {
 	start := func() (*exec.Cmd, error) {
+		if err := p.life.Err(); err != nil {
+			return nil, err // its folder is being removed
+		}
 		out, err := p.log(c.name)
 		if err != nil {
 			return nil, err

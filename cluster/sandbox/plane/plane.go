@@ -47,14 +47,16 @@ type Plane struct {
 	api     *envtest.APIServer
 	running []*process // besides those two
 	died    chan<- error
+	life    context.Context // of the sandbox: what ends after it is not started again
 	stopped bool
 }
 
 // Start starts a control plane within the sandbox's folder, in which those of
 // Binaries and Logs exist, and returns when its API server is ready. A
-// component that ends later is told on died.
-func Start(ctx context.Context, sandbox string, settings Settings, died chan<- error) (*Plane, error) {
-	p := &Plane{Settings: settings, sandbox: sandbox, died: died}
+// component that ends later is started again while life lasts; when that is in
+// vain, died is told.
+func Start(ctx, life context.Context, sandbox string, settings Settings, died chan<- error) (*Plane, error) {
+	p := &Plane{Settings: settings, sandbox: sandbox, died: died, life: life}
 	if err := os.Mkdir(p.folder(), 0o700); err != nil {
 		return nil, err
 	}

@@ -1,6 +1,7 @@
 package plane
 
 import (
+	"crypto/tls"
 	"errors"
 	"os"
 
@@ -13,6 +14,7 @@ import (
 const (
 	masters          = "system:masters"
 	frontProxyClient = "front-proxy-client"
+	kubeletClient    = "kube-apiserver-kubelet-client" // the API server when it calls a kubelet
 )
 
 // secrets are a control plane's keys and certificates and their files.
@@ -24,6 +26,8 @@ type secrets struct {
 	frontProxyFile string
 	proxyCert      string
 	proxyKey       string
+	kubeletCert    string
+	kubeletKey     string
 	accountPrivate string
 	accountPublic  string
 }
@@ -49,6 +53,13 @@ func (s *secrets) make(p *Plane) error {
 	if s.proxyCert, s.proxyKey, err = proxy.Write(p.folder(), frontProxyClient); err != nil {
 		return err
 	}
+	kubelet, err := s.authority.Client(kubeletClient)
+	if err != nil {
+		return err
+	}
+	if s.kubeletCert, s.kubeletKey, err = kubelet.Write(p.folder(), kubeletClient); err != nil {
+		return err
+	}
 	// envtest takes these two files as they are when it finds them.
 	serving, err := s.authority.Server("kube-apiserver", "kubernetes", "kubernetes.default",
 		"kubernetes.default.svc", "kubernetes.default.svc.cluster.local", "localhost",
@@ -60,6 +71,12 @@ func (s *secrets) make(p *Plane) error {
 		return err
 	}
 	return s.makeAccountKey(p)
+}
+
+// KubeletTLS is how a kubelet of this cluster at localhost proves itself, and
+// knows the API server.
+func (p *Plane) KubeletTLS() (*tls.Config, error) {
+	return p.secrets.authority.Mutual(kubeletClient, "localhost")
 }
 
 func (s *secrets) makeAccountKey(p *Plane) error {

@@ -43,11 +43,11 @@ type Metrics struct {
 	address   net.IP
 	port      int
 	authority []byte // PEM, who signed its certificate
+	server    *http.Server
 }
 
 // StartMetrics listens on an address of this machine that is not loopback,
-// for API servers with a certificate of frontProxy (PEM), until this process
-// ends.
+// for API servers with a certificate of frontProxy (PEM), until Close.
 func StartMetrics(frontProxy []byte) (*Metrics, error) {
 	address, err := ownAddress()
 	if err != nil {
@@ -72,8 +72,11 @@ func StartMetrics(frontProxy []byte) (*Metrics, error) {
 	}
 	go func() { _ = server.Serve(listener) }()
 	port := listener.Addr().(*net.TCPAddr).Port
-	return &Metrics{address: address, port: port, authority: authority.Cert}, nil
+	return &Metrics{address: address, port: port, authority: authority.Cert, server: server}, nil
 }
+
+// Close ends the stand-in.
+func (m *Metrics) Close() { _ = m.server.Close() }
 
 // Objects returns what registers the stand-in with its cluster.
 func (m *Metrics) Objects() []*unstructured.Unstructured {

@@ -24,7 +24,7 @@ type inventory map[key]*unstructured.Unstructured
 
 // volatile are the resources that the cluster itself writes all the time.
 var volatile = []string{
-	"events", "leases", "endpoints", "endpointslices", "ipaddresses", "controllerrevisions", "csinodes", "podmetrics",
+	"events", "leases", "endpoints", "endpointslices", "ipaddresses", "controllerrevisions", "podmetrics",
 }
 
 // Remember takes the cluster as it is for what Reset goes back to.

@@ -28,7 +28,7 @@ func (c *Cluster) Reset(ctx context.Context) error {
 	if c.baseline == nil {
 		return errors.New("there is nothing to reset to")
 	}
-	err := until(ctx, c.Side+" to be as it was", func() (bool, error) {
+	err := Until(ctx, c.Side+" to be as it was", func() (bool, error) {
 		now, err := c.list(ctx)
 		if err != nil {
 			return false, err

@@ -23,7 +23,7 @@ var (
 // before anyone can use it: the default service account exists, every node is
 // ready, every API service and every Deployment is available.
 func (c *Cluster) Settle(ctx context.Context) error {
-	err := until(ctx, "the default service account of "+c.Side, func() (bool, error) {
+	err := Until(ctx, "the default service account of "+c.Side, func() (bool, error) {
 		_, err := c.client.Resource(accounts).Namespace("default").Get(ctx, "default", metav1.GetOptions{})
 		return err == nil, err
 	})
@@ -39,22 +39,73 @@ func (c *Cluster) Settle(ctx context.Context) error {
 	return c.all(ctx, deployments, "Available")
 }
 
+// Await waits until what runs of objects does so, in the version that was
+// applied last.
+func (c *Cluster) Await(ctx context.Context, objects []*unstructured.Unstructured) error {
+	for _, o := range objects {
+		stands := standing[o.GetKind()]
+		if stands == nil {
+			continue
+		}
+		resource, err := c.resource(o)
+		if err != nil {
+			return err
+		}
+		err = Until(ctx, fmt.Sprintf("%s %s of %s", o.GetKind(), o.GetName(), c.Side), func() (bool, error) {
+			now, err := resource.Get(ctx, o.GetName(), metav1.GetOptions{})
+			return err == nil && stands(now), err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// standing tells, by kind, when an object is what its spec says.
+var standing = map[string]func(*unstructured.Unstructured) bool{
+	"APIService": func(o *unstructured.Unstructured) bool { return has(o, "Available") },
+	"Deployment": func(o *unstructured.Unstructured) bool {
+		want := number(o, "spec", "replicas")
+		return observed(o) && want == number(o, "status", "replicas") &&
+			want == number(o, "status", "updatedReplicas") && want == number(o, "status", "availableReplicas")
+	},
+	"DaemonSet": func(o *unstructured.Unstructured) bool {
+		want := number(o, "status", "desiredNumberScheduled")
+		return observed(o) && want == number(o, "status", "updatedNumberScheduled") && want == number(o, "status", "numberReady")
+	},
+}
+
+func observed(o *unstructured.Unstructured) bool {
+	return number(o, "status", "observedGeneration") >= o.GetGeneration()
+}
+
+// number is a field that counts; one that is left out is 0.
+func number(o *unstructured.Unstructured, fields ...string) int64 {
+	n, _, _ := unstructured.NestedInt64(o.Object, fields...)
+	return n
+}
+
 // all waits until every object of a resource has a condition.
 func (c *Cluster) all(ctx context.Context, resource schema.GroupVersionResource, condition string) error {
-	what := fmt.Sprintf("every one of %s's %s to be %s", c.Side, resource.Resource, condition)
-	err := until(ctx, what, func() (bool, error) {
+	return c.every(ctx, resource, condition, func(o *unstructured.Unstructured) bool { return has(o, condition) })
+}
+
+// every waits until all objects of a resource are as they should be.
+func (c *Cluster) every(ctx context.Context, resource schema.GroupVersionResource, how string, is func(*unstructured.Unstructured) bool) error {
+	what := fmt.Sprintf("every one of %s's %s to be %s", c.Side, resource.Resource, how)
+	return Until(ctx, what, func() (bool, error) {
 		list, err := c.client.Resource(resource).List(ctx, metav1.ListOptions{})
 		if err != nil {
 			return false, err
 		}
 		for i := range list.Items {
-			if !has(&list.Items[i], condition) {
+			if !is(&list.Items[i]) {
 				return false, fmt.Errorf("%s is not", list.Items[i].GetName())
 			}
 		}
 		return true, nil
 	})
-	return err
 }
 
 func has(object *unstructured.Unstructured, condition string) bool {
@@ -68,9 +119,9 @@ func has(object *unstructured.Unstructured, condition string) bool {
 	return false
 }
 
-// until calls look until it answers true, whatever errors come before. What it said last is part of the
-// error.
-func until(ctx context.Context, what string, look func() (bool, error)) error {
+// Until calls look until it answers true, whatever errors come before. What it
+// said last is part of the error.
+func Until(ctx context.Context, what string, look func() (bool, error)) error {
 	for {
 		ok, why := look()
 		if ok {

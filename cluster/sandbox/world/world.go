@@ -1,24 +1,19 @@
 // Package world holds what stands in the sandbox's clusters: YAML, a folder a
-// side, for the base that both start with and for each scenario on top of it.
+// side, for the base that both start with, for each scenario on top of it, and
+// for each fault on top of that.
 //
 // Each set is applied under a field manager of its own: with one for all, a
 // scenario that adds a label to a node would take away those of the base.
 package world
 
 import (
-	"bytes"
 	"context"
-	"embed"
-	"errors"
 	"fmt"
-	"io"
-	"io/fs"
 	"path"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/discovery/cached/memory"
 	"k8s.io/client-go/dynamic"
@@ -26,10 +21,7 @@ import (
 	"k8s.io/client-go/restmapper"
 )
 
-//go:embed base scenarios
-var files embed.FS
-
-// manager is the field manager of the base; a scenario's has its name behind.
+// manager is the field manager of the base.
 const manager = "sandbox"
 
 // Cluster is one side's cluster as the world sees it.
@@ -40,10 +32,12 @@ type Cluster struct {
 	discover discovery.DiscoveryInterface
 	baseline inventory // what Remember saw
 	based    bool      // Base was applied
+	values   Values    // of the base
 }
 
-// New returns the cluster of a side. It asks nothing of it yet.
-func New(side string, config *rest.Config) (*Cluster, error) {
+// New returns the cluster of a side, with what ${…} in its base stands for. It
+// asks nothing of it yet.
+func New(side string, config *rest.Config, values Values) (*Cluster, error) {
 	client, err := dynamic.NewForConfig(config)
 	if err != nil {
 		return nil, err
@@ -53,89 +47,33 @@ func New(side string, config *rest.Config) (*Cluster, error) {
 		return nil, err
 	}
 	mapper := restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(discover))
-	return &Cluster{Side: side, client: client, mapper: mapper, discover: discover}, nil
+	return &Cluster{Side: side, client: client, mapper: mapper, discover: discover, values: values}, nil
 }
 
 // Base applies what every cluster of a sandbox has.
 func (c *Cluster) Base(ctx context.Context) error {
 	c.based = true
 	for _, folder := range []string{"base/both", path.Join("base", c.Side)} {
-		if err := c.applyFolder(ctx, folder, manager); err != nil {
+		objects, err := read(folder, c.values)
+		if err != nil {
+			return err
+		}
+		if err := c.Apply(ctx, manager, objects); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// Scenarios returns the names of the scenarios.
-func Scenarios() []string {
-	entries, err := files.ReadDir("scenarios")
-	if err != nil {
-		return nil
-	}
-	var names []string
-	for _, e := range entries {
-		names = append(names, e.Name())
-	}
-	return names
-}
-
-// Seed applies this side's part of a scenario and the objects extra. A second
-// time changes nothing.
-func (c *Cluster) Seed(ctx context.Context, scenario string, extra ...*unstructured.Unstructured) error {
-	owner := manager + "-" + scenario
-	folder := path.Join("scenarios", scenario, c.Side)
-	err := c.applyFolder(ctx, folder, owner)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	for _, object := range extra {
+// Apply applies objects in their order, under a field manager. A second time
+// changes nothing.
+func (c *Cluster) Apply(ctx context.Context, owner string, objects []*unstructured.Unstructured) error {
+	for _, object := range objects {
 		if err := c.apply(ctx, object, owner); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-func (c *Cluster) applyFolder(ctx context.Context, folder, owner string) error {
-	entries, err := files.ReadDir(folder)
-	if err != nil {
-		return err
-	}
-	for _, entry := range entries {
-		name := path.Join(folder, entry.Name())
-		data, err := files.ReadFile(name)
-		if err != nil {
-			return err
-		}
-		objects, err := Parse(data)
-		if err != nil {
-			return fmt.Errorf("%s: %w", name, err)
-		}
-		for _, object := range objects {
-			if err := c.apply(ctx, object, owner); err != nil {
-				return fmt.Errorf("%s: %w", name, err)
-			}
-		}
-	}
-	return nil
-}
-
-// Parse returns the objects of a YAML stream in their order.
-func Parse(data []byte) ([]*unstructured.Unstructured, error) {
-	var objects []*unstructured.Unstructured
-	decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(data), 4096)
-	for {
-		object := &unstructured.Unstructured{}
-		switch err := decoder.Decode(&object.Object); {
-		case errors.Is(err, io.EOF):
-			return objects, nil
-		case err != nil:
-			return nil, err
-		case object.Object != nil:
-			objects = append(objects, object)
-		}
-	}
 }
 
 // apply applies an object, and its status where it has one.

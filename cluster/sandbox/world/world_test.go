@@ -1,16 +1,19 @@
 package world
 
 import (
+	"errors"
 	"io/fs"
 	"path"
 	"slices"
 	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 func TestEveryFileIsASidesAndHasObjects(t *testing.T) {
 	seen := 0
 	err := fs.WalkDir(files, ".", func(name string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() {
+		if err != nil || entry.IsDir() || path.Base(name) == about {
 			return err
 		}
 		seen++
@@ -37,5 +40,85 @@ func TestEveryFileIsASidesAndHasObjects(t *testing.T) {
 	}
 	if !slices.Contains(Scenarios(), "renku") {
 		t.Errorf("scenarios: %v", Scenarios())
+	}
+}
+
+func TestEveryFaultSaysWhatItIsAndIsNotNothing(t *testing.T) {
+	seen := 0
+	for _, scenario := range Scenarios() {
+		faults, err := Faults(scenario)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name, sentence := range faults {
+			seen++
+			if len(sentence) < 20 || sentence[len(sentence)-1] != '.' {
+				t.Errorf("%s: %q", name, sentence)
+			}
+			local, err1 := read(path.Join("scenarios", scenario, "faults", name, "local"), anything())
+			remote, err2 := read(path.Join("scenarios", scenario, "faults", name, "remote"), anything())
+			if err := errors.Join(err1, err2); err != nil || len(local)+len(remote) == 0 {
+				t.Errorf("%s: %d objects, %v", name, len(local)+len(remote), err)
+			}
+		}
+	}
+	if seen == 0 {
+		t.Error("no fault at all")
+	}
+}
+
+// anything are values for every name that the scenarios use.
+func anything() Values {
+	return Values{"renku.domain": "d", "renku.ca": "c", "session.host": "h"}
+}
+
+func TestValuesAreFilledIn(t *testing.T) {
+	values := Values{"port": int64(7), "host": "a: b\n- c", "ca": "x"}
+	for text, want := range map[string]any{
+		"${port}":            int64(7),
+		"at ${host}:${port}": "at a: b\n- c:7",
+		"${port}${port}":     "77",
+		"plain $x {y}":       "plain $x {y}",
+	} {
+		fields := map[string]any{"list": []any{map[string]any{"field": text}}}
+		if err := fill(fields, values); err != nil {
+			t.Fatal(err)
+		}
+		if got := fields["list"].([]any)[0].(map[string]any)["field"]; got != want {
+			t.Errorf("%s: %#v", text, got)
+		}
+	}
+	for _, text := range []string{"${nobody}", "${port", "a ${} b"} {
+		if err := fill(map[string]any{"field": text}, values); err == nil {
+			t.Errorf("%s was accepted", text)
+		}
+	}
+}
+
+func TestAFaultStandsForTheHealthyObject(t *testing.T) {
+	object := func(kind, name, mark string) *unstructured.Unstructured {
+		return &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "v1", "kind": kind, "mark": mark,
+			"metadata": map[string]any{"name": name, "namespace": "x"},
+		}}
+	}
+	got := Overlay(
+		[]*unstructured.Unstructured{object("Secret", "a", "old"), object("Secret", "b", "old")},
+		[]*unstructured.Unstructured{object("Secret", "a", "new"), object("ConfigMap", "a", "new")},
+	)
+	var marks []string
+	for _, o := range got {
+		marks = append(marks, o.GetKind()+o.GetName()+o.Object["mark"].(string))
+	}
+	if !slices.Equal(marks, []string{"Secretanew", "Secretbold", "ConfigMapanew"}) {
+		t.Errorf("%v", marks)
+	}
+}
+
+func TestStringDataIsEncoded(t *testing.T) {
+	o := &unstructured.Unstructured{Object: map[string]any{"kind": "Secret", "stringData": map[string]any{"key": "value"}}}
+	normal(o)
+	if got, _, _ := unstructured.NestedString(o.Object, "data", "key"); got != "dmFsdWU=" || o.Object["stringData"] != nil {
+		t.Errorf("%v", o.Object)
 	}
 }

@@ -1,0 +1,55 @@
+package scenario
+
+import (
+	"fmt"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"carrick/cluster/sandbox/standin/charts"
+)
+
+// release is an object of the scenarios' YAML that no API server knows: a
+// chart that somebody installed with Helm.
+type release struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata"`
+	Spec              struct {
+		Chart   string         `json:"chart"`
+		Version string         `json:"version"`
+		Values  map[string]any `json:"values"`
+		// Only are the kinds of the chart's objects that are there, without a
+		// release: what somebody left. Empty is all of it.
+		Only []string `json:"only"`
+	} `json:"spec"`
+}
+
+func isRelease(o *unstructured.Unstructured) bool {
+	return o.GetAPIVersion() == "sandbox.carrick/v1" && o.GetKind() == "Release"
+}
+
+// expand returns what Helm would have put into the cluster for a release.
+func (p *Play) expand(o *unstructured.Unstructured) ([]*unstructured.Unstructured, error) {
+	var r release
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(o.Object, &r, true); err != nil {
+		return nil, err
+	}
+	if p.Charts == nil {
+		return nil, errNoCharts
+	}
+	chart, err := p.Charts.Find(r.Spec.Chart, r.Spec.Version)
+	if err != nil {
+		return nil, fmt.Errorf("release %s: %w", r.Name, err)
+	}
+	objects, err := chart.Objects(charts.Release{
+		Name: r.Name, Namespace: r.Namespace, Values: r.Spec.Values, At: p.began,
+	})
+	if err != nil || len(r.Spec.Only) == 0 {
+		return objects, err
+	}
+	return slices.DeleteFunc(objects, func(o *unstructured.Unstructured) bool {
+		return !slices.Contains(r.Spec.Only, o.GetKind())
+	}), nil
+}

@@ -1,0 +1,207 @@
+package scenario
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+
+	"carrick/cluster/sandbox/standin/renkuapi"
+	"carrick/cluster/sandbox/world"
+)
+
+// What the published page calls things.
+const (
+	pageSessions = "renku-user-sessions"
+	pageSecret   = "cross-cluster-sa-secret"
+	pageKey      = "remote-cluster.yaml"
+	restartedAt  = "kubectl.kubernetes.io/restartedAt"
+)
+
+// pageRestarts are the services that the page has restarted, last of all; it
+// forgets data-tasks.
+var pageRestarts = []string{"data-service", "k8s-watcher", "secrets-storage"}
+
+// pageCluster is the page's payload, word for word.
+const pageCluster = `{
+  "name": "Remote Cluster",
+  "config_name": "remote-cluster.yaml",
+  "session_protocol": "https",
+  "session_host": "sessions.example.org",
+  "session_port": 443,
+  "session_path": "/sessions",
+  "session_ingress_class_name": "renku-user-session-ingress-class",
+  "session_ingress_annotations": {},
+  "session_storage_class": "renku-user-session-storage-class",
+  "session_tls_secret_name": "",
+  "session_ingress_use_default_cluster_tls_cert": true
+}`
+
+// page does what an admin does who follows the published page as it stands,
+// once what can be YAML has been applied: the kubeconfig into the local
+// cluster, the cluster into Renku, a restart.
+type page struct {
+	sides Sides
+	api   *renkuapi.Server
+}
+
+func (p *page) follow(ctx context.Context) error {
+	here, err := kubernetes.NewForConfig(p.sides[local].Config)
+	if err != nil {
+		return err
+	}
+	there, err := kubernetes.NewForConfig(p.sides[remote].Config)
+	if err != nil {
+		return err
+	}
+	kubeconfig, err := p.kubeconfig(ctx, there)
+	if err != nil {
+		return err
+	}
+	patch, err := json.Marshal(map[string]any{"data": map[string]any{pageKey: base64.StdEncoding.EncodeToString(kubeconfig)}})
+	if err != nil {
+		return err
+	}
+	secrets := here.CoreV1().Secrets(renkuNamespace)
+	if _, err := secrets.Patch(ctx, "renku-remote-clusters", types.MergePatchType, patch, metav1.PatchOptions{FieldManager: "kubectl"}); err != nil {
+		return err
+	}
+	if err := p.register(ctx); err != nil {
+		return err
+	}
+	return restart(ctx, here)
+}
+
+// kubeconfig returns the page's example of a kubeconfig, which has no current
+// context, with what the token Secret holds.
+func (p *page) kubeconfig(ctx context.Context, there kubernetes.Interface) ([]byte, error) {
+	var secret *corev1.Secret
+	err := world.Until(ctx, "the token of "+pageSecret, func() (bool, error) {
+		var err error
+		secret, err = there.CoreV1().Secrets(pageSessions).Get(ctx, pageSecret, metav1.GetOptions{})
+		return err == nil && len(secret.Data[corev1.ServiceAccountTokenKey]) > 0, err
+	})
+	if err != nil {
+		return nil, err
+	}
+	const name = "remote-cluster-A"
+	return json.MarshalIndent(map[string]any{ // JSON is YAML
+		"apiVersion": "v1", "kind": "Config",
+		"clusters": []any{map[string]any{"name": name, "cluster": map[string]any{
+			"certificate-authority-data": secret.Data[corev1.ServiceAccountRootCAKey],
+			"server":                     p.sides[remote].Config.Host,
+		}}},
+		"contexts": []any{map[string]any{"name": name, "context": map[string]any{
+			"cluster": name, "user": name, "namespace": string(secret.Data[corev1.ServiceAccountNamespaceKey]),
+		}}},
+		"users": []any{map[string]any{"name": name, "user": map[string]any{
+			"token": string(secret.Data[corev1.ServiceAccountTokenKey]),
+		}}},
+	}, "", "  ")
+}
+
+// register posts the page's payload to Renku. A cluster of that name may be
+// there already.
+func (p *page) register(ctx context.Context) error {
+	client, err := p.client()
+	if err != nil {
+		return err
+	}
+	defer client.CloseIdleConnections()
+	base := "https://" + p.api.Domain()
+	var granted struct {
+		AccessToken string `json:"access_token"`
+	}
+	if _, err := call(ctx, client, base+"/stand-in/token?roles=renku-admin", "", "", &granted); err != nil {
+		return err
+	}
+	status, err := call(ctx, client, base+"/api/data/clusters", granted.AccessToken, pageCluster, nil)
+	if status == http.StatusConflict {
+		return nil
+	}
+	return err
+}
+
+func (p *page) client() (*http.Client, error) {
+	roots := x509.NewCertPool()
+	if !roots.AppendCertsFromPEM(p.api.CA()) {
+		return nil, errors.New("no certificate of Renku's authority")
+	}
+	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}}
+	return &http.Client{Transport: transport}, nil
+}
+
+// call posts body and decodes the answer into out. An answer that is no
+// success is an error, and its status is returned with it.
+func call(ctx context.Context, client *http.Client, url, token, body string, out any) (int, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader([]byte(body)))
+	if err != nil {
+		return 0, err
+	}
+	request.Header.Set("Content-Type", "application/json")
+	if token != "" {
+		request.Header.Set("Authorization", "Bearer "+token)
+	}
+	answer, err := client.Do(request)
+	if err != nil {
+		return 0, err
+	}
+	defer answer.Body.Close()
+	data, err := io.ReadAll(answer.Body)
+	if err != nil {
+		return answer.StatusCode, err
+	}
+	if answer.StatusCode >= http.StatusMultipleChoices {
+		return answer.StatusCode, fmt.Errorf("POST %s: %s: %.300s", request.URL.Path, answer.Status, data)
+	}
+	if out == nil {
+		return answer.StatusCode, nil
+	}
+	return answer.StatusCode, json.Unmarshal(data, out)
+}
+
+// restart restarts the page's services as kubectl rollout restart does, once,
+// and waits until all pods are new.
+func restart(ctx context.Context, here kubernetes.Interface) error {
+	deployments := here.AppsV1().Deployments(renkuNamespace)
+	for _, service := range pageRestarts {
+		name := renkuRelease + "-" + service
+		now, err := deployments.Get(ctx, name, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		if now.Spec.Template.Annotations[restartedAt] != "" {
+			continue
+		}
+		patch := fmt.Sprintf(`{"spec":{"template":{"metadata":{"annotations":{%q:%q}}}}}`, restartedAt, time.Now().Format(time.RFC3339))
+		_, err = deployments.Patch(ctx, name, types.StrategicMergePatchType, []byte(patch), metav1.PatchOptions{FieldManager: "kubectl-rollout"})
+		if err != nil {
+			return err
+		}
+		err = world.Until(ctx, name+" to be restarted", func() (bool, error) {
+			now, err := deployments.Get(ctx, name, metav1.GetOptions{})
+			if err != nil {
+				return false, err
+			}
+			s := now.Status
+			return s.ObservedGeneration >= now.Generation && s.UpdatedReplicas == *now.Spec.Replicas &&
+				s.Replicas == *now.Spec.Replicas && s.AvailableReplicas == *now.Spec.Replicas, nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,234 @@
+// Package scenario plays scenarios: the objects of package world, and the
+// stand-ins of package standin that give them life. A scenario is one file
+// here, with one function that starts its stand-ins, and a folder there.
+package scenario
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/rest"
+
+	"carrick/cluster/sandbox/standin/charts"
+	"carrick/cluster/sandbox/standin/kubelet"
+	"carrick/cluster/sandbox/world"
+)
+
+// Side is one cluster, as scenarios need it.
+type Side struct {
+	Config     *rest.Config // its admin
+	FrontProxy []byte       // PEM: who signs its API server when that calls aggregated ones
+	Kubelet    *kubelet.Server
+	World      *world.Cluster
+}
+
+// Sides are the two clusters, by their names.
+type Sides map[string]*Side
+
+// The names of the sides.
+const (
+	local  = "local"
+	remote = "remote"
+)
+
+// kind is what a scenario can do.
+type kind struct {
+	// start starts the stand-ins, with the behaviours that are to be wrong.
+	// They end with ctx or with the play's Close.
+	start func(ctx context.Context, sides Sides, wrong map[string]bool) (*Play, error)
+	// behaviours are the faults that are not objects: name to one sentence.
+	behaviours func() map[string]string
+}
+
+// kinds are the scenarios that have stand-ins. The others are only objects.
+var kinds = map[string]kind{
+	"renku": {start: renku, behaviours: behaviours},
+}
+
+// Play is a scenario whose stand-ins run.
+type Play struct {
+	Values  world.Values                            // what ${…} in its YAML stands for
+	Charts  *charts.Repository                      // where its Releases come from; nil: it has none
+	Objects map[string][]*unstructured.Unstructured // by side, besides those in YAML
+	// Settle returns when the stand-ins have seen what was applied.
+	Settle func(context.Context) error
+	// Acts are what a fault does besides its objects. Doing it twice changes
+	// nothing.
+	Acts  map[string]func(context.Context) error
+	Close func()
+
+	began  time.Time
+	faults []string // that hold, in the order in which they were asked for
+}
+
+// Stage is where scenarios are played.
+type Stage struct {
+	life  context.Context // of the sandbox: the stand-ins end with it
+	sides Sides
+	plays map[string]*Play
+}
+
+// NewStage returns a stage on which nothing is played yet. What plays there
+// ends with ctx.
+func NewStage(ctx context.Context, sides Sides) *Stage {
+	return &Stage{life: ctx, sides: sides, plays: map[string]*Play{}}
+}
+
+// Faults returns what can be wrong in a scenario: name to one sentence.
+func (*Stage) Faults(scenario string) (map[string]string, error) {
+	faults, err := world.Faults(scenario)
+	if err != nil {
+		return nil, err
+	}
+	if k, ok := kinds[scenario]; ok {
+		maps.Copy(faults, k.behaviours())
+	}
+	return faults, nil
+}
+
+// Seed puts a scenario into the clusters, with a fault ("" is none) on top,
+// and returns when it stands. Faults stay until Reset, so a second Seed changes
+// nothing.
+func (s *Stage) Seed(ctx context.Context, scenario, fault string) error {
+	play, err := s.play(scenario, fault)
+	if err != nil {
+		return err
+	}
+	group, within := errgroup.WithContext(ctx)
+	for side := range s.sides {
+		group.Go(func() error { return s.apply(within, scenario, side, play) })
+	}
+	if err := group.Wait(); err != nil {
+		return err
+	}
+	for _, fault := range play.faults {
+		if act := play.Acts[fault]; act != nil {
+			if err := act(ctx); err != nil {
+				return fmt.Errorf("%s: %w", fault, err)
+			}
+		}
+	}
+	return play.Settle(ctx)
+}
+
+// play returns the play of a scenario with a fault, and starts it where it
+// does not run. A behaviour is what stand-ins are started with, so another one
+// starts them anew.
+func (s *Stage) play(scenario, fault string) (*Play, error) {
+	faults, err := s.Faults(scenario)
+	if err != nil {
+		return nil, err
+	}
+	if _, known := faults[fault]; !known && fault != "" {
+		return nil, fmt.Errorf("%s has no fault %q; it has %s", scenario, fault, strings.Join(slices.Sorted(maps.Keys(faults)), ", "))
+	}
+	old := s.plays[scenario]
+	var now []string
+	if old != nil {
+		now = old.faults
+	}
+	if fault != "" && !slices.Contains(now, fault) {
+		now = append(slices.Clone(now), fault)
+	}
+	wrong, asked := map[string]bool{}, false
+	if k, ok := kinds[scenario]; ok {
+		for name := range k.behaviours() {
+			wrong[name] = slices.Contains(now, name)
+			asked = asked || name == fault && !slices.Contains(old.has(), name)
+		}
+	}
+	if old != nil && !asked {
+		old.faults = now
+		return old, nil
+	}
+	if old != nil {
+		old.Close()
+		delete(s.plays, scenario)
+	}
+	play, err := s.start(scenario, wrong)
+	if err != nil {
+		return nil, err
+	}
+	play.faults = now
+	s.plays[scenario] = play
+	return play, nil
+}
+
+func (s *Stage) start(scenario string, wrong map[string]bool) (*Play, error) {
+	k, ok := kinds[scenario]
+	if !ok {
+		return &Play{Settle: func(context.Context) error { return nil }, Close: func() {}, began: time.Now()}, nil
+	}
+	play, err := k.start(s.life, s.sides, wrong)
+	if err != nil {
+		return nil, fmt.Errorf("start the stand-ins of %s: %w", scenario, err)
+	}
+	play.began = time.Now()
+	return play, nil
+}
+
+// has returns the faults that hold; a play that is not there has none.
+func (p *Play) has() []string {
+	if p == nil {
+		return nil
+	}
+	return p.faults
+}
+
+// apply puts a side's objects into its cluster and waits until they stand.
+func (s *Stage) apply(ctx context.Context, scenario, side string, play *Play) error {
+	var yaml []string // the faults that have objects; those of behaviour have no folder
+	yaml = append(yaml, play.faults...)
+	objects, err := world.Scenario(scenario, side, yaml, play.Values)
+	if err != nil {
+		return err
+	}
+	cluster := s.sides[side].World
+	own := append([]*unstructured.Unstructured{}, play.Objects[side]...)
+	var installed []*unstructured.Unstructured
+	for _, o := range objects {
+		if !isRelease(o) {
+			own = append(own, o)
+			continue
+		}
+		made, err := play.expand(o)
+		if err != nil {
+			return err
+		}
+		installed = append(installed, made...)
+	}
+	if err := cluster.Apply(ctx, "sandbox-"+scenario, own); err != nil {
+		return err
+	}
+	if err := cluster.Apply(ctx, "helm", installed); err != nil {
+		return err
+	}
+	return cluster.Await(ctx, append(own, installed...))
+}
+
+// Reset ends every play and forgets it. What it put into the clusters is
+// package world's to remove.
+func (s *Stage) Reset() {
+	for _, play := range s.plays {
+		play.Close()
+	}
+	clear(s.plays)
+}
+
+// closers are closed in the order in which they were added.
+type closers []func()
+
+func (c closers) close() {
+	for _, f := range c {
+		f()
+	}
+}
+
+var errNoCharts = errors.New("the scenario has no chart repository")

@@ -1,0 +1,134 @@
+// Package charts plays Renku's chart repository
+// (https://swissdatasciencecenter.github.io/helm-charts) and what Helm makes
+// of its charts. The charts are small ones of our own: they have upstream's
+// names, versions, values and objects, as far as the Renku guide reads them.
+//
+// It is no Helm: Render knows the few template functions that these charts
+// use, so that a scenario can put an installed chart into a cluster without
+// Helm being part of the sandbox. Helm itself installs the same charts from
+// the repository.
+package charts
+
+import (
+	"embed"
+	"fmt"
+	"io/fs"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/yaml"
+)
+
+//go:embed all:files
+var embedded embed.FS
+
+// catalog is every chart, each with the folders it is made of: a file in a
+// later one stands for that of the same name in an earlier one.
+var catalog = [][]string{
+	{"amalthea-sessions"},
+	{"amalthea-sessions", "amalthea-sessions-0.31.0"},
+	{"csi-rclone"},
+	{"renku"},
+}
+
+// Chart is one version of one chart.
+type Chart struct {
+	Name, Version, AppVersion string
+	Metadata                  map[string]any    // Chart.yaml
+	Values                    map[string]any    // values.yaml: the defaults
+	Files                     map[string][]byte // by path, without Chart.yaml
+	Dependencies              []Dependency
+}
+
+// Dependency is a chart that comes with another one, where a value of that,
+// "global.csi-rclone.install", says so; "" is always.
+type Dependency struct {
+	*Chart
+	Condition string
+}
+
+// All returns every chart. Those that depend on others say that they come from
+// the repository at url.
+func All(url string) ([]*Chart, error) {
+	var all []*Chart
+	for _, folders := range catalog {
+		chart, err := load(folders)
+		if err != nil {
+			return nil, fmt.Errorf("chart %s: %w", folders[0], err)
+		}
+		if err := chart.resolve(all, url); err != nil {
+			return nil, err
+		}
+		all = append(all, chart)
+	}
+	return all, nil
+}
+
+// Find returns a chart by its name and version.
+func Find(all []*Chart, name, version string) (*Chart, error) {
+	for _, c := range all {
+		if c.Name == name && c.Version == version {
+			return c, nil
+		}
+	}
+	return nil, fmt.Errorf("there is no chart %s %s", name, version)
+}
+
+func load(folders []string) (*Chart, error) {
+	c := &Chart{Files: map[string][]byte{}}
+	for _, folder := range folders {
+		root, err := fs.Sub(embedded, path.Join("files", folder))
+		if err != nil {
+			return nil, err
+		}
+		err = fs.WalkDir(root, ".", func(name string, entry fs.DirEntry, err error) error {
+			if err != nil || entry.IsDir() {
+				return err
+			}
+			c.Files[name], err = fs.ReadFile(root, name)
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	if err := yaml.Unmarshal(c.Files["Chart.yaml"], &c.Metadata); err != nil {
+		return nil, err
+	}
+	if err := yaml.Unmarshal(c.Files["values.yaml"], &c.Values); err != nil {
+		return nil, err
+	}
+	delete(c.Files, "Chart.yaml")
+	c.Name, c.Version = text(c.Metadata["name"]), text(c.Metadata["version"])
+	c.AppVersion = text(c.Metadata["appVersion"])
+	return c, nil
+}
+
+// resolve finds the chart's dependencies among those that were loaded before.
+func (c *Chart) resolve(before []*Chart, url string) error {
+	entries, _ := c.Metadata["dependencies"].([]any)
+	for _, entry := range entries {
+		fields, _ := entry.(map[string]any)
+		found, err := Find(before, text(fields["name"]), text(fields["version"]))
+		if err != nil {
+			return fmt.Errorf("chart %s depends on what is not there: %w", c.Name, err)
+		}
+		fields["repository"] = url
+		c.Dependencies = append(c.Dependencies, Dependency{found, text(fields["condition"])})
+	}
+	return nil
+}
+
+// names returns the paths of the chart's files that begin with prefix, sorted.
+func (c *Chart) names(prefix string) []string {
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(c.Files)), func(name string) bool {
+		return !strings.HasPrefix(name, prefix)
+	})
+}
+
+func text(value any) string {
+	s, _ := value.(string)
+	return s
+}

@@ -1,0 +1,103 @@
+package charts
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// Release is a chart as Helm would have installed it.
+type Release struct {
+	Name, Namespace string
+	Values          map[string]any // what the user gave
+	Revision        int            // 0 is 1
+	At              time.Time      // when it was installed
+}
+
+// Objects returns all that Helm would have put into the cluster: the chart's
+// objects with Helm's marks, and the Secret of the release.
+func (c *Chart) Objects(r Release) ([]*unstructured.Unstructured, error) {
+	objects, manifest, err := c.Render(r.Name, r.Namespace, r.Values)
+	if err != nil {
+		return nil, err
+	}
+	for _, o := range objects {
+		mark(o, r)
+	}
+	secret, err := c.secret(r, manifest)
+	if err != nil {
+		return nil, fmt.Errorf("release %s: %w", r.Name, err)
+	}
+	return append(objects, secret), nil
+}
+
+// mark makes an object one of Helm's, as Helm 3 and later do when they install.
+func mark(o *unstructured.Unstructured, r Release) {
+	labels, annotations := o.GetLabels(), o.GetAnnotations()
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	labels["app.kubernetes.io/managed-by"] = "Helm"
+	annotations["meta.helm.sh/release-name"] = r.Name
+	annotations["meta.helm.sh/release-namespace"] = r.Namespace
+	o.SetLabels(labels)
+	o.SetAnnotations(annotations)
+}
+
+// secret is how Helm keeps a release in a cluster (helm/helm
+// pkg/storage/driver): JSON, gzip, base64, in a Secret of its own type.
+func (c *Chart) secret(r Release, manifest string) (*unstructured.Unstructured, error) {
+	revision := max(r.Revision, 1)
+	var templates []any
+	for _, name := range c.names("templates/") {
+		templates = append(templates, map[string]any{"name": name, "data": base64.StdEncoding.EncodeToString(c.Files[name])})
+	}
+	at := r.At.UTC().Format(time.RFC3339)
+	values := r.Values
+	if values == nil {
+		values = map[string]any{}
+	}
+	data, err := json.Marshal(map[string]any{
+		"name": r.Name, "namespace": r.Namespace, "version": revision,
+		"info": map[string]any{
+			"first_deployed": at, "last_deployed": at, "deleted": "",
+			"description": "Install complete", "status": "deployed",
+		},
+		"chart": map[string]any{
+			"metadata": c.Metadata, "lock": nil, "templates": templates, "values": c.Values, "schema": nil, "files": []any{},
+		},
+		"config": values, "manifest": manifest,
+	})
+	if err != nil {
+		return nil, err
+	}
+	var packed bytes.Buffer
+	zip := gzip.NewWriter(&packed)
+	if _, err := zip.Write(data); err != nil {
+		return nil, err
+	}
+	if err := zip.Close(); err != nil {
+		return nil, err
+	}
+	encoded := base64.StdEncoding.EncodeToString(packed.Bytes()) // Helm's own; the next one is the API's
+	return &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "v1", "kind": "Secret", "type": "helm.sh/release.v1",
+		"metadata": map[string]any{
+			"name": fmt.Sprintf("sh.helm.release.v1.%s.v%d", r.Name, revision), "namespace": r.Namespace,
+			"labels": map[string]any{
+				"name": r.Name, "owner": "helm", "status": "deployed", "version": strconv.Itoa(revision),
+				"modifiedAt": strconv.FormatInt(r.At.Unix(), 10),
+			},
+		},
+		"data": map[string]any{"release": base64.StdEncoding.EncodeToString([]byte(encoded))},
+	}}, nil
+}

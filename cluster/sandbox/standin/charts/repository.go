@@ -1,0 +1,135 @@
+package charts
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"maps"
+	"net"
+	"net/http"
+	"path"
+	"time"
+)
+
+// Repository serves charts over plain http on loopback, in the layout of a
+// chart repository: index.yaml, and an archive a version.
+type Repository struct {
+	URL    string
+	Charts []*Chart
+	server *http.Server
+}
+
+// Start starts a repository on a free port. It ends with ctx or Close.
+func Start(ctx context.Context) (*Repository, error) {
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	r := &Repository{URL: "http://" + listener.Addr().String()}
+	files, err := r.pack(time.Now())
+	if err != nil {
+		listener.Close()
+		return nil, err
+	}
+	r.server = &http.Server{Handler: serve(files), ReadHeaderTimeout: 10 * time.Second}
+	context.AfterFunc(ctx, r.Close)
+	go func() { _ = r.server.Serve(listener) }()
+	return r, nil
+}
+
+// Close ends the repository.
+func (r *Repository) Close() { _ = r.server.Close() }
+
+// Find returns a chart of the repository.
+func (r *Repository) Find(name, version string) (*Chart, error) { return Find(r.Charts, name, version) }
+
+// pack makes the files that the repository serves, by their paths.
+func (r *Repository) pack(at time.Time) (map[string][]byte, error) {
+	var err error
+	if r.Charts, err = All(r.URL); err != nil {
+		return nil, err
+	}
+	files, entries := map[string][]byte{}, map[string][]any{}
+	for _, c := range r.Charts {
+		archive, err := c.archive(at)
+		if err != nil {
+			return nil, err
+		}
+		name := c.Name + "-" + c.Version + ".tgz"
+		files["/"+name] = archive
+		digest := sha256.Sum256(archive)
+		entry := maps.Clone(c.Metadata)
+		entry["created"] = at.UTC().Format(time.RFC3339)
+		entry["digest"] = hex.EncodeToString(digest[:])
+		entry["urls"] = []string{r.URL + "/" + name}
+		entries[c.Name] = append([]any{entry}, entries[c.Name]...) // the newest first
+	}
+	// JSON is YAML.
+	files["/index.yaml"], err = json.MarshalIndent(map[string]any{
+		"apiVersion": "v1", "generated": at.UTC().Format(time.RFC3339), "entries": entries,
+	}, "", " ")
+	return files, err
+}
+
+// archive packs the chart and its dependencies as helm package does.
+func (c *Chart) archive(at time.Time) ([]byte, error) {
+	var out bytes.Buffer
+	zip := gzip.NewWriter(&out)
+	pack := tar.NewWriter(zip)
+	if err := c.write(pack, c.Name, at); err != nil {
+		return nil, err
+	}
+	if err := pack.Close(); err != nil {
+		return nil, err
+	}
+	err := zip.Close()
+	return out.Bytes(), err
+}
+
+func (c *Chart) write(pack *tar.Writer, folder string, at time.Time) error {
+	metadata, err := json.Marshal(c.Metadata)
+	if err != nil {
+		return err
+	}
+	put := func(name string, data []byte) error {
+		header := &tar.Header{Name: path.Join(folder, name), Mode: 0o644, Size: int64(len(data)), ModTime: at}
+		if err := pack.WriteHeader(header); err != nil {
+			return err
+		}
+		_, err := pack.Write(data)
+		return err
+	}
+	if err := put("Chart.yaml", metadata); err != nil {
+		return err
+	}
+	for _, name := range c.names("") {
+		if err := put(name, c.Files[name]); err != nil {
+			return err
+		}
+	}
+	for _, dependency := range c.Dependencies {
+		if err := dependency.write(pack, path.Join(folder, "charts", dependency.Name), at); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func serve(files map[string][]byte) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		data, ok := files[r.URL.Path]
+		switch {
+		case r.Method != http.MethodGet && r.Method != http.MethodHead:
+			http.Error(w, "stand-in: a chart repository is only read", http.StatusMethodNotAllowed)
+		case !ok:
+			http.Error(w, "stand-in: this chart repository has no such file", http.StatusNotFound)
+		default:
+			w.Header().Set("Content-Type", "application/octet-stream")
+			_, _ = w.Write(data)
+		}
+	})
+}

@@ -1,0 +1,126 @@
+// Package kubelet plays the one part of a kubelet that an API server asks for
+// logs: GET /containerLogs/NAMESPACE/POD/CONTAINER. kwok plays the rest, and
+// runs nothing: so a log is what a stand-in has said in the place of a
+// program, and otherwise a line that says that nothing runs.
+//
+// It listens on loopback, where the nodes' InternalDNS address leads the API
+// server: that checks no address for logs, and no other machine can ask. Like
+// a kubelet it answers only who shows the API server's client certificate.
+//
+// Of what a log may be asked with, tailLines and limitBytes are honoured. A
+// log that is followed ends at once.
+package kubelet
+
+import (
+	"crypto/tls"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Nothing is the log of a container that no stand-in speaks for.
+const Nothing = "stand-in: nothing runs in this pod\n"
+
+// Source returns what a container has logged, and whether it speaks for it.
+type Source func(namespace, pod, container string) (string, bool)
+
+// Server is the log server of one cluster's nodes.
+type Server struct {
+	listener net.Listener
+	server   *http.Server
+
+	mu      sync.Mutex
+	next    int
+	sources map[int]Source
+}
+
+// Start listens on a free port of loopback until Close, with the certificate
+// of config and for the clients that it asks for.
+func Start(config *tls.Config) (*Server, error) {
+	listener, err := tls.Listen("tcp", "127.0.0.1:0", config)
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{listener: listener, sources: map[int]Source{}}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /containerLogs/{namespace}/{pod}/{container}", s.answer)
+	s.server = &http.Server{
+		Handler:           mux,
+		ReadHeaderTimeout: 10 * time.Second,
+		ErrorLog:          log.New(io.Discard, "", 0),
+	}
+	go func() { _ = s.server.Serve(listener) }()
+	return s, nil
+}
+
+// Port is where it listens.
+func (s *Server) Port() int { return s.listener.Addr().(*net.TCPAddr).Port }
+
+// Close ends the server.
+func (s *Server) Close() { _ = s.server.Close() }
+
+// Add asks a source from now on, until remove is called.
+func (s *Server) Add(source Source) (remove func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.next++
+	id := s.next
+	s.sources[id] = source
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		delete(s.sources, id)
+	}
+}
+
+func (s *Server) answer(w http.ResponseWriter, r *http.Request) {
+	said := s.find(r.PathValue("namespace"), r.PathValue("pod"), r.PathValue("container"))
+	query := r.URL.Query()
+	if given := query.Get("tailLines"); given != "" {
+		n, err := strconv.Atoi(given)
+		if err != nil || n < 0 {
+			http.Error(w, "tailLines is a number of lines, 0 or more", http.StatusBadRequest)
+			return
+		}
+		said = tail(said, n)
+	}
+	if given := query.Get("limitBytes"); given != "" {
+		n, err := strconv.Atoi(given)
+		if err != nil || n < 1 {
+			http.Error(w, "limitBytes is a number of bytes, 1 or more", http.StatusBadRequest)
+			return
+		}
+		said = said[:min(n, len(said))]
+	}
+	w.Header().Set("Content-Type", "text/plain")
+	_, _ = io.WriteString(w, said)
+}
+
+func (s *Server) find(namespace, pod, container string) string {
+	s.mu.Lock()
+	var sources []Source
+	for _, source := range s.sources {
+		sources = append(sources, source)
+	}
+	s.mu.Unlock()
+	for _, source := range sources {
+		if said, ok := source(namespace, pod, container); ok {
+			return said
+		}
+	}
+	return Nothing
+}
+
+// tail returns the last n lines of a text.
+func tail(text string, n int) string {
+	lines := strings.SplitAfter(text, "\n")
+	if lines[len(lines)-1] == "" {
+		lines = lines[:len(lines)-1]
+	}
+	return strings.Join(lines[max(0, len(lines)-n):], "")
+}

@@ -1,0 +1,237 @@
+package world
+
+import (
+	"bytes"
+	"embed"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/yaml"
+)
+
+//go:embed base scenarios
+var files embed.FS
+
+// about is the file of a fault that says in one sentence what is wrong.
+const about = "about.txt"
+
+// Values are what ${name} in YAML stands for: strings, and numbers where it is
+// the whole of a scalar.
+type Values map[string]any
+
+// Scenarios returns the names of the scenarios.
+func Scenarios() []string { return folders("scenarios") }
+
+// Faults returns what can be wrong in a scenario: name to one sentence.
+func Faults(scenario string) (map[string]string, error) {
+	faults := map[string]string{}
+	for _, name := range folders(path.Join("scenarios", scenario, "faults")) {
+		text, err := files.ReadFile(path.Join("scenarios", scenario, "faults", name, about))
+		if err != nil {
+			return nil, err
+		}
+		faults[name] = strings.TrimSpace(string(text))
+	}
+	return faults, nil
+}
+
+// Scenario returns the objects of a side in a scenario in which faults hold.
+// The object of a fault stands for the healthy one of the same name.
+func Scenario(scenario, side string, faults []string, values Values) ([]*unstructured.Unstructured, error) {
+	objects, err := read(path.Join("scenarios", scenario, side), values)
+	if err != nil {
+		return nil, err
+	}
+	for _, fault := range faults {
+		over, err := read(path.Join("scenarios", scenario, "faults", fault, side), values)
+		if err != nil {
+			return nil, err
+		}
+		objects = Overlay(objects, over)
+	}
+	slices.SortStableFunc(objects, func(a, b *unstructured.Unstructured) int { return space(b) - space(a) })
+	return objects, nil
+}
+
+// space is 1 for a namespace, which has to be there before what is in it.
+func space(o *unstructured.Unstructured) int {
+	if o.GetKind() == "Namespace" {
+		return 1
+	}
+	return 0
+}
+
+// Overlay returns objects with those of over in the place of their namesakes,
+// and behind them where there are none.
+func Overlay(objects, over []*unstructured.Unstructured) []*unstructured.Unstructured {
+	type identity struct{ kind, namespace, name string }
+	of := func(o *unstructured.Unstructured) identity {
+		return identity{o.GroupVersionKind().GroupKind().String(), o.GetNamespace(), o.GetName()}
+	}
+	places := map[identity]int{}
+	for i, o := range objects {
+		places[of(o)] = i
+	}
+	for _, o := range over {
+		if i, ok := places[of(o)]; ok {
+			objects[i] = o
+		} else {
+			objects = append(objects, o)
+		}
+	}
+	return objects
+}
+
+func folders(parent string) []string {
+	entries, err := files.ReadDir(parent)
+	if err != nil {
+		return nil
+	}
+	var names []string
+	for _, e := range entries {
+		if e.IsDir() {
+			names = append(names, e.Name())
+		}
+	}
+	return names
+}
+
+// read returns the objects of a folder's files in the order of their names; a
+// folder that is not there has none.
+func read(folder string, values Values) ([]*unstructured.Unstructured, error) {
+	entries, err := files.ReadDir(folder)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var all []*unstructured.Unstructured
+	for _, entry := range entries {
+		name := path.Join(folder, entry.Name())
+		data, err := files.ReadFile(name)
+		if err != nil {
+			return nil, err
+		}
+		objects, err := Parse(data)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		for _, o := range objects {
+			if err := fill(o.Object, values); err != nil {
+				return nil, fmt.Errorf("%s: %w", name, err)
+			}
+			normal(o)
+		}
+		all = append(all, objects...)
+	}
+	return all, nil
+}
+
+// Parse returns the objects of a YAML stream in their order.
+func Parse(data []byte) ([]*unstructured.Unstructured, error) {
+	var objects []*unstructured.Unstructured
+	decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(data), 4096)
+	for {
+		object := &unstructured.Unstructured{}
+		switch err := decoder.Decode(&object.Object); {
+		case errors.Is(err, io.EOF):
+			return objects, nil
+		case err != nil:
+			return nil, err
+		case object.Object != nil:
+			objects = append(objects, object)
+		}
+	}
+}
+
+// fill replaces what ${name} stands for in every scalar of a map.
+func fill(fields map[string]any, values Values) error {
+	for key, field := range fields {
+		filled, err := filled(field, values)
+		if err != nil {
+			return fmt.Errorf("%s: %w", key, err)
+		}
+		fields[key] = filled
+	}
+	return nil
+}
+
+func filled(field any, values Values) (any, error) {
+	switch field := field.(type) {
+	case map[string]any:
+		return field, fill(field, values)
+	case []any:
+		for i := range field {
+			var err error
+			if field[i], err = filled(field[i], values); err != nil {
+				return nil, err
+			}
+		}
+		return field, nil
+	case string:
+		return scalar(field, values)
+	}
+	return field, nil
+}
+
+func scalar(text string, values Values) (any, error) {
+	var out strings.Builder
+	for rest := text; ; {
+		before, behind, found := strings.Cut(rest, "${")
+		out.WriteString(before)
+		if !found {
+			return out.String(), nil
+		}
+		name, after, closed := strings.Cut(behind, "}")
+		value, known := values[name]
+		if !closed || !known {
+			return nil, fmt.Errorf("nothing is known of ${%s}", name)
+		}
+		if before == "" && after == "" && out.Len() == 0 {
+			return value, nil
+		}
+		fmt.Fprint(&out, value)
+		rest = after
+	}
+}
+
+// normal gives an object the form in which the API server keeps it, so that
+// applying it again changes nothing: a Secret's stringData is never stored, and
+// a namespace carries its name as a label.
+func normal(o *unstructured.Unstructured) {
+	switch o.GetKind() {
+	case "Secret":
+		encode(o)
+	case "Namespace":
+		labels := o.GetLabels()
+		if labels == nil {
+			labels = map[string]string{}
+		}
+		labels["kubernetes.io/metadata.name"] = o.GetName()
+		o.SetLabels(labels)
+	}
+}
+
+func encode(o *unstructured.Unstructured) {
+	plain, found, _ := unstructured.NestedStringMap(o.Object, "stringData")
+	if !found {
+		return
+	}
+	data, _, _ := unstructured.NestedMap(o.Object, "data")
+	if data == nil {
+		data = map[string]any{}
+	}
+	for key, value := range plain {
+		data[key] = base64.StdEncoding.EncodeToString([]byte(value))
+	}
+	o.Object["data"] = data
+	delete(o.Object, "stringData")
+}
