@@ -67,7 +67,8 @@ type Item struct {
 }
 
 // Progress hears what an action does while it does it. Verb and What are set
-// when something was changed, Text always.
+// when something was changed, Asks when a person has to do as Text says before
+// the action goes on, Text always.
 type Progress func(Event)
 
 // Event is one thing that happened.
@@ -78,12 +79,23 @@ type Event struct {
 	What         string
 	Hash         string
 	Text         string
+	Asks         bool
 }
 
 // Say tells something in words.
 func (p Progress) Say(format string, args ...any) {
 	if p != nil {
 		p(Event{Text: fmt.Sprintf(format, args...)})
+	}
+}
+
+// Ask tells a person what to do, such as an address to open and the code to
+// type there. It stays in view until the action changes something or ends, so
+// the address and the code belong into one call. An action asks only where
+// Env.Attended is true.
+func (p Progress) Ask(format string, args ...any) {
+	if p != nil {
+		p(Event{Text: fmt.Sprintf(format, args...), Asks: true})
 	}
 }
 
