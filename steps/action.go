@@ -18,7 +18,8 @@ type Action struct {
 	Doer
 }
 
-// Doer is how an action is done: Manifest, Chart, File, Call or Mint.
+// Doer is how an action is done: Manifest, Chart, File, Call or
+// Mint. One that can say what it makes, for others to make it, is an Exporter, too.
 type Doer interface {
 	// Plan says what Do would change and what rights that takes. It touches
 	// nothing. A fact that is not there yet comes back as an AbsentError: the
@@ -67,7 +68,8 @@ type Item struct {
 }
 
 // Progress hears what an action does while it does it. Verb and What are set
-// when something was changed, Text always.
+// when something was changed, Asks when a person has to do as Text says before
+// the action goes on, Text always.
 type Progress func(Event)
 
 // Event is one thing that happened.
@@ -78,12 +80,23 @@ type Event struct {
 	What         string
 	Hash         string
 	Text         string
+	Asks         bool
 }
 
 // Say tells something in words.
 func (p Progress) Say(format string, args ...any) {
 	if p != nil {
 		p(Event{Text: fmt.Sprintf(format, args...)})
+	}
+}
+
+// Ask tells a person what to do, such as an address to open and the code to
+// type there. It stays in view until the action changes something or ends, so
+// the address and the code belong into one call. An action asks only where
+// Env.Attended is true.
+func (p Progress) Ask(format string, args ...any) {
+	if p != nil {
+		p(Event{Text: fmt.Sprintf(format, args...), Asks: true})
 	}
 }
 

@@ -73,7 +73,11 @@ func (e *MissingError) Error() string {
 		if i > 0 {
 			b.WriteString(", ")
 		}
-		fmt.Fprintf(&b, "%s (%s)", q.Key, q.Title)
+		how := q.Title
+		if q.Secret {
+			how += "; --secret " + q.Key + "=@FILE"
+		}
+		fmt.Fprintf(&b, "%s (%s)", q.Key, how)
 	}
 	return b.String()
 }

@@ -19,14 +19,18 @@ type Env struct {
 	Own     Facts            // this side's facts
 	Peer    Facts            // the other side's facts
 	Answers Answers
-	Link    string           // name of the link
-	Action  string           // name of the action in hand; "" elsewhere
-	Assets  fs.FS            // the guide's folder of assets
-	Apply   ApplyOptions     // what the user allowed, for an action's Do
-	use     *usage           // what went wrong with answers; nil in tests
-	ends    map[Side]endInfo // names only
-	api     func() (*cluster.Web, error)
-	keep    func(key string, v cluster.Masked) error
+	Link    string       // name of the link
+	Action  string       // name of the action in hand; "" elsewhere
+	Assets  fs.FS        // the guide's folder of assets
+	Apply   ApplyOptions // what the user allowed, for an action's Do
+	// Attended: a person sees what the action says and can do as it asks, such
+	// as log in with a code. Where it is false an action must not wait for one:
+	// it refuses, and says what to give instead (--secret KEY=@FILE).
+	Attended bool
+	use      *usage           // what went wrong with answers; nil in tests
+	ends     map[Side]endInfo // names only
+	api      func() (*cluster.Web, error)
+	keep     func(key string, v cluster.Masked) error
 }
 
 // API is the HTTP API that belongs to the set-up. The error says why it is not

@@ -21,8 +21,11 @@ type SessionOptions struct {
 	Ends    map[Side]End
 	Assets  fs.FS                     // the guide's folder of assets
 	Secrets map[string]cluster.Masked // answers to secret questions, by key
-	Log     *slog.Logger              // nil: discarded
-	Audit   *Audit                    // nil: no audit log
+	// Attended: somebody sees what actions say and can do as they ask. False: an
+	// action that would wait for a person has to refuse.
+	Attended bool
+	Log      *slog.Logger // nil: discarded
+	Audit    *Audit       // nil: no audit log
 }
 
 // Session is one use of a guide between two sides, on screen or without one.
@@ -35,6 +38,8 @@ type Session struct {
 	log    *slog.Logger
 	audit  *Audit
 
+	attended bool
+
 	mu       sync.Mutex
 	answers  Given
 	secrets  map[string]cluster.Masked
@@ -45,7 +50,7 @@ type Session struct {
 // NewSession starts a session. It asks nothing of anybody yet.
 func NewSession(o SessionOptions) *Session {
 	s := &Session{
-		guide: o.Guide, link: o.Link, ends: o.Ends, assets: o.Assets, log: o.Log, audit: o.Audit,
+		guide: o.Guide, link: o.Link, ends: o.Ends, assets: o.Assets, log: o.Log, audit: o.Audit, attended: o.Attended,
 		looks: cluster.NewLooks(), answers: Given{}, secrets: map[string]cluster.Masked{}, webs: map[cluster.WebAddress]*cluster.Web{}, answered: make(chan struct{}),
 	}
 	if s.log == nil {

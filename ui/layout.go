@@ -38,7 +38,7 @@ func (p *stepPage) layout() layout {
 			fixed++
 		}
 	}
-	l.detail = detailLines(a.h)
+	l.detail = max(detailLines(a.h), a.run.needs(a, a.w))
 	l.rows = a.h - fixed - l.detail
 	if l.rows < 1 {
 		l.detail, l.rows = max(0, l.detail+l.rows-1), 1

@@ -23,6 +23,7 @@ type run struct {
 	shown    bool // in the place of the detail
 	err      error
 	lines    []string // a sign, and what was done
+	asked    asking   // what it waits for a person to do
 	changed  int
 	began    time.Time
 	took     time.Duration
@@ -70,6 +71,7 @@ func (a *app) start(plan *steps.Plan, o steps.ApplyOptions, d deed) tea.Cmd {
 
 // heard notes what is being done.
 func (r *run) heard(a *app, m progressMsg) {
+	asked := r.asked.heard(m.event)
 	text, sign := oneLine(m.event.Text), "·"
 	if side := a.live.session.Guide().Sides[m.event.Side].Name; side != "" {
 		text = side + ": " + text
@@ -81,7 +83,7 @@ func (r *run) heard(a *app, m progressMsg) {
 	if m.event.Verb != "" {
 		r.changed++
 	}
-	if m.event.Action != "" { // the checks of the step speak for themselves above
+	if m.event.Action != "" && !asked { // the checks of the step speak for themselves above
 		r.lines = append(r.lines, sign+" "+text)
 	}
 	a.log.note(a.now(), text)
@@ -105,18 +107,30 @@ func (r *run) ended(a *app, m ranMsg) tea.Cmd {
 	return tea.Batch(cmds...)
 }
 
-// view is the progress in the place of the detail: the last lines that fit.
+// view is the progress in the place of the detail: what is asked of the person
+// stands first and whole, then the last lines that fit.
 func (r *run) view(a *app, w, h int) []string {
-	var out []string
-	for _, l := range r.lines {
-		sign, text, _ := strings.Cut(l, " ")
-		out = append(out, hang("   "+sign+" ", wrap(text, max(1, w-6)))...)
+	var ask, done []string
+	if r.asks() {
+		ask = r.asked.view(a, w)
+	} else {
+		for _, l := range r.lines {
+			sign, text, _ := strings.Cut(l, " ")
+			done = append(done, hang("   "+sign+" ", wrap(text, max(1, w-6)))...)
+		}
 	}
-	out = append(out, r.verdict(a, w)...)
-	if len(out) > h {
-		out = out[len(out)-h:]
+	verdict := r.verdict(a, w)
+	if room := h - len(ask); room < len(verdict) {
+		verdict = verdict[:max(0, room)]
 	}
-	return out
+	if len(ask) > h {
+		ask = ask[:h]
+	}
+	done = append(done, verdict...)
+	if room := h - len(ask); len(done) > room {
+		done = done[len(done)-room:]
+	}
+	return append(ask, done...)
 }
 
 // verdict is the last line of a run: that it goes on, or how it ended.
@@ -127,6 +141,9 @@ func (r *run) verdict(a *app, w int) []string {
 		return []string{" " + a.t.warn.Render("!") + " stopping, after what is in hand"}
 	case !r.done:
 		line := " " + a.t.accent.Render(a.spin()) + " " + r.deed.doing + a.t.faint.Render("  "+span(a.now().Sub(r.began)))
+		if r.asks() {
+			return []string{line}
+		}
 		if why := r.awaits(a); why != "" && a.now().Sub(r.began) > 2*time.Second {
 			return append([]string{line}, hang("   ", wrap(why, max(1, w-4)))...)
 		}

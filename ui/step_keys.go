@@ -90,6 +90,8 @@ func (p *stepPage) look(k tea.KeyMsg) tea.Cmd {
 	keys := p.a.k
 	check, cell, ok := p.cell()
 	switch {
+	case key.Matches(k, keys.Copy.Binding) && p.a.run.asks() && p.a.run.asked.address() != "":
+		return p.a.copy(p.a.run.asked.address())
 	case key.Matches(k, keys.All.Binding):
 		return p.a.live.again()
 	case key.Matches(k, keys.Save.Binding):

@@ -220,6 +220,9 @@ func (p *stepPage) foot() string {
 	if p.typing() {
 		return a.footer([]hint{{"enter", "keep"}, {"↑↓", "move"}, keys.Esc.as("show all")}, nil)
 	}
+	if a.run.asks() && a.run.asked.address() != "" {
+		return a.footer([]hint{keys.Copy.as("copy the address"), keys.Interrupt.as("stop"), {"↑↓", "move"}, keys.Log.hint()}, []hint{keys.Help.hint()})
+	}
 	if a.run.busy() {
 		return a.footer([]hint{keys.Interrupt.as("stop"), {"↑↓", "move"}, keys.Log.hint()}, []hint{keys.Help.hint()})
 	}

@@ -23,6 +23,7 @@ type tunnel struct {
 	items []steps.Item  // what the plan says; nil: what is true
 	shown string        // what the first check finds
 	came  time.Time     // since when the handshake is waited for
+	asks  []string      // what making asks of the person, before it waits
 }
 
 func (m *tunnel) made() bool {
@@ -112,6 +113,9 @@ func (m *tunnel) call() steps.Call {
 	return steps.Call{
 		Preview: func(context.Context, steps.Env) (steps.Change, error) { return item(steps.Create) },
 		Make: func(ctx context.Context, _ steps.Env, say steps.Progress) error {
+			for _, l := range m.asks {
+				say.Say("%s", l)
+			}
 			say.Say("making the keys")
 			select {
 			case <-time.After(m.slow):

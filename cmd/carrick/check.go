@@ -35,6 +35,7 @@ func (a *app) check() *cobra.Command {
 	cmd.Flags().StringVar(&f.side, "side", "", "one side only")
 	cmd.Flags().StringSliceVar(&f.only, "only", nil, "only these steps or checks")
 	cmd.Flags().StringSliceVar(&f.skip, "skip", nil, "not these steps or checks")
+	a.secrets.add(cmd.Flags())
 	cmd.Flags().StringVar(&f.failOn, "fail-on", "failure", "failure, or warning: exit 4 on warnings")
 	return cmd
 }
@@ -43,7 +44,7 @@ func (a *app) runCheck(ctx context.Context, path string, f checkFlags) error {
 	if err := f.valid(); err != nil {
 		return err
 	}
-	s, err := a.open(path, cluster.Options{Once: !f.watch && f.wait == 0})
+	s, err := a.open(ctx, path, cluster.Options{Once: !f.watch && f.wait == 0})
 	if err != nil {
 		return err
 	}

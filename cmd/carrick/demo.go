@@ -25,9 +25,11 @@ import (
 const sandboxName = "carrick-sandbox"
 
 func (a *app) demo() *cobra.Command {
-	return &cobra.Command{
+	var fault string
+	var list bool
+	cmd := &cobra.Command{
 		Use: "demo [GUIDE]", Short: "The wizard on two control planes on this machine",
-		Long: "Starts two real Kubernetes control planes on this machine, opens the wizard on them, and\nends them with it. Nothing of yours is touched: no kubeconfig, no cluster, no file.",
+		Long: "Starts two real Kubernetes control planes on this machine, opens the wizard on them, and\nends them with it. Nothing of yours is touched: no kubeconfig, no cluster, no file.\nWith --fault something is broken from the start, for you to find and mend.",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 1 {
 				return usage("one guide at a time: %s", cmd.UseLine())
@@ -42,12 +44,23 @@ func (a *app) demo() *cobra.Command {
 			if _, err := steps.FindGuide(a.guides, guide); err != nil {
 				return usageError{err}
 			}
-			return a.runDemo(cmd.Context(), guide)
+			switch {
+			case list && cmd.Flags().Changed("fault"):
+				return usage("--list and --fault exclude each other")
+			case list:
+				return a.listFaults(cmd.Context(), guide)
+			case cmd.Flags().Changed("fault") && !faultName.MatchString(fault):
+				return usage("--fault %q is not the name of a fault; %s demo %s --list names them", fault, a.name, guide)
+			}
+			return a.runDemo(cmd.Context(), guide, fault)
 		},
 	}
+	cmd.Flags().StringVar(&fault, "fault", "", "begin with this broken (see --list)")
+	cmd.Flags().BoolVar(&list, "list", false, "list the faults of the guide, and do no more")
+	return cmd
 }
 
-func (a *app) runDemo(ctx context.Context, guide string) error {
+func (a *app) runDemo(ctx context.Context, guide, fault string) error {
 	if err := ui.NeedTerminal(a.in, a.tty); err != nil {
 		return err
 	}
@@ -56,10 +69,21 @@ func (a *app) runDemo(ctx context.Context, guide string) error {
 		return err
 	}
 	defer box.stop()
+	if fault != "" {
+		if err := box.hasFault(guide, fault); err != nil {
+			return err
+		}
+	}
 	fmt.Fprintf(a.err, "putting into them what the guide %s expects …\n", guide)
-	if err := box.tell("seed " + guide); err != nil && !strings.Contains(err.Error(), "unknown command") {
+	if _, err := box.tell("seed " + guide); err != nil && !unknownCommand(err) {
 		return fmt.Errorf("prepare the demo: %w", err)
 	} // a guide that expects nothing has no scenario
+	if fault != "" {
+		fmt.Fprintf(a.err, "breaking them: %s …\n", fault)
+		if _, err := box.tell("seed " + guide + " " + fault); err != nil {
+			return fmt.Errorf("break the demo by %s: %w", fault, err)
+		}
+	}
 	both := box.Kubeconfigs["local"] + string(os.PathListSeparator) + box.Kubeconfigs["remote"]
 	if err := os.Setenv("KUBECONFIG", both); err != nil { // ours alone: carrick starts no child after this
 		return err
@@ -79,6 +103,9 @@ func (a *app) runDemo(ctx context.Context, guide string) error {
 		"Nothing of yours is touched. To break things while carrick watches, in another terminal:",
 		". " + env,
 		"kubectl --context " + box.Contexts["remote"] + " get all -A",
+	}
+	if fault != "" {
+		o.Notes = append([]string{"It begins with a fault: " + fault + "."}, o.Notes...)
 	}
 	return ui.Run(ctx, o)
 }
@@ -144,25 +171,34 @@ func (b *sandbox) env(kubeconfig string) (string, error) {
 	return path, nil
 }
 
+// answer is what the sandbox says to a command.
+type answer struct {
+	OK     bool        `json:"ok"`
+	Error  string      `json:"error"`
+	Faults []demoFault `json:"faults"`
+}
+
 // tell gives the sandbox one command and reads its answer.
-func (b *sandbox) tell(command string) error {
+func (b *sandbox) tell(command string) (answer, error) {
+	var got answer
 	if _, err := fmt.Fprintln(b.stdin, command); err != nil {
-		return err
-	}
-	var answer struct {
-		OK    bool   `json:"ok"`
-		Error string `json:"error"`
+		return got, err
 	}
 	if !b.lines.Scan() {
-		return fmt.Errorf("%s ended", sandboxName)
+		return got, fmt.Errorf("%s ended", sandboxName)
 	}
-	if err := json.Unmarshal(b.lines.Bytes(), &answer); err != nil {
-		return err
+	if err := json.Unmarshal(b.lines.Bytes(), &got); err != nil {
+		return got, err
 	}
-	if !answer.OK {
-		return errors.New(answer.Error)
+	if !got.OK {
+		return got, errors.New(got.Error)
 	}
-	return nil
+	return got, nil
+}
+
+// unknownCommand tells whether the sandbox does not know what it was told.
+func unknownCommand(err error) bool {
+	return err != nil && strings.Contains(err.Error(), "unknown command")
 }
 
 // stop ends the sandbox and waits until it has cleaned up after itself.

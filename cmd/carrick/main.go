@@ -14,19 +14,22 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
+
+	"carrick/steps"
 )
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
-	code := run(ctx, os.Args, os.Stdin, os.Stdout, os.Stderr)
+	code := run(ctx, guides(), os.Args, os.Stdin, os.Stdout, os.Stderr)
 	stop()
 	os.Exit(code)
 }
 
-// run is carrick: arguments in, exit code out. args[0] may be kubectl-carrick.
-func run(ctx context.Context, args []string, in io.Reader, out, errOut io.Writer) int {
+// run is carrick: guides and arguments in, exit code out. args[0] may be
+// kubectl-carrick.
+func run(ctx context.Context, guides []*steps.Guide, args []string, in io.Reader, out, errOut io.Writer) int {
 	data := &data{Writer: out}
-	a := &app{in: in, out: data, tty: out, err: errOut, name: "carrick", guides: guides()}
+	a := &app{in: in, out: data, tty: out, err: errOut, name: "carrick", guides: guides}
 	if strings.HasPrefix(filepath.Base(args[0]), "kubectl-") {
 		a.name = "kubectl carrick"
 	}

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"context"
 	"fmt"
-	"os"
 	"os/signal"
 	"strings"
 	"syscall"
@@ -22,7 +21,8 @@ type changeFlags struct {
 	yes, dryRun, takeOver, replaces bool
 }
 
-func (f *changeFlags) add(cmd *cobra.Command) {
+func (a *app) addChangeFlags(cmd *cobra.Command, f *changeFlags) {
+	a.secrets.add(cmd.Flags())
 	cmd.Flags().StringSliceVar(&f.steps, "step", nil, "only these steps")
 	cmd.Flags().StringVar(&f.side, "side", "", "one side only")
 }
@@ -58,7 +58,7 @@ func (a *app) diff() *cobra.Command {
 			return verdict(exitFailed)
 		},
 	}
-	f.add(cmd)
+	a.addChangeFlags(cmd, &f)
 	return cmd
 }
 
@@ -69,7 +69,7 @@ func (a *app) apply() *cobra.Command {
 		Long: "Plans, shows the plan, asks, and does it step by step: after each step it waits for the\nstep's checks. Doing it twice changes nothing.",
 		RunE: func(cmd *cobra.Command, args []string) error { return a.runApply(cmd.Context(), args[0], f) },
 	}
-	f.add(cmd)
+	a.addChangeFlags(cmd, &f)
 	cmd.Flags().BoolVar(&f.yes, "yes", false, "do not ask")
 	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "only show the plan")
 	cmd.Flags().BoolVar(&f.takeOver, "take-over", false, "take fields that another manager owns")
@@ -84,7 +84,7 @@ func (a *app) undo() *cobra.Command {
 		Long: "Finds what this link made by its mark, shows it, asks, and deletes it. What was there before,\nor is used by another link, stays.",
 		RunE: func(cmd *cobra.Command, args []string) error { return a.runUndo(cmd.Context(), args[0], f) },
 	}
-	f.add(cmd)
+	a.addChangeFlags(cmd, &f)
 	cmd.Flags().BoolVar(&f.yes, "yes", false, "do not ask")
 	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "only show what would be taken back")
 	return cmd
@@ -92,7 +92,7 @@ func (a *app) undo() *cobra.Command {
 
 // plan opens a link and plans. The session is open unless there is an error.
 func (a *app) plan(ctx context.Context, path string, f changeFlags, undo bool) (*steps.Session, *steps.Plan, error) {
-	s, err := a.open(path, cluster.Options{})
+	s, err := a.open(ctx, path, cluster.Options{})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -134,6 +134,10 @@ func sidesKnown(s *steps.Session, only steps.Side) error {
 }
 
 func (a *app) runApply(ctx context.Context, path string, f changeFlags) error {
+	if err := a.secrets.needYes(f.yes || f.dryRun); err != nil {
+		return err
+	}
+	a.attended = isTerminalStream(a.in) && isTerminalStream(a.err)
 	s, p, err := a.plan(ctx, path, f, false)
 	if err != nil {
 		return err
@@ -187,6 +191,9 @@ func (a *app) recordable() error {
 }
 
 func (a *app) runUndo(ctx context.Context, path string, f changeFlags) error {
+	if err := a.secrets.needYes(f.yes || f.dryRun); err != nil {
+		return err
+	}
 	s, p, err := a.plan(ctx, path, f, true)
 	if err != nil {
 		return err
@@ -267,12 +274,11 @@ func (a *app) confirm(yes bool, question string) error {
 	if yes {
 		return nil
 	}
-	in, ok := a.in.(*os.File)
-	if !ok || !isTerminal(in) {
+	if !isTerminalStream(a.in) {
 		return usage("there is nobody to ask: add --yes, or run it on a terminal")
 	}
 	fmt.Fprintf(a.err, "%s [y/N] ", question)
-	line, err := bufio.NewReader(in).ReadString('\n')
+	line, err := bufio.NewReader(a.in).ReadString('\n')
 	switch answer := strings.ToLower(strings.TrimSpace(line)); {
 	case err == nil && (answer == "y" || answer == "yes"):
 		return nil

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"io"
 	"io/fs"
 	"log/slog"
@@ -24,11 +26,13 @@ type app struct {
 	guides   []*steps.Guide
 
 	local, remote accessFlags
+	secrets       secrets
 	color         string
 	ascii         bool
 	log           *slog.Logger
 	logFile       io.Writer
 	unaudited     error // why changes can't be recorded
+	attended      bool  // somebody reads what is said and can act on it
 	onScreen      bool  // the screen is up: nothing else may write to the terminal
 }
 
@@ -49,7 +53,7 @@ func (a *app) root() *cobra.Command {
   carrick check milan-rome.yaml -o json`,
 		Args: a.oneLink, SilenceErrors: true, SilenceUsage: true,
 		Annotations:       map[string]string{cobra.CommandDisplayNameAnnotation: a.name},
-		PersistentPreRunE: func(*cobra.Command, []string) error { return a.validColor() },
+		PersistentPreRunE: func(*cobra.Command, []string) error { return errors.Join(a.validColor(), a.secrets.parse()) },
 		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.wizard(cmd.Context(), args, guide, linkName)
@@ -58,11 +62,12 @@ func (a *app) root() *cobra.Command {
 	cmd.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return usage("%w; see %s --help", err, c.CommandPath()) })
 	cmd.Flags().StringVar(&guide, "guide", "", "guide of a new link (see carrick guides)")
 	cmd.Flags().StringVar(&linkName, "name", "", "name of a new link")
+	a.secrets.add(cmd.Flags())
 	a.local.add(cmd.PersistentFlags(), "", "local side")
 	a.remote.add(cmd.PersistentFlags(), "remote-", "remote side")
 	cmd.PersistentFlags().StringVar(&a.color, "color", "auto", "auto, always or never")
 	cmd.PersistentFlags().BoolVar(&a.ascii, "ascii", false, "no character beyond ASCII on the screen")
-	cmd.AddCommand(a.demo(), a.check(), a.diff(), a.apply(), a.undo(), a.listGuides(), a.explain(), a.version())
+	cmd.AddCommand(a.demo(), a.check(), a.diff(), a.apply(), a.undo(), a.export(), a.listGuides(), a.explain(), a.version())
 	return cmd
 }
 
@@ -82,10 +87,18 @@ func (a *app) needLink(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// open reads a link and makes its session ready. It asks no cluster yet.
-func (a *app) open(path string, o cluster.Options) (*steps.Session, error) {
+// open reads a link and what --secret names, and makes its session ready. It
+// asks no cluster yet.
+func (a *app) open(ctx context.Context, path string, o cluster.Options) (*steps.Session, error) {
 	l, err := steps.LoadLink(path, a.guides)
 	if err != nil {
+		return nil, err
+	}
+	g, err := steps.FindGuide(a.guides, l.Guide)
+	if err != nil {
+		return nil, usageError{err}
+	}
+	if err := a.readSecrets(ctx, g); err != nil {
 		return nil, err
 	}
 	return a.session(l, o)
@@ -96,6 +109,10 @@ func (a *app) session(l *steps.Link, o cluster.Options) (*steps.Session, error) 
 	g, err := steps.FindGuide(a.guides, l.Guide)
 	if err != nil {
 		return nil, usageError{err}
+	}
+	secrets, err := a.secrets.of(g)
+	if err != nil {
+		return nil, err
 	}
 	o.Log = a.logger()
 	words := a.err // of login plugins, and warnings of API servers
@@ -122,7 +139,9 @@ func (a *app) session(l *steps.Link, o cluster.Options) (*steps.Session, error) 
 	}
 	audit, err := steps.OpenAudit()
 	a.unaudited = err // nothing is changed then, but looking is free
-	return steps.NewSession(steps.SessionOptions{Guide: g, Link: l, Ends: ends, Assets: files, Log: a.logger(), Audit: audit}), nil
+	return steps.NewSession(steps.SessionOptions{
+		Guide: g, Link: l, Ends: ends, Assets: files, Secrets: secrets, Attended: a.attended, Log: a.logger(), Audit: audit,
+	}), nil
 }
 
 func (a *app) validColor() error {

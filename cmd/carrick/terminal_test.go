@@ -82,8 +82,16 @@ type terminal struct {
 // is killed with the test.
 func onTerminal(t *testing.T, mark string, args ...string) *terminal {
 	t.Helper()
+	cmd := exec.Command(program(t), args...)
+	cmd.Dir = t.TempDir()
+	return startOnTerminal(t, cmd, mark)
+}
+
+// startOnTerminal starts a command in its folder, as onTerminal does.
+func startOnTerminal(t *testing.T, cmd *exec.Cmd, mark string) *terminal {
+	t.Helper()
 	p := &terminal{
-		t: t, mark: mark, cmd: exec.Command(program(t), args...),
+		t: t, mark: mark, cmd: cmd,
 		screen: vt.NewEmulator(columns, rows), changed: make(chan struct{}, 1), ended: make(chan struct{}),
 	}
 	p.screen.SetCallbacks(vt.Callbacks{CursorVisibility: func(visible bool) { p.hidden = !visible }})
@@ -95,7 +103,6 @@ func onTerminal(t *testing.T, mark string, args ...string) *terminal {
 		t.Fatal(err)
 	}
 	p.modes = p.state()
-	p.cmd.Dir = t.TempDir()
 	p.cmd.Env = append(ownEnvironment(p.cmd.Dir), "TERM=xterm-256color", mark)
 	p.cmd.Stdin, p.cmd.Stdout, p.cmd.Stderr = p.tty, p.tty, p.tty
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}

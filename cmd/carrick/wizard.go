@@ -16,6 +16,12 @@ import (
 
 func isTerminal(f *os.File) bool { return term.IsTerminal(int(f.Fd())) }
 
+// isTerminalStream tells whether a person is at the other end of a stream.
+func isTerminalStream(end any) bool {
+	f, ok := end.(*os.File)
+	return ok && isTerminal(f)
+}
+
 // wizard opens the screen on a new link or on an existing one.
 func (a *app) wizard(ctx context.Context, args []string, guide, name string) error {
 	o := a.screen()
@@ -38,7 +44,30 @@ func (a *app) wizard(ctx context.Context, args []string, guide, name string) err
 		}
 		o.Name = name
 	}
+	if err := a.wizardSecrets(ctx, o); err != nil {
+		return err
+	}
 	return ui.Run(ctx, o)
+}
+
+// wizardSecrets reads what --secret names before the screen is up. Where the
+// guide is still to be picked, any may ask for it.
+func (a *app) wizardSecrets(ctx context.Context, o ui.Options) error {
+	if a.secrets.stdin {
+		return usage("--secret KEY=- reads standard input, and the wizard needs that for its keys: give it as KEY=@FILE, or type it in the wizard")
+	}
+	if err := ui.NeedTerminal(a.in, a.tty); err != nil {
+		return err
+	}
+	name := o.Guide
+	if o.Link != nil {
+		name = o.Link.Guide
+	}
+	guides := a.guides
+	if g, err := steps.FindGuide(a.guides, name); err == nil {
+		guides = []*steps.Guide{g}
+	}
+	return a.readSecrets(ctx, guides...)
 }
 
 // hint helps who mistook the argument for a command or a guide.
@@ -55,7 +84,7 @@ func (a *app) hint(arg string, err error) error {
 // screen are the options of the wizard that do not depend on the link.
 func (a *app) screen() ui.Options {
 	log := a.logger()
-	a.onScreen = true
+	a.onScreen, a.attended = true, true
 	return ui.Options{
 		Guides: a.guides,
 		Sides:  map[steps.Side]string{steps.Local: a.local.context, steps.Remote: a.remote.context},

@@ -1,0 +1,120 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// twoFaults is what a sandbox answers that can break something.
+const twoFaults = `{"ok":true,"faults":[{"name":"no-binding","title":"somebody deleted the RoleBinding"},{"name":"old-token","title":"the token \u001b[31mhas ended"}]}`
+
+// withSandbox puts carrick beside a sandbox program that starts nothing, notes
+// what it is told in told, and answers so to faults.
+func withSandbox(t *testing.T, faults string) (path, told string) {
+	t.Helper()
+	dir := t.TempDir()
+	path, told = filepath.Join(dir, "carrick"), filepath.Join(dir, "told")
+	if err := os.Link(program(t), path); err != nil {
+		t.Fatal(err)
+	}
+	script := fmt.Sprintf(`#!/bin/sh
+echo '{"ready":true,"dir":"%[1]s","kubeconfigs":{"local":"%[1]s/a","remote":"%[1]s/b"},"contexts":{"local":"a","remote":"b"},"kubectl":"%[1]s/kubectl"}'
+while read -r line; do
+  echo "$line" >>%[2]s
+  case $line in
+  faults*) cat <<'END'
+%[3]s
+END
+    ;;
+  *) echo '{"ok":true}' ;;
+  esac
+done
+`, dir, told, faults)
+	if err := os.WriteFile(filepath.Join(dir, sandboxName), []byte(script), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return path, told
+}
+
+func demoCommand(t *testing.T, path string, args ...string) *exec.Cmd {
+	t.Helper()
+	cmd := exec.Command(path, append([]string{"demo"}, args...)...)
+	cmd.Dir = t.TempDir()
+	cmd.Env = ownEnvironment(cmd.Dir)
+	return cmd
+}
+
+// The list needs no terminal.
+func TestFaultsAreListed(t *testing.T) {
+	path, told := withSandbox(t, twoFaults)
+	out, said, code := finish(t, demoCommand(t, path, "--list"))
+	const want = "no-binding                   somebody deleted the RoleBinding\nold-token                    the token has ended\n"
+	if out != want || said != "" || code != 0 {
+		t.Errorf("exit code %d, %q on standard error:\n%s", code, said, out)
+	}
+	if text, _ := readFile(told); text != "faults renku\n" {
+		t.Errorf("the sandbox was told %q", text)
+	}
+}
+
+// A sandbox of before, or a guide without faults.
+func TestADemoWithoutFaults(t *testing.T) {
+	for _, says := range []string{`{"ok":false,"error":"unknown command \"faults renku\": want seed"}`, `{"ok":true,"faults":[]}`, `{"ok":true}`} {
+		path, _ := withSandbox(t, says)
+		if out, said, code := finish(t, demoCommand(t, path, "--list")); out != "" || said != "carrick: this demo has no faults\n" || code != exitUsage {
+			t.Errorf("%s: exit code %d, %q, %q", says, code, out, said)
+		}
+	}
+	for _, says := range []string{`{"ok":false,"error":"the disk is full"}`, "nonsense"} {
+		path, _ := withSandbox(t, says)
+		if out, said, code := finish(t, demoCommand(t, path, "--list")); out != "" || !strings.HasPrefix(said, "carrick: ") || code != exitOther {
+			t.Errorf("%s: exit code %d, %q, %q", says, code, out, said)
+		}
+	}
+}
+
+func TestFaultFlagsThatAreRefused(t *testing.T) {
+	path, told := withSandbox(t, twoFaults)
+	for want, args := range map[string][]string{
+		"--list and --fault exclude each other":    {"--list", "--fault", "no-binding"},
+		`--fault "no binding" is not the name`:     {"--fault", "no binding"},
+		`--fault "" is not the name`:               {"--fault", ""},
+		"the wizard needs a terminal":              {"--fault", "no-binding"},
+		`no guide is called "nope"`:                {"nope", "--list"},
+		"flag needs an argument: --fault":          {"--fault"},
+		"--fault \"x\\nstop remote\" is not the n": {"--fault", "x\nstop remote"},
+	} {
+		out, said, code := finish(t, demoCommand(t, path, args...))
+		if out != "" || code != exitUsage || !strings.Contains(said, want) {
+			t.Errorf("%q: exit code %d, %q, %q", args, code, out, said)
+		}
+	}
+	if text, err := readFile(told); err == nil {
+		t.Errorf("the sandbox was told %q", text)
+	}
+}
+
+func TestADemoBeginsWithItsFault(t *testing.T) {
+	path, told := withSandbox(t, twoFaults)
+	p := startOnTerminal(t, demoCommand(t, path, "renku", "--fault", "old-token"), "TERM=xterm-256color")
+	p.wait(`It begins with a fault: old-token\.`)
+	p.types("\x03")
+	p.leaves()
+	if text, _ := readFile(told); text != "faults renku\nseed renku\nseed renku old-token\n" {
+		t.Errorf("the sandbox was told %q", text)
+	}
+
+	path, told = withSandbox(t, twoFaults)
+	p = startOnTerminal(t, demoCommand(t, path, "--fault", "nope"), "TERM=xterm-256color")
+	if code := p.leaves(); code != exitUsage {
+		t.Errorf("exit code %d", code)
+	}
+	p.wait(`(?s)no fault of renku is called "nope"; there are:\s+no-binding .*old-token`)
+	if text, _ := readFile(told); text != "faults renku\n" {
+		t.Errorf("the sandbox was told %q", text)
+	}
+}

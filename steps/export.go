@@ -1,0 +1,207 @@
+package steps
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"carrick/cluster"
+)
+
+// Exporter is a Doer that can say what it would make, for those who write it
+// with tools of their own. It reads and touches nothing. A fact that is not
+// there yet comes back as an AbsentError.
+type Exporter interface {
+	Export(context.Context, Env) ([]Exported, error)
+}
+
+// Exported is one thing of an export: exactly one of Object, Path, Hand and
+// Left is set. None of them holds a secret.
+type Exported struct {
+	// Object is a manifest as rendered, without the marks of a link: who
+	// applies it is not carrick.
+	Object *unstructured.Unstructured
+	// Path is a file, relative to the files of its side: "etc/note.conf" for
+	// what stands in /etc/note.conf on a host, else a name of its own
+	// ("operator.values.yaml"). Content has no secret in it; Mode 0 is 0644.
+	Path    string
+	Content []byte
+	Mode    fs.FileMode
+	// Hand is what is to be done by hand: a command, or words. Files of the
+	// same action are named as files/SIDE/PATH, relative to the export.
+	Hand string
+	// Left is a secret that is left out: what it is, and which keys it has.
+	Left string
+}
+
+// Export is what a link would make, action by action, in the order of doing.
+type Export struct{ Actions []ExportedAction }
+
+// ExportedAction is one action of an export.
+type ExportedAction struct {
+	Step, Action, Title string
+	Side                Side
+	Things              []Exported
+	Pending             string // why it can't be known yet; "": it is known
+}
+
+// Export says what the link would make that is not there yet, or stands
+// already: the answers and facts decide, not what was applied. It writes
+// nothing. An error is of answers that are missing or of a side that does not
+// answer.
+func (s *Session) Export(ctx context.Context) (*Export, error) {
+	ctx = cluster.WithLooks(ctx, s.looks)
+	out := &Export{}
+	for _, j := range s.jobs(ctx, Scope{}) {
+		a, wanted, err := s.exportJob(ctx, j)
+		if err != nil {
+			return nil, err
+		}
+		if wanted {
+			out.Actions = append(out.Actions, a)
+		}
+	}
+	return out, nil
+}
+
+func (s *Session) exportJob(ctx context.Context, j job) (ExportedAction, bool, error) {
+	use := &usage{}
+	env := s.env(ctx, j.side, use)
+	env.Action = j.action.Name
+	out := ExportedAction{Step: j.step.Name, Action: j.action.Name, Title: j.action.Title, Side: j.side}
+	if !j.wanted(env) {
+		return out, false, use.sound()
+	}
+	things, err := exportOf(ctx, env, j.action)
+	absent := (*AbsentError)(nil)
+	switch {
+	case use.sound() != nil:
+		err = use.sound()
+	case len(use.missing) > 0:
+		return out, false, &MissingError{use.missing}
+	case errors.As(err, &absent):
+		out.Pending = absent.Error()
+		return out, true, nil
+	}
+	if err != nil {
+		return out, false, &ActionError{j.step.Name, j.action.Name, s.guide.Sides[j.side].Name, "export", err}
+	}
+	out.Things = things
+	return out, true, checkExport(out)
+}
+
+// exportOf asks the doer; what can't say what it makes is done by hand.
+func exportOf(ctx context.Context, env Env, a *Action) ([]Exported, error) {
+	e, can := a.Doer.(Exporter)
+	if c, isCall := a.Doer.(Call); !can || (isCall && c.Exports == nil) {
+		return []Exported{{Hand: a.Title}}, nil
+	}
+	return e.Export(ctx, env)
+}
+
+// checkExport refuses what an export can't hold: it would be written into a
+// folder of somebody's repository.
+func checkExport(a ExportedAction) error {
+	for _, t := range a.Things {
+		if t.Path != "" && (!fs.ValidPath(t.Path) || t.Path == ".") {
+			return fmt.Errorf("export %s: %q is no path below the export", a.Action, t.Path)
+		}
+		if t.Object != nil && hasSecretValues(t.Object) {
+			return fmt.Errorf("export %s: %s has values in it", a.Action, describe(t.Object))
+		}
+	}
+	return nil
+}
+
+func hasSecretValues(o *unstructured.Unstructured) bool {
+	return isSecret(o) && (o.Object["data"] != nil || o.Object["stringData"] != nil)
+}
+
+// Export gives the objects as rendered. Secrets that have values are left out
+// and named.
+func (m Manifest) Export(ctx context.Context, env Env) ([]Exported, error) {
+	objs, err := m.objects(ctx, env)
+	if absent := (*AbsentError)(nil); errors.As(err, &absent) && m.secretsOnly(env.Assets) {
+		return []Exported{{Left: "a Secret whose values are not there yet: " + absent.Error()}}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var out []Exported
+	for _, obj := range objs {
+		if hasSecretValues(obj) {
+			data, _, _ := unstructured.NestedMap(obj.Object, "data")
+			out = append(out, Exported{Left: withKeys(describe(obj), sortedKeys(data))})
+			continue
+		}
+		out = append(out, Exported{Object: obj})
+	}
+	return out, nil
+}
+
+// secretsOnly tells whether the asset holds nothing but Secrets with values:
+// these are left out of an export whether or not they are known.
+func (m Manifest) secretsOnly(assets fs.FS) bool {
+	docs, err := documents(assets, m.File)
+	for _, doc := range docs {
+		if !hasSecretValues(&unstructured.Unstructured{Object: doc}) {
+			return false
+		}
+	}
+	return err == nil && len(docs) > 0
+}
+
+// Export names the Secret: what is made once and kept can't be written twice.
+func (m Mint) Export(ctx context.Context, env Env) ([]Exported, error) {
+	objs, err := m.manifest().objects(ctx, env)
+	if err != nil {
+		return nil, err
+	}
+	var out []Exported
+	for _, obj := range objs {
+		out = append(out, Exported{Left: withKeys(describe(obj), m.Keys)})
+	}
+	return out, nil
+}
+
+func withKeys(what string, keys []string) string {
+	if len(keys) == 0 {
+		return what
+	}
+	word := "key"
+	if len(keys) > 1 {
+		word = "keys"
+	}
+	return fmt.Sprintf("%s (%s %s)", what, word, strings.Join(keys, ", "))
+}
+
+// Export gives the file; one that is secret is left out and named.
+func (f File) Export(ctx context.Context, env Env) ([]Exported, error) {
+	if f.Secret {
+		return []Exported{{Left: "file " + f.Path}}, nil
+	}
+	content, err := f.Content(ctx, env)
+	if err := errors.Join(err, env.use.sound()); err != nil {
+		return nil, err
+	}
+	return []Exported{{Path: strings.TrimPrefix(path.Clean(f.Path), "/"), Content: []byte(content.Reveal()), Mode: f.mode()}}, nil
+}
+
+// Export is Exports; where that is nil, the action's title is what is left to
+// be done by hand.
+func (c Call) Export(ctx context.Context, env Env) ([]Exported, error) {
+	if c.Exports == nil {
+		return nil, nil
+	}
+	return c.Exports(ctx, env)
+}
+
+// Kubectl begins a command on a side, as Env.Kubectl does.
+func (s *Session) Kubectl(ctx context.Context, side Side) string {
+	return s.env(ctx, side, &usage{}).Kubectl()
+}
