@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -47,8 +48,22 @@ func ending(ctx context.Context) error {
 type reply struct {
 	OK    bool   `json:"ok"`
 	Error string `json:"error,omitempty"`
-	// Faults are what can be wrong in a scenario, with one sentence each.
-	Faults map[string]string `json:"faults,omitempty"`
+	// Faults are what can be wrong in a scenario, by name.
+	Faults []fault `json:"faults,omitempty"`
+}
+
+// fault is one thing that can be wrong, with one sentence.
+type fault struct {
+	Name  string `json:"name"`
+	Title string `json:"title"`
+}
+
+func listed(faults map[string]string) []fault {
+	var list []fault
+	for _, name := range slices.Sorted(maps.Keys(faults)) {
+		list = append(list, fault{name, faults[name]})
+	}
+	return list
 }
 
 // desk answers commands.
@@ -64,7 +79,7 @@ func (d desk) answer(ctx context.Context, line string) reply {
 	if len(words) == 2 && words[0] == "faults" && slices.Contains(world.Scenarios(), words[1]) {
 		faults, err := d.stage.Faults(words[1])
 		if err == nil {
-			return reply{OK: true, Faults: faults}
+			return reply{OK: true, Faults: listed(faults)}
 		}
 		return reply{Error: err.Error()}
 	}
