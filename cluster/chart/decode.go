@@ -1,0 +1,110 @@
+package chart
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"carrick/cluster"
+)
+
+// mostDecoded bounds a release once it is unpacked. The packed one is at most
+// 1 MiB, which is what a Secret holds, and could unpack to a thousand times that.
+const mostDecoded = 64 << 20
+
+var errTooLarge = fmt.Errorf("it is larger than %d MiB once unpacked", mostDecoded>>20)
+
+// stored is what is read of a release
+// (helm.sh/helm/v4/pkg/release/v1/release.go); everything else is skipped.
+type stored struct {
+	Name      string `json:"name"`
+	Namespace string `json:"namespace"`
+	Version   int    `json:"version"`
+	Manifest  string `json:"manifest"`
+	Info      struct {
+		Status       string    `json:"status"`
+		Description  string    `json:"description"`
+		Notes        string    `json:"notes"`
+		LastDeployed time.Time `json:"last_deployed"`
+	} `json:"info"`
+	Hooks []struct {
+		Manifest string `json:"manifest"`
+	} `json:"hooks"`
+	Chart struct {
+		Metadata struct {
+			Name         string `json:"name"`
+			Version      string `json:"version"`
+			AppVersion   string `json:"appVersion"`
+			Dependencies []struct {
+				Name       string `json:"name"`
+				Version    string `json:"version"`
+				Repository string `json:"repository"`
+				Condition  string `json:"condition"`
+				Alias      string `json:"alias"`
+			} `json:"dependencies"`
+		} `json:"metadata"`
+		Values map[string]any `json:"values"`
+	} `json:"chart"`
+	Config map[string]any `json:"config"`
+}
+
+// decode reads a release as Helm stores it: JSON, packed by gzip (not always),
+// in base64. Its errors hold nothing of the content.
+func decode(data string) (*Release, error) {
+	raw, err := base64.StdEncoding.DecodeString(data)
+	if err != nil {
+		return nil, errors.New("it is not base64")
+	}
+	if raw, err = unpack(raw); err != nil {
+		return nil, err
+	}
+	var s stored
+	if err := json.Unmarshal(raw, &s); err != nil {
+		return nil, errors.New("it is not a release: its JSON can't be read")
+	}
+	if s.Name == "" || s.Chart.Metadata.Name == "" {
+		return nil, errors.New("it is not a release: it names no release or no chart")
+	}
+	m := s.Chart.Metadata
+	r := &Release{
+		Name: cluster.Clean(s.Name), Namespace: cluster.Clean(s.Namespace), Revision: s.Version,
+		Chart: cluster.Clean(m.Name), Version: cluster.Clean(m.Version), AppVersion: cluster.Clean(m.AppVersion),
+		Status: cluster.Clean(s.Info.Status), Description: cluster.Clean(s.Info.Description),
+		Notes: cluster.Clean(s.Info.Notes), Changed: s.Info.LastDeployed,
+		inner: &inner{given: s.Config, defaults: s.Chart.Values, manifest: s.Manifest},
+	}
+	for _, h := range s.Hooks {
+		r.inner.hooks = append(r.inner.hooks, h.Manifest)
+	}
+	for _, d := range m.Dependencies {
+		r.Dependencies = append(r.Dependencies, Dependency{
+			Name: cluster.Clean(d.Name), Version: cluster.Clean(d.Version), Repository: cluster.Clean(d.Repository),
+			Condition: cluster.Clean(d.Condition), Alias: cluster.Clean(d.Alias),
+		})
+	}
+	return r, nil
+}
+
+// unpack undoes gzip where there is any: the first releases of Helm 3 had none.
+func unpack(raw []byte) ([]byte, error) {
+	if !bytes.HasPrefix(raw, []byte{0x1f, 0x8b, 0x08}) {
+		return raw, nil
+	}
+	z, err := gzip.NewReader(bytes.NewReader(raw))
+	if err != nil {
+		return nil, errors.New("it can't be unpacked: its gzip header is broken")
+	}
+	out, err := io.ReadAll(io.LimitReader(z, mostDecoded+1))
+	switch {
+	case err != nil:
+		return nil, errors.New("it can't be unpacked: its gzip is cut short or broken")
+	case len(out) > mostDecoded:
+		return nil, errTooLarge
+	}
+	return out, nil
+}

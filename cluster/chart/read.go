@@ -1,0 +1,135 @@
+package chart
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"golang.org/x/sync/errgroup"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"carrick/cluster"
+)
+
+// ErrNoRelease means that no release of that name was ever installed there, or
+// that its history is gone.
+var ErrNoRelease = errors.New("there is no such release")
+
+const (
+	storageType = "helm.sh/release.v1" // type of the Secrets (helm.sh/helm/v4/pkg/storage/driver/secrets.go)
+	storageKey  = "release"
+	atOnce      = 16 // releases that are read at the same time
+)
+
+var secrets = schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
+
+// Releases returns the deployed releases of a namespace, "" being all, sorted
+// by namespace and name. It reads the Secrets in which Helm keeps them, and the
+// trace of ctx wakes when one comes, goes or changes. Releases that Helm keeps
+// elsewhere (HELM_DRIVER) are not seen, and neither is what Argo CD renders by
+// itself. One that can't be decoded is in the error, beside all others; without
+// the right to list Secrets there is only an error.
+func Releases(ctx context.Context, c *cluster.Cluster, namespace string) ([]Release, error) {
+	found, err := held(ctx, c, namespace, "owner=helm,status="+Deployed)
+	if err != nil {
+		return nil, err
+	}
+	releases, faults := make([]*Release, len(found)), make([]error, len(found))
+	var all errgroup.Group
+	all.SetLimit(atOnce)
+	for i, s := range found {
+		all.Go(func() error {
+			releases[i], faults[i] = read(ctx, c, s.GetNamespace(), s.GetName())
+			return nil
+		})
+	}
+	_ = all.Wait() // each has an error of its own
+	var out []Release
+	for _, r := range releases {
+		if r != nil {
+			out = append(out, *r)
+		}
+	}
+	slices.SortFunc(out, func(a, b Release) int {
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Revision, b.Revision))
+	})
+	return out, errors.Join(faults...)
+}
+
+// Find returns the newest revision of a release, whatever its status, or
+// ErrNoRelease. It is tracked as Releases is.
+func Find(ctx context.Context, c *cluster.Cluster, namespace, name string) (*Release, error) {
+	if err := checkName(namespace, name); err != nil {
+		return nil, err
+	}
+	found, err := held(ctx, c, namespace, "owner=helm,name="+name)
+	if err != nil {
+		return nil, err
+	}
+	if len(found) > 0 {
+		s := slices.MaxFunc(found, func(a, b *unstructured.Unstructured) int { return cmp.Compare(revision(a), revision(b)) })
+		if r, err := read(ctx, c, namespace, s.GetName()); r != nil || err != nil {
+			return r, err
+		}
+	}
+	return nil, fmt.Errorf("release %s in namespace %s: %w", name, namespace, ErrNoRelease)
+}
+
+// checkName refuses what no release can be called
+// (helm.sh/helm/v4/pkg/chart/common/util: at most 53 characters).
+func checkName(namespace, name string) error {
+	if len(validation.IsDNS1123Subdomain(name)) > 0 || len(name) > 53 {
+		return fmt.Errorf("%q is not the name of a release: lower-case letters, digits, - and ., at most 53", name)
+	}
+	if len(validation.IsDNS1123Label(namespace)) > 0 {
+		return fmt.Errorf("release %s: %q is not the name of a namespace", name, namespace)
+	}
+	return nil
+}
+
+// held are the Secrets with those labels that hold a release.
+func held(ctx context.Context, c *cluster.Cluster, namespace, labels string) ([]*unstructured.Unstructured, error) {
+	list, err := c.List(ctx, secrets, namespace, cluster.Selector{Labels: labels})
+	if err != nil {
+		return nil, fmt.Errorf("list the releases of Helm: %w", err)
+	}
+	var out []*unstructured.Unstructured
+	for _, s := range list {
+		if kind, _, _ := unstructured.NestedString(s.Object, "type"); kind == storageType {
+			out = append(out, s)
+		}
+	}
+	return out, nil
+}
+
+// revision is what the label of a release's Secret says.
+func revision(s *unstructured.Unstructured) int {
+	n, _ := strconv.Atoi(s.GetLabels()["version"])
+	return n
+}
+
+// read reads one release; nil where its Secret went meanwhile.
+func read(ctx context.Context, c *cluster.Cluster, namespace, name string) (*Release, error) {
+	s, err := c.Secret(ctx, namespace, name, storageKey)
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("read the release in Secret %s/%s: %w", namespace, name, err)
+	}
+	r, err := decode(s.Data[storageKey].Reveal())
+	if err != nil {
+		return nil, fmt.Errorf("the release in Secret %s/%s can't be read: %w", namespace, name, err)
+	}
+	// A Secret that was copied elsewhere still names the namespace it came from.
+	r.Namespace = namespace
+	r.Labels, r.Created, r.UID = s.Labels, s.Created, types.UID(s.UID)
+	return r, nil
+}

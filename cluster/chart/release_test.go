@@ -1,0 +1,115 @@
+package chart
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// packed is a release as Helm stores it.
+func packed(t *testing.T, release any) string {
+	t.Helper()
+	raw, err := json.Marshal(release)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	z := gzip.NewWriter(&out)
+	_, _ = z.Write(raw)
+	_ = z.Close()
+	return base64.StdEncoding.EncodeToString(out.Bytes())
+}
+
+type tree = map[string]any
+
+// renku is a release in the shape that Helm writes.
+var renku = tree{
+	"name": "renku", "namespace": "renku", "version": 7,
+	"info": tree{"status": "deployed", "notes": "hello\x1b[2J", "last_deployed": "2026-08-01T10:00:00Z", "first_deployed": ""},
+	"chart": tree{
+		"metadata": tree{"name": "renku", "version": "2.19.3", "appVersion": "2.19", "dependencies": []any{
+			tree{"name": "amalthea-sessions", "version": "0.30.2", "repository": "https://example.org/charts", "condition": "amalthea-sessions.enabled"},
+		}},
+		"values": tree{"dataService": tree{"secret": "", "image": tree{"tag": "1", "pull": "Always"}}, "dotted": tree{"a.b": 1}, "gone": "default"},
+	},
+	"config":   tree{"dataService": tree{"secret": "correct-horse", "image": tree{"tag": "2"}}, "gone": nil, "flat": "x"},
+	"manifest": "kind: Secret\nstringData: {password: correct-horse}\n",
+	"hooks":    []any{tree{"manifest": "correct-horse"}},
+}
+
+func TestDecode(t *testing.T) {
+	r, err := decode(packed(t, renku))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := []any{r.Name, r.Chart, r.Version, r.AppVersion, r.Status, r.Revision, r.Notes, r.Dependencies}
+	want := []any{"renku", "renku", "2.19.3", "2.19", Deployed, 7, "hello", []Dependency{{
+		Name: "amalthea-sessions", Version: "0.30.2", Repository: "https://example.org/charts", Condition: "amalthea-sessions.enabled",
+	}}}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Error(d)
+	}
+	for path, want := range map[string]any{
+		"dataService.secret":    "correct-horse",
+		"dataService.image":     tree{"tag": "2", "pull": "Always"},
+		"dataService.image.tag": "2", "dataService.image.pull": "Always",
+		`dotted.a\.b`: float64(1),
+		"gone":        nil, "none": nil, "flat.under": nil, "dataService.none": nil, "": nil,
+	} {
+		got, ok := r.Value(path)
+		if d := cmp.Diff(want, got); d != "" || ok != (want != nil) {
+			t.Errorf("%s: ok %v, %s", path, ok, d)
+		}
+	}
+	if _, ok := r.Given("dataService.image.pull"); ok {
+		t.Error("a default counts as given")
+	}
+}
+
+func TestAReleaseDoesNotShowItsValues(t *testing.T) {
+	r, err := decode(packed(t, renku))
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw, _ := json.Marshal(r)
+	texts := []string{string(raw), fmt.Sprintf("%v %+v %#v %v", r, *r, *r, []Release{*r})}
+	for _, text := range texts {
+		if strings.Contains(text, "correct-horse") || !strings.Contains(text, "2.19.3") {
+			t.Error(text)
+		}
+	}
+}
+
+func TestDecodeRefuses(t *testing.T) {
+	enc := base64.StdEncoding.EncodeToString
+	whole, _ := base64.StdEncoding.DecodeString(packed(t, renku))
+	var bomb bytes.Buffer
+	z := gzip.NewWriter(&bomb)
+	zeros := make([]byte, 1<<20)
+	for range mostDecoded>>20 + 1 {
+		_, _ = z.Write(zeros)
+	}
+	_ = z.Close()
+	for name, c := range map[string]struct{ data, want string }{
+		"text":       {"§", "not base64"},
+		"empty":      {"", "JSON"},
+		"no release": {enc([]byte(`{}`)), "names no release"},
+		"other JSON": {enc([]byte(`{"name": 1, "x": "correct-horse"}`)), "JSON"},
+		"cut":        {enc(whole[:len(whole)/2]), "cut short"},
+		"bomb":       {enc(bomb.Bytes()), "larger than 64 MiB"},
+	} {
+		_, err := decode(c.data)
+		if err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "correct-horse") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if r, err := decode(enc([]byte(`{"name":"a","chart":{"metadata":{"name":"b"}}}`))); err != nil || r.Chart != "b" {
+		t.Errorf("a release that is not packed: %v", err)
+	}
+}
