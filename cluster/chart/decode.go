@@ -10,6 +10,8 @@ import (
 	"io"
 	"time"
 
+	release "helm.sh/helm/v4/pkg/release/v1"
+
 	"carrick/cluster"
 )
 
@@ -32,9 +34,7 @@ type stored struct {
 		Notes        string    `json:"notes"`
 		LastDeployed time.Time `json:"last_deployed"`
 	} `json:"info"`
-	Hooks []struct {
-		Manifest string `json:"manifest"`
-	} `json:"hooks"`
+	Hooks []*release.Hook `json:"hooks"`
 	Chart struct {
 		Metadata struct {
 			Name         string `json:"name"`
@@ -76,10 +76,7 @@ func decode(data string) (*Release, error) {
 		Chart: cluster.Clean(m.Name), Version: cluster.Clean(m.Version), AppVersion: cluster.Clean(m.AppVersion),
 		Status: cluster.Clean(s.Info.Status), Description: cluster.Clean(s.Info.Description),
 		Notes: cluster.Clean(s.Info.Notes), Changed: s.Info.LastDeployed,
-		inner: &inner{given: s.Config, defaults: s.Chart.Values, manifest: s.Manifest},
-	}
-	for _, h := range s.Hooks {
-		r.inner.hooks = append(r.inner.hooks, h.Manifest)
+		inner: &inner{given: s.Config, defaults: s.Chart.Values, manifest: s.Manifest, hooks: s.Hooks},
 	}
 	for _, d := range m.Dependencies {
 		r.Dependencies = append(r.Dependencies, Dependency{

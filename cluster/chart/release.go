@@ -4,6 +4,7 @@ import (
 	"strings"
 	"time"
 
+	release "helm.sh/helm/v4/pkg/release/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -54,7 +55,7 @@ type inner struct {
 	given    map[string]any // what the user set
 	defaults map[string]any // the chart's values.yaml
 	manifest string
-	hooks    []string // their manifests
+	hooks    []*release.Hook
 }
 
 // Pending tells whether Helm was stopped in the middle of an operation, or

@@ -1,0 +1,49 @@
+package chart
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"carrick/cluster"
+)
+
+// goneWithin is how long an object may take to go.
+const goneWithin = time.Minute
+
+// erase deletes that very object and waits until it is gone.
+func erase(ctx context.Context, c *cluster.Cluster, live *unstructured.Unstructured) error {
+	gvr, _, err := c.Resource(ctx, live.GroupVersionKind())
+	if err != nil {
+		return err
+	}
+	if err := c.Delete(ctx, gvr, live.GetNamespace(), live.GetName(), live.GetUID()); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, goneWithin)
+	defer cancel()
+	return c.Gone(ctx, gvr, live.GetNamespace(), live.GetName(), live.GetUID())
+}
+
+// instances says how many objects a definition has; "" for none.
+func instances(ctx context.Context, c *cluster.Cluster, crd string) (string, error) {
+	kinds, err := c.Kinds(ctx)
+	if err != nil {
+		return "", err
+	}
+	for _, k := range kinds {
+		if k.GVR.GroupResource().String() != crd {
+			continue
+		}
+		list, err := c.Find(ctx, k.GVR, "", cluster.Selector{})
+		if err != nil {
+			return "", err
+		}
+		if len(list) > 0 {
+			return fmt.Sprintf("it has objects, which would go with it: %d, such as %s %s/%s", len(list), k.GVK.Kind, list[0].Namespace, list[0].Name), nil
+		}
+	}
+	return "", nil
+}

@@ -1,0 +1,111 @@
+package chart
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	release "helm.sh/helm/v4/pkg/release/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"carrick/cluster"
+)
+
+// runner runs a release's hooks: objects that do something before or after,
+// mostly Jobs (helm.sh/helm/v4/pkg/action/hooks.go).
+type runner struct {
+	c       *cluster.Cluster
+	req     Request
+	hooks   []*release.Hook
+	timeout time.Duration
+	say     func(string)
+}
+
+// run runs the hooks of one event, by weight, each to its end.
+func (r runner) run(ctx context.Context, event release.HookEvent) error {
+	var mine []*release.Hook
+	for _, h := range r.hooks {
+		if slices.Contains(h.Events, event) {
+			mine = append(mine, h)
+		}
+	}
+	slices.SortStableFunc(mine, func(a, b *release.Hook) int {
+		return cmp.Or(cmp.Compare(a.Weight, b.Weight), cmp.Compare(a.Name, b.Name))
+	})
+	for _, h := range mine {
+		r.say(fmt.Sprintf("%s hook %s %s", event, cluster.Clean(h.Kind), cluster.Clean(h.Name)))
+		err := r.one(ctx, h)
+		policy := release.HookSucceeded
+		if err != nil {
+			policy = release.HookFailed
+		}
+		if slices.Contains(h.DeletePolicies, policy) {
+			err = errors.Join(err, r.clear(ctx, h))
+		}
+		if err != nil {
+			return fmt.Errorf("%s hook %s: %w", event, cluster.Clean(h.Name), err)
+		}
+	}
+	return nil
+}
+
+func (r runner) one(ctx context.Context, h *release.Hook) error {
+	if len(h.DeletePolicies) == 0 || slices.Contains(h.DeletePolicies, release.HookBeforeHookCreation) {
+		if err := r.clear(ctx, h); err != nil {
+			return err
+		}
+	}
+	objs, err := r.objects(ctx, h)
+	if err != nil {
+		return err
+	}
+	for _, o := range objs {
+		if err := r.req.write(ctx, r.c, o); err != nil {
+			return err
+		}
+	}
+	return finished(ctx, r.c, objs, r.timeout, r.say)
+}
+
+// objects are those of a hook. They belong to no release in Helm's sense.
+func (r runner) objects(ctx context.Context, h *release.Hook) ([]*unstructured.Unstructured, error) {
+	objs, err := objects(h.Manifest)
+	if err != nil {
+		return nil, err
+	}
+	return placed(ctx, r.c, objs, nil, r.req.Name, r.req.Namespace)
+}
+
+// clear deletes what a hook made before; a definition stays.
+func (r runner) clear(ctx context.Context, h *release.Hook) error {
+	objs, err := r.objects(ctx, h)
+	if err != nil {
+		return err
+	}
+	for _, o := range objs {
+		if o.GroupVersionKind().GroupKind() == crdKind {
+			continue
+		}
+		live, err := r.c.Fetch(ctx, o)
+		if apierrors.IsNotFound(err) {
+			continue
+		}
+		if err == nil {
+			err = erase(ctx, r.c, live)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func sortedRevisions(list []metav1.PartialObjectMetadata) []metav1.PartialObjectMetadata {
+	slices.SortFunc(list, func(a, b metav1.PartialObjectMetadata) int { return number(a.Labels) - number(b.Labels) })
+	return list
+}

@@ -1,0 +1,197 @@
+package chart
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	release "helm.sh/helm/v4/pkg/release/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"carrick/cluster"
+)
+
+const (
+	readyWithin       = 5 * time.Minute
+	establishedWithin = time.Minute
+	recordedWithin    = 10 * time.Second
+)
+
+// Install has a release as it is wanted, and waits until it is ready. Doing it
+// twice changes nothing. A release that somebody else made is changed only with
+// TakeOver; one that failed, or is stuck half-way, only when it carries the
+// request's Labels. Where it fails, the release stays, with the status failed,
+// for the next Install to renew or Uninstall to take away.
+func Install(ctx context.Context, c *cluster.Cluster, req Request, say func(string)) error {
+	if say == nil {
+		say = func(string) {}
+	}
+	w, err := Prepare(ctx, c, req)
+	if err != nil {
+		return err
+	}
+	if err := w.allowed(); err != nil {
+		return err
+	}
+	if w.Kind == Keep {
+		return w.again(ctx, c, say)
+	}
+	for _, left := range w.Left {
+		say(left)
+	}
+	if err := w.record(ctx, c, w.pending(), "carrick is at it"); err != nil {
+		return err
+	}
+	err = w.run(ctx, c, say)
+	if err == nil {
+		if err = w.record(ctx, c, Deployed, "installed by carrick"); err == nil {
+			return w.supersede(ctx, c)
+		}
+	}
+	// Also where ctx has ended: a release that says pending blocks everybody.
+	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordedWithin)
+	defer cancel()
+	if fault := w.record(last, c, Failed, cluster.Clean(err.Error())); fault != nil {
+		err = errors.Join(err, fmt.Errorf("and the release can't be written down as failed: %w", fault))
+	}
+	return err
+}
+
+// allowed tells whose release may be changed.
+func (w *Work) allowed() error {
+	switch {
+	case w.Old == nil, w.Kind == Fresh, w.request.Ours(w.Old), w.request.TakeOver:
+		return nil
+	case w.Kind == Renew:
+		return w.Stuck()
+	case w.Kind == Upgrade:
+		return fmt.Errorf("release %s in namespace %s is somebody else's, in version %s: it is changed to %s only if you take it over", w.Old.Name, w.Old.Namespace, w.Old.Version, w.Version)
+	}
+	return nil
+}
+
+// Stuck says why a release that somebody else left half-way stops the work.
+func (w *Work) Stuck() error {
+	o := w.Old
+	since := ""
+	if !o.Changed.IsZero() {
+		since = " since " + o.Changed.Local().Format(time.DateTime)
+	}
+	do := fmt.Sprintf("helm uninstall -n %s %s", o.Namespace, o.Name)
+	if o.Revision > 1 {
+		do = fmt.Sprintf("helm rollback -n %s %s", o.Namespace, o.Name)
+	}
+	why := ""
+	if o.Description != "" {
+		why = " (" + o.Description + ")"
+	}
+	return fmt.Errorf("release %s in namespace %s is somebody else's and stands at %s%s%s: if nobody is at it any more, %s, then again", o.Name, o.Namespace, o.Status, since, why, do)
+}
+
+func (w *Work) pending() string {
+	if w.Kind == Upgrade {
+		return PendingUpgrade
+	}
+	return PendingInstall
+}
+
+func (w *Work) timeout() time.Duration {
+	if w.request.Timeout > 0 {
+		return w.request.Timeout
+	}
+	return readyWithin
+}
+
+func (w *Work) record(ctx context.Context, c *cluster.Cluster, status, words string) error {
+	o, err := encode(w.release(status, words))
+	if err != nil {
+		return err
+	}
+	if err := w.request.write(ctx, c, o); err != nil {
+		return fmt.Errorf("write down release %s: %w", w.request.Name, err)
+	}
+	return nil
+}
+
+// again makes sure of the objects of a release that stands.
+func (w *Work) again(ctx context.Context, c *cluster.Cluster, say func(string)) error {
+	o, err := w.Record()
+	if err != nil {
+		return err
+	}
+	for _, o := range append([]*unstructured.Unstructured{o}, w.Objects...) {
+		if err := w.request.write(ctx, c, o); err != nil {
+			return err
+		}
+	}
+	return ready(ctx, c, w.Objects, w.timeout(), say)
+}
+
+// run makes everything that a revision has.
+func (w *Work) run(ctx context.Context, c *cluster.Cluster, say func(string)) error {
+	before, after := release.HookPreInstall, release.HookPostInstall
+	if w.Kind == Upgrade {
+		before, after = release.HookPreUpgrade, release.HookPostUpgrade
+	}
+	for _, o := range w.CRDs {
+		if err := w.request.write(ctx, c, o); err != nil {
+			return err
+		}
+	}
+	if err := ready(ctx, c, w.CRDs, establishedWithin, say); err != nil {
+		return err
+	}
+	hooks := runner{c: c, req: w.request, hooks: w.rendered.hooks, timeout: w.timeout(), say: say}
+	if err := hooks.run(ctx, before); err != nil {
+		return err
+	}
+	for _, o := range w.Objects {
+		if err := w.request.write(ctx, c, o); err != nil {
+			return err
+		}
+		if o.GroupVersionKind().GroupKind() == crdKind { // its objects may come next
+			if err := ready(ctx, c, []*unstructured.Unstructured{o}, establishedWithin, say); err != nil {
+				return err
+			}
+		}
+	}
+	for _, o := range w.Gone {
+		left, err := w.request.remove(ctx, c, o)
+		if err != nil {
+			return err
+		}
+		if left != "" {
+			say(describe(o) + " is left: " + left)
+		}
+	}
+	if err := ready(ctx, c, w.Objects, w.timeout(), say); err != nil {
+		return err
+	}
+	return hooks.run(ctx, after)
+}
+
+// remove takes one object of the release out of the cluster, if it still is one.
+func (r Request) remove(ctx context.Context, c *cluster.Cluster, o *unstructured.Unstructured) (left string, err error) {
+	live, err := c.Fetch(ctx, o)
+	switch {
+	case apierrors.IsNotFound(err), errors.Is(err, cluster.ErrNotServed):
+		return "", nil
+	case err != nil:
+		return "", err
+	case !owned(live, r.Name, r.Namespace):
+		return "it does not say that it belongs to the release", nil
+	case live.GetAnnotations()[resourcePolicy] == "keep":
+		return "the chart asks to keep it", nil
+	}
+	if r.Remove != nil {
+		return r.Remove(ctx, live)
+	}
+	if live.GroupVersionKind().GroupKind() == crdKind {
+		if left, err := instances(ctx, c, live.GetName()); left != "" || err != nil {
+			return left, err
+		}
+	}
+	return "", erase(ctx, c, live)
+}

@@ -1,0 +1,145 @@
+package chart
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	releaseutil "helm.sh/helm/v4/pkg/release/v1/util"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/yaml"
+
+	"carrick/cluster"
+)
+
+// What Helm writes on every object of a release, and looks for before it
+// deletes one (helm.sh/helm/v4/pkg/action/validate.go).
+const (
+	managedBy        = "app.kubernetes.io/managed-by"
+	managedByHelm    = "Helm"
+	releaseName      = "meta.helm.sh/release-name"
+	releaseNamespace = "meta.helm.sh/release-namespace"
+	resourcePolicy   = "helm.sh/resource-policy" // "keep": stays when the release goes
+)
+
+var crdKind = schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}
+
+// objects reads a stream of YAML documents. A List is opened.
+func objects(manifest string) ([]*unstructured.Unstructured, error) {
+	docs := releaseutil.SplitManifests(manifest)
+	keys := make([]string, 0, len(docs))
+	for k := range docs {
+		keys = append(keys, k)
+	}
+	slices.SortFunc(keys, func(a, b string) int {
+		if releaseutil.BySplitManifestsOrder([]string{a, b}).Less(0, 1) {
+			return -1
+		}
+		return 1
+	})
+	var out []*unstructured.Unstructured
+	for _, k := range keys {
+		raw, err := yaml.YAMLToJSON([]byte(docs[k]))
+		if err != nil {
+			return nil, errors.New("an object is not YAML")
+		}
+		if string(raw) == "null" {
+			continue // comments alone
+		}
+		o := &unstructured.Unstructured{}
+		if err := o.UnmarshalJSON(raw); err != nil {
+			return nil, errors.New("an object has no apiVersion or kind")
+		}
+		if !o.IsList() {
+			out = append(out, o)
+			continue
+		}
+		err = o.EachListItem(func(item runtime.Object) error {
+			out = append(out, item.(*unstructured.Unstructured))
+			return nil
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// placed puts objects into their namespaces and marks them as Helm does. Those
+// of a kind that this chart itself brings are placed as its definition says.
+func placed(ctx context.Context, c *cluster.Cluster, objs, crds []*unstructured.Unstructured, name, namespace string) ([]*unstructured.Unstructured, error) {
+	brought := map[schema.GroupKind]bool{} // whether its objects stand in namespaces
+	for _, o := range slices.Concat(crds, objs) {
+		if o.GroupVersionKind().GroupKind() == crdKind {
+			group, _, _ := unstructured.NestedString(o.Object, "spec", "group")
+			kind, _, _ := unstructured.NestedString(o.Object, "spec", "names", "kind")
+			scope, _, _ := unstructured.NestedString(o.Object, "spec", "scope")
+			brought[schema.GroupKind{Group: group, Kind: kind}] = scope == "Namespaced"
+		}
+	}
+	out := make([]*unstructured.Unstructured, 0, len(objs))
+	for _, o := range objs {
+		o = o.DeepCopy()
+		namespaced, ours := brought[o.GroupVersionKind().GroupKind()]
+		if !ours {
+			var err error
+			if _, namespaced, err = c.Resource(ctx, o.GroupVersionKind()); err != nil {
+				return nil, fmt.Errorf("release %s makes a %s %s: %w", name, o.GetKind(), o.GetName(), err)
+			}
+		}
+		switch {
+		case !namespaced:
+			o.SetNamespace("")
+		case o.GetNamespace() == "":
+			o.SetNamespace(namespace)
+		}
+		own(o, name, namespace)
+		out = append(out, o)
+	}
+	return out, nil
+}
+
+// own writes Helm's own marks on an object.
+func own(o *unstructured.Unstructured, name, namespace string) {
+	put(o, map[string]string{managedBy: managedByHelm}, map[string]string{releaseName: name, releaseNamespace: namespace})
+}
+
+func put(o *unstructured.Unstructured, labels, annotations map[string]string) {
+	l, a := o.GetLabels(), o.GetAnnotations()
+	if l == nil {
+		l = map[string]string{}
+	}
+	if a == nil {
+		a = map[string]string{}
+	}
+	for k, v := range labels {
+		l[k] = v
+	}
+	for k, v := range annotations {
+		a[k] = v
+	}
+	o.SetLabels(l)
+	o.SetAnnotations(a)
+}
+
+// owned tells whether an object says that it belongs to a release.
+func owned(o *unstructured.Unstructured, name, namespace string) bool {
+	a := o.GetAnnotations()
+	return a[releaseName] == name && a[releaseNamespace] == namespace
+}
+
+// describe names an object as the screen does: "Role renku-sessions/renku".
+func describe(o *unstructured.Unstructured) string {
+	if o.GetNamespace() != "" {
+		return cluster.Clean(o.GetKind() + " " + o.GetNamespace() + "/" + o.GetName())
+	}
+	return cluster.Clean(o.GetKind() + " " + o.GetName())
+}
+
+// same tells whether two name one object.
+func same(a, b *unstructured.Unstructured) bool {
+	return a.GroupVersionKind().GroupKind() == b.GroupVersionKind().GroupKind() && a.GetNamespace() == b.GetNamespace() && a.GetName() == b.GetName()
+}

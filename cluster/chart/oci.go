@@ -1,0 +1,120 @@
+package chart
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+
+	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
+	"oras.land/oras-go/v2/content"
+	"oras.land/oras-go/v2/errdef"
+	"oras.land/oras-go/v2/registry/remote"
+	"oras.land/oras-go/v2/registry/remote/auth"
+	"oras.land/oras-go/v2/registry/remote/errcode"
+
+	"carrick/cluster"
+)
+
+// chartLayer is the type of the layer that is the packed chart
+// (helm.sh/helm/v4/pkg/registry/constants.go).
+const chartLayer = "application/vnd.cncf.helm.chart.content.v1.tar+gzip"
+
+// repository is a chart's repository in an OCI registry, seen by nobody in
+// particular: no credentials are sent.
+func repository(src Source, name string) (*remote.Repository, error) {
+	at := strings.TrimSuffix(strings.TrimPrefix(string(src), "oci://"), "/") + "/" + name
+	r, err := remote.NewRepository(at)
+	if err != nil {
+		return nil, fmt.Errorf("registry %s: %q is not the name of a repository", src, cluster.Clean(at))
+	}
+	host, _, _ := strings.Cut(r.Reference.Registry, ":")
+	r.PlainHTTP = host == "localhost" || host == "127.0.0.1" // what docker and Helm do
+	r.TagListMaxPages = mostTags
+	r.Client = &auth.Client{Client: &http.Client{}, Header: http.Header{"User-Agent": {"carrick"}}}
+	return r, nil
+}
+
+// tagged lists the tags of a chart. An OCI tag has _ where a version has +.
+func tagged(ctx context.Context, src Source, name string) ([]Version, error) {
+	ctx, cancel := context.WithTimeout(ctx, fetchWithin)
+	defer cancel()
+	r, err := repository(src, name)
+	if err != nil {
+		return nil, err
+	}
+	var out []Version
+	err = r.Tags(ctx, "", func(tags []string) error {
+		for _, t := range tags {
+			out = append(out, Version{Version: strings.ReplaceAll(cluster.Clean(t), "_", "+")})
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("chart %s in registry %s: %w", name, src, registryError(err))
+	}
+	return out, nil
+}
+
+// pulled fetches a packed chart. Its digest is checked on the way.
+func pulled(ctx context.Context, src Source, name, version string) ([]byte, error) {
+	limited, cancel := context.WithTimeout(ctx, fetchWithin)
+	defer cancel()
+	r, err := repository(src, name)
+	if err != nil {
+		return nil, err
+	}
+	at, err := r.Resolve(limited, strings.ReplaceAll(version, "+", "_"))
+	if errors.Is(err, errdef.ErrNotFound) {
+		e := &VersionError{Source: src, Name: name, Version: version}
+		if has, err := Versions(ctx, src, name); err == nil {
+			for _, v := range has {
+				e.Has = append(e.Has, v.Version)
+			}
+		}
+		return nil, e
+	}
+	if err != nil {
+		return nil, fmt.Errorf("chart %s %s in registry %s: %w", name, version, src, registryError(err))
+	}
+	data, err := layer(limited, r, at)
+	if err != nil {
+		return nil, fmt.Errorf("chart %s %s in registry %s: %w", name, version, src, registryError(err))
+	}
+	return data, nil
+}
+
+func layer(ctx context.Context, r *remote.Repository, at ocispec.Descriptor) ([]byte, error) {
+	raw, err := content.FetchAll(ctx, r, at)
+	if err != nil {
+		return nil, err
+	}
+	var m ocispec.Manifest
+	if err := json.Unmarshal(raw, &m); err != nil {
+		return nil, errors.New("what stands there has no manifest that can be read")
+	}
+	for _, l := range m.Layers {
+		if l.MediaType != chartLayer {
+			continue
+		}
+		if l.Size > mostChart {
+			return nil, fmt.Errorf("it is larger than %d MiB, which no chart is", mostChart>>20)
+		}
+		return content.FetchAll(ctx, r, l)
+	}
+	return nil, errors.New("what stands there is not a chart: it has no layer of a chart's type")
+}
+
+// registryError says the common refusals in plain words.
+func registryError(err error) error {
+	var answer *errcode.ErrorResponse
+	switch {
+	case !errors.As(err, &answer):
+		return err
+	case answer.StatusCode == http.StatusUnauthorized, answer.StatusCode == http.StatusForbidden:
+		return errors.New("the registry wants credentials, which carrick does not send; pull it yourself (helm pull) and name the file")
+	}
+	return err
+}

@@ -1,0 +1,119 @@
+package chart
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"slices"
+	"strings"
+	"sync"
+
+	"helm.sh/helm/v4/pkg/chart/loader/archive"
+	chartv2 "helm.sh/helm/v4/pkg/chart/v2"
+	"helm.sh/helm/v4/pkg/chart/v2/loader"
+
+	"carrick/cluster"
+)
+
+// quiet keeps Helm's packages away from stderr, where a screen may be: they
+// write through the standard logger, and have no other way.
+var quiet = sync.OnceFunc(func() { log.SetOutput(io.Discard) })
+
+// Chart is a chart that was loaded. It is safe for concurrent use: who renders
+// it gets a copy, for rendering takes away the subcharts that are turned off.
+type Chart struct {
+	files []*archive.BufferedFile
+	meta  *chartv2.Metadata
+}
+
+// Name is the chart's own name.
+func (c *Chart) Name() string { return cluster.Clean(c.meta.Name) }
+
+// Version is the chart's version.
+func (c *Chart) Version() string { return cluster.Clean(c.meta.Version) }
+
+// AppVersion is the version of what it installs, in its own words.
+func (c *Chart) AppVersion() string { return cluster.Clean(c.meta.AppVersion) }
+
+// Digest tells the chart's content from any other's: 64 hexadecimal digits.
+func (c *Chart) Digest() string {
+	h := sha256.New()
+	for _, f := range c.files {
+		_, _ = fmt.Fprintf(h, "%d %s %d ", len(f.Name), f.Name, len(f.Data))
+		_, _ = h.Write(f.Data)
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+// Dependencies are the subcharts that it names.
+func (c *Chart) Dependencies() []Dependency {
+	var out []Dependency
+	for _, d := range c.meta.Dependencies {
+		out = append(out, Dependency{
+			Name: cluster.Clean(d.Name), Version: cluster.Clean(d.Version), Repository: cluster.Clean(d.Repository),
+			Condition: cluster.Clean(d.Condition), Alias: cluster.Clean(d.Alias),
+		})
+	}
+	return out
+}
+
+// unpacked reads a packed chart.
+func unpacked(data []byte) (*Chart, error) {
+	if !bytes.HasPrefix(data, []byte{0x1f, 0x8b}) {
+		return nil, errors.New("it is not a chart: a packed chart is a .tgz")
+	}
+	files, err := archive.LoadArchiveFiles(bytes.NewReader(data))
+	if err != nil {
+		return nil, fmt.Errorf("it is not a chart, or a broken one: %w", err)
+	}
+	return checked(files)
+}
+
+// folder reads a chart that is not packed.
+func folder(path string) (*Chart, error) {
+	c, err := loader.LoadDir(path)
+	if err != nil {
+		return nil, fmt.Errorf("it is not a chart, or a broken one: %w", err)
+	}
+	var files []*archive.BufferedFile
+	for _, f := range c.Raw {
+		files = append(files, &archive.BufferedFile{Name: f.Name, ModTime: f.ModTime, Data: f.Data})
+	}
+	return checked(files)
+}
+
+// checked makes a Chart of files that are one, with its subcharts in place.
+func checked(files []*archive.BufferedFile) (*Chart, error) {
+	slices.SortStableFunc(files, func(a, b *archive.BufferedFile) int { return strings.Compare(a.Name, b.Name) })
+	c := &Chart{files: files}
+	inner, err := c.open()
+	if err != nil {
+		return nil, fmt.Errorf("it is not a chart, or a broken one: %w", err)
+	}
+	c.meta = inner.Metadata
+	if c.meta.Type == "library" {
+		return nil, errors.New("it is a library chart, which installs nothing")
+	}
+	var missing []string
+	for _, d := range c.meta.Dependencies {
+		if !slices.ContainsFunc(inner.Dependencies(), func(sub *chartv2.Chart) bool { return sub.Name() == d.Name }) {
+			missing = append(missing, cluster.Clean(d.Name))
+		}
+	}
+	if len(missing) > 0 {
+		return nil, fmt.Errorf("its subcharts are not in it: %s; run helm dependency build on its folder", listed(missing))
+	}
+	return c, nil
+}
+
+// open is a fresh copy of the chart in Helm's shape.
+func (c *Chart) open() (*chartv2.Chart, error) { return loader.LoadFiles(c.files) }
+
+func sorted(names []string) []string {
+	slices.Sort(names)
+	return names
+}

@@ -1,0 +1,134 @@
+package chart
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"carrick/cluster"
+)
+
+var (
+	pods   = schema.GroupVersionResource{Version: "v1", Resource: "pods"}
+	events = schema.GroupVersionResource{Version: "v1", Resource: "events"}
+)
+
+// reasons say what holds an object up: its own conditions, its pods, or, where
+// it has none, what was said of it in events. All reads are tracked, so that a
+// reason that changes is told.
+func reasons(ctx context.Context, c *cluster.Cluster, o *unstructured.Unstructured) []string {
+	var out []string
+	for _, cond := range conditions(o) {
+		if text(cond, "type") == "ReplicaFailure" && text(cond, "status") == "True" {
+			out = append(out, "no pod may be made: "+text(cond, "message"))
+		}
+	}
+	switch o.GetKind() {
+	case "Pod":
+		return podReasons(o)
+	case "Deployment", "StatefulSet", "DaemonSet", "Job", "ReplicaSet":
+	case "PersistentVolumeClaim":
+		return told(ctx, c, o)
+	default:
+		return nil
+	}
+	want, found, _ := unstructured.NestedStringMap(o.Object, "spec", "selector", "matchLabels")
+	if !found || len(want) == 0 {
+		return out
+	}
+	list, err := c.List(ctx, pods, o.GetNamespace(), cluster.Selector{Labels: labels.SelectorFromSet(want).String()})
+	if err != nil {
+		return append(out, "its pods can't be looked at: "+cluster.Explain(err))
+	}
+	for _, p := range list {
+		for _, r := range podReasons(p) {
+			if !slices.Contains(out, r) {
+				out = append(out, r)
+			}
+		}
+	}
+	if len(list) == 0 && len(out) == 0 {
+		out = told(ctx, c, o)
+	}
+	const most = 3
+	return out[:min(len(out), most)]
+}
+
+// told is the last warning about an object.
+func told(ctx context.Context, c *cluster.Cluster, o *unstructured.Unstructured) []string {
+	list, err := c.List(ctx, events, o.GetNamespace(), cluster.Selector{Fields: fields.Set{
+		"involvedObject.kind": o.GetKind(), "involvedObject.name": o.GetName(), "type": "Warning",
+	}.String()})
+	if err != nil || len(list) == 0 {
+		return nil // nothing is said, or nobody may hear it
+	}
+	last := slices.MaxFunc(list, func(a, b *unstructured.Unstructured) int {
+		return a.GetCreationTimestamp().Compare(b.GetCreationTimestamp().Time)
+	})
+	return []string{text(last.Object, "reason") + ": " + text(last.Object, "message")}
+}
+
+// podReasons say why a pod does not run.
+func podReasons(p *unstructured.Unstructured) []string {
+	var out []string
+	for _, c := range conditions(p) {
+		if text(c, "type") == "PodScheduled" && text(c, "status") == "False" {
+			out = append(out, fmt.Sprintf("pod %s can't be scheduled: %s", p.GetName(), text(c, "message")))
+		}
+	}
+	for _, key := range []string{"initContainerStatuses", "containerStatuses"} {
+		list, _, _ := unstructured.NestedSlice(p.Object, "status", key)
+		for _, item := range list {
+			if s, ok := item.(map[string]any); ok {
+				if why := containerReason(p, s); why != "" {
+					out = append(out, why)
+				}
+			}
+		}
+	}
+	return out
+}
+
+// containerReason says why a container does not run; "" where it does, or is
+// about to.
+func containerReason(p *unstructured.Unstructured, s map[string]any) string {
+	name := text(s, "name")
+	waiting, _, _ := unstructured.NestedMap(s, "state", "waiting")
+	switch reason := text(waiting, "reason"); reason {
+	case "", "ContainerCreating", "PodInitializing":
+	case "ImagePullBackOff", "ErrImagePull", "InvalidImageName", "ErrImageNeverPull", "RegistryUnavailable":
+		return fmt.Sprintf("image %s can't be pulled (%s): %s", text(s, "image"), reason, text(waiting, "message"))
+	case "CrashLoopBackOff":
+		restarts, _, _ := unstructured.NestedInt64(s, "restartCount")
+		code, _, _ := unstructured.NestedInt64(s, "lastState", "terminated", "exitCode")
+		return fmt.Sprintf("container %s ends again and again (%d times, the last with code %d): kubectl -n %s logs %s -c %s --previous", name, restarts, code, p.GetNamespace(), p.GetName(), name)
+	default:
+		return fmt.Sprintf("container %s can't start (%s): %s", name, reason, text(waiting, "message"))
+	}
+	if code, found, _ := unstructured.NestedInt64(s, "state", "terminated", "exitCode"); found && code != 0 {
+		return fmt.Sprintf("container %s has ended with code %d: kubectl -n %s logs %s -c %s", name, code, p.GetNamespace(), p.GetName(), name)
+	}
+	return ""
+}
+
+func conditions(o *unstructured.Unstructured) []map[string]any {
+	list, _, _ := unstructured.NestedSlice(o.Object, "status", "conditions")
+	var out []map[string]any
+	for _, item := range list {
+		if c, ok := item.(map[string]any); ok {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+// text is a field that is a string, fit to be shown.
+func text(m map[string]any, key string) string {
+	s, _ := m[key].(string)
+	return cluster.Clean(s)
+}

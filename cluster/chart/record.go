@@ -1,0 +1,206 @@
+package chart
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	rcommon "helm.sh/helm/v4/pkg/release/common"
+	release "helm.sh/helm/v4/pkg/release/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"carrick/cluster"
+)
+
+type managed = metav1.ManagedFieldsEntry
+
+// mostStored is what a Secret can hold.
+const mostStored = 1 << 20
+
+// current reads the newest revision of a release with its Secret, as it is at
+// this moment: what is about to change must not rest on what a watch knows.
+func current(ctx context.Context, c *cluster.Cluster, namespace, name string) (*Release, *unstructured.Unstructured, error) {
+	list, err := c.Find(ctx, secrets, namespace, cluster.Selector{Labels: "owner=helm,name=" + name})
+	if err != nil {
+		return nil, nil, fmt.Errorf("list the releases of Helm: %w", err)
+	}
+	list = slices.DeleteFunc(list, func(m metav1.PartialObjectMetadata) bool { return m.Name != secretName(name, number(m.Labels)) })
+	if len(list) == 0 {
+		return nil, nil, fmt.Errorf("release %s in namespace %s: %w", name, namespace, ErrNoRelease)
+	}
+	last := slices.MaxFunc(list, func(a, b metav1.PartialObjectMetadata) int { return number(a.Labels) - number(b.Labels) })
+	return fetched(ctx, c, namespace, last.Name)
+}
+
+// fetched reads the release that a Secret holds.
+func fetched(ctx context.Context, c *cluster.Cluster, namespace, secret string) (*Release, *unstructured.Unstructured, error) {
+	live, err := c.Fetch(ctx, secretOf(namespace, secret))
+	if apierrors.IsNotFound(err) {
+		return nil, nil, ErrNoRelease
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	packed, _, _ := unstructured.NestedString(live.Object, "data", storageKey)
+	data, err := base64.StdEncoding.DecodeString(packed)
+	if err != nil {
+		return nil, nil, fmt.Errorf("the release in Secret %s/%s can't be read: it is not base64", namespace, secret)
+	}
+	r, err := decode(string(data))
+	if err != nil {
+		return nil, nil, fmt.Errorf("the release in Secret %s/%s can't be read: %w", namespace, secret, err)
+	}
+	r.Namespace, r.Labels, r.UID, r.Created = namespace, live.GetLabels(), live.GetUID(), live.GetCreationTimestamp().Time
+	return r, live, nil
+}
+
+// Revisions returns the Secrets of all revisions of a release, as metadata.
+func Revisions(ctx context.Context, c *cluster.Cluster, namespace, name string) ([]metav1.PartialObjectMetadata, error) {
+	if err := checkName(namespace, name); err != nil {
+		return nil, err
+	}
+	list, err := c.Find(ctx, secrets, namespace, cluster.Selector{Labels: "owner=helm,name=" + name})
+	if err != nil {
+		return nil, fmt.Errorf("list the revisions of release %s: %w", name, err)
+	}
+	return slices.DeleteFunc(list, func(m metav1.PartialObjectMetadata) bool { return m.Name != secretName(name, number(m.Labels)) }), nil
+}
+
+func number(labels map[string]string) int {
+	n, _ := strconv.Atoi(labels["version"])
+	return n
+}
+
+// secretName is Helm's name for the Secret of a revision
+// (helm.sh/helm/v4/pkg/storage/storage.go).
+func secretName(name string, revision int) string {
+	return fmt.Sprintf("sh.helm.release.v1.%s.v%d", name, revision)
+}
+
+func secretOf(namespace, name string) *unstructured.Unstructured {
+	o := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Secret"}}
+	o.SetNamespace(namespace)
+	o.SetName(name)
+	return o
+}
+
+// Record is the Secret of the revision that the work writes, or keeps, without
+// Labels and Annotations, for a plan of what is written. Its data is in the open.
+func (w *Work) Record() (*unstructured.Unstructured, error) {
+	if w.Kind != Keep {
+		return encode(w.release(Deployed, ""))
+	}
+	o := secretOf(w.Old.Namespace, w.secret.GetName())
+	labels := map[string]string{}
+	for _, k := range []string{"owner", "name", "status", "version"} {
+		labels[k] = w.Old.Labels[k]
+	}
+	o.SetLabels(labels)
+	o.Object["type"] = storageType
+	o.Object["data"] = w.secret.Object["data"]
+	return o, nil
+}
+
+// release is the revision that the work writes, in Helm's shape. How it is
+// applied is not said, which for Helm is client-side: so its users may go on
+// with helm upgrade, and meet no conflict of field managers.
+func (w *Work) release(status, words string) *release.Release {
+	now := time.Now()
+	return &release.Release{
+		Name: w.request.Name, Namespace: w.request.Namespace, Version: w.revision(),
+		Chart: w.rendered.chart, Config: w.rendered.config, Manifest: w.rendered.manifest, Hooks: w.rendered.hooks,
+		Info: &release.Info{
+			FirstDeployed: now, LastDeployed: now, Status: rcommon.Status(status), Description: words, Notes: w.rendered.Notes,
+		},
+	}
+}
+
+// encode makes the Secret of a release (helm.sh/helm/v4/pkg/storage/driver).
+func encode(r *release.Release) (*unstructured.Unstructured, error) {
+	raw, err := json.Marshal(r)
+	if err != nil {
+		return nil, fmt.Errorf("write down release %s: %w", r.Name, err)
+	}
+	data, err := pack(raw)
+	if err != nil {
+		return nil, err
+	}
+	if len(data) > mostStored {
+		return nil, fmt.Errorf("release %s can't be written down: packed it takes %d KiB, and a Secret holds %d; leave files that no template needs out of the chart", r.Name, len(data)>>10, mostStored>>10)
+	}
+	o := secretOf(r.Namespace, secretName(r.Name, r.Version))
+	o.SetLabels(map[string]string{"owner": "helm", "name": r.Name, "status": string(r.Info.Status), "version": strconv.Itoa(r.Version)})
+	o.Object["type"] = storageType
+	o.Object["data"] = map[string]any{storageKey: base64.StdEncoding.EncodeToString(data)}
+	return o, nil
+}
+
+// pack is gzip, then base64.
+func pack(raw []byte) ([]byte, error) {
+	var out bytes.Buffer
+	z, err := gzip.NewWriterLevel(&out, gzip.BestCompression)
+	if err != nil {
+		return nil, err
+	}
+	_, _ = z.Write(raw) // to memory
+	if err := z.Close(); err != nil {
+		return nil, err
+	}
+	return base64.StdEncoding.AppendEncode(nil, out.Bytes()), nil
+}
+
+// supersede writes into the old revision that it is not the one that counts
+// any more. Only its status is changed: everything else that a newer Helm may
+// have written there stays.
+func (w *Work) supersede(ctx context.Context, c *cluster.Cluster) error {
+	if w.Old == nil || w.Old.Status == Failed || w.Old.Status == Uninstalled {
+		return nil
+	}
+	packed, _, _ := unstructured.NestedString(w.secret.Object, "data", storageKey)
+	outer, err := base64.StdEncoding.DecodeString(packed)
+	if err != nil {
+		return err
+	}
+	inner, err := base64.StdEncoding.DecodeString(string(outer))
+	if err != nil {
+		return err
+	}
+	raw, err := unpack(inner)
+	if err != nil {
+		return err
+	}
+	var doc map[string]any
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.UseNumber()
+	if err := d.Decode(&doc); err != nil {
+		return err
+	}
+	if err := unstructured.SetNestedField(doc, Superseded, "info", "status"); err != nil {
+		return err
+	}
+	if raw, err = json.Marshal(doc); err != nil {
+		return err
+	}
+	data, err := pack(raw)
+	if err != nil {
+		return err
+	}
+	patch, err := json.Marshal(map[string]any{
+		"metadata": map[string]any{"labels": map[string]any{"status": Superseded}},
+		"data":     map[string]any{storageKey: base64.StdEncoding.EncodeToString(data)},
+	})
+	if err != nil {
+		return err
+	}
+	_, err = c.Patch(ctx, secrets, w.Old.Namespace, w.secret.GetName(), patch, cluster.PatchOptions{Manager: w.request.Manager, UID: types.UID(w.Old.UID)})
+	return err
+}

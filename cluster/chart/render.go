@@ -1,0 +1,166 @@
+package chart
+
+import (
+	"context"
+	"fmt"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+
+	"helm.sh/helm/v4/pkg/chart/common"
+	"helm.sh/helm/v4/pkg/chart/common/util"
+	chartv2 "helm.sh/helm/v4/pkg/chart/v2"
+	chartutil "helm.sh/helm/v4/pkg/chart/v2/util"
+	"helm.sh/helm/v4/pkg/engine"
+	release "helm.sh/helm/v4/pkg/release/v1"
+	releaseutil "helm.sh/helm/v4/pkg/release/v1/util"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"carrick/cluster"
+)
+
+// Rendered is what a chart makes with some values.
+type Rendered struct {
+	CRDs    []*unstructured.Unstructured // of its crds folders: made first, and never deleted by Helm
+	Objects []*unstructured.Unstructured // in the order of installing; namespaces are as the templates say
+	Hooks   int                          // objects that run before or after, and are no part of the release
+	Notes   string                       // NOTES.txt, cleaned
+	Unknown []string                     // values that were given and that the chart does not know
+
+	chart    *chartv2.Chart // as it is stored: without the subcharts that are off
+	config   map[string]any
+	manifest string
+	hooks    []*release.Hook
+}
+
+// Render makes the objects of a chart on this machine, for a cluster of which
+// nothing is known: no lookup finds anything, and the capabilities are those of
+// the Kubernetes version that this program is built with. Values are checked
+// against values.schema.json.
+func Render(ctx context.Context, c *Chart, name, namespace string, values map[string]any) (*Rendered, error) {
+	return render(ctx, nil, c, options(name, namespace, 1), values)
+}
+
+func options(name, namespace string, revision int) common.ReleaseOptions {
+	return common.ReleaseOptions{Name: name, Namespace: namespace, Revision: revision, IsInstall: revision == 1, IsUpgrade: revision > 1}
+}
+
+// render renders for a cluster: with its version, what it serves, and lookups
+// by the cluster's own credentials. nil is no cluster.
+func render(ctx context.Context, on *cluster.Cluster, c *Chart, o common.ReleaseOptions, values map[string]any) (*Rendered, error) {
+	quiet()
+	if err := checkName(o.Namespace, o.Name); err != nil {
+		return nil, err
+	}
+	r := &Rendered{}
+	var err error
+	if r.config, err = plain(values); err != nil {
+		return nil, err
+	}
+	if r.chart, err = c.open(); err != nil {
+		return nil, fmt.Errorf("chart %s: %w", c.Name(), err)
+	}
+	r.Unknown = unknown(r.chart, r.config)
+	if err := chartutil.ProcessDependencies(r.chart, r.config); err != nil {
+		return nil, fmt.Errorf("chart %s: its subcharts: %w", c.Name(), err)
+	}
+	caps, err := capabilities(ctx, on)
+	if err != nil {
+		return nil, err
+	}
+	if want := r.chart.Metadata.KubeVersion; want != "" && !chartutil.IsCompatibleRange(want, caps.KubeVersion.String()) {
+		return nil, fmt.Errorf("chart %s %s wants Kubernetes %s, and the cluster is %s", c.Name(), c.Version(), cluster.Clean(want), caps.KubeVersion.Version)
+	}
+	const checkedHere = true // by conform, which reads no file and no network
+	all, err := util.ToRenderValuesWithSchemaValidation(r.chart, r.config, o, caps, checkedHere)
+	if err != nil {
+		return nil, fmt.Errorf("chart %s: %w", c.Name(), err)
+	}
+	merged, _ := all["Values"].(common.Values)
+	if err := conform(r.chart, merged); err != nil {
+		return nil, err
+	}
+	files, err := templates(ctx, on, r.chart, all)
+	if err != nil {
+		return nil, fmt.Errorf("chart %s %s can't be rendered with these values: %s", c.Name(), c.Version(), cluster.Clean(err.Error()))
+	}
+	return r, r.sort(files)
+}
+
+func templates(ctx context.Context, on *cluster.Cluster, c *chartv2.Chart, values common.Values) (map[string]string, error) {
+	if on == nil {
+		return engine.Engine{}.RenderWithContext(ctx, c, values)
+	}
+	return engine.RenderWithClientProvider(c, values, lookups{ctx, on})
+}
+
+// sort parts what was rendered into notes, hooks and objects.
+func (r *Rendered) sort(files map[string]string) error {
+	for name, text := range files {
+		if !strings.HasSuffix(name, "NOTES.txt") {
+			continue
+		}
+		if name == path.Join(r.chart.Name(), "templates", "NOTES.txt") {
+			r.Notes = cluster.Clean(text)
+		}
+		delete(files, name)
+	}
+	hooks, manifests, err := releaseutil.SortManifests(files, nil, releaseutil.InstallOrder)
+	if err != nil {
+		return fmt.Errorf("chart %s makes something that is not YAML: %s", r.chart.Name(), cluster.Clean(err.Error()))
+	}
+	var all strings.Builder
+	for _, m := range manifests {
+		_, _ = fmt.Fprintf(&all, "---\n# Source: %s\n%s\n", m.Name, m.Content)
+	}
+	r.manifest, r.hooks, r.Hooks = all.String(), hooks, len(hooks)
+	if r.Objects, err = objects(r.manifest); err != nil {
+		return fmt.Errorf("chart %s: %w", r.chart.Name(), err)
+	}
+	for _, crd := range r.chart.CRDObjects() {
+		made, err := objects(string(crd.File.Data))
+		if err != nil {
+			return fmt.Errorf("chart %s: %s: %w", r.chart.Name(), crd.Filename, err)
+		}
+		r.CRDs = append(r.CRDs, made...)
+	}
+	for _, o := range slices.Concat(r.CRDs, r.Objects) {
+		if o.GetName() == "" {
+			return fmt.Errorf("chart %s makes a %s without a name of its own, which can't be installed twice without a second one", r.chart.Name(), o.GetKind())
+		}
+	}
+	return nil
+}
+
+// capabilities are what templates may ask of the cluster.
+func capabilities(ctx context.Context, on *cluster.Cluster) (*common.Capabilities, error) {
+	caps := common.DefaultCapabilities.Copy()
+	if on == nil {
+		return caps, nil
+	}
+	v, err := on.Version(ctx)
+	if err != nil {
+		return nil, err
+	}
+	parsed, err := common.ParseKubeVersion(v.Git)
+	if err != nil {
+		return nil, fmt.Errorf("the cluster's version %q can't be read: %w", v.Git, err)
+	}
+	parsed.Major, parsed.Minor = strconv.Itoa(v.Major), strconv.Itoa(v.Minor)
+	caps.KubeVersion = *parsed
+	served, err := on.Served(ctx)
+	if err != nil {
+		return nil, err
+	}
+	seen := map[string]bool{}
+	for _, k := range served {
+		for _, name := range []string{k.GVK.GroupVersion().String(), k.GVK.GroupVersion().String() + "/" + k.GVK.Kind} {
+			if !seen[name] {
+				seen[name] = true
+				caps.APIVersions = append(caps.APIVersions[:len(caps.APIVersions):len(caps.APIVersions)], name)
+			}
+		}
+	}
+	return caps, nil
+}

@@ -1,0 +1,150 @@
+package chart
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"sigs.k8s.io/yaml"
+
+	"carrick/cluster"
+)
+
+const fetchWithin = 60 * time.Second
+
+// index is what is read of a repository's index.yaml
+// (helm.sh/helm/v4/pkg/repo/v1/index.go).
+type index struct {
+	Entries map[string][]struct {
+		Version    string   `json:"version"`
+		AppVersion string   `json:"appVersion"`
+		Deprecated bool     `json:"deprecated"`
+		URLs       []string `json:"urls"`
+		Digest     string   `json:"digest"`
+	} `json:"entries"`
+}
+
+// indexed reads a repository's index.
+func indexed(ctx context.Context, src Source, name string) ([]Version, error) {
+	at, err := within(string(src), "index.yaml")
+	if err != nil {
+		return nil, fmt.Errorf("chart repository %s: %w", src, err)
+	}
+	data, err := get(ctx, at, mostIndex)
+	if err != nil {
+		return nil, fmt.Errorf("chart repository %s: %w", src, err)
+	}
+	var i index
+	if err := yaml.Unmarshal(data, &i); err != nil || i.Entries == nil {
+		return nil, fmt.Errorf("chart repository %s: what stands at index.yaml is not the index of one", src)
+	}
+	entries := i.Entries[name]
+	if len(entries) == 0 {
+		var names []string
+		for n := range i.Entries {
+			names = append(names, cluster.Clean(n))
+		}
+		return nil, fmt.Errorf("chart repository %s has no chart %q: there are %s", src, name, listed(sorted(names)))
+	}
+	out := make([]Version, 0, len(entries))
+	for _, e := range entries {
+		out = append(out, Version{
+			Version: cluster.Clean(e.Version), AppVersion: cluster.Clean(e.AppVersion), Deprecated: e.Deprecated,
+			urls: e.URLs, digest: strings.ToLower(strings.TrimPrefix(e.Digest, "sha256:")),
+		})
+	}
+	return out, nil
+}
+
+// downloaded fetches a packed chart of a repository and checks its digest.
+func downloaded(ctx context.Context, src Source, name, version string) ([]byte, error) {
+	all, err := Versions(ctx, src, name)
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, v := range all {
+		names = append(names, v.Version)
+		if !sameVersion(v.Version, version) {
+			continue
+		}
+		if len(v.urls) == 0 {
+			return nil, fmt.Errorf("chart repository %s does not say where chart %s %s is", src, name, version)
+		}
+		at, err := within(string(src), v.urls[0])
+		if err != nil {
+			return nil, fmt.Errorf("chart %s %s of %s: %w", name, version, src, err)
+		}
+		data, err := get(ctx, at, mostChart)
+		if err != nil {
+			return nil, fmt.Errorf("chart %s %s of %s: %w", name, version, src, err)
+		}
+		sum := sha256.Sum256(data)
+		if got := hex.EncodeToString(sum[:]); v.digest != "" && v.digest != got {
+			return nil, fmt.Errorf("chart %s %s of %s has another checksum than its index says (%.12s, not %.12s): it was changed, or cut short on its way", name, version, src, got, v.digest)
+		}
+		return data, nil
+	}
+	return nil, &VersionError{src, name, version, names}
+}
+
+// within resolves a reference against the URL of a repository. What an https
+// repository names must come by https, too.
+func within(base, ref string) (*url.URL, error) {
+	b, err := url.Parse(strings.TrimSuffix(base, "/") + "/")
+	if err != nil || b.Host == "" {
+		return nil, errors.New("its URL can't be read")
+	}
+	r, err := url.Parse(ref)
+	if err != nil {
+		return nil, fmt.Errorf("it names an address that can't be read: %q", cluster.Clean(ref))
+	}
+	at := b.ResolveReference(r)
+	if at.Scheme != "https" && (at.Scheme != "http" || b.Scheme == "https") {
+		return nil, fmt.Errorf("it names %s, which is not https", at.Redacted())
+	}
+	return at, nil
+}
+
+// get fetches a document of at most so many bytes.
+func get(ctx context.Context, at *url.URL, most int64) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, fetchWithin)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, at.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("User-Agent", "carrick")
+	client := &http.Client{CheckRedirect: func(next *http.Request, via []*http.Request) error {
+		switch {
+		case len(via) >= 10:
+			return errors.New("it leads in circles")
+		case via[0].URL.Scheme == "https" && next.URL.Scheme != "https":
+			return fmt.Errorf("it leads to %s, which is not https", next.URL.Redacted())
+		}
+		return nil
+	}}
+	resp, err := client.Do(req)
+	if err != nil {
+		return nil, fmt.Errorf("it can't be reached: %w", err)
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("%s answers %s", at.Redacted(), cluster.Clean(resp.Status))
+	}
+	data, err := io.ReadAll(io.LimitReader(resp.Body, most+1))
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("%s: the answer was cut short: %w", at.Redacted(), err)
+	case int64(len(data)) > most:
+		return nil, fmt.Errorf("%s is larger than %d MiB", at.Redacted(), most>>20)
+	}
+	return data, nil
+}

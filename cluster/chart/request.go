@@ -1,0 +1,229 @@
+package chart
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"carrick/cluster"
+)
+
+// Request says which release is wanted.
+type Request struct {
+	Name, Namespace string // of the release; the namespace must be there
+	Source          Source
+	Chart, Version  string         // Version "" is what a folder or a file has
+	Values          map[string]any // may hold secrets: never printed
+
+	Labels, Annotations map[string]string // on everything that is made, the release's own Secret included
+	Manager             string            // field manager; required
+	TakeOver            bool              // change a release of somebody else's, and fields that another manager owns
+	Timeout             time.Duration     // until all is ready, and of each hook; 0: 5 min
+
+	// Write puts one object into the cluster as it is given; nil: server-side
+	// apply with Labels, Annotations and Manager.
+	Write func(context.Context, *unstructured.Unstructured) error
+	// Remove takes one object out again, and may say why it stays; nil: it is
+	// deleted, but for a definition whose objects are still there.
+	Remove func(context.Context, *unstructured.Unstructured) (left string, err error)
+}
+
+// Kind says what it takes to have a release as it is wanted.
+type Kind string
+
+// The kinds of work.
+const (
+	Fresh   Kind = "install" // there is none
+	Upgrade Kind = "upgrade" // it stands in another version, or with other values
+	Renew   Kind = "renew"   // it failed, or is stuck half-way
+	Keep    Kind = "keep"    // it stands as it should; its objects are made anew where they are not
+)
+
+// Work is what it takes to have a release as it is wanted. Objects are as they
+// would be written, without Labels and Annotations.
+type Work struct {
+	Kind    Kind
+	Old     *Release                     // nil: there is none
+	Version string                       // of the chart
+	CRDs    []*unstructured.Unstructured // of the crds folder, to be made first
+	Objects []*unstructured.Unstructured // in their order
+	Gone    []*unstructured.Unstructured // those of the old revision that the new one has no more
+	Left    []string                     // what is there already and is left as it is
+	Unknown []string                     // given values that the chart does not know
+
+	request  Request
+	rendered *Rendered
+	secret   *unstructured.Unstructured // of the old release
+}
+
+// Ours tells whether a release carries all labels of the request.
+func (r Request) Ours(old *Release) bool {
+	for k, v := range r.Labels {
+		if old.Labels[k] != v {
+			return false
+		}
+	}
+	return len(r.Labels) > 0
+}
+
+// Prepare says what it takes, and touches nothing. Nothing is fetched where
+// the release stands as it should.
+func Prepare(ctx context.Context, c *cluster.Cluster, req Request) (*Work, error) {
+	quiet()
+	if err := checkName(req.Namespace, req.Name); err != nil {
+		return nil, err
+	}
+	old, secret, err := current(ctx, c, req.Namespace, req.Name)
+	if err != nil && !errors.Is(err, ErrNoRelease) {
+		return nil, err
+	}
+	w := &Work{Old: old, Kind: Fresh, Version: req.Version, request: req, secret: secret}
+	if old != nil && old.Status != Uninstalled {
+		if old.Chart != req.Chart {
+			return nil, fmt.Errorf("release %s in namespace %s is of chart %s, not %s: choose another name", req.Name, req.Namespace, old.Chart, req.Chart)
+		}
+		w.Kind = Renew
+		if old.Status == Deployed {
+			w.Kind = Upgrade
+		}
+		want, err := plain(req.Values)
+		if err != nil {
+			return nil, err
+		}
+		if w.Kind == Upgrade && sameVersion(old.Version, req.Version) && equal(old.inner.given, want) {
+			return w, w.keep(ctx, c)
+		}
+	}
+	return w, w.render(ctx, c)
+}
+
+func equal(a, b map[string]any) bool {
+	return (len(a) == 0 && len(b) == 0) || reflect.DeepEqual(a, b)
+}
+
+// keep takes the objects from the release as it stands: what a template makes
+// at random is not made a second time.
+func (w *Work) keep(ctx context.Context, c *cluster.Cluster) error {
+	w.Kind = Keep
+	objs, err := objects(w.Old.inner.manifest)
+	if err == nil {
+		w.Objects, err = placed(ctx, c, objs, nil, w.Old.Name, w.Old.Namespace)
+	}
+	return err
+}
+
+func (w *Work) render(ctx context.Context, c *cluster.Cluster) error {
+	req := w.request
+	key := fmt.Sprintf("chart/%s %s %s", req.Source, req.Chart, req.Version)
+	ch, err := cluster.Look(ctx, key, 10*time.Minute, func(ctx context.Context) (*Chart, error) {
+		return Load(ctx, req.Source, req.Chart, req.Version)
+	})
+	if err != nil {
+		return err
+	}
+	w.Version = ch.Version()
+	r, err := render(ctx, c, ch, options(req.Name, req.Namespace, w.revision()), req.Values)
+	if err != nil {
+		return err
+	}
+	w.rendered, w.Unknown = r, r.Unknown
+	if w.Objects, err = placed(ctx, c, r.Objects, r.CRDs, req.Name, req.Namespace); err != nil {
+		return err
+	}
+	before := map[string]bool{}
+	if w.Old != nil && w.Kind != Fresh {
+		objs, err := objects(w.Old.inner.manifest)
+		if err != nil {
+			return err
+		}
+		was, err := placed(ctx, c, served(ctx, c, objs), r.CRDs, req.Name, req.Namespace)
+		if err != nil {
+			return err
+		}
+		for _, o := range was {
+			before[describe(o)] = true
+			if !slices.ContainsFunc(w.Objects, func(n *unstructured.Unstructured) bool { return same(n, o) }) && o.GetAnnotations()[resourcePolicy] != "keep" {
+				w.Gone = append(w.Gone, o)
+			}
+		}
+	}
+	if err := w.look(ctx, c, before); err != nil {
+		return err
+	}
+	return w.definitions(ctx, c, r.CRDs)
+}
+
+// served leaves out objects of kinds that are gone, with all their objects.
+func served(ctx context.Context, c *cluster.Cluster, objs []*unstructured.Unstructured) []*unstructured.Unstructured {
+	return slices.DeleteFunc(objs, func(o *unstructured.Unstructured) bool {
+		_, _, err := c.Resource(ctx, o.GroupVersionKind())
+		return errors.Is(err, cluster.ErrNotServed)
+	})
+}
+
+// look refuses objects that are there already and are no part of the release.
+func (w *Work) look(ctx context.Context, c *cluster.Cluster, before map[string]bool) error {
+	for _, o := range w.Objects {
+		if before[describe(o)] {
+			continue
+		}
+		live, err := c.Fetch(ctx, o)
+		switch {
+		case apierrors.IsNotFound(err), errors.Is(err, cluster.ErrNotServed), apierrors.IsForbidden(err):
+			continue // a right that is missing is told with all others
+		case err != nil:
+			return err
+		case owned(live, w.request.Name, w.request.Namespace):
+			continue
+		}
+		whose := "no release of Helm"
+		if other := live.GetAnnotations()[releaseName]; other != "" {
+			whose = "release " + cluster.Clean(live.GetAnnotations()[releaseNamespace]+"/"+other)
+		}
+		return fmt.Errorf("%s is there already and belongs to %s: release %s can't have it; delete it, or leave that part of the chart out by its values", describe(o), whose, w.request.Name)
+	}
+	return nil
+}
+
+// definitions parts those of the crds folder into what is to be made and what
+// is there already. As Helm does, one that somebody else made is left alone.
+func (w *Work) definitions(ctx context.Context, c *cluster.Cluster, crds []*unstructured.Unstructured) error {
+	for _, o := range crds {
+		live, err := c.Fetch(ctx, o)
+		switch {
+		case err == nil && !slices.ContainsFunc(live.GetManagedFields(), func(f managed) bool { return f.Manager == w.request.Manager }):
+			w.Left = append(w.Left, describe(o)+" is there already; it is left as it is, in whatever version")
+		case err == nil, apierrors.IsNotFound(err), apierrors.IsForbidden(err):
+			w.CRDs = append(w.CRDs, o)
+		default:
+			return err
+		}
+	}
+	return nil
+}
+
+// revision is the number of the revision that would be written.
+func (w *Work) revision() int {
+	if w.Old == nil {
+		return 1
+	}
+	return w.Old.Revision + 1
+}
+
+// write puts one object into the cluster.
+func (r Request) write(ctx context.Context, c *cluster.Cluster, o *unstructured.Unstructured) error {
+	if r.Write != nil {
+		return r.Write(ctx, o)
+	}
+	o = o.DeepCopy()
+	put(o, maps.Clone(r.Labels), maps.Clone(r.Annotations))
+	_, err := c.Apply(ctx, o, cluster.ApplyOptions{Manager: r.Manager, Force: r.TakeOver})
+	return err
+}

@@ -1,0 +1,196 @@
+package chart
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/Masterminds/semver/v3"
+
+	"carrick/cluster"
+)
+
+// Source is where charts come from: the URL of a chart repository (https or
+// http), an OCI registry ("oci://ghcr.io/org/charts"), or a folder or .tgz on
+// this machine. The user's own Helm configuration, its repositories and its
+// credentials play no part in it, and neither do plugins.
+type Source string
+
+// Bounds of what is taken from a source.
+const (
+	mostIndex = 32 << 20 // bytes of a repository's index.yaml
+	mostChart = 20 << 20 // bytes of a packed chart; unpacked Helm allows 100 MiB
+	mostTags  = 20       // pages of an OCI registry's list of tags
+)
+
+// Version is one version of a chart that a source has.
+type Version struct {
+	Version, AppVersion string
+	Deprecated          bool
+
+	urls   []string // where it is, in a repository
+	digest string   // sha256 of the packed chart, in hexadecimal; "": not told
+}
+
+// VersionError means that a source does not have the version that was asked for.
+type VersionError struct {
+	Source  Source
+	Name    string
+	Version string
+	Has     []string // newest first, some of them
+}
+
+func (e *VersionError) Error() string {
+	if len(e.Has) == 0 {
+		return fmt.Sprintf("%s has no chart %q", e.Source, e.Name)
+	}
+	return fmt.Sprintf("%s has no version %q of chart %s: there are %s", e.Source, e.Version, e.Name, listed(e.Has))
+}
+
+// Versions returns the versions of a chart that a source has, newest first.
+func Versions(ctx context.Context, src Source, name string) ([]Version, error) {
+	quiet()
+	var found []Version
+	var err error
+	switch src.kind() {
+	case "repository":
+		found, err = indexed(ctx, src, name)
+	case "oci":
+		found, err = tagged(ctx, src, name)
+	default:
+		c, fault := local(src, name)
+		if fault != nil {
+			return nil, fault
+		}
+		found = []Version{{Version: c.Version(), AppVersion: c.AppVersion()}}
+	}
+	if err != nil {
+		return nil, err
+	}
+	slices.SortStableFunc(found, func(a, b Version) int { return newer(a.Version, b.Version) })
+	return found, nil
+}
+
+// Load fetches one version of a chart, checks it against the digest that the
+// source gives, and unpacks it.
+func Load(ctx context.Context, src Source, name, version string) (*Chart, error) {
+	quiet()
+	if src.kind() == "local" {
+		c, err := local(src, name)
+		if err == nil && version != "" && !sameVersion(c.Version(), version) {
+			err = &VersionError{src, name, version, []string{c.Version()}}
+		}
+		if err != nil {
+			return nil, err
+		}
+		return c, nil
+	}
+	if version == "" {
+		return nil, fmt.Errorf("chart %s from %s: no version is named; which one there is to be can't be left to chance", name, src)
+	}
+	var data []byte
+	var err error
+	if src.kind() == "oci" {
+		data, err = pulled(ctx, src, name, version)
+	} else {
+		data, err = downloaded(ctx, src, name, version)
+	}
+	if err != nil {
+		return nil, err
+	}
+	c, err := unpacked(data)
+	if err != nil {
+		return nil, fmt.Errorf("chart %s %s from %s: %w", name, version, src, err)
+	}
+	if c.Name() != name || !sameVersion(c.Version(), version) {
+		return nil, fmt.Errorf("chart %s %s from %s is %s %s by its own word: the source is not to be trusted", name, version, src, c.Name(), c.Version())
+	}
+	return c, nil
+}
+
+func (s Source) kind() string {
+	switch {
+	case strings.HasPrefix(string(s), "https://"), strings.HasPrefix(string(s), "http://"):
+		return "repository"
+	case strings.HasPrefix(string(s), "oci://"):
+		return "oci"
+	}
+	return "local"
+}
+
+// String is the source as it may be shown: without a password in its URL.
+func (s Source) String() string {
+	if u, err := url.Parse(string(s)); err == nil && u.User != nil {
+		return u.Redacted()
+	}
+	return cluster.Clean(string(s))
+}
+
+// local loads a chart from a folder or a packed file of this machine.
+func local(src Source, name string) (*Chart, error) {
+	info, err := os.Stat(string(src))
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return nil, fmt.Errorf("there is no chart at %s: it is neither a folder nor a file, and a repository begins with https:// or oci://", src)
+	case err != nil:
+		return nil, fmt.Errorf("look for a chart at %s: %w", src, err)
+	}
+	var c *Chart
+	if info.IsDir() {
+		c, err = folder(string(src))
+	} else {
+		c, err = file(string(src), info.Size())
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", src, err)
+	}
+	if name != "" && c.Name() != name {
+		return nil, fmt.Errorf("%s is chart %q, not %q", src, c.Name(), name)
+	}
+	return c, nil
+}
+
+func file(path string, size int64) (*Chart, error) {
+	if size > mostChart {
+		return nil, fmt.Errorf("it is larger than %d MiB, which no chart is", mostChart>>20)
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	return unpacked(data)
+}
+
+// newer sorts versions downwards; what is no version comes last.
+func newer(a, b string) int {
+	x, errX := semver.NewVersion(a)
+	y, errY := semver.NewVersion(b)
+	switch {
+	case errX != nil && errY != nil:
+		return strings.Compare(b, a)
+	case errX != nil:
+		return 1
+	case errY != nil:
+		return -1
+	}
+	return y.Compare(x)
+}
+
+// sameVersion tells whether two versions are one: "v1.2.3" is "1.2.3", which
+// Helm allows, too.
+func sameVersion(a, b string) bool {
+	return strings.TrimPrefix(a, "v") == strings.TrimPrefix(b, "v")
+}
+
+// listed names the first dozen.
+func listed(names []string) string {
+	const most = 12
+	if len(names) <= most {
+		return strings.Join(names, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
+}

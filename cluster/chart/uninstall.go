@@ -1,0 +1,112 @@
+package chart
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	release "helm.sh/helm/v4/pkg/release/v1"
+	releaseutil "helm.sh/helm/v4/pkg/release/v1/util"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"carrick/cluster"
+)
+
+// Uninstall removes the release that req names, with its whole history, and
+// returns what is left and why. Of req only Name, Namespace, Labels,
+// Annotations, Manager, Timeout, Write and Remove count. Definitions of the
+// crds folder are left, as Helm does. A release that is not there is
+// ErrNoRelease.
+func Uninstall(ctx context.Context, c *cluster.Cluster, req Request, say func(string)) (left []string, err error) {
+	quiet()
+	if say == nil {
+		say = func(string) {}
+	}
+	r, _, err := current(ctx, c, req.Namespace, req.Name)
+	if err != nil {
+		return nil, err
+	}
+	objs, err := r.Parts(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	w := Work{request: req}
+	hooks := runner{c: c, req: req, hooks: r.inner.hooks, timeout: w.timeout(), say: say}
+	if err := hooks.run(ctx, release.HookPreDelete); err != nil {
+		return nil, err
+	}
+	for _, o := range objs {
+		why, err := req.remove(ctx, c, o)
+		if err != nil {
+			return left, err
+		}
+		if why != "" {
+			left = append(left, describe(o)+": "+why)
+		}
+	}
+	if err := hooks.run(ctx, release.HookPostDelete); err != nil {
+		return left, err
+	}
+	return left, forget(ctx, c, req)
+}
+
+// Parts are the objects of a release in the order of taking them away, without
+// hooks. Those of kinds that are not served any more are gone.
+func (r *Release) Parts(ctx context.Context, c *cluster.Cluster) ([]*unstructured.Unstructured, error) {
+	_, manifests, err := releaseutil.SortManifests(releaseutil.SplitManifests(r.inner.manifest), nil, releaseutil.UninstallOrder)
+	if err != nil {
+		return nil, fmt.Errorf("what release %s consists of can't be read: %s", r.Name, cluster.Clean(err.Error()))
+	}
+	var objs []*unstructured.Unstructured
+	for _, m := range manifests {
+		made, err := objects(m.Content)
+		if err != nil {
+			return nil, fmt.Errorf("what release %s consists of can't be read: %w", r.Name, err)
+		}
+		objs = append(objs, made...)
+	}
+	// Kinds that Helm does not know come first, while what serves them still runs.
+	slices.SortStableFunc(objs, func(a, b *unstructured.Unstructured) int { return rank(a) - rank(b) })
+	return placed(ctx, c, served(ctx, c, objs), nil, r.Name, r.Namespace)
+}
+
+// rank puts custom objects before everything else.
+func rank(o *unstructured.Unstructured) int {
+	if slices.Contains(releaseutil.UninstallOrder, o.GetKind()) {
+		return 1
+	}
+	return 0
+}
+
+// Traces are the objects of a release's hooks: they may be left from its
+// installation, and Helm does not count them among its parts.
+func (r *Release) Traces(ctx context.Context, c *cluster.Cluster) ([]*unstructured.Unstructured, error) {
+	var objs []*unstructured.Unstructured
+	for _, h := range r.inner.hooks {
+		made, err := objects(h.Manifest)
+		if err != nil {
+			return nil, fmt.Errorf("the hooks of release %s can't be read: %w", r.Name, err)
+		}
+		objs = append(objs, made...)
+	}
+	return placed(ctx, c, served(ctx, c, objs), nil, r.Name, r.Namespace)
+}
+
+// forget deletes the Secrets of all revisions, the newest last: what was cut
+// short is found again.
+func forget(ctx context.Context, c *cluster.Cluster, req Request) error {
+	list, err := Revisions(ctx, c, req.Namespace, req.Name)
+	if err != nil {
+		return err
+	}
+	var faults []error
+	for _, m := range sortedRevisions(list) {
+		o := secretOf(m.Namespace, m.Name)
+		o.SetUID(m.UID)
+		if err := erase(ctx, c, o); err != nil {
+			faults = append(faults, err)
+		}
+	}
+	return errors.Join(faults...)
+}

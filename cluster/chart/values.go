@@ -1,0 +1,184 @@
+package chart
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+	chartv2 "helm.sh/helm/v4/pkg/chart/v2"
+
+	"carrick/cluster"
+)
+
+// plain brings values into the shape that JSON has, so that those of a release
+// and those that are wanted can be compared. It copies.
+func plain(values map[string]any) (map[string]any, error) {
+	out := map[string]any{}
+	raw, err := json.Marshal(values)
+	if err == nil && values != nil {
+		err = json.Unmarshal(raw, &out)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("the values are not what YAML can say: %w", err)
+	}
+	return out, nil
+}
+
+// conform checks values, merged with the defaults, against the schemas of a
+// chart and its subcharts. A schema that another one only refers to elsewhere,
+// on this machine or in the network, is not fetched.
+func conform(c *chartv2.Chart, values map[string]any) error {
+	var faults []error
+	if len(c.Schema) > 0 {
+		if err := against(c.Schema, values); err != nil {
+			faults = append(faults, fmt.Errorf("chart %s does not take these values: %w", cluster.Clean(c.Name()), err))
+		}
+	}
+	for _, sub := range c.Dependencies() {
+		under, ok := values[sub.Name()].(map[string]any)
+		if !ok {
+			continue
+		}
+		if err := conform(sub, under); err != nil {
+			faults = append(faults, err)
+		}
+	}
+	return errors.Join(faults...)
+}
+
+// nowhere is a loader of schemas that loads none.
+type nowhere struct{}
+
+func (nowhere) Load(url string) (any, error) {
+	return nil, fmt.Errorf("its schema refers to %s, and carrick fetches no schema", cluster.Clean(url))
+}
+
+func against(schema []byte, values map[string]any) error {
+	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(schema))
+	if err != nil {
+		return errors.New("its values.schema.json is not JSON")
+	}
+	compiler := jsonschema.NewCompiler()
+	compiler.UseLoader(nowhere{})
+	const name = "values.schema.json"
+	if err := compiler.AddResource(name, doc); err != nil {
+		return fmt.Errorf("its schema can't be used: %w", err)
+	}
+	compiled, err := compiler.Compile(name)
+	if err != nil {
+		return fmt.Errorf("its schema can't be used: %w", err)
+	}
+	exact, err := json.Marshal(values)
+	if err != nil {
+		return err
+	}
+	v, err := jsonschema.UnmarshalJSON(bytes.NewReader(exact))
+	if err != nil {
+		return err
+	}
+	invalid := (*jsonschema.ValidationError)(nil)
+	switch err := compiled.Validate(v); {
+	case errors.As(err, &invalid):
+		return errors.New(strings.Join(problems(invalid), "; "))
+	default:
+		return err
+	}
+}
+
+// problems are the leaves of a validation error: "at replicas: got string, want
+// integer".
+func problems(e *jsonschema.ValidationError) []string {
+	if len(e.Causes) == 0 {
+		where := strings.Join(e.InstanceLocation, ".")
+		if where == "" {
+			where = "the top"
+		}
+		text := e.Error()
+		if at := strings.LastIndex(text, "': "); at >= 0 {
+			text = text[at+3:]
+		}
+		return []string{cluster.Clean("at " + where + ": " + text)}
+	}
+	var out []string
+	for _, cause := range e.Causes {
+		out = append(out, problems(cause)...)
+	}
+	return out
+}
+
+// unknown names the given values that neither the chart's values.yaml nor its
+// schema knows. A chart may use them all the same: they are worth a word, and
+// no error. Below a default that is empty, or no table, everything is allowed.
+func unknown(c *chartv2.Chart, given map[string]any) []string {
+	var schema map[string]any
+	_ = json.Unmarshal(c.Schema, &schema) // whoever validates complains
+	subs := map[string]*chartv2.Chart{}
+	for _, sub := range c.Dependencies() {
+		subs[sub.Name()] = sub
+	}
+	for _, d := range c.Metadata.Dependencies {
+		if d.Alias != "" && subs[d.Alias] == nil {
+			subs[d.Alias] = subs[d.Name]
+		}
+	}
+	var out []string
+	for _, key := range keysOf(given) {
+		sub, isSub := subs[key]
+		table, _ := given[key].(map[string]any)
+		switch {
+		case key == "global" || key == "tags":
+		case isSub && sub != nil:
+			for _, name := range unknown(sub, without(table, c.Values[key])) {
+				out = append(out, key+"."+name)
+			}
+		default:
+			out = append(out, stray(map[string]any{key: given[key]}, c.Values, schema, "")...)
+		}
+	}
+	return out
+}
+
+// without leaves out what the parent chart's defaults know of a subchart.
+func without(given map[string]any, known any) map[string]any {
+	table, _ := known.(map[string]any)
+	out := map[string]any{}
+	for k, v := range given {
+		if _, ok := table[k]; !ok && k != "enabled" { // the usual condition
+			out[k] = v
+		}
+	}
+	return out
+}
+
+func stray(given, defaults, schema map[string]any, at string) []string {
+	properties, _ := schema["properties"].(map[string]any)
+	var out []string
+	for _, key := range keysOf(given) {
+		def, known := defaults[key]
+		property, described := properties[key].(map[string]any)
+		if !known && !described {
+			out = append(out, cluster.Clean(at+key))
+			continue
+		}
+		table, isTable := given[key].(map[string]any)
+		under, _ := def.(map[string]any)
+		inner, _ := property["properties"].(map[string]any)
+		if isTable && (len(under) > 0 || len(inner) > 0) {
+			out = append(out, stray(table, under, property, at+key+".")...)
+		}
+	}
+	return out
+}
+
+func keysOf(m map[string]any) []string {
+	out := make([]string, 0, len(m))
+	for k := range m {
+		out = append(out, k)
+	}
+	slices.Sort(out)
+	return out
+}

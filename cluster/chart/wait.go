@@ -1,0 +1,168 @@
+package chart
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"carrick/cluster"
+)
+
+// state is where one object stands.
+type state struct {
+	done, failed bool
+	words        string   // "Deployment x: 0 of 1 ready"
+	why          []string // what holds it up
+}
+
+// judge says where an object stands. The object is nil where it is not there.
+type judge func(*unstructured.Unstructured) state
+
+// ready waits until objects are as far as they can be: workloads run, claims
+// are bound, definitions are established.
+func ready(ctx context.Context, c *cluster.Cluster, objs []*unstructured.Unstructured, within time.Duration, say func(string)) error {
+	return until(ctx, c, objs, within, say, readiness)
+}
+
+// finished waits until Jobs and Pods have come to their end; of anything else
+// it is enough that it is there.
+func finished(ctx context.Context, c *cluster.Cluster, objs []*unstructured.Unstructured, within time.Duration, say func(string)) error {
+	return until(ctx, c, objs, within, say, completion)
+}
+
+// until waits on tracked reads, so that every change is seen at once and
+// nothing is asked twice.
+func until(ctx context.Context, c *cluster.Cluster, objs []*unstructured.Unstructured, within time.Duration, say func(string), of judge) error {
+	limit, cancel := context.WithTimeoutCause(ctx, within, errNotReady)
+	defer cancel()
+	said := ""
+	for {
+		looking, trace := cluster.Traced(limit)
+		var open []state
+		for _, o := range objs {
+			s, err := look(looking, c, o, of)
+			if err != nil && limit.Err() == nil {
+				return err
+			}
+			if s.failed {
+				return explained([]state{s}, "has failed")
+			}
+			if !s.done && err == nil {
+				open = append(open, s)
+			}
+		}
+		if len(open) == 0 && limit.Err() == nil {
+			return nil
+		}
+		if len(open) > 0 && limit.Err() == nil {
+			if now := sentence(open[0]); now != said {
+				said = now
+				say(now)
+			}
+		}
+		if trace.Wait(limit) == nil {
+			continue
+		}
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if len(open) == 0 {
+			return fmt.Errorf("%w after %s, and the cluster does not answer", errNotReady, within)
+		}
+		return explained(open, fmt.Sprintf("is not ready after %s", within))
+	}
+}
+
+var errNotReady = errors.New("not everything is ready")
+
+func look(ctx context.Context, c *cluster.Cluster, o *unstructured.Unstructured, of judge) (state, error) {
+	gvr, _, err := c.Resource(ctx, o.GroupVersionKind())
+	if err != nil {
+		return state{}, err
+	}
+	live, err := c.Get(ctx, gvr, o.GetNamespace(), o.GetName())
+	switch {
+	case apierrors.IsNotFound(err):
+		return state{words: describe(o) + " is not there yet"}, nil
+	case err != nil:
+		return state{}, err
+	}
+	s := of(live)
+	if !s.done {
+		s.why = append(s.why, reasons(ctx, c, live)...)
+	}
+	return s, nil
+}
+
+func readiness(o *unstructured.Unstructured) state {
+	r, err := status.Compute(o)
+	if err != nil {
+		return state{words: describe(o) + ": " + cluster.Clean(err.Error())}
+	}
+	s := state{done: r.Status == status.CurrentStatus, failed: r.Status == status.FailedStatus}
+	s.words = describe(o) + ": " + counted(o, cluster.Clean(r.Message))
+	return s
+}
+
+func completion(o *unstructured.Unstructured) state {
+	s := state{words: describe(o) + " runs"}
+	switch o.GetKind() {
+	case "Job":
+		for _, c := range conditions(o) {
+			s.done = s.done || c["type"] == "Complete" && c["status"] == "True"
+			if c["type"] == "Failed" && c["status"] == "True" {
+				s.failed, s.words = true, describe(o)+": "+text(c, "message")
+			}
+		}
+	case "Pod":
+		phase, _, _ := unstructured.NestedString(o.Object, "status", "phase")
+		s.done, s.failed = phase == "Succeeded", phase == "Failed"
+	default:
+		s.done = true
+	}
+	return s
+}
+
+// counted is "0 of 1 ready" for a workload, and otherwise what kstatus says.
+func counted(o *unstructured.Unstructured, otherwise string) string {
+	pair := map[string][2][]string{
+		"Deployment":  {{"status", "availableReplicas"}, {"spec", "replicas"}},
+		"StatefulSet": {{"status", "readyReplicas"}, {"spec", "replicas"}},
+		"DaemonSet":   {{"status", "numberReady"}, {"status", "desiredNumberScheduled"}},
+	}[o.GetKind()]
+	if pair[0] == nil {
+		return otherwise
+	}
+	have, _, _ := unstructured.NestedInt64(o.Object, pair[0]...)
+	want, found, _ := unstructured.NestedInt64(o.Object, pair[1]...)
+	if !found {
+		return otherwise
+	}
+	return fmt.Sprintf("%d of %d ready", have, want)
+}
+
+func sentence(s state) string {
+	if len(s.why) == 0 {
+		return s.words
+	}
+	return s.words + ": " + strings.Join(s.why, "; ")
+}
+
+// explained makes one error of what is open. Its first line is what counts.
+func explained(open []state, what string) error {
+	var all []string
+	for _, s := range open {
+		all = append(all, sentence(s))
+	}
+	const most = 4
+	if len(all) > most {
+		all = append(all[:most], fmt.Sprintf("and %d more", len(open)-most))
+	}
+	return fmt.Errorf("the release %s: %s", what, strings.Join(all, "; "))
+}
