@@ -133,3 +133,14 @@ func standing(f steps.Facts, fact, field string) string {
 	text, _ := m[field].(string)
 	return text
 }
+
+// isOurs tells whether carrick installed it, for this link or another.
+func isOurs(f steps.Facts, fact string) bool {
+	v, err := f.Value(fact)
+	if err != nil {
+		return false
+	}
+	m, _ := v.(map[string]any)
+	ours, _ := m["ours"].(bool)
+	return ours
+}

@@ -69,6 +69,9 @@ func load(dir, name, files string, servers map[steps.Side]*server) (*state, erro
 	}
 	for _, side := range steps.Sides {
 		text, _ := s.section(string(side))
+		if text, err = releases(text, files); err != nil {
+			return nil, fmt.Errorf("%s: %s: %w", path, side, err)
+		}
 		if err := s.merge(side, servers[side].expand(text)); err != nil {
 			return nil, fmt.Errorf("%s: %s: %w", path, side, err)
 		}
