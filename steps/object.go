@@ -21,6 +21,7 @@ type planned struct {
 	want   *unstructured.Unstructured // as it would be applied, marked
 	live   *unstructured.Unstructured // nil: there is none
 	unread error                      // why live could not be read: then nothing is written
+	empty  bool                       // its conflicts are about nothing: forcing changes no value
 }
 
 func planObject(ctx context.Context, env Env, obj *unstructured.Unstructured) (planned, error) {
@@ -78,6 +79,9 @@ func (p *planned) dryRun(ctx context.Context, env Env) error {
 		p.Conflicts = conflicts
 		opts.Force = true
 		got, err = env.Cluster.Apply(ctx, p.want, opts)
+		if err == nil && p.live != nil && sameContent(p.live, got) {
+			p.Conflicts, p.empty = nil, true
+		}
 	}
 	switch {
 	case err == nil && p.live == nil:
@@ -152,7 +156,7 @@ func doObject(ctx context.Context, env Env, obj *unstructured.Unstructured, say 
 			return err
 		}
 	}
-	opts := cluster.ApplyOptions{Manager: manager(env), Force: len(p.Conflicts) > 0}
+	opts := cluster.ApplyOptions{Manager: manager(env), Force: len(p.Conflicts) > 0 || p.empty}
 	if _, err := env.Cluster.Apply(ctx, p.want, opts); err != nil {
 		return fmt.Errorf("%s %s: %w", p.Verb, p.What, err)
 	}

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	release "helm.sh/helm/v4/pkg/release/v1"
@@ -49,6 +50,10 @@ type stored struct {
 			} `json:"dependencies"`
 		} `json:"metadata"`
 		Values map[string]any `json:"values"`
+		Files  []struct {
+			Name string `json:"name"`
+			Data []byte `json:"data"`
+		} `json:"files"`
 	} `json:"chart"`
 	Config map[string]any `json:"config"`
 }
@@ -77,6 +82,11 @@ func decode(data string) (*Release, error) {
 		Status: cluster.Clean(s.Info.Status), Description: cluster.Clean(s.Info.Description),
 		Notes: cluster.Clean(s.Info.Notes), Changed: s.Info.LastDeployed,
 		inner: &inner{given: s.Config, defaults: s.Chart.Values, manifest: s.Manifest, hooks: s.Hooks},
+	}
+	for _, f := range s.Chart.Files {
+		if strings.HasPrefix(f.Name, "crds/") && (strings.HasSuffix(f.Name, ".yaml") || strings.HasSuffix(f.Name, ".yml") || strings.HasSuffix(f.Name, ".json")) {
+			r.inner.crds = append(r.inner.crds, string(f.Data))
+		}
 	}
 	for _, d := range m.Dependencies {
 		r.Dependencies = append(r.Dependencies, Dependency{

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	release "helm.sh/helm/v4/pkg/release/v1"
@@ -121,7 +122,7 @@ func (w *Work) again(ctx context.Context, c *cluster.Cluster, say func(string)) 
 	if err != nil {
 		return err
 	}
-	for _, o := range append([]*unstructured.Unstructured{o}, w.Objects...) {
+	for _, o := range slices.Concat([]*unstructured.Unstructured{o}, w.CRDs, w.Objects) {
 		if err := w.request.write(ctx, c, o); err != nil {
 			return err
 		}

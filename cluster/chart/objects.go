@@ -2,6 +2,7 @@ package chart
 
 import (
 	"context"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"slices"
@@ -96,10 +97,37 @@ func placed(ctx context.Context, c *cluster.Cluster, objs, crds []*unstructured.
 		case o.GetNamespace() == "":
 			o.SetNamespace(namespace)
 		}
+		if err := fold(o); err != nil {
+			return nil, err
+		}
 		own(o, name, namespace)
 		out = append(out, o)
 	}
 	return out, nil
+}
+
+// fold puts a Secret's stringData into its data: the API server notes only the
+// former as a manager's, and so sees conflicts where there are none, and what is
+// to be removed not at all.
+func fold(o *unstructured.Unstructured) error {
+	open, found := o.Object["stringData"].(map[string]any)
+	if !found || o.GroupVersionKind().GroupKind() != (schema.GroupKind{Kind: "Secret"}) {
+		return nil
+	}
+	data, _ := o.Object["data"].(map[string]any)
+	if data == nil {
+		data = map[string]any{}
+	}
+	for k, v := range open {
+		s, ok := v.(string)
+		if !ok {
+			return fmt.Errorf("%s: the value of %q is not text", describe(o), cluster.Clean(k))
+		}
+		data[k] = base64.StdEncoding.EncodeToString([]byte(s))
+	}
+	delete(o.Object, "stringData")
+	o.Object["data"] = data
+	return nil
 }
 
 // own writes Helm's own marks on an object.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/fields"
@@ -78,7 +79,7 @@ func podReasons(p *unstructured.Unstructured) []string {
 	var out []string
 	for _, c := range conditions(p) {
 		if text(c, "type") == "PodScheduled" && text(c, "status") == "False" {
-			out = append(out, fmt.Sprintf("pod %s can't be scheduled: %s", p.GetName(), text(c, "message")))
+			out = append(out, fmt.Sprintf("pod %s can't be scheduled: %s", p.GetName(), brief(text(c, "message"))))
 		}
 	}
 	for _, key := range []string{"initContainerStatuses", "containerStatuses"} {
@@ -92,6 +93,15 @@ func podReasons(p *unstructured.Unstructured) []string {
 		}
 	}
 	return out
+}
+
+// brief leaves out what the scheduler says about making room: what it looked at
+// comes first.
+func brief(message string) string {
+	for _, from := range []string{" no new claims to deallocate", " preemption: "} {
+		message, _, _ = strings.Cut(message, from)
+	}
+	return strings.TrimRight(message, " ,.")
 }
 
 // containerReason says why a container does not run; "" where it does, or is

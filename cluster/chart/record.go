@@ -26,6 +26,16 @@ type managed = metav1.ManagedFieldsEntry
 // mostStored is what a Secret can hold.
 const mostStored = 1 << 20
 
+// Current returns the newest revision of a release, whatever its status, as it
+// is at this moment and untracked, or ErrNoRelease.
+func Current(ctx context.Context, c *cluster.Cluster, namespace, name string) (*Release, error) {
+	if err := checkName(namespace, name); err != nil {
+		return nil, err
+	}
+	r, _, err := current(ctx, c, namespace, name)
+	return r, err
+}
+
 // current reads the newest revision of a release with its Secret, as it is at
 // this moment: what is about to change must not rest on what a watch knows.
 func current(ctx context.Context, c *cluster.Cluster, namespace, name string) (*Release, *unstructured.Unstructured, error) {

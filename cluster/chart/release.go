@@ -55,6 +55,7 @@ type inner struct {
 	given    map[string]any // what the user set
 	defaults map[string]any // the chart's values.yaml
 	manifest string
+	crds     []string // of its crds folder; those of subcharts Helm does not keep
 	hooks    []*release.Hook
 }
 
@@ -152,3 +153,9 @@ func merged(over, under map[string]any) map[string]any {
 	}
 	return out
 }
+
+// Secret is the name of the Secret that holds the release.
+func (r *Release) Secret() string { return secretName(r.Name, r.Revision) }
+
+// SameVersion tells whether the release is of that version of its chart.
+func (r *Release) SameVersion(version string) bool { return sameVersion(r.Version, version) }

@@ -54,6 +54,7 @@ type Work struct {
 	Version string                       // of the chart
 	CRDs    []*unstructured.Unstructured // of the crds folder, to be made first
 	Objects []*unstructured.Unstructured // in their order
+	Hooks   []*unstructured.Unstructured // what runs before or after
 	Gone    []*unstructured.Unstructured // those of the old revision that the new one has no more
 	Left    []string                     // what is there already and is left as it is
 	Unknown []string                     // given values that the chart does not know
@@ -113,10 +114,21 @@ func equal(a, b map[string]any) bool {
 func (w *Work) keep(ctx context.Context, c *cluster.Cluster) error {
 	w.Kind = Keep
 	objs, err := objects(w.Old.inner.manifest)
-	if err == nil {
-		w.Objects, err = placed(ctx, c, objs, nil, w.Old.Name, w.Old.Namespace)
+	if err != nil {
+		return err
 	}
-	return err
+	var crds []*unstructured.Unstructured
+	for _, text := range w.Old.inner.crds {
+		made, err := objects(text)
+		if err != nil {
+			return err
+		}
+		crds = append(crds, made...)
+	}
+	if w.Objects, err = placed(ctx, c, objs, crds, w.Old.Name, w.Old.Namespace); err != nil {
+		return err
+	}
+	return w.definitions(ctx, c, crds)
 }
 
 func (w *Work) render(ctx context.Context, c *cluster.Cluster) error {
@@ -137,27 +149,47 @@ func (w *Work) render(ctx context.Context, c *cluster.Cluster) error {
 	if w.Objects, err = placed(ctx, c, r.Objects, r.CRDs, req.Name, req.Namespace); err != nil {
 		return err
 	}
-	before := map[string]bool{}
-	if w.Old != nil && w.Kind != Fresh {
-		objs, err := objects(w.Old.inner.manifest)
+	for _, h := range r.hooks {
+		made, err := objects(h.Manifest)
 		if err != nil {
+			return fmt.Errorf("chart %s: hook %s: %w", ch.Name(), cluster.Clean(h.Path), err)
+		}
+		if made, err = placed(ctx, c, made, r.CRDs, req.Name, req.Namespace); err != nil {
 			return err
 		}
-		was, err := placed(ctx, c, served(ctx, c, objs), r.CRDs, req.Name, req.Namespace)
-		if err != nil {
-			return err
-		}
-		for _, o := range was {
-			before[describe(o)] = true
-			if !slices.ContainsFunc(w.Objects, func(n *unstructured.Unstructured) bool { return same(n, o) }) && o.GetAnnotations()[resourcePolicy] != "keep" {
-				w.Gone = append(w.Gone, o)
-			}
-		}
+		w.Hooks = append(w.Hooks, made...)
+	}
+	before, err := w.parts(ctx, c, r.CRDs)
+	if err != nil {
+		return err
 	}
 	if err := w.look(ctx, c, before); err != nil {
 		return err
 	}
 	return w.definitions(ctx, c, r.CRDs)
+}
+
+// parts names what the old revision has, and notes what the new one has not.
+func (w *Work) parts(ctx context.Context, c *cluster.Cluster, crds []*unstructured.Unstructured) (map[string]bool, error) {
+	before := map[string]bool{}
+	if w.Kind == Fresh {
+		return before, nil
+	}
+	objs, err := objects(w.Old.inner.manifest)
+	if err != nil {
+		return nil, fmt.Errorf("what release %s consists of can't be read: %w", w.Old.Name, err)
+	}
+	was, err := placed(ctx, c, served(ctx, c, objs), crds, w.Old.Name, w.Old.Namespace)
+	if err != nil {
+		return nil, err
+	}
+	for _, o := range was {
+		before[describe(o)] = true
+		if !slices.ContainsFunc(w.Objects, func(n *unstructured.Unstructured) bool { return same(n, o) }) && o.GetAnnotations()[resourcePolicy] != "keep" {
+			w.Gone = append(w.Gone, o)
+		}
+	}
+	return before, nil
 }
 
 // served leaves out objects of kinds that are gone, with all their objects.

@@ -8,6 +8,7 @@ import (
 
 	release "helm.sh/helm/v4/pkg/release/v1"
 	releaseutil "helm.sh/helm/v4/pkg/release/v1/util"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"carrick/cluster"
@@ -16,7 +17,8 @@ import (
 // Uninstall removes the release that req names, with its whole history, and
 // returns what is left and why. Of req only Name, Namespace, Labels,
 // Annotations, Manager, Timeout, Write and Remove count. Definitions of the
-// crds folder are left, as Helm does. A release that is not there is
+// crds folder are left, as Helm does; so is what hooks have left, unless there
+// is a Remove, which is asked for each of it. A release that is not there is
 // ErrNoRelease.
 func Uninstall(ctx context.Context, c *cluster.Cluster, req Request, say func(string)) (left []string, err error) {
 	quiet()
@@ -48,7 +50,33 @@ func Uninstall(ctx context.Context, c *cluster.Cluster, req Request, say func(st
 	if err := hooks.run(ctx, release.HookPostDelete); err != nil {
 		return left, err
 	}
+	if req.Remove != nil {
+		if err := r.sweep(ctx, c, req); err != nil {
+			return left, err
+		}
+	}
 	return left, forget(ctx, c, req)
+}
+
+// sweep offers what the hooks have left to Remove.
+func (r *Release) sweep(ctx context.Context, c *cluster.Cluster, req Request) error {
+	objs, err := r.Traces(ctx, c)
+	if err != nil {
+		return err
+	}
+	for _, o := range objs {
+		live, err := c.Fetch(ctx, o)
+		if apierrors.IsNotFound(err) || errors.Is(err, cluster.ErrNotServed) {
+			continue
+		}
+		if err == nil {
+			_, err = req.Remove(ctx, live)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Parts are the objects of a release in the order of taking them away, without

@@ -1,0 +1,268 @@
+package steps
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"carrick/cluster"
+	"carrick/cluster/chart"
+)
+
+var (
+	secretKind = schema.GroupVersionKind{Version: "v1", Kind: "Secret"}
+	secretsAt  = schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
+)
+
+// installed is a release that carries this action's mark, with what would
+// become of it.
+type installed struct {
+	*chart.Release
+	found // its newest Secret
+	item  Item
+	parts []part
+}
+
+// part is one object of it.
+type part struct {
+	found
+	item Item
+}
+
+// PlanUndo finds the releases that this action has marked, and what they
+// consist of. It renders nothing and needs no chart.
+func (c Chart) PlanUndo(ctx context.Context, env Env) (Change, error) {
+	list, blind, err := c.installed(ctx, env)
+	if err != nil {
+		return Change{}, err
+	}
+	var ch Change
+	if blind {
+		ch.Items = append(ch.Items, Item{Verb: Leave, What: "releases of Helm", Note: "you may not list Secrets everywhere: looked for only where the answers of today put them"})
+	}
+	for _, in := range list {
+		ch.Items = append(ch.Items, in.item)
+		ch.Rights = append(ch.Rights, undoRight(in.item, in.found)...)
+		for _, p := range in.parts {
+			ch.Items = append(ch.Items, p.item)
+			ch.Rights = append(ch.Rights, undoRight(p.item, p.found)...)
+		}
+	}
+	crds, err := definitions(ctx, env)
+	for _, p := range crds {
+		ch.Items = append(ch.Items, p.item)
+		ch.Rights = append(ch.Rights, undoRight(p.item, p.found)...)
+	}
+	return ch, err
+}
+
+func undoRight(item Item, f found) []cluster.Right {
+	switch item.Verb {
+	case Delete:
+		return []cluster.Right{{Verb: "delete", Group: f.gvr.Group, Resource: f.gvr.Resource, Namespace: f.Namespace, Name: f.Name}}
+	case Release:
+		return []cluster.Right{{Verb: "patch", Group: f.gvr.Group, Resource: f.gvr.Resource, Namespace: f.Namespace, Name: f.Name}}
+	}
+	return nil
+}
+
+// Undo uninstalls what this link installed and releases what it shares.
+func (c Chart) Undo(ctx context.Context, env Env, say Progress) error {
+	list, _, err := c.installed(ctx, env)
+	if err != nil {
+		return err
+	}
+	for _, in := range list {
+		switch in.item.Verb {
+		case Delete:
+			err = c.uninstall(ctx, env, in, say)
+		case Release:
+			err = in.release(ctx, env, say)
+		default:
+			say.Say("%s is left: %s", in.item.What, in.item.Note)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	crds, err := definitions(ctx, env) // now that their objects are gone
+	if err != nil {
+		return err
+	}
+	for _, p := range crds {
+		if err := takeBack(ctx, env, p, say); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c Chart) uninstall(ctx context.Context, env Env, in installed, say Progress) error {
+	req := chart.Request{
+		Name: in.Release.Name, Namespace: in.Release.Namespace, Manager: manager(env), Timeout: c.Timeout,
+		Write:  func(ctx context.Context, o *unstructured.Unstructured) error { return doObject(ctx, env, o, say) },
+		Remove: remover(env, say),
+	}
+	left, err := chart.Uninstall(ctx, env.Cluster, req, func(text string) { say.Say("%s", text) })
+	for _, l := range left {
+		say.Say("left: %s", l)
+	}
+	if err == nil {
+		say.did(Delete, in.item.What, "")
+	}
+	return err
+}
+
+// release hands a shared release on: its parts first, so that one that was cut
+// short is found again.
+func (in installed) release(ctx context.Context, env Env, say Progress) error {
+	for _, p := range in.parts {
+		if err := takeBack(ctx, env, p, say); err != nil {
+			return err
+		}
+	}
+	if err := release(ctx, env, in.found); err != nil {
+		return err
+	}
+	say.did(Release, in.item.What, "")
+	return nil
+}
+
+func takeBack(ctx context.Context, env Env, p part, say Progress) error {
+	var err error
+	switch p.item.Verb {
+	case Delete:
+		err = deleteObject(ctx, env, p.object())
+	case Release:
+		err = release(ctx, env, p.found)
+	default:
+		say.Say("%s is left: %s", p.item.What, p.item.Note)
+		return nil
+	}
+	if err == nil {
+		say.did(p.item.Verb, p.item.What, "")
+	}
+	return err
+}
+
+// remover takes one object of a release away by the same rules as everything
+// else that carries the mark.
+func remover(env Env, say Progress) func(context.Context, *unstructured.Unstructured) (string, error) {
+	return func(ctx context.Context, live *unstructured.Unstructured) (string, error) {
+		p, err := undoPart(ctx, env, live)
+		if err != nil || p.item.Verb == Leave {
+			return p.item.Note, err
+		}
+		return "", takeBack(ctx, env, p, say)
+	}
+}
+
+func undoPart(ctx context.Context, env Env, live *unstructured.Unstructured) (part, error) {
+	gvr, _, err := env.Cluster.Resource(ctx, live.GroupVersionKind())
+	if err != nil {
+		return part{}, err
+	}
+	p := part{found: found{metadataOf(live), live.GroupVersionKind(), gvr}}
+	if live.GetLabels()[mark(env.Link)] == "" {
+		p.item = Item{Verb: Leave, What: describe(live), Note: "it does not carry this link's mark"}
+		return p, nil
+	}
+	p.item, err = planUndo(ctx, env, p.found)
+	return p, err
+}
+
+// installed are the releases whose newest revision carries this action's mark.
+func (c Chart) installed(ctx context.Context, env Env) (out []installed, blind bool, err error) {
+	if env.Cluster == nil {
+		return nil, false, fmt.Errorf("chart %s: no cluster stands on the %s", c.Chart, env.SideName())
+	}
+	sel := cluster.Selector{Labels: "owner=helm," + mark(env.Link) + "=" + env.Action}
+	list, err := env.Cluster.Find(ctx, secretsAt, "", sel)
+	if apierrors.IsForbidden(err) {
+		_, namespace, fault := c.at(ctx, env)
+		if fault != nil {
+			return nil, false, err
+		}
+		blind = true
+		list, err = env.Cluster.Find(ctx, secretsAt, namespace, sel)
+	}
+	if err != nil {
+		return nil, blind, fmt.Errorf("look for releases with this link's mark: %w", err)
+	}
+	for _, m := range newest(list) {
+		in, err := c.look(ctx, env, m)
+		if err != nil {
+			return nil, blind, err
+		}
+		out = append(out, in)
+	}
+	return out, blind, nil
+}
+
+// newest are the newest of the Secrets of each release.
+func newest(list []metav1.PartialObjectMetadata) []metav1.PartialObjectMetadata {
+	last := map[string]metav1.PartialObjectMetadata{}
+	for _, m := range list {
+		key := m.Namespace + "/" + m.Labels["name"]
+		if old, ok := last[key]; !ok || revisionOf(m) > revisionOf(old) {
+			last[key] = m
+		}
+	}
+	var out []metav1.PartialObjectMetadata
+	for _, key := range sortedKeys(last) {
+		out = append(out, last[key])
+	}
+	return out
+}
+
+func revisionOf(m metav1.PartialObjectMetadata) int {
+	n, _ := strconv.Atoi(m.Labels["version"])
+	return n
+}
+
+// look says what would become of a release and of each of its parts.
+func (c Chart) look(ctx context.Context, env Env, m metav1.PartialObjectMetadata) (installed, error) {
+	in := installed{found: found{m, secretKind, secretsAt}}
+	var err error
+	if in.Release, err = chart.Current(ctx, env.Cluster, m.Namespace, m.Labels["name"]); err != nil {
+		return in, err
+	}
+	in.item, err = planUndo(ctx, env, in.found)
+	in.item.What = releaseAt(m.Namespace, m.Labels["name"])
+	if in.Release.UID != m.UID || (in.item.Verb == Leave && err == nil) {
+		in.item.Verb, in.item.Note = Leave, "somebody else has changed it with Helm since this link did: take it away by helm uninstall -n "+m.Namespace+" "+m.Labels["name"]
+		in.item.Hash = hash(in.item.Verb, in.item.What, in.Release.UID)
+	}
+	if err != nil || in.item.Verb == Leave {
+		return in, err
+	}
+	objs, err := in.Release.Parts(ctx, env.Cluster)
+	if err != nil {
+		return in, err
+	}
+	traces, err := in.Release.Traces(ctx, env.Cluster)
+	if err != nil {
+		return in, err
+	}
+	for _, o := range append(objs, traces...) {
+		live, err := env.Cluster.Fetch(ctx, o)
+		if apierrors.IsNotFound(err) || errors.Is(err, cluster.ErrNotServed) {
+			continue
+		}
+		if err != nil {
+			return in, err
+		}
+		p, err := undoPart(ctx, env, live)
+		if err != nil {
+			return in, err
+		}
+		in.parts = append(in.parts, p)
+	}
+	return in, nil
+}
