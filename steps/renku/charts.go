@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"carrick/cluster/chart"
 	"carrick/steps"
 	"carrick/steps/check"
 )
@@ -35,14 +36,19 @@ const (
 
 // chartSource is the source of one chart: of a folder, the folder in it that
 // has the chart's name.
-func chartSource(name string) func(context.Context, steps.Env) (string, error) {
-	return func(_ context.Context, e steps.Env) (string, error) {
+func chartSource(name string) func(context.Context, steps.Env) (chart.Source, error) {
+	return func(_ context.Context, e steps.Env) (chart.Source, error) {
 		from := strings.TrimRight(e.Answers.Text("charts.source"), "/")
-		if isRemoteSource(from) {
-			return from, nil
+		if !isRemoteSource(from) {
+			from += "/" + name
 		}
-		return from + "/" + name, nil
+		return chart.Source(from), nil
 	}
+}
+
+// answered is an answer as a doer wants it.
+func answered(key string) func(context.Context, steps.Env) (string, error) {
+	return func(_ context.Context, e steps.Env) (string, error) { return e.Answers.Text(key), nil }
 }
 
 // operatorValues are the values of chart amalthea-sessions on the remote
@@ -166,4 +172,10 @@ func helmMayChange(e steps.Env, fact, namespace string) bool {
 		return true
 	}
 	return standing(e.Own, fact, "release") != "" && standing(e.Own, fact, "namespace") == namespace
+}
+
+// makesDriverNamespace: the namespace of a driver that somebody else runs is
+// theirs.
+func makesDriverNamespace(e steps.Env) bool {
+	return standing(e.Own, "driver-stands", "name") == "" || isOurs(e.Own, "driver-stands")
 }

@@ -21,6 +21,24 @@ func operator() steps.Step {
 		Ask: operatorQuestions(),
 		Actions: []steps.Action{
 			{
+				Name: "driver-namespace", Title: "Make the namespace of csi-rclone", On: steps.Remote, When: makesDriverNamespace,
+				Doer: steps.Manifest{File: "driver-namespace.yaml"},
+			},
+			{
+				Name: "driver", Title: "Install csi-rclone", On: steps.Remote, When: installsDriver,
+				Doer: steps.Chart{
+					Release: "${answers.driver.release}", Namespace: "${answers.driver.namespace}", Chart: driverChart,
+					Source: chartSource(driverChart), Version: answered("driver.version"), Values: driverValues,
+				},
+			},
+			{
+				Name: "operator", Title: "Install the session operator", On: steps.Remote, Needs: []string{"namespace"}, When: installsOperator,
+				Doer: steps.Chart{
+					Release: "${answers.operator.release}", Namespace: "${answers.sessions.namespace}", Chart: operatorChart,
+					Source: chartSource(operatorChart), Version: answered("operator.version"), Values: operatorValues,
+				},
+			},
+			{
 				Name: "custom-cas", Title: "Copy the CA certificates that sessions mount", On: steps.Remote, Needs: []string{"namespace"}, When: copiesCAs,
 				Doer: steps.Manifest{File: "custom-ca.yaml", Each: eachCA},
 			},

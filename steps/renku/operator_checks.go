@@ -82,7 +82,7 @@ func sameCRD(_ context.Context, e steps.Env) steps.Result {
 	case here.hash == "":
 		return steps.Skipped("the %s cluster has no %s to compare with", e.PeerName(), sessionCRD)
 	case here.hash != there.hash:
-		return steps.Failed(fmt.Sprintf("%s differs: %s on the %s, %s on the %s", sessionCRD, there.hash, e.SideName(), here.hash, e.PeerName()),
+		return steps.Failed(fmt.Sprintf("%s differs: %s on the %s cluster, %s on the %s one", sessionCRD, there.hash, e.SideName(), here.hash, e.PeerName()),
 			helmUpgrade(e, "operator", operatorChart))
 	}
 	return steps.Passed("%s is %s on both", sessionCRD, here.hash)

@@ -164,13 +164,9 @@ func dataServices(ctx context.Context, e steps.Env) ([]*appsv1.Deployment, error
 // releaseName is the name that Renku was installed under: of its release, else
 // what its Deployments are labelled with.
 func releaseName(ctx context.Context, e steps.Env) (string, error) {
-	r, err := valued(ctx, e)
-	absent := (*steps.AbsentError)(nil)
-	if err == nil {
+	r, unread := valued(ctx, e)
+	if unread == nil {
 		return r.Name, nil
-	}
-	if !errors.As(err, &absent) {
-		return "", err
 	}
 	services, err := dataServices(ctx, e)
 	if err != nil {
@@ -181,7 +177,10 @@ func releaseName(ctx context.Context, e steps.Env) (string, error) {
 			return name, nil
 		}
 	}
-	return "", steps.Absent("%s, and no Deployment labelled app=renku-data-service names one", absent.Why)
+	if absent := (*steps.AbsentError)(nil); errors.As(unread, &absent) {
+		return "", steps.Absent("%s, and no Deployment labelled app=renku-data-service names one", absent.Why)
+	}
+	return "", unread
 }
 
 // chartRepository is where Renku's own release took the operator's chart from.

@@ -145,9 +145,7 @@ func learnOperator(ctx context.Context, e steps.Env) (any, error) {
 	if s.hash, err = crdHash(ctx, e); err != nil {
 		return nil, err
 	}
-	if err := s.readReleases(ctx, e, ns, operatorChart); err != nil {
-		return nil, err
-	}
+	s.readReleases(ctx, e, ns, operatorChart)
 	if s == (seen{}) {
 		return nil, steps.Absent("no session operator looks after namespace %s of the %s cluster", ns, e.SideName())
 	}
@@ -165,9 +163,7 @@ func learnDriver(ctx context.Context, e steps.Env) (any, error) {
 		ns = d.Namespace
 		s.label, s.image = chartLabel(d.Labels, driverChart), imageTag(d.Spec.Template.Spec, "rclone")
 	}
-	if err := s.readReleases(ctx, e, ns, driverChart); err != nil {
-		return nil, err
-	}
+	s.readReleases(ctx, e, ns, driverChart)
 	if s == (seen{}) {
 		return nil, steps.Absent("csi-rclone is not installed on the %s cluster", e.SideName())
 	}
@@ -175,30 +171,27 @@ func learnDriver(ctx context.Context, e steps.Env) (any, error) {
 }
 
 // readReleases looks for a release of a chart in a namespace, and on the local
-// side for it as a part of Renku's own. Releases that may not be read are no
-// error: the other ways stand.
-func (s *seen) readReleases(ctx context.Context, e steps.Env, namespace, name string) error {
+// side for it as a part of Renku's own. Releases that can't be read are no
+// error, and are told: the other ways stand.
+func (s *seen) readReleases(ctx context.Context, e steps.Env, namespace, name string) {
 	found, err := releases(ctx, e, namespace)
-	if err != nil && !apierrors.IsForbidden(err) {
-		return err
-	}
-	if err != nil {
-		s.unread = "Helm's releases may not be read"
-	}
 	for _, r := range found {
 		if r.Chart == name {
 			s.release = r.Version
 		}
 	}
-	if e.Side != steps.Local {
-		return nil
+	if err == nil && e.Side == steps.Local {
+		err = s.readPart(ctx, e, name)
 	}
+	if err != nil {
+		s.unread = "Helm's releases can't be read: " + cluster.Explain(err)
+	}
+}
+
+// readPart looks for a chart among those that Renku's own names.
+func (s *seen) readPart(ctx context.Context, e steps.Env, name string) error {
 	r, err := renkuRelease(ctx, e)
 	if absent := (*steps.AbsentError)(nil); errors.As(err, &absent) {
-		return nil
-	}
-	if apierrors.IsForbidden(err) {
-		s.unread = "Helm's releases may not be read"
 		return nil
 	}
 	if err != nil {
