@@ -2,6 +2,7 @@ package renku
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -158,9 +159,13 @@ func atLeast(v, least string) bool {
 // caNames are the Secrets of CA certificates that sessions mount.
 func caNames(e steps.Env) ([]string, error) { return e.Peer.List("session-cas") }
 
-// copiesCAs holds also where it can't be told: the plan then says why.
+// copiesCAs holds also where it can't be read what sessions mount: the plan then
+// says why. Where nothing tells, there is nothing to copy, and the check says so.
 func copiesCAs(e steps.Env) bool {
 	names, err := caNames(e)
+	if absent := (*steps.AbsentError)(nil); errors.As(err, &absent) {
+		return false
+	}
 	return err != nil || len(names) > 0
 }
 

@@ -22,7 +22,7 @@ func releases(text, folder string) (string, error) {
 		name := helmRelease.FindStringSubmatch(m)[1]
 		b, err := os.ReadFile(filepath.Join(folder, name))
 		if err == nil {
-			b, err = packed(b)
+			b, err = HelmRelease(b)
 		}
 		if err != nil {
 			failed = fmt.Errorf("%s: %w", m, err)
@@ -32,8 +32,9 @@ func releases(text, folder string) (string, error) {
 	return out, failed
 }
 
-// packed is a release as Helm stores it: JSON, gzip, base64.
-func packed(release []byte) ([]byte, error) {
+// HelmRelease is a release, described as YAML, as Helm keeps it under key release
+// of a Secret: JSON, gzip, base64.
+func HelmRelease(release []byte) ([]byte, error) {
 	json, err := yaml.YAMLToJSON(release)
 	if err != nil {
 		return nil, err
