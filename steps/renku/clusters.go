@@ -21,7 +21,8 @@ func clusters() steps.Step {
 			},
 			{
 				Key: "renku.domain", Title: "Renku's domain", Kind: steps.HostName, Opt: true,
-				Help: "The host name of the Renku portal, without https://. Sessions must be able to reach it.",
+				Help:    "The host name of the Renku portal, without https://. Sessions must be able to reach it.",
+				Default: domainOfRelease,
 			},
 			{
 				Key: "sessions.namespace", Title: "Namespace of the sessions on the remote cluster", Kind: steps.Namespace, On: steps.Remote,
@@ -29,7 +30,7 @@ func clusters() steps.Step {
 				Default: steps.Fixed("renku-user-sessions", "the published guide"),
 			},
 		},
-		Facts: check.Identity(),
+		Facts: slices.Concat(check.Identity(), releaseFacts(), versionFacts()),
 		Checks: []steps.Check{
 			check.Reachable(),
 			check.SignedIn(),
@@ -41,6 +42,16 @@ func clusters() steps.Step {
 			mayOnLocal(),
 		},
 	}
+}
+
+// domainOfRelease is the host name in Renku's own domain, which may have a port.
+func domainOfRelease(e steps.Env) (any, string) {
+	domain, err := e.Own.Text("renku-domain")
+	if err != nil {
+		return nil, ""
+	}
+	host, _ := splitDomain(domain)
+	return host, "Renku's Helm release"
 }
 
 func localNamespace() steps.Check {

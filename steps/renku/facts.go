@@ -101,3 +101,14 @@ func purposeOfNodes(ctx context.Context, e steps.Env) (any, error) {
 }
 
 func sessionsNamespace(e steps.Env) string { return e.Answers.Text("sessions.namespace") }
+
+// fromPeer is a default taken from a fact of the other side.
+func fromPeer(name, from string) func(steps.Env) (any, string) {
+	return func(e steps.Env) (any, string) {
+		v, err := e.Peer.Value(name)
+		if err != nil {
+			return nil, ""
+		}
+		return v, from
+	}
+}

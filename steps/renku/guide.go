@@ -27,6 +27,7 @@ func Guide() *steps.Guide {
 		Steps: []steps.Step{
 			clusters(),
 			prerequisites(),
+			operator(),
 			identity(),
 			kubeconfig(),
 		},

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"carrick/cluster"
 	"carrick/steps"
@@ -31,12 +30,6 @@ func namespaceChecks() []steps.Check {
 			Why: "session containers set no seccomp profile and no allowPrivilegeEscalation: the level restricted refuses them",
 			See: []string{"SwissDataScienceCenter/amalthea: api/v1alpha1 (session container)"},
 			Run: podSecurity,
-		},
-		{
-			Name: "pod-security-csi", Title: "the level of csi-rclone's namespace lets its driver run", On: steps.Remote, Needs: []string{"signed-in"},
-			Why: "the driver's node plugin mounts file systems: its pods are privileged",
-			See: []string{"SwissDataScienceCenter/csi-rclone: deploy/csi-rclone"},
-			Run: podSecurityOfDriver,
 		},
 		{
 			Name: "other-quotas", Title: "no other quota asks for CPU limits", On: steps.Remote, Needs: []string{"namespace"},
@@ -76,26 +69,6 @@ func podSecurity(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Passed("%s sets no level: the cluster's own default holds", name)
 	default:
 		return steps.Passed("%s enforces the level %s", name, level)
-	}
-}
-
-func podSecurityOfDriver(ctx context.Context, e steps.Env) steps.Result {
-	ns, err := e.Cluster.Get(ctx, check.Namespaces, "", rcloneSpace)
-	if apierrors.IsNotFound(err) {
-		return steps.Skipped("there is no namespace %s yet: the driver is not installed there", rcloneSpace)
-	}
-	if err != nil {
-		return steps.Unseen(err)
-	}
-	switch level := ns.GetLabels()[enforceLabel]; level {
-	case "privileged", "":
-		if level == "" {
-			return steps.Passed("%s sets no level: the cluster's own default holds", rcloneSpace)
-		}
-		return steps.Passed("%s enforces the level privileged", rcloneSpace)
-	default:
-		return steps.Failed(fmt.Sprintf("%s enforces the level %s, which refuses the driver's pods", rcloneSpace, level),
-			e.Kubectl()+" label --overwrite namespace "+rcloneSpace+" "+enforceLabel+"=privileged")
 	}
 }
 

@@ -7,8 +7,6 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	storagev1 "k8s.io/api/storage/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"carrick/cluster"
@@ -42,17 +40,6 @@ func nodeChecks() []steps.Check {
 			Name: "capacity", Title: "the biggest class fits on one node", On: steps.Remote, Needs: []string{"nodes"},
 			Why: "a class that is larger than every node never starts",
 			Run: capacity,
-		},
-		{
-			Name: "csi-on-nodes", Title: "csi-rclone runs on each of these nodes", On: steps.Remote, Needs: []string{"nodes"},
-			Why: "a session with a data connector on a node without the driver fails: driver name not found in the list of registered CSI drivers",
-			See: []string{page, "SwissDataScienceCenter/csi-rclone: deploy/csi-rclone"},
-			Run: driverOnNodes,
-		},
-		{
-			Name: "csi-kubelet-dir", Title: "csi-rclone knows where the kubelet keeps its files", On: steps.Remote, Needs: []string{"nodes"},
-			Why: "k0s and microk8s keep them elsewhere than the chart's default /var/lib/kubelet; mounts then never appear",
-			Run: driverKubeletDir,
 		},
 	}
 }
@@ -165,86 +152,4 @@ func capacity(ctx context.Context, e steps.Env) steps.Result {
 func gpus(n *corev1.Node) int64 {
 	q := n.Status.Allocatable[gpuResource]
 	return q.Value()
-}
-
-// driverInstalled tells whether csi-rclone is registered with the cluster.
-func driverInstalled(ctx context.Context, e steps.Env) (bool, error) {
-	_, err := e.Cluster.Get(ctx, check.CSIDrivers, "", rcloneSpace)
-	if apierrors.IsNotFound(err) {
-		return false, nil
-	}
-	return err == nil, err
-}
-
-func driverOnNodes(ctx context.Context, e steps.Env) steps.Result {
-	installed, err := driverInstalled(ctx, e)
-	if err != nil {
-		return steps.Unseen(err)
-	}
-	if !installed {
-		return steps.Skipped("csi-rclone is not installed yet; sessions run without it, data connectors don't")
-	}
-	fit, _, err := candidates(ctx, e)
-	if err != nil {
-		return steps.Unseen(err)
-	}
-	var without []string
-	for _, n := range fit {
-		node, err := check.Get[storagev1.CSINode](ctx, e.Cluster, check.CSINodes, "", n.Name)
-		if err != nil && !apierrors.IsNotFound(err) {
-			return steps.Unseen(err)
-		}
-		if err != nil || !slices.ContainsFunc(node.Spec.Drivers, func(d storagev1.CSINodeDriver) bool { return d.Name == rcloneSpace }) {
-			without = append(without, n.Name)
-		}
-	}
-	if len(without) > 0 {
-		return steps.Failed("the driver is not registered on "+strings.Join(without, ", "),
-			"helm upgrade csi-rclone with csiNodepluginRclone.tolerations for the taints of those nodes; then: "+e.Kubectl()+" get pods -n "+rcloneSpace+" -l app=csi-nodeplugin-rclone -o wide")
-	}
-	return driverPodsReady(ctx, e, fit)
-}
-
-func driverPodsReady(ctx context.Context, e steps.Env, fit []*corev1.Node) steps.Result {
-	pods, err := check.List[corev1.Pod](ctx, e.Cluster, check.Pods, "", cluster.Selector{Labels: "app=csi-nodeplugin-rclone"})
-	if err != nil {
-		return steps.Unseen(err)
-	}
-	ready := map[string]bool{}
-	for _, p := range pods {
-		for _, c := range p.Status.Conditions {
-			if c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue {
-				ready[p.Spec.NodeName] = true
-			}
-		}
-	}
-	for _, n := range fit {
-		if !ready[n.Name] {
-			return steps.Failed("no pod of the driver is ready on "+n.Name, e.Kubectl()+" get pods -A -l app=csi-nodeplugin-rclone -o wide")
-		}
-	}
-	return steps.Passed("registered and ready on %d nodes", len(fit))
-}
-
-func driverKubeletDir(ctx context.Context, e steps.Env) steps.Result {
-	installed, err := driverInstalled(ctx, e)
-	if err != nil {
-		return steps.Unseen(err)
-	}
-	if !installed {
-		return steps.Skipped("csi-rclone is not installed yet")
-	}
-	fit, _, err := candidates(ctx, e)
-	if err != nil {
-		return steps.Unseen(err)
-	}
-	for _, n := range fit {
-		v := n.Status.NodeInfo.KubeletVersion
-		_, microk8s := n.Labels["microk8s.io/cluster"]
-		if strings.Contains(v, "k0s") || microk8s {
-			return steps.Warned(fmt.Sprintf("%s runs %s, whose kubelet keeps its files elsewhere", n.Name, v),
-				"set the chart's kubeletDir: /var/lib/k0s/kubelet on k0s, /var/snap/microk8s/common/var/lib/kubelet on microk8s")
-		}
-	}
-	return steps.Passed("no node is k0s or microk8s: /var/lib/kubelet holds")
 }

@@ -86,7 +86,8 @@ func questions() []steps.Question {
 		},
 		{
 			Key: "sessions.host", Title: "Host name of the sessions", Kind: steps.HostName, Opt: true, On: steps.Remote,
-			Help: "Not Renku's own domain. Browsers open sessions there.",
+			Help:    "Not Renku's own domain. Browsers open sessions there, and Renku's login must let it in: Helm value notebooks.oidc.extraRedirectUris.",
+			Default: fromPeer("redirect-host", "Renku's login lets it in already"),
 		},
 		{
 			Key: "sessions.tls-secret", Title: "TLS Secret of that host name", Kind: steps.Name, Opt: true, On: steps.Remote,

@@ -15,7 +15,9 @@
 // ${ca} is the base64 of the API server's CA, ${server} its address, and
 // ${token NAMESPACE NAME} a token of that ServiceAccount; ${token … EXP} one
 // that ends at that Unix time; jwt in place of token is the token itself. ${cert NAME LIFETIME} and ${key} are the base64
-// of a certificate for NAME and of its key.
+// of a certificate for NAME and of its key. ${helm-release FILE} is the value of
+// key release in a Secret of Helm's, of the release that files/FILE describes as
+// YAML.
 //
 // The API server behind a state is a fake that answers reads and reviews: it
 // judges roles and bindings as RBAC does. What is written is tested elsewhere,

@@ -106,6 +106,14 @@ func (p *played) look(t *testing.T, assets fs.FS, dir, name string) {
 	}
 }
 
+// Stand is a session on the fake servers of a state, for tests of what is not a
+// check: facts, by way of the answers that they are defaults of.
+func Stand(t *testing.T, g *steps.Guide, assets fs.FS, dir, name string) *steps.Session {
+	t.Helper()
+	s, _, _ := open(t, g, assets, dir, name, nil)
+	return s
+}
+
 // open is a session on the fake servers of a state, with more answers than the
 // state's own. The replacer takes out what differs from run to run.
 func open(t *testing.T, g *steps.Guide, assets fs.FS, dir, name string, more map[string]any) (*steps.Session, *state, *strings.Replacer) {

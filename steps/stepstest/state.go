@@ -2,6 +2,7 @@ package stepstest
 
 import (
 	"bytes"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -69,6 +70,9 @@ func load(dir, name, files string, servers map[steps.Side]*server) (*state, erro
 	}
 	for _, side := range steps.Sides {
 		text, _ := s.section(string(side))
+		if text, err = releases(text, files); err != nil {
+			return nil, fmt.Errorf("%s: %s: %w", path, side, err)
+		}
 		if err := s.merge(side, servers[side].expand(text)); err != nil {
 			return nil, fmt.Errorf("%s: %s: %w", path, side, err)
 		}
@@ -148,6 +152,9 @@ func (s *state) put(side steps.Side, doc map[string]any) error {
 	if err := json.Unmarshal(raw, &plain); err != nil {
 		return err
 	}
+	if plain["kind"] == "Secret" {
+		foldStringData(plain)
+	}
 	obj := &unstructured.Unstructured{Object: plain}
 	at := -1
 	for i, o := range s.objects[side] {
@@ -168,6 +175,9 @@ func (s *state) put(side steps.Side, doc map[string]any) error {
 		if err != nil {
 			return err
 		}
+		if raw, err = json.Marshal(plain); err != nil {
+			return err
+		}
 		merged, err := jsonpatch.MergePatch(old, raw)
 		if err != nil {
 			return err
@@ -175,6 +185,20 @@ func (s *state) put(side steps.Side, doc map[string]any) error {
 		return s.objects[side][at].UnmarshalJSON(merged)
 	}
 	return nil
+}
+
+// foldStringData does to a Secret what an API server does.
+func foldStringData(secret map[string]any) {
+	text, _ := secret["stringData"].(map[string]any)
+	data, _ := secret["data"].(map[string]any)
+	if data == nil && len(text) > 0 {
+		data = map[string]any{}
+		secret["data"] = data
+	}
+	for k, v := range text {
+		data[k] = base64.StdEncoding.EncodeToString([]byte(fmt.Sprint(v)))
+	}
+	delete(secret, "stringData")
 }
 
 // rewrite puts a new want into the file.

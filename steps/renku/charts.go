@@ -1,0 +1,181 @@
+package renku
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"carrick/cluster/chart"
+	"carrick/steps"
+	"carrick/steps/check"
+)
+
+// rcloneClass is the StorageClass that csi-rclone's chart makes and that the
+// operator gives to volumes of data connectors.
+const rcloneClass = "csi-rclone-secret-annotation"
+
+// protocolQuestion is the key of the question whether sessions are served by
+// https; "": nobody asks yet, and they are.
+const protocolQuestion = ""
+
+func sessionsByHTTPS(e steps.Env) bool {
+	return protocolQuestion == "" || e.Answers.Text(protocolQuestion) == "https"
+}
+
+// The versions of amalthea-sessions that take a value for the first time
+// (SwissDataScienceCenter/amalthea helm-chart/amalthea-sessions/values.yaml,
+// pull requests 1097 and 1106).
+const (
+	sameSiteSince     = "0.27.0"
+	httpsIngressSince = "0.27.2"
+)
+
+// chartSource is the source of one chart: of a folder, the folder in it that
+// has the chart's name.
+func chartSource(name string) func(context.Context, steps.Env) (chart.Source, error) {
+	return func(_ context.Context, e steps.Env) (chart.Source, error) {
+		from := strings.TrimRight(e.Answers.Text("charts.source"), "/")
+		if !isRemoteSource(from) {
+			from += "/" + name
+		}
+		return chart.Source(from), nil
+	}
+}
+
+// answered is an answer as a doer wants it.
+func answered(key string) func(context.Context, steps.Env) (string, error) {
+	return func(_ context.Context, e steps.Env) (string, error) { return e.Answers.Text(key), nil }
+}
+
+// operatorValues are the values of chart amalthea-sessions on the remote
+// cluster: an operator that watches its own namespace alone, without the old
+// csi-rclone that the chart would bring along.
+func operatorValues(ctx context.Context, e steps.Env) (map[string]any, error) {
+	crd, err := deploysCRD(ctx, e)
+	if err != nil {
+		return nil, err
+	}
+	out := map[string]any{
+		"clusterScoped":      false,
+		"deployCrd":          crd,
+		"deploy":             map[string]any{"csiRclone": false},
+		"rcloneStorageClass": rcloneClass,
+	}
+	v, framed := e.Answers.Text("operator.version"), e.Answers.Bool("sessions.framed")
+	switch {
+	case atLeast(v, sameSiteSince):
+		out["useNoneSameSiteSessionCookie"] = framed
+	case framed:
+		return nil, fmt.Errorf("sessions in a frame (sessions.framed) take amalthea-sessions %s or newer, and operator.version is %s", sameSiteSince, v)
+	}
+	if atLeast(v, httpsIngressSince) {
+		out["httpsSessionIngress"] = sessionsByHTTPS(e)
+	}
+	return out, nil
+}
+
+// deploysCRD tells whether the release shall make the sessions' CRD: Helm
+// refuses one that stands without belonging to the release, and a release that
+// made one and stops to do so deletes it with all sessions.
+func deploysCRD(ctx context.Context, e steps.Env) (bool, error) {
+	crd, err := e.Cluster.Get(ctx, check.CRDs, "", sessionCRD)
+	if apierrors.IsNotFound(err) {
+		return true, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	notes := crd.GetAnnotations()
+	return notes["meta.helm.sh/release-name"] == e.Answers.Text("operator.release") &&
+		notes["meta.helm.sh/release-namespace"] == sessionsNamespace(e), nil
+}
+
+// driverValues are the values of chart csi-rclone: it has to run on each node
+// that sessions may use, whatever taints that node has.
+func driverValues(ctx context.Context, e steps.Env) (map[string]any, error) {
+	fit, _, err := candidates(ctx, e)
+	if err != nil {
+		return nil, err
+	}
+	out := map[string]any{}
+	if list := tolerationsFor(fit); len(list) > 0 {
+		out["csiNodepluginRclone"] = map[string]any{"tolerations": list}
+	}
+	dirs := map[string]string{}
+	for _, n := range fit {
+		dirs[kubeletDir(n)] = n.Name
+	}
+	if len(dirs) > 1 {
+		return nil, fmt.Errorf("the nodes that sessions may use keep the kubelet's files in %d places (%s), and the chart knows one: label those of one kind and answer nodes.labels",
+			len(dirs), nodeNames(fit))
+	}
+	for dir := range dirs {
+		if dir != usualKubeletDir {
+			out["kubeletDir"] = dir
+		}
+	}
+	return out, nil
+}
+
+// tolerationsFor lets a pod onto all of those nodes.
+func tolerationsFor(nodes []*corev1.Node) []any {
+	var keys []string
+	for _, n := range nodes {
+		for _, t := range n.Spec.Taints {
+			if t.Effect != corev1.TaintEffectPreferNoSchedule && !slices.Contains(keys, t.Key) {
+				keys = append(keys, t.Key)
+			}
+		}
+	}
+	slices.Sort(keys)
+	var out []any
+	for _, key := range keys {
+		out = append(out, map[string]any{"key": key, "operator": "Exists"})
+	}
+	return out
+}
+
+// Where kubelets keep their files.
+const (
+	usualKubeletDir    = "/var/lib/kubelet"
+	k0sKubeletDir      = "/var/lib/k0s/kubelet"
+	microk8sKubeletDir = "/var/snap/microk8s/common/var/lib/kubelet"
+)
+
+func kubeletDir(n *corev1.Node) string {
+	if strings.Contains(n.Status.NodeInfo.KubeletVersion, "k0s") {
+		return k0sKubeletDir
+	}
+	if _, ok := n.Labels["microk8s.io/cluster"]; ok {
+		return microk8sKubeletDir
+	}
+	return usualKubeletDir
+}
+
+// The installs are carrick's to do where nothing stands, or what stands is a
+// Helm release in the place that was answered. What Argo CD or kubectl put
+// there is theirs to change.
+func installsOperator(e steps.Env) bool {
+	return helmMayChange(e, "operator-stands", sessionsNamespace(e))
+}
+
+func installsDriver(e steps.Env) bool {
+	return helmMayChange(e, "driver-stands", e.Answers.Text("driver.namespace"))
+}
+
+func helmMayChange(e steps.Env, fact, namespace string) bool {
+	if standing(e.Own, fact, "name") == "" {
+		return true
+	}
+	return standing(e.Own, fact, "release") != "" && standing(e.Own, fact, "namespace") == namespace
+}
+
+// makesDriverNamespace: the namespace of a driver that somebody else runs is
+// theirs.
+func makesDriverNamespace(e steps.Env) bool {
+	return standing(e.Own, "driver-stands", "name") == "" || isOurs(e.Own, "driver-stands")
+}

@@ -1,0 +1,186 @@
+package renku
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"carrick/cluster"
+	"carrick/steps"
+	"carrick/steps/check"
+)
+
+func driverChecks() []steps.Check {
+	return []steps.Check{
+		{
+			Name: "driver-version", Title: "csi-rclone has the version of the local cluster", On: steps.Remote, Needs: []string{"signed-in"}, Mend: "driver",
+			Why: "Renku writes volumes for the driver that it knows; the operator's own chart would bring along version 0.3.5, which is why deploy.csiRclone stays off (the published guide does not say so)",
+			See: []string{page, "SwissDataScienceCenter/amalthea: helm-chart/amalthea-sessions/Chart.yaml"},
+			Run: driverSameVersion,
+		},
+		{
+			Name: "pod-security-csi", Title: "the level of csi-rclone's namespace lets its driver run", On: steps.Remote, Needs: []string{"signed-in"}, Mend: "driver-namespace",
+			Why: "the driver's node plugin mounts file systems: its pods are privileged",
+			See: []string{"SwissDataScienceCenter/csi-rclone: deploy/csi-rclone"},
+			Run: podSecurityOfDriver,
+		},
+		{
+			Name: "csi-on-nodes", Title: "csi-rclone runs on each of these nodes", On: steps.Remote, Needs: []string{"nodes"}, Mend: "driver",
+			Why: "a session with a data connector on a node without the driver fails: driver name not found in the list of registered CSI drivers",
+			See: []string{page, "SwissDataScienceCenter/csi-rclone: deploy/csi-rclone"},
+			Run: driverOnNodes,
+		},
+		{
+			Name: "csi-kubelet-dir", Title: "csi-rclone knows where the kubelet keeps its files", On: steps.Remote, Needs: []string{"nodes"}, Mend: "driver",
+			Why: "k0s and microk8s keep them elsewhere than the chart's default /var/lib/kubelet; mounts then never appear",
+			Run: driverKubeletDir,
+		},
+	}
+}
+
+func driverSameVersion(ctx context.Context, e steps.Env) steps.Result {
+	there, err := seenOf(e.Own, "csi-rclone")
+	if absent := (*steps.AbsentError)(nil); errors.As(err, &absent) {
+		return steps.Failed(absent.Why, "")
+	}
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	here, err := seenOf(e.Peer, "csi-rclone")
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	return sameVersion(e, there, here, helmUpgrade(e, "driver", driverChart))
+}
+
+func podSecurityOfDriver(ctx context.Context, e steps.Env) steps.Result {
+	space := e.Answers.Text("driver.namespace")
+	ns, err := e.Cluster.Get(ctx, check.Namespaces, "", space)
+	if apierrors.IsNotFound(err) {
+		return steps.Skipped("there is no namespace %s yet: the driver is not installed there", space)
+	}
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	switch level := ns.GetLabels()[enforceLabel]; level {
+	case "privileged", "":
+		if level == "" {
+			return steps.Passed("%s sets no level: the cluster's own default holds", space)
+		}
+		return steps.Passed("%s enforces the level privileged", space)
+	default:
+		return steps.Failed(fmt.Sprintf("%s enforces the level %s, which refuses the driver's pods", space, level),
+			e.Kubectl()+" label --overwrite namespace "+space+" "+enforceLabel+"=privileged")
+	}
+}
+
+// driverInstalled tells whether csi-rclone is registered with the cluster.
+func driverInstalled(ctx context.Context, e steps.Env) (bool, error) {
+	_, err := e.Cluster.Get(ctx, check.CSIDrivers, "", rcloneSpace)
+	if apierrors.IsNotFound(err) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+func driverOnNodes(ctx context.Context, e steps.Env) steps.Result {
+	installed, err := driverInstalled(ctx, e)
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	if !installed {
+		return steps.Skipped("csi-rclone is not installed yet; sessions run without it, data connectors don't")
+	}
+	fit, _, err := candidates(ctx, e)
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	var without []string
+	for _, n := range fit {
+		node, err := check.Get[storagev1.CSINode](ctx, e.Cluster, check.CSINodes, "", n.Name)
+		if err != nil && !apierrors.IsNotFound(err) {
+			return steps.Unseen(err)
+		}
+		if err != nil || !slices.ContainsFunc(node.Spec.Drivers, func(d storagev1.CSINodeDriver) bool { return d.Name == rcloneSpace }) {
+			without = append(without, n.Name)
+		}
+	}
+	if len(without) > 0 {
+		return steps.Failed("the driver is not registered on "+strings.Join(without, ", "),
+			ourDriver(e, "helm upgrade csi-rclone with csiNodepluginRclone.tolerations for the taints of those nodes; then: "+e.Kubectl()+" get pods -A -l app=csi-nodeplugin-rclone -o wide"))
+	}
+	return driverPodsReady(ctx, e, fit)
+}
+
+func driverPodsReady(ctx context.Context, e steps.Env, fit []*corev1.Node) steps.Result {
+	pods, err := check.List[corev1.Pod](ctx, e.Cluster, check.Pods, "", cluster.Selector{Labels: "app=csi-nodeplugin-rclone"})
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	ready := map[string]bool{}
+	for _, p := range pods {
+		for _, c := range p.Status.Conditions {
+			if c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue {
+				ready[p.Spec.NodeName] = true
+			}
+		}
+	}
+	for _, n := range fit {
+		if !ready[n.Name] {
+			return steps.Failed("no pod of the driver is ready on "+n.Name, e.Kubectl()+" get pods -A -l app=csi-nodeplugin-rclone -o wide")
+		}
+	}
+	return steps.Passed("registered and ready on %d nodes", len(fit))
+}
+
+func driverKubeletDir(ctx context.Context, e steps.Env) steps.Result {
+	installed, err := driverInstalled(ctx, e)
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	if !installed {
+		return steps.Skipped("csi-rclone is not installed yet")
+	}
+	fit, _, err := candidates(ctx, e)
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	d, err := driver(ctx, e)
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	for _, n := range fit {
+		dir := kubeletDir(n)
+		if dir != usualKubeletDir && !mountsBelow(d, dir) {
+			return steps.Warned(fmt.Sprintf("%s runs %s, whose kubelet keeps its files elsewhere", n.Name, n.Status.NodeInfo.KubeletVersion),
+				ourDriver(e, "set the chart's kubeletDir to "+dir))
+		}
+	}
+	if len(fit) > 0 && kubeletDir(fit[0]) != usualKubeletDir {
+		return steps.Passed("csi-rclone mounts %s", kubeletDir(fit[0]))
+	}
+	return steps.Passed("no node is k0s or microk8s: %s holds", usualKubeletDir)
+}
+
+// mountsBelow tells whether the driver's pods see a folder of their node.
+func mountsBelow(d *appsv1.DaemonSet, dir string) bool {
+	return d != nil && slices.ContainsFunc(d.Spec.Template.Spec.Volumes, func(v corev1.Volume) bool {
+		return v.HostPath != nil && (v.HostPath.Path == dir || strings.HasPrefix(v.HostPath.Path, dir+"/"))
+	})
+}
+
+// ourDriver is the fix for a driver that carrick installed: doing it again,
+// which is the default. For one of somebody else it is otherwise.
+func ourDriver(e steps.Env, otherwise string) string {
+	if isOurs(e.Own, "driver-stands") {
+		return ""
+	}
+	return otherwise
+}

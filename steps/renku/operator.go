@@ -1,0 +1,193 @@
+package renku
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/version"
+
+	"carrick/steps"
+)
+
+// publicCharts is where Renku's charts are published.
+const publicCharts = "https://swissdatasciencecenter.github.io/helm-charts"
+
+func operator() steps.Step {
+	return steps.Step{
+		Name: "operator", Title: "Operator and driver",
+		Why: "The session operator (amalthea-sessions) and the driver of data connectors (csi-rclone) run on the remote cluster, in the versions of the local one.",
+		Ask: operatorQuestions(),
+		Actions: []steps.Action{
+			{
+				Name: "driver-namespace", Title: "Make the namespace of csi-rclone", On: steps.Remote, When: makesDriverNamespace,
+				Doer: steps.Manifest{File: "driver-namespace.yaml"},
+			},
+			{
+				Name: "driver", Title: "Install csi-rclone", On: steps.Remote, When: installsDriver,
+				Doer: steps.Chart{
+					Release: "${answers.driver.release}", Namespace: "${answers.driver.namespace}", Chart: driverChart,
+					Source: chartSource(driverChart), Version: answered("driver.version"), Values: driverValues,
+				},
+			},
+			{
+				Name: "operator", Title: "Install the session operator", On: steps.Remote, Needs: []string{"namespace"}, When: installsOperator,
+				Doer: steps.Chart{
+					Release: "${answers.operator.release}", Namespace: "${answers.sessions.namespace}", Chart: operatorChart,
+					Source: chartSource(operatorChart), Version: answered("operator.version"), Values: operatorValues,
+				},
+			},
+			{
+				Name: "custom-cas", Title: "Copy the CA certificates that sessions mount", On: steps.Remote, Needs: []string{"namespace"}, When: copiesCAs,
+				Doer: steps.Manifest{File: "custom-ca.yaml", Each: eachCA},
+			},
+		},
+		Checks: slices.Concat(operatorChecks(), driverChecks(), sessionChecks()),
+	}
+}
+
+func operatorQuestions() []steps.Question {
+	return []steps.Question{
+		{
+			Key: "charts.source", Title: "Where the charts come from", Kind: steps.Text, On: steps.Remote, Check: checkSource,
+			Help:    "A chart repository (https://…), a registry (oci://…), or a folder of this machine that holds the folders amalthea-sessions and csi-rclone.",
+			Default: sourceOfCharts,
+		},
+		{
+			Key: "operator.version", Title: "Version of the chart amalthea-sessions", Kind: steps.Text, On: steps.Remote, Check: checkVersion,
+			Help:    "The same as on the local cluster: the two share one definition of a session.",
+			Default: localVersion("amalthea", "", ""),
+		},
+		{
+			Key: "operator.release", Title: "Helm release of the session operator", Kind: steps.Name, On: steps.Remote,
+			Help:    "In the namespace of the sessions.",
+			Default: releaseThatStands("operator-stands", operatorChart),
+		},
+		{
+			Key: "sessions.framed", Title: "Sessions open in a frame of the portal", Kind: steps.YesNo, On: steps.Remote,
+			Help:    "No: in a tab of their own. In a frame, the session cookie must go along to another site, which takes more protection at the ingress.",
+			Default: steps.Fixed(false, "a tab of their own needs no protection"),
+		},
+		{
+			Key: "driver.version", Title: "Version of the chart csi-rclone", Kind: steps.Text, On: steps.Remote, Check: checkVersion,
+			Help:    "The same as on the local cluster.",
+			Default: localVersion("csi-rclone", "0.6.0", "what Renku 2.16 to 2.19 name"),
+		},
+		{
+			Key: "driver.release", Title: "Helm release of csi-rclone", Kind: steps.Name, On: steps.Remote,
+			Help:    "One a cluster: the driver runs on every node.",
+			Default: releaseThatStands("driver-stands", driverChart),
+		},
+		{
+			Key: "driver.namespace", Title: "Namespace of csi-rclone", Kind: steps.Namespace, On: steps.Remote,
+			Help: "Its pods are privileged. Made if it is not there.",
+			Default: func(e steps.Env) (any, string) {
+				if ns := standing(e.Own, "driver-stands", "namespace"); ns != "" {
+					return ns, "csi-rclone is there already"
+				}
+				return rcloneSpace, "the published guide"
+			},
+		},
+		{
+			Key: "sessions.user-secrets", Title: "Sessions on this cluster shall use users' own secrets", Kind: steps.Pick, Opt: true, On: steps.Remote,
+			Of:   []steps.Choice{{Value: "no", Title: "no: users know that they don't work there"}, {Value: "yes", Title: "yes"}},
+			Help: "Renku's user secrets are fetched by an address of the local cluster, which no remote session reaches.",
+		},
+	}
+}
+
+func sourceOfCharts(e steps.Env) (any, string) {
+	if from, err := e.Peer.Text("chart-repository"); err == nil {
+		return from, "Renku's own release"
+	}
+	return publicCharts, "where Renku's charts are published"
+}
+
+// localVersion is what runs on the local cluster, else what Renku's chart names.
+func localVersion(fact, otherwise, why string) func(steps.Env) (any, string) {
+	return func(e steps.Env) (any, string) {
+		s, err := seenOf(e.Peer, fact)
+		switch v := s.version(); {
+		case err == nil && v != "" && checkVersion(v) == nil:
+			return v, "what runs on the " + e.PeerName() + " cluster"
+		case err == nil && s.pinned != "":
+			return s.pinned, "what Renku's release names"
+		case otherwise != "":
+			return otherwise, why
+		}
+		return nil, ""
+	}
+}
+
+func releaseThatStands(fact, otherwise string) func(steps.Env) (any, string) {
+	return func(e steps.Env) (any, string) {
+		if name := standing(e.Own, fact, "release"); name != "" {
+			return name, "it is there already"
+		}
+		return otherwise, "the chart's name"
+	}
+}
+
+// checkVersion takes exact versions alone: "latest" and ranges leave to chance
+// what is installed.
+func checkVersion(v string) error {
+	if _, err := version.ParseSemantic(v); err != nil {
+		return fmt.Errorf("%q is no exact version, such as 0.30.2", v)
+	}
+	return nil
+}
+
+func checkSource(v string) error {
+	scheme, _, isURL := strings.Cut(v, "://")
+	if isURL && !isRemoteSource(v) {
+		return fmt.Errorf("charts don't come by %s://: it is https://, http://, oci:// or a folder", scheme)
+	}
+	if strings.Contains(v, "@") && isURL {
+		return fmt.Errorf("a chart repository's address is kept in the link file: it must hold no password")
+	}
+	return nil
+}
+
+// atLeast compares versions; what is no version is old.
+func atLeast(v, least string) bool {
+	have, err := version.ParseSemantic(v)
+	return err == nil && have.AtLeast(version.MustParseSemantic(least))
+}
+
+// caNames are the Secrets of CA certificates that sessions mount.
+func caNames(e steps.Env) ([]string, error) { return e.Peer.List("session-cas") }
+
+// copiesCAs holds also where it can't be read what sessions mount: the plan then
+// says why. Where nothing tells, there is nothing to copy, and the check says so.
+func copiesCAs(e steps.Env) bool {
+	names, err := caNames(e)
+	if absent := (*steps.AbsentError)(nil); errors.As(err, &absent) {
+		return false
+	}
+	return err != nil || len(names) > 0
+}
+
+// eachCA are the Secrets to copy, with the certificates that they hold on the
+// local cluster.
+func eachCA(_ context.Context, e steps.Env) ([]any, error) {
+	names, err := caNames(e)
+	if err != nil {
+		return nil, err
+	}
+	v, err := e.Peer.Value("custom-cas")
+	if err != nil {
+		return nil, err
+	}
+	have, _ := v.(map[string]any)
+	var out []any
+	for _, name := range names {
+		data, ok := have[name].(map[string]any)
+		if !ok {
+			return nil, steps.Absent("sessions mount Secret %s, and Renku's Helm value global.certificates.customCAs does not name it: copy it by hand", name)
+		}
+		out = append(out, map[string]any{"name": name, "data": data})
+	}
+	return out, nil
+}

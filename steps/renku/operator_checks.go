@@ -1,0 +1,236 @@
+package renku
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"carrick/cluster"
+	"carrick/steps"
+	"carrick/steps/check"
+)
+
+func operatorChecks() []steps.Check {
+	return []steps.Check{
+		{
+			Name: "session-crd", Title: "the cluster knows what a session is", On: steps.Remote, Needs: []string{"signed-in"}, Mend: "operator",
+			Why: "Renku's services remember for 6 hours which kinds a cluster serves: this one has to be there before they are restarted",
+			See: []string{"SwissDataScienceCenter/amalthea: helm-chart/amalthea-sessions/templates/amaltheasession-crd.yaml"},
+			Run: func(ctx context.Context, e steps.Env) steps.Result {
+				return check.Served(ctx, e.Cluster, sessionCRD, sessionVersion, "")
+			},
+		},
+		{
+			Name: "session-crd-equal", Title: "both clusters define a session alike", On: steps.Remote, Needs: []string{"session-crd"}, Mend: "operator",
+			Why: "the definition carries no version: an operator that was updated without it (deployCrd off) reads fields that are not there, and Renku writes fields that are dropped",
+			See: []string{"SwissDataScienceCenter/amalthea: pull requests 1120, 1121"},
+			Run: sameCRD,
+		},
+		{
+			Name: "session-crd-owner", Title: "the definition belongs to the operator's release", On: steps.Remote, Needs: []string{"session-crd"},
+			Why: "a second release that brings it along fails with invalid ownership metadata; one that doesn't depends on the first, which takes all sessions with it when it is removed",
+			See: []string{"SwissDataScienceCenter/amalthea: helm-chart/amalthea-sessions/values.yaml (deployCrd)"},
+			Run: crdOwner,
+		},
+		{
+			Name: "operator-ready", Title: "an operator looks after the sessions' namespace", On: steps.Remote, Needs: []string{"namespace"}, Mend: "operator",
+			Why: "without one, sessions are asked for and nothing happens; it watches the one namespace that its release is in, unless it was told to watch all",
+			See: []string{page, "SwissDataScienceCenter/amalthea: helm-chart/amalthea-sessions/templates/deployment.yaml (RELEASE_NAMESPACE, CLUSTER_SCOPED)"},
+			Run: operatorReady,
+		},
+		{
+			Name: "operator-version", Title: "the operator has the version of the local cluster", On: steps.Remote, Needs: []string{"signed-in"}, Mend: "operator",
+			Why: "the published guide installs without --version, which takes the newest chart; Renku pins another. Its \"default priority class and remote service account\" are no values of the chart: the pool and the registered cluster name them",
+			See: []string{page, "SwissDataScienceCenter/renku: helm-chart/renku/requirements.yaml"},
+			Run: operatorSameVersion,
+		},
+		{
+			Name: "rclone-storage-class", Title: "the StorageClass of data connectors is there", On: steps.Remote, Needs: []string{"operator-ready"}, Mend: "driver",
+			Why: "the operator asks for volumes of that class: a session with a data connector stays Pending without it",
+			See: []string{"SwissDataScienceCenter/csi-rclone: deploy/csi-rclone/templates"},
+			Run: rcloneStorageClass,
+		},
+		{
+			Name: "same-site", Title: "the session cookie fits how sessions are opened", On: steps.Remote, Needs: []string{"operator-ready"}, Mend: "operator",
+			Why: "in a frame of the portal the cookie must be SameSite=None: the chart's useNoneSameSiteSessionCookie, since 0.27.0, which the published guide does not name. " +
+				"It opens the session to other sites unless the ingress answers with CORS and CSP headers, and anonymous sessions then fail. " +
+				"The guide's --skip-auth-preflight can't be set: no chart has such a value",
+			See: []string{page, "SwissDataScienceCenter/amalthea: helm-chart/amalthea-sessions/values.yaml; pull requests 1089 (closed), 1097"},
+			Run: sameSite,
+		},
+	}
+}
+
+func crdOf(ctx context.Context, e steps.Env) (*unstructured.Unstructured, error) {
+	return e.Cluster.Get(ctx, check.CRDs, "", sessionCRD)
+}
+
+func sameCRD(_ context.Context, e steps.Env) steps.Result {
+	there, err := seenOf(e.Own, "amalthea")
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	here, err := seenOf(e.Peer, "amalthea")
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	switch {
+	case here.hash == "":
+		return steps.Skipped("the %s cluster has no %s to compare with", e.PeerName(), sessionCRD)
+	case here.hash != there.hash:
+		return steps.Failed(fmt.Sprintf("%s differs: %s on the %s cluster, %s on the %s one", sessionCRD, there.hash, e.SideName(), here.hash, e.PeerName()),
+			helmUpgrade(e, "operator", operatorChart))
+	}
+	return steps.Passed("%s is %s on both", sessionCRD, here.hash)
+}
+
+// helmUpgrade is the fix for a version that differs: carrick's own action where
+// it installed the release, else it has to be asked to change somebody else's.
+func helmUpgrade(e steps.Env, what, name string) string {
+	fact := what + "-stands"
+	switch {
+	case isOurs(e.Own, fact) || standing(e.Own, fact, "name") == "":
+		return ""
+	case standing(e.Own, fact, "release") == "":
+		return "it was not installed by Helm: have chart " + name + " " + e.Answers.Text(what+".version") + " rendered by what did (Argo CD, kubectl)"
+	}
+	return fmt.Sprintf("carrick apply %s --step operator --take-over    # changes release %s, which somebody else made, to %s",
+		e.Link, standing(e.Own, fact, "release"), e.Answers.Text(what+".version"))
+}
+
+func crdOwner(ctx context.Context, e steps.Env) steps.Result {
+	crd, err := crdOf(ctx, e)
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	notes := crd.GetAnnotations()
+	owner, ns := notes["meta.helm.sh/release-name"], notes["meta.helm.sh/release-namespace"]
+	switch {
+	case owner == "":
+		return steps.Passed("%s belongs to no release: it is left as it is (deployCrd off)", sessionCRD)
+	case owner == e.Answers.Text("operator.release") && ns == sessionsNamespace(e):
+		return steps.Passed("%s belongs to release %s/%s", sessionCRD, ns, owner)
+	}
+	in, err := e.Cluster.Get(ctx, check.Namespaces, "", ns)
+	if apierrors.IsNotFound(err) || (err == nil && in.GetDeletionTimestamp() != nil) {
+		return steps.Warned(fmt.Sprintf("%s says that it belongs to release %s/%s, whose namespace is gone: no release updates it", sessionCRD, ns, owner),
+			e.Kubectl()+" annotate --overwrite crd "+sessionCRD+" meta.helm.sh/release-name="+e.Answers.Text("operator.release")+" meta.helm.sh/release-namespace="+sessionsNamespace(e))
+	}
+	if err != nil && !apierrors.IsForbidden(err) {
+		return steps.Unseen(err)
+	}
+	return steps.Warned(fmt.Sprintf("%s belongs to release %s/%s: when that is removed, it goes with all sessions", sessionCRD, ns, owner),
+		"agree with its owner on versions; carrick installs beside it without the definition (deployCrd off)")
+}
+
+func operatorReady(ctx context.Context, e steps.Env) steps.Result {
+	d, others, err := operators(ctx, e)
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	ns := sessionsNamespace(e)
+	if d == nil && len(others) > 0 {
+		o := others[0]
+		return steps.Failed(fmt.Sprintf("operator %s/%s watches namespace %s alone, and sessions are in %s", o.Namespace, o.Name, operatorEnv(o)["RELEASE_NAMESPACE"], ns), "")
+	}
+	if d == nil {
+		return steps.Failed("no operator looks after namespace "+ns, "")
+	}
+	fix := e.Kubectl() + " -n " + d.Namespace + " describe deployment " + d.Name + "    # and the pods: -l app.kubernetes.io/name=" + operatorChart
+	r := check.Available(ctx, e.Cluster, d.Namespace, d.Name, fix)
+	if r.Status == steps.Pass {
+		r.Found += ", for " + map[bool]string{true: "all namespaces", false: "namespace " + ns}[operatorEnv(d)["CLUSTER_SCOPED"] == "true"]
+	}
+	return r
+}
+
+func operatorSameVersion(_ context.Context, e steps.Env) steps.Result {
+	there, err := seenOf(e.Own, "amalthea")
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	if there.version() == "" {
+		return steps.Skipped("no operator runs on the %s cluster yet", e.SideName())
+	}
+	here, err := seenOf(e.Peer, "amalthea")
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	return sameVersion(e, there, here, helmUpgrade(e, "operator", operatorChart))
+}
+
+// sameVersion judges the versions of one product on both sides: equal is what
+// is asked for, another version with the same definition works, everything else
+// does not.
+func sameVersion(e steps.Env, there, here seen, fix string) steps.Result {
+	found := fmt.Sprintf("%s: %s. %s: %s", e.SideName(), there, e.PeerName(), here)
+	want := here.version()
+	if want == "" {
+		want = here.pinned
+	}
+	switch {
+	case there.floating() || here.floating():
+		return steps.Failed("an image is tagged latest, which is another one tomorrow. "+found, fix)
+	case there.hash != "" && here.hash != "" && there.hash != here.hash:
+		return steps.Failed("the definitions of a session differ. "+found, fix)
+	case there.version() == "" || want == "":
+		return steps.Skipped("%s", "a version can't be told. "+found)
+	case there.version() != want && there.hash != "" && there.hash == here.hash:
+		return steps.Warned("the versions differ, the definitions of a session don't. "+found, fix)
+	case there.version() != want:
+		return steps.Failed("the versions differ. "+found, fix)
+	case there.differs():
+		return steps.Warned("the chart and what runs differ. "+found, e.Kubectl()+" get deployments,daemonsets -A -l helm.sh/chart -o wide    # the image was changed by hand, or by a registry mirror")
+	}
+	return steps.Passed("%s", found)
+}
+
+func rcloneStorageClass(ctx context.Context, e steps.Env) steps.Result {
+	d, _, err := operators(ctx, e)
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	if d == nil {
+		return steps.Unseen(errGone)
+	}
+	name := cluster.Clean(operatorEnv(d)["RCLONE_STORAGE_CLASS"])
+	if name == "" {
+		return steps.Warned(fmt.Sprintf("operator %s/%s names no StorageClass for data connectors (RCLONE_STORAGE_CLASS)", d.Namespace, d.Name), "set the chart's rcloneStorageClass to "+rcloneClass)
+	}
+	fix := ""
+	if name != rcloneClass {
+		fix = "set the chart's rcloneStorageClass to " + rcloneClass + ", which csi-rclone makes"
+	}
+	return check.Exists(ctx, e.Cluster, check.StorageClasses, "", name, "StorageClass "+name, fix)
+}
+
+// errGone is for what stood a moment ago, when another check saw it.
+var errGone = errors.New("the operator is gone again")
+
+func sameSite(ctx context.Context, e steps.Env) steps.Result {
+	d, _, err := operators(ctx, e)
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	if d == nil {
+		return steps.Unseen(errGone)
+	}
+	framed, none := e.Answers.Bool("sessions.framed"), operatorEnv(d)["USE_NONE_SAME_SITE_SESSION_COOKIE"] == "true"
+	fix := ""
+	if !isOurs(e.Own, "operator-stands") {
+		fix = fmt.Sprintf("set useNoneSameSiteSessionCookie: %v in the values of release %s, or answer sessions.framed", framed, standing(e.Own, "operator-stands", "release"))
+	}
+	switch {
+	case framed && !none:
+		return steps.Failed("sessions shall open in a frame, and the operator does not make their cookie SameSite=None: signing in fails there", fix)
+	case none && !framed:
+		return steps.Failed("the operator makes the session cookie SameSite=None although sessions open in a tab of their own: other sites may use it, and anonymous sessions fail", fix)
+	case framed:
+		return steps.Passed("SameSite=None, for sessions in a frame; anonymous sessions are not possible")
+	}
+	return steps.Passed("the cookie stays on its own site: sessions open in a tab of their own")
+}

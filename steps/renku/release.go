@@ -1,0 +1,207 @@
+package renku
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"carrick/cluster"
+	"carrick/cluster/chart"
+	"carrick/steps"
+	"carrick/steps/check"
+)
+
+// What the local cluster tells of Renku itself: the Helm release, and where
+// there is none (Argo CD renders charts by itself), labels and Deployments.
+// Values of a release may hold passwords: each fact takes out the one value
+// that it is named for.
+//
+// Source: SwissDataScienceCenter/renku helm-chart/renku/values.yaml and
+// templates.
+func releaseFacts() []steps.Fact {
+	fact := func(name, title string, learn func(context.Context, steps.Env) (any, error)) steps.Fact {
+		return steps.Fact{Name: name, Title: title, On: steps.Local, Learn: learn}
+	}
+	return []steps.Fact{
+		fact("release", "Renku's Helm release", releaseItself),
+		fact("renku-domain", "Renku's domain", renkuDomain),
+		fact("chart-repository", "the chart repository of Renku's release", chartRepository),
+		fact("kubeconfigs-secret", "the Secret that Renku reads kubeconfigs from", kubeconfigsSecret),
+		fact("kubeconfigs-value", "the Helm value that names the kubeconfigs Secret", kubeconfigsValue),
+		fact("oidc-client", "the Keycloak client of sessions", oidcClient),
+		fact("redirect-uris", "the extra redirect URIs of that client", redirectURIs),
+		fact("web-origins", "the extra web origins of that client", webOrigins),
+		fact("redirect-host", "the sessions' host that Renku's login lets in", redirectHost),
+		fact("redirect-port", "the sessions' port that Renku's login lets in", redirectPort),
+		fact("custom-cas", "the CA certificates that sessions mount", customCAs),
+		fact("renku-ca", "the CA certificates of Renku's own", renkuCA),
+		fact("session-affinity", "the node affinity of every session", sessionAffinity),
+		fact("session-tolerations", "the taints that every session tolerates", sessionTolerations),
+		fact("session-cas", "the Secrets of CA certificates that every session mounts", sessionCAs),
+	}
+}
+
+const renkuChart = "renku"
+
+func renkuNamespace(e steps.Env) string { return e.Answers.Text("renku.namespace") }
+
+// releasesKept is how long an unpacked release is kept while its Secret stays
+// as it is: unpacking one takes some 10 ms, and a dozen facts are read from it.
+const releasesKept = 24 * time.Hour
+
+// releases are the deployed releases of a namespace.
+func releases(ctx context.Context, e steps.Env, namespace string) ([]chart.Release, error) {
+	key := "helm-releases/" + string(e.Side) + "/" + namespace
+	return cluster.Look(ctx, key, releasesKept, func(ctx context.Context) ([]chart.Release, error) {
+		return chart.Releases(ctx, e.Cluster, namespace)
+	})
+}
+
+// renkuRelease is the release of Renku's chart. It is Absent where there is
+// none; an error says that it can't be told.
+func renkuRelease(ctx context.Context, e steps.Env) (*chart.Release, error) {
+	ns := renkuNamespace(e)
+	found, err := releases(ctx, e, ns)
+	var ours []*chart.Release
+	for i := range found {
+		if found[i].Chart == renkuChart {
+			ours = append(ours, &found[i])
+		}
+	}
+	switch {
+	case len(ours) == 1:
+		return ours[0], nil
+	case err != nil:
+		return nil, err
+	case len(ours) == 0:
+		return nil, steps.Absent("no Helm release of chart %s is in namespace %s", renkuChart, ns)
+	}
+	return nil, fmt.Errorf("namespace %s holds %d releases of chart %s: which of them is meant can't be told", ns, len(ours), renkuChart)
+}
+
+// valued is Renku's release for a fact that is no more than a default: where it
+// may not be read, the fact is absent and says so.
+func valued(ctx context.Context, e steps.Env) (*chart.Release, error) {
+	r, err := renkuRelease(ctx, e)
+	if apierrors.IsForbidden(err) {
+		return nil, steps.Absent("Renku's Helm release may not be read: %s", cluster.Explain(err))
+	}
+	return r, err
+}
+
+func releaseItself(ctx context.Context, e steps.Env) (any, error) {
+	r, err := renkuRelease(ctx, e)
+	if err != nil {
+		return nil, err
+	}
+	return map[string]any{"name": r.Name, "version": r.Version}, nil
+}
+
+// helmText is a value of Renku's release that is text and not empty.
+func helmText(ctx context.Context, e steps.Env, path string) (string, error) {
+	r, err := valued(ctx, e)
+	if err != nil {
+		return "", err
+	}
+	v, _ := r.Value(path)
+	text, ok := v.(string)
+	if text = strings.TrimSpace(cluster.Clean(text)); !ok || text == "" {
+		return "", steps.Absent("Renku's Helm value %s is empty", path)
+	}
+	return text, nil
+}
+
+func textFact(text string, err error) (any, error) {
+	if err != nil {
+		return nil, err
+	}
+	return text, nil
+}
+
+func renkuDomain(ctx context.Context, e steps.Env) (any, error) {
+	return textFact(helmText(ctx, e, "global.renku.domain"))
+}
+
+const kubeconfigsPath = "dataService.remoteClustersKubeconfigSecretName"
+
+func kubeconfigsValue(ctx context.Context, e steps.Env) (any, error) {
+	return textFact(helmText(ctx, e, kubeconfigsPath))
+}
+
+// kubeconfigsVolume is the volume by which Renku's services see kubeconfigs.
+const kubeconfigsVolume = "remote-cluster-kubeconfigs"
+
+// kubeconfigsSecret is what runs, else what the release says.
+func kubeconfigsSecret(ctx context.Context, e steps.Env) (any, error) {
+	services, err := dataServices(ctx, e)
+	if err != nil {
+		return nil, err
+	}
+	for _, d := range services {
+		for _, v := range d.Spec.Template.Spec.Volumes {
+			if v.Name == kubeconfigsVolume && v.Secret != nil && v.Secret.SecretName != "" {
+				return v.Secret.SecretName, nil
+			}
+		}
+	}
+	name, err := helmText(ctx, e, kubeconfigsPath)
+	if absent := (*steps.AbsentError)(nil); errors.As(err, &absent) {
+		return nil, steps.Absent("Renku mounts no kubeconfigs: no Deployment labelled app=renku-data-service in %s has the volume %s, and %s",
+			renkuNamespace(e), kubeconfigsVolume, absent.Why)
+	}
+	return textFact(name, err)
+}
+
+func dataServices(ctx context.Context, e steps.Env) ([]*appsv1.Deployment, error) {
+	return check.List[appsv1.Deployment](ctx, e.Cluster, check.Deployments, renkuNamespace(e), cluster.Selector{Labels: "app=renku-data-service"})
+}
+
+// releaseName is the name that Renku was installed under: of its release, else
+// what its Deployments are labelled with.
+func releaseName(ctx context.Context, e steps.Env) (string, error) {
+	r, unread := valued(ctx, e)
+	if unread == nil {
+		return r.Name, nil
+	}
+	services, err := dataServices(ctx, e)
+	if err != nil {
+		return "", err
+	}
+	for _, d := range services {
+		if name := d.Labels["release"]; name != "" {
+			return name, nil
+		}
+	}
+	if absent := (*steps.AbsentError)(nil); errors.As(unread, &absent) {
+		return "", steps.Absent("%s, and no Deployment labelled app=renku-data-service names one", absent.Why)
+	}
+	return "", unread
+}
+
+// chartRepository is where Renku's own release took the operator's chart from.
+func chartRepository(ctx context.Context, e steps.Env) (any, error) {
+	r, err := valued(ctx, e)
+	if err != nil {
+		return nil, err
+	}
+	for _, d := range r.Dependencies {
+		if d.Name == operatorChart && isRemoteSource(d.Repository) {
+			return d.Repository, nil
+		}
+	}
+	return nil, steps.Absent("Renku's release does not say where its chart %s is from", operatorChart)
+}
+
+func isRemoteSource(s string) bool {
+	for _, scheme := range []string{"https://", "http://", "oci://"} {
+		if strings.HasPrefix(s, scheme) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,160 @@
+package renku
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"carrick/cluster"
+	"carrick/steps"
+)
+
+// What Renku's release says of the Keycloak client by which sessions sign
+// users in. The lists are strings that hold JSON (the chart takes them since
+// 2.17.0): '["https://sessions.example.org/*"]'.
+const (
+	clientPath    = "notebooks.oidc.clientId"
+	redirectsPath = "notebooks.oidc.extraRedirectUris"
+	originsPath   = "notebooks.oidc.extraWebOrigins"
+)
+
+func oidcClient(ctx context.Context, e steps.Env) (any, error) {
+	return textFact(helmText(ctx, e, clientPath))
+}
+
+func redirectURIs(ctx context.Context, e steps.Env) (any, error) {
+	return listFact(helmList(ctx, e, redirectsPath))
+}
+
+func webOrigins(ctx context.Context, e steps.Env) (any, error) {
+	return listFact(helmList(ctx, e, originsPath))
+}
+
+func listFact(list []string, err error) (any, error) {
+	if err != nil {
+		return nil, err
+	}
+	return list, nil
+}
+
+// helmList is a value of Renku's release that is text which holds a JSON list.
+// An empty list is one, too; a chart that has no such value makes it Absent.
+func helmList(ctx context.Context, e steps.Env, path string) ([]string, error) {
+	r, err := valued(ctx, e)
+	if err != nil {
+		return nil, err
+	}
+	v, ok := r.Value(path)
+	if !ok {
+		return nil, steps.Absent("Renku's chart %s has no Helm value %s: it takes it since 2.17.0", r.Version, path)
+	}
+	list, err := jsonList(v)
+	if err != nil {
+		return nil, fmt.Errorf("the Helm value %s of Renku's release %w", path, err)
+	}
+	return list, nil
+}
+
+var (
+	errNotText = errors.New(`is no text: the chart wants a string that holds a JSON list, '["https://sessions.example.org/*"]'`)
+	errNotList = errors.New(`holds no JSON list of texts: it is to read like '["https://sessions.example.org/*"]'`)
+)
+
+func jsonList(v any) ([]string, error) {
+	text, ok := v.(string)
+	if !ok {
+		return nil, errNotText
+	}
+	list := []string{}
+	if strings.TrimSpace(text) == "" {
+		return list, nil
+	}
+	if err := json.Unmarshal([]byte(text), &list); err != nil {
+		return nil, errNotList
+	}
+	for i := range list {
+		list[i] = cluster.Clean(list[i])
+	}
+	return list, nil
+}
+
+func redirectHost(ctx context.Context, e steps.Env) (any, error) {
+	host, _, err := redirect(ctx, e)
+	return textFact(host, err)
+}
+
+func redirectPort(ctx context.Context, e steps.Env) (any, error) {
+	_, port, err := redirect(ctx, e)
+	if err != nil {
+		return nil, err
+	}
+	return port, nil
+}
+
+// redirect is the place of the one extra redirect URI of the sessions' client
+// that is not Renku's own domain: that is where its login expects sessions.
+func redirect(ctx context.Context, e steps.Env) (host string, port int, err error) {
+	list, err := helmList(ctx, e, redirectsPath)
+	if err != nil {
+		return "", 0, err
+	}
+	own, err := e.Own.Text("renku-domain")
+	if err != nil {
+		own = ""
+	}
+	places := redirectPlaces(list, own)
+	switch len(places) {
+	case 1:
+		return places[0].host, places[0].port, nil
+	case 0:
+		return "", 0, steps.Absent("Renku's Helm value %s names no host of sessions", redirectsPath)
+	}
+	return "", 0, steps.Absent("Renku's Helm value %s names %d hosts: which of them is for this cluster can't be told", redirectsPath, len(places))
+}
+
+type place struct {
+	host string
+	port int
+}
+
+// redirectPlaces are the distinct hosts and ports of URIs "https://HOST[:PORT]/*",
+// without Renku's own domain.
+func redirectPlaces(uris []string, domain string) []place {
+	own, _ := splitDomain(domain)
+	var out []place
+	for _, uri := range uris {
+		rest, ok := strings.CutPrefix(uri, "https://")
+		if !ok {
+			continue
+		}
+		at, ok := strings.CutSuffix(rest, "/*")
+		u, err := url.Parse("https://" + at)
+		if !ok || err != nil || u.Host != at || u.Hostname() == "" || strings.Contains(at, "*") {
+			continue
+		}
+		p := place{u.Hostname(), 443}
+		if u.Port() != "" {
+			if p.port, err = strconv.Atoi(u.Port()); err != nil {
+				continue
+			}
+		}
+		if !strings.EqualFold(p.host, own) && !slices.Contains(out, p) {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// splitDomain takes the port off a domain.
+func splitDomain(domain string) (host, port string) {
+	u, err := url.Parse("https://" + domain)
+	if err != nil {
+		return domain, ""
+	}
+	return u.Hostname(), u.Port()
+}

@@ -1,0 +1,199 @@
+package renku
+
+import (
+	"context"
+	"encoding/json"
+	"encoding/pem"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"carrick/cluster"
+	"carrick/steps"
+)
+
+// customCAs are the Secrets that global.certificates.customCAs names, by name
+// and key. Only certificates are taken: they are public.
+func customCAs(ctx context.Context, e steps.Env) (any, error) {
+	r, err := valued(ctx, e)
+	if err != nil {
+		return nil, err
+	}
+	const path = "global.certificates.customCAs"
+	v, _ := r.Value(path)
+	names := secretNames(v)
+	if len(names) == 0 {
+		return nil, steps.Absent("Renku's Helm value %s names no Secret", path)
+	}
+	out := map[string]any{}
+	for _, name := range names {
+		if out[name], err = certificatesOf(ctx, e, renkuNamespace(e), name); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// secretNames are the names in a list of {secret: NAME}.
+func secretNames(v any) []string {
+	list, _ := v.([]any)
+	var out []string
+	for _, item := range list {
+		m, _ := item.(map[string]any)
+		if name, _ := m["secret"].(string); name != "" && !slices.Contains(out, name) {
+			out = append(out, cluster.Clean(name))
+		}
+	}
+	return out
+}
+
+// certificatesOf are the keys of a Secret that hold certificates and nothing
+// else.
+func certificatesOf(ctx context.Context, e steps.Env, namespace, name string) (map[string]any, error) {
+	s, err := e.Cluster.Secret(ctx, namespace, name)
+	if err == nil {
+		s, err = e.Cluster.Secret(ctx, namespace, name, slices.Collect(maps.Keys(s.Keys))...)
+	}
+	if apierrors.IsNotFound(err) {
+		return nil, steps.Absent("Renku's Helm values name Secret %s/%s, which is not there", namespace, name)
+	}
+	if err != nil {
+		return nil, err
+	}
+	out := map[string]any{}
+	for key, v := range s.Data {
+		if text := onlyCertificates(v); text != "" {
+			out[key] = text
+		}
+	}
+	if len(out) == 0 {
+		return nil, steps.Absent("Secret %s/%s holds no certificate", namespace, name)
+	}
+	return out, nil
+}
+
+// onlyCertificates is the PEM of a value's certificates, without anything that
+// stands around them; "" where it holds none, or something else besides.
+func onlyCertificates(v cluster.Masked) string {
+	var out []byte
+	rest := []byte(v.Reveal())
+	for {
+		var block *pem.Block
+		if block, rest = pem.Decode(rest); block == nil {
+			return string(out)
+		}
+		if block.Type != "CERTIFICATE" {
+			return ""
+		}
+		out = append(out, pem.EncodeToMemory(&pem.Block{Type: block.Type, Bytes: block.Bytes})...)
+	}
+}
+
+// renkuCA is all of them together: what to trust besides the system's roots.
+func renkuCA(ctx context.Context, e steps.Env) (any, error) {
+	v, err := customCAs(ctx, e)
+	if err != nil {
+		return nil, err
+	}
+	var out []string
+	secrets := v.(map[string]any)
+	for _, name := range slices.Sorted(maps.Keys(secrets)) {
+		keys := secrets[name].(map[string]any)
+		for _, key := range slices.Sorted(maps.Keys(keys)) {
+			out = append(out, strings.TrimSpace(keys[key].(string)))
+		}
+	}
+	return strings.Join(out, "\n") + "\n", nil
+}
+
+// What Renku gives to every session, wherever it runs, as its notebooks
+// service gets it in Secret RELEASE-notebooks (values are JSON).
+const (
+	affinityKey    = "NB_SESSIONS__AFFINITY"
+	tolerationsKey = "NB_SESSIONS__TOLERATIONS"
+	casKey         = "NB_SESSIONS__CA_CERTS__SECRETS"
+	dataServiceKey = "NB_DATA_SERVICE_URL"
+)
+
+// notebooksValue is one key of that Secret.
+func notebooksValue(ctx context.Context, e steps.Env, key string) (string, error) {
+	release, err := releaseName(ctx, e)
+	if err != nil {
+		return "", err
+	}
+	ns, name := renkuNamespace(e), release+"-notebooks"
+	s, err := e.Cluster.Secret(ctx, ns, name, key)
+	switch {
+	case apierrors.IsNotFound(err):
+		return "", steps.Absent("there is no Secret %s/%s", ns, name)
+	case err != nil:
+		return "", err
+	}
+	v, ok := s.Data[key]
+	if !ok {
+		return "", steps.Absent("Secret %s/%s has no key %s", ns, name, key)
+	}
+	return v.Reveal(), nil
+}
+
+// notebooksJSON decodes one key. What it holds is not in the error.
+func notebooksJSON(ctx context.Context, e steps.Env, key string, out any) error {
+	text, err := notebooksValue(ctx, e, key)
+	if err != nil || strings.TrimSpace(text) == "" {
+		return err
+	}
+	if json.Unmarshal([]byte(text), out) != nil {
+		return fmt.Errorf("key %s of Renku's Secret for its notebooks service holds no JSON of the kind that belongs there", key)
+	}
+	return nil
+}
+
+// sessionAffinity is a core/v1 Affinity; an empty map: sessions ask for none.
+func sessionAffinity(ctx context.Context, e steps.Env) (any, error) {
+	var out map[string]any
+	if err := notebooksJSON(ctx, e, affinityKey, &out); err != nil {
+		return nil, err
+	}
+	if out == nil {
+		out = map[string]any{}
+	}
+	return out, nil
+}
+
+// sessionTolerations are the keys of the taints that every session tolerates,
+// "*" being all of them.
+func sessionTolerations(ctx context.Context, e steps.Env) (any, error) {
+	var list []corev1.Toleration
+	if err := notebooksJSON(ctx, e, tolerationsKey, &list); err != nil {
+		return nil, err
+	}
+	out := []string{}
+	for _, t := range list {
+		key := cluster.Clean(t.Key)
+		if key == "" {
+			key = "*"
+		}
+		if !slices.Contains(out, key) {
+			out = append(out, key)
+		}
+	}
+	return out, nil
+}
+
+// sessionCAs are the names of the Secrets that every session mounts; each has
+// to be in the namespace where the session runs.
+func sessionCAs(ctx context.Context, e steps.Env) (any, error) {
+	var list []any
+	if err := notebooksJSON(ctx, e, casKey, &list); err != nil {
+		return nil, err
+	}
+	names := secretNames(list)
+	if names == nil {
+		names = []string{}
+	}
+	return names, nil
+}

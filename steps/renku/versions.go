@@ -1,0 +1,294 @@
+package renku
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"carrick/cluster"
+	"carrick/cluster/chart"
+	"carrick/steps"
+	"carrick/steps/check"
+)
+
+// The two charts that the remote cluster needs, and the custom resource of the
+// first (SwissDataScienceCenter/amalthea helm-chart/amalthea-sessions,
+// SwissDataScienceCenter/csi-rclone deploy/csi-rclone).
+const (
+	operatorChart  = "amalthea-sessions"
+	driverChart    = "csi-rclone"
+	sessionCRD     = "amaltheasessions.amalthea.dev"
+	sessionVersion = "v1alpha1"
+
+	operatorLabels = "app.kubernetes.io/name=amalthea-sessions,control-plane=controller-manager"
+	driverLabels   = "app.kubernetes.io/name=csi-rclone"
+)
+
+// seen is what is known of one product on one side: the same version by several
+// ways, because no single one can be read everywhere. The label
+// app.kubernetes.io/version is none of them: the charts never change it.
+type seen struct {
+	label   string // helm.sh/chart of the workload
+	image   string // tag of its container
+	release string // the chart that Helm says it installed
+	pinned  string // the version that Renku's chart names, whether or not it installs it
+	hash    string // of the CRD's versions; the operator alone has one
+	unread  string // what could not be looked at
+}
+
+// fact is it as others read it: versions by source.
+func (s seen) fact() map[string]any {
+	out := map[string]any{}
+	for key, v := range map[string]string{
+		"label": s.label, "image": s.image, "release": s.release, "pinned": s.pinned, "crd-hash": s.hash, "unread": s.unread,
+	} {
+		if v != "" {
+			out[key] = v
+		}
+	}
+	return out
+}
+
+// seenOf reads such a fact, of this cluster or out of a file of facts.
+func seenOf(f steps.Facts, name string) (seen, error) {
+	v, err := f.Value(name)
+	if err != nil {
+		return seen{}, err
+	}
+	m, ok := v.(map[string]any)
+	if !ok {
+		return seen{}, fmt.Errorf("fact %q is a %T, not a mapping", name, v)
+	}
+	at := func(key string) string { s, _ := m[key].(string); return cluster.Clean(s) }
+	return seen{
+		label: at("label"), image: at("image"), release: at("release"),
+		pinned: at("pinned"), hash: at("crd-hash"), unread: at("unread"),
+	}, nil
+}
+
+// version is the version of the chart that runs; "" is not known, or nothing
+// runs.
+func (s seen) version() string {
+	for _, v := range []string{s.label, s.release, s.image} {
+		if v != "" {
+			return v
+		}
+	}
+	return ""
+}
+
+// differs tells whether the ways to see a version disagree.
+func (s seen) differs() bool {
+	v := s.version()
+	return slices.ContainsFunc([]string{s.label, s.release, s.image}, func(o string) bool { return o != "" && o != v })
+}
+
+// floating tells whether the image can be another one tomorrow.
+func (s seen) floating() bool { return s.image == "latest" }
+
+// String says which way saw what: "0.30.2 (label, image), CRD 1f2e3d".
+func (s seen) String() string {
+	var parts []string
+	for _, v := range slices.Compact(slices.Sorted(slices.Values([]string{s.label, s.release, s.image}))) {
+		if v == "" {
+			continue
+		}
+		var by []string
+		for _, w := range []struct{ name, v string }{{"label", s.label}, {"release", s.release}, {"image", s.image}} {
+			if w.v == v {
+				by = append(by, w.name)
+			}
+		}
+		parts = append(parts, v+" by "+strings.Join(by, ", "))
+	}
+	if len(parts) == 0 && s.pinned != "" {
+		parts = append(parts, "none that runs, "+s.pinned+" by Renku's chart")
+	}
+	if s.hash != "" {
+		parts = append(parts, "CRD "+s.hash)
+	}
+	if s.unread != "" {
+		parts = append(parts, s.unread)
+	}
+	return strings.Join(parts, "; ")
+}
+
+func versionFacts() []steps.Fact {
+	return []steps.Fact{
+		{Name: "amalthea", Title: "the versions of the session operator", On: steps.Both, Learn: learnOperator},
+		{Name: "csi-rclone", Title: "the versions of csi-rclone", On: steps.Both, Learn: learnDriver},
+		{Name: "operator-stands", Title: "the session operator that is there", On: steps.Remote, Learn: operatorStands},
+		{Name: "driver-stands", Title: "the csi-rclone that is there", On: steps.Remote, Learn: driverStands},
+	}
+}
+
+func learnOperator(ctx context.Context, e steps.Env) (any, error) {
+	d, _, err := operators(ctx, e)
+	if err != nil {
+		return nil, err
+	}
+	var s seen
+	ns := operatedNamespace(e)
+	if d != nil {
+		ns = d.Namespace
+		s.label, s.image = chartLabel(d.Labels, operatorChart), imageTag(d.Spec.Template.Spec, "manager")
+	}
+	if s.hash, err = crdHash(ctx, e); err != nil {
+		return nil, err
+	}
+	s.readReleases(ctx, e, ns, operatorChart)
+	if s == (seen{}) {
+		return nil, steps.Absent("no session operator looks after namespace %s of the %s cluster", ns, e.SideName())
+	}
+	return s.fact(), nil
+}
+
+func learnDriver(ctx context.Context, e steps.Env) (any, error) {
+	d, err := driver(ctx, e)
+	if err != nil {
+		return nil, err
+	}
+	var s seen
+	ns := rcloneSpace
+	if d != nil {
+		ns = d.Namespace
+		s.label, s.image = chartLabel(d.Labels, driverChart), imageTag(d.Spec.Template.Spec, "rclone")
+	}
+	s.readReleases(ctx, e, ns, driverChart)
+	if s == (seen{}) {
+		return nil, steps.Absent("csi-rclone is not installed on the %s cluster", e.SideName())
+	}
+	return s.fact(), nil
+}
+
+// readReleases looks for a release of a chart in a namespace, and on the local
+// side for it as a part of Renku's own. Releases that can't be read are no
+// error, and are told: the other ways stand.
+func (s *seen) readReleases(ctx context.Context, e steps.Env, namespace, name string) {
+	found, err := releases(ctx, e, namespace)
+	for _, r := range found {
+		if r.Chart == name {
+			s.release = r.Version
+		}
+	}
+	if err == nil && e.Side == steps.Local {
+		err = s.readPart(ctx, e, name)
+	}
+	if err != nil {
+		s.unread = "Helm's releases can't be read: " + cluster.Explain(err)
+	}
+}
+
+// readPart looks for a chart among those that Renku's own names.
+func (s *seen) readPart(ctx context.Context, e steps.Env, name string) error {
+	r, err := renkuRelease(ctx, e)
+	if absent := (*steps.AbsentError)(nil); errors.As(err, &absent) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	for _, d := range r.Dependencies {
+		if d.Name != name {
+			continue
+		}
+		s.pinned = d.Version
+		if s.release == "" && isOn(r, d.Condition) {
+			s.release = d.Version
+		}
+	}
+	return nil
+}
+
+// isOn judges a dependency's condition as Helm does: the first of its paths
+// that holds a yes or no decides, and none is on.
+func isOn(r *chart.Release, condition string) bool {
+	for path := range strings.SplitSeq(condition, ",") {
+		v, _ := r.Value(strings.TrimSpace(path))
+		if on, ok := v.(bool); ok {
+			return on
+		}
+	}
+	return true
+}
+
+// chartLabel is the version in label helm.sh/chart: "csi-rclone-0.6.0". A label
+// holds no "+", so charts write "_".
+func chartLabel(labels map[string]string, name string) string {
+	v, ok := strings.CutPrefix(labels["helm.sh/chart"], name+"-")
+	if !ok {
+		return ""
+	}
+	return strings.ReplaceAll(v, "_", "+")
+}
+
+// imageTag is the tag of a container's image; an image without tag and digest
+// is "latest".
+func imageTag(pod corev1.PodSpec, container string) string {
+	for _, c := range pod.Containers {
+		if c.Name != container {
+			continue
+		}
+		name, _, pinned := strings.Cut(c.Image, "@")
+		base := name[strings.LastIndex(name, "/")+1:]
+		if _, tag, ok := strings.Cut(base, ":"); ok {
+			return tag
+		}
+		if pinned {
+			return ""
+		}
+		return "latest"
+	}
+	return ""
+}
+
+// crdHash tells one shape of the sessions' CRD from another; "" where it is not
+// there.
+func crdHash(ctx context.Context, e steps.Env) (string, error) {
+	return cluster.Look(ctx, "session-crd/"+string(e.Side), releasesKept, func(ctx context.Context) (string, error) {
+		crd, err := e.Cluster.Get(ctx, check.CRDs, "", sessionCRD)
+		if apierrors.IsNotFound(err) {
+			return "", nil
+		}
+		if err != nil {
+			return "", err
+		}
+		return hashOfVersions(crd)
+	})
+}
+
+// hashOfVersions is over the canonical JSON (sorted keys, no space) of what
+// .spec.versions say of name, schema and subresources: a CRD carries no version
+// of its own.
+func hashOfVersions(crd *unstructured.Unstructured) (string, error) {
+	versions, _, err := unstructured.NestedSlice(crd.Object, "spec", "versions")
+	if err != nil || len(versions) == 0 {
+		return "", fmt.Errorf("custom resource %s has no versions", crd.GetName())
+	}
+	var kept []any
+	for _, v := range versions {
+		m, _ := v.(map[string]any)
+		one := map[string]any{}
+		for _, key := range []string{"name", "schema", "subresources"} {
+			if m[key] != nil {
+				one[key] = m[key]
+			}
+		}
+		kept = append(kept, one)
+	}
+	text, err := json.Marshal(kept)
+	if err != nil {
+		return "", fmt.Errorf("custom resource %s: %w", crd.GetName(), err)
+	}
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:6]), nil
+}

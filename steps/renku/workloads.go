@@ -1,0 +1,146 @@
+package renku
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"carrick/cluster"
+	"carrick/steps"
+	"carrick/steps/check"
+)
+
+// workloads lists over all namespaces, and where that is refused in one.
+func workloads[T any](ctx context.Context, e steps.Env, gvr schema.GroupVersionResource, namespace, labels string) ([]*T, error) {
+	s := cluster.Selector{Labels: labels}
+	found, err := check.List[T](ctx, e.Cluster, gvr, "", s)
+	if apierrors.IsForbidden(err) {
+		return check.List[T](ctx, e.Cluster, gvr, namespace, s)
+	}
+	return found, err
+}
+
+// operatedNamespace is where a side's sessions are.
+func operatedNamespace(e steps.Env) string {
+	if e.Side == steps.Local {
+		return renkuNamespace(e)
+	}
+	return sessionsNamespace(e)
+}
+
+// operators are the session operator that looks after a side's sessions, nil
+// where none does, and the others.
+func operators(ctx context.Context, e steps.Env) (inCharge *appsv1.Deployment, others []*appsv1.Deployment, err error) {
+	ns := operatedNamespace(e)
+	found, err := workloads[appsv1.Deployment](ctx, e, check.Deployments, ns, operatorLabels)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, d := range found {
+		watches := operatorEnv(d)
+		switch {
+		case watches["RELEASE_NAMESPACE"] == ns && d.Namespace == ns && inCharge == nil:
+			inCharge = d
+		default:
+			others = append(others, d)
+		}
+	}
+	for i, d := range others {
+		watches := operatorEnv(d)
+		if inCharge == nil && (watches["CLUSTER_SCOPED"] == "true" || watches["RELEASE_NAMESPACE"] == ns) {
+			return d, slices.Delete(slices.Clone(others), i, i+1), nil
+		}
+	}
+	return inCharge, others, nil
+}
+
+// operatorEnv are the variables of the operator's container. One without a
+// release namespace watches its own.
+func operatorEnv(d *appsv1.Deployment) map[string]string {
+	out := map[string]string{"RELEASE_NAMESPACE": d.Namespace}
+	for _, c := range d.Spec.Template.Spec.Containers {
+		if c.Name != "manager" {
+			continue
+		}
+		for _, v := range c.Env {
+			if v.ValueFrom == nil {
+				out[v.Name] = v.Value
+			}
+		}
+	}
+	return out
+}
+
+// driver is the DaemonSet of csi-rclone, the one in its usual namespace first;
+// nil where there is none.
+func driver(ctx context.Context, e steps.Env) (*appsv1.DaemonSet, error) {
+	found, err := workloads[appsv1.DaemonSet](ctx, e, check.DaemonSets, rcloneSpace, driverLabels)
+	if err != nil || len(found) == 0 {
+		return nil, err
+	}
+	for _, d := range found {
+		if d.Namespace == rcloneSpace {
+			return d, nil
+		}
+	}
+	return found[0], nil
+}
+
+// stands says where a workload is and which Helm release made it.
+func stands(name, namespace string, labels, notes map[string]string) map[string]any {
+	out := map[string]any{"name": name, "namespace": namespace, "release": notes["meta.helm.sh/release-name"], "ours": false}
+	for key := range labels {
+		if strings.HasPrefix(key, "carrick/link.") {
+			out["ours"] = true
+		}
+	}
+	return out
+}
+
+func operatorStands(ctx context.Context, e steps.Env) (any, error) {
+	d, _, err := operators(ctx, e)
+	if err != nil {
+		return nil, err
+	}
+	if d == nil {
+		return nil, steps.Absent("no session operator looks after namespace %s", sessionsNamespace(e))
+	}
+	return stands(d.Name, d.Namespace, d.Labels, d.Annotations), nil
+}
+
+func driverStands(ctx context.Context, e steps.Env) (any, error) {
+	d, err := driver(ctx, e)
+	if err != nil {
+		return nil, err
+	}
+	if d == nil {
+		return nil, steps.Absent("csi-rclone is not installed")
+	}
+	return stands(d.Name, d.Namespace, d.Labels, d.Annotations), nil
+}
+
+// standing is one field of such a fact; "" where nothing stands.
+func standing(f steps.Facts, fact, field string) string {
+	v, err := f.Value(fact)
+	if err != nil {
+		return ""
+	}
+	m, _ := v.(map[string]any)
+	text, _ := m[field].(string)
+	return text
+}
+
+// isOurs tells whether carrick installed it, for this link or another.
+func isOurs(f steps.Facts, fact string) bool {
+	v, err := f.Value(fact)
+	if err != nil {
+		return false
+	}
+	m, _ := v.(map[string]any)
+	ours, _ := m["ours"].(bool)
+	return ours
+}
