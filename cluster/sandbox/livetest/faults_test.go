@@ -16,7 +16,10 @@ import (
 )
 
 func TestEveryFaultCanBeSeeded(t *testing.T) {
-	faults := shared.ask(t, "faults renku").Faults
+	faults := map[string]string{}
+	for _, f := range shared.ask(t, "faults renku").Faults {
+		faults[f.Name] = f.Title
+	}
 	want := []string{
 		"helm-value-missing", "crd-drift", "operator-version", "quota-left-behind", "cpu-quota", "restricted",
 		"driver-missing-on-node", "page",

@@ -136,7 +136,7 @@ func (s *sandbox) end() error {
 type answer struct {
 	OK     bool
 	Error  string
-	Faults map[string]string
+	Faults []struct{ Name, Title string }
 }
 
 // ask sends a command and returns its answer.
