@@ -13,6 +13,7 @@ type Call struct {
 	Left   func(context.Context, Env) (Change, error)
 	Revert func(context.Context, Env, Progress) error
 	Keeps  string
+	Files  []string // assets that it reads
 }
 
 // Plan is Preview.

@@ -221,6 +221,13 @@ func (v *validator) assets(root fs.FS) {
 				v.placeholders(dir, a, d.File, d.Values, d.Each != nil)
 			case Mint:
 				v.placeholders(dir, a, d.File, nil, false)
+			case Call:
+				for _, file := range d.Files {
+					v.used[file] = true
+					if _, err := fs.Stat(dir, file); err != nil {
+						v.bad("action %s reads an asset that is not there: %v", a.Name, err)
+					}
+				}
 			}
 		}
 	}

@@ -85,8 +85,15 @@ func questions() []steps.Question {
 			Default: steps.FromFact("default-ingress-class", "the cluster's default class"),
 		},
 		{
-			Key: "sessions.host", Title: "Host name of the sessions", Kind: steps.HostName, Opt: true, On: steps.Remote,
+			Key: "sessions.host", Title: "Host name of the sessions", Kind: steps.HostName, Opt: true, On: steps.Remote, Check: checkSessionHost,
 			Help: "Not Renku's own domain. Browsers open sessions there.",
+			Default: func(e steps.Env) (any, string) {
+				host, err := e.Peer.Text("redirect-host")
+				if err != nil {
+					return nil, ""
+				}
+				return host, "Renku's login lets it in already"
+			},
 		},
 		{
 			Key: "sessions.tls-secret", Title: "TLS Secret of that host name", Kind: steps.Name, Opt: true, On: steps.Remote,
