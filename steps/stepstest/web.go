@@ -47,12 +47,31 @@ type webAnswer struct {
 	When   map[string]string `yaml:"when"` // headers that the request must have
 }
 
-// newWeb starts the API on loopback, with a certificate for localhost and
-// 127.0.0.1 that nobody else has signed.
+// newWeb starts the API.
 func newWeb() (*web, error) {
+	w := &web{}
+	var err error
+	w.Server, w.ca, err = serveTLS(http.HandlerFunc(w.serve))
+	return w, err
+}
+
+// ServeTLS serves on loopback until the test ends, with a certificate for
+// localhost and 127.0.0.1 that nobody else has signed; it is its own CA, in
+// PEM.
+func ServeTLS(tb testing.TB, h http.Handler) (s *httptest.Server, ca []byte) {
+	tb.Helper()
+	s, ca, err := serveTLS(h)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(s.Close)
+	return s, ca
+}
+
+func serveTLS(h http.Handler) (*httptest.Server, []byte, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	now := time.Now()
 	c := &x509.Certificate{
@@ -61,14 +80,13 @@ func newWeb() (*web, error) {
 	}
 	der, err := x509.CreateCertificate(rand.Reader, c, c, &key.PublicKey, key)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	w := &web{ca: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})}
-	w.Server = httptest.NewUnstartedServer(http.HandlerFunc(w.serve))
-	w.TLS = &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}}
-	w.Config.ErrorLog = log.New(io.Discard, "", 0) // handshakes that fail are what some states are about
-	w.StartTLS()
-	return w, nil
+	s := httptest.NewUnstartedServer(h)
+	s.TLS = &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}}
+	s.Config.ErrorLog = log.New(io.Discard, "", 0) // handshakes that fail are what some tests are about
+	s.StartTLS()
+	return s, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), nil
 }
 
 var claims = regexp.MustCompile(`\$\{claims (\w+) (\{[^{}]*(?:\{[^{}]*\}[^{}]*)*\})\}`)
