@@ -20,7 +20,8 @@ func seeded(t *testing.T) *clustertest.Sandbox {
 }
 
 func TestCycle(t *testing.T) {
-	stepstest.Cycle(t, seeded(t), renku.Guide(), assets, "cycle", map[string]any{"sessions.namespace": "cycle-sessions"})
+	box := seeded(t)
+	stepstest.Cycle(t, box, renku.Guide(), assets, "cycle", startRenku(t).answers(t, box, map[string]any{"sessions.namespace": "cycle-sessions"}))
 }
 
 func verdict(t *testing.T, s *steps.Session, check string, side steps.Side) steps.Result {
@@ -33,8 +34,8 @@ func verdict(t *testing.T, s *steps.Session, check string, side steps.Side) step
 // Two links of one guide to the same clusters and the same objects.
 func TestTwoLinksShareAndDoNotHurtEachOther(t *testing.T) {
 	box := seeded(t)
+	answers := startRenku(t).answers(t, box, map[string]any{"sessions.namespace": "shared-sessions", "identity.name": "shared", "pools.quotas": []any{"shared-pool"}})
 	before := stepstest.Snapshot(t, box)
-	answers := map[string]any{"sessions.namespace": "shared-sessions", "identity.name": "shared", "pools.quotas": []any{"shared-pool"}}
 	a, b := stepstest.Open(t, box, renku.Guide(), assets, "a", answers), stepstest.Open(t, box, renku.Guide(), assets, "b", answers)
 	stepstest.Apply(t, a)
 	stepstest.Apply(t, b)
@@ -56,11 +57,12 @@ func TestTwoLinksShareAndDoNotHurtEachOther(t *testing.T) {
 
 func TestADeletedBindingIsNamedWithItsFix(t *testing.T) {
 	box := seeded(t)
-	s := stepstest.Open(t, box, renku.Guide(), assets, "binding", map[string]any{"sessions.namespace": "binding-sessions"})
+	answers := startRenku(t).answers(t, box, map[string]any{"sessions.namespace": "binding-sessions"})
+	s := stepstest.Open(t, box, renku.Guide(), assets, "binding", answers)
 	stepstest.Apply(t, s)
 	defer stepstest.Undo(t, s)
 	box.Run(t, clustertest.Remote, "", "-n", "binding-sessions", "delete", "rolebinding", "renku-binding")
-	fresh := stepstest.Open(t, box, renku.Guide(), assets, "binding", map[string]any{"sessions.namespace": "binding-sessions"})
+	fresh := stepstest.Open(t, box, renku.Guide(), assets, "binding", answers)
 	v := verdict(t, fresh, "role-binding", steps.Remote)
 	if v.Status != steps.Fail || !strings.Contains(v.Found, "binding-sessions/renku-binding") || v.Fix == "" {
 		t.Errorf("got %v %q, fix %q", v.Status, v.Found, v.Fix)
@@ -75,7 +77,7 @@ func TestUndoLeavesWhatIsNotItsOwn(t *testing.T) {
 	box.Run(t, clustertest.Remote, "", "create", "namespace", "old-sessions")
 	box.Run(t, clustertest.Remote, "", "-n", "old-sessions", "create", "serviceaccount", "renku-old")
 	defer box.Run(t, clustertest.Remote, "", "delete", "namespace", "old-sessions")
-	s := stepstest.Open(t, box, renku.Guide(), assets, "old", map[string]any{"sessions.namespace": "old-sessions"})
+	s := stepstest.Open(t, box, renku.Guide(), assets, "old", startRenku(t).answers(t, box, map[string]any{"sessions.namespace": "old-sessions"}))
 	stepstest.Apply(t, s)
 	stepstest.Green(t, s)
 	stepstest.Undo(t, s)
@@ -90,7 +92,7 @@ func TestUndoLeavesWhatIsNotItsOwn(t *testing.T) {
 
 func TestANamespaceWithSomethingOfOthersIsLeft(t *testing.T) {
 	box := seeded(t)
-	s := stepstest.Open(t, box, renku.Guide(), assets, "busy", map[string]any{"sessions.namespace": "busy-sessions"})
+	s := stepstest.Open(t, box, renku.Guide(), assets, "busy", startRenku(t).answers(t, box, map[string]any{"sessions.namespace": "busy-sessions"}))
 	stepstest.Apply(t, s)
 	box.Run(t, clustertest.Remote, "", "-n", "busy-sessions", "create", "configmap", "precious")
 	p := stepstest.Undo(t, s)
@@ -144,7 +146,7 @@ func TestAFieldOfOthersIsAskedFor(t *testing.T) {
 // Rights that are missing are found before anything is written.
 func TestMissingRightsAreFoundFirst(t *testing.T) {
 	box := seeded(t)
-	s := stepstest.Open(t, box, renku.Guide(), assets, "rights", map[string]any{"sessions.namespace": "rights-sessions"})
+	s := stepstest.Open(t, box, renku.Guide(), assets, "rights", startRenku(t).answers(t, box, map[string]any{"sessions.namespace": "rights-sessions"}))
 	p, err := s.Plan(t.Context(), steps.Scope{})
 	if err != nil {
 		t.Fatal(err)
