@@ -14,6 +14,7 @@ type WebError struct {
 	Status          int // 300 or more
 	Code            int // the API's own number of the error, 0 when it gives none
 	Message, Detail string
+	OAuth           string // OAuth's word for it, "authorization_pending"; "": it was not said in OAuth's form
 	URL             string
 }
 
@@ -50,7 +51,7 @@ func (a webAnswer) problem(target string) *WebError {
 		e.Code = int(code)
 	}
 	e.Message = cmp.Or(text("message"), text("error_description"), text("error"), e.Message)
-	e.Detail = text("detail")
+	e.Detail, e.OAuth = text("detail"), text("error")
 	return e
 }
 

@@ -115,6 +115,9 @@ func TestWebErrors(t *testing.T) {
 				bad.URL != web.Base()+"/x" {
 				t.Errorf("got %+v", bad)
 			}
+			if want := map[string]string{"OAuth's form": "invalid_grant"}[tc.situation]; bad.OAuth != want {
+				t.Errorf("OAuth's word is %q", bad.OAuth)
+			}
 		})
 	}
 	t.Run("a redirect", func(t *testing.T) {

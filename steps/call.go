@@ -13,6 +13,7 @@ type Call struct {
 	Left   func(context.Context, Env) (Change, error)
 	Revert func(context.Context, Env, Progress) error
 	Keeps  string
+	Files  []string // assets that it reads
 	// Exports says what is to be done by hand in its place, such as the body of
 	// a request as a file and the command that sends it; nil: the action's title.
 	Exports func(context.Context, Env) ([]Exported, error)

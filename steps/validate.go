@@ -229,6 +229,13 @@ func (v *validator) assets(root fs.FS) {
 				for _, text := range []string{d.Release, d.Namespace} {
 					v.named(a, "action "+a.Name, text, nil, false)
 				}
+			case Call:
+				for _, file := range d.Files {
+					v.used[file] = true
+					if _, err := fs.Stat(dir, file); err != nil {
+						v.bad("action %s reads an asset that is not there: %v", a.Name, err)
+					}
+				}
 			}
 		}
 	}

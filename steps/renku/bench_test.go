@@ -30,16 +30,18 @@ type bench struct {
 	box      *clustertest.Sandbox
 	access   map[steps.Side]cluster.Access
 	requests map[steps.Side]func() int
+	answers  map[string]any
 }
 
 func newBench(b *testing.B, roundTrip time.Duration) *bench {
 	b.Helper()
 	box := clustertest.Start(b)
 	box.Seed(b, "renku")
-	s := stepstest.Open(b, box, renku.Guide(), assets, "bench", benchAnswers)
+	answers := site(b, box, map[string]any{"sessions.namespace": benchSpace})
+	s := stepstest.Open(b, box, renku.Guide(), assets, "bench", answers)
 	stepstest.Apply(b, s)
 	stepstest.Green(b, s)
-	out := &bench{box: box, access: map[steps.Side]cluster.Access{}, requests: map[steps.Side]func() int{}}
+	out := &bench{box: box, answers: answers, access: map[steps.Side]cluster.Access{}, requests: map[steps.Side]func() int{}}
 	for _, side := range steps.Sides {
 		path, name := stepstest.NewProxy(b, box, side, roundTrip).Kubeconfig(b, box, side)
 		out.access[side] = cluster.Access{Kubeconfig: path, Context: name, As: benchAdmin}
@@ -48,13 +50,17 @@ func newBench(b *testing.B, roundTrip time.Duration) *bench {
 	return out
 }
 
-var benchAnswers = map[string]any{"sessions.namespace": benchSpace}
-
 // session is a new session, as the program starts one: without a connection.
 func (x *bench) session(b *testing.B, o cluster.Options) *steps.Session {
 	b.Helper()
-	link := steps.NewLink("renku", "bench")
-	link.Answers["sessions.namespace"] = benchSpace
+	link, secrets := steps.NewLink("renku", "bench"), map[string]cluster.Masked{}
+	for key, v := range x.answers {
+		if q, _ := renku.Guide().Question(key); q.Secret {
+			secrets[key] = cluster.Mask(v.(string))
+		} else {
+			link.Answers[key] = v
+		}
+	}
 	ends := map[steps.Side]steps.End{}
 	for side, access := range x.access {
 		c, err := cluster.Open(access, o)
@@ -63,7 +69,7 @@ func (x *bench) session(b *testing.B, o cluster.Options) *steps.Session {
 		}
 		ends[side] = steps.End{Cluster: c, Name: access.Context}
 	}
-	return steps.NewSession(steps.SessionOptions{Guide: renku.Guide(), Link: link, Ends: ends, Assets: assets})
+	return steps.NewSession(steps.SessionOptions{Guide: renku.Guide(), Link: link, Ends: ends, Assets: assets, Secrets: secrets})
 }
 
 func (x *bench) total() int {

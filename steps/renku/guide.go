@@ -12,8 +12,7 @@ import "carrick/steps"
 // page is what admins follow without carrick.
 const page = "https://docs.renkulab.io/en/latest/docs/admins/operation/remote"
 
-// Guide connects a remote cluster to Renku: so far up to a credential that is
-// made, tested and proved to be no more than it has to be.
+// Guide connects a remote cluster to Renku.
 func Guide() *steps.Guide {
 	return &steps.Guide{
 		Name: "renku", Title: "Renku remote cluster",
@@ -30,6 +29,11 @@ func Guide() *steps.Guide {
 			operator(),
 			identity(),
 			kubeconfig(),
+			register(),
+			resourcePool(),
 		},
+		// Pools of a cluster that goes would become the local cluster's.
+		Undo: []string{"members", "pool", "register"},
+		API:  apiAddress,
 	}
 }

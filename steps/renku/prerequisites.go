@@ -85,7 +85,7 @@ func questions() []steps.Question {
 			Default: steps.FromFact("default-ingress-class", "the cluster's default class"),
 		},
 		{
-			Key: "sessions.host", Title: "Host name of the sessions", Kind: steps.HostName, Opt: true, On: steps.Remote,
+			Key: "sessions.host", Title: "Host name of the sessions", Kind: steps.HostName, Opt: true, On: steps.Remote, Check: checkSessionHost,
 			Help:    "Not Renku's own domain. Browsers open sessions there, and Renku's login must let it in: Helm value notebooks.oidc.extraRedirectUris.",
 			Default: fromPeer("redirect-host", "Renku's login lets it in already"),
 		},

@@ -16,12 +16,12 @@ var assets = os.DirFS("../../assets/renku")
 func seeded(t *testing.T) *clustertest.Sandbox {
 	box := clustertest.Start(t)
 	box.Seed(t, "renku")
-	registerDriver(t, box)
 	return box
 }
 
 func TestCycle(t *testing.T) {
-	stepstest.Cycle(t, seeded(t), renku.Guide(), assets, "cycle", installable(map[string]any{"sessions.namespace": "cycle-sessions"}))
+	box := seeded(t)
+	stepstest.Cycle(t, box, renku.Guide(), assets, "cycle", site(t, box, map[string]any{"sessions.namespace": "cycle-sessions"}))
 }
 
 func verdict(t *testing.T, s *steps.Session, check string, side steps.Side) steps.Result {
@@ -35,7 +35,7 @@ func verdict(t *testing.T, s *steps.Session, check string, side steps.Side) step
 func TestTwoLinksShareAndDoNotHurtEachOther(t *testing.T) {
 	box := seeded(t)
 	before := stepstest.Snapshot(t, box)
-	answers := installable(map[string]any{"sessions.namespace": "shared-sessions", "identity.name": "shared", "pools.quotas": []any{"shared-pool"}})
+	answers := site(t, box, map[string]any{"sessions.namespace": "shared-sessions", "identity.name": "shared", "pools.quotas": []any{"shared-pool"}})
 	a, b := stepstest.Open(t, box, renku.Guide(), assets, "a", answers), stepstest.Open(t, box, renku.Guide(), assets, "b", answers)
 	stepstest.Apply(t, a)
 	stepstest.Apply(t, b)
@@ -57,11 +57,11 @@ func TestTwoLinksShareAndDoNotHurtEachOther(t *testing.T) {
 
 func TestADeletedBindingIsNamedWithItsFix(t *testing.T) {
 	box := seeded(t)
-	s := stepstest.Open(t, box, renku.Guide(), assets, "binding", installable(map[string]any{"sessions.namespace": "binding-sessions"}))
+	s := stepstest.Open(t, box, renku.Guide(), assets, "binding", site(t, box, map[string]any{"sessions.namespace": "binding-sessions"}))
 	stepstest.Apply(t, s)
 	defer stepstest.Undo(t, s)
 	box.Run(t, clustertest.Remote, "", "-n", "binding-sessions", "delete", "rolebinding", "renku-binding")
-	fresh := stepstest.Open(t, box, renku.Guide(), assets, "binding", installable(map[string]any{"sessions.namespace": "binding-sessions"}))
+	fresh := stepstest.Open(t, box, renku.Guide(), assets, "binding", site(t, box, map[string]any{"sessions.namespace": "binding-sessions"}))
 	v := verdict(t, fresh, "role-binding", steps.Remote)
 	if v.Status != steps.Fail || !strings.Contains(v.Found, "binding-sessions/renku-binding") || v.Fix == "" {
 		t.Errorf("got %v %q, fix %q", v.Status, v.Found, v.Fix)
@@ -76,7 +76,7 @@ func TestUndoLeavesWhatIsNotItsOwn(t *testing.T) {
 	box.Run(t, clustertest.Remote, "", "create", "namespace", "old-sessions")
 	box.Run(t, clustertest.Remote, "", "-n", "old-sessions", "create", "serviceaccount", "renku-old")
 	defer box.Run(t, clustertest.Remote, "", "delete", "namespace", "old-sessions")
-	s := stepstest.Open(t, box, renku.Guide(), assets, "old", installable(map[string]any{"sessions.namespace": "old-sessions"}))
+	s := stepstest.Open(t, box, renku.Guide(), assets, "old", site(t, box, map[string]any{"sessions.namespace": "old-sessions"}))
 	stepstest.Apply(t, s)
 	stepstest.Green(t, s)
 	stepstest.Undo(t, s)
@@ -91,7 +91,7 @@ func TestUndoLeavesWhatIsNotItsOwn(t *testing.T) {
 
 func TestANamespaceWithSomethingOfOthersIsLeft(t *testing.T) {
 	box := seeded(t)
-	s := stepstest.Open(t, box, renku.Guide(), assets, "busy", installable(map[string]any{"sessions.namespace": "busy-sessions"}))
+	s := stepstest.Open(t, box, renku.Guide(), assets, "busy", site(t, box, map[string]any{"sessions.namespace": "busy-sessions"}))
 	stepstest.Apply(t, s)
 	box.Run(t, clustertest.Remote, "", "-n", "busy-sessions", "create", "configmap", "precious")
 	p := stepstest.Undo(t, s)
@@ -121,7 +121,7 @@ func TestAFieldOfOthersIsAskedFor(t *testing.T) {
 	const class = "apiVersion: scheduling.k8s.io/v1\nkind: PriorityClass\nmetadata: {name: conflict-pool, labels: {app: other}}\nvalue: 100\npreemptionPolicy: Never\n"
 	box.Run(t, clustertest.Remote, class, "apply", "--server-side", "--field-manager=somebody", "-f", "-")
 	defer box.Run(t, clustertest.Remote, "", "delete", "priorityclass", "conflict-pool")
-	s := stepstest.Open(t, box, renku.Guide(), assets, "conflict", installable(map[string]any{"sessions.namespace": "conflict-sessions", "pools.quotas": []any{"conflict-pool"}}))
+	s := stepstest.Open(t, box, renku.Guide(), assets, "conflict", site(t, box, map[string]any{"sessions.namespace": "conflict-sessions", "pools.quotas": []any{"conflict-pool"}}))
 	p, err := s.Plan(t.Context(), steps.Scope{Actions: []string{"priority-classes"}})
 	if err != nil {
 		t.Fatal(err)
@@ -145,7 +145,7 @@ func TestAFieldOfOthersIsAskedFor(t *testing.T) {
 // Rights that are missing are found before anything is written.
 func TestMissingRightsAreFoundFirst(t *testing.T) {
 	box := seeded(t)
-	s := stepstest.Open(t, box, renku.Guide(), assets, "rights", installable(map[string]any{"sessions.namespace": "rights-sessions"}))
+	s := stepstest.Open(t, box, renku.Guide(), assets, "rights", site(t, box, map[string]any{"sessions.namespace": "rights-sessions"}))
 	p, err := s.Plan(t.Context(), steps.Scope{})
 	if err != nil {
 		t.Fatal(err)

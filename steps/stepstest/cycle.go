@@ -16,14 +16,18 @@ import (
 )
 
 // Open is a session of a link on the two real API servers of the sandbox.
-// Answers are as in a link file.
+// Answers are as in a link file, secret ones beside them.
 func Open(t testing.TB, box *clustertest.Sandbox, g *steps.Guide, assets fs.FS, name string, answers map[string]any) *steps.Session {
 	t.Helper()
-	link := steps.NewLink(g.Name, name)
+	link, secrets := steps.NewLink(g.Name, name), map[string]cluster.Masked{}
 	for key, v := range answers {
 		q, _ := g.Question(key)
 		if q == nil {
 			t.Fatalf("the guide asks nothing called %q", key)
+		}
+		if q.Secret {
+			secrets[key] = cluster.Mask(fmt.Sprint(v))
+			continue
 		}
 		var err error
 		if link.Answers[key], err = q.Accept(v); err != nil {
@@ -34,7 +38,7 @@ func Open(t testing.TB, box *clustertest.Sandbox, g *steps.Guide, assets fs.FS, 
 	for _, side := range steps.Sides {
 		ends[side] = steps.End{Cluster: box.Open(t, string(side), cluster.Options{}), Name: box.Contexts[string(side)]}
 	}
-	return steps.NewSession(steps.SessionOptions{Guide: g, Link: link, Ends: ends, Assets: assets})
+	return steps.NewSession(steps.SessionOptions{Guide: g, Link: link, Ends: ends, Assets: assets, Secrets: secrets})
 }
 
 // Apply does all that a link asks for, and fails the test if it can't.

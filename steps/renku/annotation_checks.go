@@ -1,0 +1,258 @@
+package renku
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"slices"
+	"sort"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+
+	"carrick/cluster"
+	"carrick/cluster/probe"
+	"carrick/steps"
+	"carrick/steps/check"
+)
+
+const nginxSource = "kubernetes/ingress-nginx: internal/ingress/annotations/parser/validators.go, issues 10501, 12648, 13156"
+
+func annotationChecks() []steps.Check {
+	return []steps.Check{
+		{
+			Name: "annotations-text", Title: "each annotation of the sessions' Ingress is text", On: steps.Local,
+			Why: "Renku's API stores any JSON, Kubernetes takes text alone: with another value no session starts (Could not start the amalthea session)",
+			See: []string{addressSource},
+			Run: annotationsText,
+		},
+		{
+			Name: "uploads", Title: "sessions take large uploads and long sign-ins", On: steps.Remote,
+			Why: "Renku's chart sets this for local sessions only: without it ingress-nginx answers large uploads with 413 and sign-ins with 502",
+			See: []string{"SwissDataScienceCenter/renku: helm-chart/renku/values.yaml (notebooks.sessionIngress.annotations)"},
+			Run: uploadsSet,
+		},
+		{
+			Name: "cors-headers", Title: "cors-allow-headers is a list of names", On: steps.Remote,
+			Why: "ingress-nginx refuses a variable there; the published guide writes \"$http_access_control_request_headers\"",
+			See: []string{page, nginxSource},
+			Run: corsHeadersNamed,
+		},
+		{
+			Name: "cors-origin", Title: "only Renku's own pages may call and frame sessions", On: steps.Remote,
+			Why: "the origin is that of the portal, on the local cluster; the published guide says once remote and once local",
+			See: []string{page},
+			Run: corsOriginIsRenku,
+		},
+		{
+			Name: "snippets-allowed", Title: "ingress-nginx takes the snippet that sets the frame policy", On: steps.Remote,
+			Why: "its webhook refuses each session's Ingress otherwise: annotation group ConfigurationSnippet contains risky annotation. The published guide takes it for granted",
+			See: []string{nginxSource},
+			Run: snippetsAllowed,
+		},
+		{
+			Name: "framing-fenced", Title: "cookies for frames come with the headers that fence them in", On: steps.Remote,
+			Why: "with SameSite=None any site could act as the user in a session; CORS and a frame policy forbid it. The skip-auth-preflight of the published guide can't be set: the chart has no such value",
+			See: []string{page, "SwissDataScienceCenter/amalthea: helm-chart/amalthea-sessions/values.yaml (useNoneSameSiteSessionCookie), PR 1097"},
+			Run: framingFenced,
+		},
+		{
+			Name: "two-sites", Title: "cookies for frames are really needed", On: steps.Remote,
+			Why: "where portal and sessions are one site, a frame works without SameSite=None",
+			Run: twoSites,
+		},
+	}
+}
+
+// annotationsText looks at what is planned and, where a cluster is registered,
+// at what Renku has stored.
+func annotationsText(_ context.Context, e steps.Env) steps.Result {
+	seen := "planned"
+	all, err := planned(e)
+	if row, rowErr := rowFact(e); rowErr == nil {
+		all, _ = row["session_ingress_annotations"].(map[string]any)
+		seen, err = "registered", nil
+	}
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	if bad := notText(all); len(bad) > 0 {
+		return steps.Failed("not text: "+strings.Join(bad, ", "), "carrick apply "+e.Link+".yaml --step register    # puts each value in quotes")
+	}
+	return steps.Passed("%d annotations, as %s", len(all), seen)
+}
+
+// notText names the annotations whose values are no text.
+func notText(all map[string]any) []string {
+	var bad []string
+	for k, v := range all {
+		if _, ok := v.(string); !ok {
+			bad = append(bad, fmt.Sprintf("%s is %v", k, v))
+		}
+	}
+	sort.Strings(bad)
+	return bad
+}
+
+// onNginx gives a check the planned annotations where ingress-nginx reads
+// them; otherwise the verdict.
+func onNginx(e steps.Env) (map[string]any, *steps.Result) {
+	controller, err := e.Own.Text("ingress-controller")
+	if err != nil {
+		r := steps.Unseen(err)
+		return nil, &r
+	}
+	if controller != nginxController {
+		r := steps.Skipped("the controller is %s: it reads no annotations of ingress-nginx", controller)
+		return nil, &r
+	}
+	all, err := planned(e)
+	if err != nil {
+		r := steps.Unseen(err)
+		return nil, &r
+	}
+	return all, nil
+}
+
+func uploadsSet(_ context.Context, e steps.Env) steps.Result {
+	all, verdict := onNginx(e)
+	if verdict != nil {
+		return *verdict
+	}
+	var lacking []string
+	for k := range uploads {
+		if textOf(all, k) == "" {
+			lacking = append(lacking, strings.TrimPrefix(k, nginxPrefix))
+		}
+	}
+	if len(lacking) > 0 {
+		slices.Sort(lacking)
+		return steps.Warned("not set: "+strings.Join(lacking, ", "), "take them out of sessions.annotations: carrick sets them then")
+	}
+	return steps.Passed("proxy-body-size %s, proxy-buffer-size %s, proxy-request-buffering %s", textOf(all, bodySize), textOf(all, bufferSize), textOf(all, buffering))
+}
+
+var headerNames = regexp.MustCompile(`^[A-Za-z0-9-_, ]*$`)
+
+func corsHeadersNamed(_ context.Context, e steps.Env) steps.Result {
+	all, verdict := onNginx(e)
+	if verdict != nil {
+		return *verdict
+	}
+	names := textOf(all, corsHeaders)
+	switch {
+	case names == "":
+		return steps.Skipped("cors-allow-headers is not set")
+	case !headerNames.MatchString(names):
+		return steps.Warned(fmt.Sprintf("%q is no list of names: ingress-nginx drops or refuses it", names), "take "+corsHeaders+" out of sessions.annotations: carrick sets a list")
+	}
+	return steps.Passed("%s", names)
+}
+
+func corsOriginIsRenku(_ context.Context, e steps.Env) steps.Result {
+	all, verdict := onNginx(e)
+	if verdict != nil {
+		return *verdict
+	}
+	want, origin, snippet := renkuOrigin(e), textOf(all, corsOrigin), textOf(all, configSnippet)
+	fix := "take it out of sessions.annotations: carrick sets it to " + want
+	switch {
+	case origin == "" && snippet == "":
+		return steps.Skipped("neither cors-allow-origin nor a frame policy is set")
+	case origin != "" && origin != want:
+		return steps.Failed(fmt.Sprintf("cors-allow-origin is %s, Renku's pages are %s", origin, want), fix)
+	case strings.Contains(snippet, "frame-ancestors") && !slices.Contains(strings.FieldsFunc(snippet, func(r rune) bool { return strings.ContainsRune(" \"';\n", r) }), want):
+		return steps.Failed(fmt.Sprintf("frame-ancestors does not name %s", want), fix)
+	}
+	return steps.Passed("%s", want)
+}
+
+func snippetsAllowed(ctx context.Context, e steps.Env) steps.Result {
+	all, verdict := onNginx(e)
+	if verdict != nil {
+		return *verdict
+	}
+	used := textOf(all, configSnippet) != ""
+	if row, err := rowFact(e); err == nil {
+		stored, _ := row["session_ingress_annotations"].(map[string]any)
+		used = used || textOf(stored, configSnippet) != ""
+	}
+	if !used && !framed(e) {
+		return steps.Skipped("no snippet is used: sessions open in a tab of their own")
+	}
+	state, err := nginxSnippets(ctx, e)
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	if !state.allowed {
+		return steps.Failed(state.found, state.fix)
+	}
+	return steps.Passed("%s", state.found)
+}
+
+// crossSite reads whether the session operator gives cookies that other sites
+// may send. It is not known where there is no operator yet.
+func crossSite(ctx context.Context, e steps.Env) (on, known bool, err error) {
+	all, err := check.List[appsv1.Deployment](ctx, e.Cluster, check.Deployments, "", cluster.Selector{Labels: "app.kubernetes.io/name=amalthea-sessions,control-plane=controller-manager"})
+	if err != nil {
+		return false, false, err
+	}
+	for _, d := range all {
+		for _, c := range d.Spec.Template.Spec.Containers {
+			for _, v := range c.Env {
+				on = on || (v.Name == "USE_NONE_SAME_SITE_SESSION_COOKIE" && v.Value == "true")
+			}
+		}
+	}
+	return on, len(all) > 0, nil
+}
+
+func framingFenced(ctx context.Context, e steps.Env) steps.Result {
+	on, known, err := crossSite(ctx, e)
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	if !on && !framed(e) {
+		return steps.Skipped("%s", map[bool]string{true: "the operator gives no cookies for frames, and none are asked for", false: "no frames are asked for"}[known])
+	}
+	controller, err := e.Own.Text("ingress-controller")
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	if controller != nginxController {
+		return steps.Warned("whether "+controller+" sends the headers can't be told from here", others(controller, renkuOrigin(e)))
+	}
+	all, err := planned(e)
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	var lacking []string
+	if textOf(all, enableCORS) != "true" || textOf(all, corsOrigin) == "" {
+		lacking = append(lacking, "CORS (enable-cors, cors-allow-origin)")
+	}
+	if !strings.Contains(textOf(all, configSnippet), "frame-ancestors") {
+		lacking = append(lacking, "a Content-Security-Policy with frame-ancestors (configuration-snippet)")
+	}
+	if len(lacking) == 0 {
+		return steps.Passed("CORS for %s, and frames on its pages alone", textOf(all, corsOrigin))
+	}
+	fix := "answer sessions.framed with yes: carrick then sets them"
+	if framed(e) {
+		fix = "let ingress-nginx take snippets (see snippets-allowed), then carrick apply " + e.Link + ".yaml --step register"
+	}
+	return steps.Failed("the annotations lack "+strings.Join(lacking, " and "), fix+"; or answer sessions.framed with no, and set the operator's useNoneSameSiteSessionCookie to false")
+}
+
+func twoSites(_ context.Context, e steps.Env) steps.Result {
+	hosts, host := renkuHosts(e), sessionHost(e)
+	switch {
+	case !framed(e):
+		return steps.Skipped("sessions open in a tab of their own: no cookies for frames are needed")
+	case host == "" || len(hosts) == 0:
+		return steps.Skipped("the sessions' host or Renku's domain is not known")
+	case probe.SameSite(hosts[0], host):
+		return steps.Warned(fmt.Sprintf("%s and %s are one site: frames work without SameSite=None", hosts[0], host),
+			"set the operator's useNoneSameSiteSessionCookie to false; nothing is lost by it")
+	}
+	return steps.Passed("%s and %s are two sites", hosts[0], host)
+}

@@ -1,0 +1,147 @@
+package renku
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	networkingv1 "k8s.io/api/networking/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"carrick/steps"
+	"carrick/steps/check"
+)
+
+// The controller that reads annotations with this prefix; others read none of
+// them.
+const (
+	nginxController = "k8s.io/ingress-nginx"
+	nginxPrefix     = "nginx.ingress.kubernetes.io/"
+)
+
+// The annotations that carrick writes and looks at.
+const (
+	bodySize      = nginxPrefix + "proxy-body-size"
+	bufferSize    = nginxPrefix + "proxy-buffer-size"
+	buffering     = nginxPrefix + "proxy-request-buffering"
+	enableCORS    = nginxPrefix + "enable-cors"
+	corsOrigin    = nginxPrefix + "cors-allow-origin"
+	corsLogin     = nginxPrefix + "cors-allow-credentials"
+	corsMethods   = nginxPrefix + "cors-allow-methods"
+	corsHeaders   = nginxPrefix + "cors-allow-headers"
+	configSnippet = nginxPrefix + "configuration-snippet"
+)
+
+// uploads are what Renku's own chart sets for local sessions; a remote cluster
+// inherits none of it (SwissDataScienceCenter/renku
+// helm-chart/renku/values.yaml, notebooks.sessionIngress.annotations).
+var uploads = map[string]string{bodySize: "0", bufferSize: "8k", buffering: "off"}
+
+// allowedHeaders are the headers that a page in a frame may send: a list of
+// names. A variable of nginx, as in the published guide, is refused.
+const allowedHeaders = "Accept, Authorization, Cache-Control, Content-Type, DNT, If-Modified-Since, Keep-Alive, Origin, Range, User-Agent, X-Requested-With, X-XSRFToken"
+
+func framed(e steps.Env) bool { return e.Answers.Bool("sessions.framed") }
+
+// framePolicy is the header that says who may frame a session.
+func framePolicy(origin string) string { return "frame-ancestors 'self' " + origin }
+
+// generated are the annotations that a controller needs for these answers.
+func generated(controller, origin string, framed, snippets bool) map[string]any {
+	out := map[string]any{}
+	if controller != nginxController {
+		return out
+	}
+	for k, v := range uploads {
+		out[k] = v
+	}
+	if !framed {
+		return out
+	}
+	out[enableCORS], out[corsOrigin], out[corsLogin] = "true", origin, "true"
+	out[corsMethods], out[corsHeaders] = "GET, PUT, POST, DELETE, PATCH, OPTIONS", allowedHeaders
+	if snippets {
+		out[configSnippet] = `more_set_headers "Content-Security-Policy: ` + framePolicy(origin) + "\";\n"
+	}
+	return out
+}
+
+// sessionAnnotations are the annotations of each session's Ingress: what the
+// controller needs, and over it what was answered.
+func sessionAnnotations(ctx context.Context, e steps.Env) (any, error) {
+	controller, err := e.Own.Text("ingress-controller")
+	if err != nil {
+		return nil, err
+	}
+	snippets := false
+	if framed(e) && controller == nginxController {
+		state, err := nginxSnippets(ctx, e)
+		if err != nil && !errors.As(err, new(*steps.AbsentError)) {
+			return nil, err
+		}
+		snippets = state.allowed
+	}
+	out := generated(controller, renkuOrigin(e), framed(e), snippets)
+	for _, typed := range e.Answers.List("sessions.annotations") {
+		key, value, _ := strings.Cut(typed, "=")
+		if out[key] = value; value == "" {
+			delete(out, key)
+		}
+	}
+	return out, nil
+}
+
+// checkAnnotation refuses what is no annotation, where it is typed.
+func checkAnnotation(v string) error {
+	key, _, ok := strings.Cut(v, "=")
+	if !ok {
+		return fmt.Errorf("%q is not key=value; a value with spaces or commas goes into the link file, each annotation a line of a list", v)
+	}
+	if problems := validation.IsQualifiedName(strings.ToLower(key)); len(problems) > 0 {
+		return fmt.Errorf("%q is no name of an annotation: %s", key, problems[0])
+	}
+	return nil
+}
+
+// ingressController is who serves the sessions' IngressClass.
+func ingressController(ctx context.Context, e steps.Env) (any, error) {
+	name := e.Answers.Text("sessions.ingress-class")
+	if name == "" {
+		return nil, steps.Absent("no IngressClass is named and none is the default")
+	}
+	class, err := check.Get[networkingv1.IngressClass](ctx, e.Cluster, check.IngressClasses, "", name)
+	if apierrors.IsNotFound(err) {
+		return nil, steps.Absent("there is no IngressClass %s", name)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return class.Spec.Controller, nil
+}
+
+// planned are the annotations as this link would register them.
+func planned(e steps.Env) (map[string]any, error) {
+	v, err := remoteFacts(e).Value("session-annotations")
+	if err != nil {
+		return nil, err
+	}
+	m, _ := v.(map[string]any)
+	return m, nil
+}
+
+// others says how other controllers do what the annotations do for
+// ingress-nginx.
+func others(controller, origin string) string {
+	csp, cors := `Content-Security-Policy "`+framePolicy(origin)+`"`, "CORS for "+origin+" with credentials"
+	switch {
+	case strings.Contains(controller, "traefik"):
+		return "a Middleware with headers.contentSecurityPolicy \"" + framePolicy(origin) + "\", accessControlAllowOriginList [" + origin + "] and accessControlAllowCredentials true; then answer sessions.annotations with traefik.ingress.kubernetes.io/router.middlewares=NAMESPACE-NAME@kubernetescrd"
+	case strings.Contains(controller, "haproxy"):
+		return "answer sessions.annotations with haproxy.org/response-set-header=" + csp + ", haproxy.org/cors-enable=true and haproxy.org/cors-allow-origin=" + origin
+	case strings.Contains(controller, "contour"):
+		return "Contour sets no headers on an Ingress: put a global responseHeadersPolicy into its ContourConfiguration with " + csp + " and " + cors
+	}
+	return "set on every session's route: " + csp + ", and " + cors + " (Gateway API: a ResponseHeaderModifier filter; others: see the controller's documentation)"
+}

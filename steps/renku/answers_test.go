@@ -1,0 +1,136 @@
+package renku
+
+import (
+	"encoding/base64"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"carrick/cluster"
+	"carrick/steps"
+)
+
+func token(alg, claims string) string {
+	enc := base64.RawURLEncoding.EncodeToString
+	return enc([]byte(`{"alg":"`+alg+`"}`)) + "." + enc([]byte(claims)) + "." + enc([]byte("stand-in"))
+}
+
+// What Renku, its database or Kubernetes would refuse later is refused where
+// it is typed, with the reason.
+func TestBadAnswersAreRefusedWhereTheyAreTyped(t *testing.T) {
+	dir := t.TempDir()
+	file := func(name, text string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	const small = `{"name":"small","cpu":1,"memory":2,"gpu":0,"max_storage":4,"default_storage":1,"default":true}`
+	pool := func(classes, more string) string {
+		return `{"name":"A pool","public":true,"default":false,"quota":{"cpu":2,"memory":8,"gpu":0,"id":"a-pool"},` + more + `"classes":[` + classes + `]}`
+	}
+	later := time.Now().Add(time.Hour).Unix()
+	for _, tc := range []struct{ key, typed, why string }{
+		{"cluster.name", "abcd", "4 characters"},
+		{"cluster.name", strings.Repeat("x", 41), "41 characters"},
+		{"cluster.name", "abcde", ""},
+		{"cluster.name", strings.Repeat("é", 40), ""},
+		{"cluster.config-name", "remote.yml", "ending in .yaml"},
+		{"cluster.config-name", "a/b.yaml", "letters, digits"},
+		{"cluster.config-name", strings.Repeat("x", 36) + ".yaml", "41"},
+		{"cluster.config-name", "remote-1.yaml", ""},
+		{"sessions.host", "https://sessions.example.org", "no scheme"},
+		{"sessions.host", "sessions.example.org:443", "no port"},
+		{"sessions.host", "my_sessions.example.org", "not a host name"},
+		{"sessions.host", "10.0.0.1", "an Ingress serves names"},
+		{"sessions.host", "Sessions.example.org", "lower-case"},
+		{"sessions.host", "sessions.example.org", ""},
+		{"sessions.path", "/sessions/", "ends with /"},
+		{"sessions.path", "sessions", "does not begin with /"},
+		{"sessions.path", "/a//b", "no path"},
+		{"sessions.path", "/sessions", ""},
+		{"sessions.port", "0", "not a port"},
+		{"sessions.annotations", "enable-cors", "not key=value"},
+		{"sessions.annotations", "{a:true}", "not key=value"},
+		{"sessions.annotations", "a/b/c=1", "no name of an annotation"},
+		{"sessions.annotations", "nginx.ingress.kubernetes.io/enable-cors=true", ""},
+		{"renku.url", "https://renku.example.org/api/data", "without a path"},
+		{"renku.url", "renku.example.org", "not an address"},
+		{"renku.url", "https://renku.example.org/", ""},
+		{"renku.token", "letmein", "not a JWT"},
+		{"renku.token", token("RS256", `{"aud":"renku","exp":1700000000}`), "expired on 2023"},
+		{"renku.token", token("HS256", fmt.Sprintf(`{"aud":"renku","exp":%d}`, later)), "RS256 alone"},
+		{"renku.token", token("RS256", fmt.Sprintf(`{"aud":"account","exp":%d}`, later)), "is for account"},
+		{"renku.token", token("RS256", fmt.Sprintf(`{"aud":["account","swagger"],"exp":%d}`, later)), ""},
+		{"pool.members", "user:jane", "no UUID"},
+		{"pool.members", "robot:1", "not user:UUID"},
+		{"pool.members", "group:1:owner", "no role of a group"},
+		{"pool.members", "user:01234567-89ab-cdef-0123-456789abcdef:prohibited", ""},
+		{"pool.spec", filepath.Join(dir, "none.yaml"), "read the pool"},
+		{"pool.spec", file("empty.yaml", ""), "it is empty"},
+		{"pool.spec", file("good.json", pool(small, "")), ""},
+		{"pool.spec", file("two.json", pool(small+","+strings.Replace(small, "small", "large", 1), "")), "2 are: small, large"},
+		{"pool.spec", file("big.json", pool(strings.Replace(small, `"memory":2`, `"memory":9`, 1), "")), "larger than the quota"},
+		{"pool.spec", file("remote.json", pool(small, `"remote":{},`)), "FirecREST"},
+	} {
+		q, _ := Guide().Question(tc.key)
+		_, err := q.Parse(tc.typed)
+		switch {
+		case tc.why == "" && err != nil:
+			t.Errorf("%s: %q is refused: %v", tc.key, tc.typed, err)
+		case tc.why != "" && (err == nil || !strings.Contains(err.Error(), tc.why)):
+			t.Errorf("%s: %q: error %v, want one with %q", tc.key, tc.typed, err, tc.why)
+		}
+		if q.Secret && err != nil && strings.Contains(err.Error(), tc.typed) {
+			t.Errorf("%s: the error shows the secret: %v", tc.key, err)
+		}
+	}
+}
+
+func TestErrorsOfTheAPIInPlainWords(t *testing.T) {
+	for _, tc := range []struct {
+		status, code       int
+		message            string
+		means, next, never string
+	}{
+		{status: 401, code: 1401, message: "Please provide valid access credentials in the Authorization header.", means: "takes you for nobody", next: "--step register"},
+		{status: 401, message: "Unauthorized", means: "takes you for nobody"},
+		{status: 403, code: 1403, message: "You do not have the required permissions for this operation.", means: "no admin", next: "renku-admin"},
+		{status: 404, code: 1404, message: "Could not find cluster with id 01 in the list of clusters.", means: "has not loaded the cluster's kubeconfig", next: "--step restart"},
+		{status: 404, code: 1404, message: "Cluster definition id='01' does not exist.", means: "no cluster of that id"},
+		{status: 409, code: 1409, message: "Cannot create a cluster because the name is already used, please try a different name.", means: "has that name", next: "cluster.name"},
+		{status: 409, code: 1409, message: "Cannot create a cluster because the config_name is already used, please try a different one.", means: "config_name", next: "cluster.config-name"},
+		{status: 422, code: 1422, message: "There are errors in the following fields, name: too short", means: "does not accept", next: "diff"},
+		{status: 422, code: 1422, message: "The resource class with name X is not compatible with the quota.", means: "larger than the pool's quota"},
+		{status: 500, code: 1500, message: "Database error occurred: violates check constraint \"protocol_tls_secrets\"", means: "this pair of TLS Secret"},
+		{status: 500, code: 1500, message: "Database error occurred: value too long for type character varying(40)", means: "longer than Renku's database", next: "shorter"},
+		{status: 500, code: 1500, message: "Error on remote connection GET https://remote: refused", means: "can't reach the remote cluster", next: "reach.job"},
+		{status: 500, code: 1500, message: "An unexpected error occurred", means: "Renku does not name", next: "-n renku logs"},
+		{status: 502, message: "Bad Gateway", means: "HTTP 502", never: "Renku does not name"},
+	} {
+		err := &cluster.WebError{Status: tc.status, Code: tc.code, Message: tc.message, URL: "https://renku/api/data/x"}
+		found, next := plainly(err)
+		if !strings.Contains(found, tc.means) || !strings.Contains(found, tc.message) || (tc.never != "" && strings.Contains(found, tc.never)) {
+			t.Errorf("%d %q: found %q", tc.status, tc.message, found)
+		}
+		if tc.next != "" && !strings.Contains(strings.ReplaceAll(next, "kubectl -n RENKU", "kubectl -n renku"), tc.next) {
+			t.Errorf("%d %q: next %q", tc.status, tc.message, next)
+		}
+	}
+}
+
+// The names of links decide what the questions offer.
+func TestNamesFromTheLink(t *testing.T) {
+	for link, want := range map[string]any{"milan": "milan", "ab": "remote-ab", strings.Repeat("x", 41): nil} {
+		if got, _ := nameFromLink(steps.Env{Link: link}); got != want {
+			t.Errorf("link %s: name %v", link, got)
+		}
+	}
+	if got, _ := configNameQuestion().Default(steps.Env{Link: strings.Repeat("x", 36)}); got != nil {
+		t.Errorf("a config name of 41 characters is offered: %v", got)
+	}
+}

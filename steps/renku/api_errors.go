@@ -1,0 +1,115 @@
+package renku
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"strings"
+
+	"carrick/cluster"
+	"carrick/steps"
+)
+
+// trouble is one kind of error of Renku's API, in plain words.
+type trouble struct {
+	code        int    // Renku's own number; 0: any
+	holds       string // a part of its message or detail; "": any
+	means, next string
+}
+
+// troubles are the errors of renku-data-services
+// (components/renku_data_services/base_api/error_handler.py, errors/errors.py;
+// crc/core.py, crc/db.py). The first that fits counts.
+var troubles = []trouble{
+	{1401, "", "Renku takes you for nobody: the token is missing, has expired or is of another Renku", "carrick apply LINK --step register    # signs in"},
+	{1403, "", "Renku says that you are no admin", "have an admin of Keycloak give your user the role renku-admin in the realm Renku, then sign in anew"},
+	{1404, "in the list of clusters", "Renku has not loaded the cluster's kubeconfig: its services read the kubeconfigs once, when they start", "carrick apply LINK --step restart, then again"},
+	{1404, "Cluster definition", "Renku knows no cluster of that id: somebody deleted it", "carrick apply LINK --step register"},
+	{1404, "Resource pool", "Renku knows no resource pool of that id: somebody deleted it", "carrick apply LINK --step pool"},
+	{1409, "config_name", "another cluster in Renku has that config_name", "answer cluster.config-name with another one"},
+	{1409, "name", "another cluster in Renku has that name", "answer cluster.name with another one"},
+	{1422, "both", "the TLS Secret and the default certificate exclude each other", "answer sessions.tls-secret, or leave it empty, then apply again"},
+	{1422, "Please set only one", "with https Renku wants a TLS Secret or the default certificate", "answer sessions.tls-secret, or leave it empty, then apply again"},
+	{1422, "not compatible with the quota", "a resource class is larger than the pool's quota", "make the class smaller or the quota larger, then apply again"},
+	{1422, "wrong type", "Renku takes a value for one of the wrong type", "look at the plan: carrick diff LINK"},
+	{1422, "", "Renku does not accept a value", "look at the plan: carrick diff LINK"},
+	{1500, "protocol_tls_secrets", "Renku's database refuses this pair of TLS Secret and default certificate", "carrick apply LINK --step register    # sends both anew"},
+	{1500, "too long", "a name is longer than Renku's database holds (40 characters)", "answer cluster.name and cluster.config-name with shorter ones"},
+	{1500, "Database error", "Renku's database refuses it", "kubectl -n RENKU logs deployment/renku-data-service --tail=50"},
+	{1500, "Error on remote connection", "Renku can't reach the remote cluster's API server", "answer reach.job with yes: it asks from inside the local cluster"},
+	{
+		1500, "", "something failed that Renku does not name: most often the remote cluster refused its kubeconfig (403), or an object is there already (409)",
+		"kubectl -n RENKU logs -l app=renku-data-service --tail=50; then carrick check LINK",
+	},
+}
+
+// plainly says what an error of the API means and what to do.
+func plainly(err error) (found, next string) {
+	e := (*cluster.WebError)(nil)
+	if bad := (*tls.CertificateVerificationError)(nil); errors.As(err, &bad) {
+		return "the certificate of Renku's address is not trusted: " + bad.Err.Error(),
+			"is it Renku that answers? If a CA of your own signed it, put it into Renku's global.certificates.customCAs, or into this machine's roots"
+	}
+	if !errors.As(err, &e) {
+		return cluster.Explain(err), ""
+	}
+	said := strings.TrimSpace(e.Message)
+	if e.Detail != "" {
+		said += ": " + e.Detail
+	}
+	for _, t := range troubles {
+		if t.code == codeOf(e) && strings.Contains(said, t.holds) {
+			return fmt.Sprintf("%s (HTTP %d: %s)", t.means, e.Status, said), t.next
+		}
+	}
+	return fmt.Sprintf("%s answered HTTP %d: %s", e.URL, e.Status, said), ""
+}
+
+// codeOf is Renku's number of an error; what a proxy before it says has none,
+// and only 401 and 403 mean the same then.
+func codeOf(e *cluster.WebError) int {
+	if e.Code == 0 && (e.Status == 401 || e.Status == 403) {
+		return 1000 + e.Status
+	}
+	return e.Code
+}
+
+// apiError is an error of the API with what was being done, in plain words. It
+// does not lead to its cause: what a certificate or a time-out means here is
+// said already.
+type apiError struct{ doing, found, next string }
+
+func (e *apiError) Error() string {
+	text := e.doing + ": " + e.found
+	if e.next != "" {
+		text += "; " + e.next
+	}
+	return text
+}
+
+// failing puts an error of the API into plain words; nil stays nil.
+func failing(e steps.Env, doing string, err error) error {
+	if err == nil || errors.As(err, new(*steps.AbsentError)) {
+		return err
+	}
+	found, next := plainly(err)
+	return &apiError{doing, found, commands(e, next)}
+}
+
+// commands fills in what a fix leaves open.
+func commands(e steps.Env, text string) string {
+	kubectl := "kubectl"
+	if e.Side == steps.Local {
+		kubectl = e.Kubectl()
+	}
+	return strings.NewReplacer("LINK", e.Link+".yaml", "kubectl -n RENKU", kubectl+" -n "+e.Answers.Text("renku.namespace")).Replace(text)
+}
+
+// unasked is the verdict of a look at the API that gave an error.
+func unasked(e steps.Env, err error) steps.Result {
+	if errors.As(err, new(*steps.AbsentError)) {
+		return steps.Unseen(err)
+	}
+	found, next := plainly(err)
+	return steps.Result{Status: steps.Unknown, Found: found, Fix: commands(e, next), Err: err}
+}

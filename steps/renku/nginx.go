@@ -1,0 +1,119 @@
+package renku
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"strconv"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	"carrick/cluster"
+	"carrick/steps"
+	"carrick/steps/check"
+)
+
+// nginxLabel is on all that ingress-nginx's chart makes.
+const nginxLabel = "app.kubernetes.io/name=ingress-nginx"
+
+// snippets says whether ingress-nginx takes annotations that are pieces of its
+// configuration. It does not by default since 1.9; since 1.12 they are a
+// critical risk (kubernetes/ingress-nginx issues 12648, 13156).
+type snippets struct {
+	allowed bool
+	where   string // the ConfigMap
+	found   string // what it says
+	fix     string
+}
+
+// nginxSnippets reads the controller's ConfigMap. Where there is none it is
+// Absent.
+func nginxSnippets(ctx context.Context, e steps.Env) (snippets, error) {
+	maps, err := nginxConfig(ctx, e)
+	if err != nil {
+		return snippets{}, err
+	}
+	if len(maps) == 0 {
+		return snippets{}, steps.Absent("no ConfigMap of ingress-nginx was found (named ingress-nginx-controller, or labelled %s)", nginxLabel)
+	}
+	last := snippets{}
+	for _, m := range maps { // each controller must take them: whose class this is can't be told
+		minor, err := nginxMinor(ctx, e, m.Namespace)
+		if err != nil {
+			return snippets{}, err
+		}
+		if last = judgeSnippets(e, m, minor); !last.allowed {
+			return last, nil
+		}
+	}
+	return last, nil
+}
+
+func nginxConfig(ctx context.Context, e steps.Env) ([]*corev1.ConfigMap, error) {
+	for _, by := range []cluster.Selector{{Fields: "metadata.name=ingress-nginx-controller"}, {Labels: nginxLabel}} {
+		maps, err := check.List[corev1.ConfigMap](ctx, e.Cluster, check.ConfigMaps, "", by)
+		if err != nil || len(maps) > 0 {
+			return maps, err
+		}
+	}
+	return nil, nil
+}
+
+// riskFrom is the version of ingress-nginx, 1.x, since which snippets ask for
+// a level of their own.
+const riskFrom = 12
+
+func judgeSnippets(e steps.Env, m *corev1.ConfigMap, minor int) snippets {
+	s := snippets{where: m.Namespace + "/" + m.Name}
+	allow, risk := m.Data["allow-snippet-annotations"], m.Data["annotations-risk-level"]
+	s.found = fmt.Sprintf("%s says allow-snippet-annotations %s, annotations-risk-level %s", s.where, orUnset(allow), orUnset(risk))
+	old := minor >= 0 && minor < riskFrom && risk == ""
+	s.allowed = allow == "true" && (risk == "Critical" || old)
+	s.fix = fmt.Sprintf("%s -n %s patch configmap %s --type merge -p '{\"data\":{\"allow-snippet-annotations\":\"true\",\"annotations-risk-level\":\"Critical\"}}'"+
+		"    # whoever may make an Ingress can then configure nginx; if that is too much, set the header for all sites: add-headers in that ConfigMap",
+		e.Kubectl(), m.Namespace, m.Name)
+	return s
+}
+
+func orUnset(v string) string {
+	if v == "" {
+		return "(not set)"
+	}
+	return strconv.Quote(v)
+}
+
+var nginxTag = regexp.MustCompile(`[:@-]v1\.(\d+)\.\d+`)
+
+// nginxMinor is the x of version 1.x of the controllers in a namespace, by
+// their images, the newest; -1 where no image tells.
+func nginxMinor(ctx context.Context, e steps.Env, namespace string) (int, error) {
+	var images []string
+	add := func(pod corev1.PodSpec) {
+		for _, c := range pod.Containers {
+			images = append(images, c.Image)
+		}
+	}
+	deployments, err := check.List[appsv1.Deployment](ctx, e.Cluster, check.Deployments, namespace, cluster.Selector{Labels: nginxLabel})
+	if err != nil {
+		return -1, err
+	}
+	for _, d := range deployments {
+		add(d.Spec.Template.Spec)
+	}
+	sets, err := check.List[appsv1.DaemonSet](ctx, e.Cluster, check.DaemonSets, namespace, cluster.Selector{Labels: nginxLabel})
+	if err != nil {
+		return -1, err
+	}
+	for _, d := range sets {
+		add(d.Spec.Template.Spec)
+	}
+	newest := -1
+	for _, image := range images {
+		if m := nginxTag.FindStringSubmatch(image); m != nil {
+			minor, _ := strconv.Atoi(m[1]) // digits
+			newest = max(newest, minor)
+		}
+	}
+	return newest, nil
+}

@@ -1,0 +1,272 @@
+package renku
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"carrick/cluster"
+	"carrick/steps"
+)
+
+// The lengths of names that Renku takes: the API asks for 5 characters, the
+// database's columns hold 40 (renku-data-services
+// components/renku_data_services/crc/api.spec.yaml, crc/orm.py).
+const nameMin, nameMax = 5, 40
+
+var (
+	ulid        = regexp.MustCompile(`^[0-7][0-9A-HJKMNP-TV-Z]{25}$`)
+	accountName = regexp.MustCompile(`^[a-z0-9][a-z0-9-]*[a-z0-9]$`)
+)
+
+func checkClusterName(v string) error { return checkLength("a cluster", v) }
+
+func checkLength(what, v string) error {
+	if n := utf8.RuneCountInString(v); n < nameMin || n > nameMax {
+		return fmt.Errorf("%q has %d characters: the name of %s in Renku has %d to %d", v, n, what, nameMin, nameMax)
+	}
+	return nil
+}
+
+// The fields of a cluster in Renku's API, in its own order.
+const (
+	fieldProtocol = "session_protocol"
+	fieldTLS      = "session_tls_secret_name"
+	fieldDefault  = "session_ingress_use_default_cluster_tls_cert"
+	fieldNotes    = "session_ingress_annotations"
+)
+
+var clusterFields = []string{
+	"name", "config_name", fieldProtocol, "session_host", "session_port", "session_path", fieldNotes,
+	"session_ingress_class_name", "session_storage_class", fieldTLS, fieldDefault, "service_account_name",
+}
+
+// clusterPayload is what this link registers, as POST /clusters takes it.
+func clusterPayload(e steps.Env) (map[string]any, error) {
+	notes, err := planned(e)
+	if err != nil {
+		return nil, err
+	}
+	text := e.Answers.Text
+	out := map[string]any{
+		"name": text("cluster.name"), "config_name": text("cluster.config-name"),
+		fieldProtocol: text("sessions.protocol"), "session_host": text("sessions.host"),
+		"session_port": e.Answers.Int("sessions.port"), "session_path": text("sessions.path"), fieldNotes: notes,
+	}
+	for key, v := range map[string]string{
+		"session_ingress_class_name": text("sessions.ingress-class"),
+		"session_storage_class":      text("sessions.storage-class"),
+		"service_account_name":       text("sessions.service-account"),
+	} {
+		if v != "" {
+			out[key] = v
+		}
+	}
+	if text("sessions.protocol") == "https" {
+		out[fieldTLS], out[fieldDefault] = text("sessions.tls-secret"), text("sessions.tls-secret") == ""
+	}
+	return plainJSON(out), nil
+}
+
+// plainJSON gives a value the types that JSON has.
+func plainJSON(v map[string]any) map[string]any {
+	var out map[string]any
+	b, err := json.Marshal(v)
+	if err == nil {
+		err = json.Unmarshal(b, &out)
+	}
+	if err != nil {
+		panic(err) // it holds text, numbers and maps of them alone
+	}
+	return out
+}
+
+// clusterProblems are all rules of the API, of its database and of Kubernetes
+// that a payload breaks (contract of POST /clusters:
+// renku-data-services components/renku_data_services/crc/api.spec.yaml,
+// crc/core.py, crc/orm.py).
+func clusterProblems(p map[string]any) []string {
+	var out []string
+	add := func(err error) {
+		if err != nil {
+			out = append(out, err.Error())
+		}
+	}
+	add(checkClusterName(textOf(p, "name")))
+	add(checkConfigName(textOf(p, "config_name")))
+	protocol := textOf(p, fieldProtocol)
+	if protocol != "http" && protocol != "https" {
+		out = append(out, fmt.Sprintf("session_protocol is %q, not http or https", protocol))
+	}
+	if host := textOf(p, "session_host"); host == "" {
+		out = append(out, "the sessions' host is not known: answer sessions.host")
+	} else {
+		add(checkSessionHost(host))
+	}
+	if path := textOf(p, "session_path"); path != "" {
+		add(checkSessionPath(path))
+	}
+	if port, ok := p["session_port"].(float64); !ok || port < 1 || port > 65535 || port != float64(int(port)) {
+		out = append(out, fmt.Sprintf("session_port is %v, not a number from 1 to 65535", p["session_port"]))
+	}
+	notes, ok := p[fieldNotes].(map[string]any)
+	if !ok {
+		out = append(out, fmt.Sprintf("%s is no mapping of names to text", fieldNotes))
+	}
+	for _, bad := range notText(notes) {
+		out = append(out, "an annotation that is no text: "+bad)
+	}
+	for _, key := range []string{"session_ingress_class_name", "session_storage_class", fieldTLS} {
+		if n := utf8.RuneCountInString(textOf(p, key)); n > 256 {
+			out = append(out, fmt.Sprintf("%s has %d characters, at most 256 are taken", key, n))
+		}
+	}
+	if v := textOf(p, "service_account_name"); v != "" && (len(v) > 63 || !accountName.MatchString(v)) {
+		out = append(out, fmt.Sprintf("service_account_name %q: Renku takes 2 to 63 lower-case letters, digits and -", v))
+	}
+	if usesDefault, _ := p[fieldDefault].(bool); protocol == "https" && usesDefault == (textOf(p, fieldTLS) != "") {
+		out = append(out, "with https there is either a TLS Secret or the controller's default certificate, not both and not neither")
+	}
+	for key := range p {
+		if !slices.Contains(clusterFields, key) {
+			out = append(out, fmt.Sprintf("Renku knows no field %q", key))
+		}
+	}
+	return out
+}
+
+// difference is a field that Renku has otherwise than it was meant.
+type difference struct {
+	field      string
+	want, have any // nil: not set
+}
+
+func (d difference) String() string {
+	want, _ := d.want.(map[string]any)
+	have, _ := d.have.(map[string]any)
+	if want == nil && have == nil {
+		return fmt.Sprintf("%s is %s and should be %s", d.field, shown(d.have), shown(d.want))
+	}
+	all, out := map[string]any{}, []string{}
+	maps.Copy(all, want)
+	maps.Copy(all, have)
+	for _, k := range slices.Sorted(maps.Keys(all)) {
+		if !reflect.DeepEqual(want[k], have[k]) {
+			out = append(out, difference{k, want[k], have[k]}.String())
+		}
+	}
+	return "in " + d.field + " " + strings.Join(out, ", ")
+}
+
+func shown(v any) string {
+	if v == nil {
+		return "not set"
+	}
+	b, err := json.Marshal(v)
+	if err != nil {
+		return fmt.Sprint(v)
+	}
+	return cluster.Clean(string(b))
+}
+
+// differences compares field by field. Not set, empty and false are one: Renku
+// leaves out what is null. With http the TLS fields count for nothing.
+func differences(want, have map[string]any) []difference {
+	var out []difference
+	for _, f := range clusterFields {
+		if (f == fieldTLS || f == fieldDefault) && textOf(want, fieldProtocol) == "http" {
+			continue
+		}
+		if w, h := unset(want[f]), unset(have[f]); !reflect.DeepEqual(w, h) {
+			out = append(out, difference{f, w, h})
+		}
+	}
+	return out
+}
+
+func unset(v any) any {
+	m, isMap := v.(map[string]any)
+	if v == "" || v == false || (isMap && len(m) == 0) {
+		return nil
+	}
+	return v
+}
+
+// patches are the PATCHes, in order, that make a stored cluster as it is
+// meant. PATCH and not PUT: PUT drops the flag of the default certificate, as
+// POST does. The error says what no PATCH can do.
+func patches(want, have map[string]any) ([]map[string]any, error) {
+	diffs := differences(want, have)
+	if len(diffs) == 0 {
+		return nil, nil
+	}
+	last := map[string]any{}
+	for _, d := range diffs {
+		switch {
+		case d.want != nil || d.field == "session_path" || d.field == "session_storage_class" || d.field == fieldTLS:
+			last[d.field] = want[d.field]
+			if want[d.field] == nil {
+				last[d.field] = "" // Renku takes "" for "not set" here
+			}
+		case d.field == fieldNotes:
+			last[d.field] = map[string]any{}
+		case d.field == fieldDefault:
+			last[d.field] = false
+		default:
+			return nil, fmt.Errorf("Renku can't take %s away from a cluster once it is set (it is %s): name one, or remove the cluster and register it anew", d.field, shown(d.have)) //nolint:staticcheck // a name
+		}
+	}
+	_, tls := last[fieldTLS]
+	_, flag := last[fieldDefault]
+	if !tls && !flag {
+		return []map[string]any{last}, nil
+	}
+	// Each of the two alone breaks a rule of the database.
+	last[fieldTLS], last[fieldDefault] = textOf(want, fieldTLS), want[fieldDefault] == true
+	if had, _ := have[fieldDefault].(bool); !had || last[fieldDefault] == true {
+		return []map[string]any{last}, nil
+	}
+	// With https Renku counts the old flag and the new one together, so that a
+	// Secret can take the place of the default certificate only while the
+	// protocol is http.
+	certificate := map[string]any{fieldTLS: last[fieldTLS], fieldDefault: false}
+	delete(last, fieldTLS)
+	delete(last, fieldDefault)
+	last[fieldProtocol] = want[fieldProtocol]
+	out := []map[string]any{{fieldProtocol: "http"}, certificate, last}
+	if textOf(have, fieldProtocol) == "http" {
+		out = out[1:]
+	}
+	return out, nil
+}
+
+// jsonLines is a value as indented JSON, each line after a mark.
+func jsonLines(mark string, v any) string {
+	var b strings.Builder
+	enc := json.NewEncoder(&b)
+	enc.SetIndent("", "  ")
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		return mark + err.Error() + "\n"
+	}
+	return mark + strings.ReplaceAll(strings.TrimSuffix(b.String(), "\n"), "\n", "\n"+mark) + "\n"
+}
+
+// changedLines shows what becomes of each field, as a diff.
+func changedLines(diffs []difference) string {
+	var b strings.Builder
+	for _, d := range diffs {
+		if d.have != nil {
+			b.WriteString(jsonLines("-", map[string]any{d.field: d.have}))
+		}
+		if d.want != nil {
+			b.WriteString(jsonLines("+", map[string]any{d.field: d.want}))
+		}
+	}
+	return b.String()
+}

@@ -1,0 +1,198 @@
+package renku
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"carrick/cluster"
+	"carrick/steps"
+)
+
+const poolsSource = "SwissDataScienceCenter/renku-data-services: components/renku_data_services/crc/api.spec.yaml, crc/core.py, crc/db.py"
+
+// afterRestart are the checks of the step restart that must hold before a pool
+// is made: Renku's services read the kubeconfigs once, when they start. (The
+// step is not in this guide yet: its check is called kubeconfig-loaded.)
+var afterRestart = []string{}
+
+func resourcePool() steps.Step {
+	return steps.Step{
+		Name: "pool", Title: "Resource pool",
+		Why:   "Users choose a resource class of a pool; this pool's sessions run on the remote cluster, and its quota bounds them together.",
+		Ask:   poolQuestions(),
+		Facts: []steps.Fact{{Name: "pool-id", Title: "the pool's number in Renku", On: steps.Local, Learn: poolID}},
+		Actions: []steps.Action{
+			{
+				Name: "pool", Title: "Make the resource pool", On: steps.Local,
+				Needs: append([]string{"cluster-as-planned", "pool-rules", "pool-sizes", "peer/quota-free", "peer/priority-classes"}, afterRestart...),
+				Doer:  steps.Call{Files: []string{poolAsset}, Preview: previewPool, Make: makePool, Left: leftPool, Revert: removePool},
+			},
+			{
+				Name: "members", Title: "Let users and groups use it", On: steps.Local, Needs: []string{"pool-made"},
+				Doer: steps.Call{Preview: previewMembers, Make: makeMembers, Keeps: "members go with the pool; those of a pool that stood before stay"},
+			},
+		},
+		Checks: resourcePoolChecks(),
+	}
+}
+
+func builtByAnswers(e steps.Env) bool { return e.Answers.Text("pool.spec") == "" }
+
+func poolQuestions() []steps.Question {
+	return []steps.Question{
+		{
+			Key: "pool.spec", Title: "File that describes the pool", Kind: steps.Path, Opt: true, Check: checkPoolFile,
+			Help: "YAML or JSON as Renku's API takes it. Empty: the pool is built from the next answers, with the published guide's classes.",
+		},
+		{
+			Key: "pool.name", Title: "Name of the pool", Kind: steps.Text, When: builtByAnswers,
+			Check: func(v string) error { return checkLength("a pool", v) },
+			Help:  "5 to 40 characters. Users see it.",
+			Default: func(e steps.Env) (any, string) {
+				if name := e.Answers.Text("cluster.name"); name != "" {
+					return name, "the cluster's name in Renku"
+				}
+				return nil, ""
+			},
+		},
+		{
+			Key: "pool.public", Title: "Everybody may use it", Kind: steps.YesNo, When: builtByAnswers,
+			Help:    "No: only admins and its members.",
+			Default: steps.Fixed(false, "the published guide"),
+		},
+		{
+			Key: "pool.cpu", Title: "CPUs of the pool's quota", Kind: steps.Quantity, When: builtByAnswers,
+			Help:    "All sessions of the pool together.",
+			Default: exampleQuota("cpu"),
+		},
+		{
+			Key: "pool.memory", Title: "Memory of the pool's quota in GB", Kind: steps.Number, When: builtByAnswers,
+			Help:    "Renku counts quotas in GB and classes in GiB.",
+			Default: exampleQuota("memory"),
+		},
+		{
+			Key: "pool.gpu", Title: "GPUs of the pool's quota", Kind: steps.Number, When: builtByAnswers,
+			Help:    "NVIDIA only: nvidia.com/gpu.",
+			Default: exampleQuota("gpu"),
+		},
+		{
+			Key: "pool.members", Title: "Who may use it", Kind: steps.Text, Many: true, Opt: true, Check: checkMember,
+			Help: "user:UUID, group:ID or project:ID each; user:UUID:prohibited shuts one out. A pool that is not public and has no members is used by admins alone.",
+		},
+	}
+}
+
+// exampleQuota is a value of the published guide's example.
+func exampleQuota(key string) func(steps.Env) (any, string) {
+	return func(e steps.Env) (any, string) {
+		if e.Assets == nil {
+			return nil, ""
+		}
+		data, err := fs.ReadFile(e.Assets, poolAsset)
+		var p struct {
+			Quota map[string]any `yaml:"quota"`
+		}
+		if err != nil || yaml.Unmarshal(data, &p) != nil {
+			return nil, ""
+		}
+		if key == "cpu" {
+			return fmt.Sprint(p.Quota[key]), "the published guide"
+		}
+		return p.Quota[key], "the published guide"
+	}
+}
+
+// noPool begins what is said where Renku was asked and has no such pool.
+const noPool = "Renku has no pool called"
+
+// pools are all pools, as far as the list tells: not on which cluster.
+func pools(ctx context.Context, api *cluster.Web) ([]pool, error) {
+	var all []pool
+	_, err := api.JSON(ctx, "GET", "/resource_pools", nil, &all)
+	return all, err
+}
+
+// onePool is a pool with its cluster.
+func onePool(ctx context.Context, api *cluster.Web, id int) (pool, error) {
+	var p pool
+	_, err := api.JSON(ctx, "GET", fmt.Sprintf("/resource_pools/%d", id), nil, &p)
+	return p, err
+}
+
+// poolsNamed are the pools of a name, with their clusters. Names are not
+// unique in Renku.
+func poolsNamed(ctx context.Context, api *cluster.Web, name string) ([]pool, error) {
+	return poolsWhere(ctx, api, func(p pool) bool { return p.Name == name }, func(pool) bool { return true })
+}
+
+// poolsOf are the pools that point to a cluster.
+func poolsOf(ctx context.Context, api *cluster.Web, clusterID string) ([]pool, error) {
+	return poolsWhere(ctx, api, func(pool) bool { return true }, func(p pool) bool { return p.Cluster.ID == clusterID })
+}
+
+func poolsWhere(ctx context.Context, api *cluster.Web, listed, whole func(pool) bool) ([]pool, error) {
+	all, err := pools(ctx, api)
+	if err != nil {
+		return nil, err
+	}
+	var out []pool
+	for _, p := range all {
+		if !listed(p) {
+			continue
+		}
+		if p, err = onePool(ctx, api, p.ID); err != nil {
+			return nil, err
+		}
+		if whole(p) {
+			out = append(out, p)
+		}
+	}
+	return out, nil
+}
+
+// poolID is the number of the pool of our name on our cluster.
+func poolID(ctx context.Context, e steps.Env) (any, error) {
+	id, err := e.Own.Text("cluster-id")
+	if err != nil {
+		return nil, err
+	}
+	d, err := thePool(ctx, e)
+	if err != nil {
+		return nil, err
+	}
+	api, err := signedInAPI(e)
+	if err != nil {
+		return nil, err
+	}
+	named, err := poolsNamed(ctx, api, d.Name)
+	if err != nil {
+		return nil, refusedIsAbsent(err)
+	}
+	for _, p := range named {
+		if p.Cluster.ID == id {
+			return p.ID, nil
+		}
+	}
+	return nil, steps.Absent("%s %q on this cluster", noPool, d.Name)
+}
+
+// member is somebody who may, or may not, use a pool.
+type member struct {
+	Type string `json:"member_type"` // user, group, project
+	ID   string `json:"id"`
+	Role string `json:"role"`
+}
+
+func (m member) String() string { return strings.Join([]string{m.Type, m.ID, m.Role}, " ") }
+
+// memberRoles are the roles of each kind, the usual one first
+// (renku-data-services components/renku_data_services/crc/api.spec.yaml).
+var memberRoles = map[string][]string{
+	"user":    {"viewer", "prohibited"},
+	"group":   {"group_viewer"},
+	"project": {"project_viewer"},
+}

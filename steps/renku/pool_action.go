@@ -1,0 +1,228 @@
+package renku
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"carrick/cluster"
+	"carrick/steps"
+)
+
+func poolItem(d described) steps.Item {
+	return steps.Item{
+		Verb: steps.Create, What: fmt.Sprintf("resource pool %q in Renku (POST /api/data/resource_pools)", d.Name),
+		Diff: jsonLines("+", d.payload), Hash: cluster.Mask(jsonLines("", d.payload)).Hash(),
+	}
+}
+
+func previewPool(ctx context.Context, e steps.Env) (steps.Change, error) {
+	d, err := thePool(ctx, e)
+	if err != nil {
+		return steps.Change{}, err
+	}
+	item, c := poolItem(d), steps.Change{Rights: noteRights(e)}
+	if bad := append(poolProblems(e, d), d.tooTight()...); len(bad) > 0 {
+		item.Refused, item.Note = true, strings.Join(bad, "; ")
+		c.Items = []steps.Item{item}
+		return c, nil
+	}
+	id, err := e.Own.Text("cluster-id")
+	if err != nil {
+		c.Items = []steps.Item{item}
+		return c, later(err)
+	}
+	api, err := signedInAPI(e)
+	if err != nil {
+		return c, err
+	}
+	named, err := poolsNamed(ctx, api, d.Name)
+	if err != nil {
+		c.Items = []steps.Item{item}
+		return c, later(refusedIsAbsent(err))
+	}
+	c.Items = []steps.Item{standingPool(d, item, id, named)}
+	return c, nil
+}
+
+// standingPool says what becomes of pools that have the name already.
+func standingPool(d described, item steps.Item, id string, named []pool) steps.Item {
+	if len(named) == 0 {
+		return item
+	}
+	r := judgePools(d.Name, id, named)
+	if !r.Status.Holds() {
+		item.Refused, item.Note = true, r.Found
+		return item
+	}
+	for _, p := range named {
+		if p.Cluster.ID != id {
+			continue
+		}
+		item.What, item.Diff = fmt.Sprintf("resource pool %d in Renku (PATCH /api/data/resource_pools/%d)", p.ID, p.ID), ""
+		if item.Verb = steps.Leave; d.Factor != 0 && p.Factor != d.Factor {
+			item.Verb, item.Diff = steps.Update, jsonLines("+", map[string]any{"cpu_limit_factor": d.Factor})
+		}
+	}
+	return item
+}
+
+func makePool(ctx context.Context, e steps.Env, say steps.Progress) error {
+	d, err := thePool(ctx, e)
+	if err != nil {
+		return err
+	}
+	if bad := append(poolProblems(e, d), d.tooTight()...); len(bad) > 0 {
+		return errors.New("not sent, because Renku or Kubernetes would refuse it: " + strings.Join(bad, "; "))
+	}
+	id, err := e.Own.Text("cluster-id")
+	if err != nil {
+		return err
+	}
+	api, err := signedInAPI(e)
+	if err != nil {
+		return err
+	}
+	named, err := poolsNamed(ctx, api, d.Name)
+	if err != nil {
+		return failing(e, "list Renku's pools", err)
+	}
+	var stored pool
+	if len(named) == 0 {
+		if stored, err = postPool(ctx, e, api, d, id, say); err != nil {
+			return err
+		}
+	} else if r := judgePools(d.Name, id, named); !r.Status.Holds() {
+		return errors.New(r.Found + "; " + r.Fix)
+	}
+	for _, p := range named {
+		if p.Cluster.ID == id {
+			stored = p
+			if was, err := noted(ctx, e, notePool); err == nil && was == noteAsked { // its answer was lost
+				if err := note(ctx, e, notePool, strconv.Itoa(p.ID)); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return mendPool(ctx, e, api, d, stored, say)
+}
+
+// postPool makes the pool, notes that it is this link's, and reads it back: of
+// what it made on the remote cluster only that tells.
+func postPool(ctx context.Context, e steps.Env, api *cluster.Web, d described, id string, say steps.Progress) (pool, error) {
+	if err := note(ctx, e, notePool, noteAsked); err != nil {
+		return pool{}, err
+	}
+	payload := plainJSON(d.payload)
+	payload["cluster_id"] = id
+	var made pool
+	if _, err := api.JSON(ctx, "POST", "/resource_pools", payload, &made); err != nil {
+		failed := failing(e, "make the pool", err)
+		if w := (*cluster.WebError)(nil); errors.As(err, &w) && w.Status >= 500 && d.Quota != nil {
+			failed = fmt.Errorf("%w; the try may have left a ResourceQuota on the remote cluster, which the next one would meet: kubectl -n %s delete resourcequota %s", failed, sessionsNamespace(e), d.Quota.ID)
+		}
+		if refusedByRenku(err) {
+			failed = errors.Join(failed, note(ctx, e, notePool, ""))
+		}
+		return pool{}, failed
+	}
+	if made.ID == 0 {
+		return pool{}, errors.New("make the pool: Renku answered without its number; look at it with carrick check " + e.Link + ".yaml")
+	}
+	did(say, steps.Create, fmt.Sprintf("resource pool %q in Renku, id %d", made.Name, made.ID), cluster.Mask(jsonLines("", d.payload)).Hash())
+	if err := note(ctx, e, notePool, strconv.Itoa(made.ID)); err != nil {
+		return pool{}, err
+	}
+	stored, err := onePool(ctx, api, made.ID)
+	switch {
+	case err != nil:
+		return pool{}, failing(e, fmt.Sprintf("read pool %d back", made.ID), err)
+	case stored.Cluster.ID != id:
+		return pool{}, fmt.Errorf("pool %d was made on %s, not on cluster %s: carrick undo %s.yaml --step pool", made.ID, placeOf(stored), id, e.Link)
+	case d.Quota != nil && stored.Quota == nil:
+		return pool{}, fmt.Errorf("pool %d was made without its quota: Renku has not loaded the cluster's kubeconfig; carrick undo %s.yaml --step pool, restart Renku's services, then again", made.ID, e.Link)
+	}
+	return stored, nil
+}
+
+// mendPool sets what Renku drops when a pool is made.
+func mendPool(ctx context.Context, e steps.Env, api *cluster.Web, d described, stored pool, say steps.Progress) error {
+	if d.Factor == 0 || stored.Factor == d.Factor {
+		return nil
+	}
+	if _, err := api.JSON(ctx, "PATCH", fmt.Sprintf("/resource_pools/%d", stored.ID), map[string]any{"cpu_limit_factor": d.Factor}, nil); err != nil {
+		return failing(e, "set the pool's cpu_limit_factor", err)
+	}
+	did(say, steps.Update, fmt.Sprintf("resource pool %d in Renku: cpu_limit_factor is %g now", stored.ID, d.Factor), "")
+	return nil
+}
+
+func leftPool(ctx context.Context, e steps.Env) (steps.Change, error) {
+	id, err := noteForUndo(ctx, e, notePool)
+	if err != nil || id == "" {
+		return steps.Change{}, err
+	}
+	item := steps.Item{
+		Verb: steps.Delete, What: fmt.Sprintf("resource pool %s in Renku (DELETE /api/data/resource_pools/%s)", id, id), Hash: id,
+		Note: "its ResourceQuota on the remote cluster goes with it, and its PriorityClass where Renku may delete it; its sessions can't be started any more",
+	}
+	if id == noteAsked {
+		item.What = "the resource pool in Renku, if it was made"
+	}
+	if why, err := lacksToken(ctx, e); why != "" || err != nil {
+		item.Note += "; " + willAsk
+	}
+	return steps.Change{Items: []steps.Item{item}, Rights: noteRights(e)}, nil
+}
+
+func removePool(ctx context.Context, e steps.Env, say steps.Progress) error {
+	noted, err := noteForUndo(ctx, e, notePool)
+	if err != nil || noted == "" {
+		return err
+	}
+	api, err := apiForUndo(ctx, e, say)
+	if err != nil {
+		return failing(e, "sign in to remove the pool", err)
+	}
+	id, err := strconv.Atoi(noted)
+	if noted == noteAsked {
+		id, err = lostPool(ctx, e, api)
+	}
+	if err != nil {
+		return failing(e, "find the pool that this link made", err)
+	}
+	if id != 0 {
+		if _, err := api.JSON(ctx, "DELETE", fmt.Sprintf("/resource_pools/%d", id), nil, nil); err != nil && !isGone(err) {
+			return failing(e, fmt.Sprintf("remove pool %d", id), err)
+		}
+		did(say, steps.Delete, fmt.Sprintf("resource pool %d in Renku", id), "")
+	}
+	return note(ctx, e, notePool, "")
+}
+
+// lostPool is the pool whose making was asked for and never answered; 0 where
+// it was not made.
+func lostPool(ctx context.Context, e steps.Env, api *cluster.Web) (int, error) {
+	var rows []map[string]any
+	if _, err := api.JSON(ctx, "GET", "/clusters", nil, &rows); err != nil {
+		return 0, err
+	}
+	d, err := thePool(ctx, e)
+	if err != nil {
+		return 0, err
+	}
+	named, err := poolsNamed(ctx, api, d.Name)
+	if err != nil {
+		return 0, err
+	}
+	cluster := textOf(rowOf(rows, e.Answers.Text("cluster.config-name")), "id")
+	for _, p := range named {
+		if cluster != "" && p.Cluster.ID == cluster {
+			return p.ID, nil
+		}
+	}
+	return 0, nil
+}

@@ -1,0 +1,276 @@
+package renku
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"carrick/steps"
+	"carrick/steps/check"
+)
+
+func resourcePoolChecks() []steps.Check {
+	return []steps.Check{
+		{
+			Name: "pool-rules", Title: "the pool is such as Renku takes", On: steps.Local,
+			Why: "of a quota's id Renku checks the length alone, and Kubernetes refuses what is left: half a pool then stands",
+			See: []string{page, poolsSource},
+			Run: poolRules,
+		},
+		{
+			Name: "pool-sizes", Title: "each class fits into the quota with what runs beside it", On: steps.Local, Needs: []string{"pool-rules"},
+			Why: "quotas count memory in GB, classes in GiB: a class as large as the quota is taken and never starts. The published guide does not say so",
+			See: []string{poolsSource},
+			Run: poolSizes,
+		},
+		{
+			Name: "quota-free", Title: "no other ResourceQuota has the pool's quota id", On: steps.Remote, Needs: []string{"namespace", "peer/pool-rules"},
+			Why: "one that a failed try left behind ends the next one in HTTP 500",
+			See: []string{poolsSource},
+			Run: quotaFree,
+		},
+		{
+			Name: "pool-made", Title: "Renku has the pool, once and on this cluster", On: steps.Local, From: fromAPI, Mend: "pool", Needs: []string{"pool-rules", "cluster-registered"},
+			Why: "names of pools are not unique: a second try makes a second pool. A pool whose cluster is deleted goes on, on the local cluster",
+			See: []string{poolsSource},
+			Run: poolMade,
+		},
+		{
+			Name: "pool-as-planned", Title: "Renku has stored the pool as it was given", On: steps.Local, From: fromAPI, Mend: "pool", Needs: []string{"pool-made"},
+			Why: "a pool without its quota is not bounded; cpu_limit_factor is lost when a pool is made",
+			See: []string{poolsSource},
+			Run: poolAsPlanned,
+		},
+		{
+			Name: "pool-members", Title: "somebody may use the pool", On: steps.Local, From: fromAPI, Mend: "members", Needs: []string{"pool-made"},
+			Why: "a pool that is not public is for admins alone until it has members; the published guide leaves that out",
+			See: []string{poolsSource},
+			Run: poolMembers,
+		},
+	}
+}
+
+// poolProblems are the rules of Renku and those of this guide: the pool's
+// PriorityClass must be one that was made.
+func poolProblems(e steps.Env, d described) []string {
+	out := d.problems()
+	if len(out) > 0 || d.Quota == nil {
+		return out
+	}
+	for _, id := range e.Answers.List("pools.quotas") {
+		if id == d.Quota.ID {
+			return nil
+		}
+	}
+	return []string{fmt.Sprintf("the quota's id %s is none of pools.quotas (%s): its PriorityClass would be missing", d.Quota.ID, strings.Join(e.Answers.List("pools.quotas"), ", "))}
+}
+
+func poolRules(ctx context.Context, e steps.Env) steps.Result {
+	d, err := thePool(ctx, e)
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	if bad := poolProblems(e, d); len(bad) > 0 {
+		fix := "answer pool.name, pool.cpu, pool.memory, pool.gpu, class.cpu, class.memory, class.gpu or pools.quotas"
+		if d.file != "" {
+			fix = "edit " + d.file
+		}
+		return steps.Failed(strings.Join(bad, "; "), fix)
+	}
+	if d.Quota == nil {
+		return steps.Warned(fmt.Sprintf("%q has no quota: its sessions may take all of the remote cluster, and Renku makes it without a word although the cluster is not loaded", d.Name), "give it a quota with an id of pools.quotas")
+	}
+	return steps.Passed("%q, %d classes, %g CPUs, %g GB, %g GPUs", d.Name, len(d.Classes), d.Quota.CPU, d.Quota.Memory, d.Quota.GPU)
+}
+
+func poolSizes(ctx context.Context, e steps.Env) steps.Result {
+	d, err := thePool(ctx, e)
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	if d.Quota == nil {
+		return steps.Passed("the pool has no quota that could be too small")
+	}
+	if tight := d.tooTight(); len(tight) > 0 {
+		return steps.Failed(strings.Join(tight, "; "), "make the quota larger or the class smaller (pool.memory, pool.cpu, class.memory, class.cpu, or the file)")
+	}
+	return steps.Passed("%d classes fit into %g CPUs and %g GB", len(d.Classes), d.Quota.CPU, d.Quota.Memory)
+}
+
+func quotaFree(ctx context.Context, e steps.Env) steps.Result {
+	d, err := thePool(ctx, e)
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	if d.Quota == nil {
+		return steps.Passed("the pool has no quota: none can be in its way")
+	}
+	ns, name := sessionsNamespace(e), d.Quota.ID
+	_, err = e.Cluster.Get(ctx, check.ResourceQuotas, ns, name)
+	if apierrors.IsNotFound(err) {
+		return steps.Passed("there is no ResourceQuota %s in %s", name, ns)
+	}
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	id, err := poolNumber(e)
+	absent := (*steps.AbsentError)(nil)
+	switch {
+	case err == nil:
+		return steps.Passed("ResourceQuota %s is that of pool %d", name, id)
+	case errors.As(err, &absent) && (strings.HasPrefix(absent.Why, noPool) || strings.HasPrefix(absent.Why, noCluster)):
+		return steps.Failed(fmt.Sprintf("ResourceQuota %s/%s is there, and no pool %q of this cluster: a failed try left it, or a pool that was lost", ns, name, d.Name),
+			e.Kubectl()+" -n "+ns+" delete resourcequota "+name)
+	case absent != nil:
+		return steps.Skipped("ResourceQuota %s/%s is there; whose it is can't be told: %s", ns, name, absent.Why)
+	}
+	return unasked(e, err)
+}
+
+func poolMade(ctx context.Context, e steps.Env) steps.Result {
+	d, err := thePool(ctx, e)
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	api, err := signedInAPI(e)
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	id, err := e.Own.Text("cluster-id")
+	if err != nil {
+		return unasked(e, err)
+	}
+	named, err := poolsNamed(ctx, api, d.Name)
+	if err != nil {
+		return unasked(e, err)
+	}
+	return judgePools(d.Name, id, named)
+}
+
+// judgePools says how the pools of a name stand to a cluster.
+func judgePools(name, id string, named []pool) steps.Result {
+	var ours, astray []string
+	for _, p := range named {
+		if p.Cluster.ID == id {
+			ours = append(ours, fmt.Sprint(p.ID))
+		} else {
+			astray = append(astray, fmt.Sprintf("%d on %s", p.ID, placeOf(p)))
+		}
+	}
+	switch {
+	case len(named) == 0:
+		return steps.Failed(fmt.Sprintf("%s %q", noPool, name), "")
+	case len(ours) > 1:
+		return steps.Failed(fmt.Sprintf("%d pools are called %q on this cluster: %s", len(ours), name, strings.Join(ours, ", ")), "delete those that nobody uses, in Renku's admin pages or with DELETE /api/data/resource_pools/ID")
+	case len(ours) == 0:
+		return steps.Failed(fmt.Sprintf("a pool called %q is there, but not on this cluster: %s. The cluster of a pool can't be changed", name, strings.Join(astray, ", ")), "answer pool.name with another name, or delete that pool")
+	case len(astray) > 0:
+		return steps.Warned(fmt.Sprintf("pool %s; another is called the same: %s", ours[0], strings.Join(astray, ", ")), "users can't tell them apart: rename one in Renku's admin pages")
+	}
+	return steps.Passed("%q, id %s", name, ours[0])
+}
+
+func placeOf(p pool) string {
+	if p.Cluster.ID == "" {
+		return "the local cluster"
+	}
+	return "cluster " + p.Cluster.ID
+}
+
+// storedPool is the pool as Renku has it.
+func storedPool(ctx context.Context, e steps.Env) (pool, error) {
+	id, err := poolNumber(e)
+	if err != nil {
+		return pool{}, err
+	}
+	api, err := signedInAPI(e)
+	if err != nil {
+		return pool{}, err
+	}
+	return onePool(ctx, api, id)
+}
+
+func poolAsPlanned(ctx context.Context, e steps.Env) steps.Result {
+	d, err := thePool(ctx, e)
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	p, err := storedPool(ctx, e)
+	if err != nil {
+		return unasked(e, err)
+	}
+	if d.Quota != nil && p.Quota == nil {
+		return steps.Failed(fmt.Sprintf("pool %d has no quota: nothing bounds its sessions", p.ID), "undo the pool and make it anew: carrick undo "+e.Link+".yaml --step pool")
+	}
+	if d.Factor != p.Factor && d.Factor != 0 {
+		return steps.Failed(fmt.Sprintf("cpu_limit_factor is %g, not %g", p.Factor, d.Factor), "")
+	}
+	if diffs := poolDifferences(d.pool, p); len(diffs) > 0 {
+		return steps.Warned(strings.Join(diffs, "; "), "change it in Renku's admin pages, or describe it as it is (pool.spec)")
+	}
+	return steps.Passed("quota and %d classes", len(p.Classes))
+}
+
+// poolDifferences are those that bound or name something.
+func poolDifferences(want, have pool) []string {
+	var out []string
+	if want.Public != have.Public {
+		out = append(out, fmt.Sprintf("public is %v, not %v", have.Public, want.Public))
+	}
+	if want.Quota != nil && have.Quota != nil && *want.Quota != *have.Quota {
+		out = append(out, fmt.Sprintf("the quota is %s, not %s", shown(have.Quota), shown(want.Quota)))
+	}
+	stored := map[string]class{}
+	for _, c := range have.Classes {
+		stored[c.Name] = c
+	}
+	for _, c := range want.Classes {
+		if s, ok := stored[c.Name]; !ok {
+			out = append(out, "it has no class "+c.Name)
+		} else if s != c {
+			out = append(out, fmt.Sprintf("class %s is %s, not %s", c.Name, shown(s), shown(c)))
+		}
+		delete(stored, c.Name)
+	}
+	if len(stored) > 0 {
+		out = append(out, fmt.Sprintf("it has %d classes more", len(stored)))
+	}
+	return out
+}
+
+func poolMembers(ctx context.Context, e steps.Env) steps.Result {
+	p, err := storedPool(ctx, e)
+	if err != nil {
+		return unasked(e, err)
+	}
+	api, err := signedInAPI(e)
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	lacking, err := lackingMembers(ctx, e, api, p.ID)
+	if err != nil {
+		return unasked(e, err)
+	}
+	have, err := members(ctx, api, p.ID)
+	if err != nil {
+		return unasked(e, err)
+	}
+	may := 0
+	for _, m := range have {
+		if m.Role != "prohibited" {
+			may++
+		}
+	}
+	switch {
+	case len(lacking) > 0:
+		return steps.Warned(fmt.Sprintf("%d of the answers' members are not in the pool, among them %s", len(lacking), lacking[0]), "")
+	case p.Public:
+		return steps.Passed("it is public")
+	case may == 0:
+		return steps.Warned("it is not public and has no members: admins alone can use it", "answer pool.members, or pool.public with yes; then carrick apply "+e.Link+".yaml --step pool")
+	}
+	return steps.Passed("%d members", may)
+}

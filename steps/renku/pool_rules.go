@@ -1,0 +1,228 @@
+package renku
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"regexp"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// The rules of POST /resource_pools (renku-data-services
+// components/renku_data_services/crc/api.spec.yaml, crc/core.py). Renku's API
+// keeps most of them; what it leaves to the database or to Kubernetes is
+// looked at here, too.
+
+// value is one value of a pool's description and what is wrong with it.
+type value func(n *yaml.Node) string
+
+type field struct {
+	required bool
+	check    value
+}
+
+var poolFields = map[string]field{
+	"name":                       {true, nameValue},
+	"public":                     {true, boolValue},
+	"default":                    {true, boolValue},
+	"classes":                    {true, nil}, // walked into
+	"quota":                      {false, nil},
+	"cluster_id":                 {false, clusterIDValue},
+	"platform":                   {false, oneOf("linux/amd64", "linux/arm64")},
+	"idle_threshold":             {false, seconds},
+	"hibernation_threshold":      {false, seconds},
+	"hibernation_warning_period": {false, seconds},
+	"cpu_limit_factor":           {false, between(1, 100)},
+}
+
+var quotaFields = map[string]field{
+	"cpu":    {true, above(0)},
+	"memory": {true, whole(1, math.MaxInt32)},
+	"gpu":    {true, whole(0, math.MaxInt32)},
+	"id":     {true, quotaIDValue},
+}
+
+var classFields = map[string]field{
+	"name":            {true, nameValue},
+	"cpu":             {true, above(0)},
+	"memory":          {true, whole(1, math.MaxInt32)},
+	"gpu":             {true, whole(0, math.MaxInt32)},
+	"max_storage":     {true, whole(1, math.MaxInt32)},
+	"default_storage": {true, whole(1, math.MaxInt32)},
+	"default":         {true, boolValue},
+	"tolerations":     {false, listOf(nodeKey)},
+	"node_affinities": {false, listOf(affinity)},
+	"quota_enforced":  {false, boolValue},
+}
+
+// unrelated are keys that Renku knows and that have no place here.
+var unrelated = map[string]string{
+	"remote": "it is for FirecREST and Runai, not for remote clusters",
+	"id":     "Renku gives it",
+}
+
+func nameValue(n *yaml.Node) string {
+	if n.Tag != "!!str" {
+		return "is no text"
+	}
+	if err := checkLength("a pool or class", n.Value); err != nil {
+		return "is wrong: " + err.Error()
+	}
+	return ""
+}
+
+func boolValue(n *yaml.Node) string {
+	if n.Tag != "!!bool" {
+		return "is neither true nor false"
+	}
+	return ""
+}
+
+func clusterIDValue(n *yaml.Node) string {
+	if !ulid.MatchString(n.Value) && !strings.HasPrefix(n.Value, "$") {
+		return fmt.Sprintf("is %q, which is no ULID; leave it out, carrick sets it", n.Value)
+	}
+	return ""
+}
+
+func quotaIDValue(n *yaml.Node) string {
+	if err := checkQuotaID(n.Value); err != nil {
+		return "is wrong: " + err.Error()
+	}
+	return ""
+}
+
+func oneOf(words ...string) value {
+	return func(n *yaml.Node) string {
+		if !slices.Contains(words, n.Value) {
+			return fmt.Sprintf("is %q, not one of %s", n.Value, strings.Join(words, ", "))
+		}
+		return ""
+	}
+}
+
+func number(n *yaml.Node) (float64, bool) {
+	var f float64
+	ok := (n.Tag == "!!int" || n.Tag == "!!float") && n.Decode(&f) == nil && !math.IsNaN(f) && !math.IsInf(f, 0)
+	return f, ok
+}
+
+func above(low float64) value {
+	return func(n *yaml.Node) string {
+		if f, ok := number(n); !ok || f <= low {
+			return fmt.Sprintf("is %q, not a number above %g", n.Value, low)
+		}
+		return ""
+	}
+}
+
+func between(low, high float64) value {
+	return func(n *yaml.Node) string {
+		if f, ok := number(n); !ok || f < low || f > high {
+			return fmt.Sprintf("is %q, not a number from %g to %g", n.Value, low, high)
+		}
+		return ""
+	}
+}
+
+func whole(low, high float64) value {
+	return func(n *yaml.Node) string {
+		if f, ok := number(n); !ok || n.Tag != "!!int" || f < low || f > high {
+			return fmt.Sprintf("is %q, not a whole number of %g or more", n.Value, low)
+		}
+		return ""
+	}
+}
+
+var seconds = whole(0, math.MaxInt32)
+
+func listOf(of value) value {
+	return func(n *yaml.Node) string {
+		if n.Kind != yaml.SequenceNode {
+			return "is no list"
+		}
+		for _, item := range n.Content {
+			if why := of(item); why != "" {
+				return fmt.Sprintf("holds what it can't, in line %d: it %s", item.Line, why)
+			}
+		}
+		return ""
+	}
+}
+
+var nodeKeyShape = regexp.MustCompile(`^[a-z0-9A-Z][a-z0-9A-Z-_./]*[a-z0-9A-Z]$`)
+
+func nodeKey(n *yaml.Node) string {
+	if n.Tag != "!!str" || len(n.Value) < 3 || len(n.Value) > 63 || !nodeKeyShape.MatchString(n.Value) {
+		return fmt.Sprintf("is %q, not the key of a label or taint of 3 to 63 characters (Renku takes keys alone, no values)", n.Value)
+	}
+	return ""
+}
+
+func affinity(n *yaml.Node) string {
+	if n.Kind != yaml.MappingNode {
+		return "is no mapping with a key"
+	}
+	key := false
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		switch name, v := n.Content[i].Value, n.Content[i+1]; name {
+		case "key":
+			if key = true; nodeKey(v) != "" {
+				return "has a key that " + nodeKey(v)
+			}
+		case "required_during_scheduling":
+			if why := boolValue(v); why != "" {
+				return "has required_during_scheduling, which " + why
+			}
+		default:
+			return fmt.Sprintf("has %q, which Renku does not know", name)
+		}
+	}
+	if !key {
+		return "has no key"
+	}
+	return ""
+}
+
+// fault is one rule that a pool breaks; line 0: it belongs to the whole.
+type fault struct {
+	line int
+	text string
+}
+
+// walk checks the keys and values of one mapping.
+func walk(what string, n *yaml.Node, fields map[string]field) (faults []fault, values map[string]*yaml.Node) {
+	values = map[string]*yaml.Node{}
+	if n.Kind != yaml.MappingNode {
+		return []fault{{n.Line, what + " is no mapping of names to values"}}, values
+	}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		key, v := n.Content[i], n.Content[i+1]
+		if v.Kind == yaml.AliasNode {
+			v = v.Alias
+		}
+		f, known := fields[key.Value]
+		switch {
+		case values[key.Value] != nil:
+			faults = append(faults, fault{key.Line, fmt.Sprintf("%s has %q twice", what, key.Value)})
+		case !known && unrelated[key.Value] != "":
+			faults = append(faults, fault{key.Line, fmt.Sprintf("%s can't have %q: %s", what, key.Value, unrelated[key.Value])})
+		case !known:
+			faults = append(faults, fault{key.Line, fmt.Sprintf("%s has %q, which Renku does not know", what, key.Value)})
+		case f.check != nil:
+			if why := f.check(v); why != "" {
+				faults = append(faults, fault{v.Line, fmt.Sprintf("%s of %s %s", key.Value, what, why)})
+			}
+		}
+		values[key.Value] = v
+	}
+	for _, name := range slices.Sorted(maps.Keys(fields)) {
+		if fields[name].required && values[name] == nil {
+			faults = append(faults, fault{n.Line, fmt.Sprintf("%s has no %s", what, name)})
+		}
+	}
+	return faults, values
+}

@@ -1,0 +1,284 @@
+package renku
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"math"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"carrick/cluster"
+	"carrick/steps"
+)
+
+// poolAsset is the pool that stands where no file is named.
+const poolAsset = "pool.yaml"
+
+// pool is a resource pool, as far as it is looked at.
+type pool struct {
+	ID       int       `json:"id" yaml:"-"`
+	Name     string    `json:"name" yaml:"name"`
+	Public   bool      `json:"public" yaml:"public"`
+	Default  bool      `json:"default" yaml:"default"`
+	Platform string    `json:"platform" yaml:"platform"`
+	Factor   float64   `json:"cpu_limit_factor" yaml:"cpu_limit_factor"`
+	Hibernes int       `json:"hibernation_threshold" yaml:"hibernation_threshold"`           // seconds; 0: never
+	Warns    int       `json:"hibernation_warning_period" yaml:"hibernation_warning_period"` // seconds before that
+	Cluster  clusterOf `json:"cluster" yaml:"-"`
+	Quota    *quota    `json:"quota" yaml:"quota"`
+	Classes  []class   `json:"classes" yaml:"classes"`
+}
+
+type clusterOf struct {
+	ID string `json:"id"` // "": the local cluster
+}
+
+// quota is what all sessions of a pool may have together; its memory is in GB.
+type quota struct {
+	CPU    float64 `json:"cpu" yaml:"cpu"`
+	Memory float64 `json:"memory" yaml:"memory"`
+	GPU    float64 `json:"gpu" yaml:"gpu"`
+	ID     string  `json:"id" yaml:"id"`
+}
+
+// class is what one session may have; its memory is in GiB, storage in GB.
+type class struct {
+	Name    string  `json:"name" yaml:"name"`
+	CPU     float64 `json:"cpu" yaml:"cpu"`
+	Memory  float64 `json:"memory" yaml:"memory"`
+	GPU     float64 `json:"gpu" yaml:"gpu"`
+	Max     float64 `json:"max_storage" yaml:"max_storage"`
+	Storage float64 `json:"default_storage" yaml:"default_storage"`
+	Default bool    `json:"default" yaml:"default"`
+}
+
+// described is a pool as somebody describes it.
+type described struct {
+	pool
+	payload map[string]any // as POST /resource_pools takes it, without the cluster
+	faults  []fault
+	file    string // "": built from the answers
+}
+
+// problems are the faults in words, with lines where there is a file.
+func (d described) problems() []string {
+	var out []string
+	for _, f := range d.faults {
+		if d.file != "" && f.line > 0 {
+			f.text = fmt.Sprintf("line %d: %s", f.line, f.text)
+		}
+		out = append(out, cluster.Clean(f.text))
+	}
+	return out
+}
+
+// readPool reads a description, YAML or JSON, and finds every rule that it
+// breaks. The error is of what is no YAML at all.
+func readPool(data []byte) (described, error) {
+	var doc yaml.Node
+	dec := yaml.NewDecoder(strings.NewReader(string(data)))
+	if err := dec.Decode(&doc); err != nil {
+		if errors.Is(err, io.EOF) {
+			err = errors.New("it is empty")
+		}
+		return described{}, err
+	}
+	if dec.Decode(&yaml.Node{}) == nil {
+		return described{}, errors.New("it holds more than one document: a file describes one pool")
+	}
+	d := described{}
+	root := doc.Content[0]
+	faults, values := walk("the pool", root, poolFields)
+	d.faults = faults
+	if v := values["quota"]; v != nil {
+		faults, _ := walk("the quota", v, quotaFields)
+		d.faults = append(d.faults, faults...)
+	}
+	if v := values["classes"]; v != nil {
+		d.faults = append(d.faults, walkClasses(v)...)
+	}
+	if len(d.faults) > 0 {
+		return d, nil
+	}
+	if err := errors.Join(root.Decode(&d.pool), root.Decode(&d.payload)); err != nil {
+		return d, err
+	}
+	d.payload = plainJSON(d.payload)
+	delete(d.payload, "cluster_id")
+	d.faults = d.judge(values)
+	return d, nil
+}
+
+func walkClasses(n *yaml.Node) (out []fault) {
+	if n.Kind != yaml.SequenceNode || len(n.Content) == 0 {
+		return []fault{{n.Line, "classes is no list of classes"}}
+	}
+	for i, c := range n.Content {
+		faults, _ := walk(fmt.Sprintf("class %d", i+1), c, classFields)
+		out = append(out, faults...)
+	}
+	return out
+}
+
+// judge finds the rules that lie between values.
+func (d *described) judge(values map[string]*yaml.Node) (out []fault) {
+	at := func(key string) int {
+		if values[key] == nil {
+			return 0
+		}
+		return values[key].Line
+	}
+	add := func(line int, format string, args ...any) {
+		out = append(out, fault{line, fmt.Sprintf(format, args...)})
+	}
+	if d.Default && !d.Public {
+		add(at("default"), "a default pool is for everybody: public must be true")
+	}
+	if d.Default && d.Quota != nil {
+		add(at("quota"), "a default pool can't have a quota")
+	}
+	if d.Warns > 0 && d.Warns >= d.Hibernes {
+		add(at("hibernation_warning_period"), "the warning of %d s must come within the %d s before hibernation", d.Warns, d.Hibernes)
+	}
+	var defaults []string
+	for i, c := range d.Classes {
+		line := values["classes"].Content[i].Line
+		if c.Default {
+			defaults = append(defaults, c.Name)
+		}
+		if c.Storage > c.Max {
+			add(line, "class %s starts with %g GB of storage and may have %g", c.Name, c.Storage, c.Max)
+		}
+		if q := d.Quota; q != nil && (c.CPU > q.CPU || c.Memory > q.Memory || c.GPU > q.GPU) {
+			add(line, "class %s is larger than the quota: %g CPUs of %g, memory %g of %g, %g GPUs of %g", c.Name, c.CPU, q.CPU, c.Memory, q.Memory, c.GPU, q.GPU)
+		}
+	}
+	if len(defaults) != 1 {
+		add(at("classes"), "exactly one class is the default; here %d are: %s", len(defaults), listed(defaults))
+	}
+	return out
+}
+
+// checkPoolFile refuses a file that describes no pool where it is named.
+func checkPoolFile(path string) error {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return fmt.Errorf("read the pool: %w", err)
+	}
+	d, err := readPool(data)
+	if err != nil {
+		return fmt.Errorf("%s is no pool: %w", path, err)
+	}
+	d.file = path
+	if bad := d.problems(); len(bad) > 0 {
+		return errors.New(path + ": " + strings.Join(bad, "; "))
+	}
+	return nil
+}
+
+// thePool is the pool that this link asks for: the file's, or one built from
+// the answers.
+func thePool(ctx context.Context, e steps.Env) (described, error) {
+	path := e.Answers.Text("pool.spec")
+	if path == "" {
+		return builtPool(e)
+	}
+	data, err := cluster.Look(ctx, "file/"+path, 5*time.Second, func(context.Context) ([]byte, error) { return os.ReadFile(path) })
+	if err != nil {
+		return described{}, fmt.Errorf("read the pool: %w", err)
+	}
+	d, err := readPool(data)
+	if err != nil {
+		d.faults = append(d.faults, fault{0, "it is no YAML or JSON of a pool: " + err.Error()})
+	}
+	d.file = path
+	return d, nil
+}
+
+// builtPool puts the answers into the example pool.
+func builtPool(e steps.Env) (described, error) {
+	data, err := fs.ReadFile(e.Assets, poolAsset)
+	if err != nil {
+		return described{}, fmt.Errorf("read asset: %w", err)
+	}
+	var p map[string]any
+	if err := yaml.Unmarshal(data, &p); err != nil {
+		return described{}, fmt.Errorf("asset %s: %w", poolAsset, err)
+	}
+	p["name"], p["public"], p["platform"] = e.Answers.Text("pool.name"), e.Answers.Bool("pool.public"), "linux/"+e.Answers.Text("nodes.arch")
+	q := map[string]any{"cpu": cpus(e.Answers.Text("pool.cpu")), "memory": e.Answers.Int("pool.memory"), "gpu": e.Answers.Int("pool.gpu")}
+	if ids := e.Answers.List("pools.quotas"); len(ids) > 0 {
+		q["id"] = ids[0]
+	}
+	p["quota"] = q
+	classes, _ := p["classes"].([]any)
+	p["classes"] = withBiggest(e, classes)
+	built, err := yaml.Marshal(p)
+	if err != nil {
+		return described{}, err
+	}
+	return readPool(built)
+}
+
+// withBiggest adds the class of the answers where it is larger than all
+// others, and lets each tolerate what the nodes are tainted with.
+func withBiggest(e steps.Env, classes []any) []any {
+	cpu, gpu := cpus(e.Answers.Text("class.cpu")), e.Answers.Int("class.gpu")
+	memory, err := resource.ParseQuantity(e.Answers.Text("class.memory"))
+	gib := int(math.Ceil(memory.AsApproximateFloat64() / (1 << 30)))
+	larger := err == nil && !slices.ContainsFunc(classes, func(c any) bool {
+		var have class
+		b, err := yaml.Marshal(c)
+		return err != nil || yaml.Unmarshal(b, &have) != nil || (have.CPU >= cpu && have.Memory >= float64(gib) && have.GPU >= float64(gpu))
+	})
+	if larger {
+		classes = append(classes, map[string]any{
+			"name": "remote-large", "cpu": cpu, "memory": gib, "gpu": gpu, "max_storage": 4, "default_storage": 1, "default": false,
+		})
+	}
+	if taints := e.Answers.List("nodes.tolerations"); len(taints) > 0 {
+		for _, c := range classes {
+			if m, ok := c.(map[string]any); ok {
+				m["tolerations"] = taints
+			}
+		}
+	}
+	return classes
+}
+
+// cpus is a quantity as Renku counts it.
+func cpus(text string) float64 {
+	q, err := resource.ParseQuantity(text)
+	if err != nil {
+		return 0 // which is refused as too little
+	}
+	return q.AsApproximateFloat64()
+}
+
+// tooTight are the classes that Renku takes and that could never start: the
+// quota counts GB and the class GiB, and what runs beside a session counts,
+// too. The margins are estimates: 0.2 CPUs and 0.3 GB.
+func (d described) tooTight() []string {
+	var out []string
+	for _, c := range d.Classes {
+		q := d.Quota
+		if q == nil {
+			return nil
+		}
+		if need := c.Memory*1.0737 + 0.3; need > q.Memory {
+			out = append(out, fmt.Sprintf("class %s needs %.1f GB (%g GiB and what runs beside it), the quota has %g GB", c.Name, need, c.Memory, q.Memory))
+		}
+		if need := c.CPU + 0.2; need > math.Ceil(q.CPU) {
+			out = append(out, fmt.Sprintf("class %s needs %g CPUs with what runs beside it, the quota has %g", c.Name, need, math.Ceil(q.CPU)))
+		}
+	}
+	return out
+}

@@ -1,0 +1,209 @@
+package renku
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"carrick/cluster"
+	"carrick/steps"
+)
+
+func registerCluster() steps.Action {
+	return steps.Action{
+		Name: "register", Title: "Register the cluster with Renku", On: steps.Local,
+		Needs: []string{"api-admin", "cluster-name-free"},
+		Doer:  steps.Call{Preview: previewCluster, Make: makeCluster, Left: leftCluster, Revert: removeCluster},
+	}
+}
+
+// clusterItem names the cluster in a plan; the text is the same with and
+// without a sign-in, so that a plan stays the one that was confirmed.
+func clusterItem(verb steps.Verb, payload map[string]any) steps.Item {
+	return steps.Item{
+		Verb: verb, What: fmt.Sprintf("cluster %q in Renku (POST /api/data/clusters)", textOf(payload, "name")),
+		Hash: cluster.Mask(jsonLines("", payload)).Hash(),
+	}
+}
+
+func previewCluster(ctx context.Context, e steps.Env) (steps.Change, error) {
+	payload, err := clusterPayload(e)
+	if err != nil {
+		return steps.Change{}, err
+	}
+	c := steps.Change{Rights: noteRights(e)}
+	item := clusterItem(steps.Create, payload)
+	item.Diff = jsonLines("+", payload)
+	if bad := payloadProblems(e, payload); len(bad) > 0 {
+		item.Refused, item.Note = true, strings.Join(bad, "; ")
+		c.Items = []steps.Item{item}
+		return c, nil
+	}
+	if _, _, err := noteHolder(e); err != nil {
+		return c, err
+	}
+	rows, err := theRows(ctx, e)
+	if err != nil {
+		c.Items = []steps.Item{item}
+		return c, later(refusedIsAbsent(err))
+	}
+	if other := rowWithName(rows, textOf(payload, "name"), textOf(payload, "config_name")); other != nil {
+		item.Refused, item.Note = true, taken(other)+": answer cluster.name with another name"
+	} else if row := rowOf(rows, textOf(payload, "config_name")); row != nil {
+		item = changeItem(payload, row)
+	}
+	c.Items = []steps.Item{item}
+	return c, nil
+}
+
+// changeItem says what becomes of a cluster that Renku has already.
+func changeItem(payload, row map[string]any) steps.Item {
+	item := clusterItem(steps.Update, payload)
+	item.What = fmt.Sprintf("cluster %q in Renku (PATCH /api/data/clusters/%s)", textOf(row, "name"), textOf(row, "id"))
+	diffs := differences(payload, row)
+	if len(diffs) == 0 {
+		item.Verb = steps.Leave
+		return item
+	}
+	item.Diff = changedLines(diffs)
+	many, err := patches(payload, row)
+	if err != nil {
+		item.Refused, item.Note = true, err.Error()
+	} else if len(many) > 1 {
+		item.Note = fmt.Sprintf("in %d requests: for a moment sessions are set to http, or Renku would refuse it", len(many))
+	}
+	return item
+}
+
+// payloadProblems are the rules of Renku and Kubernetes, and that sessions are
+// not served at the portal's own name.
+func payloadProblems(e steps.Env, payload map[string]any) []string {
+	bad := clusterProblems(payload)
+	if host := textOf(payload, "session_host"); slices.Contains(renkuHosts(e), host) {
+		bad = append(bad, "sessions.host is "+host+", Renku's own domain: it leads to the local cluster")
+	}
+	return bad
+}
+
+func makeCluster(ctx context.Context, e steps.Env, say steps.Progress) error {
+	payload, err := clusterPayload(e)
+	if err != nil {
+		return err
+	}
+	if bad := payloadProblems(e, payload); len(bad) > 0 {
+		return errors.New("not sent, because Renku or Kubernetes would refuse it: " + strings.Join(bad, "; "))
+	}
+	api, err := signedInAPI(e)
+	if err != nil {
+		return err
+	}
+	rows, err := theRows(ctx, e)
+	if err != nil {
+		return failing(e, "list Renku's clusters", err)
+	}
+	if other := rowWithName(rows, textOf(payload, "name"), textOf(payload, "config_name")); other != nil {
+		return errors.New(taken(other) + ": answer cluster.name with another name")
+	}
+	row := rowOf(rows, textOf(payload, "config_name"))
+	if row == nil {
+		if row, err = postCluster(ctx, e, api, payload, say); err != nil {
+			return err
+		}
+	} else if was, err := noted(ctx, e, noteCluster); err == nil && was == noteAsked { // its answer was lost
+		if err := note(ctx, e, noteCluster, textOf(row, "id")); err != nil {
+			return err
+		}
+	}
+	return mendCluster(ctx, e, api, payload, row, say)
+}
+
+// postCluster makes the row, and notes that it is this link's.
+func postCluster(ctx context.Context, e steps.Env, api *cluster.Web, payload map[string]any, say steps.Progress) (map[string]any, error) {
+	if err := note(ctx, e, noteCluster, noteAsked); err != nil {
+		return nil, err
+	}
+	var row map[string]any
+	_, err := api.JSON(ctx, "POST", "/clusters", payload, &row)
+	if refusesEmptySecret(err, payload) {
+		// A Renku that passes the flag on takes no empty name beside it; one
+		// that drops it takes nothing else.
+		less := plainJSON(payload)
+		delete(less, fieldTLS)
+		say.Say("Renku refuses an empty TLS Secret beside the default certificate; asking again without it")
+		_, err = api.JSON(ctx, "POST", "/clusters", less, &row)
+	}
+	if err != nil {
+		failed := failing(e, "register the cluster", err)
+		if refusedByRenku(err) { // nothing was made
+			failed = errors.Join(failed, note(ctx, e, noteCluster, ""))
+		}
+		return nil, failed
+	}
+	id := textOf(row, "id")
+	if !ulid.MatchString(id) {
+		return nil, fmt.Errorf("register the cluster: Renku answered without an id that is a ULID (%q); look at it with carrick check %s.yaml", id, e.Link)
+	}
+	did(say, steps.Create, fmt.Sprintf("cluster %q in Renku, id %s", textOf(row, "name"), id), cluster.Mask(jsonLines("", payload)).Hash())
+	return row, note(ctx, e, noteCluster, id)
+}
+
+// refusesEmptySecret tells the database's rule on the pair of TLS fields.
+func refusesEmptySecret(err error, payload map[string]any) bool {
+	e := (*cluster.WebError)(nil)
+	if !errors.As(err, &e) || e.Status != 500 || payload[fieldDefault] != true {
+		return false
+	}
+	said := strings.ToLower(e.Message + " " + e.Detail)
+	return strings.Contains(said, "protocol_tls_secrets") || strings.Contains(said, "check constraint")
+}
+
+// refusedByRenku tells whether Renku itself refused a request; what a proxy before it
+// says tells nothing of what was done.
+func refusedByRenku(err error) bool {
+	e := (*cluster.WebError)(nil)
+	return errors.As(err, &e) && (e.Code != 0 || e.Status < 500)
+}
+
+// mendCluster makes a stored cluster as it is meant: also what was lost when
+// it was made.
+func mendCluster(ctx context.Context, e steps.Env, api *cluster.Web, payload, row map[string]any, say steps.Progress) error {
+	id := textOf(row, "id")
+	many, err := patches(payload, row)
+	if err != nil {
+		return err
+	}
+	var diffs []string
+	for _, d := range differences(payload, row) {
+		diffs = append(diffs, d.String())
+	}
+	for i, body := range many {
+		if _, err := api.JSON(ctx, "PATCH", "/clusters/"+id, body, nil); err != nil {
+			err = failing(e, fmt.Sprintf("change the cluster in Renku, request %d of %d", i+1, len(many)), err)
+			if i > 0 {
+				return fmt.Errorf("%w (it is half changed; carrick apply %s.yaml --step register goes on)", err, e.Link)
+			}
+			return err
+		}
+	}
+	if len(many) == 0 {
+		return nil
+	}
+	did(say, steps.Update, fmt.Sprintf("cluster %s in Renku: %s", id, strings.Join(diffs, "; ")), cluster.Mask(jsonLines("", many)).Hash())
+	var now map[string]any
+	if _, err := api.JSON(ctx, "GET", "/clusters/"+id, nil, &now); err != nil {
+		return failing(e, "read the cluster back", err)
+	}
+	if left := differences(payload, now); len(left) > 0 {
+		return fmt.Errorf("Renku took the change and still has it otherwise: %s", left[0]) //nolint:staticcheck // a name
+	}
+	return nil
+}
+
+// did tells of a change, for the screen and the log.
+func did(say steps.Progress, verb steps.Verb, what, hash string) {
+	if say != nil {
+		say(steps.Event{Verb: verb, What: what, Hash: hash, Text: string(verb) + " " + what})
+	}
+}

@@ -1,0 +1,158 @@
+package renku
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"carrick/cluster"
+	"carrick/steps"
+)
+
+func apiAnswers(ctx context.Context, e steps.Env) steps.Result {
+	api, err := e.API()
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	fix := "curl -i " + api.Base() + "/version    # is renku.url right, Renku up?"
+	var out struct {
+		Version string `json:"version"`
+	}
+	status, err := api.JSON(ctx, "GET", "/version", nil, &out)
+	web := (*cluster.WebError)(nil)
+	switch {
+	case errors.As(err, &web):
+		found, _ := plainly(err)
+		return steps.Failed(found, fix)
+	case err != nil && status != 0:
+		return steps.Failed(api.Base()+" answers, but not as Renku's API does: "+cluster.Explain(err), fix)
+	case err != nil:
+		return unasked(e, err).Or(fix)
+	case out.Version == "":
+		return steps.Failed(api.Base()+" answers, but names no version as Renku's API does", fix)
+	}
+	return steps.Passed("%s, data services %s", api.Base(), out.Version)
+}
+
+// newerFields came to Renku later than remote clusters.
+var newerFields = []string{fieldDefault, "service_account_name"}
+
+func apiKnowsFields(ctx context.Context, e steps.Env) steps.Result {
+	api, err := e.API()
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	var spec struct {
+		Components struct {
+			Schemas map[string]any `json:"schemas"`
+		} `json:"components"`
+	}
+	if _, err := api.JSON(ctx, "GET", "/spec.json", nil, &spec); err != nil {
+		return unasked(e, err)
+	}
+	known := map[string]bool{}
+	for name, schema := range spec.Components.Schemas {
+		if strings.HasPrefix(name, "Cluster") {
+			properties(schema, known)
+		}
+	}
+	if len(known) == 0 {
+		return steps.Failed("its description names no clusters: this Renku knows no remote clusters", "upgrade Renku")
+	}
+	var lacking []string
+	for _, f := range newerFields {
+		if !known[f] {
+			lacking = append(lacking, f)
+		}
+	}
+	if len(lacking) > 0 {
+		return steps.Warned("this Renku knows no "+strings.Join(lacking, ", "), "upgrade Renku, or answer sessions.tls-secret and leave sessions.service-account empty")
+	}
+	return steps.Passed("among them %s", strings.Join(newerFields, ", "))
+}
+
+// properties collects the names of all properties in a schema.
+func properties(schema any, into map[string]bool) {
+	switch v := schema.(type) {
+	case map[string]any:
+		if props, ok := v["properties"].(map[string]any); ok {
+			for name := range props {
+				into[name] = true
+			}
+		}
+		for _, inner := range v {
+			properties(inner, into)
+		}
+	case []any:
+		for _, inner := range v {
+			properties(inner, into)
+		}
+	}
+}
+
+// rowWithName is another cluster that has our name.
+func rowWithName(rows []map[string]any, name, config string) map[string]any {
+	for _, row := range rows {
+		if textOf(row, "name") == name && textOf(row, "config_name") != config {
+			return row
+		}
+	}
+	return nil
+}
+
+func taken(row map[string]any) string {
+	return fmt.Sprintf("Renku has a cluster %q already, %s, with another kubeconfig (config_name %s)", textOf(row, "name"), textOf(row, "id"), textOf(row, "config_name"))
+}
+
+func nameFree(ctx context.Context, e steps.Env) steps.Result {
+	rows, err := theRows(ctx, e)
+	if err != nil {
+		return unasked(e, err)
+	}
+	name, config := e.Answers.Text("cluster.name"), e.Answers.Text("cluster.config-name")
+	if row := rowWithName(rows, name, config); row != nil {
+		return steps.Failed(taken(row), "answer cluster.name with another name; or, if it is this cluster, cluster.config-name with "+textOf(row, "config_name"))
+	}
+	if row := rowOf(rows, config); row != nil {
+		return steps.Passed("config_name %s is %q in Renku", config, textOf(row, "name"))
+	}
+	return steps.Passed("none of %d clusters is called %q", len(rows), name)
+}
+
+func isRegistered(ctx context.Context, e steps.Env) steps.Result {
+	rows, err := theRows(ctx, e)
+	if err != nil {
+		return unasked(e, err)
+	}
+	config := e.Answers.Text("cluster.config-name")
+	row := rowOf(rows, config)
+	if row == nil {
+		return steps.Failed(fmt.Sprintf("none of its %d clusters has config_name %s", len(rows), config), "")
+	}
+	return steps.Passed("%q, id %s", textOf(row, "name"), textOf(row, "id"))
+}
+
+func asPlanned(_ context.Context, e steps.Env) steps.Result {
+	row, err := rowFact(e)
+	if err != nil {
+		return unasked(e, err)
+	}
+	want, err := clusterPayload(e)
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	diffs := differences(want, row)
+	if len(diffs) == 0 {
+		return steps.Passed("all %d fields", len(want))
+	}
+	var said []string
+	for _, d := range diffs {
+		text := d.String()
+		if d.field == fieldDefault && d.have == nil {
+			text += " (Renku drops it when a cluster is made: sessions then have no TLS)"
+		}
+		said = append(said, text)
+	}
+	return steps.Failed(strings.Join(said, "; "), "")
+}

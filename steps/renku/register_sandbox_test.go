@@ -1,0 +1,276 @@
+package renku_test
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"carrick/cluster/clustertest"
+	"carrick/steps"
+	"carrick/steps/renku"
+	"carrick/steps/stepstest"
+)
+
+// notesOf are the annotations of the kubeconfigs Secret.
+func notesOf(t *testing.T, box *clustertest.Sandbox) string {
+	t.Helper()
+	return box.Run(t, clustertest.Local, "", "-n", fakeSpace, "get", "secret", "renku-remote-clusters", "-o", "jsonpath={.metadata.annotations}")
+}
+
+func apply(t *testing.T, s *steps.Session, scope steps.Scope) (*steps.Plan, error) {
+	t.Helper()
+	p, err := s.Plan(t.Context(), scope)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p, s.Apply(t.Context(), p, steps.ApplyOptions{}, nil)
+}
+
+// ready is a link whose remote side is prepared; nothing is in Renku yet.
+func ready(t *testing.T, name string, f *fakeRenku, box *clustertest.Sandbox, more map[string]any) *steps.Session {
+	t.Helper()
+	given := map[string]any{"sessions.namespace": name + "-sessions"}
+	for k, v := range more {
+		given[k] = v
+	}
+	s := stepstest.Open(t, box, renku.Guide(), assets, name, f.answers(t, box, given))
+	if _, err := apply(t, s, steps.Scope{Steps: []string{"prerequisites", "identity"}}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ctx := context.WithoutCancel(t.Context()) // which has ended by now
+		p, err := s.PlanUndo(ctx, steps.Scope{})
+		if err == nil {
+			err = s.Undo(ctx, p, nil)
+		}
+		if err != nil {
+			t.Errorf("undo at the end: %v", err)
+		}
+		s.Close()
+	})
+	return s
+}
+
+func (f *fakeRenku) named(config string) map[string]any {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, c := range f.clusters {
+		if c["config_name"] == config {
+			return c
+		}
+	}
+	return nil
+}
+
+// A Renku that drops the flag, and one that passes it on: with either the
+// cluster ends with the controller's default certificate.
+func TestRegisterMendsTheDefaultCertificate(t *testing.T) {
+	box := seeded(t)
+	for name, want := range map[string][]string{
+		"dropped": {"POST /clusters", "PATCH /clusters/"},
+		"passed":  {"POST /clusters", "POST /clusters"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := startRenku(t)
+			f.passesFlag = name == "passed"
+			s := ready(t, name, f, box, nil)
+			p, err := apply(t, s, steps.Scope{Steps: []string{"register"}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			items := p.Of(steps.Create)
+			if len(items) != 1 || !strings.Contains(items[0].Diff, `+  "config_name": "`+name+`.yaml"`) {
+				t.Errorf("the plan shows %+v", items)
+			}
+			did := f.did()
+			if len(did) != 2 || !strings.HasPrefix(did[0], want[0]) || !strings.HasPrefix(did[1], want[1]) {
+				t.Errorf("asked %v", did)
+			}
+			if c := f.named(name + ".yaml"); c["session_ingress_use_default_cluster_tls_cert"] != true || c["session_tls_secret_name"] != nil {
+				t.Errorf("stored %v", c)
+			}
+			if v := verdict(t, s, "cluster-as-planned", steps.Local); v.Status != steps.Pass {
+				t.Errorf("%v %s", v.Status, v.Found)
+			}
+			if again, err := apply(t, s, steps.Scope{Steps: []string{"register"}}); err != nil || !again.Empty() || len(f.did()) > 0 {
+				t.Errorf("a second apply does something: %v %+v", err, again)
+			}
+		})
+	}
+}
+
+// A named Secret takes the place of the default certificate: in one PATCH
+// Renku refuses that.
+func TestRegisterChangesToANamedSecret(t *testing.T) {
+	box, f := seeded(t), startRenku(t)
+	s := ready(t, "named", f, box, nil)
+	if _, err := apply(t, s, steps.Scope{Steps: []string{"register"}}); err != nil {
+		t.Fatal(err)
+	}
+	f.did()
+	if err := s.Answer("sessions.tls-secret", "sessions-tls"); err != nil {
+		t.Fatal(err)
+	}
+	p, err := apply(t, s, steps.Scope{Actions: []string{"register"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if u := p.Of(steps.Update); len(u) != 1 || !strings.Contains(u[0].Diff, `+  "session_tls_secret_name": "sessions-tls"`) || !strings.Contains(u[0].Note, "3 requests") {
+		t.Errorf("the plan shows %+v", u)
+	}
+	c := f.named("named.yaml")
+	if did := f.did(); len(did) != 3 || c["session_protocol"] != "https" || c["session_tls_secret_name"] != "sessions-tls" {
+		t.Errorf("asked %v, stored %v", did, c)
+	}
+}
+
+// An answer that was lost: the next apply finds that the row is this link's,
+// and so does undo.
+func TestALostAnswerIsFoundAgain(t *testing.T) {
+	box, f := seeded(t), startRenku(t)
+	s := ready(t, "lost", f, box, nil)
+	f.loses = "POST /clusters"
+	if _, err := apply(t, s, steps.Scope{Steps: []string{"register"}}); err == nil {
+		t.Fatal("the lost answer was no error")
+	}
+	if !strings.Contains(notesOf(t, box), `"carrick/cluster-id.lost":"asked"`) {
+		t.Errorf("noted: %s", notesOf(t, box))
+	}
+	s.Forget()
+	if _, err := apply(t, s, steps.Scope{Steps: []string{"register"}}); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(notesOf(t, box), `"carrick/cluster-id.lost":"01JQ`) {
+		t.Errorf("noted: %s", notesOf(t, box))
+	}
+	stepstest.Undo(t, s)
+	if f.named("lost.yaml") != nil || strings.Contains(notesOf(t, box), "-id.lost") {
+		t.Errorf("left: %v, notes %s", f.named("lost.yaml"), notesOf(t, box))
+	}
+}
+
+// What stood there before this link stays, and a name that is taken is told.
+func TestRegisterLeavesOthersAlone(t *testing.T) {
+	box, f := seeded(t), startRenku(t)
+	s := ready(t, "others", f, box, map[string]any{"cluster.name": "Paris"})
+	p, err := s.Plan(t.Context(), steps.Scope{Actions: []string{"register"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if it := p.Of(steps.Create); len(it) != 1 || !it[0].Refused || !strings.Contains(it[0].Note, "paris.yaml") {
+		t.Errorf("the plan shows %+v", it)
+	}
+	if _, err := s.Lacking(t.Context(), p); err == nil || !strings.Contains(err.Error(), "has a cluster") {
+		t.Errorf("it would be begun: %v", err)
+	}
+	if err := s.Answer("cluster.config-name", "paris.yaml"); err != nil { // the link is about that cluster
+		t.Fatal(err)
+	}
+	if _, err := apply(t, s, steps.Scope{Actions: []string{"register"}}); err != nil {
+		t.Fatal(err)
+	}
+	if c := f.named("paris.yaml"); c["session_host"] != "localhost" {
+		t.Errorf("stored %v", c)
+	}
+	u := stepstest.Undo(t, s)
+	if f.named("paris.yaml") == nil {
+		t.Error("undo deleted a cluster that stood before")
+	}
+	if left := u.Of(steps.Leave); !slices.ContainsFunc(left, func(it steps.Item) bool { return strings.Contains(it.Note, "did not make it") }) {
+		t.Errorf("undo says %+v", left)
+	}
+}
+
+const poolFile = `
+name: A pool
+public: false
+default: false
+cpu_limit_factor: 2
+quota: {cpu: 4, memory: 32, gpu: 0, id: pooled-pool}
+classes: [{name: small, cpu: 1, memory: 2, gpu: 0, max_storage: 4, default_storage: 1, default: true}]
+`
+
+// The whole way: cluster, pool, the factor that POST drops, members; then back,
+// with a pool of somebody else in between.
+func TestPoolAndBack(t *testing.T) {
+	box, f := seeded(t), startRenku(t)
+	file := filepath.Join(t.TempDir(), "pool.yaml")
+	if err := os.WriteFile(file, []byte(poolFile), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := ready(t, "pooled", f, box, map[string]any{"pool.spec": file, "pool.members": []any{"group:01JQGROUP"}})
+	early, err := s.Plan(t.Context(), steps.Scope{Actions: []string{"pool"}})
+	if err != nil || len(early.Actions) != 1 || !strings.Contains(early.Actions[0].Pending, "Renku knows no cluster") {
+		t.Fatalf("before the cluster the pool's plan is %+v, %v", early, err)
+	}
+	if _, err := apply(t, s, steps.Scope{Steps: []string{"register", "pool"}}); err != nil {
+		t.Fatal(err)
+	}
+	did := strings.Join(f.did(), "\n")
+	for _, want := range []string{"POST /resource_pools\nPATCH /resource_pools/", "/members"} {
+		if !strings.Contains(did, want) {
+			t.Errorf("asked %s", did)
+		}
+	}
+	for _, check := range []string{"pool-made", "pool-as-planned", "pool-members"} {
+		if v := verdict(t, s, check, steps.Local); v.Status != steps.Pass {
+			t.Errorf("%s: %v %s", check, v.Status, v.Found)
+		}
+	}
+	if again, err := apply(t, s, steps.Scope{Steps: []string{"register", "pool"}}); err != nil || !again.Empty() {
+		t.Errorf("a second apply does something: %v %+v", err, again)
+	}
+
+	f.mu.Lock()
+	for id, c := range f.clusters {
+		if c["config_name"] == "pooled.yaml" {
+			f.pools[99] = map[string]any{"name": "Another", "cluster_id": id}
+		}
+	}
+	f.mu.Unlock()
+	s.Forget()
+	p, err := s.PlanUndo(t.Context(), steps.Scope{Steps: []string{"register", "pool"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if gone := p.Of(steps.Delete); len(gone) != 2 || !strings.Contains(gone[0].What, "resource pool") || !strings.Contains(gone[1].Note, `"Another" (id 99)`) {
+		t.Errorf("undo would %+v", gone)
+	}
+	if err := s.Undo(t.Context(), p, nil); err == nil || !strings.Contains(err.Error(), "pools of the local cluster") {
+		t.Errorf("the cluster went although a pool points to it: %v", err)
+	}
+	if f.named("pooled.yaml") == nil {
+		t.Fatal("the cluster is gone")
+	}
+	f.mu.Lock()
+	delete(f.pools, 99)
+	f.mu.Unlock()
+	s.Forget()
+	stepstest.Undo(t, s)
+	if f.named("pooled.yaml") != nil || len(f.pools) > 0 || strings.Contains(notesOf(t, box), "-id.pooled") {
+		t.Errorf("left: %v, %v, notes %s", f.named("pooled.yaml"), f.pools, notesOf(t, box))
+	}
+}
+
+// Without a token all else can be planned, the payload is shown, and nothing
+// is asked of Renku.
+func TestSignedOutPlans(t *testing.T) {
+	box, f := seeded(t), startRenku(t)
+	s := ready(t, "signedout", f, box, map[string]any{"renku.token": ""})
+	p, err := s.Plan(t.Context(), steps.Scope{Steps: []string{"register"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if run := p.Of(steps.Run); len(run) != 1 || !strings.Contains(run[0].What, f.url) || !strings.Contains(run[0].Note, "ends with this session") {
+		t.Errorf("no sign-in is planned: %+v", p.Actions)
+	}
+	if a := p.Actions[1]; !strings.Contains(a.Pending, "nobody is signed in") || len(a.Change.Items) != 1 || a.Change.Items[0].Diff == "" {
+		t.Errorf("the payload is not shown: %+v", a)
+	}
+	if did := f.did(); len(did) > 0 {
+		t.Errorf("planning asked %v", did)
+	}
+}

@@ -1,0 +1,133 @@
+package renku
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"carrick/cluster"
+	"carrick/steps"
+)
+
+// willAsk is the note of what an undo can look at only once it is signed in.
+const willAsk = "you will be asked to sign in to Renku"
+
+// leftCluster says what taking the cluster back would do: its pools would not
+// go, they would become pools of the local cluster
+// (renku-data-services components/renku_data_services/crc/orm.py: ON DELETE
+// SET NULL).
+func leftCluster(ctx context.Context, e steps.Env) (steps.Change, error) {
+	id, err := noteForUndo(ctx, e, noteCluster)
+	if err != nil {
+		return steps.Change{}, err
+	}
+	why, err := lacksToken(ctx, e)
+	if id == "" {
+		return stoodBefore(ctx, e, why, err), nil
+	}
+	item := steps.Item{Verb: steps.Delete, What: fmt.Sprintf("cluster %s in Renku (DELETE /api/data/clusters/%s)", id, id), Hash: id}
+	if id == noteAsked {
+		item.What = "the cluster in Renku with config_name " + e.Answers.Text("cluster.config-name") + ", if it was made"
+	}
+	if why != "" || err != nil {
+		item.Note = willAsk + "; a cluster that pools still point to is left"
+		return steps.Change{Items: []steps.Item{item}, Rights: noteRights(e)}, nil
+	}
+	if row, rowErr := rowFact(e); id == noteAsked && rowErr == nil {
+		id = textOf(row, "id")
+	}
+	api, err := e.API()
+	if err != nil {
+		return steps.Change{}, err
+	}
+	pools, err := poolsOf(ctx, api, id)
+	if err != nil {
+		found, _ := plainly(err)
+		item.Note = "which pools point to it can't be read now: " + found
+	} else if said := pointing(ctx, e, pools); said != "" {
+		item.Note = said
+	}
+	return steps.Change{Items: []steps.Item{item}, Rights: noteRights(e)}, nil
+}
+
+// stoodBefore is a cluster that this link did not make.
+func stoodBefore(ctx context.Context, e steps.Env, why string, err error) steps.Change {
+	row, rowErr := rowFact(e)
+	if why != "" || err != nil || rowErr != nil {
+		return steps.Change{}
+	}
+	return steps.Change{Items: []steps.Item{{
+		Verb: steps.Leave, What: fmt.Sprintf("cluster %q in Renku, id %s", textOf(row, "name"), textOf(row, "id")),
+		Note: "this link did not make it",
+	}}}
+}
+
+// pointing says what pools that point to a cluster mean for its end.
+func pointing(ctx context.Context, e steps.Env, pools []pool) string {
+	own, err := noteForUndo(ctx, e, notePool)
+	if err != nil {
+		own = ""
+	}
+	var others []string
+	for _, p := range pools {
+		if fmt.Sprint(p.ID) != own {
+			others = append(others, fmt.Sprintf("%q (id %d)", p.Name, p.ID))
+		}
+	}
+	if len(others) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("not while pools that are not this link's point to it: %s. They would become pools of the local cluster", strings.Join(others, ", "))
+}
+
+func removeCluster(ctx context.Context, e steps.Env, say steps.Progress) error {
+	id, err := noteForUndo(ctx, e, noteCluster)
+	if err != nil || id == "" {
+		return err
+	}
+	api, err := apiForUndo(ctx, e, say)
+	if err != nil {
+		return failing(e, "sign in to remove the cluster", err)
+	}
+	var rows []map[string]any
+	if _, err := api.JSON(ctx, "GET", "/clusters", nil, &rows); err != nil {
+		return failing(e, "list Renku's clusters", err)
+	}
+	if id == noteAsked {
+		id = textOf(rowOf(rows, e.Answers.Text("cluster.config-name")), "id")
+	}
+	if !hasID(rows, id) {
+		return note(ctx, e, noteCluster, "")
+	}
+	pools, err := poolsOf(ctx, api, id)
+	if err != nil {
+		return failing(e, "find out which pools point to cluster "+id+", which is left as it is", err)
+	}
+	if len(pools) > 0 {
+		said := pointing(ctx, e, pools)
+		if said == "" {
+			said = fmt.Sprintf("pool %q still points to it and would become a pool of the local cluster: carrick undo %s.yaml --step pool", pools[0].Name, e.Link)
+		}
+		return fmt.Errorf("cluster %s is left: %s", id, said)
+	}
+	if _, err := api.JSON(ctx, "DELETE", "/clusters/"+id, nil, nil); err != nil && !isGone(err) {
+		return failing(e, "remove cluster "+id, err)
+	}
+	did(say, steps.Delete, "cluster "+id+" in Renku", "")
+	return note(ctx, e, noteCluster, "")
+}
+
+func hasID(rows []map[string]any, id string) bool {
+	for _, row := range rows {
+		if id != "" && textOf(row, "id") == id {
+			return true
+		}
+	}
+	return false
+}
+
+func isGone(err error) bool {
+	e := (*cluster.WebError)(nil)
+	return errors.As(err, &e) && e.Status == 404
+}

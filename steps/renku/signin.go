@@ -1,0 +1,232 @@
+package renku
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"time"
+
+	"carrick/cluster"
+	"carrick/steps"
+)
+
+// loginClient is the client of Keycloak that may sign in from a terminal
+// (SwissDataScienceCenter/renku
+// helm-chart/renku/templates/setup-job-keycloak-realms.yaml: CLI_KC_CLIENT).
+const loginClient = "renku-cli"
+
+func signIn() steps.Action {
+	return steps.Action{
+		Name: "sign-in", Title: "Sign in to Renku", On: steps.Local, Needs: []string{"api-answers"},
+		Doer: steps.Call{
+			Preview: previewSignIn,
+			Make: func(ctx context.Context, e steps.Env, say steps.Progress) error {
+				_, err := signInNow(ctx, e, say)
+				return err
+			},
+			Keeps: "the token ends by itself, and was kept in memory only",
+		},
+	}
+}
+
+// previewSignIn plans a sign-in where there is no token that Renku takes.
+func previewSignIn(ctx context.Context, e steps.Env) (steps.Change, error) {
+	why, err := lacksToken(ctx, e)
+	if why == "" || err != nil {
+		return steps.Change{}, err
+	}
+	return steps.Change{Items: []steps.Item{{
+		Verb: steps.Run, What: "a sign-in at " + renkuURL(e) + ", in your browser",
+		Note: why + "; the token is kept in memory and ends with this session",
+		Hash: renkuURL(e),
+	}}}, nil
+}
+
+// lacksToken says why a sign-in is needed; "" where it is not.
+func lacksToken(ctx context.Context, e steps.Env) (string, error) {
+	m := e.Answers.Masked("renku.token")
+	if m.IsZero() {
+		return nobody, nil
+	}
+	if _, why := badToken(m, time.Now()); why != "" {
+		return why, nil
+	}
+	err := get(ctx, e, "/user", &renkuUser{})
+	if w := (*cluster.WebError)(nil); errors.As(err, &w) && w.Status == 401 {
+		return "Renku refuses the token", nil
+	}
+	return "", later(err)
+}
+
+// later makes an API that does not answer now something that is not known yet,
+// so that the other steps can be planned all the same.
+func later(err error) error {
+	if err == nil || errors.As(err, new(*steps.AbsentError)) {
+		return err
+	}
+	found, _ := plainly(err)
+	return steps.Absent("Renku's API can't be asked now: %s", found)
+}
+
+// signInNow signs in and keeps the token; it returns the API as seen with it.
+func signInNow(ctx context.Context, e steps.Env, say steps.Progress) (*cluster.Web, error) {
+	at, err := realmAddress(e)
+	if err != nil {
+		return nil, err
+	}
+	realm, err := at.Open()
+	if err != nil {
+		return nil, err
+	}
+	defer realm.Close()
+	token, err := deviceLogin{realm: realm, say: say, pause: pause}.run(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if _, why := badToken(token, time.Now()); why != "" {
+		return nil, fmt.Errorf("the sign-in gave a token that Renku will not take: %s", why)
+	}
+	if err := e.Keep("renku.token", token); err != nil {
+		return nil, err
+	}
+	say.Say("signed in to %s", renkuURL(e))
+	if at, err = renkuAt(e, "/api/data", token); err != nil {
+		return nil, err
+	}
+	return at.Open()
+}
+
+// apiForUndo is the API for taking back what was made, which may be days after
+// the sign-in: it asks for a new one where it has to.
+func apiForUndo(ctx context.Context, e steps.Env, say steps.Progress) (*cluster.Web, error) {
+	why, err := lacksToken(ctx, e)
+	if err != nil {
+		return nil, err
+	}
+	if why != "" {
+		return signInNow(ctx, e, say)
+	}
+	return e.API()
+}
+
+// deviceLogin is OAuth's device flow (RFC 8628): the user opens an address in
+// any browser, and this machine asks until that is done.
+type deviceLogin struct {
+	realm *cluster.Web
+	say   steps.Progress
+	pause func(context.Context, time.Duration) error
+}
+
+func pause(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// deviceGrant is what Keycloak answers when it is asked to begin.
+type deviceGrant struct {
+	DeviceCode string `json:"device_code"`
+	UserCode   string `json:"user_code"`
+	Address    string `json:"verification_uri"`
+	Complete   string `json:"verification_uri_complete"`
+	Expires    int    `json:"expires_in"` // seconds
+	Interval   int    `json:"interval"`   // seconds; 0: 5
+}
+
+const (
+	usualInterval = 5 * time.Second // RFC 8628, 3.2
+	slower        = 5 * time.Second // RFC 8628, 3.5: what slow_down adds
+	lostMax       = 3               // answers in a row that may be lost
+)
+
+func (l deviceLogin) run(ctx context.Context) (cluster.Masked, error) {
+	var grant deviceGrant
+	if _, err := l.realm.Form(ctx, "/protocol/openid-connect/auth/device", url.Values{"client_id": {loginClient}}, &grant); err != nil {
+		return cluster.Masked{}, fmt.Errorf("begin the sign-in: %s", loginTrouble(err))
+	}
+	if grant.DeviceCode == "" || grant.Address == "" {
+		return cluster.Masked{}, fmt.Errorf("begin the sign-in: %s answers, but not as Keycloak does", l.realm.Base())
+	}
+	l.say.Say("Open %s in a browser and type the code %s. Sign in there as an admin of Renku.", cluster.Clean(grant.Address), cluster.Clean(grant.UserCode))
+	if grant.Complete != "" {
+		l.say.Say("Or open this, with the code in it: %s", cluster.Clean(grant.Complete))
+	}
+	if grant.Expires > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, time.Duration(grant.Expires)*time.Second, errCodeExpired)
+		defer cancel()
+	}
+	return l.poll(ctx, grant)
+}
+
+var errCodeExpired = errors.New("nobody signed in in time: the code has expired; carrick apply begins anew")
+
+// poll asks for the token until there is one.
+func (l deviceLogin) poll(ctx context.Context, grant deviceGrant) (cluster.Masked, error) {
+	every := time.Duration(grant.Interval) * time.Second
+	if every <= 0 {
+		every = usualInterval
+	}
+	form := url.Values{"client_id": {loginClient}, "device_code": {grant.DeviceCode}, "grant_type": {"urn:ietf:params:oauth:grant-type:device_code"}}
+	for lost := 0; ; {
+		if err := l.pause(ctx, every); err != nil {
+			return cluster.Masked{}, fmt.Errorf("wait for the sign-in: %w", err)
+		}
+		var got struct {
+			Token string `json:"access_token"`
+		}
+		status, err := l.realm.Form(ctx, "/protocol/openid-connect/token", form, &got)
+		if (status == 0 || status >= 500) && err != nil && ctx.Err() == nil && lost < lostMax {
+			lost++ // a connection that was cut is no answer
+			every += slower
+			continue
+		}
+		lost = 0
+		switch code := oauthCode(err); {
+		case err == nil && got.Token != "":
+			return cluster.Mask(got.Token), nil
+		case err == nil:
+			return cluster.Masked{}, fmt.Errorf("sign in: %s answered without a token", l.realm.Base())
+		case ctx.Err() != nil:
+			return cluster.Masked{}, fmt.Errorf("wait for the sign-in: %w", context.Cause(ctx))
+		case code == "authorization_pending":
+		case code == "slow_down":
+			every += slower
+		case code == "expired_token":
+			return cluster.Masked{}, errCodeExpired
+		case code == "access_denied":
+			return cluster.Masked{}, errors.New("the sign-in was refused in the browser; nothing was changed")
+		default:
+			return cluster.Masked{}, fmt.Errorf("sign in: %s", loginTrouble(err))
+		}
+	}
+}
+
+// oauthCode is OAuth's word for what is wrong; "" for any other error.
+func oauthCode(err error) string {
+	e := (*cluster.WebError)(nil)
+	if !errors.As(err, &e) {
+		return ""
+	}
+	return e.OAuth
+}
+
+// loginTrouble says why Keycloak would not begin or go on.
+func loginTrouble(err error) string {
+	e := (*cluster.WebError)(nil)
+	switch {
+	case !errors.As(err, &e):
+		return cluster.Explain(err)
+	case e.OAuth == "invalid_client" || e.OAuth == "unauthorized_client":
+		return fmt.Sprintf("Keycloak has no client %s that may sign in from a terminal (%s); give a token of an admin: --secret renku.token=@FILE", loginClient, e.Message)
+	case e.Status == 404:
+		return e.URL + " is not there: is renku.url right? Else give a token of an admin: --secret renku.token=@FILE"
+	}
+	return e.Error()
+}

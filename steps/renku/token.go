@@ -1,0 +1,108 @@
+package renku
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"carrick/cluster"
+	"carrick/steps"
+)
+
+// Who may be the audience of a token that Renku takes, and the realm role of
+// its admins (renku-data-services
+// components/renku_data_services/authn/keycloak.py).
+var audiences = []string{"renku", "renku-ui", "renku-cli", "swagger"}
+
+const adminRole = "renku-admin"
+
+// getToken is how to come by a good token.
+const getToken = "carrick apply LINK --step register    # signs in; or add --secret renku.token=@FILE"
+
+// badToken says by the token's own claims why Renku can't take it; "" where
+// they say nothing against it. Renku itself would answer each with a bare 401.
+func badToken(m cluster.Masked, now time.Time) (t cluster.Token, why string) {
+	t, err := cluster.ParseToken(m)
+	switch {
+	case err != nil:
+		return t, err.Error()
+	case t.Expired(now):
+		return t, fmt.Sprintf("the token expired on %s, %s ago", t.Expires.Local().Format(time.DateTime), now.Sub(t.Expires).Round(time.Minute))
+	case t.Method != "RS256":
+		return t, fmt.Sprintf("the token is signed by %q; Renku takes RS256 alone, as Keycloak signs", t.Method)
+	case !slices.ContainsFunc(t.Audience, func(a string) bool { return slices.Contains(audiences, a) }):
+		return t, fmt.Sprintf("the token is for %s; Renku takes those for %s", listed(t.Audience), strings.Join(audiences, ", "))
+	}
+	return t, ""
+}
+
+func listed(names []string) string {
+	if len(names) == 0 {
+		return "nobody in particular"
+	}
+	return strings.Join(names, ", ")
+}
+
+// checkToken refuses a token where it is given.
+func checkToken(v string) error {
+	if _, why := badToken(cluster.Mask(v), time.Now()); why != "" {
+		return errors.New(why)
+	}
+	return nil
+}
+
+// renkuUser is what GET /user says.
+type renkuUser struct {
+	Username string `json:"username"`
+	Email    string `json:"email"`
+	Admin    bool   `json:"is_admin"`
+}
+
+func (u renkuUser) name() string {
+	if u.Username != "" {
+		return u.Username
+	}
+	return u.Email
+}
+
+func signedIn(ctx context.Context, e steps.Env) steps.Result {
+	m := e.Answers.Masked("renku.token")
+	if m.IsZero() {
+		return steps.Result{Status: steps.Unknown, Found: nobody + ": what it knows of this cluster can't be looked at", Fix: commands(e, getToken)}
+	}
+	t, why := badToken(m, time.Now())
+	if why != "" {
+		return steps.Failed(why, commands(e, getToken))
+	}
+	var user renkuUser
+	err := get(ctx, e, "/user", &user)
+	if w := (*cluster.WebError)(nil); errors.As(err, &w) && w.Status == 401 {
+		return steps.Failed("Renku refuses the token although it names no reason to: it is of another Renku, or was signed out", commands(e, getToken))
+	}
+	if err != nil {
+		return unasked(e, err)
+	}
+	r := steps.Passed("as %s", user.name())
+	if r.Again = t.Expires; !t.Expires.IsZero() {
+		r.Found += ", until " + t.Expires.Local().Format(time.DateTime)
+	}
+	return r
+}
+
+func isAdmin(ctx context.Context, e steps.Env) steps.Result {
+	var user renkuUser
+	if err := get(ctx, e, "/user", &user); err != nil {
+		return unasked(e, err)
+	}
+	if user.Admin {
+		return steps.Passed("%s has the role %s", user.name(), adminRole)
+	}
+	found := user.name() + " is no admin of Renku"
+	if t, err := cluster.ParseToken(e.Answers.Masked("renku.token")); err == nil && !slices.Contains(t.Roles, adminRole) {
+		found += fmt.Sprintf(": the token lacks the role %s", adminRole)
+	}
+	return steps.Failed(found, "in Keycloak's realm Renku give the user the role "+adminRole+"; then sign in anew: "+commands(e, getToken))
+}
