@@ -104,10 +104,8 @@ func (c Chart) Plan(ctx context.Context, env Env) (Change, error) {
 		return Change{}, err
 	}
 	ch.Items = append(ch.Items, first)
-	for _, o := range append(s.CRDs[:len(s.CRDs):len(s.CRDs)], s.Objects...) {
-		if err := s.planPart(ctx, env, o, &ch); err != nil {
-			return ch, err
-		}
+	if err := s.planParts(ctx, env, &ch); err != nil {
+		return ch, err
 	}
 	if s.joins {
 		if err := planDefinitions(ctx, env, s.Old, &ch); err != nil {

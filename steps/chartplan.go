@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
+	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"carrick/cluster"
@@ -100,6 +102,23 @@ func recordRights(namespace string) []cluster.Right {
 	record := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Secret"}}
 	record.SetNamespace(namespace)
 	return rightsTo(record, secretsAt)
+}
+
+// planParts plans all objects of the release, many at a time: each takes two
+// or three requests, and a chart may have a hundred.
+func (s standing) planParts(ctx context.Context, env Env, ch *Change) error {
+	objs := slices.Concat(s.CRDs, s.Objects)
+	parts := make([]Change, len(objs))
+	all, each := errgroup.WithContext(ctx)
+	all.SetLimit(16)
+	for i, o := range objs {
+		all.Go(func() error { return s.planPart(each, env, o, &parts[i]) })
+	}
+	err := all.Wait()
+	for _, p := range parts {
+		ch.Items, ch.Rights = append(ch.Items, p.Items...), append(ch.Rights, p.Rights...)
+	}
+	return err
 }
 
 // planPart is one object of the release. What a template makes at random is

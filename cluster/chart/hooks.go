@@ -37,18 +37,25 @@ func (r runner) run(ctx context.Context, event release.HookEvent) error {
 	slices.SortStableFunc(mine, func(a, b *release.Hook) int {
 		return cmp.Or(cmp.Compare(a.Weight, b.Weight), cmp.Compare(a.Name, b.Name))
 	})
-	for _, h := range mine {
+	for i, h := range mine {
 		r.say(fmt.Sprintf("%s hook %s %s", event, cluster.Clean(h.Kind), cluster.Clean(h.Name)))
-		err := r.one(ctx, h)
-		policy := release.HookSucceeded
-		if err != nil {
-			policy = release.HookFailed
+		if err := r.one(ctx, h); err != nil {
+			err = fmt.Errorf("%s hook %s: %w", event, cluster.Clean(h.Name), err)
+			return errors.Join(err, r.tidy(ctx, mine[i:i+1], release.HookFailed), r.tidy(ctx, mine[:i], release.HookSucceeded))
 		}
-		if slices.Contains(h.DeletePolicies, policy) {
-			err = errors.Join(err, r.clear(ctx, h))
+	}
+	return r.tidy(ctx, mine, release.HookSucceeded)
+}
+
+// tidy deletes those hooks that ask for it, the last first. It comes after all
+// have run: an account that one hook makes is there for the next one's Job.
+func (r runner) tidy(ctx context.Context, hooks []*release.Hook, policy release.HookDeletePolicy) error {
+	for _, h := range slices.Backward(hooks) {
+		if !slices.Contains(h.DeletePolicies, policy) {
+			continue
 		}
-		if err != nil {
-			return fmt.Errorf("%s hook %s: %w", event, cluster.Clean(h.Name), err)
+		if err := r.clear(ctx, h); err != nil {
+			return fmt.Errorf("take hook %s away: %w", cluster.Clean(h.Name), err)
 		}
 	}
 	return nil

@@ -11,7 +11,15 @@ import (
 	"carrick/cluster/clustertest"
 )
 
+// jobHook is a Job with an account of its own, which goes like it when all is
+// done, and not before.
 const jobHook = `
+apiVersion: v1
+kind: ServiceAccount
+metadata:
+  name: after
+  annotations: {helm.sh/hook: post-install, helm.sh/hook-weight: "-1", helm.sh/hook-delete-policy: "before-hook-creation,hook-succeeded"}
+---
 apiVersion: batch/v1
 kind: Job
 metadata:
@@ -22,6 +30,7 @@ spec:
   template:
     spec:
       restartPolicy: Never
+      serviceAccountName: after
       nodeSelector: {{ toYaml .Values.selector | nindent 8 }}
       containers: [{name: c, image: registry.k8s.io/pause:3.10}]
 `
@@ -75,8 +84,8 @@ func TestHooksAndLookups(t *testing.T) {
 	get := func(args ...string) string {
 		return box.Run(t, clustertest.Remote, "", append([]string{"-n", ns, "get", "--ignore-not-found"}, args...)...)
 	}
-	if got := get("job", "-o", "name"); got != "" {
-		t.Errorf("the hook is still there: %s", got)
+	if got := get("job,serviceaccount", "-o", "name"); got != "serviceaccount/default\n" {
+		t.Errorf("the hooks have left: %s", got)
 	}
 	if got := get("configmap/asked", "-o", "jsonpath={.data.found} {.data.none} {.data.served} {.data.kube}"); got != "value 0 true "+box.Version {
 		t.Errorf("the templates were told %q", got)

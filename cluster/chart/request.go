@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -212,26 +213,33 @@ func served(ctx context.Context, c *cluster.Cluster, objs []*unstructured.Unstru
 
 // look refuses objects that are there already and are no part of the release.
 func (w *Work) look(ctx context.Context, c *cluster.Cluster, before map[string]bool) error {
+	all, each := errgroup.WithContext(ctx)
+	all.SetLimit(atOnce)
 	for _, o := range w.Objects {
-		if before[describe(o)] {
-			continue
+		if !before[describe(o)] {
+			all.Go(func() error { return w.free(each, c, o) })
 		}
-		live, err := c.Fetch(ctx, o)
-		switch {
-		case apierrors.IsNotFound(err), errors.Is(err, cluster.ErrNotServed), apierrors.IsForbidden(err):
-			continue // a right that is missing is told with all others
-		case err != nil:
-			return err
-		case owned(live, w.request.Name, w.request.Namespace):
-			continue
-		}
-		whose := "no release of Helm"
-		if other := live.GetAnnotations()[releaseName]; other != "" {
-			whose = "release " + cluster.Clean(live.GetAnnotations()[releaseNamespace]+"/"+other)
-		}
-		return fmt.Errorf("%s is there already and belongs to %s: release %s can't have it; delete it, or leave that part of the chart out by its values", describe(o), whose, w.request.Name)
 	}
-	return nil
+	return all.Wait()
+}
+
+// free refuses an object that is there already and belongs to nobody, or to
+// another release.
+func (w *Work) free(ctx context.Context, c *cluster.Cluster, o *unstructured.Unstructured) error {
+	live, err := c.Fetch(ctx, o)
+	switch {
+	case apierrors.IsNotFound(err), errors.Is(err, cluster.ErrNotServed), apierrors.IsForbidden(err):
+		return nil // a right that is missing is told with all others
+	case err != nil:
+		return err
+	case owned(live, w.request.Name, w.request.Namespace):
+		return nil
+	}
+	whose := "no release of Helm"
+	if other := live.GetAnnotations()[releaseName]; other != "" {
+		whose = "release " + cluster.Clean(live.GetAnnotations()[releaseNamespace]+"/"+other)
+	}
+	return fmt.Errorf("%s is there already and belongs to %s: release %s can't have it; delete it, or leave that part of the chart out by its values", describe(o), whose, w.request.Name)
 }
 
 // definitions parts those of the crds folder into what is to be made and what
