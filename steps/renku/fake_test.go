@@ -29,6 +29,7 @@ type fakeRenku struct {
 	members  map[int][]map[string]any
 	next     int
 	changes  []string // "POST /clusters", in order
+	signIns  int
 
 	passesFlag bool   // a Renku that stores the flag of the default certificate, and then no empty Secret beside it
 	loses      string // a request whose answer is lost
@@ -68,6 +69,11 @@ func (f *fakeRenku) serve(w http.ResponseWriter, r *http.Request) {
 	parts := strings.Split(strings.Trim(path, "/"), "/")
 	status, answer := 404, any(problem(1404, "no such path"))
 	switch {
+	case r.URL.Path == "/auth/realms/Renku/protocol/openid-connect/auth/device" && r.Method == http.MethodPost:
+		status, answer = 200, map[string]any{"device_code": "x", "user_code": "FAKE-CODE", "verification_uri": f.url + "/device", "expires_in": 60, "interval": 1}
+	case r.URL.Path == "/auth/realms/Renku/protocol/openid-connect/token" && r.Method == http.MethodPost: // somebody approves at once
+		f.signIns++
+		status, answer = 200, map[string]any{"access_token": adminToken()}
 	case path == "/version":
 		status, answer = 200, map[string]any{"version": "0.80.1"}
 	case path == "/spec.json":
@@ -147,7 +153,7 @@ func (f *fakeRenku) postCluster(c map[string]any) (int, any) {
 	}
 	flag := c["session_ingress_use_default_cluster_tls_cert"] == true
 	if code, message := tlsRule(c); code != 0 {
-		return code / 1, problem(1000+code, message)
+		return code, problem(1000+code, message)
 	}
 	if !f.passesFlag {
 		if flag && c["session_tls_secret_name"] == nil {

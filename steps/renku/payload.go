@@ -3,14 +3,11 @@ package renku
 import (
 	"encoding/json"
 	"fmt"
-	"maps"
-	"reflect"
 	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf8"
 
-	"carrick/cluster"
 	"carrick/steps"
 )
 
@@ -138,111 +135,6 @@ func clusterProblems(p map[string]any) []string {
 		}
 	}
 	return out
-}
-
-// difference is a field that Renku has otherwise than it was meant.
-type difference struct {
-	field      string
-	want, have any // nil: not set
-}
-
-func (d difference) String() string {
-	want, _ := d.want.(map[string]any)
-	have, _ := d.have.(map[string]any)
-	if want == nil && have == nil {
-		return fmt.Sprintf("%s is %s and should be %s", d.field, shown(d.have), shown(d.want))
-	}
-	all, out := map[string]any{}, []string{}
-	maps.Copy(all, want)
-	maps.Copy(all, have)
-	for _, k := range slices.Sorted(maps.Keys(all)) {
-		if !reflect.DeepEqual(want[k], have[k]) {
-			out = append(out, difference{k, want[k], have[k]}.String())
-		}
-	}
-	return "in " + d.field + " " + strings.Join(out, ", ")
-}
-
-func shown(v any) string {
-	if v == nil {
-		return "not set"
-	}
-	b, err := json.Marshal(v)
-	if err != nil {
-		return fmt.Sprint(v)
-	}
-	return cluster.Clean(string(b))
-}
-
-// differences compares field by field. Not set, empty and false are one: Renku
-// leaves out what is null. With http the TLS fields count for nothing.
-func differences(want, have map[string]any) []difference {
-	var out []difference
-	for _, f := range clusterFields {
-		if (f == fieldTLS || f == fieldDefault) && textOf(want, fieldProtocol) == "http" {
-			continue
-		}
-		if w, h := unset(want[f]), unset(have[f]); !reflect.DeepEqual(w, h) {
-			out = append(out, difference{f, w, h})
-		}
-	}
-	return out
-}
-
-func unset(v any) any {
-	m, isMap := v.(map[string]any)
-	if v == "" || v == false || (isMap && len(m) == 0) {
-		return nil
-	}
-	return v
-}
-
-// patches are the PATCHes, in order, that make a stored cluster as it is
-// meant. PATCH and not PUT: PUT drops the flag of the default certificate, as
-// POST does. The error says what no PATCH can do.
-func patches(want, have map[string]any) ([]map[string]any, error) {
-	diffs := differences(want, have)
-	if len(diffs) == 0 {
-		return nil, nil
-	}
-	last := map[string]any{}
-	for _, d := range diffs {
-		switch {
-		case d.want != nil || d.field == "session_path" || d.field == "session_storage_class" || d.field == fieldTLS:
-			last[d.field] = want[d.field]
-			if want[d.field] == nil {
-				last[d.field] = "" // Renku takes "" for "not set" here
-			}
-		case d.field == fieldNotes:
-			last[d.field] = map[string]any{}
-		case d.field == fieldDefault:
-			last[d.field] = false
-		default:
-			return nil, fmt.Errorf("Renku can't take %s away from a cluster once it is set (it is %s): name one, or remove the cluster and register it anew", d.field, shown(d.have)) //nolint:staticcheck // a name
-		}
-	}
-	_, tls := last[fieldTLS]
-	_, flag := last[fieldDefault]
-	if !tls && !flag {
-		return []map[string]any{last}, nil
-	}
-	// Each of the two alone breaks a rule of the database.
-	last[fieldTLS], last[fieldDefault] = textOf(want, fieldTLS), want[fieldDefault] == true
-	if had, _ := have[fieldDefault].(bool); !had || last[fieldDefault] == true {
-		return []map[string]any{last}, nil
-	}
-	// With https Renku counts the old flag and the new one together, so that a
-	// Secret can take the place of the default certificate only while the
-	// protocol is http.
-	certificate := map[string]any{fieldTLS: last[fieldTLS], fieldDefault: false}
-	delete(last, fieldTLS)
-	delete(last, fieldDefault)
-	last[fieldProtocol] = want[fieldProtocol]
-	out := []map[string]any{{fieldProtocol: "http"}, certificate, last}
-	if textOf(have, fieldProtocol) == "http" {
-		out = out[1:]
-	}
-	return out, nil
 }
 
 // jsonLines is a value as indented JSON, each line after a mark.

@@ -49,7 +49,7 @@ func TestPatches(t *testing.T) {
 			situation: "what can be taken away", want: `{"session_ingress_annotations":{}}`, have: `{"session_path":"/s","session_storage_class":"fast"}`,
 			patches: `[{"session_path":"","session_storage_class":"","session_ingress_annotations":{}}]`,
 		},
-		{situation: "what can't", want: `{}`, have: `{"service_account_name":"sa"}`, err: "can't take service_account_name away"},
+		{situation: "what can't", want: `{}`, have: `{"service_account_name":"sa"}`, err: "service_account_name can't be taken away"},
 		{situation: "with http TLS counts for nothing", want: `{"session_protocol":"http"}`, have: `{"session_protocol":"http","session_ingress_use_default_cluster_tls_cert":true}`},
 	} {
 		t.Run(tc.situation, func(t *testing.T) {

@@ -83,6 +83,9 @@ func poolRules(ctx context.Context, e steps.Env) steps.Result {
 	if d.Quota == nil {
 		return steps.Warned(fmt.Sprintf("%q has no quota: its sessions may take all of the remote cluster, and Renku makes it without a word although the cluster is not loaded", d.Name), "give it a quota with an id of pools.quotas")
 	}
+	if framed(e) && d.Public {
+		return steps.Warned("it is public and sessions are framed: sessions of users who are not signed in fail (no cookie for frames without a user)", "answer pool.public with no, or sessions.framed with no")
+	}
 	return steps.Passed("%q, %d classes, %g CPUs, %g GB, %g GPUs", d.Name, len(d.Classes), d.Quota.CPU, d.Quota.Memory, d.Quota.GPU)
 }
 
@@ -178,67 +181,6 @@ func placeOf(p pool) string {
 		return "the local cluster"
 	}
 	return "cluster " + p.Cluster.ID
-}
-
-// storedPool is the pool as Renku has it.
-func storedPool(ctx context.Context, e steps.Env) (pool, error) {
-	id, err := poolNumber(e)
-	if err != nil {
-		return pool{}, err
-	}
-	api, err := signedInAPI(e)
-	if err != nil {
-		return pool{}, err
-	}
-	return onePool(ctx, api, id)
-}
-
-func poolAsPlanned(ctx context.Context, e steps.Env) steps.Result {
-	d, err := thePool(ctx, e)
-	if err != nil {
-		return steps.Unseen(err)
-	}
-	p, err := storedPool(ctx, e)
-	if err != nil {
-		return unasked(e, err)
-	}
-	if d.Quota != nil && p.Quota == nil {
-		return steps.Failed(fmt.Sprintf("pool %d has no quota: nothing bounds its sessions", p.ID), "undo the pool and make it anew: carrick undo "+e.Link+".yaml --step pool")
-	}
-	if d.Factor != p.Factor && d.Factor != 0 {
-		return steps.Failed(fmt.Sprintf("cpu_limit_factor is %g, not %g", p.Factor, d.Factor), "")
-	}
-	if diffs := poolDifferences(d.pool, p); len(diffs) > 0 {
-		return steps.Warned(strings.Join(diffs, "; "), "change it in Renku's admin pages, or describe it as it is (pool.spec)")
-	}
-	return steps.Passed("quota and %d classes", len(p.Classes))
-}
-
-// poolDifferences are those that bound or name something.
-func poolDifferences(want, have pool) []string {
-	var out []string
-	if want.Public != have.Public {
-		out = append(out, fmt.Sprintf("public is %v, not %v", have.Public, want.Public))
-	}
-	if want.Quota != nil && have.Quota != nil && *want.Quota != *have.Quota {
-		out = append(out, fmt.Sprintf("the quota is %s, not %s", shown(have.Quota), shown(want.Quota)))
-	}
-	stored := map[string]class{}
-	for _, c := range have.Classes {
-		stored[c.Name] = c
-	}
-	for _, c := range want.Classes {
-		if s, ok := stored[c.Name]; !ok {
-			out = append(out, "it has no class "+c.Name)
-		} else if s != c {
-			out = append(out, fmt.Sprintf("class %s is %s, not %s", c.Name, shown(s), shown(c)))
-		}
-		delete(stored, c.Name)
-	}
-	if len(stored) > 0 {
-		out = append(out, fmt.Sprintf("it has %d classes more", len(stored)))
-	}
-	return out
 }
 
 func poolMembers(ctx context.Context, e steps.Env) steps.Result {

@@ -196,7 +196,7 @@ func mendCluster(ctx context.Context, e steps.Env, api *cluster.Web, payload, ro
 		return failing(e, "read the cluster back", err)
 	}
 	if left := differences(payload, now); len(left) > 0 {
-		return fmt.Errorf("Renku took the change and still has it otherwise: %s", left[0]) //nolint:staticcheck // a name
+		return fmt.Errorf("the change was taken, and Renku still has it otherwise: %s", left[0])
 	}
 	return nil
 }

@@ -256,8 +256,8 @@ func TestPoolAndBack(t *testing.T) {
 }
 
 // Without a token all else can be planned, the payload is shown, and nothing
-// is asked of Renku.
-func TestSignedOutPlans(t *testing.T) {
+// is asked of Renku. Apply signs in, and so does undo in a session of its own.
+func TestSignedOutSignsIn(t *testing.T) {
 	box, f := seeded(t), startRenku(t)
 	s := ready(t, "signedout", f, box, map[string]any{"renku.token": ""})
 	p, err := s.Plan(t.Context(), steps.Scope{Steps: []string{"register"}})
@@ -272,5 +272,29 @@ func TestSignedOutPlans(t *testing.T) {
 	}
 	if did := f.did(); len(did) > 0 {
 		t.Errorf("planning asked %v", did)
+	}
+	var said []string
+	say := func(e steps.Event) { said = append(said, e.Text) }
+	if err := s.Apply(t.Context(), p, steps.ApplyOptions{}, say); err != nil {
+		t.Fatal(err)
+	}
+	if text := strings.Join(said, "\n"); !strings.Contains(text, "FAKE-CODE") || strings.Contains(text, adminToken()) {
+		t.Errorf("it said %s", text)
+	}
+	if f.named("signedout.yaml") == nil || f.signIns != 1 {
+		t.Errorf("not registered after %d sign-ins", f.signIns)
+	}
+	if again, err := s.Plan(t.Context(), steps.Scope{Steps: []string{"register"}}); err != nil || !again.Empty() {
+		t.Errorf("a second apply would do something: %v %+v", err, again)
+	}
+
+	later := stepstest.Open(t, box, renku.Guide(), assets, "signedout", f.answers(t, box, map[string]any{"sessions.namespace": "signedout-sessions", "renku.token": ""}))
+	defer later.Close()
+	u := stepstest.Undo(t, later)
+	if gone := u.Of(steps.Delete); !slices.ContainsFunc(gone, func(it steps.Item) bool { return strings.Contains(it.Note, "asked to sign in") }) {
+		t.Errorf("undo said %+v", gone)
+	}
+	if f.named("signedout.yaml") != nil || f.signIns != 2 {
+		t.Errorf("left after %d sign-ins: %v", f.signIns, f.named("signedout.yaml"))
 	}
 }

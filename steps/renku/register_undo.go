@@ -27,11 +27,12 @@ func leftCluster(ctx context.Context, e steps.Env) (steps.Change, error) {
 		return stoodBefore(ctx, e, why, err), nil
 	}
 	item := steps.Item{Verb: steps.Delete, What: fmt.Sprintf("cluster %s in Renku (DELETE /api/data/clusters/%s)", id, id), Hash: id}
+	item.Note = "a cluster to which pools still point is left: they would become pools of the local cluster"
 	if id == noteAsked {
 		item.What = "the cluster in Renku with config_name " + e.Answers.Text("cluster.config-name") + ", if it was made"
 	}
 	if why != "" || err != nil {
-		item.Note = willAsk + "; a cluster that pools still point to is left"
+		item.Note += "; " + willAsk
 		return steps.Change{Items: []steps.Item{item}, Rights: noteRights(e)}, nil
 	}
 	if row, rowErr := rowFact(e); id == noteAsked && rowErr == nil {

@@ -1,0 +1,131 @@
+package renku
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"carrick/cluster"
+	"carrick/cluster/probe"
+	"carrick/steps"
+	"carrick/steps/check"
+)
+
+// resolved are the addresses of the sessions' host as this machine sees them.
+func resolved(ctx context.Context, host string) ([]netip.Addr, error) {
+	return cluster.Look(ctx, "resolve/"+host, time.Minute, func(ctx context.Context) ([]netip.Addr, error) {
+		return probe.Resolve(ctx, host)
+	})
+}
+
+func sessionHostResolves(ctx context.Context, e steps.Env) steps.Result {
+	addrs, err := resolved(ctx, sessionHost(e))
+	if err != nil {
+		return steps.Failed(cluster.Explain(err), "add "+sessionHost(e)+" to DNS, with the address of the remote cluster's ingress: "+e.Kubectl()+" get services -A | grep LoadBalancer")
+	}
+	return steps.Passed("%v", addrs)
+}
+
+// ingressAddress is an address at which a Service of the remote cluster can be
+// reached.
+type ingressAddress struct{ service, address string }
+
+// ingressAddresses are those of all load balancers that serve port.
+func ingressAddresses(ctx context.Context, e steps.Env, port int32) ([]ingressAddress, error) {
+	services, err := check.List[corev1.Service](ctx, e.Cluster, check.Services, "", cluster.Selector{})
+	if err != nil {
+		return nil, err
+	}
+	var out []ingressAddress
+	for _, s := range services {
+		if s.Spec.Type != corev1.ServiceTypeLoadBalancer || !slices.ContainsFunc(s.Spec.Ports, func(p corev1.ServicePort) bool { return p.Port == port || p.Port == 443 }) {
+			continue
+		}
+		for _, at := range s.Status.LoadBalancer.Ingress {
+			if at.IP != "" {
+				out = append(out, ingressAddress{s.Namespace + "/" + s.Name, at.IP})
+			}
+			if at.Hostname != "" {
+				out = append(out, ingressAddress{s.Namespace + "/" + s.Name, at.Hostname})
+			}
+		}
+	}
+	return out, nil
+}
+
+func sessionHostIsIngress(ctx context.Context, e steps.Env) steps.Result {
+	addrs, err := resolved(ctx, sessionHost(e))
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	all, err := ingressAddresses(ctx, e, int32(e.Answers.Int("sessions.port")))
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	if len(all) == 0 {
+		return steps.Skipped("no Service of type LoadBalancer on the remote cluster serves that port: whether %v is its ingress can't be told", addrs)
+	}
+	var names []string
+	for _, at := range all {
+		names = append(names, at.address+" ("+at.service+")")
+		of := []netip.Addr{}
+		if ip, err := netip.ParseAddr(at.address); err == nil {
+			of = append(of, ip)
+		} else if of, err = resolved(ctx, at.address); err != nil {
+			return steps.Unseen(err)
+		}
+		for _, a := range addrs {
+			if slices.Contains(of, a) {
+				return steps.Passed("%s is Service %s", a, at.service)
+			}
+		}
+	}
+	return steps.Warned(fmt.Sprintf("%s is %v, and the load balancers of the remote cluster are %s", sessionHost(e), addrs, strings.Join(names, ", ")),
+		"change the DNS record, unless a proxy or address translation before the cluster passes it on")
+}
+
+// madeUp is the name in the certificate that ingress-nginx makes for itself.
+const madeUp = "Kubernetes Ingress Controller Fake Certificate"
+
+func sessionTLS(ctx context.Context, e steps.Env) steps.Result {
+	if e.Answers.Text("sessions.protocol") != "https" {
+		return steps.Skipped("sessions are served by http")
+	}
+	ca, err := trusted(e)
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	where := fmt.Sprintf("%s:%d", sessionHost(e), e.Answers.Int("sessions.port"))
+	report, err := cluster.Look(ctx, "tls+/"+where+"/"+cluster.Mask(ca).Hash(), time.Minute, func(ctx context.Context) (probe.TLSReport, error) {
+		return probe.TLS(ctx, where, "", nil)
+	})
+	if err != nil {
+		return steps.Failed("no TLS with "+where+" from this machine: "+cluster.Explain(err), "curl -v https://"+where+"/    # is the ingress controller up, the port open?")
+	}
+	problem := report.Problem
+	if !report.Trusted && ca != "" { // Renku's own CA is a good one, too
+		roots, err := probe.SystemAnd([]byte(ca))
+		if err != nil {
+			return steps.Unseen(err)
+		}
+		_, problem = probe.CertProblem(report.Chain, roots, sessionHost(e), time.Now())
+	}
+	secret := e.Answers.Text("sessions.tls-secret")
+	fix := "give the ingress controller a default certificate for " + sessionHost(e) + " (ingress-nginx: --default-ssl-certificate=NAMESPACE/SECRET), or answer sessions.tls-secret with one that is in " + sessionsNamespace(e)
+	switch {
+	case problem == "":
+		r := steps.Passed("%s, %s until %s", where, report.Version, report.NotAfter.Format(time.DateOnly))
+		r.Again = report.NotAfter
+		return r
+	case secret != "" && report.Chain[0].Subject.CommonName == madeUp:
+		return steps.Skipped("the controller shows the certificate that it makes up: %s is shown once a session's Ingress names it", secret)
+	case report.Chain[0].Subject.CommonName == madeUp:
+		return steps.Failed(where+" shows the certificate that ingress-nginx makes up (\""+madeUp+"\"): no default certificate is set", fix)
+	}
+	return steps.Failed(where+" shows a certificate that browsers refuse: "+problem, fix)
+}

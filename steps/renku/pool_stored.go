@@ -1,0 +1,70 @@
+package renku
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"carrick/steps"
+)
+
+// storedPool is the pool as Renku has it.
+func storedPool(ctx context.Context, e steps.Env) (pool, error) {
+	id, err := poolNumber(e)
+	if err != nil {
+		return pool{}, err
+	}
+	api, err := signedInAPI(e)
+	if err != nil {
+		return pool{}, err
+	}
+	return onePool(ctx, api, id)
+}
+
+func poolAsPlanned(ctx context.Context, e steps.Env) steps.Result {
+	d, err := thePool(ctx, e)
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	p, err := storedPool(ctx, e)
+	if err != nil {
+		return unasked(e, err)
+	}
+	if d.Quota != nil && p.Quota == nil {
+		return steps.Failed(fmt.Sprintf("pool %d has no quota: nothing bounds its sessions", p.ID), "undo the pool and make it anew: carrick undo "+e.Link+".yaml --step pool")
+	}
+	if d.Factor != p.Factor && d.Factor != 0 {
+		return steps.Failed(fmt.Sprintf("cpu_limit_factor is %g, not %g", p.Factor, d.Factor), "")
+	}
+	if diffs := poolDifferences(d.pool, p); len(diffs) > 0 {
+		return steps.Warned(strings.Join(diffs, "; "), "change it in Renku's admin pages, or describe it as it is (pool.spec)")
+	}
+	return steps.Passed("quota and %d classes", len(p.Classes))
+}
+
+// poolDifferences are those that bound or name something.
+func poolDifferences(want, have pool) []string {
+	var out []string
+	if want.Public != have.Public {
+		out = append(out, fmt.Sprintf("public is %v, not %v", have.Public, want.Public))
+	}
+	if want.Quota != nil && have.Quota != nil && *want.Quota != *have.Quota {
+		out = append(out, fmt.Sprintf("the quota is %s, not %s", shown(have.Quota), shown(want.Quota)))
+	}
+	stored := map[string]class{}
+	for _, c := range have.Classes {
+		stored[c.Name] = c
+	}
+	for _, c := range want.Classes {
+		if s, ok := stored[c.Name]; !ok {
+			out = append(out, "it has no class "+c.Name)
+		} else if s != c {
+			out = append(out, fmt.Sprintf("class %s is %s, not %s", c.Name, shown(s), shown(c)))
+		}
+		delete(stored, c.Name)
+	}
+	if len(stored) > 0 {
+		out = append(out, fmt.Sprintf("it has %d classes more", len(stored)))
+	}
+	return out
+}
