@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -112,6 +113,41 @@ func TestLogsComeThroughTheAPIServer(t *testing.T) {
 			t.Errorf("%s: nobody speaks for it: %q", app, got)
 		}
 	}
+}
+
+// A Job that asks the other side's API server has its answer in its log.
+func TestJobThatAsksIsAnswered(t *testing.T) {
+	seed(t, "")
+	client, there := shared.client(t, "local"), shared.config(t, "remote")
+	authority := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "ask"}, Data: map[string]string{"ca.crt": string(there.CAData)}}
+	volume := corev1.Volume{Name: "ca"}
+	volume.ConfigMap = &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: authority.Name}}
+	job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: "ask"}}
+	job.Spec.Template.Spec = corev1.PodSpec{
+		RestartPolicy: corev1.RestartPolicyNever,
+		Containers: []corev1.Container{{
+			Name: "ask", Image: "registry.invalid/kubectl",
+			Command:      []string{"kubectl", "get", "--raw", "/version", "--server=" + there.Host, "--certificate-authority=/ca/ca.crt"},
+			VolumeMounts: []corev1.VolumeMount{{Name: "ca", MountPath: "/ca"}},
+		}},
+		Volumes: []corev1.Volume{volume},
+	}
+	_, err1 := client.CoreV1().ConfigMaps("renku").Create(t.Context(), authority, metav1.CreateOptions{})
+	_, err2 := client.BatchV1().Jobs("renku").Create(t.Context(), job, metav1.CreateOptions{})
+	if err := errors.Join(err1, err2); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, happens, func() error {
+		pods, err := client.CoreV1().Pods("renku").List(t.Context(), metav1.ListOptions{LabelSelector: "batch.kubernetes.io/job-name=ask"})
+		if err != nil || len(pods.Items) == 0 || pods.Items[0].Spec.NodeName == "" {
+			return fmt.Errorf("no pod runs yet: %w", err)
+		}
+		log, err := client.CoreV1().Pods("renku").GetLogs(pods.Items[0].Name, &corev1.PodLogOptions{}).DoRaw(t.Context())
+		if err == nil && !strings.Contains(string(log), `"gitVersion": "v1.36.3"`) {
+			t.Fatalf("the log: %s", log)
+		}
+		return err
+	})
 }
 
 func TestKubeconfigsSecretHoldsAnotherCluster(t *testing.T) {

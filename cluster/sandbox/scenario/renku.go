@@ -14,6 +14,7 @@ import (
 	"carrick/cluster/sandbox/standin/amalthea"
 	"carrick/cluster/sandbox/standin/charts"
 	"carrick/cluster/sandbox/standin/csi"
+	"carrick/cluster/sandbox/standin/rawget"
 	"carrick/cluster/sandbox/standin/renkuapi"
 	"carrick/cluster/sandbox/world"
 )
@@ -31,7 +32,8 @@ func behaviours() map[string]string { return renkuapi.Faults() }
 
 // renku starts what plays in the scenario renku: a chart repository, Renku's
 // API with its Keycloak and the sessions' ingress, the session operator and
-// metrics-server on the remote cluster, CSI drivers on both.
+// metrics-server on the remote cluster, CSI drivers on both, and what a pod of
+// the local cluster asks the remote API server.
 func renku(ctx context.Context, sides Sides, wrong map[string]bool) (_ *Play, err error) {
 	var all closers
 	defer func() {
@@ -54,6 +56,11 @@ func renku(ctx context.Context, sides Sides, wrong map[string]bool) (_ *Play, er
 		return nil, err
 	}
 	all = append(all, sides[local].Kubelet.Add(api.Log), api.Close)
+	asker, err := rawget.New(sides[local].Config)
+	if err != nil {
+		return nil, err
+	}
+	all = append(all, sides[local].Kubelet.Add(asker.Log))
 	operator, err := amalthea.Start(ctx, sides[remote].Config)
 	if err != nil {
 		return nil, err

@@ -128,8 +128,11 @@ func (p *page) register(ctx context.Context) error {
 		return err
 	}
 	status, err := call(ctx, client, base+"/api/data/clusters", granted.AccessToken, pageCluster, nil)
-	if status == http.StatusConflict {
+	switch {
+	case status == http.StatusConflict:
 		return nil
+	case err == nil && status != http.StatusCreated:
+		return fmt.Errorf("no cluster was registered: Renku answered %d", status)
 	}
 	return err
 }
