@@ -1,6 +1,7 @@
 package steps
 
 import (
+	"errors"
 	"fmt"
 	"sort"
 	"strconv"
@@ -85,7 +86,9 @@ func (e *MissingError) Error() string {
 // Parse turns what somebody typed into an answer, or says what is wrong with
 // it. Many values are separated by commas or white space.
 func (q *Question) Parse(typed string) (any, error) {
-	typed = strings.TrimSpace(typed)
+	if q.Kind != YAML || blank(typed) { // the blanks before its first line are part of its form
+		typed = strings.TrimSpace(typed)
+	}
 	if typed == "" {
 		if q.Opt {
 			return nil, nil
@@ -115,6 +118,9 @@ func (q *Question) Accept(v any) (any, error) {
 	case nil:
 		return q.Parse("")
 	case []any, []string:
+		if q.Kind == YAML {
+			return nil, errNoText
+		}
 		if !q.Many {
 			return nil, fmt.Errorf("a list stands where one %s belongs", q.Kind)
 		}
@@ -131,6 +137,9 @@ func (q *Question) Accept(v any) (any, error) {
 		}
 		return out, nil
 	case map[string]any, Given:
+		if q.Kind == YAML {
+			return nil, errNoText
+		}
 		return nil, fmt.Errorf("a mapping stands where a %s belongs", q.Kind)
 	case string:
 		if v == "" && q.Opt {
@@ -148,10 +157,15 @@ func (q *Question) Accept(v any) (any, error) {
 	}
 }
 
+var errNoText = errors.New("a text that is YAML itself belongs here: write | after the colon, and the text indented below")
+
 // one validates a single value by kind and by the question's own rule.
 func (q *Question) one(typed string) (any, error) {
 	v, err := q.Kind.parse(typed, q.Of)
 	if err == nil && q.Check != nil {
+		if q.Kind == YAML {
+			typed = fmt.Sprint(v) // lines are counted in the form that is kept
+		}
 		err = q.Check(typed)
 	}
 	return v, err

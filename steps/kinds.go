@@ -31,6 +31,7 @@ const (
 	Path      AnswerKind = "path"
 	YesNo     AnswerKind = "yes or no"
 	Pick      AnswerKind = "choice"
+	YAML      AnswerKind = "YAML" // many lines: one YAML document, as text
 )
 
 var hostLabel = regexp.MustCompile(`^[a-zA-Z0-9]([-a-zA-Z0-9]*[a-zA-Z0-9])?$`)
@@ -41,6 +42,8 @@ func (k AnswerKind) parse(s string, of []Choice) (any, error) {
 	switch k {
 	case Text:
 		return s, nil
+	case YAML:
+		return parseYAML(s)
 	case Name:
 		if len(validation.IsDNS1123Subdomain(s)) > 0 {
 			return nil, fmt.Errorf("%q is not a name: lower-case letters, digits, - and ., at most 253", s)

@@ -156,6 +156,7 @@ func (l *Link) Marshal() ([]byte, error) {
 		mergeNode(l.node, &fresh)
 		node = l.node
 	}
+	keepLines(node)
 	var b strings.Builder
 	enc := yaml.NewEncoder(&b)
 	enc.SetIndent(2)
@@ -188,6 +189,19 @@ func mergeNode(old, fresh *yaml.Node) {
 		}
 	}
 	old.Content = kept
+}
+
+// keepLines makes the mappings around a literal block such that can hold it,
+// and tells whether there is one.
+func keepLines(n *yaml.Node) bool {
+	block := n.Style&(yaml.LiteralStyle|yaml.FoldedStyle) != 0
+	for _, c := range n.Content {
+		block = keepLines(c) || block
+	}
+	if block {
+		n.Style &^= yaml.FlowStyle
+	}
+	return block
 }
 
 func findKey(m *yaml.Node, key string) *yaml.Node {

@@ -79,7 +79,7 @@ func checkLink(path string, root *yaml.Node, l *Link, guides []*Guide) error {
 		}
 		v, err := q.Accept(l.Answers[key])
 		if err != nil {
-			faults = append(faults, fault(path, where, "answers."+key, err.Error()))
+			faults = append(faults, faultInside(path, where, "answers."+key, err.Error()))
 			continue
 		}
 		l.Answers[key] = v
@@ -211,6 +211,19 @@ func at(n *yaml.Node, keys ...string) *yaml.Node {
 
 func fault(path string, n *yaml.Node, key, problem string) error {
 	return &FileError{Path: path, Line: n.Line, Column: n.Column, Key: key, Problem: problem}
+}
+
+var textLine = regexp.MustCompile(`^line (\d+): `)
+
+// faultInside is a fault of a value; one that names a line of a literal block
+// is put where that line stands in the file.
+func faultInside(path string, n *yaml.Node, key, problem string) error {
+	m := textLine.FindStringSubmatch(problem)
+	if m == nil || n.Style&yaml.LiteralStyle == 0 {
+		return fault(path, n, key, problem)
+	}
+	line, _ := strconv.Atoi(m[1])
+	return &FileError{Path: path, Line: n.Line + line, Column: 1, Key: key, Problem: strings.TrimPrefix(problem, m[0])}
 }
 
 // faultKey is a fault of a key, not of its value.

@@ -15,9 +15,11 @@ type Question struct {
 	// where it was taken, which is shown. It reads facts and other answers,
 	// nothing else. nil: there is none.
 	Default func(Env) (value any, from string)
-	Check   func(value string) error // a rule of its own beyond the kind's
-	Secret  bool                     // in memory only; headless by --secret KEY=@file or KEY=-
-	When    func(Env) bool
+	// Check is a rule of its own beyond the kind's. Of a YAML answer its error
+	// may begin with the line that is wrong: "line 3: …".
+	Check  func(value string) error
+	Secret bool // in memory only; headless by --secret KEY=@file or KEY=-
+	When   func(Env) bool
 }
 
 // Choice is one of the answers to a Choice question.

@@ -120,6 +120,9 @@ func (v *validator) question(s *Step, q *Question) {
 	if q.Kind == "" || (q.Kind == Pick && len(q.Of) == 0) {
 		v.bad("question %s has no kind, or nothing to choose from", q.Key)
 	}
+	if q.Kind == YAML && q.Many {
+		v.bad("question %s asks for many answers of kind YAML", q.Key)
+	}
 	if q.Secret && q.Default != nil {
 		v.bad("question %s is secret and has a default", q.Key)
 	}

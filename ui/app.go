@@ -28,11 +28,12 @@ type app struct {
 	k keyMap
 	beat
 
-	ctx  context.Context
-	w, h int
-	dir  string // the working directory; "": not known
-	now  func() time.Time
-	send func(tea.Msg) // for commands that have more than one thing to say
+	ctx    context.Context
+	w, h   int
+	editor []string // the user's own, for long answers; nil: none is known
+	dir    string   // the working directory; "": not known
+	now    func() time.Time
+	send   func(tea.Msg) // for commands that have more than one thing to say
 
 	page   screen
 	panels []screen

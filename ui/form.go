@@ -20,6 +20,7 @@ type form struct {
 	step  *steps.Step
 	asked []steps.Answered
 	form  *huh.Form
+	texts map[string]*huh.Text // the fields of many lines, by question
 	said  string
 }
 
@@ -50,12 +51,12 @@ func (p *stepPage) openForm() tea.Cmd {
 		return nil
 	}
 	pl.formed = true
-	f := &form{p: p, step: p.step(), asked: asked}
+	f := &form{p: p, step: p.step(), asked: asked, texts: map[string]*huh.Text{}}
 	var fields []huh.Field
 	for _, q := range asked {
 		fields = append(fields, f.field(q))
 	}
-	f.form = huh.NewForm(huh.NewGroup(fields...)).WithShowHelp(false).WithTheme(p.a.t.formTheme()).WithKeyMap(formKeys())
+	f.form = huh.NewForm(huh.NewGroup(fields...).WithShowErrors(false)).WithShowHelp(false).WithTheme(p.a.t.formTheme()).WithKeyMap(formKeys())
 	return p.a.lay(f)
 }
 
@@ -65,9 +66,16 @@ func (f *form) pace() time.Duration        { return 0 }
 func (f *form) drafts() map[string]*string { return f.p.placeOf(f.step.Name).drafts }
 
 func (f *form) update(msg tea.Msg) tea.Cmd {
+	if m, ok := msg.(editedMsg); ok {
+		f.edited(m)
+		return nil
+	}
 	if k, ok := msg.(tea.KeyMsg); ok {
 		f.said = ""
+		q := f.focused()
 		switch {
+		case q != nil && f.texts[q.Question.Key] != nil && key.Matches(k, f.p.a.k.Edit.Binding):
+			return f.edit(q)
 		case key.Matches(k, f.p.a.k.Esc.Binding):
 			f.p.a.lift()
 			f.p.a.notice = "not saved; what was typed is kept"
@@ -77,6 +85,7 @@ func (f *form) update(msg tea.Msg) tea.Cmd {
 		}
 		msg = f.turned(k)
 	}
+	f.fit()
 	m, cmd := f.form.Update(msg)
 	f.form = m.(*huh.Form)
 	if f.form.State == huh.StateCompleted {
@@ -89,15 +98,11 @@ func (f *form) update(msg tea.Msg) tea.Cmd {
 // turned gives the keys of lists and of yes-or-no questions the meaning that a
 // hand expects: up and down change the question, y and n answer.
 func (f *form) turned(k tea.KeyMsg) tea.KeyMsg {
-	var q *steps.Question
-	for i := range f.asked {
-		if f.asked[i].Question.Key == f.form.GetFocusedField().GetKey() {
-			q = f.asked[i].Question
-		}
-	}
-	if q == nil || q.Kind != steps.YesNo {
+	focused := f.focused()
+	if focused == nil || focused.Question.Kind != steps.YesNo {
 		return k
 	}
+	q := focused.Question
 	yes := *f.drafts()[q.Key] == "true"
 	switch k.String() {
 	case "up", "k":
@@ -194,20 +199,43 @@ func (f *form) typed(q steps.Answered) (value any, changed bool, err error) {
 	return value, true, err
 }
 
-func (f *form) view() []string {
-	a, h := f.p.a, f.p.a.panelHeight()
+// wrong is what stands in the way: of saving, else of leaving the field.
+func (f *form) wrong() string {
 	if f.said != "" {
+		return f.said
+	}
+	q := f.focused()
+	if err := f.form.GetFocusedField().Error(); q != nil && err != nil {
+		return q.Question.Title + ": " + err.Error()
+	}
+	return ""
+}
+
+// fit gives the form its size, before it is drawn and before it scrolls to the
+// field that has the keys. It returns the lines that the form has.
+func (f *form) fit() int {
+	h := f.p.a.panelHeight()
+	if f.wrong() != "" {
 		h--
 	}
-	f.form.WithWidth(max(10, min(a.w-2, 90))).WithHeight(max(1, h))
+	f.form.WithWidth(max(10, min(f.p.a.w-2, 90))).WithHeight(max(1, h))
+	return h
+}
+
+func (f *form) view() []string {
+	a, h := f.p.a, f.fit()
 	var body []string
 	for _, l := range manyStyled(f.form.View()) {
 		body = append(body, " "+l)
 	}
 	body = fill(body, max(0, h))
-	if f.said != "" {
-		body = append(body, " "+a.t.bad.Render("✗")+" "+oneLine(f.said))
+	if wrong := f.wrong(); wrong != "" {
+		body = append(body, " "+a.t.bad.Render("✗")+" "+oneLine(wrong))
 	}
-	foot := a.footer([]hint{{"enter", "next"}, {"shift+tab", "back"}, a.k.Store.hint()}, []hint{a.k.Esc.as("leave, nothing lost")})
+	first := []hint{{"enter", "next"}, {"shift+tab", "back"}, a.k.Store.hint()}
+	if q := f.focused(); q != nil && f.texts[q.Question.Key] != nil {
+		first = []hint{a.k.Edit.hint(), {"tab", "next"}, {"shift+tab", "back"}, a.k.Store.hint()}
+	}
+	foot := a.footer(first, []hint{a.k.Esc.as("leave, nothing lost")})
 	return a.panelFrame("Answers of step "+f.step.Title, plural(len(f.asked), "question"), body, foot)
 }

@@ -53,6 +53,9 @@ func (f *form) field(q steps.Answered) huh.Field {
 		_, err := q.Question.Parse(typed)
 		return err
 	}
+	if q.Question.Kind == steps.YAML && !q.Question.Secret {
+		return f.textField(q, check)
+	}
 	in := huh.NewInput().Key(q.Question.Key).Title(title).Description(help).Prompt("> ").Value(value).Validate(check)
 	if q.Question.Secret {
 		in = in.EchoMode(huh.EchoModePassword)
@@ -106,6 +109,9 @@ func formKeys() *huh.KeyMap {
 	k := huh.NewDefaultKeyMap()
 	none := key.NewBinding(key.WithDisabled())
 	k.Quit, k.Select.Filter, k.Select.SetFilter, k.Select.ClearFilter = none, none, none, none
+	k.Text.NewLine = key.NewBinding(key.WithKeys("enter"))
+	k.Text.Next, k.Text.Submit = key.NewBinding(key.WithKeys("tab")), key.NewBinding(key.WithKeys("tab"))
+	k.Text.Prev, k.Text.Editor = key.NewBinding(key.WithKeys("shift+tab")), none
 	k.Input.Next = key.NewBinding(key.WithKeys("enter", "tab", "down"))
 	k.Input.Prev = key.NewBinding(key.WithKeys("shift+tab", "up"))
 	return k

@@ -24,7 +24,7 @@ type keyMap struct {
 	Open, Tab, Esc, Back, Next, Jump, Filter    hotkey
 	Apply, Diff, Undo, Fix, Answers, Again, All hotkey
 	Copy, Page, Save, Log                       hotkey
-	Yes, No, Left, Right, Store, Omit           hotkey
+	Yes, No, Left, Right, Store, Edit, Omit     hotkey
 	Help, Quit, Interrupt, Suspend              hotkey
 }
 
@@ -59,6 +59,7 @@ func newKeys() keyMap {
 		Left:     hot("←", "", "", "left", "h"),
 		Right:    hot("→", "", "", "right", "l"),
 		Store:    hot("ctrl+s", "save", "save the answers", "ctrl+s"),
+		Edit:     hot("ctrl+e", "editor", "a long answer in your own editor ($VISUAL, $EDITOR)", "ctrl+e"),
 		Omit:     hot("x", "leave out", "leave out a side that may be", "x"),
 		Help:     hot("?", "help", "these keys", "?"),
 		Quit:     hot("q", "quit", "leave; the clusters keep how far you are", "q"),
@@ -81,7 +82,7 @@ func (k keyMap) groups() []keyGroup {
 		{"Steps", []hotkey{k.Back, k.Next, k.Jump}},
 		{"Change", []hotkey{k.Answers, k.Diff, k.Apply, k.Fix, k.Undo}},
 		{"Look", []hotkey{k.Again, k.All, k.Copy, k.Page, k.Save, k.Log}},
-		{"When asked", []hotkey{k.Yes, k.No, k.Store, k.Omit}},
+		{"When asked", []hotkey{k.Yes, k.No, k.Store, k.Edit, k.Omit}},
 		{"Always", []hotkey{k.Help, k.Quit, k.Interrupt, k.Suspend}},
 	}
 }

@@ -80,7 +80,7 @@ func newApp(ctx context.Context, o Options, env environment) *app {
 	}
 	a := &app{
 		o: o, t: newTheme(colours(o.Color, env), l), k: newKeys(),
-		ctx: ctx, now: time.Now, send: func(tea.Msg) {},
+		ctx: ctx, editor: env.editor(), now: time.Now, send: func(tea.Msg) {},
 	}
 	a.page = a.firstPage()
 	return a

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -24,6 +25,7 @@ type tunnel struct {
 	shown string        // what the first check finds
 	came  time.Time     // since when the handshake is waited for
 	asks  []string      // what making asks of the person, before it waits
+	long  bool          // the first step asks for a long answer
 }
 
 func (m *tunnel) made() bool {
@@ -60,6 +62,24 @@ func fixed(r steps.Result) func(context.Context, steps.Env) steps.Result {
 }
 
 func (m *tunnel) sites() steps.Step {
+	s := m.twoSites()
+	if m.long {
+		s.Ask = append(s.Ask, steps.Question{
+			Key: "net.routes", Title: "Routes", Help: "What the tunnel carries.", Kind: steps.YAML, Default: steps.Fixed("# what it carries\nroutes:\n  - 10.1.0.0/16\n", "an example"),
+			Check: func(text string) error {
+				for i, l := range strings.Split(text, "\n") {
+					if strings.Contains(l, "0.0.0.0/0") {
+						return fmt.Errorf("line %d: not everything may go through", i+1)
+					}
+				}
+				return nil
+			},
+		})
+	}
+	return s
+}
+
+func (m *tunnel) twoSites() steps.Step {
 	return steps.Step{
 		Name: "sites", Title: "Sites", Why: "Both sites must be there before they can be joined.",
 		Ask: []steps.Question{

@@ -12,6 +12,11 @@ import (
 // onTrial starts carrick with the guide trial on a terminal.
 func onTrial(t *testing.T, args ...string) *terminal {
 	t.Helper()
+	return onTrialWith(t, "TRIAL=1", args...)
+}
+
+func onTrialWith(t *testing.T, mark string, args ...string) *terminal {
+	t.Helper()
 	cmd := exec.Command("carrick-trial", args...)
 	cmd.Dir = t.TempDir()
 	for path, text := range map[string]string{
@@ -26,7 +31,7 @@ func onTrial(t *testing.T, args ...string) *terminal {
 			t.Fatal(err)
 		}
 	}
-	return startOnTerminal(t, cmd, "TRIAL=1")
+	return startOnTerminal(t, cmd, mark)
 }
 
 // approve is what a person does in a browser.
@@ -139,5 +144,60 @@ func TestASecretForTheWizard(t *testing.T) {
 		if code := p.leaves(); code != exitUsage || p.wrote("\x1b[?1049h") {
 			t.Errorf("%q: exit code %d:\n%s", args, code, p.text())
 		}
+	}
+}
+
+// A long answer is written in the user's own editor, which has the terminal as
+// any program has it.
+func TestALongAnswerInAnEditor(t *testing.T) {
+	dir := t.TempDir()
+	editor := filepath.Join(dir, "editor")
+	const script = `#!/bin/sh
+test "$1" = --wait || exit 9
+printf "editing, what to add? "; read -r line
+test "$line" = fail && exit 3
+ls -l "$2" | cut -c1-10 >>"${0%/*}/modes"
+echo "$line" >>"$2"
+`
+	if err := os.WriteFile(editor, []byte(script), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	p := onTrialWith(t, "VISUAL="+editor+" --wait", "link.yaml", "--secret", "trial.token=@token")
+	p.wait(`there is no note`)
+	p.types("e")
+	p.wait(`(?s)# who may read.*open: true.*ctrl\+e editor`)
+	p.types("\x05")
+	p.wait(`editing, what to add\?`)
+	p.types("fail\n")
+	p.wait(`the text is as it was: .*exit status 3`)
+	p.types("\x05")
+	p.wait(`editing, what to add\?`)
+	p.types("closed: true\n")
+	p.wait(`Rules: line 3: closed is no rule`)
+	p.wait(`closed: true`)
+	p.types("\x7f\x15open2: 1\r")
+	p.wait(`open2: 1`)
+	p.types("\x05")
+	p.wait(`editing, what to add\?`)
+	p.types("x: 1\n")
+	p.wait(`x: 1`)
+	p.types("\x13")
+	p.wait(`1 answer saved`)
+	p.types("q")
+	if code := p.leaves(); code != 0 {
+		t.Errorf("exit code %d", code)
+	}
+	if *p.state() != *p.modes {
+		t.Error("the terminal is not as it was")
+	}
+	const saved = "answers:\n  trial.rules: |\n    # who may read\n    open: true\n    open2: 1\n    x: 1\n"
+	if text, err := readFile(filepath.Join(p.cmd.Dir, "link.yaml")); err != nil || !strings.Contains(text, saved) {
+		t.Errorf("%v, saved:\n%s", err, text)
+	}
+	if modes, _ := readFile(filepath.Join(dir, "modes")); modes != strings.Repeat("-rw-------\n", 2) {
+		t.Errorf("the drafts had the modes %q", modes)
+	}
+	if left, _ := filepath.Glob(filepath.Join(os.TempDir(), "carrick-*.yaml")); len(left) > 0 {
+		t.Errorf("drafts are left: %q", left)
 	}
 }

@@ -29,7 +29,7 @@ func (a *app) check() *cobra.Command {
 		Long: "Runs every check of a link once and says what was found. Exit code 0: green; 3: a check\nfailed; 5: something is unknown or still waiting.",
 		RunE: func(cmd *cobra.Command, args []string) error { return a.runCheck(cmd.Context(), args[0], f) },
 	}
-	cmd.Flags().StringVarP(&f.output, "output", "o", "table", "table, json or yaml")
+	cmd.Flags().StringVarP(&f.output, "output", "o", "table", "table, json, yaml or junit")
 	cmd.Flags().BoolVar(&f.watch, "watch", false, "go on, and print each verdict that changes")
 	cmd.Flags().DurationVar(&f.wait, "wait", 0, "wait that long for green")
 	cmd.Flags().StringVar(&f.side, "side", "", "one side only")
@@ -82,9 +82,9 @@ func (a *app) runCheck(ctx context.Context, path string, f checkFlags) error {
 
 func (f checkFlags) valid() error {
 	switch f.output {
-	case "table", "json", "yaml":
+	case "table", "json", "yaml", "junit":
 	default:
-		return usage("-o %q is none of table, json, yaml", f.output)
+		return usage("-o %q is none of table, json, yaml, junit", f.output)
 	}
 	if f.failOn != "failure" && f.failOn != "warning" {
 		return usage("--fail-on %q is neither failure nor warning", f.failOn)

@@ -48,6 +48,8 @@ func (a *app) printReport(r steps.Report, format string) error {
 		}
 		_, err = a.out.Write(b)
 		return err
+	case "junit":
+		return printJUnit(a.out, r)
 	}
 	return a.printTable(r)
 }

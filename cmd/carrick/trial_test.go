@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 	"time"
 
@@ -44,6 +45,15 @@ func trial() *steps.Guide {
 			}},
 		}, {
 			Name: "write", Title: "Write", Why: "The shelf holds one file.",
+			Ask: []steps.Question{{
+				Key: "trial.rules", Title: "Rules", Help: "for readers", Kind: steps.YAML, Default: steps.Fixed("# who may read\nopen: true\n", "an example"),
+				Check: func(text string) error {
+					if at := strings.Index(text, "closed"); at >= 0 {
+						return fmt.Errorf("line %d: closed is no rule", strings.Count(text[:at], "\n")+1)
+					}
+					return nil
+				},
+			}},
 			Actions: []steps.Action{{Name: "note", Title: "Write the note", On: steps.Remote, Doer: steps.File{
 				Path: "/etc/note.conf", Mode: 0o644, Content: func(_ context.Context, e steps.Env) (cluster.Masked, error) {
 					return cluster.Mask(fmt.Sprintf("port = %d\n", e.Answers.Int("trial.port"))), nil

@@ -1,0 +1,123 @@
+package ui
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	tea "github.com/charmbracelet/bubbletea"
+	"github.com/charmbracelet/huh"
+
+	"carrick/steps"
+)
+
+// editor is the user's own, with its arguments; nil where none is named or it
+// is not there.
+func (env environment) editor() []string {
+	for _, name := range []string{"VISUAL", "EDITOR"} {
+		words := strings.Fields(env(name))
+		if len(words) == 0 {
+			continue
+		}
+		if _, err := exec.LookPath(words[0]); err == nil {
+			return words
+		}
+	}
+	return nil
+}
+
+// longText gives a draft to a text field. The field shows tabs as blanks; that
+// alone is no change.
+type longText struct{ draft *string }
+
+func (l longText) Get() string { return *l.draft }
+
+func (l longText) Set(shown string) {
+	if shown != strings.ReplaceAll(*l.draft, "\t", "    ") {
+		*l.draft = shown
+	}
+}
+
+// textField is a field of many lines.
+func (f *form) textField(q steps.Answered, check func(string) error) huh.Field {
+	field := huh.NewText().Key(q.Question.Key).Title(oneLine(q.Question.Title)).Description(f.help(q)).
+		Lines(max(3, min(12, f.p.a.panelHeight()-6))).ExternalEditor(false).
+		Accessor(longText{f.draft(q)}).Validate(check)
+	f.texts[q.Question.Key] = field
+	return field
+}
+
+// focused is the question whose field has the keys.
+func (f *form) focused() *steps.Answered {
+	for i := range f.asked {
+		if f.asked[i].Question.Key == f.form.GetFocusedField().GetKey() {
+			return &f.asked[i]
+		}
+	}
+	return nil
+}
+
+// editedMsg is for the form: the editor has ended.
+type editedMsg struct {
+	key, text string
+	err       error
+}
+
+// edit opens the text of a question in the user's editor, which has the
+// terminal until it ends.
+func (f *form) edit(q *steps.Answered) tea.Cmd {
+	words := f.p.a.editor
+	if len(words) == 0 {
+		f.said = "no editor is known here: set VISUAL or EDITOR before you start carrick, or type in the field"
+		return nil
+	}
+	path, err := draftFile(*f.draft(*q))
+	if err != nil {
+		f.said = "the editor was not opened: " + err.Error()
+		return nil
+	}
+	key := q.Question.Key
+	return tea.ExecProcess(exec.Command(words[0], append(words[1:len(words):len(words)], path)...), func(err error) tea.Msg {
+		text, readErr := os.ReadFile(path)
+		_ = os.Remove(path)
+		if err != nil {
+			err = fmt.Errorf("%s: %w", filepath.Base(words[0]), err)
+		}
+		return editedMsg{key, string(text), errors.Join(err, readErr)}
+	})
+}
+
+// draftFile is a file of the user's alone with that text.
+func draftFile(text string) (string, error) {
+	file, err := os.CreateTemp("", "carrick-*.yaml")
+	if err != nil {
+		return "", err
+	}
+	_, err = file.WriteString(text)
+	if err := errors.Join(err, file.Close()); err != nil {
+		return "", errors.Join(err, os.Remove(file.Name()))
+	}
+	return file.Name(), nil
+}
+
+// edited takes the text back. An editor that failed changes nothing; a text
+// that is no answer is kept, and what is wrong with it is said.
+func (f *form) edited(m editedMsg) {
+	for _, q := range f.asked {
+		if q.Question.Key != m.key {
+			continue
+		}
+		if m.err != nil {
+			f.said = "the text is as it was: " + m.err.Error()
+			return
+		}
+		*f.draft(q) = m.text
+		f.texts[m.key].Accessor(longText{f.draft(q)})
+		if _, _, err := f.typed(q); err != nil {
+			f.said = q.Question.Title + ": " + err.Error()
+		}
+	}
+}
