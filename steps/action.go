@@ -18,7 +18,8 @@ type Action struct {
 	Doer
 }
 
-// Doer is how an action is done: Manifest, File, Call or Mint.
+// Doer is how an action is done: Manifest, or what embeds one, File, Call or
+// Mint.
 type Doer interface {
 	// Plan says what Do would change and what rights that takes. It touches
 	// nothing. A fact that is not there yet comes back as an AbsentError: the
