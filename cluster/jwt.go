@@ -22,6 +22,8 @@ type Token struct {
 	Subject  string   // "system:serviceaccount:renku:carrick"
 	Issuer   string   // "https://kubernetes.default.svc"
 	Audience []string // nil when it names none
+	Method   string   // how it is signed, "RS256"; the header's "alg"
+	Roles    []string // Keycloak's roles of the realm (realm_access.roles); nil when it names none
 	Expires  time.Time
 	IssuedAt time.Time // both zero when the token does not say; a zero Expires is a token that never ends
 }
@@ -43,7 +45,7 @@ func (t Token) Expired(now time.Time) bool { return !t.Expires.IsZero() && !now.
 // what the token looks like instead; none holds a part of the token.
 func ParseToken(token Masked) (Token, error) {
 	text := token.Reveal()
-	payload, ok := jwtPayload(text)
+	payload, method, ok := jwtPayload(text)
 	if !ok {
 		return Token{}, notJWT(text)
 	}
@@ -51,43 +53,51 @@ func ParseToken(token Masked) (Token, error) {
 	if err := json.Unmarshal(payload, &claims); err != nil || claims == nil {
 		return Token{}, fmt.Errorf("%w: its second part is not a JSON object", ErrNotJWT)
 	}
-	t := Token{Audience: audience(claims["aud"]), Expires: numericDate(claims["exp"]), IssuedAt: numericDate(claims["iat"])}
+	t := Token{Method: method, Audience: audience(claims["aud"]), Expires: numericDate(claims["exp"]), IssuedAt: numericDate(claims["iat"])}
 	_ = json.Unmarshal(claims["sub"], &t.Subject)
 	_ = json.Unmarshal(claims["iss"], &t.Issuer)
+	var realm struct {
+		Roles []string `json:"roles"`
+	}
+	if json.Unmarshal(claims["realm_access"], &realm) == nil {
+		t.Roles = realm.Roles
+	}
 	return t, nil
 }
 
-// jwtPayload returns the second of the three parts of RFC 7515's compact form, if the first is a header.
-func jwtPayload(text string) ([]byte, bool) {
+// jwtPayload returns the second of the three parts of RFC 7515's compact form, if the first is a header, and what that
+// says of the signature.
+func jwtPayload(text string) (payload []byte, method string, ok bool) {
 	parts := strings.Split(text, ".")
 	// Go's decoder passes over line ends.
 	if len(parts) != 3 || parts[2] == "" || strings.ContainsAny(text, "\r\n") {
-		return nil, false
+		return nil, "", false
 	}
 	head, err := base64.RawURLEncoding.DecodeString(parts[0])
 	if err != nil {
-		return nil, false
+		return nil, "", false
 	}
 	var header map[string]json.RawMessage
 	if json.Unmarshal(head, &header) != nil || header["alg"] == nil {
-		return nil, false
+		return nil, "", false
 	}
 	if _, err := base64.RawURLEncoding.DecodeString(parts[2]); err != nil {
-		return nil, false
+		return nil, "", false
 	}
-	payload, err := base64.RawURLEncoding.DecodeString(parts[1])
-	return payload, err == nil
+	_ = json.Unmarshal(header["alg"], &method)
+	payload, err = base64.RawURLEncoding.DecodeString(parts[1])
+	return payload, method, err == nil
 }
 
 func notJWT(text string) error {
 	if inner, ok := decodeBase64(text); ok {
-		if _, ok := jwtPayload(strings.TrimSpace(string(inner))); ok {
+		if _, _, ok := jwtPayload(strings.TrimSpace(string(inner))); ok {
 			return ErrDoubleBase64
 		}
 	}
 	trimmed := strings.TrimSpace(text)
 	if trimmed != text {
-		if _, ok := jwtPayload(trimmed); ok {
+		if _, _, ok := jwtPayload(trimmed); ok {
 			return fmt.Errorf("%w: white space stands around it", ErrNotJWT)
 		}
 	}

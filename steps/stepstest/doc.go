@@ -8,14 +8,20 @@
 //	-- answers --  answers, as in a link file
 //	-- denied --   rights that the admin lacks, one a line: "remote create secrets renku"
 //	-- server --   "remote: down", "remote: hangs", "remote: version v1.20.1", "remote: skew 10m"
+//	-- web --      what an HTTP API on loopback answers: "GET /path": {status,
+//	               json or body and type, when: {header: value}}, or a list of
+//	               those; over a base each path is replaced, null removes one
 //	-- files/X --  a file on this machine; ${files} is its folder, for answers
 //	-- logs/N/P -- what pod P of namespace N has logged
 //	-- want --     verdicts: all of a state without a base, else those that differ
 //
-// ${ca} is the base64 of the API server's CA, ${server} its address, and
-// ${token NAMESPACE NAME} a token of that ServiceAccount; ${token … EXP} one
-// that ends at that Unix time; jwt in place of token is the token itself. ${cert NAME LIFETIME} and ${key} are the base64
-// of a certificate for NAME and of its key.
+// ${ca} is the base64 of the API server's CA, ${server} its address, and ${token
+// NAMESPACE NAME} a token of that ServiceAccount; ${token … EXP} one that ends at
+// that Unix time; jwt in place of token is the token itself. ${cert NAME LIFETIME}
+// and ${key} are the base64 of a certificate for NAME and of its key. ${web} is
+// the address of that HTTP API, ${web-port} its port, ${web-ca} the base64 of
+// the CA that its certificate for localhost and 127.0.0.1 is trusted by, and
+// ${claims ALG {"aud": …}} a token with these claims that nobody has signed.
 //
 // The API server behind a state is a fake that answers reads and reviews: it
 // judges roles and bindings as RBAC does. What is written is tested elsewhere,

@@ -111,14 +111,23 @@ func (p *played) look(t *testing.T, assets fs.FS, dir, name string) {
 func open(t *testing.T, g *steps.Guide, assets fs.FS, dir, name string, more map[string]any) (*steps.Session, *state, *strings.Replacer) {
 	t.Helper()
 	servers := map[steps.Side]*server{steps.Local: newServer(steps.Local), steps.Remote: newServer(steps.Remote)}
-	var scrub []string
-	for side, s := range servers {
-		scrub = append(scrub, s.URL, "https://"+string(side), strings.TrimPrefix(s.URL, "https://"), string(side)+":6443")
-	}
-	st, err := load(dir, name, t.TempDir(), servers)
+	w, err := newWeb()
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(w.Close)
+	scrub := w.scrub()
+	for side, s := range servers {
+		scrub = append(scrub, s.URL, "https://"+string(side), strings.TrimPrefix(s.URL, "https://"), string(side)+":6443")
+	}
+	st, err := load(dir, name, t.TempDir(), servers, w)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.mu.Lock()
+	w.answers = st.web
+	w.mu.Unlock()
+	t.Cleanup(func() { w.untouched(t) })
 	ends := map[steps.Side]steps.End{}
 	for side, s := range servers {
 		if err := s.set(st); err != nil {
@@ -132,17 +141,21 @@ func open(t *testing.T, g *steps.Guide, assets fs.FS, dir, name string, more map
 		ends[side] = steps.End{Cluster: c, Name: string(side)}
 	}
 	maps.Copy(st.answers, more)
-	link := steps.NewLink(g.Name, "test")
+	link, secrets := steps.NewLink(g.Name, "test"), map[string]cluster.Masked{}
 	for key, v := range st.answers {
 		q, _ := g.Question(key)
 		if q == nil {
 			t.Fatalf("%s: answers: the guide asks nothing called %q", st.path, key)
 		}
+		if q.Secret {
+			secrets[key] = cluster.Mask(fmt.Sprint(v))
+			continue
+		}
 		if link.Answers[key], err = q.Accept(v); err != nil {
 			t.Fatalf("%s: answers: %s: %v", st.path, key, err)
 		}
 	}
-	s := steps.NewSession(steps.SessionOptions{Guide: g, Link: link, Ends: ends, Assets: assets})
+	s := steps.NewSession(steps.SessionOptions{Guide: g, Link: link, Ends: ends, Assets: assets, Secrets: secrets})
 	t.Cleanup(s.Close)
 	return s, st, strings.NewReplacer(scrub...)
 }

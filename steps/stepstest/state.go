@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -31,6 +32,7 @@ type state struct {
 	denied  []string
 	server  map[steps.Side][]string // words: "down"
 	logs    map[string]string       // of pods, by namespace/name
+	web     map[string][]webAnswer  // by "METHOD /path"
 	want    string
 }
 
@@ -44,38 +46,42 @@ func (s *state) section(name string) (string, bool) {
 	return "", false
 }
 
-var sections = regexp.MustCompile(`^(base|local|remote|answers|denied|server|want|files/[^/]+|logs/[^/]+/[^/]+)$`)
+var sections = regexp.MustCompile(`^(base|local|remote|answers|denied|server|web|want|files/[^/]+|logs/[^/]+/[^/]+)$`)
 
-func load(dir, name, files string, servers map[steps.Side]*server) (*state, error) {
+func load(dir, name, files string, servers map[steps.Side]*server, w *web) (*state, error) {
 	path := filepath.Join(dir, name+".txtar")
 	data, err := os.ReadFile(path)
 	if err != nil {
 		return nil, err
 	}
-	s := &state{name: name, path: path, archive: txtar.Parse(data), objects: map[steps.Side][]*unstructured.Unstructured{}, answers: map[string]any{}, server: map[steps.Side][]string{}, logs: map[string]string{}}
+	s := &state{name: name, path: path, archive: txtar.Parse(data), objects: map[steps.Side][]*unstructured.Unstructured{}, answers: map[string]any{}, server: map[steps.Side][]string{}, logs: map[string]string{}, web: map[string][]webAnswer{}}
 	for _, f := range s.archive.Files {
 		if !sections.MatchString(f.Name) {
 			return nil, fmt.Errorf("%s: no section is called %q", path, f.Name)
 		}
 	}
 	if base, ok := s.section("base"); ok {
-		if s.base, err = load(dir, strings.TrimSpace(base), files, servers); err != nil {
+		if s.base, err = load(dir, strings.TrimSpace(base), files, servers, w); err != nil {
 			return nil, err
 		}
 		s.inherit()
 	}
-	if err := s.write(files, servers[steps.Remote]); err != nil {
+	if err := s.write(files, func(text string) string { return w.expand(servers[steps.Remote].expand(text)) }); err != nil {
 		return nil, err
 	}
 	for _, side := range steps.Sides {
 		text, _ := s.section(string(side))
-		if err := s.merge(side, servers[side].expand(text)); err != nil {
+		if err := s.merge(side, w.expand(servers[side].expand(text))); err != nil {
 			return nil, fmt.Errorf("%s: %s: %w", path, side, err)
 		}
 	}
 	answers, _ := s.section("answers")
-	if err := yaml.Unmarshal([]byte(strings.ReplaceAll(answers, "${files}", files)), &s.answers); err != nil {
+	if err := yaml.Unmarshal([]byte(w.expand(strings.ReplaceAll(answers, "${files}", files))), &s.answers); err != nil {
 		return nil, fmt.Errorf("%s: answers: %w", path, err)
+	}
+	pages, _ := s.section("web")
+	if err := webSection(s.web, w.expand(pages)); err != nil {
+		return nil, fmt.Errorf("%s: web: %w", path, err)
 	}
 	denied, _ := s.section("denied")
 	s.denied = append(s.denied, lines(denied)...)
@@ -92,10 +98,10 @@ func load(dir, name, files string, servers map[steps.Side]*server) (*state, erro
 }
 
 // write puts files/NAME sections into a folder, and keeps logs/ sections.
-func (s *state) write(folder string, on *server) error {
+func (s *state) write(folder string, expand func(string) string) error {
 	for _, f := range s.archive.Files {
 		if name, ok := strings.CutPrefix(f.Name, "files/"); ok {
-			if err := os.WriteFile(filepath.Join(folder, name), []byte(on.expand(string(f.Data))), 0o600); err != nil {
+			if err := os.WriteFile(filepath.Join(folder, name), []byte(expand(string(f.Data))), 0o600); err != nil {
 				return err
 			}
 		}
@@ -115,6 +121,7 @@ func (s *state) inherit() {
 	for k, v := range s.base.answers {
 		s.answers[k] = v
 	}
+	maps.Copy(s.web, s.base.web)
 	s.denied = append(s.denied, s.base.denied...)
 }
 

@@ -1,0 +1,21 @@
+package probe
+
+import (
+	"net"
+	"strings"
+
+	"golang.org/x/net/publicsuffix"
+)
+
+// SameSite tells whether a browser takes two host names for one site: their domains that can be registered are one
+// (sessions.example.org and renku.example.org are, a.github.io and b.github.io are not). An IP address, or a name that
+// can't be registered, is a site of its own.
+func SameSite(a, b string) bool {
+	a, b = strings.ToLower(strings.TrimSuffix(a, ".")), strings.ToLower(strings.TrimSuffix(b, "."))
+	if a == b {
+		return true
+	}
+	siteA, errA := publicsuffix.EffectiveTLDPlusOne(a)
+	siteB, errB := publicsuffix.EffectiveTLDPlusOne(b)
+	return errA == nil && errB == nil && siteA == siteB && net.ParseIP(a) == nil && net.ParseIP(b) == nil
+}

@@ -1,0 +1,178 @@
+package stepstest
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/base64"
+	"encoding/json"
+	"encoding/pem"
+	"fmt"
+	"io"
+	"log"
+	"math/big"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// web is the fake HTTP API of a state. It answers what the state's web section
+// says and 404 to the rest. It can't be written to.
+type web struct {
+	*httptest.Server
+	ca      []byte // PEM
+	mu      sync.Mutex
+	answers map[string][]webAnswer
+	refused []string // requests that would have changed something
+}
+
+// webAnswer is one answer to "METHOD /path"; the first whose When holds is
+// given.
+type webAnswer struct {
+	Status int               `yaml:"status"` // 0: 200
+	JSON   any               `yaml:"json"`
+	Body   string            `yaml:"body"`
+	Type   string            `yaml:"type"` // of Body; "": text/plain
+	When   map[string]string `yaml:"when"` // headers that the request must have
+}
+
+// newWeb starts the API on loopback, with a certificate for localhost and
+// 127.0.0.1 that nobody else has signed.
+func newWeb() (*web, error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, err
+	}
+	now := time.Now()
+	c := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "the web of a state"}, NotBefore: now.Add(-time.Hour), NotAfter: now.AddDate(10, 0, 0),
+		DNSNames: []string{"localhost"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+	}
+	der, err := x509.CreateCertificate(rand.Reader, c, c, &key.PublicKey, key)
+	if err != nil {
+		return nil, err
+	}
+	w := &web{ca: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})}
+	w.Server = httptest.NewUnstartedServer(http.HandlerFunc(w.serve))
+	w.TLS = &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}}
+	w.Config.ErrorLog = log.New(io.Discard, "", 0) // handshakes that fail are what some states are about
+	w.StartTLS()
+	return w, nil
+}
+
+var claims = regexp.MustCompile(`\$\{claims (\w+) (\{[^{}]*(?:\{[^{}]*\}[^{}]*)*\})\}`)
+
+// expand replaces what only the running API knows, and ${claims ALG {…}}.
+func (w *web) expand(text string) string {
+	u, _ := url.Parse(w.URL) // of httptest
+	text = strings.NewReplacer("${web}", w.URL, "${web-port}", u.Port(), "${web-ca}", base64.StdEncoding.EncodeToString(w.ca)).Replace(text)
+	return claims.ReplaceAllStringFunc(text, func(m string) string {
+		p, enc := claims.FindStringSubmatch(m), base64.RawURLEncoding
+		return enc.EncodeToString([]byte(`{"alg":"`+p[1]+`","typ":"JWT"}`)) + "." + enc.EncodeToString([]byte(p[2])) + "." + enc.EncodeToString([]byte("stand-in"))
+	})
+}
+
+// scrub are pairs for a replacer: what differs from run to run.
+func (w *web) scrub() []string {
+	u, _ := url.Parse(w.URL)
+	return []string{w.URL, "https://web", u.Host, "web:443", u.Port(), "PORT"}
+}
+
+// webSection reads "METHOD /path" -> an answer, or a list of them; nothing
+// takes one away. Without a query in the path any query fits.
+func webSection(into map[string][]webAnswer, text string) error {
+	var raw map[string]yaml.Node
+	if err := yaml.Unmarshal([]byte(text), &raw); err != nil {
+		return err
+	}
+	for key, node := range raw {
+		method, path, _ := strings.Cut(key, " ")
+		if (method != http.MethodGet && method != http.MethodHead) || !strings.HasPrefix(path, "/") {
+			return fmt.Errorf("%q is not GET /path or HEAD /path: checks only look", key)
+		}
+		if node.Tag == "!!null" {
+			delete(into, key)
+			continue
+		}
+		many := []webAnswer{}
+		if node.Kind != yaml.SequenceNode {
+			many = append(many, webAnswer{})
+			if err := node.Decode(&many[0]); err != nil {
+				return fmt.Errorf("%s: %w", key, err)
+			}
+		} else if err := node.Decode(&many); err != nil {
+			return fmt.Errorf("%s: %w", key, err)
+		}
+		into[key] = many
+	}
+	return nil
+}
+
+func (w *web) serve(rw http.ResponseWriter, r *http.Request) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		w.refused = append(w.refused, r.Method+" "+r.URL.Path)
+		http.Error(rw, "a state can't be written to", http.StatusMethodNotAllowed)
+		return
+	}
+	many, ok := w.answers[r.Method+" "+r.URL.RequestURI()]
+	if !ok {
+		many = w.answers[r.Method+" "+r.URL.Path]
+	}
+	for _, a := range many {
+		if a.fits(r) {
+			a.write(rw)
+			return
+		}
+	}
+	http.Error(rw, "the state has no answer to this", http.StatusNotFound)
+}
+
+func (a webAnswer) fits(r *http.Request) bool {
+	for header, want := range a.When {
+		if r.Header.Get(header) != want {
+			return false
+		}
+	}
+	return true
+}
+
+func (a webAnswer) write(rw http.ResponseWriter) {
+	kind := a.Type
+	if a.JSON != nil {
+		kind = "application/json"
+	}
+	if kind != "" {
+		rw.Header().Set("Content-Type", kind)
+	}
+	if a.Status != 0 {
+		rw.WriteHeader(a.Status)
+	}
+	if a.JSON != nil {
+		_ = json.NewEncoder(rw).Encode(a.JSON)
+		return
+	}
+	_, _ = io.WriteString(rw, a.Body)
+}
+
+// untouched fails the test if a check tried to change something.
+func (w *web) untouched(t *testing.T) {
+	t.Helper()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, request := range w.refused {
+		t.Errorf("a check sent %s: checks only look", request)
+	}
+}
