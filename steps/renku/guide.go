@@ -29,6 +29,10 @@ func Guide() *steps.Guide {
 			prerequisites(),
 			identity(),
 			kubeconfig(),
+			withStubs(secret()),
+			restart(),
 		},
+		// A restart after the cluster's row is gone and while its key still stands.
+		Undo: []string{"restart", "secret"},
 	}
 }

@@ -66,11 +66,15 @@ func load(dir, name, files string, servers map[steps.Side]*server, w *web) (*sta
 		}
 		s.inherit()
 	}
-	if err := s.write(files, func(text string) string { return w.expand(servers[steps.Remote].expand(text)) }); err != nil {
+	onRemote := func(text string) string { return w.expand(servers[steps.Remote].expand(text)) }
+	if err := s.write(files, onRemote); err != nil {
 		return nil, err
 	}
 	for _, side := range steps.Sides {
 		text, _ := s.section(string(side))
+		if text, err = s.values(text, onRemote); err != nil {
+			return nil, fmt.Errorf("%s: %s: %w", path, side, err)
+		}
 		if err := s.merge(side, w.expand(servers[side].expand(text))); err != nil {
 			return nil, fmt.Errorf("%s: %s: %w", path, side, err)
 		}
@@ -122,6 +126,7 @@ func (s *state) inherit() {
 		s.answers[k] = v
 	}
 	maps.Copy(s.web, s.base.web)
+	maps.Copy(s.logs, s.base.logs)
 	s.denied = append(s.denied, s.base.denied...)
 }
 
