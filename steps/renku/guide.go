@@ -31,6 +31,7 @@ func Guide() *steps.Guide {
 			kubeconfig(),
 			withStubs(secret()),
 			restart(),
+			login(),
 		},
 		// A restart after the cluster's row is gone and while its key still stands.
 		Undo: []string{"restart", "secret"},
