@@ -32,8 +32,9 @@ func Guide() *steps.Guide {
 			withStubs(secret()),
 			restart(),
 			login(),
+			session(),
 		},
 		// A restart after the cluster's row is gone and while its key still stands.
-		Undo: []string{"restart", "secret"},
+		Undo: []string{"test-session", "restart", "secret"},
 	}
 }
