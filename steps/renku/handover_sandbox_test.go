@@ -1,6 +1,7 @@
 package renku_test
 
 import (
+	"encoding/base64"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -13,6 +14,19 @@ import (
 	"carrick/steps/renku"
 	"carrick/steps/stepstest"
 )
+
+// proved is the guide up to a kubeconfig that is proved: what needs no Renku
+// that runs.
+func proved() *steps.Guide {
+	g := renku.Guide()
+	for i := range g.Steps {
+		if g.Steps[i].Name == "kubeconfig" {
+			g.Steps, g.Undo = g.Steps[:i+1], nil
+			return g
+		}
+	}
+	return g
+}
 
 // toSecret are the steps up to the kubeconfig in Renku's hands.
 var toSecret = steps.Scope{Steps: []string{"prerequisites", "identity", "kubeconfig", "secret"}}
@@ -214,6 +228,29 @@ func TestASecretIsNotDeletedToBeChanged(t *testing.T) {
 	}
 }
 
+// What only Renku's admin may do is told as something to paste.
+func TestTheFixOfAValueCanBePasted(t *testing.T) {
+	box := seeded(t)
+	const ns = "valued"
+	localNamespace(t, box, ns)
+	release := `{"name":"renku","version":1,"info":{"status":"deployed"},"chart":{"metadata":{"name":"renku","version":"2.19.3"}},
+		"config":{"notebooks":{"oidc":{"extraRedirectUris":"[\"https://paris.example.org/*\"]"}}}}`
+	stored := base64.StdEncoding.EncodeToString([]byte(release))
+	box.Run(t, clustertest.Local, fmt.Sprintf(`{"apiVersion":"v1","kind":"Secret","type":"helm.sh/release.v1","metadata":{"name":"sh.helm.release.v1.renku.v1","namespace":%q,
+		"labels":{"owner":"helm","name":"renku","status":"deployed","version":"1"}},"stringData":{"release":%q}}`, ns, stored), "create", "-f", "-")
+	s := handed(t, box, "monza", ns, "clusters", map[string]any{"sessions.host": "sessions.example.org"})
+	on := " --kube-context " + box.Contexts[clustertest.Local]
+	upgrade := "helm upgrade renku renku/renku -n valued" + on + " --version 2.19.3 --reuse-values "
+	for check, want := range map[string]string{
+		"kubeconfigs-value": upgrade + "--set dataService.remoteClustersKubeconfigSecretName=clusters    # when Secret clusters is there",
+		"redirect-uris":     "    extraRedirectUris: '[\"https://paris.example.org/*\",\"https://sessions.example.org/*\"]'\n    extraWebOrigins: '[\"https://sessions.example.org\"]'\n" + upgrade + "-f oidc-values.yaml",
+	} {
+		if v := verdict(t, s, check, steps.Local); v.Status.Holds() || !strings.Contains(v.Fix, want) {
+			t.Errorf("%s is %s; its fix lacks %q:\n%s", check, v.Status, want, v.Fix)
+		}
+	}
+}
+
 const fourServices = `
 apiVersion: apps/v1
 kind: Deployment
@@ -296,4 +333,72 @@ func TestRestartIsDoneOnceForOneCause(t *testing.T) {
 	if p := undone(t, s, restart); !p.Empty() {
 		t.Errorf("a second undo would do %+v", p.Actions)
 	}
+}
+
+// What the operator and the cluster make of a session, for one that runs
+// without them.
+const sessionParts = `
+apiVersion: v1
+kind: PersistentVolume
+metadata: {name: carrick-test-como}
+spec: {capacity: {storage: 1G}, accessModes: [ReadWriteOnce], hostPath: {path: /none}, storageClassName: "", claimRef: {name: carrick-test-como, namespace: como-sessions}}
+---
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {name: carrick-test-como, namespace: como-sessions}
+spec: {accessModes: [ReadWriteOnce], storageClassName: "", volumeName: carrick-test-como, resources: {requests: {storage: 1G}}}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: carrick-test-como-0, namespace: como-sessions, labels: {app.kubernetes.io/instance: carrick-test-como}}
+spec: {containers: [{name: session, image: example.org/session}]}
+---
+apiVersion: networking.k8s.io/v1
+kind: Ingress
+metadata: {name: carrick-test-como, namespace: como-sessions}
+spec: {tls: [{}], rules: [{host: sessions.example.org, http: {paths: [{path: /, pathType: Prefix, backend: {service: {name: s, port: {number: 80}}}}]}}]}
+`
+
+// The test session is made with the new kubeconfig, followed until it can be
+// used, and taken back. What upstream's operator does is played by the test.
+func TestASessionIsMadeFollowedAndTakenBack(t *testing.T) {
+	file := stepstest.Upstream(t, "../..", "amalthea/amalthea.dev_amaltheasessions.yaml", "the test session")
+	box := seeded(t)
+	stepstest.Define(t, box, steps.Remote, file)
+	const ns, name = "como-sessions", "carrick-test-como"
+	s := handed(t, box, "como", "renku", "como-clusters", map[string]any{"session.test": true, "sessions.host": "sessions.example.org"})
+	defer undone(t, s, steps.Scope{})
+	if err := do(t, s, steps.Scope{Steps: toSecret.Steps[:3]}, steps.ApplyOptions{}, nil); err != nil {
+		t.Fatal(err)
+	}
+	box.Cleanup(t, clustertest.Remote, "delete", "persistentvolume", name, "--wait=false")
+	var said []string
+	test := steps.Scope{Steps: []string{"session"}}
+	err := do(t, s, test, steps.ApplyOptions{}, func(e steps.Event) {
+		said = append(said, e.Text)
+		if e.Verb == steps.Create {
+			box.Run(t, clustertest.Remote, sessionParts, "apply", "-f", "-")
+			box.Run(t, clustertest.Remote, "", "-n", ns, "patch", "amaltheasession", name, "--subresource=status", "--type=merge", "-p", `{"status":{"state":"Running","url":"https://sessions.example.org/carrick-test-como"}}`)
+		}
+	})
+	all := strings.Join(said, "\n")
+	if err != nil {
+		t.Fatalf("%v\n%s", err, all)
+	}
+	for _, want := range []string{"with the new kubeconfig", "volume: pass", "pod: pass", "ingress: pass", "address: pass: https://sessions.example.org/carrick-test-como"} {
+		if !strings.Contains(all, want) {
+			t.Errorf("it did not say %q:\n%s", want, all)
+		}
+	}
+	if strings.Contains(all, "your own rights") {
+		t.Errorf("the credential was not enough:\n%s", all)
+	}
+	if p, err := s.Plan(t.Context(), test); err != nil || !p.Empty() {
+		t.Errorf("a second time it would do %+v, %v", p.Actions, err)
+	}
+	undone(t, s, test)
+	if left := box.Run(t, clustertest.Remote, "", "-n", ns, "get", "amaltheasessions", "-o", "name"); left != "" {
+		t.Errorf("left behind: %s", left)
+	}
+	box.Run(t, clustertest.Remote, "", "-n", ns, "delete", "pvc,pod,ingress", "--all", "--wait=false") // nobody owns what the test made
 }

@@ -82,7 +82,7 @@ func listValue(path string) func(context.Context, steps.Env) (any, error) {
 		}
 		list := []string{}
 		if err := json.Unmarshal([]byte(v.(string)), &list); err != nil {
-			return nil, fmt.Errorf("Renku's value %s must be a string that holds a JSON list of strings, and is not", path)
+			return nil, fmt.Errorf("the value %s of Renku must be a string that holds a JSON list of strings, and is not", path)
 		}
 		return list, nil
 	}

@@ -113,6 +113,10 @@ func ulidTime(id string) (time.Time, bool) {
 	return time.UnixMilli(ms), true
 }
 
+// clocksApart is how far the clocks of nodes and API servers may be apart
+// before one start is taken for a later one.
+const clocksApart = 5 * time.Second
+
 // standing is how one service stands with regard to a cause.
 type standing struct {
 	service
@@ -144,7 +148,7 @@ func standings(ctx context.Context, e steps.Env, c cause) ([]standing, error) {
 		st.fresh = len(pods) > 0 && !c.since.IsZero()
 		for _, p := range pods {
 			if t := p.Status.StartTime; t != nil {
-				st.fresh = st.fresh && t.After(c.since)
+				st.fresh = st.fresh && t.After(c.since.Add(clocksApart))
 				if st.since.IsZero() || t.Time.Before(st.since) {
 					st.since = t.Time
 				}

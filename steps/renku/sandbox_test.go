@@ -7,7 +7,6 @@ import (
 
 	"carrick/cluster/clustertest"
 	"carrick/steps"
-	"carrick/steps/renku"
 	"carrick/steps/stepstest"
 )
 
@@ -20,7 +19,7 @@ func seeded(t *testing.T) *clustertest.Sandbox {
 }
 
 func TestCycle(t *testing.T) {
-	stepstest.Cycle(t, seeded(t), renku.Guide(), assets, "cycle", map[string]any{"sessions.namespace": "cycle-sessions"})
+	stepstest.Cycle(t, seeded(t), proved(), assets, "cycle", map[string]any{"sessions.namespace": "cycle-sessions"})
 }
 
 func verdict(t *testing.T, s *steps.Session, check string, side steps.Side) steps.Result {
@@ -35,7 +34,7 @@ func TestTwoLinksShareAndDoNotHurtEachOther(t *testing.T) {
 	box := seeded(t)
 	before := stepstest.Snapshot(t, box)
 	answers := map[string]any{"sessions.namespace": "shared-sessions", "identity.name": "shared", "pools.quotas": []any{"shared-pool"}}
-	a, b := stepstest.Open(t, box, renku.Guide(), assets, "a", answers), stepstest.Open(t, box, renku.Guide(), assets, "b", answers)
+	a, b := stepstest.Open(t, box, proved(), assets, "a", answers), stepstest.Open(t, box, proved(), assets, "b", answers)
 	stepstest.Apply(t, a)
 	stepstest.Apply(t, b)
 	stepstest.Green(t, a)
@@ -56,11 +55,11 @@ func TestTwoLinksShareAndDoNotHurtEachOther(t *testing.T) {
 
 func TestADeletedBindingIsNamedWithItsFix(t *testing.T) {
 	box := seeded(t)
-	s := stepstest.Open(t, box, renku.Guide(), assets, "binding", map[string]any{"sessions.namespace": "binding-sessions"})
+	s := stepstest.Open(t, box, proved(), assets, "binding", map[string]any{"sessions.namespace": "binding-sessions"})
 	stepstest.Apply(t, s)
 	defer stepstest.Undo(t, s)
 	box.Run(t, clustertest.Remote, "", "-n", "binding-sessions", "delete", "rolebinding", "renku-binding")
-	fresh := stepstest.Open(t, box, renku.Guide(), assets, "binding", map[string]any{"sessions.namespace": "binding-sessions"})
+	fresh := stepstest.Open(t, box, proved(), assets, "binding", map[string]any{"sessions.namespace": "binding-sessions"})
 	v := verdict(t, fresh, "role-binding", steps.Remote)
 	if v.Status != steps.Fail || !strings.Contains(v.Found, "binding-sessions/renku-binding") || v.Fix == "" {
 		t.Errorf("got %v %q, fix %q", v.Status, v.Found, v.Fix)
@@ -75,7 +74,7 @@ func TestUndoLeavesWhatIsNotItsOwn(t *testing.T) {
 	box.Run(t, clustertest.Remote, "", "create", "namespace", "old-sessions")
 	box.Run(t, clustertest.Remote, "", "-n", "old-sessions", "create", "serviceaccount", "renku-old")
 	defer box.Run(t, clustertest.Remote, "", "delete", "namespace", "old-sessions")
-	s := stepstest.Open(t, box, renku.Guide(), assets, "old", map[string]any{"sessions.namespace": "old-sessions"})
+	s := stepstest.Open(t, box, proved(), assets, "old", map[string]any{"sessions.namespace": "old-sessions"})
 	stepstest.Apply(t, s)
 	stepstest.Green(t, s)
 	stepstest.Undo(t, s)
@@ -90,7 +89,7 @@ func TestUndoLeavesWhatIsNotItsOwn(t *testing.T) {
 
 func TestANamespaceWithSomethingOfOthersIsLeft(t *testing.T) {
 	box := seeded(t)
-	s := stepstest.Open(t, box, renku.Guide(), assets, "busy", map[string]any{"sessions.namespace": "busy-sessions"})
+	s := stepstest.Open(t, box, proved(), assets, "busy", map[string]any{"sessions.namespace": "busy-sessions"})
 	stepstest.Apply(t, s)
 	box.Run(t, clustertest.Remote, "", "-n", "busy-sessions", "create", "configmap", "precious")
 	p := stepstest.Undo(t, s)
@@ -120,7 +119,7 @@ func TestAFieldOfOthersIsAskedFor(t *testing.T) {
 	const class = "apiVersion: scheduling.k8s.io/v1\nkind: PriorityClass\nmetadata: {name: conflict-pool, labels: {app: other}}\nvalue: 100\npreemptionPolicy: Never\n"
 	box.Run(t, clustertest.Remote, class, "apply", "--server-side", "--field-manager=somebody", "-f", "-")
 	defer box.Run(t, clustertest.Remote, "", "delete", "priorityclass", "conflict-pool")
-	s := stepstest.Open(t, box, renku.Guide(), assets, "conflict", map[string]any{"sessions.namespace": "conflict-sessions", "pools.quotas": []any{"conflict-pool"}})
+	s := stepstest.Open(t, box, proved(), assets, "conflict", map[string]any{"sessions.namespace": "conflict-sessions", "pools.quotas": []any{"conflict-pool"}})
 	p, err := s.Plan(t.Context(), steps.Scope{Actions: []string{"priority-classes"}})
 	if err != nil {
 		t.Fatal(err)
@@ -144,7 +143,7 @@ func TestAFieldOfOthersIsAskedFor(t *testing.T) {
 // Rights that are missing are found before anything is written.
 func TestMissingRightsAreFoundFirst(t *testing.T) {
 	box := seeded(t)
-	s := stepstest.Open(t, box, renku.Guide(), assets, "rights", map[string]any{"sessions.namespace": "rights-sessions"})
+	s := stepstest.Open(t, box, proved(), assets, "rights", map[string]any{"sessions.namespace": "rights-sessions"})
 	p, err := s.Plan(t.Context(), steps.Scope{})
 	if err != nil {
 		t.Fatal(err)

@@ -113,11 +113,17 @@ func trouble(ctx context.Context, c *cluster.Cluster, p *corev1.Pod) string {
 			return said
 		}
 	}
+	return warning(ctx, c, p.Namespace, p.Name)
+}
+
+// warning is the last event that warns of an object; "" where there is none.
+func warning(ctx context.Context, c *cluster.Cluster, namespace, name string) string {
 	said := ""
-	list, err := check.List[corev1.Event](ctx, c, events, p.Namespace, cluster.Selector{Fields: "involvedObject.name=" + p.Name + ",type=Warning"})
+	list, err := check.List[corev1.Event](ctx, c, events, namespace, cluster.Selector{Fields: "involvedObject.name=" + name + ",type=Warning"})
 	if err != nil {
 		return "" // a right that is missing here hides no verdict
 	}
+	slices.SortStableFunc(list, func(a, b *corev1.Event) int { return a.LastTimestamp.Compare(b.LastTimestamp.Time) })
 	for _, ev := range list {
 		said = ev.Reason + ": " + ev.Message
 	}

@@ -116,6 +116,10 @@ func partOf(ctx context.Context, e steps.Env, gvr schema.GroupVersionResource, w
 func sessionPod(ctx context.Context, e steps.Env) steps.Result {
 	o, r := partOf(ctx, e, check.Pods, "pod")
 	if o == nil {
+		// The StatefulSet of that name says why it can make none.
+		if said := warning(ctx, e.Cluster, sessionsNamespace(e), testName(e)); said != "" && r.Status == steps.Waiting {
+			r.Found += ": " + said
+		}
 		return r
 	}
 	p, err := check.As[corev1.Pod](o)
