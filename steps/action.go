@@ -18,8 +18,9 @@ type Action struct {
 	Doer
 }
 
-// Doer is how an action is done: Manifest, Chart, File, Call or
-// Mint. One that can say what it makes, for others to make it, is an Exporter, too.
+// Doer is how an action is done: Manifest, or what embeds one, Chart, File, Call
+// or Mint. One that can say what it makes, for others to make it, is an Exporter,
+// too.
 type Doer interface {
 	// Plan says what Do would change and what rights that takes. It touches
 	// nothing. A fact that is not there yet comes back as an AbsentError: the

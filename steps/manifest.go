@@ -18,6 +18,10 @@ type Manifest struct {
 	Each func(context.Context, Env) ([]any, error)
 }
 
+// Asset is the manifest itself. A Doer that embeds a Manifest, to do more
+// before or after it, is rendered, validated and exported as one.
+func (m Manifest) Asset() Manifest { return m }
+
 // Plan diffs each object against a server-side dry run.
 func (m Manifest) Plan(ctx context.Context, env Env) (Change, error) {
 	objs, err := m.objects(ctx, env)

@@ -189,7 +189,7 @@ func (s *Session) PlanUndo(ctx context.Context, o Scope) (*Plan, error) {
 			away = &ActionError{j.step.Name, j.action.Name, s.guide.Sides[j.side].Name, "plan the undo of", err}
 			continue
 		}
-		known = true
+		known = known || !keeps(j.action.Doer)
 		if err != nil {
 			return p, &ActionError{j.step.Name, j.action.Name, s.guide.Sides[j.side].Name, "plan the undo of", err}
 		}
@@ -201,6 +201,12 @@ func (s *Session) PlanUndo(ctx context.Context, o Scope) (*Plan, error) {
 		return p, away // no side answers
 	}
 	return p, nil
+}
+
+// keeps tells whether an action has no undo: planning that asks nobody.
+func keeps(d Doer) bool {
+	c, ok := d.(Call)
+	return ok && c.Revert == nil
 }
 
 // unreachable tells whether an error is that a side does not answer.

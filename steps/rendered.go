@@ -18,8 +18,8 @@ func (s *Session) Render(ctx context.Context, action string) ([]*unstructured.Un
 	}
 	var m Manifest
 	switch d := a.Doer.(type) {
-	case Manifest:
-		m = d
+	case interface{ Asset() Manifest }:
+		m = d.Asset()
 	case Mint:
 		m = d.manifest()
 	default:

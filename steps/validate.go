@@ -224,8 +224,9 @@ func (v *validator) assets(root fs.FS) {
 		for j := range v.g.Steps[i].Actions {
 			a := &v.g.Steps[i].Actions[j]
 			switch d := a.Doer.(type) {
-			case Manifest:
-				v.placeholders(dir, a, d.File, d.Values, d.Each != nil)
+			case interface{ Asset() Manifest }:
+				m := d.Asset()
+				v.placeholders(dir, a, m.File, m.Values, m.Each != nil)
 			case Mint:
 				v.placeholders(dir, a, d.File, nil, false)
 			case Chart:

@@ -130,7 +130,4 @@ func TestNamesFromTheLink(t *testing.T) {
 			t.Errorf("link %s: name %v", link, got)
 		}
 	}
-	if got, _ := configNameQuestion().Default(steps.Env{Link: strings.Repeat("x", 36)}); got != nil {
-		t.Errorf("a config name of 41 characters is offered: %v", got)
-	}
 }

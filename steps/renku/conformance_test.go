@@ -14,14 +14,20 @@ import (
 
 // example are answers with which every asset of the guide is rendered, as
 // fully as it can be.
-var example = map[string]any{"reach.job": true, "renku.tracking": true, "renku.reservations": true}
+var example = map[string]any{
+	"reach.job": true, "renku.tracking": true, "renku.reservations": true,
+	"session.test": true, "nodes.tolerations": []any{"gpu"}, "sessions.annotations": []any{"nginx.ingress.kubernetes.io/proxy-body-size=0"}, "sessions.path": "/sessions",
+}
 
 func TestGolden(t *testing.T) {
 	stepstest.Golden(t, renku.Guide(), assets, "testdata", example)
 }
 
 func TestConformance(t *testing.T) {
-	stepstest.Conformance(t, clustertest.Start(t), renku.Guide(), assets, "testdata", example)
+	box := clustertest.Start(t)
+	file := stepstest.Upstream(t, "../..", "amalthea/amalthea.dev_amaltheasessions.yaml", "the test session's asset, and with it all others")
+	stepstest.Define(t, box, steps.Remote, file)
+	stepstest.Conformance(t, box, renku.Guide(), assets, "testdata", example)
 }
 
 var amaltheaSessions = schema.GroupVersionResource{Group: "amalthea.dev", Version: "v1alpha1", Resource: "amaltheasessions"}

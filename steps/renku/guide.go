@@ -29,11 +29,16 @@ func Guide() *steps.Guide {
 			operator(),
 			identity(),
 			kubeconfig(),
+			secret(),
 			register(),
+			restart(),
 			resourcePool(),
+			login(),
+			session(),
 		},
-		// Pools of a cluster that goes would become the local cluster's.
-		Undo: []string{"members", "pool", "register"},
+		// A pool of a cluster that goes would become the local cluster's. The services
+		// restart when the row is gone, and while the key that it named still stands.
+		Undo: []string{"test-session", "members", "pool", "register", "restart", "secret"},
 		API:  apiAddress,
 	}
 }

@@ -207,6 +207,12 @@ func serverAddress(_ context.Context, e steps.Env) steps.Result {
 	if err != nil {
 		return unread(err)
 	}
+	return judgeAddress(k, e.Peer)
+}
+
+// judgeAddress says whether Renku can use the address of a kubeconfig's server.
+// local are the facts of the cluster that Renku runs on.
+func judgeAddress(k cluster.Kubeconfig, local steps.Facts) steps.Result {
 	u, err := url.Parse(k.Server)
 	if err != nil {
 		return steps.Failed("the server is no address: "+k.Server, "answer remote.server")
@@ -219,8 +225,8 @@ func serverAddress(_ context.Context, e steps.Env) steps.Result {
 		return steps.Failed(k.Server+" is Rancher's authenticating proxy, which takes no ServiceAccount tokens",
 			"answer remote.server with the cluster's own address (Rancher: Authorized Cluster Endpoint)")
 	case loopback(k.Server):
-		peer, err := e.Peer.Text(check.ServerFact)
-		if err == nil && loopback(peer) {
+		own, err := local.Text(check.ServerFact)
+		if err == nil && loopback(own) {
 			return steps.Passed("%s: on loopback, as the local API server is, so both stand on one machine", k.Server)
 		}
 		return steps.Failed(host+" means the pod itself when Renku asks", fix)
@@ -239,6 +245,11 @@ func serverTLS(ctx context.Context, e steps.Env) steps.Result {
 	if err != nil {
 		return unread(err)
 	}
+	return judgeTLS(ctx, k)
+}
+
+// judgeTLS asks the server of a kubeconfig to prove itself to the CA in it.
+func judgeTLS(ctx context.Context, k cluster.Kubeconfig) steps.Result {
 	u, err := url.Parse(k.Server)
 	if err != nil {
 		return steps.Unseen(err)

@@ -29,8 +29,10 @@ const noteAsked = "asked"
 
 // noteHolder names the Secret, for the rights and the texts.
 func noteHolder(e steps.Env) (namespace, name string, err error) {
-	name, err = e.Own.Text("kubeconfigs-secret")
-	return e.Answers.Text("renku.namespace"), name, err
+	if namespace, name = secretWhere(e); name == "" {
+		return "", "", steps.Absent("nothing is answered for secret.name")
+	}
+	return namespace, name, nil
 }
 
 // noted reads a note; "" is none. It reads metadata alone, and afresh.

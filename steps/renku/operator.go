@@ -44,7 +44,7 @@ func operator() steps.Step {
 				Doer: steps.Manifest{File: "custom-ca.yaml", Each: eachCA},
 			},
 		},
-		Checks: slices.Concat(operatorChecks(), driverChecks(), sessionChecks()),
+		Checks: slices.Concat(operatorChecks(), driverChecks(), userSessionChecks()),
 	}
 }
 

@@ -14,11 +14,6 @@ import (
 
 const poolsSource = "SwissDataScienceCenter/renku-data-services: components/renku_data_services/crc/api.spec.yaml, crc/core.py, crc/db.py"
 
-// afterRestart are the checks of the step restart that must hold before a pool
-// is made: Renku's services read the kubeconfigs once, when they start. (The
-// step is not in this guide yet: its check is called kubeconfig-loaded.)
-var afterRestart = []string{}
-
 func resourcePool() steps.Step {
 	return steps.Step{
 		Name: "pool", Title: "Resource pool",
@@ -28,7 +23,8 @@ func resourcePool() steps.Step {
 		Actions: []steps.Action{
 			{
 				Name: "pool", Title: "Make the resource pool", On: steps.Local,
-				Needs: append([]string{"cluster-as-planned", "pool-rules", "pool-sizes", "peer/quota-free", "peer/priority-classes"}, afterRestart...),
+				// Renku's services read the kubeconfigs once, when they start: kubeconfig-loaded.
+				Needs: []string{"cluster-as-planned", "kubeconfig-loaded", "pool-rules", "pool-sizes", "peer/quota-free", "peer/priority-classes"},
 				Doer:  steps.Call{Files: []string{poolAsset}, Preview: previewPool, Make: makePool, Left: leftPool, Revert: removePool},
 			},
 			{

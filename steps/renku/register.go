@@ -13,12 +13,12 @@ func register() steps.Step {
 		Name: "register", Title: "Register",
 		Why: "Renku learns of the remote cluster through its HTTP API, as an admin: which kubeconfig it is, and at which address sessions are served there.",
 		Ask: registerQuestions(),
-		Facts: append([]steps.Fact{
+		Facts: []steps.Fact{
 			{Name: "cluster-row", Title: "the cluster as Renku has it", On: steps.Local, Learn: clusterRow},
 			{Name: "cluster-id", Title: "the cluster's id in Renku", On: steps.Local, Learn: clusterID},
 			{Name: "ingress-controller", Title: "the controller of the sessions' IngressClass", On: steps.Remote, Learn: ingressController},
 			{Name: "session-annotations", Title: "the annotations of the sessions' Ingress", On: steps.Remote, Learn: sessionAnnotations},
-		}, releaseFacts()...),
+		},
 		Actions: []steps.Action{signIn(), registerCluster()},
 		Checks:  slices.Concat(apiAccessChecks(), addressChecks(), annotationChecks(), clusterChecks()),
 	}
@@ -40,7 +40,6 @@ func registerQuestions() []steps.Question {
 			Help:    "5 to 40 characters, and no other cluster's name.",
 			Default: nameFromLink,
 		},
-		configNameQuestion(),
 		{
 			Key: "sessions.protocol", Title: "Protocol of the sessions' address", Kind: steps.Pick,
 			Of:      []steps.Choice{{Value: "https", Title: "https"}, {Value: "http", Title: "http: many sign-ins fail with it"}},

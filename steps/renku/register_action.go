@@ -14,7 +14,7 @@ import (
 func registerCluster() steps.Action {
 	return steps.Action{
 		Name: "register", Title: "Register the cluster with Renku", On: steps.Local,
-		Needs: []string{"api-admin", "cluster-name-free"},
+		Needs: []string{"kubeconfig-stored", "api-admin", "cluster-name-free"},
 		Doer:  steps.Call{Preview: previewCluster, Make: makeCluster, Left: leftCluster, Revert: removeCluster},
 	}
 }

@@ -4,77 +4,206 @@ import (
 	"context"
 	"fmt"
 	"net/url"
-	"strings"
+	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"carrick/cluster"
 	"carrick/steps"
 	"carrick/steps/check"
 )
 
-// sessionChecks are about what Renku gives every session, and what of it works
-// on another cluster.
+var (
+	volumeClaims = schema.GroupVersionResource{Version: "v1", Resource: "persistentvolumeclaims"}
+	ingresses    = schema.GroupVersionResource{Group: "networking.k8s.io", Version: "v1", Resource: "ingresses"}
+)
+
+// startsWithin is how long a session may take: images are pulled, a volume is
+// made.
+const startsWithin = 5 * time.Minute
+
+const operatorSource = "SwissDataScienceCenter/amalthea: api/v1alpha1 (amaltheasession_children.go), internal/controller"
+
 func sessionChecks() []steps.Check {
 	return []steps.Check{
 		{
-			Name: "custom-cas-there", Title: "the CA certificates that sessions mount are there", On: steps.Remote, Needs: []string{"namespace"}, Mend: "custom-cas",
-			Why: "every session mounts the Secrets that Renku's global.certificates.customCAs names, by name and in its own namespace: without one its pod stays in ContainerCreating",
-			See: []string{"SwissDataScienceCenter/renku-data-services: components/renku_data_services/notebooks (NB_SESSIONS__CA_CERTS__SECRETS)"},
-			Run: customCAsThere,
+			Name: "session-made", Title: "the operator has taken up the test session", On: steps.Remote, When: tested, Mend: "test-session", Needs: []string{"signed-in"}, Within: startsWithin,
+			Why: "a session that nobody takes up is the sign of an operator that watches another namespace, or of none",
+			See: []string{operatorSource},
+			Run: sessionMade,
 		},
 		{
-			Name: "user-secrets", Title: "users' own secrets reach sessions on another cluster", On: steps.Local, Needs: []string{"signed-in"},
-			Why: "a session fetches its user's secrets from the address that Renku's notebooks service was given: the name of a Service of the local cluster, which nothing on another one resolves",
-			See: []string{"SwissDataScienceCenter/renku-data-services: components/renku_data_services/notebooks/api/amalthea_patches/init_containers.py"},
-			Run: userSecrets,
+			Name: "session-pod", Title: "its pod runs", On: steps.Remote, When: tested, Mend: "test-session", Needs: []string{"session-made"}, Within: startsWithin,
+			Why: "images, nodes, quota and priority class come together here",
+			See: []string{operatorSource},
+			Run: sessionPod,
+		},
+		{
+			Name: "session-volume", Title: "its volume is bound", On: steps.Remote, When: tested, Mend: "test-session", Needs: []string{"session-made"}, Within: startsWithin,
+			Why: "without a volume the pod stays Pending",
+			See: []string{operatorSource},
+			Run: sessionVolume,
+		},
+		{
+			Name: "session-ingress", Title: "its Ingress ends TLS", On: steps.Remote, When: tested, Mend: "test-session", Needs: []string{"session-made"}, Within: startsWithin,
+			Why: "an Ingress without tls is served with plain HTTP or a wrong certificate. Renku makes such ones where the flag of the default certificate was lost when the cluster was registered",
+			See: []string{operatorSource, "SwissDataScienceCenter/renku-data-services: components/renku_data_services/crc/core.py"},
+			Run: sessionIngress,
+		},
+		{
+			Name: "session-url", Title: "its address is https at the sessions' host", On: steps.Remote, When: tested, Mend: "test-session", Needs: []string{"session-made"}, Within: startsWithin,
+			Why: "this is the address that the portal opens: browsers refuse http inside https",
+			See: []string{"SwissDataScienceCenter/amalthea pull request 1106"},
+			Run: sessionURL,
 		},
 	}
 }
 
-func customCAsThere(ctx context.Context, e steps.Env) steps.Result {
-	names, err := caNames(e)
+func theSession(ctx context.Context, e steps.Env) (*unstructured.Unstructured, error) {
+	return e.Cluster.Get(ctx, sessionsKind, sessionsNamespace(e), testName(e))
+}
+
+// noSession turns the error of reading the session into a verdict.
+func noSession(e steps.Env, err error) steps.Result {
+	return check.Missing(err, "AmaltheaSession "+sessionsNamespace(e)+"/"+testName(e), "")
+}
+
+func look(e steps.Env, what string) string {
+	return e.Kubectl() + " -n " + sessionsNamespace(e) + " describe " + what
+}
+
+func sessionMade(ctx context.Context, e steps.Env) steps.Result {
+	s, err := theSession(ctx, e)
+	if err != nil {
+		return noSession(e, err)
+	}
+	state, _, _ := unstructured.NestedString(s.Object, "status", "state")
+	why, _, _ := unstructured.NestedString(s.Object, "status", "error")
+	switch {
+	case s.GetDeletionTimestamp() != nil:
+		return steps.Failed(fmt.Sprintf("%s is being deleted (finalizers %v)", s.GetName(), s.GetFinalizers()), "")
+	case state == "Failed":
+		return steps.Failed(s.GetName()+" has failed: "+why, look(e, "amaltheasession "+s.GetName()))
+	case state == "":
+		return steps.Waits(s.GetCreationTimestamp().Time, "%s has no status: no operator has looked at it", s.GetName()).
+			Or(e.Kubectl() + " get deployments -A -l app.kubernetes.io/name=amalthea-sessions    # does it run, and watch namespace " + sessionsNamespace(e) + "?")
+	}
+	return steps.Passed("%s is %s", s.GetName(), state)
+}
+
+// partOf finds the part of the session of one kind; nil: it is not there yet,
+// and the result says so.
+func partOf(ctx context.Context, e steps.Env, gvr schema.GroupVersionResource, what string) (*unstructured.Unstructured, steps.Result) {
+	s, err := theSession(ctx, e)
+	if err != nil {
+		return nil, noSession(e, err)
+	}
+	list, err := e.Cluster.List(ctx, gvr, sessionsNamespace(e), cluster.Selector{})
+	if err != nil {
+		return nil, steps.Unseen(err)
+	}
+	for _, o := range list {
+		if belongs(o, s.GetName()) {
+			return o, steps.Result{}
+		}
+	}
+	return nil, steps.Waits(s.GetCreationTimestamp().Time, "%s has no %s yet", s.GetName(), what).Or(look(e, "amaltheasession "+s.GetName()))
+}
+
+func sessionPod(ctx context.Context, e steps.Env) steps.Result {
+	o, r := partOf(ctx, e, check.Pods, "pod")
+	if o == nil {
+		// The StatefulSet of that name says why it can make none.
+		if said := warning(ctx, e.Cluster, sessionsNamespace(e), testName(e)); said != "" && r.Status == steps.Waiting {
+			r.Found += ": " + said
+		}
+		return r
+	}
+	p, err := check.As[corev1.Pod](o)
 	if err != nil {
 		return steps.Unseen(err)
 	}
-	if len(names) == 0 {
-		return steps.Skipped("Renku's sessions mount no CA certificates of their own")
-	}
-	ns := sessionsNamespace(e)
-	var missing []string
-	for _, name := range names {
-		_, err := e.Cluster.Get(ctx, secretsResource, ns, name)
-		if err != nil && !apierrors.IsNotFound(err) {
-			return steps.Unseen(err)
-		}
-		if err != nil {
-			missing = append(missing, ns+"/"+name)
+	for _, c := range p.Status.Conditions {
+		if c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue && p.Status.Phase == corev1.PodRunning {
+			return steps.Passed("%s runs on node %s", p.Name, p.Spec.NodeName)
 		}
 	}
-	if len(missing) > 0 {
-		return steps.Failed("there is no Secret "+strings.Join(missing, ", "), "")
+	why := podTrouble(ctx, e.Cluster, p)
+	if why == "" {
+		why = string(p.Status.Phase) + ", not ready yet"
 	}
-	return steps.Passed("Secret %s in %s", strings.Join(names, ", "), ns)
+	return steps.Waits(p.CreationTimestamp.Time, "%s: %s", p.Name, why).Or(look(e, "pod "+p.Name))
 }
 
-func userSecrets(ctx context.Context, e steps.Env) steps.Result {
-	address, err := notebooksValue(ctx, e, dataServiceKey)
+func sessionVolume(ctx context.Context, e steps.Env) steps.Result {
+	o, r := partOf(ctx, e, volumeClaims, "volume claim")
+	if o == nil {
+		return r
+	}
+	c, err := check.As[corev1.PersistentVolumeClaim](o)
 	if err != nil {
 		return steps.Unseen(err)
 	}
-	u, err := url.Parse(strings.TrimSpace(address))
-	if err != nil || u.Host == "" {
-		return steps.Skipped("%s is no address", dataServiceKey)
+	class := "the default StorageClass"
+	if c.Spec.StorageClassName != nil {
+		class = "StorageClass " + *c.Spec.StorageClassName
 	}
-	if host := u.Hostname(); strings.Contains(host, ".") && !insideOnly(host) {
-		return steps.Passed("they are fetched from %s", cluster.Clean(u.Host))
+	switch c.Status.Phase {
+	case corev1.ClaimBound:
+		return steps.Passed("%s is bound, by %s", c.Name, class)
+	case corev1.ClaimLost:
+		return steps.Failed(c.Name+" has lost its volume", look(e, "pvc "+c.Name))
 	}
-	found := fmt.Sprintf("they are fetched from %s, which only pods of the %s cluster resolve", cluster.Clean(u.Host), e.SideName())
-	if e.Answers.Text("sessions.user-secrets") == "no" {
-		return steps.Passed("%s; nobody counts on it (sessions.user-secrets is no)", found)
-	}
-	return steps.Warned(found+": a session with user secrets does not start on the "+e.PeerName()+" cluster",
-		"tell users of this pool to leave user secrets out, then answer sessions.user-secrets: no")
+	return steps.Waits(c.CreationTimestamp.Time, "%s waits for %s", c.Name, class).Or(look(e, "pvc "+c.Name))
 }
 
-var secretsResource = check.ConfigMaps.GroupVersion().WithResource("secrets")
+func sessionIngress(ctx context.Context, e steps.Env) steps.Result {
+	o, r := partOf(ctx, e, ingresses, "Ingress")
+	if o == nil {
+		return r
+	}
+	in, err := check.As[networkingv1.Ingress](o)
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	switch {
+	case plainHTTP(e):
+		return steps.Warned(in.Name+": sessions.protocol is http, so it ends no TLS: browsers refuse such a session inside the portal", "answer sessions.protocol with https")
+	case len(in.Spec.TLS) == 0:
+		return steps.Failed(in.Name+" has no tls", "carrick apply "+e.Link+" --step register; the operator must be 0.24.0 or newer for the default certificate")
+	}
+	return steps.Passed("%s, class %s", in.Name, deref(in.Spec.IngressClassName))
+}
+
+func deref(s *string) string {
+	if s == nil {
+		return "(the default)"
+	}
+	return *s
+}
+
+func sessionURL(ctx context.Context, e steps.Env) steps.Result {
+	s, err := theSession(ctx, e)
+	if err != nil {
+		return noSession(e, err)
+	}
+	text, _, _ := unstructured.NestedString(s.Object, "status", "url")
+	if text == "" {
+		return steps.Waits(s.GetCreationTimestamp().Time, "%s has no address yet", s.GetName()).Or(look(e, "amaltheasession "+s.GetName()))
+	}
+	u, err := url.Parse(text)
+	switch {
+	case err != nil:
+		return steps.Failed("the operator reports "+text+", which is no address", look(e, "amaltheasession "+s.GetName()))
+	case u.Hostname() != e.Answers.Text("sessions.host"):
+		return steps.Failed(text+" is not at "+e.Answers.Text("sessions.host"), look(e, "amaltheasession "+s.GetName()))
+	case u.Scheme != "https" && plainHTTP(e):
+		return steps.Warned(text+": sessions.protocol is http", "answer sessions.protocol with https")
+	case u.Scheme != "https":
+		return steps.Failed(text+" is not https", "install the operator with httpsSessionIngress=true (0.27.2 or newer) where something before the ingress ends TLS, else see \"its Ingress ends TLS\"")
+	}
+	return steps.Passed("%s", text)
+}

@@ -11,7 +11,8 @@
 //	-- web --      what an HTTP API on loopback answers: "GET /path": {status,
 //	               json or body and type, when: {header: value}}, or a list of
 //	               those; over a base each path is replaced, null removes one
-//	-- files/X --  a file on this machine; ${files} is its folder, for answers
+//	-- files/X --  a file on this machine; ${files} is its folder, for answers;
+//	               ${file X} is its base64, for Secrets
 //	-- logs/N/P -- what pod P of namespace N has logged
 //	-- want --     verdicts: all of a state without a base, else those that differ
 //

@@ -63,8 +63,8 @@ func rendered(t *testing.T, g *steps.Guide, assets fs.FS, dir string, answers ma
 		for _, a := range step.Actions {
 			r := asset{side: a.On, scrub: scrub}
 			switch d := a.Doer.(type) {
-			case steps.Manifest:
-				r.file = d.File
+			case interface{ Asset() steps.Manifest }:
+				r.file = d.Asset().File
 			case steps.Mint:
 				r.file = d.File
 			default:

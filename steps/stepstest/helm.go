@@ -12,16 +12,17 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-var helmRelease = regexp.MustCompile(`\$\{helm-release ([^ }/]+)\}`)
+var fileMacro = regexp.MustCompile(`\$\{(file|helm-release) ([^ }/]+)\}`)
 
-// releases replaces ${helm-release FILE} by the value of key release in a
-// Secret of Helm's: the release that a files/ section describes, as YAML.
-func releases(text, folder string) (string, error) {
+// fileMacros replaces what stands for a files/ section in the data of a Secret:
+// ${file FILE} by its base64, ${helm-release FILE} by the value of key release in
+// a Secret of Helm's, of the release that the file describes as YAML.
+func fileMacros(text, folder string) (string, error) {
 	var failed error
-	out := helmRelease.ReplaceAllStringFunc(text, func(m string) string {
-		name := helmRelease.FindStringSubmatch(m)[1]
-		b, err := os.ReadFile(filepath.Join(folder, name))
-		if err == nil {
+	out := fileMacro.ReplaceAllStringFunc(text, func(m string) string {
+		p := fileMacro.FindStringSubmatch(m)
+		b, err := os.ReadFile(filepath.Join(folder, p[2]))
+		if err == nil && p[1] == "helm-release" {
 			b, err = HelmRelease(b)
 		}
 		if err != nil {

@@ -230,7 +230,7 @@ func (s *server) read(w http.ResponseWriter, r *http.Request, who string) {
 	items := []any{}
 	for _, o := range s.objects {
 		gvr, _ := meta.UnsafeGuessKindToResource(o.GroupVersionKind())
-		set := fields.Set{"metadata.name": o.GetName(), "metadata.namespace": o.GetNamespace()}
+		set := fieldsOf(o)
 		if gvr != (schema.GroupVersionResource{Group: a.Group, Version: a.Version, Resource: a.Resource}) || (a.Namespace != "" && o.GetNamespace() != a.Namespace) {
 			continue
 		}
@@ -248,6 +248,16 @@ func (s *server) read(w http.ResponseWriter, r *http.Request, who string) {
 	}
 	gv := schema.GroupVersion{Group: a.Group, Version: a.Version}.String()
 	reply(w, 200, map[string]any{"apiVersion": gv, "kind": "List", "metadata": map[string]any{"resourceVersion": "1"}, "items": items})
+}
+
+// fieldsOf are the fields that a list can select by.
+func fieldsOf(o *unstructured.Unstructured) fields.Set {
+	set := fields.Set{"metadata.name": o.GetName(), "metadata.namespace": o.GetNamespace()}
+	if o.GetKind() == "Event" {
+		set["type"], _, _ = unstructured.NestedString(o.Object, "type")
+		set["involvedObject.name"], _, _ = unstructured.NestedString(o.Object, "involvedObject", "name")
+	}
+	return set
 }
 
 // parsePath reads /api/v1/namespaces/x/pods/y and its kin.

@@ -72,7 +72,7 @@ func load(dir, name, files string, servers map[steps.Side]*server, w *web) (*sta
 	}
 	for _, side := range steps.Sides {
 		text, _ := s.section(string(side))
-		if text, err = releases(text, files); err != nil {
+		if text, err = fileMacros(text, files); err != nil {
 			return nil, fmt.Errorf("%s: %s: %w", path, side, err)
 		}
 		if err := s.merge(side, w.expand(servers[side].expand(text))); err != nil {
@@ -126,6 +126,7 @@ func (s *state) inherit() {
 		s.answers[k] = v
 	}
 	maps.Copy(s.web, s.base.web)
+	maps.Copy(s.logs, s.base.logs)
 	s.denied = append(s.denied, s.base.denied...)
 }
 

@@ -1,0 +1,261 @@
+package renku
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"carrick/cluster"
+	"carrick/steps"
+)
+
+// What Renku logs of a kubeconfig (renku-data-services
+// components/renku_data_services/k8s/config.py).
+var (
+	loadedLine = regexp.MustCompile(`Successfully loaded Kubernetes config: '([^']*)'`)
+	failedLine = regexp.MustCompile(`Failed while loading '([^']*)', ignoring kube config\. Error: (.*)`)
+	noFolder   = regexp.MustCompile(`Cannot open directory '([^']*)', ignoring kube configs`)
+)
+
+// loading is what the log of one service says of one kubeconfig.
+type loading struct {
+	service
+	pod    string
+	loaded bool
+	failed string    // why not, in plain words; "": it does not say so
+	line   string    // the line that says it
+	since  time.Time // of the pod's start
+}
+
+const (
+	logTail = 2000             // lines
+	logAge  = 15 * time.Second // a log is looked at again after that
+	headAge = time.Minute      // its beginning
+)
+
+// loadings reads the logs of the newest pod of each service.
+func loadings(ctx context.Context, e steps.Env) ([]loading, error) {
+	found, err := servicesOf(ctx, e)
+	if err != nil {
+		return nil, err
+	}
+	var out []loading
+	for _, s := range found {
+		l := loading{service: s}
+		if s.Deployment == nil {
+			out = append(out, l)
+			continue
+		}
+		pods, err := podsOf(ctx, e.Cluster, s.Deployment)
+		if err != nil {
+			return nil, err
+		}
+		if len(pods) > 0 {
+			if err := l.read(ctx, e, pods[0]); err != nil {
+				return nil, fmt.Errorf("read the log of %s: %w", s.name(), err)
+			}
+		}
+		out = append(out, l)
+	}
+	return out, nil
+}
+
+// read looks at the end of a pod's log, and at its beginning where the end
+// says nothing: a busy service soon has its start behind it. Both are bounded.
+func (l *loading) read(ctx context.Context, e steps.Env, p *corev1.Pod) error {
+	l.pod = p.Name
+	if p.Status.StartTime != nil {
+		l.since = p.Status.StartTime.Time
+	}
+	container := readingContainer(p)
+	key := "log/" + p.Namespace + "/" + string(p.UID) + "/" + p.Name + "/" + container
+	for _, part := range []struct {
+		tail int
+		age  time.Duration
+	}{{logTail, logAge}, {0, headAge}} {
+		text, err := cluster.Look(ctx, fmt.Sprintf("%s/%d", key, part.tail), part.age, func(ctx context.Context) (string, error) {
+			return e.Cluster.Logs(ctx, p.Namespace, p.Name, container, part.tail)
+		})
+		if err != nil {
+			return err
+		}
+		if l.judge(text, e.Answers.Text("cluster.config-name")) {
+			return nil
+		}
+	}
+	return nil
+}
+
+// readingContainer is the container that mounts the kubeconfigs, else the
+// first one.
+func readingContainer(p *corev1.Pod) string {
+	for _, c := range p.Spec.Containers {
+		for _, m := range c.VolumeMounts {
+			if m.Name == kubeconfigsVolume {
+				return c.Name
+			}
+		}
+	}
+	if len(p.Spec.Containers) > 0 {
+		return p.Spec.Containers[0].Name
+	}
+	return ""
+}
+
+// judge takes the last word of a log about a kubeconfig, and tells whether
+// there is any.
+func (l *loading) judge(text, config string) bool {
+	found := false
+	for line := range strings.Lines(text) {
+		line = strings.TrimSpace(line)
+		switch {
+		case mentions(loadedLine, line, config):
+			l.loaded, l.failed, l.line, found = true, "", line, true
+		case mentions(failedLine, line, config):
+			l.loaded, l.failed, l.line, found = false, plainLoading(failedLine.FindStringSubmatch(line)[2]), line, true
+		case noFolder.MatchString(line):
+			l.loaded, l.line, found = false, line, true
+			l.failed = "the folder of the kubeconfigs is not mounted: Renku's values name no Secret, or the pod is older than that"
+		}
+	}
+	return found
+}
+
+// mentions tells whether a line says that of the kubeconfig of that name.
+func mentions(what *regexp.Regexp, line, config string) bool {
+	m := what.FindStringSubmatch(line)
+	return m != nil && (m[1] == config || strings.HasSuffix(m[1], "/"+config))
+}
+
+// plainLoading says in plain words why Renku ignores a kubeconfig: its log has
+// Python's.
+func plainLoading(said string) string {
+	for _, known := range []struct{ part, plain string }{
+		{"current-context", "the kubeconfig has no current-context"},
+		{"No such file", "the pod has no file of that name: the Secret has no such key, or the pod started before it had"},
+		{"Errno 2", "the pod has no file of that name: the Secret has no such key, or the pod started before it had"},
+		{"tokenFile", "it names a file of a token, which Renku does not read"},
+		{"username", "it signs in with a password, which Renku does not do"},
+		{"exec", "it runs a login plugin, which is not in Renku's image"},
+		{"certificate", "its certificates can't be read"},
+		{"mapping", "it is no YAML that Renku can read"},
+		{"scanning", "it is no YAML that Renku can read"},
+		{"parsing", "it is no YAML that Renku can read"},
+	} {
+		if strings.Contains(said, known.part) {
+			return known.plain
+		}
+	}
+	return "Renku ignores it"
+}
+
+// tokenInText is a token that a parser's error has quoted.
+var tokenInText = regexp.MustCompile(`eyJ[\w.+/=-]{10,}`)
+
+// quote is a log line as evidence, not longer than a reader bears, and without
+// any token in it.
+func quote(line string) string {
+	const most = 200
+	line = tokenInText.ReplaceAllString(line, "(hidden)")
+	if r := []rune(line); len(r) > most {
+		line = string(r[:most]) + "…"
+	}
+	return "\"" + cluster.Clean(line) + "\""
+}
+
+// failures are the verdict on what did not load; false: everything did, or has
+// not been asked to yet.
+func failures(e steps.Env, all []loading) (steps.Result, bool) {
+	var bad []string
+	for _, l := range all {
+		switch {
+		case l.Deployment == nil:
+			bad = append(bad, "there is no Deployment labelled app="+l.app)
+		case l.failed != "":
+			bad = append(bad, fmt.Sprintf("%s (pod %s): %s: it logged %s", l.name(), l.pod, l.failed, quote(l.line)))
+		}
+	}
+	if len(bad) == 0 {
+		return steps.Result{}, false
+	}
+	return steps.Failed(strings.Join(bad, "; "), "mend what the step Kubeconfigs Secret says, then: carrick apply "+e.Link+" --step secret,restart"), true
+}
+
+// watcherWithin is how long k8s-watcher may take to log its kubeconfigs.
+const watcherWithin = 3 * time.Minute
+
+func kubeconfigLoaded(ctx context.Context, e steps.Env) steps.Result {
+	all, err := loadings(ctx, e)
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	if r, bad := failures(e, all); bad {
+		return r
+	}
+	var have, yet []string
+	evidence := ""
+	for _, l := range all {
+		switch {
+		case l.loaded:
+			have = append(have, l.name())
+			if evidence == "" || l.app == watcherApp {
+				evidence = quote(l.line)
+			}
+		case l.app == watcherApp:
+			return watcherSilent(e, l)
+		default:
+			yet = append(yet, l.name())
+		}
+	}
+	found := strings.Join(have, ", ") + " loaded it: " + evidence
+	if len(yet) > 0 {
+		found += "; not yet, because they load at first use: " + strings.Join(yet, ", ")
+	}
+	return steps.Passed("%s", found)
+}
+
+// watcherSilent is about the one service that loads at its start.
+func watcherSilent(e steps.Env, l loading) steps.Result {
+	config := e.Answers.Text("cluster.config-name")
+	if l.pod == "" {
+		return steps.Waits(time.Time{}, "k8s-watcher has no pod")
+	}
+	if age := time.Since(l.since); l.since.IsZero() || age < watcherWithin {
+		r := steps.Waits(l.since, "k8s-watcher (pod %s) has logged nothing of %s yet", l.pod, config)
+		r.Again = time.Now().Add(logAge)
+		return r
+	}
+	return steps.Failed(fmt.Sprintf("k8s-watcher (pod %s) has logged nothing of %s since it started: no cluster with that config_name was registered then", l.pod, config),
+		"carrick apply "+e.Link+" --step register,restart; or look for yourself: "+e.Kubectl()+" -n "+l.Namespace+" logs "+l.pod+" | grep -i kube")
+}
+
+func loadedAtFirstUse(ctx context.Context, e steps.Env) steps.Result {
+	all, err := loadings(ctx, e)
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	var late []loading
+	var have, yet []string
+	for _, l := range all {
+		if l.app == watcherApp {
+			continue
+		}
+		late = append(late, l)
+		if l.loaded {
+			have = append(have, l.name())
+		} else {
+			yet = append(yet, l.name())
+		}
+	}
+	if r, bad := failures(e, late); bad {
+		return r
+	}
+	if len(yet) > 0 {
+		return steps.Skipped("nothing to see yet of %s: they load when they first need a cluster, and have not since they started", strings.Join(yet, ", "))
+	}
+	return steps.Passed("%s have loaded it", strings.Join(have, ", "))
+}

@@ -1,0 +1,196 @@
+package renku
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/version"
+
+	"carrick/cluster"
+	"carrick/steps"
+)
+
+// urisSince is the first Renku with values for further redirect URIs
+// (SwissDataScienceCenter/renku pull request 4444).
+const urisSince = "2.17.0"
+
+const realmSource = "SwissDataScienceCenter/renku: scripts/init-realm/init-realm.py, helm-chart/renku/values.yaml (notebooks.oidc), pull request 4444"
+
+// byHand is what becomes of the published guide's way.
+const byHand = "The published guide has this client edited in Keycloak's admin panel. Such an edit is lost with the next helm upgrade, which makes a client that differs anew: " +
+	"from then on nobody gets into a session on this cluster. What Renku's values say stays"
+
+func login() steps.Step {
+	return steps.Step{
+		Name: "login", Title: "Keycloak",
+		Why: "Each session has its user log in at Renku's Keycloak, which lets nobody go back to a host that it does not know.",
+		Checks: []steps.Check{
+			{
+				Name: "redirect-uris", Title: "Renku's values let logins return to the sessions' host", On: steps.Local, Needs: []string{"renku-namespace"},
+				Why: byHand,
+				See: []string{realmSource},
+				Run: func(_ context.Context, e steps.Env) steps.Result {
+					return knownToKeycloak(e, "redirect-uris", "extraRedirectUris", func(o string) []string { return []string{o + "/*"} })
+				},
+			},
+			{
+				Name: "web-origins", Title: "Renku's values name the sessions' host as a web origin", On: steps.Local, Needs: []string{"renku-namespace"},
+				Why: "the browser refuses Keycloak's answers to other origins. " + byHand,
+				See: []string{realmSource},
+				Run: func(_ context.Context, e steps.Env) steps.Result {
+					return knownToKeycloak(e, "web-origins", "extraWebOrigins", func(o string) []string { return []string{o, o + "/*", "+"} })
+				},
+			},
+			{
+				Name: "issuer", Title: "Renku's login service answers", On: steps.Remote, From: "this machine",
+				Why: "each session asks it who may issue logins before it starts to serve, and crashes over and over where it can't. " +
+					"A node of the remote cluster may see less than this machine does: the test session proves that",
+				See: []string{"SwissDataScienceCenter/amalthea: api/v1alpha1/auth_templates.go"},
+				Run: issuerAnswers,
+			},
+			imagePulls(),
+		},
+	}
+}
+
+// sessionsOrigin is where browsers open sessions: "https://host" or
+// "https://host:port"; "" where no host is answered.
+func sessionsOrigin(e steps.Env) string {
+	host, protocol, port := e.Answers.Text("sessions.host"), e.Answers.Text("sessions.protocol"), e.Answers.Int("sessions.port")
+	switch {
+	case host == "":
+		return ""
+	case port == 0, protocol == "https" && port == 443, protocol == "http" && port == 80:
+		return protocol + "://" + host
+	}
+	return protocol + "://" + net.JoinHostPort(host, fmt.Sprint(port))
+}
+
+// knownToKeycloak asserts that a list of Renku's values holds one of what fits;
+// the first of those is what is missing.
+func knownToKeycloak(e steps.Env, fact, value string, fits func(origin string) []string) steps.Result {
+	origin := sessionsOrigin(e)
+	if origin == "" {
+		return steps.Skipped("nothing is answered for sessions.host")
+	}
+	if r, old := tooOld(e, value); old {
+		return r
+	}
+	if _, err := e.Own.Value("release"); err != nil {
+		return steps.Unseen(err)
+	}
+	have, err := e.Own.List(fact)
+	if absent := (*steps.AbsentError)(nil); err != nil && !errors.As(err, &absent) {
+		return steps.Unseen(err)
+	}
+	want := fits(origin)
+	for _, w := range want {
+		if slices.Contains(have, w) {
+			return steps.Passed("notebooks.oidc.%s has %s", value, w)
+		}
+	}
+	found := "notebooks.oidc." + value + " lacks " + want[0]
+	switch {
+	case len(have) > 0:
+		found += "; it has " + strings.Join(have, ", ")
+	default:
+		found += "; it is empty"
+	}
+	return steps.Failed(found, oidcValues(e, origin))
+}
+
+// tooOld tells whether Renku has no such values yet.
+func tooOld(e steps.Env, value string) (steps.Result, bool) {
+	v, err := e.Own.Value("release")
+	m, _ := v.(map[string]any)
+	text, _ := m["version"].(string)
+	if err != nil {
+		return steps.Result{}, false
+	}
+	have, err := version.ParseGeneric(text)
+	if err != nil {
+		return steps.Unseen(fmt.Errorf("the chart's version %q can't be read: %w", text, err)), true
+	}
+	if have.AtLeast(version.MustParseGeneric(urisSince)) {
+		return steps.Result{}, false
+	}
+	return steps.Failed(fmt.Sprintf("Renku %s has no value notebooks.oidc.%s: it came with %s", text, value, urisSince),
+		"upgrade Renku to "+urisSince+" or newer. Until then edit the client in Keycloak's admin panel, and again after each helm upgrade"), true
+}
+
+// oidcValues are the values that are missing, with what is there already, and
+// how Renku's admin sets them.
+func oidcValues(e steps.Env, origin string) string {
+	list := func(fact, add string) string {
+		have, err := e.Own.List(fact)
+		if err != nil || !slices.Contains(have, add) {
+			have = append(slices.Clone(have), add)
+		}
+		b, _ := json.Marshal(have) // strings can always be encoded
+		return "'" + strings.ReplaceAll(string(b), "'", "''") + "'"
+	}
+	run := renkuUpgrade(e, "-f oidc-values.yaml")
+	if run == "" {
+		run = "set them where Renku's values are kept, and roll it out"
+	}
+	return "# oidc-values.yaml: both values are strings that hold a JSON list\n" +
+		"notebooks:\n  oidc:\n    extraRedirectUris: " + list("redirect-uris", origin+"/*") + "\n    extraWebOrigins: " + list("web-origins", origin) + "\n" + run
+}
+
+// issuerPath is Keycloak's realm of Renku.
+const issuerPath = "/auth/realms/Renku"
+
+func issuerAnswers(ctx context.Context, e steps.Env) steps.Result {
+	base := strings.TrimRight(e.Answers.Text("renku.url"), "/")
+	if domain := e.Answers.Text("renku.domain"); base == "" && domain != "" {
+		base = "https://" + domain
+	}
+	if base == "" {
+		return steps.Skipped("neither renku.url nor renku.domain is answered")
+	}
+	ca, err := e.Peer.Text("renku-ca")
+	if absent := (*steps.AbsentError)(nil); err != nil && !errors.As(err, &absent) {
+		return steps.Unseen(err)
+	}
+	said, err := cluster.Look(ctx, "issuer/"+base+"/"+cluster.Mask(ca).Hash(), time.Minute, func(ctx context.Context) (string, error) {
+		return askIssuer(ctx, base, ca)
+	})
+	page := base + issuerPath + "/.well-known/openid-configuration"
+	fix := "curl -v " + page + "    # from a node of the remote cluster, too"
+	switch {
+	case errors.As(err, new(*tls.CertificateVerificationError)):
+		return steps.Failed(base+" shows a certificate that neither this machine nor the CAs in Renku's values (global.certificates.customCAs) trust", fix)
+	case err != nil:
+		found := cluster.Explain(err)
+		if !strings.Contains(found, page) {
+			found = page + ": " + found
+		}
+		return steps.Failed(found, fix)
+	case said != base+issuerPath:
+		return steps.Failed(fmt.Sprintf("%s names the issuer %q: sessions expect %s%s and refuse any other", page, said, base, issuerPath),
+			"answer renku.url as Keycloak calls itself, or mend Keycloak's frontend URL")
+	}
+	return steps.Passed("%s, as seen from this machine; remote nodes may see it differently", said)
+}
+
+// askIssuer is the name that the login service gives itself.
+func askIssuer(ctx context.Context, base, ca string) (string, error) {
+	web, err := cluster.NewWeb(base, cluster.Masked{}, cluster.WebOptions{AlsoCA: []byte(ca)})
+	if err != nil {
+		return "", err
+	}
+	defer web.Close()
+	var out struct {
+		Issuer string `json:"issuer"`
+	}
+	_, err = web.JSON(ctx, http.MethodGet, issuerPath+"/.well-known/openid-configuration", nil, &out)
+	return out.Issuer, err
+}

@@ -1,0 +1,97 @@
+package renku
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"carrick/cluster"
+	"carrick/steps"
+	"carrick/steps/check"
+)
+
+// registries hold what sessions are made of: Renku's images, the login proxy,
+// the drivers' sidecars, images of projects.
+var registries = []string{"docker.io", "harbor.renkulab.io", "registry.k8s.io", "ghcr.io"}
+
+// imagePulls looks at what the nodes did: a request from this machine would
+// prove nothing about them.
+func imagePulls() steps.Check {
+	return steps.Check{
+		Name: "image-pulls", Title: "the remote nodes get the images that sessions need", On: steps.Remote, Needs: []string{"signed-in"},
+		Why: "sessions are made of images of docker.io, harbor.renkulab.io, registry.k8s.io and ghcr.io: behind a firewall they never start. " +
+			"That this machine reaches a registry says nothing of the nodes, so this reads what nodes have pulled and which pulls fail",
+		See: []string{"SwissDataScienceCenter/amalthea: api/v1alpha1/auth_templates.go"},
+		Run: imagesPulled,
+	}
+}
+
+func imagesPulled(ctx context.Context, e steps.Env) steps.Result {
+	pods, err := check.List[corev1.Pod](ctx, e.Cluster, check.Pods, sessionsNamespace(e), cluster.Selector{})
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	drivers, err := check.List[corev1.Pod](ctx, e.Cluster, check.Pods, "", cluster.Selector{Labels: "app=csi-nodeplugin-rclone"})
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	nodes, err := check.List[corev1.Node](ctx, e.Cluster, check.Nodes, "", cluster.Selector{})
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	if bad := failedPulls(slices.Concat(pods, drivers)); len(bad) > 0 {
+		return steps.Warned(strings.Join(bad, "; "), e.Kubectl()+" -n "+sessionsNamespace(e)+" get events --field-selector type=Warning    # firewall, proxy, pull limit, pull secret?")
+	}
+	seen := map[string]bool{}
+	for _, n := range nodes {
+		for _, image := range n.Status.Images {
+			for _, name := range image.Names {
+				seen[registryOf(name)] = true
+			}
+		}
+	}
+	var have, yet []string
+	for _, r := range registries {
+		if seen[r] {
+			have = append(have, r)
+		} else {
+			yet = append(yet, r)
+		}
+	}
+	switch {
+	case len(have) == 0:
+		return steps.Skipped("no node has an image of %s yet: a test session (session.test) has them pulled", strings.Join(yet, ", "))
+	case len(yet) > 0:
+		return steps.Passed("nodes have images of %s; none yet of %s", strings.Join(have, ", "), strings.Join(yet, ", "))
+	}
+	return steps.Passed("nodes have images of %s", strings.Join(have, ", "))
+}
+
+// failedPulls names the pods whose images can't be pulled, three at most.
+func failedPulls(pods []*corev1.Pod) []string {
+	var out []string
+	for _, p := range pods {
+		for _, s := range slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses) {
+			if w := s.State.Waiting; w != nil && slices.Contains(pullFailures, w.Reason) {
+				out = append(out, fmt.Sprintf("pod %s/%s gets no %s from %s: %s", p.Namespace, p.Name, s.Image, registryOf(s.Image), w.Message))
+			}
+		}
+	}
+	if more := len(out) - 3; more > 0 {
+		out = append(out[:3], fmt.Sprintf("and %d more", more))
+	}
+	return out
+}
+
+// registryOf is where an image comes from, as container runtimes read names.
+func registryOf(image string) string {
+	first, _, slash := strings.Cut(image, "/")
+	switch {
+	case !slash || (!strings.ContainsAny(first, ".:") && first != "localhost"), first == "index.docker.io":
+		return "docker.io"
+	}
+	return first
+}

@@ -1,0 +1,209 @@
+package renku
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"carrick/cluster"
+	"carrick/steps"
+)
+
+// harm is what a remote cluster that does not answer does to the local site.
+const harm = "a remote cluster that does not answer can hurt the local site: k8s-watcher looks at clusters one after the other without a time limit " +
+	"and may restart over and over, and lists of resource pools may fail"
+
+func restart() steps.Step {
+	return steps.Step{
+		Name: "restart", Title: "Restart",
+		Why: "Renku's services load kubeconfigs and the list of clusters once, so all four start anew: after the cluster is registered and before a pool is made. " +
+			"Before you say yes: " + harm + ".",
+		Actions: []steps.Action{{
+			Name: "restart", Title: "Restart the four services that read kubeconfigs", On: steps.Local,
+			Needs: []string{"stored-kubeconfig", "stored-is-proved", "kubeconfigs-mounted", "peer/server-tls", "peer/credential-accepted", "reached-from-inside"},
+			Doer:  steps.Call{Preview: planRestart, Make: doRestart, Left: planRestartAgain, Revert: restartAgain},
+		}},
+		Checks: []steps.Check{
+			{
+				Name: "services-restarted", Title: "the four services started after the kubeconfig and the cluster's row", On: steps.Local, Mend: "restart",
+				Needs: []string{"kubeconfig-stored", "kubeconfigs-mounted"},
+				Why: "what was not there when a process started it never sees: data-service answers 404, k8s-watcher leaves sessions in \"starting\", " +
+					"secrets-storage fails and the session is deleted, data-tasks counts nothing. The published guide restarts last, and three of the four",
+				See: []string{"SwissDataScienceCenter/renku-data-services: components/renku_data_services/k8s/clients.py", page},
+				Run: servicesRestarted,
+			},
+			{
+				Name: "kubeconfig-loaded", Title: "the services have loaded the kubeconfig", On: steps.Local, From: "their logs", Needs: []string{"services-restarted"},
+				Why: "one line in the log is all that Renku ever says of a kubeconfig that it can't use. Loaded does not mean reachable: nothing is sent then",
+				See: []string{kubeconfigSource},
+				Run: kubeconfigLoaded,
+			},
+			{
+				Name: "kubeconfig-first-use", Title: "those that load at first use have done so, too", On: steps.Local, From: "their logs", Needs: []string{"services-restarted"},
+				Why: "data-service, data-tasks and secrets-storage load when they first need a cluster: making the pool and starting a session make them do it",
+				See: []string{kubeconfigSource},
+				Run: loadedAtFirstUse,
+			},
+		},
+	}
+}
+
+// restartedFor is the annotation in the pod template: its value is the cause.
+func restartedFor(link string) string {
+	const most = 63 // of the part after the slash
+	name := "restarted-for." + link
+	if len(name) > most {
+		name = name[:most-13] + "." + strings.TrimPrefix(cluster.Mask(link).Hash(), "sha256:")
+	}
+	return "carrick/" + name
+}
+
+// cause is why the services have to be restarted: the kubeconfig as it is
+// stored and the cluster's row, and when the later of the two came about.
+type cause struct {
+	hash  string
+	since time.Time
+}
+
+func theCause(ctx context.Context, e steps.Env) (cause, error) {
+	stored, err := e.Own.Masked("stored-kubeconfig")
+	if err != nil {
+		return cause{}, err
+	}
+	// Reads that are kept current leave managedFields out; the hash in the key
+	// has a new value looked at at once.
+	at, err := cluster.Look(ctx, "handed-over/"+e.Link+"/"+stored.Hash(), time.Minute, func(ctx context.Context) (handedOver, error) {
+		return whenHandedOver(ctx, e)
+	})
+	if err != nil {
+		return cause{}, err
+	}
+	id, err := e.Own.Text("cluster-id")
+	if absent := (*steps.AbsentError)(nil); err != nil && ulid.MatchString(at.noted) && !(errors.As(err, &absent) && strings.HasPrefix(absent.Why, noCluster)) {
+		id, err = at.noted, nil // Renku can't be asked now
+	}
+	if err != nil {
+		return cause{}, err
+	}
+	c := cause{cluster.Mask(stored.Reveal() + "\n" + id).Hash(), at.changed}
+	if made, ok := ulidTime(id); ok && made.After(c.since) {
+		c.since = made
+	}
+	return c, nil
+}
+
+// handedOver is what the local Secret says of this link's key: when it was last
+// written, and the id that the cluster got in Renku.
+type handedOver struct {
+	changed time.Time
+	noted   string
+}
+
+func whenHandedOver(ctx context.Context, e steps.Env) (handedOver, error) {
+	ns, name := secretWhere(e)
+	found, err := e.Cluster.Find(ctx, secrets, ns, cluster.Selector{Fields: "metadata.name=" + name})
+	if err != nil || len(found) == 0 {
+		return handedOver{}, err
+	}
+	return handedOver{keyChanged(found[0].ManagedFields, e.Answers.Text("cluster.config-name")), found[0].Annotations[noteCluster+e.Link]}, nil
+}
+
+// ulidTime is the moment that stands in a ULID's first ten characters.
+func ulidTime(id string) (time.Time, bool) {
+	const digits = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
+	if len(id) != 26 {
+		return time.Time{}, false
+	}
+	var ms int64
+	for _, r := range id[:10] {
+		i := strings.IndexRune(digits, r)
+		if i < 0 {
+			return time.Time{}, false
+		}
+		ms = ms<<5 | int64(i)
+	}
+	return time.UnixMilli(ms), true
+}
+
+// clocksApart is how far the clocks of nodes and API servers may be apart
+// before one start is taken for a later one.
+const clocksApart = 5 * time.Second
+
+// serviceState is how one service stands with regard to a cause.
+type serviceState struct {
+	service
+	marked bool // restarted for this very cause
+	fresh  bool // all its pods started after it
+	since  time.Time
+}
+
+// knows tells whether nothing is left to restart.
+func (s serviceState) knows() bool { return s.marked || s.fresh }
+
+func serviceStates(ctx context.Context, e steps.Env, c cause) ([]serviceState, error) {
+	found, err := servicesOf(ctx, e)
+	if err != nil {
+		return nil, err
+	}
+	var out []serviceState
+	for _, s := range found {
+		st := serviceState{service: s}
+		if s.Deployment == nil {
+			out = append(out, st)
+			continue
+		}
+		st.marked = s.Spec.Template.Annotations[restartedFor(e.Link)] == c.hash
+		pods, err := podsOf(ctx, e.Cluster, s.Deployment)
+		if err != nil {
+			return nil, err
+		}
+		st.fresh = len(pods) > 0 && !c.since.IsZero()
+		for _, p := range pods {
+			if t := p.Status.StartTime; t != nil {
+				st.fresh = st.fresh && t.After(c.since.Add(clocksApart))
+				if st.since.IsZero() || t.Time.Before(st.since) {
+					st.since = t.Time
+				}
+			}
+		}
+		out = append(out, st)
+	}
+	return out, nil
+}
+
+func servicesRestarted(ctx context.Context, e steps.Env) steps.Result {
+	c, err := theCause(ctx, e)
+	if err != nil {
+		return unasked(e, err)
+	}
+	all, err := serviceStates(ctx, e, c)
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	var old, names []string
+	for _, s := range all {
+		switch {
+		case s.Deployment == nil:
+			old = append(old, "there is no Deployment labelled app="+s.app)
+		case !s.knows() && s.since.IsZero():
+			old = append(old, s.name()+" has no pod that runs")
+		case !s.knows():
+			old = append(old, s.name()+" runs since "+s.since.UTC().Format(time.DateTime))
+		default:
+			names = append(names, s.name())
+		}
+	}
+	if len(old) > 0 {
+		return steps.Failed(fmt.Sprintf("%s; the kubeconfig and the cluster's row are of %s", strings.Join(old, "; "), c.since.UTC().Format(time.DateTime)), "")
+	}
+	open, err := rolling(ctx, e, nil)
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	if len(open) > 0 {
+		return steps.Waits(time.Time{}, "%s", strings.Join(open, "; ")).Or(e.Kubectl() + " -n " + e.Answers.Text("renku.namespace") + " get pods -l 'app in (" + strings.Join(serviceApps, ",") + ")'")
+	}
+	return steps.Passed("%s", strings.Join(names, ", "))
+}

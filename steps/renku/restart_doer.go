@@ -1,0 +1,216 @@
+package renku
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"carrick/cluster"
+	"carrick/steps"
+	"carrick/steps/check"
+)
+
+func restartRights(s service) []cluster.Right {
+	out := check.Verbs("apps", "deployments", s.Namespace, "get", "list", "watch")
+	out = append(out, check.Verbs("", "pods", s.Namespace, "list", "watch")...)
+	return append(out, cluster.Right{Verb: "patch", Group: "apps", Resource: "deployments", Namespace: s.Namespace, Name: s.Name})
+}
+
+func planRestart(ctx context.Context, e steps.Env) (steps.Change, error) {
+	c, err := theCause(ctx, e)
+	if err != nil {
+		return steps.Change{}, err
+	}
+	all, err := serviceStates(ctx, e, c)
+	if err != nil {
+		return steps.Change{}, err
+	}
+	var out steps.Change
+	warned := false
+	for _, s := range all {
+		if s.Deployment == nil {
+			return steps.Change{}, steps.Absent("there is no Deployment labelled app=%s in namespace %s", s.app, e.Answers.Text("renku.namespace"))
+		}
+		it := steps.Item{Verb: steps.Run, What: restartOf(s.service), Hash: c.hash}
+		switch {
+		case s.marked:
+			it.Verb, it.Note = steps.Leave, "was restarted for this already"
+		case s.fresh:
+			it.Verb, it.Note = steps.Leave, "started after the kubeconfig and the cluster's row"
+		case !warned:
+			it.Note, warned = harm, true
+		}
+		out.Items = append(out.Items, it)
+		out.Rights = append(out.Rights, restartRights(s.service)...)
+	}
+	return out, nil
+}
+
+func restartOf(s service) string { return "restart of Deployment " + s.Namespace + "/" + s.Name }
+
+func doRestart(ctx context.Context, e steps.Env, say steps.Progress) error {
+	c, err := theCause(ctx, e)
+	if err != nil {
+		return err
+	}
+	all, err := serviceStates(ctx, e, c)
+	if err != nil {
+		return err
+	}
+	told := map[types.UID]string{}
+	for _, s := range all {
+		if s.Deployment == nil {
+			return fmt.Errorf("there is no Deployment labelled app=%s", s.app)
+		}
+		if s.knows() {
+			continue
+		}
+		if err := annotate(ctx, e, s.service, c.hash); err != nil {
+			return err
+		}
+		tell(say, steps.Run, restartOf(s.service))
+		told[s.UID] = c.hash
+	}
+	return awaitRollouts(ctx, e, told, say)
+}
+
+// annotate puts the cause into the pod template, or takes it out (""): either
+// makes the Deployment start new pods.
+func annotate(ctx context.Context, e steps.Env, s service, value string) error {
+	var v any = value
+	if value == "" {
+		v = nil
+	}
+	notes := map[string]any{"annotations": map[string]any{restartedFor(e.Link): v}}
+	patch, err := json.Marshal(map[string]any{"spec": map[string]any{"template": map[string]any{"metadata": notes}}})
+	if err != nil {
+		return err
+	}
+	_, err = e.Cluster.Patch(ctx, check.Deployments, s.Namespace, s.Name, patch, cluster.PatchOptions{Manager: managerName(e), UID: s.UID})
+	return err
+}
+
+// rolloutWithin is how long a restart may take before it counts as hanging.
+const rolloutWithin = 5 * time.Minute
+
+// awaitRollouts waits until all pods of the services are new and ready, and
+// tells how far they are. told are the Deployments that were changed, with the
+// mark that they were given: what is kept of them may be older than that. Where
+// it takes too long the error says what hangs.
+func awaitRollouts(ctx context.Context, e steps.Env, told map[types.UID]string, say steps.Progress) error {
+	short, cancel := context.WithTimeout(ctx, rolloutWithin)
+	defer cancel()
+	last := ""
+	for {
+		traced, trace := cluster.Traced(short)
+		open, err := rolling(traced, e, told)
+		if err != nil {
+			return err
+		}
+		if len(open) == 0 {
+			return nil
+		}
+		if now := strings.Join(open, "; "); now != last {
+			say.Say("%s", cluster.Clean(now))
+			last = now
+		}
+		if err := trace.Wait(short); err != nil {
+			if ctx.Err() != nil {
+				return err
+			}
+			return fmt.Errorf("the restart hangs for %s: %s; the old pods go on serving where they still run", rolloutWithin, last)
+		}
+	}
+}
+
+// rolling says of each service that is not whole how far it is, and why.
+func rolling(ctx context.Context, e steps.Env, told map[types.UID]string) ([]string, error) {
+	all, err := servicesOf(ctx, e)
+	if err != nil {
+		return nil, err
+	}
+	var out []string
+	for _, s := range all {
+		if s.Deployment == nil {
+			continue
+		}
+		done, progress := rolledOut(s.Deployment)
+		if mark, ok := told[s.UID]; ok && s.Spec.Template.Annotations[restartedFor(e.Link)] != mark {
+			done, progress = false, "not taken up yet"
+		}
+		if done {
+			continue
+		}
+		why, err := hindrance(ctx, e.Cluster, s)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, s.name()+": "+progress+why)
+	}
+	return out, nil
+}
+
+// hindrance is what keeps the newest pod of a service from being ready.
+func hindrance(ctx context.Context, c *cluster.Cluster, s service) (string, error) {
+	pods, err := podsOf(ctx, c, s.Deployment)
+	if err != nil || len(pods) == 0 {
+		return "", err
+	}
+	if said := podTrouble(ctx, c, pods[0]); said != "" {
+		return " (pod " + pods[0].Name + ": " + said + ")", nil
+	}
+	return "", nil
+}
+
+// planRestartAgain: a restart can't be taken back, but its mark can, and taking
+// that out starts the services once more, without the cluster.
+func planRestartAgain(ctx context.Context, e steps.Env) (steps.Change, error) {
+	marked, err := markedServices(ctx, e)
+	if err != nil {
+		return steps.Change{}, err
+	}
+	var out steps.Change
+	for _, s := range marked {
+		out.Items = append(out.Items, steps.Item{
+			Verb: steps.Run, What: restartOf(s), Hash: string(s.UID) + s.Spec.Template.Annotations[restartedFor(e.Link)],
+			Note: "a restart can't be taken back: it starts once more, so that it forgets the cluster",
+		})
+		out.Rights = append(out.Rights, restartRights(s)...)
+	}
+	return out, nil
+}
+
+func restartAgain(ctx context.Context, e steps.Env, say steps.Progress) error {
+	marked, err := markedServices(ctx, e)
+	if err != nil {
+		return err
+	}
+	told := map[types.UID]string{}
+	for _, s := range marked {
+		if err := annotate(ctx, e, s, ""); err != nil {
+			return err
+		}
+		tell(say, steps.Run, restartOf(s))
+		told[s.UID] = ""
+	}
+	if len(marked) == 0 {
+		return nil
+	}
+	return awaitRollouts(ctx, e, told, say)
+}
+
+// markedServices are those whose pods carry this link's cause.
+func markedServices(ctx context.Context, e steps.Env) ([]service, error) {
+	all, err := servicesOf(ctx, e)
+	if err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(all, func(s service) bool {
+		return s.Deployment == nil || s.Spec.Template.Annotations[restartedFor(e.Link)] == ""
+	}), nil
+}

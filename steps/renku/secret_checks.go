@@ -1,0 +1,286 @@
+package renku
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"carrick/cluster"
+	"carrick/steps"
+	"carrick/steps/check"
+)
+
+const valuesSource = "SwissDataScienceCenter/renku: helm-chart/renku/values.yaml (dataService.remoteClustersKubeconfigSecretName)"
+
+func secretChecks() []steps.Check {
+	return []steps.Check{
+		{
+			Name: "kubeconfig-stored", Title: "the kubeconfigs Secret holds this cluster's key", On: steps.Local, Mend: "secret", Needs: []string{"renku-namespace"},
+			Why: "Renku finds the kubeconfig by the config_name that the cluster is registered with: that is the key",
+			See: []string{page, kubeconfigSource},
+			Run: kubeconfigStored,
+		},
+		{
+			Name: "stored-kubeconfig", Title: "what stands under that key is a kubeconfig that Renku's services can use", On: steps.Local, Mend: "secret", Needs: []string{"kubeconfig-stored"},
+			Why: "this is the file that they read; what is wrong with it costs a single warning in their logs and the cluster is not there. " +
+				"The published guide's text of this Secret has no current-context",
+			See: []string{kubeconfigSource, "kr8s-org/kr8s issue 737"},
+			Run: storedIsGood,
+		},
+		{
+			Name: "stored-server-tls", Title: "the server in it proves itself to the CA in it", On: steps.Local, From: "this machine", Needs: []string{"stored-kubeconfig"},
+			Why: "Renku trusts that CA alone",
+			See: []string{kubeconfigSource},
+			Run: func(ctx context.Context, e steps.Env) steps.Result {
+				k, err := parsedStored(e)
+				if err != nil {
+					return unread(err)
+				}
+				return judgeTLS(ctx, k)
+			},
+		},
+		{
+			Name: "stored-is-proved", Title: "it is the kubeconfig that was tried and proved", On: steps.Local, Mend: "secret", Needs: []string{"stored-kubeconfig", "peer/credential-accepted"},
+			Why: "another one may be out of date, or grant more than it has to",
+			Run: storedIsProved,
+		},
+		{
+			Name: "kubeconfigs-value", Title: "Renku's values name that Secret", On: steps.Local, Needs: []string{"renku-namespace"},
+			Why: "without the value no service mounts the Secret. The release is Renku's own: its admin upgrades it, not carrick. " +
+				"The Secret must be there first, or the new pods stay in ContainerCreating",
+			See: []string{page, valuesSource},
+			Run: valueNamesSecret,
+		},
+		{
+			Name: "kubeconfigs-mounted", Title: "the four services mount that Secret", On: steps.Local, Needs: []string{"kubeconfigs-value"},
+			Why: "data-service, k8s-watcher, data-tasks and secrets-storage each read the kubeconfigs. The published guide names three of them, in two different lists",
+			See: []string{"SwissDataScienceCenter/renku: helm-chart/renku/templates (data-service/deployment*.yaml, secrets-storage/deployment.yaml)"},
+			Run: mountedEverywhere,
+		},
+	}
+}
+
+// storedKubeconfig is what stands under this link's key.
+func storedKubeconfig(ctx context.Context, e steps.Env) (any, error) {
+	ns, name := secretWhere(e)
+	key := e.Answers.Text("cluster.config-name")
+	s, err := e.Cluster.Secret(ctx, ns, name, key)
+	if apierrors.IsNotFound(err) {
+		return nil, steps.Absent("there is no Secret %s/%s yet", ns, name)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if _, ok := s.Keys[key]; !ok {
+		return nil, steps.Absent("Secret %s/%s has no key %s yet", ns, name, key)
+	}
+	return s.Data[key], nil
+}
+
+func parsedStored(e steps.Env) (cluster.Kubeconfig, error) {
+	m, err := e.Own.Masked("stored-kubeconfig")
+	if err != nil {
+		return cluster.Kubeconfig{}, err
+	}
+	return cluster.ParseKubeconfig([]byte(m.Reveal()))
+}
+
+func kubeconfigStored(ctx context.Context, e steps.Env) steps.Result {
+	ns, name := secretWhere(e)
+	key := e.Answers.Text("cluster.config-name")
+	s, err := e.Cluster.Secret(ctx, ns, name, key)
+	if err != nil {
+		return check.Missing(err, "Secret "+ns+"/"+name, "")
+	}
+	var others []string
+	for k := range s.Keys {
+		if k != key {
+			others = append(others, k)
+		}
+	}
+	slices.Sort(others)
+	beside := ""
+	if len(others) > 0 {
+		beside = "; it also holds " + strings.Join(others, ", ")
+	}
+	if size, ok := s.Keys[key]; !ok || size == 0 {
+		return steps.Failed(fmt.Sprintf("Secret %s/%s has nothing under key %s%s", ns, name, key, beside), "")
+	}
+	return steps.Passed("Secret %s/%s, key %s%s", ns, name, key, beside)
+}
+
+func storedIsGood(_ context.Context, e steps.Env) steps.Result {
+	k, err := parsedStored(e)
+	var broken cluster.KubeconfigError
+	if errors.As(err, &broken) {
+		return steps.Failed(details(broken.Problems), "")
+	}
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	if k.Namespace != sessionsNamespace(e) {
+		return steps.Failed(fmt.Sprintf("its context is for namespace %q, not %s", k.Namespace, sessionsNamespace(e)), "")
+	}
+	if r := judgeAddress(k, e.Own); r.Status != steps.Pass {
+		return r
+	}
+	if t, err := cluster.ParseToken(k.Token); err == nil && !t.Expires.IsZero() {
+		r := steps.Failed("its token ends on "+t.Expires.Format(time.DateTime)+": the cluster drops out of Renku then", rebuild)
+		r.Again = t.Expires
+		return r
+	}
+	return steps.Passed("context %s, namespace %s, server %s", k.Name, k.Namespace, k.Server)
+}
+
+// storedIsProved compares what Renku gets with what the step kubeconfig built
+// and tried, without showing either.
+func storedIsProved(_ context.Context, e steps.Env) steps.Result {
+	proved, err := e.Peer.Masked("kubeconfig")
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	stored, err := e.Own.Masked("stored-kubeconfig")
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	if stored == proved {
+		return steps.Passed("both are %s", stored.Hash())
+	}
+	a, errA := cluster.ParseKubeconfig([]byte(stored.Reveal()))
+	b, errB := cluster.ParseKubeconfig([]byte(proved.Reveal()))
+	if err := errors.Join(errA, errB); err != nil {
+		return unread(err)
+	}
+	if written(a) == written(b) {
+		return steps.Passed("it is written in another way and says the same")
+	}
+	return steps.Failed("another one is stored, with "+strings.Join(differing(a, b), ", "), "")
+}
+
+// differing names what one kubeconfig has otherwise than another, and shows no
+// secret of either.
+func differing(a, b cluster.Kubeconfig) []string {
+	var out []string
+	for _, part := range []struct {
+		what string
+		same bool
+	}{
+		{"server " + a.Server, a.Server == b.Server},
+		{"namespace " + a.Namespace, a.Namespace == b.Namespace},
+		{"another CA", bytes.Equal(bytes.TrimSpace(a.CA), bytes.TrimSpace(b.CA))},
+		{"another token", a.Token == b.Token},
+		{"another client certificate", bytes.Equal(a.ClientCert, b.ClientCert) && a.ClientKey == b.ClientKey},
+		{"another tls-server-name or proxy-url", a.TLSServerName == b.TLSServerName && a.ProxyURL == b.ProxyURL},
+	} {
+		if !part.same {
+			out = append(out, part.what)
+		}
+	}
+	return out
+}
+
+// written is a kubeconfig without what is only a matter of writing.
+func written(k cluster.Kubeconfig) cluster.Masked {
+	k.Name, k.CA = "", bytes.TrimSpace(k.CA)
+	return k.Bytes()
+}
+
+// renkuUpgrade is the command that sets values of the local release: its admin's
+// to run. extra are further arguments. "": there is no release of Helm's to
+// upgrade.
+func renkuUpgrade(e steps.Env, extra string) string {
+	v, err := e.Own.Value("release")
+	r, ok := v.(map[string]any)
+	if err != nil || !ok {
+		return ""
+	}
+	return fmt.Sprintf("helm upgrade %v renku/renku -n %s%s --version %v --reuse-values %s",
+		r["name"], e.Answers.Text("renku.namespace"), helmSide(e), r["version"], extra)
+}
+
+// helmSide are Helm's words for the kubeconfig and the context of a side.
+func helmSide(e steps.Env) string {
+	return strings.Replace(strings.TrimPrefix(e.Kubectl(), "kubectl"), " --context ", " --kube-context ", 1)
+}
+
+// setValue is how the admin of Renku has the Secret mounted.
+func setValue(e steps.Env) string {
+	const value = "dataService.remoteClustersKubeconfigSecretName"
+	_, name := secretWhere(e)
+	after := "    # when Secret " + name + " is there, not before: without it new pods stay in ContainerCreating"
+	if line := renkuUpgrade(e, "--set "+value+"="+name); line != "" {
+		return line + after
+	}
+	return "set " + value + ": " + name + " where Renku's values are kept, and roll it out" + after
+}
+
+func valueNamesSecret(_ context.Context, e steps.Env) steps.Result {
+	_, name := secretWhere(e)
+	value, err := e.Own.Text("kubeconfigs-value")
+	absent := (*steps.AbsentError)(nil)
+	switch {
+	case err == nil && value == name:
+		return steps.Passed("%s", value)
+	case err == nil:
+		return steps.Failed("Renku's values name Secret "+value+", not "+name, "answer secret.name with "+value+", or: "+setValue(e))
+	case !errors.As(err, &absent):
+		return steps.Unseen(err)
+	}
+	if _, err := e.Own.Value("release"); err != nil { // what is deployed says it, too
+		mounted, err := e.Own.Text("kubeconfigs-secret")
+		switch {
+		case err == nil && mounted == name:
+			return steps.Passed("there is no Helm release to read; the data service mounts %s", mounted)
+		case err == nil:
+			return steps.Failed("the data service mounts Secret "+mounted+", not "+name, "answer secret.name with "+mounted+", or: "+setValue(e))
+		case !errors.As(err, &absent):
+			return steps.Unseen(err)
+		}
+	}
+	return steps.Waits(time.Time{}, "dataService.remoteClustersKubeconfigSecretName is not set: Renku's admin sets it to %s once that Secret is there", name).Or(setValue(e))
+}
+
+func mountedEverywhere(ctx context.Context, e steps.Env) steps.Result {
+	_, name := secretWhere(e)
+	found, err := servicesOf(ctx, e)
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	var bad, good []string
+	for _, s := range found {
+		switch mounted := mountedSecret(s.Deployment); {
+		case s.Deployment == nil:
+			bad = append(bad, "there is no Deployment labelled app="+s.app)
+		case mounted == "":
+			bad = append(bad, s.name()+" mounts none")
+		case mounted != name:
+			bad = append(bad, s.name()+" mounts "+mounted)
+		default:
+			good = append(good, s.name())
+		}
+	}
+	if len(bad) > 0 {
+		return steps.Failed(strings.Join(bad, "; ")+": not Secret "+name, setValue(e))
+	}
+	return steps.Passed("%s mount %s", strings.Join(good, ", "), name)
+}
+
+// mountedSecret is the Secret of kubeconfigs that a Deployment mounts.
+func mountedSecret(d *appsv1.Deployment) string {
+	if d == nil {
+		return ""
+	}
+	for _, v := range d.Spec.Template.Spec.Volumes {
+		if v.Name == kubeconfigsVolume && v.Secret != nil {
+			return v.Secret.SecretName
+		}
+	}
+	return ""
+}

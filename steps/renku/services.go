@@ -1,0 +1,153 @@
+package renku
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"carrick/cluster"
+	"carrick/steps"
+	"carrick/steps/check"
+)
+
+// watcherApp loads the kubeconfigs at its start; the others do when they first
+// need a cluster (renku-data-services components/renku_data_services/k8s).
+const watcherApp = "renku-k8s-watcher"
+
+// serviceApps are the labels "app" of the Deployments that read the
+// kubeconfigs, in the order of the screen (SwissDataScienceCenter/renku
+// helm-chart/renku/templates).
+var serviceApps = []string{"renku-data-service", watcherApp, "renku-data-tasks", "renku-secrets-storage"}
+
+// service is one Deployment of Renku; nil where there is none with that label.
+type service struct {
+	app string
+	*appsv1.Deployment
+}
+
+// name is what the field calls it: "data-service".
+func (s service) name() string { return strings.TrimPrefix(s.app, "renku-") }
+
+// servicesOf are the four services, each as often as it is there: one release
+// has one of each.
+func servicesOf(ctx context.Context, e steps.Env) ([]service, error) {
+	labels := "app in (" + strings.Join(serviceApps, ",") + ")"
+	if v, err := e.Own.Value("release"); err == nil {
+		if r, ok := v.(map[string]any); ok {
+			labels += fmt.Sprintf(",release=%v", r["name"])
+		}
+	}
+	all, err := check.List[appsv1.Deployment](ctx, e.Cluster, check.Deployments, e.Answers.Text("renku.namespace"), cluster.Selector{Labels: labels})
+	if err != nil {
+		return nil, err
+	}
+	var out []service
+	for _, app := range serviceApps {
+		before := len(out)
+		for _, d := range all {
+			if d.Labels["app"] == app {
+				out = append(out, service{app, d})
+			}
+		}
+		if len(out) == before {
+			out = append(out, service{app: app})
+		}
+	}
+	return out, nil
+}
+
+// podsOf are the pods of a Deployment that are not being deleted, the newest
+// first.
+func podsOf(ctx context.Context, c *cluster.Cluster, d *appsv1.Deployment) ([]*corev1.Pod, error) {
+	pods, err := check.List[corev1.Pod](ctx, c, check.Pods, d.Namespace, cluster.Selector{Labels: metav1.FormatLabelSelector(d.Spec.Selector)})
+	if err != nil {
+		return nil, err
+	}
+	pods = slices.DeleteFunc(pods, func(p *corev1.Pod) bool {
+		return p.DeletionTimestamp != nil || p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
+	})
+	slices.SortStableFunc(pods, func(a, b *corev1.Pod) int { return b.CreationTimestamp.Compare(a.CreationTimestamp.Time) })
+	return pods, nil
+}
+
+// rolledOut tells whether all pods of a Deployment are of its newest template
+// and available, else how far it is.
+func rolledOut(d *appsv1.Deployment) (done bool, progress string) {
+	want := int32(1)
+	if d.Spec.Replicas != nil {
+		want = *d.Spec.Replicas
+	}
+	st := d.Status
+	switch {
+	case st.ObservedGeneration < d.Generation:
+		return false, "not taken up yet"
+	case st.UpdatedReplicas < want || st.AvailableReplicas < want:
+		return false, fmt.Sprintf("%d of %d new pods ready", min(st.UpdatedReplicas, st.AvailableReplicas), want)
+	case st.Replicas > st.UpdatedReplicas:
+		return false, fmt.Sprintf("%d of %d new pods ready, %d old still running", st.UpdatedReplicas, want, st.Replicas-st.UpdatedReplicas)
+	}
+	return true, ""
+}
+
+var events = schema.GroupVersionResource{Version: "v1", Resource: "events"}
+
+// podTrouble says in plain words what keeps a pod from being ready; "" where it
+// is, or nothing can be told.
+func podTrouble(ctx context.Context, c *cluster.Cluster, p *corev1.Pod) string {
+	for _, cond := range p.Status.Conditions {
+		switch {
+		case cond.Type == corev1.PodReady && cond.Status == corev1.ConditionTrue:
+			return ""
+		case cond.Type == corev1.PodScheduled && cond.Status == corev1.ConditionFalse:
+			return "no node takes it: " + cond.Message
+		}
+	}
+	for _, s := range slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses) {
+		if said := containerTrouble(s); said != "" {
+			return said
+		}
+	}
+	return warning(ctx, c, p.Namespace, p.Name)
+}
+
+// warning is the last event that warns of an object; "" where there is none.
+func warning(ctx context.Context, c *cluster.Cluster, namespace, name string) string {
+	said := ""
+	list, err := check.List[corev1.Event](ctx, c, events, namespace, cluster.Selector{Fields: "involvedObject.name=" + name + ",type=Warning"})
+	if err != nil {
+		return "" // a right that is missing here hides no verdict
+	}
+	slices.SortStableFunc(list, func(a, b *corev1.Event) int { return a.LastTimestamp.Compare(b.LastTimestamp.Time) })
+	for _, ev := range list {
+		said = ev.Reason + ": " + ev.Message
+	}
+	return said
+}
+
+func containerTrouble(s corev1.ContainerStatus) string {
+	w := s.State.Waiting
+	switch {
+	case w == nil:
+		return ""
+	case w.Reason == "CrashLoopBackOff":
+		why := ""
+		if t := s.LastTerminationState.Terminated; t != nil {
+			why = fmt.Sprintf(" (it ended with code %d)", t.ExitCode)
+		}
+		return fmt.Sprintf("container %s crashes over and over%s", s.Name, why)
+	case slices.Contains(pullFailures, w.Reason):
+		return fmt.Sprintf("image %s can't be pulled: %s", s.Image, w.Message)
+	case w.Reason == "CreateContainerConfigError":
+		return "container " + s.Name + " can't be made: " + w.Message
+	}
+	return ""
+}
+
+// pullFailures are the kubelet's words for an image that it can't get.
+var pullFailures = []string{"ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull", "RegistryUnavailable"}

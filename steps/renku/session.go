@@ -1,0 +1,158 @@
+package renku
+
+import (
+	"context"
+	"regexp"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"carrick/cluster"
+	"carrick/steps"
+)
+
+// sessionsKind is upstream's own kind of session (SwissDataScienceCenter/amalthea
+// config/crd/bases/amalthea.dev_amaltheasessions.yaml).
+var sessionsKind = schema.GroupVersionResource{Group: "amalthea.dev", Version: "v1alpha1", Resource: "amaltheasessions"}
+
+const (
+	// testImage says its pod's name over HTTP: it runs on every platform, as
+	// any user, and serves nothing that is worth a login.
+	testImage = "registry.k8s.io/e2e-test-images/agnhost:2.53"
+	testPort  = "8000"
+)
+
+func session() steps.Step {
+	return steps.Step{
+		Name: "session", Title: "Test session",
+		Why: "The only proof that all of it works together: one small session on the remote cluster, as Renku would make it. " +
+			"It takes a volume, memory and a place in the quota for as long as it stands, so take it back: carrick undo LINK --step session. " +
+			"Until then whoever has its address sees the name of its pod.",
+		Ask: sessionQuestions(),
+		Actions: []steps.Action{{
+			Name: "test-session", Title: "Start a test session", On: steps.Remote, When: tested,
+			Needs: []string{"credential-rights", "priority-classes", "storage-class", "ingress-class"},
+			Doer:  testSession{steps.Manifest{File: "session.yaml", Values: sessionValues()}},
+		}},
+		Checks: sessionChecks(),
+	}
+}
+
+func tested(e steps.Env) bool { return e.Answers.Bool("session.test") }
+
+func sessionQuestions() []steps.Question {
+	return []steps.Question{
+		{
+			Key: "session.test", Title: "Start a test session", Kind: steps.YesNo, On: steps.Remote,
+			Help:    "It stays until you undo this step. Say yes once the rest is green.",
+			Default: steps.Fixed(false, "nothing is run unasked"),
+		},
+		{
+			Key: "session.image", Title: "Image of the test session", Kind: steps.Text, On: steps.Remote, When: tested,
+			Help:    "It must serve HTTP on port " + testPort + ".",
+			Default: steps.Fixed(testImage, "small, for every platform, and harmless to show"),
+		},
+		{
+			Key: "session.cpu", Title: "CPUs of the test session", Kind: steps.Quantity, On: steps.Remote, When: tested,
+			Help:    "As of the smallest resource class of the pool.",
+			Default: func(e steps.Env) (any, string) { return e.Answers.Text("class.cpu"), "the resource class" },
+		},
+		{
+			Key: "session.memory", Title: "Memory of the test session", Kind: steps.Quantity, On: steps.Remote, When: tested,
+			Help:    "As of the smallest resource class of the pool.",
+			Default: func(e steps.Env) (any, string) { return e.Answers.Text("class.memory"), "the resource class" },
+		},
+	}
+}
+
+// testName is the session's. The StatefulSet made of it puts its name and a
+// hash into a label of 63 characters.
+func testName(e steps.Env) string {
+	const most = 50
+	name := "carrick-test-" + e.Link
+	if len(name) > most {
+		name = name[:most-9] + "-" + strings.TrimPrefix(cluster.Mask(e.Link).Hash(), "sha256:")[:8]
+	}
+	return name
+}
+
+var doubleSlash = regexp.MustCompile(`/+`)
+
+// testPath is what Renku would make of the cluster's path and a session's name.
+func testPath(e steps.Env) string {
+	return doubleSlash.ReplaceAllString("/"+e.Answers.Text("sessions.path")+"/"+testName(e), "/")
+}
+
+// sessionValues are what Renku computes of the cluster's row and of the pool
+// (renku-data-services components/renku_data_services/notebooks/core_sessions.py).
+func sessionValues() steps.Values {
+	value := func(of func(steps.Env) any) func(context.Context, steps.Env) (any, error) {
+		return func(_ context.Context, e steps.Env) (any, error) { return of(e), nil }
+	}
+	return steps.Values{
+		"name": value(func(e steps.Env) any { return testName(e) }),
+		"path": value(func(e steps.Env) any { return testPath(e) }),
+		"priority-class": value(func(e steps.Env) any {
+			if pools := e.Answers.List("pools.quotas"); len(pools) > 0 {
+				return pools[0]
+			}
+			return nil
+		}),
+		"node-selector": value(func(e steps.Env) any { return pairs(e.Answers.List("nodes.labels")) }),
+		"annotations":   value(func(e steps.Env) any { return pairs(e.Answers.List("sessions.annotations")) }),
+		"tolerations": value(func(e steps.Env) any {
+			var out []any
+			for _, key := range e.Answers.List("nodes.tolerations") {
+				out = append(out, map[string]any{"key": key, "operator": "Exists"})
+			}
+			if out == nil {
+				return nil
+			}
+			return out
+		}),
+		"tls-secret": value(func(e steps.Env) any {
+			if name := e.Answers.Text("sessions.tls-secret"); name != "" && !plainHTTP(e) {
+				return map[string]any{"name": name, "adopt": false}
+			}
+			return nil
+		}),
+		"default-cert": value(func(e steps.Env) any { return e.Answers.Text("sessions.tls-secret") == "" && !plainHTTP(e) }),
+		"args": value(func(e steps.Env) any {
+			if e.Answers.Text("session.image") == testImage {
+				return []any{"serve-hostname", "--port=" + testPort}
+			}
+			return nil
+		}),
+	}
+}
+
+func plainHTTP(e steps.Env) bool { return e.Answers.Text("sessions.protocol") == "http" }
+
+// pairs makes a mapping of "key=value"; nil of none.
+func pairs(list []string) any {
+	out := map[string]any{}
+	for _, l := range list {
+		if key, value, ok := strings.Cut(l, "="); ok {
+			out[key] = value
+		}
+	}
+	if len(out) == 0 {
+		return nil
+	}
+	return out
+}
+
+// belongs tells whether an object is part of the test session: the operator
+// labels what it makes, owns it, and names it after the session.
+func belongs(o *unstructured.Unstructured, name string) bool {
+	if o.GetLabels()["app.kubernetes.io/instance"] == name || o.GetName() == name {
+		return true
+	}
+	for _, owner := range o.GetOwnerReferences() {
+		if owner.Kind == "AmaltheaSession" && owner.Name == name {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,91 @@
+package renku
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"carrick/cluster"
+	"carrick/steps"
+)
+
+// testSession makes the session with the rights that Renku will have and
+// nothing else, so that making it proves them. It is planned and taken back with
+// the admin's: that works when the credential is gone.
+type testSession struct{ steps.Manifest }
+
+// Plan waits for the host, which no session can do without.
+func (s testSession) Plan(ctx context.Context, e steps.Env) (steps.Change, error) {
+	if e.Answers.Text("sessions.host") == "" {
+		return steps.Change{}, steps.Absent("nothing is answered for sessions.host, which every session needs")
+	}
+	return s.Manifest.Plan(ctx, e)
+}
+
+// Do makes the session and follows it until it can be used.
+func (s testSession) Do(ctx context.Context, e steps.Env, say steps.Progress) error {
+	as, err := withKubeconfig(e)
+	if err == nil {
+		say.Say("with the new kubeconfig, as Renku does")
+		by := e
+		by.Cluster = as
+		err = s.Manifest.Do(ctx, by, say)
+	}
+	if apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) || errors.As(err, new(*steps.AbsentError)) || errors.As(err, new(cluster.KubeconfigError)) {
+		say.Say("the new kubeconfig can't (%s): with your own rights, which proves less", cluster.Explain(err))
+		err = s.Manifest.Do(ctx, e, say)
+	}
+	if err != nil {
+		return err
+	}
+	return followSession(ctx, e, say)
+}
+
+// parts are what makes a session usable, in the order in which they come about.
+var parts = []struct {
+	name string
+	run  func(context.Context, steps.Env) steps.Result
+}{
+	{"session", sessionMade}, {"volume", sessionVolume}, {"pod", sessionPod}, {"ingress", sessionIngress}, {"address", sessionURL},
+}
+
+// followSession tells how the session comes about. It ends when all of it
+// stands, or when something of it can't any more; the checks then say the rest.
+func followSession(ctx context.Context, e steps.Env, say steps.Progress) error {
+	short, cancel := context.WithTimeout(ctx, startsWithin)
+	defer cancel()
+	told := map[string]string{}
+	for {
+		traced, trace := cluster.Traced(short)
+		open, failed := "", ""
+		for _, p := range parts {
+			r := p.run(traced, e)
+			if now := fmt.Sprintf("%s: %s: %s", p.name, r.Status, r.Found); told[p.name] != now {
+				say.Say("%s", cluster.Clean(now))
+				told[p.name] = now
+			}
+			switch {
+			case r.Status == steps.Fail && !strings.HasPrefix(r.Found, "there is no "): // what was just made may not be seen yet
+				failed = p.name + ": " + r.Found
+			case !r.Status.Holds() && open == "":
+				open = p.name + ": " + r.Found
+			}
+		}
+		switch {
+		case failed != "":
+			return fmt.Errorf("the test session can't be used: %s; it is left for you to look at", failed)
+		case open == "":
+			return nil
+		}
+		if err := trace.Wait(short); err != nil {
+			if ctx.Err() != nil {
+				return err
+			}
+			return fmt.Errorf("the test session can't be used after %s: %s; it is left for you to look at", startsWithin.Round(time.Second), open)
+		}
+	}
+}

@@ -1,0 +1,77 @@
+package renku
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"carrick/cluster"
+	"carrick/steps"
+)
+
+// userSessionChecks are about what Renku gives every session, and what of it works
+// on another cluster.
+func userSessionChecks() []steps.Check {
+	return []steps.Check{
+		{
+			Name: "custom-cas-there", Title: "the CA certificates that sessions mount are there", On: steps.Remote, Needs: []string{"namespace"}, Mend: "custom-cas",
+			Why: "every session mounts the Secrets that Renku's global.certificates.customCAs names, by name and in its own namespace: without one its pod stays in ContainerCreating",
+			See: []string{"SwissDataScienceCenter/renku-data-services: components/renku_data_services/notebooks (NB_SESSIONS__CA_CERTS__SECRETS)"},
+			Run: customCAsThere,
+		},
+		{
+			Name: "user-secrets", Title: "users' own secrets reach sessions on another cluster", On: steps.Local, Needs: []string{"signed-in"},
+			Why: "a session fetches its user's secrets from the address that Renku's notebooks service was given: the name of a Service of the local cluster, which nothing on another one resolves",
+			See: []string{"SwissDataScienceCenter/renku-data-services: components/renku_data_services/notebooks/api/amalthea_patches/init_containers.py"},
+			Run: userSecrets,
+		},
+	}
+}
+
+func customCAsThere(ctx context.Context, e steps.Env) steps.Result {
+	names, err := caNames(e)
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	if len(names) == 0 {
+		return steps.Skipped("Renku's sessions mount no CA certificates of their own")
+	}
+	ns := sessionsNamespace(e)
+	var missing []string
+	for _, name := range names {
+		_, err := e.Cluster.Get(ctx, secrets, ns, name)
+		if err != nil && !apierrors.IsNotFound(err) {
+			return steps.Unseen(err)
+		}
+		if err != nil {
+			missing = append(missing, ns+"/"+name)
+		}
+	}
+	if len(missing) > 0 {
+		return steps.Failed("there is no Secret "+strings.Join(missing, ", "), "")
+	}
+	return steps.Passed("Secret %s in %s", strings.Join(names, ", "), ns)
+}
+
+func userSecrets(ctx context.Context, e steps.Env) steps.Result {
+	address, err := notebooksValue(ctx, e, dataServiceKey)
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	u, err := url.Parse(strings.TrimSpace(address))
+	if err != nil || u.Host == "" {
+		return steps.Skipped("%s is no address", dataServiceKey)
+	}
+	if host := u.Hostname(); strings.Contains(host, ".") && !insideOnly(host) {
+		return steps.Passed("they are fetched from %s", cluster.Clean(u.Host))
+	}
+	found := fmt.Sprintf("they are fetched from %s, which only pods of the %s cluster resolve", cluster.Clean(u.Host), e.SideName())
+	if e.Answers.Text("sessions.user-secrets") == "no" {
+		return steps.Passed("%s; nobody counts on it (sessions.user-secrets is no)", found)
+	}
+	return steps.Warned(found+": a session with user secrets does not start on the "+e.PeerName()+" cluster",
+		"tell users of this pool to leave user secrets out, then answer sessions.user-secrets: no")
+}
