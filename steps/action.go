@@ -38,6 +38,10 @@ type Doer interface {
 type Change struct {
 	Items  []Item
 	Rights []cluster.Right // all that it takes, whether or not it is allowed
+	// Along is what goes by itself with what an undo takes back, by side, each as
+	// "ResourceQuota namespace/name": a namespace that holds nothing else is empty
+	// by the time its turn comes.
+	Along map[Side][]string
 }
 
 // Verb says what happens to a thing.

@@ -29,6 +29,7 @@ type Env struct {
 	Attended bool
 	use      *usage           // what went wrong with answers; nil in tests
 	ends     map[Side]endInfo // names only
+	along    []string         // what earlier actions of a planned undo take with them (Change.Along)
 	api      func() (*cluster.Web, error)
 	keep     func(key string, v cluster.Masked) error
 }

@@ -54,7 +54,8 @@ func tenants(ctx context.Context, env Env, namespace string) ([]string, error) {
 			return nil, err
 		}
 		for i := range list {
-			if !ours(env, &list[i]) && !automatic(k.GVK.Kind, &list[i]) {
+			goes := slices.Contains(env.along, k.GVK.Kind+" "+namespace+"/"+list[i].Name)
+			if !goes && !ours(env, &list[i]) && !automatic(k.GVK.Kind, &list[i]) {
 				out = append(out, k.GVK.Kind+" "+list[i].Name)
 			}
 		}

@@ -177,10 +177,11 @@ func (s *Session) PlanUndo(ctx context.Context, o Scope) (*Plan, error) {
 	ctx = cluster.WithLooks(ctx, s.looks)
 	p := &Plan{Undo: true}
 	known := false
+	along := map[Side][]string{}
 	var away error
 	for _, j := range s.undoOrder(s.jobs(ctx, o)) {
 		env := s.env(ctx, j.side, &usage{})
-		env.Action = j.action.Name
+		env.Action, env.along = j.action.Name, along[j.side]
 		c, err := j.action.PlanUndo(ctx, env)
 		if unreachable(err) { // the other side is undone all the same
 			pl := Planned{Step: j.step.Name, Action: j.action.Name, Title: j.action.Title, Side: j.side}
@@ -192,6 +193,9 @@ func (s *Session) PlanUndo(ctx context.Context, o Scope) (*Plan, error) {
 		known = known || !keeps(j.action.Doer)
 		if err != nil {
 			return p, &ActionError{j.step.Name, j.action.Name, s.guide.Sides[j.side].Name, "plan the undo of", err}
+		}
+		for side, what := range c.Along {
+			along[side] = append(along[side], what...)
 		}
 		if len(c.Items) > 0 {
 			p.Actions = append(p.Actions, Planned{Step: j.step.Name, Action: j.action.Name, Title: j.action.Title, Side: j.side, Change: c})

@@ -175,7 +175,11 @@ func leftPool(ctx context.Context, e steps.Env) (steps.Change, error) {
 	if why, err := lacksToken(ctx, e); why != "" || err != nil {
 		item.Note += "; " + willAsk
 	}
-	return steps.Change{Items: []steps.Item{item}, Rights: noteRights(e)}, nil
+	c := steps.Change{Items: []steps.Item{item}, Rights: noteRights(e)}
+	if d, err := thePool(ctx, e); err == nil && d.Quota != nil && d.Quota.ID != "" {
+		c.Along = map[steps.Side][]string{steps.Remote: {"ResourceQuota " + sessionsNamespace(e) + "/" + d.Quota.ID}}
+	}
+	return c, nil
 }
 
 func removePool(ctx context.Context, e steps.Env, say steps.Progress) error {

@@ -36,7 +36,9 @@ func TestTwoLinksShareAndDoNotHurtEachOther(t *testing.T) {
 	box := seeded(t)
 	before := stepstest.Snapshot(t, box)
 	answers := site(t, box, map[string]any{"sessions.namespace": "shared-sessions", "identity.name": "shared", "pools.quotas": []any{"shared-pool"}})
-	a, b := stepstest.Open(t, box, renku.Guide(), assets, "a", answers), stepstest.Open(t, box, renku.Guide(), assets, "b", answers)
+	a := stepstest.Open(t, box, renku.Guide(), assets, "a", answers)
+	answers["pools.quotas"] = []any{"other-pool", "shared-pool"} // a pool of Renku's has a quota of its own
+	b := stepstest.Open(t, box, renku.Guide(), assets, "b", answers)
 	stepstest.Apply(t, a)
 	stepstest.Apply(t, b)
 	stepstest.Green(t, a)

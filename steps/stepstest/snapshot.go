@@ -3,9 +3,11 @@ package stepstest
 import (
 	"encoding/json"
 	"slices"
+	"strings"
 	"testing"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"carrick/cluster"
@@ -20,11 +22,14 @@ var passing = []string{
 }
 
 // Snapshot is everything that both clusters hold, by side, kind and name,
-// without what changes by itself.
+// without what changes by itself and what a controller makes of something else.
+// It waits for namespaces that are on their way out, an earlier test's or this
+// one's.
 func Snapshot(t testing.TB, box *clustertest.Sandbox) map[string]string {
 	t.Helper()
 	out := map[string]string{}
 	for _, side := range steps.Sides {
+		settle(t, box, string(side))
 		c := box.Open(t, string(side), cluster.Options{Once: true})
 		kinds, err := c.Kinds(t.Context())
 		if err != nil {
@@ -42,7 +47,7 @@ func Snapshot(t testing.TB, box *clustertest.Sandbox) map[string]string {
 				t.Fatalf("list %s: %v", k.GVR, err)
 			}
 			for _, m := range list {
-				if m.Name == "kube-root-ca.crt" {
+				if m.Name == "kube-root-ca.crt" || metav1.GetControllerOf(&m) != nil {
 					continue
 				}
 				obj := &unstructured.Unstructured{}
@@ -63,11 +68,21 @@ func Snapshot(t testing.TB, box *clustertest.Sandbox) map[string]string {
 	return out
 }
 
+// settle waits until no namespace of a side is being deleted.
+func settle(t testing.TB, box *clustertest.Sandbox, side string) {
+	t.Helper()
+	going := box.Run(t, side, "", "get", "namespaces", "-o", `go-template={{range .items}}{{if .metadata.deletionTimestamp}}namespace/{{.metadata.name}} {{end}}{{end}}`)
+	if names := strings.Fields(going); len(names) > 0 {
+		box.Run(t, side, "", append([]string{"wait", "--for=delete", "--timeout=60s"}, names...)...)
+	}
+}
+
 func plain(o *unstructured.Unstructured) string {
 	for _, f := range []string{"resourceVersion", "managedFields", "generation"} {
 		unstructured.RemoveNestedField(o.Object, "metadata", f)
 	}
 	delete(o.Object, "status")
+	unstructured.RemoveNestedField(o.Object, "metadata", "annotations", "deployment.kubernetes.io/revision") // how often it was rolled out
 	b, _ := json.Marshal(o.Object)
 	return string(b)
 }
