@@ -143,13 +143,16 @@ func (s *Session) needsHold(ctx context.Context, j job, say Progress) error {
 		if !ok {
 			continue
 		}
-		check, _ := s.guide.Check(c.Check)
+		check, step := s.guide.Check(c.Check)
+		if !applies(step, check, s.env(ctx, c.Side, &usage{})) {
+			continue
+		}
 		say.Say("%s: looking whether %s", s.guide.Sides[c.Side].Name, check.Title)
 		r, err := s.until(ctx, c, func(r Result) bool { return r.Status.Holds() || r.Status == Skip })
 		if err != nil {
 			return err
 		}
-		if !r.Status.Holds() && r.Found != notAsked {
+		if !r.Status.Holds() {
 			return &ActionError{
 				j.step.Name, j.action.Name, s.guide.Sides[j.side].Name, "do",
 				fmt.Errorf("needs %q, which is %s: %s", check.Title, r.Status, r.Found),

@@ -86,10 +86,7 @@ func (b *Board) unmet(c Cell) (Cell, Result, bool) {
 			continue
 		}
 		v := b.Verdict(need)
-		if v.Status == Skip && v.Found == notAsked {
-			continue // what does not apply is in nobody's way
-		}
-		if !v.Status.Holds() {
+		if !v.Allows() {
 			return need, v, true
 		}
 	}

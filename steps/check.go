@@ -113,6 +113,10 @@ func Unseen(err error) Result {
 	return Result{Status: Unknown, Found: cluster.Explain(err), Err: err}
 }
 
+// Allows tells whether what leans on this verdict may go on: it holds, or does
+// not apply to these answers.
+func (r Result) Allows() bool { return r.Status.Holds() || (r.Status == Skip && r.Found == notAsked) }
+
 // Or adds what to do to a verdict that has no fix of its own.
 func (r Result) Or(fix string) Result {
 	if r.Fix == "" {

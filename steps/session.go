@@ -177,7 +177,7 @@ func (s *Session) judge(ctx context.Context, env Env, step *Step, check *Check) 
 		}
 	}()
 	switch {
-	case (step.When != nil && !step.When(env)) || (check.When != nil && !check.When(env)):
+	case !applies(step, check, env):
 		return Result{Status: Skip, Found: notAsked}
 	case check.NotChecked != "":
 		return Skipped("not checked by carrick: %s", check.NotChecked)
@@ -185,6 +185,10 @@ func (s *Session) judge(ctx context.Context, env Env, step *Step, check *Check) 
 		return Skipped("%s", s.whyAbsent(env.Side))
 	}
 	return check.Run(ctx, env)
+}
+
+func applies(step *Step, check *Check, env Env) bool {
+	return (step.When == nil || step.When(env)) && (check.When == nil || check.When(env))
 }
 
 // notAsked is found of what the answers make needless.

@@ -97,7 +97,7 @@ func (a *app) unmet(plan *steps.Plan, w int) []string {
 	for _, act := range plan.Actions {
 		for _, need := range guide.NeedsOf(act.Action, act.Side) {
 			check, step := guide.Check(need.Check)
-			if said[need] || a.live.board.Verdict(need).Status.Holds() || plan.Mends(check) {
+			if said[need] || a.live.board.Verdict(need).Allows() || plan.Mends(check) {
 				continue
 			}
 			said[need] = true

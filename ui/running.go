@@ -174,7 +174,7 @@ func (r *run) awaits(a *app) string {
 	}
 	for _, act := range r.plan.Actions {
 		for _, need := range guide.NeedsOf(act.Action, act.Side) {
-			if check, _ := guide.Check(need.Check); !a.live.board.Verdict(need).Status.Holds() && !r.plan.Mends(check) {
+			if check, _ := guide.Check(need.Check); !a.live.board.Verdict(need).Allows() && !r.plan.Mends(check) {
 				return say(need)
 			}
 		}

@@ -46,7 +46,7 @@ func TestConformanceOfTheRoleWithUpstreamsSessions(t *testing.T) {
 	box := seeded(t)
 	stepstest.Define(t, box, steps.Remote, file)
 	const ns = "amalthea-sessions"
-	s := stepstest.Open(t, box, renku.Guide(), assets, "amalthea", site(t, box, map[string]any{"sessions.namespace": ns}))
+	s := stepstest.Open(t, box, credential(), assets, "amalthea", map[string]any{"sessions.namespace": ns})
 	stepstest.Apply(t, s)
 	defer stepstest.Undo(t, s)
 	stepstest.Green(t, s)

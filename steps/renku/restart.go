@@ -74,7 +74,7 @@ func theCause(ctx context.Context, e steps.Env) (cause, error) {
 	}
 	// Reads that are kept current leave managedFields out; the hash in the key
 	// has a new value looked at at once.
-	at, err := cluster.Look(ctx, "handed-over/"+e.Link+"/"+stored.Hash(), time.Minute, func(ctx context.Context) (handedOver, error) {
+	at, err := cluster.Look(ctx, "handed-over/"+e.Link+"/"+stored.Hash(), 10*time.Second, func(ctx context.Context) (handedOver, error) {
 		return whenHandedOver(ctx, e)
 	})
 	if err != nil {
