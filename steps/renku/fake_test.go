@@ -271,12 +271,17 @@ data: {ca.crt: %s}
 ---
 apiVersion: v1
 kind: Secret
+metadata: {name: renku-notebooks, namespace: renku-fake}
+stringData: {NB_SESSIONS__CA_CERTS__SECRETS: '[{"secret": "renku-ca"}]'}
+---
+apiVersion: v1
+kind: Secret
 metadata: {name: renku-remote-clusters, namespace: renku-fake}
 stringData: {paris.yaml: "somebody else's"}
 ---
 apiVersion: apps/v1
 kind: Deployment
-metadata: {name: renku-data-service, namespace: renku-fake, labels: {app: renku-data-service}}
+metadata: {name: renku-data-service, namespace: renku-fake, labels: {app: renku-data-service, release: renku}}
 spec:
   replicas: 0
   selector: {matchLabels: {app: renku-data-service}}

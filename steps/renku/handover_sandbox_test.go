@@ -295,6 +295,7 @@ func TestRestartIsDoneOnceForOneCause(t *testing.T) {
 	}
 	box.Run(t, clustertest.Local, "", "-n", ns, "annotate", "secret", "clusters", "carrick/cluster-id."+link+"=01KDY02100RENKVTESTCAVSTER")
 	s.Forget() // somebody else did this
+	defer box.Run(t, clustertest.Local, "", "-n", ns, "annotate", "secret", "clusters", "carrick/cluster-id."+link+"-") // there is no Renku to take it back from
 
 	before := started(t, box, ns)
 	if p, err = s.Plan(t.Context(), restart); err != nil {

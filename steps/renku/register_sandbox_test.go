@@ -37,7 +37,7 @@ func ready(t *testing.T, name string, f *fakeRenku, box *clustertest.Sandbox, mo
 		given[k] = v
 	}
 	s := stepstest.Open(t, box, renku.Guide(), assets, name, f.answers(t, box, given))
-	if _, err := apply(t, s, steps.Scope{Steps: []string{"prerequisites", "identity"}}); err != nil {
+	if _, err := apply(t, s, toSecret); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {

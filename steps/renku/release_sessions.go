@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"encoding/pem"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -16,18 +17,13 @@ import (
 	"carrick/steps"
 )
 
-// customCAs are the Secrets that global.certificates.customCAs names, by name
-// and key. Only certificates are taken: they are public.
+// customCAs are the Secrets of CA certificates, by name and key, that
+// global.certificates.customCAs names; where there is no release to read, those
+// that sessions mount. Only certificates are taken: they are public.
 func customCAs(ctx context.Context, e steps.Env) (any, error) {
-	r, err := valued(ctx, e)
+	names, err := customCANames(ctx, e)
 	if err != nil {
 		return nil, err
-	}
-	const path = "global.certificates.customCAs"
-	v, _ := r.Value(path)
-	names := secretNames(v)
-	if len(names) == 0 {
-		return nil, steps.Absent("Renku's Helm value %s names no Secret", path)
 	}
 	out := map[string]any{}
 	for _, name := range names {
@@ -36,6 +32,27 @@ func customCAs(ctx context.Context, e steps.Env) (any, error) {
 		}
 	}
 	return out, nil
+}
+
+func customCANames(ctx context.Context, e steps.Env) ([]string, error) {
+	const path = "global.certificates.customCAs"
+	r, err := valued(ctx, e)
+	if unread := (*steps.AbsentError)(nil); errors.As(err, &unread) {
+		names, err := sessionCAs(ctx, e)
+		if list, ok := names.([]string); err == nil && ok && len(list) > 0 {
+			return list, nil
+		}
+		return nil, unread
+	}
+	if err != nil {
+		return nil, err
+	}
+	v, _ := r.Value(path)
+	names := secretNames(v)
+	if len(names) == 0 {
+		return nil, steps.Absent("Renku's Helm value %s names no Secret", path)
+	}
+	return names, nil
 }
 
 // secretNames are the names in a list of {secret: NAME}.
@@ -59,7 +76,7 @@ func certificatesOf(ctx context.Context, e steps.Env, namespace, name string) (m
 		s, err = e.Cluster.Secret(ctx, namespace, name, slices.Collect(maps.Keys(s.Keys))...)
 	}
 	if apierrors.IsNotFound(err) {
-		return nil, steps.Absent("Renku's Helm values name Secret %s/%s, which is not there", namespace, name)
+		return nil, steps.Absent("Renku names Secret %s/%s for CA certificates, which is not there", namespace, name)
 	}
 	if err != nil {
 		return nil, err
