@@ -29,6 +29,15 @@ func apply(t *testing.T, s *steps.Session, scope steps.Scope) (*steps.Plan, erro
 	return p, s.Apply(t.Context(), p, steps.ApplyOptions{}, nil)
 }
 
+// withoutServices is the guide for a Renku that is an API alone: nothing loads
+// the kubeconfigs.
+func withoutServices() *steps.Guide {
+	g := renku.Guide()
+	pool, _ := g.Action("pool")
+	pool.Needs = slices.DeleteFunc(pool.Needs, func(need string) bool { return need == "kubeconfig-loaded" })
+	return g
+}
+
 // ready is a link whose remote side is prepared; nothing is in Renku yet.
 func ready(t *testing.T, name string, f *fakeRenku, box *clustertest.Sandbox, more map[string]any) *steps.Session {
 	t.Helper()
@@ -36,7 +45,7 @@ func ready(t *testing.T, name string, f *fakeRenku, box *clustertest.Sandbox, mo
 	for k, v := range more {
 		given[k] = v
 	}
-	s := stepstest.Open(t, box, renku.Guide(), assets, name, f.answers(t, box, given))
+	s := stepstest.Open(t, box, withoutServices(), assets, name, f.answers(t, box, given))
 	if _, err := apply(t, s, toSecret); err != nil {
 		t.Fatal(err)
 	}
