@@ -21,7 +21,7 @@ demo: build sandbox ## the wizard on two control planes on this machine
 
 .PHONY: test
 test: sandbox ## all tests, on real control planes
-	CARRICK_SANDBOX=$(SANDBOX) $(GO) run ./cluster/clustertest/share $(GO) test -p 1 ./...
+	CARRICK_SANDBOX=$(SANDBOX) $(GO) run ./cluster/clustertest/share $(GO) test -p 1 -timeout 30m ./...
 
 .PHONY: lint
 lint: $(BIN)/staticcheck ## gofumpt, vet, staticcheck
@@ -40,15 +40,15 @@ verify: test lint conformance bench-short ## what CI runs
 
 .PHONY: conformance
 conformance: sandbox ## what carrick writes, under strict validation by a real API server
-	CARRICK_SANDBOX=$(SANDBOX) $(GO) test -count=1 -run Conformance ./steps/...
+	CARRICK_SANDBOX=$(SANDBOX) $(GO) test -count=1 -timeout 30m -run Conformance ./steps/...
 
 .PHONY: bench
 bench: sandbox ## the budgets, as ratios measured in one run
-	CARRICK_SANDBOX=$(SANDBOX) $(GO) test -run '^$$' -bench . -benchtime 20x ./...
+	CARRICK_SANDBOX=$(SANDBOX) $(GO) test -run '^$$' -bench . -benchtime 20x -timeout 30m ./...
 
 .PHONY: bench-short
 bench-short: sandbox
-	CARRICK_SANDBOX=$(SANDBOX) $(GO) test -run '^$$' -bench . -benchtime 2x ./...
+	CARRICK_SANDBOX=$(SANDBOX) $(GO) test -run '^$$' -bench . -benchtime 2x -timeout 30m ./...
 
 .PHONY: golden
 golden: ## write the goldens anew; look at the diff
