@@ -15,6 +15,9 @@ type Action struct {
 	// Check.Needs.
 	Needs []string
 	When  func(Env) bool
+	// Reads are rights beyond those of its own objects: for the facts that its
+	// answers and its When come from.
+	Reads []cluster.Right
 	Doer
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
@@ -152,6 +153,7 @@ func (s *Session) planJob(ctx context.Context, j job) (Planned, bool, error) {
 	}
 	pl := Planned{Step: j.step.Name, Action: j.action.Name, Title: j.action.Title, Side: j.side}
 	c, err := j.action.Plan(ctx, env)
+	c.Rights = append(c.Rights, j.action.Reads...)
 	pl.Change = c
 	if use.failed != nil {
 		err = use.failed
@@ -203,6 +205,12 @@ func (s *Session) PlanUndo(ctx context.Context, o Scope) (*Plan, error) {
 	}
 	if !known {
 		return p, away // no side answers
+	}
+	if p.Empty() { // what an action keeps is of interest where others take something back
+		p.Actions = slices.DeleteFunc(p.Actions, func(a Planned) bool {
+			action, _ := s.guide.Action(a.Action)
+			return keeps(action.Doer)
+		})
 	}
 	return p, nil
 }

@@ -45,7 +45,7 @@ func newKeys() keyMap {
 		Filter:   hot("/", "filter", "show only rows with this text", "/"),
 		Apply:    hot("a", "apply", "apply this step: shows what would change and asks", "a"),
 		Diff:     hot("d", "diff", "what applying this step would change, line by line", "d"),
-		Undo:     hot("u", "undo", "take back what this step made: shows it and asks", "u"),
+		Undo:     hot("u", "undo", "take back what this step made, on the summary all of it: shows it and asks", "u"),
 		Fix:      hot("f", "do it", "do only what makes this check hold", "f"),
 		Answers:  hot("e", "answers", "the answers of this step", "e"),
 		Again:    hot("r", "again", "look at this cell again", "r"),

@@ -42,7 +42,7 @@ func (p *stepPage) ask(why purpose, title string, scope steps.Scope) tea.Cmd {
 	case a.run.busy():
 		a.notice = "still at work: ctrl+c stops it"
 		return nil
-	case len(p.step().Actions) == 0 && len(scope.Actions) == 0:
+	case len(p.step().Actions) == 0 && len(scope.Steps) > 0:
 		a.notice = "this step changes nothing: it only looks"
 		return nil
 	}

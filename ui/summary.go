@@ -68,6 +68,8 @@ func (s *summary) update(msg tea.Msg) tea.Cmd {
 			return s.a.save()
 		case key.Matches(msg, keys.All.Binding):
 			return s.a.live.again()
+		case key.Matches(msg, keys.Undo.Binding): // what is done is shown on a step's page
+			return tea.Batch(s.a.turn(s.from), s.from.ask(toUndo, "all that this link made", steps.Scope{}))
 		case key.Matches(msg, keys.Open.Binding):
 			return s.from.enter(s.a.live.firstOpen())
 		}
@@ -93,7 +95,7 @@ func (s *summary) view() []string {
 	if a.notice != "" {
 		return append(out, " "+a.notice)
 	}
-	first := []hint{a.k.Back.hint(), a.k.Save.as("save a report"), a.k.Jump.hint(), a.k.All.hint()}
+	first := []hint{a.k.Back.hint(), a.k.Undo.as("undo all"), a.k.Save.as("save a report"), a.k.Jump.hint(), a.k.All.hint()}
 	return append(out, a.footer(first, []hint{a.k.Help.hint(), a.k.Quit.hint()}))
 }
 

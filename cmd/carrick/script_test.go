@@ -22,7 +22,7 @@ import (
 
 // TestScripts runs what needs no cluster.
 func TestScripts(t *testing.T) {
-	runScripts(t, "../../testdata/script", nil)
+	runScripts(t, "../../testdata/script", func(*testscript.Env) error { return nil })
 }
 
 // TestScriptsOnClusters runs what needs two: real control planes, which the
@@ -30,24 +30,23 @@ func TestScripts(t *testing.T) {
 func TestScriptsOnClusters(t *testing.T) {
 	box := clustertest.Start(t)
 	box.Seed(t, "renku")
-	runScripts(t, "../../testdata/script/clusters", func(e *testscript.Env) {
+	token := renkuToken(t, box)
+	runScripts(t, "../../testdata/script/clusters", func(e *testscript.Env) error {
 		both := []string{box.Kubeconfigs[clustertest.Local], box.Kubeconfigs[clustertest.Remote]}
 		e.Setenv("KUBECONFIG", strings.Join(both, string(os.PathListSeparator)))
 		e.Setenv("REMOTE", box.Kubeconfigs[clustertest.Remote])
 		e.Setenv("PATH", e.Getenv("PATH")+string(os.PathListSeparator)+filepath.Dir(box.Kubectl))
+		return os.WriteFile(filepath.Join(e.WorkDir, "token"), []byte(token), 0o600)
 	})
 }
 
-func runScripts(t *testing.T, dir string, more func(*testscript.Env)) {
+func runScripts(t *testing.T, dir string, more func(*testscript.Env) error) {
 	testscript.Run(t, testscript.Params{
 		Dir: dir, RequireExplicitExec: true, RequireUniqueNames: true,
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("HOME", e.WorkDir)
 			e.Setenv("XDG_STATE_HOME", filepath.Join(e.WorkDir, "state"))
-			if more != nil {
-				more(e)
-			}
-			return nil
+			return more(e)
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"exits": exits, "refuses": refuses, "report": report, "keep": keep,

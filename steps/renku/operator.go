@@ -9,6 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/version"
 
+	"carrick/cluster"
 	"carrick/steps"
 )
 
@@ -22,18 +23,18 @@ func operator() steps.Step {
 		Ask: operatorQuestions(),
 		Actions: []steps.Action{
 			{
-				Name: "driver-namespace", Title: "Make the namespace of csi-rclone", On: steps.Remote, When: makesDriverNamespace,
+				Name: "driver-namespace", Title: "Make the namespace of csi-rclone", On: steps.Remote, When: makesDriverNamespace, Reads: whatStands,
 				Doer: steps.Manifest{File: "driver-namespace.yaml"},
 			},
 			{
-				Name: "driver", Title: "Install csi-rclone", On: steps.Remote, When: installsDriver,
+				Name: "driver", Title: "Install csi-rclone", On: steps.Remote, When: installsDriver, Reads: whatStands,
 				Doer: steps.Chart{
 					Release: "${answers.driver.release}", Namespace: "${answers.driver.namespace}", Chart: driverChart,
 					Source: chartSource(driverChart), Version: answered("driver.version"), Values: driverValues,
 				},
 			},
 			{
-				Name: "operator", Title: "Install the session operator", On: steps.Remote, Needs: []string{"namespace"}, When: installsOperator,
+				Name: "operator", Title: "Install the session operator", On: steps.Remote, Needs: []string{"namespace"}, When: installsOperator, Reads: whatStands,
 				Doer: steps.Chart{
 					Release: "${answers.operator.release}", Namespace: "${answers.sessions.namespace}", Chart: operatorChart,
 					Source: chartSource(operatorChart), Version: answered("operator.version"), Values: operatorValues,
@@ -46,6 +47,13 @@ func operator() steps.Step {
 		},
 		Checks: slices.Concat(operatorChecks(), driverChecks(), userSessionChecks()),
 	}
+}
+
+// whatStands is what it takes to see which operator and driver are there.
+var whatStands = []cluster.Right{
+	{Verb: "list", Group: "apps", Resource: "deployments"},
+	{Verb: "list", Group: "apps", Resource: "daemonsets"},
+	{Verb: "list", Resource: "nodes"},
 }
 
 func operatorQuestions() []steps.Question {

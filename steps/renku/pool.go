@@ -3,10 +3,7 @@ package renku
 import (
 	"context"
 	"fmt"
-	"io/fs"
 	"strings"
-
-	"go.yaml.in/yaml/v3"
 
 	"carrick/cluster"
 	"carrick/steps"
@@ -36,69 +33,16 @@ func resourcePool() steps.Step {
 	}
 }
 
-func builtByAnswers(e steps.Env) bool { return e.Answers.Text("pool.spec") == "" }
-
 func poolQuestions() []steps.Question {
 	return []steps.Question{
 		{
-			Key: "pool.spec", Title: "File that describes the pool", Kind: steps.Path, Opt: true, Check: checkPoolFile,
-			Help: "YAML or JSON as Renku's API takes it. Empty: the pool is built from the next answers, with the published guide's classes.",
-		},
-		{
-			Key: "pool.name", Title: "Name of the pool", Kind: steps.Text, When: builtByAnswers,
-			Check: func(v string) error { return checkLength("a pool", v) },
-			Help:  "5 to 40 characters. Users see it.",
-			Default: func(e steps.Env) (any, string) {
-				if name := e.Answers.Text("cluster.name"); name != "" {
-					return name, "the cluster's name in Renku"
-				}
-				return nil, ""
-			},
-		},
-		{
-			Key: "pool.public", Title: "Everybody may use it", Kind: steps.YesNo, When: builtByAnswers,
-			Help:    "No: only admins and its members.",
-			Default: steps.Fixed(false, "the published guide"),
-		},
-		{
-			Key: "pool.cpu", Title: "CPUs of the pool's quota", Kind: steps.Quantity, When: builtByAnswers,
-			Help:    "All sessions of the pool together.",
-			Default: exampleQuota("cpu"),
-		},
-		{
-			Key: "pool.memory", Title: "Memory of the pool's quota in GB", Kind: steps.Number, When: builtByAnswers,
-			Help:    "Renku counts quotas in GB and classes in GiB.",
-			Default: exampleQuota("memory"),
-		},
-		{
-			Key: "pool.gpu", Title: "GPUs of the pool's quota", Kind: steps.Number, When: builtByAnswers,
-			Help:    "NVIDIA only: nvidia.com/gpu.",
-			Default: exampleQuota("gpu"),
+			Key: "pool.spec", Title: "The pool", Kind: steps.YAML, Check: checkPool, Default: examplePool,
+			Help: "As Renku's API takes it, without the cluster. Quotas count memory in GB, classes in GiB; storage is in GB.",
 		},
 		{
 			Key: "pool.members", Title: "Who may use it", Kind: steps.Text, Many: true, Opt: true, Check: checkMember,
 			Help: "user:UUID, group:ID or project:ID each; user:UUID:prohibited shuts one out. A pool that is not public and has no members is used by admins alone.",
 		},
-	}
-}
-
-// exampleQuota is a value of the published guide's example.
-func exampleQuota(key string) func(steps.Env) (any, string) {
-	return func(e steps.Env) (any, string) {
-		if e.Assets == nil {
-			return nil, ""
-		}
-		data, err := fs.ReadFile(e.Assets, poolAsset)
-		var p struct {
-			Quota map[string]any `yaml:"quota"`
-		}
-		if err != nil || yaml.Unmarshal(data, &p) != nil {
-			return nil, ""
-		}
-		if key == "cpu" {
-			return fmt.Sprint(p.Quota[key]), "the published guide"
-		}
-		return p.Quota[key], "the published guide"
 	}
 }
 
@@ -156,7 +100,7 @@ func poolID(ctx context.Context, e steps.Env) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	d, err := thePool(ctx, e)
+	d, err := thePool(e)
 	if err != nil {
 		return nil, err
 	}

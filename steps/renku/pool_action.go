@@ -19,7 +19,7 @@ func poolItem(d described) steps.Item {
 }
 
 func previewPool(ctx context.Context, e steps.Env) (steps.Change, error) {
-	d, err := thePool(ctx, e)
+	d, err := thePool(e)
 	if err != nil {
 		return steps.Change{}, err
 	}
@@ -70,7 +70,7 @@ func standingPool(d described, item steps.Item, id string, named []pool) steps.I
 }
 
 func makePool(ctx context.Context, e steps.Env, say steps.Progress) error {
-	d, err := thePool(ctx, e)
+	d, err := thePool(e)
 	if err != nil {
 		return err
 	}
@@ -176,7 +176,7 @@ func leftPool(ctx context.Context, e steps.Env) (steps.Change, error) {
 		item.Note += "; " + willAsk
 	}
 	c := steps.Change{Items: []steps.Item{item}, Rights: noteRights(e)}
-	if d, err := thePool(ctx, e); err == nil && d.Quota != nil && d.Quota.ID != "" {
+	if d, err := thePool(e); err == nil && d.Quota != nil && d.Quota.ID != "" {
 		c.Along = map[steps.Side][]string{steps.Remote: {"ResourceQuota " + sessionsNamespace(e) + "/" + d.Quota.ID}}
 	}
 	return c, nil
@@ -214,7 +214,7 @@ func lostPool(ctx context.Context, e steps.Env, api *cluster.Web) (int, error) {
 	if _, err := api.JSON(ctx, "GET", "/clusters", nil, &rows); err != nil {
 		return 0, err
 	}
-	d, err := thePool(ctx, e)
+	d, err := thePool(e)
 	if err != nil {
 		return 0, err
 	}

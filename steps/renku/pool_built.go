@@ -1,10 +1,10 @@
 package renku
 
 import (
-	"fmt"
 	"io/fs"
 	"math"
 	"slices"
+	"strings"
 
 	"go.yaml.in/yaml/v3"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -12,55 +12,97 @@ import (
 	"carrick/steps"
 )
 
-// builtPool puts the answers into the example pool.
-func builtPool(e steps.Env) (described, error) {
+// examplePool is the published guide's example, with what the other answers say
+// of it put in; its comments stay.
+func examplePool(e steps.Env) (any, string) {
+	if e.Assets == nil {
+		return nil, ""
+	}
 	data, err := fs.ReadFile(e.Assets, poolAsset)
 	if err != nil {
-		return described{}, fmt.Errorf("read asset: %w", err)
+		return nil, ""
 	}
-	var p map[string]any
-	if err := yaml.Unmarshal(data, &p); err != nil {
-		return described{}, fmt.Errorf("asset %s: %w", poolAsset, err)
+	var doc yaml.Node
+	if err := yaml.Unmarshal(data, &doc); err != nil || len(doc.Content) == 0 {
+		return nil, ""
 	}
-	p["name"], p["public"], p["platform"] = e.Answers.Text("pool.name"), e.Answers.Bool("pool.public"), "linux/"+e.Answers.Text("nodes.arch")
-	q := map[string]any{"cpu": cpus(e.Answers.Text("pool.cpu")), "memory": e.Answers.Int("pool.memory"), "gpu": e.Answers.Int("pool.gpu")}
-	if ids := e.Answers.List("pools.quotas"); len(ids) > 0 {
-		q["id"] = ids[0]
+	fillPool(e, doc.Content[0])
+	var b strings.Builder
+	enc := yaml.NewEncoder(&b)
+	enc.SetIndent(2)
+	if err := enc.Encode(&doc); err != nil {
+		return nil, ""
 	}
-	p["quota"] = q
-	classes, _ := p["classes"].([]any)
-	p["classes"] = withBiggest(e, classes)
-	built, err := yaml.Marshal(p)
-	if err != nil {
-		return described{}, err
-	}
-	return readPool(built)
+	return b.String(), "the published guide, with your answers"
 }
 
-// withBiggest adds the class of the answers where it is larger than all
-// others, and lets each tolerate what the nodes are tainted with.
-func withBiggest(e steps.Env, classes []any) []any {
-	cpu, gpu := cpus(e.Answers.Text("class.cpu")), e.Answers.Int("class.gpu")
-	memory, err := resource.ParseQuantity(e.Answers.Text("class.memory"))
-	gib := int(math.Ceil(memory.AsApproximateFloat64() / (1 << 30)))
-	larger := err == nil && !slices.ContainsFunc(classes, func(c any) bool {
-		var have class
-		b, err := yaml.Marshal(c)
-		return err != nil || yaml.Unmarshal(b, &have) != nil || (have.CPU >= cpu && have.Memory >= float64(gib) && have.GPU >= float64(gpu))
-	})
-	if larger {
-		classes = append(classes, map[string]any{
-			"name": "remote-large", "cpu": cpu, "memory": gib, "gpu": gpu, "max_storage": 4, "default_storage": 1, "default": false,
-		})
+func fillPool(e steps.Env, p *yaml.Node) {
+	if name := e.Answers.Text("cluster.name"); name != "" {
+		put(p, "name", name)
 	}
-	if taints := e.Answers.List("nodes.tolerations"); len(taints) > 0 {
-		for _, c := range classes {
-			if m, ok := c.(map[string]any); ok {
-				m["tolerations"] = taints
-			}
+	if arch := e.Answers.Text("nodes.arch"); arch != "" {
+		put(p, "platform", "linux/"+arch)
+	}
+	if ids := e.Answers.List("pools.quotas"); len(ids) > 0 {
+		put(valueOf(p, "quota"), "id", ids[0])
+	}
+	classes := valueOf(p, "classes")
+	if c, larger := biggest(e, classes); larger {
+		n := &yaml.Node{}
+		if n.Encode(c) == nil {
+			classes.Content = append(classes.Content, n)
 		}
 	}
-	return classes
+	if taints := e.Answers.List("nodes.tolerations"); len(taints) > 0 {
+		for _, c := range classes.Content {
+			put(c, "tolerations", taints)
+		}
+	}
+}
+
+// biggest is the class of the answers, and whether it is larger than all others.
+func biggest(e steps.Env, classes *yaml.Node) (class, bool) {
+	memory, err := resource.ParseQuantity(e.Answers.Text("class.memory"))
+	if err != nil {
+		return class{}, false
+	}
+	c := class{
+		Name: "remote-large", CPU: cpus(e.Answers.Text("class.cpu")), Memory: math.Ceil(memory.AsApproximateFloat64() / (1 << 30)),
+		GPU: float64(e.Answers.Int("class.gpu")), Max: 4, Storage: 1,
+	}
+	var have []class
+	if err := classes.Decode(&have); err != nil {
+		return class{}, false
+	}
+	return c, !slices.ContainsFunc(have, func(h class) bool { return h.CPU >= c.CPU && h.Memory >= c.Memory && h.GPU >= c.GPU })
+}
+
+// valueOf is the value of a key of a mapping; an empty node where it is none.
+func valueOf(n *yaml.Node, key string) *yaml.Node {
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		if n.Content[i].Value == key {
+			return n.Content[i+1]
+		}
+	}
+	return &yaml.Node{}
+}
+
+// put sets a key of a mapping.
+func put(n *yaml.Node, key string, value any) {
+	v := &yaml.Node{}
+	if v.Encode(value) != nil {
+		return // a text or a list of texts can always be encoded
+	}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		if n.Content[i].Value == key {
+			v.LineComment = n.Content[i+1].LineComment
+			n.Content[i+1] = v
+			return
+		}
+	}
+	k := &yaml.Node{}
+	k.SetString(key)
+	n.Content = append(n.Content, k, v)
 }
 
 // cpus is a quantity as Renku counts it.

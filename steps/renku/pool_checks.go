@@ -69,28 +69,24 @@ func poolProblems(e steps.Env, d described) []string {
 }
 
 func poolRules(ctx context.Context, e steps.Env) steps.Result {
-	d, err := thePool(ctx, e)
+	d, err := thePool(e)
 	if err != nil {
 		return steps.Unseen(err)
 	}
 	if bad := poolProblems(e, d); len(bad) > 0 {
-		fix := "answer pool.name, pool.cpu, pool.memory, pool.gpu, class.cpu, class.memory, class.gpu or pools.quotas"
-		if d.file != "" {
-			fix = "edit " + d.file
-		}
-		return steps.Failed(strings.Join(bad, "; "), fix)
+		return steps.Failed(strings.Join(bad, "; "), "edit pool.spec (e), or pools.quotas")
 	}
 	if d.Quota == nil {
 		return steps.Warned(fmt.Sprintf("%q has no quota: its sessions may take all of the remote cluster, and Renku makes it without a word although the cluster is not loaded", d.Name), "give it a quota with an id of pools.quotas")
 	}
 	if framed(e) && d.Public {
-		return steps.Warned("it is public and sessions are framed: sessions of users who are not signed in fail (no cookie for frames without a user)", "answer pool.public with no, or sessions.framed with no")
+		return steps.Warned("it is public and sessions are framed: sessions of users who are not signed in fail (no cookie for frames without a user)", "answer pool.spec with public: false, or sessions.framed with no")
 	}
 	return steps.Passed("%q, %d classes, %g CPUs, %g GB, %g GPUs", d.Name, len(d.Classes), d.Quota.CPU, d.Quota.Memory, d.Quota.GPU)
 }
 
 func poolSizes(ctx context.Context, e steps.Env) steps.Result {
-	d, err := thePool(ctx, e)
+	d, err := thePool(e)
 	if err != nil {
 		return steps.Unseen(err)
 	}
@@ -98,13 +94,13 @@ func poolSizes(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Passed("the pool has no quota that could be too small")
 	}
 	if tight := d.tooTight(); len(tight) > 0 {
-		return steps.Failed(strings.Join(tight, "; "), "make the quota larger or the class smaller (pool.memory, pool.cpu, class.memory, class.cpu, or the file)")
+		return steps.Failed(strings.Join(tight, "; "), "make the quota larger or the class smaller: edit pool.spec (e)")
 	}
 	return steps.Passed("%d classes fit into %g CPUs and %g GB", len(d.Classes), d.Quota.CPU, d.Quota.Memory)
 }
 
 func quotaFree(ctx context.Context, e steps.Env) steps.Result {
-	d, err := thePool(ctx, e)
+	d, err := thePool(e)
 	if err != nil {
 		return steps.Unseen(err)
 	}
@@ -134,7 +130,7 @@ func quotaFree(ctx context.Context, e steps.Env) steps.Result {
 }
 
 func poolMade(ctx context.Context, e steps.Env) steps.Result {
-	d, err := thePool(ctx, e)
+	d, err := thePool(e)
 	if err != nil {
 		return steps.Unseen(err)
 	}
@@ -169,7 +165,7 @@ func judgePools(name, id string, named []pool) steps.Result {
 	case len(ours) > 1:
 		return steps.Failed(fmt.Sprintf("%d pools are called %q on this cluster: %s", len(ours), name, strings.Join(ours, ", ")), "delete those that nobody uses, in Renku's admin pages or with DELETE /api/data/resource_pools/ID")
 	case len(ours) == 0:
-		return steps.Failed(fmt.Sprintf("a pool called %q is there, but not on this cluster: %s. The cluster of a pool can't be changed", name, strings.Join(astray, ", ")), "answer pool.name with another name, or delete that pool")
+		return steps.Failed(fmt.Sprintf("a pool called %q is there, but not on this cluster: %s. The cluster of a pool can't be changed", name, strings.Join(astray, ", ")), "answer pool.spec with another name, or delete that pool")
 	case len(astray) > 0:
 		return steps.Warned(fmt.Sprintf("pool %s; another is called the same: %s", ours[0], strings.Join(astray, ", ")), "users can't tell them apart: rename one in Renku's admin pages")
 	}
@@ -212,7 +208,7 @@ func poolMembers(ctx context.Context, e steps.Env) steps.Result {
 	case p.Public:
 		return steps.Passed("it is public")
 	case may == 0:
-		return steps.Warned("it is not public and has no members: admins alone can use it", "answer pool.members, or pool.public with yes; then carrick apply "+e.Link+".yaml --step pool")
+		return steps.Warned("it is not public and has no members: admins alone can use it", "answer pool.members, or pool.spec with public: true; then carrick apply "+e.Link+".yaml --step pool")
 	}
 	return steps.Passed("%d members", may)
 }

@@ -1,14 +1,11 @@
 package renku
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
 	"math"
-	"os"
 	"strings"
-	"time"
 
 	"go.yaml.in/yaml/v3"
 
@@ -16,7 +13,7 @@ import (
 	"carrick/steps"
 )
 
-// poolAsset is the pool that stands where no file is named.
+// poolAsset is the pool that stands where none is described.
 const poolAsset = "pool.yaml"
 
 // pool is a resource pool, as far as it is looked at.
@@ -62,14 +59,13 @@ type described struct {
 	pool
 	payload map[string]any // as POST /resource_pools takes it, without the cluster
 	faults  []fault
-	file    string // "": built from the answers
 }
 
-// problems are the faults in words, with lines where there is a file.
+// problems are the faults in words, with their lines.
 func (d described) problems() []string {
 	var out []string
 	for _, f := range d.faults {
-		if d.file != "" && f.line > 0 {
+		if f.line > 0 {
 			f.text = fmt.Sprintf("line %d: %s", f.line, f.text)
 		}
 		out = append(out, cluster.Clean(f.text))
@@ -89,7 +85,7 @@ func readPool(data []byte) (described, error) {
 		return described{}, err
 	}
 	if dec.Decode(&yaml.Node{}) == nil {
-		return described{}, errors.New("it holds more than one document: a file describes one pool")
+		return described{}, errors.New("it holds more than one document: one describes one pool")
 	}
 	d := described{}
 	root := doc.Content[0]
@@ -164,39 +160,28 @@ func (d *described) judge(values map[string]*yaml.Node) (out []fault) {
 	return out
 }
 
-// checkPoolFile refuses a file that describes no pool where it is named.
-func checkPoolFile(path string) error {
-	data, err := os.ReadFile(path)
+// checkPool refuses a description of no pool where it is typed.
+func checkPool(text string) error {
+	d, err := readPool([]byte(text))
 	if err != nil {
-		return fmt.Errorf("read the pool: %w", err)
+		return err
 	}
-	d, err := readPool(data)
-	if err != nil {
-		return fmt.Errorf("%s is no pool: %w", path, err)
-	}
-	d.file = path
 	if bad := d.problems(); len(bad) > 0 {
-		return errors.New(path + ": " + strings.Join(bad, "; "))
+		return errors.New(strings.Join(bad, "; "))
 	}
 	return nil
 }
 
-// thePool is the pool that this link asks for: the file's, or one built from
-// the answers.
-func thePool(ctx context.Context, e steps.Env) (described, error) {
-	path := e.Answers.Text("pool.spec")
-	if path == "" {
-		return builtPool(e)
+// thePool is the pool that this link asks for.
+func thePool(e steps.Env) (described, error) {
+	text := e.Answers.Text("pool.spec")
+	if text == "" {
+		return described{}, steps.Absent("nothing is answered for pool.spec")
 	}
-	data, err := cluster.Look(ctx, "file/"+path, 5*time.Second, func(context.Context) ([]byte, error) { return os.ReadFile(path) })
-	if err != nil {
-		return described{}, fmt.Errorf("read the pool: %w", err)
-	}
-	d, err := readPool(data)
+	d, err := readPool([]byte(text))
 	if err != nil {
 		d.faults = append(d.faults, fault{0, "it is no YAML or JSON of a pool: " + err.Error()})
 	}
-	d.file = path
 	return d, nil
 }
 

@@ -22,7 +22,7 @@ func storedPool(ctx context.Context, e steps.Env) (pool, error) {
 }
 
 func poolAsPlanned(ctx context.Context, e steps.Env) steps.Result {
-	d, err := thePool(ctx, e)
+	d, err := thePool(e)
 	if err != nil {
 		return steps.Unseen(err)
 	}

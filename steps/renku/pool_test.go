@@ -72,7 +72,6 @@ func TestPoolRules(t *testing.T) {
 			t.Fatalf("%q is not in the pool", tc.from)
 		}
 		d, err := readPool([]byte(text))
-		d.file = "pool.yaml"
 		if said := strings.Join(d.problems(), "; "); err != nil || !strings.Contains(said, tc.why) {
 			t.Errorf("%q for %q: %v, problems %q, want %q", tc.to, tc.from, err, said, tc.why)
 		}

@@ -2,8 +2,6 @@ package renku_test
 
 import (
 	"context"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -193,8 +191,7 @@ func TestRegisterLeavesOthersAlone(t *testing.T) {
 	}
 }
 
-const poolFile = `
-name: A pool
+const pooled = `name: A pool
 public: false
 default: false
 cpu_limit_factor: 2
@@ -206,11 +203,7 @@ classes: [{name: small, cpu: 1, memory: 2, gpu: 0, max_storage: 4, default_stora
 // with a pool of somebody else in between.
 func TestPoolAndBack(t *testing.T) {
 	box, f := seeded(t), startRenku(t)
-	file := filepath.Join(t.TempDir(), "pool.yaml")
-	if err := os.WriteFile(file, []byte(poolFile), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	s := ready(t, "pooled", f, box, map[string]any{"pool.spec": file, "pool.members": []any{"group:01JQGROUP"}})
+	s := ready(t, "pooled", f, box, map[string]any{"pool.spec": pooled, "pool.members": []any{"group:01JQGROUP"}})
 	early, err := s.Plan(t.Context(), steps.Scope{Actions: []string{"pool"}})
 	if err != nil || len(early.Actions) != 1 || !strings.Contains(early.Actions[0].Pending, "Renku knows no cluster") {
 		t.Fatalf("before the cluster the pool's plan is %+v, %v", early, err)
