@@ -47,7 +47,15 @@ func (f *form) textField(q steps.Answered, check func(string) error) huh.Field {
 		Lines(max(3, min(12, f.p.a.panelHeight()-6))).ExternalEditor(false).
 		Accessor(longText{f.draft(q)}).Validate(check)
 	f.texts[q.Question.Key] = field
+	toTop(field)
 	return field
+}
+
+// toTop puts the cursor at the begin of a text, which huh leaves at its end.
+func toTop(field *huh.Text) {
+	field.Focus()
+	field.Update(tea.KeyMsg{Type: tea.KeyCtrlHome})
+	field.Blur()
 }
 
 // focused is the question whose field has the keys.

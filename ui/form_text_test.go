@@ -20,7 +20,7 @@ func onRoutes(t *testing.T, w, h int, scene func(p *play, o Options)) {
 func TestALongAnswerIsTyped(t *testing.T) {
 	onRoutes(t, 80, 24, func(p *play, o Options) {
 		p.golden("form-long-80x24")
-		p.press(" ", " ", "-", " ")
+		p.press("ctrl+end", " ", " ", "-", " ")
 		for _, r := range "0.0.0.0/0" {
 			p.press(string(r))
 		}
@@ -30,7 +30,7 @@ func TestALongAnswerIsTyped(t *testing.T) {
 		p.shows("✗ Routes: line 4: not everything may go through", "  - 0.0.0.0/0")
 		p.press("esc")
 		p.shows("not saved; what was typed is kept")
-		p.press("e", "tab", "tab", "tab")
+		p.press("e", "tab", "tab", "tab", "ctrl+end")
 		p.shows("  - 0.0.0.0/0")
 		for range "0.0.0.0/0" {
 			p.press("backspace")
