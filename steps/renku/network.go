@@ -89,47 +89,13 @@ func egressPolicy(ctx context.Context, e steps.Env) steps.Result {
 	port := dnsPorts(e)[0].(map[string]any)["port"].(int64)
 	for _, p := range policies {
 		for _, rule := range p.Spec.Egress {
-			if allowsPort(rule.Ports, int(port)) && (len(rule.To) == 0 || reachesDNS(e, rule.To)) {
+			if allowsPort(rule.Ports, corev1.ProtocolUDP, int(port)) && (len(rule.To) == 0 || reachesDNS(e, rule.To)) {
 				return steps.Passed("%s lets DNS through, to %s on port %d", p.Name, e.Answers.Text("network.dns-namespace"), port)
 			}
 		}
 	}
-	return steps.Failed(fmt.Sprintf("%s lets no DNS through to %s on port %d", policies[0].Name, e.Answers.Text("network.dns-namespace"), port),
+	return steps.Failed(fmt.Sprintf("%s lets no DNS through to %s on UDP port %d", policies[0].Name, e.Answers.Text("network.dns-namespace"), port),
 		e.Kubectl()+" -n "+sessionsNamespace(e)+" edit networkpolicy "+policies[0].Name)
-}
-
-func reachesDNS(e steps.Env, peers []networkingv1.NetworkPolicyPeer) bool {
-	space := labels.Set{corev1.LabelMetadataName: e.Answers.Text("network.dns-namespace")}
-	pod := labels.Set{}
-	for k, v := range dnsLabels(e) {
-		pod[k] = v.(string)
-	}
-	for _, p := range peers {
-		if p.IPBlock == nil && selects(p.NamespaceSelector, space) && (p.PodSelector == nil || selects(p.PodSelector, pod)) {
-			return true
-		}
-	}
-	return false
-}
-
-func selects(s *metav1.LabelSelector, set labels.Set) bool {
-	if s == nil {
-		return false
-	}
-	sel, err := metav1.LabelSelectorAsSelector(s)
-	return err == nil && sel.Matches(set)
-}
-
-func allowsPort(ports []networkingv1.NetworkPolicyPort, port int) bool {
-	for _, p := range ports {
-		if p.Port == nil || p.Port.IntValue() == port {
-			return true
-		}
-		if p.EndPort != nil && p.Port.IntValue() <= port && port <= int(*p.EndPort) {
-			return true
-		}
-	}
-	return len(ports) == 0
 }
 
 func dnsPods(ctx context.Context, e steps.Env) steps.Result {
@@ -145,7 +111,41 @@ func dnsPods(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Failed(fmt.Sprintf("no pod in %s has the label %s: sessions would have no DNS", ns, sel),
 			e.Kubectl()+" get pods -A -o wide | grep -i dns    # then answer network.dns-namespace")
 	}
+	closed, err := nodeLocalClosed(ctx, e)
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	if closed {
+		return steps.Failed("the nodes run NodeLocal DNSCache, which answers pods at "+nodeLocalDNS+": no egress rule lets sessions reach that",
+			"add an egress rule with ipBlock "+nodeLocalDNS+"/32, UDP and TCP port 53: "+e.Kubectl()+" -n "+sessionsNamespace(e)+" edit networkpolicy")
+	}
 	return steps.Passed("%d pods in %s have the label %s", len(pods), ns, sel)
+}
+
+// nodeLocalDNS is where NodeLocal DNSCache listens on every node, by default
+// (kubernetes/kubernetes cluster/addons/dns/nodelocaldns).
+const nodeLocalDNS = "169.254.20.10"
+
+// nodeLocalClosed tells whether the cluster has that cache and the policies
+// close it.
+func nodeLocalClosed(ctx context.Context, e steps.Env) (bool, error) {
+	pods, err := check.List[corev1.Pod](ctx, e.Cluster, check.Pods, "kube-system", cluster.Selector{Labels: "k8s-app=node-local-dns"})
+	if err != nil || len(pods) == 0 {
+		return false, err
+	}
+	policies, err := sessionPolicies(ctx, e, networkingv1.PolicyTypeEgress)
+	if err != nil {
+		return false, err
+	}
+	at := netip.MustParseAddr(nodeLocalDNS)
+	for _, p := range policies {
+		for _, rule := range p.Spec.Egress {
+			if reachesAddr(rule.To, at) && allowsPort(rule.Ports, corev1.ProtocolUDP, 53) {
+				return false, nil
+			}
+		}
+	}
+	return true, nil
 }
 
 func metadataFenced(ctx context.Context, e steps.Env) steps.Result {
@@ -165,27 +165,6 @@ func metadataFenced(ctx context.Context, e steps.Env) steps.Result {
 	return steps.Passed("169.254.169.254 is closed to sessions")
 }
 
-// reachesAddr tells whether an egress rule lets that address through. No peers
-// at all: everything.
-func reachesAddr(peers []networkingv1.NetworkPolicyPeer, addr netip.Addr) bool {
-	for _, p := range peers {
-		if p.IPBlock == nil {
-			continue
-		}
-		block, err := netip.ParsePrefix(p.IPBlock.CIDR)
-		if err != nil || !block.Contains(addr) {
-			continue
-		}
-		if !slices.ContainsFunc(p.IPBlock.Except, func(s string) bool {
-			hole, err := netip.ParsePrefix(s)
-			return err == nil && hole.Contains(addr)
-		}) {
-			return true
-		}
-	}
-	return len(peers) == 0
-}
-
 func ingressPolicy(ctx context.Context, e steps.Env) steps.Result {
 	policies, err := sessionPolicies(ctx, e, networkingv1.PolicyTypeIngress)
 	if err != nil {
@@ -198,11 +177,11 @@ func ingressPolicy(ctx context.Context, e steps.Env) steps.Result {
 	open, meta := false, false
 	for _, p := range policies {
 		for _, rule := range p.Spec.Ingress {
-			if len(rule.From) == 0 && len(rule.Ports) == 0 {
-				return steps.Warned(p.Name+" lets everybody reach every port of a session", fix)
+			if everybody(rule.From) && beyond(rule.Ports) {
+				return steps.Warned(p.Name+" lets every pod of the cluster reach ports of a session past its sign-in", fix)
 			}
-			open = open || (len(rule.From) == 0 && allowsPort(rule.Ports, sessionPort))
-			meta = meta || allowsPort(rule.Ports, metaPort)
+			open = open || (len(rule.From) == 0 && allowsPort(rule.Ports, corev1.ProtocolTCP, sessionPort))
+			meta = meta || allowsPort(rule.Ports, corev1.ProtocolTCP, metaPort)
 		}
 	}
 	if !open || !meta {
@@ -226,17 +205,16 @@ func renkuAddress(ctx context.Context, e steps.Env) steps.Result {
 	if err != nil {
 		return steps.Unseen(err)
 	}
-	var closed []netip.Addr
-	for _, a := range addrs {
-		if !slices.ContainsFunc(policies, func(p *networkingv1.NetworkPolicy) bool {
-			return slices.ContainsFunc(p.Spec.Egress, func(r networkingv1.NetworkPolicyEgressRule) bool { return reachesAddr(r.To, a) })
-		}) {
-			closed = append(closed, a)
-		}
-	}
-	if len(policies) > 0 && len(closed) > 0 {
+	open, closed := throughPolicies(policies, addrs)
+	switch {
+	case len(policies) > 0 && len(open) == 0:
 		return steps.Failed(fmt.Sprintf("%s is %v as seen from here, which the policy closes", domain, closed),
 			"add an egress rule for that address: "+e.Kubectl()+" -n "+sessionsNamespace(e)+" edit networkpolicy "+policies[0].Name)
+	case len(policies) > 0 && slices.ContainsFunc(closed, netip.Addr.Is4):
+		return steps.Warned(fmt.Sprintf("%s is %v as seen from here; the policy closes %v of it", domain, addrs, closed),
+			"add an egress rule for those addresses, too: "+e.Kubectl()+" -n "+sessionsNamespace(e)+" edit networkpolicy "+policies[0].Name)
+	case len(policies) > 0 && len(closed) > 0: // IPv6, where most clusters have none
+		return steps.Passed("%s is %v as seen from here, which sessions may reach; %v is closed to them", domain, open, closed)
 	}
 	return steps.Passed("%s is %v as seen from here, which sessions may reach", domain, addrs)
 }

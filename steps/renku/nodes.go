@@ -2,25 +2,16 @@ package renku
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 
 	"carrick/cluster"
 	"carrick/steps"
 	"carrick/steps/check"
-)
-
-const gpuResource = corev1.ResourceName("nvidia.com/gpu")
-
-// What each session needs beside its class: the sign-in proxy and the git
-// proxy. Requests of the charts, rounded up.
-var (
-	sidecarCPU    = resource.MustParse("100m")
-	sidecarMemory = resource.MustParse("150Mi")
 )
 
 func nodeChecks() []steps.Check {
@@ -47,46 +38,22 @@ func nodeChecks() []steps.Check {
 // candidates are the nodes that sessions may go to, and why each other is
 // none.
 func candidates(ctx context.Context, e steps.Env) (fit []*corev1.Node, others []string, err error) {
+	d, err := demanded(ctx, e)
+	if err != nil {
+		return nil, nil, err
+	}
 	nodes, err := check.List[corev1.Node](ctx, e.Cluster, check.Nodes, "", cluster.Selector{})
 	if err != nil {
 		return nil, nil, err
 	}
-	want, tolerated, arch := e.Answers.List("nodes.labels"), e.Answers.List("nodes.tolerations"), e.Answers.Text("nodes.arch")
 	for _, n := range nodes {
-		if why := unfit(n, want, tolerated, arch); why != "" {
+		if why := d.unfit(n); why != "" {
 			others = append(others, n.Name+" "+why)
 			continue
 		}
 		fit = append(fit, n)
 	}
 	return fit, others, nil
-}
-
-func unfit(n *corev1.Node, want, tolerated []string, arch string) string {
-	ready := false
-	for _, c := range n.Status.Conditions {
-		ready = ready || (c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue)
-	}
-	switch {
-	case !ready:
-		return "is not ready"
-	case n.Spec.Unschedulable:
-		return "is cordoned"
-	case n.Labels[corev1.LabelArchStable] != arch:
-		return "is " + n.Labels[corev1.LabelArchStable]
-	}
-	for _, l := range want {
-		k, v, _ := strings.Cut(l, "=")
-		if got, ok := n.Labels[k]; !ok || got != v {
-			return "lacks the label " + l
-		}
-	}
-	for _, t := range n.Spec.Taints {
-		if t.Effect != corev1.TaintEffectPreferNoSchedule && !slices.Contains(tolerated, t.Key) {
-			return "has the taint " + t.Key + ", which sessions don't tolerate"
-		}
-	}
-	return ""
 }
 
 func nodesFit(ctx context.Context, e steps.Env) steps.Result {
@@ -116,40 +83,72 @@ func nodeNames(nodes []*corev1.Node) string {
 }
 
 func nodePurpose(ctx context.Context, e steps.Env) steps.Result {
-	want := e.Answers.List("nodes.labels")
-	if len(want) == 0 {
-		return steps.Skipped("sessions ask for no label (nodes.labels is empty), which is Renku's default")
+	affinity, err := renkuAffinity(e)
+	known := err == nil
+	if err != nil && !errors.As(err, new(*steps.AbsentError)) {
+		return steps.Unseen(err)
 	}
-	nodes, err := e.Cluster.List(ctx, check.Nodes, "", cluster.Selector{Labels: strings.Join(want, ",")})
+	want := e.Answers.List("nodes.labels")
+	if len(want) == 0 && affinity == nil {
+		if !known {
+			return steps.Skipped("nodes.labels is empty, and what Renku asks for can't be told: %s", cluster.Explain(err))
+		}
+		return steps.Skipped("sessions ask for no label: neither nodes.labels nor Renku's notebooks.sessionAffinity names one, which is Renku's default")
+	}
+	nodes, err := check.List[corev1.Node](ctx, e.Cluster, check.Nodes, "", cluster.Selector{})
 	if err != nil {
 		return steps.Unseen(err)
 	}
-	if len(nodes) == 0 {
-		return steps.Failed("no node carries "+strings.Join(want, " and "), e.Kubectl()+" label node NODE "+strings.Join(want, " "))
+	if affinity != nil {
+		liked := slices.DeleteFunc(slices.Clone(nodes), func(n *corev1.Node) bool { return !(demand{affinity: affinity}).liked(n) })
+		if len(liked) == 0 {
+			return steps.Failed("Renku's notebooks.sessionAffinity asks every session's node for "+affinityWords(affinity)+", and no node has it",
+				e.Kubectl()+" label node NODE "+purposeLabel+"=user    # or what it asks for")
+		}
+		return labelled(e, liked, want, affinityWords(affinity)+", as Renku's notebooks.sessionAffinity asks")
 	}
-	return steps.Passed("%d nodes carry %s", len(nodes), strings.Join(want, " and "))
+	r := labelled(e, nodes, want, strings.Join(want, " and "))
+	if others := elsewhere(ctx, e, nodes, want); known && r.Status == steps.Pass && len(others) > 0 {
+		return steps.Warned(fmt.Sprintf("sessions go to %s, too: Renku's notebooks.sessionAffinity does not ask for %s", nodeNames(others), strings.Join(want, " and ")),
+			"set notebooks.sessionAffinity in Renku's values (it holds for all of its sessions, local ones, too), or taint those nodes; or, if they may have sessions, answer nodes.labels: []")
+	}
+	return r
 }
 
-func capacity(ctx context.Context, e steps.Env) steps.Result {
-	fit, _, err := candidates(ctx, e)
-	if err != nil {
-		return steps.Unseen(err)
-	}
-	cpu, memory := resource.MustParse(e.Answers.Text("class.cpu")), resource.MustParse(e.Answers.Text("class.memory"))
-	cpu.Add(sidecarCPU)
-	memory.Add(sidecarMemory)
-	gpu := int64(e.Answers.Int("class.gpu"))
-	for _, n := range fit {
-		have := n.Status.Allocatable
-		if have.Cpu().Cmp(cpu) >= 0 && have.Memory().Cmp(memory) >= 0 && gpus(n) >= gpu {
-			return steps.Passed("%s has %s CPUs, %s of memory and %d GPUs to give", n.Name, have.Cpu(), have.Memory(), gpus(n))
+// labelled says whether one of the nodes carries the labels of the answers.
+func labelled(e steps.Env, nodes []*corev1.Node, want []string, what string) steps.Result {
+	n := 0
+	for _, node := range nodes {
+		if hasLabels(node, want) {
+			n++
 		}
 	}
-	want := fmt.Sprintf("%s CPUs, %s of memory (with sidecars) and %d GPUs", &cpu, &memory, gpu)
-	return steps.Failed("no node can give "+want, "make the biggest class smaller (class.cpu, class.memory, class.gpu), or add a node")
+	if n == 0 {
+		return steps.Failed("no node carries "+strings.Join(want, " and "), e.Kubectl()+" label node NODE "+strings.Join(want, " "))
+	}
+	return steps.Passed("%d of the nodes: %s", n, what)
 }
 
-func gpus(n *corev1.Node) int64 {
-	q := n.Status.Allocatable[gpuResource]
-	return q.Value()
+func hasLabels(n *corev1.Node, want []string) bool {
+	return !slices.ContainsFunc(want, func(l string) bool {
+		k, v, _ := strings.Cut(l, "=")
+		got, ok := n.Labels[k]
+		return !ok || got != v
+	})
+}
+
+// elsewhere are the nodes without those labels that sessions go to all the
+// same, because only the answers name the labels.
+func elsewhere(ctx context.Context, e steps.Env, nodes []*corev1.Node, want []string) (out []*corev1.Node) {
+	d, err := demanded(ctx, e)
+	if err != nil {
+		return nil // the check nodes says it
+	}
+	d.labels = nil
+	for _, n := range nodes {
+		if !hasLabels(n, want) && d.unfit(n) == "" {
+			out = append(out, n)
+		}
+	}
+	return out
 }

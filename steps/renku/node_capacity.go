@@ -1,0 +1,110 @@
+package renku
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"carrick/cluster"
+	"carrick/steps"
+	"carrick/steps/check"
+)
+
+const gpuResource = corev1.ResourceName("nvidia.com/gpu")
+
+// What each session needs beside its class: the sign-in proxy and the git
+// proxy. Requests of the charts, rounded up.
+var (
+	sidecarCPU    = resource.MustParse("100m")
+	sidecarMemory = resource.MustParse("150Mi")
+)
+
+// need is what one session of a class takes of a node, with what runs beside
+// it.
+type need struct {
+	class       string
+	cpu, memory resource.Quantity
+	gpu         int64
+	demand      demand
+}
+
+func (w need) String() string {
+	return fmt.Sprintf("%s CPUs, %s of memory (with sidecars) and %d GPUs", &w.cpu, &w.memory, w.gpu)
+}
+
+func (w need) fits(n *corev1.Node) bool {
+	have := n.Status.Allocatable
+	return have.Cpu().Cmp(w.cpu) >= 0 && have.Memory().Cmp(w.memory) >= 0 && gpus(n) >= w.gpu && w.demand.unfit(n) == ""
+}
+
+// needs are those of each class of the pool's file, else that of the biggest
+// class, as answered.
+func needs(ctx context.Context, e steps.Env) ([]need, error) {
+	d, err := demanded(ctx, e)
+	if err != nil {
+		return nil, err
+	}
+	classes, err := poolClasses(e)
+	if err != nil {
+		return nil, err
+	}
+	var out []need
+	for _, c := range classes {
+		w := need{"class " + c.Name, *resource.NewMilliQuantity(int64(c.CPU*1000), resource.DecimalSI), *resource.NewQuantity(int64(c.Memory*(1<<30)), resource.BinarySI), c.GPU, d}
+		// What another class tolerates does not help this one.
+		shared, _ := e.Peer.List("session-tolerations") // demanded has looked at its error
+		w.demand.tolerated = slices.Concat(e.Answers.List("nodes.tolerations"), shared, c.Tolerations)
+		for _, a := range c.Affinities {
+			if a.Required {
+				w.demand.keys = append(w.demand.keys, a.Key)
+			}
+		}
+		out = append(out, w)
+	}
+	if len(out) == 0 {
+		out = []need{{"the biggest class", resource.MustParse(e.Answers.Text("class.cpu")), resource.MustParse(e.Answers.Text("class.memory")), int64(e.Answers.Int("class.gpu")), d}}
+	}
+	for i := range out {
+		out[i].cpu.Add(sidecarCPU)
+		out[i].memory.Add(sidecarMemory)
+	}
+	return out, nil
+}
+
+func capacity(ctx context.Context, e steps.Env) steps.Result {
+	nodes, err := check.List[corev1.Node](ctx, e.Cluster, check.Nodes, "", cluster.Selector{})
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	all, err := needs(ctx, e)
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	var bad, good []string
+	for _, w := range all {
+		i := slices.IndexFunc(nodes, w.fits)
+		if i < 0 {
+			bad = append(bad, fmt.Sprintf("no node can give %s what it asks for: %s", w.class, w))
+			continue
+		}
+		have := nodes[i].Status.Allocatable
+		good = append(good, fmt.Sprintf("%s fits on %s, which has %s CPUs, %s of memory and %d GPUs to give", w.class, nodes[i].Name, have.Cpu(), have.Memory(), gpus(nodes[i])))
+	}
+	if len(bad) > 0 {
+		fix := "make the biggest class smaller (class.cpu, class.memory, class.gpu), or add a node"
+		if file := e.Answers.Text("pool.spec"); file != "" {
+			fix = "make the class smaller in " + file + ", or add a node"
+		}
+		return steps.Failed(strings.Join(bad, "; "), fix)
+	}
+	return steps.Passed("%s", strings.Join(good, "; "))
+}
+
+func gpus(n *corev1.Node) int64 {
+	q := n.Status.Allocatable[gpuResource]
+	return q.Value()
+}

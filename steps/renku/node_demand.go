@@ -1,0 +1,172 @@
+package renku
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
+
+	"carrick/steps"
+)
+
+// demand is what sessions ask of a node: the answers, and what Renku puts into
+// every session wherever it runs (SwissDataScienceCenter/renku
+// helm-chart/renku/values.yaml, notebooks.sessionAffinity and
+// sessionTolerations).
+type demand struct {
+	labels    []string // key=value
+	keys      []string // of labels, with any value
+	tolerated []string // keys of taints; "*" is all
+	arch      string
+	affinity  *corev1.Affinity // Renku's own; nil: none, or not known
+}
+
+// demanded is the demand of this link. Where Renku's part of it is not there or
+// may not be read, the answers stand alone: node-purpose says so.
+func demanded(ctx context.Context, e steps.Env) (demand, error) {
+	d := demand{labels: e.Answers.List("nodes.labels"), tolerated: slices.Clone(e.Answers.List("nodes.tolerations")), arch: e.Answers.Text("nodes.arch")}
+	var err error
+	if d.affinity, err = renkuAffinity(e); err != nil && !mayBeUnread(err) {
+		return d, err
+	}
+	more, err := e.Peer.List("session-tolerations")
+	if err != nil && !mayBeUnread(err) {
+		return d, err
+	}
+	d.tolerated = append(d.tolerated, more...)
+	classes, err := poolClasses(e)
+	for _, c := range classes {
+		d.tolerated = append(d.tolerated, c.Tolerations...)
+	}
+	return d, err
+}
+
+func mayBeUnread(err error) bool {
+	return errors.As(err, new(*steps.AbsentError)) || apierrors.IsForbidden(err)
+}
+
+// renkuAffinity is what Renku's values ask of the node of every session; nil:
+// nothing.
+func renkuAffinity(e steps.Env) (*corev1.Affinity, error) {
+	v, err := e.Peer.Value("session-affinity")
+	if err != nil {
+		return nil, err
+	}
+	var out corev1.Affinity
+	b, err := json.Marshal(v)
+	if err == nil {
+		err = json.Unmarshal(b, &out)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read Renku's notebooks.sessionAffinity: %w", err)
+	}
+	if required(&out) == nil {
+		return nil, nil
+	}
+	return &out, nil
+}
+
+// required is what a node must have; nil: nothing.
+func required(a *corev1.Affinity) *corev1.NodeSelector {
+	if a == nil || a.NodeAffinity == nil {
+		return nil
+	}
+	return a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution
+}
+
+// affinityWords say what is required: "renku.io/node-purpose In user".
+func affinityWords(a *corev1.Affinity) string {
+	var terms []string
+	for _, t := range required(a).NodeSelectorTerms {
+		var parts []string
+		for _, x := range slices.Concat(t.MatchExpressions, t.MatchFields) {
+			parts = append(parts, strings.TrimSpace(x.Key+" "+string(x.Operator)+" "+strings.Join(x.Values, ",")))
+		}
+		terms = append(terms, strings.Join(parts, " and "))
+	}
+	return strings.Join(terms, ", or ")
+}
+
+// unfit says why a node takes no session of that demand; "": it does.
+func (d demand) unfit(n *corev1.Node) string {
+	ready := false
+	for _, c := range n.Status.Conditions {
+		ready = ready || (c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue)
+	}
+	switch {
+	case !ready:
+		return "is not ready"
+	case n.Spec.Unschedulable:
+		return "is cordoned"
+	case n.Labels[corev1.LabelArchStable] != d.arch:
+		return "is " + n.Labels[corev1.LabelArchStable] + ", not " + d.arch
+	}
+	for _, l := range d.labels {
+		k, v, _ := strings.Cut(l, "=")
+		if got, ok := n.Labels[k]; !ok || got != v {
+			return "lacks the label " + l
+		}
+	}
+	for _, k := range d.keys {
+		if _, ok := n.Labels[k]; !ok {
+			return "lacks a label " + k
+		}
+	}
+	if !d.liked(n) {
+		return "lacks what Renku's notebooks.sessionAffinity asks for (" + affinityWords(d.affinity) + ")"
+	}
+	for _, t := range n.Spec.Taints {
+		if t.Effect != corev1.TaintEffectPreferNoSchedule && !slices.Contains(d.tolerated, t.Key) && !slices.Contains(d.tolerated, "*") {
+			return "has the taint " + t.Key + ", which sessions don't tolerate"
+		}
+	}
+	return ""
+}
+
+// liked tells whether Renku's affinity takes a node. An affinity that can't be
+// understood takes none, as in the scheduler.
+func (d demand) liked(n *corev1.Node) bool {
+	if d.affinity == nil {
+		return true
+	}
+	ok, err := nodeaffinity.GetRequiredNodeAffinity(&corev1.Pod{Spec: corev1.PodSpec{Affinity: d.affinity}}).Match(n)
+	return ok && err == nil
+}
+
+// poolClass is what a class of the pool asks of nodes
+// (renku-data-services components/renku_data_services/crc/api.spec.yaml).
+type poolClass struct {
+	Name        string   `json:"name"`
+	CPU         float64  `json:"cpu"`
+	Memory      float64  `json:"memory"` // GiB
+	GPU         int64    `json:"gpu"`
+	Tolerations []string `json:"tolerations"`
+	Affinities  []struct {
+		Key      string `json:"key"`
+		Required bool   `json:"required_during_scheduling"`
+	} `json:"node_affinities"`
+}
+
+// poolClasses are the classes of the pool; none where none is described, or one
+// with faults, which pool-rules names.
+func poolClasses(e steps.Env) ([]poolClass, error) {
+	d, err := thePool(e)
+	if errors.As(err, new(*steps.AbsentError)) {
+		return nil, nil
+	}
+	if err != nil || len(d.faults) > 0 {
+		return nil, err
+	}
+	var out []poolClass
+	b, err := json.Marshal(d.payload["classes"])
+	if err == nil {
+		err = json.Unmarshal(b, &out)
+	}
+	return out, err
+}
