@@ -52,6 +52,11 @@ func (e Env) Keep(key string, v cluster.Masked) error {
 	return e.keep(key, v)
 }
 
+// Sound returns why the default of an answer that was used could not be read;
+// nil: all could. The engine looks itself after checks, plans and exports; who
+// takes back what was made looks where the answer decides what that is.
+func (e Env) Sound() error { return e.use.sound() }
+
 type endInfo struct{ role, name, config string }
 
 // SideName is the guide's word for this side: "provider".
