@@ -68,18 +68,19 @@ func (e Env) Kubectl() string {
 	end := e.ends[e.Side]
 	words := "kubectl"
 	if end.config != "" {
-		words += " --kubeconfig " + quoted(end.config)
+		words += " --kubeconfig " + Quoted(end.config)
 	}
 	if end.name != "" {
-		words += " --context " + quoted(end.name)
+		words += " --context " + Quoted(end.name)
 	}
 	return words
 }
 
 var plainWord = regexp.MustCompile(`^[A-Za-z0-9_./:@=+-]+$`)
 
-// quoted is a word as a shell takes it.
-func quoted(word string) string {
+// Quoted is a word as a shell takes it, for what a fix takes from elsewhere: it
+// is to be pasted, and a name out of a cluster must stay one word there.
+func Quoted(word string) string {
 	if plainWord.MatchString(word) {
 		return word
 	}

@@ -53,6 +53,7 @@ func TestPoolRules(t *testing.T) {
 		{"memory: 32", "memory: 32.5", "line 10: memory of the quota"},
 		{"memory: 32", "memory: 1", "larger than the quota"},
 		{"id: a-pool", "id: A_pool", "line 10: id of the quota"},
+		{"id: a-pool", "id: 12345", "line 10: id of the quota is no text"},
 		{", id: a-pool", "", "the quota has no id"},
 		{"name: small", "name: x", "line 12: name of class 1"},
 		{"    cpu: 0.5\n", "", "line 12: class 1 has no cpu"},

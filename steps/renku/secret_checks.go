@@ -205,8 +205,12 @@ func renkuUpgrade(e steps.Env, extra string) string {
 	if err != nil || !ok {
 		return ""
 	}
-	return fmt.Sprintf("helm upgrade %v renku/renku -n %s%s --version %v --reuse-values %s",
-		r["name"], e.Answers.Text("renku.namespace"), helmSide(e), r["version"], extra)
+	return upgradeLine(textOf(r, "name"), textOf(r, "version"), e.Answers.Text("renku.namespace")+helmSide(e), extra)
+}
+
+// upgradeLine quotes what a release says of itself: the line is to be pasted.
+func upgradeLine(name, version, where, extra string) string {
+	return fmt.Sprintf("helm upgrade %s renku/renku -n %s --version %s --reuse-values %s", steps.Quoted(name), where, steps.Quoted(version), extra)
 }
 
 // helmSide are Helm's words for the kubeconfig and the context of a side.
@@ -219,7 +223,7 @@ func setValue(e steps.Env) string {
 	const value = "dataService.remoteClustersKubeconfigSecretName"
 	_, name := secretWhere(e)
 	after := "    # when Secret " + name + " is there, not before: without it new pods stay in ContainerCreating"
-	if line := renkuUpgrade(e, "--set "+value+"="+name); line != "" {
+	if line := renkuUpgrade(e, "--set "+steps.Quoted(value+"="+name)); line != "" {
 		return line + after
 	}
 	return "set " + value + ": " + name + " where Renku's values are kept, and roll it out" + after

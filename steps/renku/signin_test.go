@@ -151,3 +151,11 @@ func TestACodeEnds(t *testing.T) {
 		}
 	}
 }
+
+// A fix is to be pasted: what a release says of itself stays one word there.
+func TestNamesOutOfAReleaseAreQuoted(t *testing.T) {
+	got := upgradeLine("renku", "2.19.3; rm -rf /", "renku --kube-context a", "-f x.yaml")
+	if want := "helm upgrade renku renku/renku -n renku --kube-context a --version '2.19.3; rm -rf /' --reuse-values -f x.yaml"; got != want {
+		t.Errorf("got %s", got)
+	}
+}
