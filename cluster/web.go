@@ -21,6 +21,8 @@ import (
 const (
 	webLimit = 4 << 20          // of one answer
 	webAge   = 10 * time.Second // for which the answer to a GET is kept
+
+	tokenLeast = 8 // bytes of a token that is looked for in answers: less would tear words apart
 )
 
 // Web is an HTTP API that belongs to a set-up. It is safe for concurrent use.
@@ -94,6 +96,7 @@ type webAnswer struct {
 	status int
 	header http.Header
 	body   []byte
+	secret bool // nothing of the body is shown but what its own words for errors say
 }
 
 // Form posts a form to path, as OAuth's token endpoints want it, and decodes the JSON of the answer into out. It is never
@@ -104,6 +107,7 @@ func (w *Web) Form(ctx context.Context, path string, form url.Values, out any) (
 		return 0, err
 	}
 	answer, err := w.call(ctx, http.MethodPost, target, "application/x-www-form-urlencoded", []byte(form.Encode()))
+	answer.secret = true // it brings tokens
 	return answer.decode("POST "+Clean(target), target, out, err)
 }
 
@@ -152,7 +156,7 @@ func (a webAnswer) decode(doing, target string, out any, err error) (int, error)
 	}
 	if err := json.Unmarshal(a.body, out); err != nil {
 		if !json.Valid(a.body) {
-			err = notJSON(errors.New(excerpt(a.body)))
+			err = notJSON(errors.New(a.excerpt()))
 		}
 		return a.status, fmt.Errorf("%s: %w", doing, err)
 	}
@@ -194,6 +198,12 @@ func (w *Web) call(ctx context.Context, method, target, kind string, body []byte
 		return webAnswer{}, w.why(ctx, err)
 	case len(data) > webLimit:
 		return webAnswer{}, fmt.Errorf("the answer is larger than %d MiB", webLimit>>20)
+	}
+	if token := w.token.Reveal(); len(token) >= tokenLeast { // some proxies and debug pages repeat what they were sent
+		data = bytes.ReplaceAll(data, []byte(token), []byte(hidden))
+		if to := resp.Header.Get("Location"); to != "" {
+			resp.Header.Set("Location", strings.ReplaceAll(to, token, hidden))
+		}
 	}
 	return webAnswer{status: resp.StatusCode, header: resp.Header, body: data}, nil
 }

@@ -64,5 +64,13 @@ func (a webAnswer) text() string {
 	case strings.Contains(a.header.Get("Content-Type"), "html"):
 		return "the answer is a web page, as of a proxy or a login"
 	}
-	return excerpt(body)
+	return a.excerpt()
+}
+
+// excerpt is the start of the body, where it may be shown.
+func (a webAnswer) excerpt() string {
+	if a.secret {
+		return fmt.Sprintf("%d bytes, which are not shown because a token may be among them", len(a.body))
+	}
+	return excerpt(bytes.TrimSpace(a.body))
 }

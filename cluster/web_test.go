@@ -220,3 +220,45 @@ func TestWebAddressTrustsItsCAToo(t *testing.T) {
 		t.Error("what is no certificate was taken as a CA")
 	}
 }
+
+// A proxy that repeats what it was sent, and an answer with a token that is cut
+// short: no error shows the token.
+func TestNoTokenInErrorsOfTheWeb(t *testing.T) {
+	const token = "eyJ0.correct-horse.battery"
+	for situation, answer := range map[string]func(http.ResponseWriter, string){
+		"an error that repeats it": func(w http.ResponseWriter, sent string) { w.WriteHeader(502); _, _ = io.WriteString(w, "got "+sent) },
+		"JSON that repeats it": func(w http.ResponseWriter, sent string) {
+			w.WriteHeader(400)
+			_, _ = io.WriteString(w, `{"message":"`+sent+`"}`)
+		},
+		"a page that repeats it": func(w http.ResponseWriter, sent string) { _, _ = io.WriteString(w, "got "+sent) },
+		"a redirect that repeats it": func(w http.ResponseWriter, sent string) {
+			w.Header().Set("Location", "https://b/?t="+sent)
+			w.WriteHeader(302)
+		},
+		"a token that is cut short":    func(w http.ResponseWriter, _ string) { _, _ = io.WriteString(w, `{"access_token":"`+token) },
+		"a refusal with a token in it": func(w http.ResponseWriter, _ string) { w.WriteHeader(500); _, _ = io.WriteString(w, token) },
+	} {
+		t.Run(situation, func(t *testing.T) {
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				answer(w, r.Header.Get("Authorization"))
+			}))
+			t.Cleanup(server.Close)
+			out := map[string]any{}
+			asked, err := NewWeb(server.URL, Mask(token), WebOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := asked.JSON(t.Context(), "GET", "/x", nil, &out); err == nil || strings.Contains(err.Error(), "correct-horse") {
+				t.Errorf("JSON: error %v", err)
+			}
+			login, err := NewWeb(server.URL, Masked{}, WebOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := login.Form(t.Context(), "/x", url.Values{}, &out); err == nil || strings.Contains(err.Error(), "correct-horse") {
+				t.Errorf("Form: error %v", err)
+			}
+		})
+	}
+}

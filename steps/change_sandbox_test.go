@@ -107,6 +107,23 @@ func TestWhatIsTakenOverComesBackAlsoWithDotsInItsName(t *testing.T) {
 	}
 }
 
+// What somebody has changed since it was taken over stays as they want it.
+func TestWhatWasChangedSinceIsNotPutBack(t *testing.T) {
+	const ns = "changed-since"
+	space(t, ns)
+	s, box := changed(t, "past", ns, labelled)
+	box.Run(t, clustertest.Remote, theirs, "-n", ns, "apply", "--server-side", "--field-manager=somebody", "-f", "-")
+	if err := takeOver(t, s); err != nil {
+		t.Fatal(err)
+	}
+	box.Run(t, clustertest.Remote, "", "-n", ns, "patch", "configmap", "c", "--type=merge", "-p", `{"data":{"a.b":"newer"}}`)
+	stepstest.Undo(t, s)
+	got := box.Run(t, clustertest.Remote, "", "-n", ns, "get", "configmap", "c", "-o", `jsonpath={.metadata.labels} {.metadata.annotations} {.data}`)
+	if want := `{"app.kubernetes.io/name":"theirs"}  {"a.b":"newer"}`; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
 // Two links took the same value over: it goes back with the second of them.
 func TestWhatTwoLinksTookOverComesBackWithTheLast(t *testing.T) {
 	const ns = "taken-twice"

@@ -52,6 +52,11 @@ func (e Env) Keep(key string, v cluster.Masked) error {
 	return e.keep(key, v)
 }
 
+// Sound returns why the default of an answer that was used could not be read;
+// nil: all could. The engine looks itself after checks, plans and exports; who
+// takes back what was made looks where the answer decides what that is.
+func (e Env) Sound() error { return e.use.sound() }
+
 type endInfo struct{ role, name, config string }
 
 // SideName is the guide's word for this side: "provider".
@@ -63,18 +68,19 @@ func (e Env) Kubectl() string {
 	end := e.ends[e.Side]
 	words := "kubectl"
 	if end.config != "" {
-		words += " --kubeconfig " + quoted(end.config)
+		words += " --kubeconfig " + Quoted(end.config)
 	}
 	if end.name != "" {
-		words += " --context " + quoted(end.name)
+		words += " --context " + Quoted(end.name)
 	}
 	return words
 }
 
 var plainWord = regexp.MustCompile(`^[A-Za-z0-9_./:@=+-]+$`)
 
-// quoted is a word as a shell takes it.
-func quoted(word string) string {
+// Quoted is a word as a shell takes it, for what a fix takes from elsewhere: it
+// is to be pasted, and a name out of a cluster must stay one word there.
+func Quoted(word string) string {
 	if plainWord.MatchString(word) {
 		return word
 	}

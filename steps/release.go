@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"carrick/cluster"
 )
@@ -72,6 +73,11 @@ func putBack(ctx context.Context, env Env, f found) error {
 	if err != nil {
 		return fmt.Errorf("put back what stood in %s: %w", describe(f.object()), err)
 	}
+	for _, m := range f.ManagedFields {
+		if m.Manager != manager(env) || m.Operation != metav1.ManagedFieldsOperationApply {
+			leaveOut(old, setOf(m))
+		}
+	}
 	if len(old) == 0 {
 		return nil
 	}
@@ -84,4 +90,32 @@ func putBack(ctx context.Context, env Env, f found) error {
 		return fmt.Errorf("put back what stood in %s: %w", describe(f.object()), err)
 	}
 	return nil
+}
+
+// leaveOut takes out of values that are to be put back those that a manager
+// owns. To take a value over leaves it to this link alone, so whoever owns it
+// as well has written it since, and that counts.
+func leaveOut(old, owned map[string]any) {
+	for key, v := range old {
+		set, ok := owned["f:"+key].(map[string]any)
+		if !ok {
+			continue
+		}
+		inner, isMap := v.(map[string]any)
+		if !isMap || len(set) == 0 { // a value, or a map that is owned as one
+			delete(old, key)
+			continue
+		}
+		if leaveOut(inner, set); len(inner) == 0 {
+			delete(old, key)
+		}
+	}
+}
+
+func setOf(m metav1.ManagedFieldsEntry) map[string]any {
+	var set map[string]any
+	if m.FieldsV1 == nil || json.Unmarshal(m.FieldsV1.GetRawBytes(), &set) != nil {
+		return nil
+	}
+	return set
 }

@@ -194,6 +194,7 @@ func (a *app) runUndo(ctx context.Context, path string, f changeFlags) error {
 	if err := a.secrets.needYes(f.yes || f.dryRun); err != nil {
 		return err
 	}
+	a.attended = isTerminalStream(a.in) && isTerminalStream(a.err)
 	s, p, err := a.plan(ctx, path, f, true)
 	if err != nil {
 		return err

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -74,7 +73,7 @@ func asksFromInside(e steps.Env) bool { return e.Answers.Bool("reach.job") }
 func theKubeconfig(ctx context.Context, e steps.Env) (any, error) {
 	if path := e.Answers.Text("kubeconfig.file"); path != "" {
 		return cluster.Look(ctx, "file/"+path, 5*time.Second, func(context.Context) (cluster.Masked, error) {
-			b, err := os.ReadFile(path)
+			b, err := readSmall(path)
 			if err != nil {
 				return cluster.Masked{}, fmt.Errorf("read the kubeconfig: %w", err)
 			}

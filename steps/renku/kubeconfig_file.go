@@ -263,7 +263,7 @@ func judgeTLS(ctx context.Context, k cluster.Kubeconfig) steps.Result {
 	if name == "" {
 		name = u.Hostname()
 	}
-	report, err := cluster.Look(ctx, "tls/"+where+"/"+cluster.Mask(string(k.CA)).Hash(), time.Minute, func(ctx context.Context) (probe.TLSReport, error) {
+	report, err := cluster.Look(ctx, "tls/"+where+"/"+name+"/"+cluster.Mask(string(k.CA)).Hash(), time.Minute, func(ctx context.Context) (probe.TLSReport, error) {
 		return probe.TLS(ctx, where, name, k.CA)
 	})
 	if err != nil {

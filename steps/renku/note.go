@@ -3,10 +3,11 @@ package renku
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
+	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"carrick/cluster"
@@ -58,6 +59,10 @@ func note(ctx context.Context, e steps.Env, prefix, value string) error {
 	if err != nil {
 		return err
 	}
+	return noteOn(ctx, e, ns, name, prefix, value)
+}
+
+func noteOn(ctx context.Context, e steps.Env, ns, name, prefix, value string) error {
 	var v any = value
 	if value == "" {
 		v = nil
@@ -88,12 +93,57 @@ func noteRights(e steps.Env) []cluster.Right {
 	}
 }
 
+// noteHolders are the Secrets on which this link noted something: those that it
+// marked, wherever they are, so that what is noted is found although
+// secret.name or renku.namespace is answered otherwise by now. Where none of
+// them has the note, or they may not be listed, it is the one that is answered.
+func noteHolders(ctx context.Context, e steps.Env, prefix string) ([]metav1.PartialObjectMetadata, error) {
+	has := func(o metav1.PartialObjectMetadata) bool { return o.Annotations[prefix+e.Link] != "" }
+	marked, err := e.Cluster.Find(ctx, secrets, "", cluster.Selector{Labels: "carrick/link." + e.Link})
+	if err != nil && !apierrors.IsForbidden(err) {
+		return nil, fmt.Errorf("look for what this link noted on Secrets: %w", err)
+	}
+	if out := filter(marked, has); len(out) > 0 {
+		return out, nil
+	}
+	ns, name, err := noteHolder(e)
+	if unread := e.Sound(); unread != nil {
+		return nil, fmt.Errorf("which Secret has what this link noted can't be told; answer secret.name: %w", unread)
+	}
+	if err != nil {
+		return nil, nil // nothing names one
+	}
+	found, err := e.Cluster.Find(ctx, secrets, ns, cluster.Selector{Fields: "metadata.name=" + name})
+	if err != nil {
+		return nil, fmt.Errorf("look for what this link noted on Secret %s/%s: %w", ns, name, err)
+	}
+	return filter(found, has), nil
+}
+
+func filter[T any](list []T, keep func(T) bool) []T {
+	return slices.DeleteFunc(slices.Clone(list), func(v T) bool { return !keep(v) })
+}
+
 // noteForUndo reads a note where a Secret that is gone means that nothing is
 // left to take back.
 func noteForUndo(ctx context.Context, e steps.Env, prefix string) (string, error) {
-	id, err := noted(ctx, e, prefix)
-	if errors.As(err, new(*steps.AbsentError)) {
-		return "", nil
+	holders, err := noteHolders(ctx, e, prefix)
+	if err != nil || len(holders) == 0 {
+		return "", err
 	}
-	return id, err
+	return holders[0].Annotations[prefix+e.Link], nil
+}
+
+// dropNote takes a note away, wherever it is.
+func dropNote(ctx context.Context, e steps.Env, prefix string) error {
+	holders, err := noteHolders(ctx, e, prefix)
+	if err != nil {
+		return err
+	}
+	for _, o := range holders {
+		if err := noteOn(ctx, e, o.Namespace, o.Name, prefix, ""); err != nil {
+			return err
+		}
+	}
+	return nil
 }

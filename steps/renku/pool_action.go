@@ -204,7 +204,7 @@ func removePool(ctx context.Context, e steps.Env, say steps.Progress) error {
 		}
 		did(say, steps.Delete, fmt.Sprintf("resource pool %d in Renku", id), "")
 	}
-	return note(ctx, e, notePool, "")
+	return dropNote(ctx, e, notePool)
 }
 
 // lostPool is the pool whose making was asked for and never answered; 0 where

@@ -89,6 +89,9 @@ func clusterIDValue(n *yaml.Node) string {
 }
 
 func quotaIDValue(n *yaml.Node) string {
+	if n.Tag != "!!str" { // Renku takes no number for it
+		return "is no text (in quotes, if it looks like a number)"
+	}
 	if err := checkQuotaID(n.Value); err != nil {
 		return "is wrong: " + err.Error()
 	}

@@ -2,6 +2,7 @@ package renku
 
 import (
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -53,6 +54,7 @@ func TestPoolRules(t *testing.T) {
 		{"memory: 32", "memory: 32.5", "line 10: memory of the quota"},
 		{"memory: 32", "memory: 1", "larger than the quota"},
 		{"id: a-pool", "id: A_pool", "line 10: id of the quota"},
+		{"id: a-pool", "id: 12345", "line 10: id of the quota is no text"},
 		{", id: a-pool", "", "the quota has no id"},
 		{"name: small", "name: x", "line 12: name of class 1"},
 		{"    cpu: 0.5\n", "", "line 12: class 1 has no cpu"},
@@ -122,6 +124,19 @@ func TestPoolsOfOneName(t *testing.T) {
 	} {
 		if r := judgePools("p", "A", tc.named); r.Status != tc.status || !strings.Contains(r.Found, tc.found) {
 			t.Errorf("%v: %v %s", tc.named, r.Status, r.Found)
+		}
+	}
+}
+
+// A link file may be somebody else's: what never ends is not read.
+func TestAPoolThatIsNoFileIsNotRead(t *testing.T) {
+	large := filepath.Join(t.TempDir(), "large.yaml")
+	if err := os.WriteFile(large, make([]byte, 1<<20+1), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]string{"/dev/zero": "is no file", t.TempDir(): "is no file", large: "larger than 1 MiB"} {
+		if err := checkPoolFile(path); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", path, err)
 		}
 	}
 }

@@ -191,6 +191,22 @@ func TestRegisterLeavesOthersAlone(t *testing.T) {
 	}
 }
 
+// What is noted is found although the Secret is answered otherwise by now.
+func TestUndoFindsNotesElsewhere(t *testing.T) {
+	box, f := seeded(t), startRenku(t)
+	s := ready(t, "moved", f, box, nil)
+	if _, err := apply(t, s, steps.Scope{Steps: []string{"register"}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Answer("secret.name", "another-secret"); err != nil {
+		t.Fatal(err)
+	}
+	u := stepstest.Undo(t, s)
+	if f.named("moved.yaml") != nil || strings.Contains(notesOf(t, box), "-id.moved") {
+		t.Errorf("left: %v, notes %s; undo did %+v", f.named("moved.yaml"), notesOf(t, box), u.Of(steps.Delete))
+	}
+}
+
 const pooled = `name: A pool
 public: false
 default: false

@@ -99,7 +99,7 @@ func removeCluster(ctx context.Context, e steps.Env, say steps.Progress) error {
 		id = textOf(rowOf(rows, e.Answers.Text("cluster.config-name")), "id")
 	}
 	if !hasID(rows, id) {
-		return note(ctx, e, noteCluster, "")
+		return dropNote(ctx, e, noteCluster)
 	}
 	pools, err := poolsOf(ctx, api, id)
 	if err != nil {
@@ -116,7 +116,7 @@ func removeCluster(ctx context.Context, e steps.Env, say steps.Progress) error {
 		return failing(e, "remove cluster "+id, err)
 	}
 	did(say, steps.Delete, "cluster "+id+" in Renku", "")
-	return note(ctx, e, noteCluster, "")
+	return dropNote(ctx, e, noteCluster)
 }
 
 func hasID(rows []map[string]any, id string) bool {

@@ -128,13 +128,17 @@ func storedIsGood(_ context.Context, e steps.Env) steps.Result {
 	if k.Namespace != sessionsNamespace(e) {
 		return steps.Failed(fmt.Sprintf("its context is for namespace %q, not %s", k.Namespace, sessionsNamespace(e)), "")
 	}
-	if r := judgeAddress(k, e.Own); r.Status != steps.Pass {
-		return r
+	address := judgeAddress(k, e.Own)
+	if !address.Status.Holds() {
+		return address
 	}
 	if t, err := cluster.ParseToken(k.Token); err == nil && !t.Expires.IsZero() {
 		r := steps.Failed("its token ends on "+t.Expires.Format(time.DateTime)+": the cluster drops out of Renku then", rebuild)
 		r.Again = t.Expires
 		return r
+	}
+	if address.Status != steps.Pass { // a private address is a warning, and only once nothing worse is found
+		return address
 	}
 	return steps.Passed("context %s, namespace %s, server %s", k.Name, k.Namespace, k.Server)
 }
@@ -201,8 +205,12 @@ func renkuUpgrade(e steps.Env, extra string) string {
 	if err != nil || !ok {
 		return ""
 	}
-	return fmt.Sprintf("helm upgrade %v renku/renku -n %s%s --version %v --reuse-values %s",
-		r["name"], e.Answers.Text("renku.namespace"), helmSide(e), r["version"], extra)
+	return upgradeLine(textOf(r, "name"), textOf(r, "version"), e.Answers.Text("renku.namespace")+helmSide(e), extra)
+}
+
+// upgradeLine quotes what a release says of itself: the line is to be pasted.
+func upgradeLine(name, version, where, extra string) string {
+	return fmt.Sprintf("helm upgrade %s renku/renku -n %s --version %s --reuse-values %s", steps.Quoted(name), where, steps.Quoted(version), extra)
 }
 
 // helmSide are Helm's words for the kubeconfig and the context of a side.
@@ -215,7 +223,7 @@ func setValue(e steps.Env) string {
 	const value = "dataService.remoteClustersKubeconfigSecretName"
 	_, name := secretWhere(e)
 	after := "    # when Secret " + name + " is there, not before: without it new pods stay in ContainerCreating"
-	if line := renkuUpgrade(e, "--set "+value+"="+name); line != "" {
+	if line := renkuUpgrade(e, "--set "+steps.Quoted(value+"="+name)); line != "" {
 		return line + after
 	}
 	return "set " + value + ": " + name + " where Renku's values are kept, and roll it out" + after

@@ -36,12 +36,18 @@ func previewSignIn(ctx context.Context, e steps.Env) (steps.Change, error) {
 	if why == "" || err != nil {
 		return steps.Change{}, err
 	}
-	return steps.Change{Items: []steps.Item{{
+	item := steps.Item{
 		Verb: steps.Run, What: "a sign-in at " + renkuURL(e) + ", in your browser",
 		Note: why + "; the token is kept in memory and ends with this session",
 		Hash: renkuURL(e),
-	}}}, nil
+	}
+	if !e.Attended {
+		item.Refused, item.Note = true, why+", and "+errUnattended.Error()
+	}
+	return steps.Change{Items: []steps.Item{item}}, nil
 }
+
+var errUnattended = errors.New("nobody is at a terminal to sign in: give a token of an admin, --secret renku.token=@FILE")
 
 // lacksToken says why a sign-in is needed; "" where it is not.
 func lacksToken(ctx context.Context, e steps.Env) (string, error) {
@@ -71,6 +77,9 @@ func later(err error) error {
 
 // signInNow signs in and keeps the token; it returns the API as seen with it.
 func signInNow(ctx context.Context, e steps.Env, say steps.Progress) (*cluster.Web, error) {
+	if !e.Attended { // it would wait for a browser that nobody opens
+		return nil, errUnattended
+	}
 	at, err := realmAddress(e)
 	if err != nil {
 		return nil, err
@@ -153,25 +162,34 @@ func (l deviceLogin) run(ctx context.Context) (cluster.Masked, error) {
 	if grant.DeviceCode == "" || grant.Address == "" {
 		return cluster.Masked{}, fmt.Errorf("begin the sign-in: %s answers, but not as Keycloak does", l.realm.Base())
 	}
-	l.say.Say("Open %s in a browser and type the code %s. Sign in there as an admin of Renku.", cluster.Clean(grant.Address), cluster.Clean(grant.UserCode))
+	text := fmt.Sprintf("Open %s in a browser and type the code %s. Sign in there as an admin of Renku.", cluster.Clean(grant.Address), cluster.Clean(grant.UserCode))
 	if grant.Complete != "" {
-		l.say.Say("Or open this, with the code in it: %s", cluster.Clean(grant.Complete))
+		text += " Or open this, with the code in it: " + cluster.Clean(grant.Complete)
 	}
-	if grant.Expires > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeoutCause(ctx, time.Duration(grant.Expires)*time.Second, errCodeExpired)
-		defer cancel()
-	}
+	l.say.Ask("%s", text)
+	ctx, cancel := context.WithTimeoutCause(ctx, grant.lasts(), errCodeExpired)
+	defer cancel()
 	return l.poll(ctx, grant)
+}
+
+// lasts is how long the code is good: what Keycloak says, within reason. Its
+// own default is 10 minutes; an answer that names no end, which RFC 8628 wants,
+// does not make carrick ask for ever.
+func (g deviceGrant) lasts() time.Duration {
+	const usual, most = 10 * time.Minute, time.Hour
+	if g.Expires <= 0 {
+		return usual
+	}
+	return time.Duration(min(g.Expires, int(most/time.Second))) * time.Second
 }
 
 var errCodeExpired = errors.New("nobody signed in in time: the code has expired; carrick apply begins anew")
 
 // poll asks for the token until there is one.
 func (l deviceLogin) poll(ctx context.Context, grant deviceGrant) (cluster.Masked, error) {
-	every := time.Duration(grant.Interval) * time.Second
-	if every <= 0 {
-		every = usualInterval
+	every := usualInterval
+	if grant.Interval > 0 { // no longer than a code may last, which no product overflows
+		every = time.Duration(min(grant.Interval, 3600)) * time.Second
 	}
 	form := url.Values{"client_id": {loginClient}, "device_code": {grant.DeviceCode}, "grant_type": {"urn:ietf:params:oauth:grant-type:device_code"}}
 	for lost := 0; ; {

@@ -38,7 +38,7 @@ func Open(t testing.TB, box *clustertest.Sandbox, g *steps.Guide, assets fs.FS, 
 	for _, side := range steps.Sides {
 		ends[side] = steps.End{Cluster: box.Open(t, string(side), cluster.Options{}), Name: box.Contexts[string(side)]}
 	}
-	return steps.NewSession(steps.SessionOptions{Guide: g, Link: link, Ends: ends, Assets: assets, Secrets: secrets})
+	return steps.NewSession(steps.SessionOptions{Guide: g, Link: link, Ends: ends, Assets: assets, Secrets: secrets, Attended: true})
 }
 
 // Apply does all that a link asks for, and fails the test if it can't.
