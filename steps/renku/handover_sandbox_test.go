@@ -294,7 +294,7 @@ func TestRestartIsDoneOnceForOneCause(t *testing.T) {
 		t.Fatalf("before the cluster has a row: %+v, %v", p, err)
 	}
 	box.Run(t, clustertest.Local, "", "-n", ns, "annotate", "secret", "clusters", "carrick/cluster-id."+link+"=01KDY02100RENKVTESTCAVSTER")
-	s.Forget() // somebody else did this
+	s.Forget()                                                                                                          // somebody else did this
 	defer box.Run(t, clustertest.Local, "", "-n", ns, "annotate", "secret", "clusters", "carrick/cluster-id."+link+"-") // there is no Renku to take it back from
 
 	before := started(t, box, ns)
