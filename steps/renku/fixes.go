@@ -1,10 +1,14 @@
 package renku
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -72,6 +76,48 @@ func secretFields(ctx context.Context, e steps.Env) ([]metav1.ManagedFieldsEntry
 		}
 		return found[0].ManagedFields, nil
 	})
+}
+
+// alikeFix is how the operator and the definition of a session come to be those
+// of the local cluster. Where the version is right and the definition is not
+// the operator's release's, no release brings another one: its owner, or
+// whoever applied it, has to.
+func alikeFix(ctx context.Context, e steps.Env, there seen) string {
+	version := e.Answers.Text("operator.version")
+	crd, err := crdOf(ctx, e)
+	if err != nil || there.version() != version {
+		return helmUpgrade(e, "operator", operatorChart)
+	}
+	notes := crd.GetAnnotations()
+	owned := notes["meta.helm.sh/release-name"] == e.Answers.Text("operator.release") && notes["meta.helm.sh/release-namespace"] == sessionsNamespace(e)
+	if owned && isOurs(e.Own, "operator-stands") {
+		return ""
+	}
+	return helmTemplate(e, operatorChart, version) + " --show-only templates/amaltheasession-crd.yaml | " + e.Kubectl() + " apply --server-side --force-conflicts -f -"
+}
+
+// helmTemplate is the command that prints a chart's objects.
+func helmTemplate(e steps.Env, name, version string) string {
+	switch from := strings.TrimRight(e.Answers.Text("charts.source"), "/"); {
+	case strings.HasPrefix(from, "oci://"):
+		return "helm template x " + from + "/" + name + " --version " + version
+	case isRemoteSource(from):
+		return "helm template x " + name + " --repo " + from + " --version " + version
+	default:
+		return "helm template x " + from + "/" + name
+	}
+}
+
+// tolerating is the command that has a csi-rclone of somebody else run on nodes
+// with taints.
+func tolerating(e steps.Env, nodes []*corev1.Node) string {
+	list, err := json.Marshal(tolerationsFor(nodes))
+	if err != nil || len(tolerationsFor(nodes)) == 0 {
+		return e.Kubectl() + " get pods -A -l app=csi-nodeplugin-rclone -o wide    # the nodes have no taint: what keeps its pods off them?"
+	}
+	const fact = "driver-stands"
+	return fmt.Sprintf("helm upgrade %s renku/%s -n %s%s --version %s --reuse-values --set-json 'csiNodepluginRclone.tolerations=%s'",
+		cmp.Or(standing(e.Own, fact, "release"), driverChart), driverChart, cmp.Or(standing(e.Own, fact, "namespace"), rcloneSpace), helmSide(e), e.Answers.Text("driver.version"), list)
 }
 
 // operatorFix is how the step operator is done where a chart of somebody else
