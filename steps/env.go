@@ -27,6 +27,7 @@ type Env struct {
 	// as log in with a code. Where it is false an action must not wait for one:
 	// it refuses, and says what to give instead (--secret KEY=@FILE).
 	Attended bool
+	file     string           // the link's; "": it is saved nowhere
 	use      *usage           // what went wrong with answers; nil in tests
 	ends     map[Side]endInfo // names only
 	along    []string         // what earlier actions of a planned undo take with them (Change.Along)
@@ -74,6 +75,15 @@ func (e Env) Kubectl() string {
 		words += " --context " + Quoted(end.name)
 	}
 	return words
+}
+
+// LinkFile is the file of this link as a shell takes it, for a fix that works
+// when it is pasted: "carrick apply "+e.LinkFile()+" --step NAME".
+func (e Env) LinkFile() string {
+	if e.file == "" {
+		return e.Link + ".yaml"
+	}
+	return quoted(e.file)
 }
 
 var plainWord = regexp.MustCompile(`^[A-Za-z0-9_./:@=+-]+$`)

@@ -139,7 +139,7 @@ func (s *Session) Probe(ctx context.Context, c Cell) (Result, Trace) {
 	}
 	r = overdue(check, r, time.Now())
 	if r.Fix == "" && check.Mend != "" && (r.Status == Fail || r.Status == Warn) {
-		r.Fix = s.mendFix(check)
+		r.Fix = s.mendFix(check, env)
 	}
 	if !r.Again.IsZero() {
 		cluster.Expires(ctx, r.Again)
@@ -203,13 +203,9 @@ func (s *Session) whyAbsent(side Side) string {
 
 // mendFix is what to run where a check names the action that mends it and its
 // verdict has no fix of its own.
-func (s *Session) mendFix(check *Check) string {
+func (s *Session) mendFix(check *Check, env Env) string {
 	_, step := s.guide.Action(check.Mend)
-	file := s.link.Path
-	if file == "" {
-		file = s.link.Name() + ".yaml"
-	}
-	return fmt.Sprintf("carrick apply %s --step %s", file, step.Name)
+	return fmt.Sprintf("carrick apply %s --step %s", env.LinkFile(), step.Name)
 }
 
 // overdue turns waiting into a failure once it has lasted too long, and makes

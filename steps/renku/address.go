@@ -112,7 +112,7 @@ func sessionPath(_ context.Context, e steps.Env) steps.Result {
 		return steps.Failed(checkSessionPath(path).Error(), "answer sessions.path")
 	}
 	if stored != "" && checkSessionPath(stored) != nil {
-		return steps.Failed("as registered, "+checkSessionPath(stored).Error(), "carrick apply "+e.Link+".yaml --step register")
+		return steps.Failed("as registered, "+checkSessionPath(stored).Error(), again(e, "register"))
 	}
 	if path == "" {
 		return steps.Passed("none: sessions stand at the root of their host")
@@ -143,7 +143,7 @@ func sessionHostName(_ context.Context, e steps.Env) steps.Result {
 	}
 	if stored := registered(e, "session_host"); stored != "" {
 		if err := checkSessionHost(stored); err != nil {
-			return steps.Failed("as registered, "+err.Error(), "carrick apply "+e.Link+".yaml --step register")
+			return steps.Failed("as registered, "+err.Error(), again(e, "register"))
 		}
 	}
 	if slices.Contains(renkuHosts(e), host) {

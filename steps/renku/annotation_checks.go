@@ -1,6 +1,7 @@
 package renku
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"regexp"
@@ -64,20 +65,15 @@ func annotationChecks() []steps.Check {
 	}
 }
 
-// annotationsText looks at what is planned and, where a cluster is registered,
-// at what Renku has stored.
+// annotationsText looks at what is registered, and before that at what is
+// planned.
 func annotationsText(_ context.Context, e steps.Env) steps.Result {
-	seen := "planned"
-	all, err := planned(e)
-	if row, rowErr := rowFact(e); rowErr == nil {
-		all, _ = row["session_ingress_annotations"].(map[string]any)
-		seen, err = "registered", nil
-	}
+	all, seen, _, err := inForce(e, func(map[string]any) bool { return true })
 	if err != nil {
 		return steps.Unseen(err)
 	}
 	if bad := notText(all); len(bad) > 0 {
-		return steps.Failed("not text: "+strings.Join(bad, ", "), "carrick apply "+e.Link+".yaml --step register    # puts each value in quotes")
+		return steps.Failed("not text: "+strings.Join(bad, ", "), again(e, "register")+"    # puts each value in quotes")
 	}
 	return steps.Passed("%d annotations, as %s", len(all), seen)
 }
@@ -94,48 +90,31 @@ func notText(all map[string]any) []string {
 	return bad
 }
 
-// onNginx gives a check the planned annotations where ingress-nginx reads
-// them; otherwise the verdict.
-func onNginx(e steps.Env) (map[string]any, *steps.Result) {
-	controller, err := e.Own.Text("ingress-controller")
-	if err != nil {
-		r := steps.Unseen(err)
-		return nil, &r
-	}
-	if controller != nginxController {
-		r := steps.Skipped("the controller is %s: it reads no annotations of ingress-nginx", controller)
-		return nil, &r
-	}
-	all, err := planned(e)
-	if err != nil {
-		r := steps.Unseen(err)
-		return nil, &r
-	}
-	return all, nil
-}
-
 func uploadsSet(_ context.Context, e steps.Env) steps.Result {
-	all, verdict := onNginx(e)
+	lacking := func(all map[string]any) (out []string) {
+		for k := range uploads {
+			if textOf(all, k) == "" {
+				out = append(out, strings.TrimPrefix(k, nginxPrefix))
+			}
+		}
+		slices.Sort(out)
+		return out
+	}
+	all, as, mend, verdict := onNginx(e, func(all map[string]any) bool { return len(lacking(all)) == 0 })
 	if verdict != nil {
 		return *verdict
 	}
-	var lacking []string
-	for k := range uploads {
-		if textOf(all, k) == "" {
-			lacking = append(lacking, strings.TrimPrefix(k, nginxPrefix))
-		}
+	if not := lacking(all); len(not) > 0 {
+		return steps.Warned(as+"not set: "+strings.Join(not, ", "), cmp.Or(mend, "take them out of sessions.annotations: carrick sets them then"))
 	}
-	if len(lacking) > 0 {
-		slices.Sort(lacking)
-		return steps.Warned("not set: "+strings.Join(lacking, ", "), "take them out of sessions.annotations: carrick sets them then")
-	}
-	return steps.Passed("proxy-body-size %s, proxy-buffer-size %s, proxy-request-buffering %s", textOf(all, bodySize), textOf(all, bufferSize), textOf(all, buffering))
+	return steps.Passed("%sproxy-body-size %s, proxy-buffer-size %s, proxy-request-buffering %s", as, textOf(all, bodySize), textOf(all, bufferSize), textOf(all, buffering))
 }
 
 var headerNames = regexp.MustCompile(`^[A-Za-z0-9-_, ]*$`)
 
 func corsHeadersNamed(_ context.Context, e steps.Env) steps.Result {
-	all, verdict := onNginx(e)
+	good := func(all map[string]any) bool { return headerNames.MatchString(textOf(all, corsHeaders)) }
+	all, as, mend, verdict := onNginx(e, good)
 	if verdict != nil {
 		return *verdict
 	}
@@ -143,51 +122,59 @@ func corsHeadersNamed(_ context.Context, e steps.Env) steps.Result {
 	switch {
 	case names == "":
 		return steps.Skipped("cors-allow-headers is not set")
-	case !headerNames.MatchString(names):
-		return steps.Warned(fmt.Sprintf("%q is no list of names: ingress-nginx drops or refuses it", names), "take "+corsHeaders+" out of sessions.annotations: carrick sets a list")
+	case !good(all):
+		return steps.Warned(fmt.Sprintf("%s%q is no list of names: ingress-nginx drops or refuses it", as, names),
+			cmp.Or(mend, "take "+corsHeaders+" out of sessions.annotations: carrick sets a list"))
 	}
-	return steps.Passed("%s", names)
+	return steps.Passed("%s%s", as, names)
 }
 
 func corsOriginIsRenku(_ context.Context, e steps.Env) steps.Result {
-	all, verdict := onNginx(e)
+	want := renkuOrigin(e)
+	wrong := func(all map[string]any) string {
+		origin, snippet := textOf(all, corsOrigin), textOf(all, configSnippet)
+		words := strings.FieldsFunc(snippet, func(r rune) bool { return strings.ContainsRune(" \"';\n", r) })
+		switch {
+		case origin != "" && origin != want:
+			return fmt.Sprintf("cors-allow-origin is %s, Renku's pages are %s", origin, want)
+		case strings.Contains(snippet, "frame-ancestors") && !slices.Contains(words, want):
+			return "frame-ancestors does not name " + want
+		}
+		return ""
+	}
+	all, as, mend, verdict := onNginx(e, func(all map[string]any) bool { return wrong(all) == "" })
 	if verdict != nil {
 		return *verdict
 	}
-	want, origin, snippet := renkuOrigin(e), textOf(all, corsOrigin), textOf(all, configSnippet)
-	fix := "take it out of sessions.annotations: carrick sets it to " + want
-	switch {
-	case origin == "" && snippet == "":
+	if textOf(all, corsOrigin) == "" && textOf(all, configSnippet) == "" {
 		return steps.Skipped("neither cors-allow-origin nor a frame policy is set")
-	case origin != "" && origin != want:
-		return steps.Failed(fmt.Sprintf("cors-allow-origin is %s, Renku's pages are %s", origin, want), fix)
-	case strings.Contains(snippet, "frame-ancestors") && !slices.Contains(strings.FieldsFunc(snippet, func(r rune) bool { return strings.ContainsRune(" \"';\n", r) }), want):
-		return steps.Failed(fmt.Sprintf("frame-ancestors does not name %s", want), fix)
 	}
-	return steps.Passed("%s", want)
+	if found := wrong(all); found != "" {
+		return steps.Failed(as+found, cmp.Or(mend, "take it out of sessions.annotations: carrick sets it to "+want))
+	}
+	return steps.Passed("%s%s", as, want)
 }
 
 func snippetsAllowed(ctx context.Context, e steps.Env) steps.Result {
-	all, verdict := onNginx(e)
+	used := func(all map[string]any) bool { return textOf(all, configSnippet) != "" }
+	all, as, mend, verdict := onNginx(e, func(all map[string]any) bool { return !used(all) })
 	if verdict != nil {
 		return *verdict
 	}
-	used := textOf(all, configSnippet) != ""
-	if row, err := rowFact(e); err == nil {
-		stored, _ := row["session_ingress_annotations"].(map[string]any)
-		used = used || textOf(stored, configSnippet) != ""
-	}
-	if !used && !framed(e) {
+	if !used(all) && !framed(e) {
 		return steps.Skipped("no snippet is used: sessions open in a tab of their own")
 	}
 	state, err := nginxSnippets(ctx, e)
 	if err != nil {
 		return steps.Unseen(err)
 	}
-	if !state.allowed {
-		return steps.Failed(state.found, state.fix)
+	switch {
+	case state.allowed:
+		return steps.Passed("%s", state.found)
+	case !framed(e) && mend != "":
+		return steps.Failed(as+"a snippet is used: "+state.found, mend+"    # takes the snippet out: sessions.framed says that they open in a tab of their own")
 	}
-	return steps.Passed("%s", state.found)
+	return steps.Failed(state.found, state.fix)
 }
 
 // crossSite reads whether the session operator gives cookies that other sites
@@ -222,23 +209,20 @@ func framingFenced(ctx context.Context, e steps.Env) steps.Result {
 	if controller != nginxController {
 		return steps.Warned("whether "+controller+" sends the headers can't be told from here", others(controller, renkuOrigin(e)))
 	}
-	all, err := planned(e)
+	all, seen, mend, err := inForce(e, func(all map[string]any) bool { return len(unfenced(all)) == 0 })
 	if err != nil {
 		return steps.Unseen(err)
 	}
-	var lacking []string
-	if textOf(all, enableCORS) != "true" || textOf(all, corsOrigin) == "" {
-		lacking = append(lacking, "CORS (enable-cors, cors-allow-origin)")
-	}
-	if !strings.Contains(textOf(all, configSnippet), "frame-ancestors") {
-		lacking = append(lacking, "a Content-Security-Policy with frame-ancestors (configuration-snippet)")
-	}
+	lacking := unfenced(all)
 	if len(lacking) == 0 {
 		return steps.Passed("CORS for %s, and frames on its pages alone", textOf(all, corsOrigin))
 	}
+	if mend != "" {
+		return steps.Failed("the annotations, as "+seen+", lack "+strings.Join(lacking, " and "), mend)
+	}
 	fix := "answer sessions.framed with yes: carrick then sets them"
 	if framed(e) {
-		fix = "let ingress-nginx take snippets (see snippets-allowed), then carrick apply " + e.Link + ".yaml --step register"
+		fix = "let ingress-nginx take snippets (see snippets-allowed), then " + again(e, "register")
 	}
 	return steps.Failed("the annotations lack "+strings.Join(lacking, " and "), fix+"; or answer sessions.framed with no, and set the operator's useNoneSameSiteSessionCookie to false")
 }

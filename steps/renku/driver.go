@@ -102,19 +102,18 @@ func driverOnNodes(ctx context.Context, e steps.Env) steps.Result {
 	if err != nil {
 		return steps.Unseen(err)
 	}
-	var without []string
+	var without []*corev1.Node
 	for _, n := range fit {
 		node, err := check.Get[storagev1.CSINode](ctx, e.Cluster, check.CSINodes, "", n.Name)
 		if err != nil && !apierrors.IsNotFound(err) {
 			return steps.Unseen(err)
 		}
 		if err != nil || !slices.ContainsFunc(node.Spec.Drivers, func(d storagev1.CSINodeDriver) bool { return d.Name == rcloneSpace }) {
-			without = append(without, n.Name)
+			without = append(without, n)
 		}
 	}
 	if len(without) > 0 {
-		return steps.Failed("the driver is not registered on "+strings.Join(without, ", "),
-			ourDriver(e, "helm upgrade csi-rclone with csiNodepluginRclone.tolerations for the taints of those nodes; then: "+e.Kubectl()+" get pods -A -l app=csi-nodeplugin-rclone -o wide"))
+		return steps.Failed("the driver is not registered on "+nodeNames(without), ourDriver(e, tolerating(e, fit)))
 	}
 	return driverPodsReady(ctx, e, fit)
 }

@@ -84,7 +84,7 @@ func egressPolicy(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Unseen(err)
 	}
 	if len(policies) == 0 {
-		return steps.Failed("no egress policy selects session pods: they reach everything", "")
+		return steps.Failed("no egress policy selects session pods: they reach everything", fenceFix(ctx, e))
 	}
 	port := dnsPorts(e)[0].(map[string]any)["port"].(int64)
 	for _, p := range policies {
@@ -94,8 +94,11 @@ func egressPolicy(ctx context.Context, e steps.Env) steps.Result {
 			}
 		}
 	}
-	return steps.Failed(fmt.Sprintf("%s lets no DNS through to %s on UDP port %d", policies[0].Name, e.Answers.Text("network.dns-namespace"), port),
-		e.Kubectl()+" -n "+sessionsNamespace(e)+" edit networkpolicy "+policies[0].Name)
+	fix := fenceFix(ctx, e)
+	if policies[0].Name != egressName {
+		fix = e.Kubectl() + " -n " + sessionsNamespace(e) + " edit networkpolicy " + policies[0].Name
+	}
+	return steps.Failed(fmt.Sprintf("%s lets no DNS through to %s on UDP port %d", policies[0].Name, e.Answers.Text("network.dns-namespace"), port), fix)
 }
 
 func dnsPods(ctx context.Context, e steps.Env) steps.Result {
@@ -157,8 +160,11 @@ func metadataFenced(ctx context.Context, e steps.Env) steps.Result {
 	for _, p := range policies {
 		for _, rule := range p.Spec.Egress {
 			if reachesAddr(rule.To, metadata) {
-				return steps.Warned(p.Name+" lets sessions reach 169.254.169.254, the cloud's metadata service",
-					"add 169.254.169.254/32 to its except list: "+e.Kubectl()+" -n "+sessionsNamespace(e)+" edit networkpolicy "+p.Name)
+				fix := fenceFix(ctx, e)
+				if p.Name != egressName {
+					fix = "add 169.254.169.254/32 to its except list: " + e.Kubectl() + " -n " + sessionsNamespace(e) + " edit networkpolicy " + p.Name
+				}
+				return steps.Warned(p.Name+" lets sessions reach 169.254.169.254, the cloud's metadata service", fix)
 			}
 		}
 	}
@@ -172,7 +178,7 @@ func ingressPolicy(ctx context.Context, e steps.Env) steps.Result {
 	}
 	fix := e.Kubectl() + " -n " + sessionsNamespace(e) + " get networkpolicies -o yaml    # policies add up: edit or delete the one that opens it"
 	if len(policies) == 0 {
-		return steps.Warned("no ingress policy selects session pods: every pod of the cluster reaches all their ports", "")
+		return steps.Warned("no ingress policy selects session pods: every pod of the cluster reaches all their ports", fenceFix(ctx, e))
 	}
 	open, meta := false, false
 	for _, p := range policies {

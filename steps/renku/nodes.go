@@ -68,7 +68,41 @@ func nodesFit(ctx context.Context, e steps.Env) steps.Result {
 		}
 		return steps.Failed(found, e.Kubectl()+" get nodes --show-labels    # then label or untaint one, or answer nodes.labels, nodes.tolerations")
 	}
-	return steps.Passed("%d of %d nodes: %s", len(fit), len(fit)+len(others), nodeNames(fit))
+	found := fmt.Sprintf("%d of %d nodes: %s", len(fit), len(fit)+len(others), nodeNames(fit))
+	nodes, err := check.List[corev1.Node](ctx, e.Cluster, check.Nodes, "", cluster.Selector{})
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	if shut, key := shutOut(e, nodes); shut != "" {
+		return steps.Warned(found+"; "+shut+" has the labels of the nodes for sessions, and the taint "+key+", which sessions don't tolerate",
+			"answer nodes.tolerations with "+key+", if Renku's notebooks.sessionTolerations or the resource classes have it; else: "+e.Kubectl()+" taint node "+shut+" "+key+"-")
+	}
+	return steps.Passed("%s", found)
+}
+
+// shutOut is a node that is labelled for sessions and that only a taint keeps
+// them off, with the taint's key.
+func shutOut(e steps.Env, nodes []*corev1.Node) (name, key string) {
+	want, tolerated, arch := e.Answers.List("nodes.labels"), e.Answers.List("nodes.tolerations"), e.Answers.Text("nodes.arch")
+	if len(want) == 0 {
+		return "", ""
+	}
+	for _, n := range nodes {
+		var keys []string
+		for _, t := range n.Spec.Taints {
+			if t.Effect != corev1.TaintEffectPreferNoSchedule && !strings.HasPrefix(t.Key, "node.kubernetes.io/") { // the cluster's own, which come and go
+				keys = append(keys, t.Key)
+			}
+		}
+		if unfit(n, want, tolerated, arch) != "" && unfit(n, want, append(keys, tolerated...), arch) == "" {
+			for _, k := range keys {
+				if !slices.Contains(tolerated, k) {
+					return n.Name, k
+				}
+			}
+		}
+	}
+	return "", ""
 }
 
 func nodeNames(nodes []*corev1.Node) string {

@@ -69,7 +69,7 @@ func crdOf(ctx context.Context, e steps.Env) (*unstructured.Unstructured, error)
 	return e.Cluster.Get(ctx, check.CRDs, "", sessionCRD)
 }
 
-func sameCRD(_ context.Context, e steps.Env) steps.Result {
+func sameCRD(ctx context.Context, e steps.Env) steps.Result {
 	there, err := seenOf(e.Own, "amalthea")
 	if err != nil {
 		return steps.Unseen(err)
@@ -83,7 +83,7 @@ func sameCRD(_ context.Context, e steps.Env) steps.Result {
 		return steps.Skipped("the %s cluster has no %s to compare with", e.PeerName(), sessionCRD)
 	case here.hash != there.hash:
 		return steps.Failed(fmt.Sprintf("%s differs: %s on the %s cluster, %s on the %s one", sessionCRD, there.hash, e.SideName(), here.hash, e.PeerName()),
-			helmUpgrade(e, "operator", operatorChart))
+			alikeFix(ctx, e, there))
 	}
 	return steps.Passed("%s is %s on both", sessionCRD, here.hash)
 }
@@ -98,8 +98,8 @@ func helmUpgrade(e steps.Env, what, name string) string {
 	case standing(e.Own, fact, "release") == "":
 		return "it was not installed by Helm: have chart " + name + " " + e.Answers.Text(what+".version") + " rendered by what did (Argo CD, kubectl)"
 	}
-	return fmt.Sprintf("carrick apply %s --step operator --take-over    # changes release %s, which somebody else made, to %s",
-		e.Link, standing(e.Own, fact, "release"), e.Answers.Text(what+".version"))
+	return fmt.Sprintf("%s --take-over    # changes release %s, which somebody else made, to %s",
+		again(e, "operator"), standing(e.Own, fact, "release"), e.Answers.Text(what+".version"))
 }
 
 func crdOwner(ctx context.Context, e steps.Env) steps.Result {
@@ -148,7 +148,7 @@ func operatorReady(ctx context.Context, e steps.Env) steps.Result {
 	return r
 }
 
-func operatorSameVersion(_ context.Context, e steps.Env) steps.Result {
+func operatorSameVersion(ctx context.Context, e steps.Env) steps.Result {
 	there, err := seenOf(e.Own, "amalthea")
 	if err != nil {
 		return steps.Unseen(err)
@@ -160,7 +160,7 @@ func operatorSameVersion(_ context.Context, e steps.Env) steps.Result {
 	if err != nil {
 		return steps.Unseen(err)
 	}
-	return sameVersion(e, there, here, helmUpgrade(e, "operator", operatorChart))
+	return sameVersion(e, there, here, alikeFix(ctx, e, there))
 }
 
 // sameVersion judges the versions of one product on both sides: equal is what

@@ -130,7 +130,7 @@ func postPool(ctx context.Context, e steps.Env, api *cluster.Web, d described, i
 		return pool{}, failed
 	}
 	if made.ID == 0 {
-		return pool{}, errors.New("make the pool: Renku answered without its number; look at it with carrick check " + e.Link + ".yaml")
+		return pool{}, errors.New("make the pool: Renku answered without its number; look at it with carrick check " + e.LinkFile())
 	}
 	did(say, steps.Create, fmt.Sprintf("resource pool %q in Renku, id %d", made.Name, made.ID), cluster.Mask(jsonLines("", d.payload)).Hash())
 	if err := note(ctx, e, notePool, strconv.Itoa(made.ID)); err != nil {
@@ -141,9 +141,9 @@ func postPool(ctx context.Context, e steps.Env, api *cluster.Web, d described, i
 	case err != nil:
 		return pool{}, failing(e, fmt.Sprintf("read pool %d back", made.ID), err)
 	case stored.Cluster.ID != id:
-		return pool{}, fmt.Errorf("pool %d was made on %s, not on cluster %s: carrick undo %s.yaml --step pool", made.ID, placeOf(stored), id, e.Link)
+		return pool{}, fmt.Errorf("pool %d was made on %s, not on cluster %s: carrick undo %s --step pool", made.ID, placeOf(stored), id, e.LinkFile())
 	case d.Quota != nil && stored.Quota == nil:
-		return pool{}, fmt.Errorf("pool %d was made without its quota: Renku has not loaded the cluster's kubeconfig; carrick undo %s.yaml --step pool, restart Renku's services, then again", made.ID, e.Link)
+		return pool{}, fmt.Errorf("pool %d was made without its quota: Renku has not loaded the cluster's kubeconfig; carrick undo %s --step pool, restart Renku's services, then again", made.ID, e.LinkFile())
 	}
 	return stored, nil
 }

@@ -31,7 +31,7 @@ func poolAsPlanned(ctx context.Context, e steps.Env) steps.Result {
 		return unasked(e, err)
 	}
 	if d.Quota != nil && p.Quota == nil {
-		return steps.Failed(fmt.Sprintf("pool %d has no quota: nothing bounds its sessions", p.ID), "undo the pool and make it anew: carrick undo "+e.Link+".yaml --step pool")
+		return steps.Failed(fmt.Sprintf("pool %d has no quota: nothing bounds its sessions", p.ID), "undo the pool and make it anew: carrick undo "+e.LinkFile()+" --step pool")
 	}
 	if d.Factor != p.Factor && d.Factor != 0 {
 		return steps.Failed(fmt.Sprintf("cpu_limit_factor is %g, not %g", p.Factor, d.Factor), "")

@@ -143,7 +143,7 @@ func postCluster(ctx context.Context, e steps.Env, api *cluster.Web, payload map
 	}
 	id := textOf(row, "id")
 	if !ulid.MatchString(id) {
-		return nil, fmt.Errorf("register the cluster: Renku answered without an id that is a ULID (%q); look at it with carrick check %s.yaml", id, e.Link)
+		return nil, fmt.Errorf("register the cluster: Renku answered without an id that is a ULID (%q); look at it with carrick check %s", id, e.LinkFile())
 	}
 	did(say, steps.Create, fmt.Sprintf("cluster %q in Renku, id %s", textOf(row, "name"), id), cluster.Mask(jsonLines("", payload)).Hash())
 	return row, note(ctx, e, noteCluster, id)
@@ -182,7 +182,7 @@ func mendCluster(ctx context.Context, e steps.Env, api *cluster.Web, payload, ro
 		if _, err := api.JSON(ctx, "PATCH", "/clusters/"+id, body, nil); err != nil {
 			err = failing(e, fmt.Sprintf("change the cluster in Renku, request %d of %d", i+1, len(many)), err)
 			if i > 0 {
-				return fmt.Errorf("%w (it is half changed; carrick apply %s.yaml --step register goes on)", err, e.Link)
+				return fmt.Errorf("%w (it is half changed; %s goes on)", err, again(e, "register"))
 			}
 			return err
 		}

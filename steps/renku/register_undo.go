@@ -108,7 +108,7 @@ func removeCluster(ctx context.Context, e steps.Env, say steps.Progress) error {
 	if len(pools) > 0 {
 		said := pointing(ctx, e, pools)
 		if said == "" {
-			said = fmt.Sprintf("pool %q still points to it and would become a pool of the local cluster: carrick undo %s.yaml --step pool", pools[0].Name, e.Link)
+			said = fmt.Sprintf("pool %q still points to it and would become a pool of the local cluster: carrick undo %s --step pool", pools[0].Name, e.LinkFile())
 		}
 		return fmt.Errorf("cluster %s is left: %s", id, said)
 	}

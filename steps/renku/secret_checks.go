@@ -116,17 +116,17 @@ func kubeconfigStored(ctx context.Context, e steps.Env) steps.Result {
 	return steps.Passed("Secret %s/%s, key %s%s", ns, name, key, beside)
 }
 
-func storedIsGood(_ context.Context, e steps.Env) steps.Result {
+func storedIsGood(ctx context.Context, e steps.Env) steps.Result {
 	k, err := parsedStored(e)
 	var broken cluster.KubeconfigError
 	if errors.As(err, &broken) {
-		return steps.Failed(details(broken.Problems), "")
+		return steps.Failed(details(broken.Problems), storedFix(ctx, e))
 	}
 	if err != nil {
 		return steps.Unseen(err)
 	}
 	if k.Namespace != sessionsNamespace(e) {
-		return steps.Failed(fmt.Sprintf("its context is for namespace %q, not %s", k.Namespace, sessionsNamespace(e)), "")
+		return steps.Failed(fmt.Sprintf("its context is for namespace %q, not %s", k.Namespace, sessionsNamespace(e)), storedFix(ctx, e))
 	}
 	address := judgeAddress(k, e.Own)
 	if !address.Status.Holds() {
@@ -145,7 +145,7 @@ func storedIsGood(_ context.Context, e steps.Env) steps.Result {
 
 // storedIsProved compares what Renku gets with what the step kubeconfig built
 // and tried, without showing either.
-func storedIsProved(_ context.Context, e steps.Env) steps.Result {
+func storedIsProved(ctx context.Context, e steps.Env) steps.Result {
 	proved, err := e.Peer.Masked("kubeconfig")
 	if err != nil {
 		return steps.Unseen(err)
@@ -162,10 +162,10 @@ func storedIsProved(_ context.Context, e steps.Env) steps.Result {
 	if err := errors.Join(errA, errB); err != nil {
 		return unread(err)
 	}
-	if written(a) == written(b) {
+	if plain(a) == plain(b) {
 		return steps.Passed("it is written in another way and says the same")
 	}
-	return steps.Failed("another one is stored, with "+strings.Join(differing(a, b), ", "), "")
+	return steps.Failed("another one is stored, with "+strings.Join(differing(a, b), ", "), storedFix(ctx, e))
 }
 
 // differing names what one kubeconfig has otherwise than another, and shows no
@@ -190,8 +190,8 @@ func differing(a, b cluster.Kubeconfig) []string {
 	return out
 }
 
-// written is a kubeconfig without what is only a matter of writing.
-func written(k cluster.Kubeconfig) cluster.Masked {
+// plain is a kubeconfig without what is only a matter of writing.
+func plain(k cluster.Kubeconfig) cluster.Masked {
 	k.Name, k.CA = "", bytes.TrimSpace(k.CA)
 	return k.Bytes()
 }

@@ -2,12 +2,8 @@ package renku
 
 import (
 	"context"
-	"encoding/base64"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io/fs"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -51,61 +47,11 @@ func (s sharedSecret) Do(ctx context.Context, e steps.Env, say steps.Progress) e
 	return s.Manifest.Do(ctx, e, say)
 }
 
-// makeRoom saves the value that somebody else has under the key to a file, and
-// takes the key out of the Secret in the version that was saved.
-func (s sharedSecret) makeRoom(ctx context.Context, e steps.Env, path string, say steps.Progress) error {
-	c, err := s.Manifest.Plan(ctx, e)
-	if err != nil {
-		return err
-	}
-	key := e.Answers.Text("cluster.config-name")
-	theirs := func(it steps.Item) bool {
-		return slices.ContainsFunc(it.Conflicts, func(c cluster.Conflict) bool { return strings.TrimPrefix(c.Field, ".") == "data."+key })
-	}
-	if !slices.ContainsFunc(c.Items, theirs) {
-		return nil
-	}
-	ns, name := secretWhere(e)
-	live, err := fetchSecret(ctx, e, ns, name)
-	if err != nil {
-		return err
-	}
-	old, _, _ := unstructured.NestedString(live.Object, "data", key)
-	raw, err := base64.StdEncoding.DecodeString(old)
-	if err != nil {
-		return fmt.Errorf("key %s of Secret %s/%s is not base64", key, ns, name)
-	}
-	if err := saveOnce(path, raw); err != nil {
-		return fmt.Errorf("save the old value of key %s: %w", key, err)
-	}
-	say.Say("the old value of key %s is saved in %s", key, path)
-	patch, err := json.Marshal(map[string]any{"data": map[string]any{key: nil}})
-	if err != nil {
-		return err
-	}
-	_, err = e.Cluster.Patch(ctx, secrets, ns, name, patch, cluster.PatchOptions{Manager: managerName(e), UID: live.GetUID(), ResourceVersion: live.GetResourceVersion()})
-	return err
-}
-
-// saveOnce writes a file that only its owner may read, and overwrites none.
-func saveOnce(path string, content []byte) error {
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if errors.Is(err, fs.ErrExist) {
-		if had, readErr := os.ReadFile(path); readErr == nil && string(had) == string(content) {
-			return nil
-		}
-		return fmt.Errorf("%s is there already and holds something else: answer secret.backup with another file", path)
-	}
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(content)
-	return errors.Join(err, f.Sync(), f.Close())
-}
-
 // managerName is the field manager of the action in hand, as the engine names
 // it.
-func managerName(e steps.Env) string { return "carrick." + e.Link + "." + e.Action }
+func managerName(e steps.Env) string { return managerOf(e, e.Action) }
+
+func managerOf(e steps.Env, action string) string { return "carrick." + e.Link + "." + action }
 
 func fetchSecret(ctx context.Context, e steps.Env, namespace, name string) (*unstructured.Unstructured, error) {
 	return e.Cluster.Fetch(ctx, bareSecret(namespace, name))
@@ -130,16 +76,25 @@ func (s sharedSecret) PlanUndo(ctx context.Context, e steps.Env) (steps.Change, 
 	for i := range c.Items {
 		it := &c.Items[i]
 		ns, name, _ := strings.Cut(strings.TrimPrefix(it.What, "Secret "), "/")
-		if it.Verb != steps.Delete {
+		if it.Verb == steps.Leave {
 			continue
 		}
 		live, err := fetchSecret(ctx, e, ns, name)
 		if err != nil {
 			return c, fmt.Errorf("look what else is in %s: %w", it.What, err)
 		}
-		if others := othersKeys(live, managerName(e)); len(others) > 0 {
+		taken := takenKey(e, live)
+		others := othersKeys(live, managerName(e))
+		if taken != "" && !slices.Contains(others, taken) {
+			others = append(others, taken)
+		}
+		if it.Verb == steps.Delete && len(others) > 0 {
 			it.Verb, it.Note, it.Hash = steps.Release, keysNote+strings.Join(others, ", "), "release:"+it.Hash
 			c.Rights = append(c.Rights, cluster.Right{Verb: "patch", Resource: "secrets", Namespace: ns, Name: name})
+		}
+		if taken != "" {
+			_, words := formerly(e, live, taken)
+			it.Note += "; " + words
 		}
 	}
 	return c, nil
@@ -154,10 +109,15 @@ func (s sharedSecret) Undo(ctx context.Context, e steps.Env, say steps.Progress)
 		return err
 	}
 	for _, it := range c.Items {
+		ns, name, _ := strings.Cut(strings.TrimPrefix(it.What, "Secret "), "/")
+		if it.Verb == steps.Release {
+			if err := s.giveBack(ctx, e, ns, name, say); err != nil {
+				return err
+			}
+		}
 		if it.Verb != steps.Release || !strings.HasPrefix(it.Note, keysNote) {
 			continue
 		}
-		ns, name, _ := strings.Cut(strings.TrimPrefix(it.What, "Secret "), "/")
 		live, err := fetchSecret(ctx, e, ns, name)
 		if err != nil {
 			return err
@@ -184,19 +144,30 @@ func othersKeys(live *unstructured.Unstructured, manager string) []string {
 	data, _, _ := unstructured.NestedMap(live.Object, "data")
 	var out []string
 	for key := range data {
-		mine, theirs := false, false
-		for _, f := range live.GetManagedFields() {
-			if ownsKey(f, key) {
-				ours := f.Manager == manager && f.Operation == metav1.ManagedFieldsOperationApply
-				mine, theirs = mine || ours, theirs || !ours
-			}
-		}
-		if !mine || theirs {
+		if mine, theirs := keyOwners(live.GetManagedFields(), key, manager); !mine || theirs {
 			out = append(out, key)
 		}
 	}
 	slices.Sort(out)
 	return out
+}
+
+// keyOwners tells whether a manager has applied a key of a Secret, and whether
+// anybody else has written it.
+func keyOwners(fields []metav1.ManagedFieldsEntry, key, manager string) (mine, theirs bool) {
+	for _, f := range fields {
+		if ownsKey(f, key) {
+			ours := f.Manager == manager && f.Operation == metav1.ManagedFieldsOperationApply
+			mine, theirs = mine || ours, theirs || !ours
+		}
+	}
+	return mine, theirs
+}
+
+// ownedByOthers tells whether a key is somebody else's and not the manager's.
+func ownedByOthers(fields []metav1.ManagedFieldsEntry, key, manager string) bool {
+	mine, theirs := keyOwners(fields, key, manager)
+	return theirs && !mine
 }
 
 // ownsKey tells whether an entry of managedFields has a key of a Secret.

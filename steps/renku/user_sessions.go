@@ -51,7 +51,7 @@ func customCAsThere(ctx context.Context, e steps.Env) steps.Result {
 		}
 	}
 	if len(missing) > 0 {
-		return steps.Failed("there is no Secret "+strings.Join(missing, ", "), "")
+		return steps.Failed("there is no Secret "+strings.Join(missing, ", "), operatorFix(e))
 	}
 	return steps.Passed("Secret %s in %s", strings.Join(names, ", "), ns)
 }

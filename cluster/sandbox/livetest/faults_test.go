@@ -22,7 +22,7 @@ func TestEveryFaultCanBeSeeded(t *testing.T) {
 	}
 	want := []string{
 		"helm-value-missing", "crd-drift", "operator-version", "quota-left-behind", "cpu-quota", "restricted",
-		"driver-missing-on-node", "page",
+		"driver-missing-on-node", "page", "page-frames", "login-by-hand",
 	}
 	for _, name := range want {
 		if faults[name] == "" {

@@ -90,7 +90,7 @@ func renku(ctx context.Context, sides Sides, wrong map[string]bool) (_ *Play, er
 		Charts:  repository,
 		Objects: map[string][]*unstructured.Unstructured{remote: measured},
 		Settle:  func(ctx context.Context) error { return settle(ctx, sides, api, drivers) },
-		Acts:    map[string]func(context.Context) error{"page": page.follow},
+		Acts:    map[string]func(context.Context) error{"page": page.follow, "page-frames": page.frame},
 		Close:   all.close,
 	}, nil
 }

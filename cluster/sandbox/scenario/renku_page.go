@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -33,21 +34,6 @@ const (
 // pageRestarts are the services that the page has restarted, last of all; it
 // forgets data-tasks.
 var pageRestarts = []string{"data-service", "k8s-watcher", "secrets-storage"}
-
-// pageCluster is the page's payload, word for word.
-const pageCluster = `{
-  "name": "Remote Cluster",
-  "config_name": "remote-cluster.yaml",
-  "session_protocol": "https",
-  "session_host": "sessions.example.org",
-  "session_port": 443,
-  "session_path": "/sessions",
-  "session_ingress_class_name": "renku-user-session-ingress-class",
-  "session_ingress_annotations": {},
-  "session_storage_class": "renku-user-session-storage-class",
-  "session_tls_secret_name": "",
-  "session_ingress_use_default_cluster_tls_cert": true
-}`
 
 // page does what an admin does who follows the published page as it stands,
 // once what can be YAML has been applied: the kubeconfig into the local
@@ -78,10 +64,14 @@ func (p *page) follow(ctx context.Context) error {
 	if _, err := secrets.Patch(ctx, "renku-remote-clusters", types.MergePatchType, patch, metav1.PatchOptions{FieldManager: "kubectl"}); err != nil {
 		return err
 	}
-	if err := p.register(ctx); err != nil {
+	id, err := p.register(ctx)
+	if err != nil {
 		return err
 	}
-	return restart(ctx, here)
+	if err := restart(ctx, here); err != nil || id == "" {
+		return err
+	}
+	return p.pool(ctx, id)
 }
 
 // kubeconfig returns the page's example of a kubeconfig, which has no current
@@ -112,29 +102,72 @@ func (p *page) kubeconfig(ctx context.Context, there kubernetes.Interface) ([]by
 	}, "", "  ")
 }
 
-// register posts the page's payload to Renku. A cluster of that name may be
-// there already.
-func (p *page) register(ctx context.Context) error {
+// register posts the page's payload to Renku and returns the cluster's id; ""
+// where a cluster of that name is there already.
+func (p *page) register(ctx context.Context) (id string, err error) {
+	var made struct{ ID string }
+	status, err := p.admin(ctx, http.MethodPost, "/clusters", pageCluster, &made)
+	switch {
+	case status == http.StatusConflict:
+		return "", nil
+	case err == nil && status != http.StatusCreated:
+		return "", fmt.Errorf("no cluster was registered: Renku answered %d", status)
+	}
+	return made.ID, err
+}
+
+// pool asks for the page's resource pool. Renku refuses: it has not loaded the
+// kubeconfig, neither before the restart nor after it.
+func (p *page) pool(ctx context.Context, id string) error {
+	status, err := p.admin(ctx, http.MethodPost, "/resource_pools", strings.ReplaceAll(pagePool, "${REMOTE_CLUSTER_ULID}", id), nil)
+	if status != http.StatusNotFound {
+		return fmt.Errorf("the page's pool: Renku answered %d where 404 is due: %w", status, err)
+	}
+	return nil
+}
+
+// frame does what the page's section on security says: the last payload, made
+// JSON, in the place of the first. Renku takes it for a change of neither kind
+// (422, for it has lost the flag of the first), so it is registered anew.
+func (p *page) frame(ctx context.Context) error {
+	var rows []struct {
+		ID, Name    string
+		Annotations map[string]any `json:"session_ingress_annotations"`
+	}
+	if _, err := p.admin(ctx, http.MethodGet, "/clusters", "", &rows); err != nil {
+		return err
+	}
+	for _, row := range rows {
+		if row.Name != "Remote Cluster" || len(row.Annotations) > 0 {
+			continue
+		}
+		annotations := strings.ReplaceAll(pageAnnotations, "<local hostname>", p.api.Domain())
+		payload := strings.Replace(pageCluster, `"session_ingress_annotations": {}`, `"session_ingress_annotations": `+annotations, 1)
+		if _, err := p.admin(ctx, http.MethodDelete, "/clusters/"+row.ID, "", nil); err != nil {
+			return err
+		}
+		if _, err := p.admin(ctx, http.MethodPost, "/clusters", payload, nil); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// admin asks Renku's API as one of its admins.
+func (p *page) admin(ctx context.Context, method, path, body string, out any) (int, error) {
 	client, err := p.client()
 	if err != nil {
-		return err
+		return 0, err
 	}
 	defer client.CloseIdleConnections()
 	base := "https://" + p.api.Domain()
 	var granted struct {
 		AccessToken string `json:"access_token"`
 	}
-	if _, err := call(ctx, client, base+"/stand-in/token?roles=renku-admin", "", "", &granted); err != nil {
-		return err
+	if _, err := call(ctx, client, http.MethodPost, base+"/stand-in/token?roles=renku-admin", "", "", &granted); err != nil {
+		return 0, err
 	}
-	status, err := call(ctx, client, base+"/api/data/clusters", granted.AccessToken, pageCluster, nil)
-	switch {
-	case status == http.StatusConflict:
-		return nil
-	case err == nil && status != http.StatusCreated:
-		return fmt.Errorf("no cluster was registered: Renku answered %d", status)
-	}
-	return err
+	return call(ctx, client, method, base+"/api/data"+path, granted.AccessToken, body, out)
 }
 
 func (p *page) client() (*http.Client, error) {
@@ -148,8 +181,8 @@ func (p *page) client() (*http.Client, error) {
 
 // call posts body and decodes the answer into out. An answer that is no
 // success is an error, and its status is returned with it.
-func call(ctx context.Context, client *http.Client, url, token, body string, out any) (int, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader([]byte(body)))
+func call(ctx context.Context, client *http.Client, method, url, token, body string, out any) (int, error) {
+	request, err := http.NewRequestWithContext(ctx, method, url, bytes.NewReader([]byte(body)))
 	if err != nil {
 		return 0, err
 	}
@@ -167,7 +200,7 @@ func call(ctx context.Context, client *http.Client, url, token, body string, out
 		return answer.StatusCode, err
 	}
 	if answer.StatusCode >= http.StatusMultipleChoices {
-		return answer.StatusCode, fmt.Errorf("POST %s: %s: %.300s", request.URL.Path, answer.Status, data)
+		return answer.StatusCode, fmt.Errorf("%s %s: %s: %.300s", method, request.URL.Path, answer.Status, data)
 	}
 	if out == nil {
 		return answer.StatusCode, nil

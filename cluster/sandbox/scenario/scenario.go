@@ -45,11 +45,13 @@ type kind struct {
 	start func(ctx context.Context, sides Sides, wrong map[string]bool) (*Play, error)
 	// behaviours are the faults that are not objects: name to one sentence.
 	behaviours func() map[string]string
+	// under are the faults on which another one builds: they come first.
+	under map[string]string
 }
 
 // kinds are the scenarios that have stand-ins. The others are only objects.
 var kinds = map[string]kind{
-	"renku": {start: renku, behaviours: behaviours},
+	"renku": {start: renku, behaviours: behaviours, under: map[string]string{"page-frames": "page"}},
 }
 
 // Play is a scenario whose stand-ins run.
@@ -134,8 +136,10 @@ func (s *Stage) play(scenario, fault string) (*Play, error) {
 	if old != nil {
 		now = old.faults
 	}
-	if fault != "" && !slices.Contains(now, fault) {
-		now = append(slices.Clone(now), fault)
+	for _, f := range []string{kinds[scenario].under[fault], fault} {
+		if f != "" && !slices.Contains(now, f) {
+			now = append(slices.Clone(now), f)
+		}
 	}
 	wrong, asked := map[string]bool{}, false
 	if k, ok := kinds[scenario]; ok {

@@ -1,0 +1,59 @@
+package renku
+
+import (
+	"strings"
+
+	"carrick/steps"
+)
+
+// inForce are the annotations that sessions get: those that Renku has stored
+// where a cluster is registered, else those that this link would register.
+// mend is the fix where registering anew sets them right; "" where the answers
+// themselves are at fault.
+func inForce(e steps.Env, right func(map[string]any) bool) (all map[string]any, seen, mend string, err error) {
+	all, err = planned(e)
+	row, rowErr := rowFact(e)
+	if rowErr != nil {
+		return all, "planned", "", err
+	}
+	if err == nil && right(all) {
+		mend = again(e, "register")
+	}
+	all, _ = row["session_ingress_annotations"].(map[string]any)
+	return all, "registered", mend, nil
+}
+
+// onNginx gives a check the annotations in force where ingress-nginx reads them;
+// otherwise the verdict.
+func onNginx(e steps.Env, right func(map[string]any) bool) (all map[string]any, as, mend string, verdict *steps.Result) {
+	controller, err := e.Own.Text("ingress-controller")
+	if err != nil {
+		r := steps.Unseen(err)
+		return nil, "", "", &r
+	}
+	if controller != nginxController {
+		r := steps.Skipped("the controller is %s: it reads no annotations of ingress-nginx", controller)
+		return nil, "", "", &r
+	}
+	all, seen, mend, err := inForce(e, right)
+	if err != nil {
+		r := steps.Unseen(err)
+		return nil, "", "", &r
+	}
+	if seen == "registered" {
+		as = "as registered, "
+	}
+	return all, as, mend, nil
+}
+
+// unfenced names what the annotations lack where other sites may send the
+// session's cookie.
+func unfenced(all map[string]any) (lacking []string) {
+	if textOf(all, enableCORS) != "true" || textOf(all, corsOrigin) == "" {
+		lacking = append(lacking, "CORS (enable-cors, cors-allow-origin)")
+	}
+	if !strings.Contains(textOf(all, configSnippet), "frame-ancestors") {
+		lacking = append(lacking, "a Content-Security-Policy with frame-ancestors (configuration-snippet)")
+	}
+	return lacking
+}
