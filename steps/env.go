@@ -31,11 +31,11 @@ type Env struct {
 	// already, put there by whatever applies exports, is no reason to leave it out.
 	Exporting bool
 
-	use      *usage           // what went wrong with answers; nil in tests
-	ends     map[Side]endInfo // names only
-	along    []string         // what earlier actions of a planned undo take with them (Change.Along)
-	api      func() (*cluster.Web, error)
-	keep     func(key string, v cluster.Masked) error
+	use   *usage           // what went wrong with answers; nil in tests
+	ends  map[Side]endInfo // names only
+	along []string         // what earlier actions of a planned undo take with them (Change.Along)
+	api   func() (*cluster.Web, error)
+	keep  func(key string, v cluster.Masked) error
 }
 
 // API is the HTTP API that belongs to the set-up. The error says why it is not

@@ -102,7 +102,7 @@ func (s *Session) exportJob(ctx context.Context, j job) (ExportedAction, bool, e
 func exportOf(ctx context.Context, env Env, a *Action) ([]Exported, error) {
 	e, can := a.Doer.(Exporter)
 	if c, isCall := a.Doer.(Call); !can || (isCall && c.Exports == nil) {
-		return []Exported{{Hand: a.Title}}, nil
+		return []Exported{{Hand: "# " + a.Title}}, nil
 	}
 	return e.Export(ctx, env)
 }
