@@ -143,6 +143,9 @@ func (m Manifest) Export(ctx context.Context, env Env) ([]Exported, error) {
 			continue
 		}
 		out = append(out, Exported{Object: obj})
+		if hasSecretValues(obj) {
+			out = append(out, Exported{Note: describe(obj) + " holds certificates alone, which are public"})
+		}
 	}
 	return out, nil
 }

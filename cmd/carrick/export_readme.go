@@ -57,7 +57,10 @@ func (r *readme) sections(ctx context.Context) {
 		}
 	}
 	title("Look whether it is right")
-	r.line(8, "carrick check %s", r.file)
+	if keys := r.secretKeys(); len(keys) > 0 {
+		r.line(8, "# with --secret KEY=@FILE it sees more: %s", strings.Join(keys, ", "))
+	}
+	r.line(8, "carrick check %s --wait 2m", r.file)
 	title("What is here, in the order of the guide")
 	r.contents()
 }
@@ -204,6 +207,18 @@ func secretsOf(act steps.ExportedAction) (out []string) {
 	for _, t := range act.Things {
 		if t.Left != "" {
 			out = append(out, t.Left)
+		}
+	}
+	return out
+}
+
+// secretKeys are the answers that a link file never holds.
+func (r *readme) secretKeys() (out []string) {
+	for _, step := range r.s.Guide().Steps {
+		for _, q := range step.Ask {
+			if q.Secret {
+				out = append(out, q.Key)
+			}
 		}
 	}
 	return out

@@ -121,7 +121,11 @@ func exportRestart(ctx context.Context, e steps.Env) ([]steps.Exported, error) {
 		names = append(names, s.Name)
 	}
 	k := e.Kubectl() + " -n " + ns
-	lines := []string{"# when the key and the cluster are both there; " + harm, k + " rollout restart deployment " + strings.Join(names, " ")}
+	lines := []string{
+		"# when the key and the cluster are both there; " + harm,
+		fmt.Sprintf("sleep %d    # clocks may differ by %s: an earlier start may not count as one after the cluster", int(clocksApart.Seconds())+1, clocksApart),
+		k + " rollout restart deployment " + strings.Join(names, " "),
+	}
 	for _, name := range names {
 		lines = append(lines, k+" rollout status deployment "+name+" --timeout=5m")
 	}

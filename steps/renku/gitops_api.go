@@ -12,9 +12,8 @@ import (
 // The commands share what the sign-in makes: a folder outside of the export
 // with the header that holds the token, so that no command line shows it.
 const (
-	header     = `-H @"$private/header" -H 'Content-Type: application/json'`
-	caFile     = "renku-ca.crt"
-	showAnswer = "tee /dev/stderr"
+	header = `-H @"$private/header" -H 'Content-Type: application/json'`
+	caFile = "renku-ca.crt"
 )
 
 // curl begins a request to Renku.
@@ -74,12 +73,15 @@ func exportSignIn(_ context.Context, e steps.Env) ([]steps.Exported, error) {
 			steps.Exported{Note: "the commands trust " + caFile + " alone; where the portal's certificate is a public one, leave --cacert out"})
 	}
 	oidc := shellURL(at.Base) + "/protocol/openid-connect"
+	asked := "client_id=" + loginClient + "&grant_type=urn:ietf:params:oauth:grant-type:device_code&device_code="
 	return append(out, steps.Exported{Hand: strings.Join([]string{
 		"private=$(mktemp -d)    # outside of this folder: it holds the token; rm -r \"$private\" at the end",
 		c + " -d client_id=" + loginClient + " " + oidc + "/auth/device > \"$private/device\"",
-		"jq -r .verification_uri_complete \"$private/device\"    # open it in a browser, sign in there as an admin of Renku, then go on",
-		"jq -r '\"client_id=" + loginClient + "&grant_type=urn:ietf:params:oauth:grant-type:device_code&device_code=\" + (.device_code|@uri)' \"$private/device\" |",
-		"  " + c + " -d @- " + oidc + "/token | jq -r '\"Authorization: Bearer \" + .access_token' > \"$private/header\"",
+		"jq -r .verification_uri_complete \"$private/device\"    # open it in a browser and sign in there as an admin of Renku",
+		"until jq -r '\"" + asked + "\" + (.device_code|@uri)' \"$private/device\" |",
+		"  " + c + " -d @- " + oidc + "/token |",
+		"  jq -er '.access_token // empty' > \"$private/token\"; do sleep 5; done",
+		"printf 'Authorization: Bearer %s\\n' \"$(cat \"$private/token\")\" > \"$private/header\"",
 	}, "\n")}), nil
 }
 
@@ -100,7 +102,7 @@ func exportCluster(_ context.Context, e steps.Env) ([]steps.Exported, error) {
 		return nil, err
 	}
 	out := []steps.Exported{body}
-	lines := []string{"cluster=$(" + post + " |\n  " + showAnswer + " | jq -er .id)"}
+	lines := []string{post + ` | tee "$private/cluster"`, `cluster=$(jq -er .id "$private/cluster")`}
 	if payload[fieldDefault] == true {
 		mend, err := asJSON("register.patch.json", map[string]any{fieldDefault: true, fieldTLS: ""})
 		if err != nil {
@@ -135,7 +137,8 @@ func exportPool(ctx context.Context, e steps.Env) ([]steps.Exported, error) {
 	out := []steps.Exported{body}
 	lines := []string{
 		"# after the restart, or Renku answers that it does not know the cluster",
-		fmt.Sprintf("pool=$(jq --arg id \"$cluster\" '.cluster_id = $id' %s |\n  %s |\n  %s | jq -er .id)", localFile(body.Path), post, showAnswer),
+		fmt.Sprintf("jq --arg id \"$cluster\" '.cluster_id = $id' %s |\n  %s | tee \"$private/pool\"", localFile(body.Path), post),
+		`pool=$(jq -er .id "$private/pool")`,
 	}
 	if d.Factor != 0 {
 		mend, err := asJSON("pool.patch.json", map[string]any{"cpu_limit_factor": d.Factor})
