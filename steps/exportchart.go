@@ -97,6 +97,9 @@ func (c Chart) template(ctx context.Context, env Env, want wanted) ([]Exported, 
 		case holdsSecret(o.Object, want.secrets):
 			out = append(out, Exported{Left: describe(o) + ", which has a secret value of the chart in it"})
 		default:
+			if o.GroupVersionKind() != crdKind {
+				o.Object = withoutNulls(o.Object)
+			}
 			out = append(out, Exported{Object: o})
 		}
 	}
@@ -111,6 +114,26 @@ func (c Chart) template(ctx context.Context, env Env, want wanted) ([]Exported, 
 		out = append(out, Exported{Note: "the chart does not know these values: " + strings.Join(made.Unknown, ", ")})
 	}
 	return out, nil
+}
+
+// withoutNulls leaves out what a template left empty: to a server-side apply a
+// null is a field that somebody wants to own.
+func withoutNulls(m map[string]any) map[string]any {
+	for k, v := range m {
+		switch v := v.(type) {
+		case nil:
+			delete(m, k)
+		case map[string]any:
+			withoutNulls(v)
+		case []any:
+			for _, inner := range v {
+				if im, ok := inner.(map[string]any); ok {
+					withoutNulls(im)
+				}
+			}
+		}
+	}
+	return m
 }
 
 // helmCommand has Helm install or upgrade the release.

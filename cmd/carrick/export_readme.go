@@ -30,7 +30,7 @@ func exportReadme(ctx context.Context, s *steps.Session, e *steps.Export, resour
 		r.file = filepath.Base(link.Path)
 	}
 	r.line(0, "%s, link %s: what carrick would make, for those who apply it with other tools.", s.Guide().Title, link.Name())
-	r.line(0, "It holds no secret, so it can go into a repository. Nothing in it carries carrick's\nmarks, so carrick undo does not take it back.")
+	r.line(0, "It holds no secret, so it can go into a repository. Nothing in it carries carrick's\nmarks: what is made from it is not carrick's, and carrick undo leaves it.")
 	r.sections(ctx)
 	return r.String()
 }
@@ -81,6 +81,9 @@ func (r *readme) apply(ctx context.Context, title func(string, ...any)) (any boo
 			r.line(8, "%s wait --for=condition=Established -f %s/%s", r.s.Kubectl(ctx, side), side, name)
 		}
 		r.line(8, "%s apply --server-side -k %s", r.s.Kubectl(ctx, side), side)
+	}
+	if any {
+		r.line(2, "Where some of it stands already, made by carrick or by Helm, add --force-conflicts.\n  What carrick made itself keeps its marks: carrick undo deletes it, whoever applies it since.")
 	}
 	return any
 }

@@ -22,10 +22,10 @@ func object(action string, data map[string]any) steps.ExportedAction {
 func TestAnObjectOfTwoActionsStandsOnce(t *testing.T) {
 	e := &steps.Export{Actions: []steps.ExportedAction{object("one", map[string]any{"a": "1", "b": "2"}), object("two", map[string]any{"b": "2", "c": "3"})}}
 	got, err := manifests(e, steps.Local)
-	if err != nil || len(got) != 1 || len(got["one"]) != 1 {
+	if err != nil || len(got) != 1 || len(got["one.yaml"]) != 1 {
 		t.Fatalf("%v, %v", got, err)
 	}
-	if text := string(got["one"][0]); !strings.Contains(text, "a: \"1\"\n  b: \"2\"\n  c: \"3\"\n") {
+	if text := string(got["one.yaml"][0]); !strings.Contains(text, "a: \"1\"\n  b: \"2\"\n  c: \"3\"\n") {
 		t.Errorf("it says:\n%s", text)
 	}
 	e.Actions[1] = object("two", map[string]any{"b": "other"})
