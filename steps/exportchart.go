@@ -79,6 +79,8 @@ func (c Chart) helmKeeps(ctx context.Context, env Env, want wanted) (theirs bool
 	return true, fmt.Sprintf("Helm keeps %s, and carrick did not make it: its objects are not in this export", at), nil
 }
 
+const byChart = ": the chart makes it; make it by hand, or have Helm keep the release"
+
 // template is what the chart makes. What can't be in an export is named.
 func (c Chart) template(ctx context.Context, env Env, want wanted) ([]Exported, error) {
 	made, err := chart.Template(ctx, env.Cluster, want.Request)
@@ -93,9 +95,9 @@ func (c Chart) template(ctx context.Context, env Env, want wanted) ([]Exported, 
 		switch {
 		case withheld(o):
 			data, _ := o.Object["data"].(map[string]any)
-			out = append(out, Exported{Left: withKeys(describe(o), sortedKeys(data))})
+			out = append(out, Exported{Left: withKeys(describe(o), sortedKeys(data)) + byChart})
 		case holdsSecret(o.Object, want.secrets):
-			out = append(out, Exported{Left: describe(o) + ", which has a secret value of the chart in it"})
+			out = append(out, Exported{Left: describe(o) + ", which has a secret value in it" + byChart})
 		default:
 			if o.GroupVersionKind() != crdKind {
 				o.Object = withoutNulls(o.Object)
