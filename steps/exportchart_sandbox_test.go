@@ -60,7 +60,7 @@ left Secret chart-export/tiny (keys password, random): the chart makes it; make 
 object ConfigMap chart-export/tiny map[]
 object Deployment chart-export/tiny map[]
 object TinyWidget chart-export/w map[]
-note Helm alone runs these before or after the rest: ConfigMap chart-export/tiny-hook
+note Helm alone runs these before or after the rest: ConfigMap tiny-hook
 note chart tiny 0.1.0 of ../cluster/chart/testdata/tiny, release tiny in namespace chart-export, rendered with files/remote/install.values.yaml
 note to have Helm keep it instead, take install.* out of remote/kustomization.yaml and run:
 helm --kube-context sandbox-remote upgrade --install tiny ../cluster/chart/testdata/tiny -n chart-export -f files/remote/install.values.yaml

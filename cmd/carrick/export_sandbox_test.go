@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -123,6 +124,9 @@ var onlyMarks = regexp.MustCompile(`^(labels:|annotations:|carrick/link\.gitops:
 func TestAnExportIsEnough(t *testing.T) {
 	g := newGitops(t)
 	g.run("carrick", "export", "link.yaml", "fresh")
+	g.run("carrick", "export", "link.yaml", "again")
+	g.run("diff", "-r", "fresh", "again")
+	g.wellOrdered("fresh/remote")
 	script := g.commands("fresh")
 	for _, part := range []string{"apply --server-side -k remote", "-d @files/local/register.json", "rollout restart deployment", "carrick check link.yaml --wait 2m"} {
 		if !strings.Contains(script, part) {
@@ -162,6 +166,28 @@ func TestAnExportIsEnough(t *testing.T) {
 		t.Errorf("apply and undo did not leave it as it was (-before +after):\n%s", d)
 	}
 	g.run(look...)
+}
+
+// wellOrdered fails the test where a folder is no kustomization, or one in which
+// something comes before what it stands in.
+func (g *gitops) wellOrdered(dir string) {
+	g.Helper()
+	var kinds []string
+	for line := range strings.Lines(g.run("kubectl", "kustomize", dir)) {
+		if kind, ok := strings.CutPrefix(strings.TrimSpace(line), "kind: "); ok && strings.HasPrefix(line, "kind") {
+			kinds = append(kinds, kind)
+		}
+	}
+	if len(kinds) < 20 || kinds[0] != "Namespace" || kinds[1] != "Namespace" || !slices.Contains(kinds, crdKind) {
+		g.Errorf("the order is %v", kinds)
+	}
+	list := g.run("cat", dir+"/kustomization.yaml")
+	if want := "resources:\n- namespace.yaml\n- driver-namespace.yaml\n- operator.crds.yaml\n"; !strings.Contains(list, want) {
+		g.Errorf("the files are\n%s", list)
+	}
+	if strings.Contains(g.run("cat", dir+"/operator.yaml"), crdKind) {
+		g.Error("the definition does not stand apart")
+	}
 }
 
 // standing is what stands on both sides, but for what the clusters themselves
