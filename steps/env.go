@@ -27,12 +27,16 @@ type Env struct {
 	// as log in with a code. Where it is false an action must not wait for one:
 	// it refuses, and says what to give instead (--secret KEY=@FILE).
 	Attended bool
-	file     string           // the link's; "": it is saved nowhere
-	use      *usage           // what went wrong with answers; nil in tests
-	ends     map[Side]endInfo // names only
-	along    []string         // what earlier actions of a planned undo take with them (Change.Along)
-	api      func() (*cluster.Web, error)
-	keep     func(key string, v cluster.Masked) error
+	// Exporting: what is asked for is what belongs into an export. That it stands
+	// already, put there by whatever applies exports, is no reason to leave it out.
+	Exporting bool
+
+	file  string           // the link's; "": it is saved nowhere
+	use   *usage           // what went wrong with answers; nil in tests
+	ends  map[Side]endInfo // names only
+	along []string         // what earlier actions of a planned undo take with them (Change.Along)
+	api   func() (*cluster.Web, error)
+	keep  func(key string, v cluster.Masked) error
 }
 
 // API is the HTTP API that belongs to the set-up. The error says why it is not
@@ -65,14 +69,21 @@ func (e Env) SideName() string { return e.ends[e.Side].role }
 
 // Kubectl begins a command on this side, for a fix that works when it is
 // pasted: with the kubeconfig and the context that the link names.
-func (e Env) Kubectl() string {
-	end := e.ends[e.Side]
-	words := "kubectl"
+func (e Env) Kubectl() string { return e.command(e.Side, "kubectl", " --context ") }
+
+// PeerKubectl begins a command on the other side.
+func (e Env) PeerKubectl() string { return e.command(e.Side.Peer(), "kubectl", " --context ") }
+
+// Helm begins a command on this side, as Kubectl does.
+func (e Env) Helm() string { return e.command(e.Side, "helm", " --kube-context ") }
+
+func (e Env) command(side Side, words, context string) string {
+	end := e.ends[side]
 	if end.config != "" {
 		words += " --kubeconfig " + Quoted(end.config)
 	}
 	if end.name != "" {
-		words += " --context " + Quoted(end.name)
+		words += context + Quoted(end.name)
 	}
 	return words
 }

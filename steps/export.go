@@ -20,8 +20,8 @@ type Exporter interface {
 	Export(context.Context, Env) ([]Exported, error)
 }
 
-// Exported is one thing of an export: exactly one of Object, Path, Hand and
-// Left is set. None of them holds a secret.
+// Exported is one thing of an export: exactly one of Object, Path, Hand, Left
+// and Note is set. None of them holds a secret.
 type Exported struct {
 	// Object is a manifest as rendered, without the marks of a link: who
 	// applies it is not carrick.
@@ -32,11 +32,14 @@ type Exported struct {
 	Path    string
 	Content []byte
 	Mode    fs.FileMode
-	// Hand is what is to be done by hand: a command, or words. Files of the
-	// same action are named as files/SIDE/PATH, relative to the export.
+	// Hand is what is to be done by hand: commands for a shell in the folder of
+	// the export, or words behind a #. There, Path is files/SIDE/PATH, and the
+	// objects of an action are in SIDE/ACTION.yaml and SIDE/ACTION.crds.yaml.
 	Hand string
 	// Left is a secret that is left out: what it is, and which keys it has.
 	Left string
+	// Note is what is good to know, such as another way to the same end.
+	Note string
 }
 
 // Export is what a link would make, action by action, in the order of doing.
@@ -72,7 +75,7 @@ func (s *Session) Export(ctx context.Context) (*Export, error) {
 func (s *Session) exportJob(ctx context.Context, j job) (ExportedAction, bool, error) {
 	use := &usage{}
 	env := s.env(ctx, j.side, use)
-	env.Action = j.action.Name
+	env.Action, env.Exporting = j.action.Name, true
 	out := ExportedAction{Step: j.step.Name, Action: j.action.Name, Title: j.action.Title, Side: j.side}
 	if !j.wanted(env) {
 		return out, false, use.sound()
@@ -99,7 +102,7 @@ func (s *Session) exportJob(ctx context.Context, j job) (ExportedAction, bool, e
 func exportOf(ctx context.Context, env Env, a *Action) ([]Exported, error) {
 	e, can := a.Doer.(Exporter)
 	if c, isCall := a.Doer.(Call); !can || (isCall && c.Exports == nil) {
-		return []Exported{{Hand: a.Title}}, nil
+		return []Exported{{Hand: "# " + a.Title}}, nil
 	}
 	return e.Export(ctx, env)
 }
@@ -111,7 +114,7 @@ func checkExport(a ExportedAction) error {
 		if t.Path != "" && (!fs.ValidPath(t.Path) || t.Path == ".") {
 			return fmt.Errorf("export %s: %q is no path below the export", a.Action, t.Path)
 		}
-		if t.Object != nil && hasSecretValues(t.Object) {
+		if t.Object != nil && withheld(t.Object) {
 			return fmt.Errorf("export %s: %s has values in it", a.Action, describe(t.Object))
 		}
 	}
@@ -123,7 +126,7 @@ func hasSecretValues(o *unstructured.Unstructured) bool {
 }
 
 // Export gives the objects as rendered. Secrets that have values are left out
-// and named.
+// and named, but for those that hold certificates alone.
 func (m Manifest) Export(ctx context.Context, env Env) ([]Exported, error) {
 	objs, err := m.objects(ctx, env)
 	if absent := (*AbsentError)(nil); errors.As(err, &absent) && m.secretsOnly(env.Assets) {
@@ -134,14 +137,26 @@ func (m Manifest) Export(ctx context.Context, env Env) ([]Exported, error) {
 	}
 	var out []Exported
 	for _, obj := range objs {
-		if hasSecretValues(obj) {
+		if withheld(obj) {
 			data, _, _ := unstructured.NestedMap(obj.Object, "data")
 			out = append(out, Exported{Left: withKeys(describe(obj), sortedKeys(data))})
 			continue
 		}
 		out = append(out, Exported{Object: obj})
+		if hasSecretValues(obj) {
+			out = append(out, Exported{Note: describe(obj) + " holds certificates alone, which are public"})
+		}
 	}
 	return out, nil
+}
+
+// withheld tells whether an object may not be in an export.
+func withheld(o *unstructured.Unstructured) bool {
+	data, _ := o.Object["data"].(map[string]any)
+	if !hasSecretValues(o) || (o.Object["stringData"] == nil && onlyCertificates(data)) {
+		return false
+	}
+	return true
 }
 
 // secretsOnly tells whether the asset holds nothing but Secrets with values:

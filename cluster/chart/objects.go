@@ -69,9 +69,18 @@ func objects(manifest string) ([]*unstructured.Unstructured, error) {
 	return out, nil
 }
 
-// placed puts objects into their namespaces and marks them as Helm does. Those
-// of a kind that this chart itself brings are placed as its definition says.
+// placed puts objects into their namespaces and marks them as Helm does.
 func placed(ctx context.Context, c *cluster.Cluster, objs, crds []*unstructured.Unstructured, name, namespace string) ([]*unstructured.Unstructured, error) {
+	out, err := unmarked(ctx, c, objs, crds, name, namespace)
+	for _, o := range out {
+		own(o, name, namespace)
+	}
+	return out, err
+}
+
+// unmarked puts objects into their namespaces. Those of a kind that this chart
+// itself brings are placed as its definition says.
+func unmarked(ctx context.Context, c *cluster.Cluster, objs, crds []*unstructured.Unstructured, name, namespace string) ([]*unstructured.Unstructured, error) {
 	brought := map[schema.GroupKind]bool{} // whether its objects stand in namespaces
 	for _, o := range slices.Concat(crds, objs) {
 		if o.GroupVersionKind().GroupKind() == crdKind {
@@ -100,7 +109,6 @@ func placed(ctx context.Context, c *cluster.Cluster, objs, crds []*unstructured.
 		if err := fold(o); err != nil {
 			return nil, err
 		}
-		own(o, name, namespace)
 		out = append(out, o)
 	}
 	return out, nil

@@ -39,16 +39,16 @@ type Rendered struct {
 // the Kubernetes version that this program is built with. Values are checked
 // against values.schema.json.
 func Render(ctx context.Context, c *Chart, name, namespace string, values map[string]any) (*Rendered, error) {
-	return render(ctx, nil, c, options(name, namespace, 1), values)
+	return render(ctx, nil, nil, c, options(name, namespace, 1), values)
 }
 
 func options(name, namespace string, revision int) common.ReleaseOptions {
 	return common.ReleaseOptions{Name: name, Namespace: namespace, Revision: revision, IsInstall: revision == 1, IsUpgrade: revision > 1}
 }
 
-// render renders for a cluster: with its version, what it serves, and lookups
-// by the cluster's own credentials. nil is no cluster.
-func render(ctx context.Context, on *cluster.Cluster, c *Chart, o common.ReleaseOptions, values map[string]any) (*Rendered, error) {
+// render renders for a cluster: with its version and what it serves, and with
+// lookups in asked, by that cluster's own credentials. nil is no cluster.
+func render(ctx context.Context, on, asked *cluster.Cluster, c *Chart, o common.ReleaseOptions, values map[string]any) (*Rendered, error) {
 	quiet()
 	if err := checkName(o.Namespace, o.Name); err != nil {
 		return nil, err
@@ -81,18 +81,18 @@ func render(ctx context.Context, on *cluster.Cluster, c *Chart, o common.Release
 	if err := conform(r.chart, merged); err != nil {
 		return nil, err
 	}
-	files, err := templates(ctx, on, r.chart, all)
+	files, err := templates(ctx, asked, r.chart, all)
 	if err != nil {
 		return nil, fmt.Errorf("chart %s %s can't be rendered with these values: %s", c.Name(), c.Version(), cluster.Clean(err.Error()))
 	}
 	return r, r.sort(files)
 }
 
-func templates(ctx context.Context, on *cluster.Cluster, c *chartv2.Chart, values common.Values) (map[string]string, error) {
-	if on == nil {
+func templates(ctx context.Context, asked *cluster.Cluster, c *chartv2.Chart, values common.Values) (map[string]string, error) {
+	if asked == nil {
 		return engine.Engine{}.RenderWithContext(ctx, c, values)
 	}
-	return engine.RenderWithClientProvider(c, values, lookups{ctx, on})
+	return engine.RenderWithClientProvider(c, values, lookups{ctx, asked})
 }
 
 // sort parts what was rendered into notes, hooks and objects.

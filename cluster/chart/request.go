@@ -152,7 +152,7 @@ func (w *Work) render(ctx context.Context, c *cluster.Cluster) error {
 	if err != nil {
 		return err
 	}
-	r, err := render(ctx, c, ch, options(req.Name, req.Namespace, w.revision()), req.Values)
+	r, err := render(ctx, c, c, ch, options(req.Name, req.Namespace, w.revision()), req.Values)
 	if err != nil {
 		return err
 	}

@@ -5,70 +5,241 @@ import (
 	"fmt"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"carrick/cluster"
 	"carrick/steps"
 )
 
-// exportReadme says what to do with an export, in the order of the guide. It
-// holds no time, so that the same export is the same bytes.
-func exportReadme(ctx context.Context, s *steps.Session, e *steps.Export, resources map[steps.Side][]string) string {
-	var b strings.Builder
-	g, link := s.Guide(), s.Link()
-	file := link.Name() + ".yaml"
-	if link.Path != "" {
-		file = filepath.Base(link.Path)
-	}
-	fmt.Fprintf(&b, "%s, link %s: what carrick would make, for those who apply it with other tools.\n", g.Title, link.Name())
-	fmt.Fprintf(&b, "Nothing in it carries carrick's marks, so carrick undo does not take it back.\n")
-	for _, side := range steps.Sides {
-		if len(resources[side]) > 0 {
-			fmt.Fprintf(&b, "\nThe %s:\n  %s apply --server-side -k %s\n", g.Sides[side].Name, s.Kubectl(ctx, side), side)
-		}
-		if absent := s.End(side).Absent; absent != "" {
-			fmt.Fprintf(&b, "\nThe %s: nothing, because %s.\n", g.Sides[side].Name, oneLine(cluster.Clean(absent)))
-		}
-	}
-	fmt.Fprintf(&b, "\nThen, with the link file at hand:\n  carrick check %s\n\nIn the order of the guide:\n", file)
-	step := ""
-	for _, act := range e.Actions {
-		if act.Step != step {
-			step = act.Step
-			fmt.Fprintf(&b, "\n%s\n", g.Step(step).Title)
-		}
-		fmt.Fprintf(&b, "  %s: %s\n", g.Sides[act.Side].Name, act.Title)
-		for _, line := range exportLines(act, file) {
-			fmt.Fprintf(&b, "    %s\n", strings.ReplaceAll(cluster.Clean(line), "\n", "\n      "))
-		}
-	}
-	return b.String()
+// readme says what to do with an export: what is applied, what is done by hand,
+// and what each file is. It holds no time, so that the same export is the same
+// bytes. Commands stand eight spaces from the left, and nothing else does.
+type readme struct {
+	strings.Builder
+	s         *steps.Session
+	e         *steps.Export
+	resources map[steps.Side][]string
+	file      string // the link file, as commands name it
 }
 
-// exportLines are what is to be known of one action.
-func exportLines(act steps.ExportedAction, file string) []string {
-	again := fmt.Sprintf("carrick apply %s --step %s", file, act.Step)
-	var out []string
-	if act.Pending != "" {
-		out = append(out, "not known yet: "+act.Pending, "export again then, or: "+again)
+func exportReadme(ctx context.Context, s *steps.Session, e *steps.Export, resources map[steps.Side][]string) string {
+	link := s.Link()
+	r := &readme{s: s, e: e, resources: resources, file: link.Name() + ".yaml"}
+	if link.Path != "" {
+		r.file = filepath.Base(link.Path)
 	}
-	manifest := path.Join(string(act.Side), act.Action+".yaml")
+	r.line(0, "%s, link %s: what carrick would make, for those who apply it with other tools.", s.Guide().Title, link.Name())
+	r.line(0, "It holds no secret, so it can go into a repository. Nothing in it carries carrick's\nmarks: what is made from it is not carrick's, and carrick undo leaves it.")
+	r.sections(ctx)
+	return r.String()
+}
+
+func (r *readme) sections(ctx context.Context) {
+	number := 0
+	title := func(format string, args ...any) {
+		number++
+		r.line(0, "\n%d. "+format, append([]any{number}, args...)...)
+	}
+	if r.apply(ctx, title) {
+		r.guard()
+	}
+	for _, side := range steps.Sides {
+		if absent := r.s.End(side).Absent; absent != "" {
+			r.line(0, "\nThe %s: nothing, because %s.", r.role(side), oneLine(cluster.Clean(absent)))
+		}
+	}
+	if slices.ContainsFunc(r.e.Actions, func(a steps.ExportedAction) bool { return byHand(a) || secretsOf(a) != nil || a.Pending != "" }) {
+		title("By hand, in this order, in a shell in this folder")
+		r.line(0, "Each can be done by carrick instead, which asks and looks before it does anything.\n%s is the link file, with its path.", r.file)
+		for _, act := range r.e.Actions {
+			r.byHand(act)
+		}
+	}
+	title("Look whether it is right")
+	if keys := r.secretKeys(); len(keys) > 0 {
+		r.line(8, "# with --secret KEY=@FILE it sees more: %s", strings.Join(keys, ", "))
+	}
+	r.line(8, "carrick check %s --wait 2m", r.file)
+	title("What is here, in the order of the guide")
+	r.contents()
+}
+
+// apply is what one command a side, or a GitOps tool, does.
+func (r *readme) apply(ctx context.Context, title func(string, ...any)) (any bool) {
+	for _, side := range steps.Sides {
+		if len(r.resources[side]) == 0 {
+			continue
+		}
+		if !any {
+			title("Apply")
+			any = true
+		}
+		r.line(2, "The %s:", r.role(side))
+		for _, name := range r.before(side) {
+			r.line(8, "%s apply --server-side -f %s/%s", r.s.Kubectl(ctx, side), side, name)
+			r.line(8, "%s wait --for=condition=Established -f %s/%s", r.s.Kubectl(ctx, side), side, name)
+		}
+		r.line(8, "%s apply --server-side -k %s", r.s.Kubectl(ctx, side), side)
+	}
+	if any {
+		r.line(2, "Where some of it stands already, made by carrick or by Helm, add --force-conflicts.\n  What carrick made itself keeps its marks: carrick undo deletes it, whoever applies it since.")
+	}
+	return any
+}
+
+// before are the files of definitions that objects of the same side need.
+func (r *readme) before(side steps.Side) []string {
+	used := map[string]bool{}
+	r.objects(side, func(_ steps.ExportedAction, t steps.Exported) {
+		k := t.Object.GroupVersionKind()
+		used[k.Group+"/"+k.Kind] = true
+	})
+	var out []string
+	r.objects(side, func(act steps.ExportedAction, t steps.Exported) {
+		spec, _ := t.Object.Object["spec"].(map[string]any)
+		names, _ := spec["names"].(map[string]any)
+		name := fileOf(act.Action, crdKind)
+		if t.Object.GetKind() == crdKind && used[fmt.Sprint(spec["group"], "/", names["kind"])] && !slices.Contains(out, name) {
+			out = append(out, name)
+		}
+	})
+	return out
+}
+
+// guard says what GitOps tools need to know.
+func (r *readme) guard() {
+	var danger []string
+	for _, side := range steps.Sides {
+		r.objects(side, func(_ steps.ExportedAction, t steps.Exported) {
+			if k := t.Object.GetKind(); k == crdKind || k == "Namespace" {
+				danger = append(danger, k+" "+t.Object.GetName())
+			}
+		})
+	}
+	r.line(2, "With Argo CD: one Application a folder, with the sync option ServerSideApply=true, for\n  client-side apply can't hold large definitions. With Flux: one Kustomization a folder.")
+	if len(danger) > 0 {
+		r.line(2, "Deleting one of these deletes all that stands in it, or is of its kind. Turn pruning\n  off for them (Argo CD: argocd.argoproj.io/sync-options: Prune=false; Flux:\n  kustomize.toolkit.fluxcd.io/prune: disabled):")
+		for _, d := range danger {
+			r.line(4, "%s", d)
+		}
+	}
+}
+
+func (r *readme) objects(side steps.Side, do func(steps.ExportedAction, steps.Exported)) {
+	for _, act := range r.e.Actions {
+		for _, t := range act.Things {
+			if act.Side == side && t.Object != nil {
+				do(act, t)
+			}
+		}
+	}
+}
+
+// byHand is what one action leaves to be done by hand.
+func (r *readme) byHand(act steps.ExportedAction) {
+	left := secretsOf(act)
+	if !byHand(act) && left == nil && act.Pending == "" {
+		return
+	}
+	r.line(2, "\n  %s: %s", r.role(act.Side), act.Title)
+	if act.Pending != "" {
+		r.line(4, "not known yet: %s; export again then, or:", act.Pending)
+	}
+	for _, l := range left {
+		r.line(4, "secret, left out: %s", l)
+	}
 	for _, t := range act.Things {
+		if t.Hand != "" {
+			r.line(8, "%s", t.Hand)
+		}
+	}
+	word := "or:"
+	if !byHand(act) {
+		word = "with carrick:"
+	}
+	r.line(4, "%s carrick apply %s --step %s", word, r.file, act.Step)
+}
+
+// contents are the files and the notes of each action.
+func (r *readme) contents() {
+	step := ""
+	for _, act := range r.e.Actions {
+		lines := contentsOf(act)
+		if len(lines) == 0 {
+			continue
+		}
+		if act.Step != step {
+			step = act.Step
+			r.line(0, "\n%s", r.s.Guide().Step(step).Title)
+		}
+		r.line(2, "%s: %s", r.role(act.Side), act.Title)
+		for _, l := range lines {
+			r.line(4, "%s", l)
+		}
+	}
+}
+
+func contentsOf(act steps.ExportedAction) []string {
+	var out []string
+	for _, t := range act.Things {
+		line := ""
 		switch {
-		case t.Object != nil && len(out) > 0 && out[len(out)-1] == manifest:
 		case t.Object != nil:
-			out = append(out, manifest)
+			line = path.Join(string(act.Side), fileOf(act.Action, t.Object.GetKind()))
 		case t.Path != "":
-			line := exportPath(act.Side, t.Path)
-			if t.Mode != 0 {
+			if line = exportPath(act.Side, t.Path); t.Mode != 0 {
 				line += fmt.Sprintf("  goes to /%s, mode %04o", t.Path, t.Mode)
 			}
+		case t.Note != "":
+			line = t.Note
+		}
+		if line != "" && !slices.Contains(out, line) {
 			out = append(out, line)
-		case t.Left != "":
-			out = append(out, "secret, left out: "+t.Left, "made by: "+again)
-		case t.Hand != "":
-			out = append(out, "by hand: "+t.Hand, "or: "+again)
 		}
 	}
 	return out
+}
+
+// byHand tells whether something of an action is done by hand.
+func byHand(act steps.ExportedAction) bool {
+	return slices.ContainsFunc(act.Things, func(t steps.Exported) bool { return t.Hand != "" })
+}
+
+func secretsOf(act steps.ExportedAction) (out []string) {
+	for _, t := range act.Things {
+		if t.Left != "" {
+			out = append(out, t.Left)
+		}
+	}
+	return out
+}
+
+// secretKeys are the answers that a link file never holds.
+func (r *readme) secretKeys() (out []string) {
+	for _, step := range r.s.Guide().Steps {
+		for _, q := range step.Ask {
+			if q.Secret {
+				out = append(out, q.Key)
+			}
+		}
+	}
+	return out
+}
+
+func (r *readme) role(side steps.Side) string { return r.s.Guide().Sides[side].Name }
+
+// line writes text that far from the left; its further lines stand two more.
+func (r *readme) line(indent int, format string, args ...any) {
+	lead := strings.Repeat(" ", indent)
+	text := cluster.Clean(fmt.Sprintf(format, args...))
+	if indent >= 4 && indent < 8 {
+		text = strings.ReplaceAll(text, "\n", "\n"+lead+"  ")
+	} else if indent >= 8 {
+		text = strings.ReplaceAll(text, "\n", "\n"+lead)
+	}
+	if strings.HasPrefix(text, "\n") {
+		lead = ""
+	}
+	r.WriteString(lead + text + "\n")
 }

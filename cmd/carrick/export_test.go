@@ -22,10 +22,10 @@ func object(action string, data map[string]any) steps.ExportedAction {
 func TestAnObjectOfTwoActionsStandsOnce(t *testing.T) {
 	e := &steps.Export{Actions: []steps.ExportedAction{object("one", map[string]any{"a": "1", "b": "2"}), object("two", map[string]any{"b": "2", "c": "3"})}}
 	got, err := manifests(e, steps.Local)
-	if err != nil || len(got) != 1 || len(got["one"]) != 1 {
+	if err != nil || len(got) != 1 || len(got["one.yaml"]) != 1 {
 		t.Fatalf("%v, %v", got, err)
 	}
-	if text := string(got["one"][0]); !strings.Contains(text, "a: \"1\"\n  b: \"2\"\n  c: \"3\"\n") {
+	if text := string(got["one.yaml"][0]); !strings.Contains(text, "a: \"1\"\n  b: \"2\"\n  c: \"3\"\n") {
 		t.Errorf("it says:\n%s", text)
 	}
 	e.Actions[1] = object("two", map[string]any{"b": "other"})
@@ -34,6 +34,39 @@ func TestAnObjectOfTwoActionsStandsOnce(t *testing.T) {
 	}
 	if got, err := manifests(e, steps.Remote); err != nil || len(got) != 0 {
 		t.Errorf("the other side: %v, %v", got, err)
+	}
+}
+
+func exportedObject(action string, side steps.Side, o map[string]any) steps.ExportedAction {
+	return steps.ExportedAction{Action: action, Side: side, Things: []steps.Exported{{Object: &unstructured.Unstructured{Object: o}}}}
+}
+
+// Definitions stand apart, and are applied first where something of their kind
+// is in the same export.
+func TestDefinitionsStandApart(t *testing.T) {
+	crd := exportedObject("op", steps.Remote, map[string]any{
+		"apiVersion": "apiextensions.k8s.io/v1", "kind": crdKind, "metadata": map[string]any{"name": "ws.example.org"},
+		"spec": map[string]any{"group": "example.org", "names": map[string]any{"kind": "W"}},
+	})
+	e := &steps.Export{Actions: []steps.ExportedAction{crd}}
+	got, err := manifests(e, steps.Remote)
+	if err != nil || len(got) != 1 || len(got["op.crds.yaml"]) != 1 {
+		t.Errorf("%v, %v", got, err)
+	}
+	r := &readme{e: e}
+	if first := r.before(steps.Remote); len(first) > 0 {
+		t.Errorf("nothing needs it, and %v is applied first", first)
+	}
+	e.Actions = append(e.Actions, exportedObject("w", steps.Remote, map[string]any{"apiVersion": "example.org/v1", "kind": "W", "metadata": map[string]any{"name": "x"}}))
+	if first := r.before(steps.Remote); len(first) != 1 || first[0] != "op.crds.yaml" {
+		t.Errorf("%v is applied first", first)
+	}
+	if first := r.before(steps.Local); len(first) > 0 {
+		t.Errorf("on the other side %v", first)
+	}
+	space := [][]byte{[]byte("apiVersion: v1\nkind: Namespace\n")}
+	if a, b, c := rank(space, "a.yaml"), rank(got["op.crds.yaml"], "op.crds.yaml"), rank(nil, "w.yaml"); a >= b || b >= c {
+		t.Errorf("ranks %d, %d, %d", a, b, c)
 	}
 }
 

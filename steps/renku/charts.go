@@ -90,6 +90,9 @@ func deploysCRD(ctx context.Context, e steps.Env) (bool, error) {
 		return false, err
 	}
 	notes := crd.GetAnnotations()
+	if e.Exporting && notes["meta.helm.sh/release-name"] == "" {
+		return true, nil
+	}
 	return notes["meta.helm.sh/release-name"] == e.Answers.Text("operator.release") &&
 		notes["meta.helm.sh/release-namespace"] == sessionsNamespace(e), nil
 }
@@ -158,7 +161,7 @@ func kubeletDir(n *corev1.Node) string {
 
 // The installs are carrick's to do where nothing stands, or what stands is a
 // Helm release in the place that was answered. What Argo CD or kubectl put
-// there is theirs to change.
+// there is theirs to change: it belongs into an export.
 func installsOperator(e steps.Env) bool {
 	return helmMayChange(e, "operator-stands", sessionsNamespace(e))
 }
@@ -171,11 +174,15 @@ func helmMayChange(e steps.Env, fact, namespace string) bool {
 	if standing(e.Own, fact, "name") == "" {
 		return true
 	}
-	return standing(e.Own, fact, "release") != "" && standing(e.Own, fact, "namespace") == namespace
+	byHelm := standing(e.Own, fact, "release") != ""
+	return (byHelm || e.Exporting) && standing(e.Own, fact, "namespace") == namespace
 }
 
 // makesDriverNamespace: the namespace of a driver that somebody else runs is
 // theirs.
 func makesDriverNamespace(e steps.Env) bool {
+	if e.Exporting && standing(e.Own, "driver-stands", "release") == "" {
+		return true
+	}
 	return standing(e.Own, "driver-stands", "name") == "" || isOurs(e.Own, "driver-stands")
 }

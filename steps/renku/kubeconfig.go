@@ -25,7 +25,7 @@ func kubeconfig() steps.Step {
 		Actions: []steps.Action{{
 			Name: "reach-job", Title: "Ask the remote API server from inside the local cluster", On: steps.Local, When: asksFromInside,
 			Needs: []string{"peer/server-tls"},
-			Doer:  steps.Manifest{File: "reach-job.yaml"},
+			Doer:  reachJob{steps.Manifest{File: "reach-job.yaml"}},
 		}},
 		Checks: append(fileChecks(), credentialChecks()...),
 	}

@@ -15,7 +15,7 @@ func registerCluster() steps.Action {
 	return steps.Action{
 		Name: "register", Title: "Register the cluster with Renku", On: steps.Local,
 		Needs: []string{"kubeconfig-stored", "api-admin", "cluster-name-free"},
-		Doer:  steps.Call{Preview: previewCluster, Make: makeCluster, Left: leftCluster, Revert: removeCluster},
+		Doer:  steps.Call{Preview: previewCluster, Make: makeCluster, Left: leftCluster, Revert: removeCluster, Exports: exportCluster},
 	}
 }
 

@@ -23,7 +23,7 @@ func restart() steps.Step {
 		Actions: []steps.Action{{
 			Name: "restart", Title: "Restart the four services that read kubeconfigs", On: steps.Local,
 			Needs: []string{"stored-kubeconfig", "stored-is-proved", "kubeconfigs-mounted", "peer/server-tls", "peer/credential-accepted", "reached-from-inside"},
-			Doer:  steps.Call{Preview: planRestart, Make: doRestart, Left: planRestartAgain, Revert: restartAgain},
+			Doer:  steps.Call{Preview: planRestart, Make: doRestart, Left: planRestartAgain, Revert: restartAgain, Exports: exportRestart},
 		}},
 		Checks: []steps.Check{
 			{

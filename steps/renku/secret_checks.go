@@ -215,7 +215,7 @@ func upgradeLine(name, version, where, extra string) string {
 
 // helmSide are Helm's words for the kubeconfig and the context of a side.
 func helmSide(e steps.Env) string {
-	return strings.Replace(strings.TrimPrefix(e.Kubectl(), "kubectl"), " --context ", " --kube-context ", 1)
+	return strings.TrimPrefix(e.Helm(), "helm")
 }
 
 // setValue is how the admin of Renku has the Secret mounted.

@@ -182,14 +182,15 @@ func ownsKey(f metav1.ManagedFieldsEntry, key string) bool {
 	return ok
 }
 
-// keyChanged is when a key of a Secret was last written, as the API server
-// noted it; zero where it did not.
+// keyChanged is since when a key of a Secret has its value, as the API server
+// noted it; zero where it did not. Whoever writes a value that stands already
+// has it, too, from then on, and does not change it: the first counts.
 func keyChanged(fields []metav1.ManagedFieldsEntry, key string) time.Time {
-	var last time.Time
+	var first time.Time
 	for _, f := range fields {
-		if ownsKey(f, key) && f.Time != nil && f.Time.After(last) {
-			last = f.Time.Time
+		if ownsKey(f, key) && f.Time != nil && (first.IsZero() || f.Time.Time.Before(first)) {
+			first = f.Time.Time
 		}
 	}
-	return last
+	return first
 }

@@ -25,7 +25,8 @@ func signIn() steps.Action {
 				_, err := signInNow(ctx, e, say)
 				return err
 			},
-			Keeps: "the token ends by itself, and was kept in memory only",
+			Exports: exportSignIn,
+			Keeps:   "the token ends by itself, and was kept in memory only",
 		},
 	}
 }

@@ -1,0 +1,149 @@
+package renku
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"carrick/cluster"
+	"carrick/steps"
+)
+
+// What an export says of the parts of this guide that are no manifests: the
+// commands that do them, and the files that these need. All of it is told from
+// answers and facts, never from what Renku has already, so an export is the same
+// before and after.
+
+// Export gives no manifest: the Secret is shared, and its value is a secret. A
+// template has kubectl build the kubeconfig from the token Secret, byte by byte
+// as carrick does.
+func (s sharedSecret) Export(_ context.Context, e steps.Env) ([]steps.Exported, error) {
+	ns, name := secretWhere(e)
+	key := e.Answers.Text("cluster.config-name")
+	values, err := renkuValues(e, name)
+	if err != nil {
+		return nil, err
+	}
+	out := []steps.Exported{
+		{Path: "renku.values.yaml", Content: values},
+		{Note: "renku.values.yaml is for the values of Renku's own release: merge it into them once the Secret is there"},
+		{Left: fmt.Sprintf("Secret %s/%s (key %s)", ns, name, key)},
+	}
+	apply := fmt.Sprintf("kubectl create secret generic %s -n %s --from-file=%s=%%s --dry-run=client -o yaml |\n  %s apply --server-side --field-manager=%s -f -",
+		name, ns, key, e.Kubectl(), e.Link)
+	const hint = "# each cluster's key has a field manager of its own, so that one does not take out another's"
+	if path := e.Answers.Text("kubeconfig.file"); path != "" {
+		return append(out, steps.Exported{Hand: hint + "\n" + fmt.Sprintf(apply, shellWord(path))}), nil
+	}
+	template, err := kubeconfigTemplate(e)
+	if err != nil {
+		return nil, err
+	}
+	file := key + ".gotemplate"
+	get := fmt.Sprintf("%s -n %s get secret %s -o go-template-file=files/%s/%s |\n  ",
+		e.PeerKubectl(), sessionsNamespace(e), e.Answers.Text("identity.token-secret"), e.Side, file)
+	return append(out,
+		steps.Exported{Path: file, Content: template},
+		steps.Exported{Hand: "# without its last line it gives the Secret to be sealed (Sealed Secrets, SOPS)\n" + hint + "\n" + get + fmt.Sprintf(apply, "/dev/stdin")},
+		steps.Exported{Hand: "# then Renku's values, with " + "files/" + string(e.Side) + "/renku.values.yaml, wherever they are kept; what is there already stays"}), nil
+}
+
+// kubeconfigTemplate is theKubeconfig with kubectl's words for what is in the
+// token Secret alone.
+func kubeconfigTemplate(e steps.Env) ([]byte, error) {
+	const token, ca = "TOKEN-OF-THE-SECRET", "CA-OF-THE-SECRET"
+	k := cluster.Kubeconfig{
+		Name: e.Link, Server: e.Answers.Text("remote.server"), CA: []byte(ca),
+		Namespace: sessionsNamespace(e), Token: cluster.Mask(token),
+	}
+	if e.Answers.Text("kubeconfig.ca") == "context" {
+		pem, err := e.Peer.Text("kubeconfig-ca")
+		if err != nil {
+			return nil, err
+		}
+		k.CA = []byte(pem)
+	}
+	text := k.Bytes().Reveal()
+	if strings.Contains(text, "{{") || strings.Count(text, token) != 1 {
+		return nil, fmt.Errorf("the kubeconfig can't be written as a template: %q is no address for it", k.Server)
+	}
+	text = strings.Replace(text, token, "{{.data.token | base64decode}}", 1)
+	text = strings.Replace(text, base64.StdEncoding.EncodeToString([]byte(ca)), `{{index .data "ca.crt"}}`, 1)
+	return []byte(text), nil
+}
+
+// renkuValues are what the checks ask of the values of Renku's release.
+func renkuValues(e steps.Env, secret string) ([]byte, error) {
+	values := map[string]any{"dataService": map[string]any{"remoteClustersKubeconfigSecretName": secret}}
+	if origin := sessionsOrigin(e); origin != "" {
+		oidc := map[string]any{}
+		for fact, v := range map[string]struct{ value, add string }{
+			"redirect-uris": {"extraRedirectUris", origin + "/*"}, "web-origins": {"extraWebOrigins", origin},
+		} {
+			have, err := e.Own.List(fact)
+			if err != nil && !errors.As(err, new(*steps.AbsentError)) {
+				return nil, err
+			}
+			if !slices.Contains(have, v.add) {
+				have = append(slices.Clone(have), v.add)
+			}
+			list, err := json.Marshal(have)
+			if err != nil {
+				return nil, err
+			}
+			oidc[v.value] = string(list)
+		}
+		values["notebooks"] = map[string]any{"oidc": oidc}
+	}
+	text, err := yaml.Marshal(values)
+	return append([]byte("# Values of Renku's release. The two lists are text that holds JSON.\n"), text...), err
+}
+
+// exportRestart restarts with kubectl: the mark in the pod templates that it
+// leaves belongs to nobody's manifest, so no GitOps tool takes it out.
+func exportRestart(ctx context.Context, e steps.Env) ([]steps.Exported, error) {
+	all, err := servicesOf(ctx, e)
+	if err != nil {
+		return nil, err
+	}
+	ns := renkuNamespace(e)
+	var names []string
+	for _, s := range all {
+		if s.Deployment == nil {
+			return nil, steps.Absent("there is no Deployment labelled app=%s in namespace %s", s.app, ns)
+		}
+		names = append(names, s.Name)
+	}
+	k := e.Kubectl() + " -n " + ns
+	lines := []string{
+		"# when the key and the cluster are both there; " + harm,
+		fmt.Sprintf("sleep %d    # clocks may differ by %s: an earlier start may not count as one after the cluster", int(clocksApart.Seconds())+1, clocksApart),
+		k + " rollout restart deployment " + strings.Join(names, " "),
+	}
+	for _, name := range names {
+		lines = append(lines, k+" rollout status deployment "+name+" --timeout=5m")
+	}
+	return []steps.Exported{{Hand: strings.Join(lines, "\n")}}, nil
+}
+
+// Export leaves the test session out: it is a trial, and nothing to keep.
+func (s testSession) Export(context.Context, steps.Env) ([]steps.Exported, error) {
+	return []steps.Exported{{Hand: "# a test session is no part of the set-up: carrick starts one, looks, and takes it back"}}, nil
+}
+
+// reachJob is a trial, too.
+type reachJob struct{ steps.Manifest }
+
+// Export leaves the Job out.
+func (j reachJob) Export(context.Context, steps.Env) ([]steps.Exported, error) {
+	return []steps.Exported{{Hand: "# a Job that asks once is no part of the set-up: carrick runs it, and undo removes it"}}, nil
+}
+
+// shellWord is a word as a shell takes it.
+func shellWord(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
