@@ -3,9 +3,11 @@ package renku_test
 import (
 	"bufio"
 	"context"
+	"fmt"
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -37,13 +39,18 @@ func newBench(b *testing.B, roundTrip time.Duration) *bench {
 	b.Helper()
 	box := clustertest.Start(b)
 	box.Seed(b, "renku")
-	answers := site(b, box, map[string]any{"sessions.namespace": benchSpace})
+	far := map[steps.Side]*stepstest.Proxy{}
+	for _, side := range steps.Sides {
+		far[side] = stepstest.NewProxy(b, box, side, roundTrip)
+	}
+	// the credential under test goes the far way, too
+	answers := site(b, box, map[string]any{"sessions.namespace": benchSpace, "remote.server": far[steps.Remote].URL})
 	s := stepstest.Open(b, box, renku.Guide(), assets, "bench", answers)
 	stepstest.Apply(b, s)
 	stepstest.Green(b, s)
 	out := &bench{box: box, answers: answers, access: map[steps.Side]cluster.Access{}, requests: map[steps.Side]func() int{}}
 	for _, side := range steps.Sides {
-		path, name := stepstest.NewProxy(b, box, side, roundTrip).Kubeconfig(b, box, side)
+		path, name := far[side].Kubeconfig(b, box, side)
 		out.access[side] = cluster.Access{Kubeconfig: path, Context: name, As: benchAdmin}
 		out.requests[side] = stepstest.Requests(b, box, side, benchAdmin, benchSpace)
 	}
@@ -83,32 +90,47 @@ func (x *bench) total() int {
 // BenchmarkPass is a whole guide's checks with both API servers 50 ms away, and
 // no connection yet; beside it kubectl, for eight of the same reads.
 func BenchmarkPass(b *testing.B) {
-	for name, o := range map[string]cluster.Options{"once": {Once: true}, "live": {}} {
-		b.Run(name, func(b *testing.B) {
-			x := newBench(b, roundTrip)
-			var took time.Duration
-			distinct, passes, before := 0, 0, x.total()
+	x := newBench(b, roundTrip)
+	for _, way := range []struct {
+		name    string
+		options cluster.Options
+	}{{"once", cluster.Options{Once: true}}, {"live", cluster.Options{}}} {
+		b.Run(way.name, func(b *testing.B) {
+			var took []time.Duration
+			distinct, before, busy := 0, x.total(), processorTime(b)
 			for b.Loop() {
-				s := x.session(b, o)
-				ctx, read := cluster.Traced(b.Context())
-				start := time.Now()
-				board, _ := s.Look(ctx, s.Guide().Cells())
-				took += time.Since(start)
-				if n := board.Count(""); !n.Green() {
-					b.Fatalf("not green: %s", n)
-				}
-				distinct, passes = read.Reads(), passes+1
-				s.Close()
+				d, reads := x.pass(b, way.options)
+				took, distinct = append(took, d), reads
 			}
-			pass := took / time.Duration(passes)
-			kubectl := x.kubectl(b)
+			busy = processorTime(b) - busy
+			requests := x.total() - before
+			slices.Sort(took)
+			pass := took[len(took)/2]
 			b.ReportMetric(float64(pass)/float64(roundTrip), "rtt")
-			b.ReportMetric(float64(x.total()-before)/float64(passes), "requests")
+			b.ReportMetric(float64(took[0])/float64(roundTrip), "rtt-min")
+			b.ReportMetric(float64(busy.Microseconds())/1000/float64(len(took)), "processor-ms")
+			b.ReportMetric(float64(requests)/float64(len(took)), "requests")
 			b.ReportMetric(float64(distinct), "distinct-reads")
-			b.ReportMetric(float64(kubectl)*float64(distinct)/float64(pass), "kubectl/carrick(from-8-reads)")
+			b.ReportMetric(float64(x.kubectl(b))*float64(distinct)/float64(pass), "kubectl/carrick(from-8-reads)")
 			b.ReportMetric(0, "ns/op")
 		})
 	}
+}
+
+// pass looks at everything once, in a session of its own, and says how long
+// that took and how many distinct reads it was.
+func (x *bench) pass(b *testing.B, o cluster.Options) (took time.Duration, distinct int) {
+	b.Helper()
+	s := x.session(b, o)
+	defer s.Close()
+	ctx, read := cluster.Traced(b.Context())
+	start := time.Now()
+	board, _ := s.Look(ctx, s.Guide().Cells())
+	took = time.Since(start)
+	if n := board.Count(""); !n.Green() {
+		b.Fatalf("not green: %s\n%s", n, notGreen(board))
+	}
+	return took, read.Reads()
 }
 
 // kubectl is how long kubectl takes for one read, on average of eight of the
@@ -301,4 +323,15 @@ func processorTime(b *testing.B) time.Duration {
 		b.Fatal(err)
 	}
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// notGreen says which checks keep a board from being green, and what they found.
+func notGreen(board *steps.Board) string {
+	var out strings.Builder
+	for _, c := range renku.Guide().Cells() {
+		if v := board.Verdict(c); !v.Allows() && v.Status != steps.Skip {
+			fmt.Fprintf(&out, "%s on the %s: %s: %s\n", c.Check, c.Side, v.Status, v.Found)
+		}
+	}
+	return out.String()
 }
