@@ -94,7 +94,7 @@ func (e Env) LinkFile() string {
 	if e.file == "" {
 		return e.Link + ".yaml"
 	}
-	return quoted(e.file)
+	return Quoted(e.file)
 }
 
 var plainWord = regexp.MustCompile(`^[A-Za-z0-9_./:@=+-]+$`)

@@ -140,13 +140,13 @@ func withoutNulls(m map[string]any) map[string]any {
 
 // helmCommand has Helm install or upgrade the release.
 func helmCommand(env Env, want wanted) string {
-	from := quoted(want.Source.String())
+	from := Quoted(want.Source.String())
 	switch {
 	case strings.HasPrefix(string(want.Source), "oci://"):
-		from += "/" + quoted(want.Chart) + " --version " + quoted(want.Version)
+		from += "/" + Quoted(want.Chart) + " --version " + Quoted(want.Version)
 	case strings.Contains(string(want.Source), "://"):
-		from = quoted(want.Chart) + " --repo " + from + " --version " + quoted(want.Version)
+		from = Quoted(want.Chart) + " --repo " + from + " --version " + Quoted(want.Version)
 	}
 	return fmt.Sprintf("%s upgrade --install %s %s -n %s -f files/%s/%s.values.yaml",
-		env.Helm(), quoted(want.Name), from, quoted(want.Namespace), env.Side, env.Action)
+		env.Helm(), Quoted(want.Name), from, Quoted(want.Namespace), env.Side, env.Action)
 }

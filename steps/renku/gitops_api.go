@@ -118,8 +118,8 @@ func exportCluster(_ context.Context, e steps.Env) ([]steps.Exported, error) {
 	return append(out, steps.Exported{Hand: strings.Join(lines, "\n")}), nil
 }
 
-func exportPool(ctx context.Context, e steps.Env) ([]steps.Exported, error) {
-	d, err := thePool(ctx, e)
+func exportPool(_ context.Context, e steps.Env) ([]steps.Exported, error) {
+	d, err := thePool(e)
 	if err != nil {
 		return nil, err
 	}

@@ -1,6 +1,7 @@
 package renku
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -41,8 +42,8 @@ func (w need) fits(n *corev1.Node) bool {
 	return have.Cpu().Cmp(w.cpu) >= 0 && have.Memory().Cmp(w.memory) >= 0 && gpus(n) >= w.gpu && w.demand.unfit(n) == ""
 }
 
-// needs are those of each class of the pool's file, else that of the biggest
-// class, as answered.
+// needs are those of each class of the pool, the biggest first; where no pool is
+// described, that of the biggest class, as answered.
 func needs(ctx context.Context, e steps.Env) ([]need, error) {
 	d, err := demanded(ctx, e)
 	if err != nil {
@@ -68,6 +69,7 @@ func needs(ctx context.Context, e steps.Env) ([]need, error) {
 	if len(out) == 0 {
 		out = []need{{"the biggest class", resource.MustParse(e.Answers.Text("class.cpu")), resource.MustParse(e.Answers.Text("class.memory")), int64(e.Answers.Int("class.gpu")), d}}
 	}
+	slices.SortStableFunc(out, func(a, b need) int { return cmp.Or(b.memory.Cmp(a.memory), b.cpu.Cmp(a.cpu)) })
 	for i := range out {
 		out[i].cpu.Add(sidecarCPU)
 		out[i].memory.Add(sidecarMemory)
@@ -95,11 +97,11 @@ func capacity(ctx context.Context, e steps.Env) steps.Result {
 		good = append(good, fmt.Sprintf("%s fits on %s, which has %s CPUs, %s of memory and %d GPUs to give", w.class, nodes[i].Name, have.Cpu(), have.Memory(), gpus(nodes[i])))
 	}
 	if len(bad) > 0 {
-		fix := "make the biggest class smaller (class.cpu, class.memory, class.gpu), or add a node"
-		if file := e.Answers.Text("pool.spec"); file != "" {
-			fix = "make the class smaller in " + file + ", or add a node"
-		}
+		const fix = "make the class smaller (class.cpu, class.memory, class.gpu; pool.spec where you wrote it yourself), or add a node"
 		return steps.Failed(strings.Join(bad, "; "), fix)
+	}
+	if more := len(good) - 1; more > 0 {
+		return steps.Passed("%s; so do %d smaller ones", good[0], more)
 	}
 	return steps.Passed("%s", strings.Join(good, "; "))
 }

@@ -73,7 +73,7 @@ func nodesFit(ctx context.Context, e steps.Env) steps.Result {
 	if err != nil {
 		return steps.Unseen(err)
 	}
-	if shut, key := shutOut(e, nodes); shut != "" {
+	if shut, key := shutOut(ctx, e, nodes); shut != "" {
 		return steps.Warned(found+"; "+shut+" has the labels of the nodes for sessions, and the taint "+key+", which sessions don't tolerate",
 			"answer nodes.tolerations with "+key+", if Renku's notebooks.sessionTolerations or the resource classes have it; else: "+e.Kubectl()+" taint node "+shut+" "+key+"-")
 	}
@@ -82,9 +82,9 @@ func nodesFit(ctx context.Context, e steps.Env) steps.Result {
 
 // shutOut is a node that is labelled for sessions and that only a taint keeps
 // them off, with the taint's key.
-func shutOut(e steps.Env, nodes []*corev1.Node) (name, key string) {
-	want, tolerated, arch := e.Answers.List("nodes.labels"), e.Answers.List("nodes.tolerations"), e.Answers.Text("nodes.arch")
-	if len(want) == 0 {
+func shutOut(ctx context.Context, e steps.Env, nodes []*corev1.Node) (name, key string) {
+	d, err := demanded(ctx, e)
+	if err != nil || len(d.labels) == 0 {
 		return "", ""
 	}
 	for _, n := range nodes {
@@ -94,9 +94,11 @@ func shutOut(e steps.Env, nodes []*corev1.Node) (name, key string) {
 				keys = append(keys, t.Key)
 			}
 		}
-		if unfit(n, want, tolerated, arch) != "" && unfit(n, want, append(keys, tolerated...), arch) == "" {
+		open := d
+		open.tolerated = slices.Concat(keys, d.tolerated)
+		if d.unfit(n) != "" && open.unfit(n) == "" {
 			for _, k := range keys {
-				if !slices.Contains(tolerated, k) {
+				if !slices.Contains(d.tolerated, k) {
 					return n.Name, k
 				}
 			}

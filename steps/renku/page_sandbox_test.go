@@ -85,7 +85,7 @@ func TestWhatThePublishedPageLeavesIsMendedByThePrintedFixes(t *testing.T) {
 	answers := onSite(t, box, map[string]any{
 		"identity.name": "cross-cluster-sa", "identity.token-secret": "cross-cluster-sa-secret",
 		"cluster.name": "Remote Cluster", "cluster.config-name": "remote-cluster.yaml",
-		"pools.quotas": []any{"renku-resource-pool-1-priority-class"}, "pool.name": "Remote Cluster",
+		"pools.quotas": []any{"renku-resource-pool-1-priority-class"},
 		"renku.tracking": true, // a Renku that does asks for what the page's Role lacks
 	})
 	box.SeedFault(t, "renku", "page-frames")
