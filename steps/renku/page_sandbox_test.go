@@ -85,7 +85,7 @@ func TestWhatThePublishedPageLeavesIsMendedByThePrintedFixes(t *testing.T) {
 	answers := onSite(t, box, map[string]any{
 		"identity.name": "cross-cluster-sa", "identity.token-secret": "cross-cluster-sa-secret",
 		"cluster.name": "Remote Cluster", "cluster.config-name": "remote-cluster.yaml",
-		"pools.quotas": []any{"renku-resource-pool-1-priority-class"},
+		"pools.quotas":   []any{"renku-resource-pool-1-priority-class"},
 		"renku.tracking": true, // a Renku that does asks for what the page's Role lacks
 	})
 	box.SeedFault(t, "renku", "page-frames")
@@ -101,7 +101,7 @@ func TestWhatThePublishedPageLeavesIsMendedByThePrintedFixes(t *testing.T) {
 	stepstest.Undo(t, s)
 	after := stepstest.Snapshot(t, box)
 	changed := regexp.MustCompile(`sh\.helm\.release\.v1|amalthea-sessions-1763000000|amaltheasessions\.amalthea\.dev`) // upgraded, which undo says it leaves
-	used := regexp.MustCompile(`"labels":\{"kubernetes.io/legacy-token-last-used":"[^"]*"\},`) // the API server's own note
+	used := regexp.MustCompile(`"labels":\{"kubernetes.io/legacy-token-last-used":"[^"]*"\},`)                          // the API server's own note
 	for k, was := range before {
 		if now, is := after[k]; !is || (used.ReplaceAllString(now, "") != was && !changed.MatchString(k)) {
 			t.Errorf("%s is not as it was; is it there: %v", k, is) // it may be a Secret: it is not shown
