@@ -210,23 +210,38 @@ func (s *Sandbox) Cleanup(tb testing.TB, side string, args ...string) {
 	})
 }
 
-func (s *Sandbox) command(tb testing.TB, line string) {
+// Faults are what can be wrong in a scenario: name to one sentence.
+func (s *Sandbox) Faults(tb testing.TB, scenario string) map[string]string {
+	tb.Helper()
+	out := map[string]string{}
+	for _, f := range s.command(tb, "faults "+scenario).Faults {
+		out[f.Name] = f.Title
+	}
+	return out
+}
+
+// reply is the sandbox's answer to a command.
+type reply struct {
+	OK     bool
+	Error  string
+	Faults []struct{ Name, Title string }
+}
+
+func (s *Sandbox) command(tb testing.TB, line string) reply {
 	tb.Helper()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if _, err := io.WriteString(s.in, line+"\n"); err != nil {
 		tb.Fatalf("tell the sandbox to %s: %v\n%s", line, err, s.said())
 	}
-	var reply struct {
-		OK    bool
-		Error string
-	}
-	if err := s.receive(answerWithin, &reply); err != nil {
+	var got reply
+	if err := s.receive(answerWithin, &got); err != nil {
 		tb.Fatalf("tell the sandbox to %s: %v\n%s", line, err, s.said())
 	}
-	if !reply.OK {
-		tb.Fatalf("tell the sandbox to %s: %s", line, reply.Error)
+	if !got.OK {
+		tb.Fatalf("tell the sandbox to %s: %s", line, got.Error)
 	}
+	return got
 }
 
 // receive reads one line of JSON.

@@ -39,7 +39,7 @@ func credentialChecks() []steps.Check {
 			Name: "credential-rights", Title: "it may do all that Renku does there", On: steps.Remote, From: withItself, Needs: []string{"credential-accepted"}, Mend: "role",
 			Why: "a right that is missing comes back from Renku as HTTP 500",
 			Run: func(ctx context.Context, e steps.Env) steps.Result {
-				return asked(ctx, e, usedRights(sessionsNamespace(e)))
+				return asked(ctx, e, slices.Concat(usedRights(sessionsNamespace(e)), optionalRights(e)))
 			},
 		},
 		{

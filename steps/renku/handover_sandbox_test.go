@@ -188,6 +188,23 @@ func TestAKeyOfOthersIsSavedBeforeItIsTakenOver(t *testing.T) {
 	if !strings.Contains(value(), "current-context") {
 		t.Error("it was not taken over")
 	}
+	undone(t, s, theSecret)
+	if value() != "by-hand" {
+		t.Error("undo did not give it back")
+	}
+	if err := do(t, s, theSecret, steps.ApplyOptions{TakeOver: true}, nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(file); err != nil {
+		t.Fatal(err)
+	}
+	undone(t, s, theSecret)
+	if !strings.Contains(value(), "current-context") {
+		t.Error("the old value is lost, and undo took the key away from who counts on it")
+	}
+	if notes := box.Run(t, clustertest.Local, "", "-n", ns, "get", "secret", name, "-o", "jsonpath={.metadata.labels}{.metadata.annotations}"); notes != "" {
+		t.Errorf("left on the Secret: %s", notes)
+	}
 }
 
 // The diff shows no secret, and a Secret that can't be changed is never

@@ -67,6 +67,18 @@ func usedRights(ns string) []cluster.Right {
 	)
 }
 
+// optionalRights are those that Renku uses there where its options are on.
+func optionalRights(e steps.Env) (out []cluster.Right) {
+	ns := sessionsNamespace(e)
+	if e.Answers.Bool("renku.tracking") {
+		out = append(out, check.Verbs("", "persistentvolumeclaims", ns, "list", "get")...)
+	}
+	if e.Answers.Bool("renku.reservations") {
+		out = append(out, check.Verbs("apps", "deployments", ns, "list", "get", "watch", "create", "patch", "delete")...)
+	}
+	return out
+}
+
 // asYAML turns rules into what a manifest holds.
 func asYAML(rules []rbacv1.PolicyRule) []any {
 	var out []any
