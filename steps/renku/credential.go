@@ -80,7 +80,7 @@ func accepted(ctx context.Context, e steps.Env) steps.Result {
 	who, err := as.WhoAmI(ctx)
 	if apierrors.IsUnauthorized(err) {
 		return steps.Failed("the server at "+as.Server()+" refuses the token (401)",
-			"is it the remote cluster, and not a proxy that wants tokens of its own (Rancher)? Else: "+e.Kubectl()+" -n "+sessionsNamespace(e)+" delete secret "+e.Answers.Text("identity.token-secret")+", then carrick apply --step identity")
+			"is it the remote cluster, and not a proxy that wants tokens of its own (Rancher)? Else: "+e.Kubectl()+" -n "+sessionsNamespace(e)+" delete secret "+e.Answers.Text("identity.token-secret")+", then carrick apply "+e.Link+".yaml --step identity")
 	}
 	if err != nil {
 		return steps.Unseen(err)
@@ -153,7 +153,7 @@ func reachedFromInside(ctx context.Context, e steps.Env) steps.Result {
 	var version struct {
 		GitVersion string `json:"gitVersion"`
 	}
-	again := e.Kubectl() + " -n " + ns + " logs " + pod + "; then delete job " + name + " and carrick apply --step kubeconfig"
+	again := e.Kubectl() + " -n " + ns + " logs " + pod + "; then delete job " + name + " and carrick apply " + e.Link + ".yaml --step kubeconfig"
 	if json.Unmarshal([]byte(log), &version) != nil || version.GitVersion == "" {
 		return steps.Failed(fmt.Sprintf("from node %s: %s", pods[len(pods)-1].Spec.NodeName, firstLine(log)), again)
 	}

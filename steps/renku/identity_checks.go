@@ -189,7 +189,7 @@ func tokenSecret(ctx context.Context, e steps.Env) steps.Result {
 		return check.Missing(err, "Secret "+ns+"/"+name, "")
 	}
 	const account = "kubernetes.io/service-account.name"
-	remake := e.Kubectl() + " -n " + ns + " delete secret " + name + "    # then carrick apply --step identity"
+	remake := e.Kubectl() + " -n " + ns + " delete secret " + name + "    # then carrick apply " + e.Link + ".yaml --step identity"
 	switch {
 	case s.Type != "kubernetes.io/service-account-token":
 		return steps.Failed(fmt.Sprintf("Secret %s/%s has type %s: nothing fills it", ns, name, s.Type), remake)

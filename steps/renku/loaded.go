@@ -182,7 +182,7 @@ func failures(e steps.Env, all []loading) (steps.Result, bool) {
 	if len(bad) == 0 {
 		return steps.Result{}, false
 	}
-	return steps.Failed(strings.Join(bad, "; "), "mend what the step Kubeconfigs Secret says, then: carrick apply "+e.Link+" --step secret,restart"), true
+	return steps.Failed(strings.Join(bad, "; "), "mend what the step Kubeconfigs Secret says, then: carrick apply "+e.Link+".yaml --step secret,restart"), true
 }
 
 // watcherWithin is how long k8s-watcher may take to log its kubeconfigs.
@@ -230,7 +230,7 @@ func watcherSilent(e steps.Env, l loading) steps.Result {
 		return r
 	}
 	return steps.Failed(fmt.Sprintf("k8s-watcher (pod %s) has logged nothing of %s since it started: no cluster with that config_name was registered then", l.pod, config),
-		"carrick apply "+e.Link+" --step register,restart; or look for yourself: "+e.Kubectl()+" -n "+l.Namespace+" logs "+l.pod+" | grep -i kube")
+		"carrick apply "+e.Link+".yaml --step register,restart; or look for yourself: "+e.Kubectl()+" -n "+l.Namespace+" logs "+l.pod+" | grep -i kube")
 }
 
 func loadedAtFirstUse(ctx context.Context, e steps.Env) steps.Result {

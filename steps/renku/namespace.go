@@ -32,8 +32,8 @@ func namespaceChecks() []steps.Check {
 			Run: podSecurity,
 		},
 		{
-			Name: "other-quotas", Title: "no other quota asks for CPU limits", On: steps.Remote, Needs: []string{"namespace"},
-			Why: "sessions have no CPU limit: under a quota with limits.cpu their pods are refused, unless a LimitRange gives a default",
+			Name: "other-quotas", Title: "no quota refuses pods without a CPU limit", On: steps.Remote, Needs: []string{"namespace"},
+			Why: "sessions have no CPU limit: under a quota with limits.cpu Kubernetes refuses their pods (must specify limits.cpu), unless a LimitRange gives a default. Rancher and OpenShift put such quotas into projects",
 			Run: otherQuotas,
 		},
 		{
@@ -99,8 +99,14 @@ func otherQuotas(ctx context.Context, e steps.Env) steps.Result {
 		}
 	}
 	return steps.Failed(fmt.Sprintf("quota %s has limits.cpu and no LimitRange gives a default: pods without a limit are refused", strings.Join(asking, ", ")),
-		e.Kubectl()+" -n "+ns+" delete resourcequota "+asking[0]+"    # or add a LimitRange with a default CPU limit; on Rancher: the project's quota")
+		"give containers a default limit (choose your own):\n"+e.Kubectl()+" -n "+ns+" apply -f - <<EOF\n"+defaultLimit+"EOF\n# or take limits.cpu out of the quota; on Rancher it is the project's")
 }
+
+const defaultLimit = `apiVersion: v1
+kind: LimitRange
+metadata: {name: default-cpu-limit}
+spec: {limits: [{type: Container, default: {cpu: "2"}}]}
+`
 
 func sessionServiceAccount(ctx context.Context, e steps.Env) steps.Result {
 	name := e.Answers.Text("sessions.service-account")

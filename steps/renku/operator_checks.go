@@ -37,7 +37,7 @@ func operatorChecks() []steps.Check {
 			Run: crdOwner,
 		},
 		{
-			Name: "operator-ready", Title: "an operator looks after the sessions' namespace", On: steps.Remote, Needs: []string{"namespace"}, Mend: "operator",
+			Name: "operator-ready", Title: "an operator looks after the sessions' namespace", On: steps.Remote, Needs: []string{"namespace"}, Mend: "operator", Within: startsWithin,
 			Why: "without one, sessions are asked for and nothing happens; it watches the one namespace that its release is in, unless it was told to watch all",
 			See: []string{page, "SwissDataScienceCenter/amalthea: helm-chart/amalthea-sessions/templates/deployment.yaml (RELEASE_NAMESPACE, CLUSTER_SCOPED)"},
 			Run: operatorReady,
@@ -98,7 +98,7 @@ func helmUpgrade(e steps.Env, what, name string) string {
 	case standing(e.Own, fact, "release") == "":
 		return "it was not installed by Helm: have chart " + name + " " + e.Answers.Text(what+".version") + " rendered by what did (Argo CD, kubectl)"
 	}
-	return fmt.Sprintf("carrick apply %s --step operator --take-over    # changes release %s, which somebody else made, to %s",
+	return fmt.Sprintf("carrick apply %s.yaml --step operator --take-over    # changes release %s, which somebody else made, to %s",
 		e.Link, standing(e.Own, fact, "release"), e.Answers.Text(what+".version"))
 }
 

@@ -28,7 +28,7 @@ func registerQuestions() []steps.Question {
 	return []steps.Question{
 		{
 			Key: "renku.url", Title: "Address of the Renku portal", Kind: steps.URL, Check: checkRenkuURL,
-			Help:    "https:// and the host name, without a path. Its API is asked below /api/data.",
+			Help:    "https:// and the host name, without a path. Its API is asked below /api/data: whether it is Renku that answers there, and not a login page or a proxy, says the check api-answers.",
 			Default: portalAddress,
 		},
 		{

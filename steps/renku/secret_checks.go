@@ -128,13 +128,17 @@ func storedIsGood(_ context.Context, e steps.Env) steps.Result {
 	if k.Namespace != sessionsNamespace(e) {
 		return steps.Failed(fmt.Sprintf("its context is for namespace %q, not %s", k.Namespace, sessionsNamespace(e)), "")
 	}
-	if r := judgeAddress(k, e.Own); r.Status != steps.Pass {
-		return r
+	address := judgeAddress(k, e.Own)
+	if address.Status == steps.Fail {
+		return address
 	}
 	if t, err := cluster.ParseToken(k.Token); err == nil && !t.Expires.IsZero() {
 		r := steps.Failed("its token ends on "+t.Expires.Format(time.DateTime)+": the cluster drops out of Renku then", rebuild)
 		r.Again = t.Expires
 		return r
+	}
+	if address.Status != steps.Pass {
+		return address
 	}
 	return steps.Passed("context %s, namespace %s, server %s", k.Name, k.Namespace, k.Server)
 }
