@@ -69,7 +69,7 @@ func explainCheck(w io.Writer, g *steps.Guide, step *steps.Step, c *steps.Check)
 	row("Why", "%s", c.Why)
 	where := "both sides"
 	if c.On != steps.Both {
-		where = "the " + g.Sides[c.On].Name
+		where = "the " + g.Sides[c.On].Name + " " + string(g.Sides[c.On].Kind)
 	}
 	if c.From != "" {
 		where += ", looked at from: " + c.From

@@ -31,7 +31,7 @@ func fileChecks() []steps.Check {
 		},
 		{
 			Name: "kubeconfig-self-contained", Title: "the kubeconfig needs nothing but itself", On: steps.Remote, Needs: []string{"token-secret"},
-			Why: "files and login plugins of this machine are not in Renku's pods",
+			Why: "files and login plugins of this machine are not in Renku's pods; passwords and unverified servers it does not take",
 			See: []string{kubeconfigSource},
 			Run: kubeconfigAlone,
 		},
@@ -42,8 +42,8 @@ func fileChecks() []steps.Check {
 			Run: tokenEncoding,
 		},
 		{
-			Name: "token-lasts", Title: "its token does not expire", On: steps.Remote, Needs: []string{"token-encoding"},
-			Why: "Renku never renews it: with a token of kubectl create token the cluster drops out after an hour",
+			Name: "token-lasts", Title: "the kubeconfig's token does not expire", On: steps.Remote, Needs: []string{"token-encoding"},
+			Why: "Renku never renews it: with one made by kubectl create token the cluster drops out of Renku after an hour",
 			Run: tokenLasts,
 		},
 		{
@@ -54,7 +54,7 @@ func fileChecks() []steps.Check {
 		},
 		{
 			Name: "server-address", Title: "its server is an address that Renku can use", On: steps.Remote, Needs: []string{"kubeconfig-context"},
-			Why: "localhost and names of the inside of the remote cluster mean something else in Renku's pods",
+			Why: "localhost and names such as kubernetes.default mean something else in Renku's pods",
 			Run: serverAddress,
 		},
 		{

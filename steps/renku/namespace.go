@@ -26,7 +26,7 @@ func namespaceChecks() []steps.Check {
 			Run: namespaceActive,
 		},
 		{
-			Name: "pod-security", Title: "its pod security level lets sessions run", On: steps.Remote, Needs: []string{"namespace"},
+			Name: "pod-security", Title: "the namespace's pod security level lets sessions run", On: steps.Remote, Needs: []string{"namespace"},
 			Why: "session containers set no seccomp profile and no allowPrivilegeEscalation: the level restricted refuses them",
 			See: []string{"SwissDataScienceCenter/amalthea: api/v1alpha1 (session container)"},
 			Run: podSecurity,
@@ -34,11 +34,13 @@ func namespaceChecks() []steps.Check {
 		{
 			Name: "other-quotas", Title: "no quota refuses pods without a CPU limit", On: steps.Remote, Needs: []string{"namespace"},
 			Why: "sessions have no CPU limit: under a quota with limits.cpu Kubernetes refuses their pods (must specify limits.cpu), unless a LimitRange gives a default. Rancher and OpenShift put such quotas into projects",
+			See: []string{"SwissDataScienceCenter/renku-data-services: components/renku_data_services/crc/api.spec.yaml (cpu_limit_factor)"},
 			Run: otherQuotas,
 		},
 		{
 			Name: "session-service-account", Title: "the ServiceAccount that sessions run as is there", On: steps.Remote, Needs: []string{"namespace"},
-			Why: "Renku names it in each session and makes none",
+			Why: "Renku names it in each session and makes none. OpenShift asks for one that may use the SCC nonroot-v2",
+			See: []string{"SwissDataScienceCenter/renku-data-services: components/renku_data_services/crc/api.spec.yaml (service_account_name)"},
 			Run: sessionServiceAccount,
 		},
 	}

@@ -22,7 +22,7 @@ func storageChecks() []steps.Check {
 	return []steps.Check{
 		{
 			Name: "storage-class", Title: "sessions find a StorageClass", On: steps.Remote, Needs: []string{"signed-in"},
-			Why: "each session gets a volume for its working directory",
+			Why: "each session gets a volume for its working directory; one of a class that binds at once may lie in a zone where no node has room",
 			Run: storageClass,
 		},
 		{
