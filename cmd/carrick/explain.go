@@ -69,7 +69,7 @@ func explainCheck(w io.Writer, g *steps.Guide, step *steps.Step, c *steps.Check)
 	row("Why", "%s", c.Why)
 	where := "both sides"
 	if c.On != steps.Both {
-		where = "the " + g.Sides[c.On].Name
+		where = "the " + g.Sides[c.On].Name + " " + string(g.Sides[c.On].Kind)
 	}
 	if c.From != "" {
 		where += ", looked at from: " + c.From
@@ -85,8 +85,8 @@ func explainCheck(w io.Writer, g *steps.Guide, step *steps.Step, c *steps.Check)
 	if c.Within > 0 {
 		row("Waits", "at most %s", c.Within)
 	}
-	if act, _ := g.Action(c.Mend); act != nil {
-		row("Mended", "by action %s: %s (carrick apply --step %s)", act.Name, act.Title, step.Name)
+	if act, by := g.Action(c.Mend); act != nil {
+		row("Mended", "by action %s: %s (carrick apply LINK --step %s)", act.Name, act.Title, by.Name)
 	}
 	for i, s := range c.See {
 		row(map[bool]string{true: "See", false: ""}[i == 0], "%s", s)

@@ -3,8 +3,10 @@ package check
 import (
 	"context"
 	"fmt"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -26,6 +28,9 @@ func Served(ctx context.Context, c *cluster.Cluster, crd, version, fix string) s
 	obj, err := c.Get(ctx, CRDs, "", crd)
 	if err != nil {
 		return Missing(err, "custom resource "+crd, fix)
+	}
+	if obj.GetDeletionTimestamp() != nil {
+		return steps.Failed(crd+" is being deleted, and all objects of it", fix)
 	}
 	versions := sliceAt(obj.Object, "spec", "versions")
 	for _, v := range versions {
@@ -49,9 +54,24 @@ func Available(ctx context.Context, c *cluster.Cluster, namespace, name, fix str
 		want = *d.Spec.Replicas
 	}
 	if d.Status.ObservedGeneration < d.Generation || d.Status.UpdatedReplicas < want || d.Status.AvailableReplicas < want {
-		return steps.Waits(d.CreationTimestamp.Time, "%d of %d replicas of %s are available", d.Status.AvailableReplicas, want, name).Or(fix)
+		return steps.Waits(waitsSince(d), "%d of %d replicas of %s are available", d.Status.AvailableReplicas, want, name).Or(fix)
 	}
 	return steps.Passed("%d of %d replicas of %s are available", d.Status.AvailableReplicas, want, name)
+}
+
+// waitsSince is when a Deployment ceased to be available; where it is, and only
+// rolls out, when that last got on. A new one says nothing of either.
+func waitsSince(d *appsv1.Deployment) time.Time {
+	since := d.CreationTimestamp.Time
+	for _, c := range d.Status.Conditions {
+		switch {
+		case c.Type == appsv1.DeploymentAvailable && c.Status != corev1.ConditionTrue:
+			return c.LastTransitionTime.Time
+		case c.Type == appsv1.DeploymentProgressing && c.LastUpdateTime.After(since):
+			since = c.LastUpdateTime.Time
+		}
+	}
+	return since
 }
 
 // Exists asserts that an object is there.

@@ -12,7 +12,7 @@ import (
 )
 
 // addressSource is where upstream builds the sessions' addresses.
-const addressSource = "SwissDataScienceCenter/renku-data-services: components/renku_data_services/notebooks/core_sessions.py, crc/api.spec.yaml"
+const addressSource = "SwissDataScienceCenter/renku-data-services: components/renku_data_services (notebooks/core_sessions.py, crc/api.spec.yaml)"
 
 func addressChecks() []steps.Check {
 	return []steps.Check{
@@ -28,25 +28,25 @@ func addressChecks() []steps.Check {
 			Run: sessionHostResolves,
 		},
 		{
-			Name: "session-host-is-ingress", Title: "it is the address of the remote cluster's ingress", On: steps.Remote, From: "this machine and the cluster", Needs: []string{"session-host-resolves"},
+			Name: "session-host-is-ingress", Title: "the sessions' host leads to the remote cluster's ingress", On: steps.Remote, From: "this machine and the cluster", Needs: []string{"session-host-resolves"},
 			Why: "a name that leads elsewhere shows somebody else's page, or none",
 			Run: sessionHostIsIngress,
 		},
 		{
-			Name: "session-tls", Title: "browsers trust what answers there", On: steps.Remote, From: "this machine", Needs: []string{"session-host-resolves", "session-protocol"},
-			Why: "with the controller's default certificate each session shows what this shows; the one that ingress-nginx makes up is trusted by nobody",
+			Name: "session-tls", Title: "browsers trust the certificate of the sessions' host", On: steps.Remote, From: "this machine", Needs: []string{"session-host-resolves", "session-protocol"},
+			Why: "without a TLS Secret each session shows the ingress controller's default certificate, the one looked at here. Nobody trusts the one that ingress-nginx makes up",
 			See: []string{page, "SwissDataScienceCenter/amalthea issue 1058"},
 			Run: sessionTLS,
 		},
 		{
 			Name: "session-path", Title: "the sessions' path is empty or /like/this", On: steps.Remote,
-			Why: "Renku does not check it, and puts it before each session's name: a slash too many or too few breaks the address",
+			Why: "Renku does not check it, and puts it before each session's name: a slash too many or too few breaks the address. The published guide does not say so",
 			See: []string{addressSource},
 			Run: sessionPath,
 		},
 		{
 			Name: "session-protocol", Title: "sessions are served by https", On: steps.Remote,
-			Why: "with http the sign-in of many identity providers fails, and a portal on https can't frame it",
+			Why: "many identity providers refuse a login that returns to http, and browsers show no http page inside a portal on https",
 			See: []string{addressSource},
 			Run: func(_ context.Context, e steps.Env) steps.Result {
 				if e.Answers.Text("sessions.protocol") != "https" {
@@ -57,7 +57,7 @@ func addressChecks() []steps.Check {
 		},
 		{
 			Name: "session-port", Title: "sessions use the protocol's own port", On: steps.Remote,
-			Why: "any other port stands in the address that Keycloak must let in, and firewalls know it less",
+			Why: "any other port stands in the address that Keycloak must let in, and firewalls open it less often",
 			See: []string{addressSource},
 			Run: usualPort,
 		},

@@ -96,11 +96,14 @@ func sessionAnnotations(ctx context.Context, e steps.Env) (any, error) {
 // checkAnnotation refuses what is no annotation, where it is typed.
 func checkAnnotation(v string) error {
 	key, _, ok := strings.Cut(v, "=")
+	if strings.HasPrefix(v, "map[") { // an item of a link file that is a mapping
+		return errors.New("each annotation is text: write - \"key=value\", in quotes, not key: value")
+	}
 	if !ok {
 		return fmt.Errorf("%q is not key=value; a value with spaces or commas goes into the link file, each annotation a line of a list", v)
 	}
 	if problems := validation.IsQualifiedName(strings.ToLower(key)); len(problems) > 0 {
-		return fmt.Errorf("%q is no name of an annotation: %s", key, problems[0])
+		return fmt.Errorf("%q is no name of an annotation: it is letters, digits, -, _ and ., with at most one / after a host name", key)
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package renku
 
 import (
 	"context"
+	"errors"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -36,6 +37,9 @@ func apisAvailable(ctx context.Context, e steps.Env) steps.Result {
 	list, err := e.Cluster.List(ctx, check.APIServices, "", cluster.Selector{})
 	if err != nil {
 		return steps.Unseen(err)
+	}
+	if len(list) == 0 {
+		return steps.Unseen(errors.New("the API server lists no API service, and each has some"))
 	}
 	var down []string
 	for _, a := range list {

@@ -30,20 +30,20 @@ func credentialChecks() []steps.Check {
 			Run:   accepted,
 		},
 		{
-			Name: "lists-pods", Title: "it lists the pods of the sessions", On: steps.Remote, From: withItself, Needs: []string{"credential-accepted"}, Mend: "role",
-			Why: "the published guide's own test",
+			Name: "lists-pods", Title: "the new kubeconfig lists the pods of the sessions", On: steps.Remote, From: withItself, Needs: []string{"credential-accepted"}, Mend: "role",
+			Why: "this is the published guide's own test: it proves that the address, the token and the namespace fit together",
 			See: []string{page},
 			Run: listsPods,
 		},
 		{
-			Name: "credential-rights", Title: "it may do all that Renku does there", On: steps.Remote, From: withItself, Needs: []string{"credential-accepted"}, Mend: "role",
-			Why: "a right that is missing comes back from Renku as HTTP 500",
+			Name: "credential-rights", Title: "the new kubeconfig may do all that Renku does there", On: steps.Remote, From: withItself, Needs: []string{"credential-accepted"}, Mend: "role",
+			Why: "a right that is missing comes back from Renku as HTTP 500. Each that its services use is asked for, not only those of the published guide's Role",
 			Run: func(ctx context.Context, e steps.Env) steps.Result {
 				return asked(ctx, e, slices.Concat(usedRights(sessionsNamespace(e)), optionalRights(e)))
 			},
 		},
 		{
-			Name: "credential-priorityclasses", Title: "it may look up the pools' priority classes", On: steps.Remote, From: withItself,
+			Name: "credential-priorityclasses", Title: "the new kubeconfig may look up the pools' priority classes", On: steps.Remote, From: withItself,
 			Needs: []string{"credential-accepted"}, Mend: "priorityclasses-role",
 			Why: "otherwise making a pool with a quota ends in HTTP 500: Renku takes the 403 for a class that is missing, and tries to make it",
 			See: []string{"SwissDataScienceCenter/renku-data-services: components/renku_data_services/crc/db.py (create_quota)"},
@@ -58,7 +58,7 @@ func credentialChecks() []steps.Check {
 			},
 		},
 		{
-			Name: "least-privilege", Title: "it may do nothing beyond its roles", On: steps.Remote, From: withItself, Needs: []string{"credential-accepted"},
+			Name: "least-privilege", Title: "the new kubeconfig may do nothing beyond its roles", On: steps.Remote, From: withItself, Needs: []string{"credential-accepted"},
 			Why: "this credential leaves the cluster: whoever gets hold of it gets all that it may do",
 			Run: leastPrivilege,
 		},

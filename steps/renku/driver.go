@@ -32,7 +32,7 @@ func driverChecks() []steps.Check {
 			Run: podSecurityOfDriver,
 		},
 		{
-			Name: "csi-on-nodes", Title: "csi-rclone runs on each of these nodes", On: steps.Remote, Needs: []string{"nodes"}, Mend: "driver",
+			Name: "csi-on-nodes", Title: "csi-rclone runs on each node that takes sessions", On: steps.Remote, Needs: []string{"nodes"}, Mend: "driver",
 			Why: "a session with a data connector on a node without the driver fails: driver name not found in the list of registered CSI drivers",
 			See: []string{page, "SwissDataScienceCenter/csi-rclone: deploy/csi-rclone"},
 			Run: driverOnNodes,
@@ -40,6 +40,7 @@ func driverChecks() []steps.Check {
 		{
 			Name: "csi-kubelet-dir", Title: "csi-rclone knows where the kubelet keeps its files", On: steps.Remote, Needs: []string{"nodes"}, Mend: "driver",
 			Why: "k0s and microk8s keep them elsewhere than the chart's default /var/lib/kubelet; mounts then never appear",
+			See: []string{"SwissDataScienceCenter/csi-rclone: deploy/csi-rclone/values.yaml (kubeletDir)"},
 			Run: driverKubeletDir,
 		},
 	}

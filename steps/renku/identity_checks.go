@@ -35,13 +35,13 @@ func identityChecks() []steps.Check {
 		},
 		{
 			Name: "role-rules", Title: "its roles grant all that Renku does", On: steps.Remote, Mend: "role", Needs: []string{"role-binding"},
-			Why: "Renku turns a 403 of the remote cluster into HTTP 500, without a word of what was missing",
+			Why: "Renku turns a 403 of the remote cluster into HTTP 500, without a word of what was missing. The published guide's Role is no longer what Renku's own services have, as it says it is",
 			See: []string{"SwissDataScienceCenter/renku: helm-chart/renku/templates/data-service/rbac.yaml"},
 			Run: roleComplete,
 		},
 		{
 			Name: "priorityclasses-binding", Title: "it may list priority classes", On: steps.Remote, Mend: "priorityclasses-role", Needs: []string{"signed-in"},
-			Why: "making a pool with a quota lists them; they are cluster-wide, so the published guide's Role can't grant it, and the pool ends in HTTP 500",
+			Why: "making a pool with a quota lists them; they are cluster-wide, so the published guide's Role can't grant it, and the pool ends in HTTP 500. That the class was made by hand, as the guide has it, does not help",
 			See: []string{"SwissDataScienceCenter/renku-data-services: components/renku_data_services/crc/db.py (create_quota)"},
 			Run: clusterBinding,
 		},

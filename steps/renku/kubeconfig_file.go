@@ -4,10 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/netip"
-	"net/url"
 	"strings"
 	"time"
+
+	"go.yaml.in/yaml/v3"
 
 	"carrick/cluster"
 	"carrick/cluster/probe"
@@ -31,7 +31,7 @@ func fileChecks() []steps.Check {
 		},
 		{
 			Name: "kubeconfig-self-contained", Title: "the kubeconfig needs nothing but itself", On: steps.Remote, Needs: []string{"token-secret"},
-			Why: "files and login plugins of this machine are not in Renku's pods",
+			Why: "files and login plugins of this machine are not in Renku's pods; passwords and unverified servers it does not take",
 			See: []string{kubeconfigSource},
 			Run: kubeconfigAlone,
 		},
@@ -42,8 +42,8 @@ func fileChecks() []steps.Check {
 			Run: tokenEncoding,
 		},
 		{
-			Name: "token-lasts", Title: "its token does not expire", On: steps.Remote, Needs: []string{"token-encoding"},
-			Why: "Renku never renews it: with a token of kubectl create token the cluster drops out after an hour",
+			Name: "token-lasts", Title: "the kubeconfig's token does not expire", On: steps.Remote, Needs: []string{"token-encoding"},
+			Why: "Renku never renews it: with one made by kubectl create token the cluster drops out of Renku after an hour",
 			Run: tokenLasts,
 		},
 		{
@@ -54,7 +54,7 @@ func fileChecks() []steps.Check {
 		},
 		{
 			Name: "server-address", Title: "its server is an address that Renku can use", On: steps.Remote, Needs: []string{"kubeconfig-context"},
-			Why: "localhost and names of the inside of the remote cluster mean something else in Renku's pods",
+			Why: "localhost and names such as kubernetes.default mean something else in Renku's pods",
 			Run: serverAddress,
 		},
 		{
@@ -63,6 +63,47 @@ func fileChecks() []steps.Check {
 			Run: serverTLS,
 		},
 	}
+}
+
+// contextAlone is the current context of a kubeconfig whose context is whole,
+// whatever else is wrong with it.
+func contextAlone(e steps.Env) (cluster.Kubeconfig, error) {
+	m, err := e.Own.Masked("kubeconfig")
+	if err != nil {
+		return cluster.Kubeconfig{}, err
+	}
+	var file struct {
+		Current  string `yaml:"current-context"`
+		Contexts []struct {
+			Name    string `yaml:"name"`
+			Context struct {
+				Cluster   string `yaml:"cluster"`
+				Namespace string `yaml:"namespace"`
+			} `yaml:"context"`
+		} `yaml:"contexts"`
+		Clusters []struct {
+			Name    string `yaml:"name"`
+			Cluster struct {
+				Server string `yaml:"server"`
+			} `yaml:"cluster"`
+		} `yaml:"clusters"`
+	}
+	if yaml.Unmarshal([]byte(m.Reveal()), &file) != nil { // its error may quote a secret
+		return cluster.Kubeconfig{}, errors.New("the kubeconfig can't be read")
+	}
+	var out cluster.Kubeconfig
+	of := ""
+	for _, c := range file.Contexts {
+		if c.Name == file.Current {
+			out.Name, out.Namespace, of = c.Name, c.Context.Namespace, c.Context.Cluster
+		}
+	}
+	for _, c := range file.Clusters {
+		if c.Name == of {
+			out.Server = c.Cluster.Server
+		}
+	}
+	return out, nil
 }
 
 // unread turns the error of getting the kubeconfig into a verdict.
@@ -94,8 +135,10 @@ func kubeconfigContext(_ context.Context, e steps.Env) steps.Result {
 	if err != nil {
 		return unread(err)
 	}
-	if perr != nil {
-		return steps.Passed("a current context is set; what else is wrong stands in the next rows")
+	if perr != nil { // what else is wrong is for the checks that follow
+		if k, err = contextAlone(e); err != nil {
+			return steps.Unseen(err)
+		}
 	}
 	if k.Namespace == "" {
 		return steps.Failed("context "+k.Name+" names no namespace: Renku would look in default",
@@ -149,6 +192,9 @@ func tokenLasts(_ context.Context, e steps.Env) steps.Result {
 	if err != nil {
 		return unread(err)
 	}
+	if k.Token.IsZero() {
+		return clientCertificate(k)
+	}
 	t, err := cluster.ParseToken(k.Token)
 	if err != nil {
 		return steps.Skipped("the token can't be read")
@@ -162,6 +208,21 @@ func tokenLasts(_ context.Context, e steps.Env) steps.Result {
 	}
 	r := steps.Failed("it expires on "+when+": the cluster then drops out of Renku", rebuild+": the token of a Secret does not expire")
 	r.Again = t.Expires
+	return r
+}
+
+// clientCertificate judges what stands in the place of a token: it always ends.
+func clientCertificate(k cluster.Kubeconfig) steps.Result {
+	certs, err := probe.ParseCerts(k.ClientCert)
+	if err != nil {
+		return steps.Failed("the client certificate: "+err.Error(), rebuild)
+	}
+	end := certs[0].NotAfter
+	if time.Now().After(end) {
+		return steps.Failed("its client certificate expired on "+end.Format(time.DateTime), rebuild+": the token of a Secret does not expire")
+	}
+	r := steps.Warned("it has a client certificate in the place of a token, which expires on "+end.Format(time.DateTime)+": the cluster then drops out of Renku", rebuild+": the token of a Secret does not expire")
+	r.Again = end
 	return r
 }
 
@@ -185,96 +246,4 @@ func caCertificate(_ context.Context, e steps.Env) steps.Result {
 		return steps.Failed("the CA: "+err.Error(), rebuild)
 	}
 	return check.Lasts(certs[0], 30*24*time.Hour, time.Now(), "renew the cluster's CA, then build the kubeconfig again")
-}
-
-// insideOnly tells whether a host means the cluster itself when it is asked
-// from within.
-func insideOnly(host string) bool {
-	return host == "kubernetes" || strings.HasPrefix(host, "kubernetes.default") || strings.HasSuffix(host, ".svc") || strings.HasSuffix(host, ".svc.cluster.local")
-}
-
-func loopback(server string) bool {
-	u, err := url.Parse(server)
-	if err != nil {
-		return false
-	}
-	ip, err := netip.ParseAddr(u.Hostname())
-	return u.Hostname() == "localhost" || (err == nil && ip.IsLoopback())
-}
-
-func serverAddress(_ context.Context, e steps.Env) steps.Result {
-	k, err := parsed(e)
-	if err != nil {
-		return unread(err)
-	}
-	return judgeAddress(k, e.Peer)
-}
-
-// judgeAddress says whether Renku can use the address of a kubeconfig's server.
-// local are the facts of the cluster that Renku runs on.
-func judgeAddress(k cluster.Kubeconfig, local steps.Facts) steps.Result {
-	u, err := url.Parse(k.Server)
-	if err != nil {
-		return steps.Failed("the server is no address: "+k.Server, "answer remote.server")
-	}
-	fix := "answer remote.server with the address that Renku's pods can reach: a load balancer or a node, port 6443"
-	host := u.Hostname()
-	ip, notIP := netip.ParseAddr(host)
-	switch {
-	case strings.Contains(u.Path, "/k8s/clusters/"):
-		return steps.Failed(k.Server+" is Rancher's authenticating proxy, which takes no ServiceAccount tokens",
-			"answer remote.server with the cluster's own address (Rancher: Authorized Cluster Endpoint)")
-	case loopback(k.Server):
-		own, err := local.Text(check.ServerFact)
-		if err == nil && loopback(own) {
-			return steps.Passed("%s: on loopback, as the local API server is, so both stand on one machine", k.Server)
-		}
-		return steps.Failed(host+" means the pod itself when Renku asks", fix)
-	case notIP == nil && ip.IsUnspecified():
-		return steps.Failed(host+" is no address of a server", fix)
-	case insideOnly(host):
-		return steps.Failed(host+" means the local cluster's own API server when Renku asks", fix)
-	case notIP == nil && ip.IsPrivate():
-		return steps.Warned(host+" is a private address: it must be routed between the two clusters", "answer reach.job with yes to have it tried from inside")
-	}
-	return steps.Passed("%s", k.Server)
-}
-
-func serverTLS(ctx context.Context, e steps.Env) steps.Result {
-	k, err := parsed(e)
-	if err != nil {
-		return unread(err)
-	}
-	return judgeTLS(ctx, k)
-}
-
-// judgeTLS asks the server of a kubeconfig to prove itself to the CA in it.
-func judgeTLS(ctx context.Context, k cluster.Kubeconfig) steps.Result {
-	u, err := url.Parse(k.Server)
-	if err != nil {
-		return steps.Unseen(err)
-	}
-	port := u.Port()
-	if port == "" {
-		port = "443"
-	}
-	where := strings.TrimSuffix(u.Host, ":"+u.Port()) + ":" + port
-	name := k.TLSServerName
-	if name == "" {
-		name = u.Hostname()
-	}
-	report, err := cluster.Look(ctx, "tls/"+where+"/"+name+"/"+cluster.Mask(string(k.CA)).Hash(), time.Minute, func(ctx context.Context) (probe.TLSReport, error) {
-		return probe.TLS(ctx, where, name, k.CA)
-	})
-	if err != nil {
-		return steps.Failed("no TLS with "+where+" from this machine: "+cluster.Explain(err), "curl -v "+k.Server+"/version    # firewall, load balancer, port?")
-	}
-	if report.Trusted {
-		return steps.Passed("%s, %s until %s", where, report.Version, report.NotAfter.Format(time.DateOnly))
-	}
-	fix := "answer kubeconfig.ca with context, if the CA of your own context is the right one for that address"
-	if report.Kind == probe.NameMismatch {
-		fix = fmt.Sprintf("answer remote.server with a name of the certificate (%v), or add %s to the API server's certificate", report.Names, name)
-	}
-	return steps.Failed(where+" shows a certificate that is not good here: "+report.Problem, fix)
 }

@@ -26,7 +26,7 @@ const realmSource = "SwissDataScienceCenter/renku: scripts/init-realm/init-realm
 
 // byHand is what becomes of the published guide's way.
 const byHand = "The published guide has this client edited in Keycloak's admin panel. Such an edit is lost with the next helm upgrade, which makes a client that differs anew: " +
-	"from then on nobody gets into a session on this cluster. What Renku's values say stays"
+	"from then on nobody gets into a session on this cluster. What Renku's values say stays. An edit by hand is not looked at"
 
 func login() steps.Step {
 	return steps.Step{

@@ -26,19 +26,21 @@ func namespaceChecks() []steps.Check {
 			Run: namespaceActive,
 		},
 		{
-			Name: "pod-security", Title: "its pod security level lets sessions run", On: steps.Remote, Needs: []string{"namespace"},
+			Name: "pod-security", Title: "the namespace's pod security level lets sessions run", On: steps.Remote, Needs: []string{"namespace"},
 			Why: "session containers set no seccomp profile and no allowPrivilegeEscalation: the level restricted refuses them",
 			See: []string{"SwissDataScienceCenter/amalthea: api/v1alpha1 (session container)"},
 			Run: podSecurity,
 		},
 		{
-			Name: "other-quotas", Title: "no other quota asks for CPU limits", On: steps.Remote, Needs: []string{"namespace"},
-			Why: "sessions have no CPU limit: under a quota with limits.cpu their pods are refused, unless a LimitRange gives a default",
+			Name: "other-quotas", Title: "no quota refuses pods without a CPU limit", On: steps.Remote, Needs: []string{"namespace"},
+			Why: "sessions have no CPU limit: under a quota with limits.cpu Kubernetes refuses their pods (must specify limits.cpu), unless a LimitRange gives a default. Rancher and OpenShift put such quotas into projects",
+			See: []string{"SwissDataScienceCenter/renku-data-services: components/renku_data_services/crc/api.spec.yaml (cpu_limit_factor)"},
 			Run: otherQuotas,
 		},
 		{
 			Name: "session-service-account", Title: "the ServiceAccount that sessions run as is there", On: steps.Remote, Needs: []string{"namespace"},
-			Why: "Renku names it in each session and makes none",
+			Why: "Renku names it in each session and makes none. OpenShift asks for one that may use the SCC nonroot-v2",
+			See: []string{"SwissDataScienceCenter/renku-data-services: components/renku_data_services/crc/api.spec.yaml (service_account_name)"},
 			Run: sessionServiceAccount,
 		},
 	}
@@ -99,8 +101,14 @@ func otherQuotas(ctx context.Context, e steps.Env) steps.Result {
 		}
 	}
 	return steps.Failed(fmt.Sprintf("quota %s has limits.cpu and no LimitRange gives a default: pods without a limit are refused", strings.Join(asking, ", ")),
-		e.Kubectl()+" -n "+ns+" delete resourcequota "+asking[0]+"    # or add a LimitRange with a default CPU limit; on Rancher: the project's quota")
+		"give containers a default limit (choose your own):\n"+e.Kubectl()+" -n "+ns+" apply -f - <<EOF\n"+defaultLimit+"EOF\n# or take limits.cpu out of the quota; on Rancher it is the project's")
 }
+
+const defaultLimit = `apiVersion: v1
+kind: LimitRange
+metadata: {name: default-cpu-limit}
+spec: {limits: [{type: Container, default: {cpu: "2"}}]}
+`
 
 func sessionServiceAccount(ctx context.Context, e steps.Env) steps.Result {
 	name := e.Answers.Text("sessions.service-account")

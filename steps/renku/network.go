@@ -34,13 +34,13 @@ func networkChecks() []steps.Check {
 	return []steps.Check{
 		{
 			Name: "egress-policy", Title: "a policy fences sessions in, and lets DNS through", On: steps.Remote, When: isolated, Mend: "network-policies", Needs: []string{"namespace"},
-			Why: "a session runs other people's code; without DNS it cannot start at all",
+			Why: "a session runs other people's code, which reaches everything in the cluster where no policy stops it; without DNS a session can't start at all",
 			See: []string{page, "SwissDataScienceCenter/renku: helm-chart/renku/templates/network-policies.yaml"},
 			Run: egressPolicy,
 		},
 		{
 			Name: "dns-pods", Title: "the DNS rule meets this cluster's DNS", On: steps.Remote, When: isolated, Needs: []string{"egress-policy"},
-			Why: "a rule for pods that are not there lets nothing through",
+			Why: "a rule for pods that are not there lets nothing through. OpenShift serves DNS in openshift-dns, on port 5353; NodeLocal DNSCache answers at an address of the node",
 			Run: dnsPods,
 		},
 		{

@@ -18,18 +18,19 @@ func nodeChecks() []steps.Check {
 	return []steps.Check{
 		{
 			Name: "nodes", Title: "a node takes sessions", On: steps.Remote, Needs: []string{"signed-in"},
-			Why: "a session without a node that is ready, of its platform, with its labels and taints, stays Pending",
+			Why: "a session without a node that is ready, of its platform, with its labels and taints, stays Pending. Renku's own notebooks.sessionAffinity and sessionTolerations hold for remote sessions, too",
+			See: []string{page, "SwissDataScienceCenter/renku: helm-chart/renku/values.yaml (notebooks.sessionAffinity, notebooks.sessionTolerations)"},
 			Run: nodesFit,
 		},
 		{
 			Name: "node-purpose", Title: "the label that sessions ask for is on a node", On: steps.Remote, Needs: []string{"signed-in"},
-			Why: "the published guide says that sessions only go to nodes labelled renku.io/node-purpose=user; that is so only where Renku's notebooks.sessionAffinity asks for it",
+			Why: "the published guide says that sessions only go to nodes labelled renku.io/node-purpose=user; that is so only where Renku's notebooks.sessionAffinity asks for it, which it does not by default",
 			See: []string{"SwissDataScienceCenter/renku: helm-chart/renku/values.yaml (notebooks.sessionAffinity)"},
 			Run: nodePurpose,
 		},
 		{
 			Name: "capacity", Title: "the biggest class fits on one node", On: steps.Remote, Needs: []string{"nodes"},
-			Why: "a class that is larger than every node never starts",
+			Why: "a session of a class that is larger than every node never starts. Beside it run a login proxy and a git proxy: some 100m CPU and 150Mi",
 			Run: capacity,
 		},
 	}

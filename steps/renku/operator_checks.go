@@ -37,7 +37,7 @@ func operatorChecks() []steps.Check {
 			Run: crdOwner,
 		},
 		{
-			Name: "operator-ready", Title: "an operator looks after the sessions' namespace", On: steps.Remote, Needs: []string{"namespace"}, Mend: "operator",
+			Name: "operator-ready", Title: "an operator looks after the sessions' namespace", On: steps.Remote, Needs: []string{"namespace"}, Mend: "operator", Within: startsWithin,
 			Why: "without one, sessions are asked for and nothing happens; it watches the one namespace that its release is in, unless it was told to watch all",
 			See: []string{page, "SwissDataScienceCenter/amalthea: helm-chart/amalthea-sessions/templates/deployment.yaml (RELEASE_NAMESPACE, CLUSTER_SCOPED)"},
 			Run: operatorReady,

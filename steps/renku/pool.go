@@ -9,7 +9,7 @@ import (
 	"carrick/steps"
 )
 
-const poolsSource = "SwissDataScienceCenter/renku-data-services: components/renku_data_services/crc/api.spec.yaml, crc/core.py, crc/db.py"
+const poolsSource = "SwissDataScienceCenter/renku-data-services: components/renku_data_services/crc (api.spec.yaml, core.py, db.py)"
 
 func resourcePool() steps.Step {
 	return steps.Step{

@@ -16,7 +16,7 @@ func resourcePoolChecks() []steps.Check {
 	return []steps.Check{
 		{
 			Name: "pool-rules", Title: "the pool is such as Renku takes", On: steps.Local,
-			Why: "of a quota's id Renku checks the length alone, and Kubernetes refuses what is left: half a pool then stands",
+			Why: "of a quota's id Renku checks the length alone; where Kubernetes then refuses it, the pool ends in HTTP 500 and what was made before stays",
 			See: []string{page, poolsSource},
 			Run: poolRules,
 		},

@@ -6,7 +6,7 @@ import (
 	"carrick/steps"
 )
 
-const clustersSource = "SwissDataScienceCenter/renku-data-services: components/renku_data_services/crc/api.spec.yaml, crc/core.py, crc/db.py, crc/orm.py"
+const clustersSource = "SwissDataScienceCenter/renku-data-services: components/renku_data_services/crc (api.spec.yaml, core.py, db.py, orm.py)"
 
 func register() steps.Step {
 	return steps.Step{
@@ -28,7 +28,7 @@ func registerQuestions() []steps.Question {
 	return []steps.Question{
 		{
 			Key: "renku.url", Title: "Address of the Renku portal", Kind: steps.URL, Check: checkRenkuURL,
-			Help:    "https:// and the host name, without a path. Its API is asked below /api/data.",
+			Help:    "https:// and the host name, without a path. Its API is asked below /api/data: whether it is Renku that answers there, and not a login page or a proxy, says the check api-answers.",
 			Default: portalAddress,
 		},
 		{
@@ -91,7 +91,7 @@ func apiAccessChecks() []steps.Check {
 	return []steps.Check{
 		{
 			Name: "api-answers", Title: "Renku's API answers", On: steps.Local, From: fromAPI,
-			Why: "all that follows is asked there",
+			Why: "all that follows is asked there. A login page, a proxy or another service at that address answers, too, and is not Renku",
 			See: []string{clustersSource},
 			Run: apiAnswers,
 		},
@@ -126,7 +126,7 @@ func clusterChecks() []steps.Check {
 		},
 		{
 			Name: "cluster-registered", Title: "Renku knows the cluster", On: steps.Local, From: fromAPI, Mend: "register", Needs: []string{"api-admin"},
-			Why: "without it there is no pool; the published guide calls the endpoint /cluster, it is /api/data/clusters",
+			Why: "without it there is no pool; the published guide calls the endpoint /cluster, it is /api/data/clusters, and its last payload is no JSON",
 			See: []string{page, clustersSource},
 			Run: isRegistered,
 		},

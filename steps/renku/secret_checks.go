@@ -36,7 +36,7 @@ func secretChecks() []steps.Check {
 		},
 		{
 			Name: "stored-server-tls", Title: "the server in it proves itself to the CA in it", On: steps.Local, From: "this machine", Needs: []string{"stored-kubeconfig"},
-			Why: "Renku trusts that CA alone",
+			Why: "Renku trusts that CA alone; an address or a certificate that has changed since shows here first",
 			See: []string{kubeconfigSource},
 			Run: func(ctx context.Context, e steps.Env) steps.Result {
 				k, err := parsedStored(e)

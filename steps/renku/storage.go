@@ -22,7 +22,7 @@ func storageChecks() []steps.Check {
 	return []steps.Check{
 		{
 			Name: "storage-class", Title: "sessions find a StorageClass", On: steps.Remote, Needs: []string{"signed-in"},
-			Why: "each session gets a volume for its working directory",
+			Why: "each session gets a volume for its working directory; one of a class that binds at once may lie in a zone where no node has room",
 			Run: storageClass,
 		},
 		{
@@ -96,14 +96,26 @@ func ingressClass(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Unseen(err)
 	}
 	name := e.Answers.Text("sessions.ingress-class")
+	var found, defaults []*networkingv1.IngressClass
 	var all []string
 	for _, c := range classes {
 		all = append(all, c.Name)
-		if c.Name == name || (name == "" && c.Annotations[defaultIngress] == "true") {
-			return steps.Passed("%s, served by %s", c.Name, c.Spec.Controller)
+		if c.Name == name {
+			found = append(found, c)
+		}
+		if c.Annotations[defaultIngress] == "true" {
+			defaults = append(defaults, c)
 		}
 	}
 	if name == "" {
+		found = defaults
+	}
+	switch {
+	case len(found) == 1:
+		return steps.Passed("%s, served by %s", found[0].Name, found[0].Spec.Controller)
+	case len(found) > 1: // the API server then refuses an Ingress that names none
+		return steps.Failed(fmt.Sprintf("several IngressClasses are the default; there are %v", all), "answer sessions.ingress-class with one of them")
+	case name == "":
 		return steps.Failed(fmt.Sprintf("no IngressClass is the default; there are %v", all), "answer sessions.ingress-class with one of them, or install an ingress controller")
 	}
 	return steps.Failed(fmt.Sprintf("there is no IngressClass %s; there are %v", name, all), "answer sessions.ingress-class with one of them")

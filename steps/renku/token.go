@@ -30,7 +30,7 @@ func badToken(m cluster.Masked, now time.Time) (t cluster.Token, why string) {
 	case err != nil:
 		return t, err.Error()
 	case t.Expired(now):
-		return t, fmt.Sprintf("the token expired on %s, %s ago", t.Expires.Local().Format(time.DateTime), now.Sub(t.Expires).Round(time.Minute))
+		return t, "the token expired on " + t.Expires.Local().Format(time.DateTime)
 	case t.Method != "RS256":
 		return t, fmt.Sprintf("the token is signed by %q; Renku takes RS256 alone, as Keycloak signs", t.Method)
 	case !slices.ContainsFunc(t.Audience, func(a string) bool { return slices.Contains(audiences, a) }):

@@ -1,0 +1,107 @@
+package renku
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"net/url"
+	"strings"
+	"time"
+
+	"carrick/cluster"
+	"carrick/cluster/probe"
+	"carrick/steps"
+	"carrick/steps/check"
+)
+
+// insideOnly tells whether a host means the cluster itself when it is asked
+// from within.
+func insideOnly(host string) bool {
+	return host == "kubernetes" || strings.HasPrefix(host, "kubernetes.default") || strings.HasSuffix(host, ".svc") || strings.HasSuffix(host, ".svc.cluster.local")
+}
+
+func loopback(server string) bool {
+	u, err := url.Parse(server)
+	if err != nil {
+		return false
+	}
+	ip, err := netip.ParseAddr(u.Hostname())
+	return u.Hostname() == "localhost" || (err == nil && ip.IsLoopback())
+}
+
+func serverAddress(_ context.Context, e steps.Env) steps.Result {
+	k, err := parsed(e)
+	if err != nil {
+		return unread(err)
+	}
+	return judgeAddress(k, e.Peer)
+}
+
+// judgeAddress says whether Renku can use the address of a kubeconfig's server.
+// local are the facts of the cluster that Renku runs on.
+func judgeAddress(k cluster.Kubeconfig, local steps.Facts) steps.Result {
+	u, err := url.Parse(k.Server)
+	if err != nil {
+		return steps.Failed("the server is no address: "+k.Server, "answer remote.server")
+	}
+	fix := "answer remote.server with the address that Renku's pods can reach: a load balancer or a node, port 6443"
+	host := u.Hostname()
+	ip, notIP := netip.ParseAddr(host)
+	switch {
+	case strings.Contains(u.Path, "/k8s/clusters/"):
+		return steps.Failed(k.Server+" is Rancher's authenticating proxy, which takes no ServiceAccount tokens",
+			"answer remote.server with the cluster's own address (Rancher: Authorized Cluster Endpoint)")
+	case loopback(k.Server):
+		own, err := local.Text(check.ServerFact)
+		if err == nil && loopback(own) {
+			return steps.Passed("%s: on loopback, as the local API server is, so both stand on one machine", k.Server)
+		}
+		return steps.Failed(host+" means the pod itself when Renku asks", fix)
+	case notIP == nil && ip.IsUnspecified():
+		return steps.Failed(host+" is no address of a server", fix)
+	case insideOnly(host):
+		return steps.Failed(host+" means the local cluster's own API server when Renku asks", fix)
+	case notIP == nil && ip.IsPrivate():
+		return steps.Warned(host+" is a private address: it must be routed between the two clusters", "answer reach.job with yes to have it tried from inside")
+	}
+	return steps.Passed("%s", k.Server)
+}
+
+func serverTLS(ctx context.Context, e steps.Env) steps.Result {
+	k, err := parsed(e)
+	if err != nil {
+		return unread(err)
+	}
+	return judgeTLS(ctx, k)
+}
+
+// judgeTLS asks the server of a kubeconfig to prove itself to the CA in it.
+func judgeTLS(ctx context.Context, k cluster.Kubeconfig) steps.Result {
+	u, err := url.Parse(k.Server)
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	port := u.Port()
+	if port == "" {
+		port = "443"
+	}
+	where := strings.TrimSuffix(u.Host, ":"+u.Port()) + ":" + port
+	name := k.TLSServerName
+	if name == "" {
+		name = u.Hostname()
+	}
+	report, err := cluster.Look(ctx, "tls/"+where+"/"+name+"/"+cluster.Mask(string(k.CA)).Hash(), time.Minute, func(ctx context.Context) (probe.TLSReport, error) {
+		return probe.TLS(ctx, where, name, k.CA)
+	})
+	if err != nil {
+		return steps.Failed("no TLS with "+where+" from this machine: "+cluster.Explain(err), "curl -v "+k.Server+"/version    # firewall, load balancer, port?")
+	}
+	if report.Trusted {
+		return steps.Passed("%s, %s until %s", where, report.Version, report.NotAfter.Format(time.DateOnly))
+	}
+	fix := "answer kubeconfig.ca with context, if the CA of your own context is the right one for that address"
+	if report.Kind == probe.NameMismatch {
+		fix = fmt.Sprintf("answer remote.server with a name of the certificate (%v), or add %s to the API server's certificate", report.Names, name)
+	}
+	return steps.Failed(where+" shows a certificate that is not good here: "+report.Problem, fix)
+}
