@@ -199,6 +199,9 @@ func removePool(ctx context.Context, e steps.Env, say steps.Progress) error {
 		return failing(e, "find the pool that this link made", err)
 	}
 	if id != 0 {
+		if err := ourPool(ctx, e, api, id); err != nil {
+			return failing(e, fmt.Sprintf("remove pool %d", id), err)
+		}
 		if _, err := api.JSON(ctx, "DELETE", fmt.Sprintf("/resource_pools/%d", id), nil, nil); err != nil && !isGone(err) {
 			return failing(e, fmt.Sprintf("remove pool %d", id), err)
 		}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"carrick/cluster"
 	"carrick/steps"
 )
 
@@ -67,4 +68,33 @@ func poolDifferences(want, have pool) []string {
 		out = append(out, fmt.Sprintf("it has %d classes more", len(stored)))
 	}
 	return out
+}
+
+// ourPool refuses to take a pool for this link's by its number alone: another
+// Renku has pools of the same numbers. It is on this link's cluster, or has the
+// name that the link gives; one that is gone is no error.
+func ourPool(ctx context.Context, e steps.Env, api *cluster.Web, id int) error {
+	p, err := onePool(ctx, api, id)
+	if isGone(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if d, err := thePool(e); err == nil && d.Name == p.Name {
+		return nil
+	}
+	made, err := noteForUndo(ctx, e, noteCluster)
+	if err != nil {
+		return err
+	}
+	var rows []map[string]any
+	if _, err := api.JSON(ctx, "GET", "/clusters", nil, &rows); err != nil {
+		return err
+	}
+	if on := p.Cluster.ID; on != "" && (on == made || on == textOf(rowOf(rows, e.Answers.Text("cluster.config-name")), "id")) {
+		return nil
+	}
+	return fmt.Errorf("it is %q on %s, which is neither the name nor the cluster of this link's pool, so it is left: is renku.url the Renku in which the link made it? Else take the annotation %s away from the kubeconfigs Secret",
+		p.Name, placeOf(p), notePool+e.Link)
 }

@@ -207,6 +207,25 @@ func TestUndoFindsNotesElsewhere(t *testing.T) {
 	}
 }
 
+// A number alone makes no pool this link's: another Renku has the same numbers.
+func TestUndoLeavesAPoolOfAnother(t *testing.T) {
+	box, f := seeded(t), startRenku(t)
+	s := ready(t, "numbered", f, box, nil)
+	note := func(text string) {
+		box.Run(t, clustertest.Local, "", "-n", fakeSpace, "annotate", "--overwrite", "secret", "renku-remote-clusters", text)
+	}
+	note("carrick/pool-id.numbered=77")
+	f.pools[77] = map[string]any{"name": "Somebody's"}
+	p, err := s.PlanUndo(t.Context(), steps.Scope{Steps: []string{"pool"}})
+	if err != nil || len(p.Of(steps.Delete)) != 1 {
+		t.Fatalf("%+v, %v", p, err)
+	}
+	if err := s.Undo(t.Context(), p, nil); err == nil || !strings.Contains(err.Error(), `"Somebody's"`) || f.pools[77] == nil {
+		t.Errorf("undo said %v; there are %v", err, f.pools)
+	}
+	note("carrick/pool-id.numbered-")
+}
+
 const pooled = `name: A pool
 public: false
 default: false

@@ -128,21 +128,6 @@ func TestDeviceLoginOfAnotherService(t *testing.T) {
 	}
 }
 
-// Where nobody is at a terminal there is no sign-in that waits: it is refused
-// before anything is written, and what to give instead is said.
-func TestNoSignInWhereNobodyIs(t *testing.T) {
-	c, err := previewSignIn(t.Context(), steps.Env{})
-	if err != nil || len(c.Items) != 1 || !c.Items[0].Refused || !strings.Contains(c.Items[0].Note, "--secret renku.token=@FILE") {
-		t.Errorf("the plan is %+v, %v", c, err)
-	}
-	if _, err := signInNow(t.Context(), steps.Env{}, nil); !errors.Is(err, errUnattended) {
-		t.Errorf("error %v", err)
-	}
-	if c, err := previewSignIn(t.Context(), steps.Env{Attended: true}); err != nil || c.Items[0].Refused {
-		t.Errorf("a person may not sign in: %+v, %v", c, err)
-	}
-}
-
 // A code ends in time, whatever the answer says of it.
 func TestACodeEnds(t *testing.T) {
 	for seconds, want := range map[int]time.Duration{0: 10 * time.Minute, -1: 10 * time.Minute, 600: 10 * time.Minute, 1 << 62: time.Hour} {
