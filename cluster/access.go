@@ -6,8 +6,10 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"os"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -38,6 +40,7 @@ type Cluster struct {
 	timeout   time.Duration     // of one direct request; see bounded
 	options   Options
 	wire      *wire
+	gate      *gate
 
 	plugin plugin
 
@@ -54,6 +57,7 @@ type Cluster struct {
 	closed bool
 	reads  map[readKey]*read
 	seenAs map[[sha256.Size]byte]*Cluster
+	ahead  map[serverAndCA]*Cluster // without credentials; see Ahead
 	atEnd  []func()
 }
 
@@ -64,7 +68,7 @@ func Open(a Access, o Options) (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	c, err := open(found.config, a, o)
+	c, err := open(found.config, a, o, nil)
 	if err != nil {
 		return nil, fmt.Errorf("context %q: %w", found.context, err)
 	}
@@ -75,10 +79,12 @@ func Open(a Access, o Options) (*Cluster, error) {
 // New returns the cluster that cfg describes, without a context's name. It
 // makes no request. cfg is copied; its rate limits and timeout are ignored.
 func New(cfg *rest.Config, o Options) (*Cluster, error) {
-	return open(cfg, Access{}, o)
+	return open(cfg, Access{}, o, nil)
 }
 
-func open(cfg *rest.Config, a Access, o Options) (*Cluster, error) {
+// open makes a cluster. With over, it uses the connections of that one, which
+// has no credentials and leads to the same server.
+func open(cfg *rest.Config, a Access, o Options, over *Cluster) (*Cluster, error) {
 	silenceKlog()
 	o = o.withDefaults()
 	c := &Cluster{
@@ -87,6 +93,7 @@ func open(cfg *rest.Config, a Access, o Options) (*Cluster, error) {
 		options:   o,
 		reads:     map[readKey]*read{},
 		seenAs:    map[[sha256.Size]byte]*Cluster{},
+		ahead:     map[serverAndCA]*Cluster{},
 	}
 	c.life, c.end = context.WithCancelCause(context.Background())
 	c.outages.c = c
@@ -97,7 +104,7 @@ func open(cfg *rest.Config, a Access, o Options) (*Cluster, error) {
 	if a.Stderr != nil {
 		c.config.WarningHandler = &warnings{to: a.Stderr, said: map[string]bool{}}
 	}
-	if err := c.connect(a.Stderr); err != nil {
+	if err := c.connect(a.Stderr, over); err != nil {
 		c.Close()
 		return nil, err
 	}
@@ -105,9 +112,9 @@ func open(cfg *rest.Config, a Access, o Options) (*Cluster, error) {
 }
 
 // connect makes the clients. It reaches for nothing.
-func (c *Cluster) connect(stderr io.Writer) error {
+func (c *Cluster) connect(stderr io.Writer, over *Cluster) error {
 	var err error
-	if c.http, err = c.client(stderr); err != nil {
+	if c.http, err = c.client(stderr, over); err != nil {
 		return err
 	}
 	if c.api, err = rest.UnversionedRESTClientForConfigAndClient(c.config, c.http); err != nil {
@@ -127,7 +134,8 @@ func (c *Cluster) Close() {
 		return
 	}
 	c.closed = true
-	others, atEnd := c.seenAs, c.atEnd
+	others, atEnd := slices.Collect(maps.Values(c.seenAs)), c.atEnd
+	others = slices.AppendSeq(others, maps.Values(c.ahead))
 	for _, r := range c.reads {
 		r.version.bump()
 	}
@@ -193,7 +201,7 @@ func (c *Cluster) As(kubeconfig []byte) (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	other, err := open(cfg, Access{Timeout: c.timeout}, c.options)
+	other, err := open(cfg, Access{Timeout: c.timeout}, c.options, c.aheadOf(k))
 	if err != nil {
 		return nil, err
 	}

@@ -14,7 +14,8 @@ import (
 type content struct {
 	answered bool                         // the API server said something
 	records  map[string]record            // by namespace and name
-	ordered  []*unstructured.Unstructured // the same, sorted; nil: not sorted yet
+	sorted   []record                     // the same, sorted; nil: not sorted yet
+	objects  []*unstructured.Unstructured // of sorted
 	err      error                        // what it said instead: refused, not served
 	stale    *StaleError                  // it does not answer
 	polled   bool
@@ -22,10 +23,11 @@ type content struct {
 
 // view is what one caller is told.
 type view struct {
-	list   []*unstructured.Unstructured // of a list
-	record *record                      // of one object; nil: there is none
-	gen    uint64                       // the version it was taken in
-	err    error
+	list    []*unstructured.Unstructured // of a list
+	records []record                     // the same, with what is kept of Secrets
+	record  *record                      // of one object; nil: there is none
+	gen     uint64                       // the version it was taken in
+	err     error
 }
 
 // view takes what is to tell now. The caller holds the mutex of the read.
@@ -36,10 +38,10 @@ func (c *content) view(key readKey) view {
 	case c.err != nil:
 		return view{err: c.err}
 	case key.name == "":
-		if c.ordered == nil {
-			c.ordered = order(c.records)
+		if c.sorted == nil {
+			c.sorted, c.objects = order(c.records)
 		}
-		return view{list: c.ordered}
+		return view{list: c.objects, records: c.sorted}
 	}
 	for _, rec := range c.records {
 		return view{record: &rec}
@@ -71,6 +73,9 @@ func (r *read) want(keys []string) {
 // keeps reports whether the values of these keys are kept, as far as they exist.
 func (r *read) keeps(keys []string) bool {
 	for _, rec := range r.records {
+		if slices.Contains(keys, EveryKey) && len(rec.kept) < len(rec.sizes) {
+			return false
+		}
 		for _, key := range keys {
 			if _, exists := rec.sizes[key]; !exists {
 				continue
@@ -112,7 +117,7 @@ func (r *read) update(key string, rec *record) {
 	} else {
 		r.records[key] = *rec
 	}
-	r.ordered = nil
+	r.sorted = nil
 	r.tell(true)
 }
 
@@ -208,13 +213,16 @@ func (r *read) grow(said *StaleError) {
 }
 
 // order sorts a list by namespace and name.
-func order(records map[string]record) []*unstructured.Unstructured {
-	objects := make([]*unstructured.Unstructured, 0, len(records))
-	for _, rec := range records {
-		objects = append(objects, rec.object)
-	}
-	slices.SortFunc(objects, func(a, b *unstructured.Unstructured) int {
-		return cmp.Or(cmp.Compare(a.GetNamespace(), b.GetNamespace()), cmp.Compare(a.GetName(), b.GetName()))
+func order(records map[string]record) ([]record, []*unstructured.Unstructured) {
+	sorted := slices.SortedFunc(maps.Values(records), func(a, b record) int {
+		return cmp.Or(cmp.Compare(a.object.GetNamespace(), b.object.GetNamespace()), cmp.Compare(a.object.GetName(), b.object.GetName()))
 	})
-	return objects
+	if sorted == nil {
+		sorted = []record{}
+	}
+	objects := make([]*unstructured.Unstructured, len(sorted))
+	for i, rec := range sorted {
+		objects[i] = rec.object
+	}
+	return sorted, objects
 }

@@ -1,4 +1,6 @@
 package cluster
 
+import "k8s.io/client-go/rest"
+
 // NewAccess is New with the parts of Access that are not about kubeconfigs.
-var NewAccess = open
+func NewAccess(cfg *rest.Config, a Access, o Options) (*Cluster, error) { return open(cfg, a, o, nil) }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"time"
 
 	segments "k8s.io/apimachinery/pkg/api/validate/content"
@@ -55,6 +56,9 @@ func (c *Cluster) List(ctx context.Context, gvr schema.GroupVersionResource, nam
 	return seen.list, nil
 }
 
+// EveryKey, asked for as a key of a Secret, stands for all that it has.
+const EveryKey = "*"
+
 // Secret returns a Secret with the values of the given keys, wrapped; of the
 // others only name and size are known. A key that does not exist is missing in
 // Data. It shares its watch with Get; its errors are Get's.
@@ -63,25 +67,44 @@ func (c *Cluster) Secret(ctx context.Context, namespace, name string, keys ...st
 	if err != nil {
 		return nil, err
 	}
-	object := seen.record.object
-	kind, _, _ := unstructured.NestedString(object.Object, "type")
-	s := &Secret{
-		Namespace:   object.GetNamespace(),
-		Name:        object.GetName(),
-		UID:         string(object.GetUID()),
-		Type:        kind,
-		Labels:      object.GetLabels(),
-		Annotations: object.GetAnnotations(),
-		Created:     object.GetCreationTimestamp().Time,
-		Data:        map[string]Masked{},
-		Keys:        maps.Clone(seen.record.sizes),
+	return seen.record.secret(keys), nil
+}
+
+// Secrets returns the Secrets that match, sorted by namespace and name, each
+// with the values of the given keys, as Secret does. It shares its watch with
+// List; its errors are List's.
+func (c *Cluster) Secrets(ctx context.Context, namespace string, s Selector, keys ...string) ([]*Secret, error) {
+	seen, err := c.read(ctx, readKey{gvr: secrets, namespace: namespace, selector: s}, false, keys...)
+	if err != nil {
+		return nil, err
 	}
-	for _, key := range keys {
-		if value, ok := seen.record.kept[key]; ok {
+	var out []*Secret
+	for i := range seen.records {
+		out = append(out, seen.records[i].secret(keys))
+	}
+	return out, nil
+}
+
+// secret is what a record keeps of a Secret, with those keys.
+func (r *record) secret(keys []string) *Secret {
+	kind, _, _ := unstructured.NestedString(r.object.Object, "type")
+	s := &Secret{
+		Namespace:   r.object.GetNamespace(),
+		Name:        r.object.GetName(),
+		UID:         string(r.object.GetUID()),
+		Type:        kind,
+		Labels:      r.object.GetLabels(),
+		Annotations: r.object.GetAnnotations(),
+		Created:     r.object.GetCreationTimestamp().Time,
+		Data:        map[string]Masked{},
+		Keys:        maps.Clone(r.sizes),
+	}
+	for key, value := range r.kept {
+		if slices.Contains(keys, key) || slices.Contains(keys, EveryKey) {
 			s.Data[key] = value
 		}
 	}
-	return s, nil
+	return s
 }
 
 func (c *Cluster) read(ctx context.Context, key readKey, named bool, keys ...string) (view, error) {

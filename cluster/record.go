@@ -47,7 +47,7 @@ func (r *record) hide(wanted map[string]bool) {
 			if err != nil {
 				raw = []byte(text)
 			}
-			if wanted[key] {
+			if wanted[key] || wanted[EveryKey] {
 				r.kept[key] = Mask(string(raw))
 			}
 			r.sizes[key] = len(raw)

@@ -116,9 +116,13 @@ func (w *wire) wrap(dial dialer) dialer {
 // client makes the HTTP client of the cluster. It has connections of its own,
 // none of client-go's process-wide cache, so that Close can end them, HTTP/2
 // asks a quiet connection for a sign of life, and a burst waits at the gate.
-func (c *Cluster) client(stderr io.Writer) (*http.Client, error) {
-	g := &gate{}
-	c.wire = &wire{born: time.Now(), empty: g.shut, conns: map[*wiredConn]struct{}{}}
+// Those of over are used where it is not nil: they must carry no credentials.
+func (c *Cluster) client(stderr io.Writer, over *Cluster) (*http.Client, error) {
+	c.gate = &gate{}
+	c.wire = &wire{born: time.Now(), empty: c.gate.shut, conns: map[*wiredConn]struct{}{}}
+	if over != nil {
+		c.gate, c.wire = over.gate, over.wire
+	}
 	dial := c.config.Dial
 	if dial == nil {
 		dial = (&net.Dialer{
@@ -133,13 +137,15 @@ func (c *Cluster) client(stderr io.Writer) (*http.Client, error) {
 	}
 	base := conf.Transport
 	if base == nil {
-		own, err := c.ownTransport(conf)
-		if err != nil {
-			return nil, err
+		base = c.gate
+		if over == nil {
+			own, err := c.ownTransport(conf)
+			if err != nil {
+				return nil, err
+			}
+			c.atEnd = append(c.atEnd, own.CloseIdleConnections)
+			c.gate.next = own
 		}
-		c.atEnd = append(c.atEnd, own.CloseIdleConnections)
-		g.next = own
-		base = g
 	}
 	rt, err := transport.HTTPWrappersForConfig(conf, base)
 	if err != nil {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"sync/atomic"
 
 	"carrick/cluster"
 )
@@ -19,17 +18,25 @@ func (s *Session) env(ctx context.Context, side Side, use *usage) Env {
 	return (&resolver{s: s, ctx: ctx, use: use, given: given, secrets: secrets}).env(side)
 }
 
-// resolver gives facts and answers to one probe.
+// resolver gives facts and answers to one probe. Each fact and each default
+// gets a resolver of its own, one deeper, so that several can be asked for at
+// the same time.
 type resolver struct {
 	s       *Session
 	ctx     context.Context
 	use     *usage
 	given   Given
 	secrets map[string]cluster.Masked
-	depth   atomic.Int32
-	// defaulting counts the defaults that are being taken: a fact that can't
-	// be read there must not pass for one that is not there.
-	defaulting atomic.Int32
+	depth   int
+	// defaulting: a default is being taken, and a fact that can't be read there
+	// must not pass for one that is not there.
+	defaulting bool
+}
+
+func (r *resolver) deeper() *resolver {
+	next := *r
+	next.depth++
+	return &next
 }
 
 func (r *resolver) env(side Side) Env {
@@ -77,12 +84,11 @@ func (r *resolver) fact(side Side, name string) (any, error) {
 	if r.s.ends[side].absent() {
 		return nil, Absent("%s is not known: %s", f.title(), r.s.whyAbsent(side))
 	}
-	if r.depth.Add(1) > deepest {
+	if r.depth == deepest {
 		return nil, fmt.Errorf("fact %q leans on itself", name)
 	}
-	defer r.depth.Add(-1)
-	v, err := f.Learn(r.ctx, r.env(side))
-	if absent := (*AbsentError)(nil); err != nil && r.defaulting.Load() > 0 && !errors.As(err, &absent) {
+	v, err := f.Learn(r.ctx, r.deeper().env(side))
+	if absent := (*AbsentError)(nil); err != nil && r.defaulting && !errors.As(err, &absent) {
 		r.use.fail(err)
 	}
 	return v, err
@@ -121,13 +127,12 @@ func (r *resolver) resolve(q *Question) (v any, from string) {
 	} else if ok && v != nil {
 		return v, "given"
 	}
-	if q.Default == nil || r.depth.Add(1) > deepest {
+	if q.Default == nil || r.depth == deepest {
 		return nil, ""
 	}
-	defer r.depth.Add(-1)
-	r.defaulting.Add(1)
-	defer r.defaulting.Add(-1)
-	return q.Default(r.env(q.side()))
+	next := r.deeper()
+	next.defaulting = true
+	return q.Default(next.env(q.side()))
 }
 
 func (q *Question) side() Side {

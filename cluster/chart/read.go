@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strconv"
 
-	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -25,39 +24,35 @@ var ErrNoRelease = errors.New("there is no such release")
 const (
 	storageType = "helm.sh/release.v1" // type of the Secrets (helm.sh/helm/v4/pkg/storage/driver/secrets.go)
 	storageKey  = "release"
-	atOnce      = 16 // releases that are read at the same time
+	atOnce      = 16 // requests at the same time
 )
 
 var secrets = schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
 
 // Releases returns the deployed releases of a namespace, "" being all, sorted
-// by namespace and name. It reads the Secrets in which Helm keeps them, and the
+// by namespace and name. It lists the Secrets in which Helm keeps them, and the
 // trace of ctx wakes when one comes, goes or changes. Releases that Helm keeps
 // elsewhere (HELM_DRIVER) are not seen, and neither is what Argo CD renders by
 // itself. One that can't be decoded is in the error, beside all others; without
-// the right to list Secrets there is only an error. Each release that is found
-// is one watch more: who knows the namespace names it, who knows the release
-// uses Find.
+// the right to list Secrets there is only an error. It is one read, however many
+// there are: who knows the namespace names it, who knows the release uses Find.
 func Releases(ctx context.Context, c *cluster.Cluster, namespace string) ([]Release, error) {
-	found, err := held(ctx, c, namespace, "owner=helm,status="+Deployed)
+	found, err := c.Secrets(ctx, namespace, cluster.Selector{Labels: "owner=helm,status=" + Deployed}, storageKey)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("list the releases of Helm: %w", err)
 	}
-	releases, faults := make([]*Release, len(found)), make([]error, len(found))
-	var all errgroup.Group
-	all.SetLimit(atOnce)
-	for i, s := range found {
-		all.Go(func() error {
-			releases[i], faults[i] = read(ctx, c, s.GetNamespace(), s.GetName())
-			return nil
-		})
-	}
-	_ = all.Wait() // each has an error of its own
 	var out []Release
-	for _, r := range releases {
-		if r != nil {
-			out = append(out, *r)
+	var faults []error
+	for _, s := range found {
+		if s.Type != storageType {
+			continue
 		}
+		r, err := unpackedRelease(s)
+		if err != nil {
+			faults = append(faults, err)
+			continue
+		}
+		out = append(out, *r)
 	}
 	slices.SortFunc(out, func(a, b Release) int {
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Revision, b.Revision))
@@ -126,12 +121,17 @@ func read(ctx context.Context, c *cluster.Cluster, namespace, name string) (*Rel
 	case err != nil:
 		return nil, fmt.Errorf("read the release in Secret %s/%s: %w", namespace, name, err)
 	}
+	return unpackedRelease(s)
+}
+
+// unpackedRelease is the release that a Secret holds.
+func unpackedRelease(s *cluster.Secret) (*Release, error) {
 	r, err := decode(s.Data[storageKey].Reveal())
 	if err != nil {
-		return nil, fmt.Errorf("the release in Secret %s/%s can't be read: %w", namespace, name, err)
+		return nil, fmt.Errorf("the release in Secret %s/%s can't be read: %w", s.Namespace, s.Name, err)
 	}
 	// A Secret that was copied elsewhere still names the namespace it came from.
-	r.Namespace = namespace
+	r.Namespace = s.Namespace
 	r.Labels, r.Created, r.UID = s.Labels, s.Created, types.UID(s.UID)
 	return r, nil
 }

@@ -23,6 +23,8 @@ type TLSReport struct {
 	Version  string              // "TLS 1.3"
 	ALPN     string              // "h2", "http/1.1", or "" when the server chose none
 	Latency  time.Duration       // of the handshake, after the connect
+
+	strangers bool // it turns away who shows no certificate
 }
 
 // TLS shakes hands with hostport, sends nothing, and judges the certificate it is shown. The name that the certificate
@@ -48,7 +50,7 @@ func TLS(ctx context.Context, hostport, serverName string, roots []byte) (TLSRep
 		return TLSReport{}, fmt.Errorf("connect to %s: %w", plain(hostport), err)
 	}
 	defer raw.Close()
-	asked := false
+	asked, done := false, &ticket{conn: raw}
 	conn := tls.Client(raw, &tls.Config{
 		ServerName: strings.TrimSuffix(serverName, "."),
 		NextProtos: []string{"h2", "http/1.1"},
@@ -58,19 +60,38 @@ func TLS(ctx context.Context, hostport, serverName string, roots []byte) (TLSRep
 			asked = true
 			return &tls.Certificate{}, nil
 		},
+		ClientSessionCache: done,
 	})
 	start := time.Now()
 	if err := conn.HandshakeContext(ctx); err != nil {
 		kind, words := handshakeProblem(err, asked)
 		return TLSReport{Kind: kind, Problem: words}, fmt.Errorf("shake hands with %s: %w", plain(hostport), orCause(ctx, err))
 	}
-	report := describe(conn.ConnectionState(), pool, serverName)
+	report := describe(conn.ConnectionState())
 	report.Latency = time.Since(start)
-	if asked && refusesStrangers(conn, 3*latency) {
-		report.Trusted, report.Kind = false, ClientCertRequired
-		report.Problem = strings.Trim("the server asks for a client certificate; "+report.Problem, "; ")
+	report.strangers = asked && refusesStrangers(conn, done, 3*latency)
+	return report.judged(pool, serverName), nil
+}
+
+// Judge judges the certificates of a report anew, by other roots and for
+// another name than it was made with. Both are as in TLS, but that a name is
+// needed.
+func (r TLSReport) Judge(serverName string, roots []byte) (TLSReport, error) {
+	pool, err := Pool(roots)
+	if err != nil {
+		return TLSReport{}, fmt.Errorf("read the CA to trust: %w", err)
 	}
-	return report, nil
+	return r.judged(pool, serverName), nil
+}
+
+func (r TLSReport) judged(pool *x509.CertPool, serverName string) TLSReport {
+	r.Kind, r.Problem = CertProblem(r.Chain, pool, serverName, time.Time{})
+	if r.strangers {
+		r.Kind = ClientCertRequired
+		r.Problem = strings.Trim("the server asks for a client certificate; "+r.Problem, "; ")
+	}
+	r.Trusted = r.Kind == ""
+	return r
 }
 
 // SystemAnd returns the system's roots and the certificates in PEM as trusted roots.
@@ -102,18 +123,15 @@ func Pool(roots []byte) (*x509.CertPool, error) {
 	return pool, nil
 }
 
-func describe(state tls.ConnectionState, pool *x509.CertPool, serverName string) TLSReport {
+func describe(state tls.ConnectionState) TLSReport {
 	leaf := state.PeerCertificates[0]
-	report := TLSReport{
+	return TLSReport{
 		Chain:    state.PeerCertificates,
 		Names:    Names(leaf),
 		NotAfter: leaf.NotAfter,
 		Version:  tls.VersionName(state.Version),
 		ALPN:     state.NegotiatedProtocol,
 	}
-	report.Kind, report.Problem = CertProblem(state.PeerCertificates, pool, serverName, time.Time{})
-	report.Trusted = report.Kind == ""
-	return report
 }
 
 // Alerts of RFC 8446, section 6.
@@ -160,14 +178,32 @@ func needsClientCert(alert string, asked bool) bool {
 }
 
 // refusesStrangers waits a moment for the alert by which a TLS 1.3 server turns away a client that showed no
-// certificate: it comes a round trip after the client has called the handshake done.
-func refusesStrangers(conn *tls.Conn, wait time.Duration) bool {
+// certificate: it comes a round trip after the client has called the handshake done. A session ticket in its place says
+// that the server calls it done, too, and ends the wait.
+func refusesStrangers(conn *tls.Conn, done *ticket, wait time.Duration) bool {
 	if conn.ConnectionState().Version < tls.VersionTLS13 {
 		return false
 	}
 	if err := conn.SetReadDeadline(time.Now().Add(max(wait, 50*time.Millisecond))); err != nil {
 		return false
 	}
+	done.awaited = true
 	_, err := conn.Read(make([]byte, 1))
 	return needsClientCert(alertText(err), true)
+}
+
+// ticket is a cache of TLS sessions that keeps none. It ends a read that waits
+// for what follows the handshake when a session ticket comes: servers send it
+// once they have judged the client's certificate.
+type ticket struct {
+	conn    net.Conn
+	awaited bool // used by one goroutine alone, as tls.Conn calls Put from Read
+}
+
+func (t *ticket) Get(string) (*tls.ClientSessionState, bool) { return nil, false }
+
+func (t *ticket) Put(string, *tls.ClientSessionState) {
+	if t.awaited {
+		_ = t.conn.SetReadDeadline(time.Unix(1, 0)) // long ago
+	}
 }

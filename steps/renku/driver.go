@@ -47,16 +47,15 @@ func driverChecks() []steps.Check {
 }
 
 func driverSameVersion(ctx context.Context, e steps.Env) steps.Result {
-	there, err := seenOf(e.Own, "csi-rclone")
+	there, here, err, peerErr := seenOnBoth(e, "csi-rclone")
 	if absent := (*steps.AbsentError)(nil); errors.As(err, &absent) {
 		return steps.Failed(absent.Why, "")
 	}
 	if err != nil {
 		return steps.Unseen(err)
 	}
-	here, err := seenOf(e.Peer, "csi-rclone")
-	if err != nil {
-		return steps.Unseen(err)
+	if peerErr != nil {
+		return steps.Unseen(peerErr)
 	}
 	return sameVersion(e, there, here, helmUpgrade(e, "driver", driverChart))
 }
@@ -99,31 +98,40 @@ func driverOnNodes(ctx context.Context, e steps.Env) steps.Result {
 	if !installed {
 		return steps.Skipped("csi-rclone is not installed yet; sessions run without it, data connectors don't")
 	}
-	fit, _, err := candidates(ctx, e)
+	var fit []*corev1.Node
+	var registered []*storagev1.CSINode
+	var pods []*corev1.Pod
+	err = check.Together(
+		func() (err error) { fit, _, err = candidates(ctx, e); return err },
+		func() (err error) {
+			registered, err = check.List[storagev1.CSINode](ctx, e.Cluster, check.CSINodes, "", cluster.Selector{})
+			return err
+		},
+		func() (err error) {
+			pods, err = check.List[corev1.Pod](ctx, e.Cluster, check.Pods, "", cluster.Selector{Labels: "app=csi-nodeplugin-rclone"})
+			return err
+		},
+	)
 	if err != nil {
 		return steps.Unseen(err)
 	}
+	with := map[string]bool{}
+	for _, n := range registered {
+		with[n.Name] = slices.ContainsFunc(n.Spec.Drivers, func(d storagev1.CSINodeDriver) bool { return d.Name == rcloneSpace })
+	}
 	var without []*corev1.Node
 	for _, n := range fit {
-		node, err := check.Get[storagev1.CSINode](ctx, e.Cluster, check.CSINodes, "", n.Name)
-		if err != nil && !apierrors.IsNotFound(err) {
-			return steps.Unseen(err)
-		}
-		if err != nil || !slices.ContainsFunc(node.Spec.Drivers, func(d storagev1.CSINodeDriver) bool { return d.Name == rcloneSpace }) {
+		if !with[n.Name] {
 			without = append(without, n)
 		}
 	}
 	if len(without) > 0 {
 		return steps.Failed("the driver is not registered on "+nodeNames(without), ourDriver(e, tolerating(e, fit)))
 	}
-	return driverPodsReady(ctx, e, fit)
+	return driverPodsReady(e, fit, pods)
 }
 
-func driverPodsReady(ctx context.Context, e steps.Env, fit []*corev1.Node) steps.Result {
-	pods, err := check.List[corev1.Pod](ctx, e.Cluster, check.Pods, "", cluster.Selector{Labels: "app=csi-nodeplugin-rclone"})
-	if err != nil {
-		return steps.Unseen(err)
-	}
+func driverPodsReady(e steps.Env, fit []*corev1.Node, pods []*corev1.Pod) steps.Result {
 	ready := map[string]bool{}
 	for _, p := range pods {
 		for _, c := range p.Status.Conditions {

@@ -161,6 +161,9 @@ func breaks(e steps.Env, rules ...string) ([]cluster.Problem, error) {
 
 // withKubeconfig is the remote cluster seen with nothing but the kubeconfig.
 func withKubeconfig(e steps.Env) (*cluster.Cluster, error) {
+	if builtHere(e) {
+		e.Cluster.Ahead(e.Answers.Text("remote.server"))
+	}
 	m, err := e.Own.Masked("kubeconfig")
 	if err != nil {
 		return nil, err

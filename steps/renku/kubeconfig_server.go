@@ -1,8 +1,10 @@
 package renku
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"net"
 	"net/netip"
 	"net/url"
 	"strings"
@@ -68,6 +70,11 @@ func judgeAddress(k cluster.Kubeconfig, local steps.Facts) steps.Result {
 }
 
 func serverTLS(ctx context.Context, e steps.Env) steps.Result {
+	if builtHere(e) { // ahead, as it takes as long as reading the token does
+		early, stop := context.WithCancel(ctx)
+		defer stop()
+		go func() { _, _ = handshake(early, cluster.Kubeconfig{Server: e.Answers.Text("remote.server")}) }()
+	}
 	k, err := parsed(e)
 	if err != nil {
 		return unread(err)
@@ -77,22 +84,11 @@ func serverTLS(ctx context.Context, e steps.Env) steps.Result {
 
 // judgeTLS asks the server of a kubeconfig to prove itself to the CA in it.
 func judgeTLS(ctx context.Context, k cluster.Kubeconfig) steps.Result {
-	u, err := url.Parse(k.Server)
-	if err != nil {
-		return steps.Unseen(err)
+	where, name := serverOf(k)
+	report, err := handshake(ctx, k)
+	if err == nil {
+		report, err = report.Judge(name, k.CA)
 	}
-	port := u.Port()
-	if port == "" {
-		port = "443"
-	}
-	where := strings.TrimSuffix(u.Host, ":"+u.Port()) + ":" + port
-	name := k.TLSServerName
-	if name == "" {
-		name = u.Hostname()
-	}
-	report, err := cluster.Look(ctx, "tls/"+where+"/"+name+"/"+cluster.Mask(string(k.CA)).Hash(), time.Minute, func(ctx context.Context) (probe.TLSReport, error) {
-		return probe.TLS(ctx, where, name, k.CA)
-	})
 	if err != nil {
 		return steps.Failed("no TLS with "+where+" from this machine: "+cluster.Explain(err), "curl -v "+k.Server+"/version    # firewall, load balancer, port?")
 	}
@@ -104,4 +100,23 @@ func judgeTLS(ctx context.Context, k cluster.Kubeconfig) steps.Result {
 		fix = fmt.Sprintf("answer remote.server with a name of the certificate (%v), or add %s to the API server's certificate", report.Names, name)
 	}
 	return steps.Failed(where+" shows a certificate that is not good here: "+report.Problem, fix)
+}
+
+// handshake is what the server of a kubeconfig shows; whether it is good is
+// for the kubeconfig's CA to say.
+func handshake(ctx context.Context, k cluster.Kubeconfig) (probe.TLSReport, error) {
+	where, name := serverOf(k)
+	return cluster.Look(ctx, "tls/"+where+"/"+name, time.Minute, func(ctx context.Context) (probe.TLSReport, error) {
+		return probe.TLS(ctx, where, name, nil)
+	})
+}
+
+// serverOf is the host and port of a kubeconfig's server, and the name that its
+// certificate must be good for.
+func serverOf(k cluster.Kubeconfig) (where, name string) {
+	u, err := url.Parse(k.Server)
+	if err != nil {
+		return k.Server, k.TLSServerName // which no handshake can be had with
+	}
+	return net.JoinHostPort(u.Hostname(), cmp.Or(u.Port(), "443")), cmp.Or(k.TLSServerName, u.Hostname())
 }

@@ -11,6 +11,7 @@ import (
 
 	"carrick/cluster"
 	"carrick/steps"
+	"carrick/steps/check"
 )
 
 // What Renku logs of a kubeconfig (renku-data-services
@@ -39,29 +40,33 @@ const (
 
 // loadings reads the logs of the newest pod of each service.
 func loadings(ctx context.Context, e steps.Env) ([]loading, error) {
-	found, err := servicesOf(ctx, e)
+	found, all, err := servicesAndPods(ctx, e)
 	if err != nil {
 		return nil, err
 	}
-	var out []loading
-	for _, s := range found {
-		l := loading{service: s}
+	out := make([]loading, len(found))
+	var reads []func() error
+	for i, s := range found {
+		l := &out[i]
+		l.service = s
 		if s.Deployment == nil {
-			out = append(out, l)
 			continue
 		}
-		pods, err := podsOf(ctx, e.Cluster, s.Deployment)
+		pods, err := podsOf(s.Deployment, all)
 		if err != nil {
 			return nil, err
 		}
-		if len(pods) > 0 {
-			if err := l.read(ctx, e, pods[0]); err != nil {
-				return nil, fmt.Errorf("read the log of %s: %w", s.name(), err)
-			}
+		if len(pods) == 0 {
+			continue
 		}
-		out = append(out, l)
+		reads = append(reads, func() error {
+			if err := l.read(ctx, e, pods[0]); err != nil {
+				return fmt.Errorf("read the log of %s: %w", s.name(), err)
+			}
+			return nil
+		})
 	}
-	return out, nil
+	return out, check.Together(reads...)
 }
 
 // read looks at the end of a pod's log, and at its beginning where the end

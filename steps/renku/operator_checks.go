@@ -70,13 +70,12 @@ func crdOf(ctx context.Context, e steps.Env) (*unstructured.Unstructured, error)
 }
 
 func sameCRD(ctx context.Context, e steps.Env) steps.Result {
-	there, err := seenOf(e.Own, "amalthea")
+	there, here, err, peerErr := seenOnBoth(e, "amalthea")
 	if err != nil {
 		return steps.Unseen(err)
 	}
-	here, err := seenOf(e.Peer, "amalthea")
-	if err != nil {
-		return steps.Unseen(err)
+	if peerErr != nil {
+		return steps.Unseen(peerErr)
 	}
 	switch {
 	case here.hash == "":
@@ -149,16 +148,15 @@ func operatorReady(ctx context.Context, e steps.Env) steps.Result {
 }
 
 func operatorSameVersion(ctx context.Context, e steps.Env) steps.Result {
-	there, err := seenOf(e.Own, "amalthea")
+	there, here, err, peerErr := seenOnBoth(e, "amalthea")
 	if err != nil {
 		return steps.Unseen(err)
 	}
 	if there.version() == "" {
 		return steps.Skipped("no operator runs on the %s cluster yet", e.SideName())
 	}
-	here, err := seenOf(e.Peer, "amalthea")
-	if err != nil {
-		return steps.Unseen(err)
+	if peerErr != nil {
+		return steps.Unseen(peerErr)
 	}
 	return sameVersion(e, there, here, alikeFix(ctx, e, there))
 }

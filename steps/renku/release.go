@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -13,7 +14,6 @@ import (
 	"carrick/cluster"
 	"carrick/cluster/chart"
 	"carrick/steps"
-	"carrick/steps/check"
 )
 
 // What the local cluster tells of Renku itself: the Helm release, and where
@@ -158,7 +158,8 @@ func kubeconfigsSecret(ctx context.Context, e steps.Env) (any, error) {
 }
 
 func dataServices(ctx context.Context, e steps.Env) ([]*appsv1.Deployment, error) {
-	return check.List[appsv1.Deployment](ctx, e.Cluster, check.Deployments, renkuNamespace(e), cluster.Selector{Labels: "app=renku-data-service"})
+	all, err := serviceDeployments(ctx, e)
+	return slices.DeleteFunc(all, func(d *appsv1.Deployment) bool { return d.Labels["app"] != dataServiceApp }), err
 }
 
 // releaseName is the name that Renku was installed under: of its release, else

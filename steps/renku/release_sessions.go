@@ -71,10 +71,7 @@ func secretNames(v any) []string {
 // certificatesOf are the keys of a Secret that hold certificates and nothing
 // else.
 func certificatesOf(ctx context.Context, e steps.Env, namespace, name string) (map[string]any, error) {
-	s, err := e.Cluster.Secret(ctx, namespace, name)
-	if err == nil {
-		s, err = e.Cluster.Secret(ctx, namespace, name, slices.Collect(maps.Keys(s.Keys))...)
-	}
+	s, err := e.Cluster.Secret(ctx, namespace, name, cluster.EveryKey)
 	if apierrors.IsNotFound(err) {
 		return nil, steps.Absent("Renku names Secret %s/%s for CA certificates, which is not there", namespace, name)
 	}

@@ -143,7 +143,7 @@ type serviceState struct {
 func (s serviceState) knows() bool { return s.marked || s.fresh }
 
 func serviceStates(ctx context.Context, e steps.Env, c cause) ([]serviceState, error) {
-	found, err := servicesOf(ctx, e)
+	found, all, err := servicesAndPods(ctx, e)
 	if err != nil {
 		return nil, err
 	}
@@ -155,7 +155,7 @@ func serviceStates(ctx context.Context, e steps.Env, c cause) ([]serviceState, e
 			continue
 		}
 		st.marked = s.Spec.Template.Annotations[restartedFor(e.Link)] == c.hash
-		pods, err := podsOf(ctx, e.Cluster, s.Deployment)
+		pods, err := podsOf(s.Deployment, all)
 		if err != nil {
 			return nil, err
 		}

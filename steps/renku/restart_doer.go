@@ -146,7 +146,7 @@ func rolling(ctx context.Context, e steps.Env, told map[types.UID]string) ([]str
 		if done {
 			continue
 		}
-		why, err := hindrance(ctx, e.Cluster, s)
+		why, err := hindrance(ctx, e, s)
 		if err != nil {
 			return nil, err
 		}
@@ -156,12 +156,15 @@ func rolling(ctx context.Context, e steps.Env, told map[types.UID]string) ([]str
 }
 
 // hindrance is what keeps the newest pod of a service from being ready.
-func hindrance(ctx context.Context, c *cluster.Cluster, s service) (string, error) {
-	pods, err := podsOf(ctx, c, s.Deployment)
+func hindrance(ctx context.Context, e steps.Env, s service) (string, error) {
+	pods, err := servicePods(ctx, e)
+	if err == nil {
+		pods, err = podsOf(s.Deployment, pods)
+	}
 	if err != nil || len(pods) == 0 {
 		return "", err
 	}
-	if said := podTrouble(ctx, c, pods[0]); said != "" {
+	if said := podTrouble(ctx, e.Cluster, pods[0]); said != "" {
 		return " (pod " + pods[0].Name + ": " + said + ")", nil
 	}
 	return "", nil

@@ -9,12 +9,15 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"carrick/cluster"
 	"carrick/steps"
 	"carrick/steps/check"
 )
+
+const dataServiceApp = "renku-data-service"
 
 // watcherApp loads the kubeconfigs at its start; the others do when they first
 // need a cluster (renku-data-services components/renku_data_services/k8s).
@@ -23,7 +26,7 @@ const watcherApp = "renku-k8s-watcher"
 // serviceApps are the labels "app" of the Deployments that read the
 // kubeconfigs, in the order of the screen (SwissDataScienceCenter/renku
 // helm-chart/renku/templates).
-var serviceApps = []string{"renku-data-service", watcherApp, "renku-data-tasks", "renku-secrets-storage"}
+var serviceApps = []string{dataServiceApp, watcherApp, "renku-data-tasks", "renku-secrets-storage"}
 
 // service is one Deployment of Renku; nil where there is none with that label.
 type service struct {
@@ -34,16 +37,29 @@ type service struct {
 // name is what the field calls it: "data-service".
 func (s service) name() string { return strings.TrimPrefix(s.app, "renku-") }
 
+// anyService selects them all, and their pods.
+var anyService = cluster.Selector{Labels: "app in (" + strings.Join(serviceApps, ",") + ")"}
+
+// serviceDeployments are the Deployments with those labels, of whatever release.
+func serviceDeployments(ctx context.Context, e steps.Env) ([]*appsv1.Deployment, error) {
+	return check.List[appsv1.Deployment](ctx, e.Cluster, check.Deployments, renkuNamespace(e), anyService)
+}
+
 // servicesOf are the four services, each as often as it is there: one release
 // has one of each.
 func servicesOf(ctx context.Context, e steps.Env) ([]service, error) {
-	labels := "app in (" + strings.Join(serviceApps, ",") + ")"
-	if v, err := e.Own.Value("release"); err == nil {
-		if r, ok := v.(map[string]any); ok {
-			labels += fmt.Sprintf(",release=%v", r["name"])
-		}
-	}
-	all, err := check.List[appsv1.Deployment](ctx, e.Cluster, check.Deployments, e.Answers.Text("renku.namespace"), cluster.Selector{Labels: labels})
+	var all []*appsv1.Deployment
+	var release any // nil: not known
+	err := check.Together(
+		func() (err error) { all, err = serviceDeployments(ctx, e); return err },
+		func() error {
+			if v, err := e.Own.Value("release"); err == nil {
+				m, _ := v.(map[string]any)
+				release = m["name"]
+			}
+			return nil
+		},
+	)
 	if err != nil {
 		return nil, err
 	}
@@ -51,7 +67,7 @@ func servicesOf(ctx context.Context, e steps.Env) ([]service, error) {
 	for _, app := range serviceApps {
 		before := len(out)
 		for _, d := range all {
-			if d.Labels["app"] == app {
+			if d.Labels["app"] == app && (release == nil || d.Labels["release"] == release) {
 				out = append(out, service{app, d})
 			}
 		}
@@ -62,16 +78,33 @@ func servicesOf(ctx context.Context, e steps.Env) ([]service, error) {
 	return out, nil
 }
 
-// podsOf are the pods of a Deployment that are not being deleted, the newest
-// first.
-func podsOf(ctx context.Context, c *cluster.Cluster, d *appsv1.Deployment) ([]*corev1.Pod, error) {
-	pods, err := check.List[corev1.Pod](ctx, c, check.Pods, d.Namespace, cluster.Selector{Labels: metav1.FormatLabelSelector(d.Spec.Selector)})
+// servicePods are the pods of any of the services.
+func servicePods(ctx context.Context, e steps.Env) ([]*corev1.Pod, error) {
+	return check.List[corev1.Pod](ctx, e.Cluster, check.Pods, renkuNamespace(e), anyService)
+}
+
+// servicesAndPods are the services, and the pods of any of them.
+func servicesAndPods(ctx context.Context, e steps.Env) (found []service, pods []*corev1.Pod, err error) {
+	err = check.Together(
+		func() (err error) { found, err = servicesOf(ctx, e); return err },
+		func() (err error) { pods, err = servicePods(ctx, e); return err },
+	)
+	return found, pods, err
+}
+
+// podsOf are those of some pods that belong to a Deployment and are not being
+// deleted, the newest first.
+func podsOf(d *appsv1.Deployment, of []*corev1.Pod) ([]*corev1.Pod, error) {
+	selects, err := metav1.LabelSelectorAsSelector(d.Spec.Selector)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("read the selector of Deployment %s: %w", d.Name, err)
 	}
-	pods = slices.DeleteFunc(pods, func(p *corev1.Pod) bool {
-		return p.DeletionTimestamp != nil || p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
-	})
+	var pods []*corev1.Pod
+	for _, p := range of {
+		if selects.Matches(labels.Set(p.Labels)) && p.DeletionTimestamp == nil && p.Status.Phase != corev1.PodSucceeded && p.Status.Phase != corev1.PodFailed {
+			pods = append(pods, p)
+		}
+	}
 	slices.SortStableFunc(pods, func(a, b *corev1.Pod) int { return b.CreationTimestamp.Compare(a.CreationTimestamp.Time) })
 	return pods, nil
 }

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -56,6 +57,15 @@ func (s seen) fact() map[string]any {
 		}
 	}
 	return out
+}
+
+// seenOnBoth reads such a fact of both sides at the same time.
+func seenOnBoth(e steps.Env, name string) (own, peer seen, ownErr, peerErr error) {
+	_ = check.Together(
+		func() error { own, ownErr = seenOf(e.Own, name); return nil },
+		func() error { peer, peerErr = seenOf(e.Peer, name); return nil },
+	)
+	return own, peer, ownErr, peerErr
 }
 
 // seenOf reads such a fact, of this cluster or out of a file of facts.
@@ -132,18 +142,20 @@ func versionFacts() []steps.Fact {
 }
 
 func learnOperator(ctx context.Context, e steps.Env) (any, error) {
-	d, _, err := operators(ctx, e)
+	var s seen
+	var d *appsv1.Deployment
+	ns := operatedNamespace(e)
+	err := check.Together(
+		func() (err error) { d, _, err = operators(ctx, e); return err },
+		func() (err error) { s.hash, err = crdHash(ctx, e); return err },
+		func() error { _, _ = releases(ctx, e, ns); return nil }, // ahead of readReleases, which looks there, as a rule
+	)
 	if err != nil {
 		return nil, err
 	}
-	var s seen
-	ns := operatedNamespace(e)
 	if d != nil {
 		ns = d.Namespace
 		s.label, s.image = chartLabel(d.Labels, operatorChart), imageTag(d.Spec.Template.Spec, "manager")
-	}
-	if s.hash, err = crdHash(ctx, e); err != nil {
-		return nil, err
 	}
 	s.readReleases(ctx, e, ns, operatorChart)
 	if s == (seen{}) {
@@ -153,12 +165,16 @@ func learnOperator(ctx context.Context, e steps.Env) (any, error) {
 }
 
 func learnDriver(ctx context.Context, e steps.Env) (any, error) {
-	d, err := driver(ctx, e)
+	var s seen
+	var d *appsv1.DaemonSet
+	ns := rcloneSpace
+	err := check.Together(
+		func() (err error) { d, err = driver(ctx, e); return err },
+		func() error { _, _ = releases(ctx, e, ns); return nil }, // as above
+	)
 	if err != nil {
 		return nil, err
 	}
-	var s seen
-	ns := rcloneSpace
 	if d != nil {
 		ns = d.Namespace
 		s.label, s.image = chartLabel(d.Labels, driverChart), imageTag(d.Spec.Template.Spec, "rclone")

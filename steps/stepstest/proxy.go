@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -20,7 +21,7 @@ import (
 type Proxy struct {
 	URL string // of the API server, seen through the proxy
 
-	far    time.Duration // one way
+	far    atomic.Int64 // one way, in nanoseconds
 	target string
 	accept net.Listener
 	work   sync.WaitGroup
@@ -41,11 +42,18 @@ func NewProxy(tb testing.TB, box *clustertest.Sandbox, side steps.Side, roundTri
 	if err != nil {
 		tb.Fatal(err)
 	}
-	p := &Proxy{URL: "https://" + accept.Addr().String(), far: roundTrip / 2, target: server.Host, accept: accept, conns: map[net.Conn]bool{}}
+	p := &Proxy{URL: "https://" + accept.Addr().String(), target: server.Host, accept: accept, conns: map[net.Conn]bool{}}
+	p.Far(roundTrip)
 	p.work.Go(p.serve)
 	tb.Cleanup(p.close)
 	return p
 }
+
+// Far moves the server to another distance.
+func (p *Proxy) Far(roundTrip time.Duration) { p.far.Store(int64(roundTrip / 2)) }
+
+// way is how long a byte takes.
+func (p *Proxy) way() time.Duration { return time.Duration(p.far.Load()) }
 
 // Kubeconfig is the path of a copy of the admin's kubeconfig of that side that
 // leads through the proxy, and its context.
@@ -121,7 +129,7 @@ func (p *Proxy) join(client net.Conn) {
 	var both sync.WaitGroup
 	// The client's kernel has its connection at once: the round trip that one
 	// takes is made up for before its first byte.
-	both.Go(func() { p.pass(server, client, 2*p.far) })
+	both.Go(func() { p.pass(server, client, 2*p.way()) })
 	both.Go(func() { p.pass(client, server, 0) })
 	both.Wait()
 }
@@ -137,11 +145,11 @@ func (p *Proxy) pass(to, from net.Conn, first time.Duration) {
 	onTheWay := make(chan late, 1024)
 	p.work.Go(func() {
 		defer close(onTheWay)
-		ready := time.Now().Add(p.far + first)
+		ready := time.Now().Add(p.way() + first)
 		for {
 			buf := make([]byte, 32<<10)
 			n, err := from.Read(buf)
-			due := time.Now().Add(p.far)
+			due := time.Now().Add(p.way())
 			if due.Before(ready) {
 				due = ready
 			}
