@@ -47,6 +47,7 @@ func TestBadAnswersAreRefusedWhereTheyAreTyped(t *testing.T) {
 		{"sessions.annotations", "enable-cors", "not key=value"},
 		{"sessions.annotations", "{a:true}", "not key=value"},
 		{"sessions.annotations", "a/b/c=1", "no name of an annotation"},
+		{"sessions.annotations", "map[enable-cors:true]", "each annotation is text"},
 		{"sessions.annotations", "nginx.ingress.kubernetes.io/enable-cors=true", ""},
 		{"renku.url", "https://renku.example.org/api/data", "without a path"},
 		{"renku.url", "renku.example.org", "not an address"},
