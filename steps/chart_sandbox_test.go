@@ -269,10 +269,10 @@ func TestTheRightsOfAChartAreEnough(t *testing.T) {
 	s, box := charting(t, "lender", ns, false, nil, 0)
 	box.Cleanup(t, clustertest.Remote, "delete", "clusterrole,clusterrolebinding", "chart-narrow")
 	bind := func(rights ...cluster.Right) {
-		var all []cluster.Decision
+		var all []cluster.Right
 		for _, r := range rights {
 			r.Name = "" // a Role can't bind create to a name; what is asked is the wider right
-			all = append(all, cluster.Decision{Right: r})
+			all = append(all, r)
 		}
 		for i, doc := range strings.Split(steps.Grant("chart-narrow", all), "---\n") {
 			kind, scope := "clusterrole", []string{"create", "clusterrolebinding"}

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -49,7 +50,11 @@ func planObject(ctx context.Context, env Env, obj *unstructured.Unstructured) (p
 		p.live = nil
 	}
 	if p.live != nil && p.live.GetDeletionTimestamp() != nil {
-		return p, fmt.Errorf("%s is being deleted (held by %v): wait until it is gone", p.What, p.live.GetFinalizers())
+		held := ""
+		if by := p.live.GetFinalizers(); len(by) > 0 {
+			held = " (held by " + strings.Join(by, ", ") + ")"
+		}
+		return p, fmt.Errorf("%s is being deleted%s: wait until it is gone", p.What, held)
 	}
 	markObject(env, p.want, p.live)
 	if err := p.dryRun(ctx, env); err != nil {

@@ -16,19 +16,27 @@ import (
 	"carrick/cluster"
 )
 
-// Lacking are the rights that a plan takes and that are not there, by side.
-type Lacking map[Side][]cluster.Decision
+// Lacking are the sides on which rights are missing that a plan takes.
+type Lacking map[Side]Lack
+
+// Lack is what is missing on one side.
+type Lack struct {
+	Missing []cluster.Decision
+	Needed  []cluster.Right // all that the plan takes, there or not: a grant of the missing alone would take the others away
+	Partly  bool            // what more it takes can be told once these are there
+}
 
 // Lacking asks both sides for every right that the plan takes, before anything
 // is written.
 func (s *Session) Lacking(ctx context.Context, p *Plan) (Lacking, error) {
 	ctx = cluster.WithLooks(ctx, s.looks)
-	need := map[Side][]cluster.Right{}
+	need, partly := map[Side][]cluster.Right{}, map[Side]bool{}
 	for _, a := range p.Actions {
-		if !a.changes() {
+		if !a.changes() && !a.Refused {
 			continue
 		}
 		need[a.Side] = append(need[a.Side], a.Change.Rights...)
+		partly[a.Side] = partly[a.Side] || a.Refused
 	}
 	out := Lacking{}
 	for side, rights := range need {
@@ -36,13 +44,17 @@ func (s *Session) Lacking(ctx context.Context, p *Plan) (Lacking, error) {
 		if err != nil {
 			return nil, fmt.Errorf("ask what you may do on the %s: %w", s.guide.Sides[side].Name, err)
 		}
+		lack := Lack{Needed: unique(rights), Partly: partly[side]}
 		for _, d := range decisions {
 			if d.Err != nil {
 				return nil, fmt.Errorf("ask whether you may %s on the %s: %w", d.Right, s.guide.Sides[side].Name, d.Err)
 			}
 			if !d.Allowed {
-				out[side] = append(out[side], d)
+				lack.Missing = append(lack.Missing, d)
 			}
+		}
+		if len(lack.Missing) > 0 {
+			out[side] = lack
 		}
 	}
 	if len(out) > 0 {
@@ -128,11 +140,10 @@ func unique(rights []cluster.Right) []cluster.Right {
 // Grant is YAML that a cluster admin can apply so that the rights are there:
 // a Role a namespace and a ClusterRole for the rest. The namespaces that are
 // not there yet come first.
-func Grant(name string, lacking []cluster.Decision, fresh ...string) string {
+func Grant(name string, rights []cluster.Right, fresh ...string) string {
 	byNamespace := map[string][]rbacv1.PolicyRule{}
-	for _, d := range lacking {
-		ns := d.Right.Namespace
-		byNamespace[ns] = addRule(byNamespace[ns], d.Right)
+	for _, r := range rights {
+		byNamespace[r.Namespace] = addRule(byNamespace[r.Namespace], r)
 	}
 	var docs []string
 	spaces := sortedKeys(byNamespace)

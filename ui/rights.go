@@ -13,8 +13,8 @@ func (a *app) lackingPanel(plan *steps.Plan, lacking steps.Lacking) screen {
 	grants := func() string {
 		var parts []string
 		for _, side := range steps.Sides {
-			if len(lacking[side]) > 0 {
-				parts = append(parts, steps.Grant(name, lacking[side], plan.NewNamespaces(side)...))
+			if lack, missing := lacking[side]; missing {
+				parts = append(parts, steps.Grant(name, lack.Needed, plan.NewNamespaces(side)...))
 			}
 		}
 		return strings.Join(parts, "---\n")
@@ -22,15 +22,19 @@ func (a *app) lackingPanel(plan *steps.Plan, lacking steps.Lacking) screen {
 	p := a.pager("You may not do all of this yet", func(w int) []string {
 		out := wrap("Nothing was changed. An admin of that cluster can apply this and bind it to you.", w)
 		for _, side := range steps.Sides {
-			if len(lacking[side]) == 0 {
+			lack, missing := lacking[side]
+			if !missing {
 				continue
 			}
 			out = append(out, "", a.t.title.Render(a.live.session.Guide().Sides[side].Name)+"  "+oneLine(a.live.session.End(side).Name))
-			for _, r := range together(lacking[side]) {
+			for _, r := range together(lack.Missing) {
 				out = append(out, hang("  "+a.t.bad.Render("✗")+" ", wrap(oneLine(r.String()), max(1, w-4)))...)
 			}
+			if lack.Partly {
+				out = append(out, wrap("What more it takes can be told once these are there.", w)...)
+			}
 			out = append(out, "")
-			for _, l := range manyLines(steps.Grant(name, lacking[side], plan.NewNamespaces(side)...)) {
+			for _, l := range manyLines(steps.Grant(name, lack.Needed, plan.NewNamespaces(side)...)) {
 				out = append(out, "    "+l)
 			}
 		}

@@ -188,6 +188,15 @@ func (s *Sandbox) SeedFault(tb testing.TB, scenario, fault string) {
 	s.command(tb, "seed "+scenario+" "+fault)
 }
 
+// Settle waits until no namespace of a side is being deleted.
+func (s *Sandbox) Settle(tb testing.TB, side string) {
+	tb.Helper()
+	going := s.Run(tb, side, "", "get", "namespaces", "-o", `go-template={{range .items}}{{if .metadata.deletionTimestamp}}namespace/{{.metadata.name}} {{end}}{{end}}`)
+	if names := strings.Fields(going); len(names) > 0 {
+		s.Run(tb, side, "", append([]string{"wait", "--for=delete", "--timeout=60s"}, names...)...)
+	}
+}
+
 // Run runs kubectl against a side, with in as its standard input, and returns
 // its output. It fails the test when kubectl fails.
 func (s *Sandbox) Run(tb testing.TB, side, in string, args ...string) string {

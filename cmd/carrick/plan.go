@@ -168,10 +168,16 @@ func (a *app) refuse(ctx context.Context, s *steps.Session, p *steps.Plan, f cha
 		return err
 	}
 	for _, side := range steps.Sides {
-		if len(lacking[side]) > 0 {
-			return fmt.Errorf("nothing was changed: on the %s %d rights are missing. This would grant them:\n\n%s",
-				s.Guide().Sides[side].Name, len(lacking[side]), steps.Grant("carrick-"+s.Link().Name(), lacking[side], p.NewNamespaces(side)...))
+		lack, missing := lacking[side]
+		if !missing {
+			continue
 		}
+		more := ""
+		if lack.Partly {
+			more = " (what more it takes can be told once these are there)"
+		}
+		return fmt.Errorf("nothing was changed: on the %s %d rights are missing%s. This would grant them:\n\n%s",
+			s.Guide().Sides[side].Name, len(lack.Missing), more, steps.Grant("carrick-"+s.Link().Name(), lack.Needed, p.NewNamespaces(side)...))
 	}
 	if c := p.Conflicts(); len(c) > 0 && !f.takeOver {
 		return usage("nothing was changed: field %s of %s belongs to %q; --take-over takes it", c[0].Conflicts[0].Field, c[0].What, c[0].Conflicts[0].Manager)

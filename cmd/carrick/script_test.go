@@ -36,12 +36,13 @@ func TestScriptsOnClusters(t *testing.T) {
 		e.Setenv("KUBECONFIG", strings.Join(both, string(os.PathListSeparator)))
 		e.Setenv("REMOTE", box.Kubeconfigs[clustertest.Remote])
 		e.Setenv("PATH", e.Getenv("PATH")+string(os.PathListSeparator)+filepath.Dir(box.Kubectl))
+		box.Settle(t, clustertest.Remote) // csi-rclone, which all links share, may be on its way out
 		return os.WriteFile(filepath.Join(e.WorkDir, "token"), []byte(token), 0o600)
 	})
 }
 
 func runScripts(t *testing.T, dir string, more func(*testscript.Env) error) {
-	testscript.Run(t, testscript.Params{
+	testscript.RunT(oneByOne{t}, testscript.Params{
 		Dir: dir, RequireExplicitExec: true, RequireUniqueNames: true,
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("HOME", e.WorkDir)
@@ -52,6 +53,16 @@ func runScripts(t *testing.T, dir string, more func(*testscript.Env) error) {
 			"exits": exits, "refuses": refuses, "report": report, "keep": keep,
 		},
 	})
+}
+
+// oneByOne runs scripts one after the other: a cluster has one csi-rclone, which
+// all links share.
+type oneByOne struct{ *testing.T }
+
+func (oneByOne) Parallel()     {}
+func (oneByOne) Verbose() bool { return testing.Verbose() }
+func (t oneByOne) Run(name string, f func(testscript.T)) {
+	t.T.Run(name, func(t *testing.T) { f(oneByOne{t}) })
 }
 
 // exits CODE PROGRAM ARG... runs a program that has to end with exactly that

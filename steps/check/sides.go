@@ -150,9 +150,9 @@ func short(uid string) string {
 	return uid
 }
 
-// MayI says whether all rights are there and names each that is not. fix gets
-// the missing ones.
-func MayI(ctx context.Context, c *cluster.Cluster, rights []cluster.Right, fix func([]cluster.Decision) string) steps.Result {
+// MayI says whether all rights are there and names each that is not. fix is what
+// to do then.
+func MayI(ctx context.Context, c *cluster.Cluster, rights []cluster.Right, fix string) steps.Result {
 	if len(rights) == 0 {
 		return steps.Skipped("no right is asked for")
 	}
@@ -174,7 +174,7 @@ func MayI(ctx context.Context, c *cluster.Cluster, rights []cluster.Right, fix f
 	if len(denied) == 0 {
 		return steps.Passed("all %d rights are there", len(rights))
 	}
-	return steps.Failed(fmt.Sprintf("%d of %d rights are missing: %s", len(denied), len(rights), strings.Join(words, "; ")), fix(denied))
+	return steps.Failed(fmt.Sprintf("%d of %d rights are missing: %s", len(denied), len(rights), strings.Join(words, "; ")), fix)
 }
 
 // Verbs are the rights to do each of the verbs to one resource.

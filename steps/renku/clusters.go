@@ -83,7 +83,7 @@ func mayOnRemote() steps.Check {
 				check.Verbs("rbac.authorization.k8s.io", "rolebindings", ns, "get", "create", "patch"),
 				check.Verbs("networking.k8s.io", "networkpolicies", ns, "get", "create", "patch"),
 			)
-			return check.MayI(ctx, e.Cluster, rights, grantFix(e))
+			return check.MayI(ctx, e.Cluster, rights, grantFix(e, rights))
 		},
 	}
 }
@@ -98,14 +98,12 @@ func mayOnLocal() steps.Check {
 				check.Verbs("", "secrets", ns, "get", "create", "patch"),
 				check.Verbs("apps", "deployments", ns, "get", "list", "patch"),
 			)
-			return check.MayI(ctx, e.Cluster, rights, grantFix(e))
+			return check.MayI(ctx, e.Cluster, rights, grantFix(e, rights))
 		},
 	}
 }
 
 // grantFix names who can help, and what to give them.
-func grantFix(e steps.Env) func([]cluster.Decision) string {
-	return func(lacking []cluster.Decision) string {
-		return "ask an admin of the " + e.SideName() + " cluster to apply this and bind it to you:\n" + steps.Grant("carrick-"+e.Link, lacking)
-	}
+func grantFix(e steps.Env, rights []cluster.Right) string {
+	return "ask an admin of the " + e.SideName() + " cluster to apply this and bind it to you:\n" + steps.Grant("carrick-"+e.Link, rights)
 }

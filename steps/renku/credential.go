@@ -111,7 +111,7 @@ func asked(ctx context.Context, e steps.Env, rights []cluster.Right) steps.Resul
 	if err != nil {
 		return unread(err)
 	}
-	return check.MayI(ctx, as, rights, func([]cluster.Decision) string { return "" })
+	return check.MayI(ctx, as, rights, "")
 }
 
 func leastPrivilege(ctx context.Context, e steps.Env) steps.Result {

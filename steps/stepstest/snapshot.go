@@ -3,7 +3,6 @@ package stepstest
 import (
 	"encoding/json"
 	"slices"
-	"strings"
 	"testing"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -29,7 +28,7 @@ func Snapshot(t testing.TB, box *clustertest.Sandbox) map[string]string {
 	t.Helper()
 	out := map[string]string{}
 	for _, side := range steps.Sides {
-		settle(t, box, string(side))
+		box.Settle(t, string(side))
 		c := box.Open(t, string(side), cluster.Options{Once: true})
 		kinds, err := c.Kinds(t.Context())
 		if err != nil {
@@ -66,15 +65,6 @@ func Snapshot(t testing.TB, box *clustertest.Sandbox) map[string]string {
 		}
 	}
 	return out
-}
-
-// settle waits until no namespace of a side is being deleted.
-func settle(t testing.TB, box *clustertest.Sandbox, side string) {
-	t.Helper()
-	going := box.Run(t, side, "", "get", "namespaces", "-o", `go-template={{range .items}}{{if .metadata.deletionTimestamp}}namespace/{{.metadata.name}} {{end}}{{end}}`)
-	if names := strings.Fields(going); len(names) > 0 {
-		box.Run(t, side, "", append([]string{"wait", "--for=delete", "--timeout=60s"}, names...)...)
-	}
 }
 
 func plain(o *unstructured.Unstructured) string {
