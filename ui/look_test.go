@@ -136,10 +136,12 @@ func TestOneSideAtATime(t *testing.T) {
 
 func TestMissingRightsAreGatheredByKind(t *testing.T) {
 	onStage(t, (&tunnel{}).options(t), 80, 40, func(p *play) {
-		right := func(verb, name string) cluster.Decision {
-			return cluster.Decision{Right: cluster.Right{Verb: verb, Resource: "secrets", Namespace: "a", Name: name}}
+		var lack steps.Lack
+		for _, r := range []cluster.Right{{Verb: "get", Name: "x"}, {Verb: "create"}, {Verb: "patch", Name: "x"}} {
+			r.Resource, r.Namespace = "secrets", "a"
+			lack.Missing, lack.Needed = append(lack.Missing, cluster.Decision{Right: r}), append(lack.Needed, r)
 		}
-		p.a.lay(p.a.lackingPanel(&steps.Plan{}, steps.Lacking{steps.Remote: {right("get", "x"), right("create", ""), right("patch", "x")}}))
+		p.a.lay(p.a.lackingPanel(&steps.Plan{}, steps.Lacking{steps.Remote: lack}))
 		p.shows("Nothing was changed", "get, create, patch secrets in a", "kind: Role", "name: carrick-milan-rome")
 		p.press("y")
 		p.shows("copied")

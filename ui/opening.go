@@ -2,6 +2,7 @@ package ui
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -126,7 +127,7 @@ func (p *standing) view() []string {
 // that index is where the user stands.
 func (a *app) stepList(at, w int) []string {
 	guide := a.live.session.Guide()
-	titles := 0
+	titles, numbers := 0, width(strconv.Itoa(len(guide.Steps)))
 	for i := range guide.Steps {
 		titles = max(titles, width(guide.Steps[i].Title))
 	}
@@ -138,7 +139,7 @@ func (a *app) stepList(at, w int) []string {
 		if i == at {
 			mark = "▸"
 		}
-		line := fmt.Sprintf(" %s %s %d %s", mark, a.t.ink(state).Render(glyph(state)), i+1, pad(s.Title, titles))
+		line := fmt.Sprintf(" %s %s %*d %s", mark, a.t.ink(state).Render(glyph(state)), numbers, i+1, pad(s.Title, titles))
 		if rest := w - width(line) - 3; rest > 12 {
 			line += "   " + a.t.faint.Render(clip(a.live.board.Count(s.Name).String(), rest))
 		}

@@ -56,7 +56,7 @@ func TestTheDemoIsWalkedByKeysAlone(t *testing.T) {
 		p.wait(applied + " " + title)
 	}
 	p.types("n")
-	p.wait(`(?s)Made by this link.*pool`)
+	p.wait(`(?s)Made by this link.*Namespace`)
 	p.types("u")
 	p.wait(`Take back all that this link made\?`)
 	p.types("y")

@@ -16,8 +16,8 @@ const page = "https://docs.renkulab.io/en/latest/docs/admins/operation/remote"
 func Guide() *steps.Guide {
 	return &steps.Guide{
 		Name: "renku", Title: "Renku remote cluster",
-		About: "Runs Renku sessions on a second cluster. Makes a namespace and an identity on the remote cluster, " +
-			"builds the kubeconfig that Renku signs in with, and proves that it works and grants nothing more.",
+		About: "Runs Renku sessions on a second cluster. Installs the session operator there, makes an identity and proves " +
+			"that its kubeconfig grants what Renku needs and nothing more, registers the cluster with Renku, and makes a resource pool.",
 		Page: page,
 		Sides: map[steps.Side]steps.Role{
 			steps.Local:  {Name: "local", Kind: steps.Cluster},

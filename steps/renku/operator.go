@@ -9,8 +9,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/version"
 
-	"carrick/cluster"
 	"carrick/steps"
+	"carrick/steps/check"
 )
 
 // publicCharts is where Renku's charts are published.
@@ -49,12 +49,16 @@ func operator() steps.Step {
 	}
 }
 
-// whatStands is what it takes to see which operator and driver are there.
-var whatStands = []cluster.Right{
-	{Verb: "list", Group: "apps", Resource: "deployments"},
-	{Verb: "list", Group: "apps", Resource: "daemonsets"},
-	{Verb: "list", Resource: "nodes"},
-}
+// whatStands is what it takes to see which operator, driver and ingress are
+// there.
+var whatStands = slices.Concat(
+	check.Verbs("apps", "deployments", "", "get", "list", "watch"),
+	check.Verbs("apps", "daemonsets", "", "get", "list", "watch"),
+	check.Verbs("", "nodes", "", "get", "list", "watch"),
+	check.Verbs("apiextensions.k8s.io", "customresourcedefinitions", "", "get", "list", "watch"),
+	check.Verbs("networking.k8s.io", "ingressclasses", "", "get", "list", "watch"),
+	check.Verbs("", "secrets", rcloneSpace, "get", "list", "watch"),
+)
 
 func operatorQuestions() []steps.Question {
 	return []steps.Question{
