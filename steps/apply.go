@@ -45,7 +45,7 @@ func (s *Session) Apply(ctx context.Context, p *Plan, o ApplyOptions, say Progre
 		}
 	}
 	for i, a := range p.Actions {
-		if err := s.applyOne(ctx, a, o, count); err != nil {
+		if err := s.applyOne(ctx, a, o, done == 0, count); err != nil {
 			return stopped(ctx, done, err)
 		}
 		last := i+1 == len(p.Actions) || p.Actions[i+1].Step != a.Step
@@ -74,11 +74,11 @@ func (s *Session) changed(p *Plan, step string) bool {
 	return false
 }
 
-func (s *Session) applyOne(ctx context.Context, a Planned, o ApplyOptions, say Progress) error {
+func (s *Session) applyOne(ctx context.Context, a Planned, o ApplyOptions, untouched bool, say Progress) error {
 	action, step := s.guide.Action(a.Action)
 	j := job{step, action, a.Side}
 	if a.Pending != "" || a.changes() {
-		if err := s.needsHold(ctx, j, say); err != nil {
+		if err := s.needsHold(ctx, j, untouched, say); err != nil {
 			return err
 		}
 	}
@@ -120,12 +120,12 @@ func (s *Session) tagged(a Planned, say Progress) Progress {
 var errOtherPlan = errors.New("what it would change is no longer what was confirmed, because the cluster has changed meanwhile; look at the diff again")
 
 // sameChange tells whether two plans of an action are one. What has come about
-// meanwhile is no difference; what is new or other is.
+// meanwhile is no difference; what is new or other is, and what was to be left.
 func sameChange(confirmed, now Change) bool {
 	type one struct{ what, hash string }
 	old := map[one]bool{}
 	for _, it := range confirmed.Items {
-		old[one{it.What, it.Hash}] = true
+		old[one{it.What, it.Hash}] = it.Verb.Changes()
 	}
 	for _, it := range now.Items {
 		if it.Verb.Changes() && !old[one{it.What, it.Hash}] {
@@ -136,8 +136,9 @@ func sameChange(confirmed, now Change) bool {
 }
 
 // needsHold waits for the checks that an action needs; it stops on one that
-// fails.
-func (s *Session) needsHold(ctx context.Context, j job, say Progress) error {
+// fails. Where nothing was changed yet there is nothing to wait for: a failure is
+// one at once.
+func (s *Session) needsHold(ctx context.Context, j job, untouched bool, say Progress) error {
 	for _, name := range j.action.Needs {
 		c, ok := s.guide.need(name, j.side)
 		if !ok {
@@ -148,7 +149,9 @@ func (s *Session) needsHold(ctx context.Context, j job, say Progress) error {
 			continue
 		}
 		say.Say("%s: looking whether %s", s.guide.Sides[c.Side].Name, check.Title)
-		r, err := s.until(ctx, c, func(r Result) bool { return r.Status.Holds() || r.Status == Skip })
+		r, err := s.until(ctx, c, func(r Result) bool {
+			return r.Status.Holds() || r.Status == Skip || (untouched && r.Status == Fail)
+		})
 		if err != nil {
 			return err
 		}

@@ -166,6 +166,11 @@ func (a *app) begin() tea.Cmd {
 // pressed gives a key to the screen on top, after the keys that hold
 // everywhere.
 func (a *app) pressed(k tea.KeyMsg) tea.Cmd {
+	if k.Type == tea.KeyRunes && len(k.Runes) > 1 && !k.Paste && !a.top().typing() { // a held key, over a slow line
+		first, rest := k, k
+		first.Runes, rest.Runes = k.Runes[:1], k.Runes[1:]
+		return tea.Batch(a.pressed(first), a.pressed(rest))
+	}
 	a.notice = ""
 	switch {
 	case key.Matches(k, a.k.Interrupt.Binding):

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	tea "github.com/charmbracelet/bubbletea"
+
 	"carrick/cluster"
 	"carrick/steps"
 )
@@ -257,4 +259,21 @@ func TestOpenFailsInWords(t *testing.T) {
 func TestCtxEndsAllCommands(t *testing.T) {
 	// onStage fails by itself where a command outlives its context.
 	onStage(t, (&tunnel{slow: time.Hour}).options(t), 80, 24, func(p *play) { p.press("a", "y") })
+}
+
+// A key that is held comes as one message of many over a slow line.
+func TestKeysThatArriveTogether(t *testing.T) {
+	onStage(t, (&tunnel{}).options(t), 80, 24, func(p *play) {
+		p.press("1", "j", "j")
+		want := p.screen()
+		p.press("k", "k")
+		if p.screen() == want {
+			t.Fatal("the keys move nothing: this proves nothing")
+		}
+		p.deliver(tea.KeyMsg{Type: tea.KeyRunes, Runes: []rune("jj")})
+		p.settle()
+		if got := p.screen(); got != want {
+			t.Errorf("it shows\n%s\nwant\n%s", got, want)
+		}
+	})
 }

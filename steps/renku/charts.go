@@ -18,14 +18,6 @@ import (
 // operator gives to volumes of data connectors.
 const rcloneClass = "csi-rclone-secret-annotation"
 
-// protocolQuestion is the key of the question whether sessions are served by
-// https; "": nobody asks yet, and they are.
-const protocolQuestion = ""
-
-func sessionsByHTTPS(e steps.Env) bool {
-	return protocolQuestion == "" || e.Answers.Text(protocolQuestion) == "https"
-}
-
 // The versions of amalthea-sessions that take a value for the first time
 // (SwissDataScienceCenter/amalthea helm-chart/amalthea-sessions/values.yaml,
 // pull requests 1097 and 1106).
@@ -73,7 +65,7 @@ func operatorValues(ctx context.Context, e steps.Env) (map[string]any, error) {
 		return nil, fmt.Errorf("sessions in a frame (sessions.framed) take amalthea-sessions %s or newer, and operator.version is %s", sameSiteSince, v)
 	}
 	if atLeast(v, httpsIngressSince) {
-		out["httpsSessionIngress"] = sessionsByHTTPS(e)
+		out["httpsSessionIngress"] = !plainHTTP(e)
 	}
 	return out, nil
 }

@@ -42,8 +42,14 @@ func previewSignIn(ctx context.Context, e steps.Env) (steps.Change, error) {
 		Note: why + "; the token is kept in memory and ends with this session",
 		Hash: renkuURL(e),
 	}
+	if !e.Attended {
+		item.Refused, item.Note = true, why+"; "+nobodyToSignIn
+	}
 	return steps.Change{Items: []steps.Item{item}}, nil
 }
+
+// nobodyToSignIn is said where no person sees the address and the code.
+const nobodyToSignIn = "there is nobody here to sign in: run it on a terminal, or give a token with --secret renku.token=@FILE"
 
 // lacksToken says why a sign-in is needed; "" where it is not.
 func lacksToken(ctx context.Context, e steps.Env) (string, error) {
@@ -73,6 +79,9 @@ func later(err error) error {
 
 // signInNow signs in and keeps the token; it returns the API as seen with it.
 func signInNow(ctx context.Context, e steps.Env, say steps.Progress) (*cluster.Web, error) {
+	if !e.Attended {
+		return nil, errors.New(nobodyToSignIn)
+	}
 	at, err := realmAddress(e)
 	if err != nil {
 		return nil, err
