@@ -80,10 +80,16 @@ func (p *Plan) refused(g *Guide) error {
 	return nil
 }
 
-// NewNamespaces are the namespaces that a plan makes on a side.
+// NewNamespaces are the namespaces that a plan makes on a side, and those of what
+// may not be looked at yet: they may be missing, too.
 func (p *Plan) NewNamespaces(side Side) []string {
 	var out []string
 	for _, a := range p.Actions {
+		for _, r := range a.Change.Rights {
+			if a.Side == side && a.Refused && r.Namespace != "" {
+				out = append(out, r.Namespace)
+			}
+		}
 		for _, it := range a.Change.Items {
 			if name, ok := strings.CutPrefix(it.What, "Namespace "); ok && a.Side == side && (it.Verb == Create || it.Refused) {
 				out = append(out, name)

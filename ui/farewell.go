@@ -64,16 +64,22 @@ const wrongLines = 8
 func (a *app) wrongs() []string {
 	guide := a.live.session.Guide()
 	var out []string
+	named := 0
 	for _, status := range []steps.Status{steps.Fail, steps.Unknown} {
 		for _, c := range guide.Cells() {
-			if r := a.live.board.Verdict(c); r.Status == status {
+			r := a.live.board.Verdict(c)
+			if r.Status != status {
+				continue
+			}
+			if named++; named <= wrongLines {
 				check, _ := guide.Check(c.Check)
-				out = append(out, fmt.Sprintf("   %s %s: %s: %s", glyph(status), guide.Sides[c.Side].Name, check.Title, oneLine(r.Found)))
+				text := fmt.Sprintf("%s: %s: %s", guide.Sides[c.Side].Name, check.Title, oneLine(r.Found))
+				out = append(out, hang("   "+glyph(status)+" ", wrap(text, max(20, a.w-5)))...)
 			}
 		}
 	}
-	if more := len(out) - wrongLines; more > 0 {
-		out = append(out[:wrongLines], fmt.Sprintf("     and %d more", more))
+	if more := named - wrongLines; more > 0 {
+		out = append(out, fmt.Sprintf("     and %d more", more))
 	}
 	return out
 }
