@@ -82,6 +82,13 @@ func (x *bench) session(b *testing.B, o cluster.Options) *steps.Session {
 	return steps.NewSession(steps.SessionOptions{Guide: renku.Guide(), Link: link, Ends: ends, Assets: assets, Secrets: secrets})
 }
 
+// move puts both API servers that far off.
+func (x *bench) move(roundTrip time.Duration) {
+	for _, p := range x.way {
+		p.Far(roundTrip)
+	}
+}
+
 func (x *bench) total() int {
 	n := 0
 	for _, count := range x.requests {
@@ -136,9 +143,7 @@ const patience = 30 * time.Second
 // that took and how many distinct reads it was.
 func (x *bench) pass(b *testing.B, roundTrip time.Duration, o cluster.Options) (took time.Duration, distinct int) {
 	b.Helper()
-	for _, p := range x.way {
-		p.Far(roundTrip)
-	}
+	x.move(roundTrip)
 	s := x.session(b, o)
 	defer s.Close()
 	ctx, read := cluster.Traced(b.Context())
@@ -155,6 +160,7 @@ func (x *bench) pass(b *testing.B, roundTrip time.Duration, o cluster.Options) (
 // guide's, with what it caches in place.
 func (x *bench) kubectl(b *testing.B) time.Duration {
 	b.Helper()
+	x.move(roundTrip)
 	reads := [][]string{
 		{"get", "namespace", "kube-system"},
 		{"get", "namespace", benchSpace},
