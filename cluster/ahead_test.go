@@ -24,7 +24,7 @@ type crowd struct {
 
 	mu    sync.Mutex
 	conns int
-	asked []string // the Authorization of each request, in their order
+	asked []string // protocol and Authorization of each request, in their order
 }
 
 func newCrowd(t *testing.T) *crowd {
@@ -32,7 +32,7 @@ func newCrowd(t *testing.T) *crowd {
 	s.Server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		s.asked = append(s.asked, r.Header.Get("Authorization"))
+		s.asked = append(s.asked, r.Proto+" "+r.Header.Get("Authorization"))
 		w.Header().Set("Content-Type", "application/json")
 		_, _ = io.WriteString(w, `{"gitVersion":"v1.36.3","major":"1","minor":"36"}`)
 	}))
@@ -89,7 +89,7 @@ func TestAConnectionAheadIsThatOfTheKubeconfig(t *testing.T) {
 	if s.conns != 1 {
 		t.Errorf("%d connections, want 1", s.conns)
 	}
-	if want := []string{"", "Bearer one", "Bearer two"}; !slices.Equal(slices.Sorted(slices.Values(s.asked)), want) {
+	if want := []string{"HTTP/2.0 Bearer one", "HTTP/2.0 Bearer two"}; !slices.Equal(slices.Sorted(slices.Values(s.asked)), want) {
 		t.Errorf("asked with %q, want each of %q once", s.asked, want)
 	}
 }
@@ -103,14 +103,12 @@ func TestAConnectionAheadToAnotherAddressIsNotUsed(t *testing.T) {
 	s.ask(t, c, s.URL, "one")
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !slices.Equal(s.asked, []string{"Bearer one"}) {
+	if !slices.Equal(s.asked, []string{"HTTP/2.0 Bearer one"}) {
 		t.Errorf("asked with %q, want the kubeconfig's token alone", s.asked)
 	}
 	guessed.mu.Lock()
 	defer guessed.mu.Unlock()
-	for _, with := range guessed.asked {
-		if with != "" {
-			t.Errorf("the guessed address was asked with %q", with)
-		}
+	if len(guessed.asked) > 0 {
+		t.Errorf("the guessed address was asked with %q", guessed.asked)
 	}
 }

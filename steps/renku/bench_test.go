@@ -31,6 +31,7 @@ const (
 // bench is the guide, applied and green, with both API servers some way off.
 type bench struct {
 	box      *clustertest.Sandbox
+	made     *steps.Session // that applied it
 	way      []*stepstest.Proxy
 	access   map[steps.Side]cluster.Access
 	requests map[steps.Side]func() int
@@ -50,7 +51,7 @@ func newBench(b *testing.B, roundTrip time.Duration) *bench {
 	s := stepstest.Open(b, box, renku.Guide(), assets, "bench", answers)
 	stepstest.Apply(b, s)
 	stepstest.Green(b, s)
-	out := &bench{box: box, answers: answers, access: map[steps.Side]cluster.Access{}, requests: map[steps.Side]func() int{}}
+	out := &bench{box: box, made: s, answers: answers, access: map[steps.Side]cluster.Access{}, requests: map[steps.Side]func() int{}}
 	for _, side := range steps.Sides {
 		path, name := far[side].Kubeconfig(b, box, side)
 		out.way = append(out.way, far[side])
@@ -59,6 +60,10 @@ func newBench(b *testing.B, roundTrip time.Duration) *bench {
 	}
 	return out
 }
+
+// end takes it all back, while the proxies stand that Renku reaches the remote
+// cluster through.
+func (x *bench) end(b *testing.B) { stepstest.Undo(b, x.made) }
 
 // session is a new session, as the program starts one: without a connection.
 func (x *bench) session(b *testing.B, o cluster.Options) *steps.Session {
@@ -82,6 +87,13 @@ func (x *bench) session(b *testing.B, o cluster.Options) *steps.Session {
 	return steps.NewSession(steps.SessionOptions{Guide: renku.Guide(), Link: link, Ends: ends, Assets: assets, Secrets: secrets})
 }
 
+// move puts both API servers that far off.
+func (x *bench) move(roundTrip time.Duration) {
+	for _, p := range x.way {
+		p.Far(roundTrip)
+	}
+}
+
 func (x *bench) total() int {
 	n := 0
 	for _, count := range x.requests {
@@ -96,6 +108,7 @@ func (x *bench) total() int {
 // alone ("chain"), without what this machine needs for itself.
 func BenchmarkPass(b *testing.B) {
 	x := newBench(b, roundTrip)
+	defer x.end(b)
 	for _, way := range []struct {
 		name    string
 		options cluster.Options
@@ -136,9 +149,7 @@ const patience = 30 * time.Second
 // that took and how many distinct reads it was.
 func (x *bench) pass(b *testing.B, roundTrip time.Duration, o cluster.Options) (took time.Duration, distinct int) {
 	b.Helper()
-	for _, p := range x.way {
-		p.Far(roundTrip)
-	}
+	x.move(roundTrip)
 	s := x.session(b, o)
 	defer s.Close()
 	ctx, read := cluster.Traced(b.Context())
@@ -155,6 +166,7 @@ func (x *bench) pass(b *testing.B, roundTrip time.Duration, o cluster.Options) (
 // guide's, with what it caches in place.
 func (x *bench) kubectl(b *testing.B) time.Duration {
 	b.Helper()
+	x.move(roundTrip)
 	reads := [][]string{
 		{"get", "namespace", "kube-system"},
 		{"get", "namespace", benchSpace},
@@ -248,6 +260,7 @@ const apart = 150 * time.Millisecond
 // changes, on a session that follows the whole guide.
 func BenchmarkChange(b *testing.B) {
 	x := newBench(b, 0)
+	defer x.end(b)
 	l := x.follow(b, "pod-security")
 	defer l.end()
 	admin := x.box.Open(b, clustertest.Remote, cluster.Options{})
@@ -283,6 +296,7 @@ const quiet = time.Minute
 // again.
 func BenchmarkIdle(b *testing.B) {
 	x := newBench(b, 0)
+	defer x.end(b)
 	l := x.follow(b, "")
 	defer l.end()
 	start, cpu := x.total(), processorTime(b)
@@ -299,6 +313,7 @@ func BenchmarkIdle(b *testing.B) {
 // guide on both sides.
 func BenchmarkMemory(b *testing.B) {
 	x := newBench(b, 0)
+	defer x.end(b)
 	link := steps.NewLink("renku", "bench")
 	link.Path = filepath.Join(b.TempDir(), "bench.yaml")
 	link.Answers["sessions.namespace"] = benchSpace
