@@ -72,7 +72,7 @@ var standingFaults = []struct {
 	says []fault
 }{
 	{"restricted", []fault{{"pod-security", steps.Remote, "renku-user-sessions enforces the level restricted", "pod-security.kubernetes.io/enforce=baseline"}}},
-	{"cpu-quota", []fault{{"other-quotas", steps.Remote, "quota project-quota has limits.cpu and no LimitRange", "delete resourcequota project-quota"}}},
+	{"cpu-quota", []fault{{"other-quotas", steps.Remote, "quota project-quota has limits.cpu and no LimitRange", "apply -f - <<EOF"}}},
 	{"login-by-hand", []fault{
 		{"redirect-uris", steps.Local, "notebooks.oidc.extraRedirectUris lacks https://localhost:", "-f oidc-values.yaml"},
 		{"web-origins", steps.Local, "notebooks.oidc.extraWebOrigins lacks https://localhost:", "-f oidc-values.yaml"},
@@ -197,11 +197,13 @@ func byFix(t *testing.T, box *clustertest.Sandbox, s *steps.Session, v steps.Res
 		runFix(t, box, s, v.Fix)
 		return
 	}
-	line, _, _ := strings.Cut(rest, "    #")
+	line, in, _ := strings.Cut(rest, "\n")
+	in, _, _ = strings.Cut(in, "EOF\n")
+	line, _, _ = strings.Cut(strings.TrimSuffix(line, "<<EOF"), "    #")
 	words := strings.Fields(line)
 	for _, side := range steps.Sides {
 		if box.Contexts[string(side)] == words[0] {
-			box.Run(t, string(side), "", words[1:]...)
+			box.Run(t, string(side), in, words[1:]...)
 		}
 	}
 }

@@ -20,9 +20,11 @@ import (
 func credential() *steps.Guide {
 	g := renku.Guide()
 	g.Undo = nil
-	g.Steps = slices.DeleteFunc(g.Steps, func(s steps.Step) bool {
-		return !slices.Contains([]string{"clusters", "prerequisites", "identity", "kubeconfig"}, s.Name)
-	})
+	for i := range g.Steps { // questions and facts of the others stay: answers lean on them
+		if s := &g.Steps[i]; !slices.Contains([]string{"clusters", "prerequisites", "identity", "kubeconfig"}, s.Name) {
+			s.Actions, s.Checks = nil, nil
+		}
+	}
 	return g
 }
 

@@ -101,7 +101,7 @@ func otherQuotas(ctx context.Context, e steps.Env) steps.Result {
 		}
 	}
 	return steps.Failed(fmt.Sprintf("quota %s has limits.cpu and no LimitRange gives a default: pods without a limit are refused", strings.Join(asking, ", ")),
-		"give containers a default limit (choose your own):\n"+e.Kubectl()+" -n "+ns+" apply -f - <<EOF\n"+defaultLimit+"EOF\n# or take limits.cpu out of the quota; on Rancher it is the project's")
+		e.Kubectl()+" -n "+ns+" apply -f - <<EOF\n"+defaultLimit+"EOF\n# which gives containers a default limit (choose your own); or take limits.cpu out of the quota; on Rancher it is the project's")
 }
 
 const defaultLimit = `apiVersion: v1

@@ -26,6 +26,9 @@ func planRestart(ctx context.Context, e steps.Env) (steps.Change, error) {
 	if err != nil {
 		return steps.Change{}, err
 	}
+	if storedIsProved(ctx, e).Status == steps.Fail { // the cause is another one by then
+		return steps.Change{}, steps.Absent("the kubeconfig in Renku's Secret is put there anew first")
+	}
 	all, err := serviceStates(ctx, e, c)
 	if err != nil {
 		return steps.Change{}, err
