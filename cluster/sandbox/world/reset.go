@@ -85,8 +85,11 @@ func (c *Cluster) sweep(ctx context.Context, now inventory, added []key) error {
 	}
 	group, ctx := errgroup.WithContext(ctx)
 	for _, k := range added {
+		if k.resource.Resource == "namespaces" && crowded(now, k.name) {
+			continue
+		}
 		group.Go(func() error {
-			err := c.remove(ctx, k, now[k], empty(now, k.name))
+			err := c.remove(ctx, k, now[k])
 			if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
 				return nil
 			}
@@ -99,20 +102,11 @@ func (c *Cluster) sweep(ctx context.Context, now inventory, added []key) error {
 	return fmt.Errorf("%d objects are left", len(added))
 }
 
-// empty tells whether nothing is in the namespace.
-func empty(now inventory, namespace string) bool {
-	for k := range now {
-		if k.namespace == namespace {
-			return false
-		}
+// remove deletes an object and takes its finalizers off.
+func (c *Cluster) remove(ctx context.Context, k key, object *unstructured.Unstructured) error {
+	if k.resource.Resource == "namespaces" && k.resource.Group == "" {
+		return c.removeNamespace(ctx, k)
 	}
-	return true
-}
-
-// remove deletes an object and takes its finalizers off. The namespace
-// controller lets five seconds pass before it begins; so a namespace that is
-// empty is finalized here.
-func (c *Cluster) remove(ctx context.Context, k key, object *unstructured.Unstructured, isEmpty bool) error {
 	zero, background := int64(0), metav1.DeletePropagationBackground
 	options := metav1.DeleteOptions{GracePeriodSeconds: &zero, PropagationPolicy: &background}
 	// Also when somebody has before: a pod whose node is gone waits for ever.
@@ -125,16 +119,46 @@ func (c *Cluster) remove(ctx context.Context, k key, object *unstructured.Unstru
 			return err
 		}
 	}
-	if k.resource.Resource != "namespaces" || k.resource.Group != "" || !isEmpty {
-		return nil
-	}
+	return nil
+}
+
+// removeNamespace finalizes a namespace that is empty, then deletes it. One that
+// is being deleted is left to the namespace controller, which begins some five
+// seconds after any deletion of that name: taken from under it, it would go on
+// deleting in the one that is made next.
+func (c *Cluster) removeNamespace(ctx context.Context, k key) error {
 	current, err := c.of(k).Get(ctx, k.name, metav1.GetOptions{})
 	if err != nil {
 		return err
 	}
-	unstructured.RemoveNestedField(current.Object, "spec", "finalizers")
-	_, err = c.of(k).Update(ctx, current, metav1.UpdateOptions{}, "finalize")
-	return err
+	finalizers, _, _ := unstructured.NestedSlice(current.Object, "spec", "finalizers")
+	if len(finalizers) > 0 && current.GetDeletionTimestamp() != nil {
+		return nil
+	}
+	if len(finalizers) > 0 {
+		unstructured.RemoveNestedField(current.Object, "spec", "finalizers")
+		if _, err := c.of(k).Update(ctx, current, metav1.UpdateOptions{}, "finalize"); err != nil {
+			return err
+		}
+	}
+	for range 2 { // the first marks it, the second removes it
+		if err := c.of(k).Delete(ctx, k.name, metav1.DeleteOptions{}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// crowded tells whether something is in a namespace that did not come with it.
+// In a namespace that is gone nothing can be patched, so it goes last.
+func crowded(now inventory, namespace string) bool {
+	for k := range now {
+		came := (k.resource.Resource == "configmaps" && k.name == "kube-root-ca.crt") || (k.resource.Resource == "serviceaccounts" && k.name == "default")
+		if k.namespace == namespace && !came {
+			return true
+		}
+	}
+	return false
 }
 
 // restore makes again what is gone and puts back what was changed.

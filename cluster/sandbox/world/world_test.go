@@ -57,7 +57,7 @@ func TestEveryFaultSaysWhatItIsAndIsNotNothing(t *testing.T) {
 			}
 			local, err1 := read(path.Join("scenarios", scenario, "faults", name, "local"), anything())
 			remote, err2 := read(path.Join("scenarios", scenario, "faults", name, "remote"), anything())
-			if err := errors.Join(err1, err2); err != nil || len(local)+len(remote) == 0 {
+			if err := errors.Join(err1, err2); err != nil || (len(local)+len(remote) == 0 && name != "page-frames") { // which is played by hand, over page
 				t.Errorf("%s: %d objects, %v", name, len(local)+len(remote), err)
 			}
 		}
