@@ -108,7 +108,9 @@ func (p Progress) Ask(format string, args ...any) {
 	}
 }
 
-func (p Progress) did(verb Verb, what, hash string) {
+// Did tells of a change, for the screen and the audit log. hash is of what was
+// written; "": of nothing.
+func (p Progress) Did(verb Verb, what, hash string) {
 	if p != nil {
 		p(Event{Verb: verb, What: what, Hash: hash, Text: string(verb) + " " + what})
 	}

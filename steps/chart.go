@@ -42,7 +42,7 @@ func (c Chart) want(ctx context.Context, env Env) (wanted, error) {
 	if w.Name, w.Namespace, err = c.at(ctx, env); err != nil {
 		return w, err
 	}
-	w.Chart, w.Timeout, w.Manager, w.TakeOver = c.Chart, c.Timeout, manager(env), env.Apply.TakeOver
+	w.Chart, w.Timeout, w.Manager, w.TakeOver = c.Chart, c.Timeout, env.Manager(), env.Apply.TakeOver
 	w.Labels = map[string]string{mark(env.Link): env.Action}
 	w.Annotations = map[string]string{createdBy: env.Link}
 	if w.Source, err = c.Source(ctx, env); err != nil {
@@ -135,7 +135,7 @@ func (c Chart) Do(ctx context.Context, env Env, say Progress) error {
 	}
 	if s.theirs {
 		want.Request = asHelm(want.Request)
-		say.did(Update, releaseAt(want.Namespace, want.Name), hash(want.Chart, want.Version, want.Values))
+		say.Did(Update, releaseAt(want.Namespace, want.Name), hash(want.Chart, want.Version, want.Values))
 	} else {
 		want.Write = func(ctx context.Context, o *unstructured.Unstructured) error {
 			if s.Kind == chart.Keep || len(s.others) == 0 {

@@ -57,8 +57,8 @@ func writeShared(ctx context.Context, env Env, others map[string]string, o *unst
 	})
 	if foreign || len(p.Conflicts) == 0 {
 		err = doObject(ctx, env, o, say)
-	} else if _, err = env.Cluster.Apply(ctx, p.want, cluster.ApplyOptions{Manager: manager(env), Force: true}); err == nil {
-		say.did(p.Verb, p.What, p.Hash)
+	} else if _, err = env.Cluster.Apply(ctx, p.want, cluster.ApplyOptions{Manager: env.Manager(), Force: true}); err == nil {
+		say.Did(p.Verb, p.What, p.Hash)
 	}
 	if err != nil {
 		return err
@@ -100,6 +100,6 @@ func dropped(ctx context.Context, env Env, live *unstructured.Unstructured, say 
 	if err := deleteObject(ctx, env, live); err != nil && !apierrors.IsNotFound(err) {
 		return "", err
 	}
-	say.did(Delete, describe(live), "")
+	say.Did(Delete, describe(live), "")
 	return "", nil
 }

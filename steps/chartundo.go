@@ -111,7 +111,7 @@ func (c Chart) Undo(ctx context.Context, env Env, say Progress) error {
 
 func (c Chart) uninstall(ctx context.Context, env Env, in installed, say Progress) error {
 	req := chart.Request{
-		Name: in.Release.Name, Namespace: in.Release.Namespace, Manager: manager(env), Timeout: c.Timeout,
+		Name: in.Release.Name, Namespace: in.Release.Namespace, Manager: env.Manager(), Timeout: c.Timeout,
 		Write:  func(ctx context.Context, o *unstructured.Unstructured) error { return doObject(ctx, env, o, say) },
 		Remove: remover(env, say),
 	}
@@ -120,7 +120,7 @@ func (c Chart) uninstall(ctx context.Context, env Env, in installed, say Progres
 		say.Say("left: %s", l)
 	}
 	if err == nil {
-		say.did(Delete, in.item.What, "")
+		say.Did(Delete, in.item.What, "")
 	}
 	return err
 }
@@ -136,7 +136,7 @@ func (in installed) release(ctx context.Context, env Env, say Progress) error {
 	if err := release(ctx, env, in.found); err != nil {
 		return err
 	}
-	say.did(Release, in.item.What, "")
+	say.Did(Release, in.item.What, "")
 	return nil
 }
 
@@ -152,7 +152,7 @@ func takeBack(ctx context.Context, env Env, p part, say Progress) error {
 		return nil
 	}
 	if err == nil {
-		say.did(p.item.Verb, p.item.What, "")
+		say.Did(p.item.Verb, p.item.What, "")
 	}
 	return err
 }

@@ -94,7 +94,7 @@ func (f File) Do(ctx context.Context, env Env, say Progress) error {
 	if err := env.Host.Write(ctx, f.Path, want, f.mode()); err != nil {
 		return fmt.Errorf("write %s: %w", f.Path, err)
 	}
-	say.did(c.Items[0].Verb, f.Path, c.Items[0].Hash)
+	say.Did(c.Items[0].Verb, f.Path, c.Items[0].Hash)
 	return nil
 }
 
@@ -175,7 +175,7 @@ func (f File) Undo(ctx context.Context, env Env, say Progress) error {
 			return fmt.Errorf("remove %s: %w", rec.Path, err)
 		}
 	}
-	say.did(item.Verb, item.What, item.Hash)
+	say.Did(item.Verb, item.What, item.Hash)
 	return f.forget(ctx, env)
 }
 

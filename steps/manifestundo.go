@@ -72,7 +72,7 @@ func (m Manifest) Undo(ctx context.Context, env Env, say Progress) error {
 		if err != nil {
 			return err
 		}
-		say.did(item.Verb, item.What, "")
+		say.Did(item.Verb, item.What, "")
 	}
 	return nil
 }

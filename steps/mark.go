@@ -23,9 +23,9 @@ const (
 
 func mark(link string) string { return markPrefix + link }
 
-// manager is the field manager of one action of one link. With one for all, a
-// second link to an object would prune what the first one wrote.
-func manager(env Env) string { return managerOf(env.Link, env.Action) }
+// Manager is the field manager of the action in hand, of this link. With one for
+// all, a second link to an object would prune what the first one wrote.
+func (e Env) Manager() string { return managerOf(e.Link, e.Action) }
 
 func managerOf(link, action string) string { return "carrick." + link + "." + action }
 

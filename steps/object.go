@@ -78,7 +78,7 @@ func (p *planned) hash() string {
 
 // dryRun asks the server what applying would do.
 func (p *planned) dryRun(ctx context.Context, env Env) error {
-	opts := cluster.ApplyOptions{Manager: manager(env), DryRun: true}
+	opts := cluster.ApplyOptions{Manager: env.Manager(), DryRun: true}
 	got, err := env.Cluster.Apply(ctx, p.want, opts)
 	if conflicts := cluster.Conflicts(err); len(conflicts) > 0 {
 		p.Conflicts = conflicts
@@ -128,7 +128,7 @@ func (p *planned) replaceable(ctx context.Context, env Env) bool {
 	}
 	anew := p.want.DeepCopy()
 	anew.SetName("carrick-" + hash(p.What))
-	_, err := env.Cluster.Apply(ctx, anew, cluster.ApplyOptions{Manager: manager(env), DryRun: true})
+	_, err := env.Cluster.Apply(ctx, anew, cluster.ApplyOptions{Manager: env.Manager(), DryRun: true})
 	return err == nil
 }
 
@@ -153,7 +153,7 @@ func doObject(ctx context.Context, env Env, obj *unstructured.Unstructured, say 
 		if err := deleteObject(ctx, env, p.live); err != nil {
 			return err
 		}
-		say.did(Delete, p.What, "")
+		say.Did(Delete, p.What, "")
 		markObject(env, p.want, nil)
 	}
 	if len(p.Conflicts) > 0 {
@@ -161,11 +161,11 @@ func doObject(ctx context.Context, env Env, obj *unstructured.Unstructured, say 
 			return err
 		}
 	}
-	opts := cluster.ApplyOptions{Manager: manager(env), Force: len(p.Conflicts) > 0 || p.empty}
+	opts := cluster.ApplyOptions{Manager: env.Manager(), Force: len(p.Conflicts) > 0 || p.empty}
 	if _, err := env.Cluster.Apply(ctx, p.want, opts); err != nil {
 		return fmt.Errorf("%s %s: %w", p.Verb, p.What, err)
 	}
-	say.did(p.Verb, p.What, p.Hash)
+	say.Did(p.Verb, p.What, p.Hash)
 	return nil
 }
 

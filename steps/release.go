@@ -28,7 +28,7 @@ func release(ctx context.Context, env Env, f found) error {
 		}
 	}
 	obj := f.object() // with its UID: an object that is gone must not be made anew
-	if _, err := env.Cluster.Apply(ctx, obj, cluster.ApplyOptions{Manager: manager(env)}); err != nil {
+	if _, err := env.Cluster.Apply(ctx, obj, cluster.ApplyOptions{Manager: env.Manager()}); err != nil {
 		if apierrors.IsNotFound(err) || gone(err) {
 			return nil
 		}
@@ -74,7 +74,7 @@ func putBack(ctx context.Context, env Env, f found) error {
 		return fmt.Errorf("put back what stood in %s: %w", describe(f.object()), err)
 	}
 	for _, m := range f.ManagedFields {
-		if m.Manager != manager(env) || m.Operation != metav1.ManagedFieldsOperationApply {
+		if m.Manager != env.Manager() || m.Operation != metav1.ManagedFieldsOperationApply {
 			leaveOut(old, setOf(m))
 		}
 	}

@@ -97,7 +97,9 @@ func (a *app) unmet(plan *steps.Plan, w int) []string {
 	for _, act := range plan.Actions {
 		for _, need := range guide.NeedsOf(act.Action, act.Side) {
 			check, step := guide.Check(need.Check)
-			if said[need] || a.live.board.Verdict(need).Allows() || plan.Mends(check) {
+			root, _ := a.live.board.Cause(need)
+			cause, _ := guide.Check(root.Check)
+			if said[need] || a.live.board.Verdict(need).Allows() || plan.Mends(check) || plan.Mends(cause) {
 				continue
 			}
 			said[need] = true

@@ -43,6 +43,11 @@ func (a *app) farewell(w io.Writer) error {
 	}
 	guide, link := a.live.session.Guide(), a.live.session.Link()
 	lines := []string{fmt.Sprintf("%s · %s: %s", guide.Title, oneLine(link.Name()), a.live.board.Count(""))}
+	if r := a.run; r != nil && r.changed > 0 {
+		if n := a.live.behind(r.began.Add(r.took)); n > 0 {
+			lines = append(lines, fmt.Sprintf("  %s as before the last change: carrick was left before they were looked at again", plural(n, "check")))
+		}
+	}
 	lines = append(lines, a.stepList(-1, 100)...)
 	lines = append(lines, a.wrongs()...)
 	lines = append(lines, "")

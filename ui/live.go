@@ -237,6 +237,18 @@ func (l *live) faded(m fadedMsg) tea.Cmd {
 	return l.feel(m.side)
 }
 
+// behind counts the cells whose last look is older than a change: those that are
+// watched find out by themselves, the others are looked at again after it.
+func (l *live) behind(change time.Time) int {
+	n := 0
+	for _, c := range l.session.Guide().Cells() {
+		if k := l.looks[c]; !l.watched[c] && (k.probing || k.began.Before(change)) {
+			n++
+		}
+	}
+	return n
+}
+
 // sweepQuiet looks once more at every cell that is not watched: those that are
 // find out by themselves.
 func (l *live) sweepQuiet() tea.Cmd {

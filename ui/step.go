@@ -2,6 +2,7 @@ package ui
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"time"
 
@@ -155,18 +156,27 @@ func (p *stepPage) boardMoved() tea.Cmd {
 }
 
 // toTrouble selects the first cell that fails, else the first that is not
-// green.
+// green. Where one side is shown at a time and nothing is wrong, it is the side
+// with more to see.
 func (p *stepPage) toTrouble() {
-	pl := p.place()
+	pl, many := p.place(), map[steps.Side]int{}
 	for _, s := range []steps.Status{steps.Fail, steps.Unknown, steps.Waiting} {
-		for i, c := range p.rows() {
+		for i := range p.step().Checks {
+			c := &p.step().Checks[i]
 			for _, side := range steps.Sides {
 				if c.On.Covers(side) && p.verdict(c, side).Status == s {
-					pl.row.at, pl.side = i, side
+					pl.side = side
+					pl.row.at = max(0, slices.Index(p.rows(), c))
 					return
+				}
+				if c.On.Covers(side) {
+					many[side]++
 				}
 			}
 		}
+	}
+	if p.a.narrow() && many[pl.side.Peer()] > many[pl.side] {
+		pl.side = pl.side.Peer()
 	}
 }
 

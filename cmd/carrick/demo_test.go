@@ -61,6 +61,7 @@ func TestTheDemoIsWalkedByKeysAlone(t *testing.T) {
 	p.wait(`Take back all that this link made\?`)
 	p.types("y")
 	p.wait(`✓ took back all that this link made`)
+	p.wait(`[5-9] failed`) // it has looked again
 	p.types("q")
 	if code := p.leaves(); code != 0 {
 		t.Errorf("exit code %d", code)

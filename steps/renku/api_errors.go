@@ -102,7 +102,7 @@ func commands(e steps.Env, text string) string {
 	if e.Side == steps.Local {
 		kubectl = e.Kubectl()
 	}
-	return strings.NewReplacer("LINK", e.LinkFile(), "kubectl -n RENKU", kubectl+" -n "+e.Answers.Text("renku.namespace")).Replace(text)
+	return strings.NewReplacer("LINK", e.LinkFile(), "kubectl -n RENKU", kubectl+" -n "+renkuNamespace(e)).Replace(text)
 }
 
 // unasked is the verdict of a look at the API that gave an error.

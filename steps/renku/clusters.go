@@ -59,7 +59,7 @@ func localNamespace() steps.Check {
 		Name: "renku-namespace", Title: "Renku's namespace is there", On: steps.Local, Needs: []string{"signed-in"},
 		Why: "the kubeconfig is handed to Renku in a Secret of that namespace",
 		Run: func(ctx context.Context, e steps.Env) steps.Result {
-			ns := e.Answers.Text("renku.namespace")
+			ns := renkuNamespace(e)
 			return check.Exists(ctx, e.Cluster, check.Namespaces, "", ns, "namespace "+ns,
 				e.Kubectl()+" get deployments -A -l app=renku-data-service    # then answer renku.namespace")
 		},
@@ -93,7 +93,7 @@ func mayOnLocal() steps.Check {
 		Name: "may-hand-over", Title: "you may put a Secret beside Renku", On: steps.Local, Needs: []string{"signed-in"},
 		Why: "Renku reads the kubeconfig from a Secret in its own namespace",
 		Run: func(ctx context.Context, e steps.Env) steps.Result {
-			ns := e.Answers.Text("renku.namespace")
+			ns := renkuNamespace(e)
 			rights := slices.Concat(
 				check.Verbs("", "secrets", ns, "get", "create", "patch"),
 				check.Verbs("apps", "deployments", ns, "get", "list", "patch"),

@@ -130,7 +130,7 @@ func leastPrivilege(ctx context.Context, e steps.Env) steps.Result {
 }
 
 func reachedFromInside(ctx context.Context, e steps.Env) steps.Result {
-	ns, name := e.Answers.Text("renku.namespace"), "carrick-reach-"+e.Link
+	ns, name := renkuNamespace(e), "carrick-reach-"+e.Link
 	job, err := check.Get[batchv1.Job](ctx, e.Cluster, check.Jobs, ns, name)
 	if err != nil {
 		return check.Missing(err, "Job "+ns+"/"+name, "")

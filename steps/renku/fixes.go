@@ -53,7 +53,8 @@ func fenceFix(ctx context.Context, e steps.Env) string {
 func storedFix(ctx context.Context, e steps.Env) string {
 	fields, err := secretFields(ctx, e)
 	key := e.Answers.Text("cluster.config-name")
-	if err != nil || !ownedByOthers(fields, key, managerOf(e, "secret")) {
+	e.Action = "secret"
+	if err != nil || !ownedByOthers(fields, key, e.Manager()) {
 		return ""
 	}
 	run := again(e, "secret") + " --take-over"

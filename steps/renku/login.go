@@ -145,45 +145,38 @@ func oidcValues(e steps.Env, origin string) string {
 		"notebooks:\n  oidc:\n    extraRedirectUris: " + list("redirect-uris", origin+"/*") + "\n    extraWebOrigins: " + list("web-origins", origin) + "\n" + run
 }
 
-// issuerPath is Keycloak's realm of Renku.
-const issuerPath = "/auth/realms/Renku"
+// discoveryPath is where a realm says who it is (OpenID Connect Discovery).
+const discoveryPath = "/.well-known/openid-configuration"
 
 func issuerAnswers(ctx context.Context, e steps.Env) steps.Result {
-	base := strings.TrimRight(e.Answers.Text("renku.url"), "/")
-	if domain := e.Answers.Text("renku.domain"); base == "" && domain != "" {
-		base = "https://" + domain
-	}
-	if base == "" {
-		return steps.Skipped("neither renku.url nor renku.domain is answered")
-	}
-	ca, err := e.Peer.Text("renku-ca")
-	if absent := (*steps.AbsentError)(nil); err != nil && !errors.As(err, &absent) {
+	realm, err := realmAddress(e)
+	if err != nil {
 		return steps.Unseen(err)
 	}
-	said, err := cluster.Look(ctx, "issuer/"+base+"/"+cluster.Mask(ca).Hash(), time.Minute, func(ctx context.Context) (string, error) {
-		return askIssuer(ctx, base, ca)
+	said, err := cluster.Look(ctx, "issuer/"+realm.Base+"/"+cluster.Mask(realm.CA).Hash(), time.Minute, func(ctx context.Context) (string, error) {
+		return askIssuer(ctx, realm)
 	})
-	page := base + issuerPath + "/.well-known/openid-configuration"
+	page := realm.Base + discoveryPath
 	fix := "curl -v " + page + "    # from a node of the remote cluster, too"
 	switch {
 	case errors.As(err, new(*tls.CertificateVerificationError)):
-		return steps.Failed(base+" shows a certificate that neither this machine nor the CAs in Renku's values (global.certificates.customCAs) trust", fix)
+		return steps.Failed(renkuURL(e)+" shows a certificate that neither this machine nor the CAs in Renku's values (global.certificates.customCAs) trust", fix)
 	case err != nil:
 		found := cluster.Explain(err)
 		if !strings.Contains(found, page) {
 			found = page + ": " + found
 		}
 		return steps.Failed(found, fix)
-	case said != base+issuerPath:
-		return steps.Failed(fmt.Sprintf("%s names the issuer %q: sessions expect %s%s and refuse any other", page, said, base, issuerPath),
+	case said != realm.Base:
+		return steps.Failed(fmt.Sprintf("%s names the issuer %q: sessions expect %s and refuse any other", page, said, realm.Base),
 			"answer renku.url as Keycloak calls itself, or mend Keycloak's frontend URL")
 	}
 	return steps.Passed("%s, as seen from this machine; remote nodes may see it differently", said)
 }
 
 // askIssuer is the name that the login service gives itself.
-func askIssuer(ctx context.Context, base, ca string) (string, error) {
-	web, err := cluster.NewWeb(base, cluster.Masked{}, cluster.WebOptions{AlsoCA: []byte(ca)})
+func askIssuer(ctx context.Context, realm cluster.WebAddress) (string, error) {
+	web, err := realm.Open()
 	if err != nil {
 		return "", err
 	}
@@ -191,6 +184,6 @@ func askIssuer(ctx context.Context, base, ca string) (string, error) {
 	var out struct {
 		Issuer string `json:"issuer"`
 	}
-	_, err = web.JSON(ctx, http.MethodGet, issuerPath+"/.well-known/openid-configuration", nil, &out)
+	_, err = web.JSON(ctx, http.MethodGet, discoveryPath, nil, &out)
 	return out.Issuer, err
 }

@@ -71,7 +71,7 @@ func noteOn(ctx context.Context, e steps.Env, ns, name, prefix, value string) er
 	if err != nil {
 		return err
 	}
-	_, err = e.Cluster.Patch(ctx, secrets, ns, name, patch, cluster.PatchOptions{Manager: "carrick." + e.Link + "." + e.Action})
+	_, err = e.Cluster.Patch(ctx, secrets, ns, name, patch, cluster.PatchOptions{Manager: e.Manager()})
 	if value == "" && apierrors.IsNotFound(err) {
 		return nil
 	}

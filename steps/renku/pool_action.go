@@ -132,7 +132,7 @@ func postPool(ctx context.Context, e steps.Env, api *cluster.Web, d described, i
 	if made.ID == 0 {
 		return pool{}, errors.New("make the pool: Renku answered without its number; look at it with carrick check " + e.LinkFile())
 	}
-	did(say, steps.Create, fmt.Sprintf("resource pool %q in Renku, id %d", made.Name, made.ID), cluster.Mask(jsonLines("", d.payload)).Hash())
+	say.Did(steps.Create, fmt.Sprintf("resource pool %q in Renku, id %d", made.Name, made.ID), cluster.Mask(jsonLines("", d.payload)).Hash())
 	if err := note(ctx, e, notePool, strconv.Itoa(made.ID)); err != nil {
 		return pool{}, err
 	}
@@ -156,7 +156,7 @@ func mendPool(ctx context.Context, e steps.Env, api *cluster.Web, d described, s
 	if _, err := api.JSON(ctx, "PATCH", fmt.Sprintf("/resource_pools/%d", stored.ID), map[string]any{"cpu_limit_factor": d.Factor}, nil); err != nil {
 		return failing(e, "set the pool's cpu_limit_factor", err)
 	}
-	did(say, steps.Update, fmt.Sprintf("resource pool %d in Renku: cpu_limit_factor is %g now", stored.ID, d.Factor), "")
+	say.Did(steps.Update, fmt.Sprintf("resource pool %d in Renku: cpu_limit_factor is %g now", stored.ID, d.Factor), "")
 	return nil
 }
 
@@ -205,7 +205,7 @@ func removePool(ctx context.Context, e steps.Env, say steps.Progress) error {
 		if _, err := api.JSON(ctx, "DELETE", fmt.Sprintf("/resource_pools/%d", id), nil, nil); err != nil && !isGone(err) {
 			return failing(e, fmt.Sprintf("remove pool %d", id), err)
 		}
-		did(say, steps.Delete, fmt.Sprintf("resource pool %d in Renku", id), "")
+		say.Did(steps.Delete, fmt.Sprintf("resource pool %d in Renku", id), "")
 	}
 	return dropNote(ctx, e, notePool)
 }

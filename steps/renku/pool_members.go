@@ -125,7 +125,7 @@ func makeMembers(ctx context.Context, e steps.Env, say steps.Progress) error {
 		if err != nil {
 			return failing(e, "let "+m.Type+" "+m.ID+" use the pool", err)
 		}
-		did(say, steps.Create, fmt.Sprintf("%s of pool %d in Renku", m, id), "")
+		say.Did(steps.Create, fmt.Sprintf("%s of pool %d in Renku", m, id), "")
 	}
 	return nil
 }

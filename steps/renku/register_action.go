@@ -145,7 +145,7 @@ func postCluster(ctx context.Context, e steps.Env, api *cluster.Web, payload map
 	if !ulid.MatchString(id) {
 		return nil, fmt.Errorf("register the cluster: Renku answered without an id that is a ULID (%q); look at it with carrick check %s", id, e.LinkFile())
 	}
-	did(say, steps.Create, fmt.Sprintf("cluster %q in Renku, id %s", textOf(row, "name"), id), cluster.Mask(jsonLines("", payload)).Hash())
+	say.Did(steps.Create, fmt.Sprintf("cluster %q in Renku, id %s", textOf(row, "name"), id), cluster.Mask(jsonLines("", payload)).Hash())
 	return row, note(ctx, e, noteCluster, id)
 }
 
@@ -174,9 +174,9 @@ func mendCluster(ctx context.Context, e steps.Env, api *cluster.Web, payload, ro
 	if err != nil {
 		return err
 	}
-	var diffs []string
+	var set []string
 	for _, d := range differences(payload, row) {
-		diffs = append(diffs, d.String())
+		set = append(set, d.field)
 	}
 	for i, body := range many {
 		if _, err := api.JSON(ctx, "PATCH", "/clusters/"+id, body, nil); err != nil {
@@ -190,7 +190,7 @@ func mendCluster(ctx context.Context, e steps.Env, api *cluster.Web, payload, ro
 	if len(many) == 0 {
 		return nil
 	}
-	did(say, steps.Update, fmt.Sprintf("cluster %s in Renku: %s", id, strings.Join(diffs, "; ")), cluster.Mask(jsonLines("", many)).Hash())
+	say.Did(steps.Update, fmt.Sprintf("cluster %s in Renku: %s", id, strings.Join(set, ", ")+" as planned"), cluster.Mask(jsonLines("", many)).Hash())
 	var now map[string]any
 	if _, err := api.JSON(ctx, "GET", "/clusters/"+id, nil, &now); err != nil {
 		return failing(e, "read the cluster back", err)
@@ -199,11 +199,4 @@ func mendCluster(ctx context.Context, e steps.Env, api *cluster.Web, payload, ro
 		return fmt.Errorf("the change was taken, and Renku still has it otherwise: %s", left[0])
 	}
 	return nil
-}
-
-// did tells of a change, for the screen and the log.
-func did(say steps.Progress, verb steps.Verb, what, hash string) {
-	if say != nil {
-		say(steps.Event{Verb: verb, What: what, Hash: hash, Text: string(verb) + " " + what})
-	}
 }

@@ -115,7 +115,7 @@ func removeCluster(ctx context.Context, e steps.Env, say steps.Progress) error {
 	if _, err := api.JSON(ctx, "DELETE", "/clusters/"+id, nil, nil); err != nil && !isGone(err) {
 		return failing(e, "remove cluster "+id, err)
 	}
-	did(say, steps.Delete, "cluster "+id+" in Renku", "")
+	say.Did(steps.Delete, "cluster "+id+" in Renku", "")
 	return dropNote(ctx, e, noteCluster)
 }
 

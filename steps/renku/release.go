@@ -143,10 +143,8 @@ func kubeconfigsSecret(ctx context.Context, e steps.Env) (any, error) {
 		return nil, err
 	}
 	for _, d := range services {
-		for _, v := range d.Spec.Template.Spec.Volumes {
-			if v.Name == kubeconfigsVolume && v.Secret != nil && v.Secret.SecretName != "" {
-				return v.Secret.SecretName, nil
-			}
+		if name := mountedSecret(d); name != "" {
+			return name, nil
 		}
 	}
 	name, err := helmText(ctx, e, kubeconfigsPath)

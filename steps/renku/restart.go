@@ -203,7 +203,7 @@ func servicesRestarted(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Unseen(err)
 	}
 	if len(open) > 0 {
-		return steps.Waits(time.Time{}, "%s", strings.Join(open, "; ")).Or(e.Kubectl() + " -n " + e.Answers.Text("renku.namespace") + " get pods -l 'app in (" + strings.Join(serviceApps, ",") + ")'")
+		return steps.Waits(time.Time{}, "%s", strings.Join(open, "; ")).Or(e.Kubectl() + " -n " + renkuNamespace(e) + " get pods -l 'app in (" + strings.Join(serviceApps, ",") + ")'")
 	}
 	return steps.Passed("%s", strings.Join(names, ", "))
 }

@@ -37,7 +37,7 @@ func planRestart(ctx context.Context, e steps.Env) (steps.Change, error) {
 	warned := false
 	for _, s := range all {
 		if s.Deployment == nil {
-			return steps.Change{}, steps.Absent("there is no Deployment labelled app=%s in namespace %s", s.app, e.Answers.Text("renku.namespace"))
+			return steps.Change{}, steps.Absent("there is no Deployment labelled app=%s in namespace %s", s.app, renkuNamespace(e))
 		}
 		it := steps.Item{Verb: steps.Run, What: restartOf(s.service), Hash: c.hash}
 		switch {
@@ -76,7 +76,7 @@ func doRestart(ctx context.Context, e steps.Env, say steps.Progress) error {
 		if err := annotate(ctx, e, s.service, c.hash); err != nil {
 			return err
 		}
-		tell(say, steps.Run, restartOf(s.service))
+		say.Did(steps.Run, restartOf(s.service), "")
 		told[s.UID] = c.hash
 	}
 	return awaitRollouts(ctx, e, told, say)
@@ -94,7 +94,7 @@ func annotate(ctx context.Context, e steps.Env, s service, value string) error {
 	if err != nil {
 		return err
 	}
-	_, err = e.Cluster.Patch(ctx, check.Deployments, s.Namespace, s.Name, patch, cluster.PatchOptions{Manager: managerName(e), UID: s.UID})
+	_, err = e.Cluster.Patch(ctx, check.Deployments, s.Namespace, s.Name, patch, cluster.PatchOptions{Manager: e.Manager(), UID: s.UID})
 	return err
 }
 
@@ -201,7 +201,7 @@ func restartAgain(ctx context.Context, e steps.Env, say steps.Progress) error {
 		if err := annotate(ctx, e, s, ""); err != nil {
 			return err
 		}
-		tell(say, steps.Run, restartOf(s))
+		say.Did(steps.Run, restartOf(s), "")
 		told[s.UID] = ""
 	}
 	if len(marked) == 0 {

@@ -78,5 +78,5 @@ func configNameQuestion() steps.Question {
 }
 
 func secretWhere(e steps.Env) (namespace, name string) {
-	return e.Answers.Text("renku.namespace"), e.Answers.Text("secret.name")
+	return renkuNamespace(e), e.Answers.Text("secret.name")
 }

@@ -205,7 +205,7 @@ func renkuUpgrade(e steps.Env, extra string) string {
 	if err != nil || !ok {
 		return ""
 	}
-	return upgradeLine(textOf(r, "name"), textOf(r, "version"), e.Answers.Text("renku.namespace")+helmSide(e), extra)
+	return upgradeLine(textOf(r, "name"), textOf(r, "version"), renkuNamespace(e)+helmSide(e), extra)
 }
 
 // upgradeLine quotes what a release says of itself: the line is to be pasted.
@@ -220,13 +220,12 @@ func helmSide(e steps.Env) string {
 
 // setValue is how the admin of Renku has the Secret mounted.
 func setValue(e steps.Env) string {
-	const value = "dataService.remoteClustersKubeconfigSecretName"
 	_, name := secretWhere(e)
 	after := "    # when Secret " + name + " is there, not before: without it new pods stay in ContainerCreating"
-	if line := renkuUpgrade(e, "--set "+steps.Quoted(value+"="+name)); line != "" {
+	if line := renkuUpgrade(e, "--set "+steps.Quoted(kubeconfigsPath+"="+name)); line != "" {
 		return line + after
 	}
-	return "set " + value + ": " + name + " where Renku's values are kept, and roll it out" + after
+	return "set " + kubeconfigsPath + ": " + name + " where Renku's values are kept, and roll it out" + after
 }
 
 func valueNamesSecret(_ context.Context, e steps.Env) steps.Result {
@@ -252,7 +251,7 @@ func valueNamesSecret(_ context.Context, e steps.Env) steps.Result {
 			return steps.Unseen(err)
 		}
 	}
-	return steps.Waits(time.Time{}, "dataService.remoteClustersKubeconfigSecretName is not set: Renku's admin sets it to %s once that Secret is there", name).Or(setValue(e))
+	return steps.Waits(time.Time{}, "%s is not set: Renku's admin sets it to %s once that Secret is there", kubeconfigsPath, name).Or(setValue(e))
 }
 
 func mountedEverywhere(ctx context.Context, e steps.Env) steps.Result {

@@ -47,12 +47,6 @@ func (s sharedSecret) Do(ctx context.Context, e steps.Env, say steps.Progress) e
 	return s.Manifest.Do(ctx, e, say)
 }
 
-// managerName is the field manager of the action in hand, as the engine names
-// it.
-func managerName(e steps.Env) string { return managerOf(e, e.Action) }
-
-func managerOf(e steps.Env, action string) string { return "carrick." + e.Link + "." + action }
-
 func fetchSecret(ctx context.Context, e steps.Env, namespace, name string) (*unstructured.Unstructured, error) {
 	return e.Cluster.Fetch(ctx, bareSecret(namespace, name))
 }
@@ -84,7 +78,7 @@ func (s sharedSecret) PlanUndo(ctx context.Context, e steps.Env) (steps.Change, 
 			return c, fmt.Errorf("look what else is in %s: %w", it.What, err)
 		}
 		taken := takenKey(e, live)
-		others := othersKeys(live, managerName(e))
+		others := othersKeys(live, e.Manager())
 		if taken != "" && !slices.Contains(others, taken) {
 			others = append(others, taken)
 		}
@@ -124,19 +118,12 @@ func (s sharedSecret) Undo(ctx context.Context, e steps.Env, say steps.Progress)
 		}
 		nothing := bareSecret(ns, name)
 		nothing.SetUID(live.GetUID()) // one that is gone must not be made anew
-		if _, err := e.Cluster.Apply(ctx, nothing, cluster.ApplyOptions{Manager: managerName(e)}); err != nil {
+		if _, err := e.Cluster.Apply(ctx, nothing, cluster.ApplyOptions{Manager: e.Manager()}); err != nil {
 			return fmt.Errorf("release %s: %w", it.What, err)
 		}
-		tell(say, steps.Release, it.What)
+		say.Did(steps.Release, it.What, "")
 	}
 	return s.Manifest.Undo(ctx, e, say)
-}
-
-// tell reports a change, as the engine does of its own.
-func tell(say steps.Progress, verb steps.Verb, what string) {
-	if say != nil {
-		say(steps.Event{Verb: verb, What: what, Text: string(verb) + " " + what})
-	}
 }
 
 // othersKeys are the keys of a Secret that are not the manager's alone.

@@ -65,7 +65,7 @@ func patchSecret(ctx context.Context, e steps.Env, live *unstructured.Unstructur
 		return err
 	}
 	_, err = e.Cluster.Patch(ctx, secrets, live.GetNamespace(), live.GetName(), patch,
-		cluster.PatchOptions{Manager: managerName(e), UID: live.GetUID(), ResourceVersion: live.GetResourceVersion()})
+		cluster.PatchOptions{Manager: e.Manager(), UID: live.GetUID(), ResourceVersion: live.GetResourceVersion()})
 	return err
 }
 
@@ -89,7 +89,7 @@ func saveOnce(path string, content []byte) error {
 // none, or somebody else has written it since.
 func takenKey(e steps.Env, live *unstructured.Unstructured) string {
 	key := live.GetAnnotations()[noteTaken+e.Link]
-	if key == "" || ownedByOthers(live.GetManagedFields(), key, managerName(e)) {
+	if key == "" || ownedByOthers(live.GetManagedFields(), key, e.Manager()) {
 		return ""
 	}
 	return key

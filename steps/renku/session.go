@@ -100,7 +100,7 @@ func sessionValues() steps.Values {
 			return nil
 		}),
 		"node-selector": value(func(e steps.Env) any { return pairs(e.Answers.List("nodes.labels")) }),
-		"annotations":   value(func(e steps.Env) any { return pairs(e.Answers.List("sessions.annotations")) }),
+		"annotations":   func(_ context.Context, e steps.Env) (any, error) { return e.Own.Value("session-annotations") },
 		"tolerations": value(func(e steps.Env) any {
 			var out []any
 			for _, key := range e.Answers.List("nodes.tolerations") {
