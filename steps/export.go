@@ -173,7 +173,7 @@ func (m Manifest) secretsOnly(assets fs.FS) bool {
 
 // Export names the Secret: what is made once and kept can't be written twice.
 func (m Mint) Export(ctx context.Context, env Env) ([]Exported, error) {
-	objs, err := m.manifest().objects(ctx, env)
+	objs, err := m.Asset().objects(ctx, env)
 	if err != nil {
 		return nil, err
 	}

@@ -13,15 +13,19 @@ import (
 
 // Mint makes a secret once and keeps it in a Secret of the cluster: a key
 // pair, a certificate, a password. Where the Secret has its keys already
-// nothing is made, ever again.
+// nothing is made, ever again; only labels, annotations and a type that the
+// asset names are then seen to.
 type Mint struct {
-	File string   // the asset of one Secret, without data
-	Keys []string // the keys that a whole Secret has
+	File   string   // the asset of one Secret, without data
+	Values Values   // computed values of the asset: ${values.name}
+	Keys   []string // the keys that a whole Secret has
 	// Make gives the value of each key.
 	Make func(context.Context, Env) (map[string]cluster.Masked, error)
 }
 
-func (m Mint) manifest() Manifest { return Manifest{File: m.File} }
+// Asset is the manifest of the Secret, which lacks its data. A Doer may embed a
+// Mint as it may a Manifest.
+func (m Mint) Asset() Manifest { return Manifest{File: m.File, Values: m.Values} }
 
 // Plan says create where the Secret or one of its keys is missing.
 func (m Mint) Plan(ctx context.Context, env Env) (Change, error) {
@@ -29,22 +33,27 @@ func (m Mint) Plan(ctx context.Context, env Env) (Change, error) {
 	if err != nil {
 		return Change{}, err
 	}
-	if len(missing) == 0 {
-		return Change{Items: []Item{{Verb: Leave, What: describe(obj), Note: "is there; it is made only once"}}}, nil
-	}
 	p, err := planObject(ctx, env, obj)
 	if err != nil {
 		return Change{}, err
 	}
-	p.Note = fmt.Sprintf("the value of %v is made on this machine and kept only there", missing)
+	switch {
+	case len(missing) > 0:
+		p.Note = fmt.Sprintf("the value of %v is made on this machine and kept only there", missing)
+	case p.Verb == Leave:
+		p.Note = "is there; it is made only once"
+	}
 	return Change{Items: []Item{p.Item}, Rights: p.rights}, nil
 }
 
 // Do makes the values that are missing, all or none.
 func (m Mint) Do(ctx context.Context, env Env, say Progress) error {
 	obj, missing, err := m.look(ctx, env)
-	if err != nil || len(missing) == 0 {
+	if err != nil {
 		return err
+	}
+	if len(missing) == 0 {
+		return doObject(ctx, env, obj, say)
 	}
 	if len(missing) < len(m.Keys) {
 		return fmt.Errorf("%s has some of its keys but not %v; carrick does not make half of a pair: delete it or complete it", describe(obj), missing)
@@ -67,16 +76,19 @@ func (m Mint) Do(ctx context.Context, env Env, say Progress) error {
 
 // PlanUndo finds the Secret by its mark.
 func (m Mint) PlanUndo(ctx context.Context, env Env) (Change, error) {
-	return m.manifest().PlanUndo(ctx, env)
+	return m.Asset().PlanUndo(ctx, env)
 }
 
 // Undo deletes the Secret, if this link made it.
 func (m Mint) Undo(ctx context.Context, env Env, say Progress) error {
-	return m.manifest().Undo(ctx, env, say)
+	return m.Asset().Undo(ctx, env, say)
 }
 
+// look renders the Secret and says which of its keys are still to be made. A
+// whole one comes with the data that stands there, so that applying it takes
+// none away.
 func (m Mint) look(ctx context.Context, env Env) (*unstructured.Unstructured, []string, error) {
-	objs, err := m.manifest().objects(ctx, env)
+	objs, err := m.Asset().objects(ctx, env)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -91,10 +103,16 @@ func (m Mint) look(ctx context.Context, env Env) (*unstructured.Unstructured, []
 		return nil, nil, fmt.Errorf("read %s: %w", describe(objs[0]), err)
 	}
 	var missing []string
+	data := map[string]any{}
 	for _, k := range m.Keys {
-		if v, _, _ := unstructured.NestedString(live.Object, "data", k); v == "" {
+		v, _, _ := unstructured.NestedString(live.Object, "data", k)
+		if v == "" {
 			missing = append(missing, k)
 		}
+		data[k] = v
+	}
+	if len(missing) == 0 {
+		objs[0].Object["data"] = data
 	}
 	return objs[0], missing, nil
 }

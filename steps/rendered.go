@@ -16,15 +16,11 @@ func (s *Session) Render(ctx context.Context, action string) ([]*unstructured.Un
 	if a == nil {
 		return nil, fmt.Errorf("the guide has no action %q", action)
 	}
-	var m Manifest
-	switch d := a.Doer.(type) {
-	case interface{ Asset() Manifest }:
-		m = d.Asset()
-	case Mint:
-		m = d.manifest()
-	default:
+	written, ok := a.Doer.(interface{ Asset() Manifest })
+	if !ok {
 		return nil, nil
 	}
+	m := written.Asset()
 	use := &usage{}
 	env := s.env(ctx, a.On, use)
 	env.Action = a.Name

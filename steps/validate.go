@@ -227,8 +227,6 @@ func (v *validator) assets(root fs.FS) {
 			case interface{ Asset() Manifest }:
 				m := d.Asset()
 				v.placeholders(dir, a, m.File, m.Values, m.Each != nil)
-			case Mint:
-				v.placeholders(dir, a, d.File, nil, false)
 			case Chart:
 				for _, text := range []string{d.Release, d.Namespace} {
 					v.named(a, "action "+a.Name, text, nil, false)

@@ -61,15 +61,11 @@ func rendered(t *testing.T, g *steps.Guide, assets fs.FS, dir string, answers ma
 	var out []asset
 	for _, step := range g.Steps {
 		for _, a := range step.Actions {
-			r := asset{side: a.On, scrub: scrub}
-			switch d := a.Doer.(type) {
-			case interface{ Asset() steps.Manifest }:
-				r.file = d.Asset().File
-			case steps.Mint:
-				r.file = d.File
-			default:
+			written, ok := a.Doer.(interface{ Asset() steps.Manifest })
+			if !ok {
 				continue
 			}
+			r := asset{file: written.Asset().File, side: a.On, scrub: scrub}
 			var err error
 			if r.objects, err = s.Render(t.Context(), a.Name); err != nil {
 				t.Errorf("action %s: %v", a.Name, err)

@@ -1,0 +1,80 @@
+package liqo
+
+import (
+	"context"
+
+	"carrick/steps"
+)
+
+func authentication() steps.Step {
+	return steps.Step{
+		Name: "authentication", Title: "Authentication",
+		Why: "The provider is told of the consumer as a tenant, without a handshake. The consumer's Liqo finds the kubeconfig by labels and starts to copy its requests over. It says nothing when something is wrong with it, so it was proved first.",
+		Ask: []steps.Question{
+			{
+				Key: "tenant.name", Title: "Name of the Tenant on the provider", Kind: steps.Name, On: steps.Remote,
+				Help: "Unique on the whole provider: the published guide's my-tenant can be taken once only.",
+				Default: func(e steps.Env) (any, string) {
+					if name := standing(e.Own, "tenant", "name"); name != nil {
+						return name, "it is there"
+					}
+					id, err := peerID(e)
+					if err != nil {
+						return nil, ""
+					}
+					return id, "the consumer's cluster id"
+				},
+			},
+			{
+				Key: "tenant.condition", Title: "What the provider lets the tenant do", Kind: steps.Pick, On: steps.Remote,
+				Of: []steps.Choice{
+					{Value: "Active", Title: "ask for resources and use them"},
+					{Value: "Cordoned", Title: "use what it has, and get no more"},
+					{Value: "Drained", Title: "nothing: what it has is taken back, and its credential bound to nothing"},
+				},
+				Help:    "The provider's soft stop: cordon before maintenance, drain to end the peering from this side alone.",
+				Default: asItStands("tenant", "condition", "Active", "the published guide"),
+			},
+		},
+		Facts: []steps.Fact{
+			{Name: "tenant", Title: "the Tenant as it stands", On: steps.Remote, Learn: tenantFact},
+		},
+		Actions: []steps.Action{
+			{
+				Name: "tenant", Title: "Tell the provider of the consumer", On: steps.Remote, Needs: []string{"tenant-namespace"},
+				Doer: tenantDoer{steps.Manifest{File: "tenant.yaml"}},
+			},
+			{
+				Name: "control-plane", Title: "Give the consumer its kubeconfig", On: steps.Local,
+				Needs: []string{"tenant-namespace", "kubeconfig-whole", "credential-rights"},
+				Doer: steps.Manifest{File: "control-plane.yaml", Values: steps.Values{
+					"name": controlPlaneName,
+				}},
+			},
+		},
+		Checks: authenticationChecks(),
+	}
+}
+
+func controlPlaneName(_ context.Context, e steps.Env) (any, error) {
+	if name := standing(e.Own, "control-plane", "name"); name != nil {
+		return name, nil
+	}
+	id, err := peerID(e)
+	return "kubeconfig-controlplane-" + id, err
+}
+
+// tenantFact is the Tenant in the namespace of the peering: the webhook lets
+// there be one.
+func tenantFact(ctx context.Context, e steps.Env) (any, error) {
+	found, err := living(ctx, e, tenants, tenantNamespace(e), "")
+	if err != nil {
+		return nil, err
+	}
+	if len(found) == 0 {
+		return nil, steps.Absent("the provider has no Tenant for the consumer yet")
+	}
+	m := map[string]any{"name": found[0].GetName()}
+	set(m, "condition", text(found[0], "spec", "tenantCondition"))
+	return m, nil
+}

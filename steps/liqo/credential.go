@@ -1,0 +1,176 @@
+package liqo
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"carrick/cluster"
+	"carrick/steps"
+)
+
+// The keys of the Secret that holds the consumer's key and its request, PEM both.
+const (
+	keyField     = "tls.key"
+	requestField = "tls.csr"
+)
+
+// liqoGroup is the organization of Liqo's own identities: a webhook keeps those
+// of that group from relabelling ResourceSlices (liqotech/liqo:
+// pkg/webhooks/resourceslice).
+const liqoGroup = "liqo.io"
+
+func keySecretName(_ context.Context, e steps.Env) (any, error) { return credentialSecret(e) }
+
+func credentialSecret(e steps.Env) (string, error) {
+	id, err := peerID(e)
+	return "liqo-controlplane-key-" + id, err
+}
+
+// newCredentialKey makes a key and a request for a name that no other key has:
+// a certificate can't be called back, a binding to its name can.
+func newCredentialKey(_ context.Context, e steps.Env) (map[string]cluster.Masked, error) {
+	id, err := e.Own.Text("cluster-id")
+	if err != nil {
+		return nil, err
+	}
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, fmt.Errorf("make the key: %w", err)
+	}
+	public, err := x509.MarshalPKIXPublicKey(&key.PublicKey)
+	if err != nil {
+		return nil, fmt.Errorf("encode the key: %w", err)
+	}
+	request, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{
+		Subject: pkix.Name{CommonName: commonName(id, public), Organization: []string{liqoGroup}},
+	}, key)
+	if err != nil {
+		return nil, fmt.Errorf("make the request: %w", err)
+	}
+	private, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		return nil, fmt.Errorf("encode the key: %w", err)
+	}
+	return map[string]cluster.Masked{
+		keyField:     cluster.Mask(string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private}))),
+		requestField: cluster.Mask(string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: request}))),
+	}, nil
+}
+
+// commonName holds at most the 64 characters that X.509 gives it.
+func commonName(id string, public []byte) string {
+	sum := sha256.Sum256(public)
+	if len(id) > 35 {
+		id = id[:35]
+	}
+	return "liqo-controlplane-" + id + "-" + hex.EncodeToString(sum[:5])
+}
+
+// requestFact is the request as PEM. It is public, though it stands beside the
+// key.
+func requestFact(ctx context.Context, e steps.Env) (any, error) {
+	name, err := credentialSecret(e)
+	if err != nil {
+		return nil, err
+	}
+	s, err := e.Cluster.Secret(ctx, tenantNamespace(e), name, requestField)
+	if apierrors.IsNotFound(err) || (err == nil && s.Data[requestField].IsZero()) {
+		return nil, steps.Absent("the consumer's key is not made yet")
+	}
+	if err != nil {
+		return nil, err
+	}
+	return s.Data[requestField].Reveal(), nil
+}
+
+// parseRequest reads a request and proves that who made it has its key.
+func parseRequest(text string) (*x509.CertificateRequest, error) {
+	block, _ := pem.Decode([]byte(text))
+	if block == nil || block.Type != "CERTIFICATE REQUEST" {
+		return nil, errors.New("it is no certificate request in PEM")
+	}
+	request, err := x509.ParseCertificateRequest(block.Bytes)
+	if err != nil {
+		return nil, fmt.Errorf("it can't be read: %w", err)
+	}
+	if err := request.CheckSignature(); err != nil {
+		return nil, fmt.Errorf("it is not signed with its own key: %w", err)
+	}
+	return request, nil
+}
+
+// requestName is one of its own for each request: the cluster removes them in its
+// own time, and one that was denied stays denied.
+func requestName(_ context.Context, e steps.Env) (any, error) {
+	csr, err := e.Peer.Text("csr")
+	if err != nil {
+		return nil, err
+	}
+	id, err := peerID(e)
+	sum := sha256.Sum256([]byte(csr))
+	return "liqo-controlplane-" + id + "-" + hex.EncodeToString(sum[:5]), err
+}
+
+func encodedRequest(_ context.Context, e steps.Env) (any, error) {
+	csr, err := e.Peer.Text("csr")
+	return base64.StdEncoding.EncodeToString([]byte(csr)), err
+}
+
+const accountPrefix = "system:serviceaccount:"
+
+func isAccount(user string) bool { return strings.HasPrefix(user, accountPrefix) }
+
+// accountName is the consumer's ServiceAccount on the provider.
+func accountName(consumer steps.Facts) (string, error) {
+	id, err := consumer.Text("cluster-id")
+	return "liqo-controlplane-" + id, err
+}
+
+// credentialUser is who the consumer signs in as: by what stands if somebody else
+// made it, else by what carrick makes.
+func credentialUser(_ context.Context, e steps.Env) (any, error) {
+	if foreign(e.Own) {
+		if user, _ := standing(e.Own, "control-plane", "user").(string); user != "" {
+			return user, nil
+		}
+		return nil, steps.Absent("the credential that stands can't be read")
+	}
+	if tokened(e) {
+		name, err := accountName(e.Own)
+		return accountPrefix + peerNamespace(e) + ":" + name, err
+	}
+	csr, err := e.Own.Text("csr")
+	if err != nil {
+		return nil, err
+	}
+	request, err := parseRequest(csr)
+	if err != nil {
+		return nil, steps.Absent("the consumer's request: %s", err)
+	}
+	return request.Subject.CommonName, nil
+}
+
+// subjects are who the RoleBinding is for.
+func subjects(_ context.Context, e steps.Env) (any, error) {
+	user, err := e.Peer.Text("credential-user")
+	if err != nil {
+		return nil, err
+	}
+	if parts := strings.Split(strings.TrimPrefix(user, accountPrefix), ":"); isAccount(user) && len(parts) == 2 {
+		return []any{map[string]any{"kind": "ServiceAccount", "namespace": parts[0], "name": parts[1]}}, nil
+	}
+	return []any{map[string]any{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": user}}, nil
+}

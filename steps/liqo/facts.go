@@ -1,0 +1,159 @@
+package liqo
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"carrick/cluster"
+	"carrick/steps"
+	"carrick/steps/check"
+)
+
+// usualNamespace is where Liqo is installed unless the admin said otherwise.
+const usualNamespace = "liqo"
+
+const idMapLabel = "app.kubernetes.io/name=clusterid-configmap"
+
+func clusterFacts() []steps.Fact {
+	return []steps.Fact{
+		{Name: "liqo-namespace", Title: "Liqo's namespace", On: steps.Both, Learn: liqoNamespace},
+		{Name: "cluster-id", Title: "the cluster id", On: steps.Both, Learn: clusterID},
+		{Name: "liqo-version", Title: "Liqo's version", On: steps.Both, Learn: liqoVersion},
+		{Name: "pod-cidrs", Title: "the CIDRs of pods", On: steps.Both, Learn: cidrs("pod-cidr")},
+		{Name: "external-cidrs", Title: "the external CIDR", On: steps.Both, Learn: cidrs("external-cidr")},
+		{Name: "networking", Title: "whether Liqo's networking module is on", On: steps.Both, Learn: networkingOn},
+	}
+}
+
+// idMap is the ConfigMap that holds the cluster id. Where namespaces may not be
+// searched, it is looked for in the usual one.
+func idMap(ctx context.Context, e steps.Env) (*unstructured.Unstructured, error) {
+	found, err := living(ctx, e, check.ConfigMaps, "", idMapLabel)
+	if apierrors.IsForbidden(err) {
+		found, err = living(ctx, e, check.ConfigMaps, usualNamespace, idMapLabel)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if len(found) == 0 {
+		return nil, steps.Absent("the %s has no ConfigMap with a cluster id: Liqo is not installed", e.SideName())
+	}
+	return found[0], nil
+}
+
+func liqoNamespace(ctx context.Context, e steps.Env) (any, error) {
+	m, err := idMap(ctx, e)
+	if err != nil {
+		return nil, err
+	}
+	return m.GetNamespace(), nil
+}
+
+func clusterID(ctx context.Context, e steps.Env) (any, error) {
+	m, err := idMap(ctx, e)
+	if err != nil {
+		return nil, err
+	}
+	id := text(m, "data", "CLUSTER_ID")
+	if len(validation.IsDNS1123Label(id)) > 0 {
+		return nil, steps.Absent("the %s has no cluster id that Liqo takes", e.SideName())
+	}
+	return id, nil
+}
+
+// liqoSpace is Liqo's namespace on the env's side.
+func liqoSpace(e steps.Env) (string, error) { return e.Own.Text("liqo-namespace") }
+
+// controllerManager is the Deployment of Liqo's controllers.
+func controllerManager(ctx context.Context, e steps.Env) (*appsv1.Deployment, error) {
+	return liqoDeployment(ctx, e, "controller-manager")
+}
+
+// liqoDeployment is the Deployment whose name ends so: the prefix is the chart's
+// nameOverride.
+func liqoDeployment(ctx context.Context, e steps.Env, ending string) (*appsv1.Deployment, error) {
+	ns, err := liqoSpace(e)
+	if err != nil {
+		return nil, err
+	}
+	all, err := check.List[appsv1.Deployment](ctx, e.Cluster, check.Deployments, ns, cluster.Selector{})
+	if err != nil {
+		return nil, err
+	}
+	for _, d := range all {
+		if strings.HasSuffix(d.Name, "-"+ending) {
+			return d, nil
+		}
+	}
+	return nil, steps.Absent("namespace %s of the %s has no Deployment liqo-%s", ns, e.SideName(), ending)
+}
+
+// liqoVersion is the tag of the controllers' image: "v1.2.0".
+func liqoVersion(ctx context.Context, e steps.Env) (any, error) {
+	d, err := controllerManager(ctx, e)
+	if err != nil {
+		return nil, err
+	}
+	for _, c := range d.Spec.Template.Spec.Containers {
+		image, _, _ := strings.Cut(c.Image, "@")
+		if i := strings.LastIndex(image, ":"); i > strings.LastIndex(image, "/") {
+			return image[i+1:], nil
+		}
+	}
+	return nil, steps.Absent("the image of %s has no tag", d.Name)
+}
+
+// module tells whether a module is on, by the flag of the controllers; one that
+// is not named is on.
+func module(ctx context.Context, e steps.Env, name string) (bool, error) {
+	d, err := controllerManager(ctx, e)
+	if err != nil {
+		return false, err
+	}
+	for _, c := range d.Spec.Template.Spec.Containers {
+		if slices.Contains(slices.Concat(c.Command, c.Args), "--"+name+"-enabled=false") {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+func networkingOn(ctx context.Context, e steps.Env) (any, error) {
+	on, err := module(ctx, e, "networking")
+	return on, err
+}
+
+// cidrs are the CIDRs of the cluster's own networks of one type, sorted.
+func cidrs(kind string) func(context.Context, steps.Env) (any, error) {
+	return func(ctx context.Context, e steps.Env) (any, error) {
+		found, err := ownNetworks(ctx, e, kind)
+		if err != nil {
+			return nil, err
+		}
+		var out []string
+		for _, n := range found {
+			if c := text(n, "status", "cidr"); c != "" {
+				out = append(out, c)
+			}
+		}
+		if len(out) == 0 {
+			return nil, steps.Absent("the %s has no %s with an address range", e.SideName(), kind)
+		}
+		slices.Sort(out)
+		return out, nil
+	}
+}
+
+func ownNetworks(ctx context.Context, e steps.Env, kind string) ([]*unstructured.Unstructured, error) {
+	ns, err := liqoSpace(e)
+	if err != nil {
+		return nil, err
+	}
+	return living(ctx, e, networks, ns, networkTypeLabel+"="+kind)
+}

@@ -1,0 +1,123 @@
+package liqo
+
+import (
+	"context"
+	"encoding/base64"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"carrick/cluster"
+	"carrick/cluster/probe"
+	"carrick/steps"
+)
+
+// The keys of the Secret that a gateway reads (liqotech/liqo:
+// pkg/consts/externalnetwork.go), and how it is called where there is none yet.
+const (
+	privateKeyField = "privateKey"
+	publicKeyField  = "publicKey"
+	usualKeys       = "gw-keys"
+)
+
+// keySize is the size of both keys in bytes.
+const keySize = 32
+
+func gatewayKeys() steps.Step {
+	return steps.Step{
+		Name: "keys", Title: "Gateway keys", When: joins,
+		Why: "The two gateways know each other by WireGuard keys. Each pair is made where it belongs, and only the public key crosses over.",
+		Facts: []steps.Fact{
+			{Name: "gateway-keys", Title: "the Secret of the gateway's keys", On: steps.Both, Learn: gatewayKeysName},
+			{Name: "public-key", Title: "the public key of the gateway", On: steps.Both, Learn: publicKey},
+		},
+		Actions: append(
+			twice("keys", "Make the keys of the consumer's gateway", "Make the keys of the provider's gateway", steps.Action{
+				Needs: []string{"tenant-namespace"},
+				Doer: steps.Mint{
+					File: "gateway-keys.yaml", Keys: []string{privateKeyField, publicKeyField}, Make: newGatewayKeys,
+					Values: steps.Values{
+						"tenant-namespace": tenantSpace,
+						"name":             func(_ context.Context, e steps.Env) (any, error) { return e.Own.Value("gateway-keys") },
+					},
+				},
+			}),
+			twice("public-key", "Give the consumer the provider's public key", "Give the provider the consumer's public key", steps.Action{
+				Needs: []string{"tenant-namespace"},
+				Doer: steps.Manifest{File: "public-key.yaml", Values: steps.Values{
+					"tenant-namespace": tenantSpace,
+					"name":             namedAfterPeer(publicKeys),
+				}},
+			})...),
+		Checks: keyChecks(),
+	}
+}
+
+// keySecrets are the Secrets of the peering that hold a key pair, whether or not
+// they are labelled as a gateway's.
+func keySecrets(ctx context.Context, e steps.Env) ([]*unstructured.Unstructured, error) {
+	found, err := selected(ctx, e, secrets)
+	if err != nil {
+		return nil, err
+	}
+	var out []*unstructured.Unstructured
+	for _, s := range found {
+		data, _, _ := unstructured.NestedMap(s.Object, "data")
+		_, private := data[privateKeyField]
+		_, public := data[publicKeyField]
+		if private || public || s.GetLabels()[gatewayLabel] != "" {
+			out = append(out, s)
+		}
+	}
+	return out, nil
+}
+
+// gatewayKeysName is the Secret that the side's gateway names, else the one that
+// is there, else the one that will be.
+func gatewayKeysName(ctx context.Context, e steps.Env) (any, error) {
+	gateways, err := sideGateways(ctx, e)
+	if err != nil {
+		return nil, err
+	}
+	for _, g := range gateways {
+		if name := text(g, "spec", "secretRef", "name"); name != "" {
+			return name, nil
+		}
+	}
+	found, err := keySecrets(ctx, e)
+	return adopted(found, usualKeys), err
+}
+
+// pair is what the Secret of the gateway's keys holds.
+func pair(ctx context.Context, e steps.Env) (*cluster.Secret, error) {
+	name, err := e.Own.Text("gateway-keys")
+	if err != nil {
+		return nil, err
+	}
+	return e.Cluster.Secret(ctx, tenantNamespace(e), name, privateKeyField, publicKeyField)
+}
+
+// publicKey is the side's own public key in base64, as a PublicKey carries it.
+func publicKey(ctx context.Context, e steps.Env) (any, error) {
+	s, err := pair(ctx, e)
+	if apierrors.IsNotFound(err) {
+		return nil, steps.Absent("the keys of the %s's gateway are not made yet", e.SideName())
+	}
+	if err != nil {
+		return nil, err
+	}
+	key := s.Data[publicKeyField].Reveal() // public, though it stands in a Secret
+	if len(key) != keySize {
+		return nil, steps.Absent("the public key of the %s's gateway has %d bytes, not %d", e.SideName(), len(key), keySize)
+	}
+	return base64.StdEncoding.EncodeToString([]byte(key)), nil
+}
+
+func newGatewayKeys(context.Context, steps.Env) (map[string]cluster.Masked, error) {
+	private, public, err := probe.NewWireGuardKey()
+	if err != nil {
+		return nil, fmt.Errorf("make a WireGuard key: %w", err)
+	}
+	return map[string]cluster.Masked{privateKeyField: cluster.Mask(string(private[:])), publicKeyField: cluster.Mask(string(public[:]))}, nil
+}

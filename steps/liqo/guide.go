@@ -1,0 +1,50 @@
+// Package liqo is the guide that peers two clusters with Liqo, declaratively: a
+// consumer that uses the resources of a provider, by objects that admins of
+// both make.
+//
+// Sources: liqotech/liqo (apis, pkg/liqo-controller-manager, internal/crdReplicator,
+// pkg/webhooks, docs/advanced/peering/peering-via-cr.md) at v1.2.0 and after.
+package liqo
+
+import "carrick/steps"
+
+// page is what admins follow without carrick.
+const page = "https://docs.liqo.io/en/stable/advanced/peering/peering-via-cr.html"
+
+// Guide peers a consumer with a provider.
+func Guide() *steps.Guide {
+	return &steps.Guide{
+		Name: "liqo", Title: "Liqo declarative peering",
+		About: "Lets a consumer cluster run pods on a provider cluster. Joins their networks through a WireGuard tunnel that is tried before it is built, " +
+			"makes a credential whose key never crosses sides, asks for resources, and extends a namespace.",
+		Page: page,
+		Sides: map[steps.Side]steps.Role{
+			steps.Local:  {Name: consumer, Kind: steps.Cluster},
+			steps.Remote: {Name: provider, Kind: steps.Cluster},
+		},
+		Steps: []steps.Step{
+			clusters(),
+			tenantNamespaces(),
+			network(),
+			gatewayKeys(),
+			tunnel(),
+			credentials(),
+			authentication(),
+			resources(),
+			offloading(),
+		},
+		// What Liqo copied to the provider goes while the credential still works there;
+		// namespaces go last, for their labels are what Liqo finds the rest by.
+		Undo: []string{
+			"offloading", "offloaded-namespace", "resource-slice", "control-plane", "tenant", "role-binding", "certificate-request", "service-account", "credential-key",
+			"consumer-client", "provider-client", "consumer-server", "provider-server", "consumer-public-key", "provider-public-key",
+			"consumer-keys", "provider-keys", "consumer-configuration", "provider-configuration", "consumer-namespace", "provider-namespace",
+		},
+	}
+}
+
+// The guide's names of the sides.
+const (
+	consumer = "consumer"
+	provider = "provider"
+)

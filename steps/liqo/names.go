@@ -1,0 +1,115 @@
+package liqo
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"carrick/steps"
+)
+
+// tenantNamespace is the namespace of the peering on the env's side.
+func tenantNamespace(e steps.Env) string { return e.Answers.Text(e.SideName() + ".tenant-namespace") }
+
+// peerNamespace is that of the other side.
+func peerNamespace(e steps.Env) string { return e.Answers.Text(e.PeerName() + ".tenant-namespace") }
+
+// joins tells whether the networks are to be joined.
+func joins(e steps.Env) bool { return e.Answers.Bool("network.join") }
+
+// listens tells whether the gateway of the env's side is the server.
+func listens(e steps.Env) bool { return e.Answers.Text("network.server") == e.SideName() }
+
+// connects tells whether the gateway of the env's side is the client.
+func connects(e steps.Env) bool { return !listens(e) }
+
+// peerID is the cluster id of the other side, which labels everything of the
+// peering on this one.
+func peerID(e steps.Env) (string, error) { return e.Peer.Text("cluster-id") }
+
+// ofPeer selects what belongs to the peering.
+func ofPeer(e steps.Env) (string, error) {
+	id, err := peerID(e)
+	return remoteIDLabel + "=" + id, err
+}
+
+// selected lists what belongs to the peering in its namespace.
+func selected(ctx context.Context, e steps.Env, gvr schema.GroupVersionResource) ([]*unstructured.Unstructured, error) {
+	sel, err := ofPeer(e)
+	if err != nil {
+		return nil, err
+	}
+	return living(ctx, e, gvr, tenantNamespace(e), sel)
+}
+
+// adopted is the name of the object that is there already, so that no second
+// one is made beside it; where there is none, or several, it is the one that
+// liqoctl would give.
+func adopted(found []*unstructured.Unstructured, usual string) string {
+	if len(found) == 0 || slices.Contains(names(found), usual) {
+		return usual
+	}
+	return names(found)[0]
+}
+
+// value is a computed value of a manifest.
+type value = func(context.Context, steps.Env) (any, error)
+
+func tenantSpace(_ context.Context, e steps.Env) (any, error) { return tenantNamespace(e), nil }
+
+// namedAfterPeer is a value: the name of the object of that resource in the
+// namespace of the peering, the peer's id where there is none.
+func namedAfterPeer(gvr schema.GroupVersionResource) value {
+	return func(ctx context.Context, e steps.Env) (any, error) {
+		id, err := peerID(e)
+		if err != nil {
+			return nil, err
+		}
+		found, err := living(ctx, e, gvr, tenantNamespace(e), "")
+		return adopted(found, id), err
+	}
+}
+
+// withDefault is what a fact that is a map says under key; nil where it does not.
+func standing(f steps.Facts, fact, key string) any {
+	v, err := f.Value(fact)
+	if err != nil {
+		return nil
+	}
+	m, _ := v.(map[string]any)
+	return m[key]
+}
+
+// asItStands is a default: what stands there, else a value and why it is that.
+func asItStands(fact, key string, value any, from string) func(steps.Env) (any, string) {
+	return func(e steps.Env) (any, string) {
+		if v := standing(e.Own, fact, key); v != nil && v != "" && v != 0 {
+			return v, "as it stands"
+		}
+		return value, from
+	}
+}
+
+// twice are the same action on both sides.
+func twice(name, consumersTitle, providersTitle string, a steps.Action) []steps.Action {
+	ours, theirs := a, a
+	ours.Name, ours.Title, ours.On = consumer+"-"+name, consumersTitle, steps.Local
+	theirs.Name, theirs.Title, theirs.On = provider+"-"+name, providersTitle, steps.Remote
+	return []steps.Action{ours, theirs}
+}
+
+// mends is the action of that name on the env's side, as a command.
+func mends(e steps.Env, step string) string {
+	return "carrick apply " + e.LinkFile() + " --step " + step
+}
+
+// listed joins names for a sentence.
+func listed(names []string) string {
+	if len(names) == 0 {
+		return "none"
+	}
+	return strings.Join(names, ", ")
+}

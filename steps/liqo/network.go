@@ -1,0 +1,20 @@
+package liqo
+
+import (
+	"carrick/steps"
+)
+
+func network() steps.Step {
+	return steps.Step{
+		Name: "network", Title: "Network configuration", When: joins,
+		Why: "Each side is told the other's address ranges. Where they overlap with its own, Liqo sees them under others, each side for itself.",
+		Actions: twice("configuration", "Tell the consumer the provider's networks", "Tell the provider the consumer's networks", steps.Action{
+			Needs: []string{"tenant-namespace", "networks-known", "peer/networks-known"},
+			Doer: vanishing{steps.Manifest{File: "configuration.yaml", Values: steps.Values{
+				"tenant-namespace": tenantSpace,
+				"name":             namedAfterPeer(configurations),
+			}}, ownedNetworks},
+		}),
+		Checks: networkChecks(),
+	}
+}

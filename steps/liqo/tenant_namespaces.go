@@ -1,0 +1,76 @@
+package liqo
+
+import (
+	"context"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"carrick/steps"
+	"carrick/steps/check"
+)
+
+func tenantNamespaces() steps.Step {
+	question := func(who string, side steps.Side) steps.Question {
+		return steps.Question{
+			Key: who + ".tenant-namespace", Title: "Tenant namespace on the " + who, Kind: steps.Namespace, On: side,
+			Help:    "All that belongs to this peering stands in it. One that carries the peer's id already is used.",
+			Default: tenantNamespaceDefault,
+		}
+	}
+	return steps.Step{
+		Name: "tenant-namespaces", Title: "Tenant namespaces",
+		Why: "Each side keeps what belongs to this peering in a namespace of its own, which Liqo finds by a label with the other side's cluster id.",
+		Ask: []steps.Question{question(consumer, steps.Local), question(provider, steps.Remote)},
+		Facts: []steps.Fact{
+			{Name: "tenant-namespace", Title: "the namespace of this peering", On: steps.Both, Learn: labelledNamespace},
+		},
+		Actions: twice("namespace", "Make the consumer's tenant namespace", "Make the provider's tenant namespace", steps.Action{
+			Needs: []string{"cluster-id", "peer/cluster-id"},
+			Doer: tenantSpaceDoer{steps.Manifest{File: "tenant-namespace.yaml", Values: steps.Values{
+				"tenant-namespace": tenantSpace,
+				"pod-security":     gatewaySecurity,
+			}}},
+		}),
+		Checks: namespaceChecks(),
+	}
+}
+
+func tenantNamespaceDefault(e steps.Env) (any, string) {
+	if name, err := e.Own.Text("tenant-namespace"); err == nil {
+		return name, "it carries the peer's id"
+	}
+	id, err := peerID(e)
+	if err != nil {
+		return nil, ""
+	}
+	return "liqo-tenant-" + id, "as liqoctl names it"
+}
+
+// tenantSpaces are the namespaces that carry the peer's id.
+func tenantSpaces(ctx context.Context, e steps.Env) ([]*unstructured.Unstructured, error) {
+	sel, err := ofPeer(e)
+	if err != nil {
+		return nil, err
+	}
+	return living(ctx, e, check.Namespaces, "", sel)
+}
+
+func labelledNamespace(ctx context.Context, e steps.Env) (any, error) {
+	found, err := tenantSpaces(ctx, e)
+	if err != nil {
+		return nil, err
+	}
+	if len(found) == 0 {
+		return nil, steps.Absent("no namespace of the %s carries the peer's cluster id", e.SideName())
+	}
+	return names(found)[0], nil
+}
+
+// gatewaySecurity is the level that gateway pods ask for; without a tunnel none
+// is asked for.
+func gatewaySecurity(_ context.Context, e steps.Env) (any, error) {
+	if joins(e) {
+		return "privileged", nil
+	}
+	return nil, nil
+}

@@ -1,0 +1,232 @@
+package liqo
+
+import (
+	"context"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"carrick/steps"
+)
+
+// usualMTU is what liqoctl gives both gateways (liqotech/liqo:
+// pkg/liqo-controller-manager/networking/forge), and usualPort where they listen.
+const (
+	usualMTU  = 1340
+	usualPort = 51840
+)
+
+func tunnel() steps.Step {
+	return steps.Step{
+		Name: "tunnel", Title: "Tunnel", When: joins,
+		Why: "One gateway listens on a UDP port, the other connects to it. Which side listens has nothing to do with who consumes: take the one that the other can reach.",
+		Ask: append(serverQuestions(), clientQuestions()...),
+		Facts: []steps.Fact{
+			{Name: "gateway-server", Title: "the gateway that listens", On: steps.Both, Learn: gatewayServer},
+			{Name: "gateway-client", Title: "the gateway that connects", On: steps.Both, Learn: gatewayClient},
+			{Name: "connection", Title: "the state of the tunnel", On: steps.Both, Learn: connectionState},
+		},
+		Actions: append(
+			twice("server", "Have the consumer's gateway listen", "Have the provider's gateway listen", steps.Action{
+				When: listens, Needs: []string{"keys", "configuration-ready"},
+				Doer: vanishing{steps.Manifest{File: "gateway-server.yaml", Values: steps.Values{
+					"tenant-namespace": tenantSpace,
+					"name":             namedAfterPeer(gatewayServers),
+					"node-port":        nodePort,
+					"load-balancer-ip": loadBalancerIP,
+				}}, sideConnections},
+			}),
+			twice("client", "Have the consumer's gateway connect", "Have the provider's gateway connect", steps.Action{
+				When: connects, Needs: []string{"keys", "peer-key", "configuration-ready", "peer/server-endpoint"},
+				Doer: vanishing{steps.Manifest{File: "gateway-client.yaml", Values: steps.Values{
+					"tenant-namespace": tenantSpace,
+					"name":             namedAfterPeer(gatewayClients),
+					"address":          endpointAddress,
+					"port":             endpointPort,
+				}}, sideConnections},
+			})...),
+		Checks: tunnelChecks(),
+	}
+}
+
+func serverQuestions() []steps.Question {
+	return []steps.Question{
+		{
+			Key: "network.server", Title: "Which side listens", Kind: steps.Pick,
+			Of:   []steps.Choice{{Value: provider, Title: "the provider"}, {Value: consumer, Title: "the consumer"}},
+			Help: "The other one must reach it by UDP. The roles of the network have nothing to do with who consumes.",
+			Default: func(e steps.Env) (any, string) {
+				if _, err := e.Own.Value("gateway-server"); err == nil {
+					return consumer, "it has a gateway that listens"
+				}
+				return provider, "the published guide"
+			},
+		},
+		{
+			Key: "network.service-type", Title: "How the gateway is exposed", Kind: steps.Pick,
+			Of: []steps.Choice{
+				{Value: "NodePort", Title: "a port of the nodes"},
+				{Value: "LoadBalancer", Title: "a load balancer that carries UDP"},
+				{Value: "ClusterIP", Title: "not by Kubernetes: something of yours leads to it"},
+			},
+			Help:    "Not every cloud's load balancer carries UDP.",
+			Default: ofServer("service-type", "NodePort", "the published guide"),
+		},
+		{
+			Key: "network.node-port", Title: "Port of the nodes", Kind: steps.Port, Opt: true,
+			Help:    "For a firewall that must know it. Empty: the cluster chooses one that is free.",
+			When:    func(e steps.Env) bool { return e.Answers.Text("network.service-type") == "NodePort" },
+			Default: ofServer("node-port", nil, ""),
+		},
+		{
+			Key: "network.load-balancer-ip", Title: "Address of the load balancer", Kind: steps.HostName, Opt: true,
+			Help:    "Only where the provider of load balancers lets you ask for one. Empty: it chooses.",
+			When:    func(e steps.Env) bool { return e.Answers.Text("network.service-type") == "LoadBalancer" },
+			Default: ofServer("load-balancer-ip", nil, ""),
+		},
+		{
+			Key: "network.port", Title: "Port of the gateway", Kind: steps.Port,
+			Help:    "Where the gateway itself listens; with a load balancer also the port that others connect to.",
+			Default: ofServer("port", usualPort, "as liqoctl does"),
+		},
+		{
+			Key: "network.mtu", Title: "MTU of the tunnel", Kind: steps.Number,
+			Help:    "The same on both sides; at most the path's own less 80. Too big a one lets pings through and makes TLS hang.",
+			Default: ofServer("mtu", usualMTU, "as liqoctl does"),
+		},
+	}
+}
+
+func clientQuestions() []steps.Question {
+	return []steps.Question{
+		{
+			Key: "network.address", Title: "Address that the other side connects to", Kind: steps.HostName, Opt: true,
+			Help:    "Another one than the gateway's own where NAT stands in between, or a name.",
+			Default: ofServer("address", nil, ""),
+		},
+		{
+			Key: "network.client-port", Title: "Port that the other side connects to", Kind: steps.Port, Opt: true,
+			Help:    "Another one than the gateway's own only where something in between translates ports.",
+			Default: ofServer("endpoint-port", nil, ""),
+		},
+	}
+}
+
+// servers are the facts of the side that listens, for a question of the
+// consumer's.
+func servers(e steps.Env) steps.Facts {
+	if e.Answers.Text("network.server") == e.SideName() {
+		return e.Own
+	}
+	return e.Peer
+}
+
+// ofServer is a default: what the gateway that stands says, else a value.
+func ofServer(key string, value any, from string) func(steps.Env) (any, string) {
+	return func(e steps.Env) (any, string) {
+		if v := standing(servers(e), "gateway-server", key); v != nil {
+			return v, "the gateway that listens"
+		}
+		return value, from
+	}
+}
+
+// sideGateways are the gateways in the side's tenant namespace, servers first.
+func sideGateways(ctx context.Context, e steps.Env) ([]*unstructured.Unstructured, error) {
+	ns := tenantNamespace(e)
+	found, err := living(ctx, e, gatewayServers, ns, "")
+	if err != nil {
+		return nil, err
+	}
+	more, err := living(ctx, e, gatewayClients, ns, "")
+	return slices.Concat(found, more), err
+}
+
+// set adds a value to a map where there is one.
+func set(m map[string]any, key string, v any) {
+	if v != "" && v != 0 {
+		m[key] = v
+	}
+}
+
+func gatewayServer(ctx context.Context, e steps.Env) (any, error) {
+	found, err := living(ctx, e, gatewayServers, tenantNamespace(e), "")
+	if err != nil {
+		return nil, err
+	}
+	if len(found) == 0 {
+		return nil, steps.Absent("no gateway of the %s listens yet", e.SideName())
+	}
+	g := found[0]
+	m := map[string]any{"name": g.GetName()}
+	set(m, "service-type", text(g, "spec", "endpoint", "serviceType"))
+	set(m, "port", number(g, "spec", "endpoint", "port"))
+	set(m, "node-port", number(g, "spec", "endpoint", "nodePort"))
+	set(m, "load-balancer-ip", text(g, "spec", "endpoint", "loadBalancerIP"))
+	set(m, "mtu", number(g, "spec", "mtu"))
+	if at := list(g, "status", "endpoint", "addresses"); len(at) > 0 {
+		m["address"] = at[0]
+		m["addresses"] = at
+	}
+	set(m, "endpoint-port", number(g, "status", "endpoint", "port"))
+	return m, nil
+}
+
+func gatewayClient(ctx context.Context, e steps.Env) (any, error) {
+	found, err := living(ctx, e, gatewayClients, tenantNamespace(e), "")
+	if err != nil {
+		return nil, err
+	}
+	if len(found) == 0 {
+		return nil, steps.Absent("no gateway of the %s connects yet", e.SideName())
+	}
+	g := found[0]
+	m := map[string]any{"name": g.GetName()}
+	if at := list(g, "spec", "endpoint", "addresses"); len(at) > 0 {
+		m["address"] = at[0]
+	}
+	set(m, "port", number(g, "spec", "endpoint", "port"))
+	set(m, "mtu", number(g, "spec", "mtu"))
+	return m, nil
+}
+
+func connectionState(ctx context.Context, e steps.Env) (any, error) {
+	found, err := living(ctx, e, connections, tenantNamespace(e), "")
+	if err != nil {
+		return nil, err
+	}
+	if len(found) == 0 {
+		return nil, steps.Absent("the %s has no Connection yet", e.SideName())
+	}
+	return text(found[0], "status", "value"), nil
+}
+
+func nodePort(_ context.Context, e steps.Env) (any, error) {
+	if e.Answers.Text("network.service-type") != "NodePort" {
+		return nil, nil
+	}
+	return e.Answers.Value("network.node-port"), nil
+}
+
+func loadBalancerIP(_ context.Context, e steps.Env) (any, error) {
+	if e.Answers.Text("network.service-type") != "LoadBalancer" {
+		return nil, nil
+	}
+	return e.Answers.Value("network.load-balancer-ip"), nil
+}
+
+const noEndpoint = "the gateway that listens has no address yet"
+
+func endpointAddress(_ context.Context, e steps.Env) (any, error) {
+	if v := e.Answers.Text("network.address"); v != "" {
+		return v, nil
+	}
+	return nil, steps.Absent(noEndpoint)
+}
+
+func endpointPort(_ context.Context, e steps.Env) (any, error) {
+	if v := e.Answers.Int("network.client-port"); v != 0 {
+		return v, nil
+	}
+	return nil, steps.Absent(noEndpoint)
+}
