@@ -1,4 +1,4 @@
-// Package probe looks at the network from this machine: names, ports, certificates, HTTP answers.
+// Package probe looks at the network from this machine: names, ports, certificates, HTTP answers, WireGuard handshakes.
 //
 // Every function honours its context and ends as soon as that does. A context without a deadline is given ten seconds.
 // Errors wrap what the net and tls packages said, so errors.Is and errors.As work on them. Text that comes from the
