@@ -2,6 +2,7 @@ package main
 
 import (
 	"carrick/steps"
+	"carrick/steps/liqo"
 	"carrick/steps/renku"
 )
 
@@ -10,5 +11,6 @@ import (
 func guides() []*steps.Guide {
 	return []*steps.Guide{
 		renku.Guide(),
+		liqo.Guide(),
 	}
 }

@@ -3,7 +3,6 @@ package liqo
 import (
 	"context"
 	"encoding/base64"
-	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -115,9 +114,10 @@ func publicKey(ctx context.Context, e steps.Env) (any, error) {
 }
 
 func newGatewayKeys(context.Context, steps.Env) (map[string]cluster.Masked, error) {
-	private, public, err := probe.NewWireGuardKey()
+	private, err := probe.NewPrivateKey()
 	if err != nil {
-		return nil, fmt.Errorf("make a WireGuard key: %w", err)
+		return nil, err
 	}
-	return map[string]cluster.Masked{privateKeyField: cluster.Mask(string(private[:])), publicKeyField: cluster.Mask(string(public[:]))}, nil
+	public := private.Public()
+	return map[string]cluster.Masked{privateKeyField: cluster.Mask(string(private.Reveal())), publicKeyField: cluster.Mask(string(public[:]))}, nil
 }

@@ -2,6 +2,7 @@ package liqo
 
 import (
 	"context"
+	"fmt"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -121,3 +122,6 @@ func requested(_ context.Context, e steps.Env) (any, error) {
 	}
 	return out, nil
 }
+
+// quantityText is a quantity as it is written: YAML's 4 is the quantity 4.
+func quantityText(v any) string { return strings.TrimSpace(fmt.Sprint(v)) }
