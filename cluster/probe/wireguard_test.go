@@ -76,8 +76,8 @@ func nothing() tun.Device {
 	return &noTunnel{events: make(chan tun.Event), closed: make(chan struct{})}
 }
 
-// datagrams answers every datagram with what reply returns, until the test ends.
-func datagrams(t *testing.T, reply func([]byte) [][]byte) (hostport string) {
+// datagrams gives every datagram to each, with a way to answer its sender, until the test ends.
+func datagrams(t *testing.T, each func(ask []byte, answer func([]byte))) (hostport string) {
 	t.Helper()
 	socket, err := net.ListenPacket("udp", "127.0.0.1:0")
 	if err != nil {
@@ -92,13 +92,14 @@ func datagrams(t *testing.T, reply func([]byte) [][]byte) (hostport string) {
 			if errors.Is(err, net.ErrClosed) {
 				return
 			}
-			for _, answer := range reply(buf[:max(n, 0)]) {
-				_, _ = socket.WriteTo(answer, from)
-			}
+			each(buf[:max(n, 0)], func(answer []byte) { _, _ = socket.WriteTo(answer, from) })
 		}
 	}()
 	return socket.LocalAddr().String()
 }
+
+// mute says nothing.
+func mute([]byte, func([]byte)) {}
 
 // closedPort is a UDP port of loopback where nothing listens.
 func closedPort(t *testing.T, network, host string) string {
@@ -148,11 +149,13 @@ func TestHandshake(t *testing.T) {
 func TestHandshakeNoAnswer(t *testing.T) {
 	own, stranger := wgKey(t), wgKey(t)
 	g := newGateway(t, nothing(), own.Public())
-	garbage := datagrams(t, func(ask []byte) [][]byte {
-		answer, cookie := bytes.Repeat([]byte{7}, device.MessageResponseSize), make([]byte, device.MessageCookieReplySize)
-		copy(answer, []byte{2, 0, 0, 0})
-		copy(cookie, []byte{3, 0, 0, 0})
-		return [][]byte{answer, cookie, ask, []byte("HTTP/1.1 400 Bad Request\r\n"), {1}, {}}
+	garbage := datagrams(t, func(ask []byte, answer func([]byte)) {
+		response, cookie := bytes.Repeat([]byte{7}, device.MessageResponseSize), make([]byte, device.MessageCookieReplySize)
+		copy(response, []byte{device.MessageResponseType, 0, 0, 0})
+		copy(cookie, []byte{device.MessageCookieReplyType, 0, 0, 0})
+		for _, bad := range [][]byte{response, cookie, ask, []byte("HTTP/1.1 400 Bad Request\r\n"), {1}, {}} {
+			answer(bad)
+		}
 	})
 	for _, tc := range []struct {
 		situation, address string
@@ -160,7 +163,7 @@ func TestHandshakeNoAnswer(t *testing.T) {
 		peer               PublicKey
 		strays             bool
 	}{
-		{"nobody says a word", datagrams(t, func([]byte) [][]byte { return nil }), own, g.key.Public(), false},
+		{"nobody says a word", datagrams(t, mute), own, g.key.Public(), false},
 		{"the peer has another key", g.at("127.0.0.1"), own, stranger.Public(), false},
 		{"the peer doesn't know our key", g.at("127.0.0.1"), stranger, g.key.Public(), false},
 		{"answers that don't verify", garbage, own, g.key.Public(), true},
@@ -185,32 +188,41 @@ func TestHandshakeNoAnswer(t *testing.T) {
 	}
 }
 
-// The first initiation is lost; the second is another device's.
+// On a way that loses datagrams, or is slow, more than one initiation goes out before the answer is here.
 func TestHandshakeAsksAgain(t *testing.T) {
 	own := wgKey(t)
-	g := newGateway(t, nothing(), own.Public())
-	there, err := net.Dial("udp", g.at("127.0.0.1"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer there.Close()
-	asked := 0
-	lossy := datagrams(t, func(ask []byte) [][]byte {
-		if asked++; asked == 1 {
-			return nil
-		}
-		buf := make([]byte, 2000)
-		if _, err := there.Write(ask); err != nil {
-			return nil
-		}
-		n, _ := there.Read(buf)
-		return [][]byte{buf[:n]}
-	})
-	look := brief()
-	look.whole = 10 * time.Second
-	r, err := look.run(t.Context(), lossy, own, g.key.Public())
-	if err != nil || r.Sent < 2 || r.Took <= 0 {
-		t.Errorf("got %+v, %v", r, err)
+	for _, situation := range []string{"the first initiation is lost", "the first answer is late"} {
+		t.Run(situation, func(t *testing.T) {
+			g := newGateway(t, nothing(), own.Public())
+			there, err := net.Dial("udp", g.at("127.0.0.1"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { there.Close() })
+			asked, buf, late := 0, make([]byte, 2000), func() {}
+			forward := func(ask []byte) []byte {
+				_, _ = there.Write(ask)
+				n, _ := there.Read(buf)
+				return buf[:max(n, 0)]
+			}
+			way := datagrams(t, func(ask []byte, answer func([]byte)) {
+				switch asked++; {
+				case situation == "the first initiation is lost" && asked > 1:
+					answer(forward(ask))
+				case situation == "the first answer is late" && asked == 1:
+					response := forward(ask)
+					late = func() { answer(response) }
+				case asked == 3:
+					late()
+				}
+			})
+			look := brief()
+			look.whole = 10 * time.Second
+			r, err := look.run(t.Context(), way, own, g.key.Public())
+			if err != nil || r.Sent < 2 || r.Took <= 0 {
+				t.Errorf("got %+v, %v", r, err)
+			}
+		})
 	}
 }
 
@@ -256,7 +268,7 @@ func TestHandshakeUnreachable(t *testing.T) {
 	} {
 		t.Run(tc.situation, func(t *testing.T) {
 			look := &handshake{every: time.Minute, whole: time.Minute, dial: tc.dial}
-			silent := datagrams(t, func([]byte) [][]byte { return nil })
+			silent := datagrams(t, mute)
 			if _, err := look.run(t.Context(), silent, wgKey(t), wgKey(t).Public()); !errors.Is(err, tc.want) {
 				t.Errorf("error %v", err)
 			}
@@ -300,7 +312,7 @@ func TestHandshakeContext(t *testing.T) {
 	own, peer := wgKey(t), wgKey(t).Public()
 	t.Run("the caller goes while it waits", func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
-		silent := datagrams(t, func([]byte) [][]byte { cancel(); return nil })
+		silent := datagrams(t, func([]byte, func([]byte)) { cancel() })
 		start := time.Now()
 		r, err := Handshake(ctx, silent, own, peer)
 		var unanswered *NoAnswerError
@@ -322,7 +334,7 @@ func TestHandshakeContext(t *testing.T) {
 	t.Run("the caller's time is short", func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 		defer cancel()
-		silent := datagrams(t, func([]byte) [][]byte { return nil })
+		silent := datagrams(t, mute)
 		_, err := Handshake(ctx, silent, own, peer)
 		var unanswered *NoAnswerError
 		if !errors.Is(err, context.DeadlineExceeded) || !errors.As(err, &unanswered) || unanswered.Sent != 1 {
