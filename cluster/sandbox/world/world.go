@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"path"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -23,6 +24,13 @@ import (
 
 // manager is the field manager of the base.
 const manager = "sandbox"
+
+// absent is the annotation of an object that must not be there: in a fault it
+// takes away the healthy one of the same name.
+const absent = "sandbox.carrick/absent"
+
+// definition is the kind of what defines another kind.
+const definition = "CustomResourceDefinition"
 
 // Cluster is one side's cluster as the world sees it.
 type Cluster struct {
@@ -66,14 +74,23 @@ func (c *Cluster) Base(ctx context.Context) error {
 }
 
 // Apply applies objects in their order, under a field manager. A second time
-// changes nothing.
+// changes nothing. Kinds that it defines are served before the first object
+// behind them.
 func (c *Cluster) Apply(ctx context.Context, owner string, objects []*unstructured.Unstructured) error {
+	var defined []*unstructured.Unstructured
 	for _, object := range objects {
+		if object.GetKind() == definition {
+			defined = append(defined, object)
+		} else if err := c.served(ctx, defined); err != nil {
+			return err
+		} else {
+			defined = nil
+		}
 		if err := c.apply(ctx, object, owner); err != nil {
 			return err
 		}
 	}
-	return nil
+	return c.served(ctx, defined)
 }
 
 // apply applies an object, and its status where it has one.
@@ -81,6 +98,12 @@ func (c *Cluster) apply(ctx context.Context, object *unstructured.Unstructured, 
 	resource, err := c.resource(object)
 	if err != nil {
 		return err
+	}
+	if object.GetAnnotations()[absent] != "" {
+		if err := resource.Delete(ctx, object.GetName(), metav1.DeleteOptions{}); !apierrors.IsNotFound(err) {
+			return err
+		}
+		return nil
 	}
 	options := metav1.ApplyOptions{FieldManager: owner, Force: true}
 	if _, err := resource.Apply(ctx, object.GetName(), object, options); err != nil {
