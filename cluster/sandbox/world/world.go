@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/discovery/cached/memory"
 	"k8s.io/client-go/dynamic"
@@ -109,8 +110,13 @@ func (c *Cluster) apply(ctx context.Context, object *unstructured.Unstructured, 
 	if _, err := resource.Apply(ctx, object.GetName(), object, options); err != nil {
 		return fmt.Errorf("apply %s %s: %w", object.GetKind(), object.GetName(), err)
 	}
-	if _, has := object.Object["status"]; !has {
+	status, has := object.Object["status"].(map[string]any)
+	if !has {
 		return nil
+	}
+	if len(status) == 0 { // applied, it would become null, which no definition allows
+		_, err := resource.Patch(ctx, object.GetName(), types.MergePatchType, []byte(`{"status":null}`), metav1.PatchOptions{FieldManager: owner}, "status")
+		return err
 	}
 	if _, err := resource.ApplyStatus(ctx, object.GetName(), object, options); err != nil {
 		return fmt.Errorf("apply the status of %s %s: %w", object.GetKind(), object.GetName(), err)
