@@ -173,7 +173,11 @@ func list[T any](ctx context.Context, p *Player, kind resource) ([]T, error) {
 	}
 	all := make([]T, len(found.Items))
 	for i := range found.Items {
-		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(found.Items[i].Object, &all[i]); err != nil {
+		data, err := json.Marshal(found.Items[i].Object)
+		if err != nil {
+			return nil, err
+		}
+		if err := json.Unmarshal(data, &all[i]); err != nil {
 			return nil, err
 		}
 	}
