@@ -34,9 +34,13 @@ const liqoGroup = "liqo.io"
 
 func keySecretName(_ context.Context, e steps.Env) (any, error) { return credentialSecret(e) }
 
+// usualCredential is the name of the Secret with the consumer's key, but for the
+// provider's cluster id.
+const usualCredential = "liqo-controlplane-key-"
+
 func credentialSecret(e steps.Env) (string, error) {
 	id, err := peerID(e)
-	return "liqo-controlplane-key-" + id, err
+	return usualCredential + id, err
 }
 
 // newCredentialKey makes a key and a request for a name that no other key has:

@@ -66,7 +66,7 @@ func (a *authority) tls() *tls.Config {
 	}
 	c := template(pkix.Name{CommonName: "kube-apiserver"}, 365*24*time.Hour)
 	c.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}
-	c.DNSNames, c.IPAddresses = []string{"example.com", "kubernetes.default.svc"}, []net.IP{net.IPv4(127, 0, 0, 1), net.IPv6loopback}
+	c.DNSNames, c.IPAddresses = []string{"example.com", "*.example.com"}, []net.IP{net.IPv4(127, 0, 0, 1), net.IPv6loopback}
 	return &tls.Config{
 		Certificates: []tls.Certificate{{Certificate: [][]byte{a.sign(c, &key.PublicKey)}, PrivateKey: key}},
 		ClientAuth:   tls.RequestClientCert, // who shows none may have a token
