@@ -143,14 +143,17 @@ func accountName(consumer steps.Facts) (string, error) {
 	return "liqo-controlplane-" + id, err
 }
 
-// credentialUser is who the consumer signs in as: by what stands if somebody else
-// made it, else by what carrick makes.
+// credentialUser is who the consumer signs in as: by what stands if it is in use
+// as it is, else by what carrick makes.
 func credentialUser(_ context.Context, e steps.Env) (any, error) {
 	if foreign(e.Own) {
 		if user, _ := standing(e.Own, "control-plane", "user").(string); user != "" {
 			return user, nil
 		}
 		return nil, steps.Absent("the credential that stands can't be read")
+	}
+	if user, _ := standing(e.Own, "control-plane", "user").(string); user != "" && certified(e) && stored(e.Own) {
+		return user, nil
 	}
 	if tokened(e) {
 		name, err := accountName(e.Own)
