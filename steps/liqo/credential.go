@@ -176,8 +176,13 @@ func subjects(_ context.Context, e steps.Env) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	return subjectsOf(user), nil
+}
+
+// subjectsOf is a user as a RoleBinding names it.
+func subjectsOf(user string) []any {
 	if parts := strings.Split(strings.TrimPrefix(user, accountPrefix), ":"); isAccount(user) && len(parts) == 2 {
-		return []any{map[string]any{"kind": "ServiceAccount", "namespace": parts[0], "name": parts[1]}}, nil
+		return []any{map[string]any{"kind": "ServiceAccount", "namespace": parts[0], "name": parts[1]}}
 	}
-	return []any{map[string]any{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": user}}, nil
+	return []any{map[string]any{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": user}}
 }

@@ -1,6 +1,7 @@
 package liqo
 
 import (
+	"slices"
 	"time"
 
 	"carrick/steps"
@@ -21,7 +22,16 @@ const (
 )
 
 func credentialChecks() []steps.Check {
-	return append(providersCredentialChecks(), consumersCredentialChecks()...)
+	return slices.Concat([]steps.Check{credentialKeyCheck()}, providersCredentialChecks(), consumersCredentialChecks())
+}
+
+func credentialKeyCheck() steps.Check {
+	return steps.Check{
+		Name: "credential-key", Title: "the consumer has a key of its own, and a request for that key", On: steps.Local, When: certified, Mend: "credential-key", Needs: []string{"tenant-namespace"},
+		Why: "the key is made where it is used and never crosses over; deleting it is how the credential is renewed",
+		See: []string{page},
+		Run: credentialKeyHeld,
+	}
 }
 
 // providersCredentialChecks look at what the provider does for the credential.
@@ -44,6 +54,12 @@ func providersCredentialChecks() []steps.Check {
 			Why: "EKS signs none. Liqo asks for one for each ResourceSlice, too: without a signer a slice is never accepted, and nothing says so",
 			See: []string{signersSource, "liqotech/liqo#3153"},
 			Run: signsCertificates, Within: 30 * time.Second,
+		},
+		{
+			Name: "account-token", Title: "the consumer's ServiceAccount has a token", On: steps.Remote, When: tokened, Mend: "service-account", Needs: []string{"tenant-namespace"},
+			Why: "Kubernetes puts it into a Secret, and deletes that Secret where the ServiceAccount is not there",
+			See: []string{"https://kubernetes.io/docs/concepts/configuration/secret/#serviceaccount-token-secrets"},
+			Run: accountTokened, Within: 30 * time.Second,
 		},
 		{
 			Name: "certificate-issued", Title: "the consumer's certificate is issued", On: steps.Remote, When: certified, Mend: "certificate-request", Needs: []string{"request-sound"},

@@ -3,6 +3,7 @@ package liqo
 import (
 	"context"
 	"crypto/x509"
+	"errors"
 	"fmt"
 	"time"
 
@@ -72,6 +73,9 @@ func signsCertificates(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Passed("the certificate that the consumer holds is of its authority")
 	}
 	if err != nil {
+		return steps.Unseen(err)
+	}
+	if _, err := e.Peer.Value("control-plane"); err != nil && !errors.As(err, new(*steps.AbsentError)) {
 		return steps.Unseen(err)
 	}
 	slices, err := living(ctx, e, resourceSlices, tenantNamespace(e), "")
