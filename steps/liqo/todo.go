@@ -43,23 +43,6 @@ func tunnelChecks() []steps.Check {
 	}
 }
 
-func credentialChecks() []steps.Check {
-	return []steps.Check{
-		todo("request-sound", steps.Remote),
-		todo("controlplane-role", steps.Remote),
-		todo("signs-certificates", steps.Remote),
-		todo("kubeconfig-whole", steps.Local),
-		todo("credential-rights", steps.Local),
-	}
-}
-
-func authenticationChecks() []steps.Check {
-	return []steps.Check{
-		todo("tenant", steps.Remote),
-		todo("control-plane-accepted", steps.Local),
-	}
-}
-
 func resourceChecks() []steps.Check {
 	return []steps.Check{
 		todo("virtual-node", steps.Local),

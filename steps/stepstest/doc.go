@@ -23,6 +23,11 @@
 // the address of that HTTP API, ${web-port} its port, ${web-ca} the base64 of
 // the CA that its certificate for localhost and 127.0.0.1 is trusted by, and
 // ${claims ALG {"aud": …}} a token with these claims that nobody has signed.
+// ${client-cert NAME GROUPS LIFETIME} is the base64 of a client certificate that the
+// side's API server takes, ${client-csr NAME GROUPS} of a request for one, and
+// ${client-key} of the key of both, which is always the same one; GROUPS are
+// joined by commas, or "-". ${ca-text} is the API server's CA as a quoted scalar,
+// for ConfigMaps.
 // ${helm-release FILE} is the value of key release in a Secret of Helm's, of the
 // release that files/FILE describes as YAML.
 //
