@@ -59,15 +59,3 @@ func authenticationChecks() []steps.Check {
 		todo("control-plane-accepted", steps.Local),
 	}
 }
-
-func resourceChecks() []steps.Check {
-	return []steps.Check{
-		todo("virtual-node", steps.Local),
-	}
-}
-
-func offloadingChecks() []steps.Check {
-	return []steps.Check{
-		todo("offloading-ready", steps.Local),
-	}
-}
