@@ -99,13 +99,13 @@ func olderPods(ctx context.Context, e steps.Env) steps.Result {
 		}
 	}
 	if len(owned)+len(bare) == 0 {
-		return steps.Passed("none of %d pods in %s", len(pods), name)
+		return steps.Passed("none of %s in %s", counted(len(pods), "pod"), name)
 	}
 	fix := e.Kubectl() + " -n " + name + " delete pod " + strings.Join(slices.Concat(owned, bare), " ")
 	if len(bare) > 0 {
 		fix += "    # nothing makes " + strings.Join(bare, ", ") + " again: keep the manifest first"
 	}
-	return steps.Warned(fmt.Sprintf("%d pods are older than the NamespaceOffloading and wait for a node: %s. They can't go to the provider", len(owned)+len(bare), listed(slices.Concat(owned, bare))), fix)
+	return steps.Warned(fmt.Sprintf("%s waiting for a node, from before the namespace was extended: %s. None can go to the provider", counted(len(owned)+len(bare), "pod"), listed(slices.Concat(owned, bare))), fix)
 }
 
 // tolerates tells whether a pod may go to virtual nodes.

@@ -50,16 +50,16 @@ func providerRoom(ctx context.Context, e steps.Env) steps.Result {
 		free.Sub(taken[name])
 		if free.Cmp(want) < 0 {
 			total, used := have[name], taken[name]
-			lacks = append(lacks, fmt.Sprintf("%s of %s, and %s is free (%s less %s that others' pods ask for)", want.String(), name, free.String(), total.String(), used.String()))
+			lacks = append(lacks, fmt.Sprintf("%s %s, of which %s is free (%s less %s that other pods ask for)", name, want.String(), free.String(), total.String(), used.String()))
 			continue
 		}
-		fits = append(fits, fmt.Sprintf("%s of %s", free.String(), name))
+		fits = append(fits, fmt.Sprintf("%s %s", name, free.String()))
 	}
 	if len(lacks) > 0 {
-		return steps.Warned(fmt.Sprintf("%s asks for %s, on %d nodes of %s. Liqo grants it all the same", consumerID, strings.Join(lacks, "; for "), count, e.SideName()),
+		return steps.Warned(fmt.Sprintf("%s asks for more than %s of the %s can give: %s. Liqo grants it all the same", consumerID, counted(count, "node"), e.SideName(), strings.Join(lacks, "; ")),
 			"answer resources.cpu, resources.memory, resources.pods or resources.more with less, or add nodes to the provider")
 	}
-	return steps.Passed("free for %s on %d nodes: %s", consumerID, count, strings.Join(fits, ", "))
+	return steps.Passed("free for %s on %s: %s", consumerID, counted(count, "node"), strings.Join(fits, ", "))
 }
 
 // askedOf is what the consumer asks for: by the slice that stands, else by the

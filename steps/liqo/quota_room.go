@@ -71,17 +71,17 @@ func judgeQuota(e steps.Env, q *unstructured.Unstructured, pods []*unstructured.
 			return "", "", steps.Absent("%s has %s %q, which is no amount", what, name, limits[name])
 		}
 		if u, ok := used[corev1.ResourceName(name)]; ok && u.AsApproximateFloat64()*100 >= limit.AsApproximateFloat64()*nearlyFull {
-			full = append(full, fmt.Sprintf("%s of %s %s", u.String(), limit.String(), name))
+			full = append(full, fmt.Sprintf("%s %s of %s", name, u.String(), limit.String()))
 		}
 	}
 	if len(full) > 0 {
-		found := fmt.Sprintf("%s is nearly full: %s is used by %d pods", what, strings.Join(full, ", "), count)
+		found := fmt.Sprintf("%s is nearly full: %s is used by %s", what, strings.Join(full, ", "), counted(count, "pod"))
 		if ended > 0 {
-			found += fmt.Sprintf(", of which %d have ended and count until they are deleted", ended)
+			found += fmt.Sprintf("; %d of them ended, which count until they are deleted", ended)
 		}
 		return found, "on the consumer, delete pods that have ended, or ask for more: answer resources.cpu and resources.memory, then " + mends(e, "resources"), nil
 	}
-	found = fmt.Sprintf("%s: %s, used by %d pods", what, amounts(limits), count)
+	found = fmt.Sprintf("%s: %s, used by %s", what, amounts(limits), counted(count, "pod"))
 	switch text(q, "spec", "limitsEnforcement") {
 	case "Hard":
 		found += "; each container must ask for CPU and memory, and its limits must be the same"

@@ -63,7 +63,7 @@ func sliceAccepted(ctx context.Context, e steps.Env) steps.Result {
 	describe := e.PeerKubectl() + " -n " + peerNamespace(e) + " describe resourceslices.authentication.liqo.io " + steps.Quoted(s.GetName())
 	switch {
 	case who.status == "Denied":
-		return steps.Failed("the provider does not take who asks: "+who.why()+". The request in the slice must be for its name and the consumer's id, in the consumer's namespace", describe)
+		return steps.Failed("the provider does not take who asks: "+who.why()+". The slice's certificate request must name the slice and the consumer's id", describe)
 	case what.status == "Denied":
 		return resourcesDenied(e, what)
 	case who.status == accepted && what.status == accepted:

@@ -67,7 +67,12 @@ func labelledNamespace(ctx context.Context, e steps.Env) (any, error) {
 	if len(found) == 0 {
 		return nil, steps.Absent("no namespace of the %s carries the peer's cluster id", e.SideName())
 	}
-	return names(found)[0], nil
+	for _, ns := range found {
+		if ns.GetLabels()[tenantLabel] == "true" {
+			return ns.GetName(), nil
+		}
+	}
+	return found[0].GetName(), nil
 }
 
 // gatewaySecurity is the level that gateway pods ask for; without a tunnel none
