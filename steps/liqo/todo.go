@@ -42,15 +42,3 @@ func tunnelChecks() []steps.Check {
 		todo("server-endpoint", steps.Both),
 	}
 }
-
-func resourceChecks() []steps.Check {
-	return []steps.Check{
-		todo("virtual-node", steps.Local),
-	}
-}
-
-func offloadingChecks() []steps.Check {
-	return []steps.Check{
-		todo("offloading-ready", steps.Local),
-	}
-}

@@ -4,7 +4,8 @@
 //
 //	-- base --     name of a state that this one changes; at most one level
 //	-- local --    objects of that side, YAML documents; over a base each is a
-//	-- remote --   merge patch, and "$delete: true" removes one
+//	-- remote --   merge patch, and "$delete: true" removes one; of kind "*" it
+//	               empties a namespace
 //	-- answers --  answers, as in a link file
 //	-- denied --   rights that the admin lacks, one a line: "remote create secrets renku"
 //	-- server --   "remote: down", "remote: hangs", "remote: version v1.20.1", "remote: skew 10m"
