@@ -93,25 +93,21 @@ func tenantNamespaceSound(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Failed(fmt.Sprintf("namespace %s carries the id %s, and the answer %s.tenant-namespace is %s", ns.Name, id, e.SideName(), name),
 			fmt.Sprintf("under answers in %s write\n  %s.tenant-namespace: %s", e.LinkFile(), e.SideName(), ns.Name))
 	case ns.Labels[tenantLabel] != "true":
-		return steps.Failed(fmt.Sprintf("namespace %s has %s, not the label %s=true: Liqo doesn't find it, and its webhook refuses a Tenant in it", name, worded(ns.Labels, tenantLabel), tenantLabel),
+		why := "Liqo doesn't find it without"
+		if v, ok := ns.Labels[tenantLabel]; ok {
+			why = fmt.Sprintf("Liqo's webhook takes no Tenant in it with %q", cluster.Clean(v))
+		}
+		return steps.Failed(fmt.Sprintf("namespace %s lacks the label %s=true: %s", name, tenantLabel, why),
 			e.Kubectl()+" label --overwrite namespace "+name+" "+tenantLabel+"=true")
 	}
 	return steps.Passed("namespace %s is that of %s", name, id)
-}
-
-// worded is a label as a sentence has it.
-func worded(labels map[string]string, key string) string {
-	if v, ok := labels[key]; ok {
-		return fmt.Sprintf("%s=%q", key, cluster.Clean(v))
-	}
-	return "no " + key
 }
 
 // noTenantNamespace says what is there in the place of a labelled namespace.
 func noTenantNamespace(ctx context.Context, e steps.Env, name, id string) steps.Result {
 	ns, err := check.Get[corev1.Namespace](ctx, e.Cluster, check.Namespaces, "", name)
 	if apierrors.IsNotFound(err) {
-		return steps.Failed("no namespace carries the "+e.PeerName()+"'s id "+id, "")
+		return steps.Failed("no namespace carries the "+e.PeerName()+"'s id "+id, mends(e, "tenant-namespaces"))
 	}
 	if err != nil {
 		return steps.Unseen(err)
@@ -121,7 +117,7 @@ func noTenantNamespace(ctx context.Context, e steps.Env, name, id string) steps.
 	own, err := e.Own.Text("cluster-id")
 	switch {
 	case has == "":
-		return steps.Failed(fmt.Sprintf("namespace %s is there, without the label %s=%s", name, remoteIDLabel, id), "")
+		return steps.Failed(fmt.Sprintf("namespace %s is there, without the label %s=%s", name, remoteIDLabel, id), mends(e, "tenant-namespaces"))
 	case err == nil && has == own:
 		return steps.Failed(fmt.Sprintf("namespace %s carries the id %s, which is the %s's own: it must be the %s's, %s", name, has, e.SideName(), e.PeerName(), id), relabel)
 	}
@@ -175,7 +171,7 @@ func gatewaysMayRun(ctx context.Context, e steps.Env) steps.Result {
 	name := tenantNamespace(e)
 	ns, err := e.Cluster.Get(ctx, check.Namespaces, "", name)
 	if err != nil {
-		return check.Missing(err, "namespace "+name, "")
+		return check.Missing(err, "namespace "+name, mends(e, "tenant-namespaces"))
 	}
 	switch level := ns.GetLabels()[enforceLabel]; level {
 	case "privileged":
