@@ -29,8 +29,8 @@ func soundID(ctx context.Context, e steps.Env) steps.Result {
 	if id == "" {
 		return steps.Failed(where+" has no CLUSTER_ID", another)
 	}
-	if faults := apivalidation.IsDNS1123Label(id); len(faults) > 0 {
-		return steps.Failed(fmt.Sprintf("the cluster id %q in %s is no name that Liqo takes: %s", cluster.Clean(id), where, faults[0]), another)
+	if len(apivalidation.IsDNS1123Label(id)) > 0 {
+		return steps.Failed(fmt.Sprintf("the cluster id %q in %s is none that Liqo takes: at most 63 lower-case letters, digits and dashes, with no dash at either end", cluster.Clean(id), where), another)
 	}
 	if name := usualTenantPrefix + id; len(name) > apivalidation.DNS1123LabelMaxLength && peerNamespace(e) == name {
 		return steps.Failed(fmt.Sprintf("the cluster id %s has %d characters: liqoctl's name for its tenant namespace on the %s, %s, would have %d, and %d is the limit",

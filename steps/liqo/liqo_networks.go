@@ -115,16 +115,16 @@ func seenSpans(ctx context.Context, e steps.Env) ([]span, error) {
 
 // overlapping names the overlaps of ranges, and returns those of the first that
 // overlap nothing.
-func overlapping(theirs, ours []span) (words []string, clear []span) {
+func overlapping(theirs, ours []span) (words []string, free []span) {
 	for _, t := range theirs {
 		i := slices.IndexFunc(ours, func(o span) bool { return o.Overlaps(t.Prefix) })
 		if i < 0 {
-			clear = append(clear, t)
+			free = append(free, t)
 			continue
 		}
 		words = append(words, fmt.Sprintf("%s with this side's %s", t, ours[i]))
 	}
-	return words, clear
+	return words, free
 }
 
 // place is an address that must not lead into the tunnel.
@@ -133,8 +133,8 @@ type place struct {
 	addr netip.Addr
 }
 
-// places are the addresses of the cluster's real nodes and of its API server.
-func places(ctx context.Context, e steps.Env) ([]place, error) {
+// tunnelFree are the addresses of the cluster's real nodes and of its API server.
+func tunnelFree(ctx context.Context, e steps.Env) ([]place, error) {
 	nodes, err := realNodes(ctx, e)
 	if err != nil {
 		return nil, err
@@ -176,18 +176,18 @@ func remapped(ctx context.Context, e steps.Env) steps.Result {
 		func() (err error) { own, err = ownSpans(ctx, e); return err },
 		func() (err error) { theirs, err = peerSpans(e); return err },
 		func() (err error) { seen, err = seenSpans(ctx, e); return err },
-		func() (err error) { here, err = places(ctx, e); return err },
+		func() (err error) { here, err = tunnelFree(ctx, e); return err },
 	)
 	if err != nil {
 		return steps.Unseen(err)
 	}
-	words, clear := overlapping(theirs, own)
+	words, reached := overlapping(theirs, own)
 	if len(seen) > 0 {
-		clear = seen
+		reached = seen
 	}
 	var covered []string
 	var reserve []string
-	for _, s := range clear {
+	for _, s := range reached {
 		for _, p := range here {
 			if s.Contains(p.addr) {
 				covered = append(covered, fmt.Sprintf("%s covers %s at %s", s, p.what, p.addr))

@@ -55,6 +55,14 @@ func unrepeated(rights []cluster.Right) []cluster.Right {
 }
 
 func mayPeer(ctx context.Context, e steps.Env) steps.Result {
+	// Who may not list namespaces can't be told which the tenant's is.
+	first := toApply(check.Namespaces, "")
+	if r := check.MayI(ctx, e.Cluster, check.Verbs("", "namespaces", "", "list"), ""); r.Status != steps.Pass {
+		return check.MayI(ctx, e.Cluster, first, grantFix(e, first))
+	}
+	if _, err := peerID(e); isAbsent(err) {
+		return steps.Skipped("what it takes is not known before the %s's cluster id is: %s", e.PeerName(), err)
+	}
 	need := neededRights(e)
 	if e.Side == steps.Remote {
 		bind, err := toBind(ctx, e)
@@ -63,8 +71,12 @@ func mayPeer(ctx context.Context, e steps.Env) steps.Result {
 		}
 		need = append(need, bind...)
 	}
-	return check.MayI(ctx, e.Cluster, need,
-		"ask an admin of the "+e.SideName()+" cluster to apply this and bind it to you:\n"+steps.Grant("carrick-"+e.Link, need))
+	return check.MayI(ctx, e.Cluster, need, grantFix(e, need))
+}
+
+// grantFix names who can help, and what to give them.
+func grantFix(e steps.Env, rights []cluster.Right) string {
+	return "ask an admin of the " + e.SideName() + " cluster to apply this and bind it to you:\n" + steps.Grant("carrick-"+e.Link, rights)
 }
 
 // toBind is the right to bind the consumers' role, unless the admin holds all
@@ -79,6 +91,9 @@ func toBind(ctx context.Context, e steps.Env) ([]cluster.Right, error) {
 		return nil, err
 	}
 	role, err := check.Get[rbacv1.ClusterRole](ctx, e.Cluster, check.ClusterRoles, "", name)
+	if apierrors.IsForbidden(err) {
+		role, err = &rbacv1.ClusterRole{}, nil // what it grants can't be told: the right to bind it is asked for
+	}
 	if err != nil {
 		return nil, err
 	}

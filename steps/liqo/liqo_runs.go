@@ -202,9 +202,12 @@ func unreadyPod(p *corev1.Pod) (why string, since time.Time, stuck bool) {
 }
 
 func liqoRuns(ctx context.Context, e steps.Env) steps.Result {
+	if _, err := liqoSpace(e); isAbsent(err) {
+		return steps.Skipped("where Liqo runs is not known: %s", err)
+	}
 	in, err := installed(ctx, e)
 	if isAbsent(err) {
-		return steps.Failed(err.Error(), "its kinds are there, and what serves them is not. Install Liqo on the "+e.SideName()+" anew: "+installPage)
+		return steps.Failed(err.Error(), e.Kubectl()+" get deployments -A | grep -i liqo    # its kinds are there, and what works on them is not: install Liqo on the "+e.SideName()+" anew: "+installPage)
 	}
 	if err != nil {
 		return steps.Unseen(err)
@@ -212,7 +215,7 @@ func liqoRuns(ctx context.Context, e steps.Env) steps.Result {
 	show := e.Kubectl() + " -n " + in.namespace
 	if lacking := in.lacking(joins(e)); len(lacking) > 0 {
 		return steps.Failed(fmt.Sprintf("namespace %s has no %s", in.namespace, strings.Join(lacking, ", no ")),
-			"helm status "+strings.TrimSuffix(in.prefix, "-")+" -n "+in.namespace+"    # something took it out of what the chart installs; install it anew: "+installPage)
+			show+" get deployments,daemonsets    # the chart installs it; install Liqo anew: "+installPage)
 	}
 	var words []string
 	var first *unready

@@ -28,7 +28,7 @@ func liqoVersions(ctx context.Context, e steps.Env) steps.Result {
 	}
 	own, err := version.ParseSemantic(tag)
 	if err != nil {
-		return steps.Warned(fmt.Sprintf("the image's tag %q is no release: what it can do can't be told", cluster.Clean(tag)), upgrade(ctx, e, "a release of both sides"))
+		return steps.Warned(fmt.Sprintf("the image's tag %q is no release: what it can do can't be told", cluster.Clean(tag)), upgrade(ctx, e, otherRelease(e)))
 	}
 	if !own.AtLeast(version.MustParseSemantic(leastVersion)) {
 		return steps.Failed(fmt.Sprintf("it is %s, whose controllers panic on a gateway with keys of its own", tag), upgrade(ctx, e, renewsSince))
@@ -40,7 +40,7 @@ func liqoVersions(ctx context.Context, e steps.Env) steps.Result {
 	peer, parsed := version.ParseSemantic(other)
 	switch {
 	case err == nil && parsed == nil && (own.Major() != peer.Major() || own.Minor() != peer.Minor()):
-		fix := "upgrade the older one, which is the " + e.PeerName()
+		fix := "upgrade Liqo on the " + e.PeerName() + ", which is the older one: what to run stands at its own check liqo-version"
 		if own.LessThan(peer) {
 			fix = upgrade(ctx, e, peer.String())
 		}
@@ -67,11 +67,22 @@ func release(ctx context.Context, e steps.Env) (name, namespace string) {
 	return steps.Quoted(name), steps.Quoted(namespace)
 }
 
-// upgrade says how Liqo comes to be of another release.
+// upgrade are the commands that bring Liqo to another release. Helm leaves
+// definitions of kinds as they are, so they are applied first.
 func upgrade(ctx context.Context, e steps.Env, to string) string {
 	name, ns := release(ctx, e)
-	return fmt.Sprintf("end its peerings, then upgrade Liqo on the %s to %s: %s get values %s -n %s > values.yaml; %s upgrade %s liqo --repo %s -n %s -f values.yaml --version VERSION",
-		e.SideName(), to, e.Helm(), name, ns, e.Helm(), name, chartSource, ns)
+	return fmt.Sprintf("helm show crds liqo --repo %s --version %s | %s apply --server-side --force-conflicts -f - && %s upgrade %s liqo --repo %s --version %s -n %s --reset-then-reuse-values",
+		chartSource, to, e.Kubectl(), e.Helm(), name, chartSource, to, ns)
+}
+
+// otherRelease is that of the other side, where it is one.
+func otherRelease(e steps.Env) string {
+	if tag, err := e.Peer.Text("liqo-version"); err == nil {
+		if v, err := version.ParseSemantic(tag); err == nil {
+			return v.String()
+		}
+	}
+	return renewsSince
 }
 
 // withValue is the command that changes a value of the Liqo that is installed.

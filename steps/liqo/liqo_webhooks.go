@@ -89,7 +89,10 @@ func webhooksAnswer(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Failed(fmt.Sprintf("the certificate in Secret %s/%s expires in %d days, on %s, and is not renewed by itself", w.namespace, w.secret(), int(left.Hours()/24), w.chain[0].NotAfter.Format(time.DateOnly)), w.renew)
 	}
 	r := check.Lasts(w.chain[0], month, now, w.renew)
-	if r.Status == steps.Pass {
+	switch r.Status {
+	case steps.Fail, steps.Warn:
+		r.Found = fmt.Sprintf("Secret %s/%s: %s", w.namespace, w.secret(), r.Found)
+	case steps.Pass:
 		r.Found = fmt.Sprintf("%d ready behind Service %s/%s; %s", ready, w.namespace, w.name, r.Found)
 	}
 	return r

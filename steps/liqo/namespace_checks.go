@@ -14,14 +14,14 @@ import (
 	"carrick/steps/check"
 )
 
-const tenantSource = "liqotech/liqo: pkg/tenantNamespace/namespaceManager.go"
+const spaceSource = "liqotech/liqo: pkg/tenantNamespace/namespaceManager.go"
 
 func namespaceChecks() []steps.Check {
 	return []steps.Check{
 		{
 			Name: "tenant-namespace", Title: "one namespace is the other side's, and labelled so", On: steps.Both, Mend: "${side}-namespace", Needs: []string{"cluster-id", "peer/cluster-id"},
 			Why: "Liqo finds the namespace of a peering by its labels, and stops with an error where it finds two",
-			See: []string{page, tenantSource, "liqotech/liqo#3268"},
+			See: []string{page, spaceSource, "liqotech/liqo#3268"},
 			Run: tenantNamespaceSound,
 		},
 		{
@@ -153,9 +153,9 @@ func tenantPair(_ context.Context, e steps.Env) steps.Result {
 	case labels[here] == ids[here] && labels[there] == ids[there]:
 		return steps.Failed(fmt.Sprintf("the ids are swapped: namespace %s of the %s carries %s, and %s of the %s carries %s", tenantNamespace(e), here, labels[here], peerNamespace(e), there, labels[there]), swapped)
 	case labels[here] != ids[there]:
-		return steps.Failed(fmt.Sprintf("namespace %s of the %s carries %s, not %s", tenantNamespace(e), here, orNoID(labels[here]), ids[there]), swapped)
+		return steps.Failed(fmt.Sprintf("namespace %s of the %s carries %s; it must be %s", tenantNamespace(e), here, orNoID(labels[here]), ids[there]), swapped)
 	case labels[there] != ids[here]:
-		return steps.Failed(fmt.Sprintf("namespace %s of the %s carries %s, not %s", peerNamespace(e), there, orNoID(labels[there]), ids[here]), swapped)
+		return steps.Failed(fmt.Sprintf("namespace %s of the %s carries %s; it must be %s", peerNamespace(e), there, orNoID(labels[there]), ids[here]), swapped)
 	}
 	return steps.Passed("%s here is for %s, %s there for %s", tenantNamespace(e), ids[there], peerNamespace(e), ids[here])
 }
