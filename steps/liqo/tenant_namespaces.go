@@ -24,6 +24,7 @@ func tenantNamespaces() steps.Step {
 		Ask: []steps.Question{question(consumer, steps.Local), question(provider, steps.Remote)},
 		Facts: []steps.Fact{
 			{Name: "tenant-namespace", Title: "the namespace of this peering", On: steps.Both, Learn: labelledNamespace},
+			{Name: labelFact, Title: "whose id the tenant namespace carries", On: steps.Both, Learn: namespaceLabel},
 		},
 		Actions: twice("namespace", "Make the consumer's tenant namespace", "Make the provider's tenant namespace", steps.Action{
 			Needs: []string{"cluster-id", "peer/cluster-id"},

@@ -11,19 +11,6 @@ func todo(name string, on steps.Side) steps.Check {
 	return steps.Check{Name: name, Title: name, Why: name, On: on, Run: func(context.Context, steps.Env) steps.Result { return steps.Passed("not written yet") }}
 }
 
-func liqoChecks() []steps.Check {
-	return []steps.Check{
-		todo("cluster-id", steps.Both),
-		todo("networks-known", steps.Both),
-	}
-}
-
-func namespaceChecks() []steps.Check {
-	return []steps.Check{
-		todo("tenant-namespace", steps.Both),
-	}
-}
-
 func networkChecks() []steps.Check {
 	return []steps.Check{
 		todo("configuration-ready", steps.Both),
