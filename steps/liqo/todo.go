@@ -24,25 +24,6 @@ func namespaceChecks() []steps.Check {
 	}
 }
 
-func networkChecks() []steps.Check {
-	return []steps.Check{
-		todo("configuration-ready", steps.Both),
-	}
-}
-
-func keyChecks() []steps.Check {
-	return []steps.Check{
-		todo("keys", steps.Both),
-		todo("peer-key", steps.Both),
-	}
-}
-
-func tunnelChecks() []steps.Check {
-	return []steps.Check{
-		todo("server-endpoint", steps.Both),
-	}
-}
-
 func credentialChecks() []steps.Check {
 	return []steps.Check{
 		todo("request-sound", steps.Remote),
