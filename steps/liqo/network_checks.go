@@ -82,7 +82,8 @@ func configurationHolds(ctx context.Context, e steps.Env) steps.Result {
 			deleteOthers(e, "configurations.networking.liqo.io", found))
 	}
 	if found[0].GetNamespace() != ns {
-		return steps.Failed(fmt.Sprintf("the Configuration is %s, and not in the tenant namespace %s", placeOf(found[0]), ns), deleteOthers(e, "configurations.networking.liqo.io", found))
+		return steps.Failed(fmt.Sprintf("the Configuration is %s, and not in the tenant namespace %s", placeOf(found[0]), ns),
+			deleteOthers(e, "configurations.networking.liqo.io", found)+"    # then "+mends(e, "network"))
 	}
 	return rangesAgree(e, found[0])
 }
@@ -137,6 +138,11 @@ func (r ranges) String() string {
 // sameRanges compares two lists as sets of networks.
 func sameRanges(a, b []string) bool { return slices.Equal(plainRanges(a), plainRanges(b)) }
 
+// ownInstead tells whether the ranges are this side's own, and not the peer's.
+func ownInstead(says, own, peer []string) bool {
+	return sameRanges(says, own) && !sameRanges(own, peer)
+}
+
 func plainRanges(cidrs []string) []string {
 	var out []string
 	for _, c := range cidrs {
@@ -167,7 +173,7 @@ func rangesAgree(e steps.Env, o *unstructured.Unstructured) steps.Result {
 		return steps.Passed("%s says %s, as the %s itself does", name, says, e.PeerName())
 	case sameRanges(says.pods, peer.external) && sameRanges(says.external, peer.pods):
 		return steps.Failed(fmt.Sprintf("%s has the two lists swapped: it says %s, and the %s has %s", name, says, e.PeerName(), peer), "")
-	case sameRanges(says.pods, own.pods) && sameRanges(says.external, own.external):
+	case ownInstead(says.pods, own.pods, peer.pods) || ownInstead(says.external, own.external, peer.external):
 		return steps.Failed(fmt.Sprintf("%s holds the %s's own ranges (%s): the Configurations of the two sides are swapped", name, e.SideName(), says), "")
 	}
 	return steps.Failed(fmt.Sprintf("%s says %s, and the %s has %s: a typing error, or the %s was installed anew since", name, says, e.PeerName(), peer, e.PeerName()), "")

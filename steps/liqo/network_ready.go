@@ -33,7 +33,7 @@ func configurationReady(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Unseen(err)
 	}
 	if len(found) != 1 {
-		return steps.Skipped("there are %d Configurations for the peer, not one", len(found))
+		return steps.Skipped("there is not one Configuration for the peer (%s)", placesOf(found))
 	}
 	o := found[0]
 	var seen []string
