@@ -192,7 +192,7 @@ func (s *Session) settle(ctx context.Context, p *Plan, step string, say Progress
 	for i := range st.Checks {
 		check := &st.Checks[i]
 		for _, side := range Sides {
-			if check.Mend == "" || !check.On.Covers(side) || !p.mends(check.Mend) {
+			if !check.On.Covers(side) || !p.changes(s.guide.Mending(check, side)) {
 				continue
 			}
 			r, err := s.until(ctx, Cell{step, check.Name, side}, func(r Result) bool { return r.Status.Holds() || r.Status == Skip })
@@ -208,10 +208,10 @@ func (s *Session) settle(ctx context.Context, p *Plan, step string, say Progress
 	return nil
 }
 
-// mends tells whether the plan changes something by that action.
-func (p *Plan) mends(action string) bool {
+// changes tells whether the plan changes something by that action.
+func (p *Plan) changes(action *Action, _ *Step) bool {
 	for _, a := range p.Actions {
-		if a.Action == action && (a.Pending != "" || a.changes()) {
+		if action != nil && a.Action == action.Name && (a.Pending != "" || a.changes()) {
 			return true
 		}
 	}

@@ -30,7 +30,9 @@
 // joined by commas, or "-". ${ca-text} is the API server's CA as a quoted scalar,
 // for ConfigMaps.
 // ${helm-release FILE} is the value of key release in a Secret of Helm's, of the
-// release that files/FILE describes as YAML.
+// release that files/FILE describes as YAML. ${now} and ${ago 90s} are times.
+// ${wireguard PRIVATE PEER} is a port of loopback where a WireGuard device with
+// that private key answers handshakes of that peer (keys in base64).
 //
 // The API server behind a state is a fake that answers reads and reviews: it
 // judges roles and bindings as RBAC does. What is written is tested elsewhere,

@@ -182,8 +182,12 @@ func (s *server) serve(w http.ResponseWriter, r *http.Request) {
 		}
 		w.Header().Set("Content-Type", "text/plain")
 		_, _ = w.Write([]byte(text))
+	case r.URL.Path == "/api" || r.URL.Path == "/apis":
+		discovery(w, r.URL.Path == "/api")
 	case r.Method == http.MethodPost:
 		s.review(w, r, who)
+	case r.Method != http.MethodGet:
+		s.dryRun(w, r, who)
 	default:
 		s.read(w, r, who)
 	}
