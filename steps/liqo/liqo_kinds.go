@@ -58,8 +58,8 @@ func kindsServed(ctx context.Context, e steps.Env) steps.Result {
 	return steps.Passed("all %d kinds that a peering uses are served", len(used))
 }
 
-// counted is a number of things in words: "2 nodes".
-func counted(n int, thing string) string {
+// amount is a number of things in words: "2 nodes".
+func amount(n int, thing string) string {
 	if n == 1 {
 		return "1 " + thing
 	}
