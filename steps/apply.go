@@ -17,6 +17,10 @@ const forbiddenFor = 5 * time.Second
 // settleWithin is how long apply waits for the checks that an action mends.
 const settleWithin = 60 * time.Second
 
+// knownWithin is how long the plan of an action may wait for what is not there
+// yet, once the actions before it are done.
+const knownWithin = 10 * time.Second
+
 // StoppedError says that a run stopped part-way: what was done stays, and
 // doing it again goes on from there.
 type StoppedError struct {
@@ -82,7 +86,7 @@ func (s *Session) applyOne(ctx context.Context, a Planned, o ApplyOptions, untou
 			return err
 		}
 	}
-	now, wanted, err := s.planJob(ctx, j)
+	now, wanted, err := s.planKnown(ctx, j)
 	if err != nil {
 		return err
 	}
@@ -106,6 +110,22 @@ func (s *Session) applyOne(ctx context.Context, a Planned, o ApplyOptions, untou
 		return &ActionError{a.Step, a.Action, s.guide.Sides[a.Side].Name, "do", err}
 	}
 	return nil
+}
+
+// planKnown plans a job when its turn has come. What was made just before may not
+// have been seen yet by what it leans on, so for a while it waits for that.
+func (s *Session) planKnown(ctx context.Context, j job) (Planned, bool, error) {
+	short, cancel := context.WithTimeout(ctx, knownWithin)
+	defer cancel()
+	for {
+		t := Trace{at: time.Now()}
+		var traced context.Context
+		traced, t.reads = cluster.Traced(ctx)
+		now, wanted, err := s.planJob(traced, j)
+		if err != nil || !wanted || now.Pending == "" || now.Refused || s.Changed(short, t) != nil {
+			return now, wanted, err
+		}
+	}
 }
 
 func (s *Session) tagged(a Planned, say Progress) Progress {
@@ -172,7 +192,7 @@ func (s *Session) settle(ctx context.Context, p *Plan, step string, say Progress
 	for i := range st.Checks {
 		check := &st.Checks[i]
 		for _, side := range Sides {
-			if check.Mend == "" || !check.On.Covers(side) || !p.mends(check.Mend) {
+			if !check.On.Covers(side) || !p.changes(s.guide.Mending(check, side)) {
 				continue
 			}
 			r, err := s.until(ctx, Cell{step, check.Name, side}, func(r Result) bool { return r.Status.Holds() || r.Status == Skip })
@@ -188,10 +208,10 @@ func (s *Session) settle(ctx context.Context, p *Plan, step string, say Progress
 	return nil
 }
 
-// mends tells whether the plan changes something by that action.
-func (p *Plan) mends(action string) bool {
+// changes tells whether the plan changes something by that action.
+func (p *Plan) changes(action *Action, _ *Step) bool {
 	for _, a := range p.Actions {
-		if a.Action == action && (a.Pending != "" || a.changes()) {
+		if action != nil && a.Action == action.Name && (a.Pending != "" || a.changes()) {
 			return true
 		}
 	}

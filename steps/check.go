@@ -24,9 +24,12 @@ type Check struct {
 	// are unknown, because the side does not answer, the verdict stays unknown.
 	Needs  []string
 	Within time.Duration // how long waiting may last, from the object's own time; 0: for ever
-	Mend   string        // the action that makes it true, and then the fix where Run gives none; "": nothing that carrick does
-	When   func(Env) bool
-	Run    func(context.Context, Env) Result
+	// Mend is the action that makes it true, and then the fix where Run gives
+	// none; "": nothing that carrick does. In a check of both sides ${side} stands
+	// for the guide's name of the side that was looked at: "${side}-keys".
+	Mend string
+	When func(Env) bool
+	Run  func(context.Context, Env) Result
 	// NotChecked says what it would take to look, for rows of a contract that
 	// this guide leaves out. Run is nil then and the verdict a skip.
 	NotChecked string

@@ -2,6 +2,7 @@ package steps
 
 import (
 	"context"
+	"strings"
 
 	"carrick/cluster"
 )
@@ -107,6 +108,15 @@ func (g *Guide) Action(name string) (*Action, *Step) {
 		}
 	}
 	return nil, nil
+}
+
+// ownSide in a Mend stands for the name of the side that was looked at.
+const ownSide = "${side}"
+
+// Mending returns the action that makes a check hold on a side, and its step;
+// nil where carrick has none.
+func (g *Guide) Mending(c *Check, side Side) (*Action, *Step) {
+	return g.Action(strings.ReplaceAll(c.Mend, ownSide, g.Sides[side].Name))
 }
 
 // Question returns the question of that key and its step, or nil.

@@ -13,10 +13,15 @@ func (p *Plan) Of(v Verb) []Item {
 	return out
 }
 
-// Mends tells whether an action of the plan makes a check hold.
-func (p *Plan) Mends(c *Check) bool {
+// Mends tells whether an action of the plan makes a check hold on a side.
+func (p *Plan) Mends(g *Guide, c Cell) bool {
+	check, _ := g.Check(c.Check)
+	if check == nil {
+		return false
+	}
+	action, _ := g.Mending(check, c.Side)
 	for _, a := range p.Actions {
-		if c.Mend != "" && a.Action == c.Mend {
+		if action != nil && a.Action == action.Name {
 			return true
 		}
 	}

@@ -204,7 +204,7 @@ func (s *Session) whyAbsent(side Side) string {
 // mendFix is what to run where a check names the action that mends it and its
 // verdict has no fix of its own.
 func (s *Session) mendFix(check *Check, env Env) string {
-	_, step := s.guide.Action(check.Mend)
+	_, step := s.guide.Mending(check, env.Side)
 	return fmt.Sprintf("carrick apply %s --step %s", env.LinkFile(), step.Name)
 }
 

@@ -164,10 +164,28 @@ func (v *validator) check(s *Step, c *Check) {
 	if (c.Run == nil) == (c.NotChecked == "") {
 		v.bad("check %s needs Run or NotChecked, one of the two", c.Name)
 	}
-	if a, _ := v.g.Action(c.Mend); c.Mend != "" && a == nil {
-		v.bad("check %s is mended by action %q, which there is not", c.Name, c.Mend)
-	}
+	v.mend(c)
 	v.needs("check "+c.Name, c.Needs, c.On)
+}
+
+// mend faults an action that there is not. One that is named by the side is on
+// that side: else both sides would call the other's.
+func (v *validator) mend(c *Check) {
+	bySide := strings.Contains(c.Mend, ownSide)
+	if bySide && c.On != Both {
+		v.bad("check %s is on one side and names the action that mends it by side: %q", c.Name, c.Mend)
+	}
+	for _, side := range Sides {
+		if c.Mend == "" || !c.On.Covers(side) {
+			continue
+		}
+		switch a, _ := v.g.Mending(c, side); {
+		case a == nil:
+			v.bad("check %s is mended on the %s by action %q, which there is not", c.Name, v.g.Sides[side].Name, c.Mend)
+		case bySide && a.On != side:
+			v.bad("check %s is mended on the %s by action %s, which is on the other side", c.Name, v.g.Sides[side].Name, a.Name)
+		}
+	}
 }
 
 func (v *validator) needs(who string, needs []string, on Side) {

@@ -98,8 +98,7 @@ func (a *app) unmet(plan *steps.Plan, w int) []string {
 		for _, need := range guide.NeedsOf(act.Action, act.Side) {
 			check, step := guide.Check(need.Check)
 			root, _ := a.live.board.Cause(need)
-			cause, _ := guide.Check(root.Check)
-			if said[need] || a.live.board.Verdict(need).Allows() || plan.Mends(check) || plan.Mends(cause) {
+			if said[need] || a.live.board.Verdict(need).Allows() || plan.Mends(guide, need) || plan.Mends(guide, root) {
 				continue
 			}
 			said[need] = true

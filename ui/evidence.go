@@ -51,7 +51,7 @@ func (p *stepPage) evidence(check *steps.Check, cell steps.Cell, w int, all bool
 	if cause, ok := a.live.board.Cause(cell); ok && r.Status == steps.Skip {
 		label("Cause", wrap(p.cause(cause), room))
 	}
-	if fix := p.fixLines(check, r, room); len(fix) > 0 {
+	if fix := p.fixLines(check, cell.Side, r, room); len(fix) > 0 {
 		label("Fix", fix)
 	}
 	if all || (r.Status != steps.Pass && r.Status != steps.Pending) {
@@ -61,13 +61,13 @@ func (p *stepPage) evidence(check *steps.Check, cell steps.Cell, w int, all bool
 }
 
 // fixLines is what to do: the key that does it, else the command.
-func (p *stepPage) fixLines(check *steps.Check, r steps.Result, w int) []string {
+func (p *stepPage) fixLines(check *steps.Check, side steps.Side, r steps.Result, w int) []string {
 	if r.Fix == "" && (check.Mend == "" || r.Status != steps.Fail) {
 		return nil
 	}
 	a := p.a
 	var out []string
-	if action, step := p.guide().Action(check.Mend); action != nil && r.Status != steps.Pass && r.Status != steps.Skip {
+	if action, step := p.guide().Mending(check, side); action != nil && r.Status != steps.Pass && r.Status != steps.Skip {
 		text := oneLine(action.Title)
 		if step.Name != p.step().Name {
 			text += " (step " + step.Title + ")"

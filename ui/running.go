@@ -174,14 +174,13 @@ func (r *run) awaits(a *app) string {
 	}
 	for _, act := range r.plan.Actions {
 		for _, need := range guide.NeedsOf(act.Action, act.Side) {
-			if check, _ := guide.Check(need.Check); !a.live.board.Verdict(need).Allows() && !r.plan.Mends(check) {
+			if !a.live.board.Verdict(need).Allows() && !r.plan.Mends(guide, need) {
 				return say(need)
 			}
 		}
 	}
 	for _, c := range guide.Cells() {
-		check, _ := guide.Check(c.Check)
-		if s := a.live.board.Verdict(c).Status; r.plan.Mends(check) && !s.Holds() && s != steps.Skip {
+		if s := a.live.board.Verdict(c).Status; r.plan.Mends(guide, c) && !s.Holds() && s != steps.Skip {
 			return say(c)
 		}
 	}

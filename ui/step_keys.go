@@ -156,11 +156,11 @@ func (p *stepPage) fix() tea.Cmd {
 		p.a.notice = "this check holds: there is nothing to fix"
 		return nil
 	}
-	action, _ := p.guide().Action(check.Mend)
+	action, _ := p.guide().Mending(check, cell.Side)
 	if action == nil {
 		return nil // validation of guides keeps this from happening
 	}
-	return p.ask(toFix, oneLine(action.Title), steps.Scope{Actions: []string{check.Mend}})
+	return p.ask(toFix, oneLine(action.Title), steps.Scope{Actions: []string{action.Name}})
 }
 
 // answered keeps the answers of a step, and opens the form by itself, once,

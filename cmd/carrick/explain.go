@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -85,8 +86,14 @@ func explainCheck(w io.Writer, g *steps.Guide, step *steps.Step, c *steps.Check)
 	if c.Within > 0 {
 		row("Waits", "at most %s", c.Within)
 	}
-	if act, by := g.Action(c.Mend); act != nil {
-		row("Mended", "by action %s: %s (carrick apply LINK --step %s)", act.Name, act.Title, by.Name)
+	var mended []string
+	for _, side := range steps.Sides {
+		act, by := g.Mending(c, side)
+		if act == nil || !c.On.Covers(side) || slices.Contains(mended, act.Name) {
+			continue
+		}
+		row(map[bool]string{true: "Mended"}[mended == nil], "by action %s: %s (carrick apply LINK --step %s)", act.Name, act.Title, by.Name)
+		mended = append(mended, act.Name)
 	}
 	for i, s := range c.See {
 		row(map[bool]string{true: "See", false: ""}[i == 0], "%s", s)

@@ -2,6 +2,7 @@ package liqo
 
 import (
 	"context"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -47,13 +48,16 @@ func tenantNamespaceDefault(e steps.Env) (any, string) {
 	return "liqo-tenant-" + id, "as liqoctl names it"
 }
 
-// tenantSpaces are the namespaces that carry the peer's id.
+// tenantSpaces are the namespaces that carry the peer's id. So do those that Liqo
+// makes on a provider for what is offloaded, which are none (liqotech/liqo:
+// pkg/liqo-controller-manager/offloading/namespacemap-controller).
 func tenantSpaces(ctx context.Context, e steps.Env) ([]*unstructured.Unstructured, error) {
 	sel, err := ofPeer(e)
 	if err != nil {
 		return nil, err
 	}
-	return living(ctx, e, check.Namespaces, "", sel)
+	found, err := living(ctx, e, check.Namespaces, "", sel)
+	return slices.DeleteFunc(found, func(ns *unstructured.Unstructured) bool { return ns.GetAnnotations()[remoteSpaceOwner] != "" }), err
 }
 
 func labelledNamespace(ctx context.Context, e steps.Env) (any, error) {
@@ -64,7 +68,12 @@ func labelledNamespace(ctx context.Context, e steps.Env) (any, error) {
 	if len(found) == 0 {
 		return nil, steps.Absent("no namespace of the %s carries the peer's cluster id", e.SideName())
 	}
-	return names(found)[0], nil
+	for _, ns := range found {
+		if ns.GetLabels()[tenantLabel] == "true" {
+			return ns.GetName(), nil
+		}
+	}
+	return found[0].GetName(), nil
 }
 
 // gatewaySecurity is the level that gateway pods ask for; without a tunnel none

@@ -22,6 +22,7 @@ func tunnel() steps.Step {
 		Why: "One gateway listens on a UDP port, the other connects to it. Which side listens has nothing to do with who consumes: take the one that the other can reach.",
 		Ask: append(serverQuestions(), clientQuestions()...),
 		Facts: []steps.Fact{
+			{Name: "service-cidrs", Title: "the CIDR of services", On: steps.Both, Learn: cidrs("service-cidr")},
 			{Name: "gateway-server", Title: "the gateway that listens", On: steps.Both, Learn: gatewayServer},
 			{Name: "gateway-client", Title: "the gateway that connects", On: steps.Both, Learn: gatewayClient},
 			{Name: "connection", Title: "the state of the tunnel", On: steps.Both, Learn: connectionState},

@@ -127,6 +127,7 @@ func open(t *testing.T, g *steps.Guide, assets fs.FS, dir, name string, more map
 		t.Fatal(err)
 	}
 	t.Cleanup(w.Close)
+	t.Cleanup(w.tunnels.close)
 	scrub := w.scrub()
 	for side, s := range servers {
 		scrub = append(scrub, s.URL, "https://"+string(side), strings.TrimPrefix(s.URL, "https://"), string(side)+":6443")
@@ -135,6 +136,7 @@ func open(t *testing.T, g *steps.Guide, assets fs.FS, dir, name string, more map
 	if err != nil {
 		t.Fatal(err)
 	}
+	scrub = append(scrub, w.tunnels.scrub()...)
 	w.mu.Lock()
 	w.answers = st.web
 	w.mu.Unlock()

@@ -35,6 +35,8 @@ type web struct {
 	mu      sync.Mutex
 	answers map[string][]webAnswer
 	refused []string // requests that would have changed something
+	tunnels responders
+	now     time.Time // of ${now}
 }
 
 // webAnswer is one answer to "METHOD /path"; the first whose When holds is
@@ -49,7 +51,7 @@ type webAnswer struct {
 
 // newWeb starts the API.
 func newWeb() (*web, error) {
-	w := &web{}
+	w := &web{now: time.Now()}
 	var err error
 	w.Server, w.ca, err = serveTLS(http.HandlerFunc(w.serve))
 	return w, err
@@ -91,8 +93,10 @@ func serveTLS(h http.Handler) (*httptest.Server, []byte, error) {
 
 var claims = regexp.MustCompile(`\$\{claims (\w+) (\{[^{}]*(?:\{[^{}]*\}[^{}]*)*\})\}`)
 
-// expand replaces what only the running API knows, and ${claims ALG {…}}.
+// expand replaces what only the running API knows, ${claims ALG {…}}, times and
+// WireGuard responders.
 func (w *web) expand(text string) string {
+	text = w.tunnels.expand(timed(text, w.now))
 	u, _ := url.Parse(w.URL) // of httptest
 	text = strings.NewReplacer("${web}", w.URL, "${web-port}", u.Port(), "${web-ca}", base64.StdEncoding.EncodeToString(w.ca)).Replace(text)
 	return claims.ReplaceAllStringFunc(text, func(m string) string {

@@ -1,0 +1,51 @@
+package scenario
+
+import (
+	"context"
+
+	"carrick/cluster/sandbox/standin/liqonet"
+	"carrick/cluster/sandbox/standin/liqopeer"
+)
+
+// noAddress is a behaviour: the load balancers of the provider's cluster get no
+// address.
+const noAddress = "load-balancer-pending"
+
+// liqoBehaviours are the faults of the scenario liqo that are no objects.
+func liqoBehaviours() map[string]string {
+	return map[string]string{noAddress: "The provider's cluster has nothing that gives load balancers an address."}
+}
+
+// liqo starts what plays in the scenario liqo: the networking half of Liqo on
+// each side, and the other half between them.
+func liqo(ctx context.Context, sides Sides, wrong map[string]bool) (_ *Play, err error) {
+	var all closers
+	defer func() {
+		if err != nil {
+			all.close()
+		}
+	}()
+	ctx, cancel := context.WithCancel(ctx)
+	all = append(all, cancel)
+	values, err := liqoValues()
+	if err != nil {
+		return nil, err
+	}
+	for name, side := range sides {
+		network, err := liqonet.Start(ctx, liqonet.Options{Config: side.Config, NoAddress: name == remote && wrong[noAddress]})
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, side.Kubelet.Add(network.Log), network.Close)
+	}
+	peers, err := liqopeer.Start(ctx, liqopeer.Options{Local: sides[local].Config, Remote: sides[remote].Config})
+	if err != nil {
+		return nil, err
+	}
+	all = append(all, peers.Close)
+	return &Play{
+		Values: values,
+		Settle: func(context.Context) error { return nil },
+		Close:  all.close,
+	}, nil
+}

@@ -1,0 +1,217 @@
+package liqonet
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+
+	appsv1 "k8s.io/api/apps/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"carrick/cluster/sandbox/standin"
+)
+
+// Liqo stands in this namespace; its manager writes under this name.
+const (
+	liqoNamespace = "liqo"
+	manager       = "liqo-controller-manager"
+)
+
+// The labels that tie what belongs to a peering together. The value of the
+// first is the other cluster's id, that of the second "true".
+const (
+	remoteID = "liqo.io/remote-cluster-id"
+	gatewayL = "networking.liqo.io/gateway-resource"
+)
+
+type resource = schema.GroupVersionResource
+
+var (
+	networks       = resource{Group: "ipam.liqo.io", Version: "v1alpha1", Resource: "networks"}
+	configurations = network1("configurations")
+	gatewayServers = network1("gatewayservers")
+	gatewayClients = network1("gatewayclients")
+	publicKeys     = network1("publickeies")
+	connections    = network1("connections")
+)
+
+func network1(plural string) resource {
+	return resource{Group: "networking.liqo.io", Version: "v1beta1", Resource: plural}
+}
+
+// Options are what Start needs.
+type Options struct {
+	Config *rest.Config // the cluster's admin
+	// NoAddress is a provider of load balancers that never gives an address.
+	NoAddress bool
+}
+
+// Player plays for one cluster.
+type Player struct {
+	options Options
+	client  kubernetes.Interface
+	dynamic dynamic.Interface
+	end     func()
+
+	mu       sync.Mutex
+	gateways map[types.UID]*gateway // by the pod that they run in
+	said     map[string]string      // the last event of a kind about an object
+	log      journal                // of the controller manager
+}
+
+// Start plays until Close, or until ctx ends.
+func Start(ctx context.Context, options Options) (*Player, error) {
+	client, err := kubernetes.NewForConfig(options.Config)
+	if err != nil {
+		return nil, err
+	}
+	untyped, err := dynamic.NewForConfig(options.Config)
+	if err != nil {
+		return nil, err
+	}
+	p := &Player{
+		options: options, client: client, dynamic: untyped,
+		gateways: map[types.UID]*gateway{}, said: map[string]string{},
+	}
+	p.end = standin.Loop(ctx, p.Look)
+	return p, nil
+}
+
+// Close ends it with the sockets of its gateways, and leaves what it made.
+func (p *Player) Close() {
+	p.end()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for id, g := range p.gateways {
+		g.close()
+		delete(p.gateways, id)
+	}
+}
+
+// Look does once what is to be done.
+func (p *Player) Look(ctx context.Context) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	site, err := p.site(ctx)
+	if err != nil {
+		return err
+	}
+	var faults []error
+	if site.networking {
+		faults = append(faults, p.configurations(ctx, site), p.servers(ctx, site), p.clients(ctx, site))
+	}
+	if site.networking && site.ipam {
+		faults = append(faults, p.addresses(ctx))
+	}
+	return errors.Join(append(faults, p.pods(ctx))...)
+}
+
+// site is the installation of Liqo.
+type site struct {
+	networking bool   // the controllers of the network run
+	ipam       bool   // and so does what gives addresses
+	version    string // of the controllers, "v1.2.0"
+}
+
+// conditions tells whether this version writes conditions, and not a label.
+func (s site) conditions() bool { return !older(s.version, 1, 2) }
+
+func (p *Player) site(ctx context.Context) (site, error) {
+	var s site
+	all, err := p.client.AppsV1().Deployments(liqoNamespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return s, err
+	}
+	for _, d := range all.Items {
+		switch runs := d.Status.AvailableReplicas > 0; d.Name {
+		case "liqo-controller-manager":
+			s.networking = runs && slices.Contains(arguments(&d), "--networking-enabled=true")
+			s.version = version(&d)
+		case "liqo-ipam":
+			s.ipam = runs
+		}
+	}
+	return s, nil
+}
+
+func arguments(d *appsv1.Deployment) []string {
+	var all []string
+	for _, c := range d.Spec.Template.Spec.Containers {
+		all = append(all, c.Args...)
+	}
+	return all
+}
+
+// version is the tag of a Deployment's first image.
+func version(d *appsv1.Deployment) string {
+	for _, c := range d.Spec.Template.Spec.Containers {
+		_, tag, _ := strings.Cut(c.Image, ":")
+		return tag
+	}
+	return ""
+}
+
+// list returns all objects of a kind; of one that is not served there are none.
+func list[T any](ctx context.Context, p *Player, kind resource) ([]T, error) {
+	found, err := p.dynamic.Resource(kind).List(ctx, metav1.ListOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	all := make([]T, len(found.Items))
+	for i := range found.Items {
+		data, err := json.Marshal(found.Items[i].Object)
+		if err != nil {
+			return nil, err
+		}
+		if err := json.Unmarshal(data, &all[i]); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
+// apply makes an object as it shall be.
+func (p *Player) apply(ctx context.Context, kind resource, object any) error {
+	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
+	if err != nil {
+		return err
+	}
+	made := &unstructured.Unstructured{Object: fields}
+	delete(made.Object, "status")
+	_, err = p.dynamic.Resource(kind).Namespace(made.GetNamespace()).
+		Apply(ctx, made.GetName(), made, metav1.ApplyOptions{FieldManager: manager, Force: true})
+	return err
+}
+
+// merge patches an object, or a subresource of it.
+func (p *Player) merge(ctx context.Context, kind resource, namespace, name string, patch any, sub ...string) error {
+	data, err := json.Marshal(patch)
+	if err != nil {
+		return err
+	}
+	_, err = p.dynamic.Resource(kind).Namespace(namespace).
+		Patch(ctx, name, types.MergePatchType, data, metav1.PatchOptions{FieldManager: manager}, sub...)
+	if apierrors.IsNotFound(err) {
+		return nil // it is gone by now
+	}
+	return err
+}
+
+// status merges fields into the status of an object.
+func (p *Player) status(ctx context.Context, kind resource, namespace, name string, fields any) error {
+	return p.merge(ctx, kind, namespace, name, map[string]any{"status": fields}, "status")
+}

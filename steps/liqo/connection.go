@@ -1,0 +1,86 @@
+package liqo
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"carrick/steps"
+)
+
+// freshWithin is how old the last ping that is written down may be: it is
+// written every 10 seconds (liqotech/liqo: deployments/liqo/values.yaml,
+// gatewayTemplates.ping).
+const freshWithin = time.Minute
+
+func tunnelUp(ctx context.Context, e steps.Env) steps.Result {
+	g, err := sideGateway(ctx, e)
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	found, err := living(ctx, e, connections, tenantNamespace(e), "")
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	for _, c := range found {
+		if c.GetName() == madeOf(g) {
+			return connectionSays(e, g, c, time.Now())
+		}
+	}
+	why := "the gateway makes one when it has a PublicKey of the peer with the right labels"
+	if connects(e) {
+		why += ", and the name that it connects to resolves"
+	}
+	return steps.Waits(g.GetCreationTimestamp().Time, "there is no Connection %s/%s: %s", g.GetNamespace(), madeOf(g), why).Or(gatewayLog(e, g))
+}
+
+func gatewayLog(e steps.Env, g *unstructured.Unstructured) string {
+	return inTenant(e) + "logs deployment/" + steps.Quoted(madeOf(g)) + " --all-containers --tail=30"
+}
+
+func connectionSays(e steps.Env, g, c *unstructured.Unstructured, now time.Time) steps.Result {
+	name := "Connection " + placeOf(c)
+	switch value := text(c, "status", "value"); value {
+	case "Connected":
+		return stillConnected(e, g, c, now)
+	case "Error":
+		return steps.Failed(name+" says Error: the tunnel was up, and five pings in a row were lost; "+unmet(e), wayFix(e, g))
+	case "", "Connecting":
+		return steps.Waits(c.GetCreationTimestamp().Time, "%s says %s: %s", name, orNone(value), unmet(e)).Or(wayFix(e, g))
+	default:
+		return steps.Failed(fmt.Sprintf("%s says %s, which is none of what a gateway of Liqo says", name, value), gatewayLog(e, g))
+	}
+}
+
+// unmet says what it means that the two don't hear each other.
+func unmet(e steps.Env) string {
+	if listens(e) {
+		return "nothing of the " + e.PeerName() + "'s gateway gets here, or it comes with another key"
+	}
+	return "the gateway of the " + e.PeerName() + " does not answer: UDP does not get through, or one of the keys is another"
+}
+
+// wayFix is where to look on: the keys are checked already.
+func wayFix(e steps.Env, g *unstructured.Unstructured) string {
+	return inTenant(e) + "exec deployment/" + steps.Quoted(madeOf(g)) + " -c wireguard -- wg show    # \"latest handshake\" tells whether the two ever met\n" + gatewayLog(e, g)
+}
+
+// stillConnected tells a tunnel that is up from one whose gateway has stopped to
+// write down what it sees.
+func stillConnected(e steps.Env, g, c *unstructured.Unstructured, now time.Time) steps.Result {
+	stamp := text(c, "status", "latency", "timestamp")
+	at, err := time.Parse(time.RFC3339, stamp)
+	if err != nil {
+		return steps.Waits(c.GetCreationTimestamp().Time, "Connection %s says Connected, and no ping is written down yet", placeOf(c)).Or(gatewayLog(e, g))
+	}
+	due := at.Add(freshWithin)
+	if now.After(due) {
+		return steps.Failed(fmt.Sprintf("Connection %s says Connected, but the last ping was at %s: its gateway has stopped to write down what it sees", placeOf(c), at.Local().Format(time.DateTime)),
+			gatewayLog(e, g))
+	}
+	r := steps.Passed("Connected, %s away", orNone(text(c, "status", "latency", "value")))
+	r.Again = due
+	return r
+}

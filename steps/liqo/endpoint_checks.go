@@ -1,0 +1,191 @@
+package liqo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"carrick/steps"
+	"carrick/steps/check"
+)
+
+// How long Liqo may take to say where a gateway listens: clouds take their time
+// with load balancers.
+const (
+	endpointWithin = 2 * time.Minute
+	balancerWithin = 5 * time.Minute
+)
+
+func serverEndpoint(ctx context.Context, e steps.Env) steps.Result {
+	g, err := sideGateway(ctx, e)
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	at, port := list(g, "status", "endpoint", "addresses"), number(g, "status", "endpoint", "port")
+	if len(at) > 0 && port != 0 {
+		return steps.Passed("%s, port %d, UDP", listed(at), port)
+	}
+	since := g.GetCreationTimestamp().Time
+	why, fix, err := withoutEndpoint(ctx, e, g)
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	r := steps.Waits(since, "GatewayServer %s does not say where it listens: %s", placeOf(g), why).Or(fix)
+	if text(g, "spec", "endpoint", "serviceType") == "LoadBalancer" {
+		return r
+	}
+	return within(endpointWithin, since, time.Now(), r)
+}
+
+// withoutEndpoint says what the Service of a gateway lacks.
+func withoutEndpoint(ctx context.Context, e steps.Env, g *unstructured.Unstructured) (why, fix string, err error) {
+	s, err := check.Get[corev1.Service](ctx, e.Cluster, check.Services, g.GetNamespace(), madeOf(g))
+	if apierrors.IsNotFound(err) {
+		return "there is no Service " + madeOf(g) + ", as when its node port is taken or out of range", inTenant(e) + "get events; " + controllerLog(e), nil
+	}
+	if err != nil {
+		return "", "", err
+	}
+	if s.Spec.Type == corev1.ServiceTypeLoadBalancer && len(s.Status.LoadBalancer.Ingress) == 0 {
+		return "its load balancer is pending; not every cluster has one, and not every one carries UDP",
+			inTenant(e) + "describe service " + steps.Quoted(s.Name) + "    # or answer network.service-type with NodePort", nil
+	}
+	return "Liqo found no active gateway pod, or no address of its node", inTenant(e) + "get pods -o wide; " + controllerLog(e), nil
+}
+
+// listening is the other side's gateway, as its facts tell.
+type listening struct {
+	kind      string   // of its Service
+	addresses []string // where it listens
+	port      int      // where others connect to
+	inner     int      // where the gateway itself listens
+}
+
+func peerListens(e steps.Env) (listening, error) {
+	v, err := e.Peer.Value("gateway-server")
+	if err != nil {
+		return listening{}, err
+	}
+	m, _ := v.(map[string]any)
+	l := listening{kind: fmt.Sprint(m["service-type"]), addresses: texts(m["addresses"])}
+	l.port, l.inner = whole(m["endpoint-port"]), whole(m["port"])
+	if len(l.addresses) == 0 || l.port == 0 {
+		return l, steps.Absent(noEndpoint)
+	}
+	return l, nil
+}
+
+// texts is a list of strings out of a fact; one that was handed over in a file
+// has lost its type.
+func texts(v any) []string {
+	switch v := v.(type) {
+	case []string:
+		return v
+	case []any:
+		var out []string
+		for _, x := range v {
+			out = append(out, fmt.Sprint(x))
+		}
+		return out
+	}
+	return nil
+}
+
+// whole is a number out of a fact, 0 where there is none.
+func whole(v any) int {
+	switch v := v.(type) {
+	case int:
+		return v
+	case int64:
+		return int(v)
+	case float64:
+		return int(v)
+	}
+	return 0
+}
+
+// target is what the side's gateway connects to: what stands, else what the
+// answers say.
+type target struct {
+	host string
+	port int
+	made bool // a GatewayClient says so
+}
+
+func targetOf(ctx context.Context, e steps.Env) (target, error) {
+	g, err := sideGateway(ctx, e)
+	if absent := (*steps.AbsentError)(nil); errors.As(err, &absent) {
+		t := target{host: e.Answers.Text("network.address"), port: e.Answers.Int("network.client-port")}
+		if t.host == "" || t.port == 0 {
+			return t, steps.Absent(noEndpoint)
+		}
+		return t, nil
+	}
+	if err != nil {
+		return target{}, err
+	}
+	t := target{port: clientPort(g), made: true}
+	if at := list(g, "spec", "endpoint", "addresses"); len(at) > 0 {
+		t.host = at[0]
+	}
+	return t, nil
+}
+
+// clientPort is the port of a GatewayClient, which newer releases may name in a
+// list.
+func clientPort(g *unstructured.Unstructured) int {
+	if p := number(g, "spec", "endpoint", "port"); p != 0 {
+		return p
+	}
+	many, _, _ := unstructured.NestedSlice(g.Object, "spec", "endpoint", "ports")
+	if len(many) == 0 {
+		return 0
+	}
+	return whole(many[0])
+}
+
+func clientEndpoint(ctx context.Context, e steps.Env) steps.Result {
+	there, err := peerListens(e)
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	g, err := sideGateway(ctx, e)
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	t, err := targetOf(ctx, e)
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	name := "GatewayClient " + placeOf(g)
+	asked := e.Answers.Int("network.client-port")
+	switch {
+	case t.host == "":
+		return steps.Failed(name+" names no address: Liqo can make no gateway of it", "")
+	case !slices.Contains(there.addresses, t.host) && t.host != e.Answers.Text("network.address"):
+		return steps.Failed(fmt.Sprintf("%s connects to %s, and the gateway of the %s listens at %s", name, t.host, e.PeerName(), listed(there.addresses)),
+			mends(e, "tunnel")+"    # or, with NAT in between, answer network.address with "+steps.Quoted(t.host))
+	case t.port != there.port && t.port != asked && there.kind == "NodePort" && t.port == there.inner:
+		return steps.Failed(fmt.Sprintf("%s connects to port %d, where the gateway itself listens; from outside that is port %d of the nodes", name, t.port, there.port), "")
+	case t.port != there.port && t.port != asked:
+		return steps.Failed(fmt.Sprintf("%s connects to port %d, and the gateway of the %s listens on %d", name, t.port, e.PeerName(), there.port),
+			mends(e, "tunnel")+"    # or, where ports are translated in between, answer network.client-port with "+fmt.Sprint(t.port))
+	case text(g, "spec", "endpoint", "protocol") == "TCP":
+		return steps.Warned(name+" says TCP, and the tunnel is UDP: the usual template reads the address and the port alone", mends(e, "tunnel"))
+	}
+	return steps.Passed("%s port %d%s", t.host, t.port, beyond(there, t))
+}
+
+// beyond says what is not the other gateway's own, but was asked for.
+func beyond(there listening, t target) string {
+	if !slices.Contains(there.addresses, t.host) || t.port != there.port {
+		return fmt.Sprintf(", as answered; the gateway itself says %s port %d", listed(there.addresses), there.port)
+	}
+	return ""
+}

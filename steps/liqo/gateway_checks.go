@@ -1,0 +1,184 @@
+package liqo
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"carrick/cluster"
+	"carrick/steps"
+)
+
+const (
+	serverKind = "GatewayServer"
+	clientKind = "GatewayClient"
+)
+
+// wantedKind is the kind of gateway that the answers give this side.
+func wantedKind(e steps.Env) string {
+	if listens(e) {
+		return serverKind
+	}
+	return clientKind
+}
+
+// plural is what kubectl calls a kind of Liqo's networking.
+func plural(kind string) string { return strings.ToLower(kind) + "s.networking.liqo.io" }
+
+func ofKind(objs []*unstructured.Unstructured, kind string) []*unstructured.Unstructured {
+	var out []*unstructured.Unstructured
+	for _, o := range objs {
+		if o.GetKind() == kind {
+			out = append(out, o)
+		}
+	}
+	return out
+}
+
+// longestGateway is the most characters of a gateway's name: what Liqo makes of
+// it is called gw-NAME, and is a label's value, too.
+const longestGateway = 60
+
+func oneGateway(ctx context.Context, e steps.Env) steps.Result {
+	all, err := sideGateways(ctx, e)
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	ns, want := tenantNamespace(e), wantedKind(e)
+	right := ofKind(all, want)
+	switch {
+	case len(all) == 0:
+		return steps.Failed(fmt.Sprintf("namespace %s has no gateway yet", ns), mends(e, "tunnel"))
+	case len(all) > 1 && len(right) == len(all):
+		return steps.Failed(fmt.Sprintf("namespace %s has %d of kind %s, and one is right: %s", ns, len(all), want, listed(names(all))),
+			inTenant(e)+"delete "+plural(want)+" "+shellWords(names(all)[1:]))
+	case len(all) > 1:
+		wrong := wrongGateways(all, want)
+		return steps.Failed(fmt.Sprintf("namespace %s has a GatewayServer and a GatewayClient (%s): by the answers this side has a %s", ns, listed(names(all)), want),
+			inTenant(e)+"delete "+plural(wrong[0].GetKind())+" "+shellWords(names(wrong)))
+	case len(right) == 0:
+		return otherKind(e, all[0])
+	}
+	return gatewayFits(e, right[0])
+}
+
+func wrongGateways(all []*unstructured.Unstructured, want string) []*unstructured.Unstructured {
+	if want == serverKind {
+		return ofKind(all, clientKind)
+	}
+	return ofKind(all, serverKind)
+}
+
+// otherKind says what to answer, unless the other side has one of that kind, too.
+func otherKind(e steps.Env, o *unstructured.Unstructured) steps.Result {
+	fact, verb, server := "gateway-server", "listens", e.SideName()
+	if o.GetKind() == clientKind {
+		fact, verb, server = "gateway-client", "connects", e.PeerName()
+	}
+	if _, err := e.Peer.Value(fact); err == nil {
+		return steps.Failed(fmt.Sprintf("%s %s %s, and so does the gateway of the %s: they never meet", o.GetKind(), placeOf(o), verb, e.PeerName()),
+			inTenant(e)+"delete "+plural(o.GetKind())+" "+steps.Quoted(o.GetName())+"    # then "+mends(e, "tunnel"))
+	}
+	return steps.Failed(fmt.Sprintf("%s %s %s, and by the answers the %s listens", o.GetKind(), placeOf(o), verb, e.Answers.Text("network.server")),
+		"answer network.server with "+server+", or: "+inTenant(e)+"delete "+plural(o.GetKind())+" "+steps.Quoted(o.GetName())+"    # then "+mends(e, "tunnel"))
+}
+
+func gatewayFits(e steps.Env, o *unstructured.Unstructured) steps.Result {
+	id, err := peerID(e)
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	name := o.GetKind() + " " + placeOf(o)
+	switch {
+	case o.GetLabels()[remoteIDLabel] != id:
+		return steps.Failed(fmt.Sprintf("%s has the label %s=%s, and it must be %s: Liqo leaves it alone", name, remoteIDLabel, orNone(o.GetLabels()[remoteIDLabel]), id), mends(e, "tunnel"))
+	case len(o.GetName()) > longestGateway:
+		return steps.Failed(fmt.Sprintf("%s has a name of %d characters: what Liqo makes of it is called gw-NAME, so %d are the most", name, len(o.GetName()), longestGateway),
+			inTenant(e)+"delete "+plural(o.GetKind())+" "+steps.Quoted(o.GetName())+"    # then "+mends(e, "tunnel"))
+	}
+	return steps.Passed("%s", name)
+}
+
+// template is the template of the side's gateway: the one that it names, else
+// the one that carrick writes.
+func template(ctx context.Context, e steps.Env) (gvr schema.GroupVersionResource, kind, namespace, name string, err error) {
+	gvr, kind, name = serverTemplates, "WgGatewayServerTemplate", "wireguard-server"
+	field := "serverTemplateRef"
+	if connects(e) {
+		gvr, kind, name, field = clientTemplates, "WgGatewayClientTemplate", "wireguard-client", "clientTemplateRef"
+	}
+	if namespace, err = liqoSpace(e); err != nil {
+		return gvr, kind, "", "", err
+	}
+	all, err := sideGateways(ctx, e)
+	if err != nil {
+		return gvr, kind, "", "", err
+	}
+	for _, o := range ofKind(all, wantedKind(e)) {
+		if at := text(o, "spec", field, "name"); at != "" {
+			return gvr, kind, text(o, "spec", field, "namespace"), at, nil
+		}
+	}
+	return gvr, kind, namespace, name, nil
+}
+
+func gatewayTemplate(ctx context.Context, e steps.Env) steps.Result {
+	gvr, kind, ns, name, err := template(ctx, e)
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	_, err = e.Cluster.Get(ctx, gvr, ns, name)
+	if err == nil {
+		return steps.Passed("%s %s/%s", kind, ns, name)
+	}
+	if !apierrors.IsNotFound(err) {
+		return steps.Unseen(err)
+	}
+	there, err := e.Cluster.List(ctx, gvr, "", cluster.Selector{})
+	if err != nil {
+		return steps.Failed(fmt.Sprintf("there is no %s %s/%s", kind, ns, name), e.Kubectl()+" get "+plural(kind)+" -A")
+	}
+	return steps.Failed(fmt.Sprintf("there is no %s %s/%s; those of the cluster: %s", kind, ns, name, placesOf(there)),
+		"helm installs them with networking.enabled: "+e.Helm()+" -n "+steps.Quoted(ns)+" get values liqo --all")
+}
+
+// The least and the most MTU of a tunnel: IPv6 needs 1280, and WireGuard takes 80
+// of the path's own.
+const (
+	leastMTU = 1280
+	mostMTU  = 1500 - 80
+)
+
+func oneMTU(ctx context.Context, e steps.Env) steps.Result {
+	all, err := sideGateways(ctx, e)
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	right := ofKind(all, wantedKind(e))
+	if len(right) == 0 {
+		return steps.Skipped("the %s has no %s", e.SideName(), wantedKind(e))
+	}
+	o, own := right[0], number(right[0], "spec", "mtu")
+	peer := 0
+	for _, fact := range []string{"gateway-server", "gateway-client"} {
+		peer = max(peer, whole(standing(e.Peer, fact, "mtu")))
+	}
+	name, fix := o.GetKind()+" "+placeOf(o), "answer network.mtu (liqoctl takes "+fmt.Sprint(usualMTU)+"), then: "+mends(e, "tunnel")
+	switch {
+	case own == 0:
+		return steps.Failed(name+" names no MTU: the gateway is then given 0", fix)
+	case peer != 0 && own != peer:
+		return steps.Failed(fmt.Sprintf("%s has %d, and the gateway of the %s %d", name, own, e.PeerName(), peer), fix)
+	case own < leastMTU:
+		return steps.Warned(fmt.Sprintf("%s has %d: IPv6 needs %d at least", name, own, leastMTU), fix)
+	case own > mostMTU:
+		return steps.Warned(fmt.Sprintf("%s has %d: WireGuard takes 80 bytes, so every link on the way must carry %d", name, own, own+80), fix)
+	case peer == 0:
+		return steps.Passed("%d here; the %s has no gateway yet", own, e.PeerName())
+	}
+	return steps.Passed("%d on both sides", own)
+}

@@ -1,0 +1,165 @@
+package liqo
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"carrick/cluster"
+	"carrick/steps"
+	"carrick/steps/check"
+)
+
+// sideGateway is the gateway that the answers give this side; nil where there is
+// none.
+func sideGateway(ctx context.Context, e steps.Env) (*unstructured.Unstructured, error) {
+	all, err := sideGateways(ctx, e)
+	if err != nil {
+		return nil, err
+	}
+	if right := ofKind(all, wantedKind(e)); len(right) > 0 {
+		return right[0], nil
+	}
+	return nil, steps.Absent("the %s has no %s", e.SideName(), wantedKind(e))
+}
+
+// madeOf is how Liqo calls what it makes of a gateway (liqotech/liqo:
+// pkg/gateway/forge/utils.go).
+func madeOf(gateway *unstructured.Unstructured) string { return "gw-" + gateway.GetName() }
+
+func gatewayUp(ctx context.Context, e steps.Env) steps.Result {
+	g, err := sideGateway(ctx, e)
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	name := madeOf(g)
+	d, err := check.Get[appsv1.Deployment](ctx, e.Cluster, check.Deployments, g.GetNamespace(), name)
+	if apierrors.IsNotFound(err) {
+		return steps.Waits(g.GetCreationTimestamp().Time, "Liqo has made no Deployment %s/%s of %s %s yet", g.GetNamespace(), name, g.GetKind(), g.GetName()).
+			Or(inTenant(e) + "get events; " + controllerLog(e))
+	}
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	if d.Status.ReadyReplicas == 0 {
+		return gatewayDown(ctx, e, d)
+	}
+	if text(g, "status", "secretRef", "name") == "" {
+		return steps.Waits(g.GetCreationTimestamp().Time, "%s %s runs, and Liqo has not noted whose keys it uses (status.secretRef)", g.GetKind(), placeOf(g)).Or(controllerLog(e))
+	}
+	return steps.Passed("%d of %d replicas of %s are ready", d.Status.ReadyReplicas, replicas(d), name)
+}
+
+func replicas(d *appsv1.Deployment) int32 {
+	if d.Spec.Replicas == nil {
+		return 1
+	}
+	return *d.Spec.Replicas
+}
+
+// controllerLog is a command that shows what Liqo's controllers say of the
+// gateways.
+func controllerLog(e steps.Env) string {
+	space, err := liqoSpace(e)
+	if err != nil {
+		space = usualNamespace
+	}
+	return e.Kubectl() + " -n " + steps.Quoted(space) + " logs deployment/liqo-controller-manager --tail=50"
+}
+
+// gatewayDown waits, and says why as far as Kubernetes tells: a pod that was not
+// let in, or what its containers wait for.
+func gatewayDown(ctx context.Context, e steps.Env, d *appsv1.Deployment) steps.Result {
+	since := d.CreationTimestamp.Time
+	for _, c := range d.Status.Conditions {
+		if c.Type == appsv1.DeploymentReplicaFailure && c.Status == corev1.ConditionTrue {
+			return notLetIn(e, d, c)
+		}
+		if c.Type == appsv1.DeploymentAvailable && c.Status != corev1.ConditionTrue && c.LastTransitionTime.After(since) {
+			since = c.LastTransitionTime.Time
+		}
+	}
+	why, err := podsTrouble(ctx, e, d)
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	fix := inTenant(e) + "describe pods"
+	if strings.Contains(why, "CrashLoopBackOff") {
+		fix = inTenant(e) + "logs deployment/" + steps.Quoted(d.Name) + " --all-containers --previous --tail=20"
+	}
+	return steps.Waits(since, "no pod of Deployment %s/%s is ready%s", d.Namespace, d.Name, why).Or(fix)
+}
+
+func notLetIn(e steps.Env, d *appsv1.Deployment, c appsv1.DeploymentCondition) steps.Result {
+	found := fmt.Sprintf("no pod of Deployment %s/%s may be made: %s", d.Namespace, d.Name, c.Message)
+	if strings.Contains(c.Message, "PodSecurity") {
+		return steps.Failed(found, e.Kubectl()+" label --overwrite namespace "+steps.Quoted(d.Namespace)+" "+enforceLabel+"=privileged")
+	}
+	return steps.Failed(found, inTenant(e)+"describe deployment "+steps.Quoted(d.Name))
+}
+
+// podsTrouble is what the pods of a Deployment wait for, as the end of a sentence.
+func podsTrouble(ctx context.Context, e steps.Env, d *appsv1.Deployment) (string, error) {
+	if d.Spec.Selector == nil {
+		return "", nil
+	}
+	pods, err := check.List[corev1.Pod](ctx, e.Cluster, check.Pods, d.Namespace, cluster.Selector{Labels: metav1.FormatLabelSelector(d.Spec.Selector)})
+	if err != nil {
+		return "", err
+	}
+	for _, p := range pods {
+		if why := podTrouble(p); why != "" {
+			return fmt.Sprintf(": pod %s: %s", p.Name, why), nil
+		}
+	}
+	if len(pods) == 0 {
+		return ": there is no pod", nil
+	}
+	return "", nil
+}
+
+func podTrouble(p *corev1.Pod) string {
+	for _, c := range append(append([]corev1.ContainerStatus{}, p.Status.InitContainerStatuses...), p.Status.ContainerStatuses...) {
+		w := c.State.Waiting
+		if w == nil || w.Reason == "ContainerCreating" || w.Reason == "PodInitializing" {
+			continue
+		}
+		why := fmt.Sprintf("container %s: %s", c.Name, w.Reason)
+		if last := c.LastTerminationState.Terminated; last != nil {
+			return fmt.Sprintf("%s (it ended with %d, %s)", why, last.ExitCode, cmp.Or(last.Message, last.Reason))
+		}
+		if w.Message != "" {
+			why += " (" + w.Message + ")"
+		}
+		return why
+	}
+	for _, c := range p.Status.Conditions {
+		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse {
+			return c.Reason + " (" + c.Message + ")"
+		}
+	}
+	return ""
+}
+
+// within waits for less than the whole of a check's time: where that is over it
+// fails.
+func within(limit time.Duration, since time.Time, now time.Time, r steps.Result) steps.Result {
+	if since.IsZero() {
+		return r
+	}
+	if due := since.Add(limit); now.Before(due) {
+		r.Again = due
+		return r
+	}
+	r.Status = steps.Fail
+	r.Found = fmt.Sprintf("%s (for %s; %s is the limit)", r.Found, now.Sub(since).Round(time.Second), limit)
+	return r
+}

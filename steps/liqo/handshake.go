@@ -1,0 +1,119 @@
+package liqo
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"net"
+	"strconv"
+	"syscall"
+	"time"
+
+	"carrick/cluster"
+	"carrick/cluster/probe"
+	"carrick/steps"
+)
+
+// handshakeAge is how long the outcome of a handshake counts.
+const handshakeAge = 30 * time.Second
+
+// tried is the outcome of a handshake: an error is one, too.
+type tried struct {
+	report probe.HandshakeReport
+	err    error
+}
+
+// gatewayAnswers tries a handshake as the side's own gateway would. While a
+// tunnel is up it doesn't: the other gateway would send here what is meant for
+// this side's.
+func gatewayAnswers(ctx context.Context, e steps.Env) steps.Result {
+	for _, side := range []struct {
+		name  string
+		facts steps.Facts
+	}{{e.SideName(), e.Own}, {e.PeerName(), e.Peer}} {
+		if connected(side.facts) {
+			return steps.Skipped("a tunnel is up: the %s's Connection says Connected, and a handshake with its keys would draw traffic here", side.name)
+		}
+	}
+	t, err := targetOf(ctx, e)
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	own, peer, err := handshakeKeys(ctx, e)
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	at := net.JoinHostPort(t.host, strconv.Itoa(t.port))
+	seen, err := cluster.Look(ctx, fmt.Sprintf("wireguard/%s/%s/%s", at, own.Public(), peer), handshakeAge, func(ctx context.Context) (tried, error) {
+		report, err := probe.Handshake(ctx, at, own, peer)
+		if errors.Is(err, context.Canceled) {
+			return tried{}, err // nobody waited: it proves nothing
+		}
+		return tried{report, err}, nil
+	})
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	return judgeHandshake(e, at, t, seen)
+}
+
+func handshakeKeys(ctx context.Context, e steps.Env) (own probe.PrivateKey, peer probe.PublicKey, err error) {
+	s, err := pair(ctx, e)
+	if err != nil {
+		return own, peer, err
+	}
+	if own, err = probe.ParsePrivateKey([]byte(s.Data[privateKeyField].Reveal())); err != nil {
+		return own, peer, fmt.Errorf("read the keys of the %s's gateway: %w", e.SideName(), err)
+	}
+	key, err := e.Peer.Text("public-key")
+	if err != nil {
+		return own, peer, err
+	}
+	raw, err := base64.StdEncoding.DecodeString(key)
+	if err != nil {
+		return own, peer, fmt.Errorf("read the public key of the %s's gateway: %w", e.PeerName(), err)
+	}
+	peer, err = probe.ParsePublicKey(raw)
+	return own, peer, err
+}
+
+func judgeHandshake(e steps.Env, at string, t target, seen tried) steps.Result {
+	from := ""
+	if a := seen.report.From.Addr(); a.IsValid() && !a.IsUnspecified() {
+		from = ", " + a.String() // the address tells on which network it was tried
+	}
+	here := "tried from this machine" + from
+	var silent *probe.NoAnswerError
+	var dns *net.DNSError
+	switch {
+	case seen.err == nil:
+		return steps.Passed("%s answered in %d ms (%s): UDP gets through, and both keys are right", at, seen.report.Took.Milliseconds(), here)
+	case errors.As(seen.err, &silent):
+		return steps.Warned(fmt.Sprintf("%s gave no answer (%s): the datagrams are dropped on the way there or back, nothing listens, or the gateway has other keys", at, here), echoTest(e, t))
+	case errors.Is(seen.err, syscall.ECONNREFUSED):
+		return steps.Warned(fmt.Sprintf("%s refuses: nothing listens on that UDP port, or a firewall says so (%s)", at, here), peerGateway(e)+"get pods,services -o wide")
+	case errors.Is(seen.err, syscall.EHOSTUNREACH), errors.Is(seen.err, syscall.ENETUNREACH):
+		return steps.Warned(fmt.Sprintf("there is no route to %s (%s): the nodes of the %s may have one", at, here, e.SideName()), echoTest(e, t))
+	case errors.As(seen.err, &dns):
+		return steps.Warned(fmt.Sprintf("%s does not resolve on this machine", t.host), podCommand(e, "nslookup "+steps.Quoted(t.host)))
+	case errors.Is(seen.err, probe.ErrKey):
+		return steps.Warned("no handshake can be tried: "+keyFault(errors.Unwrap(seen.err)), mends(e, "keys"))
+	}
+	return steps.Unseen(seen.err)
+}
+
+// peerGateway begins a kubectl command in the other side's tenant namespace.
+func peerGateway(e steps.Env) string {
+	return e.PeerKubectl() + " -n " + steps.Quoted(peerNamespace(e)) + " "
+}
+
+// echoTest is the test of upstream's FAQ: an echo server of one's own on the
+// other side, and a pod of this side that talks to it.
+func echoTest(e steps.Env, t target) string {
+	space := " -n " + steps.Quoted(peerNamespace(e)) + " "
+	return "# is UDP to " + t.host + " open (security group, firewall, NAT)? Try it without Liqo:\n" +
+		e.PeerKubectl() + space + "create deployment udpecho --image=ghcr.io/liqotech/udpecho --port=5000\n" +
+		e.PeerKubectl() + space + "expose deployment udpecho --type=NodePort --protocol=UDP --port=5000\n" +
+		podCommand(e, "nc -u "+steps.Quoted(t.host)+" NODEPORT") + "    # what is typed comes back in upper case; delete udpecho then"
+}

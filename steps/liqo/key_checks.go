@@ -1,0 +1,160 @@
+package liqo
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"carrick/cluster"
+	"carrick/cluster/probe"
+	"carrick/steps"
+)
+
+func keyChecks() []steps.Check {
+	return []steps.Check{
+		{
+			Name: "keys", Title: "a Secret holds the key pair of the gateway", On: steps.Both, Needs: []string{"tenant-namespace"}, Mend: "${side}-keys",
+			Why: "the gateway takes 32 raw bytes and crashes again and again on anything else. The published guide labels the Secret with the peer's id alone; v1.0.0 and liqoctl need the second label, too",
+			See: []string{
+				"liqotech/liqo: pkg/liqo-controller-manager/networking/external-network/wireguard/utils.go (checkExistingKeysSecret)",
+				"liqotech/liqo: docs/advanced/peering/peering-via-cr.md", "liqotech/liqo#3049",
+			},
+			Run: keysWhole,
+		},
+		{
+			Name: "keys-differ", Title: "each side has a key pair of its own", On: steps.Remote, Needs: []string{"keys", "peer/keys"},
+			Why: "the same pair on both sides, copied with the rest of the YAML, is no peer to itself: no handshake ever comes about",
+			See: []string{page},
+			Run: keysDiffer,
+		},
+		{
+			Name: "peer-key", Title: "the gateway is given the peer's public key", On: steps.Both, Needs: []string{"keys", "peer/keys"}, Mend: "${side}-public-key",
+			Why: "nothing checks a PublicKey: of more than 32 bytes the gateway drops the rest without a word, on fewer it panics, and with another key than the peer's the tunnel says Connecting for ever",
+			See: []string{"liqotech/liqo: pkg/gateway/tunnel/wireguard/publickeys_controller.go", page},
+			Run: peerKey,
+		},
+	}
+}
+
+var numeric = regexp.MustCompile(`^[0-9]+$`)
+
+func keysWhole(ctx context.Context, e steps.Env) steps.Result {
+	s, err := pair(ctx, e)
+	ns := tenantNamespace(e)
+	if apierrors.IsNotFound(err) {
+		name, _ := e.Own.Text("gateway-keys")
+		return steps.Failed(fmt.Sprintf("there is no Secret %s/%s", ns, name), "")
+	}
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	id, err := peerID(e)
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	name := "Secret " + s.Namespace + "/" + s.Name
+	if fault := pairFault(s); fault != "" {
+		return steps.Failed(name+": "+fault, inTenant(e)+"delete secret "+steps.Quoted(s.Name)+"    # then "+mends(e, "keys"))
+	}
+	switch {
+	case numeric.MatchString(s.Name):
+		return steps.Failed(name+" is called by a number, which Liqo's templates can't take for a name",
+			fmt.Sprintf("make the pair under another name, and have the gateway's spec.secretRef.name say so: %sget secret %s -o yaml", inTenant(e), s.Name))
+	case s.Labels[remoteIDLabel] != id:
+		return steps.Failed(fmt.Sprintf("%s has the label %s=%s, and it must be %s as the gateway's is", name, remoteIDLabel, orNone(s.Labels[remoteIDLabel]), id), "")
+	case s.Labels[gatewayLabel] != "true":
+		return steps.Failed(fmt.Sprintf("%s has the label %s=%s, not true: liqoctl and Liqo v1.0.0 don't find it", name, gatewayLabel, orNone(s.Labels[gatewayLabel])), "")
+	}
+	return keysOnce(ctx, e, s)
+}
+
+func orNone(s string) string {
+	if s == "" {
+		return "(none)"
+	}
+	return s
+}
+
+// pairFault says what is wrong with a key pair, "" where nothing is. It says
+// nothing of the private key but its size.
+func pairFault(s *cluster.Secret) string {
+	for _, field := range []string{privateKeyField, publicKeyField} {
+		if s.Keys[field] == 0 {
+			return "it has no " + field
+		}
+	}
+	private, err := probe.ParsePrivateKey([]byte(s.Data[privateKeyField].Reveal()))
+	if err != nil {
+		return keyFault(err)
+	}
+	public, err := probe.ParsePublicKey([]byte(s.Data[publicKeyField].Reveal()))
+	if err != nil {
+		return keyFault(err)
+	}
+	if private.Public() != public {
+		return "publicKey does not belong to privateKey"
+	}
+	return ""
+}
+
+// keyFault is an ErrKey without its head.
+func keyFault(err error) string { return strings.TrimPrefix(err.Error(), probe.ErrKey.Error()+": ") }
+
+// keysOnce looks for a second pair with both labels: Liqo takes none of two.
+func keysOnce(ctx context.Context, e steps.Env, s *cluster.Secret) steps.Result {
+	all, err := keySecrets(ctx, e)
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	var others []string
+	for _, o := range all {
+		if o.GetName() != s.Name && o.GetLabels()[gatewayLabel] == "true" {
+			others = append(others, o.GetName())
+		}
+	}
+	if len(others) > 0 {
+		return steps.Failed(fmt.Sprintf("namespace %s has other Secrets with the labels of a gateway's keys beside %s: %s; Liqo takes none of several", s.Namespace, s.Name, listed(others)),
+			inTenant(e)+"delete secret "+shellWords(others))
+	}
+	return steps.Passed("Secret %s/%s holds two keys of %d bytes that belong together", s.Namespace, s.Name, keySize)
+}
+
+func shellWords(words []string) string {
+	var out []string
+	for _, w := range words {
+		out = append(out, steps.Quoted(w))
+	}
+	return strings.Join(out, " ")
+}
+
+func keysDiffer(_ context.Context, e steps.Env) steps.Result {
+	own, err := e.Own.Text("public-key")
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	peer, err := e.Peer.Text("public-key")
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	if own == peer {
+		name, _ := e.Own.Text("gateway-keys")
+		return steps.Failed("both sides have the key pair of "+own, inTenant(e)+"delete secret "+steps.Quoted(name)+"    # then "+mends(e, "keys"))
+	}
+	return steps.Passed("%s here, %s there", own, peer)
+}
+
+// labelledAs splits objects by whether they carry the peer's id.
+func labelledAs(id string, objs []*unstructured.Unstructured) (with, without []*unstructured.Unstructured) {
+	for _, o := range objs {
+		if o.GetLabels()[remoteIDLabel] == id {
+			with = append(with, o)
+		} else {
+			without = append(without, o)
+		}
+	}
+	return with, without
+}

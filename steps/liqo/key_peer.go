@@ -1,0 +1,87 @@
+package liqo
+
+import (
+	"context"
+	"encoding/base64"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"carrick/cluster/probe"
+	"carrick/steps"
+)
+
+const publicKeyKind = "publickeies.networking.liqo.io"
+
+func peerKey(ctx context.Context, e steps.Env) steps.Result {
+	ns := tenantNamespace(e)
+	id, err := peerID(e)
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	all, err := living(ctx, e, publicKeys, ns, "")
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	switch ours, rest := labelledAs(id, all); {
+	case len(all) == 0:
+		return steps.Failed(fmt.Sprintf("namespace %s has no PublicKey: the gateway knows no peer, and makes no Connection", ns), "")
+	case len(ours) == 0:
+		return steps.Failed(fmt.Sprintf("PublicKey %s lacks the label %s=%s: the gateway does not look at it", placeOf(rest[0]), remoteIDLabel, id), "")
+	case len(ours) > 1:
+		return severalKeys(e, ours)
+	default:
+		return rightKey(e, ours[0])
+	}
+}
+
+// severalKeys says to delete all but one that holds the peer's key.
+func severalKeys(e steps.Env, found []*unstructured.Unstructured) steps.Result {
+	peer, err := e.Peer.Text("public-key")
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	keep := found[0].GetName()
+	for _, o := range found {
+		if text(o, "spec", "publicKey") == peer {
+			keep = o.GetName()
+			break
+		}
+	}
+	var others []string
+	for _, name := range names(found) {
+		if name != keep {
+			others = append(others, name)
+		}
+	}
+	return steps.Failed(fmt.Sprintf("%d PublicKeys carry the peer's id (%s): the gateway takes now one and now the other", len(found), listed(names(found))),
+		inTenant(e)+"delete "+publicKeyKind+" "+shellWords(others))
+}
+
+func rightKey(e steps.Env, o *unstructured.Unstructured) steps.Result {
+	own, err := e.Own.Text("public-key")
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	peer, err := e.Peer.Text("public-key")
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	name, key := "PublicKey "+placeOf(o), text(o, "spec", "publicKey")
+	raw, err := base64.StdEncoding.DecodeString(key)
+	if err != nil {
+		return steps.Failed(name+" holds what is no base64", "")
+	}
+	_, fault := probe.ParsePublicKey(raw)
+	switch {
+	case key == peer && o.GetLabels()[gatewayLabel] != "true":
+		return steps.Warned(fmt.Sprintf("%s holds the peer's key but lacks the label %s=true: the gateway finds it, liqoctl does not", name, gatewayLabel), "")
+	case key == peer:
+		return steps.Passed("%s holds the public key of the %s's gateway, %s", name, e.PeerName(), peer)
+	case key == own:
+		return steps.Failed(fmt.Sprintf("%s holds the %s's own public key; the %s's is %s", name, e.SideName(), e.PeerName(), peer), "")
+	case fault != nil:
+		return steps.Failed(name+": "+keyFault(fault), "")
+	}
+	return steps.Failed(fmt.Sprintf("%s holds %s, and the %s's gateway has %s: a typing error, or its keys were made anew since", name, key, e.PeerName(), peer), "")
+}

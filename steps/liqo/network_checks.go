@@ -1,0 +1,180 @@
+package liqo
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"carrick/steps"
+)
+
+func networkChecks() []steps.Check {
+	return []steps.Check{
+		{
+			Name: "configuration", Title: "a Configuration holds the peer's networks", On: steps.Both, Needs: []string{"tenant-namespace"}, Mend: "${side}-configuration",
+			Why: "nothing refuses a Configuration with the wrong ranges, or two of them: the tunnel then comes up and routes nothing. The published guide shows no YAML of it, and only the external CIDR; both lists must be filled",
+			See: []string{
+				"liqotech/liqo: docs/advanced/peering/inter-cluster-network.md", "liqotech/liqo: pkg/utils/getters/k8sGetters.go (multiple Configurations found)",
+				"liqotech/liqo: pkg/liqo-controller-manager/networking/external-network/configuration/label.go",
+			},
+			Run: configurationHolds,
+		},
+		{
+			Name: "configuration-ready", Title: "Liqo has found ranges for the peer's networks", On: steps.Both, Needs: []string{"configuration"}, Within: time.Minute,
+			Why: "where the peer's ranges overlap with those of this cluster, Liqo sees them under others, each side for itself; no gateway is set up before that is settled",
+			See: []string{
+				"liqotech/liqo: pkg/liqo-controller-manager/networking/utils/configuration.go",
+				"liqotech/liqo: pkg/liqo-controller-manager/networking/external-network/configuration/configuration_controller.go",
+			},
+			Run: configurationReady,
+		},
+	}
+}
+
+// inTenant begins a kubectl command in the tenant namespace of the env's side.
+func inTenant(e steps.Env) string {
+	return e.Kubectl() + " -n " + steps.Quoted(tenantNamespace(e)) + " "
+}
+
+// placeOf is the namespace and name of an object.
+func placeOf(o *unstructured.Unstructured) string { return o.GetNamespace() + "/" + o.GetName() }
+
+func placesOf(objs []*unstructured.Unstructured) string {
+	var out []string
+	for _, o := range objs {
+		out = append(out, placeOf(o))
+	}
+	slices.Sort(out)
+	return listed(out)
+}
+
+// peerConfigurations are the Configurations that carry the peer's id, in the
+// whole cluster where that may be looked at: Liqo takes one.
+func peerConfigurations(ctx context.Context, e steps.Env) ([]*unstructured.Unstructured, error) {
+	sel, err := ofPeer(e)
+	if err != nil {
+		return nil, err
+	}
+	found, err := living(ctx, e, configurations, "", sel)
+	if apierrors.IsForbidden(err) {
+		return living(ctx, e, configurations, tenantNamespace(e), sel)
+	}
+	return found, err
+}
+
+func configurationHolds(ctx context.Context, e steps.Env) steps.Result {
+	found, err := peerConfigurations(ctx, e)
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	ns := tenantNamespace(e)
+	if len(found) == 0 {
+		return noConfiguration(ctx, e)
+	}
+	if len(found) > 1 {
+		return steps.Failed(fmt.Sprintf("%d Configurations carry the peer's id, and Liqo takes none of several: %s", len(found), placesOf(found)),
+			deleteOthers(e, "configurations.networking.liqo.io", found))
+	}
+	if found[0].GetNamespace() != ns {
+		return steps.Failed(fmt.Sprintf("the Configuration is %s, and not in the tenant namespace %s", placeOf(found[0]), ns),
+			deleteOthers(e, "configurations.networking.liqo.io", found)+"    # then "+mends(e, "network"))
+	}
+	return rangesAgree(e, found[0])
+}
+
+// deleteOthers is a command for each object but the first of the tenant
+// namespace.
+func deleteOthers(e steps.Env, kind string, found []*unstructured.Unstructured) string {
+	var out []string
+	kept := false
+	for _, o := range found {
+		if !kept && o.GetNamespace() == tenantNamespace(e) {
+			kept = true
+			continue
+		}
+		out = append(out, e.Kubectl()+" -n "+steps.Quoted(o.GetNamespace())+" delete "+kind+" "+steps.Quoted(o.GetName()))
+	}
+	return strings.Join(out, "\n")
+}
+
+// noConfiguration says whether one of the tenant namespace lacks the label only.
+func noConfiguration(ctx context.Context, e steps.Env) steps.Result {
+	ns := tenantNamespace(e)
+	found, err := living(ctx, e, configurations, ns, "")
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	id, err := peerID(e)
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	if len(found) == 0 {
+		return steps.Failed(fmt.Sprintf("namespace %s has no Configuration: Liqo knows nothing of the networks of %s", ns, id), "")
+	}
+	return steps.Failed(fmt.Sprintf("Configuration %s lacks the label %s=%s: Liqo refuses it, in its log alone", placeOf(found[0]), remoteIDLabel, id), "")
+}
+
+// ranges are the CIDRs of one cluster, as texts.
+type ranges struct{ pods, external []string }
+
+func rangesOf(f steps.Facts) (r ranges, err error) {
+	if r.pods, err = f.List("pod-cidrs"); err != nil {
+		return r, err
+	}
+	r.external, err = f.List("external-cidrs")
+	return r, err
+}
+
+func (r ranges) String() string {
+	return "pods " + listed(r.pods) + ", external " + listed(r.external)
+}
+
+// sameRanges compares two lists as sets of networks.
+func sameRanges(a, b []string) bool { return slices.Equal(plainRanges(a), plainRanges(b)) }
+
+// ownInstead tells whether the ranges are this side's own, and not the peer's.
+func ownInstead(says, own, peer []string) bool {
+	return sameRanges(says, own) && !sameRanges(own, peer)
+}
+
+func plainRanges(cidrs []string) []string {
+	var out []string
+	for _, c := range cidrs {
+		if p, err := netip.ParsePrefix(c); err == nil {
+			c = p.Masked().String()
+		}
+		out = append(out, c)
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+func rangesAgree(e steps.Env, o *unstructured.Unstructured) steps.Result {
+	peer, err := rangesOf(e.Peer)
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	own, err := rangesOf(e.Own)
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	says := ranges{list(o, "spec", "remote", "cidr", "pod"), list(o, "spec", "remote", "cidr", "external")}
+	name := "Configuration " + placeOf(o)
+	switch {
+	case len(says.pods) == 0 || len(says.external) == 0:
+		return steps.Failed(fmt.Sprintf("%s says %s: both must be filled, else it is never ready; the %s has %s", name, says, e.PeerName(), peer), "")
+	case sameRanges(says.pods, peer.pods) && sameRanges(says.external, peer.external):
+		return steps.Passed("%s says %s, as the %s itself does", name, says, e.PeerName())
+	case sameRanges(says.pods, peer.external) && sameRanges(says.external, peer.pods):
+		return steps.Failed(fmt.Sprintf("%s has the two lists swapped: it says %s, and the %s has %s", name, says, e.PeerName(), peer), "")
+	case ownInstead(says.pods, own.pods, peer.pods) || ownInstead(says.external, own.external, peer.external):
+		return steps.Failed(fmt.Sprintf("%s holds the %s's own ranges (%s): the Configurations of the two sides are swapped", name, e.SideName(), says), "")
+	}
+	return steps.Failed(fmt.Sprintf("%s says %s, and the %s has %s: a typing error, or the %s was installed anew since", name, says, e.PeerName(), peer, e.PeerName()), "")
+}

@@ -1,0 +1,109 @@
+package liqo
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"carrick/steps"
+)
+
+// networkCondition is one of an object's status conditions, of that type; nil where
+// there is none.
+func networkCondition(o *unstructured.Unstructured, kind string) map[string]any {
+	all, _, _ := unstructured.NestedSlice(o.Object, "status", "conditions")
+	for _, c := range all {
+		if m, _ := c.(map[string]any); m["type"] == kind {
+			return m
+		}
+	}
+	return nil
+}
+
+// configurationReady goes by what holds in every release: each range has one
+// that it is seen as, and the condition, which came with v1.2.0, is true where it
+// is there.
+func configurationReady(ctx context.Context, e steps.Env) steps.Result {
+	found, err := peerConfigurations(ctx, e)
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	if len(found) != 1 {
+		return steps.Skipped("there is not one Configuration for the peer (%s)", placesOf(found))
+	}
+	o := found[0]
+	var seen []string
+	for _, kind := range []string{"pod", "external"} {
+		real, as := list(o, "spec", "remote", "cidr", kind), list(o, "status", "remote", "cidr", kind)
+		if len(as) != len(real) {
+			return withoutRange(ctx, e, o, fmt.Sprintf("Configuration %s: %d of %d %s ranges have one that they are seen as", placeOf(o), len(as), len(real), kind))
+		}
+		for i := range real {
+			seen = append(seen, seenAs(kind, real[i], as[i]))
+		}
+	}
+	c := networkCondition(o, "NetworkCIDRsConfigured")
+	observed, _ := c["observedGeneration"].(int64)
+	switch {
+	case c != nil && c["status"] != "True":
+		return withoutRange(ctx, e, o, fmt.Sprintf("Configuration %s: NetworkCIDRsConfigured is %v (%v)", placeOf(o), c["status"], c["reason"]))
+	case c != nil && observed != 0 && observed < o.GetGeneration():
+		return withoutRange(ctx, e, o, fmt.Sprintf("Configuration %s was changed, and Liqo has not looked at it since", placeOf(o)))
+	}
+	return steps.Passed("%s", strings.Join(seen, "; "))
+}
+
+func seenAs(kind, real, as string) string {
+	what := "the peer's pods"
+	if kind == "external" {
+		what = "its external range"
+	}
+	if real == as {
+		return fmt.Sprintf("%s are in %s here, too", what, real)
+	}
+	return fmt.Sprintf("%s, %s there, is %s here", what, real, as)
+}
+
+// withoutRange waits, and says which network lacks its range: Liqo makes one of
+// each range of a Configuration.
+func withoutRange(ctx context.Context, e steps.Env, o *unstructured.Unstructured, found string) steps.Result {
+	made, err := rangelessNetworks(ctx, e, o)
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	if len(made) > 0 {
+		found += "; without a range: Network " + listed(made) + ", so no block of that size is free, or liqo-ipam does not answer"
+	}
+	fix := inTenant(e) + "get networks.ipam.liqo.io,events"
+	if space, err := liqoSpace(e); err == nil {
+		fix += "\n" + e.Kubectl() + " -n " + steps.Quoted(space) + " logs deployment/liqo-ipam --tail=20"
+	}
+	return steps.Waits(latest(o, "NetworkCIDRsConfigured"), "%s", found).Or(fix)
+}
+
+// latest is when an object was made, or when a condition of it last changed.
+func latest(o *unstructured.Unstructured, kind string) time.Time {
+	since := o.GetCreationTimestamp().Time
+	at, _ := networkCondition(o, kind)["lastTransitionTime"].(string)
+	if t, err := time.Parse(time.RFC3339, at); err == nil && t.After(since) {
+		return t
+	}
+	return since
+}
+
+// rangelessNetworks are the names of the Networks of a Configuration that have no
+// range yet.
+func rangelessNetworks(ctx context.Context, e steps.Env, o *unstructured.Unstructured) ([]string, error) {
+	all, err := living(ctx, e, networks, o.GetNamespace(), "")
+	if err != nil {
+		return nil, err
+	}
+	all = slices.DeleteFunc(all, func(n *unstructured.Unstructured) bool {
+		return !strings.HasPrefix(n.GetName(), o.GetName()+"-") || text(n, "status", "cidr") != ""
+	})
+	return names(all), nil
+}

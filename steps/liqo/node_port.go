@@ -1,0 +1,130 @@
+package liqo
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"carrick/cluster"
+	"carrick/steps"
+	"carrick/steps/check"
+)
+
+// usualPorts are the node ports of a cluster whose admin says nothing else.
+var usualPorts = portRange{30000, 32767}
+
+type portRange struct{ first, last int }
+
+func (r portRange) String() string { return fmt.Sprintf("%d-%d", r.first, r.last) }
+
+// nodePortFree looks who has the port. A dry run is asked only where no Service
+// has it, for a port that is held without one. It does not tell the range
+// (kubernetes/kubernetes: pkg/registry/core/service/portallocator/operation.go),
+// so that is judged here.
+func nodePortFree(ctx context.Context, e steps.Env) steps.Result {
+	port := e.Answers.Int("network.node-port")
+	if port == 0 {
+		return steps.Passed("the cluster chooses one that is free")
+	}
+	all, err := check.List[corev1.Service](ctx, e.Cluster, check.Services, "", cluster.Selector{})
+	listed := err == nil
+	if apierrors.IsForbidden(err) {
+		all, err = check.List[corev1.Service](ctx, e.Cluster, check.Services, tenantNamespace(e), cluster.Selector{})
+	}
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	for _, s := range all {
+		if !slices.ContainsFunc(s.Spec.Ports, func(p corev1.ServicePort) bool { return int(p.NodePort) == port }) {
+			continue
+		}
+		if s.Namespace == tenantNamespace(e) && strings.HasPrefix(s.Name, "gw-") {
+			return steps.Passed("%d is that of Service %s/%s, the gateway's own", port, s.Namespace, s.Name)
+		}
+		return steps.Failed(fmt.Sprintf("%d is taken by Service %s/%s", port, s.Namespace, s.Name), "answer network.node-port with another one, or with nothing: the cluster then chooses")
+	}
+	if r := inRange(ctx, e, port); r.Status != steps.Pass {
+		return r
+	}
+	return tryNodePort(ctx, e, port, listed)
+}
+
+// inRange judges by the API server's own flag where its pod can be seen, else by
+// the usual range.
+func inRange(ctx context.Context, e steps.Env, port int) steps.Result {
+	of, known, err := nodePorts(ctx, e)
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	if port >= of.first && port <= of.last {
+		return steps.Passed("%d is in %s", port, of)
+	}
+	fix := "answer network.node-port with one of " + of.String() + ", or with nothing: the cluster then chooses"
+	if known {
+		return steps.Failed(fmt.Sprintf("%d is not in %s, the range of this cluster", port, of), fix)
+	}
+	return steps.Warned(fmt.Sprintf("%d is not in %s, the range of a cluster whose API server was given no other; whether this one was can't be seen", port, of), fix)
+}
+
+// nodePorts is the range of node ports, and whether it was seen.
+func nodePorts(ctx context.Context, e steps.Env) (r portRange, known bool, err error) {
+	pods, err := check.List[corev1.Pod](ctx, e.Cluster, check.Pods, "kube-system", cluster.Selector{Labels: "component=kube-apiserver"})
+	if apierrors.IsForbidden(err) {
+		return usualPorts, false, nil
+	}
+	if err != nil || len(pods) == 0 {
+		return usualPorts, false, err
+	}
+	for _, c := range pods[0].Spec.Containers {
+		for _, arg := range slices.Concat(c.Command, c.Args) {
+			value, ok := strings.CutPrefix(arg, "--service-node-port-range=")
+			first, last, cut := strings.Cut(value, "-")
+			from, errFirst := strconv.Atoi(first)
+			to, errLast := strconv.Atoi(last)
+			if ok && cut && errFirst == nil && errLast == nil {
+				return portRange{from, to}, true, nil
+			}
+		}
+	}
+	return usualPorts, true, nil
+}
+
+// tryNodePort asks the API server whether it would take a Service with that
+// port. seen tells that the Services of all namespaces were looked at.
+func tryNodePort(ctx context.Context, e steps.Env, port int, seen bool) steps.Result {
+	taken, err := cluster.Look(ctx, fmt.Sprintf("node-port/%s/%s/%d", e.Side, tenantNamespace(e), port), 30*time.Second, func(ctx context.Context) (string, error) {
+		_, err := e.Cluster.Apply(ctx, trialService(e, port), cluster.ApplyOptions{Manager: "carrick." + e.Link + ".node-port", DryRun: true})
+		if apierrors.IsInvalid(err) {
+			return cluster.Explain(err), nil
+		}
+		return "", err
+	})
+	switch {
+	case apierrors.IsForbidden(err) && seen:
+		return steps.Passed("no Service has %d; a dry run was not allowed", port)
+	case err != nil:
+		return steps.Unseen(err)
+	case taken != "":
+		return steps.Failed(fmt.Sprintf("the API server would not give %d: %s", port, taken), "answer network.node-port with another one, or with nothing: the cluster then chooses")
+	}
+	return steps.Passed("the API server would give %d", port)
+}
+
+// trialService is never kept: it is for a dry run.
+func trialService(e steps.Env, port int) *unstructured.Unstructured {
+	return &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "v1", "kind": "Service",
+		"metadata": map[string]any{"name": "carrick-node-port", "namespace": tenantNamespace(e)},
+		"spec": map[string]any{
+			"type":  "NodePort",
+			"ports": []any{map[string]any{"port": int64(usualPort), "nodePort": int64(port), "protocol": "UDP"}},
+		},
+	}}
+}
