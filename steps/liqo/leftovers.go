@@ -45,7 +45,7 @@ func leftovers(ctx context.Context, e steps.Env) steps.Result {
 	}
 	found := slices.Concat(lostSpaces(e, spaces, id), lostForeign(e, foreign, spaces, id))
 	if len(found) == 0 {
-		return steps.Passed("%d tenant namespaces and %d ForeignClusters, all in use", len(spaces), len(foreign))
+		return steps.Passed("%s and %s, all in use", amount(len(spaces), "tenant namespace"), amount(len(foreign), "ForeignCluster"))
 	}
 	var words []string
 	for _, l := range found {

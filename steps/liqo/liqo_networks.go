@@ -196,6 +196,11 @@ func remapped(ctx context.Context, e steps.Env) steps.Result {
 		}
 	}
 	if len(covered) > 0 {
+		for _, o := range own { // a list that is set takes the place of the one before
+			if o.what == "reserved" {
+				reserve = append(reserve, o.Prefix.String())
+			}
+		}
 		slices.Sort(reserve)
 		return steps.Warned(fmt.Sprintf("the %s's %s: what is meant for that goes into the tunnel", e.PeerName(), some(covered)),
 			withValue(ctx, e, "ipam.reservedSubnets={"+strings.Join(slices.Compact(reserve), ",")+"}")+

@@ -8,6 +8,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/yaml"
 
 	"carrick/cluster"
 	"carrick/steps"
@@ -58,7 +59,7 @@ func mayPeer(ctx context.Context, e steps.Env) steps.Result {
 	// Who may not list namespaces can't be told which the tenant's is.
 	first := toApply(check.Namespaces, "")
 	if r := check.MayI(ctx, e.Cluster, check.Verbs("", "namespaces", "", "list"), ""); r.Status != steps.Pass {
-		return check.MayI(ctx, e.Cluster, first, grantFix(e, first))
+		return check.MayI(ctx, e.Cluster, first, grantFix(ctx, e, first))
 	}
 	if _, err := peerID(e); isAbsent(err) {
 		return steps.Skipped("what it takes is not known before the %s's cluster id is: %s", e.PeerName(), err)
@@ -71,12 +72,46 @@ func mayPeer(ctx context.Context, e steps.Env) steps.Result {
 		}
 		need = append(need, bind...)
 	}
-	return check.MayI(ctx, e.Cluster, need, grantFix(e, need))
+	return check.MayI(ctx, e.Cluster, need, grantFix(ctx, e, need))
 }
 
-// grantFix names who can help, and what to give them.
-func grantFix(e steps.Env, rights []cluster.Right) string {
-	return "ask an admin of the " + e.SideName() + " cluster to apply this and bind it to you:\n" + steps.Grant("carrick-"+e.Link, rights)
+// grantFix names who can help, and what to give them. A right to one name is
+// granted for that name alone: who may bind every role, or approve for every
+// signer, may do everything.
+func grantFix(ctx context.Context, e steps.Env, rights []cluster.Right) string {
+	var wide []cluster.Right
+	var docs []string
+	for _, r := range rights {
+		if r.Name == "" {
+			wide = append(wide, r)
+			continue
+		}
+		role := rbacv1.ClusterRole{Rules: []rbacv1.PolicyRule{{APIGroups: []string{r.Group}, Resources: []string{r.Resource}, ResourceNames: []string{r.Name}, Verbs: []string{r.Verb}}}}
+		role.APIVersion, role.Kind, role.Name = rbacv1.SchemeGroupVersion.String(), "ClusterRole", "carrick-"+e.Link+"-"+r.Verb
+		if r.Namespace != "" { // a Role's rules stand where a ClusterRole's do
+			role.Kind, role.Namespace = "Role", r.Namespace
+		}
+		if b, err := yaml.Marshal(role); err == nil { // plain strings always marshal
+			docs = append(docs, string(b))
+		}
+	}
+	docs = append([]string{steps.Grant("carrick-"+e.Link, wide, missingSpaces(ctx, e, wide)...)}, docs...)
+	return "ask an admin of the " + e.SideName() + " cluster to apply this and bind it to you:\n" + strings.Join(docs, "---\n")
+}
+
+// missingSpaces are the namespaces of rights that are not there yet: a Role needs
+// its namespace.
+func missingSpaces(ctx context.Context, e steps.Env, rights []cluster.Right) []string {
+	var out []string
+	for _, r := range rights {
+		if r.Namespace == "" || slices.Contains(out, r.Namespace) {
+			continue
+		}
+		if _, err := e.Cluster.Get(ctx, check.Namespaces, "", r.Namespace); apierrors.IsNotFound(err) {
+			out = append(out, r.Namespace)
+		}
+	}
+	return out
 }
 
 // toBind is the right to bind the consumers' role, unless the admin holds all
@@ -97,7 +132,7 @@ func toBind(ctx context.Context, e steps.Env) ([]cluster.Right, error) {
 	if err != nil {
 		return nil, err
 	}
-	bind := cluster.Right{Verb: "bind", Group: rbacv1.GroupName, Resource: "clusterroles", Name: name}
+	bind := cluster.Right{Verb: "bind", Group: rbacv1.GroupName, Resource: "clusterroles", Namespace: tenantNamespace(e), Name: name}
 	granted := grantedBy(role.Rules, tenantNamespace(e))
 	decisions, err := e.Cluster.Can(ctx, append(granted, bind)...)
 	if err != nil {

@@ -215,7 +215,7 @@ func liqoRuns(ctx context.Context, e steps.Env) steps.Result {
 	show := e.Kubectl() + " -n " + in.namespace
 	if lacking := in.lacking(joins(e)); len(lacking) > 0 {
 		return steps.Failed(fmt.Sprintf("namespace %s has no %s", in.namespace, strings.Join(lacking, ", no ")),
-			show+" get deployments,daemonsets    # the chart installs it; install Liqo anew: "+installPage)
+			chartAgain(ctx, e)+"    # the chart has it")
 	}
 	var words []string
 	var first *unready
@@ -239,7 +239,7 @@ func liqoRuns(ctx context.Context, e steps.Env) steps.Result {
 	}
 	fix := show + " get deployments,daemonsets,pods"
 	if first.pod != "" {
-		fix = show + " describe pod " + first.pod + "    # and its log: " + show + " logs " + first.pod + " --previous"
+		fix = show + " describe pod " + first.pod + "    # and its log: " + show + " logs " + first.pod + " --all-containers"
 	} else if name, ok := strings.CutSuffix(strings.TrimPrefix(first.words, "Deployment "), " is scaled to 0"); ok {
 		fix = show + " scale deployment " + name + " --replicas 1"
 	}

@@ -85,14 +85,20 @@ func otherRelease(e steps.Env) string {
 	return renewsSince
 }
 
-// withValue is the command that changes a value of the Liqo that is installed.
-func withValue(ctx context.Context, e steps.Env, set string) string {
+// chartAgain is the command that installs what the chart has and the cluster has
+// not, in the release that runs.
+func chartAgain(ctx context.Context, e steps.Env) string {
 	name, ns := release(ctx, e)
-	out := fmt.Sprintf("%s upgrade %s liqo --repo %s -n %s --reuse-values --set %s", e.Helm(), name, chartSource, ns, steps.Quoted(set))
+	out := fmt.Sprintf("%s upgrade %s liqo --repo %s -n %s --reuse-values", e.Helm(), name, chartSource, ns)
 	if tag, err := e.Own.Text("liqo-version"); err == nil {
 		out += " --version " + steps.Quoted(tag)
 	}
 	return out
+}
+
+// withValue is the command that changes a value of the Liqo that is installed.
+func withValue(ctx context.Context, e steps.Env, set string) string {
+	return chartAgain(ctx, e) + " --set " + steps.Quoted(set)
 }
 
 func modulesOn(ctx context.Context, e steps.Env) steps.Result {

@@ -54,6 +54,7 @@ func theWebhook(ctx context.Context, e steps.Env) (w webhook, fault string, err 
 	where := "Secret " + w.namespace + "/" + w.secret()
 	s, err := e.Cluster.Secret(ctx, w.namespace, w.secret(), "tls.crt")
 	if apierrors.IsNotFound(err) {
+		w.renew = chartAgain(ctx, e) + "    # the chart makes it, and the webhook fills it when it starts: " + in + " rollout restart deployment " + w.name
 		return w, "there is no " + where, nil
 	}
 	if err != nil {
@@ -145,7 +146,7 @@ func webhooksTrusted(ctx context.Context, e steps.Env) steps.Result {
 			return steps.Failed(fmt.Sprintf("the CA of webhook %s of %s doesn't fit the certificate in Secret %s/%s: %s", h.name, h.of, w.namespace, w.secret(), why), w.renew)
 		}
 	}
-	return steps.Passed("%d registrations carry its CA", len(hooks))
+	return steps.Passed("%s registered with its CA", amount(len(hooks), "webhook"))
 }
 
 // hook is one webhook of a registration.

@@ -149,13 +149,14 @@ func tenantPair(_ context.Context, e steps.Env) steps.Result {
 	here, there := e.SideName(), e.PeerName()
 	swapped := fmt.Sprintf("%s label --overwrite namespace %s %s=%s; %s label --overwrite namespace %s %s=%s",
 		e.Kubectl(), tenantNamespace(e), remoteIDLabel, ids[there], e.PeerKubectl(), peerNamespace(e), remoteIDLabel, ids[here])
+	only := "carrick check " + e.LinkFile() + " --only tenant-namespace    # says what to do, side by side"
 	switch {
 	case labels[here] == ids[here] && labels[there] == ids[there]:
 		return steps.Failed(fmt.Sprintf("the ids are swapped: namespace %s of the %s carries %s, and %s of the %s carries %s", tenantNamespace(e), here, labels[here], peerNamespace(e), there, labels[there]), swapped)
 	case labels[here] != ids[there]:
-		return steps.Failed(fmt.Sprintf("namespace %s of the %s carries %s; it must be %s", tenantNamespace(e), here, orNoID(labels[here]), ids[there]), swapped)
+		return steps.Failed(fmt.Sprintf("namespace %s of the %s carries %s; it must be %s", tenantNamespace(e), here, orNoID(labels[here]), ids[there]), only)
 	case labels[there] != ids[here]:
-		return steps.Failed(fmt.Sprintf("namespace %s of the %s carries %s; it must be %s", peerNamespace(e), there, orNoID(labels[there]), ids[here]), swapped)
+		return steps.Failed(fmt.Sprintf("namespace %s of the %s carries %s; it must be %s", peerNamespace(e), there, orNoID(labels[there]), ids[here]), only)
 	}
 	return steps.Passed("%s here is for %s, %s there for %s", tenantNamespace(e), ids[there], peerNamespace(e), ids[here])
 }
