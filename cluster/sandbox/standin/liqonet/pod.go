@@ -14,8 +14,8 @@ var errCrash = errors.New("the container ended")
 
 const crashLoop = "CrashLoopBackOff"
 
-// active returns the one gateway pod of a tenant namespace that is ready: with
-// two, upstream does not know which it shall take (wireguard/utils.go).
+// active returns the one gateway pod of a tenant namespace, if it is ready: of
+// two upstream does not know which it shall take (wireguard/utils.go).
 func (p *Player) active(ctx context.Context, namespace string) (*corev1.Pod, error) {
 	all, err := p.client.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{LabelSelector: componentL + "=" + component})
 	if err != nil {
@@ -23,17 +23,17 @@ func (p *Player) active(ctx context.Context, namespace string) (*corev1.Pod, err
 	}
 	var found []*corev1.Pod
 	for i := range all.Items {
-		if pod := &all.Items[i]; pod.DeletionTimestamp == nil && isTrue(pod, corev1.PodReady) {
-			found = append(found, pod)
+		if all.Items[i].DeletionTimestamp == nil {
+			found = append(found, &all.Items[i])
 		}
 	}
-	switch len(found) {
-	case 0:
+	switch {
+	case len(found) > 1:
+		return nil, fmt.Errorf("multiple (%d) active gateway pods found", len(found))
+	case len(found) == 0 || !isTrue(found[0], corev1.PodReady):
 		return nil, errors.New("no active gateway pods found")
-	case 1:
-		return found[0], nil
 	}
-	return nil, fmt.Errorf("multiple (%d) active gateway pods found", len(found))
+	return found[0], nil
 }
 
 func isTrue(pod *corev1.Pod, condition corev1.PodConditionType) bool {
