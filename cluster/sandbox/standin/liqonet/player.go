@@ -66,6 +66,7 @@ type Player struct {
 
 	mu       sync.Mutex
 	gateways map[types.UID]*gateway // by the pod that they run in
+	owners   map[types.UID]bool     // the Configurations and ends that were there at the last look
 	said     map[string]string      // the last event of a kind about an object
 	log      journal                // of the controller manager
 }
@@ -109,7 +110,7 @@ func (p *Player) Look(ctx context.Context) error {
 	}
 	var faults []error
 	if site.networking {
-		faults = append(faults, p.configurations(ctx, site), p.servers(ctx, site), p.clients(ctx, site))
+		faults = append(faults, p.sweep(ctx), p.configurations(ctx, site), p.servers(ctx, site), p.clients(ctx, site))
 	}
 	if site.networking && site.ipam {
 		faults = append(faults, p.addresses(ctx))
