@@ -81,29 +81,21 @@ type internal struct {
 	Node string `json:"node,omitempty"`
 }
 
-func (p *Player) servers(ctx context.Context, site site) error { return p.ends(ctx, site, serverSide) }
-func (p *Player) clients(ctx context.Context, site site) error { return p.ends(ctx, site, clientSide) }
-
-// ends takes care of each end of a side once. What it cannot go on with is said
-// in the log of the controller manager, as upstream does.
-func (p *Player) ends(ctx context.Context, site site, of side) error {
-	all, err := list[end](ctx, p, of.resource)
-	if err != nil {
-		return err
-	}
+// ends takes care of each end once. What it cannot go on with is said in the
+// log of the controller manager, as upstream does.
+func (p *Player) ends(ctx context.Context, site site, all []end) error {
 	var faults []error
 	for i := range all {
 		e := &all[i]
-		e.side = of
 		if e.DeletionTimestamp != nil {
 			continue
 		}
 		now := e.Status
 		if err := p.reconcile(ctx, site, e, &now); err != nil {
-			p.log.sayf("%s %s/%s: %v", of.kind, e.Namespace, e.Name, err)
+			p.log.sayf("%s %s/%s: %v", e.side.kind, e.Namespace, e.Name, err)
 		}
 		if !reflect.DeepEqual(now, e.Status) {
-			faults = append(faults, p.status(ctx, of.resource, e.Namespace, e.Name, now))
+			faults = append(faults, p.status(ctx, e.side.resource, e.Namespace, e.Name, now))
 		}
 	}
 	return errors.Join(faults...)

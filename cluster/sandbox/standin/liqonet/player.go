@@ -108,14 +108,44 @@ func (p *Player) Look(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	all, err := p.read(ctx)
+	if err != nil {
+		return err
+	}
 	var faults []error
 	if site.networking {
-		faults = append(faults, p.sweep(ctx), p.configurations(ctx, site), p.servers(ctx, site), p.clients(ctx, site))
+		faults = append(faults, p.sweep(ctx, all), p.configurations(ctx, site, all), p.ends(ctx, site, all.ends))
 	}
 	if site.networking && site.ipam {
-		faults = append(faults, p.addresses(ctx))
+		faults = append(faults, p.addresses(ctx, all.networks))
 	}
-	return errors.Join(append(faults, p.pods(ctx))...)
+	if len(all.ends)+len(p.gateways) > 0 {
+		faults = append(faults, p.pods(ctx))
+	}
+	return errors.Join(faults...)
+}
+
+// objects are those that the controllers look after.
+type objects struct {
+	configurations []configuration
+	ends           []end
+	networks       []network
+}
+
+func (p *Player) read(ctx context.Context) (objects, error) {
+	var all objects
+	var err1, err2 error
+	all.configurations, err1 = list[configuration](ctx, p, configurations)
+	all.networks, err2 = list[network](ctx, p, networks)
+	faults := errors.Join(err1, err2)
+	for _, of := range []side{serverSide, clientSide} {
+		found, err := list[end](ctx, p, of.resource)
+		for i := range found {
+			found[i].side = of
+		}
+		all.ends, faults = append(all.ends, found...), errors.Join(faults, err)
+	}
+	return all, faults
 }
 
 // site is the installation of Liqo.

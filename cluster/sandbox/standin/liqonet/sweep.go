@@ -20,19 +20,13 @@ var swept = []resource{
 // sweep deletes what belongs to owners that are gone. The cluster's garbage
 // collector does so too, but learns only every half minute of kinds that were
 // defined since.
-func (p *Player) sweep(ctx context.Context) error {
+func (p *Player) sweep(ctx context.Context, here objects) error {
 	now := map[types.UID]bool{}
-	for _, kind := range []resource{configurations, gatewayServers, gatewayClients} {
-		found, err := p.dynamic.Resource(kind).List(ctx, metav1.ListOptions{})
-		if apierrors.IsNotFound(err) {
-			continue
-		}
-		if err != nil {
-			return err
-		}
-		for _, o := range found.Items {
-			now[o.GetUID()] = true
-		}
+	for i := range here.configurations {
+		now[here.configurations[i].UID] = true
+	}
+	for i := range here.ends {
+		now[here.ends[i].UID] = true
 	}
 	var faults []error
 	for uid := range p.owners {
