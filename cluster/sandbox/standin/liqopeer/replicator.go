@@ -44,7 +44,7 @@ func (s *site) replicate(ctx context.Context) error {
 	}
 	secrets, err1 := s.client.CoreV1().Secrets("").List(ctx, metav1.ListOptions{LabelSelector: identityType + "=" + controlPlaneType})
 	namespaces, err2 := s.client.CoreV1().Namespaces().List(ctx, metav1.ListOptions{LabelSelector: tenantNamespace + "=" + yes})
-	known, err3 := list[foreignSpec, foreignStatus](ctx, s.dynamic, foreigns)
+	known, err3 := list[foreignSpec, foreignStatus](ctx, s.dynamic, foreigns, cached)
 	if err := errors.Join(err1, err2, err3); err != nil {
 		return err
 	}
