@@ -18,7 +18,7 @@ import (
 
 var (
 	liqoNetworks  = schema.GroupVersionResource{Group: "ipam.liqo.io", Version: "v1alpha1", Resource: "networks"}
-	liqoResources = map[string]schema.GroupVersionResource{
+	pairResources = map[string]schema.GroupVersionResource{
 		"Namespace":     {Version: "v1", Resource: "namespaces"},
 		"Secret":        {Version: "v1", Resource: "secrets"},
 		"Configuration": {Group: "networking.liqo.io", Version: "v1beta1", Resource: "configurations"},
@@ -86,7 +86,7 @@ func (p *pair) common(own, peer *ecdh.PrivateKey, pods string) map[string]*unstr
 
 func (p *pair) object(kind string, spec map[string]any) *unstructured.Unstructured {
 	o := &unstructured.Unstructured{Object: map[string]any{}}
-	o.SetGroupVersionKind(liqoResources[kind].GroupVersion().WithKind(kind))
+	o.SetGroupVersionKind(pairResources[kind].GroupVersion().WithKind(kind))
 	o.SetName(p.id)
 	o.SetNamespace(p.space())
 	label(o, "liqo.io/remote-cluster-id", p.id)
@@ -110,7 +110,7 @@ func (p *pair) create(t *testing.T) {
 
 func (p *pair) make(t *testing.T, side string, o *unstructured.Unstructured) {
 	t.Helper()
-	_, err := p.clients[side].Resource(liqoResources[o.GetKind()]).Namespace(o.GetNamespace()).Create(t.Context(), o, metav1.CreateOptions{})
+	_, err := p.clients[side].Resource(pairResources[o.GetKind()]).Namespace(o.GetNamespace()).Create(t.Context(), o, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatalf("%s: %s: %v", p.id, o.GetKind(), err)
 	}
@@ -120,7 +120,7 @@ func (p *pair) make(t *testing.T, side string, o *unstructured.Unstructured) {
 // is not there.
 func (p *pair) field(t *testing.T, side, kind, name string, fields ...string) string {
 	t.Helper()
-	o, err := p.clients[side].Resource(liqoResources[kind]).Namespace(p.space()).Get(t.Context(), name, metav1.GetOptions{})
+	o, err := p.clients[side].Resource(pairResources[kind]).Namespace(p.space()).Get(t.Context(), name, metav1.GetOptions{})
 	if err != nil {
 		return ""
 	}

@@ -12,17 +12,22 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-func seedLiqo(t *testing.T, fault string) {
+func seedPairs(t *testing.T, fault string) {
 	t.Helper()
 	t.Cleanup(func() { shared.must(t, "reset") })
 	shared.must(t, strings.TrimSpace("seed liqo "+fault))
 }
 
 func TestLiqoConnects(t *testing.T) {
-	seedLiqo(t, "")
-	p := newPair(t, "good")
+	seedPairs(t, "")
+	p, balanced := newPair(t, "good"), newPair(t, "balanced")
+	set(t, balanced.remote["GatewayServer"], "LoadBalancer", "spec", "endpoint", "serviceType")
+	set(t, balanced.remote["GatewayServer"], balanced.port, "spec", "endpoint", "port")
+	unstructured.RemoveNestedField(balanced.remote["GatewayServer"].Object, "spec", "endpoint", "nodePort")
 	p.create(t)
+	balanced.create(t)
 	p.fares(t, "Connected")
+	balanced.fares(t, "Connected")
 	for _, c := range []struct{ side, kind, want, fields string }{
 		{"local", "Configuration", "[10.71.0.0/16]", "status remote cidr external"},
 		{"local", "Configuration", "[10.42.0.0/16]", "status remote cidr pod"},
@@ -71,7 +76,7 @@ func TestLiqoConnects(t *testing.T) {
 
 func (p *pair) remove(t *testing.T, side, kind string) {
 	t.Helper()
-	if err := p.clients[side].Resource(liqoResources[kind]).Namespace(p.space()).Delete(t.Context(), p.id, metav1.DeleteOptions{}); err != nil {
+	if err := p.clients[side].Resource(pairResources[kind]).Namespace(p.space()).Delete(t.Context(), p.id, metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -137,7 +142,7 @@ var spoiled = []struct {
 // A pair that is as it should be comes last: once it is connected, the spoiled
 // ones had their time.
 func TestLiqoConnectsNothingThatIsSpoiled(t *testing.T) {
-	seedLiqo(t, "")
+	seedPairs(t, "")
 	var pairs []*pair
 	for _, s := range spoiled {
 		p := newPair(t, s.id)
@@ -166,7 +171,7 @@ func TestLiqoConnectsNothingThatIsSpoiled(t *testing.T) {
 	}
 	mend := pairs[2] // a Secret that is mended is enough
 	patch := []byte(`{"data":{"privateKey":"` + base64.StdEncoding.EncodeToString(curve(t).Bytes()) + `"}}`)
-	if _, err := mend.clients["local"].Resource(liqoResources["Secret"]).Namespace(mend.space()).
+	if _, err := mend.clients["local"].Resource(pairResources["Secret"]).Namespace(mend.space()).
 		Patch(t.Context(), "keys", types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
 		t.Fatal(err)
 	}

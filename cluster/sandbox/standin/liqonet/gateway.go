@@ -142,7 +142,9 @@ func (p *Player) start(ctx context.Context, g *gateway) error {
 		return fmt.Errorf("stand-in: UDP port %d of %s on this machine cannot be listened on: %w", port, loopback, err)
 	}
 	g.port = port
-	g.log.sayf("stand-in: listening on UDP %s:%d", loopback, port)
+	if port != 0 {
+		g.log.sayf("stand-in: listening on UDP %s:%d", loopback, port)
+	}
 	return nil
 }
 
