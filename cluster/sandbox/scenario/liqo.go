@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"carrick/cluster/sandbox/standin/liqonet"
+	"carrick/cluster/sandbox/standin/liqopeer"
 )
 
 // noAddress is a behaviour: the load balancers of the provider's cluster get no
@@ -16,7 +17,7 @@ func liqoBehaviours() map[string]string {
 }
 
 // liqo starts what plays in the scenario liqo: the networking half of Liqo on
-// each side.
+// each side, and authentication and offloading between them.
 func liqo(ctx context.Context, sides Sides, wrong map[string]bool) (_ *Play, err error) {
 	var all closers
 	defer func() {
@@ -37,7 +38,11 @@ func liqo(ctx context.Context, sides Sides, wrong map[string]bool) (_ *Play, err
 		}
 		all = append(all, side.Kubelet.Add(network.Log), network.Close)
 	}
-	// standin/liqopeer, which plays authentication and offloading, is started here.
+	peer, err := liqopeer.Start(ctx, liqopeer.Options{Local: sides[local].Config, Remote: sides[remote].Config})
+	if err != nil {
+		return nil, err
+	}
+	all = append(all, peer.Close)
 	return &Play{
 		Values: values,
 		Settle: func(context.Context) error { return nil },
