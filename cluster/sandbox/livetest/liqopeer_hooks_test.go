@@ -19,7 +19,7 @@ func (l *liqo) refused(side, yaml, why string) {
 }
 
 func TestLiqoWebhooksOfTenants(t *testing.T) {
-	l := seedLiqo(t, noNetwork)
+	l := seedPeering(t, noNetwork)
 	l.apply("remote", namespaceFor(atRome, "milan")+"---"+namespaceFor("liqo-tenant-paris", "paris"))
 	l.apply("remote", "{apiVersion: v1, kind: Namespace, metadata: {name: plain, labels: {liqo.io/remote-cluster-id: milan}}}")
 	l.refused("remote", tenantYAML("milan", "plain", "milan"), "tenant must be in a tenant namespace")
@@ -48,7 +48,7 @@ func TestLiqoWebhooksOfTenants(t *testing.T) {
 }
 
 func TestLiqoWebhooksOfTheConsumer(t *testing.T) {
-	l := seedLiqo(t, noNetwork)
+	l := seedPeering(t, noNetwork)
 	l.peer()
 	l.apply("local", namespaceFor("liqo-tenant-paris", "paris"))
 	l.apply("local", sliceYAML("test", threeLabels, "class: default"))
@@ -76,7 +76,7 @@ func TestLiqoWebhooksOfTheConsumer(t *testing.T) {
 // The consumer's own credential may not lift what the provider has put on a
 // slice.
 func TestLiqoConsumerCannotLiftACordon(t *testing.T) {
-	l := seedLiqo(t, noNetwork)
+	l := seedPeering(t, noNetwork)
 	l.peer()
 	l.apply("local", sliceYAML("rome", threeLabels, "class: default"))
 	l.granted("rome")
@@ -99,7 +99,7 @@ func TestLiqoConsumerCannotLiftACordon(t *testing.T) {
 }
 
 func TestLiqoWebhooksGoWithTheScenario(t *testing.T) {
-	seedLiqo(t, "")
+	seedPeering(t, "")
 	count := func() int {
 		n := 0
 		for _, side := range []string{"local", "remote"} {

@@ -14,7 +14,7 @@ import (
 // A slice that lacks a label: no copy, no condition, no event. What comes after
 // it has long been answered.
 func TestLiqoSaysNothingAboutASliceThatLacksALabel(t *testing.T) {
-	l := seedLiqo(t, noNetwork)
+	l := seedPeering(t, noNetwork)
 	l.peer()
 	all := strings.Split(threeLabels, ", ")
 	l.apply("local", sliceYAML("page", all[1]+", "+all[2], "class: default")) // what the published page says
@@ -44,7 +44,7 @@ func TestLiqoSaysNothingAboutASliceThatLacksALabel(t *testing.T) {
 }
 
 func TestLiqoTakesNoSecretThatIsNotWhole(t *testing.T) {
-	l := seedLiqo(t, noNetwork)
+	l := seedPeering(t, noNetwork)
 	l.tenants()
 	l.apply("local", "{apiVersion: v1, kind: Namespace, metadata: {name: plain}}")
 	good := l.credentials("milan-user")
@@ -107,7 +107,7 @@ func (l *liqo) sentinel(name string, config *api.Config) {
 }
 
 func TestLiqoHangsWithoutTheRoleBinding(t *testing.T) {
-	l := seedLiqo(t, noNetwork)
+	l := seedPeering(t, noNetwork)
 	l.peer()
 	l.apply("local", sliceYAML("rome", threeLabels, "class: default"))
 	l.granted("rome")
@@ -131,7 +131,7 @@ func TestLiqoHangsWithoutTheRoleBinding(t *testing.T) {
 
 // Who is known to the provider and has no rights is taken, and nothing arrives.
 func TestLiqoReplicatesNothingWithoutRights(t *testing.T) {
-	l := seedLiqo(t, noNetwork)
+	l := seedPeering(t, noNetwork)
 	l.tenants()
 	l.apply("remote", bindingYAML("somebody-else"))
 	l.secret("cplane-secret", l.credentials("milan-user"), nil)
@@ -147,7 +147,7 @@ func TestLiqoReplicatesNothingWithoutRights(t *testing.T) {
 }
 
 func TestLiqoTenantConditions(t *testing.T) {
-	l := seedLiqo(t, noNetwork)
+	l := seedPeering(t, noNetwork)
 	l.peer()
 	l.apply("local", sliceYAML("before", threeLabels, "class: default"))
 	l.granted("before")
@@ -182,7 +182,7 @@ func TestLiqoTenantConditions(t *testing.T) {
 }
 
 func TestLiqoWaitsForAHandshakeForEver(t *testing.T) {
-	l := seedLiqo(t, noNetwork)
+	l := seedPeering(t, noNetwork)
 	l.apply("remote", namespaceFor(atRome, "milan")+"---"+strings.Replace(tenantYAML("milan", atRome, "milan"), "TolerateNoHandshake", "KeysExchange", 1))
 	eventually(t, happens, func() error {
 		events, err := l.clients["remote"].CoreV1().Events(atRome).List(t.Context(), metav1.ListOptions{FieldSelector: "reason=NonceNotFound"})
@@ -209,7 +209,7 @@ func anyNamed(all []rbacv1.ClusterRoleBinding, end string) bool {
 }
 
 func TestLiqoReplicatorThatIsDownDoesNothing(t *testing.T) {
-	l := seedLiqo(t, "replicator-down")
+	l := seedPeering(t, "replicator-down")
 	l.tenants()
 	l.secret("cplane-secret", l.credentials("milan-user"), nil)
 	l.apply("local", sliceYAML("rome", threeLabels, "class: default"))

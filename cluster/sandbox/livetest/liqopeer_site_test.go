@@ -33,7 +33,7 @@ const (
 	binding = "liqo-binding-liqo-remote-controlplane"
 )
 
-var liqoResources = map[string]schema.GroupVersionResource{
+var peeringResources = map[string]schema.GroupVersionResource{
 	"Tenant":              {Group: "authentication.liqo.io", Version: "v1beta1", Resource: "tenants"},
 	"ResourceSlice":       {Group: "authentication.liqo.io", Version: "v1beta1", Resource: "resourceslices"},
 	"Identity":            {Group: "authentication.liqo.io", Version: "v1beta1", Resource: "identities"},
@@ -54,8 +54,8 @@ type liqo struct {
 	dynamic map[string]dynamic.Interface
 }
 
-// seedLiqo seeds it, with a fault or "".
-func seedLiqo(t *testing.T, fault string) *liqo {
+// seedPeering seeds it, with a fault or "".
+func seedPeering(t *testing.T, fault string) *liqo {
 	t.Helper()
 	t.Cleanup(func() { shared.must(t, "reset") })
 	shared.must(t, strings.TrimSpace("seed liqo "+fault))
@@ -91,7 +91,7 @@ func (l *liqo) apply(side, yaml string) {
 
 func (l *liqo) in(side, kind, namespace string) dynamic.ResourceInterface {
 	l.Helper()
-	resource, known := liqoResources[kind]
+	resource, known := peeringResources[kind]
 	if !known {
 		l.Fatalf("nobody knows the kind %s", kind)
 	}

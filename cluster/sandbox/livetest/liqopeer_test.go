@@ -15,7 +15,7 @@ import (
 const noNetwork = "networking-off"
 
 func TestLiqoOffloadsANamespaceAndTakesItBack(t *testing.T) {
-	l := seedLiqo(t, noNetwork)
+	l := seedPeering(t, noNetwork)
 	l.peer()
 	l.field("remote", "Tenant", atRome, "milan", "status.tenantNamespace", atRome)
 	l.apply("local", sliceYAML("rome", threeLabels, "class: default, resources: {cpu: 20}"))
@@ -114,7 +114,7 @@ func (l *liqo) identityWorks(slice string) {
 }
 
 func TestLiqoPeersInBothDirectionsAtOnce(t *testing.T) {
-	l := seedLiqo(t, noNetwork)
+	l := seedPeering(t, noNetwork)
 	l.peer()
 	l.apply("local", sliceYAML("rome", threeLabels, "class: default"))
 	l.granted("rome")
@@ -125,7 +125,7 @@ func TestLiqoPeersInBothDirectionsAtOnce(t *testing.T) {
 }
 
 func TestLiqoNodeIsNotReadyWithoutATunnel(t *testing.T) {
-	l := seedLiqo(t, "")
+	l := seedPeering(t, "")
 	l.peer()
 	l.apply("local", sliceYAML("rome", threeLabels, "class: default"))
 	l.field("local", "VirtualNode", atMilan, "rome", "conditions/Node", "Running")
@@ -144,7 +144,7 @@ func TestLiqoNodeIsNotReadyWithoutATunnel(t *testing.T) {
 }
 
 func TestLiqoOffloadingsThatDoNotWork(t *testing.T) {
-	l := seedLiqo(t, noNetwork)
+	l := seedPeering(t, noNetwork)
 	for _, name := range []string{"early", "taken", "choosy", "same", "named"} {
 		l.apply("local", fmt.Sprintf("{apiVersion: v1, kind: Namespace, metadata: {name: %s}}", name))
 	}
@@ -175,7 +175,7 @@ func TestLiqoOffloadingsThatDoNotWork(t *testing.T) {
 }
 
 func TestLiqoForgetsAProviderThatIsGivenUp(t *testing.T) {
-	l := seedLiqo(t, noNetwork)
+	l := seedPeering(t, noNetwork)
 	l.peer()
 	l.apply("local", sliceYAML("rome", threeLabels, "class: default"))
 	l.field("local", "VirtualNode", atMilan, "rome", "conditions/Node", "Running")

@@ -139,7 +139,7 @@ func (r *remotes) get(secret *corev1.Secret) (*remote, error) {
 	}
 	config, err := connect(secret.Data["kubeconfig"])
 	if err != nil {
-		return nil, fmt.Errorf("Secret %s of %s: %w", secret.Name, secret.Namespace, err)
+		return nil, fmt.Errorf("kubeconfig of %s/%s: %w", secret.Namespace, secret.Name, err)
 	}
 	typed, err1 := kubernetes.NewForConfig(config)
 	untyped, err2 := dynamic.NewForConfig(config)
