@@ -130,9 +130,13 @@ var liqoShown = map[string]func(*testing.T){
 		set(t, p.remote["GatewayServer"], "LoadBalancer", "spec", "endpoint", "serviceType")
 		p.create(t)
 		eventually(t, happens, func() error { return state("local", "Connecting")(t, p) })
-		s, err := shared.client(t, "remote").CoreV1().Services(p.space()).Get(t.Context(), "gw-"+p.id, metav1.GetOptions{})
-		if err != nil || s.Spec.Type != corev1.ServiceTypeLoadBalancer || len(s.Status.LoadBalancer.Ingress) != 0 {
-			t.Errorf("%v %v", s.Status, err)
+		var s *corev1.Service
+		eventually(t, happens, func() (err error) {
+			s, err = shared.client(t, "remote").CoreV1().Services(p.space()).Get(t.Context(), "gw-"+p.id, metav1.GetOptions{})
+			return errors.Join(err, state("remote", "Connecting")(t, p))
+		})
+		if s.Spec.Type != corev1.ServiceTypeLoadBalancer || len(s.Status.LoadBalancer.Ingress) != 0 {
+			t.Errorf("%v", s.Status)
 		}
 	},
 	"page":            liqoPage,

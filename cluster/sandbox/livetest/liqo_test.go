@@ -25,9 +25,7 @@ func TestLiqoConnects(t *testing.T) {
 	set(t, balanced.remote["GatewayServer"], balanced.port, "spec", "endpoint", "port")
 	unstructured.RemoveNestedField(balanced.remote["GatewayServer"].Object, "spec", "endpoint", "nodePort")
 	p.create(t)
-	balanced.create(t)
 	p.fares(t, "Connected")
-	balanced.fares(t, "Connected")
 	for _, c := range []struct{ side, kind, want, fields string }{
 		{"local", "Configuration", "[10.71.0.0/16]", "status remote cidr external"},
 		{"local", "Configuration", "[10.42.0.0/16]", "status remote cidr pod"},
@@ -44,6 +42,8 @@ func TestLiqoConnects(t *testing.T) {
 			return nil
 		})
 	}
+	balanced.create(t)
+	balanced.fares(t, "Connected")
 	keys, err := shared.client(t, "local").CoreV1().Secrets(p.space()).Get(t.Context(), "keys", metav1.GetOptions{})
 	if err != nil || keys.Labels["networking.liqo.io/gateway-resource"] != "true" {
 		t.Errorf("the label of the keys was not added: %v", err)

@@ -2,17 +2,13 @@ package liqonet
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"slices"
 	"strings"
 	"sync"
 
 	appsv1 "k8s.io/api/apps/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
@@ -67,6 +63,7 @@ type Player struct {
 	mu       sync.Mutex
 	gateways map[types.UID]*gateway // by the pod that they run in
 	owners   map[types.UID]bool     // the Configurations and ends that were there at the last look
+	made     map[types.UID]string   // what an end's objects were made of, and are
 	said     map[string]string      // the last event of a kind about an object
 	log      journal                // of the controller manager
 }
@@ -83,7 +80,7 @@ func Start(ctx context.Context, options Options) (*Player, error) {
 	}
 	p := &Player{
 		options: options, client: client, dynamic: untyped,
-		gateways: map[types.UID]*gateway{}, said: map[string]string{},
+		gateways: map[types.UID]*gateway{}, made: map[types.UID]string{}, said: map[string]string{},
 	}
 	p.end = standin.Loop(ctx, p.Look)
 	return p, nil
@@ -114,38 +111,12 @@ func (p *Player) Look(ctx context.Context) error {
 	}
 	var faults []error
 	if site.networking {
-		faults = append(faults, p.sweep(ctx, all), p.configurations(ctx, site, all), p.ends(ctx, site, all.ends))
+		faults = append(faults, p.sweep(ctx, all), p.configurations(ctx, site, all), p.ends(ctx, site, &all))
 	}
 	if site.networking && site.ipam {
 		faults = append(faults, p.addresses(ctx, all.networks))
 	}
-	if len(all.ends)+len(p.gateways) > 0 {
-		faults = append(faults, p.pods(ctx))
-	}
-	return errors.Join(faults...)
-}
-
-// objects are those that the controllers look after.
-type objects struct {
-	configurations []configuration
-	ends           []end
-	networks       []network
-}
-
-func (p *Player) read(ctx context.Context) (objects, error) {
-	var all objects
-	var err1, err2 error
-	all.configurations, err1 = list[configuration](ctx, p, configurations)
-	all.networks, err2 = list[network](ctx, p, networks)
-	faults := errors.Join(err1, err2)
-	for _, of := range []side{serverSide, clientSide} {
-		found, err := list[end](ctx, p, of.resource)
-		for i := range found {
-			found[i].side = of
-		}
-		all.ends, faults = append(all.ends, found...), errors.Join(faults, err)
-	}
-	return all, faults
+	return errors.Join(append(faults, p.pods(ctx, all))...)
 }
 
 // site is the installation of Liqo.
@@ -191,58 +162,4 @@ func version(d *appsv1.Deployment) string {
 		return tag
 	}
 	return ""
-}
-
-// list returns all objects of a kind; of one that is not served there are none.
-func list[T any](ctx context.Context, p *Player, kind resource) ([]T, error) {
-	found, err := p.dynamic.Resource(kind).List(ctx, metav1.ListOptions{})
-	if apierrors.IsNotFound(err) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	all := make([]T, len(found.Items))
-	for i := range found.Items {
-		data, err := json.Marshal(found.Items[i].Object)
-		if err != nil {
-			return nil, err
-		}
-		if err := json.Unmarshal(data, &all[i]); err != nil {
-			return nil, err
-		}
-	}
-	return all, nil
-}
-
-// apply makes an object as it shall be.
-func (p *Player) apply(ctx context.Context, kind resource, object any) error {
-	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
-	if err != nil {
-		return err
-	}
-	made := &unstructured.Unstructured{Object: fields}
-	delete(made.Object, "status")
-	_, err = p.dynamic.Resource(kind).Namespace(made.GetNamespace()).
-		Apply(ctx, made.GetName(), made, metav1.ApplyOptions{FieldManager: manager, Force: true})
-	return err
-}
-
-// merge patches an object, or a subresource of it.
-func (p *Player) merge(ctx context.Context, kind resource, namespace, name string, patch any, sub ...string) error {
-	data, err := json.Marshal(patch)
-	if err != nil {
-		return err
-	}
-	_, err = p.dynamic.Resource(kind).Namespace(namespace).
-		Patch(ctx, name, types.MergePatchType, data, metav1.PatchOptions{FieldManager: manager}, sub...)
-	if apierrors.IsNotFound(err) {
-		return nil // it is gone by now
-	}
-	return err
-}
-
-// status merges fields into the status of an object.
-func (p *Player) status(ctx context.Context, kind resource, namespace, name string, fields any) error {
-	return p.merge(ctx, kind, namespace, name, map[string]any{"status": fields}, "status")
 }

@@ -33,17 +33,18 @@ func (p *Player) sweep(ctx context.Context, here objects) error {
 		if now[uid] {
 			continue
 		}
-		if err := p.children(ctx, uid); err != nil {
+		if err := p.orphans(ctx, uid); err != nil {
 			faults = append(faults, err)
 			now[uid] = true // the next time again
 		}
+		delete(p.made, uid)
 	}
 	p.owners = now
 	return errors.Join(faults...)
 }
 
-// children deletes what belongs to an owner.
-func (p *Player) children(ctx context.Context, owner types.UID) error {
+// orphans deletes what belongs to an owner.
+func (p *Player) orphans(ctx context.Context, owner types.UID) error {
 	background := metav1.DeletePropagationBackground
 	var faults []error
 	for _, kind := range swept {
