@@ -155,7 +155,9 @@ func TestLiqoTenantConditions(t *testing.T) {
 	l.apply("local", sliceYAML("cordoned", threeLabels, "class: default"))
 	l.apply("local", sliceYAML("custom", threeLabels, "class: gold"))
 	l.field("remote", "ResourceSlice", atRome, "custom", "spec.consumerClusterID", "milan")
-	l.field("remote", "ForeignCluster", "", "milan", "status.modules.authentication.enabled", "true")
+	// The provider describes another consumer at the end of a look.
+	l.apply("remote", namespaceFor("sentinel", "sentinel")+"---"+tenantYAML("sentinel", "sentinel", "sentinel"))
+	l.field("remote", "ForeignCluster", "", "sentinel", "status.role", "Consumer")
 	for _, name := range []string{"cordoned", "custom"} {
 		if o := l.get("remote", "ResourceSlice", atRome, name); o == nil || o.Object["status"] != nil {
 			t.Errorf("a cordoned tenant was answered: %v", o)

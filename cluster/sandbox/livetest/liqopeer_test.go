@@ -124,11 +124,16 @@ func TestLiqoPeersInBothDirectionsAtOnce(t *testing.T) {
 	l.field("local", "VirtualNode", atMilan, "rome", "conditions/VirtualKubelet", "Running")
 }
 
-func TestLiqoNodeIsNotReadyWithoutATunnel(t *testing.T) {
+func TestLiqoNodeIsReadyWhileThereIsATunnel(t *testing.T) {
 	l := seedPeering(t, "")
+	tunnel := newPair(t, "rome")
+	tunnel.create(t)
 	l.peer()
-	l.apply("local", sliceYAML("rome", threeLabels, "class: default"))
-	l.field("local", "VirtualNode", atMilan, "rome", "conditions/Node", "Running")
+	l.apply("local", sliceYAML("rome", threeLabels, "class: default, resources: {cpu: 20}"))
+	tunnel.fares(t, "Connected")
+	l.virtualNodeReady("rome")
+	tunnel.remove(t, "remote", "GatewayServer")
+	l.field("local", "VirtualNode", atMilan, "rome", "conditions/Node", "Running") // which says nothing of it
 	eventually(t, happens, func() error {
 		node, err := l.clients["local"].CoreV1().Nodes().Get(t.Context(), "rome", metav1.GetOptions{})
 		if err != nil {

@@ -39,6 +39,9 @@ type enabled struct{ networking, authentication, offloading bool }
 
 // manage looks at the cluster once, and does what each controller would.
 func (s *site) manage(ctx context.Context) error {
+	if s.managing.skip() {
+		return nil
+	}
 	deployment, err := s.client.AppsV1().Deployments(home).Get(ctx, controllerManager, metav1.GetOptions{})
 	if err != nil || deployment.Status.AvailableReplicas == 0 {
 		return err
@@ -50,6 +53,7 @@ func (s *site) manage(ctx context.Context) error {
 	if err := l.see(ctx); err != nil {
 		return err
 	}
+	s.managing.saw(l.sum())
 	var all []error
 	if l.modules.authentication {
 		all = append(all, l.admitTenants(ctx), l.askForSlices(ctx), l.answerSlices(ctx), l.keepIdentities(ctx))
@@ -144,6 +148,26 @@ func (l *look) seeNetworks(ctx context.Context) error {
 		l.networks[resource] = found
 	}
 	return nil
+}
+
+// sum is that of all that was seen. A Connection says every few seconds that it
+// is well: that is no change.
+func (l *look) sum() uint64 {
+	var s sum
+	for i := range l.namespaces {
+		s.add(&l.namespaces[i])
+	}
+	for i := range l.secrets {
+		s.add(&l.secrets[i])
+	}
+	addAll(&s, l.tenants)
+	addAll(&s, l.slices)
+	addAll(&s, l.identities)
+	addAll(&s, l.virtualNodes)
+	addAll(&s, l.maps)
+	addAll(&s, l.offloadings)
+	addAll(&s, l.foreigns)
+	return s.total
 }
 
 func isTenantNamespace(n corev1.Namespace) bool {

@@ -34,6 +34,9 @@ type remote struct {
 // replicate plays the crd-replicator (liqotech/liqo, internal/crdReplicator) for
 // one look.
 func (s *site) replicate(ctx context.Context) error {
+	if s.replicating.skip() {
+		return nil
+	}
 	deployment, err := s.client.AppsV1().Deployments(home).Get(ctx, crdReplicator, metav1.GetOptions{})
 	if err != nil || deployment.Status.AvailableReplicas == 0 {
 		return err
@@ -48,6 +51,11 @@ func (s *site) replicate(ctx context.Context) error {
 	if err := errors.Join(err1, err2, err3); err != nil {
 		return err
 	}
+	var seen sum
+	for i := range secrets.Items {
+		seen.add(&secrets.Items[i])
+	}
+	s.replicating.saw(seen.total) // the rest is what the managers of both sides see
 	var all []error
 	lost := map[string]bool{}
 	for _, f := range known {
