@@ -30,6 +30,7 @@ func leftovers(ctx context.Context, e steps.Env) steps.Result {
 	err = check.Together(
 		func() (err error) {
 			spaces, err = check.List[corev1.Namespace](ctx, e.Cluster, check.Namespaces, "", cluster.Selector{Labels: remoteIDLabel})
+			spaces = slices.DeleteFunc(spaces, forOffloading)
 			return err
 		},
 		func() (err error) {
