@@ -34,7 +34,7 @@ func authenticationChecks() []steps.Check {
 			Run: controlPlaneHeld,
 		},
 		{
-			Name: "control-plane-accepted", Title: "Liqo has taken it", On: steps.Local, Needs: []string{"control-plane"}, Within: 30 * time.Second,
+			Name: "control-plane-accepted", Title: "Liqo's replicator has taken that kubeconfig", On: steps.Local, Needs: []string{"control-plane"}, Within: 30 * time.Second,
 			Why: "the replicator's finalizer on the Secret is the only sign that it reads it",
 			See: []string{replicatorCode},
 			Run: controlPlaneTaken,

@@ -86,19 +86,19 @@ func consumersCredentialChecks() []steps.Check {
 			Run: kubeconfigWhole,
 		},
 		{
-			Name: "kubeconfig-server", Title: "its server can be called by that address and proves itself to the CA in it", On: steps.Local, From: "this machine", Needs: []string{"kubeconfig-whole"},
+			Name: "kubeconfig-server", Title: "the kubeconfig's server can be called by that address and proves itself to the CA in it", On: steps.Local, From: "this machine", Needs: []string{"kubeconfig-whole"},
 			Why: "Liqo trusts that CA alone. localhost and names such as kubernetes.default mean something else in its pods",
 			See: []string{addressSource, "liqotech/liqo#1620", "liqotech/liqo#2392", "liqotech/liqo#2925"},
 			Run: kubeconfigServer,
 		},
 		{
-			Name: "certificate-sound", Title: "its certificate is one for clients, of the right groups, and of the provider's authority", On: steps.Local, When: certified, Needs: []string{"kubeconfig-whole"},
+			Name: "certificate-sound", Title: "the consumer's certificate is one for clients, of the right groups, and of the provider's authority", On: steps.Local, When: certified, Needs: []string{"kubeconfig-whole"},
 			Why: "a serving certificate is refused, one of system:masters is an admin's, and one of another cluster's authority is nobody's",
 			See: []string{csrSource, signersSource},
 			Run: certificateSound,
 		},
 		{
-			Name: "certificate-lasts", Title: "its certificate lasts for another month", On: steps.Local, When: certified, Needs: []string{"kubeconfig-whole"},
+			Name: "certificate-lasts", Title: "the consumer's certificate lasts for another month", On: steps.Local, When: certified, Needs: []string{"kubeconfig-whole"},
 			Why: "Liqo renews certificates of its own handshake only: when this one ends, the peering stops",
 			See: []string{renewerSource},
 			Run: certificateLasts,
@@ -110,7 +110,7 @@ func consumersCredentialChecks() []steps.Check {
 			Run: credentialRights,
 		},
 		{
-			Name: "credential-least", Title: "the new kubeconfig may do nothing beyond that", On: steps.Local, From: withCredential, Needs: []string{"credential-rights"},
+			Name: "credential-least", Title: "the new kubeconfig may do nothing beyond what Liqo copies", On: steps.Local, From: withCredential, Needs: []string{"credential-rights"},
 			Why: "this credential leaves the provider: whoever gets hold of it gets all that it may do",
 			See: []string{roleSource},
 			Run: credentialLeast,

@@ -25,6 +25,30 @@ func withKubeconfig(e steps.Env) (*cluster.Cluster, error) {
 	return e.Cluster.As([]byte(m.Reveal()))
 }
 
+// answers are what the provider says to the new kubeconfig.
+type answers struct {
+	who         cluster.User
+	unknown     error // why it is not said who
+	may, renews steps.Result
+}
+
+// ask puts all questions at once.
+func ask(ctx context.Context, as *cluster.Cluster, ns string) answers {
+	var out answers
+	writes := func(group string, resource string) []cluster.Right {
+		return check.Verbs(group, resource, ns, usedVerbs...)
+	}
+	_ = check.Together(
+		func() error { out.who, out.unknown = as.WhoAmI(ctx); return nil },
+		func() error {
+			out.may = check.MayI(ctx, as, slices.Concat(writes(resourceSlices.Group, "resourceslices"), writes(namespaceMaps.Group, "namespacemaps")), "")
+			return nil
+		},
+		func() error { out.renews = check.MayI(ctx, as, writes(resourceSlices.Group, "renews"), ""); return nil },
+	)
+	return out
+}
+
 // credentialRights asks the provider who the consumer is there, and what it may.
 // That it is the provider shows in this: no other cluster knows that user and
 // grants it these rights in that namespace.
@@ -38,40 +62,26 @@ func credentialRights(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Unseen(err)
 	}
 	ns := peerNamespace(e)
-	var who cluster.User
-	var may, renews steps.Result
-	var unknown error
-	_ = check.Together(
-		func() error { who, unknown = as.WhoAmI(ctx); return nil },
-		func() error {
-			may = check.MayI(ctx, as, slices.Concat(check.Verbs(resourceSlices.Group, "resourceslices", ns, usedVerbs...), check.Verbs(namespaceMaps.Group, "namespacemaps", ns, usedVerbs...)), "")
-			return nil
-		},
-		func() error {
-			renews = check.MayI(ctx, as, check.Verbs(resourceSlices.Group, "renews", ns, usedVerbs...), "")
-			return nil
-		},
-	)
-	bind := mends(e, "credentials")
+	said, bind := ask(ctx, as, ns), mends(e, "credentials")
 	switch {
-	case apierrors.IsUnauthorized(unknown):
+	case apierrors.IsUnauthorized(said.unknown):
 		fix, err := anotherCertificate(e)
 		if err != nil {
 			return steps.Unseen(err)
 		}
 		return steps.Failed("the API server at "+as.Server()+" refuses it (401): it has expired, or that is another cluster than the one that it is of", "compare with "+e.PeerKubectl()+" cluster-info; else "+fix)
-	case unknown != nil:
-		return steps.Unseen(unknown)
-	case who.Name != want:
-		return steps.Failed(fmt.Sprintf("it signs in as %s, not as %s", who.Name, want), kubeconfigFix(e, bind))
-	case may.Status != steps.Pass:
-		return may.Or(bind)
-	case renews.Status == steps.Fail:
+	case said.unknown != nil:
+		return steps.Unseen(said.unknown)
+	case said.who.Name != want:
+		return steps.Failed(fmt.Sprintf("it signs in as %s, not as %s", said.who.Name, want), kubeconfigFix(e, bind))
+	case said.may.Status != steps.Pass:
+		return said.may.Or(bind)
+	case said.renews.Status == steps.Fail:
 		return steps.Warned("it may not write renews: the certificates of ResourceSlices end and are not renewed", "upgrade Liqo on the provider: its ClusterRole for consumers lacks renews")
-	case renews.Status != steps.Pass:
-		return renews
+	case said.renews.Status != steps.Pass:
+		return said.renews
 	}
-	return steps.Passed("as %s, in %s of %s: %d rights on resourceslices, namespacemaps and renews; no other cluster binds that name", who.Name, ns, as.Server(), 3*len(usedVerbs))
+	return steps.Passed("as %s, in %s of %s: %d rights on resourceslices, namespacemaps and renews; no other cluster binds that name", said.who.Name, ns, as.Server(), 3*len(usedVerbs))
 }
 
 func credentialLeast(ctx context.Context, e steps.Env) steps.Result {
