@@ -67,7 +67,7 @@ func tenantNamespaceSound(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Unseen(err)
 	}
 	label := remoteIDLabel + "=" + id
-	found, err := check.List[corev1.Namespace](ctx, e.Cluster, check.Namespaces, "", cluster.Selector{Labels: label})
+	found, err := peerSpaces(ctx, e, label)
 	if err != nil {
 		return steps.Unseen(err)
 	}
@@ -101,6 +101,14 @@ func tenantNamespaceSound(ctx context.Context, e steps.Env) steps.Result {
 			e.Kubectl()+" label --overwrite namespace "+name+" "+tenantLabel+"=true")
 	}
 	return steps.Passed("namespace %s is that of %s", name, id)
+}
+
+// peerSpaces are the namespaces of peerings that match, also those on their way
+// out. Those that Liqo makes on a provider for what is offloaded carry the id, too,
+// and are none.
+func peerSpaces(ctx context.Context, e steps.Env, labels string) ([]*corev1.Namespace, error) {
+	found, err := check.List[corev1.Namespace](ctx, e.Cluster, check.Namespaces, "", cluster.Selector{Labels: labels})
+	return slices.DeleteFunc(found, func(ns *corev1.Namespace) bool { return ns.Annotations[remoteSpaceOwner] != "" }), err
 }
 
 // noTenantNamespace says what is there in the place of a labelled namespace.
