@@ -14,7 +14,8 @@ import (
 // forbiddenFor is how long a right that was just granted may take to count.
 const forbiddenFor = 5 * time.Second
 
-// settleWithin is how long apply waits for the checks that an action mends.
+// settleWithin is how long apply waits for the checks that an action mends; for
+// one that says that it waits, as long as that check allows.
 const settleWithin = 60 * time.Second
 
 // knownWithin is how long the plan of an action may wait for what is not there
@@ -218,12 +219,14 @@ func (p *Plan) changes(action *Action, _ *Step) bool {
 	return false
 }
 
-// until probes a cell until good says so, at most settleWithin; then the last
-// result stands. The error is ctx's alone.
+// until probes a cell until good says so, at most settleWithin, or while it is
+// waiting as long as its check allows; then the last result stands. The error is
+// ctx's alone.
 func (s *Session) until(ctx context.Context, c Cell, good func(Result) bool) (Result, error) {
-	short, cancel := context.WithTimeout(ctx, settleWithin)
-	defer cancel()
+	check, _ := s.guide.Check(c.Check)
 	began := time.Now()
+	short, cancel := context.WithDeadline(ctx, began.Add(max(settleWithin, check.Within)))
+	defer cancel()
 	var last Result
 	for {
 		r, t := s.Probe(short, c)
@@ -236,10 +239,21 @@ func (s *Session) until(ctx context.Context, c Cell, good func(Result) bool) (Re
 		if apierrors.IsForbidden(r.Err) && time.Since(began) > forbiddenFor {
 			return r, nil // time alone does not grant it
 		}
-		if s.Changed(short, t) != nil {
+		due := began.Add(settleWithin)
+		if r.Status == Waiting {
+			due = began.Add(max(settleWithin, check.Within))
+		}
+		if s.changedBy(short, t, due) != nil {
 			return r, ctx.Err()
 		}
 	}
+}
+
+// changedBy is Changed, and an error when due comes first.
+func (s *Session) changedBy(ctx context.Context, t Trace, due time.Time) error {
+	ctx, cancel := context.WithDeadline(ctx, due)
+	defer cancel()
+	return s.Changed(ctx, t)
 }
 
 // Undo takes back what a plan of PlanUndo says.

@@ -46,9 +46,11 @@ func connectionSays(e steps.Env, g, c *unstructured.Unstructured, now time.Time)
 	case "Connected":
 		return stillConnected(e, g, c, now)
 	case "Error":
-		return steps.Failed(name+" says Error: the tunnel was up, and five pings in a row were lost; "+unmet(e), wayFix(e, g))
-	case "", "Connecting":
-		return steps.Waits(c.GetCreationTimestamp().Time, "%s says %s: %s", name, orNone(value), unmet(e)).Or(wayFix(e, g))
+		return steps.Failed(name+" says Error: the tunnel was up, and its pings get lost; "+unmet(e), wayFix(e, g))
+	case "":
+		return steps.Waits(c.GetCreationTimestamp().Time, "%s says nothing yet: its gateway has just begun", name).Or(gatewayLog(e, g))
+	case "Connecting":
+		return steps.Waits(c.GetCreationTimestamp().Time, "%s says Connecting: %s", name, unmet(e)).Or(wayFix(e, g))
 	default:
 		return steps.Failed(fmt.Sprintf("%s says %s, which is none of what a gateway of Liqo says", name, value), gatewayLog(e, g))
 	}

@@ -36,7 +36,7 @@ func controlPlaneHeld(ctx context.Context, e steps.Env) steps.Result {
 			e.Kubectl()+" -n NAMESPACE delete secret NAME    # that of an older peering; keep the one in "+ns)
 	case found[0].GetNamespace() != ns:
 		return steps.Failed(fmt.Sprintf("it is Secret %s: Liqo takes that namespace for the tenant's, which is %s", listed(places(found)), ns),
-			e.Kubectl()+" -n "+found[0].GetNamespace()+" delete secret "+found[0].GetName()+"    # then "+mends(e, "authentication"))
+			e.Kubectl()+" -n "+steps.Quoted(found[0].GetNamespace())+" delete secret "+steps.Quoted(found[0].GetName())+"    # then "+mends(e, "authentication"))
 	}
 	// the namespace that is there counts, whatever was answered
 	space, err := e.Peer.Text("tenant-namespace")
@@ -85,7 +85,7 @@ func noControlPlane(ctx context.Context, e steps.Env) steps.Result {
 			}
 		}
 		return steps.Failed(fmt.Sprintf("Secret %s/%s holds a kubeconfig, and Liqo does not find it: %s", ns, s.Name, strings.Join(lacks, "; ")),
-			fmt.Sprintf("%s -n %s label --overwrite secret %s %s=%s %s=%s", e.Kubectl(), ns, s.Name, identityLabel, controlPlaneType, remoteIDLabel, id))
+			fmt.Sprintf("%s -n %s label --overwrite secret %s %s=%s %s=%s", e.Kubectl(), ns, steps.Quoted(s.Name), identityLabel, controlPlaneType, remoteIDLabel, id))
 	}
 	return steps.Failed("no Secret in "+ns+" is labelled as the kubeconfig for the provider", "")
 }
@@ -101,6 +101,9 @@ func asProved(ctx context.Context, e steps.Env, s *unstructured.Unstructured, wh
 		return steps.Failed(what+" has no key "+kubeconfigField, "")
 	}
 	a, err := cluster.ParseKubeconfig([]byte(held.Reveal()))
+	if err != nil && standing(e.Own, "control-plane", "aws") == true {
+		return steps.Passed("%s, with AWS keys beside it", what)
+	}
 	if err != nil {
 		return steps.Failed(what+" holds no kubeconfig that can be used: "+strings.TrimPrefix(err.Error(), "kubeconfig: "), kubeconfigFix(e, ""))
 	}

@@ -69,13 +69,17 @@ func storedKubeconfig(ctx context.Context, e steps.Env, name string) (cluster.Ma
 	return s.Data[kubeconfigField], nil
 }
 
+// awsField is one of the keys that Liqo looks for beside a kubeconfig for EKS
+// (liqotech/liqo: pkg/consts/authentication.go).
+const awsField = "awsAccessKeyID"
+
 // madeNote marks what carrick created.
 const madeNote = "carrick/created-by"
 
 // controlPlaneFact says which credential stands: its Secret ("name"), who it signs
 // in as ("user"), whether carrick had made it ("own"), whether it is a certificate
-// for the key that is there ("current"), and that certificate in PEM
-// ("certificate"). One whose key somebody has deleted is carrick's and not
+// for the key that is there ("current"), that certificate in PEM ("certificate"),
+// and whether AWS keys stand beside it, which Liqo takes on EKS ("aws"). One whose key somebody has deleted is carrick's and not
 // current: it is replaced by one of a new key.
 func controlPlaneFact(ctx context.Context, e steps.Env) (any, error) {
 	s, err := controlPlane(ctx, e)
@@ -90,7 +94,8 @@ func controlPlaneFact(ctx context.Context, e steps.Env) (any, error) {
 		return nil, err
 	}
 	made := s.GetAnnotations()[madeNote] != ""
-	m := map[string]any{"name": s.GetName(), "user": "", "own": made, "current": false, "certificate": ""}
+	m := map[string]any{"name": s.GetName(), "user": "", "own": made, "current": false, "certificate": "", "aws": false}
+	_, m["aws"], _ = unstructured.NestedFieldNoCopy(s.Object, "data", awsField)
 	k, err := cluster.ParseKubeconfig([]byte(stored.Reveal()))
 	if err != nil {
 		return m, nil // what is wrong with it is for the checks

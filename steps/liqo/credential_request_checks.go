@@ -4,9 +4,11 @@ import (
 	"context"
 	"crypto/rsa"
 	"crypto/x509"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
@@ -18,6 +20,9 @@ func requestSound(_ context.Context, e steps.Env) steps.Result {
 		return foreignCredential(e.Peer)
 	}
 	csr, err := e.Peer.Text("csr")
+	if absent := (*steps.AbsentError)(nil); errors.As(err, &absent) {
+		return steps.Waits(time.Time{}, "%s", absent.Why)
+	}
 	if err != nil {
 		return steps.Unseen(err)
 	}
@@ -106,14 +111,14 @@ func certificateIssued(ctx context.Context, e steps.Env) steps.Result {
 	}
 	what := "CertificateSigningRequest " + csr.GetName()
 	state, reason, since := decision(csr)
-	anew := e.Kubectl() + " delete certificatesigningrequests.certificates.k8s.io " + csr.GetName() + "    # then " + mends(e, "credentials")
+	anew := e.Kubectl() + " delete certificatesigningrequests.certificates.k8s.io " + name.(string) + "    # then " + mends(e, "credentials")
 	switch {
 	case text(csr, "spec", "signerName") != signer:
 		return steps.Failed(fmt.Sprintf("%s is for signer %q, not %s", what, text(csr, "spec", "signerName"), signer), anew)
 	case state == "Denied" || state == "Failed":
 		return steps.Failed(fmt.Sprintf("%s: %s: %s", what, strings.ToLower(state), reason), anew)
 	case state == "":
-		return steps.Failed(what+" waits for somebody to approve it", e.Kubectl()+" certificate approve "+csr.GetName()+"    # or "+mends(e, "credentials"))
+		return steps.Failed(what+" waits for somebody to approve it", e.Kubectl()+" certificate approve "+name.(string)+"    # or "+mends(e, "credentials"))
 	case text(csr, "status", "certificate") == "":
 		return steps.Waits(since, "%s is approved and not signed", what).Or(noSigner)
 	}
@@ -125,7 +130,7 @@ func certificateIssued(ctx context.Context, e steps.Env) steps.Result {
 	if c == nil {
 		return steps.Failed(what+" holds no certificate that can be read", anew)
 	}
-	return steps.Passed("for %s, until %s", c.Subject.CommonName, c.NotAfter.Format("2006-01-02"))
+	return steps.Passed("for %s, until %s", c.Subject.CommonName, c.NotAfter.Format(time.DateOnly))
 }
 
 // forClients tells whether a certificate is for clients.

@@ -168,7 +168,7 @@ func clientEndpoint(ctx context.Context, e steps.Env) steps.Result {
 	switch {
 	case t.host == "":
 		return steps.Failed(name+" names no address: Liqo can make no gateway of it", "")
-	case !slices.Contains(there.addresses, t.host) && t.host != e.Answers.Text("network.address"):
+	case !leadsThere(e, there, t.host):
 		return steps.Failed(fmt.Sprintf("%s connects to %s, and the gateway of the %s listens at %s", name, t.host, e.PeerName(), listed(there.addresses)),
 			mends(e, "tunnel")+"    # or, with NAT in between, answer network.address with "+steps.Quoted(t.host))
 	case t.port != there.port && t.port != asked && there.kind == "NodePort" && t.port == there.inner:
@@ -182,10 +182,21 @@ func clientEndpoint(ctx context.Context, e steps.Env) steps.Result {
 	return steps.Passed("%s port %d%s", t.host, t.port, beyond(there, t))
 }
 
-// beyond says what is not the other gateway's own, but was asked for.
+// leadsThere tells whether an address is one of the other side's gateway: its
+// own, any node's where it has a port of the nodes, or one that was answered.
+func leadsThere(e steps.Env, there listening, host string) bool {
+	if slices.Contains(there.addresses, host) || host == e.Answers.Text("network.address") {
+		return true
+	}
+	nodes, err := e.Peer.List("node-addresses")
+	return there.kind == "NodePort" && err == nil && slices.Contains(nodes, host)
+}
+
+// beyond says what is not the other gateway's own: another node, or what was
+// answered.
 func beyond(there listening, t target) string {
 	if !slices.Contains(there.addresses, t.host) || t.port != there.port {
-		return fmt.Sprintf(", as answered; the gateway itself says %s port %d", listed(there.addresses), there.port)
+		return fmt.Sprintf("; the gateway itself says %s port %d", listed(there.addresses), there.port)
 	}
 	return ""
 }

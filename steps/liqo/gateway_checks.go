@@ -1,6 +1,7 @@
 package liqo
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -120,7 +121,7 @@ func template(ctx context.Context, e steps.Env) (gvr schema.GroupVersionResource
 	}
 	for _, o := range ofKind(all, wantedKind(e)) {
 		if at := text(o, "spec", field, "name"); at != "" {
-			return gvr, kind, text(o, "spec", field, "namespace"), at, nil
+			return gvr, kind, cmp.Or(text(o, "spec", field, "namespace"), namespace), at, nil
 		}
 	}
 	return gvr, kind, namespace, name, nil

@@ -61,16 +61,21 @@ func namespaceLabel(ctx context.Context, e steps.Env) (any, error) {
 	return cluster.Clean(ns.GetLabels()[remoteIDLabel]), nil
 }
 
+// forOffloading tells whether Liqo made a namespace for one that the other side
+// extends to here: it carries the other side's id, too.
+func forOffloading(ns *corev1.Namespace) bool { return ns.Annotations[remoteSpaceOwner] != "" }
+
 func tenantNamespaceSound(ctx context.Context, e steps.Env) steps.Result {
 	id, err := peerID(e)
 	if err != nil {
 		return steps.Unseen(err)
 	}
 	label := remoteIDLabel + "=" + id
-	found, err := peerSpaces(ctx, e, label)
+	found, err := check.List[corev1.Namespace](ctx, e.Cluster, check.Namespaces, "", cluster.Selector{Labels: label})
 	if err != nil {
 		return steps.Unseen(err)
 	}
+	found = slices.DeleteFunc(found, forOffloading)
 	name := tenantNamespace(e)
 	switch {
 	case len(found) == 0:
@@ -101,14 +106,6 @@ func tenantNamespaceSound(ctx context.Context, e steps.Env) steps.Result {
 			e.Kubectl()+" label --overwrite namespace "+name+" "+tenantLabel+"=true")
 	}
 	return steps.Passed("namespace %s is that of %s", name, id)
-}
-
-// peerSpaces are the namespaces of peerings that match, also those on their way
-// out. Those that Liqo makes on a provider for what is offloaded carry the id, too,
-// and are none.
-func peerSpaces(ctx context.Context, e steps.Env, labels string) ([]*corev1.Namespace, error) {
-	found, err := check.List[corev1.Namespace](ctx, e.Cluster, check.Namespaces, "", cluster.Selector{Labels: labels})
-	return slices.DeleteFunc(found, func(ns *corev1.Namespace) bool { return ns.Annotations[remoteSpaceOwner] != "" }), err
 }
 
 // noTenantNamespace says what is there in the place of a labelled namespace.

@@ -100,11 +100,7 @@ func nodePorts(ctx context.Context, e steps.Env) (r portRange, known bool, err e
 // port. seen tells that the Services of all namespaces were looked at.
 func tryNodePort(ctx context.Context, e steps.Env, port int, seen bool) steps.Result {
 	taken, err := cluster.Look(ctx, fmt.Sprintf("node-port/%s/%s/%d", e.Side, tenantNamespace(e), port), 30*time.Second, func(ctx context.Context) (string, error) {
-		_, err := e.Cluster.Apply(ctx, trialService(e, port), cluster.ApplyOptions{Manager: "carrick." + e.Link + ".node-port", DryRun: true})
-		if apierrors.IsInvalid(err) {
-			return cluster.Explain(err), nil
-		}
-		return "", err
+		return refusedPort(ctx, e.Cluster, tenantNamespace(e), port)
 	})
 	switch {
 	case apierrors.IsForbidden(err) && seen:
@@ -117,14 +113,20 @@ func tryNodePort(ctx context.Context, e steps.Env, port int, seen bool) steps.Re
 	return steps.Passed("the API server would give %d", port)
 }
 
-// trialService is never kept: it is for a dry run.
-func trialService(e steps.Env, port int) *unstructured.Unstructured {
-	return &unstructured.Unstructured{Object: map[string]any{
+// refusedPort is why the API server would not give a Service of that namespace
+// the port; "" where it would. Nothing is kept.
+func refusedPort(ctx context.Context, c *cluster.Cluster, namespace string, port int) (string, error) {
+	trial := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "v1", "kind": "Service",
-		"metadata": map[string]any{"name": "carrick-node-port", "namespace": tenantNamespace(e)},
+		"metadata": map[string]any{"name": "carrick-node-port", "namespace": namespace},
 		"spec": map[string]any{
 			"type":  "NodePort",
 			"ports": []any{map[string]any{"port": int64(usualPort), "nodePort": int64(port), "protocol": "UDP"}},
 		},
 	}}
+	_, err := c.Apply(ctx, trial, cluster.ApplyOptions{Manager: "carrick.node-port", DryRun: true})
+	if apierrors.IsInvalid(err) {
+		return cluster.Explain(err), nil
+	}
+	return "", err
 }

@@ -42,6 +42,11 @@ func tenantStands(ctx context.Context, e steps.Env) steps.Result {
 		e.Kubectl()+" -n "+tenantNamespace(e)+" delete tenants.authentication.liqo.io NAME    # the one that is not the consumer's")
 }
 
+// deleteTenant is how to have another one made in its place.
+func deleteTenant(t *unstructured.Unstructured, e steps.Env) string {
+	return e.Kubectl() + " -n " + steps.Quoted(t.GetNamespace()) + " delete tenants.authentication.liqo.io " + steps.Quoted(t.GetName()) + "    # then " + mends(e, "authentication")
+}
+
 // noTenant says why the consumer has none, if that can be told.
 func noTenant(e steps.Env, all []*unstructured.Unstructured, id string) steps.Result {
 	name := e.Answers.Text("tenant.name")
@@ -49,7 +54,7 @@ func noTenant(e steps.Env, all []*unstructured.Unstructured, id string) steps.Re
 		switch {
 		case text(t, "spec", "clusterID") == id:
 			return steps.Failed(fmt.Sprintf("the consumer's Tenant is %s/%s, not in %s", t.GetNamespace(), t.GetName(), tenantNamespace(e)),
-				e.Kubectl()+" -n "+t.GetNamespace()+" delete tenants.authentication.liqo.io "+t.GetName()+"    # then "+mends(e, "authentication"))
+				deleteTenant(t, e))
 		case t.GetName() == name:
 			return steps.Failed(fmt.Sprintf("there is none, and the name %s is taken by the Tenant of cluster %s in %s: names are unique on the whole provider",
 				name, text(t, "spec", "clusterID"), t.GetNamespace()), "answer tenant.name with "+id+", then "+mends(e, "authentication"))
@@ -68,7 +73,7 @@ func judgeTenant(t *unstructured.Unstructured, id string, e steps.Env) steps.Res
 	var bad []string
 	if c := text(t, "spec", "clusterID"); c != id {
 		return steps.Failed(fmt.Sprintf("%s is of cluster %q, not %s, and that can't be changed", what, c, id),
-			e.Kubectl()+" -n "+t.GetNamespace()+" delete tenants.authentication.liqo.io "+t.GetName()+"    # then "+mends(e, "authentication"))
+			deleteTenant(t, e))
 	}
 	if l := t.GetLabels()[remoteIDLabel]; l != id {
 		bad = append(bad, fmt.Sprintf("its label %s is %q, not %s", remoteIDLabel, l, id))

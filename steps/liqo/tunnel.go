@@ -4,9 +4,12 @@ import (
 	"context"
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"carrick/cluster"
 	"carrick/steps"
+	"carrick/steps/check"
 )
 
 // usualMTU is what liqoctl gives both gateways (liqotech/liqo:
@@ -22,6 +25,7 @@ func tunnel() steps.Step {
 		Why: "One gateway listens on a UDP port, the other connects to it. Which side listens has nothing to do with who consumes: take the one that the other can reach.",
 		Ask: append(serverQuestions(), clientQuestions()...),
 		Facts: []steps.Fact{
+			{Name: "node-addresses", Title: "the addresses of the nodes", On: steps.Both, Learn: nodeAddresses},
 			{Name: "service-cidrs", Title: "the CIDR of services", On: steps.Both, Learn: cidrs("service-cidr")},
 			{Name: "gateway-server", Title: "the gateway that listens", On: steps.Both, Learn: gatewayServer},
 			{Name: "gateway-client", Title: "the gateway that connects", On: steps.Both, Learn: gatewayClient},
@@ -189,6 +193,25 @@ func gatewayClient(ctx context.Context, e steps.Env) (any, error) {
 	set(m, "port", number(g, "spec", "endpoint", "port"))
 	set(m, "mtu", number(g, "spec", "mtu"))
 	return m, nil
+}
+
+// nodeAddresses are where a port of the nodes can be reached: at every node.
+func nodeAddresses(ctx context.Context, e steps.Env) (any, error) {
+	nodes, err := check.List[corev1.Node](ctx, e.Cluster, check.Nodes, "", cluster.Selector{})
+	if err != nil {
+		return nil, err
+	}
+	var out []string
+	for _, n := range nodes {
+		if n.Labels["liqo.io/type"] == "virtual-node" {
+			continue
+		}
+		for _, a := range n.Status.Addresses {
+			out = append(out, a.Address)
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out), nil
 }
 
 func connectionState(ctx context.Context, e steps.Env) (any, error) {

@@ -82,7 +82,7 @@ func endpointChecks() []steps.Check {
 			Run: gatewayAnswers,
 		},
 		{
-			Name: "connection", Title: "the tunnel is up", On: steps.Both, Needs: []string{"gateway-up", "peer/gateway-up"}, Within: 2 * time.Minute,
+			Name: "connection", Title: "the tunnel is up", On: steps.Both, Needs: []string{"gateway-up", "peer/gateway-up"}, Mend: "${side}-public-key", Within: 2 * time.Minute,
 			Why: "each gateway pings the other through the tunnel and writes down what it saw; both must see it",
 			See: []string{"liqotech/liqo: deployments/liqo/values.yaml (gatewayTemplates.ping)", "liqotech/liqo#3053"},
 			Run: tunnelUp,

@@ -34,7 +34,9 @@
 // ${wireguard PRIVATE PEER} is a port of loopback where a WireGuard device with
 // that private key answers handshakes of that peer (keys in base64).
 //
-// The API server behind a state is a fake that answers reads and reviews: it
-// judges roles and bindings as RBAC does. What is written is tested elsewhere,
-// on real ones.
+// The API server behind a state is a fake that answers reads, reviews and the
+// dry run of a Service with a node port: it judges roles and bindings as RBAC
+// does. A port that is held without a Service is the annotation
+// "leaked-node-port" of any object. What is written is tested elsewhere, on real
+// ones.
 package stepstest

@@ -17,7 +17,7 @@ func liqoBehaviours() map[string]string {
 }
 
 // liqo starts what plays in the scenario liqo: the networking half of Liqo on
-// each side, and the other half between them.
+// each side, then authentication and offloading, which are between the two.
 func liqo(ctx context.Context, sides Sides, wrong map[string]bool) (_ *Play, err error) {
 	var all closers
 	defer func() {
@@ -38,14 +38,15 @@ func liqo(ctx context.Context, sides Sides, wrong map[string]bool) (_ *Play, err
 		}
 		all = append(all, side.Kubelet.Add(network.Log), network.Close)
 	}
-	peers, err := liqopeer.Start(ctx, liqopeer.Options{Local: sides[local].Config, Remote: sides[remote].Config})
+	peer, err := liqopeer.Start(ctx, liqopeer.Options{Local: sides[local].Config, Remote: sides[remote].Config})
 	if err != nil {
 		return nil, err
 	}
-	all = append(all, peers.Close)
+	all = append(all, peer.Close)
 	return &Play{
 		Values: values,
 		Settle: func(context.Context) error { return nil },
+		Acts:   map[string]func(context.Context) error{"page": func(ctx context.Context) error { return liqoPage(ctx, sides) }},
 		Close:  all.close,
 	}, nil
 }

@@ -1,8 +1,11 @@
 package scenario
 
 import (
+	"crypto/ecdh"
 	"crypto/ed25519"
+	"crypto/rand"
 	"crypto/x509"
+	"encoding/base64"
 	"encoding/pem"
 	"errors"
 	"time"
@@ -19,7 +22,8 @@ const webhookRunsOut = 3 * 24 * time.Hour
 var webhookNames = []string{"liqo-webhook.liqo.svc", "liqo-webhook.liqo.svc.cluster.local"}
 
 // liqoValues makes what an installation of Liqo makes for itself: the webhooks'
-// certificate and the key pair of authentication-keys.
+// certificate and the key pair of authentication-keys; and the WireGuard keys of
+// who has followed the page, one pair a side.
 func liqoValues() (world.Values, error) {
 	authority, err := pki.NewAuthority("liqo-webhook")
 	if err != nil {
@@ -33,7 +37,7 @@ func liqoValues() (world.Values, error) {
 	}
 	closed, err1 := x509.MarshalPKCS8PrivateKey(private)
 	open, err2 := x509.MarshalPKIXPublicKey(public)
-	return world.Values{
+	values := world.Values{
 		"liqo.webhook.ca":             string(authority.Cert),
 		"liqo.webhook.crt":            string(healthy.Cert),
 		"liqo.webhook.key":            string(healthy.Key),
@@ -41,5 +45,14 @@ func liqoValues() (world.Values, error) {
 		"liqo.webhook.expiring.key":   string(expiring.Key),
 		"liqo.authentication.private": string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: closed})),
 		"liqo.authentication.public":  string(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: open})),
-	}, errors.Join(err1, err2)
+	}
+	for _, side := range []string{local, remote} {
+		key, err := ecdh.X25519().GenerateKey(rand.Reader)
+		if err != nil {
+			return nil, err
+		}
+		values["liqo.page."+side+".private"] = base64.StdEncoding.EncodeToString(key.Bytes())
+		values["liqo.page."+side+".public"] = base64.StdEncoding.EncodeToString(key.PublicKey().Bytes())
+	}
+	return values, errors.Join(err1, err2)
 }

@@ -77,6 +77,8 @@ func anything() Values {
 		"cluster.id", "cidr.pod", "cidr.service", "liqo.version", "networking.enabled", "replicator.replicas", "ipam.replicas",
 		"webhook.crt", "webhook.key", "liqo.webhook.ca", "liqo.webhook.crt", "liqo.webhook.key",
 		"liqo.webhook.expiring.crt", "liqo.webhook.expiring.key", "liqo.authentication.private", "liqo.authentication.public",
+		"page.peer", "page.space", "page.private", "page.public", "page.theirs", "liqo.page.local.private", "liqo.page.local.public",
+		"liqo.page.remote.private", "liqo.page.remote.public",
 	} {
 		all[name] = name
 	}

@@ -49,19 +49,11 @@ type configuration struct {
 }
 
 // configurations takes care of each Configuration once.
-func (p *Player) configurations(ctx context.Context, site site) error {
-	all, err := list[configuration](ctx, p, configurations)
-	if err != nil || len(all) == 0 {
-		return err
-	}
-	nets, err := list[network](ctx, p, networks)
-	if err != nil {
-		return err
-	}
+func (p *Player) configurations(ctx context.Context, site site, here objects) error {
 	var faults []error
-	for i := range all {
-		if all[i].DeletionTimestamp == nil {
-			faults = append(faults, p.configure(ctx, site, &all[i], nets))
+	for i := range here.configurations {
+		if c := &here.configurations[i]; c.DeletionTimestamp == nil {
+			faults = append(faults, p.configure(ctx, site, c, here.networks))
 		}
 	}
 	return errors.Join(faults...)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -14,14 +13,12 @@ import (
 const refreshed = 5 * time.Second
 
 // connection makes the Connection of a gateway and says there how it fares.
-func (p *Player) connection(ctx context.Context, g *gateway) error {
+func (p *Player) connection(ctx context.Context, g *gateway, all []unstructured.Unstructured) error {
 	name := "gw-" + g.flag("name")
-	found, err := p.dynamic.Resource(connections).Namespace(g.namespace).Get(ctx, name, metav1.GetOptions{})
-	if apierrors.IsNotFound(err) {
-		found, err = p.dynamic.Resource(connections).Namespace(g.namespace).
+	found := find(all, g.namespace, name)
+	if found == nil {
+		_, err := p.dynamic.Resource(connections).Namespace(g.namespace).
 			Create(ctx, g.connection(name), metav1.CreateOptions{FieldManager: manager})
-	}
-	if err != nil {
 		return err
 	}
 	state, took, seen := g.wire.fares()

@@ -7,7 +7,6 @@ import (
 	"reflect"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
@@ -81,29 +80,21 @@ type internal struct {
 	Node string `json:"node,omitempty"`
 }
 
-func (p *Player) servers(ctx context.Context, site site) error { return p.ends(ctx, site, serverSide) }
-func (p *Player) clients(ctx context.Context, site site) error { return p.ends(ctx, site, clientSide) }
-
-// ends takes care of each end of a side once. What it cannot go on with is said
-// in the log of the controller manager, as upstream does.
-func (p *Player) ends(ctx context.Context, site site, of side) error {
-	all, err := list[end](ctx, p, of.resource)
-	if err != nil {
-		return err
-	}
+// ends takes care of each end once. What it cannot go on with is said in the
+// log of the controller manager, as upstream does.
+func (p *Player) ends(ctx context.Context, site site, all *objects) error {
 	var faults []error
-	for i := range all {
-		e := &all[i]
-		e.side = of
+	for i := range all.ends {
+		e := &all.ends[i]
 		if e.DeletionTimestamp != nil {
 			continue
 		}
 		now := e.Status
-		if err := p.reconcile(ctx, site, e, &now); err != nil {
-			p.log.sayf("%s %s/%s: %v", of.kind, e.Namespace, e.Name, err)
+		if err := p.reconcile(ctx, site, e, all, &now); err != nil {
+			p.log.sayf("%s %s/%s: %v", e.side.kind, e.Namespace, e.Name, err)
 		}
 		if !reflect.DeepEqual(now, e.Status) {
-			faults = append(faults, p.status(ctx, of.resource, e.Namespace, e.Name, now))
+			faults = append(faults, p.status(ctx, e.side.resource, e.Namespace, e.Name, now))
 		}
 	}
 	return errors.Join(faults...)
@@ -113,14 +104,14 @@ func (p *Player) ends(ctx context.Context, site site, of side) error {
 // upstream. That looks first where the end is reached: once there is a
 // Deployment and no Service, because its port was refused, it never comes to
 // make the Service again (wggatewayserver_controller.go, Reconcile).
-func (p *Player) reconcile(ctx context.Context, site site, e *end, now *endStatus) error {
+func (p *Player) reconcile(ctx context.Context, site site, e *end, all *objects, now *endStatus) error {
 	if e.Labels[remoteID] == "" {
 		return fmt.Errorf("missing label %s", remoteID)
 	}
 	if site.version == "v1.0.0" && e.Spec.SecretRef.Name != "" {
 		return errors.New("panic: invalid memory address or nil pointer dereference (stand-in: liqotech/liqo#3049)")
 	}
-	if err := p.template(ctx, e); err != nil {
+	if err := p.template(ctx, e, all); err != nil {
 		return err
 	}
 	child := &corev1.ObjectReference{
@@ -131,24 +122,41 @@ func (p *Player) reconcile(ctx context.Context, site site, e *end, now *endStatu
 	} else {
 		now.Client = child
 	}
-	if err := p.found(ctx, e, now); err != nil {
+	if err := p.found(ctx, e, all, now); err != nil {
 		return err
 	}
-	name, err := p.secret(ctx, e)
+	name, err := p.secret(ctx, e, all)
 	if err != nil {
 		return err
 	}
 	now.Secret = &corev1.ObjectReference{Name: name, Namespace: e.Namespace}
+	state := e.state(name, site.version, all)
+	if p.made[e.UID] == state {
+		return nil
+	}
 	for _, made := range e.objects(name, site.version) {
 		if err := p.apply(ctx, made.resource, made.object); err != nil {
 			return err
 		}
 	}
+	p.made[e.UID] = state
 	return nil
 }
 
+// state is what an end's objects are made of, and what they are by now.
+func (e *end) state(secret, version string, all *objects) string {
+	state := fmt.Sprintf("%s %s %+v", secret, version, e.Spec)
+	if d := find(all.deployments, e.Namespace, e.child()); d != nil {
+		state += fmt.Sprint(" ", d.UID, d.Generation)
+	}
+	if s := find(all.services, e.Namespace, e.child()); s != nil {
+		state += fmt.Sprintf(" %s %+v", s.UID, s.Spec)
+	}
+	return state
+}
+
 // template tells why an end's template is of no use.
-func (p *Player) template(ctx context.Context, e *end) error {
+func (p *Player) template(ctx context.Context, e *end, all *objects) error {
 	ref := e.Spec.Server
 	if e.side.mode == client {
 		ref = e.Spec.Client
@@ -160,8 +168,8 @@ func (p *Player) template(ctx context.Context, e *end) error {
 	if ref.Kind != e.side.child+"Template" || version != e.side.template.GroupVersion() {
 		return fmt.Errorf("unable to get the template %s %s of %s", ref.Kind, ref.Name, ref.APIVersion)
 	}
-	if _, err := p.dynamic.Resource(e.side.template).Namespace(ref.Namespace).Get(ctx, ref.Name, metav1.GetOptions{}); err != nil {
-		return fmt.Errorf("unable to get the template: %w", err)
+	if find(all.templates[e.side.mode], ref.Namespace, ref.Name) == nil {
+		return fmt.Errorf("unable to get the template %s/%s: not found", ref.Namespace, ref.Name)
 	}
 	if e.side.mode == client && len(e.Spec.Endpoint.Addresses) == 0 {
 		return errors.New("unable to render the template: the endpoint has no address")
@@ -170,31 +178,30 @@ func (p *Player) template(ctx context.Context, e *end) error {
 }
 
 // found fills in where an end is found, once it has a Deployment.
-func (p *Player) found(ctx context.Context, e *end, now *endStatus) error {
-	_, err := p.client.AppsV1().Deployments(e.Namespace).Get(ctx, e.child(), metav1.GetOptions{})
-	if apierrors.IsNotFound(err) {
+func (p *Player) found(ctx context.Context, e *end, all *objects, now *endStatus) error {
+	if find(all.deployments, e.Namespace, e.child()) == nil {
 		now.Endpoint, now.Internal = nil, nil
 		return nil
 	}
-	if err != nil {
-		return err
-	}
+	pod, notActive := active(all.pods, e.Namespace)
 	if e.side.mode == server {
-		service, err := p.client.CoreV1().Services(e.Namespace).Get(ctx, e.child(), metav1.GetOptions{})
+		service := find(all.services, e.Namespace, e.child())
+		if service == nil {
+			return fmt.Errorf("the Service %s was not made", e.child())
+		}
+		if notActive != nil {
+			return notActive
+		}
+		at, err := p.reached(ctx, service)
 		if err != nil {
 			return err
 		}
-		if now.Endpoint, err = p.reached(ctx, service); err != nil {
-			now.Endpoint = e.Status.Endpoint
-			return err
-		}
+		now.Endpoint = at
 	}
-	pod, err := p.active(ctx, e.Namespace)
-	if err != nil {
-		return err
+	if notActive == nil {
+		now.Internal = &internal{IP: pod.Status.PodIP, Node: pod.Spec.NodeName}
 	}
-	now.Internal = &internal{IP: pod.Status.PodIP, Node: pod.Spec.NodeName}
-	return nil
+	return notActive
 }
 
 // reached returns where a Service leads to from outside: for what is published
@@ -206,9 +213,6 @@ func (p *Player) reached(ctx context.Context, service *corev1.Service) (*reached
 	case corev1.ServiceTypeClusterIP:
 		at.Addresses = service.Spec.ClusterIPs
 	case corev1.ServiceTypeNodePort:
-		if _, err := p.active(ctx, service.Namespace); err != nil {
-			return nil, err
-		}
 		at.Addresses, at.Port = []string{loopback}, port.NodePort
 	case corev1.ServiceTypeLoadBalancer:
 		if err := p.balance(ctx, service); err != nil {
@@ -222,9 +226,6 @@ func (p *Player) reached(ctx context.Context, service *corev1.Service) (*reached
 		}
 	default:
 		return nil, fmt.Errorf("service type %s is not supported", service.Spec.Type)
-	}
-	if _, err := p.active(ctx, service.Namespace); err != nil {
-		return nil, err
 	}
 	return at, nil
 }

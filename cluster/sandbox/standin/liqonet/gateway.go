@@ -50,15 +50,11 @@ func (g *gateway) close() {
 func (g *gateway) flag(name string) string { return flag(g.arguments, name) }
 
 // pods runs the gateways of the pods that run, and ends the others.
-func (p *Player) pods(ctx context.Context) error {
-	all, err := p.client.CoreV1().Pods("").List(ctx, metav1.ListOptions{LabelSelector: componentL + "=" + component})
-	if err != nil {
-		return err
-	}
+func (p *Player) pods(ctx context.Context, all objects) error {
 	runs := map[types.UID]bool{}
 	var faults []error
-	for i := range all.Items {
-		pod := &all.Items[i]
+	for i := range all.pods {
+		pod := &all.pods[i]
 		if pod.DeletionTimestamp != nil || pod.Status.Phase != corev1.PodRunning {
 			continue
 		}
@@ -68,7 +64,7 @@ func (p *Player) pods(ctx context.Context) error {
 			g = begin(pod)
 			p.gateways[pod.UID] = g
 		}
-		faults = append(faults, p.run(ctx, g, pod))
+		faults = append(faults, p.run(ctx, g, pod, all))
 	}
 	for id, g := range p.gateways {
 		if !runs[id] {
@@ -96,8 +92,8 @@ func begin(pod *corev1.Pod) *gateway {
 
 // run does once what a gateway does: it starts the endpoint, gives it its peer
 // and says how the connection fares.
-func (p *Player) run(ctx context.Context, g *gateway, pod *corev1.Pod) error {
-	err := p.start(ctx, g)
+func (p *Player) run(ctx context.Context, g *gateway, pod *corev1.Pod, all objects) error {
+	err := p.start(ctx, g, all.services)
 	if errors.Is(err, errCrash) {
 		return p.crash(ctx, g, pod, err)
 	}
@@ -105,28 +101,28 @@ func (p *Player) run(ctx context.Context, g *gateway, pod *corev1.Pod) error {
 		g.log.sayf("%v", err)
 		return nil
 	}
-	switch err := p.pair(ctx, g); {
+	switch err := g.pair(ctx, all.keys); {
 	case errors.Is(err, errCrash):
 		return p.crash(ctx, g, pod, err)
 	case err != nil:
 		g.log.sayf("%v", err)
 		return nil
 	}
-	if err := p.recover(ctx, g, pod); err != nil {
+	if err := p.recover(ctx, pod); err != nil {
 		return err
 	}
 	if g.peer == (key{}) {
 		return nil
 	}
-	return p.connection(ctx, g)
+	return p.connection(ctx, g, all.connections)
 }
 
 // start starts the endpoint where it does not run, or not on the port that its
 // Service leads to.
-func (p *Player) start(ctx context.Context, g *gateway) error {
-	port, err := p.port(ctx, g)
-	if err != nil || g.wire != nil && g.port == port {
-		return err
+func (p *Player) start(ctx context.Context, g *gateway, services []corev1.Service) error {
+	port := g.listens(services)
+	if g.wire != nil && g.port == port {
+		return nil
 	}
 	g.close()
 	private, err := p.private(ctx, g)
@@ -142,29 +138,25 @@ func (p *Player) start(ctx context.Context, g *gateway) error {
 		return fmt.Errorf("stand-in: UDP port %d of %s on this machine cannot be listened on: %w", port, loopback, err)
 	}
 	g.port = port
-	g.log.sayf("stand-in: listening on UDP %s:%d", loopback, port)
+	if port != 0 {
+		g.log.sayf("stand-in: listening on UDP %s:%d", loopback, port)
+	}
 	return nil
 }
 
-// port is where a server listens: where its Service leads from outside. What
+// listens is where a server listens: where its Service leads from outside. What
 // nobody leads to, and a client, listens somewhere.
-func (p *Player) port(ctx context.Context, g *gateway) (uint16, error) {
-	if g.flag("mode") != server {
-		return 0, nil
+func (g *gateway) listens(services []corev1.Service) uint16 {
+	s := find(services, g.namespace, "gw-"+g.flag("name"))
+	switch {
+	case g.flag("mode") != server || s == nil:
+		return 0
+	case s.Spec.Type == corev1.ServiceTypeNodePort:
+		return uint16(s.Spec.Ports[0].NodePort)
+	case s.Spec.Type == corev1.ServiceTypeLoadBalancer && len(s.Status.LoadBalancer.Ingress) > 0:
+		return uint16(s.Spec.Ports[0].Port)
 	}
-	services, err := p.client.CoreV1().Services(g.namespace).List(ctx, metav1.ListOptions{LabelSelector: nameL + "=" + g.flag("name")})
-	if err != nil {
-		return 0, err
-	}
-	for _, s := range services.Items {
-		switch {
-		case s.Spec.Type == corev1.ServiceTypeNodePort:
-			return uint16(s.Spec.Ports[0].NodePort), nil
-		case s.Spec.Type == corev1.ServiceTypeLoadBalancer && len(s.Status.LoadBalancer.Ingress) > 0:
-			return uint16(s.Spec.Ports[0].Port), nil
-		}
-	}
-	return 0, nil
+	return 0
 }
 
 // private returns a gateway's private key. A container that finds no key of 32
@@ -184,11 +176,7 @@ func (p *Player) private(ctx context.Context, g *gateway) (key, error) {
 
 // pair makes the key of the PublicKey the gateway's peer. Of several the last
 // one that is looked at counts, so they take turns.
-func (p *Player) pair(ctx context.Context, g *gateway) error {
-	all, err := list[publicKey](ctx, p, publicKeys)
-	if err != nil {
-		return err
-	}
+func (g *gateway) pair(ctx context.Context, all []publicKey) error {
 	var theirs []publicKey
 	for _, k := range all {
 		if k.Namespace == g.namespace && k.Labels[remoteID] == g.flag("remote-cluster-id") {
@@ -199,6 +187,7 @@ func (p *Player) pair(ctx context.Context, g *gateway) error {
 		return nil // a peer that it has it keeps
 	}
 	if g.flag("mode") == client && !g.at.IsValid() {
+		var err error
 		if g.at, err = resolve(ctx, g.flag("endpoint-address"), g.flag("endpoint-port")); err != nil {
 			return err
 		}

@@ -38,11 +38,7 @@ type network struct {
 
 // addresses gives each Network its CIDR, in the order in which they were made,
 // and lets go those that are to be deleted.
-func (p *Player) addresses(ctx context.Context) error {
-	all, err := list[network](ctx, p, networks)
-	if err != nil {
-		return err
-	}
+func (p *Player) addresses(ctx context.Context, all []network) error {
 	slices.SortFunc(all, func(a, b network) int {
 		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Namespace+"/"+a.Name, b.Namespace+"/"+b.Name))
 	})

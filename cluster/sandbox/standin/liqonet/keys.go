@@ -20,19 +20,21 @@ const (
 // one: a named one is checked and given the labels that it lacks, as since
 // 1.0.1, and without a name one is made (liqotech/liqo,
 // external-network/wireguard/utils.go).
-func (p *Player) secret(ctx context.Context, e *end) (string, error) {
-	if e.Spec.SecretRef.Name != "" {
-		if err := p.check(ctx, e); err != nil {
+func (p *Player) secret(ctx context.Context, e *end, all *objects) (string, error) {
+	var found []string
+	if name := e.Spec.SecretRef.Name; name != "" {
+		if err := p.check(ctx, e, all); err != nil {
 			p.event(ctx, e.reference(), corev1.EventTypeWarning, "KeysSecretCheckFailed", fmt.Sprintf("Failed to check keys secret: %v", err))
 			return "", err
 		}
+		found = append(found, name)
 	}
-	selector := fmt.Sprintf("%s=%s,%s=true", remoteID, e.Labels[remoteID], gatewayL)
-	found, err := p.client.CoreV1().Secrets(e.Namespace).List(ctx, metav1.ListOptions{LabelSelector: selector})
-	if err != nil {
-		return "", err
+	for _, s := range all.secrets {
+		if s.Namespace == e.Namespace && s.Name != e.Spec.SecretRef.Name && s.Labels[remoteID] == e.Labels[remoteID] && s.Labels[gatewayL] == "true" {
+			found = append(found, s.Name)
+		}
 	}
-	switch len(found.Items) {
+	switch len(found) {
 	case 0:
 		made, err := keys(e)
 		if err != nil {
@@ -42,9 +44,9 @@ func (p *Player) secret(ctx context.Context, e *end) (string, error) {
 		return made.Name, err
 	case 1:
 		p.event(ctx, e.reference(), corev1.EventTypeNormal, "KeysSecretChecked", "Checked keys secret")
-		return found.Items[0].Name, nil
+		return found[0], nil
 	}
-	err = fmt.Errorf("found multiple secrets associated to WireGuard gateway %s/%s", e.Namespace, e.Name)
+	err := fmt.Errorf("found multiple secrets associated to WireGuard gateway %s/%s", e.Namespace, e.Name)
 	p.event(ctx, e.reference(), corev1.EventTypeWarning, "SecretRefStatusFailed", err.Error())
 	return "", err
 }
@@ -52,10 +54,13 @@ func (p *Player) secret(ctx context.Context, e *end) (string, error) {
 // check tells what is wrong with the Secret that an end names, and adds the
 // labels that it lacks. It does not look at the length of the keys: the
 // gateway's container does.
-func (p *Player) check(ctx context.Context, e *end) error {
-	s, err := p.client.CoreV1().Secrets(e.Namespace).Get(ctx, e.Spec.SecretRef.Name, metav1.GetOptions{})
-	if err != nil {
-		return err
+func (p *Player) check(ctx context.Context, e *end, all *objects) error {
+	s := find(all.secrets, e.Namespace, e.Spec.SecretRef.Name)
+	if s == nil { // it may be there without the label
+		var err error
+		if s, err = p.client.CoreV1().Secrets(e.Namespace).Get(ctx, e.Spec.SecretRef.Name, metav1.GetOptions{}); err != nil {
+			return err
+		}
 	}
 	for _, field := range []string{privateField, publicField} {
 		if len(s.Data[field]) == 0 {

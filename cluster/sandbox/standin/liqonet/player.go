@@ -2,17 +2,13 @@ package liqonet
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"slices"
 	"strings"
 	"sync"
 
 	appsv1 "k8s.io/api/apps/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
@@ -66,6 +62,8 @@ type Player struct {
 
 	mu       sync.Mutex
 	gateways map[types.UID]*gateway // by the pod that they run in
+	owners   map[types.UID]bool     // the Configurations and ends that were there at the last look
+	made     map[types.UID]string   // what an end's objects were made of, and are
 	said     map[string]string      // the last event of a kind about an object
 	log      journal                // of the controller manager
 }
@@ -82,7 +80,7 @@ func Start(ctx context.Context, options Options) (*Player, error) {
 	}
 	p := &Player{
 		options: options, client: client, dynamic: untyped,
-		gateways: map[types.UID]*gateway{}, said: map[string]string{},
+		gateways: map[types.UID]*gateway{}, made: map[types.UID]string{}, said: map[string]string{},
 	}
 	p.end = standin.Loop(ctx, p.Look)
 	return p, nil
@@ -107,14 +105,18 @@ func (p *Player) Look(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	all, err := p.read(ctx)
+	if err != nil {
+		return err
+	}
 	var faults []error
 	if site.networking {
-		faults = append(faults, p.configurations(ctx, site), p.servers(ctx, site), p.clients(ctx, site))
+		faults = append(faults, p.sweep(ctx, all), p.configurations(ctx, site, all), p.ends(ctx, site, &all))
 	}
 	if site.networking && site.ipam {
-		faults = append(faults, p.addresses(ctx))
+		faults = append(faults, p.addresses(ctx, all.networks))
 	}
-	return errors.Join(append(faults, p.pods(ctx))...)
+	return errors.Join(append(faults, p.pods(ctx, all))...)
 }
 
 // site is the installation of Liqo.
@@ -160,58 +162,4 @@ func version(d *appsv1.Deployment) string {
 		return tag
 	}
 	return ""
-}
-
-// list returns all objects of a kind; of one that is not served there are none.
-func list[T any](ctx context.Context, p *Player, kind resource) ([]T, error) {
-	found, err := p.dynamic.Resource(kind).List(ctx, metav1.ListOptions{})
-	if apierrors.IsNotFound(err) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	all := make([]T, len(found.Items))
-	for i := range found.Items {
-		data, err := json.Marshal(found.Items[i].Object)
-		if err != nil {
-			return nil, err
-		}
-		if err := json.Unmarshal(data, &all[i]); err != nil {
-			return nil, err
-		}
-	}
-	return all, nil
-}
-
-// apply makes an object as it shall be.
-func (p *Player) apply(ctx context.Context, kind resource, object any) error {
-	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
-	if err != nil {
-		return err
-	}
-	made := &unstructured.Unstructured{Object: fields}
-	delete(made.Object, "status")
-	_, err = p.dynamic.Resource(kind).Namespace(made.GetNamespace()).
-		Apply(ctx, made.GetName(), made, metav1.ApplyOptions{FieldManager: manager, Force: true})
-	return err
-}
-
-// merge patches an object, or a subresource of it.
-func (p *Player) merge(ctx context.Context, kind resource, namespace, name string, patch any, sub ...string) error {
-	data, err := json.Marshal(patch)
-	if err != nil {
-		return err
-	}
-	_, err = p.dynamic.Resource(kind).Namespace(namespace).
-		Patch(ctx, name, types.MergePatchType, data, metav1.PatchOptions{FieldManager: manager}, sub...)
-	if apierrors.IsNotFound(err) {
-		return nil // it is gone by now
-	}
-	return err
-}
-
-// status merges fields into the status of an object.
-func (p *Player) status(ctx context.Context, kind resource, namespace, name string, fields any) error {
-	return p.merge(ctx, kind, namespace, name, map[string]any{"status": fields}, "status")
 }

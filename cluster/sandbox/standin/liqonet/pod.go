@@ -14,26 +14,22 @@ var errCrash = errors.New("the container ended")
 
 const crashLoop = "CrashLoopBackOff"
 
-// active returns the one gateway pod of a tenant namespace that is ready: with
-// two, upstream does not know which it shall take (wireguard/utils.go).
-func (p *Player) active(ctx context.Context, namespace string) (*corev1.Pod, error) {
-	all, err := p.client.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{LabelSelector: componentL + "=" + component})
-	if err != nil {
-		return nil, err
-	}
+// active returns the one gateway pod of a tenant namespace, if it is ready: of
+// two upstream does not know which it shall take (wireguard/utils.go).
+func active(pods []corev1.Pod, namespace string) (*corev1.Pod, error) {
 	var found []*corev1.Pod
-	for i := range all.Items {
-		if pod := &all.Items[i]; pod.DeletionTimestamp == nil && isTrue(pod, corev1.PodReady) {
-			found = append(found, pod)
+	for i := range pods {
+		if pods[i].Namespace == namespace && pods[i].DeletionTimestamp == nil {
+			found = append(found, &pods[i])
 		}
 	}
-	switch len(found) {
-	case 0:
+	switch {
+	case len(found) > 1:
+		return nil, fmt.Errorf("multiple (%d) active gateway pods found", len(found))
+	case len(found) == 0 || !isTrue(found[0], corev1.PodReady):
 		return nil, errors.New("no active gateway pods found")
-	case 1:
-		return found[0], nil
 	}
-	return nil, fmt.Errorf("multiple (%d) active gateway pods found", len(found))
+	return found[0], nil
 }
 
 func isTrue(pod *corev1.Pod, condition corev1.PodConditionType) bool {
@@ -63,7 +59,7 @@ func (p *Player) crash(ctx context.Context, g *gateway, pod *corev1.Pod, why err
 }
 
 // recover shows the container running again, after a crash.
-func (p *Player) recover(ctx context.Context, _ *gateway, pod *corev1.Pod) error {
+func (p *Player) recover(ctx context.Context, pod *corev1.Pod) error {
 	for _, s := range pod.Status.ContainerStatuses {
 		if s.State.Waiting != nil && s.State.Waiting.Reason == crashLoop {
 			return p.shows(ctx, pod, corev1.ConditionTrue, func(s *corev1.ContainerStatus) {

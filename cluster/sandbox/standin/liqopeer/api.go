@@ -19,8 +19,8 @@ import (
 
 // list returns the objects of a resource in all namespaces; there are none of
 // one that is not served.
-func list[S, T any](ctx context.Context, client dynamic.Interface, of schema.GroupVersionResource) ([]object[S, T], error) {
-	found, err := client.Resource(of).List(ctx, metav1.ListOptions{})
+func list[S, T any](ctx context.Context, client dynamic.Interface, of schema.GroupVersionResource, how metav1.ListOptions) ([]object[S, T], error) {
+	found, err := client.Resource(of).List(ctx, how)
 	if apierrors.IsNotFound(err) {
 		return nil, nil
 	}

@@ -39,6 +39,9 @@ type enabled struct{ networking, authentication, offloading bool }
 
 // manage looks at the cluster once, and does what each controller would.
 func (s *site) manage(ctx context.Context) error {
+	if s.managing.skip() {
+		return nil
+	}
 	deployment, err := s.client.AppsV1().Deployments(home).Get(ctx, controllerManager, metav1.GetOptions{})
 	if err != nil || deployment.Status.AvailableReplicas == 0 {
 		return err
@@ -50,6 +53,7 @@ func (s *site) manage(ctx context.Context) error {
 	if err := l.see(ctx); err != nil {
 		return err
 	}
+	s.managing.saw(l.sum())
 	var all []error
 	if l.modules.authentication {
 		all = append(all, l.admitTenants(ctx), l.askForSlices(ctx), l.answerSlices(ctx), l.keepIdentities(ctx))
@@ -88,41 +92,82 @@ func (s *site) clusterID(ctx context.Context) (string, error) {
 	return found.Items[0].Data[clusterIDKey], nil
 }
 
-// see lists all that the controllers care for.
+// cached lets the API server answer a list from what it has at hand: a look
+// that is a moment old does no harm, for the next one follows.
+var cached = metav1.ListOptions{ResourceVersion: "0"}
+
+// see lists all that the controllers care for. A cluster without any tenant
+// namespace has nothing but what is listed first.
 func (l *look) see(ctx context.Context) error {
-	namespaces, err1 := l.client.CoreV1().Namespaces().List(ctx, metav1.ListOptions{})
-	secrets, err2 := l.client.CoreV1().Secrets("").List(ctx, metav1.ListOptions{LabelSelector: identityType})
-	nodes, err3 := l.client.CoreV1().Nodes().List(ctx, metav1.ListOptions{LabelSelector: nodeType + "=" + virtual})
-	if err := errors.Join(err1, err2, err3); err != nil {
+	namespaces, err := l.client.CoreV1().Namespaces().List(ctx, cached)
+	if err != nil {
 		return err
 	}
-	l.namespaces, l.secrets, l.nodes = namespaces.Items, secrets.Items, nodes.Items
-	var err4, err5, err6, err7, err8 error
-	l.tenants, err1 = list[tenantSpec, tenantStatus](ctx, l.dynamic, tenants)
-	l.slices, err2 = list[sliceSpec, sliceStatus](ctx, l.dynamic, resourceSlices)
-	l.identities, err3 = list[identitySpec, identityStatus](ctx, l.dynamic, identities)
-	l.virtualNodes, err4 = list[virtualNodeSpec, conditioned](ctx, l.dynamic, virtualNodes)
-	l.maps, err5 = list[mapSpec, mapStatus](ctx, l.dynamic, namespaceMaps)
-	l.offloadings, err6 = list[offloadingSpec, offloadingStatus](ctx, l.dynamic, offloadings)
-	l.quotas, err7 = list[quotaSpec, struct{}](ctx, l.dynamic, quotas)
-	l.foreigns, err8 = list[foreignSpec, foreignStatus](ctx, l.dynamic, foreigns)
-	return errors.Join(err1, err2, err3, err4, err5, err6, err7, err8, l.seeNetworks(ctx))
+	l.namespaces = namespaces.Items
+	var err1, err2 error
+	l.offloadings, err1 = list[offloadingSpec, offloadingStatus](ctx, l.dynamic, offloadings, cached)
+	l.foreigns, err2 = list[foreignSpec, foreignStatus](ctx, l.dynamic, foreigns, cached)
+	if err := errors.Join(err1, err2); err != nil || !slices.ContainsFunc(l.namespaces, isTenantNamespace) {
+		return err
+	}
+	return errors.Join(l.seeKubernetes(ctx), l.seeTenants(ctx), l.seeNetworks(ctx))
 }
 
-// seeNetworks lists what a cluster with no tenant has none of.
+func (l *look) seeKubernetes(ctx context.Context) error {
+	withLabel := func(selector string) metav1.ListOptions {
+		return metav1.ListOptions{ResourceVersion: cached.ResourceVersion, LabelSelector: selector}
+	}
+	secrets, err1 := l.client.CoreV1().Secrets("").List(ctx, withLabel(identityType+"="+controlPlaneType))
+	nodes, err2 := l.client.CoreV1().Nodes().List(ctx, withLabel(nodeType+"="+virtual))
+	if err := errors.Join(err1, err2); err != nil {
+		return err
+	}
+	l.secrets, l.nodes = secrets.Items, nodes.Items
+	return nil
+}
+
+func (l *look) seeTenants(ctx context.Context) error {
+	var err1, err2, err3, err4, err5, err6 error
+	l.tenants, err1 = list[tenantSpec, tenantStatus](ctx, l.dynamic, tenants, cached)
+	l.slices, err2 = list[sliceSpec, sliceStatus](ctx, l.dynamic, resourceSlices, cached)
+	l.identities, err3 = list[identitySpec, identityStatus](ctx, l.dynamic, identities, cached)
+	l.virtualNodes, err4 = list[virtualNodeSpec, conditioned](ctx, l.dynamic, virtualNodes, cached)
+	l.maps, err5 = list[mapSpec, mapStatus](ctx, l.dynamic, namespaceMaps, cached)
+	l.quotas, err6 = list[quotaSpec, struct{}](ctx, l.dynamic, quotas, cached)
+	return errors.Join(err1, err2, err3, err4, err5, err6)
+}
+
+// seeNetworks lists the objects of the other half.
 func (l *look) seeNetworks(ctx context.Context) error {
 	l.networks = map[schema.GroupVersionResource][]network{}
-	if !slices.ContainsFunc(l.namespaces, isTenantNamespace) {
-		return nil
-	}
 	for _, resource := range []schema.GroupVersionResource{configurations, gatewayServers, gatewayClients, connections} {
-		found, err := list[struct{}, networkStatus](ctx, l.dynamic, resource)
+		found, err := list[struct{}, networkStatus](ctx, l.dynamic, resource, cached)
 		if err != nil {
 			return err
 		}
 		l.networks[resource] = found
 	}
 	return nil
+}
+
+// sum is that of all that was seen. A Connection says every few seconds that it
+// is well: that is no change.
+func (l *look) sum() uint64 {
+	var s sum
+	for i := range l.namespaces {
+		s.add(&l.namespaces[i])
+	}
+	for i := range l.secrets {
+		s.add(&l.secrets[i])
+	}
+	addAll(&s, l.tenants)
+	addAll(&s, l.slices)
+	addAll(&s, l.identities)
+	addAll(&s, l.virtualNodes)
+	addAll(&s, l.maps)
+	addAll(&s, l.offloadings)
+	addAll(&s, l.foreigns)
+	return s.total
 }
 
 func isTenantNamespace(n corev1.Namespace) bool {

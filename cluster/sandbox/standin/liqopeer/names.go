@@ -23,8 +23,8 @@ const (
 	nodeType           = "liqo.io/type"
 	virtual            = "virtual-node"
 	schedulingEnabled  = "liqo.io/scheduling-enabled"
-	managedBy          = "liqo.io/remote-namespace-managed-by"
-	originalName       = "liqo.io/remote-namespace-original-name"
+	managedBy          = "liqo.io/managed-by-namespace-map"
+	originalName       = "liqo.io/original-name"
 	unreachable        = "liqo.io/foreign-cluster-permanently-unreachable"
 	resourceSliceName  = "liqo.io/resource-slice-name" // our own way back from what a slice brings about
 	yes                = "true"

@@ -28,6 +28,7 @@ func (l *look) keepNode(ctx context.Context, n *virtualNode) error {
 		return fmt.Errorf("node %s is not a virtual one of %s", n.Name, n.Spec.ClusterID)
 	}
 	now := node.Status.DeepCopy()
+	now.NodeInfo.OperatingSystem = "linux"
 	now.Capacity, now.Allocatable = n.Spec.ResourceQuota.Hard, n.Spec.ResourceQuota.Hard
 	if err := l.condition(ctx, n, now); err != nil {
 		return err

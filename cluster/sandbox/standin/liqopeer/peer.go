@@ -44,8 +44,9 @@ func Start(ctx context.Context, o Options) (_ *Peer, err error) {
 		return nil, err
 	}
 	p.ends = append(p.ends, hooks.close)
+	together := &pace{}
 	for name, config := range map[string]*rest.Config{"local": o.Local, "remote": o.Remote} {
-		s, err := newSite(config)
+		s, err := newSite(config, together)
 		if err != nil {
 			return nil, err
 		}
@@ -73,9 +74,11 @@ type site struct {
 	dynamic dynamic.Interface
 	checks  *checks // of the API servers that this cluster talks to
 	remotes remotes // clients of those that its replicator writes to
+
+	managing, replicating looks
 }
 
-func newSite(config *rest.Config) (*site, error) {
+func newSite(config *rest.Config, together *pace) (*site, error) {
 	config = rest.CopyConfig(config)
 	config.QPS = -1
 	client, err := kubernetes.NewForConfig(config)
@@ -86,5 +89,8 @@ func newSite(config *rest.Config) (*site, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &site{config: config, client: client, dynamic: untyped, checks: &checks{known: map[string]*check{}}}, nil
+	return &site{
+		config: config, client: client, dynamic: untyped, checks: &checks{known: map[string]*check{}},
+		managing: looks{pace: together}, replicating: looks{pace: together},
+	}, nil
 }

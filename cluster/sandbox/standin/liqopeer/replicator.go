@@ -34,6 +34,9 @@ type remote struct {
 // replicate plays the crd-replicator (liqotech/liqo, internal/crdReplicator) for
 // one look.
 func (s *site) replicate(ctx context.Context) error {
+	if s.replicating.skip() {
+		return nil
+	}
 	deployment, err := s.client.AppsV1().Deployments(home).Get(ctx, crdReplicator, metav1.GetOptions{})
 	if err != nil || deployment.Status.AvailableReplicas == 0 {
 		return err
@@ -44,10 +47,15 @@ func (s *site) replicate(ctx context.Context) error {
 	}
 	secrets, err1 := s.client.CoreV1().Secrets("").List(ctx, metav1.ListOptions{LabelSelector: identityType + "=" + controlPlaneType})
 	namespaces, err2 := s.client.CoreV1().Namespaces().List(ctx, metav1.ListOptions{LabelSelector: tenantNamespace + "=" + yes})
-	known, err3 := list[foreignSpec, foreignStatus](ctx, s.dynamic, foreigns)
+	known, err3 := list[foreignSpec, foreignStatus](ctx, s.dynamic, foreigns, cached)
 	if err := errors.Join(err1, err2, err3); err != nil {
 		return err
 	}
+	var seen sum
+	for i := range secrets.Items {
+		seen.add(&secrets.Items[i])
+	}
+	s.replicating.saw(seen.total) // the rest is what the managers of both sides see
 	var all []error
 	lost := map[string]bool{}
 	for _, f := range known {
@@ -139,7 +147,7 @@ func (r *remotes) get(secret *corev1.Secret) (*remote, error) {
 	}
 	config, err := connect(secret.Data["kubeconfig"])
 	if err != nil {
-		return nil, fmt.Errorf("Secret %s of %s: %w", secret.Name, secret.Namespace, err)
+		return nil, fmt.Errorf("kubeconfig of %s/%s: %w", secret.Namespace, secret.Name, err)
 	}
 	typed, err1 := kubernetes.NewForConfig(config)
 	untyped, err2 := dynamic.NewForConfig(config)

@@ -62,7 +62,7 @@ func (l *look) sign(ctx context.Context, s *slice) error {
 	}
 	key, err := privateKey(secret.Data["privateKey"])
 	if err != nil {
-		return fmt.Errorf("Secret %s of %s: %w", authenticationKeys, home, err)
+		return fmt.Errorf("key of %s/%s: %w", home, authenticationKeys, err)
 	}
 	csr, err := request(key, s.Name, l.id)
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -136,10 +137,14 @@ func (l *look) limit(ctx context.Context, s *slice) error {
 		if q.Name != quotaName(s) || q.Namespace != s.Namespace {
 			continue
 		}
-		if q.Spec.Cordoned != nil && *q.Spec.Cordoned == cordoned {
+		same := q.Spec.Cordoned != nil && *q.Spec.Cordoned == cordoned
+		if same && equality.Semantic.DeepEqual(q.Spec.Resources, s.Status.Resources) {
 			return nil
 		}
-		return l.put(ctx, quotas, q, "/spec/cordoned", cordoned)
+		return l.patch(ctx, quotas, q, []map[string]any{
+			{"op": "add", "path": "/spec/cordoned", "value": cordoned},
+			{"op": "add", "path": "/spec/resources", "value": s.Status.Resources},
+		})
 	}
 	return create(ctx, l.site, quotas, "Quota", quota{
 		ObjectMeta: metav1.ObjectMeta{
@@ -162,7 +167,7 @@ func (l *look) sweep(ctx context.Context) error {
 		}
 	}
 	requests := l.client.CertificatesV1().CertificateSigningRequests()
-	asked, err := requests.List(ctx, metav1.ListOptions{LabelSelector: resourceSliceName})
+	asked, err := requests.List(ctx, metav1.ListOptions{ResourceVersion: cached.ResourceVersion, LabelSelector: resourceSliceName})
 	if err != nil {
 		return errors.Join(append(all, err)...)
 	}
