@@ -46,7 +46,7 @@ func leftovers(ctx context.Context, e steps.Env) steps.Result {
 	}
 	found := slices.Concat(lostSpaces(e, spaces, id), lostForeign(e, foreign, spaces, id))
 	if len(found) == 0 {
-		return steps.Passed("%s and %s, all in use", amount(len(spaces), "tenant namespace"), amount(len(foreign), "ForeignCluster"))
+		return steps.Passed("%s and %s, all in use", counted(len(spaces), "tenant namespace"), counted(len(foreign), "ForeignCluster"))
 	}
 	var words []string
 	for _, l := range found {

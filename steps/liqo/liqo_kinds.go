@@ -58,14 +58,6 @@ func kindsServed(ctx context.Context, e steps.Env) steps.Result {
 	return steps.Passed("all %d kinds that a peering uses are served", len(used))
 }
 
-// amount is a number of things in words: "2 nodes".
-func amount(n int, thing string) string {
-	if n == 1 {
-		return "1 " + thing
-	}
-	return fmt.Sprintf("%d %ss", n, thing)
-}
-
 // some joins the first three of a list, and says how many more there are.
 func some(words []string) string {
 	const most = 3

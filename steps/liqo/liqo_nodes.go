@@ -56,11 +56,11 @@ func kernels(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Warned(some(old)+": Liqo's network needs "+leastKernel+" or later",
 			e.Kubectl()+" get nodes -o custom-columns=NAME:.metadata.name,KERNEL:.status.nodeInfo.kernelVersion    # upgrade the old ones, or keep Liqo's pods off them")
 	case len(seen) == 0:
-		return steps.Skipped("%s, and none says which kernel it runs", amount(len(nodes), "node"))
+		return steps.Skipped("%s, and none says which kernel it runs", counted(len(nodes), "node"))
 	case len(untold) > 0:
 		return steps.Warned("node "+some(untold)+" doesn't say which kernel it runs", e.Kubectl()+" get nodes -o wide")
 	}
-	return steps.Passed("%s with %s", amount(len(nodes), "node"), strings.Join(seen, ", "))
+	return steps.Passed("%s with %s", counted(len(nodes), "node"), strings.Join(seen, ", "))
 }
 
 func platform(ctx context.Context, e steps.Env) steps.Result {
@@ -77,7 +77,7 @@ func platform(ctx context.Context, e steps.Env) steps.Result {
 	cilium, err := check.Get[corev1.ConfigMap](ctx, e.Cluster, check.ConfigMaps, "kube-system", "cilium-config")
 	switch {
 	case apierrors.IsNotFound(err):
-		return steps.Passed("%s, not of OpenShift; no Cilium", amount(len(nodes), "node"))
+		return steps.Passed("%s, not of OpenShift; no Cilium", counted(len(nodes), "node"))
 	case err != nil:
 		return steps.Unseen(err)
 	}

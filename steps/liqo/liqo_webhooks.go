@@ -146,7 +146,7 @@ func webhooksTrusted(ctx context.Context, e steps.Env) steps.Result {
 			return steps.Failed(fmt.Sprintf("the CA of webhook %s of %s doesn't fit the certificate in Secret %s/%s: %s", h.name, h.of, w.namespace, w.secret(), why), w.renew)
 		}
 	}
-	return steps.Passed("%s registered with its CA", amount(len(hooks), "webhook"))
+	return steps.Passed("%s registered with its CA", counted(len(hooks), "webhook"))
 }
 
 // hook is one webhook of a registration.
