@@ -18,6 +18,10 @@ const forbiddenFor = 5 * time.Second
 // one that says that it waits, as long as that check allows.
 const settleWithin = 60 * time.Second
 
+// knownWithin is how long the plan of an action may wait for what is not there
+// yet, once the actions before it are done.
+const knownWithin = 10 * time.Second
+
 // StoppedError says that a run stopped part-way: what was done stays, and
 // doing it again goes on from there.
 type StoppedError struct {
@@ -83,7 +87,7 @@ func (s *Session) applyOne(ctx context.Context, a Planned, o ApplyOptions, untou
 			return err
 		}
 	}
-	now, wanted, err := s.planJob(ctx, j)
+	now, wanted, err := s.planKnown(ctx, j)
 	if err != nil {
 		return err
 	}
@@ -107,6 +111,22 @@ func (s *Session) applyOne(ctx context.Context, a Planned, o ApplyOptions, untou
 		return &ActionError{a.Step, a.Action, s.guide.Sides[a.Side].Name, "do", err}
 	}
 	return nil
+}
+
+// planKnown plans a job when its turn has come. What was made just before may not
+// have been seen yet by what it leans on, so for a while it waits for that.
+func (s *Session) planKnown(ctx context.Context, j job) (Planned, bool, error) {
+	short, cancel := context.WithTimeout(ctx, knownWithin)
+	defer cancel()
+	for {
+		t := Trace{at: time.Now()}
+		var traced context.Context
+		traced, t.reads = cluster.Traced(ctx)
+		now, wanted, err := s.planJob(traced, j)
+		if err != nil || !wanted || now.Pending == "" || now.Refused || s.Changed(short, t) != nil {
+			return now, wanted, err
+		}
+	}
 }
 
 func (s *Session) tagged(a Planned, say Progress) Progress {

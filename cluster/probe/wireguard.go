@@ -35,8 +35,12 @@ func (e *NoAnswerError) Error() string {
 	if e.Sent == 1 {
 		text = "no answer to one initiation in " + e.Over.Round(time.Millisecond).String()
 	}
-	if e.Strays > 0 {
-		text += fmt.Sprintf("; %d datagrams came from there that don't verify with the peer's key", e.Strays)
+	switch e.Strays {
+	case 0:
+	case 1:
+		text += "; 1 datagram came from there, and it does not verify with the peer's key"
+	default:
+		text += fmt.Sprintf("; %d datagrams came from there, and none verifies with the peer's key", e.Strays)
 	}
 	return text
 }
@@ -45,7 +49,7 @@ func (e *NoAnswerError) Error() string {
 // believes an answer only from the holder of the private key of peer. It sends initiations and nothing else: no
 // session is begun, the peer counts no handshake, and keys that a tunnel uses stay in use.
 //
-// It lasts six seconds at most, or until ctx ends. The first initiation goes at once, another every 1.2 seconds.
+// It lasts six seconds at most, or until ctx ends. The first initiation goes at once, another every 1.3 seconds.
 // Everything it opened is closed when it returns.
 //
 // The errors: a *net.DNSError when the host does not resolve; syscall.ENETUNREACH or EHOSTUNREACH when there is no way
@@ -56,7 +60,11 @@ func (e *NoAnswerError) Error() string {
 // that key to here, until it next hears from the key's owner; and it answers no handshake of the owner that bears an
 // earlier time than ours did, which matters when the clock here is ahead.
 func Handshake(ctx context.Context, address string, own PrivateKey, peer PublicKey) (HandshakeReport, error) {
-	look := handshake{every: 1200 * time.Millisecond, whole: 6 * time.Second, dial: dialUDP}
+	ctx, cancel := context.WithTimeoutCause(ctx, 6*time.Second, errPatience)
+	defer cancel()
+	again := time.NewTicker(1300 * time.Millisecond)
+	defer again.Stop()
+	look := handshake{again: again.C, dial: dialUDP}
 	report, err := look.run(ctx, address, own, peer)
 	if err != nil {
 		return report, fmt.Errorf("WireGuard handshake with %s: %w", plain(address), err)
@@ -64,11 +72,14 @@ func Handshake(ctx context.Context, address string, own PrivateKey, peer PublicK
 	return report, nil
 }
 
+// errPatience is why a look's context ends when the caller's does not.
+var errPatience = errors.New("six seconds are over")
+
 // handshake is one look. WireGuard's own second initiation comes only after five seconds, so another try, with a device
-// of its own, starts whenever an interval has gone by in silence. All stay open until the end: a late answer counts.
+// of its own, begins whenever again says so. All stay open until the end: a late answer counts.
 type handshake struct {
-	every, whole time.Duration
-	dial         func(netip.AddrPort) (net.Conn, error)
+	again <-chan time.Time
+	dial  func(netip.AddrPort) (net.Conn, error)
 
 	sent, strays atomic.Int32
 }
@@ -85,18 +96,14 @@ func (h *handshake) run(ctx context.Context, address string, own PrivateKey, pee
 	if err := own.agrees(peer); err != nil {
 		return r, err
 	}
-	look, cancel := context.WithTimeout(ctx, h.whole)
-	defer cancel()
+	if r.Resolved, err = resolveUDP(ctx, address); err != nil {
+		return r, err
+	}
 	if ctx.Err() != nil {
 		return r, orCause(ctx, errors.New("not begun"))
 	}
-	if r.Resolved, err = resolveUDP(look, address); err != nil {
-		return r, err
-	}
 	defer func() { r.Sent = int(h.sent.Load()) }()
 	outcomes := make(chan outcome, 1) // the first decides
-	again := time.NewTicker(h.every)
-	defer again.Stop()
 	for start := time.Now(); ; {
 		t := &try{look: h, to: r.Resolved, outcomes: outcomes}
 		defer t.close()
@@ -104,25 +111,32 @@ func (h *handshake) run(ctx context.Context, address string, own PrivateKey, pee
 			return r, err
 		}
 		r.From = t.from
+		var o outcome
 		select {
-		case o := <-outcomes:
-			if o.err == nil {
-				r.Took, o.err = o.took, o.by.verify()
-			}
-			return r, o.err
-		case <-again.C:
-		case <-look.Done():
-			return r, h.silence(ctx, time.Since(start))
+		case <-h.again:
+			continue
+		case o = <-outcomes:
+		case <-ctx.Done():
+			t.tell(outcome{err: h.silence(ctx, time.Since(start))}) // unless something came in the same moment
+			o = <-outcomes
 		}
+		if o.err == nil {
+			r.Took, o.err = o.took, o.by.verify()
+		}
+		return r, o.err
 	}
 }
 
-// silence is the error of a look that ended without an outcome. One that was cancelled proves nothing.
+// silence is the error of a look that ended without an outcome. One that was called off proves nothing.
 func (h *handshake) silence(ctx context.Context, over time.Duration) error {
-	if errors.Is(ctx.Err(), context.Canceled) {
-		return orCause(ctx, errors.New("not waited for"))
+	silent := &NoAnswerError{Sent: int(h.sent.Load()), Over: over, Strays: int(h.strays.Load())}
+	switch {
+	case errors.Is(context.Cause(ctx), errPatience):
+		return silent
+	case errors.Is(ctx.Err(), context.Canceled):
+		return orCause(ctx, errors.New("called off"))
 	}
-	return orCause(ctx, &NoAnswerError{Sent: int(h.sent.Load()), Over: over, Strays: int(h.strays.Load())})
+	return orCause(ctx, silent)
 }
 
 func resolveUDP(ctx context.Context, address string) (netip.AddrPort, error) {

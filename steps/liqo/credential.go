@@ -34,9 +34,13 @@ const liqoGroup = "liqo.io"
 
 func keySecretName(_ context.Context, e steps.Env) (any, error) { return credentialSecret(e) }
 
+// usualCredential is the name of the Secret with the consumer's key, but for the
+// provider's cluster id.
+const usualCredential = "liqo-controlplane-key-"
+
 func credentialSecret(e steps.Env) (string, error) {
 	id, err := peerID(e)
-	return "liqo-controlplane-key-" + id, err
+	return usualCredential + id, err
 }
 
 // newCredentialKey makes a key and a request for a name that no other key has:
@@ -139,14 +143,17 @@ func accountName(consumer steps.Facts) (string, error) {
 	return "liqo-controlplane-" + id, err
 }
 
-// credentialUser is who the consumer signs in as: by what stands if somebody else
-// made it, else by what carrick makes.
+// credentialUser is who the consumer signs in as: by what stands if it is in use
+// as it is, else by what carrick makes.
 func credentialUser(_ context.Context, e steps.Env) (any, error) {
 	if foreign(e.Own) {
 		if user, _ := standing(e.Own, "control-plane", "user").(string); user != "" {
 			return user, nil
 		}
 		return nil, steps.Absent("the credential that stands can't be read")
+	}
+	if user, _ := standing(e.Own, "control-plane", "user").(string); user != "" && certified(e) && stored(e.Own) {
+		return user, nil
 	}
 	if tokened(e) {
 		name, err := accountName(e.Own)
@@ -169,8 +176,13 @@ func subjects(_ context.Context, e steps.Env) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	return subjectsOf(user), nil
+}
+
+// subjectsOf is a user as a RoleBinding names it.
+func subjectsOf(user string) []any {
 	if parts := strings.Split(strings.TrimPrefix(user, accountPrefix), ":"); isAccount(user) && len(parts) == 2 {
-		return []any{map[string]any{"kind": "ServiceAccount", "namespace": parts[0], "name": parts[1]}}, nil
+		return []any{map[string]any{"kind": "ServiceAccount", "namespace": parts[0], "name": parts[1]}}
 	}
-	return []any{map[string]any{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": user}}, nil
+	return []any{map[string]any{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": user}}
 }

@@ -3,20 +3,15 @@ package liqo
 import (
 	"context"
 	"crypto/x509"
-	"encoding/base64"
+	"encoding/pem"
 
-	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"carrick/cluster"
 	"carrick/cluster/probe"
 	"carrick/steps"
-	"carrick/steps/check"
 )
-
-const roleLabel = "app.kubernetes.io/name=remote-controlplane"
 
 // kubeconfigField is the key of the ControlPlane Secret.
 const kubeconfigField = "kubeconfig"
@@ -74,8 +69,18 @@ func storedKubeconfig(ctx context.Context, e steps.Env, name string) (cluster.Ma
 	return s.Data[kubeconfigField], nil
 }
 
+// awsField is one of the keys that Liqo looks for beside a kubeconfig for EKS
+// (liqotech/liqo: pkg/consts/authentication.go).
+const awsField = "awsAccessKeyID"
+
+// madeNote marks what carrick created.
+const madeNote = "carrick/created-by"
+
 // controlPlaneFact says which credential stands: its Secret ("name"), who it signs
-// in as ("user"), and whether it is of the key that carrick had made ("own").
+// in as ("user"), whether carrick had made it ("own"), whether it is a certificate
+// for the key that is there ("current"), that certificate in PEM ("certificate"),
+// and whether AWS keys stand beside it, which Liqo takes on EKS ("aws"). One whose key somebody has deleted is carrick's and not
+// current: it is replaced by one of a new key.
 func controlPlaneFact(ctx context.Context, e steps.Env) (any, error) {
 	s, err := controlPlane(ctx, e)
 	if err != nil {
@@ -88,20 +93,23 @@ func controlPlaneFact(ctx context.Context, e steps.Env) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := map[string]any{"name": s.GetName(), "user": "", "own": false}
+	made := s.GetAnnotations()[madeNote] != ""
+	m := map[string]any{"name": s.GetName(), "user": "", "own": made, "current": false, "certificate": "", "aws": false}
+	_, m["aws"], _ = unstructured.NestedFieldNoCopy(s.Object, "data", awsField)
 	k, err := cluster.ParseKubeconfig([]byte(stored.Reveal()))
 	if err != nil {
 		return m, nil // what is wrong with it is for the checks
 	}
 	if cert := leaf(k.ClientCert); cert != nil {
-		m["user"] = cert.Subject.CommonName
-		m["own"] = ofOurKey(ctx, e, cert)
+		ours := ofOurKey(ctx, e, cert)
+		m["user"], m["own"], m["current"] = cert.Subject.CommonName, made || ours, ours
+		m["certificate"] = string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: cert.Raw}))
 		return m, nil
 	}
 	if t, err := cluster.ParseToken(k.Token); err == nil {
 		name, _ := accountName(e.Own)
 		m["user"] = t.Subject
-		m["own"] = t.Subject == accountPrefix+peerNamespace(e)+":"+name
+		m["own"] = made || t.Subject == accountPrefix+peerNamespace(e)+":"+name
 	}
 	return m, nil
 }
@@ -143,10 +151,7 @@ func foreign(consumer steps.Facts) bool {
 
 // stored tells whether the consumer holds a certificate for the key that carrick
 // had made.
-func stored(consumer steps.Facts) bool {
-	user, _ := standing(consumer, "control-plane", "user").(string)
-	return standing(consumer, "control-plane", "own") == true && !isAccount(user)
-}
+func stored(consumer steps.Facts) bool { return standing(consumer, "control-plane", "current") == true }
 
 // kubeconfigFact is what stands where somebody else made it, else what carrick
 // makes of the key here and of what the provider hands over.
@@ -190,102 +195,4 @@ func certificate(ctx context.Context, e steps.Env) ([]byte, error) {
 	}
 	cert, err := e.Peer.Text("certificate")
 	return []byte(cert), err
-}
-
-// controlPlaneRole is found by its label: the chart's name for it has a prefix
-// that admins may change.
-func controlPlaneRole(ctx context.Context, e steps.Env) (any, error) {
-	found, err := check.List[rbacv1.ClusterRole](ctx, e.Cluster, check.ClusterRoles, "", cluster.Selector{Labels: roleLabel})
-	if err != nil {
-		return nil, err
-	}
-	if len(found) == 0 {
-		return nil, steps.Absent("the provider has no ClusterRole with the label %s", roleLabel)
-	}
-	return found[0].Name, nil
-}
-
-func issuedCertificate(ctx context.Context, e steps.Env) (any, error) {
-	name, err := requestName(ctx, e)
-	if err != nil {
-		return nil, err
-	}
-	csr, err := e.Cluster.Get(ctx, signingRequests, "", name.(string))
-	if apierrors.IsNotFound(err) {
-		return nil, steps.Absent("the consumer's certificate is not asked for yet")
-	}
-	if err != nil {
-		return nil, err
-	}
-	raw, err := base64.StdEncoding.DecodeString(text(csr, "status", "certificate"))
-	if err != nil || len(raw) == 0 {
-		return nil, steps.Absent("the provider has not signed the consumer's certificate yet")
-	}
-	return string(raw), nil
-}
-
-func accountToken(ctx context.Context, e steps.Env) (any, error) {
-	name, err := accountName(e.Peer)
-	if err != nil {
-		return nil, err
-	}
-	s, err := e.Cluster.Secret(ctx, tenantNamespace(e), name+"-token", "token")
-	if apierrors.IsNotFound(err) || (err == nil && s.Data["token"].IsZero()) {
-		return nil, steps.Absent("the consumer's ServiceAccount has no token yet")
-	}
-	if err != nil {
-		return nil, err
-	}
-	return s.Data["token"], nil
-}
-
-func providerCA(ctx context.Context, e steps.Env) (any, error) {
-	if e.Answers.Text("provider.ca") == "context" {
-		if ca := e.Cluster.CA(); len(ca) > 0 {
-			return string(ca), nil
-		}
-		return nil, steps.Absent("your context of the provider names no CA: it trusts the system's")
-	}
-	m, err := check.Get[corev1.ConfigMap](ctx, e.Cluster, check.ConfigMaps, "kube-system", "kube-root-ca.crt")
-	if apierrors.IsNotFound(err) || (err == nil && m.Data["ca.crt"] == "") {
-		return nil, steps.Absent("the provider has no ConfigMap kube-system/kube-root-ca.crt; answer provider.ca with context")
-	}
-	if err != nil {
-		return nil, err
-	}
-	return m.Data["ca.crt"], nil
-}
-
-// bindingName is the RoleBinding to that ClusterRole that is there, else the one
-// of the published guide.
-func bindingName(ctx context.Context, e steps.Env) (any, error) {
-	found, err := roleBindings(ctx, e)
-	if err != nil || len(found) == 0 {
-		return usualBinding, err
-	}
-	for _, b := range found {
-		if b.Name == usualBinding {
-			return usualBinding, nil
-		}
-	}
-	return found[0].Name, nil
-}
-
-// roleBindings are those of the tenant namespace to the consumers' ClusterRole.
-func roleBindings(ctx context.Context, e steps.Env) ([]*rbacv1.RoleBinding, error) {
-	role, err := e.Own.Text("controlplane-role")
-	if err != nil {
-		return nil, err
-	}
-	all, err := check.List[rbacv1.RoleBinding](ctx, e.Cluster, check.RoleBindings, tenantNamespace(e), cluster.Selector{})
-	if err != nil {
-		return nil, err
-	}
-	var out []*rbacv1.RoleBinding
-	for _, b := range all {
-		if b.RoleRef.Kind == "ClusterRole" && b.RoleRef.Name == role {
-			out = append(out, b)
-		}
-	}
-	return out, nil
 }

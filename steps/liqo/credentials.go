@@ -54,6 +54,7 @@ func credentials() steps.Step {
 			{Name: "controlplane-role", Title: "the ClusterRole for consumers", On: steps.Remote, Learn: controlPlaneRole},
 			{Name: "certificate", Title: "the consumer's certificate", On: steps.Remote, Learn: issuedCertificate},
 			{Name: "token", Title: "the ServiceAccount's token", On: steps.Remote, Secret: true, Learn: accountToken},
+			{Name: "client-ca", Title: "the CA of client certificates", On: steps.Remote, Learn: clientCA},
 			{Name: "ca", Title: "the CA of the provider's API server", On: steps.Remote, Learn: providerCA},
 		},
 		Actions: []steps.Action{

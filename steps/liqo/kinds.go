@@ -30,6 +30,7 @@ var (
 	namespaceMaps        = liqoResource("offloading", "v1beta1", "namespacemaps")
 	namespaceOffloadings = liqoResource("offloading", "v1beta1", "namespaceoffloadings")
 	quotas               = liqoResource("offloading", "v1beta1", "quotas")
+	shadowPods           = liqoResource("offloading", "v1beta1", "shadowpods")
 	virtualNodes         = liqoResource("offloading", "v1beta1", "virtualnodes")
 
 	secrets         = schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
@@ -55,6 +56,13 @@ const (
 	virtualNodeNote    = "liqo.io/create-virtual-node"
 	unreachableNote    = "liqo.io/foreign-cluster-permanently-unreachable"
 	enforceLabel       = "pod-security.kubernetes.io/enforce"
+	nodeTypeLabel      = "liqo.io/type"
+	virtualNodeType    = "virtual-node"
+	creatorLabel       = "liqo.io/creator-user"
+	podOriginLabel     = "offloading.liqo.io/origin"
+	scheduledLabel     = "liqo.io/scheduling-enabled"
+	remoteSpaceOwner   = "liqo.io/managed-by-namespace-map"
+	virtualNodeTaint   = "virtual-node.liqo.io/not-allowed"
 	controlPlaneType   = "ControlPlane"
 	replicatorFinisher = "crdreplicator.liqo.io/operator"
 )

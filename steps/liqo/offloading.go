@@ -54,7 +54,7 @@ func offloadingQuestions() []steps.Question {
 				{Value: "Remote", Title: "on the provider alone"},
 				{Value: "Local", Title: "on the consumer alone: only its services are extended"},
 			},
-			Help:    "It can't be changed later other than by undoing this step.",
+			Help:    "Where it is made stricter later, pods that run already stay where they are.",
 			Default: asItStands("offloading", "pods", "LocalAndRemote", "the published guide"),
 		},
 		{

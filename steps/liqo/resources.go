@@ -3,7 +3,10 @@ package liqo
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -21,7 +24,7 @@ func resources() steps.Step {
 			{Key: "resources.cpu", Title: "CPUs to ask for", Kind: steps.Quantity, Help: "The provider's default class grants whatever is asked for; carrick compares it with what is free there.", Default: sliced("cpu", "4")},
 			{Key: "resources.memory", Title: "Memory to ask for", Kind: steps.Quantity, Help: "Such as 8Gi.", Default: sliced("memory", "8Gi")},
 			{Key: "resources.pods", Title: "Pods to ask for", Kind: steps.Quantity, Opt: true, Help: "Empty: the provider's default, 110.", Default: sliced("pods", "")},
-			{Key: "resources.more", Title: "Other resources to ask for", Kind: steps.Label, Many: true, Opt: true, Help: "Such as nvidia.com/gpu=1."},
+			{Key: "resources.more", Title: "Other resources to ask for", Kind: steps.Label, Many: true, Opt: true, Help: "Such as nvidia.com/gpu=1.", Default: moreAsItStands},
 			{Key: "resources.class", Title: "Class of the request", Kind: steps.Name, Help: "default is granted by Liqo itself; another one by a controller of the provider's admin.", Default: sliced("class", "default")},
 		},
 		Facts: []steps.Fact{
@@ -39,8 +42,7 @@ func resources() steps.Step {
 	}
 }
 
-// slices are the ResourceSlices of the tenant namespace that are for the provider,
-// by label or by spec: one that lacks a label is the usual mistake.
+// ownSlices are the ResourceSlices of the tenant namespace that are for the provider.
 func ownSlices(ctx context.Context, e steps.Env) ([]*unstructured.Unstructured, error) {
 	id, err := peerID(e)
 	if err != nil {
@@ -50,13 +52,24 @@ func ownSlices(ctx context.Context, e steps.Env) ([]*unstructured.Unstructured, 
 	if err != nil {
 		return nil, err
 	}
+	return slicesFor(all, tenantNamespace(e), id), nil
+}
+
+// slicesFor are those in a namespace that are meant for a provider, by a label or
+// by spec: one that lacks a label is the usual mistake. What the provider copied
+// here, where it consumes, too, is none of them.
+func slicesFor(all []*unstructured.Unstructured, namespace, id string) []*unstructured.Unstructured {
 	var out []*unstructured.Unstructured
 	for _, s := range all {
-		if s.GetLabels()[remoteIDLabel] == id || text(s, "spec", "providerClusterID") == id {
+		labels := s.GetLabels()
+		if s.GetNamespace() != namespace || labels[replicatedLabel] == "true" {
+			continue
+		}
+		if labels[remoteIDLabel] == id || labels[destinationLabel] == id || text(s, "spec", "providerClusterID") == id {
 			out = append(out, s)
 		}
 	}
-	return out, nil
+	return out
 }
 
 // ownSlice is the one of the peering; nil where there is none.
@@ -89,8 +102,8 @@ func sliceName(ctx context.Context, e steps.Env) (any, error) {
 	return e.Peer.Value("cluster-id")
 }
 
-// sliceFact is what the slice asks for: "cpu", "memory", "pods", and its "name"
-// and "class".
+// sliceFact is what the slice asks for: "cpu", "memory", "pods" and, as in the
+// answer resources.more, "more"; its "name" and "class", and when it was "made".
 func sliceFact(ctx context.Context, e steps.Env) (any, error) {
 	s, err := ownSlice(ctx, e)
 	if err != nil {
@@ -101,13 +114,46 @@ func sliceFact(ctx context.Context, e steps.Env) (any, error) {
 	}
 	m := map[string]any{"name": s.GetName()}
 	set(m, "class", text(s, "spec", "class"))
-	for _, name := range []string{"cpu", "memory", "pods"} {
-		v, _, _ := unstructured.NestedFieldNoCopy(s.Object, "spec", "resources", name)
-		if v != nil {
-			set(m, name, quantityText(v))
+	if made := s.GetCreationTimestamp(); !made.IsZero() {
+		m["made"] = made.UTC().Format(time.RFC3339)
+	}
+	var more []string
+	asked := sliceResources(s)
+	for _, name := range slices.Sorted(maps.Keys(asked)) {
+		switch name {
+		case "cpu", "memory", "pods":
+			set(m, name, asked[name])
+		default:
+			more = append(more, name+"="+asked[name])
 		}
 	}
+	if len(more) > 0 {
+		m["more"] = more
+	}
 	return m, nil
+}
+
+// sliceResources are the resources that a slice asks for, as they are written.
+func sliceResources(s *unstructured.Unstructured) map[string]string {
+	return quantities(s, "spec", "resources")
+}
+
+// quantities are a field that is a map of quantities.
+func quantities(o *unstructured.Unstructured, fields ...string) map[string]string {
+	m, _, _ := unstructured.NestedMap(o.Object, fields...)
+	out := map[string]string{}
+	for name, v := range m {
+		out[name] = quantityText(v)
+	}
+	return out
+}
+
+// moreAsItStands keeps what a slice that stands asks for beside CPU and memory.
+func moreAsItStands(e steps.Env) (any, string) {
+	if more := standing(e.Own, "slice", "more"); more != nil {
+		return more, "as it stands"
+	}
+	return nil, ""
 }
 
 // requested is spec.resources.

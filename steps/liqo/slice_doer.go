@@ -29,6 +29,9 @@ func gone(e steps.Env) bool {
 // provider is not known.
 func (d sliceDoer) PlanUndo(ctx context.Context, e steps.Env) (steps.Change, error) {
 	c, err := d.vanishing.PlanUndo(ctx, e)
+	if err == nil {
+		c.Along, err = along(ctx, e)
+	}
 	if err != nil || !deletes(c) || !gone(e) {
 		return c, err
 	}

@@ -83,6 +83,15 @@ func (d tenantDoer) Do(ctx context.Context, e steps.Env, say steps.Progress) err
 	return d.Manifest.Do(ctx, e, say)
 }
 
+// PlanUndo says what goes with the Tenant, too.
+func (d tenantDoer) PlanUndo(ctx context.Context, e steps.Env) (steps.Change, error) {
+	c, err := d.Manifest.PlanUndo(ctx, e)
+	if err == nil {
+		c.Along, err = along(ctx, e)
+	}
+	return c, err
+}
+
 // vanishWithin is how long Liqo's controllers may take to clean up after an
 // object.
 const vanishWithin = 60 * time.Second

@@ -10,7 +10,6 @@ import (
 
 	"carrick/cluster"
 	"carrick/steps"
-	"carrick/steps/check"
 )
 
 // tenantSpaceDoer makes the tenant namespace. With it goes, on undo, what Liqo
@@ -36,9 +35,12 @@ func (d tenantSpaceDoer) PlanUndo(ctx context.Context, e steps.Env) (steps.Chang
 	return c, nil
 }
 
-// Undo deletes the namespace, then the ForeignCluster: while a namespace is there
-// Liqo makes it anew.
+// Undo deletes the namespace once Liqo has cleaned up in it, then the
+// ForeignCluster: while a namespace is there Liqo makes it anew.
 func (d tenantSpaceDoer) Undo(ctx context.Context, e steps.Env, say steps.Progress) error {
+	if err := cleaned(ctx, e, say); err != nil {
+		return err
+	}
 	c, err := d.Manifest.PlanUndo(ctx, e)
 	if err != nil {
 		return err
@@ -70,7 +72,7 @@ func (d tenantSpaceDoer) Undo(ctx context.Context, e steps.Env, say steps.Progre
 // leftOver are the ForeignClusters of the namespaces that this action made: by the
 // id that those carry, for the peer may be gone.
 func leftOver(ctx context.Context, e steps.Env) ([]*unstructured.Unstructured, error) {
-	marked, err := e.Cluster.Find(ctx, check.Namespaces, "", cluster.Selector{Labels: "carrick/link." + e.Link + "=" + e.Action})
+	spaces, err := ownSpaces(ctx, e)
 	if err != nil {
 		return nil, err
 	}
@@ -83,7 +85,7 @@ func leftOver(ctx context.Context, e steps.Env) ([]*unstructured.Unstructured, e
 	}
 	var out []*unstructured.Unstructured
 	for _, fc := range all {
-		for _, ns := range marked {
+		for _, ns := range spaces {
 			if id := ns.Labels[remoteIDLabel]; id != "" && text(fc, "spec", "clusterID") == id {
 				out = append(out, fc)
 			}

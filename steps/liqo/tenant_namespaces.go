@@ -2,6 +2,7 @@ package liqo
 
 import (
 	"context"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -23,6 +24,7 @@ func tenantNamespaces() steps.Step {
 		Ask: []steps.Question{question(consumer, steps.Local), question(provider, steps.Remote)},
 		Facts: []steps.Fact{
 			{Name: "tenant-namespace", Title: "the namespace of this peering", On: steps.Both, Learn: labelledNamespace},
+			{Name: labelFact, Title: "whose id the tenant namespace carries", On: steps.Both, Learn: namespaceLabel},
 		},
 		Actions: twice("namespace", "Make the consumer's tenant namespace", "Make the provider's tenant namespace", steps.Action{
 			Needs: []string{"cluster-id", "peer/cluster-id"},
@@ -46,13 +48,16 @@ func tenantNamespaceDefault(e steps.Env) (any, string) {
 	return "liqo-tenant-" + id, "as liqoctl names it"
 }
 
-// tenantSpaces are the namespaces that carry the peer's id.
+// tenantSpaces are the namespaces that carry the peer's id. So do those that Liqo
+// makes on a provider for what is offloaded, which are none (liqotech/liqo:
+// pkg/liqo-controller-manager/offloading/namespacemap-controller).
 func tenantSpaces(ctx context.Context, e steps.Env) ([]*unstructured.Unstructured, error) {
 	sel, err := ofPeer(e)
 	if err != nil {
 		return nil, err
 	}
-	return living(ctx, e, check.Namespaces, "", sel)
+	found, err := living(ctx, e, check.Namespaces, "", sel)
+	return slices.DeleteFunc(found, func(ns *unstructured.Unstructured) bool { return ns.GetAnnotations()[remoteSpaceOwner] != "" }), err
 }
 
 func labelledNamespace(ctx context.Context, e steps.Env) (any, error) {
@@ -63,7 +68,12 @@ func labelledNamespace(ctx context.Context, e steps.Env) (any, error) {
 	if len(found) == 0 {
 		return nil, steps.Absent("no namespace of the %s carries the peer's cluster id", e.SideName())
 	}
-	return names(found)[0], nil
+	for _, ns := range found {
+		if ns.GetLabels()[tenantLabel] == "true" {
+			return ns.GetName(), nil
+		}
+	}
+	return found[0].GetName(), nil
 }
 
 // gatewaySecurity is the level that gateway pods ask for; without a tunnel none

@@ -122,7 +122,7 @@ func sliceChildren(ctx context.Context, e steps.Env) ([]child, error) {
 			return nil, err
 		}
 		for _, n := range nodes {
-			if n.Labels["liqo.io/type"] == "virtual-node" {
+			if n.Labels[nodeTypeLabel] == virtualNodeType {
 				out = append(out, child{check.Nodes, "Node", "", n.Name, n.UID})
 			}
 		}

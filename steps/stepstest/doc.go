@@ -4,7 +4,8 @@
 //
 //	-- base --     name of a state that this one changes; at most one level
 //	-- local --    objects of that side, YAML documents; over a base each is a
-//	-- remote --   merge patch, and "$delete: true" removes one
+//	-- remote --   merge patch, and "$delete: true" removes one; of kind "*" it
+//	               empties a namespace
 //	-- answers --  answers, as in a link file
 //	-- denied --   rights that the admin lacks, one a line: "remote create secrets renku"
 //	-- server --   "remote: down", "remote: hangs", "remote: version v1.20.1", "remote: skew 10m"
@@ -23,6 +24,11 @@
 // the address of that HTTP API, ${web-port} its port, ${web-ca} the base64 of
 // the CA that its certificate for localhost and 127.0.0.1 is trusted by, and
 // ${claims ALG {"aud": …}} a token with these claims that nobody has signed.
+// ${client-cert NAME GROUPS LIFETIME} is the base64 of a client certificate that the
+// side's API server takes, ${client-csr NAME GROUPS} of a request for one, and
+// ${client-key} of the key of both, which is always the same one; GROUPS are
+// joined by commas, or "-". ${ca-text} is the API server's CA as a quoted scalar,
+// for ConfigMaps.
 // ${helm-release FILE} is the value of key release in a Secret of Helm's, of the
 // release that files/FILE describes as YAML. ${now} and ${ago 90s} are times.
 // ${wireguard PRIVATE PEER} is a port of loopback where a WireGuard device with

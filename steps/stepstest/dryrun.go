@@ -28,7 +28,7 @@ func discovery(w http.ResponseWriter, core bool) {
 // says which node port is taken, and nothing of the range that ports are from
 // (kubernetes/kubernetes: pkg/registry/core/service/portallocator/operation.go).
 // Everything else is refused.
-func (s *server) dryRun(w http.ResponseWriter, r *http.Request, who string) {
+func (s *server) dryRun(w http.ResponseWriter, r *http.Request, who person) {
 	a, single := parsePath(r.URL.Path)
 	if r.URL.Query().Get("dryRun") != "All" || r.Method != http.MethodPatch || a.Resource != "services" || !single {
 		fail(w, 405, metav1.StatusReasonMethodNotAllowed, "a state can't be written to")
@@ -36,7 +36,7 @@ func (s *server) dryRun(w http.ResponseWriter, r *http.Request, who string) {
 	}
 	for _, verb := range []string{"create", "patch"} {
 		if a.Verb = verb; !s.allows(who, a) {
-			fail(w, 403, metav1.StatusReasonForbidden, fmt.Sprintf("services is forbidden: User %q cannot %s resource \"services\"", who, verb))
+			fail(w, 403, metav1.StatusReasonForbidden, fmt.Sprintf("services is forbidden: User %q cannot %s resource \"services\"", who.name, verb))
 			return
 		}
 	}

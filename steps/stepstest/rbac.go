@@ -11,12 +11,12 @@ import (
 )
 
 // allows judges as RBAC does. The admin may do everything that is not denied.
-func (s *server) allows(who string, a *authorizationv1.ResourceAttributes) bool {
-	if who == admin {
+func (s *server) allows(who person, a *authorizationv1.ResourceAttributes) bool {
+	if who.name == admin {
 		line := strings.Join(strings.Fields(strings.Join([]string{a.Verb, resource(a), a.Namespace}, " ")), " ")
 		return !slices.Contains(s.denied, line) && !slices.Contains(s.denied, a.Verb+" "+resource(a))
 	}
-	if strings.HasPrefix(a.Resource, "selfsubject") {
+	if strings.HasPrefix(a.Resource, "selfsubject") || slices.Contains(who.groups, masters) {
 		return true
 	}
 	for _, r := range s.rules(who, a.Namespace) {
@@ -26,6 +26,20 @@ func (s *server) allows(who string, a *authorizationv1.ResourceAttributes) bool 
 		}
 	}
 	return false
+}
+
+// masters is the group that RBAC lets do everything.
+const masters = "system:masters"
+
+// is tells whether a subject of a binding is that person.
+func (who person) is(s rbacv1.Subject) bool {
+	switch s.Kind {
+	case rbacv1.ServiceAccountKind:
+		return who.name == "system:serviceaccount:"+s.Namespace+":"+s.Name
+	case rbacv1.GroupKind:
+		return s.Name == "system:authenticated" || slices.Contains(who.groups, s.Name)
+	}
+	return s.Kind == rbacv1.UserKind && who.name == s.Name
 }
 
 func resource(a *authorizationv1.ResourceAttributes) string {
@@ -40,7 +54,7 @@ func covers(list []string, v string) bool {
 }
 
 // rules are those of all roles that are bound to a user in a namespace.
-func (s *server) rules(who, namespace string) []rbacv1.PolicyRule {
+func (s *server) rules(who person, namespace string) []rbacv1.PolicyRule {
 	var out []rbacv1.PolicyRule
 	for _, o := range s.objects {
 		var subjects []rbacv1.Subject
@@ -61,7 +75,7 @@ func (s *server) rules(who, namespace string) []rbacv1.PolicyRule {
 			}
 		}
 		for _, sub := range subjects {
-			if sub.Kind == rbacv1.ServiceAccountKind && "system:serviceaccount:"+sub.Namespace+":"+sub.Name == who {
+			if who.is(sub) {
 				out = append(out, s.roleRules(ref, o.GetNamespace())...)
 			}
 		}
@@ -82,11 +96,15 @@ func (s *server) roleRules(ref rbacv1.RoleRef, namespace string) []rbacv1.Policy
 	return nil
 }
 
-func (s *server) rulesReview(who, namespace string) authorizationv1.SubjectRulesReviewStatus {
+func (s *server) rulesReview(who person, namespace string) authorizationv1.SubjectRulesReviewStatus {
 	out := authorizationv1.SubjectRulesReviewStatus{ResourceRules: []authorizationv1.ResourceRule{{
 		APIGroups: []string{"authorization.k8s.io"}, Resources: []string{"selfsubjectaccessreviews", "selfsubjectrulesreviews"}, Verbs: []string{"create"},
 	}}}
-	for _, r := range s.rules(who, namespace) {
+	rules := s.rules(who, namespace)
+	if slices.Contains(who.groups, masters) {
+		rules = append(rules, rbacv1.PolicyRule{Verbs: []string{"*"}, APIGroups: []string{"*"}, Resources: []string{"*"}})
+	}
+	for _, r := range rules {
 		out.ResourceRules = append(out.ResourceRules, authorizationv1.ResourceRule{APIGroups: r.APIGroups, Resources: r.Resources, Verbs: r.Verbs, ResourceNames: r.ResourceNames})
 	}
 	return out

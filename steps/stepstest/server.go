@@ -3,7 +3,6 @@ package stepstest
 import (
 	"encoding/base64"
 	"encoding/json"
-	"encoding/pem"
 	"fmt"
 	"io"
 	"log"
@@ -36,6 +35,7 @@ type server struct {
 	skew    time.Duration
 	hangs   chan struct{} // closed at the end; nil: it answers
 	pair    *pair
+	signs   *authority
 	logs    map[string]string
 	refuses bool // nobody is signed in
 }
@@ -44,9 +44,10 @@ type server struct {
 const admin = "admin"
 
 func newServer(side steps.Side) *server {
-	s := &server{side: side, version: "v1.36.3", pair: newPair()}
+	s := &server{side: side, version: "v1.36.3", pair: newPair(), signs: newAuthority(string(side) + "-kubernetes")}
 	s.Server = httptest.NewUnstartedServer(http.HandlerFunc(s.serve))
 	s.Config.ErrorLog = log.New(io.Discard, "", 0) // handshakes that fail are what some states are about
+	s.TLS = s.signs.tls()
 	s.StartTLS()
 	return s
 }
@@ -90,9 +91,7 @@ func (s *server) stop() {
 	s.Close()
 }
 
-func (s *server) ca() []byte {
-	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw})
-}
+func (s *server) ca() []byte { return s.signs.pem() }
 
 var token = regexp.MustCompile(`\$\{(token|jwt) ([^ }]+) ([^ }]+)(?: (\d+))?\}`)
 
@@ -100,7 +99,7 @@ var token = regexp.MustCompile(`\$\{(token|jwt) ([^ }]+) ([^ }]+)(?: (\d+))?\}`)
 func (s *server) expand(text string) string {
 	text = strings.ReplaceAll(text, "${ca}", base64.StdEncoding.EncodeToString(s.ca()))
 	text = strings.ReplaceAll(text, "${server}", s.URL)
-	text = s.pair.expand(text)
+	text = s.signs.expand(s.pair.expand(text))
 	return token.ReplaceAllStringFunc(text, func(m string) string {
 		p := token.FindStringSubmatch(m)
 		if p[1] == "jwt" {
@@ -121,14 +120,23 @@ func jwt(namespace, name, exp string) string {
 	return enc.EncodeToString([]byte(`{"alg":"none","typ":"JWT"}`)) + "." + enc.EncodeToString(body) + "." + enc.EncodeToString([]byte("stand-in"))
 }
 
-// user is who a request is from; "" is nobody.
-func (s *server) user(r *http.Request) string {
+// person is who a request is from; without a name it is nobody.
+type person struct {
+	name   string
+	groups []string
+}
+
+// user is who a request is from, by a certificate or else by a token.
+func (s *server) user(r *http.Request) person {
 	if s.refuses {
-		return ""
+		return person{}
 	}
 	bearer, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
-	if !ok || bearer == admin {
-		return map[bool]string{true: admin, false: ""}[ok]
+	switch {
+	case !ok:
+		return s.signs.client(r.TLS.PeerCertificates)
+	case bearer == admin:
+		return person{name: admin}
 	}
 	for _, o := range s.objects { // only tokens that a Secret of this cluster holds are good
 		if o.GetKind() != "Secret" {
@@ -142,10 +150,10 @@ func (s *server) user(r *http.Request) string {
 			}
 			body, _ := base64.RawURLEncoding.DecodeString(parts[1])
 			_ = json.Unmarshal(body, &claims)
-			return claims.Sub
+			return person{claims.Sub, []string{"system:serviceaccounts"}}
 		}
 	}
-	return ""
+	return person{}
 }
 
 func (s *server) serve(w http.ResponseWriter, r *http.Request) {
@@ -163,7 +171,7 @@ func (s *server) serve(w http.ResponseWriter, r *http.Request) {
 	case r.URL.Path == "/version":
 		minor := strings.Split(s.version, ".")[1]
 		reply(w, 200, map[string]any{"gitVersion": s.version, "major": "1", "minor": minor})
-	case who == "":
+	case who.name == "":
 		fail(w, 401, metav1.StatusReasonUnauthorized, "Unauthorized")
 	case strings.HasSuffix(r.URL.Path, "/log"):
 		a, _ := parsePath(r.URL.Path)
@@ -185,12 +193,12 @@ func (s *server) serve(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func (s *server) review(w http.ResponseWriter, r *http.Request, who string) {
+func (s *server) review(w http.ResponseWriter, r *http.Request, who person) {
 	switch kind := r.URL.Path[strings.LastIndex(r.URL.Path, "/")+1:]; kind {
 	case "selfsubjectreviews":
 		var v authenticationv1.SelfSubjectReview
 		v.APIVersion, v.Kind = "authentication.k8s.io/v1", "SelfSubjectReview"
-		v.Status.UserInfo.Username = who
+		v.Status.UserInfo.Username, v.Status.UserInfo.Groups = who.name, who.groups
 		reply(w, 201, v)
 	case "selfsubjectaccessreviews":
 		var v authorizationv1.SelfSubjectAccessReview
@@ -214,11 +222,11 @@ func (s *server) review(w http.ResponseWriter, r *http.Request, who string) {
 }
 
 // read answers GET of one object and LIST.
-func (s *server) read(w http.ResponseWriter, r *http.Request, who string) {
+func (s *server) read(w http.ResponseWriter, r *http.Request, who person) {
 	a, single := parsePath(r.URL.Path)
 	a.Verb = map[bool]string{true: "get", false: "list"}[single]
 	if !s.allows(who, a) {
-		fail(w, 403, metav1.StatusReasonForbidden, fmt.Sprintf("%s is forbidden: User %q cannot %s resource %q in API group %q", a.Resource, who, a.Verb, a.Resource, a.Group))
+		fail(w, 403, metav1.StatusReasonForbidden, fmt.Sprintf("%s is forbidden: User %q cannot %s resource %q in API group %q", a.Resource, who.name, a.Verb, a.Resource, a.Group))
 		return
 	}
 	sel, err := labels.Parse(r.URL.Query().Get("labelSelector"))

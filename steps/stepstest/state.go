@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
@@ -164,13 +165,16 @@ func (s *state) put(side steps.Side, doc map[string]any) error {
 		foldStringData(plain)
 	}
 	obj := &unstructured.Unstructured{Object: plain}
+	gone, _ := plain["$delete"].(bool)
+	if gone && obj.GetKind() == "*" {
+		return s.empty(side, obj.GetNamespace())
+	}
 	at := -1
 	for i, o := range s.objects[side] {
 		if o.GetKind() == obj.GetKind() && o.GetAPIVersion() == obj.GetAPIVersion() && o.GetNamespace() == obj.GetNamespace() && o.GetName() == obj.GetName() {
 			at = i
 		}
 	}
-	gone, _ := plain["$delete"].(bool)
 	switch {
 	case gone && at < 0:
 		return fmt.Errorf("there is no %s %s to delete", obj.GetKind(), obj.GetName())
@@ -191,6 +195,16 @@ func (s *state) put(side steps.Side, doc map[string]any) error {
 			return err
 		}
 		return s.objects[side][at].UnmarshalJSON(merged)
+	}
+	return nil
+}
+
+// empty removes all that is in a namespace.
+func (s *state) empty(side steps.Side, namespace string) error {
+	all := len(s.objects[side])
+	s.objects[side] = slices.DeleteFunc(s.objects[side], func(o *unstructured.Unstructured) bool { return namespace != "" && o.GetNamespace() == namespace })
+	if len(s.objects[side]) == all {
+		return fmt.Errorf("there is nothing in namespace %q to delete", namespace)
 	}
 	return nil
 }

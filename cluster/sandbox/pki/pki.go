@@ -77,7 +77,13 @@ func (a *Authority) Client(user string, groups ...string) (Pair, error) {
 // Server issues a serving certificate for names, which are DNS names and IP
 // addresses. The first is also its common name.
 func (a *Authority) Server(names ...string) (Pair, error) {
+	return a.ServerUntil(time.Now().Add(validity), names...)
+}
+
+// ServerUntil is Server with an end of the certificate's life.
+func (a *Authority) ServerUntil(end time.Time, names ...string) (Pair, error) {
 	template := &x509.Certificate{
+		NotAfter:    end,
 		Subject:     pkix.Name{CommonName: names[0]},
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 	}
@@ -130,7 +136,9 @@ func sign(template, parent *x509.Certificate, key *ecdsa.PrivateKey, parentKey c
 	}
 	template.SerialNumber = serial
 	template.NotBefore = time.Now().Add(-5 * time.Minute)
-	template.NotAfter = time.Now().Add(validity)
+	if template.NotAfter.IsZero() {
+		template.NotAfter = time.Now().Add(validity)
+	}
 	der, err := x509.CreateCertificate(rand.Reader, template, parent, key.Public(), parentKey)
 	if err != nil {
 		return Pair{}, fmt.Errorf("sign the certificate of %s: %w", template.Subject.CommonName, err)

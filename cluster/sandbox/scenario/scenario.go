@@ -51,6 +51,7 @@ type kind struct {
 
 // kinds are the scenarios that have stand-ins. The others are only objects.
 var kinds = map[string]kind{
+	"liqo":  {start: liqo, behaviours: liqoBehaviours},
 	"renku": {start: renku, behaviours: behaviours, under: map[string]string{"page-frames": "page"}},
 }
 

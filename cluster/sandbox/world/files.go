@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -42,22 +43,59 @@ func Faults(scenario string) (map[string]string, error) {
 	return faults, nil
 }
 
-// Scenario returns the objects of a side in a scenario in which faults hold.
-// The object of a fault stands for the healthy one of the same name.
+// settings is the kind of what is no object: values of one side, which the
+// YAML of its scenario names with ${…}. Those of a fault stand for the healthy
+// ones of the same name.
+const settings = "Values"
+
+// Scenario returns the objects of a side in a scenario in which faults hold:
+// those of the folder both, then those of the side's own. The object of a fault
+// stands for the healthy one of the same name.
 func Scenario(scenario, side string, faults []string, values Values) ([]*unstructured.Unstructured, error) {
-	objects, err := read(path.Join("scenarios", scenario, side), values)
-	if err != nil {
-		return nil, err
-	}
+	top := path.Join("scenarios", scenario)
+	sets := []string{top}
 	for _, fault := range faults {
-		over, err := read(path.Join("scenarios", scenario, "faults", fault, side), values)
+		sets = append(sets, path.Join(top, "faults", fault))
+	}
+	var objects []*unstructured.Unstructured
+	values = maps.Clone(values)
+	if values == nil {
+		values = Values{}
+	}
+	for _, set := range sets {
+		for _, folder := range []string{path.Join(set, "both"), path.Join(set, side)} {
+			found, err := parsed(folder)
+			if err != nil {
+				return nil, err
+			}
+			if found, err = take(found, values); err != nil {
+				return nil, fmt.Errorf("%s: %w", folder, err)
+			}
+			objects = Overlay(objects, found)
+		}
+	}
+	slices.SortStableFunc(objects, func(a, b *unstructured.Unstructured) int { return space(b) - space(a) })
+	return objects, complete(objects, values)
+}
+
+// take adds to values those that objects have, and returns the other objects.
+func take(objects []*unstructured.Unstructured, values Values) ([]*unstructured.Unstructured, error) {
+	var others []*unstructured.Unstructured
+	for _, o := range objects {
+		if o.GetKind() != settings {
+			others = append(others, o)
+			continue
+		}
+		given, _, err := unstructured.NestedMap(o.Object, "values")
 		if err != nil {
 			return nil, err
 		}
-		objects = Overlay(objects, over)
+		if err := fill(given, values); err != nil {
+			return nil, err
+		}
+		maps.Copy(values, given)
 	}
-	slices.SortStableFunc(objects, func(a, b *unstructured.Unstructured) int { return space(b) - space(a) })
-	return objects, nil
+	return others, nil
 }
 
 // space is 1 for a namespace, which has to be there before what is in it.
@@ -106,6 +144,26 @@ func folders(parent string) []string {
 // read returns the objects of a folder's files in the order of their names; a
 // folder that is not there has none.
 func read(folder string, values Values) ([]*unstructured.Unstructured, error) {
+	objects, err := parsed(folder)
+	if err != nil {
+		return nil, err
+	}
+	return objects, complete(objects, values)
+}
+
+// complete fills values into objects and gives them their normal form.
+func complete(objects []*unstructured.Unstructured, values Values) error {
+	for _, o := range objects {
+		if err := fill(o.Object, values); err != nil {
+			return fmt.Errorf("%s %s: %w", o.GetKind(), o.GetName(), err)
+		}
+		normal(o)
+	}
+	return nil
+}
+
+// parsed returns what stands in a folder's files, in which ${…} still stands.
+func parsed(folder string) ([]*unstructured.Unstructured, error) {
 	entries, err := files.ReadDir(folder)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -123,12 +181,6 @@ func read(folder string, values Values) ([]*unstructured.Unstructured, error) {
 		objects, err := Parse(data)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
-		}
-		for _, o := range objects {
-			if err := fill(o.Object, values); err != nil {
-				return nil, fmt.Errorf("%s: %w", name, err)
-			}
-			normal(o)
 		}
 		all = append(all, objects...)
 	}

@@ -62,6 +62,25 @@ func (c *Cluster) Await(ctx context.Context, objects []*unstructured.Unstructure
 	return nil
 }
 
+// served waits until what definitions define is found by everybody who asks.
+func (c *Cluster) served(ctx context.Context, definitions []*unstructured.Unstructured) error {
+	for _, d := range definitions {
+		group, _, _ := unstructured.NestedString(d.Object, "spec", "group")
+		kind, _, _ := unstructured.NestedString(d.Object, "spec", "names", "kind")
+		err := Until(ctx, fmt.Sprintf("%s to serve %s.%s", c.Side, kind, group), func() (bool, error) {
+			_, err := c.mapper.RESTMapping(schema.GroupKind{Group: group, Kind: kind})
+			if err != nil {
+				c.mapper.Reset()
+			}
+			return err == nil, err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // standing tells, by kind, when an object is what its spec says.
 var standing = map[string]func(*unstructured.Unstructured) bool{
 	"APIService": func(o *unstructured.Unstructured) bool { return has(o, "Available") },

@@ -11,9 +11,11 @@ import (
 	"fmt"
 	"path"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/discovery/cached/memory"
 	"k8s.io/client-go/dynamic"
@@ -23,6 +25,13 @@ import (
 
 // manager is the field manager of the base.
 const manager = "sandbox"
+
+// absent is the annotation of an object that must not be there: in a fault it
+// takes away the healthy one of the same name.
+const absent = "sandbox.carrick/absent"
+
+// definition is the kind of what defines another kind.
+const definition = "CustomResourceDefinition"
 
 // Cluster is one side's cluster as the world sees it.
 type Cluster struct {
@@ -66,14 +75,23 @@ func (c *Cluster) Base(ctx context.Context) error {
 }
 
 // Apply applies objects in their order, under a field manager. A second time
-// changes nothing.
+// changes nothing. Kinds that it defines are served before the first object
+// behind them.
 func (c *Cluster) Apply(ctx context.Context, owner string, objects []*unstructured.Unstructured) error {
+	var defined []*unstructured.Unstructured
 	for _, object := range objects {
+		if object.GetKind() == definition {
+			defined = append(defined, object)
+		} else if err := c.served(ctx, defined); err != nil {
+			return err
+		} else {
+			defined = nil
+		}
 		if err := c.apply(ctx, object, owner); err != nil {
 			return err
 		}
 	}
-	return nil
+	return c.served(ctx, defined)
 }
 
 // apply applies an object, and its status where it has one.
@@ -82,12 +100,23 @@ func (c *Cluster) apply(ctx context.Context, object *unstructured.Unstructured, 
 	if err != nil {
 		return err
 	}
+	if object.GetAnnotations()[absent] != "" {
+		if err := resource.Delete(ctx, object.GetName(), metav1.DeleteOptions{}); !apierrors.IsNotFound(err) {
+			return err
+		}
+		return nil
+	}
 	options := metav1.ApplyOptions{FieldManager: owner, Force: true}
 	if _, err := resource.Apply(ctx, object.GetName(), object, options); err != nil {
 		return fmt.Errorf("apply %s %s: %w", object.GetKind(), object.GetName(), err)
 	}
-	if _, has := object.Object["status"]; !has {
+	status, has := object.Object["status"].(map[string]any)
+	if !has {
 		return nil
+	}
+	if len(status) == 0 { // applied, it would become null, which no definition allows
+		_, err := resource.Patch(ctx, object.GetName(), types.MergePatchType, []byte(`{"status":null}`), metav1.PatchOptions{FieldManager: owner}, "status")
+		return err
 	}
 	if _, err := resource.ApplyStatus(ctx, object.GetName(), object, options); err != nil {
 		return fmt.Errorf("apply the status of %s %s: %w", object.GetKind(), object.GetName(), err)

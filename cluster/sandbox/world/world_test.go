@@ -57,7 +57,9 @@ func TestEveryFaultSaysWhatItIsAndIsNotNothing(t *testing.T) {
 			}
 			local, err1 := read(path.Join("scenarios", scenario, "faults", name, "local"), anything())
 			remote, err2 := read(path.Join("scenarios", scenario, "faults", name, "remote"), anything())
-			if err := errors.Join(err1, err2); err != nil || (len(local)+len(remote) == 0 && name != "page-frames") { // which is played by hand, over page
+			both, err3 := read(path.Join("scenarios", scenario, "faults", name, "both"), anything())
+			local = append(local, both...)
+			if err := errors.Join(err1, err2, err3); err != nil || (len(local)+len(remote) == 0 && name != "page-frames") { // which is played by hand, over page
 				t.Errorf("%s: %d objects, %v", name, len(local)+len(remote), err)
 			}
 		}
@@ -69,7 +71,18 @@ func TestEveryFaultSaysWhatItIsAndIsNotNothing(t *testing.T) {
 
 // anything are values for every name that the scenarios use.
 func anything() Values {
-	return Values{"renku.domain": "d", "renku.ca": "c", "session.host": "h"}
+	all := Values{}
+	for _, name := range []string{
+		"renku.domain", "renku.ca", "session.host",
+		"cluster.id", "cidr.pod", "cidr.service", "liqo.version", "networking.enabled", "replicator.replicas", "ipam.replicas",
+		"webhook.crt", "webhook.key", "liqo.webhook.ca", "liqo.webhook.crt", "liqo.webhook.key",
+		"liqo.webhook.expiring.crt", "liqo.webhook.expiring.key", "liqo.authentication.private", "liqo.authentication.public",
+		"page.peer", "page.space", "page.private", "page.public", "page.theirs", "liqo.page.local.private", "liqo.page.local.public",
+		"liqo.page.remote.private", "liqo.page.remote.public",
+	} {
+		all[name] = name
+	}
+	return all
 }
 
 func TestValuesAreFilledIn(t *testing.T) {
@@ -120,5 +133,32 @@ func TestStringDataIsEncoded(t *testing.T) {
 	normal(o)
 	if got, _, _ := unstructured.NestedString(o.Object, "data", "key"); got != "dmFsdWU=" || o.Object["stringData"] != nil {
 		t.Errorf("%v", o.Object)
+	}
+}
+
+func TestValuesOfAFaultStandForTheHealthyOnes(t *testing.T) {
+	given := anything()
+	id := func(side string, faults ...string) string {
+		objects, err := Scenario("liqo", side, faults, given)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, o := range objects {
+			if o.GetKind() == settings {
+				t.Errorf("%s: values are left among the objects", side)
+			}
+			if o.GetName() == "liqo-clusterid-configmap" {
+				id, _, _ := unstructured.NestedString(o.Object, "data", "CLUSTER_ID")
+				return id
+			}
+		}
+		t.Fatalf("%s: no cluster id", side)
+		return ""
+	}
+	if a, b, c := id("local"), id("remote"), id("remote", "same-id"); a != "milan" || b != "rome" || c != "milan" {
+		t.Errorf("%s, %s, with the fault %s", a, b, c)
+	}
+	if given["cluster.id"] != "cluster.id" {
+		t.Errorf("the values that were given are now %v", given["cluster.id"])
 	}
 }

@@ -1,0 +1,52 @@
+package scenario
+
+import (
+	"context"
+
+	"carrick/cluster/sandbox/standin/liqonet"
+	"carrick/cluster/sandbox/standin/liqopeer"
+)
+
+// noAddress is a behaviour: the load balancers of the provider's cluster get no
+// address.
+const noAddress = "load-balancer-pending"
+
+// liqoBehaviours are the faults of the scenario liqo that are no objects.
+func liqoBehaviours() map[string]string {
+	return map[string]string{noAddress: "The provider's cluster has nothing that gives load balancers an address."}
+}
+
+// liqo starts what plays in the scenario liqo: the networking half of Liqo on
+// each side, then authentication and offloading, which are between the two.
+func liqo(ctx context.Context, sides Sides, wrong map[string]bool) (_ *Play, err error) {
+	var all closers
+	defer func() {
+		if err != nil {
+			all.close()
+		}
+	}()
+	ctx, cancel := context.WithCancel(ctx)
+	all = append(all, cancel)
+	values, err := liqoValues()
+	if err != nil {
+		return nil, err
+	}
+	for name, side := range sides {
+		network, err := liqonet.Start(ctx, liqonet.Options{Config: side.Config, NoAddress: name == remote && wrong[noAddress]})
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, side.Kubelet.Add(network.Log), network.Close)
+	}
+	peer, err := liqopeer.Start(ctx, liqopeer.Options{Local: sides[local].Config, Remote: sides[remote].Config})
+	if err != nil {
+		return nil, err
+	}
+	all = append(all, peer.Close)
+	return &Play{
+		Values: values,
+		Settle: func(context.Context) error { return nil },
+		Acts:   map[string]func(context.Context) error{"page": func(ctx context.Context) error { return liqoPage(ctx, sides) }},
+		Close:  all.close,
+	}, nil
+}

@@ -1,0 +1,58 @@
+package scenario
+
+import (
+	"crypto/ecdh"
+	"crypto/ed25519"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/pem"
+	"errors"
+	"time"
+
+	"carrick/cluster/sandbox/pki"
+	"carrick/cluster/sandbox/world"
+)
+
+// A certificate of Liqo's webhooks is made for a year; in the fault
+// webhook-cert-expiring this is left of it.
+const webhookRunsOut = 3 * 24 * time.Hour
+
+// webhookNames are those under which the API server finds the webhooks.
+var webhookNames = []string{"liqo-webhook.liqo.svc", "liqo-webhook.liqo.svc.cluster.local"}
+
+// liqoValues makes what an installation of Liqo makes for itself: the webhooks'
+// certificate and the key pair of authentication-keys; and the WireGuard keys of
+// who has followed the page, one pair a side.
+func liqoValues() (world.Values, error) {
+	authority, err := pki.NewAuthority("liqo-webhook")
+	if err != nil {
+		return nil, err
+	}
+	healthy, err1 := authority.Server(webhookNames...)
+	expiring, err2 := authority.ServerUntil(time.Now().Add(webhookRunsOut), webhookNames...)
+	public, private, err3 := ed25519.GenerateKey(nil)
+	if err := errors.Join(err1, err2, err3); err != nil {
+		return nil, err
+	}
+	closed, err1 := x509.MarshalPKCS8PrivateKey(private)
+	open, err2 := x509.MarshalPKIXPublicKey(public)
+	values := world.Values{
+		"liqo.webhook.ca":             string(authority.Cert),
+		"liqo.webhook.crt":            string(healthy.Cert),
+		"liqo.webhook.key":            string(healthy.Key),
+		"liqo.webhook.expiring.crt":   string(expiring.Cert),
+		"liqo.webhook.expiring.key":   string(expiring.Key),
+		"liqo.authentication.private": string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: closed})),
+		"liqo.authentication.public":  string(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: open})),
+	}
+	for _, side := range []string{local, remote} {
+		key, err := ecdh.X25519().GenerateKey(rand.Reader)
+		if err != nil {
+			return nil, err
+		}
+		values["liqo.page."+side+".private"] = base64.StdEncoding.EncodeToString(key.Bytes())
+		values["liqo.page."+side+".public"] = base64.StdEncoding.EncodeToString(key.PublicKey().Bytes())
+	}
+	return values, errors.Join(err1, err2)
+}

@@ -1,0 +1,242 @@
+package liqonet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// What an end of a tunnel does: it waits for the other one, or goes there.
+const (
+	server = "server"
+	client = "client"
+)
+
+// side is what tells the ends from one another.
+type side struct {
+	mode     string
+	resource resource
+	kind     string // of the object
+	child    string // the kind that upstream makes of it
+	ref      string // the field of the status that names that
+	template resource
+}
+
+var (
+	serverSide = side{server, gatewayServers, "GatewayServer", "WgGatewayServer", "serverRef", network1("wggatewayservertemplates")}
+	clientSide = side{client, gatewayClients, "GatewayClient", "WgGatewayClient", "clientRef", network1("wggatewayclienttemplates")}
+)
+
+var secrets = resource{Version: "v1", Resource: "secrets"}
+
+// end is a GatewayServer or a GatewayClient, as far as it is read here.
+type end struct {
+	side              side `json:"-"`
+	metav1.ObjectMeta `json:"metadata"`
+	Spec              struct {
+		Endpoint  endpoint                    `json:"endpoint"`
+		MTU       int64                       `json:"mtu"`
+		SecretRef corev1.LocalObjectReference `json:"secretRef"`
+		Server    corev1.ObjectReference      `json:"serverTemplateRef"`
+		Client    corev1.ObjectReference      `json:"clientTemplateRef"`
+	} `json:"spec"`
+	Status endStatus `json:"status"`
+}
+
+// endpoint is spec.endpoint: of a server the port to listen on and how it is
+// reached, of a client where to go.
+type endpoint struct {
+	Port        int32    `json:"port"`
+	ServiceType string   `json:"serviceType"`
+	NodePort    int32    `json:"nodePort"`
+	Balancer    string   `json:"loadBalancerIP"`
+	Addresses   []string `json:"addresses"`
+	Protocol    string   `json:"protocol"`
+}
+
+type endStatus struct {
+	Server   *corev1.ObjectReference `json:"serverRef,omitempty"`
+	Client   *corev1.ObjectReference `json:"clientRef,omitempty"`
+	Secret   *corev1.ObjectReference `json:"secretRef,omitempty"`
+	Endpoint *reached                `json:"endpoint,omitempty"`
+	Internal *internal               `json:"internalEndpoint,omitempty"`
+}
+
+// reached is where others find a server.
+type reached struct {
+	Addresses []string `json:"addresses,omitempty"`
+	Port      int32    `json:"port,omitempty"`
+	Protocol  string   `json:"protocol,omitempty"`
+}
+
+// internal is where the cluster finds the pod of an end.
+type internal struct {
+	IP   string `json:"ip,omitempty"`
+	Node string `json:"node,omitempty"`
+}
+
+// ends takes care of each end once. What it cannot go on with is said in the
+// log of the controller manager, as upstream does.
+func (p *Player) ends(ctx context.Context, site site, all *objects) error {
+	var faults []error
+	for i := range all.ends {
+		e := &all.ends[i]
+		if e.DeletionTimestamp != nil {
+			continue
+		}
+		now := e.Status
+		if err := p.reconcile(ctx, site, e, all, &now); err != nil {
+			p.log.sayf("%s %s/%s: %v", e.side.kind, e.Namespace, e.Name, err)
+		}
+		if !reflect.DeepEqual(now, e.Status) {
+			faults = append(faults, p.status(ctx, e.side.resource, e.Namespace, e.Name, now))
+		}
+	}
+	return errors.Join(faults...)
+}
+
+// reconcile makes what an end needs and fills in its status, in the order of
+// upstream. That looks first where the end is reached: once there is a
+// Deployment and no Service, because its port was refused, it never comes to
+// make the Service again (wggatewayserver_controller.go, Reconcile).
+func (p *Player) reconcile(ctx context.Context, site site, e *end, all *objects, now *endStatus) error {
+	if e.Labels[remoteID] == "" {
+		return fmt.Errorf("missing label %s", remoteID)
+	}
+	if site.version == "v1.0.0" && e.Spec.SecretRef.Name != "" {
+		return errors.New("panic: invalid memory address or nil pointer dereference (stand-in: liqotech/liqo#3049)")
+	}
+	if err := p.template(ctx, e, all); err != nil {
+		return err
+	}
+	child := &corev1.ObjectReference{
+		APIVersion: e.side.resource.GroupVersion().String(), Kind: e.side.child, Name: e.Name, Namespace: e.Namespace,
+	}
+	if e.side.mode == server {
+		now.Server = child
+	} else {
+		now.Client = child
+	}
+	if err := p.found(ctx, e, all, now); err != nil {
+		return err
+	}
+	name, err := p.secret(ctx, e, all)
+	if err != nil {
+		return err
+	}
+	now.Secret = &corev1.ObjectReference{Name: name, Namespace: e.Namespace}
+	state := e.state(name, site.version, all)
+	if p.made[e.UID] == state {
+		return nil
+	}
+	for _, made := range e.objects(name, site.version) {
+		if err := p.apply(ctx, made.resource, made.object); err != nil {
+			return err
+		}
+	}
+	p.made[e.UID] = state
+	return nil
+}
+
+// state is what an end's objects are made of, and what they are by now.
+func (e *end) state(secret, version string, all *objects) string {
+	state := fmt.Sprintf("%s %s %+v", secret, version, e.Spec)
+	if d := find(all.deployments, e.Namespace, e.child()); d != nil {
+		state += fmt.Sprint(" ", d.UID, d.Generation)
+	}
+	if s := find(all.services, e.Namespace, e.child()); s != nil {
+		state += fmt.Sprintf(" %s %+v", s.UID, s.Spec)
+	}
+	return state
+}
+
+// template tells why an end's template is of no use.
+func (p *Player) template(ctx context.Context, e *end, all *objects) error {
+	ref := e.Spec.Server
+	if e.side.mode == client {
+		ref = e.Spec.Client
+	}
+	version, err := schema.ParseGroupVersion(ref.APIVersion)
+	if err != nil {
+		return err
+	}
+	if ref.Kind != e.side.child+"Template" || version != e.side.template.GroupVersion() {
+		return fmt.Errorf("unable to get the template %s %s of %s", ref.Kind, ref.Name, ref.APIVersion)
+	}
+	if find(all.templates[e.side.mode], ref.Namespace, ref.Name) == nil {
+		return fmt.Errorf("unable to get the template %s/%s: not found", ref.Namespace, ref.Name)
+	}
+	if e.side.mode == client && len(e.Spec.Endpoint.Addresses) == 0 {
+		return errors.New("unable to render the template: the endpoint has no address")
+	}
+	return nil
+}
+
+// found fills in where an end is found, once it has a Deployment.
+func (p *Player) found(ctx context.Context, e *end, all *objects, now *endStatus) error {
+	if find(all.deployments, e.Namespace, e.child()) == nil {
+		now.Endpoint, now.Internal = nil, nil
+		return nil
+	}
+	pod, notActive := active(all.pods, e.Namespace)
+	if e.side.mode == server {
+		service := find(all.services, e.Namespace, e.child())
+		if service == nil {
+			return fmt.Errorf("the Service %s was not made", e.child())
+		}
+		if notActive != nil {
+			return notActive
+		}
+		at, err := p.reached(ctx, service)
+		if err != nil {
+			return err
+		}
+		now.Endpoint = at
+	}
+	if notActive == nil {
+		now.Internal = &internal{IP: pod.Status.PodIP, Node: pod.Spec.NodeName}
+	}
+	return notActive
+}
+
+// reached returns where a Service leads to from outside: for what is published
+// on nodes or a load balancer that is this machine, where the gateway listens.
+func (p *Player) reached(ctx context.Context, service *corev1.Service) (*reached, error) {
+	port := service.Spec.Ports[0]
+	at := &reached{Port: port.Port, Protocol: string(port.Protocol)}
+	switch service.Spec.Type {
+	case corev1.ServiceTypeClusterIP:
+		at.Addresses = service.Spec.ClusterIPs
+	case corev1.ServiceTypeNodePort:
+		at.Addresses, at.Port = []string{loopback}, port.NodePort
+	case corev1.ServiceTypeLoadBalancer:
+		if err := p.balance(ctx, service); err != nil {
+			return nil, err
+		}
+		for _, way := range service.Status.LoadBalancer.Ingress {
+			at.Addresses = append(at.Addresses, way.IP)
+		}
+		if len(at.Addresses) == 0 {
+			return nil, errors.New("the load balancer has no address yet")
+		}
+	default:
+		return nil, fmt.Errorf("service type %s is not supported", service.Spec.Type)
+	}
+	return at, nil
+}
+
+// balance plays the provider of load balancers.
+func (p *Player) balance(ctx context.Context, service *corev1.Service) error {
+	if p.options.NoAddress || len(service.Status.LoadBalancer.Ingress) > 0 {
+		return nil
+	}
+	mode := corev1.LoadBalancerIPModeVIP
+	service.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{IP: loopback, IPMode: &mode}}
+	_, err := p.client.CoreV1().Services(service.Namespace).UpdateStatus(ctx, service, metav1.UpdateOptions{FieldManager: manager})
+	return err
+}

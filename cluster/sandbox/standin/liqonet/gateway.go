@@ -1,0 +1,228 @@
+package liqonet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"strconv"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// resolveWithin is how long a name of a server may take to be resolved.
+const resolveWithin = time.Second
+
+// gateway is what runs in the container wireguard of a pod.
+type gateway struct {
+	namespace, pod string
+	arguments      []string
+	secret         string // with its keys
+	log            journal
+
+	wire    *wire
+	port    uint16         // that it was started for
+	peer    key            // that it has
+	at      netip.AddrPort // where a client goes
+	crashes int32
+	turn    int // which of several PublicKeys
+}
+
+// publicKey is a PublicKey: that of the other end.
+type publicKey struct {
+	metav1.ObjectMeta `json:"metadata"`
+	Spec              struct {
+		PublicKey []byte `json:"publicKey"`
+	} `json:"spec"`
+}
+
+func (g *gateway) close() {
+	if g.wire != nil {
+		g.wire.close()
+	}
+	g.wire, g.peer = nil, key{}
+}
+
+func (g *gateway) flag(name string) string { return flag(g.arguments, name) }
+
+// pods runs the gateways of the pods that run, and ends the others.
+func (p *Player) pods(ctx context.Context, all objects) error {
+	runs := map[types.UID]bool{}
+	var faults []error
+	for i := range all.pods {
+		pod := &all.pods[i]
+		if pod.DeletionTimestamp != nil || pod.Status.Phase != corev1.PodRunning {
+			continue
+		}
+		runs[pod.UID] = true
+		g := p.gateways[pod.UID]
+		if g == nil {
+			g = begin(pod)
+			p.gateways[pod.UID] = g
+		}
+		faults = append(faults, p.run(ctx, g, pod, all))
+	}
+	for id, g := range p.gateways {
+		if !runs[id] {
+			g.close()
+			delete(p.gateways, id)
+		}
+	}
+	return errors.Join(faults...)
+}
+
+func begin(pod *corev1.Pod) *gateway {
+	g := &gateway{namespace: pod.Namespace, pod: pod.Name}
+	for _, c := range pod.Spec.Containers {
+		if c.Name == wireguardName {
+			g.arguments = c.Args
+		}
+	}
+	for _, v := range pod.Spec.Volumes {
+		if v.Secret != nil {
+			g.secret = v.Secret.SecretName
+		}
+	}
+	return g
+}
+
+// run does once what a gateway does: it starts the endpoint, gives it its peer
+// and says how the connection fares.
+func (p *Player) run(ctx context.Context, g *gateway, pod *corev1.Pod, all objects) error {
+	err := p.start(ctx, g, all.services)
+	if errors.Is(err, errCrash) {
+		return p.crash(ctx, g, pod, err)
+	}
+	if err != nil {
+		g.log.sayf("%v", err)
+		return nil
+	}
+	switch err := g.pair(ctx, all.keys); {
+	case errors.Is(err, errCrash):
+		return p.crash(ctx, g, pod, err)
+	case err != nil:
+		g.log.sayf("%v", err)
+		return nil
+	}
+	if err := p.recover(ctx, pod); err != nil {
+		return err
+	}
+	if g.peer == (key{}) {
+		return nil
+	}
+	return p.connection(ctx, g, all.connections)
+}
+
+// start starts the endpoint where it does not run, or not on the port that its
+// Service leads to.
+func (p *Player) start(ctx context.Context, g *gateway, services []corev1.Service) error {
+	port := g.listens(services)
+	if g.wire != nil && g.port == port {
+		return nil
+	}
+	g.close()
+	private, err := p.private(ctx, g)
+	if err != nil {
+		return err
+	}
+	mtu, err := strconv.Atoi(g.flag("mtu"))
+	if err != nil {
+		return fmt.Errorf("%w: the MTU: %w", errCrash, err)
+	}
+	g.wire, err = newWire(g.flag("mode"), private, port, mtu, &g.log)
+	if err != nil {
+		return fmt.Errorf("stand-in: UDP port %d of %s on this machine cannot be listened on: %w", port, loopback, err)
+	}
+	g.port = port
+	if port != 0 {
+		g.log.sayf("stand-in: listening on UDP %s:%d", loopback, port)
+	}
+	return nil
+}
+
+// listens is where a server listens: where its Service leads from outside. What
+// nobody leads to, and a client, listens somewhere.
+func (g *gateway) listens(services []corev1.Service) uint16 {
+	s := find(services, g.namespace, "gw-"+g.flag("name"))
+	switch {
+	case g.flag("mode") != server || s == nil:
+		return 0
+	case s.Spec.Type == corev1.ServiceTypeNodePort:
+		return uint16(s.Spec.Ports[0].NodePort)
+	case s.Spec.Type == corev1.ServiceTypeLoadBalancer && len(s.Status.LoadBalancer.Ingress) > 0:
+		return uint16(s.Spec.Ports[0].Port)
+	}
+	return 0
+}
+
+// private returns a gateway's private key. A container that finds no key of 32
+// bytes ends (liqotech/liqo, pkg/gateway/tunnel/wireguard/keys.go).
+func (p *Player) private(ctx context.Context, g *gateway) (key, error) {
+	s, err := p.client.CoreV1().Secrets(g.namespace).Get(ctx, g.secret, metav1.GetOptions{})
+	if err != nil {
+		return key{}, err
+	}
+	for _, field := range []string{privateField, publicField} {
+		if n := len(s.Data[field]); n != len(key{}) {
+			return key{}, fmt.Errorf("%w: unable to load keys: %s has %d bytes, not %d", errCrash, field, n, len(key{}))
+		}
+	}
+	return key(s.Data[privateField]), nil
+}
+
+// pair makes the key of the PublicKey the gateway's peer. Of several the last
+// one that is looked at counts, so they take turns.
+func (g *gateway) pair(ctx context.Context, all []publicKey) error {
+	var theirs []publicKey
+	for _, k := range all {
+		if k.Namespace == g.namespace && k.Labels[remoteID] == g.flag("remote-cluster-id") {
+			theirs = append(theirs, k)
+		}
+	}
+	if len(theirs) == 0 {
+		return nil // a peer that it has it keeps
+	}
+	if g.flag("mode") == client && !g.at.IsValid() {
+		var err error
+		if g.at, err = resolve(ctx, g.flag("endpoint-address"), g.flag("endpoint-port")); err != nil {
+			return err
+		}
+	}
+	g.turn++
+	raw := theirs[g.turn%len(theirs)].Spec.PublicKey
+	if len(raw) < len(key{}) {
+		return fmt.Errorf("%w: panic: the public key has %d bytes, not %d", errCrash, len(raw), len(key{}))
+	}
+	now := key(raw[:len(key{})]) // what is behind is cut off without a word
+	if now == g.peer {
+		return nil
+	}
+	if err := g.wire.peer(now, g.at); err != nil {
+		return err
+	}
+	g.peer = now
+	g.log.sayf("the peer is configured")
+	return nil
+}
+
+// resolve returns an address and a port, of a name the first that it has.
+func resolve(ctx context.Context, host, port string) (netip.AddrPort, error) {
+	n, err := strconv.ParseUint(port, 10, 16)
+	if err != nil {
+		return netip.AddrPort{}, err
+	}
+	if a, err := netip.ParseAddr(host); err == nil {
+		return netip.AddrPortFrom(a, uint16(n)), nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, resolveWithin)
+	defer cancel()
+	all, err := net.DefaultResolver.LookupNetIP(ctx, "ip4", host)
+	if err != nil {
+		return netip.AddrPort{}, fmt.Errorf("the endpoint is not set yet: %w", err)
+	}
+	return netip.AddrPortFrom(all[0].Unmap(), uint16(n)), nil
+}

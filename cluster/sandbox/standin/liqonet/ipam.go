@@ -1,0 +1,148 @@
+package liqonet
+
+import (
+	"cmp"
+	"context"
+	"encoding/binary"
+	"errors"
+	"net/netip"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// pools are what addresses are given from where those asked for are taken.
+var pools = []netip.Prefix{
+	netip.MustParsePrefix("10.0.0.0/8"),
+	netip.MustParsePrefix("192.168.0.0/16"),
+	netip.MustParsePrefix("172.16.0.0/12"),
+}
+
+// networkFinalizer holds a Network until its CIDR is given back.
+const networkFinalizer = "network.ipam.liqo.io/finalizer"
+
+// asItIs marks a Network of the cluster itself, which cannot be moved.
+const asItIs = "ipam.liqo.io/network-not-remapped"
+
+// network is a Network of ipam.liqo.io, as far as it is read here.
+type network struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata"`
+	Spec              struct {
+		CIDR string `json:"cidr"`
+	} `json:"spec"`
+	Status struct {
+		CIDR string `json:"cidr"`
+	} `json:"status"`
+}
+
+// addresses gives each Network its CIDR, in the order in which they were made,
+// and lets go those that are to be deleted.
+func (p *Player) addresses(ctx context.Context, all []network) error {
+	slices.SortFunc(all, func(a, b network) int {
+		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Namespace+"/"+a.Name, b.Namespace+"/"+b.Name))
+	})
+	var used []netip.Prefix
+	for _, n := range all {
+		if given, err := netip.ParsePrefix(n.Status.CIDR); err == nil {
+			used = append(used, given.Masked())
+		}
+	}
+	var faults []error
+	for _, n := range all {
+		switch held := slices.Contains(n.Finalizers, networkFinalizer); {
+		case n.DeletionTimestamp != nil && held:
+			faults = append(faults, p.finalizers(ctx, networks, n.ObjectMeta, without(n.Finalizers, networkFinalizer)))
+		case n.DeletionTimestamp != nil || n.Status.CIDR != "" && (held || metav1.GetControllerOf(&n) == nil):
+		case !held && metav1.GetControllerOf(&n) != nil:
+			faults = append(faults, p.finalizers(ctx, networks, n.ObjectMeta, append(slices.Clone(n.Finalizers), networkFinalizer)))
+		default:
+			given, ok := acquire(n, used)
+			if !ok {
+				continue // upstream says so in its log alone
+			}
+			used = append(used, given)
+			faults = append(faults, p.status(ctx, networks, n.Namespace, n.Name, map[string]any{"cidr": given.String()}))
+		}
+	}
+	return errors.Join(faults...)
+}
+
+// acquire returns the CIDR for a Network where used ones are taken, and false
+// where none of that size is free.
+func acquire(n network, used []netip.Prefix) (netip.Prefix, bool) {
+	wanted, err := netip.ParsePrefix(n.Spec.CIDR)
+	if err != nil {
+		return netip.Prefix{}, false
+	}
+	wanted = wanted.Masked()
+	if n.Labels[asItIs] == "true" {
+		return wanted, true
+	}
+	return free(wanted, used)
+}
+
+// free returns wanted if it overlaps none of used, else the next block of its
+// size: behind it in its own pool, before it there, then in the other pools.
+func free(wanted netip.Prefix, used []netip.Prefix) (netip.Prefix, bool) {
+	if !overlaps(wanted, used) {
+		return wanted, true
+	}
+	if !wanted.Addr().Is4() {
+		return netip.Prefix{}, false
+	}
+	for _, pool := range slices.Concat(home(wanted), pools) {
+		first, size := number(pool.Addr()), uint64(1)<<(32-wanted.Bits())
+		if wanted.Bits() < pool.Bits() {
+			continue
+		}
+		count := uint64(1) << (wanted.Bits() - pool.Bits())
+		start := uint64(0)
+		if pool.Contains(wanted.Addr()) {
+			start = (number(wanted.Addr()) - first) / size
+		}
+		for i := range count {
+			block := netip.PrefixFrom(address(first+(start+i)%count*size), wanted.Bits())
+			if !overlaps(block, used) {
+				return block, true
+			}
+		}
+	}
+	return netip.Prefix{}, false
+}
+
+// home is the pool that a block lies in, if it does in one.
+func home(block netip.Prefix) []netip.Prefix {
+	for _, pool := range pools {
+		if pool.Overlaps(block) {
+			return []netip.Prefix{pool}
+		}
+	}
+	return nil
+}
+
+func overlaps(block netip.Prefix, used []netip.Prefix) bool {
+	return slices.ContainsFunc(used, block.Overlaps)
+}
+
+func number(a netip.Addr) uint64 {
+	bytes := a.As4()
+	return uint64(binary.BigEndian.Uint32(bytes[:]))
+}
+
+func address(n uint64) netip.Addr {
+	var bytes [4]byte
+	binary.BigEndian.PutUint32(bytes[:], uint32(n))
+	return netip.AddrFrom4(bytes)
+}
+
+func without(all []string, one string) []string {
+	return slices.DeleteFunc(slices.Clone(all), func(s string) bool { return s == one })
+}
+
+// finalizers sets those of an object.
+func (p *Player) finalizers(ctx context.Context, kind resource, of metav1.ObjectMeta, now []string) error {
+	return p.merge(ctx, kind, of.Namespace, of.Name, map[string]any{
+		"metadata": map[string]any{"finalizers": now, "resourceVersion": of.ResourceVersion},
+	})
+}

@@ -1,0 +1,91 @@
+package liqonet
+
+import (
+	"context"
+	"crypto/ecdh"
+	"crypto/rand"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// The fields of a Secret of WireGuard keys, 32 raw bytes each.
+const (
+	privateField = "privateKey"
+	publicField  = "publicKey"
+)
+
+// secret returns the Secret with the keys of an end, of which there must be
+// one: a named one is checked and given the labels that it lacks, as since
+// 1.0.1, and without a name one is made (liqotech/liqo,
+// external-network/wireguard/utils.go).
+func (p *Player) secret(ctx context.Context, e *end, all *objects) (string, error) {
+	var found []string
+	if name := e.Spec.SecretRef.Name; name != "" {
+		if err := p.check(ctx, e, all); err != nil {
+			p.event(ctx, e.reference(), corev1.EventTypeWarning, "KeysSecretCheckFailed", fmt.Sprintf("Failed to check keys secret: %v", err))
+			return "", err
+		}
+		found = append(found, name)
+	}
+	for _, s := range all.secrets {
+		if s.Namespace == e.Namespace && s.Name != e.Spec.SecretRef.Name && s.Labels[remoteID] == e.Labels[remoteID] && s.Labels[gatewayL] == "true" {
+			found = append(found, s.Name)
+		}
+	}
+	switch len(found) {
+	case 0:
+		made, err := keys(e)
+		if err != nil {
+			return "", err
+		}
+		_, err = p.client.CoreV1().Secrets(e.Namespace).Create(ctx, made, metav1.CreateOptions{FieldManager: manager})
+		return made.Name, err
+	case 1:
+		p.event(ctx, e.reference(), corev1.EventTypeNormal, "KeysSecretChecked", "Checked keys secret")
+		return found[0], nil
+	}
+	err := fmt.Errorf("found multiple secrets associated to WireGuard gateway %s/%s", e.Namespace, e.Name)
+	p.event(ctx, e.reference(), corev1.EventTypeWarning, "SecretRefStatusFailed", err.Error())
+	return "", err
+}
+
+// check tells what is wrong with the Secret that an end names, and adds the
+// labels that it lacks. It does not look at the length of the keys: the
+// gateway's container does.
+func (p *Player) check(ctx context.Context, e *end, all *objects) error {
+	s := find(all.secrets, e.Namespace, e.Spec.SecretRef.Name)
+	if s == nil { // it may be there without the label
+		var err error
+		if s, err = p.client.CoreV1().Secrets(e.Namespace).Get(ctx, e.Spec.SecretRef.Name, metav1.GetOptions{}); err != nil {
+			return err
+		}
+	}
+	for _, field := range []string{privateField, publicField} {
+		if len(s.Data[field]) == 0 {
+			return fmt.Errorf("secret %s has no field %s", s.Name, field)
+		}
+	}
+	if id := s.Labels[remoteID]; id != "" && id != e.Labels[remoteID] {
+		return fmt.Errorf("secret %s has the label %s=%s, its gateway %s", s.Name, remoteID, id, e.Labels[remoteID])
+	}
+	if s.Labels[remoteID] != "" && s.Labels[gatewayL] == "true" {
+		return nil
+	}
+	return p.merge(ctx, secrets, s.Namespace, s.Name, map[string]any{
+		"metadata": map[string]any{"labels": map[string]any{remoteID: e.Labels[remoteID], gatewayL: "true"}},
+	})
+}
+
+// keys makes the Secret of an end that names none.
+func keys(e *end) (*corev1.Secret, error) {
+	private, err := ecdh.X25519().GenerateKey(rand.Reader)
+	if err != nil {
+		return nil, err
+	}
+	s := &corev1.Secret{ObjectMeta: e.meta()}
+	s.Labels[gatewayL] = "true"
+	s.Data = map[string][]byte{privateField: private.Bytes(), publicField: private.PublicKey().Bytes()}
+	return s, nil
+}

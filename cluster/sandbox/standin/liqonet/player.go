@@ -1,0 +1,165 @@
+package liqonet
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"carrick/cluster/sandbox/standin"
+)
+
+// Liqo stands in this namespace; its manager writes under this name.
+const (
+	liqoNamespace = "liqo"
+	manager       = "liqo-controller-manager"
+)
+
+// The labels that tie what belongs to a peering together. The value of the
+// first is the other cluster's id, that of the second "true".
+const (
+	remoteID = "liqo.io/remote-cluster-id"
+	gatewayL = "networking.liqo.io/gateway-resource"
+)
+
+type resource = schema.GroupVersionResource
+
+var (
+	networks       = resource{Group: "ipam.liqo.io", Version: "v1alpha1", Resource: "networks"}
+	configurations = network1("configurations")
+	gatewayServers = network1("gatewayservers")
+	gatewayClients = network1("gatewayclients")
+	publicKeys     = network1("publickeies")
+	connections    = network1("connections")
+)
+
+func network1(plural string) resource {
+	return resource{Group: "networking.liqo.io", Version: "v1beta1", Resource: plural}
+}
+
+// Options are what Start needs.
+type Options struct {
+	Config *rest.Config // the cluster's admin
+	// NoAddress is a provider of load balancers that never gives an address.
+	NoAddress bool
+}
+
+// Player plays for one cluster.
+type Player struct {
+	options Options
+	client  kubernetes.Interface
+	dynamic dynamic.Interface
+	end     func()
+
+	mu       sync.Mutex
+	gateways map[types.UID]*gateway // by the pod that they run in
+	owners   map[types.UID]bool     // the Configurations and ends that were there at the last look
+	made     map[types.UID]string   // what an end's objects were made of, and are
+	said     map[string]string      // the last event of a kind about an object
+	log      journal                // of the controller manager
+}
+
+// Start plays until Close, or until ctx ends.
+func Start(ctx context.Context, options Options) (*Player, error) {
+	client, err := kubernetes.NewForConfig(options.Config)
+	if err != nil {
+		return nil, err
+	}
+	untyped, err := dynamic.NewForConfig(options.Config)
+	if err != nil {
+		return nil, err
+	}
+	p := &Player{
+		options: options, client: client, dynamic: untyped,
+		gateways: map[types.UID]*gateway{}, made: map[types.UID]string{}, said: map[string]string{},
+	}
+	p.end = standin.Loop(ctx, p.Look)
+	return p, nil
+}
+
+// Close ends it with the sockets of its gateways, and leaves what it made.
+func (p *Player) Close() {
+	p.end()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for id, g := range p.gateways {
+		g.close()
+		delete(p.gateways, id)
+	}
+}
+
+// Look does once what is to be done.
+func (p *Player) Look(ctx context.Context) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	site, err := p.site(ctx)
+	if err != nil {
+		return err
+	}
+	all, err := p.read(ctx)
+	if err != nil {
+		return err
+	}
+	var faults []error
+	if site.networking {
+		faults = append(faults, p.sweep(ctx, all), p.configurations(ctx, site, all), p.ends(ctx, site, &all))
+	}
+	if site.networking && site.ipam {
+		faults = append(faults, p.addresses(ctx, all.networks))
+	}
+	return errors.Join(append(faults, p.pods(ctx, all))...)
+}
+
+// site is the installation of Liqo.
+type site struct {
+	networking bool   // the controllers of the network run
+	ipam       bool   // and so does what gives addresses
+	version    string // of the controllers, "v1.2.0"
+}
+
+// conditions tells whether this version writes conditions, and not a label.
+func (s site) conditions() bool { return !older(s.version, 1, 2) }
+
+func (p *Player) site(ctx context.Context) (site, error) {
+	var s site
+	all, err := p.client.AppsV1().Deployments(liqoNamespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return s, err
+	}
+	for _, d := range all.Items {
+		switch runs := d.Status.AvailableReplicas > 0; d.Name {
+		case "liqo-controller-manager":
+			s.networking = runs && slices.Contains(arguments(&d), "--networking-enabled=true")
+			s.version = version(&d)
+		case "liqo-ipam":
+			s.ipam = runs
+		}
+	}
+	return s, nil
+}
+
+func arguments(d *appsv1.Deployment) []string {
+	var all []string
+	for _, c := range d.Spec.Template.Spec.Containers {
+		all = append(all, c.Args...)
+	}
+	return all
+}
+
+// version is the tag of a Deployment's first image.
+func version(d *appsv1.Deployment) string {
+	for _, c := range d.Spec.Template.Spec.Containers {
+		_, tag, _ := strings.Cut(c.Image, ":")
+		return tag
+	}
+	return ""
+}

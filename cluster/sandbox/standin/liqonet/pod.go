@@ -1,0 +1,90 @@
+package liqonet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// errCrash says that a container of upstream's would have ended.
+var errCrash = errors.New("the container ended")
+
+const crashLoop = "CrashLoopBackOff"
+
+// active returns the one gateway pod of a tenant namespace, if it is ready: of
+// two upstream does not know which it shall take (wireguard/utils.go).
+func active(pods []corev1.Pod, namespace string) (*corev1.Pod, error) {
+	var found []*corev1.Pod
+	for i := range pods {
+		if pods[i].Namespace == namespace && pods[i].DeletionTimestamp == nil {
+			found = append(found, &pods[i])
+		}
+	}
+	switch {
+	case len(found) > 1:
+		return nil, fmt.Errorf("multiple (%d) active gateway pods found", len(found))
+	case len(found) == 0 || !isTrue(found[0], corev1.PodReady):
+		return nil, errors.New("no active gateway pods found")
+	}
+	return found[0], nil
+}
+
+func isTrue(pod *corev1.Pod, condition corev1.PodConditionType) bool {
+	for _, c := range pod.Status.Conditions {
+		if c.Type == condition {
+			return c.Status == corev1.ConditionTrue
+		}
+	}
+	return false
+}
+
+// crash plays a kubelet whose container ends again and again.
+func (p *Player) crash(ctx context.Context, g *gateway, pod *corev1.Pod, why error) error {
+	g.close()
+	g.log.sayf("%v", why)
+	if !isTrue(pod, corev1.PodReady) {
+		return nil
+	}
+	g.crashes++
+	return p.shows(ctx, pod, corev1.ConditionFalse, func(s *corev1.ContainerStatus) {
+		s.RestartCount += g.crashes
+		s.LastTerminationState.Terminated = &corev1.ContainerStateTerminated{ExitCode: 1, Reason: "Error", FinishedAt: metav1.Now()}
+		s.State = corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{
+			Reason: crashLoop, Message: "back-off restarting failed container " + wireguardName + " (stand-in)",
+		}}
+	})
+}
+
+// recover shows the container running again, after a crash.
+func (p *Player) recover(ctx context.Context, pod *corev1.Pod) error {
+	for _, s := range pod.Status.ContainerStatuses {
+		if s.State.Waiting != nil && s.State.Waiting.Reason == crashLoop {
+			return p.shows(ctx, pod, corev1.ConditionTrue, func(s *corev1.ContainerStatus) {
+				s.State = corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.Now()}}
+			})
+		}
+	}
+	return nil
+}
+
+// shows changes how the container of the tunnel fares, and whether its pod is
+// ready with it.
+func (p *Player) shows(ctx context.Context, pod *corev1.Pod, ready corev1.ConditionStatus, change func(*corev1.ContainerStatus)) error {
+	now := pod.DeepCopy()
+	for i := range now.Status.ContainerStatuses {
+		if s := &now.Status.ContainerStatuses[i]; s.Name == wireguardName {
+			s.Ready = ready == corev1.ConditionTrue
+			change(s)
+		}
+	}
+	for i := range now.Status.Conditions {
+		if c := &now.Status.Conditions[i]; c.Type == corev1.PodReady || c.Type == corev1.ContainersReady {
+			c.Status, c.LastTransitionTime = ready, metav1.Now()
+		}
+	}
+	_, err := p.client.CoreV1().Pods(pod.Namespace).UpdateStatus(ctx, now, metav1.UpdateOptions{FieldManager: manager})
+	return err
+}

@@ -1,0 +1,142 @@
+package liqonet
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// objects are what a look goes by: all that is read of the cluster, each kind
+// once. What comes behind the networks is read only where there are ends.
+type objects struct {
+	configurations []configuration
+	ends           []end
+	networks       []network
+
+	templates   map[string][]metav1.PartialObjectMetadata // by the mode of the ends that they are for
+	secrets     []corev1.Secret                           // with the label of another cluster
+	keys        []publicKey
+	connections []unstructured.Unstructured
+	deployments []appsv1.Deployment // of gateways, as are the Services and pods
+	services    []corev1.Service
+	pods        []corev1.Pod
+}
+
+func (p *Player) read(ctx context.Context) (objects, error) {
+	var all objects
+	var err1, err2 error
+	all.configurations, err1 = list[configuration](ctx, p, configurations)
+	all.networks, err2 = list[network](ctx, p, networks)
+	faults := errors.Join(err1, err2)
+	for _, of := range []side{serverSide, clientSide} {
+		found, err := list[end](ctx, p, of.resource)
+		for i := range found {
+			found[i].side = of
+		}
+		all.ends, faults = append(all.ends, found...), errors.Join(faults, err)
+	}
+	if faults != nil || len(all.ends)+len(p.gateways) == 0 {
+		return all, faults
+	}
+	return all, p.children(ctx, &all)
+}
+
+// children reads what ends have and use.
+func (p *Player) children(ctx context.Context, all *objects) error {
+	ofGateways := metav1.ListOptions{LabelSelector: componentL + "=" + component}
+	deployments, err1 := p.client.AppsV1().Deployments("").List(ctx, ofGateways)
+	services, err2 := p.client.CoreV1().Services("").List(ctx, ofGateways)
+	pods, err3 := p.client.CoreV1().Pods("").List(ctx, ofGateways)
+	secrets, err4 := p.client.CoreV1().Secrets("").List(ctx, metav1.ListOptions{LabelSelector: remoteID})
+	shown, err5 := p.dynamic.Resource(connections).List(ctx, metav1.ListOptions{})
+	keys, err6 := list[publicKey](ctx, p, publicKeys)
+	if err := errors.Join(err1, err2, err3, err4, err5, err6); err != nil {
+		return err
+	}
+	all.templates = map[string][]metav1.PartialObjectMetadata{}
+	for _, of := range []side{serverSide, clientSide} {
+		found, err := list[metav1.PartialObjectMetadata](ctx, p, of.template)
+		if err != nil {
+			return err
+		}
+		all.templates[of.mode] = found
+	}
+	all.deployments, all.services, all.pods = deployments.Items, services.Items, pods.Items
+	all.secrets, all.connections, all.keys = secrets.Items, shown.Items, keys
+	return nil
+}
+
+// find returns the object of a namespace and a name, nil where it is not.
+func find[T any, P interface {
+	*T
+	metav1.Object
+}](all []T, namespace, name string) P {
+	for i := range all {
+		if o := P(&all[i]); o.GetNamespace() == namespace && o.GetName() == name {
+			return o
+		}
+	}
+	return nil
+}
+
+// list returns all objects of a kind; of one that is not served there are none.
+func list[T any](ctx context.Context, p *Player, kind resource) ([]T, error) {
+	found, err := p.dynamic.Resource(kind).List(ctx, metav1.ListOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	all := make([]T, len(found.Items))
+	for i := range found.Items {
+		data, err := json.Marshal(found.Items[i].Object)
+		if err != nil {
+			return nil, err
+		}
+		if err := json.Unmarshal(data, &all[i]); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
+// apply makes an object as it shall be.
+func (p *Player) apply(ctx context.Context, kind resource, object any) error {
+	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
+	if err != nil {
+		return err
+	}
+	made := &unstructured.Unstructured{Object: fields}
+	delete(made.Object, "status")
+	_, err = p.dynamic.Resource(kind).Namespace(made.GetNamespace()).
+		Apply(ctx, made.GetName(), made, metav1.ApplyOptions{FieldManager: manager, Force: true})
+	return err
+}
+
+// merge patches an object, or a subresource of it.
+func (p *Player) merge(ctx context.Context, kind resource, namespace, name string, patch any, sub ...string) error {
+	data, err := json.Marshal(patch)
+	if err != nil {
+		return err
+	}
+	_, err = p.dynamic.Resource(kind).Namespace(namespace).
+		Patch(ctx, name, types.MergePatchType, data, metav1.PatchOptions{FieldManager: manager}, sub...)
+	if apierrors.IsNotFound(err) {
+		return nil // it is gone by now
+	}
+	return err
+}
+
+// status merges fields into the status of an object.
+func (p *Player) status(ctx context.Context, kind resource, namespace, name string, fields any) error {
+	return p.merge(ctx, kind, namespace, name, map[string]any{"status": fields}, "status")
+}

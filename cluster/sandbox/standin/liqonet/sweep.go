@@ -1,0 +1,66 @@
+package liqonet
+
+import (
+	"context"
+	"errors"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// swept are the kinds of which objects belong to an end or a Configuration.
+var swept = []resource{
+	{Group: "apps", Version: "v1", Resource: "deployments"},
+	{Version: "v1", Resource: "services"},
+	{Version: "v1", Resource: "serviceaccounts"},
+	secrets, connections, networks,
+}
+
+// sweep deletes what belongs to owners that are gone. The cluster's garbage
+// collector does so too, but learns only every half minute of kinds that were
+// defined since.
+func (p *Player) sweep(ctx context.Context, here objects) error {
+	now := map[types.UID]bool{}
+	for i := range here.configurations {
+		now[here.configurations[i].UID] = true
+	}
+	for i := range here.ends {
+		now[here.ends[i].UID] = true
+	}
+	var faults []error
+	for uid := range p.owners {
+		if now[uid] {
+			continue
+		}
+		if err := p.orphans(ctx, uid); err != nil {
+			faults = append(faults, err)
+			now[uid] = true // the next time again
+		}
+		delete(p.made, uid)
+	}
+	p.owners = now
+	return errors.Join(faults...)
+}
+
+// orphans deletes what belongs to an owner.
+func (p *Player) orphans(ctx context.Context, owner types.UID) error {
+	background := metav1.DeletePropagationBackground
+	var faults []error
+	for _, kind := range swept {
+		found, err := p.dynamic.Resource(kind).List(ctx, metav1.ListOptions{LabelSelector: remoteID})
+		if err != nil {
+			return err
+		}
+		for _, o := range found.Items {
+			if refs := o.GetOwnerReferences(); len(refs) == 0 || refs[0].UID != owner || o.GetDeletionTimestamp() != nil {
+				continue
+			}
+			err := p.dynamic.Resource(kind).Namespace(o.GetNamespace()).Delete(ctx, o.GetName(), metav1.DeleteOptions{PropagationPolicy: &background})
+			if !apierrors.IsNotFound(err) {
+				faults = append(faults, err)
+			}
+		}
+	}
+	return errors.Join(faults...)
+}

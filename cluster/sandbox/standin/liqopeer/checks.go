@@ -1,0 +1,79 @@
+package liqopeer
+
+import (
+	"context"
+	"crypto/sha256"
+	"sync"
+	"time"
+
+	"k8s.io/client-go/kubernetes"
+)
+
+const (
+	checkEvery  = 15 * time.Second
+	checkWithin = 5 * time.Second
+)
+
+// checks are how the API servers fare that this cluster talks to.
+type checks struct {
+	mu    sync.Mutex
+	known map[string]*check // by what is checked
+	wg    sync.WaitGroup
+}
+
+type check struct {
+	of   [sha256.Size]byte // of the kubeconfig
+	due  time.Time
+	busy bool
+	said bool // it has an answer
+	why  error
+}
+
+// wait returns when no check is under way.
+func (c *checks) wait() { c.wg.Wait() }
+
+// ask returns whether the API server of a kubeconfig is alive, as far as is
+// known by now; said is false before the first answer. It asks in the
+// background, at once for a kubeconfig that is new, then every 15 s
+// (liqotech/liqo, pkg/liqo-controller-manager/core/foreigncluster-controller).
+func (c *checks) ask(ctx context.Context, name string, kubeconfig []byte) (said bool, why error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	of := sha256.Sum256(kubeconfig)
+	this := c.known[name]
+	if this == nil || this.of != of {
+		this = &check{of: of}
+		c.known[name] = this
+	}
+	if !this.busy && !time.Now().Before(this.due) {
+		this.busy = true
+		c.wg.Add(1)
+		go c.run(context.WithoutCancel(ctx), this, kubeconfig)
+	}
+	return this.said, this.why
+}
+
+func (c *checks) run(ctx context.Context, this *check, kubeconfig []byte) {
+	defer c.wg.Done()
+	err := alive(ctx, kubeconfig)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	this.busy, this.said, this.why, this.due = false, true, err, time.Now().Add(checkEvery)
+}
+
+// alive asks an API server with nothing but a kubeconfig.
+func alive(ctx context.Context, kubeconfig []byte) error {
+	config, err := connect(kubeconfig)
+	if err != nil {
+		return err
+	}
+	config.Timeout = checkWithin
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, checkWithin)
+	defer cancel()
+	_, err = client.Discovery().RESTClient().Get().AbsPath("/livez").DoRaw(ctx)
+	return err
+}

@@ -1,0 +1,75 @@
+package liqopeer
+
+import (
+	"crypto"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/hex"
+	"encoding/pem"
+	"errors"
+	"fmt"
+)
+
+// subject is who a slice's virtual kubelet is on the provider (liqotech/liqo,
+// pkg/liqo-controller-manager/authentication/csr.go).
+func subject(slice, consumer string) pkix.Name {
+	sum := sha256.Sum256([]byte(consumer))
+	return pkix.Name{CommonName: slice + "-" + hex.EncodeToString(sum[:6]), Organization: []string{consumer}}
+}
+
+// request makes a PEM signing request for a slice.
+func request(key crypto.Signer, slice, consumer string) ([]byte, error) {
+	der, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{Subject: subject(slice, consumer)}, key)
+	if err != nil {
+		return nil, err
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der}), nil
+}
+
+// examine tells what is wrong with a slice's PEM signing request.
+func examine(data []byte, slice, consumer string) error {
+	block, _ := pem.Decode(data)
+	if block == nil {
+		return errors.New("spec.csr is not PEM")
+	}
+	asked, err := x509.ParseCertificateRequest(block.Bytes)
+	if err != nil {
+		return fmt.Errorf("spec.csr: %w", err)
+	}
+	if err := asked.CheckSignature(); err != nil {
+		return fmt.Errorf("spec.csr: %w", err)
+	}
+	want := subject(slice, consumer)
+	if asked.Subject.CommonName != want.CommonName {
+		return fmt.Errorf("spec.csr is for common name %q, this slice is %q", asked.Subject.CommonName, want.CommonName)
+	}
+	if len(asked.Subject.Organization) != 1 || asked.Subject.Organization[0] != consumer {
+		return fmt.Errorf("spec.csr is for organization %q, this slice is of %q", asked.Subject.Organization, consumer)
+	}
+	return nil
+}
+
+// privateKey reads a PEM key in any of the usual forms.
+func privateKey(data []byte) (crypto.Signer, error) {
+	block, _ := pem.Decode(data)
+	if block == nil {
+		return nil, errors.New("the key is not PEM")
+	}
+	if key, err := x509.ParseECPrivateKey(block.Bytes); err == nil {
+		return key, nil
+	}
+	if key, err := x509.ParsePKCS1PrivateKey(block.Bytes); err == nil {
+		return key, nil
+	}
+	key, err := x509.ParsePKCS8PrivateKey(block.Bytes)
+	if err != nil {
+		return nil, err
+	}
+	signer, ok := key.(crypto.Signer)
+	if !ok {
+		return nil, errors.New("the key cannot sign")
+	}
+	return signer, nil
+}

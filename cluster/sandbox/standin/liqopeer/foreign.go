@@ -1,0 +1,135 @@
+package liqopeer
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// describeForeigns plays the controller of ForeignClusters (liqotech/liqo,
+// pkg/liqo-controller-manager/core/foreigncluster-controller). One appears with
+// the first object of a peering, a Secret or a slice alone being none, and
+// stays after the last.
+func (l *look) describeForeigns(ctx context.Context) error {
+	var all []error
+	for _, n := range l.namespaces {
+		id := n.Labels[remoteClusterID]
+		known := slices.ContainsFunc(l.foreigns, func(f foreign) bool { return f.Name == id })
+		if !isTenantNamespace(n) || n.DeletionTimestamp != nil || known || !l.peers(id) {
+			continue
+		}
+		all = append(all, create(ctx, l.site, foreigns, "ForeignCluster", foreign{
+			ObjectMeta: metav1.ObjectMeta{Name: id, Labels: map[string]string{remoteClusterID: id}, Annotations: mark()},
+			Spec:       foreignSpec{ClusterID: id},
+		}))
+	}
+	for i := range l.foreigns {
+		all = append(all, l.describe(ctx, &l.foreigns[i]))
+	}
+	return errors.Join(all...)
+}
+
+// peers tells whether there is anything of a peering with a cluster.
+func (l *look) peers(id string) bool {
+	for _, kind := range l.networks {
+		if slices.ContainsFunc(kind, func(n network) bool { return n.Labels[remoteClusterID] == id }) {
+			return true
+		}
+	}
+	return l.tenantOf(id) != nil || l.consumes(id)
+}
+
+// consumes tells whether this cluster has, or is about to have, something of a
+// provider.
+func (l *look) consumes(id string) bool {
+	return slices.ContainsFunc(l.identities, func(i identity) bool { return i.Spec.ClusterID == id }) ||
+		slices.ContainsFunc(l.virtualNodes, func(n virtualNode) bool { return n.Spec.ClusterID == id })
+}
+
+func (l *look) describe(ctx context.Context, f *foreign) error {
+	secret, config := l.controlPlane(f.Spec.ClusterID)
+	if f.DeletionTimestamp != nil || secret == nil {
+		if err := l.release(ctx, foreigns, f, checkerFinalizer); err != nil {
+			return err
+		}
+	} else if err := l.hold(ctx, foreigns, f, checkerFinalizer); err != nil {
+		return err
+	}
+	if f.DeletionTimestamp != nil {
+		return nil
+	}
+	id := f.Spec.ClusterID
+	now := foreignStatus{Role: l.role(id)}
+	if names := l.tenantNamespaces(id); len(names) == 1 {
+		now.TenantNamespace.Local = names[0]
+	}
+	if t := l.tenantOf(id); t != nil {
+		now.Modules.Authentication = module{true, with(kept(f.Status.Modules.Authentication), tenantCondition(t))}
+	}
+	if secret != nil {
+		now.TenantNamespace.Remote, now.APIServerURL = secret.Annotations[remoteTenant], config
+		now.Modules.Authentication.Enabled = true
+		now.Conditions = l.serverCondition(ctx, f, secret)
+	}
+	now.Modules.Networking = l.networkModule(id, f.Status.Modules.Networking)
+	now.Modules.Offloading = l.offloadingModule(id, f.Status.Modules.Offloading)
+	return report(ctx, l.site, foreigns, f, now)
+}
+
+// kept returns a module's conditions so that their times live on.
+func kept(m module) []condition { return m.Conditions }
+
+// role is what the other cluster is to this one.
+func (l *look) role(id string) string {
+	switch consumer, provider := l.tenantOf(id) != nil, l.consumes(id); {
+	case consumer && provider:
+		return "ConsumerAndProvider"
+	case consumer:
+		return "Consumer"
+	case provider:
+		return "Provider"
+	}
+	return "Unknown"
+}
+
+// controlPlane returns the Secret with which this cluster reaches a provider,
+// and that one's address; nil where there is not exactly one that can be read.
+func (l *look) controlPlane(id string) (*corev1.Secret, string) {
+	var found []*corev1.Secret
+	for i := range l.secrets {
+		s := &l.secrets[i]
+		if s.Labels[identityType] == controlPlaneType && s.Labels[remoteClusterID] == id && s.DeletionTimestamp == nil {
+			found = append(found, s)
+		}
+	}
+	if len(found) != 1 {
+		return nil, ""
+	}
+	config, err := connect(found[0].Data["kubeconfig"])
+	if err != nil {
+		return nil, ""
+	}
+	return found[0], config.Host
+}
+
+func (l *look) serverCondition(ctx context.Context, f *foreign, secret *corev1.Secret) []condition {
+	said, why := l.checks.ask(ctx, "foreign cluster "+f.Name, secret.Data["kubeconfig"])
+	c := condition{Type: "APIServerStatus", Status: "Established", Reason: "APIServerReady", Message: "the API server answers"}
+	switch {
+	case !said:
+		return f.Status.Conditions
+	case why != nil:
+		c = condition{Type: "APIServerStatus", Status: "Error", Reason: "APIServerNotReady", Message: "the API server does not answer: " + why.Error()}
+	}
+	return with(f.Status.Conditions, c)
+}
+
+func tenantCondition(t *tenant) condition {
+	if t.Status.TenantNamespace == "" || t.Spec.TenantCondition != active {
+		return condition{Type: "AuthTenantStatus", Status: "NotReady", Reason: "TenantNotReady", Message: "tenant " + t.Name + " is not ready or not active"}
+	}
+	return condition{Type: "AuthTenantStatus", Status: "Ready", Reason: "TenantReady", Message: "tenant " + t.Name + " is ready"}
+}

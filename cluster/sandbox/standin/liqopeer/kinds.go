@@ -1,0 +1,191 @@
+package liqopeer
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// object is a custom resource as far as it is read and written here.
+type object[S, T any] struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata"`
+	Spec              S `json:"spec"`
+	Status            T `json:"status,omitempty"`
+}
+
+// The kinds, each in v1beta1 of its group (liqotech/liqo, apis).
+type (
+	tenant      = object[tenantSpec, tenantStatus]
+	slice       = object[sliceSpec, sliceStatus]
+	identity    = object[identitySpec, identityStatus]
+	virtualNode = object[virtualNodeSpec, conditioned]
+	nsMap       = object[mapSpec, mapStatus]
+	offloading  = object[offloadingSpec, offloadingStatus]
+	quota       = object[quotaSpec, struct{}]
+	foreign     = object[foreignSpec, foreignStatus]
+	network     = object[struct{}, networkStatus] // Configuration, Connection, a gateway
+)
+
+// condition is one of Liqo's own conditions: its status is a word of its kind.
+type condition struct {
+	Type               string      `json:"type"`
+	Status             string      `json:"status"`
+	Reason             string      `json:"reason,omitempty"`
+	Message            string      `json:"message,omitempty"`
+	LastTransitionTime metav1.Time `json:"lastTransitionTime,omitempty"`
+}
+
+type conditioned struct {
+	Conditions []condition `json:"conditions,omitempty"`
+}
+
+type tenantSpec struct {
+	ClusterID       string `json:"clusterID,omitempty"`
+	AuthzPolicy     string `json:"authzPolicy,omitempty"`
+	TenantCondition string `json:"tenantCondition,omitempty"`
+}
+
+type tenantStatus struct {
+	TenantNamespace string `json:"tenantNamespace,omitempty"`
+}
+
+type sliceSpec struct {
+	Class             string              `json:"class,omitempty"`
+	ConsumerClusterID string              `json:"consumerClusterID,omitempty"`
+	ProviderClusterID string              `json:"providerClusterID,omitempty"`
+	CSR               []byte              `json:"csr,omitempty"` // PEM
+	Resources         corev1.ResourceList `json:"resources,omitempty"`
+}
+
+type sliceStatus struct {
+	Conditions []condition         `json:"conditions,omitempty"`
+	AuthParams *authParams         `json:"authParams,omitempty"`
+	Resources  corev1.ResourceList `json:"resources,omitempty"`
+}
+
+// authParams is how the consumer gets in; the certificates are PEM.
+type authParams struct {
+	APIServer string `json:"apiServer,omitempty"`
+	CA        []byte `json:"ca,omitempty"`
+	SignedCRT []byte `json:"signedCRT,omitempty"`
+}
+
+type identitySpec struct {
+	ClusterID  string      `json:"clusterID,omitempty"`
+	Namespace  string      `json:"namespace,omitempty"` // of the Tenant, on the provider
+	Type       string      `json:"type,omitempty"`
+	AuthParams *authParams `json:"authParams,omitempty"`
+}
+
+type identityStatus struct {
+	KubeconfigSecretRef *corev1.LocalObjectReference `json:"kubeconfigSecretRef,omitempty"`
+}
+
+type virtualNodeSpec struct {
+	ClusterID           string                       `json:"clusterID,omitempty"`
+	CreateNode          *bool                        `json:"createNode,omitempty"`
+	DisableNetworkCheck bool                         `json:"disableNetworkCheck,omitempty"`
+	KubeconfigSecretRef *corev1.LocalObjectReference `json:"kubeconfigSecretRef,omitempty"`
+	Labels              map[string]string            `json:"labels,omitempty"`
+	ResourceQuota       corev1.ResourceQuotaSpec     `json:"resourceQuota,omitempty"`
+}
+
+type mapSpec struct {
+	DesiredMapping map[string]string `json:"desiredMapping,omitempty"`
+}
+
+type mapStatus struct {
+	CurrentMapping map[string]mapping `json:"currentMapping,omitempty"`
+}
+
+type mapping struct {
+	RemoteNamespace string `json:"remoteNamespace,omitempty"`
+	Phase           string `json:"phase,omitempty"`
+}
+
+type offloadingSpec struct {
+	NamespaceMappingStrategy string              `json:"namespaceMappingStrategy,omitempty"`
+	PodOffloadingStrategy    string              `json:"podOffloadingStrategy,omitempty"`
+	RemoteNamespaceName      string              `json:"remoteNamespaceName,omitempty"`
+	ClusterSelector          corev1.NodeSelector `json:"clusterSelector,omitempty"`
+}
+
+type offloadingStatus struct {
+	ObservedGeneration  int64                  `json:"observedGeneration,omitempty"`
+	OffloadingPhase     string                 `json:"offloadingPhase,omitempty"`
+	RemoteNamespaceName string                 `json:"remoteNamespaceName,omitempty"`
+	Conditions          map[string][]condition `json:"remoteNamespacesConditions,omitempty"` // by cluster id
+}
+
+type quotaSpec struct {
+	User              string              `json:"user"`
+	LimitsEnforcement string              `json:"limitsEnforcement,omitempty"`
+	Resources         corev1.ResourceList `json:"resources"`
+	Cordoned          *bool               `json:"cordoned,omitempty"`
+}
+
+type foreignSpec struct {
+	ClusterID string `json:"clusterID"`
+}
+
+type foreignStatus struct {
+	Role            string           `json:"role"`
+	APIServerURL    string           `json:"apiServerUrl,omitempty"`
+	TenantNamespace foreignNamespace `json:"tenantNamespace"`
+	Conditions      []condition      `json:"conditions,omitempty"`
+	Modules         modules          `json:"modules"`
+}
+
+type foreignNamespace struct {
+	Local  string `json:"local,omitempty"`
+	Remote string `json:"remote,omitempty"`
+}
+
+type modules struct {
+	Networking     module `json:"networking"`
+	Authentication module `json:"authentication"`
+	Offloading     module `json:"offloading"`
+}
+
+type module struct {
+	Enabled    bool        `json:"enabled"`
+	Conditions []condition `json:"conditions,omitempty"`
+}
+
+// networkStatus is what is read of the other half's objects.
+type networkStatus struct {
+	Value      string      `json:"value,omitempty"` // of a Connection
+	Conditions []condition `json:"conditions,omitempty"`
+	Endpoint   *struct {
+		Addresses []string `json:"addresses,omitempty"`
+	} `json:"endpoint,omitempty"`
+	SecretRef *corev1.ObjectReference `json:"secretRef,omitempty"`
+}
+
+// with returns conditions with c among them. Its time is that of the change
+// of its status or reason, so that saying the same again changes nothing.
+func with(conditions []condition, c condition) []condition {
+	c.LastTransitionTime = metav1.Now().Rfc3339Copy()
+	all := append([]condition(nil), conditions...)
+	for i, was := range all {
+		if was.Type != c.Type {
+			continue
+		}
+		if was.Status == c.Status && was.Reason == c.Reason {
+			c.LastTransitionTime = was.LastTransitionTime
+		}
+		all[i] = c
+		return all
+	}
+	return append(all, c)
+}
+
+// says returns the status of a condition, "" where there is none.
+func says(conditions []condition, kind string) string {
+	for _, c := range conditions {
+		if c.Type == kind {
+			return c.Status
+		}
+	}
+	return ""
+}

@@ -1,0 +1,135 @@
+package liqopeer
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// keepNode makes the Node of a virtual node and says how it fares. The
+// sandbox's controller manager gives nodes a year before it takes them for lost,
+// so that saying it once is enough.
+func (l *look) keepNode(ctx context.Context, n *virtualNode) error {
+	nodes := l.client.CoreV1().Nodes()
+	node, err := nodes.Get(ctx, n.Name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		node, err = nodes.Create(ctx, newNode(n), metav1.CreateOptions{FieldManager: "virtual-kubelet"})
+	}
+	if err != nil {
+		return err
+	}
+	if node.Labels[nodeType] != virtual || node.Labels[remoteClusterID] != n.Spec.ClusterID {
+		return fmt.Errorf("node %s is not a virtual one of %s", n.Name, n.Spec.ClusterID)
+	}
+	now := node.Status.DeepCopy()
+	now.NodeInfo.OperatingSystem = "linux"
+	now.Capacity, now.Allocatable = n.Spec.ResourceQuota.Hard, n.Spec.ResourceQuota.Hard
+	if err := l.condition(ctx, n, now); err != nil {
+		return err
+	}
+	if equality.Semantic.DeepEqual(&node.Status, now) {
+		return nil
+	}
+	node.Status = *now
+	_, err = nodes.UpdateStatus(ctx, node, metav1.UpdateOptions{FieldManager: "virtual-kubelet"})
+	return err
+}
+
+func newNode(n *virtualNode) *corev1.Node {
+	labels := map[string]string{
+		nodeType: virtual, remoteClusterID: n.Spec.ClusterID, "kubernetes.io/hostname": n.Name,
+		"kubernetes.io/os": "linux", "node-role.kubernetes.io/agent": "",
+	}
+	for key, value := range n.Spec.Labels {
+		labels[key] = value
+	}
+	return &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: n.Name, Labels: labels,
+			Annotations: map[string]string{standIn: "made in the place of a virtual kubelet: no pod runs here"},
+		},
+		Spec: corev1.NodeSpec{Taints: []corev1.Taint{{Key: notAllowed, Value: yes, Effect: corev1.TaintEffectNoExecute}}},
+	}
+}
+
+// condition says in a Node's status whether the provider's API server answers
+// to the slice's own identity, and whether the tunnel is up.
+func (l *look) condition(ctx context.Context, n *virtualNode, status *corev1.NodeStatus) error {
+	if n.Spec.KubeconfigSecretRef == nil {
+		return nil
+	}
+	secret, err := l.client.CoreV1().Secrets(n.Namespace).Get(ctx, n.Spec.KubeconfigSecretRef.Name, metav1.GetOptions{})
+	if err != nil {
+		return ignoreMissing(err)
+	}
+	said, why := l.checks.ask(ctx, "virtual node "+n.Namespace+"/"+n.Name, secret.Data["kubeconfig"])
+	if !said {
+		return nil
+	}
+	up := l.connected(n)
+	ready := corev1.NodeCondition{Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "KubeletReady", Message: "stand-in: the provider's API server answers"}
+	network := corev1.NodeCondition{Type: corev1.NodeNetworkUnavailable, Status: corev1.ConditionFalse, Reason: "LiqoNetworkingUp", Message: "the tunnel is up, or networking is not Liqo's"}
+	if !up {
+		network.Status, network.Reason, network.Message = corev1.ConditionTrue, nodeDown, "the tunnel to the provider is not connected"
+		ready.Status, ready.Reason, ready.Message = corev1.ConditionFalse, "KubeletNotReady", network.Message
+	}
+	if why != nil {
+		ready.Status, ready.Reason, ready.Message = corev1.ConditionFalse, "KubeletNotReady", "the provider's API server does not answer: "+why.Error()
+	}
+	for _, c := range []corev1.NodeCondition{ready, network} {
+		status.Conditions = withNode(status.Conditions, c)
+	}
+	return nil
+}
+
+// connected tells whether the network lets a virtual node be used.
+func (l *look) connected(n *virtualNode) bool {
+	if !l.modules.networking || n.Spec.DisableNetworkCheck {
+		return true
+	}
+	for _, c := range l.networks[connections] {
+		if c.Labels[remoteClusterID] == n.Spec.ClusterID && c.Status.Value == "Connected" {
+			return true
+		}
+	}
+	return false
+}
+
+func withNode(all []corev1.NodeCondition, c corev1.NodeCondition) []corev1.NodeCondition {
+	c.LastTransitionTime = metav1.NewTime(time.Now()).Rfc3339Copy()
+	i := slices.IndexFunc(all, func(was corev1.NodeCondition) bool { return was.Type == c.Type })
+	if i < 0 {
+		c.LastHeartbeatTime = c.LastTransitionTime
+		return append(all, c)
+	}
+	was := all[i]
+	if was.Status == c.Status && was.Reason == c.Reason {
+		return all
+	}
+	c.LastHeartbeatTime = c.LastTransitionTime
+	all[i] = c
+	return all
+}
+
+// endNode deletes a virtual Node and the pods that were bound to it, which
+// nobody else would.
+func (l *look) endNode(ctx context.Context, node *corev1.Node) error {
+	pods, err := l.client.CoreV1().Pods("").List(ctx, metav1.ListOptions{FieldSelector: "spec.nodeName=" + node.Name})
+	if err != nil {
+		return err
+	}
+	zero := int64(0)
+	for _, pod := range pods.Items {
+		err := l.client.CoreV1().Pods(pod.Namespace).Delete(ctx, pod.Name, metav1.DeleteOptions{GracePeriodSeconds: &zero})
+		if ignoreMissing(err) != nil {
+			return err
+		}
+	}
+	return ignoreMissing(l.client.CoreV1().Nodes().Delete(ctx, node.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &node.UID}}))
+}

@@ -1,0 +1,217 @@
+package liqopeer
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
+)
+
+// The phases of a NamespaceOffloading and of one mapping.
+const (
+	ready             = "Ready"
+	noClusterSelected = "NoClusterSelected"
+	inProgress        = "InProgress"
+	someFailed        = "SomeFailed"
+	allFailed         = "AllFailed"
+	terminating       = "Terminating"
+	loopBackOff       = "CreationLoopBackOff"
+)
+
+// offload plays the consumer's controller of NamespaceOffloadings
+// (liqotech/liqo,
+// pkg/liqo-controller-manager/offloading/namespaceoffloading-controller).
+func (l *look) offload(ctx context.Context) error {
+	wanted := map[string]map[string]string{} // provider → namespace here → namespace there
+	var all []error
+	for i := range l.offloadings {
+		o := &l.offloadings[i]
+		if o.Name != offloadingName || o.DeletionTimestamp != nil {
+			continue
+		}
+		if err := errors.Join(l.hold(ctx, offloadings, o, offloadingFinalizer), l.enable(ctx, o.Namespace, true)); err != nil {
+			all = append(all, err)
+			continue
+		}
+		chosen, err := l.choose(&o.Spec)
+		all = append(all, err)
+		for _, provider := range chosen {
+			if wanted[provider] == nil {
+				wanted[provider] = map[string]string{}
+			}
+			wanted[provider][o.Namespace] = remoteName(o, l.id)
+		}
+	}
+	for i := range l.maps {
+		all = append(all, l.want(ctx, &l.maps[i], wanted))
+	}
+	for i := range l.offloadings {
+		all = append(all, l.tell(ctx, &l.offloadings[i]))
+	}
+	return errors.Join(all...)
+}
+
+// remoteName is how a namespace is called on the provider.
+func remoteName(o *offloading, consumer string) string {
+	switch o.Spec.NamespaceMappingStrategy {
+	case "EnforceSameName":
+		return o.Namespace
+	case "SelectedName":
+		return o.Spec.RemoteNamespaceName
+	}
+	return o.Namespace + "-" + consumer
+}
+
+// choose returns the providers of the virtual nodes that a selector chooses: all
+// where it is empty.
+func (l *look) choose(spec *offloadingSpec) ([]string, error) {
+	chosen := map[string]bool{}
+	for i := range l.nodes {
+		node := &l.nodes[i]
+		if node.DeletionTimestamp != nil || l.mapFor(node.Labels[remoteClusterID]) == nil {
+			continue
+		}
+		fits, err := selects(&spec.ClusterSelector, node)
+		if err != nil {
+			return nil, err
+		}
+		if fits {
+			chosen[node.Labels[remoteClusterID]] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(chosen)), nil
+}
+
+func selects(selector *corev1.NodeSelector, node *corev1.Node) (bool, error) {
+	if len(selector.NodeSelectorTerms) == 0 {
+		return true, nil
+	}
+	parsed, err := nodeaffinity.NewNodeSelector(selector)
+	if err != nil {
+		return false, err
+	}
+	return parsed.Match(node), nil
+}
+
+// want writes into a NamespaceMap which namespaces that provider shall have.
+func (l *look) want(ctx context.Context, m *nsMap, wanted map[string]map[string]string) error {
+	if l.mapFor(m.Name) != m || m.DeletionTimestamp != nil || maps.Equal(m.Spec.DesiredMapping, wanted[m.Name]) {
+		return nil
+	}
+	desired := wanted[m.Name]
+	if desired == nil {
+		desired = map[string]string{}
+	}
+	m.Spec.DesiredMapping = desired
+	return l.put(ctx, namespaceMaps, m, "/spec/desiredMapping", desired)
+}
+
+// tell writes how an offloading fares, and lets it go once no provider has
+// anything left of it.
+func (l *look) tell(ctx context.Context, o *offloading) error {
+	if o.Name != offloadingName {
+		return nil
+	}
+	now, left := l.fares(o)
+	if err := report(ctx, l.site, offloadings, o, now); err != nil {
+		return err
+	}
+	if o.DeletionTimestamp == nil || left > 0 || !held(o, offloadingFinalizer) {
+		return nil
+	}
+	if err := l.enable(ctx, o.Namespace, false); err != nil {
+		return err
+	}
+	return l.release(ctx, offloadings, o, offloadingFinalizer)
+}
+
+// fares returns an offloading's status, and how many providers have something
+// of it.
+func (l *look) fares(o *offloading) (offloadingStatus, int) {
+	now := offloadingStatus{ObservedGeneration: o.Generation, RemoteNamespaceName: remoteName(o, l.id), Conditions: map[string][]condition{}}
+	var required, good, bad, left int
+	for i := range l.maps {
+		m := &l.maps[i]
+		if l.mapFor(m.Name) != m {
+			continue
+		}
+		_, asked := m.Spec.DesiredMapping[o.Namespace]
+		phase := m.Status.CurrentMapping[o.Namespace].Phase
+		if (asked || phase != "") && !l.lost(m.Name) {
+			left++
+		}
+		if asked {
+			required++
+		}
+		switch phase {
+		case accepted:
+			good++
+		case loopBackOff:
+			bad++
+		}
+		all := with(o.Status.Conditions[m.Name], chosenCondition(asked))
+		if asked || phase != "" {
+			all = with(all, readyCondition(phase))
+		}
+		now.Conditions[m.Name] = all
+	}
+	now.OffloadingPhase = phaseOf(o.DeletionTimestamp != nil, required, good, bad)
+	if len(now.Conditions) == 0 {
+		now.Conditions = nil
+	}
+	return now, left
+}
+
+func phaseOf(going bool, required, good, bad int) string {
+	switch {
+	case going:
+		return terminating
+	case required == 0:
+		return noClusterSelected
+	case good == required:
+		return ready
+	case bad == required:
+		return allFailed
+	case bad > 0:
+		return someFailed
+	}
+	return inProgress
+}
+
+func chosenCondition(asked bool) condition {
+	if asked {
+		return condition{Type: "OffloadingRequired", Status: "True", Reason: "ClusterSelected", Message: "the selector chooses this cluster"}
+	}
+	return condition{Type: "OffloadingRequired", Status: "False", Reason: "ClusterNotSelected", Message: "the selector does not choose this cluster"}
+}
+
+func readyCondition(phase string) condition {
+	switch phase {
+	case accepted:
+		return condition{Type: ready, Status: "True", Reason: "NamespaceCreated", Message: "the namespace is there"}
+	case loopBackOff:
+		return condition{Type: ready, Status: "False", Reason: loopBackOff, Message: "the provider cannot make the namespace"}
+	case terminating:
+		return condition{Type: ready, Status: "False", Reason: terminating, Message: "the namespace is being deleted"}
+	}
+	return condition{Type: ready, Status: "False", Reason: "Creating", Message: "the provider has not answered yet"}
+}
+
+// enable labels a namespace whose pods may go elsewhere, or takes that back.
+func (l *look) enable(ctx context.Context, name string, on bool) error {
+	n := l.namespace(name)
+	if n == nil || (n.Labels[schedulingEnabled] == yes) == on {
+		return nil
+	}
+	patch := `{"metadata":{"labels":{"` + schedulingEnabled + `":null}}}`
+	if on {
+		patch = `{"metadata":{"labels":{"` + schedulingEnabled + `":"true"}}}`
+	}
+	_, err := l.client.CoreV1().Namespaces().Patch(ctx, name, types.MergePatchType, []byte(patch), metav1.PatchOptions{FieldManager: controllerManager})
+	return ignoreMissing(err)
+}

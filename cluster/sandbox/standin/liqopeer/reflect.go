@@ -1,0 +1,115 @@
+package liqopeer
+
+import (
+	"context"
+	"errors"
+	"maps"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// lastApplied is of no use on the other side.
+const lastApplied = "kubectl.kubernetes.io/last-applied-configuration"
+
+// reflect brings what a tenant namespace holds to the other side, and the
+// answers back.
+func (s *site) reflect(ctx context.Context, id string, secret *corev1.Secret, r *remote) error {
+	var all []error
+	for _, resource := range replicatedAll {
+		all = append(all, s.reflectAll(ctx, id, secret, r, resource))
+	}
+	return errors.Join(all...)
+}
+
+func (s *site) reflectAll(ctx context.Context, id string, secret *corev1.Secret, r *remote, resource schema.GroupVersionResource) error {
+	there, err := r.dynamic.Resource(resource).Namespace(r.namespace).
+		List(ctx, metav1.ListOptions{LabelSelector: replicated + "=" + yes + "," + origin + "=" + id})
+	if err != nil {
+		return err // it may not, or does not answer: nothing is done, and nothing is let go
+	}
+	here, err := s.dynamic.Resource(resource).Namespace(secret.Namespace).
+		List(ctx, metav1.ListOptions{LabelSelector: replication + "=" + yes})
+	if err != nil {
+		return ignoreMissing(err)
+	}
+	copies := map[string]*unstructured.Unstructured{}
+	for i := range there.Items {
+		copies[there.Items[i].GetName()] = &there.Items[i]
+	}
+	var all []error
+	for i := range here.Items {
+		original := &here.Items[i]
+		if original.GetLabels()[destination] != secret.Labels[remoteClusterID] {
+			continue
+		}
+		all = append(all, s.reflectOne(ctx, id, r, resource, original, copies[original.GetName()]))
+		delete(copies, original.GetName())
+	}
+	for _, orphan := range copies { // its original went while nobody looked
+		all = append(all, r.remove(ctx, resource, orphan))
+	}
+	return errors.Join(all...)
+}
+
+// reflectOne takes care of one object; its copy is nil where there is none.
+func (s *site) reflectOne(ctx context.Context, id string, r *remote, resource schema.GroupVersionResource, original, copied *unstructured.Unstructured) error {
+	switch {
+	case original.GetDeletionTimestamp() != nil && copied != nil:
+		return r.remove(ctx, resource, copied)
+	case original.GetDeletionTimestamp() != nil:
+		return s.release(ctx, resource, original, resourceFinalizer)
+	}
+	if err := s.hold(ctx, resource, original, resourceFinalizer); err != nil {
+		return err
+	}
+	target := r.dynamic.Resource(resource).Namespace(r.namespace)
+	if copied == nil {
+		_, err := target.Create(ctx, replica(original, id, r.namespace), metav1.CreateOptions{FieldManager: crdReplicator})
+		return err
+	}
+	if copied.GetDeletionTimestamp() != nil {
+		return nil
+	}
+	if !equality.Semantic.DeepEqual(original.Object["spec"], copied.Object["spec"]) {
+		copied.Object["spec"] = original.Object["spec"]
+		_, err := target.Update(ctx, copied, metav1.UpdateOptions{FieldManager: crdReplicator})
+		return err
+	}
+	answer, given := copied.Object["status"]
+	if !given || equality.Semantic.DeepEqual(original.Object["status"], answer) {
+		return nil
+	}
+	return s.put(ctx, resource, original, "/status", answer, "status")
+}
+
+// replica returns the copy of an object for the other side.
+func replica(original *unstructured.Unstructured, id, namespace string) *unstructured.Unstructured {
+	labels := maps.Clone(original.GetLabels())
+	labels[replication], labels[replicated], labels[origin], labels[remoteClusterID] = "false", yes, id, id
+	annotations := maps.Clone(original.GetAnnotations())
+	delete(annotations, lastApplied)
+	made := &unstructured.Unstructured{Object: map[string]any{"spec": original.Object["spec"]}}
+	made.SetGroupVersionKind(original.GroupVersionKind())
+	made.SetNamespace(namespace)
+	made.SetName(original.GetName())
+	made.SetLabels(labels)
+	made.SetAnnotations(annotations)
+	return made
+}
+
+// remove deletes a copy on the other side.
+func (r *remote) remove(ctx context.Context, resource schema.GroupVersionResource, copied *unstructured.Unstructured) error {
+	if copied.GetDeletionTimestamp() != nil {
+		return nil
+	}
+	err := r.dynamic.Resource(resource).Namespace(r.namespace).Delete(ctx, copied.GetName(), metav1.DeleteOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,136 @@
+package liqopeer
+
+import (
+	"context"
+	"net/http"
+	"slices"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	registrationv1 "k8s.io/api/admissionregistration/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// liqoGroup is the organization of certificates that Liqo itself hands out.
+const liqoGroup = "liqo.io"
+
+var (
+	onCreate = []registrationv1.OperationType{registrationv1.Create}
+	onBoth   = []registrationv1.OperationType{registrationv1.Create, registrationv1.Update}
+)
+
+// validatingHooks are the webhooks (liqotech/liqo, pkg/webhooks), without those
+// for pods.
+var validatingHooks = map[string]hook{
+	"tenant":              {authenticationGroup, "tenants", onBoth, judgeTenant},
+	"resourceslice":       {authenticationGroup, "resourceslices", onBoth, judgeSlice},
+	"namespaceoffloading": {offloadingGroup, "namespaceoffloadings", onBoth, judgeOffloading},
+	"virtualnode":         {offloadingGroup, "virtualnodes", onCreate, judgeVirtualNode},
+}
+
+// judgeTenant: validate.go of pkg/webhooks/tenant. An update is judged like a
+// creation, and the removal of a finalizer is one.
+func judgeTenant(ctx context.Context, s *site, r *admissionv1.AdmissionRequest) error {
+	t, err := decode[tenantSpec, tenantStatus](r.Object)
+	if err != nil {
+		return err
+	}
+	namespace, err := s.client.CoreV1().Namespaces().Get(ctx, r.Namespace, metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
+	switch {
+	case namespace.Labels[tenantNamespace] != yes:
+		return deny(http.StatusForbidden, `tenant must be in a tenant namespace: namespace %s has no label %s: "true"`, r.Namespace, tenantNamespace)
+	case t.Labels[remoteClusterID] != t.Spec.ClusterID:
+		return deny(http.StatusForbidden, "tenant label %s is %q and spec.clusterID is %q: they must be equal", remoteClusterID, t.Labels[remoteClusterID], t.Spec.ClusterID)
+	case namespace.Labels[remoteClusterID] != t.Spec.ClusterID:
+		return deny(http.StatusForbidden, "tenant of cluster %q cannot be in namespace %s, which is for cluster %q", t.Spec.ClusterID, r.Namespace, namespace.Labels[remoteClusterID])
+	}
+	if r.Operation != admissionv1.Create {
+		return nil
+	}
+	all, err := list[tenantSpec, tenantStatus](ctx, s.dynamic, tenants, metav1.ListOptions{})
+	if err != nil {
+		return err
+	}
+	for _, other := range all {
+		if other.Namespace == r.Namespace {
+			return deny(http.StatusForbidden, "tenant already exists in namespace %s: it is called %s", r.Namespace, other.Name)
+		}
+		if other.Name == t.Name {
+			return deny(http.StatusForbidden, "tenant with name %s already exists in namespace %s: the name must be unique in the cluster", t.Name, other.Namespace)
+		}
+	}
+	return nil
+}
+
+// judgeSlice: validate.go of pkg/webhooks/resourceslice. Copies are exempt from
+// the rule of creation; that of updates is for who comes from another cluster.
+func judgeSlice(ctx context.Context, s *site, r *admissionv1.AdmissionRequest) error {
+	now, err := decode[sliceSpec, sliceStatus](r.Object)
+	if err != nil {
+		return err
+	}
+	if r.Operation == admissionv1.Update {
+		was, err := decode[sliceSpec, sliceStatus](r.OldObject)
+		if err != nil || !slices.Contains(r.UserInfo.Groups, liqoGroup) {
+			return err
+		}
+		if was.Labels[remoteClusterID] != now.Labels[remoteClusterID] || was.Annotations[cordon] != now.Annotations[cordon] {
+			return deny(http.StatusForbidden, "resourceslice label %s and annotation %s are for the provider to change", remoteClusterID, cordon)
+		}
+		return nil
+	}
+	if now.Labels[replicated] == yes {
+		return nil
+	}
+	all, err := list[sliceSpec, sliceStatus](ctx, s.dynamic, resourceSlices, metav1.ListOptions{})
+	if err != nil {
+		return err
+	}
+	for _, other := range all {
+		if other.Name == now.Name && other.Labels[replication] == yes {
+			return deny(http.StatusForbidden, "resourceslice with name %s already exists in namespace %s: the name must be unique in the cluster", now.Name, other.Namespace)
+		}
+	}
+	return nil
+}
+
+// judgeOffloading: nsoff.go of pkg/webhooks/namespaceoffloading.
+func judgeOffloading(_ context.Context, _ *site, r *admissionv1.AdmissionRequest) error {
+	now, err1 := decode[offloadingSpec, offloadingStatus](r.Object)
+	was, err2 := decode[offloadingSpec, offloadingStatus](r.OldObject)
+	if err1 != nil || err2 != nil {
+		return apierrors.NewBadRequest("that is no NamespaceOffloading")
+	}
+	switch {
+	case now.Name != offloadingName:
+		return deny(http.StatusForbidden, "namespaceoffloading must be called %q, not %q", offloadingName, now.Name)
+	case now.Spec.NamespaceMappingStrategy == "SelectedName" && now.Spec.RemoteNamespaceName == "":
+		return deny(http.StatusForbidden, "namespaceoffloading with strategy SelectedName needs spec.remoteNamespaceName")
+	case r.Operation != admissionv1.Update:
+		return nil
+	case was.Spec.NamespaceMappingStrategy != now.Spec.NamespaceMappingStrategy:
+		return deny(http.StatusForbidden, "namespaceoffloading spec.namespaceMappingStrategy cannot be changed: delete it first")
+	case was.Spec.RemoteNamespaceName != now.Spec.RemoteNamespaceName:
+		return deny(http.StatusForbidden, "namespaceoffloading spec.remoteNamespaceName cannot be changed: delete it first")
+	}
+	return nil
+}
+
+// judgeVirtualNode: virtualnode.go of pkg/webhooks/virtualnode.
+func judgeVirtualNode(ctx context.Context, s *site, r *admissionv1.AdmissionRequest) error {
+	n, err := decode[virtualNodeSpec, conditioned](r.Object)
+	if err != nil {
+		return err
+	}
+	_, err = s.client.CoreV1().Nodes().Get(ctx, n.Name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return deny(http.StatusForbidden, "virtualnode cannot be called %s: there is a node of that name", n.Name)
+}

@@ -1,0 +1,204 @@
+package liqopeer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// The words of a ResourceSlice's conditions.
+const (
+	authenticationCondition = "Authentication"
+	resourcesCondition      = "Resources"
+	accepted                = "Accepted"
+	denied                  = "Denied"
+)
+
+// ours tells whether a slice is one that this cluster asks for: the labels say
+// so, and a slice without them is as good as not there.
+func (l *look) ours(s *slice) bool {
+	return s.Labels[replication] == yes && s.Labels[destination] != "" && l.remoteOf(s.Namespace) != ""
+}
+
+// askForSlices plays the consumer's slice controller (liqotech/liqo,
+// pkg/liqo-controller-manager/authentication/localresourceslice-controller) and
+// what makes virtual nodes of slices.
+func (l *look) askForSlices(ctx context.Context) error {
+	var all []error
+	for i := range l.slices {
+		if s := &l.slices[i]; l.ours(s) && s.DeletionTimestamp == nil {
+			all = append(all, l.askForSlice(ctx, s))
+		}
+	}
+	return errors.Join(all...)
+}
+
+func (l *look) askForSlice(ctx context.Context, s *slice) error {
+	if s.Spec.ConsumerClusterID == "" || len(s.Spec.CSR) == 0 {
+		return l.sign(ctx, s)
+	}
+	if says(s.Status.Conditions, authenticationCondition) != accepted || s.Status.AuthParams == nil {
+		return nil
+	}
+	if err := l.identify(ctx, s); err != nil {
+		return err
+	}
+	if says(s.Status.Conditions, resourcesCondition) != accepted ||
+		s.Annotations[createVirtualNode] != yes || s.Labels[remoteClusterID] == "" {
+		return nil
+	}
+	return l.makeVirtualNode(ctx, s)
+}
+
+// sign says in a slice who asks, with the key of this cluster.
+func (l *look) sign(ctx context.Context, s *slice) error {
+	secret, err := l.client.CoreV1().Secrets(home).Get(ctx, authenticationKeys, metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
+	key, err := privateKey(secret.Data["privateKey"])
+	if err != nil {
+		return fmt.Errorf("key of %s/%s: %w", home, authenticationKeys, err)
+	}
+	csr, err := request(key, s.Name, l.id)
+	if err != nil {
+		return err
+	}
+	return l.patch(ctx, resourceSlices, s, []map[string]any{
+		{"op": "add", "path": "/spec/consumerClusterID", "value": l.id},
+		{"op": "add", "path": "/spec/csr", "value": csr},
+	})
+}
+
+func identityName(slice string) string { return "resourceslice-" + slice }
+
+func identitySecret(slice string) string { return "kubeconfig-" + identityName(slice) }
+
+// identify makes the Identity of an accepted slice.
+func (l *look) identify(ctx context.Context, s *slice) error {
+	name := identityName(s.Name)
+	for i := range l.identities {
+		if have := &l.identities[i]; have.Name == name && have.Namespace == s.Namespace {
+			if string(have.Spec.AuthParams.crt()) == string(s.Status.AuthParams.SignedCRT) {
+				return nil
+			}
+			return l.put(ctx, identities, have, "/spec/authParams", s.Status.AuthParams)
+		}
+	}
+	return create(ctx, l.site, identities, "Identity", identity{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: name, Namespace: s.Namespace, OwnerReferences: owned(s), Annotations: mark(),
+			Labels: map[string]string{remoteClusterID: l.remoteOf(s.Namespace), resourceSliceName: s.Name, identityType: resourceSliceType},
+		},
+		Spec: identitySpec{ClusterID: l.remoteOf(s.Namespace), Type: resourceSliceType, AuthParams: s.Status.AuthParams},
+	})
+}
+
+func (p *authParams) crt() []byte {
+	if p == nil {
+		return nil
+	}
+	return p.SignedCRT
+}
+
+// makeVirtualNode asks for a virtual node of the slice's name. The webhook may
+// refuse it, and then there is none.
+func (l *look) makeVirtualNode(ctx context.Context, s *slice) error {
+	for i := range l.virtualNodes {
+		if n := &l.virtualNodes[i]; n.Name == s.Name && n.Namespace == s.Namespace {
+			return nil
+		}
+	}
+	createNode := true
+	return create(ctx, l.site, virtualNodes, "VirtualNode", virtualNode{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: s.Name, Namespace: s.Namespace, OwnerReferences: owned(s), Annotations: mark(),
+			Labels: map[string]string{remoteClusterID: s.Labels[remoteClusterID], resourceSliceName: s.Name},
+		},
+		Spec: virtualNodeSpec{
+			ClusterID: s.Labels[remoteClusterID], CreateNode: &createNode,
+			KubeconfigSecretRef: &corev1.LocalObjectReference{Name: identitySecret(s.Name)},
+			ResourceQuota:       corev1.ResourceQuotaSpec{Hard: s.Status.Resources},
+			Labels:              map[string]string{remoteClusterID: s.Labels[remoteClusterID]},
+		},
+	})
+}
+
+// sliceOf returns the slice for which something was made, nil when it is gone
+// or going.
+func (l *look) sliceOf(o metav1.ObjectMeta) *slice {
+	for i := range l.slices {
+		if s := &l.slices[i]; s.Name == o.Labels[resourceSliceName] && s.Namespace == o.Namespace && s.DeletionTimestamp == nil {
+			return s
+		}
+	}
+	return nil
+}
+
+// keepIdentities gives each Identity of a slice its kubeconfig, and takes away
+// those whose slice is gone.
+func (l *look) keepIdentities(ctx context.Context) error {
+	var all []error
+	for i := range l.identities {
+		have := &l.identities[i]
+		if have.Labels[resourceSliceName] == "" {
+			continue
+		}
+		if l.sliceOf(have.ObjectMeta) == nil {
+			all = append(all, l.dropIdentity(ctx, have))
+			continue
+		}
+		all = append(all, l.kubeconfigOf(ctx, have))
+	}
+	return errors.Join(all...)
+}
+
+// dropIdentity waits for the virtual node that gets in with it.
+func (l *look) dropIdentity(ctx context.Context, have *identity) error {
+	for _, n := range l.virtualNodes {
+		if n.Namespace == have.Namespace && n.Name == have.Labels[resourceSliceName] {
+			return nil
+		}
+	}
+	err := l.client.CoreV1().Secrets(have.Namespace).Delete(ctx, identitySecret(have.Labels[resourceSliceName]), metav1.DeleteOptions{})
+	if ignoreMissing(err) != nil {
+		return err
+	}
+	return l.remove(ctx, identities, have)
+}
+
+// kubeconfigOf writes the kubeconfig of an Identity into its Secret.
+func (l *look) kubeconfigOf(ctx context.Context, have *identity) error {
+	name := identitySecret(have.Labels[resourceSliceName])
+	keys, err := l.client.CoreV1().Secrets(home).Get(ctx, authenticationKeys, metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
+	data, err := kubeconfig(have.Spec.ClusterID, have.Spec.AuthParams, keys.Data["privateKey"])
+	if err != nil {
+		return err
+	}
+	secrets := l.client.CoreV1().Secrets(have.Namespace)
+	was, err := secrets.Get(ctx, name, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		_, err = secrets.Create(ctx, &corev1.Secret{
+			ObjectMeta: metav1.ObjectMeta{
+				Name: name, Namespace: have.Namespace, OwnerReferences: owned(have), Annotations: mark(),
+				Labels: map[string]string{remoteClusterID: have.Spec.ClusterID, identityType: resourceSliceType},
+			},
+			Data: map[string][]byte{"kubeconfig": data},
+		}, metav1.CreateOptions{FieldManager: controllerManager})
+	case err == nil && string(was.Data["kubeconfig"]) != string(data):
+		was.Data = map[string][]byte{"kubeconfig": data}
+		_, err = secrets.Update(ctx, was, metav1.UpdateOptions{FieldManager: controllerManager})
+	}
+	if err != nil {
+		return err
+	}
+	return report(ctx, l.site, identities, have, identityStatus{KubeconfigSecretRef: &corev1.LocalObjectReference{Name: name}})
+}

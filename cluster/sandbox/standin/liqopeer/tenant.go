@@ -1,0 +1,144 @@
+package liqopeer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// What a Tenant may say.
+const (
+	keysExchange = "KeysExchange"
+	active       = "Active"
+	drained      = "Drained"
+)
+
+// admitTenants plays the provider's tenant controller (liqotech/liqo,
+// pkg/liqo-controller-manager/authentication/tenant-controller).
+func (l *look) admitTenants(ctx context.Context) error {
+	if len(l.tenants) == 0 {
+		return nil
+	}
+	roles, err := l.roles(ctx)
+	if err != nil || roles == nil {
+		return err // without both roles it does not even begin
+	}
+	var all []error
+	for i := range l.tenants {
+		all = append(all, l.admitTenant(ctx, &l.tenants[i], roles))
+	}
+	return errors.Join(all...)
+}
+
+// roles returns the names of the ClusterRoles that tenants get, by label; nil
+// where one is missing.
+func (l *look) roles(ctx context.Context) (map[string]string, error) {
+	found, err := l.client.RbacV1().ClusterRoles().List(ctx, metav1.ListOptions{
+		LabelSelector: fmt.Sprintf("%s in (%s,%s)", nameLabel, remoteControlPlane, kubeletClusterWide),
+	})
+	if err != nil {
+		return nil, err
+	}
+	names := map[string]string{}
+	for _, role := range found.Items {
+		names[role.Labels[nameLabel]] = role.Name
+	}
+	if len(names) < 2 {
+		return nil, nil
+	}
+	return names, nil
+}
+
+func (l *look) admitTenant(ctx context.Context, t *tenant, roles map[string]string) error {
+	if t.DeletionTimestamp != nil {
+		if err := l.unbind(ctx, t.Spec.ClusterID, roles); err != nil {
+			return err
+		}
+		return l.release(ctx, tenants, t, tenantFinalizer)
+	}
+	if t.Spec.TenantCondition == drained {
+		return l.drain(ctx, t, roles)
+	}
+	if err := l.hold(ctx, tenants, t, tenantFinalizer); err != nil {
+		return err
+	}
+	if t.Spec.AuthzPolicy == keysExchange {
+		return l.warn(ctx, refer(t), "NonceNotFound",
+			fmt.Sprintf("there is no nonce for cluster %q: this tenant waits for a handshake", t.Spec.ClusterID))
+	}
+	names := l.tenantNamespaces(t.Spec.ClusterID)
+	if len(names) == 0 {
+		return nil // its labels are gone, and then the webhook lets nobody write the tenant
+	}
+	if len(names) > 1 {
+		return l.warn(ctx, refer(t), "TenantNamespaceCreationFailed",
+			fmt.Sprintf("multiple tenant namespaces found for clusterid %q: %s", t.Spec.ClusterID, strings.Join(names, ", ")))
+	}
+	if err := l.bind(ctx, t, roles[kubeletClusterWide]); err != nil {
+		return err
+	}
+	return report(ctx, l.site, tenants, t, tenantStatus{TenantNamespace: names[0]})
+}
+
+func bindingName(role string) string { return "liqo-binding-" + role }
+
+// bind gives the group of the consumer's virtual kubelets what they need in the
+// whole cluster. The other role is for the admin to bind: there was no handshake.
+func (l *look) bind(ctx context.Context, t *tenant, role string) error {
+	name := bindingName(role) + "-" + t.Spec.ClusterID
+	bindings := l.client.RbacV1().ClusterRoleBindings()
+	if _, err := bindings.Get(ctx, name, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+		return err
+	}
+	_, err := bindings.Create(ctx, &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{remoteClusterID: t.Spec.ClusterID}, Annotations: mark()},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
+		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: t.Spec.ClusterID}},
+	}, metav1.CreateOptions{})
+	return err
+}
+
+func (l *look) unbind(ctx context.Context, id string, roles map[string]string) error {
+	name := bindingName(roles[kubeletClusterWide]) + "-" + id
+	return ignoreMissing(l.client.RbacV1().ClusterRoleBindings().Delete(ctx, name, metav1.DeleteOptions{}))
+}
+
+// drain takes the consumer's rights and all that it has replicated here.
+func (l *look) drain(ctx context.Context, t *tenant, roles map[string]string) error {
+	all := []error{l.unbind(ctx, t.Spec.ClusterID, roles)}
+	for _, namespace := range l.tenantNamespaces(t.Spec.ClusterID) {
+		err := l.client.RbacV1().RoleBindings(namespace).Delete(ctx, bindingName(roles[remoteControlPlane]), metav1.DeleteOptions{})
+		all = append(all, ignoreMissing(err))
+	}
+	for i := range l.slices {
+		if s := &l.slices[i]; l.replicatedFrom(s.ObjectMeta, t.Spec.ClusterID) {
+			all = append(all, l.remove(ctx, resourceSlices, s))
+		}
+	}
+	for i := range l.maps {
+		if m := &l.maps[i]; l.replicatedFrom(m.ObjectMeta, t.Spec.ClusterID) {
+			all = append(all, l.remove(ctx, namespaceMaps, m))
+		}
+	}
+	return errors.Join(all...)
+}
+
+// replicatedFrom tells whether a consumer has put an object here, where it may.
+func (l *look) replicatedFrom(o metav1.ObjectMeta, id string) bool {
+	return o.Labels[replicated] == yes && o.Labels[origin] == id && l.remoteOf(o.Namespace) == id
+}
+
+// tenantOf returns the Tenant of a consumer, nil where there is none.
+func (l *look) tenantOf(id string) *tenant {
+	for i := range l.tenants {
+		if l.tenants[i].Spec.ClusterID == id {
+			return &l.tenants[i]
+		}
+	}
+	return nil
+}

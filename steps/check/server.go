@@ -1,0 +1,47 @@
+package check
+
+import (
+	"cmp"
+	"context"
+	"net"
+	"net/netip"
+	"net/url"
+	"time"
+
+	"carrick/cluster"
+	"carrick/cluster/probe"
+)
+
+// OnLoopback tells whether a URL's host is the machine that asks.
+func OnLoopback(server string) bool {
+	u, err := url.Parse(server)
+	if err != nil {
+		return false
+	}
+	ip, err := netip.ParseAddr(u.Hostname())
+	return u.Hostname() == "localhost" || (err == nil && ip.IsLoopback())
+}
+
+// ServerOf is the host and port of a kubeconfig's server, and the name that its
+// certificate must be good for.
+func ServerOf(k cluster.Kubeconfig) (where, name string) {
+	u, err := url.Parse(k.Server)
+	if err != nil {
+		return k.Server, k.TLSServerName // which no handshake can be had with
+	}
+	return net.JoinHostPort(u.Hostname(), cmp.Or(u.Port(), "443")), cmp.Or(k.TLSServerName, u.Hostname())
+}
+
+// ServerShows is what the server of a kubeconfig shows to this machine, judged by
+// the CA in the kubeconfig alone; without one, by the system's. It is a look
+// that is kept for a minute. The error is not nil when no handshake could be had.
+func ServerShows(ctx context.Context, k cluster.Kubeconfig) (probe.TLSReport, error) {
+	where, name := ServerOf(k)
+	report, err := cluster.Look(ctx, "tls/"+where+"/"+name, time.Minute, func(ctx context.Context) (probe.TLSReport, error) {
+		return probe.TLS(ctx, where, name, nil)
+	})
+	if err != nil {
+		return report, err
+	}
+	return report.Judge(name, k.CA)
+}

@@ -1,0 +1,206 @@
+package liqo
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"carrick/cluster"
+	"carrick/steps"
+)
+
+// controlPlaneHeld looks in all namespaces: Liqo does so, and a second Secret
+// anywhere makes it take neither. Where not all may be looked at, that there is
+// one is unknown.
+func controlPlaneHeld(ctx context.Context, e steps.Env) steps.Result {
+	sel, err := ofPeer(e)
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	found, err := living(ctx, e, secrets, "", sel+","+identityLabel+"="+controlPlaneType)
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	ns := tenantNamespace(e)
+	switch {
+	case len(found) == 0:
+		return noControlPlane(ctx, e)
+	case len(found) > 1:
+		return steps.Failed(fmt.Sprintf("%d Secrets are such kubeconfigs for the provider: %s. Liqo takes one in the whole cluster", len(found), listed(places(found))),
+			e.Kubectl()+" -n NAMESPACE delete secret NAME    # that of an older peering; keep the one in "+ns)
+	case found[0].GetNamespace() != ns:
+		return steps.Failed(fmt.Sprintf("it is Secret %s: Liqo takes that namespace for the tenant's, which is %s", listed(places(found)), ns),
+			e.Kubectl()+" -n "+steps.Quoted(found[0].GetNamespace())+" delete secret "+steps.Quoted(found[0].GetName())+"    # then "+mends(e, "authentication"))
+	}
+	// the namespace that is there counts, whatever was answered
+	space, err := e.Peer.Text("tenant-namespace")
+	if err != nil {
+		space = peerNamespace(e)
+	}
+	what := "Secret " + ns + "/" + found[0].GetName()
+	if note, ok := found[0].GetAnnotations()[remoteSpaceNote]; !ok || note != space {
+		says := fmt.Sprintf("has no annotation %s", remoteSpaceNote)
+		if ok {
+			says = fmt.Sprintf("is for the provider's namespace %q", note)
+		}
+		return steps.Failed(fmt.Sprintf("%s %s; the consumer's is %s there", what, says, space), "")
+	}
+	return asProved(ctx, e, found[0], what)
+}
+
+func places(objs []*unstructured.Unstructured) []string {
+	var out []string
+	for _, o := range objs {
+		out = append(out, o.GetNamespace()+"/"+o.GetName())
+	}
+	slices.Sort(out)
+	return out
+}
+
+// noControlPlane names Secrets that hold a kubeconfig and lack a label.
+func noControlPlane(ctx context.Context, e steps.Env) steps.Result {
+	ns := tenantNamespace(e)
+	id, err := peerID(e)
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	all, err := e.Cluster.Secrets(ctx, ns, cluster.Selector{})
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	for _, s := range all {
+		if s.Keys[kubeconfigField] == 0 || s.Labels[identityLabel] == "ResourceSlice" {
+			continue
+		}
+		var lacks []string
+		for _, label := range [][2]string{{identityLabel, controlPlaneType}, {remoteIDLabel, id}} {
+			if got := s.Labels[label[0]]; got != label[1] {
+				lacks = append(lacks, fmt.Sprintf("%s is %q, not %s", label[0], got, label[1]))
+			}
+		}
+		return steps.Failed(fmt.Sprintf("Secret %s/%s holds a kubeconfig, and Liqo does not find it: %s", ns, s.Name, strings.Join(lacks, "; ")),
+			fmt.Sprintf("%s -n %s label --overwrite secret %s %s=%s %s=%s", e.Kubectl(), ns, steps.Quoted(s.Name), identityLabel, controlPlaneType, remoteIDLabel, id))
+	}
+	return steps.Failed("no Secret in "+ns+" is labelled as the kubeconfig for the provider", "")
+}
+
+// asProved compares what Liqo reads with what was tried and proved, without
+// showing either.
+func asProved(ctx context.Context, e steps.Env, s *unstructured.Unstructured, what string) steps.Result {
+	held, err := storedKubeconfig(ctx, e, s.GetName())
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	if held.IsZero() {
+		return steps.Failed(what+" has no key "+kubeconfigField, "")
+	}
+	a, err := cluster.ParseKubeconfig([]byte(held.Reveal()))
+	if err != nil && standing(e.Own, "control-plane", "aws") == true {
+		return steps.Passed("%s, with AWS keys beside it", what)
+	}
+	if err != nil {
+		return steps.Failed(what+" holds no kubeconfig that can be used: "+strings.TrimPrefix(err.Error(), "kubeconfig: "), kubeconfigFix(e, ""))
+	}
+	b, err := parsedKubeconfig(e)
+	if absent := (*steps.AbsentError)(nil); errors.As(err, &absent) {
+		return steps.Warned(what+" holds a kubeconfig, and there is none to compare it with: "+absent.Error(), "carrick apply "+e.LinkFile())
+	}
+	if err != nil {
+		return unparsed(err)
+	}
+	if other := otherParts(a, b); len(other) > 0 {
+		return steps.Failed(what+" holds another kubeconfig than the one that was proved: "+strings.Join(other, ", "), "")
+	}
+	return steps.Passed("%s, %s", what, held.Hash())
+}
+
+// otherParts names what one kubeconfig has otherwise than another, and shows no
+// secret of either. How contexts are called is nobody's business.
+func otherParts(a, b cluster.Kubeconfig) []string {
+	var out []string
+	for _, part := range []struct {
+		what string
+		same bool
+	}{
+		{"server " + a.Server, a.Server == b.Server},
+		{"another CA", bytes.Equal(bytes.TrimSpace(a.CA), bytes.TrimSpace(b.CA))},
+		{"another token", a.Token == b.Token},
+		{"another client certificate", bytes.Equal(bytes.TrimSpace(a.ClientCert), bytes.TrimSpace(b.ClientCert))},
+		{"another client key", strings.TrimSpace(a.ClientKey.Reveal()) == strings.TrimSpace(b.ClientKey.Reveal())},
+		{"another tls-server-name or proxy-url", a.TLSServerName == b.TLSServerName && a.ProxyURL == b.ProxyURL},
+	} {
+		if !part.same {
+			out = append(out, part.what)
+		}
+	}
+	return out
+}
+
+func controlPlaneTaken(ctx context.Context, e steps.Env) steps.Result {
+	s, err := controlPlane(ctx, e)
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	if s == nil {
+		return steps.Skipped("there is no such Secret in %s", tenantNamespace(e))
+	}
+	if slices.Contains(s.GetFinalizers(), replicatorFinisher) {
+		return steps.Passed("Secret %s has the replicator's finalizer", s.GetName())
+	}
+	return steps.Waits(s.GetCreationTimestamp().Time, "Secret %s has no finalizer %s", s.GetName(), replicatorFinisher).Or(liqoLog(e, "crd-replicator"))
+}
+
+// apiServerSeen goes by what Liqo says of the other side. It looks where it has an
+// Identity of the other side, which a handshake makes: after a declarative
+// peering it may never say anything.
+func apiServerSeen(ctx context.Context, e steps.Env) steps.Result {
+	id, err := peerID(e)
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	found, err := living(ctx, e, foreignClusters, "", "")
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	for _, fc := range found {
+		if text(fc, "spec", "clusterID") == id {
+			return judgeSeen(fc, liqoLog(e, "controller-manager"))
+		}
+	}
+	return steps.Skipped("there is no ForeignCluster %s yet, in which Liqo would say it", id)
+}
+
+func judgeSeen(fc *unstructured.Unstructured, log string) steps.Result {
+	what := "ForeignCluster " + fc.GetName()
+	conditions, _, _ := unstructured.NestedSlice(fc.Object, "status", "conditions")
+	for _, c := range conditions {
+		m, _ := c.(map[string]any)
+		if m["type"] != "APIServerStatus" {
+			continue
+		}
+		if m["status"] == "Established" {
+			return steps.Passed("%s: Established", what)
+		}
+		stamp, _ := m["lastTransitionTime"].(string)
+		since, err := time.Parse(time.RFC3339, stamp)
+		if err != nil {
+			since = fc.GetCreationTimestamp().Time
+		}
+		return steps.Waits(since, "%s: APIServerStatus is %v (%v)", what, m["status"], messageOf(m)).Or(log + "    # and does a firewall let the pods of Liqo's namespace out?")
+	}
+	return steps.Skipped("%s does not say: Liqo tries it only after a handshake, not for a kubeconfig that it was given", what)
+}
+
+func messageOf(condition map[string]any) string {
+	m, _ := condition["message"].(string)
+	if m == "" {
+		m = "no more is said"
+	}
+	return m
+}

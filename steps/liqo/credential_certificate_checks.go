@@ -1,0 +1,99 @@
+package liqo
+
+import (
+	"context"
+	"crypto/x509"
+	"encoding/pem"
+	"strings"
+	"time"
+
+	"carrick/cluster"
+	"carrick/cluster/probe"
+	"carrick/steps"
+	"carrick/steps/check"
+)
+
+// aMonth is how long before its end a certificate is to be renewed.
+const aMonth = 30 * 24 * time.Hour
+
+// clientCertificate is that of the kubeconfig; nil with a verdict where there is
+// none.
+func clientCertificate(e steps.Env) (*x509.Certificate, steps.Result) {
+	k, err := parsedKubeconfig(e)
+	if err != nil {
+		return nil, unparsed(err)
+	}
+	if len(k.ClientCert) == 0 {
+		return nil, steps.Skipped("the credential that stands is no certificate")
+	}
+	certs, err := probe.ParseCerts(k.ClientCert)
+	if err != nil {
+		return nil, steps.Failed("the client certificate: "+err.Error(), replaceKubeconfig(e))
+	}
+	return certs[0], steps.Result{}
+}
+
+func certificateSound(_ context.Context, e steps.Env) steps.Result {
+	cert, why := clientCertificate(e)
+	if cert == nil {
+		return why
+	}
+	id, err := e.Own.Text("cluster-id")
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	fix, err := anotherCertificate(e)
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	authorities, err := e.Peer.Text("client-ca")
+	return judgeCertificate(cert, id, authorities, cluster.Explain(err), fix)
+}
+
+// anotherCertificate is how the consumer gets a new one.
+func anotherCertificate(e steps.Env) (string, error) {
+	id, err := peerID(e)
+	if foreign(e.Own) {
+		return replaceKubeconfig(e), err
+	}
+	return newKey(e.Kubectl(), tenantNamespace(e), id, e), err
+}
+
+// judgeCertificate says whether a certificate is one for the consumer with that
+// cluster id, of one of the authorities in PEM; unknown says why these are not
+// known.
+func judgeCertificate(cert *x509.Certificate, id, authorities, unknown, fix string) steps.Result {
+	bad := badSubject(cert.Subject.CommonName, cert.Subject.Organization, id)
+	for i := range bad {
+		bad[i] = "it has " + bad[i]
+	}
+	if !forClients(cert) {
+		bad = append(bad, "it is not for clients (its extended key usage leaves client authentication out)")
+	}
+	if authorities != "" && !issuedBy(string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: cert.Raw})), authorities) {
+		bad = append(bad, "the provider's API server does not know the authority that signed it: "+cert.Issuer.String())
+	}
+	if len(bad) > 0 {
+		return steps.Failed(strings.Join(bad, "; "), fix)
+	}
+	if authorities == "" {
+		return steps.Passed("%s, of %s; who signed it was not compared (%s)", cert.Subject.CommonName, listed(cert.Subject.Organization), unknown)
+	}
+	return steps.Passed("%s, of %s, signed by %s", cert.Subject.CommonName, listed(cert.Subject.Organization), cert.Issuer.CommonName)
+}
+
+func certificateLasts(_ context.Context, e steps.Env) steps.Result {
+	cert, why := clientCertificate(e)
+	if cert == nil {
+		return why
+	}
+	fix, err := anotherCertificate(e)
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	r := check.Lasts(cert, aMonth, time.Now(), fix)
+	if r.Status == steps.Pass {
+		r.Found = "until " + cert.NotAfter.Format(time.DateOnly) + "; nobody renews it"
+	}
+	return r
+}

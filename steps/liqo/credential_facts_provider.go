@@ -1,0 +1,124 @@
+package liqo
+
+import (
+	"context"
+	"encoding/base64"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"carrick/cluster"
+	"carrick/steps"
+	"carrick/steps/check"
+)
+
+const roleLabel = "app.kubernetes.io/name=remote-controlplane"
+
+// controlPlaneRole is found by its label: the chart's name for it has a prefix
+// that admins may change.
+func controlPlaneRole(ctx context.Context, e steps.Env) (any, error) {
+	found, err := check.List[rbacv1.ClusterRole](ctx, e.Cluster, check.ClusterRoles, "", cluster.Selector{Labels: roleLabel})
+	if err != nil {
+		return nil, err
+	}
+	if len(found) == 0 {
+		return nil, steps.Absent("the provider has no ClusterRole with the label %s", roleLabel)
+	}
+	return found[0].Name, nil
+}
+
+func issuedCertificate(ctx context.Context, e steps.Env) (any, error) {
+	name, err := requestName(ctx, e)
+	if err != nil {
+		return nil, err
+	}
+	csr, err := e.Cluster.Get(ctx, signingRequests, "", name.(string))
+	if apierrors.IsNotFound(err) {
+		return nil, steps.Absent("the consumer's certificate is not asked for yet")
+	}
+	if err != nil {
+		return nil, err
+	}
+	raw, err := base64.StdEncoding.DecodeString(text(csr, "status", "certificate"))
+	if err != nil || len(raw) == 0 {
+		return nil, steps.Absent("the provider has not signed the consumer's certificate yet")
+	}
+	return string(raw), nil
+}
+
+func accountToken(ctx context.Context, e steps.Env) (any, error) {
+	name, err := accountName(e.Peer)
+	if err != nil {
+		return nil, err
+	}
+	s, err := e.Cluster.Secret(ctx, tenantNamespace(e), name+"-token", "token")
+	if apierrors.IsNotFound(err) || (err == nil && s.Data["token"].IsZero()) {
+		return nil, steps.Absent("the consumer's ServiceAccount has no token yet")
+	}
+	if err != nil {
+		return nil, err
+	}
+	return s.Data["token"], nil
+}
+
+// providerCA is in PEM; "" where the context trusts the system's.
+func providerCA(ctx context.Context, e steps.Env) (any, error) {
+	if e.Answers.Text("provider.ca") == "context" {
+		return string(e.Cluster.CA()), nil
+	}
+	m, err := check.Get[corev1.ConfigMap](ctx, e.Cluster, check.ConfigMaps, "kube-system", "kube-root-ca.crt")
+	if apierrors.IsNotFound(err) || (err == nil && m.Data["ca.crt"] == "") {
+		return nil, steps.Absent("the provider has no ConfigMap kube-system/kube-root-ca.crt; answer provider.ca with context")
+	}
+	if err != nil {
+		return nil, err
+	}
+	return m.Data["ca.crt"], nil
+}
+
+// clientCA is what the provider's API server verifies client certificates by.
+func clientCA(ctx context.Context, e steps.Env) (any, error) {
+	m, err := check.Get[corev1.ConfigMap](ctx, e.Cluster, check.ConfigMaps, "kube-system", "extension-apiserver-authentication")
+	if apierrors.IsNotFound(err) || (err == nil && m.Data["client-ca-file"] == "") {
+		return nil, steps.Absent("the provider does not say which CA client certificates are verified by")
+	}
+	if err != nil {
+		return nil, err
+	}
+	return m.Data["client-ca-file"], nil
+}
+
+// bindingName is the RoleBinding to that ClusterRole that is there, else the one
+// of the published guide.
+func bindingName(ctx context.Context, e steps.Env) (any, error) {
+	found, err := roleBindings(ctx, e)
+	if err != nil || len(found) == 0 {
+		return usualBinding, err
+	}
+	for _, b := range found {
+		if b.Name == usualBinding {
+			return usualBinding, nil
+		}
+	}
+	return found[0].Name, nil
+}
+
+// roleBindings are those of the tenant namespace to the consumers' ClusterRole.
+func roleBindings(ctx context.Context, e steps.Env) ([]*rbacv1.RoleBinding, error) {
+	role, err := e.Own.Text("controlplane-role")
+	if err != nil {
+		return nil, err
+	}
+	all, err := check.List[rbacv1.RoleBinding](ctx, e.Cluster, check.RoleBindings, tenantNamespace(e), cluster.Selector{})
+	if err != nil {
+		return nil, err
+	}
+	var out []*rbacv1.RoleBinding
+	for _, b := range all {
+		if b.RoleRef.Kind == "ClusterRole" && b.RoleRef.Name == role {
+			out = append(out, b)
+		}
+	}
+	return out, nil
+}

@@ -1,0 +1,167 @@
+package liqo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"net/url"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+
+	"carrick/cluster"
+	"carrick/cluster/probe"
+	"carrick/steps"
+	"carrick/steps/check"
+)
+
+// parsedKubeconfig is the kubeconfig for the provider.
+func parsedKubeconfig(e steps.Env) (cluster.Kubeconfig, error) {
+	m, err := e.Own.Masked("kubeconfig")
+	if err != nil {
+		return cluster.Kubeconfig{}, err
+	}
+	return cluster.ParseKubeconfig([]byte(m.Reveal()))
+}
+
+// unparsed turns the error of getting the kubeconfig into a verdict; what is wrong
+// with the file itself is said by kubeconfig-whole.
+func unparsed(err error) steps.Result {
+	if errors.As(err, new(cluster.KubeconfigError)) {
+		return steps.Skipped("the kubeconfig can't be used as it is")
+	}
+	return steps.Unseen(err)
+}
+
+// replaceKubeconfig is how somebody else's kubeconfig gets another content; the
+// Secret stays, for Liqo lets it go only when all that it copied is gone.
+func replaceKubeconfig(e steps.Env) string {
+	name, _ := standing(e.Own, "control-plane", "name").(string)
+	return e.Kubectl() + " -n " + tenantNamespace(e) + " patch secret " + steps.Quoted(name) +
+		` --type merge -p "{\"data\":{\"kubeconfig\":\"$(base64 < FILE | tr -d '\n')\"}}"    # FILE: a kubeconfig that is right`
+}
+
+// kubeconfigFix is what to do about a kubeconfig: built says what to answer where
+// carrick builds it.
+func kubeconfigFix(e steps.Env, built string) string {
+	if foreign(e.Own) {
+		return replaceKubeconfig(e)
+	}
+	return built
+}
+
+func kubeconfigWhole(_ context.Context, e steps.Env) steps.Result {
+	m, err := e.Own.Masked("kubeconfig")
+	if absent := (*steps.AbsentError)(nil); errors.As(err, &absent) {
+		return steps.Waits(time.Time{}, "%s", absent.Why) // what it is made of comes about elsewhere
+	}
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	fix := kubeconfigFix(e, "answer provider.server with an https address, and provider.ca; then "+mends(e, "credentials"))
+	k, err := cluster.ParseKubeconfig([]byte(m.Reveal()))
+	var broken cluster.KubeconfigError
+	if errors.As(err, &broken) && standing(e.Own, "control-plane", "aws") == true {
+		return steps.Skipped("it signs in with the AWS keys beside it in the Secret, as Liqo does on EKS: carrick can't try those")
+	}
+	if errors.As(err, &broken) {
+		var words []string
+		for _, p := range broken.Problems {
+			words = append(words, p.Detail)
+		}
+		return steps.Failed(strings.Join(words, "; "), fix)
+	}
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	if contexts, users := entries(m); contexts > 1 || users > 1 {
+		return steps.Warned(fmt.Sprintf("it holds %d contexts and %d users, and Liqo uses context %s alone: whoever reads the Secret has the others, too", contexts, users, k.Name),
+			kubeconfigFix(e, fix))
+	}
+	return steps.Passed("context %s, namespace %s, server %s", k.Name, k.Namespace, k.Server)
+}
+
+// entries counts the contexts and the users of a kubeconfig that was parsed.
+func entries(m cluster.Masked) (contexts, users int) {
+	var file struct {
+		Contexts []any `yaml:"contexts"`
+		Users    []any `yaml:"users"`
+	}
+	_ = yaml.Unmarshal([]byte(m.Reveal()), &file) // it is YAML, or it would not have been parsed
+	return len(file.Contexts), len(file.Users)
+}
+
+func kubeconfigServer(ctx context.Context, e steps.Env) steps.Result {
+	k, err := parsedKubeconfig(e)
+	if err != nil {
+		return unparsed(err)
+	}
+	if k.ProxyURL != "" {
+		return steps.Skipped("it goes through the proxy %s, which is there for the consumer's pods and not for this machine", k.ProxyURL)
+	}
+	own, _ := e.Own.Text(check.ServerFact)
+	address := judgeServerAddress(k.Server, own, kubeconfigFix(e, "answer provider.server with an address that the consumer's pods reach: a load balancer or a node, port 6443"))
+	if !address.Status.Holds() {
+		return address
+	}
+	if shown := serverProves(ctx, e, k); shown.Status != steps.Pass || address.Status == steps.Pass {
+		if shown.Status == steps.Pass {
+			shown.Found = address.Found + ": " + shown.Found
+		}
+		return shown
+	}
+	return address
+}
+
+// judgeServerAddress says whether the consumer's pods can call a server by an
+// address; own is that of the consumer's own API server.
+func judgeServerAddress(server, own, fix string) steps.Result {
+	u, err := url.Parse(server)
+	if err != nil {
+		return steps.Failed("the server is no address: "+server, fix)
+	}
+	host := u.Hostname()
+	ip, notIP := netip.ParseAddr(host)
+	switch {
+	case strings.Contains(u.Path, "/k8s/clusters/"):
+		return steps.Failed(server+" is Rancher's proxy, which takes neither client certificates nor ServiceAccount tokens", fix+" (Rancher: Authorized Cluster Endpoint)")
+	case server == own:
+		return steps.Failed(server+" is the consumer's own API server", fix)
+	case check.OnLoopback(server) && check.OnLoopback(own):
+		return steps.Passed("%s is on loopback, as the consumer's own API server is: both stand on one machine", host)
+	case check.OnLoopback(server):
+		return steps.Failed(host+" means the pod itself when Liqo asks", fix)
+	case notIP == nil && (ip.IsUnspecified() || ip.IsLinkLocalUnicast()):
+		return steps.Failed(host+" is no address that another machine can call", fix)
+	case host == "kubernetes" || strings.HasPrefix(host, "kubernetes.default") || strings.HasSuffix(host, ".svc") || strings.HasSuffix(host, ".svc.cluster.local"):
+		return steps.Failed(host+" means the consumer's own API server when Liqo asks", fix)
+	case notIP != nil && !strings.Contains(host, "."):
+		return steps.Warned(host+" is a name without a domain: the consumer's pods know it only if their DNS does, as in clusters of kind", fix)
+	case notIP == nil && ip.IsPrivate():
+		return steps.Passed("%s is a private address, which the consumer's pods reach where it is routed", host)
+	}
+	return steps.Passed("%s", host)
+}
+
+// serverProves has the server shake hands, as Liqo would.
+func serverProves(ctx context.Context, e steps.Env, k cluster.Kubeconfig) steps.Result {
+	where, name := check.ServerOf(k)
+	report, err := check.ServerShows(ctx, k)
+	if err != nil {
+		return steps.Failed("no TLS with "+where+" from this machine: "+cluster.Explain(err), "curl -v "+steps.Quoted(k.Server+"/version")+"    # firewall, load balancer, port?")
+	}
+	if report.Trusted {
+		by := "the CA in the kubeconfig"
+		if len(k.CA) == 0 {
+			by = "a public CA: the kubeconfig names none, so Liqo's pods trust the system's"
+		}
+		return steps.Passed("%s until %s, by %s", report.Version, report.NotAfter.Format(time.DateOnly), by)
+	}
+	fix := "answer provider.ca with context, if the CA of your own context is the right one for that address; then " + mends(e, "credentials")
+	if report.Kind == probe.NameMismatch {
+		fix = fmt.Sprintf("answer provider.server with a name of the certificate (%s), or add %s to the certificate of the provider's API server", listed(report.Names), name)
+	}
+	return steps.Failed(where+" shows a certificate that is not good here: "+report.Problem, kubeconfigFix(e, fix))
+}

@@ -1,0 +1,160 @@
+package liqo
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/component-helpers/auth/rbac/validation"
+
+	"carrick/cluster"
+	"carrick/steps"
+	"carrick/steps/check"
+)
+
+// everyVerb is what Liqo's ClusterRole for consumers grants on each of its
+// resources.
+var everyVerb = []string{"create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"}
+
+// copied are the resources that Liqo copies to the provider before a slice is
+// accepted; renewed is the one by which it renews its own certificates, which
+// charts of old don't have.
+var (
+	copied  = []rbacv1.PolicyRule{onLiqo("authentication", "resourceslices"), onLiqo("offloading", "namespacemaps")}
+	renewed = []rbacv1.PolicyRule{onLiqo("authentication", "renews")}
+)
+
+func onLiqo(group, resource string) rbacv1.PolicyRule {
+	return rbacv1.PolicyRule{APIGroups: []string{group + ".liqo.io"}, Resources: []string{resource, resource + "/status"}, Verbs: everyVerb}
+}
+
+func consumersRole(ctx context.Context, e steps.Env) steps.Result {
+	found, err := check.List[rbacv1.ClusterRole](ctx, e.Cluster, check.ClusterRoles, "", cluster.Selector{Labels: roleLabel})
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	anew := e.Helm() + " upgrade liqo liqo/liqo -n liqo --reuse-values    # with the release's own name and namespace; the chart brings the ClusterRole"
+	if len(found) == 0 {
+		return steps.Failed("there is no ClusterRole with the label "+roleLabel, anew)
+	}
+	role := found[0]
+	if len(found) > 1 {
+		return steps.Failed(fmt.Sprintf("%d ClusterRoles have the label %s: %s, %s", len(found), roleLabel, found[0].Name, found[1].Name), "delete the one that is not the installed release's")
+	}
+	return judgeRole(role, anew)
+}
+
+// judgeRole says whether a ClusterRole grants what consumers need, and no more.
+func judgeRole(role *rbacv1.ClusterRole, anew string) steps.Result {
+	if ok, lacking := validation.Covers(role.Rules, copied); !ok {
+		return steps.Failed(fmt.Sprintf("ClusterRole %s lacks: %s", role.Name, rulesInWords(lacking)), anew)
+	}
+	if ok, more := validation.Covers(append(append([]rbacv1.PolicyRule{}, copied...), renewed...), role.Rules); !ok {
+		return steps.Warned(fmt.Sprintf("ClusterRole %s grants more than Liqo's own: %s", role.Name, rulesInWords(more)), "take it out: every consumer has it. "+anew)
+	}
+	if ok, _ := validation.Covers(role.Rules, renewed); !ok {
+		return steps.Warned(fmt.Sprintf("ClusterRole %s lacks renews: the certificates of ResourceSlices end and are not renewed", role.Name), anew)
+	}
+	return steps.Passed("%s: resourceslices, namespacemaps and renews", role.Name)
+}
+
+func rulesInWords(rules []rbacv1.PolicyRule) string {
+	var out []string
+	for _, r := range rules {
+		out = append(out, strings.Join(r.Verbs, ",")+" "+strings.Join(r.Resources, ","))
+	}
+	const most = 4
+	if len(out) > most {
+		return strings.Join(out[:most], "; ") + fmt.Sprintf(" and %d more", len(out)-most)
+	}
+	return strings.Join(out, "; ")
+}
+
+func roleBound(ctx context.Context, e steps.Env) steps.Result {
+	user, err := e.Peer.Text("credential-user")
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	id, err := peerID(e)
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	role, err := e.Own.Text("controlplane-role")
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	all, err := check.List[rbacv1.RoleBinding](ctx, e.Cluster, check.RoleBindings, tenantNamespace(e), cluster.Selector{})
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	r := judgeBindings(all, role, user, id)
+	if r.Status == steps.Fail {
+		if drained, err := tenantCondition(ctx, e); err == nil && drained == "Drained" {
+			r.Found += "; the Tenant is drained, and Liqo takes the binding away for that"
+			r.Fix = "answer tenant.condition with Active, then " + mends(e, "authentication")
+		}
+	}
+	return r
+}
+
+// tenantCondition is that of the Tenant in the namespace of the peering; "" where
+// there is none.
+func tenantCondition(ctx context.Context, e steps.Env) (string, error) {
+	found, err := living(ctx, e, tenants, tenantNamespace(e), "")
+	if err != nil || len(found) == 0 {
+		return "", err
+	}
+	return text(found[0], "spec", "tenantCondition"), nil
+}
+
+// judgeBindings says whether one of a namespace's RoleBindings gives the user the
+// ClusterRole, and is labelled with the consumer's cluster id.
+func judgeBindings(all []*rbacv1.RoleBinding, role, user, id string) steps.Result {
+	var others []string
+	for _, b := range all {
+		ours := b.RoleRef.Kind == "ClusterRole" && b.RoleRef.Name == role
+		named := bindsUser(b, user)
+		switch {
+		case ours && named && b.Labels[remoteIDLabel] != id:
+			return steps.Warned(fmt.Sprintf("RoleBinding %s gives it to %s, and has no label %s: %s, by which Liqo's own commands find it", b.Name, user, remoteIDLabel, id), "")
+		case ours && named:
+			return steps.Passed("RoleBinding %s gives it to %s", b.Name, user)
+		case ours:
+			others = append(others, fmt.Sprintf("RoleBinding %s gives it to %s, not to %s", b.Name, subjectsInWords(b.Subjects), user))
+		case named, b.Name == usualBinding:
+			others = append(others, fmt.Sprintf("RoleBinding %s gives %s %s to %s, not ClusterRole %s", b.Name, b.RoleRef.Kind, b.RoleRef.Name, subjectsInWords(b.Subjects), role))
+		}
+	}
+	if len(others) > 0 {
+		return steps.Failed(strings.Join(others, "; "), "")
+	}
+	return steps.Failed(fmt.Sprintf("no RoleBinding gives %s to %s", role, user), "")
+}
+
+func bindsUser(b *rbacv1.RoleBinding, user string) bool {
+	for _, s := range b.Subjects {
+		switch {
+		case s.Kind == rbacv1.UserKind && s.Name == user:
+			return true
+		case s.Kind == rbacv1.ServiceAccountKind && accountPrefix+s.Namespace+":"+s.Name == user:
+			return true
+		}
+	}
+	return false
+}
+
+func subjectsInWords(subjects []rbacv1.Subject) string {
+	var out []string
+	for _, s := range subjects {
+		name := s.Name
+		if s.Namespace != "" {
+			name = s.Namespace + "/" + name
+		}
+		out = append(out, s.Kind+" "+name)
+	}
+	if len(out) == 0 {
+		return "nobody"
+	}
+	return strings.Join(out, ", ")
+}

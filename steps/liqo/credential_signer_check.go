@@ -1,0 +1,107 @@
+package liqo
+
+import (
+	"context"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"carrick/cluster"
+	"carrick/cluster/probe"
+	"carrick/steps"
+)
+
+// noSigner is what to do where a cluster approves and doesn't sign.
+const noSigner = "start kube-controller-manager with --cluster-signing-cert-file and --cluster-signing-key-file; where it is not yours (EKS), answer auth.kind with service-account, and install Liqo with its AWS settings, as it asks for certificates, too"
+
+// signedWithin is how long a signer may take.
+const signedWithin = 30 * time.Second
+
+// decision is what became of a request ("Approved", "Denied", "Failed" or ""),
+// why, and since when.
+func decision(csr *unstructured.Unstructured) (state, reason string, since time.Time) {
+	state, since = approval(csr), csr.GetCreationTimestamp().Time
+	conditions, _, _ := unstructured.NestedSlice(csr.Object, "status", "conditions")
+	for _, c := range conditions {
+		m, _ := c.(map[string]any)
+		if m["type"] != state {
+			continue
+		}
+		reason = fmt.Sprintf("%v: %v", m["reason"], m["message"])
+		for _, key := range []string{"lastTransitionTime", "lastUpdateTime"} {
+			s, _ := m[key].(string)
+			if t, err := time.Parse(time.RFC3339, s); err == nil {
+				since = t
+			}
+		}
+	}
+	return state, reason, since
+}
+
+// lastDecided is the newest request for a client certificate that was approved;
+// nil where there is none.
+func lastDecided(all []*unstructured.Unstructured) *unstructured.Unstructured {
+	var out *unstructured.Unstructured
+	var newest time.Time
+	for _, csr := range all {
+		state, _, since := decision(csr)
+		if text(csr, "spec", "signerName") == signer && state == "Approved" && (out == nil || since.After(newest)) {
+			out, newest = csr, since
+		}
+	}
+	return out
+}
+
+// signsCertificates goes by what the cluster has done: requests that are there
+// still, else certificates that came of some.
+func signsCertificates(ctx context.Context, e steps.Env) steps.Result {
+	all, err := e.Cluster.List(ctx, signingRequests, "", cluster.Selector{})
+	if csr := lastDecided(all); csr != nil {
+		_, _, since := decision(csr)
+		if text(csr, "status", "certificate") != "" {
+			return steps.Passed("it signed CertificateSigningRequest %s", csr.GetName())
+		}
+		if time.Since(since) > signedWithin {
+			return steps.Failed(fmt.Sprintf("CertificateSigningRequest %s is approved and was never signed", csr.GetName()), noSigner)
+		}
+		return steps.Waits(since, "CertificateSigningRequest %s is approved and not signed yet", csr.GetName()).Or(noSigner)
+	}
+	if ours, _ := e.Own.Text("client-ca"); issuedBy(standing(e.Peer, "control-plane", "certificate"), ours) {
+		return steps.Passed("the certificate that the consumer holds is of its authority")
+	}
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	if _, err := e.Peer.Value("control-plane"); err != nil && !errors.As(err, new(*steps.AbsentError)) {
+		return steps.Unseen(err)
+	}
+	slices, err := living(ctx, e, resourceSlices, tenantNamespace(e), "")
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	for _, s := range slices {
+		if text(s, "status", "authParams", "signedCRT") != "" {
+			return steps.Passed("it signed for ResourceSlice %s", s.GetName())
+		}
+	}
+	return steps.Warned("nothing that it has signed is to be seen: requests are removed an hour after they were signed",
+		"this shows when the consumer's certificate is asked for: "+mends(e, "credentials"))
+}
+
+// issuedBy tells whether a certificate leads to one of the authorities, both PEM.
+func issuedBy(certificate any, authorities string) bool {
+	c, _ := certificate.(string)
+	chain, err := probe.ParseCerts([]byte(c))
+	if err != nil || authorities == "" {
+		return false
+	}
+	pool, err := probe.Pool([]byte(authorities))
+	if err != nil {
+		return false
+	}
+	_, err = chain[0].Verify(x509.VerifyOptions{Roots: pool, CurrentTime: chain[0].NotBefore.Add(time.Minute), KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny}})
+	return err == nil
+}

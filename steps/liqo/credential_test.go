@@ -1,0 +1,241 @@
+package liqo
+
+import (
+	"crypto/ecdsa"
+	"crypto/ed25519"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/sha256"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"carrick/cluster"
+	"carrick/steps"
+)
+
+// fixedKey is the same in each run.
+func fixedKey(name string) ed25519.PrivateKey {
+	seed := sha256.Sum256([]byte(name))
+	return ed25519.NewKeyFromSeed(seed[:])
+}
+
+func request(t *testing.T, key any, subject pkix.Name) string {
+	t.Helper()
+	der, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{Subject: subject}, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der}))
+}
+
+func TestCommonName(t *testing.T) {
+	for _, c := range []struct{ id, public, want string }{
+		{"milan", "a", "liqo-controlplane-milan-ca978112ca"},
+		{"milan", "b", "liqo-controlplane-milan-3e23e81600"},
+		{strings.Repeat("m", 35), "a", "liqo-controlplane-" + strings.Repeat("m", 35) + "-ca978112ca"},
+		{strings.Repeat("m", 63), "a", "liqo-controlplane-" + strings.Repeat("m", 35) + "-ca978112ca"},
+	} {
+		got := commonName(c.id, []byte(c.public))
+		if got != c.want {
+			t.Errorf("commonName(%s, %s) = %s, want %s", c.id, c.public, got, c.want)
+		}
+		if len(got) > 64 {
+			t.Errorf("%s has %d characters, X.509 takes 64", got, len(got))
+		}
+	}
+}
+
+// What carrick makes is what it approves, and what it asks the role for.
+func TestNewKeyIsSound(t *testing.T) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	public, err := x509.MarshalPKIXPublicKey(&key.PublicKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	csr := request(t, key, pkix.Name{CommonName: commonName("milan", public), Organization: []string{liqoGroup}})
+	if r := judgeRequest(csr, "milan", ""); r.Status != steps.Pass {
+		t.Errorf("%s: %s", r.Status, r.Found)
+	}
+	if r := judgeRequest(csr, "turin", ""); r.Status != steps.Warn {
+		t.Errorf("another cluster's: %s: %s", r.Status, r.Found)
+	}
+}
+
+func TestParseRequest(t *testing.T) {
+	good := request(t, fixedKey("a"), pkix.Name{CommonName: "x"})
+	block, _ := pem.Decode([]byte(good))
+	tampered := append([]byte{}, block.Bytes...)
+	tampered[len(tampered)-1] ^= 1 // of the signature
+	for name, c := range map[string]struct{ text, wants string }{
+		"good":              {good, ""},
+		"text around it":    {"hello\n" + good, ""},
+		"nothing":           {"", "no certificate request"},
+		"another block":     {string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: block.Bytes})), "no certificate request"},
+		"damaged":           {string(pem.EncodeToMemory(&pem.Block{Type: block.Type, Bytes: block.Bytes[:20]})), "can't be read"},
+		"signed by another": {string(pem.EncodeToMemory(&pem.Block{Type: block.Type, Bytes: tampered})), "not signed with its own key"},
+	} {
+		r, err := parseRequest(c.text)
+		switch {
+		case c.wants == "" && (err != nil || r.Subject.CommonName != "x"):
+			t.Errorf("%s: %v", name, err)
+		case c.wants != "" && (err == nil || !strings.Contains(err.Error(), c.wants)):
+			t.Errorf("%s: %v, want %q", name, err, c.wants)
+		}
+	}
+}
+
+func TestJudgeRequest(t *testing.T) {
+	weak, err := rsa.GenerateKey(rand.Reader, 1024)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		key     any
+		subject pkix.Name
+		want    steps.Status
+		words   string
+	}{
+		"an admin":         {fixedKey("a"), pkix.Name{CommonName: "x", Organization: []string{"system:masters"}}, steps.Fail, "system:masters"},
+		"one group of two": {fixedKey("a"), pkix.Name{CommonName: "x", Organization: []string{"liqo.io", "milan"}}, steps.Fail, "virtual kubelets"},
+		"a component":      {fixedKey("a"), pkix.Name{CommonName: "system:kube-controller-manager"}, steps.Fail, "the name system:kube-controller-manager"},
+		"nobody":           {fixedKey("a"), pkix.Name{Organization: []string{"liqo.io"}}, steps.Fail, "no name"},
+		"a weak key":       {weak, pkix.Name{CommonName: "x"}, steps.Fail, "1024 bits"},
+		"another name":     {fixedKey("a"), pkix.Name{CommonName: "alice", Organization: []string{"liqo.io"}}, steps.Warn, "alice"},
+	} {
+		r := judgeRequest(request(t, c.key, c.subject), "milan", "fix")
+		if r.Status != c.want || !strings.Contains(r.Found, c.words) || r.Fix != "fix" {
+			t.Errorf("%s: %s: %s (%s)", name, r.Status, r.Found, r.Fix)
+		}
+	}
+}
+
+func TestSubjects(t *testing.T) {
+	user := func(name string) []any {
+		return []any{map[string]any{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": name}}
+	}
+	for name, want := range map[string][]any{
+		"liqo-controlplane-milan-1":                        user("liqo-controlplane-milan-1"),
+		"system:serviceaccount:ns:liqo-controlplane-milan": {map[string]any{"kind": "ServiceAccount", "namespace": "ns", "name": "liqo-controlplane-milan"}},
+		"system:serviceaccount:ns":                         user("system:serviceaccount:ns"),
+		"system:serviceaccount:a:b:c":                      user("system:serviceaccount:a:b:c"),
+		"ns:name":                                          user("ns:name"),
+	} {
+		if d := cmp.Diff(want, subjectsOf(name)); d != "" {
+			t.Errorf("%s (-want +got):\n%s", name, d)
+		}
+	}
+}
+
+// csr is a request with these conditions, each "Type reason time".
+func csr(name, forSigner, certificate string, conditions ...string) *unstructured.Unstructured {
+	var list []any
+	for _, c := range conditions {
+		f := strings.Fields(c)
+		list = append(list, map[string]any{"type": f[0], "reason": f[1], "message": "m", "lastUpdateTime": f[2]})
+	}
+	status := map[string]any{"conditions": list}
+	if certificate != "" {
+		status["certificate"] = certificate
+	}
+	return &unstructured.Unstructured{Object: map[string]any{
+		"metadata": map[string]any{"name": name, "creationTimestamp": "2026-01-01T00:00:00Z"},
+		"spec":     map[string]any{"signerName": forSigner}, "status": status,
+	}}
+}
+
+func TestApproval(t *testing.T) {
+	const early, late = "2026-01-01T00:01:00Z", "2026-01-01T00:02:00Z"
+	for name, c := range map[string]struct {
+		conditions []string
+		want, why  string
+		since      string
+	}{
+		"nothing yet":           {nil, "", "", "2026-01-01T00:00:00Z"},
+		"approved":              {[]string{"Approved Ok " + early}, "Approved", "Ok: m", early},
+		"denied":                {[]string{"Denied No " + early}, "Denied", "No: m", early},
+		"failed after approval": {[]string{"Approved Ok " + early, "Failed Bad " + late}, "Failed", "Bad: m", late},
+		"in another order":      {[]string{"Failed Bad " + late, "Approved Ok " + early}, "Failed", "Bad: m", late},
+	} {
+		r := csr("a", signer, "", c.conditions...)
+		if got := approval(r); got != c.want {
+			t.Errorf("%s: approval is %q, want %q", name, got, c.want)
+		}
+		state, why, since := decision(r)
+		if state != c.want || why != c.why || since.UTC().Format(time.RFC3339) != c.since {
+			t.Errorf("%s: %s, %q, %s", name, state, why, since)
+		}
+	}
+}
+
+func TestLastDecided(t *testing.T) {
+	const early, late = "2026-01-01T00:01:00Z", "2026-01-01T00:02:00Z"
+	old, fresh := csr("old", signer, "c", "Approved Ok "+early), csr("fresh", signer, "", "Approved Ok "+late)
+	kubelets, denied := csr("kubelet", signer+"-kubelet", "c", "Approved Ok "+late), csr("denied", signer, "", "Denied No "+late)
+	for _, all := range [][]*unstructured.Unstructured{{old, fresh, kubelets, denied}, {denied, kubelets, fresh, old}} {
+		if got := lastDecided(all); got != fresh {
+			t.Errorf("%v", got)
+		}
+	}
+	if got := lastDecided([]*unstructured.Unstructured{kubelets, denied}); got != nil {
+		t.Errorf("%s, although none was approved for that signer", got.GetName())
+	}
+}
+
+func TestJudgeServerAddress(t *testing.T) {
+	const home, away = "https://127.0.0.1:6443", "https://192.0.2.1:6443"
+	for _, c := range []struct {
+		server, own string
+		want        steps.Status
+	}{
+		{"https://rome.example.org:6443", away, steps.Pass},
+		{"https://203.0.113.9:6443", away, steps.Pass},
+		{"https://10.0.0.9:6443", away, steps.Pass},
+		{"https://127.0.0.1:7443", away, steps.Fail},
+		{"https://localhost:7443", away, steps.Fail},
+		{"https://[::1]:7443", away, steps.Fail},
+		{"https://127.0.0.1:7443", home, steps.Pass},
+		{"https://localhost:7443", home, steps.Pass},
+		{home, home, steps.Fail},
+		{away, away, steps.Fail},
+		{"https://0.0.0.0:6443", home, steps.Fail},
+		{"https://169.254.1.1:6443", away, steps.Fail},
+		{"https://kubernetes", away, steps.Fail},
+		{"https://kubernetes.default.svc", away, steps.Fail},
+		{"https://api.rome.svc.cluster.local", away, steps.Fail},
+		{"https://rome-control-plane:6443", away, steps.Warn},
+		{"https://rancher.example.org/k8s/clusters/c-1", away, steps.Fail},
+	} {
+		r := judgeServerAddress(c.server, c.own, "fix")
+		if r.Status != c.want || (r.Status != steps.Pass && !strings.HasPrefix(r.Fix, "fix")) {
+			t.Errorf("%s from %s: %s: %s (%s)", c.server, c.own, r.Status, r.Found, r.Fix)
+		}
+	}
+}
+
+func TestOtherParts(t *testing.T) {
+	k := cluster.Kubeconfig{Name: "a", Server: "https://a", CA: []byte("ca\n"), ClientCert: []byte("cert"), ClientKey: cluster.Mask("key")}
+	same := k
+	same.Name, same.Namespace, same.CA, same.ClientKey = "b", "ns", []byte("ca"), cluster.Mask("key\n")
+	if got := otherParts(k, same); len(got) > 0 {
+		t.Errorf("what is only written in another way: %v", got)
+	}
+	other := cluster.Kubeconfig{Server: "https://b", Token: cluster.Mask("t"), ProxyURL: "http://p", ClientKey: cluster.Mask("secret")}
+	got := otherParts(other, k)
+	if len(got) != 6 {
+		t.Errorf("%d parts differ: %v", len(got), got)
+	}
+	if strings.Contains(strings.Join(got, " "), "secret") {
+		t.Errorf("a secret is shown: %v", got)
+	}
+}

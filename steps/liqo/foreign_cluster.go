@@ -1,0 +1,120 @@
+package liqo
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"carrick/steps"
+)
+
+// foreignConditions are the conditions of a ForeignCluster and, of each, the check
+// of this guide that looks closer.
+var foreignConditions = map[string]string{
+	"APIServerStatus":                "api-server-seen",
+	"NetworkConfigurationStatus":     "configuration-ready",
+	"NetworkGatewayPresence":         "gateways",
+	"NetworkGatewayServerStatus":     "gateway-up",
+	"NetworkGatewayClientStatus":     "gateway-up",
+	"NetworkConnectionStatus":        "connection",
+	"AuthTenantStatus":               "tenant",
+	"AuthIdentityControlPlaneStatus": "control-plane",
+	"OffloadingVirtualNodeStatus":    "virtual-node",
+	"OffloadingNodeStatus":           "virtual-node",
+}
+
+func foreignClusterHealthy(ctx context.Context, e steps.Env) steps.Result {
+	fc, err := foreignCluster(ctx, e)
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	if fc == nil {
+		return steps.Waits(time.Time{}, "Liqo has no ForeignCluster for the %s yet: it makes one of what belongs to the peering", e.PeerName())
+	}
+	var bad, pending, lacking, good, closer []string
+	for _, m := range modulesMeant(e) {
+		all := conditions(fc, slices.Concat(m.fields, []string{"conditions"})...)
+		if on, _, _ := unstructured.NestedBool(fc.Object, slices.Concat(m.fields, []string{"enabled"})...); m.needed && !on {
+			lacking = append(lacking, "module "+m.name+" has nothing of this peering yet")
+		}
+		for _, c := range all {
+			said := strings.TrimSpace(c.kind + " is " + statusWord(c.status))
+			switch c.status {
+			case "Established", "Ready":
+				good = append(good, c.kind)
+				continue
+			case "Error", "NotReady", "SomeNotReady":
+				bad = append(bad, strings.TrimSpace(said+" "+bracketed(c.why())))
+			default:
+				pending = append(pending, said)
+			}
+			if name := foreignConditions[c.kind]; name != "" && !slices.Contains(closer, name) {
+				closer = append(closer, name)
+			}
+		}
+	}
+	look := "carrick check " + e.LinkFile() + " --only " + strings.Join(closer, ",")
+	switch name := fc.GetName(); {
+	case len(bad) > 0:
+		return steps.Failed(fmt.Sprintf("ForeignCluster %s: %s", name, strings.Join(bad, "; ")), look)
+	case len(pending) > 0:
+		return steps.Waits(time.Time{}, "ForeignCluster %s: %s", name, strings.Join(pending, "; ")).Or(look)
+	case len(lacking) > 0:
+		return steps.Waits(time.Time{}, "ForeignCluster %s: %s", name, strings.Join(lacking, "; "))
+	}
+	return steps.Passed("ForeignCluster %s, role %s: %s", fc.GetName(), text(fc, "status", "role"), listed(good))
+}
+
+func bracketed(s string) string {
+	if s == "" {
+		return ""
+	}
+	return "(" + s + ")"
+}
+
+// foreignCluster is what Liqo knows of the other side; nil: nothing yet.
+func foreignCluster(ctx context.Context, e steps.Env) (*unstructured.Unstructured, error) {
+	id, err := peerID(e)
+	if err != nil {
+		return nil, err
+	}
+	found, err := living(ctx, e, foreignClusters, "", "")
+	if err != nil {
+		return nil, err
+	}
+	for _, fc := range found {
+		if text(fc, "spec", "clusterID") == id {
+			return fc, nil
+		}
+	}
+	return nil, nil
+}
+
+// module is a part of a ForeignCluster's status.
+type foreignModule struct {
+	name   string
+	fields []string
+	needed bool // this side has something of the peering in it
+}
+
+// modulesMeant are the parts that the answers make something of. A consumer that
+// is peered declaratively has nothing in authentication, and a provider nothing
+// in offloading: that is normal.
+func modulesMeant(e steps.Env) []foreignModule {
+	part := func(name string, needed bool) foreignModule {
+		return foreignModule{name, []string{"status", "modules", name}, needed}
+	}
+	out := []foreignModule{
+		{"", []string{"status"}, false},
+		part("authentication", e.Side == steps.Remote),
+		part("offloading", e.Side == steps.Local),
+	}
+	if joins(e) {
+		out = append(out, part("networking", true))
+	}
+	return out
+}

@@ -1,0 +1,98 @@
+package liqo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"carrick/cluster"
+	"carrick/steps"
+	"carrick/steps/check"
+)
+
+// leftover is an object of a peering that is over, and what to do about it.
+type leftover struct{ words, fix string }
+
+// leftovers looks at peerings with other clusters, too: those that are alive have a
+// namespace and a ForeignCluster each, and are nobody's business here.
+func leftovers(ctx context.Context, e steps.Env) steps.Result {
+	id, err := peerID(e)
+	if err != nil && !isAbsent(err) {
+		return steps.Unseen(err)
+	}
+	var spaces []*corev1.Namespace
+	var foreign []*unstructured.Unstructured
+	err = check.Together(
+		func() (err error) {
+			spaces, err = check.List[corev1.Namespace](ctx, e.Cluster, check.Namespaces, "", cluster.Selector{Labels: remoteIDLabel})
+			spaces = slices.DeleteFunc(spaces, forOffloading)
+			return err
+		},
+		func() (err error) {
+			foreign, err = e.Cluster.List(ctx, foreignClusters, "", cluster.Selector{})
+			if errors.Is(err, cluster.ErrNotServed) {
+				return nil
+			}
+			return err
+		},
+	)
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	found := slices.Concat(lostSpaces(e, spaces, id), lostForeign(e, foreign, spaces, id))
+	if len(found) == 0 {
+		return steps.Passed("%s and %s, all in use", amount(len(spaces), "tenant namespace"), amount(len(foreign), "ForeignCluster"))
+	}
+	var words []string
+	for _, l := range found {
+		words = append(words, l.words)
+	}
+	return steps.Warned(some(words), found[0].fix)
+}
+
+// lostSpaces are the namespaces of other peerings that are on their way out and
+// don't go. That of this one is judged by the check tenant-namespace.
+func lostSpaces(e steps.Env, spaces []*corev1.Namespace, id string) []leftover {
+	var out []leftover
+	for _, ns := range spaces {
+		if ns.Labels[remoteIDLabel] == id || (ns.DeletionTimestamp == nil && ns.Status.Phase != corev1.NamespaceTerminating) {
+			continue
+		}
+		out = append(out, leftover{
+			fmt.Sprintf("namespace %s, of a peering with %s, is being deleted%s", ns.Name, cluster.Clean(ns.Labels[remoteIDLabel]), heldBy(ns)),
+			e.Kubectl() + " get namespace " + ns.Name + " -o jsonpath='{.status.conditions}'    # says what holds it; liqoctl force unpeer ends a peering whose other side is gone",
+		})
+	}
+	return out
+}
+
+// lostForeign are the ForeignClusters that no namespace stands for any more, and
+// those that don't go.
+func lostForeign(e steps.Env, foreign []*unstructured.Unstructured, spaces []*corev1.Namespace, id string) []leftover {
+	var out []leftover
+	for _, fc := range foreign {
+		of := text(fc, "spec", "clusterID")
+		if of == "" {
+			of = fc.GetName()
+		}
+		shown := "ForeignCluster " + fc.GetName()
+		switch {
+		case fc.GetDeletionTimestamp() != nil:
+			out = append(out, leftover{
+				fmt.Sprintf("%s is being deleted, held by %s", shown, cluster.Clean(strings.Join(fc.GetFinalizers(), ", "))),
+				e.Kubectl() + " get foreignclusters.core.liqo.io " + fc.GetName() + " -o yaml    # Liqo's controller manager lets go of it; does it run?",
+			})
+		case of != id && !slices.ContainsFunc(spaces, func(ns *corev1.Namespace) bool { return ns.Labels[remoteIDLabel] == of }):
+			out = append(out, leftover{
+				shown + " has no tenant namespace any more: its peering is over",
+				e.Kubectl() + " delete foreignclusters.core.liqo.io " + fc.GetName(),
+			})
+		}
+	}
+	return out
+}

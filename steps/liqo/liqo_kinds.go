@@ -1,0 +1,76 @@
+package liqo
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"carrick/steps"
+	"carrick/steps/check"
+)
+
+// usedKinds are the resources of Liqo that the guide reads or writes with these
+// answers.
+func usedKinds(e steps.Env) []schema.GroupVersionResource {
+	used := []schema.GroupVersionResource{
+		foreignClusters, tenants, identities, resourceSlices, namespaceMaps, namespaceOffloadings, quotas, virtualNodes,
+	}
+	if joins(e) {
+		used = append(used, networks, configurations, connections, gatewayClients, gatewayServers, publicKeys, clientTemplates, serverTemplates)
+	}
+	return used
+}
+
+func kindsServed(ctx context.Context, e steps.Env) steps.Result {
+	used := usedKinds(e)
+	results := make([]steps.Result, len(used))
+	looks := make([]func() error, len(used))
+	for i, gvr := range used {
+		looks[i] = func() error {
+			results[i] = check.Served(ctx, e.Cluster, gvr.GroupResource().String(), gvr.Version, "")
+			return nil
+		}
+	}
+	_ = check.Together(looks...) // none returns an error
+	var bad []string
+	absent := 0
+	for _, r := range results {
+		switch {
+		case r.Status == steps.Fail:
+			bad = append(bad, r.Found)
+			if strings.HasPrefix(r.Found, "there is no") {
+				absent++
+			}
+		case r.Status != steps.Pass:
+			return r
+		}
+	}
+	install := "install Liqo 1.2 on the " + e.SideName() + ", with a --cluster-id that no other cluster has: " + installPage
+	switch {
+	case absent == len(used):
+		return steps.Failed("none of Liqo's kinds is there: Liqo is not installed", install)
+	case len(bad) > 0:
+		return steps.Failed(fmt.Sprintf("%d of Liqo's %d kinds that a peering uses are not served: %s", len(bad), len(used), some(bad)),
+			e.Kubectl()+" get crds | grep liqo.io    # Liqo before 1.0 served v1alpha1. An upgrade: "+installPage)
+	}
+	return steps.Passed("all %d kinds that a peering uses are served", len(used))
+}
+
+// amount is a number of things in words: "2 nodes".
+func amount(n int, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return fmt.Sprintf("%d %ss", n, thing)
+}
+
+// some joins the first three of a list, and says how many more there are.
+func some(words []string) string {
+	const most = 3
+	if more := len(words) - most; more > 0 {
+		return strings.Join(words[:most], "; ") + fmt.Sprintf("; and %d more", more)
+	}
+	return strings.Join(words, "; ")
+}

@@ -1,0 +1,224 @@
+package liqo
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"carrick/cluster"
+	"carrick/steps"
+	"carrick/steps/check"
+)
+
+var endpointSlices = schema.GroupVersionResource{Group: "discovery.k8s.io", Version: "v1", Resource: "endpointslices"}
+
+func networksKnown(ctx context.Context, e steps.Env) steps.Result {
+	ns, err := liqoSpace(e)
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	logs := e.Kubectl() + " -n " + ns + " logs -l app.kubernetes.io/name=ipam    # it gives the ranges; and " + e.Kubectl() + " -n " + ns + " get networks.ipam.liqo.io"
+	var known []string
+	var waits *unstructured.Unstructured
+	for _, kind := range []string{"pod-cidr", "external-cidr"} {
+		found, err := ownNetworks(ctx, e, kind)
+		if err != nil {
+			return steps.Unseen(err)
+		}
+		if len(found) == 0 {
+			return steps.Failed(fmt.Sprintf("no Network in %s has the label %s=%s", ns, networkTypeLabel, kind),
+				withValue(ctx, e, "networking.enabled=true")+"    # the chart makes it; give it the cluster's ranges: ipam.podCIDR, ipam.serviceCIDR")
+		}
+		if kind == "external-cidr" && len(found) > 1 {
+			return steps.Failed(fmt.Sprintf("%d Networks in %s have the label %s=%s, and Liqo takes one: %s", len(found), ns, networkTypeLabel, kind, listed(names(found))),
+				e.Kubectl()+" -n "+ns+" delete networks.ipam.liqo.io NAME    # the one that is not the chart's")
+		}
+		for _, n := range found {
+			if text(n, "status", "cidr") == "" {
+				waits = n
+			}
+			known = append(known, kind+" "+cluster.Clean(text(n, "status", "cidr")))
+		}
+	}
+	if waits != nil {
+		return steps.Waits(waits.GetCreationTimestamp().Time, "Network %s asks for %s and has no range yet (status.cidr)", waits.GetName(), cluster.Clean(text(waits, "spec", "cidr"))).Or(logs)
+	}
+	return steps.Passed("%s", listed(known))
+}
+
+// span is an address range and what it is of.
+type span struct {
+	what string
+	netip.Prefix
+}
+
+func (s span) String() string { return s.what + " " + s.Prefix.String() }
+
+// spansOf reads ranges; what is none is left out, for others judge the shape.
+func spansOf(what string, cidrs []string) []span {
+	var out []span
+	for _, c := range cidrs {
+		if p, err := netip.ParsePrefix(c); err == nil {
+			out = append(out, span{what, p.Masked()})
+		}
+	}
+	return out
+}
+
+// ownSpans are the ranges that Liqo knows as the cluster's own.
+func ownSpans(ctx context.Context, e steps.Env) ([]span, error) {
+	ns, err := liqoSpace(e)
+	if err != nil {
+		return nil, err
+	}
+	found, err := living(ctx, e, networks, ns, networkTypeLabel)
+	if err != nil {
+		return nil, err
+	}
+	var out []span
+	for _, n := range found {
+		out = append(out, spansOf(n.GetLabels()[networkTypeLabel], []string{text(n, "status", "cidr")})...)
+	}
+	return out, nil
+}
+
+func peerSpans(e steps.Env) ([]span, error) {
+	pods, err := e.Peer.List("pod-cidrs")
+	if err != nil {
+		return nil, err
+	}
+	external, err := e.Peer.List("external-cidrs")
+	if err != nil {
+		return nil, err
+	}
+	return append(spansOf("pod-cidr", pods), spansOf("external-cidr", external)...), nil
+}
+
+// seenSpans are the ranges under which this side sees the peer, once Liqo has
+// decided on them.
+func seenSpans(ctx context.Context, e steps.Env) ([]span, error) {
+	found, err := selected(ctx, e, configurations)
+	if err != nil || len(found) == 0 {
+		return nil, err
+	}
+	return append(spansOf("pod-cidr", list(found[0], "status", "remote", "cidr", "pod")),
+		spansOf("external-cidr", list(found[0], "status", "remote", "cidr", "external"))...), nil
+}
+
+// overlapping names the overlaps of ranges, and returns those of the first that
+// overlap nothing.
+func overlapping(theirs, ours []span) (words []string, free []span) {
+	for _, t := range theirs {
+		i := slices.IndexFunc(ours, func(o span) bool { return o.Overlaps(t.Prefix) })
+		if i < 0 {
+			free = append(free, t)
+			continue
+		}
+		words = append(words, fmt.Sprintf("%s with this side's %s", t, ours[i]))
+	}
+	return words, free
+}
+
+// place is an address that must not lead into the tunnel.
+type place struct {
+	what string
+	addr netip.Addr
+}
+
+// tunnelFree are the addresses of the cluster's real nodes and of its API server.
+func tunnelFree(ctx context.Context, e steps.Env) ([]place, error) {
+	nodes, err := realNodes(ctx, e)
+	if err != nil {
+		return nil, err
+	}
+	var out []place
+	add := func(what, address string) {
+		if a, err := netip.ParseAddr(address); err == nil && !a.IsLoopback() {
+			out = append(out, place{what, a.Unmap()})
+		}
+	}
+	for _, n := range nodes {
+		for _, a := range n.Status.Addresses {
+			if a.Type == corev1.NodeInternalIP || a.Type == corev1.NodeExternalIP {
+				add("node "+n.Name, a.Address)
+			}
+		}
+	}
+	servers, err := check.List[discoveryv1.EndpointSlice](ctx, e.Cluster, endpointSlices, "default", cluster.Selector{Labels: discoveryv1.LabelServiceName + "=kubernetes"})
+	if err != nil {
+		return nil, err
+	}
+	for _, s := range servers {
+		for _, p := range s.Endpoints {
+			for _, a := range p.Addresses {
+				add("the API server", a)
+			}
+		}
+	}
+	if u, err := url.Parse(e.Cluster.Server()); err == nil {
+		add("the API server", u.Hostname())
+	}
+	return out, nil
+}
+
+func remapped(ctx context.Context, e steps.Env) steps.Result {
+	var own, theirs, seen []span
+	var here []place
+	err := check.Together(
+		func() (err error) { own, err = ownSpans(ctx, e); return err },
+		func() (err error) { theirs, err = peerSpans(e); return err },
+		func() (err error) { seen, err = seenSpans(ctx, e); return err },
+		func() (err error) { here, err = tunnelFree(ctx, e); return err },
+	)
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	words, reached := overlapping(theirs, own)
+	if len(seen) > 0 {
+		reached = seen
+	}
+	var covered []string
+	var reserve []string
+	for _, s := range reached {
+		for _, p := range here {
+			if s.Contains(p.addr) {
+				covered = append(covered, fmt.Sprintf("%s covers %s at %s", s, p.what, p.addr))
+				reserve = append(reserve, netip.PrefixFrom(p.addr, p.addr.BitLen()).String())
+			}
+		}
+	}
+	if len(covered) > 0 {
+		for _, o := range own { // a list that is set takes the place of the one before
+			if o.what == "reserved" {
+				reserve = append(reserve, o.Prefix.String())
+			}
+		}
+		slices.Sort(reserve)
+		return steps.Warned(fmt.Sprintf("the %s's %s: what is meant for that goes into the tunnel", e.PeerName(), some(covered)),
+			withValue(ctx, e, "ipam.reservedSubnets={"+strings.Join(slices.Compact(reserve), ",")+"}")+
+				"    # better the nodes' whole subnet; ranges that are reserved before the step network is done are kept clear of")
+	}
+	switch {
+	case len(words) == 0:
+		return steps.Passed("the %s's ranges overlap nothing here", e.PeerName())
+	case len(seen) > 0:
+		return steps.Passed("the %s's overlap: %s. It is seen here as %s", e.PeerName(), some(words), spanWords(seen))
+	}
+	return steps.Passed("the %s's overlap: %s. Liqo will see it under other ranges here, which it chooses by itself", e.PeerName(), some(words))
+}
+
+func spanWords(spans []span) string {
+	var out []string
+	for _, s := range spans {
+		out = append(out, s.String())
+	}
+	return strings.Join(out, ", ")
+}

@@ -1,0 +1,89 @@
+package liqo
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/version"
+
+	"carrick/cluster"
+	"carrick/steps"
+	"carrick/steps/check"
+)
+
+// virtualSelector leaves out the nodes that Liqo itself makes.
+const virtualSelector = "liqo.io/type!=virtual-node"
+
+// realNodes are the nodes of the cluster that are machines.
+func realNodes(ctx context.Context, e steps.Env) ([]*corev1.Node, error) {
+	return check.List[corev1.Node](ctx, e.Cluster, check.Nodes, "", cluster.Selector{Labels: virtualSelector})
+}
+
+// leastKernel is what upstream asks for (liqotech/liqo:
+// docs/installation/requirements.md).
+const leastKernel = "5.10"
+
+var kernelNumber = regexp.MustCompile(`^\d+\.\d+`)
+
+func kernels(ctx context.Context, e steps.Env) steps.Result {
+	nodes, err := realNodes(ctx, e)
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	var old, untold, seen []string
+	for _, n := range nodes {
+		if n.Status.NodeInfo.OperatingSystem == "windows" {
+			continue
+		}
+		kernel := cluster.Clean(n.Status.NodeInfo.KernelVersion)
+		have, err := version.ParseGeneric(kernelNumber.FindString(kernel))
+		switch {
+		case err != nil:
+			untold = append(untold, n.Name)
+		case !have.AtLeast(version.MustParseGeneric(leastKernel)):
+			old = append(old, n.Name+" runs "+kernel)
+		case !slices.Contains(seen, kernel):
+			seen = append(seen, kernel)
+		}
+	}
+	switch {
+	case len(old) > 0:
+		return steps.Warned(some(old)+": Liqo's network needs "+leastKernel+" or later",
+			e.Kubectl()+" get nodes -o custom-columns=NAME:.metadata.name,KERNEL:.status.nodeInfo.kernelVersion    # upgrade the old ones, or keep Liqo's pods off them")
+	case len(seen) == 0:
+		return steps.Skipped("%s, and none says which kernel it runs", amount(len(nodes), "node"))
+	case len(untold) > 0:
+		return steps.Warned("node "+some(untold)+" doesn't say which kernel it runs", e.Kubectl()+" get nodes -o wide")
+	}
+	return steps.Passed("%s with %s", amount(len(nodes), "node"), strings.Join(seen, ", "))
+}
+
+func platform(ctx context.Context, e steps.Env) steps.Result {
+	nodes, err := realNodes(ctx, e)
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	for _, n := range nodes {
+		if _, openshift := n.Labels["node.openshift.io/os_id"]; openshift {
+			return steps.Warned("this is OpenShift, on which Liqo's networking module is not finished",
+				"offload without joining the networks: network.join: false under answers in "+e.LinkFile()+", and Liqo installed with networking.enabled=false    # "+matrixPage)
+		}
+	}
+	cilium, err := check.Get[corev1.ConfigMap](ctx, e.Cluster, check.ConfigMaps, "kube-system", "cilium-config")
+	switch {
+	case apierrors.IsNotFound(err):
+		return steps.Passed("%s, not of OpenShift; no Cilium", amount(len(nodes), "node"))
+	case err != nil:
+		return steps.Unseen(err)
+	}
+	if mode := cilium.Data["kube-proxy-replacement"]; mode == "true" || mode == "strict" {
+		return steps.Warned(fmt.Sprintf("Cilium does the work of kube-proxy here (kube-proxy-replacement: %s): pods that run on the other side can't be reached by a NodePort or a LoadBalancer of this one", mode),
+			"expose them by an Ingress or a Service of this cluster's own pods    # "+matrixPage)
+	}
+	return steps.Passed("Cilium beside kube-proxy")
+}

@@ -1,0 +1,170 @@
+package liqo
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/yaml"
+
+	"carrick/cluster"
+	"carrick/steps"
+	"carrick/steps/check"
+)
+
+// applying is what it takes to apply an object and to follow it.
+var applying = []string{"get", "list", "watch", "create", "patch"}
+
+func toApply(gvr schema.GroupVersionResource, namespace string) []cluster.Right {
+	return check.Verbs(gvr.Group, gvr.Resource, namespace, applying...)
+}
+
+// neededRights are what the guide writes on the env's side with these answers.
+func neededRights(e steps.Env) []cluster.Right {
+	ns := tenantNamespace(e)
+	need := toApply(check.Namespaces, "")
+	if joins(e) {
+		gateways := gatewayClients
+		if listens(e) {
+			gateways = gatewayServers
+		}
+		need = slices.Concat(need, toApply(secrets, ns), toApply(configurations, ns), toApply(publicKeys, ns), toApply(gateways, ns))
+	}
+	if e.Side == steps.Local {
+		return unrepeated(slices.Concat(need, toApply(secrets, ns), toApply(resourceSlices, ns), toApply(namespaceOffloadings, e.Answers.Text("offloading.namespace"))))
+	}
+	need = slices.Concat(need, toApply(tenants, ns), toApply(check.RoleBindings, ns))
+	if certified(e) {
+		return slices.Concat(need, toApply(signingRequests, ""),
+			check.Verbs(signingRequests.Group, signingRequests.Resource+"/approval", "", "update"),
+			[]cluster.Right{{Verb: "approve", Group: signingRequests.Group, Resource: "signers", Name: signer}})
+	}
+	return unrepeated(slices.Concat(need, toApply(check.ServiceAccounts, ns), toApply(secrets, ns)))
+}
+
+func unrepeated(rights []cluster.Right) []cluster.Right {
+	var out []cluster.Right
+	for _, r := range rights {
+		if !slices.Contains(out, r) {
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
+func mayPeer(ctx context.Context, e steps.Env) steps.Result {
+	// Who may not list namespaces can't be told which the tenant's is.
+	first := toApply(check.Namespaces, "")
+	if r := check.MayI(ctx, e.Cluster, check.Verbs("", "namespaces", "", "list"), ""); r.Status != steps.Pass {
+		return check.MayI(ctx, e.Cluster, first, grantFix(ctx, e, first))
+	}
+	if _, err := peerID(e); isAbsent(err) {
+		return steps.Skipped("what it takes is not known before the %s's cluster id is: %s", e.PeerName(), err)
+	}
+	need := neededRights(e)
+	if e.Side == steps.Remote {
+		bind, err := toBind(ctx, e)
+		if err != nil {
+			return steps.Unseen(err)
+		}
+		need = append(need, bind...)
+	}
+	return check.MayI(ctx, e.Cluster, need, grantFix(ctx, e, need))
+}
+
+// grantFix names who can help, and what to give them. A right to one name is
+// granted for that name alone: who may bind every role, or approve for every
+// signer, may do everything.
+func grantFix(ctx context.Context, e steps.Env, rights []cluster.Right) string {
+	var wide []cluster.Right
+	var docs []string
+	for _, r := range rights {
+		if r.Name == "" {
+			wide = append(wide, r)
+			continue
+		}
+		role := rbacv1.ClusterRole{Rules: []rbacv1.PolicyRule{{APIGroups: []string{r.Group}, Resources: []string{r.Resource}, ResourceNames: []string{r.Name}, Verbs: []string{r.Verb}}}}
+		role.APIVersion, role.Kind, role.Name = rbacv1.SchemeGroupVersion.String(), "ClusterRole", "carrick-"+e.Link+"-"+r.Verb
+		if r.Namespace != "" { // a Role's rules stand where a ClusterRole's do
+			role.Kind, role.Namespace = "Role", r.Namespace
+		}
+		if b, err := yaml.Marshal(role); err == nil { // plain strings always marshal
+			docs = append(docs, string(b))
+		}
+	}
+	docs = append([]string{steps.Grant("carrick-"+e.Link, wide, missingSpaces(ctx, e, wide)...)}, docs...)
+	return "ask an admin of the " + e.SideName() + " cluster to apply this and bind it to you:\n" + strings.Join(docs, "---\n")
+}
+
+// missingSpaces are the namespaces of rights that are not there yet: a Role needs
+// its namespace.
+func missingSpaces(ctx context.Context, e steps.Env, rights []cluster.Right) []string {
+	var out []string
+	for _, r := range rights {
+		if r.Namespace == "" || slices.Contains(out, r.Namespace) {
+			continue
+		}
+		if _, err := e.Cluster.Get(ctx, check.Namespaces, "", r.Namespace); apierrors.IsNotFound(err) {
+			out = append(out, r.Namespace)
+		}
+	}
+	return out
+}
+
+// toBind is the right to bind the consumers' role, unless the admin holds all
+// that the role grants: Kubernetes lets nobody give what he has not. None where
+// there is no such role, or it may not be read: other checks say so.
+func toBind(ctx context.Context, e steps.Env) ([]cluster.Right, error) {
+	name, err := e.Own.Text("controlplane-role")
+	if isAbsent(err) || apierrors.IsForbidden(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	role, err := check.Get[rbacv1.ClusterRole](ctx, e.Cluster, check.ClusterRoles, "", name)
+	if apierrors.IsForbidden(err) {
+		role, err = &rbacv1.ClusterRole{}, nil // what it grants can't be told: the right to bind it is asked for
+	}
+	if err != nil {
+		return nil, err
+	}
+	bind := cluster.Right{Verb: "bind", Group: rbacv1.GroupName, Resource: "clusterroles", Namespace: tenantNamespace(e), Name: name}
+	granted := grantedBy(role.Rules, tenantNamespace(e))
+	decisions, err := e.Cluster.Can(ctx, append(granted, bind)...)
+	if err != nil {
+		return nil, err
+	}
+	holdsAll := len(granted) > 0
+	for _, d := range decisions {
+		if d.Err != nil {
+			return nil, d.Err
+		}
+		if d.Right != bind && !d.Allowed {
+			holdsAll = false
+		}
+	}
+	if holdsAll {
+		return nil, nil
+	}
+	return []cluster.Right{bind}, nil
+}
+
+// grantedBy are the rights that rules give in a namespace, one by one.
+func grantedBy(rules []rbacv1.PolicyRule, namespace string) []cluster.Right {
+	var out []cluster.Right
+	for _, rule := range rules {
+		for _, group := range rule.APIGroups {
+			for _, resource := range rule.Resources {
+				name, sub, _ := strings.Cut(resource, "/")
+				for _, verb := range rule.Verbs {
+					out = append(out, cluster.Right{Verb: verb, Group: group, Resource: name, Subresource: sub, Namespace: namespace})
+				}
+			}
+		}
+	}
+	return out
+}

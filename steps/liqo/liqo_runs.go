@@ -1,0 +1,250 @@
+package liqo
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"carrick/cluster"
+	"carrick/steps"
+	"carrick/steps/check"
+)
+
+// Labels of all that the chart installs (liqotech/liqo:
+// deployments/liqo/templates/_helpers.tpl).
+const (
+	partOfLabel    = "app.kubernetes.io/part-of"
+	componentLabel = "app.kubernetes.io/name"
+)
+
+// workload is a Deployment or a DaemonSet of Liqo.
+type workload struct {
+	kind        string
+	meta        metav1.ObjectMeta
+	want, ready int32
+	fresh       bool // the status is of the spec as it stands
+}
+
+func (w workload) String() string { return w.kind + " " + w.meta.Name }
+
+// installation is what Liqo runs in its namespace.
+type installation struct {
+	namespace string
+	prefix    string // of all names: "liqo-"
+	external  bool   // the addresses are managed by a server that is not the chart's
+	all       []workload
+	pods      []*corev1.Pod
+}
+
+// installed reads what Liqo runs. An AbsentError: there is no controller manager.
+func installed(ctx context.Context, e steps.Env) (*installation, error) {
+	manager, err := controllerManager(ctx, e)
+	if err != nil {
+		return nil, err
+	}
+	in := &installation{namespace: manager.Namespace, prefix: strings.TrimSuffix(manager.Name, "controller-manager")}
+	var deployments []*appsv1.Deployment
+	var sets []*appsv1.DaemonSet
+	err = check.Together(
+		func() (err error) {
+			deployments, err = check.List[appsv1.Deployment](ctx, e.Cluster, check.Deployments, in.namespace, cluster.Selector{})
+			return err
+		},
+		func() (err error) {
+			sets, err = check.List[appsv1.DaemonSet](ctx, e.Cluster, check.DaemonSets, in.namespace, cluster.Selector{})
+			return err
+		},
+		func() (err error) {
+			in.pods, err = check.List[corev1.Pod](ctx, e.Cluster, check.Pods, in.namespace, cluster.Selector{})
+			return err
+		},
+	)
+	if err != nil {
+		return nil, err
+	}
+	of := manager.Labels[partOfLabel]
+	for _, d := range deployments {
+		if d.Labels[partOfLabel] != of {
+			continue
+		}
+		want := int32(1)
+		if d.Spec.Replicas != nil {
+			want = *d.Spec.Replicas
+		}
+		in.all = append(in.all, workload{"Deployment", d.ObjectMeta, want, min(d.Status.AvailableReplicas, d.Status.UpdatedReplicas), d.Status.ObservedGeneration >= d.Generation})
+	}
+	for _, d := range sets {
+		if d.Labels[partOfLabel] == of {
+			s := d.Status
+			in.all = append(in.all, workload{"DaemonSet", d.ObjectMeta, s.DesiredNumberScheduled, min(s.NumberReady, s.UpdatedNumberScheduled), s.ObservedGeneration >= d.Generation})
+		}
+	}
+	in.external = externalAddresses(manager, in.prefix+"ipam.")
+	return in, nil
+}
+
+// externalAddresses tells whether the controllers are told of a server for
+// addresses that is not the chart's own Service.
+func externalAddresses(manager *appsv1.Deployment, own string) bool {
+	for _, c := range manager.Spec.Template.Spec.Containers {
+		for _, arg := range slices.Concat(c.Command, c.Args) {
+			if at, ok := strings.CutPrefix(arg, "--ipam-server="); ok {
+				return !strings.HasPrefix(at, own)
+			}
+		}
+	}
+	return false
+}
+
+// lacking names what has to run and is not there.
+func (in *installation) lacking(networking bool) []string {
+	need := []string{"Deployment controller-manager", "Deployment crd-replicator", "Deployment webhook"}
+	if networking {
+		need = append(need, "DaemonSet fabric")
+		if !in.external {
+			need = append(need, "Deployment ipam")
+		}
+	}
+	var out []string
+	for _, n := range need {
+		kind, name, _ := strings.Cut(n, " ")
+		if !slices.ContainsFunc(in.all, func(w workload) bool { return w.kind == kind && w.meta.Name == in.prefix+name }) {
+			out = append(out, kind+" "+in.prefix+name)
+		}
+	}
+	return out
+}
+
+// podsOf are the pods of a workload, by the labels that the chart gives both.
+func (in *installation) podsOf(w workload) []*corev1.Pod {
+	var out []*corev1.Pod
+	for _, p := range in.pods {
+		if p.Labels[componentLabel] == w.meta.Labels[componentLabel] && p.Labels[partOfLabel] == w.meta.Labels[partOfLabel] {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// unready is what a workload lacks: in words, since when, and whether time alone
+// won't help.
+type unready struct {
+	words, pod string
+	since      time.Time
+	stuck      bool
+}
+
+// judge is nil where a workload is whole.
+func (in *installation) judge(w workload) *unready {
+	if w.want == 0 && w.kind == "Deployment" {
+		return &unready{words: w.String() + " is scaled to 0", stuck: true}
+	}
+	if w.fresh && w.ready >= w.want {
+		return nil
+	}
+	out := &unready{words: fmt.Sprintf("%s has %d of %d pods ready", w, w.ready, w.want), since: w.meta.CreationTimestamp.Time}
+	for _, p := range in.podsOf(w) {
+		why, since, stuck := unreadyPod(p)
+		if why == "" || (out.pod != "" && !stuck) {
+			continue
+		}
+		out.words = fmt.Sprintf("%s has %d of %d pods ready: pod %s %s", w, w.ready, w.want, p.Name, why)
+		out.pod, out.since, out.stuck = p.Name, since, stuck
+		if stuck {
+			break
+		}
+	}
+	return out
+}
+
+// stuckReasons are those of containers that don't start by waiting.
+var stuckReasons = []string{
+	"CrashLoopBackOff", "ImagePullBackOff", "ErrImagePull", "InvalidImageName", "ErrImageNeverPull",
+	"CreateContainerConfigError", "CreateContainerError", "RunContainerError",
+}
+
+// unreadyPod says why a pod is not ready, since when, and whether that is a reason
+// that time alone won't mend; "" where it is ready or over.
+func unreadyPod(p *corev1.Pod) (why string, since time.Time, stuck bool) {
+	since = p.CreationTimestamp.Time
+	if p.Status.Phase == corev1.PodSucceeded {
+		return "", since, false
+	}
+	for _, c := range p.Status.Conditions {
+		switch {
+		case c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue:
+			return "", since, false
+		case c.Type == corev1.PodReady && !c.LastTransitionTime.IsZero():
+			since = c.LastTransitionTime.Time
+		case c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse:
+			return "finds no node: " + cluster.Clean(cmp.Or(c.Message, c.Reason)), since, true
+		}
+	}
+	for _, s := range slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses) {
+		if w := s.State.Waiting; w != nil && w.Reason != "" {
+			why := "waits: " + cluster.Clean(w.Reason)
+			if last := s.LastTerminationState.Terminated; last != nil {
+				why += fmt.Sprintf(" (it ended with exit code %d, %s)", last.ExitCode, cluster.Clean(cmp.Or(last.Reason, "without a reason")))
+			} else if w.Message != "" {
+				why += " (" + cluster.Clean(w.Message) + ")"
+			}
+			return why, since, slices.Contains(stuckReasons, w.Reason)
+		}
+	}
+	return "is not ready (" + string(p.Status.Phase) + ")", since, p.Status.Phase == corev1.PodFailed
+}
+
+func liqoRuns(ctx context.Context, e steps.Env) steps.Result {
+	if _, err := liqoSpace(e); isAbsent(err) {
+		return steps.Skipped("where Liqo runs is not known: %s", err)
+	}
+	in, err := installed(ctx, e)
+	if isAbsent(err) {
+		return steps.Failed(err.Error(), e.Kubectl()+" get deployments -A | grep -i liqo    # its kinds are there, and what works on them is not: install Liqo on the "+e.SideName()+" anew: "+installPage)
+	}
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	show := e.Kubectl() + " -n " + in.namespace
+	if lacking := in.lacking(joins(e)); len(lacking) > 0 {
+		return steps.Failed(fmt.Sprintf("namespace %s has no %s", in.namespace, strings.Join(lacking, ", no ")),
+			chartAgain(ctx, e)+"    # the chart has it")
+	}
+	var words []string
+	var first *unready
+	stuck, since := false, time.Now()
+	for _, w := range in.all {
+		bad := in.judge(w)
+		if bad == nil {
+			continue
+		}
+		words = append(words, bad.words)
+		stuck = stuck || bad.stuck
+		if bad.since.Before(since) {
+			since = bad.since
+		}
+		if first == nil || (bad.stuck && !first.stuck) {
+			first = bad
+		}
+	}
+	if first == nil {
+		return steps.Passed("%d workloads in namespace %s are ready", len(in.all), in.namespace)
+	}
+	fix := show + " get deployments,daemonsets,pods"
+	if first.pod != "" {
+		fix = show + " describe pod " + first.pod + "    # and its log: " + show + " logs " + first.pod + " --all-containers"
+	} else if name, ok := strings.CutSuffix(strings.TrimPrefix(first.words, "Deployment "), " is scaled to 0"); ok {
+		fix = show + " scale deployment " + name + " --replicas 1"
+	}
+	if stuck {
+		return steps.Failed(some(words), fix)
+	}
+	return steps.Waits(since, "%s", some(words)).Or(fix)
+}

@@ -1,0 +1,127 @@
+package liqo
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/util/version"
+
+	"carrick/cluster"
+	"carrick/steps"
+)
+
+// leastVersion takes a gateway with keys of its own (liqotech/liqo#3049);
+// renewsSince renews the certificates of ResourceSlices (liqotech/liqo#3172).
+const (
+	leastVersion = "1.0.1"
+	renewsSince  = "1.2.0"
+)
+
+func liqoVersions(ctx context.Context, e steps.Env) steps.Result {
+	tag, err := e.Own.Text("liqo-version")
+	if isAbsent(err) {
+		return steps.Warned(err.Error()+": its release can't be told", e.Kubectl()+" get deployments -A -o wide | grep liqo")
+	}
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	own, err := version.ParseSemantic(tag)
+	if err != nil {
+		return steps.Warned(fmt.Sprintf("the image's tag %q is no release: what it can do can't be told", cluster.Clean(tag)), upgrade(ctx, e, otherRelease(e)))
+	}
+	if !own.AtLeast(version.MustParseSemantic(leastVersion)) {
+		return steps.Failed(fmt.Sprintf("it is %s, whose controllers panic on a gateway with keys of its own", tag), upgrade(ctx, e, renewsSince))
+	}
+	other, err := e.Peer.Text("liqo-version")
+	if err != nil && !isAbsent(err) {
+		return steps.Unseen(err)
+	}
+	peer, parsed := version.ParseSemantic(other)
+	switch {
+	case err == nil && parsed == nil && (own.Major() != peer.Major() || own.Minor() != peer.Minor()):
+		fix := "upgrade Liqo on the " + e.PeerName() + ", which is the older one: what to run stands at its own check liqo-version"
+		if own.LessThan(peer) {
+			fix = upgrade(ctx, e, peer.String())
+		}
+		return steps.Warned(fmt.Sprintf("it is %s, and the %s's is %s: upstream supports no peering of two minor releases", tag, e.PeerName(), other), fix)
+	case !own.AtLeast(version.MustParseSemantic(renewsSince)):
+		return steps.Warned(fmt.Sprintf("it is %s: before %s the certificates of ResourceSlices are not renewed, and end after a year", tag, renewsSince), upgrade(ctx, e, renewsSince))
+	case err != nil:
+		return steps.Passed("it is %s; the %s's is not known yet", tag, e.PeerName())
+	case parsed != nil:
+		return steps.Passed("it is %s; the %s's tag %q is no release", tag, e.PeerName(), cluster.Clean(other))
+	}
+	return steps.Passed("it is %s, and the %s's is %s", tag, e.PeerName(), other)
+}
+
+// chartSource is where upstream publishes the chart.
+const chartSource = "https://helm.liqo.io"
+
+// release is the Helm release that Liqo is.
+func release(ctx context.Context, e steps.Env) (name, namespace string) {
+	name, namespace = "liqo", usualNamespace
+	if d, err := controllerManager(ctx, e); err == nil {
+		name, namespace = cmp.Or(d.Annotations["meta.helm.sh/release-name"], name), d.Namespace
+	}
+	return steps.Quoted(name), steps.Quoted(namespace)
+}
+
+// upgrade are the commands that bring Liqo to another release. Helm leaves
+// definitions of kinds as they are, so they are applied first.
+func upgrade(ctx context.Context, e steps.Env, to string) string {
+	name, ns := release(ctx, e)
+	return fmt.Sprintf("helm show crds liqo --repo %s --version %s | %s apply --server-side --force-conflicts -f - && %s upgrade %s liqo --repo %s --version %s -n %s --reset-then-reuse-values",
+		chartSource, to, e.Kubectl(), e.Helm(), name, chartSource, to, ns)
+}
+
+// otherRelease is that of the other side, where it is one.
+func otherRelease(e steps.Env) string {
+	if tag, err := e.Peer.Text("liqo-version"); err == nil {
+		if v, err := version.ParseSemantic(tag); err == nil {
+			return v.String()
+		}
+	}
+	return renewsSince
+}
+
+// chartAgain is the command that installs what the chart has and the cluster has
+// not, in the release that runs.
+func chartAgain(ctx context.Context, e steps.Env) string {
+	name, ns := release(ctx, e)
+	out := fmt.Sprintf("%s upgrade %s liqo --repo %s -n %s --reuse-values", e.Helm(), name, chartSource, ns)
+	if tag, err := e.Own.Text("liqo-version"); err == nil {
+		out += " --version " + steps.Quoted(tag)
+	}
+	return out
+}
+
+// withValue is the command that changes a value of the Liqo that is installed.
+func withValue(ctx context.Context, e steps.Env, set string) string {
+	return chartAgain(ctx, e) + " --set " + steps.Quoted(set)
+}
+
+func modulesOn(ctx context.Context, e steps.Env) steps.Result {
+	need := []string{"authentication", "offloading"}
+	if joins(e) {
+		need = append(need, "networking")
+	}
+	var off []string
+	for _, name := range need {
+		on, err := module(ctx, e, name)
+		if err != nil {
+			return steps.Unseen(err)
+		}
+		if !on {
+			off = append(off, name)
+		}
+	}
+	switch {
+	case len(off) == 0:
+		return steps.Passed("%s", listed(need))
+	case len(off) == 1 && off[0] == "networking":
+		return steps.Failed("Liqo was installed without its module networking", withValue(ctx, e, "networking.enabled=true")+
+			"    # or offload without joining the networks: network.join: false under answers in "+e.LinkFile())
+	}
+	return steps.Failed("Liqo was installed without its module "+listed(off), withValue(ctx, e, off[0]+".enabled=true"))
+}

@@ -1,0 +1,174 @@
+package liqo
+
+import (
+	"context"
+	"crypto/x509"
+	"encoding/base64"
+	"fmt"
+	"time"
+
+	discoveryv1 "k8s.io/api/discovery/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"carrick/cluster"
+	"carrick/cluster/probe"
+	"carrick/steps"
+	"carrick/steps/check"
+)
+
+var (
+	validatingWebhooks = schema.GroupVersionResource{Group: "admissionregistration.k8s.io", Version: "v1", Resource: "validatingwebhookconfigurations"}
+	mutatingWebhooks   = schema.GroupVersionResource{Group: "admissionregistration.k8s.io", Version: "v1", Resource: "mutatingwebhookconfigurations"}
+)
+
+// The certificate must last for week; for month it is said to end soon.
+const (
+	week  = 7 * 24 * time.Hour
+	month = 30 * 24 * time.Hour
+)
+
+// webhook is the server that the API server asks, and its certificate.
+type webhook struct {
+	namespace, name string // of Service and Deployment
+	chain           []*x509.Certificate
+	renew           string // the command that has a new certificate made
+}
+
+func (w webhook) secret() string { return w.name + "-certs" }
+
+// theWebhook reads the certificate. fault says what is wrong with its Secret.
+//
+// Source: liqotech/liqo pkg/webhooks/secretcontroller: what is missing in the
+// Secret is made anew when the server starts, and the registrations are given
+// the new CA.
+func theWebhook(ctx context.Context, e steps.Env) (w webhook, fault string, err error) {
+	d, err := liqoDeployment(ctx, e, "webhook")
+	if err != nil {
+		return w, "", err
+	}
+	w = webhook{namespace: d.Namespace, name: d.Name}
+	in := e.Kubectl() + " -n " + w.namespace
+	w.renew = in + " patch secret " + w.secret() + ` --type merge -p '{"data":null}' && ` + in + " rollout restart deployment " + w.name
+	where := "Secret " + w.namespace + "/" + w.secret()
+	s, err := e.Cluster.Secret(ctx, w.namespace, w.secret(), "tls.crt")
+	if apierrors.IsNotFound(err) {
+		w.renew = chartAgain(ctx, e) + "    # the chart makes it, and the webhook fills it when it starts: " + in + " rollout restart deployment " + w.name
+		return w, "there is no " + where, nil
+	}
+	if err != nil {
+		return w, "", err
+	}
+	if s.Keys["tls.crt"] == 0 {
+		return w, where + " has no tls.crt", nil
+	}
+	if w.chain, err = probe.ParseCerts([]byte(s.Data["tls.crt"].Reveal())); err != nil {
+		return w, fmt.Sprintf("tls.crt of %s: %v", where, err), nil
+	}
+	return w, "", nil
+}
+
+func webhooksAnswer(ctx context.Context, e steps.Env) steps.Result {
+	w, fault, err := theWebhook(ctx, e)
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	if fault != "" {
+		return steps.Failed(fault, w.renew)
+	}
+	ready, err := endpointsOf(ctx, e, w.namespace, w.name)
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	if ready == 0 {
+		return steps.Failed(fmt.Sprintf("Service %s/%s has no pod behind it that is ready: every write of a Tenant or a ResourceSlice is refused", w.namespace, w.name),
+			e.Kubectl()+" -n "+w.namespace+" get service,endpointslices,pods -o wide")
+	}
+	now := time.Now()
+	if left := w.chain[0].NotAfter.Sub(now); left > 0 && left < week {
+		return steps.Failed(fmt.Sprintf("the certificate in Secret %s/%s expires in %d days, on %s, and is not renewed by itself", w.namespace, w.secret(), int(left.Hours()/24), w.chain[0].NotAfter.Format(time.DateOnly)), w.renew)
+	}
+	r := check.Lasts(w.chain[0], month, now, w.renew)
+	switch r.Status {
+	case steps.Fail, steps.Warn:
+		r.Found = fmt.Sprintf("Secret %s/%s: %s", w.namespace, w.secret(), r.Found)
+	case steps.Pass:
+		r.Found = fmt.Sprintf("%d ready behind Service %s/%s; %s", ready, w.namespace, w.name, r.Found)
+	}
+	return r
+}
+
+// endpointsOf counts the ready pods behind a Service.
+func endpointsOf(ctx context.Context, e steps.Env, namespace, service string) (int, error) {
+	found, err := check.List[discoveryv1.EndpointSlice](ctx, e.Cluster, endpointSlices, namespace, cluster.Selector{Labels: discoveryv1.LabelServiceName + "=" + service})
+	if err != nil {
+		return 0, err
+	}
+	ready := 0
+	for _, s := range found {
+		for _, p := range s.Endpoints {
+			if p.Conditions.Ready == nil || *p.Conditions.Ready {
+				ready += len(p.Addresses)
+			}
+		}
+	}
+	return ready, nil
+}
+
+func webhooksTrusted(ctx context.Context, e steps.Env) steps.Result {
+	w, fault, err := theWebhook(ctx, e)
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	if fault != "" {
+		return steps.Skipped("%s", fault)
+	}
+	var hooks []hook
+	for _, gvr := range []schema.GroupVersionResource{validatingWebhooks, mutatingWebhooks} {
+		found, err := living(ctx, e, gvr, "", "")
+		if err != nil {
+			return steps.Unseen(err)
+		}
+		for _, o := range found {
+			hooks = append(hooks, hooksAt(o, w.namespace, w.name)...)
+		}
+	}
+	if len(hooks) == 0 {
+		return steps.Skipped("no webhook is registered that leads to Service %s/%s: nothing to compare", w.namespace, w.name)
+	}
+	for _, h := range hooks {
+		roots, err := probe.Pool(h.ca)
+		if err != nil {
+			return steps.Failed(fmt.Sprintf("webhook %s of %s carries no CA: %v", h.name, h.of, err), w.renew)
+		}
+		if problem, why := probe.CertProblem(w.chain, roots, w.name+"."+w.namespace+".svc", time.Time{}); problem != "" {
+			return steps.Failed(fmt.Sprintf("the CA of webhook %s of %s doesn't fit the certificate in Secret %s/%s: %s", h.name, h.of, w.namespace, w.secret(), why), w.renew)
+		}
+	}
+	return steps.Passed("%s registered with its CA", amount(len(hooks), "webhook"))
+}
+
+// hook is one webhook of a registration.
+type hook struct {
+	of, name string
+	ca       []byte
+}
+
+// hooksAt are the webhooks of a registration that lead to a Service.
+func hooksAt(o *unstructured.Unstructured, namespace, service string) []hook {
+	all, _, _ := unstructured.NestedSlice(o.Object, "webhooks")
+	var out []hook
+	for _, item := range all {
+		m, _ := item.(map[string]any)
+		to, _, _ := unstructured.NestedMap(m, "clientConfig", "service")
+		if to["namespace"] != namespace || to["name"] != service {
+			continue
+		}
+		name, _ := m["name"].(string)
+		encoded, _, _ := unstructured.NestedString(m, "clientConfig", "caBundle")
+		ca, _ := base64.StdEncoding.DecodeString(encoded)
+		out = append(out, hook{o.GetKind() + " " + o.GetName(), cluster.Clean(name), ca})
+	}
+	return out
+}

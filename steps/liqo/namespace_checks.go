@@ -1,0 +1,191 @@
+package liqo
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"carrick/cluster"
+	"carrick/steps"
+	"carrick/steps/check"
+)
+
+const spaceSource = "liqotech/liqo: pkg/tenantNamespace/namespaceManager.go"
+
+func namespaceChecks() []steps.Check {
+	return []steps.Check{
+		{
+			Name: "tenant-namespace", Title: "one namespace is the other side's, and labelled so", On: steps.Both, Mend: "${side}-namespace", Needs: []string{"cluster-id", "peer/cluster-id"},
+			Why: "Liqo finds the namespace of a peering by its labels, and stops with an error where it finds two",
+			See: []string{page, spaceSource, "liqotech/liqo#3268"},
+			Run: tenantNamespaceSound,
+		},
+		{
+			Name: "tenant-pair", Title: "each side's tenant namespace carries the other's id, not its own", On: steps.Remote, Needs: []string{"cluster-id", "peer/cluster-id"},
+			Why: "two ids that were swapped look right on either side alone",
+			See: []string{page},
+			Run: tenantPair,
+		},
+		{
+			Name: "pod-security", Title: "the tenant namespace lets gateway pods run", On: steps.Both, When: joins, Mend: "${side}-namespace", Needs: []string{"tenant-namespace"},
+			Why: "gateway pods are privileged: under the levels baseline and restricted none is made, and only the ReplicaSet says why. The published guide sets no level",
+			See: []string{"liqotech/liqo#2135"},
+			Run: gatewaysMayRun,
+		},
+		{
+			Name: "leftovers", Title: "nothing of an older peering is left", On: steps.Both, Needs: []string{"signed-in"},
+			Why: "what a peering left behind with a cluster that is gone, or that has another id now, keeps its ports and address ranges, and shows as a peering that fails",
+			See: []string{"liqotech/liqo#3051", "liqotech/liqo#3122"},
+			Run: leftovers,
+		},
+	}
+}
+
+// labelFact is whose cluster id the answered namespace carries; "" is none.
+const labelFact = "tenant-namespace-label"
+
+// namespaceLabel reads that fact.
+func namespaceLabel(ctx context.Context, e steps.Env) (any, error) {
+	name := tenantNamespace(e)
+	ns, err := e.Cluster.Get(ctx, check.Namespaces, "", name)
+	if apierrors.IsNotFound(err) {
+		return nil, steps.Absent("the %s has no namespace %s yet", e.SideName(), name)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return cluster.Clean(ns.GetLabels()[remoteIDLabel]), nil
+}
+
+// forOffloading tells whether Liqo made a namespace for one that the other side
+// extends to here: it carries the other side's id, too.
+func forOffloading(ns *corev1.Namespace) bool { return ns.Annotations[remoteSpaceOwner] != "" }
+
+func tenantNamespaceSound(ctx context.Context, e steps.Env) steps.Result {
+	id, err := peerID(e)
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	label := remoteIDLabel + "=" + id
+	found, err := check.List[corev1.Namespace](ctx, e.Cluster, check.Namespaces, "", cluster.Selector{Labels: label})
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	found = slices.DeleteFunc(found, forOffloading)
+	name := tenantNamespace(e)
+	switch {
+	case len(found) == 0:
+		return noTenantNamespace(ctx, e, name, id)
+	case len(found) > 1:
+		var all []string
+		for _, ns := range found {
+			all = append(all, ns.Name)
+		}
+		other := all[slices.IndexFunc(all, func(n string) bool { return n != name })]
+		return steps.Failed(fmt.Sprintf("%d namespaces carry the id %s, and Liqo takes one: %s", len(all), id, strings.Join(all, ", ")),
+			e.Kubectl()+" label namespace "+other+" "+remoteIDLabel+"-    # takes the label off the one that is not to be used; look first what stands in it")
+	}
+	ns := found[0]
+	switch {
+	case ns.DeletionTimestamp != nil || ns.Status.Phase == corev1.NamespaceTerminating:
+		return steps.Failed(fmt.Sprintf("namespace %s is being deleted%s", ns.Name, heldBy(ns)),
+			e.Kubectl()+" get namespace "+ns.Name+" -o jsonpath='{.status.conditions}'    # says what holds it; Liqo's controllers have to run to let go")
+	case ns.Name != name:
+		return steps.Failed(fmt.Sprintf("namespace %s carries the id %s, and the answer %s.tenant-namespace is %s", ns.Name, id, e.SideName(), name),
+			fmt.Sprintf("under answers in %s write\n  %s.tenant-namespace: %s", e.LinkFile(), e.SideName(), ns.Name))
+	case ns.Labels[tenantLabel] != "true":
+		why := "Liqo doesn't find it without"
+		if v, ok := ns.Labels[tenantLabel]; ok {
+			why = fmt.Sprintf("Liqo's webhook takes no Tenant in it with %q", cluster.Clean(v))
+		}
+		return steps.Failed(fmt.Sprintf("namespace %s lacks the label %s=true: %s", name, tenantLabel, why),
+			e.Kubectl()+" label --overwrite namespace "+name+" "+tenantLabel+"=true")
+	}
+	return steps.Passed("namespace %s is that of %s", name, id)
+}
+
+// noTenantNamespace says what is there in the place of a labelled namespace.
+func noTenantNamespace(ctx context.Context, e steps.Env, name, id string) steps.Result {
+	ns, err := check.Get[corev1.Namespace](ctx, e.Cluster, check.Namespaces, "", name)
+	if apierrors.IsNotFound(err) {
+		return steps.Failed("no namespace carries the "+e.PeerName()+"'s id "+id, mends(e, "tenant-namespaces"))
+	}
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	relabel := e.Kubectl() + " label --overwrite namespace " + name + " " + remoteIDLabel + "=" + id
+	has := cluster.Clean(ns.Labels[remoteIDLabel])
+	own, err := e.Own.Text("cluster-id")
+	switch {
+	case has == "":
+		return steps.Failed(fmt.Sprintf("namespace %s is there, without the label %s=%s", name, remoteIDLabel, id), mends(e, "tenant-namespaces"))
+	case err == nil && has == own:
+		return steps.Failed(fmt.Sprintf("namespace %s carries the id %s, which is the %s's own: it must be the %s's, %s", name, has, e.SideName(), e.PeerName(), id), relabel)
+	}
+	return steps.Failed(fmt.Sprintf("namespace %s carries the id %s: it is that of a peering with another cluster than %s", name, has, id),
+		fmt.Sprintf("under answers in %s write\n  %s.tenant-namespace: NAME\nwith another name; or, if %s is an id that the %s had before: %s", e.LinkFile(), e.SideName(), has, e.PeerName(), relabel))
+}
+
+// heldBy says what keeps a namespace, as far as it says so itself.
+func heldBy(ns *corev1.Namespace) string {
+	for _, c := range ns.Status.Conditions {
+		if c.Status == corev1.ConditionTrue && (c.Type == corev1.NamespaceFinalizersRemaining || c.Type == corev1.NamespaceContentRemaining) {
+			return ": " + cluster.Clean(c.Message)
+		}
+	}
+	return ""
+}
+
+func tenantPair(_ context.Context, e steps.Env) steps.Result {
+	ids, labels := map[string]string{}, map[string]string{}
+	for who, facts := range map[string]steps.Facts{e.SideName(): e.Own, e.PeerName(): e.Peer} {
+		var err error
+		if ids[who], err = facts.Text("cluster-id"); err != nil {
+			return steps.Unseen(err)
+		}
+		if labels[who], err = facts.Text(labelFact); err != nil {
+			return steps.Unseen(err)
+		}
+	}
+	here, there := e.SideName(), e.PeerName()
+	swapped := fmt.Sprintf("%s label --overwrite namespace %s %s=%s; %s label --overwrite namespace %s %s=%s",
+		e.Kubectl(), tenantNamespace(e), remoteIDLabel, ids[there], e.PeerKubectl(), peerNamespace(e), remoteIDLabel, ids[here])
+	only := "carrick check " + e.LinkFile() + " --only tenant-namespace    # says what to do, side by side"
+	switch {
+	case labels[here] == ids[here] && labels[there] == ids[there]:
+		return steps.Failed(fmt.Sprintf("the ids are swapped: namespace %s of the %s carries %s, and %s of the %s carries %s", tenantNamespace(e), here, labels[here], peerNamespace(e), there, labels[there]), swapped)
+	case labels[here] != ids[there]:
+		return steps.Failed(fmt.Sprintf("namespace %s of the %s carries %s; it must be %s", tenantNamespace(e), here, orNoID(labels[here]), ids[there]), only)
+	case labels[there] != ids[here]:
+		return steps.Failed(fmt.Sprintf("namespace %s of the %s carries %s; it must be %s", peerNamespace(e), there, orNoID(labels[there]), ids[here]), only)
+	}
+	return steps.Passed("%s here is for %s, %s there for %s", tenantNamespace(e), ids[there], peerNamespace(e), ids[here])
+}
+
+func orNoID(label string) string {
+	if label == "" {
+		return "no id"
+	}
+	return label
+}
+
+func gatewaysMayRun(ctx context.Context, e steps.Env) steps.Result {
+	name := tenantNamespace(e)
+	ns, err := e.Cluster.Get(ctx, check.Namespaces, "", name)
+	if err != nil {
+		return check.Missing(err, "namespace "+name, mends(e, "tenant-namespaces"))
+	}
+	switch level := ns.GetLabels()[enforceLabel]; level {
+	case "privileged":
+		return steps.Passed("%s enforces the level privileged", name)
+	case "":
+		return steps.Passed("%s sets no level: the cluster's own default holds, which is privileged unless an admin changed it", name)
+	default:
+		return steps.Warned(fmt.Sprintf("%s enforces the level %s, under which no gateway pod is made", name, cluster.Clean(level)),
+			e.Kubectl()+" label --overwrite namespace "+name+" "+enforceLabel+"=privileged")
+	}
+}

@@ -1,0 +1,148 @@
+package liqo
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"carrick/steps"
+	"carrick/steps/check"
+)
+
+const offloadingSource = "liqotech/liqo: pkg/liqo-controller-manager/offloading/namespaceoffloading-controller/status.go"
+
+func offloadingChecks() []steps.Check {
+	return []steps.Check{
+		{
+			Name: "offloading-namespace", Title: "the namespace is one that can be extended", On: steps.Local, Needs: []string{"signed-in"},
+			Why: "namespaces of the cluster's and of Liqo's own must stay; and what it is called on the provider can't be changed once it is extended",
+			See: []string{page, "liqotech/liqo: pkg/webhooks/namespaceoffloading, pkg/webhooks/pod"},
+			Run: canExtend,
+		},
+		{
+			Name: "remote-namespace", Title: "its name on the provider is free, or taken by this peering", On: steps.Remote, Needs: []string{"tenant-namespace"},
+			Why: "Liqo never takes over a namespace that somebody else made: it tries again for ever",
+			See: []string{"liqotech/liqo: pkg/liqo-controller-manager/offloading/namespacemap-controller/enforcement.go"},
+			Run: remoteNamespaceFree,
+		},
+		{
+			Name: "offloading-ready", Title: "the namespace is extended to the provider", On: steps.Local, Mend: "offloading", Needs: []string{"offloading-namespace", "virtual-node"}, Within: 60 * time.Second,
+			Why: "until then pods stay where they are, and Liqo's webhook gives none of them the virtual node's toleration",
+			See: []string{page, offloadingSource},
+			Run: offloadingReady,
+		},
+		{
+			Name: "older-pods", Title: "no pod waits that was made before its namespace was extended", On: steps.Local, Needs: []string{"offloading-ready"},
+			Why: "pods get the toleration for virtual nodes only when they are made: those that were there before stay Pending for ever",
+			See: []string{page, "https://github.com/liqotech/liqo/issues/924"},
+			Run: olderPods,
+		},
+	}
+}
+
+// longestNamespace is what a namespace may be called.
+const longestNamespace = 63
+
+func canExtend(ctx context.Context, e steps.Env) steps.Result {
+	name := e.Answers.Text("offloading.namespace")
+	if why := ownNamespace(e, name); why != "" {
+		return steps.Failed("namespace "+name+" "+why, "answer offloading.namespace with a namespace of your workloads")
+	}
+	id, err := e.Own.Text("cluster-id")
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	remote := remoteSpaceName(e, name, id)
+	if len(remote) > longestNamespace {
+		return steps.Failed(fmt.Sprintf("its name on the provider would be %s: %d characters, and Kubernetes takes %d", remote, len(remote), longestNamespace), "answer offloading.mapping with SelectedName and offloading.remote-name with a shorter one, or take another namespace")
+	}
+	var ns, o *unstructured.Unstructured
+	err = check.Together(
+		func() (err error) { ns, err = present(ctx, e, check.Namespaces, "", name); return err },
+		func() (err error) { o, err = present(ctx, e, namespaceOffloadings, name, offloadingName); return err },
+	)
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	switch {
+	case ns == nil:
+		return steps.Passed("%s is not there yet; the provider will call it %s", name, remote)
+	case ns.GetDeletionTimestamp() != nil:
+		return steps.Failed(fmt.Sprintf("namespace %s is being deleted (finalizers %s)", name, listed(append(ns.GetFinalizers(), list(ns, "spec", "finalizers")...))), e.Kubectl()+" get namespace "+name+" -o yaml    # its conditions say what is left in it")
+	case ns.GetLabels()[tenantLabel] != "":
+		return steps.Failed("namespace "+name+" is a tenant namespace of Liqo", "answer offloading.namespace with a namespace of your workloads")
+	case o == nil && ns.GetLabels()[scheduledLabel] == "true":
+		return steps.Failed(fmt.Sprintf("namespace %s carries %s: \"true\" and is not extended: Liqo's webhook refuses every pod in it", name, scheduledLabel), e.Kubectl()+" label namespace "+name+" "+scheduledLabel+"-    # Liqo sets it itself")
+	case o != nil:
+		return unchangeable(e, name, remote, o)
+	}
+	return steps.Passed("%s is there; the provider will call it %s", name, remote)
+}
+
+// unchangeable asks whether what stands is called as the answers say: that can't
+// be changed.
+func unchangeable(e steps.Env, name, remote string, o *unstructured.Unstructured) steps.Result {
+	stands, meant := text(o, "spec", "namespaceMappingStrategy"), e.Answers.Text("offloading.mapping")
+	if stands == "" {
+		stands = "DefaultName"
+	}
+	if stands != meant {
+		return steps.Failed(fmt.Sprintf("namespace %s is extended with %s, and the answer is %s: Liqo lets nobody change that", name, stands, meant), "answer offloading.mapping with "+stands+"; or first: carrick undo "+e.LinkFile()+" --step offloading")
+	}
+	if had := text(o, "spec", "remoteNamespaceName"); meant == "SelectedName" && had != remote {
+		return steps.Failed(fmt.Sprintf("namespace %s is called %s on the provider, and the answer is %s: Liqo lets nobody change that", name, had, remote), "answer offloading.remote-name with "+had+"; or first: carrick undo "+e.LinkFile()+" --step offloading")
+	}
+	return steps.Passed("%s is extended, and called %s on the provider", name, remote)
+}
+
+// ownNamespace says whose a namespace is that must not be extended; "": it may
+// be.
+func ownNamespace(e steps.Env, name string) string {
+	switch {
+	case strings.HasPrefix(name, "kube-"):
+		return "is the cluster's own"
+	case name == liqoSpaceOf(e.Own):
+		return "is Liqo's own"
+	case name == tenantNamespace(e):
+		return "is the tenant namespace of this peering"
+	}
+	return ""
+}
+
+// remoteSpaceName is what the provider calls the namespace.
+func remoteSpaceName(e steps.Env, name, consumerID string) string {
+	switch e.Answers.Text("offloading.mapping") {
+	case "EnforceSameName":
+		return name
+	case "SelectedName":
+		return e.Answers.Text("offloading.remote-name")
+	}
+	return name + "-" + consumerID
+}
+
+func remoteNamespaceFree(ctx context.Context, e steps.Env) steps.Result {
+	id, err := peerID(e)
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	name := remoteSpaceName(e, e.Answers.Text("offloading.namespace"), id)
+	ns, err := present(ctx, e, check.Namespaces, "", name)
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	if ns == nil {
+		return steps.Passed("no namespace is called %s", name)
+	}
+	if owner := ns.GetAnnotations()[remoteSpaceOwner]; !strings.HasPrefix(owner, tenantNamespace(e)+"/") {
+		whose := "somebody made it, and not Liqo"
+		if owner != "" {
+			whose = "Liqo made it for " + owner
+		}
+		return steps.Failed(fmt.Sprintf("namespace %s is there: %s. Liqo will not take it for this peering", name, whose),
+			"answer offloading.mapping with SelectedName and offloading.remote-name with a name that is free; or, if nobody needs it: "+e.Kubectl()+" delete namespace "+name)
+	}
+	return steps.Passed("namespace %s belongs to this peering", name)
+}

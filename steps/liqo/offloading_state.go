@@ -1,0 +1,116 @@
+package liqo
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"carrick/cluster"
+	"carrick/steps"
+	"carrick/steps/check"
+)
+
+func offloadingReady(ctx context.Context, e steps.Env) steps.Result {
+	name := e.Answers.Text("offloading.namespace")
+	id, err := peerID(e)
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	var ns, o *unstructured.Unstructured
+	err = check.Together(
+		func() (err error) { ns, err = present(ctx, e, check.Namespaces, "", name); return err },
+		func() (err error) { o, err = present(ctx, e, namespaceOffloadings, name, offloadingName); return err },
+	)
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	if o == nil {
+		return steps.Failed("namespace "+name+" is not extended: it has no NamespaceOffloading", "")
+	}
+	if r := judgeOffloading(e, o, id); r.Status != steps.Pass {
+		return r
+	}
+	if text(o, "spec", "podOffloadingStrategy") != "Local" && (ns == nil || ns.GetLabels()[scheduledLabel] != "true") {
+		return steps.Warned(fmt.Sprintf("namespace %s is extended, and lacks the label %s: \"true\": Liqo's webhook passes over pods that are made in it", name, scheduledLabel), e.Kubectl()+" label namespace "+name+" "+scheduledLabel+"=true")
+	}
+	return steps.Passed("%s is %s on %s; pods: %s", name, text(o, "status", "remoteNamespaceName"), id, text(o, "spec", "podOffloadingStrategy"))
+}
+
+// judgeOffloading says how far a NamespaceOffloading has come with one provider.
+func judgeOffloading(e steps.Env, o *unstructured.Unstructured, id string) steps.Result {
+	what := "NamespaceOffloading " + o.GetNamespace() + "/" + o.GetName()
+	describe := e.Kubectl() + " -n " + o.GetNamespace() + " describe namespaceoffloadings.offloading.liqo.io " + offloadingName
+	seen, is := number(o, "status", "observedGeneration"), int(o.GetGeneration())
+	byCluster, _, _ := unstructured.NestedMap(o.Object, "status", "remoteNamespacesConditions")
+	about, _ := byCluster[id].([]any)
+	here := conditionsOf(about)
+	ready := conditionOf(here, "Ready")
+	switch phase := text(o, "status", "offloadingPhase"); {
+	case o.GetDeletionTimestamp() != nil || phase == "Terminating":
+		return steps.Failed(what+" is being deleted (finalizers "+listed(o.GetFinalizers())+"), and with it the namespace on the provider and all that is in it", describe)
+	case seen == 0:
+		return steps.Waits(o.GetCreationTimestamp().Time, "Liqo has not looked at %s yet", what).Or(describe)
+	case seen < is:
+		return steps.Waits(time.Time{}, "Liqo has not looked at the latest change of %s yet (generation %d, seen %d)", what, is, seen).Or(describe)
+	case phase == "NoClusterSelected" || conditionOf(here, "OffloadingRequired").status == "False":
+		return steps.Failed(what+" selects no virtual node of "+id+": its clusterSelector matches none", e.Kubectl()+" get nodes -l "+nodeTypeLabel+"="+virtualNodeType+" --show-labels    # then answer offloading.clusters with labels of those nodes, or leave it empty for all")
+	case ready.reason == "CreationLoopBackOff":
+		return steps.Failed(fmt.Sprintf("the provider can't make namespace %s: one that Liqo did not make has that name", text(o, "status", "remoteNamespaceName")), e.PeerKubectl()+" get namespace "+text(o, "status", "remoteNamespaceName")+" -o yaml    # then undo this step and answer offloading.mapping or offloading.remote-name anew")
+	case phase == "AllFailed" || (phase == "SomeFailed" && ready.status != "True"):
+		return steps.Failed(strings.TrimSpace(what+" has failed ("+phase+") "+ready.why()), describe)
+	case phase == "SomeFailed":
+		return steps.Warned(what+" is extended to "+id+", and has failed with another provider", describe)
+	case phase == "Ready":
+		return steps.Passed("%s is ready", what)
+	default:
+		return steps.Waits(lastMoved(o, here), "%s", strings.TrimSpace(what+" is "+statusWord(phase)+" "+ready.why())).Or(describe)
+	}
+}
+
+func olderPods(ctx context.Context, e steps.Env) steps.Result {
+	name := e.Answers.Text("offloading.namespace")
+	o, err := present(ctx, e, namespaceOffloadings, name, offloadingName)
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	if o == nil {
+		return steps.Skipped("namespace %s is not extended", name)
+	}
+	if text(o, "spec", "podOffloadingStrategy") == "Local" {
+		return steps.Passed("its pods stay on the consumer")
+	}
+	pods, err := check.List[corev1.Pod](ctx, e.Cluster, check.Pods, name, cluster.Selector{})
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	var owned, bare []string
+	for _, p := range pods {
+		switch {
+		case p.Status.Phase != corev1.PodPending || p.Spec.NodeName != "" || !p.CreationTimestamp.Time.Before(o.GetCreationTimestamp().Time) || tolerates(p):
+		case len(p.OwnerReferences) > 0:
+			owned = append(owned, p.Name)
+		default:
+			bare = append(bare, p.Name)
+		}
+	}
+	if len(owned)+len(bare) == 0 {
+		return steps.Passed("none of %s in %s", counted(len(pods), "pod"), name)
+	}
+	fix := e.Kubectl() + " -n " + name + " delete pod " + strings.Join(slices.Concat(owned, bare), " ")
+	if len(bare) > 0 {
+		fix += "    # nothing makes " + strings.Join(bare, ", ") + " again: keep the manifest first"
+	}
+	return steps.Warned(fmt.Sprintf("%s waiting for a node, from before the namespace was extended: %s. None can go to the provider", counted(len(owned)+len(bare), "pod"), listed(slices.Concat(owned, bare))), fix)
+}
+
+// tolerates tells whether a pod may go to virtual nodes.
+func tolerates(p *corev1.Pod) bool {
+	return slices.ContainsFunc(p.Spec.Tolerations, func(t corev1.Toleration) bool {
+		return t.Key == virtualNodeTaint || (t.Key == "" && t.Operator == corev1.TolerationOpExists)
+	})
+}

@@ -1,0 +1,149 @@
+package liqo
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	requests "k8s.io/component-helpers/resource"
+
+	"carrick/cluster"
+	"carrick/steps"
+	"carrick/steps/check"
+)
+
+// running selects the pods that take something of a node.
+const running = "status.phase!=Succeeded,status.phase!=Failed"
+
+func providerRoom(ctx context.Context, e steps.Env) steps.Result {
+	asked, err := askedOf(ctx, e)
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	consumerID, err := peerID(e)
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	var nodes []*corev1.Node
+	var pods []*corev1.Pod
+	err = check.Together(
+		func() (err error) {
+			nodes, err = check.List[corev1.Node](ctx, e.Cluster, check.Nodes, "", cluster.Selector{})
+			return err
+		},
+		func() (err error) {
+			pods, err = check.List[corev1.Pod](ctx, e.Cluster, check.Pods, "", cluster.Selector{Fields: running})
+			return err
+		},
+	)
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	count, have, taken := room(nodes, pods, consumerID)
+	var lacks, fits []string
+	for _, name := range slices.Sorted(maps.Keys(asked)) {
+		want, free := asked[name], have[name]
+		free.Sub(taken[name])
+		if free.Cmp(want) < 0 {
+			total, used := have[name], taken[name]
+			lacks = append(lacks, fmt.Sprintf("%s %s, of which %s is free (%s less %s that other pods ask for)", name, want.String(), free.String(), total.String(), used.String()))
+			continue
+		}
+		fits = append(fits, fmt.Sprintf("%s %s", name, free.String()))
+	}
+	if len(lacks) > 0 {
+		return steps.Warned(fmt.Sprintf("%s asks for more than %s of the %s can give: %s. Liqo grants it all the same", consumerID, counted(count, "node"), e.SideName(), strings.Join(lacks, "; ")),
+			"answer resources.cpu, resources.memory, resources.pods or resources.more with less, or add nodes to the provider")
+	}
+	return steps.Passed("free for %s on %s: %s", consumerID, counted(count, "node"), strings.Join(fits, ", "))
+}
+
+// askedOf is what the consumer asks for: by the slice that stands, else by the
+// answers.
+func askedOf(ctx context.Context, e steps.Env) (corev1.ResourceList, error) {
+	asked, err := requested(ctx, e)
+	if err != nil {
+		return nil, err
+	}
+	words, _ := asked.(map[string]any)
+	if standing(e.Peer, "slice", "name") != nil {
+		words = map[string]any{}
+		for _, name := range []string{"cpu", "memory", "pods"} {
+			if v := standing(e.Peer, "slice", name); v != nil {
+				words[name] = v
+			}
+		}
+		for _, more := range many(standing(e.Peer, "slice", "more")) {
+			name, amount, _ := strings.Cut(more, "=")
+			words[name] = amount
+		}
+	}
+	out := corev1.ResourceList{}
+	for name, v := range words {
+		q, err := resource.ParseQuantity(quantityText(v))
+		if err != nil {
+			return nil, steps.Absent("what is asked for of %s, %q, is no amount", name, v)
+		}
+		out[corev1.ResourceName(name)] = q
+	}
+	return out, nil
+}
+
+// many is a list of strings, also where it came out of a file of facts.
+func many(v any) []string {
+	switch v := v.(type) {
+	case []string:
+		return v
+	case []any:
+		var out []string
+		for _, one := range v {
+			out = append(out, fmt.Sprint(one))
+		}
+		return out
+	}
+	return nil
+}
+
+// room is what the nodes that take pods have, and what pods on them ask for. What
+// the consumer's own pods there ask for is part of what it asks for.
+func room(nodes []*corev1.Node, pods []*corev1.Pod, consumerID string) (count int, have, taken corev1.ResourceList) {
+	have, taken = corev1.ResourceList{}, corev1.ResourceList{}
+	takes := map[string]bool{}
+	for _, n := range nodes {
+		if takesPods(n) {
+			takes[n.Name] = true
+			addTo(have, n.Status.Allocatable)
+		}
+	}
+	for _, p := range pods {
+		if !takes[p.Spec.NodeName] || p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed || p.Labels[podOriginLabel] == consumerID {
+			continue
+		}
+		addTo(taken, requests.PodRequests(p, requests.PodResourcesOptions{}))
+		addTo(taken, corev1.ResourceList{corev1.ResourcePods: resource.MustParse("1")})
+	}
+	return len(takes), have, taken
+}
+
+func addTo(sum, more corev1.ResourceList) {
+	for name, q := range more {
+		total := sum[name]
+		total.Add(q)
+		sum[name] = total
+	}
+}
+
+// takesPods tells whether a node takes pods of others: it is ready, real, not
+// cordoned, and no node of the control plane.
+func takesPods(n *corev1.Node) bool {
+	if n.Labels[nodeTypeLabel] == virtualNodeType || n.Spec.Unschedulable || nodeCondition(n, corev1.NodeReady).Status != corev1.ConditionTrue {
+		return false
+	}
+	return !slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool {
+		return (t.Key == "node-role.kubernetes.io/control-plane" || t.Key == "node-role.kubernetes.io/master") && t.Effect != corev1.TaintEffectPreferNoSchedule
+	})
+}

@@ -1,0 +1,114 @@
+package liqo
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	requests "k8s.io/component-helpers/resource"
+
+	"carrick/steps"
+	"carrick/steps/check"
+)
+
+// nearlyFull is the share of a quota, in percent, from which it is told.
+const nearlyFull = 90
+
+func quotaRoom(ctx context.Context, e steps.Env) steps.Result {
+	name, _ := standing(e.Peer, "slice", "name").(string)
+	ns := tenantNamespace(e)
+	var found, pods []*unstructured.Unstructured
+	var slice *unstructured.Unstructured
+	err := check.Together(
+		func() (err error) { found, err = living(ctx, e, quotas, ns, ""); return err },
+		func() (err error) { pods, err = living(ctx, e, shadowPods, "", creatorLabel); return err },
+		func() (err error) { slice, err = present(ctx, e, resourceSlices, ns, name); return err },
+	)
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	if slice == nil || conditionOf(conditions(slice, "status", "conditions"), "Resources").status != accepted {
+		return steps.Skipped("the provider has granted no resources yet: there is no quota for them")
+	}
+	if len(found) == 0 {
+		return steps.Warned("there is no Quota in "+ns+": the provider refuses every pod of the consumer", e.Kubectl()+" -n "+liqoSpaceOf(e.Own)+" logs -l app.kubernetes.io/name=controller-manager --tail 50")
+	}
+	var good []string
+	for _, q := range found {
+		said, fix, err := judgeQuota(e, q, pods)
+		if err != nil {
+			return steps.Unseen(err)
+		}
+		if fix != "" {
+			return steps.Warned(said, fix)
+		}
+		good = append(good, said)
+	}
+	return steps.Passed("%s", strings.Join(good, "; "))
+}
+
+// judgeQuota says how much of a quota is used by the pods that its user made; a
+// fix where that is a warning.
+func judgeQuota(e steps.Env, q *unstructured.Unstructured, pods []*unstructured.Unstructured) (found, fix string, err error) {
+	what := "Quota " + q.GetNamespace() + "/" + q.GetName()
+	if cordoned, _, _ := unstructured.NestedBool(q.Object, "spec", "cordoned"); cordoned {
+		return what + " is cordoned: the consumer gets no more pods", "liqoctl uncordon resourceslice on the provider, or answer tenant.condition with Active, then: " + mends(e, "authentication"), nil
+	}
+	used, count, ended, err := usedBy(text(q, "spec", "user"), pods)
+	if err != nil {
+		return "", "", err
+	}
+	var full []string
+	limits := quantities(q, "spec", "resources")
+	for _, name := range slices.Sorted(maps.Keys(limits)) {
+		limit, err := resource.ParseQuantity(limits[name])
+		if err != nil {
+			return "", "", steps.Absent("%s has %s %q, which is no amount", what, name, limits[name])
+		}
+		if u, ok := used[corev1.ResourceName(name)]; ok && u.AsApproximateFloat64()*100 >= limit.AsApproximateFloat64()*nearlyFull {
+			full = append(full, fmt.Sprintf("%s %s of %s", name, u.String(), limit.String()))
+		}
+	}
+	if len(full) > 0 {
+		found := fmt.Sprintf("%s is nearly full: %s is used by %s", what, strings.Join(full, ", "), counted(count, "pod"))
+		if ended > 0 {
+			found += fmt.Sprintf("; %d of them ended, which count until they are deleted", ended)
+		}
+		return found, "on the consumer, delete pods that have ended, or ask for more: answer resources.cpu and resources.memory, then " + mends(e, "resources"), nil
+	}
+	found = fmt.Sprintf("%s: %s, used by %s", what, amounts(limits), counted(count, "pod"))
+	switch text(q, "spec", "limitsEnforcement") {
+	case "Hard":
+		found += "; each container must ask for CPU and memory, and its limits must be the same"
+	case "Soft":
+		found += "; each container must ask for CPU and memory"
+	}
+	return found, "", nil
+}
+
+// usedBy is what the pods ask for that a user made on the provider. Liqo counts
+// those that have ended, too.
+func usedBy(user string, pods []*unstructured.Unstructured) (used corev1.ResourceList, count, ended int, err error) {
+	used = corev1.ResourceList{}
+	for _, o := range pods {
+		if o.GetLabels()[creatorLabel] != user {
+			continue
+		}
+		spec, _, _ := unstructured.NestedMap(o.Object, "spec", "pod")
+		p, err := check.As[corev1.Pod](&unstructured.Unstructured{Object: map[string]any{"spec": spec}})
+		if err != nil {
+			return nil, 0, 0, fmt.Errorf("ShadowPod %s/%s: %w", o.GetNamespace(), o.GetName(), err)
+		}
+		addTo(used, requests.PodRequests(p, requests.PodResourcesOptions{}))
+		count++
+		if phase := text(o, "status", "phase"); phase == "Succeeded" || phase == "Failed" {
+			ended++
+		}
+	}
+	return used, count, ended, nil
+}

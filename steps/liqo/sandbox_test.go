@@ -1,0 +1,172 @@
+package liqo_test
+
+import (
+	"encoding/base64"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"carrick/cluster"
+	"carrick/cluster/clustertest"
+	"carrick/steps"
+	"carrick/steps/liqo"
+	"carrick/steps/stepstest"
+)
+
+func seeded(t *testing.T) *clustertest.Sandbox {
+	t.Helper()
+	box := clustertest.Start(t)
+	box.Seed(t, "liqo")
+	return box
+}
+
+func verdict(t *testing.T, s *steps.Session, check string, side steps.Side) steps.Result {
+	t.Helper()
+	_, step := s.Guide().Check(check)
+	b, _ := s.Look(t.Context(), s.Guide().Cells())
+	return b.Verdict(steps.Cell{Step: step.Name, Check: check, Side: side})
+}
+
+// From two clusters with Liqo to an offloaded namespace and back to nothing, in
+// the ways that the answers allow.
+func TestCycle(t *testing.T) {
+	for name, answers := range map[string]map[string]any{
+		"as-it-comes":      nil,
+		"consumer-listens": {"network.server": "consumer"},
+		"load-balancer":    {"network.service-type": "LoadBalancer"},
+		"a-port":           {"network.node-port": 30999},
+		"tokens":           {"auth.kind": "service-account"},
+		"offloading-only":  {"network.join": "no"},
+		"a-chosen-name":    {"offloading.mapping": "SelectedName", "offloading.remote-name": "chosen", "offloading.pods": "Remote", "offloading.clusters": []any{"liqo.io/remote-cluster-id=rome"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			stepstest.Cycle(t, seeded(t), liqo.Guide(), assets, name, answers)
+		})
+	}
+}
+
+// The keys stay where they were made: neither private key is in anything of the
+// other side.
+func TestPrivateKeysStayWhereTheyAre(t *testing.T) {
+	box := seeded(t)
+	s := stepstest.Open(t, box, liqo.Guide(), assets, "keys", nil)
+	stepstest.Apply(t, s)
+	defer stepstest.Undo(t, s)
+	for side, secrets := range map[string][][2]string{
+		clustertest.Local:  {{"gw-keys", "privateKey"}, {"liqo-controlplane-key-rome", `tls\.key`}},
+		clustertest.Remote: {{"gw-keys", "privateKey"}},
+	} {
+		other, peer := clustertest.Remote, "rome"
+		if side == clustertest.Remote {
+			other, peer = clustertest.Local, "milan"
+		}
+		all := box.Run(t, other, "", "get", "secrets,configmaps,certificatesigningrequests,publickeies.networking.liqo.io", "-A", "-o", "yaml")
+		for _, at := range secrets {
+			encoded := box.Run(t, side, "", "-n", "liqo-tenant-"+peer, "get", "secret", at[0], "-o", "jsonpath={.data."+at[1]+"}")
+			raw, err := base64.StdEncoding.DecodeString(encoded)
+			if err != nil || len(raw) < 32 {
+				t.Fatalf("%s of %s: %d bytes, %v", at[1], at[0], len(raw), err)
+			}
+			if strings.Contains(all, encoded) || strings.Contains(all, string(raw)) {
+				t.Errorf("%s of Secret %s is on the other side, too", at[1], at[0])
+			}
+		}
+	}
+}
+
+// A certificate is renewed by a new key: the old one may nothing more.
+func TestRotation(t *testing.T) {
+	box := seeded(t)
+	s := stepstest.Open(t, box, liqo.Guide(), assets, "rotate", nil)
+	stepstest.Apply(t, s)
+	defer stepstest.Undo(t, s)
+	stepstest.Green(t, s)
+	kubeconfig := func() string {
+		encoded := box.Run(t, clustertest.Local, "", "-n", "liqo-tenant-rome", "get", "secret", "kubeconfig-controlplane-rome", "-o", "jsonpath={.data.kubeconfig}")
+		raw, err := base64.StdEncoding.DecodeString(encoded)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(raw)
+	}
+	old := kubeconfig()
+	box.Run(t, clustertest.Local, "", "-n", "liqo-tenant-rome", "delete", "secret", "liqo-controlplane-key-rome")
+	again := stepstest.Open(t, box, liqo.Guide(), assets, "rotate", nil)
+	p, err := again.Plan(t.Context(), steps.Scope{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := again.Apply(t.Context(), p, steps.ApplyOptions{TakeOver: true}, nil); err != nil {
+		t.Fatal(err)
+	}
+	stepstest.Green(t, again)
+	now := kubeconfig()
+	if now == old {
+		t.Fatal("the kubeconfig is the old one")
+	}
+	for name, c := range map[string]struct {
+		kubeconfig string
+		may        bool
+	}{"old": {old, false}, "new": {now, true}} {
+		as, err := box.Open(t, clustertest.Remote, cluster.Options{}).As([]byte(c.kubeconfig))
+		if err != nil {
+			t.Fatal(err)
+		}
+		right := cluster.Right{Verb: "list", Group: "authentication.liqo.io", Resource: "resourceslices", Namespace: "liqo-tenant-milan"}
+		d, err := as.Can(t.Context(), right)
+		if err != nil || d[0].Allowed != c.may {
+			t.Errorf("the %s one: allowed %v, %v", name, d, err)
+		}
+	}
+}
+
+// A provider that is gone for good: the link names none any more, and the
+// consumer's side goes alone.
+func TestUndoWithoutAProvider(t *testing.T) {
+	box := seeded(t)
+	before := stepstest.Snapshot(t, box)
+	s := stepstest.Open(t, box, liqo.Guide(), assets, "gone", nil)
+	stepstest.Apply(t, s)
+	stepstest.Green(t, s)
+	box.Stop(t, clustertest.Remote)
+	alone := steps.NewSession(steps.SessionOptions{
+		Guide: liqo.Guide(), Link: steps.NewLink("liqo", "gone"), Assets: assets,
+		Ends: map[steps.Side]steps.End{
+			steps.Local:  {Cluster: box.Open(t, clustertest.Local, cluster.Options{}), Name: box.Contexts[clustertest.Local]},
+			steps.Remote: {Absent: "the link names no context for the provider"},
+		},
+	})
+	p := stepstest.Undo(t, alone)
+	var notes string
+	for _, it := range p.Of(steps.Leave) {
+		notes += it.What + ": " + it.Note + "\n"
+	}
+	if !strings.Contains(notes, "the provider rome") || !strings.Contains(notes, "left for its admin") {
+		t.Errorf("what is left for the other admin is not said: %s", notes)
+	}
+	box.Start(t, clustertest.Remote)
+	stepstest.Undo(t, s)
+	if d := cmp.Diff(before, stepstest.Snapshot(t, box)); d != "" {
+		t.Errorf("not as before (-before +after):\n%s", d)
+	}
+}
+
+// Two admins of one provider can't take the same Tenant: a name that is taken is
+// no reason to fail here.
+func TestUndoLeavesWhatIsNotItsOwn(t *testing.T) {
+	box := seeded(t)
+	box.Run(t, clustertest.Local, "", "create", "namespace", "demo")
+	box.Run(t, clustertest.Local, "", "-n", "demo", "create", "configmap", "precious")
+	defer box.Run(t, clustertest.Local, "", "delete", "namespace", "demo")
+	s := stepstest.Open(t, box, liqo.Guide(), assets, "own", nil)
+	stepstest.Apply(t, s)
+	stepstest.Green(t, s)
+	stepstest.Undo(t, s)
+	if got := box.Run(t, clustertest.Local, "", "-n", "demo", "get", "configmap", "precious", "-o", "name"); got == "" {
+		t.Error("the ConfigMap is gone")
+	}
+	if got := box.Run(t, clustertest.Local, "", "get", "namespace", "demo", "-o", "jsonpath={.metadata.annotations}"); strings.Contains(got, "carrick") {
+		t.Errorf("the namespace still carries %s", got)
+	}
+}

@@ -1,0 +1,204 @@
+package liqo
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"carrick/cluster"
+	"carrick/steps"
+	"carrick/steps/check"
+)
+
+const (
+	replicatorSource = "liqotech/liqo: internal/crdReplicator/reflection/manager.go (LocalResourcesLabelSelector)"
+	sliceSource      = "liqotech/liqo: pkg/liqo-controller-manager/authentication/remoteresourceslice-controller"
+	silentIssue      = "https://github.com/liqotech/liqo/issues/3046"
+)
+
+func resourceChecks() []steps.Check {
+	return []steps.Check{
+		{
+			Name: "slice", Title: "the request for resources is one that Liqo takes", On: steps.Local, Mend: "resource-slice", Needs: []string{"control-plane-accepted"},
+			Why: "three labels make Liqo copy it. Without one nothing happens: no condition, no event, no line in a log. The published page has two of them",
+			See: []string{silentIssue, replicatorSource, page},
+			Run: sliceSound,
+		},
+		{
+			Name: "slice-copied", Title: "the request has reached the provider", On: steps.Remote, Needs: []string{"tenant-namespace", "peer/slice"}, Within: 30 * time.Second,
+			Why: "the consumer's Liqo copies it with the kubeconfig that it was given; where that is refused, only its log says so",
+			See: []string{replicatorSource},
+			Run: sliceCopied,
+		},
+		{
+			Name: "slice-accepted", Title: "the provider has accepted the request", On: steps.Local, Mend: "resource-slice", Needs: []string{"slice"}, Within: 60 * time.Second,
+			Why: "it accepts who asks and what is asked for apart from each other; a virtual node needs both",
+			See: []string{sliceSource},
+			Run: sliceAccepted,
+		},
+		{
+			Name: "provider-room", Title: "what is asked for is free on the provider", On: steps.Remote, Needs: []string{"signed-in"},
+			Why: "Liqo's default class grants whatever is asked for, and looks at no node: pods that find no room stay Pending on the provider",
+			See: []string{sliceSource},
+			Run: providerRoom,
+		},
+		{
+			Name: "virtual-node", Title: "the virtual node is ready", On: steps.Local, Mend: "resource-slice", Needs: []string{"slice-accepted"}, Within: 2 * time.Minute,
+			Why: "it is where pods go that run on the provider. Liqo says Running as soon as the Deployment behind it is made, so the node itself is looked at, too",
+			See: []string{"liqotech/liqo: pkg/liqo-controller-manager/offloading/virtualnode-controller, pkg/virtualKubelet/liqoNodeProvider"},
+			Run: virtualNodeReady,
+		},
+		{
+			Name: "quota-room", Title: "the consumer's quota on the provider has room", On: steps.Remote, Needs: []string{"slice-copied"},
+			Why: "the provider refuses a pod that its quota has no room for; pods that have ended count until they are deleted",
+			See: []string{"liqotech/liqo: pkg/webhooks/shadowpod", "https://github.com/liqotech/liqo/issues/3137"},
+			Run: quotaRoom,
+		},
+		{
+			Name: "foreign-cluster", Title: "Liqo itself finds the peering healthy", On: steps.Both, Needs: []string{"tenant-namespace"},
+			Why: "its ForeignCluster sums up what each of its modules thinks of the peering; it is what liqoctl info shows",
+			See: []string{"liqotech/liqo: pkg/liqo-controller-manager/core/foreigncluster-controller/status.go"},
+			Run: foreignClusterHealthy,
+		},
+	}
+}
+
+func sliceSound(ctx context.Context, e steps.Env) steps.Result {
+	id, err := peerID(e)
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	var all, nodes []*unstructured.Unstructured
+	err = check.Together(
+		func() (err error) { all, err = living(ctx, e, resourceSlices, "", ""); return err },
+		func() (err error) { nodes, err = e.Cluster.List(ctx, check.Nodes, "", cluster.Selector{}); return err },
+	)
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	ours := slicesFor(all, tenantNamespace(e), id)
+	if len(ours) == 0 {
+		return noSlice(e, id, all, nodes)
+	}
+	s := named(ours, adopted(ours, id))
+	bad := append(sliceFaults(s, id), sliceNameFaults(s.GetName(), s, id, all, nodes)...)
+	if len(bad) > 0 {
+		return steps.Failed(fmt.Sprintf("ResourceSlice %s/%s %s", s.GetNamespace(), s.GetName(), strings.Join(bad, "; it ")), "")
+	}
+	asked := fmt.Sprintf("ResourceSlice %s/%s asks %s for %s", s.GetNamespace(), s.GetName(), id, amounts(sliceResources(s)))
+	for _, other := range ours {
+		if lacks := sliceFaults(other, id); len(lacks) > 0 {
+			return steps.Warned(fmt.Sprintf("%s; another, %s, does nothing: it %s", asked, other.GetName(), lacks[0]),
+				fmt.Sprintf("%s -n %s delete resourceslices.authentication.liqo.io %s", e.Kubectl(), other.GetNamespace(), steps.Quoted(other.GetName())))
+		}
+	}
+	if !makesNode(s) {
+		return steps.Warned(asked+", and lacks the annotation "+virtualNodeNote+": \"true\": Liqo makes no virtual node for it", mends(e, "resources"))
+	}
+	return steps.Passed("%s", asked)
+}
+
+// noSlice is the verdict where the tenant namespace holds none for the provider.
+func noSlice(e steps.Env, id string, all, nodes []*unstructured.Unstructured) steps.Result {
+	found := "the consumer asks " + id + " for no resources: there is no ResourceSlice for it in " + tenantNamespace(e)
+	for _, s := range all {
+		if s.GetLabels()[replicatedLabel] == "true" {
+			continue
+		}
+		switch {
+		case s.GetNamespace() == tenantNamespace(e):
+			found += fmt.Sprintf(". ResourceSlice %s there is for %q", s.GetName(), text(s, "spec", "providerClusterID"))
+		case len(slicesFor(all, s.GetNamespace(), id)) > 0:
+			found += fmt.Sprintf(". ResourceSlice %s is in namespace %s, where Liqo does not look", s.GetName(), s.GetNamespace())
+		}
+	}
+	if bad := sliceNameFaults(id, nil, id, all, nodes); len(bad) > 0 {
+		return steps.Failed(found+". One called "+id+" "+strings.Join(bad, "; it "), "make one with another name, with the labels of the example: "+page)
+	}
+	return steps.Failed(found, "")
+}
+
+// sliceFaults are what Liqo passes over a slice for, without a word.
+func sliceFaults(s *unstructured.Unstructured, id string) []string {
+	var out []string
+	for _, label := range []struct{ key, want string }{{replicationLabel, "true"}, {destinationLabel, id}, {remoteIDLabel, id}} {
+		got, ok := s.GetLabels()[label.key]
+		switch {
+		case !ok && label.key == replicationLabel:
+			out = append(out, fmt.Sprintf("lacks the label %s: %q, which the published page leaves out: Liqo does not copy it, and nothing says so", label.key, label.want))
+		case !ok:
+			out = append(out, fmt.Sprintf("lacks the label %s: %s", label.key, label.want))
+		case got != label.want:
+			out = append(out, fmt.Sprintf("has the label %s: %q, not %q", label.key, got, label.want))
+		}
+	}
+	if got := text(s, "spec", "providerClusterID"); got != id {
+		out = append(out, fmt.Sprintf("has spec.providerClusterID %q, not %q", got, id))
+	}
+	return out
+}
+
+// longestSlice is what a name may have: the provider signs a certificate for the
+// slice's name, a dash and twelve digits, and X.509 takes 64 characters.
+const longestSlice = 51
+
+// sliceNameFaults are what is wrong with a slice's name, which becomes that of a
+// node; s is the slice, nil where it is not made yet.
+func sliceNameFaults(name string, s *unstructured.Unstructured, id string, all, nodes []*unstructured.Unstructured) []string {
+	var out []string
+	if len(name) > longestSlice {
+		out = append(out, fmt.Sprintf("has a name of %d characters; Liqo's certificate has room for %d", len(name), longestSlice))
+	}
+	if strings.Trim(name, "0123456789") == "" {
+		out = append(out, "has a name of digits alone, which Liqo's templates take for a number")
+	}
+	for _, other := range all {
+		if other.GetName() == name && other.GetNamespace() != namespaceOf(s) && other.GetLabels()[replicationLabel] == "true" && other.GetLabels()[replicatedLabel] != "true" {
+			out = append(out, "has the name of another, in namespace "+other.GetNamespace()+": Liqo refuses the second of a name")
+		}
+	}
+	if n := named(nodes, name); n != nil {
+		switch of := n.GetLabels()[remoteIDLabel]; {
+		case n.GetLabels()[nodeTypeLabel] != virtualNodeType:
+			out = append(out, "has the name of a node of this cluster, "+name+": its virtual node can't be made")
+		case of != "" && of != id:
+			out = append(out, "has the name of the virtual node of "+of)
+		}
+	}
+	return out
+}
+
+func namespaceOf(o *unstructured.Unstructured) string {
+	if o == nil {
+		return ""
+	}
+	return o.GetNamespace()
+}
+
+// named is the object of that name; nil where there is none.
+func named(all []*unstructured.Unstructured, name string) *unstructured.Unstructured {
+	if i := slices.IndexFunc(all, func(o *unstructured.Unstructured) bool { return o.GetName() == name }); i >= 0 {
+		return all[i]
+	}
+	return nil
+}
+
+// makesNode tells whether Liqo makes a virtual node for a slice.
+func makesNode(s *unstructured.Unstructured) bool {
+	v := s.GetAnnotations()[virtualNodeNote]
+	return v != "" && !strings.EqualFold(v, "false")
+}
+
+// amounts are resources for a sentence: "cpu 4, memory 8Gi".
+func amounts(m map[string]string) string {
+	var out []string
+	for _, name := range slices.Sorted(maps.Keys(m)) {
+		out = append(out, name+" "+m[name])
+	}
+	return listed(out)
+}

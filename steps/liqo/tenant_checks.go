@@ -1,0 +1,132 @@
+package liqo
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"carrick/steps"
+)
+
+// guideTenant is the name that the published guide gives.
+const guideTenant = "my-tenant"
+
+func tenantStands(ctx context.Context, e steps.Env) steps.Result {
+	id, err := peerID(e)
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	all, err := living(ctx, e, tenants, "", "")
+	if apierrors.IsForbidden(err) {
+		all, err = living(ctx, e, tenants, tenantNamespace(e), "")
+	}
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	var here []*unstructured.Unstructured
+	for _, t := range all {
+		if t.GetNamespace() == tenantNamespace(e) {
+			here = append(here, t)
+		}
+	}
+	switch len(here) {
+	case 0:
+		return noTenant(e, all, id)
+	case 1:
+		return judgeTenant(here[0], id, e)
+	}
+	return steps.Failed(fmt.Sprintf("%d Tenants are in %s: %s. Liqo takes one", len(here), tenantNamespace(e), listed(names(here))),
+		e.Kubectl()+" -n "+tenantNamespace(e)+" delete tenants.authentication.liqo.io NAME    # the one that is not the consumer's")
+}
+
+// deleteTenant is how to have another one made in its place.
+func deleteTenant(t *unstructured.Unstructured, e steps.Env) string {
+	return e.Kubectl() + " -n " + steps.Quoted(t.GetNamespace()) + " delete tenants.authentication.liqo.io " + steps.Quoted(t.GetName()) + "    # then " + mends(e, "authentication")
+}
+
+// noTenant says why the consumer has none, if that can be told.
+func noTenant(e steps.Env, all []*unstructured.Unstructured, id string) steps.Result {
+	name := e.Answers.Text("tenant.name")
+	for _, t := range all {
+		switch {
+		case text(t, "spec", "clusterID") == id:
+			return steps.Failed(fmt.Sprintf("the consumer's Tenant is %s/%s, not in %s", t.GetNamespace(), t.GetName(), tenantNamespace(e)),
+				deleteTenant(t, e))
+		case t.GetName() == name:
+			return steps.Failed(fmt.Sprintf("there is none, and the name %s is taken by the Tenant of cluster %s in %s: names are unique on the whole provider",
+				name, text(t, "spec", "clusterID"), t.GetNamespace()), "answer tenant.name with "+id+", then "+mends(e, "authentication"))
+		}
+	}
+	return steps.Failed("there is no Tenant in "+tenantNamespace(e), "")
+}
+
+// judgeTenant says whether the only Tenant of the namespace serves the consumer
+// with that cluster id.
+func judgeTenant(t *unstructured.Unstructured, id string, e steps.Env) steps.Result {
+	what := "Tenant " + t.GetNamespace() + "/" + t.GetName()
+	_, shook, _ := unstructured.NestedMap(t.Object, "status", "authParams")
+	policy, condition, space := text(t, "spec", "authzPolicy"), text(t, "spec", "tenantCondition"), text(t, "status", "tenantNamespace")
+	active := "answer tenant.condition with Active, then " + mends(e, "authentication")
+	var bad []string
+	if c := text(t, "spec", "clusterID"); c != id {
+		return steps.Failed(fmt.Sprintf("%s is of cluster %q, not %s, and that can't be changed", what, c, id),
+			deleteTenant(t, e))
+	}
+	if l := t.GetLabels()[remoteIDLabel]; l != id {
+		bad = append(bad, fmt.Sprintf("its label %s is %q, not %s", remoteIDLabel, l, id))
+	}
+	if policy != "TolerateNoHandshake" && !shook {
+		bad = append(bad, fmt.Sprintf("its authzPolicy is %q: it waits for a handshake, which never comes", policy))
+	}
+	if len(bad) > 0 {
+		return steps.Failed(what+": "+strings.Join(bad, "; "), "")
+	}
+	switch {
+	case condition == "Drained":
+		return steps.Failed(what+" is drained: the consumer's rights are taken away, and what it had", active)
+	case space == "":
+		return steps.Waits(t.GetCreationTimestamp().Time, "%s is not taken up by Liqo's controllers: it names no namespace in its status", what).Or(liqoLog(e, "controller-manager"))
+	case space != t.GetNamespace():
+		return steps.Failed(fmt.Sprintf("%s is for namespace %s, says its status", what, space), liqoLog(e, "controller-manager"))
+	case condition == "Cordoned":
+		return steps.Warned(what+" is cordoned: the consumer keeps what it has and gets no more", active)
+	}
+	if shook {
+		return steps.Passed("%s, by a handshake", what)
+	}
+	return steps.Passed("%s, without a handshake", what)
+}
+
+// liqoLog is how to read the log of one of Liqo's Deployments.
+func liqoLog(e steps.Env, ending string) string {
+	ns, err := liqoSpace(e)
+	if err != nil {
+		ns = usualNamespace
+	}
+	return e.Kubectl() + " -n " + ns + " logs deployment/liqo-" + ending + " --tail 50"
+}
+
+func tenantNamed(ctx context.Context, e steps.Env) steps.Result {
+	id, err := peerID(e)
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	found, err := living(ctx, e, tenants, tenantNamespace(e), "")
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	if len(found) == 0 {
+		return steps.Skipped("there is no Tenant in %s", tenantNamespace(e))
+	}
+	switch name := found[0].GetName(); name {
+	case id:
+		return steps.Passed("%s, the consumer's cluster id", name)
+	case guideTenant:
+		return steps.Warned(name+" is the published guide's name: a second consumer whose admin follows it is refused", "undo the steps offloading and resources, answer tenant.name with "+id+", then carrick apply "+e.LinkFile())
+	default:
+		return steps.Passed("%s; liqoctl would call it %s", name, id)
+	}
+}

@@ -1,0 +1,141 @@
+package liqo
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"carrick/steps"
+	"carrick/steps/check"
+)
+
+// networkDown is the reason of a virtual node whose tunnel does not work
+// (liqotech/liqo: pkg/virtualKubelet/liqoNodeProvider/conditions.go).
+const networkDown = "LiqoNetworkingDown"
+
+func virtualNodeReady(ctx context.Context, e steps.Env) steps.Result {
+	s, err := ownSlice(ctx, e)
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	if s == nil {
+		return steps.Failed("the consumer asks for no resources yet: there is no virtual node", "")
+	}
+	var v, n *unstructured.Unstructured
+	err = check.Together(
+		func() (err error) { v, err = present(ctx, e, virtualNodes, s.GetNamespace(), s.GetName()); return err },
+		func() (err error) { n, err = present(ctx, e, check.Nodes, "", s.GetName()); return err },
+	)
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	if r, ok := judgeVirtual(e, s, v); !ok {
+		return r
+	}
+	if n == nil {
+		return steps.Waits(lastMoved(v, conditions(v, "status", "conditions")), "VirtualNode %s runs; its node has not come up yet", v.GetName()).Or(kubeletPods(e, s))
+	}
+	node, err := check.As[corev1.Node](n)
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	return judgeNode(e, s, node)
+}
+
+// present is an object, or nil where there is none.
+func present(ctx context.Context, e steps.Env, gvr schema.GroupVersionResource, namespace, name string) (*unstructured.Unstructured, error) {
+	o, err := e.Cluster.Get(ctx, gvr, namespace, name)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	return o, err
+}
+
+// kubeletPods shows the pods of the tenant namespace, among them the virtual
+// kubelet.
+func kubeletPods(e steps.Env, s *unstructured.Unstructured) string {
+	return e.Kubectl() + " -n " + s.GetNamespace() + " get pods    # then logs of vk-" + s.GetName()
+}
+
+// judgeVirtual judges the VirtualNode that Liqo makes of a slice; false: it does
+// not hold, and the verdict says why.
+func judgeVirtual(e steps.Env, s, v *unstructured.Unstructured) (steps.Result, bool) {
+	granted := lastMoved(s, conditions(s, "status", "conditions"))
+	switch {
+	case v == nil && !makesNode(s):
+		return steps.Failed(fmt.Sprintf("there is no VirtualNode: ResourceSlice %s lacks the annotation %s: \"true\"", s.GetName(), virtualNodeNote), ""), false
+	case v == nil:
+		return steps.Waits(granted, "Liqo has made no VirtualNode %s of the slice yet", s.GetName()).
+			Or(e.Kubectl() + " -n " + s.GetNamespace() + " get identities.authentication.liqo.io    # resourceslice-" + s.GetName() + " must name a kubeconfig; else see the logs of liqo-controller-manager"), false
+	case v.GetDeletionTimestamp() != nil:
+		return steps.Failed(fmt.Sprintf("VirtualNode %s is being deleted (finalizers %s)", v.GetName(), listed(v.GetFinalizers())), e.Kubectl()+" -n "+v.GetNamespace()+" describe virtualnodes.offloading.liqo.io "+v.GetName()), false
+	}
+	if makes, ok, _ := unstructured.NestedBool(v.Object, "spec", "createNode"); ok && !makes {
+		return steps.Failed(fmt.Sprintf("VirtualNode %s is told to make no node (spec.createNode: false)", v.GetName()),
+			fmt.Sprintf(`%s -n %s patch virtualnodes.offloading.liqo.io %s --type merge -p '{"spec":{"createNode":true}}'`, e.Kubectl(), v.GetNamespace(), v.GetName())), false
+	}
+	all := conditions(v, "status", "conditions")
+	for _, kind := range []string{"VirtualKubelet", "Node"} {
+		switch c := conditionOf(all, kind); c.status {
+		case "Running":
+		case "Draining", "Deleting":
+			return steps.Failed(fmt.Sprintf("VirtualNode %s: %s is %s %s", v.GetName(), kind, c.status, c.why()), e.Kubectl()+" -n "+v.GetNamespace()+" describe virtualnodes.offloading.liqo.io "+v.GetName()), false
+		default:
+			return steps.Waits(lastMoved(v, all), "VirtualNode %s: %s", v.GetName(), strings.TrimSpace(kind+" is "+statusWord(c.status)+" "+c.why())).Or(kubeletPods(e, s)), false
+		}
+	}
+	return steps.Result{}, true
+}
+
+func statusWord(status string) string {
+	if status == "" {
+		return "None"
+	}
+	return status
+}
+
+// judgeNode judges the node of a slice.
+func judgeNode(e steps.Env, s *unstructured.Unstructured, n *corev1.Node) steps.Result {
+	if n.Labels[nodeTypeLabel] != virtualNodeType {
+		return steps.Failed(fmt.Sprintf("node %s is a node of this cluster: the virtual node of that name can't be made", n.Name), "make a slice with another name, with the labels of the example: "+page)
+	}
+	if down := nodeCondition(n, corev1.NodeNetworkUnavailable); down.Status == corev1.ConditionTrue {
+		if down.Reason == networkDown && !joins(e) {
+			return steps.Failed(fmt.Sprintf("node %s waits for a tunnel (%s), and none is to be made: Liqo's networking module is on, so its virtual nodes ask for one", n.Name, networkDown),
+				fmt.Sprintf(`%s -n %s patch virtualnodes.offloading.liqo.io %s --type merge -p '{"spec":{"disableNetworkCheck":true}}'`, e.Kubectl(), s.GetNamespace(), s.GetName()))
+		}
+		if down.Reason == networkDown {
+			return steps.Failed(fmt.Sprintf("node %s is up and its network is not (%s): the tunnel does not work", n.Name, networkDown), "carrick check "+e.LinkFile()+" --only connection,gateway-up")
+		}
+		return steps.Waits(down.LastTransitionTime.Time, "node %s has no network (%s %s)", n.Name, down.Reason, down.Message).Or(e.Kubectl() + " describe node " + n.Name)
+	}
+	ready := nodeCondition(n, corev1.NodeReady)
+	if ready.Status != corev1.ConditionTrue {
+		since := ready.LastTransitionTime.Time
+		if since.IsZero() {
+			since = n.CreationTimestamp.Time
+		}
+		return steps.Waits(since, "node %s is not ready (%s)", n.Name, strings.Trim(ready.Reason+": "+ready.Message, ": ")).Or(kubeletPods(e, s))
+	}
+	if n.Spec.Unschedulable {
+		return steps.Warned(fmt.Sprintf("node %s is ready, and cordoned: it takes no pods", n.Name), e.Kubectl()+" uncordon "+n.Name)
+	}
+	have := map[string]string{}
+	for name, q := range n.Status.Allocatable {
+		have[string(name)] = q.String()
+	}
+	return steps.Passed("node %s is ready, with %s", n.Name, amounts(have))
+}
+
+func nodeCondition(n *corev1.Node, kind corev1.NodeConditionType) corev1.NodeCondition {
+	if i := slices.IndexFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool { return c.Type == kind }); i >= 0 {
+		return n.Status.Conditions[i]
+	}
+	return corev1.NodeCondition{}
+}

@@ -1,0 +1,221 @@
+package stepstest
+
+import (
+	"fmt"
+	"io/fs"
+	"os/exec"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"carrick/cluster"
+	"carrick/cluster/clustertest"
+	"carrick/steps"
+)
+
+const (
+	benchLink  = "bench"
+	benchAdmin = "carrick-bench"
+	roundTrip  = 50 * time.Millisecond
+	furtherOff = 200 * time.Millisecond // of the passes that count round trips alone
+)
+
+// Bench measures a guide by the budgets that hold for every guide, on the
+// scenario of the sandbox that has its name.
+type Bench struct {
+	Guide  *steps.Guide
+	Assets fs.FS
+	// Answers of the link; remote is the address by which the remote API server
+	// is some way off, for a credential that is under test.
+	Answers func(tb testing.TB, box *clustertest.Sandbox, remote string) map[string]any
+	// Counted is a namespace of the remote side: requests of its ServiceAccounts
+	// count, too. Those of a user who signs in otherwise don't.
+	Counted string
+	// Reads are arguments of kubectl, for reads that the guide makes on the remote
+	// side.
+	Reads [][]string
+	// Breaks is the check that Break makes fail and Mend makes pass again, by a
+	// change to the remote cluster.
+	Breaks      string
+	Break, Mend func(testing.TB, *cluster.Cluster)
+}
+
+// standing is the guide, applied and green, with both API servers some way off.
+type standing struct {
+	Bench
+	box      *clustertest.Sandbox
+	made     *steps.Session // that applied it
+	way      []*Proxy
+	access   map[steps.Side]cluster.Access
+	requests map[steps.Side]func() int
+	answers  map[string]any
+}
+
+func (x Bench) stand(b *testing.B, roundTrip time.Duration) *standing {
+	b.Helper()
+	out := &standing{Bench: x, box: clustertest.Start(b), access: map[steps.Side]cluster.Access{}, requests: map[steps.Side]func() int{}}
+	out.box.Seed(b, x.Guide.Name)
+	far := map[steps.Side]*Proxy{}
+	for _, side := range steps.Sides {
+		far[side] = NewProxy(b, out.box, side, roundTrip)
+	}
+	// the credential under test goes the far way, too
+	out.answers = x.Answers(b, out.box, far[steps.Remote].URL)
+	out.made = Open(b, out.box, x.Guide, x.Assets, benchLink, out.answers)
+	Apply(b, out.made)
+	Green(b, out.made)
+	for _, side := range steps.Sides {
+		path, name := far[side].Kubeconfig(b, out.box, side)
+		out.way = append(out.way, far[side])
+		out.access[side] = cluster.Access{Kubeconfig: path, Context: name, As: benchAdmin}
+		out.requests[side] = Requests(b, out.box, side, benchAdmin, x.Counted)
+	}
+	return out
+}
+
+// end takes it all back, while the proxies stand that the other side may be
+// reached through.
+func (x *standing) end(b *testing.B) { Undo(b, x.made) }
+
+// session is a new session, as the program starts one: without a connection.
+func (x *standing) session(b *testing.B, o cluster.Options) *steps.Session {
+	b.Helper()
+	link, secrets := steps.NewLink(x.Guide.Name, benchLink), map[string]cluster.Masked{}
+	for key, v := range x.answers {
+		if q, _ := x.Guide.Question(key); q.Secret {
+			secrets[key] = cluster.Mask(v.(string))
+		} else {
+			link.Answers[key] = v
+		}
+	}
+	ends := map[steps.Side]steps.End{}
+	for side, access := range x.access {
+		c, err := cluster.Open(access, o)
+		if err != nil {
+			b.Fatal(err)
+		}
+		ends[side] = steps.End{Cluster: c, Name: access.Context}
+	}
+	return steps.NewSession(steps.SessionOptions{Guide: x.Guide, Link: link, Ends: ends, Assets: x.Assets, Secrets: secrets})
+}
+
+// move puts both API servers that far off.
+func (x *standing) move(roundTrip time.Duration) {
+	for _, p := range x.way {
+		p.Far(roundTrip)
+	}
+}
+
+func (x *standing) total() int {
+	n := 0
+	for _, count := range x.requests {
+		n += count()
+	}
+	return n
+}
+
+// Pass is a whole guide's checks with both API servers 50 ms away, and no
+// connection yet; beside it kubectl, for some of the same reads. A second pass
+// each time is 200 ms further off: what the two differ by is round trips alone
+// ("chain"), without what this machine needs for itself.
+func (x Bench) Pass(b *testing.B) {
+	s := x.stand(b, roundTrip)
+	defer s.end(b)
+	for _, way := range []struct {
+		name    string
+		options cluster.Options
+	}{{"once", cluster.Options{Once: true}}, {"live", cluster.Options{}}} {
+		way.options.Patience = patience
+		b.Run(way.name, func(b *testing.B) { s.passes(b, way.options) })
+	}
+}
+
+func (x *standing) passes(b *testing.B, o cluster.Options) {
+	var near, far []time.Duration
+	distinct, before, busy := 0, x.total(), processorTime(b)
+	for b.Loop() {
+		d, reads := x.pass(b, roundTrip, o)
+		near, distinct = append(near, d), reads
+		d, _ = x.pass(b, roundTrip+furtherOff, o)
+		far = append(far, d)
+	}
+	passes := float64(len(near) + len(far))
+	busy = processorTime(b) - busy
+	requests := x.total() - before
+	slices.Sort(near)
+	slices.Sort(far)
+	pass := near[len(near)/2]
+	b.ReportMetric(float64(pass)/float64(roundTrip), "rtt")
+	b.ReportMetric(float64(near[0])/float64(roundTrip), "rtt-min")
+	b.ReportMetric(float64(far[len(far)/2]-pass)/float64(furtherOff), "chain")
+	b.ReportMetric(float64(far[0]-near[0])/float64(furtherOff), "chain-min")
+	b.ReportMetric(float64(busy.Microseconds())/1000/passes, "processor-ms")
+	b.ReportMetric(float64(requests)/passes, "requests")
+	b.ReportMetric(float64(distinct), "distinct-reads")
+	b.ReportMetric(float64(x.kubectl(b))*float64(distinct)/float64(pass), fmt.Sprintf("kubectl/carrick(from-%d-reads)", len(x.Reads)))
+	b.ReportMetric(0, "ns/op")
+}
+
+// patience keeps a pass from calling a busy machine an API server that is gone.
+const patience = 30 * time.Second
+
+// pass looks at everything once, in a session of its own, and says how long
+// that took and how many distinct reads it was.
+func (x *standing) pass(b *testing.B, roundTrip time.Duration, o cluster.Options) (took time.Duration, distinct int) {
+	b.Helper()
+	x.move(roundTrip)
+	s := x.session(b, o)
+	defer s.Close()
+	ctx, read := cluster.Traced(b.Context())
+	start := time.Now()
+	board, _ := s.Look(ctx, s.Guide().Cells())
+	took = time.Since(start)
+	if n := board.Count(""); !n.Green() {
+		b.Fatalf("not green: %s\n%s", n, x.notGreen(board))
+	}
+	return took, read.Reads()
+}
+
+// kubectl is how long kubectl takes for one read, on average of some of the
+// guide's, with what it caches in place.
+func (x *standing) kubectl(b *testing.B) time.Duration {
+	b.Helper()
+	x.move(roundTrip)
+	cache := b.TempDir()
+	run := func(args []string) {
+		a := x.access[steps.Remote]
+		all := append([]string{"--kubeconfig", a.Kubeconfig, "--context", a.Context, "--cache-dir", cache}, args...)
+		if out, err := exec.CommandContext(b.Context(), x.box.Kubectl, all...).CombinedOutput(); err != nil {
+			b.Fatalf("kubectl %v: %v\n%s", args, err, out)
+		}
+	}
+	run(x.Reads[0])
+	start := time.Now()
+	for _, args := range x.Reads {
+		run(args)
+	}
+	return time.Since(start) / time.Duration(len(x.Reads))
+}
+
+// notGreen says which checks keep a board from being green, and what they found.
+func (x *standing) notGreen(board *steps.Board) string {
+	var out strings.Builder
+	for _, c := range x.Guide.Cells() {
+		if v := board.Verdict(c); !v.Allows() && v.Status != steps.Skip {
+			fmt.Fprintf(&out, "%s on the %s: %s: %s\n", c.Check, c.Side, v.Status, v.Found)
+		}
+	}
+	return out.String()
+}
+
+// processorTime is what this process has used so far.
+func processorTime(b *testing.B) time.Duration {
+	b.Helper()
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		b.Fatal(err)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}

@@ -1,0 +1,165 @@
+package stepstest
+
+import (
+	"bufio"
+	"context"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"carrick/cluster"
+	"carrick/cluster/clustertest"
+	"carrick/steps"
+)
+
+// live is a session that is followed, with all cells as a screen has them.
+type live struct {
+	*steps.Session
+	seen chan steps.Result // of the check that is watched, each time it is looked at
+	end  func()
+}
+
+// follow follows a session until it is green, and goes on.
+func (x *standing) follow(b *testing.B, check string) *live {
+	b.Helper()
+	s := x.session(b, cluster.Options{})
+	ctx, cancel := context.WithCancel(b.Context())
+	l := &live{Session: s, seen: make(chan steps.Result, 1024)}
+	green, done := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
+		was := false
+		_ = s.Follow(ctx, s.Guide().Cells(), func(board *steps.Board, _ map[steps.Cell]steps.Look, c steps.Cell) bool {
+			if c.Check == check && c.Side == steps.Remote {
+				l.seen <- board.Verdict(c)
+			}
+			if !was && board.Count("").Green() {
+				was = true
+				close(green)
+			}
+			return true
+		})
+	}()
+	l.end = func() {
+		cancel()
+		<-done
+		s.Close()
+	}
+	select {
+	case <-green:
+	case <-time.After(time.Minute):
+		l.end()
+		b.Fatal("not green after a minute")
+	}
+	return l
+}
+
+// until takes verdicts until one has that status.
+func (l *live) until(b *testing.B, want steps.Status) time.Time {
+	b.Helper()
+	for {
+		select {
+		case r := <-l.seen:
+			if r.Status == want {
+				return time.Now()
+			}
+		case <-time.After(10 * time.Second):
+			b.Fatalf("no verdict %s within 10 s", want)
+		}
+	}
+}
+
+// apart is the time between two changes: more than the calm that a cell keeps
+// after each look, as with changes that people make.
+const apart = 150 * time.Millisecond
+
+// Change is the time from a write that is sent to the verdict that it changes,
+// on a session that follows the whole guide.
+func (x Bench) Change(b *testing.B) {
+	s := x.stand(b, 0)
+	defer s.end(b)
+	l := s.follow(b, x.Breaks)
+	defer l.end()
+	admin := s.box.Open(b, clustertest.Remote, cluster.Options{})
+	var took []time.Duration
+	change := func(do func(testing.TB, *cluster.Cluster), want steps.Status) {
+		<-time.After(apart)
+		start := time.Now()
+		do(b, admin)
+		took = append(took, l.until(b, want).Sub(start))
+	}
+	for b.Loop() {
+		change(x.Break, steps.Fail)
+		change(x.Mend, steps.Pass)
+	}
+	slices.Sort(took)
+	b.ReportMetric(float64(took[len(took)/2].Microseconds())/1000, "median-ms")
+	b.ReportMetric(float64(took[len(took)*99/100].Microseconds())/1000, "p99-ms")
+	b.ReportMetric(0, "ns/op")
+}
+
+// quiet is how long the idle session is listened to: as long as the longest of
+// the usual max ages, or it would seem to ask for nothing.
+const quiet = time.Minute
+
+// Idle is what a green session asks for while nothing happens. What can't be
+// watched (access reviews, the version) has a max age and is asked for again.
+func (x Bench) Idle(b *testing.B) {
+	s := x.stand(b, 0)
+	defer s.end(b)
+	l := s.follow(b, "")
+	defer l.end()
+	start, cpu := s.total(), processorTime(b)
+	<-time.After(quiet)
+	asked, used := s.total()-start, processorTime(b)-cpu
+	for b.Loop() { // one minute says it: the benchmark is run once, whatever -benchtime
+	}
+	b.ReportMetric(float64(asked)*float64(time.Minute/quiet), "requests/min")
+	b.ReportMetric(100*float64(used)/float64(quiet), "%core")
+	b.ReportMetric(0, "ns/op")
+}
+
+// Memory is what the program itself holds while it follows the whole guide on
+// both sides.
+func (x Bench) Memory(b *testing.B) {
+	s := x.stand(b, 0)
+	defer s.end(b)
+	link := steps.NewLink(x.Guide.Name, benchLink)
+	link.Path = filepath.Join(b.TempDir(), "bench.yaml")
+	for key, v := range s.answers {
+		if q, _ := x.Guide.Question(key); !q.Secret {
+			link.Answers[key] = v
+		}
+	}
+	for _, side := range steps.Sides {
+		*link.Side(side) = steps.EndSpec{Context: s.box.Contexts[string(side)], Kubeconfig: s.box.Kubeconfigs[string(side)]}
+	}
+	if err := link.Save(); err != nil {
+		b.Fatal(err)
+	}
+	cmd := exec.CommandContext(b.Context(), Program(b), "check", "--watch", link.Path)
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		b.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		b.Fatal(err)
+	}
+	defer func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	}()
+	lines := bufio.NewScanner(out)
+	for range x.Guide.Cells() { // each says something at least once
+		if !lines.Scan() {
+			b.Fatalf("carrick ended: %v", lines.Err())
+		}
+	}
+	held := Resident(b, cmd.Process.Pid)
+	for b.Loop() { // as in Idle
+	}
+	b.ReportMetric(float64(held)/(1<<20), "MB-resident")
+	b.ReportMetric(0, "ns/op")
+}
