@@ -2,7 +2,9 @@ package liqo
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"net"
 	"net/netip"
 	"net/url"
 	"slices"
@@ -29,13 +31,15 @@ func clientAddress(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Skipped("there is no address to connect to")
 	}
 	addrs := []netip.Addr{}
-	if ip, err := netip.ParseAddr(t.host); err == nil {
+	if ip, notIP := netip.ParseAddr(t.host); notIP == nil {
 		addrs = append(addrs, ip)
 	} else {
 		addrs, err = cluster.Look(ctx, "resolve/"+t.host, time.Minute, func(ctx context.Context) ([]netip.Addr, error) { return probe.Resolve(ctx, t.host) })
+		if dns := (*net.DNSError)(nil); errors.As(err, &dns) {
+			return steps.Warned(t.host+" does not resolve on this machine; the cluster may know it", podCommand(e, "nslookup "+steps.Quoted(t.host)))
+		}
 		if err != nil {
-			return steps.Warned(fmt.Sprintf("%s does not resolve on this machine: %s", t.host, cluster.Explain(err)),
-				"look from the cluster, too: "+podCommand(e, "nslookup "+steps.Quoted(t.host)))
+			return steps.Unseen(err)
 		}
 	}
 	for _, ip := range addrs {
