@@ -82,7 +82,7 @@ func Start(ctx context.Context, options Options) (*Player, error) {
 	}
 	p := &Player{
 		options: options, client: client, dynamic: untyped,
-		gateways: map[types.UID]*gateway{}, made: map[types.UID]string{}, said: map[string]string{},
+		pace: pace{changed: time.Now()}, gateways: map[types.UID]*gateway{}, made: map[types.UID]string{}, said: map[string]string{},
 	}
 	p.end = standin.Loop(ctx, p.look)
 	return p, nil
