@@ -18,7 +18,7 @@ func (l *look) networkModule(id string, was module) module {
 	}
 	for _, c := range l.networks[configurations] {
 		if c.Labels[remoteClusterID] == id {
-			add("NetworkConfigurationStatus", readyIf(says(c.Status.Conditions, "NetworkCIDRsConfigured") == "True"))
+			add("NetworkConfigurationStatus", readyIf(configured(&c)))
 		}
 	}
 	for _, g := range l.networks[gatewayServers] {
@@ -44,6 +44,12 @@ func (l *look) networkModule(id string, was module) module {
 		add("NetworkConnectionStatus", status)
 	}
 	return now
+}
+
+// configured tells whether a Configuration is ready. Before 1.2.0 a label says
+// so, and no condition.
+func configured(c *network) bool {
+	return says(c.Status.Conditions, "NetworkCIDRsConfigured") == "True" || c.Labels["configuration.liqo.io/configured"] == yes
 }
 
 // offloadingModule says how the virtual nodes of a provider fare.

@@ -64,21 +64,22 @@ func (s *site) replicate(ctx context.Context) error {
 			all = append(all, s.giveUp(ctx, f.Name, namespaces.Items))
 		}
 	}
+	return errors.Join(append(all, s.followAll(ctx, id, secrets.Items, namespaces.Items, lost))...)
+}
+
+// followAll follows each Secret that is heeded. A provider that does not answer
+// holds up none but itself.
+func (s *site) followAll(ctx context.Context, id string, secrets []corev1.Secret, namespaces []corev1.Namespace, lost map[string]bool) error {
 	var wg sync.WaitGroup
-	ended := make([]error, len(secrets.Items))
-	for i := range secrets.Items {
-		secret := &secrets.Items[i]
-		if !heeded(secret, secrets.Items, namespaces.Items) {
+	ended := make([]error, len(secrets))
+	for i := range secrets {
+		if !heeded(&secrets[i], secrets, namespaces) {
 			continue
 		}
-		wg.Add(1)
-		go func() { // one provider that does not answer holds up none but itself
-			defer wg.Done()
-			ended[i] = s.follow(ctx, id, secret, lost[secret.Labels[remoteClusterID]])
-		}()
+		wg.Go(func() { ended[i] = s.follow(ctx, id, &secrets[i], lost[secrets[i].Labels[remoteClusterID]]) })
 	}
 	wg.Wait()
-	return errors.Join(append(all, ended...)...)
+	return errors.Join(ended...)
 }
 
 // heeded tells whether the replicator takes a Secret for a way to a provider.
