@@ -183,7 +183,7 @@ func (p *Player) found(ctx context.Context, e *end, all *objects, now *endStatus
 		now.Endpoint, now.Internal = nil, nil
 		return nil
 	}
-	pod, notActive := active(all.pods, e.Namespace)
+	pod, notActive := active(all, e.Namespace)
 	if e.side.mode == server {
 		service := find(all.services, e.Namespace, e.child())
 		if service == nil {

@@ -16,16 +16,22 @@ const crashLoop = "CrashLoopBackOff"
 
 // active returns the one gateway pod of a tenant namespace, if it is ready: of
 // two upstream does not know which it shall take (wireguard/utils.go).
-func active(pods []corev1.Pod, namespace string) (*corev1.Pod, error) {
+func active(all *objects, namespace string) (*corev1.Pod, error) {
 	var found []*corev1.Pod
-	for i := range pods {
-		if pods[i].Namespace == namespace && pods[i].DeletionTimestamp == nil {
-			found = append(found, &pods[i])
+	for i := range all.pods {
+		if pod := &all.pods[i]; pod.Namespace == namespace && pod.DeletionTimestamp == nil {
+			found = append(found, pod)
+		}
+	}
+	gateways := 0 // a pod of one of them may not be there yet
+	for i := range all.deployments {
+		if all.deployments[i].Namespace == namespace {
+			gateways++
 		}
 	}
 	switch {
-	case len(found) > 1:
-		return nil, fmt.Errorf("multiple (%d) active gateway pods found", len(found))
+	case len(found) > 0 && max(len(found), gateways) > 1:
+		return nil, fmt.Errorf("multiple (%d) active gateway pods found", max(len(found), gateways))
 	case len(found) == 0 || !isTrue(found[0], corev1.PodReady):
 		return nil, errors.New("no active gateway pods found")
 	}
