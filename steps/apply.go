@@ -182,6 +182,9 @@ func (s *Session) needsHold(ctx context.Context, j job, untouched bool, say Prog
 				fmt.Errorf("needs %q, which is %s: %s", check.Title, r.Status, r.Found),
 			}
 		}
+		if r.Status == Warn || check.From != "" { // it goes on all the same, or nobody looks there again
+			say.Say("%s: %s: %s: %s", s.guide.Sides[c.Side].Name, check.Title, r.Status, r.Found)
+		}
 	}
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sort"
 	"strings"
 
@@ -177,18 +178,25 @@ func Grant(name string, rights []cluster.Right, fresh ...string) string {
 	return strings.Join(docs, "---\n")
 }
 
+// byName are the verbs that are granted for one name alone, where a name is
+// given: who may bind every role, or approve for every signer, may do everything.
+var byName = []string{"approve", "bind", "escalate", "impersonate", "sign", "use"}
+
 func addRule(rules []rbacv1.PolicyRule, r cluster.Right) []rbacv1.PolicyRule {
-	resource := r.Resource
+	rule := rbacv1.PolicyRule{APIGroups: []string{r.Group}, Resources: []string{r.Resource}, Verbs: []string{r.Verb}}
 	if r.Subresource != "" {
-		resource += "/" + r.Subresource
+		rule.Resources[0] += "/" + r.Subresource
+	}
+	if r.Name != "" && contains(byName, r.Verb) {
+		rule.ResourceNames = []string{r.Name}
 	}
 	for i := range rules {
-		if rules[i].APIGroups[0] == r.Group && rules[i].Resources[0] == resource {
+		if rules[i].APIGroups[0] == r.Group && rules[i].Resources[0] == rule.Resources[0] && slices.Equal(rules[i].ResourceNames, rule.ResourceNames) {
 			if !contains(rules[i].Verbs, r.Verb) {
 				rules[i].Verbs = append(rules[i].Verbs, r.Verb)
 			}
 			return rules
 		}
 	}
-	return append(rules, rbacv1.PolicyRule{APIGroups: []string{r.Group}, Resources: []string{resource}, Verbs: []string{r.Verb}})
+	return append(rules, rule)
 }

@@ -8,7 +8,6 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"sigs.k8s.io/yaml"
 
 	"carrick/cluster"
 	"carrick/steps"
@@ -75,28 +74,9 @@ func mayPeer(ctx context.Context, e steps.Env) steps.Result {
 	return check.MayI(ctx, e.Cluster, need, grantFix(ctx, e, need))
 }
 
-// grantFix names who can help, and what to give them. A right to one name is
-// granted for that name alone: who may bind every role, or approve for every
-// signer, may do everything.
+// grantFix names who can help, and what to give them.
 func grantFix(ctx context.Context, e steps.Env, rights []cluster.Right) string {
-	var wide []cluster.Right
-	var docs []string
-	for _, r := range rights {
-		if r.Name == "" {
-			wide = append(wide, r)
-			continue
-		}
-		role := rbacv1.ClusterRole{Rules: []rbacv1.PolicyRule{{APIGroups: []string{r.Group}, Resources: []string{r.Resource}, ResourceNames: []string{r.Name}, Verbs: []string{r.Verb}}}}
-		role.APIVersion, role.Kind, role.Name = rbacv1.SchemeGroupVersion.String(), "ClusterRole", "carrick-"+e.Link+"-"+r.Verb
-		if r.Namespace != "" { // a Role's rules stand where a ClusterRole's do
-			role.Kind, role.Namespace = "Role", r.Namespace
-		}
-		if b, err := yaml.Marshal(role); err == nil { // plain strings always marshal
-			docs = append(docs, string(b))
-		}
-	}
-	docs = append([]string{steps.Grant("carrick-"+e.Link, wide, missingSpaces(ctx, e, wide)...)}, docs...)
-	return "ask an admin of the " + e.SideName() + " cluster to apply this and bind it to you:\n" + strings.Join(docs, "---\n")
+	return "ask an admin of the " + e.SideName() + " cluster to apply this and bind it to you:\n" + steps.Grant("carrick-"+e.Link, rights, missingSpaces(ctx, e, rights)...)
 }
 
 // missingSpaces are the namespaces of rights that are not there yet: a Role needs
