@@ -14,6 +14,9 @@ type Action struct {
 	// Needs are checks that must hold before it is done, named as in
 	// Check.Needs.
 	Needs []string
+	// First are checks that are looked at before it is done, named likewise. What
+	// they say is told and stops nothing: what can only be seen until then.
+	First []string
 	When  func(Env) bool
 	// Reads are rights beyond those of its own objects: for the facts that its
 	// answers and its When come from.

@@ -156,37 +156,50 @@ func sameChange(confirmed, now Change) bool {
 	return true
 }
 
-// needsHold waits for the checks that an action needs; it stops on one that
-// fails. Where nothing was changed yet there is nothing to wait for: a failure is
-// one at once.
+// needsHold waits for the checks that an action needs; it stops on one that does
+// not come to hold. Where nothing was changed yet there is nothing to wait for:
+// a failure or a skip is one at once.
 func (s *Session) needsHold(ctx context.Context, j job, untouched bool, say Progress) error {
-	for _, name := range j.action.Needs {
-		c, ok := s.guide.need(name, j.side)
-		if !ok {
-			continue
-		}
-		check, step := s.guide.Check(c.Check)
-		if !applies(step, check, s.env(ctx, c.Side, &usage{})) {
-			continue
-		}
-		say.Say("%s: looking whether %s", s.guide.Sides[c.Side].Name, check.Title)
-		r, err := s.until(ctx, c, func(r Result) bool {
-			return r.Status.Holds() || r.Status == Skip || (untouched && r.Status == Fail)
+	for _, c := range s.guide.needs(j.action.Needs, j.side) {
+		r, asked, err := s.lookFirst(ctx, j, c, say, func(r Result) bool {
+			return r.Status.Holds() || (untouched && (r.Status == Fail || r.Status == Skip))
 		})
 		if err != nil {
 			return err
 		}
-		if !r.Status.Holds() {
+		if asked && !r.Status.Holds() {
+			check, _ := s.guide.Check(c.Check)
 			return &ActionError{
 				j.step.Name, j.action.Name, s.guide.Sides[j.side].Name, "do",
 				fmt.Errorf("needs %q, which is %s: %s", check.Title, r.Status, r.Found),
 			}
 		}
-		if r.Status == Warn || check.From != "" { // it goes on all the same, or nobody looks there again
-			say.Say("%s: %s: %s: %s", s.guide.Sides[c.Side].Name, check.Title, r.Status, r.Found)
+	}
+	for _, c := range s.guide.needs(j.action.First, j.side) {
+		if _, _, err := s.lookFirst(ctx, j, c, say, func(Result) bool { return true }); err != nil {
+			return err
 		}
 	}
 	return nil
+}
+
+// lookFirst looks at a check until good says so, and tells what it found where
+// nobody would see that otherwise. asked is false where the answers make the
+// check needless.
+func (s *Session) lookFirst(ctx context.Context, j job, c Cell, say Progress, good func(Result) bool) (r Result, asked bool, err error) {
+	check, step := s.guide.Check(c.Check)
+	if !applies(step, check, s.env(ctx, c.Side, &usage{})) {
+		return Result{}, false, nil
+	}
+	who := s.guide.Sides[c.Side].Name
+	say.Say("%s: looking whether %s", who, check.Title)
+	if r, err = s.until(ctx, c, good); err != nil {
+		return r, true, err
+	}
+	if r.Status == Warn || contains(j.action.First, c.Check) {
+		say.Say("%s: %s: %s: %s", who, check.Title, r.Status, r.Found)
+	}
+	return r, true, nil
 }
 
 // settle waits until the checks that a step's changed actions mend say that

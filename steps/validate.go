@@ -137,6 +137,7 @@ func (v *validator) action(s *Step, a *Action) {
 		v.bad("action %s is not on one side", a.Name)
 	}
 	v.needs("action "+a.Name, a.Needs, a.On)
+	v.needs("action "+a.Name, a.First, a.On)
 	switch d := a.Doer.(type) {
 	case Mint:
 		if len(d.Keys) == 0 || d.Make == nil {

@@ -42,7 +42,7 @@ func tunnel() steps.Step {
 				}}, sideConnections},
 			}),
 			twice("client", "Have the consumer's gateway connect", "Have the provider's gateway connect", steps.Action{
-				When: connects, Needs: []string{"keys", "peer-key", "configuration-ready", "peer/server-endpoint", "handshake"},
+				When: connects, Needs: []string{"keys", "peer-key", "configuration-ready", "peer/server-endpoint"}, First: []string{"handshake"},
 				Doer: vanishing{steps.Manifest{File: "gateway-client.yaml", Values: steps.Values{
 					"tenant-namespace": tenantSpace,
 					"name":             namedAfterPeer(gatewayClients),
