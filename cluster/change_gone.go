@@ -2,7 +2,6 @@ package cluster
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -42,7 +41,10 @@ func (c *Cluster) Gone(ctx context.Context, gvr schema.GroupVersionResource, nam
 		}
 		select {
 		case <-ctx.Done():
-			return &changeError{doing: doing, err: fmt.Errorf("%w (%w)", held(last, trouble), context.Cause(ctx))}
+			if trouble != nil {
+				return &changeError{doing: doing, err: fmt.Errorf("%w (%w)", trouble, context.Cause(ctx))}
+			}
+			return &StillThereError{What: at.String(), Why: held(last), cause: context.Cause(ctx)}
 		case <-c.life.Done():
 			return &changeError{doing: doing, err: context.Cause(c.life)}
 		case <-time.After(time.Second):
@@ -79,28 +81,39 @@ func (c *Cluster) ended(ctx context.Context, at location, uid types.UID, last **
 	}
 }
 
+// StillThereError says that an object that was to go is still there, and what
+// holds it.
+type StillThereError struct {
+	What  string // "namespaces demo"
+	Why   string
+	cause error
+}
+
+func (e *StillThereError) Error() string { return Clean(e.What + ": " + e.Why) }
+
+// Unwrap returns why it was waited for no longer.
+func (e *StillThereError) Unwrap() error { return e.cause }
+
 // held says why an object is still there.
-func held(obj *unstructured.Unstructured, trouble error) error {
+func held(obj *unstructured.Unstructured) string {
 	switch {
-	case trouble != nil:
-		return trouble
 	case obj == nil:
-		return errors.New("it was never seen")
+		return "it was never seen"
 	case obj.GetDeletionTimestamp() == nil:
-		return errors.New("it is still there, and nobody has deleted it")
+		return "it is still there, and nobody has deleted it"
 	}
 	holders := obj.GetFinalizers()
 	if spec, found, _ := unstructured.NestedStringSlice(obj.Object, "spec", "finalizers"); found && obj.GetKind() == "Namespace" {
 		holders = append(holders, spec...)
 	}
 	if len(holders) == 0 {
-		return errors.New("it is being deleted, and nothing holds it")
+		return "it is being deleted, and nothing holds it"
 	}
 	words := fmt.Sprintf("it is being deleted, and is held by %s", strings.Join(holders, ", "))
 	if remains := remaining(obj); remains != "" {
 		words += " (" + remains + ")"
 	}
-	return errors.New(words)
+	return words
 }
 
 // remaining returns what a namespace that is being deleted says is left in it.

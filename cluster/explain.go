@@ -63,7 +63,10 @@ func explainStale(err error) string {
 func explainOurs(err error) string {
 	var kubeconfig KubeconfigError
 	var status apierrors.APIStatus
+	var still *StillThereError
 	switch {
+	case errors.As(err, &still):
+		return err.Error() // with what was being done
 	case errors.Is(err, ErrClosed):
 		return "the connection to the cluster was closed"
 	case errors.Is(err, ErrNotServed):

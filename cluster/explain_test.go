@@ -52,6 +52,7 @@ func TestExplainSaysWhatHappenedInOneSentence(t *testing.T) {
 		"refused":         {dialError(syscall.ECONNREFUSED), "192.0.2.1:6443 was refused"},
 		"no route":        {dialError(syscall.EHOSTUNREACH), "no route to 192.0.2.1:6443"},
 		"reset":           {&net.OpError{Op: "read", Net: "tcp", Err: syscall.ECONNRESET}, "was cut"},
+		"still there":     {fmt.Errorf("delete it: %w", &cluster.StillThereError{What: "namespaces demo", Why: "it is held by x"}), "delete it: namespaces demo: it is held by x"},
 		"timeout":         {&url.Error{Op: "Get", URL: "https://x", Err: context.DeadlineExceeded}, "did not answer in time"},
 		"i/o timeout":     {dialError(os.ErrDeadlineExceeded), "192.0.2.1:6443 did not answer in time"},
 		"eof":             {&url.Error{Op: "Get", URL: "https://x", Err: io.EOF}, "ended the connection"},

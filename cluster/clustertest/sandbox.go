@@ -184,8 +184,15 @@ func (s *Sandbox) Seed(tb testing.TB, scenario string) {
 // stands in the clusters is removed at the end of the test.
 func (s *Sandbox) SeedFault(tb testing.TB, scenario, fault string) {
 	tb.Helper()
-	tb.Cleanup(func() { s.command(tb, "reset") })
+	s.Reset(tb)
 	s.command(tb, "seed "+scenario+" "+fault)
+}
+
+// Reset brings both sides back to what they were when the sandbox got ready, at
+// the end of the test.
+func (s *Sandbox) Reset(tb testing.TB) {
+	tb.Helper()
+	tb.Cleanup(func() { s.command(tb, "reset") })
 }
 
 // Settle waits until no namespace of a side is being deleted.

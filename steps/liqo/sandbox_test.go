@@ -17,6 +17,7 @@ import (
 func seeded(t *testing.T) *clustertest.Sandbox {
 	t.Helper()
 	box := clustertest.Start(t)
+	box.Reset(t) // a peering that a failed test left would be the next one's
 	box.Seed(t, "liqo")
 	return box
 }
@@ -152,8 +153,7 @@ func TestUndoWithoutAProvider(t *testing.T) {
 	}
 }
 
-// Two admins of one provider can't take the same Tenant: a name that is taken is
-// no reason to fail here.
+// A namespace that stood before, and what is in it, stays.
 func TestUndoLeavesWhatIsNotItsOwn(t *testing.T) {
 	box := seeded(t)
 	box.Run(t, clustertest.Local, "", "create", "namespace", "demo")

@@ -107,8 +107,7 @@ func judgeNode(e steps.Env, s *unstructured.Unstructured, n *corev1.Node) steps.
 	}
 	if down := nodeCondition(n, corev1.NodeNetworkUnavailable); down.Status == corev1.ConditionTrue {
 		if down.Reason == networkDown && !joins(e) {
-			return steps.Failed(fmt.Sprintf("node %s waits for a tunnel (%s), and none is to be made: Liqo's networking module is on, so its virtual nodes ask for one", n.Name, networkDown),
-				fmt.Sprintf(`%s -n %s patch virtualnodes.offloading.liqo.io %s --type merge -p '{"spec":{"disableNetworkCheck":true}}'`, e.Kubectl(), s.GetNamespace(), s.GetName()))
+			return steps.Failed(fmt.Sprintf("node %s waits for a tunnel (%s), and none is to be made: Liqo's networking module is on, so its virtual nodes ask for one", n.Name, networkDown), mends(e, "resources"))
 		}
 		if down.Reason == networkDown {
 			return steps.Failed(fmt.Sprintf("node %s is up and its network is not (%s): the tunnel does not work", n.Name, networkDown), "carrick check "+e.LinkFile()+" --only connection,gateway-up")
