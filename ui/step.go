@@ -100,6 +100,9 @@ func (p *stepPage) enter(at int) tea.Cmd {
 		return p.a.turn(&summary{a: p.a, from: p})
 	}
 	p.at = at
+	if !p.a.live.board.Count(p.step().Name).Green() {
+		p.place().moved = false // what has gone wrong since it was left comes first
+	}
 	p.a.run.dismiss()
 	return p.a.turn(p)
 }

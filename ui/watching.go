@@ -17,15 +17,37 @@ func (l *live) looked() (done, all int) {
 	return done, all
 }
 
-// state is the status that a step as a whole has: its worst.
+// state is the status that a step as a whole has: its worst. A step of which some
+// can't be told before another one holds is not done, whatever the rest says.
 func (l *live) state(step string) steps.Status {
 	n := l.board.Count(step)
-	for _, s := range []steps.Status{steps.Fail, steps.Unknown, steps.Pending, steps.Waiting, steps.Warn, steps.Pass} {
+	for _, s := range []steps.Status{steps.Fail, steps.Unknown, steps.Pending, steps.Waiting} {
+		if n.Of(s) > 0 {
+			return s
+		}
+	}
+	if l.held(step) {
+		return steps.Skip
+	}
+	for _, s := range []steps.Status{steps.Warn, steps.Pass} {
 		if n.Of(s) > 0 {
 			return s
 		}
 	}
 	return steps.Skip
+}
+
+// held tells whether a cell of the step says nothing because of another cell.
+func (l *live) held(step string) bool {
+	for _, c := range l.session.Guide().Cells() {
+		if c.Step != step || l.board.Verdict(c).Status != steps.Skip {
+			continue
+		}
+		if _, masked := l.board.Cause(c); masked {
+			return true
+		}
+	}
+	return false
 }
 
 // firstOpen is the index of the first step that is not green; the last step

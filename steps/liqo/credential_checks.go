@@ -44,7 +44,7 @@ func providersCredentialChecks() []steps.Check {
 			Run: consumersRole,
 		},
 		{
-			Name: "request-sound", Title: "the consumer's request asks for what it may have", On: steps.Remote, When: certified, Needs: []string{"tenant-namespace"},
+			Name: "request-sound", Title: "the consumer's request asks for what it may have", On: steps.Remote, When: certified, Needs: []string{"tenant-namespace", "peer/credential-key"},
 			Why: "whoever approves a request gives the rights of all names in it: system:masters is an admin, the consumer's cluster id is the group of Liqo's virtual kubelets",
 			See: []string{page, csrSource, signersSource},
 			Run: requestSound,

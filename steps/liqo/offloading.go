@@ -30,10 +30,10 @@ func offloading() steps.Step {
 			},
 			{
 				Name: "offloading", Title: "Extend the namespace to the provider", On: steps.Local, Needs: []string{"virtual-node"},
-				Doer: steps.Manifest{File: "namespace-offloading.yaml", Values: steps.Values{
+				Doer: offloadingDoer{steps.Manifest{File: "namespace-offloading.yaml", Values: steps.Values{
 					"selector":    selector,
 					"remote-name": remoteName,
-				}},
+				}}},
 			},
 		},
 		Checks: offloadingChecks(),

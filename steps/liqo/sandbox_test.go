@@ -143,7 +143,7 @@ func TestUndoWithoutAProvider(t *testing.T) {
 	for _, it := range p.Of(steps.Leave) {
 		notes += it.What + ": " + it.Note + "\n"
 	}
-	if !strings.Contains(notes, "the provider rome") || !strings.Contains(notes, "left for its admin") {
+	if !strings.Contains(notes, "the provider's side") || !strings.Contains(notes, "left for its admin") {
 		t.Errorf("what is left for the other admin is not said: %s", notes)
 	}
 	box.Start(t, clustertest.Remote)

@@ -10,6 +10,7 @@ import (
 
 	"carrick/cluster"
 	"carrick/steps"
+	"carrick/steps/check"
 )
 
 // sliceDoer asks for resources. Taking them back needs the provider: its copy goes
@@ -19,9 +20,10 @@ import (
 // Source: liqotech/liqo cmd/liqoctl (force unpeer).
 type sliceDoer struct{ vanishing }
 
-// gone tells whether the link knows no provider any more.
+// gone tells whether the link knows no provider any more. One that does not
+// answer, or runs no Liqo, is not gone.
 func gone(e steps.Env) bool {
-	_, err := e.Peer.Value("cluster-id")
+	_, err := e.Peer.Value(check.ServerFact)
 	return errors.As(err, new(*steps.AbsentError))
 }
 
@@ -32,47 +34,77 @@ func (d sliceDoer) PlanUndo(ctx context.Context, e steps.Env) (steps.Change, err
 	if err == nil {
 		c.Along, err = along(ctx, e)
 	}
+	if err == nil {
+		err = planLost(ctx, e, &c)
+	}
 	if err != nil || !deletes(c) || !gone(e) {
 		return c, err
 	}
-	lost, err := lostClusters(ctx, e)
-	if err != nil {
-		return c, err
-	}
-	for _, fc := range lost {
-		c.Items = append(c.Items, steps.Item{
-			Verb: steps.Update, What: "ForeignCluster " + fc.GetName(), Hash: "lost:" + string(fc.GetUID()),
-			Note: "the link names no provider: it is declared unreachable for good, so that Liqo waits for it no more",
-		}, steps.Item{
-			Verb: steps.Leave, What: "the provider " + fc.GetName(),
-			Note: "left for its admin, in the namespace with label " + remoteIDLabel + " of this consumer: Tenant, RoleBinding, gateway, PublicKey, Configuration; carrick undo LINK --side remote does it there",
-		})
-		c.Rights = append(c.Rights, cluster.Right{Verb: "patch", Group: foreignClusters.Group, Resource: foreignClusters.Resource, Name: fc.GetName()})
-	}
+	c.Items = append(c.Items, steps.Item{
+		Verb: steps.Leave, What: "the provider's side",
+		Note: "left for its admin: what is in the namespace there with the label " + remoteIDLabel + " of this consumer, and that namespace; where carrick made it: carrick undo LINK --side remote",
+	})
 	return c, nil
 }
 
 // Undo tells Liqo that a provider is gone, then takes the slice back.
 func (d sliceDoer) Undo(ctx context.Context, e steps.Env, say steps.Progress) error {
-	plan, err := d.vanishing.PlanUndo(ctx, e)
-	if err != nil {
+	if err := declareLost(ctx, e, d.Manifest, say); err != nil {
 		return err
 	}
-	if deletes(plan) && gone(e) {
-		if err := declareLost(ctx, e, say); err != nil {
-			return err
-		}
-	}
-	if err := d.vanishing.Undo(ctx, e, say); err != nil {
-		return fmt.Errorf("%w. The provider has to answer for this; is it gone for good, take remote out of the link file and undo again", err)
-	}
-	return nil
+	return needsProvider(e, d.vanishing.Undo(ctx, e, say))
 }
 
-// lostClusters are the ForeignClusters of the providers that this action's slices
-// are for.
+// offloadingDoer extends a namespace. On undo Liqo deletes what stands for it at
+// the provider first.
+type offloadingDoer struct{ steps.Manifest }
+
+// PlanUndo says what goes.
+func (d offloadingDoer) PlanUndo(ctx context.Context, e steps.Env) (steps.Change, error) {
+	c, err := d.Manifest.PlanUndo(ctx, e)
+	if err == nil {
+		err = planLost(ctx, e, &c)
+	}
+	return c, err
+}
+
+// Undo tells Liqo that a provider is gone, then takes the extension back.
+func (d offloadingDoer) Undo(ctx context.Context, e steps.Env, say steps.Progress) error {
+	if err := declareLost(ctx, e, d.Manifest, say); err != nil {
+		return err
+	}
+	return needsProvider(e, d.Manifest.Undo(ctx, e, say))
+}
+
+// needsProvider adds to an error what to do about a provider that is gone.
+func needsProvider(e steps.Env, err error) error {
+	if still := (*cluster.StillThereError)(nil); !gone(e) && errors.As(err, &still) {
+		return fmt.Errorf("%w. Liqo takes it away at the provider first. Is the provider gone for good, take remote out of the link file and undo again", err)
+	}
+	return err
+}
+
+// planLost adds to a plan of undo that the provider is declared gone, where the
+// link names none and something is to go that waits for it.
+func planLost(ctx context.Context, e steps.Env, c *steps.Change) error {
+	if !deletes(*c) || !gone(e) {
+		return nil
+	}
+	lost, err := lostClusters(ctx, e)
+	for _, fc := range lost {
+		c.Items = append(c.Items, steps.Item{
+			Verb: steps.Update, What: "ForeignCluster " + fc.GetName(), Hash: "lost:" + string(fc.GetUID()),
+			Note: "the link names no provider: it is declared unreachable for good, so that Liqo waits for it no more",
+		})
+		c.Rights = append(c.Rights, cluster.Right{Verb: "patch", Group: foreignClusters.Group, Resource: foreignClusters.Resource, Name: fc.GetName()})
+	}
+	return err
+}
+
+// lostClusters are the ForeignClusters of the providers that this link's slices
+// are for, but for those that are declared unreachable already.
 func lostClusters(ctx context.Context, e steps.Env) ([]*unstructured.Unstructured, error) {
-	marked, err := e.Cluster.Find(ctx, resourceSlices, "", cluster.Selector{Labels: "carrick/link." + e.Link + "=" + e.Action})
+	marked, err := e.Cluster.Find(ctx, resourceSlices, "", cluster.Selector{Labels: "carrick/link." + e.Link + "=resource-slice"})
 	if err != nil {
 		return nil, err
 	}
@@ -83,7 +115,7 @@ func lostClusters(ctx context.Context, e steps.Env) ([]*unstructured.Unstructure
 	var out []*unstructured.Unstructured
 	for _, fc := range all {
 		for _, s := range marked {
-			if s.Labels[remoteIDLabel] == text(fc, "spec", "clusterID") {
+			if s.Labels[remoteIDLabel] == text(fc, "spec", "clusterID") && fc.GetAnnotations()[unreachableNote] != "true" {
 				out = append(out, fc)
 				break
 			}
@@ -92,7 +124,16 @@ func lostClusters(ctx context.Context, e steps.Env) ([]*unstructured.Unstructure
 	return out, nil
 }
 
-func declareLost(ctx context.Context, e steps.Env, say steps.Progress) error {
+// declareLost tells Liqo that the provider is gone, where the link names none and
+// the undo of m takes something away that would wait for it.
+func declareLost(ctx context.Context, e steps.Env, m steps.Manifest, say steps.Progress) error {
+	if !gone(e) {
+		return nil
+	}
+	plan, err := m.PlanUndo(ctx, e)
+	if err != nil || !deletes(plan) {
+		return err
+	}
 	lost, err := lostClusters(ctx, e)
 	if err != nil {
 		return err
