@@ -142,16 +142,19 @@ func heldBy(ns *corev1.Namespace) string {
 
 func tenantPair(_ context.Context, e steps.Env) steps.Result {
 	ids, labels := map[string]string{}, map[string]string{}
-	for who, facts := range map[string]steps.Facts{e.SideName(): e.Own, e.PeerName(): e.Peer} {
+	here, there := e.SideName(), e.PeerName()
+	for _, look := range []struct {
+		fact string
+		into map[string]string
+	}{{"cluster-id", ids}, {labelFact, labels}} {
 		var err error
-		if ids[who], err = facts.Text("cluster-id"); err != nil {
+		if look.into[here], err = e.Own.Text(look.fact); err != nil {
 			return steps.Unseen(err)
 		}
-		if labels[who], err = facts.Text(labelFact); err != nil {
+		if look.into[there], err = e.Peer.Text(look.fact); err != nil {
 			return steps.Unseen(err)
 		}
 	}
-	here, there := e.SideName(), e.PeerName()
 	swapped := fmt.Sprintf("%s label --overwrite namespace %s %s=%s; %s label --overwrite namespace %s %s=%s",
 		e.Kubectl(), tenantNamespace(e), remoteIDLabel, ids[there], e.PeerKubectl(), peerNamespace(e), remoteIDLabel, ids[here])
 	only := "carrick check " + e.LinkFile() + " --only tenant-namespace    # says what to do, side by side"

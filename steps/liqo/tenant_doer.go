@@ -89,7 +89,67 @@ func (d tenantDoer) PlanUndo(ctx context.Context, e steps.Env) (steps.Change, er
 	if err == nil {
 		c.Along, err = along(ctx, e)
 	}
+	if deletes(c) {
+		c.Rights = append(c.Rights, cluster.Right{Verb: "patch", Group: tenants.Group, Resource: tenants.Resource})
+	}
 	return c, err
+}
+
+// Undo deletes the Tenant. Where the consumer's copies are still there, because the
+// consumer is gone or did not take its requests back, the Tenant is drained first:
+// then Liqo takes them away, and afterwards nobody would.
+//
+// Source: liqotech/liqo pkg/liqo-controller-manager/authentication/tenant-controller.
+func (d tenantDoer) Undo(ctx context.Context, e steps.Env, say steps.Progress) error {
+	c, err := d.Manifest.PlanUndo(ctx, e)
+	if err != nil {
+		return err
+	}
+	if deletes(c) {
+		if err := drain(ctx, e, say); err != nil {
+			return err
+		}
+	}
+	return d.Manifest.Undo(ctx, e, say)
+}
+
+// drain has Liqo take away what the consumer has copied into the namespaces of this
+// link's Tenants, and waits until it is gone.
+func drain(ctx context.Context, e steps.Env, say steps.Progress) error {
+	found, err := e.Cluster.Find(ctx, tenants, "", cluster.Selector{Labels: "carrick/link." + e.Link + "=" + e.Action})
+	if err != nil {
+		return err
+	}
+	within, cancel := context.WithTimeout(ctx, vanishWithin)
+	defer cancel()
+	for _, t := range found {
+		copies, err := copiesIn(ctx, e, t.Namespace)
+		if err != nil || len(copies) == 0 {
+			return err
+		}
+		patch := []byte(`{"spec":{"tenantCondition":"Drained"}}`)
+		if _, err := e.Cluster.Patch(ctx, tenants, t.Namespace, t.Name, patch, cluster.PatchOptions{Manager: e.Manager(), UID: t.UID}); err != nil {
+			return fmt.Errorf("drain Tenant %s: %w", t.Name, err)
+		}
+		say.Did(steps.Update, "Tenant "+t.Namespace+"/"+t.Name, "")
+		for _, c := range copies {
+			say.Say("waiting until Liqo has taken %s away: the consumer has not", c)
+			if err := e.Cluster.Gone(within, c.gvr, c.namespace, c.name, c.uid); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// copiesIn are the consumer's objects that its Liqo has copied into a namespace.
+func copiesIn(ctx context.Context, e steps.Env, namespace string) ([]child, error) {
+	slices, err := living(ctx, e, resourceSlices, namespace, replicatedLabel+"=true")
+	if err != nil {
+		return nil, err
+	}
+	maps, err := living(ctx, e, namespaceMaps, namespace, replicatedLabel+"=true")
+	return append(childrenOf(resourceSlices, "ResourceSlice", slices), childrenOf(namespaceMaps, "NamespaceMap", maps)...), err
 }
 
 // vanishWithin is how long Liqo's controllers may take to clean up after an

@@ -115,7 +115,11 @@ func sliceChildren(ctx context.Context, e steps.Env) ([]child, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := virtual
+	out, err := inMarked(ctx, e, resourceSlices, namespaceMaps, "NamespaceMap")
+	if err != nil {
+		return nil, err
+	}
+	out = append(out, virtual...)
 	for _, v := range virtual {
 		nodes, err := e.Cluster.Find(ctx, check.Nodes, "", cluster.Selector{Fields: "metadata.name=" + v.name})
 		if err != nil {
