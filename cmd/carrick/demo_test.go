@@ -26,41 +26,66 @@ const (
 	applied    = `✓ applied`
 )
 
-func onStep(n int) string { return fmt.Sprintf("step %d of 11", n) }
+// walk is a guide as keys go through it.
+type walk struct {
+	steps  int
+	titles map[int]string          // of the steps that change something
+	before map[int]func(*terminal) // what is done on a step before it is applied
+	asks   map[int]string          // what is shown while a step is applied
+}
 
-// From nothing to a registered cluster with a pool by keys alone, back to
-// nothing, and out again.
-func TestTheDemoIsWalkedByKeysAlone(t *testing.T) {
-	p := demo(t)
-	p.wait(beginning)
-	p.types("\r")
-	p.wait(onStep(1))
-	const signIn, last = 7, 11
-	for step := 2; step <= last; step++ {
-		p.types("n")
-		p.wait(onStep(step))
-		title := map[int]string{
-			2: "Remote prerequisites", 3: "Operator and driver", 4: "Identity", 6: "Kubeconfigs Secret",
-			signIn: "Register", 8: "Restart", 9: "Resource pool",
-		}[step]
-		if title == "" {
+func (w walk) on(n int) string { return fmt.Sprintf("step %d of %d", n, w.steps) }
+
+// apply goes from one step to another, and applies each that changes something.
+// The first is on screen.
+func (w walk) apply(p *terminal, from, to int) {
+	for step := from; step <= to; step++ {
+		if step > from {
+			p.types("n")
+		}
+		p.wait(w.on(step))
+		if w.titles[step] == "" {
 			continue // it only looks
+		}
+		if w.before[step] != nil {
+			w.before[step](p)
 		}
 		p.wait(canApply)
 		p.types("a")
 		p.wait(confirming)
 		p.types("y")
-		if step == signIn {
-			p.wait(`STAND-IN-`)
+		if w.asks[step] != "" {
+			p.wait(w.asks[step])
 		}
-		p.wait(applied + " " + title)
+		p.wait(applied + " " + w.titles[step])
 	}
+}
+
+// undo takes everything back from the last step, by way of the summary.
+func (w walk) undo(p *terminal) {
 	p.types("n")
 	p.wait(`(?s)Made by this link.*Namespace`)
 	p.types("u")
 	p.wait(`Take back all that this link made\?`)
 	p.types("y")
 	p.wait(`✓ took back all that this link made`)
+}
+
+var throughRenku = walk{
+	steps: 11, asks: map[int]string{7: `STAND-IN-`},
+	titles: map[int]string{
+		2: "Remote prerequisites", 3: "Operator and driver", 4: "Identity", 6: "Kubeconfigs Secret", 7: "Register", 8: "Restart", 9: "Resource pool",
+	},
+}
+
+// From nothing to a registered cluster with a pool by keys alone, back to
+// nothing, and out again.
+func TestTheDemoIsWalkedByKeysAlone(t *testing.T) {
+	p := demo(t, "renku")
+	p.wait(beginning)
+	p.types("\r")
+	throughRenku.apply(p, 1, 11)
+	throughRenku.undo(p)
 	p.wait(`[5-9] failed`) // it has looked again
 	p.types("q")
 	if code := p.leaves(); code != 0 {
@@ -87,7 +112,7 @@ func TestADemoLeavesNothing(t *testing.T) {
 		"interrupted while it starts":     {starting, (*terminal).interrupt},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := demo(t)
+			p := demo(t, "renku")
 			p.wait(end.when)
 			if n := len(p.family()); n < 2 {
 				t.Fatalf("%d processes were found: this proves nothing", n)
@@ -116,7 +141,7 @@ func (p *terminal) interrupt() {
 
 // demo starts carrick demo on a terminal. All that it and its children write
 // goes into a folder of its own, whose name they carry in their environment.
-func demo(t *testing.T) *terminal {
+func demo(t *testing.T, guide string) *terminal {
 	t.Helper()
 	if os.Getenv(clustertest.Program) == "" {
 		t.Skipf("%s is not set: it is the path of carrick-sandbox (make sandbox)", clustertest.Program)
@@ -129,7 +154,7 @@ func demo(t *testing.T) *terminal {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	return onTerminal(t, "TMPDIR="+dir, "demo")
+	return onTerminal(t, "TMPDIR="+dir, "demo", guide)
 }
 
 // family are the processes that carrick and its children are.

@@ -36,7 +36,7 @@ answers:
   pool.members: ["group:01J0GROUP"]
 `
 
-func newGitops(t *testing.T) *gitops {
+func newGitops(t *testing.T, guide, link string) *gitops {
 	t.Helper()
 	for _, tool := range []string{"bash", "curl", "jq"} {
 		if _, err := exec.LookPath(tool); err != nil {
@@ -44,12 +44,12 @@ func newGitops(t *testing.T) *gitops {
 		}
 	}
 	box := clustertest.Start(t)
-	box.Seed(t, "renku")
+	box.Seed(t, guide)
 	g := &gitops{t, box, t.TempDir(), nil}
 	both := box.Kubeconfigs[clustertest.Local] + string(os.PathListSeparator) + box.Kubeconfigs[clustertest.Remote]
 	path := os.Getenv("PATH") + string(os.PathListSeparator) + filepath.Dir(box.Kubectl)
 	g.env = append(ownEnvironment(g.dir), "KUBECONFIG="+both, "PATH="+path)
-	g.write("link.yaml", gitopsLink)
+	g.write("link.yaml", link)
 	return g
 }
 
@@ -122,7 +122,7 @@ var onlyMarks = regexp.MustCompile(`^(labels:|annotations:|carrick/link\.gitops:
 // What README.txt of an export says, done word by word with kubectl and curl,
 // gives a link whose checks are green. It is nobody's but theirs.
 func TestAnExportIsEnough(t *testing.T) {
-	g := newGitops(t)
+	g := newGitops(t, "renku", gitopsLink)
 	g.run("carrick", "export", "link.yaml", "fresh")
 	g.run("carrick", "export", "link.yaml", "again")
 	g.run("diff", "-r", "fresh", "again")

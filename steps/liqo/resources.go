@@ -160,8 +160,9 @@ func moreAsItStands(e steps.Env) (any, string) {
 	return nil, ""
 }
 
-// requested is spec.resources.
-func requested(_ context.Context, e steps.Env) (any, error) {
+// requested is spec.resources. A number that stands there as one stays one: as text
+// it would be another value to the API server.
+func requested(ctx context.Context, e steps.Env) (any, error) {
 	out := map[string]any{"cpu": e.Answers.Text("resources.cpu"), "memory": e.Answers.Text("resources.memory")}
 	if pods := e.Answers.Text("resources.pods"); pods != "" {
 		out["pods"] = pods
@@ -169,6 +170,16 @@ func requested(_ context.Context, e steps.Env) (any, error) {
 	for _, more := range e.Answers.List("resources.more") {
 		name, amount, _ := strings.Cut(more, "=")
 		out[name] = amount
+	}
+	s, err := ownSlice(ctx, e)
+	if err != nil || s == nil {
+		return out, err
+	}
+	stands, _, _ := unstructured.NestedMap(s.Object, "spec", "resources")
+	for name, v := range stands {
+		if quantityText(v) == out[name] {
+			out[name] = v
+		}
 	}
 	return out, nil
 }

@@ -125,7 +125,11 @@ func tenantNamed(ctx context.Context, e steps.Env) steps.Result {
 	case id:
 		return steps.Passed("%s, the consumer's cluster id", name)
 	case guideTenant:
-		return steps.Warned(name+" is the published guide's name: a second consumer whose admin follows it is refused", "undo the steps offloading and resources, answer tenant.name with "+id+", then carrick apply "+e.LinkFile())
+		fix := "answer tenant.name with " + id + ", then: " + mends(e, "authentication") + " --replace"
+		if copies, err := copiesIn(ctx, e, tenantNamespace(e)); err != nil || len(copies) > 0 {
+			fix = "undo the steps offloading and resources, " + fix + "; then make them again: carrick apply " + e.LinkFile()
+		}
+		return steps.Warned(name+" is the published guide's name: a second consumer whose admin follows it is refused", fix)
 	default:
 		return steps.Passed("%s; liqoctl would call it %s", name, id)
 	}

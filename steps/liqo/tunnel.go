@@ -33,7 +33,7 @@ func tunnel() steps.Step {
 		},
 		Actions: append(
 			twice("server", "Have the consumer's gateway listen", "Have the provider's gateway listen", steps.Action{
-				When: listens, Needs: []string{"keys", "configuration-ready"},
+				When: listens, Needs: []string{"keys", "configuration-ready", "node-port"},
 				Doer: vanishing{steps.Manifest{File: "gateway-server.yaml", Values: steps.Values{
 					"tenant-namespace": tenantSpace,
 					"name":             namedAfterPeer(gatewayServers),
