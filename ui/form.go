@@ -44,7 +44,8 @@ func (p *stepPage) openForm() tea.Cmd {
 		p.a.notice = "this step asks nothing"
 		return nil
 	case len(pl.answers) == 0:
-		p.a.notice = "the answers are being read; try again in a moment"
+		p.a.notice = "the answers are being read …"
+		pl.wanted = true
 		return p.learnAnswers()
 	case len(asked) == 0:
 		p.a.notice = "none of this step's questions applies"

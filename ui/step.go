@@ -28,6 +28,7 @@ type place struct {
 	side    steps.Side // of the cell that is selected, where the row has it
 	moved   bool       // the user has chosen the row
 	formed  bool       // the form has opened by itself
+	wanted  bool       // it opens as soon as the answers are known
 	answers []steps.Answered
 	drafts  map[string]*string // what was typed into the form, by question
 	plan    *steps.Plan        // what applying would change, as last known; nil: not known
@@ -86,7 +87,7 @@ func (p *stepPage) about() string {
 func (p *stepPage) begin() tea.Cmd {
 	p.filter.Reset()
 	p.filter.Blur()
-	p.asked = nothing
+	p.asked, p.place().wanted = nothing, false
 	return tea.Batch(p.a.live.watch(p.step().Name), p.learnAnswers(), p.forecast(), p.boardMoved())
 }
 

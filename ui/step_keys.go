@@ -163,12 +163,19 @@ func (p *stepPage) fix() tea.Cmd {
 	return p.ask(toFix, oneLine(action.Title), steps.Scope{Actions: []string{action.Name}})
 }
 
-// answered keeps the answers of a step, and opens the form by itself, once,
-// where one is missing.
+// answered keeps the answers of a step, and opens the form where somebody waits
+// for it; by itself, once, where an answer is missing.
 func (p *stepPage) answered(m answersMsg) tea.Cmd {
 	pl := p.placeOf(m.step)
 	pl.answers = m.list
-	if m.step != p.step().Name || pl.formed || len(pl.missing()) == 0 || len(p.a.panels) > 0 || p.typing() {
+	if m.step != p.step().Name || len(p.a.panels) > 0 || p.typing() {
+		return nil
+	}
+	if pl.wanted {
+		pl.wanted, p.a.notice = false, ""
+		return p.openForm()
+	}
+	if pl.formed || len(pl.missing()) == 0 {
 		return nil
 	}
 	return p.openForm()

@@ -158,6 +158,25 @@ func TestFormOpensByItselfWhereAnAnswerIsMissing(t *testing.T) {
 	})
 }
 
+// A key that comes before the answers are read is not lost.
+func TestFormOpensOnceTheAnswersAreRead(t *testing.T) {
+	o := (&tunnel{}).options(t)
+	fast := &o.Guides[0].Steps[0].Ask[1]
+	fast.Default = func(steps.Env) (any, string) {
+		time.Sleep(3 * time.Second) // the clock is the bubble's
+		return false, "most can't"
+	}
+	onStage(t, o, 80, 24, func(p *play) {
+		p.press("1", "e")
+		p.shows("the answers are being read")
+		p.hides("Port of the gateway")
+		p.after(5 * time.Second)
+		p.shows("Port of the gateway")
+		p.press("esc", "n", "b")
+		p.hides("Port of the gateway")
+	})
+}
+
 func TestFilter(t *testing.T) {
 	onStage(t, (&tunnel{}).options(t), 80, 24, func(p *play) {
 		p.press("/", "l", "o", "g", " ", "c")
