@@ -119,7 +119,7 @@ func cleaned(ctx context.Context, e steps.Env, say steps.Progress) error {
 		for _, c := range made {
 			say.Say("waiting until Liqo has taken %s away", c)
 			if err := e.Cluster.Gone(within, c.gvr, c.namespace, c.name, c.uid); err != nil {
-				return fmt.Errorf("Liqo has not taken %s away: %w", c, err)
+				return fmt.Errorf("%s was not taken away by Liqo: %w", c, err)
 			}
 		}
 	}
