@@ -58,5 +58,4 @@ func TestAnExportOfAPeering(t *testing.T) {
 	}
 	g.run("carrick", "export", "link.yaml", "again")
 	g.run("diff", "-r", "dir", "again")
-	g.run("carrick", "undo", "--yes", "link.yaml")
 }

@@ -94,6 +94,12 @@ func entries(m cluster.Masked) (contexts, users int) {
 }
 
 func kubeconfigServer(ctx context.Context, e steps.Env) steps.Result {
+	early, stop := context.WithCancel(ctx)
+	defer stop()
+	server := e.Answers.Text("provider.server")
+	go func() { // ahead, as it takes as long as reading the credential does
+		_, _ = check.ServerShows(early, cluster.Kubeconfig{Server: server})
+	}()
 	k, err := parsedKubeconfig(e)
 	if err != nil {
 		return unparsed(err)

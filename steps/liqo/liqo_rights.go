@@ -56,22 +56,35 @@ func unrepeated(rights []cluster.Right) []cluster.Right {
 
 func mayPeer(ctx context.Context, e steps.Env) steps.Result {
 	// Who may not list namespaces can't be told which the tenant's is.
-	first := toApply(check.Namespaces, "")
-	if r := check.MayI(ctx, e.Cluster, check.Verbs("", "namespaces", "", "list"), ""); r.Status != steps.Pass {
+	var may steps.Result
+	var bind []cluster.Right
+	err := check.Together(
+		func() error {
+			may = check.MayI(ctx, e.Cluster, check.Verbs("", "namespaces", "", "list"), "")
+			return nil
+		},
+		func() (err error) {
+			if e.Side == steps.Remote {
+				bind, err = toBind(ctx, e)
+			}
+			return err
+		},
+	)
+	if may.Status != steps.Pass {
+		first := toApply(check.Namespaces, "")
 		return check.MayI(ctx, e.Cluster, first, grantFix(ctx, e, first))
 	}
 	if _, err := peerID(e); isAbsent(err) {
 		return steps.Skipped("what it takes is not known before the %s's cluster id is: %s", e.PeerName(), err)
 	}
-	need := neededRights(e)
-	if e.Side == steps.Remote {
-		bind, err := toBind(ctx, e)
-		if err != nil {
-			return steps.Unseen(err)
-		}
-		need = append(need, bind...)
+	if err != nil {
+		return steps.Unseen(err)
 	}
-	return check.MayI(ctx, e.Cluster, need, grantFix(ctx, e, need))
+	need := append(neededRights(e), bind...)
+	if may = check.MayI(ctx, e.Cluster, need, ""); may.Status == steps.Fail {
+		return may.Or(grantFix(ctx, e, need))
+	}
+	return may
 }
 
 // grantFix names who can help, and what to give them.

@@ -139,12 +139,12 @@ func ofServer(key string, value any, from string) func(steps.Env) (any, string) 
 // sideGateways are the gateways in the side's tenant namespace, servers first.
 func sideGateways(ctx context.Context, e steps.Env) ([]*unstructured.Unstructured, error) {
 	ns := tenantNamespace(e)
-	found, err := living(ctx, e, gatewayServers, ns, "")
-	if err != nil {
-		return nil, err
-	}
-	more, err := living(ctx, e, gatewayClients, ns, "")
-	return slices.Concat(found, more), err
+	var servers, clients []*unstructured.Unstructured
+	err := check.Together(
+		func() (err error) { servers, err = living(ctx, e, gatewayServers, ns, ""); return err },
+		func() (err error) { clients, err = living(ctx, e, gatewayClients, ns, ""); return err },
+	)
+	return slices.Concat(servers, clients), err
 }
 
 // set adds a value to a map where there is one.

@@ -46,7 +46,6 @@ type Bench struct {
 type standing struct {
 	Bench
 	box      *clustertest.Sandbox
-	made     *steps.Session // that applied it
 	way      []*Proxy
 	access   map[steps.Side]cluster.Access
 	requests map[steps.Side]func() int
@@ -56,6 +55,7 @@ type standing struct {
 func (x Bench) stand(b *testing.B, roundTrip time.Duration) *standing {
 	b.Helper()
 	out := &standing{Bench: x, box: clustertest.Start(b), access: map[steps.Side]cluster.Access{}, requests: map[steps.Side]func() int{}}
+	out.box.Reset(b)
 	out.box.Seed(b, x.Guide.Name)
 	far := map[steps.Side]*Proxy{}
 	for _, side := range steps.Sides {
@@ -63,9 +63,9 @@ func (x Bench) stand(b *testing.B, roundTrip time.Duration) *standing {
 	}
 	// the credential under test goes the far way, too
 	out.answers = x.Answers(b, out.box, far[steps.Remote].URL)
-	out.made = Open(b, out.box, x.Guide, x.Assets, benchLink, out.answers)
-	Apply(b, out.made)
-	Green(b, out.made)
+	made := Open(b, out.box, x.Guide, x.Assets, benchLink, out.answers)
+	Apply(b, made)
+	Green(b, made)
 	for _, side := range steps.Sides {
 		path, name := far[side].Kubeconfig(b, out.box, side)
 		out.way = append(out.way, far[side])
@@ -74,10 +74,6 @@ func (x Bench) stand(b *testing.B, roundTrip time.Duration) *standing {
 	}
 	return out
 }
-
-// end takes it all back, while the proxies stand that the other side may be
-// reached through.
-func (x *standing) end(b *testing.B) { Undo(b, x.made) }
 
 // session is a new session, as the program starts one: without a connection.
 func (x *standing) session(b *testing.B, o cluster.Options) *steps.Session {
@@ -122,7 +118,6 @@ func (x *standing) total() int {
 // ("chain"), without what this machine needs for itself.
 func (x Bench) Pass(b *testing.B) {
 	s := x.stand(b, roundTrip)
-	defer s.end(b)
 	for _, way := range []struct {
 		name    string
 		options cluster.Options

@@ -79,7 +79,6 @@ const apart = 150 * time.Millisecond
 // on a session that follows the whole guide.
 func (x Bench) Change(b *testing.B) {
 	s := x.stand(b, 0)
-	defer s.end(b)
 	l := s.follow(b, x.Breaks)
 	defer l.end()
 	admin := s.box.Open(b, clustertest.Remote, cluster.Options{})
@@ -108,7 +107,6 @@ const quiet = time.Minute
 // watched (access reviews, the version) has a max age and is asked for again.
 func (x Bench) Idle(b *testing.B) {
 	s := x.stand(b, 0)
-	defer s.end(b)
 	l := s.follow(b, "")
 	defer l.end()
 	start, cpu := s.total(), processorTime(b)
@@ -125,7 +123,6 @@ func (x Bench) Idle(b *testing.B) {
 // both sides.
 func (x Bench) Memory(b *testing.B) {
 	s := x.stand(b, 0)
-	defer s.end(b)
 	link := steps.NewLink(x.Guide.Name, benchLink)
 	link.Path = filepath.Join(b.TempDir(), "bench.yaml")
 	for key, v := range s.answers {
