@@ -94,7 +94,7 @@ func foreignCluster(ctx context.Context, e steps.Env) (*unstructured.Unstructure
 	return nil, nil
 }
 
-// module is a part of a ForeignCluster's status.
+// foreignModule is a part of a ForeignCluster's status.
 type foreignModule struct {
 	name   string
 	fields []string

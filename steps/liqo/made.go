@@ -103,7 +103,7 @@ func along(ctx context.Context, e steps.Env) (map[steps.Side][]string, error) {
 }
 
 // cleaned waits until Liqo has taken away what it made in the link's tenant
-// namespaces. What is left after a while is said, and left.
+// namespaces. What is still there after a while is an error that names it.
 func cleaned(ctx context.Context, e steps.Env, say steps.Progress) error {
 	spaces, err := ownSpaces(ctx, e)
 	if err != nil {

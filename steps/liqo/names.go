@@ -74,7 +74,7 @@ func namedAfterPeer(gvr schema.GroupVersionResource) value {
 	}
 }
 
-// withDefault is what a fact that is a map says under key; nil where it does not.
+// standing is what a fact that is a map says under key; nil where it says nothing.
 func standing(f steps.Facts, fact, key string) any {
 	v, err := f.Value(fact)
 	if err != nil {

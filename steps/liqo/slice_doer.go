@@ -79,7 +79,7 @@ func (d offloadingDoer) Undo(ctx context.Context, e steps.Env, say steps.Progres
 // needsProvider adds to an error what to do about a provider that is gone.
 func needsProvider(e steps.Env, err error) error {
 	if still := (*cluster.StillThereError)(nil); !gone(e) && errors.As(err, &still) {
-		return fmt.Errorf("%w. Liqo takes it away at the provider first. Is the provider gone for good, take remote out of the link file and undo again", err)
+		return fmt.Errorf("%w. Liqo takes it away at the provider first. If the provider is gone for good, take remote out of the link file and undo again", err)
 	}
 	return err
 }

@@ -79,7 +79,7 @@ func deletes(c steps.Change) bool {
 	return false
 }
 
-// markedNamespaces are where this action's own objects stand: undo asks no
+// markedIn is where this action's own objects stand: undo asks no
 // answers, which may have changed.
 func markedIn(ctx context.Context, e steps.Env, gvr schema.GroupVersionResource) ([]string, error) {
 	found, err := e.Cluster.Find(ctx, gvr, "", cluster.Selector{Labels: "carrick/link." + e.Link + "=" + e.Action})
