@@ -90,7 +90,7 @@ func judgeHandshake(e steps.Env, at string, t target, seen tried) steps.Result {
 	case seen.err == nil:
 		return steps.Passed("%s answered in %d ms (%s): UDP gets through, and both keys are right", at, seen.report.Took.Milliseconds(), here)
 	case errors.As(seen.err, &silent):
-		return steps.Warned(fmt.Sprintf("%s gave no answer (%s): the datagrams are dropped on the way there or back, nothing listens, or the gateway has other keys", at, here), echoTest(e, t))
+		return steps.Warned(fmt.Sprintf("%s gave no answer (%s): the datagrams are dropped on the way there or back, nothing listens, the gateway has other keys, or the clock here is behind", at, here), echoTest(e, t))
 	case errors.Is(seen.err, syscall.ECONNREFUSED):
 		return steps.Warned(fmt.Sprintf("%s refuses: nothing listens on that UDP port, or a firewall says so (%s)", at, here), peerGateway(e)+"get pods,services -o wide")
 	case errors.Is(seen.err, syscall.EHOSTUNREACH), errors.Is(seen.err, syscall.ENETUNREACH):
