@@ -37,13 +37,14 @@ func (l *live) state(step string) steps.Status {
 	return steps.Skip
 }
 
-// held tells whether a cell of the step says nothing because of another cell.
+// held tells whether a cell of the step says nothing because of another cell that
+// is not as it should be; one that is skipped for good holds nothing up.
 func (l *live) held(step string) bool {
 	for _, c := range l.session.Guide().Cells() {
 		if c.Step != step || l.board.Verdict(c).Status != steps.Skip {
 			continue
 		}
-		if _, masked := l.board.Cause(c); masked {
+		if root, masked := l.board.Cause(c); masked && l.board.Verdict(root).Status != steps.Skip {
 			return true
 		}
 	}
