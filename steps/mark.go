@@ -27,6 +27,18 @@ func mark(link string) string { return markPrefix + link }
 // all, a second link to an object would prune what the first one wrote.
 func (e Env) Manager() string { return managerOf(e.Link, e.Action) }
 
+// Marked selects what an action of this link has written, of any kind; "" is any
+// action.
+func (e Env) Marked(action string) cluster.Selector {
+	if action == "" {
+		return cluster.Selector{Labels: mark(e.Link)}
+	}
+	return cluster.Selector{Labels: mark(e.Link) + "=" + action}
+}
+
+// CreatedBy is the link that created an object, by its annotations; "": none did.
+func CreatedBy(annotations map[string]string) string { return annotations[createdBy] }
+
 func managerOf(link, action string) string { return "carrick." + link + "." + action }
 
 // markObject puts the mark on what is about to be applied. created-by is for

@@ -73,9 +73,6 @@ func storedKubeconfig(ctx context.Context, e steps.Env, name string) (cluster.Ma
 // (liqotech/liqo: pkg/consts/authentication.go).
 const awsField = "awsAccessKeyID"
 
-// madeNote marks what carrick created.
-const madeNote = "carrick/created-by"
-
 // controlPlaneFact says which credential stands: its Secret ("name"), who it signs
 // in as ("user"), whether carrick had made it ("own"), whether it is a certificate
 // for the key that is there ("current"), that certificate in PEM ("certificate"),
@@ -93,7 +90,7 @@ func controlPlaneFact(ctx context.Context, e steps.Env) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	made := s.GetAnnotations()[madeNote] != ""
+	made := steps.CreatedBy(s.GetAnnotations()) != ""
 	m := map[string]any{"name": s.GetName(), "user": "", "own": made, "current": false, "certificate": "", "aws": false}
 	_, m["aws"], _ = unstructured.NestedFieldNoCopy(s.Object, "data", awsField)
 	k, err := cluster.ParseKubeconfig([]byte(stored.Reveal()))

@@ -82,7 +82,7 @@ func deletes(c steps.Change) bool {
 // markedIn is where this action's own objects stand: undo asks no
 // answers, which may have changed.
 func markedIn(ctx context.Context, e steps.Env, gvr schema.GroupVersionResource) ([]string, error) {
-	found, err := e.Cluster.Find(ctx, gvr, "", cluster.Selector{Labels: "carrick/link." + e.Link + "=" + e.Action})
+	found, err := e.Cluster.Find(ctx, gvr, "", e.Marked(e.Action))
 	var out []string
 	for _, o := range found {
 		out = append(out, o.Namespace)

@@ -1,10 +1,8 @@
 package renku
 
 import (
-	"cmp"
 	"context"
 	"fmt"
-	"net"
 	"net/netip"
 	"net/url"
 	"strings"
@@ -20,15 +18,6 @@ import (
 // from within.
 func insideOnly(host string) bool {
 	return host == "kubernetes" || strings.HasPrefix(host, "kubernetes.default") || strings.HasSuffix(host, ".svc") || strings.HasSuffix(host, ".svc.cluster.local")
-}
-
-func loopback(server string) bool {
-	u, err := url.Parse(server)
-	if err != nil {
-		return false
-	}
-	ip, err := netip.ParseAddr(u.Hostname())
-	return u.Hostname() == "localhost" || (err == nil && ip.IsLoopback())
 }
 
 func serverAddress(_ context.Context, e steps.Env) steps.Result {
@@ -53,9 +42,9 @@ func judgeAddress(k cluster.Kubeconfig, local steps.Facts) steps.Result {
 	case strings.Contains(u.Path, "/k8s/clusters/"):
 		return steps.Failed(k.Server+" is Rancher's authenticating proxy, which takes no ServiceAccount tokens",
 			"answer remote.server with the cluster's own address (Rancher: Authorized Cluster Endpoint)")
-	case loopback(k.Server):
+	case check.OnLoopback(k.Server):
 		own, err := local.Text(check.ServerFact)
-		if err == nil && loopback(own) {
+		if err == nil && check.OnLoopback(own) {
 			return steps.Passed("%s: on loopback, as the local API server is, so both stand on one machine", k.Server)
 		}
 		return steps.Failed(host+" means the pod itself when Renku asks", fix)
@@ -73,7 +62,7 @@ func serverTLS(ctx context.Context, e steps.Env) steps.Result {
 	if builtHere(e) { // ahead, as it takes as long as reading the token does
 		early, stop := context.WithCancel(ctx)
 		defer stop()
-		go func() { _, _ = handshake(early, cluster.Kubeconfig{Server: e.Answers.Text("remote.server")}) }()
+		go func() { _, _ = check.ServerShows(early, cluster.Kubeconfig{Server: e.Answers.Text("remote.server")}) }()
 	}
 	k, err := parsed(e)
 	if err != nil {
@@ -84,11 +73,8 @@ func serverTLS(ctx context.Context, e steps.Env) steps.Result {
 
 // judgeTLS asks the server of a kubeconfig to prove itself to the CA in it.
 func judgeTLS(ctx context.Context, k cluster.Kubeconfig) steps.Result {
-	where, name := serverOf(k)
-	report, err := handshake(ctx, k)
-	if err == nil {
-		report, err = report.Judge(name, k.CA)
-	}
+	where, name := check.ServerOf(k)
+	report, err := check.ServerShows(ctx, k)
 	if err != nil {
 		return steps.Failed("no TLS with "+where+" from this machine: "+cluster.Explain(err), "curl -v "+k.Server+"/version    # firewall, load balancer, port?")
 	}
@@ -100,23 +86,4 @@ func judgeTLS(ctx context.Context, k cluster.Kubeconfig) steps.Result {
 		fix = fmt.Sprintf("answer remote.server with a name of the certificate (%v), or add %s to the API server's certificate", report.Names, name)
 	}
 	return steps.Failed(where+" shows a certificate that is not good here: "+report.Problem, fix)
-}
-
-// handshake is what the server of a kubeconfig shows; whether it is good is
-// for the kubeconfig's CA to say.
-func handshake(ctx context.Context, k cluster.Kubeconfig) (probe.TLSReport, error) {
-	where, name := serverOf(k)
-	return cluster.Look(ctx, "tls/"+where+"/"+name, time.Minute, func(ctx context.Context) (probe.TLSReport, error) {
-		return probe.TLS(ctx, where, name, nil)
-	})
-}
-
-// serverOf is the host and port of a kubeconfig's server, and the name that its
-// certificate must be good for.
-func serverOf(k cluster.Kubeconfig) (where, name string) {
-	u, err := url.Parse(k.Server)
-	if err != nil {
-		return k.Server, k.TLSServerName // which no handshake can be had with
-	}
-	return net.JoinHostPort(u.Hostname(), cmp.Or(u.Port(), "443")), cmp.Or(k.TLSServerName, u.Hostname())
 }

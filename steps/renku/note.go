@@ -99,7 +99,7 @@ func noteRights(e steps.Env) []cluster.Right {
 // them has the note, or they may not be listed, it is the one that is answered.
 func noteHolders(ctx context.Context, e steps.Env, prefix string) ([]metav1.PartialObjectMetadata, error) {
 	has := func(o metav1.PartialObjectMetadata) bool { return o.Annotations[prefix+e.Link] != "" }
-	marked, err := e.Cluster.Find(ctx, secrets, "", cluster.Selector{Labels: "carrick/link." + e.Link})
+	marked, err := e.Cluster.Find(ctx, secrets, "", e.Marked(""))
 	if err != nil && !apierrors.IsForbidden(err) {
 		return nil, fmt.Errorf("look for what this link noted on Secrets: %w", err)
 	}
