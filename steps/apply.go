@@ -212,7 +212,7 @@ func (s *Session) settle(ctx context.Context, p *Plan, step string, say Progress
 			if !check.On.Covers(side) || !p.changes(s.guide.Mending(check, side)) {
 				continue
 			}
-			r, err := s.until(ctx, Cell{step, check.Name, side}, func(r Result) bool { return r.Status.Holds() || r.Status == Skip })
+			r, err := s.settled(ctx, Cell{step, check.Name, side})
 			if err != nil {
 				return err
 			}
@@ -223,6 +223,23 @@ func (s *Session) settle(ctx context.Context, p *Plan, step string, say Progress
 		}
 	}
 	return nil
+}
+
+// settled waits for a cell to hold or to be a skip. A skip may be that of a look
+// which has not seen yet what was made a moment ago: it counts once what the cell
+// leans on holds, or did not come to in a while.
+func (s *Session) settled(ctx context.Context, c Cell) (Result, error) {
+	holds := func(r Result) bool { return r.Status.Holds() || r.Status == Skip }
+	r, err := s.until(ctx, c, holds)
+	if err != nil || r.Status != Skip || r.Found == notAsked {
+		return r, err
+	}
+	for _, need := range s.guide.Needs(c) {
+		short, cancel := context.WithTimeout(ctx, knownWithin)
+		_, _ = s.until(short, need, Result.Allows)
+		cancel()
+	}
+	return s.until(ctx, c, holds)
 }
 
 // changes tells whether the plan changes something by that action.

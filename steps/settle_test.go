@@ -80,3 +80,41 @@ func TestApplyWaitsAsLongAsTheCheckAllows(t *testing.T) {
 		})
 	}
 }
+
+// What the screen has not seen yet is no reason to go on: a check that skips
+// because its object is not in sight is looked at again once its need holds.
+func TestASkipThatIsTooEarlyIsNotTakenForDone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := settling(t, 0, 0, false)
+		g := s.Guide()
+		made := time.Now()
+		soon := func(r steps.Result) steps.Result { r.Again = time.Now().Add(time.Second); return r }
+		seen := func() bool { return time.Since(made) > 3*time.Second }
+		st := &g.Steps[0]
+		st.Checks = append(st.Checks, steps.Check{Name: "seen", Title: "it is seen", Why: "w", On: steps.Local, Run: func(context.Context, steps.Env) steps.Result {
+			if seen() {
+				return steps.Passed("seen")
+			}
+			return soon(steps.Unseen(steps.Absent("there is none")))
+		}})
+		looks := 0
+		st.Checks[0].Needs = []string{"seen"}
+		st.Checks[0].Run = func(context.Context, steps.Env) steps.Result {
+			if looks++; !seen() {
+				return steps.Unseen(steps.Absent("there is none"))
+			}
+			return steps.Passed("there")
+		}
+		plan, err := s.Plan(t.Context(), steps.Scope{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		start := time.Now()
+		if err := s.Apply(t.Context(), plan, steps.ApplyOptions{}, nil); err != nil {
+			t.Fatal(err)
+		}
+		if took := time.Since(start); took < 3*time.Second || took > 5*time.Second || looks != 2 {
+			t.Errorf("it took %s and %d looks", took, looks)
+		}
+	})
+}
