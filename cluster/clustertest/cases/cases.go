@@ -1,0 +1,55 @@
+// Package cases counts what is tried to prove that carrick holds: a crash, a
+// fault, a right that is missing, hostile input. A case is a subtest; where
+// CARRICK_CASES names a file, each case adds a line to it, of which the command
+// table makes one table.
+package cases
+
+import (
+	"encoding/json"
+	"os"
+	"testing"
+)
+
+// File is the environment variable that names the file of cases.
+const File = "CARRICK_CASES"
+
+// Case is one line of the file.
+type Case struct {
+	Kind string `json:"kind"` // "crash", "fault": a row of the table
+	Name string `json:"name"` // what was tried; unique in its kind
+	Held bool   `json:"held"`
+}
+
+// Run tries one case as a subtest.
+func Run(t *testing.T, kind, name string, try func(t *testing.T)) {
+	t.Helper()
+	t.Run(name, func(t *testing.T) {
+		defer func() {
+			if !t.Skipped() { // what was not tried is no case
+				Note(t, kind, t.Name(), !t.Failed())
+			}
+		}()
+		try(t)
+	})
+}
+
+// Note adds a case that is no subtest.
+func Note(t testing.TB, kind, name string, held bool) {
+	t.Helper()
+	path := os.Getenv(File)
+	if path == "" {
+		return
+	}
+	line, err := json.Marshal(Case{kind, name, held})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if _, err := f.Write(append(line, '\n')); err != nil {
+		t.Fatal(err)
+	}
+}

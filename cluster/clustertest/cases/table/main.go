@@ -1,0 +1,71 @@
+// Command table reads the file of cases and prints how many were tried and held,
+// by kind. It ends with 1 where one did not hold, or none was tried.
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"os"
+	"slices"
+
+	"carrick/cluster/clustertest/cases"
+)
+
+func main() {
+	tried, held, err := count(os.Args[1:])
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	if !print(tried, held) {
+		os.Exit(1)
+	}
+}
+
+// count reads the files that are named.
+func count(files []string) (tried, held map[string]int, err error) {
+	tried, held = map[string]int{}, map[string]int{}
+	for _, path := range files {
+		f, err := os.Open(path)
+		if err != nil {
+			return nil, nil, err
+		}
+		defer f.Close()
+		lines := bufio.NewScanner(f)
+		for lines.Scan() {
+			var c cases.Case
+			if err := json.Unmarshal(lines.Bytes(), &c); err != nil {
+				return nil, nil, fmt.Errorf("%s: %w", path, err)
+			}
+			tried[c.Kind]++
+			if c.Held {
+				held[c.Kind]++
+			} else {
+				fmt.Printf("did not hold: %s: %s\n", c.Kind, c.Name)
+			}
+		}
+		if err := lines.Err(); err != nil {
+			return nil, nil, err
+		}
+	}
+	return tried, held, nil
+}
+
+// print prints the table, and tells whether all held.
+func print(tried, held map[string]int) bool {
+	var kinds []string
+	all, good := 0, 0
+	for k, n := range tried {
+		kinds = append(kinds, k)
+		all, good = all+n, good+held[k]
+	}
+	slices.Sort(kinds)
+	row := func(kind string, tried, held int) { fmt.Printf("%-28s %6d %6d\n", kind, tried, held) }
+	fmt.Printf("%-28s %6s %6s\n", "cases", "tried", "held")
+	for _, k := range kinds {
+		row(k, tried[k], held[k])
+	}
+	row("all", all, good)
+	return all > 0 && good == all
+}
