@@ -44,11 +44,11 @@ conformance: sandbox ## what carrick writes, under strict validation by a real A
 
 .PHONY: bench
 bench: sandbox ## the budgets, as ratios measured in one run
-	CARRICK_SANDBOX=$(SANDBOX) $(GO) test -run '^$$' -bench . -benchtime 20x -timeout 30m ./...
+	CARRICK_SANDBOX=$(SANDBOX) $(GO) test -run '^$$' -bench . -benchtime 20x -timeout 30m ./... | $(GO) run ./cluster/clustertest/budgets
 
 .PHONY: bench-short
-bench-short: sandbox
-	CARRICK_SANDBOX=$(SANDBOX) $(GO) test -run '^$$' -bench . -benchtime 2x -timeout 30m ./...
+bench-short: sandbox ## the same, in a short run
+	CARRICK_SANDBOX=$(SANDBOX) $(GO) test -run '^$$' -bench . -benchtime 2x -timeout 30m ./... | $(GO) run ./cluster/clustertest/budgets
 
 .PHONY: golden
 golden: ## write the goldens anew; look at the diff

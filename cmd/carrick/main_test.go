@@ -61,7 +61,7 @@ var built struct {
 // program builds carrick, the first time, and returns its path. Unlike the
 // command of the scripts it is no test binary, and it finds carrick-sandbox
 // beside itself where CARRICK_SANDBOX is set.
-func program(t *testing.T) string {
+func program(t testing.TB) string {
 	t.Helper()
 	built.once.Do(func() {
 		if built.dir, built.err = os.MkdirTemp("", "carrick-built-*"); built.err != nil {

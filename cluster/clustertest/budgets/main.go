@@ -1,0 +1,138 @@
+// Command budgets reads what go test -bench prints, passes it on, and ends with
+// a table of the figures that have a budget: figure, budget, verdict. A figure
+// over its budget is told, and no error: this machine may be slow today. A
+// budget for which there is no figure is one.
+package main
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// budget is what a figure is held against.
+type budget struct {
+	what      string
+	benchmark string // its name, without the number of processors
+	unit      string // of the figure, up to a bracket
+	limit     float64
+	atLeast   bool // the figure should be at least that; else at most
+	guides    bool // measured once a guide
+}
+
+var budgets = []budget{
+	{"all checks once, both 50 ms away: round trips in a chain", "BenchmarkPass/once", "chain", 5, false, true},
+	{"the same in wall time, in round trips", "BenchmarkPass/once", "rtt", 5, false, true},
+	{"times that kubectl takes in sequence", "BenchmarkPass/once", "kubectl/carrick", 40, true, true},
+	{"requests for one distinct read", "BenchmarkPass/once", "requests/read", 1, false, true},
+	{"a change until its verdict, median ms", "BenchmarkChange", "median-ms", 50, false, true},
+	{"a change until its verdict, 99 of 100, ms", "BenchmarkChange", "p99-ms", 150, false, true},
+	{"live and idle, percent of a core", "BenchmarkIdle", "%core", 1, false, true},
+	{"live on both sides, MB resident", "BenchmarkMemory", "MB-resident", 120, false, true},
+	{"carrick --help, ms", "BenchmarkHelp", "median-ms", 50, false, false},
+	{"first frame, ms", "BenchmarkFirstFrame", "median-ms", 150, false, false},
+}
+
+// figures are the measured ones: by package, benchmark and unit.
+type figures map[[3]string]float64
+
+// packages are those that have figures, in the order of their names.
+func (f figures) packages() []string {
+	var out []string
+	for key := range f {
+		out = append(out, key[0])
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+func main() {
+	got, err := read(bufio.NewScanner(os.Stdin), os.Stdout)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	if !table(got) {
+		os.Exit(1)
+	}
+}
+
+// read takes the figures out of what it passes on.
+func read(lines *bufio.Scanner, on *os.File) (figures, error) {
+	out, in := figures{}, ""
+	failed := false
+	for lines.Scan() {
+		line := lines.Text()
+		fmt.Fprintln(on, line)
+		failed = failed || strings.HasPrefix(line, "FAIL") || strings.HasPrefix(line, "--- FAIL")
+		if pkg, ok := strings.CutPrefix(line, "pkg: "); ok {
+			in = path.Base(pkg)
+			continue
+		}
+		words := strings.Fields(line)
+		if len(words) < 4 || !strings.HasPrefix(words[0], "Benchmark") {
+			continue
+		}
+		name := words[0]
+		if i := strings.LastIndex(name, "-"); i > 0 {
+			name = name[:i]
+		}
+		for i := 2; i+1 < len(words); i += 2 {
+			n, err := strconv.ParseFloat(words[i], 64)
+			if err != nil {
+				break
+			}
+			unit, _, _ := strings.Cut(words[i+1], "(")
+			out[[3]string{in, name, unit}] = n
+		}
+		if reads := out[[3]string{in, name, "distinct-reads"}]; reads > 0 {
+			out[[3]string{in, name, "requests/read"}] = out[[3]string{in, name, "requests"}] / reads
+		}
+	}
+	if failed {
+		return nil, fmt.Errorf("a benchmark failed: what it said stands above")
+	}
+	return out, lines.Err()
+}
+
+// table prints every budget with its figures, and tells whether there is one
+// for each.
+func table(got figures) bool {
+	all := true
+	row := func(what, where, figure, wanted, verdict string) {
+		fmt.Printf("%-58s %-10s %8s %9s  %s\n", what, where, figure, wanted, verdict)
+	}
+	fmt.Println()
+	row("what", "guide", "figure", "budget", "verdict")
+	for _, b := range budgets {
+		found := false
+		for _, in := range got.packages() {
+			n, ok := got[[3]string{in, b.benchmark, b.unit}]
+			if !ok {
+				continue
+			}
+			found = true
+			where, wanted, good := "", "<= ", n <= b.limit
+			if b.guides {
+				where = in
+			}
+			if b.atLeast {
+				wanted, good = ">= ", n >= b.limit
+			}
+			verdict := "ok"
+			if !good {
+				verdict = "OVER"
+			}
+			row(b.what, where, fmt.Sprintf("%.4g", n), wanted+fmt.Sprint(b.limit), verdict)
+		}
+		if !found {
+			row(b.what, "", "", "", "not measured")
+			all = false
+		}
+	}
+	return all
+}
