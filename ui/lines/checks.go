@@ -1,0 +1,294 @@
+package lines
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"carrick/steps"
+)
+
+// row is a check of the step at hand, with its cells.
+type row struct {
+	n     int // as it is numbered, from 1
+	check *steps.Check
+	cells []steps.Cell
+}
+
+// rows are the checks of the step at hand.
+func (w *walk) rows() []row {
+	var out []row
+	s := w.current()
+	for i := range s.Checks {
+		r := row{n: i + 1, check: &s.Checks[i]}
+		for _, side := range steps.Sides {
+			if r.check.On.Covers(side) {
+				r.cells = append(r.cells, steps.Cell{Step: s.Name, Check: r.check.Name, Side: side})
+			}
+		}
+		out = append(out, r)
+	}
+	return out
+}
+
+// rowOf is the check that was named by its number or name. Without a name it is
+// the only one that fits.
+func (w *walk) rowOf(args string, fits func(row) bool) (row, bool) {
+	rows := w.rows()
+	var fitting []string
+	var only row
+	for _, r := range rows {
+		if args == strconv.Itoa(r.n) || args == r.check.Name {
+			return r, true
+		}
+		if fits(r) {
+			fitting, only = append(fitting, strconv.Itoa(r.n)), r
+		}
+	}
+	switch {
+	case args != "":
+		w.out.sentence("%s is no check of this step; c says them by number", quoted(args))
+	case len(fitting) == 1:
+		return only, true
+	case len(fitting) == 0:
+		w.out.say("Which check? c says them by number.")
+	default:
+		w.out.sentence("Which check? %s", listed(fitting))
+	}
+	return row{}, false
+}
+
+// tell says checks, one a line, those that need attention last, and then how
+// many stand where. In full it says each by number with what was found; else
+// what holds is said by its title, and skips by their reason.
+func (w *walk) tell(rows []row, full bool) {
+	skipped := &skips{n: map[string]int{}}
+	order := []steps.Status{steps.Pass, steps.Skip, steps.Pending, steps.Waiting, steps.Warn, steps.Unknown, steps.Fail}
+	if full {
+		for _, r := range rows {
+			w.tellRow(r, order, true, skipped)
+		}
+	} else {
+		for _, s := range order {
+			for _, r := range rows {
+				w.tellRow(r, []steps.Status{s}, false, skipped)
+			}
+			if s == steps.Skip {
+				w.tellSkips(skipped)
+			}
+		}
+	}
+	w.out.sentence("In this step %s", tally(w.board.count(w.current().Name)))
+}
+
+// tellRow says the cells of a check that have one of those statuses.
+func (w *walk) tellRow(r row, which []steps.Status, full bool, skipped *skips) {
+	var said []steps.Cell
+	var whole []string // what is said of each
+	for _, c := range r.cells {
+		v := w.board.verdict(c)
+		if !has(which, v.Status) {
+			continue
+		}
+		w.told[c] = v
+		if v.Status == steps.Skip && !full {
+			skipped.add(w.whySkipped(c, v))
+			continue
+		}
+		said = append(said, c)
+		text := word(v.Status) + ": " + r.check.Title
+		if v.Found != "" && (full || v.Status != steps.Pass) {
+			text += ": " + oneLine(v.Found)
+		}
+		whole = append(whole, text)
+	}
+	number := ""
+	if full {
+		number = strconv.Itoa(r.n) + ", "
+	}
+	for i, who := range w.sayers(said, whole) {
+		if who != "" {
+			w.out.sentence("%s%s: %s", number, who, whole[i])
+		}
+	}
+	if !full || len(said) == 0 {
+		w.tellFix(r, said)
+	}
+}
+
+// sayers are who says each of some lines; "" where another side has said the
+// same already.
+func (w *walk) sayers(cells []steps.Cell, texts []string) []string {
+	out := make([]string, len(cells))
+	if len(cells) == 2 && texts[0] == texts[1] {
+		out[0] = "both sides"
+		return out
+	}
+	for i, c := range cells {
+		out[i] = w.role(c.Side)
+	}
+	return out
+}
+
+func has(list []steps.Status, s steps.Status) bool {
+	for _, one := range list {
+		if one == s {
+			return true
+		}
+	}
+	return false
+}
+
+// skips counts why checks were skipped, in the order in which that came up.
+type skips struct {
+	why []string
+	n   map[string]int
+}
+
+func (s *skips) add(why string) {
+	if s.n[why] == 0 {
+		s.why = append(s.why, why)
+	}
+	s.n[why]++
+}
+
+// whySkipped is why a cell was skipped: the check that it waits for, else its
+// own reason.
+func (w *walk) whySkipped(c steps.Cell, v steps.Result) string {
+	root, masked := w.board.cause(c)
+	if !masked {
+		return "skipped: " + oneLine(v.Found)
+	}
+	check, step := w.guide().Check(root.Check)
+	where := ""
+	if step.Name != c.Step {
+		where = fmt.Sprintf(" in step %s", step.Title)
+	}
+	return fmt.Sprintf("skipped until this holds on the %s%s: %s", w.role(root.Side), where, check.Title)
+}
+
+func (w *walk) tellSkips(s *skips) {
+	for _, why := range s.why {
+		w.out.sentence("%s %s", plural(s.n[why], "check"), why)
+	}
+}
+
+// tellFix says why a check matters and what to do, where it does not hold.
+func (w *walk) tellFix(r row, cells []steps.Cell) {
+	why := false
+	var fixes []string
+	for _, c := range cells {
+		v := w.board.verdict(c)
+		if v.Status == steps.Pass || v.Status == steps.Skip || v.Status == steps.Pending || v.Status == steps.Waiting {
+			continue
+		}
+		if !why && r.check.Why != "" && v.Status == steps.Fail {
+			why = true
+			w.out.sentence("Why: %s", r.check.Why)
+		}
+		for _, l := range w.fixOf(r, c, v) {
+			if !contains(fixes, l) {
+				fixes = append(fixes, l)
+				w.out.say("%s", l)
+			}
+		}
+	}
+}
+
+// fixOf is what to do: the choice that does it, else the command.
+func (w *walk) fixOf(r row, c steps.Cell, v steps.Result) []string {
+	act, step := w.guide().Mending(r.check, c.Side)
+	var out []string
+	if act != nil {
+		text := fmt.Sprintf("Fix: f %d does it: %s", r.n, act.Title)
+		if step.Name != c.Step {
+			text += ", of step " + step.Title
+		}
+		out = append(out, ended(oneLine(text)))
+	}
+	for _, l := range manyLines(v.Fix) {
+		if l == "" || (act != nil && strings.HasPrefix(l, "carrick apply")) {
+			continue // f does just that
+		}
+		if len(out) == 0 {
+			l = "Fix: " + l
+		}
+		out = append(out, l)
+	}
+	return out
+}
+
+func contains(list []string, s string) bool {
+	for _, one := range list {
+		if one == s {
+			return true
+		}
+	}
+	return false
+}
+
+// tellChanged says the checks of this step that are no longer as they were
+// said.
+func (w *walk) tellChanged() {
+	var rows []row
+	for _, r := range w.rows() {
+		var cells []steps.Cell
+		for _, c := range r.cells {
+			if w.differs(c) {
+				cells = append(cells, c)
+			}
+		}
+		if len(cells) > 0 {
+			rows = append(rows, row{r.n, r.check, cells})
+		}
+	}
+	if len(rows) == 0 {
+		w.out.sentence("No check of this step has changed: %s", tally(w.board.count(w.current().Name)))
+		return
+	}
+	w.tell(rows, false)
+}
+
+// differs tells whether a cell is another than was said. What a pass or a skip
+// has found may change without anybody having to hear of it.
+func (w *walk) differs(c steps.Cell) bool {
+	now, was := w.board.verdict(c), w.told[c]
+	if now.Status != was.Status {
+		return true
+	}
+	return now.Found != was.Found && now.Status != steps.Pass && now.Status != steps.Skip
+}
+
+// explained says all that is known of a check.
+func (w *walk) explained(r row) {
+	c := r.check
+	w.out.sentence("Check %d, %s: %s", r.n, c.Name, c.Title)
+	w.out.sentence("Why: %s", c.Why)
+	for _, cell := range r.cells {
+		v := w.board.verdict(cell)
+		w.out.sentence("%s: %s: %s", w.role(cell.Side), word(v.Status), v.Found)
+	}
+	if c.From != "" {
+		w.out.sentence("It is looked at from %s", c.From)
+	}
+	if c.NotChecked != "" {
+		w.out.sentence("carrick does not look: %s", c.NotChecked)
+	}
+	for _, cell := range r.cells {
+		for _, need := range w.guide().Needs(cell) {
+			check, _ := w.guide().Check(need.Check)
+			w.out.sentence("On the %s it needs: %s: %s, which is %s", w.role(cell.Side), w.role(need.Side), check.Title, word(w.board.verdict(need).Status))
+		}
+	}
+	if c.Within > 0 {
+		w.out.sentence("It waits at most %s", span(c.Within))
+	}
+	w.tellFix(r, r.cells)
+	see := c.See
+	if len(see) == 0 {
+		see = []string{w.guide().Page}
+	}
+	for _, s := range see {
+		w.out.say("See: %s", s)
+	}
+}
