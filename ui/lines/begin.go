@@ -213,7 +213,7 @@ func (w *walk) connect(l *steps.Link, resumed bool) error {
 	if err := w.untilLooked(w.board.all()); err != nil {
 		return err
 	}
-	w.out.sentence("Of all checks %s", tally(w.board.count("")))
+	w.out.sentence("All in all: %s", tally(w.board.count("")))
 	w.at = w.firstOpen()
 	return nil
 }

@@ -20,6 +20,7 @@ type board struct {
 	began  map[steps.Cell]time.Time // when the latest look began
 	chains map[steps.Cell]*chain
 	moved  chan struct{} // closed, and made anew, with every result
+	last   time.Time     // when a result was another than the one before
 }
 
 // chain is what looks at one cell.
@@ -104,6 +105,9 @@ func (b *board) put(c steps.Cell, r steps.Result, began time.Time) {
 	if began.Before(b.began[c]) {
 		return
 	}
+	if was := b.board.Verdict(c); was.Status != r.Status || was.Found != r.Found {
+		b.last = time.Now()
+	}
 	b.board.Put(c, r)
 	b.began[c] = began
 	close(b.moved)
@@ -177,6 +181,13 @@ func (b *board) behind(cells map[steps.Cell]bool, at time.Time) int {
 		}
 	}
 	return n
+}
+
+// quiet is for how long no result was another than the one before.
+func (b *board) quiet() time.Duration {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return time.Since(b.last)
 }
 
 // read lets f read the board while nobody writes.

@@ -62,7 +62,7 @@ func (w *walk) rowOf(args string, fits func(row) bool) (row, bool) {
 // many stand where. In full it says each by number with what was found; else
 // what holds is said by its title, and skips by their reason.
 func (w *walk) tell(rows []row, full bool) {
-	skipped := &skips{n: map[string]int{}}
+	skipped := &skips{}
 	order := []steps.Status{steps.Pass, steps.Skip, steps.Pending, steps.Waiting, steps.Warn, steps.Unknown, steps.Fail}
 	if full {
 		for _, r := range rows {
@@ -78,7 +78,7 @@ func (w *walk) tell(rows []row, full bool) {
 			}
 		}
 	}
-	w.out.sentence("In this step %s", tally(w.board.count(w.current().Name)))
+	w.out.sentence("In this step: %s", tally(w.board.count(w.current().Name)))
 }
 
 // tellRow says the cells of a check that have one of those statuses.
@@ -111,7 +111,7 @@ func (w *walk) tellRow(r row, which []steps.Status, full bool, skipped *skips) {
 			w.out.sentence("%s%s: %s", number, who, whole[i])
 		}
 	}
-	if !full || len(said) == 0 {
+	if !full {
 		w.tellFix(r, said)
 	}
 }
@@ -141,81 +141,100 @@ func has(list []steps.Status, s steps.Status) bool {
 
 // skips counts why checks were skipped, in the order in which that came up.
 type skips struct {
-	why []string
-	n   map[string]int
+	list []skipped
 }
 
-func (s *skips) add(why string) {
-	if s.n[why] == 0 {
-		s.why = append(s.why, why)
+type skipped struct {
+	why   string
+	until []string // the sides on which something must hold first; nil: why says it all
+	n     int
+}
+
+func (s *skips) add(why, side string) {
+	for i := range s.list {
+		k := &s.list[i]
+		if k.why == why && (side == "") == (k.until == nil) {
+			if k.n++; side != "" && !contains(k.until, side) {
+				k.until = append(k.until, side)
+			}
+			return
+		}
 	}
-	s.n[why]++
+	k := skipped{why: why, n: 1}
+	if side != "" {
+		k.until = []string{side}
+	}
+	s.list = append(s.list, k)
 }
 
-// whySkipped is why a cell was skipped: the check that it waits for, else its
-// own reason.
-func (w *walk) whySkipped(c steps.Cell, v steps.Result) string {
+// whySkipped is why a cell was skipped: what must hold first, and on which
+// side, else its own reason.
+func (w *walk) whySkipped(c steps.Cell, v steps.Result) (why, side string) {
 	root, masked := w.board.cause(c)
 	if !masked {
-		return "skipped: " + oneLine(v.Found)
+		return oneLine(v.Found), ""
 	}
 	check, step := w.guide().Check(root.Check)
-	where := ""
+	why = oneLine(check.Title)
 	if step.Name != c.Step {
-		where = fmt.Sprintf(" in step %s", step.Title)
+		why += ", of step " + step.Title
 	}
-	return fmt.Sprintf("skipped until this holds on the %s%s: %s", w.role(root.Side), where, check.Title)
+	return why, w.role(root.Side)
 }
 
 func (w *walk) tellSkips(s *skips) {
-	for _, why := range s.why {
-		w.out.sentence("%s %s", plural(s.n[why], "check"), why)
+	for _, k := range s.list {
+		if k.until == nil {
+			w.out.sentence("%s skipped: %s", plural(k.n, "check"), k.why)
+			continue
+		}
+		w.out.sentence("%s skipped until this holds on the %s: %s", plural(k.n, "check"), listed(k.until), k.why)
 	}
 }
 
 // tellFix says why a check matters and what to do, where it does not hold.
 func (w *walk) tellFix(r row, cells []steps.Cell) {
-	why := false
-	var fixes []string
+	var acts, commands []string
+	fails := false
 	for _, c := range cells {
 		v := w.board.verdict(c)
-		if v.Status == steps.Pass || v.Status == steps.Skip || v.Status == steps.Pending || v.Status == steps.Waiting {
+		if v.Status != steps.Fail && v.Status != steps.Warn && v.Status != steps.Unknown {
 			continue
 		}
-		if !why && r.check.Why != "" && v.Status == steps.Fail {
-			why = true
-			w.out.sentence("Why: %s", r.check.Why)
-		}
-		for _, l := range w.fixOf(r, c, v) {
-			if !contains(fixes, l) {
-				fixes = append(fixes, l)
-				w.out.say("%s", l)
+		fails = fails || v.Status == steps.Fail
+		act, step := w.guide().Mending(r.check, c.Side)
+		if act != nil {
+			text := oneLine(act.Title)
+			if step.Name != c.Step {
+				text += ", of step " + step.Title
 			}
+			acts = addNew(acts, text)
+		}
+		if text := strings.TrimSpace(v.Fix); text != "" && (act == nil || !strings.HasPrefix(text, "carrick apply")) { // f does just that
+			commands = addNew(commands, text)
+		}
+	}
+	if fails && r.check.Why != "" {
+		w.out.sentence("Why: %s", r.check.Why)
+	}
+	if len(acts) > 0 {
+		w.out.sentence("Fix: f %d does it: %s", r.n, strings.Join(acts, "; "))
+	}
+	for _, text := range commands {
+		if strings.Contains(text, "\n") {
+			w.out.say("Fix:")
+			w.out.raw(text)
+		} else {
+			w.out.say("Fix: %s", text)
 		}
 	}
 }
 
-// fixOf is what to do: the choice that does it, else the command.
-func (w *walk) fixOf(r row, c steps.Cell, v steps.Result) []string {
-	act, step := w.guide().Mending(r.check, c.Side)
-	var out []string
-	if act != nil {
-		text := fmt.Sprintf("Fix: f %d does it: %s", r.n, act.Title)
-		if step.Name != c.Step {
-			text += ", of step " + step.Title
-		}
-		out = append(out, ended(oneLine(text)))
+func addNew(list []string, s string) []string {
+	if contains(list, s) {
+		return list
 	}
-	for _, l := range manyLines(v.Fix) {
-		if l == "" || (act != nil && strings.HasPrefix(l, "carrick apply")) {
-			continue // f does just that
-		}
-		if len(out) == 0 {
-			l = "Fix: " + l
-		}
-		out = append(out, l)
-	}
-	return out
+	return append(list, s)
 }
 
 func contains(list []string, s string) bool {

@@ -10,6 +10,7 @@ import (
 // step says a step and does what is chosen, until another one is chosen.
 func (w *walk) step() error {
 	s := w.current()
+	w.summed = false
 	w.out.say("")
 	w.out.sentence("Step %d of %d: %s", w.at+1, len(w.guide().Steps), s.Title)
 	w.out.sentence("%s", s.Why)
@@ -108,9 +109,9 @@ func (w *walk) changeAndTell(d deed) error {
 	}
 	w.board.sweep() // what is not followed
 	if w.at == len(w.guide().Steps) {
-		return w.lookedSince(w.board.all(), w.changed)
+		return nil // the summary looks at all
 	}
-	if err := w.settled(); err != nil {
+	if err := w.settled(true); err != nil {
 		return err
 	}
 	w.tellChanged()
@@ -174,7 +175,7 @@ func (w *walk) broken(r row) bool {
 
 // again looks at the checks of this step anew, and says what has changed.
 func (w *walk) again(string) error {
-	if err := w.settled(); err != nil {
+	if err := w.settled(false); err != nil {
 		return err
 	}
 	w.tellChanged()
@@ -207,7 +208,7 @@ func (w *walk) answers(string) error {
 	if err != nil {
 		return err
 	}
-	if err := w.settled(); err != nil {
+	if err := w.settled(false); err != nil {
 		return err
 	}
 	w.tellChanged()

@@ -3,7 +3,9 @@ package lines
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sort"
+	"strings"
 	"time"
 
 	"carrick/steps"
@@ -20,9 +22,8 @@ func (w *walk) summary() error {
 	if err := w.lookedSince(w.board.all(), now); err != nil {
 		return err
 	}
-	if err := w.sayStand(); err != nil {
-		return err
-	}
+	w.sayStand()
+	w.summed = true
 	w.out.say("Choices: m what this link made, u undo all, r look again, b back, q quit, ? for all.")
 	return w.choose("Summary:", w.summaryAgain, []choice{
 		{"m", "made", "", "says what this link made", w.sayMade},
@@ -57,7 +58,7 @@ func (w *walk) summaryAgain(string) error {
 
 // sayStand says where the steps stand, what is wrong, what comes up, and the
 // commands from here.
-func (w *walk) sayStand() error {
+func (w *walk) sayStand() {
 	n := w.board.count("")
 	if n.Green() {
 		w.out.sentence("All is green: %s", tally(n))
@@ -66,8 +67,9 @@ func (w *walk) sayStand() error {
 	}
 	w.sayStanding()
 	w.upcoming()
-	w.sayCommands()
-	return nil
+	if !w.o.Passing {
+		w.sayCommands()
+	}
 }
 
 // sayStanding says the steps, a line each, and then what is wrong.
@@ -90,22 +92,24 @@ func (w *walk) sayStanding() {
 // upcoming are the moments at which a verdict is due by itself, such as the
 // end of a credential's life.
 func (w *walk) upcoming() {
-	type due struct {
-		at   time.Time
-		text string
-	}
-	var list []due
+	sides := map[string][]string{} // who is due, by day and check
+	at := map[string]time.Time{}
+	var list []string
 	for _, c := range w.guide().Cells() {
 		r := w.board.verdict(c)
 		if r.Again.IsZero() || time.Until(r.Again) < 24*time.Hour {
 			continue
 		}
 		check, _ := w.guide().Check(c.Check)
-		list = append(list, due{r.Again, w.role(c.Side) + ": " + check.Title})
+		text := fmt.Sprintf("Due on %s, %%s: %s", r.Again.Format("2 January 2006"), oneLine(check.Title))
+		if at[text].IsZero() {
+			list, at[text] = append(list, text), r.Again
+		}
+		sides[text] = append(sides[text], w.role(c.Side))
 	}
-	sort.Slice(list, func(i, j int) bool { return list[i].at.Before(list[j].at) })
-	for _, d := range list {
-		w.out.sentence("Due on %s: %s", d.at.Format("2 January 2006"), d.text)
+	sort.SliceStable(list, func(i, j int) bool { return at[list[i]].Before(at[list[j]]) })
+	for _, text := range list {
+		w.out.sentence("%s", strings.Replace(text, "%s", listed(sides[text]), 1))
 	}
 }
 
@@ -170,10 +174,13 @@ func (w *walk) farewell(left error) {
 	if n := w.board.behind(w.board.all(), w.changed); n > 0 && !w.changed.IsZero() {
 		w.out.sentence("%s", farewell.Behind(n))
 	}
-	w.sayStanding()
-	if w.o.Passing {
-		w.out.say("%s", farewell.Gone)
-		return
+	if !w.summed { // it would be said twice
+		w.sayStanding()
 	}
-	w.sayCommands()
+	switch {
+	case w.o.Passing:
+		w.out.say("%s", farewell.Gone)
+	case !w.summed:
+		w.sayCommands()
+	}
 }

@@ -26,6 +26,7 @@ type walk struct {
 	visited map[string]bool             // steps whose missing answers were asked for
 	log     []entry
 	changed time.Time // end of the last run that changed something
+	summed  bool      // the summary was said last
 }
 
 // entry is one thing that happened.

@@ -13,8 +13,13 @@ import (
 // stillEvery is how often it is said what is waited for.
 const stillEvery = 10 * time.Second
 
-// settleWithin is how long the checks of a step are waited for after a run.
-const settleWithin = time.Minute
+// settleWithin is how long the checks of a step are waited for after a run, and
+// calm for how long nothing may move for what fails to count as settled.
+const (
+	settleWithin = time.Minute
+	calm         = 3 * time.Second
+	beatEvery    = 250 * time.Millisecond
+)
 
 // errCancelled says that the user did not want to wait any longer.
 var errCancelled = errors.New("cancelled")
@@ -65,6 +70,8 @@ func (w *walk) until(within time.Duration, what func() string, reached func() bo
 	err := w.wait(what, nil, func(ctx context.Context) error {
 		ctx, cancel := context.WithTimeout(ctx, within)
 		defer cancel()
+		beat := time.NewTicker(beatEvery)
+		defer beat.Stop()
 		for {
 			next := w.board.next()
 			if reached() {
@@ -72,6 +79,7 @@ func (w *walk) until(within time.Duration, what func() string, reached func() bo
 			}
 			select {
 			case <-next:
+			case <-beat.C:
 			case <-ctx.Done():
 				return nil
 			}
@@ -98,8 +106,9 @@ func (w *walk) lookedSince(cells map[steps.Cell]bool, at time.Time) error {
 }
 
 // settled waits until the checks of the step have been looked at once more and
-// none of them waits for something.
-func (w *walk) settled() error {
+// none of them waits for something. After a run, what fails gets a moment to
+// come to hold.
+func (w *walk) settled(ran bool) error {
 	name, now := w.current().Name, time.Now()
 	cells := w.board.closure(name)
 	w.board.again(cells)
@@ -113,7 +122,8 @@ func (w *walk) settled() error {
 		}
 		return plural(w.board.behind(cells, now), "check")
 	}, func() bool {
-		return w.board.behind(cells, now) == 0 && w.board.count(name).Of(steps.Waiting) == 0
+		n := w.board.count(name)
+		return w.board.behind(cells, now) == 0 && n.Of(steps.Waiting) == 0 && (!ran || n.Green() || w.board.quiet() >= calm)
 	})
 }
 
