@@ -69,10 +69,16 @@ func (b *board) follow(step string) {
 // again looks at cells anew; nothing that was kept counts.
 func (b *board) again(cells map[steps.Cell]bool) {
 	b.session.Forget()
+	b.renew(cells)
+}
+
+// renew looks at cells once more. They count as not looked at until then.
+func (b *board) renew(cells map[steps.Cell]bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for c := range cells {
 		k := b.chains[c]
+		delete(b.began, c)
 		b.begin(c, k != nil && k.live)
 	}
 }
@@ -88,22 +94,19 @@ func (b *board) begin(c steps.Cell, live bool) {
 		for {
 			began := time.Now()
 			r, t := b.session.Probe(ctx, c)
-			if ctx.Err() != nil {
-				return
-			}
-			b.put(c, r, began)
-			if !live || b.session.Changed(ctx, t) != nil {
+			if !b.put(ctx, c, r, began) || !live || b.session.Changed(ctx, t) != nil {
 				return
 			}
 		}
 	}()
 }
 
-func (b *board) put(c steps.Cell, r steps.Result, began time.Time) {
+// put takes a result, unless its chain has been ended.
+func (b *board) put(ctx context.Context, c steps.Cell, r steps.Result, began time.Time) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if began.Before(b.began[c]) {
-		return
+	if ctx.Err() != nil {
+		return false
 	}
 	if was := b.board.Verdict(c); was.Status != r.Status || was.Found != r.Found {
 		b.last = time.Now()
@@ -112,6 +115,7 @@ func (b *board) put(c steps.Cell, r steps.Result, began time.Time) {
 	b.began[c] = began
 	close(b.moved)
 	b.moved = make(chan struct{})
+	return true
 }
 
 // closure are the cells of a step and all that their verdicts lean on.
@@ -170,7 +174,8 @@ func (b *board) count(step string) steps.Counts {
 	return b.board.Count(step)
 }
 
-// behind counts the cells of which the latest look began before a moment.
+// behind counts the cells that are to be looked at still, or of which the latest
+// look began before a moment.
 func (b *board) behind(cells map[steps.Cell]bool, at time.Time) int {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -1,7 +1,6 @@
 package lines
 
 import (
-	"fmt"
 	"strconv"
 	"strings"
 
@@ -112,7 +111,7 @@ func (w *walk) tellRow(r row, which []steps.Status, full bool, skipped *skips) {
 		}
 	}
 	if !full {
-		w.tellFix(r, said)
+		w.tellFix(r, said, true)
 	}
 }
 
@@ -139,61 +138,8 @@ func has(list []steps.Status, s steps.Status) bool {
 	return false
 }
 
-// skips counts why checks were skipped, in the order in which that came up.
-type skips struct {
-	list []skipped
-}
-
-type skipped struct {
-	why   string
-	until []string // the sides on which something must hold first; nil: why says it all
-	n     int
-}
-
-func (s *skips) add(why, side string) {
-	for i := range s.list {
-		k := &s.list[i]
-		if k.why == why && (side == "") == (k.until == nil) {
-			if k.n++; side != "" && !contains(k.until, side) {
-				k.until = append(k.until, side)
-			}
-			return
-		}
-	}
-	k := skipped{why: why, n: 1}
-	if side != "" {
-		k.until = []string{side}
-	}
-	s.list = append(s.list, k)
-}
-
-// whySkipped is why a cell was skipped: what must hold first, and on which
-// side, else its own reason.
-func (w *walk) whySkipped(c steps.Cell, v steps.Result) (why, side string) {
-	root, masked := w.board.cause(c)
-	if !masked {
-		return oneLine(v.Found), ""
-	}
-	check, step := w.guide().Check(root.Check)
-	why = oneLine(check.Title)
-	if step.Name != c.Step {
-		why += ", of step " + step.Title
-	}
-	return why, w.role(root.Side)
-}
-
-func (w *walk) tellSkips(s *skips) {
-	for _, k := range s.list {
-		if k.until == nil {
-			w.out.sentence("%s skipped: %s", plural(k.n, "check"), k.why)
-			continue
-		}
-		w.out.sentence("%s skipped until this holds on the %s: %s", plural(k.n, "check"), listed(k.until), k.why)
-	}
-}
-
-// tellFix says why a check matters and what to do, where it does not hold.
-func (w *walk) tellFix(r row, cells []steps.Cell) {
+// tellFix says what to do where a check does not hold, and why it matters.
+func (w *walk) tellFix(r row, cells []steps.Cell, why bool) {
 	var acts, commands []string
 	fails := false
 	for _, c := range cells {
@@ -214,7 +160,7 @@ func (w *walk) tellFix(r row, cells []steps.Cell) {
 			commands = addNew(commands, text)
 		}
 	}
-	if fails && r.check.Why != "" {
+	if why && fails && r.check.Why != "" {
 		w.out.sentence("Why: %s", r.check.Why)
 	}
 	if len(acts) > 0 {
@@ -244,70 +190,4 @@ func contains(list []string, s string) bool {
 		}
 	}
 	return false
-}
-
-// tellChanged says the checks of this step that are no longer as they were
-// said.
-func (w *walk) tellChanged() {
-	var rows []row
-	for _, r := range w.rows() {
-		var cells []steps.Cell
-		for _, c := range r.cells {
-			if w.differs(c) {
-				cells = append(cells, c)
-			}
-		}
-		if len(cells) > 0 {
-			rows = append(rows, row{r.n, r.check, cells})
-		}
-	}
-	if len(rows) == 0 {
-		w.out.sentence("No check of this step has changed: %s", tally(w.board.count(w.current().Name)))
-		return
-	}
-	w.tell(rows, false)
-}
-
-// differs tells whether a cell is another than was said. What a pass or a skip
-// has found may change without anybody having to hear of it.
-func (w *walk) differs(c steps.Cell) bool {
-	now, was := w.board.verdict(c), w.told[c]
-	if now.Status != was.Status {
-		return true
-	}
-	return now.Found != was.Found && now.Status != steps.Pass && now.Status != steps.Skip
-}
-
-// explained says all that is known of a check.
-func (w *walk) explained(r row) {
-	c := r.check
-	w.out.sentence("Check %d, %s: %s", r.n, c.Name, c.Title)
-	w.out.sentence("Why: %s", c.Why)
-	for _, cell := range r.cells {
-		v := w.board.verdict(cell)
-		w.out.sentence("%s: %s: %s", w.role(cell.Side), word(v.Status), v.Found)
-	}
-	if c.From != "" {
-		w.out.sentence("It is looked at from %s", c.From)
-	}
-	if c.NotChecked != "" {
-		w.out.sentence("carrick does not look: %s", c.NotChecked)
-	}
-	for _, cell := range r.cells {
-		for _, need := range w.guide().Needs(cell) {
-			check, _ := w.guide().Check(need.Check)
-			w.out.sentence("On the %s it needs: %s: %s, which is %s", w.role(cell.Side), w.role(need.Side), check.Title, word(w.board.verdict(need).Status))
-		}
-	}
-	if c.Within > 0 {
-		w.out.sentence("It waits at most %s", span(c.Within))
-	}
-	w.tellFix(r, r.cells)
-	see := c.See
-	if len(see) == 0 {
-		see = []string{w.guide().Page}
-	}
-	for _, s := range see {
-		w.out.say("See: %s", s)
-	}
 }

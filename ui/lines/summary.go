@@ -16,10 +16,9 @@ import (
 func (w *walk) summary() error {
 	w.out.say("")
 	w.out.sentence("Summary of %s", w.session.Link().Name())
-	now := time.Now()
 	w.board.follow("")
-	w.board.sweep()
-	if err := w.lookedSince(w.board.all(), now); err != nil {
+	w.board.renew(w.board.all())
+	if err := w.untilLooked(w.board.all()); err != nil {
 		return err
 	}
 	w.sayStand()

@@ -97,19 +97,15 @@ const lookWithin = time.Minute
 
 // untilLooked waits until all of those cells have been looked at.
 func (w *walk) untilLooked(cells map[steps.Cell]bool) error {
-	return w.lookedSince(cells, time.Unix(1, 0))
-}
-
-// lookedSince waits until all of those cells have been looked at after a moment.
-func (w *walk) lookedSince(cells map[steps.Cell]bool, at time.Time) error {
-	return w.until(lookWithin, func() string { return plural(w.board.behind(cells, at), "check") }, func() bool { return w.board.behind(cells, at) == 0 })
+	left := func() int { return w.board.behind(cells, time.Time{}) }
+	return w.until(lookWithin, func() string { return plural(left(), "check") }, func() bool { return left() == 0 })
 }
 
 // settled waits until the checks of the step have been looked at once more and
 // none of them waits for something. After a run, what fails gets a moment to
 // come to hold.
 func (w *walk) settled(ran bool) error {
-	name, now := w.current().Name, time.Now()
+	name := w.current().Name
 	cells := w.board.closure(name)
 	w.board.again(cells)
 	return w.until(settleWithin, func() string {
@@ -120,10 +116,10 @@ func (w *walk) settled(ran bool) error {
 				}
 			}
 		}
-		return plural(w.board.behind(cells, now), "check")
+		return plural(w.board.behind(cells, time.Time{}), "check")
 	}, func() bool {
 		n := w.board.count(name)
-		return w.board.behind(cells, now) == 0 && n.Of(steps.Waiting) == 0 && (!ran || n.Green() || w.board.quiet() >= calm)
+		return w.board.behind(cells, time.Time{}) == 0 && n.Of(steps.Waiting) == 0 && (!ran || n.Green() || w.board.quiet() >= calm)
 	})
 }
 
@@ -150,7 +146,6 @@ var done = map[steps.Verb]string{
 func (k *work) heard(e steps.Event) {
 	w, text := k.w, oneLine(e.Text)
 	where := w.place(e.Step, e.Side)
-	w.note(where + text)
 	if k.asks != "" && (e.Verb != "" || e.Action != k.asks) {
 		k.asks = ""
 	}
@@ -163,7 +158,7 @@ func (k *work) heard(e steps.Event) {
 			text = "done: " + oneLine(e.What)
 		}
 		w.out.sentence("%s%s", where, text)
-	case e.Action == "":
+	case e.Action == "": // the checks say it
 	case e.Asks || address.MatchString(text):
 		if k.asks == "" {
 			w.out.say("This is for you to do:")
@@ -174,22 +169,23 @@ func (k *work) heard(e steps.Event) {
 		w.out.sentence("%s%s", where, text)
 	}
 	k.last = text
+	w.note(where + text)
 }
 
 // apart says a text with each address on a line of its own.
 func (w *walk) apart(text string) {
 	at := 0
-	part := func(s string) {
-		if s = strings.TrimLeft(s, " ,.;"); s != "" {
-			w.out.say("%s", s)
+	part := func(s, end string) {
+		if s = strings.Trim(s, " ,.;:"); s != "" {
+			w.out.say("%s%s", s, end)
 		}
 	}
 	for _, span := range address.FindAllStringIndex(text, -1) {
-		part(text[at:span[0]])
+		part(text[at:span[0]], ":")
 		w.out.say("%s", text[span[0]:span[1]])
 		at = span[1]
 	}
-	part(text[at:])
+	part(text[at:], ".")
 }
 
 // awaits is what a run waits for: the check that an action needs, else one that
