@@ -24,6 +24,8 @@ var arrows = []arrow{
 	{under: "steps", never: []string{"carrick/ui", "carrick/cmd", "carrick/assets", "github.com/charmbracelet", "github.com/muesli", "k8s.io/client-go", "helm.sh"}, why: "steps knows no screen, and no cluster but through package cluster"},
 	{under: "steps/check", never: []string{"carrick/steps/renku"}, why: "shared checks mention no product"},
 	{under: "ui", never: []string{"k8s.io/", "helm.sh", "carrick/steps/", "carrick/cmd", "carrick/assets"}, why: "ui knows no guide and touches no cluster"},
+	{under: "ui/lines", never: []string{"carrick/ui/background", "github.com/charmbracelet", "github.com/muesli"}, why: "lines need no screen: nothing of Charm's"},
+	{under: "ui/farewell", never: []string{"carrick/ui", "github.com/charmbracelet", "github.com/muesli"}, why: "it is used with a screen and without"},
 	{under: "assets", never: []string{"carrick/"}, why: "assets imports nothing of ours"},
 	{under: "cmd", never: []string{"k8s.io/client-go", "github.com/charmbracelet", "helm.sh"}, why: "cmd prints; clusters and screens are others' work"},
 	{under: ".", except: "ui", never: []string{"github.com/charmbracelet", "github.com/muesli"}, why: "ui is the only importer of Charm's modules"},

@@ -17,6 +17,12 @@ func onTrial(t *testing.T, args ...string) *terminal {
 
 func onTrialWith(t *testing.T, mark string, args ...string) *terminal {
 	t.Helper()
+	return startOnTerminal(t, trialCommand(t, args...), mark)
+}
+
+// trialCommand is carrick with the guide trial, in a folder with a link.
+func trialCommand(t *testing.T, args ...string) *exec.Cmd {
+	t.Helper()
 	cmd := exec.Command("carrick-trial", args...)
 	cmd.Dir = t.TempDir()
 	for path, text := range map[string]string{
@@ -31,7 +37,8 @@ func onTrialWith(t *testing.T, mark string, args ...string) *terminal {
 			t.Fatal(err)
 		}
 	}
-	return startOnTerminal(t, cmd, mark)
+	cmd.Env = ownEnvironment(cmd.Dir)
+	return cmd
 }
 
 // approve is what a person does in a browser.

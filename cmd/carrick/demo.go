@@ -17,7 +17,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"carrick/steps"
-	"carrick/ui"
 )
 
 // sandboxName is the program that runs the two control planes. It is built
@@ -61,7 +60,7 @@ func (a *app) demo() *cobra.Command {
 }
 
 func (a *app) runDemo(ctx context.Context, guide, fault string) error {
-	if err := ui.NeedTerminal(a.in, a.tty); err != nil {
+	if err := a.needSomebody("LINK"); err != nil {
 		return err
 	}
 	box, err := startSandbox(ctx, a.err)
@@ -107,7 +106,7 @@ func (a *app) runDemo(ctx context.Context, guide, fault string) error {
 	if fault != "" {
 		o.Notes = append([]string{"It begins with a fault: " + fault + "."}, o.Notes...)
 	}
-	return ui.Run(ctx, o)
+	return a.walk(ctx, o)
 }
 
 // sandbox is the child that runs the control planes. It ends when its standard

@@ -83,7 +83,7 @@ func TestFaultFlagsThatAreRefused(t *testing.T) {
 		"--list and --fault exclude each other":    {"--list", "--fault", "no-binding"},
 		`--fault "no binding" is not the name`:     {"--fault", "no binding"},
 		`--fault "" is not the name`:               {"--fault", ""},
-		"the wizard needs a terminal":              {"--fault", "no-binding"},
+		"there is nobody to ask":                   {"--fault", "no-binding"},
 		`no guide is called "nope"`:                {"nope", "--list"},
 		"flag needs an argument: --fault":          {"--fault"},
 		"--fault \"x\\nstop remote\" is not the n": {"--fault", "x\nstop remote"},

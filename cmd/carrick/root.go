@@ -29,6 +29,7 @@ type app struct {
 	secrets       secrets
 	color         string
 	ascii         bool
+	accessible    bool // lines in place of a screen
 	log           *slog.Logger
 	logFile       io.Writer
 	unaudited     error // why changes can't be recorded
@@ -67,6 +68,7 @@ func (a *app) root() *cobra.Command {
 	a.remote.add(cmd.PersistentFlags(), "remote-", "remote side")
 	cmd.PersistentFlags().StringVar(&a.color, "color", "auto", "auto, always or never")
 	cmd.PersistentFlags().BoolVar(&a.ascii, "ascii", false, "no character beyond ASCII on the screen")
+	cmd.PersistentFlags().BoolVar(&a.accessible, "accessible", false, "the wizard in lines of text: for screen readers and plain terminals (also: ACCESSIBLE=1)")
 	cmd.AddCommand(a.demo(), a.check(), a.diff(), a.apply(), a.undo(), a.export(), a.listGuides(), a.explain(), a.version())
 	return cmd
 }

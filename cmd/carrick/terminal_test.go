@@ -88,7 +88,7 @@ func onTerminal(t *testing.T, mark string, args ...string) *terminal {
 }
 
 // startOnTerminal starts a command in its folder, as onTerminal does.
-func startOnTerminal(t *testing.T, cmd *exec.Cmd, mark string) *terminal {
+func startOnTerminal(t *testing.T, cmd *exec.Cmd, mark string, more ...string) *terminal {
 	t.Helper()
 	p := &terminal{
 		t: t, mark: mark, cmd: cmd,
@@ -104,6 +104,7 @@ func startOnTerminal(t *testing.T, cmd *exec.Cmd, mark string) *terminal {
 	}
 	p.modes = p.state()
 	p.cmd.Env = append(ownEnvironment(p.cmd.Dir), "TERM=xterm-256color", mark)
+	p.cmd.Env = append(p.cmd.Env, more...)
 	p.cmd.Stdin, p.cmd.Stdout, p.cmd.Stderr = p.tty, p.tty, p.tty
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
 	if err := p.cmd.Start(); err != nil {

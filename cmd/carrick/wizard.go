@@ -47,7 +47,7 @@ func (a *app) wizard(ctx context.Context, args []string, guide, name string) err
 	if err := a.wizardSecrets(ctx, o); err != nil {
 		return err
 	}
-	return ui.Run(ctx, o)
+	return a.walk(ctx, o)
 }
 
 // wizardSecrets reads what --secret names before the screen is up. Where the
@@ -56,12 +56,12 @@ func (a *app) wizardSecrets(ctx context.Context, o ui.Options) error {
 	if a.secrets.stdin {
 		return usage("--secret KEY=- reads standard input, and the wizard needs that for its keys: give it as KEY=@FILE, or type it in the wizard")
 	}
-	if err := ui.NeedTerminal(a.in, a.tty); err != nil {
-		return err
-	}
-	name := o.Guide
+	name, path := o.Guide, "LINK"
 	if o.Link != nil {
-		name = o.Link.Guide
+		name, path = o.Link.Guide, o.Link.Path
+	}
+	if err := a.needSomebody(path); err != nil {
+		return err
 	}
 	guides := a.guides
 	if g, err := steps.FindGuide(a.guides, name); err == nil {

@@ -1,0 +1,36 @@
+package main
+
+import (
+	"go/parser"
+	"go/token"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// The wizard in lines needs the engine and no screen.
+func TestLinesNeedNoScreen(t *testing.T) {
+	ours := []string{"carrick/steps", "carrick/cluster", "carrick/ui/farewell", "golang.org/x/term"}
+	paths, err := filepath.Glob("../../ui/lines/*.go")
+	if err != nil || len(paths) == 0 {
+		t.Fatalf("looked at nothing: %v", err)
+	}
+	for _, path := range paths {
+		if strings.HasSuffix(path, "_test.go") {
+			continue
+		}
+		f, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ImportsOnly)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, spec := range f.Imports {
+			name, _ := strconv.Unquote(spec.Path.Value)
+			standard := !strings.Contains(name, ".") && !strings.HasPrefix(name, "carrick/")
+			if !standard && !slices.Contains(ours, name) {
+				t.Errorf("%s imports %s", path, name)
+			}
+		}
+	}
+}

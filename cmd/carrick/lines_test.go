@@ -1,0 +1,150 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// The wizard speaks in lines where that was asked for, on a terminal that can do
+// no more, and where there is none.
+func TestTheWizardSpeaksInLines(t *testing.T) {
+	for name, c := range map[string]struct {
+		mark string
+		args []string
+	}{
+		"by its flag":     {"TRIAL=1", []string{"--accessible", "link.yaml"}},
+		"by environment":  {"ACCESSIBLE=1", []string{"link.yaml"}},
+		"plain terminals": {"TERM=dumb", []string{"link.yaml"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := onTrialWith(t, c.mark, c.args...)
+			p.wait(`Step 1, Login:`)
+			p.types("q\n")
+			if code := p.leaves(); code != 0 {
+				t.Errorf("exit code %d:\n%s", code, p.text())
+			}
+			if p.wrote("\x1b") {
+				t.Error("it wrote an escape sequence")
+			}
+		})
+	}
+}
+
+// On a terminal a secret is typed without echo, a login shows where to go, and
+// an editor has the terminal.
+func TestLinesOnATerminal(t *testing.T) {
+	editor := filepath.Join(t.TempDir(), "editor")
+	if err := os.WriteFile(editor, []byte("#!/bin/sh\necho 'added: true' >>\"$1\"\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	p := onTrialWith(t, "VISUAL="+editor, "--accessible", "link.yaml")
+	p.wait(`Step 1, Login:`)
+	p.types("a\n")
+	p.wait(`Apply this change\? \[y/N\]`)
+	p.types("y\n")
+	p.wait(`(?s)This is for you to do:.*user_code=WDJB-MJHT\r?\n?.*type the\s+code WDJB-MJHT`)
+	p.approve()
+	p.wait(`ok: the shelf takes the token`)
+	p.types("e\n")
+	p.wait(`It is given already`)
+	p.untilSilent()
+	p.types(trialToken + "\n")
+	p.wait(`It is kept until you leave`)
+	p.types("b\nb\n2\n")
+	p.wait(`Step 2, Write:`)
+	p.types("e\n")
+	p.wait(`Text, s says it`)
+	p.types("e\n")
+	p.wait(`Saved\.`)
+	p.types("\x04") // the end of what is typed leaves
+	if code := p.leaves(); code != 0 {
+		t.Errorf("exit code %d:\n%s", code, p.text())
+	}
+	if p.wrote(trialToken) || p.wrote("\x1b") {
+		t.Error("the token was shown, or an escape sequence written")
+	}
+	if *p.state() != *p.modes {
+		t.Error("the terminal is not as it was")
+	}
+	if text, err := readFile(filepath.Join(p.cmd.Dir, "link.yaml")); err != nil || !strings.Contains(text, "added: true") {
+		t.Errorf("%v, saved:\n%s", err, text)
+	}
+}
+
+// Ctrl+c cancels what runs, and leaves where nothing does; a secret that was
+// being typed leaves the echo on.
+func TestLinesAreInterrupted(t *testing.T) {
+	p := onTrial(t, "--accessible", "link.yaml")
+	p.wait(`Step 1, Login:`)
+	p.types("a\ny\n")
+	p.wait(`This is for you to do:`)
+	p.types("\x03")
+	p.wait(`Stopped by you: nothing was changed\.`)
+	p.types("e\n")
+	p.wait(`Token, Enter keeps it:`)
+	p.untilSilent()
+	p.types("\x03")
+	if code := p.leaves(); code != exitInterrupted {
+		t.Errorf("exit code %d, not %d:\n%s", code, exitInterrupted, p.text())
+	}
+	if *p.state() != *p.modes {
+		t.Error("the terminal is not as it was")
+	}
+}
+
+// By pipes: answers come as lines, and where they end it is said what does
+// without. A login is refused where nobody reads along, and waited for where
+// lines were asked for.
+func TestLinesFromAPipe(t *testing.T) {
+	for _, c := range []struct {
+		input string
+		args  []string
+		code  int
+		says  []string
+		warns string
+	}{
+		{"2\na\ny\nu\ny\nq\n", nil, 0, []string{"step 2 of 2, shelf: created /etc/note.conf.", "shelf: ok: the note is there.", "deleted /etc/note.conf."}, ""},
+		{"2\na\n", nil, exitUsage, []string{"Apply this change? [y/N]"}, "there is nobody to ask: the input ended at \"Apply this change? [y/N]\"; without asking: carrick apply link.yaml --step write --yes\n"},
+		{"2\na\ny", nil, exitUsage, []string{"Apply this change? [y/N]"}, "there is nobody to ask"},
+		{"a\ny\nq\n", nil, 0, []string{"nobody is there to log in; give a token: --secret trial.token=@FILE"}, ""},
+		{"e\n\n" + "no-number-4711\n\n\nq\n", nil, 0, []string{"That is no answer: what was typed is not of kind number."}, ""},
+		{"q\n", []string{"--ascii", "--color", "always"}, 0, []string{"Step 1, Login"}, ""},
+	} {
+		cmd := trialCommand(t, append([]string{"link.yaml"}, c.args...)...)
+		cmd.Env = append(cmd.Env, "CLICOLOR_FORCE=1", "TERM=xterm-256color")
+		cmd.Stdin = strings.NewReader(c.input)
+		out, said, code := finish(t, cmd)
+		if code != c.code || !strings.Contains(said, c.warns) || (c.warns == "") != (said == "") || unfit(out) != "" {
+			t.Errorf("%q: exit code %d, %q on standard error:\n%s", c.input, code, said, out)
+		}
+		for _, want := range c.says {
+			if !strings.Contains(out, want) {
+				t.Errorf("%q: it did not say %q:\n%s", c.input, want, out)
+			}
+		}
+		if strings.Contains(out+said, "4711") {
+			t.Errorf("%q: the secret was said:\n%s", c.input, out)
+		}
+	}
+}
+
+// The output of a reader who has left ends the wizard, not a change.
+func TestAReaderOfLinesWhoHasLeft(t *testing.T) {
+	reader, writer, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	reader.Close()
+	defer writer.Close()
+	cmd := trialCommand(t, "link.yaml")
+	cmd.Stdin = strings.NewReader("2\na\ny\nq\n")
+	cmd.Stdout = writer
+	if err := cmd.Run(); err == nil {
+		t.Error("exit code 0, and nobody has heard a word")
+	}
+	if _, err := os.Stat(filepath.Join(cmd.Dir, "shelf/etc/note.conf")); err == nil {
+		t.Error("something was changed that nobody could read of")
+	}
+}

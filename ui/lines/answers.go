@@ -1,0 +1,267 @@
+package lines
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"carrick/cluster"
+	"carrick/steps"
+)
+
+// asked are the questions of the step that apply, with their answers.
+func (w *walk) asked() (out []steps.Answered, err error) {
+	if len(w.current().Ask) == 0 {
+		return nil, nil
+	}
+	var list []steps.Answered
+	err = w.wait(func() string { return "the answers of this step" }, nil, func(ctx context.Context) error {
+		list = w.session.Answers(ctx, w.current())
+		return nil
+	})
+	for _, a := range list {
+		if a.Asked {
+			out = append(out, a)
+		}
+	}
+	if errors.Is(err, errCancelled) {
+		err = nil
+	}
+	return out, err
+}
+
+// missing tells whether a question has no answer although it needs one.
+func missing(a steps.Answered) bool {
+	return a.Value == nil && a.Err == nil && !a.Question.Opt
+}
+
+// neededAnswers asks, on the first visit of a step, for the answers that are
+// missing. It returns all answers that the step has.
+func (w *walk) neededAnswers() ([]steps.Answered, error) {
+	list, err := w.asked()
+	if err != nil || w.visited[w.current().Name] {
+		return list, err
+	}
+	w.visited[w.current().Name] = true
+	for _, a := range list {
+		if missing(a) {
+			if err := w.askAnswers(true); err != nil {
+				return list, err
+			}
+			return w.asked()
+		}
+	}
+	return list, nil
+}
+
+// askAnswers goes through the questions of the step, or through those that lack
+// an answer. What is answered is saved at once. errBack: there was nothing to
+// ask, or the user went back before the first.
+func (w *walk) askAnswers(needed bool) error {
+	list, err := w.asked()
+	if err != nil {
+		return err
+	}
+	if len(list) == 0 {
+		w.out.say("This step asks nothing.")
+		return errBack
+	}
+	was := map[string]bool{}
+	for _, a := range list {
+		was[a.Question.Key] = !needed || missing(a)
+	}
+	for i := 0; i < len(list); {
+		a := list[i]
+		if asks, known := was[a.Question.Key]; known && !asks {
+			i++
+			continue
+		}
+		changed, err := w.askOne(a, i+1, len(list))
+		switch {
+		case errors.Is(err, errBack) && i == 0:
+			return errBack
+		case errors.Is(err, errBack):
+			i--
+			continue
+		case err != nil:
+			return err
+		}
+		i++
+		if changed { // others may apply now, or have another default
+			if list, err = w.asked(); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// askOne asks one question until its answer is one, and saves it. It tells
+// whether the answer is another now.
+func (w *walk) askOne(a steps.Answered, n, of int) (bool, error) {
+	q := a.Question
+	w.out.sentence("Answer %d of %d: %s", n, of, q.Title)
+	w.out.sentence("%s", q.Help)
+	w.sayAnswer(a)
+	for {
+		text, err := w.ask(question{
+			prompt: w.answerPrompt(a), secret: q.Secret,
+			help:    func() { w.answerHelp(a) },
+			instead: w.insteadOf(a),
+		})
+		if err != nil {
+			return false, err
+		}
+		value, changed, err := w.read(a, text)
+		switch {
+		case errors.Is(err, errAgain):
+			continue
+		case err != nil && w.passes(err):
+			return false, err
+		case err != nil:
+			w.out.sentence("That is no answer: %s", err)
+			continue
+		case !changed:
+			return false, nil
+		}
+		return true, w.save(q, value)
+	}
+}
+
+// passes tells whether an error is not about what was typed.
+func (w *walk) passes(err error) bool {
+	return w.mine(err) || errors.Is(err, errBack) || errors.Is(err, errQuit) || errors.As(err, new(*NobodyError))
+}
+
+// sayAnswer says the answer that stands, where it came from, and what may be
+// chosen.
+func (w *walk) sayAnswer(a steps.Answered) {
+	q := a.Question
+	switch {
+	case q.Secret && a.Value != nil:
+		w.out.say("It is given already, and kept in memory only.")
+	case q.Secret:
+		w.out.say("It is kept in memory only, and what you type is not shown.")
+	case a.Err != nil:
+		w.out.sentence("Its default can't be read: %s", cluster.Explain(a.Err))
+	case a.Value == nil || q.Show(a.Value) == "":
+		w.out.say("It is empty now.")
+	case q.Kind == steps.YAML:
+		w.out.sentence("It has %s now, %s", plural(strings.Count(strings.TrimRight(q.Show(a.Value), "\n"), "\n")+1, "line"), from(a))
+	default:
+		w.out.sentence("Now: %s, %s", shown(q, a.Value), from(a))
+	}
+	for i, c := range q.Of {
+		w.out.sentence("%d: %s", i+1, c.Title)
+	}
+}
+
+// from says where an answer comes from.
+func from(a steps.Answered) string {
+	if a.From == "given" || a.From == "" {
+		return "given by you"
+	}
+	return "from " + oneLine(a.From)
+}
+
+// shown is an answer in words.
+func shown(q *steps.Question, v any) string {
+	text := oneLine(q.Show(v))
+	switch {
+	case q.Kind == steps.YesNo && text == "true":
+		return "yes"
+	case q.Kind == steps.YesNo && text == "false":
+		return "no"
+	}
+	for i, c := range q.Of {
+		if c.Value == text {
+			return fmt.Sprintf("%d, %s", i+1, oneLine(c.Title))
+		}
+	}
+	return text
+}
+
+// answerPrompt is what an answer is asked with.
+func (w *walk) answerPrompt(a steps.Answered) string {
+	q, keeps := a.Question, a.Value != nil || a.Question.Opt
+	rest := ""
+	if keeps {
+		rest = ", Enter keeps it"
+	}
+	switch {
+	case q.Secret:
+		return oneLine(q.Title) + rest + ":"
+	case q.Kind == steps.YAML:
+		return "Text, s says it" + rest + ":"
+	case q.Kind == steps.YesNo:
+		return "Yes or no" + rest + ":"
+	case len(q.Of) > 0:
+		return fmt.Sprintf("1 to %d%s:", len(q.Of), rest)
+	case q.Many:
+		return "Values with commas between" + rest + ":"
+	}
+	return "Answer" + rest + ":"
+}
+
+func (w *walk) answerHelp(a steps.Answered) {
+	q := a.Question
+	w.out.sentence("%s: %s", q.Key, q.Help)
+	kind := string(q.Kind)
+	if q.Many {
+		kind = "many of kind " + kind + ", separated by commas"
+	}
+	w.out.sentence("What is asked for: %s", kind)
+	w.out.say("Enter keeps the answer that stands. A hyphen alone empties it, or brings its default back. b goes to the question before.")
+	if q.Kind == steps.YAML {
+		w.out.say("s says the text. To write a new one, type its lines and then a line with a full stop alone. e opens the text in your editor.")
+	}
+	if !q.Secret {
+		w.out.say(`A backslash before b, q, ?, s, e or a hyphen makes it an answer: \b is the answer b.`)
+	}
+}
+
+// insteadOf is how an answer is given without being asked for.
+func (w *walk) insteadOf(a steps.Answered) string {
+	if a.Question.Secret {
+		return "--secret " + a.Question.Key + "=@FILE"
+	}
+	return "write " + a.Question.Key + " into " + w.path() + ", under answers, then carrick apply " + w.path() + " --yes"
+}
+
+// save sets an answer and writes the link file.
+func (w *walk) save(q *steps.Question, value any) error {
+	if err := w.session.Answer(q.Key, value); err != nil {
+		w.trouble("This was not saved: ", err)
+		return nil
+	}
+	if q.Secret {
+		w.out.say("It is kept until you leave.")
+		return nil
+	}
+	if err := w.session.Save(); err != nil {
+		w.trouble("This was not saved: ", err)
+		return nil
+	}
+	w.out.say("Saved.")
+	return nil
+}
+
+// numbered is the value of a choice that was named by its number.
+func numbered(q *steps.Question, text string) string {
+	for _, c := range q.Of {
+		if c.Value == text {
+			return text
+		}
+	}
+	if n, err := strconv.Atoi(text); err == nil && n >= 1 && n <= len(q.Of) {
+		return q.Of[n-1].Value
+	}
+	for _, c := range q.Of {
+		if strings.EqualFold(oneLine(c.Title), text) || strings.EqualFold(c.Value, text) {
+			return c.Value
+		}
+	}
+	return text
+}

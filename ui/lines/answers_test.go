@@ -1,0 +1,116 @@
+package lines
+
+import (
+	"os"
+	"strings"
+	"testing"
+)
+
+const token = "let-me-in-4711"
+
+func saved(t *testing.T, o Options) string {
+	t.Helper()
+	b, err := os.ReadFile(o.Link.Path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+// Every kind of answer: Enter keeps, what is wrong is said and asked again, and
+// what is right is saved at once.
+func TestAnswers(t *testing.T) {
+	m := &tunnel{}
+	o := m.options(t)
+	converse(t, o, func(k *talk) {
+		k.says("1", "e")
+		k.hears("Answer 1 of 7: Port of the gateway.", "Open in both firewalls.", "Now: 51820, from WireGuard's own.", "Answer, Enter keeps it:")
+		k.says("99999", "")
+		k.hears(`That is no answer: "99999" is not a port`, "Answer 2 of 7: Use jumbo frames.", "Now: no, from most can't.")
+		k.says("maybe", "y")
+		k.hears(`That is no answer: "maybe" is neither yes nor no.`, "Saved.", "Answer 3 of 7: Which side listens.", "Now: 2, the provider, from the usual one.", "1: the consumer.", "2: the provider.", "1 to 2, Enter keeps it:")
+		k.says("3", "b")
+		k.hears("That is no answer: ", "Answer 2 of 7: Use jumbo frames.", "Now: yes, given by you.")
+		k.says("-", "1")
+		k.hears("Saved.", "Saved.", "Answer 4 of 7: A note.", "It is empty now.")
+		k.says("?", `\b`)
+		k.hears("net.note: For whoever comes next.", `\b is the answer b.`, "Saved.")
+		k.says("", "", "s")
+		k.hears("Answer 7 of 7: Routes.", "It has 3 lines now, from an example.", "# what it carries\nroutes:\n  - 10.1.0.0/16\n")
+		k.says("e")
+		k.hears("an editor needs a terminal; type the lines")
+		k.says("routes:\n  - 0.0.0.0/0\n.")
+		k.hears("That is no answer: line 2: not everything may go through.")
+		k.says("routes:\n  - 10.9.0.0/16\n.")
+		k.hears("Saved.", "No check of this step has changed", "Step 1, Sites:")
+	})
+	text := saved(t, o)
+	for _, want := range []string{"net.listens: consumer", "net.note: b", "10.9.0.0/16"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the link file lacks %q:\n%s", want, text)
+		}
+	}
+	if strings.Contains(text, "net.fast") {
+		t.Errorf("a default is in the link file:\n%s", text)
+	}
+}
+
+// A secret reaches the checks, and is neither said nor written.
+func TestASecretIsNeverSaid(t *testing.T) {
+	m := &tunnel{}
+	o := m.options(t)
+	converse(t, o, func(k *talk) {
+		k.says("1", "e", "80", "", "", "", token)
+		k.hears("Token, Enter keeps it:", "It is kept in memory only, and what you type is not shown.", "It is kept until you leave.")
+		k.says("4711-is-no-number", "")
+		k.hears("That is no answer: what was typed is not of kind number.")
+		k.says("", "e", "", "", "", "")
+		k.hears("It is given already, and kept in memory only.")
+		k.says("b", "q")
+		if err := k.leaves(); err != nil {
+			t.Fatal(err)
+		}
+		for _, secret := range []string{token, "4711"} {
+			if strings.Contains(k.text(), secret) {
+				t.Errorf("it said the secret:\n%s", k.text())
+			}
+		}
+	})
+	if text := saved(t, o); strings.Contains(text, token) {
+		t.Errorf("the secret is in the link file:\n%s", text)
+	}
+	if len(m.vetted) == 0 || m.vetted[0] != token {
+		t.Errorf("the checks got %q", m.vetted)
+	}
+}
+
+// What lacks an answer is asked on the first visit, and only that.
+func TestANeededAnswerIsAskedFirst(t *testing.T) {
+	m := &tunnel{}
+	converse(t, ownerless(t, m), func(k *talk) {
+		k.hears("Step 2 of 3", "Answer 1 of 1: Owner of the keys.", "It is empty now.", "Answer:")
+		k.says("", "Not A Name", "b")
+		k.hears("That is no answer: an answer is needed.", `"Not A Name" is not a name`, "An answer is missing still: e asks for it.", "In this step")
+		k.says("e", "ana")
+		k.hears("Saved.", "Step 2, Tunnel keys:")
+		k.says("n", "b")
+		k.hears("It has 1 answer")
+	})
+}
+
+func TestQuestionsKnowHelpAndQuit(t *testing.T) {
+	for _, before := range [][]string{{"1", "e"}, {"1", "e", "", "", "", ""}, {"a"}, {"s"}, {"s", "b"}} {
+		converse(t, (&tunnel{}).options(t), func(k *talk) {
+			k.says(before...)
+			k.hears()
+			k.says("?")
+			if news := k.hears(); len(news) < 40 {
+				t.Errorf("after %q there is no help: %q", before, news)
+			}
+			k.says("q")
+			if err := k.leaves(); err != nil {
+				t.Errorf("after %q q ended with %v", before, err)
+			}
+		})
+	}
+}

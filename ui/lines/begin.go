@@ -1,0 +1,242 @@
+package lines
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strconv"
+	"strings"
+
+	"carrick/steps"
+)
+
+// open opens the link that was given, or a new one that is put together first,
+// and goes to where the clusters stand.
+func (w *walk) open() error {
+	if w.o.Link != nil {
+		return w.connect(w.o.Link, true)
+	}
+	for _, n := range w.o.Notes {
+		w.out.say("%s", n)
+	}
+	for {
+		g, err := w.pickGuide()
+		if err != nil {
+			return err
+		}
+		err = w.newLink(g)
+		if !errors.Is(err, errBack) {
+			return err
+		}
+		if w.o.Guide != "" {
+			w.out.say("This is the first question: q leaves.")
+		}
+	}
+}
+
+// pickGuide asks for the guide, where it was not named.
+func (w *walk) pickGuide() (*steps.Guide, error) {
+	list := w.o.Guides
+	for _, g := range list {
+		if g.Name == w.o.Guide {
+			return g, nil
+		}
+	}
+	w.out.say("What shall two clusters be joined for?")
+	for i, g := range list {
+		w.out.sentence("%d: %s, %s, %s and %s", i+1, g.Title, plural(len(g.Steps), "step"), g.Sides[steps.Local].Name, g.Sides[steps.Remote].Name)
+	}
+	for {
+		text, err := w.ask(question{
+			prompt: fmt.Sprintf("Guide, 1 to %d [1]:", len(list)),
+			help: func() {
+				for i, g := range list {
+					w.out.sentence("%d: %s: %s", i+1, g.Name, g.About)
+				}
+			},
+			instead: "carrick --guide NAME --name NAME --context NAME --remote-context NAME names them, and carrick guides lists the guides",
+		})
+		if errors.Is(err, errBack) {
+			w.out.say("This is the first question: q leaves.")
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		text = strings.TrimSpace(text)
+		if text == "" {
+			text = "1"
+		}
+		for i, g := range list {
+			if text == strconv.Itoa(i+1) || strings.EqualFold(text, g.Name) || strings.EqualFold(text, g.Title) {
+				return g, nil
+			}
+		}
+		w.out.sentence("%s is no guide: a number from 1 to %d, or a name", quoted(text), len(list))
+	}
+}
+
+// newLink asks for the sides and the name, and opens the link. errBack is back
+// to the guide.
+func (w *walk) newLink(g *steps.Guide) error {
+	p := &sides{w: w, guide: g, spec: map[steps.Side]steps.EndSpec{}, met: map[string]*meeting{}}
+	if err := p.read(); err != nil {
+		return err
+	}
+	for at := 0; ; {
+		err := p.ask(at)
+		switch {
+		case errors.Is(err, errBack) && p.before(at) < 0:
+			return errBack
+		case errors.Is(err, errBack):
+			at = p.before(at)
+		case errors.Is(err, errSame):
+			at = 1
+		case err != nil:
+			return err
+		case at == len(steps.Sides):
+			return nil
+		default:
+			at++
+		}
+	}
+}
+
+// name asks for the name of the link, and opens it.
+func (p *sides) name() error {
+	w := p.w
+	given := w.o.Name
+	for {
+		text := given
+		if given == "" {
+			var err error
+			text, err = w.ask(question{
+				prompt: fmt.Sprintf("Name of this link [%s]:", p.suggestion()),
+				help: func() {
+					w.out.sentence("The link file gets this name, and all that carrick makes is marked with it: lower-case letters, digits and hyphens, at most %d", steps.MaxLinkName)
+				},
+				instead: "carrick --name NAME names it",
+			})
+			if err != nil {
+				return err
+			}
+			if text = strings.TrimSpace(text); text == "" {
+				text = p.suggestion()
+			}
+		}
+		given = ""
+		if err := steps.CheckLinkName(text); err != nil {
+			w.out.sentence("%s", err)
+			continue
+		}
+		done, err := p.openNamed(text)
+		if err != nil || done {
+			return err
+		}
+	}
+}
+
+// openNamed opens a new link of that name, or the one that has it if it joins
+// the same two sides.
+func (p *sides) openNamed(name string) (bool, error) {
+	w, path := p.w, p.w.o.LinkPath(name)
+	if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
+		l := steps.NewLink(p.guide.Name, name)
+		l.Path = path
+		for side, spec := range p.spec {
+			*l.Side(side) = spec
+		}
+		return p.opened(w.connect(l, false))
+	}
+	l, err := steps.LoadLink(path, w.o.Guides)
+	switch {
+	case err != nil:
+		w.out.sentence("%s", err)
+	case l.Guide == p.guide.Name && p.same(l):
+		return p.opened(w.connect(l, true))
+	default:
+		w.out.sentence("%s is there already and joins something else; choose another name", path)
+	}
+	return false, nil
+}
+
+// opened takes an error of opening for one of what was chosen: it is said, and
+// the name is asked again.
+func (p *sides) opened(err error) (bool, error) {
+	if e := (*openError)(nil); errors.As(err, &e) {
+		p.w.trouble("This link can't be opened: ", e.err)
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// openError is an error of opening a link.
+type openError struct{ err error }
+
+func (e *openError) Error() string { return e.err.Error() }
+func (e *openError) Unwrap() error { return e.err }
+
+// connect opens a link, and saves a new one. A link that was there is looked
+// at, and gone on with where the clusters stand.
+func (w *walk) connect(l *steps.Link, resumed bool) error {
+	err := w.wait(func() string { return "the link to open" }, nil, func(context.Context) error {
+		s, err := w.o.Open(l)
+		if err == nil && !resumed {
+			if err = l.Save(); err != nil {
+				s.Close()
+			}
+		}
+		if err == nil {
+			w.session = s
+		}
+		return err
+	})
+	if err != nil && !w.mine(err) {
+		return &openError{err}
+	}
+	if err != nil {
+		return err
+	}
+	w.board = newBoard(w.ctx, w.session)
+	title := w.guide().Title
+	if !resumed {
+		w.out.sentence("This begins %s, link %s, saved in %s. It has %s", title, l.Name(), w.path(), plural(len(w.guide().Steps), "step"))
+		w.sides()
+		return nil
+	}
+	w.out.sentence("This is %s, link %s", title, l.Name())
+	w.sides()
+	w.out.say("Looking where the clusters stand.")
+	w.board.sweep()
+	if err := w.untilLooked(w.board.all()); err != nil {
+		return err
+	}
+	w.out.sentence("All in all: %s", tally(w.board.count("")))
+	w.at = w.firstOpen()
+	return nil
+}
+
+// sides says what stands on each side.
+func (w *walk) sides() {
+	for _, side := range steps.Sides {
+		end := w.session.End(side)
+		if end.Cluster == nil && end.Host == nil {
+			w.out.sentence("%s: nothing", w.role(side))
+			continue
+		}
+		w.out.say("%s: %s", w.role(side), end.Name)
+	}
+}
+
+// firstOpen is the index of the first step that is not green; the last step
+// where all are.
+func (w *walk) firstOpen() int {
+	for i := range w.guide().Steps {
+		if !w.board.count(w.guide().Steps[i].Name).Green() {
+			return i
+		}
+	}
+	return len(w.guide().Steps) - 1
+}

@@ -1,0 +1,205 @@
+package lines
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"carrick/steps"
+)
+
+// planWithin is how long a plan may take.
+const planWithin = 30 * time.Second
+
+// deed is something to be planned, asked for and done.
+type deed struct {
+	scope  steps.Scope
+	undo   bool
+	what   string // "step Identity"
+	doing  string // "Applying"
+	verb   string // of the question: "Apply"
+	option string // of the command that does it without asking: "--step identity"
+}
+
+// plan plans a deed, and looks whether you may do it.
+func (w *walk) plan(d deed, rights bool) (p *steps.Plan, lacking steps.Lacking, err error) {
+	err = w.wait(func() string { return "the plan of " + d.what }, nil, func(ctx context.Context) (err error) {
+		ctx, cancel := context.WithTimeout(ctx, planWithin)
+		defer cancel()
+		if d.undo {
+			p, err = w.session.PlanUndo(ctx, d.scope)
+		} else {
+			p, err = w.session.Plan(ctx, d.scope)
+		}
+		if err == nil && rights {
+			lacking, err = w.session.Lacking(ctx, p)
+		}
+		return err
+	})
+	return p, lacking, err
+}
+
+// change plans a deed, says exactly what it changes, asks, and does it. What
+// can't be done is said; an error is how the user left.
+func (w *walk) change(d deed) error {
+	p, lacking, err := w.plan(d, true)
+	switch {
+	case errors.Is(err, errCancelled):
+		return nil
+	case err != nil && w.mine(err):
+		return err
+	case err != nil:
+		w.cannot(err)
+		return nil
+	case p.Empty() && d.undo:
+		w.out.sentence("There is nothing to take back: nothing of %s is left that this link made", d.what)
+		return nil
+	case p.Empty():
+		w.out.say("There is nothing to change: all is as it should be.")
+		return nil
+	case len(lacking) > 0:
+		w.lacks(p, lacking)
+		return nil
+	}
+	allowed, err := w.confirm(d, p)
+	if errors.Is(err, errBack) {
+		w.out.say("Nothing was changed.")
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return w.do(d, p, allowed)
+}
+
+// cannot says why something can't be planned.
+func (w *walk) cannot(err error) {
+	if missing := (*steps.MissingError)(nil); errors.As(err, &missing) {
+		var names []string
+		for _, q := range missing.Questions {
+			names = append(names, q.Title)
+		}
+		w.out.sentence("First an answer is needed: %s. e asks for it", listed(names))
+		return
+	}
+	w.trouble("This can't be planned: ", err)
+}
+
+// do does a plan that was confirmed, and says what came of it.
+func (w *walk) do(d deed, p *steps.Plan, allowed steps.ApplyOptions) error {
+	k := &work{w: w, plan: p}
+	w.note(d.doing + " " + d.what)
+	said := make(chan func())
+	say := func(e steps.Event) {
+		select {
+		case said <- func() { k.heard(e) }:
+		case <-w.ctx.Done():
+		}
+	}
+	began := time.Now()
+	var failed error
+	err := w.wait(k.awaits, said, func(ctx context.Context) error {
+		if d.undo {
+			failed = w.session.Undo(ctx, p, say)
+		} else {
+			failed = w.session.Apply(ctx, p, allowed, say)
+		}
+		return failed
+	})
+	if k.changed > 0 {
+		w.changed = time.Now()
+	}
+	switch {
+	case errors.Is(err, errCancelled) && failed != nil && k.changed == 0:
+		w.out.say("Stopped by you: nothing was changed.")
+	case errors.Is(err, errCancelled) && failed != nil:
+		w.out.sentence("Stopped by you after %s. What was done stays, and doing it again goes on from there", plural(k.changed, "change"))
+	case err != nil && w.mine(err) && !errors.Is(err, errCancelled):
+		return err
+	case failed != nil:
+		w.trouble("This went wrong: ", failed)
+	default:
+		w.out.sentence("Done: %s in %s", plural(k.changed, "change"), span(max(time.Second, time.Since(began))))
+	}
+	return nil
+}
+
+// confirm says what a plan changes and asks. Taking over fields of others, and
+// deleting what is to be made anew, are questions of their own. No is errBack.
+func (w *walk) confirm(d deed, p *steps.Plan) (allowed steps.ApplyOptions, err error) {
+	n := w.sayPlan(p, false)
+	thing := "change"
+	if d.undo {
+		thing = "thing"
+	}
+	command := "carrick " + strings.ToLower(strings.Fields(d.verb)[0]) + " " + w.path() + d.option + " --yes"
+	if d.undo {
+		command = "carrick undo " + w.path() + d.option + " --yes"
+	}
+	if err := w.yes(fmt.Sprintf("%s %s?", d.verb, these(n, thing)), command, p); err != nil || d.undo {
+		return allowed, err
+	}
+	if items := p.Conflicts(); len(items) > 0 {
+		w.out.say("These fields are set by somebody else. Yes makes them carrick's; the other will be told of a conflict.")
+		for _, it := range items {
+			w.item(it, false)
+		}
+		if err := w.yes("Take over fields of "+listed(managers(items))+"?", command+" --take-over", p); err != nil {
+			return allowed, err
+		}
+		allowed.TakeOver = true
+	}
+	if p.Has(steps.Replace) {
+		w.out.say("These can't be changed in place. Yes deletes them and makes them anew.")
+		for _, it := range p.Of(steps.Replace) {
+			w.item(it, false)
+		}
+		if err := w.yes("Delete and make anew?", command+" --replace", p); err != nil {
+			return allowed, err
+		}
+		allowed.Replace = true
+	}
+	return allowed, nil
+}
+
+// yes asks for a yes. Enter is no; the end of the input is never a yes.
+func (w *walk) yes(what, instead string, p *steps.Plan) error {
+	for {
+		text, err := w.ask(question{
+			prompt: what + " [y/N]",
+			help: func() {
+				w.out.say("y is yes. Enter, n and b are no, and change nothing. d says each change line by line.")
+			},
+			instead: instead,
+		})
+		if err != nil {
+			return err
+		}
+		switch strings.ToLower(strings.TrimSpace(text)) {
+		case "y", "yes":
+			return nil
+		case "", "n", "no":
+			return errBack
+		case "d", "diff":
+			w.sayPlan(p, true)
+		default:
+			w.out.sentence("%s is neither y nor n", quoted(text))
+		}
+	}
+}
+
+// managers are who owns the fields of some things, each once.
+func managers(items []steps.Item) []string {
+	var names []string
+	for _, it := range items {
+		for _, c := range it.Conflicts {
+			if !slices.Contains(names, oneLine(c.Manager)) {
+				names = append(names, oneLine(c.Manager))
+			}
+		}
+	}
+	return names
+}

@@ -1,0 +1,193 @@
+package lines
+
+import (
+	"strconv"
+	"strings"
+
+	"carrick/steps"
+)
+
+// row is a check of the step at hand, with its cells.
+type row struct {
+	n     int // as it is numbered, from 1
+	check *steps.Check
+	cells []steps.Cell
+}
+
+// rows are the checks of the step at hand.
+func (w *walk) rows() []row {
+	var out []row
+	s := w.current()
+	for i := range s.Checks {
+		r := row{n: i + 1, check: &s.Checks[i]}
+		for _, side := range steps.Sides {
+			if r.check.On.Covers(side) {
+				r.cells = append(r.cells, steps.Cell{Step: s.Name, Check: r.check.Name, Side: side})
+			}
+		}
+		out = append(out, r)
+	}
+	return out
+}
+
+// rowOf is the check that was named by its number or name. Without a name it is
+// the only one that fits.
+func (w *walk) rowOf(args string, fits func(row) bool) (row, bool) {
+	rows := w.rows()
+	var fitting []string
+	var only row
+	for _, r := range rows {
+		if args == strconv.Itoa(r.n) || args == r.check.Name {
+			return r, true
+		}
+		if fits(r) {
+			fitting, only = append(fitting, strconv.Itoa(r.n)), r
+		}
+	}
+	switch {
+	case args != "":
+		w.out.sentence("%s is no check of this step; c says them by number", quoted(args))
+	case len(fitting) == 1:
+		return only, true
+	case len(fitting) == 0:
+		w.out.say("Which check? c says them by number.")
+	default:
+		w.out.sentence("Which check? %s", listed(fitting))
+	}
+	return row{}, false
+}
+
+// tell says checks, one a line, those that need attention last, and then how
+// many stand where. In full it says each by number with what was found; else
+// what holds is said by its title, and skips by their reason.
+func (w *walk) tell(rows []row, full bool) {
+	skipped := &skips{}
+	order := []steps.Status{steps.Pass, steps.Skip, steps.Pending, steps.Waiting, steps.Warn, steps.Unknown, steps.Fail}
+	if full {
+		for _, r := range rows {
+			w.tellRow(r, order, true, skipped)
+		}
+	} else {
+		for _, s := range order {
+			for _, r := range rows {
+				w.tellRow(r, []steps.Status{s}, false, skipped)
+			}
+			if s == steps.Skip {
+				w.tellSkips(skipped)
+			}
+		}
+	}
+	w.out.sentence("In this step: %s", tally(w.board.count(w.current().Name)))
+}
+
+// tellRow says the cells of a check that have one of those statuses.
+func (w *walk) tellRow(r row, which []steps.Status, full bool, skipped *skips) {
+	var said []steps.Cell
+	var whole []string // what is said of each
+	for _, c := range r.cells {
+		v := w.board.verdict(c)
+		if !has(which, v.Status) {
+			continue
+		}
+		w.told[c] = v
+		if v.Status == steps.Skip && !full {
+			skipped.add(w.whySkipped(c, v))
+			continue
+		}
+		said = append(said, c)
+		text := word(v.Status) + ": " + r.check.Title
+		if v.Found != "" && (full || v.Status != steps.Pass) {
+			text += ": " + oneLine(v.Found)
+		}
+		whole = append(whole, text)
+	}
+	number := ""
+	if full {
+		number = strconv.Itoa(r.n) + ", "
+	}
+	for i, who := range w.sayers(said, whole) {
+		if who != "" {
+			w.out.sentence("%s%s: %s", number, who, whole[i])
+		}
+	}
+	if !full {
+		w.tellFix(r, said, true)
+	}
+}
+
+// sayers are who says each of some lines; "" where another side has said the
+// same already.
+func (w *walk) sayers(cells []steps.Cell, texts []string) []string {
+	out := make([]string, len(cells))
+	if len(cells) == 2 && texts[0] == texts[1] {
+		out[0] = "both sides"
+		return out
+	}
+	for i, c := range cells {
+		out[i] = w.role(c.Side)
+	}
+	return out
+}
+
+func has(list []steps.Status, s steps.Status) bool {
+	for _, one := range list {
+		if one == s {
+			return true
+		}
+	}
+	return false
+}
+
+// tellFix says what to do where a check does not hold, and why it matters.
+func (w *walk) tellFix(r row, cells []steps.Cell, why bool) {
+	var acts, commands []string
+	fails := false
+	for _, c := range cells {
+		v := w.board.verdict(c)
+		if v.Status != steps.Fail && v.Status != steps.Warn && v.Status != steps.Unknown {
+			continue
+		}
+		fails = fails || v.Status == steps.Fail
+		act, step := w.guide().Mending(r.check, c.Side)
+		if act != nil {
+			text := oneLine(act.Title)
+			if step.Name != c.Step {
+				text += ", of step " + step.Title
+			}
+			acts = addNew(acts, text)
+		}
+		if text := strings.TrimSpace(v.Fix); text != "" && (act == nil || !strings.HasPrefix(text, "carrick apply")) { // f does just that
+			commands = addNew(commands, text)
+		}
+	}
+	if why && fails && r.check.Why != "" {
+		w.out.sentence("Why: %s", r.check.Why)
+	}
+	if len(acts) > 0 {
+		w.out.sentence("Fix: f %d does it: %s", r.n, strings.Join(acts, "; "))
+	}
+	for _, text := range commands {
+		if strings.Contains(text, "\n") {
+			w.out.say("Fix:")
+			w.out.raw(text)
+		} else {
+			w.out.say("Fix: %s", text)
+		}
+	}
+}
+
+func addNew(list []string, s string) []string {
+	if contains(list, s) {
+		return list
+	}
+	return append(list, s)
+}
+
+func contains(list []string, s string) bool {
+	for _, one := range list {
+		if one == s {
+			return true
+		}
+	}
+	return false
+}

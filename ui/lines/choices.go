@@ -1,0 +1,172 @@
+package lines
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"carrick/steps"
+)
+
+// choice is one thing that can be chosen, by its letter or its word.
+type choice struct {
+	letter, word string
+	args         string // as the help shows them
+	means        string
+	do           func(args string) error
+}
+
+// errMoved says that another step was chosen.
+var errMoved = errors.New("moved")
+
+// choices are those of a step.
+func (w *walk) choices() []choice {
+	return []choice{
+		{"a", "apply", "", "applies this step: says what would change, and asks", w.apply},
+		{"d", "diff", "", "says line by line what applying would change", w.diff},
+		{"f", "fix", "N", "does only what makes check N hold", w.fix},
+		{"e", "answers", "", "says the answers of this step, and changes them", w.answers},
+		{"c", "checks", "", "says all checks of this step by number, with what was found", w.checks},
+		{"x", "explain", "N", "explains check N", w.explain},
+		{"r", "again", "", "looks again, and says what has changed", w.again},
+		{"u", "undo", "", "takes back what this step made; u all takes back all that this link made", w.undo},
+		{"n", "next", "", "goes to the next step", w.goOn},
+		{"b", "back", "", "goes to the step before", nil},
+		{"s", "summary", "", "says where all steps stand", w.toSummary},
+		{"l", "log", "", "says what was done, and what went wrong", w.sayLog},
+	}
+}
+
+// brief names the choices that matter now.
+func (w *walk) brief() string {
+	var out []string
+	s := w.current()
+	if len(s.Actions) > 0 {
+		out = append(out, "a apply", "d diff", "u undo")
+	}
+	if len(s.Ask) > 0 {
+		out = append(out, "e answers")
+	}
+	return "Choices: " + strings.Join(append(out, "n next", "b back", "q quit", "? for all"), ", ") + "."
+}
+
+// choose asks what to do and does it, until another step is chosen.
+// enter is what an empty answer does.
+func (w *walk) choose(prompt string, enter func(string) error, list []choice) error {
+	for {
+		text, err := w.ask(question{prompt: prompt, help: func() { w.help(list) }, instead: w.instead()})
+		if errors.Is(err, errBack) {
+			err = w.goBack("")
+		} else if err == nil {
+			err = w.chosen(text, enter, list)
+		}
+		switch {
+		case errors.Is(err, errMoved):
+			return nil
+		case err != nil:
+			return err
+		}
+	}
+}
+
+// chosen does what was chosen.
+func (w *walk) chosen(text string, enter func(string) error, list []choice) error {
+	typed, args, _ := strings.Cut(strings.TrimSpace(text), " ")
+	typed, args = strings.ToLower(typed), strings.TrimSpace(args)
+	switch typed {
+	case "":
+		return enter("")
+	case "quit":
+		return errQuit
+	case "help":
+		w.help(list)
+		return nil
+	case "back":
+		return w.goBack("")
+	}
+	for _, c := range list {
+		if c.do != nil && (typed == c.letter || typed == c.word) {
+			return c.do(args)
+		}
+	}
+	if at, ok := w.stepOf(strings.TrimSpace(text)); ok {
+		w.at = at
+		return errMoved
+	}
+	w.out.sentence("%s is none of the choices, nor a step; ? says them all", quoted(text))
+	return nil
+}
+
+// stepOf is the step that was named, by its number, name or title.
+func (w *walk) stepOf(text string) (int, bool) {
+	if n, err := strconv.Atoi(text); err == nil {
+		return n - 1, n >= 1 && n <= len(w.guide().Steps)+1
+	}
+	for i := range w.guide().Steps {
+		if s := &w.guide().Steps[i]; strings.EqualFold(text, s.Name) || strings.EqualFold(text, s.Title) {
+			return i, true
+		}
+	}
+	return 0, false
+}
+
+func (w *walk) goOn(string) error {
+	w.at++
+	return errMoved
+}
+
+func (w *walk) goBack(string) error {
+	if w.at == 0 {
+		w.out.say("This is the first step: q leaves.")
+		return nil
+	}
+	w.at--
+	return errMoved
+}
+
+func (w *walk) toSummary(string) error {
+	w.at = len(w.guide().Steps)
+	return errMoved
+}
+
+func (w *walk) sayLog(string) error {
+	if len(w.log) == 0 {
+		w.out.say("Nothing was changed and nothing went wrong so far.")
+	}
+	for _, e := range w.log {
+		w.out.sentence("%s: %s", e.at.Format("15:04:05"), e.text)
+	}
+	return nil
+}
+
+// help says all choices, what the words mean, and what holds everywhere.
+func (w *walk) help(list []choice) {
+	for _, c := range list {
+		w.out.sentence("%s: %s", strings.TrimSpace(c.letter+" "+c.args), c.means)
+	}
+	w.out.sentence("A number from 1 to %d, or the name of a step: goes to that step; %d is the summary", len(w.guide().Steps), len(w.guide().Steps)+1)
+	w.out.say("q: leaves; the clusters keep how far you are.")
+	w.out.say("Enter: says what has changed since it was said last. Nothing is said by itself while this waits for you.")
+	w.out.say("Words do as well as letters: apply, diff, next. Ctrl+c cancels what runs; where nothing runs it leaves.")
+	for _, s := range []struct {
+		status steps.Status
+		means  string
+	}{
+		{steps.Warn, "it holds, but should not stay so"},
+		{steps.Unknown, "it could not be looked at, so it is no pass"},
+		{steps.Skip, "it was not looked at, and why is said"},
+		{steps.Waiting, "it is on its way"},
+	} {
+		w.out.sentence("Of a check, %q means: %s", word(s.status), s.means)
+	}
+	for _, n := range w.o.Notes {
+		w.out.say("%s", n)
+	}
+}
+
+// instead is what does without asking.
+func (w *walk) instead() string {
+	path := w.path()
+	return fmt.Sprintf("carrick check %s looks, and carrick apply %s --yes does it all", path, path)
+}

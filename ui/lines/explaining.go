@@ -1,0 +1,69 @@
+package lines
+
+import "carrick/steps"
+
+// tellChanged says the checks of this step that are no longer as they were
+// said.
+func (w *walk) tellChanged() {
+	var rows []row
+	for _, r := range w.rows() {
+		var cells []steps.Cell
+		for _, c := range r.cells {
+			if w.differs(c) {
+				cells = append(cells, c)
+			}
+		}
+		if len(cells) > 0 {
+			rows = append(rows, row{r.n, r.check, cells})
+		}
+	}
+	if len(rows) == 0 {
+		w.out.sentence("No check of this step has changed: %s", tally(w.board.count(w.current().Name)))
+		return
+	}
+	w.tell(rows, false)
+}
+
+// differs tells whether a cell is another than was said. What a pass or a skip
+// has found may change without anybody having to hear of it.
+func (w *walk) differs(c steps.Cell) bool {
+	now, was := w.board.verdict(c), w.told[c]
+	if now.Status != was.Status {
+		return true
+	}
+	return now.Found != was.Found && now.Status != steps.Pass && now.Status != steps.Skip
+}
+
+// explained says all that is known of a check.
+func (w *walk) explained(r row) {
+	c := r.check
+	w.out.sentence("Check %d, %s: %s", r.n, c.Name, c.Title)
+	w.out.sentence("Why: %s", c.Why)
+	for _, cell := range r.cells {
+		v := w.board.verdict(cell)
+		w.out.sentence("%s: %s: %s", w.role(cell.Side), word(v.Status), v.Found)
+	}
+	if c.From != "" {
+		w.out.sentence("It is looked at from %s", c.From)
+	}
+	if c.NotChecked != "" {
+		w.out.sentence("carrick does not look: %s", c.NotChecked)
+	}
+	for _, cell := range r.cells {
+		for _, need := range w.guide().Needs(cell) {
+			check, _ := w.guide().Check(need.Check)
+			w.out.sentence("On the %s it needs: %s: %s, which is %s", w.role(cell.Side), w.role(need.Side), check.Title, word(w.board.verdict(need).Status))
+		}
+	}
+	if c.Within > 0 {
+		w.out.sentence("It waits at most %s", span(c.Within))
+	}
+	w.tellFix(r, r.cells, false)
+	see := c.See
+	if len(see) == 0 {
+		see = []string{w.guide().Page}
+	}
+	for _, s := range see {
+		w.out.say("See: %s", s)
+	}
+}

@@ -1,0 +1,88 @@
+package lines
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"io"
+	"os"
+	"strings"
+
+	"golang.org/x/term"
+)
+
+// input is the one reader of the whole run. It reads a line when one is asked
+// for, and never ahead of a secret on a terminal.
+type input struct {
+	from    *bufio.Reader
+	tty     *os.File    // nil: no terminal
+	modes   *term.State // of the terminal, before the first secret
+	asked   chan bool   // for a line; true: without echo
+	got     chan reply
+	pending bool // a read is under way whose reply nobody took
+}
+
+type reply struct {
+	text string
+	err  error
+}
+
+// errEnded says that the input has ended.
+var errEnded = errors.New("the input has ended")
+
+func newInput(in io.Reader) *input {
+	i := &input{from: bufio.NewReader(in), asked: make(chan bool), got: make(chan reply, 1)}
+	if f, ok := in.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
+		i.tty = f
+		i.modes, _ = term.GetState(int(f.Fd()))
+	}
+	go func() {
+		for secret := range i.asked {
+			text, err := i.read(secret)
+			i.got <- reply{text, err}
+		}
+	}()
+	return i
+}
+
+// read reads one line. One that lacks its end was not finished: it is no
+// answer, and never a yes.
+func (i *input) read(secret bool) (string, error) {
+	if secret && i.tty != nil {
+		b, err := term.ReadPassword(int(i.tty.Fd()))
+		if err != nil {
+			return "", errEnded
+		}
+		return string(b), nil
+	}
+	text, err := i.from.ReadString('\n')
+	if err != nil {
+		return "", errEnded
+	}
+	return strings.TrimRight(text, "\r\n"), nil
+}
+
+// line waits for the next line. Ctrl+c while it waits is ErrInterrupted.
+func (i *input) line(ctx context.Context, secret bool, interrupts <-chan os.Signal) (string, error) {
+	if !i.pending {
+		i.asked <- secret
+		i.pending = true
+	}
+	select {
+	case r := <-i.got:
+		i.pending = false
+		return r.text, r.err
+	case <-interrupts:
+		return "", ErrInterrupted
+	case <-ctx.Done():
+		return "", context.Cause(ctx)
+	}
+}
+
+// restore gives the terminal its echo back, where a secret was being typed.
+func (i *input) restore() {
+	if i.tty != nil && i.modes != nil {
+		_ = term.Restore(int(i.tty.Fd()), i.modes)
+	}
+	close(i.asked)
+}

@@ -1,0 +1,86 @@
+package lines
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"carrick/steps"
+)
+
+// meeting is what a context says of itself.
+type meeting struct {
+	done bool
+	is   steps.Meeting
+	err  error
+}
+
+const (
+	meetWithin = 10 * time.Second // how long a context may take to say who it is
+	meetFirst  = 3 * time.Second  // how long the list waits for that
+	meetAtOnce = 8
+)
+
+// meet asks contexts who they are, a few at a time.
+func (p *sides) meet(names []string) {
+	turn := make(chan struct{}, meetAtOnce)
+	for _, name := range names {
+		m := &meeting{}
+		p.mu.Lock()
+		p.met[name] = m
+		p.mu.Unlock()
+		go func() {
+			turn <- struct{}{}
+			defer func() { <-turn }()
+			ctx, cancel := context.WithTimeout(p.w.ctx, meetWithin)
+			defer cancel()
+			is, err := p.w.o.Meet(ctx, name)
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			m.done, m.is, m.err = true, is, err
+			close(p.news)
+			p.news = make(chan struct{})
+		}()
+	}
+}
+
+// known waits until those contexts have answered, at most that long.
+func (p *sides) known(within time.Duration, names ...string) error {
+	ctx, cancel := context.WithTimeout(p.w.ctx, within)
+	defer cancel()
+	return p.w.wait(func() string { return "the clusters to answer" }, nil, func(stop context.Context) error {
+		for {
+			p.mu.Lock()
+			news, all := p.news, true
+			for _, name := range names {
+				m := p.met[name]
+				all = all && (m == nil || m.done)
+			}
+			p.mu.Unlock()
+			if all {
+				return nil
+			}
+			select {
+			case <-news:
+			case <-ctx.Done():
+				return nil
+			case <-stop.Done():
+				return nil
+			}
+		}
+	})
+}
+
+// says is what a context says of itself, so far.
+func (p *sides) says(name string) string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch m := p.met[name]; {
+	case m == nil || !m.done:
+		return "no answer yet"
+	case m.err != nil:
+		return m.err.Error()
+	default:
+		return fmt.Sprintf("answers in %d ms, %s", max(1, m.is.Latency.Milliseconds()), m.is.Version)
+	}
+}

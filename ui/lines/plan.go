@@ -1,0 +1,172 @@
+package lines
+
+import (
+	"fmt"
+	"strings"
+
+	"carrick/cluster"
+	"carrick/steps"
+)
+
+// sayPlan says a plan side by side and action by action, with diffs or without,
+// and counts what it changes.
+func (w *walk) sayPlan(p *steps.Plan, diffs bool) int {
+	w.unmet(p)
+	all := 0
+	for _, side := range steps.Sides {
+		n := changesOf(p, side)
+		if n == 0 && p.Tally(side)[steps.Leave] == 0 {
+			continue
+		}
+		all += n
+		if n > 0 || p.Undo {
+			w.out.sentence("On the %s, %s: %s", w.role(side), w.session.End(side).Name, plural(n, map[bool]string{false: "change", true: "thing"}[p.Undo]))
+		}
+		left := 0
+		for _, act := range p.Actions {
+			if act.Side == side {
+				left += w.planned(act, p.Undo, diffs)
+			}
+		}
+		if left > 0 && n > 0 {
+			w.out.sentence("%s on the %s as it should be", plural(left, "more thing"), w.role(side))
+		}
+	}
+	if all == 0 && diffs {
+		w.out.say("There is nothing to change: all is as it should be.")
+	}
+	return all
+}
+
+// changesOf is how many things a plan changes on a side; what is not known yet
+// counts as one.
+func changesOf(p *steps.Plan, side steps.Side) int {
+	n := 0
+	for v, many := range p.Tally(side) {
+		if v.Changes() {
+			n += many
+		}
+	}
+	for _, a := range p.Actions {
+		if a.Pending != "" && (side == "" || a.Side == side) {
+			n++
+		}
+	}
+	return n
+}
+
+// planned says one action of a plan, and counts what it leaves without a word.
+func (w *walk) planned(act steps.Planned, undo, diffs bool) (left int) {
+	if act.Pending != "" {
+		w.out.sentence("%s: not known yet: %s", act.Title, act.Pending)
+	}
+	said := false
+	for _, it := range act.Change.Items {
+		if !it.Verb.Changes() && !undo {
+			left++
+			continue
+		}
+		if !said {
+			said = true
+			w.out.say("%s:", oneLine(act.Title))
+		}
+		w.item(it, diffs)
+	}
+	return left
+}
+
+// item says one thing of a plan.
+func (w *walk) item(it steps.Item, diff bool) {
+	text := string(it.Verb) + " " + it.What
+	if it.Note != "" {
+		text += ": " + it.Note
+	}
+	w.out.sentence("%s", text)
+	for _, c := range it.Conflicts {
+		w.out.sentence("Field %s of %s is set by %s", c.Field, it.What, c.Manager)
+	}
+	if diff && it.Verb.Changes() && it.Diff != "" {
+		w.out.raw(it.Diff)
+	}
+}
+
+// unmet says what must hold before the actions of a plan are done, does not
+// hold now, and is not made so by the plan itself.
+func (w *walk) unmet(p *steps.Plan) {
+	if p.Undo {
+		return
+	}
+	said := map[steps.Cell]bool{}
+	for _, act := range p.Actions {
+		for _, need := range w.guide().NeedsOf(act.Action, act.Side) {
+			root, _ := w.board.cause(need)
+			if said[need] || w.board.verdict(need).Allows() || p.Mends(w.guide(), need) || p.Mends(w.guide(), root) {
+				continue
+			}
+			said[need] = true
+			check, step := w.guide().Check(need.Check)
+			w.out.sentence("This needs first, on the %s, in step %s: %s", w.role(need.Side), step.Title, check.Title)
+		}
+	}
+}
+
+// lacks says which rights are missing, and what would grant them.
+func (w *walk) lacks(p *steps.Plan, lacking steps.Lacking) {
+	w.out.say("You may not do all of this yet. Nothing was changed.")
+	name := "carrick-" + w.session.Link().Name()
+	for _, side := range steps.Sides {
+		lack, missing := lacking[side]
+		if !missing {
+			continue
+		}
+		w.out.sentence("On the %s, %s, you lack:", w.role(side), w.session.End(side).Name)
+		for _, r := range together(lack.Missing) {
+			w.out.sentence("%s", r.String())
+		}
+		if lack.Partly {
+			w.out.say("What more it takes can be told once these are there.")
+		}
+		w.out.say("An admin of that cluster can apply this and bind it to you:")
+		w.out.raw(steps.Grant(name, lack.Needed, p.NewNamespaces(side)...))
+	}
+}
+
+// together are rights with all verbs on a kind in one: "get, create, patch
+// roles".
+func together(list []cluster.Decision) []cluster.Right {
+	var out []cluster.Right
+	at := map[cluster.Right]int{}
+	for _, d := range list {
+		r := d.Right
+		verb := r.Verb
+		r.Verb, r.Name = "", ""
+		i, ok := at[r]
+		if !ok {
+			i = len(out)
+			at[r] = i
+			out = append(out, r)
+		}
+		if out[i].Verb != "" {
+			verb = out[i].Verb + ", " + verb
+		}
+		out[i].Verb = verb
+	}
+	return out
+}
+
+// place says where something happens: "step 4 of 8, provider: ".
+func (w *walk) place(step string, side steps.Side) string {
+	var parts []string
+	for i := range w.guide().Steps {
+		if w.guide().Steps[i].Name == step {
+			parts = append(parts, fmt.Sprintf("step %d of %d", i+1, len(w.guide().Steps)))
+		}
+	}
+	if role := w.role(side); role != "" {
+		parts = append(parts, role)
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return strings.Join(parts, ", ") + ": "
+}

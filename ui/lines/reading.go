@@ -1,0 +1,167 @@
+package lines
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"carrick/cluster"
+	"carrick/steps"
+)
+
+// errAgain says that something was said, and the question is to be asked again.
+var errAgain = errors.New("ask again")
+
+// read turns what was typed into an answer, and tells whether it is another
+// than the one that stands. A default that was kept stays a default.
+func (w *walk) read(a steps.Answered, typed string) (value any, changed bool, err error) {
+	q, word := a.Question, strings.TrimSpace(typed)
+	if q.Secret {
+		return readSecret(a, typed)
+	}
+	switch word {
+	case "":
+		if missing(a) {
+			return nil, false, errors.New("an answer is needed")
+		}
+		return nil, false, nil
+	case "-":
+		return emptied(a)
+	case `\b`, `\q`, `\?`, `\s`, `\e`, `\-`, `\\`:
+		typed = word[1:]
+	}
+	if q.Kind == steps.YAML {
+		if typed, err = w.longText(a, typed, word); err != nil {
+			return nil, false, err
+		}
+	}
+	if len(q.Of) > 0 {
+		typed = numbered(q, word)
+	}
+	value, err = q.Parse(typed)
+	if err != nil {
+		return nil, false, err
+	}
+	return value, q.Show(value) != q.Show(a.Value), nil
+}
+
+// readSecret reads a secret answer. What is wrong with it is said without it.
+func readSecret(a steps.Answered, typed string) (any, bool, error) {
+	if typed == "" {
+		if a.Value == nil && !a.Question.Opt {
+			return nil, false, errors.New("an answer is needed")
+		}
+		return nil, false, nil
+	}
+	if _, err := a.Question.Parse(typed); err != nil {
+		return nil, false, fmt.Errorf("what was typed is not of kind %s", a.Question.Kind)
+	}
+	return cluster.Mask(typed), true, nil
+}
+
+// emptied is the answer that was taken back: its default stands again, or, of
+// an optional one, nothing does.
+func emptied(a steps.Answered) (any, bool, error) {
+	q := a.Question
+	switch {
+	case q.Opt && q.Default != nil:
+		return steps.LeftEmpty, true, nil
+	case q.Opt || q.Default != nil:
+		return nil, true, nil
+	}
+	return nil, false, errors.New("an answer is needed")
+}
+
+// longText reads a text of many lines: from the editor, or up to a line with a
+// full stop alone. typed is its first line.
+func (w *walk) longText(a steps.Answered, typed, word string) (string, error) {
+	switch word {
+	case "s":
+		if a.Value == nil {
+			w.out.say("It is empty.")
+		} else {
+			w.out.raw(a.Question.Show(a.Value))
+		}
+		return "", errAgain
+	case "e":
+		return w.edited(a)
+	}
+	text := []string{typed}
+	for {
+		line, err := w.in.line(w.ctx, false, w.o.Interrupts)
+		switch {
+		case errors.Is(err, errEnded) && w.in.tty != nil:
+			return "", errBack
+		case errors.Is(err, errEnded):
+			return "", &NobodyError{a.Question.Title + ", which a line with a full stop alone ends", w.insteadOf(a)}
+		case err != nil:
+			return "", err
+		case line == ".":
+			return strings.Join(text, "\n") + "\n", nil
+		}
+		text = append(text, line)
+	}
+}
+
+// edited opens the text in the user's editor, which has the terminal until it
+// ends.
+func (w *walk) edited(a steps.Answered) (string, error) {
+	words := editor(w.o.Getenv)
+	out, isFile := w.o.Out.(*os.File)
+	switch {
+	case w.in.tty == nil || !isFile:
+		return "", errors.New("an editor needs a terminal; type the lines, and a line with a full stop alone at the end")
+	case len(words) == 0:
+		return "", errors.New("no editor is known here: set VISUAL or EDITOR before you start carrick, or type the lines")
+	}
+	path, err := draftFile(a.Question.Show(a.Value))
+	if err != nil {
+		return "", fmt.Errorf("the editor was not opened: %w", err)
+	}
+	defer func() { _ = os.Remove(path) }()
+	cmd := exec.Command(words[0], append(words[1:len(words):len(words)], path)...)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = w.in.tty, out, out
+	err = cmd.Run()
+	for len(w.o.Interrupts) > 0 {
+		<-w.o.Interrupts // they were the editor's
+	}
+	if err != nil {
+		return "", fmt.Errorf("the text is as it was: %s: %w", filepath.Base(words[0]), err)
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return "", fmt.Errorf("the text is as it was: %w", err)
+	}
+	return string(text), nil
+}
+
+// editor is the user's own, with its arguments; nil where none is named or it
+// is not there.
+func editor(env func(string) string) []string {
+	for _, name := range []string{"VISUAL", "EDITOR"} {
+		words := strings.Fields(env(name))
+		if len(words) == 0 {
+			continue
+		}
+		if _, err := exec.LookPath(words[0]); err == nil {
+			return words
+		}
+	}
+	return nil
+}
+
+// draftFile is a file of the user's alone with that text.
+func draftFile(text string) (string, error) {
+	file, err := os.CreateTemp("", "carrick-*.yaml")
+	if err != nil {
+		return "", err
+	}
+	_, err = file.WriteString(text)
+	if err := errors.Join(err, file.Close()); err != nil {
+		return "", errors.Join(err, os.Remove(file.Name()))
+	}
+	return file.Name(), nil
+}

@@ -1,0 +1,225 @@
+package lines
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+
+	"carrick/steps"
+)
+
+// sides puts the two sides of a new link together.
+type sides struct {
+	w     *walk
+	guide *steps.Guide
+	list  []steps.Candidate
+	spec  map[steps.Side]steps.EndSpec
+
+	mu   sync.Mutex
+	met  map[string]*meeting // by context
+	news chan struct{}       // closed, and made anew, when a context has answered
+}
+
+// errSame says that both sides turned out to be one cluster.
+var errSame = errors.New("one cluster twice")
+
+// read reads the contexts, where a side has to be picked from them.
+func (p *sides) read() error {
+	p.news = make(chan struct{})
+	pick := false
+	var names []string
+	for _, side := range steps.Sides {
+		switch name := p.w.o.Sides[side]; {
+		case name != "":
+			p.spec[side] = steps.EndSpec{Context: name}
+			names = append(names, name)
+		case p.guide.Sides[side].Kind != steps.Host:
+			pick = true
+		}
+	}
+	if pick {
+		list, err := p.w.o.Candidates()
+		if err != nil {
+			return err
+		}
+		p.list = list
+		names = nil
+		for _, c := range list {
+			names = append(names, c.Context)
+		}
+	}
+	p.meet(names)
+	return nil
+}
+
+// before is the question before one, of those that were asked; -1: none.
+func (p *sides) before(at int) int {
+	for at--; at >= 0; at-- {
+		if p.w.o.Sides[steps.Sides[at]] == "" {
+			return at
+		}
+	}
+	return -1
+}
+
+// ask asks one question of a new link: the sides, then the name.
+func (p *sides) ask(at int) error {
+	if at == len(steps.Sides) {
+		return p.name()
+	}
+	side := steps.Sides[at]
+	var err error
+	switch {
+	case p.w.o.Sides[side] != "" && !p.spec[side].IsZero():
+	case p.guide.Sides[side].Kind == steps.Host:
+		return p.folder(side)
+	default:
+		err = p.pick(side)
+	}
+	if err == nil && at == 1 {
+		return p.differ()
+	}
+	return err
+}
+
+// folder asks for the folder that a machine is.
+func (p *sides) folder(side steps.Side) error {
+	role := p.guide.Sides[side].Name
+	for {
+		text, err := p.w.ask(question{
+			prompt:  fmt.Sprintf("Folder of the %s [/]:", role),
+			help:    func() { p.w.out.sentence("The %s is a machine: / is this one, another folder stands for one", role) },
+			instead: "carrick LINK, with a link file that names both sides",
+		})
+		if err != nil {
+			return err
+		}
+		if text = strings.TrimSpace(text); text == "" {
+			text = "/"
+		}
+		if strings.HasPrefix(text, "/") {
+			p.spec[side] = steps.EndSpec{Host: &steps.HostSpec{Root: text}}
+			return nil
+		}
+		p.w.out.sentence("%s is no absolute path: / is this machine, another folder stands for one", quoted(text))
+	}
+}
+
+// pick asks for the context that a side is.
+func (p *sides) pick(side steps.Side) error {
+	w, role := p.w, p.guide.Sides[side]
+	delete(p.spec, side)
+	if len(p.list) == 0 {
+		return errors.New("there are no contexts: set KUBECONFIG, or make one with your provider's command line")
+	}
+	var names []string
+	for _, c := range p.list {
+		names = append(names, c.Context)
+	}
+	if err := p.known(meetFirst, names...); err != nil {
+		return err
+	}
+	w.out.sentence("Which context is the %s?", role.Name)
+	p.contexts(side)
+	def := p.likely(side)
+	for {
+		text, err := w.ask(question{
+			prompt: fmt.Sprintf("The %s, 1 to %d [%d]:", role.Name, len(p.list), def+1),
+			help: func() {
+				w.out.say("A side is a context of your kubeconfig. carrick reads it as kubectl does, and writes nothing into it. r says the list again, with what has answered since.")
+				p.contexts(side)
+			},
+			instead: map[steps.Side]string{steps.Local: "carrick --context NAME names it", steps.Remote: "carrick --remote-context NAME names it"}[side],
+		})
+		if err != nil {
+			return err
+		}
+		text = strings.TrimSpace(text)
+		if text == "" {
+			text = strconv.Itoa(def + 1)
+		}
+		if text == "r" {
+			p.contexts(side)
+			continue
+		}
+		if text == "0" && role.Optional {
+			return nil
+		}
+		name, why := p.chosen(side, text)
+		if why != "" {
+			w.out.sentence("%s", why)
+			continue
+		}
+		p.spec[side] = steps.EndSpec{Context: name}
+		return nil
+	}
+}
+
+// chosen is the context that was typed, or why it can't be taken.
+func (p *sides) chosen(side steps.Side, text string) (name, why string) {
+	for i, c := range p.list {
+		if text != strconv.Itoa(i+1) && text != c.Context {
+			continue
+		}
+		if p.spec[side.Peer()].Context == c.Context {
+			return "", fmt.Sprintf("%s is the %s already; the %s must be another cluster", c.Context, p.guide.Sides[side.Peer()].Name, p.guide.Sides[side].Name)
+		}
+		return c.Context, ""
+	}
+	return "", fmt.Sprintf("%s is none of them: a number from 1 to %d, or a name", quoted(text), len(p.list))
+}
+
+// contexts says the contexts, numbered, with what they say of themselves.
+func (p *sides) contexts(side steps.Side) {
+	for i, c := range p.list {
+		if p.spec[side.Peer()].Context == c.Context {
+			p.w.out.sentence("%d: %s, the %s already", i+1, c.Context, p.guide.Sides[side.Peer()].Name)
+			continue
+		}
+		p.w.out.sentence("%d: %s, at %s: %s", i+1, c.Context, c.Server, p.says(c.Context))
+	}
+	if p.guide.Sides[side].Optional {
+		p.w.out.sentence("0: leave the %s out", p.guide.Sides[side].Name)
+	}
+}
+
+// likely is the context that kubectl would take, else the first that is free.
+func (p *sides) likely(side steps.Side) int {
+	free := -1
+	for i, c := range p.list {
+		taken := p.spec[side.Peer()].Context == c.Context
+		if c.Current && !taken {
+			return i
+		}
+		if free < 0 && !taken {
+			free = i
+		}
+	}
+	return max(0, free)
+}
+
+// differ refuses one cluster twice. It waits for both to say who they are.
+func (p *sides) differ() error {
+	one, two := p.spec[steps.Local].Context, p.spec[steps.Remote].Context
+	if one == "" || two == "" {
+		return nil
+	}
+	if err := p.known(meetWithin, one, two); err != nil {
+		return err
+	}
+	p.mu.Lock()
+	m, n := p.met[one], p.met[two]
+	same := m != nil && n != nil && m.is.UID != "" && m.is.UID == n.is.UID
+	p.mu.Unlock()
+	if !same {
+		return nil
+	}
+	why := fmt.Sprintf("%s and %s are one cluster: both have the same kube-system namespace. Two are needed.", one, two)
+	if p.w.o.Sides[steps.Remote] != "" {
+		return errors.New(oneLine(why))
+	}
+	p.w.out.say("%s", why)
+	return errSame
+}

@@ -1,0 +1,216 @@
+package lines
+
+import (
+	"errors"
+	"fmt"
+
+	"carrick/steps"
+)
+
+// step says a step and does what is chosen, until another one is chosen.
+func (w *walk) step() error {
+	s := w.current()
+	w.summed = false
+	w.out.say("")
+	w.out.sentence("Step %d of %d: %s", w.at+1, len(w.guide().Steps), s.Title)
+	w.out.sentence("%s", s.Why)
+	w.board.follow(s.Name)
+	asked, err := w.neededAnswers()
+	switch {
+	case errors.Is(err, errBack):
+		w.out.say("An answer is missing still: e asks for it.")
+	case err != nil:
+		return err
+	}
+	if err := w.untilLooked(w.board.closure(s.Name)); err != nil {
+		return err
+	}
+	if n := len(asked); n > 0 {
+		w.out.sentence("It has %s: e says and changes them", plural(n, "answer"))
+	}
+	w.tell(w.rows(), false)
+	if err := w.outlook(); err != nil {
+		return err
+	}
+	w.out.say("%s", w.brief())
+	return w.choose(w.stepPrompt(), w.since, w.choices())
+}
+
+// stepPrompt is what is asked on a step.
+func (w *walk) stepPrompt() string {
+	return fmt.Sprintf("Step %d, %s:", w.at+1, w.current().Title)
+}
+
+// outlook says how much applying the step would change.
+func (w *walk) outlook() error {
+	s := w.current()
+	if len(s.Actions) == 0 {
+		w.out.say("This step only looks.")
+		return nil
+	}
+	p, _, err := w.plan(deed{scope: steps.Scope{Steps: []string{s.Name}}, what: "this step"}, false)
+	switch {
+	case errors.Is(err, errCancelled):
+	case err != nil && w.mine(err):
+		return err
+	case err != nil:
+		w.cannot(err)
+	case p.Empty():
+		w.out.say("There is nothing to change here.")
+	default:
+		w.out.sentence("a applies %s", plural(changesOf(p, ""), "change"))
+	}
+	return nil
+}
+
+// deed is this step, as something to do.
+func (w *walk) deed(verb, doing string) deed {
+	s := w.current()
+	return deed{
+		scope: steps.Scope{Steps: []string{s.Name}}, what: "step " + s.Title, verb: verb, doing: doing,
+		undo: verb == takeBack, option: " --step " + s.Name,
+	}
+}
+
+const takeBack = "Take back"
+
+func (w *walk) apply(string) error {
+	if len(w.current().Actions) == 0 {
+		w.out.say("This step changes nothing: it only looks.")
+		return nil
+	}
+	return w.changeAndTell(w.deed("Apply", "applying"))
+}
+
+func (w *walk) undo(args string) error {
+	if args == "all" {
+		return w.undoAll("")
+	}
+	if len(w.current().Actions) == 0 {
+		w.out.say("This step changes nothing, so there is nothing to take back. u all takes back all that this link made.")
+		return nil
+	}
+	return w.changeAndTell(w.deed(takeBack, "taking back"))
+}
+
+func (w *walk) undoAll(string) error {
+	return w.changeAndTell(deed{what: "this link", verb: takeBack, doing: "taking back all of", undo: true})
+}
+
+// changeAndTell changes something, waits for what comes of it, and says which
+// checks changed.
+func (w *walk) changeAndTell(d deed) error {
+	before := w.changed
+	if err := w.change(d); err != nil {
+		return err
+	}
+	if w.changed.Equal(before) {
+		return nil
+	}
+	w.board.sweep() // what is not followed
+	if w.at == len(w.guide().Steps) {
+		return nil // the summary looks at all
+	}
+	if err := w.settled(true); err != nil {
+		return err
+	}
+	w.tellChanged()
+	return nil
+}
+
+func (w *walk) diff(string) error {
+	d := w.deed("", "")
+	if len(w.current().Actions) == 0 {
+		w.out.say("This step changes nothing: it only looks.")
+		return nil
+	}
+	p, _, err := w.plan(d, false)
+	switch {
+	case errors.Is(err, errCancelled):
+	case err != nil && w.mine(err):
+		return err
+	case err != nil:
+		w.cannot(err)
+	default:
+		w.sayPlan(p, true)
+	}
+	return nil
+}
+
+// fix does only what makes one check hold.
+func (w *walk) fix(args string) error {
+	r, ok := w.rowOf(args, func(r row) bool { return r.check.Mend != "" && w.broken(r) })
+	switch {
+	case !ok:
+		return nil
+	case r.check.Mend == "":
+		w.out.say("carrick has no action for this check; its fix says what to do.")
+		return nil
+	case !w.broken(r):
+		w.out.say("This check holds: there is nothing to fix.")
+		return nil
+	}
+	var names, titles []string
+	for _, c := range r.cells {
+		v := w.board.verdict(c)
+		if act, _ := w.guide().Mending(r.check, c.Side); act != nil && v.Status != steps.Pass {
+			names, titles = append(names, act.Name), append(titles, oneLine(act.Title))
+		}
+	}
+	_, step := w.guide().Mending(r.check, r.cells[0].Side)
+	return w.changeAndTell(deed{
+		scope: steps.Scope{Actions: names}, what: listed(titles), verb: "Apply", doing: "fixing", option: " --step " + step.Name,
+	})
+}
+
+// broken tells whether a check does not hold on a side.
+func (w *walk) broken(r row) bool {
+	for _, c := range r.cells {
+		if s := w.board.verdict(c).Status; s != steps.Pass && s != steps.Skip {
+			return true
+		}
+	}
+	return false
+}
+
+// again looks at the checks of this step anew, and says what has changed.
+func (w *walk) again(string) error {
+	if err := w.settled(false); err != nil {
+		return err
+	}
+	w.tellChanged()
+	return nil
+}
+
+// since says what has changed since it was said last.
+func (w *walk) since(string) error {
+	w.tellChanged()
+	return nil
+}
+
+func (w *walk) checks(string) error {
+	w.tell(w.rows(), true)
+	return nil
+}
+
+func (w *walk) explain(args string) error {
+	if r, ok := w.rowOf(args, w.broken); ok {
+		w.explained(r)
+	}
+	return nil
+}
+
+func (w *walk) answers(string) error {
+	err := w.askAnswers(false)
+	if errors.Is(err, errBack) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if err := w.settled(false); err != nil {
+		return err
+	}
+	w.tellChanged()
+	return w.outlook()
+}

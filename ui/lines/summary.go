@@ -1,0 +1,185 @@
+package lines
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sort"
+	"strings"
+	"time"
+
+	"carrick/steps"
+	"carrick/ui/farewell"
+)
+
+// summary says what stands, what is left, and how to go on.
+func (w *walk) summary() error {
+	w.out.say("")
+	w.out.sentence("Summary of %s", w.session.Link().Name())
+	w.board.follow("")
+	w.board.renew(w.board.all())
+	if err := w.untilLooked(w.board.all()); err != nil {
+		return err
+	}
+	w.sayStand()
+	w.summed = true
+	w.out.say("Choices: m what this link made, u undo all, r look again, b back, q quit, ? for all.")
+	return w.choose("Summary:", w.summaryAgain, []choice{
+		{"m", "made", "", "says what this link made", w.sayMade},
+		{"u", "undo", "", "takes back all that this link made: says it, and asks", w.undoHere},
+		{"r", "again", "", "looks again at everything", w.summaryAgain},
+		{"b", "back", "", "goes to the last step", nil},
+		{"l", "log", "", "says what was done, and what went wrong", w.sayLog},
+		{"n", "next", "", "goes to the first step that is not done", w.toFirst},
+	})
+}
+
+func (w *walk) toFirst(string) error {
+	w.at = w.firstOpen()
+	return errMoved
+}
+
+func (w *walk) undoHere(string) error {
+	before := w.changed
+	if err := w.undoAll(""); err != nil {
+		return err
+	}
+	if w.changed.Equal(before) {
+		return nil
+	}
+	return errMoved // the summary is said anew
+}
+
+func (w *walk) summaryAgain(string) error {
+	w.session.Forget()
+	return errMoved
+}
+
+// sayStand says where the steps stand, what is wrong, what comes up, and the
+// commands from here.
+func (w *walk) sayStand() {
+	n := w.board.count("")
+	if n.Green() {
+		w.out.sentence("All is green: %s", tally(n))
+	} else {
+		w.out.sentence("Not all is green: %s", tally(n))
+	}
+	w.sayStanding()
+	w.upcoming()
+	if !w.o.Passing {
+		w.sayCommands()
+	}
+}
+
+// sayStanding says the steps, a line each, and then what is wrong.
+func (w *walk) sayStanding() {
+	for i := range w.guide().Steps {
+		s := &w.guide().Steps[i]
+		w.out.sentence("Step %d, %s: %s", i+1, s.Title, tally(w.board.count(s.Name)))
+	}
+	var list []farewell.Wrong
+	more := 0
+	w.board.read(func(b *steps.Board) { list, more = w.stand(b).Wrongs() })
+	for _, l := range list {
+		w.out.sentence("%s: %s", word(l.Status), l.Text)
+	}
+	if more > 0 {
+		w.out.sentence("And %d more", more)
+	}
+}
+
+// upcoming are the moments at which a verdict is due by itself, such as the
+// end of a credential's life.
+func (w *walk) upcoming() {
+	sides := map[string][]string{} // who is due, by day and check
+	at := map[string]time.Time{}
+	var list []string
+	for _, c := range w.guide().Cells() {
+		r := w.board.verdict(c)
+		if r.Again.IsZero() || time.Until(r.Again) < 24*time.Hour {
+			continue
+		}
+		check, _ := w.guide().Check(c.Check)
+		text := fmt.Sprintf("Due on %s, %%s: %s", r.Again.Format("2 January 2006"), oneLine(check.Title))
+		if at[text].IsZero() {
+			list, at[text] = append(list, text), r.Again
+		}
+		sides[text] = append(sides[text], w.role(c.Side))
+	}
+	sort.SliceStable(list, func(i, j int) bool { return at[list[i]].Before(at[list[j]]) })
+	for _, text := range list {
+		w.out.sentence("%s", strings.Replace(text, "%s", listed(sides[text]), 1))
+	}
+}
+
+// sayCommands says how to go on without the wizard.
+func (w *walk) sayCommands() {
+	var list []farewell.Command
+	w.board.read(func(b *steps.Board) { list = w.stand(b).Commands() })
+	for _, c := range list {
+		w.out.say("%s: %s", c.Run, c.What)
+	}
+}
+
+// sayMade says what undo would take back.
+func (w *walk) sayMade(string) error {
+	var p *steps.Plan
+	err := w.wait(func() string { return "what this link made" }, nil, func(ctx context.Context) (err error) {
+		ctx, cancel := context.WithTimeout(ctx, planWithin)
+		defer cancel()
+		p, err = w.session.PlanUndo(ctx, steps.Scope{})
+		return err
+	})
+	switch {
+	case errors.Is(err, errCancelled):
+		return nil
+	case err != nil && w.mine(err):
+		return err
+	case err != nil:
+		w.trouble("This can't be told: ", err)
+		return nil
+	}
+	for _, side := range steps.Sides {
+		n := changesOf(p, side)
+		w.out.sentence("On the %s this link made %s", w.role(side), things(n))
+		for i := len(p.Actions) - 1; i >= 0; i-- {
+			for _, it := range p.Actions[i].Change.Items {
+				if p.Actions[i].Side == side && it.Verb.Changes() {
+					w.out.sentence("%s", it.What)
+				}
+			}
+		}
+	}
+	return nil
+}
+
+func things(n int) string {
+	if n == 0 {
+		return "nothing"
+	}
+	return plural(n, "thing")
+}
+
+// farewell says, after all, where everything stands and how to go on.
+func (w *walk) farewell(left error) {
+	if w.board == nil {
+		if errors.Is(left, ErrInterrupted) {
+			w.out.say("%s", farewell.Nothing)
+		}
+		return
+	}
+	w.out.say("")
+	w.out.sentence("%s, link %s: %s", w.guide().Title, w.session.Link().Name(), tally(w.board.count("")))
+	if n := w.board.behind(w.board.all(), w.changed); n > 0 && !w.changed.IsZero() {
+		w.out.sentence("%s", farewell.Behind(n))
+	}
+	if !w.summed { // it would be said twice
+		w.sayStanding()
+	}
+	switch {
+	case w.o.Passing:
+		w.out.say("%s", farewell.Gone)
+	case !w.summed:
+		w.sayCommands()
+	}
+}

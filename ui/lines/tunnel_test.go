@@ -1,0 +1,244 @@
+package lines
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"carrick/cluster"
+	"carrick/steps"
+)
+
+// tunnel is a small guide over two machines that are empty folders: what it
+// makes and finds is in memory.
+type tunnel struct {
+	mu     sync.Mutex
+	keys   bool          // the keys were made
+	slow   time.Duration // how long making takes
+	fault  error         // what making them ends with
+	items  []steps.Item  // what the plan says; nil: what is true
+	asks   []string      // what making asks of the person, before it waits
+	came   time.Time     // since when the handshake is waited for
+	shown  string        // what the first check finds
+	given  steps.Given   // answers of the link
+	vetted []string      // what was given as a token
+}
+
+func (m *tunnel) made() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.keys
+}
+
+func (m *tunnel) set(keys bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.keys = keys
+}
+
+// soon makes a check look again shortly: nothing here can be watched.
+func soon(r steps.Result) steps.Result {
+	r.Again = time.Now().Add(500 * time.Millisecond)
+	return r
+}
+
+func fixed(r steps.Result) func(context.Context, steps.Env) steps.Result {
+	return func(context.Context, steps.Env) steps.Result { return r }
+}
+
+func (m *tunnel) guide() *steps.Guide {
+	return &steps.Guide{
+		Name: "tunnel", Title: "Tunnel", About: "Joins two sites by a tunnel.", Page: "https://example.org/tunnel",
+		Sides: map[steps.Side]steps.Role{steps.Local: {Name: "consumer", Kind: steps.Host}, steps.Remote: {Name: "provider", Kind: steps.Host}},
+		Steps: []steps.Step{m.sites(), m.tunnelKeys(), {
+			Name: "carry", Title: "Carry", Why: "What the tunnel is for.",
+			Checks: []steps.Check{{Name: "carries", Title: "the tunnel carries", On: steps.Both, Why: "it is what all is for", Needs: []string{"handshake"}, Run: fixed(steps.Passed("12 ms"))}},
+		}},
+	}
+}
+
+func (m *tunnel) sites() steps.Step {
+	return steps.Step{
+		Name: "sites", Title: "Sites", Why: "Both sites must be there before they can be joined.",
+		Ask: []steps.Question{
+			{Key: "net.port", Title: "Port of the gateway", Kind: steps.Port, Help: "Open in both firewalls.", Default: steps.Fixed(51820, "WireGuard's own")},
+			{Key: "net.fast", Title: "Use jumbo frames", Kind: steps.YesNo, Help: "Only where all between can.", Default: steps.Fixed(false, "most can't")},
+			{Key: "net.listens", Title: "Which side listens", Kind: steps.Pick, Help: "The one that the other reaches.", Of: []steps.Choice{{Value: "consumer", Title: "the consumer"}, {Value: "provider", Title: "the provider"}}, Default: steps.Fixed("provider", "the usual one")},
+			{Key: "net.note", Title: "A note", Help: "For whoever comes next.", Kind: steps.Text, Opt: true},
+			{Key: "net.token", Title: "Token", Help: "Of the site.", Kind: steps.Text, Opt: true, Secret: true},
+			{Key: "net.pin", Title: "PIN", Help: "Of the site.", Kind: steps.Number, Opt: true, Secret: true},
+			{
+				Key: "net.routes", Title: "Routes", Help: "What the tunnel carries.", Kind: steps.YAML, Default: steps.Fixed("# what it carries\nroutes:\n  - 10.1.0.0/16\n", "an example"),
+				Check: func(text string) error {
+					if strings.Contains(text, "0.0.0.0/0") {
+						return errors.New("line 2: not everything may go through")
+					}
+					return nil
+				},
+			},
+		},
+		Checks: []steps.Check{
+			{Name: "there", Title: "the site is there", Why: "nothing else can be looked at", On: steps.Both, Run: func(context.Context, steps.Env) steps.Result { return soon(steps.Passed("%s", m.shown)) }},
+			{Name: "port", Title: "the port is free or ours", On: steps.Local, Why: "it is needed", Run: func(_ context.Context, e steps.Env) steps.Result {
+				if token := e.Answers.Masked("net.token"); !token.IsZero() {
+					m.mu.Lock()
+					m.vetted = append(m.vetted, token.Reveal())
+					m.mu.Unlock()
+				}
+				return steps.Passed("port %d", e.Answers.Int("net.port"))
+			}},
+		},
+	}
+}
+
+func (m *tunnel) tunnelKeys() steps.Step {
+	return steps.Step{
+		Name: "keys", Title: "Tunnel keys", Why: "Each side proves itself with a key pair of its own.",
+		Ask:     []steps.Question{{Key: "keys.owner", Title: "Owner of the keys", Kind: steps.Name, Help: "Who is told before they end."}},
+		Actions: []steps.Action{{Name: "keys", Title: "Make the keys", On: steps.Remote, Doer: m.call()}},
+		Checks: []steps.Check{
+			{Name: "pair", Title: "the keys Secret holds one key pair", Why: "a half pair answers nobody", On: steps.Both, Mend: "keys", See: []string{"example/tunnel: docs/keys.md"}, Run: func(_ context.Context, e steps.Env) steps.Result {
+				if e.Side == steps.Local || m.made() {
+					return soon(steps.Passed("one pair"))
+				}
+				return soon(steps.Failed("there is no key pair", ""))
+			}},
+			{Name: "handshake", Title: "the gateway answers a handshake", Why: "without it nothing goes through", On: steps.Local, From: "this machine", Needs: []string{"pair", "peer/pair"}, Run: func(context.Context, steps.Env) steps.Result {
+				if time.Since(m.came) < 25*time.Second {
+					return soon(steps.Waits(m.came, "sent, no answer yet"))
+				}
+				return steps.Passed("answered")
+			}},
+			{Name: "age", Title: "the credential lives for 30 days more", On: steps.Remote, Why: "it ends", Run: fixed(steps.Warned("it ends in 6 days", "tunnel keys --renew"))},
+		},
+	}
+}
+
+func (m *tunnel) call() steps.Call {
+	item := func(v steps.Verb) (steps.Change, error) {
+		if m.items != nil && v == steps.Create {
+			return steps.Change{Items: m.items}, nil
+		}
+		if m.made() == (v == steps.Create) {
+			v = steps.Leave
+		}
+		return steps.Change{Items: []steps.Item{{Verb: v, What: "Secret tunnel/keys", Diff: "@@ -0,0 +1 @@\n+kind: Secret\n", Hash: "1"}}}, nil
+	}
+	return steps.Call{
+		Preview: func(context.Context, steps.Env) (steps.Change, error) { return item(steps.Create) },
+		Make: func(ctx context.Context, _ steps.Env, say steps.Progress) error {
+			for _, l := range m.asks {
+				say.Ask("%s", l)
+			}
+			say.Say("making the keys")
+			select {
+			case <-time.After(m.slow):
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+			if m.fault != nil {
+				return m.fault
+			}
+			m.set(true)
+			say.Did(steps.Create, "Secret tunnel/keys", "1")
+			return nil
+		},
+		Left: func(context.Context, steps.Env) (steps.Change, error) { return item(steps.Delete) },
+		Revert: func(_ context.Context, _ steps.Env, say steps.Progress) error {
+			m.set(false)
+			say.Did(steps.Delete, "Secret tunnel/keys", "")
+			return nil
+		},
+	}
+}
+
+// options are the wizard on an existing link of that guide.
+func (m *tunnel) options(t *testing.T) Options {
+	t.Helper()
+	if m.shown == "" {
+		m.shown = "it is there"
+	}
+	dir, guide := t.TempDir(), m.guide()
+	ends := map[steps.Side]steps.End{}
+	for side, name := range map[steps.Side]string{steps.Local: "milan", steps.Remote: "rome"} {
+		h, err := cluster.NewHost(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ends[side] = steps.End{Host: h, Name: name}
+	}
+	link := steps.NewLink("tunnel", "milan-rome")
+	link.Path = filepath.Join(dir, "milan-rome.yaml")
+	link.Local.Host, link.Remote.Host = &steps.HostSpec{Root: "/"}, &steps.HostSpec{Root: dir}
+	link.Answers["keys.owner"] = "ana"
+	for k, v := range m.given {
+		link.Answers[k] = v
+	}
+	return Options{
+		Guides: []*steps.Guide{guide}, Link: link,
+		Open: func(l *steps.Link) (*steps.Session, error) {
+			return steps.NewSession(steps.SessionOptions{Guide: guide, Link: l, Ends: ends, Attended: true}), nil
+		},
+		Candidates: func() ([]steps.Candidate, error) {
+			return []steps.Candidate{{Context: "kind-milan", Server: "https://10.0.0.1", Current: true}, {Context: "kind-rome", Server: "https://10.0.0.2"}, {Context: "rome-again", Server: "https://10.0.0.2"}, {Context: "gone", Server: "https://10.0.0.9"}}, nil
+		},
+		Meet: func(_ context.Context, name string) (steps.Meeting, error) {
+			switch name {
+			case "gone":
+				return steps.Meeting{}, errors.New("nothing listens there")
+			case "rome-again":
+				name = "kind-rome"
+			}
+			return steps.Meeting{Version: "v1.36.3", UID: "of " + name, Latency: 12 * time.Millisecond}, nil
+		},
+		LinkPath: func(name string) string { return filepath.Join(dir, name+".yaml") },
+		Getenv:   func(string) string { return "" },
+	}
+}
+
+// clusters are the options of a new link between two clusters.
+func clusters(t *testing.T, m *tunnel) Options {
+	t.Helper()
+	o := m.options(t)
+	o.Link = nil
+	for side, r := range o.Guides[0].Sides {
+		r.Kind = steps.Cluster
+		o.Guides[0].Sides[side] = r
+	}
+	second := *o.Guides[0]
+	second.Name, second.Title = "bridge", "Bridge"
+	o.Guides = append(o.Guides, &second)
+	return o
+}
+
+func conflicts(managers ...string) []steps.Item {
+	it := steps.Item{Verb: steps.Update, What: "Secret tunnel/keys", Hash: "1"}
+	for i, m := range managers {
+		it.Conflicts = append(it.Conflicts, cluster.Conflict{Manager: m, Field: fmt.Sprintf(".data.k%d", i)})
+	}
+	return []steps.Item{it}
+}
+
+// Situations in which the wizard begins.
+func fresh(t *testing.T, m *tunnel) Options { return m.options(t) }
+
+func ownerless(t *testing.T, m *tunnel) Options {
+	o := m.options(t)
+	delete(o.Link.Answers, "keys.owner")
+	return o
+}
+
+func taken(t *testing.T, m *tunnel) Options {
+	m.items = conflicts("helm")
+	return m.options(t)
+}
+
+func fixedInPlace(t *testing.T, m *tunnel) Options {
+	m.items = []steps.Item{{Verb: steps.Replace, What: "Secret tunnel/keys", Hash: "1"}}
+	return m.options(t)
+}

@@ -1,0 +1,155 @@
+package lines
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"carrick/cluster"
+	"carrick/steps"
+)
+
+// voice writes lines. All that it writes is cleaned of what could drive a
+// terminal.
+type voice struct {
+	w     io.Writer
+	plain *strings.Replacer // nil: nothing
+	err   error             // the first; what is lost is lost
+}
+
+// asciiOf are the characters outside ASCII that guides use, in ASCII.
+var asciiOf = []string{"…", "...", "·", "-", "→", "->", "←", "<-", "×", "x", "–", "-", "—", "-", "’", "'", "“", `"`, "”", `"`}
+
+// say writes one line.
+func (v *voice) say(format string, args ...any) {
+	text := format
+	if len(args) > 0 {
+		text = fmt.Sprintf(format, args...)
+	}
+	v.write(oneLine(text) + "\n")
+}
+
+// sentence writes one line that ends like a sentence.
+func (v *voice) sentence(format string, args ...any) {
+	v.say("%s", ended(oneLine(fmt.Sprintf(format, args...))))
+}
+
+// raw writes text of many lines as it is: YAML, a diff, a command.
+func (v *voice) raw(text string) {
+	for _, l := range manyLines(text) {
+		v.write(strings.TrimRight(l, " ") + "\n")
+	}
+}
+
+// prompt writes what is asked; the answer stands on the same line.
+func (v *voice) prompt(text string) { v.write(oneLine(text) + " ") }
+
+func (v *voice) write(text string) {
+	if v.plain != nil {
+		text = v.plain.Replace(text)
+	}
+	if _, err := io.WriteString(v.w, text); err != nil && v.err == nil {
+		v.err = fmt.Errorf("write: %w", err)
+	}
+}
+
+// oneLine makes text from outside fit for one line.
+func oneLine(s string) string { return strings.Join(strings.Fields(cluster.Clean(s)), " ") }
+
+// manyLines makes text from outside fit for a terminal and keeps its lines.
+func manyLines(s string) []string {
+	s = strings.ReplaceAll(strings.TrimRight(cluster.Clean(s), "\n"), "\t", "    ")
+	return strings.Split(s, "\n")
+}
+
+// ended gives a sentence its full stop.
+func ended(s string) string {
+	if s == "" || strings.ContainsAny(s[len(s)-1:], ".!?:") || strings.HasSuffix(s, "…") {
+		return s
+	}
+	return s + "."
+}
+
+// plural is a number and its word: "1 change", "3 changes".
+func plural(n int, word string) string {
+	if n == 1 {
+		return "1 " + word
+	}
+	return fmt.Sprintf("%d %ss", n, word)
+}
+
+// these is what a question is about: "this change", "these 3 changes".
+func these(n int, word string) string {
+	if n == 1 {
+		return "this " + word
+	}
+	return fmt.Sprintf("these %d %ss", n, word)
+}
+
+// listed joins words as a sentence does: "a, b and c".
+func listed(words []string) string {
+	if n := len(words); n > 1 {
+		return strings.Join(words[:n-1], ", ") + " and " + words[n-1]
+	}
+	return strings.Join(words, "")
+}
+
+// tally is how many checks stand where, in words.
+func tally(n steps.Counts) string {
+	var parts []string
+	for _, p := range []struct {
+		s    steps.Status
+		word string
+	}{
+		{steps.Pass, "ok"},
+		{steps.Fail, "failed"},
+		{steps.Unknown, "unknown"},
+		{steps.Warn, "with a warning"},
+		{steps.Waiting, "waiting"},
+		{steps.Pending, "not looked at yet"},
+		{steps.Skip, "skipped"},
+	} {
+		if n.Of(p.s) > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", n.Of(p.s), p.word))
+		}
+	}
+	if len(parts) == 0 {
+		return "no checks"
+	}
+	return listed(parts)
+}
+
+// word is a verdict in a word.
+func word(s steps.Status) string {
+	switch s {
+	case steps.Pass:
+		return "ok"
+	case steps.Fail:
+		return "FAIL"
+	case steps.Warn:
+		return "warning"
+	case steps.Skip:
+		return "skipped"
+	case steps.Unknown:
+		return "unknown"
+	case steps.Waiting:
+		return "waiting"
+	}
+	return "not looked at yet"
+}
+
+// span is a time in words: "20 seconds", "3 minutes".
+func span(d time.Duration) string {
+	switch {
+	case d < time.Minute:
+		return plural(int(d.Round(time.Second)/time.Second), "second")
+	case d < time.Hour:
+		return plural(int(d.Round(time.Minute)/time.Minute), "minute")
+	case d < 48*time.Hour:
+		return plural(int(d/time.Hour), "hour")
+	}
+	return plural(int(d/(24*time.Hour)), "day")
+}
+
+func quoted(s string) string { return `"` + oneLine(s) + `"` }

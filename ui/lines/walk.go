@@ -1,0 +1,163 @@
+package lines
+
+import (
+	"context"
+	"errors"
+	"os"
+	"strings"
+	"time"
+
+	"carrick/steps"
+	"carrick/ui/farewell"
+)
+
+// walk is one run through a guide.
+type walk struct {
+	o   Options
+	ctx context.Context
+	in  *input
+	out *voice
+	dir string // the working directory; "": not known
+
+	session *steps.Session // nil until a link is open
+	board   *board
+	at      int                         // index of the step; the number of steps is the summary
+	told    map[steps.Cell]steps.Result // verdicts as they were said last
+	visited map[string]bool             // steps whose missing answers were asked for
+	log     []entry
+	changed time.Time // end of the last run that changed something
+	summed  bool      // the summary was said last
+}
+
+// entry is one thing that happened.
+type entry struct {
+	at   time.Time
+	text string
+}
+
+// What an answer may mean at every question.
+var (
+	errQuit = errors.New("quit")
+	errBack = errors.New("back")
+)
+
+func newWalk(ctx context.Context, o Options) *walk {
+	if o.Getenv == nil {
+		o.Getenv = os.Getenv
+	}
+	w := &walk{
+		o: o, ctx: ctx, in: newInput(o.In), out: &voice{w: o.Out},
+		told: map[steps.Cell]steps.Result{}, visited: map[string]bool{},
+	}
+	if o.ASCII {
+		w.out.plain = strings.NewReplacer(asciiOf...)
+	}
+	w.dir, _ = os.Getwd() // only to say shorter paths
+	return w
+}
+
+// through is the whole run: a link, then its steps.
+func (w *walk) through() error {
+	if w.o.Banner != "" {
+		w.out.sentence("This is carrick, in lines; %s", w.o.Banner)
+	} else {
+		w.out.say("This is carrick, in lines.")
+	}
+	w.out.say("At every question, ? says more, b goes back and q leaves.")
+	if err := w.open(); err != nil {
+		return err
+	}
+	for {
+		if err := w.visit(); err != nil {
+			return err
+		}
+	}
+}
+
+// visit is one step, or the summary. It sets where to go on.
+func (w *walk) visit() error {
+	if w.at == len(w.guide().Steps) {
+		return w.summary()
+	}
+	return w.step()
+}
+
+func (w *walk) guide() *steps.Guide { return w.session.Guide() }
+
+// current is the step at hand.
+func (w *walk) current() *steps.Step { return &w.guide().Steps[w.at] }
+
+// role is the guide's word for a side.
+func (w *walk) role(s steps.Side) string { return w.guide().Sides[s].Name }
+
+// question is what is asked for one line.
+type question struct {
+	prompt  string
+	help    func()
+	secret  bool
+	instead string // the command that does without it
+}
+
+// ask asks until there is an answer. b, ? and q mean the same at every
+// question.
+func (w *walk) ask(q question) (string, error) {
+	for {
+		if w.out.err != nil {
+			return "", w.out.err
+		}
+		w.out.prompt(q.prompt)
+		text, err := w.in.line(w.ctx, q.secret, w.o.Interrupts)
+		if w.in.tty == nil || q.secret || err != nil {
+			w.out.write("\n") // nobody else ends that line
+		}
+		switch {
+		case errors.Is(err, errEnded) && w.in.tty != nil:
+			return "", errQuit // ctrl+d
+		case errors.Is(err, errEnded):
+			return "", &NobodyError{q.prompt, q.instead}
+		case err != nil:
+			return "", err
+		}
+		switch strings.TrimSpace(text) {
+		case "?":
+			q.help()
+			continue
+		case "b":
+			return "", errBack
+		case "q":
+			return "", errQuit
+		}
+		return text, nil
+	}
+}
+
+// note keeps what happened, for the log.
+func (w *walk) note(text string) { w.log = append(w.log, entry{time.Now(), oneLine(text)}) }
+
+// trouble says an error, and notes it where the user and the program's log
+// find it.
+func (w *walk) trouble(before string, err error) {
+	lines := manyLines(err.Error())
+	w.out.sentence("%s%s", before, lines[0])
+	if len(lines) > 1 {
+		w.out.raw(strings.Join(lines[1:], "\n"))
+	}
+	w.note(before + err.Error())
+	if w.o.Log != nil {
+		w.o.Log.Error("wizard", "err", err)
+	}
+}
+
+func (w *walk) close() {
+	if w.session != nil {
+		w.session.Close()
+	}
+}
+
+// stand is where the session is left.
+func (w *walk) stand(b *steps.Board) farewell.Stand {
+	return farewell.Stand{Guide: w.guide(), Link: w.session.Link(), Board: b, Dir: w.dir}
+}
+
+// path is the link's file as it is typed.
+func (w *walk) path() string { return farewell.ShortPath(w.dir, w.session.Link().Path) }
