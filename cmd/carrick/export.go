@@ -16,7 +16,7 @@ import (
 func (a *app) export() *cobra.Command {
 	var force bool
 	cmd := &cobra.Command{
-		Use: "export LINK DIR", Short: "Manifests and files for those who apply them with other tools",
+		Use: "export LINK DIR", Short: "What apply would make, as manifests for other tools",
 		Long: `Writes what apply would make, for GitOps tools and for kubectl:
   DIR/local, DIR/remote   a kustomization each; charts are in it as helm template makes them
   DIR/files               values of charts, bodies of requests, files of hosts
