@@ -26,7 +26,7 @@ func (a *app) addCompletion(root *cobra.Command) {
 	root.ValidArgsFunction = a.completeRoot
 	args := map[string]completer{
 		"check": a.completeLink, "diff": a.completeLink, "apply": a.completeLink, "undo": a.completeLink,
-		"export": a.completeExport, "demo": a.completeGuide, "guides": a.completeGuide,
+		"export": a.completeExport, "demo": a.completeGuide, "guides": a.completeGuide, "adopt": a.completeGuide,
 		"explain": a.completeExplain, "help": completeHelp, "version": cobra.NoFileCompletions,
 	}
 	flags := a.flagCompleters()
@@ -52,6 +52,7 @@ func (a *app) flagCompleters() map[string]completer {
 		"side": a.completeSide, "context": a.completeContext(&a.local), remote + "context": a.completeContext(&a.remote),
 		"output": a.completeOutput, "color": fixed("auto", "always", "never"),
 		"fail-on": fixed("failure\texit 3 on failures alone", "warning\texit 4 on warnings, too"),
+		"pace":    fixed("slow", "normal", "fast"),
 		"wait":    fixed("1m", "5m", "15m"), "name": fixed(), "as": fixed(), "as-group": fixed(),
 		remote + "as": fixed(), remote + "as-group": fixed(), "request-timeout": fixed("5s", "30s"), remote + "request-timeout": fixed("5s", "30s"),
 	}
@@ -65,7 +66,10 @@ var outputs = map[string][]string{
 }
 
 func (a *app) completeOutput(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
-	return outputs[cmd.Name()], noFile
+	if of := outputs[cmd.Name()]; of != nil {
+		return of, noFile
+	}
+	return nil, cobra.ShellCompDirectiveDefault // here -o is a file
 }
 
 func (a *app) completeGuide(cmd *cobra.Command, args []string, toComplete string) ([]string, cobra.ShellCompDirective) {

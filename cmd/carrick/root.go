@@ -48,9 +48,9 @@ func (a *app) root() *cobra.Command {
 	var guide, linkName string
 	cmd := &cobra.Command{
 		Use: "carrick [LINK]", Short: "Join two clusters", Long: about,
-		Example: `  carrick                              a new link: pick a guide and two contexts
-  carrick milan-rome.yaml              an existing link, where it stands
-  carrick demo                         try it on two control planes on this machine
+		Example: `  carrick                    a new link: pick a guide and two contexts
+  carrick milan-rome.yaml    an existing link, where it stands
+  carrick demo               try it on two control planes on this machine
   carrick check milan-rome.yaml -o json`,
 		Args: a.oneLink, SilenceErrors: true, SilenceUsage: true,
 		Annotations:       map[string]string{cobra.CommandDisplayNameAnnotation: a.name},
