@@ -23,7 +23,7 @@ type PlanReport struct {
 
 // PlanTotals counts what a plan holds.
 type PlanTotals struct {
-	Verbs     map[Verb]int `json:"verbs"`     // things by what would happen to them: create, update, …
+	Verbs     map[Verb]int `json:"verbs"`     // things by what would happen to them: create, change, …
 	Pending   int          `json:"pending"`   // actions that can't be known yet
 	Conflicts int          `json:"conflicts"` // things of which another manager owns fields
 }

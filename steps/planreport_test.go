@@ -20,7 +20,7 @@ func TestPlanReport(t *testing.T) {
 	p := &Plan{Actions: []Planned{
 		{Step: "one", Action: "note", Title: "Write", Side: Local, Change: Change{Items: []Item{
 			{Verb: Create, What: "ConfigMap a/\x1b[31mb", Diff: "+a: 1\n", Hash: "h"},
-			{Verb: Update, What: "ConfigMap a/c", Note: "not \x07now", Refused: true, Conflicts: []cluster.Conflict{{Manager: "kub\x1bectl", Field: ".data.x"}}},
+			{Verb: Update, What: "ConfigMap a/c", Note: "not \x07now", Refused: true, Conflicts: []cluster.Conflict{{Manager: "kube\x07ctl", Field: ".data.x"}}},
 			{Verb: Leave, What: "ConfigMap a/d"},
 		}}},
 		{Step: "two", Action: "later", Title: "Wait", Side: Remote, Pending: "known after step 1"},
