@@ -174,7 +174,7 @@ func explainCheck(w io.Writer, c pickedCheck) {
 		list("Fix", i, fmt.Sprintf("carrick apply LINK --step %s (%s: %s)", by.Name, act.Name, act.Title))
 	}
 	if len(d.MendedBy) == 0 && d.NotChecked == "" {
-		say("Fix", "is not carrick's to do: the check says what, once it has found something")
+		say("Fix", "nothing that carrick does: the check says what to do, with what it has found")
 	}
 	if d.NotChecked == "" {
 		say("Run", "carrick check LINK --only "+d.Name)
