@@ -19,6 +19,11 @@ sandbox: ## build bin/carrick-sandbox: the two control planes (10 minutes the fi
 demo: build sandbox ## the wizard on two control planes on this machine
 	$(BIN)/carrick demo $(GUIDE)
 
+.PHONY: man
+man: ## write the man pages into bin/man: carrick.1 and one a command
+	SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct 2>/dev/null || date +%s) $(GO) test -count=1 -ldflags "-X carrick/cmd/carrick.release=$(RELEASE)" \
+		-run '^TestManPages$$' ./cmd/carrick -man $(BIN)/man
+
 .PHONY: test
 test: sandbox ## all tests, on real control planes
 	CARRICK_SANDBOX=$(SANDBOX) $(GO) run ./cluster/clustertest/share $(GO) test -p 1 -timeout 30m ./...

@@ -137,7 +137,7 @@ func checkContext(merged *clientcmdapi.Config, name, path string) error {
 	}
 	chosen := merged.Contexts[name]
 	if chosen == nil {
-		if near := nearest(name, names); near != "" {
+		if near := Nearest(name, names); near != "" {
 			return fmt.Errorf("%s has no context %q: did you mean %q? there are %s", where, name, near, listed(names))
 		}
 		return fmt.Errorf("%s has no context %q: there are %s", where, name, listed(names))
@@ -162,8 +162,8 @@ func listed(names []string) string {
 	return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
 }
 
-// nearest returns the name that was probably meant, or "".
-func nearest(name string, names []string) string {
+// Nearest returns the name that was probably meant, or "".
+func Nearest(name string, names []string) string {
 	best, at := "", max(2, len(name)/3)+1
 	for _, candidate := range names {
 		d := distance(strings.ToLower(name), strings.ToLower(candidate))

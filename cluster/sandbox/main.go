@@ -2,12 +2,14 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"os"
 
 	"carrick/cluster/sandbox/leash"
 	"carrick/cluster/sandbox/roles"
+	"carrick/cluster/sandbox/scenario"
 )
 
 func main() {
@@ -34,7 +36,11 @@ func play(role roles.Role) int {
 // sandbox runs a sandbox and returns the exit code.
 func sandbox(ctx context.Context, args []string, in io.Reader, out, progress io.Writer) int {
 	options, err := parse(args, progress)
-	if err == nil {
+	switch {
+	case err != nil:
+	case options.faults != "":
+		err = json.NewEncoder(out).Encode(desk{stage: &scenario.Stage{}}.answer(ctx, "faults "+options.faults))
+	default:
 		err = run(ctx, options, in, out, progress)
 	}
 	if err != nil {

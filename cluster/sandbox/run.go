@@ -19,6 +19,8 @@ import (
 type options struct {
 	dir   string // where everything stands while the sandbox runs
 	empty bool   // start the control planes and put nothing into them
+	// faults names a scenario: say what can be wrong in it, and start nothing.
+	faults string
 }
 
 func parse(args []string, usage io.Writer) (options, error) {
@@ -27,6 +29,7 @@ func parse(args []string, usage io.Writer) (options, error) {
 	flags.SetOutput(usage)
 	flags.StringVar(&o.dir, "dir", "", "`folder` for everything the sandbox writes; must be empty or not exist; removed at the end")
 	flags.BoolVar(&o.empty, "empty", false, "leave the clusters without nodes, classes and DNS")
+	flags.StringVar(&o.faults, "faults", "", "print what can be wrong in a `scenario`, as the command faults does, and start nothing")
 	if err := flags.Parse(args); err != nil {
 		return o, err
 	}

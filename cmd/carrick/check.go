@@ -29,14 +29,14 @@ func (a *app) check() *cobra.Command {
 		Long: "Runs every check of a link once and says what was found. Exit code 0: green; 3: a check\nfailed; 5: something is unknown or still waiting.",
 		RunE: func(cmd *cobra.Command, args []string) error { return a.runCheck(cmd.Context(), args[0], f) },
 	}
-	cmd.Flags().StringVarP(&f.output, "output", "o", "table", "table, json, yaml or junit")
+	cmd.Flags().StringVarP(&f.output, "output", "o", "table", "`format`: table, json, yaml or junit")
 	cmd.Flags().BoolVar(&f.watch, "watch", false, "go on, and print each verdict that changes")
 	cmd.Flags().DurationVar(&f.wait, "wait", 0, "wait that long for green")
-	cmd.Flags().StringVar(&f.side, "side", "", "one side only")
-	cmd.Flags().StringSliceVar(&f.only, "only", nil, "only these steps or checks")
-	cmd.Flags().StringSliceVar(&f.skip, "skip", nil, "not these steps or checks")
+	cmd.Flags().StringVar(&f.side, "side", "", "one `side` only: local, remote, or the guide's word")
+	cmd.Flags().StringSliceVar(&f.only, "only", nil, "only these steps or checks: `names` with commas")
+	cmd.Flags().StringSliceVar(&f.skip, "skip", nil, "not these steps or checks: `names` with commas")
 	a.secrets.add(cmd.Flags())
-	cmd.Flags().StringVar(&f.failOn, "fail-on", "failure", "failure, or warning: exit 4 on warnings")
+	cmd.Flags().StringVar(&f.failOn, "fail-on", "failure", "`failure`, or warning: exit 4 on warnings")
 	return cmd
 }
 
@@ -81,10 +81,8 @@ func (a *app) runCheck(ctx context.Context, path string, f checkFlags) error {
 }
 
 func (f checkFlags) valid() error {
-	switch f.output {
-	case "table", "json", "yaml", "junit":
-	default:
-		return usage("-o %q is none of table, json, yaml, junit", f.output)
+	if err := format(f.output, outputs["check"]...); err != nil {
+		return err
 	}
 	if f.failOn != "failure" && f.failOn != "warning" {
 		return usage("--fail-on %q is neither failure nor warning", f.failOn)

@@ -46,6 +46,10 @@ func (b *sandbox) hasFault(guide, name string) error {
 
 // listFaults prints the faults of a guide. It needs no terminal.
 func (a *app) listFaults(ctx context.Context, guide string) error {
+	if faults := faultsOnPaper(ctx, guide); len(faults) > 0 {
+		_, err := fmt.Fprintln(a.out, faultTable(faults))
+		return err
+	}
 	box, err := startSandbox(ctx, a.err)
 	if err != nil {
 		return err

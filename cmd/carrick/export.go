@@ -16,11 +16,11 @@ import (
 func (a *app) export() *cobra.Command {
 	var force bool
 	cmd := &cobra.Command{
-		Use: "export LINK DIR", Short: "Manifests and files for those who apply them with other tools",
+		Use: "export LINK DIR", Short: "What apply would make, as manifests for other tools",
 		Long: `Writes what apply would make, for GitOps tools and for kubectl:
-  DIR/local, DIR/remote   a kustomization each; charts are in it as helm template makes them
-  DIR/files               values of charts, bodies of requests, files of hosts
-  DIR/README.txt          the commands for the rest, in order, and which secrets are left out
+  DIR/local, DIR/remote  a kustomization each; charts as helm template has them
+  DIR/files              values of charts, bodies of requests, files of hosts
+  DIR/README.txt         the commands for the rest; secrets that are left out
 It holds no secret, and changes nothing in a cluster. Exit code 5: something can't be known
 yet, and is not in it.`,
 		Args: func(cmd *cobra.Command, args []string) error {

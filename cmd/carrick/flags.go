@@ -18,16 +18,19 @@ type accessFlags struct {
 }
 
 func (f *accessFlags) add(to *pflag.FlagSet, prefix, side string) {
-	to.StringVar(&f.kubeconfig, prefix+"kubeconfig", "", side+": kubeconfig file (default: by kubectl's rules)")
-	to.StringVar(&f.context, prefix+"context", "", side+": context to use in place of the link's")
-	to.StringVar(&f.as, prefix+"as", "", side+": user to impersonate")
-	to.StringSliceVar(&f.groups, prefix+"as-group", nil, side+": groups to impersonate")
-	to.DurationVar(&f.timeout, prefix+"request-timeout", 0, side+": time limit of one request (default 10s)")
+	to.StringVar(&f.kubeconfig, prefix+"kubeconfig", "", side+": kubeconfig `file`; default: by kubectl's rules")
+	to.StringVar(&f.context, prefix+"context", "", side+": `context` to use in place of the link's")
+	to.StringVar(&f.as, prefix+"as", "", side+": `user` to impersonate")
+	to.StringSliceVar(&f.groups, prefix+"as-group", nil, side+": `groups` to impersonate")
+	to.DurationVar(&f.timeout, prefix+"request-timeout", 0, side+": time limit of one request; default: 10s")
 }
 
 func (f *accessFlags) access() cluster.Access {
 	return cluster.Access{Kubeconfig: f.kubeconfig, Context: f.context, As: f.as, AsGroups: f.groups, Timeout: f.timeout}
 }
+
+// remote is the prefix of the flags for the remote side.
+const remote = "remote-"
 
 // sideFlag reads --side: local, remote, or the guide's own word for one.
 func sideFlag(value string, g *steps.Guide) (steps.Side, error) {

@@ -15,6 +15,8 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/spf13/cobra"
+
 	"carrick/steps"
 )
 
@@ -26,11 +28,14 @@ func main() {
 }
 
 // run is carrick: guides and arguments in, exit code out. args[0] may be
-// kubectl-carrick.
+// kubectl-carrick, or what kubectl calls to complete that.
 func run(ctx context.Context, guides []*steps.Guide, args []string, in io.Reader, out, errOut io.Writer) int {
 	data := &data{Writer: out}
 	a := &app{in: in, out: data, tty: out, err: errOut, name: "carrick", guides: guides}
-	if strings.HasPrefix(filepath.Base(args[0]), "kubectl-") {
+	switch called := filepath.Base(args[0]); {
+	case called == completeAs:
+		a.name, args = "kubectl carrick", append([]string{called, cobra.ShellCompRequestCmd}, args[1:]...)
+	case strings.HasPrefix(called, "kubectl-"):
 		a.name = "kubectl carrick"
 	}
 	root := a.root()

@@ -20,7 +20,9 @@ import (
 // TestMain makes carrick a command of the scripts and of the other tests: this
 // test binary, under that name.
 func TestMain(m *testing.M) {
-	testscript.Main(tidy{m}, map[string]func(){"carrick": main, "kubectl-carrick": main, "carrick-trial": trialMain})
+	testscript.Main(tidy{m}, map[string]func(){
+		"carrick": main, "kubectl-carrick": main, completeAs: main, "carrick-trial": trialMain, "carrick-codes": codesMain,
+	})
 }
 
 // tidy removes what the tests of one binary share.

@@ -3,10 +3,12 @@ package main
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"os/signal"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -17,14 +19,26 @@ import (
 // changeFlags are of the commands that change things.
 type changeFlags struct {
 	steps                           []string
-	side                            string
+	side, output                    string
 	yes, dryRun, takeOver, replaces bool
 }
 
 func (a *app) addChangeFlags(cmd *cobra.Command, f *changeFlags) {
 	a.secrets.add(cmd.Flags())
-	cmd.Flags().StringSliceVar(&f.steps, "step", nil, "only these steps")
-	cmd.Flags().StringVar(&f.side, "side", "", "one side only")
+	cmd.Flags().StringSliceVar(&f.steps, "step", nil, "only these `steps`, with commas")
+	cmd.Flags().StringVar(&f.side, "side", "", "one `side` only: local, remote, or the guide's word")
+	cmd.Flags().StringVarP(&f.output, "output", "o", "table", "`format` of the plan: table, json or yaml")
+}
+
+// valid refuses what -o can't be, and -o of what is not shown alone.
+func (f *changeFlags) valid(shown bool) error {
+	if err := format(f.output, outputs["diff"]...); err != nil {
+		return err
+	}
+	if f.output != "table" && !shown {
+		return usage("-o %s is for a plan that is only shown: add --dry-run", f.output)
+	}
+	return nil
 }
 
 func (f *changeFlags) scope(g *steps.Guide) (steps.Scope, error) {
@@ -46,14 +60,16 @@ func (a *app) diff() *cobra.Command {
 		Use: "diff LINK", Short: "Show what apply would change", Args: a.needLink,
 		Long: "Shows what apply would change, by a dry run on both servers. Secrets are masked.\nExit code 0: nothing; 3: something.",
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := f.valid(true); err != nil {
+				return err
+			}
 			s, p, err := a.plan(cmd.Context(), args[0], f, false)
 			if err != nil {
 				return err
 			}
 			defer s.Close()
-			a.printPlan(s, p, true)
-			if p.Empty() {
-				return nil
+			if err := a.showPlan(s, p, f.output, true); err != nil || p.Empty() {
+				return err
 			}
 			return verdict(exitFailed)
 		},
@@ -134,7 +150,7 @@ func sidesKnown(s *steps.Session, only steps.Side) error {
 }
 
 func (a *app) runApply(ctx context.Context, path string, f changeFlags) error {
-	if err := a.secrets.needYes(f.yes || f.dryRun); err != nil {
+	if err := errors.Join(f.valid(f.dryRun), a.secrets.needYes(f.yes || f.dryRun)); err != nil {
 		return err
 	}
 	a.attended = isTerminalStream(a.in) && isTerminalStream(a.err)
@@ -143,9 +159,8 @@ func (a *app) runApply(ctx context.Context, path string, f changeFlags) error {
 		return err
 	}
 	defer s.Close()
-	a.printPlan(s, p, f.dryRun)
-	if p.Empty() || f.dryRun {
-		return nil
+	if err := a.showPlan(s, p, f.output, f.dryRun); err != nil || p.Empty() || f.dryRun {
+		return err
 	}
 	if err := a.refuse(ctx, s, p, f); err != nil {
 		return err
@@ -197,7 +212,7 @@ func (a *app) recordable() error {
 }
 
 func (a *app) runUndo(ctx context.Context, path string, f changeFlags) error {
-	if err := a.secrets.needYes(f.yes || f.dryRun); err != nil {
+	if err := errors.Join(f.valid(f.dryRun), a.secrets.needYes(f.yes || f.dryRun)); err != nil {
 		return err
 	}
 	a.attended = isTerminalStream(a.in) && isTerminalStream(a.err)
@@ -206,9 +221,8 @@ func (a *app) runUndo(ctx context.Context, path string, f changeFlags) error {
 		return err
 	}
 	defer s.Close()
-	a.printPlan(s, p, false)
-	if p.Empty() || f.dryRun {
-		return nil
+	if err := a.showPlan(s, p, f.output, f.dryRun); err != nil || p.Empty() || f.dryRun {
+		return err
 	}
 	if err := a.recordable(); err != nil {
 		return err
@@ -233,6 +247,15 @@ func (a *app) progress(s *steps.Session) steps.Progress {
 		}
 		fmt.Fprintln(a.err, text)
 	}
+}
+
+// showPlan writes a plan as a table, or as one document.
+func (a *app) showPlan(s *steps.Session, p *steps.Plan, output string, diff bool) error {
+	if output == "table" {
+		a.printPlan(s, p, diff)
+		return nil
+	}
+	return printDocument(a.out, output, s.NewPlanReport(p, time.Now()))
 }
 
 // printPlan lists what changes on standard error, except for diff itself,

@@ -11,6 +11,7 @@ import (
 
 	"github.com/adrg/xdg"
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"carrick/assets"
 	"carrick/cluster"
@@ -48,33 +49,58 @@ func (a *app) root() *cobra.Command {
 	var guide, linkName string
 	cmd := &cobra.Command{
 		Use: "carrick [LINK]", Short: "Join two clusters", Long: about,
-		Example: `  carrick                      a new link: pick a guide and two contexts
-  carrick milan-rome.yaml      an existing link, where it stands
-  carrick demo                 try it on two control planes on this machine
+		Example: `  carrick                    a new link: pick a guide and two contexts
+  carrick milan-rome.yaml    an existing link, where it stands
+  carrick demo               try it on two control planes on this machine
   carrick check milan-rome.yaml -o json`,
 		Args: a.oneLink, SilenceErrors: true, SilenceUsage: true,
 		Annotations:       map[string]string{cobra.CommandDisplayNameAnnotation: a.name},
 		PersistentPreRunE: func(*cobra.Command, []string) error { return errors.Join(a.validColor(), a.secrets.parse()) },
-		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.wizard(cmd.Context(), args, guide, linkName)
 		},
 	}
-	cmd.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return usage("%w; see %s --help", err, c.CommandPath()) })
-	cmd.Flags().StringVar(&guide, "guide", "", "guide of a new link (see carrick guides)")
-	cmd.Flags().StringVar(&linkName, "name", "", "name of a new link")
+	cmd.SetFlagErrorFunc(wrongFlag)
+	cmd.Flags().StringVar(&guide, "guide", "", "`guide` of a new link (see carrick guides)")
+	cmd.Flags().StringVar(&linkName, "name", "", "`name` of a new link")
 	a.secrets.add(cmd.Flags())
 	a.local.add(cmd.PersistentFlags(), "", "local side")
-	a.remote.add(cmd.PersistentFlags(), "remote-", "remote side")
-	cmd.PersistentFlags().StringVar(&a.color, "color", "auto", "auto, always or never")
+	a.remote.add(cmd.PersistentFlags(), remote, "remote side")
+	cmd.PersistentFlags().StringVar(&a.color, "color", "auto", "colours: auto, always or never")
 	cmd.PersistentFlags().BoolVar(&a.ascii, "ascii", false, "no character beyond ASCII on the screen")
 	cmd.PersistentFlags().BoolVar(&a.accessible, "accessible", false, "the wizard in lines of text: for screen readers and plain terminals (also: ACCESSIBLE=1)")
 	cmd.AddCommand(a.demo(), a.check(), a.diff(), a.apply(), a.undo(), a.export(), a.listGuides(), a.explain(), a.version())
+	a.addHelp(cmd)
+	a.addCompletion(cmd)
 	return cmd
+}
+
+// wrongFlag is what is said of a flag that can't be read.
+func wrongFlag(c *cobra.Command, err error) error {
+	more := ""
+	var value *pflag.InvalidValueError
+	var unknown *pflag.NotExistError
+	switch {
+	case errors.As(err, &value) && value.GetFlag().Value.Type() == "duration":
+		more = "; write it like 90s or 5m"
+	case errors.As(err, &unknown):
+		var flags []string
+		c.Flags().VisitAll(func(f *pflag.Flag) { flags = append(flags, f.Name) })
+		if near := cluster.Nearest(unknown.GetSpecifiedName(), flags); near != "" {
+			more = " (did you mean --" + near + "?)"
+		}
+	}
+	return usage("%w%s; see %s --help", err, more, c.CommandPath())
 }
 
 // oneLink takes at most one argument and says what it is when there are more.
 func (a *app) oneLink(cmd *cobra.Command, args []string) error {
+	if len(args) > 0 && filepath.Ext(args[0]) == "" {
+		_, err := os.Stat(args[0])
+		if near := meant(args[0], names(cmd)); near != "" && errors.Is(err, fs.ErrNotExist) {
+			return usage("%s is neither a command nor a link file%s; see %s --help", args[0], near, a.name)
+		}
+	}
 	if len(args) > 1 {
 		return usage("one link file at a time, not %d: %s", len(args), cmd.UseLine())
 	}

@@ -42,15 +42,20 @@ func TestScriptsOnClusters(t *testing.T) {
 }
 
 func runScripts(t *testing.T, dir string, more func(*testscript.Env) error) {
+	schema, err := filepath.Abs("../../steps/link.schema.json")
+	if err != nil {
+		t.Fatal(err)
+	}
 	testscript.RunT(oneByOne{t}, testscript.Params{
 		Dir: dir, RequireExplicitExec: true, RequireUniqueNames: true,
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("HOME", e.WorkDir)
+			e.Setenv("SCHEMA", schema)
 			e.Setenv("XDG_STATE_HOME", filepath.Join(e.WorkDir, "state"))
 			return more(e)
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"exits": exits, "refuses": refuses, "report": report, "keep": keep,
+			"exits": exits, "refuses": refuses, "report": report, "keep": keep, "document": document,
 		},
 	})
 }

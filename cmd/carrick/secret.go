@@ -30,7 +30,7 @@ type secrets struct {
 }
 
 func (s *secrets) add(to *pflag.FlagSet) {
-	to.StringArrayVar(&s.flags, "secret", nil, "answer to a secret question: KEY=@FILE, or KEY=- for standard input")
+	to.StringArrayVar(&s.flags, "secret", nil, "answer to a secret question: `KEY=@FILE`, or KEY=- for standard input")
 }
 
 // source is where the answer to one question is.

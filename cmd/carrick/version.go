@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"runtime"
+	"runtime/debug"
 
 	"github.com/spf13/cobra"
 )
@@ -10,18 +11,63 @@ import (
 // release is set at build time: -ldflags "-X main.release=v1.2.3".
 var release = "dev"
 
+// versionDoc is what version prints with -o json|yaml.
+type versionDoc struct {
+	Version  string `json:"version"`
+	Commit   string `json:"commit,omitempty"`   // of the source it was built from; left out where that is not known
+	Modified bool   `json:"modified,omitempty"` // there were changes that were not committed
+	Go       string `json:"go"`
+	Platform string `json:"platform"` // linux/amd64
+}
+
+func thisVersion() versionDoc {
+	v := versionDoc{Version: release, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return v
+	}
+	for _, s := range info.Settings {
+		switch s.Key {
+		case "vcs.revision":
+			v.Commit = s.Value
+		case "vcs.modified":
+			v.Modified = s.Value == "true"
+		}
+	}
+	return v
+}
+
+func (v versionDoc) String() string {
+	commit := v.Commit
+	switch {
+	case commit == "":
+		commit = "commit unknown"
+	case v.Modified:
+		commit = "commit " + commit + " with changes"
+	default:
+		commit = "commit " + commit
+	}
+	return fmt.Sprintf("carrick %s (%s) %s %s", v.Version, commit, v.Go, v.Platform)
+}
+
 func (a *app) version() *cobra.Command {
-	return &cobra.Command{
-		Use: "version", Short: "The version of carrick",
+	output := "text"
+	cmd := &cobra.Command{
+		Use: "version", Short: "The version of carrick, its commit and its Go",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 0 {
 				return usage("version takes no argument")
 			}
-			return nil
+			return format(output, outputs["version"]...)
 		},
 		RunE: func(*cobra.Command, []string) error {
-			_, err := fmt.Fprintf(a.out, "carrick %s %s %s/%s\n", release, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+			if output != "text" {
+				return printDocument(a.out, output, thisVersion())
+			}
+			_, err := fmt.Fprintln(a.out, thisVersion())
 			return err
 		},
 	}
+	cmd.Flags().StringVarP(&output, "output", "o", output, "`format`: text, json or yaml")
+	return cmd
 }

@@ -1,0 +1,93 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"syscall"
+	"testing"
+
+	"carrick/cluster"
+	"carrick/steps"
+)
+
+// codesMain is carrick with one more guide, whose verdicts and errors are those
+// that need more than two folders otherwise.
+func codesMain() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	code := run(ctx, append(guides(), codes()), os.Args, os.Stdin, os.Stdout, os.Stderr)
+	stop()
+	os.Exit(code)
+}
+
+// keptSecret is what no output may hold.
+const keptSecret = "hunter2-4711"
+
+func codes() *steps.Guide {
+	content := func(text string) func(context.Context, steps.Env) (cluster.Masked, error) {
+		return func(context.Context, steps.Env) (cluster.Masked, error) { return cluster.Mask(text), nil }
+	}
+	return &steps.Guide{
+		Name: "codes", Title: "Codes", About: "Two folders.", Page: "https://example.org/codes",
+		Sides: map[steps.Side]steps.Role{steps.Local: {Name: "desk", Kind: steps.Host}, steps.Remote: {Name: "shelf", Kind: steps.Host}},
+		Steps: []steps.Step{{
+			Name: "first", Title: "First", Why: "It is done.",
+			Actions: []steps.Action{
+				{Name: "note", Title: "Write the note", On: steps.Local, Doer: steps.File{Path: "/note.conf", Mode: 0o644, Content: content("port = 1\n")}},
+				{Name: "key", Title: "Write the key", On: steps.Local, Doer: steps.File{Path: "/key", Mode: 0o600, Secret: true, Content: content(keptSecret)}},
+			},
+			Checks: []steps.Check{{
+				Name: "worn", Title: "the desk is new", On: steps.Local, Why: "old desks break",
+				Run: func(context.Context, steps.Env) steps.Result { return steps.Warned("it is 9 years old", "buy one") },
+			}},
+		}, {
+			Name: "second", Title: "Second", Why: "It breaks.",
+			Actions: []steps.Action{{Name: "lamp", Title: "Light the lamp", On: steps.Remote, Doer: steps.Call{
+				Preview: func(context.Context, steps.Env) (steps.Change, error) {
+					return steps.Change{Items: []steps.Item{{Verb: steps.Run, What: "the lamp", Hash: "lamp"}}}, nil
+				},
+				Make: func(context.Context, steps.Env, steps.Progress) error { return errors.New("the lamp is broken") },
+			}}},
+			Checks: []steps.Check{{
+				Name: "light", Title: "there is light", On: steps.Remote, Why: "nobody sees otherwise", Mend: "lamp",
+				Run: func(context.Context, steps.Env) steps.Result { return steps.Failed("it is dark", "") },
+			}},
+		}},
+	}
+}
+
+// Every exit code of the table is one that a script provokes, and no script
+// knows another.
+func TestScriptsProvokeEveryExitCode(t *testing.T) {
+	provoked := map[string]bool{}
+	files, err := filepath.Glob("../../testdata/script/*.txtar")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no scripts: %v", err)
+	}
+	for _, file := range files {
+		text, err := readFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range regexp.MustCompile(`(?m)^(?:exits|refuses) (\d+) `).FindAllStringSubmatch(text, -1) {
+			provoked[m[1]] = true
+		}
+	}
+	var known []string
+	for _, e := range exitCodes {
+		known = append(known, fmt.Sprint(e.code))
+		if !provoked[fmt.Sprint(e.code)] {
+			t.Errorf("no script provokes exit code %d: %s", e.code, e.means)
+		}
+	}
+	for code := range provoked {
+		if !slices.Contains(known, code) {
+			t.Errorf("scripts provoke %s, which the table does not know", code)
+		}
+	}
+}

@@ -1,0 +1,247 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"carrick/cluster"
+)
+
+// The groups of carrick --help.
+const (
+	groupSetUp  = "set-up"
+	groupLook   = "look"
+	groupHandOn = "hand-on"
+	groupHelp   = "help"
+)
+
+var groups = []*cobra.Group{
+	{ID: groupSetUp, Title: "Set up"},
+	{ID: groupLook, Title: "Look"},
+	{ID: groupHandOn, Title: "Hand on"},
+	{ID: groupHelp, Title: "Help"},
+}
+
+// helped is where a command stands in carrick --help, and how it is called. A
+// command that has an example of its own keeps it.
+type helped struct {
+	group   string
+	near    bool // it reaches no cluster of the user's
+	example string
+}
+
+var helps = map[string]helped{
+	"demo": {groupSetUp, true, `  carrick demo                            the first guide
+  carrick demo liqo                       another one
+  carrick demo liqo --list                what can be broken from the start
+  carrick demo --fault operator-version   find out what is wrong, and mend it`},
+	"apply": {groupSetUp, false, `  carrick apply milan-rome.yaml                   show it, ask, do it
+  carrick apply milan-rome.yaml --dry-run -o yaml
+  carrick apply milan-rome.yaml --yes --step identity,kubeconfig
+  carrick apply milan-rome.yaml --yes --secret renku.token=@token`},
+	"undo": {groupSetUp, false, `  carrick undo milan-rome.yaml --dry-run          what would be taken back
+  carrick undo milan-rome.yaml --yes
+  carrick undo milan-rome.yaml --step session     only what that step made
+  carrick undo milan-rome.yaml --side remote`},
+	"check": {groupLook, false, `  carrick check milan-rome.yaml
+  carrick check milan-rome.yaml --only identity,token-filled
+  carrick check milan-rome.yaml --watch           go on, print what changes
+  carrick check milan-rome.yaml --wait 5m -o json
+  carrick check milan-rome.yaml -o junit --fail-on warning`},
+	"diff": {groupLook, false, `  carrick diff milan-rome.yaml
+  carrick diff milan-rome.yaml --side remote --step identity
+  carrick diff milan-rome.yaml -o json | jq .totals`},
+	"explain": {groupLook, true, `  carrick explain                      all checks of all guides
+  carrick explain renku                those of one guide
+  carrick explain renku/identity       those of one step
+  carrick explain renku/role-binding   one check
+  carrick explain liqo -o json`},
+	"guides": {groupLook, true, `  carrick guides
+  carrick guides renku
+  carrick guides renku -o json | jq -r '.steps[].questions[]?.key'`},
+	"export": {groupHandOn, false, `  carrick export milan-rome.yaml gitops
+  carrick export milan-rome.yaml gitops --force`},
+	"version": {groupHelp, true, `  carrick version
+  carrick version -o json`},
+	"help": {groupHelp, true, `  carrick help check
+  carrick help exit-codes
+  carrick help link-schema > link.schema.json`},
+	"completion": {groupHelp, true, `  source <(carrick completion bash)
+  carrick completion zsh > "${fpath[1]}/_carrick"
+  carrick completion fish | source`},
+}
+
+// addHelp gives every command its group, its example, and help that fits on a
+// terminal.
+func (a *app) addHelp(root *cobra.Command) {
+	root.AddGroup(groups...)
+	root.SetHelpCommand(a.help())
+	root.InitDefaultHelpCmd()
+	root.InitDefaultCompletionCmd()
+	for _, c := range root.Commands() {
+		h, ok := helps[c.Name()]
+		if !ok {
+			h.group = groupSetUp
+		}
+		if c.GroupID == "" {
+			c.GroupID = h.group
+		}
+		if c.Example == "" {
+			c.Example = h.example
+		}
+		c.Example = a.named(c.Example)
+	}
+	root.Example = a.named(root.Example)
+	root.AddCommand(a.topics()...)
+	root.SetHelpFunc(func(c *cobra.Command, _ []string) { printHelp(c.OutOrStdout(), c) })
+	root.SetUsageFunc(func(c *cobra.Command) error {
+		printHelp(c.OutOrStderr(), c)
+		return nil
+	})
+}
+
+// named says commands as they are called here: kubectl carrick.
+func (a *app) named(example string) string {
+	return strings.ReplaceAll("\n"+example, "\n  carrick ", "\n  "+a.name+" ")[1:]
+}
+
+// help is carrick help. Unlike cobra's it refuses what it does not know.
+func (a *app) help() *cobra.Command {
+	return &cobra.Command{
+		Use: "help [COMMAND|TOPIC]", Short: "Help on a command or a topic",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			at := cmd.Root()
+			for _, name := range args {
+				next := child(at, name)
+				if next == nil {
+					return usage("there is no help on %q%s; %s help lists commands and topics",
+						strings.Join(args, " "), meant(name, names(at)), a.name)
+				}
+				at = next
+			}
+			at.InitDefaultHelpFlag()
+			return at.Help()
+		},
+	}
+}
+
+func child(of *cobra.Command, name string) *cobra.Command {
+	for _, c := range of.Commands() {
+		if c.Name() == name && !c.Hidden {
+			return c
+		}
+	}
+	return nil
+}
+
+// names are the commands and topics below a command.
+func names(of *cobra.Command) []string {
+	var out []string
+	for _, c := range of.Commands() {
+		if !c.Hidden {
+			out = append(out, c.Name())
+		}
+	}
+	return out
+}
+
+// meant asks whether the nearest of some names was meant; "" where none is near.
+func meant(name string, names []string) string {
+	if near := cluster.Nearest(name, names); near != "" {
+		return " (did you mean " + near + "?)"
+	}
+	return ""
+}
+
+// isTopic is 1 for a topic, 0 for a command.
+func isTopic(c *cobra.Command) int {
+	if c.IsAdditionalHelpTopicCommand() {
+		return 1
+	}
+	return 0
+}
+
+func printHelp(w io.Writer, c *cobra.Command) {
+	if c.IsAdditionalHelpTopicCommand() {
+		fmt.Fprintln(w, c.Long)
+		return
+	}
+	text := c.Long
+	if text == "" {
+		text = c.Short + "."
+	}
+	fmt.Fprintf(w, "%s\n\nUsage:\n", wrapped(text))
+	if c.Runnable() {
+		fmt.Fprintf(w, "  %s\n", c.UseLine())
+	}
+	if c.HasAvailableSubCommands() {
+		fmt.Fprintf(w, "  %s COMMAND\n", c.CommandPath())
+	}
+	if c.Example != "" {
+		fmt.Fprintf(w, "\nExamples:\n%s\n", strings.TrimRight(c.Example, "\n"))
+	}
+	printCommands(w, c)
+	printFlags(w, c)
+	if c.HasAvailableSubCommands() {
+		fmt.Fprintf(w, "\nMore on a command: %s COMMAND --help\n", c.CommandPath())
+	}
+}
+
+// printCommands lists what is below a command, by group.
+func printCommands(w io.Writer, c *cobra.Command) {
+	wide := 0
+	for _, sub := range c.Commands() {
+		if !sub.Hidden {
+			wide = max(wide, runes(sub.Name())+runes("help ")*isTopic(sub))
+		}
+	}
+	for _, g := range append(c.Groups(), &cobra.Group{Title: "Commands"}) {
+		var rows, topics []row
+		for _, sub := range c.Commands() {
+			switch {
+			case sub.Hidden || sub.GroupID != g.ID:
+			case sub.IsAdditionalHelpTopicCommand():
+				topics = append(topics, row{"help " + sub.Name(), sub.Short})
+			default:
+				rows = append(rows, row{sub.Name(), sub.Short})
+			}
+		}
+		if rows = append(rows, topics...); len(rows) > 0 {
+			fmt.Fprintf(w, "\n%s:\n%s", g.Title, aligned(rows, wide))
+		}
+	}
+}
+
+// printFlags lists a command's own flags, then those that all share. Of the
+// flags of both sides only the local ones: the others differ by their prefix.
+func printFlags(w io.Writer, c *cobra.Command) {
+	own, sides, all := pflag.NewFlagSet("", pflag.ContinueOnError), pflag.NewFlagSet("", pflag.ContinueOnError), pflag.NewFlagSet("", pflag.ContinueOnError)
+	root := c.Root().PersistentFlags()
+	c.InheritedFlags() // merges them into Flags
+	c.Flags().VisitAll(func(f *pflag.Flag) {
+		switch {
+		case root.Lookup(f.Name) != f:
+			own.AddFlag(f)
+		case root.Lookup(remote+f.Name) != nil:
+			local := *f
+			local.Usage = strings.TrimPrefix(f.Usage, "local side: ")
+			sides.AddFlag(&local)
+		case !strings.HasPrefix(f.Name, remote):
+			all.AddFlag(f)
+		}
+	})
+	section := func(title string, flags *pflag.FlagSet) {
+		if flags.HasAvailableFlags() {
+			fmt.Fprintf(w, "\n%s:\n%s", title, flags.FlagUsagesWrapped(screenColumns))
+		}
+	}
+	section("Flags", own)
+	if h := helps[c.Name()]; !h.near && (!c.HasParent() || c.Parent() == c.Root()) {
+		section("kubectl's flags, for the local side; with the prefix --"+remote+" for the other", sides)
+	}
+	section("Flags of all commands", all)
+}

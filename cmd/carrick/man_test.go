@@ -1,0 +1,139 @@
+package main
+
+import (
+	"bytes"
+	"flag"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/cobra/doc"
+	"github.com/spf13/pflag"
+)
+
+// manFolder is where make man wants the pages. They are written by a test, so
+// that what makes them is no part of carrick.
+var manFolder = flag.String("man", "", "folder to write the man pages into")
+
+// Every command has a page, with a sentence, and a line for every flag.
+func TestManPages(t *testing.T) {
+	dir := *manFolder
+	if dir == "" {
+		dir = t.TempDir()
+	}
+	root := commandTree(t)
+	if err := writeMan(root, dir); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range every(root) {
+		name := strings.ReplaceAll(c.CommandPath(), " ", "-")
+		page, err := readFile(filepath.Join(dir, name+".1"))
+		if err != nil {
+			t.Errorf("no page: %v", err)
+			continue
+		}
+		page = strings.NewReplacer(`\-`, "-", `\fB`, "", `\fP`, "", `\(aq`, "'", `\&`, "").Replace(page)
+		if !strings.Contains(page, name+" - "+c.Short) {
+			t.Errorf("the page of %s does not say what it is", name)
+		}
+		c.LocalFlags().VisitAll(func(f *pflag.Flag) {
+			_, usage := pflag.UnquoteUsage(f)
+			if !strings.Contains(page, "--"+f.Name) || !strings.Contains(page, usage) {
+				t.Errorf("the page of %s does not say what --%s is", name, f.Name)
+			}
+		})
+	}
+	page, err := readFile(filepath.Join(dir, "carrick.1"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{".SH EXIT STATUS", ".SH ENVIRONMENT", ".SH KEYS", "XDG_STATE_HOME", "124", "stopped part", "ctrl+z"} {
+		if !strings.Contains(page, want) {
+			t.Errorf("carrick.1 has no %s", want)
+		}
+	}
+}
+
+// writeMan writes a page a command.
+func writeMan(c *cobra.Command, dir string) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	for _, sub := range c.Commands() {
+		if sub.Hidden || sub.IsAdditionalHelpTopicCommand() {
+			continue
+		}
+		if err := writeMan(sub, dir); err != nil {
+			return err
+		}
+	}
+	page := *c
+	page.Long = manText(c)
+	if !c.HasParent() {
+		page.Long += "\n# EXIT STATUS\n" + manTable(exitRows()) + exitAfter + "\n# ENVIRONMENT\n" + manTable(environment) + "\n# KEYS\n" + manTable(keyRows())
+	}
+	quoted := map[*pflag.Flag]string{} // a value's name is of --help
+	c.Flags().VisitAll(func(f *pflag.Flag) {
+		quoted[f] = f.Usage
+		_, f.Usage = pflag.UnquoteUsage(f)
+	})
+	defer func() {
+		for f, usage := range quoted {
+			f.Usage = usage
+		}
+	}()
+	page.DisableAutoGenTag = true
+	var b bytes.Buffer
+	header := &doc.GenManHeader{Section: "1", Source: "carrick " + release, Manual: "carrick", Date: manDate()}
+	if err := doc.GenMan(&page, header, &b); err != nil {
+		return err
+	}
+	text := manTerm.ReplaceAllString(b.String(), ".TP\n$1\n$2")
+	text = strings.NewReplacer("[=false]", "", `\fP=""`, `\fP`, `\fP=[]`, `\fP`, `\fP=0s`, `\fP`).Replace(text)
+	return os.WriteFile(filepath.Join(dir, strings.ReplaceAll(c.CommandPath(), " ", "-")+".1"), []byte(text), 0o644)
+}
+
+// manTerm is a term and what it means: doc writes both into one paragraph.
+var manTerm = regexp.MustCompile(`(?m)^(?:\.PP\n)?(\\fB.*)\n\t(.*)$`)
+
+// manDate is that of SOURCE_DATE_EPOCH, which doc reads where there is none.
+func manDate() *time.Time {
+	if os.Getenv("SOURCE_DATE_EPOCH") != "" {
+		return nil
+	}
+	day := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	return &day
+}
+
+// manText is a description as Markdown: what is indented is kept as it is.
+func manText(c *cobra.Command) string {
+	if c.Long == "" {
+		return c.Short + "."
+	}
+	var b strings.Builder
+	kept := false
+	for _, line := range strings.Split(c.Long, "\n") {
+		if indented := strings.HasPrefix(line, "  "); indented != kept {
+			kept = indented
+			b.WriteString("\n")
+		}
+		if kept {
+			line = "    " + line
+		}
+		b.WriteString(line + "\n")
+	}
+	return b.String()
+}
+
+// manTable is a list of terms as Markdown.
+func manTable(rows []row) string {
+	var b strings.Builder
+	for _, r := range rows {
+		b.WriteString("**" + strings.NewReplacer("`", "", "*", `\*`).Replace(r.name) + "**\n\t" + r.means + "\n\n")
+	}
+	return b.String()
+}

@@ -1,0 +1,56 @@
+package steps
+
+import (
+	"encoding/json"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"carrick/cluster"
+)
+
+// A plan as a document counts what it holds, and no name or note of a cluster
+// reaches a terminal as it is.
+func TestPlanReport(t *testing.T) {
+	s := &Session{
+		guide: &Guide{Name: "hello", Sides: map[Side]Role{Local: {Name: "desk"}, Remote: {Name: "shelf"}}},
+		link:  NewLink("hello", "a"), ends: map[Side]End{Local: {Name: "kind-milan"}},
+	}
+	p := &Plan{Actions: []Planned{
+		{Step: "one", Action: "note", Title: "Write", Side: Local, Change: Change{Items: []Item{
+			{Verb: Create, What: "ConfigMap a/\x1b[31mb", Diff: "+a: 1\n", Hash: "h"},
+			{Verb: Update, What: "ConfigMap a/c", Note: "not \x07now", Refused: true, Conflicts: []cluster.Conflict{{Manager: "kube\x07ctl", Field: ".data.x"}}},
+			{Verb: Leave, What: "ConfigMap a/d"},
+		}}},
+		{Step: "two", Action: "later", Title: "Wait", Side: Remote, Pending: "known after step 1"},
+	}}
+	got := s.NewPlanReport(p, time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
+	want := PlanReport{
+		APIVersion: "carrick/v1alpha1", Kind: "Plan", Link: "a", Guide: "hello", Time: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC),
+		Sides:  []ReportSide{{Local, "desk", "kind-milan"}, {Remote, "shelf", ""}},
+		Totals: PlanTotals{Verbs: map[Verb]int{Create: 1, Update: 1, Leave: 1}, Pending: 1, Conflicts: 1},
+		Actions: []PlanAction{
+			{Step: "one", Action: "note", Title: "Write", Side: Local, Role: "desk", Items: []PlanItem{
+				{Verb: Create, What: "ConfigMap a/b", Diff: "+a: 1\n"},
+				{Verb: Update, What: "ConfigMap a/c", Note: "not now", Refused: true, Conflicts: []PlanConflict{{".data.x", "kubectl"}}},
+				{Verb: Leave, What: "ConfigMap a/d"},
+			}},
+			{Step: "two", Action: "later", Title: "Wait", Side: Remote, Role: "shelf", Pending: "known after step 1", Items: []PlanItem{}},
+		},
+	}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Error(d)
+	}
+	text, err := json.Marshal(got)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var again PlanReport
+	if err := json.Unmarshal(text, &again); err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(got, again); d != "" {
+		t.Error(d)
+	}
+}
