@@ -87,7 +87,7 @@ func (p *stepPage) planned(m plannedMsg) tea.Cmd {
 		return a.lay(a.errorPanel("This can't be planned", m.err))
 	case m.purpose == toShow:
 		pl.plan = m.plan
-		return a.lay(a.diffPanel("Changes of step "+p.step().Title, m.plan))
+		return a.lay(a.diffOf("Changes of step "+p.step().Title, m.plan))
 	case m.plan.Empty() && m.plan.Undo:
 		a.notice = "there is nothing to take back in this step"
 		return nil
