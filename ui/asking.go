@@ -115,6 +115,9 @@ func (r *run) asks() bool { return r.busy() && r.visible() && len(r.asked.lines)
 
 // needs is how many lines the view of a run should have at least.
 func (r *run) needs(a *app, w int) int {
+	if r.visible() && r.done && r.err != nil {
+		return min(linesOf(r.failure(a, w)), a.h/2)
+	}
 	if !r.asks() {
 		return 0
 	}

@@ -25,6 +25,7 @@ type pager struct {
 	dress  func(shown []string, from int) (where string)
 	search search
 	from   int
+	high   int  // lines that there are for it; 0: those of a panel
 	end    bool // begin at the end
 }
 
@@ -40,6 +41,14 @@ func (p *pager) pace() time.Duration {
 		return 0
 	}
 	return p.a.page.pace()
+}
+
+// room is how many lines are shown at a time.
+func (p *pager) room() int {
+	if p.high > 0 {
+		return p.high
+	}
+	return p.a.panelHeight()
 }
 
 func (p *pager) lines() []string { return p.text(max(1, p.a.w-2)) }
@@ -78,7 +87,7 @@ func (p *pager) update(msg tea.Msg) tea.Cmd {
 
 // scroll moves by a key and tells whether it was one that does.
 func (p *pager) scroll(k tea.KeyMsg) bool {
-	keys, page := p.a.k, max(1, p.a.panelHeight()-1)
+	keys, page := p.a.k, max(1, p.room()-1)
 	switch {
 	case key.Matches(k, keys.Up.Binding):
 		p.from--
@@ -95,13 +104,13 @@ func (p *pager) scroll(k tea.KeyMsg) bool {
 	default:
 		return false
 	}
-	p.from = max(0, min(p.from, len(p.lines())-p.a.panelHeight()))
+	p.from = max(0, min(p.from, len(p.lines())-p.room()))
 	return true
 }
 
 // bring scrolls to a line, as far as the text reaches.
 func (p *pager) bring(line int) {
-	p.from = max(0, min(line, len(p.lines())-p.a.panelHeight()))
+	p.from = max(0, min(line, len(p.lines())-p.room()))
 	p.end = false
 }
 
@@ -137,7 +146,7 @@ func (p *pager) body(lines []string, h int) []string {
 }
 
 func (p *pager) view() []string {
-	lines, h := p.lines(), p.a.panelHeight()
+	lines, h := p.lines(), p.room()
 	shown := p.body(lines, h)
 	var where []string
 	if p.dress != nil {

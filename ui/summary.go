@@ -28,9 +28,12 @@ type takenMsg struct {
 	err  error
 }
 
-func (s *summary) typing() bool { return false }
+func (s *summary) typing() bool { return s.scroll.typing() }
 
 func (s *summary) pace() time.Duration {
+	if s.from.asked != nothing {
+		return spinning
+	}
 	if done, all := s.a.live.looked(); done < all {
 		return spinning
 	}
@@ -41,14 +44,18 @@ func (s *summary) about() string { return "What stands, what is left, and how to
 
 func (s *summary) begin() tea.Cmd {
 	s.scroll = s.a.pager("", s.lines)
+	return tea.Batch(s.take(), s.a.live.sweepQuiet())
+}
+
+// take finds out what this link made.
+func (s *summary) take() tea.Cmd {
 	ctx, session := s.a.ctx, s.a.live.session
-	made := func() tea.Msg {
+	return func() tea.Msg {
 		ctx, cancel := context.WithTimeout(ctx, planWithin)
 		defer cancel()
 		plan, err := session.PlanUndo(ctx, steps.Scope{})
 		return takenMsg{plan, err}
 	}
-	return tea.Batch(made, s.a.live.sweepQuiet())
 }
 
 func (s *summary) update(msg tea.Msg) tea.Cmd {
@@ -58,24 +65,39 @@ func (s *summary) update(msg tea.Msg) tea.Cmd {
 	case answersMsg, plannedMsg, savedMsg:
 		return s.from.update(msg)
 	case tea.KeyMsg:
-		keys := s.a.k
-		switch {
-		case key.Matches(msg, keys.Back.Binding, keys.Esc.Binding):
-			return s.a.turn(s.from)
-		case key.Matches(msg, keys.Jump.Binding):
-			return s.from.jump(msg)
-		case key.Matches(msg, keys.Save.Binding):
-			return s.a.save()
-		case key.Matches(msg, keys.All.Binding):
-			return s.a.live.again()
-		case key.Matches(msg, keys.Undo.Binding): // what is done is shown on a step's page
-			return tea.Batch(s.a.turn(s.from), s.from.ask(toUndo, "all that this link made", steps.Scope{}))
-		case key.Matches(msg, keys.Open.Binding):
-			return s.from.enter(s.a.live.firstOpen())
-		}
-		return s.scroll.update(msg)
+		return s.pressed(msg)
 	}
-	return nil
+	return s.scroll.search.other(msg)
+}
+
+func (s *summary) pressed(k tea.KeyMsg) tea.Cmd {
+	a, keys := s.a, s.a.k
+	searching := s.scroll.search.on()
+	switch {
+	case s.typing():
+	case key.Matches(k, keys.Esc.Binding) && s.from.asked != nothing:
+		s.from.asked = nothing
+		return nil
+	case key.Matches(k, keys.Esc.Binding) && a.run.dismiss():
+		return nil
+	case key.Matches(k, keys.Esc.Binding) && searching, key.Matches(k, keys.Hit.Binding) && searching:
+	case key.Matches(k, keys.Back.Binding, keys.Esc.Binding):
+		a.run.dismiss()
+		return a.turn(s.from)
+	case key.Matches(k, keys.Jump.Binding):
+		return s.from.jump(k)
+	case key.Matches(k, keys.Save.Binding):
+		return a.save()
+	case key.Matches(k, keys.All.Binding):
+		return a.live.again()
+	case key.Matches(k, keys.Undo.Binding):
+		return s.from.ask(toUndo, "all that this link made", steps.Scope{})
+	case key.Matches(k, keys.Open.Binding) && a.run.visible():
+		return a.lay(a.logPanel())
+	case key.Matches(k, keys.Open.Binding):
+		return s.from.enter(a.live.firstOpen())
+	}
+	return s.scroll.update(k)
 }
 
 func (s *summary) view() []string {
@@ -85,18 +107,37 @@ func (s *summary) view() []string {
 		out = append(out, a.sidesLine())
 	}
 	out = append(out, a.rule())
-	h := a.h - len(out) - 2
-	lines := s.lines(a.w - 2)
-	s.scroll.from = max(0, min(s.scroll.from, len(lines)-h))
-	for _, l := range lines[s.scroll.from:min(len(lines), s.scroll.from+max(0, h))] {
-		out = append(out, " "+l)
+	h := max(0, a.h-len(out)-2)
+	var progress []string
+	if a.run.visible() && h > 2 {
+		room := min(max(detailLines(a.h), a.run.needs(a, a.w)), h-2)
+		progress = append([]string{a.rule()}, fill(a.run.view(a, a.w, room), room)...)
 	}
-	out = append(fill(out, a.h-2), a.rule())
-	if a.notice != "" {
-		return append(out, " "+a.notice)
+	lines := s.lines(a.w - 2)
+	s.scroll.high = max(1, h-len(progress))
+	body := s.scroll.body(lines, h-len(progress))
+	for i, l := range body {
+		body[i] = " " + s.scroll.search.mark(l, s.scroll.from+i)
+	}
+	out = append(fill(append(out, body...), a.h-2-len(progress)), progress...)
+	return append(append(out, a.rule()), s.foot())
+}
+
+func (s *summary) foot() string {
+	a := s.a
+	switch {
+	case a.notice != "" || s.typing() || s.scroll.search.on():
+		return s.scroll.foot(true)
+	case s.from.asked != nothing:
+		return a.footer([]hint{{a.spin(), "finding out what there is to take back"}}, []hint{a.k.Esc.as("leave it")})
+	case a.run.busy():
+		return a.footer([]hint{a.k.Interrupt.as("stop"), a.k.Log.hint()}, []hint{a.k.Help.hint()})
 	}
 	first := []hint{a.k.Back.hint(), a.k.Undo.as("undo all"), a.k.Save.as("save a report"), a.k.Jump.hint(), a.k.All.hint()}
-	return append(out, a.footer(first, []hint{a.k.Help.hint(), a.k.Quit.hint()}))
+	if a.run.visible() {
+		first = append([]hint{a.k.Esc.as("close"), a.k.Log.hint()}, first...)
+	}
+	return a.footer(first, []hint{a.k.Help.hint(), a.k.Quit.hint()})
 }
 
 func (s *summary) lines(w int) []string {
