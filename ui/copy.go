@@ -33,7 +33,7 @@ func (a *app) copy(text string) tea.Cmd { return a.copyOr(text, "text") }
 // key would save.
 func (a *app) copyOr(text, kind string) tea.Cmd {
 	text = strings.TrimRight(strings.Join(manyLines(text), "\n"), "\n ")
-	_, saves := a.top().(*pager)
+	_, saves := a.top().(interface{ saveKind() string })
 	switch guarded := a.guarded; {
 	case text == "":
 		a.notice = "there is nothing to copy here"
@@ -74,7 +74,7 @@ func (a *app) wasCopied(m copyMsg) tea.Cmd {
 		return nil
 	}
 	a.notice = m.said + ": " + plural(strings.Count(m.text, "\n")+1, "line")
-	if _, ok := a.top().(*pager); ok {
+	if _, ok := a.top().(interface{ saveKind() string }); ok { // it is shown there
 		return nil
 	}
 	shown := a.pager("Copied", func(w int) []string {

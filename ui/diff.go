@@ -238,6 +238,25 @@ func tallyText(n map[steps.Verb]int) string {
 	return strings.Join(parts, " · ")
 }
 
+// amount is how much a plan does on a side, "" is both: things by verb, and what
+// is not known yet.
+func amount(plan *steps.Plan, side steps.Side) string {
+	text, pending := tallyText(plan.Tally(side)), 0
+	for _, act := range plan.Actions {
+		if act.Pending != "" && (side == "" || act.Side == side) {
+			pending++
+		}
+	}
+	if pending == 0 {
+		return text
+	}
+	word := "not known yet"
+	if plan.Undo {
+		word = "can't be taken back now"
+	}
+	return strings.TrimPrefix(fmt.Sprintf("%s · %d %s", text, pending, word), " · ")
+}
+
 // errorPanel shows an error whole.
 func (a *app) errorPanel(title string, err error) screen {
 	return a.pager(title, func(w int) []string {

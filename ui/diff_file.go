@@ -75,12 +75,12 @@ func (a *app) planHead(plan *steps.Plan) []string {
 		out = append(out, line)
 	}
 	for _, side := range steps.Sides {
-		if t := tallyText(plan.Tally(side)); t != "" {
+		if t := amount(plan, side); t != "" {
 			out = append(out, fmt.Sprintf("# %s: %s", guide.Sides[side].Name, t))
 		}
 	}
 	return append(out,
-		"# in all: "+orNothing(tallyText(plan.Tally(""))),
+		"# in all: "+orNothing(amount(plan, "")),
 		"#",
 		"# This is to be read. It is no manifest: carrick apply makes the plan anew. Values",
 		"# of Secrets are masked: (hidden).",

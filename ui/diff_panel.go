@@ -138,12 +138,12 @@ func (a *app) totals(plan *steps.Plan, w int) []string {
 	guide := a.live.session.Guide()
 	rows := [][2]string{}
 	for _, side := range steps.Sides {
-		if t := tallyText(plan.Tally(side)); t != "" {
+		if t := amount(plan, side); t != "" {
 			rows = append(rows, [2]string{guide.Sides[side].Name, t})
 		}
 	}
 	if len(rows) > 1 {
-		rows = append(rows, [2]string{"in all", tallyText(plan.Tally(""))})
+		rows = append(rows, [2]string{"in all", amount(plan, "")})
 	}
 	column := 0
 	for _, r := range rows {

@@ -2,6 +2,7 @@ package ui
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	tea "github.com/charmbracelet/bubbletea"
@@ -103,6 +104,9 @@ func (r *run) heard(a *app, m progressMsg) {
 	text, sign := oneLine(e.Text), "·"
 	if side := a.live.session.Guide().Sides[e.Side].Name; side != "" {
 		text = side + ": " + text
+	}
+	if e.Verb == steps.Run { // what was run is a verb itself: "approve …"
+		text = strings.Replace(text, string(steps.Run)+" ", "", 1)
 	}
 	if e.Verb != "" {
 		mark, ink := a.t.verb(e.Verb)

@@ -21,7 +21,11 @@ func (r *run) view(a *app, w, h int) []string {
 	if r.asks() {
 		ask = r.asked.view(a, w)
 	} else {
-		for _, l := range r.lines {
+		lines := r.lines
+		if r.busy() && r.says != "" {
+			lines = lines[:len(lines)-1] // it is said below, with its seconds
+		}
+		for _, l := range lines {
 			sign, text, _ := strings.Cut(l, " ")
 			done = append(done, hang("   "+sign+" ", wrap(text, max(1, w-6)))...)
 		}

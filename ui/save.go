@@ -34,7 +34,7 @@ func (a *app) saveFile(kind, ext, text string) tea.Cmd {
 		if err != nil {
 			return noticeMsg{err: fmt.Errorf("the %s was not saved: %w", kind, err)}
 		}
-		return noticeMsg{text: fmt.Sprintf("saved %s, in the folder that carrick was started in", saved)}
+		return noticeMsg{text: "saved " + saved}
 	}
 }
 

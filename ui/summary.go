@@ -3,6 +3,7 @@ package ui
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sort"
 	"time"
 
@@ -134,6 +135,9 @@ func (s *summary) foot() string {
 		return a.footer([]hint{a.k.Interrupt.as("stop"), a.k.Log.hint()}, []hint{a.k.Help.hint()})
 	}
 	first := []hint{a.k.Back.hint(), a.k.Undo.as("undo all"), a.k.Save.as("save a report"), a.k.Jump.hint(), a.k.All.hint()}
+	if !a.live.board.Count("").Green() {
+		first = slices.Insert(first, 1, a.k.Open.as("to what is left"))
+	}
 	if a.run.visible() {
 		first = append([]hint{a.k.Esc.as("close"), a.k.Log.hint()}, first...)
 	}
@@ -149,7 +153,7 @@ func (s *summary) lines(w int) []string {
 	}
 	out := []string{"", verdict, ""}
 	out = append(out, a.stepList(-1, w)...)
-	for _, part := range [][]string{s.left(w), s.madeLines(w), s.upcoming(w), s.onward()} {
+	for _, part := range [][]string{s.left(w), s.madeLines(w), s.upcoming(w), s.onward(w)} {
 		if len(part) > 0 {
 			out = append(append(out, ""), part...)
 		}
@@ -157,17 +161,15 @@ func (s *summary) lines(w int) []string {
 	return out
 }
 
-// left are the cells that fail by themselves.
+// left are the cells that are not as they should be: first those that hold up
+// most others.
 func (s *summary) left(w int) []string {
 	a := s.a
 	var out []string
-	for _, c := range a.live.session.Guide().Cells() {
+	for _, c := range a.wrongCells(steps.Fail, steps.Unknown, steps.Waiting, steps.Warn) {
 		r := a.live.board.Verdict(c)
-		if r.Status != steps.Fail && r.Status != steps.Unknown {
-			continue
-		}
 		check, _ := a.live.session.Guide().Check(c.Check)
-		text := fmt.Sprintf("%s: %s: %s", a.live.session.Guide().Sides[c.Side].Name, check.Title, oneLine(r.Found))
+		text := fmt.Sprintf("%s: %s: %s", a.live.session.Guide().Sides[c.Side].Name, check.Title, a.foundOf(c))
 		out = append(out, hang("  "+a.t.ink(r.Status).Render(glyph(r.Status))+" ", wrap(text, max(1, w-4)))...)
 	}
 	if out == nil {
@@ -191,7 +193,8 @@ func (s *summary) madeLines(w int) []string {
 		act := s.made.Actions[i]
 		for _, it := range act.Change.Items {
 			if it.Verb.Changes() {
-				out = append(out, clip("  "+pad(a.live.session.Guide().Sides[act.Side].Name, 10)+" "+oneLine(it.What), w))
+				side := "  " + pad(a.live.session.Guide().Sides[act.Side].Name, 10) + " "
+				out = append(out, hang(side, wrap(oneLine(it.What), max(1, w-width(side))))...)
 			}
 		}
 	}
@@ -223,18 +226,32 @@ func (s *summary) upcoming(w int) []string {
 	}
 	sort.Slice(list, func(i, j int) bool { return list[i].at.Before(list[j].at) })
 	out := []string{a.t.title.Render("Comes up")}
+	out = append(out, hang("  ", faint(a.t, wrap("from that day on this is no longer so by itself:", max(1, w-2))))...)
 	for _, d := range list {
-		out = append(out, clip("  "+d.at.Format("2 Jan 2006")+"  "+d.text, w))
+		day := "  " + pad(d.at.Format("2 Jan 2006"), 11) + "  "
+		out = append(out, hang(day, wrap(d.text, max(1, w-width(day))))...)
 	}
 	return out
 }
 
 // onward says how to go on without the screen, and how to go back.
-func (s *summary) onward() []string {
+func (s *summary) onward(w int) []string {
 	a := s.a
 	out := []string{a.t.title.Render("From here")}
-	for _, c := range a.commands(a.live.session.Link()) {
-		out = append(out, "  "+pad(c.command, 15+width(a.shortPath(a.live.session.Link().Path)))+" "+a.t.faint.Render(c.what))
+	list, column, widest := a.commands(a.live.session.Link()), 0, 0
+	for _, c := range list {
+		column, widest = max(column, width(c.command)), max(widest, width(c.what))
+	}
+	for _, c := range list {
+		if column+widest+4 <= w {
+			out = append(out, "  "+pad(c.command, column)+"  "+a.t.faint.Render(c.what))
+			continue
+		}
+		out = append(out, "  "+a.t.faint.Render(c.what+":"))
+		out = append(out, hang("    ", wrap(c.command, max(1, w-4)))...)
+	}
+	if a.o.Passing {
+		out = append(out, hang("  ", faint(a.t, wrap("That works from another terminal for as long as this demo runs.", max(1, w-2))))...)
 	}
 	return out
 }
