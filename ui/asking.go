@@ -115,7 +115,7 @@ func (r *run) asks() bool { return r.busy() && r.visible() && len(r.asked.lines)
 
 // needs is how many lines the view of a run should have at least.
 func (r *run) needs(a *app, w int) int {
-	if r.visible() && r.done && r.err != nil {
+	if r.failed() {
 		return min(linesOf(r.failure(a, w)), a.h/2)
 	}
 	if !r.asks() {

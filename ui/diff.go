@@ -141,7 +141,7 @@ func (a *app) unmet(plan *steps.Plan, w int) []string {
 				continue
 			}
 			said[need] = true
-			text := fmt.Sprintf("this needs first, on the %s: %s (step %s)", guide.Sides[need.Side].Name, check.Title, step.Title)
+			text := fmt.Sprintf("this needs first, on the %s side: %s (step %s)", guide.Sides[need.Side].Name, check.Title, step.Title)
 			out = append(out, hang(a.t.warn.Render("!")+" ", wrap(text, max(1, w-2)))...)
 		}
 	}

@@ -2,6 +2,7 @@ package ui
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"time"
 
@@ -85,17 +86,29 @@ func (a *app) partsOf(plan *steps.Plan) []part {
 	for i := range plan.Actions {
 		act := &plan.Actions[i]
 		who := a.live.session.Guide().Sides[act.Side].Name + ": "
-		switch {
-		case act.Pending != "" && plan.Undo: // it stays
-		case act.Pending != "":
+		if act.Pending != "" && !plan.Undo && len(changing(act.Change.Items)) == 0 {
 			out = append(out, part{act: act, overtly: who + oneLine(act.Title)})
 		}
-		for _, it := range changing(act.Change.Items) {
+		items := changing(act.Change.Items)
+		slices.SortStableFunc(items, func(x, y steps.Item) int {
+			switch {
+			case isRelease(x) == isRelease(y):
+				return 0
+			case isRelease(x):
+				return 1
+			}
+			return -1
+		})
+		for _, it := range items {
 			out = append(out, part{act: act, what: it.What, overtly: who + oneLine(it.What)})
 		}
 	}
 	return out
 }
+
+// isRelease tells whether a thing is a release of Helm, which is done when all of
+// its objects are.
+func isRelease(it steps.Item) bool { return strings.HasPrefix(it.What, "Release ") }
 
 // heard notes what is being done.
 func (r *run) heard(a *app, m progressMsg) {
@@ -197,10 +210,31 @@ func (r *run) overtaken(a *app, step string) (steps.Cell, bool) {
 	if !r.visible() || !r.done || r.err != nil {
 		return steps.Cell{}, false
 	}
-	for _, c := range a.wrongCells(steps.Fail, steps.Unknown) {
+	now := a.wrongCells(steps.Fail, steps.Unknown)
+	for c := range r.wrong {
+		if !slices.Contains(now, c) {
+			delete(r.wrong, c) // it has come right: if it fails again, that is new
+		}
+	}
+	for _, c := range now {
 		if c.Step == step && !r.wrong[c] {
 			return c, true
 		}
 	}
 	return steps.Cell{}, false
 }
+
+// failing counts the cells of a step that fail although a run has ended well;
+// those that were looked at before do not count.
+func (r *run) failing(a *app, step string) int {
+	n := 0
+	for _, c := range a.wrongCells(steps.Fail) {
+		if c.Step == step && a.live.looks[c].began.After(r.began.Add(r.took)) {
+			n++
+		}
+	}
+	return n
+}
+
+// failed tells whether a run that stopped part-way is in sight.
+func (r *run) failed() bool { return r.visible() && r.done && r.err != nil }

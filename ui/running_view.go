@@ -14,7 +14,7 @@ import (
 // stands first and whole, then the last lines that fit. What is in hand is never
 // out of sight.
 func (r *run) view(a *app, w, h int) []string {
-	if r.done && r.err != nil {
+	if r.failed() {
 		return squeeze(r.failure(a, w), h, w)
 	}
 	var ask, done []string
@@ -56,7 +56,7 @@ func (r *run) verdict(a *app, w int) []string {
 	if p, ok := a.page.(*stepPage); ok {
 		step = p.step().Name
 	}
-	if n := a.live.board.Count(step).Of(steps.Fail); n > 0 && step != "" && !r.plan.Undo {
+	if n := r.failing(a, step); n > 0 && !r.plan.Undo {
 		text := plural(n, "check") + " of this step still " + map[bool]string{true: "fails", false: "fail"}[n == 1] + "; esc shows what it found"
 		out = append(out, hang(" "+a.t.bad.Render(glyph(steps.Fail))+" ", wrap(text, max(1, w-3)))...)
 	}
@@ -94,8 +94,8 @@ func (r *run) going(a *app, w int) []string {
 // later may be more than one.
 func (r *run) count() string {
 	more := ""
-	for _, p := range r.parts {
-		if p.what == "" {
+	for _, act := range r.plan.Actions {
+		if act.Pending != "" && !r.plan.Undo {
 			more = " or more"
 		}
 	}
@@ -112,13 +112,13 @@ func (r *run) inHand(a *app) string {
 	ahead := r.ahead()
 	switch {
 	case r.says != "":
-		return r.says + ", " + span(quiet)
+		return span(quiet) + ": " + r.says
 	case waits:
 		return a.awaited(c, quiet)
 	case len(ahead) > 0:
-		return "now " + ahead[0].overtly + ", " + span(quiet)
+		return span(quiet) + ": " + ahead[0].overtly
 	}
-	return "looking whether all of it holds, " + span(quiet)
+	return span(quiet) + ": looking whether all of it holds"
 }
 
 // awaited says what is waited for, for how long, and how it stands now.
@@ -134,7 +134,7 @@ func (a *app) awaited(c steps.Cell, quiet time.Duration) string {
 	if v.Status == steps.Waiting && !v.Since.IsZero() {
 		since = waited(a.now().Sub(v.Since), check.Within)
 	}
-	return fmt.Sprintf("%s: %s. Waiting until it holds on the %s: %s (step %s)", since, found, guide.Sides[c.Side].Name, check.Title, step.Title)
+	return fmt.Sprintf("%s: %s. Waiting until it holds on the %s side: %s (step %s)", since, found, guide.Sides[c.Side].Name, check.Title, step.Title)
 }
 
 // awaits is the check that a run waits for: one that what is done shall make hold,
@@ -200,6 +200,7 @@ func (r *run) failure(a *app, w int) [][]string {
 		label("Left", namesOf(ahead))
 	}
 	label("Next", r.next(a))
+	label("Or", a.t.key.Render(a.k.Copy.hint().key)+"  "+r.command(a))
 	return blocks
 }
 
@@ -250,10 +251,10 @@ func (a *app) wentWrong(err error) string {
 // next is what to do after a run that stopped.
 func (r *run) next(a *app) string {
 	k := a.k
-	again, verb := k.Apply, "apply"
+	again := k.Apply
 	switch {
 	case r.plan.Undo:
-		again, verb = k.Undo, "undo"
+		again = k.Undo
 	case r.deed.fixes:
 		again = k.Fix
 	}
@@ -267,7 +268,16 @@ func (r *run) next(a *app) string {
 			text += ", " + k.Undo.hint().key + " takes back what was done"
 		}
 	}
-	text += ", " + k.Log.hint().key + " is the log. Or run: carrick " + verb + " " + steps.Quoted(a.shortPath(a.live.session.Link().Path))
+	return text + ", " + k.Log.hint().key + " is the log"
+}
+
+// command is what does the same without the screen.
+func (r *run) command(a *app) string {
+	verb := "apply"
+	if r.plan.Undo {
+		verb = "undo"
+	}
+	text := "carrick " + verb + " " + steps.Quoted(a.shortPath(a.live.session.Link().Path))
 	if step := r.step(); step != "" {
 		text += " --step " + step
 	}
