@@ -69,7 +69,7 @@ func TestNothingOfADiffIsHidden(t *testing.T) {
 
 func TestSearchInEveryPanel(t *testing.T) {
 	for name, c := range map[string]struct{ open, text string }{
-		"diff": {"d", "KIND: secret"}, "detail": {"enter", "half pair"}, "help": {"?", "back to the shell"}, "log": {"l", "nothing was"},
+		"diff": {"d", "KIND: secret"}, "detail": {"enter", "half pair"}, "help": {"?", "back to the shell"}, "log": {"l", "nothing went"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			onStage(t, (&tunnel{}).options(t), 60, 20, func(p *play) {

@@ -84,7 +84,7 @@ func (p *stepPage) planned(m plannedMsg) tea.Cmd {
 	switch {
 	case m.err != nil:
 		a.trouble(m.err)
-		return a.lay(a.errorPanel("This can't be planned", m.err))
+		return a.lay(a.errorPanel("What would change could not be found out", m.err))
 	case m.purpose == toShow:
 		pl.plan = m.plan
 		return a.lay(a.diffOf("Changes of step "+p.step().Title, m.plan))

@@ -135,6 +135,10 @@ func (r *run) heard(a *app, m progressMsg) {
 			r.says = text
 		}
 	}
+	if e.Verb != "" {
+		a.log.did(a.now(), sign, text)
+		return
+	}
 	a.log.note(a.now(), text)
 }
 

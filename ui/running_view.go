@@ -73,7 +73,7 @@ func (r *run) going(a *app, w int) []string {
 	}
 	head := a.t.accent.Render(a.spin())
 	if r.stopping {
-		head, text = a.t.warn.Render("!"), "stopping, after what is in hand"
+		head, text = a.t.warn.Render("!"), "stopping once what is in hand is done"
 	}
 	took := " · " + span(now.Sub(r.began))
 	if whole := text + " · " + count; count != "" && width(whole+took)+3 <= w {

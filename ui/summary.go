@@ -147,9 +147,9 @@ func (s *summary) foot() string {
 func (s *summary) lines(w int) []string {
 	a := s.a
 	n := a.live.board.Count("")
-	verdict := a.t.good.Render("✓") + " " + a.t.title.Render("all is green")
+	verdict := a.t.good.Render("✓") + " " + a.t.title.Render("everything is as it should be")
 	if !n.Green() {
-		verdict = a.t.warn.Render("!") + " " + a.t.title.Render("not all is green") + "  " + s.from.tally(n)
+		verdict = a.t.warn.Render("!") + " " + a.t.title.Render("not everything is as it should be") + "  " + s.from.tally(n)
 	}
 	out := []string{"", verdict, ""}
 	out = append(out, a.stepList(-1, w)...)
@@ -186,7 +186,7 @@ func (s *summary) madeLines(w int) []string {
 	case s.err != nil:
 		return append([]string{head}, hang("  "+a.t.unknown.Render("?")+" ", wrap(oneLine(s.err.Error()), max(1, w-4)))...)
 	case s.made == nil:
-		return []string{head, "  " + a.t.faint.Render("looking")}
+		return []string{head, "  " + a.t.faint.Render("being looked for")}
 	}
 	out := []string{head}
 	for i := len(s.made.Actions) - 1; i >= 0; i-- {
