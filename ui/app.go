@@ -30,6 +30,7 @@ type app struct {
 
 	ctx    context.Context
 	w, h   int
+	term   abilities
 	editor []string // the user's own, for long answers; nil: none is known
 	dir    string   // the working directory; "": not known
 	now    func() time.Time
@@ -42,6 +43,8 @@ type app struct {
 	log    journal
 	notice string // said in place of the totals until the next key
 	left   leaving
+
+	guarded string // what looked like a secret when it was to be copied
 }
 
 // leaving is how the user left.
@@ -89,6 +92,8 @@ func (a *app) receive(msg tea.Msg) tea.Cmd {
 		return nil
 	case openedMsg:
 		return a.opened(msg)
+	case copyMsg:
+		return a.wasCopied(msg)
 	}
 	if cmd, mine := a.session(msg); mine {
 		return cmd

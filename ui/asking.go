@@ -57,7 +57,7 @@ func (q *asking) view(a *app, w int) []string {
 		var lines []string
 		for _, span := range address.FindAllStringIndex(l, -1) {
 			lines = flow(lines, l[at:span[0]], w-3)
-			lines = putAddress(lines, l[span[0]:span[1]], w-3)
+			lines = putAddress(lines, l[span[0]:span[1]], w-3, a.term)
 			at = span[1]
 		}
 		lines = flow(lines, l[at:], w-3)
@@ -76,14 +76,14 @@ func flow(lines []string, text string, w int) []string {
 }
 
 // putAddress adds an address: a link, in pieces where one line can't hold it.
-func putAddress(lines []string, url string, w int) []string {
+func putAddress(lines []string, url string, w int, t abilities) []string {
 	var pieces []string
 	for rest := url; rest != ""; {
 		piece := ansi.Truncate(rest, max(1, w), "")
 		if piece == "" {
 			break
 		}
-		pieces = append(pieces, ansi.SetHyperlink(url, "id=ask")+piece+ansi.ResetHyperlink())
+		pieces = append(pieces, t.link(url, piece, "id=ask"))
 		rest = rest[len(piece):]
 	}
 	return join(lines, pieces, false, w)
@@ -115,6 +115,9 @@ func (r *run) asks() bool { return r.busy() && r.visible() && len(r.asked.lines)
 
 // needs is how many lines the view of a run should have at least.
 func (r *run) needs(a *app, w int) int {
+	if r.failed() {
+		return min(linesOf(r.failure(a, w)), a.h/2)
+	}
 	if !r.asks() {
 		return 0
 	}

@@ -4,6 +4,8 @@ import (
 	"time"
 
 	tea "github.com/charmbracelet/bubbletea"
+
+	"carrick/steps"
 )
 
 // The paces at which a screen asks to be drawn although nothing has come in.
@@ -55,4 +57,25 @@ func faster(a, b time.Duration) time.Duration {
 		return b
 	}
 	return a
+}
+
+// waited is how long something has been waited for, and how long it may take at
+// most: "12 s of 2 min".
+func waited(d, within time.Duration) string {
+	if within <= 0 {
+		return span(d)
+	}
+	return span(d) + " of " + span(within)
+}
+
+// foundOf is what a cell says; of one that waits first for how long it has, and
+// for how long at most.
+func (a *app) foundOf(c steps.Cell) string {
+	r := a.live.board.Verdict(c)
+	found := oneLine(r.Found)
+	check, _ := a.live.session.Guide().Check(c.Check)
+	if r.Status != steps.Waiting || r.Since.IsZero() || check == nil {
+		return found
+	}
+	return waited(a.now().Sub(r.Since), check.Within) + ": " + found
 }

@@ -35,7 +35,7 @@ type question struct {
 func (p *stepPage) confirm(d deed, plan *steps.Plan) screen {
 	a := p.a
 	c := &confirm{a: a, plan: plan, done: func(o steps.ApplyOptions) tea.Cmd { return a.start(plan, o, d) }}
-	c.questions = []question{{d.question, func(w int) []string { return a.planLines(plan, false, w) }, func(*steps.ApplyOptions) {}}}
+	c.questions = []question{{d.question, func(w int) []string { return a.planLines(plan, w) }, func(*steps.ApplyOptions) {}}}
 	if plan.Undo {
 		return c
 	}
@@ -107,7 +107,7 @@ func (c *confirm) update(msg tea.Msg) tea.Cmd {
 		c.a.lift()
 		c.a.notice = "nothing was changed"
 	case key.Matches(k, keys.Diff.Binding):
-		return c.a.lay(c.a.diffPanel("Changes", c.plan))
+		return c.a.lay(c.a.diffOf("Changes", c.plan))
 	default:
 		c.scroll(k)
 	}

@@ -3,47 +3,95 @@ package ui
 import (
 	"fmt"
 	"io"
+	"regexp"
 	"strings"
 
 	tea "github.com/charmbracelet/bubbletea"
-	"github.com/charmbracelet/x/ansi"
 )
 
-// copy puts a text on the clipboard of the user's own terminal (OSC 52), which
-// works through ssh. Terminals may refuse without a word, so a text of many
-// lines is shown as well, without a frame, to be marked by hand.
-func (a *app) copy(text string) tea.Cmd {
+// copyLimit is the longest text that goes through a terminal: some drop the rest
+// of a longer one, some all of it, without a word.
+const copyLimit = 70_000
+
+// secretLooking is text that may hold a secret. Nothing that carrick shows should
+// hold one; what comes out of a cluster may all the same.
+var secretLooking = regexp.MustCompile(`PRIVATE KEY-----|client-key-data:|\beyJ[\w-]{16,}\.eyJ[\w-]{16,}|(?i)\b(password|token|secret)["']?\s*[:=]\s*["']?[\w+/-]{16,}`)
+
+// copyMsg is for the app: what became of a text that was copied.
+type copyMsg struct {
+	said string // that it was, or why not
+	text string
+	err  error
+}
+
+// copy puts a text on the clipboard of the user's own terminal. Terminals may
+// refuse without a word, so the text is shown as well: on the line of notices
+// where it fits there, else in a panel without a frame, to be marked by hand.
+func (a *app) copy(text string) tea.Cmd { return a.copyOr(text, "text") }
+
+// copyOr is copy; a text that is too long for that is named as what the save
+// key would save.
+func (a *app) copyOr(text, kind string) tea.Cmd {
 	text = strings.TrimRight(strings.Join(manyLines(text), "\n"), "\n ")
-	if text == "" {
+	_, saves := a.top().(interface{ saveKind() string })
+	switch guarded := a.guarded; {
+	case text == "":
 		a.notice = "there is nothing to copy here"
 		return nil
-	}
-	out := a.o.Out
-	write := func() tea.Msg {
-		// One write, so that it can't land inside a frame.
-		if _, err := io.WriteString(out, ansi.SetSystemClipboard(text)); err != nil {
-			return noticeMsg{err: fmt.Errorf("copy: %w", err)}
-		}
+	case len(text) > copyLimit && saves:
+		a.notice = fmt.Sprintf("%d kB are too much for a terminal's clipboard; %s saves the %s into a file", len(text)/1000, a.k.Save.hint().key, kind)
+		return nil
+	case len(text) > copyLimit:
+		a.notice = fmt.Sprintf("%d kB are too much for a terminal's clipboard", len(text)/1000)
+		return nil
+	case secretLooking.MatchString(text) && guarded != text:
+		a.guarded = text
+		a.notice = fmt.Sprintf("this looks as if a secret were in it: %s once more copies it", a.k.Copy.hint().key)
 		return nil
 	}
-	n := strings.Count(text, "\n") + 1
-	if n == 1 {
-		a.notice = "copied: " + text
-		return write
+	a.guarded = ""
+	term, out := a.term, a.o.Out
+	return func() tea.Msg {
+		seq, said := term.sequence(text)
+		// One write, so that it can't land inside a frame.
+		if _, err := io.WriteString(out, seq); seq != "" && err != nil {
+			return copyMsg{err: fmt.Errorf("copy: %w", err)}
+		}
+		return copyMsg{said: said, text: text}
 	}
-	a.notice = "copied " + plural(n, "line")
-	if _, ok := a.top().(*pager); ok {
-		return write
+}
+
+// wasCopied says what became of a text that was to be copied, and shows it.
+func (a *app) wasCopied(m copyMsg) tea.Cmd {
+	if m.err != nil {
+		a.notice = oneLine(m.err.Error())
+		a.trouble(m.err)
+		return nil
 	}
-	shown := a.pager("Copied", func(int) []string { return strings.Split(text, "\n") })
-	shown.copy = func() string { return text }
-	return tea.Batch(write, a.lay(shown))
+	line := m.said + ": " + m.text
+	if !strings.Contains(m.text, "\n") && (width(line)+2 <= a.w || a.run.asks()) { // what is asked stands there whole
+		a.notice = line
+		return nil
+	}
+	a.notice = m.said + ": " + plural(strings.Count(m.text, "\n")+1, "line")
+	if _, ok := a.top().(interface{ saveKind() string }); ok { // it is shown there
+		return nil
+	}
+	shown := a.pager("Copied", func(w int) []string {
+		var out []string
+		for _, l := range strings.Split(m.text, "\n") {
+			out = append(out, wrap(l, w)...)
+		}
+		return out
+	})
+	shown.copy = func() string { return m.text }
+	return a.lay(shown)
 }
 
 // pagePanel shows where to read on. The addresses are links where the terminal
-// knows links.
+// knows links, and stand there in full.
 func (a *app) pagePanel(title string, addresses []string) screen {
-	return a.pager(title, func(w int) []string {
+	p := a.pager(title, func(w int) []string {
 		var out []string
 		for _, s := range addresses {
 			s = oneLine(s)
@@ -51,8 +99,10 @@ func (a *app) pagePanel(title string, addresses []string) screen {
 				out = append(out, wrap(s, w)...)
 				continue
 			}
-			out = append(out, ansi.SetHyperlink(s)+clip(s, w)+ansi.ResetHyperlink())
+			out = append(out, putAddress(nil, s, w, a.term)...)
 		}
 		return out
 	})
+	p.copy = func() string { return strings.Join(addresses, "\n") }
+	return p
 }

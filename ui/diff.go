@@ -4,72 +4,111 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/charmbracelet/x/ansi"
+
 	"carrick/steps"
 )
 
-// diffPanel shows what a plan would change, line by line.
-func (a *app) diffPanel(title string, plan *steps.Plan) *pager {
-	p := a.pager(title, func(w int) []string { return a.planLines(plan, true, w) })
-	p.copy = func() string { return plainPlan(plan) }
-	return p
+// sheet puts a plan on lines: side by side, action by action, object by object.
+type sheet struct {
+	a     *app
+	plan  *steps.Plan
+	w     int
+	diffs bool // line by line
+	rest  bool // also what is left as it is
+
+	lines  []string
+	starts []int // the lines at which its objects begin
 }
 
-// planLines is a plan, side by side and action by action; with diffs or, for a
-// confirm, without them.
-func (a *app) planLines(plan *steps.Plan, diffs bool, w int) []string {
-	out := a.unmet(plan, w)
+// planLines is a plan without its diffs, for a confirm.
+func (a *app) planLines(plan *steps.Plan, w int) []string {
+	s := &sheet{a: a, plan: plan, w: w, rest: plan.Undo}
+	s.write()
+	return s.lines
+}
+
+// write fills the lines.
+func (s *sheet) write() {
+	s.add(s.a.unmet(s.plan, s.w)...)
 	for _, side := range steps.Sides {
-		part := a.sidePlan(plan, side, diffs, w)
-		if len(part) == 0 {
-			continue
-		}
-		name := a.live.session.Guide().Sides[side].Name
-		context := oneLine(a.live.session.End(side).Name)
-		head := a.t.title.Render(name) + "  " + context
-		tally := plan.Tally(side)
-		if !diffs {
-			delete(tally, steps.Leave)
-		}
-		if t := tallyText(tally); t != "" {
-			head = spread(head, a.t.faint.Render(t), w)
-		}
-		out = append(out, head)
-		out = append(out, part...)
+		s.side(side)
 	}
-	if len(out) == 0 {
-		return []string{a.t.good.Render("✓") + " nothing: all is as it should be"}
+	if len(s.lines) == 0 || (len(s.starts) == 0 && s.plan.Empty() && !s.plan.Undo && !s.rest) {
+		s.add(s.a.t.good.Render("✓") + " nothing would change: all is as it should be")
 	}
-	return out
 }
 
-func (a *app) sidePlan(plan *steps.Plan, side steps.Side, diffs bool, w int) []string {
-	var out []string
+func (s *sheet) add(lines ...string) { s.lines = append(s.lines, lines...) }
+
+// side is what a plan does on one side.
+func (s *sheet) side(side steps.Side) {
+	a := s.a
+	var acts []steps.Planned
 	left := 0
-	for _, act := range plan.Actions {
+	for _, act := range s.plan.Actions {
 		if act.Side != side {
 			continue
 		}
-		if brief := !diffs && !plan.Undo; brief {
+		if !s.rest {
 			left += len(act.Change.Items)
 			act.Change.Items = changing(act.Change.Items)
 			left -= len(act.Change.Items)
-			if act.Pending == "" && len(act.Change.Items) == 0 {
-				continue
-			}
 		}
-		out = append(out, "", "  "+oneLine(act.Title))
-		if act.Pending != "" {
-			out = append(out, hang("  "+a.t.accent.Render("◌")+" ", wrap("not known yet: "+oneLine(act.Pending), max(1, w-4)))...)
-		}
-		for _, it := range act.Change.Items {
-			out = append(out, a.item(it, diffs, w)...)
+		if act.Pending != "" || len(act.Change.Items) > 0 {
+			acts = append(acts, act)
 		}
 	}
-	if out != nil {
-		if left > 0 {
-			out = append(out, "", a.t.faint.Render("  "+plural(left, "more thing")+" as it should be"))
+	if len(acts) == 0 && (left == 0 || !s.diffs) {
+		return
+	}
+	head := a.t.title.Render(a.live.session.Guide().Sides[side].Name) + "  " + oneLine(a.live.session.End(side).Name)
+	tally := s.plan.Tally(side)
+	delete(tally, steps.Leave)
+	s.add(spread(head, a.t.faint.Render(tallyText(tally)), s.w))
+	for _, act := range acts {
+		s.action(act)
+	}
+	if left > 0 {
+		text := plural(left, "more thing") + " as it should be"
+		if left > 1 {
+			text = plural(left, "more thing") + " as they should be"
 		}
-		out = append(out, "")
+		if s.diffs {
+			text += "; " + a.k.Rest.hint().key + " shows them"
+		}
+		s.add("")
+		s.add(hang("  ", faint(a.t, wrap(text, max(1, s.w-2))))...)
+	}
+	s.add("")
+}
+
+// action is what one action of a plan does.
+func (s *sheet) action(act steps.Planned) {
+	a := s.a
+	s.add("")
+	s.add(hang("  ", wrap(oneLine(act.Title), max(1, s.w-2)))...)
+	if act.Pending != "" {
+		word := "not known yet: "
+		switch {
+		case s.plan.Undo:
+			word = "stays: "
+		case act.Refused:
+			word = "can't be told: "
+		}
+		s.starts = append(s.starts, len(s.lines))
+		s.add(hang("  "+a.t.accent.Render("◌")+" ", wrap(word+oneLine(act.Pending), max(1, s.w-4)))...)
+	}
+	for _, it := range act.Change.Items {
+		s.starts = append(s.starts, len(s.lines))
+		s.add(a.item(it, s.diffs, s.w)...)
+	}
+}
+
+func faint(t theme, lines []string) []string {
+	out := make([]string, len(lines))
+	for i, l := range lines {
+		out[i] = t.faint.Render(l)
 	}
 	return out
 }
@@ -102,7 +141,7 @@ func (a *app) unmet(plan *steps.Plan, w int) []string {
 				continue
 			}
 			said[need] = true
-			text := fmt.Sprintf("this needs first, on the %s: %s (step %s)", guide.Sides[need.Side].Name, check.Title, step.Title)
+			text := fmt.Sprintf("this needs first, on the %s side: %s (step %s)", guide.Sides[need.Side].Name, check.Title, step.Title)
 			out = append(out, hang(a.t.warn.Render("!")+" ", wrap(text, max(1, w-2)))...)
 		}
 	}
@@ -116,13 +155,15 @@ func (a *app) unmet(plan *steps.Plan, w int) []string {
 func (a *app) item(it steps.Item, diff bool, w int) []string {
 	sign, ink := a.t.verb(it.Verb)
 	head := "  " + ink.Render(sign) + " " + pad(string(it.Verb), 7) + " "
-	what := oneLine(it.What)
+	what := wrap(oneLine(it.What), max(1, w-width(head)))
 	if it.Verb == steps.Leave {
-		what = a.t.faint.Render(what)
+		what = faint(a.t, what)
 	}
-	out := hang(head, wrap(what, max(1, w-width(head))))
+	out := hang(head, what)
 	indent := strings.Repeat(" ", 12)
-	if it.Note != "" {
+	if it.Note != "" && it.Refused {
+		out = append(out, hang(indent+a.t.warn.Render("!")+" ", wrap("not allowed now: "+oneLine(it.Note), max(1, w-14)))...)
+	} else if it.Note != "" {
 		for _, l := range wrap(oneLine(it.Note), max(1, w-12)) {
 			out = append(out, indent+a.t.faint.Render(l))
 		}
@@ -131,51 +172,89 @@ func (a *app) item(it steps.Item, diff bool, w int) []string {
 		text := fmt.Sprintf("%s is set by %s", oneLine(c.Field), oneLine(c.Manager))
 		out = append(out, hang(indent+a.t.warn.Render("!")+" ", wrap(text, max(1, w-14)))...)
 	}
-	if diff && it.Verb.Changes() {
+	if diff && it.Verb.Changes() && it.Diff != "" {
 		for _, l := range manyLines(it.Diff) {
 			if it.Verb == steps.Create && strings.HasPrefix(l, "@@") {
 				continue
 			}
-			out = append(out, a.diffLine("    "+clip(l, w-4)))
+			out = append(out, a.diffLine(l, w-4)...)
 		}
 	}
 	return out
 }
 
-func (a *app) diffLine(l string) string {
-	switch t := strings.TrimLeft(l, " "); {
-	case strings.HasPrefix(t, "@@"):
-		return a.t.faint.Render(l)
-	case strings.HasPrefix(l, "    +"):
-		return a.t.good.Render(l)
-	case strings.HasPrefix(l, "    -"):
-		return a.t.bad.Bold(false).Render(l)
+// diffLine is a line of a diff. What does not fit stands on further lines, each
+// of which begins with an ellipsis in the place of the sign.
+func (a *app) diffLine(l string, w int) []string {
+	style := a.t.renderer.NewStyle()
+	switch {
+	case strings.HasPrefix(l, "@@"):
+		style = a.t.faint
+	case strings.HasPrefix(l, "+"):
+		style = a.t.good
+	case strings.HasPrefix(l, "-"):
+		style = a.t.bad.Bold(false)
 	}
-	return l
+	var out []string
+	for i, part := range pieces(l, max(2, w), max(1, w-1)) {
+		if i > 0 {
+			part = "…" + part
+		}
+		out = append(out, "    "+style.Render(part))
+	}
+	return out
+}
+
+// pieces cuts a line into parts: the first of one width, the others of another.
+// Not a blank is lost.
+func pieces(l string, first, others int) []string {
+	var out []string
+	for w := first; width(l) > w; w = others {
+		part := ansi.Truncate(l, w, "")
+		if part == "" {
+			break
+		}
+		out = append(out, part)
+		l = l[len(part):]
+	}
+	return append(out, l)
 }
 
 // tallyText counts the things of a plan by verb, in the order of the verbs.
 func tallyText(n map[steps.Verb]int) string {
 	var parts []string
-	for _, v := range []steps.Verb{steps.Create, steps.Update, steps.Replace, steps.Release, steps.Delete, steps.Run, steps.Leave} {
+	for _, v := range []steps.Verb{steps.Create, steps.Update, steps.Replace, steps.Release, steps.Delete, steps.Run} {
 		if n[v] > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", n[v], v))
 		}
 	}
+	switch n[steps.Leave] {
+	case 0:
+	case 1:
+		parts = append(parts, "1 stays as it is")
+	default:
+		parts = append(parts, fmt.Sprintf("%d stay as they are", n[steps.Leave]))
+	}
 	return strings.Join(parts, " · ")
 }
 
-// plainPlan is a plan as text to be copied: diffs as they are.
-func plainPlan(plan *steps.Plan) string {
-	var b strings.Builder
+// amount is how much a plan does on a side, "" is both: things by verb, and what
+// is not known yet.
+func amount(plan *steps.Plan, side steps.Side) string {
+	text, pending := tallyText(plan.Tally(side)), 0
 	for _, act := range plan.Actions {
-		for _, it := range act.Change.Items {
-			if it.Verb.Changes() {
-				fmt.Fprintf(&b, "# %s: %s %s\n%s", act.Side, it.Verb, it.What, it.Diff)
-			}
+		if act.Pending != "" && (side == "" || act.Side == side) {
+			pending++
 		}
 	}
-	return b.String()
+	if pending == 0 {
+		return text
+	}
+	word := "not known yet"
+	if plan.Undo {
+		word = "can't be taken back now"
+	}
+	return strings.TrimPrefix(fmt.Sprintf("%s · %d %s", text, pending, word), " · ")
 }
 
 // errorPanel shows an error whole.

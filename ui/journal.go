@@ -13,12 +13,18 @@ type entry struct {
 	at   time.Time
 	bad  bool
 	text string
+	sign string // of what was changed, in its colour; "": nothing was
 }
 
-func (j *journal) note(at time.Time, text string) { *j = append(*j, entry{at, false, text}) }
+func (j *journal) note(at time.Time, text string) { *j = append(*j, entry{at: at, text: text}) }
+
+// did notes a change.
+func (j *journal) did(at time.Time, sign, text string) {
+	*j = append(*j, entry{at: at, text: text, sign: sign})
+}
 
 func (j *journal) trouble(at time.Time, err error) {
-	*j = append(*j, entry{at, true, err.Error()})
+	*j = append(*j, entry{at: at, bad: true, text: err.Error()})
 }
 
 // trouble notes an error where the user and the program's log find it.
@@ -33,11 +39,14 @@ func (a *app) trouble(err error) {
 func (a *app) logPanel() screen {
 	p := a.pager("Log", func(w int) []string {
 		if len(a.log) == 0 {
-			return []string{a.t.faint.Render("nothing was changed and nothing went wrong so far")}
+			return []string{a.t.faint.Render("Nothing was changed and nothing went wrong so far.")}
 		}
 		var out []string
 		for _, e := range a.log {
 			sign := a.t.faint.Render("·")
+			if e.sign != "" {
+				sign = e.sign
+			}
 			if e.bad {
 				sign = a.t.bad.Render(glyph(steps.Fail))
 			}

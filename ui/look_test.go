@@ -3,6 +3,7 @@ package ui
 import (
 	"encoding/base64"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -66,11 +67,17 @@ func TestReportIsSavedAndNamed(t *testing.T) {
 	if err != nil || len(files) != 1 {
 		t.Fatalf("files: %v, %v", files, err)
 	}
+	if info, err := files[0].Info(); err != nil || info.Mode().Perm() != 0o600 || filepath.Ext(files[0].Name()) != ".md" {
+		t.Fatalf("%s: %v, %v", files[0].Name(), info.Mode(), err)
+	}
 	text, err := os.ReadFile(files[0].Name())
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"✗ fail     provider: the keys Secret holds one key pair", "> tunnel keys --make", "2 Tunnel keys: "} {
+	for _, want := range []string{
+		"# Tunnel: milan-rome", "| provider | `rome` | `a machine` |", "- **fail**, provider, step Tunnel keys: the keys Secret holds one key pair\n  - found: `there is no key pair`",
+		"    ```sh\n    tunnel keys --make\n    ```", "because of this 3 other checks could not be told", "### 2 Tunnel keys: ", "- **fail** · provider · the keys Secret",
+	} {
 		if !strings.Contains(string(text), want) {
 			t.Errorf("the report lacks %q:\n%s", want, text)
 		}

@@ -25,6 +25,7 @@ type Options struct {
 	// contexts. The wizard closes the session.
 	Open     func(*steps.Link) (*steps.Session, error)
 	LinkPath func(name string) string // where a new link is saved
+	Version  string                   // of carrick, for reports; "": not said
 	Banner   string                   // said beside the title: "demo: two local control planes"
 	Notes    []string                 // said before a new link begins, and under ?
 	Passing  bool                     // the clusters and the link file go with the wizard, so nothing is to go on with

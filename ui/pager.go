@@ -1,6 +1,7 @@
 package ui
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -9,39 +10,85 @@ import (
 	"github.com/charmbracelet/x/ansi"
 )
 
-// pager is a panel of text that scrolls. Its text is made for the width that
-// there is, each time it is drawn, so it stays true while it is open.
+// pager is a panel of text that scrolls and can be searched. Its text is made
+// for the width that there is, each time it is drawn, so it stays true while it
+// is open.
 type pager struct {
-	a     *app
-	title string
-	text  func(w int) []string
-	copy  func() string // what the copy key copies; nil: the text
-	hints []hint
-	more  func(tea.KeyMsg) tea.Cmd // keys of its own; nil: none
-	from  int
-	end   bool // begin at the end
+	a      *app
+	title  string
+	text   func(w int) []string
+	copy   func() string // what the copy key copies; nil: the text
+	file   func() string // what the save key saves; nil: what would be copied
+	kind   string        // the word for it in the name of that file; "": of the title
+	hints  []hint
+	more   func(tea.KeyMsg) tea.Cmd // keys of its own; nil: none
+	dress  func(shown []string, from int) (where string)
+	search search
+	from   int
+	high   int  // lines that there are for it; 0: those of a panel
+	end    bool // begin at the end
 }
 
 func (a *app) pager(title string, text func(w int) []string) *pager {
-	return &pager{a: a, title: title, text: text}
+	return &pager{a: a, title: title, text: text, search: newSearch(a.t)}
 }
 
-func (p *pager) typing() bool        { return false }
-func (p *pager) pace() time.Duration { return 0 }
+func (p *pager) typing() bool { return p.search.typing() }
+
+// pace is that of the page below: what moves there may be told here.
+func (p *pager) pace() time.Duration {
+	if p.a.page == nil {
+		return 0
+	}
+	return p.a.page.pace()
+}
+
+// room is how many lines are shown at a time.
+func (p *pager) room() int {
+	if p.high > 0 {
+		return p.high
+	}
+	return p.a.panelHeight()
+}
 
 func (p *pager) lines() []string { return p.text(max(1, p.a.w-2)) }
 
 func (p *pager) update(msg tea.Msg) tea.Cmd {
 	k, ok := msg.(tea.KeyMsg)
-	if !ok {
+	switch {
+	case !ok:
+		return p.search.other(msg)
+	case p.typing():
+		return p.typed(k)
+	case p.scroll(k):
+		p.end = false
+		return nil
+	case p.seek(k):
+		p.end = false
 		return nil
 	}
 	keys := p.a.k
-	page := max(1, p.a.panelHeight()-1)
 	switch {
+	case key.Matches(k, keys.Esc.Binding) && p.search.on():
+		p.search.clear()
 	case key.Matches(k, keys.Esc.Binding), key.Matches(k, keys.Open.Binding):
 		p.a.lift()
-		return nil
+	case key.Matches(k, keys.Filter.Binding):
+		return p.search.begin(p.from)
+	case key.Matches(k, keys.Copy.Binding):
+		return p.a.copyOr(p.copied(), p.saveKind())
+	case key.Matches(k, keys.Save.Binding):
+		return p.a.saveText(p.saveKind(), p.saved())
+	case p.more != nil:
+		return p.more(k)
+	}
+	return nil
+}
+
+// scroll moves by a key and tells whether it was one that does.
+func (p *pager) scroll(k tea.KeyMsg) bool {
+	keys, page := p.a.k, max(1, p.room()-1)
+	switch {
 	case key.Matches(k, keys.Up.Binding):
 		p.from--
 	case key.Matches(k, keys.Down.Binding):
@@ -54,14 +101,17 @@ func (p *pager) update(msg tea.Msg) tea.Cmd {
 		p.from = 0
 	case key.Matches(k, keys.Bottom.Binding):
 		p.from = len(p.lines())
-	case key.Matches(k, keys.Copy.Binding):
-		return p.a.copy(p.copied())
-	case p.more != nil:
-		return p.more(k)
+	default:
+		return false
 	}
-	p.from = max(0, min(p.from, len(p.lines())-p.a.panelHeight()))
+	p.from = max(0, min(p.from, len(p.lines())-p.room()))
+	return true
+}
+
+// bring scrolls to a line, as far as the text reaches.
+func (p *pager) bring(line int) {
+	p.from = max(0, min(line, len(p.lines())-p.room()))
 	p.end = false
-	return nil
 }
 
 func (p *pager) copied() string {
@@ -71,33 +121,60 @@ func (p *pager) copied() string {
 	return ansi.Strip(strings.Join(p.lines(), "\n"))
 }
 
-func (p *pager) view() []string {
-	lines, h := p.lines(), p.a.panelHeight()
+func (p *pager) saved() string {
+	if p.file != nil {
+		return p.file()
+	}
+	return p.copied()
+}
+
+func (p *pager) saveKind() string {
+	if p.kind != "" {
+		return p.kind
+	}
+	return strings.ToLower(strings.Fields(p.title + " text")[0])
+}
+
+// body are the lines that are shown of a text in so much room.
+func (p *pager) body(lines []string, h int) []string {
 	last := max(0, len(lines)-h)
 	if p.end {
 		p.from = last
 	}
-	p.from = min(p.from, last)
-	shown := lines[p.from:min(len(lines), p.from+h)]
-	body := make([]string, len(shown))
-	for i := range shown {
-		body[i] = " " + shown[i]
+	p.from = max(0, min(p.from, last))
+	return slices.Clone(lines[p.from:min(len(lines), p.from+max(0, h))])
+}
+
+func (p *pager) view() []string {
+	lines, h := p.lines(), p.room()
+	shown := p.body(lines, h)
+	var where []string
+	if p.dress != nil {
+		where = append(where, p.dress(shown, p.from))
 	}
-	right := ""
 	if len(lines) > h {
-		right = positions(p.from, len(shown), len(lines))
+		where = append(where, positions(p.from, len(shown), len(lines)))
 	}
-	return p.a.panelFrame(p.title, right, body, p.foot(len(lines) > h))
+	for i := range shown {
+		more := p.from+i+1 < len(lines) && strings.TrimSpace(lines[p.from+i+1]) != ""
+		shown[i] = " " + p.search.mark(p.a.term.linked(shown[i], more), p.from+i)
+	}
+	return p.a.panelFrame(p.title, strings.Join(slices.DeleteFunc(where, func(s string) bool { return s == "" }), " · "), shown, p.foot(len(lines) > h))
 }
 
 func (p *pager) foot(scrolls bool) string {
-	if p.a.notice != "" {
-		return " " + p.a.notice
-	}
 	keys := p.a.k
+	switch {
+	case p.a.notice != "":
+		return " " + p.a.notice
+	case p.typing():
+		return p.search.line(p.lines(), p.a.w)
+	case p.search.on():
+		return p.a.footer([]hint{keys.Hit.as(p.search.tally(p.lines())), keys.HitBack.hint()}, []hint{keys.Esc.as("end the search")})
+	}
 	first := p.hints
 	if scrolls {
-		first = append([]hint{{"↑↓", "scroll"}}, first...)
+		first = append([]hint{{"↑↓", "scroll"}}, append(slices.Clone(first), keys.Filter.as("search"))...)
 	}
-	return p.a.footer(append(first, keys.Copy.hint()), []hint{keys.Esc.hint()})
+	return p.a.footer(append(slices.Clone(first), keys.Copy.hint(), keys.Save.as("save")), []hint{keys.Esc.hint()})
 }

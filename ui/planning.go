@@ -84,12 +84,15 @@ func (p *stepPage) planned(m plannedMsg) tea.Cmd {
 	switch {
 	case m.err != nil:
 		a.trouble(m.err)
-		return a.lay(a.errorPanel("This can't be planned", m.err))
+		return a.lay(a.errorPanel("What would change could not be found out", m.err))
 	case m.purpose == toShow:
 		pl.plan = m.plan
-		return a.lay(a.diffPanel("Changes of step "+p.step().Title, m.plan))
+		return a.lay(a.diffOf("Changes of step "+p.step().Title, m.plan))
 	case m.plan.Empty() && m.plan.Undo:
 		a.notice = "there is nothing to take back in this step"
+		if _, all := a.page.(*summary); all {
+			a.notice = "there is nothing to take back: this link has made nothing"
+		}
 		return nil
 	case m.plan.Empty():
 		pl.plan = m.plan
@@ -122,14 +125,17 @@ func (pl *place) changes() int {
 }
 
 // deed is what is done, in words: as a question, while it goes on and after.
-type deed struct{ question, doing, done string }
+type deed struct {
+	question, doing, done string
+	fixes                 bool // it is one action of a step alone
+}
 
 func deedOf(m plannedMsg) deed {
 	switch m.purpose {
 	case toUndo:
-		return deed{"Take back " + m.title + "?", "taking back " + m.title, "took back " + m.title}
+		return deed{question: "Take back " + m.title + "?", doing: "taking back " + m.title, done: "took back " + m.title}
 	case toFix:
-		return deed{m.title + "?", m.title, m.title}
+		return deed{question: m.title + "?", doing: m.title, done: m.title, fixes: true}
 	}
-	return deed{"Apply " + m.title + "?", "applying " + m.title, "applied " + m.title}
+	return deed{question: "Apply " + m.title + "?", doing: "applying " + m.title, done: "applied " + m.title}
 }

@@ -42,7 +42,9 @@ func onStage(t *testing.T, o Options, w, h int, scene func(*play)) {
 		}()
 		p := &play{t: t, msgs: make(chan tea.Msg, 10_000)}
 		o.Out = &p.out
-		p.a = newApp(ctx, o, func(name string) string { return map[string]string{"LANG": "en_US.UTF-8"}[name] })
+		p.a = newApp(ctx, o, func(name string) string {
+			return map[string]string{"LANG": "en_US.UTF-8", "TERM": "xterm-256color"}[name]
+		})
 		p.a.w, p.a.h = w, h
 		p.a.send = func(m tea.Msg) { p.msgs <- m }
 		p.do(p.a.Init())

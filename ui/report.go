@@ -2,77 +2,151 @@ package ui
 
 import (
 	"fmt"
-	"os"
+	"slices"
 	"strings"
 	"time"
 
-	tea "github.com/charmbracelet/bubbletea"
 	"github.com/charmbracelet/x/ansi"
 
 	"carrick/steps"
 )
 
-// save writes a report to a new file in the working directory and says its
-// name.
-func (a *app) save() tea.Cmd {
-	now := a.now()
-	name := fmt.Sprintf("carrick-%s-%s.txt", a.live.session.Link().Name(), now.Format("20060102-150405"))
-	text := a.plainText(strings.Join(a.report(now), "\n") + "\n")
-	return func() tea.Msg {
-		f, err := os.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
-		if err != nil {
-			return noticeMsg{err: fmt.Errorf("save the report: %w", err)}
-		}
-		_, err = f.WriteString(text)
-		if closed := f.Close(); err == nil {
-			err = closed
-		}
-		if err != nil {
-			return noticeMsg{err: fmt.Errorf("save the report: %w", err)}
-		}
-		return noticeMsg{text: "saved " + name}
-	}
-}
-
-// report is the whole board as text.
+// report is the whole board as Markdown that can go into a ticket: what it is
+// about, then what is wrong with its causes first, then every verdict. What comes
+// from a cluster stands in code, where Markdown means nothing.
 func (a *app) report(now time.Time) []string {
 	l := a.live
 	guide, link := l.session.Guide(), l.session.Link()
+	by := ""
+	if a.o.Version != "" {
+		by = " by carrick " + a.o.Version
+	}
 	out := []string{
-		fmt.Sprintf("carrick %s · %s · %s", guide.Title, link.Name(), now.Format(time.RFC3339)),
-		"",
+		"# " + guide.Title + ": " + oneLine(link.Name()), "",
+		fmt.Sprintf("Looked at %s%s (guide %s).", now.Format(time.RFC3339), by, guide.Name),
 	}
-	for _, side := range steps.Sides {
-		pulse := l.pulses[side]
-		out = append(out, strings.TrimRight(fmt.Sprintf("%-12s %s  %s", guide.Sides[side].Name, oneLine(l.session.End(side).Name), pulse.Version), " "))
+	if a.o.Banner != "" {
+		out = append(out, "This is a "+oneLine(a.o.Banner)+".")
 	}
-	out = append(out, "", l.board.Count("").String())
+	out = append(append(out, ""), a.reportSides()...)
+	out = append(out, "", "**"+l.board.Count("").String()+"**", "", "## What is wrong", "")
+	out = append(out, a.reportWrongs()...)
+	out = append(out, "", "## All checks")
 	for i := range guide.Steps {
 		s := &guide.Steps[i]
-		out = append(out, "", fmt.Sprintf("%d %s: %s", i+1, s.Title, l.board.Count(s.Name)))
+		out = append(out, "", fmt.Sprintf("### %d %s: %s", i+1, s.Title, l.board.Count(s.Name)), "")
 		for _, c := range guide.Cells() {
 			if c.Step == s.Name {
-				out = append(out, a.reportCell(c)...)
+				out = append(out, a.reportCell(c))
 			}
 		}
 	}
 	return out
 }
 
-func (a *app) reportCell(c steps.Cell) []string {
+// reportSides is a table of the two ends and how they answer.
+func (a *app) reportSides() []string {
+	l := a.live
+	guide := l.session.Guide()
+	out := []string{"| side | context | version | answers |", "|---|---|---|---|"}
+	for _, side := range steps.Sides {
+		p, end := l.pulses[side], l.session.End(side)
+		version, answers := p.Version, "yes"
+		switch {
+		case guide.Sides[side].Kind == steps.Host:
+			version = "a machine"
+		case version == "":
+			version = "not known"
+		}
+		switch {
+		case p.Absent != "":
+			answers = "no: " + oneLine(p.Absent)
+		case p.Trouble != "":
+			answers = "no: " + oneLine(p.Trouble)
+		case p.Name == "":
+			answers = "not asked yet"
+		case p.Latency > 0:
+			answers = fmt.Sprintf("in %d ms", max(1, p.Latency.Milliseconds()))
+		}
+		cell := func(s string) string { return strings.ReplaceAll(code(s), "|", "/") }
+		out = append(out, fmt.Sprintf("| %s | %s | %s | %s |", guide.Sides[side].Name, cell(end.Name), cell(version), strings.ReplaceAll(answers, "|", "/")))
+	}
+	return out
+}
+
+// reportWrongs are the verdicts that are not as they should be: those that hold up
+// most others first, failures before what could not be looked at.
+func (a *app) reportWrongs() []string {
+	l := a.live
+	guide, causes := l.session.Guide(), l.board.Causes()
+	var out []string
+	for _, c := range a.wrongCells(steps.Fail, steps.Unknown, steps.Waiting, steps.Warn) {
+		check, step := guide.Check(c.Check)
+		r := l.board.Verdict(c)
+		out = append(out, fmt.Sprintf("- **%s**, %s, step %s: %s", r.Status, guide.Sides[c.Side].Name, step.Title, check.Title))
+		out = append(out, "  - found: "+code(a.foundOf(c)))
+		if check.Why != "" {
+			out = append(out, "  - why it matters: "+oneLine(check.Why))
+		}
+		if n := causes[c]; n > 0 {
+			out = append(out, "  - because of this "+plural(n, "other check")+" could not be told")
+		}
+		if fix := strings.TrimSpace(r.Fix); fix != "" {
+			out = append(out, "  - what to do:", "", "    ```sh")
+			for _, line := range manyLines(fix) {
+				out = append(out, "    "+strings.ReplaceAll(line, "```", "'''"))
+			}
+			out = append(out, "    ```", "")
+		}
+		out = append(out, fmt.Sprintf("  - more: `carrick explain %s/%s`", guide.Name, check.Name))
+	}
+	if out == nil {
+		return []string{"Nothing."}
+	}
+	return out
+}
+
+// wrongCells are the cells of these statuses, in their order; of one status
+// those first that hold up the most others.
+func (a *app) wrongCells(statuses ...steps.Status) []steps.Cell {
+	l := a.live
+	causes := l.board.Causes()
+	var out []steps.Cell
+	for _, s := range statuses {
+		from := len(out)
+		for _, c := range l.session.Guide().Cells() {
+			if l.board.Verdict(c).Status == s {
+				out = append(out, c)
+			}
+		}
+		slices.SortStableFunc(out[from:], func(x, y steps.Cell) int { return causes[y] - causes[x] })
+	}
+	return out
+}
+
+// reportCell is one verdict in a line.
+func (a *app) reportCell(c steps.Cell) string {
 	guide := a.live.session.Guide()
 	check, _ := guide.Check(c.Check)
 	r := a.live.board.Verdict(c)
-	out := []string{fmt.Sprintf("  %s %-8s %s: %s", glyph(r.Status), r.Status, guide.Sides[c.Side].Name, check.Title)}
-	if r.Found != "" {
-		out = append(out, "      "+oneLine(r.Found))
+	status := r.Status.String()
+	if !r.Status.Holds() && r.Status != steps.Skip {
+		status = "**" + status + "**"
 	}
-	if r.Fix != "" && r.Status != steps.Pass {
-		for _, l := range manyLines(r.Fix) {
-			out = append(out, "      > "+l)
-		}
+	line := fmt.Sprintf("- %s · %s · %s", status, guide.Sides[c.Side].Name, check.Title)
+	if found := a.foundOf(c); found != "" {
+		line += ": " + code(found)
 	}
-	return out
+	return line
+}
+
+// code is a text of outside as code in a line of Markdown.
+func code(s string) string {
+	s = strings.ReplaceAll(oneLine(s), "`", "'")
+	if s == "" {
+		return ""
+	}
+	return "`" + s + "`"
 }
 
 // plainText is text for a file or the normal screen: no styles, and no letters

@@ -19,7 +19,7 @@ func (a *app) lackingPanel(plan *steps.Plan, lacking steps.Lacking) screen {
 		}
 		return strings.Join(parts, "---\n")
 	}
-	p := a.pager("You may not do all of this yet", func(w int) []string {
+	p := a.pager("Rights are missing", func(w int) []string {
 		out := wrap("Nothing was changed. An admin of that cluster can apply this and bind it to you.", w)
 		for _, side := range steps.Sides {
 			lack, missing := lacking[side]

@@ -79,7 +79,7 @@ func newApp(ctx context.Context, o Options, env environment) *app {
 		l = plainLine
 	}
 	a := &app{
-		o: o, t: newTheme(colours(o.Color, env), l), k: newKeys(),
+		o: o, t: newTheme(colours(o.Color, env), l), k: newKeys(), term: env.abilities(),
 		ctx: ctx, editor: env.editor(), now: time.Now, send: func(tea.Msg) {},
 	}
 	a.page = a.firstPage()

@@ -2,8 +2,7 @@ package ui
 
 import (
 	"context"
-	"errors"
-	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -22,11 +21,23 @@ type run struct {
 	done     bool
 	shown    bool // in the place of the detail
 	err      error
+	parts    []part
 	lines    []string // a sign, and what was done
 	asked    asking   // what it waits for a person to do
+	says     string   // what the action in hand said last, unless it did something since
 	changed  int
 	began    time.Time
+	heardAt  time.Time // when something was heard last
 	took     time.Duration
+	wrong    map[steps.Cell]bool // what was not right when it ended
+}
+
+// part is one thing of a plan that is to be done.
+type part struct {
+	act     *steps.Planned
+	what    string // "": what the action does is known only once its turn comes
+	overtly string // for people: "provider: Secret a/b"
+	done    bool
 }
 
 // progressMsg is for the run: something was done.
@@ -56,7 +67,7 @@ func (r *run) stop() {
 // start does a plan that was confirmed.
 func (a *app) start(plan *steps.Plan, o steps.ApplyOptions, d deed) tea.Cmd {
 	ctx, cancel := context.WithCancel(a.ctx)
-	a.run = &run{plan: plan, deed: d, cancel: cancel, shown: true, began: a.now()}
+	a.run = &run{plan: plan, deed: d, cancel: cancel, shown: true, began: a.now(), heardAt: a.now(), parts: a.partsOf(plan)}
 	a.log.note(a.now(), d.doing)
 	session, send := a.live.session, a.send
 	say := func(e steps.Event) { send(progressMsg{e}) }
@@ -69,120 +80,165 @@ func (a *app) start(plan *steps.Plan, o steps.ApplyOptions, d deed) tea.Cmd {
 	}
 }
 
+// partsOf are the things that a plan changes, in its order.
+func (a *app) partsOf(plan *steps.Plan) []part {
+	var out []part
+	for i := range plan.Actions {
+		act := &plan.Actions[i]
+		who := a.live.session.Guide().Sides[act.Side].Name + ": "
+		if act.Pending != "" && !plan.Undo && len(changing(act.Change.Items)) == 0 {
+			out = append(out, part{act: act, overtly: who + oneLine(act.Title)})
+		}
+		items := changing(act.Change.Items)
+		slices.SortStableFunc(items, func(x, y steps.Item) int {
+			switch {
+			case isRelease(x) == isRelease(y):
+				return 0
+			case isRelease(x):
+				return 1
+			}
+			return -1
+		})
+		for _, it := range items {
+			out = append(out, part{act: act, what: it.What, overtly: who + oneLine(it.What)})
+		}
+	}
+	return out
+}
+
+// isRelease tells whether a thing is a release of Helm, which is done when all of
+// its objects are.
+func isRelease(it steps.Item) bool { return strings.HasPrefix(it.What, "Release ") }
+
 // heard notes what is being done.
 func (r *run) heard(a *app, m progressMsg) {
-	asked := r.asked.heard(m.event)
-	text, sign := oneLine(m.event.Text), "·"
-	if side := a.live.session.Guide().Sides[m.event.Side].Name; side != "" {
+	e := m.event
+	asked := r.asked.heard(e)
+	text, sign := oneLine(e.Text), "·"
+	if side := a.live.session.Guide().Sides[e.Side].Name; side != "" {
 		text = side + ": " + text
 	}
-	if m.event.Verb != "" {
-		mark, ink := a.t.verb(m.event.Verb)
-		sign = ink.Render(mark)
+	if e.Verb == steps.Run { // what was run is a verb itself: "approve …"
+		text = strings.Replace(text, string(steps.Run)+" ", "", 1)
 	}
-	if m.event.Verb != "" {
+	if e.Verb != "" {
+		mark, ink := a.t.verb(e.Verb)
+		sign = ink.Render(mark)
 		r.changed++
 	}
-	if m.event.Action != "" && !asked { // the checks of the step speak for themselves above
+	r.heardAt = a.now()
+	r.reach(e)
+	if e.Action != "" && !asked { // the checks of the step speak for themselves above
 		r.lines = append(r.lines, sign+" "+text)
+		r.says = ""
+		if e.Verb == "" {
+			r.says = text
+		}
+	}
+	if e.Verb != "" {
+		a.log.did(a.now(), sign, text)
+		return
 	}
 	a.log.note(a.now(), text)
+}
+
+// reach notes how far a run is: what was done, and that actions before it are
+// over, whether or not they said so.
+func (r *run) reach(e steps.Event) {
+	first := -1
+	for i, p := range r.parts {
+		if p.act.Action == e.Action && p.act.Side == e.Side {
+			first = i
+			break
+		}
+	}
+	if first < 0 {
+		return
+	}
+	for i := range r.parts[:first] {
+		r.parts[i].done = true
+	}
+	for i := first; i < len(r.parts) && r.parts[i].act.Action == e.Action && r.parts[i].act.Side == e.Side; i++ {
+		if e.Verb != "" && r.parts[i].what == e.What {
+			r.parts[i].done = true
+		}
+	}
+}
+
+// ahead are the parts that are not done yet.
+func (r *run) ahead() []part {
+	var out []part
+	for _, p := range r.parts {
+		if !p.done {
+			out = append(out, p)
+		}
+	}
+	return out
 }
 
 // ended notes how it went, and has everything looked at that may have changed
 // with it.
 func (r *run) ended(a *app, m ranMsg) tea.Cmd {
 	r.done, r.err, r.took = true, m.err, a.now().Sub(r.began)
+	r.wrong = map[steps.Cell]bool{}
+	for _, c := range a.wrongCells(steps.Fail, steps.Unknown) {
+		r.wrong[c] = true
+	}
 	if m.err != nil {
 		a.trouble(m.err)
+	} else {
+		a.log.note(a.now(), r.deed.done+": "+plural(r.changed, "change"))
 	}
 	a.notice = ""
 	cmds := []tea.Cmd{a.live.sweepQuiet()}
-	if p, ok := a.page.(*stepPage); ok {
-		for _, pl := range p.places {
-			pl.plan, pl.basis = nil, steps.Counts{}
-		}
-		cmds = append(cmds, p.forecast(), p.learnAnswers())
+	switch p := a.page.(type) {
+	case *stepPage:
+		cmds = append(cmds, p.afterRun())
+	case *summary:
+		cmds = append(cmds, p.from.afterRun(), p.take())
 	}
 	return tea.Batch(cmds...)
 }
 
-// view is the progress in the place of the detail: what is asked of the person
-// stands first and whole, then the last lines that fit.
-func (r *run) view(a *app, w, h int) []string {
-	var ask, done []string
-	if r.asks() {
-		ask = r.asked.view(a, w)
-	} else {
-		for _, l := range r.lines {
-			sign, text, _ := strings.Cut(l, " ")
-			done = append(done, hang("   "+sign+" ", wrap(text, max(1, w-6)))...)
-		}
+// afterRun forgets what was known of the changes to come, and finds it out anew.
+func (p *stepPage) afterRun() tea.Cmd {
+	for _, pl := range p.places {
+		pl.plan, pl.basis = nil, steps.Counts{}
 	}
-	verdict := r.verdict(a, w)
-	if room := h - len(ask); room < len(verdict) {
-		verdict = verdict[:max(0, room)]
-	}
-	if len(ask) > h {
-		ask = ask[:h]
-	}
-	done = append(done, verdict...)
-	if room := h - len(ask); len(done) > room {
-		done = done[len(done)-room:]
-	}
-	return append(ask, done...)
+	return tea.Batch(p.forecast(), p.learnAnswers())
 }
 
-// verdict is the last line of a run: that it goes on, or how it ended.
-func (r *run) verdict(a *app, w int) []string {
-	stopped := (*steps.StoppedError)(nil)
-	switch {
-	case r.stopping && !r.done:
-		return []string{" " + a.t.warn.Render("!") + " stopping, after what is in hand"}
-	case !r.done:
-		line := " " + a.t.accent.Render(a.spin()) + " " + r.deed.doing + a.t.faint.Render("  "+span(a.now().Sub(r.began)))
-		if r.asks() {
-			return []string{line}
-		}
-		if why := r.awaits(a); why != "" && a.now().Sub(r.began) > 2*time.Second {
-			return append([]string{line}, hang("   ", wrap(why, max(1, w-4)))...)
-		}
-		return []string{line}
-	case r.err == nil:
-		text := fmt.Sprintf("%s: %s in %.1f s", r.deed.done, plural(r.changed, "change"), r.took.Seconds())
-		return hang(" "+a.t.good.Render("✓")+" ", wrap(text, max(1, w-3)))
-	case errors.As(r.err, &stopped) && errors.Is(r.err, context.Canceled) && stopped.Done == 0:
-		return []string{" " + a.t.warn.Render("!") + " stopped by you; nothing was changed"}
-	case errors.As(r.err, &stopped) && errors.Is(r.err, context.Canceled):
-		text := fmt.Sprintf("stopped by you after %s; what was done stays, and doing it again goes on from there", plural(stopped.Done, "change"))
-		return hang(" "+a.t.warn.Render("!")+" ", wrap(text, max(1, w-3)))
+// overtaken is a cell of a step that has gone wrong since a run ended well, whose
+// result would hide that.
+func (r *run) overtaken(a *app, step string) (steps.Cell, bool) {
+	if !r.visible() || !r.done || r.err != nil {
+		return steps.Cell{}, false
 	}
-	return hang(" "+a.t.bad.Render("✗")+" ", wrap(oneLine(r.err.Error()), max(1, w-3)))
+	now := a.wrongCells(steps.Fail, steps.Unknown)
+	for c := range r.wrong {
+		if !slices.Contains(now, c) {
+			delete(r.wrong, c) // it has come right: if it fails again, that is new
+		}
+	}
+	for _, c := range now {
+		if c.Step == step && !r.wrong[c] {
+			return c, true
+		}
+	}
+	return steps.Cell{}, false
 }
 
-// awaits is the check that a run waits for: one that an action needs, else one
-// that the actions shall make hold.
-func (r *run) awaits(a *app) string {
-	if r.plan.Undo {
-		return ""
-	}
-	guide := a.live.session.Guide()
-	say := func(c steps.Cell) string {
-		check, step := guide.Check(c.Check)
-		v := a.live.board.Verdict(c)
-		return fmt.Sprintf("waiting until it holds on the %s (step %s): %s; now: %s", guide.Sides[c.Side].Name, step.Title, check.Title, oneLine(v.Found))
-	}
-	for _, act := range r.plan.Actions {
-		for _, need := range guide.NeedsOf(act.Action, act.Side) {
-			if !a.live.board.Verdict(need).Allows() && !r.plan.Mends(guide, need) {
-				return say(need)
-			}
+// failing counts the cells of a step that fail although a run has ended well;
+// those that were looked at before do not count.
+func (r *run) failing(a *app, step string) int {
+	n := 0
+	for _, c := range a.wrongCells(steps.Fail) {
+		if c.Step == step && a.live.looks[c].began.After(r.began.Add(r.took)) {
+			n++
 		}
 	}
-	for _, c := range guide.Cells() {
-		if s := a.live.board.Verdict(c).Status; r.plan.Mends(guide, c) && !s.Holds() && s != steps.Skip {
-			return say(c)
-		}
-	}
-	return ""
+	return n
 }
+
+// failed tells whether a run that stopped part-way is in sight.
+func (r *run) failed() bool { return r.visible() && r.done && r.err != nil }

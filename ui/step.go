@@ -149,6 +149,11 @@ func (p *stepPage) forecast() tea.Cmd {
 // user has not chosen, and renews the forecast.
 func (p *stepPage) boardMoved() tea.Cmd {
 	pl, step := p.place(), p.step()
+	if c, wrong := p.a.run.overtaken(p.a, step.Name); wrong {
+		p.a.notice = p.a.run.deed.done + "; since then this has gone wrong"
+		p.a.run.dismiss()
+		p.to(c)
+	}
 	if !pl.moved && !p.a.live.seen(step.Name).IsZero() {
 		p.toTrouble()
 		pl.moved = true
@@ -182,6 +187,17 @@ func (p *stepPage) toTrouble() {
 	if p.a.narrow() && many[pl.side.Peer()] > many[pl.side] {
 		pl.side = pl.side.Peer()
 	}
+}
+
+// to selects a cell of the step.
+func (p *stepPage) to(c steps.Cell) {
+	pl := p.place()
+	pl.side = c.Side
+	check, _ := p.guide().Check(c.Check)
+	if !slices.Contains(p.rows(), check) {
+		p.filter.Reset()
+	}
+	pl.row.at = max(0, slices.Index(p.rows(), check))
 }
 
 func (p *stepPage) verdict(c *steps.Check, side steps.Side) steps.Result {

@@ -92,6 +92,8 @@ func (p *stepPage) look(k tea.KeyMsg) tea.Cmd {
 	switch {
 	case key.Matches(k, keys.Copy.Binding) && p.a.run.asks() && p.a.run.asked.address() != "":
 		return p.a.copy(p.a.run.asked.address())
+	case key.Matches(k, keys.Copy.Binding) && p.a.run.failed():
+		return p.a.copy(p.a.run.command(p.a))
 	case key.Matches(k, keys.All.Binding):
 		return p.a.live.again()
 	case key.Matches(k, keys.Save.Binding):

@@ -3,6 +3,7 @@ package ui
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sort"
 	"time"
 
@@ -28,9 +29,12 @@ type takenMsg struct {
 	err  error
 }
 
-func (s *summary) typing() bool { return false }
+func (s *summary) typing() bool { return s.scroll.typing() }
 
 func (s *summary) pace() time.Duration {
+	if s.from.asked != nothing {
+		return spinning
+	}
 	if done, all := s.a.live.looked(); done < all {
 		return spinning
 	}
@@ -41,14 +45,18 @@ func (s *summary) about() string { return "What stands, what is left, and how to
 
 func (s *summary) begin() tea.Cmd {
 	s.scroll = s.a.pager("", s.lines)
+	return tea.Batch(s.take(), s.a.live.sweepQuiet())
+}
+
+// take finds out what this link made.
+func (s *summary) take() tea.Cmd {
 	ctx, session := s.a.ctx, s.a.live.session
-	made := func() tea.Msg {
+	return func() tea.Msg {
 		ctx, cancel := context.WithTimeout(ctx, planWithin)
 		defer cancel()
 		plan, err := session.PlanUndo(ctx, steps.Scope{})
 		return takenMsg{plan, err}
 	}
-	return tea.Batch(made, s.a.live.sweepQuiet())
 }
 
 func (s *summary) update(msg tea.Msg) tea.Cmd {
@@ -58,24 +66,39 @@ func (s *summary) update(msg tea.Msg) tea.Cmd {
 	case answersMsg, plannedMsg, savedMsg:
 		return s.from.update(msg)
 	case tea.KeyMsg:
-		keys := s.a.k
-		switch {
-		case key.Matches(msg, keys.Back.Binding, keys.Esc.Binding):
-			return s.a.turn(s.from)
-		case key.Matches(msg, keys.Jump.Binding):
-			return s.from.jump(msg)
-		case key.Matches(msg, keys.Save.Binding):
-			return s.a.save()
-		case key.Matches(msg, keys.All.Binding):
-			return s.a.live.again()
-		case key.Matches(msg, keys.Undo.Binding): // what is done is shown on a step's page
-			return tea.Batch(s.a.turn(s.from), s.from.ask(toUndo, "all that this link made", steps.Scope{}))
-		case key.Matches(msg, keys.Open.Binding):
-			return s.from.enter(s.a.live.firstOpen())
-		}
-		return s.scroll.update(msg)
+		return s.pressed(msg)
 	}
-	return nil
+	return s.scroll.search.other(msg)
+}
+
+func (s *summary) pressed(k tea.KeyMsg) tea.Cmd {
+	a, keys := s.a, s.a.k
+	searching := s.scroll.search.on()
+	switch {
+	case s.typing():
+	case key.Matches(k, keys.Esc.Binding) && s.from.asked != nothing:
+		s.from.asked = nothing
+		return nil
+	case key.Matches(k, keys.Esc.Binding) && a.run.dismiss():
+		return nil
+	case key.Matches(k, keys.Esc.Binding) && searching, key.Matches(k, keys.Hit.Binding) && searching:
+	case key.Matches(k, keys.Back.Binding, keys.Esc.Binding):
+		a.run.dismiss()
+		return a.turn(s.from)
+	case key.Matches(k, keys.Jump.Binding):
+		return s.from.jump(k)
+	case key.Matches(k, keys.Save.Binding):
+		return a.save()
+	case key.Matches(k, keys.All.Binding):
+		return a.live.again()
+	case key.Matches(k, keys.Undo.Binding):
+		return s.from.ask(toUndo, "all that this link made", steps.Scope{})
+	case key.Matches(k, keys.Open.Binding) && a.run.visible():
+		return a.lay(a.logPanel())
+	case key.Matches(k, keys.Open.Binding):
+		return s.from.enter(a.live.firstOpen())
+	}
+	return s.scroll.update(k)
 }
 
 func (s *summary) view() []string {
@@ -85,30 +108,52 @@ func (s *summary) view() []string {
 		out = append(out, a.sidesLine())
 	}
 	out = append(out, a.rule())
-	h := a.h - len(out) - 2
-	lines := s.lines(a.w - 2)
-	s.scroll.from = max(0, min(s.scroll.from, len(lines)-h))
-	for _, l := range lines[s.scroll.from:min(len(lines), s.scroll.from+max(0, h))] {
-		out = append(out, " "+l)
+	h := max(0, a.h-len(out)-2)
+	var progress []string
+	if a.run.visible() && h > 2 {
+		room := min(max(detailLines(a.h), a.run.needs(a, a.w)), h-2)
+		progress = append([]string{a.rule()}, fill(a.run.view(a, a.w, room), room)...)
 	}
-	out = append(fill(out, a.h-2), a.rule())
-	if a.notice != "" {
-		return append(out, " "+a.notice)
+	lines := s.lines(a.w - 2)
+	s.scroll.high = max(1, h-len(progress))
+	body := s.scroll.body(lines, h-len(progress))
+	for i, l := range body {
+		body[i] = " " + s.scroll.search.mark(l, s.scroll.from+i)
+	}
+	out = append(fill(append(out, body...), a.h-2-len(progress)), progress...)
+	return append(append(out, a.rule()), s.foot())
+}
+
+func (s *summary) foot() string {
+	a := s.a
+	switch {
+	case a.notice != "" || s.typing() || s.scroll.search.on():
+		return s.scroll.foot(true)
+	case s.from.asked != nothing:
+		return a.footer([]hint{{a.spin(), "finding out what there is to take back"}}, []hint{a.k.Esc.as("leave it")})
+	case a.run.busy():
+		return a.footer([]hint{a.k.Interrupt.as("stop"), a.k.Log.hint()}, []hint{a.k.Help.hint()})
 	}
 	first := []hint{a.k.Back.hint(), a.k.Undo.as("undo all"), a.k.Save.as("save a report"), a.k.Jump.hint(), a.k.All.hint()}
-	return append(out, a.footer(first, []hint{a.k.Help.hint(), a.k.Quit.hint()}))
+	if !a.live.board.Count("").Green() {
+		first = slices.Insert(first, 1, a.k.Open.as("to what is left"))
+	}
+	if a.run.visible() {
+		first = append([]hint{a.k.Esc.as("close"), a.k.Log.hint()}, first...)
+	}
+	return a.footer(first, []hint{a.k.Help.hint(), a.k.Quit.hint()})
 }
 
 func (s *summary) lines(w int) []string {
 	a := s.a
 	n := a.live.board.Count("")
-	verdict := a.t.good.Render("✓") + " " + a.t.title.Render("all is green")
+	verdict := a.t.good.Render("✓") + " " + a.t.title.Render("everything is as it should be")
 	if !n.Green() {
-		verdict = a.t.warn.Render("!") + " " + a.t.title.Render("not all is green") + "  " + s.from.tally(n)
+		verdict = a.t.warn.Render("!") + " " + a.t.title.Render("not everything is as it should be") + "  " + s.from.tally(n)
 	}
 	out := []string{"", verdict, ""}
 	out = append(out, a.stepList(-1, w)...)
-	for _, part := range [][]string{s.left(w), s.madeLines(w), s.upcoming(w), s.onward()} {
+	for _, part := range [][]string{s.left(w), s.madeLines(w), s.upcoming(w), s.onward(w)} {
 		if len(part) > 0 {
 			out = append(append(out, ""), part...)
 		}
@@ -116,17 +161,15 @@ func (s *summary) lines(w int) []string {
 	return out
 }
 
-// left are the cells that fail by themselves.
+// left are the cells that are not as they should be: first those that hold up
+// most others.
 func (s *summary) left(w int) []string {
 	a := s.a
 	var out []string
-	for _, c := range a.live.session.Guide().Cells() {
+	for _, c := range a.wrongCells(steps.Fail, steps.Unknown, steps.Waiting, steps.Warn) {
 		r := a.live.board.Verdict(c)
-		if r.Status != steps.Fail && r.Status != steps.Unknown {
-			continue
-		}
 		check, _ := a.live.session.Guide().Check(c.Check)
-		text := fmt.Sprintf("%s: %s: %s", a.live.session.Guide().Sides[c.Side].Name, check.Title, oneLine(r.Found))
+		text := fmt.Sprintf("%s: %s: %s", a.live.session.Guide().Sides[c.Side].Name, check.Title, a.foundOf(c))
 		out = append(out, hang("  "+a.t.ink(r.Status).Render(glyph(r.Status))+" ", wrap(text, max(1, w-4)))...)
 	}
 	if out == nil {
@@ -143,14 +186,15 @@ func (s *summary) madeLines(w int) []string {
 	case s.err != nil:
 		return append([]string{head}, hang("  "+a.t.unknown.Render("?")+" ", wrap(oneLine(s.err.Error()), max(1, w-4)))...)
 	case s.made == nil:
-		return []string{head, "  " + a.t.faint.Render("looking")}
+		return []string{head, "  " + a.t.faint.Render("being looked for")}
 	}
 	out := []string{head}
 	for i := len(s.made.Actions) - 1; i >= 0; i-- {
 		act := s.made.Actions[i]
 		for _, it := range act.Change.Items {
 			if it.Verb.Changes() {
-				out = append(out, clip("  "+pad(a.live.session.Guide().Sides[act.Side].Name, 10)+" "+oneLine(it.What), w))
+				side := "  " + pad(a.live.session.Guide().Sides[act.Side].Name, 10) + " "
+				out = append(out, hang(side, wrap(oneLine(it.What), max(1, w-width(side))))...)
 			}
 		}
 	}
@@ -182,18 +226,32 @@ func (s *summary) upcoming(w int) []string {
 	}
 	sort.Slice(list, func(i, j int) bool { return list[i].at.Before(list[j].at) })
 	out := []string{a.t.title.Render("Comes up")}
+	out = append(out, hang("  ", faint(a.t, wrap("from that day on this is no longer so by itself:", max(1, w-2))))...)
 	for _, d := range list {
-		out = append(out, clip("  "+d.at.Format("2 Jan 2006")+"  "+d.text, w))
+		day := "  " + pad(d.at.Format("2 Jan 2006"), 11) + "  "
+		out = append(out, hang(day, wrap(d.text, max(1, w-width(day))))...)
 	}
 	return out
 }
 
 // onward says how to go on without the screen, and how to go back.
-func (s *summary) onward() []string {
+func (s *summary) onward(w int) []string {
 	a := s.a
 	out := []string{a.t.title.Render("From here")}
-	for _, c := range a.commands(a.live.session.Link()) {
-		out = append(out, "  "+pad(c.command, 15+width(a.shortPath(a.live.session.Link().Path)))+" "+a.t.faint.Render(c.what))
+	list, column, widest := a.commands(a.live.session.Link()), 0, 0
+	for _, c := range list {
+		column, widest = max(column, width(c.command)), max(widest, width(c.what))
+	}
+	for _, c := range list {
+		if column+widest+4 <= w {
+			out = append(out, "  "+pad(c.command, column)+"  "+a.t.faint.Render(c.what))
+			continue
+		}
+		out = append(out, "  "+a.t.faint.Render(c.what+":"))
+		out = append(out, hang("    ", wrap(c.command, max(1, w-4)))...)
+	}
+	if a.o.Passing {
+		out = append(out, hang("  ", faint(a.t, wrap("That works from another terminal for as long as this demo runs.", max(1, w-2))))...)
 	}
 	return out
 }

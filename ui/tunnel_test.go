@@ -18,14 +18,15 @@ import (
 // makes and finds is in memory.
 type tunnel struct {
 	mu    sync.Mutex
-	keys  bool          // the keys were made
-	slow  time.Duration // how long making takes
-	fault error         // what making them ends with
-	items []steps.Item  // what the plan says; nil: what is true
-	shown string        // what the first check finds
-	came  time.Time     // since when the handshake is waited for
-	asks  []string      // what making asks of the person, before it waits
-	long  bool          // the first step asks for a long answer
+	keys  bool                                        // the keys were made
+	slow  time.Duration                               // how long making takes
+	fault error                                       // what making them ends with
+	items []steps.Item                                // what the plan says; nil: what is true
+	shown string                                      // what the first check finds
+	came  time.Time                                   // since when the handshake is waited for
+	asks  []string                                    // what making asks of the person, before it waits
+	makes func(context.Context, steps.Progress) error // in the place of making the keys; nil: they are made
+	long  bool                                        // the first step asks for a long answer
 }
 
 func (m *tunnel) made() bool {
@@ -135,6 +136,9 @@ func (m *tunnel) call() steps.Call {
 		Make: func(ctx context.Context, _ steps.Env, say steps.Progress) error {
 			for _, l := range m.asks {
 				say.Say("%s", l)
+			}
+			if m.makes != nil {
+				return m.makes(ctx, say)
 			}
 			say.Say("making the keys")
 			select {

@@ -1,0 +1,177 @@
+package ui
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/charmbracelet/bubbles/key"
+	tea "github.com/charmbracelet/bubbletea"
+
+	"carrick/steps"
+)
+
+// diffPanel is a plan line by line, in a panel that goes from object to object.
+type diffPanel struct {
+	*pager
+	plan *steps.Plan
+	rest bool // also what is left as it is
+	at   int  // the object in hand
+	made struct {
+		w, above int
+		rest     bool
+		sheet    *sheet
+	}
+}
+
+// diffOf shows what a plan would change, line by line.
+func (a *app) diffOf(title string, plan *steps.Plan) *diffPanel {
+	d := &diffPanel{plan: plan, rest: plan.Undo}
+	d.pager = a.pager(title, d.lines)
+	d.pager.kind = "plan"
+	d.pager.copy = func() string { return strings.Join(a.planText(plan), "\n") }
+	d.pager.file = func() string { return strings.Join(append(a.planHead(plan), a.planText(plan)...), "\n") }
+	d.pager.dress, d.pager.more = d.dress, d.pressed
+	d.pager.hints = d.keys()
+	return d
+}
+
+func (d *diffPanel) keys() []hint {
+	k := d.a.k
+	var out []hint
+	if len(d.sheet(d.a.w-2).starts) > 1 {
+		out = append(out, k.Object.as("next object"))
+	}
+	if n := d.plan.Tally("")[steps.Leave]; n > 0 && !d.plan.Undo {
+		text := "also what is left"
+		if d.rest {
+			text = "only what changes"
+		}
+		out = append(out, k.Rest.as(text))
+	}
+	return out
+}
+
+// sheet is the plan for a width. A plan does not change, so it is put on lines
+// once for each; what it needs first is of now, and told above it.
+func (d *diffPanel) sheet(w int) *sheet {
+	if m := &d.made; m.sheet == nil || m.w != w || m.rest != d.rest || m.above != len(d.a.unmet(d.plan, w)) {
+		s := &sheet{a: d.a, plan: d.plan, w: w, diffs: true, rest: d.rest}
+		s.add(d.a.totals(d.plan, w)...)
+		above := len(s.lines)
+		s.write()
+		if above > 0 && len(s.lines) > above {
+			s.lines = slices.Insert(s.lines, above, "")
+			for i := range s.starts {
+				s.starts[i]++
+			}
+		}
+		m.w, m.rest, m.sheet, m.above = w, d.rest, s, len(d.a.unmet(d.plan, w))
+	}
+	return d.made.sheet
+}
+
+func (d *diffPanel) lines(w int) []string { return d.sheet(w).lines }
+
+func (d *diffPanel) pressed(k tea.KeyMsg) tea.Cmd {
+	starts := d.sheet(max(1, d.a.w-2)).starts
+	keys := d.a.k
+	switch {
+	case key.Matches(k, keys.Object.Binding) && d.at+1 < len(starts):
+		d.to(d.at + 1)
+	case key.Matches(k, keys.Object.Binding):
+		d.a.notice = "this is the last object"
+	case key.Matches(k, keys.ObjectBack.Binding) && d.at > 0:
+		d.to(d.at - 1)
+	case key.Matches(k, keys.ObjectBack.Binding):
+		d.a.notice = "this is the first object"
+	case key.Matches(k, keys.Rest.Binding) && d.plan.Undo:
+		d.a.notice = "all that stays is shown here already"
+	case key.Matches(k, keys.Rest.Binding):
+		d.rest, d.at, d.from = !d.rest, 0, 0
+		d.hints = d.keys()
+	}
+	return nil
+}
+
+// to goes to an object.
+func (d *diffPanel) to(object int) {
+	starts := d.sheet(max(1, d.a.w-2)).starts
+	d.at = object
+	line := starts[object]
+	if object == 0 || (line > 1 && starts[object-1] < line-3) {
+		line -= 2 // the action that it belongs to
+	}
+	d.bring(line)
+}
+
+// dress marks the object in hand, which is one that is in sight, and says which
+// it is of how many.
+func (d *diffPanel) dress(shown []string, from int) string {
+	starts := d.sheet(max(1, d.a.w-2)).starts
+	if len(starts) == 0 {
+		return ""
+	}
+	d.at = min(d.at, len(starts)-1)
+	end := from + len(shown)
+	ends := func(i int) int {
+		if i+1 < len(starts) {
+			return starts[i+1]
+		}
+		return len(d.sheet(max(1, d.a.w-2)).lines)
+	}
+	for d.at > 0 && starts[d.at] >= end {
+		d.at--
+	}
+	for d.at+1 < len(starts) && ends(d.at) <= from {
+		d.at++
+	}
+	if i := starts[d.at] - from; i >= 0 && i < len(shown) && len(starts) > 1 {
+		shown[i] = d.a.t.accent.Render("▸") + strings.TrimPrefix(shown[i], " ")
+	}
+	return fmt.Sprintf("object %d of %d", d.at+1, len(starts))
+}
+
+// totals say in front of all how much a plan does on each side and in all, and
+// that what is secret is masked.
+func (a *app) totals(plan *steps.Plan, w int) []string {
+	guide := a.live.session.Guide()
+	rows := [][2]string{}
+	for _, side := range steps.Sides {
+		if t := amount(plan, side); t != "" {
+			rows = append(rows, [2]string{guide.Sides[side].Name, t})
+		}
+	}
+	if len(rows) > 1 {
+		rows = append(rows, [2]string{"in all", amount(plan, "")})
+	}
+	column := 0
+	for _, r := range rows {
+		column = max(column, width(r[0]))
+	}
+	var out []string
+	for _, r := range rows {
+		out = append(out, hang(pad(r[0], column)+"  ", wrap(r[1], max(1, w-column-2)))...)
+	}
+	if n := masked(plan); n > 0 {
+		text := plural(n, "secret value") + " masked: it says (hidden) here, in copies and in files"
+		if n > 1 {
+			text = plural(n, "secret value") + " masked: they say (hidden) here, in copies and in files"
+		}
+		out = append(out, faint(a.t, wrap(text, w))...)
+	}
+	return out
+}
+
+// masked counts the values of a plan that are not shown.
+func masked(plan *steps.Plan) int {
+	n := 0
+	for _, act := range plan.Actions {
+		for _, it := range act.Change.Items {
+			if it.Verb.Changes() {
+				n += strings.Count(it.Diff, "(hidden")
+			}
+		}
+	}
+	return n
+}

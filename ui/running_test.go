@@ -1,0 +1,167 @@
+package ui
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aymanbagabas/go-osc52/v2"
+	"github.com/charmbracelet/x/ansi"
+
+	"carrick/steps"
+)
+
+// parts makes a run of three things, which ends as fault says after so many.
+func parts(m *tunnel, done int, fault error) {
+	m.items = []steps.Item{{Verb: steps.Create, What: "Secret a/one", Hash: "1"}, {Verb: steps.Create, What: "Secret a/two", Hash: "2"}, {Verb: steps.Create, What: "Secret a/three", Hash: "3"}}
+	m.makes = func(ctx context.Context, say steps.Progress) error {
+		for _, it := range m.items[:done] {
+			say.Did(it.Verb, it.What, it.Hash)
+			select {
+			case <-time.After(20 * time.Second):
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		}
+		return fault
+	}
+}
+
+func TestARunSaysHowFarItIs(t *testing.T) {
+	m := &tunnel{}
+	parts(m, 3, nil)
+	onStage(t, m.options(t), 80, 24, func(p *play) {
+		p.press("a", "y")
+		p.after(5 * time.Second)
+		p.shows("applying Tunnel keys · 1 of 3 · 5 s", "5 s: provider: Secret a/two", "create Secret a/one")
+		p.after(20 * time.Second)
+		p.shows("2 of 3 · 25 s", "5 s: provider: Secret a/three")
+		p.after(40 * time.Second) // all is done, and the check does not hold
+		p.shows("3 of 3", "5 s of 1 min: there is no key pair.")
+		p.panelSays("Waiting until it holds on the provider side: the keys Secret holds one key pair (step Tunnel keys)")
+		sweep(p)
+	})
+}
+
+// However small the panel, it shows what goes on.
+func TestWhatIsInHandStaysInSight(t *testing.T) {
+	m := &tunnel{slow: time.Hour, asks: []string{strings.Repeat("a long thing that was done before ", 20)}}
+	onStage(t, m.options(t), 80, 24, func(p *play) {
+		p.press("a", "y")
+		p.after(time.Second)
+		for h := 1; h < 12; h++ {
+			for _, w := range []int{20, 34, 60, 80} {
+				lines := p.a.run.view(p.a, w, h)
+				if len(lines) > h || !strings.Contains(strings.Join(lines, "\n"), "applying") {
+					t.Fatalf("%d lines of %d columns: %q", h, w, lines)
+				}
+			}
+		}
+	})
+}
+
+func TestARunThatStoppedSaysWhatToDo(t *testing.T) {
+	for _, size := range [][2]int{{60, 20}, {80, 24}, {120, 40}} {
+		t.Run(fmt.Sprintf("%dx%d", size[0], size[1]), func(t *testing.T) {
+			m := &tunnel{}
+			parts(m, 2, errors.New("the disk is full"))
+			onStage(t, m.options(t), size[0], size[1], func(p *play) {
+				p.press("a", "y")
+				p.after(time.Minute)
+				p.panelSays("✗ provider: Make the keys: the disk is full", "Done 2 of 3", "Left provider: Secret a/three", "Next a goes on from there", "Or y carrick apply")
+				p.shows("✗ provider: Make the keys", "Next  a goes on from there")
+				p.unbroken()
+				p.out.Reset()
+				p.press("y")
+				if want := osc52.New("carrick apply " + p.a.live.session.Link().Path + " --step keys").String(); p.out.String() != want {
+					t.Fatalf("copied %q", p.out.String())
+				}
+				p.press("esc")
+				p.press("esc")
+				p.hides("the disk is full")
+			})
+		})
+	}
+}
+
+// panelSays fails where what is said of a run lacks a text, wherever its lines
+// are broken.
+func (p *play) panelSays(texts ...string) {
+	p.t.Helper()
+	said := strings.Join(strings.Fields(ansi.Strip(strings.Join(p.a.run.view(p.a, 200, 20), " "))), " ")
+	for _, text := range texts {
+		if !strings.Contains(said, text) {
+			p.t.Fatalf("the panel lacks %q: %s", text, said)
+		}
+	}
+}
+
+func TestARunStoppedByTheUserSaysWhatStays(t *testing.T) {
+	m := &tunnel{}
+	parts(m, 3, nil)
+	onStage(t, m.options(t), 80, 24, func(p *play) {
+		p.press("a", "y")
+		p.after(25 * time.Second)
+		p.press("ctrl+c")
+		p.after(time.Second)
+		p.panelSays("! stopped by you after 2 changes", "Done 2 of 3", "it stays", "a goes on from there, d shows what is left to do, u takes back what was done")
+	})
+}
+
+func TestANewFailureIsSeenAfterARun(t *testing.T) {
+	m := &tunnel{}
+	onStage(t, m.options(t), 80, 24, func(p *play) {
+		p.press("G") // the cursor is elsewhere
+		p.press("a", "y")
+		p.after(2 * time.Second)
+		p.shows("✓ applied Tunnel keys: 1 change")
+		p.hides("still fails")
+		m.set(false) // somebody takes the keys away
+		p.after(2 * time.Second)
+		p.shows("✗ provider: there is no key pair", "applied Tunnel keys; since then this has gone wrong")
+		p.hides("✓ applied")
+	})
+}
+
+func TestUndoFromTheSummaryStaysThere(t *testing.T) {
+	m := &tunnel{keys: true}
+	onStage(t, m.options(t), 80, 40, func(p *play) {
+		p.press("3", "n")
+		p.shows("summary · milan-rome", "provider   Secret tunnel/keys")
+		p.press("u")
+		p.shows("Take back all that this link made?")
+		p.press("y")
+		p.after(2 * time.Second)
+		p.shows("summary · milan-rome", "✓ took back all that this link made: 1 change", "Made by this link\n   nothing")
+		if m.made() {
+			t.Fatal("it was not taken back")
+		}
+		sweep(p)
+		p.resize(80, 40)
+		p.press("esc")
+		p.shows("summary · milan-rome")
+		p.hides("took back")
+		p.press("u")
+		p.shows("there is nothing to take back: this link has made nothing")
+		p.press("/", "c", "h", "e", "c", "k", "enter")
+		p.shows("n next (line ")
+		p.press("esc", "b")
+		p.shows("step 3 of 3")
+	})
+}
+
+func TestWaitingCountsAgainstItsLimit(t *testing.T) {
+	m := &tunnel{keys: true}
+	o := m.options(t)
+	o.Guides[0].Steps[1].Checks[1].Within = 2 * time.Minute
+	onStage(t, o, 80, 40, func(p *play) {
+		m.came = time.Now()
+		p.press("R")
+		p.after(12 * time.Second)
+		p.press("3", "n")
+		p.shows("12 s of 2 min: sent, no answer yet")
+	})
+}

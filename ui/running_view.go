@@ -1,0 +1,297 @@
+package ui
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"carrick/steps"
+)
+
+// view is the progress in the place of the detail: what is asked of the person
+// stands first and whole, then the last lines that fit. What is in hand is never
+// out of sight.
+func (r *run) view(a *app, w, h int) []string {
+	if r.failed() {
+		return squeeze(r.failure(a, w), h, w)
+	}
+	var ask, done []string
+	if r.asks() {
+		ask = r.asked.view(a, w)
+	} else {
+		lines := r.lines
+		if r.busy() && r.says != "" {
+			lines = lines[:len(lines)-1] // it is said below, with its seconds
+		}
+		for _, l := range lines {
+			sign, text, _ := strings.Cut(l, " ")
+			done = append(done, hang("   "+sign+" ", wrap(text, max(1, w-6)))...)
+		}
+	}
+	verdict := r.verdict(a, w)
+	if len(ask) > h {
+		ask = ask[:h]
+	}
+	room := h - len(ask)
+	if len(verdict) > room {
+		verdict = squeeze([][]string{verdict}, room, w)
+	}
+	if more := room - len(verdict); len(done) > more {
+		done = done[len(done)-more:]
+	}
+	return append(append(ask, done...), verdict...)
+}
+
+// verdict is the end of what is said of a run: that it goes on, and with what, or
+// how it ended.
+func (r *run) verdict(a *app, w int) []string {
+	if !r.done {
+		return r.going(a, w)
+	}
+	text := fmt.Sprintf("%s: %s in %.1f s", r.deed.done, plural(r.changed, "change"), r.took.Seconds())
+	out := hang(" "+a.t.good.Render("✓")+" ", wrap(text, max(1, w-3)))
+	step := ""
+	if p, ok := a.page.(*stepPage); ok {
+		step = p.step().Name
+	}
+	if n := r.failing(a, step); n > 0 && !r.plan.Undo {
+		text := plural(n, "check") + " of this step still " + map[bool]string{true: "fails", false: "fail"}[n == 1] + "; esc shows what it found"
+		out = append(out, hang(" "+a.t.bad.Render(glyph(steps.Fail))+" ", wrap(text, max(1, w-3)))...)
+	}
+	return out
+}
+
+// going says that a run goes on: how far it is, what it does or waits for, and for
+// how long.
+func (r *run) going(a *app, w int) []string {
+	now := a.now()
+	text, count := r.deed.doing, ""
+	if len(r.parts) > 0 {
+		count = r.count()
+	}
+	head := a.t.accent.Render(a.spin())
+	if r.stopping {
+		head, text = a.t.warn.Render("!"), "stopping once what is in hand is done"
+	}
+	took := " · " + span(now.Sub(r.began))
+	if whole := text + " · " + count; count != "" && width(whole+took)+3 <= w {
+		text, count = whole, ""
+	}
+	line := " " + head + " " + clip(text, max(8, w-4-width(took))) + a.t.faint.Render(took)
+	out := []string{clip(line, w)}
+	if r.asks() {
+		return out
+	}
+	if text = r.inHand(a); count != "" {
+		text = count + " · " + text
+	}
+	return append(out, hang("   ", wrap(text, max(1, w-4)))...)
+}
+
+// count is how many parts are done, of how many: "3 of 8". What is known only
+// later may be more than one.
+func (r *run) count() string {
+	more := ""
+	for _, act := range r.plan.Actions {
+		if act.Pending != "" && !r.plan.Undo {
+			more = " or more"
+		}
+	}
+	return fmt.Sprintf("%d of %d%s", len(r.parts)-len(r.ahead()), len(r.parts), more)
+}
+
+// settles is how long apply gives a check that says nothing of its own limit.
+const settles = time.Minute
+
+// inHand is what a run does at this moment, or waits for.
+func (r *run) inHand(a *app) string {
+	quiet := a.now().Sub(r.heardAt)
+	c, waits := r.awaits(a)
+	ahead := r.ahead()
+	switch {
+	case r.says != "":
+		return span(quiet) + ": " + r.says
+	case waits:
+		return a.awaited(c, quiet)
+	case len(ahead) > 0:
+		return span(quiet) + ": " + ahead[0].overtly
+	}
+	return span(quiet) + ": looking whether all of it holds"
+}
+
+// awaited says what is waited for, for how long, and how it stands now.
+func (a *app) awaited(c steps.Cell, quiet time.Duration) string {
+	guide := a.live.session.Guide()
+	check, step := guide.Check(c.Check)
+	v := a.live.board.Verdict(c)
+	found := oneLine(v.Found)
+	if found == "" {
+		found = "not looked at yet"
+	}
+	since := waited(quiet, max(settles, check.Within))
+	if v.Status == steps.Waiting && !v.Since.IsZero() {
+		since = waited(a.now().Sub(v.Since), check.Within)
+	}
+	return fmt.Sprintf("%s: %s. Waiting until it holds on the %s side: %s (step %s)", since, found, guide.Sides[c.Side].Name, check.Title, step.Title)
+}
+
+// awaits is the check that a run waits for: one that what is done shall make hold,
+// or one that the next action needs.
+func (r *run) awaits(a *app) (steps.Cell, bool) {
+	if r.plan.Undo {
+		return steps.Cell{}, false
+	}
+	guide := a.live.session.Guide()
+	ahead := r.ahead()
+	for _, c := range guide.Cells() {
+		if len(ahead) > 0 && !before(guide, c.Step, ahead[0].act.Step) {
+			continue
+		}
+		if s := a.live.board.Verdict(c).Status; r.plan.Mends(guide, c) && !s.Holds() && s != steps.Skip {
+			return c, true
+		}
+	}
+	if len(ahead) == 0 {
+		return steps.Cell{}, false
+	}
+	for _, need := range guide.NeedsOf(ahead[0].act.Action, ahead[0].act.Side) {
+		if !a.live.board.Verdict(need).Allows() {
+			return need, true
+		}
+	}
+	return steps.Cell{}, false
+}
+
+// before tells whether a step comes before another.
+func before(g *steps.Guide, one, other string) bool {
+	for i := range g.Steps {
+		switch g.Steps[i].Name {
+		case other:
+			return false
+		case one:
+			return true
+		}
+	}
+	return false
+}
+
+// failure is what a run that stopped leaves, in blocks: what failed, what was
+// done, what to do next.
+func (r *run) failure(a *app, w int) [][]string {
+	stopped := (*steps.StoppedError)(nil)
+	byUser := errors.As(r.err, &stopped) && errors.Is(r.err, context.Canceled)
+	sign, text := a.t.bad.Render("✗"), a.wentWrong(r.err)
+	switch {
+	case byUser && r.changed == 0:
+		sign, text = a.t.warn.Render("!"), "stopped by you; nothing was changed"
+	case byUser:
+		sign, text = a.t.warn.Render("!"), "stopped by you after "+plural(r.changed, "change")
+	}
+	blocks := [][]string{hang(" "+sign+" ", wrap(text, max(1, w-3)))}
+	label := func(name, text string) {
+		blocks = append(blocks, hang("   "+a.t.faint.Render(pad(name, 5))+" ", wrap(text, max(1, w-10))))
+	}
+	if r.changed > 0 {
+		label("Done", r.didSoFar()+"; it stays")
+	}
+	if ahead := r.ahead(); len(ahead) > 0 && r.changed > 0 {
+		label("Left", namesOf(ahead))
+	}
+	label("Next", r.next(a))
+	label("Or", a.t.key.Render(a.k.Copy.hint().key)+"  "+r.command(a))
+	return blocks
+}
+
+// didSoFar says what a run has done: how much of all, and the last things of it.
+func (r *run) didSoFar() string {
+	var names []string
+	for _, p := range r.parts {
+		if p.done {
+			names = append(names, p.overtly)
+		}
+	}
+	if len(names) == 0 {
+		return plural(r.changed, "change")
+	}
+	return r.count() + ": " + some(names)
+}
+
+func namesOf(parts []part) string {
+	var names []string
+	for _, p := range parts {
+		names = append(names, p.overtly)
+	}
+	return some(names)
+}
+
+// some are the first names of a list, and how many more there are.
+func some(names []string) string {
+	const shown = 3
+	if len(names) <= shown+1 {
+		return strings.Join(names, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(names[:shown], ", "), len(names)-shown)
+}
+
+// wentWrong is an error of a run in words for people.
+func (a *app) wentWrong(err error) string {
+	if failed := (*steps.ActionError)(nil); errors.As(err, &failed) {
+		if action, _ := a.live.session.Guide().Action(failed.Action); action != nil {
+			return oneLine(failed.Side + ": " + action.Title + ": " + failed.Plain())
+		}
+	}
+	if stopped := (*steps.StoppedError)(nil); errors.As(err, &stopped) {
+		return oneLine(stopped.Err.Error())
+	}
+	return oneLine(err.Error())
+}
+
+// next is what to do after a run that stopped.
+func (r *run) next(a *app) string {
+	k := a.k
+	again := k.Apply
+	switch {
+	case r.plan.Undo:
+		again = k.Undo
+	case r.deed.fixes:
+		again = k.Fix
+	}
+	text := again.hint().key + " goes on from there"
+	if r.changed == 0 {
+		text = again.hint().key + " tries it again"
+	}
+	if _, ok := a.page.(*stepPage); ok && !r.plan.Undo {
+		text += ", " + k.Diff.hint().key + " shows what is left to do"
+		if r.changed > 0 {
+			text += ", " + k.Undo.hint().key + " takes back what was done"
+		}
+	}
+	return text + ", " + k.Log.hint().key + " is the log"
+}
+
+// command is what does the same without the screen.
+func (r *run) command(a *app) string {
+	verb := "apply"
+	if r.plan.Undo {
+		verb = "undo"
+	}
+	text := "carrick " + verb + " " + steps.Quoted(a.shortPath(a.live.session.Link().Path))
+	if step := r.step(); step != "" {
+		text += " --step " + step
+	}
+	return text
+}
+
+// step is the one step that a run is about; "": there are several.
+func (r *run) step() string {
+	step := ""
+	for _, act := range r.plan.Actions {
+		if step != "" && act.Step != step {
+			return ""
+		}
+		step = act.Step
+	}
+	return step
+}

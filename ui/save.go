@@ -1,0 +1,62 @@
+package ui
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	tea "github.com/charmbracelet/bubbletea"
+)
+
+// save writes a report to a new file in the working directory and says its name.
+func (a *app) save() tea.Cmd {
+	return a.saveFile("report", "md", strings.Join(a.report(a.now()), "\n")+"\n")
+}
+
+// saveText saves what a panel shows.
+func (a *app) saveText(kind, text string) tea.Cmd {
+	return a.saveFile(kind, "txt", strings.TrimRight(text, "\n")+"\n")
+}
+
+// saveFile writes a text to a new file that is the user's alone, in the working
+// directory, and says its name. What is there already is never written over.
+func (a *app) saveFile(kind, ext, text string) tea.Cmd {
+	name := "carrick-" + kind
+	if a.live != nil {
+		name = fmt.Sprintf("carrick-%s-%s", a.live.session.Link().Name(), kind)
+	}
+	name = fmt.Sprintf("%s-%s", name, a.now().Format("20060102-150405"))
+	text = a.plainText(text)
+	return func() tea.Msg {
+		saved, err := newFile(name, ext, text)
+		if err != nil {
+			return noticeMsg{err: fmt.Errorf("the %s was not saved: %w", kind, err)}
+		}
+		return noticeMsg{text: "saved " + saved}
+	}
+}
+
+// newFile writes a text under a name that is free, and returns it: two files in
+// one second have two names. A file that could not be written whole is taken away.
+func newFile(name, ext, text string) (string, error) {
+	for n := 1; ; n++ {
+		path := name + "." + ext
+		if n > 1 {
+			path = fmt.Sprintf("%s-%d.%s", name, n, ext)
+		}
+		f, err := os.OpenFile(filepath.Clean(path), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+		if errors.Is(err, os.ErrExist) && n < 100 {
+			continue
+		}
+		if err != nil {
+			return "", err
+		}
+		_, err = f.WriteString(text)
+		if err := errors.Join(err, f.Close()); err != nil {
+			return "", errors.Join(err, os.Remove(path))
+		}
+		return path, nil
+	}
+}

@@ -1,0 +1,220 @@
+package ui
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/charmbracelet/bubbles/key"
+	"github.com/charmbracelet/bubbles/textinput"
+	tea "github.com/charmbracelet/bubbletea"
+	"github.com/charmbracelet/lipgloss"
+	"github.com/charmbracelet/x/ansi"
+)
+
+// search is what is looked for in a text that scrolls, whatever its case.
+type search struct {
+	input  textinput.Model
+	hit    lipgloss.Style // of every place
+	inHand lipgloss.Style // of those in the line in hand
+	at     int            // that line; -1: there is none
+	origin int            // the line from which it was begun
+}
+
+func newSearch(t theme) search {
+	s := search{input: textinput.New(), hit: t.title.Underline(true), inHand: t.selected, at: -1}
+	s.input.Prompt = "/ "
+	s.input.PromptStyle, s.input.TextStyle = t.renderer.NewStyle(), t.renderer.NewStyle()
+	s.input.Cursor.Style = t.selected
+	return s
+}
+
+func (s *search) typing() bool { return s.input.Focused() }
+
+// want is what is looked for; "": nothing.
+func (s *search) want() string { return oneLine(strings.ToLower(s.input.Value())) }
+
+// on tells whether something is looked for.
+func (s *search) on() bool { return s.want() != "" }
+
+func (s *search) begin(from int) tea.Cmd {
+	s.clear()
+	s.origin = from
+	return s.input.Focus()
+}
+
+func (s *search) clear() {
+	s.input.Reset()
+	s.input.Blur()
+	s.at = -1
+}
+
+// other gives a message that is no key to the field, which blinks.
+func (s *search) other(msg tea.Msg) tea.Cmd {
+	if !s.typing() {
+		return nil
+	}
+	var cmd tea.Cmd
+	s.input, cmd = s.input.Update(msg)
+	return cmd
+}
+
+// lines are the numbers of the lines where it stands, or where it begins and
+// goes on in the next: text is broken wherever a line is full.
+func (s *search) lines(text []string) []int {
+	want := s.want()
+	if want == "" {
+		return nil
+	}
+	plain := make([]string, len(text)+1)
+	for i, l := range text {
+		plain[i] = oneLine(strings.ToLower(ansi.Strip(l)))
+	}
+	var out []int
+	for i := range text {
+		here := strings.Contains(plain[i], want)
+		broken := !here && !strings.Contains(plain[i+1], want) && strings.Contains(plain[i]+" "+plain[i+1], want)
+		if here || broken {
+			out = append(out, i)
+		}
+	}
+	return out
+}
+
+// next is the line of the next place after that line, or before it, and whether
+// it begins anew at the other end; -1: there is none.
+func (s *search) next(text []string, after int, back bool) (line int, around bool) {
+	found := s.lines(text)
+	if len(found) == 0 {
+		return -1, false
+	}
+	if back {
+		for i := len(found) - 1; i >= 0; i-- {
+			if found[i] < after {
+				return found[i], false
+			}
+		}
+		return found[len(found)-1], true
+	}
+	for _, l := range found {
+		if l > after {
+			return l, false
+		}
+	}
+	return found[0], true
+}
+
+// tally says which place is in hand: "next (2 of 7)".
+func (s *search) tally(text []string) string {
+	found := s.lines(text)
+	for i, l := range found {
+		if l == s.at {
+			return fmt.Sprintf("next (line %d of %d)", i+1, len(found))
+		}
+	}
+	if len(found) == 0 {
+		return "next (no line has this text)"
+	}
+	return "next (of " + plural(len(found), "line") + ")"
+}
+
+// line is the field that is typed into, and how often the text is there.
+func (s *search) line(text []string, w int) string {
+	said := ""
+	switch n := len(s.lines(text)); {
+	case !s.on():
+		said = "type what to look for; esc ends it"
+	case n == 0:
+		said = "no line has this text"
+	default:
+		said = "in " + plural(n, "line") + "; enter keeps it"
+	}
+	s.input.Width = max(4, min(30, w-width(said)-8))
+	return " " + s.input.View() + "  " + said
+}
+
+// mark makes the places in a line stand out; the line in hand most.
+func (s *search) mark(line string, at int) string {
+	if !s.on() {
+		return line
+	}
+	style := s.hit
+	if at == s.at {
+		style = s.inHand
+	}
+	plain := ansi.Strip(line)
+	lower, want := strings.ToLower(plain), s.want()
+	if len(lower) != len(plain) {
+		return line // letters whose small form has another length: the line is found all the same
+	}
+	out, done := "", 0 // columns of the line that are in out
+	for from := 0; ; {
+		i := strings.Index(lower[from:], want)
+		if i < 0 {
+			break
+		}
+		i += from
+		from = i + len(want)
+		start, end := width(plain[:i]), width(plain[:from])
+		out += ansi.Cut(line, done, start) + style.Render(plain[i:from])
+		done = end
+	}
+	if done == 0 {
+		if at == s.at && out == "" {
+			return s.inHand.Render("▸") + ansi.Cut(line, 1, width(line)) // it goes on in the next line
+		}
+		return line
+	}
+	return out + ansi.Cut(line, done, width(line))
+}
+
+// typed gives a key to the field: what is looked for comes into sight while it
+// is typed.
+func (p *pager) typed(k tea.KeyMsg) tea.Cmd {
+	s := &p.search
+	switch {
+	case key.Matches(k, p.a.k.Esc.Binding):
+		s.clear()
+		p.bring(s.origin)
+		return nil
+	case key.Matches(k, p.a.k.Open.Binding):
+		s.input.Blur()
+		return nil
+	}
+	var cmd tea.Cmd
+	s.input, cmd = s.input.Update(k)
+	if s.at, _ = s.next(p.lines(), s.origin-1, false); s.at >= 0 {
+		p.reveal(s.at)
+	}
+	return cmd
+}
+
+// seek goes to the next place of what is looked for, and tells whether the key
+// was one that does.
+func (p *pager) seek(k tea.KeyMsg) bool {
+	s, back := &p.search, key.Matches(k, p.a.k.HitBack.Binding)
+	if !s.on() || (!back && !key.Matches(k, p.a.k.Hit.Binding)) {
+		return false
+	}
+	line, around := s.next(p.lines(), s.at, back)
+	switch {
+	case line < 0:
+		p.a.notice = "no line has this text"
+		return true
+	case around && back:
+		p.a.notice = "from the end again"
+	case around:
+		p.a.notice = "from the start again"
+	}
+	s.at = line
+	p.reveal(line)
+	return true
+}
+
+// reveal scrolls no more than it must for a line to be in sight.
+func (p *pager) reveal(line int) {
+	h := p.room()
+	if line < p.from || line >= p.from+h {
+		p.bring(line - h/3)
+	}
+	p.end = false
+}
