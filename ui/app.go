@@ -26,6 +26,7 @@ type app struct {
 	o Options
 	t theme
 	k keyMap
+	skin
 	beat
 
 	ctx    context.Context
@@ -34,6 +35,8 @@ type app struct {
 	dir    string   // the working directory; "": not known
 	now    func() time.Time
 	send   func(tea.Msg) // for commands that have more than one thing to say
+	asks   bool          // the terminal is asked for its background
+	asked  time.Time     // when it was
 
 	page   screen
 	panels []screen
@@ -60,7 +63,7 @@ type noticeMsg struct {
 }
 
 func (a *app) Init() tea.Cmd {
-	cmd := a.begin()
+	cmd := tea.Batch(a.askGround(), a.begin())
 	return tea.Batch(cmd, a.beat.at(a.pace()))
 }
 
@@ -89,6 +92,9 @@ func (a *app) receive(msg tea.Msg) tea.Cmd {
 		return nil
 	case openedMsg:
 		return a.opened(msg)
+	case groundMsg:
+		a.grounded(msg)
+		return nil
 	}
 	if cmd, mine := a.session(msg); mine {
 		return cmd
@@ -230,7 +236,7 @@ func (a *app) View() string {
 	for i := range frame {
 		frame[i] = clip(frame[i], a.w)
 	}
-	out := strings.Join(frame, "\n")
+	out := strings.Join(a.t.laid(frame, a.w), "\n")
 	if a.t.plain != nil {
 		out = a.t.plain.Replace(out)
 	}

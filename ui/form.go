@@ -8,6 +8,7 @@ import (
 	"github.com/charmbracelet/bubbles/key"
 	tea "github.com/charmbracelet/bubbletea"
 	"github.com/charmbracelet/huh"
+	"github.com/charmbracelet/lipgloss"
 
 	"carrick/cluster"
 	"carrick/steps"
@@ -16,12 +17,14 @@ import (
 // form asks the questions of a step. What was typed stays in the drafts of the
 // step until it is saved, so leaving loses nothing.
 type form struct {
-	p     *stepPage
-	step  *steps.Step
-	asked []steps.Answered
-	form  *huh.Form
-	texts map[string]*huh.Text // the fields of many lines, by question
-	said  string
+	p      *stepPage
+	step   *steps.Step
+	asked  []steps.Answered
+	form   *huh.Form
+	theme  *huh.Theme           // that of the screen
+	styles *lipgloss.Renderer   // of that theme, when it was last drawn
+	texts  map[string]*huh.Text // the fields of many lines, by question
+	said   string
 }
 
 // savedMsg is for the page of the step: its answers were saved, or not.
@@ -52,12 +55,12 @@ func (p *stepPage) openForm() tea.Cmd {
 		return nil
 	}
 	pl.formed = true
-	f := &form{p: p, step: p.step(), asked: asked, texts: map[string]*huh.Text{}}
+	f := &form{p: p, step: p.step(), asked: asked, theme: p.a.t.formTheme(), texts: map[string]*huh.Text{}}
 	var fields []huh.Field
 	for _, q := range asked {
 		fields = append(fields, f.field(q))
 	}
-	f.form = huh.NewForm(huh.NewGroup(fields...).WithShowErrors(false)).WithShowHelp(false).WithTheme(p.a.t.formTheme()).WithKeyMap(formKeys())
+	f.form = huh.NewForm(huh.NewGroup(fields...).WithShowErrors(false)).WithShowHelp(false).WithTheme(f.theme).WithKeyMap(formKeys())
 	return p.a.lay(f)
 }
 
@@ -223,8 +226,18 @@ func (f *form) fit() int {
 	return h
 }
 
+// themed gives the form the theme of the screen where that has changed since.
+func (f *form) themed() {
+	if t := &f.p.a.t; f.styles != t.renderer {
+		f.styles = t.renderer
+		*f.theme = *t.formTheme()
+		f.form.Update(nil) // it draws itself when something happens
+	}
+}
+
 func (f *form) view() []string {
 	a, h := f.p.a, f.fit()
+	f.themed()
 	var body []string
 	for _, l := range manyStyled(f.form.View()) {
 		body = append(body, " "+l)

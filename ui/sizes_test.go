@@ -1,60 +1,122 @@
 package ui
 
 import (
-	"fmt"
+	"slices"
+	"strings"
 	"testing"
+
+	tea "github.com/charmbracelet/bubbletea"
+	"github.com/charmbracelet/x/ansi"
+	"github.com/mattn/go-runewidth"
 )
 
-// scenes are ways to each screen and panel, from the step that opens first.
-var scenes = map[string][]string{
-	"step":    {},
-	"first":   {"1"},
-	"summary": {"3", "n"},
-	"help":    {"?"},
-	"log":     {"l"},
-	"detail":  {"enter"},
-	"diff":    {"d"},
-	"confirm": {"a"},
-	"form":    {"1", "e"},
-	"filter":  {"/", "x"},
-	"page":    {"o"},
-	"applied": {"a", "y"},
+// widths and heights are the sizes of the sweep: in steps, and every one where
+// the screen changes its shape.
+var (
+	widths  = sizes(20, 200, 12, 24, 40, bothFrom, 80, 100, wideFrom, 160)
+	heights = sizes(5, 60, 6, 8, middleFrom, 14, tallFrom, 24, 28, 36)
+)
+
+func sizes(from, to, step int, around ...int) []int {
+	var out []int
+	for n := from; n <= to; n += step {
+		out = append(out, n)
+	}
+	for _, n := range append(around, from, to) {
+		out = append(out, max(from, n-1), n)
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
 }
 
 func TestNoSizeBreaksTheFrame(t *testing.T) {
-	for name, keys := range scenes {
-		t.Run(name, func(t *testing.T) {
-			m := &tunnel{shown: "a finding that is long enough to be broken over some lines, with-a-word-that-has-no-space-in-it-whatsoever-and-goes-on 日本語の名前"}
-			onStage(t, m.options(t), 80, 24, func(p *play) {
-				p.press(keys...)
-				sweep(p)
+	for _, s := range scenes {
+		t.Run(s.name, func(t *testing.T) {
+			s.play(t, themeAuto, func(p *play) {
+				for _, text := range s.stays {
+					p.shows(text)
+				}
+				sweep(p, s.stays...)
 			})
 		})
 	}
 }
 
-func TestNoSizeBreaksThePages(t *testing.T) {
-	for name, keys := range map[string][]string{"guides": {}, "sides": {"enter"}, "second": {"enter", "enter"}, "name": {"enter", "enter", "enter"}} {
-		t.Run(name, func(t *testing.T) {
-			o := clusters(t)
-			o.Notes = []string{"a note of whoever started this, which is long enough to be wrapped in a terminal"}
-			onStage(t, o, 80, 24, func(p *play) {
-				p.press(keys...)
-				sweep(p)
-			})
-		})
-	}
-}
-
-// sweep looks at the frame in many sizes.
-func sweep(p *play) {
-	for w := 20; w <= 200; w += 7 {
-		for h := 5; h <= 60; h += 3 {
-			p.resize(w, h)
+// sweep looks at the frame in many sizes, from the largest down and up again:
+// what is shown at a size depends on nothing but the size.
+func sweep(p *play, stays ...string) {
+	p.t.Helper()
+	w, h := p.a.w, p.a.h
+	before := p.a.View()
+	for _, w := range widths {
+		for i := range heights {
+			p.size(w, heights[len(heights)-1-i])
 			p.unbroken()
-			if p.t.Failed() {
-				p.t.Fatal(fmt.Sprintf("%d×%d\n", w, h) + p.screen())
-			}
+			p.keeps(stays)
+		}
+	}
+	for _, size := range [][2]int{{20, 5}, {w, h}} {
+		p.size(size[0], size[1])
+	}
+	if got := p.a.View(); got != before {
+		p.t.Fatalf("it was\n%s\nand after all sizes it is\n%s", ansi.Strip(before), ansi.Strip(got))
+	}
+}
+
+// size gives the terminal another size and lets nothing happen meanwhile.
+func (p *play) size(w, h int) {
+	_, cmd := p.a.Update(tea.WindowSizeMsg{Width: w, Height: h})
+	p.do(cmd)
+}
+
+// keeps fails where the frame lacks what is to be there at every size.
+func (p *play) keeps(texts []string) {
+	p.t.Helper()
+	for _, text := range texts {
+		if !strings.Contains(p.screen(), text) {
+			p.t.Fatalf("%d×%d: the screen lacks %q:\n%s", p.a.w, p.a.h, text, p.screen())
+		}
+	}
+}
+
+// How wide terminals make a character: most, and those in East Asia.
+var (
+	western = &runewidth.Condition{StrictEmojiNeutral: true}
+	eastern = &runewidth.Condition{EastAsianWidth: true}
+)
+
+// columns is how wide a terminal makes a line that does not know of characters
+// which belong together.
+func columns(line string, c *runewidth.Condition) int {
+	n := 0
+	for _, r := range line {
+		n += c.RuneWidth(r)
+	}
+	return n
+}
+
+// unbroken fails where a line is wider or the frame higher than the screen, in
+// whatever letters.
+func (p *play) unbroken() {
+	p.t.Helper()
+	frame := p.a.View()
+	plain := ansi.Strip(frame)
+	lines := strings.Split(plain, "\n")
+	if len(lines) > p.a.h {
+		p.t.Fatalf("%d×%d: the frame has %d lines:\n%s", p.a.w, p.a.h, len(lines), plain)
+	}
+	there, bare := strings.Split(plainLine.plain()(plain), "\n"), strings.Split(ascii.plain()(plain), "\n")
+	for i, l := range lines {
+		w := ansi.StringWidth(l)
+		switch {
+		case w > p.a.w:
+			p.t.Fatalf("%d×%d: line %d is %d wide: %q\n%s", p.a.w, p.a.h, i+1, w, l, plain)
+		case columns(l, western) != w:
+			p.t.Fatalf("%d×%d: line %d is %d wide, and %d in a terminal: %q", p.a.w, p.a.h, i+1, w, columns(l, western), l)
+		case columns(there[i], eastern) != w:
+			p.t.Fatalf("%d×%d: line %d is %d wide, and %d in East Asia: %q", p.a.w, p.a.h, i+1, w, columns(there[i], eastern), there[i])
+		case !isASCII(bare[i]) || len(bare[i]) != w:
+			p.t.Fatalf("%d×%d: line %d is %d wide, and in ASCII %q", p.a.w, p.a.h, i+1, w, bare[i])
 		}
 	}
 }

@@ -45,8 +45,7 @@ type answersMsg struct {
 func newStepPage(a *app, at int) *stepPage {
 	p := &stepPage{a: a, at: at, places: map[string]*place{}, filter: textinput.New()}
 	p.filter.Prompt = "/ "
-	p.filter.PromptStyle, p.filter.TextStyle = a.t.renderer.NewStyle(), a.t.renderer.NewStyle()
-	p.filter.Cursor.Style = a.t.selected
+	a.t.dress(&p.filter)
 	return p
 }
 

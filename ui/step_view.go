@@ -152,12 +152,8 @@ func (p *stepPage) verdictCell(c steps.Cell, selected bool, w int) string {
 	rest := strings.Repeat(" ", max(0, w-2-width(word)))
 	ink := a.t.ink(r.Status)
 	switch {
-	case r.Status == steps.Warn && selected:
-		return a.t.selected.Render(sign+" "+word) + rest
-	case r.Status == steps.Warn: // yellow words can't be read on white
-		return ink.Render(sign) + " " + a.t.title.Render(word) + rest
 	case selected:
-		return ink.Faint(false).Reverse(true).Render(sign+" "+word) + rest
+		return ink.Reverse(true).Render(sign+" "+word) + rest
 	case r.Status != steps.Pass && r.Status != steps.Waiting && r.Status != steps.Pending:
 		return ink.Render(sign+" "+word) + rest
 	}
@@ -208,7 +204,7 @@ func (p *stepPage) tally(n steps.Counts) string {
 		case strings.HasSuffix(part, "unknown"):
 			part = p.a.t.unknown.Render(part)
 		case strings.Contains(part, "warning"):
-			part = p.a.t.title.Render(part)
+			part = p.a.t.warn.Render(part)
 		}
 		parts = append(parts, part)
 	}
