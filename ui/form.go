@@ -215,13 +215,21 @@ func (f *form) wrong() string {
 	return ""
 }
 
+// wrongLines is what is wrong, in as many lines as it takes but half of those
+// that there are.
+func (f *form) wrongLines() []string {
+	a, wrong := f.p.a, f.wrong()
+	if wrong == "" {
+		return nil
+	}
+	lines := wrap(oneLine(wrong), max(1, min(a.w-4, proseWidth)))
+	return hang(" "+a.t.bad.Render("✗")+" ", squeeze([][]string{lines}, max(1, a.panelHeight()/2), a.w-4))
+}
+
 // fit gives the form its size, before it is drawn and before it scrolls to the
 // field that has the keys. It returns the lines that the form has.
 func (f *form) fit() int {
-	h := f.p.a.panelHeight()
-	if f.wrong() != "" {
-		h--
-	}
+	h := f.p.a.panelHeight() - len(f.wrongLines())
 	f.form.WithWidth(max(10, min(f.p.a.w-2, 90))).WithHeight(max(1, h))
 	return h
 }
@@ -243,9 +251,7 @@ func (f *form) view() []string {
 		body = append(body, " "+l)
 	}
 	body = fill(body, max(0, h))
-	if wrong := f.wrong(); wrong != "" {
-		body = append(body, " "+a.t.bad.Render("✗")+" "+oneLine(wrong))
-	}
+	body = append(body, f.wrongLines()...)
 	first := []hint{{"enter", "next"}, {"shift+tab", "back"}, a.k.Store.hint()}
 	if q := f.focused(); q != nil && f.texts[q.Question.Key] != nil {
 		first = []hint{a.k.Edit.hint(), {"tab", "next"}, {"shift+tab", "back"}, a.k.Store.hint()}

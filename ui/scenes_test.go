@@ -18,6 +18,7 @@ type scene struct {
 	keys  []string
 	then  func(*play)
 	stays []string // what no size may hide
+	lost  bool     // a larger screen shows all of it, and the place in it is forgotten
 }
 
 // Names as clusters have them: long ones, and ones that are wider than they have
@@ -117,8 +118,8 @@ var scenes = []scene{
 	{name: "link's name", stage: strangers, keys: []string{"enter", "enter", "enter", "x"}},
 	{name: "no link opens", stage: closed, stays: []string{"✗"}},
 	{name: "step", stays: []string{"▸"}},
-	{name: "many rows", keys: []string{"1", "G"}, stays: []string{"row 30"}},
-	{name: "filtered", keys: []string{"1", "/", "r", "o", "w", " ", "1", "enter", "down"}, stays: []string{"row 1"}},
+	{name: "many rows", keys: []string{"1", "G"}, stays: []string{"▸ row"}},
+	{name: "filtered", keys: []string{"1", "/", "r", "o", "w", " ", "1", "enter", "down"}, stays: []string{"▸ row"}},
 	{name: "filtering", keys: []string{"/", "x"}},
 	{name: "form", keys: []string{"1", "e"}, stays: []string{"Answers"}},
 	{name: "form, list", keys: []string{"1", "e", "tab", "tab", "tab", "tab", "tab"}, stays: []string{"Answers"}},
@@ -126,8 +127,8 @@ var scenes = []scene{
 	{name: "form, wrong", keys: []string{"1", "e", "0", "0", "enter"}, stays: []string{"Answers", "✗"}},
 	{name: "form, no editor", keys: []string{"1", "e", "tab", "tab", "tab", "ctrl+e"}, stays: []string{"Answers", "✗"}},
 	{name: "form by itself", stage: unanswered, stays: []string{"Answers"}},
-	{name: "diff", stage: planned, keys: []string{"d", "pgdown"}, stays: []string{"Changes"}},
-	{name: "confirm", stage: planned, keys: []string{"a", "pgdown"}, stays: []string{"Apply", "No ", " Yes"}},
+	{name: "diff", stage: planned, keys: []string{"d", "pgdown"}, stays: []string{"Changes"}, lost: true},
+	{name: "confirm", stage: planned, keys: []string{"a", "pgdown"}, stays: []string{"Apply", "No ", " Yes"}, lost: true},
 	{name: "take over", stage: planned, keys: []string{"a", "y"}, stays: []string{"Take over", "No ", " Yes"}},
 	{name: "replace", stage: planned, keys: []string{"a", "y", "y", "right"}, stays: []string{"Delete", "No ", " Yes"}},
 	{name: "running", stage: askingFor, keys: []string{"a", "y"}},
@@ -135,7 +136,7 @@ var scenes = []scene{
 	{name: "failed", stage: failing, keys: []string{"a", "y"}},
 	{name: "log", stage: failing, keys: []string{"a", "y", "l"}, stays: []string{"Log"}},
 	{name: "detail", keys: []string{"1", "enter"}, stays: []string{"the site is there"}},
-	{name: "help", keys: []string{"?", "pgdown"}, stays: []string{"Keys"}},
+	{name: "help", keys: []string{"?", "pgdown"}, stays: []string{"Keys"}, lost: true},
 	{name: "page", keys: []string{"o"}, stays: []string{"Where"}},
 	{name: "error", then: func(p *play) {
 		p.a.lay(p.a.errorPanel("This can't be planned", errors.New(strings.Repeat(longName+" "+wideName+"\n", 20))))
@@ -150,7 +151,7 @@ var scenes = []scene{
 	}, stays: []string{"You may not"}},
 	{name: "copied", keys: []string{"d", "y"}, stays: []string{"Changes"}},
 	{name: "summary", keys: []string{"3", "n"}},
-	{name: "summary's end", keys: []string{"3", "n", "G"}},
+	{name: "summary's end", keys: []string{"3", "n", "G"}, lost: true},
 }
 
 // play plays up to the scene, in that theme, and lets a func look at it.

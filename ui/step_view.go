@@ -73,7 +73,7 @@ func (p *stepPage) filtered() string {
 // shown are the sides that have a column.
 func (p *stepPage) shown() []steps.Side {
 	if p.a.narrow() {
-		return []steps.Side{p.place().side}
+		return []steps.Side{p.side()}
 	}
 	return steps.Sides
 }
@@ -93,7 +93,7 @@ func (p *stepPage) whyLines(l layout) []string {
 func (p *stepPage) table(l layout) []string {
 	rows := p.rows()
 	if len(rows) == 0 {
-		text := "   nothing here on the " + p.guide().Sides[p.place().side].Name
+		text := "   nothing here on the " + p.guide().Sides[p.side()].Name
 		if p.filter.Value() != "" {
 			text = "   no row has this text; esc shows all"
 		}

@@ -4,21 +4,47 @@ import (
 	"fmt"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/charmbracelet/x/ansi"
+	"golang.org/x/text/unicode/norm"
 
 	"carrick/cluster"
 )
 
 // oneLine makes text from outside fit for one line of the screen.
 func oneLine(s string) string {
-	return strings.Join(strings.Fields(cluster.Clean(s)), " ")
+	return strings.Join(strings.Fields(even(cluster.Clean(s))), " ")
 }
 
 // manyLines makes text from outside fit for the screen and keeps its lines.
 func manyLines(s string) []string {
-	s = strings.ReplaceAll(strings.TrimRight(cluster.Clean(s), "\n"), "\t", "    ")
+	s = strings.ReplaceAll(strings.TrimRight(even(cluster.Clean(s)), "\n"), "\t", "    ")
 	return strings.Split(s, "\n")
+}
+
+// even makes text as wide in every terminal. Some draw characters that belong
+// together as one, such as a family of three, some one after the other: of
+// these the first is left.
+func even(s string) string {
+	if isASCII(s) {
+		return s
+	}
+	s = norm.NFC.String(s)
+	var out strings.Builder
+	for s != "" {
+		cluster, w := s[:1], 1
+		if s[0] >= 0x80 || (len(s) > 1 && s[1] >= 0x80) {
+			cluster, w = ansi.FirstGraphemeCluster(s, ansi.GraphemeWidth)
+		}
+		s = s[len(cluster):]
+		if ansi.StringWidthWc(cluster) != w && ansi.StringWidth(cluster) == w {
+			_, first := utf8.DecodeRuneInString(cluster)
+			cluster = cluster[:first]
+		}
+		out.WriteString(cluster)
+	}
+	return out.String()
 }
 
 func width(s string) int { return ansi.StringWidth(s) }
