@@ -45,6 +45,7 @@ type app struct {
 	log    journal
 	notice string // said in place of the totals until the next key
 	left   leaving
+	early  []tea.KeyMsg // keys that came before there was a step
 }
 
 // leaving is how the user left.
@@ -158,7 +159,7 @@ func (a *app) lift() {
 // turn goes to another page.
 func (a *app) turn(s screen) tea.Cmd {
 	a.page, a.panels = s, nil
-	return a.begin()
+	return tea.Batch(a.begin(), a.catchUp())
 }
 
 // begin is the first command of the page, if it has one.
@@ -193,6 +194,10 @@ func (a *app) pressed(k tea.KeyMsg) tea.Cmd {
 		return a.lay(a.help())
 	case key.Matches(k, a.k.Log.Binding) && len(a.panels) == 0 && a.live != nil:
 		return a.lay(a.logPanel())
+	case key.Matches(k, a.k.Steps.Binding) && len(a.panels) == 0 && a.stepPage() != nil:
+		return a.lay(newStepsPanel(a.stepPage()))
+	case a.tooEarly(k):
+		return nil
 	}
 	return a.top().update(k)
 }

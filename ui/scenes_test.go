@@ -136,6 +136,7 @@ var scenes = []scene{
 	{name: "failed", stage: failing, keys: []string{"a", "y"}},
 	{name: "log", stage: failing, keys: []string{"a", "y", "l"}, stays: []string{"Log"}},
 	{name: "detail", keys: []string{"1", "enter"}, stays: []string{"the site is there"}},
+	{name: "steps", keys: []string{"S", "down"}, stays: []string{"Steps", "▸ - 3 Ca"}},
 	{name: "help", keys: []string{"?", "pgdown"}, stays: []string{"Keys"}, lost: true},
 	{name: "page", keys: []string{"o"}, stays: []string{"Where"}},
 	{name: "error", then: func(p *play) {

@@ -19,6 +19,7 @@ type stepPage struct {
 	filter textinput.Model
 	asking int // number of the last plan that was asked for
 	asked  purpose
+	number typedNumber
 }
 
 // place is what is remembered of a step while others are on screen.

@@ -68,7 +68,7 @@ func (p *stepPage) pressed(k tea.KeyMsg) tea.Cmd {
 		return p.enter(p.at - 1)
 	case key.Matches(k, keys.Next.Binding):
 		return p.enter(p.at + 1)
-	case key.Matches(k, keys.Jump.Binding):
+	case key.Matches(k, keys.Jump.Binding, keys.Digit.Binding):
 		return p.jump(k)
 	case key.Matches(k, keys.Filter.Binding):
 		return p.filter.Focus()
@@ -144,15 +144,6 @@ func (p *stepPage) escape() {
 	default:
 		p.filter.Reset()
 	}
-}
-
-func (p *stepPage) jump(k tea.KeyMsg) tea.Cmd {
-	at := int(k.Runes[0] - '1')
-	if at > len(p.guide().Steps) {
-		p.a.notice = "there are " + plural(len(p.guide().Steps), "step")
-		return nil
-	}
-	return p.enter(at)
 }
 
 // fix does only the action that mends the selected check.

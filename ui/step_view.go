@@ -238,7 +238,11 @@ func (p *stepPage) foot() string {
 	if p.at > 0 {
 		first = append([]hint{keys.Back.hint()}, first...)
 	}
-	first = append(first, keys.Filter.hint(), keys.Again.hint(), keys.Log.hint())
+	first = append(first, keys.Filter.hint())
+	if !a.wide() {
+		first = append(first, keys.Steps.hint())
+	}
+	first = append(first, keys.Again.hint(), keys.Log.hint())
 	return a.footer(first, []hint{keys.Help.hint(), keys.Quit.hint()})
 }
 

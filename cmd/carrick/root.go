@@ -8,6 +8,8 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"github.com/adrg/xdg"
 	"github.com/spf13/cobra"
@@ -15,6 +17,7 @@ import (
 	"carrick/assets"
 	"carrick/cluster"
 	"carrick/steps"
+	"carrick/ui"
 )
 
 // app is what all commands share.
@@ -28,6 +31,7 @@ type app struct {
 	local, remote accessFlags
 	secrets       secrets
 	color         string
+	theme         string
 	ascii         bool
 	log           *slog.Logger
 	logFile       io.Writer
@@ -66,6 +70,7 @@ func (a *app) root() *cobra.Command {
 	a.local.add(cmd.PersistentFlags(), "", "local side")
 	a.remote.add(cmd.PersistentFlags(), "remote-", "remote side")
 	cmd.PersistentFlags().StringVar(&a.color, "color", "auto", "auto, always or never")
+	cmd.PersistentFlags().StringVar(&a.theme, "theme", "auto", strings.Join(ui.Themes, ", ")+": colours of the screen; auto fits the terminal's background")
 	cmd.PersistentFlags().BoolVar(&a.ascii, "ascii", false, "no character beyond ASCII on the screen")
 	cmd.AddCommand(a.demo(), a.check(), a.diff(), a.apply(), a.undo(), a.export(), a.listGuides(), a.explain(), a.version())
 	return cmd
@@ -145,6 +150,9 @@ func (a *app) session(l *steps.Link, o cluster.Options) (*steps.Session, error) 
 }
 
 func (a *app) validColor() error {
+	if !slices.Contains(ui.Themes, a.theme) {
+		return usage("--theme %q is none of %s", a.theme, strings.Join(ui.Themes, ", "))
+	}
 	switch a.color {
 	case "auto", "always", "never":
 		return nil

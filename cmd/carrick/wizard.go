@@ -96,7 +96,7 @@ func (a *app) screen() ui.Options {
 		},
 		Open:     a.openOnScreen,
 		LinkPath: func(name string) string { return name + ".yaml" },
-		Color:    a.color, ASCII: a.ascii,
+		Color:    a.color, Theme: a.theme, ASCII: a.ascii,
 		In: a.in, Out: a.tty, Err: a.err, Log: log,
 	}
 }
