@@ -68,18 +68,18 @@ func (a *app) sidePulse(role string, p steps.Pulse, w int) string {
 		if width(p.Name+trouble)+3 > room {
 			trouble = "no good answer"
 		}
-		name := clip(p.Name, max(8, room-width(trouble)-3))
+		name := clipName(p.Name, max(8, room-width(trouble)-3))
 		return head + name + " " + a.t.bad.Render("✗ "+clip(trouble, room-width(name)-3))
 	case p.Name == "":
 		return head + a.t.accent.Render("◌")
 	case p.Version == "":
-		return head + clip(p.Name, room-2) + " " + a.t.good.Render("✓")
+		return head + clipName(p.Name, room-2) + " " + a.t.good.Render("✓")
 	}
 	tail := " " + a.t.good.Render("✓") + fmt.Sprintf(" %d ms", max(1, p.Latency.Milliseconds()))
 	if version := " " + a.t.faint.Render(p.Version); width(p.Name+version)+len(" ✓ 99 ms") <= room {
 		tail = version + tail
 	}
-	return head + clip(p.Name, room-width(tail)) + tail
+	return head + clipName(p.Name, room-width(tail)) + tail
 }
 
 // where is the right end of the first line of a step, as long as there is room

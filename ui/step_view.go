@@ -28,6 +28,9 @@ func (p *stepPage) view() []string {
 	if l.note > 0 {
 		out = append(out, a.t.faint.Render(fmt.Sprintf(" one side at a time, tab changes; %d×%d shows both", bothFrom, tallFrom)))
 	}
+	if l.list > 0 {
+		out = append(append(out, a.rule()), a.stepList(p.at, a.w-2)...)
+	}
 	if l.rules {
 		out = append(out, a.rule())
 	}

@@ -57,7 +57,7 @@ func TestTheListOfStepsLeadsToThem(t *testing.T) {
 		p.press("S", "G", "enter")
 		p.shows("summary")
 		p.press("S")
-		p.shows("▸     Summary")
+		p.shows("▸      Summary")
 		p.press("g", "enter")
 		p.shows("step 1 of 11")
 		p.press("S", "j", "esc")

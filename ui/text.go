@@ -76,12 +76,24 @@ func spread(left, right string, w int) string {
 	return pad(clip(left, w-width(right)-1), w-width(right)) + right
 }
 
+// clipName shortens a name to a width. Names of clusters begin alike and differ
+// at the end, so it is cut in between.
+func clipName(s string, w int) string {
+	if width(s) <= w || w < 8 {
+		return clip(s, w)
+	}
+	head := ansi.Truncate(s, (w-1)/3, "")
+	tail := ansi.TruncateLeft(s, width(s)-(w-1-width(head)), "")
+	return clip(head+"…"+tail, w)
+}
+
 // wrap breaks a text at spaces, and longer words anywhere, into lines of at
-// most that width.
+// most that width, and of no more than can be read well.
 func wrap(s string, w int) []string {
 	if w < 1 {
 		return nil
 	}
+	w = min(w, proseWidth)
 	for _, word := range strings.Fields(s) {
 		if width(word) > w {
 			return strings.Split(ansi.Wrap(s, w, " /"), "\n")
