@@ -26,6 +26,7 @@ type app struct {
 	o Options
 	t theme
 	k keyMap
+	skin
 	beat
 
 	ctx    context.Context
@@ -35,6 +36,8 @@ type app struct {
 	dir    string   // the working directory; "": not known
 	now    func() time.Time
 	send   func(tea.Msg) // for commands that have more than one thing to say
+	asks   bool          // the terminal is asked for its background
+	asked  time.Time     // when it was
 
 	page   screen
 	panels []screen
@@ -44,7 +47,8 @@ type app struct {
 	notice string // said in place of the totals until the next key
 	left   leaving
 
-	guarded string // what looked like a secret when it was to be copied
+	guarded string       // what looked like a secret when it was to be copied
+	early   []tea.KeyMsg // keys that came before there was a step
 }
 
 // leaving is how the user left.
@@ -63,7 +67,7 @@ type noticeMsg struct {
 }
 
 func (a *app) Init() tea.Cmd {
-	cmd := a.begin()
+	cmd := tea.Batch(a.askGround(), a.begin())
 	return tea.Batch(cmd, a.beat.at(a.pace()))
 }
 
@@ -94,6 +98,9 @@ func (a *app) receive(msg tea.Msg) tea.Cmd {
 		return a.opened(msg)
 	case copyMsg:
 		return a.wasCopied(msg)
+	case groundMsg:
+		a.grounded(msg)
+		return nil
 	}
 	if cmd, mine := a.session(msg); mine {
 		return cmd
@@ -157,7 +164,7 @@ func (a *app) lift() {
 // turn goes to another page.
 func (a *app) turn(s screen) tea.Cmd {
 	a.page, a.panels = s, nil
-	return a.begin()
+	return tea.Batch(a.begin(), a.catchUp())
 }
 
 // begin is the first command of the page, if it has one.
@@ -192,6 +199,10 @@ func (a *app) pressed(k tea.KeyMsg) tea.Cmd {
 		return a.lay(a.help())
 	case key.Matches(k, a.k.Log.Binding) && len(a.panels) == 0 && a.live != nil:
 		return a.lay(a.logPanel())
+	case key.Matches(k, a.k.Steps.Binding) && len(a.panels) == 0 && a.stepPage() != nil:
+		return a.lay(newStepsPanel(a.stepPage()))
+	case a.tooEarly(k):
+		return nil
 	}
 	return a.top().update(k)
 }
@@ -235,7 +246,7 @@ func (a *app) View() string {
 	for i := range frame {
 		frame[i] = clip(frame[i], a.w)
 	}
-	out := strings.Join(frame, "\n")
+	out := strings.Join(a.t.laid(frame, a.w), "\n")
 	if a.t.plain != nil {
 		out = a.t.plain.Replace(out)
 	}

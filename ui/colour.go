@@ -1,11 +1,21 @@
 package ui
 
 import (
+	"io"
+	"strconv"
 	"strings"
+
+	"github.com/muesli/termenv"
 )
 
 // environment reads an environment variable, as os.Getenv does.
 type environment func(name string) string
+
+// Getenv and Environ make it what termenv asks.
+func (env environment) Getenv(name string) string { return env(name) }
+
+// Environ is nothing: nobody asks for all of it.
+func (env environment) Environ() []string { return nil }
 
 // colours tells whether the screen has colours: what the flag says, else
 // NO_COLOR, else CLICOLOR_FORCE, else CLICOLOR=0, else yes: it is a terminal.
@@ -20,7 +30,48 @@ func colours(flag string, env environment) bool {
 	case env("CLICOLOR_FORCE") != "" && env("CLICOLOR_FORCE") != "0":
 		return true
 	}
-	return env("CLICOLOR") != "0"
+	return env("CLICOLOR") != "0" && env.profile() != termenv.Ascii
+}
+
+// profile is how many colours the terminal has, as TERM and COLORTERM say.
+func (env environment) profile() termenv.Profile {
+	return termenv.NewOutput(io.Discard, termenv.WithTTY(true), termenv.WithEnvironment(env)).ColorProfile()
+}
+
+// skin is what is known of the terminal before it was asked.
+func (o *Options) skin(env environment) skin {
+	s := skin{colour: colours(o.Color, env), profile: env.profile(), theme: o.Theme, ground: env.ground()}
+	switch {
+	case o.ASCII || env.plainLocale():
+		s.letters = ascii
+	case env.wideLocale():
+		s.letters = plainLine
+	}
+	return s
+}
+
+// ground is the background as the environment says it: black on Linux' console,
+// else the last number of COLORFGBG, one of 16 colours.
+func (env environment) ground() termenv.Color {
+	if env("TERM") == "linux" {
+		return termenv.ANSIBlack
+	}
+	said := env("COLORFGBG")
+	n, err := strconv.Atoi(said[strings.LastIndex(said, ";")+1:])
+	if err != nil || n < 0 || n > 15 {
+		return nil
+	}
+	if n == 8 { // a grey, as dark as anything
+		return termenv.ANSIBlack
+	}
+	return termenv.ANSIColor(n)
+}
+
+// askable tells whether the terminal can be asked for its background: those
+// that are known to answer or to keep silent.
+func (env environment) askable() bool {
+	term := env("TERM")
+	return term != "" && term != "linux" && !strings.HasPrefix(term, "vt") && (env("STY") == "" || env("TMUX") != "")
 }
 
 // locale is the locale of characters: the first of the three that is set.

@@ -6,8 +6,9 @@ import (
 )
 
 // cursor is a place in a list of which a window is shown. The zero value is
-// the first row.
-type cursor struct{ at, from int }
+// the first row. Where the window begins is settled by keys alone: what a screen
+// that was small for a while has shown is forgotten.
+type cursor struct{ at, from, shown int }
 
 // move moves by a key and tells whether the key was one that moves.
 func (c *cursor) move(k tea.KeyMsg, keys keyMap, rows, window int) bool {
@@ -28,41 +29,41 @@ func (c *cursor) move(k tea.KeyMsg, keys keyMap, rows, window int) bool {
 		return false
 	}
 	c.at = max(0, min(c.at, rows-1))
+	c.from = c.shown
 	return true
 }
 
 // span is the part of a list of rows of different heights that is shown: the
 // row of the cursor is in it, and it moves no more than it must.
 func (c *cursor) span(heights []int, room int) (from, to int) {
-	c.at = max(0, min(c.at, len(heights)-1))
-	c.from = max(0, min(c.from, c.at))
+	at := max(0, min(c.at, len(heights)-1))
+	from = max(0, min(c.from, at))
 	used := func(from, to int) (n int) {
 		for _, h := range heights[from:to] {
 			n += h
 		}
 		return n
 	}
-	for c.from < c.at && used(c.from, c.at+1) > room {
-		c.from++
+	for from < at && used(from, at+1) > room {
+		from++
 	}
-	for c.from > 0 && used(c.from-1, len(heights)) <= room {
-		c.from--
+	for from > 0 && used(from-1, len(heights)) <= room {
+		from--
 	}
-	for to = c.from; to < len(heights) && used(c.from, to+1) <= room; to++ {
+	c.shown = from
+	for to = from; to < len(heights) && used(from, to+1) <= room; to++ {
 	}
-	return c.from, max(to, min(len(heights), c.from+1))
+	return from, max(to, min(len(heights), from+1))
 }
 
-// window is the part of a list that is shown: the row of the cursor is in it,
-// and it moves no more than it must.
+// window is the part of a list of lines that is shown.
 func (c *cursor) window(rows, height int) (from, to int) {
-	c.at = max(0, min(c.at, rows-1))
-	if c.at < c.from {
-		c.from = c.at
+	at := max(0, min(c.at, rows-1))
+	from = min(c.from, at)
+	if at >= from+height {
+		from = at - height + 1
 	}
-	if c.at >= c.from+height {
-		c.from = c.at - height + 1
-	}
-	c.from = max(0, min(c.from, rows-height))
-	return c.from, min(rows, c.from+max(0, height))
+	from = max(0, min(from, rows-height))
+	c.shown = from
+	return from, min(rows, from+max(0, height))
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/charmbracelet/bubbles/key"
 	tea "github.com/charmbracelet/bubbletea"
 	"github.com/charmbracelet/huh"
+	"github.com/charmbracelet/lipgloss"
 
 	"carrick/cluster"
 	"carrick/steps"
@@ -16,12 +17,14 @@ import (
 // form asks the questions of a step. What was typed stays in the drafts of the
 // step until it is saved, so leaving loses nothing.
 type form struct {
-	p     *stepPage
-	step  *steps.Step
-	asked []steps.Answered
-	form  *huh.Form
-	texts map[string]*huh.Text // the fields of many lines, by question
-	said  string
+	p      *stepPage
+	step   *steps.Step
+	asked  []steps.Answered
+	form   *huh.Form
+	theme  *huh.Theme           // that of the screen
+	styles *lipgloss.Renderer   // of that theme, when it was last drawn
+	texts  map[string]*huh.Text // the fields of many lines, by question
+	said   string
 }
 
 // savedMsg is for the page of the step: its answers were saved, or not.
@@ -52,12 +55,12 @@ func (p *stepPage) openForm() tea.Cmd {
 		return nil
 	}
 	pl.formed = true
-	f := &form{p: p, step: p.step(), asked: asked, texts: map[string]*huh.Text{}}
+	f := &form{p: p, step: p.step(), asked: asked, theme: p.a.t.formTheme(), texts: map[string]*huh.Text{}}
 	var fields []huh.Field
 	for _, q := range asked {
 		fields = append(fields, f.field(q))
 	}
-	f.form = huh.NewForm(huh.NewGroup(fields...).WithShowErrors(false)).WithShowHelp(false).WithTheme(p.a.t.formTheme()).WithKeyMap(formKeys())
+	f.form = huh.NewForm(huh.NewGroup(fields...).WithShowErrors(false)).WithShowHelp(false).WithTheme(f.theme).WithKeyMap(formKeys())
 	return p.a.lay(f)
 }
 
@@ -212,27 +215,43 @@ func (f *form) wrong() string {
 	return ""
 }
 
+// wrongLines is what is wrong, in as many lines as it takes but half of those
+// that there are.
+func (f *form) wrongLines() []string {
+	a, wrong := f.p.a, f.wrong()
+	if wrong == "" {
+		return nil
+	}
+	lines := wrap(oneLine(wrong), max(1, min(a.w-4, proseWidth)))
+	return hang(" "+a.t.bad.Render("✗")+" ", squeeze([][]string{lines}, max(1, a.panelHeight()/2), a.w-4))
+}
+
 // fit gives the form its size, before it is drawn and before it scrolls to the
 // field that has the keys. It returns the lines that the form has.
 func (f *form) fit() int {
-	h := f.p.a.panelHeight()
-	if f.wrong() != "" {
-		h--
-	}
+	h := f.p.a.panelHeight() - len(f.wrongLines())
 	f.form.WithWidth(max(10, min(f.p.a.w-2, 90))).WithHeight(max(1, h))
 	return h
 }
 
+// themed gives the form the theme of the screen where that has changed since.
+func (f *form) themed() {
+	if t := &f.p.a.t; f.styles != t.renderer {
+		f.styles = t.renderer
+		*f.theme = *t.formTheme()
+		f.form.Update(nil) // it draws itself when something happens
+	}
+}
+
 func (f *form) view() []string {
 	a, h := f.p.a, f.fit()
+	f.themed()
 	var body []string
 	for _, l := range manyStyled(f.form.View()) {
 		body = append(body, " "+l)
 	}
 	body = fill(body, max(0, h))
-	if wrong := f.wrong(); wrong != "" {
-		body = append(body, " "+a.t.bad.Render("✗")+" "+oneLine(wrong))
-	}
+	body = append(body, f.wrongLines()...)
 	first := []hint{{"enter", "next"}, {"shift+tab", "back"}, a.k.Store.hint()}
 	if q := f.focused(); q != nil && f.texts[q.Question.Key] != nil {
 		first = []hint{a.k.Edit.hint(), {"tab", "next"}, {"shift+tab", "back"}, a.k.Store.hint()}

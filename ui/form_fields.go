@@ -1,6 +1,7 @@
 package ui
 
 import (
+	"regexp"
 	"strings"
 
 	"github.com/charmbracelet/bubbles/key"
@@ -117,5 +118,19 @@ func formKeys() *huh.KeyMap {
 	return k
 }
 
-// manyStyled are the lines of what a widget drew.
-func manyStyled(s string) []string { return strings.Split(s, "\n") }
+// faintCode is a style with faint in it, after others that are one digit.
+var faintCode = regexp.MustCompile(`\x1b\[((?:[13-9];)*)2((?:;[0-9;]+)?)m`)
+
+// manyStyled are the lines of what a widget drew. What it made faint, which may
+// be unreadable, is not.
+func manyStyled(s string) []string {
+	s = faintCode.ReplaceAllStringFunc(s, func(code string) string {
+		m := faintCode.FindStringSubmatch(code)
+		rest := strings.Trim(m[1]+strings.TrimPrefix(m[2], ";"), ";")
+		if rest == "" {
+			return ""
+		}
+		return "\x1b[" + rest + "m"
+	})
+	return strings.Split(s, "\n")
+}

@@ -13,6 +13,7 @@ const (
 	bothFrom   = 70  // columns: both sides next to each other
 	tallFrom   = 20  // lines: room for everything
 	middleFrom = 12  // lines: room for the sides and the detail
+	proseWidth = 96  // columns: text in longer lines is hard to read
 )
 
 // narrow tells whether one side is shown at a time.
@@ -57,6 +58,7 @@ func (a *app) sidesLine(shown ...steps.Side) string {
 // sidePulse is one side in at most w columns; the version is the first to go.
 func (a *app) sidePulse(role string, p steps.Pulse, w int) string {
 	head := a.t.title.Render(role) + " "
+	p.Name = oneLine(p.Name)
 	room := w - width(head)
 	switch {
 	case p.Absent != "":
@@ -66,18 +68,18 @@ func (a *app) sidePulse(role string, p steps.Pulse, w int) string {
 		if width(p.Name+trouble)+3 > room {
 			trouble = "no good answer"
 		}
-		name := clip(p.Name, max(8, room-width(trouble)-3))
+		name := clipName(p.Name, max(8, room-width(trouble)-3))
 		return head + name + " " + a.t.bad.Render("✗ "+clip(trouble, room-width(name)-3))
 	case p.Name == "":
 		return head + a.t.accent.Render("◌")
 	case p.Version == "":
-		return head + clip(p.Name, room-2) + " " + a.t.good.Render("✓")
+		return head + clipName(p.Name, room-2) + " " + a.t.good.Render("✓")
 	}
 	tail := " " + a.t.good.Render("✓") + fmt.Sprintf(" %d ms", max(1, p.Latency.Milliseconds()))
 	if version := " " + a.t.faint.Render(p.Version); width(p.Name+version)+len(" ✓ 99 ms") <= room {
 		tail = version + tail
 	}
-	return head + clip(p.Name, room-width(tail)) + tail
+	return head + clipName(p.Name, room-width(tail)) + tail
 }
 
 // where is the right end of the first line of a step, as long as there is room
@@ -94,14 +96,18 @@ func (a *app) where(step int) string {
 	return at + " · " + link
 }
 
-// panelFrame is the frame of a panel: a title with something at its right, a
-// body, and a footer of hints.
+// panelFrame is the frame of a panel: a title with something at its right
+// where there is room for both, a body, and a footer of hints.
 func (a *app) panelFrame(title, right string, body []string, foot string) []string {
-	if a.h < 8 {
-		return append(fill(append([]string{spread(" "+a.t.title.Render(title), right+" ", a.w)}, body...), a.h-1), foot)
+	head := " " + a.t.title.Render(title)
+	if width(head)+width(right)+3 <= a.w {
+		head = spread(head, a.t.faint.Render(right)+" ", a.w)
 	}
-	lines := []string{spread(" "+a.t.title.Render(title), a.t.faint.Render(right)+" ", a.w), a.rule()}
-	lines = append(lines, fill(body, a.panelHeight())...)
+	lines := []string{clip(head, a.w)}
+	if a.h < 8 {
+		return append(fill(append(lines, body...), a.h-1), foot)
+	}
+	lines = append(append(lines, a.rule()), fill(body, a.panelHeight())...)
 	return append(lines, a.rule(), foot)
 }
 

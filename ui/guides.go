@@ -38,8 +38,10 @@ func (p *guides) update(msg tea.Msg) tea.Cmd {
 
 func (p *guides) view() []string {
 	a := p.a
-	lines := []string{a.headline("joins two clusters", "new link"), a.rule(), "", " What shall they be joined for?", ""}
-	body := fill(lines, min(len(lines), a.h-1))
+	body := []string{a.headline("joins two clusters", "new link")}
+	if a.h >= middleFrom {
+		body = append(body, a.rule(), "", " What shall they be joined for?", "")
+	}
 	body = append(body, p.rows(a.h-1-len(body))...)
 	return append(fill(body, a.h-1), a.footer([]hint{a.k.Open.as("choose"), {"↑↓", "move"}, a.k.Page.hint()}, []hint{a.k.Help.hint(), a.k.Quit.hint()}))
 }

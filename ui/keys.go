@@ -22,6 +22,7 @@ func hot(shown, short, means string, pressed ...string) hotkey {
 type keyMap struct {
 	Up, Down, PageUp, PageDown, Top, Bottom     hotkey
 	Open, Tab, Esc, Back, Next, Jump, Filter    hotkey
+	Steps, Digit                                hotkey
 	Apply, Diff, Undo, Fix, Answers, Again, All hotkey
 	Copy, Page, Save, Log                       hotkey
 	Hit, HitBack, Object, ObjectBack, Rest      hotkey
@@ -42,7 +43,9 @@ func newKeys() keyMap {
 		Esc:        hot("esc", "back", "one level back; never quits, never loses what was typed", "esc"),
 		Back:       hot("← b", "back", "the step before", "left", "b"),
 		Next:       hot("→ n", "next", "the next step", "right", "n"),
-		Jump:       hot("1…9", "step", "that step; the one after the last is the summary", "1", "2", "3", "4", "5", "6", "7", "8", "9"),
+		Jump:       hot("1…9", "step", "that step, 1 and 0 in a second step 10; the one after the last is the summary", "1", "2", "3", "4", "5", "6", "7", "8", "9"),
+		Steps:      hot("S", "steps", "the list of steps and how they stand", "S"),
+		Digit:      hot("0", "", "", "0"), // the second one of a step's number
 		Filter:     hot("/", "filter", "show only rows with this text", "/"),
 		Apply:      hot("a", "apply", "apply this step: shows what would change and asks", "a"),
 		Diff:       hot("d", "diff", "what applying this step would change, line by line", "d"),
@@ -85,7 +88,7 @@ type keyGroup struct {
 func (k keyMap) groups() []keyGroup {
 	return []keyGroup{
 		{"Move", []hotkey{k.Up, k.Down, k.PageUp, k.PageDown, k.Top, k.Bottom, k.Tab, k.Open, k.Esc, k.Filter}},
-		{"Steps", []hotkey{k.Back, k.Next, k.Jump}},
+		{"Steps", []hotkey{k.Back, k.Next, k.Jump, k.Steps}},
 		{"Change", []hotkey{k.Answers, k.Diff, k.Apply, k.Fix, k.Undo}},
 		{"Look", []hotkey{k.Again, k.All, k.Copy, k.Page, k.Save, k.Log}},
 		{"In a text", []hotkey{k.Hit, k.HitBack, k.Object, k.ObjectBack, k.Rest}},

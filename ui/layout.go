@@ -1,6 +1,10 @@
 package ui
 
-import "carrick/steps"
+import (
+	"strconv"
+
+	"carrick/steps"
+)
 
 // layout says how many lines and columns each part of the screen of a step
 // has. It depends on the size of the terminal and on the step, never on what
@@ -12,6 +16,7 @@ type layout struct {
 	why    int // lines of the step's why, and an empty one
 	note   int // the line that says what size shows both sides
 	rows   int
+	list   int // the list of steps, and a rule, where there is room to spare
 	detail int
 	// columns
 	steps, main, side int // list of steps, checks, evidence; the first and last only where wide
@@ -47,6 +52,11 @@ func (p *stepPage) layout() layout {
 	if more := min(max(0, spare-1), 6); more > 0 {
 		l.detail += more
 		l.rows -= more
+		spare -= more
+	}
+	if list := len(p.guide().Steps) + 1; spare > list {
+		l.list = list
+		l.rows -= list
 	}
 	return l
 }
@@ -97,7 +107,7 @@ func (p *stepPage) wideLayout(l layout) layout {
 	a := p.a
 	l.sides, l.rules, l.totals = true, true, true
 	for i := range p.guide().Steps {
-		l.steps = max(l.steps, width(p.guide().Steps[i].Title)+6)
+		l.steps = max(l.steps, width(p.guide().Steps[i].Title)+5+p.digits())
 	}
 	l.steps = min(l.steps, max(24, a.w/6))
 	l.side = min(64, max(34, a.w*3/10-2))
@@ -107,6 +117,9 @@ func (p *stepPage) wideLayout(l layout) layout {
 	p.giveWhy(&l)
 	return l
 }
+
+// digits is how wide the number of a step is.
+func (p *stepPage) digits() int { return len(strconv.Itoa(len(p.guide().Steps) + 1)) }
 
 // cellWidth is how wide a verdict is with its side's name above it.
 func (p *stepPage) cellWidth() int {

@@ -30,6 +30,7 @@ type Options struct {
 	Notes    []string                 // said before a new link begins, and under ?
 	Passing  bool                     // the clusters and the link file go with the wizard, so nothing is to go on with
 	Color    string                   // auto (""), always or never
+	Theme    string                   // one of Themes; "" is auto: what fits the terminal's background
 	ASCII    bool                     // nothing but ASCII, whatever the locale
 	// In and Out are both terminals, else Run returns ErrNoTerminal.
 	In  io.Reader

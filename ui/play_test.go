@@ -43,7 +43,7 @@ func onStage(t *testing.T, o Options, w, h int, scene func(*play)) {
 		p := &play{t: t, msgs: make(chan tea.Msg, 10_000)}
 		o.Out = &p.out
 		p.a = newApp(ctx, o, func(name string) string {
-			return map[string]string{"LANG": "en_US.UTF-8", "TERM": "xterm-256color"}[name]
+			return map[string]string{"LANG": "en_US.UTF-8", "TERM": "xterm-256color", "COLORTERM": "truecolor"}[name]
 		})
 		p.a.w, p.a.h = w, h
 		p.a.send = func(m tea.Msg) { p.msgs <- m }
@@ -150,20 +150,6 @@ func (p *play) hides(texts ...string) {
 	for _, text := range texts {
 		if strings.Contains(p.screen(), text) {
 			p.t.Fatalf("the screen has %q:\n%s", text, p.screen())
-		}
-	}
-}
-
-// unbroken fails where a line is wider or the frame higher than the screen.
-func (p *play) unbroken() {
-	p.t.Helper()
-	lines := strings.Split(p.a.View(), "\n")
-	if len(lines) > p.a.h {
-		p.t.Errorf("%d×%d: the frame has %d lines", p.a.w, p.a.h, len(lines))
-	}
-	for i, l := range lines {
-		if w := ansi.StringWidth(l); w > p.a.w {
-			p.t.Errorf("%d×%d: line %d is %d wide: %q", p.a.w, p.a.h, i+1, w, ansi.Strip(l))
 		}
 	}
 }

@@ -9,7 +9,9 @@ import (
 	"time"
 
 	tea "github.com/charmbracelet/bubbletea"
+	"github.com/charmbracelet/lipgloss"
 	"github.com/charmbracelet/x/term"
+	"github.com/muesli/termenv"
 )
 
 // Run shows the wizard until the user leaves, and then prints a plain summary
@@ -29,7 +31,7 @@ func Run(ctx context.Context, o Options) error {
 	a := newApp(inner, o, os.Getenv)
 	a.w, a.h = w, h
 	a.dir, _ = os.Getwd() // only to say shorter paths
-	p := tea.NewProgram(a, tea.WithInput(o.In), tea.WithOutput(o.Out), tea.WithAltScreen())
+	p := tea.NewProgram(a, tea.WithInput(a.listen(o.In, os.Getenv)), tea.WithOutput(o.Out), tea.WithAltScreen())
 	a.send = p.Send
 	// Not tea.WithContext: that kills the program, which then does not wait for
 	// its reader of the terminal.
@@ -71,17 +73,12 @@ func NeedTerminal(in io.Reader, out io.Writer) error {
 
 // newApp is the wizard before its first frame.
 func newApp(ctx context.Context, o Options, env environment) *app {
-	l := anyLetter
-	switch {
-	case o.ASCII || env.plainLocale():
-		l = ascii
-	case env.wideLocale():
-		l = plainLine
-	}
+	lipgloss.SetColorProfile(termenv.Ascii) // what a widget draws by itself has no colours of its own
 	a := &app{
-		o: o, t: newTheme(colours(o.Color, env), l), k: newKeys(), term: env.abilities(),
+		o: o, skin: o.skin(env), k: newKeys(), term: env.abilities(),
 		ctx: ctx, editor: env.editor(), now: time.Now, send: func(tea.Msg) {},
 	}
+	a.t = newTheme(a.skin)
 	a.page = a.firstPage()
 	return a
 }

@@ -8,6 +8,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/creack/pty"
 )
@@ -24,6 +25,9 @@ func onTerminal(t *testing.T, ctx context.Context, o Options) *terminal {
 	t.Helper()
 	t.Setenv("TERM", "xterm-256color")
 	t.Setenv("LANG", "en_US.UTF-8")
+	for _, name := range []string{"LC_ALL", "LC_CTYPE", "COLORTERM", "NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "COLORFGBG", "STY", "GOOGLE_CLOUD_SHELL"} {
+		t.Setenv(name, "")
+	}
 	ours, theirs, err := pty.Open()
 	if err != nil {
 		t.Skipf("no pseudo-terminal: %v", err)
@@ -44,6 +48,9 @@ func onTerminal(t *testing.T, ctx context.Context, o Options) *terminal {
 // until reads until a text has come.
 func (p *terminal) until(text string) {
 	p.t.Helper()
+	if err := p.ends.SetReadDeadline(time.Now().Add(time.Minute)); err != nil { // only a failure takes that long
+		p.t.Fatal(err)
+	}
 	buf := make([]byte, 4096)
 	for !strings.Contains(p.all.String(), text) {
 		n, err := p.ends.Read(buf)
@@ -62,7 +69,9 @@ func (p *terminal) types(keys string) {
 }
 
 func TestRunLeavesTheTerminalAsItWas(t *testing.T) {
-	p := onTerminal(t, t.Context(), (&tunnel{}).options(t))
+	o := (&tunnel{}).options(t)
+	o.Theme = themeDark // so that nobody asks
+	p := onTerminal(t, t.Context(), o)
 	p.until("there is no key pair")
 	p.types("q")
 	p.until("takes back what it made")

@@ -56,8 +56,7 @@ const meetWithin = 10 * time.Second
 func newSidesPage(a *app, g *steps.Guide) *sides {
 	p := &sides{a: a, guide: g, met: map[string]*meeting{}, spec: map[steps.Side]steps.EndSpec{}, input: textinput.New()}
 	p.input.Prompt = ""
-	p.input.PromptStyle, p.input.TextStyle = a.t.renderer.NewStyle(), a.t.renderer.NewStyle()
-	p.input.Cursor.Style = a.t.selected
+	a.t.dress(&p.input)
 	for side, name := range a.o.Sides {
 		if name != "" {
 			p.spec[side] = steps.EndSpec{Context: name}

@@ -20,11 +20,9 @@ func clusters(t *testing.T) Options {
 
 func TestNewLink(t *testing.T) {
 	onStage(t, clusters(t), 80, 24, func(p *play) {
-		p.golden("guides-80x24")
 		p.press("enter")
 		p.shows("kind-milan", "✓ v1.36.3", "12 ms", "nothing listens there")
 		p.press("enter")
-		p.golden("sides-80x24")
 		p.press("enter")
 		p.shows("milan-rome", "enter begin")
 		p.press("enter")

@@ -40,7 +40,9 @@ func (p *sides) chosen(stage int, side steps.Side) string {
 	case spec.Host != nil:
 		return " " + a.t.good.Render("✓") + " " + name + "  " + oneLine(spec.Host.Root)
 	case spec.Context != "":
-		return " " + a.t.good.Render("✓") + " " + name + "  " + oneLine(spec.Context) + "  " + p.met[spec.Context].says(a)
+		says := p.met[spec.Context].says(a)
+		room := max(a.w/3, a.w-width(name)-width(says)-8)
+		return " " + a.t.good.Render("✓") + " " + name + "  " + clipName(oneLine(spec.Context), room) + "  " + says
 	case p.stage == stage && p.onHost():
 		return " " + a.t.accent.Render("▸") + " " + a.t.title.Render(name) + "  " + p.input.View() + "  " + a.t.faint.Render("this machine; another folder stands for one")
 	case p.stage == stage:
@@ -105,7 +107,7 @@ func (p *sides) rows(h int) []string {
 // context is the row of one context: name, server, and what it says of itself.
 func (p *sides) context(c steps.Candidate, here bool, name, server int) string {
 	a := p.a
-	mark, label := "   ", pad(oneLine(c.Context), name)
+	mark, label := "   ", pad(clipName(oneLine(c.Context), name), name)
 	side, taken := p.takenBy(c.Context)
 	switch {
 	case here:
@@ -115,7 +117,7 @@ func (p *sides) context(c steps.Candidate, here bool, name, server int) string {
 	}
 	line := mark + label + "  "
 	if server > 0 {
-		line += a.t.faint.Render(pad(oneLine(c.Server), server)) + "  "
+		line += a.t.faint.Render(pad(clipName(oneLine(c.Server), server), server)) + "  "
 	}
 	if taken {
 		return line + a.t.faint.Render("the "+p.guide.Sides[side].Name)

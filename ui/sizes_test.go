@@ -1,60 +1,132 @@
 package ui
 
 import (
-	"fmt"
+	"slices"
+	"strings"
 	"testing"
+
+	tea "github.com/charmbracelet/bubbletea"
+	"github.com/charmbracelet/x/ansi"
+	"github.com/mattn/go-runewidth"
 )
 
-// scenes are ways to each screen and panel, from the step that opens first.
-var scenes = map[string][]string{
-	"step":    {},
-	"first":   {"1"},
-	"summary": {"3", "n"},
-	"help":    {"?"},
-	"log":     {"l"},
-	"detail":  {"enter"},
-	"diff":    {"d"},
-	"confirm": {"a"},
-	"form":    {"1", "e"},
-	"filter":  {"/", "x"},
-	"page":    {"o"},
-	"applied": {"a", "y"},
+// swept are the sizes of the sweep: in steps, and every one where the screen
+// changes its shape; the largest first.
+var swept = func() [][2]int {
+	var out [][2]int
+	few, many := sizes(20, 200, 60, bothFrom, wideFrom), sizes(5, 60, 9, 8, middleFrom, 14, tallFrom, 28, 36)
+	for _, w := range few {
+		for _, h := range many {
+			out = append(out, [2]int{w, h})
+		}
+	}
+	for _, w := range sizes(20, 200, 9) {
+		for _, h := range []int{5, 10, 24} {
+			out = append(out, [2]int{w, h})
+		}
+	}
+	slices.Reverse(out)
+	return out
+}()
+
+func sizes(from, to, step int, around ...int) []int {
+	var out []int
+	for n := from; n <= to; n += step {
+		out = append(out, n)
+	}
+	for _, n := range append(around, from, to) {
+		out = append(out, max(from, n-1), n)
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
 }
 
 func TestNoSizeBreaksTheFrame(t *testing.T) {
-	for name, keys := range scenes {
-		t.Run(name, func(t *testing.T) {
-			m := &tunnel{shown: "a finding that is long enough to be broken over some lines, with-a-word-that-has-no-space-in-it-whatsoever-and-goes-on 日本語の名前"}
-			onStage(t, m.options(t), 80, 24, func(p *play) {
-				p.press(keys...)
-				sweep(p)
+	for _, s := range scenes {
+		t.Run(s.name, func(t *testing.T) {
+			s.play(t, themeAuto, func(p *play) {
+				for _, text := range s.stays {
+					p.shows(text)
+				}
+				sweep(p, s.lost, s.stays...)
 			})
 		})
 	}
 }
 
-func TestNoSizeBreaksThePages(t *testing.T) {
-	for name, keys := range map[string][]string{"guides": {}, "sides": {"enter"}, "second": {"enter", "enter"}, "name": {"enter", "enter", "enter"}} {
-		t.Run(name, func(t *testing.T) {
-			o := clusters(t)
-			o.Notes = []string{"a note of whoever started this, which is long enough to be wrapped in a terminal"}
-			onStage(t, o, 80, 24, func(p *play) {
-				p.press(keys...)
-				sweep(p)
-			})
-		})
+// sweep looks at the frame in many sizes, from the largest down and up again:
+// what is shown at a size depends on nothing but the size.
+func sweep(p *play, lost bool, stays ...string) {
+	p.t.Helper()
+	w, h := p.a.w, p.a.h
+	before := p.a.View()
+	for _, size := range swept {
+		p.size(size[0], size[1])
+		p.unbroken()
+		p.keeps(stays)
+	}
+	for _, size := range [][2]int{{20, 5}, {w, h}} {
+		p.size(size[0], size[1])
+	}
+	if got := p.a.View(); got != before && !lost {
+		p.t.Fatalf("it was\n%s\nand after all sizes it is\n%s", ansi.Strip(before), ansi.Strip(got))
 	}
 }
 
-// sweep looks at the frame in many sizes.
-func sweep(p *play) {
-	for w := 20; w <= 200; w += 7 {
-		for h := 5; h <= 60; h += 3 {
-			p.resize(w, h)
-			p.unbroken()
-			if p.t.Failed() {
-				p.t.Fatal(fmt.Sprintf("%d×%d\n", w, h) + p.screen())
-			}
+// size gives the terminal another size and lets nothing happen meanwhile.
+func (p *play) size(w, h int) {
+	_, cmd := p.a.Update(tea.WindowSizeMsg{Width: w, Height: h})
+	p.do(cmd)
+}
+
+// keeps fails where the frame lacks what is to be there at every size.
+func (p *play) keeps(texts []string) {
+	p.t.Helper()
+	for _, text := range texts {
+		if !strings.Contains(p.screen(), text) {
+			p.t.Fatalf("%d×%d: the screen lacks %q:\n%s", p.a.w, p.a.h, text, p.screen())
+		}
+	}
+}
+
+// How wide terminals make a character: most, and those in East Asia.
+var (
+	western = &runewidth.Condition{StrictEmojiNeutral: true}
+	eastern = &runewidth.Condition{EastAsianWidth: true}
+)
+
+// columns is how wide a terminal makes a line that does not know of characters
+// which belong together.
+func columns(line string, c *runewidth.Condition) int {
+	n := 0
+	for _, r := range line {
+		n += c.RuneWidth(r)
+	}
+	return n
+}
+
+// unbroken fails where a line is wider or the frame higher than the screen, in
+// whatever letters.
+func (p *play) unbroken() {
+	p.t.Helper()
+	frame := p.a.View()
+	plain := ansi.Strip(frame)
+	lines := strings.Split(plain, "\n")
+	if len(lines) > p.a.h {
+		p.t.Fatalf("%d×%d: the frame has %d lines:\n%s", p.a.w, p.a.h, len(lines), plain)
+	}
+	there, bare := strings.Split(plainLine.plain()(plain), "\n"), strings.Split(ascii.plain()(plain), "\n")
+	for i, l := range lines {
+		w := ansi.StringWidth(l)
+		switch {
+		case w > p.a.w:
+			p.t.Fatalf("%d×%d: line %d is %d wide: %q\n%s", p.a.w, p.a.h, i+1, w, l, plain)
+		case columns(l, western) != w:
+			p.t.Fatalf("%d×%d: line %d is %d wide, and %d in a terminal: %q", p.a.w, p.a.h, i+1, w, columns(l, western), l)
+		case columns(there[i], eastern) != w:
+			p.t.Fatalf("%d×%d: line %d is %d wide, and %d in East Asia: %q", p.a.w, p.a.h, i+1, w, columns(there[i], eastern), there[i])
+		case !isASCII(bare[i]) || len(bare[i]) != w:
+			p.t.Fatalf("%d×%d: line %d is %d wide, and in ASCII %q", p.a.w, p.a.h, i+1, w, bare[i])
 		}
 	}
 }

@@ -2,7 +2,6 @@ package ui
 
 import (
 	"context"
-	"slices"
 	"strings"
 	"time"
 
@@ -20,11 +19,13 @@ type stepPage struct {
 	filter textinput.Model
 	asking int // number of the last plan that was asked for
 	asked  purpose
+	number typedNumber
 }
 
 // place is what is remembered of a step while others are on screen.
 type place struct {
 	row     cursor
+	check   string     // the row that is selected, or would be if it were shown; "": the first one
 	side    steps.Side // of the cell that is selected, where the row has it
 	moved   bool       // the user has chosen the row
 	formed  bool       // the form has opened by itself
@@ -45,8 +46,7 @@ type answersMsg struct {
 func newStepPage(a *app, at int) *stepPage {
 	p := &stepPage{a: a, at: at, places: map[string]*place{}, filter: textinput.New()}
 	p.filter.Prompt = "/ "
-	p.filter.PromptStyle, p.filter.TextStyle = a.t.renderer.NewStyle(), a.t.renderer.NewStyle()
-	p.filter.Cursor.Style = a.t.selected
+	a.t.dress(&p.filter)
 	return p
 }
 
@@ -175,7 +175,7 @@ func (p *stepPage) toTrouble() {
 			for _, side := range steps.Sides {
 				if c.On.Covers(side) && p.verdict(c, side).Status == s {
 					pl.side = side
-					pl.row.at = max(0, slices.Index(p.rows(), c))
+					pl.check = c.Name
 					return
 				}
 				if c.On.Covers(side) {
@@ -208,10 +208,10 @@ func (p *stepPage) verdict(c *steps.Check, side steps.Side) steps.Result {
 // where one side is shown at a time, those of that side.
 func (p *stepPage) rows() []*steps.Check {
 	var out []*steps.Check
-	want := strings.ToLower(strings.TrimSpace(p.filter.Value()))
+	want, side := strings.ToLower(strings.TrimSpace(p.filter.Value())), p.side()
 	for i := range p.step().Checks {
 		c := &p.step().Checks[i]
-		if p.a.narrow() && !c.On.Covers(p.place().side) {
+		if p.a.narrow() && !c.On.Covers(side) {
 			continue
 		}
 		if want == "" || strings.Contains(p.searched(c), want) {
@@ -233,20 +233,63 @@ func (p *stepPage) searched(c *steps.Check) string {
 	return strings.ToLower(text)
 }
 
+// side is the side of the selected cell: where the row has only the other one,
+// it is that.
+func (p *stepPage) side() steps.Side {
+	pl := p.place()
+	for i := range p.step().Checks {
+		if c := &p.step().Checks[i]; c.Name == pl.check && !c.On.Covers(pl.side) {
+			return pl.side.Peer()
+		}
+	}
+	return pl.side
+}
+
+// settle puts the cursor on the selected row; where that is not shown, on the
+// one that follows it.
+func (p *stepPage) settle(rows []*steps.Check) {
+	pl, at := p.place(), 0
+	for i := range p.step().Checks {
+		c := &p.step().Checks[i]
+		if c.Name == pl.check || pl.check == "" {
+			break
+		}
+		if at < len(rows) && rows[at] == c {
+			at++
+		}
+	}
+	pl.row.at = max(0, min(at, len(rows)-1))
+}
+
 // cell is the selected cell; not ok where there are no rows.
 func (p *stepPage) cell() (c *steps.Check, cell steps.Cell, ok bool) {
 	rows := p.rows()
-	pl := p.place()
 	if len(rows) == 0 {
 		return nil, steps.Cell{}, false
 	}
-	pl.row.at = max(0, min(pl.row.at, len(rows)-1))
-	c = rows[pl.row.at]
-	side := pl.side
+	p.settle(rows)
+	c = rows[p.place().row.at]
+	side := p.side()
 	if !c.On.Covers(side) {
 		side = side.Peer()
 	}
 	return c, steps.Cell{Step: p.step().Name, Check: c.Name, Side: side}, true
+}
+
+// moves moves by a key and tells whether the key was one that moves.
+func (p *stepPage) moves(k tea.KeyMsg, page int) bool {
+	pl, rows := p.place(), p.rows()
+	p.settle(rows)
+	if !pl.row.move(k, p.a.k, len(rows), page) {
+		return false
+	}
+	if len(rows) > 0 {
+		if p.a.narrow() {
+			pl.side = p.side()
+		}
+		pl.check = rows[pl.row.at].Name
+	}
+	return true
 }
 
 // word is a verdict in a word or a value.

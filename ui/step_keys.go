@@ -1,6 +1,8 @@
 package ui
 
 import (
+	"slices"
+
 	"github.com/charmbracelet/bubbles/key"
 	tea "github.com/charmbracelet/bubbletea"
 
@@ -40,19 +42,18 @@ func (p *stepPage) typed(k tea.KeyMsg) tea.Cmd {
 		p.filter.Blur()
 		return nil
 	case k.Type == tea.KeyUp || k.Type == tea.KeyDown:
-		p.place().row.move(k, p.a.k, len(p.rows()), 1)
+		p.moves(k, 1)
 		return nil
 	}
-	p.place().row = cursor{}
 	var cmd tea.Cmd
 	p.filter, cmd = p.filter.Update(k)
 	return cmd
 }
 
 func (p *stepPage) pressed(k tea.KeyMsg) tea.Cmd {
-	keys, pl := p.a.k, p.place()
-	if pl.row.move(k, keys, len(p.rows()), p.layout().rows) {
-		pl.moved = true
+	keys := p.a.k
+	if p.moves(k, p.layout().rows) {
+		p.place().moved = true
 		p.a.run.dismiss()
 		return nil
 	}
@@ -67,7 +68,7 @@ func (p *stepPage) pressed(k tea.KeyMsg) tea.Cmd {
 		return p.enter(p.at - 1)
 	case key.Matches(k, keys.Next.Binding):
 		return p.enter(p.at + 1)
-	case key.Matches(k, keys.Jump.Binding):
+	case key.Matches(k, keys.Jump.Binding, keys.Digit.Binding):
 		return p.jump(k)
 	case key.Matches(k, keys.Filter.Binding):
 		return p.filter.Focus()
@@ -113,15 +114,26 @@ func (p *stepPage) look(k tea.KeyMsg) tea.Cmd {
 	return nil
 }
 
+// otherSide selects the cell on the other side; where one side is shown at a
+// time and the row is not on the other one, the row next to it.
 func (p *stepPage) otherSide() {
 	pl := p.place()
-	_, cell, ok := p.cell()
 	p.a.run.dismiss()
 	pl.moved = true
-	if !p.a.narrow() && ok {
-		pl.side = cell.Side
+	pl.side = p.side().Peer()
+	if !p.a.narrow() || p.side() == pl.side {
+		return
 	}
-	pl.side = pl.side.Peer()
+	step := p.step().Checks
+	at := max(0, slices.IndexFunc(step, func(c steps.Check) bool { return c.Name == pl.check }))
+	for _, list := range [][]steps.Check{step[at:], step} {
+		for i := range list {
+			if list[i].On.Covers(pl.side) {
+				pl.check = list[i].Name
+				return
+			}
+		}
+	}
 }
 
 // escape goes one level back: from a plan that is awaited, from what a run
@@ -134,15 +146,6 @@ func (p *stepPage) escape() {
 	default:
 		p.filter.Reset()
 	}
-}
-
-func (p *stepPage) jump(k tea.KeyMsg) tea.Cmd {
-	at := int(k.Runes[0] - '1')
-	if at > len(p.guide().Steps) {
-		p.a.notice = "there are " + plural(len(p.guide().Steps), "step")
-		return nil
-	}
-	return p.enter(at)
 }
 
 // fix does only the action that mends the selected check.

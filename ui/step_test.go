@@ -2,7 +2,6 @@ package ui
 
 import (
 	"errors"
-	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -13,18 +12,6 @@ import (
 	"carrick/cluster"
 	"carrick/steps"
 )
-
-func TestGoldens(t *testing.T) {
-	for _, size := range [][2]int{{60, 20}, {80, 24}, {120, 40}} {
-		t.Run(fmt.Sprintf("%dx%d", size[0], size[1]), func(t *testing.T) {
-			m := &tunnel{}
-			onStage(t, m.options(t), size[0], size[1], func(p *play) {
-				m.came = time.Now()
-				p.golden(fmt.Sprintf("step-%dx%d", size[0], size[1]))
-			})
-		})
-	}
-}
 
 func TestOpensAtTheFirstStepThatIsNotGreen(t *testing.T) {
 	onStage(t, (&tunnel{}).options(t), 80, 24, func(p *play) {
@@ -37,7 +24,6 @@ func TestApplyThenUndo(t *testing.T) {
 	onStage(t, m.options(t), 80, 24, func(p *play) {
 		p.shows("a apply 1 change")
 		p.press("a")
-		p.golden("confirm-80x24")
 		p.press("enter") // it stands on No
 		if m.made() {
 			t.Fatal("enter on No applied")

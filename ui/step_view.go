@@ -28,6 +28,9 @@ func (p *stepPage) view() []string {
 	if l.note > 0 {
 		out = append(out, a.t.faint.Render(fmt.Sprintf(" one side at a time, tab changes; %d×%d shows both", bothFrom, tallFrom)))
 	}
+	if l.list > 0 {
+		out = append(append(out, a.rule()), a.stepList(p.at, a.w-2)...)
+	}
 	if l.rules {
 		out = append(out, a.rule())
 	}
@@ -73,7 +76,7 @@ func (p *stepPage) filtered() string {
 // shown are the sides that have a column.
 func (p *stepPage) shown() []steps.Side {
 	if p.a.narrow() {
-		return []steps.Side{p.place().side}
+		return []steps.Side{p.side()}
 	}
 	return steps.Sides
 }
@@ -93,7 +96,7 @@ func (p *stepPage) whyLines(l layout) []string {
 func (p *stepPage) table(l layout) []string {
 	rows := p.rows()
 	if len(rows) == 0 {
-		text := "   nothing here on the " + p.guide().Sides[p.place().side].Name
+		text := "   nothing here on the " + p.guide().Sides[p.side()].Name
 		if p.filter.Value() != "" {
 			text = "   no row has this text; esc shows all"
 		}
@@ -152,12 +155,8 @@ func (p *stepPage) verdictCell(c steps.Cell, selected bool, w int) string {
 	rest := strings.Repeat(" ", max(0, w-2-width(word)))
 	ink := a.t.ink(r.Status)
 	switch {
-	case r.Status == steps.Warn && selected:
-		return a.t.selected.Render(sign+" "+word) + rest
-	case r.Status == steps.Warn: // yellow words can't be read on white
-		return ink.Render(sign) + " " + a.t.title.Render(word) + rest
 	case selected:
-		return ink.Faint(false).Reverse(true).Render(sign+" "+word) + rest
+		return ink.Reverse(true).Render(sign+" "+word) + rest
 	case r.Status != steps.Pass && r.Status != steps.Waiting && r.Status != steps.Pending:
 		return ink.Render(sign+" "+word) + rest
 	}
@@ -208,7 +207,7 @@ func (p *stepPage) tally(n steps.Counts) string {
 		case strings.HasSuffix(part, "unknown"):
 			part = p.a.t.unknown.Render(part)
 		case strings.Contains(part, "warning"):
-			part = p.a.t.title.Render(part)
+			part = p.a.t.warn.Render(part)
 		}
 		parts = append(parts, part)
 	}
@@ -242,7 +241,11 @@ func (p *stepPage) foot() string {
 	if p.at > 0 {
 		first = append([]hint{keys.Back.hint()}, first...)
 	}
-	first = append(first, keys.Filter.hint(), keys.Again.hint(), keys.Log.hint())
+	first = append(first, keys.Filter.hint())
+	if !a.wide() {
+		first = append(first, keys.Steps.hint())
+	}
+	first = append(first, keys.Again.hint(), keys.Log.hint())
 	return a.footer(first, []hint{keys.Help.hint(), keys.Quit.hint()})
 }
 

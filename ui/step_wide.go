@@ -13,7 +13,7 @@ func (p *stepPage) wideView(l layout) []string {
 	out := []string{a.headline(p.guide().Title, a.where(p.at)), a.sidesLine(), a.rule()}
 	middle := append([]string{p.titleLine(l)}, p.whyLines(l)...)
 	middle = append(middle, p.table(l)...)
-	left, right := fill(p.stepColumn(l.steps), len(middle)), fill(p.pane(l.side, len(middle)), len(middle))
+	left, right := fill(p.stepColumn(l.steps, len(middle)), len(middle)), fill(p.pane(l.side, len(middle)), len(middle))
 	bar := a.t.faint.Render("│")
 	for i := range middle {
 		out = append(out, pad(left[i], l.steps)+bar+pad(middle[i], l.main)+bar+clip(right[i], l.side))
@@ -22,22 +22,30 @@ func (p *stepPage) wideView(l layout) []string {
 	return append(fill(out, a.h-1), p.foot())
 }
 
-// stepColumn is the list of steps with their states and, of those that are not
-// on screen, their age.
-func (p *stepPage) stepColumn(w int) []string {
-	a := p.a
+// stepColumn is the list of steps with their states and, where there is room,
+// what there is to say of each. The step on screen is always in it.
+func (p *stepPage) stepColumn(w, h int) []string {
+	a, all := p.a, p.guide().Steps
+	notes := 2*len(all) < h
 	var out []string
-	for i := range p.guide().Steps {
-		s := &p.guide().Steps[i]
-		state := a.live.state(s.Name)
+	at := 0
+	for i := range all {
+		state := a.live.state(all[i].Name)
 		sign := a.t.ink(state).Render(glyph(state))
-		title := clip(fmt.Sprintf("%d %s", i+1, s.Title), w-4)
+		title := clip(fmt.Sprintf("%*d %s", p.digits(), i+1, all[i].Title), w-4)
 		if i == p.at {
+			at = len(out)
 			title = a.t.selected.Render(pad(title, w-4))
 		}
-		out = append(out, " "+sign+" "+title, a.t.faint.Render(clip("     "+p.stepNote(i, state), w)))
+		out = append(out, " "+sign+" "+title)
+		if notes {
+			out = append(out, a.t.faint.Render(clip(pad("", 4+p.digits())+p.stepNote(i, state), w)))
+		}
 	}
-	return append(out, "   "+a.t.faint.Render(fmt.Sprintf("%d Summary", len(p.guide().Steps)+1)))
+	out = append(out, "   "+a.t.faint.Render(fmt.Sprintf("%*d Summary", p.digits(), len(all)+1)))
+	c := cursor{at: at}
+	from, to := c.window(len(out), h)
+	return out[from:to]
 }
 
 // stepNote says what is wrong with a step, or how old its verdicts are.

@@ -4,21 +4,47 @@ import (
 	"fmt"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/charmbracelet/x/ansi"
+	"golang.org/x/text/unicode/norm"
 
 	"carrick/cluster"
 )
 
 // oneLine makes text from outside fit for one line of the screen.
 func oneLine(s string) string {
-	return strings.Join(strings.Fields(cluster.Clean(s)), " ")
+	return strings.Join(strings.Fields(even(cluster.Clean(s))), " ")
 }
 
 // manyLines makes text from outside fit for the screen and keeps its lines.
 func manyLines(s string) []string {
-	s = strings.ReplaceAll(strings.TrimRight(cluster.Clean(s), "\n"), "\t", "    ")
+	s = strings.ReplaceAll(strings.TrimRight(even(cluster.Clean(s)), "\n"), "\t", "    ")
 	return strings.Split(s, "\n")
+}
+
+// even makes text as wide in every terminal. Some draw characters that belong
+// together as one, such as a family of three, some one after the other: of
+// these the first is left.
+func even(s string) string {
+	if isASCII(s) {
+		return s
+	}
+	s = norm.NFC.String(s)
+	var out strings.Builder
+	for s != "" {
+		cluster, w := s[:1], 1
+		if s[0] >= 0x80 || (len(s) > 1 && s[1] >= 0x80) {
+			cluster, w = ansi.FirstGraphemeCluster(s, ansi.GraphemeWidth)
+		}
+		s = s[len(cluster):]
+		if ansi.StringWidthWc(cluster) != w && ansi.StringWidth(cluster) == w {
+			_, first := utf8.DecodeRuneInString(cluster)
+			cluster = cluster[:first]
+		}
+		out.WriteString(cluster)
+	}
+	return out.String()
 }
 
 func width(s string) int { return ansi.StringWidth(s) }
@@ -50,12 +76,24 @@ func spread(left, right string, w int) string {
 	return pad(clip(left, w-width(right)-1), w-width(right)) + right
 }
 
+// clipName shortens a name to a width. Names of clusters begin alike and differ
+// at the end, so it is cut in between.
+func clipName(s string, w int) string {
+	if width(s) <= w || w < 8 {
+		return clip(s, w)
+	}
+	head := ansi.Truncate(s, (w-1)/3, "")
+	tail := ansi.TruncateLeft(s, width(s)-(w-1-width(head)), "")
+	return clip(head+"…"+tail, w)
+}
+
 // wrap breaks a text at spaces, and longer words anywhere, into lines of at
-// most that width.
+// most that width, and of no more than can be read well.
 func wrap(s string, w int) []string {
 	if w < 1 {
 		return nil
 	}
+	w = min(w, proseWidth)
 	for _, word := range strings.Fields(s) {
 		if width(word) > w {
 			return strings.Split(ansi.Wrap(s, w, " /"), "\n")

@@ -4,15 +4,16 @@ import (
 	"io"
 	"strings"
 
+	"github.com/charmbracelet/bubbles/textinput"
 	"github.com/charmbracelet/lipgloss"
 	"github.com/muesli/termenv"
 
 	"carrick/steps"
 )
 
-// theme is every style of the screen. Colours are of the terminal's own 16, on
-// glyphs and short words; text keeps the terminal's own colour, so it reads on
-// any background.
+// theme is every style of the screen. Text has the terminal's own colour; signs
+// and short words have one of the palette, and the same is said by the sign
+// and the word.
 type theme struct {
 	renderer *lipgloss.Renderer
 
@@ -26,63 +27,115 @@ type theme struct {
 	warn     lipgloss.Style
 	unknown  lipgloss.Style
 
-	plain *strings.Replacer // last of all, over the whole frame; nil: nothing
+	base  string   // the sequence that sets the colours of the whole screen; "": the terminal's own
+	plain replacer // last of all, over the whole frame; nil: nothing
 }
 
-// letters says which characters the terminal can show.
-type letters int
+// skin is what the terminal can show, and what the user wants of it.
+type skin struct {
+	colour  bool
+	profile termenv.Profile // how many colours
+	theme   string          // one of Themes
+	ground  termenv.Color   // the terminal's background; nil: not known
+	letters letters
+}
 
-const (
-	anyLetter letters = iota
-	plainLine         // lines, dots and arrows are ASCII: they may be two columns wide
-	ascii             // all is ASCII
-)
+// palette is the name of the palette that fits.
+func (s skin) palette() string {
+	switch {
+	case s.theme == themeDark, s.theme == themeLight, s.theme == themeContrast:
+		return s.theme
+	case s.ground == nil:
+		return themeAuto
+	case dark(s.ground):
+		return themeDark
+	}
+	return themeLight
+}
 
-func newTheme(colour bool, l letters) theme {
+func newTheme(s skin) theme {
 	r := lipgloss.NewRenderer(io.Discard)
-	r.SetColorProfile(termenv.ANSI)
+	r.SetColorProfile(min(s.profile, termenv.ANSI)) // with less there is no bold either
 	r.SetHasDarkBackground(true)
-	ink := func(n string) lipgloss.Style {
-		if !colour {
+	name := s.palette()
+	p := palettes[name]
+	ink := func(c lipgloss.CompleteColor) lipgloss.Style {
+		if !s.colour || !s.reads(r, c) {
 			return r.NewStyle()
 		}
-		return r.NewStyle().Foreground(lipgloss.Color(n))
+		return r.NewStyle().Foreground(c)
 	}
 	t := theme{
 		renderer: r,
 		title:    r.NewStyle().Bold(true),
-		faint:    r.NewStyle().Faint(true),
+		faint:    ink(p.faint),
 		key:      r.NewStyle().Bold(true),
 		selected: r.NewStyle().Reverse(true),
-		accent:   ink("6"),
-		good:     ink("2"),
-		bad:      ink("1").Bold(true),
-		warn:     ink("3").Bold(true),
-		unknown:  ink("5").Bold(true),
+		accent:   ink(p.accent),
+		good:     ink(p.good),
+		bad:      ink(p.bad).Bold(true),
+		warn:     ink(p.warn).Bold(true),
+		unknown:  ink(p.unknown).Bold(true),
+		plain:    s.letters.plain(),
 	}
-	switch l {
-	case plainLine:
-		t.plain = strings.NewReplacer(lineLetters...)
-	case ascii:
-		t.plain = strings.NewReplacer(append(append([]string{}, glyphLetters...), lineLetters...)...)
+	if name == themeContrast {
+		t.accent, t.key = t.title, t.title.Underline(true)
+		t.bad = t.bad.Underline(true)
+		t.base = s.base(r)
 	}
 	return t
 }
 
-// lineLetters are what is two columns wide in some locales, and what stands for it
-// there: always one column for one.
-var lineLetters = []string{
-	"─", "-", "│", "|", "┃", "|", "·", "-", "…", "~", "←", "<", "→", ">", "↑", "^", "↓", "v", "•", "*",
+// reads tells whether a colour can be read on the background, as far as that is
+// known.
+func (s skin) reads(r *lipgloss.Renderer, c lipgloss.CompleteColor) bool {
+	text := c.ANSI
+	switch r.ColorProfile() {
+	case termenv.TrueColor:
+		text = c.TrueColor
+	case termenv.ANSI256:
+		text = c.ANSI256
+	}
+	if text == "" {
+		return false
+	}
+	return s.ground == nil || s.theme != "" && s.theme != themeAuto || contrast(r.ColorProfile().Color(text), s.ground) >= enough
 }
 
-// glyphLetters are the other characters outside ASCII that the screen uses.
-var glyphLetters = []string{
-	"×", "x", "✓", "+", "✗", "x", "◌", ".", "▸", ">",
-	"⠋", "|", "⠙", "/", "⠹", "-", "⠸", "\\", "⠼", "|", "⠴", "/", "⠦", "-", "⠧", "\\",
+// base sets white on black, or black on white where that is what the terminal
+// has.
+func (s skin) base(r *lipgloss.Renderer) string {
+	if !s.colour {
+		return ""
+	}
+	style := r.NewStyle().Foreground(white).Background(black)
+	if s.ground != nil && !dark(s.ground) {
+		style = r.NewStyle().Foreground(black).Background(white)
+	}
+	sequence, _, _ := strings.Cut(style.Render("x"), "x")
+	return sequence
 }
 
-// spinner are the frames of what moves while something is under way.
-var spinner = []string{"⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧"}
+// laid puts the colours of the whole screen under a frame of that width.
+func (t *theme) laid(frame []string, w int) []string {
+	if t.base == "" {
+		return frame
+	}
+	for i, l := range frame {
+		frame[i] = t.base + strings.ReplaceAll(pad(l, w), reset, reset+t.base) + reset
+	}
+	return frame
+}
+
+// reset ends all styles.
+const reset = "\x1b[0m"
+
+// dress gives a text field the styles of the screen.
+func (t *theme) dress(in *textinput.Model) {
+	plain := t.renderer.NewStyle()
+	in.PromptStyle, in.TextStyle, in.PlaceholderStyle, in.CompletionStyle = plain, plain, t.faint, t.faint
+	in.Cursor.Style, in.Cursor.TextStyle = t.selected, plain
+}
 
 // glyph is the sign of a status, one column wide.
 func glyph(s steps.Status) string {

@@ -19,8 +19,16 @@ func TestColours(t *testing.T) {
 		"CLICOLOR=0":              {"", map[string]string{"CLICOLOR": "0"}, false},
 		"FORCE=0 forces nothing":  {"", map[string]string{"CLICOLOR_FORCE": "0", "CLICOLOR": "0"}, false},
 		"an empty NO_COLOR is no": {"", map[string]string{"NO_COLOR": ""}, true},
+		"a terminal without":      {"", map[string]string{"TERM": "vt100"}, false},
+		"one that is forced":      {"", map[string]string{"TERM": "vt100", "CLICOLOR_FORCE": "1"}, true},
 	} {
-		if got := colours(c.flag, func(n string) string { return c.env[n] }); got != c.want {
+		env := func(n string) string {
+			if n == "TERM" && c.env[n] == "" {
+				return "xterm"
+			}
+			return c.env[n]
+		}
+		if got := colours(c.flag, env); got != c.want {
 			t.Errorf("%s: %v", name, got)
 		}
 	}
@@ -31,7 +39,7 @@ func TestNoColourKeepsTheSelection(t *testing.T) {
 	o.Color = "never"
 	onStage(t, o, 80, 24, func(p *play) {
 		v := p.a.View()
-		for _, colour := range []string{"\x1b[31", "\x1b[1;31", "\x1b[36", "\x1b[32"} {
+		for _, colour := range []string{"[3", ";3", "[9", ";9", "[4", ";4"} {
 			if strings.Contains(v, colour) {
 				t.Fatalf("there is colour %q", colour)
 			}

@@ -8,6 +8,8 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"github.com/adrg/xdg"
 	"github.com/spf13/cobra"
@@ -16,6 +18,7 @@ import (
 	"carrick/assets"
 	"carrick/cluster"
 	"carrick/steps"
+	"carrick/ui"
 )
 
 // app is what all commands share.
@@ -29,6 +32,7 @@ type app struct {
 	local, remote accessFlags
 	secrets       secrets
 	color         string
+	theme         string
 	ascii         bool
 	accessible    bool // lines in place of a screen
 	log           *slog.Logger
@@ -67,6 +71,7 @@ func (a *app) root() *cobra.Command {
 	a.local.add(cmd.PersistentFlags(), "", "local side")
 	a.remote.add(cmd.PersistentFlags(), remote, "remote side")
 	cmd.PersistentFlags().StringVar(&a.color, "color", "auto", "colours: auto, always or never")
+	cmd.PersistentFlags().StringVar(&a.theme, "theme", "auto", "colours of the screen: "+strings.Join(ui.Themes, ", ")+"; auto fits the terminal's background")
 	cmd.PersistentFlags().BoolVar(&a.ascii, "ascii", false, "no character beyond ASCII on the screen")
 	cmd.PersistentFlags().BoolVar(&a.accessible, "accessible", false, "the wizard in lines of text: for screen readers and plain terminals (also: ACCESSIBLE=1)")
 	cmd.AddCommand(a.demo(), a.check(), a.diff(), a.apply(), a.undo(), a.export(), a.listGuides(), a.explain(), a.version())
@@ -173,6 +178,9 @@ func (a *app) session(l *steps.Link, o cluster.Options) (*steps.Session, error) 
 }
 
 func (a *app) validColor() error {
+	if !slices.Contains(ui.Themes, a.theme) {
+		return usage("--theme %q is none of %s", a.theme, strings.Join(ui.Themes, ", "))
+	}
 	switch a.color {
 	case "auto", "always", "never":
 		return nil

@@ -97,7 +97,7 @@ func (a *app) screen() ui.Options {
 		Open:     a.openOnScreen,
 		LinkPath: func(name string) string { return name + ".yaml" },
 		Version:  release,
-		Color:    a.color, ASCII: a.ascii,
+		Color:    a.color, Theme: a.theme, ASCII: a.ascii,
 		In: a.in, Out: a.tty, Err: a.err, Log: log,
 	}
 }

@@ -1,0 +1,70 @@
+package ui
+
+import (
+	"github.com/charmbracelet/lipgloss"
+	"github.com/muesli/termenv"
+)
+
+// Names of themes, as --theme takes them. The empty name is auto.
+const (
+	themeAuto     = "auto"
+	themeDark     = "dark"
+	themeLight    = "light"
+	themeContrast = "high-contrast"
+)
+
+// Themes are what Options.Theme may be.
+var Themes = []string{themeAuto, themeDark, themeLight, themeContrast}
+
+// palette is the colours of a theme, each as it is in full colour, of 256 and
+// of 16; an empty one is the terminal's own. What each reads on is tested.
+type palette struct{ good, bad, warn, unknown, accent, faint lipgloss.CompleteColor }
+
+func paint(full, of256, of16 string) lipgloss.CompleteColor {
+	return lipgloss.CompleteColor{TrueColor: full, ANSI256: of256, ANSI: of16}
+}
+
+// palettes are the colours of each theme. Those of auto are for a terminal that
+// has not said what its background is: they read on black and on white. Of 16
+// colours none does so in every terminal.
+var palettes = map[string]palette{
+	themeAuto: {
+		good: paint("#0b8916", "29", ""), bad: paint("#e02e27", "131", ""), warn: paint("#a56800", "", ""),
+		unknown: paint("#b63ecf", "98", ""), accent: paint("#00809a", "63", ""), faint: paint("#757575", "243", ""),
+	},
+	themeDark: {
+		good: paint("#87d787", "114", "10"), bad: paint("#ff8787", "210", "9"), warn: paint("#ffd75f", "221", "11"),
+		unknown: paint("#d7afff", "183", "13"), accent: paint("#5fd7d7", "80", "14"), faint: paint("#a8a8a8", "248", "7"),
+	},
+	themeLight: {
+		good: paint("#005f00", "22", ""), bad: paint("#af0000", "124", "1"), warn: paint("#875f00", "94", ""),
+		unknown: paint("#8700af", "91", "5"), accent: paint("#005faf", "25", "4"), faint: paint("#585858", "240", ""),
+	},
+	themeContrast: {},
+}
+
+// Black and white, for the theme of high contrast.
+var (
+	black = paint("#000000", "16", "0")
+	white = paint("#ffffff", "231", "15")
+)
+
+// enough is the contrast that text must have at least.
+const enough = 4.5
+
+// contrast is how much two colours differ in brightness: 1 to 21, as the Web's
+// guidelines on accessibility reckon it.
+func contrast(a, b termenv.Color) float64 {
+	x, y := luminance(a), luminance(b)
+	return (max(x, y) + 0.05) / (min(x, y) + 0.05)
+}
+
+func luminance(c termenv.Color) float64 {
+	r, g, b := termenv.ConvertToRGB(c).LinearRgb()
+	return 0.2126*r + 0.7152*g + 0.0722*b
+}
+
+// dark tells whether white stands out more on a colour than black.
+func dark(c termenv.Color) bool {
+	return contrast(c, termenv.RGBColor("#ffffff")) > contrast(c, termenv.RGBColor("#000000"))
+}

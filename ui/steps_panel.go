@@ -1,0 +1,150 @@
+package ui
+
+import (
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/charmbracelet/bubbles/key"
+	tea "github.com/charmbracelet/bubbletea"
+	"github.com/charmbracelet/x/ansi"
+)
+
+// typedNumber is the number of a step as it is typed, digit by digit.
+type typedNumber struct {
+	n  int
+	at time.Time // when the last digit came
+}
+
+// digitsWithin is how soon a second digit must come after the first one.
+const digitsWithin = time.Second
+
+// typed takes in a digit and returns the number that it makes, with the one
+// before it where that came just now and both are at most the limit.
+func (t *typedNumber) typed(digit, limit int, now time.Time) int {
+	n := digit
+	if both := t.n*10 + digit; t.n > 0 && now.Sub(t.at) < digitsWithin && both <= limit {
+		n = both
+	}
+	*t = typedNumber{n, now}
+	return n
+}
+
+// jump goes to the step whose number is typed; the one after the last is the
+// summary.
+func (p *stepPage) jump(k tea.KeyMsg) tea.Cmd {
+	last := len(p.guide().Steps) + 1
+	n := p.number.typed(int(k.Runes[0]-'0'), last, p.a.now())
+	switch {
+	case n == 0:
+		return nil
+	case n > last:
+		p.a.notice = "there are " + plural(last-1, "step")
+		return nil
+	}
+	return p.enter(n - 1)
+}
+
+// stepPage is the page of the steps, also while the summary is shown; nil: there
+// is none yet.
+func (a *app) stepPage() *stepPage {
+	switch page := a.page.(type) {
+	case *stepPage:
+		return page
+	case *summary:
+		return page.from
+	}
+	return nil
+}
+
+// stepsPanel is the list of steps, for where there is no room for it beside
+// the checks.
+type stepsPanel struct {
+	p   *stepPage
+	row cursor
+}
+
+func newStepsPanel(p *stepPage) *stepsPanel {
+	s := &stepsPanel{p: p}
+	s.row.at = p.at
+	if _, ok := p.a.page.(*summary); ok {
+		s.row.at = len(p.guide().Steps)
+	}
+	return s
+}
+
+func (s *stepsPanel) typing() bool        { return false }
+func (s *stepsPanel) pace() time.Duration { return s.p.pace() }
+
+func (s *stepsPanel) update(msg tea.Msg) tea.Cmd {
+	k, ok := msg.(tea.KeyMsg)
+	a := s.p.a
+	switch {
+	case !ok, s.row.move(k, a.k, len(s.p.guide().Steps)+1, a.panelHeight()):
+	case key.Matches(k, a.k.Open.Binding, a.k.Next.Binding):
+		a.lift()
+		return s.p.enter(s.row.at)
+	case key.Matches(k, a.k.Esc.Binding, a.k.Steps.Binding, a.k.Back.Binding):
+		a.lift()
+	case key.Matches(k, a.k.Jump.Binding, a.k.Digit.Binding):
+		a.lift()
+		return s.p.jump(k)
+	}
+	return nil
+}
+
+func (s *stepsPanel) view() []string {
+	a := s.p.a
+	lines := a.stepList(-1, a.w-1)
+	lines = append(lines, "   "+pad("", len(strconv.Itoa(len(lines))))+"   Summary")
+	s.row.at = min(s.row.at, len(lines)-1)
+	lines[s.row.at] = " " + a.t.accent.Render("▸") + " " + a.t.selected.Render(strings.TrimPrefix(ansi.Strip(lines[s.row.at]), "   "))
+	from, to := s.row.window(len(lines), a.panelHeight())
+	right := ""
+	if to-from < len(lines) {
+		right = positions(from, to-from, len(lines))
+	}
+	foot := a.footer([]hint{a.k.Open.as("go there"), {"↑↓", "move"}, a.k.Jump.hint()}, []hint{a.k.Esc.hint()})
+	return a.panelFrame("Steps", right, lines[from:to], foot)
+}
+
+// mostEarly is how many keys are kept before there is a step.
+const mostEarly = 32
+
+// tooEarly keeps a key that is for a step while there is none: the link is
+// being opened, or the clusters are looked at for the first time.
+func (a *app) tooEarly(k tea.KeyMsg) bool {
+	if len(a.panels) > 0 {
+		return false
+	}
+	switch page := a.page.(type) {
+	case *opening:
+		if page.err != nil {
+			return false
+		}
+	case *standing:
+		if key.Matches(k, a.k.Open.Binding, a.k.Next.Binding) {
+			return false
+		}
+	default:
+		return false
+	}
+	if len(a.early) < mostEarly {
+		a.early = append(a.early, k)
+	}
+	return true
+}
+
+// catchUp presses the keys that came too early, once there is a step.
+func (a *app) catchUp() tea.Cmd {
+	if _, ok := a.page.(*stepPage); !ok || len(a.early) == 0 {
+		return nil
+	}
+	keys := a.early
+	a.early = nil
+	var cmds []tea.Cmd
+	for _, k := range keys {
+		cmds = append(cmds, a.pressed(k))
+	}
+	return tea.Batch(cmds...)
+}
