@@ -67,7 +67,7 @@ func (a *app) root() *cobra.Command {
 	a.remote.add(cmd.PersistentFlags(), "remote-", "remote side")
 	cmd.PersistentFlags().StringVar(&a.color, "color", "auto", "auto, always or never")
 	cmd.PersistentFlags().BoolVar(&a.ascii, "ascii", false, "no character beyond ASCII on the screen")
-	cmd.AddCommand(a.demo(), a.check(), a.diff(), a.apply(), a.undo(), a.export(), a.listGuides(), a.explain(), a.version())
+	cmd.AddCommand(a.demo(), a.adopt(), a.check(), a.diff(), a.apply(), a.undo(), a.export(), a.listGuides(), a.explain(), a.version())
 	return cmd
 }
 
