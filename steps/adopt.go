@@ -127,12 +127,16 @@ func (s *Session) adoptOne(ctx context.Context, q *Question) Adopted {
 
 // accepted is a value as a link file would hold it; a file is beside that.
 func (s *Session) accepted(q *Question, v any) (any, error) {
+	if path, is := v.(string); is && q.Kind == Path && path != LeftEmpty {
+		full, err := filepath.Abs(s.link.File(path))
+		if err != nil {
+			return nil, err
+		}
+		v = full
+	}
 	got, err := q.Accept(v)
 	if err != nil {
 		return nil, fmt.Errorf("what stands there is no answer that can be taken: %w", err)
-	}
-	if path, is := got.(string); is && q.Kind == Path && path != LeftEmpty {
-		return filepath.Abs(s.link.File(path))
 	}
 	return got, nil
 }
@@ -211,6 +215,26 @@ func plainAnswer(v any) string {
 		return ""
 	}
 	return strings.TrimSpace(fmt.Sprint(v))
+}
+
+// SignIn does the actions that get secret answers from a person, where they are
+// not given, and returns all secret answers of this session.
+func (s *Session) SignIn(ctx context.Context, say Progress) (map[string]cluster.Masked, error) {
+	for i := range s.guide.Steps {
+		for _, q := range s.guide.Steps[i].Ask {
+			if _, is := s.secretAnswers()[q.Key]; is || q.By == "" {
+				continue
+			}
+			p, err := s.Plan(ctx, Scope{Actions: []string{q.By}})
+			if err == nil {
+				err = s.Apply(ctx, p, ApplyOptions{}, say)
+			}
+			if err != nil {
+				return nil, err
+			}
+		}
+	}
+	return s.secretAnswers(), nil
 }
 
 // Standing counts the checks that hold on a board because of what the guide

@@ -46,7 +46,7 @@ func byHand(g *Guide, l *Link, found []Adopted) string {
 			comment(&b, fmt.Sprintf("- %s: %s", c.Value, c.Title))
 		}
 		comment(&b, "Not found out: "+why)
-		comment(&b, "  "+q.Key+": "+exampleOf(q, a.Value)+"\n")
+		b.WriteString("#   " + q.Key + ": " + exampleOf(q, a.Value) + "\n#\n")
 	}
 	if b.Len() == 0 {
 		return ""
@@ -58,10 +58,24 @@ func byHand(g *Guide, l *Link, found []Adopted) string {
 	return head + strings.TrimSuffix(b.String(), "#\n")
 }
 
+const commentWidth = 100
+
 // comment adds a text as comment lines.
 func comment(b *strings.Builder, text string) {
 	for _, line := range strings.Split(text, "\n") {
-		b.WriteString(strings.TrimRight("# "+line, " ") + "\n")
+		indent := line[:len(line)-len(strings.TrimLeft(line, " "))]
+		at := "# " + indent
+		for _, word := range strings.Fields(line) {
+			if len(at)+len(word) > commentWidth && strings.TrimSpace(at) != "#" {
+				b.WriteString(at + "\n")
+				at = "# " + indent
+			}
+			if strings.TrimSpace(at) != "#" {
+				at += " "
+			}
+			at += word
+		}
+		b.WriteString(strings.TrimRight(at, " ") + "\n")
 	}
 }
 

@@ -27,7 +27,10 @@ type Question struct {
 	// may begin with the line that is wrong: "line 3: …".
 	Check  func(value string) error
 	Secret bool // in memory only; headless by --secret KEY=@file or KEY=-
-	When   func(Env) bool
+	// By is the action that gets the answer of a secret question from a person,
+	// such as a sign-in; "": it is given.
+	By   string
+	When func(Env) bool
 }
 
 // Choice is one of the answers to a Choice question.

@@ -187,6 +187,10 @@ func (a *app) pressed(k tea.KeyMsg) tea.Cmd {
 		return a.lay(a.help())
 	case key.Matches(k, a.k.Log.Binding) && len(a.panels) == 0 && a.live != nil:
 		return a.lay(a.logPanel())
+	case key.Matches(k, a.k.Trouble.Binding) && len(a.panels) == 0 && a.live != nil:
+		if panel := a.troublePanel(); panel != nil {
+			return a.lay(panel)
+		}
 	}
 	return a.top().update(k)
 }

@@ -23,7 +23,7 @@ type keyMap struct {
 	Up, Down, PageUp, PageDown, Top, Bottom     hotkey
 	Open, Tab, Esc, Back, Next, Jump, Filter    hotkey
 	Apply, Diff, Undo, Fix, Answers, Again, All hotkey
-	Copy, Page, Save, Log                       hotkey
+	Copy, Page, Save, Log, Trouble              hotkey
 	Yes, No, Left, Right, Store, Edit, Omit     hotkey
 	Help, Quit, Interrupt, Suspend              hotkey
 }
@@ -54,6 +54,7 @@ func newKeys() keyMap {
 		Page:     hot("o", "page", "where to read on", "o"),
 		Save:     hot("s", "save", "save a report to a file", "s"),
 		Log:      hot("l", "log", "what was done, and errors", "l"),
+		Trouble:  hot("t", "trouble", "all that is wrong, in all steps: what causes other things first", "t"),
 		Yes:      hot("y", "yes", "yes", "y", "Y"),
 		No:       hot("n", "no", "no", "n", "N"),
 		Left:     hot("←", "", "", "left", "h"),
@@ -81,7 +82,7 @@ func (k keyMap) groups() []keyGroup {
 		{"Move", []hotkey{k.Up, k.Down, k.PageUp, k.PageDown, k.Top, k.Bottom, k.Tab, k.Open, k.Esc, k.Filter}},
 		{"Steps", []hotkey{k.Back, k.Next, k.Jump}},
 		{"Change", []hotkey{k.Answers, k.Diff, k.Apply, k.Fix, k.Undo}},
-		{"Look", []hotkey{k.Again, k.All, k.Copy, k.Page, k.Save, k.Log}},
+		{"Look", []hotkey{k.Trouble, k.Again, k.All, k.Copy, k.Page, k.Save, k.Log}},
 		{"When asked", []hotkey{k.Yes, k.No, k.Store, k.Edit, k.Omit}},
 		{"Always", []hotkey{k.Help, k.Quit, k.Interrupt, k.Suspend}},
 	}

@@ -43,11 +43,18 @@ type answersMsg struct {
 }
 
 func newStepPage(a *app, at int) *stepPage {
-	p := &stepPage{a: a, at: at, places: map[string]*place{}, filter: textinput.New()}
-	p.filter.Prompt = "/ "
-	p.filter.PromptStyle, p.filter.TextStyle = a.t.renderer.NewStyle(), a.t.renderer.NewStyle()
-	p.filter.Cursor.Style = a.t.selected
+	p := &stepPage{a: a, at: at, places: map[string]*place{}}
+	p.filter = p.newFilter()
 	return p
+}
+
+// newFilter is a field for a text to look for.
+func (p *stepPage) newFilter() textinput.Model {
+	f := textinput.New()
+	f.Prompt = "/ "
+	f.PromptStyle, f.TextStyle = p.a.t.renderer.NewStyle(), p.a.t.renderer.NewStyle()
+	f.Cursor.Style = p.a.t.selected
+	return f
 }
 
 func (p *stepPage) session() *steps.Session { return p.a.live.session }

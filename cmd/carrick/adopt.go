@@ -18,6 +18,7 @@ import (
 type adoptFlags struct {
 	name, output string
 	force        bool
+	signIn       bool
 	answers      []string
 }
 
@@ -40,6 +41,7 @@ func (a *app) adopt() *cobra.Command {
 	cmd.Flags().StringVarP(&f.output, "output", "o", "", "link file to write (default NAME.yaml)")
 	cmd.Flags().BoolVar(&f.force, "force", false, "write over a file that is there")
 	cmd.Flags().StringArrayVar(&f.answers, "answer", nil, "KEY=VALUE that is known already")
+	cmd.Flags().BoolVar(&f.signIn, "sign-in", false, "sign in with a browser to what only tells its admins more")
 	a.secrets.add(cmd.Flags())
 	return cmd
 }
@@ -56,25 +58,67 @@ func (a *app) runAdopt(ctx context.Context, guide string, f adoptFlags) error {
 	if err := a.readSecrets(ctx, g); err != nil {
 		return err
 	}
-	s, err := a.session(l, cluster.Options{Once: true})
+	if f.signIn {
+		if err := a.signInFirst(ctx, g, f); err != nil {
+			return err
+		}
+	}
+	s, err := a.openBoth(ctx, l, cluster.Options{Once: true})
 	if err != nil {
 		return err
 	}
-	defer s.Close()
-	if err := bothAnswer(ctx, s); err != nil {
-		return err
-	}
+	defer func() { s.Close() }()
 	if links := s.MarkedLinks(ctx); f.name == "" && f.output == "" && len(links) == 1 && links[0] != l.Name() {
 		fmt.Fprintf(a.err, "carrick made some of it for link %s: that is its name here, too, so that it can be taken back\n", links[0])
 		f.name = links[0]
+		if l, err = a.adoptedLink(g, f); err != nil {
+			return err
+		}
 		s.Close()
-		return a.runAdopt(ctx, guide, f)
+		if s, err = a.openBoth(ctx, l, cluster.Options{Once: true}); err != nil {
+			return err
+		}
 	}
 	found, err := a.takeOn(ctx, s, f)
 	if err != nil {
 		return err
 	}
 	return a.tellAdopted(ctx, s, found)
+}
+
+// openBoth opens a link of which both sides answer.
+func (a *app) openBoth(ctx context.Context, l *steps.Link, o cluster.Options) (*steps.Session, error) {
+	s, err := a.session(l, o)
+	if err != nil {
+		return nil, err
+	}
+	if err := bothAnswer(ctx, s); err != nil {
+		s.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+// signInFirst finds out what can be without a sign-in, signs in by that, and keeps
+// what that gave for the rest of this run.
+func (a *app) signInFirst(ctx context.Context, g *steps.Guide, f adoptFlags) error {
+	if a.attended = isTerminalStream(a.in) && isTerminalStream(a.err); !a.attended {
+		return usage("--sign-in needs a terminal and somebody at it: give a token with --secret instead")
+	}
+	l, err := a.adoptedLink(g, f)
+	if err != nil {
+		return err
+	}
+	s, err := a.openBoth(ctx, l, cluster.Options{})
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	if _, err := s.Adopt(ctx); err != nil {
+		return err
+	}
+	a.secrets.values, err = s.SignIn(ctx, func(e steps.Event) { fmt.Fprintln(a.err, cluster.Clean(e.Text)) })
+	return err
 }
 
 // takeOn finds out the answers of what stands and writes the link file.

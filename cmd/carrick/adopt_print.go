@@ -73,14 +73,37 @@ func printAdopted(w io.Writer, found []steps.Adopted, stands bool) {
 	if !stands {
 		return
 	}
-	list("Not found out; look at these by hand (they stand as comments in the file):", steps.Adopted.ByHand, func(f steps.Adopted) string {
+	printByHand(w, found)
+}
+
+// printByHand is what could not be found out, by reason.
+func printByHand(w io.Writer, found []steps.Adopted) {
+	var reasons []string
+	of := map[string][]steps.Adopted{}
+	for _, f := range found {
+		if !f.ByHand() {
+			continue
+		}
 		why := f.Why
 		if why == "" {
 			why = "nothing that stands there tells it"
 		}
-		if f.Value != nil && f.Question.Kind != steps.YAML {
-			why += "; until then it is " + oneLine(f.Question.Show(f.Value))
+		if of[why] == nil {
+			reasons = append(reasons, why)
 		}
-		return fmt.Sprintf("%-26s %s: %s", f.Question.Key, f.Question.Title, oneLine(why))
-	})
+		of[why] = append(of[why], f)
+	}
+	if len(reasons) > 0 {
+		fmt.Fprint(w, "\nNot found out; look at these by hand (they stand as comments in the file):\n")
+	}
+	for _, why := range reasons {
+		fmt.Fprintf(w, "  %s\n", oneLine(why))
+		for _, f := range of[why] {
+			until := ""
+			if f.Value != nil && f.Question.Kind != steps.YAML {
+				until = "    # until then it is " + oneLine(f.Question.Show(f.Value))
+			}
+			fmt.Fprintf(w, "    %-24s %s%s\n", f.Question.Key, f.Question.Title, until)
+		}
+	}
 }

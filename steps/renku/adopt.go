@@ -56,18 +56,23 @@ func adoptTracking(ctx context.Context, e steps.Env) (any, string, error) {
 	return nil, "", nil
 }
 
-// handed is an answer that the kubeconfig which Renku was given tells.
-func handed(field, from string) adopter {
-	return func(_ context.Context, e steps.Env) (any, string, error) {
-		k, err := handedFact(e)
-		if err != nil {
-			return nil, "", err
-		}
-		if k[field] == "" {
-			return nil, "", nil
-		}
-		return k[field], from + " under key " + k["key"], nil
+// adoptServer is the server in the kubeconfig that Renku was given.
+func adoptServer(_ context.Context, e steps.Env) (any, string, error) {
+	k, err := handedFact(e)
+	if err != nil || k["server"] == "" {
+		return nil, "", err
 	}
+	return k["server"], "the server in the kubeconfig under key " + k["key"], nil
+}
+
+// adoptKey is the key under which that kubeconfig stands.
+func adoptKey(_ context.Context, e steps.Env) (any, string, error) {
+	k, err := handedFact(e)
+	if err != nil {
+		return nil, "", err
+	}
+	ns, name := secretWhere(e)
+	return k["key"], fmt.Sprintf("the key of Secret %s/%s that leads to the remote cluster", ns, name), nil
 }
 
 // adoptSessions is the namespace that Renku's kubeconfig names, which is where it
@@ -164,7 +169,7 @@ func adoptBackup(ctx context.Context, e steps.Env) (any, string, error) {
 			return nil, "", nil
 		}
 	}
-	return "./" + k["key"] + ".before", "where the old value is saved, should you have key " + k["key"] + " taken over", nil
+	return k["key"] + ".before", "where the old value is saved, should you have key " + k["key"] + " taken over", nil
 }
 
 // adoptQuotas are the priority classes of Renku's pools: those that a quota in

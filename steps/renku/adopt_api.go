@@ -16,7 +16,7 @@ import (
 
 // What only Renku's API tells of a set-up that stands already.
 
-var errSignIn = errors.New("only Renku's API tells it, and nobody is signed in: give --secret renku.token=@FILE")
+var errSignIn = errors.New("only Renku's API tells it, and nobody is signed in: give --secret renku.token=@FILE, or --sign-in")
 
 // adoptRow is the cluster as Renku has it. Where Renku was given nothing for the
 // remote cluster, there is none to look for.

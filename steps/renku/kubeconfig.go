@@ -40,7 +40,7 @@ func kubeconfigQuestions() []steps.Question {
 		},
 		{
 			Key: "remote.server", Title: "Address of the remote API server, as Renku shall call it", Kind: steps.URL, On: steps.Remote,
-			Adopt:   handed("server", "the server in the kubeconfig"),
+			Adopt:   adoptServer,
 			Help:    "Reachable from inside the local cluster, not only from here; in the server's certificate.",
 			Default: steps.FromFact(check.ServerFact, "your context"),
 			When:    builtHere,

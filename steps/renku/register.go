@@ -32,7 +32,7 @@ func registerQuestions() []steps.Question {
 			Default: portalAddress,
 		},
 		{
-			Key: "renku.token", Title: "Token of an admin of Renku", Kind: steps.Text, Opt: true, Secret: true, Check: checkToken,
+			Key: "renku.token", Title: "Token of an admin of Renku", Kind: steps.Text, Opt: true, Secret: true, By: "sign-in", Check: checkToken,
 			Help: "Empty: you sign in with a browser when it is needed. It is kept in memory only.",
 		},
 		{

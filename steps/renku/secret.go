@@ -66,7 +66,7 @@ func checkConfigName(v string) error {
 func configNameQuestion() steps.Question {
 	return steps.Question{
 		Key: "cluster.config-name", Title: "Key of the kubeconfig in that Secret", Kind: steps.Text, Check: checkConfigName,
-		Adopt: handed("key", "it leads to the remote cluster; Renku's Secret holds it"),
+		Adopt: adoptKey,
 		Help:  "Also the cluster's config_name in Renku's API, which finds the file by it. It ends in .yaml and has at most 40 characters.",
 		Default: func(e steps.Env) (any, string) {
 			const end = ".yaml"
