@@ -24,6 +24,13 @@ func (s *Session) SaveAdopted(found []Adopted) error {
 	return s.link.Save()
 }
 
+// NewAdoption is a new link between the same sides, without answers.
+func NewAdoption(l *Link) *Link {
+	out := NewLink(l.Guide, l.Name())
+	out.Path, out.Local, out.Remote = l.Path, l.Local, l.Remote
+	return out
+}
+
 // byHand are the comments: each question with its kind, its help and an
 // example that can be uncommented.
 func byHand(g *Guide, l *Link, found []Adopted) string {

@@ -23,7 +23,7 @@ func (a *app) printCauses(w io.Writer, r steps.Report) {
 	for _, c := range r.Checks {
 		byID[c.ID] = c
 	}
-	n, left := 0, 0
+	n, left, last := 0, 0, ""
 	for _, id := range r.Causes {
 		c, shown := byID[id]
 		switch {
@@ -41,10 +41,13 @@ func (a *app) printCauses(w io.Writer, r steps.Report) {
 			more = " (causes " + others(c.Causes) + ")"
 		}
 		fmt.Fprintf(w, "  %s %-8s %s%s: %s\n", a.glyph(c.Status), g.Sides[c.Side].Name, c.Title, more, oneLine(c.Found))
-		if c.Fix != "" {
+		if c.Fix != "" && c.Fix == last {
+			fmt.Fprintln(w, "      fix: the same")
+		} else if c.Fix != "" {
 			first, _, more := strings.Cut(strings.TrimSpace(c.Fix), "\n")
 			fmt.Fprintf(w, "      fix: %s%s\n", first, map[bool]string{true: " …"}[more])
 		}
+		last = c.Fix
 	}
 	if left > 0 {
 		fmt.Fprintf(w, "  and %d more\n", left)

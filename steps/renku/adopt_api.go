@@ -10,8 +10,10 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"carrick/steps"
+	"carrick/steps/check"
 )
 
 // What only Renku's API tells of a set-up that stands already.
@@ -47,6 +49,45 @@ func asRegistered(field string) adopter {
 		default:
 			return v, from, nil
 		}
+	}
+}
+
+// registeredClass is a class that Renku names for sessions. One that the remote
+// cluster does not have is a fault to be named, not an answer.
+func registeredClass(field string) adopter {
+	gvr := check.StorageClasses
+	if field == "session_ingress_class_name" {
+		gvr = check.IngressClasses
+	}
+	return func(ctx context.Context, e steps.Env) (any, string, error) {
+		v, from, err := asRegistered(field)(ctx, e)
+		name, _ := v.(string)
+		if err != nil || name == "" {
+			return v, from, err
+		}
+		if _, err := e.Cluster.Get(ctx, gvr, "", name); apierrors.IsNotFound(err) {
+			return nil, "", fmt.Errorf("the cluster in Renku has %s %s, and the %s cluster has none of that name", field, name, e.SideName())
+		} else if err != nil {
+			return nil, "", err
+		}
+		return v, from, nil
+	}
+}
+
+// registeredAddress is a part of the sessions' address. Where Renku's login lets
+// in another host alone, what is registered does not work: that is a fault to be
+// named, not an answer.
+func registeredAddress(field string) adopter {
+	return func(ctx context.Context, e steps.Env) (any, string, error) {
+		row, err := adoptRow(e)
+		if err != nil {
+			return nil, "", err
+		}
+		host := textOf(row, "session_host")
+		if let, err := localFacts(e).Text("redirect-host"); err == nil && let != host {
+			return nil, "", fmt.Errorf("the cluster in Renku has session_host %s, and Renku's login lets in %s", host, let)
+		}
+		return asRegistered(field)(ctx, e)
 	}
 }
 

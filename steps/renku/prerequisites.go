@@ -78,19 +78,19 @@ func questions() []steps.Question {
 		},
 		{
 			Key: "sessions.storage-class", Title: "StorageClass of the sessions", Kind: steps.Name, Opt: true, On: steps.Remote,
-			Adopt:   asRegistered("session_storage_class"),
+			Adopt:   registeredClass("session_storage_class"),
 			Help:    "For the working directories. Empty: the cluster's default.",
 			Default: steps.FromFact("default-storage-class", "the cluster's default class"),
 		},
 		{
 			Key: "sessions.ingress-class", Title: "IngressClass of the sessions", Kind: steps.Name, Opt: true, On: steps.Remote,
-			Adopt:   asRegistered("session_ingress_class_name"),
+			Adopt:   registeredClass("session_ingress_class_name"),
 			Help:    "The controller that serves the sessions' host name. Empty: the cluster's default.",
 			Default: steps.FromFact("default-ingress-class", "the cluster's default class"),
 		},
 		{
 			Key: "sessions.host", Title: "Host name of the sessions", Kind: steps.HostName, Opt: true, On: steps.Remote, Check: checkSessionHost,
-			Adopt:   asRegistered("session_host"),
+			Adopt:   registeredAddress("session_host"),
 			Help:    "Not Renku's own domain. Browsers open sessions there, and Renku's login must let it in: Helm value notebooks.oidc.extraRedirectUris.",
 			Default: fromPeer("redirect-host", "Renku's login lets it in already"),
 		},

@@ -50,7 +50,7 @@ func registerQuestions() []steps.Question {
 		},
 		{
 			Key: "sessions.port", Title: "Port of the sessions' address", Kind: steps.Port,
-			Adopt: asRegistered("session_port"),
+			Adopt: registeredAddress("session_port"),
 			Help:  "Where the remote cluster's ingress is reached from outside.",
 			Default: func(e steps.Env) (any, string) {
 				if port, err := e.Own.Value("redirect-port"); err == nil {
