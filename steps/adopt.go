@@ -246,7 +246,11 @@ func (s *Session) Standing(b *Board) (holds, all int) {
 		if check.Mend == "" || act == nil || !leavesBehind(act.Doer) {
 			continue
 		}
-		switch b.results[c].Status { // its own: what it leans on may still be on its way
+		r := b.Verdict(c)
+		if root, masked := b.Cause(c); masked && b.Verdict(root).Status == Waiting {
+			r = b.results[c] // what it leans on is on its way
+		}
+		switch r.Status {
 		case Pass, Warn:
 			holds++
 			all++
