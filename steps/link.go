@@ -163,7 +163,7 @@ func (l *Link) Marshal() ([]byte, error) {
 	if err := enc.Encode(node); err != nil {
 		return nil, fmt.Errorf("write link: %w", err)
 	}
-	return []byte(b.String()), nil
+	return []byte(strings.TrimRight(b.String(), "\n") + "\n"), nil // a comment at the end has none
 }
 
 // mergeNode makes the mapping old say what fresh says, touching only what

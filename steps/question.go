@@ -1,5 +1,7 @@
 package steps
 
+import "context"
+
 // Question is what a step asks. Its answer lives in the link file under Key;
 // a secret one only in memory.
 type Question struct {
@@ -15,11 +17,20 @@ type Question struct {
 	// where it was taken, which is shown. It reads facts and other answers,
 	// nothing else. nil: there is none.
 	Default func(Env) (value any, from string)
+	// Adopt finds in a set-up that stands already, whoever made it, what the
+	// answer would have been, and says where that was seen. Unlike a Default it
+	// is asked only where a set-up is taken on. nil without an error: nothing of
+	// that kind stands. LeftEmpty: it stands without one. An error says why it
+	// can't be told; no error and no value may hold a secret.
+	Adopt func(context.Context, Env) (value any, from string, err error)
 	// Check is a rule of its own beyond the kind's. Of a YAML answer its error
 	// may begin with the line that is wrong: "line 3: …".
 	Check  func(value string) error
 	Secret bool // in memory only; headless by --secret KEY=@file or KEY=-
-	When   func(Env) bool
+	// By is the action that gets the answer of a secret question from a person,
+	// such as a sign-in; "": it is given.
+	By   string
+	When func(Env) bool
 }
 
 // Choice is one of the answers to a Choice question.

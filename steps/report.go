@@ -1,6 +1,7 @@
 package steps
 
 import (
+	"slices"
 	"time"
 )
 
@@ -14,6 +15,9 @@ type Report struct {
 	Sides      []ReportSide  `json:"sides"`
 	Summary    ReportSummary `json:"summary"`
 	Checks     []ReportCheck `json:"checks"`
+	// Causes are the ids of the checks that fail or are unknown by themselves, what
+	// others lean on first: what to begin with.
+	Causes []string `json:"causes,omitempty"`
 }
 
 // ReportSide is one side of a report.
@@ -43,6 +47,7 @@ type ReportCheck struct {
 	Seconds  float64 `json:"durationSeconds"`
 	Age      float64 `json:"ageSeconds"`
 	CausedBy string  `json:"causedBy,omitempty"` // id of the check whose failure silences this one
+	Causes   int     `json:"causes,omitempty"`   // how many checks say nothing because of this one
 }
 
 // Look is when and how long a cell was looked at.
@@ -66,6 +71,12 @@ func (s *Session) NewReport(b *Board, looks map[Cell]Look, cells []Cell, now tim
 	if cells == nil {
 		cells = s.guide.Cells()
 	}
+	behind := b.Behind()
+	for _, t := range b.Troubles() {
+		if t.Root && t.Result.Status != Warn && slices.Contains(cells, t.Cell) {
+			r.Causes = append(r.Causes, s.guide.ID(t.Cell))
+		}
+	}
 	var n Counts
 	for _, c := range cells {
 		check, _ := s.guide.Check(c.Check)
@@ -74,7 +85,7 @@ func (s *Session) NewReport(b *Board, looks map[Cell]Look, cells []Cell, now tim
 		r.Summary.Verdict[v.Status.String()]++
 		row := ReportCheck{
 			ID: s.guide.ID(c), Step: c.Step, Check: c.Check, Title: check.Title, Side: c.Side, From: check.From,
-			Status: v.Status, Found: v.Found, Fix: v.Fix, Seconds: looks[c].Duration.Seconds(),
+			Status: v.Status, Found: v.Found, Fix: v.Fix, Seconds: looks[c].Duration.Seconds(), Causes: len(behind[c]),
 		}
 		if !looks[c].At.IsZero() {
 			row.Age = now.Sub(looks[c].At).Seconds()

@@ -123,6 +123,9 @@ func (v *validator) question(s *Step, q *Question) {
 	if q.Kind == YAML && q.Many {
 		v.bad("question %s asks for many answers of kind YAML", q.Key)
 	}
+	if act, _ := v.g.Action(q.By); q.By != "" && (act == nil || !q.Secret) {
+		v.bad("question %s is not secret, or got by action %q, which there is not", q.Key, q.By)
+	}
 	if q.Secret && q.Default != nil {
 		v.bad("question %s is secret and has a default", q.Key)
 	}

@@ -39,7 +39,11 @@ func (p *stepPage) evidence(check *steps.Check, cell steps.Cell, w int, all bool
 	if r.Status == steps.Pending && found == "" {
 		found = "looking"
 	}
+	behind := p.behind(cell, r)
 	head := " " + a.t.ink(r.Status).Render(glyph(r.Status)) + " " + a.t.title.Render(p.guide().Sides[cell.Side].Name) + ": "
+	if len(behind) > 0 {
+		head = strings.TrimSuffix(head, ": ") + ", " + causes(len(behind)) + ": "
+	}
 	blocks := [][]string{hang2(head, "   ", found, w)}
 	label := func(name string, lines []string) {
 		blocks = append(blocks, hang("   "+a.t.faint.Render(pad(name, 5))+" ", lines))
@@ -50,6 +54,9 @@ func (p *stepPage) evidence(check *steps.Check, cell steps.Cell, w int, all bool
 	}
 	if cause, ok := a.live.board.Cause(cell); ok && r.Status == steps.Skip {
 		label("Cause", wrap(p.cause(cause), room))
+	}
+	if all && len(behind) > 0 {
+		label("Stops", p.behindLines(behind, room))
 	}
 	if fix := p.fixLines(check, cell.Side, r, room); len(fix) > 0 {
 		label("Fix", fix)

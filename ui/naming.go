@@ -48,29 +48,15 @@ func (p *sides) suggestion() string {
 	if p.a.o.Name != "" {
 		return p.a.o.Name
 	}
-	local, remote := p.words(steps.Local), p.words(steps.Remote)
-	for len(local) > 1 && len(remote) > 1 && local[0] == remote[0] {
-		local, remote = local[1:], remote[1:]
-	}
-	name := strings.Join(append(append([]string{}, local...), remote...), "-")
-	if name == "" {
-		name = p.guide.Name
-	}
-	return strings.Trim(name[:min(len(name), steps.MaxLinkName)], "-")
+	return steps.SuggestLinkName(p.guide.Name, p.sideName(steps.Local), p.sideName(steps.Remote))
 }
 
-// words are the words of a side's name that a link's name may have.
-func (p *sides) words(side steps.Side) []string {
-	name := p.spec[side].Context
+// sideName is what a link's name takes its words from.
+func (p *sides) sideName(side steps.Side) string {
 	if p.spec[side].Host != nil {
-		name = p.guide.Sides[side].Name
+		return p.guide.Sides[side].Name
 	}
-	if i := strings.LastIndexAny(name, "/@:"); i >= 0 && i+1 < len(name) {
-		name = name[i+1:] // ARNs and user@cluster: the cluster says more
-	}
-	return strings.FieldsFunc(strings.ToLower(name), func(r rune) bool {
-		return (r < 'a' || r > 'z') && (r < '0' || r > '9')
-	})
+	return p.spec[side].Context
 }
 
 // entered takes what was typed: a host's folder, or the name of the link.

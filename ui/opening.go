@@ -102,7 +102,15 @@ func (p *standing) boardMoved() tea.Cmd {
 	return p.goOn()
 }
 
-func (p *standing) goOn() tea.Cmd { return p.a.turn(newStepPage(p.a, p.a.live.firstOpen())) }
+// goOn opens the first cause with the cursor on it; where there is none, the first
+// step that is open.
+func (p *standing) goOn() tea.Cmd {
+	page := newStepPage(p.a, p.a.live.firstOpen())
+	if c, ok := p.a.live.firstCause(); ok {
+		page.selectCell(c)
+	}
+	return p.a.turn(page)
+}
 
 func (p *standing) update(msg tea.Msg) tea.Cmd {
 	if k, ok := msg.(tea.KeyMsg); ok && key.Matches(k, p.a.k.Open.Binding, p.a.k.Next.Binding) {

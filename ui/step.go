@@ -2,6 +2,7 @@ package ui
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"time"
 
@@ -44,10 +45,17 @@ type answersMsg struct {
 }
 
 func newStepPage(a *app, at int) *stepPage {
-	p := &stepPage{a: a, at: at, places: map[string]*place{}, filter: textinput.New()}
-	p.filter.Prompt = "/ "
-	a.t.dress(&p.filter)
+	p := &stepPage{a: a, at: at, places: map[string]*place{}}
+	p.filter = p.newFilter()
 	return p
+}
+
+// newFilter is a field for a text to look for.
+func (p *stepPage) newFilter() textinput.Model {
+	f := textinput.New()
+	f.Prompt = "/ "
+	p.a.t.dress(&f)
+	return f
 }
 
 func (p *stepPage) session() *steps.Session { return p.a.live.session }

@@ -51,10 +51,31 @@ func (l *live) held(step string) bool {
 	return false
 }
 
-// firstOpen is the index of the first step that is not green; the last step
-// where all are.
+// firstCause is the first cell that fails or is unknown by itself, not because of
+// another; none where nothing of the set-up stands yet.
+func (l *live) firstCause() (steps.Cell, bool) {
+	if holds, _ := l.session.Standing(l.board); holds == 0 {
+		return steps.Cell{}, false
+	}
+	for _, t := range l.board.Troubles() {
+		if t.Root && t.Result.Status != steps.Warn {
+			return t.Cell, true
+		}
+	}
+	return steps.Cell{}, false
+}
+
+// firstOpen is the index of the step where one goes on: that of the first cause,
+// else the first step that is not green; the last step where all are.
 func (l *live) firstOpen() int {
 	guide := l.session.Guide()
+	if c, ok := l.firstCause(); ok {
+		for i := range guide.Steps {
+			if guide.Steps[i].Name == c.Step {
+				return i
+			}
+		}
+	}
 	for i := range guide.Steps {
 		if !l.board.Count(guide.Steps[i].Name).Green() {
 			return i

@@ -16,6 +16,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"carrick/cluster"
 	"carrick/steps"
 )
 
@@ -104,7 +105,14 @@ func (a *app) runDemo(ctx context.Context, guide, fault string) error {
 		"kubectl --context " + box.Contexts["remote"] + " get all -A",
 	}
 	if fault != "" {
-		o.Notes = append([]string{"It begins with a fault: " + fault + "."}, o.Notes...)
+		adopted, err := a.adoptDemo(ctx, &o, box.Dir)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if err != nil { // the wizard says by itself what is wrong with the sides
+			adopted = " What stands there could not be adopted: " + cluster.Clean(err.Error())
+		}
+		o.Notes = append([]string{"It begins with a fault: " + fault + "." + adopted}, o.Notes...)
 	}
 	return a.walk(ctx, o)
 }

@@ -3,10 +3,13 @@ package main
 import (
 	"context"
 	"fmt"
+	"path/filepath"
 	"regexp"
 	"strings"
 
 	"carrick/cluster"
+	"carrick/steps"
+	"carrick/ui"
 )
 
 // faultName is what a fault may be called: it becomes a word of a command.
@@ -61,6 +64,46 @@ func (a *app) listFaults(ctx context.Context, guide string) error {
 	}
 	_, err = fmt.Fprintln(a.out, faultTable(faults))
 	return err
+}
+
+// adoptDemo has the demo begin on the set-up that a fault leaves behind, as carrick
+// adopt would: with the answers that were found out, not with a new link. What it
+// says is for the notes; "" where no set-up stands.
+func (a *app) adoptDemo(ctx context.Context, o *ui.Options, dir string) (string, error) {
+	l := steps.NewLink(o.Guide, o.Name)
+	l.Path = filepath.Join(dir, o.Name+".yaml")
+	for _, side := range steps.Sides {
+		l.Side(side).Context = o.Sides[side]
+	}
+	s, err := a.session(l, cluster.Options{})
+	if err != nil {
+		return "", err
+	}
+	defer s.Close()
+	if _, err := s.Adopt(ctx); err != nil {
+		return "", err
+	}
+	b, _ := s.Look(ctx, s.Guide().Cells())
+	if holds, _ := s.Standing(b); holds == 0 {
+		return "", ctx.Err()
+	}
+	fmt.Fprintf(a.err, "adopting the set-up that stands there …\n")
+	if a.secrets.values, err = s.SignIn(ctx, func(e steps.Event) { fmt.Fprintln(a.err, cluster.Clean(e.Text)) }); err != nil {
+		return "", err
+	}
+	if s, err = a.session(steps.NewAdoption(l), cluster.Options{Once: true}); err != nil {
+		return "", err
+	}
+	defer s.Close()
+	found, err := s.Adopt(ctx)
+	if err != nil {
+		return "", err
+	}
+	if err := s.SaveAdopted(found); err != nil {
+		return "", err
+	}
+	o.Link = s.Link()
+	return fmt.Sprintf(" It leaves a set-up behind that somebody else made: carrick adopted it, and found %d answers by itself.", len(s.Link().Answers)), nil
 }
 
 // faultTable is a line a fault.

@@ -57,6 +57,8 @@ func exitCode(ctx context.Context, err error) int {
 		return exitUsage
 	case errors.As(err, &part):
 		return exitPartWay
+	case errors.As(err, &unanswered{}):
+		return exitUnknown
 	}
 	return exitOther
 }

@@ -100,11 +100,10 @@ func (a *app) printTable(r steps.Report) error {
 			fmt.Fprintf(&b, "      why: carrick explain %s/%s\n", r.Guide, c.Check)
 		}
 	}
-	dot := " · "
-	if a.ascii {
-		dot = ", "
+	if n.Of(steps.Fail)+n.Of(steps.Unknown) > 0 {
+		a.printCauses(&b, r)
 	}
-	fmt.Fprintf(&b, "\n%s\n", strings.ReplaceAll(n.String(), " · ", dot))
+	fmt.Fprintf(&b, "\n%s\n", a.dots(n.String()))
 	_, err = fmt.Fprint(a.out, b.String())
 	return err
 }

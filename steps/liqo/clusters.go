@@ -14,11 +14,12 @@ func clusters() steps.Step {
 		Ask: []steps.Question{
 			{
 				Key: "network.join", Title: "Join the networks, too", Kind: steps.YesNo,
+				Adopt:   adoptJoin,
 				Help:    "No: pods are offloaded, but those of the two clusters don't reach each other. Possible only where both have Liqo's networking module.",
 				Default: joinedByDefault,
 			},
 		},
-		Facts: slices.Concat(check.Identity(), clusterFacts()),
+		Facts: slices.Concat(check.Identity(), clusterFacts(), adoptFacts()),
 		Checks: slices.Concat([]steps.Check{
 			check.Reachable(),
 			check.SignedIn(),

@@ -33,11 +33,13 @@ func credentials() steps.Step {
 			},
 			{
 				Key: "provider.server", Title: "Address of the provider's API server, as the consumer shall call it", Kind: steps.URL, On: steps.Remote,
+				Adopt:   adoptServer,
 				Help:    "Reachable from the consumer's pods, not only from here; in the server's certificate.",
 				Default: steps.FromFact(check.ServerFact, "your context"),
 			},
 			{
 				Key: "provider.ca", Title: "CA that the consumer shall trust for that address", Kind: steps.Pick, On: steps.Remote,
+				Adopt: adoptCA,
 				Of: []steps.Choice{
 					{Value: "cluster", Title: "the cluster's own (ConfigMap kube-root-ca.crt): right where the API server itself answers"},
 					{Value: "context", Title: "the CA of your own context: right where something else ends TLS"},

@@ -44,6 +44,7 @@ func offloadingQuestions() []steps.Question {
 	return []steps.Question{
 		{
 			Key: "offloading.namespace", Title: "Namespace to extend", Kind: steps.Namespace,
+			Adopt:   adoptOffloaded,
 			Help:    "Made if it is not there. Undo deletes it at the provider, with all that is in it there.",
 			Default: steps.Fixed("demo", "the published guide"),
 		},
@@ -75,7 +76,8 @@ func offloadingQuestions() []steps.Question {
 		},
 		{
 			Key: "offloading.clusters", Title: "Labels of the providers to extend it to", Kind: steps.Label, Many: true, Opt: true,
-			Help: "Of virtual nodes, such as " + remoteIDLabel + "=rome. Empty: all providers of this consumer.",
+			Adopt: adoptSelector,
+			Help:  "Of virtual nodes, such as " + remoteIDLabel + "=rome. Empty: all providers of this consumer.",
 		},
 	}
 }

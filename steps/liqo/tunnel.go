@@ -106,11 +106,13 @@ func clientQuestions() []steps.Question {
 	return []steps.Question{
 		{
 			Key: "network.address", Title: "Address that the other side connects to", Kind: steps.HostName, Opt: true,
+			Adopt:   overridden("address", "address"),
 			Help:    "Another one than the gateway's own where NAT stands in between, or a name.",
 			Default: ofServer("address", nil, ""),
 		},
 		{
 			Key: "network.client-port", Title: "Port that the other side connects to", Kind: steps.Port, Opt: true,
+			Adopt:   overridden("port", "endpoint-port"),
 			Help:    "Another one than the gateway's own only where something in between translates ports.",
 			Default: ofServer("endpoint-port", nil, ""),
 		},

@@ -16,6 +16,7 @@ func clusters() steps.Step {
 		Ask: []steps.Question{
 			{
 				Key: "renku.namespace", Title: "Renku's namespace on the local cluster", Kind: steps.Namespace,
+				Adopt:   adoptNamespace,
 				Help:    "Where the Renku chart is installed. The kubeconfigs Secret goes there.",
 				Default: steps.Fixed("renku", "the chart's usual name"),
 			},
@@ -26,11 +27,12 @@ func clusters() steps.Step {
 			},
 			{
 				Key: "sessions.namespace", Title: "Namespace of the sessions on the remote cluster", Kind: steps.Namespace, On: steps.Remote,
+				Adopt:   adoptSessions,
 				Help:    "Made if it is not there.",
 				Default: steps.Fixed("renku-user-sessions", "the published guide"),
 			},
 		},
-		Facts: slices.Concat(check.Identity(), releaseFacts(), versionFacts()),
+		Facts: slices.Concat(check.Identity(), releaseFacts(), versionFacts(), adoptFacts()),
 		Checks: []steps.Check{
 			check.Reachable(),
 			check.SignedIn(),

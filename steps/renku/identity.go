@@ -53,12 +53,14 @@ func identityQuestions() []steps.Question {
 	return []steps.Question{
 		{
 			Key: "identity.name", Title: "Name of the ServiceAccount", Kind: steps.Name, On: steps.Remote,
+			Adopt:   adoptIdentity,
 			Help:    "Its Role and RoleBinding carry the same name.",
 			Default: func(e steps.Env) (any, string) { return "renku-" + e.Link, "the link's name" },
 		},
 		{
 			Key: "identity.token-secret", Title: "Name of its token Secret", Kind: steps.Name, On: steps.Remote,
-			Help: "Clusters before 1.24 made one by themselves; newer ones fill one that is asked for.",
+			Adopt: adoptTokenSecret,
+			Help:  "Clusters before 1.24 made one by themselves; newer ones fill one that is asked for.",
 			Default: func(e steps.Env) (any, string) {
 				if name, err := e.Own.Text("own-token-secret"); err == nil {
 					return name, "the cluster made it by itself"
@@ -68,6 +70,7 @@ func identityQuestions() []steps.Question {
 		},
 		{
 			Key: "renku.tracking", Title: "Renku tracks resource requests", Kind: steps.YesNo,
+			Adopt:   adoptTracking,
 			Help:    "dataService.dataTasks.enableResourceRequestTracking in Renku's values. Needs volumes and nodes to be listed.",
 			Default: steps.Fixed(false, "the chart's default"),
 		},

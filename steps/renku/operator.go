@@ -79,6 +79,7 @@ func operatorQuestions() []steps.Question {
 		},
 		{
 			Key: "sessions.framed", Title: "Sessions open in a frame of the portal", Kind: steps.YesNo, On: steps.Remote,
+			Adopt:   adoptFramed,
 			Help:    "No: in a tab of their own. In a frame, the session cookie must go along to another site, which takes more protection at the ingress.",
 			Default: steps.Fixed(false, "a tab of their own needs no protection"),
 		},

@@ -37,11 +37,13 @@ func poolQuestions() []steps.Question {
 	return []steps.Question{
 		{
 			Key: "pool.spec", Title: "The pool", Kind: steps.YAML, Check: checkPool, Default: examplePool,
-			Help: "As Renku's API takes it, without the cluster. Quotas count memory in GB, classes in GiB; storage is in GB.",
+			Adopt: adoptSpec,
+			Help:  "As Renku's API takes it, without the cluster. Quotas count memory in GB, classes in GiB; storage is in GB.",
 		},
 		{
 			Key: "pool.members", Title: "Who may use it", Kind: steps.Text, Many: true, Opt: true, Check: checkMember,
-			Help: "user:UUID, group:ID or project:ID each; user:UUID:prohibited shuts one out. A pool that is not public and has no members is used by admins alone.",
+			Adopt: adoptMembers,
+			Help:  "user:UUID, group:ID or project:ID each; user:UUID:prohibited shuts one out. A pool that is not public and has no members is used by admins alone.",
 		},
 	}
 }

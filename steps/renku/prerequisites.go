@@ -61,11 +61,13 @@ func questions() []steps.Question {
 	return []steps.Question{
 		{
 			Key: "pools.quotas", Title: "Quota ids of the resource pools", Kind: steps.Name, Many: true, On: steps.Remote, Check: checkQuotaID,
+			Adopt:   adoptQuotas,
 			Help:    "One a pool that will have a quota: it names the pool's PriorityClass and ResourceQuota.",
 			Default: func(e steps.Env) (any, string) { return []string{e.Link + "-pool"}, "the link's name" },
 		},
 		{
 			Key: "network.isolate", Title: "Fence sessions in with network policies", Kind: steps.YesNo, On: steps.Remote,
+			Adopt:   adoptIsolation,
 			Help:    "Sessions run other people's code. Without policies it can reach everything in the cluster.",
 			Default: steps.Fixed(true, "recommended"),
 		},
@@ -76,26 +78,31 @@ func questions() []steps.Question {
 		},
 		{
 			Key: "sessions.storage-class", Title: "StorageClass of the sessions", Kind: steps.Name, Opt: true, On: steps.Remote,
+			Adopt:   registeredClass("session_storage_class"),
 			Help:    "For the working directories. Empty: the cluster's default.",
 			Default: steps.FromFact("default-storage-class", "the cluster's default class"),
 		},
 		{
 			Key: "sessions.ingress-class", Title: "IngressClass of the sessions", Kind: steps.Name, Opt: true, On: steps.Remote,
+			Adopt:   registeredClass("session_ingress_class_name"),
 			Help:    "The controller that serves the sessions' host name. Empty: the cluster's default.",
 			Default: steps.FromFact("default-ingress-class", "the cluster's default class"),
 		},
 		{
 			Key: "sessions.host", Title: "Host name of the sessions", Kind: steps.HostName, Opt: true, On: steps.Remote, Check: checkSessionHost,
+			Adopt:   registeredAddress("session_host"),
 			Help:    "Not Renku's own domain. Browsers open sessions there, and Renku's login must let it in: Helm value notebooks.oidc.extraRedirectUris.",
 			Default: fromPeer("redirect-host", "Renku's login lets it in already"),
 		},
 		{
 			Key: "sessions.tls-secret", Title: "TLS Secret of that host name", Kind: steps.Name, Opt: true, On: steps.Remote,
-			Help: "In the sessions' namespace. Empty: the ingress controller's default certificate is used.",
+			Adopt: asRegistered(fieldTLS),
+			Help:  "In the sessions' namespace. Empty: the ingress controller's default certificate is used.",
 		},
 		{
 			Key: "sessions.service-account", Title: "ServiceAccount that sessions run as", Kind: steps.Name, Opt: true, On: steps.Remote,
-			Help: "Only where the cluster asks for one (OpenShift: one with the SCC nonroot-v2). It must exist.",
+			Adopt: asRegistered("service_account_name"),
+			Help:  "Only where the cluster asks for one (OpenShift: one with the SCC nonroot-v2). It must exist.",
 		},
 	}
 }
@@ -113,6 +120,7 @@ func sizeQuestions() []steps.Question {
 		},
 		{
 			Key: "nodes.arch", Title: "Platform of the sessions", Kind: steps.Pick, On: steps.Remote,
+			Adopt:   adoptArch,
 			Of:      []steps.Choice{{Value: "amd64", Title: "linux/amd64"}, {Value: "arm64", Title: "linux/arm64"}},
 			Help:    "The platform of the resource pool.",
 			Default: steps.Fixed("amd64", "Renku's default"),

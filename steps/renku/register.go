@@ -32,23 +32,26 @@ func registerQuestions() []steps.Question {
 			Default: portalAddress,
 		},
 		{
-			Key: "renku.token", Title: "Token of an admin of Renku", Kind: steps.Text, Opt: true, Secret: true, Check: checkToken,
+			Key: "renku.token", Title: "Token of an admin of Renku", Kind: steps.Text, Opt: true, Secret: true, By: "sign-in", Check: checkToken,
 			Help: "Empty: you sign in with a browser when it is needed. It is kept in memory only.",
 		},
 		{
 			Key: "cluster.name", Title: "Name of the cluster in Renku", Kind: steps.Text, Check: checkClusterName,
+			Adopt:   asRegistered("name"),
 			Help:    "5 to 40 characters, and no other cluster's name.",
 			Default: nameFromLink,
 		},
 		{
 			Key: "sessions.protocol", Title: "Protocol of the sessions' address", Kind: steps.Pick,
+			Adopt:   asRegistered(fieldProtocol),
 			Of:      []steps.Choice{{Value: "https", Title: "https"}, {Value: "http", Title: "http: many sign-ins fail with it"}},
 			Help:    "How browsers open sessions.",
 			Default: steps.Fixed("https", "the published guide"),
 		},
 		{
 			Key: "sessions.port", Title: "Port of the sessions' address", Kind: steps.Port,
-			Help: "Where the remote cluster's ingress is reached from outside.",
+			Adopt: registeredAddress("session_port"),
+			Help:  "Where the remote cluster's ingress is reached from outside.",
 			Default: func(e steps.Env) (any, string) {
 				if port, err := e.Own.Value("redirect-port"); err == nil {
 					return port, "Renku's login lets it in already"
@@ -58,11 +61,13 @@ func registerQuestions() []steps.Question {
 		},
 		{
 			Key: "sessions.path", Title: "Path before each session's name", Kind: steps.Text, Opt: true, Check: checkSessionPath,
-			Help: "Empty, or like /sessions: with a slash before it and none after.",
+			Adopt: asRegistered("session_path"),
+			Help:  "Empty, or like /sessions: with a slash before it and none after.",
 		},
 		{
 			Key: "sessions.annotations", Title: "More annotations of the sessions' Ingress", Kind: steps.Text, Many: true, Opt: true, On: steps.Remote, Check: checkAnnotation,
-			Help: "key=value each, over those that carrick sets; key= takes one of those away. Values with spaces or commas go into the link file.",
+			Adopt: adoptAnnotations,
+			Help:  "key=value each, over those that carrick sets; key= takes one of those away. Values with spaces or commas go into the link file.",
 		},
 	}
 }

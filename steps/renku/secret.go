@@ -26,7 +26,8 @@ func secret() steps.Step {
 			configNameQuestion(),
 			{
 				Key: "secret.backup", Title: "File for a value that stands under that key already", Kind: steps.Path, Opt: true,
-				Help: "Only where somebody else wrote the key and it is to be taken over: the old value is saved there first. Empty: it is never overwritten.",
+				Adopt: adoptBackup,
+				Help:  "Only where somebody else wrote the key and it is to be taken over: the old value is saved there first. Empty: it is never overwritten.",
 			},
 		},
 		Facts: []steps.Fact{
@@ -65,7 +66,8 @@ func checkConfigName(v string) error {
 func configNameQuestion() steps.Question {
 	return steps.Question{
 		Key: "cluster.config-name", Title: "Key of the kubeconfig in that Secret", Kind: steps.Text, Check: checkConfigName,
-		Help: "Also the cluster's config_name in Renku's API, which finds the file by it. It ends in .yaml and has at most 40 characters.",
+		Adopt: adoptKey,
+		Help:  "Also the cluster's config_name in Renku's API, which finds the file by it. It ends in .yaml and has at most 40 characters.",
 		Default: func(e steps.Env) (any, string) {
 			const end = ".yaml"
 			name := e.Link

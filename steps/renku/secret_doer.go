@@ -31,6 +31,9 @@ func (s sharedSecret) Plan(ctx context.Context, e steps.Env) (steps.Change, erro
 		}
 		if len(it.Conflicts) > 0 && it.Note == "" {
 			it.Note = "the key is somebody else's; to take it over, name a file in secret.backup: the old value is saved there first"
+			if file := e.Answers.Text("secret.backup"); file != "" {
+				it.Note = "the key is somebody else's; before it is taken over, the old value is saved in " + file
+			}
 		}
 	}
 	return c, err

@@ -1,0 +1,200 @@
+package liqo
+
+import (
+	"bytes"
+	"context"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"carrick/cluster"
+	"carrick/steps"
+	"carrick/steps/check"
+)
+
+// What a peering that stands already uses. Most of it the defaults read off the
+// objects by themselves; here is what they do not look for.
+
+// adoptFacts tell what the consumer was given.
+func adoptFacts() []steps.Fact {
+	return []steps.Fact{{Name: "credential-server", Title: "the server in the consumer's credential", On: steps.Local, Learn: credentialServer}}
+}
+
+// credentialServer is where the consumer's kubeconfig leads ("server"), and by
+// which authority it trusts that ("ca").
+func credentialServer(ctx context.Context, e steps.Env) (any, error) {
+	s, err := controlPlane(ctx, e)
+	if err != nil {
+		return nil, err
+	}
+	if s == nil {
+		return nil, steps.Absent("the consumer has no credential for the provider yet")
+	}
+	stored, err := storedKubeconfig(ctx, e, s.GetName())
+	if err != nil {
+		return nil, err
+	}
+	k, err := cluster.ParseKubeconfig([]byte(stored.Reveal()))
+	if err != nil {
+		return nil, fmt.Errorf("the consumer's credential can't be read: %w", err)
+	}
+	return map[string]any{"server": k.Server, "ca": string(k.CA), "secret": s.GetNamespace() + "/" + s.GetName()}, nil
+}
+
+func credentialAt(e steps.Env) (map[string]any, error) {
+	v, err := e.Peer.Value("credential-server")
+	if err != nil {
+		return nil, err
+	}
+	m, _ := v.(map[string]any)
+	return m, nil
+}
+
+func adoptServer(_ context.Context, e steps.Env) (any, string, error) {
+	m, err := credentialAt(e)
+	if err != nil {
+		return nil, "", err
+	}
+	return m["server"], fmt.Sprintf("the kubeconfig in Secret %s of the %s", m["secret"], e.PeerName()), nil
+}
+
+func adoptCA(ctx context.Context, e steps.Env) (any, string, error) {
+	m, err := credentialAt(e)
+	if err != nil {
+		return nil, "", err
+	}
+	from := fmt.Sprintf("the CA in Secret %s of the %s", m["secret"], e.PeerName())
+	root, err := check.Get[corev1.ConfigMap](ctx, e.Cluster, check.ConfigMaps, "kube-system", "kube-root-ca.crt")
+	ca := fmt.Sprint(m["ca"])
+	switch {
+	case err == nil && samePEM(ca, root.Data["ca.crt"]):
+		return "cluster", from, nil
+	case samePEM(ca, string(e.Cluster.CA())):
+		return "context", from, nil
+	case err != nil && !apierrors.IsNotFound(err):
+		return nil, "", err
+	}
+	return nil, "", errors.New(from + " is neither the cluster's own nor that of your context")
+}
+
+// samePEM tells whether two bundles begin with the same certificate.
+func samePEM(a, b string) bool {
+	x, _ := pem.Decode([]byte(a))
+	y, _ := pem.Decode([]byte(b))
+	return x != nil && y != nil && bytes.Equal(x.Bytes, y.Bytes)
+}
+
+// adoptJoin: a consumer that asks for resources, and has nothing of a network on
+// either side, does without a tunnel on purpose.
+func adoptJoin(ctx context.Context, e steps.Env) (any, string, error) {
+	if _, err := e.Own.Value("slice"); err != nil {
+		return nil, "", err
+	}
+	for _, f := range []steps.Facts{e.Own, e.Peer} {
+		for _, name := range []string{"gateway-server", "gateway-client"} {
+			_, err := f.Value(name)
+			if err == nil {
+				return true, "there is a gateway", nil
+			}
+			if !errors.As(err, new(*steps.AbsentError)) {
+				return nil, "", err
+			}
+		}
+	}
+	found, err := living(ctx, e, configurations, tenantNamespace(e), "")
+	if err != nil {
+		return nil, "", err
+	}
+	if len(found) > 0 {
+		return true, "there is a network configuration", nil
+	}
+	return false, "resources are asked for, and neither side has a gateway or a network configuration", nil
+}
+
+// overridden is what the gateway that connects was told, where that is another
+// address or port than the one that listens reports, and the tunnel is up by it:
+// one that does not work is a fault to be named, not an answer.
+func overridden(client, server string) func(context.Context, steps.Env) (any, string, error) {
+	return func(_ context.Context, e steps.Env) (any, string, error) {
+		listening, connecting := e.Own, e.Peer
+		if e.Answers.Text("network.server") != e.SideName() {
+			listening, connecting = e.Peer, e.Own
+		}
+		told, reported := standing(connecting, "gateway-client", client), standing(listening, "gateway-server", server)
+		if told == nil || told == reported {
+			return nil, "", nil
+		}
+		if state, err := connecting.Text("connection"); err != nil || state != "Connected" {
+			return nil, "", fmt.Errorf("the gateway that connects was told %v, the one that listens says %v, and no tunnel is up by that", told, reported)
+		}
+		return told, "the gateway that connects was told so, and the tunnel is up", nil
+	}
+}
+
+// adoptOffloaded is the one namespace that is extended to the provider.
+func adoptOffloaded(ctx context.Context, e steps.Env) (any, string, error) {
+	found, err := living(ctx, e, namespaceOffloadings, "", "")
+	if err != nil {
+		return nil, "", err
+	}
+	id, err := peerID(e)
+	if err != nil {
+		return nil, "", err
+	}
+	var here []string
+	for _, o := range found {
+		byCluster, _, _ := unstructured.NestedMap(o.Object, "status", "remoteNamespacesConditions")
+		if _, is := byCluster[id]; is || len(byCluster) == 0 {
+			here = append(here, o.GetNamespace())
+		}
+	}
+	switch len(here) {
+	case 0:
+		return nil, "", steps.Absent("no namespace is extended")
+	case 1:
+		return here[0], "it has a NamespaceOffloading", nil
+	}
+	return nil, "", fmt.Errorf("the namespaces %s are all extended: answer with the one that is meant", listed(here))
+}
+
+// adoptSelector says the selector of a NamespaceOffloading as labels, where it
+// can be said so.
+func adoptSelector(ctx context.Context, e steps.Env) (any, string, error) {
+	name := e.Answers.Text("offloading.namespace")
+	o, err := present(ctx, e, namespaceOffloadings, name, offloadingName)
+	if err != nil || o == nil {
+		return nil, "", err
+	}
+	terms, _, _ := unstructured.NestedSlice(o.Object, "spec", "clusterSelector", "nodeSelectorTerms")
+	if len(terms) == 0 {
+		return nil, "", nil
+	}
+	labels, ok := asLabels(terms)
+	if !ok {
+		return nil, "", fmt.Errorf("the clusterSelector of NamespaceOffloading %s/%s is more than labels that all must match", name, offloadingName)
+	}
+	return labels, "the clusterSelector of NamespaceOffloading " + name + "/" + offloadingName, nil
+}
+
+// asLabels are the labels of one term that asks for one value each.
+func asLabels(terms []any) (out []string, ok bool) {
+	term, _ := terms[0].(map[string]any)
+	list, _ := term["matchExpressions"].([]any)
+	if len(terms) != 1 || len(list) == 0 || term["matchFields"] != nil {
+		return nil, false
+	}
+	for _, each := range list {
+		m, _ := each.(map[string]any)
+		values, _ := m["values"].([]any)
+		if m["operator"] != "In" || len(values) != 1 {
+			return nil, false
+		}
+		out = append(out, strings.TrimSpace(fmt.Sprint(m["key"], "=", values[0])))
+	}
+	return out, true
+}

@@ -1,0 +1,238 @@
+package renku
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"carrick/cluster"
+	"carrick/steps"
+	"carrick/steps/check"
+)
+
+// What a set-up that stands already calls things. It begins at the kubeconfig
+// that Renku was given: its key, its server, its namespace, and by its token the
+// ServiceAccount.
+
+type adopter = func(context.Context, steps.Env) (any, string, error)
+
+// adoptNamespace is where Renku's data service runs.
+func adoptNamespace(ctx context.Context, e steps.Env) (any, string, error) {
+	found, err := check.List[appsv1.Deployment](ctx, e.Cluster, check.Deployments, "", cluster.Selector{Labels: "app=" + dataServiceApp})
+	if err != nil {
+		return nil, "", err
+	}
+	var spaces []string
+	for _, d := range found {
+		spaces = append(spaces, d.Namespace)
+	}
+	slices.Sort(spaces)
+	switch spaces = slices.Compact(spaces); len(spaces) {
+	case 0:
+		return nil, "", steps.Absent("no Deployment is labelled app=%s", dataServiceApp)
+	case 1:
+		return spaces[0], "Renku's data service runs there", nil
+	}
+	return nil, "", fmt.Errorf("Renku's data service runs in %s: which of them is meant can't be told", strings.Join(spaces, " and "))
+}
+
+// adoptTracking is a value of Renku's release.
+func adoptTracking(ctx context.Context, e steps.Env) (any, string, error) {
+	r, err := valued(ctx, e)
+	if err != nil {
+		return nil, "", err
+	}
+	if v, _ := r.Value("dataService.dataTasks.enableResourceRequestTracking"); v == true {
+		return true, "Renku's Helm value dataService.dataTasks.enableResourceRequestTracking", nil
+	}
+	return nil, "", nil
+}
+
+// adoptServer is the server in the kubeconfig that Renku was given.
+func adoptServer(_ context.Context, e steps.Env) (any, string, error) {
+	k, err := handedFact(e)
+	if err != nil || k["server"] == "" {
+		return nil, "", err
+	}
+	return k["server"], "the server in the kubeconfig under key " + k["key"], nil
+}
+
+// adoptKey is the key under which that kubeconfig stands.
+func adoptKey(_ context.Context, e steps.Env) (any, string, error) {
+	k, err := handedFact(e)
+	if err != nil {
+		return nil, "", err
+	}
+	ns, name := secretWhere(e)
+	return k["key"], fmt.Sprintf("the key of Secret %s/%s that leads to the remote cluster", ns, name), nil
+}
+
+// adoptSessions is the namespace that Renku's kubeconfig names, which is where it
+// makes sessions.
+func adoptSessions(_ context.Context, e steps.Env) (any, string, error) {
+	k, err := handedFact(e)
+	if err != nil {
+		return nil, "", err
+	}
+	for _, field := range []string{"namespace", "account-namespace"} {
+		if k[field] != "" {
+			return k[field], "the kubeconfig under key " + k["key"], nil
+		}
+	}
+	return nil, "", fmt.Errorf("the kubeconfig under key %s names no namespace", k["key"])
+}
+
+func adoptIdentity(_ context.Context, e steps.Env) (any, string, error) {
+	k, err := handedFact(e)
+	switch {
+	case err != nil:
+		return nil, "", err
+	case k["account"] == "":
+		return nil, "", fmt.Errorf("the kubeconfig under key %s signs in with %s, not with the token of a ServiceAccount", k["key"], k["with"])
+	case k["account-namespace"] != sessionsNamespace(e):
+		return nil, "", fmt.Errorf("the token under key %s is of ServiceAccount %s/%s, which is not in the sessions' namespace %s: carrick makes one there",
+			k["key"], k["account-namespace"], k["account"], sessionsNamespace(e))
+	}
+	return k["account"], "who the token under key " + k["key"] + " is of", nil
+}
+
+// adoptTokenSecret is the Secret that holds that very token; where none does, the
+// only one of the ServiceAccount.
+func adoptTokenSecret(ctx context.Context, e steps.Env) (any, string, error) {
+	if _, err := handedFact(e); err != nil {
+		return nil, "", err
+	}
+	ns, account := sessionsNamespace(e), identityName(e)
+	all, err := e.Cluster.Secrets(ctx, ns, cluster.Selector{}, corev1.ServiceAccountTokenKey)
+	if err != nil {
+		return nil, "", err
+	}
+	token, _ := e.Peer.Masked("handed-token")
+	var of []string
+	for _, s := range all {
+		if s.Type != string(corev1.SecretTypeServiceAccountToken) || s.Annotations[corev1.ServiceAccountNameKey] != account {
+			continue
+		}
+		if !token.IsZero() && s.Data[corev1.ServiceAccountTokenKey] == token {
+			return s.Name, "it holds the token that Renku was given", nil
+		}
+		of = append(of, s.Name)
+	}
+	switch len(of) {
+	case 0:
+		return nil, "", fmt.Errorf("no Secret in %s holds a token of ServiceAccount %s: the token was made in another way, and may end", ns, account)
+	case 1:
+		return of[0], "it is the only token Secret of ServiceAccount " + account, nil
+	}
+	return nil, "", fmt.Errorf("ServiceAccount %s has the token Secrets %s, and none holds the token that Renku was given", account, strings.Join(of, ", "))
+}
+
+// adoptCA tells which CA the kubeconfig that Renku was given trusts.
+func adoptCA(ctx context.Context, e steps.Env) (any, string, error) {
+	k, err := handedFact(e)
+	if err != nil {
+		return nil, "", err
+	}
+	s, err := e.Cluster.Secret(ctx, sessionsNamespace(e), e.Answers.Text("identity.token-secret"), corev1.ServiceAccountRootCAKey)
+	switch {
+	case err == nil && samePEM(k["ca"], s.Data[corev1.ServiceAccountRootCAKey].Reveal()):
+		return "secret", "the CA under key " + k["key"] + " is that of the token Secret", nil
+	case samePEM(k["ca"], string(e.Cluster.CA())):
+		return "context", "the CA under key " + k["key"] + " is that of your context", nil
+	case err != nil && !apierrors.IsNotFound(err):
+		return nil, "", err
+	}
+	return nil, "", fmt.Errorf("the CA under key %s is neither that of the token Secret nor that of your context", k["key"])
+}
+
+// adoptBackup names a file for a value that somebody else wrote under the key, so
+// that it can be taken over without being lost.
+func adoptBackup(ctx context.Context, e steps.Env) (any, string, error) {
+	k, err := handedFact(e)
+	if err != nil {
+		return nil, "", err
+	}
+	fields, err := secretFields(ctx, e)
+	if err != nil {
+		return nil, "", err
+	}
+	for _, f := range fields {
+		if ownsKey(f, k["key"]) && strings.HasPrefix(f.Manager, "carrick.") {
+			return nil, "", nil
+		}
+	}
+	return k["key"] + ".before", "where the old value is saved, should you have key " + k["key"] + " taken over", nil
+}
+
+// adoptQuotas are the priority classes of Renku's pools: those that a quota in
+// the sessions' namespace names, that are labelled as Renku's, or that look as
+// Renku's own do.
+func adoptQuotas(ctx context.Context, e steps.Env) (any, string, error) {
+	if _, err := handedFact(e); err != nil {
+		return nil, "", err
+	}
+	classes, err := check.List[schedulingv1.PriorityClass](ctx, e.Cluster, check.PriorityClasses, "", cluster.Selector{})
+	if err != nil {
+		return nil, "", err
+	}
+	named := map[string]bool{}
+	quotas, err := check.List[corev1.ResourceQuota](ctx, e.Cluster, check.ResourceQuotas, sessionsNamespace(e), cluster.Selector{})
+	if err != nil {
+		return nil, "", err
+	}
+	for _, q := range quotas {
+		if q.Spec.ScopeSelector == nil {
+			continue
+		}
+		for _, m := range q.Spec.ScopeSelector.MatchExpressions {
+			if m.ScopeName == corev1.ResourceQuotaScopePriorityClass {
+				for _, v := range m.Values {
+					named[v] = true
+				}
+			}
+		}
+	}
+	var out []string
+	for _, c := range classes {
+		never := c.PreemptionPolicy != nil && *c.PreemptionPolicy == corev1.PreemptNever
+		if named[c.Name] || c.Labels["app"] == "renku" || (never && c.Value == classValue && !c.GlobalDefault) {
+			out = append(out, c.Name)
+		}
+	}
+	if len(out) == 0 {
+		return nil, "", errors.New("no priority class is labelled app=renku, is named by a quota in the sessions' namespace, or has value 100 and never preempts")
+	}
+	return out, "priority classes as Renku makes them", nil
+}
+
+// adoptIsolation can be told of what carrick made alone: there its policies are
+// missing on purpose. Elsewhere a set-up without policies is a gap.
+func adoptIsolation(ctx context.Context, e steps.Env) (any, string, error) {
+	ns := sessionsNamespace(e)
+	o, err := e.Cluster.Get(ctx, check.Namespaces, "", ns)
+	if apierrors.IsNotFound(err) {
+		return nil, "", nil
+	}
+	if err != nil {
+		return nil, "", err
+	}
+	if steps.CreatedBy(o.GetAnnotations()) == "" {
+		return nil, "", nil
+	}
+	all, err := check.List[networkingv1.NetworkPolicy](ctx, e.Cluster, check.NetworkPolicies, ns, cluster.Selector{})
+	if err != nil {
+		return nil, "", err
+	}
+	if len(all) > 0 {
+		return true, "namespace " + ns + " has network policies", nil
+	}
+	return false, "carrick made namespace " + ns + " and no network policy in it", nil
+}

@@ -1,0 +1,229 @@
+package renku
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"carrick/steps"
+	"carrick/steps/check"
+)
+
+// What only Renku's API tells of a set-up that stands already.
+
+var errSignIn = errors.New("only Renku's API tells it, and nobody is signed in: give --secret renku.token=@FILE, or --sign-in")
+
+// adoptRow is the cluster as Renku has it. Where Renku was given nothing for the
+// remote cluster, there is none to look for.
+func adoptRow(e steps.Env) (map[string]any, error) {
+	if _, err := handedFact(e); err != nil {
+		return nil, err
+	}
+	if e.Answers.Masked("renku.token").IsZero() {
+		return nil, errSignIn
+	}
+	return rowFact(e)
+}
+
+// asRegistered is an answer that a field of the cluster in Renku tells; one that
+// Renku has no value for is empty.
+func asRegistered(field string) adopter {
+	return func(_ context.Context, e steps.Env) (any, string, error) {
+		row, err := adoptRow(e)
+		if err != nil {
+			return nil, "", err
+		}
+		from := "the cluster in Renku, " + field
+		switch v := row[field].(type) {
+		case nil:
+			return steps.LeftEmpty, from, nil
+		case float64:
+			return int(math.Round(v)), from, nil
+		default:
+			return v, from, nil
+		}
+	}
+}
+
+// registeredClass is a class that Renku names for sessions. One that the remote
+// cluster does not have is a fault to be named, not an answer.
+func registeredClass(field string) adopter {
+	gvr := check.StorageClasses
+	if field == "session_ingress_class_name" {
+		gvr = check.IngressClasses
+	}
+	return func(ctx context.Context, e steps.Env) (any, string, error) {
+		v, from, err := asRegistered(field)(ctx, e)
+		name, _ := v.(string)
+		if err != nil || name == "" {
+			return v, from, err
+		}
+		if _, err := e.Cluster.Get(ctx, gvr, "", name); apierrors.IsNotFound(err) {
+			return nil, "", fmt.Errorf("the cluster in Renku has %s %s, and the %s cluster has none of that name", field, name, e.SideName())
+		} else if err != nil {
+			return nil, "", err
+		}
+		return v, from, nil
+	}
+}
+
+// registeredAddress is a part of the sessions' address. Where Renku's login lets
+// in another host alone, what is registered does not work: that is a fault to be
+// named, not an answer.
+func registeredAddress(field string) adopter {
+	return func(ctx context.Context, e steps.Env) (any, string, error) {
+		row, err := adoptRow(e)
+		if err != nil {
+			return nil, "", err
+		}
+		host := textOf(row, "session_host")
+		if let, err := localFacts(e).Text("redirect-host"); err == nil && let != host {
+			return nil, "", fmt.Errorf("the cluster in Renku has session_host %s, and Renku's login lets in %s", host, let)
+		}
+		return asRegistered(field)(ctx, e)
+	}
+}
+
+// adoptFramed: only a session that opens in a frame has its origin allowed.
+func adoptFramed(_ context.Context, e steps.Env) (any, string, error) {
+	row, err := adoptRow(e)
+	if err != nil {
+		return nil, "", err
+	}
+	notes, _ := row[fieldNotes].(map[string]any)
+	return notes[enableCORS] == "true", "the cluster in Renku, " + fieldNotes, nil
+}
+
+// adoptAnnotations are those that carrick would not set itself: what it sets
+// otherwise than they stand is a difference to be shown, not an answer.
+func adoptAnnotations(_ context.Context, e steps.Env) (any, string, error) {
+	row, err := adoptRow(e)
+	if err != nil {
+		return nil, "", err
+	}
+	ours := generated(nginxController, "", true, true)
+	notes, _ := row[fieldNotes].(map[string]any)
+	var out []string
+	for _, key := range slices.Sorted(maps.Keys(notes)) {
+		if _, mine := ours[key]; !mine {
+			out = append(out, fmt.Sprintf("%s=%v", key, notes[key]))
+		}
+	}
+	if len(out) == 0 {
+		return nil, "", nil
+	}
+	return out, "the cluster in Renku, " + fieldNotes, nil
+}
+
+// adoptPool is the one pool of the cluster, as Renku's API gives it.
+func adoptPool(ctx context.Context, e steps.Env) (pool, map[string]any, error) {
+	if _, err := adoptRow(e); err != nil {
+		return pool{}, nil, err
+	}
+	id, err := localFacts(e).Text("cluster-id")
+	if err != nil {
+		return pool{}, nil, err
+	}
+	api, err := signedInAPI(e)
+	if err != nil {
+		return pool{}, nil, err
+	}
+	of, err := poolsOf(ctx, api, id)
+	if err != nil {
+		return pool{}, nil, err
+	}
+	switch len(of) {
+	case 0:
+		return pool{}, nil, steps.Absent("no pool is on that cluster")
+	case 1:
+		var raw map[string]any
+		_, err := api.JSON(ctx, "GET", fmt.Sprintf("/resource_pools/%d", of[0].ID), nil, &raw)
+		return of[0], raw, err
+	}
+	var names []string
+	for _, p := range of {
+		names = append(names, fmt.Sprintf("%d %q", p.ID, p.Name))
+	}
+	return pool{}, nil, fmt.Errorf("the pools %s are all on that cluster: describe the one that is meant", strings.Join(names, ", "))
+}
+
+// adoptSpec describes the pool that stands; where the default describes it, too,
+// it is the default.
+func adoptSpec(ctx context.Context, e steps.Env) (any, string, error) {
+	stands, raw, err := adoptPool(ctx, e)
+	if err != nil {
+		return nil, "", err
+	}
+	from := fmt.Sprintf("pool %d in Renku", stands.ID)
+	if usual, _ := examplePool(e); usual != nil {
+		d, err := readPool([]byte(fmt.Sprint(usual)))
+		if err == nil && len(d.faults) == 0 && d.Name == stands.Name && len(poolDifferences(d.pool, stands)) == 0 {
+			return usual, from, nil
+		}
+	}
+	out := only(raw, poolFields)
+	delete(out, "cluster_id")
+	if q, ok := raw["quota"].(map[string]any); ok {
+		out["quota"] = only(q, quotaFields)
+	}
+	classes, _ := raw["classes"].([]any)
+	list := make([]any, 0, len(classes))
+	for _, c := range classes {
+		one, _ := c.(map[string]any)
+		list = append(list, only(one, classFields))
+	}
+	out["classes"] = list
+	text, err := yaml.Marshal(out)
+	return string(text), from, err
+}
+
+// only are the fields of a map that may be described, where they have a value.
+func only(m map[string]any, fields map[string]field) map[string]any {
+	out := map[string]any{}
+	for key, v := range m {
+		if _, known := fields[key]; known && v != nil {
+			out[key] = v
+		}
+	}
+	return out
+}
+
+func adoptMembers(ctx context.Context, e steps.Env) (any, string, error) {
+	stands, _, err := adoptPool(ctx, e)
+	if err != nil {
+		return nil, "", err
+	}
+	api, err := signedInAPI(e)
+	if err != nil {
+		return nil, "", err
+	}
+	have, err := members(ctx, api, stands.ID)
+	if err != nil || len(have) == 0 {
+		return nil, "", err
+	}
+	var out []string
+	for _, m := range have {
+		typed := m.Type + ":" + m.ID
+		if roles := memberRoles[m.Type]; len(roles) > 0 && m.Role != roles[0] {
+			typed += ":" + m.Role
+		}
+		out = append(out, typed)
+	}
+	return out, fmt.Sprintf("the members of pool %d in Renku", stands.ID), nil
+}
+
+func adoptArch(ctx context.Context, e steps.Env) (any, string, error) {
+	stands, _, err := adoptPool(ctx, e)
+	arch := strings.TrimPrefix(stands.Platform, "linux/")
+	if err != nil || arch == "" {
+		return nil, "", err
+	}
+	return arch, fmt.Sprintf("the platform of pool %d in Renku", stands.ID), nil
+}

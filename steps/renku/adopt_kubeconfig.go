@@ -1,0 +1,197 @@
+package renku
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"net/url"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"carrick/cluster"
+	"carrick/steps"
+)
+
+// adoptFacts tell what Renku was given for this cluster, whoever gave it.
+func adoptFacts() []steps.Fact {
+	return []steps.Fact{
+		{Name: "handed-over", Title: "the kubeconfig that Renku has for the remote cluster", On: steps.Local, Learn: learnHanded},
+		{Name: "handed-token", Title: "the token in that kubeconfig", On: steps.Local, Secret: true, Learn: handedToken},
+		{Name: "context-ca", Title: "the CA of your context", On: steps.Remote, Learn: contextCA},
+	}
+}
+
+func contextCA(_ context.Context, e steps.Env) (any, error) {
+	if ca := e.Cluster.CA(); len(ca) > 0 {
+		return string(ca), nil
+	}
+	return nil, steps.Absent("your context names no CA")
+}
+
+// loose is a kubeconfig as far as it can be made out, however broken it is: what
+// is wrong with it is for the checks.
+type loose struct {
+	Current  string `yaml:"current-context"`
+	Contexts []struct {
+		Name    string `yaml:"name"`
+		Context struct {
+			Cluster   string `yaml:"cluster"`
+			User      string `yaml:"user"`
+			Namespace string `yaml:"namespace"`
+		} `yaml:"context"`
+	} `yaml:"contexts"`
+	Clusters []struct {
+		Name    string `yaml:"name"`
+		Cluster struct {
+			Server string `yaml:"server"`
+			CA     string `yaml:"certificate-authority-data"`
+		} `yaml:"cluster"`
+	} `yaml:"clusters"`
+	Users []struct {
+		Name string `yaml:"name"`
+		User struct {
+			Token string `yaml:"token"`
+			Cert  string `yaml:"client-certificate-data"`
+		} `yaml:"user"`
+	} `yaml:"users"`
+}
+
+// readLoose makes out a kubeconfig: "server", "ca", "namespace", and who it signs
+// in as ("account", "account-namespace", or "with"). The token comes beside it.
+func readLoose(m cluster.Masked) (map[string]string, cluster.Masked) {
+	var l loose
+	text := m.Reveal()
+	if len(text) > 1<<20 || yaml.Unmarshal([]byte(text), &l) != nil || len(l.Contexts) == 0 {
+		return nil, cluster.Masked{}
+	}
+	at := 0
+	for i := range l.Contexts {
+		if l.Contexts[i].Name == l.Current {
+			at = i
+		}
+	}
+	c, out := l.Contexts[at].Context, map[string]string{"with": "nothing that carrick knows"}
+	out["namespace"] = c.Namespace
+	for _, k := range l.Clusters {
+		if ca, err := base64.StdEncoding.DecodeString(k.Cluster.CA); k.Name == c.Cluster && err == nil {
+			out["server"], out["ca"] = k.Cluster.Server, string(ca)
+		}
+	}
+	token := cluster.Masked{}
+	for _, u := range l.Users {
+		switch {
+		case u.Name != c.User:
+		case u.User.Token != "":
+			token, out["with"] = cluster.Mask(u.User.Token), "a token of nobody that can be told"
+			if t, err := cluster.ParseToken(token); err == nil {
+				out["account-namespace"], out["account"], _ = t.ServiceAccount()
+			}
+		case u.User.Cert != "":
+			out["with"] = "a client certificate"
+		}
+	}
+	return out, token
+}
+
+// leads tells whether a kubeconfig leads to a cluster: to its address, or by its
+// authority.
+func leads(k map[string]string, server, ca string) bool {
+	return sameServer(k["server"], server) || samePEM(k["ca"], ca)
+}
+
+func sameServer(a, b string) bool {
+	x, y := hostPort(a), hostPort(b)
+	return x != "" && x == y
+}
+
+func hostPort(server string) string {
+	u, err := url.Parse(server)
+	if err != nil || u.Hostname() == "" {
+		return ""
+	}
+	port := u.Port()
+	if port == "" {
+		port = "443"
+	}
+	return strings.ToLower(net.JoinHostPort(u.Hostname(), port))
+}
+
+// samePEM tells whether two bundles begin with the same certificate.
+func samePEM(a, b string) bool {
+	x, _ := pem.Decode([]byte(a))
+	y, _ := pem.Decode([]byte(b))
+	return x != nil && y != nil && bytes.Equal(x.Bytes, y.Bytes)
+}
+
+// handedKubeconfig is the kubeconfig in Renku's Secret that leads to the remote
+// cluster, and its token.
+func handedKubeconfig(ctx context.Context, e steps.Env) (map[string]string, cluster.Masked, error) {
+	none := cluster.Masked{}
+	ns, name := secretWhere(e)
+	s, err := e.Cluster.Secret(ctx, ns, name, cluster.EveryKey)
+	if apierrors.IsNotFound(err) {
+		return nil, none, steps.Absent("there is no Secret %s/%s", ns, name)
+	}
+	if err != nil {
+		return nil, none, err
+	}
+	server, _ := e.Peer.Text("api-server")
+	ca, _ := e.Peer.Text("context-ca")
+	found, tokens := map[string]map[string]string{}, map[string]cluster.Masked{}
+	for key, value := range s.Data {
+		if k, token := readLoose(value); leads(k, server, ca) {
+			k["key"] = key
+			found[key], tokens[key] = k, token
+		}
+	}
+	keys := slices.Sorted(maps.Keys(found))
+	switch answered := e.Answers.Text("cluster.config-name"); {
+	case found[answered] != nil:
+		return found[answered], tokens[answered], nil
+	case len(keys) == 1:
+		return found[keys[0]], tokens[keys[0]], nil
+	case len(keys) > 1:
+		return nil, none, fmt.Errorf("the keys %s of Secret %s/%s all lead to the remote cluster: answer cluster.config-name with the one that is meant", strings.Join(keys, ", "), ns, name)
+	}
+	return nil, none, steps.Absent("none of the %d keys of Secret %s/%s leads to the remote cluster", len(s.Data), ns, name)
+}
+
+func learnHanded(ctx context.Context, e steps.Env) (any, error) {
+	k, _, err := handedKubeconfig(ctx, e)
+	if err != nil {
+		return nil, err
+	}
+	return k, nil
+}
+
+func handedToken(ctx context.Context, e steps.Env) (any, error) {
+	_, token, err := handedKubeconfig(ctx, e)
+	if err != nil {
+		return nil, err
+	}
+	if token.IsZero() {
+		return nil, steps.Absent("that kubeconfig has no token")
+	}
+	return token, nil
+}
+
+// handedFact is the fact handed-over, from either side.
+func handedFact(e steps.Env) (map[string]string, error) {
+	v, err := localFacts(e).Value("handed-over")
+	if err != nil {
+		return nil, err
+	}
+	k, ok := v.(map[string]string)
+	if !ok {
+		return nil, errors.New("the kubeconfig that Renku has can't be made out")
+	}
+	return k, nil
+}

@@ -1,0 +1,92 @@
+package steps
+
+import "slices"
+
+// Trouble is a cell that is not as it should be.
+type Trouble struct {
+	Cell   Cell
+	Result Result
+	Root   bool   // it is so by itself, not because of another cell
+	Behind []Cell // the cells that say nothing because of it
+}
+
+// Troubles are the failures, the unknowns and the warnings of a board. First come
+// the failures and unknowns that are so by themselves: what others lean on before
+// these, else in the order of the guide. Then the unknowns behind another cell, and
+// the warnings.
+func (b *Board) Troubles() []Trouble {
+	behind := b.Behind()
+	var roots, rest, warned []Trouble
+	for _, c := range b.guide.Cells() {
+		t := Trouble{Cell: c, Result: b.Verdict(c), Behind: behind[c]}
+		switch _, masked := b.Cause(c); {
+		case t.Result.Status == Warn:
+			t.Root = true
+			warned = append(warned, t)
+		case t.Result.Status != Fail && t.Result.Status != Unknown:
+		case masked:
+			rest = append(rest, t)
+		default:
+			t.Root = true
+			roots = append(roots, t)
+		}
+	}
+	return slices.Concat(b.guide.byDependency(roots), rest, warned)
+}
+
+// Behind are, for each cell, the cells that say nothing because of it, in the
+// order of the guide: skipped, or unknown as it is itself.
+func (b *Board) Behind() map[Cell][]Cell {
+	out := map[Cell][]Cell{}
+	for _, c := range b.guide.Cells() {
+		if root, masked := b.Cause(c); masked {
+			if s := b.Verdict(c).Status; s == Skip || s == Unknown {
+				out[root] = append(out[root], c)
+			}
+		}
+	}
+	return out
+}
+
+// byDependency puts what others lean on first: a check leans on its needs, and on
+// those of the action that mends it. What leans on none of the others keeps its
+// order.
+func (g *Guide) byDependency(list []Trouble) []Trouble {
+	reach := map[Cell]map[Cell]bool{}
+	for _, t := range list {
+		reach[t.Cell] = g.leansOn(t.Cell)
+	}
+	left, out := slices.Clone(list), make([]Trouble, 0, len(list))
+	for len(left) > 0 {
+		at := slices.IndexFunc(left, func(t Trouble) bool {
+			return !slices.ContainsFunc(left, func(o Trouble) bool { return o.Cell != t.Cell && reach[t.Cell][o.Cell] })
+		})
+		at = max(at, 0) // where they lean on each other, the first
+		out = append(out, left[at])
+		left = slices.Delete(left, at, at+1)
+	}
+	return out
+}
+
+// leansOn are all cells on which a check, or the action that mends it, leans.
+func (g *Guide) leansOn(c Cell) map[Cell]bool {
+	out := map[Cell]bool{}
+	todo := []Cell{c}
+	for len(todo) > 0 {
+		at := todo[0]
+		todo = todo[1:]
+		next := g.Needs(at)
+		if check, _ := g.Check(at.Check); check != nil {
+			if act, _ := g.Mending(check, at.Side); act != nil {
+				next = append(next, g.NeedsOf(act.Name, act.On)...)
+			}
+		}
+		for _, n := range next {
+			if !out[n] {
+				out[n] = true
+				todo = append(todo, n)
+			}
+		}
+	}
+	return out
+}

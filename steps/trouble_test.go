@@ -1,0 +1,65 @@
+package steps_test
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"carrick/steps"
+)
+
+// Needs alone leave two failures apart; what an action needs puts one before the
+// other, though it stands later in the guide.
+func TestTroublesBeginWithWhatOthersLeanOn(t *testing.T) {
+	g := chainGuide()
+	ask := func(name string, mend string) steps.Check {
+		c := g.Steps[0].Checks[0]
+		c.Name, c.Title, c.Mend, c.On, c.Needs = name, "the "+name+" holds", mend, steps.Local, nil
+		return c
+	}
+	act := func(name string, needs ...string) steps.Action {
+		return steps.Action{Name: name, Title: name, On: steps.Local, Needs: needs, Doer: steps.Call{}}
+	}
+	g.Steps[0].Checks = append([]steps.Check{ask("late", "late"), ask("old", "")}, g.Steps[0].Checks...)
+	g.Steps[0].Checks = append(g.Steps[0].Checks, ask("first", "first"))
+	g.Steps[0].Actions = []steps.Action{act("late", "first"), act("first")}
+	b := steps.NewBoard(g)
+	for _, c := range g.Cells() {
+		b.Put(c, steps.Passed("ok"))
+	}
+	bad, local := steps.Failed("broken", ""), steps.Local
+	b.Put(cell("late", local), bad)
+	b.Put(cell("first", local), bad)
+	b.Put(cell("old", local), steps.Warned("ends soon", ""))
+	b.Put(cell("a", local), steps.Unseen(errors.New("silence")))
+	b.Put(cell("b", local), steps.Unseen(errors.New("silence")))
+
+	var got []string
+	for _, tr := range b.Troubles() {
+		line := tr.Cell.Check + " " + tr.Result.Status.String()
+		if tr.Root {
+			line += " root"
+		}
+		for _, c := range tr.Behind {
+			line += " " + c.Check + "@" + string(c.Side)
+		}
+		got = append(got, line)
+	}
+	want := []string{
+		"a unknown root b@local c@local d@remote e@local e@remote", "first fail root", "late fail root", "b unknown", "old warn root",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("the list is\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+func TestNothingIsWrongOnAGreenBoard(t *testing.T) {
+	b := steps.NewBoard(chainGuide())
+	for _, c := range chainGuide().Cells() {
+		b.Put(c, steps.Passed("ok"))
+	}
+	if got := b.Troubles(); len(got) != 0 {
+		t.Errorf("there are %v", got)
+	}
+}

@@ -1,0 +1,292 @@
+package ui
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/charmbracelet/bubbles/key"
+	"github.com/charmbracelet/bubbles/textinput"
+	tea "github.com/charmbracelet/bubbletea"
+
+	"carrick/steps"
+)
+
+// trouble is the overlay of all that is wrong, in all steps: what causes other
+// things first. It follows the board while it is open.
+type trouble struct {
+	a      *app
+	page   *stepPage
+	row    cursor
+	on     steps.Cell // the selected one; it is followed when the list moves
+	filter textinput.Model
+}
+
+// troublePanel is the overlay over a page that has a board; nil over the others.
+func (a *app) troublePanel() screen {
+	var page *stepPage
+	switch p := a.page.(type) {
+	case *stepPage:
+		page = p
+	case *summary:
+		page = p.from
+	default:
+		return nil
+	}
+	return &trouble{a: a, page: page, filter: page.newFilter()}
+}
+
+func (t *trouble) typing() bool        { return t.filter.Focused() }
+func (t *trouble) pace() time.Duration { return 0 }
+
+// list is what is wrong, as far as the filter lets it through. The selected cell
+// stays selected for as long as it is in it.
+func (t *trouble) list() []steps.Trouble {
+	all := t.a.live.board.Troubles()
+	if want := strings.ToLower(strings.TrimSpace(t.filter.Value())); want != "" {
+		all = slices.DeleteFunc(all, func(one steps.Trouble) bool { return !strings.Contains(strings.ToLower(t.words(one)), want) })
+	}
+	if at := slices.IndexFunc(all, func(one steps.Trouble) bool { return one.Cell == t.on }); at >= 0 {
+		t.row.at = at
+	}
+	t.row.at = max(0, min(t.row.at, len(all)-1))
+	if len(all) > 0 {
+		t.on = all[t.row.at].Cell
+	}
+	return all
+}
+
+// words are what the filter looks at.
+func (t *trouble) words(one steps.Trouble) string {
+	check, step := t.page.guide().Check(one.Cell.Check)
+	return strings.Join([]string{check.Name, check.Title, step.Title, t.page.guide().Sides[one.Cell.Side].Name, one.Result.Status.String(), one.Result.Found}, " ")
+}
+
+func (t *trouble) update(msg tea.Msg) tea.Cmd {
+	k, ok := msg.(tea.KeyMsg)
+	if !ok {
+		if t.typing() {
+			var cmd tea.Cmd
+			t.filter, cmd = t.filter.Update(msg)
+			return cmd
+		}
+		return nil
+	}
+	if t.typing() {
+		return t.typed(k)
+	}
+	list, keys := t.list(), t.a.k
+	if t.row.move(k, keys, len(list), t.room()) {
+		t.on = steps.Cell{}
+		if len(list) > 0 {
+			t.on = list[t.row.at].Cell
+		}
+		return nil
+	}
+	switch {
+	case key.Matches(k, keys.Esc.Binding) && t.filter.Value() != "":
+		t.filter.Reset()
+	case key.Matches(k, keys.Esc.Binding), key.Matches(k, keys.Trouble.Binding):
+		t.a.lift()
+	case key.Matches(k, keys.Filter.Binding):
+		return t.filter.Focus()
+	case key.Matches(k, keys.All.Binding):
+		return t.a.live.again()
+	case len(list) == 0:
+	case key.Matches(k, keys.Open.Binding):
+		return t.page.goTo(t.on)
+	case key.Matches(k, keys.Again.Binding):
+		return t.a.live.again(t.on)
+	case key.Matches(k, keys.Copy.Binding):
+		return t.a.copy(fixOrFound(list[t.row.at].Result))
+	case key.Matches(k, keys.Fix.Binding):
+		cmd := t.page.goTo(t.on)
+		return tea.Batch(cmd, t.page.fix())
+	}
+	return nil
+}
+
+// typed gives a key to the filter.
+func (t *trouble) typed(k tea.KeyMsg) tea.Cmd {
+	switch {
+	case key.Matches(k, t.a.k.Esc.Binding):
+		t.filter.Reset()
+		t.filter.Blur()
+		return nil
+	case key.Matches(k, t.a.k.Open.Binding):
+		t.filter.Blur()
+		return nil
+	}
+	t.row, t.on = cursor{}, steps.Cell{}
+	var cmd tea.Cmd
+	t.filter, cmd = t.filter.Update(k)
+	return cmd
+}
+
+// found is how many lines what was found of the selected one may have.
+func (t *trouble) found() int {
+	if h := t.a.panelHeight(); h >= 14 {
+		return min(6, h/4)
+	}
+	return 0
+}
+
+// room is how many lines the list has.
+func (t *trouble) room() int {
+	n := t.a.panelHeight()
+	if f := t.found(); f > 0 {
+		n -= f + 1
+	}
+	return max(1, n)
+}
+
+func (t *trouble) view() []string {
+	a, list := t.a, t.list()
+	title, right := "What is wrong", ""
+	if t.filter.Focused() {
+		title += "  " + t.filter.View()
+	} else if t.filter.Value() != "" {
+		title += "  / " + t.filter.Value()
+	}
+	var body []string
+	if len(list) == 0 {
+		text := "nothing is wrong"
+		if t.filter.Value() != "" {
+			text = "nothing of what is wrong has this text; esc shows all"
+		} else if done, all := a.live.looked(); done < all {
+			text = fmt.Sprintf("nothing is wrong as far as was looked: %d of %d checks", done, all)
+		}
+		return a.panelFrame(title, right, []string{"", "   " + a.t.faint.Render(text)}, t.foot(list))
+	}
+	from, to := t.row.window(len(list), t.room())
+	for i := from; i < to; i++ {
+		body = append(body, t.line(list[i], i == t.row.at))
+	}
+	if to-from < len(list) {
+		right = positions(from, to-from, len(list))
+	}
+	if t.found() > 0 {
+		body = append(fill(body, t.room()), "")
+		body = append(body, fill(t.details(list[t.row.at]), t.found())...)
+	}
+	return a.panelFrame(title, right, body, t.foot(list))
+}
+
+// line is one cell that is wrong, in one line.
+func (t *trouble) line(one steps.Trouble, selected bool) string {
+	a, guide := t.a, t.page.guide()
+	check, _ := guide.Check(one.Cell.Check)
+	sides := 0
+	for _, side := range steps.Sides {
+		sides = max(sides, width(guide.Sides[side].Name))
+	}
+	mark, ink := "   ", a.t.ink(one.Result.Status)
+	name := oneLine(check.Title)
+	if selected {
+		mark, name = " "+a.t.accent.Render("▸")+" ", a.t.title.Render(name)
+	}
+	head := mark + ink.Render(glyph(one.Result.Status)) + " " + pad(guide.Sides[one.Cell.Side].Name, sides) + "  "
+	behind := ""
+	if n := len(one.Behind); n > 0 {
+		behind = a.t.faint.Render(causes(n)) + " "
+	}
+	return head + spread(clip(name, a.w-width(head)-width(behind)-1), behind, a.w-width(head))
+}
+
+// details are what was found of the selected cell, and in which step it is.
+func (t *trouble) details(one steps.Trouble) []string {
+	_, step := t.page.guide().Check(one.Cell.Check)
+	text := "step " + step.Title + ": " + oneLine(one.Result.Found)
+	lines := wrap(text, max(1, t.a.w-5))
+	if len(lines) > t.found() {
+		lines = cutLast(lines[:t.found()+1], t.a.w-5)
+	}
+	for i := range lines {
+		lines[i] = "   " + t.a.t.faint.Render(lines[i])
+	}
+	return lines
+}
+
+func (t *trouble) foot(list []steps.Trouble) string {
+	a, keys := t.a, t.a.k
+	switch {
+	case t.typing():
+		return a.footer([]hint{{"enter", "keep"}, keys.Esc.as("show all")}, nil)
+	case a.notice != "":
+		return " " + a.notice
+	case len(list) == 0:
+		return a.footer([]hint{keys.All.hint()}, []hint{keys.Esc.hint()})
+	}
+	first := []hint{keys.Open.as("go there")}
+	check, _ := t.page.guide().Check(t.on.Check)
+	if check.Mend != "" {
+		first = append(first, keys.Fix.hint())
+	}
+	return a.footer(append(first, hint{"↑↓", "move"}, keys.Filter.hint(), keys.Again.hint(), keys.Copy.hint()), []hint{keys.Esc.hint()})
+}
+
+// causes says how many others say nothing because of a cell.
+func causes(n int) string {
+	if n == 1 {
+		return "causes 1 other"
+	}
+	return fmt.Sprintf("causes %d others", n)
+}
+
+func fixOrFound(r steps.Result) string {
+	if r.Fix != "" {
+		return r.Fix
+	}
+	return r.Found
+}
+
+// goTo goes to the step of a cell and selects it.
+func (p *stepPage) goTo(c steps.Cell) tea.Cmd {
+	_, step := p.guide().Check(c.Check)
+	at := slices.IndexFunc(p.guide().Steps, func(s steps.Step) bool { return s.Name == step.Name })
+	cmd := p.enter(at)
+	p.selectCell(c)
+	return cmd
+}
+
+// selectCell puts the cursor on a cell of the step on screen.
+func (p *stepPage) selectCell(c steps.Cell) {
+	pl := p.place()
+	check, _ := p.guide().Check(c.Check)
+	pl.side, pl.moved = c.Side, true
+	pl.row.at = max(0, slices.Index(p.rows(), check))
+}
+
+// elsewhere is how many cells fail or are unknown by themselves in other steps.
+func (p *stepPage) elsewhere() int {
+	n := 0
+	for _, t := range p.a.live.board.Troubles() {
+		if t.Root && t.Result.Status != steps.Warn && t.Cell.Step != p.step().Name {
+			n++
+		}
+	}
+	return n
+}
+
+// behind are the cells that say nothing because of this one.
+func (p *stepPage) behind(c steps.Cell, r steps.Result) []steps.Cell {
+	if r.Status == steps.Skip || r.Status.Holds() {
+		return nil
+	}
+	return p.a.live.board.Behind()[c]
+}
+
+// behindLines name them, a line each or more.
+func (p *stepPage) behindLines(cells []steps.Cell, w int) []string {
+	var out []string
+	for _, c := range cells {
+		check, step := p.guide().Check(c.Check)
+		text := p.guide().Sides[c.Side].Name + ": " + oneLine(check.Title)
+		if step.Name != p.step().Name {
+			text += " (step " + step.Title + ")"
+		}
+		out = append(out, wrap(text, w)...)
+	}
+	return out
+}
