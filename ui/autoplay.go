@@ -21,6 +21,9 @@ type Walk struct {
 	Undo    bool              // take everything back at the end
 }
 
+// keystroke is how long a key takes that nothing is said of.
+const keystroke = 150 * time.Millisecond
+
 // stalledAfter is how long something is waited for before the caption says
 // what that is.
 const stalledAfter = time.Minute
@@ -29,12 +32,13 @@ const stalledAfter = time.Minute
 // and decides from what stands there what comes next; it remembers only what it
 // has said already. A nil player does nothing.
 type player struct {
-	a      *app
-	w      Walk
-	told   map[string]bool // by the id of a move: it was made
-	lines  int             // of the screen, for the caption
-	paused bool
-	ended  bool
+	a       *app
+	w       Walk
+	told    map[string]bool   // by the id of a move: it was made
+	lessons map[string]string // what is explained once: in which step it was
+	lines   int               // of the screen, for the caption
+	paused  bool
+	ended   bool
 
 	move  move
 	last  string    // what was pressed last; "": a person has gone on from it
@@ -63,7 +67,7 @@ type moveKind int
 
 const (
 	say  moveKind = iota // and then press
-	at1                  // press without a pause: it only moves the cursor
+	at1                  // press at once: it only moves the cursor
 	wait                 // for the screen: nothing is pressed
 	hold                 // as wait, and the caption on show stays
 	halt                 // a person has to go on
@@ -77,7 +81,7 @@ func newPlayer(a *app, w *Walk) *player {
 	if w == nil {
 		return nil
 	}
-	p := &player{a: a, w: *w, told: map[string]bool{}}
+	p := &player{a: a, w: *w, told: map[string]bool{}, lessons: map[string]string{}}
 	if p.w.Pace <= 0 {
 		p.w.Pace = 1
 	}
@@ -185,10 +189,11 @@ func (p *player) show(m move) {
 
 func (p *player) turnTo(part int) {
 	p.part = part
-	p.due = p.a.now()
-	if p.move.kind != at1 {
-		p.due = p.due.Add(reading(p.parts[part], p.w.Pace))
+	d := reading(p.parts[part], p.w.Pace)
+	if p.move.kind == at1 {
+		d = time.Duration(float64(keystroke) / p.w.Pace)
 	}
+	p.due = p.a.now().Add(d)
 }
 
 // later has the player looked at again when something is due.

@@ -156,10 +156,17 @@ func (p *player) onChanges(s *stepPage) (move, bool) {
 	case todo == 0:
 		return move{}, false
 	case !p.told[diffed] && todo > 0:
-		text := fmt.Sprintf("%s Applying the step would change %s; d shows what.", p.standing(s), plural(todo, "thing"))
+		text := p.standing(s)
+		if p.first("diff") {
+			text += fmt.Sprintf(" Applying the step would change %s; d shows what.", plural(todo, "thing"))
+		}
 		return move{id: diffed, text: text, key: "d", hint: p.a.k.Diff.hint()}, true
 	}
-	return move{id: applied, text: "Now a: apply. It shows what it will do, and asks before it does.", key: "a", hint: p.a.k.Apply.as("apply")}, true
+	text := "a applies the step."
+	if p.first("apply") {
+		text = "a applies the step. It asks before it does anything, and says how much it is."
+	}
+	return move{id: applied, text: text, key: "a", hint: p.a.k.Apply.as("apply")}, true
 }
 
 // verdict says how the step stands, and goes on.

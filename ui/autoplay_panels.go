@@ -37,12 +37,15 @@ func (p *player) onDiff(s *stepPage, top screen) move {
 	name := s.step().Name
 	text := "This is what it comes to."
 	if plan := s.place().plan; plan != nil {
-		text = p.planText(plan) + " Nothing was changed yet."
+		text = p.deeds(plan)
 	}
 	for page := range pagesOfDiff {
 		if id := fmt.Sprintf("diff/%s/%d", name, page); !p.told[id] {
 			if page > 0 {
-				text = "Line by line, as a dry run of the API server gave it; secrets are masked."
+				text = "Line by line …"
+				if p.first("lines") {
+					text = "Line by line, as the API servers' own dry run gave it; secrets are masked."
+				}
 			}
 			if p.atEnd(top) {
 				break
@@ -54,7 +57,7 @@ func (p *player) onDiff(s *stepPage, top screen) move {
 		return move{id: id, text: "And so on, to the end.", key: "G", hint: p.a.k.Bottom.as("the end")}
 	}
 	if p.told["diff/"+name+"/0"] {
-		text = "That is all of it."
+		text = "That is all of it. Nothing was changed yet."
 	}
 	return move{id: "read/" + name, text: text, key: "esc", hint: p.a.k.Esc.hint()}
 }
@@ -78,12 +81,15 @@ func (p *player) onConfirm(c *confirm) move {
 	if cell, yes := p.broken(s); yes && !p.told["fault/over"] && len(a.unmet(c.plan, 80)) > 0 {
 		return move{id: "later/" + s.guide().ID(cell), text: "That needs earlier steps first, as it says. So: no, and the whole way from the first step.", key: "n", hint: a.k.No.hint()}
 	}
-	text := p.planText(c.plan) + " y says yes to just that."
+	text := p.tally(c.plan)
+	if p.first("confirm") {
+		text += " Nothing else is touched."
+	}
 	switch {
 	case c.at > 0:
 		text = "This is asked by itself, because it touches what others have or takes something away first."
 	case c.plan.Undo:
-		text = p.planText(c.plan) + " That is what this link made, and nothing of others."
+		text = p.tally(c.plan) + " That is what this link made, and nothing of others."
 	}
 	return move{id: id, text: text, key: "y", hint: a.k.Yes.hint()}
 }
@@ -102,8 +108,12 @@ func (p *player) onForm(f *form) move {
 		return move{id: "form/save/" + name, text: "ctrl+s saves the answers to the link file.", key: "ctrl+s", hint: p.a.k.Store.hint()}
 	}
 	want := p.w.Answers[q.Question.Key]
-	if at := f.focused(); at == nil || at.Question.Key != q.Question.Key {
-		return move{id: "form/tab", kind: at1, key: "tab"}
+	if at := f.form.GetFocusedField().GetKey(); at != q.Question.Key {
+		id := "form/from/" + at
+		if p.last == id { // the form takes a moment to move on
+			return move{id: "form/moves", kind: wait, text: q.Question.Title + " …", what: func() string { return "the field " + q.Question.Title }}
+		}
+		return move{id: id, kind: at1, key: "tab"}
 	}
 	text := fmt.Sprintf("%s: %s.", q.Question.Title, p.shown(q.Question))
 	m := move{id: "form/type/" + q.Question.Key, text: text}
@@ -138,6 +148,9 @@ func (p *player) onSummary(s *summary) move {
 	}
 	if id := "summary/end/" + round; !p.told[id] && len(s.lines(a.w-2)) > a.h-5 {
 		return move{id: id, text: "Below: what stands because of this link, what runs out when, and how to go on without the screen.", key: "pgdown", hint: a.k.PageDown.as("scroll")}
+	}
+	if id := "summary/top/" + round; !p.told[id] && s.scroll.from > 0 {
+		return move{id: id, text: "carrick check, diff, apply and undo do the same without a screen.", key: "g", hint: a.k.Top.hint()}
 	}
 	switch {
 	case p.w.Undo && !p.told["undo"]:

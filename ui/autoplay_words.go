@@ -20,6 +20,20 @@ func (p *player) intro(s *stepPage) string {
 	return text
 }
 
+// first tells whether something is explained for the first time: a thing is, in
+// the first caption that needs it.
+func (p *player) first(lesson string) bool {
+	by := p.lessons[lesson]
+	at := ""
+	if s, ok := p.a.page.(*stepPage); ok {
+		at = s.step().Name
+	}
+	if by == "" {
+		p.lessons[lesson] = at
+	}
+	return by == "" || by == at
+}
+
 // standing is how many of a step's checks hold.
 func (p *player) standing(s *stepPage) string {
 	n := p.a.live.board.Count(s.step().Name)
@@ -34,24 +48,43 @@ func (p *player) standing(s *stepPage) string {
 	return fmt.Sprintf("%d of %s hold by now.", held, plural(all, "check"))
 }
 
-// did are the verbs of a plan as a sentence has them.
-var did = map[steps.Verb]string{
-	steps.Create: "make", steps.Update: "change", steps.Replace: "delete and make anew", steps.Release: "let go of", steps.Delete: "delete", steps.Run: "run",
+// does are the verbs of a plan as a sentence has them.
+var does = map[steps.Verb]string{
+	steps.Create: "makes", steps.Update: "changes", steps.Replace: "deletes and makes anew", steps.Release: "lets go of", steps.Delete: "deletes", steps.Run: "runs",
 }
 
-// planText is what a plan does, side by side.
-func (p *player) planText(plan *steps.Plan) string {
+// deeds are the actions of a plan that change something, side by side, in the
+// guide's own words.
+func (p *player) deeds(plan *steps.Plan) string {
+	var sides []string
+	for _, side := range steps.Sides {
+		var titles []string
+		for _, act := range plan.Actions {
+			if act.Side == side && (act.Pending != "" || len(changing(act.Change.Items)) > 0) {
+				titles = append(titles, lowerFirst(oneLine(act.Title)))
+			}
+		}
+		if len(titles) > 0 {
+			sides = append(sides, fmt.Sprintf("On the %s: %s.", p.a.live.session.Guide().Sides[side].Name, strings.Join(titles, "; ")))
+		}
+	}
+	return strings.Join(sides, " ")
+}
+
+// tally is how much a plan changes, side by side.
+func (p *player) tally(plan *steps.Plan) string {
 	var sides []string
 	later := 0
 	for _, side := range steps.Sides {
-		tally, parts := plan.Tally(side), []string(nil)
+		n := plan.Tally(side)
+		var parts []string
 		for _, v := range []steps.Verb{steps.Create, steps.Update, steps.Replace, steps.Release, steps.Delete, steps.Run} {
-			if tally[v] > 0 {
-				parts = append(parts, fmt.Sprintf("%s %s", did[v], plural(tally[v], "thing")))
+			if n[v] > 0 {
+				parts = append(parts, fmt.Sprintf("%s %s", does[v], plural(n[v], "thing")))
 			}
 		}
 		if len(parts) > 0 {
-			sides = append(sides, fmt.Sprintf("on the %s it would %s", p.a.live.session.Guide().Sides[side].Name, strings.Join(parts, ", ")))
+			sides = append(sides, fmt.Sprintf("%s on the %s", strings.Join(parts, ", "), p.a.live.session.Guide().Sides[side].Name))
 		}
 	}
 	for _, act := range plan.Actions {
@@ -59,13 +92,15 @@ func (p *player) planText(plan *steps.Plan) string {
 			later++
 		}
 	}
-	if later > 0 {
-		sides = append(sides, fmt.Sprintf("what %s would do is known once what comes before it is there", plural(later, "action")))
+	switch {
+	case len(sides) == 0 && later == 0:
+		return "Yes changes nothing."
+	case len(sides) == 0:
+		return fmt.Sprintf("Yes does %s, as soon as what they need is there.", plural(later, "action"))
+	case later > 0:
+		return fmt.Sprintf("Yes %s; %s more once that is there.", strings.Join(sides, " and "), plural(later, "action"))
 	}
-	if len(sides) == 0 {
-		return "There is nothing to change."
-	}
-	return upperFirst(strings.Join(sides, "; ")) + "."
+	return "Yes " + strings.Join(sides, " and ") + "."
 }
 
 // running is a run that goes on.
@@ -149,7 +184,7 @@ func (p *player) verdictText(s *stepPage) string {
 	var text string
 	switch a.live.state(step.Name) {
 	case steps.Pass, steps.Warn:
-		text = fmt.Sprintf("%s is green: %s.", step.Title, strings.ReplaceAll(n.String(), " · ", ", "))
+		text = fmt.Sprintf("Step %d is green: %s.", s.at+1, strings.ReplaceAll(n.String(), " · ", ", "))
 	case steps.Skip:
 		text = fmt.Sprintf("%s: skipped, each row with its reason.", plural(n.Of(steps.Skip), "check"))
 		if a.live.held(step.Name) {
@@ -158,7 +193,7 @@ func (p *player) verdictText(s *stepPage) string {
 	default:
 		text = fmt.Sprintf("Left as it is: %s. The next step is never a locked door.", strings.ReplaceAll(n.String(), " · ", ", "))
 	}
-	if a.live.state(step.Name) != steps.Skip && n.Of(steps.Skip) > 0 {
+	if a.live.state(step.Name) != steps.Skip && n.Of(steps.Skip) > 0 && p.first("skip") {
 		text += " What is skipped says why."
 	}
 	for _, c := range s.guide().Cells() {
