@@ -19,6 +19,11 @@ sandbox: ## build bin/carrick-sandbox: the two control planes (10 minutes the fi
 demo: build sandbox ## the wizard on two control planes on this machine
 	$(BIN)/carrick demo $(GUIDE)
 
+.PHONY: demo-cast
+demo-cast: build sandbox ## record a walk through the demo: testdata/cast/GUIDE.cast
+	$(GO) run ./cluster/clustertest/cast -o testdata/cast/$(or $(GUIDE),renku).cast -title "carrick demo $(or $(GUIDE),renku)" -- \
+		$(BIN)/carrick demo $(or $(GUIDE),renku) --autoplay --pace 1.5
+
 .PHONY: test
 test: sandbox ## all tests, on real control planes
 	CARRICK_SANDBOX=$(SANDBOX) $(GO) run ./cluster/clustertest/share $(GO) test -p 1 -timeout 30m ./...
