@@ -15,6 +15,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"time"
 
@@ -27,6 +28,7 @@ func main() {
 	flag.StringVar(&o.out, "o", "", "the file to write")
 	flag.StringVar(&o.title, "title", "", "title of the recording")
 	flag.StringVar(&o.until, "until", "q leaves", "what the screen shows at the end")
+	flag.StringVar(&o.never, "never", "space goes on", "what the screen must not show: nobody is there to help")
 	flag.StringVar(&o.leave, "leave", "q", "the keys that are typed then, off the record")
 	flag.IntVar(&o.columns, "columns", 80, "columns of the terminal")
 	flag.IntVar(&o.rows, "rows", 24, "rows of the terminal")
@@ -45,7 +47,8 @@ func main() {
 }
 
 type options struct {
-	out, title, until, leave  string
+	out, title                string
+	until, never, leave       string
 	columns, rows             int
 	within, starting, reading time.Duration
 }
@@ -91,7 +94,7 @@ func watch(o options, terminal *os.File, t *tape) error {
 	go func() { _, _ = io.Copy(terminal, screen) }() // what a terminal answers
 	late := time.Now().Add(o.within)
 	began := time.Now()
-	buf := make([]byte, 1<<16)
+	buf, told := make([]byte, 1<<16), ""
 	for {
 		if err := terminal.SetReadDeadline(late); err != nil {
 			return err
@@ -105,8 +108,19 @@ func watch(o options, terminal *os.File, t *tape) error {
 			t.pause = o.reading
 		}
 		t.add(time.Since(began), buf[:n])
-		if strings.Contains(screen.String(), o.until) {
+		now := screen.String()
+		switch {
+		case strings.Contains(now, o.until):
 			return nil
+		case strings.Contains(now, o.never):
+			return fmt.Errorf("it waits for a person:\n%s", now)
+		}
+		if said := step.FindString(now); said != told {
+			told = said
+			fmt.Fprintf(os.Stderr, "%s: %s\n", time.Since(began).Round(time.Second), said)
 		}
 	}
 }
+
+// step is what says how far a walk is.
+var step = regexp.MustCompile(`step [0-9]+ of [0-9]+|summary`)
