@@ -49,9 +49,9 @@ func (p *player) onSides(s *sides) move {
 		switch {
 		case spec.Context == "":
 		case m == nil || !m.done:
-			return move{id: "sides/meet", kind: wait, text: "Asking both sides who they are …", what: func() string { return "the " + s.guide.Sides[side].Name + " to say who it is" }}
+			return move{id: "sides/meet", kind: wait, text: "Asking both sides who they are …", what: func() string { return "the " + sideWord(s.guide, side) + " to say who it is" }}
 		case m.err != nil:
-			return move{id: "sides/gone", kind: halt, text: fmt.Sprintf("The %s does not answer: %v", s.guide.Sides[side].Name, m.err)}
+			return move{id: "sides/gone", kind: halt, text: fmt.Sprintf("The %s does not answer: %v", sideWord(s.guide, side), m.err)}
 		}
 	}
 	text := fmt.Sprintf("%s. %s", s.guide.Title, s.guide.About)
@@ -109,6 +109,9 @@ func (p *player) onAnswers(s *stepPage) (move, bool) {
 	}
 	id := "answers/" + step.Name
 	if p.told[id] {
+		if p.last == "form/save/"+step.Name && p.toAnswer(pl.answers, nil) != nil {
+			return move{id: "answers/save/" + step.Name, kind: wait, text: "Saving the answers …", what: func() string { return "the answers to be saved" }}, true
+		}
 		return move{}, false
 	}
 	if q := p.toAnswer(pl.answers, nil); q != nil {

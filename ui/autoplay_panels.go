@@ -23,13 +23,27 @@ func (p *player) onPanel(top screen) move {
 		return move{id: "panel/away", kind: at1, key: "esc"}
 	}
 	name := s.step().Name
-	switch {
-	case strings.HasPrefix(p.last, "apply/") || strings.HasPrefix(p.last, "fix/") || p.last == "undo":
+	if p.troubled(top) {
 		return move{id: "stopped/" + name, kind: halt, text: "carrick stops here; the screen says why. Nothing was changed."}
+	}
+	switch {
 	case p.told["diff/"+name] && !p.told["read/"+name]:
 		return p.onDiff(s, top)
 	}
 	return move{id: "panel/away", kind: at1, key: "esc"}
+}
+
+// troubled tells whether a panel came in place of the one that was asked for.
+func (p *player) troubled(top screen) bool {
+	what, _, _ := strings.Cut(p.last, "/")
+	switch what {
+	case "apply", "fix", "undo":
+		return true
+	case "diff", "form":
+		s, ok := top.(*pager)
+		return ok && !strings.HasPrefix(s.title, "Changes")
+	}
+	return false
 }
 
 // onDiff scrolls through the changes of a step, and closes them.

@@ -206,6 +206,16 @@ func TestAWalkStopsWhereApplyingFails(t *testing.T) {
 	})
 }
 
+func TestAWalkStopsWhereThereIsNoPlan(t *testing.T) {
+	m := &tunnel{blind: errors.New("the API server is away")}
+	walking(t, m, Walk{Pace: 4}, 80, 24, func(p *play) {
+		p.until("carrick stops here; the screen says why. Nothing was changed.")
+		p.shows("This can't be planned", "the API server is away")
+		p.after(10 * time.Minute)
+		p.shows("This can't be planned")
+	})
+}
+
 func TestAWalkBeginsWhereTheFaultShows(t *testing.T) {
 	m := &tunnel{}
 	w := Walk{Pace: 2, Fault: "Somebody deleted the keys.", Broken: []steps.Cell{{Step: "keys", Check: "pair", Side: steps.Remote}}}

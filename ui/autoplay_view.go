@@ -65,20 +65,35 @@ func (p *player) inParts(m move) []string {
 			add(s)
 			continue
 		}
-		parts = append(parts, "")
-		for _, word := range strings.Fields(s) {
-			if n := len(parts) - 1; parts[n] == "" || fits(parts[n]+" "+word+" …") {
-				parts[n] = strings.TrimSpace(parts[n] + " " + word)
-				continue
-			}
-			parts[len(parts)-1] += " …"
-			parts = append(parts, "… "+word)
-		}
+		parts = append(parts, pieces(strings.Fields(s), fits)...)
 	}
 	if len(parts) == 0 {
 		return []string{""}
 	}
 	return parts
+}
+
+// pieces breaks words into as few texts as fit, about as long as each other.
+func pieces(words []string, fits func(string) bool) []string {
+	for n := 2; n < len(words); n++ {
+		var out []string
+		good := true
+		for i := range n {
+			text := strings.Join(words[i*len(words)/n:(i+1)*len(words)/n], " ")
+			if i > 0 {
+				text = "… " + text
+			}
+			if i < n-1 {
+				text += " …"
+			}
+			good = good && fits(text)
+			out = append(out, text)
+		}
+		if good {
+			return out
+		}
+	}
+	return words
 }
 
 // sentences are those of a text: they end with a full stop, a colon or a

@@ -10,12 +10,25 @@ import (
 	"carrick/steps"
 )
 
+// side is the guide's word for a side.
+func (p *player) side(side steps.Side) string { return sideWord(p.a.live.session.Guide(), side) }
+
+// sideWord is a side in a sentence: "provider", and "remote cluster" where the
+// guide has no word of its own.
+func sideWord(g *steps.Guide, side steps.Side) string {
+	role := g.Sides[side]
+	if role.Name == string(side) {
+		return role.Name + " " + string(role.Kind)
+	}
+	return role.Name
+}
+
 // intro is what a step is for. The first one says how to read the screen, too.
 func (p *player) intro(s *stepPage) string {
 	step, guide := s.step(), s.guide()
 	text := fmt.Sprintf("Step %d of %d, %s. %s", s.at+1, len(guide.Steps), step.Title, oneLine(step.Why))
 	if s.at == 0 {
-		text += fmt.Sprintf(" Each row is a check. The columns are the %s and the %s; both are watched, so a row moves when its cluster does.", guide.Sides[steps.Local].Name, guide.Sides[steps.Remote].Name)
+		text += fmt.Sprintf(" Each row is a check. The columns are the %s and the %s; both are watched, so a row moves when its cluster does.", p.side(steps.Local), p.side(steps.Remote))
 	}
 	return text
 }
@@ -65,7 +78,7 @@ func (p *player) deeds(plan *steps.Plan) string {
 			}
 		}
 		if len(titles) > 0 {
-			sides = append(sides, fmt.Sprintf("On the %s: %s.", p.a.live.session.Guide().Sides[side].Name, strings.Join(titles, "; ")))
+			sides = append(sides, fmt.Sprintf("On the %s: %s.", p.side(side), strings.Join(titles, "; ")))
 		}
 	}
 	return strings.Join(sides, " ")
@@ -84,7 +97,7 @@ func (p *player) tally(plan *steps.Plan) string {
 			}
 		}
 		if len(parts) > 0 {
-			sides = append(sides, fmt.Sprintf("%s on the %s", strings.Join(parts, ", "), p.a.live.session.Guide().Sides[side].Name))
+			sides = append(sides, fmt.Sprintf("%s on the %s", strings.Join(parts, ", "), p.side(side)))
 		}
 	}
 	for _, act := range plan.Actions {
@@ -106,7 +119,7 @@ func (p *player) tally(plan *steps.Plan) string {
 // running is a run that goes on.
 func (p *player) running(r *run) move {
 	m := move{id: p.runID("busy"), kind: wait, text: upperFirst(r.deed.doing) + " …", what: func() string { return p.awaited(r) }}
-	if r.asks() {
+	if r.asks() && r.asked.person {
 		m.id = p.runID("asks")
 		m.text = strings.TrimSpace("Here carrick waits for a person: what to do stands above. " + p.w.Helped)
 		m.what = func() string { return "a person to do what is asked above" }
@@ -130,7 +143,7 @@ func (p *player) waited(s *stepPage) string {
 	for _, want := range []steps.Status{steps.Waiting, steps.Pending} {
 		for _, c := range s.guide().Cells() {
 			if v := p.a.live.board.Verdict(c); c.Step == s.step().Name && v.Status == want {
-				return fmt.Sprintf("%s: %s: %s", s.guide().Sides[c.Side].Name, checkOf(s, c).Title, v.Found)
+				return fmt.Sprintf("%s: %s: %s", p.side(c.Side), checkOf(s, c).Title, v.Found)
 			}
 		}
 	}
@@ -146,7 +159,7 @@ func (p *player) unseen() string {
 	for _, c := range guide.Cells() {
 		if p.a.live.looks[c].began.IsZero() {
 			check, _ := guide.Check(c.Check)
-			return fmt.Sprintf("a first look at this on the %s: %s", guide.Sides[c.Side].Name, check.Title)
+			return fmt.Sprintf("a first look at this on the %s: %s", p.side(c.Side), check.Title)
 		}
 	}
 	return "the checks to be looked at"
@@ -159,7 +172,7 @@ func (p *player) cause(s *stepPage, c steps.Cell) string {
 	if v.Status == steps.Unknown {
 		how = "can't be told"
 	}
-	text := fmt.Sprintf("On the %s this %s: %s. It found: %s", s.guide().Sides[c.Side].Name, how, oneLine(check.Title), sentence(v.Found))
+	text := fmt.Sprintf("On the %s this %s: %s. It found: %s", p.side(c.Side), how, oneLine(check.Title), sentence(v.Found))
 	if check.Why != "" {
 		text += " Why it matters: " + sentence(check.Why)
 	}
@@ -198,7 +211,7 @@ func (p *player) verdictText(s *stepPage) string {
 	}
 	for _, c := range s.guide().Cells() {
 		if v := a.live.board.Verdict(c); c.Step == step.Name && v.Status == steps.Warn {
-			text += fmt.Sprintf(" A warning, on the %s: %s", s.guide().Sides[c.Side].Name, sentence(v.Found))
+			text += fmt.Sprintf(" A warning, on the %s: %s", p.side(c.Side), sentence(v.Found))
 			break
 		}
 	}
