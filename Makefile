@@ -24,6 +24,11 @@ man: ## write the man pages into bin/man: carrick.1 and one a command
 	SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct 2>/dev/null || date +%s) $(GO) test -count=1 -ldflags "-X carrick/cmd/carrick.release=$(RELEASE)" \
 		-run '^TestManPages$$' ./cmd/carrick -man $(BIN)/man
 
+.PHONY: demo-cast
+demo-cast: build sandbox ## record a walk through the demo: testdata/cast/GUIDE.cast
+	$(GO) run ./cluster/clustertest/cast -o testdata/cast/$(or $(GUIDE),renku).cast -title "carrick demo $(or $(GUIDE),renku)" -- \
+		$(BIN)/carrick demo $(or $(GUIDE),renku) --autoplay --pace 1.5
+
 .PHONY: test
 test: sandbox ## all tests, on real control planes
 	CARRICK_SANDBOX=$(SANDBOX) $(GO) run ./cluster/clustertest/share $(GO) test -p 1 -timeout 30m ./...

@@ -44,7 +44,8 @@ type app struct {
 	live   *live // nil until a session is open
 	run    *run  // what is being applied or taken back, or was last
 	log    journal
-	notice string // said in place of the totals until the next key
+	player *player // walks by itself; nil: nobody does
+	notice string  // said in place of the totals until the next key
 	left   leaving
 
 	guarded string       // what looked like a secret when it was to be copied
@@ -68,19 +69,22 @@ type noticeMsg struct {
 
 func (a *app) Init() tea.Cmd {
 	cmd := tea.Batch(a.askGround(), a.begin())
-	return tea.Batch(cmd, a.beat.at(a.pace()))
+	return tea.Batch(cmd, a.player.look(), a.beat.at(a.pace()))
 }
 
 // Update gives a message to its one receiver.
 func (a *app) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	cmd := a.receive(msg)
-	return a, tea.Batch(cmd, a.beat.at(a.pace()))
+	return a, tea.Batch(cmd, a.player.look(), a.beat.at(a.pace()))
 }
 
 func (a *app) receive(msg tea.Msg) tea.Cmd {
+	if a.player.heard(msg) {
+		return nil
+	}
 	switch msg := msg.(type) {
 	case tea.WindowSizeMsg:
-		a.w, a.h = msg.Width, msg.Height
+		a.w, a.h = msg.Width, a.player.sized(msg.Width, msg.Height)
 		return nil
 	case tickMsg:
 		a.over(msg)
@@ -249,6 +253,9 @@ func (a *app) View() string {
 	frame := fill(a.top().view(), a.h)
 	for i := range frame {
 		frame[i] = clip(frame[i], a.w)
+	}
+	for _, l := range a.player.caption() {
+		frame = append(frame, clip(l, a.w))
 	}
 	out := strings.Join(a.t.laid(frame, a.w), "\n")
 	if a.t.plain != nil {

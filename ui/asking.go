@@ -17,6 +17,7 @@ var address = regexp.MustCompile(`https?://[^\s<>"']*[^\s<>"'.,;:!?)\]]`)
 type asking struct {
 	action string
 	lines  []string
+	person bool // it said itself that it waits for one
 }
 
 // heard takes in what asks for something, and tells whether it did; it forgets
@@ -30,6 +31,7 @@ func (q *asking) heard(e steps.Event) bool {
 		return false
 	}
 	q.action = e.Action
+	q.person = q.person || e.Asks
 	q.lines = append(q.lines, text)
 	return true
 }

@@ -16,7 +16,11 @@ func (a *app) help() screen {
 		if len(a.o.Notes) > 0 {
 			out = append(append(out, a.noteLines(w)...), "")
 		}
-		for _, g := range a.k.groups() {
+		groups := a.k.groups()
+		if a.player != nil {
+			groups = append([]keyGroup{{"While it walks", []hotkey{a.k.Pause}}}, groups...)
+		}
+		for _, g := range groups {
 			out = append(out, a.t.title.Render(g.title))
 			out = append(append(out, a.keyLines(g.keys, w)...), "")
 		}

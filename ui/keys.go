@@ -27,7 +27,7 @@ type keyMap struct {
 	Copy, Page, Save, Log, Trouble              hotkey
 	Hit, HitBack, Object, ObjectBack, Rest      hotkey
 	Yes, No, Left, Right, Store, Edit, Omit     hotkey
-	Help, Quit, Interrupt, Suspend              hotkey
+	Help, Quit, Interrupt, Suspend, Pause       hotkey
 }
 
 func newKeys() keyMap {
@@ -75,6 +75,7 @@ func newKeys() keyMap {
 		Quit:       hot("q", "quit", "leave; the clusters keep how far you are", "q"),
 		Interrupt: hot("ctrl+c", "cancel",
 			"cancel what runs, then leave", "ctrl+c"),
+		Pause:   hot("space", "pause", "pause the walk, and go on from wherever the screen stands; any other key of yours pauses it, too", " "),
 		Suspend: hot("ctrl+z", "suspend", "back to the shell for a while; fg returns", "ctrl+z"),
 	}
 }

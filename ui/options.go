@@ -29,6 +29,7 @@ type Options struct {
 	Banner   string                   // said beside the title: "demo: two local control planes"
 	Notes    []string                 // said before a new link begins, and under ?
 	Passing  bool                     // the clusters and the link file go with the wizard, so nothing is to go on with
+	Walk     *Walk                    // the wizard walks by itself; nil: it waits for keys
 	Color    string                   // auto (""), always or never
 	Theme    string                   // one of Themes; "" is auto: what fits the terminal's background
 	ASCII    bool                     // nothing but ASCII, whatever the locale

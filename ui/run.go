@@ -29,7 +29,7 @@ func Run(ctx context.Context, o Options) error {
 	inner, cancel := context.WithCancel(ctx)
 	defer cancel()
 	a := newApp(inner, o, os.Getenv)
-	a.w, a.h = w, h
+	a.w, a.h = w, a.player.sized(w, h)
 	a.dir, _ = os.Getwd() // only to say shorter paths
 	p := tea.NewProgram(a, tea.WithInput(a.listen(o.In, os.Getenv)), tea.WithOutput(o.Out), tea.WithAltScreen())
 	a.send = p.Send
@@ -80,6 +80,7 @@ func newApp(ctx context.Context, o Options, env environment) *app {
 	}
 	a.t = newTheme(a.skin)
 	a.page = a.firstPage()
+	a.player = newPlayer(a, o.Walk)
 	return a
 }
 

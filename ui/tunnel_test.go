@@ -21,6 +21,7 @@ type tunnel struct {
 	keys  bool                                        // the keys were made
 	slow  time.Duration                               // how long making takes
 	fault error                                       // what making them ends with
+	blind error                                       // what planning that ends with
 	items []steps.Item                                // what the plan says; nil: what is true
 	shown string                                      // what the first check finds
 	came  time.Time                                   // since when the handshake is waited for
@@ -123,6 +124,9 @@ func (m *tunnel) tunnelKeys() steps.Step {
 
 func (m *tunnel) call() steps.Call {
 	item := func(v steps.Verb) (steps.Change, error) {
+		if m.blind != nil {
+			return steps.Change{}, m.blind
+		}
 		if m.items != nil {
 			return steps.Change{Items: m.items}, nil
 		}

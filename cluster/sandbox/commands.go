@@ -50,6 +50,8 @@ type reply struct {
 	Error string `json:"error,omitempty"`
 	// Faults are what can be wrong in a scenario, by name.
 	Faults []fault `json:"faults,omitempty"`
+	// Answers are what a walk through a scenario answers, by question.
+	Answers map[string]string `json:"answers,omitempty"`
 }
 
 // fault is one thing that can be wrong, with one sentence.
@@ -85,6 +87,9 @@ func (d desk) answer(ctx context.Context, line string) reply {
 	}
 	if err := d.obey(ctx, words); err != nil {
 		return reply{Error: err.Error()}
+	}
+	if words[0] == "seed" {
+		return reply{OK: true, Answers: d.stage.Answers(words[1])}
 	}
 	return reply{OK: true}
 }

@@ -18,18 +18,23 @@ import (
 
 	"carrick/cluster"
 	"carrick/steps"
+	"carrick/ui"
 )
 
 // sandboxName is the program that runs the two control planes. It is built
 // from a module of its own and stands beside carrick.
 const sandboxName = "carrick-sandbox"
 
+// demoLink is the name of the demo's link.
+const demoLink = "demo"
+
 func (a *app) demo() *cobra.Command {
 	var fault string
 	var list bool
+	var walk autoplay
 	cmd := &cobra.Command{
 		Use: "demo [GUIDE]", Short: "The wizard on two control planes on this machine",
-		Long: "Starts two real Kubernetes control planes on this machine, opens the wizard on them, and\nends them with it. Nothing of yours is touched: no kubeconfig, no cluster, no file.\nWith --fault something is broken from the start, for you to find and mend.",
+		Long: "Starts two real Kubernetes control planes on this machine, opens the wizard on them, and\nends them with it. Nothing of yours is touched: no kubeconfig, no cluster, no file.\nWith --fault something is broken from the start, for you to find and mend.\nWith --autoplay it walks through the guide by itself, with captions; space pauses it.",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 1 {
 				return usage("one guide at a time: %s", cmd.UseLine())
@@ -44,6 +49,9 @@ func (a *app) demo() *cobra.Command {
 			if _, err := steps.FindGuide(a.guides, guide); err != nil {
 				return usageError{err}
 			}
+			if err := walk.valid(cmd.Flags()); err != nil {
+				return err
+			}
 			switch {
 			case list && cmd.Flags().Changed("fault"):
 				return usage("--list and --fault exclude each other")
@@ -52,16 +60,17 @@ func (a *app) demo() *cobra.Command {
 			case cmd.Flags().Changed("fault") && !faultName.MatchString(fault):
 				return usage("--fault %q is not the name of a fault; %s demo %s --list names them", fault, a.name, guide)
 			}
-			return a.runDemo(cmd.Context(), guide, fault)
+			return a.runDemo(cmd.Context(), guide, fault, walk)
 		},
 	}
 	cmd.Flags().StringVar(&fault, "fault", "", "begin with this broken (see --list)")
 	cmd.Flags().BoolVar(&list, "list", false, "list the faults of the guide, and do no more")
+	walk.add(cmd.Flags())
 	return cmd
 }
 
-func (a *app) runDemo(ctx context.Context, guide, fault string) error {
-	if err := a.needSomebody("LINK"); err != nil {
+func (a *app) runDemo(ctx context.Context, guide, fault string, walk autoplay) error {
+	if err := a.needStage(walk); err != nil {
 		return err
 	}
 	box, err := startSandbox(ctx, a.err)
@@ -69,21 +78,6 @@ func (a *app) runDemo(ctx context.Context, guide, fault string) error {
 		return err
 	}
 	defer box.stop()
-	if fault != "" {
-		if err := box.hasFault(guide, fault); err != nil {
-			return err
-		}
-	}
-	fmt.Fprintf(a.err, "putting into them what the guide %s expects …\n", guide)
-	if _, err := box.tell("seed " + guide); err != nil && !unknownCommand(err) {
-		return fmt.Errorf("prepare the demo: %w", err)
-	} // a guide that expects nothing has no scenario
-	if fault != "" {
-		fmt.Fprintf(a.err, "breaking them: %s …\n", fault)
-		if _, err := box.tell("seed " + guide + " " + fault); err != nil {
-			return fmt.Errorf("break the demo by %s: %w", fault, err)
-		}
-	}
 	both := box.Kubeconfigs["local"] + string(os.PathListSeparator) + box.Kubeconfigs["remote"]
 	if err := os.Setenv("KUBECONFIG", both); err != nil { // ours alone: carrick starts no child after this
 		return err
@@ -92,17 +86,9 @@ func (a *app) runDemo(ctx context.Context, guide, fault string) error {
 	if err != nil {
 		return err
 	}
-	o := a.screen()
-	o.Passing = true
-	o.Guide = guide
-	o.Name = "demo"
-	o.Sides = map[steps.Side]string{steps.Local: box.Contexts["local"], steps.Remote: box.Contexts["remote"]}
-	o.LinkPath = inFolder(box.Dir)
-	o.Banner = "demo: two control planes on this machine"
-	o.Notes = []string{
-		"Nothing of yours is touched. To break things while carrick watches, in another terminal:",
-		". " + env,
-		"kubectl --context " + box.Contexts["remote"] + " get all -A",
+	o := a.demoScreen(box, guide, env)
+	if o.Walk, err = a.prepareDemo(ctx, box, guide, fault, walk); err != nil {
+		return err
 	}
 	if fault != "" {
 		adopted, err := a.adoptDemo(ctx, &o, box.Dir)
@@ -115,6 +101,68 @@ func (a *app) runDemo(ctx context.Context, guide, fault string) error {
 		o.Notes = append([]string{"It begins with a fault: " + fault + "." + adopted}, o.Notes...)
 	}
 	return a.walk(ctx, o)
+}
+
+// needStage refuses a demo that nobody could see or answer.
+func (a *app) needStage(walk autoplay) error {
+	switch {
+	case !walk.on:
+		return a.needSomebody("LINK")
+	case a.inLines():
+		return usage("--autoplay shows the screen, and here the wizard speaks in lines: leave out --autoplay, or run it on a terminal without --accessible")
+	}
+	return ui.NeedTerminal(a.in, a.tty)
+}
+
+// prepareDemo puts into the clusters what the guide expects, breaks them where
+// that is wanted, and returns how the wizard shall walk; nil: not by itself.
+func (a *app) prepareDemo(ctx context.Context, box *sandbox, guide, fault string, walk autoplay) (*ui.Walk, error) {
+	var broken demoFault
+	var err error
+	if fault != "" {
+		if broken, err = box.fault(guide, fault); err != nil {
+			return nil, err
+		}
+	}
+	fmt.Fprintf(a.err, "putting into them what the guide %s expects …\n", guide)
+	seeded, err := box.tell("seed " + guide)
+	if err != nil && !unknownCommand(err) {
+		return nil, fmt.Errorf("prepare the demo: %w", err)
+	} // a guide that expects nothing has no scenario
+	w := walk.plan(seeded.Answers)
+	if fault == "" {
+		return w, nil
+	}
+	seed := func() error {
+		fmt.Fprintf(a.err, "breaking them: %s …\n", fault)
+		if _, err := box.tell("seed " + guide + " " + fault); err != nil {
+			return fmt.Errorf("break the demo by %s: %w", fault, err)
+		}
+		return nil
+	}
+	if w == nil {
+		return nil, seed()
+	}
+	w.Fault = oneLine(cluster.Clean(broken.Title))
+	w.Broken, err = a.whatBreaks(ctx, box, guide, seed)
+	return w, err
+}
+
+// demoScreen are the options of the wizard on the demo's clusters.
+func (a *app) demoScreen(box *sandbox, guide, env string) ui.Options {
+	o := a.screen()
+	o.Passing = true
+	o.Guide = guide
+	o.Name = demoLink
+	o.Sides = map[steps.Side]string{steps.Local: box.Contexts["local"], steps.Remote: box.Contexts["remote"]}
+	o.LinkPath = inFolder(box.Dir)
+	o.Banner = "demo: two control planes on this machine"
+	o.Notes = []string{
+		"Nothing of yours is touched. To break things while carrick watches, in another terminal:",
+		". " + env,
+		"kubectl --context " + box.Contexts["remote"] + " get all -A",
+	}
+	return o
 }
 
 // sandbox is the child that runs the control planes. It ends when its standard
@@ -183,6 +231,8 @@ type answer struct {
 	OK     bool        `json:"ok"`
 	Error  string      `json:"error"`
 	Faults []demoFault `json:"faults"`
+	// Answers are what a walk types where the questions of these keys come up.
+	Answers map[string]string `json:"answers"`
 }
 
 // tell gives the sandbox one command and reads its answer.

@@ -33,18 +33,18 @@ func (b *sandbox) faults(guide string) ([]demoFault, error) {
 	return got.Faults, nil
 }
 
-// hasFault refuses a name that the sandbox does not know.
-func (b *sandbox) hasFault(guide, name string) error {
+// fault is the one of that name; one that the sandbox does not know is refused.
+func (b *sandbox) fault(guide, name string) (demoFault, error) {
 	faults, err := b.faults(guide)
 	if err != nil {
-		return err
+		return demoFault{}, err
 	}
 	for _, f := range faults {
 		if f.Name == name {
-			return nil
+			return f, nil
 		}
 	}
-	return usage("no fault of %s is called %q; there are:\n%s", guide, name, faultTable(faults))
+	return demoFault{}, usage("no fault of %s is called %q; there are:\n%s", guide, name, faultTable(faults))
 }
 
 // listFaults prints the faults of a guide. It needs no terminal.

@@ -141,7 +141,7 @@ func (p *terminal) interrupt() {
 
 // demo starts carrick demo on a terminal. All that it and its children write
 // goes into a folder of its own, whose name they carry in their environment.
-func demo(t *testing.T, guide string) *terminal {
+func demo(t *testing.T, guide string, flags ...string) *terminal {
 	t.Helper()
 	if os.Getenv(clustertest.Program) == "" {
 		t.Skipf("%s is not set: it is the path of carrick-sandbox (make sandbox)", clustertest.Program)
@@ -154,7 +154,7 @@ func demo(t *testing.T, guide string) *terminal {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	return onTerminal(t, "TMPDIR="+dir, "demo", guide)
+	return onTerminal(t, "TMPDIR="+dir, append([]string{"demo", guide}, flags...)...)
 }
 
 // family are the processes that carrick and its children are.

@@ -47,12 +47,15 @@ type kind struct {
 	behaviours func() map[string]string
 	// under are the faults on which another one builds: they come first.
 	under map[string]string
+	// answers are what a guide has to be told so that a walk shows all of it:
+	// answers to its questions, as they are typed.
+	answers map[string]string
 }
 
 // kinds are the scenarios that have stand-ins. The others are only objects.
 var kinds = map[string]kind{
 	"liqo":  {start: liqo, behaviours: liqoBehaviours},
-	"renku": {start: renku, behaviours: behaviours, under: map[string]string{"page-frames": "page"}},
+	"renku": {start: renku, behaviours: behaviours, under: map[string]string{"page-frames": "page"}, answers: map[string]string{"session.test": "true"}},
 }
 
 // Play is a scenario whose stand-ins run.
@@ -95,6 +98,10 @@ func (*Stage) Faults(scenario string) (map[string]string, error) {
 	}
 	return faults, nil
 }
+
+// Answers returns what a guide has to be told so that a walk through it shows
+// all of it: by the question's key, as it is typed.
+func (*Stage) Answers(scenario string) map[string]string { return kinds[scenario].answers }
 
 // Seed puts a scenario into the clusters, with a fault ("" is none) on top,
 // and returns when it stands. Faults stay until Reset, so a second Seed changes

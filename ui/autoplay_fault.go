@@ -1,0 +1,75 @@
+package ui
+
+import (
+	"fmt"
+	"strconv"
+
+	"carrick/steps"
+)
+
+// onFault begins a walk with a fault where the fault shows: it names the cause
+// there, has it mended where a key does that, and goes back to the first step.
+func (p *player) onFault(s *stepPage) (move, bool) {
+	if p.told["fault/over"] || len(p.w.Broken) == 0 {
+		return move{}, false
+	}
+	if done, all := p.a.live.looked(); done < all {
+		return move{id: "fault/look", kind: wait, text: "Looking at every check of every step, once …", what: p.unseen}, true
+	}
+	cell, ok := p.broken(s)
+	switch {
+	case ok && cell.Step != s.step().Name:
+		return p.toStep(s, cell.Step, fmt.Sprintf("The fault shows in step %s already. There first.", s.guide().Step(cell.Step).Title)), true
+	case ok && p.a.now().Sub(p.still) < sure:
+		return move{id: "sure/" + s.step().Name, kind: wait, text: "Looking …", what: p.unseen}, true
+	case ok:
+		return p.mend(s, cell)
+	case !p.told["fault/mended"] && p.fixed(s):
+		return move{id: "fault/mended", text: "The check holds: that fault is gone. carrick looked, changed one thing, and looked again."}, true
+	}
+	if first := &s.guide().Steps[0]; s.step() != first {
+		return p.toStep(s, first.Name, "Now the whole way, from the first step."), true
+	}
+	p.told["fault/over"] = true
+	return move{}, false
+}
+
+// broken is the first cell that shows the fault, as long as it does and nothing
+// was done about it. The others are met on the way.
+func (p *player) broken(s *stepPage) (steps.Cell, bool) {
+	for _, c := range p.w.Broken {
+		id := s.guide().ID(c)
+		if p.told["left/"+id] || p.told["later/"+id] || p.fixed(s) {
+			break
+		}
+		if v := p.a.live.board.Verdict(c).Status; v == steps.Fail || v == steps.Unknown {
+			return c, true
+		}
+	}
+	return steps.Cell{}, false
+}
+
+// fixed tells whether the fault was mended by a key.
+func (p *player) fixed(s *stepPage) bool {
+	for _, c := range p.w.Broken {
+		if p.told["fix/"+s.guide().ID(c)] && p.a.live.board.Verdict(c).Status.Holds() {
+			return true
+		}
+	}
+	return false
+}
+
+// toStep goes to another step by its number, as far as one key has it.
+func (p *player) toStep(s *stepPage, name, text string) move {
+	for i := range s.guide().Steps {
+		if s.guide().Steps[i].Name != name {
+			continue
+		}
+		if i < 9 || s.at < 8 { // the keys go as far as 9
+			n := strconv.Itoa(min(i+1, 9))
+			return move{id: "to/" + name, text: text, key: n, hint: hint{n, "step"}}
+		}
+		return move{id: fmt.Sprintf("to/%s/%d", name, s.at), kind: at1, key: "right"}
+	}
+	return move{id: "to/nowhere", kind: halt, text: "There is no step " + name + "."}
+}

@@ -1,0 +1,250 @@
+package ui
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"carrick/steps"
+)
+
+// sure is how long a step must stand as it does before it is said that it is
+// not as it should be: what was changed a moment ago may not be in sight yet.
+const sure = 3 * time.Second
+
+// next is what comes now, told from the screen alone and from what was said.
+func (p *player) next() move {
+	a := p.a
+	if len(a.panels) > 0 {
+		return p.onPanel(a.top())
+	}
+	switch page := a.page.(type) {
+	case *sides:
+		return p.onSides(page)
+	case *stepPage:
+		return p.onStep(page)
+	case *summary:
+		return p.onSummary(page)
+	case *opening:
+		return move{id: "opening", kind: wait, text: "Opening the link …", what: func() string { return "the link to be opened" }}
+	case *standing:
+		return move{id: "standing", kind: wait, text: "Looking where the clusters stand …", what: p.unseen}
+	}
+	return move{id: "pick", kind: halt, text: "A person picks the guide and the sides here."}
+}
+
+// onSides is the page of a new link.
+func (p *player) onSides(s *sides) move {
+	switch {
+	case s.said != "":
+		return move{id: "sides/" + s.said, kind: halt, text: "The link can't be opened: " + s.said}
+	case s.busy:
+		return move{id: "sides/busy", kind: wait, text: "Connecting to both sides …", what: func() string { return "both sides to answer" }}
+	case !s.naming() || !s.read:
+		return move{id: "sides/read", kind: wait, text: "Reading the contexts …", what: func() string { return "two sides to be picked" }}
+	}
+	for side, spec := range s.spec {
+		m := s.met[spec.Context]
+		switch {
+		case spec.Context == "":
+		case m == nil || !m.done:
+			return move{id: "sides/meet", kind: wait, text: "Asking both sides who they are …", what: func() string { return "the " + sideWord(s.guide, side) + " to say who it is" }}
+		case m.err != nil:
+			return move{id: "sides/gone", kind: halt, text: fmt.Sprintf("The %s does not answer: %v", sideWord(s.guide, side), m.err)}
+		}
+	}
+	text := fmt.Sprintf("%s. %s", s.guide.Title, s.guide.About)
+	if p.w.Fault != "" {
+		text += " Here something is broken from the start: " + p.w.Fault
+	}
+	return move{id: "sides/begin", text: text, key: "enter", hint: p.a.k.Open.as("begin")}
+}
+
+// onStep is the page of a step on which nothing is laid.
+func (p *player) onStep(s *stepPage) move {
+	a, step := p.a, s.step()
+	run := a.run
+	switch {
+	case run.busy():
+		return p.running(run)
+	case s.asked != nothing:
+		return move{id: "plan/" + step.Name, kind: wait, text: "Finding out what would change: a dry run, nothing is written …", what: func() string { return "the plan of this step" }}
+	case s.typing():
+		return move{id: "typing", kind: at1, key: "esc"}
+	case run.visible() && run.err != nil && !p.told[p.runID("failed")]:
+		return move{id: p.runID("failed"), kind: halt, text: "That did not go through: " + run.err.Error()}
+	case run != nil && run.plan.Undo && run.err == nil:
+		return p.undone(s)
+	case a.live.seen(step.Name).IsZero():
+		return move{id: "look/" + step.Name, kind: wait, text: "Looking at both sides …", what: p.unseen}
+	}
+	if m, ok := p.onFault(s); ok {
+		return m
+	}
+	if id := "intro/" + step.Name; !p.told[id] {
+		return move{id: id, text: p.intro(s)}
+	}
+	if m, ok := p.onAnswers(s); ok {
+		return m
+	}
+	if m, ok := p.onChanges(s); ok {
+		return m
+	}
+	return p.verdict(s)
+}
+
+func (p *player) runID(what string) string {
+	return fmt.Sprintf("run/%s/%d", what, p.a.run.began.UnixNano())
+}
+
+// onAnswers gives the answers that the walk was given for this step.
+func (p *player) onAnswers(s *stepPage) (move, bool) {
+	pl, step := s.place(), s.step()
+	if len(step.Ask) == 0 {
+		return move{}, false
+	}
+	if len(pl.answers) == 0 {
+		return move{id: "answers/read/" + step.Name, kind: wait, text: "Reading the answers of this step …", what: func() string { return "the answers of this step" }}, true
+	}
+	id := "answers/" + step.Name
+	if p.told[id] {
+		if p.last == "form/save/"+step.Name && p.toAnswer(pl.answers, nil) != nil {
+			return move{id: "answers/save/" + step.Name, kind: wait, text: "Saving the answers …", what: func() string { return "the answers to be saved" }}, true
+		}
+		return move{}, false
+	}
+	if q := p.toAnswer(pl.answers, nil); q != nil {
+		text := fmt.Sprintf("This step asks: %s? %s The answer here is %s.", strings.TrimSuffix(q.Question.Title, "?"), q.Question.Help, p.shown(q.Question))
+		return move{id: id, text: text, key: "e", hint: p.a.k.Answers.hint()}, true
+	}
+	if missing := pl.missing(); len(missing) > 0 {
+		return move{id: id, kind: halt, text: fmt.Sprintf("This step can't go on without an answer that a person gives: %s. e opens the questions.", missing[0].Question.Title)}, true
+	}
+	return move{}, false
+}
+
+// toAnswer is the first question that applies and has another answer than the
+// walk was given. drafts are what is typed already; nil: nothing is.
+func (p *player) toAnswer(list []steps.Answered, drafts map[string]*string) *steps.Answered {
+	for i := range list {
+		q := &list[i]
+		want, given := p.w.Answers[q.Question.Key]
+		if !given || !q.Asked {
+			continue
+		}
+		is := q.Question.Show(q.Value)
+		if d := drafts[q.Question.Key]; d != nil {
+			is = *d
+		}
+		if is != want {
+			return q
+		}
+	}
+	return nil
+}
+
+// onChanges shows what applying the step would change, and applies it: once.
+func (p *player) onChanges(s *stepPage) (move, bool) {
+	step, pl := s.step(), s.place()
+	diffed, applied := "diff/"+step.Name, "apply/"+step.Name
+	if len(step.Actions) == 0 || p.told[applied] {
+		return move{}, false
+	}
+	if pl.pending {
+		return move{id: "plan/" + step.Name, kind: hold, text: "Finding out what this step would change …", what: func() string { return "the plan of this step" }}, true
+	}
+	todo := pl.changes()
+	switch {
+	case todo == 0:
+		return move{}, false
+	case !p.told[diffed] && todo > 0:
+		text := p.standing(s)
+		if p.first("diff") {
+			text += fmt.Sprintf(" Applying the step would change %s; d shows what.", plural(todo, "thing"))
+		}
+		return move{id: diffed, text: text, key: "d", hint: p.a.k.Diff.hint()}, true
+	}
+	text := "a applies the step."
+	if p.first("apply") {
+		text = "a applies the step. It asks before it does anything, and says how much it is."
+	}
+	return move{id: applied, text: text, key: "a", hint: p.a.k.Apply.as("apply")}, true
+}
+
+// verdict says how the step stands, and goes on.
+func (p *player) verdict(s *stepPage) move {
+	a, step := p.a, s.step()
+	n := a.live.board.Count(step.Name)
+	if n.Of(steps.Waiting)+n.Of(steps.Pending) > 0 {
+		return move{id: "waiting/" + step.Name, kind: wait, text: "What was started comes up. The rows follow it by themselves …", what: func() string { return p.waited(s) }}
+	}
+	cell, bad := p.firstBad(s)
+	if bad && a.now().Sub(p.still) < sure {
+		return move{id: "sure/" + step.Name, kind: wait, text: "Looking again …", what: p.unseen}
+	}
+	if bad {
+		if m, ok := p.mend(s, cell); ok {
+			return m
+		}
+	}
+	id := fmt.Sprintf("verdict/%s/%v", step.Name, n)
+	return move{id: id, text: p.verdictText(s), key: "right", hint: a.k.Next.hint()}
+}
+
+// firstBad is the first cell of the step that fails or can't be looked at, and
+// was not passed over.
+func (p *player) firstBad(s *stepPage) (steps.Cell, bool) {
+	for _, want := range []steps.Status{steps.Fail, steps.Unknown} {
+		for _, c := range s.guide().Cells() {
+			if c.Step == s.step().Name && !p.told["left/"+s.guide().ID(c)] && p.a.live.board.Verdict(c).Status == want {
+				return c, true
+			}
+		}
+	}
+	return steps.Cell{}, false
+}
+
+// mend names the cause on screen and presses the key that mends it, where
+// there is one that was not tried.
+func (p *player) mend(s *stepPage, c steps.Cell) (move, bool) {
+	if m, ok := p.toCell(s, c); ok {
+		return m, true
+	}
+	id, check := s.guide().ID(c), checkOf(s, c)
+	action, _ := s.guide().Mending(check, c.Side)
+	if action == nil || p.told["fix/"+id] {
+		return move{id: "left/" + id, kind: halt, text: p.cause(s, c) + " " + p.leftOver(s, c)}, true
+	}
+	if !p.told["cause/"+id] {
+		return move{id: "cause/" + id, text: p.cause(s, c)}, true
+	}
+	text := fmt.Sprintf("f does only what makes this check hold: %s.", lowerFirst(oneLine(action.Title)))
+	return move{id: "fix/" + id, text: text, key: "f", hint: p.a.k.Fix.hint()}, true
+}
+
+func checkOf(s *stepPage, c steps.Cell) *steps.Check {
+	check, _ := s.guide().Check(c.Check)
+	return check
+}
+
+// toCell moves the cursor of the page towards a cell of its step; not ok where
+// it stands there.
+func (p *player) toCell(s *stepPage, c steps.Cell) (move, bool) {
+	if p.a.run.visible() {
+		return move{id: "to/esc", kind: at1, key: "esc"}, true
+	}
+	_, at, ok := s.cell()
+	rows := s.rows()
+	is := slices.IndexFunc(rows, func(r *steps.Check) bool { return ok && r.Name == at.Check })
+	want := slices.IndexFunc(rows, func(r *steps.Check) bool { return r.Name == c.Check })
+	switch {
+	case at == c:
+		return move{}, false
+	case want < 0 || is == want:
+		return move{id: "to/tab", kind: at1, key: "tab"}, true
+	case is < want:
+		return move{id: "to/down", kind: at1, key: "down"}, true
+	}
+	return move{id: "to/up", kind: at1, key: "up"}, true
+}

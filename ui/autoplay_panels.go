@@ -1,0 +1,185 @@
+package ui
+
+import (
+	"fmt"
+	"strings"
+
+	"carrick/steps"
+)
+
+// pagesOfDiff is how many pages of a diff are shown before its last one.
+const pagesOfDiff = 3
+
+// onPanel is what to do with what is laid over the page.
+func (p *player) onPanel(top screen) move {
+	switch s := top.(type) {
+	case *confirm:
+		return p.onConfirm(s)
+	case *form:
+		return p.onForm(s)
+	}
+	s, ok := p.a.page.(*stepPage)
+	if !ok {
+		return move{id: "panel/away", kind: at1, key: "esc"}
+	}
+	name := s.step().Name
+	if p.troubled(top) {
+		return move{id: "stopped/" + name, kind: halt, text: "carrick stops here; the screen says why. Nothing was changed."}
+	}
+	switch {
+	case p.told["diff/"+name] && !p.told["read/"+name]:
+		return p.onDiff(s, top)
+	}
+	return move{id: "panel/away", kind: at1, key: "esc"}
+}
+
+// troubled tells whether a panel came in place of the one that was asked for.
+func (p *player) troubled(top screen) bool {
+	what, _, _ := strings.Cut(p.last, "/")
+	switch what {
+	case "apply", "fix", "undo":
+		return true
+	case "diff", "form":
+		s, ok := top.(*pager)
+		return ok && !strings.HasPrefix(s.title, "Changes")
+	}
+	return false
+}
+
+// onDiff scrolls through the changes of a step, and closes them.
+func (p *player) onDiff(s *stepPage, top screen) move {
+	name := s.step().Name
+	text := "This is what it comes to."
+	if plan := s.place().plan; plan != nil {
+		text = p.deeds(plan)
+	}
+	for page := range pagesOfDiff {
+		if id := fmt.Sprintf("diff/%s/%d", name, page); !p.told[id] {
+			if page > 0 {
+				text = "Line by line …"
+				if p.first("lines") {
+					text = "Line by line, as the API servers' own dry run gave it; secrets are masked."
+				}
+			}
+			if p.atEnd(top) {
+				break
+			}
+			return move{id: id, text: text, key: "pgdown", hint: p.a.k.PageDown.as("scroll")}
+		}
+	}
+	if id := "diff/" + name + "/last"; !p.atEnd(top) && !p.told[id] {
+		return move{id: id, text: "And so on, to the end.", key: "G", hint: p.a.k.Bottom.as("the end")}
+	}
+	if p.told["diff/"+name+"/0"] {
+		text = "That is all of it. Nothing was changed yet."
+	}
+	return move{id: "read/" + name, text: text, key: "esc", hint: p.a.k.Esc.hint()}
+}
+
+// atEnd tells whether scrolling on would show nothing more.
+func (p *player) atEnd(top screen) bool {
+	if s, ok := top.(*pager); ok {
+		return s.from >= len(s.lines())-p.a.panelHeight()
+	}
+	return false
+}
+
+// onConfirm says what is confirmed, and says yes.
+func (p *player) onConfirm(c *confirm) move {
+	a := p.a
+	s, ok := a.page.(*stepPage)
+	if !ok {
+		return move{id: "confirm/away", kind: at1, key: "esc"}
+	}
+	id := fmt.Sprintf("confirm/%s/%d/%p", s.step().Name, c.at, c)
+	if cell, yes := p.broken(s); yes && !p.told["fault/over"] && len(a.unmet(c.plan, 80)) > 0 {
+		return move{id: "later/" + s.guide().ID(cell), text: "That needs earlier steps first, as it says. So: no, and the whole way from the first step.", key: "n", hint: a.k.No.hint()}
+	}
+	text := p.tally(c.plan)
+	if p.first("confirm") {
+		text += " Nothing else is touched."
+	}
+	switch {
+	case c.at > 0:
+		text = "This is asked by itself, because it touches what others have or takes something away first."
+	case c.plan.Undo:
+		text = p.tally(c.plan) + " That is what this link made, and nothing of others."
+	}
+	return move{id: id, text: text, key: "y", hint: a.k.Yes.hint()}
+}
+
+// onForm types the answers that the walk was given, and saves them.
+func (p *player) onForm(f *form) move {
+	name := f.step.Name
+	p.told["answers/"+name] = true
+	q := p.toAnswer(f.asked, f.drafts())
+	if q == nil {
+		for _, q := range f.asked {
+			if d := f.drafts()[q.Question.Key]; q.Value == nil && !q.Question.Opt && (d == nil || strings.TrimSpace(*d) == "") {
+				return move{id: "form/missing/" + q.Question.Key, kind: halt, text: fmt.Sprintf("A person has to answer here: %s.", q.Question.Title)}
+			}
+		}
+		return move{id: "form/save/" + name, text: "ctrl+s saves the answers to the link file.", key: "ctrl+s", hint: p.a.k.Store.hint()}
+	}
+	want := p.w.Answers[q.Question.Key]
+	if at := f.form.GetFocusedField().GetKey(); at != q.Question.Key {
+		id := "form/from/" + at
+		if p.last == id { // the form takes a moment to move on
+			return move{id: "form/moves", kind: wait, text: q.Question.Title + " …", what: func() string { return "the field " + q.Question.Title }}
+		}
+		return move{id: id, kind: at1, key: "tab"}
+	}
+	text := fmt.Sprintf("%s: %s.", q.Question.Title, p.shown(q.Question))
+	m := move{id: "form/type/" + q.Question.Key, text: text}
+	switch {
+	case q.Question.Kind == steps.YesNo && want == "true":
+		m.key, m.hint = "y", p.a.k.Yes.hint()
+	case q.Question.Kind == steps.YesNo:
+		m.key, m.hint = "n", p.a.k.No.hint()
+	case q.Question.Kind == steps.Pick:
+		m.id, m.key, m.kind = "form/down", "down", at1
+	case q.Question.Kind == steps.YAML:
+		m.kind, m.text = halt, "A person has to answer here: "+q.Question.Title+"."
+	case *f.draft(*q) != "":
+		m.id, m.key, m.kind = "form/clear", "ctrl+u", at1
+	default:
+		m.key = want
+	}
+	return m
+}
+
+// onSummary shows the summary, takes everything back where that is wanted, and
+// leaves the screen to whoever looks on.
+func (p *player) onSummary(s *summary) move {
+	a := p.a
+	done, all := a.live.looked()
+	if (s.made == nil && s.err == nil) || done < all {
+		return move{id: "summary/look", kind: wait, text: "The summary: looking at every step once more …", what: p.unseen}
+	}
+	round := fmt.Sprint(p.told["undo"])
+	if id := "summary/" + round; !p.told[id] {
+		return move{id: id, text: p.summaryText(s)}
+	}
+	if id := "summary/end/" + round; !p.told[id] && len(s.lines(a.w-2)) > a.h-5 {
+		return move{id: id, text: "Below: what stands because of this link, what runs out when, and how to go on without the screen.", key: "pgdown", hint: a.k.PageDown.as("scroll")}
+	}
+	if id := "summary/top/" + round; !p.told[id] && s.scroll.from > 0 {
+		return move{id: id, text: "carrick check, diff, apply and undo do the same without a screen.", key: "g", hint: a.k.Top.hint()}
+	}
+	switch {
+	case p.w.Undo && !p.told["undo"]:
+		return move{id: "undo", text: "All of it can be taken back: what this link made, in the order in which that is possible.", key: "u", hint: a.k.Undo.as("undo all")}
+	case a.live.board.Count("").Green() || p.told["undo"]:
+		return move{id: "end", kind: end, text: "That was the walk. The screen is yours: every key works. q leaves."}
+	}
+	return move{id: "end", kind: end, text: "The walk ends here, and not all is green: the summary says what is left. The screen is yours; q leaves."}
+}
+
+// undone follows what was taken back to the summary.
+func (p *player) undone(s *stepPage) move {
+	if s.at+1 < len(s.guide().Steps) {
+		return move{id: fmt.Sprintf("undone/%d", s.at), kind: at1, key: "right"}
+	}
+	text := fmt.Sprintf("Taken back: %s. The checks say so: what was green fails again.", plural(p.a.run.changed, "change"))
+	return move{id: "undone", text: text, key: "right", hint: p.a.k.Next.as("summary")}
+}

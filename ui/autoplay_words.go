@@ -1,0 +1,271 @@
+package ui
+
+import (
+	"fmt"
+	"strings"
+	"unicode"
+
+
+	"carrick/steps"
+)
+
+// side is the guide's word for a side.
+func (p *player) side(side steps.Side) string { return sideWord(p.a.live.session.Guide(), side) }
+
+// sideWord is a side in a sentence: "provider", and "remote cluster" where the
+// guide has no word of its own.
+func sideWord(g *steps.Guide, side steps.Side) string {
+	role := g.Sides[side]
+	if role.Name == string(side) {
+		return role.Name + " " + string(role.Kind)
+	}
+	return role.Name
+}
+
+// intro is what a step is for. The first one says how to read the screen, too.
+func (p *player) intro(s *stepPage) string {
+	step, guide := s.step(), s.guide()
+	text := fmt.Sprintf("Step %d of %d, %s. %s", s.at+1, len(guide.Steps), step.Title, oneLine(step.Why))
+	if s.at == 0 {
+		text += fmt.Sprintf(" Each row is a check. The columns are the %s and the %s; both are watched, so a row moves when its cluster does.", p.side(steps.Local), p.side(steps.Remote))
+	}
+	return text
+}
+
+// first tells whether something is explained for the first time: a thing is, in
+// the first caption that needs it.
+func (p *player) first(lesson string) bool {
+	by := p.lessons[lesson]
+	at := ""
+	if s, ok := p.a.page.(*stepPage); ok {
+		at = s.step().Name
+	}
+	if by == "" {
+		p.lessons[lesson] = at
+	}
+	return by == "" || by == at
+}
+
+// standing is how many of a step's checks hold.
+func (p *player) standing(s *stepPage) string {
+	n := p.a.live.board.Count(s.step().Name)
+	all := 0
+	for _, m := range n {
+		all += m
+	}
+	held := n.Of(steps.Pass) + n.Of(steps.Warn)
+	if held == 0 {
+		return "Nothing of this holds yet."
+	}
+	return fmt.Sprintf("%d of %s hold by now.", held, plural(all, "check"))
+}
+
+// does are the verbs of a plan as a sentence has them.
+var does = map[steps.Verb]string{
+	steps.Create: "makes", steps.Update: "changes", steps.Replace: "deletes and makes anew", steps.Release: "lets go of", steps.Delete: "deletes", steps.Run: "runs",
+}
+
+// deeds are the actions of a plan that change something, side by side, in the
+// guide's own words.
+func (p *player) deeds(plan *steps.Plan) string {
+	var sides []string
+	for _, side := range steps.Sides {
+		var titles []string
+		for _, act := range plan.Actions {
+			if act.Side == side && (act.Pending != "" || len(changing(act.Change.Items)) > 0) {
+				titles = append(titles, lowerFirst(oneLine(act.Title)))
+			}
+		}
+		if len(titles) > 0 {
+			sides = append(sides, fmt.Sprintf("On the %s: %s.", p.side(side), strings.Join(titles, "; ")))
+		}
+	}
+	return strings.Join(sides, " ")
+}
+
+// tally is how much a plan changes, side by side.
+func (p *player) tally(plan *steps.Plan) string {
+	var sides []string
+	later := 0
+	for _, side := range steps.Sides {
+		n := plan.Tally(side)
+		var parts []string
+		for _, v := range []steps.Verb{steps.Create, steps.Update, steps.Replace, steps.Release, steps.Delete, steps.Run} {
+			if n[v] > 0 {
+				parts = append(parts, fmt.Sprintf("%s %s", does[v], plural(n[v], "thing")))
+			}
+		}
+		if len(parts) > 0 {
+			sides = append(sides, fmt.Sprintf("%s on the %s", strings.Join(parts, ", "), p.side(side)))
+		}
+	}
+	for _, act := range plan.Actions {
+		if act.Pending != "" {
+			later++
+		}
+	}
+	switch {
+	case len(sides) == 0 && later == 0:
+		return "Yes changes nothing."
+	case len(sides) == 0:
+		return fmt.Sprintf("Yes does %s, as soon as what they need is there.", plural(later, "action"))
+	case later > 0:
+		return fmt.Sprintf("Yes %s; %s more once that is there.", strings.Join(sides, " and "), plural(later, "action"))
+	}
+	return "Yes " + strings.Join(sides, " and ") + "."
+}
+
+// running is a run that goes on.
+func (p *player) running(r *run) move {
+	m := move{id: p.runID("busy"), kind: wait, text: upperFirst(r.deed.doing) + " …", what: func() string { return p.awaited(r) }}
+	if r.asks() && r.asked.person {
+		m.id = p.runID("asks")
+		m.text = strings.TrimSpace("Here carrick waits for a person: what to do stands above. " + p.w.Helped)
+		m.what = func() string { return "a person to do what is asked above" }
+	}
+	return m
+}
+
+// awaited is what a run waits for.
+func (p *player) awaited(r *run) string { return r.inHand(p.a) }
+
+// waited is the first check of a step that waits.
+func (p *player) waited(s *stepPage) string {
+	for _, want := range []steps.Status{steps.Waiting, steps.Pending} {
+		for _, c := range s.guide().Cells() {
+			if v := p.a.live.board.Verdict(c); c.Step == s.step().Name && v.Status == want {
+				return fmt.Sprintf("%s: %s: %s", p.side(c.Side), checkOf(s, c).Title, v.Found)
+			}
+		}
+	}
+	return "the checks of this step"
+}
+
+// unseen is the first check that was not looked at yet.
+func (p *player) unseen() string {
+	if p.a.live == nil {
+		return "the session"
+	}
+	guide := p.a.live.session.Guide()
+	for _, c := range guide.Cells() {
+		if p.a.live.looks[c].began.IsZero() {
+			check, _ := guide.Check(c.Check)
+			return fmt.Sprintf("a first look at this on the %s: %s", p.side(c.Side), check.Title)
+		}
+	}
+	return "the checks to be looked at"
+}
+
+// cause is what a cell found, and why that matters.
+func (p *player) cause(s *stepPage, c steps.Cell) string {
+	v, check := p.a.live.board.Verdict(c), checkOf(s, c)
+	how := "fails"
+	if v.Status == steps.Unknown {
+		how = "can't be told"
+	}
+	text := fmt.Sprintf("On the %s this %s: %s. It found: %s", p.side(c.Side), how, oneLine(check.Title), sentence(v.Found))
+	if check.Why != "" {
+		text += " Why it matters: " + sentence(check.Why)
+	}
+	return text
+}
+
+// leftOver says of a cell that no key mends what is left to a person.
+func (p *player) leftOver(s *stepPage, c steps.Cell) string {
+	switch fix := oneLine(p.a.live.board.Verdict(c).Fix); {
+	case p.told["fix/"+s.guide().ID(c)]:
+		return "f did not mend it. A person has to look here."
+	case fix != "":
+		return "No key of carrick's mends that; a person does, as it says under Fix: " + sentence(fix)
+	}
+	return "No key of carrick's mends that: a person has to look here."
+}
+
+// verdictText is how a step stands, and where it goes from there.
+func (p *player) verdictText(s *stepPage) string {
+	a, step := p.a, s.step()
+	n := a.live.board.Count(step.Name)
+	var text string
+	switch a.live.state(step.Name) {
+	case steps.Pass, steps.Warn:
+		text = fmt.Sprintf("Step %d is green: %s.", s.at+1, strings.ReplaceAll(n.String(), " · ", ", "))
+	case steps.Skip:
+		text = fmt.Sprintf("%s: skipped, each row with its reason.", plural(n.Of(steps.Skip), "check"))
+		if a.live.held(step.Name) {
+			text = "Nothing can be told here before an earlier step holds. Each row says which."
+		}
+	default:
+		text = fmt.Sprintf("Left as it is: %s. The next step is never a locked door.", strings.ReplaceAll(n.String(), " · ", ", "))
+	}
+	if a.live.state(step.Name) != steps.Skip && n.Of(steps.Skip) > 0 && p.first("skip") {
+		text += " What is skipped says why."
+	}
+	for _, c := range s.guide().Cells() {
+		if v := a.live.board.Verdict(c); c.Step == step.Name && v.Status == steps.Warn {
+			text += fmt.Sprintf(" A warning, on the %s: %s", p.side(c.Side), sentence(v.Found))
+			break
+		}
+	}
+	return text
+}
+
+func (p *player) summaryText(s *summary) string {
+	if p.told["undo"] {
+		return "The summary after it: what this link made is gone, and carrick looked again."
+	}
+	n := p.a.live.board.Count("")
+	text := "Not all is green: " + strings.ReplaceAll(n.String(), " · ", ", ") + "."
+	if n.Green() {
+		text = "All is green: " + strings.ReplaceAll(n.String(), " · ", ", ") + "."
+	}
+	if s.made == nil {
+		return text
+	}
+	made := 0
+	for v, many := range s.made.Tally("") {
+		if v.Changes() {
+			made += many
+		}
+	}
+	return text + fmt.Sprintf(" This link made or changed %s, and knows each by its mark.", plural(made, "thing"))
+}
+
+// shown is the answer that the walk was given, in words.
+func (p *player) shown(q *steps.Question) string {
+	switch want := p.w.Answers[q.Key]; {
+	case q.Secret:
+		return "hidden"
+	case q.Kind == steps.YesNo && want == "true":
+		return "yes"
+	case q.Kind == steps.YesNo:
+		return "no"
+	default:
+		return want
+	}
+}
+
+// sentence is a text with a full stop.
+func sentence(s string) string {
+	s = oneLine(s)
+	if s == "" || strings.ContainsRune(".?!", rune(s[len(s)-1])) {
+		return s
+	}
+	return s + "."
+}
+
+func upperFirst(s string) string {
+	r := []rune(s)
+	if len(r) > 0 {
+		r[0] = unicode.ToUpper(r[0])
+	}
+	return string(r)
+}
+
+// lowerFirst is a heading inside a sentence; a word in capitals stays.
+func lowerFirst(s string) string {
+	r := []rune(s)
+	if len(r) > 1 && unicode.IsLower(r[1]) {
+		r[0] = unicode.ToLower(r[0])
+	}
+	return string(r)
+}
