@@ -94,7 +94,7 @@ func TestANeededAnswerIsAskedFirst(t *testing.T) {
 		k.says("e", "ana")
 		k.hears("Saved.", "Step 2, Tunnel keys:")
 		k.says("n", "b")
-		k.hears("It has 1 answer")
+		k.hears("Answers: 1; e goes")
 	})
 }
 

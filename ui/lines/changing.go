@@ -90,7 +90,7 @@ func (w *walk) cannot(err error) {
 
 // do does a plan that was confirmed, and says what came of it.
 func (w *walk) do(d deed, p *steps.Plan, allowed steps.ApplyOptions) error {
-	k := &work{w: w, plan: p}
+	k := &work{w: w, plan: p, asked: map[string]bool{}}
 	w.note(d.doing + " " + d.what)
 	said := make(chan func())
 	say := func(e steps.Event) {

@@ -60,7 +60,7 @@ func (w *walk) planned(act steps.Planned, undo, diffs bool) (left int) {
 	if act.Pending != "" {
 		w.out.sentence("%s: not known yet: %s", act.Title, act.Pending)
 	}
-	said := false
+	said, last := false, ""
 	for _, it := range act.Change.Items {
 		if !it.Verb.Changes() && !undo {
 			left++
@@ -70,6 +70,11 @@ func (w *walk) planned(act steps.Planned, undo, diffs bool) (left int) {
 			said = true
 			w.out.say("%s:", oneLine(act.Title))
 		}
+		note := it.Note
+		if note == last {
+			it.Note = "" // it was said of the one before
+		}
+		last = note
 		w.item(it, diffs)
 	}
 	return left

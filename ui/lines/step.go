@@ -26,7 +26,7 @@ func (w *walk) step() error {
 		return err
 	}
 	if n := len(asked); n > 0 {
-		w.out.sentence("It has %s: e says and changes them", plural(n, "answer"))
+		w.out.sentence("Answers: %d; e goes through them", n)
 	}
 	w.tell(w.rows(), false)
 	if err := w.outlook(); err != nil {

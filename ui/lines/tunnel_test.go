@@ -22,6 +22,7 @@ type tunnel struct {
 	slow   time.Duration // how long making takes
 	fault  error         // what making them ends with
 	items  []steps.Item  // what the plan says; nil: what is true
+	words  int           // how many words making says before it waits
 	asks   []string      // what making asks of the person, before it waits
 	came   time.Time     // since when the handshake is waited for
 	shown  string        // what the first check finds
@@ -134,6 +135,12 @@ func (m *tunnel) call() steps.Call {
 		Make: func(ctx context.Context, _ steps.Env, say steps.Progress) error {
 			for _, l := range m.asks {
 				say.Ask("%s", l)
+			}
+			for i := range m.words {
+				say.Say("pod %d of %d is ready", i+1, m.words)
+			}
+			if len(m.asks) > 0 {
+				say.Say("signed in to https://example.org")
 			}
 			say.Say("making the keys")
 			select {

@@ -44,7 +44,8 @@ func (w *walk) wait(what func() string, said <-chan func(), do func(context.Cont
 			}
 			return err
 		case <-still.C:
-			w.out.sentence("Still waiting for %s, %s", strings.TrimRight(oneLine(what()), "."), span(time.Since(began)))
+			text := strings.TrimPrefix(strings.TrimRight(oneLine(what()), "."), "waiting ")
+			w.out.sentence("Still waiting %s, %s", forWhat(text), span(time.Since(began)))
 		case <-w.o.Interrupts:
 			if stopping {
 				return ErrInterrupted
@@ -56,6 +57,14 @@ func (w *walk) wait(what func() string, said <-chan func(), do func(context.Cont
 			return context.Cause(w.ctx)
 		}
 	}
+}
+
+// forWhat joins what is waited for to the words before it.
+func forWhat(text string) string {
+	if strings.HasPrefix(text, "until ") || strings.HasPrefix(text, "for ") {
+		return text
+	}
+	return "for " + text
 }
 
 // mine tells whether an error is how the user, or what started carrick, ended
@@ -131,9 +140,15 @@ type work struct {
 	w       *walk
 	plan    *steps.Plan
 	changed int
-	asks    string // the action that waits for a person
-	last    string // what was said last
+	asks    string          // the action that waits for a person
+	asked   map[string]bool // actions that have asked in so many words
+	now     string          // what it is at, in its own words; "": not known
+	said    time.Time       // when such words were said last
 }
+
+// wordsEvery is how often an action is heard in words of its own; what it
+// changes, and what it asks for, is always said.
+const wordsEvery = 5 * time.Second
 
 // done says a change in the past tense.
 var done = map[steps.Verb]string{
@@ -149,9 +164,13 @@ func (k *work) heard(e steps.Event) {
 	if k.asks != "" && (e.Verb != "" || e.Action != k.asks) {
 		k.asks = ""
 	}
+	if e.Asks {
+		k.asked[e.Action] = true
+	}
 	switch {
 	case e.Verb != "":
 		k.changed++
+		k.now = ""
 		if past := done[e.Verb]; past != "" && text == string(e.Verb)+" "+oneLine(e.What) {
 			text = past + " " + oneLine(e.What)
 		} else if e.Verb == steps.Run && text == string(e.Verb)+" "+oneLine(e.What) {
@@ -159,16 +178,19 @@ func (k *work) heard(e steps.Event) {
 		}
 		w.out.sentence("%s%s", where, text)
 	case e.Action == "": // the checks say it
-	case e.Asks || address.MatchString(text):
+	case e.Asks || (!k.asked[e.Action] && address.MatchString(text)):
 		if k.asks == "" {
 			w.out.say("This is for you to do:")
 		}
 		k.asks = e.Action
 		w.apart(text)
-	case k.asks == "" && text != k.last:
-		w.out.sentence("%s%s", where, text)
+	case k.asks == "" && text != k.now:
+		k.now = text
+		if time.Since(k.said) >= wordsEvery {
+			k.said = time.Now()
+			w.out.sentence("%s%s", where, text)
+		}
 	}
-	k.last = text
 	w.note(where + text)
 }
 
@@ -194,6 +216,9 @@ func (k *work) awaits() string {
 	w := k.w
 	if k.asks != "" {
 		return "you"
+	}
+	if k.now != "" {
+		return k.now
 	}
 	if k.plan.Undo {
 		return "the clusters to take it back"
