@@ -4,12 +4,13 @@ GO      ?= go
 BIN     := $(CURDIR)/bin
 SANDBOX := $(BIN)/carrick-sandbox
 RELEASE ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+COMMIT  ?= $(shell git rev-parse HEAD 2>/dev/null)
 
 .DEFAULT_GOAL := build
 
 .PHONY: build
 build: ## build bin/carrick
-	$(GO) build -trimpath -ldflags "-s -w -X main.release=$(RELEASE)" -o $(BIN)/carrick ./cmd/carrick
+	$(GO) build -trimpath -ldflags "-s -w -X main.release=$(RELEASE) -X main.commit=$(COMMIT)" -o $(BIN)/carrick ./cmd/carrick
 
 .PHONY: sandbox
 sandbox: ## build bin/carrick-sandbox: the two control planes (10 minutes the first time)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"runtime"
 	"runtime/debug"
@@ -8,22 +9,26 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// release is set at build time: -ldflags "-X main.release=v1.2.3".
-var release = "dev"
+// release and commit are set at build time: -ldflags "-X main.release=v1.2.3".
+// Where commit is not, it is what Go noted of the source.
+var (
+	release = "dev"
+	commit  string
+)
 
 // versionDoc is what version prints with -o json|yaml.
 type versionDoc struct {
 	Version  string `json:"version"`
 	Commit   string `json:"commit,omitempty"`   // of the source it was built from; left out where that is not known
-	Modified bool   `json:"modified,omitempty"` // there were changes that were not committed
+	Modified bool   `json:"modified,omitempty"` // it is known that there were changes that were not committed
 	Go       string `json:"go"`
 	Platform string `json:"platform"` // linux/amd64
 }
 
 func thisVersion() versionDoc {
-	v := versionDoc{Version: release, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
+	v := versionDoc{Version: release, Commit: commit, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
 	info, ok := debug.ReadBuildInfo()
-	if !ok {
+	if !ok || commit != "" {
 		return v
 	}
 	for _, s := range info.Settings {
@@ -38,16 +43,11 @@ func thisVersion() versionDoc {
 }
 
 func (v versionDoc) String() string {
-	commit := v.Commit
-	switch {
-	case commit == "":
-		commit = "commit unknown"
-	case v.Modified:
-		commit = "commit " + commit + " with changes"
-	default:
-		commit = "commit " + commit
+	source := "commit " + cmp.Or(v.Commit, "unknown")
+	if v.Modified {
+		source += " with changes"
 	}
-	return fmt.Sprintf("carrick %s (%s) %s %s", v.Version, commit, v.Go, v.Platform)
+	return fmt.Sprintf("carrick %s (%s) %s %s", v.Version, source, v.Go, v.Platform)
 }
 
 func (a *app) version() *cobra.Command {

@@ -1,0 +1,38 @@
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+)
+
+// Faults are completed from what the sandbox program says without starting
+// anything; a program of before, or none, completes nothing and says nothing.
+func TestFaultsAreCompleted(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "carrick")
+	if err := os.Link(program(t), path); err != nil {
+		t.Fatal(err)
+	}
+	const nothing = ":4\n"
+	for script, want := range map[string]string{
+		"": nothing,
+		"#!/bin/sh\necho \"flag provided but not defined\" >&2\nexit 1\n":        nothing,
+		"#!/bin/sh\necho '{\"ready\":true}'\n":                                   nothing,
+		"#!/bin/sh\ntest \"$*\" = '--faults liqo' && echo '" + twoFaults + "'\n": "old-token\tthe token has ended\n" + nothing,
+	} {
+		box := filepath.Join(dir, sandboxName)
+		_ = os.Remove(box)
+		if script != "" {
+			if err := os.WriteFile(box, []byte(script), 0o755); err != nil {
+				t.Fatal(err)
+			}
+		}
+		cmd := exec.Command(path, "__complete", "demo", "liqo", "--fault", "o")
+		cmd.Dir, cmd.Env = dir, ownEnvironment(dir)
+		if out, said, code := finish(t, cmd); out != want || code != 0 {
+			t.Errorf("%q: exit code %d, %q, %q", script, code, out, said)
+		}
+	}
+}
