@@ -161,6 +161,8 @@ func TestWaitingCountsAgainstItsLimit(t *testing.T) {
 		m.came = time.Now()
 		p.press("R")
 		p.after(12 * time.Second)
+		p.press("g", "j")
+		p.shows("◌ consumer: 12 s of 2 min: sent, no answer yet")
 		p.press("3", "n")
 		p.shows("12 s of 2 min: sent, no answer yet")
 	})
