@@ -5,7 +5,6 @@ import (
 	"strings"
 	"unicode"
 
-
 	"carrick/steps"
 )
 

@@ -81,9 +81,9 @@ func (d *diffPanel) pressed(k tea.KeyMsg) tea.Cmd {
 		d.to(d.at + 1)
 	case key.Matches(k, keys.Object.Binding):
 		d.a.notice = "this is the last object"
-	case key.Matches(k, keys.ObjectBack.Binding) && d.at > 0:
+	case key.Matches(k, keys.ObjBack.Binding) && d.at > 0:
 		d.to(d.at - 1)
-	case key.Matches(k, keys.ObjectBack.Binding):
+	case key.Matches(k, keys.ObjBack.Binding):
 		d.a.notice = "this is the first object"
 	case key.Matches(k, keys.Rest.Binding) && d.plan.Undo:
 		d.a.notice = "all that stays is shown here already"

@@ -35,7 +35,7 @@ func (p *stepPage) pane(w, h int) []string {
 // unless all is wanted.
 func (p *stepPage) evidence(check *steps.Check, cell steps.Cell, w int, all bool) [][]string {
 	a, r := p.a, p.a.live.board.Verdict(cell)
-	found := oneLine(r.Found)
+	found := a.foundOf(cell)
 	if r.Status == steps.Pending && found == "" {
 		found = "looking"
 	}

@@ -161,7 +161,23 @@ func TestWaitingCountsAgainstItsLimit(t *testing.T) {
 		m.came = time.Now()
 		p.press("R")
 		p.after(12 * time.Second)
+		p.press("g", "j")
+		p.shows("◌ consumer: 12 s of 2 min: sent, no answer yet")
 		p.press("3", "n")
 		p.shows("12 s of 2 min: sent, no answer yet")
+	})
+}
+
+func TestARunThatCameTooEarlyNamesTheStepThatIsMissing(t *testing.T) {
+	m := &tunnel{}
+	o := m.options(t)
+	carry := &o.Guides[0].Steps[2]
+	carry.Actions = []steps.Action{{Name: "open", Title: "Open the tunnel", On: steps.Local, Needs: []string{"peer/pair"}, Doer: m.call()}}
+	onStage(t, o, 80, 24, func(p *play) {
+		p.press("3", "a")
+		p.shows("this needs first, on the provider side: the keys Secret holds one key pair")
+		p.press("y")
+		p.after(time.Second)
+		p.panelSays("Next 2 goes to step Tunnel keys, which comes first; then a tries it again", "Or y carrick apply")
 	})
 }

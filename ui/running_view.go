@@ -268,7 +268,26 @@ func (r *run) next(a *app) string {
 			text += ", " + k.Undo.hint().key + " takes back what was done"
 		}
 	}
-	return text + ", " + k.Log.hint().key + " is the log"
+	return r.earlier(a) + text + ", " + k.Log.hint().key + " is the log"
+}
+
+// earlier names the step that has to be done first, where one is missing.
+func (r *run) earlier(a *app) string {
+	ahead, guide := r.ahead(), a.live.session.Guide()
+	if r.plan.Undo || len(ahead) == 0 {
+		return ""
+	}
+	for _, need := range guide.NeedsOf(ahead[0].act.Action, ahead[0].act.Side) {
+		if root, masked := a.live.board.Cause(need); masked {
+			need = root
+		}
+		for i := range guide.Steps {
+			if step := &guide.Steps[i]; step.Name == need.Step && step.Name != ahead[0].act.Step && !a.live.board.Verdict(need).Allows() && i < 9 {
+				return fmt.Sprintf("%d goes to step %s, which comes first; then ", i+1, step.Title)
+			}
+		}
+	}
+	return ""
 }
 
 // command is what does the same without the screen.

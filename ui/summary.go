@@ -149,9 +149,9 @@ func (s *summary) lines(w int) []string {
 	n := a.live.board.Count("")
 	verdict := a.t.good.Render("✓") + " " + a.t.title.Render("everything is as it should be")
 	if !n.Green() {
-		verdict = a.t.warn.Render("!") + " " + a.t.title.Render("not everything is as it should be") + "  " + s.from.tally(n)
+		verdict = a.t.warn.Render("!") + " " + a.t.title.Render("not everything is as it should be")
 	}
-	out := []string{"", verdict, ""}
+	out := []string{"", verdict, "  " + s.from.tally(n), ""}
 	out = append(out, a.stepList(-1, w)...)
 	for _, part := range [][]string{s.left(w), s.madeLines(w), s.upcoming(w), s.onward(w)} {
 		if len(part) > 0 {
