@@ -85,6 +85,9 @@ func (a *app) receive(msg tea.Msg) tea.Cmd {
 	switch msg := msg.(type) {
 	case tea.WindowSizeMsg:
 		a.w, a.h = msg.Width, a.player.sized(msg.Width, msg.Height)
+		if p, ok := a.page.(interface{ resized() tea.Cmd }); ok {
+			return p.resized()
+		}
 		return nil
 	case tickMsg:
 		a.over(msg)

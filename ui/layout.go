@@ -112,10 +112,25 @@ func (p *stepPage) wideLayout(l layout) layout {
 	l.steps = min(l.steps, max(24, a.w/6))
 	l.side = min(64, max(34, a.w*3/10-2))
 	l.main = a.w - l.steps - l.side - 2
+	if most := p.assertions() + 4 + l.cell*len(steps.Sides); l.main > most {
+		l.side += l.main - most // verdicts stay near to what they are of
+		l.main = most
+	}
 	l.rows = a.h - 7 // headline, sides, rule, title, rule, totals, footer
 	l.detail = l.rows + 1
 	p.giveWhy(&l)
 	return l
+}
+
+// assertions is how wide the longest one of the guide is, within reason.
+func (p *stepPage) assertions() int {
+	w := 40
+	for _, s := range p.guide().Steps {
+		for i := range s.Checks {
+			w = max(w, width(oneLine(s.Checks[i].Title)))
+		}
+	}
+	return min(w, proseWidth)
 }
 
 // digits is how wide the number of a step is.

@@ -112,10 +112,10 @@ func unanswered(t *testing.T, m *tunnel) Options {
 // scenes are all screens and panels.
 var scenes = []scene{
 	{name: "guides", stage: strangers, stays: []string{"Tunnel"}},
-	{name: "sides", stage: strangers, keys: []string{"enter"}},
-	{name: "second side", stage: strangers, keys: []string{"enter", "G", "enter"}},
+	{name: "sides", stage: strangers, keys: []string{"enter", "down"}, stays: []string{"▸ kind-rome"}},
+	{name: "second side", stage: strangers, keys: []string{"enter", "G", "enter"}, stays: []string{"▸"}},
 	{name: "one side twice", stage: strangers, keys: []string{"enter", "enter", "g", "enter"}, stays: []string{"!"}},
-	{name: "link's name", stage: strangers, keys: []string{"enter", "enter", "enter", "x"}},
+	{name: "link's name", stage: strangers, keys: []string{"enter", "enter", "enter", "x"}, stays: []string{"▸ name"}},
 	{name: "no link opens", stage: closed, stays: []string{"✗"}},
 	{name: "step", stays: []string{"▸"}},
 	{name: "many rows", keys: []string{"1", "G"}, stays: []string{"▸ row"}},

@@ -160,6 +160,14 @@ func (p *sides) pressed(k tea.KeyMsg) tea.Cmd {
 	return nil
 }
 
+// resized asks those that have come into sight.
+func (p *sides) resized() tea.Cmd {
+	if p.naming() {
+		return nil
+	}
+	return p.meet()
+}
+
 // meet asks the contexts that are on screen, and those that were chosen, who
 // they are, each once.
 func (p *sides) meet() tea.Cmd {

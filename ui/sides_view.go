@@ -7,30 +7,53 @@ import (
 )
 
 func (p *sides) view() []string {
-	a := p.a
-	head := []string{a.headline(p.guide.Title, "new link"), a.rule()}
-	if a.h >= middleFrom {
-		head = append(head, "")
-	}
-	for i, side := range steps.Sides {
-		head = append(head, p.chosen(i, side))
-	}
-	head = append(head, p.nameLine())
-	head = fill(head, min(len(head), a.h-1))
-	said := p.saidLines()
-	var body []string
+	lines := p.head()
 	if !p.typing() {
-		body = p.rows(a.h - 2 - len(head) - len(said))
+		lines = append(lines, p.rows(p.room())...)
 	} else if p.naming() {
-		body = a.noteLines(a.w - 4)
+		lines = append(lines, p.a.noteLines(p.a.w-4)...)
 	}
-	lines := append(append(head, ""), body...)
-	lines = append(fill(lines, a.h-1-len(said)), said...)
-	return append(lines, p.foot())
+	said := p.saidLines()
+	lines = append(fill(lines, p.a.h-1-len(said)), said...)
+	return append(fill(lines, p.a.h-1), p.foot())
 }
 
+// head is what stands above the contexts: both sides and the name, on a low
+// screen only that of them which is being chosen.
+func (p *sides) head() []string {
+	a := p.a
+	out := []string{a.headline(p.guide.Title, "new link")}
+	if a.h >= middleFrom {
+		out = append(out, a.rule(), "")
+	}
+	for i, side := range steps.Sides {
+		if a.h >= middleFrom || i == p.stage {
+			out = append(out, p.chosen(i, side))
+		}
+	}
+	if a.h >= middleFrom || p.naming() {
+		out = append(out, p.nameLine())
+	}
+	if a.h >= middleFrom {
+		out = append(out, "")
+	}
+	return out
+}
+
+// room is how many lines there are for the contexts and the head of their
+// table.
+func (p *sides) room() int { return max(1, p.a.h-1-len(p.head())-len(p.saidLines())) }
+
 // rowsShown is how many contexts fit.
-func (p *sides) rowsShown() int { return max(1, p.a.h-10) }
+func (p *sides) rowsShown() int {
+	if h := p.room(); h >= headFrom {
+		return h - 1
+	}
+	return p.room()
+}
+
+// headFrom is from how many lines on a table has a head.
+const headFrom = 4
 
 // chosen is the line of one side: what was chosen, or that it is being picked.
 func (p *sides) chosen(stage int, side steps.Side) string {
@@ -76,8 +99,6 @@ func (p *sides) labels() int {
 func (p *sides) rows(h int) []string {
 	a := p.a
 	switch {
-	case h < 2:
-		return nil
 	case p.err != nil:
 		return hang(" "+a.t.bad.Render("✗")+" ", wrap(oneLine(p.err.Error()), max(1, a.w-4)))
 	case !p.read:
@@ -94,11 +115,14 @@ func (p *sides) rows(h int) []string {
 		server = 0
 	}
 	out := []string{"   " + a.t.faint.Render(pad("context", name)+"  "+pad("server", server))}
-	from, to := p.row.window(len(p.list), min(h-1, p.rowsShown()))
+	from, to := p.row.window(len(p.list), p.rowsShown())
+	if h < headFrom {
+		out = nil
+	}
 	for i := from; i < to; i++ {
 		out = append(out, p.context(p.list[i], i == p.row.at, name, server))
 	}
-	if to-from < len(p.list) {
+	if h >= headFrom && to-from < len(p.list) {
 		out[0] = spread(out[0], a.t.faint.Render(fmt.Sprintf("%d to %d of %d ", from+1, to, len(p.list))), a.w)
 	}
 	return out
@@ -142,7 +166,8 @@ func (p *sides) saidLines() []string {
 	if p.said == "" {
 		return nil
 	}
-	return hang(" "+p.a.t.warn.Render("!")+" ", wrap(p.said, max(1, p.a.w-4)))
+	lines := wrap(p.said, max(1, p.a.w-4))
+	return hang(" "+p.a.t.warn.Render("!")+" ", squeeze([][]string{lines}, max(1, p.a.h/2-1), p.a.w-4))
 }
 
 func (p *sides) foot() string {
