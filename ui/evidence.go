@@ -41,10 +41,10 @@ func (p *stepPage) evidence(check *steps.Check, cell steps.Cell, w int, all bool
 	}
 	behind := p.behind(cell, r)
 	head := " " + a.t.ink(r.Status).Render(glyph(r.Status)) + " " + a.t.title.Render(p.guide().Sides[cell.Side].Name) + ": "
-	if len(behind) > 0 {
-		head = strings.TrimSuffix(head, ": ") + ", " + causes(len(behind)) + ": "
-	}
 	blocks := [][]string{hang2(head, "   ", found, w)}
+	if len(behind) > 0 {
+		blocks = append(blocks, []string{"   " + a.t.title.Render(causes(len(behind)))})
+	}
 	label := func(name string, lines []string) {
 		blocks = append(blocks, hang("   "+a.t.faint.Render(pad(name, 5))+" ", lines))
 	}

@@ -30,7 +30,7 @@ func TestASetUpOpensOnItsFirstCause(t *testing.T) {
 	})
 	m = &tunnel{}
 	onStage(t, broken(t, m), 80, 24, func(p *play) {
-		p.shows("step 2 of 3", "▸ the keys Secret holds one key pair", "provider, causes 3 others: there is no key pair")
+		p.shows("step 2 of 3", "▸ the keys Secret holds one key pair", "✗ provider: there is no key pair", "   causes 3 others")
 		p.press("enter")
 		p.shows("Stops", "consumer: the gateway answers a WireGuard handshake", "provider: the tunnel carries (step Carry)")
 	})
