@@ -18,7 +18,7 @@ import (
 // What a recording may be.
 const (
 	largestCast  = 400_000 // bytes
-	longestPause = 5.1    // seconds; captions are read in pauses
+	longestPause = 5.1     // seconds; captions are read in pauses
 )
 
 // cast is a recording: what its terminal shows after each event.
