@@ -25,7 +25,7 @@ func (p *player) onFault(s *stepPage) (move, bool) {
 	case ok:
 		return p.mend(s, cell)
 	case !p.told["fault/mended"] && p.fixed(s):
-		return move{id: "fault/mended", text: "The check holds: that fault is gone. carrick looked, changed one thing, and looked again."}, true
+		return move{id: "fault/mended", text: p.mended()}, true
 	}
 	if first := &s.guide().Steps[0]; s.step() != first {
 		return p.toStep(s, first.Name, "Now the whole way, from the first step."), true
@@ -57,6 +57,17 @@ func (p *player) fixed(s *stepPage) bool {
 		}
 	}
 	return false
+}
+
+// mended says that the fault's first check holds again, and what of it is left.
+func (p *player) mended() string {
+	text := fmt.Sprintf("The check holds now, by %s.", plural(p.a.run.changed, "change"))
+	for _, c := range p.w.Broken {
+		if !p.a.live.board.Verdict(c).Status.Holds() {
+			return text + " What else is broken comes up on the way."
+		}
+	}
+	return text + " Nothing else is broken that a check has shown."
 }
 
 // toStep goes to another step by its number, as far as one key has it.

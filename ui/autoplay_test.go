@@ -224,7 +224,7 @@ func TestAWalkBeginsWhereTheFaultShows(t *testing.T) {
 		p.until("Why it matters: a half pair answers nobody.")
 		p.until("f does only what makes this check hold: make the keys.")
 		p.until("Yes makes 1 thing on the provider.")
-		p.until("that fault is gone")
+		p.until("The check holds now, by 1 change. Nothing else is broken")
 		if !m.made() {
 			t.Fatal("nothing was made")
 		}

@@ -56,6 +56,9 @@ func (p *player) standing(s *stepPage) string {
 	if held == 0 {
 		return "Nothing of this holds yet."
 	}
+	if held == all {
+		return fmt.Sprintf("All of %s hold already.", plural(all, "check"))
+	}
 	return fmt.Sprintf("%d of %s hold by now.", held, plural(all, "check"))
 }
 

@@ -31,9 +31,9 @@ func (p *terminal) reaches(text string) {
 func TestTheDemoWalksByItself(t *testing.T) {
 	p := demo(t, "liqo", "--autoplay", "--pace", "100")
 	p.reaches("That was the walk.")
-	p.wait(`(?s)all is green.*` + allGreen)
+	p.wait(`✓ all is green`)
 	p.types("\x1b[D")
-	p.wait(throughLiqo.on(9))
+	p.wait(`(?s)` + throughLiqo.on(9) + `.*` + allGreen)
 	p.types("q")
 	if code := p.leaves(); code != 0 {
 		t.Errorf("exit code %d", code)
