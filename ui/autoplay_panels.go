@@ -40,8 +40,8 @@ func (p *player) troubled(top screen) bool {
 	case "apply", "fix", "undo":
 		return true
 	case "diff", "form":
-		s, ok := top.(*pager)
-		return ok && !strings.HasPrefix(s.title, "Changes")
+		s := pagerOf(top)
+		return s != nil && !strings.HasPrefix(s.title, "Changes")
 	}
 	return false
 }
@@ -78,10 +78,21 @@ func (p *player) onDiff(s *stepPage, top screen) move {
 
 // atEnd tells whether scrolling on would show nothing more.
 func (p *player) atEnd(top screen) bool {
-	if s, ok := top.(*pager); ok {
+	if s := pagerOf(top); s != nil {
 		return s.from >= len(s.lines())-p.a.panelHeight()
 	}
 	return false
+}
+
+// pagerOf is the panel of text that is on top; nil: it is none.
+func pagerOf(top screen) *pager {
+	switch s := top.(type) {
+	case *pager:
+		return s
+	case *diffPanel:
+		return s.pager
+	}
+	return nil
 }
 
 // onConfirm says what is confirmed, and says yes.

@@ -113,7 +113,7 @@ func TestSearchGoesForthAndBack(t *testing.T) {
 
 // A phrase is found although a line ends in it.
 func TestSearchFindsWhatIsBroken(t *testing.T) {
-	s := newSearch(newTheme(false, anyLetter))
+	s := newSearch(newTheme(skin{}))
 	s.input.SetValue("two  words")
 	if got := s.lines([]string{"one", " here are two", "   words and", "two words"}); fmt.Sprint(got) != "[1 3]" {
 		t.Fatalf("found in %v", got)
