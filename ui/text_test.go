@@ -48,7 +48,7 @@ func TestWithoutItsLettersTextIsAsWide(t *testing.T) {
 		"✓ ◌ ▸":       {"✓ ◌ ▸", "+ . >"},
 		"Zürich é":    {"Zurich e", "Zurich e"},
 		"日本":          {"日本", "????"},
-		"Ελλάς":       {"?????", "?????"},
+		"Ελλάς":       {"???άς", "?????"},
 		"plain + x":   {"plain + x", "plain + x"},
 		"3 × 4 │ ┃ •": {"3 x 4 | | *", "3 x 4 | | *"},
 	} {
