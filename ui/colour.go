@@ -84,10 +84,13 @@ func (env environment) locale() string {
 	return ""
 }
 
-// plainLocale tells whether nothing but ASCII can be shown.
+// plainLocale tells whether nothing but ASCII can be shown: there is no locale,
+// or its characters are not those of Unicode.
 func (env environment) plainLocale() bool {
 	l := env.locale()
-	return l == "" || l == "C" || l == "POSIX"
+	_, set, named := strings.Cut(l, ".")
+	set, _, _ = strings.Cut(strings.ReplaceAll(strings.ToLower(set), "-", ""), "@")
+	return l == "" || l == "C" || l == "POSIX" || (named && set != "utf8")
 }
 
 // wideLocale tells whether lines, dots and arrows are two columns wide.

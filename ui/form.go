@@ -252,9 +252,9 @@ func (f *form) view() []string {
 	}
 	body = fill(body, max(0, h))
 	body = append(body, f.wrongLines()...)
-	first := []hint{{"enter", "next"}, {"shift+tab", "back"}, a.k.Store.hint()}
+	first := []hint{{"enter", "next"}, a.k.Store.hint(), {"shift+tab", "back"}}
 	if q := f.focused(); q != nil && f.texts[q.Question.Key] != nil {
-		first = []hint{a.k.Edit.hint(), {"tab", "next"}, {"shift+tab", "back"}, a.k.Store.hint()}
+		first = []hint{a.k.Edit.hint(), {"tab", "next"}, a.k.Store.hint(), {"shift+tab", "back"}}
 	}
 	foot := a.footer(first, []hint{a.k.Esc.as("leave, nothing lost")})
 	return a.panelFrame("Answers of step "+f.step.Title, plural(len(f.asked), "question"), body, foot)

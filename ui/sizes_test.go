@@ -89,6 +89,41 @@ func (p *play) keeps(texts []string) {
 	}
 }
 
+// Where the selection moves to, all parts of the screen stay where they are, and
+// the selected row is in sight.
+func TestNothingJumpsWhenTheSelectionMoves(t *testing.T) {
+	onStage(t, everything(t, &tunnel{}), 80, 24, func(p *play) {
+		for _, step := range []string{"1", "2"} {
+			p.press(step)
+			for _, size := range [][2]int{{60, 20}, {60, 50}, {80, 24}, {100, 30}, {120, 40}, {200, 60}, {300, 20}, {40, 12}, {20, 5}} {
+				p.size(size[0], size[1])
+				p.press("g")
+				want := p.parts()
+				for range 36 {
+					p.press("j")
+					if got := p.parts(); !slices.Equal(got, want) {
+						t.Fatalf("%v: rules were at %v and are at %v:\n%s", size, want, got, p.screen())
+					}
+					if !strings.Contains(p.screen(), "▸") {
+						t.Fatalf("%v: nothing is selected:\n%s", size, p.screen())
+					}
+				}
+			}
+		}
+	})
+}
+
+// parts are the lines of a frame that part it.
+func (p *play) parts() []int {
+	var out []int
+	for i, l := range strings.Split(p.screen(), "\n") {
+		if strings.HasPrefix(l, "───") {
+			out = append(out, i)
+		}
+	}
+	return out
+}
+
 // How wide terminals make a character: most, and those in East Asia.
 var (
 	western = &runewidth.Condition{StrictEmojiNeutral: true}

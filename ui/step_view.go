@@ -244,12 +244,14 @@ func (p *stepPage) foot() string {
 	if p.at > 0 {
 		first = append([]hint{keys.Back.hint()}, first...)
 	}
-	first = append(first, keys.Filter.hint())
-	if !a.wide() {
+	first, last := append(first, keys.Filter.hint()), []hint{keys.Help.hint(), keys.Quit.hint()}
+	switch {
+	case a.narrow() && a.w >= 50: // there is no other sight of the steps
+		last = append([]hint{keys.Steps.hint()}, last...)
+	case !a.wide():
 		first = append(first, keys.Steps.hint())
 	}
-	first = append(first, keys.Again.hint(), keys.Log.hint())
-	return a.footer(first, []hint{keys.Help.hint(), keys.Quit.hint()})
+	return a.footer(append(first, keys.Again.hint(), keys.Log.hint()), last)
 }
 
 func (p *stepPage) nextText() string {
@@ -257,7 +259,7 @@ func (p *stepPage) nextText() string {
 	if p.at+1 == len(p.guide().Steps) {
 		word = "summary"
 	}
-	if n := p.a.live.board.Count(p.step().Name).Of(steps.Fail); n > 0 {
+	if n := p.a.live.board.Count(p.step().Name).Of(steps.Fail); n > 0 && !p.a.narrow() {
 		word += fmt.Sprintf(" (%d failed)", n)
 	}
 	return word
