@@ -105,7 +105,9 @@ func TestOnlyWhatDiffersFromTheDefaultIsWritten(t *testing.T) {
 // What could not be found out stands as comments, with which the file is a link
 // file still; what is no answer is not written.
 func TestWhatIsToBeAnsweredByHandStandsInTheFile(t *testing.T) {
-	fails := func(context.Context, steps.Env) (any, string, error) { return nil, "", errors.New("only its admins may look") }
+	fails := func(context.Context, steps.Env) (any, string, error) {
+		return nil, "", errors.New("only its admins may look")
+	}
 	of, s, list := adopted(t, nil,
 		steps.Question{Key: "a.unseen", Kind: steps.Pick, Of: []steps.Choice{{Value: "x", Title: "the one"}, {Value: "y", Title: "the other"}}, Default: steps.Fixed("y", "the page"), Adopt: fails},
 		steps.Question{Key: "b.nothing", Kind: steps.Port},
