@@ -4,13 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
 	"time"
-
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"carrick/cluster"
 )
@@ -219,75 +216,8 @@ func plainAnswer(v any) string {
 
 // SignIn does the actions that get secret answers from a person, where they are
 // not given, and returns all secret answers of this session.
-func (s *Session) SignIn(ctx context.Context, say Progress) (map[string]cluster.Masked, error) {
-	for i := range s.guide.Steps {
-		for _, q := range s.guide.Steps[i].Ask {
-			if _, is := s.secretAnswers()[q.Key]; is || q.By == "" {
-				continue
-			}
-			p, err := s.Plan(ctx, Scope{Actions: []string{q.By}})
-			if err == nil {
-				err = s.Apply(ctx, p, ApplyOptions{}, say)
-			}
-			if err != nil {
-				return nil, err
-			}
-		}
-	}
-	return s.secretAnswers(), nil
-}
-
 // Standing counts the checks that hold on a board because of what the guide
 // makes, of how many that are looked at: none, and there is no set-up.
-func (s *Session) Standing(b *Board) (holds, all int) {
-	for _, c := range s.guide.Cells() {
-		check, _ := s.guide.Check(c.Check)
-		act, _ := s.guide.Mending(check, c.Side)
-		if check.Mend == "" || act == nil || !leavesBehind(act.Doer) {
-			continue
-		}
-		r := b.Verdict(c)
-		if root, masked := b.Cause(c); masked && b.Verdict(root).Status == Waiting {
-			r = b.results[c] // what it leans on is on its way
-		}
-		switch r.Status {
-		case Pass, Warn:
-			holds++
-			all++
-		case Skip:
-		default:
-			all++
-		}
-	}
-	return holds, all
-}
-
 // leavesBehind tells whether a doer leaves something behind that it could take back.
-func leavesBehind(d Doer) bool {
-	call, is := d.(Call)
-	return !is || call.Revert != nil
-}
-
-var namespacesAt = schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
-
 // MarkedLinks are the links that have marked namespaces of a side: whoever
 // takes such a set-up on goes on under that name.
-func (s *Session) MarkedLinks(ctx context.Context) []string {
-	links := map[string]bool{}
-	for _, side := range Sides {
-		c := s.ends[side].Cluster
-		if c == nil {
-			continue
-		}
-		found, err := c.List(ctx, namespacesAt, "", cluster.Selector{})
-		if err != nil {
-			continue // it is a hint, no more
-		}
-		for _, ns := range found {
-			for name := range otherLinks(ns.GetLabels(), "") {
-				links[name] = true
-			}
-		}
-	}
-	return slices.Sorted(maps.Keys(links))
-}

@@ -3,6 +3,7 @@ package steps
 import (
 	"fmt"
 	"strings"
+	"sync"
 )
 
 // Cell is one check on one side: what has a verdict.
@@ -29,36 +30,87 @@ func (g *Guide) Cells() []Cell {
 // Board is the latest result of every cell, and the verdicts that follow.
 type Board struct {
 	guide   *Guide
+	mu      sync.Mutex
 	results map[Cell]Result
+	known   map[Cell]judged // of these results, as far as asked for
+}
+
+// judged is what follows for a cell.
+type judged struct {
+	verdict Result
+	cause   Cell // the root, where masked
+	masked  bool
 }
 
 // NewBoard is a board on which nothing was looked at yet.
-func NewBoard(g *Guide) *Board { return &Board{g, map[Cell]Result{}} }
+func NewBoard(g *Guide) *Board {
+	return &Board{guide: g, results: map[Cell]Result{}, known: map[Cell]judged{}}
+}
 
 // Put notes the result of a cell.
-func (b *Board) Put(c Cell, r Result) { b.results[c] = r }
+func (b *Board) Put(c Cell, r Result) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.results[c] = r
+	clear(b.known)
+}
 
 // Verdict is the result of a cell, masked by its needs: where one of them does
 // not hold, the cell says nothing of its own, and names what is at the root.
 func (b *Board) Verdict(c Cell) Result {
-	r := b.results[c]
-	if r.Status == Skip || r.Status == Pending {
-		return r
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.judge(c).verdict
+}
+
+// Cause is the cell at the root of a masked verdict: the first need, of its
+// needs' needs, that failed by itself.
+func (b *Board) Cause(c Cell) (Cell, bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	j := b.judge(c)
+	return j.cause, j.masked
+}
+
+// own is what a cell found by itself, whatever its needs.
+func (b *Board) own(c Cell) Result {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.results[c]
+}
+
+// judge works out what follows for a cell, once for as long as no result changes.
+func (b *Board) judge(c Cell) judged {
+	if j, ok := b.known[c]; ok {
+		return j
 	}
-	need, v, masked := b.unmet(c)
+	j := judged{cause: c}
+	need, masked := b.unmet(c)
+	if masked {
+		j.cause, j.masked = need, true
+		if deeper := b.judge(need); deeper.masked {
+			j.cause = deeper.cause
+		}
+	}
+	j.verdict = b.mask(c, need, j)
+	b.known[c] = j
+	return j
+}
+
+// mask is the result of a cell as its first unmet need leaves it.
+func (b *Board) mask(c, need Cell, j judged) Result {
+	r := b.results[c]
 	switch {
-	case !masked:
+	case r.Status == Skip, r.Status == Pending, !j.masked:
 		return r
-	case v.Status == Pending:
+	case b.judge(need).verdict.Status == Pending:
 		return Result{}
 	}
-	if root, ok := b.Cause(c); ok {
-		need, v = root, b.Verdict(root)
-	}
+	v := b.judge(j.cause).verdict
 	if r.Status == Unknown && v.Status == Unknown {
 		return r // a side that does not answer is unknown everywhere, not skipped
 	}
-	return Result{Status: Skip, Found: b.behind(c, need, v)}
+	return Result{Status: Skip, Found: b.behind(c, j.cause, v)}
 }
 
 // behind says behind which cell another one waits.
@@ -75,35 +127,17 @@ func (b *Board) behind(c, need Cell, v Result) string {
 }
 
 // unmet is the first need of a cell that does not hold.
-func (b *Board) unmet(c Cell) (Cell, Result, bool) {
+func (b *Board) unmet(c Cell) (Cell, bool) {
 	check, _ := b.guide.Check(c.Check)
 	if check == nil {
-		return Cell{}, Result{}, false
+		return Cell{}, false
 	}
 	for _, name := range check.Needs {
-		need, ok := b.guide.need(name, c.Side)
-		if !ok {
-			continue
-		}
-		v := b.Verdict(need)
-		if !v.Allows() {
-			return need, v, true
+		if need, ok := b.guide.need(name, c.Side); ok && !b.judge(need).verdict.Allows() {
+			return need, true
 		}
 	}
-	return Cell{}, Result{}, false
-}
-
-// Cause is the cell at the root of a masked verdict: the first need, of its
-// needs' needs, that failed by itself.
-func (b *Board) Cause(c Cell) (Cell, bool) {
-	need, _, masked := b.unmet(c)
-	if !masked {
-		return c, false
-	}
-	if deeper, ok := b.Cause(need); ok {
-		return deeper, true
-	}
-	return need, true
+	return Cell{}, false
 }
 
 // Causes counts, for each cell that is at the root of others' skips, how many.

@@ -196,64 +196,6 @@ func giveAnswer(g *steps.Guide, l *steps.Link, flag string) error {
 
 // adoptedSides are the two contexts, by the flags; the local one may be the
 // current one.
-func (a *app) adoptedSides(g *steps.Guide) (map[steps.Side]steps.EndSpec, error) {
-	out := map[steps.Side]steps.EndSpec{}
-	for side, flags := range map[steps.Side]*accessFlags{steps.Local: &a.local, steps.Remote: &a.remote} {
-		if g.Sides[side].Kind != steps.Cluster {
-			return nil, usage("guide %s has a host at the %s side: carrick adopt looks at clusters alone", g.Name, g.Sides[side].Name)
-		}
-		end := steps.EndSpec{Context: flags.context}
-		if flags.kubeconfig != "" {
-			path, err := filepath.Abs(flags.kubeconfig)
-			if err != nil {
-				return nil, err
-			}
-			end.Kubeconfig = path
-		}
-		known, err := steps.Candidates(flags.kubeconfig)
-		if err != nil {
-			return nil, usageError{err}
-		}
-		var names []string
-		for _, c := range known {
-			names = append(names, cluster.Clean(c.Context))
-			if end.Context == "" && c.Current && (side == steps.Local || flags.kubeconfig != "") {
-				end.Context = c.Context
-			}
-		}
-		if end.Context == "" {
-			flag := map[steps.Side]string{steps.Local: "--context", steps.Remote: "--remote-context"}[side]
-			return nil, usage("which context is the %s? Say so with %s; there are:\n  %s", g.Sides[side].Name, flag, strings.Join(names, "\n  "))
-		}
-		out[side] = end
-	}
-	return out, nil
-}
-
 // bothAnswer refuses to tell what stands where a side says nothing: what was not
 // seen would look like nothing.
-func bothAnswer(ctx context.Context, s *steps.Session) error {
-	uids := map[string]bool{}
-	for _, side := range steps.Sides {
-		p, _ := s.Pulse(ctx, side)
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-		role := s.Guide().Sides[side].Name
-		if why := p.Absent + p.Trouble; why != "" {
-			return unanswered{fmt.Errorf("the %s (%s) does not answer, so nothing was written: %s", role, p.Name, why)}
-		}
-		if uid, err := s.End(side).Cluster.UID(ctx); err == nil {
-			if uids[uid] {
-				return usage("both contexts are one and the same cluster: kube-system has UID %s", uid)
-			}
-			uids[uid] = true
-		}
-	}
-	return nil
-}
-
 // unanswered is an error because of which something can't be known.
-type unanswered struct{ error }
-
-func (e unanswered) Unwrap() error { return e.error }

@@ -41,7 +41,7 @@ func adoptNamespace(ctx context.Context, e steps.Env) (any, string, error) {
 	case 1:
 		return spaces[0], "Renku's data service runs there", nil
 	}
-	return nil, "", fmt.Errorf("Renku's data service runs in %s: which of them is meant can't be told", strings.Join(spaces, " and "))
+	return nil, "", fmt.Errorf("the data service of Renku runs in %s: which of them is meant can't be told", strings.Join(spaces, " and "))
 }
 
 // adoptTracking is a value of Renku's release.
