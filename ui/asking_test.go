@@ -59,7 +59,7 @@ func TestNoSizeBreaksWhatIsAsked(t *testing.T) {
 	onStage(t, m.options(t), 80, 24, func(p *play) {
 		p.press("a", "y")
 		p.after(time.Second)
-		sweep(p, false)
+		sweep(p)
 		p.press("ctrl+c")
 		p.after(time.Second)
 	})

@@ -74,8 +74,6 @@ func (p *player) onStep(s *stepPage) move {
 		return move{id: "typing", kind: at1, key: "esc"}
 	case run.visible() && run.err != nil && !p.told[p.runID("failed")]:
 		return move{id: p.runID("failed"), kind: halt, text: "That did not go through: " + run.err.Error()}
-	case run != nil && run.plan.Undo && run.err == nil:
-		return p.undone(s)
 	case a.live.seen(step.Name).IsZero():
 		return move{id: "look/" + step.Name, kind: wait, text: "Looking at both sides …", what: p.unseen}
 	}

@@ -79,7 +79,7 @@ func (p *player) onDiff(s *stepPage, top screen) move {
 // atEnd tells whether scrolling on would show nothing more.
 func (p *player) atEnd(top screen) bool {
 	if s := pagerOf(top); s != nil {
-		return s.from >= len(s.lines())-p.a.panelHeight()
+		return s.shown >= len(s.lines())-p.a.panelHeight()
 	}
 	return false
 }
@@ -98,8 +98,8 @@ func pagerOf(top screen) *pager {
 // onConfirm says what is confirmed, and says yes.
 func (p *player) onConfirm(c *confirm) move {
 	a := p.a
-	s, ok := a.page.(*stepPage)
-	if !ok {
+	s := a.stepPage()
+	if s == nil {
 		return move{id: "confirm/away", kind: at1, key: "esc"}
 	}
 	id := fmt.Sprintf("confirm/%s/%d/%p", s.step().Name, c.at, c)
@@ -163,6 +163,9 @@ func (p *player) onForm(f *form) move {
 // leaves the screen to whoever looks on.
 func (p *player) onSummary(s *summary) move {
 	a := p.a
+	if m, busy := p.taking(s); busy {
+		return m
+	}
 	done, all := a.live.looked()
 	if (s.made == nil && s.err == nil) || done < all {
 		return move{id: "summary/look", kind: wait, text: "The summary: looking at every step once more …", what: p.unseen}
@@ -174,7 +177,7 @@ func (p *player) onSummary(s *summary) move {
 	if id := "summary/end/" + round; !p.told[id] && len(s.lines(a.w-2)) > a.h-5 {
 		return move{id: id, text: "Below: what stands because of this link, what runs out when, and how to go on without the screen.", key: "pgdown", hint: a.k.PageDown.as("scroll")}
 	}
-	if id := "summary/top/" + round; !p.told[id] && s.scroll.from > 0 {
+	if id := "summary/top/" + round; !p.told[id] && s.scroll.shown > 0 {
 		return move{id: id, text: "carrick check, diff, apply and undo do the same without a screen.", key: "g", hint: a.k.Top.hint()}
 	}
 	switch {
@@ -186,11 +189,18 @@ func (p *player) onSummary(s *summary) move {
 	return move{id: "end", kind: end, text: "The walk ends here, and not all is green: the summary says what is left. The screen is yours; q leaves."}
 }
 
-// undone follows what was taken back to the summary.
-func (p *player) undone(s *stepPage) move {
-	if s.at+1 < len(s.guide().Steps) {
-		return move{id: fmt.Sprintf("undone/%d", s.at), kind: at1, key: "right"}
+// taking follows what is taken back from the summary.
+func (p *player) taking(s *summary) (move, bool) {
+	run := p.a.run
+	switch {
+	case run.busy():
+		return p.running(run), true
+	case s.from.asked != nothing:
+		return move{id: "plan/undo", kind: wait, text: "Finding out what would be taken back …", what: func() string { return "the plan of the undo" }}, true
+	case run == nil || !run.plan.Undo || p.told["undone"]:
+		return move{}, false
+	case run.err != nil:
+		return move{id: "undone", kind: halt, text: "That did not go through: " + run.err.Error()}, true
 	}
-	text := fmt.Sprintf("Taken back: %s. The checks say so: what was green fails again.", plural(p.a.run.changed, "change"))
-	return move{id: "undone", text: text, key: "right", hint: p.a.k.Next.as("summary")}
+	return move{id: "undone", text: fmt.Sprintf("Taken back: %s. The checks say so: what was green fails again.", plural(run.changed, "change"))}, true
 }

@@ -172,7 +172,7 @@ func TestAWalkSaysWhatTakesLong(t *testing.T) {
 	walking(t, &tunnel{slow: 3 * time.Minute}, Walk{Pace: 1}, 80, 24, func(p *play) {
 		p.until("Applying Tunnel keys …")
 		p.never("Still waiting", 55*time.Second)
-		p.until("Still waiting, for 1 min now: waiting until it holds on the provider (step Tunnel keys)")
+		p.until("Still waiting, for 1 min now: provider: making the keys")
 		p.until("On the consumer this can't be told")
 	})
 }
@@ -210,9 +210,9 @@ func TestAWalkStopsWhereThereIsNoPlan(t *testing.T) {
 	m := &tunnel{blind: errors.New("the API server is away")}
 	walking(t, m, Walk{Pace: 4}, 80, 24, func(p *play) {
 		p.until("carrick stops here; the screen says why. Nothing was changed.")
-		p.shows("This can't be planned", "the API server is away")
+		p.shows("What would change could not be found out", "the API server is away")
 		p.after(10 * time.Minute)
-		p.shows("This can't be planned")
+		p.shows("What would change could not be found out")
 	})
 }
 

@@ -129,7 +129,13 @@ func (p *player) running(r *run) move {
 }
 
 // awaited is what a run waits for.
-func (p *player) awaited(r *run) string { return r.inHand(p.a) }
+func (p *player) awaited(r *run) string {
+	if c, waits := r.awaits(p.a); waits && r.says == "" {
+		check, step := p.a.live.session.Guide().Check(c.Check)
+		return fmt.Sprintf("until it holds on the %s side: %s (step %s)", p.side(c.Side), check.Title, step.Title)
+	}
+	return r.doing()
+}
 
 // waited is the first check of a step that waits.
 func (p *player) waited(s *stepPage) string {

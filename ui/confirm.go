@@ -19,7 +19,8 @@ type confirm struct {
 	questions []question
 	at        int // the question that is being asked
 	yes       bool
-	from      int
+	from      int // the first line that is shown, where there is room for all after it
+	shown     int // the first line that was shown last
 	allowed   steps.ApplyOptions
 	done      func(steps.ApplyOptions) tea.Cmd
 }
@@ -116,7 +117,7 @@ func (c *confirm) update(msg tea.Msg) tea.Cmd {
 
 func (c *confirm) scroll(k tea.KeyMsg) {
 	n, h := len(c.questions[c.at].text(c.a.w-2)), c.bodyHeight()
-	row := cursor{at: c.from}
+	row := cursor{at: c.shown}
 	if row.move(k, c.a.k, n, h) {
 		c.from = max(0, min(row.at, n-h))
 	}
@@ -125,7 +126,7 @@ func (c *confirm) scroll(k tea.KeyMsg) {
 // agreed goes on to the next question, or does it.
 func (c *confirm) agreed() tea.Cmd {
 	c.questions[c.at].allow(&c.allowed)
-	c.yes, c.from = false, 0
+	c.yes, c.from, c.shown = false, 0, 0
 	if c.at+1 < len(c.questions) {
 		c.at++
 		return nil
@@ -139,8 +140,8 @@ func (c *confirm) bodyHeight() int { return max(1, c.a.panelHeight()-2) }
 func (c *confirm) view() []string {
 	a, q := c.a, c.questions[c.at]
 	lines, h := q.text(max(1, a.w-2)), c.bodyHeight()
-	c.from = max(0, min(c.from, len(lines)-h))
-	shown := lines[c.from:min(len(lines), c.from+h)]
+	c.shown = max(0, min(c.from, len(lines)-h))
+	shown := lines[c.shown:min(len(lines), c.shown+h)]
 	var body []string
 	for _, l := range shown {
 		body = append(body, " "+l)
@@ -148,9 +149,9 @@ func (c *confirm) view() []string {
 	body = append(fill(body, h), "", c.buttons())
 	right := ""
 	if len(lines) > h {
-		right = positions(c.from, len(shown), len(lines))
+		right = positions(c.shown, len(shown), len(lines))
 	}
-	foot := a.footer([]hint{a.k.No.hint(), a.k.Yes.hint(), {"←→", "choose"}, {"enter", "take it"}, a.k.Diff.hint()}, []hint{a.k.Esc.hint()})
+	foot := a.footer([]hint{a.k.No.hint(), a.k.Yes.hint(), {"←→", "yes or no"}, {"enter", "choose it"}, a.k.Diff.hint()}, []hint{a.k.Esc.hint()})
 	return a.panelFrame(q.title, right, body, foot)
 }
 

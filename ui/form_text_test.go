@@ -60,7 +60,7 @@ func TestNoEditor(t *testing.T) {
 		p.shows("no editor is known here: set VISUAL or EDITOR")
 		p.press("x")
 		p.hides("no editor is known here")
-		sweep(p, false)
+		sweep(p)
 	})
 }
 

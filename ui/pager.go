@@ -24,7 +24,8 @@ type pager struct {
 	more   func(tea.KeyMsg) tea.Cmd // keys of its own; nil: none
 	dress  func(shown []string, from int) (where string)
 	search search
-	from   int
+	from   int  // the first line that is shown, where there is room for all after it
+	shown  int  // the first line that was shown last
 	high   int  // lines that there are for it; 0: those of a panel
 	end    bool // begin at the end
 }
@@ -74,7 +75,7 @@ func (p *pager) update(msg tea.Msg) tea.Cmd {
 	case key.Matches(k, keys.Esc.Binding), key.Matches(k, keys.Open.Binding):
 		p.a.lift()
 	case key.Matches(k, keys.Filter.Binding):
-		return p.search.begin(p.from)
+		return p.search.begin(p.shown)
 	case key.Matches(k, keys.Copy.Binding):
 		return p.a.copyOr(p.copied(), p.saveKind())
 	case key.Matches(k, keys.Save.Binding):
@@ -87,31 +88,32 @@ func (p *pager) update(msg tea.Msg) tea.Cmd {
 
 // scroll moves by a key and tells whether it was one that does.
 func (p *pager) scroll(k tea.KeyMsg) bool {
-	keys, page := p.a.k, max(1, p.room()-1)
+	keys, page, to := p.a.k, max(1, p.room()-1), p.shown
 	switch {
 	case key.Matches(k, keys.Up.Binding):
-		p.from--
+		to--
 	case key.Matches(k, keys.Down.Binding):
-		p.from++
+		to++
 	case key.Matches(k, keys.PageUp.Binding):
-		p.from -= page
+		to -= page
 	case key.Matches(k, keys.PageDown.Binding), k.String() == " ":
-		p.from += page
+		to += page
 	case key.Matches(k, keys.Top.Binding):
-		p.from = 0
+		to = 0
 	case key.Matches(k, keys.Bottom.Binding):
-		p.from = len(p.lines())
+		to = len(p.lines())
 	default:
 		return false
 	}
-	p.from = max(0, min(p.from, len(p.lines())-p.room()))
+	p.from = max(0, min(to, len(p.lines())-p.room()))
+	p.shown = p.from
 	return true
 }
 
 // bring scrolls to a line, as far as the text reaches.
 func (p *pager) bring(line int) {
 	p.from = max(0, min(line, len(p.lines())-p.room()))
-	p.end = false
+	p.shown, p.end = p.from, false
 }
 
 func (p *pager) copied() string {
@@ -135,14 +137,15 @@ func (p *pager) saveKind() string {
 	return strings.ToLower(strings.Fields(p.title + " text")[0])
 }
 
-// body are the lines that are shown of a text in so much room.
+// body are the lines that are shown of a text in so much room. On a larger screen
+// it begins where it began before.
 func (p *pager) body(lines []string, h int) []string {
 	last := max(0, len(lines)-h)
+	p.shown = max(0, min(p.from, last))
 	if p.end {
-		p.from = last
+		p.shown = last
 	}
-	p.from = max(0, min(p.from, last))
-	return slices.Clone(lines[p.from:min(len(lines), p.from+max(0, h))])
+	return slices.Clone(lines[p.shown:min(len(lines), p.shown+max(0, h))])
 }
 
 func (p *pager) view() []string {
@@ -150,14 +153,14 @@ func (p *pager) view() []string {
 	shown := p.body(lines, h)
 	var where []string
 	if p.dress != nil {
-		where = append(where, p.dress(shown, p.from))
+		where = append(where, p.dress(shown, p.shown))
 	}
 	if len(lines) > h {
-		where = append(where, positions(p.from, len(shown), len(lines)))
+		where = append(where, positions(p.shown, len(shown), len(lines)))
 	}
 	for i := range shown {
-		more := p.from+i+1 < len(lines) && strings.TrimSpace(lines[p.from+i+1]) != ""
-		shown[i] = " " + p.search.mark(p.a.term.linked(shown[i], more), p.from+i)
+		more := p.shown+i+1 < len(lines) && strings.TrimSpace(lines[p.shown+i+1]) != ""
+		shown[i] = " " + p.search.mark(p.a.term.linked(shown[i], more), p.shown+i)
 	}
 	return p.a.panelFrame(p.title, strings.Join(slices.DeleteFunc(where, func(s string) bool { return s == "" }), " · "), shown, p.foot(len(lines) > h))
 }

@@ -45,7 +45,7 @@ func TestDiffGoesFromObjectToObject(t *testing.T) {
 		p.hides("as-it-is")
 		p.press("G")
 		p.shows("object ")
-		sweep(p, false)
+		sweep(p)
 	})
 }
 
@@ -81,7 +81,7 @@ func TestSearchInEveryPanel(t *testing.T) {
 				p.shows("enter keeps it", "/ "+c.text)
 				p.press("enter")
 				p.shows("n next (line 1 of ", "esc end the search")
-				sweep(p, false)
+				sweep(p)
 				p.resize(60, 20)
 				p.press("n")
 				p.press("esc")

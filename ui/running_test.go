@@ -42,7 +42,7 @@ func TestARunSaysHowFarItIs(t *testing.T) {
 		p.after(40 * time.Second) // all is done, and the check does not hold
 		p.shows("3 of 3", "5 s of 1 min: there is no key pair.")
 		p.panelSays("Waiting until it holds on the provider side: the keys Secret holds one key pair (step Tunnel keys)")
-		sweep(p, false)
+		sweep(p)
 	})
 }
 
@@ -139,7 +139,7 @@ func TestUndoFromTheSummaryStaysThere(t *testing.T) {
 		if m.made() {
 			t.Fatal("it was not taken back")
 		}
-		sweep(p, false)
+		sweep(p)
 		p.resize(80, 40)
 		p.press("esc")
 		p.shows("summary · milan-rome")

@@ -108,17 +108,22 @@ const settles = time.Minute
 // inHand is what a run does at this moment, or waits for.
 func (r *run) inHand(a *app) string {
 	quiet := a.now().Sub(r.heardAt)
-	c, waits := r.awaits(a)
+	if c, waits := r.awaits(a); waits && r.says == "" {
+		return a.awaited(c, quiet)
+	}
+	return span(quiet) + ": " + r.doing()
+}
+
+// doing is what a run is at, in its own words.
+func (r *run) doing() string {
 	ahead := r.ahead()
 	switch {
 	case r.says != "":
-		return span(quiet) + ": " + r.says
-	case waits:
-		return a.awaited(c, quiet)
+		return r.says
 	case len(ahead) > 0:
-		return span(quiet) + ": " + ahead[0].overtly
+		return ahead[0].overtly
 	}
-	return span(quiet) + ": looking whether all of it holds"
+	return "looking whether all of it holds"
 }
 
 // awaited says what is waited for, for how long, and how it stands now.

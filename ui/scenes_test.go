@@ -18,7 +18,6 @@ type scene struct {
 	keys  []string
 	then  func(*play)
 	stays []string // what no size may hide
-	lost  bool     // a larger screen shows all of it, and the place in it is forgotten
 }
 
 // Names as clusters have them: long ones, and ones that are wider than they have
@@ -127,8 +126,8 @@ var scenes = []scene{
 	{name: "form, wrong", keys: []string{"1", "e", "0", "0", "enter"}, stays: []string{"Answers", "✗"}},
 	{name: "form, no editor", keys: []string{"1", "e", "tab", "tab", "tab", "ctrl+e"}, stays: []string{"Answers", "✗"}},
 	{name: "form by itself", stage: unanswered, stays: []string{"Answers"}},
-	{name: "diff", stage: planned, keys: []string{"d", "pgdown"}, stays: []string{"Changes"}, lost: true},
-	{name: "confirm", stage: planned, keys: []string{"a", "pgdown"}, stays: []string{"Apply", "No ", " Yes"}, lost: true},
+	{name: "diff", stage: planned, keys: []string{"d", "pgdown"}, stays: []string{"Changes"}},
+	{name: "confirm", stage: planned, keys: []string{"a", "pgdown"}, stays: []string{"Apply", "No ", " Yes"}},
 	{name: "take over", stage: planned, keys: []string{"a", "y"}, stays: []string{"Take over", "No ", " Yes"}},
 	{name: "replace", stage: planned, keys: []string{"a", "y", "y", "right"}, stays: []string{"Delete", "No ", " Yes"}},
 	{name: "running", stage: askingFor, keys: []string{"a", "y"}},
@@ -137,7 +136,7 @@ var scenes = []scene{
 	{name: "log", stage: failing, keys: []string{"a", "y", "l"}, stays: []string{"Log"}},
 	{name: "detail", keys: []string{"1", "enter"}, stays: []string{"the site is there"}},
 	{name: "steps", keys: []string{"S", "down"}, stays: []string{"Steps", "▸ - 3 Ca"}},
-	{name: "help", keys: []string{"?", "pgdown"}, stays: []string{"Keys"}, lost: true},
+	{name: "help", keys: []string{"?", "pgdown"}, stays: []string{"Keys"}},
 	{name: "page", keys: []string{"o"}, stays: []string{"Where"}},
 	{name: "error", then: func(p *play) {
 		p.a.lay(p.a.errorPanel("This can't be planned", errors.New(strings.Repeat(longName+" "+wideName+"\n", 20))))
@@ -149,10 +148,10 @@ var scenes = []scene{
 			lack.Missing, lack.Needed = append(lack.Missing, cluster.Decision{Right: r}), append(lack.Needed, r)
 		}
 		p.a.lay(p.a.lackingPanel(&steps.Plan{}, steps.Lacking{steps.Remote: lack}))
-	}, stays: []string{"You may not"}},
+	}, stays: []string{"Rights"}},
 	{name: "copied", keys: []string{"d", "y"}, stays: []string{"Changes"}},
 	{name: "summary", keys: []string{"3", "n"}},
-	{name: "summary's end", keys: []string{"3", "n", "G"}, lost: true},
+	{name: "summary's end", keys: []string{"3", "n", "G"}},
 }
 
 // play plays up to the scene, in that theme, and lets a func look at it.

@@ -213,7 +213,7 @@ func (p *pager) seek(k tea.KeyMsg) bool {
 // reveal scrolls no more than it must for a line to be in sight.
 func (p *pager) reveal(line int) {
 	h := p.room()
-	if line < p.from || line >= p.from+h {
+	if line < p.shown || line >= p.shown+h {
 		p.bring(line - h/3)
 	}
 	p.end = false

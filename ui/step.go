@@ -205,7 +205,7 @@ func (p *stepPage) to(c steps.Cell) {
 	if !slices.Contains(p.rows(), check) {
 		p.filter.Reset()
 	}
-	pl.row.at = max(0, slices.Index(p.rows(), check))
+	pl.check = check.Name
 }
 
 func (p *stepPage) verdict(c *steps.Check, side steps.Side) steps.Result {

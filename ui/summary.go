@@ -118,7 +118,7 @@ func (s *summary) view() []string {
 	s.scroll.high = max(1, h-len(progress))
 	body := s.scroll.body(lines, h-len(progress))
 	for i, l := range body {
-		body[i] = " " + s.scroll.search.mark(l, s.scroll.from+i)
+		body[i] = " " + s.scroll.search.mark(l, s.scroll.shown+i)
 	}
 	out = append(fill(append(out, body...), a.h-2-len(progress)), progress...)
 	return append(append(out, a.rule()), s.foot())

@@ -33,9 +33,7 @@ func (p *stepPage) goTo(c steps.Cell) tea.Cmd {
 
 func (p *stepPage) selectCell(c steps.Cell) {
 	pl := p.place()
-	check, _ := p.guide().Check(c.Check)
-	pl.side, pl.moved = c.Side, true
-	pl.row.at = max(0, slices.Index(p.rows(), check))
+	pl.side, pl.moved, pl.check = c.Side, true, c.Check
 }
 
 func (p *stepPage) elsewhere() int {
