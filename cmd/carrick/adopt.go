@@ -28,7 +28,7 @@ func (a *app) adopt() *cobra.Command {
 		Use: "adopt GUIDE", Short: "A link file for a set-up that somebody else made",
 		Long: "Looks at two clusters that somebody has joined already, finds out what that set-up calls\nthings, and writes a link file that says so. It changes nothing in any cluster. What it could\nnot find out stands in the link file as comments.\n\n" +
 			"Exit code 0: the file is written, whatever the checks say; 2: usage, the file is there\nalready; 5: a side does not answer, and nothing was written.",
-		Example: "  carrick adopt renku --context kind-milan --remote-context gke-rome\n  carrick adopt liqo --remote-context rome -o theirs.yaml --answer offloading.namespace=shop",
+		Example: "  carrick adopt renku --context kind-milan --remote-context gke-rome\n  carrick adopt liqo --remote-context rome --answer offloading.namespace=shop",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 1 {
 				return usage("name one guide: %s", cmd.UseLine())

@@ -46,6 +46,9 @@ var environment = []row{
 	{"`XDG_STATE_HOME`", "where the audit log and the log are; default `~/.local/state`"},
 	{"`VISUAL`, `EDITOR`", "the editor for long answers"},
 	{"`NO_COLOR`, `CLICOLOR`, `CLICOLOR_FORCE`", "colours; `--color` goes first"},
+	{"`ACCESSIBLE`", "set: the wizard in lines of text, as with `--accessible`"},
+	{"`TERM`, `COLORTERM`", "how many colours; with `TERM=dumb` the wizard speaks in lines"},
+	{"`COLORFGBG`", "a hint at the background, where the terminal does not say"},
 	{"`LC_ALL`, `LC_CTYPE`, `LANG`", "the first that is set; plain characters where it is `C`, `POSIX`, or none is set"},
 }
 
