@@ -88,7 +88,9 @@ func (f *form) edit(q *steps.Answered) tea.Cmd {
 		return nil
 	}
 	key := q.Question.Key
-	return tea.ExecProcess(exec.Command(words[0], append(words[1:len(words):len(words)], path)...), func(err error) tea.Msg {
+	cmd := exec.Command(words[0], append(words[1:len(words):len(words)], path)...)
+	cmd.Stdin = f.p.a.o.In // the terminal itself, not what listens to it
+	return tea.ExecProcess(cmd, func(err error) tea.Msg {
 		text, readErr := os.ReadFile(path)
 		_ = os.Remove(path)
 		if err != nil {

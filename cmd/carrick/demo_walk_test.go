@@ -51,7 +51,7 @@ func TestAutoplayFlagsThatAreRefused(t *testing.T) {
 		`--pace "hasty": want slow, normal, fast, or`:  {"--autoplay", "--pace", "hasty"},
 		`--pace "0": want slow, normal, fast, or a fa`: {"--autoplay", "--pace", "0"},
 		`--pace "NaN": want slow, normal, fast, or a `: {"--autoplay", "--pace", "NaN"},
-		"the wizard needs a terminal":                  {"--autoplay", "--pace", "1.5"},
+		"--autoplay shows the screen":                  {"--autoplay", "--pace", "1.5"},
 	} {
 		out, said, code := finish(t, demoCommand(t, path, args...))
 		if out != "" || code != exitUsage || !strings.Contains(said, want) {
