@@ -171,7 +171,7 @@ func (s *Session) needsHold(ctx context.Context, j job, untouched bool, say Prog
 			check, _ := s.guide.Check(c.Check)
 			return &ActionError{
 				j.step.Name, j.action.Name, s.guide.Sides[j.side].Name, "do",
-				fmt.Errorf("needs %q, which is %s: %s", check.Title, r.Status, r.Found),
+				fmt.Errorf("needs %q first, and that does not hold (%s): %s", check.Title, r.Status, r.Found),
 			}
 		}
 	}
@@ -218,7 +218,7 @@ func (s *Session) settle(ctx context.Context, p *Plan, step string, say Progress
 			}
 			say.Say("%s: %s: %s: %s", s.guide.Sides[side].Name, check.Title, r.Status, r.Found)
 			if !r.Status.Holds() && r.Status != Skip {
-				return fmt.Errorf("step %s: %q does not hold on the %s although all was done (%s): %s", step, check.Title, s.guide.Sides[side].Name, r.Status, r.Found)
+				return fmt.Errorf("step %s: %q does not hold on the %s side although all was done (%s): %s", step, check.Title, s.guide.Sides[side].Name, r.Status, r.Found)
 			}
 		}
 	}

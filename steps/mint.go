@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/base64"
 	"fmt"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -39,7 +40,7 @@ func (m Mint) Plan(ctx context.Context, env Env) (Change, error) {
 	}
 	switch {
 	case len(missing) > 0:
-		p.Note = fmt.Sprintf("the value of %v is made on this machine and kept only there", missing)
+		p.Note = fmt.Sprintf("%s: made on this machine, and kept nowhere but there", strings.Join(missing, ", "))
 	case p.Verb == Leave:
 		p.Note = "is there; it is made only once"
 	}
