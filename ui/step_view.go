@@ -226,12 +226,12 @@ func (p *stepPage) foot() string {
 		return a.footer([]hint{keys.Interrupt.as("stop"), {"↑↓", "move"}, keys.Log.hint()}, []hint{keys.Help.hint()})
 	}
 	first := []hint{keys.Next.as(p.nextText())}
-	if n := p.elsewhere(); n > 0 {
-		first = append(first, keys.Trouble.as(fmt.Sprintf("%d wrong elsewhere", n)))
-	}
 	todo := p.place().changes()
 	if len(p.step().Actions) > 0 && todo != 0 {
 		first = append(first, keys.Apply.as(p.applyText(todo)), keys.Diff.hint())
+	}
+	if n := p.elsewhere(); n > 0 {
+		first = append(first, keys.Trouble.as(fmt.Sprintf("%d more wrong", n)))
 	}
 	if n := len(p.place().missing()); n > 0 {
 		first = append([]hint{keys.Answers.as(plural(n, "answer") + " missing")}, first...)

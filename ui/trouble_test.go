@@ -47,7 +47,7 @@ func TestWhatIsNotSetUpOpensOnItsFirstStep(t *testing.T) {
 
 func TestTroubleListsCausesFirst(t *testing.T) {
 	onStage(t, broken(t, &tunnel{}), 80, 24, func(p *play) {
-		p.shows("t 1 wrong elsewhere")
+		p.shows("t 1 more wrong")
 		p.press("t")
 		p.golden("trouble-80x24")
 		p.press("down", "down", "enter")

@@ -31,7 +31,7 @@ func (p *terminal) reaches(text string) {
 func TestTheDemoWalksByItself(t *testing.T) {
 	p := demo(t, "liqo", "--autoplay", "--pace", "100")
 	p.reaches("That was the walk.")
-	p.wait(`✓ all is green`)
+	p.wait(`✓ everything is as it should be`)
 	p.types("\x1b[D")
 	p.wait(`(?s)` + throughLiqo.on(9) + `.*` + allGreen)
 	p.types("q")
