@@ -62,6 +62,7 @@ type Work struct {
 	request  Request
 	rendered *Rendered
 	secret   *unstructured.Unstructured // of the old release
+	resumes  bool                       // what the request itself began and did not finish: the old revision goes on
 }
 
 // Ours tells whether a release carries all labels of the request.
@@ -108,9 +109,14 @@ func Prepare(ctx context.Context, c *cluster.Cluster, req Request) (*Work, error
 		if w.Kind == Upgrade && sameVersion(old.Version, req.Version) && equal(old.inner.given, want) {
 			return w, w.keep(ctx, c)
 		}
+		w.resumes = (old.Status == PendingInstall || old.Status == PendingUpgrade) && req.Ours(old) && sameVersion(old.Version, req.Version) && equal(old.inner.given, want)
 	}
 	return w, w.render(ctx, c)
 }
+
+// Resumes tells whether the work goes on with a revision that the request itself
+// began and did not finish.
+func (w *Work) Resumes() bool { return w.resumes }
 
 func equal(a, b map[string]any) bool {
 	return (len(a) == 0 && len(b) == 0) || reflect.DeepEqual(a, b)
@@ -155,6 +161,12 @@ func (w *Work) render(ctx context.Context, c *cluster.Cluster) error {
 	r, err := render(ctx, c, c, ch, options(req.Name, req.Namespace, w.revision()), req.Values)
 	if err != nil {
 		return err
+	}
+	if w.resumes { // what a template makes at random is not made a second time
+		r.manifest = w.Old.inner.manifest
+		if r.Objects, err = objects(r.manifest); err != nil {
+			return fmt.Errorf("what release %s consists of can't be read: %w", w.Old.Name, err)
+		}
 	}
 	w.rendered, w.Unknown = r, r.Unknown
 	if w.Objects, err = placed(ctx, c, r.Objects, r.CRDs, req.Name, req.Namespace); err != nil {
@@ -261,8 +273,11 @@ func (w *Work) definitions(ctx context.Context, c *cluster.Cluster, crds []*unst
 
 // revision is the number of the revision that would be written.
 func (w *Work) revision() int {
-	if w.Old == nil {
+	switch {
+	case w.Old == nil:
 		return 1
+	case w.resumes:
+		return w.Old.Revision
 	}
 	return w.Old.Revision + 1
 }

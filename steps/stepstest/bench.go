@@ -76,7 +76,7 @@ func (x Bench) stand(b *testing.B, roundTrip time.Duration) *standing {
 }
 
 // session is a new session, as the program starts one: without a connection.
-func (x *standing) session(b *testing.B, o cluster.Options) *steps.Session {
+func (x *standing) session(b testing.TB, o cluster.Options) *steps.Session {
 	b.Helper()
 	link, secrets := steps.NewLink(x.Guide.Name, benchLink), map[string]cluster.Masked{}
 	for key, v := range x.answers {

@@ -21,6 +21,8 @@ type Fault struct {
 type Rule struct {
 	Verbs     []string // none: all
 	Resources []string // none: all
+	Changes   bool     // only what may change something
+	Looks     bool     // only what changes nothing
 	After     int      // so many of them pass first
 	Times     int      // to so many of them; 0: to all
 	Fault     Fault
@@ -29,7 +31,8 @@ type Rule struct {
 }
 
 func (r *Rule) fits(asked Request) bool {
-	return (len(r.Verbs) == 0 || slices.Contains(r.Verbs, asked.Verb)) && (len(r.Resources) == 0 || slices.Contains(r.Resources, asked.Resource))
+	return (len(r.Verbs) == 0 || slices.Contains(r.Verbs, asked.Verb)) && (len(r.Resources) == 0 || slices.Contains(r.Resources, asked.Resource)) &&
+		(!r.Changes || asked.Changes()) && (!r.Looks || !asked.Changes())
 }
 
 // Set puts rules in the place of those that held; the first that fits counts.
