@@ -9,5 +9,4 @@ import (
 func proof() stepstest.Proof { return stepstest.Proof{Bench: bench()} }
 
 func TestCrashes(t *testing.T) { proof().Crashes(t) }
-
-func TestFaults(t *testing.T) { proof().Faults(t) }
+func TestFaults(t *testing.T)  { proof().Faults(t) }

@@ -29,6 +29,9 @@ type Proof struct {
 	// in trouble, by side: what they say then is no verdict made of an error. Each
 	// has to be looked at before it is named here.
 	Blind map[steps.Side][]string
+	// Random is what two runs of this guide never have in common, as a regular
+	// expression; "": nothing but what no two runs of any guide have.
+	Random string
 	// More is what is kept beside the clusters, by name.
 	More func(testing.TB, *clustertest.Sandbox, map[string]any) map[string]string
 }

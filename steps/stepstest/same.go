@@ -18,14 +18,15 @@ import (
 
 // random is what two runs never have in common: UIDs, times, keys and hashes of
 // them, also at the end of names, and ports that a cluster chooses.
-var random = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z|[A-Za-z0-9+/_-]{40,}={0,2}|[0-9a-f]{32,}|-[0-9a-f]{10,16}\b|\b3[0-2]\d{3}\b`)
+var random = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z|[A-Za-z0-9+/_-]{40,}={0,2}|sha256:[0-9a-f]+|\b[0-9A-HJKMNP-TV-Z]{26}\b|-[0-9a-f]{10,16}\b|\b3[0-2]\d{3}\b`)
 
 // allotted are kinds that a cluster makes of others, under names of its choice.
 var allotted = []string{"ipaddresses.networking.k8s.io"}
 
 // same is what was made since before, without what is random by nature: what
 // differs in a name alone is counted.
-func same(before, now map[string]string) map[string]string {
+func (x Proof) same(before, now map[string]string) map[string]string {
+	own := regexp.MustCompile(x.Random)
 	out := map[string]string{}
 	for _, name := range slices.Sorted(maps.Keys(now)) {
 		if before[name] == now[name] || slices.Contains(allotted, strings.Fields(name)[1]) {
@@ -36,7 +37,11 @@ func same(before, now map[string]string) map[string]string {
 		for n := 2; out[key] != ""; n++ {
 			key = fmt.Sprintf("%s, number %d", plain, n)
 		}
-		out[key] = random.ReplaceAllString(withoutData(now[name]), "…")
+		text := withoutData(now[name])
+		if x.Random != "" {
+			text = own.ReplaceAllString(text, "…")
+		}
+		out[key] = random.ReplaceAllString(text, "…")
 	}
 	for name := range before {
 		if _, there := now[name]; !there {
