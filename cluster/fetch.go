@@ -119,12 +119,10 @@ func slurp(ctx context.Context, req *rest.Request) ([]byte, error) {
 		return nil, caused(ctx, err)
 	}
 	defer stream.Close()
-	body, err := io.ReadAll(io.LimitReader(stream, mostBytes+1))
+	body, err := io.ReadAll(stream)
 	switch {
 	case err != nil:
 		return nil, caused(ctx, err)
-	case len(body) > mostBytes:
-		return nil, fmt.Errorf("the answer is larger than %d MiB", mostBytes>>20)
 	case !json.Valid(body):
 		return nil, notJSON(errors.New(excerpt(body)))
 	}

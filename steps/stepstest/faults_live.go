@@ -3,6 +3,7 @@ package stepstest
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -111,7 +112,7 @@ func (s *stage) lived(t *testing.T, f *followed, x trouble, admin *cluster.Clust
 		if !x.stops {
 			s.Break(t, admin)
 		}
-		f.until(t, noticedWithin, func(b *steps.Board) []string { return s.held(b) })
+		f.until(t, noticedWithin, func(b *steps.Board) []string { return s.held(b, x) })
 	}
 	noticed := time.Since(began)
 	s.ends(t, x, steps.Remote)
@@ -125,21 +126,12 @@ func (s *stage) lived(t *testing.T, f *followed, x trouble, admin *cluster.Clust
 }
 
 // held are the cells of the side in trouble that hold all the same.
-func (s *stage) held(b *steps.Board) []string {
+func (s *stage) held(b *steps.Board, x trouble) []string {
 	var out []string
 	for _, c := range s.Guide.Cells() {
-		if v := b.Verdict(c); c.Side == steps.Remote && v.Status.Holds() && !contains(s.Blind[c.Side], c.Check) {
+		if v := b.Verdict(c); c.Side == steps.Remote && v.Status.Holds() && !slices.Contains(s.Blind[c.Side], c.Check) && !slices.Contains(x.holds, c.Check) {
 			out = append(out, fmt.Sprintf("%s holds: %s: %s", c.Check, v.Status, v.Found))
 		}
 	}
 	return out
-}
-
-func contains(list []string, s string) bool {
-	for _, l := range list {
-		if l == s {
-			return true
-		}
-	}
-	return false
 }

@@ -1,0 +1,82 @@
+package cluster
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+)
+
+type zeroes struct{}
+
+func (zeroes) Read(p []byte) (int, error) { clear(p); return len(p), nil }
+func (zeroes) Close() error               { return nil }
+
+func TestAnAnswerThatIsTooLargeIsNotRead(t *testing.T) {
+	b := newBodies().bound(t.Context(), zeroes{})
+	n, err := io.Copy(io.Discard, b)
+	if !errors.Is(err, errTooLarge) || n != mostBytes+1 {
+		t.Errorf("%d bytes, %v", n, err)
+	}
+}
+
+// One large answer is read at a time; small ones wait for nobody.
+func TestLargeAnswersWaitForEachOther(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		all := newBodies()
+		first := all.bound(t.Context(), zeroes{})
+		if _, err := io.CopyN(io.Discard, first, 2*freeBytes); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.CopyN(io.Discard, all.bound(t.Context(), zeroes{}), freeBytes); err != nil {
+			t.Fatal(err)
+		}
+		done := make(chan error)
+		second := all.bound(t.Context(), zeroes{})
+		go func() {
+			_, err := io.CopyN(io.Discard, second, 2*freeBytes)
+			done <- err
+		}()
+		synctest.Wait()
+		select {
+		case err := <-done:
+			t.Errorf("the second large answer did not wait: %v", err)
+		default:
+		}
+		first.anew()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+		_ = second.Close()
+		if len(all.large) != 0 {
+			t.Error("the turn is not given back")
+		}
+	})
+}
+
+func TestWatchesAreNotBoundedAsAWhole(t *testing.T) {
+	b := newBodies()
+	b.next = answering(func(*http.Request) *http.Response {
+		return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(strings.NewReader("x"))}
+	})
+	for query, want := range map[string]bool{"": true, "?watch=true": false} {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://x/api"+query, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp, err := b.RoundTrip(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, got := resp.Body.(*bounded); got != want {
+			t.Errorf("%q is bounded: %v", query, got)
+		}
+		_ = resp.Body.Close()
+	}
+}
+
+type answering func(*http.Request) *http.Response
+
+func (f answering) RoundTrip(r *http.Request) (*http.Response, error) { return f(r), nil }
