@@ -12,7 +12,7 @@ import (
 const freeBytes = 1 << 20
 
 // errTooLarge is the end of an answer that is larger than any that is of use.
-var errTooLarge = fmt.Errorf("%w: the answer is larger than %d MiB", errNotJSON, mostBytes>>20)
+var errTooLarge = notJSON(fmt.Errorf("the answer is larger than %d MiB", mostBytes>>20))
 
 // bodies bounds what is read of the answers of one cluster.
 type bodies struct {

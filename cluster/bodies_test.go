@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"strings"
@@ -80,3 +81,17 @@ func TestWatchesAreNotBoundedAsAWhole(t *testing.T) {
 type answering func(*http.Request) *http.Response
 
 func (f answering) RoundTrip(r *http.Request) (*http.Response, error) { return f(r), nil }
+
+func TestWhatCannotBeReadIsNamed(t *testing.T) {
+	for body, want := range map[string]string{
+		"<html>\n log in":              `what answers is no API server: a proxy, a login page or another service ("<html>\n log in")`,
+		`{"data":{"password":"hunter2`: "the answer can't be used: something between the API server and this machine changes or cuts it (the answer ends in its middle)",
+		"":                             "the answer can't be used: something between the API server and this machine changes or cuts it (the answer ends in its middle)",
+		`{"a":1}`:                      "what answers is no API server: a proxy, a login page or another service (it has no kind)",
+	} {
+		err := fmt.Errorf("read Secret x: %w", unreadable([]byte(body), errors.New("it has no kind")))
+		if got := Explain(err); got != want || !errors.Is(err, errNotJSON) {
+			t.Errorf("%q: %s", body, got)
+		}
+	}
+}

@@ -3,8 +3,6 @@ package cluster
 import (
 	"context"
 	"encoding/json"
-	"errors"
-	"fmt"
 	"io"
 	"strconv"
 
@@ -124,7 +122,7 @@ func slurp(ctx context.Context, req *rest.Request) ([]byte, error) {
 	case err != nil:
 		return nil, caused(ctx, err)
 	case !json.Valid(body):
-		return nil, notJSON(errors.New(excerpt(body)))
+		return nil, unreadable(body, nil)
 	}
 	return body, nil
 }
@@ -136,8 +134,6 @@ func caused(ctx context.Context, err error) error {
 	}
 	return err
 }
-
-func notJSON(err error) error { return fmt.Errorf("%w: %w", errNotJSON, err) }
 
 // excerpt is the start of a text from outside, fit to be shown.
 func excerpt(body []byte) string {

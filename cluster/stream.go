@@ -133,6 +133,9 @@ func (r *read) apply(kind watch.EventType, object *unstructured.Unstructured) {
 	}
 }
 
+// errNoEvent is something else where an event of a watch should be.
+var errNoEvent = errors.New("it is no event of a watch")
+
 // event is one event of a watch.
 type event struct {
 	Type   watch.EventType `json:"type"`
@@ -157,7 +160,7 @@ func (e *events) next() (event, error) {
 	var kind *json.UnmarshalTypeError
 	switch {
 	case errors.As(err, &syntax), errors.As(err, &kind):
-		return ev, notJSON(err)
+		return ev, notJSON(errNoEvent)
 	case errors.Is(err, io.EOF):
 		return ev, errEnded
 	}
