@@ -102,6 +102,7 @@ func (x Proof) Faults(t *testing.T) {
 		s.holds(t)
 		t.Run("check", s.faultsOfCheck)
 		t.Run("live", s.faultsOfLive)
+		cases.Run(t, "fault", "somebody makes it anew before it is deleted", s.madeAnew)
 	})
 }
 
@@ -324,4 +325,34 @@ func plainEnd(t *testing.T, r *run) {
 			t.Errorf("it stops with %q:\n%s", raw, said[i:])
 		}
 	}
+}
+
+// madeAnew lets somebody else make a Secret anew, under the same name, between
+// carrick's look at it and its delete: what is theirs stays.
+func (s *stage) madeAnew(t *testing.T) {
+	var theirs atomic.Pointer[proxy.Request]
+	for _, side := range steps.Sides {
+		s.way[side].Intercept(func(r proxy.Request) bool {
+			if r.Verb == "delete" && r.Resource == "secrets" && theirs.CompareAndSwap(nil, &r) {
+				s.box.Run(t, string(side), "", "-n", r.Namespace, "delete", "secret", r.Name)
+				s.box.Run(t, string(side), "", "-n", r.Namespace, "create", "secret", "generic", r.Name, "--from-literal=theirs=1")
+			}
+			return true
+		}, nil)
+	}
+	r := s.start(t, "undo", "--yes")
+	code := r.code(t, runWithin)
+	s.intercept(nil, nil)
+	at := theirs.Load()
+	if at == nil {
+		t.Fatalf("no Secret was deleted: this proves nothing\n%s", r.said())
+	}
+	for _, side := range []string{string(steps.Local), string(steps.Remote)} {
+		if got := s.box.Run(t, side, "", "-n", at.Namespace, "get", "secret", at.Name, "--ignore-not-found", "-o", "jsonpath={.data.theirs}"); got != "" {
+			s.box.Run(t, side, "", "-n", at.Namespace, "delete", "secret", at.Name)
+			t.Logf("%s: exit code %d\n%s", at, code, lastWords(r))
+			return
+		}
+	}
+	t.Errorf("%s is gone, though it was somebody else's by then: exit code %d\n%s", at, code, r.said())
 }
