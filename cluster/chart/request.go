@@ -75,6 +75,11 @@ func (r Request) Ours(old *Release) bool {
 	return len(r.Labels) > 0
 }
 
+// wrote tells whether the request's manager has written into an object.
+func (r Request) wrote(o *unstructured.Unstructured) bool {
+	return slices.ContainsFunc(o.GetManagedFields(), func(f managed) bool { return f.Manager == r.Manager })
+}
+
 // Prepare says what it takes, and touches nothing. Nothing is fetched where
 // the release stands as it should.
 func Prepare(ctx context.Context, c *cluster.Cluster, req Request) (*Work, error) {
@@ -109,7 +114,8 @@ func Prepare(ctx context.Context, c *cluster.Cluster, req Request) (*Work, error
 		if w.Kind == Upgrade && sameVersion(old.Version, req.Version) && equal(old.inner.given, want) {
 			return w, w.keep(ctx, c)
 		}
-		w.resumes = (old.Status == PendingInstall || old.Status == PendingUpgrade) && req.Ours(old) && sameVersion(old.Version, req.Version) && equal(old.inner.given, want)
+		w.resumes = (old.Status == PendingInstall || old.Status == PendingUpgrade) && req.wrote(secret) && req.Ours(old) &&
+			sameVersion(old.Version, req.Version) && equal(old.inner.given, want)
 	}
 	return w, w.render(ctx, c)
 }
@@ -260,7 +266,7 @@ func (w *Work) definitions(ctx context.Context, c *cluster.Cluster, crds []*unst
 	for _, o := range crds {
 		live, err := c.Fetch(ctx, o)
 		switch {
-		case err == nil && !slices.ContainsFunc(live.GetManagedFields(), func(f managed) bool { return f.Manager == w.request.Manager }):
+		case err == nil && !w.request.wrote(live):
 			w.Left = append(w.Left, describe(o)+" is there already; it is left as it is, in whatever version")
 		case err == nil, apierrors.IsNotFound(err), apierrors.IsForbidden(err):
 			w.CRDs = append(w.CRDs, o)
