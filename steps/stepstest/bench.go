@@ -12,6 +12,7 @@ import (
 
 	"carrick/cluster"
 	"carrick/cluster/clustertest"
+	"carrick/cluster/clustertest/proxy"
 	"carrick/steps"
 )
 
@@ -46,7 +47,7 @@ type Bench struct {
 type standing struct {
 	Bench
 	box      *clustertest.Sandbox
-	way      []*Proxy
+	way      []*proxy.Wire
 	access   map[steps.Side]cluster.Access
 	requests map[steps.Side]func() int
 	answers  map[string]any
@@ -57,9 +58,9 @@ func (x Bench) stand(b *testing.B, roundTrip time.Duration) *standing {
 	out := &standing{Bench: x, box: clustertest.Start(b), access: map[steps.Side]cluster.Access{}, requests: map[steps.Side]func() int{}}
 	out.box.Reset(b)
 	out.box.Seed(b, x.Guide.Name)
-	far := map[steps.Side]*Proxy{}
+	far := map[steps.Side]*proxy.Wire{}
 	for _, side := range steps.Sides {
-		far[side] = NewProxy(b, out.box, side, roundTrip)
+		far[side] = proxy.NewWire(b, out.box, string(side), roundTrip)
 	}
 	// the credential under test goes the far way, too
 	out.answers = x.Answers(b, out.box, far[steps.Remote].URL)
@@ -67,7 +68,7 @@ func (x Bench) stand(b *testing.B, roundTrip time.Duration) *standing {
 	Apply(b, made)
 	Green(b, made)
 	for _, side := range steps.Sides {
-		path, name := far[side].Kubeconfig(b, out.box, side)
+		path, name := far[side].Kubeconfig(b, out.box, string(side))
 		out.way = append(out.way, far[side])
 		out.access[side] = cluster.Access{Kubeconfig: path, Context: name, As: benchAdmin}
 		out.requests[side] = Requests(b, out.box, side, benchAdmin, x.Counted)
