@@ -46,6 +46,7 @@ type Bench struct {
 // standing is the guide, applied and green, with both API servers some way off.
 type standing struct {
 	Bench
+	link     string
 	box      *clustertest.Sandbox
 	way      []*proxy.Wire
 	access   map[steps.Side]cluster.Access
@@ -55,7 +56,7 @@ type standing struct {
 
 func (x Bench) stand(b *testing.B, roundTrip time.Duration) *standing {
 	b.Helper()
-	out := &standing{Bench: x, box: clustertest.Start(b), access: map[steps.Side]cluster.Access{}, requests: map[steps.Side]func() int{}}
+	out := &standing{Bench: x, link: benchLink, box: clustertest.Start(b), access: map[steps.Side]cluster.Access{}, requests: map[steps.Side]func() int{}}
 	out.box.Reset(b)
 	out.box.Seed(b, x.Guide.Name)
 	far := map[steps.Side]*proxy.Wire{}
@@ -79,7 +80,7 @@ func (x Bench) stand(b *testing.B, roundTrip time.Duration) *standing {
 // session is a new session, as the program starts one: without a connection.
 func (x *standing) session(b testing.TB, o cluster.Options) *steps.Session {
 	b.Helper()
-	link, secrets := steps.NewLink(x.Guide.Name, benchLink), map[string]cluster.Masked{}
+	link, secrets := steps.NewLink(x.Guide.Name, x.link), map[string]cluster.Masked{}
 	for key, v := range x.answers {
 		if q, _ := x.Guide.Question(key); q.Secret {
 			secrets[key] = cluster.Mask(v.(string))
