@@ -6,6 +6,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -256,15 +257,15 @@ func (s *stage) changesFail(t *testing.T, x trouble, pass int) {
 // word why, or goes on; with its next change it is told to end.
 func (s *stage) looksFail(t *testing.T, x trouble) {
 	s.fresh(t)
-	var changed, on, over, more atomic.Bool
-	first, next := make(chan struct{}), make(chan struct{})
+	var changed, over, more atomic.Bool
+	first, on, next := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	begin := sync.OnceFunc(func() { close(on) })
+	defer begin()
 	s.intercept(nil, func(proxy.Request) bool {
 		switch {
 		case changed.CompareAndSwap(false, true):
 			close(first)
-			for !on.Load() { // the answer comes when the trouble is there
-				time.Sleep(time.Millisecond)
-			}
+			<-on // the answer comes when the trouble is there
 		case over.Load() && more.CompareAndSwap(false, true):
 			close(next)
 		}
@@ -285,7 +286,7 @@ func (s *stage) looksFail(t *testing.T, x trouble) {
 			s.way[side].Set(x.rules(proxy.Rule{Looks: true})...)
 		}
 	}
-	on.Store(true)
+	begin()
 	select {
 	case <-time.After(briefly):
 	case <-r.ended:
