@@ -41,6 +41,7 @@ type Cluster struct {
 	options   Options
 	wire      *wire
 	gate      *gate
+	bodies    *bodies
 
 	plugin plugin
 

@@ -3,9 +3,11 @@ package cluster
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"strconv"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -49,7 +51,10 @@ func (c *Cluster) pages(ctx context.Context, doing string, at location, s Select
 		}
 		var page metav1.PartialObjectMetadataList
 		if err := json.Unmarshal(data, &page); err != nil {
-			return nil, failed(ctx, doing, notJSON(err))
+			return nil, failed(ctx, doing, unreadable(data, err))
+		}
+		if !strings.HasSuffix(page.Kind, "List") { // nothing found is not the same as nothing said
+			return nil, failed(ctx, doing, notJSON(errors.New("it is no list")))
 		}
 		out = append(out, page.Items...)
 		if page.Continue == "" {

@@ -83,7 +83,7 @@ func (c *Cluster) send(ctx context.Context, doing string, r request) (*unstructu
 	}
 	out := &unstructured.Unstructured{}
 	if err := out.UnmarshalJSON(data); err != nil {
-		return nil, failed(ctx, doing, notJSON(err))
+		return nil, failed(ctx, doing, unreadable(data, err))
 	}
 	return out, nil
 }

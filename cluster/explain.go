@@ -64,6 +64,8 @@ func explainOurs(err error) string {
 	var kubeconfig KubeconfigError
 	var status apierrors.APIStatus
 	var still *StillThereError
+	var foreign *foreignError
+	errors.As(err, &foreign)
 	switch {
 	case errors.As(err, &still):
 		return err.Error() // with what was being done
@@ -79,8 +81,10 @@ func explainOurs(err error) string {
 		return "a proxy on the way to the API server holds answers back"
 	case errors.Is(err, errEnded):
 		return "the API server ended the watch and has not answered since"
-	case errors.Is(err, errNotJSON):
-		return "what answers is no API server: a proxy, a login page or another service (" + after(err.Error(), errNotJSON.Error()+": ") + ")"
+	case errors.Is(err, errCutShort), errors.Is(err, errTooLarge):
+		return "the answer can't be used: something between the API server and this machine changes or cuts it (" + foreign.err.Error() + ")"
+	case foreign != nil:
+		return "what answers is no API server: a proxy, a login page or another service (" + foreign.err.Error() + ")"
 	case errors.As(err, &kubeconfig):
 		return "the kubeconfig can't be used: " + kubeconfig.Error()
 	case errors.As(err, &status):

@@ -144,6 +144,22 @@ func TestAWatchThatIsHeldBackIsPolled(t *testing.T) {
 	})
 }
 
+func TestAWatchThatNeverBeginsForItIsTooOldIsPolled(t *testing.T) {
+	bubble(t, func(t *testing.T, api *fakeAPI) {
+		api.put(configMaps, "a", "x", data("1"))
+		api.setFault(onWatches(func(w http.ResponseWriter, _ *http.Request) bool {
+			status(w, http.StatusGone, "Expired", "too old", nil)
+			return true
+		}))
+		p := configMap(t, api.open(cluster.Options{}), "x").look().is("1")
+		if p.took > time.Second {
+			t.Errorf("it took %v", p.took)
+		}
+		api.put(configMaps, "a", "x", data("2"))
+		p.changed(6 * time.Second).is("2")
+	})
+}
+
 func TestAServerFaultIsSaidAfterPatienceAndRecovers(t *testing.T) {
 	bubble(t, func(t *testing.T, api *fakeAPI) {
 		api.put(configMaps, "a", "x", data("1"))

@@ -3,8 +3,6 @@ package cluster
 import (
 	"context"
 	"encoding/json"
-	"errors"
-	"fmt"
 	"io"
 	"strconv"
 
@@ -119,14 +117,12 @@ func slurp(ctx context.Context, req *rest.Request) ([]byte, error) {
 		return nil, caused(ctx, err)
 	}
 	defer stream.Close()
-	body, err := io.ReadAll(io.LimitReader(stream, mostBytes+1))
+	body, err := io.ReadAll(stream)
 	switch {
 	case err != nil:
 		return nil, caused(ctx, err)
-	case len(body) > mostBytes:
-		return nil, fmt.Errorf("the answer is larger than %d MiB", mostBytes>>20)
 	case !json.Valid(body):
-		return nil, notJSON(errors.New(excerpt(body)))
+		return nil, unreadable(body, nil)
 	}
 	return body, nil
 }
@@ -138,8 +134,6 @@ func caused(ctx context.Context, err error) error {
 	}
 	return err
 }
-
-func notJSON(err error) error { return fmt.Errorf("%w: %w", errNotJSON, err) }
 
 // excerpt is the start of a text from outside, fit to be shown.
 func excerpt(body []byte) string {

@@ -146,11 +146,16 @@ func (r *read) after(ctx context.Context, start time.Time, err error) time.Durat
 		return r.again(start, err)
 	}
 	switch answerOf(err) {
-	case expired:
-		return r.again(start, err)
 	case unwatchable:
 		r.watchAt = time.Now().Add(lastRetry)
 		return r.poll(ctx, time.Now())
+	case expired: // of a watch that names no version: whoever says so does not follow this read
+		if !r.stood && r.fails > 0 {
+			r.lose(time.Now(), err)
+			r.watchAt = time.Now().Add(heldRetry)
+			return r.poll(ctx, time.Now())
+		}
+		return r.again(start, err)
 	case refused:
 		if r.polls() || !r.grace() {
 			r.watchAt = time.Now().Add(r.retry())

@@ -124,7 +124,7 @@ func parseVersion(body []byte) (Version, error) {
 		return Version{}, notJSON(errors.New(excerpt(body)))
 	}
 	if info.GitVersion == "" {
-		return Version{}, fmt.Errorf("%w: it names no version", errNotJSON)
+		return Version{}, notJSON(errors.New("it names no version"))
 	}
 	return Version{Git: Clean(info.GitVersion), Major: leading(info.Major), Minor: leading(info.Minor)}, nil
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"time"
 
@@ -67,7 +66,8 @@ func (r *read) follow(ctx context.Context, req *rest.Request, silent *time.Timer
 		r.stand()
 		defer r.fall()
 	}
-	events := newEvents(body)
+	events := newEvents(r.c.bodies.bound(ctx, body))
+	defer events.body.anew()
 	for {
 		ev, err := events.next()
 		if err != nil {
@@ -133,6 +133,9 @@ func (r *read) apply(kind watch.EventType, object *unstructured.Unstructured) {
 	}
 }
 
+// errNoEvent is something else where an event of a watch should be.
+var errNoEvent = errors.New("it is no event of a watch")
+
 // event is one event of a watch.
 type event struct {
 	Type   watch.EventType `json:"type"`
@@ -142,27 +145,22 @@ type event struct {
 // events decodes a watch's body.
 type events struct {
 	decoder *json.Decoder
-	limit   *io.LimitedReader
+	body    *bounded
 }
 
-func newEvents(body io.Reader) *events {
-	limit := &io.LimitedReader{R: body, N: mostBytes}
-	return &events{json.NewDecoder(limit), limit}
-}
+func newEvents(body *bounded) *events { return &events{json.NewDecoder(body), body} }
 
 // next returns errEnded at a watch's end in good order, errNotJSON for what no
 // API server sends, and else the error of the network.
 func (e *events) next() (event, error) {
-	e.limit.N = mostBytes
+	e.body.anew()
 	var ev event
 	err := e.decoder.Decode(&ev)
 	var syntax *json.SyntaxError
 	var kind *json.UnmarshalTypeError
 	switch {
 	case errors.As(err, &syntax), errors.As(err, &kind):
-		return ev, notJSON(err)
-	case err != nil && e.limit.N <= 0:
-		return ev, fmt.Errorf("%w: an event is larger than %d MiB", errNotJSON, mostBytes>>20)
+		return ev, notJSON(errNoEvent)
 	case errors.Is(err, io.EOF):
 		return ev, errEnded
 	}

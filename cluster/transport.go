@@ -154,7 +154,9 @@ func (c *Cluster) client(stderr io.Writer, over *Cluster) (*http.Client, error) 
 	if c.config.ExecProvider != nil {
 		rt = apart{rt, &c.plugin}
 	}
-	return &http.Client{Transport: rt, CheckRedirect: sameHost}, nil
+	c.bodies = newBodies()
+	c.bodies.next = rt
+	return &http.Client{Transport: c.bodies, CheckRedirect: sameHost}, nil
 }
 
 func (c *Cluster) ownTransport(conf *transport.Config) (*http.Transport, error) {

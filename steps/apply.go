@@ -98,10 +98,7 @@ func (s *Session) applyOne(ctx context.Context, a Planned, o ApplyOptions, untou
 		return &ActionError{a.Step, a.Action, s.guide.Sides[a.Side].Name, "do", errors.New(now.Pending)}
 	}
 	if a.Pending == "" && !sameChange(a.Change, now.Change) {
-		return &ActionError{
-			a.Step, a.Action, s.guide.Sides[a.Side].Name, "do",
-			errOtherPlan,
-		}
+		return &ActionError{a.Step, a.Action, s.guide.Sides[a.Side].Name, "do", whyOther(now.Change)}
 	}
 	env := s.env(ctx, a.Side, &usage{})
 	env.Action, env.Apply = a.Action, o
@@ -139,6 +136,17 @@ func (s *Session) tagged(a Planned, say Progress) Progress {
 }
 
 var errOtherPlan = errors.New("what it would change is no longer what was confirmed, because the cluster has changed meanwhile; look at the diff again")
+
+// whyOther says why a plan is not the one that was confirmed: where something
+// may not be read or done any more, nothing is known of what has changed.
+func whyOther(now Change) error {
+	for _, it := range now.Items {
+		if it.Refused {
+			return fmt.Errorf("%s: %s", it.What, it.Note)
+		}
+	}
+	return errOtherPlan
+}
 
 // sameChange tells whether two plans of an action are one. What has come about
 // meanwhile is no difference; what is new or other is, and what was to be left.

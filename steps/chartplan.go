@@ -85,6 +85,9 @@ func (c Chart) planRelease(ctx context.Context, env Env, want wanted, s standing
 	}
 	if s.Kind == chart.Renew {
 		item.Note = "it stands at " + s.Old.Status + " and is installed again"
+		if s.Resumes() {
+			item.Note = "it was begun and not finished: this goes on with it"
+		}
 	}
 	notes := append([]string{item.Note}, s.Left...)
 	if len(s.Unknown) > 0 {

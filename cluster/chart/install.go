@@ -24,7 +24,8 @@ const (
 // twice changes nothing. A release that somebody else made is changed only with
 // TakeOver; one that failed, or is stuck half-way, only when it carries the
 // request's Labels. Where it fails, the release stays, with the status failed,
-// for the next Install to renew or Uninstall to take away.
+// for the next Install to renew or Uninstall to take away. Where the program is
+// killed, the next Install goes on with the same revision.
 func Install(ctx context.Context, c *cluster.Cluster, req Request, say func(string)) error {
 	if say == nil {
 		say = func(string) {}
@@ -42,8 +43,10 @@ func Install(ctx context.Context, c *cluster.Cluster, req Request, say func(stri
 	for _, left := range w.Left {
 		say(left)
 	}
-	if err := w.record(ctx, c, w.pending(), "carrick is at it"); err != nil {
-		return err
+	if !w.resumes {
+		if err := w.record(ctx, c, w.pending(), "carrick is at it"); err != nil {
+			return err
+		}
 	}
 	err = w.run(ctx, c, say)
 	if err == nil {
@@ -91,8 +94,13 @@ func (w *Work) Stuck() error {
 	return fmt.Errorf("release %s in namespace %s is somebody else's and stands at %s%s%s: if nobody is at it any more, %s, then again", o.Name, o.Namespace, o.Status, since, why, do)
 }
 
+// upgrades tells whether there was a revision that counted, with other contents.
+func (w *Work) upgrades() bool {
+	return w.Kind == Upgrade || (w.resumes && w.Old.Status == PendingUpgrade)
+}
+
 func (w *Work) pending() string {
-	if w.Kind == Upgrade {
+	if w.upgrades() {
 		return PendingUpgrade
 	}
 	return PendingInstall
@@ -133,7 +141,7 @@ func (w *Work) again(ctx context.Context, c *cluster.Cluster, say func(string)) 
 // run makes everything that a revision has.
 func (w *Work) run(ctx context.Context, c *cluster.Cluster, say func(string)) error {
 	before, after := release.HookPreInstall, release.HookPostInstall
-	if w.Kind == Upgrade {
+	if w.upgrades() {
 		before, after = release.HookPreUpgrade, release.HookPostUpgrade
 	}
 	for _, o := range w.CRDs {

@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -16,7 +17,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
 
 	"carrick/cluster"
 )
@@ -174,13 +174,37 @@ func pack(raw []byte) ([]byte, error) {
 }
 
 // supersede writes into the old revision that it is not the one that counts
-// any more. Only its status is changed: everything else that a newer Helm may
-// have written there stays.
+// any more; where the work went on with that one, into those before it.
 func (w *Work) supersede(ctx context.Context, c *cluster.Cluster) error {
-	if w.Old == nil || w.Old.Status == Failed || w.Old.Status == Uninstalled {
+	switch {
+	case w.Old == nil, w.Old.Status == Failed, w.Old.Status == Uninstalled:
 		return nil
+	case !w.resumes:
+		return w.superseded(ctx, c, w.secret)
 	}
-	packed, _, _ := unstructured.NestedString(w.secret.Object, "data", storageKey)
+	list, err := Revisions(ctx, c, w.Old.Namespace, w.Old.Name)
+	if err != nil {
+		return err
+	}
+	for _, m := range list {
+		if m.Labels["status"] != Deployed || number(m.Labels) >= w.Old.Revision {
+			continue
+		}
+		_, secret, err := fetched(ctx, c, m.Namespace, m.Name)
+		if err == nil {
+			err = w.superseded(ctx, c, secret)
+		}
+		if err != nil && !errors.Is(err, ErrNoRelease) {
+			return err
+		}
+	}
+	return nil
+}
+
+// superseded changes the status of one revision alone: everything else that a
+// newer Helm may have written there stays.
+func (w *Work) superseded(ctx context.Context, c *cluster.Cluster, secret *unstructured.Unstructured) error {
+	packed, _, _ := unstructured.NestedString(secret.Object, "data", storageKey)
 	outer, err := base64.StdEncoding.DecodeString(packed)
 	if err != nil {
 		return err
@@ -216,6 +240,6 @@ func (w *Work) supersede(ctx context.Context, c *cluster.Cluster) error {
 	if err != nil {
 		return err
 	}
-	_, err = c.Patch(ctx, secrets, w.Old.Namespace, w.secret.GetName(), patch, cluster.PatchOptions{Manager: w.request.Manager, UID: types.UID(w.Old.UID)})
+	_, err = c.Patch(ctx, secrets, w.Old.Namespace, secret.GetName(), patch, cluster.PatchOptions{Manager: w.request.Manager, UID: secret.GetUID()})
 	return err
 }

@@ -62,6 +62,7 @@ type Work struct {
 	request  Request
 	rendered *Rendered
 	secret   *unstructured.Unstructured // of the old release
+	resumes  bool                       // what the request itself began and did not finish: the old revision goes on
 }
 
 // Ours tells whether a release carries all labels of the request.
@@ -72,6 +73,11 @@ func (r Request) Ours(old *Release) bool {
 		}
 	}
 	return len(r.Labels) > 0
+}
+
+// wrote tells whether the request's manager has written into an object.
+func (r Request) wrote(o *unstructured.Unstructured) bool {
+	return slices.ContainsFunc(o.GetManagedFields(), func(f managed) bool { return f.Manager == r.Manager })
 }
 
 // Prepare says what it takes, and touches nothing. Nothing is fetched where
@@ -108,9 +114,15 @@ func Prepare(ctx context.Context, c *cluster.Cluster, req Request) (*Work, error
 		if w.Kind == Upgrade && sameVersion(old.Version, req.Version) && equal(old.inner.given, want) {
 			return w, w.keep(ctx, c)
 		}
+		w.resumes = (old.Status == PendingInstall || old.Status == PendingUpgrade) && req.wrote(secret) && req.Ours(old) &&
+			sameVersion(old.Version, req.Version) && equal(old.inner.given, want)
 	}
 	return w, w.render(ctx, c)
 }
+
+// Resumes tells whether the work goes on with a revision that the request itself
+// began and did not finish.
+func (w *Work) Resumes() bool { return w.resumes }
 
 func equal(a, b map[string]any) bool {
 	return (len(a) == 0 && len(b) == 0) || reflect.DeepEqual(a, b)
@@ -155,6 +167,12 @@ func (w *Work) render(ctx context.Context, c *cluster.Cluster) error {
 	r, err := render(ctx, c, c, ch, options(req.Name, req.Namespace, w.revision()), req.Values)
 	if err != nil {
 		return err
+	}
+	if w.resumes { // what a template makes at random is not made a second time
+		r.manifest = w.Old.inner.manifest
+		if r.Objects, err = objects(r.manifest); err != nil {
+			return fmt.Errorf("what release %s consists of can't be read: %w", w.Old.Name, err)
+		}
 	}
 	w.rendered, w.Unknown = r, r.Unknown
 	if w.Objects, err = placed(ctx, c, r.Objects, r.CRDs, req.Name, req.Namespace); err != nil {
@@ -248,7 +266,7 @@ func (w *Work) definitions(ctx context.Context, c *cluster.Cluster, crds []*unst
 	for _, o := range crds {
 		live, err := c.Fetch(ctx, o)
 		switch {
-		case err == nil && !slices.ContainsFunc(live.GetManagedFields(), func(f managed) bool { return f.Manager == w.request.Manager }):
+		case err == nil && !w.request.wrote(live):
 			w.Left = append(w.Left, describe(o)+" is there already; it is left as it is, in whatever version")
 		case err == nil, apierrors.IsNotFound(err), apierrors.IsForbidden(err):
 			w.CRDs = append(w.CRDs, o)
@@ -261,8 +279,11 @@ func (w *Work) definitions(ctx context.Context, c *cluster.Cluster, crds []*unst
 
 // revision is the number of the revision that would be written.
 func (w *Work) revision() int {
-	if w.Old == nil {
+	switch {
+	case w.Old == nil:
 		return 1
+	case w.resumes:
+		return w.Old.Revision
 	}
 	return w.Old.Revision + 1
 }

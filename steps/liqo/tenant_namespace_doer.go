@@ -2,27 +2,33 @@ package liqo
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"carrick/cluster"
 	"carrick/steps"
+	"carrick/steps/check"
 )
 
 // tenantSpaceDoer makes the tenant namespace. With it goes, on undo, what Liqo
 // itself leaves behind of a peering that is over: the ForeignCluster.
 type tenantSpaceDoer struct{ steps.Manifest }
 
-// PlanUndo adds the ForeignCluster where the namespace goes.
+// PlanUndo adds the ForeignCluster where the namespace goes, or has gone in an
+// undo that did not come to its end.
 func (d tenantSpaceDoer) PlanUndo(ctx context.Context, e steps.Env) (steps.Change, error) {
 	c, err := d.Manifest.PlanUndo(ctx, e)
-	if err != nil || !deletes(c) {
+	if err != nil {
 		return c, err
 	}
-	left, err := leftOver(ctx, e)
+	left, err := leftOver(ctx, e, deletes(c))
 	if err != nil {
 		return c, err
 	}
@@ -30,13 +36,17 @@ func (d tenantSpaceDoer) PlanUndo(ctx context.Context, e steps.Env) (steps.Chang
 		c.Items = append(c.Items, steps.Item{
 			Verb: steps.Delete, What: "ForeignCluster " + fc.GetName(), Hash: string(fc.GetUID()), Note: "Liqo leaves it behind",
 		})
-		c.Rights = append(c.Rights, cluster.Right{Verb: "delete", Group: foreignClusters.Group, Resource: foreignClusters.Resource, Name: fc.GetName()})
+		for _, verb := range []string{"patch", "delete"} {
+			c.Rights = append(c.Rights, cluster.Right{Verb: verb, Group: foreignClusters.Group, Resource: foreignClusters.Resource, Name: fc.GetName()})
+		}
 	}
 	return c, nil
 }
 
 // Undo deletes the namespace once Liqo has cleaned up in it, then the
-// ForeignCluster: while a namespace is there Liqo makes it anew.
+// ForeignCluster: while a namespace is there Liqo makes it anew. The ForeignCluster
+// is marked first, for without the namespace nothing else tells that it was of
+// this link.
 func (d tenantSpaceDoer) Undo(ctx context.Context, e steps.Env, say steps.Progress) error {
 	if err := cleaned(ctx, e, say); err != nil {
 		return err
@@ -45,9 +55,12 @@ func (d tenantSpaceDoer) Undo(ctx context.Context, e steps.Env, say steps.Progre
 	if err != nil {
 		return err
 	}
-	var left []*unstructured.Unstructured
+	left, err := leftOver(ctx, e, deletes(c))
+	if err != nil {
+		return err
+	}
 	if deletes(c) {
-		if left, err = leftOver(ctx, e); err != nil {
+		if err := markLeft(ctx, e, left); err != nil {
 			return err
 		}
 	}
@@ -69,13 +82,30 @@ func (d tenantSpaceDoer) Undo(ctx context.Context, e steps.Env, say steps.Progre
 	return nil
 }
 
-// leftOver are the ForeignClusters of the namespaces that this action made: by the
-// id that those carry, for the peer may be gone.
-func leftOver(ctx context.Context, e steps.Env) ([]*unstructured.Unstructured, error) {
-	spaces, err := ownSpaces(ctx, e)
+// markLeft puts this action's mark on what it will have to find once the
+// namespace is gone.
+func markLeft(ctx context.Context, e steps.Env, left []*unstructured.Unstructured) error {
+	key, value, _ := strings.Cut(e.Marked(e.Action).Labels, "=")
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"labels": map[string]any{key: value}}})
 	if err != nil {
-		return nil, err
+		return err
 	}
+	for _, fc := range left {
+		if fc.GetLabels()[key] == value {
+			continue
+		}
+		_, err := e.Cluster.Patch(ctx, foreignClusters, "", fc.GetName(), patch, cluster.PatchOptions{Manager: e.Manager(), UID: fc.GetUID()})
+		if err != nil && !apierrors.IsNotFound(err) {
+			return fmt.Errorf("mark ForeignCluster %s: %w", fc.GetName(), err)
+		}
+	}
+	return nil
+}
+
+// leftOver are the ForeignClusters of the namespaces that this action made, where
+// those go: by the id that those carry, for the peer may be gone. Where they are
+// gone it is those that were marked then, unless somebody has peered anew.
+func leftOver(ctx context.Context, e steps.Env, goes bool) ([]*unstructured.Unstructured, error) {
 	all, err := e.Cluster.List(ctx, foreignClusters, "", cluster.Selector{})
 	if errors.Is(err, cluster.ErrNotServed) || apierrors.IsForbidden(err) {
 		return nil, nil
@@ -83,12 +113,24 @@ func leftOver(ctx context.Context, e steps.Env) ([]*unstructured.Unstructured, e
 	if err != nil {
 		return nil, err
 	}
+	spaces, err := e.Cluster.Find(ctx, check.Namespaces, "", cluster.Selector{Labels: remoteIDLabel})
+	if err != nil {
+		return nil, err
+	}
+	own, err := ownSpaces(ctx, e)
+	if err != nil {
+		return nil, err
+	}
+	key, value, _ := strings.Cut(e.Marked(e.Action).Labels, "=")
 	var out []*unstructured.Unstructured
 	for _, fc := range all {
-		for _, ns := range spaces {
-			if id := ns.Labels[remoteIDLabel]; id != "" && text(fc, "spec", "clusterID") == id {
-				out = append(out, fc)
-			}
+		of := func(ns metav1.PartialObjectMetadata) bool {
+			id := ns.Labels[remoteIDLabel]
+			return id != "" && text(fc, "spec", "clusterID") == id
+		}
+		marked := fc.GetLabels()[key] == value && !slices.ContainsFunc(spaces, of)
+		if marked || (goes && slices.ContainsFunc(own, of)) {
+			out = append(out, fc)
 		}
 	}
 	return out, nil

@@ -28,6 +28,15 @@ const (
 // later knows that an answer was lost, and that what stands there is ours.
 const noteAsked = "asked"
 
+// lostAnswer makes a change of what stands in Renku as it should, where the
+// answer of who made it was lost: it has to be noted still which it is.
+func lostAnswer(ctx context.Context, e steps.Env, prefix string, item steps.Item) steps.Item {
+	if was, err := noted(ctx, e, prefix); item.Verb == steps.Leave && err == nil && was == noteAsked {
+		item.Verb, item.Note = steps.Update, "this link asked for it and did not hear the answer: which it is has to be noted still"
+	}
+	return item
+}
+
 // noteHolder names the Secret, for the rights and the texts.
 func noteHolder(e steps.Env) (namespace, name string, err error) {
 	if namespace, name = secretWhere(e); name == "" {

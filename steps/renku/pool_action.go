@@ -43,7 +43,7 @@ func previewPool(ctx context.Context, e steps.Env) (steps.Change, error) {
 		c.Items = []steps.Item{item}
 		return c, later(refusedIsAbsent(err))
 	}
-	c.Items = []steps.Item{standingPool(d, item, id, named)}
+	c.Items = []steps.Item{lostAnswer(ctx, e, notePool, standingPool(d, item, id, named))}
 	return c, nil
 }
 
@@ -104,6 +104,7 @@ func makePool(ctx context.Context, e steps.Env, say steps.Progress) error {
 				if err := note(ctx, e, notePool, strconv.Itoa(p.ID)); err != nil {
 					return err
 				}
+				say.Did(steps.Update, fmt.Sprintf("resource pool %d in Renku is noted as this link's", p.ID), "")
 			}
 		}
 	}

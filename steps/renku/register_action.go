@@ -52,7 +52,7 @@ func previewCluster(ctx context.Context, e steps.Env) (steps.Change, error) {
 	if other := rowWithName(rows, textOf(payload, "name"), textOf(payload, "config_name")); other != nil {
 		item.Refused, item.Note = true, taken(other)+": answer cluster.name with another name"
 	} else if row := rowOf(rows, textOf(payload, "config_name")); row != nil {
-		item = changeItem(payload, row)
+		item = lostAnswer(ctx, e, noteCluster, changeItem(payload, row))
 	}
 	c.Items = []steps.Item{item}
 	return c, nil
@@ -115,6 +115,7 @@ func makeCluster(ctx context.Context, e steps.Env, say steps.Progress) error {
 		if err := note(ctx, e, noteCluster, textOf(row, "id")); err != nil {
 			return err
 		}
+		say.Did(steps.Update, fmt.Sprintf("cluster %s in Renku is noted as this link's", textOf(row, "id")), "")
 	}
 	return mendCluster(ctx, e, api, payload, row, say)
 }

@@ -12,6 +12,7 @@ import (
 
 	"carrick/cluster"
 	"carrick/cluster/clustertest"
+	"carrick/cluster/clustertest/proxy"
 	"carrick/steps"
 )
 
@@ -45,8 +46,9 @@ type Bench struct {
 // standing is the guide, applied and green, with both API servers some way off.
 type standing struct {
 	Bench
+	link     string
 	box      *clustertest.Sandbox
-	way      []*Proxy
+	way      []*proxy.Wire
 	access   map[steps.Side]cluster.Access
 	requests map[steps.Side]func() int
 	answers  map[string]any
@@ -54,12 +56,12 @@ type standing struct {
 
 func (x Bench) stand(b *testing.B, roundTrip time.Duration) *standing {
 	b.Helper()
-	out := &standing{Bench: x, box: clustertest.Start(b), access: map[steps.Side]cluster.Access{}, requests: map[steps.Side]func() int{}}
+	out := &standing{Bench: x, link: benchLink, box: clustertest.Start(b), access: map[steps.Side]cluster.Access{}, requests: map[steps.Side]func() int{}}
 	out.box.Reset(b)
 	out.box.Seed(b, x.Guide.Name)
-	far := map[steps.Side]*Proxy{}
+	far := map[steps.Side]*proxy.Wire{}
 	for _, side := range steps.Sides {
-		far[side] = NewProxy(b, out.box, side, roundTrip)
+		far[side] = proxy.NewWire(b, out.box, string(side), roundTrip)
 	}
 	// the credential under test goes the far way, too
 	out.answers = x.Answers(b, out.box, far[steps.Remote].URL)
@@ -67,7 +69,7 @@ func (x Bench) stand(b *testing.B, roundTrip time.Duration) *standing {
 	Apply(b, made)
 	Green(b, made)
 	for _, side := range steps.Sides {
-		path, name := far[side].Kubeconfig(b, out.box, side)
+		path, name := far[side].Kubeconfig(b, out.box, string(side))
 		out.way = append(out.way, far[side])
 		out.access[side] = cluster.Access{Kubeconfig: path, Context: name, As: benchAdmin}
 		out.requests[side] = Requests(b, out.box, side, benchAdmin, x.Counted)
@@ -76,9 +78,9 @@ func (x Bench) stand(b *testing.B, roundTrip time.Duration) *standing {
 }
 
 // session is a new session, as the program starts one: without a connection.
-func (x *standing) session(b *testing.B, o cluster.Options) *steps.Session {
+func (x *standing) session(b testing.TB, o cluster.Options) *steps.Session {
 	b.Helper()
-	link, secrets := steps.NewLink(x.Guide.Name, benchLink), map[string]cluster.Masked{}
+	link, secrets := steps.NewLink(x.Guide.Name, x.link), map[string]cluster.Masked{}
 	for key, v := range x.answers {
 		if q, _ := x.Guide.Question(key); q.Secret {
 			secrets[key] = cluster.Mask(v.(string))

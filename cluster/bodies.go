@@ -1,0 +1,89 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+)
+
+// An answer of more than freeBytes is large. One large answer is read at a time:
+// a server that sends too much to every read must not fill the memory.
+const freeBytes = 1 << 20
+
+// errTooLarge is the end of an answer that is larger than any that is of use.
+var errTooLarge = notJSON(fmt.Errorf("the answer is larger than %d MiB", mostBytes>>20))
+
+// bodies bounds what is read of the answers of one cluster.
+type bodies struct {
+	next  http.RoundTripper
+	large chan struct{} // holds one, of who reads a large answer
+}
+
+func newBodies() *bodies { return &bodies{large: make(chan struct{}, 1)} }
+
+// RoundTrip bounds each answer but watches, which are bounded by the event.
+func (b *bodies) RoundTrip(req *http.Request) (*http.Response, error) {
+	resp, err := b.next.RoundTrip(req)
+	if err != nil || resp.Body == nil {
+		return resp, err
+	}
+	if resp.StatusCode != http.StatusOK || req.URL.Query().Get("watch") != "true" {
+		resp.Body = b.bound(req.Context(), resp.Body)
+	}
+	return resp, nil
+}
+
+func (b *bodies) bound(ctx context.Context, body io.ReadCloser) *bounded {
+	return &bounded{ReadCloser: body, ctx: ctx, large: b.large}
+}
+
+// bounded is a body, or an event of one, that may not be larger than mostBytes.
+type bounded struct {
+	io.ReadCloser
+	ctx   context.Context
+	large chan struct{}
+	read  int64
+	holds bool
+}
+
+// Read waits for its turn where the answer is a large one.
+func (b *bounded) Read(p []byte) (int, error) {
+	if b.read > mostBytes {
+		b.yield()
+		return 0, errTooLarge
+	}
+	if b.read > freeBytes && !b.holds {
+		select {
+		case b.large <- struct{}{}:
+			b.holds = true
+		case <-b.ctx.Done():
+			return 0, context.Cause(b.ctx)
+		}
+	}
+	n, err := b.ReadCloser.Read(p[:min(int64(len(p)), mostBytes+1-b.read)])
+	b.read += int64(n)
+	if err != nil {
+		b.yield()
+	}
+	return n, err
+}
+
+// Close ends it.
+func (b *bounded) Close() error {
+	b.yield()
+	return b.ReadCloser.Close()
+}
+
+// anew begins the next event.
+func (b *bounded) anew() {
+	b.yield()
+	b.read = 0
+}
+
+func (b *bounded) yield() {
+	if b.holds {
+		b.holds = false
+		<-b.large
+	}
+}

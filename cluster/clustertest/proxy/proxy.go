@@ -1,0 +1,251 @@
+// Package proxy stands between carrick and an API server, as a network, a load
+// balancer or a server in trouble does. It speaks TLS to both, knows what each
+// request asks for, and does to it what its rules say.
+//
+// A bearer token is passed on. A client certificate can't be: where it is the
+// admin's own, the proxy's connection has the same one; where it is another of
+// the cluster's, the admin asks in the name of its owner (impersonation), so that
+// rights are those of the owner.
+package proxy
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"testing"
+
+	"carrick/cluster"
+	"carrick/cluster/clustertest"
+)
+
+// Proxy is one, before one API server.
+type Proxy struct {
+	URL string // of the API server, seen through the proxy
+
+	admin   cluster.Kubeconfig // the admin's own way in
+	trusted *x509.CertPool     // whose client certificates are good
+	own     *authority
+	server  *http.Server
+	forward *httputil.ReverseProxy
+	asAdmin http.RoundTripper
+	asOther http.RoundTripper // without a client certificate
+
+	mu     sync.Mutex
+	rules  []*Rule
+	before func(Request) bool
+	after  func(Request) bool
+	log    []Entry
+	done   int // changes that the API server has answered
+	conns  map[net.Conn]bool
+}
+
+// Entry is a request with its answer's code; 0: there was none. Bodies are never
+// kept.
+type Entry struct {
+	Request
+	Code int
+}
+
+// New starts a proxy before the API server of a side; it ends with the test.
+func New(tb testing.TB, box *clustertest.Sandbox, side string) *Proxy {
+	tb.Helper()
+	data, err := os.ReadFile(box.Kubeconfigs[side])
+	if err != nil {
+		tb.Fatal(err)
+	}
+	k, err := cluster.ParseKubeconfig(data)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return Before(tb, k)
+}
+
+// Before starts a proxy before the API server that an admin's kubeconfig leads
+// to.
+func Before(tb testing.TB, admin cluster.Kubeconfig) *Proxy {
+	tb.Helper()
+	target, err := url.Parse(admin.Server)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	p := &Proxy{admin: admin, trusted: x509.NewCertPool(), conns: map[net.Conn]bool{}}
+	p.trusted.AppendCertsFromPEM(admin.CA)
+	if p.own, err = newAuthority(); err != nil {
+		tb.Fatal(err)
+	}
+	pair, err := tls.X509KeyPair(admin.ClientCert, []byte(admin.ClientKey.Reveal()))
+	if err != nil {
+		tb.Fatalf("the admin signs in without a client certificate: %v", err)
+	}
+	with, without := p.transport(pair), p.transport()
+	p.asAdmin, p.asOther = with, without
+	quiet := log.New(io.Discard, "", 0)
+	p.forward = &httputil.ReverseProxy{
+		Rewrite:        func(r *httputil.ProxyRequest) { r.SetURL(target) },
+		Transport:      roundTripper(p.roundTrip),
+		FlushInterval:  -1,
+		ErrorLog:       quiet,
+		ModifyResponse: p.answered,
+		ErrorHandler:   func(_ http.ResponseWriter, r *http.Request, _ error) { reset(r) },
+	}
+	accept, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	p.URL = "https://" + accept.Addr().String()
+	p.server = &http.Server{
+		Handler: http.HandlerFunc(p.serve), ErrorLog: quiet,
+		TLSConfig:   &tls.Config{Certificates: []tls.Certificate{p.own.server}, ClientAuth: tls.RequestClientCert},
+		ConnContext: func(ctx context.Context, c net.Conn) context.Context { return context.WithValue(ctx, connKey{}, c) },
+		ConnState:   p.state,
+	}
+	var work sync.WaitGroup
+	work.Go(func() { _ = p.server.ServeTLS(accept, "", "") })
+	tb.Cleanup(func() {
+		_ = p.server.Close()
+		p.Cut() // HTTP/2 connections too
+		work.Wait()
+		with.CloseIdleConnections()
+		without.CloseIdleConnections()
+	})
+	return p
+}
+
+// Kubeconfig writes a copy of the admin's kubeconfig that leads through the
+// proxy, and returns its path and its context.
+func (p *Proxy) Kubeconfig(tb testing.TB) (path, context string) {
+	tb.Helper()
+	k := p.admin
+	k.Server, k.CA = p.URL, p.own.pem
+	path = filepath.Join(tb.TempDir(), k.Name+".kubeconfig")
+	if err := os.WriteFile(path, []byte(k.Bytes().Reveal()), 0o600); err != nil {
+		tb.Fatal(err)
+	}
+	return path, k.Name
+}
+
+// CA is the authority of the proxy's own certificate, in PEM.
+func (p *Proxy) CA() []byte { return p.own.pem }
+
+func (p *Proxy) transport(certs ...tls.Certificate) *http.Transport {
+	return &http.Transport{
+		TLSClientConfig:   &tls.Config{RootCAs: p.trusted, Certificates: certs, ServerName: p.admin.TLSServerName},
+		ForceAttemptHTTP2: true, DisableCompression: true,
+	}
+}
+
+// Log is what was asked so far.
+func (p *Proxy) Log() []Entry {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Clone(p.log)
+}
+
+// Changes is how many requests that may change something the API server has
+// answered.
+func (p *Proxy) Changes() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.done
+}
+
+// Intercept has before called before each request that may change something is
+// passed on, and after once its answer is there and before that is passed on.
+// Where one says false, the connection is cut in its place. nil: nobody is asked.
+func (p *Proxy) Intercept(before, after func(Request) bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.before, p.after = before, after
+}
+
+// Cut resets all connections that stand.
+func (p *Proxy) Cut() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for c := range p.conns {
+		resetConn(c)
+	}
+}
+
+func (p *Proxy) state(c net.Conn, s http.ConnState) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch s {
+	case http.StateNew:
+		p.conns[c] = true
+	case http.StateClosed, http.StateHijacked:
+		delete(p.conns, c)
+	}
+}
+
+func (p *Proxy) serve(w http.ResponseWriter, r *http.Request) {
+	asked := parse(r)
+	p.mu.Lock()
+	noted := &noting{w, p, len(p.log)}
+	p.log = append(p.log, Entry{asked, 0})
+	fault, before := p.faultOf(asked), p.before
+	p.mu.Unlock()
+	next := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if asked.Changes() && before != nil && !before(asked) {
+			reset(r)
+		}
+		p.forward.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), askedKey{}, asked)))
+	})
+	if fault == nil {
+		next(noted, r)
+		return
+	}
+	fault.serve(noted, r, asked, next)
+}
+
+// answered is called with each answer of the API server.
+func (p *Proxy) answered(resp *http.Response) error {
+	asked, _ := resp.Request.Context().Value(askedKey{}).(Request)
+	p.mu.Lock()
+	after := p.after
+	if asked.Changes() {
+		p.done++
+	}
+	p.mu.Unlock()
+	if asked.Changes() && after != nil && !after(asked) {
+		return errIntercepted
+	}
+	return nil
+}
+
+// noting notes the code of an answer.
+type noting struct {
+	http.ResponseWriter
+	p  *Proxy
+	at int // in the log
+}
+
+func (n *noting) WriteHeader(code int) {
+	n.note(code)
+	n.ResponseWriter.WriteHeader(code)
+}
+
+func (n *noting) Write(b []byte) (int, error) {
+	n.note(http.StatusOK)
+	return n.ResponseWriter.Write(b)
+}
+
+func (n *noting) note(code int) {
+	n.p.mu.Lock()
+	defer n.p.mu.Unlock()
+	if e := &n.p.log[n.at]; e.Code == 0 {
+		e.Code = code
+	}
+}
+
+func (n *noting) Unwrap() http.ResponseWriter { return n.ResponseWriter }

@@ -1,0 +1,175 @@
+package proxy
+
+import (
+	"net"
+	"net/url"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"carrick/cluster"
+	"carrick/cluster/clustertest"
+)
+
+// Wire stands between carrick and the API server of a side as a long line does:
+// it passes bytes on and leaves TLS to the two ends, so that what is measured
+// through it is not the proxy. It makes the server as far away as it is told: each
+// byte takes half a round trip.
+type Wire struct {
+	URL string // of the API server, seen through the wire
+
+	far    atomic.Int64 // one way, in nanoseconds
+	target string
+	accept net.Listener
+	work   sync.WaitGroup
+
+	mu    sync.Mutex
+	conns map[net.Conn]bool
+}
+
+// NewWire starts a wire before the API server of a side; it ends with the
+// test.
+func NewWire(tb testing.TB, box *clustertest.Sandbox, side string, roundTrip time.Duration) *Wire {
+	tb.Helper()
+	server, err := url.Parse(box.Open(tb, side, cluster.Options{}).Server())
+	if err != nil {
+		tb.Fatal(err)
+	}
+	accept, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	w := &Wire{URL: "https://" + accept.Addr().String(), target: server.Host, accept: accept, conns: map[net.Conn]bool{}}
+	w.Far(roundTrip)
+	w.work.Go(w.serve)
+	tb.Cleanup(w.close)
+	return w
+}
+
+// Far moves the server to another distance.
+func (w *Wire) Far(roundTrip time.Duration) { w.far.Store(int64(roundTrip / 2)) }
+
+// way is how long a byte takes.
+func (w *Wire) way() time.Duration { return time.Duration(w.far.Load()) }
+
+// Kubeconfig is the path of a copy of the admin's kubeconfig of that side that
+// leads through it, and its context.
+func (w *Wire) Kubeconfig(tb testing.TB, box *clustertest.Sandbox, side string) (path, context string) {
+	tb.Helper()
+	data, err := os.ReadFile(box.Kubeconfigs[side])
+	if err != nil {
+		tb.Fatal(err)
+	}
+	k, err := cluster.ParseKubeconfig(data)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	k.Server, k.TLSServerName = w.URL, "127.0.0.1"
+	path = filepath.Join(tb.TempDir(), side+".kubeconfig")
+	if err := os.WriteFile(path, []byte(k.Bytes().Reveal()), 0o600); err != nil {
+		tb.Fatal(err)
+	}
+	return path, k.Name
+}
+
+func (w *Wire) close() {
+	_ = w.accept.Close()
+	w.mu.Lock()
+	for c := range w.conns {
+		_ = c.Close()
+	}
+	w.conns = nil
+	w.mu.Unlock()
+	w.work.Wait()
+}
+
+// keep notes a connection, so that close ends it; false: it is too late.
+func (w *Wire) keep(c net.Conn) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.conns == nil {
+		_ = c.Close()
+		return false
+	}
+	w.conns[c] = true
+	return true
+}
+
+func (w *Wire) drop(c net.Conn) {
+	_ = c.Close()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.conns, c)
+}
+
+func (w *Wire) serve() {
+	for {
+		client, err := w.accept.Accept()
+		if err != nil {
+			return
+		}
+		w.work.Go(func() { w.join(client) })
+	}
+}
+
+// join passes bytes on in both directions until both have ended.
+func (w *Wire) join(client net.Conn) {
+	if !w.keep(client) {
+		return
+	}
+	defer w.drop(client)
+	server, err := net.Dial("tcp", w.target)
+	if err != nil || !w.keep(server) {
+		return
+	}
+	defer w.drop(server)
+	var both sync.WaitGroup
+	// The client's kernel has its connection at once: the round trip that one
+	// takes is made up for before its first byte.
+	both.Go(func() { w.pass(server, client, 2*w.way()) })
+	both.Go(func() { w.pass(client, server, 0) })
+	both.Wait()
+}
+
+// late is what was read, and when it is due at the other end.
+type late struct {
+	data []byte
+	due  time.Time
+}
+
+// pass carries bytes one way.
+func (w *Wire) pass(to, from net.Conn, first time.Duration) {
+	onTheWay := make(chan late, 1024)
+	w.work.Go(func() {
+		defer close(onTheWay)
+		ready := time.Now().Add(w.way() + first)
+		for {
+			buf := make([]byte, 32<<10)
+			n, err := from.Read(buf)
+			due := time.Now().Add(w.way())
+			if due.Before(ready) {
+				due = ready
+			}
+			if n > 0 {
+				onTheWay <- late{buf[:n], due}
+			}
+			if err != nil {
+				return
+			}
+		}
+	})
+	var broken error
+	for l := range onTheWay {
+		if broken != nil {
+			continue // what is still read must not wait for ever
+		}
+		time.Sleep(time.Until(l.due))
+		_, broken = to.Write(l.data)
+	}
+	if half, ok := to.(*net.TCPConn); ok {
+		_ = half.CloseWrite()
+	}
+}

@@ -1,0 +1,19 @@
+package steps
+
+import (
+	"strings"
+	"testing"
+)
+
+// What may not be read any more is said; that the cluster has changed is not known
+// then.
+func TestWhyAPlanIsAnotherOne(t *testing.T) {
+	changed := Change{Items: []Item{{Verb: Update, What: "Secret a/b"}}}
+	if err := whyOther(changed); err != errOtherPlan {
+		t.Errorf("of a change: %v", err)
+	}
+	changed.Items = append(changed.Items, Item{Verb: Update, What: "Role a/c", Note: "may not be read: jane may not get roles", Refused: true})
+	if err := whyOther(changed); !strings.Contains(err.Error(), "Role a/c: may not be read: jane may not get roles") {
+		t.Errorf("of a refusal: %v", err)
+	}
+}

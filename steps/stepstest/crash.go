@@ -1,0 +1,234 @@
+package stepstest
+
+import (
+	"fmt"
+	"os"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"carrick/cluster/clustertest/cases"
+	"carrick/cluster/clustertest/proxy"
+	"carrick/steps"
+)
+
+// MatrixEnv is the environment variable that says how crashes are tried: "each"
+// tries every one by itself, which takes an hour; else they are chained.
+const MatrixEnv = "CARRICK_MATRIX"
+
+const (
+	runWithin   = 3 * time.Minute // what one run may take that nobody kills
+	spareRuns   = 10              // more runs than changes that a chain may need
+	mostRuns    = 200
+	greenInTime = "60s"
+)
+
+// crash is where the program is killed: at the n-th request of a run that may
+// change something.
+type crash struct {
+	n     int
+	after bool // the API server has answered it, and carrick does not hear of it
+}
+
+func (c crash) String() string {
+	if c.after {
+		return fmt.Sprintf("after %d", c.n)
+	}
+	return fmt.Sprintf("before %d", c.n)
+}
+
+// Crashes proves that the program can be killed around every change that it
+// makes, and that the next one goes on from there: apply to where it would have
+// come without a crash, undo to nothing.
+func (x Proof) Crashes(t *testing.T) {
+	long(t)
+	if os.Getenv(MatrixEnv) == "each" {
+		x.eachCrash(t)
+		return
+	}
+	s := x.stage(t)
+	before := s.snapshot(t)
+	applied := s.chain(t, "apply")
+	s.holds(t)
+	crashed := s.snapshot(t)
+	s.nothingSecret(t)
+	undone := s.chain(t, "undo")
+	if d := cmp.Diff(before, s.snapshot(t)); d != "" {
+		t.Errorf("undo did not leave things as they were (-before +after):\n%s", d)
+	}
+	s.nothingSecret(t)
+
+	changes := s.changes()
+	s.finish(t, "apply")
+	changes = s.changes() - changes
+	s.holds(t)
+	if d := cmp.Diff(x.same(before, s.snapshot(t)), x.same(before, crashed)); d != "" {
+		t.Errorf("what crashed on its way is not what went through (-through +crashed):\n%s", d)
+	}
+	if len(applied) > changes+spareRuns {
+		t.Errorf("%d crashes of apply for %d changes", len(applied), changes)
+	}
+	for command, crashes := range map[string][]string{"apply": applied, "undo": undone} {
+		if len(crashes) == 0 {
+			t.Errorf("%s was never killed: this proves nothing", command)
+		}
+		for i, c := range crashes {
+			cases.Note(t, "crash", fmt.Sprintf("%s/%s/%d %s", t.Name(), command, i+1, c), !t.Failed())
+		}
+	}
+	t.Logf("%s: killed %d times in apply (%d changes), %d times in undo", x.Guide.Name, len(applied), changes, len(undone))
+}
+
+// chain runs a command again and again. Each run is killed at its first change,
+// once that is made, or before its second, in turn; so there is a crash after
+// every change. It returns where it was killed, when a run comes to its end.
+func (s *stage) chain(t *testing.T, command string) []string {
+	t.Helper()
+	began := time.Now()
+	var where []string
+	for i := range mostRuns {
+		at := crash{1, true}
+		if i%2 == 1 {
+			at = crash{2, false}
+		}
+		r, killed := s.crash(t, command, at)
+		if killed == "" {
+			if code := r.cmd.ProcessState.ExitCode(); code != 0 {
+				t.Fatalf("%s: exit code %d after %d crashes\n%s", command, code, len(where), r.said())
+			}
+			t.Logf("%s: %d runs in %s", command, i+1, time.Since(began).Round(time.Second))
+			return where
+		}
+		where = append(where, killed)
+	}
+	t.Fatalf("%s: %d crashes, and no end: %q", command, mostRuns, where)
+	return nil
+}
+
+// crash runs a command and kills it; killed is where, "" when it came to its end
+// before.
+func (s *stage) crash(t *testing.T, command string, at crash) (r *run, killed string) {
+	t.Helper()
+	var mu sync.Mutex
+	begun, done := 0, 0
+	started := make(chan struct{})
+	meet := func(count *int, here bool) func(proxy.Request) bool {
+		return func(asked proxy.Request) bool {
+			<-started
+			mu.Lock()
+			defer mu.Unlock()
+			*count++
+			if here && killed == "" && *count == at.n {
+				r.kill()
+				killed = fmt.Sprintf("%s: %s", at, asked)
+			}
+			return killed == ""
+		}
+	}
+	s.intercept(meet(&begun, !at.after), meet(&done, at.after))
+	defer s.intercept(nil, nil)
+	r = s.start(t, command, "--yes")
+	close(started)
+	_ = r.code(t, runWithin)
+	mu.Lock()
+	defer mu.Unlock()
+	return r, killed
+}
+
+func (s *stage) intercept(before, after func(proxy.Request) bool) {
+	for _, side := range steps.Sides {
+		s.way[side].Intercept(before, after)
+	}
+}
+
+// changes is how many changes were made so far.
+func (s *stage) changes() int {
+	n := 0
+	for _, p := range s.way {
+		n += p.Changes()
+	}
+	return n
+}
+
+// finish runs a command that has to succeed.
+func (s *stage) finish(t *testing.T, command string) {
+	t.Helper()
+	r := s.start(t, command, "--yes")
+	if code := r.code(t, runWithin); code != 0 {
+		t.Fatalf("%s: exit code %d\n%s", command, code, r.said())
+	}
+}
+
+// holds fails the test unless everything is green and nothing is left to do.
+func (s *stage) holds(t *testing.T) {
+	t.Helper()
+	for _, command := range [][]string{{"check", "--wait", greenInTime}, {"diff"}} {
+		r := s.start(t, command...)
+		if code := r.code(t, runWithin); code != 0 {
+			t.Errorf("%s: exit code %d\n%s", command[0], code, r.said())
+		}
+	}
+}
+
+// snapshot is all that stands in the clusters and beside them.
+func (s *stage) snapshot(t *testing.T) map[string]string {
+	t.Helper()
+	out := Snapshot(t, s.box)
+	if s.More != nil {
+		for name, v := range s.More(t, s.box, s.answers) {
+			out["beside "+name] = v
+		}
+	}
+	return out
+}
+
+// eachCrash tries every crash of apply and of undo by itself.
+func (x Proof) eachCrash(t *testing.T) {
+	var want map[string]string
+	counts := map[string]int{}
+	t.Run("reference", func(t *testing.T) {
+		s := x.stage(t)
+		before := s.snapshot(t)
+		s.finish(t, "apply")
+		counts["apply"] = s.changes()
+		s.holds(t)
+		want = x.same(before, s.snapshot(t))
+		s.finish(t, "undo")
+		counts["undo"] = s.changes() - counts["apply"]
+	})
+	for _, command := range []string{"apply", "undo"} {
+		for n := 1; n <= counts[command]; n++ {
+			for _, after := range []bool{true, false} {
+				at := crash{n, after}
+				cases.Run(t, "crash", command+" "+at.String(), func(t *testing.T) { x.oneCrash(t, command, at, want) })
+			}
+		}
+	}
+}
+
+func (x Proof) oneCrash(t *testing.T, command string, at crash, want map[string]string) {
+	s := x.stage(t)
+	before := s.snapshot(t)
+	if command == "undo" {
+		s.finish(t, "apply")
+	}
+	if _, killed := s.crash(t, command, at); killed == "" {
+		t.Logf("this run made fewer changes than %d", at.n)
+	} else {
+		t.Logf("killed %s", killed)
+	}
+	s.nothingSecret(t)
+	s.finish(t, command)
+	if command == "undo" {
+		if d := cmp.Diff(before, s.snapshot(t)); d != "" {
+			t.Errorf("undo did not leave things as they were (-before +after):\n%s", d)
+		}
+		return
+	}
+	s.holds(t)
+	if d := cmp.Diff(want, x.same(before, s.snapshot(t))); d != "" {
+		t.Errorf("what crashed on its way is not what went through (-through +crashed):\n%s", d)
+	}
+}

@@ -1,0 +1,359 @@
+package stepstest
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"carrick/cluster/clustertest/cases"
+	"carrick/cluster/clustertest/proxy"
+	"carrick/steps"
+)
+
+// trouble is a fault as it happens to a whole API server.
+type trouble struct {
+	fault    proxy.Fault
+	stops    bool     // the API server itself is away
+	harmless bool     // everything comes out as without it
+	watches  bool     // it happens to watches alone
+	holds    []string // checks that hold in this trouble, for it is no trouble to them
+}
+
+const (
+	hugeBody  = 65 << 20 // more than carrick takes
+	hugeTimes = 6        // so often at most, then 503: this machine has to make them
+
+	watchTimes = 300 // so many watches, which is each of a guide about twice
+
+	lookWithin    = 45 * time.Second // what a check of everything may take in any trouble
+	applyWithin   = 2 * time.Minute
+	noticedWithin = 25 * time.Second // until nothing of a server in trouble passes any longer
+	recovers      = 30 * time.Second // until all is green again
+	mostMemory    = 512 << 20        // what the program may hold in any trouble: one large answer a side, decoded
+	briefly       = 4 * time.Second
+)
+
+func troubles() []trouble {
+	return []trouble{
+		{fault: proxy.Reset()},
+		{fault: proxy.ResetInBody()},
+		{fault: proxy.Throttled(time.Second)},
+		{fault: proxy.Broken()},
+		{fault: proxy.Unavailable()},
+		{fault: proxy.Forbidden(), holds: []string{"reachable"}},
+		{fault: proxy.Hang()},
+		{fault: proxy.NotJSON()},
+		{fault: proxy.Huge(hugeBody)},
+		{fault: proxy.Short()},
+		{fault: proxy.Fault{Name: "a server that is away"}, stops: true},
+		{fault: proxy.Latency(200 * time.Millisecond), harmless: true},
+		{fault: proxy.CutWatch(300 * time.Millisecond), harmless: true, watches: true},
+		{fault: proxy.Expired(), harmless: true, watches: true},
+	}
+}
+
+// rules are what makes a trouble of a fault.
+func (x trouble) rules(kind proxy.Rule) []proxy.Rule {
+	kind.Fault = x.fault
+	if x.fault.Name == proxy.Huge(0).Name {
+		then := kind
+		kind.Times, then.Fault = hugeTimes, proxy.Unavailable()
+		return []proxy.Rule{kind, then}
+	}
+	if x.watches { // nobody answers so for ever
+		kind.Times = watchTimes
+	}
+	return []proxy.Rule{kind}
+}
+
+// brings puts a side into trouble; what stands is cut off, so that it is met by
+// everybody.
+func (s *stage) brings(t *testing.T, x trouble, side steps.Side) {
+	t.Helper()
+	if x.stops {
+		s.box.Stop(t, string(side))
+	} else {
+		s.way[side].Set(x.rules(proxy.Rule{})...)
+	}
+	s.way[side].Cut()
+}
+
+func (s *stage) ends(t *testing.T, x trouble, side steps.Side) {
+	t.Helper()
+	if x.stops {
+		s.box.Start(t, string(side))
+	}
+	s.way[side].Set()
+}
+
+// Faults proves what the program makes of an API server in trouble: it takes no
+// error for a pass, says what to do, and goes on when the trouble is over.
+func (x Proof) Faults(t *testing.T) {
+	long(t)
+	t.Run("apply", func(t *testing.T) { x.stage(t).faultsOfApply(t) })
+	t.Run("green", func(t *testing.T) {
+		s := x.stage(t)
+		s.finish(t, "apply")
+		s.holds(t)
+		t.Run("check", s.faultsOfCheck)
+		t.Run("live", s.faultsOfLive)
+		cases.Run(t, "fault", "somebody makes it anew before it is deleted", s.madeAnew)
+	})
+}
+
+// faultsOfCheck looks at a set-up that is green, with one side in trouble.
+func (s *stage) faultsOfCheck(t *testing.T) {
+	for _, x := range troubles() {
+		for _, side := range steps.Sides {
+			cases.Run(t, "fault", fmt.Sprintf("%s/%s", x.fault.Name, side), func(t *testing.T) { s.checked(t, x, side) })
+		}
+	}
+}
+
+func (s *stage) checked(t *testing.T, x trouble, side steps.Side) {
+	if x.watches {
+		t.Skip("a check that looks once opens no watch")
+	}
+	s.brings(t, x, side)
+	r := s.start(t, "check", "-o", "json")
+	code := r.code(t, lookWithin)
+	s.ends(t, x, side)
+	s.sane(t, r)
+	var report steps.Report
+	if err := json.Unmarshal(r.stdout.Bytes(), &report); err != nil {
+		t.Fatalf("no report: %v\n%s", err, r.said())
+	}
+	if x.harmless {
+		if code != 0 {
+			t.Errorf("exit code %d\n%s", code, notPassed(report))
+		}
+		return
+	}
+	if code != 3 && code != 5 {
+		t.Errorf("exit code %d", code)
+	}
+	for _, c := range report.Checks {
+		s.honest(t, x, c.Check, c.Side == side, side, steps.Result{Status: c.Status, Found: c.Found, Fix: c.Fix})
+	}
+	after := s.start(t, "check", "--wait", greenInTime)
+	if code := after.code(t, runWithin); code != 0 {
+		t.Errorf("after the trouble: exit code %d\n%s", code, after.said())
+	}
+}
+
+// honest fails the test where a verdict is not what can be known while a side is
+// in trouble.
+func (s *stage) honest(t *testing.T, x trouble, check string, there bool, side steps.Side, v steps.Result) {
+	t.Helper()
+	blind := slices.Contains(s.Blind[side], check) || slices.Contains(x.holds, check)
+	switch {
+	case there && v.Status.Holds() && !blind:
+		t.Errorf("%s on the %s holds although its API server is in trouble: %s: %s", check, side, v.Status, v.Found)
+	case !v.Status.Holds() && v.Found == "":
+		t.Errorf("%s: %s, and no word why", check, v.Status)
+	case v.Status == steps.Fail && v.Fix == "":
+		t.Errorf("%s: %s: %s, and no word what to do", check, v.Status, v.Found)
+	}
+}
+
+// sane fails the test where the program held too much or did not end well.
+func (s *stage) sane(t *testing.T, r *run) {
+	t.Helper()
+	if held := r.peak(); held > mostMemory {
+		t.Errorf("%s held %d MB", r, held>>20)
+	}
+	said := r.err.String()
+	if n := strings.Count("\n"+said, "\ncarrick: "); n > 1 {
+		t.Errorf("%d messages:\n%s", n, said)
+	}
+	t.Logf("%s: exit code %d after %s, %d MB\n%s", r.cmd.Args[1], r.cmd.ProcessState.ExitCode(), r.took.Round(time.Millisecond), r.peak()>>20, lastWords(r))
+}
+
+// lastWords is the message with which a run ended.
+func lastWords(r *run) string {
+	said := r.err.String()
+	return said[max(strings.LastIndex("\n"+said, "\ncarrick: "), 0):]
+}
+
+func notPassed(report steps.Report) string {
+	var out strings.Builder
+	for _, c := range report.Checks {
+		if !c.Status.Holds() && c.Status != steps.Skip {
+			fmt.Fprintf(&out, "%s: %s: %s\n", c.ID, c.Status, c.Found)
+		}
+	}
+	return out.String()
+}
+
+// faultsOfApply brings an apply from nothing into each trouble. Each run begins
+// where the one before it ended; the last comes to the end.
+func (s *stage) faultsOfApply(t *testing.T) {
+	for i, x := range troubles() {
+		if x.harmless {
+			continue
+		}
+		if !x.stops {
+			cases.Run(t, "fault", x.fault.Name+"/changes", func(t *testing.T) { s.changesFail(t, x, i%2) })
+		}
+		cases.Run(t, "fault", x.fault.Name+"/looks", func(t *testing.T) { s.looksFail(t, x) })
+	}
+	cases.Run(t, "fault", "latency, and watches that are cut or say 410", func(t *testing.T) {
+		s.fresh(t)
+		for i, side := range steps.Sides {
+			s.way[side].Set(
+				proxy.Rule{Verbs: []string{"watch"}, Fault: []proxy.Fault{proxy.CutWatch(time.Second), proxy.Expired()}[i], Times: 200},
+				proxy.Rule{Fault: proxy.Latency(30 * time.Millisecond)},
+			)
+		}
+		defer s.calm()
+		s.finish(t, "apply")
+	})
+	s.holds(t)
+}
+
+func (s *stage) calm() {
+	for _, side := range steps.Sides {
+		s.way[side].Set()
+	}
+}
+
+// fresh sees to it that there is something to apply.
+func (s *stage) fresh(t *testing.T) {
+	t.Helper()
+	r := s.start(t, "diff")
+	switch code := r.code(t, lookWithin); code {
+	case 3:
+	case 0:
+		s.finish(t, "undo")
+	default:
+		t.Fatalf("diff: exit code %d\n%s", code, r.said())
+	}
+}
+
+// changesFail lets all changes fail but the first few of each side.
+func (s *stage) changesFail(t *testing.T, x trouble, pass int) {
+	s.fresh(t)
+	for _, side := range steps.Sides {
+		s.way[side].Set(x.rules(proxy.Rule{Changes: true, After: pass})...)
+	}
+	defer s.calm()
+	r := s.start(t, "apply", "--yes")
+	code := r.code(t, applyWithin)
+	s.sane(t, r)
+	if code != 1 && code != 6 {
+		t.Errorf("exit code %d\n%s", code, r.said())
+	}
+	plainEnd(t, r)
+}
+
+// looksFail brings a run into trouble with all that it reads, on both sides,
+// once it has changed something, for a while. Then it either has stopped with a
+// word why, or goes on; with its next change it is told to end.
+func (s *stage) looksFail(t *testing.T, x trouble) {
+	s.fresh(t)
+	var changed, over, more atomic.Bool
+	first, on, next := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	begin := sync.OnceFunc(func() { close(on) })
+	defer begin()
+	s.intercept(nil, func(proxy.Request) bool {
+		switch {
+		case changed.CompareAndSwap(false, true):
+			close(first)
+			<-on // the answer comes when the trouble is there
+		case over.Load() && more.CompareAndSwap(false, true):
+			close(next)
+		}
+		return true
+	})
+	defer s.intercept(nil, nil)
+	defer s.calm()
+	r := s.start(t, "apply", "--yes")
+	select {
+	case <-first:
+	case <-r.ended:
+		t.Fatalf("it changed nothing: %s", r.said())
+	}
+	for _, side := range steps.Sides {
+		if x.stops {
+			s.box.Stop(t, string(side))
+		} else {
+			s.way[side].Set(x.rules(proxy.Rule{Looks: true})...)
+		}
+	}
+	begin()
+	select {
+	case <-time.After(briefly):
+	case <-r.ended:
+	}
+	over.Store(true)
+	for _, side := range steps.Sides {
+		s.ends(t, x, side)
+	}
+	select {
+	case <-next:
+		_ = r.cmd.Process.Signal(os.Interrupt)
+	case <-r.ended:
+	case <-time.After(applyWithin):
+	}
+	code := r.code(t, applyWithin)
+	s.sane(t, r)
+	switch code {
+	case 0:
+	case 1, 6, 130: // 1: the answer to its first change did not reach it
+		plainEnd(t, r)
+	default:
+		t.Errorf("exit code %d\n%s", code, r.said())
+	}
+}
+
+// plainEnd fails the test unless a run that stopped says why, and what to do.
+func plainEnd(t *testing.T, r *run) {
+	t.Helper()
+	said := r.err.String()
+	i := strings.LastIndex("\n"+said, "\ncarrick: ")
+	if i < 0 {
+		t.Errorf("it does not say why it stopped:\n%s", said)
+		return
+	}
+	for _, raw := range []string{"context deadline exceeded", "context canceled", "unexpected EOF", "stream error", "invalid character", "http2:", "%!"} {
+		if strings.Contains(said[i:], raw) {
+			t.Errorf("it stops with %q:\n%s", raw, said[i:])
+		}
+	}
+}
+
+// madeAnew lets somebody else make a Secret anew, under the same name, between
+// carrick's look at it and its delete: what is theirs stays.
+func (s *stage) madeAnew(t *testing.T) {
+	var theirs atomic.Pointer[proxy.Request]
+	for _, side := range steps.Sides {
+		s.way[side].Intercept(func(r proxy.Request) bool {
+			if r.Verb == "delete" && r.Resource == "secrets" && theirs.CompareAndSwap(nil, &r) {
+				s.box.Run(t, string(side), "", "-n", r.Namespace, "delete", "secret", r.Name)
+				s.box.Run(t, string(side), "", "-n", r.Namespace, "create", "secret", "generic", r.Name, "--from-literal=theirs=1")
+			}
+			return true
+		}, nil)
+	}
+	r := s.start(t, "undo", "--yes")
+	code := r.code(t, runWithin)
+	s.intercept(nil, nil)
+	at := theirs.Load()
+	if at == nil {
+		t.Fatalf("no Secret was deleted: this proves nothing\n%s", r.said())
+	}
+	for _, side := range []string{string(steps.Local), string(steps.Remote)} {
+		if got := s.box.Run(t, side, "", "-n", at.Namespace, "get", "secret", at.Name, "--ignore-not-found", "-o", "jsonpath={.data.theirs}"); got != "" {
+			s.box.Run(t, side, "", "-n", at.Namespace, "delete", "secret", at.Name)
+			t.Logf("%s: exit code %d\n%s", at, code, lastWords(r))
+			return
+		}
+	}
+	t.Errorf("%s is gone, though it was somebody else's by then: exit code %d\n%s", at, code, r.said())
+}

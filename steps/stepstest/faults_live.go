@@ -1,0 +1,137 @@
+package stepstest
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"carrick/cluster"
+	"carrick/cluster/clustertest"
+	"carrick/cluster/clustertest/cases"
+	"carrick/steps"
+)
+
+// followed is a session that is followed as a screen follows it.
+type followed struct {
+	*steps.Session
+	boards chan *steps.Board // the latest
+}
+
+func (s *stage) follow(t *testing.T) *followed {
+	t.Helper()
+	x := standing{Bench: s.Bench, link: proofLink, access: s.access, answers: s.answers}
+	f := &followed{x.session(t, cluster.Options{}), make(chan *steps.Board, 1)}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = f.Follow(ctx, f.Guide().Cells(), func(b *steps.Board, _ map[steps.Cell]steps.Look, _ steps.Cell) bool {
+			now := steps.NewBoard(f.Guide())
+			for _, c := range f.Guide().Cells() {
+				now.Put(c, b.Verdict(c))
+			}
+			select {
+			case <-f.boards:
+			default:
+			}
+			f.boards <- now
+			return true
+		})
+	}()
+	t.Cleanup(func() {
+		cancel()
+		<-done
+		f.Close()
+	})
+	return f
+}
+
+// until waits for a board about which nothing is wrong any more.
+func (f *followed) until(t *testing.T, within time.Duration, wrong func(*steps.Board) []string) {
+	t.Helper()
+	due := time.After(within)
+	var last []string
+	for {
+		select {
+		case b := <-f.boards:
+			if last = wrong(b); len(last) == 0 {
+				return
+			}
+		case <-due:
+			t.Fatalf("after %s:\n%s", within, strings.Join(last, "\n"))
+		}
+	}
+}
+
+func (f *followed) notGreen(b *steps.Board) []string {
+	var out []string
+	for _, c := range f.Guide().Cells() {
+		if v := b.Verdict(c); !v.Status.Holds() && v.Status != steps.Skip {
+			out = append(out, fmt.Sprintf("%s on the %s: %s: %s", c.Check, c.Side, v.Status, v.Found))
+		}
+	}
+	return out
+}
+
+// faultsOfLive follows a set-up that is green, brings the side into trouble whose
+// check can be broken, and breaks it: the board must not stay green. When the
+// trouble is over it finds what is wrong, and is green once that is mended.
+func (s *stage) faultsOfLive(t *testing.T) {
+	f := s.follow(t)
+	admin := s.box.Open(t, clustertest.Remote, cluster.Options{})
+	f.until(t, recovers, f.notGreen)
+	_, step := s.Guide.Check(s.Breaks)
+	broken := steps.Cell{Step: step.Name, Check: s.Breaks, Side: steps.Remote}
+	for _, x := range troubles() {
+		cases.Run(t, "fault", x.fault.Name, func(t *testing.T) { s.lived(t, f, x, admin, broken) })
+	}
+}
+
+func (s *stage) lived(t *testing.T, f *followed, x trouble, admin *cluster.Cluster, broken steps.Cell) {
+	fails := func(b *steps.Board) []string {
+		if v := b.Verdict(broken); v.Status != steps.Fail {
+			return []string{fmt.Sprintf("%s: %s: %s", broken.Check, v.Status, v.Found)}
+		}
+		return nil
+	}
+	if !x.stops {
+		s.Break(t, admin)
+		f.until(t, noticedWithin, fails)
+		s.Mend(t, admin)
+		f.until(t, recovers, f.notGreen)
+	}
+	began := time.Now()
+	s.brings(t, x, steps.Remote)
+	if x.harmless {
+		s.Break(t, admin)
+		f.until(t, noticedWithin, fails)
+	} else {
+		if !x.stops {
+			s.Break(t, admin)
+		}
+		f.until(t, noticedWithin, func(b *steps.Board) []string { return s.held(b, x) })
+	}
+	noticed := time.Since(began)
+	s.ends(t, x, steps.Remote)
+	began = time.Now()
+	if !x.stops {
+		f.until(t, recovers, fails)
+		s.Mend(t, admin)
+	}
+	f.until(t, recovers, f.notGreen)
+	t.Logf("noticed after %s, green again after %s", noticed.Round(time.Millisecond), time.Since(began).Round(time.Millisecond))
+}
+
+// held are the cells of the side in trouble that hold all the same.
+func (s *stage) held(b *steps.Board, x trouble) []string {
+	var out []string
+	for _, c := range s.Guide.Cells() {
+		if v := b.Verdict(c); c.Side == steps.Remote && v.Status.Holds() && !slices.Contains(s.Blind[c.Side], c.Check) && !slices.Contains(x.holds, c.Check) {
+			out = append(out, fmt.Sprintf("%s holds: %s: %s", c.Check, v.Status, v.Found))
+		}
+	}
+	return out
+}

@@ -1,0 +1,181 @@
+package stepstest
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"carrick/cluster"
+	"carrick/cluster/clustertest"
+	"carrick/cluster/clustertest/proxy"
+	"carrick/steps"
+)
+
+// ProofEnv is the environment variable that asks for the long proofs: faults and
+// crashes, minutes each.
+const ProofEnv = "CARRICK_PROOF"
+
+// Proof is what it takes to prove of a guide that it gets through faults and
+// crashes: what its benchmarks take, and a little more.
+type Proof struct {
+	Bench
+	// Blind are checks that ask nothing of their own side's API server once it is
+	// in trouble, by side: what they say then is no verdict made of an error. Each
+	// has to be looked at before it is named here.
+	Blind map[steps.Side][]string
+	// Random is what two runs of this guide never have in common, as a regular
+	// expression; "": nothing but what no two runs of any guide have.
+	Random string
+	// More is what is kept beside the clusters, by name.
+	More func(testing.TB, *clustertest.Sandbox, map[string]any) map[string]string
+}
+
+// long skips a test that takes minutes, unless it was asked for.
+func long(t *testing.T) {
+	t.Helper()
+	if os.Getenv(ProofEnv) == "" {
+		t.Skipf("%s is not set: this takes minutes", ProofEnv)
+	}
+}
+
+// stage is the program, a link of its own, and a proxy before each API server.
+type stage struct {
+	Proof
+	box     *clustertest.Sandbox
+	program string
+	way     map[steps.Side]*proxy.Proxy
+	answers map[string]any
+	dir     string // all that the program may write to
+	link    string
+	access  map[steps.Side]cluster.Access
+	args    []string // of each command
+}
+
+const proofLink = "proof"
+
+// stage sets one up on the guide's scenario; the site is put back with the
+// test.
+func (x Proof) stage(t *testing.T) *stage {
+	t.Helper()
+	s := &stage{Proof: x, box: clustertest.Start(t), way: map[steps.Side]*proxy.Proxy{}, access: map[steps.Side]cluster.Access{}, dir: t.TempDir()}
+	s.program = Program(t)
+	s.box.Reset(t)
+	s.box.Seed(t, x.Guide.Name)
+	link := steps.NewLink(x.Guide.Name, proofLink)
+	link.Path = s.in("link", "proof.yaml")
+	s.link = link.Path
+	for _, side := range steps.Sides {
+		s.way[side] = proxy.New(t, s.box, string(side))
+		path, name := s.way[side].Kubeconfig(t)
+		s.access[side] = cluster.Access{Kubeconfig: path, Context: name}
+		*link.Side(side) = steps.EndSpec{Context: name, Kubeconfig: path}
+	}
+	s.answers = x.Answers(t, s.box, s.box.Open(t, clustertest.Remote, cluster.Options{}).Server())
+	secrets := t.TempDir()
+	for key, v := range s.answers {
+		q, _ := x.Guide.Question(key)
+		if !q.Secret {
+			link.Answers[key] = v
+			continue
+		}
+		file := filepath.Join(secrets, key)
+		if err := os.WriteFile(file, []byte(v.(string)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		s.args = append(s.args, "--secret", key+"=@"+file)
+	}
+	for _, dir := range []string{"link", "state", "tmp", "home"} {
+		if err := os.MkdirAll(s.in(dir), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := link.Save(); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func (s *stage) in(parts ...string) string {
+	return filepath.Join(append([]string{s.dir}, parts...)...)
+}
+
+// run is the program at work.
+type run struct {
+	cmd         *exec.Cmd
+	stdout, err bytes.Buffer
+	began       time.Time
+	took        time.Duration
+	ended       chan struct{}
+}
+
+// start starts a command of the program on the link.
+func (s *stage) start(t *testing.T, command ...string) *run {
+	t.Helper()
+	r := &run{ended: make(chan struct{}), began: time.Now()}
+	args := append(append(command[:1:1], s.args...), command[1:]...)
+	r.cmd = exec.Command(s.program, append(args, s.link)...)
+	r.cmd.Dir = s.in("link")
+	r.cmd.Env = []string{
+		"PATH=" + os.Getenv("PATH"), "HOME=" + s.in("home"), "TMPDIR=" + s.in("tmp"), "XDG_STATE_HOME=" + s.in("state"), "LANG=en_US.UTF-8",
+	}
+	r.cmd.Stdout, r.cmd.Stderr = &r.stdout, &r.err
+	if err := r.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		_ = r.cmd.Wait()
+		r.took = time.Since(r.began)
+		close(r.ended)
+	}()
+	t.Cleanup(r.kill)
+	return r
+}
+
+// kill ends the program as a power cut does, and returns when it is gone.
+func (r *run) kill() {
+	_ = r.cmd.Process.Kill()
+	<-r.ended
+}
+
+// code is the exit code of a program that has to end by itself within a time;
+// -1: it was killed.
+func (r *run) code(t *testing.T, within time.Duration) int {
+	t.Helper()
+	select {
+	case <-r.ended:
+	case <-time.After(within):
+		r.kill()
+		t.Fatalf("%s has not ended after %s\n%s", r, within, r.said())
+	}
+	if bad := r.stumbled(); bad != "" {
+		t.Errorf("%s: %s\n%s", r, bad, r.said())
+	}
+	return r.cmd.ProcessState.ExitCode()
+}
+
+// stumbled names what no output may hold.
+func (r *run) stumbled() string {
+	for _, bad := range []string{"goroutine ", "panic:", "carrick has a fault here", "carrick itself stumbled", "\x1b"} {
+		if strings.Contains(r.said(), bad) {
+			return fmt.Sprintf("it says %q", bad)
+		}
+	}
+	return ""
+}
+
+func (r *run) String() string { return strings.Join(r.cmd.Args[1:], " ") }
+func (r *run) said() string   { return r.err.String() + r.stdout.String() }
+
+// peak is the most memory that it has held, in bytes.
+func (r *run) peak() int64 {
+	if u, ok := r.cmd.ProcessState.SysUsage().(*syscall.Rusage); ok {
+		return u.Maxrss << 10
+	}
+	return 0
+}

@@ -1,0 +1,139 @@
+package stepstest
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"carrick/cluster/clustertest"
+)
+
+// random is what two runs never have in common: UIDs, times, keys and hashes of
+// them, also at the end of names, and ports that a cluster chooses.
+var random = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z|[A-Za-z0-9+/_-]{40,}={0,2}|sha256:[0-9a-f]+|\b[0-9A-HJKMNP-TV-Z]{26}\b|-[0-9a-f]{10,16}\b|\b3[0-2]\d{3}\b`)
+
+// allotted are kinds that a cluster makes of others, under names of its choice.
+var allotted = []string{"ipaddresses.networking.k8s.io"}
+
+// same is what was made since before, without what is random by nature: what
+// differs in a name alone is counted.
+func (x Proof) same(before, now map[string]string) map[string]string {
+	own := regexp.MustCompile(x.Random)
+	out := map[string]string{}
+	for _, name := range slices.Sorted(maps.Keys(now)) {
+		if before[name] == now[name] || slices.Contains(allotted, strings.Fields(name)[1]) {
+			continue
+		}
+		plain := random.ReplaceAllString(name, "…")
+		key := plain
+		for n := 2; out[key] != ""; n++ {
+			key = fmt.Sprintf("%s, number %d", plain, n)
+		}
+		text := withoutData(now[name])
+		if x.Random != "" {
+			text = own.ReplaceAllString(text, "…")
+		}
+		out[key] = random.ReplaceAllString(text, "…")
+	}
+	for name := range before {
+		if _, there := now[name]; !there {
+			out[name] = "gone"
+		}
+	}
+	return out
+}
+
+// withoutData is an object without the values of a Secret, of which only whether
+// there is one counts.
+func withoutData(text string) string {
+	var object map[string]any
+	if json.Unmarshal([]byte(text), &object) != nil || object["kind"] != "Secret" {
+		return text
+	}
+	data, _ := object["data"].(map[string]any)
+	for key, v := range data {
+		data[key] = v != ""
+	}
+	b, _ := json.Marshal(object)
+	return string(b)
+}
+
+// shortest is how long a value must be to count as a secret: shorter ones are
+// words.
+const shortest = 20
+
+// secrets are the values of all Secrets in both clusters, and secret answers.
+func (s *stage) secrets(t *testing.T) []string {
+	t.Helper()
+	var out []string
+	for _, side := range []string{clustertest.Local, clustertest.Remote} {
+		var list struct {
+			Items []struct {
+				Type string
+				Data map[string]string
+			}
+		}
+		if err := json.Unmarshal([]byte(s.box.Run(t, side, "", "get", "secrets", "-A", "-o", "json")), &list); err != nil {
+			t.Fatal(err)
+		}
+		for _, secret := range list.Items {
+			if secret.Type == "helm.sh/release.v1" {
+				continue
+			}
+			for key, encoded := range secret.Data {
+				raw, _ := base64.StdEncoding.DecodeString(encoded)
+				if len(raw) >= shortest && !public(key, string(raw)) {
+					out = append(out, encoded, string(raw))
+				}
+			}
+		}
+	}
+	for key, v := range s.answers {
+		if q, _ := s.Guide.Question(key); q != nil && q.Secret {
+			out = append(out, v.(string))
+		}
+	}
+	return out
+}
+
+// public tells of a Secret's value that it is none.
+func public(key, value string) bool {
+	return strings.HasPrefix(value, "-----BEGIN CERTIFICATE") || strings.Contains(strings.ToLower(key), "public")
+}
+
+// nothingSecret fails the test where a file that the program may have written
+// holds a secret of either cluster.
+func (s *stage) nothingSecret(t *testing.T) {
+	t.Helper()
+	known := s.secrets(t)
+	if len(known) == 0 {
+		t.Error("no secret is known: this proves nothing")
+	}
+	files := 0
+	err := filepath.WalkDir(s.dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		files++
+		data, err := os.ReadFile(path)
+		for _, secret := range known {
+			if strings.Contains(string(data), secret) {
+				rel, _ := filepath.Rel(s.dir, path)
+				t.Errorf("%s holds a secret", rel)
+				break
+			}
+		}
+		return err
+	})
+	if err != nil || files < 3 { // link, log, audit log
+		t.Errorf("looked at %d files, %v", files, err)
+	}
+}
