@@ -259,7 +259,7 @@ func (p *stepPage) nextText() string {
 	if p.at+1 == len(p.guide().Steps) {
 		word = "summary"
 	}
-	if n := p.a.live.board.Count(p.step().Name).Of(steps.Fail); n > 0 && !p.a.narrow() {
+	if n := p.a.live.board.Count(p.step().Name).Of(steps.Fail); n > 0 && !p.a.narrow() && (p.a.w >= 100 || p.elsewhere() == 0) {
 		word += fmt.Sprintf(" (%d failed)", n)
 	}
 	return word

@@ -93,7 +93,7 @@ func TestNothingIsWrong(t *testing.T) {
 		}
 	}
 	onStage(t, o, 80, 24, func(p *play) {
-		p.hides("wrong elsewhere")
+		p.hides("more wrong")
 		p.press("t")
 		p.shows("nothing is wrong")
 		p.press("enter", "f", "down", "t")
