@@ -138,6 +138,11 @@ func (s *summary) foot() string {
 	if !a.live.board.Count("").Green() {
 		first = slices.Insert(first, 1, a.k.Open.as("to what is left"))
 	}
+	if below := len(s.lines(a.w-2)) - s.scroll.shown - s.scroll.high; below > 0 {
+		first = append([]hint{{"↓", plural(below, "more line")}}, first...)
+	} else if s.scroll.shown > 0 {
+		first = append([]hint{{"↑", "up"}}, first...)
+	}
 	if a.run.visible() {
 		first = append([]hint{a.k.Esc.as("close"), a.k.Log.hint()}, first...)
 	}

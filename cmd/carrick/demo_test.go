@@ -64,7 +64,7 @@ func (w walk) apply(p *terminal, from, to int) {
 // undo takes everything back from the last step, by way of the summary.
 func (w walk) undo(p *terminal) {
 	p.types("n")
-	p.wait(`(?s)Made by this link.*Namespace`)
+	p.wait(`(?s)summary · .*u undo all`)
 	p.types("u")
 	p.wait(`Take back all that this link made\?`)
 	p.types("y")
