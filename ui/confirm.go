@@ -1,6 +1,7 @@
 package ui
 
 import (
+	"fmt"
 	"strings"
 	"time"
 
@@ -44,7 +45,7 @@ func (p *stepPage) confirm(d deed, plan *steps.Plan) screen {
 		c.questions = append(c.questions, question{
 			"Take over fields of " + managers(items) + "?",
 			func(w int) []string {
-				return a.itemLines("These fields are set by somebody else. Yes makes them carrick's; the other will be told of a conflict.", items, w)
+				return a.itemLines("One thing more has to be asked, and nothing was changed yet. The fields below are set by another tool or by hand. Yes changes them, too, and makes them carrick's: what set them gets a conflict when it applies them again. No changes nothing at all.", items, w)
 			},
 			func(o *steps.ApplyOptions) { o.TakeOver = true },
 		})
@@ -54,7 +55,7 @@ func (p *stepPage) confirm(d deed, plan *steps.Plan) screen {
 		c.questions = append(c.questions, question{
 			"Delete and make anew?",
 			func(w int) []string {
-				return a.itemLines("These can't be changed in place. Yes deletes them and makes them anew.", items, w)
+				return a.itemLines("One thing more has to be asked, and nothing was changed yet. These can't be changed in place. Yes deletes them and makes them anew; No changes nothing at all.", items, w)
 			},
 			func(o *steps.ApplyOptions) { o.Replace = true },
 		})
@@ -106,7 +107,7 @@ func (c *confirm) update(msg tea.Msg) tea.Cmd {
 		return c.agreed()
 	case key.Matches(k, keys.Open.Binding):
 		c.a.lift()
-		c.a.notice = "nothing was changed"
+		c.a.notice = "the answer was No: nothing was changed"
 	case key.Matches(k, keys.Diff.Binding):
 		return c.a.lay(c.a.diffOf("Changes", c.plan))
 	default:
@@ -150,6 +151,9 @@ func (c *confirm) view() []string {
 	right := ""
 	if len(lines) > h {
 		right = positions(c.shown, len(shown), len(lines))
+	}
+	if n := len(c.questions); n > 1 {
+		right = strings.TrimPrefix(right+fmt.Sprintf(" · question %d of %d", c.at+1, n), " · ")
 	}
 	foot := a.footer([]hint{a.k.No.hint(), a.k.Yes.hint(), {"←→", "yes or no"}, {"enter", "choose it"}, a.k.Diff.hint()}, []hint{a.k.Esc.hint()})
 	return a.panelFrame(q.title, right, body, foot)

@@ -27,6 +27,13 @@ func (p *stepPage) pane(w, h int) []string {
 	if linesOf(blocks) > h && len(blocks) > 2 {
 		blocks = blocks[:len(blocks)-1] // where to read on is the first to go
 	}
+	if linesOf(blocks) > h && check.Why != "" { // then why it matters: what to do stays
+		brief := *check
+		brief.Why = ""
+		if blocks = p.evidence(&brief, cell, w, false); linesOf(blocks) > h && len(blocks) > 2 {
+			blocks = blocks[:len(blocks)-1]
+		}
+	}
 	return squeeze(blocks, h, w)
 }
 

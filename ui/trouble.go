@@ -20,6 +20,7 @@ type trouble struct {
 	page   *stepPage
 	row    cursor
 	on     steps.Cell // the selected one; it is followed when the list moves
+	moved  bool       // the user has chosen a row; until then it is the first one
 	filter textinput.Model
 }
 
@@ -47,7 +48,9 @@ func (t *trouble) list() []steps.Trouble {
 	if want := strings.ToLower(strings.TrimSpace(t.filter.Value())); want != "" {
 		all = slices.DeleteFunc(all, func(one steps.Trouble) bool { return !strings.Contains(strings.ToLower(t.words(one)), want) })
 	}
-	if at := slices.IndexFunc(all, func(one steps.Trouble) bool { return one.Cell == t.on }); at >= 0 {
+	if at := slices.IndexFunc(all, func(one steps.Trouble) bool { return one.Cell == t.on }); !t.moved {
+		t.row.at = 0
+	} else if at >= 0 {
 		t.row.at = at
 	}
 	t.row.at = max(0, min(t.row.at, len(all)-1))
@@ -78,6 +81,7 @@ func (t *trouble) update(msg tea.Msg) tea.Cmd {
 	}
 	list, keys := t.list(), t.a.k
 	if t.row.move(k, keys, len(list), t.room()) {
+		t.moved = true
 		t.on = steps.Cell{}
 		if len(list) > 0 {
 			t.on = list[t.row.at].Cell
