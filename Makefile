@@ -45,6 +45,12 @@ lint: $(BIN)/staticcheck ## gofumpt, vet, staticcheck
 $(BIN)/staticcheck: .ci/tools/go.mod
 	cd .ci/tools && $(GO) build -o $(BIN)/ honnef.co/go/tools/cmd/staticcheck mvdan.cc/gofumpt
 
+.PHONY: proof
+proof: sandbox ## crashes and faults, over every guide: what was tried and what held, as a table (20 minutes)
+	rm -f $(BIN)/cases.jsonl
+	-CARRICK_PROOF=1 CARRICK_CASES=$(BIN)/cases.jsonl CARRICK_SANDBOX=$(SANDBOX) $(GO) test -p 1 -count=1 -timeout 60m -run '^(TestCrashes|TestFaults)$$' ./steps/...
+	$(GO) run ./cluster/clustertest/cases/table $(BIN)/cases.jsonl
+
 .PHONY: verify
 verify: test lint conformance bench-short ## what CI runs
 	cd cluster/sandbox && $(GO) test ./...
