@@ -154,6 +154,9 @@ func (c *Cluster) client(stderr io.Writer, over *Cluster) (*http.Client, error) 
 	if c.config.ExecProvider != nil {
 		rt = apart{rt, &c.plugin}
 	}
+	if c.options.Around != nil {
+		rt = c.options.Around(rt)
+	}
 	return &http.Client{Transport: rt, CheckRedirect: sameHost}, nil
 }
 

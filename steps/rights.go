@@ -27,6 +27,32 @@ type Lack struct {
 	Partly  bool            // what more it takes can be told once these are there
 }
 
+// Words are the rights that are missing, all verbs on a kind in one: "create,
+// patch secrets in renku".
+func (l Lack) Words() []string {
+	var kinds []cluster.Right
+	verbs := map[cluster.Right][]string{}
+	for _, d := range l.Missing {
+		kind := d.Right
+		kind.Verb = ""
+		if !contains(byName, d.Right.Verb) {
+			kind.Name = ""
+		}
+		if verbs[kind] == nil {
+			kinds = append(kinds, kind)
+		}
+		if !contains(verbs[kind], d.Right.Verb) {
+			verbs[kind] = append(verbs[kind], d.Right.Verb)
+		}
+	}
+	out := make([]string, len(kinds))
+	for i, kind := range kinds {
+		kind.Verb = strings.Join(verbs[kind], ", ")
+		out[i] = kind.String()
+	}
+	return out
+}
+
 // Lacking asks both sides for every right that the plan takes, before anything
 // is written.
 func (s *Session) Lacking(ctx context.Context, p *Plan) (Lacking, error) {

@@ -3,7 +3,6 @@ package ui
 import (
 	"strings"
 
-	"carrick/cluster"
 	"carrick/steps"
 )
 
@@ -27,8 +26,8 @@ func (a *app) lackingPanel(plan *steps.Plan, lacking steps.Lacking) screen {
 				continue
 			}
 			out = append(out, "", a.t.title.Render(a.live.session.Guide().Sides[side].Name)+"  "+oneLine(a.live.session.End(side).Name))
-			for _, r := range together(lack.Missing) {
-				out = append(out, hang("  "+a.t.bad.Render("✗")+" ", wrap(oneLine(r.String()), max(1, w-4)))...)
+			for _, r := range lack.Words() {
+				out = append(out, hang("  "+a.t.bad.Render("✗")+" ", wrap(oneLine(r), max(1, w-4)))...)
 			}
 			if lack.Partly {
 				out = append(out, wrap("What more it takes can be told once these are there.", w)...)
@@ -42,27 +41,4 @@ func (a *app) lackingPanel(plan *steps.Plan, lacking steps.Lacking) screen {
 	})
 	p.copy = grants
 	return p
-}
-
-// together are rights with all verbs on a kind in one: "get, create, patch
-// roles".
-func together(list []cluster.Decision) []cluster.Right {
-	var out []cluster.Right
-	at := map[cluster.Right]int{}
-	for _, d := range list {
-		r := d.Right
-		verb := r.Verb
-		r.Verb, r.Name = "", ""
-		i, ok := at[r]
-		if !ok {
-			i = len(out)
-			at[r] = i
-			out = append(out, r)
-		}
-		if out[i].Verb != "" {
-			verb = out[i].Verb + ", " + verb
-		}
-		out[i].Verb = verb
-	}
-	return out
 }

@@ -176,8 +176,8 @@ func (a *app) refuse(ctx context.Context, s *steps.Session, p *steps.Plan, f cha
 		if lack.Partly {
 			more = " (what more it takes can be told once these are there)"
 		}
-		return fmt.Errorf("nothing was changed: on the %s %d rights are missing%s. This would grant them:\n\n%s",
-			s.Guide().Sides[side].Name, len(lack.Missing), more, steps.Grant("carrick-"+s.Link().Name(), lack.Needed, p.NewNamespaces(side)...))
+		return fmt.Errorf("nothing was changed: on the %s rights are missing%s:\n  %s\nThis would grant them:\n\n%s",
+			s.Guide().Sides[side].Name, more, strings.Join(lack.Words(), "\n  "), steps.Grant("carrick-"+s.Link().Name(), lack.Needed, p.NewNamespaces(side)...))
 	}
 	if c := p.Conflicts(); len(c) > 0 && !f.takeOver {
 		return usage("nothing was changed: field %s of %s belongs to %q; --take-over takes it", c[0].Conflicts[0].Field, c[0].What, c[0].Conflicts[0].Manager)

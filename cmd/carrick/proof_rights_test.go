@@ -1,0 +1,236 @@
+package main
+
+import (
+	"context"
+	"io"
+	"strings"
+	"testing"
+
+	"carrick/cluster"
+	"carrick/cluster/clustertest/cases"
+	"carrick/cluster/clustertest/hostile"
+	"carrick/steps"
+	"carrick/steps/stepstest"
+)
+
+// mostRounds is how often somebody may have to ask an admin for rights: what can't
+// be looked at yet hides what is behind it.
+const mostRounds = 2
+
+// Somebody without rights is told so before anything is written, and what was
+// printed is enough. Of all that, each right is missed when it is taken away.
+func TestRightsOfEveryGuide(t *testing.T) {
+	proves(t)
+	eachGuide(t, func(s site) {
+		for _, side := range steps.Sides {
+			s.Run(string(side), func(t *testing.T) {
+				one := s
+				one.T = t
+				one.rights(side)
+			})
+		}
+	})
+}
+
+// clerk is a user of one side; the other side is seen by its admin.
+type clerk struct {
+	site
+	side   steps.Side
+	name   string
+	groups []string
+	writes stepstest.Writes
+}
+
+func (s site) clerk(side steps.Side, name string, groups ...string) *clerk {
+	return &clerk{site: s, side: side, name: name, groups: groups}
+}
+
+// session is theirs; it ends with the test.
+func (c *clerk) session(o cluster.Options) *steps.Session {
+	c.Helper()
+	ends := map[steps.Side]steps.End{}
+	for _, side := range steps.Sides {
+		access := cluster.Access{Kubeconfig: c.box.Kubeconfigs[string(side)], Context: c.box.Contexts[string(side)]}
+		if side == c.side {
+			access.As, access.AsGroups = c.name, c.groups
+		}
+		on, err := cluster.Open(access, c.writes.Options(o))
+		if err != nil {
+			c.Fatal(err)
+		}
+		ends[side] = steps.End{Cluster: on, Name: access.Context}
+	}
+	s := stepstest.OpenWith(c, c.guide, c.assets, "proof", c.answers, ends)
+	c.Cleanup(s.Close)
+	return s
+}
+
+// refused is what apply says before it writes anything; nil: it would go on.
+func (c *clerk) refused(ctx context.Context, s *steps.Session) (*steps.Plan, error) {
+	a := &app{in: strings.NewReader(""), out: io.Discard, err: io.Discard, name: "carrick", guides: guides()}
+	p, err := a.planWith(ctx, s, changeFlags{yes: true}, false)
+	if err != nil {
+		return nil, err
+	}
+	return p, a.refuse(ctx, s, p, changeFlags{yes: true})
+}
+
+// nothingWritten fails where anything was written.
+func (c *clerk) nothingWritten() {
+	c.Helper()
+	if n := c.writes.Count(); n > 0 {
+		c.Errorf("%d requests wrote something", n)
+	}
+}
+
+func (s site) rights(side steps.Side) {
+	name := "carrick-clerk-" + string(side)
+	var granted []stepstest.Granted
+	cases.Run(s.T, "right", "none", func(t *testing.T) {
+		one := s
+		one.T = t
+		granted = one.askUntilGranted(side, name)
+	})
+	if granted == nil {
+		return
+	}
+	for _, w := range s.each(side, granted) {
+		cases.Run(s.T, "right", w.String(), func(t *testing.T) {
+			one := s
+			one.T = t
+			one.without(side, w)
+		})
+	}
+	cases.Run(s.T, "right", "all that was printed", func(t *testing.T) {
+		one := s
+		one.T = t
+		one.enough(side, granted)
+	})
+}
+
+// askUntilGranted is somebody who has nothing and asks an admin, again where
+// carrick says that more can be told by then.
+func (s site) askUntilGranted(side steps.Side, name string) []stepstest.Granted {
+	var granted []stepstest.Granted
+	for round := 0; ; round++ {
+		c := s.clerk(side, name, groupsOf(granted)...)
+		_, err := c.refused(s.Context(), c.session(cluster.Options{Once: true}))
+		c.nothingWritten()
+		if err == nil && round > 0 {
+			return granted
+		}
+		if err == nil {
+			s.Fatal("it takes no right at all: this proves nothing")
+		}
+		if code := exitCode(s.Context(), err); code != exitOther {
+			s.Errorf("exit code %d", code)
+		}
+		text := err.Error()
+		head, yaml, ok := strings.Cut(text, "This would grant them:\n\n")
+		if !ok || hostile.Unfit(text) != "" {
+			s.Fatalf("no role is printed: %s", text)
+		}
+		s.Logf("round %d: %s", round+1, head)
+		if round == mostRounds {
+			s.Fatalf("after %d rounds rights are missing still: %s", round, head)
+		}
+		s.box.Run(s, string(side), yaml, "apply", "-f", "-")
+		granted = stepstest.Grants(s, yaml, name)
+		stepstest.Bind(s, s.box, side, granted)
+		s.known(side, name, granted)
+	}
+}
+
+func groupsOf(granted []stepstest.Granted) []string {
+	var out []string
+	for _, g := range granted {
+		out = append(out, g.Group)
+	}
+	return out
+}
+
+// known returns once the API server counts with what was granted: the last
+// right of each role.
+func (s site) known(side steps.Side, user string, granted []stepstest.Granted) {
+	for _, g := range granted {
+		rule := g.Rules[len(g.Rules)-1]
+		s.may(side, user, g.Group, g.Namespace, rule.Verbs[len(rule.Verbs)-1], rule.Resources[0], rule.APIGroups[0], rule.ResourceNames)
+	}
+}
+
+// may returns once a user may do something.
+func (s site) may(side steps.Side, user, group, namespace, verb, resource, apiGroup string, names []string) {
+	s.Helper()
+	resource, sub, _ := strings.Cut(resource, "/")
+	right := cluster.Right{Verb: verb, Group: apiGroup, Resource: resource, Subresource: sub, Namespace: namespace}
+	if len(names) > 0 {
+		right.Name = names[0]
+	}
+	access := cluster.Access{Kubeconfig: s.box.Kubeconfigs[string(side)], Context: s.box.Contexts[string(side)], As: user, AsGroups: []string{group}}
+	on, err := cluster.Open(access, cluster.Options{Once: true})
+	if err != nil {
+		s.Fatal(err)
+	}
+	defer on.Close()
+	for {
+		d, err := on.Can(s.Context(), right) // outside of a session no answer is kept
+		if err != nil {
+			s.Fatal(err)
+		}
+		if d[0].Allowed {
+			return
+		}
+	}
+}
+
+// each is every right of what was granted, with a user who has all the others.
+func (s site) each(side steps.Side, granted []stepstest.Granted) []stepstest.Without {
+	all := stepstest.Each(s, s.box, side, granted)
+	for _, w := range all { // the last of each role, which is the last that was bound
+		if rules := w.Role.Rules; len(rules) > 1 && w.Rule.Resources[0] == rules[len(rules)-1].Resources[0] && len(rules[0].ResourceNames) == 0 {
+			s.may(side, w.User, w.User, w.Role.Namespace, rules[0].Verbs[0], rules[0].Resources[0], rules[0].APIGroups[0], nil)
+		}
+	}
+	return all
+}
+
+// without is somebody who has every right but one.
+func (s site) without(side steps.Side, w stepstest.Without) {
+	c := s.clerk(side, w.User, w.Groups...)
+	_, err := c.refused(s.Context(), c.session(cluster.Options{Once: true}))
+	c.nothingWritten()
+	if err == nil {
+		s.Fatalf("carrick does not miss it: it would begin to write")
+	}
+	if code := exitCode(s.Context(), err); code != exitOther {
+		s.Errorf("exit code %d", code)
+	}
+	head, _, printed := strings.Cut(err.Error(), "This would grant them:\n\n")
+	if !printed {
+		s.Errorf("no role is printed: %v", err)
+	}
+	what := strings.TrimPrefix(w.String(), w.Rule.Verbs[0]+" ")
+	for line := range strings.Lines(head) {
+		verbs, kind, ok := strings.Cut(strings.TrimSpace(line), " "+what)
+		if ok && strings.Contains(" "+strings.ReplaceAll(verbs, ",", " ")+" ", " "+w.Rule.Verbs[0]+" ") && (kind == "" || kind[0] == ' ') {
+			return
+		}
+	}
+	s.Errorf("%s is not named: %s", w, head)
+}
+
+// enough is somebody with what was printed and nothing else: it is all that
+// apply takes, up to green.
+func (s site) enough(side steps.Side, granted []stepstest.Granted) {
+	c := s.clerk(side, "carrick-clerk-"+string(side), groupsOf(granted)...)
+	session := c.session(cluster.Options{})
+	p, err := c.refused(s.Context(), session)
+	if err != nil {
+		s.Fatal(err)
+	}
+	if err := session.Apply(s.Context(), p, steps.ApplyOptions{}, nil); err != nil {
+		s.Fatalf("apply: %v", err)
+	}
+	stepstest.Green(s, session)
+	stepstest.Undo(s, stepstest.Open(s, s.box, s.guide, s.assets, "proof", s.answers)) // as an admin
+}
