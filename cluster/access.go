@@ -56,6 +56,7 @@ type Cluster struct {
 	mu     sync.Mutex
 	closed bool
 	reads  map[readKey]*read
+	needed map[Right]bool // see Need
 	seenAs map[[sha256.Size]byte]*Cluster
 	ahead  map[serverAndCA]*Cluster // without credentials; see Ahead
 	atEnd  []func()

@@ -166,6 +166,7 @@ func (s *Session) planJob(ctx context.Context, j job) (Planned, bool, error) {
 	}
 	if apierrors.IsForbidden(err) { // told with all other missing rights
 		pl.Pending, pl.Refused = cluster.Explain(err), true
+		pl.Change.Rights = append(pl.Change.Rights, cluster.Refused(err)...)
 		return pl, true, nil
 	}
 	if err != nil {

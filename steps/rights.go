@@ -25,7 +25,11 @@ type Lack struct {
 	Missing []cluster.Decision
 	Needed  []cluster.Right // all that the plan takes, there or not: a grant of the missing alone would take the others away
 	Partly  bool            // what more it takes can be told once these are there
+	Fresh   []string        // namespaces of Needed that are not there, or may not be
 }
+
+// Grant is YAML that would grant what is needed, under that name.
+func (l Lack) Grant(name string) string { return Grant(name, l.Needed, l.Fresh...) }
 
 // Words are the rights that are missing, all verbs on a kind in one: "create,
 // patch secrets in renku".
@@ -54,7 +58,8 @@ func (l Lack) Words() []string {
 }
 
 // Lacking asks both sides for every right that the plan takes, before anything
-// is written.
+// is written. Where one is missing, what the checks may not look at is needed,
+// too: who has to ask an admin should have to ask once.
 func (s *Session) Lacking(ctx context.Context, p *Plan) (Lacking, error) {
 	ctx = cluster.WithLooks(ctx, s.looks)
 	need, partly := map[Side][]cluster.Right{}, map[Side]bool{}
@@ -65,13 +70,73 @@ func (s *Session) Lacking(ctx context.Context, p *Plan) (Lacking, error) {
 		need[a.Side] = append(need[a.Side], a.Change.Rights...)
 		partly[a.Side] = partly[a.Side] || a.Refused
 	}
+	out, err := s.lacking(ctx, need)
+	if err != nil {
+		return nil, err
+	}
+	if len(out) == 0 {
+		return out, p.refused(s.guide)
+	}
+	s.Look(ctx, s.guide.Cells())
+	all := map[Side][]cluster.Right{}
+	for side := range out {
+		all[side] = append(need[side], s.ends[side].Cluster.Needed()...)
+	}
+	if out, err = s.lacking(ctx, all); err != nil {
+		return nil, err
+	}
+	for side, lack := range out {
+		lack.Partly = partly[side]
+		lack.Fresh = s.unsureNamespaces(ctx, side, lack.Needed, p.NewNamespaces(side))
+		out[side] = lack
+	}
+	return out, nil
+}
+
+// unsureNamespaces are those of rights that nobody can say are there.
+func (s *Session) unsureNamespaces(ctx context.Context, side Side, rights []cluster.Right, fresh []string) []string {
+	for _, r := range rights {
+		if r.Namespace == "" || contains(fresh, r.Namespace) {
+			continue
+		}
+		if _, err := s.ends[side].Cluster.Get(ctx, schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}, "", r.Namespace); err != nil {
+			fresh = append(fresh, r.Namespace)
+		}
+	}
+	return fresh
+}
+
+// Unread are the sides on which something was not read, so far, because the
+// rights are missing.
+func (s *Session) Unread(ctx context.Context) (Lacking, error) {
+	ctx = cluster.WithLooks(ctx, s.looks)
+	s.Look(ctx, s.guide.Cells())
+	need := map[Side][]cluster.Right{}
+	for side, end := range s.ends {
+		if end.Cluster != nil {
+			need[side] = end.Cluster.Needed()
+		}
+	}
+	out, err := s.lacking(ctx, need)
+	for side, lack := range out {
+		lack.Partly, lack.Fresh = true, s.unsureNamespaces(ctx, side, lack.Needed, nil)
+		out[side] = lack
+	}
+	return out, err
+}
+
+// lacking asks for rights, and returns the sides on which some are missing.
+func (s *Session) lacking(ctx context.Context, need map[Side][]cluster.Right) (Lacking, error) {
 	out := Lacking{}
 	for side, rights := range need {
+		if len(rights) == 0 {
+			continue
+		}
 		decisions, err := s.ends[side].Cluster.Can(ctx, unique(rights)...)
 		if err != nil {
 			return nil, fmt.Errorf("ask what you may do on the %s: %w", s.guide.Sides[side].Name, err)
 		}
-		lack := Lack{Needed: unique(rights), Partly: partly[side]}
+		lack := Lack{Needed: unique(rights)}
 		for _, d := range decisions {
 			if d.Err != nil {
 				return nil, fmt.Errorf("ask whether you may %s on the %s: %w", d.Right, s.guide.Sides[side].Name, d.Err)
@@ -84,10 +149,7 @@ func (s *Session) Lacking(ctx context.Context, p *Plan) (Lacking, error) {
 			out[side] = lack
 		}
 	}
-	if len(out) > 0 {
-		return out, nil
-	}
-	return out, p.refused(s.guide)
+	return out, nil
 }
 
 // refused is what a server would not take although every right is there: a
@@ -176,6 +238,11 @@ func unique(rights []cluster.Right) []cluster.Right {
 func Grant(name string, rights []cluster.Right, fresh ...string) string {
 	byNamespace := map[string][]rbacv1.PolicyRule{}
 	for _, r := range rights {
+		everywhere := r
+		everywhere.Namespace, everywhere.Name = "", ""
+		if r.Namespace != "" && slices.Contains(rights, everywhere) {
+			continue // it is granted in all namespaces
+		}
 		byNamespace[r.Namespace] = addRule(byNamespace[r.Namespace], r)
 	}
 	var docs []string

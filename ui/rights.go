@@ -7,13 +7,13 @@ import (
 )
 
 // lackingPanel shows the rights that are missing, and what would grant them.
-func (a *app) lackingPanel(plan *steps.Plan, lacking steps.Lacking) screen {
+func (a *app) lackingPanel(lacking steps.Lacking) screen {
 	name := "carrick-" + a.live.session.Link().Name()
 	grants := func() string {
 		var parts []string
 		for _, side := range steps.Sides {
 			if lack, missing := lacking[side]; missing {
-				parts = append(parts, steps.Grant(name, lack.Needed, plan.NewNamespaces(side)...))
+				parts = append(parts, lack.Grant(name))
 			}
 		}
 		return strings.Join(parts, "---\n")
@@ -33,7 +33,7 @@ func (a *app) lackingPanel(plan *steps.Plan, lacking steps.Lacking) screen {
 				out = append(out, wrap("What more it takes can be told once these are there.", w)...)
 			}
 			out = append(out, "")
-			for _, l := range manyLines(steps.Grant(name, lack.Needed, plan.NewNamespaces(side)...)) {
+			for _, l := range manyLines(lack.Grant(name)) {
 				out = append(out, "    "+l)
 			}
 		}

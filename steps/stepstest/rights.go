@@ -91,15 +91,14 @@ type Without struct {
 	Rule   rbacv1.PolicyRule // one verb on one kind
 }
 
-func (w Without) String() string {
-	text := w.Rule.Verbs[0] + " " + w.Rule.Resources[0]
-	if w.Rule.APIGroups[0] != "" {
-		text += "." + w.Rule.APIGroups[0]
+// Right is that right.
+func (w Without) Right() cluster.Right {
+	resource, sub, _ := strings.Cut(w.Rule.Resources[0], "/")
+	r := cluster.Right{Verb: w.Rule.Verbs[0], Group: w.Rule.APIGroups[0], Resource: resource, Subresource: sub, Namespace: w.Role.Namespace}
+	if len(w.Rule.ResourceNames) > 0 {
+		r.Name = w.Rule.ResourceNames[0]
 	}
-	if w.Role.Namespace != "" {
-		text += " in " + w.Role.Namespace
-	}
-	return text
+	return r
 }
 
 // Each makes a user for each right of what was granted, who has all but that.

@@ -1,0 +1,40 @@
+package cluster
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+)
+
+// Need notes rights that who uses the cluster takes, beyond those to read what is
+// read.
+func (c *Cluster) Need(rights ...Right) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.needed == nil {
+		c.needed = map[Right]bool{}
+	}
+	for _, r := range rights {
+		c.needed[r] = true
+	}
+}
+
+// Needed are the rights that all reads so far take, whether they were refused or
+// not, and those that were noted.
+func (c *Cluster) Needed() []Right {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	all := maps.Clone(c.needed)
+	if all == nil {
+		all = map[Right]bool{}
+	}
+	for key := range c.reads {
+		for _, right := range toRead(Right{Group: key.gvr.Group, Resource: key.gvr.Resource, Namespace: key.namespace}) {
+			all[right] = true
+		}
+	}
+	return slices.SortedFunc(maps.Keys(all), func(a, b Right) int {
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Group, b.Group), cmp.Compare(a.Resource, b.Resource),
+			cmp.Compare(a.Subresource, b.Subresource), cmp.Compare(a.Verb, b.Verb), cmp.Compare(a.Name, b.Name))
+	})
+}
