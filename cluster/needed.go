@@ -19,6 +19,13 @@ func (c *Cluster) Need(rights ...Right) {
 	}
 }
 
+// Noted are the rights that were noted.
+func (c *Cluster) Noted() []Right {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.SortedFunc(maps.Keys(c.needed), compareRights)
+}
+
 // Needed are the rights that all reads so far take, whether they were refused or
 // not, and those that were noted.
 func (c *Cluster) Needed() []Right {
@@ -33,8 +40,10 @@ func (c *Cluster) Needed() []Right {
 			all[right] = true
 		}
 	}
-	return slices.SortedFunc(maps.Keys(all), func(a, b Right) int {
-		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Group, b.Group), cmp.Compare(a.Resource, b.Resource),
-			cmp.Compare(a.Subresource, b.Subresource), cmp.Compare(a.Verb, b.Verb), cmp.Compare(a.Name, b.Name))
-	})
+	return slices.SortedFunc(maps.Keys(all), compareRights)
+}
+
+func compareRights(a, b Right) int {
+	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Group, b.Group), cmp.Compare(a.Resource, b.Resource),
+		cmp.Compare(a.Subresource, b.Subresource), cmp.Compare(a.Verb, b.Verb), cmp.Compare(a.Name, b.Name))
 }

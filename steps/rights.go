@@ -69,6 +69,12 @@ func (s *Session) Lacking(ctx context.Context, p *Plan) (Lacking, error) {
 		}
 		need[a.Side] = append(need[a.Side], a.Change.Rights...)
 		partly[a.Side] = partly[a.Side] || a.Refused
+		for _, side := range Sides { // what is read for one side may stand on the other
+			need[side] = append(need[side], s.denied(ctx, side, a.unread)...)
+		}
+	}
+	for side := range s.unplanned(p) {
+		need[side] = append(need[side], s.guideRights(ctx, side)...)
 	}
 	out, err := s.lacking(ctx, need)
 	if err != nil {
@@ -91,6 +97,46 @@ func (s *Session) Lacking(ctx context.Context, p *Plan) (Lacking, error) {
 		out[side] = lack
 	}
 	return out, nil
+}
+
+// denied are those of some rights that are missing on a side.
+func (s *Session) denied(ctx context.Context, side Side, rights []cluster.Right) []cluster.Right {
+	if len(rights) == 0 || s.ends[side].Cluster == nil {
+		return nil
+	}
+	decisions, err := s.ends[side].Cluster.Can(ctx, rights...)
+	if err != nil {
+		return nil // who asks for all that is needed says so
+	}
+	var out []cluster.Right
+	for _, d := range decisions {
+		if d.Err == nil && !d.Allowed {
+			out = append(out, d.Right)
+		}
+	}
+	return out
+}
+
+// unplanned are the sides of a plan of the whole guide on which something can't be
+// known yet.
+func (s *Session) unplanned(p *Plan) map[Side]bool {
+	out := map[Side]bool{}
+	for _, a := range p.Actions {
+		if p.whole && a.Pending != "" && s.ends[a.Side].Cluster != nil {
+			out[a.Side] = true
+		}
+	}
+	return out
+}
+
+// guideRights are what the guide's own checks of rights ask for on a side.
+func (s *Session) guideRights(ctx context.Context, side Side) []cluster.Right {
+	for _, c := range s.guide.Cells() {
+		if check, _ := s.guide.Check(c.Check); check.Rights && c.Side == side {
+			s.Probe(ctx, c)
+		}
+	}
+	return s.ends[side].Cluster.Noted()
 }
 
 // unsureNamespaces are those of rights that nobody can say are there.

@@ -21,6 +21,13 @@ func toApply(gvr schema.GroupVersionResource, namespace string) []cluster.Right 
 	return check.Verbs(gvr.Group, gvr.Resource, namespace, applying...)
 }
 
+// following is what it takes to see what Liqo makes of what was applied.
+var following = []string{"get", "list", "watch"}
+
+func toFollow(gvr schema.GroupVersionResource, namespace string) []cluster.Right {
+	return check.Verbs(gvr.Group, gvr.Resource, namespace, following...)
+}
+
 // neededRights are what the guide writes on the env's side with these answers.
 func neededRights(e steps.Env) []cluster.Right {
 	ns := tenantNamespace(e)
@@ -30,10 +37,11 @@ func neededRights(e steps.Env) []cluster.Right {
 		if listens(e) {
 			gateways = gatewayServers
 		}
-		need = slices.Concat(need, toApply(secrets, ns), toApply(configurations, ns), toApply(publicKeys, ns), toApply(gateways, ns))
+		need = slices.Concat(need, toApply(secrets, ns), toApply(configurations, ns), toApply(publicKeys, ns), toApply(gateways, ns), toFollow(connections, ns))
 	}
 	if e.Side == steps.Local {
-		return unrepeated(slices.Concat(need, toApply(secrets, ns), toApply(resourceSlices, ns), toApply(namespaceOffloadings, e.Answers.Text("offloading.namespace"))))
+		return unrepeated(slices.Concat(need, toApply(secrets, ns), toApply(resourceSlices, ns), toFollow(virtualNodes, ns), toFollow(identities, ns),
+			toApply(namespaceOffloadings, e.Answers.Text("offloading.namespace"))))
 	}
 	need = slices.Concat(need, toApply(tenants, ns), toApply(check.RoleBindings, ns))
 	if certified(e) {

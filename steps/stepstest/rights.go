@@ -130,6 +130,45 @@ func Each(tb testing.TB, box *clustertest.Sandbox, side steps.Side, roles []Gran
 	return out
 }
 
+// Less binds all that was granted but some rights to groups of one user, and
+// returns the groups, in the order of what was granted.
+func Less(tb testing.TB, box *clustertest.Sandbox, side steps.Side, roles []Granted, without []Without, user string) []string {
+	tb.Helper()
+	var docs []*unstructured.Unstructured
+	var groups []string
+	for i, left := range Remaining(roles, without, nil) {
+		name := fmt.Sprintf("%s-%d", user, i)
+		groups = append(groups, name)
+		docs = append(docs, roleOf(left.Namespace, name, left.Rules), binding(left.Namespace, name, name, rbacv1.Subject{Kind: "Group", Name: name, APIGroup: rbacv1.GroupName}))
+	}
+	put(tb, box, side, docs)
+	return groups
+}
+
+// Remaining is what was granted without some rights, bound to these groups.
+func Remaining(roles []Granted, without []Without, groups []string) []Granted {
+	var out []Granted
+	for i, role := range roles {
+		left := Granted{Namespace: role.Namespace, Name: role.Name}
+		if groups != nil {
+			left.Group = groups[i]
+		}
+		for _, rule := range role.Rules {
+			rule.Verbs = slices.DeleteFunc(slices.Clone(rule.Verbs), func(verb string) bool {
+				return slices.ContainsFunc(without, func(w Without) bool {
+					return w.Role.Namespace == role.Namespace && w.Rule.Verbs[0] == verb && slices.Equal(w.Rule.APIGroups, rule.APIGroups) &&
+						slices.Equal(w.Rule.Resources, rule.Resources) && slices.Equal(w.Rule.ResourceNames, rule.ResourceNames)
+				})
+			})
+			if len(rule.Verbs) > 0 {
+				left.Rules = append(left.Rules, rule)
+			}
+		}
+		out = append(out, left)
+	}
+	return out
+}
+
 func roleOf(namespace, name string, rules []rbacv1.PolicyRule) *unstructured.Unstructured {
 	kind := "ClusterRole"
 	if namespace != "" {
