@@ -97,7 +97,7 @@ func FuzzForeignKubeconfig(f *testing.F) {
 		case as.Token != k.Token.Reveal(), !bytes.Equal(as.ClientCertificateData, k.ClientCert), string(as.ClientKeyData) != k.ClientKey.Reveal(), context.Namespace != k.Namespace:
 			t.Error("client-go reads another user")
 		}
-		if cfg, err := configOf(k); err == nil && (cfg.ExecProvider != nil || cfg.AuthProvider != nil || cfg.Insecure || cfg.BearerTokenFile != "" || cfg.CAFile != "" || cfg.CertFile != "" || cfg.KeyFile != "") {
+		if cfg := configOf(k); cfg.ExecProvider != nil || cfg.AuthProvider != nil || cfg.Insecure || cfg.BearerTokenFile != "" || cfg.CAFile != "" || cfg.CertFile != "" || cfg.KeyFile != "" || cfg.Proxy != nil {
 			t.Errorf("it is used with %v", cfg)
 		}
 	})

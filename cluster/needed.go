@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // Need notes rights that who uses the cluster takes, beyond those to read what is
@@ -16,6 +18,20 @@ func (c *Cluster) Need(rights ...Right) {
 	}
 	for _, r := range rights {
 		c.needed[r] = true
+	}
+}
+
+// WillRead notes that objects of a kind will be read, once there is reason to, in a
+// namespace ("": in all): Needed has the rights for that. It is no right that must
+// be there.
+func (c *Cluster) WillRead(gvr schema.GroupVersionResource, namespaces ...string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.later == nil {
+		c.later = map[Right]bool{}
+	}
+	for _, ns := range namespaces {
+		c.later[Right{Group: gvr.Group, Resource: gvr.Resource, Namespace: ns}] = true
 	}
 }
 
@@ -34,6 +50,11 @@ func (c *Cluster) Needed() []Right {
 	all := maps.Clone(c.needed)
 	if all == nil {
 		all = map[Right]bool{}
+	}
+	for kind := range c.later {
+		for _, right := range toRead(kind) {
+			all[right] = true
+		}
 	}
 	for key := range c.reads {
 		for _, right := range toRead(Right{Group: key.gvr.Group, Resource: key.gvr.Resource, Namespace: key.namespace}) {

@@ -207,12 +207,27 @@ func (p *Plan) refused(g *Guide) error {
 			return &ActionError{a.Step, a.Action, g.Sides[a.Side].Name, "do", errors.New(a.Pending)}
 		}
 		for _, it := range a.Change.Items {
-			if it.Refused {
+			if it.Refused && !p.namespaceChanges(a.Side, it.What) {
 				return &ActionError{a.Step, a.Action, g.Sides[a.Side].Name, "do", fmt.Errorf("%s: %s", it.What, it.Note)}
 			}
 		}
 	}
 	return nil
+}
+
+// namespaceChanges tells whether the plan changes the namespace of a thing: what is
+// refused in it now may be taken then, and is asked anew when its turn comes.
+func (p *Plan) namespaceChanges(side Side, what string) bool {
+	_, name, _ := strings.Cut(what, " ")
+	ns, _, inside := strings.Cut(name, "/")
+	for _, a := range p.Actions {
+		for _, it := range a.Change.Items {
+			if inside && a.Side == side && it.What == "Namespace "+ns && it.Verb.Changes() && !it.Refused {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // NewNamespaces are the namespaces that a plan makes on a side, and those of what

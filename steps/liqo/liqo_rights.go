@@ -62,7 +62,29 @@ func unrepeated(rights []cluster.Right) []cluster.Right {
 	return out
 }
 
+// foreseen notes what the checks will look at once there is something to see, for
+// who has to ask for rights.
+func foreseen(e steps.Env) {
+	e.Cluster.WillRead(validatingWebhooks, "")
+	e.Cluster.WillRead(mutatingWebhooks, "")
+	if liqo, err := liqoSpace(e); err == nil {
+		e.Cluster.WillRead(check.Deployments, liqo)
+		e.Cluster.WillRead(check.DaemonSets, liqo)
+		e.Cluster.WillRead(check.Pods, liqo)
+		e.Cluster.WillRead(endpointSlices, liqo)
+	}
+	if _, err := peerID(e); err != nil {
+		return // nor is the tenant's namespace known
+	}
+	e.Cluster.WillRead(check.Deployments, tenantNamespace(e))
+	e.Cluster.WillRead(check.Pods, tenantNamespace(e))
+	if e.Side == steps.Local {
+		e.Cluster.WillRead(check.Pods, e.Answers.Text("offloading.namespace"))
+	}
+}
+
 func mayPeer(ctx context.Context, e steps.Env) steps.Result {
+	foreseen(e)
 	// Who may not list namespaces can't be told which the tenant's is.
 	var may steps.Result
 	var bind []cluster.Right

@@ -72,6 +72,8 @@ func mayOnRemote() steps.Check {
 		Why: "a right that is missing half-way leaves half a set-up", Rights: true,
 		Run: func(ctx context.Context, e steps.Env) steps.Result {
 			ns := e.Answers.Text("sessions.namespace")
+			e.Cluster.WillRead(check.APIServices, "")
+			e.Cluster.WillRead(check.Services, "")
 			rights := slices.Concat(
 				check.Verbs("", "namespaces", "", "get", "create", "patch"),
 				check.Verbs("scheduling.k8s.io", "priorityclasses", "", "get", "create", "patch"),
