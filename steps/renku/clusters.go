@@ -99,6 +99,8 @@ func mayOnLocal() steps.Check {
 			rights := slices.Concat(
 				check.Verbs("", "secrets", ns, "get", "create", "patch"),
 				check.Verbs("apps", "deployments", ns, "get", "list", "patch"),
+				check.Verbs("", "pods", ns, "get", "list"),
+				check.Verbs("", "pods/log", ns, "get"), // whether the services loaded it stands there, and the pool waits for that
 			)
 			return check.MayI(ctx, e.Cluster, rights, grantFix(e, rights))
 		},
