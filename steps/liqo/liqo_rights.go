@@ -72,10 +72,12 @@ func foreseen(e steps.Env) {
 		e.Cluster.WillRead(check.DaemonSets, liqo)
 		e.Cluster.WillRead(check.Pods, liqo)
 		e.Cluster.WillRead(endpointSlices, liqo)
+		e.Cluster.WillRead(secrets, liqo) // the certificate of the webhooks
 	}
-	if _, err := peerID(e); err != nil {
-		return // nor is the tenant's namespace known
-	}
+}
+
+// foreseenOfPeer is the same of what stands in the namespaces of this peering.
+func foreseenOfPeer(e steps.Env) {
 	e.Cluster.WillRead(check.Deployments, tenantNamespace(e))
 	e.Cluster.WillRead(check.Pods, tenantNamespace(e))
 	if e.Side == steps.Local {
@@ -110,6 +112,7 @@ func mayPeer(ctx context.Context, e steps.Env) steps.Result {
 	if err != nil {
 		return steps.Unseen(err)
 	}
+	foreseenOfPeer(e)
 	need := append(neededRights(e), bind...)
 	if may = check.MayI(ctx, e.Cluster, need, ""); may.Status == steps.Fail {
 		return may.Or(grantFix(ctx, e, need))
