@@ -115,7 +115,7 @@ func (s site) withPassword(stored []byte) []byte {
 }
 
 // public are keys of Secrets that hold no secret: what anybody may know.
-var public = regexp.MustCompile(`(?i)^(namespace|.*\.crt|.*\.csr|public.*|.*(url|host|user|username|name|server|type|email|issuer|affinity|tolerations|selector|class).*)$`)
+var public = regexp.MustCompile(`(?i)^(namespace|.*\.crt|.*\.csr|public.*|.*(url|host|user|username|name|server|type|email|issuer|affinity|tolerations|selector|class|annotations|client_id|ca_certs).*)$`)
 
 // collect adds what the Secrets of both clusters hold.
 func (s site) collect(out *hostile.Seeker) {
