@@ -182,7 +182,7 @@ func TestSecretsOfEveryGuide(t *testing.T) {
 		secrets := s.plant()
 		o := s.office()
 		o.useAll()
-		o.walkScreens("before undo")
+		o.walkScreens(madeByThen)
 		s.collect(secrets) // what carrick made is among them now
 		if h := o.run(3*time.Minute, "undo", "--yes", "link.yaml"); h.code != 0 {
 			s.Errorf("undo: exit code %d:\n%s", h.code, h.text.String())
@@ -244,6 +244,9 @@ func (o *office) useAll() {
 	o.run(quick, "check", "bad.yaml")
 }
 
+// madeByThen is when a walk sees what a link made.
+const madeByThen = "before undo"
+
 // walkScreens goes through the wizard: every step, every row, every overlay.
 func (o *office) walkScreens(when string) {
 	args := append([]string{"link.yaml"}, o.secrets()...)
@@ -261,14 +264,11 @@ func (o *office) walkScreens(when string) {
 	p.types("1")
 	for step := 1; step <= w.steps; step++ {
 		p.wait(w.on(step))
-		for range 12 { // rows
-			p.types("\r")
-			see()
-			p.types("y")
-			see()
-			p.types("\x1b")
-			see()
-			p.types("j")
+		for range 10 { // rows
+			for _, key := range []string{"\r", "y", "\x1b", "j"} {
+				p.types(key)
+				see()
+			}
 		}
 		for _, key := range []string{"d", "l", "?", "e", "o", "u", "\t"} {
 			p.types(key)
@@ -280,7 +280,10 @@ func (o *office) walkScreens(when string) {
 		}
 		p.types("n")
 	}
-	p.wait(`Made by this link`)
+	p.wait(`summary ·`)
+	if when == madeByThen {
+		p.wait(`Made by this link`)
+	}
 	see()
 	p.types("s")
 	see()
