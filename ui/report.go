@@ -28,6 +28,7 @@ func (a *app) save() tea.Cmd {
 			err = closed
 		}
 		if err != nil {
+			_ = os.Remove(name) // half a report is none
 			return noticeMsg{err: fmt.Errorf("save the report: %w", err)}
 		}
 		return noticeMsg{text: "saved " + name}

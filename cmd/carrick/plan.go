@@ -214,9 +214,12 @@ func unanswered(ctx context.Context, s *steps.Session, missing []steps.Question)
 // recordable refuses to change what could not be recorded.
 func (a *app) recordable() error {
 	if a.unaudited == nil {
+		a.unaudited = a.audit.Room()
+	}
+	if a.unaudited == nil {
 		return nil
 	}
-	return usage("nothing was changed: what is changed is recorded, and that can't be done (%w); set XDG_STATE_HOME to a folder of yours", a.unaudited)
+	return usage("nothing was changed: what is changed is recorded, and that can't be done (%w); set XDG_STATE_HOME to a folder of yours with some room in it", a.unaudited)
 }
 
 func (a *app) runUndo(ctx context.Context, path string, f changeFlags) error {
