@@ -183,7 +183,7 @@ func TestSecretsOfEveryGuide(t *testing.T) {
 		o := s.office()
 		o.useAll()
 		o.walkScreens(madeByThen)
-		s.collect(secrets) // what carrick made is among them now
+		s.collect(secrets, 4) // what carrick made is among them now
 		if h := o.run(3*time.Minute, "undo", "--yes", "link.yaml"); h.code != 0 {
 			s.Errorf("undo: exit code %d:\n%s", h.code, h.text.String())
 		}
@@ -278,7 +278,15 @@ func (o *office) walkScreens(when string) {
 			p.types("\x1b")
 			see()
 		}
-		p.types("n")
+		next := w.on(step + 1)
+		if step == w.steps {
+			next = "summary ·"
+		}
+		for range 20 { // a key right after escape is another key
+			if p.types("n"); p.settlesOn(next) {
+				break
+			}
+		}
 	}
 	p.wait(`summary ·`)
 	if when == madeByThen {
@@ -311,6 +319,12 @@ func (p *terminal) settles() {
 			return
 		}
 	}
+}
+
+// settlesOn settles, and tells whether the screen shows a text then.
+func (p *terminal) settlesOn(text string) bool {
+	p.settles()
+	return strings.Contains(p.text(), text)
 }
 
 const calmScreen = 80 * time.Millisecond
