@@ -24,8 +24,8 @@ func proves(t testing.TB) {
 // sites are what a guide needs to be applied to the scenario of its name, beyond
 // what it finds out by itself: answers, secret ones among them. A guide that is
 // not here needs nothing.
-var sites = map[string]func(*testing.T, *clustertest.Sandbox) map[string]any{
-	"renku": func(t *testing.T, box *clustertest.Sandbox) map[string]any {
+var sites = map[string]func(testing.TB, *clustertest.Sandbox) map[string]any{
+	"renku": func(t testing.TB, box *clustertest.Sandbox) map[string]any {
 		return map[string]any{"renku.token": renkuToken(t, box)}
 	},
 }
