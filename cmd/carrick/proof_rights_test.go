@@ -5,6 +5,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"carrick/cluster"
@@ -39,6 +40,7 @@ type clerk struct {
 	side   steps.Side
 	name   string
 	groups []string
+	other  *cluster.Cluster // nil: opened anew
 	writes stepstest.Writes
 }
 
@@ -52,6 +54,10 @@ func (c *clerk) session(o cluster.Options) *steps.Session {
 	ends := map[steps.Side]steps.End{}
 	for _, side := range steps.Sides {
 		access := cluster.Access{Kubeconfig: c.box.Kubeconfigs[string(side)], Context: c.box.Contexts[string(side)]}
+		if side != c.side && c.other != nil {
+			ends[side] = steps.End{Cluster: c.other, Name: access.Context}
+			continue
+		}
 		if side == c.side {
 			access.As, access.AsGroups = c.name, c.groups
 		}
@@ -59,11 +65,10 @@ func (c *clerk) session(o cluster.Options) *steps.Session {
 		if err != nil {
 			c.Fatal(err)
 		}
+		c.Cleanup(on.Close)
 		ends[side] = steps.End{Cluster: on, Name: access.Context}
 	}
-	s := stepstest.OpenWith(c, c.guide, c.assets, "proof", c.answers, ends)
-	c.Cleanup(s.Close)
-	return s
+	return stepstest.OpenWith(c, c.guide, c.assets, "proof", c.answers, ends)
 }
 
 // refused is what apply says before it writes anything; nil: it would go on.
@@ -97,15 +102,29 @@ func (s site) rights(side steps.Side) {
 		return
 	}
 	idle := map[string][]stepstest.Without{} // by verb: what apply would begin without
-	for _, w := range s.each(side, granted) {
-		s.T.Run(w.Right().String(), func(t *testing.T) {
-			if in(t).missed(side, w) {
-				cases.Note(t, "right", t.Name(), !t.Failed())
-				return
+	var mu sync.Mutex
+	s.T.Run("without", func(t *testing.T) {
+		// nothing is written meanwhile, so that all may see the other side as one saw it
+		var writes stepstest.Writes
+		other := s.box.Open(t, string(side.Peer()), writes.Options(cluster.Options{Once: true}))
+		for _, w := range s.each(side, granted) {
+			t.Run(w.Right().String(), func(t *testing.T) {
+				t.Parallel()
+				if in(t).missed(side, w, other) {
+					cases.Note(t, "right", t.Name(), !t.Failed())
+					return
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				idle[w.Right().Verb] = append(idle[w.Right().Verb], w)
+			})
+		}
+		t.Cleanup(func() {
+			if n := writes.Count(); n > 0 {
+				t.Errorf("%d requests wrote something on the other side", n)
 			}
-			idle[w.Right().Verb] = append(idle[w.Right().Verb], w)
 		})
-	}
+	})
 	for verb, list := range idle {
 		held := s.T.Run("dispensable: "+verb, func(t *testing.T) { in(t).dispensable(side, granted, list) })
 		for _, w := range list {
@@ -208,8 +227,9 @@ func (s site) each(side steps.Side, granted []stepstest.Granted) []stepstest.Wit
 
 // missed tells whether somebody who has every right but one is refused before
 // anything is written, by that right's name.
-func (s site) missed(side steps.Side, w stepstest.Without) bool {
+func (s site) missed(side steps.Side, w stepstest.Without, other *cluster.Cluster) bool {
 	c := s.clerk(side, w.User, w.Groups...)
+	c.other = other
 	_, err := c.refused(s.Context(), c.session(cluster.Options{Once: true}))
 	c.nothingWritten()
 	if err == nil {
