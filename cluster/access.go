@@ -57,6 +57,8 @@ type Cluster struct {
 	mu     sync.Mutex
 	closed bool
 	reads  map[readKey]*read
+	needed map[Right]bool // see Need
+	later  map[Right]bool // without their verbs; see WillRead
 	seenAs map[[sha256.Size]byte]*Cluster
 	ahead  map[serverAndCA]*Cluster // without credentials; see Ahead
 	atEnd  []func()
@@ -182,8 +184,8 @@ func (c *Cluster) CA() []byte {
 }
 
 // As returns the cluster that a kubeconfig of somebody else describes, seen
-// with nothing but that. The kubeconfig is parsed strictly (ParseKubeconfig).
-// The same bytes give the same *Cluster; it is closed with c.
+// with nothing but that. The kubeconfig is parsed strictly (ParseKubeconfig); one
+// with a proxy is ErrProxy. The same bytes give the same *Cluster; it is closed with c.
 func (c *Cluster) As(kubeconfig []byte) (*Cluster, error) {
 	sum := sha256.Sum256(kubeconfig)
 	c.mu.Lock()
@@ -198,11 +200,10 @@ func (c *Cluster) As(kubeconfig []byte) (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	cfg, err := configOf(k)
-	if err != nil {
-		return nil, err
+	if k.ProxyURL != "" {
+		return nil, ErrProxy
 	}
-	other, err := open(cfg, Access{Timeout: c.timeout}, c.options, c.aheadOf(k))
+	other, err := open(configOf(k), Access{Timeout: c.timeout}, c.options, c.aheadOf(k))
 	if err != nil {
 		return nil, err
 	}

@@ -31,11 +31,7 @@ func (c *Cluster) Ahead(server string) {
 	if c.closed || c.ahead[at] != nil || !strings.HasPrefix(server, "https://") {
 		return
 	}
-	cfg, err := configOf(Kubeconfig{Server: server, CA: []byte(at.ca)})
-	if err != nil {
-		return // As says what is wrong with it
-	}
-	stranger, err := open(cfg, Access{Timeout: c.timeout}, c.options, nil)
+	stranger, err := open(configOf(Kubeconfig{Server: server, CA: []byte(at.ca)}), Access{Timeout: c.timeout}, c.options, nil)
 	if err != nil {
 		return
 	}
@@ -47,7 +43,7 @@ func (c *Cluster) Ahead(server string) {
 // there is none. One that signs in on the connection itself, by a client
 // certificate, gets its own. The caller holds the mutex.
 func (c *Cluster) aheadOf(k Kubeconfig) *Cluster {
-	if len(k.ClientCert) > 0 || k.ProxyURL != "" || k.TLSServerName != "" {
+	if len(k.ClientCert) > 0 || k.TLSServerName != "" {
 		return nil
 	}
 	return c.ahead[sharedBy(k.Server, k.CA)]

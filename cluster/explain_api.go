@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"regexp"
+	"slices"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -62,18 +63,55 @@ func said(status metav1.Status) string {
 }
 
 func explainForbidden(status metav1.Status) string {
+	if who, right, ok := forbidden(status); ok {
+		return fmt.Sprintf("%s may not %s", who, right)
+	}
+	return "the cluster refuses it" + said(status)
+}
+
+// forbidden reads who lacks which right out of what RBAC says.
+func forbidden(status metav1.Status) (who string, right Right, ok bool) {
 	if m := forbiddenMessage.FindStringSubmatch(status.Message); m != nil {
 		resource, sub, _ := strings.Cut(m[3], "/")
-		right := Right{Verb: m[2], Group: m[4], Resource: resource, Subresource: sub, Namespace: m[5]}
+		right = Right{Verb: m[2], Group: m[4], Resource: resource, Subresource: sub, Namespace: m[5]}
 		if name := forbiddenName.FindStringSubmatch(status.Message); name != nil {
 			right.Name = name[1]
 		}
-		return fmt.Sprintf("%s may not %s", m[1], right)
+		return m[1], right, true
 	}
 	if m := forbiddenPath.FindStringSubmatch(status.Message); m != nil {
-		return fmt.Sprintf("%s may not %s %s", m[1], m[2], m[3])
+		return m[1], Right{Verb: m[2], Path: m[3]}, true
 	}
-	return "the cluster refuses it" + said(status)
+	return "", Right{}, false
+}
+
+// Refused are the rights that an error says are missing: of a read all that it
+// takes to keep what was read current. nil: it is no error of that kind.
+func Refused(err error) []Right {
+	var api apierrors.APIStatus
+	if !errors.As(err, &api) || api.Status().Code != http.StatusForbidden {
+		return nil
+	}
+	_, right, ok := forbidden(api.Status())
+	if !ok {
+		return nil
+	}
+	if !slices.Contains(reading, right.Verb) || right.Path != "" {
+		return []Right{right}
+	}
+	return toRead(right)
+}
+
+// reading are the verbs that a tracked read needs.
+var reading = []string{"get", "list", "watch"}
+
+func toRead(right Right) []Right {
+	out := make([]Right, len(reading))
+	for i, verb := range reading {
+		right.Verb, right.Name = verb, ""
+		out[i] = right
+	}
+	return out
 }
 
 func explainNotFound(status metav1.Status) string {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"io"
 	"log/slog"
+	"net/http"
 	"time"
 )
 
@@ -20,6 +21,10 @@ type Options struct {
 	Ping       time.Duration // quiet on a connection before it is asked for a sign of life; 5 s
 	Silence    time.Duration // how long a sign of life, or a watch's first word, may take; 5 s
 	BackoffMax time.Duration // longest pause between two attempts at one read; 5 s
+
+	// Around is put around what every request goes through, those of As among
+	// them, for who counts requests or holds them back; nil: nothing is.
+	Around func(http.RoundTripper) http.RoundTripper
 
 	Log *slog.Logger // nil: discarded
 }

@@ -154,6 +154,9 @@ func (c *Cluster) client(stderr io.Writer, over *Cluster) (*http.Client, error) 
 	if c.config.ExecProvider != nil {
 		rt = apart{rt, &c.plugin}
 	}
+	if c.options.Around != nil {
+		rt = c.options.Around(rt)
+	}
 	c.bodies = newBodies()
 	c.bodies.next = rt
 	return &http.Client{Transport: c.bodies, CheckRedirect: sameHost}, nil
@@ -200,8 +203,8 @@ func sameHost(req *http.Request, via []*http.Request) error {
 func sameOrigin(a, b *url.URL) bool { return a.Scheme == b.Scheme && a.Host == b.Host }
 
 // configOf is the configuration that a parsed foreign kubeconfig describes.
-func configOf(k Kubeconfig) (*rest.Config, error) {
-	cfg := &rest.Config{
+func configOf(k Kubeconfig) *rest.Config {
+	return &rest.Config{
 		Host:        k.Server,
 		BearerToken: k.Token.Reveal(),
 		TLSClientConfig: rest.TLSClientConfig{
@@ -211,12 +214,4 @@ func configOf(k Kubeconfig) (*rest.Config, error) {
 			KeyData:    []byte(k.ClientKey.Reveal()),
 		},
 	}
-	if k.ProxyURL != "" {
-		proxy, err := url.Parse(k.ProxyURL)
-		if err != nil {
-			return nil, fmt.Errorf("read proxy-url: %w", err)
-		}
-		cfg.Proxy = http.ProxyURL(proxy)
-	}
-	return cfg, nil
 }

@@ -39,24 +39,19 @@ func (e *StoppedError) Unwrap() error { return e.Err }
 // is not the one that was confirmed, do, wait for the step's checks.
 func (s *Session) Apply(ctx context.Context, p *Plan, o ApplyOptions, say Progress) error {
 	ctx = cluster.WithLooks(ctx, s.looks)
-	done := 0
-	count := func(e Event) {
-		if e.Verb != "" {
-			done++
-			s.audit.write(s, e)
-		}
-		if say != nil {
-			say(e)
-		}
-	}
+	deeds, count := s.recording(say)
 	for i, a := range p.Actions {
-		if err := s.applyOne(ctx, a, o, done == 0, count); err != nil {
-			return stopped(ctx, done, err)
+		err := s.applyOne(ctx, a, o, deeds.done == 0, count)
+		if err == nil {
+			err = deeds.lost
+		}
+		if err != nil {
+			return stopped(ctx, deeds.done, err)
 		}
 		last := i+1 == len(p.Actions) || p.Actions[i+1].Step != a.Step
 		if last && s.changed(p, a.Step) {
 			if err := s.settle(ctx, p, a.Step, say); err != nil {
-				return stopped(ctx, done, err)
+				return stopped(ctx, deeds.done, err)
 			}
 		}
 	}
@@ -300,16 +295,7 @@ func (s *Session) changedBy(ctx context.Context, t Trace, due time.Time) error {
 // Undo takes back what a plan of PlanUndo says.
 func (s *Session) Undo(ctx context.Context, p *Plan, say Progress) error {
 	ctx = cluster.WithLooks(ctx, s.looks)
-	done := 0
-	count := func(e Event) {
-		if e.Verb != "" {
-			done++
-			s.audit.write(s, e)
-		}
-		if say != nil {
-			say(e)
-		}
-	}
+	deeds, count := s.recording(say)
 	var away []error
 	for _, a := range p.Actions {
 		if a.Pending != "" {
@@ -328,11 +314,14 @@ func (s *Session) Undo(ctx context.Context, p *Plan, say Progress) error {
 			s.Forget()
 		}
 		if err != nil {
-			return stopped(ctx, done, &ActionError{a.Step, a.Action, s.guide.Sides[a.Side].Name, "undo", err})
+			return stopped(ctx, deeds.done, &ActionError{a.Step, a.Action, s.guide.Sides[a.Side].Name, "undo", err})
+		}
+		if deeds.lost != nil {
+			return stopped(ctx, deeds.done, deeds.lost)
 		}
 	}
 	if len(away) > 0 {
-		return &StoppedError{done, errors.Join(away...)}
+		return &StoppedError{deeds.done, errors.Join(away...)}
 	}
 	return nil
 }

@@ -2,7 +2,10 @@ package steps
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
+	"io/fs"
 	"os"
 	"os/user"
 	"path/filepath"
@@ -10,6 +13,8 @@ import (
 	"time"
 
 	"github.com/adrg/xdg"
+
+	"carrick/cluster"
 )
 
 // Audit is the log of what was changed: JSON lines of when, who, where, what;
@@ -26,7 +31,10 @@ func OpenAudit() (*Audit, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open the audit log: %w", err)
 	}
-	f, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if info, err := os.Lstat(path); err == nil && !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("open the audit log: %s is not a plain file; carrick does not write through links", path)
+	}
+	f, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("open the audit log: %w", err)
 	}
@@ -35,6 +43,22 @@ func OpenAudit() (*Audit, error) {
 		who = u.Username
 	}
 	return &Audit{file: f, who: who}, nil
+}
+
+// room is what should be free for a run's records.
+const room = 16 << 10
+
+// Room says why nothing more could be recorded; nil: there is room.
+func (a *Audit) Room() error {
+	if a == nil {
+		return nil
+	}
+	f, err := os.CreateTemp(filepath.Dir(a.file.Name()), ".room-*")
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(make([]byte, room))
+	return errors.Join(err, f.Sync(), f.Close(), os.Remove(f.Name()))
 }
 
 // Path is the file.
@@ -53,9 +77,10 @@ func (a *Audit) Close() error {
 	return a.file.Close()
 }
 
-func (a *Audit) write(s *Session, e Event) {
+// write records an event, whole or not at all.
+func (a *Audit) write(s *Session, e Event) error {
 	if a == nil {
-		return
+		return nil
 	}
 	line, err := json.Marshal(struct {
 		Time    time.Time `json:"time"`
@@ -69,13 +94,70 @@ func (a *Audit) write(s *Session, e Event) {
 		Verb    Verb      `json:"verb"`
 		What    string    `json:"what"`
 		Hash    string    `json:"hash,omitempty"`
-	}{time.Now().UTC(), a.who, s.link.Name(), s.guide.Name, e.Side, s.ends[e.Side].Name, e.Step, e.Action, e.Verb, e.What, e.Hash})
+	}{time.Now().UTC(), a.who, s.link.Name(), s.guide.Name, e.Side, cluster.Clean(s.ends[e.Side].Name), cluster.Clean(e.Step), e.Action, e.Verb, cluster.Clean(e.What), e.Hash})
 	if err != nil {
-		return
+		return err
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if _, err := a.file.Write(append(line, '\n')); err != nil {
+	if err := a.append(append(line, '\n')); err != nil {
 		s.log.Error("audit log", "err", err)
+		return fmt.Errorf("what was done can't be recorded in %s: %w", a.file.Name(), cause(err))
+	}
+	return nil
+}
+
+// append adds a line. One that somebody left half written is ended first, and one
+// of ours that did not get there whole is taken away.
+func (a *Audit) append(line []byte) error {
+	at, err := a.file.Seek(0, io.SeekEnd)
+	if err != nil {
+		return err
+	}
+	last := []byte{'\n'}
+	if at > 0 {
+		if _, err := a.file.ReadAt(last, at-1); err != nil {
+			return err
+		}
+	}
+	if last[0] != '\n' {
+		line = append([]byte{'\n'}, line...)
+	}
+	n, err := a.file.Write(line)
+	if err == nil {
+		return nil
+	}
+	if info, statErr := a.file.Stat(); statErr == nil && n > 0 && info.Size() == at+int64(n) {
+		err = errors.Join(err, a.file.Truncate(at))
+	}
+	return err
+}
+
+// cause is an error of a file without its path, which is said already.
+func cause(err error) error {
+	if at := (*fs.PathError)(nil); errors.As(err, &at) {
+		return at.Err
+	}
+	return err
+}
+
+// deeds counts what is changed, and records it.
+type deeds struct {
+	done int
+	lost error // why something could not be recorded
+}
+
+func (s *Session) recording(say Progress) (*deeds, Progress) {
+	r := &deeds{}
+	return r, func(e Event) {
+		if e.Verb != "" {
+			r.done++
+			if err := s.audit.write(s, e); err != nil && r.lost == nil {
+				r.lost = err
+			}
+		}
+		if say != nil {
+			say(e)
+		}
 	}
 }

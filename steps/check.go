@@ -28,8 +28,11 @@ type Check struct {
 	// none; "": nothing that carrick does. In a check of both sides ${side} stands
 	// for the guide's name of the side that was looked at: "${side}-keys".
 	Mend string
-	When func(Env) bool
-	Run  func(context.Context, Env) Result
+	// Rights: it asks whether the user may do what the guide does on this side.
+	// Where an action can't be planned yet, apply looks at that before it begins.
+	Rights bool
+	When   func(Env) bool
+	Run    func(context.Context, Env) Result
 	// NotChecked says what it would take to look, for rows of a contract that
 	// this guide leaves out. Run is nil then and the verdict a skip.
 	NotChecked string

@@ -222,5 +222,5 @@ func plainFileError(err error) string {
 	case os.IsPermission(err):
 		return "may not be read or written by you"
 	}
-	return err.Error()
+	return cause(err).Error()
 }

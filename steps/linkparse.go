@@ -6,9 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
@@ -21,8 +19,6 @@ import (
 // maxLinkFile is far above any link file; more is not read on.
 const maxLinkFile = 1 << 20
 
-var yamlLine = regexp.MustCompile(`line (\d+): `)
-
 // ParseLink reads a link from data; path is for the messages.
 func ParseLink(path string, data []byte, guides []*Guide) (*Link, error) {
 	if len(data) > maxLinkFile {
@@ -30,7 +26,7 @@ func ParseLink(path string, data []byte, guides []*Guide) (*Link, error) {
 	}
 	var doc yaml.Node
 	if err := yaml.Unmarshal(data, &doc); err != nil {
-		return nil, yamlFault(path, err)
+		return nil, yamlFault(path, data, err)
 	}
 	if doc.Kind == 0 || len(doc.Content) != 1 || doc.Content[0].Kind != yaml.MappingNode {
 		return nil, &FileError{Path: path, Line: 1, Column: 1, Problem: "is not a link file: a YAML mapping with kind: Link belongs here"}
@@ -39,16 +35,19 @@ func ParseLink(path string, data []byte, guides []*Guide) (*Link, error) {
 	if at := findAlias(root); at != nil {
 		return nil, fault(path, at, "", "anchors and aliases are not allowed in a link file")
 	}
+	if at, problem := unfitNode(root); at != nil {
+		return nil, fault(path, at, "", problem)
+	}
 	var plain map[string]any
 	if err := root.Decode(&plain); err != nil { // names duplicate keys, too
-		return nil, yamlFault(path, err)
+		return nil, yamlFault(path, data, err)
 	}
 	if err := checkSchema(path, root, plain); err != nil {
 		return nil, err
 	}
 	l := &Link{Path: path, node: root}
 	if err := root.Decode(l); err != nil {
-		return nil, yamlFault(path, err)
+		return nil, yamlFault(path, data, err)
 	}
 	if err := checkLink(path, root, l, guides); err != nil {
 		return nil, err
@@ -192,72 +191,4 @@ func jsonShape(v any) (any, error) {
 		return nil, fmt.Errorf("holds what JSON cannot say: %w", err)
 	}
 	return jsonschema.UnmarshalJSON(bytes.NewReader(b))
-}
-
-// at is the node under those keys; the nearest one above where it is missing.
-func at(n *yaml.Node, keys ...string) *yaml.Node {
-	for _, k := range keys {
-		next := findKey(n, k)
-		if i, err := strconv.Atoi(k); err == nil && n.Kind == yaml.SequenceNode && i < len(n.Content) {
-			next = n.Content[i]
-		}
-		if next == nil {
-			return n
-		}
-		n = next
-	}
-	return n
-}
-
-func fault(path string, n *yaml.Node, key, problem string) error {
-	return &FileError{Path: path, Line: n.Line, Column: n.Column, Key: key, Problem: problem}
-}
-
-var textLine = regexp.MustCompile(`^line (\d+): `)
-
-// faultInside is a fault of a value; one that names a line of a literal block
-// is put where that line stands in the file.
-func faultInside(path string, n *yaml.Node, key, problem string) error {
-	m := textLine.FindStringSubmatch(problem)
-	if m == nil || n.Style&yaml.LiteralStyle == 0 {
-		return fault(path, n, key, problem)
-	}
-	line, _ := strconv.Atoi(m[1])
-	return &FileError{Path: path, Line: n.Line + line, Column: 1, Key: key, Problem: strings.TrimPrefix(problem, m[0])}
-}
-
-// faultKey is a fault of a key, not of its value.
-func faultKey(path string, root *yaml.Node, keys []string, problem string) error {
-	parent := at(root, keys[:len(keys)-1]...)
-	last := keys[len(keys)-1]
-	for i := 0; i+1 < len(parent.Content); i += 2 {
-		if parent.Content[i].Value == last {
-			return fault(path, parent.Content[i], strings.Join(keys, "."), problem)
-		}
-	}
-	return fault(path, parent, strings.Join(keys, "."), problem)
-}
-
-func findAlias(n *yaml.Node) *yaml.Node {
-	if n.Kind == yaml.AliasNode || n.Anchor != "" {
-		return n
-	}
-	for _, c := range n.Content {
-		if a := findAlias(c); a != nil {
-			return a
-		}
-	}
-	return nil
-}
-
-func yamlFault(path string, err error) error {
-	msg := strings.TrimPrefix(err.Error(), "yaml: ")
-	msg = strings.TrimPrefix(msg, "unmarshal errors:\n  ")
-	e := &FileError{Path: path, Problem: "is not valid YAML: " + msg}
-	if m := yamlLine.FindStringSubmatch(msg); m != nil {
-		e.Line, _ = strconv.Atoi(m[1])
-		e.Column = 1
-		e.Problem = "is not valid YAML: " + strings.Replace(msg, m[0], "", 1)
-	}
-	return e
 }

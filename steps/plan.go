@@ -16,6 +16,8 @@ import (
 type Plan struct {
 	Undo    bool
 	Actions []Planned
+
+	whole bool // it is about the whole guide
 }
 
 // Planned is one action of a plan.
@@ -25,6 +27,8 @@ type Planned struct {
 	Change              Change
 	Pending             string // why it can't be known yet; "": it is known
 	Refused             bool   // it can't be known because something may not be read
+
+	unread []cluster.Right // that, on whichever side it is
 }
 
 // Empty tells whether the plan changes nothing.
@@ -131,7 +135,7 @@ func (j job) wanted(env Env) bool {
 // Plan says what apply would change. It touches nothing.
 func (s *Session) Plan(ctx context.Context, o Scope) (*Plan, error) {
 	ctx = cluster.WithLooks(ctx, s.looks)
-	p := &Plan{}
+	p := &Plan{whole: len(o.Steps)+len(o.Actions) == 0}
 	for _, j := range s.jobs(ctx, o) {
 		pl, ok, err := s.planJob(ctx, j)
 		if err != nil {
@@ -166,6 +170,7 @@ func (s *Session) planJob(ctx context.Context, j job) (Planned, bool, error) {
 	}
 	if apierrors.IsForbidden(err) { // told with all other missing rights
 		pl.Pending, pl.Refused = cluster.Explain(err), true
+		pl.unread = cluster.Refused(err)
 		return pl, true, nil
 	}
 	if err != nil {

@@ -4,15 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
-	"sort"
 	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"sigs.k8s.io/yaml"
 
 	"carrick/cluster"
 )
@@ -25,10 +22,41 @@ type Lack struct {
 	Missing []cluster.Decision
 	Needed  []cluster.Right // all that the plan takes, there or not: a grant of the missing alone would take the others away
 	Partly  bool            // what more it takes can be told once these are there
+	Fresh   []string        // namespaces of Needed that are not there, or may not be
+}
+
+// Grant is YAML that would grant what is needed, under that name.
+func (l Lack) Grant(name string) string { return Grant(name, l.Needed, l.Fresh...) }
+
+// Words are the rights that are missing, all verbs on a kind in one: "create,
+// patch secrets in renku".
+func (l Lack) Words() []string {
+	var kinds []cluster.Right
+	verbs := map[cluster.Right][]string{}
+	for _, d := range l.Missing {
+		kind := d.Right
+		kind.Verb = ""
+		if !contains(byName, d.Right.Verb) {
+			kind.Name = ""
+		}
+		if verbs[kind] == nil {
+			kinds = append(kinds, kind)
+		}
+		if !contains(verbs[kind], d.Right.Verb) {
+			verbs[kind] = append(verbs[kind], d.Right.Verb)
+		}
+	}
+	out := make([]string, len(kinds))
+	for i, kind := range kinds {
+		kind.Verb = strings.Join(verbs[kind], ", ")
+		out[i] = kind.String()
+	}
+	return out
 }
 
 // Lacking asks both sides for every right that the plan takes, before anything
-// is written.
+// is written. Where one is missing, what the checks may not look at is needed,
+// too: who has to ask an admin should have to ask once.
 func (s *Session) Lacking(ctx context.Context, p *Plan) (Lacking, error) {
 	ctx = cluster.WithLooks(ctx, s.looks)
 	need, partly := map[Side][]cluster.Right{}, map[Side]bool{}
@@ -38,14 +66,120 @@ func (s *Session) Lacking(ctx context.Context, p *Plan) (Lacking, error) {
 		}
 		need[a.Side] = append(need[a.Side], a.Change.Rights...)
 		partly[a.Side] = partly[a.Side] || a.Refused
+		for _, side := range Sides { // what is read for one side may stand on the other
+			need[side] = append(need[side], s.denied(ctx, side, a.unread)...)
+		}
 	}
+	for side := range s.unplanned(p) {
+		need[side] = append(need[side], s.guideRights(ctx, side)...)
+	}
+	out, err := s.lacking(ctx, need)
+	if err != nil {
+		return nil, err
+	}
+	if len(out) == 0 {
+		return out, p.refused(s.guide)
+	}
+	s.Look(ctx, s.guide.Cells())
+	all := map[Side][]cluster.Right{}
+	for side := range out {
+		all[side] = append(need[side], s.ends[side].Cluster.Needed()...)
+	}
+	if out, err = s.lacking(ctx, all); err != nil {
+		return nil, err
+	}
+	for side, lack := range out {
+		lack.Partly = partly[side]
+		lack.Fresh = s.unsureNamespaces(ctx, side, lack.Needed, p.NewNamespaces(side))
+		out[side] = lack
+	}
+	return out, nil
+}
+
+// denied are those of some rights that are missing on a side.
+func (s *Session) denied(ctx context.Context, side Side, rights []cluster.Right) []cluster.Right {
+	if len(rights) == 0 || s.ends[side].Cluster == nil {
+		return nil
+	}
+	decisions, err := s.ends[side].Cluster.Can(ctx, rights...)
+	if err != nil {
+		return nil // who asks for all that is needed says so
+	}
+	var out []cluster.Right
+	for _, d := range decisions {
+		if d.Err == nil && !d.Allowed {
+			out = append(out, d.Right)
+		}
+	}
+	return out
+}
+
+// unplanned are the sides of a plan of the whole guide on which something can't be
+// known yet.
+func (s *Session) unplanned(p *Plan) map[Side]bool {
+	out := map[Side]bool{}
+	for _, a := range p.Actions {
+		if p.whole && a.Pending != "" && s.ends[a.Side].Cluster != nil {
+			out[a.Side] = true
+		}
+	}
+	return out
+}
+
+// guideRights are what the guide's own checks of rights ask for on a side.
+func (s *Session) guideRights(ctx context.Context, side Side) []cluster.Right {
+	for _, c := range s.guide.Cells() {
+		if check, _ := s.guide.Check(c.Check); check.Rights && c.Side == side {
+			s.Probe(ctx, c)
+		}
+	}
+	return s.ends[side].Cluster.Noted()
+}
+
+// unsureNamespaces are those of rights that nobody can say are there.
+func (s *Session) unsureNamespaces(ctx context.Context, side Side, rights []cluster.Right, fresh []string) []string {
+	for _, r := range rights {
+		if r.Namespace == "" || contains(fresh, r.Namespace) {
+			continue
+		}
+		if _, err := s.ends[side].Cluster.Get(ctx, schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}, "", r.Namespace); err != nil {
+			fresh = append(fresh, r.Namespace)
+		}
+	}
+	return fresh
+}
+
+// Unread are the sides on which something was not read, so far, because the
+// rights are missing.
+func (s *Session) Unread(ctx context.Context) (Lacking, error) {
+	ctx = cluster.WithLooks(ctx, s.looks)
+	s.Look(ctx, s.guide.Cells())
+	need := map[Side][]cluster.Right{}
+	for side, end := range s.ends {
+		if end.Cluster != nil {
+			need[side] = end.Cluster.Needed()
+		}
+	}
+	out, err := s.lacking(ctx, need)
+	for side, lack := range out {
+		lack.Partly, lack.Fresh = true, s.unsureNamespaces(ctx, side, lack.Needed, nil)
+		out[side] = lack
+	}
+	return out, err
+}
+
+// lacking asks for rights, and returns the sides on which some are missing.
+func (s *Session) lacking(ctx context.Context, need map[Side][]cluster.Right) (Lacking, error) {
 	out := Lacking{}
 	for side, rights := range need {
+		if len(rights) == 0 {
+			continue
+		}
 		decisions, err := s.ends[side].Cluster.Can(ctx, unique(rights)...)
 		if err != nil {
 			return nil, fmt.Errorf("ask what you may do on the %s: %w", s.guide.Sides[side].Name, err)
 		}
-		lack := Lack{Needed: unique(rights), Partly: partly[side]}
+		lack := Lack{Needed: unique(rights)}
 		for _, d := range decisions {
 			if d.Err != nil {
 				return nil, fmt.Errorf("ask whether you may %s on the %s: %w", d.Right, s.guide.Sides[side].Name, d.Err)
@@ -58,10 +192,7 @@ func (s *Session) Lacking(ctx context.Context, p *Plan) (Lacking, error) {
 			out[side] = lack
 		}
 	}
-	if len(out) > 0 {
-		return out, nil
-	}
-	return out, p.refused(s.guide)
+	return out, nil
 }
 
 // refused is what a server would not take although every right is there: a
@@ -73,12 +204,27 @@ func (p *Plan) refused(g *Guide) error {
 			return &ActionError{a.Step, a.Action, g.Sides[a.Side].Name, "do", errors.New(a.Pending)}
 		}
 		for _, it := range a.Change.Items {
-			if it.Refused {
+			if it.Refused && !p.namespaceChanges(a.Side, it.What) {
 				return &ActionError{a.Step, a.Action, g.Sides[a.Side].Name, "do", fmt.Errorf("%s: %s", it.What, it.Note)}
 			}
 		}
 	}
 	return nil
+}
+
+// namespaceChanges tells whether the plan changes the namespace of a thing: what is
+// refused in it now may be taken then, and is asked anew when its turn comes.
+func (p *Plan) namespaceChanges(side Side, what string) bool {
+	_, name, _ := strings.Cut(what, " ")
+	ns, _, inside := strings.Cut(name, "/")
+	for _, a := range p.Actions {
+		for _, it := range a.Change.Items {
+			if inside && a.Side == side && it.What == "Namespace "+ns && it.Verb.Changes() && !it.Refused {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // NewNamespaces are the namespaces that a plan makes on a side, and those of what
@@ -142,61 +288,4 @@ func unique(rights []cluster.Right) []cluster.Right {
 		}
 	}
 	return out
-}
-
-// Grant is YAML that a cluster admin can apply so that the rights are there:
-// a Role a namespace and a ClusterRole for the rest. The namespaces that are
-// not there yet come first.
-func Grant(name string, rights []cluster.Right, fresh ...string) string {
-	byNamespace := map[string][]rbacv1.PolicyRule{}
-	for _, r := range rights {
-		byNamespace[r.Namespace] = addRule(byNamespace[r.Namespace], r)
-	}
-	var docs []string
-	spaces := sortedKeys(byNamespace)
-	sort.Strings(spaces)
-	for _, ns := range spaces {
-		var obj any
-		if contains(fresh, ns) {
-			docs = append(docs, "apiVersion: v1\nkind: Namespace\nmetadata:\n  name: "+ns+"\n")
-		}
-		if ns == "" {
-			r := rbacv1.ClusterRole{Rules: byNamespace[ns]}
-			r.APIVersion, r.Kind, r.Name = rbacv1.SchemeGroupVersion.String(), "ClusterRole", name
-			obj = r
-		} else {
-			r := rbacv1.Role{Rules: byNamespace[ns]}
-			r.APIVersion, r.Kind, r.Name, r.Namespace = rbacv1.SchemeGroupVersion.String(), "Role", name, ns
-			obj = r
-		}
-		b, err := yaml.Marshal(obj)
-		if err != nil {
-			continue // rules of plain strings always marshal
-		}
-		docs = append(docs, string(b))
-	}
-	return strings.Join(docs, "---\n")
-}
-
-// byName are the verbs that are granted for one name alone, where a name is
-// given: who may bind every role, or approve for every signer, may do everything.
-var byName = []string{"approve", "bind", "escalate", "impersonate", "sign", "use"}
-
-func addRule(rules []rbacv1.PolicyRule, r cluster.Right) []rbacv1.PolicyRule {
-	rule := rbacv1.PolicyRule{APIGroups: []string{r.Group}, Resources: []string{r.Resource}, Verbs: []string{r.Verb}}
-	if r.Subresource != "" {
-		rule.Resources[0] += "/" + r.Subresource
-	}
-	if r.Name != "" && contains(byName, r.Verb) {
-		rule.ResourceNames = []string{r.Name}
-	}
-	for i := range rules {
-		if rules[i].APIGroups[0] == r.Group && rules[i].Resources[0] == rule.Resources[0] && slices.Equal(rules[i].ResourceNames, rule.ResourceNames) {
-			if !contains(rules[i].Verbs, r.Verb) {
-				rules[i].Verbs = append(rules[i].Verbs, r.Verb)
-			}
-			return rules
-		}
-	}
-	return append(rules, rule)
 }

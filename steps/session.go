@@ -144,11 +144,25 @@ func (s *Session) Probe(ctx context.Context, c Cell) (Result, Trace) {
 	if !r.Again.IsZero() {
 		cluster.Expires(ctx, r.Again)
 	}
-	r.Found, r.Fix = cluster.Clean(r.Found), cluster.Clean(r.Fix)
+	r.Found, r.Fix = shortened(cluster.Clean(r.Found)), cluster.Clean(r.Fix)
 	if r.Err != nil {
 		s.log.Debug("check", "name", c.Check, "side", c.Side, "status", r.Status.String(), "err", r.Err)
 	}
 	return r, t
+}
+
+// mostFound is how many characters of a verdict anybody reads: what is quoted in it
+// may be a stranger's, and without an end.
+const mostFound = 2000
+
+func shortened(text string) string {
+	if len(text) <= mostFound {
+		return text
+	}
+	if r := []rune(text); len(r) > mostFound {
+		return string(r[:mostFound]) + "…"
+	}
+	return text
 }
 
 // judgeInTime runs a check, and goes on without it when ctx ends first: a check

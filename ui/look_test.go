@@ -148,7 +148,7 @@ func TestMissingRightsAreGatheredByKind(t *testing.T) {
 			r.Resource, r.Namespace = "secrets", "a"
 			lack.Missing, lack.Needed = append(lack.Missing, cluster.Decision{Right: r}), append(lack.Needed, r)
 		}
-		p.a.lay(p.a.lackingPanel(&steps.Plan{}, steps.Lacking{steps.Remote: lack}))
+		p.a.lay(p.a.lackingPanel(steps.Lacking{steps.Remote: lack}))
 		p.shows("Nothing was changed", "get, create, patch secrets in a", "kind: Role", "name: carrick-milan-rome")
 		p.press("y")
 		p.shows("copied")

@@ -99,7 +99,7 @@ func (p *stepPage) planned(m plannedMsg) tea.Cmd {
 		a.notice = "there is nothing to change: all is as it should be"
 		return nil
 	case len(m.lacking) > 0:
-		return a.lay(a.lackingPanel(m.plan, m.lacking))
+		return a.lay(a.lackingPanel(m.lacking))
 	}
 	return a.lay(p.confirm(deedOf(m), m.plan))
 }

@@ -147,7 +147,7 @@ var scenes = []scene{
 			r := cluster.Right{Verb: verb, Resource: "secrets", Namespace: longName}
 			lack.Missing, lack.Needed = append(lack.Missing, cluster.Decision{Right: r}), append(lack.Needed, r)
 		}
-		p.a.lay(p.a.lackingPanel(&steps.Plan{}, steps.Lacking{steps.Remote: lack}))
+		p.a.lay(p.a.lackingPanel(steps.Lacking{steps.Remote: lack}))
 	}, stays: []string{"Rights"}},
 	{name: "copied", keys: []string{"d", "y"}, stays: []string{"Changes"}},
 	{name: "summary", keys: []string{"3", "n"}},

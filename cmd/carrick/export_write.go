@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -16,6 +17,10 @@ var exported = []string{"local", "remote", "files", "README.txt"}
 func roomFor(dir string, force bool) error {
 	if dir == "" {
 		return usage("the folder of an export has no name")
+	}
+	if at, err := os.Lstat(filepath.Clean(dir)); err == nil && at.Mode()&fs.ModeSymlink != 0 {
+		to, _ := filepath.EvalSymlinks(dir)
+		return usage("%s is a symlink, and nothing is written through links; name the folder itself: %s", dir, cmp.Or(to, "what it leads to is not there"))
 	}
 	info, err := os.Stat(dir)
 	if errors.Is(err, fs.ErrNotExist) {

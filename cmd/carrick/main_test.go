@@ -35,7 +35,7 @@ func (t tidy) Run() int {
 
 // carrick is the command, in a folder of its own, with nothing of the user's
 // settings.
-func carrick(t *testing.T, args ...string) *exec.Cmd {
+func carrick(t testing.TB, args ...string) *exec.Cmd {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "carrick", args...)
 	cmd.Dir = t.TempDir()
@@ -83,7 +83,7 @@ func program(t testing.TB) string {
 }
 
 // finish runs a command to its end.
-func finish(t *testing.T, cmd *exec.Cmd) (out, said string, code int) {
+func finish(t testing.TB, cmd *exec.Cmd) (out, said string, code int) {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr

@@ -132,7 +132,7 @@ func (a *app) planWith(ctx context.Context, s *steps.Session, f changeFlags, und
 		return s.PlanUndo(ctx, scope)
 	}
 	if missing := s.Missing(ctx, scope.Steps...); len(missing) > 0 {
-		return nil, &steps.MissingError{Questions: missing}
+		return nil, whyMissing(ctx, s, missing)
 	}
 	return s.Plan(ctx, scope)
 }
@@ -182,17 +182,8 @@ func (a *app) refuse(ctx context.Context, s *steps.Session, p *steps.Plan, f cha
 	if err != nil {
 		return err
 	}
-	for _, side := range steps.Sides {
-		lack, missing := lacking[side]
-		if !missing {
-			continue
-		}
-		more := ""
-		if lack.Partly {
-			more = " (what more it takes can be told once these are there)"
-		}
-		return fmt.Errorf("nothing was changed: on the %s %d rights are missing%s. This would grant them:\n\n%s",
-			s.Guide().Sides[side].Name, len(lack.Missing), more, steps.Grant("carrick-"+s.Link().Name(), lack.Needed, p.NewNamespaces(side)...))
+	if err := missingRights(s, lacking, "nothing was changed"); err != nil {
+		return err
 	}
 	if c := p.Conflicts(); len(c) > 0 && !f.takeOver {
 		return usage("nothing was changed: field %s of %s belongs to %q; --take-over takes it", c[0].Conflicts[0].Field, c[0].What, c[0].Conflicts[0].Manager)
@@ -203,12 +194,47 @@ func (a *app) refuse(ctx context.Context, s *steps.Session, p *steps.Plan, f cha
 	return nil
 }
 
+// missingRights says what is missing on the first side on which something is, and
+// what would grant it; nil: nothing is missing.
+func missingRights(s *steps.Session, lacking steps.Lacking, so string) error {
+	for _, side := range steps.Sides {
+		lack, missing := lacking[side]
+		if !missing {
+			continue
+		}
+		more := ""
+		if lack.Partly {
+			more = " (what more it takes can be told once these are there)"
+		}
+		return fmt.Errorf("%s: on the %s rights are missing%s:\n  %s\nThis would grant them:\n\n%s",
+			so, s.Guide().Sides[side].Name, more, strings.Join(lack.Words(), "\n  "), lack.Grant("carrick-"+s.Link().Name()))
+	}
+	return nil
+}
+
+// whyMissing says which answers are missing, or which rights, where carrick could
+// find the answers out if it might look.
+func whyMissing(ctx context.Context, s *steps.Session, missing []steps.Question) error {
+	err := error(&steps.MissingError{Questions: missing})
+	unread, askErr := s.Unread(ctx)
+	if askErr != nil {
+		return err
+	}
+	if rights := missingRights(s, unread, err.Error()+"; and carrick can't find it out"); rights != nil {
+		return rights
+	}
+	return err
+}
+
 // recordable refuses to change what could not be recorded.
 func (a *app) recordable() error {
 	if a.unaudited == nil {
+		a.unaudited = a.audit.Room()
+	}
+	if a.unaudited == nil {
 		return nil
 	}
-	return usage("nothing was changed: what is changed is recorded, and that can't be done (%w); set XDG_STATE_HOME to a folder of yours", a.unaudited)
+	return usage("nothing was changed: what is changed is recorded, and that can't be done (%w); set XDG_STATE_HOME to a folder of yours with some room in it", a.unaudited)
 }
 
 func (a *app) runUndo(ctx context.Context, path string, f changeFlags) error {

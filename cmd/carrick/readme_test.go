@@ -9,7 +9,12 @@ import (
 	"carrick/ui"
 )
 
-var update = flag.Bool("update", false, "write the README's table of keys anew")
+// updates tells whether goldens are written anew: the flag is that of package
+// stepstest.
+func updates() bool {
+	f := flag.Lookup("update")
+	return f != nil && f.Value.String() == "true"
+}
 
 // The README's keys are those of the one table that also makes the footer and
 // the help.
@@ -27,7 +32,7 @@ func TestReadmeKeysAreTheTable(t *testing.T) {
 	if table == ui.KeyTable() {
 		return
 	}
-	if !*update {
+	if !updates() {
 		t.Fatalf("the README's keys differ from the program's:\n%s\n(go test ./cmd/carrick -run Readme -update)", ui.KeyTable())
 	}
 	if err := os.WriteFile(path, []byte(strings.Replace(text, head+table, head+ui.KeyTable(), 1)), 0o644); err != nil {

@@ -15,7 +15,7 @@ import (
 
 // renkuToken is a token of an admin of the sandbox's Renku, which its stand-in
 // gives to who asks for one.
-func renkuToken(t *testing.T, box *clustertest.Sandbox) string {
+func renkuToken(t testing.TB, box *clustertest.Sandbox) string {
 	t.Helper()
 	resp, err := standIn(t).Post(renkuAddress(t, box)+"/stand-in/token", "", nil)
 	if err != nil {
@@ -32,14 +32,14 @@ func renkuToken(t *testing.T, box *clustertest.Sandbox) string {
 }
 
 // standIn asks an address of this machine whose CA is of no interest here.
-func standIn(t *testing.T) *http.Client {
+func standIn(t testing.TB) *http.Client {
 	transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}
 	t.Cleanup(transport.CloseIdleConnections)
 	return &http.Client{Transport: transport}
 }
 
 // renkuAddress is where carrick itself finds the sandbox's Renku.
-func renkuAddress(t *testing.T, box *clustertest.Sandbox) string {
+func renkuAddress(t testing.TB, box *clustertest.Sandbox) string {
 	t.Helper()
 	cmd := carrick(t, "check", "link.yaml", "--only", "api-answers", "-o", "json")
 	cmd.Env = append(cmd.Env, "KUBECONFIG="+box.Kubeconfigs[clustertest.Local]+string(os.PathListSeparator)+box.Kubeconfigs[clustertest.Remote])

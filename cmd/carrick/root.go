@@ -37,6 +37,7 @@ type app struct {
 	accessible    bool // lines in place of a screen
 	log           *slog.Logger
 	logFile       io.Writer
+	audit         *steps.Audit
 	unaudited     error // why changes can't be recorded
 	attended      bool  // somebody reads what is said and can act on it
 	onScreen      bool  // the screen is up: nothing else may write to the terminal
@@ -171,7 +172,7 @@ func (a *app) session(l *steps.Link, o cluster.Options) (*steps.Session, error) 
 		return nil, err
 	}
 	audit, err := steps.OpenAudit()
-	a.unaudited = err // nothing is changed then, but looking is free
+	a.audit, a.unaudited = audit, err // nothing is changed then, but looking is free
 	return steps.NewSession(steps.SessionOptions{
 		Guide: g, Link: l, Ends: ends, Assets: files, Secrets: secrets, Attended: a.attended, Log: a.logger(), Audit: audit,
 	}), nil
@@ -202,7 +203,11 @@ func (a *app) logger() *slog.Logger {
 		return a.log
 	}
 	how := os.O_CREATE | os.O_APPEND | os.O_WRONLY
-	if info, err := os.Stat(path); err == nil && info.Size() > logged {
+	info, err := os.Lstat(path)
+	if err == nil && !info.Mode().IsRegular() {
+		return a.log // it is not written through links
+	}
+	if err == nil && info.Size() > logged {
 		how |= os.O_TRUNC
 	}
 	f, err := os.OpenFile(path, how, 0o600)

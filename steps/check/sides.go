@@ -156,6 +156,7 @@ func MayI(ctx context.Context, c *cluster.Cluster, rights []cluster.Right, fix s
 	if len(rights) == 0 {
 		return steps.Skipped("no right is asked for")
 	}
+	c.Need(rights...)
 	decisions, err := c.Can(ctx, rights...)
 	if err != nil {
 		return steps.Unseen(err)

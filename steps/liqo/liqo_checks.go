@@ -30,8 +30,9 @@ func liqoChecks() []steps.Check {
 		},
 		{
 			Name: "may-peer", Title: "you may make what this guide makes", On: steps.Both, Needs: []string{"signed-in"},
-			Why: "a right that is missing half-way leaves half a peering",
-			Run: mayPeer,
+			Why:    "a right that is missing half-way leaves half a peering",
+			Rights: true,
+			Run:    mayPeer,
 		},
 		{
 			Name: "liqo-runs", Title: "what Liqo runs is ready", On: steps.Both, Needs: []string{"kinds-served"}, Within: 2 * time.Minute,

@@ -21,6 +21,13 @@ func toApply(gvr schema.GroupVersionResource, namespace string) []cluster.Right 
 	return check.Verbs(gvr.Group, gvr.Resource, namespace, applying...)
 }
 
+// following is what it takes to see what Liqo makes of what was applied.
+var following = []string{"get", "list", "watch"}
+
+func toFollow(gvr schema.GroupVersionResource, namespace string) []cluster.Right {
+	return check.Verbs(gvr.Group, gvr.Resource, namespace, following...)
+}
+
 // neededRights are what the guide writes on the env's side with these answers.
 func neededRights(e steps.Env) []cluster.Right {
 	ns := tenantNamespace(e)
@@ -30,10 +37,11 @@ func neededRights(e steps.Env) []cluster.Right {
 		if listens(e) {
 			gateways = gatewayServers
 		}
-		need = slices.Concat(need, toApply(secrets, ns), toApply(configurations, ns), toApply(publicKeys, ns), toApply(gateways, ns))
+		need = slices.Concat(need, toApply(secrets, ns), toApply(configurations, ns), toApply(publicKeys, ns), toApply(gateways, ns), toFollow(connections, ns))
 	}
 	if e.Side == steps.Local {
-		return unrepeated(slices.Concat(need, toApply(secrets, ns), toApply(resourceSlices, ns), toApply(namespaceOffloadings, e.Answers.Text("offloading.namespace"))))
+		return unrepeated(slices.Concat(need, toApply(secrets, ns), toApply(resourceSlices, ns), toFollow(virtualNodes, ns), toFollow(identities, ns),
+			toApply(namespaceOffloadings, e.Answers.Text("offloading.namespace"))))
 	}
 	need = slices.Concat(need, toApply(tenants, ns), toApply(check.RoleBindings, ns))
 	if certified(e) {
@@ -54,7 +62,31 @@ func unrepeated(rights []cluster.Right) []cluster.Right {
 	return out
 }
 
+// foreseen notes what the checks will look at once there is something to see, for
+// who has to ask for rights.
+func foreseen(e steps.Env) {
+	e.Cluster.WillRead(validatingWebhooks, "")
+	e.Cluster.WillRead(mutatingWebhooks, "")
+	if liqo, err := liqoSpace(e); err == nil {
+		e.Cluster.WillRead(check.Deployments, liqo)
+		e.Cluster.WillRead(check.DaemonSets, liqo)
+		e.Cluster.WillRead(check.Pods, liqo)
+		e.Cluster.WillRead(endpointSlices, liqo)
+		e.Cluster.WillRead(secrets, liqo) // the certificate of the webhooks
+	}
+}
+
+// foreseenOfPeer is the same of what stands in the namespaces of this peering.
+func foreseenOfPeer(e steps.Env) {
+	e.Cluster.WillRead(check.Deployments, tenantNamespace(e))
+	e.Cluster.WillRead(check.Pods, tenantNamespace(e))
+	if e.Side == steps.Local {
+		e.Cluster.WillRead(check.Pods, e.Answers.Text("offloading.namespace"))
+	}
+}
+
 func mayPeer(ctx context.Context, e steps.Env) steps.Result {
+	foreseen(e)
 	// Who may not list namespaces can't be told which the tenant's is.
 	var may steps.Result
 	var bind []cluster.Right
@@ -80,6 +112,7 @@ func mayPeer(ctx context.Context, e steps.Env) steps.Result {
 	if err != nil {
 		return steps.Unseen(err)
 	}
+	foreseenOfPeer(e)
 	need := append(neededRights(e), bind...)
 	if may = check.MayI(ctx, e.Cluster, need, ""); may.Status == steps.Fail {
 		return may.Or(grantFix(ctx, e, need))

@@ -71,9 +71,11 @@ func localNamespace() steps.Check {
 func mayOnRemote() steps.Check {
 	return steps.Check{
 		Name: "may-prepare", Title: "you may make what this guide makes", On: steps.Remote, Needs: []string{"signed-in"},
-		Why: "a right that is missing half-way leaves half a set-up",
+		Why: "a right that is missing half-way leaves half a set-up", Rights: true,
 		Run: func(ctx context.Context, e steps.Env) steps.Result {
 			ns := e.Answers.Text("sessions.namespace")
+			e.Cluster.WillRead(check.APIServices, "")
+			e.Cluster.WillRead(check.Services, "")
 			rights := slices.Concat(
 				check.Verbs("", "namespaces", "", "get", "create", "patch"),
 				check.Verbs("scheduling.k8s.io", "priorityclasses", "", "get", "create", "patch"),
@@ -93,12 +95,14 @@ func mayOnRemote() steps.Check {
 func mayOnLocal() steps.Check {
 	return steps.Check{
 		Name: "may-hand-over", Title: "you may put a Secret beside Renku", On: steps.Local, Needs: []string{"signed-in"},
-		Why: "Renku reads the kubeconfig from a Secret in its own namespace",
+		Why: "Renku reads the kubeconfig from a Secret in its own namespace", Rights: true,
 		Run: func(ctx context.Context, e steps.Env) steps.Result {
 			ns := renkuNamespace(e)
 			rights := slices.Concat(
 				check.Verbs("", "secrets", ns, "get", "create", "patch"),
 				check.Verbs("apps", "deployments", ns, "get", "list", "patch"),
+				check.Verbs("", "pods", ns, "get", "list"),
+				check.Verbs("", "pods/log", ns, "get"), // whether the services loaded it stands there, and the pool waits for that
 			)
 			return check.MayI(ctx, e.Cluster, rights, grantFix(e, rights))
 		},

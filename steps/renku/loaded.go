@@ -165,11 +165,12 @@ var tokenInText = regexp.MustCompile(`eyJ[\w.+/=-]{10,}`)
 // any token in it.
 func quote(line string) string {
 	const most = 200
-	line = tokenInText.ReplaceAllString(line, "(hidden)")
+	// cleaned first: what a terminal passes over could stand within a token
+	line = tokenInText.ReplaceAllString(cluster.Clean(line), "(hidden)")
 	if r := []rune(line); len(r) > most {
 		line = string(r[:most]) + "…"
 	}
-	return "\"" + cluster.Clean(line) + "\""
+	return "\"" + line + "\""
 }
 
 // failures are the verdict on what did not load; false: everything did, or has

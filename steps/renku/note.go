@@ -90,6 +90,25 @@ func noteOn(ctx context.Context, e steps.Env, ns, name, prefix, value string) er
 	return nil
 }
 
+// noteAsking notes that Renku is about to be asked. What it returns takes that back
+// where Renku refused, and leaves what another carrick of this link has noted
+// meanwhile: of two at once one makes it and the other is refused.
+func noteAsking(ctx context.Context, e steps.Env, prefix string) (refused func() error, err error) {
+	before, err := noted(ctx, e, prefix)
+	if err != nil {
+		return nil, err
+	}
+	if before == noteAsked { // its answer was lost, and nothing came of it
+		before = ""
+	}
+	return func() error {
+		if now, err := noted(ctx, e, prefix); err != nil || now != noteAsked {
+			return err
+		}
+		return note(ctx, e, prefix, before)
+	}, note(ctx, e, prefix, noteAsked)
+}
+
 // noteRights are what it takes to note and to look.
 func noteRights(e steps.Env) []cluster.Right {
 	ns, name, err := noteHolder(e)

@@ -114,7 +114,8 @@ func makePool(ctx context.Context, e steps.Env, say steps.Progress) error {
 // postPool makes the pool, notes that it is this link's, and reads it back: of
 // what it made on the remote cluster only that tells.
 func postPool(ctx context.Context, e steps.Env, api *cluster.Web, d described, id string, say steps.Progress) (pool, error) {
-	if err := note(ctx, e, notePool, noteAsked); err != nil {
+	refused, err := noteAsking(ctx, e, notePool)
+	if err != nil {
 		return pool{}, err
 	}
 	payload := plainJSON(d.payload)
@@ -126,7 +127,7 @@ func postPool(ctx context.Context, e steps.Env, api *cluster.Web, d described, i
 			failed = fmt.Errorf("%w; the try may have left a ResourceQuota on the remote cluster, which the next one would meet: kubectl -n %s delete resourcequota %s", failed, sessionsNamespace(e), d.Quota.ID)
 		}
 		if refusedByRenku(err) {
-			failed = errors.Join(failed, note(ctx, e, notePool, ""))
+			failed = errors.Join(failed, refused())
 		}
 		return pool{}, failed
 	}

@@ -122,11 +122,12 @@ func makeCluster(ctx context.Context, e steps.Env, say steps.Progress) error {
 
 // postCluster makes the row, and notes that it is this link's.
 func postCluster(ctx context.Context, e steps.Env, api *cluster.Web, payload map[string]any, say steps.Progress) (map[string]any, error) {
-	if err := note(ctx, e, noteCluster, noteAsked); err != nil {
+	refused, err := noteAsking(ctx, e, noteCluster)
+	if err != nil {
 		return nil, err
 	}
 	var row map[string]any
-	_, err := api.JSON(ctx, "POST", "/clusters", payload, &row)
+	_, err = api.JSON(ctx, "POST", "/clusters", payload, &row)
 	if refusesEmptySecret(err, payload) {
 		// A Renku that passes the flag on takes no empty name beside it; one
 		// that drops it takes nothing else.
@@ -138,7 +139,7 @@ func postCluster(ctx context.Context, e steps.Env, api *cluster.Web, payload map
 	if err != nil {
 		failed := failing(e, "register the cluster", err)
 		if refusedByRenku(err) { // nothing was made
-			failed = errors.Join(failed, note(ctx, e, noteCluster, ""))
+			failed = errors.Join(failed, refused())
 		}
 		return nil, failed
 	}

@@ -19,6 +19,16 @@ import (
 // Answers are as in a link file, secret ones beside them.
 func Open(t testing.TB, box *clustertest.Sandbox, g *steps.Guide, assets fs.FS, name string, answers map[string]any) *steps.Session {
 	t.Helper()
+	ends := map[steps.Side]steps.End{}
+	for _, side := range steps.Sides {
+		ends[side] = steps.End{Cluster: box.Open(t, string(side), cluster.Options{}), Name: box.Contexts[string(side)]}
+	}
+	return OpenWith(t, g, assets, name, answers, ends)
+}
+
+// OpenWith is a session of a link between these ends.
+func OpenWith(t testing.TB, g *steps.Guide, assets fs.FS, name string, answers map[string]any, ends map[steps.Side]steps.End) *steps.Session {
+	t.Helper()
 	link, secrets := steps.NewLink(g.Name, name), map[string]cluster.Masked{}
 	for key, v := range answers {
 		q, _ := g.Question(key)
@@ -33,10 +43,6 @@ func Open(t testing.TB, box *clustertest.Sandbox, g *steps.Guide, assets fs.FS, 
 		if link.Answers[key], err = q.Accept(v); err != nil {
 			t.Fatalf("%s: %v", key, err)
 		}
-	}
-	ends := map[steps.Side]steps.End{}
-	for _, side := range steps.Sides {
-		ends[side] = steps.End{Cluster: box.Open(t, string(side), cluster.Options{}), Name: box.Contexts[string(side)]}
 	}
 	return steps.NewSession(steps.SessionOptions{Guide: g, Link: link, Ends: ends, Assets: assets, Secrets: secrets, Attended: true})
 }

@@ -1,0 +1,140 @@
+package hostile
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"strings"
+	"unicode"
+)
+
+// leastSecret is the length from which a find proves something.
+const leastSecret = 16
+
+// Seeker looks for secrets, in the forms in which they could get out.
+type Seeker struct{ forms []form }
+
+type form struct {
+	name, how string
+	bytes     []byte
+}
+
+// Len is how many forms are looked for.
+func (s *Seeker) Len() int { return len(s.forms) }
+
+// Add has a secret looked for from now on; one that is too short to prove
+// anything is an error. Of a long one, and of one with lines, parts count too.
+func (s *Seeker) Add(name, secret string) error {
+	if len(secret) < leastSecret {
+		return fmt.Errorf("%s: a secret of %d characters proves nothing", name, len(secret))
+	}
+	for _, part := range parts(secret) {
+		s.add(name, "plain", part)
+		s.add(name, "hex", hex.EncodeToString([]byte(part)))
+		s.add(name, "HEX", strings.ToUpper(hex.EncodeToString([]byte(part))))
+		s.add(name, "of a URL", url.QueryEscape(part))
+		if quoted, err := json.Marshal(part); err == nil {
+			s.add(name, "of JSON", strings.Trim(string(quoted), `"`))
+		}
+		for _, once := range encoded(part) {
+			s.add(name, "base64", once)
+			for _, twice := range encoded(once) {
+				s.add(name, "base64 of base64", twice)
+			}
+		}
+	}
+	return nil
+}
+
+func (s *Seeker) add(name, how, text string) {
+	for _, f := range s.forms {
+		if string(f.bytes) == text {
+			return
+		}
+	}
+	s.forms = append(s.forms, form{name, how, []byte(text)})
+}
+
+// parts are what a long secret could be cut into: a screen shows less than all.
+func parts(secret string) []string {
+	const size = 32
+	out := []string{}
+	for _, line := range strings.FieldsFunc(secret, func(r rune) bool { return r == '\n' || r == '\r' }) {
+		if strings.HasPrefix(line, "-----") || len(line) < leastSecret {
+			continue // the armour of a key is no secret
+		}
+		if len(line) <= 2*size {
+			out = append(out, line)
+			continue
+		}
+		out = append(out, line[len(line)/2:len(line)/2+size], line[len(line)-size:])
+	}
+	if len(out) == 0 {
+		out = append(out, secret)
+	}
+	return out
+}
+
+// encoded is the base64 of a text wherever it stands within what is encoded:
+// the characters that only it decides.
+func encoded(text string) []string {
+	var out []string
+	for shift, skip := range []int{0, 2, 3} {
+		padded := append(make([]byte, shift), text...)
+		for _, e := range []*base64.Encoding{base64.RawStdEncoding, base64.RawURLEncoding} {
+			all := e.EncodeToString(padded)
+			end := len(all)
+			if len(padded)%3 != 0 {
+				end--
+			}
+			if core := all[skip:end]; len(out) == 0 || out[len(out)-1] != core {
+				out = append(out, core)
+			}
+		}
+	}
+	return out
+}
+
+// Find names what of the secrets stands in data, and how; nil: none. A text that
+// was wrapped, framed or coloured is looked through without all that, too.
+func (s *Seeker) Find(data []byte) []string {
+	var out []string
+	seen := map[string]bool{}
+	for _, look := range [][]byte{data, squeezed(data)} {
+		for _, f := range s.forms {
+			if what := f.name + " (" + f.how + ")"; !seen[what] && bytes.Contains(look, f.bytes) {
+				seen[what] = true
+				out = append(out, what)
+			}
+		}
+	}
+	return out
+}
+
+// squeezed is data without white space, escape sequences and frames.
+func squeezed(data []byte) []byte {
+	out := make([]byte, 0, len(data))
+	for _, r := range string(withoutSequences(data)) {
+		if !unicode.IsSpace(r) && !unicode.IsControl(r) && (r < 0x2500 || r > 0x257f) && r != unicode.ReplacementChar {
+			out = append(out, string(r)...)
+		}
+	}
+	return out
+}
+
+// withoutSequences drops control sequences: ESC [ … up to a letter.
+func withoutSequences(data []byte) []byte {
+	out := make([]byte, 0, len(data))
+	for i := 0; i < len(data); i++ {
+		if data[i] != 0x1b || i+1 >= len(data) || data[i+1] != '[' {
+			out = append(out, data[i])
+			continue
+		}
+		for i += 2; i < len(data) && (data[i] < 0x40 || data[i] > 0x7e); i++ {
+		}
+	}
+	return out
+}

@@ -1,0 +1,70 @@
+package cluster
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// Need notes rights that who uses the cluster takes, beyond those to read what is
+// read.
+func (c *Cluster) Need(rights ...Right) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.needed == nil {
+		c.needed = map[Right]bool{}
+	}
+	for _, r := range rights {
+		c.needed[r] = true
+	}
+}
+
+// WillRead notes that objects of a kind will be read, once there is reason to, in a
+// namespace ("": in all): Needed has the rights for that. It is no right that must
+// be there.
+func (c *Cluster) WillRead(gvr schema.GroupVersionResource, namespaces ...string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.later == nil {
+		c.later = map[Right]bool{}
+	}
+	for _, ns := range namespaces {
+		c.later[Right{Group: gvr.Group, Resource: gvr.Resource, Namespace: ns}] = true
+	}
+}
+
+// Noted are the rights that were noted.
+func (c *Cluster) Noted() []Right {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.SortedFunc(maps.Keys(c.needed), compareRights)
+}
+
+// Needed are the rights that all reads so far take, whether they were refused or
+// not, and those that were noted.
+func (c *Cluster) Needed() []Right {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	all := maps.Clone(c.needed)
+	if all == nil {
+		all = map[Right]bool{}
+	}
+	for kind := range c.later {
+		for _, right := range toRead(kind) {
+			all[right] = true
+		}
+	}
+	for key := range c.reads {
+		for _, right := range toRead(Right{Group: key.gvr.Group, Resource: key.gvr.Resource, Namespace: key.namespace}) {
+			all[right] = true
+		}
+	}
+	return slices.SortedFunc(maps.Keys(all), compareRights)
+}
+
+func compareRights(a, b Right) int {
+	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Group, b.Group), cmp.Compare(a.Resource, b.Resource),
+		cmp.Compare(a.Subresource, b.Subresource), cmp.Compare(a.Verb, b.Verb), cmp.Compare(a.Name, b.Name))
+}

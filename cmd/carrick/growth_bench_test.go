@@ -1,0 +1,36 @@
+package main
+
+import (
+	"io/fs"
+	"os"
+	"testing"
+
+	"carrick/assets"
+	"carrick/cluster/clustertest"
+	"carrick/steps/stepstest"
+)
+
+// BenchmarkGrowth checks many links at once, of each guide. A hundred are looked
+// at where the long proofs are made.
+func BenchmarkGrowth(b *testing.B) {
+	box := clustertest.Start(b)
+	many := []int{1, 10}
+	if os.Getenv(proof) != "" {
+		many = append(many, 100)
+	}
+	for _, g := range guides() {
+		b.Run(g.Name, func(b *testing.B) {
+			box.Reset(b)
+			box.Seed(b, g.Name)
+			files, err := fs.Sub(assets.FS, g.Name)
+			if err != nil {
+				b.Fatal(err)
+			}
+			answers := map[string]any{}
+			if more := sites[g.Name]; more != nil {
+				answers = more(b, box)
+			}
+			stepstest.Growth(b, box, g, files, answers, many)
+		})
+	}
+}

@@ -1,0 +1,172 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"carrick/cluster/clustertest"
+	"carrick/steps"
+)
+
+// letOut is all that one command let out: its output, what stood in the list of
+// processes, what it left in files.
+type letOut struct {
+	name   string
+	text   bytes.Buffer // what it said
+	listed []byte       // what the list of processes shows of it
+	code   int
+}
+
+// office is a folder in which every command of a guide is run, by somebody whose
+// secrets are known.
+type office struct {
+	site
+	dir        string
+	env        []string
+	kubeconfig string // in env
+	runs       []*letOut
+}
+
+func (s site) office() *office {
+	o := &office{site: s, dir: s.TempDir()}
+	for _, name := range []string{"tmp", "state", "out"} {
+		if err := os.Mkdir(filepath.Join(o.dir, name), 0o700); err != nil {
+			s.Fatal(err)
+		}
+	}
+	both := s.box.Kubeconfigs[clustertest.Local] + string(os.PathListSeparator) + s.box.Kubeconfigs[clustertest.Remote]
+	o.kubeconfig = "KUBECONFIG=" + both
+	o.env = append(ownEnvironment(o.dir), o.kubeconfig, "TMPDIR="+filepath.Join(o.dir, "tmp"))
+	link := steps.NewLink(s.guide.Name, "proof")
+	link.Path = filepath.Join(o.dir, "link.yaml")
+	link.Local, link.Remote = steps.EndSpec{Context: s.box.Contexts[clustertest.Local]}, steps.EndSpec{Context: s.box.Contexts[clustertest.Remote]}
+	for key, v := range s.answers {
+		if q, _ := s.guide.Question(key); q.Secret {
+			if err := os.WriteFile(o.secretFile(key), []byte(fmt.Sprint(v)), 0o600); err != nil {
+				s.Fatal(err)
+			}
+		} else {
+			link.Answers[key] = v
+		}
+	}
+	if err := link.Save(); err != nil {
+		s.Fatal(err)
+	}
+	return o
+}
+
+// given is where what the user gave stands: the only place where a secret may.
+const given = "given-"
+
+func (o *office) secretFile(key string) string { return filepath.Join(o.dir, given+key) }
+
+// secrets are the flags for all that is secret.
+func (o *office) secrets() []string {
+	var out []string
+	for key := range o.answers {
+		if q, _ := o.guide.Question(key); q.Secret {
+			out = append(out, "--secret", key+"=@"+o.secretFile(key))
+		}
+	}
+	return out
+}
+
+// run runs a command to its end, or for as long as it is let, and keeps all that
+// it lets out.
+func (o *office) run(let time.Duration, args ...string) *letOut {
+	o.Helper()
+	h := &letOut{name: strings.Join(args, " ")}
+	if len(args) > 0 && strings.Contains(" check diff apply undo export ", " "+args[0]+" ") {
+		args = append(args, o.secrets()...)
+	}
+	path := program(o.T)
+	ctx, cancel := context.WithTimeout(o.Context(), let)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, path, args...)
+	cmd.Dir, cmd.Env = o.dir, o.env
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGINT) }
+	cmd.Stdout, cmd.Stderr = &h.text, &h.text
+	if err := cmd.Start(); err != nil {
+		o.Fatal(err)
+	}
+	ended := make(chan struct{})
+	listed := processes(cmd.Process.Pid, ended)
+	_ = cmd.Wait()
+	close(ended)
+	h.code = cmd.ProcessState.ExitCode()
+	h.listed = <-listed
+	o.runs = append(o.runs, h)
+	return h
+}
+
+// processes are what the list of processes shows of one and its children until it
+// has ended.
+func processes(pid int, ended chan struct{}) chan []byte {
+	out := make(chan []byte, 1)
+	look := time.NewTicker(20 * time.Millisecond)
+	go func() {
+		defer look.Stop()
+		seen := map[string]bool{}
+		for {
+			for _, at := range append(childrenOf(pid), pid) {
+				for _, file := range []string{"cmdline", "environ"} {
+					text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/%s", at, file))
+					seen[string(text)] = true
+				}
+			}
+			select {
+			case <-look.C:
+			case <-ended:
+				var all []byte
+				for text := range seen {
+					all = append(append(all, text...), '\n')
+				}
+				out <- all
+				return
+			}
+		}
+	}()
+	return out
+}
+
+func childrenOf(pid int) []int {
+	var out []int
+	lists, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
+	for _, list := range lists {
+		text, _ := os.ReadFile(list)
+		for _, word := range strings.Fields(string(text)) {
+			child := 0
+			if _, err := fmt.Sscan(word, &child); err == nil {
+				out = append(append(out, child), childrenOf(child)...)
+			}
+		}
+	}
+	return out
+}
+
+// files are all that stands in the folder, but what the user gave, as one run.
+func (o *office) files() *letOut {
+	h := &letOut{name: "files"}
+	n := 0
+	err := filepath.WalkDir(o.dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || strings.HasPrefix(d.Name(), given) {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		n++
+		fmt.Fprintf(&h.text, "%s\n%s\n", path, text)
+		return err
+	})
+	if err != nil || n < 4 {
+		o.Fatalf("%d files: %v", n, err)
+	}
+	return h
+}

@@ -1,0 +1,92 @@
+package main
+
+import (
+	"os/exec"
+	"strings"
+	"time"
+)
+
+// madeByThen is when a walk sees what a link made.
+const madeByThen = "before undo"
+
+// walkScreens goes through the wizard: every step, every row, every overlay.
+func (o *office) walkScreens(when string) {
+	args := append([]string{"link.yaml"}, o.secrets()...)
+	cmd := exec.Command(program(o.T), args...)
+	cmd.Dir = o.dir
+	p := startOnTerminal(o.T, cmd, o.kubeconfig)
+	h := &letOut{name: "the wizard " + when}
+	all := &h.text
+	see := func() {
+		p.settles()
+		all.WriteString(p.text() + "\n")
+	}
+	w := walk{steps: len(o.guide.Steps)}
+	p.wait(`step [0-9]+ of`)
+	p.types("1")
+	for step := 1; step <= w.steps; step++ {
+		p.wait(w.on(step))
+		for range 10 { // rows
+			for _, key := range []string{"\r", "y", "\x1b", "j"} {
+				p.types(key)
+				see()
+			}
+		}
+		for _, key := range []string{"d", "l", "?", "e", "o", "u", "\t"} {
+			p.types(key)
+			see()
+			p.types("\x1b")
+			see()
+			p.types("\x1b")
+			see()
+		}
+		next := w.on(step + 1)
+		if step == w.steps {
+			next = "summary ·"
+		}
+		for range 20 { // a key right after escape is another key
+			if p.types("n"); p.settlesOn(next) {
+				break
+			}
+		}
+	}
+	p.wait(`summary ·`)
+	if when == madeByThen {
+		p.wait(`Made by this link`)
+	}
+	see()
+	p.types("s")
+	see()
+	p.types("q")
+	p.leaves()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	all.WriteString(p.raw.String())
+	o.runs = append(o.runs, h)
+}
+
+// settles returns when the screen stays as it is for a moment.
+func (p *terminal) settles() {
+	calm := time.NewTimer(calmScreen)
+	defer calm.Stop()
+	late := time.NewTimer(quick)
+	defer late.Stop()
+	for {
+		select {
+		case <-p.changed:
+			calm.Reset(calmScreen)
+		case <-calm.C:
+			return
+		case <-late.C: // something moves on it
+			return
+		}
+	}
+}
+
+// settlesOn settles, and tells whether the screen shows a text then.
+func (p *terminal) settlesOn(text string) bool {
+	p.settles()
+	return strings.Contains(p.text(), text)
+}
+
+const calmScreen = 80 * time.Millisecond

@@ -1,0 +1,289 @@
+package main
+
+import (
+	"context"
+	"io"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"carrick/cluster"
+	"carrick/cluster/clustertest/cases"
+	"carrick/cluster/clustertest/hostile"
+	"carrick/steps"
+	"carrick/steps/stepstest"
+)
+
+// mostRounds is how often somebody may have to ask an admin for rights: what can't
+// be looked at yet hides what is behind it.
+const mostRounds = 2
+
+// Somebody without rights is told so before anything is written, and what was
+// printed is enough. Of all that, each right is missed when it is taken away.
+func TestRightsOfEveryGuide(t *testing.T) {
+	proves(t)
+	eachGuide(t, func(s site) {
+		for _, side := range steps.Sides {
+			s.Run(string(side), func(t *testing.T) {
+				one := s
+				one.T = t
+				one.rights(side)
+			})
+		}
+	})
+}
+
+// clerk is a user of one side; the other side is seen by its admin.
+type clerk struct {
+	site
+	side   steps.Side
+	name   string
+	groups []string
+	other  *cluster.Cluster // nil: opened anew
+	writes stepstest.Writes
+}
+
+func (s site) clerk(side steps.Side, name string, groups ...string) *clerk {
+	return &clerk{site: s, side: side, name: name, groups: groups}
+}
+
+// session is theirs; it ends with the test.
+func (c *clerk) session(o cluster.Options) *steps.Session {
+	c.Helper()
+	ends := map[steps.Side]steps.End{}
+	for _, side := range steps.Sides {
+		access := cluster.Access{Kubeconfig: c.box.Kubeconfigs[string(side)], Context: c.box.Contexts[string(side)]}
+		if side != c.side && c.other != nil {
+			ends[side] = steps.End{Cluster: c.other, Name: access.Context}
+			continue
+		}
+		if side == c.side {
+			access.As, access.AsGroups = c.name, c.groups
+		}
+		on, err := cluster.Open(access, c.writes.Options(o))
+		if err != nil {
+			c.Fatal(err)
+		}
+		c.Cleanup(on.Close)
+		ends[side] = steps.End{Cluster: on, Name: access.Context}
+	}
+	return stepstest.OpenWith(c, c.guide, c.assets, "proof", c.answers, ends)
+}
+
+// refused is what apply says before it writes anything; nil: it would go on.
+func (c *clerk) refused(ctx context.Context, s *steps.Session) (*steps.Plan, error) {
+	a := &app{in: strings.NewReader(""), out: io.Discard, err: io.Discard, name: "carrick", guides: guides()}
+	p, err := a.planWith(ctx, s, changeFlags{yes: true}, false)
+	if err != nil {
+		return nil, err
+	}
+	return p, a.refuse(ctx, s, p, changeFlags{yes: true})
+}
+
+// nothingWritten fails where anything was written.
+func (c *clerk) nothingWritten() {
+	c.Helper()
+	if n := c.writes.Count(); n > 0 {
+		c.Errorf("%d requests wrote something", n)
+	}
+}
+
+func (s site) rights(side steps.Side) {
+	name := "carrick-clerk-" + string(side)
+	in := func(t *testing.T) site {
+		one := s
+		one.T = t
+		return one
+	}
+	var granted []stepstest.Granted
+	cases.Run(s.T, "right", "none", func(t *testing.T) { granted = in(t).askUntilGranted(side, name) })
+	if granted == nil {
+		return
+	}
+	idle := map[string][]stepstest.Without{} // by verb: what apply would begin without
+	var mu sync.Mutex
+	s.T.Run("without", func(t *testing.T) {
+		// nothing is written meanwhile, so that all may see the other side as one saw it
+		var writes stepstest.Writes
+		other := s.box.Open(t, string(side.Peer()), writes.Options(cluster.Options{Once: true}))
+		for _, w := range s.each(side, granted) {
+			t.Run(w.Right().String(), func(t *testing.T) {
+				t.Parallel()
+				if in(t).missed(side, w, other) {
+					cases.Note(t, "right", t.Name(), !t.Failed())
+					return
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				idle[w.Right().Verb] = append(idle[w.Right().Verb], w)
+			})
+		}
+		t.Cleanup(func() {
+			if n := writes.Count(); n > 0 {
+				t.Errorf("%d requests wrote something on the other side", n)
+			}
+		})
+	})
+	for verb, list := range idle {
+		held := s.T.Run("dispensable: "+verb, func(t *testing.T) { in(t).dispensable(side, granted, list) })
+		for _, w := range list {
+			cases.Note(s.T, "right", s.Name()+"/"+w.Right().String(), held)
+		}
+	}
+	cases.Run(s.T, "right", "all that was printed", func(t *testing.T) {
+		in(t).enough(side, name, groupsOf(granted), true)
+	})
+}
+
+// askUntilGranted is somebody who has nothing and asks an admin, again where
+// carrick says that more can be told by then.
+func (s site) askUntilGranted(side steps.Side, name string) []stepstest.Granted {
+	var granted []stepstest.Granted
+	for round := 0; ; round++ {
+		c := s.clerk(side, name, groupsOf(granted)...)
+		_, err := c.refused(s.Context(), c.session(cluster.Options{Once: true}))
+		c.nothingWritten()
+		if err == nil && round > 0 {
+			return granted
+		}
+		if err == nil {
+			s.Fatal("it takes no right at all: this proves nothing")
+		}
+		if code := exitCode(s.Context(), err); code != exitOther {
+			s.Errorf("exit code %d", code)
+		}
+		text := err.Error()
+		head, yaml, ok := strings.Cut(text, "This would grant them:\n\n")
+		if !ok || hostile.Unfit(text) != "" {
+			s.Fatalf("no role is printed: %s", text)
+		}
+		s.Logf("round %d: %s", round+1, head)
+		if round == mostRounds {
+			s.Fatalf("after %d rounds rights are missing still: %s", round, head)
+		}
+		s.box.Run(s, string(side), yaml, "apply", "-f", "-")
+		granted = stepstest.Grants(s, yaml, name)
+		stepstest.Bind(s, s.box, side, granted)
+		s.known(side, name, granted)
+	}
+}
+
+func groupsOf(granted []stepstest.Granted) []string {
+	var out []string
+	for _, g := range granted {
+		out = append(out, g.Group)
+	}
+	return out
+}
+
+// known returns once the API server counts with what was granted: the last
+// right of each role.
+func (s site) known(side steps.Side, user string, granted []stepstest.Granted) {
+	for _, g := range granted {
+		if len(g.Rules) == 0 {
+			continue
+		}
+		rule := g.Rules[len(g.Rules)-1]
+		s.may(side, user, g.Group, g.Namespace, rule.Verbs[len(rule.Verbs)-1], rule.Resources[0], rule.APIGroups[0], rule.ResourceNames)
+	}
+}
+
+// may returns once a user may do something.
+func (s site) may(side steps.Side, user, group, namespace, verb, resource, apiGroup string, names []string) {
+	s.Helper()
+	resource, sub, _ := strings.Cut(resource, "/")
+	right := cluster.Right{Verb: verb, Group: apiGroup, Resource: resource, Subresource: sub, Namespace: namespace}
+	if len(names) > 0 {
+		right.Name = names[0]
+	}
+	access := cluster.Access{Kubeconfig: s.box.Kubeconfigs[string(side)], Context: s.box.Contexts[string(side)], As: user, AsGroups: []string{group}}
+	on, err := cluster.Open(access, cluster.Options{Once: true})
+	if err != nil {
+		s.Fatal(err)
+	}
+	defer on.Close()
+	for {
+		d, err := on.Can(s.Context(), right) // outside of a session no answer is kept
+		if err != nil {
+			s.Fatal(err)
+		}
+		if d[0].Allowed {
+			return
+		}
+	}
+}
+
+// each is every right of what was granted, with a user who has all the others.
+func (s site) each(side steps.Side, granted []stepstest.Granted) []stepstest.Without {
+	all := stepstest.Each(s, s.box, side, granted)
+	for _, w := range all { // the last of each role, which is the last that was bound
+		if rules := w.Role.Rules; len(rules) > 1 && w.Rule.Resources[0] == rules[len(rules)-1].Resources[0] && len(rules[0].ResourceNames) == 0 {
+			s.may(side, w.User, w.User, w.Role.Namespace, rules[0].Verbs[0], rules[0].Resources[0], rules[0].APIGroups[0], nil)
+		}
+	}
+	return all
+}
+
+// missed tells whether somebody who has every right but one is refused before
+// anything is written, by that right's name.
+func (s site) missed(side steps.Side, w stepstest.Without, other *cluster.Cluster) bool {
+	c := s.clerk(side, w.User, w.Groups...)
+	c.other = other
+	_, err := c.refused(s.Context(), c.session(cluster.Options{Once: true}))
+	c.nothingWritten()
+	if err == nil {
+		return false
+	}
+	if code := exitCode(s.Context(), err); code != exitOther {
+		s.Errorf("exit code %d", code)
+	}
+	head, _, printed := strings.Cut(err.Error(), "This would grant them:\n\n")
+	if !printed {
+		s.Errorf("no role is printed: %v", err)
+	}
+	kind := w.Right()
+	kind.Verb = ""
+	for line := range strings.Lines(head) {
+		line = strings.TrimSpace(line)
+		if kind.Namespace == "" { // what it is needed for may be in some namespaces alone
+			line, _, _ = strings.Cut(line, " in ")
+		}
+		verbs, found := strings.CutSuffix(line, kind.String())
+		if found && slices.Contains(strings.Split(strings.TrimSpace(verbs), ", "), w.Right().Verb) {
+			return true
+		}
+	}
+	s.Errorf("%s is not named: %s", w.Right(), head)
+	return true
+}
+
+// dispensable is somebody who lacks all at once that carrick does not ask for: it
+// is printed so that everything can be looked at, and without it apply goes
+// through all the same.
+func (s site) dispensable(side steps.Side, granted []stepstest.Granted, without []stepstest.Without) {
+	user := "carrick-clerk-" + string(side) + "-less-" + without[0].Right().Verb
+	groups := stepstest.Less(s, s.box, side, granted, without, user)
+	s.known(side, user, stepstest.Remaining(granted, without, groups))
+	s.enough(side, user, groups, false)
+}
+
+// enough is somebody with those rights and nothing else: apply goes to its end,
+// and where green is meant, all is.
+func (s site) enough(side steps.Side, user string, groups []string, green bool) {
+	c := s.clerk(side, user, groups...)
+	session := c.session(cluster.Options{})
+	p, err := c.refused(s.Context(), session)
+	if err != nil {
+		s.Fatal(err)
+	}
+	admin := stepstest.Open(s, s.box, s.guide, s.assets, "proof", s.answers)
+	if err := session.Apply(s.Context(), p, steps.ApplyOptions{}, nil); err != nil {
+		s.Errorf("apply: %v", err)
+	} else if green {
+		stepstest.Green(s, session)
+	} else {
+		stepstest.Green(s, admin)
+	}
+	stepstest.Undo(s, admin)
+}

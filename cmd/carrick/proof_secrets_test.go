@@ -1,0 +1,107 @@
+package main
+
+import (
+	"encoding/base64"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"carrick/cluster/clustertest/cases"
+)
+
+// Every command of every guide, with secrets in the clusters that are known:
+// none is in anything that comes out.
+func TestSecretsOfEveryGuide(t *testing.T) {
+	proves(t)
+	eachGuide(t, func(s site) {
+		secrets := s.plant()
+		o := s.office()
+		o.useAll()
+		o.walkScreens(madeByThen)
+		s.collect(secrets, 4) // what carrick made is among them now
+		if h := o.run(3*time.Minute, "undo", "--yes", "link.yaml"); h.code != 0 {
+			s.Errorf("undo: exit code %d:\n%s", h.code, h.text.String())
+		}
+		o.runs = append(o.runs, o.files(), s.committed())
+		s.Logf("%d forms of secrets are looked for", secrets.Len())
+		for _, h := range o.runs {
+			cases.Run(s.T, "secret", h.name, func(t *testing.T) {
+				if h.text.Len() == 0 {
+					t.Error("it let nothing out: this proves nothing")
+				}
+				if found := secrets.Find(append(h.text.Bytes(), h.listed...)); len(found) > 0 {
+					t.Errorf("it lets out %s", strings.Join(found, ", "))
+				}
+			})
+		}
+		cases.Run(s.T, "secret", "one that is planted is found", func(t *testing.T) {
+			leak := base64.StdEncoding.EncodeToString([]byte("level=debug password=" + plantedPassword))
+			if err := os.WriteFile(filepath.Join(o.dir, "state", "leak.log"), []byte(leak), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if found := secrets.Find(o.files().text.Bytes()); len(found) != 1 {
+				t.Errorf("found %v", found)
+			}
+		})
+	})
+}
+
+// useAll runs every command, before and after the set-up is there.
+func (o *office) useAll() {
+	o.run(quick, "version")
+	o.run(quick, "guides")
+	o.run(quick, "guides", o.guide.Name)
+	o.run(quick, "completion", "bash")
+	o.run(quick, "explain")
+	o.run(quick, "explain", o.guide.Name+"/"+o.guide.Cells()[0].Check)
+	looks := func() {
+		for _, format := range []string{"table", "json", "yaml", "junit"} {
+			o.run(time.Minute, "check", "link.yaml", "-o", format)
+		}
+		o.run(time.Minute, "diff", "link.yaml")
+	}
+	looks()
+	o.run(time.Minute, "apply", "--dry-run", "link.yaml")
+	if h := o.run(3*time.Minute, "apply", "--yes", "link.yaml"); h.code != 0 {
+		o.Fatalf("apply: exit code %d:\n%s", h.code, h.text.String())
+	}
+	o.run(time.Minute, "check", "link.yaml", "--wait", "30s")
+	looks()
+	o.run(4*time.Second, "check", "--watch", "link.yaml")
+	o.run(time.Minute, "apply", "--yes", "link.yaml")
+	o.run(time.Minute, "export", "link.yaml", "out")
+	o.run(time.Minute, "export", "--force", "link.yaml", "out")
+	o.run(time.Minute, "undo", "--dry-run", "link.yaml")
+	bad := filepath.Join(o.dir, "bad.yaml")
+	if err := os.WriteFile(bad, []byte("apiVersion: carrick/v1alpha1\nkind: Link\nanswers: {}\n"), 0o600); err != nil {
+		o.Fatal(err)
+	}
+	o.run(quick, "check", "bad.yaml")
+}
+
+// committed are goldens and other files for tests, as one run.
+func (s site) committed() *letOut {
+	h := &letOut{name: "what is committed for tests"}
+	n := 0
+	for _, root := range []string{"../../testdata", "../../assets", "../../ui/testdata", "../../steps", "../../cluster"} {
+		err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+			if err != nil || d.IsDir() || !strings.Contains(path, "testdata") && !strings.Contains(path, "assets") {
+				return err
+			}
+			text, err := os.ReadFile(path)
+			n++
+			h.text.Write(text)
+			return err
+		})
+		if err != nil {
+			s.Fatal(err)
+		}
+	}
+	if n < 20 {
+		s.Fatalf("%d files", n)
+	}
+	return h
+}

@@ -1,0 +1,96 @@
+package stepstest
+
+import (
+	"fmt"
+	"io/fs"
+	"runtime"
+	"sync"
+	"testing"
+	"time"
+
+	"carrick/cluster"
+	"carrick/cluster/clustertest"
+	"carrick/steps"
+)
+
+// Growth is what it takes to check many links at once, in one process, against
+// the same two API servers: one that stands, and the same under other names.
+func Growth(b *testing.B, box *clustertest.Sandbox, g *steps.Guide, assets fs.FS, answers map[string]any, many []int) {
+	made := Open(b, box, g, assets, "growth", answers)
+	Apply(b, made)
+	Green(b, made)
+	same := map[string]any{}
+	for i := range g.Steps { // what one has made for itself, the others look at
+		for _, a := range made.Answers(b.Context(), &g.Steps[i]) {
+			if a.Value != nil {
+				same[a.Question.Key] = revealed(a.Value)
+			}
+		}
+	}
+	for _, n := range many {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			took, held, unknown := checkAll(b, box, g, assets, same, n)
+			for b.Loop() { // once says it, whatever -benchtime
+			}
+			b.ReportMetric(took.Seconds(), "s")
+			b.ReportMetric(took.Seconds()/float64(n), "s/link")
+			b.ReportMetric(held/float64(n), "MB/link")
+			b.ReportMetric(unknown/float64(n), "unknown/link")
+			b.ReportMetric(0, "ns/op")
+		})
+	}
+	Undo(b, made)
+}
+
+func revealed(v any) any {
+	if m, ok := v.(cluster.Masked); ok {
+		return m.Reveal()
+	}
+	return v
+}
+
+// checkAll checks n links at once, as carrick check does each, and says how long
+// that took, how much memory they hold in the end, and how many cells could not
+// be told.
+func checkAll(b *testing.B, box *clustertest.Sandbox, g *steps.Guide, assets fs.FS, answers map[string]any, n int) (took time.Duration, held, unknown float64) {
+	b.Helper()
+	before := inUse()
+	sessions := make([]*steps.Session, n)
+	for i := range sessions {
+		ends := map[steps.Side]steps.End{}
+		for _, side := range steps.Sides {
+			c, err := cluster.Open(cluster.Access{Kubeconfig: box.Kubeconfigs[string(side)], Context: box.Contexts[string(side)]}, cluster.Options{Once: true, Patience: patience})
+			if err != nil {
+				b.Fatal(err)
+			}
+			ends[side] = steps.End{Cluster: c, Name: c.Context()}
+		}
+		sessions[i] = OpenWith(b, g, assets, fmt.Sprintf("growth-%d", i), answers, ends)
+	}
+	boards := make([]*steps.Board, n)
+	start := time.Now()
+	var all sync.WaitGroup
+	for i, s := range sessions {
+		all.Go(func() { boards[i], _ = s.Look(b.Context(), g.Cells()) })
+	}
+	all.Wait()
+	took = time.Since(start)
+	held = inUse() - before
+	for i, s := range sessions {
+		n := boards[i].Count("")
+		unknown += float64(n.Of(steps.Unknown))
+		if n.Of(steps.Pass) == 0 {
+			b.Fatal("nothing passes: this measures nothing")
+		}
+		s.Close()
+	}
+	return took, held, unknown
+}
+
+// inUse is the memory that this process holds for its own data, in MB.
+func inUse() float64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return float64(m.HeapInuse+m.StackInuse) / (1 << 20)
+}
