@@ -27,6 +27,7 @@ type app struct {
 
 	local, remote accessFlags
 	secrets       secrets
+	keys          keyFlags
 	color         string
 	ascii         bool
 	log           *slog.Logger
@@ -65,9 +66,10 @@ func (a *app) root() *cobra.Command {
 	a.secrets.add(cmd.Flags())
 	a.local.add(cmd.PersistentFlags(), "", "local side")
 	a.remote.add(cmd.PersistentFlags(), "remote-", "remote side")
+	a.keys.add(cmd.PersistentFlags())
 	cmd.PersistentFlags().StringVar(&a.color, "color", "auto", "auto, always or never")
 	cmd.PersistentFlags().BoolVar(&a.ascii, "ascii", false, "no character beyond ASCII on the screen")
-	cmd.AddCommand(a.demo(), a.check(), a.diff(), a.apply(), a.undo(), a.export(), a.listGuides(), a.explain(), a.version())
+	cmd.AddCommand(a.demo(), a.check(), a.diff(), a.apply(), a.undo(), a.export(), a.handover(), a.listGuides(), a.explain(), a.version())
 	return cmd
 }
 
@@ -119,12 +121,16 @@ func (a *app) session(l *steps.Link, o cluster.Options) (*steps.Session, error) 
 	if a.onScreen {
 		words = a.logFile
 	}
+	keys, err := a.keys.read(a, l)
+	if err != nil {
+		return nil, err
+	}
 	ends := map[steps.Side]steps.End{}
 	flags := map[steps.Side]*accessFlags{steps.Local: &a.local, steps.Remote: &a.remote}
 	for _, side := range steps.Sides {
 		access := flags[side].access()
 		access.Stderr = words
-		end, err := steps.OpenEnd(l, side, g.Sides[side], access, o)
+		end, err := steps.OpenEnd(l, side, g, access, keys, o)
 		if err != nil {
 			for _, e := range ends {
 				e.Close()
