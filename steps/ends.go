@@ -13,10 +13,10 @@ import (
 type End struct {
 	Cluster *cluster.Cluster
 	Host    *cluster.Host
-	Handed  *Handed        // what is known of it from a file that its admin handed over
-	Name    string         // what the user sees: the context, the host
-	Config  string         // the kubeconfig that was named for it; "": by kubectl's rules
-	Absent  string         // why there is neither cluster nor host
+	Handed  *Handed // what is known of it from a file that its admin handed over
+	Name    string  // what the user sees: the context, the host
+	Config  string  // the kubeconfig that was named for it; "": by kubectl's rules
+	Absent  string  // why there is neither cluster nor host
 }
 
 func (e End) absent() bool { return e.Cluster == nil && e.Host == nil }
