@@ -165,12 +165,12 @@ func sameChange(confirmed, now Change) bool {
 func (s *Session) needsHold(ctx context.Context, j job, untouched bool, say Progress) error {
 	for _, c := range s.guide.needs(j.action.Needs, j.side) {
 		r, asked, err := s.lookFirst(ctx, j, c, say, func(r Result) bool {
-			return r.Status.Holds() || (untouched && (r.Status == Fail || r.Status == Skip))
+			return r.Allows() || (untouched && (r.Status == Fail || r.Status == Skip))
 		})
 		if err != nil {
 			return err
 		}
-		if asked && !r.Status.Holds() {
+		if asked && !r.Allows() {
 			check, _ := s.guide.Check(c.Check)
 			return &ActionError{
 				j.step.Name, j.action.Name, s.guide.Sides[j.side].Name, "do",

@@ -87,6 +87,7 @@ type Result struct {
 	Err    error     // for the log, never for the screen
 	Since  time.Time // waiting counts from here: the object's own timestamp
 	Again  time.Time // look again then, although nothing read may have changed
+	told   Status    // of a skip: what the admin of that side saw, by a file of facts
 }
 
 // Passed is a pass; found says what was seen.
@@ -119,9 +120,11 @@ func Unseen(err error) Result {
 	return Result{Status: Unknown, Found: cluster.Explain(err), Err: err}
 }
 
-// Allows tells whether what leans on this verdict may go on: it holds, or does
-// not apply to these answers.
-func (r Result) Allows() bool { return r.Status.Holds() || (r.Status == Skip && r.Found == notAsked) }
+// Allows tells whether what leans on this verdict may go on: it holds, held when
+// the other admin looked, or does not apply to these answers.
+func (r Result) Allows() bool {
+	return r.Status.Holds() || (r.Status == Skip && (r.Found == notAsked || r.told.Holds()))
+}
 
 // Or adds what to do to a verdict that has no fix of its own.
 func (r Result) Or(fix string) Result {

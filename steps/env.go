@@ -118,6 +118,9 @@ type Fact struct {
 	Title  string // "the consumer's cluster id"
 	On     Side   // Both: each side has its own
 	Secret bool   // its value is a cluster.Masked
+	// Shared: the other side uses it (Env.Peer). Only such a fact can be had from
+	// the other side, and goes into a file of facts.
+	Shared bool
 	// Learn reads it. What is not there yet is Absent(why), not an error of
 	// another kind.
 	Learn func(context.Context, Env) (any, error)

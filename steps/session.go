@@ -195,6 +195,8 @@ func (s *Session) judge(ctx context.Context, env Env, step *Step, check *Check) 
 		return Result{Status: Skip, Found: notAsked}
 	case check.NotChecked != "":
 		return Skipped("not checked by carrick: %s", check.NotChecked)
+	case s.ends[env.Side].Handed != nil:
+		return s.ends[env.Side].Handed.verdict(ctx, check.Name)
 	case s.ends[env.Side].absent():
 		return Skipped("%s", s.whyAbsent(env.Side))
 	}
