@@ -33,6 +33,23 @@ func Identity() []steps.Fact {
 	}
 }
 
+// IdentityOn are the same facts, of one side: where the other is no cluster.
+func IdentityOn(side steps.Side) []steps.Fact {
+	out := Identity()
+	for i := range out {
+		out[i].On = side
+	}
+	return out
+}
+
+// On has checks look at one side: where the other is no cluster.
+func On(side steps.Side, checks ...steps.Check) []steps.Check {
+	for i := range checks {
+		checks[i].On = side
+	}
+	return checks
+}
+
 // Reachable, named "reachable", asserts that a side's API server answers, and says its version and
 // how long it took.
 func Reachable() steps.Check {

@@ -1,0 +1,42 @@
+// Package ondemand is the guide that joins an Open OnDemand web node to a
+// Kubernetes cluster: root on the web node gets a ServiceAccount of its own, the
+// hooks that make a namespace for each user at login, and a cluster file that the
+// dashboard reads.
+//
+// Sources: OSC/ondemand (hooks, packaging, portal generator), OSC/ood_core (the
+// Kubernetes adapter and what it reads of the cluster file), OSC/job-pod-reaper,
+// OSC/k8-namespace-reaper, OSC/osc-helm-charts.
+package ondemand
+
+import "carrick/steps"
+
+// page is what admins follow without carrick.
+const page = "https://osc.github.io/ood-documentation/latest/installation/resource-manager/kubernetes.html"
+
+// Guide joins a web node and a cluster.
+func Guide() *steps.Guide {
+	return &steps.Guide{
+		Name: "ondemand", Title: "Open OnDemand on Kubernetes",
+		About: "Lets users of an Open OnDemand portal run their apps as pods. Makes the ServiceAccount and the roles on the cluster, gives root on the " +
+			"web node a kubeconfig that holds nothing else, writes the hooks, the cluster file and the portal's keys, and proves with a trial user that each sees only their own namespace.",
+		Page: page,
+		Sides: map[steps.Side]steps.Role{
+			steps.Local:  {Name: "web node", Kind: steps.Host},
+			steps.Remote: {Name: "cluster", Kind: steps.Cluster},
+		},
+		Steps: []steps.Step{
+			sides(),
+			bootstrap(),
+			token(),
+			kubectl(),
+			walltime(),
+			registry(),
+			oidc(),
+			hooks(),
+			clusterFile(),
+			policies(),
+			trial(),
+			idle(),
+		},
+	}
+}

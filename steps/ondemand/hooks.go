@@ -1,0 +1,10 @@
+package ondemand
+
+import "carrick/steps"
+
+func hooks() steps.Step {
+	return steps.Step{
+		Name: "hooks", Title: "Hooks",
+		Why: "",
+	}
+}

@@ -1,0 +1,10 @@
+package ondemand
+
+import "carrick/steps"
+
+func policies() steps.Step {
+	return steps.Step{
+		Name: "policies", Title: "Policies",
+		Why: "",
+	}
+}

@@ -1,0 +1,10 @@
+package ondemand
+
+import "carrick/steps"
+
+func token() steps.Step {
+	return steps.Step{
+		Name: "token", Title: "Token",
+		Why: "",
+	}
+}

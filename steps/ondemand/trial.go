@@ -1,0 +1,10 @@
+package ondemand
+
+import "carrick/steps"
+
+func trial() steps.Step {
+	return steps.Step{
+		Name: "trial", Title: "Trial user",
+		Why: "",
+	}
+}
