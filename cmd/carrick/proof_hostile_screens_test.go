@@ -32,7 +32,7 @@ func (o *office) walkScreens(when string) {
 				see()
 			}
 		}
-		for _, key := range []string{"d", "l", "?", "e", "o", "u", "\t"} {
+		for _, key := range []string{"d", "l", "?", "e", "o", "u", "t", "S", "\t"} {
 			p.types(key)
 			see()
 			p.types("\x1b")
@@ -51,10 +51,7 @@ func (o *office) walkScreens(when string) {
 		}
 	}
 	p.wait(`summary ·`)
-	if when == madeByThen {
-		p.wait(`Made by this link`)
-	}
-	see()
+	o.pagesThrough(p, see, when)
 	p.types("s")
 	see()
 	p.types("q")
@@ -63,6 +60,24 @@ func (o *office) walkScreens(when string) {
 	defer p.mu.Unlock()
 	all.WriteString(p.raw.String())
 	o.runs = append(o.runs, h)
+}
+
+// pagesThrough goes down the summary, which is longer than the screen, until it has
+// said what the link made: that takes it a moment.
+func (o *office) pagesThrough(p *terminal, see func(), when string) {
+	made := when != madeByThen
+	for range 20 {
+		for range 8 {
+			see()
+			made = made || strings.Contains(p.text(), "Made by this link")
+			p.types("\x1b[6~")
+		}
+		if made {
+			return
+		}
+		p.types("g")
+	}
+	o.Errorf("the summary never said what this link made:\n%s", p.text())
 }
 
 // settles returns when the screen stays as it is for a moment.
