@@ -45,7 +45,7 @@ func (o *office) walkScreens(when string) {
 			next = "summary ·"
 		}
 		for range 20 { // a key right after escape is another key
-			if p.types("n"); p.settlesOn(next) {
+			if p.types("n"); p.comes(next) {
 				break
 			}
 		}
@@ -98,10 +98,21 @@ func (p *terminal) settles() {
 	}
 }
 
-// settlesOn settles, and tells whether the screen shows a text then.
-func (p *terminal) settlesOn(text string) bool {
-	p.settles()
-	return strings.Contains(p.text(), text)
+// comes waits a while until the screen shows a text, and tells whether it did.
+func (p *terminal) comes(text string) bool {
+	late := time.NewTimer(keyLost)
+	defer late.Stop()
+	for !strings.Contains(p.text(), text) {
+		select {
+		case <-p.changed:
+		case <-late.C:
+			return strings.Contains(p.text(), text)
+		}
+	}
+	return true
 }
+
+// keyLost is when a key that did nothing was part of another one.
+const keyLost = 5 * time.Second
 
 const calmScreen = 80 * time.Millisecond
