@@ -23,6 +23,7 @@ func TestSecretsOfEveryGuide(t *testing.T) {
 		o.useAll()
 		o.walkScreens(madeByThen)
 		s.collect(secrets, 4) // what carrick made is among them now
+		o.lookAtSpoilt("proof")
 		if h := o.run(3*time.Minute, "undo", "--yes", "link.yaml"); h.code != 0 {
 			s.Errorf("undo: exit code %d:\n%s", h.code, h.text.String())
 		}
