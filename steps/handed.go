@@ -85,7 +85,7 @@ func (h *Handed) fact(ctx context.Context, f *Fact) (any, error) {
 		return shaped(v), nil
 	}
 	if why, ok := file.Absent[f.Name]; ok {
-		return nil, Absent("%s (%s)", why, h.said(file))
+		return nil, lackingHanded("%s (%s)", why, h.said(file))
 	}
 	if why, ok := file.Unread[f.Name]; ok {
 		return nil, fmt.Errorf("%s could not be read when the file was written: %s (%s)", f.title(), why, h.said(file))
@@ -98,12 +98,12 @@ func (h *Handed) secret(file *facts.File, f *Fact) (any, error) {
 		return cluster.Mask(v), nil
 	}
 	if why, ok := file.Absent[f.Name]; ok {
-		return nil, Absent("%s (%s)", why, h.said(file))
+		return nil, lackingHanded("%s (%s)", why, h.said(file))
 	}
 	if file.Sealed != nil && slices.Contains(file.Sealed.Names, f.Name) {
-		return nil, Absent("%s is sealed in %s for %s: give the key with --identity FILE", f.title(), h.Path, listed(file.Sealed.For))
+		return nil, lackingHanded("%s is sealed in %s for %s: give the key with --identity FILE", f.title(), h.Path, listed(file.Sealed.For))
 	}
-	return nil, Absent("%s was left out of the file, because nobody was named who may read it: the %s's admin runs carrick handover with --to", f.title(), file.Role)
+	return nil, lackingHanded("%s was left out of the file, because nobody was named who may read it: the %s's admin runs carrick handover with --to", f.title(), file.Role)
 }
 
 // said is where a value comes from: "the provider's file of 22:51".
@@ -173,6 +173,12 @@ func (h *Handed) Close() { h.host.Close() }
 
 // shaped gives a value out of YAML the shape that facts have.
 func shaped(v any) any {
+	if m, ok := v.(map[string]any); ok {
+		for key, x := range m {
+			m[key] = shaped(x)
+		}
+		return m
+	}
 	list, ok := v.([]any)
 	if !ok {
 		return v

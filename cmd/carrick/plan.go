@@ -142,7 +142,10 @@ func (a *app) planWith(ctx context.Context, s *steps.Session, f changeFlags, und
 func sidesKnown(s *steps.Session, only steps.Side) error {
 	for _, side := range steps.Sides {
 		end, role := s.End(side), s.Guide().Sides[side]
-		if end.Absent != "" && !role.Optional && (only == "" || only == side) {
+		if end.Handed != nil && only == side {
+			return usage("%s: nothing can be done there from here; its admin runs carrick apply LINK --side %s", end.Absent, role.Name)
+		}
+		if end.Absent != "" && end.Handed == nil && !role.Optional && (only == "" || only == side) {
 			return usage("%s; add it to the link file (%s: {context: NAME}), or use --side", end.Absent, side)
 		}
 	}
