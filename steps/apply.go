@@ -59,7 +59,7 @@ func (s *Session) Apply(ctx context.Context, p *Plan, o ApplyOptions, say Progre
 			}
 		}
 	}
-	return alone.over(deeds.done)
+	return alone.over(ctx, deeds.done)
 }
 
 func stopped(ctx context.Context, done int, err error) error {

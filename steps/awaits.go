@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"carrick/cluster"
 )
 
 // AwaitsError says that a run on one side did all that it can do alone, and what
@@ -116,29 +118,29 @@ func (a *apart) behind(ctx context.Context, c Cell, seen map[Cell]bool) string {
 }
 
 // over is how such a run ends: with what it waits for, if anything.
-func (a *apart) over(done int) error {
+func (a *apart) over(ctx context.Context, done int) error {
 	if len(a.told) == 0 {
 		return nil
 	}
 	own, peer := a.s.guide.Sides[a.side].Name, a.s.guide.Sides[a.side.Peer()].Name
-	return &AwaitsError{Done: done, Own: own, Peer: peer, For: a.told, Next: a.s.NextTurn(a.side)}
+	return &AwaitsError{Done: done, Own: own, Peer: peer, For: a.told, Next: a.s.NextTurn(ctx, a.side)}
 }
 
 // NextTurn is what to run next where a side has done its part and the other one
 // is known by its file: who runs what, in order.
-func (s *Session) NextTurn(side Side) []string {
+func (s *Session) NextTurn(ctx context.Context, side Side) []string {
 	own, peer, link := s.guide.Sides[side].Name, s.guide.Sides[side.Peer()].Name, s.linkWord()
 	return []string{
-		fmt.Sprintf("you, and give the file to the %s's admin: %s", peer, s.HandoverCommand(side)),
+		fmt.Sprintf("you, and give the file to the %s's admin: %s", peer, s.HandoverCommand(ctx, side)),
 		fmt.Sprintf("the %s's admin, with your file in their link file: carrick apply LINK --side %s, then carrick handover LINK --side %s", peer, peer, peer),
 		fmt.Sprintf("you, once their file is in the place of the old one: carrick apply %s --side %s", link, own),
 	}
 }
 
 // HandoverCommand is what the admin of a side runs to hand it over.
-func (s *Session) HandoverCommand(side Side) string {
+func (s *Session) HandoverCommand(ctx context.Context, side Side) string {
 	cmd := fmt.Sprintf("carrick handover %s --side %s", s.linkWord(), s.guide.Sides[side].Name)
-	if s.guide.seals(side) {
+	if s.seals(ctx, side) {
 		cmd += " --to RECIPIENT"
 	}
 	return cmd
@@ -151,12 +153,17 @@ func (s *Session) linkWord() string {
 	return Quoted(s.link.Path)
 }
 
-// seals tells whether a side shares anything secret.
-func (g *Guide) seals(side Side) bool {
-	for i := range g.Steps {
-		for j := range g.Steps[i].Facts {
-			if f := &g.Steps[i].Facts[j]; f.Shared && f.Secret && f.On.Covers(side) {
-				return true
+// seals tells whether a side that is here shares anything secret at this moment.
+func (s *Session) seals(ctx context.Context, side Side) bool {
+	r := &resolver{s: s, ctx: cluster.WithLooks(ctx, s.looks), use: &usage{}, given: s.given(), secrets: s.secretAnswers()}
+	env := r.env(side)
+	for i := range s.guide.Steps {
+		step := &s.guide.Steps[i]
+		for j := range step.Facts {
+			if f := &step.Facts[j]; f.Shared && f.Secret && f.On.Covers(side) && (step.When == nil || step.When(env)) {
+				if _, err := r.fact(side, f.Name); !errors.As(err, new(*AbsentError)) {
+					return true
+				}
 			}
 		}
 	}

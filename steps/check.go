@@ -129,6 +129,10 @@ func (r Result) Allows() bool {
 	return r.Status.Holds() || (r.Status == Skip && (r.Found == notAsked || r.told.Holds()))
 }
 
+// Told is what the other admin's file says of a check that was not looked at from
+// here; ok is false where no file says anything.
+func (r Result) Told() (s Status, ok bool) { return r.told, r.told != Pending }
+
 // Or adds what to do to a verdict that has no fix of its own.
 func (r Result) Or(fix string) Result {
 	if r.Fix == "" {

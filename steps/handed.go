@@ -21,6 +21,7 @@ type Handed struct {
 	host *cluster.Host // the file's folder
 	keys facts.Keys
 	want facts.Expects
+	own  func(context.Context) (string, error) // UID of the cluster that reads it; nil: a host
 
 	mu   sync.Mutex
 	text string // as it was read last
@@ -55,7 +56,10 @@ func (h *Handed) read(ctx context.Context) (*facts.File, error) {
 		h.text = string(data)
 		h.file, h.err = facts.Decode(data)
 		if h.err == nil {
-			if err := h.file.Unseal(h.keys); err != nil && !errors.Is(err, facts.ErrSealed) {
+			switch err := h.file.Unseal(h.keys); {
+			case errors.Is(err, facts.ErrSealed) && len(h.keys) > 0:
+				h.err = fmt.Errorf("is sealed for %s, and what was given opens no such seal: %s", listed(h.file.Sealed.For), opens(h.file))
+			case !errors.Is(err, facts.ErrSealed):
 				h.err = err
 			}
 		}
@@ -65,6 +69,11 @@ func (h *Handed) read(ctx context.Context) (*facts.File, error) {
 	}
 	want := h.want
 	want.Now = time.Now()
+	if h.own != nil {
+		if uid, err := h.own(ctx); err == nil { // else it is not known: that check is for who looks at that side
+			want.Cluster = uid
+		}
+	}
 	if err := h.file.Fits(want); err != nil {
 		return nil, &FileError{Path: h.Path, Problem: err.Error()}
 	}
@@ -101,9 +110,40 @@ func (h *Handed) secret(file *facts.File, f *Fact) (any, error) {
 		return nil, lackingHanded("%s (%s)", why, h.said(file))
 	}
 	if file.Sealed != nil && slices.Contains(file.Sealed.Names, f.Name) {
-		return nil, lackingHanded("%s is sealed in %s for %s: give the key with --identity FILE", f.title(), h.Path, listed(file.Sealed.For))
+		return nil, lackingHanded("%s is sealed in %s for %s: %s", f.title(), h.Path, listed(file.Sealed.For), opens(file))
 	}
 	return nil, lackingHanded("%s was left out of the file, because nobody was named who may read it: the %s's admin runs carrick handover with --to", f.title(), file.Role)
+}
+
+// opens says what opens a file's seal.
+func opens(file *facts.File) string {
+	if slices.Equal(file.Sealed.For, []string{facts.ByPassphrase}) {
+		return "give the passphrase with --passphrase-file FILE"
+	}
+	return "give the key with --identity FILE"
+}
+
+// Sealed says why what is sealed in the file can't be read; nil: it can.
+func (h *Handed) Sealed(ctx context.Context) error {
+	file, err := h.read(ctx)
+	if err != nil || file.Opened() {
+		return err
+	}
+	return &FileError{Path: h.Path, Problem: fmt.Sprintf("is sealed for %s: %s", listed(file.Sealed.For), opens(file))}
+}
+
+// HandedFits says why a file of facts of this session can't be used; nil: it can, or
+// there is none.
+func (s *Session) HandedFits(ctx context.Context) error {
+	ctx = cluster.WithLooks(ctx, s.looks)
+	for _, side := range Sides {
+		if h := s.ends[side].Handed; h != nil {
+			if _, err := h.read(ctx); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // said is where a value comes from: "the provider's file of 22:51".

@@ -28,7 +28,7 @@ type Planned struct {
 	Pending             string // why it can't be known yet; "": it is known
 	Refused             bool   // it can't be known because something may not be read
 
-	handed bool // it can't be known because the other side's file lacks something
+	handed bool            // it can't be known because the other side's file lacks something
 	unread []cluster.Right // that, on whichever side it is
 }
 

@@ -1,15 +1,19 @@
 package main
 
 import (
+	"encoding/base64"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
 	"filippo.io/age"
+	"github.com/google/go-cmp/cmp"
 
 	"carrick/cluster/clustertest"
+	"carrick/steps/stepstest"
 )
 
 // admin is one of two who share nothing: a folder with a kubeconfig of
@@ -120,11 +124,65 @@ func peered(t *testing.T, box *clustertest.Sandbox, answers string) (consumer, p
 // handing each other files of facts.
 func TestAPeeringByTwoAdmins(t *testing.T) {
 	box := clustertest.Start(t)
-	for name, answers := range map[string]string{"certificate": "", "token": ", auth.kind: service-account"} {
+	for name, tc := range map[string]struct {
+		answers string
+		files   bool // undo has the other side's file
+	}{
+		"a certificate, and undo with the files":    {"", true},
+		"a token, and undo of one side by its own":  {", auth.kind: service-account", false},
+		"no networking, and undo of one by its own": {", network.join: 'no'", false},
+	} {
 		t.Run(name, func(t *testing.T) {
 			box.Reset(t)
 			box.Seed(t, "liqo")
-			peered(t, box, answers)
+			before := stepstest.Snapshot(t, box)
+			consumer, provider, handed := peered(t, box, tc.answers)
+			secrets := privateOf(t, box, tc.answers)
+			for _, text := range append(handed, consumer.said.String(), provider.said.String()) {
+				for name, secret := range secrets {
+					if strings.Contains(text, secret) {
+						t.Errorf("%s is in a file that was handed over, or was said", name)
+					}
+				}
+			}
+			for _, a := range []*admin{consumer, provider} {
+				if !tc.files {
+					a.write("link.yaml", withoutFacts.ReplaceAllString(a.read("link.yaml"), ""))
+				}
+				a.run([]int{0}, "undo", "--yes", "link.yaml", "--side", a.role)
+			}
+			if d := cmp.Diff(before, stepstest.Snapshot(t, box)); d != "" {
+				t.Errorf("not as before (-before +after):\n%s", d)
+			}
 		})
 	}
+}
+
+var withoutFacts = regexp.MustCompile(`(?m)^(local|remote): \{facts: .*\n`)
+
+// privateOf is what no file of facts may hold in the open, as it stands and as
+// Kubernetes encodes it.
+func privateOf(t *testing.T, box *clustertest.Sandbox, answers string) map[string]string {
+	t.Helper()
+	type at struct{ side, ns, name, key string }
+	all := []at{{clustertest.Local, "liqo-tenant-rome", "kubeconfig-controlplane-rome", "kubeconfig"}}
+	if !strings.Contains(answers, "network.join") {
+		all = append(all, at{clustertest.Local, "liqo-tenant-rome", "gw-keys", "privateKey"}, at{clustertest.Remote, "liqo-tenant-milan", "gw-keys", "privateKey"})
+	}
+	if strings.Contains(answers, "service-account") {
+		all = append(all, at{clustertest.Remote, "liqo-tenant-milan", "liqo-controlplane-milan-token", "token"})
+	} else {
+		all = append(all, at{clustertest.Local, "liqo-tenant-rome", "liqo-controlplane-key-rome", `tls\.key`})
+	}
+	out := map[string]string{}
+	for _, s := range all {
+		encoded := box.Run(t, s.side, "", "-n", s.ns, "get", "secret", s.name, "-o", "jsonpath={.data."+s.key+"}")
+		raw, err := base64.StdEncoding.DecodeString(encoded)
+		if err != nil || len(raw) < 32 {
+			t.Fatalf("%s of %s: %d bytes, %v", s.key, s.name, len(raw), err)
+		}
+		out[s.key+" of "+s.name+" on the "+s.side] = string(raw)
+		out[s.key+" of "+s.name+" on the "+s.side+", encoded"] = encoded
+	}
+	return out
 }

@@ -144,7 +144,8 @@ type Expects struct {
 	Guide, Link string
 	Side        string // the side that the file should be of
 	Role        string
-	Cluster     string // UID of the reader's own cluster; "": not known
+	Cluster     string   // UID of the reader's own cluster; "": not known
+	Secrets     []string // names of facts that belong into the seal
 	Now         time.Time
 }
 
@@ -164,10 +165,22 @@ func (f *File) Fits(x Expects) error {
 		return fmt.Errorf("is of the very cluster that stands on the other side of this link (kube-system %s)", x.Cluster)
 	case f.Taken.After(x.Now.Add(skew)):
 		return fmt.Errorf("was written at %s, which is still to come: one of the two clocks is wrong", f.Taken.Format(time.RFC3339))
+	case f.open(x.Secrets) != "":
+		return fmt.Errorf("holds a secret in the open (%s), where it has to be sealed: whoever has seen the file has that secret; have it made anew, then ask for a file by carrick handover --to", f.open(x.Secrets))
 	case x.Now.After(f.Until):
 		return fmt.Errorf("is stale: written %s, good until %s; ask its writer to run carrick handover again", f.Taken.Format(time.RFC3339), f.Until.Format(time.RFC3339))
 	}
 	return nil
+}
+
+// open is the first of these facts that stands outside the seal.
+func (f *File) open(secrets []string) string {
+	for _, name := range secrets {
+		if _, ok := f.Facts[name]; ok {
+			return name
+		}
+	}
+	return ""
 }
 
 // oneWord keeps what stands in a file of somebody else's from filling a message.
