@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -32,6 +33,13 @@ type Handed struct {
 // OpenHanded reads a file of facts; want.Now is filled in. An error says why the
 // file is refused, with its path.
 func OpenHanded(path string, keys facts.Keys, want facts.Expects) (*Handed, error) {
+	if info, err := os.Stat(path); err != nil {
+		return nil, &FileError{Path: path, Problem: plainFileError(err)}
+	} else if info.IsDir() {
+		return nil, &FileError{Path: path, Problem: "is a folder, not a file"}
+	} else if !info.Mode().IsRegular() {
+		return nil, &FileError{Path: path, Problem: "is not a plain file"}
+	}
 	host, err := cluster.NewHost(filepath.Dir(path))
 	if err != nil {
 		return nil, &FileError{Path: path, Problem: "its folder can't be read: " + err.Error()}

@@ -11,6 +11,9 @@ import (
 	"testing"
 	"time"
 
+	"filippo.io/age"
+	"github.com/rogpeppe/go-internal/testscript"
+
 	"carrick/cluster"
 	"carrick/steps"
 	"carrick/steps/facts"
@@ -97,18 +100,16 @@ func there(path string) func(context.Context, steps.Env) steps.Result {
 	}
 }
 
-// forge writes the file of facts in args[0] anew with one thing changed that its
-// writer could not have changed in good faith, and its digest made to fit.
-func forge(path, what string) error {
-	data, err := os.ReadFile(path)
-	if err != nil {
-		return err
+// forge FILE WHAT writes a file of facts anew with one thing changed that its
+// writer did not write, and its digest made to fit.
+func forge(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: forge FILE WHAT")
 	}
-	f, err := facts.Decode(data)
-	if err != nil {
-		return err
-	}
-	switch what {
+	path := ts.MkAbs(args[0])
+	f, err := facts.Decode([]byte(ts.ReadFile(args[0])))
+	ts.Check(err)
+	switch args[1] {
 	case "stale":
 		f.Taken, f.Until = f.Taken.Add(-48*time.Hour), f.Until.Add(-48*time.Hour)
 	case "future":
@@ -124,12 +125,23 @@ func forge(path, what string) error {
 	case "escape":
 		f.Facts["name"] = "rome\x1b]0;owned\x07"
 	default:
-		return errors.New("nothing is called " + what)
+		ts.Fatalf("nothing is called %s", args[1])
 	}
-	if data, err = f.Encode(); err != nil {
-		return err
+	data, err := f.Encode()
+	ts.Check(err)
+	ts.Check(os.WriteFile(path, data, 0o600))
+}
+
+// ageKey NAME writes a key that opens seals into NAME, and who it is into NAME.pub.
+func ageKey(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: agekey NAME")
 	}
-	return os.WriteFile(path, data, 0o600)
+	key, err := age.GenerateX25519Identity()
+	ts.Check(err)
+	for name, text := range map[string]string{args[0]: key.String(), args[0] + ".pub": key.Recipient().String()} {
+		ts.Check(os.WriteFile(ts.MkAbs(name), []byte(text+"\n"), 0o600))
+	}
 }
 
 func TestTheGuideForTwoIsValid(t *testing.T) {
