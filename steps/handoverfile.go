@@ -123,7 +123,15 @@ func (s *Session) mayWriteFacts(path string) error {
 // says is what to tell whoever has written a file.
 func (h *Handover) says(path string, to facts.Recipients) []string {
 	f := h.File
-	out := []string{fmt.Sprintf("%d facts of the %s, good until %s; fingerprint %s", len(f.Facts)+len(h.Secrets), f.Role, f.Until.Local().Format("2 Jan 15:04"), f.Fingerprint())}
+	n := len(f.Facts)
+	if len(to.Names) > 0 {
+		n += len(h.Secrets)
+	}
+	facts := "1 fact"
+	if n != 1 {
+		facts = fmt.Sprintf("%d facts", n)
+	}
+	out := []string{fmt.Sprintf("%s of the %s, good until %s; fingerprint %s", facts, f.Role, f.Until.Local().Format("2 Jan 15:04"), f.Fingerprint())}
 	names := strings.Join(sortedKeys(h.Secrets), ", ")
 	switch {
 	case names == "":

@@ -58,7 +58,7 @@ func newKeys() keyMap {
 		Page:     hot("o", "page", "where to read on", "o"),
 		Save:     hot("s", "save", "save a report to a file", "s"),
 		Log:      hot("l", "log", "what was done, and errors", "l"),
-		Hand:     hot("h", "hand over", "facts of one side in a file for the admin of the other; in the list of contexts: take such a file", "h"),
+		Hand:     hot("h", "hand over", "hand facts to the other admin in a file; in the list of contexts: take one", "h"),
 		Trouble:  hot("t", "trouble", "all that is wrong, in all steps: what causes other things first", "t"),
 		Hit:      hot("n", "next", "after / in a text: the next place", "n"),
 		HitBack:  hot("N", "before", "after / in a text: the place before", "N"),
