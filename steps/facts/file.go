@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"strings"
 	"time"
+	"unicode"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -83,6 +84,10 @@ func Decode(data []byte) (*File, error) {
 	if len(data) > Max {
 		return nil, fmt.Errorf("%w: it is larger than any (4 MiB)", ErrForm)
 	}
+	var doc yaml.Node
+	if err := yaml.Unmarshal(data, &doc); err != nil || !flat(&doc, 0) {
+		return nil, fmt.Errorf("%w: a YAML document with kind: %s belongs here", ErrForm, Kind)
+	}
 	f := &File{}
 	d := yaml.NewDecoder(bytes.NewReader(data))
 	d.KnownFields(true)
@@ -97,7 +102,7 @@ func Decode(data []byte) (*File, error) {
 		return nil, fmt.Errorf("%w that this version of carrick reads: its apiVersion is %q, not %s", ErrForm, head.APIVersion, Version)
 	}
 	if err := d.Decode(f); err != nil {
-		return nil, fmt.Errorf("%w: %s", ErrForm, strings.TrimPrefix(err.Error(), "yaml: "))
+		return nil, fmt.Errorf("%w: %s", ErrForm, said(strings.TrimPrefix(err.Error(), "yaml: "), 300))
 	}
 	want, err := f.digest()
 	if err != nil {
@@ -107,6 +112,23 @@ func Decode(data []byte) (*File, error) {
 		return nil, ErrChanged
 	}
 	return f, nil
+}
+
+// deepest is how far values in a file may be nested.
+const deepest = 20
+
+// flat tells whether a document is without aliases, and nested no further than what
+// carrick writes: a small file could mean a huge one otherwise.
+func flat(n *yaml.Node, depth int) bool {
+	if n.Kind == yaml.AliasNode || n.Anchor != "" || depth > deepest {
+		return false
+	}
+	for _, c := range n.Content {
+		if !flat(c, depth+1) {
+			return false
+		}
+	}
+	return true
 }
 
 // digest is of the file without it. Going through YAML once makes a file that is
@@ -183,19 +205,20 @@ func (f *File) open(secrets []string) string {
 	return ""
 }
 
-// oneWord keeps what stands in a file of somebody else's from filling a message.
+// oneWord keeps what stands in a file of somebody else's from filling a message, or
+// driving a terminal.
 func oneWord(s string) string {
-	s = strings.Map(func(r rune) rune {
-		if r <= ' ' || r == 0x7f {
-			return '_'
-		}
-		return r
-	}, s)
-	if len(s) > 60 {
-		s = s[:60] + "…"
-	}
-	if s == "" {
+	if s = strings.ReplaceAll(said(s, 60), " ", "_"); s == "" {
 		return "(none)"
+	}
+	return s
+}
+
+// said is a text as a part of one line, of at most so many characters.
+func said(s string, most int) string {
+	s = strings.Join(strings.FieldsFunc(s, func(r rune) bool { return !unicode.IsGraphic(r) || unicode.IsSpace(r) }), " ")
+	if r := []rune(s); len(r) > most {
+		return string(r[:most]) + "…"
 	}
 	return s
 }
