@@ -201,11 +201,11 @@ func (h *handover) fields(w int) []string {
 			mark = a.t.accent.Render("▸")
 		}
 		h.inputs[i].Width = max(1, w-18)
-		line := " " + mark + " " + pad(title, 12) + " " + h.inputs[i].View()
+		typed := h.inputs[i].View()
 		if i == 1 && h.inputs[i].Value() == "" && h.at != i {
-			line += a.t.faint.Render("nobody")
+			typed = a.t.faint.Render("nobody")
 		}
-		out = append(out, line)
+		out = append(out, " "+mark+" "+pad(title, 12)+" "+typed)
 	}
 	out = append(out, "   "+a.t.faint.Render(clip("an age recipient (age1…), an SSH public key, or @FILE; empty: nobody", max(1, w-3))))
 	if h.said != "" {
