@@ -175,12 +175,6 @@ func lackingHanded(why string, args ...any) error {
 	return &AbsentError{Why: text(why, args), handed: true}
 }
 
-// ofHanded tells whether an error is that a file of facts lacks something.
-func ofHanded(err error) bool {
-	absent := (*AbsentError)(nil)
-	return errors.As(err, &absent) && absent.handed
-}
-
 // leaves tells whether a check that a run mends can't hold before the other side
 // has gone on, and notes it where nothing that was put off has said so.
 func (a *apart) leaves(ctx context.Context, c Cell) bool {
