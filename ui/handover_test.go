@@ -41,7 +41,7 @@ func fileOfFacts(t *testing.T, link string) string {
 // A file of facts stands for a side in place of a context: it is looked into at once,
 // its passphrase is asked for and not shown, and the link takes its name.
 func TestAFileOfFactsStandsForASide(t *testing.T) {
-	path := fileOfFacts(t, "oslo-rome")
+	var path string
 	var given []string
 	o := clusters(t)
 	o.Unlock = func(file, phrase string) error {
@@ -51,6 +51,7 @@ func TestAFileOfFactsStandsForASide(t *testing.T) {
 		return nil
 	}
 	onStage(t, o, 80, 24, func(p *play) {
+		path = fileOfFacts(t, "oslo-rome") // by the clock of the stage
 		p.press("enter", "enter", "h")
 		p.shows("file of facts", "carrick handover LINK --side provider -o provider.facts")
 		p.press(strings.Split(path+".no", "")...)
@@ -77,8 +78,8 @@ func TestAFileOfFactsStandsForASide(t *testing.T) {
 
 // A file of another side is refused where it is asked for.
 func TestAFileOfTheOtherSideIsRefused(t *testing.T) {
-	path := fileOfFacts(t, "oslo-rome")
 	onStage(t, clusters(t), 80, 24, func(p *play) {
+		path := fileOfFacts(t, "oslo-rome")
 		p.press("enter", "h")
 		p.press(strings.Split(path, "")...)
 		p.press("enter")

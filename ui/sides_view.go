@@ -62,12 +62,12 @@ func (p *sides) chosen(stage int, side steps.Side) string {
 	a, spec := p.a, p.spec[side]
 	name := pad(p.guide.Sides[side].Name, p.labels())
 	switch {
+	case p.stage == stage && p.file != unfiled:
+		return p.fileLine(name)
 	case spec.Host != nil:
 		return " " + a.t.good.Render("✓") + " " + name + "  " + oneLine(spec.Host.Root)
 	case spec.Facts != "":
 		return " " + a.t.good.Render("✓") + " " + name + "  " + oneLine(spec.Facts) + "  " + a.t.faint.Render("a file of facts")
-	case p.stage == stage && p.file != unfiled:
-		return p.fileLine(name)
 	case spec.Context != "":
 		says := p.met[spec.Context].says(a)
 		room := max(a.w/3, a.w-width(name)-width(says)-8)
