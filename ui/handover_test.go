@@ -69,7 +69,7 @@ func TestAFileOfFactsStandsForASide(t *testing.T) {
 		p.shows("this is not its passphrase")
 		p.press(strings.Split("correct horse", "")...)
 		p.press("enter")
-		p.shows("oslo-rome", "a file of facts", "enter begin")
+		p.shows("oslo-rome", "rome.facts", "enter begin")
 	})
 	if len(given) != 2 || given[1] != path+" correct horse" {
 		t.Errorf("given: %q", given)
