@@ -116,8 +116,8 @@ func TestProbe(t *testing.T) {
 				{Key: "size", Title: "Size", Help: "h", Kind: steps.Text, Opt: true, Default: steps.FromFact("id", "there")},
 			}
 			g.Steps[0].Facts = []steps.Fact{
-				{Name: "id", On: steps.Local, Learn: func(context.Context, steps.Env) (any, error) { return nil, context.DeadlineExceeded }},
-				{Name: "id", On: steps.Remote, Learn: func(context.Context, steps.Env) (any, error) { return nil, steps.Absent("there is no id yet") }},
+				{Name: "id", On: steps.Local, Shared: true, Learn: func(context.Context, steps.Env) (any, error) { return nil, context.DeadlineExceeded }},
+				{Name: "id", On: steps.Remote, Shared: true, Learn: func(context.Context, steps.Env) (any, error) { return nil, steps.Absent("there is no id yet") }},
 			}
 			g.Steps[0].Checks[0].Run, g.Steps[0].Checks[0].Within = c.run, time.Minute
 			r, _ := hostSession(t, g).Probe(t.Context(), cell("a", steps.Local))

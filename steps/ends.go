@@ -2,8 +2,10 @@ package steps
 
 import (
 	"fmt"
+	"path/filepath"
 
 	"carrick/cluster"
+	"carrick/steps/facts"
 )
 
 // End is what stands on one side of a session. All nil: nothing is known of
@@ -11,10 +13,10 @@ import (
 type End struct {
 	Cluster *cluster.Cluster
 	Host    *cluster.Host
-	Facts   map[string]any // from a file that the other admin handed over
-	Name    string         // what the user sees: the context, the host
-	Config  string         // the kubeconfig that was named for it; "": by kubectl's rules
-	Absent  string         // why there is neither cluster nor host
+	Handed  *Handed // what is known of it from a file that its admin handed over
+	Name    string  // what the user sees: the context, the host
+	Config  string  // the kubeconfig that was named for it; "": by kubectl's rules
+	Absent  string  // why there is neither cluster nor host
 }
 
 func (e End) absent() bool { return e.Cluster == nil && e.Host == nil }
@@ -27,11 +29,15 @@ func (e End) Close() {
 	if e.Host != nil {
 		e.Host.Close()
 	}
+	if e.Handed != nil {
+		e.Handed.Close()
+	}
 }
 
 // OpenEnd makes ready what a link file says of a side. It asks nothing of a
-// cluster yet; errors are of kubeconfigs, contexts and folders.
-func OpenEnd(l *Link, side Side, role Role, access cluster.Access, o cluster.Options) (End, error) {
+// cluster yet; errors are of kubeconfigs, contexts, folders and files of facts.
+func OpenEnd(l *Link, side Side, g *Guide, access cluster.Access, keys facts.Keys, o cluster.Options) (End, error) {
+	role := g.Sides[side]
 	spec := l.Side(side)
 	switch {
 	case spec.Host != nil:
@@ -44,7 +50,7 @@ func OpenEnd(l *Link, side Side, role Role, access cluster.Access, o cluster.Opt
 		}
 		return End{Host: h, Name: spec.Host.Root}, nil
 	case spec.Facts != "":
-		return End{}, fmt.Errorf("%s: files of facts can't be read by this version", role.Name)
+		return openHandedEnd(l, side, g, keys)
 	case spec.Context == "" && spec.Kubeconfig == "" && access.Context == "" && access.Kubeconfig == "":
 		return End{Absent: "the link names no context for the " + role.Name}, nil
 	}
@@ -62,4 +68,18 @@ func OpenEnd(l *Link, side Side, role Role, access cluster.Access, o cluster.Opt
 		return End{}, fmt.Errorf("%s: %w", role.Name, err)
 	}
 	return End{Cluster: c, Name: c.Context(), Config: access.Kubeconfig}, nil
+}
+
+// openHandedEnd is a side that is known by a file of facts alone.
+func openHandedEnd(l *Link, side Side, g *Guide, keys facts.Keys) (End, error) {
+	role, path := g.Sides[side], l.File(l.Side(side).Facts)
+	h, err := OpenHanded(path, keys, facts.Expects{Guide: g.Name, Link: l.Name(), Side: string(side), Role: role.Name, Secrets: g.secretFacts(side)})
+	if err != nil {
+		return End{}, err
+	}
+	if err := h.Differences(g, l.Answers); err != nil {
+		h.Close()
+		return End{}, err
+	}
+	return End{Handed: h, Name: filepath.Base(path), Absent: "the " + role.Name + " is known by " + path + " alone"}, nil
 }

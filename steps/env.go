@@ -118,6 +118,9 @@ type Fact struct {
 	Title  string // "the consumer's cluster id"
 	On     Side   // Both: each side has its own
 	Secret bool   // its value is a cluster.Masked
+	// Shared: the other side uses it (Env.Peer). Only such a fact can be had from
+	// the other side, and goes into a file of facts.
+	Shared bool
 	// Learn reads it. What is not there yet is Absent(why), not an error of
 	// another kind.
 	Learn func(context.Context, Env) (any, error)
@@ -130,12 +133,15 @@ type Facts struct {
 }
 
 // AbsentError says that a fact is not there (yet): looked at, and not found.
-type AbsentError struct{ Why string }
+type AbsentError struct {
+	Why    string
+	handed bool // it is the other side's, which is not here: its admin has to hand it over
+}
 
 func (e *AbsentError) Error() string { return e.Why }
 
 // Absent is the error of a fact that was looked for and is not there.
-func Absent(why string, args ...any) error { return &AbsentError{text(why, args)} }
+func Absent(why string, args ...any) error { return &AbsentError{Why: text(why, args)} }
 
 // Value is the fact of that name: a string, bool, int, []string, map or
 // cluster.Masked.

@@ -125,7 +125,7 @@ func FuzzAnswers(f *testing.F) {
 	})
 }
 
-const shaped = `apiVersion: v1
+const shapedLink = `apiVersion: v1
 kind: ConfigMap
 metadata: {name: x, labels: {"carrick/${answers.key}": "${answers.one}"}}
 data: {whole: '${answers.one}', within: 'a ${answers.two} b', '${answers.key}': v, list: ['${answers.one}', '${answers.two}']}
@@ -141,7 +141,7 @@ func FuzzSubstitution(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, one, two, key string) {
 		answers := map[string]any{"one": one, "two": two, "key": key}
-		env := Env{Link: "l", Assets: fstest.MapFS{"a.yaml": {Data: []byte(shaped)}}, Answers: Answers{func(k string) any { return answers[k] }}}
+		env := Env{Link: "l", Assets: fstest.MapFS{"a.yaml": {Data: []byte(shapedLink)}}, Answers: Answers{func(k string) any { return answers[k] }}}
 		objs, err := render(context.Background(), "a.yaml", scope{env: env})
 		if err != nil {
 			if strings.Contains(err.Error(), "comes out twice") {

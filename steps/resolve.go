@@ -43,7 +43,7 @@ func (r *resolver) env(side Side) Env {
 	end := r.s.ends[side]
 	e := Env{
 		Side: side, Cluster: end.Cluster, Host: end.Host, Link: r.s.link.Name(), file: r.s.link.Path, Assets: r.s.assets, Attended: r.s.attended,
-		Own: r.facts(side), Peer: r.facts(side.Peer()), Answers: Answers{r.answer},
+		Own: r.facts(side), Peer: r.shared(side.Peer()), Answers: Answers{r.answer},
 		use: r.use, ends: map[Side]endInfo{}, api: func() (*cluster.Web, error) { return r.api(side) }, keep: r.s.keep,
 	}
 	for _, sd := range Sides {
@@ -70,19 +70,29 @@ func (r *resolver) facts(side Side) Facts {
 	return Facts{func(name string) (any, error) { return r.fact(side, name) }}
 }
 
+// shared are the facts of a side that the other one may use.
+func (r *resolver) shared(side Side) Facts {
+	return Facts{func(name string) (any, error) {
+		if f := r.s.guide.fact(name, side); f != nil && !f.Shared {
+			return nil, fmt.Errorf("the guide does not share %s with the other side", f.title())
+		}
+		return r.fact(side, name)
+	}}
+}
+
 // deepest is how far facts may lean on facts and answers on defaults.
 const deepest = 16
 
 func (r *resolver) fact(side Side, name string) (any, error) {
-	if v, ok := r.s.ends[side].Facts[name]; ok {
-		return v, nil
-	}
 	f := r.s.guide.fact(name, side)
 	if f == nil {
 		return nil, fmt.Errorf("the guide has no fact %q on the %s", name, side)
 	}
+	if h := r.s.ends[side].Handed; h != nil {
+		return h.fact(r.ctx, f)
+	}
 	if r.s.ends[side].absent() {
-		return nil, Absent("%s is not known: %s", f.title(), r.s.whyAbsent(side))
+		return nil, lackingHanded("%s is not known: %s", f.title(), r.s.whyAbsent(side))
 	}
 	if r.depth == deepest {
 		return nil, fmt.Errorf("fact %q leans on itself", name)
@@ -126,6 +136,13 @@ func (r *resolver) resolve(q *Question) (v any, from string) {
 		return nil, "given"
 	} else if ok && v != nil {
 		return v, "given"
+	}
+	for _, side := range Sides {
+		if h := r.s.ends[side].Handed; h != nil {
+			if v, from := h.answer(r.ctx, q); v != nil {
+				return v, from
+			}
+		}
 	}
 	if q.Default == nil || r.depth == deepest {
 		return nil, ""

@@ -56,6 +56,11 @@ func NewSession(o SessionOptions) *Session {
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}
+	for _, side := range Sides {
+		if h, own := o.Ends[side].Handed, o.Ends[side.Peer()].Cluster; h != nil && own != nil {
+			h.own = own.UID
+		}
+	}
 	for k, v := range o.Link.Answers {
 		s.answers[k] = v
 	}
@@ -195,6 +200,8 @@ func (s *Session) judge(ctx context.Context, env Env, step *Step, check *Check) 
 		return Result{Status: Skip, Found: notAsked}
 	case check.NotChecked != "":
 		return Skipped("not checked by carrick: %s", check.NotChecked)
+	case s.ends[env.Side].Handed != nil:
+		return s.ends[env.Side].Handed.verdict(ctx, check.Name)
 	case s.ends[env.Side].absent():
 		return Skipped("%s", s.whyAbsent(env.Side))
 	}

@@ -149,7 +149,7 @@ func certificateAcrossSides() *steps.Guide {
 		},
 		Facts: []steps.Fact{
 			{Name: "free-port", On: steps.Remote, Learn: func(context.Context, steps.Env) (any, error) { return 30742, nil }},
-			{Name: "csr", On: steps.Local, Learn: func(ctx context.Context, e steps.Env) (any, error) {
+			{Name: "csr", On: steps.Local, Shared: true, Learn: func(ctx context.Context, e steps.Env) (any, error) {
 				s, err := e.Cluster.Secret(ctx, "n", e.Link, "csr")
 				if apierrors.IsNotFound(err) {
 					return nil, steps.Absent("the key is not made yet")
@@ -159,7 +159,7 @@ func certificateAcrossSides() *steps.Guide {
 				}
 				return s.Data["csr"].Reveal(), nil
 			}},
-			{Name: "certificate", On: steps.Remote, Learn: func(ctx context.Context, e steps.Env) (any, error) {
+			{Name: "certificate", On: steps.Remote, Shared: true, Learn: func(ctx context.Context, e steps.Env) (any, error) {
 				csr, err := e.Cluster.Get(ctx, schema.GroupVersionResource{Group: "certificates.k8s.io", Version: "v1", Resource: "certificatesigningrequests"}, "", e.Link)
 				if err != nil {
 					return nil, err
@@ -203,7 +203,7 @@ func certificateAcrossSides() *steps.Guide {
 // Open OnDemand: a file on a machine, with a token out of a cluster.
 func filesOnAHost() *steps.Guide {
 	return guide("files", steps.Role{Name: "web node", Kind: steps.Host}, steps.Role{Name: "cluster", Kind: steps.Cluster}, steps.Step{
-		Facts: []steps.Fact{{Name: "token", On: steps.Remote, Secret: true, Learn: func(ctx context.Context, e steps.Env) (any, error) {
+		Facts: []steps.Fact{{Name: "token", On: steps.Remote, Secret: true, Shared: true, Learn: func(ctx context.Context, e steps.Env) (any, error) {
 			s, err := e.Cluster.Secret(ctx, "ondemand", "token", "token")
 			if err != nil {
 				return nil, err
@@ -232,7 +232,7 @@ func filesOnAHost() *steps.Guide {
 // InterLink: one endpoint, looked at from a machine that is no cluster.
 func endpointFromElsewhere() *steps.Guide {
 	return guide("endpoint", steps.Role{Name: "cluster", Kind: steps.Cluster}, steps.Role{Name: "edge", Kind: steps.Host, Optional: true}, steps.Step{
-		Facts: []steps.Fact{{Name: "endpoint", On: steps.Local, Learn: func(context.Context, steps.Env) (any, error) { return "10.0.0.1:60443", nil }}},
+		Facts: []steps.Fact{{Name: "endpoint", On: steps.Local, Shared: true, Learn: func(context.Context, steps.Env) (any, error) { return "10.0.0.1:60443", nil }}},
 		Checks: []steps.Check{
 			{Name: "here", Title: "the endpoint answers here", Why: "w", On: steps.Local, From: "this machine", Run: endpoint(steps.Facts.Text, func(e steps.Env) steps.Facts { return e.Own })},
 			{Name: "there", Title: "the endpoint answers there", Why: "w", On: steps.Remote, Needs: []string{"peer/here"}, Run: endpoint(steps.Facts.Text, func(e steps.Env) steps.Facts { return e.Peer })},

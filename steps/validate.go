@@ -306,7 +306,8 @@ func (v *validator) known(a *Action, where, name string, values Values, each boo
 	case "own":
 		return v.g.fact(name, a.On) != nil
 	case "peer":
-		return v.g.fact(name, a.On.Peer()) != nil
+		f := v.g.fact(name, a.On.Peer())
+		return f != nil && f.Shared
 	case "answers":
 		q, _ := v.g.Question(name)
 		return q != nil

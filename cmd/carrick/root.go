@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"log/slog"
@@ -31,6 +32,7 @@ type app struct {
 
 	local, remote accessFlags
 	secrets       secrets
+	keys          keyFlags
 	color         string
 	theme         string
 	ascii         bool
@@ -40,6 +42,7 @@ type app struct {
 	audit         *steps.Audit
 	unaudited     error // why changes can't be recorded
 	attended      bool  // somebody reads what is said and can act on it
+	handing       bool  // a file of facts that can't be used stops nobody from handing over one
 	onScreen      bool  // the screen is up: nothing else may write to the terminal
 }
 
@@ -71,11 +74,12 @@ func (a *app) root() *cobra.Command {
 	a.secrets.add(cmd.Flags())
 	a.local.add(cmd.PersistentFlags(), "", "local side")
 	a.remote.add(cmd.PersistentFlags(), remote, "remote side")
+	a.keys.add(cmd.PersistentFlags())
 	cmd.PersistentFlags().StringVar(&a.color, "color", "auto", "colours: auto, always or never")
 	cmd.PersistentFlags().StringVar(&a.theme, "theme", "auto", "colours of the screen: "+strings.Join(ui.Themes, ", ")+"; auto fits the terminal's background")
 	cmd.PersistentFlags().BoolVar(&a.ascii, "ascii", false, "no character beyond ASCII on the screen")
 	cmd.PersistentFlags().BoolVar(&a.accessible, "accessible", false, "the wizard in lines of text: for screen readers and plain terminals (also: ACCESSIBLE=1)")
-	cmd.AddCommand(a.demo(), a.adopt(), a.check(), a.diff(), a.apply(), a.undo(), a.export(), a.listGuides(), a.explain(), a.version())
+	cmd.AddCommand(a.demo(), a.adopt(), a.check(), a.diff(), a.apply(), a.undo(), a.export(), a.handover(), a.listGuides(), a.explain(), a.version())
 	a.addHelp(cmd)
 	a.addCompletion(cmd)
 	return cmd
@@ -153,12 +157,20 @@ func (a *app) session(l *steps.Link, o cluster.Options) (*steps.Session, error) 
 	if a.onScreen {
 		words = a.logFile
 	}
+	keys, err := a.keys.read(a, l)
+	if err != nil {
+		return nil, err
+	}
 	ends := map[steps.Side]steps.End{}
 	flags := map[steps.Side]*accessFlags{steps.Local: &a.local, steps.Remote: &a.remote}
 	for _, side := range steps.Sides {
 		access := flags[side].access()
 		access.Stderr = words
-		end, err := steps.OpenEnd(l, side, g.Sides[side], access, o)
+		end, err := steps.OpenEnd(l, side, g, access, keys, o)
+		if err != nil && a.handing && l.Side(side).Facts != "" {
+			fmt.Fprintf(a.err, "without the other side's file, which can't be used: %s\n", cluster.Clean(err.Error()))
+			end, err = steps.End{Absent: "the file of facts of the " + g.Sides[side].Name + " can't be used"}, nil
+		}
 		if err != nil {
 			for _, e := range ends {
 				e.Close()

@@ -23,11 +23,11 @@ const (
 func Identity() []steps.Fact {
 	return []steps.Fact{
 		{
-			Name: UIDFact, Title: "the UID of kube-system", On: steps.Both,
+			Name: UIDFact, Title: "the UID of kube-system", On: steps.Both, Shared: true,
 			Learn: func(ctx context.Context, e steps.Env) (any, error) { return e.Cluster.UID(ctx) },
 		},
 		{
-			Name: ServerFact, Title: "the address of the API server", On: steps.Both,
+			Name: ServerFact, Title: "the address of the API server", On: steps.Both, Shared: true,
 			Learn: func(_ context.Context, e steps.Env) (any, error) { return e.Cluster.Server(), nil },
 		},
 	}

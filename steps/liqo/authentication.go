@@ -37,7 +37,7 @@ func authentication() steps.Step {
 			},
 		},
 		Facts: []steps.Fact{
-			{Name: "tenant", Title: "the Tenant as it stands", On: steps.Remote, Learn: tenantFact},
+			{Name: "tenant", Title: "the Tenant as it stands", On: steps.Remote, Shared: true, Learn: tenantFact},
 		},
 		Actions: []steps.Action{
 			{

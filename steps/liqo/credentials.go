@@ -49,15 +49,15 @@ func credentials() steps.Step {
 			},
 		},
 		Facts: []steps.Fact{
-			{Name: "control-plane", Title: "the consumer's credential as it stands", On: steps.Local, Learn: controlPlaneFact},
-			{Name: "csr", Title: "the consumer's certificate request", On: steps.Local, Learn: requestFact},
-			{Name: "credential-user", Title: "who the consumer signs in as", On: steps.Local, Learn: credentialUser},
+			{Name: "control-plane", Title: "the consumer's credential as it stands", On: steps.Local, Shared: true, Learn: controlPlaneFact},
+			{Name: "csr", Title: "the consumer's certificate request", On: steps.Local, Shared: true, Learn: requestFact},
+			{Name: "credential-user", Title: "who the consumer signs in as", On: steps.Local, Shared: true, Learn: credentialUser},
 			{Name: "kubeconfig", Title: "the kubeconfig for the provider", On: steps.Local, Secret: true, Learn: kubeconfigFact},
 			{Name: "controlplane-role", Title: "the ClusterRole for consumers", On: steps.Remote, Learn: controlPlaneRole},
-			{Name: "certificate", Title: "the consumer's certificate", On: steps.Remote, Learn: issuedCertificate},
-			{Name: "token", Title: "the ServiceAccount's token", On: steps.Remote, Secret: true, Learn: accountToken},
-			{Name: "client-ca", Title: "the CA of client certificates", On: steps.Remote, Learn: clientCA},
-			{Name: "ca", Title: "the CA of the provider's API server", On: steps.Remote, Learn: providerCA},
+			{Name: "certificate", Title: "the consumer's certificate", On: steps.Remote, Shared: true, Learn: issuedCertificate},
+			{Name: "token", Title: "the ServiceAccount's token", On: steps.Remote, Secret: true, Shared: true, Learn: accountToken},
+			{Name: "client-ca", Title: "the CA of client certificates", On: steps.Remote, Shared: true, Learn: clientCA},
+			{Name: "ca", Title: "the CA of the provider's API server", On: steps.Remote, Shared: true, Learn: providerCA},
 		},
 		Actions: []steps.Action{
 			{

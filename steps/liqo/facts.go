@@ -22,12 +22,12 @@ const idMapLabel = "app.kubernetes.io/name=clusterid-configmap"
 
 func clusterFacts() []steps.Fact {
 	return []steps.Fact{
-		{Name: "liqo-namespace", Title: "Liqo's namespace", On: steps.Both, Learn: liqoNamespace},
-		{Name: "cluster-id", Title: "the cluster id", On: steps.Both, Learn: clusterID},
-		{Name: "liqo-version", Title: "Liqo's version", On: steps.Both, Learn: liqoVersion},
-		{Name: "pod-cidrs", Title: "the CIDRs of pods", On: steps.Both, Learn: cidrs("pod-cidr")},
-		{Name: "external-cidrs", Title: "the external CIDR", On: steps.Both, Learn: cidrs("external-cidr")},
-		{Name: "networking", Title: "whether Liqo's networking module is on", On: steps.Both, Learn: networkingOn},
+		{Name: "liqo-namespace", Title: "Liqo's namespace", On: steps.Both, Shared: true, Learn: liqoNamespace},
+		{Name: "cluster-id", Title: "the cluster id", On: steps.Both, Shared: true, Learn: clusterID},
+		{Name: "liqo-version", Title: "Liqo's version", On: steps.Both, Shared: true, Learn: liqoVersion},
+		{Name: "pod-cidrs", Title: "the CIDRs of pods", On: steps.Both, Shared: true, Learn: cidrs("pod-cidr")},
+		{Name: "external-cidrs", Title: "the external CIDR", On: steps.Both, Shared: true, Learn: cidrs("external-cidr")},
+		{Name: "networking", Title: "whether Liqo's networking module is on", On: steps.Both, Shared: true, Learn: networkingOn},
 	}
 }
 

@@ -29,7 +29,7 @@ func gatewayKeys() steps.Step {
 		Why: "The two gateways know each other by WireGuard keys. Each pair is made where it belongs, and only the public key crosses over.",
 		Facts: []steps.Fact{
 			{Name: "gateway-keys", Title: "the Secret of the gateway's keys", On: steps.Both, Learn: gatewayKeysName},
-			{Name: "public-key", Title: "the public key of the gateway", On: steps.Both, Learn: publicKey},
+			{Name: "public-key", Title: "the public key of the gateway", On: steps.Both, Shared: true, Learn: publicKey},
 		},
 		Actions: append(
 			twice("keys", "Make the keys of the consumer's gateway", "Make the keys of the provider's gateway", steps.Action{

@@ -28,7 +28,7 @@ func resources() steps.Step {
 			{Key: "resources.class", Title: "Class of the request", Kind: steps.Name, Help: "default is granted by Liqo itself; another one by a controller of the provider's admin.", Default: sliced("class", "default")},
 		},
 		Facts: []steps.Fact{
-			{Name: "slice", Title: "the ResourceSlice as it stands", On: steps.Local, Learn: sliceFact},
+			{Name: "slice", Title: "the ResourceSlice as it stands", On: steps.Local, Shared: true, Learn: sliceFact},
 			{Name: "virtual-node", Title: "the VirtualNode that Liqo made for it", On: steps.Local, Learn: virtualNodeFact},
 		},
 		Actions: []steps.Action{{

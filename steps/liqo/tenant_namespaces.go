@@ -23,8 +23,8 @@ func tenantNamespaces() steps.Step {
 		Why: "Each side keeps what belongs to this peering in a namespace of its own, which Liqo finds by a label with the other side's cluster id.",
 		Ask: []steps.Question{question(consumer, steps.Local), question(provider, steps.Remote)},
 		Facts: []steps.Fact{
-			{Name: "tenant-namespace", Title: "the namespace of this peering", On: steps.Both, Learn: labelledNamespace},
-			{Name: labelFact, Title: "whose id the tenant namespace carries", On: steps.Both, Learn: namespaceLabel},
+			{Name: "tenant-namespace", Title: "the namespace of this peering", On: steps.Both, Shared: true, Learn: labelledNamespace},
+			{Name: labelFact, Title: "whose id the tenant namespace carries", On: steps.Both, Shared: true, Learn: namespaceLabel},
 		},
 		Actions: twice("namespace", "Make the consumer's tenant namespace", "Make the provider's tenant namespace", steps.Action{
 			Needs: []string{"cluster-id", "peer/cluster-id"},

@@ -25,11 +25,11 @@ func tunnel() steps.Step {
 		Why: "One gateway listens on a UDP port, the other connects to it. Which side listens has nothing to do with who consumes: take the one that the other can reach.",
 		Ask: append(serverQuestions(), clientQuestions()...),
 		Facts: []steps.Fact{
-			{Name: "node-addresses", Title: "the addresses of the nodes", On: steps.Both, Learn: nodeAddresses},
-			{Name: "service-cidrs", Title: "the CIDR of services", On: steps.Both, Learn: cidrs("service-cidr")},
-			{Name: "gateway-server", Title: "the gateway that listens", On: steps.Both, Learn: gatewayServer},
-			{Name: "gateway-client", Title: "the gateway that connects", On: steps.Both, Learn: gatewayClient},
-			{Name: "connection", Title: "the state of the tunnel", On: steps.Both, Learn: connectionState},
+			{Name: "node-addresses", Title: "the addresses of the nodes", On: steps.Both, Shared: true, Learn: nodeAddresses},
+			{Name: "service-cidrs", Title: "the CIDR of services", On: steps.Both, Shared: true, Learn: cidrs("service-cidr")},
+			{Name: "gateway-server", Title: "the gateway that listens", On: steps.Both, Shared: true, Learn: gatewayServer},
+			{Name: "gateway-client", Title: "the gateway that connects", On: steps.Both, Shared: true, Learn: gatewayClient},
+			{Name: "connection", Title: "the state of the tunnel", On: steps.Both, Shared: true, Learn: connectionState},
 		},
 		Actions: append(
 			twice("server", "Have the consumer's gateway listen", "Have the provider's gateway listen", steps.Action{

@@ -20,8 +20,8 @@ func kubeconfig() steps.Step {
 		Why: "Renku reads this file to reach the remote cluster. It is built here, tried with nothing but itself, and proved to grant no more than it has to.",
 		Ask: kubeconfigQuestions(),
 		Facts: []steps.Fact{
-			{Name: "kubeconfig", Title: "the kubeconfig for Renku", On: steps.Remote, Secret: true, Learn: theKubeconfig},
-			{Name: "kubeconfig-ca", Title: "the CA in that kubeconfig", On: steps.Remote, Learn: theCA},
+			{Name: "kubeconfig", Title: "the kubeconfig for Renku", On: steps.Remote, Secret: true, Shared: true, Learn: theKubeconfig},
+			{Name: "kubeconfig-ca", Title: "the CA in that kubeconfig", On: steps.Remote, Shared: true, Learn: theCA},
 		},
 		Actions: []steps.Action{{
 			Name: "reach-job", Title: "Ask the remote API server from inside the local cluster", On: steps.Local, When: asksFromInside,

@@ -16,7 +16,7 @@ func resourcePool() steps.Step {
 		Name: "pool", Title: "Resource pool",
 		Why:   "Users choose a resource class of a pool; this pool's sessions run on the remote cluster, and its quota bounds them together.",
 		Ask:   poolQuestions(),
-		Facts: []steps.Fact{{Name: "pool-id", Title: "the pool's number in Renku", On: steps.Local, Learn: poolID}},
+		Facts: []steps.Fact{{Name: "pool-id", Title: "the pool's number in Renku", On: steps.Local, Shared: true, Learn: poolID}},
 		Actions: []steps.Action{
 			{
 				Name: "pool", Title: "Make the resource pool", On: steps.Local,

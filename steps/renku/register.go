@@ -14,10 +14,10 @@ func register() steps.Step {
 		Why: "Renku learns of the remote cluster through its HTTP API, as an admin: which kubeconfig it is, and at which address sessions are served there.",
 		Ask: registerQuestions(),
 		Facts: []steps.Fact{
-			{Name: "cluster-row", Title: "the cluster as Renku has it", On: steps.Local, Learn: clusterRow},
+			{Name: "cluster-row", Title: "the cluster as Renku has it", On: steps.Local, Shared: true, Learn: clusterRow},
 			{Name: "cluster-id", Title: "the cluster's id in Renku", On: steps.Local, Learn: clusterID},
-			{Name: "ingress-controller", Title: "the controller of the sessions' IngressClass", On: steps.Remote, Learn: ingressController},
-			{Name: "session-annotations", Title: "the annotations of the sessions' Ingress", On: steps.Remote, Learn: sessionAnnotations},
+			{Name: "ingress-controller", Title: "the controller of the sessions' IngressClass", On: steps.Remote, Shared: true, Learn: ingressController},
+			{Name: "session-annotations", Title: "the annotations of the sessions' Ingress", On: steps.Remote, Shared: true, Learn: sessionAnnotations},
 		},
 		Actions: []steps.Action{signIn(), registerCluster()},
 		Checks:  slices.Concat(apiAccessChecks(), addressChecks(), annotationChecks(), clusterChecks()),

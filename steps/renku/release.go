@@ -25,7 +25,7 @@ import (
 // templates.
 func releaseFacts() []steps.Fact {
 	fact := func(name, title string, learn func(context.Context, steps.Env) (any, error)) steps.Fact {
-		return steps.Fact{Name: name, Title: title, On: steps.Local, Learn: learn}
+		return steps.Fact{Name: name, Title: title, On: steps.Local, Shared: true, Learn: learn}
 	}
 	return []steps.Fact{
 		fact("release", "Renku's Helm release", releaseItself),

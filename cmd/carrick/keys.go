@@ -1,0 +1,149 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/spf13/pflag"
+	"golang.org/x/term"
+
+	"carrick/cluster"
+	"carrick/steps"
+	"carrick/steps/facts"
+)
+
+// keyFlags say what opens a sealed file of facts.
+type keyFlags struct {
+	identity, passphrase string
+
+	told  facts.Keys      // of passphrases that were typed
+	asked map[string]bool // files that were asked about
+}
+
+func (k *keyFlags) add(to *pflag.FlagSet) {
+	to.StringVar(&k.identity, "identity", "", "file with the key that opens a sealed file of facts: an age identity, or an SSH private key")
+	to.StringVar(&k.passphrase, "passphrase-file", "", "file with the passphrase of a sealed file of facts")
+}
+
+// read reads the keys, and on a terminal asks for the passphrase of a file that
+// wants one and was given none.
+func (k *keyFlags) read(a *app, l *steps.Link) (facts.Keys, error) {
+	var out facts.Keys
+	if k.identity != "" {
+		data, err := a.privateFile("--identity", k.identity)
+		if err != nil {
+			return nil, err
+		}
+		keys, err := facts.Identities(data)
+		if err != nil {
+			return nil, usage("--identity %s: %w", k.identity, err)
+		}
+		out = append(out, keys...)
+	}
+	if k.passphrase != "" {
+		data, err := a.privateFile("--passphrase-file", k.passphrase)
+		if err != nil {
+			return nil, err
+		}
+		keys, err := facts.Passphrase(string(bytes.TrimRight(data, "\r\n")))
+		if err != nil {
+			return nil, usage("--passphrase-file %s: %w", k.passphrase, err)
+		}
+		return append(out, keys...), nil
+	}
+	if !a.onScreen {
+		if err := k.ask(a, l); err != nil {
+			return nil, err
+		}
+	}
+	return append(out, k.told...), nil
+}
+
+// ask asks for the passphrases of the files that a link names, each once, where
+// somebody is there.
+func (k *keyFlags) ask(a *app, l *steps.Link) error {
+	for _, side := range steps.Sides {
+		path := l.Side(side).Facts
+		if path == "" || k.passphrase != "" || k.asked[path] {
+			continue
+		}
+		keys, err := a.askPassphrase(l.File(path))
+		if err != nil {
+			return err
+		}
+		if k.asked == nil {
+			k.asked = map[string]bool{}
+		}
+		k.asked[path], k.told = true, append(k.told, keys...)
+	}
+	return nil
+}
+
+// unlock takes a passphrase that was typed on the screen for a file of facts; the
+// error says that it opens nothing.
+func (k *keyFlags) unlock(path, phrase string) error {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return plainOpen(err)
+	}
+	f, err := facts.Decode(data)
+	if err != nil {
+		return err
+	}
+	keys, err := facts.Passphrase(phrase)
+	if err != nil {
+		return err
+	}
+	if err := f.Unseal(keys); err != nil {
+		return errors.New("this is not its passphrase")
+	}
+	k.told = append(k.told, keys...)
+	return nil
+}
+
+// privateFile reads a file of keys.
+func (a *app) privateFile(flag, path string) ([]byte, error) {
+	data, err := a.secretFile(source{key: flag, file: path})
+	if err != nil {
+		return nil, usage("%s %s: %w", flag, path, err)
+	}
+	return data, nil
+}
+
+// askPassphrase asks for what opens a file, where a passphrase does and somebody
+// is there. A file that can't be read is told about by who opens it.
+func (a *app) askPassphrase(path string) (facts.Keys, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, nil
+	}
+	f, err := facts.Decode(data)
+	if err != nil || f.Sealed == nil || len(f.Sealed.For) != 1 || f.Sealed.For[0] != facts.ByPassphrase {
+		return nil, nil
+	}
+	phrase, err := a.typed("Passphrase of " + path)
+	if errors.Is(err, errNobody) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return facts.Passphrase(phrase)
+}
+
+// errNobody says that no terminal is there to type at.
+var errNobody = errors.New("there is nobody to ask")
+
+// typed reads a line that is not shown.
+func (a *app) typed(what string) (string, error) {
+	in, ok := a.in.(*os.File)
+	if !ok || !isTerminal(in) {
+		return "", errNobody
+	}
+	fmt.Fprintf(a.err, "%s (not shown): ", cluster.Clean(what))
+	b, err := term.ReadPassword(int(in.Fd()))
+	fmt.Fprintln(a.err)
+	return string(b), err
+}

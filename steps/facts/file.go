@@ -1,0 +1,224 @@
+// Package facts is the file that the admin of one side hands to the admin of the
+// other: facts, answers and verdicts in the open, secrets sealed with age.
+package facts
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+	"unicode"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// The header of a file of facts.
+const (
+	Version = "carrick/v1alpha1"
+	Kind    = "Facts"
+)
+
+// Max is far above any file of facts; more is not read.
+const Max = 4 << 20
+
+// File is one file of facts: what was read on one side, at one time.
+type File struct {
+	APIVersion string    `yaml:"apiVersion"`
+	Kind       string    `yaml:"kind"`
+	Guide      string    `yaml:"guide"`
+	Link       string    `yaml:"link"`
+	Side       string    `yaml:"side"` // local, remote: the side that was looked at
+	Role       string    `yaml:"role"` // the guide's word for it
+	From       string    `yaml:"from,omitempty"`
+	Context    string    `yaml:"context,omitempty"`
+	Cluster    string    `yaml:"cluster,omitempty"` // UID of kube-system; none for a host
+	Taken      time.Time `yaml:"taken"`
+	Until      time.Time `yaml:"until"`
+
+	Answers map[string]any    `yaml:"answers,omitempty"` // what the link says, secrets left out
+	Facts   map[string]any    `yaml:"facts,omitempty"`   // by name; secrets left out
+	Absent  map[string]string `yaml:"absent,omitempty"`  // what is not there (yet), and why
+	Unread  map[string]string `yaml:"unread,omitempty"`  // what could not be read, and why
+	Checks  map[string]Told   `yaml:"checks,omitempty"`  // the verdicts of that side
+	Sealed  *Sealed           `yaml:"sealed,omitempty"`
+
+	// Digest is of all the rest: a file that was changed after it was written is
+	// noticed. It is no signature; compare the fingerprint with its writer.
+	Digest string `yaml:"digest"`
+
+	secrets map[string]string // from Sealed, once it is open
+}
+
+// Told is a verdict as the other side had it.
+type Told struct {
+	Status string `yaml:"status"`
+	Found  string `yaml:"found,omitempty"`
+}
+
+// ErrForm says that a file is no file of facts, or not one that is understood.
+var ErrForm = errors.New("is not a file of facts")
+
+// ErrChanged says that a file is not as it was written.
+var ErrChanged = errors.New("was changed after it was written, or only a part of it arrived: ask for it again")
+
+// Encode is the file as text, with its digest.
+func (f *File) Encode() ([]byte, error) {
+	digest, err := f.digest()
+	if err != nil {
+		return nil, err
+	}
+	f.Digest = digest
+	body, err := yaml.Marshal(f)
+	if err != nil {
+		return nil, err
+	}
+	head := fmt.Sprintf("# Facts of the %s, for the admin of the other side. Written by carrick handover.\n", oneWord(f.Role))
+	return append([]byte(head), body...), nil
+}
+
+// Decode reads a file of facts and compares its digest.
+func Decode(data []byte) (*File, error) {
+	if len(data) > Max {
+		return nil, fmt.Errorf("%w: it is larger than any (4 MiB)", ErrForm)
+	}
+	var doc yaml.Node
+	if err := yaml.Unmarshal(data, &doc); err != nil || !flat(&doc, 0) {
+		return nil, fmt.Errorf("%w: a YAML document with kind: %s belongs here", ErrForm, Kind)
+	}
+	f := &File{}
+	d := yaml.NewDecoder(bytes.NewReader(data))
+	d.KnownFields(true)
+	var head struct {
+		APIVersion string `yaml:"apiVersion"`
+		Kind       string `yaml:"kind"`
+	}
+	if err := yaml.Unmarshal(data, &head); err != nil || head.Kind != Kind {
+		return nil, fmt.Errorf("%w: a YAML document with kind: %s belongs here", ErrForm, Kind)
+	}
+	if head.APIVersion != Version {
+		return nil, fmt.Errorf("%w that this version of carrick reads: its apiVersion is %q, not %s", ErrForm, head.APIVersion, Version)
+	}
+	if err := d.Decode(f); err != nil {
+		return nil, fmt.Errorf("%w: %s", ErrForm, said(strings.TrimPrefix(err.Error(), "yaml: "), 300))
+	}
+	want, err := f.digest()
+	if err != nil {
+		return nil, err
+	}
+	if f.Digest != want {
+		return nil, ErrChanged
+	}
+	return f, nil
+}
+
+// deepest is how far values in a file may be nested.
+const deepest = 20
+
+// flat tells whether a document is without aliases, and nested no further than what
+// carrick writes: a small file could mean a huge one otherwise.
+func flat(n *yaml.Node, depth int) bool {
+	if n.Kind == yaml.AliasNode || n.Anchor != "" || depth > deepest {
+		return false
+	}
+	for _, c := range n.Content {
+		if !flat(c, depth+1) {
+			return false
+		}
+	}
+	return true
+}
+
+// digest is of the file without it. Going through YAML once makes a file that is
+// built and one that was read the same.
+func (f *File) digest() (string, error) {
+	c := *f
+	c.Digest = ""
+	first, err := yaml.Marshal(&c)
+	if err != nil {
+		return "", err
+	}
+	var plain any
+	if err := yaml.Unmarshal(first, &plain); err != nil {
+		return "", err
+	}
+	body, err := yaml.Marshal(plain) // keys in order
+	if err != nil {
+		return "", err
+	}
+	sum := sha256.Sum256(body)
+	return hex.EncodeToString(sum[:]), nil
+}
+
+// Fingerprint is the digest in a form that two people can read to each other.
+func (f *File) Fingerprint() string {
+	if len(f.Digest) < 16 {
+		return f.Digest
+	}
+	d := f.Digest
+	return strings.Join([]string{d[:4], d[4:8], d[8:12], d[12:16]}, "-")
+}
+
+// Expects is what a reader holds a file against.
+type Expects struct {
+	Guide, Link string
+	Side        string // the side that the file should be of
+	Role        string
+	Cluster     string   // UID of the reader's own cluster; "": not known
+	Secrets     []string // names of facts that belong into the seal
+	Now         time.Time
+}
+
+// skew is how far two admins' clocks may be apart.
+const skew = 5 * time.Minute
+
+// Fits says why a file is not the one that belongs there; nil: it is.
+func (f *File) Fits(x Expects) error {
+	switch {
+	case f.Guide != x.Guide:
+		return fmt.Errorf("is of guide %s; this link is of guide %s", oneWord(f.Guide), x.Guide)
+	case f.Link != x.Link:
+		return fmt.Errorf("is of a link named %s; this one is named %s: both admins use one name (metadata.name)", oneWord(f.Link), x.Link)
+	case f.Side != x.Side:
+		return fmt.Errorf("is of the %s; the facts of the %s belong here", oneWord(f.Role), x.Role)
+	case x.Cluster != "" && f.Cluster == x.Cluster:
+		return fmt.Errorf("is of the very cluster that stands on the other side of this link (kube-system %s)", x.Cluster)
+	case f.Taken.After(x.Now.Add(skew)):
+		return fmt.Errorf("was written at %s, which is still to come: one of the two clocks is wrong", f.Taken.Format(time.RFC3339))
+	case f.open(x.Secrets) != "":
+		return fmt.Errorf("holds a secret in the open (%s), where it has to be sealed: whoever has seen the file has that secret; have it made anew, then ask for a file by carrick handover --to", f.open(x.Secrets))
+	case x.Now.After(f.Until):
+		return fmt.Errorf("is stale: written %s, good until %s; ask its writer to run carrick handover again", f.Taken.Format(time.RFC3339), f.Until.Format(time.RFC3339))
+	}
+	return nil
+}
+
+// open is the first of these facts that stands outside the seal.
+func (f *File) open(secrets []string) string {
+	for _, name := range secrets {
+		if _, ok := f.Facts[name]; ok {
+			return name
+		}
+	}
+	return ""
+}
+
+// oneWord keeps what stands in a file of somebody else's from filling a message, or
+// driving a terminal.
+func oneWord(s string) string {
+	if s = strings.ReplaceAll(said(s, 60), " ", "_"); s == "" {
+		return "(none)"
+	}
+	return s
+}
+
+// said is a text as a part of one line, of at most so many characters.
+func said(s string, most int) string {
+	s = strings.Join(strings.FieldsFunc(s, func(r rune) bool { return !unicode.IsGraphic(r) || unicode.IsSpace(r) }), " ")
+	if r := []rune(s); len(r) > most {
+		return string(r[:most]) + "…"
+	}
+	return s
+}

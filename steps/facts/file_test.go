@@ -1,0 +1,184 @@
+package facts_test
+
+import (
+	"bytes"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"filippo.io/age"
+
+	"carrick/steps/facts"
+)
+
+var taken = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+func file() *facts.File {
+	return &facts.File{
+		APIVersion: facts.Version, Kind: facts.Kind, Guide: "liqo", Link: "milan-rome", Side: "remote", Role: "provider",
+		Cluster: "b1", Taken: taken, Until: taken.Add(24 * time.Hour),
+		Facts:   map[string]any{"cluster-id": "rome", "pod-cidrs": []string{"10.42.0.0/16"}, "gateway": map[string]any{"port": 51840}},
+		Answers: map[string]any{"network.node-port": 30742},
+		Absent:  map[string]string{"connection": "there is none yet"},
+		Checks:  map[string]facts.Told{"gateway-up": {Status: "pass", Found: "it runs"}},
+	}
+}
+
+func encode(t *testing.T, f *facts.File) []byte {
+	t.Helper()
+	data, err := f.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+func TestAFileIsReadAsItWasWritten(t *testing.T) {
+	data := encode(t, file())
+	f, err := facts.Decode(data)
+	if err != nil {
+		t.Fatalf("%v\n%s", err, data)
+	}
+	if f.Facts["cluster-id"] != "rome" || f.Checks["gateway-up"].Found != "it runs" || !f.Taken.Equal(taken) {
+		t.Errorf("%+v", f)
+	}
+	if again := encode(t, f); !bytes.Equal(again, data) {
+		t.Errorf("written again it is another file:\n%s\n%s", data, again)
+	}
+	if len(f.Fingerprint()) != 19 {
+		t.Errorf("fingerprint %q", f.Fingerprint())
+	}
+}
+
+func TestWhatIsRefused(t *testing.T) {
+	data := string(encode(t, file()))
+	for name, text := range map[string]string{
+		"a value that was changed": strings.Replace(data, "cluster-id: rome", "cluster-id: oslo", 1),
+		"a longer life":            strings.Replace(data, "2026-03-02", "2027-03-02", 1),
+		"a verdict that was added": strings.Replace(data, "checks:\n", "checks:\n    tunnel: {status: pass}\n", 1),
+	} {
+		if text == data {
+			t.Fatalf("%s: nothing was changed", name)
+		}
+		if _, err := facts.Decode([]byte(text)); !errors.Is(err, facts.ErrChanged) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	for name, text := range map[string]string{
+		"a half of it":       data[:len(data)/2],
+		"a link file":        "apiVersion: carrick/v1alpha1\nkind: Link\n",
+		"nothing":            "",
+		"no YAML":            "\t{",
+		"an alias":           strings.Replace(data, "guide: liqo", "guide: &g liqo", 1),
+		"a deep value":       data + "facts: " + strings.Repeat("[", 5000) + strings.Repeat("]", 5000) + "\n",
+		"an unknown key":     data + "more: 1\n",
+		"an unknown version": strings.Replace(data, "carrick/v1alpha1", "carrick/v9", 1),
+		"too much":           data + strings.Repeat("#", facts.Max),
+	} {
+		if _, err := facts.Decode([]byte(text)); err == nil {
+			t.Errorf("%s is taken for a file of facts", name)
+		}
+	}
+}
+
+func TestAForeignOrStaleFileDoesNotFit(t *testing.T) {
+	good := facts.Expects{Guide: "liqo", Link: "milan-rome", Side: "remote", Role: "provider", Cluster: "a1", Now: taken.Add(time.Hour)}
+	if err := file().Fits(good); err != nil {
+		t.Fatal(err)
+	}
+	for want, change := range map[string]func(*facts.Expects){
+		"of guide liqo":    func(x *facts.Expects) { x.Guide = "renku" },
+		"named milan-rome": func(x *facts.Expects) { x.Link = "oslo-rome" },
+		"of the provider":  func(x *facts.Expects) { x.Side, x.Role = "local", "consumer" },
+		"very cluster":     func(x *facts.Expects) { x.Cluster = "b1" },
+		"is stale":         func(x *facts.Expects) { x.Now = taken.Add(25 * time.Hour) },
+		"clocks is wrong":  func(x *facts.Expects) { x.Now = taken.Add(-time.Hour) },
+	} {
+		x := good
+		change(&x)
+		if err := file().Fits(x); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("want %q, got %v", want, err)
+		}
+	}
+}
+
+func TestOnlyTheOneForWhomItIsSealedReadsASecret(t *testing.T) {
+	mine, err := age.GenerateX25519Identity()
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, err := age.GenerateX25519Identity()
+	if err != nil {
+		t.Fatal(err)
+	}
+	to, err := facts.For([]string{mine.Recipient().String()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := file()
+	if err := f.Seal(map[string]string{"token": "sesame-7"}, to); err != nil {
+		t.Fatal(err)
+	}
+	data := encode(t, f)
+	if bytes.Contains(data, []byte("sesame")) {
+		t.Fatal("the secret stands in the open")
+	}
+	read := func() *facts.File {
+		f, err := facts.Decode(data)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return f
+	}
+	f = read()
+	if err := f.Unseal(facts.Keys{other}); !errors.Is(err, facts.ErrSealed) || f.Opened() {
+		t.Errorf("another's key: %v", err)
+	}
+	if err := f.Unseal(nil); !errors.Is(err, facts.ErrSealed) {
+		t.Errorf("no key: %v", err)
+	}
+	if err := f.Unseal(facts.Keys{mine}); err != nil {
+		t.Fatal(err)
+	}
+	if v, ok := f.Secret("token"); !ok || v != "sesame-7" {
+		t.Errorf("the secret is %q", v)
+	}
+	moved := file()
+	moved.Side, moved.Sealed = "local", f.Sealed
+	if err := moved.Unseal(facts.Keys{mine}); err == nil || !strings.Contains(err.Error(), "another file") {
+		t.Errorf("a seal that was moved: %v", err)
+	}
+}
+
+func TestAPassphraseSealsToo(t *testing.T) {
+	to, err := facts.ForPassphrase("correct horse battery")
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := file()
+	if err := f.Seal(map[string]string{"token": "t"}, to); err != nil {
+		t.Fatal(err)
+	}
+	wrong, _ := facts.Passphrase("wrong horse battery")
+	if err := f.Unseal(wrong); !errors.Is(err, facts.ErrSealed) {
+		t.Errorf("a wrong passphrase: %v", err)
+	}
+	right, _ := facts.Passphrase("correct horse battery")
+	if err := f.Unseal(right); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestWhoIsNoRecipient(t *testing.T) {
+	for _, text := range []string{"milan", "age1nonsense", "ssh-ed25519 nonsense", ""} {
+		if _, err := facts.For([]string{text}); err == nil {
+			t.Errorf("%q is taken for a recipient", text)
+		}
+	}
+	for _, text := range []string{"", "AGE-SECRET-KEY-1NONSENSE", "-----BEGIN OPENSSH PRIVATE KEY-----\nx\n"} {
+		if _, err := facts.Identities([]byte(text)); err == nil {
+			t.Errorf("%q is taken for a key", text)
+		}
+	}
+}

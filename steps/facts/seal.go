@@ -1,0 +1,167 @@
+package facts
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"filippo.io/age"
+	"filippo.io/age/agessh"
+	"filippo.io/age/armor"
+	"go.yaml.in/yaml/v3"
+)
+
+// Sealed is what only the other admin can read.
+type Sealed struct {
+	For   []string `yaml:"for"`   // recipients, or "passphrase"
+	Names []string `yaml:"names"` // of the facts inside
+	Age   string   `yaml:"age"`   // armored
+}
+
+// ByPassphrase stands in For where a passphrase opens the seal.
+const ByPassphrase = "passphrase"
+
+// inside is what is sealed. The outside stands in it once more, so that a seal
+// can't be moved to another file.
+type inside struct {
+	Link  string            `yaml:"link"`
+	Side  string            `yaml:"side"`
+	Taken time.Time         `yaml:"taken"`
+	Facts map[string]string `yaml:"facts"`
+}
+
+// ErrSealed says that no key was given that opens a seal.
+var ErrSealed = errors.New("is sealed")
+
+// Keys open seals.
+type Keys []age.Identity
+
+// Recipients are those for whom a file is sealed.
+type Recipients struct {
+	Names []string // as a file says them: public keys, or ByPassphrase
+	keys  []age.Recipient
+}
+
+// For reads who a file is for: age recipients (age1…) or SSH public keys. The
+// error names the one that is neither.
+func For(texts []string) (Recipients, error) {
+	var out Recipients
+	for _, t := range texts {
+		var r age.Recipient
+		var err error
+		switch t = strings.TrimSpace(t); {
+		case strings.HasPrefix(t, "age1"):
+			r, err = age.ParseX25519Recipient(t)
+		case strings.HasPrefix(t, "ssh-"):
+			r, err = agessh.ParseRecipient(t)
+		default:
+			err = errors.New("it begins neither with age1 nor with ssh-")
+		}
+		if err != nil {
+			return Recipients{}, fmt.Errorf("%s is no recipient: %w", oneWord(t), err)
+		}
+		out.Names, out.keys = append(out.Names, t), append(out.keys, r)
+	}
+	return out, nil
+}
+
+// ForPassphrase is whoever knows a passphrase.
+func ForPassphrase(phrase string) (Recipients, error) {
+	r, err := age.NewScryptRecipient(phrase)
+	if err != nil {
+		return Recipients{}, err
+	}
+	return Recipients{[]string{ByPassphrase}, []age.Recipient{r}}, nil
+}
+
+// Passphrase opens what was sealed by it.
+func Passphrase(phrase string) (Keys, error) {
+	id, err := age.NewScryptIdentity(phrase)
+	if err != nil {
+		return nil, err
+	}
+	return Keys{id}, nil
+}
+
+// Identities reads a file of keys that open a seal: age's own form, or an SSH
+// private key without a passphrase.
+func Identities(data []byte) (Keys, error) {
+	if bytes.Contains(data, []byte("PRIVATE KEY-----")) {
+		id, err := agessh.ParseIdentity(data)
+		if err != nil {
+			return nil, errors.New("it is no SSH key that can be used here (ed25519 or RSA, without a passphrase)")
+		}
+		return Keys{id}, nil
+	}
+	ids, err := age.ParseIdentities(bytes.NewReader(data))
+	if err != nil {
+		return nil, errors.New("it is neither an age identity (AGE-SECRET-KEY-1…) nor an SSH private key")
+	}
+	return Keys(ids), nil
+}
+
+// Seal puts secrets into the file: values by the names of their facts.
+func (f *File) Seal(secrets map[string]string, to Recipients) error {
+	body, err := yaml.Marshal(inside{f.Link, f.Side, f.Taken, secrets})
+	if err != nil {
+		return err
+	}
+	var out bytes.Buffer
+	armored := armor.NewWriter(&out)
+	w, err := age.Encrypt(armored, to.keys...)
+	if err != nil {
+		return err
+	}
+	if _, err := w.Write(body); err != nil {
+		return err
+	}
+	if err := errors.Join(w.Close(), armored.Close()); err != nil {
+		return err
+	}
+	f.Sealed = &Sealed{For: to.Names, Names: slices.Sorted(maps.Keys(secrets)), Age: out.String()}
+	return nil
+}
+
+// Unseal opens the seal. ErrSealed: none of the keys fits.
+func (f *File) Unseal(keys Keys) error {
+	if f.Sealed == nil {
+		return nil
+	}
+	if len(keys) == 0 {
+		return ErrSealed
+	}
+	r, err := age.Decrypt(armor.NewReader(strings.NewReader(f.Sealed.Age)), keys...)
+	if noMatch := (*age.NoIdentityMatchError)(nil); errors.As(err, &noMatch) {
+		return ErrSealed
+	}
+	if err != nil {
+		return fmt.Errorf("the seal can't be opened: %s", said(err.Error(), 300))
+	}
+	body, err := io.ReadAll(io.LimitReader(r, Max))
+	if err != nil {
+		return fmt.Errorf("the seal can't be opened: %s", said(err.Error(), 300))
+	}
+	var in inside
+	if err := yaml.Unmarshal(body, &in); err != nil {
+		return errors.New("what was sealed is not understood")
+	}
+	if in.Link != f.Link || in.Side != f.Side || !in.Taken.Equal(f.Taken) {
+		return errors.New("the seal is of another file: somebody has moved it here")
+	}
+	f.secrets = in.Facts
+	return nil
+}
+
+// Secret is a sealed fact, once the seal is open.
+func (f *File) Secret(name string) (string, bool) {
+	v, ok := f.secrets[name]
+	return v, ok
+}
+
+// Opened tells whether the seal is open, or there is none.
+func (f *File) Opened() bool { return f.Sealed == nil || f.secrets != nil }
