@@ -51,15 +51,15 @@ verify: sandbox ## the proof: crashes, faults, rights, hostile input, secrets, f
 	@$(MAKE) --no-print-directory -k -j3 prove-guides prove-program prove-fuzz; lanes=$$?; date +%T; \
 		$(GO) run ./cluster/clustertest/cases/table -want crash,fault,right,hostile,secret,fuzz $(CASES) && exit $$lanes
 
-# The lanes of verify. Each of the first two has a sandbox of its own at a time.
+# The lanes of verify. Each guide, and the program, has a sandbox of its own.
 CASES := $(BIN)/cases.jsonl
-PROVE := CARRICK_PROOF=1 CARRICK_CASES=$(CASES) CARRICK_SANDBOX=$(SANDBOX) $(GO) test -p 1 -count=1 -timeout 60m
+PROVE := CARRICK_PROOF=1 CARRICK_CASES=$(CASES) CARRICK_SANDBOX=$(SANDBOX) $(GO) test -count=1 -timeout 60m
 
 .PHONY: prove-guides prove-program prove-fuzz
 prove-guides:
-	$(PROVE) -run '^(TestCrashes|TestFaults)$$' ./steps/... >$(BIN)/prove-guides.log 2>&1
+	$(PROVE) -p 2 -run '^(TestCrashes|TestFaults)$$' ./steps/... >$(BIN)/prove-guides.log 2>&1
 prove-program:
-	$(PROVE) -run 'OfEveryGuide$$|^TestHostile' ./cmd/carrick ./steps >$(BIN)/prove-program.log 2>&1
+	$(PROVE) -p 1 -run 'OfEveryGuide$$|^TestHostile' ./cmd/carrick ./steps >$(BIN)/prove-program.log 2>&1
 prove-fuzz:
 	CARRICK_CASES=$(CASES) WORKERS=1 .ci/fuzz 60s 5s >$(BIN)/prove-fuzz.log 2>&1
 
