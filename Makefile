@@ -45,14 +45,26 @@ lint: $(BIN)/staticcheck ## gofumpt, vet, staticcheck
 $(BIN)/staticcheck: .ci/tools/go.mod
 	cd .ci/tools && $(GO) build -o $(BIN)/ honnef.co/go/tools/cmd/staticcheck mvdan.cc/gofumpt
 
-.PHONY: proof
-proof: sandbox ## crashes and faults, over every guide: what was tried and what held, as a table (20 minutes)
-	rm -f $(BIN)/cases.jsonl
-	-CARRICK_PROOF=1 CARRICK_CASES=$(BIN)/cases.jsonl CARRICK_SANDBOX=$(SANDBOX) $(GO) test -p 1 -count=1 -timeout 60m -run '^(TestCrashes|TestFaults)$$' ./steps/...
-	$(GO) run ./cluster/clustertest/cases/table $(BIN)/cases.jsonl
-
 .PHONY: verify
-verify: test lint conformance bench-short ## what CI runs
+verify: sandbox ## the proof: crashes, faults, rights, hostile input, secrets, fuzzing; one table (20 minutes)
+	@rm -f $(CASES); echo "each lane writes bin/prove-LANE.log"; date +%T
+	@$(MAKE) --no-print-directory -k -j3 prove-guides prove-program prove-fuzz; lanes=$$?; date +%T; \
+		$(GO) run ./cluster/clustertest/cases/table -want crash,fault,right,hostile,secret,fuzz $(CASES) && exit $$lanes
+
+# The lanes of verify. Each guide, and the program, has a sandbox of its own.
+CASES := $(BIN)/cases.jsonl
+PROVE := CARRICK_PROOF=1 CARRICK_CASES=$(CASES) CARRICK_SANDBOX=$(SANDBOX) $(GO) test -count=1 -timeout 60m
+
+.PHONY: prove-guides prove-program prove-fuzz
+prove-guides:
+	$(PROVE) -p 2 -run '^(TestCrashes|TestFaults)$$' ./steps/... >$(BIN)/prove-guides.log 2>&1
+prove-program:
+	$(PROVE) -p 1 -run 'OfEveryGuide$$|^TestHostile' ./cmd/carrick ./steps >$(BIN)/prove-program.log 2>&1
+prove-fuzz:
+	CARRICK_CASES=$(CASES) WORKERS=1 .ci/fuzz 60s 5s >$(BIN)/prove-fuzz.log 2>&1
+
+.PHONY: ci
+ci: test lint conformance bench-short ## what is run on every change
 	cd cluster/sandbox && $(GO) test ./...
 
 .PHONY: conformance

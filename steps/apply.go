@@ -40,8 +40,12 @@ func (e *StoppedError) Unwrap() error { return e.Err }
 func (s *Session) Apply(ctx context.Context, p *Plan, o ApplyOptions, say Progress) error {
 	ctx = cluster.WithLooks(ctx, s.looks)
 	deeds, count := s.recording(say)
+	alone := s.apart()
 	for i, a := range p.Actions {
-		err := s.applyOne(ctx, a, o, deeds.done == 0, count)
+		var err error
+		if !alone.putOff(ctx, a) {
+			err = s.applyOne(ctx, a, o, deeds.done == 0, count)
+		}
 		if err == nil {
 			err = deeds.lost
 		}
@@ -50,12 +54,12 @@ func (s *Session) Apply(ctx context.Context, p *Plan, o ApplyOptions, say Progre
 		}
 		last := i+1 == len(p.Actions) || p.Actions[i+1].Step != a.Step
 		if last && s.changed(p, a.Step) {
-			if err := s.settle(ctx, p, a.Step, say); err != nil {
+			if err := s.settle(ctx, p, a.Step, alone, say); err != nil {
 				return stopped(ctx, deeds.done, err)
 			}
 		}
 	}
-	return nil
+	return alone.over(ctx, deeds.done)
 }
 
 func stopped(ctx context.Context, done int, err error) error {
@@ -207,7 +211,7 @@ func (s *Session) lookFirst(ctx context.Context, j job, c Cell, say Progress, go
 
 // settle waits until the checks that a step's changed actions mend say that
 // they hold; one that does not stops the run.
-func (s *Session) settle(ctx context.Context, p *Plan, step string, say Progress) error {
+func (s *Session) settle(ctx context.Context, p *Plan, step string, alone *apart, say Progress) error {
 	st := s.guide.Step(step)
 	for i := range st.Checks {
 		check := &st.Checks[i]
@@ -215,7 +219,11 @@ func (s *Session) settle(ctx context.Context, p *Plan, step string, say Progress
 			if !check.On.Covers(side) || !p.changes(s.guide.Mending(check, side)) {
 				continue
 			}
-			r, err := s.settled(ctx, Cell{step, check.Name, side})
+			c := Cell{step, check.Name, side}
+			if alone.leaves(ctx, c) {
+				continue
+			}
+			r, err := s.settled(ctx, c)
 			if err != nil {
 				return err
 			}

@@ -23,7 +23,7 @@ func auditIn(t *testing.T, dir string) (*Audit, *Session) {
 }
 
 // Each record is a line, whatever stands in it, and whatever somebody left before.
-func TestAnAuditLogHasALineARecord(t *testing.T) {
+func TestHostileAuditLogHasALineARecord(t *testing.T) {
 	cases.Run(t, "hostile", "audit log", func(t *testing.T) {
 		dir := t.TempDir()
 		a, s := auditIn(t, dir)
@@ -55,7 +55,7 @@ func TestAnAuditLogHasALineARecord(t *testing.T) {
 }
 
 // What can't be recorded is said, stops the run, and leaves no half line.
-func TestAnAuditLogOnAFullDisk(t *testing.T) {
+func TestHostileAuditLogOnAFullDisk(t *testing.T) {
 	cases.Run(t, "hostile", "audit log, full disk", func(t *testing.T) {
 		dir := hostile.Disk(t)
 		a, s := auditIn(t, dir)

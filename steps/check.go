@@ -88,6 +88,7 @@ type Result struct {
 	Since  time.Time // waiting counts from here: the object's own timestamp
 	Again  time.Time // look again then, although nothing read may have changed
 	told   Status    // of a skip: what the admin of that side saw, by a file of facts
+	handed bool      // of a skip: the other side's admin has to hand over what it takes to look
 }
 
 // Passed is a pass; found says what was seen.
@@ -115,7 +116,9 @@ func Skipped(why string, args ...any) Result {
 // fact that is not there yet (ErrAbsent) makes it a skip instead.
 func Unseen(err error) Result {
 	if absent := (*AbsentError)(nil); errors.As(err, &absent) {
-		return Skipped("%s", absent.Error())
+		r := Skipped("%s", absent.Error())
+		r.handed = absent.handed
+		return r
 	}
 	return Result{Status: Unknown, Found: cluster.Explain(err), Err: err}
 }
@@ -125,6 +128,10 @@ func Unseen(err error) Result {
 func (r Result) Allows() bool {
 	return r.Status.Holds() || (r.Status == Skip && (r.Found == notAsked || r.told.Holds()))
 }
+
+// Told is what the other admin's file says of a check that was not looked at from
+// here; ok is false where no file says anything.
+func (r Result) Told() (s Status, ok bool) { return r.told, r.told != Pending }
 
 // Or adds what to do to a verdict that has no fix of its own.
 func (r Result) Or(fix string) Result {

@@ -133,12 +133,15 @@ type Facts struct {
 }
 
 // AbsentError says that a fact is not there (yet): looked at, and not found.
-type AbsentError struct{ Why string }
+type AbsentError struct {
+	Why    string
+	handed bool // it is the other side's, which is not here: its admin has to hand it over
+}
 
 func (e *AbsentError) Error() string { return e.Why }
 
 // Absent is the error of a fact that was looked for and is not there.
-func Absent(why string, args ...any) error { return &AbsentError{text(why, args)} }
+func Absent(why string, args ...any) error { return &AbsentError{Why: text(why, args)} }
 
 // Value is the fact of that name: a string, bool, int, []string, map or
 // cluster.Masked.

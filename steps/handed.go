@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -21,6 +22,7 @@ type Handed struct {
 	host *cluster.Host // the file's folder
 	keys facts.Keys
 	want facts.Expects
+	own  func(context.Context) (string, error) // UID of the cluster that reads it; nil: a host
 
 	mu   sync.Mutex
 	text string // as it was read last
@@ -31,6 +33,13 @@ type Handed struct {
 // OpenHanded reads a file of facts; want.Now is filled in. An error says why the
 // file is refused, with its path.
 func OpenHanded(path string, keys facts.Keys, want facts.Expects) (*Handed, error) {
+	if info, err := os.Stat(path); err != nil {
+		return nil, &FileError{Path: path, Problem: plainFileError(err)}
+	} else if info.IsDir() {
+		return nil, &FileError{Path: path, Problem: "is a folder, not a file"}
+	} else if !info.Mode().IsRegular() {
+		return nil, &FileError{Path: path, Problem: "is not a plain file"}
+	}
 	host, err := cluster.NewHost(filepath.Dir(path))
 	if err != nil {
 		return nil, &FileError{Path: path, Problem: "its folder can't be read: " + err.Error()}
@@ -55,7 +64,10 @@ func (h *Handed) read(ctx context.Context) (*facts.File, error) {
 		h.text = string(data)
 		h.file, h.err = facts.Decode(data)
 		if h.err == nil {
-			if err := h.file.Unseal(h.keys); err != nil && !errors.Is(err, facts.ErrSealed) {
+			switch err := h.file.Unseal(h.keys); {
+			case errors.Is(err, facts.ErrSealed) && len(h.keys) > 0:
+				h.err = fmt.Errorf("is sealed for %s, and what was given opens no such seal: %s", listed(h.file.Sealed.For), opens(h.file))
+			case !errors.Is(err, facts.ErrSealed):
 				h.err = err
 			}
 		}
@@ -65,6 +77,11 @@ func (h *Handed) read(ctx context.Context) (*facts.File, error) {
 	}
 	want := h.want
 	want.Now = time.Now()
+	if h.own != nil {
+		if uid, err := h.own(ctx); err == nil { // else it is not known: that check is for who looks at that side
+			want.Cluster = uid
+		}
+	}
 	if err := h.file.Fits(want); err != nil {
 		return nil, &FileError{Path: h.Path, Problem: err.Error()}
 	}
@@ -85,7 +102,7 @@ func (h *Handed) fact(ctx context.Context, f *Fact) (any, error) {
 		return shaped(v), nil
 	}
 	if why, ok := file.Absent[f.Name]; ok {
-		return nil, Absent("%s (%s)", why, h.said(file))
+		return nil, lackingHanded("%s (%s)", why, h.said(file))
 	}
 	if why, ok := file.Unread[f.Name]; ok {
 		return nil, fmt.Errorf("%s could not be read when the file was written: %s (%s)", f.title(), why, h.said(file))
@@ -98,12 +115,43 @@ func (h *Handed) secret(file *facts.File, f *Fact) (any, error) {
 		return cluster.Mask(v), nil
 	}
 	if why, ok := file.Absent[f.Name]; ok {
-		return nil, Absent("%s (%s)", why, h.said(file))
+		return nil, lackingHanded("%s (%s)", why, h.said(file))
 	}
 	if file.Sealed != nil && slices.Contains(file.Sealed.Names, f.Name) {
-		return nil, Absent("%s is sealed in %s for %s: give the key with --identity FILE", f.title(), h.Path, listed(file.Sealed.For))
+		return nil, lackingHanded("%s is sealed in %s for %s: %s", f.title(), h.Path, listed(file.Sealed.For), opens(file))
 	}
-	return nil, Absent("%s was left out of the file, because nobody was named who may read it: the %s's admin runs carrick handover with --to", f.title(), file.Role)
+	return nil, lackingHanded("%s was left out of the file, because nobody was named who may read it: the %s's admin runs carrick handover with --to", f.title(), file.Role)
+}
+
+// opens says what opens a file's seal.
+func opens(file *facts.File) string {
+	if slices.Equal(file.Sealed.For, []string{facts.ByPassphrase}) {
+		return "give the passphrase with --passphrase-file FILE"
+	}
+	return "give the key with --identity FILE"
+}
+
+// Sealed says why what is sealed in the file can't be read; nil: it can.
+func (h *Handed) Sealed(ctx context.Context) error {
+	file, err := h.read(ctx)
+	if err != nil || file.Opened() {
+		return err
+	}
+	return &FileError{Path: h.Path, Problem: fmt.Sprintf("is sealed for %s: %s", listed(file.Sealed.For), opens(file))}
+}
+
+// HandedFits says why a file of facts of this session can't be used; nil: it can, or
+// there is none.
+func (s *Session) HandedFits(ctx context.Context) error {
+	ctx = cluster.WithLooks(ctx, s.looks)
+	for _, side := range Sides {
+		if h := s.ends[side].Handed; h != nil {
+			if _, err := h.read(ctx); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // said is where a value comes from: "the provider's file of 22:51".
@@ -173,6 +221,12 @@ func (h *Handed) Close() { h.host.Close() }
 
 // shaped gives a value out of YAML the shape that facts have.
 func shaped(v any) any {
+	if m, ok := v.(map[string]any); ok {
+		for key, x := range m {
+			m[key] = shaped(x)
+		}
+		return m
+	}
 	list, ok := v.([]any)
 	if !ok {
 		return v

@@ -111,7 +111,7 @@ func unfitNode(n *yaml.Node) (*yaml.Node, string) {
 		}
 	}
 	for i, c := range n.Content {
-		if n.Kind == yaml.MappingNode && i%2 == 0 && (c.Kind != yaml.ScalarNode || c.ShortTag() == "!!merge") {
+		if n.Kind == yaml.MappingNode && i%2 == 0 && (c.Kind != yaml.ScalarNode || c.ShortTag() != "!!str") {
 			return c, "a key of a link file is one word"
 		}
 		if at, problem := unfitNode(c); at != nil {

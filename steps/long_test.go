@@ -13,7 +13,7 @@ import (
 
 // What a verdict quotes may be a stranger's, without an end and full of escape
 // sequences.
-func TestAVerdictIsShortAndClean(t *testing.T) {
+func TestHostileVerdictIsShortAndClean(t *testing.T) {
 	for name, text := range hostile.Texts {
 		cases.Run(t, "hostile", "a verdict: "+name, func(t *testing.T) {
 			g := guide("quotes", steps.Role{Name: "a", Kind: steps.Host}, steps.Role{Name: "b", Kind: steps.Host}, steps.Step{Checks: []steps.Check{{

@@ -28,6 +28,7 @@ type Planned struct {
 	Pending             string // why it can't be known yet; "": it is known
 	Refused             bool   // it can't be known because something may not be read
 
+	handed bool            // it can't be known because the other side's file lacks something
 	unread []cluster.Right // that, on whichever side it is
 }
 
@@ -165,7 +166,7 @@ func (s *Session) planJob(ctx context.Context, j job) (Planned, bool, error) {
 		return pl, false, &MissingError{use.missing}
 	}
 	if absent := (*AbsentError)(nil); errors.As(err, &absent) {
-		pl.Pending = absent.Error()
+		pl.Pending, pl.handed = absent.Error(), absent.handed
 		return pl, true, nil
 	}
 	if apierrors.IsForbidden(err) { // told with all other missing rights

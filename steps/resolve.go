@@ -92,7 +92,7 @@ func (r *resolver) fact(side Side, name string) (any, error) {
 		return h.fact(r.ctx, f)
 	}
 	if r.s.ends[side].absent() {
-		return nil, Absent("%s is not known: %s", f.title(), r.s.whyAbsent(side))
+		return nil, lackingHanded("%s is not known: %s", f.title(), r.s.whyAbsent(side))
 	}
 	if r.depth == deepest {
 		return nil, fmt.Errorf("fact %q leans on itself", name)

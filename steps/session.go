@@ -56,6 +56,11 @@ func NewSession(o SessionOptions) *Session {
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}
+	for _, side := range Sides {
+		if h, own := o.Ends[side].Handed, o.Ends[side.Peer()].Cluster; h != nil && own != nil {
+			h.own = own.UID
+		}
+	}
 	for k, v := range o.Link.Answers {
 		s.answers[k] = v
 	}

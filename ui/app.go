@@ -208,6 +208,10 @@ func (a *app) pressed(k tea.KeyMsg) tea.Cmd {
 		return a.lay(a.logPanel())
 	case key.Matches(k, a.k.Steps.Binding) && len(a.panels) == 0 && a.stepPage() != nil:
 		return a.lay(newStepsPanel(a.stepPage()))
+	case key.Matches(k, a.k.Hand.Binding) && len(a.panels) == 0 && a.live != nil && !a.run.busy():
+		if panel := a.handoverPanel(); panel != nil {
+			return a.lay(panel)
+		}
 	case key.Matches(k, a.k.Trouble.Binding) && len(a.panels) == 0 && a.live != nil:
 		if panel := a.troublePanel(); panel != nil {
 			return a.lay(panel)

@@ -24,7 +24,7 @@ type keyMap struct {
 	Open, Tab, Esc, Back, Next, Jump, Filter    hotkey
 	Steps, Digit                                hotkey
 	Apply, Diff, Undo, Fix, Answers, Again, All hotkey
-	Copy, Page, Save, Log, Trouble              hotkey
+	Copy, Page, Save, Log, Trouble, Hand        hotkey
 	Hit, HitBack, Object, ObjBack, Rest         hotkey
 	Yes, No, Left, Right, Store, Edit, Omit     hotkey
 	Help, Quit, Interrupt, Suspend, Pause       hotkey
@@ -58,6 +58,7 @@ func newKeys() keyMap {
 		Page:     hot("o", "page", "where to read on", "o"),
 		Save:     hot("s", "save", "save a report to a file", "s"),
 		Log:      hot("l", "log", "what was done, and errors", "l"),
+		Hand:     hot("h", "hand over", "hand facts to the other admin in a file; in the list of contexts: take one", "h"),
 		Trouble:  hot("t", "trouble", "all that is wrong, in all steps: what causes other things first", "t"),
 		Hit:      hot("n", "next", "after / in a text: the next place", "n"),
 		HitBack:  hot("N", "before", "after / in a text: the place before", "N"),
@@ -92,7 +93,7 @@ func (k keyMap) groups() []keyGroup {
 		{"Move", []hotkey{k.Up, k.Down, k.PageUp, k.PageDown, k.Top, k.Bottom, k.Tab, k.Open, k.Esc, k.Filter}},
 		{"Steps", []hotkey{k.Back, k.Next, k.Jump, k.Steps}},
 		{"Change", []hotkey{k.Answers, k.Diff, k.Apply, k.Fix, k.Undo}},
-		{"Look", []hotkey{k.Trouble, k.Again, k.All, k.Copy, k.Page, k.Save, k.Log}},
+		{"Look", []hotkey{k.Trouble, k.Again, k.All, k.Copy, k.Page, k.Save, k.Log, k.Hand}},
 		{"In a text", []hotkey{k.Hit, k.HitBack, k.Object, k.ObjBack, k.Rest}},
 		{"When asked", []hotkey{k.Yes, k.No, k.Store, k.Edit, k.Omit}},
 		{"Always", []hotkey{k.Help, k.Quit, k.Interrupt, k.Suspend}},

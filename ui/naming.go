@@ -45,6 +45,9 @@ func (p *sides) advance() tea.Cmd {
 // suggestion is a name for the link, made of the names of both sides without
 // what both begin with: kind-milan and kind-rome give milan-rome.
 func (p *sides) suggestion() string {
+	if p.name != "" {
+		return p.name
+	}
 	if p.a.o.Name != "" {
 		return p.a.o.Name
 	}
@@ -53,7 +56,7 @@ func (p *sides) suggestion() string {
 
 // sideName is what a link's name takes its words from.
 func (p *sides) sideName(side steps.Side) string {
-	if p.spec[side].Host != nil {
+	if p.spec[side].Host != nil || p.spec[side].Facts != "" {
 		return p.guide.Sides[side].Name
 	}
 	return p.spec[side].Context
@@ -111,7 +114,7 @@ func (p *sides) tookName(m takenNameMsg) tea.Cmd {
 func sameSides(l *steps.Link, spec map[steps.Side]steps.EndSpec) bool {
 	for _, side := range steps.Sides {
 		have, want := l.Side(side), spec[side]
-		if have.Context != want.Context || (have.Host == nil) != (want.Host == nil) {
+		if have.Context != want.Context || have.Facts != want.Facts || (have.Host == nil) != (want.Host == nil) {
 			return false
 		}
 		if have.Host != nil && have.Host.Root != want.Host.Root {

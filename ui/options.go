@@ -23,7 +23,10 @@ type Options struct {
 	Meet func(ctx context.Context, name string) (steps.Meeting, error)
 	// Open connects what a link says. Its errors are of kubeconfigs and
 	// contexts. The wizard closes the session.
-	Open     func(*steps.Link) (*steps.Session, error)
+	Open func(*steps.Link) (*steps.Session, error)
+	// Unlock takes the passphrase of a file of facts that is sealed by one. The error
+	// says why it opens nothing. nil: no file is asked for.
+	Unlock   func(path, passphrase string) error
 	LinkPath func(name string) string // where a new link is saved
 	Version  string                   // of carrick, for reports; "": not said
 	Banner   string                   // said beside the title: "demo: two local control planes"

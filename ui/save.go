@@ -3,6 +3,7 @@ package ui
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -32,7 +33,7 @@ func (a *app) saveFile(kind, ext, text string) tea.Cmd {
 	return func() tea.Msg {
 		saved, err := newFile(name, ext, text)
 		if err != nil {
-			return noticeMsg{err: fmt.Errorf("the %s was not saved: %w", kind, err)}
+			return noticeMsg{err: fmt.Errorf("the %s was not saved: %w", kind, bare(err))}
 		}
 		return noticeMsg{text: "saved " + saved}
 	}
@@ -59,4 +60,14 @@ func newFile(name, ext, text string) (string, error) {
 		}
 		return path, nil
 	}
+}
+
+// bare is why a file could not be written, without its name: there is one line of
+// room, and the name is a new one.
+func bare(err error) error {
+	var at *fs.PathError
+	if errors.As(err, &at) {
+		return at.Err
+	}
+	return err
 }

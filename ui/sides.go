@@ -24,7 +24,9 @@ type sides struct {
 	row   cursor
 	spec  map[steps.Side]steps.EndSpec // what was chosen
 	stage int                          // 0, 1: a side; 2: the name
-	input textinput.Model              // the name, or a host's folder
+	input textinput.Model              // the name, a host's folder, a file of facts, or its passphrase
+	file  filing                       // how far a file of facts is, in place of a context
+	name  string                       // of the link that a file of facts is of
 	said  string                       // why it does not go on
 	busy  bool                         // the link is being opened
 	draft string                       // the name that was typed before going back
@@ -78,7 +80,7 @@ func (p *sides) about() string {
 	return "A side is a context of your kubeconfig. carrick reads it the way kubectl does, and writes nothing into it."
 }
 
-func (p *sides) typing() bool { return p.naming() || p.onHost() }
+func (p *sides) typing() bool { return p.naming() || p.onHost() || p.file != unfiled }
 
 func (p *sides) pace() time.Duration {
 	for _, m := range p.met {
@@ -136,6 +138,9 @@ func (p *sides) pressed(k tea.KeyMsg) tea.Cmd {
 	case key.Matches(k, p.a.k.Esc.Binding):
 		return p.back()
 	case p.typing():
+		if key.Matches(k, p.a.k.Open.Binding) && p.file != unfiled {
+			return p.filed()
+		}
 		if key.Matches(k, p.a.k.Open.Binding) {
 			return p.entered()
 		}
@@ -150,6 +155,8 @@ func (p *sides) pressed(k tea.KeyMsg) tea.Cmd {
 		return p.choose()
 	case key.Matches(k, p.a.k.Back.Binding):
 		return p.back()
+	case key.Matches(k, p.a.k.Hand.Binding):
+		return p.askFile()
 	case key.Matches(k, p.a.k.Again.Binding, p.a.k.All.Binding):
 		p.met = map[string]*meeting{}
 		return p.begin()
@@ -262,6 +269,9 @@ func (p *sides) atFree() {
 // the first, from there to the guides.
 func (p *sides) back() tea.Cmd {
 	p.said = ""
+	if p.file != unfiled {
+		return p.unfile()
+	}
 	if p.naming() {
 		p.draft = p.input.Value()
 	}

@@ -10,6 +10,8 @@ func (p *sides) view() []string {
 	lines := p.head()
 	if !p.typing() {
 		lines = append(lines, p.rows(p.room())...)
+	} else if p.file != unfiled {
+		lines = append(lines, p.fileLines()...)
 	} else if p.naming() {
 		lines = append(lines, p.a.noteLines(p.a.w-4)...)
 	}
@@ -60,8 +62,12 @@ func (p *sides) chosen(stage int, side steps.Side) string {
 	a, spec := p.a, p.spec[side]
 	name := pad(p.guide.Sides[side].Name, p.labels())
 	switch {
+	case p.stage == stage && p.file != unfiled:
+		return p.fileLine(name)
 	case spec.Host != nil:
 		return " " + a.t.good.Render("✓") + " " + name + "  " + oneLine(spec.Host.Root)
+	case spec.Facts != "":
+		return " " + a.t.good.Render("✓") + " " + name + "  " + oneLine(spec.Facts) + "  " + a.t.faint.Render("a file of facts")
 	case spec.Context != "":
 		says := p.met[spec.Context].says(a)
 		room := max(a.w/3, a.w-width(name)-width(says)-8)
@@ -175,6 +181,12 @@ func (p *sides) foot() string {
 	first := []hint{a.k.Open.as("choose"), {"↑↓", "move"}, a.k.Esc.hint(), a.k.Again.hint()}
 	if !p.naming() && p.guide.Sides[p.side()].Optional {
 		first = append(first, a.k.Omit.hint())
+	}
+	if !p.naming() {
+		first = append(first, a.k.Hand.as("a file of facts"))
+	}
+	if p.file != unfiled {
+		return a.footer([]hint{a.k.Open.as("take it"), a.k.Esc.hint()}, []hint{a.k.Interrupt.as("quit")})
 	}
 	last := []hint{a.k.Help.hint(), a.k.Quit.hint()}
 	if p.naming() {

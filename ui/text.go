@@ -96,12 +96,26 @@ func wrap(s string, w int) []string {
 	w = min(w, proseWidth)
 	for _, word := range strings.Fields(s) {
 		if width(word) > w {
-			return strings.Split(ansi.Wrap(s, w, " /"), "\n")
+			return within(ansi.Wrap(s, w, " /"), w)
 		}
 	}
 	// Names and commands are full of hyphens; they are broken at none.
 	s = strings.ReplaceAll(s, "-", unbroken)
 	return strings.Split(strings.ReplaceAll(ansi.Wrap(s, w, " "), unbroken, "-"), "\n")
+}
+
+// within are lines that are no wider than that: a blank before a word that is too
+// long may have been kept on its line.
+func within(text string, w int) []string {
+	var out []string
+	for _, l := range strings.Split(text, "\n") {
+		if width(l) > w {
+			out = append(out, strings.Split(ansi.Hardwrap(l, w, true), "\n")...)
+			continue
+		}
+		out = append(out, l)
+	}
+	return out
 }
 
 // unbroken is a hyphen at which no line ends.

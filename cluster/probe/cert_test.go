@@ -62,7 +62,7 @@ func TestCertProblem(t *testing.T) {
 			kind:  NameMismatch, words: []string{"names no host at all", "common name leaf does not count"},
 		},
 		{
-			situation: "expired", chain: []*x509.Certificate{good.cert}, name: "localhost", now: now.AddDate(0, 0, 4),
+			situation: "expired", chain: []*x509.Certificate{good.cert}, name: "localhost", now: now.AddDate(0, 0, 4).Add(time.Hour),
 			kind: Expired, words: []string{"expired 3 days ago"},
 		},
 		{
@@ -70,7 +70,7 @@ func TestCertProblem(t *testing.T) {
 			kind: NotYetValid, words: []string{"not valid before", "this machine's clock says"},
 		},
 		{
-			situation: "everything at once", chain: []*x509.Certificate{stranger.issue(t, nil).cert}, name: "rome", now: now.AddDate(0, 0, 4),
+			situation: "everything at once", chain: []*x509.Certificate{stranger.issue(t, nil).cert}, name: "rome", now: now.AddDate(0, 0, 4).Add(time.Hour),
 			kind: UnknownAuthority, words: []string{"issuer: stranger", "but not for rome", "expired 3 days ago"},
 		},
 		{

@@ -23,6 +23,8 @@ var arrows = []arrow{
 	{under: "cluster/probe", never: []string{"k8s.io/", "carrick/"}, why: "probe looks from this machine and knows no Kubernetes"},
 	{under: "steps", never: []string{"carrick/ui", "carrick/cmd", "carrick/assets", "github.com/charmbracelet", "github.com/muesli", "k8s.io/client-go", "helm.sh"}, why: "steps knows no screen, and no cluster but through package cluster"},
 	{under: "steps/check", never: []string{"carrick/steps/renku"}, why: "shared checks mention no product"},
+	{under: "steps/facts", never: []string{"carrick/", "k8s.io/"}, why: "a file of facts knows no guide and no cluster"},
+	{under: ".", except: "steps/facts", never: []string{"filippo.io/age"}, why: "seals are made and opened in steps/facts and nowhere else"},
 	{under: "ui", never: []string{"k8s.io/", "helm.sh", "carrick/steps/", "carrick/cmd", "carrick/assets"}, why: "ui knows no guide and touches no cluster"},
 	{under: "ui/lines", never: []string{"carrick/ui/background", "github.com/charmbracelet", "github.com/muesli"}, why: "lines need no screen: nothing of Charm's"},
 	{under: "ui/farewell", never: []string{"carrick/ui", "github.com/charmbracelet", "github.com/muesli"}, why: "it is used with a screen and without"},

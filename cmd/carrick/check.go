@@ -56,6 +56,9 @@ func (a *app) runCheck(ctx context.Context, path string, f checkFlags) error {
 	if err := known(s.Guide(), f.only, f.skip); err != nil {
 		return err
 	}
+	if err := s.HandedFits(ctx); err != nil {
+		return err
+	}
 	cells := s.Cells(steps.Selection{Side: side, Only: f.only, Skip: f.skip})
 	if len(cells) == 0 {
 		return usage("no check is left after --side, --only and --skip")
@@ -74,10 +77,27 @@ func (a *app) runCheck(ctx context.Context, path string, f checkFlags) error {
 	if err != nil {
 		return err
 	}
-	if code := boardCode(count(b, cells), f.failOn == "warning"); code != 0 {
+	code := boardCode(count(b, cells), f.failOn == "warning")
+	if n := toldOpen(b, cells); n > 0 && code != exitFailed {
+		fmt.Fprintf(a.err, "%d checks do not hold yet on the other side, its file of facts says; ask its admin for a newer one\n", n)
+		code = exitUnknown
+	}
+	if code != 0 {
 		return verdict(code)
 	}
 	return nil
+}
+
+// toldOpen counts the checks that do not hold by the other side's file of facts.
+func toldOpen(b *steps.Board, cells []steps.Cell) int {
+	n := 0
+	for _, c := range cells {
+		switch told, _ := b.Verdict(c).Told(); told {
+		case steps.Fail, steps.Unknown, steps.Waiting:
+			n++
+		}
+	}
+	return n
 }
 
 func (f checkFlags) valid() error {
@@ -121,7 +141,7 @@ func (a *app) look(ctx context.Context, s *steps.Session, cells []steps.Cell, wa
 	var at map[steps.Cell]steps.Look
 	err := s.Follow(ctx, cells, func(b *steps.Board, looks map[steps.Cell]steps.Look, _ steps.Cell) bool {
 		board, at = b, looks
-		return !count(b, cells).Green()
+		return !count(b, cells).Green() || toldOpen(b, cells) > 0
 	})
 	if board == nil {
 		board, at = steps.NewBoard(s.Guide()), map[steps.Cell]steps.Look{}

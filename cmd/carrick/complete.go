@@ -25,7 +25,7 @@ const noFile = cobra.ShellCompDirectiveNoFileComp
 func (a *app) addCompletion(root *cobra.Command) {
 	root.ValidArgsFunction = a.completeRoot
 	args := map[string]completer{
-		"check": a.completeLink, "diff": a.completeLink, "apply": a.completeLink, "undo": a.completeLink,
+		"check": a.completeLink, "diff": a.completeLink, "apply": a.completeLink, "undo": a.completeLink, "handover": a.completeLink,
 		"export": a.completeExport, "demo": a.completeGuide, "guides": a.completeGuide, "adopt": a.completeGuide,
 		"explain": a.completeExplain, "help": completeHelp, "version": cobra.NoFileCompletions,
 	}
@@ -53,7 +53,8 @@ func (a *app) flagCompleters() map[string]completer {
 		"output": a.completeOutput, "color": fixed("auto", "always", "never"),
 		"fail-on": fixed("failure\texit 3 on failures alone", "warning\texit 4 on warnings, too"),
 		"pace":    fixed("slow", "normal", "fast"),
-		"wait":    fixed("1m", "5m", "15m"), "name": fixed(), "as": fixed(), "as-group": fixed(),
+		"to":      fixed(), "for": fixed("1h", "24h", "168h"),
+		"wait": fixed("1m", "5m", "15m"), "name": fixed(), "as": fixed(), "as-group": fixed(),
 		remote + "as": fixed(), remote + "as-group": fixed(), "request-timeout": fixed("5s", "30s"), remote + "request-timeout": fixed("5s", "30s"),
 	}
 }

@@ -43,6 +43,7 @@ func exitCode(ctx context.Context, err error) int {
 		file    *steps.FileError
 		missing *steps.MissingError
 		part    *steps.StoppedError
+		awaits  *steps.AwaitsError
 	)
 	switch {
 	case errors.Is(err, ui.ErrInterrupted), ctx.Err() != nil && err != nil:
@@ -57,7 +58,7 @@ func exitCode(ctx context.Context, err error) int {
 		return exitUsage
 	case errors.As(err, &part):
 		return exitPartWay
-	case errors.As(err, &unanswered{}):
+	case errors.As(err, &unanswered{}), errors.As(err, &awaits):
 		return exitUnknown
 	}
 	return exitOther

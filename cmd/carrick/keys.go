@@ -15,7 +15,12 @@ import (
 )
 
 // keyFlags say what opens a sealed file of facts.
-type keyFlags struct{ identity, passphrase string }
+type keyFlags struct {
+	identity, passphrase string
+
+	told  facts.Keys      // of passphrases that were typed
+	asked map[string]bool // files that were asked about
+}
 
 func (k *keyFlags) add(to *pflag.FlagSet) {
 	to.StringVar(&k.identity, "identity", "", "file with the key that opens a sealed file of facts: an age identity, or an SSH private key")
@@ -48,16 +53,54 @@ func (k *keyFlags) read(a *app, l *steps.Link) (facts.Keys, error) {
 		}
 		return append(out, keys...), nil
 	}
-	for _, side := range steps.Sides {
-		if path := l.Side(side).Facts; path != "" {
-			keys, err := a.askPassphrase(l.File(path))
-			if err != nil {
-				return nil, err
-			}
-			out = append(out, keys...)
+	if !a.onScreen {
+		if err := k.ask(a, l); err != nil {
+			return nil, err
 		}
 	}
-	return out, nil
+	return append(out, k.told...), nil
+}
+
+// ask asks for the passphrases of the files that a link names, each once, where
+// somebody is there.
+func (k *keyFlags) ask(a *app, l *steps.Link) error {
+	for _, side := range steps.Sides {
+		path := l.Side(side).Facts
+		if path == "" || k.passphrase != "" || k.asked[path] {
+			continue
+		}
+		keys, err := a.askPassphrase(l.File(path))
+		if err != nil {
+			return err
+		}
+		if k.asked == nil {
+			k.asked = map[string]bool{}
+		}
+		k.asked[path], k.told = true, append(k.told, keys...)
+	}
+	return nil
+}
+
+// unlock takes a passphrase that was typed on the screen for a file of facts; the
+// error says that it opens nothing.
+func (k *keyFlags) unlock(path, phrase string) error {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return plainOpen(err)
+	}
+	f, err := facts.Decode(data)
+	if err != nil {
+		return err
+	}
+	keys, err := facts.Passphrase(phrase)
+	if err != nil {
+		return err
+	}
+	if err := f.Unseal(keys); err != nil {
+		return errors.New("this is not its passphrase")
+	}
+	k.told = append(k.told, keys...)
+	return nil
 }
 
 // privateFile reads a file of keys.

@@ -21,7 +21,7 @@ import (
 // test binary, under that name.
 func TestMain(m *testing.M) {
 	testscript.Main(tidy{m}, map[string]func(){
-		"carrick": main, "kubectl-carrick": main, completeAs: main, "carrick-trial": trialMain, "carrick-codes": codesMain,
+		"carrick": main, "kubectl-carrick": main, completeAs: main, "carrick-trial": trialMain, "carrick-codes": codesMain, "carrick-duo": duoMain,
 	})
 }
 

@@ -128,8 +128,14 @@ func (a *app) planWith(ctx context.Context, s *steps.Session, f changeFlags, und
 	if err := sidesKnown(s, scope.Side); err != nil {
 		return nil, err
 	}
+	if err := s.HandedFits(ctx); err != nil {
+		return nil, err
+	}
 	if undo {
 		return s.PlanUndo(ctx, scope)
+	}
+	if err := unsealed(ctx, s); err != nil {
+		return nil, err
 	}
 	if missing := s.Missing(ctx, scope.Steps...); len(missing) > 0 {
 		return nil, whyMissing(ctx, s, missing)
@@ -142,8 +148,24 @@ func (a *app) planWith(ctx context.Context, s *steps.Session, f changeFlags, und
 func sidesKnown(s *steps.Session, only steps.Side) error {
 	for _, side := range steps.Sides {
 		end, role := s.End(side), s.Guide().Sides[side]
-		if end.Absent != "" && !role.Optional && (only == "" || only == side) {
+		if end.Handed != nil && only == side {
+			return usage("%s: nothing can be done there from here; its admin runs carrick apply LINK --side %s", end.Absent, role.Name)
+		}
+		if end.Absent != "" && end.Handed == nil && !role.Optional && (only == "" || only == side) {
 			return usage("%s; add it to the link file (%s: {context: NAME}), or use --side", end.Absent, side)
+		}
+	}
+	return nil
+}
+
+// unsealed refuses to plan with a file of facts whose seal was not opened: what is in
+// it would be waited for in vain.
+func unsealed(ctx context.Context, s *steps.Session) error {
+	for _, side := range steps.Sides {
+		if h := s.End(side).Handed; h != nil {
+			if err := h.Sealed(ctx); err != nil {
+				return err
+			}
 		}
 	}
 	return nil

@@ -32,7 +32,7 @@ func (o *office) walkScreens(when string) {
 				see()
 			}
 		}
-		for _, key := range []string{"d", "l", "?", "e", "o", "u", "\t"} {
+		for _, key := range []string{"d", "l", "?", "e", "o", "u", "t", "S", "\t"} {
 			p.types(key)
 			see()
 			p.types("\x1b")
@@ -45,16 +45,13 @@ func (o *office) walkScreens(when string) {
 			next = "summary ·"
 		}
 		for range 20 { // a key right after escape is another key
-			if p.types("n"); p.settlesOn(next) {
+			if p.types("n"); p.comes(next) {
 				break
 			}
 		}
 	}
 	p.wait(`summary ·`)
-	if when == madeByThen {
-		p.wait(`Made by this link`)
-	}
-	see()
+	o.pagesThrough(p, see, when)
 	p.types("s")
 	see()
 	p.types("q")
@@ -63,6 +60,24 @@ func (o *office) walkScreens(when string) {
 	defer p.mu.Unlock()
 	all.WriteString(p.raw.String())
 	o.runs = append(o.runs, h)
+}
+
+// pagesThrough goes down the summary, which is longer than the screen, until it has
+// said what the link made: that takes it a moment.
+func (o *office) pagesThrough(p *terminal, see func(), when string) {
+	made := when != madeByThen
+	for range 20 {
+		for range 8 {
+			see()
+			made = made || strings.Contains(p.text(), "Made by this link")
+			p.types("\x1b[6~")
+		}
+		if made {
+			return
+		}
+		p.types("g")
+	}
+	o.Errorf("the summary never said what this link made:\n%s", p.text())
 }
 
 // settles returns when the screen stays as it is for a moment.
@@ -83,10 +98,21 @@ func (p *terminal) settles() {
 	}
 }
 
-// settlesOn settles, and tells whether the screen shows a text then.
-func (p *terminal) settlesOn(text string) bool {
-	p.settles()
-	return strings.Contains(p.text(), text)
+// comes waits a while until the screen shows a text, and tells whether it did.
+func (p *terminal) comes(text string) bool {
+	late := time.NewTimer(keyLost)
+	defer late.Stop()
+	for !strings.Contains(p.text(), text) {
+		select {
+		case <-p.changed:
+		case <-late.C:
+			return strings.Contains(p.text(), text)
+		}
+	}
+	return true
 }
+
+// keyLost is when a key that did nothing was part of another one.
+const keyLost = 5 * time.Second
 
 const calmScreen = 80 * time.Millisecond

@@ -24,8 +24,8 @@ const plantedPassword = "pl4nted-Passw0rd/of+a-release=zQ7"
 // storedSecret is a Secret as kubectl shows it.
 type storedSecret struct {
 	Metadata struct {
-		Name, Namespace string
-		Annotations     map[string]string
+		Name, Namespace     string
+		Labels, Annotations map[string]string
 	}
 	Type string
 	Data map[string][]byte

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"carrick/cluster/clustertest"
 	"carrick/cluster/clustertest/cases"
 )
 
@@ -22,9 +23,11 @@ func TestSecretsOfEveryGuide(t *testing.T) {
 		o.useAll()
 		o.walkScreens(madeByThen)
 		s.collect(secrets, 4) // what carrick made is among them now
+		o.lookAtSpoilt("proof")
 		if h := o.run(3*time.Minute, "undo", "--yes", "link.yaml"); h.code != 0 {
 			s.Errorf("undo: exit code %d:\n%s", h.code, h.text.String())
 		}
+		o.allCommands()
 		o.runs = append(o.runs, o.files(), s.committed())
 		s.Logf("%d forms of secrets are looked for", secrets.Len())
 		for _, h := range o.runs {
@@ -55,6 +58,7 @@ func (o *office) useAll() {
 	o.run(quick, "guides")
 	o.run(quick, "guides", o.guide.Name)
 	o.run(quick, "completion", "bash")
+	o.run(quick, "help", "exit-codes")
 	o.run(quick, "explain")
 	o.run(quick, "explain", o.guide.Name+"/"+o.guide.Cells()[0].Check)
 	looks := func() {
@@ -75,11 +79,27 @@ func (o *office) useAll() {
 	o.run(time.Minute, "export", "link.yaml", "out")
 	o.run(time.Minute, "export", "--force", "link.yaml", "out")
 	o.run(time.Minute, "undo", "--dry-run", "link.yaml")
+	o.run(time.Minute, "adopt", o.guide.Name, "-o", "adopted.yaml", "--context", o.box.Contexts[clustertest.Local], "--remote-context", o.box.Contexts[clustertest.Remote])
 	bad := filepath.Join(o.dir, "bad.yaml")
 	if err := os.WriteFile(bad, []byte("apiVersion: carrick/v1alpha1\nkind: Link\nanswers: {}\n"), 0o600); err != nil {
 		o.Fatal(err)
 	}
 	o.run(quick, "check", "bad.yaml")
+}
+
+// allCommands fails for a command that was not run. The demo has its own clusters,
+// with nothing of anybody's in them.
+func (o *office) allCommands() {
+	ran := map[string]bool{"demo": true}
+	for _, h := range o.runs {
+		command, _, _ := strings.Cut(h.name, " ")
+		ran[command] = true
+	}
+	for _, c := range (&app{name: "carrick", guides: guides()}).root().Commands() {
+		if !c.Hidden && c.IsAvailableCommand() && !ran[c.Name()] {
+			o.Errorf("no secret was looked for in what carrick %s lets out", c.Name())
+		}
+	}
 }
 
 // committed are goldens and other files for tests, as one run.

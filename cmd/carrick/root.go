@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"log/slog"
@@ -41,6 +42,7 @@ type app struct {
 	audit         *steps.Audit
 	unaudited     error // why changes can't be recorded
 	attended      bool  // somebody reads what is said and can act on it
+	handing       bool  // a file of facts that can't be used stops nobody from handing over one
 	onScreen      bool  // the screen is up: nothing else may write to the terminal
 }
 
@@ -165,6 +167,10 @@ func (a *app) session(l *steps.Link, o cluster.Options) (*steps.Session, error) 
 		access := flags[side].access()
 		access.Stderr = words
 		end, err := steps.OpenEnd(l, side, g, access, keys, o)
+		if err != nil && a.handing && l.Side(side).Facts != "" {
+			fmt.Fprintf(a.err, "without the other side's file, which can't be used: %s\n", cluster.Clean(err.Error()))
+			end, err = steps.End{Absent: "the file of facts of the " + g.Sides[side].Name + " can't be used"}, nil
+		}
 		if err != nil {
 			for _, e := range ends {
 				e.Close()

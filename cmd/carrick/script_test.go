@@ -55,7 +55,7 @@ func runScripts(t *testing.T, dir string, more func(*testscript.Env) error) {
 			return more(e)
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"exits": exits, "refuses": refuses, "report": report, "keep": keep, "document": document,
+			"exits": exits, "refuses": refuses, "report": report, "keep": keep, "document": document, "forge": forge, "agekey": ageKey,
 		},
 	})
 }

@@ -22,10 +22,10 @@ var exitCodes = []struct {
 }{
 	{exitInterrupted, "interrupted"},
 	{exitDeadline, "`--wait` ran out"},
-	{exitUsage, "usage, a bad file, or an answer or a yes of its own is missing (`--yes`, `--take-over`, `--replace`) and there is nobody to ask"},
+	{exitUsage, "usage, a bad file, a file of facts that can't be used, or an answer or a yes of its own is missing (`--yes`, `--take-over`, `--replace`) and there is nobody to ask"},
 	{exitPartWay, "stopped part-way: some things were changed; the same command goes on from there"},
 	{exitFailed, "`check`: a check failed; `diff`: there are changes"},
-	{exitUnknown, "something is unknown or still waiting; for `export`: something can't be known yet"},
+	{exitUnknown, "something is unknown or still waiting; for `apply` and `check` with a file of facts: it is the other admin's turn; for `export`: something can't be known yet"},
 	{exitWarnings, "warnings, with `--fail-on=warning`"},
 	{exitOther, "any other error, missing rights among them"},
 	{0, "green"},

@@ -44,6 +44,11 @@ func (a *app) wizard(ctx context.Context, args []string, guide, name string) err
 		}
 		o.Name = name
 	}
+	if o.Link != nil {
+		if err := a.keys.ask(a, o.Link); err != nil {
+			return err
+		}
+	}
 	if err := a.wizardSecrets(ctx, o); err != nil {
 		return err
 	}
@@ -95,6 +100,7 @@ func (a *app) screen() ui.Options {
 			return steps.Meet(ctx, cluster.Access{Kubeconfig: a.local.kubeconfig, Context: name, Stderr: a.logFile})
 		},
 		Open:     a.openOnScreen,
+		Unlock:   a.keys.unlock,
 		LinkPath: func(name string) string { return name + ".yaml" },
 		Version:  release,
 		Color:    a.color, Theme: a.theme, ASCII: a.ascii,

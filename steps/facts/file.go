@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"strings"
 	"time"
+	"unicode"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -83,6 +84,10 @@ func Decode(data []byte) (*File, error) {
 	if len(data) > Max {
 		return nil, fmt.Errorf("%w: it is larger than any (4 MiB)", ErrForm)
 	}
+	var doc yaml.Node
+	if err := yaml.Unmarshal(data, &doc); err != nil || !flat(&doc, 0) {
+		return nil, fmt.Errorf("%w: a YAML document with kind: %s belongs here", ErrForm, Kind)
+	}
 	f := &File{}
 	d := yaml.NewDecoder(bytes.NewReader(data))
 	d.KnownFields(true)
@@ -97,7 +102,7 @@ func Decode(data []byte) (*File, error) {
 		return nil, fmt.Errorf("%w that this version of carrick reads: its apiVersion is %q, not %s", ErrForm, head.APIVersion, Version)
 	}
 	if err := d.Decode(f); err != nil {
-		return nil, fmt.Errorf("%w: %s", ErrForm, strings.TrimPrefix(err.Error(), "yaml: "))
+		return nil, fmt.Errorf("%w: %s", ErrForm, said(strings.TrimPrefix(err.Error(), "yaml: "), 300))
 	}
 	want, err := f.digest()
 	if err != nil {
@@ -107,6 +112,23 @@ func Decode(data []byte) (*File, error) {
 		return nil, ErrChanged
 	}
 	return f, nil
+}
+
+// deepest is how far values in a file may be nested.
+const deepest = 20
+
+// flat tells whether a document is without aliases, and nested no further than what
+// carrick writes: a small file could mean a huge one otherwise.
+func flat(n *yaml.Node, depth int) bool {
+	if n.Kind == yaml.AliasNode || n.Anchor != "" || depth > deepest {
+		return false
+	}
+	for _, c := range n.Content {
+		if !flat(c, depth+1) {
+			return false
+		}
+	}
+	return true
 }
 
 // digest is of the file without it. Going through YAML once makes a file that is
@@ -144,7 +166,8 @@ type Expects struct {
 	Guide, Link string
 	Side        string // the side that the file should be of
 	Role        string
-	Cluster     string // UID of the reader's own cluster; "": not known
+	Cluster     string   // UID of the reader's own cluster; "": not known
+	Secrets     []string // names of facts that belong into the seal
 	Now         time.Time
 }
 
@@ -164,25 +187,38 @@ func (f *File) Fits(x Expects) error {
 		return fmt.Errorf("is of the very cluster that stands on the other side of this link (kube-system %s)", x.Cluster)
 	case f.Taken.After(x.Now.Add(skew)):
 		return fmt.Errorf("was written at %s, which is still to come: one of the two clocks is wrong", f.Taken.Format(time.RFC3339))
+	case f.open(x.Secrets) != "":
+		return fmt.Errorf("holds a secret in the open (%s), where it has to be sealed: whoever has seen the file has that secret; have it made anew, then ask for a file by carrick handover --to", f.open(x.Secrets))
 	case x.Now.After(f.Until):
 		return fmt.Errorf("is stale: written %s, good until %s; ask its writer to run carrick handover again", f.Taken.Format(time.RFC3339), f.Until.Format(time.RFC3339))
 	}
 	return nil
 }
 
-// oneWord keeps what stands in a file of somebody else's from filling a message.
-func oneWord(s string) string {
-	s = strings.Map(func(r rune) rune {
-		if r <= ' ' || r == 0x7f {
-			return '_'
+// open is the first of these facts that stands outside the seal.
+func (f *File) open(secrets []string) string {
+	for _, name := range secrets {
+		if _, ok := f.Facts[name]; ok {
+			return name
 		}
-		return r
-	}, s)
-	if len(s) > 60 {
-		s = s[:60] + "…"
 	}
-	if s == "" {
+	return ""
+}
+
+// oneWord keeps what stands in a file of somebody else's from filling a message, or
+// driving a terminal.
+func oneWord(s string) string {
+	if s = strings.ReplaceAll(said(s, 60), " ", "_"); s == "" {
 		return "(none)"
+	}
+	return s
+}
+
+// said is a text as a part of one line, of at most so many characters.
+func said(s string, most int) string {
+	s = strings.Join(strings.FieldsFunc(s, func(r rune) bool { return !unicode.IsGraphic(r) || unicode.IsSpace(r) }), " ")
+	if r := []rune(s); len(r) > most {
+		return string(r[:most]) + "…"
 	}
 	return s
 }

@@ -70,6 +70,8 @@ func TestWhatIsRefused(t *testing.T) {
 		"a link file":        "apiVersion: carrick/v1alpha1\nkind: Link\n",
 		"nothing":            "",
 		"no YAML":            "\t{",
+		"an alias":           strings.Replace(data, "guide: liqo", "guide: &g liqo", 1),
+		"a deep value":       data + "facts: " + strings.Repeat("[", 5000) + strings.Repeat("]", 5000) + "\n",
 		"an unknown key":     data + "more: 1\n",
 		"an unknown version": strings.Replace(data, "carrick/v1alpha1", "carrick/v9", 1),
 		"too much":           data + strings.Repeat("#", facts.Max),

@@ -140,11 +140,11 @@ func (f *File) Unseal(keys Keys) error {
 		return ErrSealed
 	}
 	if err != nil {
-		return fmt.Errorf("the seal can't be opened: %w", err)
+		return fmt.Errorf("the seal can't be opened: %s", said(err.Error(), 300))
 	}
 	body, err := io.ReadAll(io.LimitReader(r, Max))
 	if err != nil {
-		return fmt.Errorf("the seal can't be opened: %w", err)
+		return fmt.Errorf("the seal can't be opened: %s", said(err.Error(), 300))
 	}
 	var in inside
 	if err := yaml.Unmarshal(body, &in); err != nil {

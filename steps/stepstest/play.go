@@ -147,7 +147,7 @@ func open(t *testing.T, g *steps.Guide, assets fs.FS, dir, name string, more map
 			t.Fatal(err)
 		}
 		t.Cleanup(s.stop)
-		c, err := cluster.Open(cluster.Access{Kubeconfig: kubeconfig(t, s), Context: string(side)}, cluster.Options{Once: true})
+		c, err := cluster.Open(cluster.Access{Kubeconfig: kubeconfig(t, s), Context: string(side)}, cluster.Options{Once: true, Patience: st.patience(side)})
 		if err != nil {
 			t.Fatal(err)
 		}

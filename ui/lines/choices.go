@@ -33,6 +33,7 @@ func (w *walk) choices() []choice {
 		{"u", "undo", "", "takes back what this step made; u all takes back all that this link made", w.undo},
 		{"n", "next", "", "goes to the next step", w.goOn},
 		{"b", "back", "", "goes to the step before", nil},
+		{"h", "handover", "", "writes facts of one side into a file for the admin of the other", w.handOver},
 		{"s", "summary", "", "says where all steps stand", w.toSummary},
 		{"l", "log", "", "says what was done, and what went wrong", w.sayLog},
 	}

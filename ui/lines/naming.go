@@ -9,6 +9,9 @@ import (
 // suggestion is a name for the link, made of the names of both sides without
 // what both begin with: kind-milan and kind-rome give milan-rome.
 func (p *sides) suggestion() string {
+	if p.link != "" {
+		return p.link
+	}
 	local, remote := p.words(steps.Local), p.words(steps.Remote)
 	for len(local) > 1 && len(remote) > 1 && local[0] == remote[0] {
 		local, remote = local[1:], remote[1:]
@@ -38,7 +41,7 @@ func (p *sides) words(side steps.Side) []string {
 func (p *sides) same(l *steps.Link) bool {
 	for _, side := range steps.Sides {
 		have, want := l.Side(side), p.spec[side]
-		if have.Context != want.Context || (have.Host == nil) != (want.Host == nil) {
+		if have.Context != want.Context || have.Facts != want.Facts || (have.Host == nil) != (want.Host == nil) {
 			return false
 		}
 		if have.Host != nil && have.Host.Root != want.Host.Root {

@@ -22,6 +22,7 @@ type Options struct {
 	Candidates func() ([]steps.Candidate, error)
 	Meet       func(ctx context.Context, name string) (steps.Meeting, error)
 	Open       func(*steps.Link) (*steps.Session, error) // Run closes the session
+	Unlock     func(path, passphrase string) error       // nil: no file of facts is asked for
 	LinkPath   func(name string) string                  // where a new link is saved
 	Banner     string                                    // said first
 	Notes      []string                                  // said before a new link begins, and under ?

@@ -16,6 +16,7 @@ type sides struct {
 	guide *steps.Guide
 	list  []steps.Candidate
 	spec  map[steps.Side]steps.EndSpec
+	link  string // name of the link that a file of facts is of
 
 	mu   sync.Mutex
 	met  map[string]*meeting // by context
@@ -128,7 +129,7 @@ func (p *sides) pick(side steps.Side) error {
 		text, err := w.ask(question{
 			prompt: fmt.Sprintf("The %s, 1 to %d [%d]:", role.Name, len(p.list), def+1),
 			help: func() {
-				w.out.say("A side is a context of your kubeconfig. carrick reads it as kubectl does, and writes nothing into it. r says the list again, with what has answered since.")
+				w.out.say("A side is a context of your kubeconfig. carrick reads it as kubectl does, and writes nothing into it. r says the list again, with what has answered since. h takes a file of facts that the other admin handed over.")
 				p.contexts(side)
 			},
 			instead: map[steps.Side]string{steps.Local: "carrick --context NAME names it", steps.Remote: "carrick --remote-context NAME names it"}[side],
@@ -142,6 +143,16 @@ func (p *sides) pick(side steps.Side) error {
 		}
 		if text == "r" {
 			p.contexts(side)
+			continue
+		}
+		if text == "h" {
+			taken, err := p.handed(side)
+			if err != nil {
+				return err
+			}
+			if taken {
+				return nil
+			}
 			continue
 		}
 		if text == "0" && role.Optional {
@@ -179,6 +190,9 @@ func (p *sides) contexts(side steps.Side) {
 			continue
 		}
 		p.w.out.sentence("%d: %s, at %s: %s", i+1, c.Context, c.Server, p.says(c.Context))
+	}
+	if p.spec[side.Peer()].Facts == "" {
+		p.w.out.sentence("h: no context of yours, but a file of facts from the %s's admin", p.guide.Sides[side].Name)
 	}
 	if p.guide.Sides[side].Optional {
 		p.w.out.sentence("0: leave the %s out", p.guide.Sides[side].Name)

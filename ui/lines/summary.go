@@ -28,6 +28,7 @@ func (w *walk) summary() error {
 		{"m", "made", "", "says what this link made", w.sayMade},
 		{"u", "undo", "", "takes back all that this link made: says it, and asks", w.undoHere},
 		{"r", "again", "", "looks again at everything", w.summaryAgain},
+		{"h", "handover", "", "writes facts of one side into a file for the admin of the other", w.handOver},
 		{"b", "back", "", "goes to the last step", nil},
 		{"l", "log", "", "says what was done, and what went wrong", w.sayLog},
 		{"n", "next", "", "goes to the first step that is not done", w.toFirst},

@@ -7,6 +7,7 @@ package main
 import (
 	"bufio"
 	"fmt"
+	"maps"
 	"os"
 	"path"
 	"slices"
@@ -56,7 +57,9 @@ func main() {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
-	if !table(got) {
+	all := table(got)
+	growth(got)
+	if !all {
 		os.Exit(1)
 	}
 }
@@ -135,4 +138,41 @@ func table(got figures) bool {
 		}
 	}
 	return all
+}
+
+// grown are the figures of many links at once. They have no budget: what counts is
+// that a link takes no more among many than it does alone.
+var grown = [][2]string{{"s/link", "seconds a link"}, {"MB/link", "MB a link"}, {"unknown/link", "checks a link that could not be told"}}
+
+// growth prints what a link takes among many: a line a guide and figure.
+func growth(got figures) {
+	many := map[[2]string]map[int]float64{} // by guide and unit, then by how many
+	for key, n := range got {
+		words := strings.Split(key[1], "/")
+		if len(words) != 3 || words[0] != "BenchmarkGrowth" {
+			continue
+		}
+		links, err := strconv.Atoi(words[2])
+		if err != nil {
+			continue
+		}
+		at := [2]string{words[1], key[2]}
+		if many[at] == nil {
+			many[at] = map[int]float64{}
+		}
+		many[at][links] = n
+	}
+	fmt.Println()
+	for _, unit := range grown {
+		for _, at := range slices.SortedFunc(maps.Keys(many), func(a, b [2]string) int { return strings.Compare(a[0], b[0]) }) {
+			if at[1] != unit[0] {
+				continue
+			}
+			line := fmt.Sprintf("%-38s %-10s", "many links at once: "+unit[1], at[0])
+			for _, links := range slices.Sorted(maps.Keys(many[at])) {
+				line += fmt.Sprintf("  %d: %.3g", links, many[at][links])
+			}
+			fmt.Println(line)
+		}
+	}
 }

@@ -1,22 +1,31 @@
 // Command table reads the file of cases and prints how many were tried and held,
-// by kind. It ends with 1 where one did not hold, or none was tried.
+// by kind. It ends with 1 where one did not hold, or none of a kind was tried:
+//
+//	table [-want crash,fault] FILE...
 package main
 
 import (
 	"bufio"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"os"
 	"slices"
+	"strings"
 
 	"carrick/cluster/clustertest/cases"
 )
 
 func main() {
-	tried, held, err := count(os.Args[1:])
+	want := flag.String("want", "", "kinds of which cases are to be there, with commas")
+	flag.Parse()
+	tried, held, err := count(flag.Args())
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
+	}
+	for _, kind := range strings.FieldsFunc(*want, func(r rune) bool { return r == ',' }) {
+		tried[kind] += 0 // none is a line, too
 	}
 	if !print(tried, held) {
 		os.Exit(1)
@@ -55,8 +64,9 @@ func count(files []string) (tried, held map[string]int, err error) {
 // print prints the table, and tells whether all held.
 func print(tried, held map[string]int) bool {
 	var kinds []string
-	all, good := 0, 0
+	all, good, none := 0, 0, len(tried) == 0
 	for k, n := range tried {
+		none = none || n == 0
 		kinds = append(kinds, k)
 		all, good = all+n, good+held[k]
 	}
@@ -67,5 +77,5 @@ func print(tried, held map[string]int) bool {
 		row(k, tried[k], held[k])
 	}
 	row("all", all, good)
-	return all > 0 && good == all
+	return !none && good == all
 }

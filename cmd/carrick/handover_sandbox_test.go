@@ -1,0 +1,188 @@
+package main
+
+import (
+	"encoding/base64"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"filippo.io/age"
+	"github.com/google/go-cmp/cmp"
+
+	"carrick/cluster/clustertest"
+	"carrick/steps/stepstest"
+)
+
+// admin is one of two who share nothing: a folder with a kubeconfig of
+// one cluster alone, a link file, and a key of age.
+type admin struct {
+	*testing.T
+	dir, role, peer string
+	env             []string
+	key             *age.X25519Identity
+	said            strings.Builder // all that was ever said there
+}
+
+func newAdmin(t *testing.T, box *clustertest.Sandbox, side, role, peer, answers string) *admin {
+	t.Helper()
+	o := &admin{T: t, dir: t.TempDir(), role: role, peer: peer}
+	config, err := os.ReadFile(box.Kubeconfigs[side])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if o.key, err = age.GenerateX25519Identity(); err != nil {
+		t.Fatal(err)
+	}
+	ends := map[string]string{side: "{context: " + box.Contexts[side] + "}"}
+	for _, other := range []string{clustertest.Local, clustertest.Remote} {
+		if other != side {
+			ends[other] = "{facts: theirs.facts}"
+		}
+	}
+	o.write("config", string(config))
+	o.write("key", o.key.String()+"\n")
+	o.write("link.yaml", "apiVersion: carrick/v1alpha1\nkind: Link\nmetadata: {name: apart}\nguide: liqo\nlocal: "+ends[clustertest.Local]+
+		"\nremote: "+ends[clustertest.Remote]+"\nanswers: {offloading.namespace: apart-demo"+answers+"}\n")
+	o.env = append(ownEnvironment(o.dir), "KUBECONFIG="+filepath.Join(o.dir, "config"))
+	return o
+}
+
+func (o *admin) write(name, text string) {
+	o.Helper()
+	if err := os.WriteFile(filepath.Join(o.dir, name), []byte(text), 0o600); err != nil {
+		o.Fatal(err)
+	}
+}
+
+func (o *admin) read(name string) string {
+	o.Helper()
+	text, err := os.ReadFile(filepath.Join(o.dir, name))
+	if err != nil {
+		o.Fatal(err)
+	}
+	return string(text)
+}
+
+// run runs carrick there and wants one of these exit codes.
+func (o *admin) run(codes []int, args ...string) (out, said string, code int) {
+	o.Helper()
+	cmd := exec.CommandContext(o.Context(), program(o), append(args, "--identity", "key")...)
+	cmd.Dir, cmd.Env = o.dir, o.env
+	out, said, code = finish(o, cmd)
+	o.said.WriteString(out + said)
+	o.Logf("%s: carrick %s: exit code %d\n%s%s", o.role, strings.Join(args, " "), code, out, said)
+	for _, c := range codes {
+		if c == code {
+			return out, said, code
+		}
+	}
+	o.Fatalf("%s: carrick %s: exit code %d, want one of %v", o.role, strings.Join(args, " "), code, codes)
+	return out, said, code
+}
+
+// hand writes this side's file, and puts it where the other one looks for it.
+func (o *admin) hand(to *admin) string {
+	o.Helper()
+	o.run([]int{0}, "handover", "link.yaml", "--side", o.role, "-o", "ours.facts", "--to", to.key.Recipient().String())
+	text := o.read("ours.facts")
+	to.write("theirs.facts", text)
+	return text
+}
+
+// peered is two admins that take turns until both are green.
+func peered(t *testing.T, box *clustertest.Sandbox, answers string) (consumer, provider *admin, handed []string) {
+	t.Helper()
+	consumer = newAdmin(t, box, clustertest.Local, "consumer", "provider", answers)
+	provider = newAdmin(t, box, clustertest.Remote, "provider", "consumer", answers)
+	// nobody has a file yet: the first one is written without any
+	without := strings.Replace(provider.read("link.yaml"), "local: {facts: theirs.facts}\n", "", 1)
+	with := provider.read("link.yaml")
+	provider.write("link.yaml", without)
+	handed = append(handed, provider.hand(consumer))
+	provider.write("link.yaml", with)
+	for turn := range 6 {
+		for _, o := range []*admin{consumer, provider} {
+			to := map[*admin]*admin{consumer: provider, provider: consumer}[o]
+			o.run([]int{0, 5}, "apply", "--yes", "link.yaml", "--side", o.role)
+			handed = append(handed, o.hand(to))
+		}
+		_, _, ours := consumer.run([]int{0, 3, 5}, "check", "link.yaml")
+		_, _, theirs := provider.run([]int{0, 3, 5}, "check", "link.yaml")
+		if ours == 0 && theirs == 0 {
+			t.Logf("green after %d turns", turn+1)
+			return consumer, provider, handed
+		}
+	}
+	t.Fatal("not green after 6 turns")
+	return nil, nil, nil
+}
+
+// Two admins, neither with the other's kubeconfig, come to a green peering by
+// handing each other files of facts.
+func TestAPeeringByTwoAdmins(t *testing.T) {
+	box := clustertest.Start(t)
+	for name, tc := range map[string]struct {
+		answers string
+		files   bool // undo has the other side's file
+	}{
+		"a certificate, and undo with the files":    {"", true},
+		"a token, and undo of one side by its own":  {", auth.kind: service-account", false},
+		"no networking, and undo of one by its own": {", network.join: 'no'", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			box.Reset(t)
+			box.Seed(t, "liqo")
+			before := stepstest.Snapshot(t, box)
+			consumer, provider, handed := peered(t, box, tc.answers)
+			secrets := privateOf(t, box, tc.answers)
+			for _, text := range append(handed, consumer.said.String(), provider.said.String()) {
+				for name, secret := range secrets {
+					if strings.Contains(text, secret) {
+						t.Errorf("%s is in a file that was handed over, or was said", name)
+					}
+				}
+			}
+			for _, a := range []*admin{consumer, provider} {
+				if !tc.files {
+					a.write("link.yaml", withoutFacts.ReplaceAllString(a.read("link.yaml"), ""))
+				}
+				a.run([]int{0}, "undo", "--yes", "link.yaml", "--side", a.role)
+			}
+			if d := cmp.Diff(before, stepstest.Snapshot(t, box)); d != "" {
+				t.Errorf("not as before (-before +after):\n%s", d)
+			}
+		})
+	}
+}
+
+var withoutFacts = regexp.MustCompile(`(?m)^(local|remote): \{facts: .*\n`)
+
+// privateOf is what no file of facts may hold in the open, as it stands and as
+// Kubernetes encodes it.
+func privateOf(t *testing.T, box *clustertest.Sandbox, answers string) map[string]string {
+	t.Helper()
+	type at struct{ side, ns, name, key string }
+	all := []at{{clustertest.Local, "liqo-tenant-rome", "kubeconfig-controlplane-rome", "kubeconfig"}}
+	if !strings.Contains(answers, "network.join") {
+		all = append(all, at{clustertest.Local, "liqo-tenant-rome", "gw-keys", "privateKey"}, at{clustertest.Remote, "liqo-tenant-milan", "gw-keys", "privateKey"})
+	}
+	if strings.Contains(answers, "service-account") {
+		all = append(all, at{clustertest.Remote, "liqo-tenant-milan", "liqo-controlplane-milan-token", "token"})
+	} else {
+		all = append(all, at{clustertest.Local, "liqo-tenant-rome", "liqo-controlplane-key-rome", `tls\.key`})
+	}
+	out := map[string]string{}
+	for _, s := range all {
+		encoded := box.Run(t, s.side, "", "-n", s.ns, "get", "secret", s.name, "-o", "jsonpath={.data."+s.key+"}")
+		raw, err := base64.StdEncoding.DecodeString(encoded)
+		if err != nil || len(raw) < 32 {
+			t.Fatalf("%s of %s: %d bytes, %v", s.key, s.name, len(raw), err)
+		}
+		out[s.key+" of "+s.name+" on the "+s.side] = string(raw)
+		out[s.key+" of "+s.name+" on the "+s.side+", encoded"] = encoded
+	}
+	return out
+}

@@ -1,0 +1,57 @@
+package steps
+
+import (
+	"os"
+	"time"
+
+	"carrick/steps/facts"
+)
+
+// HandedHead is what a file of facts says of itself, before it is used.
+type HandedHead struct {
+	Link, Context string // the link that it is of, and what the other admin calls their side
+	ByPhrase      bool   // a passphrase opens its seal
+	Fingerprint   string
+}
+
+// LookIntoHanded reads the head of a file of facts that is to stand for a side of a
+// new link. A FileError says why it can't.
+func LookIntoHanded(path string, g *Guide, side Side) (HandedHead, error) {
+	info, err := os.Stat(path)
+	switch {
+	case err != nil:
+		return HandedHead{}, &FileError{Path: path, Problem: plainFileError(err)}
+	case !info.Mode().IsRegular():
+		return HandedHead{}, &FileError{Path: path, Problem: "is no plain file"}
+	case info.Size() > facts.Max:
+		return HandedHead{}, &FileError{Path: path, Problem: "is larger than any file of facts"}
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return HandedHead{}, &FileError{Path: path, Problem: plainFileError(err)}
+	}
+	f, err := facts.Decode(data)
+	if err == nil {
+		err = f.Fits(facts.Expects{Guide: g.Name, Link: f.Link, Side: string(side), Role: g.Sides[side].Name, Secrets: g.secretFacts(side), Now: time.Now()})
+	}
+	if err == nil {
+		err = CheckLinkName(f.Link)
+	}
+	if err != nil {
+		return HandedHead{}, &FileError{Path: path, Problem: err.Error()}
+	}
+	head := HandedHead{Link: f.Link, Context: f.Context, Fingerprint: f.Fingerprint()}
+	head.ByPhrase = f.Sealed != nil && len(f.Sealed.For) == 1 && f.Sealed.For[0] == facts.ByPassphrase
+	return head, nil
+}
+
+// Here are the sides that can be handed over: those that are no file themselves.
+func (s *Session) Here() []Side {
+	var out []Side
+	for _, side := range Sides {
+		if !s.ends[side].absent() {
+			out = append(out, side)
+		}
+	}
+	return out
+}

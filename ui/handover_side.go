@@ -1,0 +1,86 @@
+package ui
+
+import (
+	"strings"
+
+	"github.com/charmbracelet/bubbles/textinput"
+	tea "github.com/charmbracelet/bubbletea"
+
+	"carrick/steps"
+)
+
+// filing is how far a file of facts is that is to stand for a side.
+type filing int
+
+const (
+	unfiled filing = iota // a context is being picked
+	filePath
+	filePhrase // the passphrase that opens it
+)
+
+// askFile asks for a file of facts in place of a context. One side has to be here.
+func (p *sides) askFile() tea.Cmd {
+	if p.spec[p.side().Peer()].Facts != "" {
+		p.said = "the " + p.guide.Sides[p.side().Peer()].Name + " is a file already; one side has to be a context of yours"
+		return nil
+	}
+	p.said, p.file = "", filePath
+	p.input.SetValue("")
+	return p.input.Focus()
+}
+
+// unfile goes back to the contexts.
+func (p *sides) unfile() tea.Cmd {
+	p.file, p.input.EchoMode = unfiled, textinput.EchoNormal
+	delete(p.spec, p.side())
+	p.input.SetValue("")
+	p.input.Blur()
+	return nil
+}
+
+// filed takes the file that was named, and the passphrase where it wants one.
+func (p *sides) filed() tea.Cmd {
+	if p.file == filePhrase {
+		if err := p.a.o.Unlock(p.spec[p.side()].Facts, p.input.Value()); err != nil {
+			p.said = oneLine(err.Error())
+			p.input.SetValue("")
+			return nil
+		}
+		return p.filedAway()
+	}
+	path := strings.TrimSpace(p.input.Value())
+	head, err := steps.LookIntoHanded(path, p.guide, p.side())
+	if err != nil {
+		p.said = oneLine(err.Error())
+		return nil
+	}
+	p.spec[p.side()], p.name, p.said = steps.EndSpec{Facts: path}, head.Link, ""
+	if !head.ByPhrase || p.a.o.Unlock == nil {
+		return p.filedAway()
+	}
+	p.file, p.input.EchoMode = filePhrase, textinput.EchoPassword
+	p.input.SetValue("")
+	return p.input.Focus()
+}
+
+func (p *sides) filedAway() tea.Cmd {
+	p.file, p.input.EchoMode, p.said = unfiled, textinput.EchoNormal, ""
+	p.stage++
+	return p.advance()
+}
+
+// fileLine is the line of a side while its file is being asked for.
+func (p *sides) fileLine(name string) string {
+	a := p.a
+	what := map[filing]string{filePath: "file of facts ", filePhrase: "its passphrase "}[p.file]
+	p.input.Width = max(1, a.w-p.labels()-width(what)-8)
+	return " " + a.t.accent.Render("▸") + " " + a.t.title.Render(name) + "  " + a.t.faint.Render(what) + p.input.View()
+}
+
+// fileLines say what such a file is, and what to ask the other admin for.
+func (p *sides) fileLines() []string {
+	role := p.guide.Sides[p.side()].Name
+	text := "   Where you have no credentials for the " + role + ", its admin hands you a file, and you hand them one. Ask them for:"
+	out := wrap(text, max(1, p.a.w-4))
+	return append(out, "", "     "+clip("carrick handover LINK --side "+role+" -o "+role+".facts", max(1, p.a.w-6)))
+}

@@ -1,0 +1,88 @@
+package ui
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"carrick/steps"
+	"carrick/steps/facts"
+)
+
+// fileOfFacts writes a file of facts of the provider, sealed by a passphrase.
+func fileOfFacts(t *testing.T, link string) string {
+	t.Helper()
+	to, err := facts.ForPassphrase("correct horse")
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := time.Now().UTC().Truncate(time.Second)
+	f := &facts.File{
+		APIVersion: facts.Version, Kind: facts.Kind, Guide: "tunnel", Link: link, Side: string(steps.Remote), Role: "provider",
+		Taken: now, Until: now.Add(time.Hour), Facts: map[string]any{"name": "rome"},
+	}
+	if err := f.Seal(map[string]string{"word": "sesame"}, to); err != nil {
+		t.Fatal(err)
+	}
+	data, err := f.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "rome.facts")
+	if err := os.WriteFile(path, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// A file of facts stands for a side in place of a context: it is looked into at once,
+// its passphrase is asked for and not shown, and the link takes its name.
+func TestAFileOfFactsStandsForASide(t *testing.T) {
+	var path string
+	var given []string
+	o := clusters(t)
+	o.Unlock = func(file, phrase string) error {
+		if given = append(given, file+" "+phrase); phrase != "correct horse" {
+			return errors.New("this is not its passphrase")
+		}
+		return nil
+	}
+	onStage(t, o, 80, 24, func(p *play) {
+		path = fileOfFacts(t, "oslo-rome") // by the clock of the stage
+		p.press("enter", "enter", "h")
+		p.shows("file of facts", "carrick handover LINK --side provider -o provider.facts")
+		p.press(strings.Split(path+".no", "")...)
+		p.press("enter")
+		p.shows("no such")
+		p.press("esc")
+		p.shows("pick a context")
+		p.press("h")
+		p.press(strings.Split(path, "")...)
+		p.press("enter")
+		p.shows("its passphrase")
+		p.press(strings.Split("wrong", "")...)
+		p.hides("wrong")
+		p.press("enter")
+		p.shows("this is not its passphrase")
+		p.press(strings.Split("correct horse", "")...)
+		p.press("enter")
+		p.shows("oslo-rome", "rome.facts", "enter begin")
+	})
+	if len(given) != 2 || given[1] != path+" correct horse" {
+		t.Errorf("given: %q", given)
+	}
+}
+
+// A file of another side is refused where it is asked for.
+func TestAFileOfTheOtherSideIsRefused(t *testing.T) {
+	onStage(t, clusters(t), 80, 24, func(p *play) {
+		path := fileOfFacts(t, "oslo-rome")
+		p.press("enter", "h")
+		p.press(strings.Split(path, "")...)
+		p.press("enter")
+		p.shows("provider; the facts of the consumer belong here")
+	})
+}

@@ -1,0 +1,151 @@
+package lines
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"carrick/steps"
+)
+
+// handWithin is how long the facts of a side may take.
+const handWithin = time.Minute
+
+// handOver writes the facts of a side that is here into a file, and says who has to
+// go on.
+func (w *walk) handOver(string) error {
+	side, err := w.sideToHand()
+	if err != nil || side == "" {
+		return orNothing(err)
+	}
+	instead := "carrick handover " + w.path() + " --side " + w.role(side)
+	usual := w.session.HandoverFile(side)
+	file, err := w.ask(question{prompt: fmt.Sprintf("File for the facts of the %s [%s]:", w.role(side), usual), help: func() {
+		w.out.say("The other admin gets these facts in a file, and none of your credentials.")
+	}, instead: instead})
+	if err != nil {
+		return orNothing(err)
+	}
+	o := steps.HandoverOptions{Side: side, File: strings.TrimSpace(file)}
+	to, err := w.ask(question{prompt: "Who may read its secrets, empty for nobody:", help: func() {
+		w.out.say("An age recipient (age1…), an SSH public key, or @FILE. What is secret is sealed for them; for nobody it is left out, and named.")
+	}, instead: instead})
+	if err != nil {
+		return orNothing(err)
+	}
+	if to = strings.TrimSpace(to); to != "" {
+		if o.To, err = steps.RecipientsOf(to); err != nil {
+			w.out.sentence("%s. Nothing was written", err.Error())
+			return nil
+		}
+	}
+	return w.writeHandover(o)
+}
+
+func (w *walk) writeHandover(o steps.HandoverOptions) error {
+	var done *steps.HandedOver
+	var next []string
+	err := w.wait(func() string { return "the facts of the " + w.role(o.Side) }, nil, func(ctx context.Context) (err error) {
+		ctx, cancel := context.WithTimeout(ctx, handWithin)
+		defer cancel()
+		if done, err = w.session.WriteHandover(ctx, o); err == nil && len(w.session.Here()) == 1 {
+			next = w.session.NextTurn(ctx, o.Side)
+		}
+		return err
+	})
+	switch {
+	case errors.Is(err, errCancelled):
+		return nil
+	case err != nil && w.mine(err):
+		return err
+	case err != nil:
+		w.trouble("No file was written: ", err)
+		return nil
+	}
+	w.out.sentence("Wrote %s", done.Path)
+	for _, line := range done.Says {
+		w.out.say("%s", oneLine(line))
+	}
+	for _, line := range next {
+		w.out.sentence("Next, %s", line)
+	}
+	return nil
+}
+
+// sideToHand is the side that is here; where both are, the one that is named; "":
+// none.
+func (w *walk) sideToHand() (steps.Side, error) {
+	here := w.session.Here()
+	switch len(here) {
+	case 0:
+		w.out.say("Neither side is here: there is nothing to hand over.")
+		return "", nil
+	case 1:
+		return here[0], nil
+	}
+	for {
+		text, err := w.ask(question{
+			prompt:  fmt.Sprintf("Whose facts, %s or %s:", w.role(steps.Local), w.role(steps.Remote)),
+			help:    func() { w.out.say("The side whose facts the admin of the other one needs.") },
+			instead: "carrick handover " + w.path() + " --side " + w.role(steps.Local),
+		})
+		if err != nil {
+			return "", err
+		}
+		for _, side := range here {
+			if text = strings.TrimSpace(text); text == w.role(side) || text == string(side) {
+				return side, nil
+			}
+		}
+		w.out.sentence("%s is neither of them", quoted(text))
+	}
+}
+
+// orNothing takes b for leaving it.
+func orNothing(err error) error {
+	if errors.Is(err, errBack) {
+		return nil
+	}
+	return err
+}
+
+// handed asks for a file of facts in place of a context; false: none was taken.
+func (p *sides) handed(side steps.Side) (bool, error) {
+	w, role := p.w, p.guide.Sides[side].Name
+	if p.spec[side.Peer()].Facts != "" {
+		w.out.sentence("The %s is a file already; one side has to be a context of yours", p.guide.Sides[side.Peer()].Name)
+		return false, nil
+	}
+	w.out.sentence("Ask the %s's admin for a file: carrick handover LINK --side %s -o %s.facts", role, role, role)
+	instead := fmt.Sprintf("a link file with %s: {facts: FILE}", side)
+	text, err := w.ask(question{prompt: fmt.Sprintf("File of facts of the %s:", role), help: func() {
+		w.out.say("What the other admin's carrick handover wrote, as a path.")
+	}, instead: instead})
+	if err != nil {
+		return false, orNothing(err)
+	}
+	path := strings.TrimSpace(text)
+	head, err := steps.LookIntoHanded(path, p.guide, side)
+	if err != nil {
+		w.out.sentence("%s", err.Error())
+		return false, nil
+	}
+	for head.ByPhrase && w.o.Unlock != nil {
+		phrase, err := w.ask(question{prompt: "Its passphrase:", secret: true, help: func() {
+			w.out.say("What is secret in the file is sealed by a passphrase. Its writer tells it to you, on another way than the file.")
+		}, instead: "carrick LINK --passphrase-file FILE"})
+		if err != nil {
+			return false, orNothing(err)
+		}
+		if err = w.o.Unlock(path, phrase); err == nil {
+			break
+		}
+		w.out.sentence("%s", err.Error())
+	}
+	p.spec[side] = steps.EndSpec{Facts: path}
+	p.link = head.Link
+	w.out.sentence("The file is of link %s, fingerprint %s: both admins use that name", head.Link, head.Fingerprint)
+	return true, nil
+}
