@@ -27,8 +27,8 @@ type Side struct {
 	FrontProxy []byte       // PEM: who signs its API server when that calls aggregated ones
 	// Authentication is the file in which its API server looks for issuers.
 	Authentication string
-	Kubelet    *kubelet.Server
-	World      *world.Cluster
+	Kubelet        *kubelet.Server
+	World          *world.Cluster
 }
 
 // Sides are the two clusters, by their names.
@@ -46,10 +46,13 @@ type kind struct {
 	// They end with ctx or with the play's Close.
 	start func(ctx context.Context, sides Sides, wrong map[string]bool) (*Play, error)
 	// onHost is start for a scenario of which one side is a machine: a folder in
-	// dir.
-	onHost func(ctx context.Context, dir string, sides Sides, wrong map[string]bool) (*Play, error)
-	// behaviours are the faults that are not objects: name to one sentence.
+	// dir. What is wrong comes with acts.
+	onHost func(ctx context.Context, dir string, sides Sides) (*Play, error)
+	// behaviours are the faults that stand-ins are started with, and no objects:
+	// name to one sentence.
 	behaviours func() map[string]string
+	// acted are those that are acts of the play alone.
+	acted func() map[string]string
 	// under are the faults on which another one builds: they come first.
 	under map[string]string
 	// answers are what a guide has to be told so that a walk shows all of it:
@@ -59,9 +62,9 @@ type kind struct {
 
 // kinds are the scenarios that have stand-ins. The others are only objects.
 var kinds = map[string]kind{
-	"liqo":  {start: liqo, behaviours: liqoBehaviours},
-	"ondemand": {onHost: ondemand, behaviours: ondemandBehaviours, under: ondemandUnder()},
-	"renku": {start: renku, behaviours: behaviours, under: map[string]string{"page-frames": "page"}, answers: map[string]string{"session.test": "true"}},
+	"liqo":     {start: liqo, behaviours: liqoBehaviours},
+	"ondemand": {onHost: ondemand, acted: ondemandActs, under: ondemandUnder()},
+	"renku":    {start: renku, behaviours: behaviours, under: map[string]string{"page-frames": "page"}, answers: map[string]string{"session.test": "true"}},
 }
 
 // Play is a scenario whose stand-ins run.
@@ -104,8 +107,10 @@ func (*Stage) Faults(scenario string) (map[string]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	if k, ok := kinds[scenario]; ok {
-		maps.Copy(faults, k.behaviours())
+	for _, more := range []func() map[string]string{kinds[scenario].behaviours, kinds[scenario].acted} {
+		if more != nil {
+			maps.Copy(faults, more())
+		}
 	}
 	return faults, nil
 }
@@ -174,7 +179,7 @@ func (s *Stage) play(scenario, fault string) (*Play, error) {
 		}
 	}
 	wrong, asked := map[string]bool{}, false
-	if k, ok := kinds[scenario]; ok {
+	if k := kinds[scenario]; k.behaviours != nil {
 		for name := range k.behaviours() {
 			wrong[name] = slices.Contains(now, name)
 			asked = asked || name == fault && !slices.Contains(old.has(), name)
@@ -204,8 +209,8 @@ func (s *Stage) start(scenario string, wrong map[string]bool) (*Play, error) {
 	}
 	start := k.start
 	if k.onHost != nil {
-		start = func(ctx context.Context, sides Sides, wrong map[string]bool) (*Play, error) {
-			return k.onHost(ctx, s.dir, sides, wrong)
+		start = func(ctx context.Context, sides Sides, _ map[string]bool) (*Play, error) {
+			return k.onHost(ctx, s.dir, sides)
 		}
 	}
 	play, err := start(s.life, s.sides, wrong)

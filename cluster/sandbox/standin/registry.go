@@ -11,6 +11,7 @@ import (
 	"log"
 	"net"
 	"net/http"
+	"sync/atomic"
 	"time"
 
 	"carrick/cluster/sandbox/pki"
@@ -25,13 +26,14 @@ const (
 
 // Registry is a running stand-in.
 type Registry struct {
-	Host   string // with its port
-	server *http.Server
+	Host    string // with its port
+	server  *http.Server
+	refuses atomic.Bool
 }
 
 // StartRegistry listens on loopback with a certificate of authority, until ctx
-// ends or Close. Where it refuses, no password is right.
-func StartRegistry(ctx context.Context, authority *pki.Authority, refuses bool) (*Registry, error) {
+// ends or Close.
+func StartRegistry(ctx context.Context, authority *pki.Authority) (*Registry, error) {
 	pair, err := authority.Server("localhost", "127.0.0.1")
 	if err != nil {
 		return nil, err
@@ -47,7 +49,7 @@ func StartRegistry(ctx context.Context, authority *pki.Authority, refuses bool) 
 	r := &Registry{Host: listener.Addr().String()}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /v2/", r.base)
-	mux.HandleFunc("GET /token", func(w http.ResponseWriter, q *http.Request) { r.token(w, q, refuses) })
+	mux.HandleFunc("GET /token", r.token)
 	r.server = &http.Server{
 		Handler: mux, ReadHeaderTimeout: 10 * time.Second, ErrorLog: log.New(io.Discard, "", 0),
 		TLSConfig: &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{certificate}},
@@ -70,9 +72,12 @@ func (r *Registry) base(w http.ResponseWriter, q *http.Request) {
 	write(w, http.StatusUnauthorized, wrong("UNAUTHORIZED", "authentication required"))
 }
 
-func (*Registry) token(w http.ResponseWriter, q *http.Request, refuses bool) {
+// Refuse makes every password wrong.
+func (r *Registry) Refuse() { r.refuses.Store(true) }
+
+func (r *Registry) token(w http.ResponseWriter, q *http.Request) {
 	user, password, ok := q.BasicAuth()
-	if !ok || refuses || user != RegistryUser || password != RegistryPassword {
+	if !ok || r.refuses.Load() || user != RegistryUser || password != RegistryPassword {
 		write(w, http.StatusUnauthorized, wrong("UNAUTHORIZED", "incorrect username or password"))
 		return
 	}

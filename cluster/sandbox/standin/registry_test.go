@@ -27,11 +27,14 @@ func TestTheRegistryWantsALogin(t *testing.T) {
 		refuses  bool
 		want     int
 	}{{RegistryPassword, false, http.StatusOK}, {"wrong", false, http.StatusUnauthorized}, {RegistryPassword, true, http.StatusUnauthorized}} {
-		r, err := StartRegistry(t.Context(), authority, tc.refuses)
+		r, err := StartRegistry(t.Context(), authority)
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer r.Close()
+		if tc.refuses {
+			r.Refuse()
+		}
 		first, err := client.Get("https://" + r.Host + "/v2/")
 		if err != nil {
 			t.Fatal(err)

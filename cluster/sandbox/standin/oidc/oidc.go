@@ -20,6 +20,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"carrick/cluster/sandbox/pki"
@@ -38,8 +39,7 @@ const (
 
 // Options are what the provider is started with.
 type Options struct {
-	Users      []string
-	NoAudience bool // the client has no mapper that names the API server in its tokens
+	Users []string
 }
 
 // Provider is a running identity provider.
@@ -47,9 +47,10 @@ type Provider struct {
 	Issuer string
 	CA     []byte // PEM: who signed its certificate
 
-	options Options
-	key     *rsa.PrivateKey
-	server  *http.Server
+	options    Options
+	noAudience atomic.Bool // the client has no mapper that names the API server in its tokens
+	key        *rsa.PrivateKey
+	server     *http.Server
 }
 
 // Start starts the provider on loopback. It ends with ctx or Close.
@@ -162,12 +163,19 @@ func (p *Provider) signIn(w http.ResponseWriter, r *http.Request) {
 
 const refresh = "stand-in:"
 
+// DropAudience takes away the mapper that names the API server in tokens.
+func (p *Provider) DropAudience() { p.noAudience.Store(true) }
+
 // Token is an access token of a user, as the portal gets it at login.
 func (p *Provider) Token(user string, now time.Time) (string, error) {
-	audience := []string{Audience, "account"}
-	if p.options.NoAudience {
-		audience = []string{"account"}
+	if p.noAudience.Load() {
+		return p.Sign(user, now, "account")
 	}
+	return p.Sign(user, now, Audience, "account")
+}
+
+// Sign is a token of a user for an audience.
+func (p *Provider) Sign(user string, now time.Time, audience ...string) (string, error) {
 	body, err := json.Marshal(map[string]any{
 		"iss": p.Issuer, "sub": "stand-in-" + user, "aud": audience, "azp": Client, "typ": "Bearer",
 		"iat": now.Unix(), "exp": now.Add(life).Unix(), "preferred_username": user, "email": user + "@example.org",
