@@ -62,6 +62,24 @@ func TestMayWrite(t *testing.T) {
 	}
 }
 
+func TestRemoveFolder(t *testing.T) {
+	h := newHost(t, map[string]string{"etc/a": "x", "opt/empty/file": ""})
+	if err := os.Remove(filepath.Join(h.Root, "opt/empty/file")); err != nil {
+		t.Fatal(err)
+	}
+	for path, goes := range map[string]bool{"/etc": false, "/opt/empty": true, "/none": true} {
+		if err := h.RemoveFolder(t.Context(), path); err != nil {
+			t.Errorf("%s: %v", path, err)
+		}
+		if _, err := h.Stat(t.Context(), path); (err != nil) != goes {
+			t.Errorf("%s: then %v", path, err)
+		}
+	}
+	if err := h.RemoveFolder(t.Context(), "/etc/a"); err == nil {
+		t.Error("a file is taken for a folder")
+	}
+}
+
 func TestHostList(t *testing.T) {
 	h := newHost(t, map[string]string{"etc/b": "", "etc/a": "", "conf@": "/etc"})
 	for _, path := range []string{"/etc", "/conf", "/etc/"} {

@@ -141,6 +141,35 @@ func (h *Host) Remove(ctx context.Context, name, wantHash string) error {
 	return nil
 }
 
+// RemoveFolder removes a folder that is empty; one that is not, or is gone already, is nil.
+func (h *Host) RemoveFolder(ctx context.Context, name string) error {
+	if err := h.around(name, func() error { return h.removeFolder(ctx, name) }); err != nil {
+		return fmt.Errorf("remove %s: %w", Clean(name), err)
+	}
+	return nil
+}
+
+func (h *Host) removeFolder(ctx context.Context, name string) error {
+	if err := context.Cause(ctx); err != nil {
+		return err
+	}
+	target, err := h.resolve(name)
+	if err != nil {
+		return err
+	}
+	names, err := h.list(ctx, name)
+	if errors.Is(err, fs.ErrNotExist) || (err == nil && len(names) > 0) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if err := h.files.Remove(target); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return bare(err)
+	}
+	return nil
+}
+
 func (h *Host) remove(ctx context.Context, name, wantHash string) error {
 	target, info, err := h.target(name)
 	if err != nil || info == nil {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
+	"slices"
 
 	"carrick/cluster"
 )
@@ -25,6 +26,10 @@ type record struct {
 	Before     string      `json:"before,omitempty"` // where the file that stood there was kept
 	BeforeHash string      `json:"beforeHash,omitempty"`
 	BeforeMode fs.FileMode `json:"beforeMode,omitempty"`
+
+	// Made are the folders that were not there, the highest first. Each record of a file in them has them: the last
+	// one to go takes them along.
+	Made []string `json:"made,omitempty"`
 
 	Run   []string `json:"run,omitempty"` // of a Command
 	Title string   `json:"title,omitempty"`
@@ -61,6 +66,10 @@ func recordAt(ctx context.Context, env Env, at string) (record, bool, error) {
 
 // writeRecord records what is about to be done, before it is.
 func writeRecord(ctx context.Context, env Env, rec record) error {
+	var err error
+	if rec.Made, err = made(ctx, env, rec); err != nil {
+		return err
+	}
 	b, err := json.Marshal(rec)
 	if err != nil {
 		return err
@@ -77,14 +86,63 @@ func forget(ctx context.Context, env Env) error {
 	if err := writeList(ctx, env, recordPath(env)); err != nil {
 		return err
 	}
-	b, err := env.Host.Read(ctx, recordPath(env))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
+	rec, found, err := readRecord(ctx, env)
+	if err != nil || !found {
+		return err
 	}
+	// The record knows of the folders, so it goes after them; what it stands in itself goes last.
+	if err := dropFolders(ctx, env, rec.Made); err != nil {
+		return err
+	}
+	b, err := env.Host.Read(ctx, recordPath(env))
 	if err != nil {
 		return err
 	}
-	return env.Host.Remove(ctx, recordPath(env), sum(string(b)))
+	if err := env.Host.Remove(ctx, recordPath(env), sum(string(b))); err != nil {
+		return err
+	}
+	if err := dropFolders(ctx, env, []string{records, path.Dir(recordPath(env))}); err != nil {
+		return err
+	}
+	return dropFolders(ctx, env, rec.Made)
+}
+
+// made are the folders above a record and its file that are not there, or that carrick has made for others.
+func made(ctx context.Context, env Env, rec record) ([]string, error) {
+	all, err := allRecords(ctx, env, "")
+	if err != nil {
+		return nil, err
+	}
+	ours := map[string]bool{}
+	for _, r := range all {
+		for _, folder := range r.Made {
+			ours[folder] = true
+		}
+	}
+	var out []string
+	for _, name := range []string{recordPath(env), rec.Path} {
+		for folder := path.Dir(name); folder != "/" && folder != "."; folder = path.Dir(folder) {
+			_, err := env.Host.Stat(ctx, folder)
+			if err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return nil, err
+			}
+			if (err != nil || ours[folder]) && !contains(out, folder) {
+				out = append(out, folder)
+			}
+		}
+	}
+	slices.Sort(out)
+	return out, nil
+}
+
+// dropFolders removes the folders that carrick has made and that nothing is in any more.
+func dropFolders(ctx context.Context, env Env, made []string) error {
+	for _, folder := range slices.Backward(made) { // a folder comes behind the one that it is in
+		if err := env.Host.RemoveFolder(ctx, folder); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func recordPath(env Env) string { return path.Join(records, env.Link, env.Action+".json") }
