@@ -1,0 +1,118 @@
+// A stand-in for Prometheus (prometheus/prometheus), as far as a reaper of
+// namespaces asks it: the instant query of its HTTP API. It knows one metric,
+// kube_pod_container_info, of which it counts the containers that it is told of.
+
+package standin
+
+import (
+	"fmt"
+	"net"
+	"net/http"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+const (
+	prometheusSpace   = "monitoring"
+	prometheusService = "prometheus"
+	prometheusPort    = 9090
+)
+
+// Prometheus is a running stand-in.
+type Prometheus struct {
+	address net.IP
+	port    int
+	server  *http.Server
+}
+
+// StartPrometheus listens on an address of this machine that is not loopback,
+// until Close. count is how many containers it knows of.
+func StartPrometheus(count func() (int, error)) (*Prometheus, error) {
+	address, err := ownAddress()
+	if err != nil {
+		return nil, err
+	}
+	listener, err := net.Listen("tcp", net.JoinHostPort(address.String(), "0"))
+	if err != nil {
+		return nil, err
+	}
+	server := &http.Server{ReadHeaderTimeout: 10 * time.Second, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		answerQuery(w, r, count)
+	})}
+	go func() { _ = server.Serve(listener) }()
+	return &Prometheus{address: address, port: listener.Addr().(*net.TCPAddr).Port, server: server}, nil
+}
+
+// Close ends the stand-in.
+func (p *Prometheus) Close() { _ = p.server.Close() }
+
+// Address is how the cluster's pods name it.
+func (*Prometheus) Address() string {
+	return fmt.Sprintf("http://%s.%s:%d", prometheusService, prometheusSpace, prometheusPort)
+}
+
+// Objects are a Service that leads to it.
+func (p *Prometheus) Objects() []*unstructured.Unstructured {
+	labels := map[string]any{"app.kubernetes.io/name": prometheusService}
+	at := map[string]any{
+		"name": prometheusService, "namespace": prometheusSpace,
+		"labels":      labels,
+		"annotations": map[string]any{"carrick/stand-in": "counts the containers of the cluster, knows nothing else"},
+	}
+	return []*unstructured.Unstructured{
+		{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": prometheusSpace, "labels": map[string]any{"kubernetes.io/metadata.name": prometheusSpace}}}},
+		{Object: map[string]any{
+			"apiVersion": "v1", "kind": "Service", "metadata": at,
+			"spec": map[string]any{"ports": []any{map[string]any{"name": "http", "port": int64(prometheusPort), "protocol": "TCP", "targetPort": int64(p.port)}}},
+		}},
+		// The API server's proxy leads to pods alone: this one runs nowhere, and its
+		// address is this machine's.
+		{Object: map[string]any{
+			"apiVersion": "v1", "kind": "Pod",
+			"metadata": map[string]any{"name": prometheusService + "-0", "namespace": prometheusSpace, "labels": labels},
+			"spec": map[string]any{
+				"schedulerName": "stand-in",
+				"containers":    []any{map[string]any{"name": prometheusService, "image": "quay.io/prometheus/prometheus:v3"}},
+			},
+			"status": map[string]any{
+				"phase": "Running", "podIP": p.address.String(), "podIPs": []any{map[string]any{"ip": p.address.String()}},
+				"conditions": []any{map[string]any{"type": "Ready", "status": "True"}, map[string]any{"type": "ContainersReady", "status": "True"}},
+			},
+		}},
+		{Object: map[string]any{
+			"apiVersion": "v1", "kind": "Endpoints", "metadata": map[string]any{"name": prometheusService, "namespace": prometheusSpace},
+			"subsets": []any{map[string]any{
+				"addresses": []any{map[string]any{
+					"ip": p.address.String(), "targetRef": map[string]any{"kind": "Pod", "namespace": prometheusSpace, "name": prometheusService + "-0"},
+				}},
+				"ports": []any{map[string]any{"name": "http", "port": int64(p.port), "protocol": "TCP"}},
+			}},
+		}},
+	}
+}
+
+func answerQuery(w http.ResponseWriter, r *http.Request, count func() (int, error)) {
+	query := r.FormValue("query")
+	if r.URL.Path != "/api/v1/query" {
+		http.NotFound(w, r)
+		return
+	}
+	if query == "" {
+		write(w, http.StatusBadRequest, map[string]any{"status": "error", "errorType": "bad_data", "error": "invalid parameter \"query\""})
+		return
+	}
+	result := []any{}
+	if strings.Contains(query, "kube_pod_container_info") {
+		n, err := count()
+		if err != nil {
+			write(w, http.StatusUnprocessableEntity, map[string]any{"status": "error", "errorType": "execution", "error": "stand-in: " + err.Error()})
+			return
+		}
+		if n > 0 {
+			result = append(result, map[string]any{"metric": map[string]any{}, "value": []any{time.Now().Unix(), fmt.Sprint(n)}})
+		}
+	}
+	write(w, http.StatusOK, map[string]any{"status": "success", "data": map[string]any{"resultType": "vector", "result": result}})
+}
