@@ -157,9 +157,9 @@ func cutLast(path string) (parent, name string) {
 	return path[:at], path[at+1:]
 }
 
-// meant says in words which key may be meant by one that upstream does not know
+// likelyMeant says in words which key may be meant by one that upstream does not know
 // there: the nearest of that mapping, else one of that very name elsewhere.
-func meant(parent, name string) string {
+func likelyMeant(parent, name string) string {
 	if near := cluster.Nearest(name, keysUnder(parent)); near != "" && near != name {
 		return "is " + near + " meant?"
 	}

@@ -39,7 +39,7 @@ func (d *clusterDoc) mappingOf(at string, n *yaml.Node, open bool) {
 func unknownKey(at, name string) string {
 	where := strings.TrimSuffix("v2."+at, ".")
 	out := "upstream knows no key " + quoted(name) + " under " + where + " and passes over it"
-	if m := meant(at, name); m != "" {
+	if m := likelyMeant(at, name); m != "" {
 		out += ": " + m
 	}
 	return out

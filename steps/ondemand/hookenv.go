@@ -21,11 +21,11 @@ type envFile struct {
 
 // envLine is one line; text is without its line end.
 type envLine struct {
-	text   string
-	key    string // "": no setting
-	value  string
-	odd    string // why its value can't be told without running it
-	note   string // the comment behind the value, with the blanks before it
+	text  string
+	key   string // "": no setting
+	value string
+	odd   string // why its value can't be told without running it
+	note  string // the comment behind the value, with the blanks before it
 }
 
 // envKey is one key of hook.env.
