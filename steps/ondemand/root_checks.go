@@ -88,8 +88,6 @@ func hookKubeconfigCheck() steps.Check {
 	}
 }
 
-func rotating(e steps.Env) bool { return e.Answers.Text("token.kind") != "non-expiring" }
-
 func caFile(ctx context.Context, e steps.Env) steps.Result {
 	want, err := e.Peer.Text("cluster-ca")
 	if err != nil {
@@ -188,7 +186,7 @@ func rootKubeconfigPrivate(ctx context.Context, e steps.Env) steps.Result {
 	for _, file := range files {
 		problem, err := private(ctx, e, file)
 		if errors.Is(err, fs.ErrNotExist) {
-			return steps.Failed(used.Path+" takes the token from "+file+", which is not there", applyStep(e, "token"))
+			return steps.Failed(used.Path+" takes the token from "+file+", which is not there", again(e, "token"))
 		}
 		if err != nil {
 			return steps.Unseen(err)
@@ -198,11 +196,6 @@ func rootKubeconfigPrivate(ctx context.Context, e steps.Env) steps.Result {
 		}
 	}
 	return steps.Passed("%s (%s)", strings.Join(files, ", "), used.Why)
-}
-
-// applyStep is what has carrick do a step anew.
-func applyStep(e steps.Env, step string) string {
-	return "carrick apply " + e.LinkFile() + " --step " + step
 }
 
 func rootKubeconfigStatic(ctx context.Context, e steps.Env) steps.Result {
@@ -234,9 +227,6 @@ func withRoot(ctx context.Context, e steps.Env) (*cluster.Cluster, inUse, error)
 	return as, used, err
 }
 
-// account's name as the API server calls it.
-const rootName = "system:serviceaccount:" + namespace + ":" + account
-
 func rootIdentity(ctx context.Context, e steps.Env) steps.Result {
 	in, used, err := rootsWayIn(ctx, e)
 	if err != nil {
@@ -264,19 +254,19 @@ func rootIdentity(ctx context.Context, e steps.Env) steps.Result {
 	}
 	who, err := as.WhoAmI(ctx)
 	if apierrors.IsUnauthorized(err) {
-		return steps.Failed("the API server at "+as.Server()+" refuses the token of "+used.Path+" (401): it has ended, or it is another cluster's, or the ServiceAccount was made anew", applyStep(e, "token"))
+		return steps.Failed("the API server at "+as.Server()+" refuses the token of "+used.Path+" (401): it has ended, or it is another cluster's, or the ServiceAccount was made anew", again(e, "token"))
 	}
 	switch {
 	case err != nil:
 		return steps.Unseen(err)
-	case who.Name != rootName:
+	case who.Name != accountUser:
 		return tooPowerful(used, who.Name)
 	}
 	return steps.Passed("as %s, with %s", who.Name, used.Path)
 }
 
 func tooPowerful(used inUse, who string) steps.Result {
-	return steps.Failed(fmt.Sprintf("%s (%s) acts as %s, not as %s", used.Path, used.Why, who, rootName), "")
+	return steps.Failed(fmt.Sprintf("%s (%s) acts as %s, not as %s", used.Path, used.Why, who, accountUser), "")
 }
 
 // rootUses are the rights of upstream's ClusterRole, each of which the hooks use
@@ -329,7 +319,7 @@ func rootRights(ctx context.Context, e steps.Env) steps.Result {
 	for _, what := range order {
 		words = append(words, strings.Join(lacks[what], ",")+" "+what)
 	}
-	return steps.Failed("it may not: "+strings.Join(words, "; "), applyStep(e, "bootstrap"))
+	return steps.Failed("it may not: "+strings.Join(words, "; "), again(e, "bootstrap"))
 }
 
 func rootRenews(ctx context.Context, e steps.Env) steps.Result {
@@ -343,7 +333,7 @@ func rootRenews(ctx context.Context, e steps.Env) steps.Result {
 	case err != nil:
 		return steps.Unseen(err)
 	case !decisions[0].Allowed:
-		return steps.Failed("it may not "+right.String(), applyStep(e, "token"))
+		return steps.Failed("it may not "+right.String(), again(e, "token"))
 	}
 	return steps.Passed("it may %s", right)
 }

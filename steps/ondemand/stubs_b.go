@@ -4,12 +4,6 @@ import "carrick/steps"
 
 // Stand-ins of what other files bring: this file goes when they are there.
 
-// tokenFiles is the web node's half of the step token (token_files.go).
-func tokenFiles() []steps.Action { return nil }
-
-// tokenFileChecks are its checks.
-func tokenFileChecks() []steps.Check { return nil }
-
 // stubQuestions are asked by other steps of the guide (registry.go, oidc.go,
 // hooks.go, clusterfile.go).
 func stubQuestions() []steps.Question {
@@ -19,7 +13,7 @@ func stubQuestions() []steps.Question {
 	token := ask("oidc.user-token", steps.Text)
 	token.Secret = true
 	return []steps.Question{
-		ask("registry.use", steps.YesNo), ask("registry.secret", steps.Name), ask("hooks.allow-cidr", steps.CIDR),
+		ask("hooks.allow-cidr", steps.CIDR),
 		ask("clusterfile.supplemental-groups", steps.YesNo), ask("clusterfile.mounts", steps.YAML), token,
 	}
 }
