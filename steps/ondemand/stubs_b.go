@@ -17,5 +17,3 @@ func stubQuestions() []steps.Question {
 		ask("clusterfile.supplemental-groups", steps.YesNo), ask("clusterfile.mounts", steps.YAML), token,
 	}
 }
-
-const reaperName = "job-pod-reaper"
