@@ -189,6 +189,11 @@ func executable(ctx context.Context, e steps.Env, path string) (string, error) {
 	case !e.Host.IsFolder() && info.UID > 0:
 		return fmt.Sprintf("%s belongs to user %d, who may change what root runs", path, info.UID), nil
 	}
+	return passable(ctx, e, path)
+}
+
+// passable says which folder keeps users from getting to a file; "": none does.
+func passable(ctx context.Context, e steps.Env, path string) (string, error) {
 	for at := strings.LastIndexByte(path, '/'); at > 0; at = strings.LastIndexByte(path[:at], '/') {
 		folder, err := e.Host.Stat(ctx, path[:at])
 		if err != nil {
