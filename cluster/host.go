@@ -18,9 +18,29 @@ import (
 // Paths are absolute on the host. A symlink is followed as the host would follow it, so one to /etc/x leads to Root and
 // then etc/x; nothing ever leads out of Root.
 type Host struct {
-	Root  string // absolute, without symlinks
-	files *os.Root
-	watch hostWatch
+	Root     string // absolute, without symlinks
+	files    *os.Root
+	watch    hostWatch
+	options  HostOptions
+	clusters hostClusters
+}
+
+// HostOptions are what a host is opened with. The zero value is a machine as it
+// stands.
+type HostOptions struct {
+	// Run runs commands in place of this machine, for a folder that stands for one
+	// and has commands, too: it is no mere folder then (IsFolder).
+	Run func(ctx context.Context, name string, args ...string) (stdout, stderr string, err error)
+	// Owner says whom a file belongs to; where it does not know, the system says so.
+	Owner func(path string) (uid, gid int, ok bool)
+	// ByRoot tells whether carrick is root there; nil: as the process is, and in a
+	// folder whoever it is, is.
+	ByRoot func() bool
+	// Around is put around each write and removal, for who counts them or ends them.
+	Around func(path string, change func() error) error
+
+	Clusters Options       // how the clusters of kubeconfigs on the host are read
+	Timeout  time.Duration // of one request to those; 0: 10 s
 }
 
 // FileInfo is what a host says of a file.
@@ -36,7 +56,10 @@ type FileInfo struct {
 const hostFileLimit = 16 << 20
 
 // NewHost returns the host whose root folder that is. The folder must be there.
-func NewHost(root string) (*Host, error) {
+func NewHost(root string) (*Host, error) { return NewHostWith(root, HostOptions{}) }
+
+// NewHostWith is NewHost with options.
+func NewHostWith(root string, o HostOptions) (*Host, error) {
 	absolute, err := filepath.Abs(root)
 	if err != nil {
 		return nil, fmt.Errorf("open host %s: %w", Clean(root), err)
@@ -48,20 +71,24 @@ func NewHost(root string) (*Host, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open host %s: %w", Clean(root), err)
 	}
-	h := &Host{Root: absolute, files: files}
+	h := &Host{Root: absolute, files: files, options: o}
 	h.watch.folders = map[string][]*hostFile{}
 	h.watch.byPath = map[string]*hostFile{}
 	return h, nil
 }
 
-// Close ends the watching of files. Files that are read after it are an error.
+// Close ends the watching of files, and the clusters that kubeconfigs of the host led to. Files that are read after it
+// are an error.
 func (h *Host) Close() {
 	h.watch.close()
+	h.clusters.close()
 	_ = h.files.Close()
 }
 
 // IsFolder tells whether the host is only a folder that stands for one.
-func (h *Host) IsFolder() bool { return h.Root != string(filepath.Separator) }
+func (h *Host) IsFolder() bool { return !h.isThisMachine() && h.options.Run == nil }
+
+func (h *Host) isThisMachine() bool { return h.Root == string(filepath.Separator) }
 
 // Read returns the content of a regular file of at most 16 MiB. The trace of ctx wakes when the file changes, appears or
 // goes. A file that is not there is fs.ErrNotExist, one that may not be read fs.ErrPermission.
@@ -82,7 +109,7 @@ func (h *Host) Stat(ctx context.Context, path string) (FileInfo, error) {
 		return FileInfo{}, fmt.Errorf("look at %s: %w", Clean(path), err)
 	}
 	out := FileInfo{Mode: info.Mode(), Size: info.Size(), ModTime: info.ModTime()}
-	out.UID, out.GID = ownerOf(info)
+	out.UID, out.GID = h.ownerOf(path, info)
 	if !info.Mode().IsRegular() {
 		return out, nil
 	}

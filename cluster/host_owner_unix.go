@@ -13,3 +13,9 @@ func ownerOf(info fs.FileInfo) (uid, gid int) {
 	}
 	return -1, -1
 }
+
+// fillable says why this process may not put files into a folder.
+func fillable(folder string) error {
+	const write, enter = 2, 1 // W_OK, X_OK
+	return syscall.Access(folder, write|enter)
+}

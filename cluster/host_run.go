@@ -38,15 +38,12 @@ func (h *Host) Run(ctx context.Context, name string, args ...string) (stdout, st
 		ctx, cancel = context.WithTimeoutCause(ctx, runPatience, errSlowCommand)
 		defer cancel()
 	}
-	command := exec.CommandContext(ctx, name, args...)
-	command.Env = scrubbed()
-	command.Dir = h.Root
-	// A child that outlives the command may hold its outputs open.
-	command.WaitDelay = 500 * time.Millisecond
-	out, errOut := &limited{}, &limited{}
-	command.Stdout, command.Stderr = out, errOut
-	err = command.Run()
-	stdout, stderr = Clean(out.String()), Clean(errOut.String())
+	run := h.run
+	if h.options.Run != nil {
+		run = h.options.Run
+	}
+	stdout, stderr, err = run(ctx, name, args...)
+	stdout, stderr = Clean(stdout), Clean(stderr)
 	switch cause := context.Cause(ctx); {
 	case err == nil:
 		return stdout, stderr, nil
@@ -57,6 +54,19 @@ func (h *Host) Run(ctx context.Context, name string, args ...string) (stdout, st
 		return stdout, stderr, fmt.Errorf("run %s: %w: %s", Clean(name), err, line)
 	}
 	return stdout, stderr, fmt.Errorf("run %s: %w", Clean(name), err)
+}
+
+// run runs a command on this machine.
+func (h *Host) run(ctx context.Context, name string, args ...string) (stdout, stderr string, err error) {
+	command := exec.CommandContext(ctx, name, args...)
+	command.Env = scrubbed()
+	command.Dir = h.Root
+	// A child that outlives the command may hold its outputs open.
+	command.WaitDelay = 500 * time.Millisecond
+	out, errOut := &limited{}, &limited{}
+	command.Stdout, command.Stderr = out, errOut
+	err = command.Run()
+	return out.String(), errOut.String(), err
 }
 
 func scrubbed() []string {

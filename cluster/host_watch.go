@@ -4,6 +4,7 @@ import (
 	"context"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -50,8 +51,27 @@ func (h *Host) track(ctx context.Context, name string) {
 	if traceOf(ctx) == nil {
 		return
 	}
+	h.trackAt(ctx, name, h.spots(name))
+}
+
+// anyName, in the place of a file's name, is a spot at which every change of a folder is heard.
+const anyName = "*"
+
+// trackFolder notes that the names in a folder are about to be read.
+func (h *Host) trackFolder(ctx context.Context, name string) {
+	if traceOf(ctx) == nil {
+		return
+	}
+	spots := h.spots(name)
+	if info, err := h.stat(name); err == nil && info.IsDir() {
+		spots = append(spots, filepath.Join(spots[len(spots)-1], anyName))
+	}
+	h.trackAt(ctx, strings.TrimRight(name, "/")+"/", spots)
+}
+
+func (h *Host) trackAt(ctx context.Context, name string, spots []string) {
 	f := h.watch.file(name)
-	blind := h.watch.cover(f, h.spots(name)) != nil
+	blind := h.watch.cover(f, spots) != nil
 	f.mu.Lock()
 	f.blind, f.read = blind, time.Now()
 	f.mu.Unlock()
@@ -152,7 +172,7 @@ func (w *hostWatch) tell(event fsnotify.Event) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	name := filepath.Clean(event.Name)
-	for _, f := range w.folders[name] {
+	for _, f := range slices.Concat(w.folders[name], w.folders[filepath.Join(filepath.Dir(name), anyName)]) {
 		f.version.bump()
 	}
 	if !w.watched[name] || !event.Has(fsnotify.Remove|fsnotify.Rename) {

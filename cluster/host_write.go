@@ -20,7 +20,7 @@ var ErrChanged = errors.New("its content has changed since it was looked at")
 // set before there is content. The folders above are made with 0755 where they are missing. A file that is replaced
 // keeps its owner, and where that can't be, it is not replaced; one that is as it should be is not touched. A symlink is not followed but refused: ErrSymlink.
 func (h *Host) Write(ctx context.Context, name string, data Masked, mode fs.FileMode) error {
-	if err := h.write(ctx, name, data, mode); err != nil {
+	if err := h.around(name, func() error { return h.write(ctx, name, data, mode) }); err != nil {
 		return fmt.Errorf("write %s: %w", Clean(name), err)
 	}
 	return nil
@@ -135,7 +135,7 @@ func (h *Host) syncFolder(name string) {
 // Remove removes a file if its content still has wantHash (see FileInfo), else it is ErrChanged. A file that is gone
 // already is nil. A symlink is not followed: ErrSymlink.
 func (h *Host) Remove(ctx context.Context, name, wantHash string) error {
-	if err := h.remove(ctx, name, wantHash); err != nil {
+	if err := h.around(name, func() error { return h.remove(ctx, name, wantHash) }); err != nil {
 		return fmt.Errorf("remove %s: %w", Clean(name), err)
 	}
 	return nil

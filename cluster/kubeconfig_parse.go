@@ -15,6 +15,8 @@ import (
 // kubeconfigParser gathers what is wrong on its way through the YAML tree.
 type kubeconfigParser struct {
 	problems []kubeconfigProblem
+	// file reads what the chosen entries refer to; nil: a reference is refused.
+	file func(at *yaml.Node, key string) ([]byte, bool)
 }
 
 type kubeconfigProblem struct {

@@ -14,7 +14,7 @@ import (
 
 // refuseCluster says what no cluster entry may have, whether it is the chosen one or not.
 func (p *kubeconfigParser) refuseCluster(name string, f settings) {
-	if n := f["certificate-authority"]; n != nil {
+	if n := f["certificate-authority"]; n != nil && p.file == nil {
 		p.say(n, RuleFileReference, "cluster %q takes its certificate authority from a file: put it in certificate-authority-data", name)
 	}
 	if p.truth(f, "insecure-skip-tls-verify") {
@@ -38,7 +38,7 @@ func (p *kubeconfigParser) refuseUser(name string, f settings) {
 		{"as-groups", RuleImpersonation, "acts as a member of other groups"},
 		{"as-user-extra", RuleImpersonation, "acts as somebody else"},
 	} {
-		if n := f[refused.key]; n != nil {
+		if n := f[refused.key]; n != nil && (p.file == nil || refused.rule != RuleFileReference) {
 			p.say(n, refused.rule, "user %q %s (%s)", name, refused.words, refused.key)
 		}
 	}
@@ -80,6 +80,7 @@ func (p *kubeconfigParser) follow(context settings, key, rule, name string, amon
 }
 
 func (p *kubeconfigParser) cluster(k *Kubeconfig, f settings) {
+	p.inline(f, "certificate-authority")
 	k.Server = p.text(f, "server")
 	k.TLSServerName = p.text(f, "tls-server-name")
 	k.ProxyURL = p.text(f, "proxy-url")
@@ -119,6 +120,8 @@ func (p *kubeconfigParser) proxy(proxy string, at *yaml.Node) {
 }
 
 func (p *kubeconfigParser) user(k *Kubeconfig, f settings) {
+	p.inline(f, "client-certificate", "client-key")
+	p.inlineToken(f)
 	token := p.text(f, "token")
 	k.Token = Mask(token)
 	p.token(f["token"], token)

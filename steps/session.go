@@ -285,6 +285,9 @@ func (s *Session) Forget() {
 		if e.Cluster != nil {
 			e.Cluster.Retry()
 		}
+		if e.Host != nil {
+			e.Host.Retry()
+		}
 	}
 }
 

@@ -6,6 +6,13 @@
 //	-- local --    objects of that side, YAML documents; over a base each is a
 //	-- remote --   merge patch, and "$delete: true" removes one; of kind "*" it
 //	               empties a namespace
+//	-- host/P --   a file of the side that is a host, /P there
+//	-- machine --  what else that host is, YAML: modes: {/etc/x: 0600}, owners:
+//	               {/etc/x: 1000} (uid; root's by default), links: {/a: b},
+//	               commands: {"id -u": {out: "0\n", err: "", exit: 0}} (others are
+//	               not there), folder: true (no commands: a folder that stands for
+//	               a machine), files: {/etc/x: null}; over a base each path or
+//	               command is replaced, null removes one
 //	-- answers --  answers, as in a link file
 //	-- denied --   rights that the admin lacks, one a line: "remote create secrets renku"
 //	-- server --   "remote: down", "remote: hangs", "remote: version v1.20.1", "remote: skew 10m"
@@ -19,7 +26,10 @@
 //
 // ${ca} is the base64 of the API server's CA, ${server} its address, and ${token
 // NAMESPACE NAME} a token of that ServiceAccount; ${token … EXP} one that ends at
-// that Unix time; jwt in place of token is the token itself. ${cert NAME LIFETIME}
+// that Unix time or, as "+20h", so long from now, ${token … EXP LIFE} one that was
+// made for so long ("24h"); jwt in place of token is the token itself. Tokens in
+// files of a host are good until they end, others while a Secret holds them.
+// What is expanded there, and in commands, is of the remote side. ${cert NAME LIFETIME}
 // and ${key} are the base64 of a certificate for NAME and of its key. ${web} is
 // the address of that HTTP API, ${web-port} its port, ${web-ca} the base64 of
 // the CA that its certificate for localhost and 127.0.0.1 is trusted by, and
@@ -28,7 +38,7 @@
 // side's API server takes, ${client-csr NAME GROUPS} of a request for one, and
 // ${client-key} of the key of both, which is always the same one; GROUPS are
 // joined by commas, or "-". ${ca-text} is the API server's CA as a quoted scalar,
-// for ConfigMaps.
+// for ConfigMaps, and a line ${ca-pem} the same as it stands, for files.
 // ${helm-release FILE} is the value of key release in a Secret of Helm's, of the
 // release that files/FILE describes as YAML. ${now} and ${ago 90s} are times.
 // ${wireguard PRIVATE PEER} is a port of loopback where a WireGuard device with

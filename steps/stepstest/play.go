@@ -121,7 +121,12 @@ func Stand(t *testing.T, g *steps.Guide, assets fs.FS, dir, name string) *steps.
 // state's own. The replacer takes out what differs from run to run.
 func open(t *testing.T, g *steps.Guide, assets fs.FS, dir, name string, more map[string]any) (*steps.Session, *state, *strings.Replacer) {
 	t.Helper()
-	servers := map[steps.Side]*server{steps.Local: newServer(steps.Local), steps.Remote: newServer(steps.Remote)}
+	servers := map[steps.Side]*server{}
+	for _, side := range steps.Sides {
+		if side != hostSide(g) {
+			servers[side] = newServer(side)
+		}
+	}
 	w, err := newWeb()
 	if err != nil {
 		t.Fatal(err)
@@ -152,6 +157,11 @@ func open(t *testing.T, g *steps.Guide, assets fs.FS, dir, name string, more map
 			t.Fatal(err)
 		}
 		ends[side] = steps.End{Cluster: c, Name: string(side)}
+	}
+	if side := hostSide(g); side != "" {
+		h := st.machine.open(t)
+		ends[side] = steps.End{Host: h, Name: g.Sides[side].Name}
+		scrub = append(scrub, h.Root, "")
 	}
 	maps.Copy(st.answers, more)
 	link, secrets := steps.NewLink(g.Name, "test"), map[string]cluster.Masked{}

@@ -8,7 +8,6 @@ import (
 	"log"
 	"net/http"
 	"net/http/httptest"
-	"regexp"
 	"strings"
 	"time"
 
@@ -37,7 +36,8 @@ type server struct {
 	pair    *pair
 	signs   *authority
 	logs    map[string]string
-	refuses bool // nobody is signed in
+	refuses bool            // nobody is signed in
+	minted  map[string]bool // tokens that stand on a host: good until they end
 	pages   map[string][]webAnswer
 }
 
@@ -45,7 +45,7 @@ type server struct {
 const admin = "admin"
 
 func newServer(side steps.Side) *server {
-	s := &server{side: side, version: "v1.36.3", pair: newPair(), signs: newAuthority(string(side) + "-kubernetes")}
+	s := &server{side: side, version: "v1.36.3", pair: newPair(), minted: map[string]bool{}, signs: newAuthority(string(side) + "-kubernetes")}
 	s.Server = httptest.NewUnstartedServer(http.HandlerFunc(s.serve))
 	s.Config.ErrorLog = log.New(io.Discard, "", 0) // handshakes that fail are what some states are about
 	s.TLS = s.signs.tls()
@@ -94,31 +94,23 @@ func (s *server) stop() {
 
 func (s *server) ca() []byte { return s.signs.pem() }
 
-var token = regexp.MustCompile(`\$\{(token|jwt) ([^ }]+) ([^ }]+)(?: (\d+))?\}`)
-
 // expand replaces what only a running server knows.
 func (s *server) expand(text string) string {
 	text = strings.ReplaceAll(text, "${ca}", base64.StdEncoding.EncodeToString(s.ca()))
+	text = strings.ReplaceAll(text, "${ca-pem}\n", string(s.ca()))
 	text = strings.ReplaceAll(text, "${server}", s.URL)
 	text = s.signs.expand(s.pair.expand(text))
 	return token.ReplaceAllStringFunc(text, func(m string) string {
 		p := token.FindStringSubmatch(m)
-		if p[1] == "jwt" {
-			return jwt(p[2], p[3], p[4])
+		text, err := jwt(p[2], p[3], p[4], p[5])
+		if err != nil {
+			return err.Error()
 		}
-		return base64.StdEncoding.EncodeToString([]byte(jwt(p[2], p[3], p[4])))
+		if p[1] == "jwt" {
+			return text
+		}
+		return base64.StdEncoding.EncodeToString([]byte(text))
 	})
-}
-
-// jwt is a token without a signature that counts: the fake believes it.
-func jwt(namespace, name, exp string) string {
-	claims := map[string]any{"iss": "https://kubernetes.default.svc", "sub": "system:serviceaccount:" + namespace + ":" + name}
-	if exp != "" {
-		claims["exp"] = json.Number(exp)
-	}
-	body, _ := json.Marshal(claims)
-	enc := base64.RawURLEncoding
-	return enc.EncodeToString([]byte(`{"alg":"none","typ":"JWT"}`)) + "." + enc.EncodeToString(body) + "." + enc.EncodeToString([]byte("stand-in"))
 }
 
 // person is who a request is from; without a name it is nobody.
@@ -139,19 +131,16 @@ func (s *server) user(r *http.Request) person {
 	case bearer == admin:
 		return person{name: admin}
 	}
+	if s.minted[bearer] {
+		return person{subject(bearer), []string{"system:serviceaccounts"}}
+	}
 	for _, o := range s.objects { // only tokens that a Secret of this cluster holds are good
 		if o.GetKind() != "Secret" {
 			continue
 		}
 		v, _, _ := unstructured.NestedString(o.Object, "data", "token")
 		if raw, err := base64.StdEncoding.DecodeString(v); err == nil && string(raw) == bearer {
-			parts := strings.Split(bearer, ".")
-			var claims struct {
-				Sub string `json:"sub"`
-			}
-			body, _ := base64.RawURLEncoding.DecodeString(parts[1])
-			_ = json.Unmarshal(body, &claims)
-			return person{claims.Sub, []string{"system:serviceaccounts"}}
+			return person{subject(bearer), []string{"system:serviceaccounts"}}
 		}
 	}
 	return person{}

@@ -35,6 +35,7 @@ type state struct {
 	server  map[steps.Side][]string // words: "down"
 	logs    map[string]string       // of pods, by namespace/name
 	web     map[string][]webAnswer  // by "METHOD /path"
+	machine *machine                // of the side that is a host
 	want    string
 }
 
@@ -48,7 +49,7 @@ func (s *state) section(name string) (string, bool) {
 	return "", false
 }
 
-var sections = regexp.MustCompile(`^(base|local|remote|answers|denied|server|web|want|files/[^/]+|logs/[^/]+/[^/]+)$`)
+var sections = regexp.MustCompile(`^(base|local|remote|machine|answers|denied|server|web|want|host/.+|files/[^/]+|logs/[^/]+/[^/]+)$`)
 
 func load(dir, name, files string, servers map[steps.Side]*server, w *web) (*state, error) {
 	path := filepath.Join(dir, name+".txtar")
@@ -68,11 +69,21 @@ func load(dir, name, files string, servers map[steps.Side]*server, w *web) (*sta
 		}
 		s.inherit()
 	}
-	if err := s.write(files, func(text string) string { return w.expand(servers[steps.Remote].expand(text)) }); err != nil {
+	expand := func(text string) string { return w.expand(servers[steps.Remote].expand(text)) }
+	if err := s.write(files, expand); err != nil {
 		return nil, err
 	}
+	if err := s.onHost(func(text string) string { return w.expand(servers[steps.Remote].mint(text)) }); err != nil {
+		return nil, fmt.Errorf("%s: machine: %w", path, err)
+	}
 	for _, side := range steps.Sides {
-		text, _ := s.section(string(side))
+		text, given := s.section(string(side))
+		if servers[side] == nil {
+			if given {
+				return nil, fmt.Errorf("%s: the %s side is a host: it has sections host/PATH and machine, not %s", path, side, side)
+			}
+			continue
+		}
 		if text, err = fileMacros(text, files); err != nil {
 			return nil, fmt.Errorf("%s: %s: %w", path, side, err)
 		}
@@ -81,7 +92,7 @@ func load(dir, name, files string, servers map[steps.Side]*server, w *web) (*sta
 		}
 	}
 	answers, _ := s.section("answers")
-	if err := yaml.Unmarshal([]byte(w.expand(strings.ReplaceAll(answers, "${files}", files))), &s.answers); err != nil {
+	if err := yaml.Unmarshal([]byte(expand(strings.ReplaceAll(answers, "${files}", files))), &s.answers); err != nil {
 		return nil, fmt.Errorf("%s: answers: %w", path, err)
 	}
 	pages, _ := s.section("web")
@@ -115,6 +126,22 @@ func (s *state) write(folder string, expand func(string) string) error {
 		}
 	}
 	return nil
+}
+
+// onHost puts host/PATH sections and the machine section over what the base has.
+func (s *state) onHost(expand func(string) string) error {
+	var base *machine
+	if s.base != nil {
+		base = s.base.machine
+	}
+	s.machine = newMachine(base)
+	for _, f := range s.archive.Files {
+		if name, ok := strings.CutPrefix(f.Name, "host"); ok {
+			s.machine.files[name] = expand(string(f.Data))
+		}
+	}
+	text, _ := s.section("machine")
+	return s.machine.section(expand(text))
 }
 
 func (s *state) inherit() {

@@ -1,0 +1,74 @@
+package stepstest
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"regexp"
+	"strconv"
+	"time"
+
+	"carrick/cluster"
+)
+
+var token = regexp.MustCompile(`\$\{(token|jwt) ([^ }]+) ([^ }]+)(?: (\d+|[+-][^ }]+))?(?: ([^ }]+))?\}`)
+
+// mint is expand for the files of a host: the server takes the tokens in them
+// until they end, as it takes those that it gave to who asked for one.
+func (s *server) mint(text string) string {
+	for _, m := range token.FindAllStringSubmatch(text, -1) {
+		made, err := jwt(m[2], m[3], m[4], m[5])
+		if claims, bad := cluster.ParseToken(cluster.Mask(made)); err == nil && bad == nil && !claims.Expired(time.Now()) {
+			s.minted[made] = true
+		}
+	}
+	return s.expand(text)
+}
+
+// jwt is a token without a signature that counts: the fake believes it.
+// exp is a Unix time, or the time from now on ("+20h"); life is how long it was
+// good for when it was made; "": it does not say.
+func jwt(namespace, name, exp, life string) (string, error) {
+	claims := map[string]any{"iss": "https://kubernetes.default.svc", "sub": "system:serviceaccount:" + namespace + ":" + name}
+	at, err := ends(exp)
+	if err != nil {
+		return "", err
+	}
+	if !at.IsZero() {
+		claims["exp"] = at.Unix()
+	}
+	if life != "" {
+		d, err := time.ParseDuration(life)
+		if err != nil {
+			return "", err
+		}
+		claims["iat"] = at.Add(-d).Unix()
+	}
+	body, _ := json.Marshal(claims)
+	return unsigned(body), nil
+}
+
+// start is what times of tokens count from: one and the same in a run, so that
+// two of the same words are one token.
+var start = time.Now()
+
+func ends(exp string) (time.Time, error) {
+	if exp == "" {
+		return time.Time{}, nil
+	}
+	if unix, err := strconv.ParseInt(exp, 10, 64); err == nil && exp[0] != '+' && exp[0] != '-' {
+		return time.Unix(unix, 0), nil
+	}
+	d, err := time.ParseDuration(exp)
+	return start.Add(d), err
+}
+
+func unsigned(body []byte) string {
+	enc := base64.RawURLEncoding
+	return enc.EncodeToString([]byte(`{"alg":"none","typ":"JWT"}`)) + "." + enc.EncodeToString(body) + "." + enc.EncodeToString([]byte("stand-in"))
+}
+
+// subject is who a token is of.
+func subject(token string) string {
+	claims, _ := cluster.ParseToken(cluster.Mask(token))
+	return claims.Subject
+}
