@@ -1,8 +1,15 @@
 package ondemand
 
-import "carrick/steps"
+import (
+	"context"
 
-// Stand-ins of what other files bring: this file goes when they are there.
+	"go.yaml.in/yaml/v3"
+
+	"carrick/steps"
+)
+
+// Stand-ins of what other files bring: this file goes when they are there, and
+// with it the calls of stubQuestions and stubFacts in trial.go.
 
 // stubQuestions are asked by other steps of the guide (registry.go, oidc.go,
 // hooks.go, clusterfile.go).
@@ -15,5 +22,24 @@ func stubQuestions() []steps.Question {
 	return []steps.Question{
 		ask("hooks.allow-cidr", steps.CIDR),
 		ask("clusterfile.supplemental-groups", steps.YesNo), ask("clusterfile.mounts", steps.YAML), token,
+	}
+}
+
+// stubFacts are learnt by other steps (sides.go, clusterfile.go).
+func stubFacts() []steps.Fact {
+	return []steps.Fact{
+		{Name: "mount-types", Title: "what the cluster file mounts", On: steps.Local, Shared: true, Learn: func(_ context.Context, e steps.Env) (any, error) {
+			var mounts []struct {
+				Type string `yaml:"type"`
+			}
+			if err := yaml.Unmarshal([]byte(e.Answers.Text("clusterfile.mounts")), &mounts); err != nil {
+				return nil, err
+			}
+			out := []string{}
+			for _, m := range mounts {
+				out = append(out, m.Type)
+			}
+			return out, nil
+		}},
 	}
 }

@@ -48,11 +48,11 @@ func trial() steps.Step {
 				Default: steps.Fixed(false, "a login to the portal does it"),
 			},
 		}, stubQuestions()...),
-		Facts: []steps.Fact{
+		Facts: append([]steps.Fact{
 			{Name: "hooked-users", Title: "the users whose namespace the hook has made", On: steps.Remote, Learn: hookedUsers},
 			{Name: "node-addresses", Title: "the addresses of the nodes", On: steps.Remote, Shared: true, Learn: nodeAddresses},
 			{Name: "node-names", Title: "the names of the nodes", On: steps.Remote, Shared: true, Learn: nodeNames},
-		},
+		}, stubFacts()...),
 		Actions: []steps.Action{
 			trialAction("trial-namespace", "Make the trial users' namespaces", "trial-namespace.yaml", makesTrial, "signed-in"),
 			trialAction("trial-network-policy", "Fence them in", "trial-network-policy.yaml", makesTrial, "signed-in"),
