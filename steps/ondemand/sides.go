@@ -11,8 +11,8 @@ func sides() steps.Step {
 	return steps.Step{
 		Name: "sides", Title: "Web node and cluster",
 		Why:   "Open OnDemand runs on the web node; its Kubernetes apps shall run on the cluster. carrick looks at the one through its files, where it runs there or in a folder that stands for it, and at the other through its API.",
-		Ask:   slices.Concat(clusterQuestions(), userQuestions(), stubQuestions()),
-		Facts: slices.Concat(check.IdentityOn(steps.Remote), webNodeFacts(), stubFacts()),
+		Ask:   slices.Concat(clusterQuestions(), userQuestions()),
+		Facts: slices.Concat(check.IdentityOn(steps.Remote), webNodeFacts()),
 		Checks: slices.Concat(
 			check.On(steps.Remote, check.Reachable(), check.SignedIn(), check.Clock()),
 			webNodeChecks(),
