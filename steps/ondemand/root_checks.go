@@ -2,6 +2,7 @@ package ondemand
 
 import (
 	"context"
+	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"fmt"
@@ -255,6 +256,9 @@ func rootIdentity(ctx context.Context, e steps.Env) steps.Result {
 	who, err := as.WhoAmI(ctx)
 	if apierrors.IsUnauthorized(err) {
 		return steps.Failed("the API server at "+as.Server()+" refuses the token of "+used.Path+" (401): it has ended, or it is another cluster's, or the ServiceAccount was made anew", again(e, "token"))
+	}
+	if errors.As(err, new(*tls.CertificateVerificationError)) {
+		return steps.Failed(used.Path+": "+cluster.Explain(err), "")
 	}
 	switch {
 	case err != nil:
