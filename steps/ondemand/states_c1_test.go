@@ -43,3 +43,19 @@ func TestHealthyRenewal(t *testing.T) {
 		}
 	}
 }
+
+// TestRowsOfRoot proves that each row has a state in which one of its checks
+// passes, and one in which one does not.
+func TestRowsOfRoot(t *testing.T) {
+	wanted := stepstest.Wanted(t, "testdata")
+	for _, row := range rowsC1 {
+		for _, name := range row.Checks {
+			if c, _ := Guide().Check(name); c == nil {
+				t.Errorf("row %d names check %q, which there is not", row.Number, name)
+			}
+			if w := wanted[name]; len(w[steps.Pass]) == 0 || len(w[steps.Fail])+len(w[steps.Warn]) == 0 {
+				t.Errorf("row %d: check %s passes in %v, fails in %v, warns in %v", row.Number, name, w[steps.Pass], w[steps.Fail], w[steps.Warn])
+			}
+		}
+	}
+}

@@ -40,7 +40,7 @@ func tokenFileChecks() []steps.Check {
 			Run: renewalThere,
 		},
 		{
-			Name: "renewal-on", Title: "the renewal is switched on", On: steps.Local, When: withTimer, Needs: []string{"renewal-there"},
+			Name: "renewal-on", Title: "the renewal is switched on", On: steps.Local, When: withTimer, Mend: "enable-timer", Needs: []string{"renewal-there"},
 			Why: "a timer that is only written runs never",
 			Run: renewalOn,
 		},
@@ -101,7 +101,7 @@ func rootTokenLasts(ctx context.Context, e steps.Env) steps.Result {
 
 // lasts judges the life that is left to a token.
 func lasts(t cluster.Token, at string, every time.Duration, renewed bool, now time.Time, fix string) steps.Result {
-	ends := t.Expires.Local().Format("2006-01-02 15:04 MST")
+	ends := t.Expires.Local().Format(time.DateTime)
 	left := t.Expires.Sub(now)
 	var r steps.Result
 	switch {
@@ -208,7 +208,7 @@ func renewalOn(ctx context.Context, e steps.Env) steps.Result {
 			return steps.Unseen(err)
 		}
 		if err != nil {
-			r := steps.Failed(fmt.Sprintf("systemctl %s %s: %s", ask, unit, word), onWebNode("systemctl daemon-reload && systemctl enable --now "+unit))
+			r := steps.Failed(fmt.Sprintf("systemctl %s %s: %s", ask, unit, word), "")
 			r.Again = time.Now().Add(time.Minute)
 			return r
 		}
