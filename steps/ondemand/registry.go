@@ -116,12 +116,17 @@ func registryInHookEnv(ctx context.Context, e steps.Env) (inHookEnv, error) {
 	return out, nil
 }
 
-// registryAt is the file that hook.env names, else where carrick puts one.
+// registryAt is the file that hook.env names, where there is one, else where
+// carrick puts it.
 func registryAt(ctx context.Context, e steps.Env) string {
-	if in, err := registryInHookEnv(ctx, e); err == nil && path.IsAbs(in.file) {
-		return in.file
+	in, err := registryInHookEnv(ctx, e)
+	if err != nil || !path.IsAbs(in.file) {
+		return registryFile
 	}
-	return registryFile
+	if there, err := stands(ctx, e, in.file); err == nil && !there {
+		return registryFile
+	}
+	return in.file
 }
 
 func adoptRegistryUse(ctx context.Context, e steps.Env) (any, string, error) {

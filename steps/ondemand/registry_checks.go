@@ -129,16 +129,17 @@ func registryTakes(ctx context.Context, e steps.Env) steps.Result {
 	}
 	key := "registry/" + host + "/" + l.User + "/" + l.Password.Hash() + "/" + cluster.Mask(string(try.Roots)).Hash()
 	report, err := cluster.Look(ctx, key, 5*time.Minute, try.Try)
+	untrusted := (*tls.CertificateVerificationError)(nil)
 	hand := "try it by hand: podman login " + steps.Quoted(host) + " -u " + steps.Quoted(l.User)
 	switch {
 	case errors.Is(err, probe.ErrLogin):
 		return steps.Failed(cluster.Explain(err), "make the robot account's password anew at the registry, then "+again(e, "registry")+" --secret registry.password=@FILE")
 	case errors.Is(err, probe.ErrElsewhere):
-		return steps.Skipped("%s: carrick does not send it there; %s", cluster.Explain(err), hand)
+		return steps.Skipped("%s; carrick does not send it there: %s", cluster.Explain(err), hand)
 	case errors.Is(err, probe.ErrNoRegistry):
 		return steps.Failed(cluster.Explain(err), "answer registry.host as the names of its images begin, without a path; "+hand)
-	case errors.As(err, new(*tls.CertificateVerificationError)):
-		return steps.Failed(report.URL+" shows a certificate that is not trusted here: "+cluster.Explain(err), "answer registry.ca with its CA; the nodes of the cluster must trust it, too")
+	case errors.As(err, &untrusted):
+		return steps.Failed(report.URL+" shows a certificate that is not trusted here: "+cluster.Clean(untrusted.Err.Error()), "answer registry.ca with its CA; the nodes of the cluster must trust it, too")
 	case err != nil:
 		return steps.Unseen(err)
 	case report.Open:

@@ -2,6 +2,7 @@ package ondemand
 
 import (
 	"context"
+	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"fmt"
@@ -32,7 +33,13 @@ func rootChecks() []steps.Check {
 			Run: caFile,
 		},
 		{
-			Name: "root-kubeconfig", Title: "root has a kubeconfig that nobody else may read", On: steps.Local, Mend: "root-kubeconfig",
+			Name: "root-kubeconfig", Title: "root has a kubeconfig", On: steps.Local, Mend: "root-kubeconfig",
+			Why: "the hook runs kubectl as root, with what that says",
+			See: []string{page},
+			Run: rootKubeconfigThere,
+		},
+		{
+			Name: "root-kubeconfig-private", Title: "nobody but root may read root's kubeconfig and token", On: steps.Local, Mend: "root-kubeconfig", Needs: []string{"root-kubeconfig"},
 			Why: "whoever reads it may make namespaces and roles on the cluster, and hand out all that the ondemand ServiceAccount has",
 			See: []string{page},
 			Run: rootKubeconfigPrivate,
@@ -168,8 +175,8 @@ func resolved(kubeconfig, name string) string {
 	return path.Join(path.Dir(kubeconfig), name)
 }
 
-func rootKubeconfigPrivate(ctx context.Context, e steps.Env) steps.Result {
-	in, used, err := rootsWayIn(ctx, e)
+func rootKubeconfigThere(ctx context.Context, e steps.Env) steps.Result {
+	_, used, err := rootsWayIn(ctx, e)
 	broken := brokenKubeconfigError{}
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -177,6 +184,14 @@ func rootKubeconfigPrivate(ctx context.Context, e steps.Env) steps.Result {
 	case errors.As(err, &broken):
 		return steps.Failed(broken.Error(), "")
 	case err != nil:
+		return steps.Unseen(err)
+	}
+	return steps.Passed("%s (%s)", used.Path, used.Why)
+}
+
+func rootKubeconfigPrivate(ctx context.Context, e steps.Env) steps.Result {
+	in, used, err := rootsWayIn(ctx, e)
+	if err != nil {
 		return steps.Unseen(err)
 	}
 	files := []string{used.Path}
@@ -195,7 +210,7 @@ func rootKubeconfigPrivate(ctx context.Context, e steps.Env) steps.Result {
 			return steps.Failed(problem, makePrivate(file))
 		}
 	}
-	return steps.Passed("%s (%s)", strings.Join(files, ", "), used.Why)
+	return steps.Passed("%s", strings.Join(files, ", "))
 }
 
 func rootKubeconfigStatic(ctx context.Context, e steps.Env) steps.Result {
@@ -255,6 +270,9 @@ func rootIdentity(ctx context.Context, e steps.Env) steps.Result {
 	who, err := as.WhoAmI(ctx)
 	if apierrors.IsUnauthorized(err) {
 		return steps.Failed("the API server at "+as.Server()+" refuses the token of "+used.Path+" (401): it has ended, or it is another cluster's, or the ServiceAccount was made anew", again(e, "token"))
+	}
+	if errors.As(err, new(*tls.CertificateVerificationError)) {
+		return steps.Failed(used.Path+": "+cluster.Explain(err), "")
 	}
 	switch {
 	case err != nil:

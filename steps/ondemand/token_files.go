@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os/exec"
+	"strings"
 	"time"
 
 	"carrick/cluster"
@@ -34,17 +36,53 @@ func tokenFiles() []steps.Action {
 		return text(func(r renewal) (string, error) { return of(r), r.valid() })
 	}
 	return []steps.Action{
-		{Name: "token-file", Title: "Hand root its token", On: steps.Local, Doer: tokenFile{steps.File{Path: rootToken, Mode: 0o600, Secret: true, Content: handedToken}}},
+		{Name: "token-file", Title: "Hand root its token", On: steps.Local, Doer: steps.File{Path: rootToken, Mode: 0o600, Secret: true, Content: handedToken, Ours: isRootsToken}},
 		{Name: "renew-script", Title: "Write the script that renews it", On: steps.Local, When: rotating, Doer: steps.File{Path: renewScript, Mode: 0o700, Content: text(renewal.script)}},
 		{Name: "renew-service", Title: "Write the service that runs the script", On: steps.Local, When: withTimer, Doer: steps.File{Path: renewService, Mode: 0o644, Content: unit(renewal.service)}},
 		{Name: "renew-timer", Title: "Write the timer that runs the service", On: steps.Local, When: withTimer, Doer: steps.File{Path: renewTimer, Mode: 0o644, Content: unit(renewal.timer)}},
+		{Name: "reload-units", Title: "Have systemd read its units anew", On: steps.Local, When: withTimer, Doer: steps.Command{
+			Title: "has systemd see the timer", Run: []string{"systemctl", "daemon-reload"}, Done: unitsRead,
+		}},
+		{Name: "enable-timer", Title: "Start the timer", On: steps.Local, When: withTimer, Doer: steps.Command{
+			Title: "starts the timer that renews root's token", Run: []string{"systemctl", "enable", "--now", renewName + ".timer"},
+			UndoRun: []string{"systemctl", "disable", "--now", renewName + ".timer"}, Done: timerRuns,
+		}},
 		{Name: "renew-cron", Title: "Have cron run the script", On: steps.Local, When: withCron, Doer: steps.File{Path: renewCron, Mode: 0o644, Content: unit(renewal.cron)}},
 	}
 }
 
-// tokenFile writes the token. The renewal writes the file over, so a token of
-// the same ServiceAccount that lives on is as good.
-type tokenFile struct{ steps.File }
+// unitsRead tells whether systemd has seen the units as they stand.
+func unitsRead(ctx context.Context, e steps.Env) (bool, error) {
+	for _, unit := range []string{renewName + ".service", renewName + ".timer"} {
+		out, _, err := e.Host.Run(ctx, "systemctl", "show", "--property=NeedDaemonReload", unit)
+		if err != nil || strings.TrimSpace(out) != "NeedDaemonReload=no" {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// timerRuns tells whether the timer is enabled and runs; what systemctl says then
+// ends with another status than 0.
+func timerRuns(ctx context.Context, e steps.Env) (bool, error) {
+	for _, ask := range []string{"is-enabled", "is-active"} {
+		_, _, err := e.Host.Run(ctx, "systemctl", ask, renewName+".timer")
+		if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
+			return false, nil
+		}
+		if err != nil {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// isRootsToken tells whether a file holds a token of the ServiceAccount, ended or
+// not: the renewal writes the file over.
+func isRootsToken(have []byte) bool {
+	t, err := cluster.ParseToken(cluster.Mask(trimmed(have)))
+	return err == nil && t.Subject == accountUser
+}
 
 // handedToken is the token that the cluster has ready for the web node, or the
 // one that stands here already and fits: then the cluster needs none ready.

@@ -101,7 +101,7 @@ func rootTokenLasts(ctx context.Context, e steps.Env) steps.Result {
 
 // lasts judges the life that is left to a token.
 func lasts(t cluster.Token, at string, every time.Duration, renewed bool, now time.Time, fix string) steps.Result {
-	ends := t.Expires.Local().Format("2006-01-02 15:04 MST")
+	ends := t.Expires.Local().Format(time.DateTime)
 	left := t.Expires.Sub(now)
 	var r steps.Result
 	switch {
@@ -140,7 +140,7 @@ func wasGranted(got time.Duration, r renewal, at string) steps.Result {
 	if got >= asked-time.Minute {
 		return steps.Passed("the token in %s was made for %s; renewed %s, so an outage may last %s", at, hoursAndMinutes(got), r.often(), hoursAndMinutes(got-r.every()))
 	}
-	found := fmt.Sprintf("the token in %s was made for %s, not for %s: the API server caps it (--service-account-max-token-expiration)", at, hoursAndMinutes(got), hoursAndMinutes(asked))
+	found := fmt.Sprintf("the token in %s was made for %s, not for %s: the API server caps it (--service-account-max-token-expiration), or less was asked for", at, hoursAndMinutes(got), hoursAndMinutes(asked))
 	raise := "have --service-account-max-token-expiration of the API server raised to " + hoursAndMinutes(asked)
 	fitting := renewal{Hours: max(2, int(got/time.Hour))}
 	switch {

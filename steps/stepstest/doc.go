@@ -17,7 +17,7 @@
 //	-- denied --   rights that the admin lacks, one a line: "remote create secrets renku"
 //	-- server --   "remote: down", "remote: hangs", "remote: version v1.20.1", "remote: skew 10m"
 //	-- web --      what an HTTP API on loopback answers: "GET /path": {status,
-//	               json or body and type, when: {header: value}}, or a list of
+//	               json or body and type, header, when: {header: value}}, or a list of
 //	               those; over a base each path is replaced, null removes one
 //	-- files/X --  a file on this machine; ${files} is its folder, for answers;
 //	               ${file X} is its base64, for Secrets
@@ -38,7 +38,8 @@
 // side's API server takes, ${client-csr NAME GROUPS} of a request for one, and
 // ${client-key} of the key of both, which is always the same one; GROUPS are
 // joined by commas, or "-". ${ca-text} is the API server's CA as a quoted scalar,
-// for ConfigMaps, and a line ${ca-pem} the same as it stands, for files.
+// for ConfigMaps, and a line ${ca-pem} the same as it stands, for files;
+// ${web-ca-pem} is that API's.
 // ${helm-release FILE} is the value of key release in a Secret of Helm's, of the
 // release that files/FILE describes as YAML. ${now} and ${ago 90s} are times.
 // ${wireguard PRIVATE PEER} is a port of loopback where a WireGuard device with
