@@ -22,7 +22,7 @@ const (
 func hookChecks() []steps.Check {
 	return []steps.Check{
 		{
-			Name: "pre-hook-set", Title: "the portal runs a hook as root", On: steps.Local, Mend: "portal",
+			Name: "pre-hook-set", Title: "the portal runs a hook as root", On: steps.Local, Mend: "portal", Needs: []string{"portal-file"},
 			Why: "pun_pre_hook_root_cmd is the only place from which users' namespaces come; without it nothing is ever made, and nothing says so",
 			See: []string{portalSource}, Run: preHookSet,
 		},
