@@ -175,4 +175,6 @@ func ruleWords(rules []rbacv1.PolicyRule) string {
 }
 
 // again is the command that does a step once more.
-func again(e steps.Env, step string) string { return "carrick apply " + e.LinkFile() + " --step " + step }
+func again(e steps.Env, step string) string {
+	return "carrick apply " + e.LinkFile() + " --step " + step
+}

@@ -53,7 +53,7 @@ const (
 
 func fixed(value any) func(steps.Env) any { return func(steps.Env) any { return value } }
 
-func answered(key string) func(steps.Env) any {
+func answerOf(key string) func(steps.Env) any {
 	return func(e steps.Env) any { return e.Answers.Text(key) }
 }
 
@@ -71,7 +71,7 @@ func answeredOrDrop(key string) func(steps.Env) any {
 // writes them. The generator and the linter know no others.
 var clusterKeys = []clusterKey{
 	{path: "metadata", form: mapping, open: true, read: inCluster},
-	{path: "metadata.title", empty: "the file's name", read: inCluster, write: answered("cluster.title")},
+	{path: "metadata.title", empty: "the file's name", read: inCluster, write: answerOf("cluster.title")},
 	{path: "metadata.url", read: inCluster},
 	{path: "metadata.hidden", form: flag, empty: "false", read: inCluster},
 	{path: "metadata.priority", form: anything, read: inCluster},
@@ -87,18 +87,18 @@ var clusterKeys = []clusterKey{
 	{path: "job", form: mapping, read: inCluster},
 	{path: "job.adapter", read: inFactory, write: fixed("kubernetes")},
 	{path: "job.config_file", form: file, empty: "$KUBECONFIG, or ~/.kube/config of the user", read: inBatch, write: fixed(dropRelative{})},
-	{path: "job.cluster", empty: "open-ondemand", read: inBatch, write: answered("clusterfile.cluster")},
+	{path: "job.cluster", empty: "open-ondemand", read: inBatch, write: answerOf("clusterfile.cluster")},
 	{path: "job.context", empty: "none; with auth type oidc the cluster's name", read: inBatch, write: answeredOrDrop("clusterfile.context")},
-	{path: "job.bin", form: file, empty: "/usr/bin/kubectl", read: inBatch, write: answered("kubectl.path")},
-	{path: "job.username_prefix", empty: "none", read: inBatch, write: answered("users.username-prefix")},
-	{path: "job.namespace_prefix", empty: "none", read: inBatch, write: answered("users.namespace-prefix")},
+	{path: "job.bin", form: file, empty: "/usr/bin/kubectl", read: inBatch, write: answerOf("kubectl.path")},
+	{path: "job.username_prefix", empty: "none", read: inBatch, write: answerOf("users.username-prefix")},
+	{path: "job.namespace_prefix", empty: "none", read: inBatch, write: answerOf("users.namespace-prefix")},
 	{path: "job.all_namespaces", form: flag, empty: "false", read: inBatch, write: func(e steps.Env) any { return e.Answers.Bool("clusterfile.all-namespaces") }},
 	{path: "job.auto_supplemental_groups", form: flag, empty: "false", read: inBatch, write: func(e steps.Env) any { return e.Answers.Bool("clusterfile.supplemental-groups") }},
 	{path: "job.server", form: mapping, empty: "the endpoint https://localhost:8080", read: inBatch},
-	{path: "job.server.endpoint", read: inBatch, write: answered("cluster.server")},
+	{path: "job.server.endpoint", read: inBatch, write: answerOf("cluster.server")},
 	{path: "job.server.cert_authority_file", form: file, empty: "the CAs that the system trusts", read: inBatch, write: fixed(clusterCA)},
 	{path: "job.auth", form: mapping, empty: "type managed", read: inBatch},
-	{path: "job.auth.type", read: inBatch, write: answered("cluster.auth")},
+	{path: "job.auth.type", read: inBatch, write: answerOf("cluster.auth")},
 	{path: "job.auth.svc_acct_file", form: file, read: inBatch},
 	{path: "job.auth.zone", read: inBatch},
 	{path: "job.auth.region", read: inBatch},

@@ -43,7 +43,9 @@ func isolationChecks() []steps.Check {
 	}
 }
 
-func hasUserToken(e steps.Env) bool { return withOIDC(e) && !e.Answers.Masked("oidc.user-token").IsZero() }
+func hasUserToken(e steps.Env) bool {
+	return withOIDC(e) && !e.Answers.Masked("oidc.user-token").IsZero()
+}
 
 // asUser is who the API server takes a user for. Groups of the issuer are not
 // known here.
