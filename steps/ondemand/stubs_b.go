@@ -27,7 +27,7 @@ func stubQuestions() []steps.Question {
 	token.Secret = true
 	return []steps.Question{
 		ask("registry.use", steps.YesNo), ask("registry.secret", steps.Name), ask("hooks.allow-cidr", steps.CIDR),
-		ask("clusterfile.supplemental-groups", steps.YesNo), ask("clusterfile.mounts", steps.YAML), token,
+		ask("clusterfile.all-namespaces", steps.YesNo), ask("clusterfile.mounts", steps.YAML), token,
 	}
 }
 

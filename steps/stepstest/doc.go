@@ -40,7 +40,7 @@
 // joined by commas, or "-". ${ca-text} is the API server's CA as a quoted scalar,
 // for ConfigMaps, and a line ${ca-pem} the same as it stands, for files.
 // ${helm-release FILE} is the value of key release in a Secret of Helm's, of the
-// release that files/FILE describes as YAML. ${now} and ${ago 90s} are times.
+// release that files/FILE describes as YAML. ${now} and ${ago 90s} are times, ${unix 20h} is one from now in seconds, as tokens have it.
 // ${wireguard PRIVATE PEER} is a port of loopback where a WireGuard device with
 // that private key answers handshakes of that peer (keys in base64).
 //
