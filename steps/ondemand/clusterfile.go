@@ -44,37 +44,10 @@ func clusterFile() steps.Step {
 		},
 		Actions: []steps.Action{{
 			Name: "cluster-file", Title: "Write the cluster file", On: steps.Local,
-			Doer: clusterFileDoer{},
+			Doer: steps.File{PathOf: clusterPath, Mode: 0o644, Content: clusterFileText},
 		}},
 		Checks: clusterFileChecks(),
 	}
-}
-
-// clusterFileDoer is a File whose path is an answer.
-type clusterFileDoer struct{}
-
-func (clusterFileDoer) file(e steps.Env) steps.File {
-	return steps.File{Path: clusterPath(e), Mode: 0o644, Content: clusterFileText}
-}
-
-// Plan is File's.
-func (d clusterFileDoer) Plan(ctx context.Context, e steps.Env) (steps.Change, error) {
-	return d.file(e).Plan(ctx, e)
-}
-
-// Do is File's.
-func (d clusterFileDoer) Do(ctx context.Context, e steps.Env, say steps.Progress) error {
-	return d.file(e).Do(ctx, e, say)
-}
-
-// PlanUndo is File's.
-func (d clusterFileDoer) PlanUndo(ctx context.Context, e steps.Env) (steps.Change, error) {
-	return d.file(e).PlanUndo(ctx, e)
-}
-
-// Undo is File's.
-func (d clusterFileDoer) Undo(ctx context.Context, e steps.Env, say steps.Progress) error {
-	return d.file(e).Undo(ctx, e, say)
 }
 
 // learnMountTypes are those of the cluster file, else of the answer.

@@ -167,7 +167,11 @@ func allowedCIDR(ctx context.Context, e steps.Env) steps.Result {
 	}
 	var out []string
 	for _, a := range slices.Concat(web, nodes) {
-		if addr, err := netip.ParseAddr(a); err != nil || !p.Contains(addr.Unmap()) && addr.Unmap().Is4() == p.Addr().Is4() {
+		addr, err := netip.ParseAddr(a)
+		if err == nil && (addr.IsLoopback() || addr.Unmap().Is4() != p.Addr().Is4()) {
+			continue // pods see no loopback of another machine; one CIDR holds one family
+		}
+		if err != nil || !p.Contains(addr.Unmap()) {
 			out = append(out, a)
 		}
 	}
