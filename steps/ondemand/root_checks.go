@@ -75,7 +75,7 @@ func rootChecks() []steps.Check {
 // have proved. It belongs to the step that writes the hook.
 func hookKubeconfigCheck() steps.Check {
 	return steps.Check{
-		Name: "hook-kubeconfig", Title: "the hook uses that kubeconfig", On: steps.Local,
+		Name: "hook-kubeconfig", Title: "the hook uses root's kubeconfig as it was proved", On: steps.Local, Mend: "pre-hook", Needs: []string{"root-kubeconfig"},
 		Why: "kubectl takes /root/.kube/config where nothing else is said: on many web nodes that is an admin's",
 		See: []string{page, "OSC/osc-ood-config: hooks/pre-hook.sh"},
 		Run: func(ctx context.Context, e steps.Env) steps.Result {
