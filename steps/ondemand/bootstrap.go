@@ -109,7 +109,10 @@ func granted(ctx context.Context, e steps.Env, in string) ([]grant, error) {
 		if g.rules, err = rulesOf(ctx, e, ref, in); apierrors.IsNotFound(err) {
 			g.gone, err = true, nil
 		}
-		out = append(out, g)
+		g.rules = slices.DeleteFunc(slices.Clone(g.rules), func(r rbacv1.PolicyRule) bool { return len(r.Resources) == 0 })
+		if g.gone || err != nil || len(g.rules) > 0 { // paths such as the issuer's keys are everybody's
+			out = append(out, g)
+		}
 		return err
 	}
 	if in == "" {
@@ -151,25 +154,34 @@ func rulesIn(grants []grant) []rbacv1.PolicyRule {
 
 // ruleWords are rules as a sentence lists them: "create,patch secrets; list nodes".
 func ruleWords(rules []rbacv1.PolicyRule) string {
-	var words []string
+	verbs, order := map[string][]string{}, []string{}
 	for _, r := range rules {
-		var of []string
 		for _, res := range r.Resources {
 			for _, g := range r.APIGroups {
-				name := res
+				what := res
 				if g != "" && g != "*" {
-					name += "." + g
+					what += "." + g
 				}
-				of = append(of, name)
+				if len(r.ResourceNames) > 0 {
+					what += " named " + strings.Join(r.ResourceNames, ",")
+				}
+				if verbs[what] == nil {
+					order = append(order, what)
+				}
+				for _, v := range r.Verbs {
+					if !slices.Contains(verbs[what], v) {
+						verbs[what] = append(verbs[what], v)
+					}
+				}
 			}
 		}
-		text := strings.Join(r.Verbs, ",") + " " + strings.Join(of, ",")
-		if len(r.ResourceNames) > 0 {
-			text += " named " + strings.Join(r.ResourceNames, ",")
+	}
+	var words []string
+	for _, what := range order {
+		if what == "*" && slices.Contains(verbs[what], "*") {
+			return "everything"
 		}
-		if !slices.Contains(words, text) {
-			words = append(words, text)
-		}
+		words = append(words, strings.Join(verbs[what], ",")+" "+what)
 	}
 	return strings.Join(words, "; ")
 }

@@ -38,7 +38,7 @@ func bootstrapChecks() []steps.Check {
 		roleCheck("role-of-users", "the ClusterRole ood-user grants what users do", userRole,
 			"apps are submitted, shown and ended with it"),
 		{
-			Name: "role-bound", Title: "the ServiceAccount is bound to its role in all namespaces", On: steps.Remote, Mend: "cluster-roles", Needs: []string{"signed-in"},
+			Name: "role-bound", Title: "the ServiceAccount is bound to its role in all namespaces", On: steps.Remote, Mend: "cluster-roles", Needs: []string{"role-of-hooks"},
 			Why: "the hook makes namespaces, which takes a ClusterRoleBinding; metadata.namespace in upstream's file does not narrow it",
 			See: []string{rolesSource},
 			Run: roleBound,
@@ -177,8 +177,7 @@ func accountPowers(ctx context.Context, e steps.Env) steps.Result {
 	var words []string
 	add := func(grants []grant, allowed []rbacv1.PolicyRule) {
 		for _, g := range grants {
-			rules := slices.DeleteFunc(slices.Clone(g.rules), func(r rbacv1.PolicyRule) bool { return len(r.Resources) == 0 })
-			if ok, more := validation.Covers(allowed, rules); !ok {
+			if ok, more := validation.Covers(allowed, g.rules); !ok {
 				words = append(words, g.binding+" ("+g.role+"): "+ruleWords(more))
 			}
 		}

@@ -47,7 +47,7 @@ func hooks() steps.Step {
 				Doer: editedFile{File: steps.File{Path: portalFile, Mode: 0o600, Secret: true, Content: portalText}, redact: redactPortal},
 			},
 		}, portalCommands()),
-		Checks: slices.Concat(hookEnvChecks(), hookChecks(), proxyChecks()),
+		Checks: slices.Concat(hookEnvChecks(), hookChecks(), []steps.Check{hookKubeconfigCheck()}, proxyChecks()),
 	}
 }
 

@@ -87,7 +87,7 @@ func registryContent(ctx context.Context, e steps.Env) (cluster.Masked, error) {
 		}
 	}
 	if want.Password.IsZero() {
-		return cluster.Masked{}, errors.New("the password of the registry is not given: --secret registry.password=@FILE")
+		return cluster.Masked{}, steps.Absent("the password of the registry is not given: --secret registry.password=@FILE")
 	}
 	return encodeRegistry(want)
 }

@@ -164,6 +164,18 @@ func private(ctx context.Context, e steps.Env, path string) (string, error) {
 	return "", nil
 }
 
+// onlyRoots asserts it.
+func onlyRoots(ctx context.Context, e steps.Env, path string) steps.Result {
+	problem, err := private(ctx, e, path)
+	switch {
+	case err != nil:
+		return steps.Unseen(err)
+	case problem != "":
+		return steps.Failed(problem, makePrivate(path))
+	}
+	return steps.Passed("%s", path)
+}
+
 // makePrivate is what mends that.
 func makePrivate(path string) string {
 	return "run on the web node: chown root:root " + steps.Quoted(path) + " && chmod 0600 " + steps.Quoted(path)

@@ -39,8 +39,8 @@ func rootChecks() []steps.Check {
 			Run: rootKubeconfigThere,
 		},
 		{
-			Name: "root-kubeconfig-private", Title: "nobody but root may read root's kubeconfig and token", On: steps.Local, Mend: "root-kubeconfig", Needs: []string{"root-kubeconfig"},
-			Why: "whoever reads it may make namespaces and roles on the cluster, and hand out all that the ondemand ServiceAccount has",
+			Name: "root-kubeconfig-private", Title: "nobody but root may read root's kubeconfig", On: steps.Local, Mend: "root-kubeconfig", Needs: []string{"root-kubeconfig"},
+			Why: "what it holds or leads to lets whoever reads it make namespaces and roles on the cluster",
 			See: []string{page},
 			Run: rootKubeconfigPrivate,
 		},
@@ -75,7 +75,7 @@ func rootChecks() []steps.Check {
 // have proved. It belongs to the step that writes the hook.
 func hookKubeconfigCheck() steps.Check {
 	return steps.Check{
-		Name: "hook-kubeconfig", Title: "the hook uses that kubeconfig", On: steps.Local,
+		Name: "hook-kubeconfig", Title: "the hook uses root's kubeconfig as it was proved", On: steps.Local, Mend: "pre-hook", Needs: []string{"root-kubeconfig"},
 		Why: "kubectl takes /root/.kube/config where nothing else is said: on many web nodes that is an admin's",
 		See: []string{page, "OSC/osc-ood-config: hooks/pre-hook.sh"},
 		Run: func(ctx context.Context, e steps.Env) steps.Result {
@@ -100,11 +100,7 @@ func caFile(ctx context.Context, e steps.Env) steps.Result {
 	if err != nil {
 		return steps.Unseen(err)
 	}
-	at := clusterCA
-	if in, used, err := rootsWayIn(ctx, e); err == nil && in.CAFile != "" {
-		at = resolved(used.Path, in.CAFile)
-	}
-	have, err := e.Host.Read(ctx, at)
+	at, have, err := rootsCA(ctx, e)
 	if errors.Is(err, fs.ErrNotExist) {
 		return steps.Failed("there is no "+at, "")
 	}
@@ -124,6 +120,37 @@ func caFile(ctx context.Context, e steps.Env) steps.Result {
 			return steps.Failed(at+" is not the CA of the cluster: it holds "+named(ours[0])+", not "+named(c)+" with its key", "")
 		}
 	}
+	if at == clusterCA {
+		if r := readableByAll(ctx, e, at); r.Status != steps.Pass {
+			return r
+		}
+	}
+	return steps.Passed("%s, until %s", at, ours[0].NotAfter.UTC().Format("2 January 2006"))
+}
+
+// rootsCA is the CA that root trusts for the cluster, and where it stands: the
+// file that carrick writes, else what root's kubeconfig says.
+func rootsCA(ctx context.Context, e steps.Env) (at string, pem []byte, err error) {
+	pem, err = e.Host.Read(ctx, clusterCA)
+	if !errors.Is(err, fs.ErrNotExist) {
+		return clusterCA, pem, err
+	}
+	in, used, broken := rootsWayIn(ctx, e)
+	switch {
+	case broken != nil || in.CAFile == clusterCA:
+		return clusterCA, nil, err
+	case in.CA != nil:
+		return used.Path, in.CA, nil
+	case in.CAFile != "":
+		at = resolved(used.Path, in.CAFile)
+		pem, err = e.Host.Read(ctx, at)
+		return at, pem, err
+	}
+	return clusterCA, nil, err
+}
+
+// readableByAll asserts that users of the web node may read a file.
+func readableByAll(ctx context.Context, e steps.Env, at string) steps.Result {
 	info, err := e.Host.Stat(ctx, at)
 	if err != nil {
 		return steps.Unseen(err)
@@ -131,12 +158,14 @@ func caFile(ctx context.Context, e steps.Env) steps.Result {
 	if info.Mode.Perm()&0o004 == 0 {
 		return steps.Failed(fmt.Sprintf("%s has mode %04o: users may not read it", at, info.Mode.Perm()), onWebNode("chmod 0644 "+steps.Quoted(at)))
 	}
-	if problem, err := passable(ctx, e, at); err != nil {
+	problem, err := passable(ctx, e, at)
+	switch {
+	case err != nil:
 		return steps.Unseen(err)
-	} else if problem != "" {
+	case problem != "":
 		return steps.Failed(problem, onWebNode("chmod o+x "+steps.Quoted(path.Dir(at))))
 	}
-	return steps.Passed("%s, until %s", at, ours[0].NotAfter.UTC().Format("2 January 2006"))
+	return steps.Passed("%s", at)
 }
 
 func named(c *x509.Certificate) string { return fmt.Sprintf("%q", cluster.Clean(c.Subject.CommonName)) }
@@ -190,27 +219,11 @@ func rootKubeconfigThere(ctx context.Context, e steps.Env) steps.Result {
 }
 
 func rootKubeconfigPrivate(ctx context.Context, e steps.Env) steps.Result {
-	in, used, err := rootsWayIn(ctx, e)
+	used, err := rootsKubeconfig(ctx, e)
 	if err != nil {
 		return steps.Unseen(err)
 	}
-	files := []string{used.Path}
-	if in.TokenFile != "" {
-		files = append(files, resolved(used.Path, in.TokenFile))
-	}
-	for _, file := range files {
-		problem, err := private(ctx, e, file)
-		if errors.Is(err, fs.ErrNotExist) {
-			return steps.Failed(used.Path+" takes the token from "+file+", which is not there", again(e, "token"))
-		}
-		if err != nil {
-			return steps.Unseen(err)
-		}
-		if problem != "" {
-			return steps.Failed(problem, makePrivate(file))
-		}
-	}
-	return steps.Passed("%s", strings.Join(files, ", "))
+	return onlyRoots(ctx, e, used.Path)
 }
 
 func rootKubeconfigStatic(ctx context.Context, e steps.Env) steps.Result {

@@ -62,6 +62,7 @@ func validServer(server string) error {
 type wayIn struct {
 	Context, Server string
 	CAFile          string
+	CA              []byte // PEM that stands in it; it comes before the file
 	Token           cluster.Masked
 	TokenFile       string
 	Plugin          string     // the command or auth provider that logs in
@@ -78,6 +79,7 @@ type kubeconfigShape struct {
 		Cluster struct {
 			Server string `yaml:"server"`
 			CAFile string `yaml:"certificate-authority"`
+			CAData string `yaml:"certificate-authority-data"`
 		} `yaml:"cluster"`
 	} `yaml:"clusters"`
 	Users []struct {
@@ -130,6 +132,7 @@ func readWayIn(data []byte) (wayIn, error) {
 	for _, c := range k.Clusters {
 		if c.Name == of {
 			in.Server, in.CAFile = c.Cluster.Server, c.Cluster.CAFile
+			in.CA = decoded(c.Cluster.CAData)
 		}
 	}
 	if in.Server == "" {
@@ -151,13 +154,18 @@ func readWayIn(data []byte) (wayIn, error) {
 
 // subjectOf is whom a client certificate is for; nil: it can't be read.
 func subjectOf(data string) *pkix.Name {
-	pem, err := base64.StdEncoding.DecodeString(strings.Join(strings.Fields(data), ""))
-	if err != nil {
-		return nil
-	}
-	certs, err := probe.ParseCerts(pem)
+	certs, err := probe.ParseCerts(decoded(data))
 	if err != nil {
 		return nil
 	}
 	return &certs[0].Subject
+}
+
+// decoded is what stands in a key of binary data; nil: it can't be read.
+func decoded(data string) []byte {
+	out, err := base64.StdEncoding.DecodeString(strings.Join(strings.Fields(data), ""))
+	if err != nil || len(out) == 0 {
+		return nil
+	}
+	return out
 }

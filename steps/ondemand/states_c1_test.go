@@ -13,7 +13,7 @@ import (
 // onlyRoot is the guide with the checks of root's token, kubectl and registry.
 func onlyRoot() *steps.Guide {
 	g := Guide()
-	mine := slices.Concat(tokenFileChecks(), kubectlChecks(), rootChecks(), registryChecks())
+	mine := slices.Concat(tokenFileChecks(), kubectlChecks(), rootChecks(), registryChecks(), []steps.Check{hookKubeconfigCheck()})
 	for i := range g.Steps {
 		g.Steps[i].Checks = slices.DeleteFunc(g.Steps[i].Checks, func(c steps.Check) bool {
 			return !slices.ContainsFunc(mine, func(m steps.Check) bool { return m.Name == c.Name })

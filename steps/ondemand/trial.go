@@ -72,7 +72,8 @@ func triedBoth(e steps.Env) bool  { return tried(e) && e.Answers.Text("trial.oth
 func makesTrial(e steps.Env) bool { return tried(e) && e.Answers.Bool("trial.make") }
 
 // trialUsers are the users that carrick makes namespaces for. When the hook last
-// ran stays as it is where it did.
+// ran stays as it is where it did; else it is the beginning of this day, which is
+// the same when it is planned and when it is done.
 func trialUsers(ctx context.Context, e steps.Env) ([]any, error) {
 	var out []any
 	for _, key := range []string{"trial.user", "trial.other"} {
@@ -84,7 +85,7 @@ func trialUsers(ctx context.Context, e steps.Env) ([]any, error) {
 		if bad := validation.IsDNS1123Label(name); len(bad) > 0 {
 			return nil, fmt.Errorf("no namespace can be called %s: %s", name, strings.Join(bad, "; "))
 		}
-		seen := strconv.FormatInt(time.Now().Unix(), 10)
+		seen := strconv.FormatInt(time.Now().UTC().Truncate(24*time.Hour).Unix(), 10)
 		ns, err := check.Get[corev1.Namespace](ctx, e.Cluster, check.Namespaces, "", name)
 		if err != nil && !apierrors.IsNotFound(err) {
 			return nil, err

@@ -64,6 +64,13 @@ func forApps(ns string) []cluster.Right {
 	)
 }
 
+// seesAll: users are meant to see pods of all namespaces.
+func seesAll(e steps.Env) bool { return e.Answers.Bool("clusterfile.all-namespaces") }
+
+func readsPods(r cluster.Right) bool {
+	return r.Resource == "pods" && r.Subresource == "" && slices.Contains([]string{"get", "list", "watch"}, r.Verb)
+}
+
 // decided sorts what the API server says of a user's rights.
 func decided(ctx context.Context, e steps.Env, rights []cluster.Right) (may, mayNot []string, err error) {
 	all, err := e.Cluster.CanAs(ctx, asUser(e), rights...)
@@ -100,7 +107,11 @@ func userMayNot(ctx context.Context, e steps.Env) steps.Result {
 	if other == hookNamespace(e, user) {
 		return steps.Skipped("trial.user and trial.other are one user")
 	}
-	may, mayNot, err := decided(ctx, e, forApps(other))
+	rights := forApps(other)
+	if seesAll(e) {
+		rights = slices.DeleteFunc(rights, func(r cluster.Right) bool { return readsPods(r) })
+	}
+	may, mayNot, err := decided(ctx, e, rights)
 	if err != nil {
 		return steps.Unseen(err)
 	}
@@ -125,6 +136,9 @@ func userSeesNoOther(ctx context.Context, e steps.Env) steps.Result {
 	seen, _, err := decided(ctx, e, check.Verbs("", "pods", "", "list"))
 	if err != nil {
 		return steps.Unseen(err)
+	}
+	if len(seen) > 0 && !seesAll(e) {
+		return steps.Warned(user+" may list pods of all namespaces, and all_namespaces in the cluster file is false", fix+"; or answer clusterfile.all-namespaces with true")
 	}
 	if len(seen) > 0 {
 		return steps.Passed("%s may list pods of all namespaces, as all_namespaces in the cluster file takes, and nothing else", user)

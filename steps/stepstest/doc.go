@@ -42,7 +42,7 @@
 // for ConfigMaps, and a line ${ca-pem} the same as it stands, for files;
 // ${web-ca-pem} is that API's.
 // ${helm-release FILE} is the value of key release in a Secret of Helm's, of the
-// release that files/FILE describes as YAML. ${now} and ${ago 90s} are times.
+// release that files/FILE describes as YAML. ${now} and ${ago 90s} are times, ${unix 20h} is one from now in seconds, as tokens have it.
 // ${wireguard PRIVATE PEER} is a port of loopback where a WireGuard device with
 // that private key answers handshakes of that peer (keys in base64).
 //

@@ -68,8 +68,8 @@ func (s *server) tryPods(w http.ResponseWriter, r *http.Request, who person, a *
 		level := o.GetLabels()["pod-security.kubernetes.io/enforce"]
 		for _, pod := range s.objects {
 			if bad := beyondLevel(pod, level); pod.GetKind() == "Pod" && pod.GetNamespace() == a.Name && bad != "" {
-				w.Header().Add("Warning", fmt.Sprintf(`299 - "existing pods in namespace \"%s\" violate the new PodSecurity enforce level \"%s:latest\""`, a.Name, level))
-				w.Header().Add("Warning", fmt.Sprintf(`299 - "%s: %s"`, pod.GetName(), bad))
+				w.Header().Add("Warning", fmt.Sprintf("299 - %q", fmt.Sprintf("existing pods in namespace %q violate the new PodSecurity enforce level \"%s:latest\"", a.Name, level)))
+				w.Header().Add("Warning", fmt.Sprintf("299 - %q", pod.GetName()+": "+bad))
 			}
 		}
 		reply(w, 200, o.Object)

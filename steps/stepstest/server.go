@@ -135,7 +135,7 @@ func (s *server) user(r *http.Request) person {
 		return person{subject(bearer), []string{"system:serviceaccounts"}}
 	}
 	for _, o := range s.objects { // only tokens that a Secret of this cluster holds are good
-		if o.GetKind() != "Secret" {
+		if o.GetKind() != "Secret" || o.GetAnnotations()["refused"] != "" { // what an API server does not take any more
 			continue
 		}
 		v, _, _ := unstructured.NestedString(o.Object, "data", "token")
