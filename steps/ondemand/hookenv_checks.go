@@ -185,9 +185,9 @@ func allowedCIDR(ctx context.Context, e steps.Env) steps.Result {
 	case nodeErr != nil:
 		return steps.Unseen(nodeErr)
 	case webErr != nil:
-		return steps.Skipped("%s holds all %d addresses of nodes; whether it holds the web node's can't be told here; look there: ip route get %s", text, len(nodes), apiHost(e))
+		return steps.Skipped("%s holds the nodes (%d addresses); whether it holds the web node's can't be told here; look there: ip route get %s", text, len(nodes), apiHost(e))
 	}
-	return steps.Passed("%s holds the web node (%s) and all %d addresses of nodes", text, strings.Join(web, ", "), len(nodes))
+	return steps.Passed("%s holds the web node (%s) and the nodes (%d addresses)", text, strings.Join(web, ", "), len(nodes))
 }
 
 func allLoopback(addresses []string) bool {

@@ -64,9 +64,9 @@ func redactEnv(text string) string {
 
 var portalLine = regexp.MustCompile(`^(\s*(?:- )?#?\s*["']?([A-Za-z_][\w.-]*)["']?\s*:\s*)(\S.*)$`)
 
-// shownPortal are the keys whose values are shown: those that carrick sets, and
-// what stands beside them often.
-var shownPortal = regexp.MustCompile(`^(pun_pre_hook_root_cmd|pun_pre_hook_exports|OIDCPassRefreshToken|oidc_settings|node_uri|rnode_uri|host_regex|servername|port|ssl|oidc_uri|oidc_provider_metadata_url|oidc_client_id|oidc_scope|oidc_remote_user_claim|pun_max_retries|pun_uri|nginx_uri)$`)
+// shownPortal are the keys whose values are shown, where those are plain: those
+// that carrick sets, and what stands beside them often.
+var shownPortal = regexp.MustCompile(`^(pun_pre_hook_root_cmd|pun_pre_hook_exports|OIDCPassRefreshToken|oidc_settings|node_uri|rnode_uri|servername|port|ssl|oidc_uri|oidc_provider_metadata_url|oidc_client_id|oidc_scope|oidc_remote_user_claim|pun_max_retries|pun_uri|nginx_uri)$`)
 
 // redactPortal hides the values of ood_portal.yml that carrick has nothing to do
 // with: among them may be the secret of a client, or of a directory.
@@ -77,7 +77,7 @@ func redactPortal(text string) string {
 		m := portalLine.FindStringSubmatch(l)
 		switch {
 		case trimmed == "" || trimmed == "---":
-		case m != nil && shownPortal.MatchString(m[2]):
+		case m != nil && shownPortal.MatchString(m[2]) && !strings.ContainsAny(m[3], "{["):
 		case m != nil:
 			lines[i] = m[1] + "(hidden)"
 		case strings.HasPrefix(trimmed, "#") && !secretKey.MatchString(trimmed):

@@ -23,7 +23,7 @@ func sides() steps.Step {
 func clusterQuestions() []steps.Question {
 	return []steps.Question{
 		{
-			Key: "cluster.id", Title: "Short name of the cluster", Kind: steps.Name, Adopt: adoptClusterID,
+			Key: "cluster.id", Title: "Short name of the cluster", Kind: steps.Text, Check: checkClusterID, Adopt: adoptClusterID,
 			Help:    "The cluster file's name, without .yml: apps name it in their form.yml and submit.yml.erb.",
 			Default: func(e steps.Env) (any, string) { return e.Link, "the link's name" },
 		},

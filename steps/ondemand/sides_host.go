@@ -177,6 +177,17 @@ func apiHost(e steps.Env) string {
 	return u.Hostname()
 }
 
+var clusterIDWord = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,99}$`)
+
+// checkClusterID is what a cluster file's name takes: upstream's own has
+// underscores.
+func checkClusterID(v string) error {
+	if !clusterIDWord.MatchString(v) {
+		return fmt.Errorf("%q can't be the name of a cluster file: letters, digits, dots, - and _", v)
+	}
+	return nil
+}
+
 var prefixWord = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*)$`)
 
 // checkPrefix is what a prefix of namespaces takes.
