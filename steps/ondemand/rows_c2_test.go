@@ -1,6 +1,11 @@
 package ondemand
 
-import "carrick/steps/stepstest"
+import (
+	"testing"
+
+	"carrick/steps"
+	"carrick/steps/stepstest"
+)
 
 // rowsC2 are the rows of the web node: its portal, its hooks and the cluster file.
 var rowsC2 = []stepstest.Row{
@@ -24,4 +29,21 @@ var rowsC2 = []stepstest.Row{
 	{Number: 29, Asks: "no hook failed", Checks: []string{"hook-log"}},
 	{Number: 30, Asks: "no pod security policies in the hook", Checks: []string{"no-psp"}},
 	{Number: 38, Asks: "managed: the context is there", Checks: []string{"managed-context"}},
+}
+
+// TestRowsOfTheWebNode proves that each row has a state in which its checks pass,
+// and one in which they do not.
+func TestRowsOfTheWebNode(t *testing.T) {
+	g, wanted := Guide(), stepstest.Wanted(t, "testdata")
+	for _, row := range rowsC2 {
+		for _, name := range row.Checks {
+			if c, _ := g.Check(name); c == nil {
+				t.Errorf("row %d names check %q, which there is not", row.Number, name)
+			}
+			is := wanted[name]
+			if len(is[steps.Pass]) == 0 || len(is[steps.Fail])+len(is[steps.Warn]) == 0 {
+				t.Errorf("row %d: check %s passes in %d states, fails in %d and warns in %d", row.Number, name, len(is[steps.Pass]), len(is[steps.Fail]), len(is[steps.Warn]))
+			}
+		}
+	}
 }

@@ -91,3 +91,23 @@ func TestUndoPutsTheSitesFilesBack(t *testing.T) {
 		}
 	}
 }
+
+// In a folder that stands for the web node everything is written, and what can't
+// be run is said.
+func TestAFolderStandsForTheWebNode(t *testing.T) {
+	s, root := stood(t, "folder")
+	for _, p := range []string{"etc/ood/hooks/k8s-pre-hook.sh", "etc/ood/config/clusters.d/test.yml", "etc/httpd/conf.d/ood-portal.conf"} {
+		if err := os.Remove(filepath.Join(root, p)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, action := range []string{"pre-hook", "cluster-file", "portal-update"} {
+		do(t, s, action)
+	}
+	list := content(t, root, "INSTALL")
+	for _, want := range []string{"/etc/ood/hooks/k8s-pre-hook.sh", "/etc/ood/config/clusters.d/test.yml", "/opt/ood/ood-portal-generator/sbin/update_ood_portal"} {
+		if !strings.Contains(list, want) {
+			t.Errorf("INSTALL lacks %s:\n%s", want, list)
+		}
+	}
+}
