@@ -70,7 +70,7 @@ func hookEnvText(ctx context.Context, e steps.Env) (cluster.Masked, error) {
 	if err != nil && !errors.As(err, new(*steps.AbsentError)) {
 		return cluster.Masked{}, err
 	}
-	want, err := envWanted(e, f)
+	want, err := envWanted(ctx, e, f)
 	if err != nil {
 		return cluster.Masked{}, err
 	}
@@ -88,7 +88,7 @@ func hookEnvText(ctx context.Context, e steps.Env) (cluster.Masked, error) {
 type envValue struct{ key, value string }
 
 // envWanted is what the keys are to say.
-func envWanted(e steps.Env, have envFile) ([]envValue, error) {
+func envWanted(ctx context.Context, e steps.Env, have envFile) ([]envValue, error) {
 	out := []envValue{
 		{"K8S_USERNAME_PREFIX", usernamePrefix(e)},
 		{"NAMESPACE_PREFIX", namespacePrefix(e)},
@@ -104,13 +104,31 @@ func envWanted(e steps.Env, have envFile) ([]envValue, error) {
 	if !withOIDC(e) {
 		return out, nil
 	}
-	secret := e.Answers.Masked("oidc.client-secret")
-	if secret.IsZero() {
-		if secret = have.secret("CLIENT_SECRET"); secret.IsZero() || secret.Reveal() == envKeyOf("CLIENT_SECRET").ships {
-			return nil, steps.Absent("the secret of the OIDC client is not known: --secret oidc.client-secret=@FILE, or set CLIENT_SECRET in %s by hand", hookEnv)
-		}
+	secret, err := clientSecret(ctx, e, have)
+	if err != nil {
+		return nil, err
 	}
 	return append(out, envValue{"IDP_ISSUER_URL", e.Answers.Text("oidc.issuer")}, envValue{"CLIENT_ID", e.Answers.Text("oidc.client-id")}, envValue{"CLIENT_SECRET", secret.Reveal()}), nil
+}
+
+// clientSecret is the one that is answered, else the one that stands in hook.env,
+// else the portal's of the same client.
+func clientSecret(ctx context.Context, e steps.Env, have envFile) (cluster.Masked, error) {
+	if s := e.Answers.Masked("oidc.client-secret"); !s.IsZero() {
+		return s, nil
+	}
+	if s := have.secret("CLIENT_SECRET"); !s.IsZero() && s.Reveal() != envKeyOf("CLIENT_SECRET").ships {
+		return s, nil
+	}
+	_, values, err := openPortal(ctx, e)
+	if err != nil {
+		return cluster.Masked{}, err
+	}
+	text, _ := values["oidc_client_secret"].(string)
+	if text != "" && !strings.HasPrefix(text, "/") && values["oidc_client_id"] == e.Answers.Text("oidc.client-id") {
+		return cluster.Mask(text), nil
+	}
+	return cluster.Masked{}, steps.Absent("the secret of the OIDC client is not known: --secret oidc.client-secret=@FILE, or set CLIENT_SECRET in %s by hand", hookEnv)
 }
 
 // mend takes away what ends upstream's hook without saying anything: line ends of

@@ -25,7 +25,7 @@ func oidc() steps.Step {
 			},
 			{
 				Key: "oidc.client-secret", Title: "Secret of that client", Kind: steps.Text, Secret: true, Opt: true, When: withOIDC,
-				Help: "CLIENT_SECRET in hook.env. Left empty, the one that stands there stays. Users can read it in their kubeconfig.",
+				Help: "CLIENT_SECRET in hook.env. Left empty, the one that stands there stays, else the portal's own of that client is taken. Users can read it in their kubeconfig.",
 			},
 			{
 				Key: "oidc.audience", Title: "Client id of the API server", Kind: steps.Text, When: withOIDC,

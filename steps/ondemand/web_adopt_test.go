@@ -111,3 +111,35 @@ func TestAFolderStandsForTheWebNode(t *testing.T) {
 		}
 	}
 }
+
+// Where nobody answers the client's secret, hook.env's own stays, and else it is the
+// portal's of the same client.
+func TestWhereTheClientsSecretIsFrom(t *testing.T) {
+	for _, tc := range []struct{ env, portal, want string }{
+		{"CLIENT_SECRET='kept'\n", "oidc_client_id: ondemand\noidc_client_secret: portals\n", "kept"},
+		{"CLIENT_SECRET=\"changeme\"\n", "oidc_client_id: ondemand\noidc_client_secret: portals\n", "portals"},
+		{"", "oidc_client_id: other\noidc_client_secret: portals\n", ""},
+		{"", "oidc_client_id: ondemand\noidc_client_secret: /etc/ood/dex/ondemand.secret\n", ""},
+	} {
+		s, root := stood(t, "healthy-without-client-secret")
+		for path, text := range map[string]string{"etc/ood/config/hook.env": tc.env, "etc/ood/config/ood_portal.yml": tc.portal} {
+			if err := os.WriteFile(filepath.Join(root, path), []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		p, err := s.Plan(t.Context(), steps.Scope{Side: steps.Local, Actions: []string{"hook-env"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if pending := p.Actions[0].Pending != ""; pending != (tc.want == "") {
+			t.Errorf("%s with %s: the plan is %+v", tc.env, tc.portal, p.Actions[0])
+		}
+		if tc.want == "" {
+			continue
+		}
+		do(t, s, "hook-env")
+		if text := content(t, root, "etc/ood/config/hook.env"); !strings.Contains(text, tc.want) {
+			t.Errorf("%s with %s: %s", tc.env, tc.portal, text)
+		}
+	}
+}
