@@ -115,7 +115,8 @@ func (f form) misfit(n *yaml.Node) string {
 	return ""
 }
 
-// mountForms are the keys that each type of mount takes.
+// mountForms are the keys that each type of mount takes; the other type's are passed
+// over.
 var mountForms = map[string][]string{
 	"host": {"type", "name", "host_type", "path", "destination_path"},
 	"nfs":  {"type", "name", "host", "path", "destination_path"},
@@ -158,8 +159,6 @@ func (d *clusterDoc) mountOf(m *yaml.Node) {
 	for i := 0; i+1 < len(m.Content); i += 2 {
 		key, value := m.Content[i], m.Content[i+1]
 		switch {
-		case !slices.Contains(takes, key.Value) && keyAt("job.mounts[]."+key.Value) != nil:
-			d.note(key, naming, "a mount of type %s takes no %s", kind.Value, key.Value)
 		case key.Value == "host_type" && !slices.Contains(hostTypes, value.Value):
 			d.note(value, typing, "Kubernetes knows no hostPath of type %s: one of Directory, File, Socket", quoted(value.Value))
 		case (key.Value == "path" || key.Value == "destination_path") && !path.IsAbs(value.Value):
