@@ -1,10 +1,192 @@
 package ondemand
 
-import "carrick/steps"
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"slices"
+	"strings"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/yaml"
+
+	"carrick/cluster"
+	"carrick/steps"
+	"carrick/steps/check"
+)
+
+// rolesFile is the asset of the three ClusterRoles: what checks compare with, too.
+const rolesFile = "cluster-roles.yaml"
+
+// rolesSource is where upstream has them.
+const rolesSource = "OSC/ondemand: hooks/k8s-bootstrap/ondemand.yaml"
 
 func bootstrap() steps.Step {
 	return steps.Step{
 		Name: "bootstrap", Title: "Bootstrap",
-		Why: "",
+		Why: "At each login root on the web node makes the user's namespace. It does so as one ServiceAccount, which may do that and hold what it grants to users: secrets of every namespace are among it, as upstream has it. Guard its token like an admin's.",
+		Facts: []steps.Fact{
+			{Name: "cluster-ca", Title: "the CA of the API server", On: steps.Remote, Shared: true, Learn: theCA},
+			{Name: "server-version", Title: "the API server's version", On: steps.Remote, Shared: true, Learn: serverVersion},
+		},
+		Actions: []steps.Action{
+			{Name: "namespace", Title: "Make the namespace of the ServiceAccount", On: steps.Remote, Needs: []string{"signed-in"}, Doer: steps.Manifest{File: "namespace.yaml"}},
+			{Name: "service-account", Title: "Make the ServiceAccount", On: steps.Remote, Needs: []string{"namespace"}, Doer: steps.Manifest{File: "service-account.yaml"}},
+			{Name: "cluster-roles", Title: "Grant it what the hooks do, and define what users get", On: steps.Remote, Needs: []string{"signed-in"}, Doer: steps.Manifest{File: rolesFile}},
+		},
+		Checks: bootstrapChecks(),
 	}
+}
+
+func theCA(_ context.Context, e steps.Env) (any, error) {
+	if ca := e.Cluster.CA(); len(ca) > 0 {
+		return string(ca), nil
+	}
+	return nil, steps.Absent("your context of the cluster names no CA: the system's roots are trusted there")
+}
+
+func serverVersion(ctx context.Context, e steps.Env) (any, error) {
+	v, err := e.Cluster.Version(ctx)
+	return v.Git, err
+}
+
+// meant are the rules of one of the guide's roles, as the asset has them.
+func meant(e steps.Env, file, role string) ([]rbacv1.PolicyRule, error) {
+	data, err := fs.ReadFile(e.Assets, file)
+	if err != nil {
+		return nil, fmt.Errorf("read asset: %w", err)
+	}
+	dec := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(data), 4096)
+	for {
+		var r rbacv1.ClusterRole
+		if err := dec.Decode(&r); errors.Is(err, io.EOF) {
+			return nil, fmt.Errorf("asset %s: no role is called %s", file, role)
+		} else if err != nil {
+			return nil, fmt.Errorf("asset %s: %w", file, err)
+		}
+		if r.Name == role && len(r.Rules) > 0 {
+			return r.Rules, nil
+		}
+	}
+}
+
+// isAccount tells whether a subject of a binding is the ServiceAccount, by
+// itself or by one of the groups that only ServiceAccounts are in.
+func isAccount(s rbacv1.Subject) bool {
+	switch s.Kind {
+	case rbacv1.ServiceAccountKind:
+		return s.Namespace == namespace && s.Name == account
+	case rbacv1.UserKind:
+		return s.Name == accountUser
+	}
+	return s.Kind == rbacv1.GroupKind && (s.Name == "system:serviceaccounts" || s.Name == "system:serviceaccounts:"+namespace)
+}
+
+// accountUser is how the API server calls the ServiceAccount.
+const accountUser = "system:serviceaccount:" + namespace + ":" + account
+
+// grant is what one binding gives.
+type grant struct {
+	binding, role string // "ClusterRoleBinding ondemand", "ClusterRole ondemand"
+	rules         []rbacv1.PolicyRule
+	gone          bool // the role is not there
+}
+
+// granted is what is bound to the ServiceAccount: in all namespaces for "", else
+// by the RoleBindings of that namespace alone.
+func granted(ctx context.Context, e steps.Env, in string) ([]grant, error) {
+	var out []grant
+	add := func(kind, name string, ref rbacv1.RoleRef, subjects []rbacv1.Subject) error {
+		if !slices.ContainsFunc(subjects, isAccount) {
+			return nil
+		}
+		g := grant{binding: kind + " " + name, role: ref.Kind + " " + ref.Name}
+		var err error
+		if g.rules, err = rulesOf(ctx, e, ref, in); apierrors.IsNotFound(err) {
+			g.gone, err = true, nil
+		}
+		g.rules = slices.DeleteFunc(slices.Clone(g.rules), func(r rbacv1.PolicyRule) bool { return len(r.Resources) == 0 })
+		if g.gone || err != nil || len(g.rules) > 0 { // paths such as the issuer's keys are everybody's
+			out = append(out, g)
+		}
+		return err
+	}
+	if in == "" {
+		all, err := check.List[rbacv1.ClusterRoleBinding](ctx, e.Cluster, check.ClusterRoleBindings, "", cluster.Selector{})
+		for _, b := range all {
+			err = errors.Join(err, add("ClusterRoleBinding", b.Name, b.RoleRef, b.Subjects))
+		}
+		return out, err
+	}
+	all, err := check.List[rbacv1.RoleBinding](ctx, e.Cluster, check.RoleBindings, in, cluster.Selector{})
+	for _, b := range all {
+		err = errors.Join(err, add("RoleBinding", in+"/"+b.Name, b.RoleRef, b.Subjects))
+	}
+	return out, err
+}
+
+func rulesOf(ctx context.Context, e steps.Env, ref rbacv1.RoleRef, in string) ([]rbacv1.PolicyRule, error) {
+	if ref.Kind == "ClusterRole" {
+		r, err := check.Get[rbacv1.ClusterRole](ctx, e.Cluster, check.ClusterRoles, "", ref.Name)
+		if err != nil {
+			return nil, err
+		}
+		return r.Rules, nil
+	}
+	r, err := check.Get[rbacv1.Role](ctx, e.Cluster, check.Roles, in, ref.Name)
+	if err != nil {
+		return nil, err
+	}
+	return r.Rules, nil
+}
+
+func rulesIn(grants []grant) []rbacv1.PolicyRule {
+	var out []rbacv1.PolicyRule
+	for _, g := range grants {
+		out = append(out, g.rules...)
+	}
+	return out
+}
+
+// ruleWords are rules as a sentence lists them: "create,patch secrets; list nodes".
+func ruleWords(rules []rbacv1.PolicyRule) string {
+	verbs, order := map[string][]string{}, []string{}
+	for _, r := range rules {
+		for _, res := range r.Resources {
+			for _, g := range r.APIGroups {
+				what := res
+				if g != "" && g != "*" {
+					what += "." + g
+				}
+				if len(r.ResourceNames) > 0 {
+					what += " named " + strings.Join(r.ResourceNames, ",")
+				}
+				if verbs[what] == nil {
+					order = append(order, what)
+				}
+				for _, v := range r.Verbs {
+					if !slices.Contains(verbs[what], v) {
+						verbs[what] = append(verbs[what], v)
+					}
+				}
+			}
+		}
+	}
+	var words []string
+	for _, what := range order {
+		if what == "*" && slices.Contains(verbs[what], "*") {
+			return "everything"
+		}
+		words = append(words, strings.Join(verbs[what], ",")+" "+what)
+	}
+	return strings.Join(words, "; ")
+}
+
+// again is the command that does a step once more.
+func again(e steps.Env, step string) string {
+	return "carrick apply " + e.LinkFile() + " --step " + step
 }

@@ -1,10 +1,166 @@
 package ondemand
 
-import "carrick/steps"
+import (
+	"context"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"carrick/cluster"
+	"carrick/steps"
+	"carrick/steps/check"
+)
+
+// Pod security's label, and its levels from open to narrow.
+const (
+	enforceLabel = "pod-security.kubernetes.io/enforce"
+	privileged   = "privileged"
+	baseline     = "baseline"
+	restricted   = "restricted"
+)
+
+var levels = []string{privileged, baseline, restricted}
+
+// What k8-ldap-configmap writes, by namespace of the user.
+const (
+	uidMap  = "user-uid-map"
+	gidMap  = "user-gid-map"
+	gidsMap = "user-gids-map" // only where that mapper is turned on
+)
+
+// What carrick calls its own policies, and the asset that they are in.
+const (
+	idPoliciesFile = "id-policies.yaml"
+	uidPolicy      = "ondemand-uid"
+	gidPolicy      = "ondemand-gid"
+	groupsPolicy   = "ondemand-groups"
+)
+
+var (
+	admissionPolicies = schema.GroupVersionResource{Group: "admissionregistration.k8s.io", Version: "v1", Resource: "validatingadmissionpolicies"}
+	admissionBindings = schema.GroupVersionResource{Group: "admissionregistration.k8s.io", Version: "v1", Resource: "validatingadmissionpolicybindings"}
+	kyvernoPolicies   = schema.GroupVersionResource{Group: "kyverno.io", Version: "v1", Resource: "clusterpolicies"}
+)
+
+const policySource = "OSC/osc-helm-charts: charts/kyverno-policies/templates"
 
 func policies() steps.Step {
 	return steps.Step{
 		Name: "policies", Title: "Policies",
-		Why: "",
+		Why: "Users have kubectl and can submit any pod in their namespace. A pod security level says what such a pod may be: restricted where nothing is mounted, baseline with NFS, privileged with host paths. It can't say as whom it runs: uid and gid are pinned by an admission policy or by Kyverno, with what LDAP knows of users.",
+		Ask: []steps.Question{
+			{
+				Key: "policies.level", Title: "Pod security level of users' namespaces", Kind: steps.Pick, On: steps.Remote, Adopt: adoptLevel,
+				Of: []steps.Choice{
+					{Value: restricted, Title: "restricted: no mounts of the site"},
+					{Value: baseline, Title: "baseline: mounts by NFS"},
+					{Value: privileged, Title: "privileged: host paths; pod security then refuses nothing"},
+				},
+				Help:    "The pre-hook puts it on each user's namespace at login. One that is too narrow for the mounts has every app refused.",
+				Default: defaultLevel,
+			},
+			{
+				Key: "policies.ids", Title: "What pins uid and gid of users' pods", Kind: steps.Pick, On: steps.Remote,
+				Of: []steps.Choice{
+					{Value: "none", Title: "nothing, or something else (Kyverno)"},
+					{Value: "admission-policy", Title: "admission-policy: Kubernetes' own, with the maps of k8-ldap-configmap (Kubernetes 1.30)"},
+				},
+				Help:    "Where files of the site are mounted, who may run as any uid reads anybody's files. The policy takes the ConfigMaps user-uid-map and user-gid-map, keyed by namespace.",
+				Default: steps.Fixed("none", "a policy that refuses pods is to be wanted"),
+			},
+		},
+		Facts: []steps.Fact{
+			{Name: "id-maps", Title: "the namespace of k8-ldap-configmap's maps", On: steps.Remote, Learn: idMaps},
+		},
+		Actions: []steps.Action{
+			{
+				Name: "id-policies", Title: "Pin uid, gid and groups of users' pods", On: steps.Remote, When: pinsIDs, Needs: []string{"id-maps"},
+				Doer: steps.Manifest{File: idPoliciesFile, Values: steps.Values{
+					"maps":       func(_ context.Context, e steps.Env) (any, error) { return e.Own.Text("id-maps") },
+					"groups-map": groupsMap,
+				}},
+			},
+		},
+		Checks: policyChecks(),
 	}
+}
+
+func pinsIDs(e steps.Env) bool { return e.Answers.Text("policies.ids") == "admission-policy" }
+
+// needed is the narrowest level that lets through what is mounted, and why.
+func needed(e steps.Env) (level, why string, err error) {
+	types, err := e.Peer.List("mount-types")
+	switch {
+	case err != nil:
+		return "", "", err
+	case slices.Contains(types, "host"):
+		return privileged, "host paths are mounted", nil
+	case slices.Contains(types, "nfs"):
+		return baseline, "NFS is mounted", nil
+	}
+	return restricted, "nothing is mounted", nil
+}
+
+func defaultLevel(e steps.Env) (any, string) {
+	level, why, err := needed(e)
+	if err != nil {
+		return restricted, "no mount is known of"
+	}
+	return level, why
+}
+
+// idMaps finds both maps in one namespace.
+func idMaps(ctx context.Context, e steps.Env) (any, error) {
+	at := map[string]int{}
+	for _, name := range []string{uidMap, gidMap} {
+		found, err := e.Cluster.List(ctx, check.ConfigMaps, "", cluster.Selector{Fields: "metadata.name=" + name})
+		if err != nil {
+			return nil, err
+		}
+		for _, o := range found {
+			at[o.GetNamespace()]++
+		}
+	}
+	var both []string
+	for ns, n := range at {
+		if n == 2 {
+			both = append(both, ns)
+		}
+	}
+	slices.Sort(both)
+	if len(both) == 0 {
+		return nil, steps.Absent("no namespace has both ConfigMaps %s and %s: k8-ldap-configmap makes them", uidMap, gidMap)
+	}
+	return both[0], nil
+}
+
+// groupsMap is the map of the groups that a user may have besides. Where there
+// is none, that of the gid stands in its place: no text in it is a JSON array,
+// so no group is among it, and none may be asked for.
+func groupsMap(ctx context.Context, e steps.Env) (any, error) {
+	ns, err := e.Own.Text("id-maps")
+	if err != nil {
+		return nil, err
+	}
+	found, err := e.Cluster.List(ctx, check.ConfigMaps, ns, cluster.Selector{Fields: "metadata.name=" + gidsMap})
+	if err != nil {
+		return nil, err
+	}
+	if len(found) > 0 {
+		return gidsMap, nil
+	}
+	return gidMap, nil
+}
+
+func adoptLevel(ctx context.Context, e steps.Env) (any, string, error) {
+	all, err := userNamespaces(ctx, e)
+	if err != nil {
+		return nil, "", err
+	}
+	for _, ns := range all {
+		if level := ns.Labels[enforceLabel]; slices.Contains(levels, level) {
+			return level, "namespace " + ns.Name, nil
+		}
+	}
+	return nil, "", nil
 }

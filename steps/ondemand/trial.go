@@ -1,10 +1,188 @@
 package ondemand
 
-import "carrick/steps"
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"carrick/cluster"
+	"carrick/steps"
+	"carrick/steps/check"
+)
+
+// What upstream's hook calls what it makes.
+const (
+	seenNote    = "openondemand.org/last-hook-execution"
+	fencePolicy = "deny-from-other-namespaces"
+)
+
+const hookSource = "OSC/ondemand: hooks/k8s-bootstrap/yaml"
 
 func trial() steps.Step {
 	return steps.Step{
 		Name: "trial", Title: "Trial user",
-		Why: "",
+		Why: "The hook runs when a user's web server starts, and says nowhere but in syslog whether it worked. So one user's namespace is looked at, object by object, and what that user may do is asked of the API server: everything in their own namespace, nothing in another's.",
+		Ask: []steps.Question{
+			{
+				Key: "trial.user", Title: "Login name of a user to try", Kind: steps.Text, On: steps.Remote, Opt: true, Check: checkUser,
+				Help:    "Somebody who has logged in to the portal since the hook was installed; or whoever carrick shall make the namespace for (trial.make).",
+				Default: defaultUser,
+			},
+			{
+				Key: "trial.other", Title: "Login name of another user", Kind: steps.Text, On: steps.Remote, Opt: true, Check: checkUser, When: tried,
+				Help:    "The first one must not get at this one's namespace.",
+				Default: defaultOther,
+			},
+			{
+				Key: "trial.make", Title: "Make what the hook makes, as a trial", Kind: steps.YesNo, On: steps.Remote, When: tried,
+				Help:    "The same objects for these users, before anybody logs in: it proves the cluster's half. The hook takes them over at the user's login; undo takes them back.",
+				Default: steps.Fixed(false, "a login to the portal does it"),
+			},
+		},
+		Facts: []steps.Fact{
+			{Name: "hooked-users", Title: "the users whose namespace the hook has made", On: steps.Remote, Learn: hookedUsers},
+			{Name: "node-addresses", Title: "the addresses of the nodes", On: steps.Remote, Shared: true, Learn: nodeAddresses},
+			{Name: "node-names", Title: "the names of the nodes", On: steps.Remote, Shared: true, Learn: nodeNames},
+		},
+		Actions: []steps.Action{
+			trialAction("trial-namespace", "Make the trial users' namespaces", "trial-namespace.yaml", makesTrial, "signed-in"),
+			trialAction("trial-network-policy", "Fence them in", "trial-network-policy.yaml", makesTrial, "signed-in"),
+			trialAction("trial-role-bindings", "Bind the trial users to their role there", "trial-role-bindings.yaml", makesTrial, "role-of-users", "role-of-initializer"),
+			trialAction("trial-reaper-binding", "Let job-pod-reaper delete there", "trial-reaper-binding.yaml", func(e steps.Env) bool { return makesTrial(e) && usesWalltime(e) }, "reaper-there"),
+		},
+		Checks: append(trialChecks(), isolationChecks()...),
 	}
+}
+
+func trialAction(name, title, file string, when func(steps.Env) bool, needs ...string) steps.Action {
+	return steps.Action{Name: name, Title: title, On: steps.Remote, When: when, Needs: needs, Doer: steps.Manifest{File: file, Each: trialUsers}}
+}
+
+func tried(e steps.Env) bool      { return e.Answers.Text("trial.user") != "" }
+func triedBoth(e steps.Env) bool  { return tried(e) && e.Answers.Text("trial.other") != "" }
+func makesTrial(e steps.Env) bool { return tried(e) && e.Answers.Bool("trial.make") }
+
+// trialUsers are the users that carrick makes namespaces for. When the hook last
+// ran stays as it is where it did; else it is the beginning of this day, which is
+// the same when it is planned and when it is done.
+func trialUsers(ctx context.Context, e steps.Env) ([]any, error) {
+	var out []any
+	for _, key := range []string{"trial.user", "trial.other"} {
+		user := e.Answers.Text(key)
+		if user == "" {
+			continue
+		}
+		name := hookNamespace(e, user)
+		if bad := validation.IsDNS1123Label(name); len(bad) > 0 {
+			return nil, fmt.Errorf("no namespace can be called %s: %s", name, strings.Join(bad, "; "))
+		}
+		seen := strconv.FormatInt(time.Now().UTC().Truncate(24*time.Hour).Unix(), 10)
+		ns, err := check.Get[corev1.Namespace](ctx, e.Cluster, check.Namespaces, "", name)
+		if err != nil && !apierrors.IsNotFound(err) {
+			return nil, err
+		}
+		if err == nil && ns.Annotations[seenNote] != "" {
+			seen = ns.Annotations[seenNote]
+		}
+		out = append(out, map[string]any{"user": user, "namespace": name, "seen": seen})
+	}
+	return out, nil
+}
+
+func checkUser(v string) error {
+	if strings.ContainsAny(v, " /:\t") {
+		return errors.New("a login name, as id prints it")
+	}
+	return nil
+}
+
+// hookedUsers are told by the namespaces' label, least recently logged in last.
+func hookedUsers(ctx context.Context, e steps.Env) (any, error) {
+	all, err := userNamespaces(ctx, e)
+	if err != nil {
+		return nil, err
+	}
+	at := func(ns *corev1.Namespace) int64 {
+		n, _ := strconv.ParseInt(ns.Annotations[seenNote], 10, 64)
+		return n
+	}
+	slices.SortStableFunc(all, func(a, b *corev1.Namespace) int { return int(at(b) - at(a)) })
+	var users []string
+	for _, ns := range all {
+		if user, ok := strings.CutPrefix(ns.Name, namespacePrefix(e)); ok && user != "" {
+			users = append(users, user)
+		}
+	}
+	if len(users) == 0 {
+		return nil, steps.Absent("no namespace has the label %s=%s and the prefix %q yet", userLabel, userValue, namespacePrefix(e))
+	}
+	return users, nil
+}
+
+func defaultUser(e steps.Env) (any, string) { return known(e, "") }
+
+func defaultOther(e steps.Env) (any, string) { return known(e, e.Answers.Text("trial.user")) }
+
+// known is a user who is not the one named: of those who have logged in, else of
+// those who could.
+func known(e steps.Env, but string) (any, string) {
+	for _, from := range []struct {
+		facts steps.Facts
+		name  string
+		why   string
+	}{{e.Own, "hooked-users", "the hook has made their namespace"}, {e.Peer, "login-names", "an account of the web node"}} {
+		users, err := from.facts.List(from.name)
+		if err != nil {
+			continue
+		}
+		for _, u := range users {
+			if u != but && checkUser(u) == nil {
+				return u, from.why
+			}
+		}
+	}
+	return nil, ""
+}
+
+func nodeAddresses(ctx context.Context, e steps.Env) (any, error) {
+	return ofNodes(ctx, e, func(n *corev1.Node) (out []string) {
+		for _, a := range n.Status.Addresses {
+			if _, err := netip.ParseAddr(a.Address); err == nil && a.Type == corev1.NodeInternalIP {
+				out = append(out, a.Address)
+			}
+		}
+		return out
+	})
+}
+
+func nodeNames(ctx context.Context, e steps.Env) (any, error) {
+	return ofNodes(ctx, e, func(n *corev1.Node) []string { return []string{n.Name} })
+}
+
+func ofNodes(ctx context.Context, e steps.Env, of func(*corev1.Node) []string) (any, error) {
+	nodes, err := check.List[corev1.Node](ctx, e.Cluster, check.Nodes, "", cluster.Selector{})
+	if err != nil {
+		return nil, err
+	}
+	var out []string
+	for _, n := range nodes {
+		for _, v := range of(n) {
+			if !slices.Contains(out, v) {
+				out = append(out, v)
+			}
+		}
+	}
+	if len(out) == 0 {
+		return nil, steps.Absent("the cluster has no nodes, or they tell no address")
+	}
+	return out, nil
 }

@@ -5,24 +5,11 @@ import (
 	"fmt"
 	"net/http"
 
-	apidiscovery "k8s.io/api/apidiscovery/v2"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 )
-
-// discovery is what the fake says that it serves: what a check may dry-run.
-func discovery(w http.ResponseWriter, core bool) {
-	w.Header().Set("Content-Type", "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList")
-	list := apidiscovery.APIGroupDiscoveryList{}
-	if core {
-		list.Items = []apidiscovery.APIGroupDiscovery{{Versions: []apidiscovery.APIVersionDiscovery{{Version: "v1", Resources: []apidiscovery.APIResourceDiscovery{{
-			Resource: "services", ResponseKind: &metav1.GroupVersionKind{Version: "v1", Kind: "Service"}, Scope: apidiscovery.ScopeNamespace, Verbs: []string{"create", "list", "patch"},
-		}}}}}}
-	}
-	reply(w, 200, list)
-}
 
 // dryRun judges a Service as an API server does that is to keep nothing: it
 // says which node port is taken, and nothing of the range that ports are from
@@ -30,6 +17,10 @@ func discovery(w http.ResponseWriter, core bool) {
 // Everything else is refused.
 func (s *server) dryRun(w http.ResponseWriter, r *http.Request, who person) {
 	a, single := parsePath(r.URL.Path)
+	if single && r.URL.Query().Get("dryRun") == "All" && r.Method == http.MethodPatch && (a.Resource == "pods" || a.Resource == "namespaces") {
+		s.tryPods(w, r, who, a)
+		return
+	}
 	if r.URL.Query().Get("dryRun") != "All" || r.Method != http.MethodPatch || a.Resource != "services" || !single {
 		fail(w, 405, metav1.StatusReasonMethodNotAllowed, "a state can't be written to")
 		return

@@ -2,16 +2,27 @@ package stepstest
 
 import (
 	"regexp"
+	"strconv"
 	"strings"
 	"time"
 )
 
+// unix is ${unix 20h}, a moment from now in seconds as tokens have it.
+var unix = regexp.MustCompile(`\$\{unix (-?[0-9a-z]+)\}`)
+
 var ago = regexp.MustCompile(`\$\{ago ([^ }]+)\}`)
 
-// timed replaces ${now} and ${ago 90s} by that time as Kubernetes writes it. A
+// timed replaces ${now}, ${unix 20h} and ${ago 90s} by that time as Kubernetes writes it. A
 // time that can't be read stays, as what is wrong with it.
 func timed(text string, now time.Time) string {
 	text = strings.ReplaceAll(text, "${now}", now.UTC().Format(time.RFC3339))
+	text = unix.ReplaceAllStringFunc(text, func(m string) string {
+		d, err := time.ParseDuration(unix.FindStringSubmatch(m)[1])
+		if err != nil {
+			return err.Error()
+		}
+		return strconv.FormatInt(now.Add(d).Unix(), 10)
+	})
 	return ago.ReplaceAllStringFunc(text, func(m string) string {
 		d, err := time.ParseDuration(ago.FindStringSubmatch(m)[1])
 		if err != nil {

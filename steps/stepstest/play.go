@@ -60,7 +60,7 @@ func Play(t *testing.T, g *steps.Guide, assets fs.FS, dir string) {
 			if c.NotChecked == "" && !good[c.Name] {
 				t.Errorf("check %s: no state in which it passes", c.Name)
 			}
-			asksForSide := c.On == steps.Both && len(c.Needs) == 0
+			asksForSide := (c.On == steps.Both || c.On.Peer() == hostSide(g)) && len(c.Needs) == 0
 			if c.NotChecked == "" && !bad[c.Name] && (!asksForSide || !silent[c.Name]) {
 				t.Errorf("check %s: no state that makes it fail or warn", c.Name)
 			}

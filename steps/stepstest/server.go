@@ -38,6 +38,7 @@ type server struct {
 	logs    map[string]string
 	refuses bool            // nobody is signed in
 	minted  map[string]bool // tokens that stand on a host: good until they end
+	pages   map[string][]webAnswer
 }
 
 // admin is who the contexts sign in as.
@@ -54,7 +55,7 @@ func newServer(side steps.Side) *server {
 
 // set puts the server into a state.
 func (s *server) set(st *state) error {
-	s.objects, s.logs = st.objects[s.side], st.logs
+	s.objects, s.logs, s.pages = st.objects[s.side], st.logs, st.web
 	for _, d := range st.denied {
 		if rest, ok := strings.CutPrefix(d, string(s.side)+" "); ok {
 			s.denied = append(s.denied, rest)
@@ -134,7 +135,7 @@ func (s *server) user(r *http.Request) person {
 		return person{subject(bearer), []string{"system:serviceaccounts"}}
 	}
 	for _, o := range s.objects { // only tokens that a Secret of this cluster holds are good
-		if o.GetKind() != "Secret" {
+		if o.GetKind() != "Secret" || o.GetAnnotations()["refused"] != "" { // what an API server does not take any more
 			continue
 		}
 		v, _, _ := unstructured.NestedString(o.Object, "data", "token")
@@ -171,8 +172,10 @@ func (s *server) serve(w http.ResponseWriter, r *http.Request) {
 		}
 		w.Header().Set("Content-Type", "text/plain")
 		_, _ = w.Write([]byte(text))
+	case strings.Contains(r.URL.Path, "/proxy/"):
+		s.proxied(w, r, who)
 	case r.URL.Path == "/api" || r.URL.Path == "/apis":
-		discovery(w, r.URL.Path == "/api")
+		s.discovery(w, r.URL.Path == "/api")
 	case r.Method == http.MethodPost:
 		s.review(w, r, who)
 	case r.Method != http.MethodGet:
@@ -197,6 +200,8 @@ func (s *server) review(w http.ResponseWriter, r *http.Request, who person) {
 		}
 		v.Status.Allowed = s.allows(who, v.Spec.ResourceAttributes)
 		reply(w, 201, v)
+	case "subjectaccessreviews":
+		s.reviewOther(w, r, who)
 	case "selfsubjectrulesreviews":
 		var v authorizationv1.SelfSubjectRulesReview
 		if err := json.NewDecoder(r.Body).Decode(&v); err != nil {

@@ -1,0 +1,69 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"golang.org/x/sync/errgroup"
+	authorizationv1 "k8s.io/api/authorization/v1"
+)
+
+// CanAs asks the API server whether somebody else has these rights, all at
+// once, as Can does for the cluster's own identity. Nobody is impersonated:
+// asking takes the right to create subjectaccessreviews.authorization.k8s.io,
+// which is noted (see Need).
+func (c *Cluster) CanAs(ctx context.Context, who User, rights ...Right) ([]Decision, error) {
+	c.Need(Right{Verb: "create", Group: authorizationv1.GroupName, Resource: "subjectaccessreviews"})
+	decisions := make([]Decision, len(rights))
+	var group errgroup.Group
+	group.SetLimit(reviewsTogether)
+	for i, right := range rights {
+		group.Go(func() error {
+			key := fmt.Sprintf("review/can/%q/%q/%#v", who.Name, strings.Join(who.Groups, "\n"), right)
+			decision, err := lookOf(ctx, c, key, reviewAge, func(ctx context.Context) (Decision, error) {
+				return c.decideFor(ctx, who, right)
+			})
+			decisions[i] = decision
+			decisions[i].Right, decisions[i].Err = right, err
+			return nil
+		})
+	}
+	_ = group.Wait()
+	errs := make([]error, 0, len(rights))
+	for _, d := range decisions {
+		if d.Err == nil {
+			return decisions, nil
+		}
+		errs = append(errs, d.Err)
+	}
+	if len(errs) == 0 {
+		return decisions, nil
+	}
+	return decisions, fmt.Errorf("ask what %s may do: %w", Clean(who.Name), errs[0])
+}
+
+func (c *Cluster) decideFor(ctx context.Context, who User, right Right) (Decision, error) {
+	if who.Name == "" {
+		return Decision{}, errors.New("no user is named")
+	}
+	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{User: who.Name, Groups: who.Groups}}
+	review.APIVersion, review.Kind = "authorization.k8s.io/v1", "SubjectAccessReview"
+	if right.Path != "" {
+		review.Spec.NonResourceAttributes = &authorizationv1.NonResourceAttributes{Path: right.Path, Verb: right.Verb}
+	} else {
+		review.Spec.ResourceAttributes = &authorizationv1.ResourceAttributes{
+			Namespace: right.Namespace, Name: right.Name, Verb: right.Verb,
+			Group: right.Group, Resource: right.Resource, Subresource: right.Subresource,
+		}
+	}
+	if err := c.review(ctx, "/apis/authorization.k8s.io/v1/subjectaccessreviews", review, review); err != nil {
+		return Decision{}, err
+	}
+	status := review.Status
+	if status.EvaluationError != "" && !status.Allowed && !status.Denied {
+		return Decision{}, fmt.Errorf("the authorizer could not decide: %s", Clean(status.EvaluationError))
+	}
+	return Decision{Allowed: status.Allowed, Reason: Clean(status.Reason)}, nil
+}

@@ -1,0 +1,192 @@
+package ondemand
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/component-helpers/auth/rbac/validation"
+
+	"carrick/steps"
+	"carrick/steps/check"
+)
+
+func bootstrapChecks() []steps.Check {
+	return []steps.Check{
+		{
+			Name: "namespace", Title: "the namespace ondemand is there", On: steps.Remote, Mend: "namespace", Needs: []string{"signed-in"},
+			Why: "the hooks' ServiceAccount and its tokens live in it",
+			See: []string{rolesSource},
+			Run: func(ctx context.Context, e steps.Env) steps.Result { return namespaceActive(ctx, e, namespace) },
+		},
+		{
+			Name: "service-account", Title: "the ServiceAccount is there", On: steps.Remote, Mend: "service-account", Needs: []string{"namespace"},
+			Why: "it is who root on the web node is on this cluster",
+			See: []string{rolesSource},
+			Run: func(ctx context.Context, e steps.Env) steps.Result {
+				name := namespace + "/" + account
+				return check.Exists(ctx, e.Cluster, check.ServiceAccounts, namespace, account, "ServiceAccount "+name, "")
+			},
+		},
+		roleCheck("role-of-hooks", "the ClusterRole ondemand grants what the hooks do", account,
+			"where a rule is missing, the hook ends with an error that nobody sees: its output goes to syslog alone"),
+		roleCheck("role-of-initializer", "the ClusterRole ood-initializer grants what apps do as they start", initializer,
+			"init containers of an app write its Secret and its ConfigMap with it"),
+		roleCheck("role-of-users", "the ClusterRole ood-user grants what users do", userRole,
+			"apps are submitted, shown and ended with it"),
+		{
+			Name: "role-bound", Title: "the ServiceAccount is bound to its role in all namespaces", On: steps.Remote, Mend: "cluster-roles", Needs: []string{"role-of-hooks"},
+			Why: "the hook makes namespaces, which takes a ClusterRoleBinding; metadata.namespace in upstream's file does not narrow it",
+			See: []string{rolesSource},
+			Run: roleBound,
+		},
+		{
+			Name: "may-grant", Title: "the ServiceAccount holds all that it grants to users", On: steps.Remote, Mend: "cluster-roles", Needs: []string{"role-bound"},
+			Why: "Kubernetes lets nobody grant what they do not hold: who adds a verb to ood-user has to add it to ondemand, too, else every login fails from then on",
+			See: []string{rolesSource, "https://kubernetes.io/docs/reference/access-authn-authz/rbac/#privilege-escalation-prevention-and-bootstrapping"},
+			Run: mayGrant,
+		},
+		{
+			Name: "account-powers", Title: "the ServiceAccount may do no more than upstream gives it", On: steps.Remote, Needs: []string{"role-bound"},
+			Why: "its token lies on a machine that users log in to by a browser. Upstream's rules already hold every Secret of the cluster; cluster-admin, which some sites bind because the renewal was forbidden, is all the rest",
+			See: []string{rolesSource},
+			Run: accountPowers,
+		},
+	}
+}
+
+func namespaceActive(ctx context.Context, e steps.Env, name string) steps.Result {
+	ns, err := check.Get[corev1.Namespace](ctx, e.Cluster, check.Namespaces, "", name)
+	if err != nil {
+		return check.Missing(err, "namespace "+name, "")
+	}
+	if ns.Status.Phase == corev1.NamespaceTerminating {
+		return steps.Failed("namespace "+name+" is being deleted", e.Kubectl()+" get namespace "+steps.Quoted(name)+" -o jsonpath='{.status.conditions}'    # says what holds it")
+	}
+	return steps.Passed("namespace %s is active", name)
+}
+
+// roleCheck compares one ClusterRole with the asset's, rule by rule.
+func roleCheck(name, title, role, why string) steps.Check {
+	return steps.Check{
+		Name: name, Title: title, On: steps.Remote, Mend: "cluster-roles", Needs: []string{"signed-in"},
+		Why: why, See: []string{rolesSource},
+		Run: func(ctx context.Context, e steps.Env) steps.Result { return roleStands(ctx, e, role) },
+	}
+}
+
+func roleStands(ctx context.Context, e steps.Env, role string) steps.Result {
+	want, err := meant(e, rolesFile, role)
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	have, err := check.Get[rbacv1.ClusterRole](ctx, e.Cluster, check.ClusterRoles, "", role)
+	if err != nil {
+		return check.Missing(err, "ClusterRole "+role, "")
+	}
+	if ok, lacking := validation.Covers(have.Rules, want); !ok {
+		return steps.Failed(fmt.Sprintf("ClusterRole %s lacks: %s", role, ruleWords(lacking)), "")
+	}
+	if role == account { // what it has beyond is told where all of its bindings are looked at
+		return steps.Passed("ClusterRole %s covers all %d rules", role, len(want))
+	}
+	if ok, more := validation.Covers(want, have.Rules); !ok {
+		return steps.Warned(fmt.Sprintf("ClusterRole %s grants more than upstream's, to every user in their namespace: %s", role, ruleWords(more)),
+			e.Kubectl()+" get clusterrole "+role+" -o yaml    # is it meant? Then nothing is to be done")
+	}
+	return steps.Passed("ClusterRole %s covers all %d rules", role, len(want))
+}
+
+func roleBound(ctx context.Context, e steps.Env) steps.Result {
+	all, err := granted(ctx, e, "")
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	want, err := meant(e, rolesFile, account)
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	var names, gone []string
+	for _, g := range all {
+		if names = append(names, g.binding); g.gone {
+			gone = append(gone, g.binding+" names "+g.role+", which is not there")
+		}
+	}
+	switch ok, lacking := validation.Covers(rulesIn(all), want); {
+	case len(all) == 0:
+		return steps.Failed(fmt.Sprintf("no ClusterRoleBinding names ServiceAccount %s/%s", namespace, account), "")
+	case !ok && len(gone) > 0:
+		return steps.Failed(strings.Join(gone, "; "), "")
+	case !ok:
+		return steps.Failed(fmt.Sprintf("what is bound to %s/%s (%s) lacks: %s", namespace, account, strings.Join(names, ", "), ruleWords(lacking)), "")
+	}
+	return steps.Passed("by %s", strings.Join(names, ", "))
+}
+
+// grantedRoles are the ClusterRoles that the hook binds in a user's namespace.
+func grantedRoles(e steps.Env) []string {
+	roles := []string{userRole, initializer}
+	if e.Answers.Bool("walltime.use") {
+		roles = append(roles, reaperName)
+	}
+	return roles
+}
+
+func mayGrant(ctx context.Context, e steps.Env) steps.Result {
+	all, err := granted(ctx, e, "")
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	held, roles := rulesIn(all), grantedRoles(e)
+	for _, role := range roles {
+		r, err := check.Get[rbacv1.ClusterRole](ctx, e.Cluster, check.ClusterRoles, "", role)
+		if err != nil && role == reaperName {
+			return check.Missing(err, "ClusterRole "+role+", which the hook binds", again(e, "walltime"))
+		}
+		if err != nil {
+			return check.Missing(err, "ClusterRole "+role, "")
+		}
+		if ok, lacking := validation.Covers(held, r.Rules); !ok {
+			return steps.Failed(fmt.Sprintf("ClusterRole %s, which the hook binds, has what %s/%s does not hold: %s. The hook's RoleBinding is refused", role, namespace, account, ruleWords(lacking)),
+				e.Kubectl()+" edit clusterrole "+account+"    # add those rules there, or take them out of "+role)
+		}
+	}
+	return steps.Passed("it holds all of %s", strings.Join(roles, ", "))
+}
+
+func accountPowers(ctx context.Context, e steps.Env) steps.Result {
+	want, err := meant(e, rolesFile, account)
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	renew, err := meant(e, renewFile, renewRole)
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	everywhere, err := granted(ctx, e, "")
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	inside, err := granted(ctx, e, namespace)
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	var words []string
+	add := func(grants []grant, allowed []rbacv1.PolicyRule) {
+		for _, g := range grants {
+			if ok, more := validation.Covers(allowed, g.rules); !ok {
+				words = append(words, g.binding+" ("+g.role+"): "+ruleWords(more))
+			}
+		}
+	}
+	add(everywhere, want)
+	add(inside, slices.Concat(want, renew))
+	if len(words) > 0 {
+		return steps.Warned("it may do more than upstream gives it, by "+strings.Join(words, "; "),
+			e.Kubectl()+" get clusterrolebindings,rolebindings -A -o wide | grep "+namespace+"/"+account+"    # delete the binding that is not meant, or narrow the role")
+	}
+	return steps.Passed("upstream's rules and nothing beyond them")
+}

@@ -1,0 +1,267 @@
+package ondemand
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"carrick/cluster"
+	"carrick/steps"
+	"carrick/steps/check"
+)
+
+var volumeClaims = schema.GroupVersionResource{Version: "v1", Resource: "persistentvolumeclaims"}
+
+func idleChecks() []steps.Check {
+	return []steps.Check{
+		{
+			Name: "prometheus-knows-pods", Title: "Prometheus knows when pods ran", On: steps.Remote, From: "the API server's proxy, or this machine", When: usesIdle, Needs: []string{"signed-in"},
+			Why: "the reaper asks for kube_pod_container_info. An empty answer means to it that no pod ran in any namespace, and it deletes them all once reapAfter is over",
+			See: []string{idleSource},
+			Run: prometheusKnows,
+		},
+		{
+			Name: "idle-values", Title: "its values stand under config:", On: steps.Remote, Needs: []string{"signed-in"},
+			Why: "Helm takes values at the top, and options such as --prometheus-address, without a word or not at all; the chart reads config: alone",
+			See: []string{idleSource},
+			Run: func(ctx context.Context, e steps.Env) steps.Result {
+				return valuesNested(ctx, e, idleName, idleName, idleConfig(e))
+			},
+		},
+		{
+			Name: "idle-regexp", Title: "it deletes users' namespaces alone", On: steps.Remote, Needs: []string{"signed-in"},
+			Why: "user-.+ is looked for anywhere in a name by the reaper, and for the whole name by Prometheus: a namespace such as old-user-data is found by the one and never seen in use by the other",
+			See: []string{idleSource},
+			Run: idleExpression,
+		},
+		{
+			Name: "idle-volumes", Title: "no user's namespace holds a volume", On: steps.Remote, When: usesIdle, Needs: []string{"signed-in"},
+			Why: "a namespace goes with its volume claims, and with most storage classes the data goes with them",
+			See: []string{idleSource},
+			Run: idleVolumes,
+		},
+		{
+			Name: "idle-runs", Title: "k8-namespace-reaper runs", On: steps.Remote, When: usesIdle, Mend: "idle-reaper", Needs: []string{"signed-in"},
+			Why: "namespaces pile up otherwise",
+			See: []string{idleSource},
+			Run: idleRuns,
+		},
+	}
+}
+
+func asService(o *unstructured.Unstructured) (*corev1.Service, error) {
+	return check.As[corev1.Service](o)
+}
+
+// samples is an answer of Prometheus.
+type samples struct {
+	Status string `json:"status"`
+	Error  string `json:"error"`
+	Data   struct {
+		Result []struct {
+			Value [2]any `json:"value"`
+		} `json:"result"`
+	} `json:"data"`
+}
+
+const podQuery = "count(kube_pod_container_info)"
+
+// askPrometheus asks an address that means something in the cluster through the
+// API server, and any other from this machine.
+func askPrometheus(ctx context.Context, e steps.Env, address string) (samples, string, error) {
+	var out samples
+	u, err := url.Parse(address)
+	if err != nil {
+		return out, "", err
+	}
+	name, rest, _ := strings.Cut(u.Hostname(), ".")
+	ns, tail, _ := strings.Cut(rest, ".")
+	if tail == "" || strings.HasPrefix(tail, "svc") {
+		s, err := check.Get[corev1.Service](ctx, e.Cluster, check.Services, ns, name)
+		if err != nil && (!apierrors.IsNotFound(err) || tail != "") {
+			return out, "", err
+		}
+		if err == nil {
+			via := "Service " + ns + "/" + name
+			data, err := e.Cluster.Proxied(ctx, "services", ns, proxyName(u, s.Name), portOf(u), strings.Trim(u.Path, "/")+"/api/v1/query", map[string]string{"query": podQuery})
+			if err != nil {
+				return out, via, err
+			}
+			if err := json.Unmarshal(data, &out); err != nil {
+				return out, via, fmt.Errorf("what answers there is no Prometheus: %w", err)
+			}
+			return out, via, nil
+		}
+	}
+	w, err := cluster.NewWeb(strings.TrimRight(address, "/"), cluster.Masked{}, cluster.WebOptions{})
+	if err != nil {
+		return out, "", err
+	}
+	defer w.Close()
+	_, err = w.JSON(ctx, http.MethodGet, "/api/v1/query?query="+url.QueryEscape(podQuery), nil, &out)
+	return out, u.Host + ", from this machine", err
+}
+
+// proxyName is how the API server's proxy is told of a scheme.
+func proxyName(u *url.URL, name string) string {
+	if u.Scheme == "https" {
+		return "https:" + name
+	}
+	return name
+}
+
+func portOf(u *url.URL) string {
+	switch {
+	case u.Port() != "":
+		return u.Port()
+	case u.Scheme == "https":
+		return "443"
+	}
+	return "80"
+}
+
+func prometheusKnows(ctx context.Context, e steps.Env) steps.Result {
+	address := e.Answers.Text("idle.prometheus")
+	if address == "" {
+		return steps.Failed("no address of Prometheus is known", "answer idle.prometheus")
+	}
+	got, via, err := askPrometheus(ctx, e, address)
+	if via == "" {
+		via = address
+	}
+	switch {
+	case apierrors.IsNotFound(err):
+		return steps.Failed("there is no Service of that address in the cluster: "+address, e.Kubectl()+" get services -A | grep -i prometheus    # then answer idle.prometheus")
+	case apierrors.IsServiceUnavailable(err):
+		return steps.Failed("nothing answers behind "+via+": "+cluster.Explain(err), e.Kubectl()+" get endpointslices -A | grep -i prometheus")
+	case err != nil:
+		return steps.Unseen(err)
+	case got.Status != "success":
+		return steps.Failed("Prometheus ("+via+") refuses the query: "+cluster.Clean(got.Error), "")
+	}
+	all := "; with that answer the reaper would delete EVERY user's namespace after " + e.Answers.Text("idle.after")
+	missing := "install kube-state-metrics and have this Prometheus scrape it, or answer idle.prometheus with the one that does"
+	if len(got.Data.Result) == 0 {
+		return steps.Failed("Prometheus ("+via+") knows of no pod at all: "+podQuery+" is empty"+all, missing)
+	}
+	text, _ := got.Data.Result[0].Value[1].(string)
+	n, err := strconv.ParseFloat(text, 64)
+	if err != nil || !(n > 0) {
+		return steps.Failed("Prometheus ("+via+") says "+strconv.Quote(cluster.Clean(text))+" to "+podQuery+all, missing)
+	}
+	return steps.Passed("%s containers, says %s", text, via)
+}
+
+// idleExpression looks at the arguments of what runs, whoever installed it.
+func idleExpression(ctx context.Context, e steps.Env) steps.Result {
+	all, err := reaperAt(ctx, e, idleName)
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	if len(all) == 0 {
+		return steps.Skipped("%s does not run on this cluster", idleName)
+	}
+	for _, d := range all {
+		at := d.Namespace + "/" + d.Name
+		text, _ := argOf(d, "namespace-regexp")
+		labels, _ := argOf(d, "namespace-labels")
+		fix := fmt.Sprintf("%s -n %s upgrade %s CHART --reuse-values --set %s --set %s", e.Helm(), steps.Quoted(d.Namespace), idleName,
+			steps.Quoted("config.namespaceRegexp="+anchored(e)), steps.Quoted("config.namespaceLabels="+userLabel+"="+userValue))
+		_, broken := regexp.Compile(text)
+		switch {
+		case text == "" && labels == "":
+			return steps.Failed(at+" has neither --namespace-labels nor --namespace-regexp: every namespace of the cluster is idle sooner or later", fix)
+		case text == "" && labels != userLabel+"="+userValue:
+			return steps.Failed(fmt.Sprintf("%s deletes namespaces labelled %s, which are not the users' (%s=%s)", at, labels, userLabel, userValue), fix)
+		case broken != nil:
+			return steps.Failed(fmt.Sprintf("%s has --namespace-regexp=%s, which is none: %v", at, text, broken), fix)
+		case text != "" && (!strings.HasPrefix(text, "^") || !strings.HasSuffix(text, "$")):
+			others, err := alsoMatched(ctx, e, text)
+			if err != nil {
+				return steps.Unseen(err)
+			}
+			found := fmt.Sprintf("%s has --namespace-regexp=%s, which is looked for anywhere in a name", at, text)
+			if len(others) > 0 {
+				return steps.Failed(found+"; it finds "+few(others)+", too", fix)
+			}
+			return steps.Warned(found, fix)
+		case labels == "":
+			return steps.Warned(at+" has no --namespace-labels: a namespace that is called like a user's is deleted, too", fix)
+		}
+	}
+	return steps.Passed("%s, by an anchored name and by label", all[0].Namespace+"/"+all[0].Name)
+}
+
+// alsoMatched are namespaces that an expression finds and that are no user's.
+func alsoMatched(ctx context.Context, e steps.Env, text string) ([]string, error) {
+	re, err := regexp.Compile(text)
+	if err != nil {
+		return nil, err
+	}
+	all, err := check.List[corev1.Namespace](ctx, e.Cluster, check.Namespaces, "", cluster.Selector{})
+	if err != nil {
+		return nil, err
+	}
+	var out []string
+	for _, ns := range all {
+		if re.MatchString(ns.Name) && ns.Labels[userLabel] != userValue {
+			out = append(out, ns.Name)
+		}
+	}
+	return out, nil
+}
+
+func idleVolumes(ctx context.Context, e steps.Env) steps.Result {
+	spaces, err := userNamespaces(ctx, e)
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	claims, err := e.Cluster.Find(ctx, volumeClaims, "", cluster.Selector{})
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	var with []string
+	for _, c := range claims {
+		is := slices.ContainsFunc(spaces, func(ns *corev1.Namespace) bool { return ns.Name == c.Namespace })
+		if is && !slices.Contains(with, c.Namespace) {
+			with = append(with, c.Namespace)
+		}
+	}
+	if len(with) > 0 {
+		return steps.Warned(fmt.Sprintf("%d of %d users' namespaces hold volume claims: %s. They go with the namespace", len(with), len(spaces), few(with)),
+			e.Kubectl()+" get persistentvolumeclaims -A    # or give their volumes persistentVolumeReclaimPolicy: Retain")
+	}
+	return steps.Passed("none of %d holds a volume claim", len(spaces))
+}
+
+func idleRuns(ctx context.Context, e steps.Env) steps.Result {
+	all, err := reaperAt(ctx, e, idleName)
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	if len(all) == 0 {
+		return steps.Failed("there is no Deployment of "+idleName, "")
+	}
+	want, have := e.Answers.Text("idle.prometheus"), ""
+	for _, d := range all {
+		have, _ = argOf(d, "prometheus-address")
+		if have == "" {
+			return steps.Failed(d.Namespace+"/"+d.Name+" has no --prometheus-address: it does not start", again(e, "idle"))
+		}
+	}
+	if have != want {
+		return steps.Warned(fmt.Sprintf("%s/%s asks %s, and what was proved is %s (idle.prometheus)", all[0].Namespace, all[0].Name, have, want), again(e, "idle"))
+	}
+	return check.Available(ctx, e.Cluster, all[0].Namespace, all[0].Name, e.Kubectl()+" -n "+steps.Quoted(all[0].Namespace)+" describe pods")
+}

@@ -1,0 +1,203 @@
+package ondemand
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"carrick/cluster"
+	"carrick/steps"
+	"carrick/steps/check"
+)
+
+// idMap is one of the maps, by namespace of the user.
+func idMap(ctx context.Context, e steps.Env, name string) (map[string]string, error) {
+	ns, err := e.Own.Text("id-maps")
+	if err != nil {
+		return nil, err
+	}
+	m, err := check.Get[corev1.ConfigMap](ctx, e.Cluster, check.ConfigMaps, ns, name)
+	if err != nil {
+		return nil, err
+	}
+	return m.Data, nil
+}
+
+func mapsKnow(ctx context.Context, e steps.Env) steps.Result {
+	at, err := e.Own.Text("id-maps")
+	if absent := (*steps.AbsentError)(nil); errors.As(err, &absent) {
+		return steps.Failed(absent.Why, "helm repo add k8-ldap-configmap https://osc.github.io/k8-ldap-configmap && "+e.Helm()+
+			" install k8-ldap-configmap k8-ldap-configmap/k8-ldap-configmap -n k8-ldap-configmap --create-namespace --set userPrefix="+steps.Quoted(namespacePrefix(e))+
+			" --set ldapUrl=LDAP-URL --set ldapUserBaseDN=DN --set ldapGroupBaseDN=DN    # or make the two ConfigMaps by hand: data: {NAMESPACE: \"UID\"}")
+	}
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	spaces, err := userNamespaces(ctx, e)
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	for _, name := range []string{uidMap, gidMap} {
+		data, err := idMap(ctx, e, name)
+		if err != nil {
+			return check.Missing(err, "ConfigMap "+at+"/"+name, "")
+		}
+		var unknown, odd []string
+		for _, ns := range spaces {
+			id, ok := data[ns.Name]
+			if !ok {
+				unknown = append(unknown, ns.Name)
+			} else if n, err := strconv.ParseInt(id, 10, 64); err != nil || n < 1 {
+				odd = append(odd, ns.Name)
+			}
+		}
+		fix := e.Kubectl() + " -n " + steps.Quoted(at) + " get configmap " + name + " -o yaml    # its keys have to be namespaces: userPrefix in k8-ldap-configmap's values is " + steps.Quoted(namespacePrefix(e))
+		switch {
+		case len(odd) > 0:
+			return steps.Failed(fmt.Sprintf("ConfigMap %s/%s has no number above 0 for %s", at, name, few(odd)), fix)
+		case len(unknown) > 0:
+			return steps.Failed(fmt.Sprintf("ConfigMap %s/%s, with %d users, does not have %s: every pod is refused there", at, name, len(data), few(unknown)), fix)
+		}
+	}
+	return steps.Passed("in %s, for all %d namespaces of users", at, len(spaces))
+}
+
+func idsPinned(ctx context.Context, e steps.Env) steps.Result {
+	if pinsIDs(e) {
+		return ownPolicies(ctx, e)
+	}
+	types, err := e.Peer.List("mount-types")
+	if err == nil && len(types) == 0 {
+		return steps.Passed("no files of the site are mounted")
+	}
+	by, err := otherPolicies(ctx, e)
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	if len(by) > 0 {
+		return steps.Passed("%s look at runAsUser; what they ask for is not looked at", strings.Join(by, ", "))
+	}
+	return steps.Warned("nothing on this cluster looks at the uid of pods: who has kubectl may run as any user and read their files, wherever they are mounted",
+		"answer policies.ids with admission-policy, which takes the maps of k8-ldap-configmap; or use Kyverno with OSC/osc-helm-charts charts/kyverno-policies")
+}
+
+// ownPolicies asserts that carrick's policies stand, deny, and were understood.
+func ownPolicies(ctx context.Context, e steps.Env) steps.Result {
+	for _, name := range []string{uidPolicy, gidPolicy, groupsPolicy} {
+		p, err := check.Get[admissionv1.ValidatingAdmissionPolicy](ctx, e.Cluster, admissionPolicies, "", name)
+		if errors.Is(err, cluster.ErrNotServed) {
+			return steps.Failed("the API server has no ValidatingAdmissionPolicy, which Kubernetes has since 1.30", "answer policies.ids with none, and use Kyverno")
+		}
+		if err != nil {
+			return check.Missing(err, "ValidatingAdmissionPolicy "+name, "")
+		}
+		if t := p.Status.TypeChecking; t != nil && len(t.ExpressionWarnings) > 0 {
+			w := t.ExpressionWarnings[0]
+			return steps.Failed("the API server does not understand ValidatingAdmissionPolicy "+name+" ("+cluster.Clean(w.FieldRef)+"): "+cluster.Clean(w.Warning), again(e, "policies"))
+		}
+		b, err := check.Get[admissionv1.ValidatingAdmissionPolicyBinding](ctx, e.Cluster, admissionBindings, "", name)
+		if err != nil {
+			return check.Missing(err, "ValidatingAdmissionPolicyBinding "+name, "")
+		}
+		ref := b.Spec.ParamRef
+		switch {
+		case b.Spec.PolicyName != name || !slices.Contains(b.Spec.ValidationActions, admissionv1.Deny):
+			return steps.Failed(fmt.Sprintf("ValidatingAdmissionPolicyBinding %s does not deny (policy %s, %v)", name, b.Spec.PolicyName, b.Spec.ValidationActions), "")
+		case ref == nil || ref.ParameterNotFoundAction == nil || *ref.ParameterNotFoundAction != admissionv1.DenyAction:
+			return steps.Failed(fmt.Sprintf("ValidatingAdmissionPolicyBinding %s lets every pod through where its map is missing", name), "")
+		}
+	}
+	return steps.Passed("uid, gid and groups, by %s, %s and %s", uidPolicy, gidPolicy, groupsPolicy)
+}
+
+// otherPolicies are policies of Kubernetes or Kyverno that speak of runAsUser.
+func otherPolicies(ctx context.Context, e steps.Env) ([]string, error) {
+	var out []string
+	find := func(kind string, objs []*unstructured.Unstructured, err error) error {
+		if errors.Is(err, cluster.ErrNotServed) {
+			return nil
+		}
+		for _, o := range objs {
+			if raw, _ := o.MarshalJSON(); strings.Contains(string(raw), "runAsUser") && !requiresNonRootOnly(o) {
+				out = append(out, kind+" "+o.GetName())
+			}
+		}
+		return err
+	}
+	own, err := e.Cluster.List(ctx, admissionPolicies, "", cluster.Selector{})
+	if err := find("ValidatingAdmissionPolicy", own, err); err != nil {
+		return nil, err
+	}
+	theirs, err := e.Cluster.List(ctx, kyvernoPolicies, "", cluster.Selector{})
+	return out, find("Kyverno's ClusterPolicy", theirs, err)
+}
+
+// requiresNonRootOnly tells the stock policies that keep to "not root", which
+// pins nobody to their own uid.
+func requiresNonRootOnly(o *unstructured.Unstructured) bool {
+	return strings.HasPrefix(o.GetName(), "require-run-as-non-root") || strings.HasPrefix(o.GetName(), "require-non-root")
+}
+
+// adapterPod is a pod as the portal's adapter submits it (OSC/ood_core
+// lib/ood_core/job/adapters/kubernetes/templates/pod.yml.erb), as the user of a
+// namespace, with one mount of each type.
+func adapterPod(ctx context.Context, e steps.Env, in string, mounts []string) (*unstructured.Unstructured, error) {
+	uid, gid := idOf(ctx, e, uidMap, in), idOf(ctx, e, gidMap, in)
+	no, yes := false, true
+	pod := corev1.Pod{}
+	pod.APIVersion, pod.Kind, pod.Name, pod.Namespace = "v1", "Pod", "carrick-preview", in
+	pod.Labels = map[string]string{"job": pod.Name, "app.kubernetes.io/name": "carrick", managedLabel: userValue}
+	pod.Annotations = map[string]string{lifetimeNote: "00h10m00s"}
+	pod.Spec = corev1.PodSpec{
+		RestartPolicy:   corev1.RestartPolicyNever,
+		SecurityContext: &corev1.PodSecurityContext{RunAsUser: &uid, RunAsGroup: &gid, RunAsNonRoot: &yes, FSGroup: &gid},
+		Containers: []corev1.Container{{
+			Name: "app", Image: "registry.example.org/app", Command: []string{"true"},
+			SecurityContext: &corev1.SecurityContext{
+				AllowPrivilegeEscalation: &no, Privileged: &no,
+				Capabilities:   &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
+				SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
+			},
+		}},
+	}
+	for _, kind := range mounts {
+		v := corev1.Volume{Name: kind}
+		switch kind {
+		case "host":
+			v.HostPath = &corev1.HostPathVolumeSource{Path: "/home"}
+		case "nfs":
+			v.NFS = &corev1.NFSVolumeSource{Server: "nfs.example.org", Path: "/home"}
+		default:
+			continue
+		}
+		pod.Spec.Volumes = append(pod.Spec.Volumes, v)
+		pod.Spec.Containers[0].VolumeMounts = append(pod.Spec.Containers[0].VolumeMounts, corev1.VolumeMount{Name: kind, MountPath: "/" + kind})
+	}
+	raw, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&pod)
+	if err != nil {
+		return nil, err
+	}
+	delete(raw, "status")
+	unstructured.RemoveNestedField(raw, "metadata", "creationTimestamp")
+	return &unstructured.Unstructured{Object: raw}, nil
+}
+
+// idOf is a user's number in one of the maps; 1000 where none is known.
+func idOf(ctx context.Context, e steps.Env, name, in string) int64 {
+	data, err := idMap(ctx, e, name)
+	if err != nil {
+		return 1000
+	}
+	if n, err := strconv.ParseInt(data[in], 10, 64); err == nil {
+		return n
+	}
+	return 1000
+}

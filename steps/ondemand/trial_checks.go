@@ -1,0 +1,252 @@
+package ondemand
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"carrick/steps"
+	"carrick/steps/check"
+)
+
+func trialChecks() []steps.Check {
+	return []steps.Check{
+		{
+			Name: "user-namespace", Title: "the trial user's namespace is as the hook makes it", On: steps.Remote, When: tried, Mend: "trial-namespace", Needs: []string{"signed-in"},
+			Why: "reapers and policies know users' namespaces by its label; the adapter looks for it by its name",
+			See: []string{hookSource + "/namespace.yaml"},
+			Run: userSpace,
+		},
+		{
+			Name: "user-network-policy", Title: "the trial user's pods are fenced in", On: steps.Remote, When: tried, Mend: "trial-network-policy", Needs: []string{"user-namespace"},
+			Why: "other users' pods must not reach them, and the web node must: it is where the portal's proxy comes from",
+			See: []string{hookSource + "/network-policy.yaml"},
+			Run: userFence,
+		},
+		{
+			Name: "user-bindings", Title: "the trial user and their apps are bound to their roles", On: steps.Remote, When: tried, Mend: "trial-role-bindings", Needs: []string{"user-namespace"},
+			Why: "the subject is the bare login name: whatever prefix the API server puts before names of its issuer, this binding does not have it",
+			See: []string{hookSource + "/rolebinding.yaml"},
+			Run: userBindings,
+		},
+		{
+			Name: "user-service-account", Title: "the namespace's default ServiceAccount is there", On: steps.Remote, When: tried, Needs: []string{"user-namespace"}, Within: 30 * time.Second,
+			Why: "pods of apps run as it, and it is what the pull Secret is put into",
+			See: []string{"OSC/ondemand: hooks/k8s-bootstrap/k8s-bootstrap-ondemand.sh"},
+			Run: userAccount,
+		},
+		{
+			Name: "cidr-covers-nodes", Title: "the fence lets the nodes in", On: steps.Remote, When: hasCIDR, Needs: []string{"signed-in"},
+			Why: "the portal reaches an app by a node port, and nodes put their own address on what they forward: a policy that names the web node alone lets nothing through",
+			See: []string{hookSource + "/network-policy.yaml", "https://kubernetes.io/docs/tutorials/services/source-ip/"},
+			Run: cidrCovers,
+		},
+	}
+}
+
+func hasCIDR(e steps.Env) bool { return e.Answers.Text("hooks.allow-cidr") != "" }
+
+// login is how to have the hook run.
+func login(user string) string {
+	return "have " + user + " restart their web server (Help > Restart Web Server in the portal); on the web node: journalctl -t ood_nginx_stage    # what the hook said"
+}
+
+func trialUser(e steps.Env) (user, ns string) {
+	user = e.Answers.Text("trial.user")
+	return user, hookNamespace(e, user)
+}
+
+// madeBy is the fix of what is not as the hook makes it: carrick's own where it
+// makes the trial, else a login.
+func madeBy(e steps.Env, user string) string {
+	if makesTrial(e) {
+		return again(e, "trial")
+	}
+	return login(user)
+}
+
+func userSpace(ctx context.Context, e steps.Env) steps.Result {
+	user, name := trialUser(e)
+	if bad := validation.IsDNS1123Label(name); len(bad) > 0 {
+		return steps.Failed(fmt.Sprintf("no namespace can be called %s: %s", name, strings.Join(bad, "; ")), "this user can't use the portal on Kubernetes: the hook takes the login name as it stands")
+	}
+	ns, err := check.Get[corev1.Namespace](ctx, e.Cluster, check.Namespaces, "", name)
+	if apierrors.IsNotFound(err) {
+		return steps.Failed("there is no namespace "+name, madeBy(e, user))
+	}
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	seen, err := strconv.ParseInt(ns.Annotations[seenNote], 10, 64)
+	switch {
+	case ns.Status.Phase == corev1.NamespaceTerminating:
+		return steps.Failed("namespace "+name+" is being deleted", e.Kubectl()+" get namespace "+name+" -o jsonpath='{.status.conditions}'    # says what holds it")
+	case ns.Labels[userLabel] != userValue:
+		return steps.Failed(fmt.Sprintf("namespace %s has no label %s=%s: reapers and policies do not see it", name, userLabel, userValue), madeBy(e, user))
+	case err != nil:
+		return steps.Failed(fmt.Sprintf("namespace %s has no annotation %s with a time: the namespace reaper can't tell when it was last used", name, seenNote), madeBy(e, user))
+	}
+	return steps.Passed("%s; the hook last ran on %s", name, time.Unix(seen, 0).Format(time.DateTime))
+}
+
+func userFence(ctx context.Context, e steps.Env) steps.Result {
+	user, ns := trialUser(e)
+	p, err := check.Get[networkingv1.NetworkPolicy](ctx, e.Cluster, check.NetworkPolicies, ns, fencePolicy)
+	if err != nil {
+		return check.Missing(err, "NetworkPolicy "+ns+"/"+fencePolicy, madeBy(e, user))
+	}
+	at := ns + "/" + fencePolicy
+	if len(p.Spec.PodSelector.MatchLabels)+len(p.Spec.PodSelector.MatchExpressions) > 0 {
+		return steps.Failed(at+" selects some of the pods alone", madeBy(e, user))
+	}
+	if len(p.Spec.PolicyTypes) > 0 && !slices.Contains(p.Spec.PolicyTypes, networkingv1.PolicyTypeIngress) {
+		return steps.Failed(at+" has no policy for what comes in", madeBy(e, user))
+	}
+	var cidrs []string
+	own := false
+	for _, rule := range p.Spec.Ingress {
+		if len(rule.From) == 0 {
+			return steps.Failed(at+" lets everybody in", madeBy(e, user))
+		}
+		for _, from := range rule.From {
+			switch {
+			case from.IPBlock != nil:
+				cidrs = append(cidrs, from.IPBlock.CIDR)
+			case from.NamespaceSelector != nil:
+				return steps.Failed(at+" lets pods of other namespaces in", madeBy(e, user))
+			case from.PodSelector != nil:
+				own = true
+			}
+		}
+	}
+	want := e.Answers.Text("hooks.allow-cidr")
+	switch {
+	case !own:
+		return steps.Failed(at+" keeps the user's own pods from each other", madeBy(e, user))
+	case want != "" && !slices.Contains(cidrs, want):
+		return steps.Failed(fmt.Sprintf("%s lets in %s, and NETWORK_POLICY_ALLOW_CIDR is to be %s", at, orNothing(cidrs), want), madeBy(e, user))
+	}
+	return steps.Passed("their own pods and %s", orNothing(cidrs))
+}
+
+func orNothing(list []string) string {
+	if len(list) == 0 {
+		return "nothing else"
+	}
+	return strings.Join(list, ", ")
+}
+
+// expected is one RoleBinding that the hook makes.
+type expected struct {
+	name, role string
+	subject    rbacv1.Subject
+}
+
+func expectedBindings(e steps.Env, user, ns string) []expected {
+	sa := func(ns, name string) rbacv1.Subject {
+		return rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: ns, Name: name}
+	}
+	out := []expected{
+		{user + "-ood-initializer", initializer, sa(ns, "default")},
+		{user + "-ood-user", userRole, rbacv1.Subject{Kind: rbacv1.UserKind, Name: user}},
+	}
+	if usesWalltime(e) {
+		out = append(out, expected{user + "-job-pod-reaper-rolebinding", reaperName, sa(reaperName, reaperName)})
+	}
+	return out
+}
+
+func userBindings(ctx context.Context, e steps.Env) steps.Result {
+	user, ns := trialUser(e)
+	for _, want := range expectedBindings(e, user, ns) {
+		b, err := check.Get[rbacv1.RoleBinding](ctx, e.Cluster, check.RoleBindings, ns, want.name)
+		if err != nil {
+			return check.Missing(err, "RoleBinding "+ns+"/"+want.name, madeBy(e, user))
+		}
+		if b.RoleRef.Kind != "ClusterRole" || b.RoleRef.Name != want.role {
+			return steps.Failed(fmt.Sprintf("RoleBinding %s/%s binds %s %s, not ClusterRole %s", ns, b.Name, b.RoleRef.Kind, b.RoleRef.Name, want.role),
+				e.Kubectl()+" -n "+ns+" delete rolebinding "+b.Name+"    # what it binds can't be changed; then "+madeBy(e, user))
+		}
+		named := func(s rbacv1.Subject) bool {
+			return s.Kind == want.subject.Kind && s.Name == want.subject.Name && s.Namespace == want.subject.Namespace
+		}
+		if !slices.ContainsFunc(b.Subjects, named) {
+			var who []string
+			for _, s := range b.Subjects {
+				who = append(who, s.Kind+" "+s.Name)
+			}
+			return steps.Failed(fmt.Sprintf("RoleBinding %s/%s names %s, not %s %s", ns, b.Name, orNothing(who), want.subject.Kind, want.subject.Name), madeBy(e, user))
+		}
+	}
+	return steps.Passed("User %s and the ServiceAccounts", user)
+}
+
+func userAccount(ctx context.Context, e steps.Env) steps.Result {
+	user, ns := trialUser(e)
+	space, err := check.Get[corev1.Namespace](ctx, e.Cluster, check.Namespaces, "", ns)
+	if err != nil {
+		return check.Missing(err, "namespace "+ns, madeBy(e, user))
+	}
+	sa, err := check.Get[corev1.ServiceAccount](ctx, e.Cluster, check.ServiceAccounts, ns, "default")
+	if apierrors.IsNotFound(err) {
+		return steps.Waits(space.CreationTimestamp.Time, "%s has no ServiceAccount default yet", ns).Or("is the controller manager running? " + e.Kubectl() + " -n kube-system get pods -l component=kube-controller-manager")
+	}
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	pull := e.Answers.Text("registry.secret")
+	if !e.Answers.Bool("registry.use") || pull == "" || makesTrial(e) {
+		return steps.Passed("%s/default", ns)
+	}
+	if !slices.ContainsFunc(sa.ImagePullSecrets, func(r corev1.LocalObjectReference) bool { return r.Name == pull }) {
+		return steps.Failed(fmt.Sprintf("ServiceAccount %s/default does not name the pull Secret %s: private images are refused", ns, pull), login(user))
+	}
+	return steps.Passed("%s/default, which pulls with %s", ns, pull)
+}
+
+func cidrCovers(_ context.Context, e steps.Env) steps.Result {
+	text := e.Answers.Text("hooks.allow-cidr")
+	allowed, err := netip.ParsePrefix(text)
+	if err != nil {
+		return steps.Failed(text+" is no CIDR", "answer hooks.allow-cidr")
+	}
+	nodes, err := e.Own.List("node-addresses")
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	out := outside(allowed, nodes)
+	if len(out) > 0 {
+		return steps.Failed(fmt.Sprintf("%s does not hold %d of the nodes' %d addresses: %s. What comes by those nodes is dropped", text, len(out), len(nodes), few(out)),
+			"answer hooks.allow-cidr with a CIDR that holds the nodes and the web node; one is all that the hook takes")
+	}
+	web, err := e.Peer.List("web-node-addresses")
+	if err != nil {
+		return steps.Passed("%s holds all %d addresses of nodes; the web node's are not known", text, len(nodes))
+	}
+	if len(outside(allowed, web)) == len(web) {
+		return steps.Warned(fmt.Sprintf("%s holds none of the web node's addresses (%s): where a node does not put its own address on what it forwards, the portal is locked out", text, few(web)),
+			"answer hooks.allow-cidr with a CIDR that holds the nodes and the web node")
+	}
+	return steps.Passed("%s holds all %d addresses of nodes, and the web node's", text, len(nodes))
+}
+
+// outside are the addresses of the prefix's family that it does not hold.
+func outside(p netip.Prefix, list []string) []string {
+	var out []string
+	for _, text := range list {
+		if a, err := netip.ParseAddr(text); err == nil && a.Is4() == p.Addr().Is4() && !p.Contains(a) {
+			out = append(out, text)
+		}
+	}
+	return out
+}

@@ -1,0 +1,183 @@
+package ondemand
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"carrick/cluster"
+	"carrick/steps"
+	"carrick/steps/check"
+)
+
+func isolationChecks() []steps.Check {
+	return []steps.Check{
+		{
+			Name: "user-may", Title: "the trial user may do what apps take, in their namespace", On: steps.Remote, From: "the API server's authorizer", When: tried, Needs: []string{"user-bindings"},
+			Why: "all of the adapter's calls are made with the user's own credential",
+			See: []string{"OSC/ood_core: lib/ood_core/job/adapters/kubernetes/batch.rb"},
+			Run: userMay,
+		},
+		{
+			Name: "user-may-not", Title: "the trial user may do nothing in another's namespace", On: steps.Remote, From: "the API server's authorizer", When: triedBoth, Needs: []string{"signed-in"},
+			Why: "Secrets there hold the passwords of other users' running apps",
+			See: []string{rolesSource},
+			Run: userMayNot,
+		},
+		{
+			Name: "user-sees-no-other", Title: "the trial user can't list across namespaces", On: steps.Remote, From: "the API server's authorizer", When: tried, Needs: []string{"signed-in"},
+			Why: "a ClusterRoleBinding of ood-user, where a RoleBinding is meant, gives each user everybody's Secrets",
+			See: []string{rolesSource},
+			Run: userSeesNoOther,
+		},
+		{
+			Name: "user-name-plain", Title: "the API server calls a user by the bare login name", On: steps.Remote, From: "the API server, with the user's token", When: hasUserToken, Needs: []string{"signed-in"},
+			Why: "without --oidc-username-prefix=- it puts the issuer's URL before every name that is no e-mail address, and the hook's RoleBindings name somebody else",
+			See: []string{"https://kubernetes.io/docs/reference/access-authn-authz/authentication/#configuring-the-api-server", hookSource + "/rolebinding.yaml"},
+			Run: userNamePlain,
+		},
+	}
+}
+
+func hasUserToken(e steps.Env) bool {
+	return withOIDC(e) && !e.Answers.Masked("oidc.user-token").IsZero()
+}
+
+// asUser is who the API server takes a user for. Groups of the issuer are not
+// known here.
+func asUser(e steps.Env) cluster.User {
+	return cluster.User{Name: e.Answers.Text("trial.user"), Groups: []string{"system:authenticated"}}
+}
+
+// forApps is what the adapter does in a user's namespace.
+func forApps(ns string) []cluster.Right {
+	return slices.Concat(
+		check.Verbs("", "pods", ns, "create", "get", "list", "watch", "delete"),
+		check.Verbs("", "services", ns, "create", "get", "delete"),
+		check.Verbs("", "configmaps", ns, "create", "get", "delete"),
+		check.Verbs("", "secrets", ns, "create", "get", "delete"),
+		[]cluster.Right{{Verb: "get", Resource: "pods", Subresource: "log", Namespace: ns}},
+	)
+}
+
+// seesAll: users are meant to see pods of all namespaces.
+func seesAll(e steps.Env) bool { return e.Answers.Bool("clusterfile.all-namespaces") }
+
+func readsPods(r cluster.Right) bool {
+	return r.Resource == "pods" && r.Subresource == "" && slices.Contains([]string{"get", "list", "watch"}, r.Verb)
+}
+
+// decided sorts what the API server says of a user's rights.
+func decided(ctx context.Context, e steps.Env, rights []cluster.Right) (may, mayNot []string, err error) {
+	all, err := e.Cluster.CanAs(ctx, asUser(e), rights...)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, d := range all {
+		switch {
+		case d.Err != nil:
+			return nil, nil, d.Err
+		case d.Allowed:
+			may = append(may, d.Right.String())
+		default:
+			mayNot = append(mayNot, d.Right.String())
+		}
+	}
+	return may, mayNot, nil
+}
+
+func userMay(ctx context.Context, e steps.Env) steps.Result {
+	user, ns := trialUser(e)
+	may, mayNot, err := decided(ctx, e, forApps(ns))
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	if len(mayNot) > 0 {
+		return steps.Failed(fmt.Sprintf("%s may not %s", user, few(mayNot)), e.Kubectl()+" -n "+ns+" get rolebindings -o wide    # then "+madeBy(e, user))
+	}
+	return steps.Passed("%s may do all %d in %s", user, len(may), ns)
+}
+
+func userMayNot(ctx context.Context, e steps.Env) steps.Result {
+	user, other := e.Answers.Text("trial.user"), hookNamespace(e, e.Answers.Text("trial.other"))
+	if other == hookNamespace(e, user) {
+		return steps.Skipped("trial.user and trial.other are one user")
+	}
+	rights := forApps(other)
+	if seesAll(e) {
+		rights = slices.DeleteFunc(rights, func(r cluster.Right) bool { return readsPods(r) })
+	}
+	may, mayNot, err := decided(ctx, e, rights)
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	if len(may) > 0 {
+		return steps.Failed(fmt.Sprintf("%s may %s", user, few(may)), e.Kubectl()+" get clusterrolebindings,rolebindings -A -o wide | grep -e "+steps.Quoted(user)+" -e system:authenticated    # delete the binding that is not meant")
+	}
+	return steps.Passed("%s may do none of %d in %s (groups of the issuer are not known here)", user, len(mayNot), other)
+}
+
+func userSeesNoOther(ctx context.Context, e steps.Env) steps.Result {
+	user := e.Answers.Text("trial.user")
+	grave := slices.Concat(check.Verbs("", "secrets", "", "list"), check.Verbs("", "configmaps", "", "list"), check.Verbs("", "pods", "", "create", "delete"),
+		check.Verbs("rbac.authorization.k8s.io", "rolebindings", hookNamespace(e, user), "create"), check.Verbs("", "namespaces", "", "create", "delete", "patch"))
+	may, _, err := decided(ctx, e, grave)
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	fix := e.Kubectl() + " get clusterrolebindings -o wide | grep -e " + userRole + " -e " + steps.Quoted(user) + " -e system:authenticated    # delete the binding that is not meant"
+	if len(may) > 0 {
+		return steps.Failed(fmt.Sprintf("%s may %s", user, few(may)), fix)
+	}
+	seen, _, err := decided(ctx, e, check.Verbs("", "pods", "", "list"))
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	if len(seen) > 0 && !seesAll(e) {
+		return steps.Warned(user+" may list pods of all namespaces, and all_namespaces in the cluster file is false", fix+"; or answer clusterfile.all-namespaces with true")
+	}
+	if len(seen) > 0 {
+		return steps.Passed("%s may list pods of all namespaces, as all_namespaces in the cluster file takes, and nothing else", user)
+	}
+	return steps.Passed("%s may not", user)
+}
+
+// userNamePlain asks the API server who it takes a real user's token for.
+func userNamePlain(ctx context.Context, e steps.Env) steps.Result {
+	m := e.Answers.Masked("oidc.user-token")
+	const fresh = "log in to the portal anew and give that access token: --secret oidc.user-token=@FILE"
+	if t, err := cluster.ParseToken(m); err == nil && t.Expired(time.Now()) {
+		return steps.Skipped("the token of oidc.user-token ended on %s; %s", t.Expires.Local().Format(time.DateTime), fresh)
+	}
+	k := cluster.Kubeconfig{Name: "user", Server: e.Cluster.Server(), CA: e.Cluster.CA(), Token: m}
+	as, err := e.Cluster.As([]byte(k.Bytes().Reveal()))
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	who, err := as.WhoAmI(ctx)
+	if apierrors.IsUnauthorized(err) {
+		return steps.Failed("the API server refuses the token of oidc.user-token: it has another issuer, another client id (aud), or no OIDC at all", "compare --oidc-issuer-url and --oidc-client-id of the API server with the token's iss and aud; see the step oidc")
+	}
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	user := e.Answers.Text("trial.user")
+	issuer, name, prefixed := strings.Cut(who.Name, "#")
+	switch {
+	case prefixed && strings.Contains(issuer, "://"):
+		return steps.Failed(fmt.Sprintf("the API server calls the user %s: the issuer stands before the name %s", who.Name, name),
+			"set --oidc-username-prefix=- on the API server; with an AuthenticationConfiguration: claimMappings.username.prefix: \"\"")
+	case user != "" && who.Name == user:
+		return steps.Passed("%s", who.Name)
+	case user != "" && strings.HasSuffix(who.Name, user):
+		return steps.Failed(fmt.Sprintf("the API server calls %s by the name %s, and the hook's RoleBindings by %s", user, who.Name, user),
+			"take the prefix away (--oidc-username-prefix=- on the API server)")
+	case strings.Contains(who.Name, "@") || strings.Contains(who.Name, ":"):
+		return steps.Failed("the API server calls the user "+who.Name+", which is no login name", "have --oidc-username-claim name the claim that the portal maps to login names (preferred_username), and --oidc-username-prefix=-")
+	}
+	return steps.Passed("%s, as the token's user is called", who.Name)
+}
