@@ -45,7 +45,7 @@ func walltime() steps.Step {
 				Name: "reaper", Title: "Install job-pod-reaper", On: steps.Remote, When: usesWalltime, Needs: []string{"signed-in"},
 				Doer: steps.Chart{
 					Release: reaperName, Namespace: reaperName, Chart: reaperName,
-					Source: chartSource("walltime.source", reaperName), Version: answered("walltime.version"),
+					Source: chartSource("walltime.source", reaperName), Version: textAnswer("walltime.version"),
 					Values: func(context.Context, steps.Env) (map[string]any, error) {
 						return map[string]any{"config": reaperConfig()}, nil
 					},
@@ -82,6 +82,6 @@ func chartSource(key, name string) func(context.Context, steps.Env) (chart.Sourc
 	}
 }
 
-func answered(key string) func(context.Context, steps.Env) (string, error) {
+func textAnswer(key string) func(context.Context, steps.Env) (string, error) {
 	return func(_ context.Context, e steps.Env) (string, error) { return e.Answers.Text(key), nil }
 }
