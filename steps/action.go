@@ -24,8 +24,8 @@ type Action struct {
 	Doer
 }
 
-// Doer is how an action is done: Manifest, or what embeds one, Chart, File, Call
-// or Mint. One that can say what it makes, for others to make it, is an Exporter,
+// Doer is how an action is done: Manifest, or what embeds one, Chart, File, Command,
+// Call or Mint. One that can say what it makes, for others to make it, is an Exporter,
 // too.
 type Doer interface {
 	// Plan says what Do would change and what rights that takes. It touches

@@ -32,6 +32,7 @@ type Env struct {
 	Exporting bool
 
 	file  string           // the link's; "": it is saved nowhere
+	guide *Guide           // nil in tests
 	use   *usage           // what went wrong with answers; nil in tests
 	ends  map[Side]endInfo // names only
 	along []string         // what earlier actions of a planned undo take with them (Change.Along)

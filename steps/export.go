@@ -197,14 +197,18 @@ func withKeys(what string, keys []string) string {
 
 // Export gives the file; one that is secret is left out and named.
 func (f File) Export(ctx context.Context, env Env) ([]Exported, error) {
+	at := f.Path
+	if f.PathOf != nil {
+		at = f.PathOf(env)
+	}
 	if f.Secret {
-		return []Exported{{Left: "file " + f.Path}}, nil
+		return []Exported{{Left: "file " + at}}, nil
 	}
 	content, err := f.Content(ctx, env)
 	if err := errors.Join(err, env.use.sound()); err != nil {
 		return nil, err
 	}
-	return []Exported{{Path: strings.TrimPrefix(path.Clean(f.Path), "/"), Content: []byte(content.Reveal()), Mode: f.mode()}}, nil
+	return []Exported{{Path: strings.TrimPrefix(path.Clean(at), "/"), Content: []byte(content.Reveal()), Mode: f.mode()}}, nil
 }
 
 // Export is Exports; where that is nil, the action's title is what is left to

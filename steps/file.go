@@ -1,231 +1,279 @@
 package steps
 
 import (
+	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
-	"path"
 
 	"github.com/aymanbagabas/go-udiff"
 
 	"carrick/cluster"
 )
 
-// records is where a host keeps what each action of a link wrote: path and
-// hash, never content. It is to files what the mark is to objects.
-const records = "/var/lib/carrick"
-
-// File writes one file on a host.
+// File writes one file on a host. What stands there already is kept beside it, once, and comes back with the undo. One
+// that somebody has changed since carrick wrote it is a conflict, as a field is that another manager owns.
+//
+// In a folder that stands for a machine the file is listed in the folder's INSTALL, too. Where carrick is not root on
+// the machine, or may not write for another reason, the plan says so (Item.Refused) and nothing is written at all.
 type File struct {
-	Path    string // absolute, on the host
-	Mode    fs.FileMode
-	Secret  bool // its content is never shown; mode 0600 at the most
+	Path   string           // absolute, on the host
+	PathOf func(Env) string // instead of Path, where answers decide; the file at the old path is taken back when they change
+	Mode   fs.FileMode      // 0: 0600
+	Secret bool             // its content is never shown; mode 0600 at the most
+	// Content is what the file should hold. It may read what stands there, to change a part of it.
 	Content func(context.Context, Env) (cluster.Masked, error)
+	// Fits tells whether what stands there is as it should be although it is not what Content gives: a token that is
+	// renewed by others. nil: nothing else fits.
+	Fits func(have []byte) bool
+	// Ours tells whether what stands there was put there by what carrick has set up, though not by carrick: it may be
+	// written over and taken back. What fits is ours; nil: nothing else is.
+	Ours func(have []byte) bool
 }
 
-type record struct {
-	Path   string `json:"path"`
-	Hash   string `json:"hash"`
-	Before string `json:"before,omitempty"` // where the file that stood there was kept
+// fileNow is a file as it stands, and what carrick knows of it.
+type fileNow struct {
+	path     string
+	want     cluster.Masked
+	have     string
+	there    bool
+	mode     fs.FileMode
+	rec      record
+	recorded bool // rec is of this path
+	kept     bool // what stood there before is kept: rec.Before is there
+	moved    bool // rec is of another path
+	fits     bool // the content is as it should be
+	ours     bool // the content is carrick's, or of what it has set up
+	asBefore bool // it stands as before carrick
+}
 
-	BeforeHash string      `json:"beforeHash,omitempty"`
-	BeforeMode fs.FileMode `json:"beforeMode,omitempty"`
+// look reads all that decides what happens to the file.
+func (f File) look(ctx context.Context, env Env) (fileNow, error) {
+	n := fileNow{path: f.Path}
+	if f.PathOf != nil {
+		n.path = f.PathOf(env)
+	}
+	want, err := f.Content(ctx, env)
+	if err := errors.Join(err, env.use.sound()); err != nil {
+		return n, err
+	}
+	rec, found, err := readRecord(ctx, env)
+	if err != nil {
+		return n, err
+	}
+	n.want = want
+	n.rec, n.recorded, n.moved = rec, found && rec.Path == n.path, found && rec.Path != n.path
+	if n.moved {
+		n.rec = record{}
+	}
+	if err := n.read(ctx, env, f); err != nil {
+		return n, err
+	}
+	n.fits = n.there && (n.have == n.want.Reveal() || f.fits(n.have))
+	if n.fits {
+		n.want = cluster.Mask(n.have)
+	}
+	return n, nil
+}
+
+// read reads the file, and whether it is carrick's.
+func (n *fileNow) read(ctx context.Context, env Env, f File) error {
+	have, err := env.Host.Read(ctx, n.path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return n.readKept(ctx, env)
+	}
+	if err != nil {
+		return err
+	}
+	info, err := env.Host.Stat(ctx, n.path)
+	if err != nil {
+		return err
+	}
+	n.have, n.there, n.mode = string(have), true, info.Mode.Perm()
+	if err := n.readKept(ctx, env); err != nil {
+		return err
+	}
+	hash := sum(n.have)
+	n.ours = n.recorded && (hash == n.rec.Hash || hash == n.rec.Was || f.owns(n.have))
+	n.asBefore = n.recorded && n.rec.Before != "" && hash == n.rec.BeforeHash && (n.mode == n.rec.BeforeMode || hash != n.rec.Hash)
+	return nil
+}
+
+func (n *fileNow) readKept(ctx context.Context, env Env) error {
+	if n.rec.Before == "" {
+		return nil
+	}
+	_, err := env.Host.Stat(ctx, n.rec.Before)
+	n.kept = err == nil
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
+	return err
+}
+
+// changed tells whether somebody has changed the file since carrick wrote it. Where nothing was kept of what the record
+// says was there, a run was cut short before it wrote the file.
+func (n *fileNow) changed() bool {
+	return n.recorded && n.there && !n.ours && !n.asBefore && (n.rec.Before == "" || n.kept)
+}
+
+// keeps tells whether what stands there is to be kept before it is written over.
+func (n *fileNow) keeps() bool {
+	if n.rec.Before == "" || !n.there || n.kept {
+		return n.there && !n.ours && !n.kept
+	}
+	return !n.ours || sum(n.have) == n.rec.BeforeHash // cut short, or only the mode was another
 }
 
 // Plan compares the file with what it should be.
 func (f File) Plan(ctx context.Context, env Env) (Change, error) {
-	want, err := f.Content(ctx, env)
+	n, err := f.look(ctx, env)
 	if err != nil {
 		return Change{}, err
 	}
-	item := Item{Verb: Create, What: f.Path, Hash: hash(f.Path, sum(want.Reveal()))}
-	have, err := env.Host.Read(ctx, f.Path)
+	var c Change
+	if n.moved {
+		old, err := f.PlanUndo(ctx, env)
+		if err != nil {
+			return c, err
+		}
+		c.Items = old.Items
+	}
+	c.Items = append(c.Items, f.item(ctx, env, n))
+	return c, nil
+}
+
+// item says what is to happen to the file at its path.
+func (f File) item(ctx context.Context, env Env, n fileNow) Item {
+	mode := f.mode()
+	it := Item{Verb: Create, What: n.path, Hash: hash(n.path, sum(n.want.Reveal()), mode)}
 	switch {
-	case err == nil && string(have) == want.Reveal():
-		item.Verb, item.Note = Leave, "is as it should be"
-	case err == nil:
-		item.Verb, item.Note = Update, "what stands there is kept beside it"
-		item.Hash = hash(f.Path, sum(want.Reveal()), sum(string(have)))
-	case !errors.Is(err, fs.ErrNotExist):
-		return Change{}, fmt.Errorf("read %s: %w", f.Path, err)
+	case n.fits && n.mode == mode && n.recorded && !listIsRight(ctx, env):
+		return unlisted(it.Hash)
+	case n.fits && n.mode == mode:
+		return Item{Verb: Leave, What: n.path, Hash: it.Hash, Note: "is as it should be"}
+	case n.there:
+		it.Verb, it.Hash = Update, hash(n.path, sum(n.want.Reveal()), mode, sum(n.have), n.mode)
 	}
 	switch {
-	case item.Verb == Leave:
+	case n.fits:
+		it.Note = fmt.Sprintf("its mode becomes %#o; it is %#o", mode, n.mode)
 	case f.Secret:
-		item.Diff = "(hidden)\n"
+		it.Diff = "(hidden)\n"
 	default:
-		item.Diff = udiff.Unified(f.Path, f.Path, string(have), want.Reveal())
+		it.Diff = udiff.Unified(n.path, n.path, n.have, n.want.Reveal())
 	}
-	return Change{Items: []Item{item}}, nil
+	if !n.fits && n.changed() {
+		it.Note = "it was changed since carrick wrote it"
+		it.Conflicts = []cluster.Conflict{{Manager: "somebody else", Field: "content"}}
+	} else if !n.fits && n.keeps() {
+		it.Note = "what stands there is kept in " + beforePath(env, n.path)
+	}
+	if err := f.mayWrite(ctx, env, n); err != nil {
+		it.Refused, it.Note = true, whyRefused(env, err)
+	}
+	return it
+}
+
+// mayWrite says why the file could not be written, before anything is.
+func (f File) mayWrite(ctx context.Context, env Env, n fileNow) error {
+	err := cmp.Or(env.Host.MayWrite(n.path), env.Host.MayWrite(recordPath(env)), mayList(ctx, env))
+	if err != nil || !n.keeps() || n.rec.Before != "" {
+		return err
+	}
+	// What stands in the way may be what a link of the same name has kept.
+	have, err := env.Host.Read(ctx, beforePath(env, n.path))
+	switch {
+	case errors.Is(err, fs.ErrNotExist), err == nil && string(have) == n.have:
+		return nil
+	case err != nil:
+		return err
+	}
+	return fmt.Errorf("%s stands there already, and what stands in %s would be kept there: move it away", beforePath(env, n.path), n.path)
 }
 
 // Do writes the file, keeps what stood there, and records both.
 func (f File) Do(ctx context.Context, env Env, say Progress) error {
-	c, err := f.Plan(ctx, env)
-	if err != nil || c.Items[0].Verb == Leave {
-		return err
-	}
-	want, err := f.Content(ctx, env)
+	n, err := f.look(ctx, env)
 	if err != nil {
 		return err
 	}
-	old, _, err := f.record(ctx, env)
-	if err != nil {
-		return err
+	it := f.item(ctx, env, n)
+	switch {
+	case it.Refused:
+		return fmt.Errorf("%s: %s", n.path, it.Note)
+	case len(it.Conflicts) > 0 && !env.Apply.TakeOver:
+		return &ConflictError{n.path, it.Conflicts}
 	}
-	rec := old
-	rec.Path, rec.Hash = f.Path, sum(want.Reveal())
-	if c.Items[0].Verb == Update {
-		if err := f.keep(ctx, env, &rec, old.Hash); err != nil {
-			return fmt.Errorf("keep %s: %w", f.Path, err)
+	if n.moved {
+		if err := f.Undo(ctx, env, say); err != nil { // what somebody else has changed since is left, and is theirs
+			return err
 		}
 	}
-	b, err := json.Marshal(rec)
+	if it.Verb == Leave {
+		return nil
+	}
+	if it.What == installList {
+		err = writeList(ctx, env, "")
+	} else {
+		err = f.write(ctx, env, n)
+	}
 	if err != nil {
 		return err
 	}
-	// The record first: a crash between the two leaves a record of a hash that
-	// no file has, which undo reads as nothing to take back.
-	if err := env.Host.Write(ctx, recordPath(env), cluster.Mask(string(b)), 0o600); err != nil {
-		return fmt.Errorf("record %s: %w", f.Path, err)
-	}
-	if err := env.Host.Write(ctx, f.Path, want, f.mode()); err != nil {
-		return fmt.Errorf("write %s: %w", f.Path, err)
-	}
-	say.Did(c.Items[0].Verb, f.Path, c.Items[0].Hash)
+	say.Did(it.Verb, it.What, it.Hash)
 	return nil
 }
 
-// keep keeps what stands in the file beside it, unless that is what was written
-// last.
-func (f File) keep(ctx context.Context, env Env, rec *record, written string) error {
-	have, err := env.Host.Read(ctx, f.Path)
-	if err != nil || sum(string(have)) == written {
+// write makes four writes, each of which may be the last: the record, the list, what stood there, the file. Until the
+// file is written it is as before for who looks; what was written before it says no more than is so, and is written
+// again by the next run, or goes with an undo.
+func (f File) write(ctx context.Context, env Env, n fileNow) error {
+	rec := n.rec
+	rec.Path, rec.Mode, rec.Order = n.path, f.mode(), env.order()
+	rec.Hash, rec.Was = sum(n.want.Reveal()), ""
+	if n.ours {
+		rec.Was = sum(n.have)
+	}
+	keeps := n.keeps()
+	if keeps {
+		rec.Before, rec.BeforeHash, rec.BeforeMode = beforePath(env, n.path), sum(n.have), n.mode
+	}
+	if err := writeRecord(ctx, env, rec); err != nil {
 		return err
 	}
-	info, err := env.Host.Stat(ctx, f.Path)
-	if err != nil {
-		return err
-	}
-	rec.Before, rec.BeforeHash, rec.BeforeMode = f.Path+".before-"+env.Link, sum(string(have)), info.Mode.Perm()
-	return env.Host.Write(ctx, rec.Before, cluster.Mask(string(have)), 0o600)
-}
-
-// Why nothing is left to be taken back: an undo that was cut short had come so
-// far, or somebody else did it.
-const (
-	goneAlready = "is gone already"
-	asBefore    = "stands as it did before"
-)
-
-// PlanUndo says what would be removed or put back.
-func (f File) PlanUndo(ctx context.Context, env Env) (Change, error) {
-	rec, ok, err := f.record(ctx, env)
-	if err != nil || !ok {
-		return Change{}, err
-	}
-	item := Item{Verb: Delete, What: rec.Path}
-	have, err := env.Host.Read(ctx, rec.Path)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		item.Verb, item.Note = Leave, goneAlready
-	case err != nil:
-		return Change{}, fmt.Errorf("read %s: %w", rec.Path, err)
-	case sum(string(have)) != rec.Hash && sum(string(have)) == rec.BeforeHash:
-		item.Verb, item.Note = Leave, asBefore
-	case sum(string(have)) != rec.Hash:
-		item.Verb, item.Note = Leave, "was changed by somebody else since"
-	case rec.Before != "":
-		item.Verb, item.Note = Update, "put back from "+rec.Before
-	}
-	item.Hash = hash(item.Verb, rec)
-	return Change{Items: []Item{item}}, nil
-}
-
-// Undo removes the file, or puts back what stood there.
-func (f File) Undo(ctx context.Context, env Env, say Progress) error {
-	c, err := f.PlanUndo(ctx, env)
-	if err != nil || len(c.Items) == 0 {
-		return err
-	}
-	rec, _, err := f.record(ctx, env)
-	if err != nil {
-		return err
-	}
-	item := c.Items[0]
-	switch item.Verb {
-	case Leave:
-		say.Say("%s is left: it %s", item.What, item.Note)
-		return f.finish(ctx, env, rec, item.Note)
-	case Update:
-		old, err := env.Host.Read(ctx, rec.Before)
-		if err != nil {
-			return fmt.Errorf("put back %s: %w", rec.Path, err)
-		}
-		if err := env.Host.Write(ctx, rec.Path, cluster.Mask(string(old)), rec.BeforeMode); err != nil {
-			return fmt.Errorf("put back %s: %w", rec.Path, err)
-		}
-		if err := env.Host.Remove(ctx, rec.Before, sum(string(old))); err != nil {
-			return err
-		}
-	case Delete:
-		if err := env.Host.Remove(ctx, rec.Path, rec.Hash); err != nil {
-			return fmt.Errorf("remove %s: %w", rec.Path, err)
+	if keeps {
+		if err := env.Host.Write(ctx, rec.Before, cluster.Mask(n.have), 0o600); err != nil {
+			return fmt.Errorf("keep what stands in %s: %w", n.path, err)
 		}
 	}
-	say.Did(item.Verb, item.What, item.Hash)
-	return f.forget(ctx, env)
+	return env.Host.Write(ctx, n.path, n.want, f.mode())
 }
 
-// finish ends an undo that was cut short; what somebody else has changed stays
-// as it is, with its record.
-func (f File) finish(ctx context.Context, env Env, rec record, why string) error {
-	if why == asBefore {
-		if err := env.Host.Remove(ctx, rec.Before, rec.BeforeHash); err != nil && !errors.Is(err, cluster.ErrChanged) {
-			return err
-		}
-	}
-	if why != asBefore && why != goneAlready {
-		return nil
-	}
-	return f.forget(ctx, env)
-}
+func (f File) fits(have string) bool { return f.Fits != nil && f.Fits([]byte(have)) }
 
-func (f File) forget(ctx context.Context, env Env) error {
-	b, err := env.Host.Read(ctx, recordPath(env))
-	if err != nil {
-		return err
-	}
-	return env.Host.Remove(ctx, recordPath(env), sum(string(b)))
+func (f File) owns(have string) bool {
+	return f.fits(have) || (f.Ours != nil && f.Ours([]byte(have)))
 }
-
-func (f File) record(ctx context.Context, env Env) (record, bool, error) {
-	if env.Host == nil {
-		return record{}, false, fmt.Errorf("%s: no machine stands on the %s", f.Path, env.SideName())
-	}
-	var rec record
-	b, err := env.Host.Read(ctx, recordPath(env))
-	if errors.Is(err, fs.ErrNotExist) {
-		return rec, false, nil
-	}
-	if err != nil {
-		return rec, false, fmt.Errorf("read the record of %s: %w", f.Path, err)
-	}
-	if err := json.Unmarshal(b, &rec); err != nil {
-		return rec, false, fmt.Errorf("the record %s is broken: %w", recordPath(env), err)
-	}
-	return rec, true, nil
-}
-
-func recordPath(env Env) string { return path.Join(records, env.Link, env.Action+".json") }
 
 func (f File) mode() fs.FileMode {
+	mode := f.Mode.Perm()
 	if f.Secret {
-		return f.Mode & 0o600
+		mode &= 0o600
 	}
-	return f.Mode
+	if mode == 0 {
+		mode = 0o600
+	}
+	return mode
+}
+
+// whyRefused says in a plan why nothing could be written.
+func whyRefused(env Env, err error) string {
+	if errors.Is(err, cluster.ErrNotRoot) {
+		return "only root may do this, and carrick does not run as root: sudo carrick apply " + env.LinkFile()
+	}
+	return cluster.Explain(err)
 }
 
 // sum is the hash that Host.Remove asks for.

@@ -151,6 +151,7 @@ func TestWhatOthersMadeOfTheFileIsKept(t *testing.T) {
 	m := newMachine(t)
 	m.do()
 	m.write("/etc/x", "theirs, later", 0o644)
+	m.env.Apply.TakeOver = true
 	m.do()
 	m.undo()
 	if got := m.text("/etc/x"); got != "theirs, later" {

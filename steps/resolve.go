@@ -42,7 +42,7 @@ func (r *resolver) deeper() *resolver {
 func (r *resolver) env(side Side) Env {
 	end := r.s.ends[side]
 	e := Env{
-		Side: side, Cluster: end.Cluster, Host: end.Host, Link: r.s.link.Name(), file: r.s.link.Path, Assets: r.s.assets, Attended: r.s.attended,
+		Side: side, Cluster: end.Cluster, Host: end.Host, Link: r.s.link.Name(), file: r.s.link.Path, guide: r.s.guide, Assets: r.s.assets, Attended: r.s.attended,
 		Own: r.facts(side), Peer: r.shared(side.Peer()), Answers: Answers{r.answer},
 		use: r.use, ends: map[Side]endInfo{}, api: func() (*cluster.Web, error) { return r.api(side) }, keep: r.s.keep,
 	}

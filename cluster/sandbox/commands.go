@@ -52,6 +52,8 @@ type reply struct {
 	Faults []fault `json:"faults,omitempty"`
 	// Answers are what a walk through a scenario answers, by question.
 	Answers map[string]string `json:"answers,omitempty"`
+	// Hosts are the folders of the sides that are machines, by side.
+	Hosts map[string]string `json:"hosts,omitempty"`
 }
 
 // fault is one thing that can be wrong, with one sentence.
@@ -89,7 +91,7 @@ func (d desk) answer(ctx context.Context, line string) reply {
 		return reply{Error: err.Error()}
 	}
 	if words[0] == "seed" {
-		return reply{OK: true, Answers: d.stage.Answers(words[1])}
+		return reply{OK: true, Answers: d.stage.Answers(words[1]), Hosts: d.stage.Hosts(words[1])}
 	}
 	return reply{OK: true}
 }

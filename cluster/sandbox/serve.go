@@ -70,7 +70,7 @@ func serve(ctx context.Context, o options, lines <-chan string, out, progress io
 	if err := encoder.Encode(answer); err != nil {
 		return err
 	}
-	desk := desk{sides: sides, stage: stage(ctx, sides)}
+	desk := desk{sides: sides, stage: stage(ctx, o.dir, sides)}
 	for {
 		select {
 		case line := <-lines:
@@ -86,12 +86,12 @@ func serve(ctx context.Context, o options, lines <-chan string, out, progress io
 }
 
 // stage is where scenarios are played between both sides.
-func stage(ctx context.Context, sides map[string]*side) *scenario.Stage {
+func stage(ctx context.Context, dir string, sides map[string]*side) *scenario.Stage {
 	all := scenario.Sides{}
 	for name, s := range sides {
-		all[name] = &scenario.Side{Config: s.Config, FrontProxy: s.FrontProxy, Kubelet: s.kubelet, World: s.world}
+		all[name] = &scenario.Side{Config: s.Config, FrontProxy: s.FrontProxy, Authentication: s.Authentication, Kubelet: s.kubelet, World: s.world}
 	}
-	return scenario.NewStage(ctx, all)
+	return scenario.NewStage(ctx, dir, all)
 }
 
 // start prepares the folder and the environment of the components, and starts

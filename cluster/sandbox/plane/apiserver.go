@@ -73,6 +73,7 @@ func (p *Plane) configure(flags *envtest.Arguments) {
 		Disable("disable-admission-plugins").
 		Set("enable-admission-plugins", "NodeRestriction").
 		Set("enable-bootstrap-token-auth", "true").
+		Set("authentication-config", p.Authentication).
 		Set("service-cluster-ip-range", p.ServiceCIDR).
 		Set("service-account-issuer", "https://kubernetes.default.svc.cluster.local").
 		Set("service-account-key-file", s.accountPublic).

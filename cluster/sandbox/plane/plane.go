@@ -30,6 +30,9 @@ type Settings struct {
 	Advertise   string // the address under which the API server is listed in its own endpoints
 }
 
+// NoIssuers is an authentication file that names no other issuer of tokens.
+const NoIssuers = `{"apiVersion":"apiserver.config.k8s.io/v1beta1","kind":"AuthenticationConfiguration","jwt":[]}`
+
 // Context returns the name of the kubeconfig's context.
 func (s Settings) Context() string { return "sandbox-" + s.Name }
 
@@ -39,6 +42,9 @@ type Plane struct {
 	Config     *rest.Config // a cluster admin
 	Kubeconfig string       // the same as a file, for that admin
 	FrontProxy []byte       // PEM: who signs the API server when it calls aggregated ones
+	// Authentication is the file of other issuers whose tokens the API server
+	// takes: none, until a scenario writes one. It is read again when it changes.
+	Authentication string
 
 	sandbox string // the sandbox's folder
 	secrets secrets
@@ -64,6 +70,10 @@ func Start(ctx, life context.Context, sandbox string, settings Settings, died ch
 		return nil, fmt.Errorf("make the certificates of %s: %w", p.Name, err)
 	}
 	p.FrontProxy = p.secrets.frontProxy.Cert
+	p.Authentication = p.file("authentication.yaml")
+	if err := os.WriteFile(p.Authentication, []byte(NoIssuers), 0o600); err != nil {
+		return nil, err
+	}
 	if err := p.startEtcd(); err != nil {
 		return nil, err
 	}

@@ -25,8 +25,10 @@ import (
 type Side struct {
 	Config     *rest.Config // its admin
 	FrontProxy []byte       // PEM: who signs its API server when that calls aggregated ones
-	Kubelet    *kubelet.Server
-	World      *world.Cluster
+	// Authentication is the file in which its API server looks for issuers.
+	Authentication string
+	Kubelet        *kubelet.Server
+	World          *world.Cluster
 }
 
 // Sides are the two clusters, by their names.
@@ -43,8 +45,14 @@ type kind struct {
 	// start starts the stand-ins, with the behaviours that are to be wrong.
 	// They end with ctx or with the play's Close.
 	start func(ctx context.Context, sides Sides, wrong map[string]bool) (*Play, error)
-	// behaviours are the faults that are not objects: name to one sentence.
+	// onHost is start for a scenario of which one side is a machine: a folder in
+	// dir. What is wrong comes with acts.
+	onHost func(ctx context.Context, dir string, sides Sides) (*Play, error)
+	// behaviours are the faults that stand-ins are started with, and no objects:
+	// name to one sentence.
 	behaviours func() map[string]string
+	// acted are those that are acts of the play alone.
+	acted func() map[string]string
 	// under are the faults on which another one builds: they come first.
 	under map[string]string
 	// answers are what a guide has to be told so that a walk shows all of it:
@@ -54,8 +62,9 @@ type kind struct {
 
 // kinds are the scenarios that have stand-ins. The others are only objects.
 var kinds = map[string]kind{
-	"liqo":  {start: liqo, behaviours: liqoBehaviours},
-	"renku": {start: renku, behaviours: behaviours, under: map[string]string{"page-frames": "page"}, answers: map[string]string{"session.test": "true"}},
+	"liqo":     {start: liqo, behaviours: liqoBehaviours},
+	"ondemand": {onHost: ondemand, acted: ondemandActs, under: ondemandUnder()},
+	"renku":    {start: renku, behaviours: behaviours, under: map[string]string{"page-frames": "page"}, answers: map[string]string{"session.test": "true"}},
 }
 
 // Play is a scenario whose stand-ins run.
@@ -69,6 +78,10 @@ type Play struct {
 	// nothing.
 	Acts  map[string]func(context.Context) error
 	Close func()
+	// Hosts are the folders of the sides that are machines.
+	Hosts map[string]string
+	// Answers are those that are known only when it plays.
+	Answers map[string]string
 
 	began  time.Time
 	faults []string // that hold, in the order in which they were asked for
@@ -77,14 +90,15 @@ type Play struct {
 // Stage is where scenarios are played.
 type Stage struct {
 	life  context.Context // of the sandbox: the stand-ins end with it
+	dir   string          // the sandbox's folder
 	sides Sides
 	plays map[string]*Play
 }
 
 // NewStage returns a stage on which nothing is played yet. What plays there
 // ends with ctx.
-func NewStage(ctx context.Context, sides Sides) *Stage {
-	return &Stage{life: ctx, sides: sides, plays: map[string]*Play{}}
+func NewStage(ctx context.Context, dir string, sides Sides) *Stage {
+	return &Stage{life: ctx, dir: dir, sides: sides, plays: map[string]*Play{}}
 }
 
 // Faults returns what can be wrong in a scenario: name to one sentence.
@@ -93,15 +107,30 @@ func (*Stage) Faults(scenario string) (map[string]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	if k, ok := kinds[scenario]; ok {
-		maps.Copy(faults, k.behaviours())
+	for _, more := range []func() map[string]string{kinds[scenario].behaviours, kinds[scenario].acted} {
+		if more != nil {
+			maps.Copy(faults, more())
+		}
 	}
 	return faults, nil
 }
 
 // Answers returns what a guide has to be told so that a walk through it shows
 // all of it: by the question's key, as it is typed.
-func (*Stage) Answers(scenario string) map[string]string { return kinds[scenario].answers }
+func (s *Stage) Answers(scenario string) map[string]string {
+	if play := s.plays[scenario]; play != nil && len(play.Answers) > 0 {
+		return play.Answers
+	}
+	return kinds[scenario].answers
+}
+
+// Hosts are the folders of the sides that are machines while a scenario plays.
+func (s *Stage) Hosts(scenario string) map[string]string {
+	if play := s.plays[scenario]; play != nil {
+		return play.Hosts
+	}
+	return nil
+}
 
 // Seed puts a scenario into the clusters, with a fault ("" is none) on top,
 // and returns when it stands. Faults stay until Reset, so a second Seed changes
@@ -150,7 +179,7 @@ func (s *Stage) play(scenario, fault string) (*Play, error) {
 		}
 	}
 	wrong, asked := map[string]bool{}, false
-	if k, ok := kinds[scenario]; ok {
+	if k := kinds[scenario]; k.behaviours != nil {
 		for name := range k.behaviours() {
 			wrong[name] = slices.Contains(now, name)
 			asked = asked || name == fault && !slices.Contains(old.has(), name)
@@ -178,7 +207,13 @@ func (s *Stage) start(scenario string, wrong map[string]bool) (*Play, error) {
 	if !ok {
 		return &Play{Settle: func(context.Context) error { return nil }, Close: func() {}, began: time.Now()}, nil
 	}
-	play, err := k.start(s.life, s.sides, wrong)
+	start := k.start
+	if k.onHost != nil {
+		start = func(ctx context.Context, sides Sides, _ map[string]bool) (*Play, error) {
+			return k.onHost(ctx, s.dir, sides)
+		}
+	}
+	play, err := start(s.life, s.sides, wrong)
 	if err != nil {
 		return nil, fmt.Errorf("start the stand-ins of %s: %w", scenario, err)
 	}

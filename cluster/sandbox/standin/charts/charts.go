@@ -24,9 +24,14 @@ import (
 //go:embed all:files
 var embedded embed.FS
 
-// catalog is every chart, each with the folders it is made of: a file in a
+// OnDemand are the charts that the guide ondemand installs, which two other
+// repositories have (https://osc.github.io/job-pod-reaper and
+// https://osc.github.io/k8-namespace-reaper).
+var OnDemand = [][]string{{"job-pod-reaper"}, {"k8-namespace-reaper"}}
+
+// Renku are the charts of Renku's repository, each with the folders it is made of: a file in a
 // later one stands for that of the same name in an earlier one.
-var catalog = [][]string{
+var Renku = [][]string{
 	{"amalthea-sessions"},
 	{"amalthea-sessions", "amalthea-sessions-0.31.0"},
 	{"csi-rclone"},
@@ -49,9 +54,9 @@ type Dependency struct {
 	Condition string
 }
 
-// All returns every chart. Those that depend on others say that they come from
+// All returns the charts of a repository. Those that depend on others say that they come from
 // the repository at url.
-func All(url string) ([]*Chart, error) {
+func All(catalog [][]string, url string) ([]*Chart, error) {
 	var all []*Chart
 	for _, folders := range catalog {
 		chart, err := load(folders)

@@ -23,14 +23,17 @@ type Repository struct {
 	server *http.Server
 }
 
-// Start starts a repository on a free port. It ends with ctx or Close.
-func Start(ctx context.Context) (*Repository, error) {
+// Start starts Renku's repository on a free port. It ends with ctx or Close.
+func Start(ctx context.Context) (*Repository, error) { return StartOf(ctx, Renku) }
+
+// StartOf starts a repository of other charts.
+func StartOf(ctx context.Context, catalog [][]string) (*Repository, error) {
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, err
 	}
 	r := &Repository{URL: "http://" + listener.Addr().String()}
-	files, err := r.pack(time.Now())
+	files, err := r.pack(catalog, time.Now())
 	if err != nil {
 		listener.Close()
 		return nil, err
@@ -48,9 +51,9 @@ func (r *Repository) Close() { _ = r.server.Close() }
 func (r *Repository) Find(name, version string) (*Chart, error) { return Find(r.Charts, name, version) }
 
 // pack makes the files that the repository serves, by their paths.
-func (r *Repository) pack(at time.Time) (map[string][]byte, error) {
+func (r *Repository) pack(catalog [][]string, at time.Time) (map[string][]byte, error) {
 	var err error
-	if r.Charts, err = All(r.URL); err != nil {
+	if r.Charts, err = All(catalog, r.URL); err != nil {
 		return nil, err
 	}
 	files, entries := map[string][]byte{}, map[string][]any{}

@@ -1,0 +1,203 @@
+package scenario
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"sync/atomic"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"carrick/cluster/sandbox/pki"
+	"carrick/cluster/sandbox/plane"
+	"carrick/cluster/sandbox/standin"
+	"carrick/cluster/sandbox/standin/charts"
+	"carrick/cluster/sandbox/standin/oidc"
+	"carrick/cluster/sandbox/standin/webnode"
+	"carrick/cluster/sandbox/world"
+)
+
+// issuerWithin is how long the API server may take to take in a new issuer.
+const issuerWithin = 90 * time.Second
+
+// portal is what plays in the scenario ondemand: a folder that stands for the
+// web node, the identity provider of its portal, which the remote API server
+// knows, too, and what stands beside the remote cluster.
+type portal struct {
+	side      *Side // remote
+	authority *pki.Authority
+	provider  *oidc.Provider
+	registry  *standin.Registry
+	node      *webnode.Node
+	empty     atomic.Bool // Prometheus knows of no pod
+	prefixed  bool        // the API server puts the issuer before users' names
+}
+
+// ondemand starts it.
+func ondemand(ctx context.Context, dir string, sides Sides) (_ *Play, err error) {
+	var all closers
+	defer func() {
+		if err != nil {
+			all.close()
+		}
+	}()
+	ctx, cancel := context.WithCancel(ctx)
+	all = append(all, cancel)
+	repository, err := charts.StartOf(ctx, charts.OnDemand)
+	if err != nil {
+		return nil, err
+	}
+	all = append(all, repository.Close)
+	p := &portal{side: sides[remote]}
+	if p.authority, err = pki.NewAuthority("stand-in of the portal's authority"); err != nil {
+		return nil, err
+	}
+	if err := p.services(ctx, &all); err != nil {
+		return nil, err
+	}
+	monitored, err := p.monitoring(ctx, &all)
+	if err != nil {
+		return nil, err
+	}
+	if p.node, err = webnode.Start(ctx, webnode.Options{Dir: dir, Values: map[string]string{
+		"issuer": p.provider.Issuer, "client": oidc.Client, "secret": oidc.ClientSecret, "ca": string(p.authority.Cert),
+	}}); err != nil {
+		return nil, err
+	}
+	all = append(all, p.node.Close)
+	if err := p.trust(); err != nil {
+		return nil, err
+	}
+	all = append(all, func() { _ = os.WriteFile(p.side.Authentication, []byte(plane.NoIssuers), 0o600) })
+	return &Play{
+		Values:  world.Values{"oidc.issuer": p.provider.Issuer, "oidc.audience": oidc.Audience, "server": p.side.Config.Host},
+		Charts:  repository,
+		Objects: map[string][]*unstructured.Unstructured{remote: monitored},
+		Settle:  p.settle,
+		Acts:    p.acts(),
+		Close:   all.close,
+		Hosts:   map[string]string{local: p.node.Root},
+		Answers: map[string]string{
+			"walltime.use": "true", "walltime.source": repository.URL,
+			"registry.use": "true", "registry.host": p.registry.Host, "registry.password": standin.RegistryPassword, "registry.user": standin.RegistryUser,
+			"registry.ca":        "/etc/pki/tls/certs/ca-bundle.crt",
+			"oidc.client-secret": oidc.ClientSecret, "hooks.allow-cidr": "172.30.0.0/16",
+			"trial.user": webnode.Users[0], "trial.other": webnode.Users[1],
+			"idle.use": "true", "idle.source": repository.URL,
+		},
+	}, nil
+}
+
+// services are the identity provider and the registry.
+func (p *portal) services(ctx context.Context, all *closers) (err error) {
+	if p.provider, err = oidc.StartWith(ctx, oidc.Options{Users: append([]string{"c.diaz"}, webnode.Users...)}, p.authority); err != nil {
+		return err
+	}
+	*all = append(*all, p.provider.Close)
+	if p.registry, err = standin.StartRegistry(ctx, p.authority); err != nil {
+		return err
+	}
+	*all = append(*all, p.registry.Close)
+	return nil
+}
+
+// monitoring is a Prometheus that counts the cluster's containers, or knows of
+// none. There is none on a machine that has no address for it.
+func (p *portal) monitoring(ctx context.Context, all *closers) ([]*unstructured.Unstructured, error) {
+	client, err := kubernetes.NewForConfig(p.side.Config)
+	if err != nil {
+		return nil, err
+	}
+	count := func() (int, error) {
+		if p.empty.Load() {
+			return 0, nil
+		}
+		pods, err := client.CoreV1().Pods("").List(ctx, metav1.ListOptions{})
+		n := 0
+		if err == nil {
+			for _, pod := range pods.Items {
+				n += len(pod.Spec.Containers)
+			}
+		}
+		return n, err
+	}
+	prometheus, err := standin.StartPrometheus(count)
+	if errors.Is(err, standin.ErrNoAddress) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	*all = append(*all, prometheus.Close)
+	return prometheus.Objects(), nil
+}
+
+// trust makes the API server take the provider's tokens. It reads the file
+// again by itself.
+func (p *portal) trust() error {
+	username := map[string]any{"claim": "preferred_username", "prefix": ""}
+	if p.prefixed {
+		username["prefix"] = p.provider.Issuer + "#"
+	}
+	data, err := json.Marshal(map[string]any{
+		"apiVersion": "apiserver.config.k8s.io/v1beta1", "kind": "AuthenticationConfiguration",
+		"jwt": []any{map[string]any{
+			"issuer":        map[string]any{"url": p.provider.Issuer, "audiences": []string{oidc.Audience}, "certificateAuthority": string(p.authority.Cert)},
+			"claimMappings": map[string]any{"username": username},
+		}},
+	})
+	if err != nil {
+		return err
+	}
+	// A rename, and not a write: the API server must never see half of it.
+	part := p.side.Authentication + ".new"
+	if err := os.WriteFile(part, data, 0o600); err != nil {
+		return err
+	}
+	return os.Rename(part, p.side.Authentication)
+}
+
+// settle returns when the API server knows the provider, and the users have
+// logged in where they can.
+func (p *portal) settle(ctx context.Context) error {
+	if err := p.known(ctx); err != nil {
+		return err
+	}
+	_ = p.node.Look(ctx) // what is wrong with a login stands in the node's log
+	return nil
+}
+
+// known returns when the API server takes the provider's tokens.
+func (p *portal) known(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, issuerWithin)
+	defer cancel()
+	token, err := p.provider.Sign(webnode.Users[0], time.Now(), oidc.Audience)
+	if err != nil {
+		return err
+	}
+	config := rest.AnonymousClientConfig(p.side.Config)
+	config.BearerToken = token
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return err
+	}
+	return world.Until(ctx, "the API server to know the stand-in's issuer", func() (bool, error) {
+		review, err := client.AuthenticationV1().SelfSubjectReviews().Create(ctx, &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
+		if err != nil {
+			return false, err
+		}
+		want := webnode.Users[0]
+		if p.prefixed {
+			want = p.provider.Issuer + "#" + want
+		}
+		got := review.Status.UserInfo.Username
+		return got == want, fmt.Errorf("it takes %s for %q", want, got)
+	})
+}

@@ -1,0 +1,198 @@
+package scenario
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"carrick/cluster/sandbox/standin/oidc"
+	"carrick/cluster/sandbox/standin/webnode"
+)
+
+// The faults of what stands beside the web node.
+const (
+	noAudience       = "no-audience"
+	usernamePrefixed = "username-prefixed"
+	prometheusEmpty  = "prometheus-empty"
+	registryRefuses  = "registry-refuses"
+)
+
+// byHand is a set-up that somebody made who knew what they did: what is wrong
+// with files is wrong with these.
+const byHand = "by-hand"
+
+// change is a fault of files of the web node.
+type change struct {
+	title string
+	do    func(*portal) error
+}
+
+// changes are the faults that lie in a file of the web node. They begin on a
+// set-up made by hand.
+var changes = map[string]change{
+	"token-expired": {"Root's token on the web node has expired, and nobody can renew it with itself.", func(p *portal) error {
+		return p.node.Write(siteToken, expired(), 0o600)
+	}},
+	"admin-kubeconfig": {"Root's kubeconfig on the web node is the cluster admin's own.", func(p *portal) error {
+		return p.node.Write(siteKubeconfig, p.admin(), 0o600)
+	}},
+	"ca-missing": {"The file with the cluster's CA is gone from the web node.", func(p *portal) error { return p.node.Remove(siteCA) }},
+	"hooks-env": {"The hook's settings stand in hooks.env, as the published page says: nothing reads that file.", func(p *portal) error {
+		text, err := p.node.Read(webnode.HookEnv)
+		if err != nil || p.node.Has(wrongEnv) {
+			return err
+		}
+		if err := p.node.Write(wrongEnv, text, 0o644); err != nil {
+			return err
+		}
+		return p.node.Write(webnode.HookEnv, shippedEnv, 0o644)
+	}},
+	"hook-env-readable": {"Everybody on the web node can read hook.env, which holds a client's secret.", func(p *portal) error {
+		text, err := p.node.Read(webnode.HookEnv)
+		if err != nil {
+			return err
+		}
+		return p.node.Write(webnode.HookEnv, text, 0o644)
+	}},
+	"hook-env-comment": {"A comment in hook.env is indented, which ends the hook.", func(p *portal) error {
+		return p.node.Edit(webnode.HookEnv, once("  # for the new cluster\n"))
+	}},
+	"hook-env-crlf": {"Somebody saved hook.env on Windows: its lines end in carriage returns.", func(p *portal) error {
+		return p.node.Edit(webnode.HookEnv, func(text string) string {
+			return strings.ReplaceAll(strings.ReplaceAll(text, "\r", ""), "\n", "\r\n")
+		})
+	}},
+	"pod-security-policies": {"USE_POD_SECURITY_POLICY is true in hook.env: the hook ends before it has made anything.", setting("USE_POD_SECURITY_POLICY", "true")},
+	"network-shut":          {"NETWORK_POLICY_ALLOW_CIDR is still the package's: nobody outside reaches users' apps.", setting("NETWORK_POLICY_ALLOW_CIDR", "127.0.0.1/32")},
+	"prefix-differs":        {"hook.env and the cluster file do not agree on the prefix of users' namespaces.", setting("NAMESPACE_PREFIX", "ood-")},
+	"token-endpoint": {"IDP_ISSUER_URL in hook.env is the token endpoint, as in the package's example, and not the issuer.", func(p *portal) error {
+		return p.node.Set(webnode.HookEnv, map[string]string{"IDP_ISSUER_URL": p.provider.Issuer + "/protocol/openid-connect/token"})
+	}},
+	"hook-not-executable": {"The pre-hook has lost its right to be run.", func(p *portal) error {
+		text, err := p.node.Read(siteHook)
+		if err != nil {
+			return err
+		}
+		return p.node.Write(siteHook, text, 0o600)
+	}},
+	"no-pre-hook": {"The portal's file names no pre-hook: nobody gets a namespace.", func(p *portal) error {
+		return p.node.Edit(webnode.Portal, func(text string) string {
+			return strings.ReplaceAll(text, "\npun_pre_hook_root_cmd:", "\n# pun_pre_hook_root_cmd:")
+		})
+	}},
+	"auth-typo": {"auth.type in the cluster file is odic, as on the published page: the adapter does nothing.", replacing(siteCluster, `type: "oidc"`, `type: "odic"`)},
+	"tilde": {"config_file in the cluster file begins with ~, which kubectl takes for a folder of that name.", replacing(siteCluster, `    adapter: "kubernetes"
+`, `    adapter: "kubernetes"
+    config_file: "~/.kube/config"
+`)},
+	"no-endpoint": {"The cluster file names no server: users' kubectl asks https://localhost:8080.", func(p *portal) error {
+		return p.node.Edit(siteCluster, func(text string) string {
+			before, rest, found := strings.Cut(text, "    server:\n")
+			_, after, ends := strings.Cut(rest, "    auth:\n")
+			if !found || !ends {
+				return text
+			}
+			return before + "    auth:\n" + after
+		})
+	}},
+	"kubectl-missing": {"The cluster file's bin leads to no kubectl.", replacing(siteCluster, "/usr/local/bin/kubectl", "/usr/bin/kubectl")},
+}
+
+func setting(key, value string) func(*portal) error {
+	return func(p *portal) error { return p.node.Set(webnode.HookEnv, map[string]string{key: value}) }
+}
+
+func replacing(file, old, with string) func(*portal) error {
+	return func(p *portal) error {
+		return p.node.Edit(file, func(text string) string {
+			if strings.Contains(text, with) {
+				return text
+			}
+			return strings.Replace(text, old, with, 1)
+		})
+	}
+}
+
+// once puts a text first that is not there yet.
+func once(first string) func(string) string {
+	return func(text string) string { return first + strings.TrimPrefix(text, first) }
+}
+
+// ondemandActs are the faults that are no objects.
+func ondemandActs() map[string]string {
+	all := map[string]string{
+		noAudience:       "The portal's client has no audience mapper: users' tokens are not for the API server.",
+		usernamePrefixed: "The API server puts the issuer before users' names: it knows nobody that the hook has bound.",
+		prometheusEmpty:  "Prometheus knows of no pod: to a reaper of namespaces, nobody has ever used one.",
+		"issuer-down":    "The identity provider does not answer.",
+		registryRefuses:  "The registry takes no login of the robot account any more.",
+	}
+	for name, c := range changes {
+		all[name] = c.title
+	}
+	return all
+}
+
+// ondemandUnder are the faults that begin on a set-up that stands.
+func ondemandUnder() map[string]string {
+	under := map[string]string{"role-narrowed": byHand, "renewal-forbidden": byHand, "namespace-unbound": byHand, "issuer-down": byHand}
+	for name := range changes {
+		under[name] = byHand
+	}
+	return under
+}
+
+// acts are what faults do besides their objects.
+func (p *portal) acts() map[string]func(context.Context) error {
+	acts := map[string]func(context.Context) error{
+		byHand: p.byHand, "page": p.page,
+		noAudience:       func(context.Context) error { p.provider.DropAudience(); return nil },
+		prometheusEmpty:  func(context.Context) error { p.empty.Store(true); return nil },
+		registryRefuses:  func(context.Context) error { p.registry.Refuse(); return nil },
+		usernamePrefixed: func(context.Context) error { p.prefixed = true; return p.trust() },
+		"issuer-down": func(ctx context.Context) error { // the API server has its keys by then
+			if err := p.known(ctx); err != nil {
+				return err
+			}
+			p.provider.Close()
+			return nil
+		},
+	}
+	for _, name := range slices.Sorted(maps.Keys(changes)) {
+		do := changes[name].do
+		acts[name] = func(context.Context) error { return do(p) }
+	}
+	return acts
+}
+
+// mint is a token of the ServiceAccount ondemand.
+func (p *portal) mint(ctx context.Context, life time.Duration) (string, error) {
+	client, err := kubernetes.NewForConfig(p.side.Config)
+	if err != nil {
+		return "", err
+	}
+	seconds := int64(life.Seconds())
+	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &seconds}}
+	made, err := client.CoreV1().ServiceAccounts("ondemand").CreateToken(ctx, "ondemand", request, metav1.CreateOptions{})
+	if err != nil {
+		return "", fmt.Errorf("a token for root on the web node: %w", err)
+	}
+	return made.Status.Token, nil
+}
+
+// values are what hook.env holds on a set-up that is as it should be.
+func (p *portal) values() map[string]string {
+	return map[string]string{
+		"NAMESPACE_PREFIX": "user-", "NETWORK_POLICY_ALLOW_CIDR": "172.30.0.0/16",
+		"IDP_ISSUER_URL": p.provider.Issuer, "CLIENT_ID": oidc.Client, "CLIENT_SECRET": oidc.ClientSecret,
+	}
+}
+
+func (p *portal) ca() string { return string(p.side.Config.CAData) }

@@ -1,0 +1,89 @@
+// A stand-in for a container registry that wants a login (the token flow of the
+// distribution project: GET /v2/, a challenge, a token for a name and a
+// password). It holds no image.
+
+package standin
+
+import (
+	"context"
+	"crypto/tls"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"carrick/cluster/sandbox/pki"
+)
+
+// The robot account of the stand-in's registry.
+const (
+	RegistryUser     = "robot$ondemand"
+	RegistryPassword = "stand-in-of-a-robot"
+	registryToken    = "stand-in-token"
+)
+
+// Registry is a running stand-in.
+type Registry struct {
+	Host    string // with its port
+	server  *http.Server
+	refuses atomic.Bool
+}
+
+// StartRegistry listens on loopback with a certificate of authority, until ctx
+// ends or Close.
+func StartRegistry(ctx context.Context, authority *pki.Authority) (*Registry, error) {
+	pair, err := authority.Server("localhost", "127.0.0.1")
+	if err != nil {
+		return nil, err
+	}
+	certificate, err := tls.X509KeyPair(pair.Cert, pair.Key)
+	if err != nil {
+		return nil, err
+	}
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	r := &Registry{Host: listener.Addr().String()}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /v2/", r.base)
+	mux.HandleFunc("GET /token", r.token)
+	r.server = &http.Server{
+		Handler: mux, ReadHeaderTimeout: 10 * time.Second, ErrorLog: log.New(io.Discard, "", 0),
+		TLSConfig: &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{certificate}},
+	}
+	context.AfterFunc(ctx, r.Close)
+	go func() { _ = r.server.ServeTLS(listener, "", "") }()
+	return r, nil
+}
+
+// Close ends the registry.
+func (r *Registry) Close() { _ = r.server.Close() }
+
+func (r *Registry) base(w http.ResponseWriter, q *http.Request) {
+	w.Header().Set("Docker-Distribution-API-Version", "registry/2.0")
+	if q.Header.Get("Authorization") == "Bearer "+registryToken {
+		write(w, http.StatusOK, map[string]any{})
+		return
+	}
+	w.Header().Set("WWW-Authenticate", `Bearer realm="https://`+r.Host+`/token",service="stand-in"`)
+	write(w, http.StatusUnauthorized, wrong("UNAUTHORIZED", "authentication required"))
+}
+
+// Refuse makes every password wrong.
+func (r *Registry) Refuse() { r.refuses.Store(true) }
+
+func (r *Registry) token(w http.ResponseWriter, q *http.Request) {
+	user, password, ok := q.BasicAuth()
+	if !ok || r.refuses.Load() || user != RegistryUser || password != RegistryPassword {
+		write(w, http.StatusUnauthorized, wrong("UNAUTHORIZED", "incorrect username or password"))
+		return
+	}
+	write(w, http.StatusOK, map[string]any{"token": registryToken, "access_token": registryToken, "expires_in": 300})
+}
+
+func wrong(code, message string) map[string]any {
+	return map[string]any{"errors": []any{map[string]any{"code": code, "message": message}}}
+}

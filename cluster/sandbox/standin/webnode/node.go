@@ -1,0 +1,183 @@
+// Package webnode plays the web node of Open OnDemand (OSC/ondemand), as a
+// folder: the files that its package ships, those of the machine that the guide
+// looks at, and users who log in to its portal. Nothing is run there; what the
+// package's hooks do at a login is played, with the kubeconfig of the folder's
+// root and nothing else. The hooks that lie there are the stand-in's own.
+package webnode
+
+import (
+	"context"
+	"embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"carrick/cluster/sandbox/standin"
+)
+
+//go:embed all:files
+var shipped embed.FS
+
+// The files of Open OnDemand that others than its package write.
+const (
+	HookEnv = "/etc/ood/config/hook.env"
+	Portal  = "/etc/ood/config/ood_portal.yml"
+	Log     = "/var/log/messages"
+)
+
+// modes are those of files that have another than 0644.
+var modes = map[string]fs.FileMode{
+	Portal:                   0o600,
+	"/usr/local/bin/kubectl": 0o755,
+	"/opt/ood/hooks/k8s-bootstrap/k8s-bootstrap-ondemand.sh": 0o755,
+	"/opt/ood/hooks/k8s-bootstrap/set-k8s-creds.sh":          0o755,
+	Log: 0o600,
+}
+
+// Users are those who log in. A third has an account, and a name of which no
+// namespace can be made.
+var Users = []string{"alice", "bob"}
+
+// Options are what a node is made of.
+type Options struct {
+	Dir    string            // where its folder is made
+	Values map[string]string // what ${…} in its files stands for
+}
+
+// Node is a folder that stands for a web node.
+type Node struct {
+	Root string
+
+	files *os.Root
+	end   func()
+
+	mu     sync.Mutex
+	played string    // what the hook was last played with
+	failed bool      // it did not go well
+	at     time.Time // when
+}
+
+// Start makes the folder and has users log in, until Close or the end of ctx.
+func Start(ctx context.Context, o Options) (*Node, error) {
+	n := &Node{Root: filepath.Join(o.Dir, "web-node")}
+	if err := os.Mkdir(n.Root, 0o755); err != nil {
+		return nil, err
+	}
+	var err error
+	if n.files, err = os.OpenRoot(n.Root); err != nil {
+		return nil, err
+	}
+	if err := n.ship(o.Values); err != nil {
+		n.files.Close()
+		return nil, errors.Join(err, os.RemoveAll(n.Root))
+	}
+	n.end = standin.Loop(ctx, n.Look)
+	return n, nil
+}
+
+// Close ends the logins and removes the folder.
+func (n *Node) Close() {
+	n.end()
+	n.files.Close()
+	_ = os.RemoveAll(n.Root)
+}
+
+// ship writes the files as they are before anybody joins the node to a cluster.
+func (n *Node) ship(values map[string]string) error {
+	var pairs []string
+	for name, value := range values {
+		pairs = append(pairs, "${"+name+"}", value)
+	}
+	fill := strings.NewReplacer(pairs...)
+	return fs.WalkDir(shipped, "files", func(name string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		data, err := shipped.ReadFile(name)
+		if err != nil {
+			return err
+		}
+		at := strings.TrimPrefix(name, "files")
+		mode, ok := modes[at]
+		if !ok {
+			mode = 0o644
+		}
+		return n.Write(at, fill.Replace(string(data)), mode)
+	})
+}
+
+// Write puts a file into the node.
+func (n *Node) Write(name, text string, mode fs.FileMode) error {
+	rel := strings.TrimPrefix(name, "/")
+	if err := n.files.MkdirAll(filepath.Dir(rel), 0o755); err != nil {
+		return err
+	}
+	if err := n.files.WriteFile(rel, []byte(text), mode); err != nil {
+		return err
+	}
+	return n.files.Chmod(rel, mode)
+}
+
+// Read is what a file of the node holds.
+func (n *Node) Read(name string) (string, error) {
+	data, err := n.files.ReadFile(strings.TrimPrefix(filepath.Clean(name), "/"))
+	return string(data), err
+}
+
+// Has tells whether a file is there.
+func (n *Node) Has(name string) bool {
+	_, err := n.files.Stat(strings.TrimPrefix(name, "/"))
+	return err == nil
+}
+
+// Remove takes a file away; one that is gone already is no error.
+func (n *Node) Remove(name string) error {
+	if err := n.files.Remove(strings.TrimPrefix(name, "/")); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+// Edit changes a file, which keeps its mode.
+func (n *Node) Edit(name string, change func(string) string) error {
+	text, err := n.Read(name)
+	if err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	info, err := n.files.Stat(strings.TrimPrefix(name, "/"))
+	if err != nil {
+		return err
+	}
+	return n.Write(name, change(text), info.Mode().Perm())
+}
+
+// Set sets keys of hook.env, or of another file of its kind.
+func (n *Node) Set(name string, values map[string]string) error {
+	return n.Edit(name, func(text string) string {
+		lines := strings.Split(text, "\n")
+		for i, line := range lines {
+			if key, _, ok := strings.Cut(line, "="); ok {
+				if value, given := values[key]; given {
+					lines[i] = key + `="` + value + `"`
+				}
+			}
+		}
+		return strings.Join(lines, "\n")
+	})
+}
+
+// say appends a line to the syslog.
+func (n *Node) say(format string, args ...any) {
+	file, err := n.files.OpenFile(strings.TrimPrefix(Log, "/"), os.O_APPEND|os.O_WRONLY|os.O_CREATE, 0o600)
+	if err != nil {
+		return
+	}
+	defer file.Close()
+	text := strings.Join(strings.Fields(fmt.Sprintf(format, args...)), " ")
+	fmt.Fprintf(file, "%s ondemand ood_nginx_stage[%d]: %s\n", time.Now().Format(time.Stamp), os.Getpid(), text)
+}

@@ -1,0 +1,188 @@
+package steps
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"carrick/cluster"
+)
+
+// Command runs a command on a host, once: until Done says that it is so. In a folder that stands for a machine it can't
+// be run; there it becomes a line of the folder's INSTALL.
+type Command struct {
+	Title string   // what it is for, one line: "starts the timer that renews the token"
+	Run   []string // the command and its arguments; no shell
+	// Done tells whether it is so already; nil: once carrick has run that very line.
+	Done    func(context.Context, Env) (bool, error)
+	UndoRun []string      // takes it back; nil: nothing does
+	Within  time.Duration // how long it may take; 0: one minute
+}
+
+// commandWithin is how long a command may take that does not say.
+const commandWithin = time.Minute
+
+// Plan shows the command line.
+func (c Command) Plan(ctx context.Context, env Env) (Change, error) {
+	it, err := c.item(ctx, env)
+	if err != nil {
+		return Change{}, err
+	}
+	return Change{Items: []Item{it}}, nil
+}
+
+func (c Command) item(ctx context.Context, env Env) (Item, error) {
+	line := commandLine(c.Run)
+	it := Item{Verb: Run, What: line, Note: c.Title, Hash: hash(line)}
+	rec, recorded, err := readRecord(ctx, env)
+	if err != nil {
+		return it, err
+	}
+	same := recorded && commandLine(rec.Run) == line
+	if env.Host.IsFolder() {
+		same = same && listIsRight(ctx, env)
+		it.Verb, it.What, it.Note = Update, installList, "a folder stands for the machine, and nothing can be run in it: its INSTALL gets a line"
+		it.Diff = "+" + line + "\n"
+		if same {
+			return Item{Verb: Leave, What: line, Hash: it.Hash, Note: "can't be run in a folder that stands for a machine; run it there, after the files are copied: INSTALL has the line"}, nil
+		}
+	} else if done, err := c.done(ctx, env, same && rec.Ran); err != nil {
+		return it, err
+	} else if done {
+		return Item{Verb: Leave, What: line, Hash: it.Hash, Note: "is done already"}, nil
+	}
+	if err := cmp.Or(env.Host.MayWrite(recordPath(env)), mayList(ctx, env)); err != nil {
+		it.Refused, it.Note = true, whyRefused(env, err)
+	}
+	return it, nil
+}
+
+func (c Command) done(ctx context.Context, env Env, ran bool) (bool, error) {
+	if c.Done == nil {
+		return ran, nil
+	}
+	return c.Done(ctx, env)
+}
+
+// Do runs the command, and looks whether it is so then. What is to be taken back one day is recorded first: a run that
+// ends in between runs it again.
+func (c Command) Do(ctx context.Context, env Env, say Progress) error {
+	it, err := c.item(ctx, env)
+	switch {
+	case err != nil || it.Verb == Leave:
+		return err
+	case it.Refused:
+		return fmt.Errorf("%s: %s", it.What, it.Note)
+	}
+	folder := env.Host.IsFolder()
+	rec := record{Run: c.Run, Title: c.Title, Order: env.order()}
+	if folder || c.UndoRun != nil {
+		if err := writeRecord(ctx, env, rec); err != nil {
+			return err
+		}
+	}
+	if !folder {
+		if err := c.runNow(ctx, env, rec); err != nil {
+			return err
+		}
+	}
+	say.Did(it.Verb, it.What, it.Hash)
+	return nil
+}
+
+// runNow runs the command, and looks whether it has done what it is for; where that can't be looked at, the record says
+// that it ran.
+func (c Command) runNow(ctx context.Context, env Env, rec record) error {
+	if err := c.run(ctx, env, c.Run); err != nil {
+		return err
+	}
+	if c.Done == nil {
+		rec.Ran = true
+		return writeRecord(ctx, env, rec)
+	}
+	done, err := c.Done(ctx, env)
+	if err == nil && !done {
+		err = fmt.Errorf("%s ended without an error, and yet what it is for is not so: %s", commandLine(c.Run), c.Title)
+	}
+	return err
+}
+
+func (c Command) run(ctx context.Context, env Env, line []string) error {
+	within := c.Within
+	if within == 0 {
+		within = commandWithin
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, within, fmt.Errorf("it took longer than %s", within))
+	defer cancel()
+	_, _, err := env.Host.Run(ctx, line[0], line[1:]...)
+	return err
+}
+
+// PlanUndo shows the command line that takes it back.
+func (c Command) PlanUndo(ctx context.Context, env Env) (Change, error) {
+	it, found, err := c.undoItem(ctx, env)
+	if err != nil || !found {
+		return Change{}, err
+	}
+	return Change{Items: []Item{it}}, nil
+}
+
+func (c Command) undoItem(ctx context.Context, env Env) (Item, bool, error) {
+	rec, found, err := readRecord(ctx, env)
+	if err != nil || !found {
+		return Item{}, false, err
+	}
+	it := Item{Verb: Run, What: commandLine(c.UndoRun), Hash: hash(rec, c.UndoRun)}
+	switch {
+	case env.Host.IsFolder():
+		it.Verb, it.What, it.Diff = Update, installList, "-"+commandLine(rec.Run)+"\n"
+		if c.UndoRun != nil {
+			it.Note = "where it was run already, take it back there: " + commandLine(c.UndoRun)
+		}
+	case c.UndoRun == nil:
+		it.Verb, it.What, it.Note = Delete, recordPath(env), "what "+commandLine(rec.Run)+" did stays; "+leftover
+	default:
+		done, err := c.done(ctx, env, true)
+		if err != nil {
+			return it, false, err
+		}
+		if !done {
+			it.Verb, it.What, it.Note = Delete, recordPath(env), "what "+commandLine(rec.Run)+" did is not so any more; "+leftover
+		}
+	}
+	return it, true, nil
+}
+
+// Undo runs UndoRun where carrick has run the command, and it is still so.
+func (c Command) Undo(ctx context.Context, env Env, say Progress) error {
+	it, found, err := c.undoItem(ctx, env)
+	if err != nil || !found {
+		return err
+	}
+	if err := env.Host.MayWrite(recordPath(env)); err != nil {
+		if errors.Is(err, cluster.ErrNotRoot) {
+			return fmt.Errorf("only root may do this, and carrick does not run as root: sudo carrick undo %s", env.LinkFile())
+		}
+		return err
+	}
+	if it.Verb == Run {
+		if err := c.run(ctx, env, c.UndoRun); err != nil {
+			return err
+		}
+	}
+	if err := forget(ctx, env); err != nil {
+		return err
+	}
+	if it.Note != "" {
+		say.Say("%s", it.Note)
+	}
+	say.Did(it.Verb, it.What, it.Hash)
+	return nil
+}
+
+// Export is the command, to be run by hand.
+func (c Command) Export(context.Context, Env) ([]Exported, error) {
+	return []Exported{{Hand: commandLine(c.Run)}}, nil
+}

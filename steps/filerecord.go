@@ -1,0 +1,109 @@
+package steps
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+
+	"carrick/cluster"
+)
+
+// records is where a host keeps what each action of a link wrote or ran: paths, hashes and command lines, never
+// content. It is to files what the mark is to objects.
+const records = "/var/lib/carrick"
+
+// record is what one action wrote, or ran.
+type record struct {
+	Path string      `json:"path,omitempty"` // of a File
+	Hash string      `json:"hash,omitempty"` // of what was written, or is about to be
+	Was  string      `json:"was,omitempty"`  // of what carrick had written before that
+	Mode fs.FileMode `json:"mode,omitempty"`
+
+	Before     string      `json:"before,omitempty"` // where the file that stood there was kept
+	BeforeHash string      `json:"beforeHash,omitempty"`
+	BeforeMode fs.FileMode `json:"beforeMode,omitempty"`
+
+	Run   []string `json:"run,omitempty"` // of a Command
+	Title string   `json:"title,omitempty"`
+	Ran   bool     `json:"ran,omitempty"`
+
+	Order int `json:"order"` // of the action in its guide
+}
+
+// isCommand tells whether it is of a Command.
+func (r record) isCommand() bool { return len(r.Run) > 0 }
+
+// readRecord is what the action in hand has written or run on its host.
+func readRecord(ctx context.Context, env Env) (record, bool, error) {
+	if env.Host == nil {
+		return record{}, false, fmt.Errorf("no machine stands on the %s", env.SideName())
+	}
+	return recordAt(ctx, env, recordPath(env))
+}
+
+func recordAt(ctx context.Context, env Env, at string) (record, bool, error) {
+	var rec record
+	b, err := env.Host.Read(ctx, at)
+	if errors.Is(err, fs.ErrNotExist) {
+		return rec, false, nil
+	}
+	if err != nil {
+		return rec, false, fmt.Errorf("read what carrick recorded: %w", err)
+	}
+	if err := json.Unmarshal(b, &rec); err != nil {
+		return rec, false, fmt.Errorf("what carrick recorded in %s can't be read (%w); put it back from a backup, or remove it: then carrick no longer knows what it wrote", at, err)
+	}
+	return rec, true, nil
+}
+
+// writeRecord records what is about to be done, before it is.
+func writeRecord(ctx context.Context, env Env, rec record) error {
+	b, err := json.Marshal(rec)
+	if err != nil {
+		return err
+	}
+	if err := env.Host.Write(ctx, recordPath(env), cluster.Mask(string(b)), 0o600); err != nil {
+		return fmt.Errorf("record %s: %w", env.Action, err)
+	}
+	return writeList(ctx, env, "")
+}
+
+// forget removes the record, when nothing is left to take back. The list of the folder is written first: a run that
+// ends between the two leaves a record of nothing, which the next undo finds.
+func forget(ctx context.Context, env Env) error {
+	if err := writeList(ctx, env, recordPath(env)); err != nil {
+		return err
+	}
+	b, err := env.Host.Read(ctx, recordPath(env))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return env.Host.Remove(ctx, recordPath(env), sum(string(b)))
+}
+
+func recordPath(env Env) string { return path.Join(records, env.Link, env.Action+".json") }
+
+// beforePath is where what stood in a file is kept.
+func beforePath(env Env, name string) string { return name + ".before-" + env.Link }
+
+// order is the place of the action in hand among those of its guide.
+func (e Env) order() int {
+	if e.guide == nil {
+		return 0
+	}
+	n := 0
+	for i := range e.guide.Steps {
+		for j := range e.guide.Steps[i].Actions {
+			if n++; e.guide.Steps[i].Actions[j].Name == e.Action {
+				return n
+			}
+		}
+	}
+	return 0
+}
