@@ -67,13 +67,10 @@ func prometheusKnows(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Failed("no address of Prometheus is known", "answer idle.prometheus")
 	}
 	got, via, err := askPrometheus(ctx, e, address)
-	if via == "" {
-		via = address
-	}
 	switch {
-	case apierrors.IsNotFound(err):
+	case via == "" && apierrors.IsNotFound(err):
 		return steps.Failed("there is no Service of that address in the cluster: "+address, e.Kubectl()+" get services -A | grep -i prometheus    # then answer idle.prometheus")
-	case apierrors.IsServiceUnavailable(err):
+	case apierrors.IsServiceUnavailable(err) || apierrors.IsNotFound(err):
 		return steps.Failed("nothing answers behind "+via+": "+cluster.Explain(err), e.Kubectl()+" get endpointslices -A | grep -i prometheus")
 	case err != nil:
 		return steps.Unseen(err)
