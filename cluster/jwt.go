@@ -24,8 +24,10 @@ type Token struct {
 	Audience []string // nil when it names none
 	Method   string   // how it is signed, "RS256"; the header's "alg"
 	Roles    []string // Keycloak's roles of the realm (realm_access.roles); nil when it names none
-	Expires  time.Time
-	IssuedAt time.Time // both zero when the token does not say; a zero Expires is a token that never ends
+	// AccountUID is the UID of the service account, which one that is made anew does not share; "" when it names none.
+	AccountUID string
+	Expires    time.Time
+	IssuedAt   time.Time // both zero when the token does not say; a zero Expires is a token that never ends
 }
 
 // ServiceAccount returns the service account that the token is for, by its subject.
@@ -56,6 +58,7 @@ func ParseToken(token Masked) (Token, error) {
 	t := Token{Method: method, Audience: audience(claims["aud"]), Expires: numericDate(claims["exp"]), IssuedAt: numericDate(claims["iat"])}
 	_ = json.Unmarshal(claims["sub"], &t.Subject)
 	_ = json.Unmarshal(claims["iss"], &t.Issuer)
+	t.AccountUID = accountUID(claims)
 	var realm struct {
 		Roles []string `json:"roles"`
 	}
@@ -122,6 +125,21 @@ func decodeBase64(text string) ([]byte, bool) {
 		}
 	}
 	return nil, false
+}
+
+// accountUID reads both kinds of service account tokens: those that were asked for, and those of Secrets.
+func accountUID(claims map[string]json.RawMessage) string {
+	var bound struct {
+		ServiceAccount struct {
+			UID string `json:"uid"`
+		} `json:"serviceaccount"`
+	}
+	if json.Unmarshal(claims["kubernetes.io"], &bound) == nil && bound.ServiceAccount.UID != "" {
+		return bound.ServiceAccount.UID
+	}
+	var uid string
+	_ = json.Unmarshal(claims["kubernetes.io/serviceaccount/service-account.uid"], &uid)
+	return uid
 }
 
 // audience is one string or a list of them.

@@ -1,10 +1,216 @@
 package ondemand
 
-import "carrick/steps"
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"carrick/cluster"
+	"carrick/steps"
+)
 
 func hooks() steps.Step {
 	return steps.Step{
 		Name: "hooks", Title: "Hooks",
-		Why: "",
+		Why: "When a user's web server starts, root runs upstream's hooks: they make the user's namespace, its network policy and its role bindings. What they do is set in hook.env; what runs them, in the portal's settings.",
+		Ask: []steps.Question{
+			{
+				Key: "hooks.allow-cidr", Title: "Addresses that may reach users' pods", Kind: steps.CIDR, Adopt: adoptEnv("NETWORK_POLICY_ALLOW_CIDR"),
+				Help:    "NETWORK_POLICY_ALLOW_CIDR in hook.env: one CIDR, which holds the web node and the cluster's nodes. What comes by a NodePort carries the address of a node.",
+				Default: allowDefault,
+			},
+			{
+				Key: "hooks.also", Title: "Hook of the site that runs first", Kind: steps.Path, Opt: true, Adopt: adoptAlso,
+				Help:    "The portal runs one hook. One that was there before, and has nothing to do with Kubernetes, is called by carrick's.",
+				Default: alsoDefault,
+			},
+		},
+		Facts: append([]steps.Fact{
+			{Name: "hook-before", Title: "the hook that the portal ran before", On: steps.Local, Learn: hookBefore},
+			{Name: "user-node-ports", Title: "a port of a user's app on a node", On: steps.Remote, Shared: true, Learn: userNodePorts},
+		}, portalFacts()...),
+		Actions: slices.Concat([]steps.Action{
+			{
+				Name: "hook-env", Title: "Set hook.env", On: steps.Local,
+				Doer: editedFile{File: steps.File{Path: hookEnv, Mode: 0o600, Secret: true, Content: hookEnvText}, redact: redactEnv},
+			},
+			{
+				Name: "pre-hook", Title: "Write the hook that runs upstream's hooks", On: steps.Local,
+				Doer: steps.File{Path: preHook, Mode: 0o700, Content: preHookText},
+			},
+			{
+				Name: "portal", Title: "Have the portal run it", On: steps.Local,
+				Doer: editedFile{File: steps.File{Path: portalFile, Mode: 0o600, Secret: true, Content: portalText}, redact: redactPortal},
+			},
+		}, portalCommands()),
+		Checks: slices.Concat(hookEnvChecks(), hookChecks(), []steps.Check{hookKubeconfigCheck()}, proxyChecks()),
 	}
+}
+
+// openHookEnv reads hook.env. The error is an AbsentError where there is none.
+func openHookEnv(ctx context.Context, e steps.Env) (envFile, error) {
+	text, err := e.Host.Read(ctx, hookEnv)
+	if errors.Is(err, fs.ErrNotExist) {
+		return envFile{}, steps.Absent("there is no %s", hookEnv)
+	}
+	if err != nil {
+		return envFile{}, err
+	}
+	return parseEnv(string(text)), nil
+}
+
+// hookEnvText is hook.env as it should be: what stands there with carrick's keys
+// set.
+func hookEnvText(ctx context.Context, e steps.Env) (cluster.Masked, error) {
+	f, err := openHookEnv(ctx, e)
+	if err != nil && !errors.As(err, new(*steps.AbsentError)) {
+		return cluster.Masked{}, err
+	}
+	want, err := envWanted(e, f)
+	if err != nil {
+		return cluster.Masked{}, err
+	}
+	names := envNames()
+	slices.SortFunc(want, func(a, b envValue) int { return slices.Index(names, a.key) - slices.Index(names, b.key) })
+	for _, kv := range want {
+		if err := f.set(kv.key, kv.value); err != nil {
+			return cluster.Masked{}, err
+		}
+	}
+	f.mend()
+	return cluster.Mask(f.String()), nil
+}
+
+type envValue struct{ key, value string }
+
+// envWanted is what the keys are to say.
+func envWanted(e steps.Env, have envFile) ([]envValue, error) {
+	out := []envValue{
+		{"K8S_USERNAME_PREFIX", usernamePrefix(e)},
+		{"NAMESPACE_PREFIX", namespacePrefix(e)},
+		{"NETWORK_POLICY_ALLOW_CIDR", e.Answers.Text("hooks.allow-cidr")},
+		{"USE_POD_SECURITY_POLICY", "false"},
+		{"USE_JOB_POD_REAPER", fmt.Sprint(e.Answers.Bool("walltime.use"))},
+	}
+	if e.Answers.Bool("registry.use") {
+		out = append(out, envValue{"IMAGE_PULL_SECRET", e.Answers.Text("registry.secret")}, envValue{"REGISTRY_DOCKER_CONFIG_JSON", registryFile})
+	} else {
+		out = append(out, envValue{"IMAGE_PULL_SECRET", ""}, envValue{"REGISTRY_DOCKER_CONFIG_JSON", ""})
+	}
+	if !withOIDC(e) {
+		return out, nil
+	}
+	secret := e.Answers.Masked("oidc.client-secret")
+	if secret.IsZero() {
+		if secret = have.secret("CLIENT_SECRET"); secret.IsZero() || secret.Reveal() == envKeyOf("CLIENT_SECRET").ships {
+			return nil, steps.Absent("the secret of the OIDC client is not known: --secret oidc.client-secret=@FILE, or set CLIENT_SECRET in %s by hand", hookEnv)
+		}
+	}
+	return append(out, envValue{"IDP_ISSUER_URL", e.Answers.Text("oidc.issuer")}, envValue{"CLIENT_ID", e.Answers.Text("oidc.client-id")}, envValue{"CLIENT_SECRET", secret.Reveal()}), nil
+}
+
+// mend takes away what ends upstream's hook without saying anything: line ends of
+// Windows, and blanks before a comment.
+func (f *envFile) mend() {
+	for i, l := range f.lines {
+		text := strings.TrimSuffix(l.text, "\r")
+		if trimmed := strings.TrimLeft(text, " \t"); strings.HasPrefix(trimmed, "#") {
+			text = trimmed
+		}
+		f.lines[i].text = text
+	}
+}
+
+func preHookText(_ context.Context, e steps.Env) (cluster.Masked, error) {
+	text, err := hookScript{
+		kubeconfig: rootKubeconfig, kubectl: e.Answers.Text("kubectl.path"), level: e.Answers.Text("policies.level"), creds: withOIDC(e), also: e.Answers.Text("hooks.also"),
+	}.text()
+	return cluster.Mask(text), err
+}
+
+// hookBefore is a hook that the portal runs and that is neither ours nor runs
+// upstream's; or one that ours calls already.
+func hookBefore(ctx context.Context, e steps.Env) (any, error) {
+	at, err := hookInUse(ctx, e)
+	if err != nil {
+		return nil, err
+	}
+	script, err := e.Host.Read(ctx, at)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, steps.Absent("the portal runs no hook")
+	case err != nil:
+		return nil, err
+	case at == preHook:
+		if also := alsoOf(string(script)); also != "" {
+			return also, nil
+		}
+		return nil, steps.Absent("no other hook ran before carrick's")
+	case callsBootstrap(string(script)):
+		return nil, steps.Absent("%s runs upstream's hooks, as carrick's does", at)
+	}
+	return at, nil
+}
+
+func alsoDefault(e steps.Env) (any, string) {
+	if at, err := e.Own.Text("hook-before"); err == nil {
+		return at, "the portal runs it, or carrick's hook does already"
+	}
+	return "", "the portal runs no other"
+}
+
+func adoptAlso(ctx context.Context, e steps.Env) (any, string, error) {
+	at, err := hookBefore(ctx, e)
+	if err != nil {
+		return nil, "", err
+	}
+	return at, "the hook that the portal runs", nil
+}
+
+// allowDefault is the smallest CIDR that holds the web node and the nodes, where
+// that is not half the internet.
+func allowDefault(e steps.Env) (any, string) {
+	nodes, err := e.Peer.List("node-addresses")
+	if err != nil {
+		return nil, ""
+	}
+	from := "the smallest that holds the web node and the cluster's nodes"
+	web, err := e.Own.List("web-node-addresses")
+	if err != nil {
+		from = "the smallest that holds the cluster's nodes; the web node's address is not known here"
+	}
+	p, ok := covering(slices.Concat(nodes, web))
+	if !ok {
+		return nil, ""
+	}
+	return p.String(), from
+}
+
+// widest is how wide a CIDR may be that carrick proposes by itself.
+const widest = 8
+
+// covering is the smallest CIDR that holds all addresses of one family.
+func covering(addresses []string) (netip.Prefix, bool) {
+	var p netip.Prefix
+	for _, text := range addresses {
+		a, err := netip.ParseAddr(text)
+		if err != nil {
+			return p, false
+		}
+		a = a.Unmap()
+		if !p.IsValid() {
+			p = netip.PrefixFrom(a, a.BitLen())
+		}
+		if a.Is4() != p.Addr().Is4() {
+			continue // one CIDR holds one family: the first's
+		}
+		for !p.Contains(a) {
+			p, _ = p.Addr().Prefix(p.Bits() - 1)
+		}
+	}
+	return p, p.IsValid() && p.Bits() >= widest
 }

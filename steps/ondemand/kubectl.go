@@ -1,10 +1,93 @@
 package ondemand
 
-import "carrick/steps"
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"go.yaml.in/yaml/v3"
+
+	"carrick/cluster"
+	"carrick/steps"
+)
 
 func kubectl() steps.Step {
 	return steps.Step{
 		Name: "kubectl", Title: "Root's kubectl",
-		Why: "",
+		Why: "At each login the portal's hook runs kubectl as root, and the dashboard runs it as the user. Root gets a kubeconfig that never changes: it names the CA and the token, which stand in files beside it.",
+		Ask: []steps.Question{{
+			Key: "kubectl.path", Title: "kubectl on the web node", Kind: steps.Path,
+			Adopt:   adoptKubectl,
+			Help:    "It stands in the cluster file and in the script that renews the token. carrick downloads none: where it is missing, the fix has the lines that do.",
+			Default: steps.Fixed("/usr/local/bin/kubectl", "where the published page puts it"),
+			Check:   validPath,
+		}},
+		Actions: []steps.Action{
+			{
+				Name: "ca-file", Title: "Write the cluster's CA", On: steps.Local,
+				Doer: steps.File{Path: clusterCA, Mode: 0o644, Content: func(_ context.Context, e steps.Env) (cluster.Masked, error) {
+					ca, err := e.Peer.Text("cluster-ca")
+					return cluster.Mask(ca), err
+				}},
+			},
+			{
+				Name: "root-kubeconfig", Title: "Write root's kubeconfig", On: steps.Local,
+				Doer: steps.File{Path: rootKubeconfig, Mode: 0o600, Content: func(_ context.Context, e steps.Env) (cluster.Masked, error) {
+					return encodeRootKubeconfig(e.Answers.Text("cluster.server"))
+				}},
+			},
+		},
+		Checks: append(kubectlChecks(), rootChecks()...),
 	}
+}
+
+func kubectlPath(e steps.Env) string { return e.Answers.Text("kubectl.path") }
+
+// adoptKubectl is the program that the cluster file names, else one that stands
+// where programs do.
+func adoptKubectl(ctx context.Context, e steps.Env) (any, string, error) {
+	data, err := e.Host.Read(ctx, clusterPath(e))
+	if err == nil {
+		var file struct {
+			V2 struct {
+				Job struct {
+					Bin string `yaml:"bin"`
+				} `yaml:"job"`
+			} `yaml:"v2"`
+		}
+		if yaml.Unmarshal(data, &file) == nil && file.V2.Job.Bin != "" {
+			return file.V2.Job.Bin, "bin in " + clusterPath(e), nil
+		}
+	}
+	for _, path := range []string{"/usr/local/bin/kubectl", "/usr/bin/kubectl"} {
+		there, err := stands(ctx, e, path)
+		if err != nil {
+			return nil, "", err
+		}
+		if there {
+			return path, "it stands there", nil
+		}
+	}
+	return nil, "", steps.Absent("there is no kubectl in /usr/local/bin or /usr/bin")
+}
+
+// inFolder is what becomes of a command where a folder stands for the web node.
+func inFolder(err error, command string) (steps.Result, bool) {
+	if errors.Is(err, cluster.ErrFolder) {
+		return steps.Skipped("a folder stands for the web node: that can't be run here; run there: %s", command), true
+	}
+	return steps.Result{}, false
+}
+
+// onWebNode begins a fix that is run there.
+func onWebNode(command string) string { return "run on the web node: " + command }
+
+// download is how kubectl is got in a version, and proved to be what was released.
+func download(version, path string) string {
+	at := "https://dl.k8s.io/release/" + version + "/bin/linux/$arch/kubectl"
+	return fmt.Sprintf(`# run on the web node, as root
+arch=$(uname -m | sed 's/x86_64/amd64/; s/aarch64/arm64/') && cd "$(mktemp -d)" &&
+curl -fsSLO "%s" -O "%s.sha256" &&
+echo "$(cat kubectl.sha256)  kubectl" | sha256sum --check &&
+install -o root -g root -m 0755 kubectl %s`, at, at, steps.Quoted(path))
 }

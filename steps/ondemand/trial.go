@@ -31,7 +31,7 @@ func trial() steps.Step {
 	return steps.Step{
 		Name: "trial", Title: "Trial user",
 		Why: "The hook runs when a user's web server starts, and says nowhere but in syslog whether it worked. So one user's namespace is looked at, object by object, and what that user may do is asked of the API server: everything in their own namespace, nothing in another's.",
-		Ask: append([]steps.Question{
+		Ask: []steps.Question{
 			{
 				Key: "trial.user", Title: "Login name of a user to try", Kind: steps.Text, On: steps.Remote, Opt: true, Check: checkUser,
 				Help:    "Somebody who has logged in to the portal since the hook was installed; or whoever carrick shall make the namespace for (trial.make).",
@@ -47,12 +47,12 @@ func trial() steps.Step {
 				Help:    "The same objects for these users, before anybody logs in: it proves the cluster's half. The hook takes them over at the user's login; undo takes them back.",
 				Default: steps.Fixed(false, "a login to the portal does it"),
 			},
-		}, stubQuestions()...),
-		Facts: append([]steps.Fact{
+		},
+		Facts: []steps.Fact{
 			{Name: "hooked-users", Title: "the users whose namespace the hook has made", On: steps.Remote, Learn: hookedUsers},
 			{Name: "node-addresses", Title: "the addresses of the nodes", On: steps.Remote, Shared: true, Learn: nodeAddresses},
 			{Name: "node-names", Title: "the names of the nodes", On: steps.Remote, Shared: true, Learn: nodeNames},
-		}, stubFacts()...),
+		},
 		Actions: []steps.Action{
 			trialAction("trial-namespace", "Make the trial users' namespaces", "trial-namespace.yaml", makesTrial, "signed-in"),
 			trialAction("trial-network-policy", "Fence them in", "trial-network-policy.yaml", makesTrial, "signed-in"),

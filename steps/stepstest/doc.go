@@ -11,13 +11,14 @@
 //	               {/etc/x: 1000} (uid; root's by default), links: {/a: b},
 //	               commands: {"id -u": {out: "0\n", err: "", exit: 0}} (others are
 //	               not there), folder: true (no commands: a folder that stands for
-//	               a machine), files: {/etc/x: null}; over a base each path or
+//	               a machine), root: false (carrick does not run as root
+//	               there), files: {/etc/x: null}; over a base each path or
 //	               command is replaced, null removes one
 //	-- answers --  answers, as in a link file
 //	-- denied --   rights that the admin lacks, one a line: "remote create secrets renku"
 //	-- server --   "remote: down", "remote: hangs", "remote: version v1.20.1", "remote: skew 10m"
 //	-- web --      what an HTTP API on loopback answers: "GET /path": {status,
-//	               json or body and type, when: {header: value}}, or a list of
+//	               json or body and type, header, when: {header: value}}, or a list of
 //	               those; over a base each path is replaced, null removes one
 //	-- files/X --  a file on this machine; ${files} is its folder, for answers;
 //	               ${file X} is its base64, for Secrets
@@ -38,7 +39,8 @@
 // side's API server takes, ${client-csr NAME GROUPS} of a request for one, and
 // ${client-key} of the key of both, which is always the same one; GROUPS are
 // joined by commas, or "-". ${ca-text} is the API server's CA as a quoted scalar,
-// for ConfigMaps, and a line ${ca-pem} the same as it stands, for files.
+// for ConfigMaps, and a line ${ca-pem} the same as it stands, for files;
+// ${web-ca-pem} is that API's.
 // ${helm-release FILE} is the value of key release in a Secret of Helm's, of the
 // release that files/FILE describes as YAML. ${now} and ${ago 90s} are times, ${unix 20h} is one from now in seconds, as tokens have it.
 // ${wireguard PRIVATE PEER} is a port of loopback where a WireGuard device with

@@ -47,6 +47,7 @@ type webAnswer struct {
 	Body   string            `yaml:"body"`
 	Type   string            `yaml:"type"` // of Body; "": text/plain
 	When   map[string]string `yaml:"when"` // headers that the request must have
+	Header map[string]string `yaml:"header"`
 }
 
 // newWeb starts the API.
@@ -98,7 +99,7 @@ var claims = regexp.MustCompile(`\$\{claims (\w+) (\{[^{}]*(?:\{[^{}]*\}[^{}]*)*
 func (w *web) expand(text string) string {
 	text = w.tunnels.expand(timed(text, w.now))
 	u, _ := url.Parse(w.URL) // of httptest
-	text = strings.NewReplacer("${web}", w.URL, "${web-port}", u.Port(), "${web-ca}", base64.StdEncoding.EncodeToString(w.ca)).Replace(text)
+	text = strings.NewReplacer("${web}", w.URL, "${web-port}", u.Port(), "${web-ca}", base64.StdEncoding.EncodeToString(w.ca), "${web-ca-pem}\n", string(w.ca)).Replace(text)
 	return claims.ReplaceAllStringFunc(text, func(m string) string {
 		p, enc := claims.FindStringSubmatch(m), base64.RawURLEncoding
 		return enc.EncodeToString([]byte(`{"alg":"`+p[1]+`","typ":"JWT"}`)) + "." + enc.EncodeToString([]byte(p[2])) + "." + enc.EncodeToString([]byte("stand-in"))
@@ -178,6 +179,9 @@ func (a webAnswer) write(rw http.ResponseWriter) {
 	}
 	if kind != "" {
 		rw.Header().Set("Content-Type", kind)
+	}
+	for name, value := range a.Header {
+		rw.Header().Set(name, value)
 	}
 	if a.Status != 0 {
 		rw.WriteHeader(a.Status)

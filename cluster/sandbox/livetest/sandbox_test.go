@@ -137,6 +137,8 @@ type answer struct {
 	OK     bool
 	Error  string
 	Faults []struct{ Name, Title string }
+	// Answers and Hosts come with a scenario that has a machine.
+	Answers, Hosts map[string]string
 }
 
 // ask sends a command and returns its answer.

@@ -16,7 +16,6 @@ import (
 	"k8s.io/client-go/rest"
 
 	"carrick/cluster/sandbox/pki"
-	"carrick/cluster/sandbox/plane"
 	"carrick/cluster/sandbox/standin"
 	"carrick/cluster/sandbox/standin/charts"
 	"carrick/cluster/sandbox/standin/oidc"
@@ -27,21 +26,28 @@ import (
 // issuerWithin is how long the API server may take to take in a new issuer.
 const issuerWithin = 90 * time.Second
 
+// issuer is the identity provider of the portal, and who signs the certificates
+// beside it.
+type issuer struct {
+	authority *pki.Authority
+	provider  *oidc.Provider
+	spoilt    bool // it is not as it should be, and of no use for the next play
+}
+
 // portal is what plays in the scenario ondemand: a folder that stands for the
 // web node, the identity provider of its portal, which the remote API server
 // knows, too, and what stands beside the remote cluster.
 type portal struct {
-	side      *Side // remote
-	authority *pki.Authority
-	provider  *oidc.Provider
-	registry  *standin.Registry
-	node      *webnode.Node
-	empty     atomic.Bool // Prometheus knows of no pod
-	prefixed  bool        // the API server puts the issuer before users' names
+	*issuer
+	side     *Side // remote
+	registry *standin.Registry
+	node     *webnode.Node
+	empty    atomic.Bool // Prometheus knows of no pod
+	prefixed bool        // the API server puts the issuer before users' names
 }
 
 // ondemand starts it.
-func ondemand(ctx context.Context, dir string, sides Sides) (_ *Play, err error) {
+func ondemand(ctx context.Context, s *Stage) (_ *Play, err error) {
 	var all closers
 	defer func() {
 		if err != nil {
@@ -55,18 +61,19 @@ func ondemand(ctx context.Context, dir string, sides Sides) (_ *Play, err error)
 		return nil, err
 	}
 	all = append(all, repository.Close)
-	p := &portal{side: sides[remote]}
-	if p.authority, err = pki.NewAuthority("stand-in of the portal's authority"); err != nil {
+	p := &portal{side: s.sides[remote]}
+	if p.issuer, err = s.portalIssuer(); err != nil {
 		return nil, err
 	}
-	if err := p.services(ctx, &all); err != nil {
+	if p.registry, err = standin.StartRegistry(ctx, p.authority); err != nil {
 		return nil, err
 	}
+	all = append(all, p.registry.Close)
 	monitored, err := p.monitoring(ctx, &all)
 	if err != nil {
 		return nil, err
 	}
-	if p.node, err = webnode.Start(ctx, webnode.Options{Dir: dir, Values: map[string]string{
+	if p.node, err = webnode.Start(ctx, webnode.Options{Dir: s.dir, Values: map[string]string{
 		"issuer": p.provider.Issuer, "client": oidc.Client, "secret": oidc.ClientSecret, "ca": string(p.authority.Cert),
 	}}); err != nil {
 		return nil, err
@@ -75,7 +82,6 @@ func ondemand(ctx context.Context, dir string, sides Sides) (_ *Play, err error)
 	if err := p.trust(); err != nil {
 		return nil, err
 	}
-	all = append(all, func() { _ = os.WriteFile(p.side.Authentication, []byte(plane.NoIssuers), 0o600) })
 	return &Play{
 		Values:  world.Values{"oidc.issuer": p.provider.Issuer, "oidc.audience": oidc.Audience, "server": p.side.Config.Host},
 		Charts:  repository,
@@ -95,17 +101,25 @@ func ondemand(ctx context.Context, dir string, sides Sides) (_ *Play, err error)
 	}, nil
 }
 
-// services are the identity provider and the registry.
-func (p *portal) services(ctx context.Context, all *closers) (err error) {
-	if p.provider, err = oidc.StartWith(ctx, oidc.Options{Users: append([]string{"c.diaz"}, webnode.Users...)}, p.authority); err != nil {
-		return err
+// portalIssuer is the issuer of the play before, or a new one where there is none
+// or that is spoilt.
+func (s *Stage) portalIssuer() (*issuer, error) {
+	if s.issuer != nil && !s.issuer.spoilt {
+		return s.issuer, nil
 	}
-	*all = append(*all, p.provider.Close)
-	if p.registry, err = standin.StartRegistry(ctx, p.authority); err != nil {
-		return err
+	if s.issuer != nil {
+		s.issuer.provider.Close()
 	}
-	*all = append(*all, p.registry.Close)
-	return nil
+	authority, err := pki.NewAuthority("stand-in of the portal's authority")
+	if err != nil {
+		return nil, err
+	}
+	provider, err := oidc.StartWith(s.life, oidc.Options{Users: append([]string{"c.diaz"}, webnode.Users...)}, authority)
+	if err != nil {
+		return nil, err
+	}
+	s.issuer = &issuer{authority: authority, provider: provider}
+	return s.issuer, nil
 }
 
 // monitoring is a Prometheus that counts the cluster's containers, or knows of

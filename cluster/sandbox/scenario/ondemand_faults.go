@@ -153,14 +153,15 @@ func ondemandUnder() map[string]string {
 func (p *portal) acts() map[string]func(context.Context) error {
 	acts := map[string]func(context.Context) error{
 		byHand: p.byHand, "page": p.page,
-		noAudience:       func(context.Context) error { p.provider.DropAudience(); return nil },
+		noAudience:       func(context.Context) error { p.spoilt = true; p.provider.DropAudience(); return nil },
 		prometheusEmpty:  func(context.Context) error { p.empty.Store(true); return nil },
 		registryRefuses:  func(context.Context) error { p.registry.Refuse(); return nil },
-		usernamePrefixed: func(context.Context) error { p.prefixed = true; return p.trust() },
+		usernamePrefixed: func(context.Context) error { p.spoilt, p.prefixed = true, true; return p.trust() },
 		"issuer-down": func(ctx context.Context) error { // the API server has its keys by then
 			if err := p.known(ctx); err != nil {
 				return err
 			}
+			p.spoilt = true
 			p.provider.Close()
 			return nil
 		},

@@ -45,9 +45,9 @@ type kind struct {
 	// start starts the stand-ins, with the behaviours that are to be wrong.
 	// They end with ctx or with the play's Close.
 	start func(ctx context.Context, sides Sides, wrong map[string]bool) (*Play, error)
-	// onHost is start for a scenario of which one side is a machine: a folder in
-	// dir. What is wrong comes with acts.
-	onHost func(ctx context.Context, dir string, sides Sides) (*Play, error)
+	// onHost is start for a scenario of which one side is a machine: a folder of
+	// the stage. What is wrong comes with acts.
+	onHost func(ctx context.Context, s *Stage) (*Play, error)
 	// behaviours are the faults that stand-ins are started with, and no objects:
 	// name to one sentence.
 	behaviours func() map[string]string
@@ -93,6 +93,9 @@ type Stage struct {
 	dir   string          // the sandbox's folder
 	sides Sides
 	plays map[string]*Play
+	// issuer is known to the remote API server, which takes ten seconds to take
+	// one in: it outlives a reset.
+	issuer *issuer
 }
 
 // NewStage returns a stage on which nothing is played yet. What plays there
@@ -209,8 +212,8 @@ func (s *Stage) start(scenario string, wrong map[string]bool) (*Play, error) {
 	}
 	start := k.start
 	if k.onHost != nil {
-		start = func(ctx context.Context, sides Sides, _ map[string]bool) (*Play, error) {
-			return k.onHost(ctx, s.dir, sides)
+		start = func(ctx context.Context, _ Sides, _ map[string]bool) (*Play, error) {
+			return k.onHost(ctx, s)
 		}
 	}
 	play, err := start(s.life, s.sides, wrong)

@@ -55,9 +55,10 @@ func (*Prometheus) Address() string {
 
 // Objects are a Service that leads to it.
 func (p *Prometheus) Objects() []*unstructured.Unstructured {
+	labels := map[string]any{"app.kubernetes.io/name": prometheusService}
 	at := map[string]any{
 		"name": prometheusService, "namespace": prometheusSpace,
-		"labels":      map[string]any{"app.kubernetes.io/name": "prometheus"},
+		"labels":      labels,
 		"annotations": map[string]any{"carrick/stand-in": "counts the containers of the cluster, knows nothing else"},
 	}
 	return []*unstructured.Unstructured{
@@ -66,14 +67,28 @@ func (p *Prometheus) Objects() []*unstructured.Unstructured {
 			"apiVersion": "v1", "kind": "Service", "metadata": at,
 			"spec": map[string]any{"ports": []any{map[string]any{"name": "http", "port": int64(prometheusPort), "protocol": "TCP", "targetPort": int64(p.port)}}},
 		}},
+		// The API server's proxy leads to pods alone: this one runs nowhere, and its
+		// address is this machine's.
 		{Object: map[string]any{
-			"apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice",
-			"metadata": map[string]any{"name": prometheusService, "namespace": prometheusSpace, "labels": map[string]any{
-				"kubernetes.io/service-name": prometheusService, "endpointslice.kubernetes.io/managed-by": "carrick-sandbox",
+			"apiVersion": "v1", "kind": "Pod",
+			"metadata": map[string]any{"name": prometheusService + "-0", "namespace": prometheusSpace, "labels": labels},
+			"spec": map[string]any{
+				"schedulerName": "stand-in",
+				"containers":    []any{map[string]any{"name": prometheusService, "image": "quay.io/prometheus/prometheus:v3"}},
+			},
+			"status": map[string]any{
+				"phase": "Running", "podIP": p.address.String(), "podIPs": []any{map[string]any{"ip": p.address.String()}},
+				"conditions": []any{map[string]any{"type": "Ready", "status": "True"}, map[string]any{"type": "ContainersReady", "status": "True"}},
+			},
+		}},
+		{Object: map[string]any{
+			"apiVersion": "v1", "kind": "Endpoints", "metadata": map[string]any{"name": prometheusService, "namespace": prometheusSpace},
+			"subsets": []any{map[string]any{
+				"addresses": []any{map[string]any{
+					"ip": p.address.String(), "targetRef": map[string]any{"kind": "Pod", "namespace": prometheusSpace, "name": prometheusService + "-0"},
+				}},
+				"ports": []any{map[string]any{"name": "http", "port": int64(p.port), "protocol": "TCP"}},
 			}},
-			"addressType": "IPv4",
-			"ports":       []any{map[string]any{"name": "http", "port": int64(p.port), "protocol": "TCP"}},
-			"endpoints":   []any{map[string]any{"addresses": []any{p.address.String()}}},
 		}},
 	}
 }

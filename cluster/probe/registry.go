@@ -1,0 +1,235 @@
+package probe
+
+import (
+	"cmp"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+var (
+	// ErrLogin says that a registry does not take a user and password.
+	ErrLogin = errors.New("the registry refuses that user and password")
+	// ErrElsewhere says that a registry wants its logins sent to another site, where they are not sent.
+	ErrElsewhere = errors.New("the registry sends logins to another site")
+	// ErrNoRegistry says that what answers is no registry of the distribution API.
+	ErrNoRegistry = errors.New("it does not answer as an image registry does")
+)
+
+// RegistryLogin is a login to try at an image registry.
+type RegistryLogin struct {
+	Registry       string // host[:port]
+	User, Password string // no report and no error holds the password
+	Roots          []byte // PEM; nil: the system's
+}
+
+// RegistryReport says how a registry took a login.
+type RegistryReport struct {
+	URL   string // what was asked
+	Realm string // where a token was asked for; "": the registry takes the login itself
+	Open  bool   // it answers without any login: then none was tried
+}
+
+// dockerHub is the host that answers for names of Docker's own registry.
+const dockerHub = "registry-1.docker.io"
+
+// RegistryHost is the host[:port] that answers for a registry of that name: Docker's own has several names.
+func RegistryHost(registry string) string {
+	switch strings.ToLower(registry) {
+	case "docker.io", "index.docker.io", "www.docker.io":
+		return dockerHub
+	}
+	return registry
+}
+
+// Try logs in as the distribution API has it: the registry says how by WWW-Authenticate, and either takes the login
+// itself or names a service that gives a token for it. The login goes over https alone, follows no redirect, and to no
+// host but the registry's own site. The errors are ErrLogin, ErrElsewhere, ErrNoRegistry, and those of HTTP.
+func (l RegistryLogin) Try(ctx context.Context) (RegistryReport, error) {
+	ctx, cancel := bounded(ctx)
+	defer cancel()
+	base := url.URL{Scheme: "https", Host: RegistryHost(l.Registry), Path: "/v2/"}
+	report := RegistryReport{URL: base.String()}
+	answer, err := l.ask(ctx, base.String(), "")
+	if err != nil {
+		return report, err
+	}
+	switch {
+	case answer.Status == http.StatusOK && isRegistry(answer):
+		report.Open = true
+		return report, nil
+	case answer.Status != http.StatusUnauthorized:
+		return report, fmt.Errorf("%w: %s answers %d", ErrNoRegistry, base.String(), answer.Status)
+	}
+	if c, ok := challenge(answer.Header, "bearer"); ok {
+		return l.bearer(ctx, base, c)
+	}
+	if _, ok := challenge(answer.Header, "basic"); ok {
+		return report, l.judge(ctx, base.String(), l.basic())
+	}
+	return report, fmt.Errorf("%w: %s asks for neither a Basic nor a Bearer login", ErrNoRegistry, base.String())
+}
+
+// bearer gets a token at the realm that the registry names, and shows it to the registry.
+func (l RegistryLogin) bearer(ctx context.Context, base url.URL, c map[string]string) (RegistryReport, error) {
+	report := RegistryReport{URL: base.String()}
+	realm, err := url.Parse(c["realm"])
+	if err != nil || realm.Hostname() == "" || realm.User != nil {
+		return report, fmt.Errorf("%w: it names no address for logins, but %q", ErrNoRegistry, cut(c["realm"]))
+	}
+	report.Realm = plain(realm.Scheme + "://" + realm.Host + realm.Path)
+	if realm.Scheme != "https" || !SameSite(base.Hostname(), realm.Hostname()) {
+		return report, fmt.Errorf("%w: %s", ErrElsewhere, report.Realm)
+	}
+	query := realm.Query()
+	query.Set("account", l.User)
+	query.Set("client_id", "carrick")
+	if c["service"] != "" {
+		query.Set("service", c["service"])
+	}
+	realm.RawQuery, realm.Fragment = query.Encode(), ""
+	answer, err := l.ask(ctx, realm.String(), l.basic())
+	if err != nil {
+		return report, l.named(err, report.Realm)
+	}
+	if err := verdictOf(answer.Status, report.Realm); err != nil {
+		return report, err
+	}
+	var token struct {
+		Token       string `json:"token"`
+		AccessToken string `json:"access_token"`
+	}
+	if json.Unmarshal(answer.Body, &token) != nil || cmp.Or(token.Token, token.AccessToken) == "" {
+		return report, fmt.Errorf("%w: %s gives no token", ErrNoRegistry, report.Realm)
+	}
+	return report, l.judge(ctx, base.String(), "Bearer "+cmp.Or(token.Token, token.AccessToken))
+}
+
+// judge asks once more, now with a credential.
+func (l RegistryLogin) judge(ctx context.Context, at, credential string) error {
+	answer, err := l.ask(ctx, at, credential)
+	if err != nil {
+		return err
+	}
+	return verdictOf(answer.Status, at)
+}
+
+func verdictOf(status int, at string) error {
+	switch status {
+	case http.StatusOK:
+		return nil
+	case http.StatusUnauthorized, http.StatusForbidden:
+		return fmt.Errorf("%w (%d of %s)", ErrLogin, status, at)
+	}
+	return fmt.Errorf("%w: %s answers %d", ErrNoRegistry, at, status)
+}
+
+func (l RegistryLogin) ask(ctx context.Context, at, credential string) (HTTPReport, error) {
+	header := http.Header{"Accept": {"application/json"}}
+	if credential != "" {
+		header.Set("Authorization", credential)
+	}
+	return HTTP(ctx, http.MethodGet, at, HTTPOptions{Roots: l.Roots, Header: header, NoRedirects: true})
+}
+
+func (l RegistryLogin) basic() string {
+	return "Basic " + base64.StdEncoding.EncodeToString([]byte(l.User+":"+l.Password))
+}
+
+// named gives the error of a request an address without its query.
+func (l RegistryLogin) named(err error, at string) error {
+	var asked *url.Error
+	if errors.As(err, &asked) {
+		return fmt.Errorf("ask %s: %w", at, asked.Err)
+	}
+	return err
+}
+
+// isRegistry tells a registry from a page that greets everybody: the API's version is a header of its own, or the answer
+// is JSON.
+func isRegistry(r HTTPReport) bool {
+	return strings.HasPrefix(r.Header.Get("Docker-Distribution-Api-Version"), "registry/2") || strings.HasPrefix(r.ContentType, "application/json")
+}
+
+// challenge returns the parameters of the first challenge of a scheme in WWW-Authenticate (RFC 9110, 11.6.1).
+func challenge(h http.Header, scheme string) (map[string]string, bool) {
+	for _, line := range h.Values("Www-Authenticate") {
+		name, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
+		if strings.EqualFold(name, scheme) {
+			return parameters(rest), true
+		}
+	}
+	return nil, false
+}
+
+// parameters reads key=value and key="value" pairs with commas between; it ends at what is neither.
+func parameters(text string) map[string]string {
+	out := map[string]string{}
+	for {
+		text = strings.TrimLeft(text, ", \t")
+		key, rest, ok := strings.Cut(text, "=")
+		if !ok || key == "" || strings.ContainsAny(key, " \t\",") {
+			return out
+		}
+		var value string
+		value, text, ok = parameter(rest)
+		if !ok {
+			return out
+		}
+		if key = strings.ToLower(key); out[key] == "" {
+			out[key] = value
+		}
+	}
+}
+
+func parameter(text string) (value, rest string, ok bool) {
+	if !strings.HasPrefix(text, `"`) {
+		end := strings.IndexAny(text, ", \t")
+		if end < 0 {
+			end = len(text)
+		}
+		return text[:end], text[end:], true
+	}
+	var b strings.Builder
+	for i := 1; i < len(text); i++ {
+		switch c := text[i]; {
+		case c == '"':
+			return b.String(), text[i+1:], true
+		case c == '\\' && i+1 < len(text):
+			i++
+			b.WriteByte(text[i])
+		default:
+			b.WriteByte(c)
+		}
+	}
+	return "", "", false
+}
+
+// cut is what may be shown of a text that the other end sent.
+func cut(text string) string {
+	const most = 100
+	return text[:min(len(text), most)]
+}
+
+// registryName is the domain of an image's name, as the distribution project has it.
+var registryName = regexp.MustCompile(`^(([a-zA-Z0-9]([a-zA-Z0-9-]*[a-zA-Z0-9])?)(\.[a-zA-Z0-9]([a-zA-Z0-9-]*[a-zA-Z0-9])?)*|\[[a-fA-F0-9:]+\])(:[0-9]{1,5})?$`)
+
+// ValidRegistry says what is wrong with a registry's address: it is host[:port], without scheme and path, as image names
+// begin.
+func ValidRegistry(registry string) error {
+	u, err := url.Parse("https://" + registry + "/")
+	if err != nil || len(registry) > 253 || !registryName.MatchString(registry) {
+		return fmt.Errorf("%q is not the address of a registry: host or host:port, as image names begin, without scheme and path", cut(registry))
+	}
+	if n, err := strconv.Atoi(u.Port()); u.Port() != "" && (err != nil || n < 1 || n > 65535) {
+		return fmt.Errorf("%q is not the address of a registry: its port is not a number from 1 to 65535", registry)
+	}
+	return nil
+}

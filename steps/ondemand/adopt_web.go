@@ -1,0 +1,133 @@
+package ondemand
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"strings"
+
+	"carrick/steps"
+)
+
+type adopter = func(context.Context, steps.Env) (any, string, error)
+
+// adoptClusterID is the only cluster file that is of Kubernetes.
+func adoptClusterID(ctx context.Context, e steps.Env) (any, string, error) {
+	names, err := e.Host.List(ctx, clustersFolder)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, "", steps.Absent("there is no %s", clustersFolder)
+	}
+	if err != nil {
+		return nil, "", err
+	}
+	var ids []string
+	for _, name := range names {
+		if ext := path.Ext(name); ext != ".yml" && ext != ".yaml" {
+			continue
+		}
+		at := clustersFolder + "/" + name
+		text, err := e.Host.Read(ctx, at)
+		if err != nil {
+			return nil, "", err
+		}
+		if d := parseClusterFile(at, text); strings.EqualFold(d.text("job.adapter"), "kubernetes") {
+			ids = append(ids, d.id())
+		}
+	}
+	switch len(ids) {
+	case 0:
+		return nil, "", steps.Absent("no file in %s has the adapter kubernetes", clustersFolder)
+	case 1:
+		return ids[0], "the file in " + clustersFolder + " with the adapter kubernetes", nil
+	}
+	return nil, "", fmt.Errorf("%s have the adapter kubernetes: which of them is meant can't be told", strings.Join(ids, " and "))
+}
+
+// adoptClusterKey is what the cluster file has at a path.
+func adoptClusterKey(p string) adopter {
+	return func(ctx context.Context, e steps.Env) (any, string, error) {
+		d, err := openClusterFile(ctx, e)
+		if err != nil {
+			return nil, "", err
+		}
+		if v := d.text(p); v != "" {
+			return v, p + " in " + d.path, nil
+		}
+		return nil, "", nil
+	}
+}
+
+// adoptAuth is the type in the cluster file; one that upstream does not know is
+// no answer.
+func adoptAuth(ctx context.Context, e steps.Env) (any, string, error) {
+	d, err := openClusterFile(ctx, e)
+	if err != nil {
+		return nil, "", err
+	}
+	switch v := d.text("job.auth.type"); v {
+	case "oidc", "managed", "gke":
+		return v, "job.auth.type in " + d.path, nil
+	case "":
+		return "managed", d.path + " names none, which upstream takes for managed", nil
+	case "odic":
+		return "oidc", d.path + " says odic, as the published page does", nil
+	default:
+		return nil, "", fmt.Errorf("%s says auth.type %s, which upstream does not know", d.path, quoted(v))
+	}
+}
+
+// adoptPrefix is what hook.env has for a prefix, else the cluster file: the hook
+// makes what the other only looks for.
+func adoptPrefix(key, p string) adopter {
+	return func(ctx context.Context, e steps.Env) (any, string, error) {
+		env, err := openHookEnv(ctx, e)
+		if err == nil {
+			v, err := env.get(key)
+			if err != nil {
+				return nil, "", err
+			}
+			return v, key + " in " + hookEnv, nil
+		}
+		if !errors.As(err, new(*steps.AbsentError)) {
+			return nil, "", err
+		}
+		d, err := openClusterFile(ctx, e)
+		if err != nil {
+			return nil, "", err
+		}
+		return d.text(p), p + " in " + d.path, nil
+	}
+}
+
+// adoptEnv is what hook.env has for a key, where that is not what the package
+// ships.
+func adoptEnv(key string) adopter {
+	return func(ctx context.Context, e steps.Env) (any, string, error) {
+		env, err := openHookEnv(ctx, e)
+		if err != nil {
+			return nil, "", err
+		}
+		v, err := env.get(key)
+		if err != nil || v == "" || v == envKeyOf(key).ships {
+			return nil, "", err
+		}
+		return v, key + " in " + hookEnv, nil
+	}
+}
+
+// adoptFlag is a key of the cluster file that is true or false.
+func adoptFlag(p string) adopter {
+	return func(ctx context.Context, e steps.Env) (any, string, error) {
+		d, err := openClusterFile(ctx, e)
+		if err != nil {
+			return nil, "", err
+		}
+		n := d.at(p)
+		if n == nil || flag.misfit(n) != "" {
+			return nil, "", nil
+		}
+		return switchedOn(n.Value), p + " in " + d.path, nil
+	}
+}

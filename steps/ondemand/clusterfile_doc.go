@@ -1,0 +1,221 @@
+package ondemand
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path"
+	"regexp"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"carrick/cluster"
+	"carrick/steps"
+)
+
+// clusterDoc is a cluster file as it stands.
+type clusterDoc struct {
+	path string
+	v2   *yaml.Node // what stands under v2; nil: nothing
+	root *yaml.Node
+	bad  []fault // what keeps upstream from reading it as it is meant
+}
+
+// fault is something wrong in a file, with its place.
+type fault struct {
+	line, column int
+	says         string
+	about        about
+}
+
+// about tells what kind of fault it is: each kind is a check.
+type about int
+
+const (
+	syntax about = iota // upstream can't read the file, or not that part
+	naming              // a key that upstream does not know there
+	typing              // a value of a form that upstream does not expect
+)
+
+func (f fault) String() string {
+	if f.line == 0 {
+		return f.says
+	}
+	return fmt.Sprintf("line %d, column %d: %s", f.line, f.column, f.says)
+}
+
+// openClusterFile reads the cluster file of the link, under either of the two
+// endings that upstream takes. The error is an AbsentError where there is none.
+func openClusterFile(ctx context.Context, e steps.Env) (clusterDoc, error) {
+	at := clusterPath(e)
+	for _, p := range []string{at, strings.TrimSuffix(at, ".yml") + ".yaml"} {
+		text, err := e.Host.Read(ctx, p)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return clusterDoc{path: p}, err
+		}
+		return parseClusterFile(p, text), nil
+	}
+	return clusterDoc{path: at}, steps.Absent("there is no %s", at)
+}
+
+var yamlLine = regexp.MustCompile(`^yaml: (?:line (\d+): )?`)
+
+// parseClusterFile takes a text apart as Ruby's YAML.safe_load does, and notes
+// what that refuses.
+func parseClusterFile(at string, text []byte) clusterDoc {
+	d := clusterDoc{path: at}
+	var doc, more yaml.Node
+	dec := yaml.NewDecoder(strings.NewReader(string(text)))
+	err := dec.Decode(&doc)
+	switch {
+	case errors.Is(err, io.EOF):
+		d.bad = append(d.bad, fault{says: "there is nothing in it but comments"})
+		return d
+	case err != nil:
+		d.bad = append(d.bad, syntaxFault(err))
+		return d
+	}
+	if dec.Decode(&more) == nil {
+		d.note(&more, syntax, "a second document begins here: upstream reads only the first")
+	}
+	d.root = doc.Content[0]
+	if d.root.Kind != yaml.MappingNode {
+		d.note(d.root, syntax, "the file is no mapping with the key v2")
+		return d
+	}
+	d.refused(d.root)
+	key, v2 := entry(d.root, "v2")
+	switch {
+	case v2 == nil:
+		d.bad = append(d.bad, d.withoutV2())
+	case v2.Kind != yaml.MappingNode:
+		d.note(key, syntax, "there is nothing under v2: are the lines below it indented?")
+	default:
+		d.v2 = v2
+	}
+	return d
+}
+
+func syntaxFault(err error) fault {
+	f := fault{says: "this is not YAML: " + yamlLine.ReplaceAllString(cluster.Clean(err.Error()), "")}
+	if m := yamlLine.FindStringSubmatch(err.Error()); m != nil {
+		_, _ = fmt.Sscan(m[1], &f.line)
+		f.column = min(f.line, 1)
+	}
+	return f
+}
+
+func (d *clusterDoc) note(n *yaml.Node, kind about, says string, args ...any) {
+	d.bad = append(d.bad, fault{line: n.Line, column: n.Column, says: fmt.Sprintf(says, args...), about: kind})
+}
+
+// withoutV2 says what stands where v2 should.
+func (d *clusterDoc) withoutV2() fault {
+	f := fault{line: d.root.Line, column: d.root.Column, says: "the top key v2 is missing, so upstream finds no cluster in the file"}
+	for i := 0; i+1 < len(d.root.Content); i += 2 {
+		k := d.root.Content[i]
+		switch {
+		case strings.EqualFold(k.Value, "v2") || k.Value == "v1" || k.Value == "v3":
+			return fault{line: k.Line, column: k.Column, says: fmt.Sprintf("the top key is %s, not v2", quoted(k.Value))}
+		case keyAt(k.Value) != nil:
+			return fault{line: k.Line, column: k.Column, says: fmt.Sprintf("%s stands at the top: all of it belongs under v2, indented", k.Value)}
+		}
+	}
+	return f
+}
+
+// refused notes what YAML.safe_load raises an error for, or takes for something
+// else than it looks like.
+func (d *clusterDoc) refused(n *yaml.Node) {
+	switch {
+	case n.Kind == yaml.AliasNode:
+		d.note(n, syntax, "an alias (*%s) is refused by upstream's YAML.safe_load, and with it the whole file", n.Value)
+		return
+	case strings.HasPrefix(n.Tag, "!") && !strings.HasPrefix(n.Tag, "!!"), n.Tag == "!!binary" && n.Style&yaml.TaggedStyle != 0:
+		d.note(n, syntax, "the tag %s is refused by upstream's YAML.safe_load, and with it the whole file", n.Tag)
+	case n.Kind == yaml.ScalarNode && n.Tag == "!!timestamp" && n.Style == 0:
+		d.note(n, syntax, "%s is a date to YAML, which upstream's YAML.safe_load refuses, and with it the whole file: put it in quotes", quoted(n.Value))
+	case n.Kind == yaml.ScalarNode && n.Style == 0 && len(n.Value) > 1 && strings.HasPrefix(n.Value, ":"):
+		d.note(n, syntax, "%s is a symbol to Ruby, which YAML.safe_load refuses, and with it the whole file: put it in quotes", quoted(n.Value))
+	case n.Kind == yaml.ScalarNode && strings.Contains(n.Value, "<%"):
+		d.note(n, syntax, "%s looks like ERB, which nothing evaluates in a cluster file", quoted(n.Value))
+	}
+	seen := map[string]int{}
+	for i, c := range n.Content {
+		if n.Kind == yaml.MappingNode && i%2 == 0 {
+			if first, twice := seen[c.Value]; twice {
+				d.note(c, syntax, "%s stands there already in line %d: upstream takes the last", quoted(c.Value), first)
+			}
+			seen[c.Value] = c.Line
+		}
+		d.refused(c)
+	}
+}
+
+// entry is a key of a mapping and its value; of two of that name the last, as
+// Ruby does.
+func entry(n *yaml.Node, name string) (key, value *yaml.Node) {
+	if n == nil || n.Kind != yaml.MappingNode {
+		return nil, nil
+	}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		if n.Content[i].Value == name {
+			key, value = n.Content[i], n.Content[i+1]
+		}
+	}
+	return key, value
+}
+
+// at is what stands at a path under v2, which has no lists in it; nil: nothing,
+// or null.
+func (d clusterDoc) at(p string) *yaml.Node {
+	n := d.v2
+	for _, name := range strings.Split(p, ".") {
+		_, n = entry(n, name)
+	}
+	if n == nil || n.Tag == "!!null" {
+		return nil
+	}
+	return n
+}
+
+// text is the scalar at a path; "": nothing.
+func (d clusterDoc) text(p string) string {
+	if n := d.at(p); n != nil && n.Kind == yaml.ScalarNode {
+		return n.Value
+	}
+	return ""
+}
+
+// place is where a path stands, for a finding: "FILE line 3".
+func (d clusterDoc) place(p string) string {
+	if n := d.at(p); n != nil {
+		return fmt.Sprintf("%s line %d", d.path, n.Line)
+	}
+	return d.path
+}
+
+// edit is the command that opens the file where a path stands.
+func (d clusterDoc) edit(p string) string {
+	if n := d.at(p); n != nil {
+		return fmt.Sprintf("vi +%d %s", n.Line, steps.Quoted(d.path))
+	}
+	return "vi " + steps.Quoted(d.path)
+}
+
+func (d clusterDoc) id() string { return strings.TrimSuffix(path.Base(d.path), path.Ext(d.path)) }
+
+// quoted shows a word out of a file.
+func quoted(s string) string {
+	const most = 60
+	if len(s) > most {
+		s = s[:most] + "…"
+	}
+	return fmt.Sprintf("%q", cluster.Clean(s))
+}

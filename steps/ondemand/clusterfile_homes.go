@@ -1,0 +1,120 @@
+package ondemand
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"carrick/steps"
+)
+
+// mostHomes is how many users' kubeconfigs are looked at.
+const mostHomes = 200
+
+// homeConfig is a kubeconfig in somebody's home: the names in it, and where they
+// lead. It may hold secrets, which are not read.
+type homeConfig struct {
+	Current  string `yaml:"current-context"`
+	Clusters []struct {
+		Name    string `yaml:"name"`
+		Cluster struct {
+			Server string `yaml:"server"`
+		} `yaml:"cluster"`
+	} `yaml:"clusters"`
+	Contexts []struct {
+		Name string `yaml:"name"`
+	} `yaml:"contexts"`
+}
+
+// homes are the kubeconfigs of root and of the users that the web node lists, by
+// path, and how many can't be read.
+func homes(ctx context.Context, e steps.Env) (found map[string]homeConfig, order []string, shut int, err error) {
+	text, err := e.Host.Read(ctx, passwdFile)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, nil, 0, err
+	}
+	paths := []string{homeKubeconfig}
+	for _, u := range passwdUsers(string(text)) {
+		if strings.HasPrefix(u.home, "/") && len(paths) < mostHomes {
+			paths = append(paths, u.home+"/.kube/config")
+		}
+	}
+	found = map[string]homeConfig{}
+	for _, p := range paths {
+		b, err := e.Host.Read(ctx, p)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		var c homeConfig
+		if err != nil || yaml.Unmarshal(b, &c) != nil {
+			shut++
+			continue
+		}
+		found[p] = c
+		order = append(order, p)
+	}
+	return found, order, shut, nil
+}
+
+func clusterNameFree(ctx context.Context, e steps.Env, d clusterDoc) steps.Result {
+	name := cmpOr(d.text("job.cluster"), keyAt("job.cluster").empty)
+	endpoint := strings.TrimSuffix(d.text("job.server.endpoint"), "/")
+	answered := strings.TrimSuffix(e.Answers.Text("cluster.server"), "/")
+	found, order, shut, err := homes(ctx, e)
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	var taken []string
+	for _, p := range order {
+		for _, c := range found[p].Clusters {
+			if server := strings.TrimSuffix(c.Cluster.Server, "/"); c.Name == name && server != endpoint && server != answered && server != "https://localhost:8080" {
+				taken = append(taken, fmt.Sprintf("%s leads to %s", p, quoted(server)))
+			}
+		}
+	}
+	look := "for u in USERS; do sudo -u $u kubectl config view -o jsonpath='{.clusters[?(@.name==\"" + name + "\")].cluster.server}'; done"
+	switch {
+	case len(taken) > 0:
+		return steps.Failed(quoted(name)+" is taken: "+shortList(taken, "; ")+". The dashboard overwrites that", "carrick apply "+e.LinkFile()+" --step clusterfile    # with another answer to clusterfile.cluster")
+	case shut > 0:
+		return steps.Warned(fmt.Sprintf("%s is free in %d kubeconfigs; %d can't be read by root", quoted(name), len(order), shut), onWebNode(look))
+	}
+	return steps.Passed("%s: %d kubeconfigs of root and of users that the web node lists", quoted(name), len(order))
+}
+
+func managedContext(ctx context.Context, e steps.Env, d clusterDoc) steps.Result {
+	name := d.text("job.context")
+	if name == "" {
+		return steps.Failed(d.path+" has no job.context: kubectl uses whatever is current in each user's kubeconfig", "")
+	}
+	found, order, shut, err := homes(ctx, e)
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	var lack []string
+	users := 0
+	for _, p := range order {
+		if p == homeKubeconfig {
+			continue
+		}
+		users++
+		has := false
+		for _, c := range found[p].Contexts {
+			has = has || c.Name == name
+		}
+		if !has {
+			lack = append(lack, p)
+		}
+	}
+	switch {
+	case len(lack) > 0:
+		return steps.Warned(fmt.Sprintf("%d of %d users' kubeconfigs have no context %s: %s", len(lack), users, quoted(name), shortList(lack, ", ")), "make the context there, by whatever makes these kubeconfigs: kubectl config set-context "+steps.Quoted(name)+" --cluster=CLUSTER --user=USER")
+	case users == 0 || shut > 0:
+		return steps.Warned(fmt.Sprintf("it names %s; %d users' kubeconfigs could be looked at, %d could not", quoted(name), users, shut), onWebNode("sudo -u USER kubectl config get-contexts "+steps.Quoted(name)))
+	}
+	return steps.Passed("%s, which all %d users' kubeconfigs have", quoted(name), users)
+}

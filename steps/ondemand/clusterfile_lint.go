@@ -1,0 +1,188 @@
+package ondemand
+
+import (
+	"path"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// lint holds a cluster file against the table: all that is wrong in it, in the
+// order of its lines.
+func (d *clusterDoc) lint() []fault {
+	if d.v2 != nil {
+		d.mappingOf("", d.v2, false)
+		d.mountsOf(d.at("job.mounts"))
+	}
+	out := slices.Clone(d.bad)
+	slices.SortStableFunc(out, func(a, b fault) int { return a.line - b.line })
+	return out
+}
+
+// mappingOf looks at the keys of a mapping and what stands under them.
+func (d *clusterDoc) mappingOf(at string, n *yaml.Node, open bool) {
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		key, value := n.Content[i], n.Content[i+1]
+		p := strings.TrimPrefix(at+"."+key.Value, ".")
+		k := keyAt(p)
+		if k == nil {
+			if !open {
+				d.note(key, naming, "%s", unknownKey(at, key.Value))
+			}
+			continue
+		}
+		d.valueOf(k, p, value)
+	}
+}
+
+func unknownKey(at, name string) string {
+	where := strings.TrimSuffix("v2."+at, ".")
+	out := "upstream knows no key " + quoted(name) + " under " + where + " and passes over it"
+	if m := likelyMeant(at, name); m != "" {
+		out += ": " + m
+	}
+	return out
+}
+
+// valueOf looks at one value, and under it.
+func (d *clusterDoc) valueOf(k *clusterKey, p string, n *yaml.Node) {
+	if n.Tag == "!!null" && n.Kind == yaml.ScalarNode {
+		d.null(k, p, n)
+		return
+	}
+	if says := k.form.misfit(n); says != "" {
+		d.note(n, typing, "v2.%s %s", p, says)
+		return
+	}
+	switch n.Kind {
+	case yaml.MappingNode:
+		if k.form == mapping {
+			d.mappingOf(p, n, k.open)
+		}
+	case yaml.SequenceNode:
+		if item := keyAt(p + "[]"); item != nil {
+			for _, c := range n.Content {
+				d.valueOf(item, p+"[]", c)
+			}
+		}
+	}
+}
+
+// null is a key without a value: upstream's default does not stand then.
+func (d *clusterDoc) null(k *clusterKey, p string, n *yaml.Node) {
+	if k.form == anything || p == "job.context" || p == "job.server.cert_authority_file" || p == "login" || p == "login.host" {
+		return
+	}
+	d.note(n, typing, "v2.%s has no value, which is not the same as no such key: upstream takes it for empty. Give it one, or take the line out", p)
+}
+
+// booleans are what Ruby's YAML 1.1 takes for true or false.
+var booleans = []string{"true", "false", "yes", "no", "on", "off"}
+
+// misfit says in words why a value is not of the form; "": it is.
+func (f form) misfit(n *yaml.Node) string {
+	scalar := n.Kind == yaml.ScalarNode
+	switch f {
+	case flag:
+		switch {
+		case !scalar:
+			return "is to be true or false"
+		case n.Style&(yaml.SingleQuotedStyle|yaml.DoubleQuotedStyle) != 0:
+			return "is a text in quotes, which Ruby takes for true whatever it says: take the quotes away"
+		case !slices.Contains(booleans, strings.ToLower(n.Value)):
+			return "is " + quoted(n.Value) + ", not true or false"
+		}
+	case words, file:
+		switch {
+		case !scalar:
+			return "is to be a text, not a list or a mapping"
+		case n.Style == 0 && slices.Contains(booleans, strings.ToLower(n.Value)):
+			return "is " + n.Value + " without quotes, which is no text to Ruby: put it in quotes"
+		case n.Style == 0 && (n.Tag == "!!int" || n.Tag == "!!float"):
+			return "is a number: put it in quotes"
+		}
+	case list:
+		if n.Kind != yaml.SequenceNode {
+			return "is to be a list"
+		}
+	case mapping:
+		if n.Kind != yaml.MappingNode {
+			return "is to be a mapping: are the lines below it indented?"
+		}
+	case anything:
+	}
+	return ""
+}
+
+// mountForms are the keys that each type of mount takes.
+var mountForms = map[string][]string{
+	"host": {"type", "name", "host_type", "path", "destination_path"},
+	"nfs":  {"type", "name", "host", "path", "destination_path"},
+}
+
+// hostTypes are the kinds of hostPath that upstream's documentation names.
+var hostTypes = []string{"Directory", "DirectoryOrCreate", "File", "FileOrCreate", "Socket", "CharDevice", "BlockDevice", ""}
+
+// mountsOf looks at mounts beyond the forms of their values.
+func (d *clusterDoc) mountsOf(n *yaml.Node) {
+	if n == nil || n.Kind != yaml.SequenceNode {
+		return
+	}
+	names := map[string]int{}
+	for _, m := range n.Content {
+		if m.Kind != yaml.MappingNode {
+			continue
+		}
+		d.mountOf(m)
+		if _, name := entry(m, "name"); name != nil {
+			if first := names[name.Value]; first != 0 {
+				d.note(name, typing, "the mount's name %s is taken by the one in line %d: the API server refuses a pod with two volumes of one name", quoted(name.Value), first)
+			}
+			names[name.Value] = name.Line
+		}
+	}
+}
+
+func (d *clusterDoc) mountOf(m *yaml.Node) {
+	_, kind := entry(m, "type")
+	if kind == nil {
+		d.note(m, typing, "the mount has no type: the pod gets a mount without a volume, and the API server refuses it. It takes host or nfs")
+		return
+	}
+	takes, known := mountForms[kind.Value]
+	if !known {
+		d.note(kind, typing, "upstream has no mount of type %s: the pod gets a mount without a volume, and the API server refuses it. It takes host or nfs", quoted(kind.Value))
+		return
+	}
+	for i := 0; i+1 < len(m.Content); i += 2 {
+		key, value := m.Content[i], m.Content[i+1]
+		switch {
+		case !slices.Contains(takes, key.Value) && keyAt("job.mounts[]."+key.Value) != nil:
+			d.note(key, naming, "a mount of type %s takes no %s", kind.Value, key.Value)
+		case key.Value == "host_type" && !slices.Contains(hostTypes, value.Value):
+			d.note(value, typing, "Kubernetes knows no hostPath of type %s: one of Directory, File, Socket", quoted(value.Value))
+		case (key.Value == "path" || key.Value == "destination_path") && !path.IsAbs(value.Value):
+			d.note(value, typing, "%s of the mount is %s, not an absolute path", key.Value, quoted(value.Value))
+		}
+	}
+	for _, name := range takes {
+		if _, value := entry(m, name); value == nil && name != "host_type" {
+			d.note(m, typing, "the mount of type %s has no %s", kind.Value, name)
+		}
+	}
+}
+
+// mountTypes are the types of the mounts, each once and sorted.
+func (d clusterDoc) mountTypes() []string {
+	var out []string
+	if n := d.at("job.mounts"); n != nil && n.Kind == yaml.SequenceNode {
+		for _, m := range n.Content {
+			if _, kind := entry(m, "type"); kind != nil {
+				out = append(out, kind.Value)
+			}
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}

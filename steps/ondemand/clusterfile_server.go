@@ -1,0 +1,84 @@
+package ondemand
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"net/url"
+	"strings"
+	"time"
+
+	"carrick/cluster"
+	"carrick/cluster/probe"
+	"carrick/steps"
+)
+
+func endpointIs(_ context.Context, e steps.Env, d clusterDoc) steps.Result {
+	v, want := d.text("job.server.endpoint"), e.Answers.Text("cluster.server")
+	u, err := url.Parse(v)
+	switch {
+	case v == "" && d.at("job.server") != nil:
+		return steps.Failed(d.place("job.server")+": job.server has no endpoint, and the adapter makes no entry for the cluster at all", "")
+	case v == "":
+		return steps.Failed(d.path+" has no job.server: the dashboard writes https://localhost:8080 into each user's kubeconfig", "")
+	case err != nil || u.Scheme != "https" || u.Hostname() == "":
+		return steps.Failed(d.place("job.server.endpoint")+": job.server.endpoint is "+quoted(v)+", and has to begin with https://", "")
+	case strings.TrimSuffix(v, "/") != strings.TrimSuffix(want, "/"):
+		return steps.Failed(d.place("job.server.endpoint")+": job.server.endpoint is "+quoted(v)+", and cluster.server is answered with "+want, "")
+	}
+	return steps.Passed("%s", v)
+}
+
+// hostPort is where a URL leads.
+func hostPort(u *url.URL) string {
+	if u.Port() != "" {
+		return u.Host
+	}
+	return net.JoinHostPort(u.Hostname(), "443")
+}
+
+func endpointTLS(ctx context.Context, e steps.Env, d clusterDoc) steps.Result {
+	u, err := url.Parse(d.text("job.server.endpoint"))
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	roots, err := trusted(ctx, e)
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	at, by := d.text("job.server.cert_authority_file"), "the system's CAs, since there is no cert_authority_file"
+	if at != "" {
+		by = at
+		if roots, err = e.Host.Read(ctx, at); err != nil {
+			if errors.Is(err, fs.ErrNotExist) {
+				return steps.Failed(d.place("job.server.cert_authority_file")+" names "+quoted(at)+", which is not there", "carrick apply "+e.LinkFile()+" --step token")
+			}
+			return steps.Unseen(err)
+		}
+		info, err := e.Host.Stat(ctx, at)
+		if err != nil {
+			return steps.Unseen(err)
+		}
+		if info.Mode.Perm()&0o004 == 0 {
+			return steps.Failed(fmt.Sprintf("%s has mode %04o: users' kubectl can't read it", at, info.Mode.Perm()), onWebNode("chmod 0644 "+steps.Quoted(at)))
+		}
+		if _, err := probe.ParseCerts(roots); err != nil {
+			return steps.Failed(at+": "+err.Error(), "carrick apply "+e.LinkFile()+" --step token")
+		}
+	}
+	where := hostPort(u)
+	seen, err := cluster.Look(ctx, "tls/"+where, time.Minute, func(ctx context.Context) (probe.TLSReport, error) { return probe.TLS(ctx, where, "", nil) })
+	if err != nil {
+		return steps.Failed(where+": "+cluster.Explain(err), onWebNode("curl -v --cacert "+steps.Quoted(cmpOr(at, "/etc/ssl/certs/ca-bundle.crt"))+" "+steps.Quoted(u.String()+"/version")))
+	}
+	judged, err := seen.Judge(u.Hostname(), roots)
+	switch {
+	case err != nil:
+		return steps.Unseen(err)
+	case !judged.Trusted:
+		return steps.Failed("by "+by+": "+judged.Problem, "put the CA of the API server into "+cmpOr(at, clusterCA)+", or answer cluster.server with a name of its certificate: "+shortList(judged.Names, ", "))
+	}
+	return steps.Passed("by %s, until %s", by, judged.NotAfter.Format(time.DateOnly))
+}

@@ -1,0 +1,236 @@
+package ondemand
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"go.yaml.in/yaml/v3"
+
+	"carrick/steps"
+)
+
+// good is a value of each form, and bad one of another, as YAML.
+var (
+	good = map[form]string{words: `"a"`, flag: "true", file: `"/a"`, list: "[]", mapping: "{}", anything: "1"}
+	bad  = map[form]string{words: "[]", flag: `"true"`, file: "{}", list: "{}", mapping: `"a"`}
+)
+
+// nest is a cluster file with a value at a path under v2.
+func nest(path, value string) string {
+	out, indent := "v2:\n", "  "
+	parts := strings.Split(path, ".")
+	for i, p := range parts {
+		name, item := strings.CutSuffix(p, "[]")
+		end := ""
+		if i == len(parts)-1 {
+			end = " " + value
+		}
+		switch {
+		case item:
+			out += indent + name + ":\n" + indent + "-" + strings.TrimPrefix(end, "")
+			if end == "" {
+				indent += "  "
+				out += " # an item"
+			}
+		default:
+			out += indent + name + ":" + end
+		}
+		out += "\n"
+		indent += "  "
+	}
+	return out
+}
+
+// Every key of the table is known to the linter with a value of its form, and
+// found fault with when that has another, or its name has one letter less.
+func TestEveryKeyOfTheClusterFile(t *testing.T) {
+	for _, k := range clusterKeys {
+		t.Run(k.path, func(t *testing.T) {
+			if k.read == "" {
+				t.Error("where upstream reads it is not said")
+			}
+			about := func(value string) []fault {
+				d := parseClusterFile("f.yml", []byte(nest(k.path, value)))
+				return slices.DeleteFunc(d.lint(), func(f fault) bool {
+					return strings.Contains(f.says, "the mount") || strings.Contains(f.says, "mount of type")
+				})
+			}
+			if faults := about(good[k.form]); len(faults) > 0 {
+				t.Errorf("%s: %v", nest(k.path, good[k.form]), faults)
+			}
+			if v := bad[k.form]; v != "" {
+				if faults := about(v); len(faults) != 1 || faults[0].about != typing || faults[0].line == 0 {
+					t.Errorf("%s: %v", nest(k.path, v), faults)
+				}
+			}
+			above, name := cutLast(k.path)
+			parent := keyAt(above)
+			if name == "" || (parent != nil && parent.open) {
+				return
+			}
+			typo := name[:len(name)-1] + "q"
+			d := parseClusterFile("f.yml", []byte(nest(strings.TrimPrefix(above+"."+typo, "."), good[k.form])))
+			faults := slices.DeleteFunc(d.lint(), func(f fault) bool {
+				return strings.Contains(f.says, "the mount") || strings.Contains(f.says, "mount of type")
+			})
+			if len(faults) != 1 || faults[0].about != naming || !strings.Contains(faults[0].says, quoted(typo)) {
+				t.Errorf("%s: %v", typo, faults)
+			}
+		})
+	}
+}
+
+func TestWhichKeyIsMeant(t *testing.T) {
+	for _, tc := range []struct{ parent, name, want string }{
+		{"job", "namespace-prefix", "is namespace_prefix meant?"},
+		{"job", "endpoint", "it belongs under v2.job.server"},
+		{"job", "ssh_allow", "it belongs under v2.batch_connect"},
+		{"job.server", "ca_file", ""},
+		{"", "jobs", "is job meant?"},
+		{"job.auth", "adapter", "it belongs under v2.job"},
+		{"job", "zzzzzzzz", ""},
+	} {
+		if got := likelyMeant(tc.parent, tc.name); got != tc.want && (tc.want != "" || tc.name == "zzzzzzzz") {
+			t.Errorf("%s under %s: %q, want %q", tc.name, tc.parent, got, tc.want)
+		}
+	}
+}
+
+// What Ruby's YAML.safe_load refuses or reads otherwise than it looks.
+func TestWhatRubyRefuses(t *testing.T) {
+	for _, tc := range []struct{ text, at string }{
+		{"", "there is nothing in it"},
+		{"# only\n", "there is nothing in it"},
+		{"- v2\n", "line 1, column 1: the file is no mapping"},
+		{"v2: {metadata: {title: *a}, custom: &a {}}\n", "this is not YAML"},
+		{"v2:\n  custom: &a {}\n  metadata: *a\n", "line 3, column 13: an alias (*a)"},
+		{"v2:\n  metadata: {title: 2024-01-01}\n", "line 2, column 21: \"2024-01-01\" is a date"},
+		{"v2:\n  metadata:\n    title: :a\n", "line 3, column 12: \":a\" is a symbol"},
+		{"v2:\n  metadata: {title: !ruby/object:Set a}\n", "line 2, column 21: the tag"},
+		{"v2:\n  metadata: {title: \"<%= x %>\"}\n", "line 2, column 21: \"<%= x %>\" looks like ERB"},
+		{"v2:\n  custom: {}\n  custom: {}\n", "line 3, column 3: \"custom\" stands there already in line 2"},
+		{"v2: {}\n---\nv2: {}\n", "line 2, column 1: a second document"},
+		{"V2: {}\n", "line 1, column 1: the top key is \"V2\""},
+		{"job: {}\n", "line 1, column 1: job stands at the top"},
+		{"v2:\n\tjob: {}\n", "line 2"},
+		{"v2:\n  job:\n    bin:\n", "line 3, column 9: v2.job.bin has no value"},
+	} {
+		d := parseClusterFile("f.yml", []byte(tc.text))
+		faults := d.lint()
+		if len(faults) == 0 || !strings.HasPrefix(faults[0].String(), tc.at) {
+			t.Errorf("%q: %v, want %s", tc.text, faults, tc.at)
+		}
+	}
+}
+
+// A cluster file of somebody keeps its comments, its order and its own keys.
+func TestClusterFileIsEditedInPlace(t *testing.T) {
+	have := `# ours
+v2:
+  metadata:
+    title: 'Old' # what users see
+  acls:
+    - adapter: group # staff alone
+      groups: [staff]
+      type: whitelist
+  job:
+    adapter: kubernetes
+    config_file: "~/.kube/config"
+    # mounts of the site
+    mounts: []
+`
+	d := parseClusterFile("f.yml", []byte(have))
+	for _, s := range []struct {
+		path  string
+		value any
+	}{
+		{"metadata.title", "New"},
+		{"job.adapter", "kubernetes"},
+		{"job.config_file", dropRelative{}},
+		{"job.context", drop{}},
+		{"job.all_namespaces", false},
+		{"job.server.endpoint", "https://k8s.example.org"},
+		{"job.mounts", []any{map[string]any{"type": "nfs"}}},
+		{"batch_connect.ssh_allow", false},
+	} {
+		if _, err := d.set(s.path, s.value); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := encoded(d.root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := `---
+# ours
+v2:
+  metadata:
+    title: "New" # what users see
+  acls:
+    - adapter: group # staff alone
+      groups: [staff]
+      type: whitelist
+  job:
+    adapter: kubernetes
+    # mounts of the site
+    mounts:
+      - type: nfs
+    all_namespaces: false
+    server:
+      endpoint: "https://k8s.example.org"
+  batch_connect:
+    ssh_allow: false
+`
+	if diff := cmp.Diff(want, string(got)); diff != "" {
+		t.Error(diff)
+	}
+	if _, err := withClusterKeys("f.yml", []byte("v1: {}\n"), steps.Env{}); err == nil || !strings.Contains(err.Error(), "v1") {
+		t.Errorf("a file that can't be read: %v", err)
+	}
+}
+
+// What carrick writes says back what was set, whatever is in it.
+func TestClusterFileTakesAnyText(t *testing.T) {
+	for _, text := range []string{"plain", "yes", "1", "2024-01-01", ":a", "a: b # c", "\"'", "*x", "{}", "[", "<%= x %>", "ü…\t", "\\", "- a", "null", "~", "", " a "} {
+		d := parseClusterFile("f.yml", []byte("v2: {}"))
+		if _, err := d.set("metadata.title", text); err != nil {
+			t.Fatal(err)
+		}
+		b, err := encoded(d.root)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var back struct {
+			V2 struct{ Metadata struct{ Title any } }
+		}
+		if err := yaml.Unmarshal(b, &back); err != nil || back.V2.Metadata.Title != text {
+			t.Errorf("%q is written as %s and read as %v (%v)", text, b, back, err)
+		}
+	}
+}
+
+func TestMountsOfTheAnswer(t *testing.T) {
+	for _, tc := range []struct{ text, fault string }{
+		{"", ""},
+		{"[]", ""},
+		{"- {type: nfs, name: home, host: nfs, path: /home, destination_path: /home}", ""},
+		{"- {type: host, name: home, path: /home, destination_path: /home, host_type: Directory}", ""},
+		{"type: nfs", "line 1: a list"},
+		{"- {type: nfs, name: home, path: /home, destination_path: /home}", "line 1: the mount of type nfs has no host"},
+		{"- {type: csi, name: home}", "line 1: upstream has no mount of type"},
+		{"- home", "line 1: v2.job.mounts[] is to be a mapping"},
+		{"- {type: host, name: home, path: /home, destination_path: home}", "line 1: destination_path of the mount"},
+		{"- {type: host, name: home, path: /home, destination_path: /home, host_type: Folder}", "line 1: Kubernetes knows no hostPath of type"},
+	} {
+		err := checkMounts(tc.text)
+		if (err == nil) != (tc.fault == "") || err != nil && !strings.HasPrefix(err.Error(), tc.fault) {
+			t.Errorf("%s: %v, want %q", tc.text, err, tc.fault)
+		}
+	}
+	if fmt.Sprint(parseClusterFile("f", []byte("v2: {job: {mounts: [{type: nfs}, {type: host}, {type: nfs}]}}")).mountTypes()) != "[host nfs]" {
+		t.Error("the types of mounts are not told")
+	}
+}

@@ -1,0 +1,110 @@
+package ondemand
+
+import "strings"
+
+// bashWord reads the right side of an assignment as bash does, without running
+// anything.
+type bashWord struct {
+	rest string
+	out  strings.Builder
+	odd  string
+	note string
+}
+
+// bashValue is the value of an assignment's right side. odd says why it can't be
+// told, or why bash makes of it something else than it looks like. note is the
+// comment behind it, with the blanks before it.
+func bashValue(text string) (value, odd, note string) {
+	w := bashWord{rest: text}
+	for w.rest != "" && w.odd == "" {
+		if w.step() {
+			break
+		}
+	}
+	if w.odd != "" {
+		return "", w.odd, ""
+	}
+	return w.out.String(), "", w.note
+}
+
+// step takes one piece of the word and tells whether the word ends there.
+func (w *bashWord) step() (ends bool) {
+	c := w.rest[0]
+	switch c {
+	case '\'':
+		return w.single()
+	case '"':
+		return w.double()
+	case '\\':
+		if len(w.rest) == 1 {
+			w.odd = "a backslash at its end joins the next line to it"
+			return true
+		}
+		w.take(w.rest[1], 2)
+		return false
+	case '$', '`':
+		w.odd = "bash replaces " + string(c) + " and what follows it"
+		return true
+	case ' ', '\t':
+		w.after(strings.TrimLeft(w.rest, " \t"))
+		return true
+	case ';', '&', '|', '<', '>', '(', ')':
+		w.odd = "the value ends at " + string(c) + ", and bash runs what follows"
+		return true
+	case '~':
+		if w.out.Len() == 0 {
+			w.odd = "bash replaces ~ by a home"
+			return true
+		}
+	}
+	w.take(c, 1)
+	return false
+}
+
+func (w *bashWord) take(c byte, n int) {
+	w.out.WriteByte(c)
+	w.rest = w.rest[n:]
+}
+
+// after judges what follows the value on its line.
+func (w *bashWord) after(rest string) {
+	if rest == "" {
+		return
+	}
+	if strings.HasPrefix(rest, "#") {
+		w.note = w.rest
+		return
+	}
+	w.odd = "the value ends at the first blank, and bash runs what follows as a command: put all of it in quotes"
+}
+
+func (w *bashWord) single() bool {
+	inner, rest, closed := strings.Cut(w.rest[1:], "'")
+	if !closed {
+		w.odd = "a quote (') is opened and not closed on its line"
+		return true
+	}
+	w.out.WriteString(inner)
+	w.rest = rest
+	return false
+}
+
+func (w *bashWord) double() bool {
+	w.rest = w.rest[1:]
+	for w.rest != "" {
+		switch c := w.rest[0]; {
+		case c == '"':
+			w.rest = w.rest[1:]
+			return false
+		case c == '$' || c == '`':
+			w.odd = "bash replaces " + string(c) + " and what follows it, in double quotes too: use single quotes"
+			return true
+		case c == '\\' && len(w.rest) > 1 && strings.ContainsRune("\"\\$`", rune(w.rest[1])):
+			w.take(w.rest[1], 2)
+		default:
+			w.take(c, 1)
+		}
+	}
+	w.odd = `a quote (") is opened and not closed on its line`
+	return true
+}

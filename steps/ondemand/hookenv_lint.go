@@ -1,0 +1,83 @@
+package ondemand
+
+import (
+	"regexp"
+	"strconv"
+	"strings"
+
+	"carrick/cluster"
+)
+
+var bashName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+
+// lint is what one of the two readers of hook.env stumbles over, or takes for
+// something else than the other. No value is ever quoted: it may be a secret.
+func (f envFile) lint() []fault {
+	var out []fault
+	seen := map[string]int{}
+	for i, l := range f.lines {
+		if says, column := l.fault(); says != "" {
+			out = append(out, fault{line: i + 1, column: column, says: says})
+			continue
+		}
+		if l.key == "" {
+			continue
+		}
+		if envKeyOf(l.key) == nil {
+			if near := cluster.Nearest(l.key, envNames()); near != "" {
+				out = append(out, fault{line: i + 1, column: 1, about: naming, says: "upstream's hooks read no " + l.key + ": is " + near + " meant?"})
+			}
+		}
+		if first := seen[l.key]; first != 0 {
+			out = append(out, fault{line: i + 1, column: 1, says: l.key + " is set already in line " + strconv.Itoa(first) + ": the last one counts"})
+		}
+		seen[l.key] = i + 1
+	}
+	return out
+}
+
+// fault says what is wrong with one line, and at which column.
+func (l envLine) fault() (says string, column int) {
+	text := l.text
+	trimmed := strings.TrimLeft(text, " \t")
+	indent := len(text) - len(trimmed)
+	switch {
+	case strings.HasSuffix(text, "\r"):
+		return "the line ends as on Windows (CR LF): the CR becomes a part of the value, so that true is not true any more", len(text)
+	case text == "" || strings.HasPrefix(text, "#"):
+		return "", 0
+	case trimmed == "":
+		return "", 0 // blanks alone: no reader takes anything from them
+	case strings.HasPrefix(trimmed, "#"):
+		return "the comment is indented: upstream's hook tries to export it and ends. Begin it with # at column 1", indent + 1
+	case strings.HasPrefix(trimmed, "export "):
+		return "the word export is too much: upstream's hook exports each name by itself, and takes this one for another", indent + 1
+	case l.key == "":
+		return notASetting(trimmed), indent + 1
+	case l.odd != "":
+		return l.key + ": " + l.odd, strings.Index(text, "=") + 2
+	}
+	return "", 0
+}
+
+// notASetting says what is wrong with a line that is neither a setting nor a comment.
+func notASetting(text string) string {
+	name, _, has := strings.Cut(text, "=")
+	switch bare := strings.TrimSpace(name); {
+	case has && bare != name && bashName.MatchString(bare):
+		return "there is a blank before the =: bash takes " + bare + " for a command"
+	case has:
+		return "what stands before the = is no name: upstream's hook can't export it and ends"
+	}
+	return "the line is neither a setting (KEY=value), nor a comment, nor empty: upstream's hook ends at it"
+}
+
+// unedited tells whether no key differs from what the package ships.
+func (f envFile) unedited() bool {
+	for _, k := range envKeys {
+		if v, err := f.get(k.name); err != nil || (v != "" && v != k.ships) {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,192 @@
+package ondemand
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// bash runs a script on a hook.env and returns what it prints.
+func bash(t *testing.T, script string, args ...string) (string, error) {
+	t.Helper()
+	if _, err := exec.LookPath("bash"); err != nil {
+		t.Skip("bash is not on this machine: what it makes of hook.env is not looked at")
+	}
+	c := exec.Command("bash", append([]string{"-c", script, "bash"}, args...)...)
+	c.Env = []string{"PATH=" + os.Getenv("PATH"), "LC_ALL=C.UTF-8"}
+	c.Dir = t.TempDir()
+	out, err := c.CombinedOutput()
+	return string(out), err
+}
+
+// bothWays reads a hook.env as upstream's hook does, in its two ways, and prints
+// what a program that it starts then sees of a key.
+const bothWays = `set -e
+source "$1"
+export $(grep -Ev "^#" "$1" | cut -d= -f1)
+env -0 | grep -z "^$2=" | tr -d '\0'`
+
+func envOn(t *testing.T, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "hook.env")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// What carrick writes is read back by bash in both ways, and by its own parser,
+// whatever is in it.
+func TestHookEnvSurvivesBothReaders(t *testing.T) {
+	for _, value := range []string{
+		"", "plain", "two words", ` lead and trail `, `a"b`, "a'b", "''", `a\b`, `a\`, `\`, "$HOME", "$(touch pwned)", "`touch pwned`", "a;b", "a&b|c>d<e", "#no", "a #b",
+		"~", "*", "?[a]", "!!", "a=b=c", "{a,b}", "ü…", "%s", "-n", "(a)", "true", "x'\"$`\\ !#;&|",
+	} {
+		var f envFile
+		if err := f.set("CLIENT_SECRET", value); err != nil {
+			t.Fatalf("%q: %v", value, err)
+		}
+		if err := f.set("CLIENT_ID", "after"); err != nil {
+			t.Fatal(err)
+		}
+		if faults := f.lint(); len(faults) > 0 {
+			t.Errorf("%q: %v", value, faults)
+		}
+		path := envOn(t, f.String())
+		got, err := bash(t, bothWays, path, "CLIENT_SECRET")
+		if err != nil || got != "CLIENT_SECRET="+value {
+			t.Errorf("%q as %s: bash reads %q, %v", value, f, got, err)
+		}
+		if got, err := bash(t, bothWays, path, "CLIENT_ID"); err != nil || got != "CLIENT_ID=after" {
+			t.Errorf("%q: the line after it is %q, %v", value, got, err)
+		}
+		if back, err := parseEnv(f.String()).get("CLIENT_SECRET"); err != nil || back != value {
+			t.Errorf("%q: read back as %q, %v", value, back, err)
+		}
+	}
+}
+
+func TestHookEnvRefuses(t *testing.T) {
+	for _, tc := range []struct{ key, value, why string }{
+		{"CLIENT_SECRET", "a\nUSE_JOB_POD_REAPER=true", "line break"},
+		{"CLIENT_SECRET", "a\r", "line break"},
+		{"CLIENT_SECRET", "a\x00b", "can't be shown"},
+		{"CLIENT_SECRET", "a\x1bb", "can't be shown"},
+		{"NAMESPACE_PREFIX", "user $(id)", "into YAML"},
+		{"NAMESPACE_PREFIX", "user\"", "into YAML"},
+		{"NETWORK_POLICY_ALLOW_CIDR", "10.0.0.0/8, 192.168.0.0/16", "into YAML"},
+	} {
+		var f envFile
+		err := f.set(tc.key, tc.value)
+		if err == nil || !strings.Contains(err.Error(), tc.why) || f.String() != "" {
+			t.Errorf("%s %q: %v, %q", tc.key, tc.value, err, f)
+		}
+		if err != nil && tc.key == "CLIENT_SECRET" && strings.Contains(err.Error(), tc.value) {
+			t.Errorf("%v tells the secret", err)
+		}
+	}
+}
+
+// Each line that the linter finds fault with is one that bash does not read as
+// it looks, in one way or the other; and of those that it passes, none is.
+func TestHookEnvLintAgreesWithBash(t *testing.T) {
+	const script = `set -e
+source "$1"
+export $(grep -Ev "^#" "$1" | cut -d= -f1)
+[ "$(env | grep -c '^NAMESPACE_PREFIX=user-$')" = 1 ] && [ "$(env | grep -c '^USE_JOB_POD_REAPER=true$')" = 1 ]`
+	for _, tc := range []struct {
+		line string
+		at   string
+	}{
+		{line: "# a comment"},
+		{line: ""},
+		{line: "  "},
+		{line: `  CLIENT_ID="x"`},
+		{line: `CLIENT_ID=x # note`},
+		{line: `CLIENT_ID='a b'`},
+		{line: `CLIENT_ID=a\ b`},
+		{line: `CLIENT_ID="a"'b'c`},
+		{line: "  # indented", at: "line 2, column 3: the comment is indented"},
+		{line: "CLIENT_ID =x", at: "line 2, column 1: there is a blank before the ="},
+		{line: "CLIENT_ID", at: "line 2, column 1: the line is neither"},
+		{line: "CLIENT-ID=x", at: "line 2, column 1: what stands before the ="},
+		{line: "CLIENT_ID=two words", at: "line 2, column 11: CLIENT_ID: the value ends at the first blank"},
+		{line: `CLIENT_ID="open`, at: `line 2, column 11: CLIENT_ID: a quote (") is opened`},
+		{line: "CLIENT_ID='open", at: "line 2, column 11: CLIENT_ID: a quote (') is opened"},
+		{line: "CLIENT_ID=$(false)", at: "line 2, column 11: CLIENT_ID: bash replaces $"},
+		{line: "CLIENT_ID=a;false", at: "line 2, column 11: CLIENT_ID: the value ends at ;"},
+		{line: `CLIENT_ID=a\`, at: `line 2, column 11: CLIENT_ID: a backslash`},
+	} {
+		text := "NAMESPACE_PREFIX=user-\n" + tc.line + "\nUSE_JOB_POD_REAPER=true\n"
+		faults := parseEnv(text).lint()
+		said := ""
+		if len(faults) > 0 {
+			said = faults[0].String()
+		}
+		if (tc.at == "") != (said == "") || !strings.HasPrefix(said, tc.at) {
+			t.Errorf("%q: lint says %q, want %q", tc.line, said, tc.at)
+		}
+		out, err := bash(t, script, envOn(t, text))
+		if (err == nil) != (tc.at == "") {
+			t.Errorf("%q: bash says %v (%s), lint %q", tc.line, err, out, said)
+		}
+	}
+	crlf := "NAMESPACE_PREFIX=user-\r\nUSE_JOB_POD_REAPER=true\r\n"
+	if out, err := bash(t, script, envOn(t, crlf)); err == nil {
+		t.Errorf("bash reads CR LF as it looks: %s", out)
+	}
+	if faults := parseEnv(crlf).lint(); len(faults) != 2 {
+		t.Errorf("CR LF: %v", faults)
+	}
+}
+
+func TestHookEnvIsEditedInPlace(t *testing.T) {
+	have := `# our hook.env
+K8S_USERNAME_PREFIX=""
+
+# who may come in
+NETWORK_POLICY_ALLOW_CIDR="127.0.0.1/32" # ask the network people
+NAMESPACE_PREFIX='user-'
+#USE_JOB_POD_REAPER=false
+OURS=1
+`
+	f := parseEnv(have)
+	for _, kv := range [][2]string{{"NETWORK_POLICY_ALLOW_CIDR", "10.0.0.0/8"}, {"NAMESPACE_PREFIX", "user-"}, {"USE_JOB_POD_REAPER", "true"}, {"CLIENT_ID", "kube"}} {
+		if err := f.set(kv[0], kv[1]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := `# our hook.env
+K8S_USERNAME_PREFIX=""
+
+# who may come in
+NETWORK_POLICY_ALLOW_CIDR="10.0.0.0/8" # ask the network people
+NAMESPACE_PREFIX='user-'
+#USE_JOB_POD_REAPER=false
+USE_JOB_POD_REAPER=true
+OURS=1
+CLIENT_ID="kube"
+`
+	if d := cmp.Diff(want, f.String()); d != "" {
+		t.Error(d)
+	}
+	if again := parseEnv(want); again.String() != want {
+		t.Errorf("%q", again.String())
+	}
+	if f.unedited() || !parseEnv(shipped()).unedited() {
+		t.Error("what was edited and what was not can't be told apart")
+	}
+}
+
+// shipped is a hook.env as the package has it.
+func shipped() string {
+	var f envFile
+	for _, k := range envKeys {
+		_ = f.set(k.name, k.ships)
+	}
+	return f.String()
+}

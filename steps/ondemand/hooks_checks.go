@@ -1,0 +1,230 @@
+package ondemand
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os/exec"
+	"slices"
+	"strings"
+	"time"
+
+	"carrick/cluster"
+	"carrick/steps"
+)
+
+const (
+	portalSource = "OSC/ondemand: ood-portal-generator/share/ood_portal_example.yml, mod_ood_proxy/lib/ood/nginx_stage.lua"
+	stageSource  = "OSC/ondemand: nginx_stage/lib/nginx_stage/generators/pun_config_generator.rb"
+)
+
+func hookChecks() []steps.Check {
+	return []steps.Check{
+		{
+			Name: "pre-hook-set", Title: "the portal runs a hook as root", On: steps.Local, Mend: "portal", Needs: []string{"portal-file"},
+			Why: "pun_pre_hook_root_cmd is the only place from which users' namespaces come; without it nothing is ever made, and nothing says so",
+			See: []string{portalSource}, Run: preHookSet,
+		},
+		{
+			Name: "pre-hook-safe", Title: "root alone can change that hook, and run it", On: steps.Local, Mend: "pre-hook", Needs: []string{"pre-hook-set"},
+			Why: "it runs as root at each login: who may write it is root. One that can't be run is passed over without a word",
+			See: []string{stageSource}, Run: preHookSafe,
+		},
+		{
+			Name: "pre-hook-does", Title: "that hook runs upstream's hooks, with hook.env and root's kubeconfig", On: steps.Local, Mend: "pre-hook", Needs: []string{"pre-hook-set"},
+			Why: "what is left out there is missing for each user: the namespace, its level of pod security, or the tokens",
+			See: []string{page, "OSC/ondemand: hooks/k8s-bootstrap"}, Run: preHookDoes,
+		},
+		{
+			Name: "portal-tokens", Title: "the portal hands the tokens of a login to the hook", On: steps.Local, Mend: "portal", Needs: []string{"pre-hook-set"}, When: withOIDC,
+			Why: "set-k8s-creds.sh puts OIDC_ACCESS_TOKEN and OIDC_REFRESH_TOKEN into the user's kubeconfig; what it is not given, it writes there empty. mod_auth_openidc passes the refresh token only where OIDCPassRefreshToken is on",
+			See: []string{portalSource, "OSC/ondemand: hooks/k8s-bootstrap/set-k8s-creds.sh"}, Run: portalTokens,
+		},
+		{
+			Name: "portal-applied", Title: "Apache's configuration has it", On: steps.Local, Needs: []string{"pre-hook-set"}, Mend: "portal-update",
+			Why: "ood_portal.yml is read by update_ood_portal alone; Apache knows of it after that, and after a restart",
+			See: []string{portalSource}, Run: portalApplied,
+		},
+		{
+			Name: "portal-runs", Title: "Apache was started after that", On: steps.Local, Needs: []string{"portal-applied"},
+			Why: "it reads its configuration when it starts",
+			See: []string{portalSource}, Run: portalRuns,
+		},
+		{
+			Name: "selinux", Title: "SELinux lets Open OnDemand use Kubernetes", On: steps.Local, Mend: "selinux-boolean",
+			Why: "the boolean ondemand_use_kubernetes is off as shipped; where SELinux enforces, kubectl is then refused in ways that look like a network fault",
+			See: []string{"OSC/ondemand: packaging/rpm/ondemand-selinux.te"}, Run: selinuxAllows,
+		},
+		{
+			Name: "hook-log", Title: "no hook failed since it was last changed", On: steps.Local, Needs: []string{"pre-hook-set"},
+			Why: "a hook's output and exit status are swallowed: the login goes on. Only syslog has a line, under the tag ood_nginx_stage",
+			See: []string{stageSource}, Run: hookLog,
+		},
+	}
+}
+
+func preHookSet(ctx context.Context, e steps.Env) steps.Result {
+	_, values, err := openPortal(ctx, e)
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	v, _ := values["pun_pre_hook_root_cmd"].(string)
+	switch {
+	case v == "":
+		return steps.Failed("pun_pre_hook_root_cmd is not set in "+portalFile, "")
+	case !strings.HasPrefix(v, "/"):
+		return steps.Failed("pun_pre_hook_root_cmd is "+quoted(v)+", not an absolute path", "")
+	}
+	return steps.Passed("%s", quoted(v))
+}
+
+func preHookSafe(ctx context.Context, e steps.Env) steps.Result {
+	at, err := hookInUse(ctx, e)
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	info, err := e.Host.Stat(ctx, at)
+	fix := onWebNode("chown root:root " + steps.Quoted(at) + " && chmod 0700 " + steps.Quoted(at))
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return steps.Failed("there is no "+quoted(at)+", which the portal runs", "")
+	case err != nil:
+		return steps.Unseen(err)
+	case !info.Mode.IsRegular():
+		return steps.Failed(quoted(at)+" is not a file", "")
+	case info.Mode.Perm()&0o100 == 0:
+		return steps.Failed(fmt.Sprintf("%s has mode %04o: it can't be run", quoted(at), info.Mode.Perm()), fix)
+	case info.Mode.Perm()&0o022 != 0:
+		return steps.Failed(fmt.Sprintf("%s has mode %04o: others than root may change what root runs", quoted(at), info.Mode.Perm()), fix)
+	case !e.Host.IsFolder() && info.UID > 0:
+		return steps.Failed(fmt.Sprintf("%s belongs to user %d, who may change what root runs", quoted(at), info.UID), fix)
+	}
+	return steps.Passed("%s, mode %04o", at, info.Mode.Perm())
+}
+
+func preHookDoes(ctx context.Context, e steps.Env) steps.Result {
+	at, err := hookInUse(ctx, e)
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	b, err := e.Host.Read(ctx, at)
+	if errors.Is(err, fs.ErrNotExist) {
+		return steps.Skipped("there is no %s", quoted(at))
+	}
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	if !strings.HasPrefix(string(b), "#!") {
+		return steps.Skipped("%s is no script: what it does can't be read", quoted(at))
+	}
+	var lacks []string
+	text := strings.Join(scriptLines(string(b)), "\n")
+	ask := func(part, why string) {
+		if !strings.Contains(text, part) {
+			lacks = append(lacks, why)
+		}
+	}
+	ask("k8s-bootstrap-ondemand.sh", "it does not run k8s-bootstrap-ondemand.sh: users get no namespace")
+	if strings.Contains(text, wrongHookEnv) {
+		lacks = append(lacks, "it hands on "+wrongHookEnv+", which is not hook.env")
+	} else {
+		ask("hook.env", "it does not hand on "+hookEnv)
+	}
+	if withOIDC(e) {
+		ask("set-k8s-creds.sh", "it does not run set-k8s-creds.sh: users' tokens get nowhere")
+	}
+	if len(lacks) > 0 {
+		return steps.Failed(quoted(at)+": "+strings.Join(lacks, "; "), "")
+	}
+	level := e.Answers.Text("policies.level")
+	switch {
+	case !strings.Contains(text, "pod-security.kubernetes.io/enforce="):
+		return steps.Warned(quoted(at)+" sets no level of pod security: users' namespaces have the cluster's default, which may be none", "carrick apply "+e.LinkFile()+" --step hooks")
+	case !strings.Contains(text, "pod-security.kubernetes.io/enforce="+level):
+		return steps.Warned(quoted(at)+" sets another level of pod security than "+level, "carrick apply "+e.LinkFile()+" --step hooks")
+	}
+	return steps.Passed("%s, with the level %s of pod security", at, level)
+}
+
+func portalTokens(ctx context.Context, e steps.Env) steps.Result {
+	_, values, err := openPortal(ctx, e)
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	var lacks []string
+	have := exported(values)
+	for _, name := range tokenExports {
+		if !slices.Contains(have, name) {
+			lacks = append(lacks, "pun_pre_hook_exports lacks "+name)
+		}
+	}
+	inner, _ := values["oidc_settings"].(map[string]any)
+	if v, ok := inner["OIDCPassRefreshToken"]; !ok || !switchedOn(v) {
+		lacks = append(lacks, "oidc_settings has no OIDCPassRefreshToken: 'On', so there is no refresh token to hand on")
+	}
+	if len(lacks) > 0 {
+		return steps.Failed(strings.Join(lacks, "; "), "")
+	}
+	return steps.Passed("%s, and the refresh token is passed", strings.Join(tokenExports, " and "))
+}
+
+func portalApplied(ctx context.Context, e steps.Env) steps.Result {
+	unit, file, err := apache(ctx, e)
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	run := updatePortal + " && systemctl restart " + unit
+	if file == "" {
+		if e.Host.IsFolder() {
+			return steps.Skipped("a folder stands for the web node, and Apache's configuration is not in it; run there: %s", run)
+		}
+		return steps.Failed("there is neither "+strings.Join(apacheFiles, " nor "), "")
+	}
+	b, err := e.Host.Read(ctx, file)
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	at, err := hookInUse(ctx, e)
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	_, values, err := openPortal(ctx, e)
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	for _, want := range []string{at, strings.Join(exported(values), ",")} {
+		if !strings.Contains(string(b), want) {
+			return steps.Failed(file+" knows nothing of "+quoted(want), onWebNode(run))
+		}
+	}
+	return steps.Passed("%s names %s", file, at)
+}
+
+const selinuxBoolean = "ondemand_use_kubernetes"
+
+func selinuxAllows(ctx context.Context, e steps.Env) steps.Result {
+	if e.Host.IsFolder() {
+		r, _ := inFolder(cluster.ErrFolder, "getenforce; getsebool "+selinuxBoolean)
+		return r
+	}
+	mode, err := e.Own.Text("selinux")
+	switch {
+	case err != nil:
+		return steps.Unseen(err)
+	case mode == noLinux:
+		return steps.Passed("there is no SELinux on the web node")
+	case mode == permits:
+		return steps.Passed("SELinux does not enforce")
+	}
+	out, err := hostSays(ctx, e, 30*time.Second, "getsebool", selinuxBoolean)
+	switch {
+	case err != nil && errors.As(err, new(*exec.ExitError)):
+		return steps.Failed("SELinux enforces, and knows no boolean "+selinuxBoolean+": the package ondemand-selinux is not installed", onWebNode("dnf install ondemand-selinux && setsebool -P "+selinuxBoolean+" on"))
+	case err != nil:
+		return steps.Unseen(err)
+	case strings.HasSuffix(strings.TrimSpace(out), "on"):
+		return steps.Passed("SELinux enforces, and %s is on", selinuxBoolean)
+	}
+	return steps.Failed("SELinux enforces, and "+selinuxBoolean+" is off", "")
+}

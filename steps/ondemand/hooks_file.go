@@ -1,0 +1,90 @@
+package ondemand
+
+import (
+	"context"
+	"regexp"
+	"strings"
+
+	"github.com/aymanbagabas/go-udiff"
+
+	"carrick/steps"
+)
+
+// editedFile is a file in which carrick sets some values among others that may be
+// secret: the diff shows all but those.
+type editedFile struct {
+	steps.File
+	redact func(string) string
+}
+
+// Plan is File's, with a diff that hides secrets alone.
+func (f editedFile) Plan(ctx context.Context, e steps.Env) (steps.Change, error) {
+	c, err := f.File.Plan(ctx, e)
+	if err != nil {
+		return c, err
+	}
+	want, err := f.Content(ctx, e)
+	if err != nil {
+		return c, err
+	}
+	for i := range c.Items {
+		if c.Items[i].Diff == "" {
+			continue
+		}
+		have, err := e.Host.Read(ctx, f.Path)
+		if err != nil {
+			have = nil // it is new
+		}
+		c.Items[i].Diff = udiff.Unified(f.Path, f.Path, f.redact(string(have)), f.redact(want.Reveal()))
+	}
+	return c, nil
+}
+
+var secretKey = regexp.MustCompile(`(?i)(secret|passw|passphrase|bindpw|token|private|credential)`)
+
+// redactEnv hides the values of hook.env that may be secret: of keys that carrick
+// does not know, all.
+func redactEnv(text string) string {
+	f := parseEnv(text)
+	for i, l := range f.lines {
+		k := envKeyOf(l.key)
+		switch {
+		case l.key == "" && !strings.HasPrefix(l.text, "#") && strings.TrimSpace(l.text) != "":
+			f.lines[i].text = "(hidden)"
+		case strings.HasPrefix(l.text, "#") && secretKey.MatchString(l.text):
+			f.lines[i].text = "# (hidden)"
+		case l.key == "" || k != nil && !k.secret:
+		case l.value == "" && l.odd == "" || k != nil && l.value == k.ships:
+		default:
+			f.lines[i].text = l.key + "=(hidden)"
+		}
+	}
+	return f.String()
+}
+
+var portalLine = regexp.MustCompile(`^(\s*(?:- )?#?\s*["']?([A-Za-z_][\w.-]*)["']?\s*:\s*)(\S.*)$`)
+
+// shownPortal are the keys whose values are shown, where those are plain: those
+// that carrick sets, and what stands beside them often.
+var shownPortal = regexp.MustCompile(`^(pun_pre_hook_root_cmd|pun_pre_hook_exports|OIDCPassRefreshToken|oidc_settings|node_uri|rnode_uri|servername|port|ssl|oidc_uri|oidc_provider_metadata_url|oidc_client_id|oidc_scope|oidc_remote_user_claim|pun_max_retries|pun_uri|nginx_uri)$`)
+
+// redactPortal hides the values of ood_portal.yml that carrick has nothing to do
+// with: among them may be the secret of a client, or of a directory.
+func redactPortal(text string) string {
+	lines := strings.Split(text, "\n")
+	for i, l := range lines {
+		trimmed := strings.TrimSpace(l)
+		m := portalLine.FindStringSubmatch(l)
+		switch {
+		case trimmed == "" || trimmed == "---":
+		case m != nil && shownPortal.MatchString(m[2]) && !strings.ContainsAny(m[3], "{["):
+		case m != nil:
+			lines[i] = m[1] + "(hidden)"
+		case strings.HasPrefix(trimmed, "#") && !secretKey.MatchString(trimmed):
+		case strings.HasSuffix(trimmed, ":"):
+		default:
+			lines[i] = l[:len(l)-len(strings.TrimLeft(l, " "))] + "(hidden)"
+		}
+	}
+	return strings.Join(lines, "\n")
+}

@@ -1,0 +1,134 @@
+package ondemand
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"strings"
+	"time"
+
+	"carrick/cluster"
+	"carrick/steps"
+)
+
+const (
+	stageTag = "ood_nginx_stage"
+	logLines = "500" // the last of that tag that are read
+	logTail  = "262144"
+)
+
+// logFiles are where syslog writes, where there is no journal.
+var logFiles = []string{"/var/log/messages", "/var/log/syslog"}
+
+// hookLog looks for failures that nginx_stage logged after the hook was last
+// changed: older ones may be mended.
+func hookLog(ctx context.Context, e steps.Env) steps.Result {
+	look := "journalctl -t " + stageTag + " -n " + logLines + " --no-pager | grep 'exited with'"
+	if e.Host.IsFolder() {
+		r, _ := inFolder(cluster.ErrFolder, look)
+		return r
+	}
+	text, from, err := stageLog(ctx, e)
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	if from == "" {
+		return steps.Skipped("neither a journal nor %s can be read; look on the web node: %s", strings.Join(logFiles, " nor "), look)
+	}
+	since := changedLast(ctx, e)
+	var bad []string
+	seen := false
+	for _, l := range strings.Split(text, "\n") {
+		at, known := logTime(l, time.Now())
+		if !strings.Contains(l, stageTag) || known && at.Before(since) {
+			continue
+		}
+		seen = true
+		if strings.Contains(l, "exited with") {
+			bad = append(bad, strings.TrimSpace(l))
+		}
+	}
+	when := since.Format(time.DateTime)
+	switch {
+	case len(bad) > 0:
+		return steps.Failed(fmt.Sprintf("it failed %s in %s since %s, the last: %s", times(len(bad)), from, when, cluster.Clean(bad[len(bad)-1])), onWebNode("bash -x "+preHook+" --user USER    # as root, for the user of that line"))
+	case !seen:
+		return steps.Passed("%s has nothing of %s since %s: nobody's web server has started since, or all went well", from, stageTag, when)
+	}
+	return steps.Passed("%s has no failure since %s", from, when)
+}
+
+// stageLog is the end of what nginx_stage logged, and from where; from is ""
+// where nothing can be read.
+func stageLog(ctx context.Context, e steps.Env) (text, from string, err error) {
+	text, err = hostSays(ctx, e, 30*time.Second, "journalctl", "-t", stageTag, "-n", logLines, "-o", "short-iso", "--no-pager")
+	if err == nil && strings.Contains(text, stageTag) {
+		return text, "the journal", nil
+	}
+	for _, f := range logFiles {
+		there, statErr := stands(ctx, e, f)
+		if statErr != nil || !there {
+			continue
+		}
+		tail, err := hostSays(ctx, e, 30*time.Second, "tail", "-c", logTail, f)
+		if err != nil {
+			return "", "", err
+		}
+		return tail, f, nil
+	}
+	if err == nil {
+		return text, "the journal", nil
+	}
+	return "", "", nil
+}
+
+// changedLast is when the hook or what it reads was last changed.
+func changedLast(ctx context.Context, e steps.Env) time.Time {
+	var last time.Time
+	files := []string{hookEnv, rootKubeconfig}
+	if at, err := hookInUse(ctx, e); err == nil {
+		files = append(files, at)
+	}
+	for _, f := range files {
+		if info, err := e.Host.Stat(ctx, f); err == nil && info.ModTime.After(last) {
+			last = info.ModTime
+		}
+	}
+	return last
+}
+
+var (
+	isoTime    = regexp.MustCompile(`^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?([+-]\d\d:?\d\d|Z)`)
+	syslogTime = regexp.MustCompile(`^[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d`)
+)
+
+// logTime is the time at the start of a line of a log; one without a year is of
+// the year before now.
+func logTime(line string, now time.Time) (time.Time, bool) {
+	if m := isoTime.FindString(line); m != "" {
+		for _, form := range []string{time.RFC3339Nano, "2006-01-02T15:04:05-0700", "2006-01-02T15:04:05.999999-0700"} {
+			if t, err := time.Parse(form, m); err == nil {
+				return t, true
+			}
+		}
+	}
+	if m := syslogTime.FindString(line); m != "" {
+		t, err := time.ParseInLocation(time.Stamp, m, now.Location())
+		if err != nil {
+			return t, false
+		}
+		t = t.AddDate(now.Year(), 0, 0)
+		if t.After(now.AddDate(0, 0, 1)) {
+			t = t.AddDate(-1, 0, 0)
+		}
+		return t, true
+	}
+	return time.Time{}, false
+}
+
+func times(n int) string {
+	if n == 1 {
+		return "once"
+	}
+	return fmt.Sprintf("%d times", n)
+}

@@ -1,0 +1,118 @@
+package ondemand
+
+import (
+	"fmt"
+	"path"
+	"regexp"
+	"strings"
+)
+
+// hookScript is the site's own pre-PUN hook: what the portal runs as root when a
+// user's web server starts.
+type hookScript struct {
+	kubeconfig string // of root
+	kubectl    string // upstream's hooks call it by its bare name
+	level      string // of pod security, for the users' namespaces
+	creds      bool   // users sign in by OIDC: their tokens go into their kubeconfig
+	also       string // a hook that ran before; "": none
+}
+
+var (
+	scriptPath = regexp.MustCompile(`^(/[A-Za-z0-9._+-]+)+$`)
+	podLevels  = regexp.MustCompile(`^(restricted|baseline|privileged)$`)
+)
+
+// Upstream's hooks, which belong to the package and are called, not copied.
+const (
+	bootstrapHook = hooksFolder + "/k8s-bootstrap-ondemand.sh"
+	credsHook     = hooksFolder + "/set-k8s-creds.sh"
+)
+
+// alsoMark stands before the path of a hook that ran before, so that it is found again.
+const alsoMark = "also="
+
+// text is the script. A value that could be more than one word in it is refused.
+func (h hookScript) text() (string, error) {
+	for _, p := range []string{h.kubeconfig, h.kubectl, h.also} {
+		if p != "" && (!scriptPath.MatchString(p) || path.Clean(p) != p) {
+			return "", fmt.Errorf("%s can't be named in the hook: it takes absolute paths of letters, digits and ._+-", quoted(p))
+		}
+	}
+	if !podLevels.MatchString(h.level) {
+		return "", fmt.Errorf("%s is no level of pod security: restricted, baseline or privileged", quoted(h.level))
+	}
+	var b strings.Builder
+	b.WriteString(scriptHead)
+	if h.also != "" {
+		fmt.Fprintf(&b, scriptAlso, h.also)
+	}
+	folders := "/usr/local/bin:/usr/bin:/bin"
+	if at := path.Dir(h.kubectl); at != "/usr/local/bin" {
+		folders = at + ":" + folders
+	}
+	fmt.Fprintf(&b, scriptBootstrap, h.kubeconfig, folders, bootstrapHook, hookEnv, h.level)
+	if h.creds {
+		fmt.Fprintf(&b, scriptCreds, credsHook)
+	}
+	return b.String(), nil
+}
+
+const scriptHead = `#!/bin/bash
+# Open OnDemand runs this as root before a user's web server starts. What it
+# prints goes nowhere but to syslog, under the tag ood_nginx_stage.
+# Written by carrick, which writes it anew: changes belong into a hook of their own.
+
+given=("$@")
+user=
+while [ "$#" -gt 0 ]; do
+  case "$1" in
+    --user) user="${2:-}"; shift ;;
+    --user=*) user="${1#--user=}" ;;
+  esac
+  shift
+done
+if [ -z "$user" ]; then
+  echo "k8s-pre-hook: there is no --user NAME" >&2
+  exit 1
+fi
+`
+
+const scriptAlso = `
+# The hook that ran here before.
+` + alsoMark + `%s
+"$also" "${given[@]}" || echo "k8s-pre-hook: $also ended with $?" >&2
+`
+
+const scriptBootstrap = `
+# Root's kubeconfig: the ServiceAccount ondemand and nothing else.
+export KUBECONFIG=%s
+export PATH=%s
+hook_env=%[4]s
+
+# The user's namespace, network policy and role bindings.
+/bin/bash %[3]s "$user" "$hook_env" || exit 1
+
+# How strict the cluster is with the user's pods. Upstream's hook knows nothing of
+# this label, and leaves it alone.
+prefix=$(. "$hook_env" && printf %%s "${NAMESPACE_PREFIX:-}") || exit 1
+kubectl label --overwrite namespace "$prefix$user" \
+  pod-security.kubernetes.io/enforce=%[5]s \
+  pod-security.kubernetes.io/enforce-version=latest \
+  pod-security.kubernetes.io/warn=restricted || exit 1
+`
+
+const scriptCreds = `
+# The tokens of the user's login go into the user's own kubeconfig, not into root's.
+unset KUBECONFIG
+/bin/bash %s "$user" "$hook_env" || exit 1
+`
+
+// alsoOf is the hook that a script of ours runs first; "": none.
+func alsoOf(script string) string {
+	for _, l := range strings.Split(script, "\n") {
+		if p, ok := strings.CutPrefix(l, alsoMark); ok {
+			return p
+		}
+	}
+	return ""
+}

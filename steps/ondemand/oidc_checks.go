@@ -1,0 +1,179 @@
+package ondemand
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"carrick/cluster"
+	"carrick/cluster/probe"
+	"carrick/steps"
+)
+
+const (
+	clientGoSource  = "kubernetes/client-go: plugin/pkg/client/auth/oidc/oidc.go"
+	apiServerSource = "kubernetes/website: content/en/docs/reference/access-authn-authz/authentication.md"
+)
+
+func oidcChecks() []steps.Check {
+	return []steps.Check{
+		{
+			Name: "issuer", Title: "the issuer says that it is one", On: steps.Local, From: "this machine", When: withOIDC,
+			Why: "kubectl and the API server ask it at ISSUER" + discovery + ", and the API server refuses tokens of an issuer that calls itself otherwise, to the last slash. Upstream's example has the token endpoint there",
+			See: []string{clientGoSource, hookEnvSource}, Run: issuerSays,
+		},
+		{
+			Name: "one-issuer", Title: "the portal logs users in at that issuer", On: steps.Local, When: withOIDC, Needs: []string{"portal-file"},
+			Why: "the token of the login to the portal is what the API server is shown",
+			See: []string{page}, Run: oneIssuer,
+		},
+		{
+			Name: "token-audience", Title: "a user's token names the API server's client", On: steps.Local, When: withOIDC,
+			Why: "the API server takes a token only where its client id is among the token's audience (aud). The portal's client gets it there by a mapper; other ways are an exchange of tokens in the hook, or one client for both",
+			See: []string{page, apiServerSource}, Run: tokenAudience,
+		},
+		{
+			Name: "server-issuer", Title: "the API server takes tokens of that issuer", On: steps.Remote, When: withOIDC, Needs: []string{"signed-in"},
+			Why: "it is told of one issuer and one client id, as flags or in a file of its own; never both",
+			See: []string{apiServerSource}, Run: serverIssuer,
+		},
+		{
+			Name: "server-username", Title: "the API server makes plain login names of tokens", On: steps.Remote, When: withOIDC, Needs: []string{"signed-in"},
+			Why: "the hook binds roles to the user's login name and nothing before it. Without --oidc-username-prefix=- the API server puts the issuer before each name that is no mail address",
+			See: []string{"OSC/ondemand: hooks/k8s-bootstrap/yaml/rolebinding.yaml", apiServerSource}, Run: serverUsername,
+		},
+	}
+}
+
+// systemCAs are where the CAs stand that a web node trusts.
+var systemCAs = []string{"/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/certs/ca-certificates.crt"}
+
+// trusted are the CAs of the web node; nil: this machine's, since it has none.
+func trusted(ctx context.Context, e steps.Env) ([]byte, error) {
+	for _, p := range systemCAs {
+		b, err := e.Host.Read(ctx, p)
+		if err == nil {
+			return b, nil
+		}
+		if !errors.Is(err, fs.ErrNotExist) {
+			return nil, err
+		}
+	}
+	return nil, nil
+}
+
+// provider is what a provider said of itself.
+type provider struct {
+	status int
+	issuer string
+}
+
+func askProvider(ctx context.Context, e steps.Env, issuer string) (provider, error) {
+	roots, err := trusted(ctx, e)
+	if err != nil {
+		return provider{}, err
+	}
+	at := strings.TrimSuffix(issuer, "/") + discovery
+	return cluster.Look(ctx, "issuer/"+at+"/"+cluster.Mask(string(roots)).Hash(), time.Minute, func(ctx context.Context) (provider, error) {
+		r, err := probe.HTTP(ctx, http.MethodGet, at, probe.HTTPOptions{Roots: roots, NoRedirects: true})
+		if err != nil {
+			return provider{}, err
+		}
+		var said struct {
+			Issuer string `json:"issuer"`
+		}
+		if err := json.Unmarshal(r.Body, &said); err != nil && r.Status == http.StatusOK {
+			return provider{}, fmt.Errorf("%s does not answer with JSON", at)
+		}
+		return provider{status: r.Status, issuer: said.Issuer}, nil
+	})
+}
+
+func issuerSays(ctx context.Context, e steps.Env) steps.Result {
+	issuer := e.Answers.Text("oidc.issuer")
+	if meant := issuerMeant(issuer); meant != issuer {
+		return steps.Failed(issuer+" is the address of an endpoint, not the issuer: that is "+meant, "answer oidc.issuer with "+steps.Quoted(meant)+" in "+e.LinkFile())
+	}
+	if !strings.HasPrefix(issuer, "https://") {
+		return steps.Failed(issuer+" does not begin with https://, and the API server takes no other", "answer oidc.issuer with https:// in "+e.LinkFile())
+	}
+	look := "curl -sS " + steps.Quoted(strings.TrimSuffix(issuer, "/")+discovery)
+	said, err := askProvider(ctx, e, issuer)
+	switch {
+	case errors.As(err, new(*tls.CertificateVerificationError)):
+		return steps.Failed("the web node does not trust the certificate that it shows: no CA among the system's has signed it, or it is not good for that name now", onWebNode("put the CA into /etc/pki/ca-trust/source/anchors and run update-ca-trust (Debian: /usr/local/share/ca-certificates, update-ca-certificates)"))
+	case err != nil:
+		return steps.Unseen(err).Or(look)
+	case said.status == http.StatusOK && said.issuer == issuer:
+		return steps.Passed("%s", issuer)
+	case said.status == http.StatusOK:
+		return steps.Failed(fmt.Sprintf("it calls itself %s, and oidc.issuer is answered with %s", quoted(said.issuer), issuer), "answer oidc.issuer with "+steps.Quoted(said.issuer)+" in "+e.LinkFile())
+	}
+	if other := otherRealm(issuer); other != "" {
+		if said, err := askProvider(ctx, e, other); err == nil && said.status == http.StatusOK && said.issuer != "" {
+			return steps.Failed(issuer+" is not there, and "+quoted(said.issuer)+" is: Keycloak has no /auth before its realms since 17", "answer oidc.issuer with "+steps.Quoted(said.issuer)+" in "+e.LinkFile())
+		}
+	}
+	return steps.Failed(fmt.Sprintf("%s answers with status %d", strings.TrimSuffix(issuer, "/")+discovery, said.status), look)
+}
+
+func oneIssuer(_ context.Context, e steps.Env) steps.Result {
+	have, err := e.Own.Text("portal-issuer")
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	if want := e.Answers.Text("oidc.issuer"); strings.TrimSuffix(have, "/") != strings.TrimSuffix(want, "/") {
+		return steps.Failed(fmt.Sprintf("the portal's is %s, and oidc.issuer is answered with %s", quoted(have), want), "answer oidc.issuer with "+steps.Quoted(have)+" in "+e.LinkFile()+", and have the API server take it: "+apiFlags(e))
+	}
+	return steps.Passed("%s", have)
+}
+
+// mapper is how the audience gets into the portal's tokens, click by click.
+func mapper(e steps.Env) string {
+	return fmt.Sprintf(`# in Keycloak's admin console, in the realm of %[1]s
+Clients > %[2]s > Client scopes > %[2]s-dedicated > Configure a new mapper > Audience
+  Name: kubernetes    Included Client Audience: %[3]s    Add to ID token: On    Add to access token: On
+Save; then log out of the portal and in again
+# other ways: a pre-PUN hook that exchanges the token for one of %[3]s, or one client for the portal and the API server`,
+		e.Answers.Text("oidc.issuer"), cmpOr(e.Answers.Text("oidc.client-id"), "CLIENT"), cmpOr(e.Answers.Text("oidc.audience"), "CLIENT"))
+}
+
+func tokenAudience(_ context.Context, e steps.Env) steps.Result {
+	raw := e.Answers.Masked("oidc.user-token")
+	if raw.IsZero() {
+		return steps.Skipped("no token of a user was given: --secret oidc.user-token=@FILE")
+	}
+	t, err := cluster.ParseToken(cluster.Mask(strings.TrimSpace(raw.Reveal())))
+	issuer, audience := e.Answers.Text("oidc.issuer"), e.Answers.Text("oidc.audience")
+	switch {
+	case err != nil:
+		return steps.Failed("it is no token that an API server can take: "+err.Error(), "have the provider issue access tokens as JWTs")
+	case t.Issuer != issuer:
+		return steps.Failed(fmt.Sprintf("its issuer is %s, not %s", quoted(t.Issuer), issuer), "answer oidc.issuer with it, or take a token of that issuer")
+	case !slices.Contains(t.Audience, audience):
+		return steps.Failed(fmt.Sprintf("its audience is %s, without %s", audienceWords(t.Audience), audience), mapper(e))
+	}
+	found := "its audience holds " + audience
+	if t.Expired(time.Now()) {
+		found += "; the token itself has ended, which says nothing of that"
+	}
+	return steps.Passed("%s", found)
+}
+
+func audienceWords(aud []string) string {
+	if len(aud) == 0 {
+		return "empty"
+	}
+	var out []string
+	for _, a := range aud {
+		out = append(out, quoted(a))
+	}
+	return shortList(out, ", ")
+}

@@ -1,0 +1,156 @@
+package ondemand
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"carrick/cluster"
+	"carrick/steps"
+	"carrick/steps/check"
+)
+
+// oidcServer is what kube-apiserver is told of OIDC on its command line.
+type oidcServer struct{ issuer, clientID, claim, prefix, config string }
+
+// flags are the names under which the fact keeps them.
+func (s *oidcServer) flags() map[string]*string {
+	return map[string]*string{
+		"oidc-issuer-url": &s.issuer, "oidc-client-id": &s.clientID, "oidc-username-claim": &s.claim,
+		"oidc-username-prefix": &s.prefix, "authentication-config": &s.config,
+	}
+}
+
+// learnServerOIDC reads the arguments of the API server's pods, which a control
+// plane has that kubeadm made.
+func learnServerOIDC(ctx context.Context, e steps.Env) (any, error) {
+	pods, err := check.List[corev1.Pod](ctx, e.Cluster, check.Pods, "kube-system", cluster.Selector{Labels: "component=kube-apiserver"})
+	if err != nil {
+		return nil, err
+	}
+	if len(pods) == 0 {
+		return nil, steps.Absent("the API server's pods can't be seen (a control plane that somebody else runs): ask who runs it for its OIDC issuer, client id, username claim and username prefix")
+	}
+	slices.SortFunc(pods, func(a, b *corev1.Pod) int { return strings.Compare(a.Name, b.Name) })
+	out := map[string]any{}
+	for i, p := range pods {
+		found := map[string]any{}
+		for _, c := range p.Spec.Containers {
+			for name, value := range argumentsOf(slices.Concat(c.Command, c.Args)) {
+				if _, known := new(oidcServer).flags()[name]; known {
+					found[name] = value
+				}
+			}
+		}
+		if i > 0 && fmt.Sprint(out) != fmt.Sprint(found) {
+			return nil, fmt.Errorf("pods %s and %s are told different things of OIDC", pods[0].Name, p.Name)
+		}
+		out = found
+	}
+	return out, nil
+}
+
+// argumentsOf are the flags of a command line by name.
+func argumentsOf(words []string) map[string]string {
+	out := map[string]string{}
+	for i, w := range words {
+		name, ok := strings.CutPrefix(w, "--")
+		if !ok {
+			continue
+		}
+		name, value, has := strings.Cut(name, "=")
+		if !has && i+1 < len(words) && !strings.HasPrefix(words[i+1], "--") {
+			value = words[i+1]
+		}
+		out[name] = value
+	}
+	return out
+}
+
+func serverOIDC(of steps.Facts) (oidcServer, error) {
+	var s oidcServer
+	v, err := of.Value("server-oidc")
+	if err != nil {
+		return s, err
+	}
+	m, _ := v.(map[string]any)
+	for name, into := range s.flags() {
+		*into, _ = m[name].(string)
+	}
+	return s, nil
+}
+
+// configured says why there is nothing to compare; ok: there is.
+func (s oidcServer) configured() (why steps.Result, ok bool) {
+	switch {
+	case s.config != "":
+		return steps.Skipped("the API server reads %s on its own disk, which can't be seen from here; look there for jwt[].issuer.url, audiences and claimMappings.username", s.config), false
+	case s.issuer == "":
+		return steps.Failed("kube-apiserver has no --oidc-issuer-url: it takes no token of any user", apiServerFlags), false
+	}
+	return steps.Result{}, true
+}
+
+const apiServerFlags = `# on each node of the control plane, in /etc/kubernetes/manifests/kube-apiserver.yaml, under command:
+- --oidc-issuer-url=ISSUER
+- --oidc-client-id=CLIENT
+- --oidc-username-claim=preferred_username
+- --oidc-username-prefix=-`
+
+// apiFlags is the same with the answers in it.
+func apiFlags(e steps.Env) string {
+	return strings.NewReplacer("ISSUER", e.Answers.Text("oidc.issuer"), "=CLIENT", "="+cmpOr(e.Answers.Text("oidc.audience"), "CLIENT")).Replace(apiServerFlags)
+}
+
+func serverIssuer(_ context.Context, e steps.Env) steps.Result {
+	s, err := serverOIDC(e.Own)
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	if why, ok := s.configured(); !ok {
+		if why.Fix != "" {
+			why.Fix = apiFlags(e)
+		}
+		return why
+	}
+	issuer, audience := e.Answers.Text("oidc.issuer"), e.Answers.Text("oidc.audience")
+	var off []string
+	if s.issuer != issuer {
+		off = append(off, fmt.Sprintf("--oidc-issuer-url is %s, and oidc.issuer is answered with %s", quoted(s.issuer), issuer))
+	}
+	if s.clientID != audience {
+		off = append(off, fmt.Sprintf("--oidc-client-id is %s, and oidc.audience is answered with %s", quoted(s.clientID), audience))
+	}
+	if len(off) > 0 {
+		return steps.Failed(strings.Join(off, "; "), apiFlags(e))
+	}
+	return steps.Passed("%s, as client %s", s.issuer, s.clientID)
+}
+
+func serverUsername(_ context.Context, e steps.Env) steps.Result {
+	s, err := serverOIDC(e.Own)
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	if why, ok := s.configured(); !ok {
+		if why.Status == steps.Fail {
+			return steps.Skipped("%s", why.Found)
+		}
+		return why
+	}
+	claim := cmpOr(s.claim, "sub")
+	switch {
+	case claim == "sub":
+		return steps.Failed("--oidc-username-claim is sub, which is a number or a UUID with most providers, and not the login name that the role bindings name", apiFlags(e))
+	case s.prefix == "" && claim != "email":
+		return steps.Failed("--oidc-username-prefix is not set: users are called "+quoted(s.issuer+"#NAME")+", and the role bindings name plain NAME", apiFlags(e))
+	case s.prefix != "-" && s.prefix != "":
+		return steps.Failed("--oidc-username-prefix is "+quoted(s.prefix)+": users are called "+quoted(s.prefix+"NAME")+", and the role bindings name plain NAME", apiFlags(e))
+	case claim == "email":
+		return steps.Warned("--oidc-username-claim is email: the role bindings name the login name, which is seldom an address", apiFlags(e))
+	}
+	return steps.Passed("the claim %s, without a prefix", claim)
+}

@@ -1,0 +1,122 @@
+package ondemand
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"slices"
+	"strings"
+
+	"carrick/cluster"
+	"carrick/steps"
+)
+
+// updatePortal writes Apache's configuration from ood_portal.yml.
+const updatePortal = "/opt/ood/ood-portal-generator/sbin/update_ood_portal"
+
+// tokenExports are the variables of a login that set-k8s-creds.sh needs.
+var tokenExports = []string{"OIDC_ACCESS_TOKEN", "OIDC_REFRESH_TOKEN"}
+
+// apacheFiles are where update_ood_portal writes, on Red Hat's and on Debian's.
+var apacheFiles = []string{"/etc/httpd/conf.d/ood-portal.conf", "/etc/apache2/sites-available/ood-portal.conf"}
+
+// openPortal is what ood_portal.yml says; nothing where there is none, as upstream
+// takes it.
+func openPortal(ctx context.Context, e steps.Env) (text string, values map[string]any, err error) {
+	b, err := e.Host.Read(ctx, portalFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", map[string]any{}, nil
+	}
+	if err != nil {
+		return "", nil, err
+	}
+	values, err = portalValues(string(b))
+	return string(b), values, err
+}
+
+// portalText is ood_portal.yml with carrick's keys set.
+func portalText(ctx context.Context, e steps.Env) (cluster.Masked, error) {
+	text, values, err := openPortal(ctx, e)
+	if err != nil {
+		return cluster.Masked{}, err
+	}
+	text, err = withPortalSettings(text, portalSettings(e, values))
+	return cluster.Mask(text), err
+}
+
+// portalSettings are the keys that carrick sets, over what is there.
+func portalSettings(e steps.Env, have map[string]any) []portalSetting {
+	out := []portalSetting{{[]string{"pun_pre_hook_root_cmd"}, preHook}}
+	for _, key := range []string{"node_uri", "rnode_uri"} {
+		if unset(have[key]) {
+			out = append(out, portalSetting{[]string{key}, "/" + strings.TrimSuffix(key, "_uri")})
+		}
+	}
+	if !withOIDC(e) {
+		return out
+	}
+	exports := exported(have)
+	for _, name := range tokenExports {
+		if !slices.Contains(exports, name) {
+			exports = append(exports, name)
+		}
+	}
+	return append(out, portalSetting{[]string{"pun_pre_hook_exports"}, strings.Join(exports, ",")}, portalSetting{[]string{"oidc_settings", "OIDCPassRefreshToken"}, "On"})
+}
+
+// unset tells whether a key of the portal has no value, as Ruby sees it.
+func unset(v any) bool { return v == nil || v == "" || v == false }
+
+// exported are the variables that the portal hands to the hook.
+func exported(values map[string]any) []string {
+	text, _ := values["pun_pre_hook_exports"].(string)
+	var out []string
+	for _, w := range strings.Split(text, ",") {
+		if w = strings.TrimSpace(w); w != "" {
+			out = append(out, w)
+		}
+	}
+	return out
+}
+
+// apache is the web server's unit on this kind of web node, and the file that
+// update_ood_portal writes; the file is "" where there is none yet.
+func apache(ctx context.Context, e steps.Env) (unit, file string, err error) {
+	for _, f := range apacheFiles {
+		there, err := stands(ctx, e, f)
+		if err != nil {
+			return "", "", err
+		}
+		if there {
+			return unitOf(f), f, nil
+		}
+	}
+	debian, err := stands(ctx, e, "/etc/apache2")
+	if debian {
+		return "apache2", "", err
+	}
+	return "httpd", "", err
+}
+
+func unitOf(file string) string {
+	if strings.HasPrefix(file, "/etc/apache2/") {
+		return "apache2"
+	}
+	return "httpd"
+}
+
+// callsBootstrap tells whether a script runs upstream's bootstrap.
+func callsBootstrap(script string) bool {
+	return slices.ContainsFunc(scriptLines(script), func(l string) bool { return strings.Contains(l, "k8s-bootstrap-ondemand.sh") })
+}
+
+// scriptLines are the lines of a shell script that are not comments.
+func scriptLines(script string) []string {
+	var out []string
+	for _, l := range strings.Split(script, "\n") {
+		if l = strings.TrimSpace(l); l != "" && !strings.HasPrefix(l, "#") {
+			out = append(out, l)
+		}
+	}
+	return out
+}

@@ -1,0 +1,203 @@
+package ondemand
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// portalSetting is one setting of ood_portal.yml that carrick writes: under a key,
+// or under a key of a mapping.
+type portalSetting struct {
+	path  []string // one or two keys
+	value string
+}
+
+func (s portalSetting) name() string { return strings.Join(s.path, ".") }
+
+// portalEdit is a text of ood_portal.yml under edit. It is edited line by line,
+// because most of the file is comments, which no YAML library gives back as they
+// stood. What comes out is read again and compared: nothing but the settings may
+// differ.
+type portalEdit struct{ lines []string }
+
+// withPortalSettings sets settings in a text. What says so already stays to the
+// letter.
+func withPortalSettings(text string, settings []portalSetting) (string, error) {
+	was, err := portalValues(text)
+	if err != nil {
+		return "", err
+	}
+	for _, s := range settings {
+		if portalSays(was, s) {
+			continue
+		}
+		e := portalEdit{lines: strings.Split(text, "\n")}
+		root, err := portalRoot(text)
+		if err != nil {
+			return "", err
+		}
+		if len(s.path) == 1 {
+			e.top(root, s.path[0], s.value)
+		} else {
+			e.nested(root, s.path[0], s.path[1], s.value)
+		}
+		text = strings.Join(e.lines, "\n")
+		now, err := portalValues(text)
+		want := with(was, s)
+		if err != nil || !reflect.DeepEqual(now, want) {
+			return "", fmt.Errorf("carrick can't set %s in %s without changing more than that. Set it by hand: %s", s.name(), portalFile, byHandPortal(s))
+		}
+		was = now
+	}
+	return text, nil
+}
+
+func byHandPortal(s portalSetting) string {
+	if len(s.path) == 1 {
+		return fmt.Sprintf("%s: %q", s.path[0], s.value)
+	}
+	return fmt.Sprintf("under %s: %s: %q", s.path[0], s.path[1], s.value)
+}
+
+// portalValues is what the text says.
+func portalValues(text string) (map[string]any, error) {
+	out := map[string]any{}
+	if err := yaml.Unmarshal([]byte(text), &out); err != nil {
+		return nil, fmt.Errorf("%s: %s", portalFile, syntaxFault(err))
+	}
+	if out == nil {
+		out = map[string]any{}
+	}
+	return out, nil
+}
+
+func portalRoot(text string) (*yaml.Node, error) {
+	var doc yaml.Node
+	if err := yaml.Unmarshal([]byte(text), &doc); err != nil {
+		return nil, err
+	}
+	if len(doc.Content) == 0 || doc.Content[0].Kind != yaml.MappingNode {
+		return &yaml.Node{Kind: yaml.MappingNode}, nil
+	}
+	return doc.Content[0], nil
+}
+
+// portalSays tells whether the values say that already: On and true are one.
+func portalSays(values map[string]any, s portalSetting) bool {
+	v, ok := values[s.path[0]]
+	if len(s.path) == 2 {
+		m, _ := v.(map[string]any)
+		v, ok = m[s.path[1]]
+	}
+	return ok && (v == s.value || s.value == "On" && switchedOn(v))
+}
+
+// switchedOn tells whether Apache takes a value for on, as upstream's generator
+// writes it: Ruby's true is written true.
+func switchedOn(v any) bool {
+	return slices.Contains([]string{"on", "true", "yes", "1"}, strings.ToLower(fmt.Sprint(v)))
+}
+
+// with is a copy of values with a setting in it.
+func with(values map[string]any, s portalSetting) map[string]any {
+	out := map[string]any{}
+	for k, v := range values {
+		out[k] = v
+	}
+	if len(s.path) == 1 {
+		out[s.path[0]] = s.value
+		return out
+	}
+	inner := map[string]any{}
+	if m, ok := out[s.path[0]].(map[string]any); ok {
+		for k, v := range m {
+			inner[k] = v
+		}
+	}
+	inner[s.path[1]] = s.value
+	out[s.path[0]] = inner
+	return out
+}
+
+// top sets a key of the file itself.
+func (e *portalEdit) top(root *yaml.Node, name, value string) {
+	line := name + ": " + oneLine(value)
+	if key, old := entry(root, name); key != nil {
+		e.replace(key, old, line)
+		return
+	}
+	e.add(name, line)
+}
+
+// nested sets a key of a mapping.
+func (e *portalEdit) nested(root *yaml.Node, parent, name, value string) {
+	line := name + ": " + oneLine(value)
+	key, m := entry(root, parent)
+	switch {
+	case key == nil:
+		e.add(parent, parent+":", "  "+line)
+	case m.Tag == "!!null" || (m.Kind == yaml.MappingNode && len(m.Content) == 0):
+		e.replace(key, m, parent+":")
+		e.insert(key.Line, "  "+line)
+	case m.Kind != yaml.MappingNode:
+	case m.Style&yaml.FlowStyle != 0:
+		at := m.Content[0]
+		if old, _ := entry(m, name); old == nil && at.Line > 0 {
+			l := e.lines[at.Line-1]
+			e.lines[at.Line-1] = l[:at.Column-1] + line + ", " + l[at.Column-1:]
+		}
+	default:
+		if old, v := entry(m, name); old != nil {
+			e.replace(old, v, line)
+			return
+		}
+		e.insert(key.Line, strings.Repeat(" ", m.Content[0].Column-1)+line)
+	}
+}
+
+// replace puts a line where a key and its value stand on one line, and keeps what
+// stands before and the comment behind.
+func (e *portalEdit) replace(key, value *yaml.Node, line string) {
+	if value.Tag != "!!null" && value.Line != key.Line {
+		return // the comparison afterwards says that it can't be done
+	}
+	old := e.lines[key.Line-1]
+	line = old[:key.Column-1] + line
+	if c := value.LineComment; c != "" && strings.HasSuffix(strings.TrimSpace(old), c) {
+		line += " " + c
+	} else if at := strings.Index(old, " #"); value.Tag == "!!null" && at >= 0 {
+		line += old[at:]
+	}
+	e.lines[key.Line-1] = line
+}
+
+// insert puts lines after a line, by its number.
+func (e *portalEdit) insert(after int, lines ...string) {
+	e.lines = slices.Insert(e.lines, after, lines...)
+}
+
+// add puts lines where the key stands commented out at the line's start, else at
+// the end.
+func (e *portalEdit) add(name string, lines ...string) {
+	for i, l := range e.lines {
+		if strings.HasPrefix(l, "#"+name+":") || strings.HasPrefix(l, "# "+name+":") {
+			e.insert(i+1, lines...)
+			return
+		}
+	}
+	at := len(e.lines)
+	if at > 0 && e.lines[at-1] == "" {
+		at--
+	}
+	e.lines = slices.Insert(e.lines, at, lines...)
+	if e.lines[len(e.lines)-1] != "" {
+		e.lines = append(e.lines, "")
+	}
+}
+
+// oneLine is a text as a YAML scalar in quotes.
+func oneLine(s string) string { return "'" + strings.ReplaceAll(s, "'", "''") + "'" }

@@ -1,0 +1,167 @@
+package ondemand
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"carrick/cluster"
+	"carrick/cluster/probe"
+	"carrick/steps"
+	"carrick/steps/check"
+)
+
+const proxySource = "OSC/ondemand: ood-portal-generator/share/ood_portal_example.yml, mod_ood_proxy/lib/node_proxy.lua"
+
+func proxyChecks() []steps.Check {
+	return []steps.Check{
+		{
+			Name: "node-uris", Title: "the portal hands users on to nodes", On: steps.Local, Mend: "portal", Needs: []string{"portal-file"},
+			Why: "an app's page is opened at /node/NODE/PORT or /rnode/NODE/PORT; without node_uri and rnode_uri the portal knows no such addresses",
+			See: []string{proxySource}, Run: nodeURIs,
+		},
+		{
+			Name: "host-regex", Title: "host_regex takes the cluster's nodes", On: steps.Local, Needs: []string{"portal-file"},
+			Why: "the portal proxies only to hosts that it matches. The dashboard names a node as the reverse DNS of its address does, or by the address",
+			See: []string{proxySource, "OSC/ood_core: lib/ood_core/job/adapters/kubernetes/helper.rb"}, Run: hostRegex,
+		},
+		{
+			Name: "node-port", Title: "the web node reaches a user's app on a node", On: steps.Local, From: "this machine",
+			Why: "Services of type NodePort are how the portal comes to a pod: a firewall between the web node and the nodes' ports 30000-32767 ends in an app that starts and never opens",
+			See: []string{"OSC/ood_core: lib/ood_core/job/adapters/kubernetes/templates/pod.yml.erb"}, Run: nodePort,
+		},
+	}
+}
+
+func nodeURIs(ctx context.Context, e steps.Env) steps.Result {
+	_, values, err := openPortal(ctx, e)
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	var lacks []string
+	for _, key := range []string{"node_uri", "rnode_uri"} {
+		if unset(values[key]) {
+			lacks = append(lacks, key)
+		}
+	}
+	if len(lacks) > 0 {
+		return steps.Failed(strings.Join(lacks, " and ")+" not set in "+portalFile, "")
+	}
+	return steps.Passed("%v and %v", values["node_uri"], values["rnode_uri"])
+}
+
+func hostRegex(ctx context.Context, e steps.Env) steps.Result {
+	_, values, err := openPortal(ctx, e)
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	text := "[^/]+"
+	if v, ok := values["host_regex"].(string); ok && v != "" {
+		text = v
+	}
+	names, err := e.Peer.List("node-names")
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	addresses, err := e.Peer.List("node-addresses")
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	rx, err := regexp.Compile("^(?:" + text + ")$")
+	if err != nil {
+		return steps.Skipped("host_regex %s can't be tried here: %s", quoted(text), cluster.Clean(err.Error()))
+	}
+	var out []string
+	for _, n := range slices.Concat(names, addresses) {
+		if !rx.MatchString(n) {
+			out = append(out, n)
+		}
+	}
+	switch {
+	case len(names) == 0:
+		return steps.Skipped("the cluster has no nodes")
+	case len(out) == len(names)+len(addresses):
+		return steps.Failed(fmt.Sprintf("host_regex is %s, which takes none of the nodes: %s", quoted(text), shortList(out, ", ")), onWebNode("vi "+portalFile+" && "+updatePortal+"    # host_regex: the present one, | and one that takes those"))
+	case len(out) > 0:
+		return steps.Warned(fmt.Sprintf("host_regex is %s, which does not take %s", quoted(text), shortList(out, ", ")), "say which the web node uses: getent hosts "+firstOf(addresses))
+	}
+	return steps.Passed("%s takes all %d", quoted(text), len(names))
+}
+
+func firstOf(words []string) string {
+	if len(words) == 0 {
+		return "ADDRESS"
+	}
+	return words[0]
+}
+
+// userNodePorts are where an app of a user can be tried: an address of a node and
+// the port of one of their Services.
+func userNodePorts(ctx context.Context, e steps.Env) (any, error) {
+	spaces, err := check.List[corev1.Namespace](ctx, e.Cluster, check.Namespaces, "", cluster.Selector{Labels: userLabel + "=" + userValue})
+	if err != nil {
+		return nil, err
+	}
+	nodes, err := check.List[corev1.Node](ctx, e.Cluster, check.Nodes, "", cluster.Selector{})
+	if err != nil {
+		return nil, err
+	}
+	at := ""
+	for _, n := range nodes {
+		for _, a := range n.Status.Addresses {
+			if a.Type == corev1.NodeInternalIP && at == "" {
+				at = a.Address
+			}
+		}
+	}
+	out := []string{}
+	for _, ns := range spaces {
+		services, err := check.List[corev1.Service](ctx, e.Cluster, check.Services, ns.Name, cluster.Selector{})
+		if err != nil {
+			return nil, err
+		}
+		for _, s := range services {
+			for _, p := range s.Spec.Ports {
+				if p.NodePort != 0 && at != "" && len(out) < 3 {
+					out = append(out, net.JoinHostPort(at, strconv.Itoa(int(p.NodePort))))
+				}
+			}
+		}
+		if len(out) >= 3 {
+			break
+		}
+	}
+	if len(out) == 0 {
+		return nil, steps.Absent("no user has an app with a port on a node now: start one in the portal, then look again")
+	}
+	return out, nil
+}
+
+func nodePort(ctx context.Context, e steps.Env) steps.Result {
+	ports, err := e.Peer.List("user-node-ports")
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	if e.Host.IsFolder() {
+		r, _ := inFolder(cluster.ErrFolder, "timeout 5 bash -c '</dev/tcp/"+strings.Replace(ports[0], ":", "/", 1)+"' && echo open")
+		return r
+	}
+	var shut []string
+	for _, at := range ports {
+		_, err := cluster.Look(ctx, "tcp/"+at, 30*time.Second, func(ctx context.Context) (time.Duration, error) { return probe.TCP(ctx, at) })
+		if err != nil {
+			shut = append(shut, at+": "+cluster.Explain(err))
+		}
+	}
+	if len(shut) > 0 {
+		return steps.Failed(strings.Join(shut, "; "), "open the nodes' ports 30000-32767 to the web node in the firewall between them, then: "+onWebNode("nc -vz "+strings.Replace(ports[0], ":", " ", 1)))
+	}
+	return steps.Passed("%s", strings.Join(ports, ", "))
+}

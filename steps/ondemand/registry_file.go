@@ -1,0 +1,161 @@
+package ondemand
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode"
+
+	"carrick/cluster"
+	"carrick/cluster/probe"
+)
+
+// dockerHubKey is the name under which docker and the kubelet look up a login
+// for Docker's own registry.
+const dockerHubKey = "https://index.docker.io/v1/"
+
+// registryLogin is one login of an image registry.
+type registryLogin struct {
+	Host     string // host[:port], or what the file says of Docker's own
+	User     string
+	Password cluster.Masked
+}
+
+// errWrapped says that a login is base64 in several lines, as base64 without -w0
+// makes of a long one.
+var errWrapped = errors.New("it is base64 in several lines: the published page's base64 breaks them after 76 characters, and JSON takes no line end in a string")
+
+// registryKey is the key of a registry in that file.
+func registryKey(host string) string {
+	if probe.RegistryHost(host) == probe.RegistryHost("docker.io") {
+		return dockerHubKey
+	}
+	return host
+}
+
+// encodeRegistry is image-registry.json, a file of docker's kind with one login.
+func encodeRegistry(l registryLogin) (cluster.Masked, error) {
+	if err := probe.ValidRegistry(l.Host); err != nil {
+		return cluster.Masked{}, fmt.Errorf("registry.host: %w", err)
+	}
+	if err := validUser(l.User); err != nil {
+		return cluster.Masked{}, fmt.Errorf("registry.user: %w", err)
+	}
+	if err := validPassword(l.Password.Reveal()); err != nil {
+		return cluster.Masked{}, fmt.Errorf("registry.password: %w", err)
+	}
+	type entry struct {
+		Auth string `json:"auth"`
+	}
+	file := struct {
+		Auths map[string]entry `json:"auths"`
+	}{map[string]entry{registryKey(l.Host): {base64.StdEncoding.EncodeToString([]byte(l.User + ":" + l.Password.Reveal()))}}}
+	data, err := json.MarshalIndent(file, "", "  ")
+	return cluster.Mask(string(data) + "\n"), err
+}
+
+func validUser(user string) error {
+	switch {
+	case user == "":
+		return errors.New("it is empty")
+	case strings.Contains(user, ":"):
+		return errors.New("it holds a colon: registries end the name there")
+	case strings.ContainsFunc(user, unicode.IsControl):
+		return errors.New("it holds a line end or another control character")
+	}
+	return nil
+}
+
+// validPassword says nothing of the password itself.
+func validPassword(password string) error {
+	switch {
+	case password == "":
+		return errors.New("it is empty")
+	case strings.ContainsFunc(password, unicode.IsControl):
+		return errors.New("it holds a line end or another control character: was a file given with one at its end?")
+	}
+	return nil
+}
+
+// decodeRegistry reads such a file as the kubelet would. No error holds a part of
+// a login.
+func decodeRegistry(data []byte) ([]registryLogin, error) {
+	var file struct {
+		Auths map[string]struct {
+			Auth     string `json:"auth"`
+			Username string `json:"username"`
+			Password string `json:"password"`
+		} `json:"auths"`
+	}
+	if err := json.Unmarshal(data, &file); err != nil {
+		return nil, notRegistryJSON(data, err)
+	}
+	if len(file.Auths) == 0 {
+		return nil, errors.New(`it names no registry under "auths"`)
+	}
+	var out []registryLogin
+	for host, a := range file.Auths {
+		l := registryLogin{Host: host, User: a.Username, Password: cluster.Mask(a.Password)}
+		if a.Auth != "" {
+			user, password, err := decodeAuth(a.Auth)
+			if err != nil {
+				return nil, fmt.Errorf("auths %q: %w", cluster.Clean(host), err)
+			}
+			l.User, l.Password = user, cluster.Mask(password)
+		}
+		if l.User == "" || l.Password.IsZero() {
+			return nil, fmt.Errorf("auths %q: there is no user and password in it", cluster.Clean(host))
+		}
+		out = append(out, l)
+	}
+	slices.SortFunc(out, func(a, b registryLogin) int { return strings.Compare(a.Host, b.Host) })
+	return out, nil
+}
+
+func decodeAuth(auth string) (user, password string, err error) {
+	if strings.ContainsAny(auth, "\r\n") {
+		return "", "", errWrapped
+	}
+	plain, err := base64.StdEncoding.DecodeString(auth)
+	if err != nil {
+		return "", "", errors.New("auth is not base64")
+	}
+	user, password, ok := strings.Cut(string(plain), ":")
+	switch {
+	case !ok || user == "" || password == "":
+		return "", "", errors.New("auth is not USER:PASSWORD in base64")
+	case strings.HasSuffix(password, "\n"):
+		return "", "", errors.New("the password in auth ends with a line end: echo without -n puts one there")
+	}
+	return user, password, nil
+}
+
+// notRegistryJSON says what is wrong with a file that is no JSON, and where.
+func notRegistryJSON(data []byte, err error) error {
+	var syntax *json.SyntaxError
+	if !errors.As(err, &syntax) {
+		return errors.New("it does not have the shape of docker's config.json")
+	}
+	at := min(int(syntax.Offset), len(data))
+	line := 1 + bytes.Count(data[:at], []byte("\n"))
+	if at > 0 && data[at-1] == '\n' {
+		line-- // the line end itself is what is wrong
+		if wraps(data, at) {
+			return fmt.Errorf("line %d: %w", line, errWrapped)
+		}
+	}
+	return fmt.Errorf("line %d: it is not JSON", line)
+}
+
+// wraps tells whether a line ends within base64 of 76 characters.
+func wraps(data []byte, at int) bool {
+	lines := bytes.Split(data[:at-1], []byte("\n"))
+	last := lines[len(lines)-1]
+	start := bytes.LastIndexByte(last, '"') + 1
+	word := last[start:]
+	return len(word) >= 64 && len(bytes.Trim(word, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/=")) == 0
+}

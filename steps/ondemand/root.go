@@ -1,0 +1,219 @@
+package ondemand
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"regexp"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"carrick/steps"
+)
+
+// homeKubeconfig is what kubectl takes where nothing is said: the published page
+// has root's kubeconfig made there.
+const homeKubeconfig = "/root/.kube/config"
+
+// inUse is a file of root's, and why it is that one.
+type inUse struct{ Path, Why string }
+
+// rootsKubeconfig is the kubeconfig by which root reaches the cluster: the one
+// of siteHooks where it stands, which is what carrick has the hook use; else the
+// one that the hook uses now.
+func rootsKubeconfig(ctx context.Context, e steps.Env) (inUse, error) {
+	there, err := stands(ctx, e, rootKubeconfig)
+	if err != nil {
+		return inUse{}, err
+	}
+	if there {
+		return inUse{rootKubeconfig, "carrick's"}, nil
+	}
+	return hooksKubeconfig(ctx, e)
+}
+
+// hooksKubeconfig is the kubeconfig that the pre-hook uses now: what it exports,
+// else what kubectl takes by itself.
+func hooksKubeconfig(ctx context.Context, e steps.Env) (inUse, error) {
+	hook, err := hookInUse(ctx, e)
+	if err != nil {
+		return inUse{}, err
+	}
+	script, err := e.Host.Read(ctx, hook)
+	if errors.Is(err, fs.ErrNotExist) {
+		return inUse{homeKubeconfig, "there is no pre-hook yet, and kubectl takes that by itself"}, nil
+	}
+	if err != nil {
+		return inUse{}, err
+	}
+	path, err := exportedKubeconfig(string(script))
+	switch {
+	case err != nil:
+		return inUse{}, fmt.Errorf("%s: %w", hook, err)
+	case path == "":
+		return inUse{homeKubeconfig, hook + " exports no KUBECONFIG"}, nil
+	}
+	return inUse{path, "exported in " + hook}, nil
+}
+
+// hookInUse is the script that the portal runs as root before a user's session,
+// else where carrick puts one.
+func hookInUse(ctx context.Context, e steps.Env) (string, error) {
+	data, err := e.Host.Read(ctx, portalFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		return preHook, nil
+	}
+	if err != nil {
+		return "", err
+	}
+	var portal struct {
+		Command any `yaml:"pun_pre_hook_root_cmd"`
+	}
+	if err := yaml.Unmarshal(data, &portal); err != nil {
+		return "", fmt.Errorf("%s is not YAML", portalFile)
+	}
+	text, _ := portal.Command.(string)
+	if words := strings.Fields(text); len(words) > 0 && strings.HasPrefix(words[0], "/") {
+		return words[0], nil
+	}
+	return preHook, nil
+}
+
+var kubeconfigLine = regexp.MustCompile(`^\s*(?:export\s+|declare\s+-x\s+)?KUBECONFIG=(.*)$`)
+
+// exportedKubeconfig is the path that a shell script gives KUBECONFIG; "": it
+// gives none. The last one counts.
+func exportedKubeconfig(script string) (string, error) {
+	path := ""
+	for i, line := range strings.Split(script, "\n") {
+		m := kubeconfigLine.FindStringSubmatch(line)
+		if m == nil {
+			continue
+		}
+		word, ok := shellWord(m[1])
+		if !ok || strings.Contains(word, ":") || !strings.HasPrefix(word, "/") {
+			return "", fmt.Errorf("line %d: which file KUBECONFIG names can only be told by running it: give it one absolute path", i+1)
+		}
+		path = word
+	}
+	return path, nil
+}
+
+// shellWord is the first word of a line as a shell reads it, where that takes no
+// more than quotes and root's home.
+func shellWord(line string) (string, bool) {
+	line = strings.TrimRight(line, "\r")
+	var b strings.Builder
+	var quote rune
+	for _, r := range line {
+		switch {
+		case quote == 0 && strings.ContainsRune(" \t;&|#", r):
+			return homeOf(b.String())
+		case quote == 0 && (r == '\'' || r == '"'):
+			quote = r
+		case r == quote:
+			quote = 0
+		case r == '\\' || r == '`' || quote == '\'' && r == '$':
+			return "", false
+		default:
+			b.WriteRune(r)
+		}
+	}
+	if quote != 0 {
+		return "", false
+	}
+	return homeOf(b.String())
+}
+
+func homeOf(word string) (string, bool) {
+	for _, home := range []string{"${HOME}/", "$HOME/", "~/"} {
+		if rest, ok := strings.CutPrefix(word, home); ok {
+			word = "/root/" + rest
+			break
+		}
+	}
+	return word, word != "" && !strings.Contains(word, "$")
+}
+
+// stands tells whether a file is there.
+func stands(ctx context.Context, e steps.Env, path string) (bool, error) {
+	_, err := e.Host.Stat(ctx, path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// private says what lets others than root at a file that holds a secret; "":
+// nothing does. Who owns a file can't be told in a folder.
+func private(ctx context.Context, e steps.Env, path string) (string, error) {
+	info, err := e.Host.Stat(ctx, path)
+	if err != nil {
+		return "", err
+	}
+	switch {
+	case !info.Mode.IsRegular():
+		return path + " is not a regular file", nil
+	case info.Mode.Perm()&0o077 != 0:
+		return fmt.Sprintf("%s has mode %04o: others than root may use it", path, info.Mode.Perm()), nil
+	case !e.Host.IsFolder() && info.UID > 0:
+		return fmt.Sprintf("%s belongs to user %d, not to root", path, info.UID), nil
+	}
+	return "", nil
+}
+
+// onlyRoots asserts it.
+func onlyRoots(ctx context.Context, e steps.Env, path string) steps.Result {
+	problem, err := private(ctx, e, path)
+	switch {
+	case err != nil:
+		return steps.Unseen(err)
+	case problem != "":
+		return steps.Failed(problem, makePrivate(path))
+	}
+	return steps.Passed("%s", path)
+}
+
+// makePrivate is what mends that.
+func makePrivate(path string) string {
+	return "run on the web node: chown root:root " + steps.Quoted(path) + " && chmod 0600 " + steps.Quoted(path)
+}
+
+// executable says what keeps users of the web node from running a program, or
+// lets them change it; "": nothing does. bin in the cluster file asks for the same.
+func executable(ctx context.Context, e steps.Env, path string) (string, error) {
+	info, err := e.Host.Stat(ctx, path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "there is no " + path, nil
+	}
+	if err != nil {
+		return "", err
+	}
+	switch mode := info.Mode.Perm(); {
+	case !info.Mode.IsRegular():
+		return path + " is not a program", nil
+	case mode&0o001 == 0:
+		return fmt.Sprintf("%s has mode %04o: users may not run it", path, mode), nil
+	case mode&0o022 != 0:
+		return fmt.Sprintf("%s has mode %04o: others than root may change what root runs", path, mode), nil
+	case !e.Host.IsFolder() && info.UID > 0:
+		return fmt.Sprintf("%s belongs to user %d, who may change what root runs", path, info.UID), nil
+	}
+	return passable(ctx, e, path)
+}
+
+// passable says which folder keeps users from getting to a file; "": none does.
+func passable(ctx context.Context, e steps.Env, path string) (string, error) {
+	for at := strings.LastIndexByte(path, '/'); at > 0; at = strings.LastIndexByte(path[:at], '/') {
+		folder, err := e.Host.Stat(ctx, path[:at])
+		if err != nil {
+			return "", err
+		}
+		if folder.Mode.Perm()&0o001 == 0 {
+			return fmt.Sprintf("%s has mode %04o: users may not go through it to %s", path[:at], folder.Mode.Perm(), path), nil
+		}
+	}
+	return "", nil
+}

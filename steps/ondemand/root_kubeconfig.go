@@ -1,0 +1,171 @@
+package ondemand
+
+import (
+	"crypto/x509/pkix"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"carrick/cluster"
+	"carrick/cluster/probe"
+)
+
+// What root's kubeconfig calls things: as the published page does.
+const (
+	rootCluster = "kubernetes"
+	rootUser    = "ondemand@kubernetes"
+)
+
+// encodeRootKubeconfig is root's kubeconfig. It holds no secret and never
+// changes: the token stands in a file of its own, which a renewal writes.
+func encodeRootKubeconfig(server string) (cluster.Masked, error) {
+	if err := validServer(server); err != nil {
+		return cluster.Masked{}, fmt.Errorf("cluster.server: %w", err)
+	}
+	type object = map[string]any
+	type named = []object
+	data, err := yaml.Marshal(struct {
+		APIVersion string `yaml:"apiVersion"`
+		Kind       string `yaml:"kind"`
+		Current    string `yaml:"current-context"`
+		Clusters   named  `yaml:"clusters"`
+		Users      named  `yaml:"users"`
+		Contexts   named  `yaml:"contexts"`
+	}{
+		"v1", "Config", rootUser,
+		named{{"name": rootCluster, "cluster": object{"server": server, "certificate-authority": clusterCA}}},
+		named{{"name": rootUser, "user": object{"tokenFile": rootToken}}},
+		named{{"name": rootUser, "context": object{"cluster": rootCluster, "user": rootUser}}},
+	})
+	head := "# Root's kubeconfig for Open OnDemand, written by carrick. It stays as it is when the token is renewed.\n"
+	return cluster.Mask(head + string(data)), err
+}
+
+// validServer says what is wrong with the address of an API server.
+func validServer(server string) error {
+	u, err := url.Parse(server)
+	switch {
+	case err != nil || u.Hostname() == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" || strings.ContainsAny(server, "\r\n \t"):
+		return fmt.Errorf("%q is not the plain address of an API server", cluster.Clean(server))
+	case u.Scheme != "https":
+		return fmt.Errorf("%q is not an https address", cluster.Clean(server))
+	}
+	return nil
+}
+
+// wayIn is what a kubeconfig's current context says of how to get in, whoever
+// wrote it.
+type wayIn struct {
+	Context, Server string
+	CAFile          string
+	CA              []byte // PEM that stands in it; it comes before the file
+	Token           cluster.Masked
+	TokenFile       string
+	Plugin          string     // the command or auth provider that logs in
+	Certificate     *pkix.Name // of the client certificate; nil: there is none, or it is in a file
+	CertificateFile string
+	As              string
+}
+
+// kubeconfigShape is what wayIn reads of a kubeconfig.
+type kubeconfigShape struct {
+	Current  string `yaml:"current-context"`
+	Clusters []struct {
+		Name    string `yaml:"name"`
+		Cluster struct {
+			Server string `yaml:"server"`
+			CAFile string `yaml:"certificate-authority"`
+			CAData string `yaml:"certificate-authority-data"`
+		} `yaml:"cluster"`
+	} `yaml:"clusters"`
+	Users []struct {
+		Name string `yaml:"name"`
+		User struct {
+			Token     string `yaml:"token"`
+			TokenFile string `yaml:"tokenFile"`
+			Exec      struct {
+				Command string `yaml:"command"`
+			} `yaml:"exec"`
+			AuthProvider struct {
+				Name string `yaml:"name"`
+			} `yaml:"auth-provider"`
+			Cert     string `yaml:"client-certificate-data"`
+			CertFile string `yaml:"client-certificate"`
+			Username string `yaml:"username"`
+			As       string `yaml:"as"`
+		} `yaml:"user"`
+	} `yaml:"users"`
+	Contexts []struct {
+		Name    string `yaml:"name"`
+		Context struct {
+			Cluster string `yaml:"cluster"`
+			User    string `yaml:"user"`
+		} `yaml:"context"`
+	} `yaml:"contexts"`
+}
+
+// readWayIn follows the current context of a kubeconfig. No error holds a part
+// of what stands in it.
+func readWayIn(data []byte) (wayIn, error) {
+	var k kubeconfigShape
+	if err := yaml.Unmarshal(data, &k); err != nil {
+		return wayIn{}, errors.New("it is not a kubeconfig: it can't be read as YAML of that shape")
+	}
+	if k.Current == "" {
+		return wayIn{}, errors.New("it has no current-context, and the hooks name none")
+	}
+	in := wayIn{Context: k.Current}
+	of, user := "", ""
+	found := false
+	for _, c := range k.Contexts {
+		if c.Name == k.Current {
+			of, user, found = c.Context.Cluster, c.Context.User, true
+		}
+	}
+	if !found {
+		return wayIn{}, fmt.Errorf("its current-context is %q, and there is no such context", cluster.Clean(k.Current))
+	}
+	for _, c := range k.Clusters {
+		if c.Name == of {
+			in.Server, in.CAFile = c.Cluster.Server, c.Cluster.CAFile
+			in.CA = decoded(c.Cluster.CAData)
+		}
+	}
+	if in.Server == "" {
+		return wayIn{}, fmt.Errorf("its context %q leads to no server", cluster.Clean(k.Current))
+	}
+	for _, u := range k.Users {
+		if u.Name != user {
+			continue
+		}
+		in.Token, in.TokenFile, in.CertificateFile, in.As = cluster.Mask(u.User.Token), u.User.TokenFile, u.User.CertFile, u.User.As
+		in.Plugin = u.User.Exec.Command
+		if u.User.AuthProvider.Name != "" {
+			in.Plugin = "auth-provider " + u.User.AuthProvider.Name
+		}
+		in.Certificate = subjectOf(u.User.Cert)
+	}
+	return in, nil
+}
+
+// subjectOf is whom a client certificate is for; nil: it can't be read.
+func subjectOf(data string) *pkix.Name {
+	certs, err := probe.ParseCerts(decoded(data))
+	if err != nil {
+		return nil
+	}
+	return &certs[0].Subject
+}
+
+// decoded is what stands in a key of binary data; nil: it can't be read.
+func decoded(data string) []byte {
+	out, err := base64.StdEncoding.DecodeString(strings.Join(strings.Fields(data), ""))
+	if err != nil || len(out) == 0 {
+		return nil
+	}
+	return out
+}

@@ -1,0 +1,224 @@
+package ondemand
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/netip"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/version"
+
+	"carrick/cluster"
+	"carrick/steps"
+)
+
+const versionFile = "/opt/ood/VERSION"
+
+// oldest is the first Open OnDemand whose adapter makes dashes of dots and at
+// signs in the names of namespaces (ood_core v0.27.0).
+var oldest = version.MustParseGeneric("4.0.0")
+
+func webNodeFacts() []steps.Fact {
+	return []steps.Fact{
+		{Name: "login-names", Title: "who may log in to the web node", On: steps.Local, Shared: true, Learn: loginNames},
+		{Name: "web-node-addresses", Title: "the addresses of the web node that the cluster sees", On: steps.Local, Shared: true, Learn: webNodeAddresses},
+	}
+}
+
+func webNodeChecks() []steps.Check {
+	return []steps.Check{
+		{
+			Name: "ondemand-version", Title: "Open OnDemand is 4.0 or newer", On: steps.Local,
+			Why: "since 4.0 the dashboard makes dashes of the dots and at signs in a user's name for the namespace; before, it looked in a namespace that can't exist",
+			See: []string{"OSC/ood_core: CHANGELOG.md (0.27.0)", "OSC/ondemand: packaging/rpm/ondemand.spec"},
+			Run: ondemandVersion,
+		},
+		{
+			Name: "as-root", Title: "carrick runs as root on the web node", On: steps.Local,
+			Why: "what it writes there belongs to root, and only root may read hook.env and root's kubeconfig",
+			See: []string{page},
+			Run: asRoot,
+		},
+		{
+			Name: "portal-file", Title: "the portal's settings can be read", On: steps.Local,
+			Why: "update_ood_portal makes Apache's configuration of them, and stops at what is no YAML: the old configuration stays",
+			See: []string{portalSource}, Run: portalFileReads,
+		},
+		{
+			Name: "user-names", Title: "the names of users make namespaces", On: steps.Local,
+			Why: "a namespace has lower-case letters, digits and -, at most 63. Of a dot or an at sign the dashboard makes a dash, and the hook does not: it asks for a namespace that can't be made, and the user's login goes on without one",
+			See: []string{"OSC/ood_core: pull request 859", "OSC/ondemand: hooks/k8s-bootstrap/k8s-bootstrap-ondemand.sh"},
+			Run: userNames,
+		},
+	}
+}
+
+func ondemandVersion(ctx context.Context, e steps.Env) steps.Result {
+	text, err := e.Host.Read(ctx, versionFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		said := "there is no " + versionFile + ": this is no web node of Open OnDemand"
+		if e.Host.IsFolder() {
+			return steps.Failed(said, "put the web node's file there: scp WEBNODE:"+versionFile+" "+steps.Quoted(e.Host.Root+versionFile))
+		}
+		return steps.Failed(said, "run carrick on the web node, or install Open OnDemand there: https://osc.github.io/ood-documentation/latest/installation.html")
+	}
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	said := strings.TrimSpace(string(text))
+	have, err := version.ParseGeneric(strings.TrimPrefix(said, "v"))
+	switch {
+	case err != nil:
+		return steps.Unseen(fmt.Errorf("%s says %s, which is no version", versionFile, quoted(said)))
+	case have.LessThan(oldest):
+		return steps.Failed("it is "+have.String(), onWebNode("upgrade Open OnDemand to 4.0 or newer: https://osc.github.io/ood-documentation/latest/release-notes.html"))
+	}
+	return steps.Passed("it is %s", have)
+}
+
+func asRoot(_ context.Context, e steps.Env) steps.Result {
+	switch {
+	case e.Host.IsFolder():
+		return steps.Skipped("the folder %s stands for the web node: what is to be copied there, with its owners, modes and commands, is listed in %s/INSTALL once something is written", e.Host.Root, e.Host.Root)
+	case !e.Host.ByRoot():
+		return steps.Failed("it does not: what only root may read is unknown, and nothing can be written", "sudo carrick check "+e.LinkFile())
+	}
+	return steps.Passed("it does")
+}
+
+// loginNames are the users of the web node, by what it lists itself. Many sites
+// keep theirs in a directory that lists nobody.
+func loginNames(ctx context.Context, e steps.Env) (any, error) {
+	text, err := e.Host.Read(ctx, passwdFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, steps.Absent("there is no %s", passwdFile)
+	}
+	if err != nil {
+		return nil, err
+	}
+	all := string(text)
+	if more, err := hostSays(ctx, e, 5*time.Minute, "getent", "passwd"); err == nil {
+		all += "\n" + more
+	}
+	names := []string{}
+	for _, u := range passwdUsers(all) {
+		names = append(names, u.name)
+	}
+	return names, nil
+}
+
+// hostSays is what a command on the web node prints, kept for age.
+func hostSays(ctx context.Context, e steps.Env, age time.Duration, name string, args ...string) (string, error) {
+	key := "run/" + e.Host.Root + "/" + name + " " + strings.Join(args, " ")
+	return cluster.Look(ctx, key, age, func(ctx context.Context) (string, error) {
+		out, _, err := e.Host.Run(ctx, name, args...)
+		return out, err
+	})
+}
+
+// routed is what ip says of the way to an address.
+type routed []struct {
+	Source string `json:"prefsrc"`
+}
+
+// webNodeAddresses are those that the web node speaks from when it speaks to the
+// API server and to the nodes.
+func webNodeAddresses(ctx context.Context, e steps.Env) (any, error) {
+	if e.Host.IsFolder() {
+		return nil, steps.Absent("a folder stands for the web node: its addresses can't be told here; run there: ip route get %s", apiHost(e))
+	}
+	to := []string{}
+	if nodes, err := e.Peer.List("node-addresses"); err == nil {
+		to = append(to, nodes[:min(len(nodes), 20)]...)
+	}
+	host := apiHost(e)
+	if _, err := netip.ParseAddr(host); err == nil {
+		to = append(to, host)
+	} else if text, err := hostSays(ctx, e, 5*time.Minute, "getent", "ahosts", host); err == nil {
+		to = append(to, firstWord(text))
+	}
+	out := []string{}
+	for _, addr := range to {
+		text, err := hostSays(ctx, e, 5*time.Minute, "ip", "-j", "route", "get", addr)
+		if err != nil {
+			continue
+		}
+		var r routed
+		if json.Unmarshal([]byte(text), &r) == nil && len(r) > 0 && r[0].Source != "" {
+			out = append(out, r[0].Source)
+		}
+	}
+	slices.Sort(out)
+	if out = slices.Compact(out); len(out) == 0 {
+		return nil, steps.Absent("the web node's way to the cluster can't be told; look there: ip route get %s", host)
+	}
+	return out, nil
+}
+
+func firstWord(text string) string {
+	if words := strings.Fields(text); len(words) > 0 {
+		return words[0]
+	}
+	return ""
+}
+
+func apiHost(e steps.Env) string {
+	u, err := url.Parse(e.Answers.Text("cluster.server"))
+	if err != nil {
+		return ""
+	}
+	return u.Hostname()
+}
+
+var clusterIDWord = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,99}$`)
+
+// checkClusterID is what a cluster file's name takes: upstream's own has
+// underscores.
+func checkClusterID(v string) error {
+	if !clusterIDWord.MatchString(v) {
+		return fmt.Errorf("%q can't be the name of a cluster file: letters, digits, dots, - and _", v)
+	}
+	return nil
+}
+
+var prefixWord = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*)$`)
+
+// checkPrefix is what a prefix of namespaces takes.
+func checkPrefix(v string) error {
+	if v != "" && (!prefixWord.MatchString(v) || len(v) > 31) {
+		return fmt.Errorf("%q can't begin the name of a namespace: lower-case letters, digits and -, at most 31 of them", v)
+	}
+	return nil
+}
+
+var userPrefixWord = regexp.MustCompile(`^[A-Za-z0-9._-]*$`)
+
+// checkUserPrefix is what stands before a user's name on kubectl's command line.
+func checkUserPrefix(v string) error {
+	if !userPrefixWord.MatchString(v) {
+		return fmt.Errorf("%q is no prefix that upstream's hook and a kubeconfig both take: letters, digits, dots, - and _", v)
+	}
+	return nil
+}
+
+func portalFileReads(ctx context.Context, e steps.Env) steps.Result {
+	text, err := e.Host.Read(ctx, portalFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		return steps.Passed("there is no %s: upstream's defaults hold", portalFile)
+	}
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	values, err := portalValues(string(text))
+	if err != nil {
+		return steps.Failed(cluster.Clean(err.Error()), onWebNode("vi "+portalFile))
+	}
+	return steps.Passed("%s sets %d keys", portalFile, len(values))
+}

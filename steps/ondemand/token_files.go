@@ -1,0 +1,163 @@
+package ondemand
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os/exec"
+	"strings"
+	"time"
+
+	"carrick/cluster"
+	"carrick/steps"
+)
+
+func withTimer(e steps.Env) bool {
+	return rotating(e) && e.Answers.Text("token.renewal") == "timer"
+}
+
+func withCron(e steps.Env) bool { return rotating(e) && e.Answers.Text("token.renewal") == "cron" }
+
+// renewalOf is the renewal that the answers ask for.
+func renewalOf(e steps.Env) renewal {
+	return renewal{Kubectl: kubectlPath(e), Kubeconfig: rootKubeconfig, Token: rootToken, Hours: e.Answers.Int("token.hours")}
+}
+
+// tokenFiles are the web node's half of the step token.
+func tokenFiles() []steps.Action {
+	text := func(of func(renewal) (string, error)) func(context.Context, steps.Env) (cluster.Masked, error) {
+		return func(_ context.Context, e steps.Env) (cluster.Masked, error) {
+			s, err := of(renewalOf(e))
+			return cluster.Mask(s), err
+		}
+	}
+	unit := func(of func(renewal) string) func(context.Context, steps.Env) (cluster.Masked, error) {
+		return text(func(r renewal) (string, error) { return of(r), r.valid() })
+	}
+	return []steps.Action{
+		{Name: "token-file", Title: "Hand root its token", On: steps.Local, Doer: steps.File{Path: rootToken, Mode: 0o600, Secret: true, Content: handedToken, Ours: isRootsToken}},
+		{Name: "renew-script", Title: "Write the script that renews it", On: steps.Local, When: rotating, Doer: steps.File{Path: renewScript, Mode: 0o700, Content: text(renewal.script)}},
+		{Name: "renew-service", Title: "Write the service that runs the script", On: steps.Local, When: withTimer, Doer: steps.File{Path: renewService, Mode: 0o644, Content: unit(renewal.service)}},
+		{Name: "renew-timer", Title: "Write the timer that runs the service", On: steps.Local, When: withTimer, Doer: steps.File{Path: renewTimer, Mode: 0o644, Content: unit(renewal.timer)}},
+		{Name: "reload-units", Title: "Have systemd read its units anew", On: steps.Local, When: withTimer, Doer: steps.Command{
+			Title: "has systemd see the timer", Run: []string{"systemctl", "daemon-reload"}, Done: unitsRead,
+		}},
+		{Name: "enable-timer", Title: "Start the timer", On: steps.Local, When: withTimer, Doer: steps.Command{
+			Title: "starts the timer that renews root's token", Run: []string{"systemctl", "enable", "--now", renewName + ".timer"},
+			UndoRun: []string{"systemctl", "disable", "--now", renewName + ".timer"}, Done: timerRuns,
+		}},
+		{Name: "renew-cron", Title: "Have cron run the script", On: steps.Local, When: withCron, Doer: steps.File{Path: renewCron, Mode: 0o644, Content: unit(renewal.cron)}},
+	}
+}
+
+// unitsRead tells whether systemd has seen the units as they stand.
+func unitsRead(ctx context.Context, e steps.Env) (bool, error) {
+	for _, unit := range []string{renewName + ".service", renewName + ".timer"} {
+		out, _, err := e.Host.Run(ctx, "systemctl", "show", "--property=NeedDaemonReload", unit)
+		if err != nil || strings.TrimSpace(out) != "NeedDaemonReload=no" {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// timerRuns tells whether the timer is enabled and runs; what systemctl says then
+// ends with another status than 0.
+func timerRuns(ctx context.Context, e steps.Env) (bool, error) {
+	for _, ask := range []string{"is-enabled", "is-active"} {
+		_, _, err := e.Host.Run(ctx, "systemctl", ask, renewName+".timer")
+		if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
+			return false, nil
+		}
+		if err != nil {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// isRootsToken tells whether a file holds a token of the ServiceAccount, ended or
+// not: the renewal writes the file over.
+func isRootsToken(have []byte) bool {
+	t, err := cluster.ParseToken(cluster.Mask(trimmed(have)))
+	return err == nil && t.Subject == accountUser
+}
+
+// handedToken is the token that the cluster has ready for the web node, or the
+// one that stands here already and fits: then the cluster needs none ready.
+func handedToken(ctx context.Context, e steps.Env) (cluster.Masked, error) {
+	have, err := e.Host.Read(ctx, rootToken)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return cluster.Masked{}, err
+	}
+	fresh, missing := e.Peer.Masked("token")
+	if err == nil && fits(have, fresh, rotating(e), time.Now()) {
+		return cluster.Mask(string(have)), nil
+	}
+	return fresh, missing
+}
+
+// fits tells whether what stands in the token file can stay: a token of the
+// ServiceAccount that lives for two renewals at the least, and, where it is not
+// renewed, for ever. One of an account that was made anew since is of no use.
+func fits(have []byte, fresh cluster.Masked, renewed bool, now time.Time) bool {
+	t, err := cluster.ParseToken(cluster.Mask(trimmed(have)))
+	if err != nil || t.Subject != accountUser {
+		return false
+	}
+	if f, err := cluster.ParseToken(fresh); err == nil && f.AccountUID != "" && t.AccountUID != "" && f.AccountUID != t.AccountUID {
+		return false
+	}
+	if !renewed {
+		return t.Expires.IsZero()
+	}
+	return t.Expires.IsZero() || !t.Expired(now.Add(enoughLife(t)))
+}
+
+// enoughLife is for how long a token that is renewed must go on: two hours, or
+// half of what it was made for, if that is less.
+func enoughLife(t cluster.Token) time.Duration {
+	if made := t.Expires.Sub(t.IssuedAt); !t.IssuedAt.IsZero() && made < 4*time.Hour {
+		return made / 2
+	}
+	return 2 * time.Hour
+}
+
+// rootsToken is the token by which root reaches the cluster, and where it
+// stands: the file that a renewal writes, else what root's kubeconfig leads to.
+func rootsToken(ctx context.Context, e steps.Env) (token cluster.Masked, at string, err error) {
+	data, err := e.Host.Read(ctx, rootToken)
+	if err == nil {
+		return cluster.Mask(trimmed(data)), rootToken, nil
+	}
+	if !errors.Is(err, fs.ErrNotExist) {
+		return cluster.Masked{}, "", err
+	}
+	in, used, err := rootsWayIn(ctx, e)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return cluster.Masked{}, "", steps.Absent("there is no %s, and no %s either", rootToken, used.Path)
+	case err != nil:
+		return cluster.Masked{}, "", err
+	case in.TokenFile != "":
+		at = resolved(used.Path, in.TokenFile)
+		data, err := e.Host.Read(ctx, at)
+		if errors.Is(err, fs.ErrNotExist) {
+			return cluster.Masked{}, at, steps.Absent("%s takes the token from %s, which is not there", used.Path, at)
+		}
+		return cluster.Mask(trimmed(data)), at, err
+	case in.Token.IsZero():
+		return cluster.Masked{}, "", steps.Absent("%s holds no token", used.Path)
+	}
+	return in.Token, used.Path, nil
+}
+
+// byHand is how an admin gives root a token once, without carrick.
+func byHand(e steps.Env) string {
+	return fmt.Sprintf("%s -n %s create token %s --duration %dh > token    # by an admin; then as root on the web node: install -m 0600 token %s",
+		e.PeerKubectl(), namespace, account, max(1, e.Answers.Int("token.hours")), rootToken)
+}
+
+// expiredFix is what an admin has to do once where root's token has ended.
+func expiredFix(e steps.Env) string { return again(e, "token") + "\n# or " + byHand(e) }

@@ -1,0 +1,303 @@
+package ondemand
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+	"time"
+
+	"carrick/cluster"
+	"carrick/steps"
+)
+
+// tokenFileChecks are the web node's half of the checks of the step token.
+func tokenFileChecks() []steps.Check {
+	return []steps.Check{
+		{
+			Name: "root-token", Title: "root has a token of the ServiceAccount", On: steps.Local, Mend: "token-file",
+			Why: "it is all that root's kubeconfig holds; the token of another account has other rights",
+			See: []string{page},
+			Run: rootTokenThere,
+		},
+		{
+			Name: "root-token-private", Title: "nobody but root may read root's token", On: steps.Local, Mend: "token-file", Needs: []string{"root-token"},
+			Why: "whoever reads it may make namespaces and roles on the cluster until it ends",
+			See: []string{page},
+			Run: rootTokenPrivate,
+		},
+		{
+			Name: "root-token-lasts", Title: "root's token has life left", On: steps.Local, Mend: "token-file", Needs: []string{"root-token"},
+			Why: "it renews itself, so once it has ended it can't any more: from then on no namespace is made at a login, and nobody is told",
+			See: []string{page},
+			Run: rootTokenLasts,
+		},
+		{
+			Name: "root-token-granted", Title: "root's token was granted for as long as it is asked for", On: steps.Local, Needs: []string{"root-token"}, When: rotating,
+			Why: "the API server shortens what is longer than its --service-account-max-token-expiration with no more than a warning: how long an outage may last depends on what it gave, not on what was asked for",
+			See: []string{"kubernetes/kubernetes: pull request 107880"},
+			Run: rootTokenGranted,
+		},
+		{
+			Name: "renewal-there", Title: "something renews root's token", On: steps.Local, When: rotating, Mend: "renew-script",
+			Why: "a token that rotates ends by itself",
+			See: []string{page},
+			Run: renewalThere,
+		},
+		{
+			Name: "renewal-on", Title: "the renewal is switched on", On: steps.Local, When: withTimer, Mend: "enable-timer", Needs: []string{"renewal-there"},
+			Why: "a timer that is only written runs never",
+			Run: renewalOn,
+		},
+		{
+			Name: "renewal-published", Title: "no renewal as published is left beside it", On: steps.Local,
+			Why: "its kubectl config set-credentials shows the token in the list of processes and writes it into /root/.kube/config. As upstream's roles stand it is refused every time (see whether the ServiceAccount may renew its own token); what it wrote last stays there",
+			See: []string{page},
+			Run: publishedRenewal,
+		},
+	}
+}
+
+func rootTokenThere(ctx context.Context, e steps.Env) steps.Result {
+	token, at, err := rootsToken(ctx, e)
+	if absent := (*steps.AbsentError)(nil); errors.As(err, &absent) {
+		return steps.Failed(absent.Error(), "")
+	}
+	if broken := (brokenKubeconfigError{}); errors.As(err, &broken) {
+		return steps.Failed(broken.Error(), "")
+	}
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	t, err := cluster.ParseToken(token)
+	if err != nil {
+		return steps.Failed(at+": "+err.Error(), "")
+	}
+	if t.Subject != accountUser {
+		return steps.Failed(fmt.Sprintf("the token in %s is of %q, not of %s", at, cluster.Clean(t.Subject), accountUser), "")
+	}
+	return steps.Passed("%s holds a token of %s", at, t.Subject)
+}
+
+func rootTokenPrivate(ctx context.Context, e steps.Env) steps.Result {
+	_, at, err := rootsToken(ctx, e)
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	return onlyRoots(ctx, e, at)
+}
+
+// rootsClaims is what root's token says of itself.
+func rootsClaims(ctx context.Context, e steps.Env) (t cluster.Token, at string, err error) {
+	token, at, err := rootsToken(ctx, e)
+	if err != nil {
+		return t, at, err
+	}
+	t, err = cluster.ParseToken(token)
+	return t, at, err
+}
+
+func rootTokenLasts(ctx context.Context, e steps.Env) steps.Result {
+	t, at, err := rootsClaims(ctx, e)
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	return lasts(t, at, renewalOf(e).every(), rotating(e), time.Now(), expiredFix(e))
+}
+
+// lasts judges the life that is left to a token.
+func lasts(t cluster.Token, at string, every time.Duration, renewed bool, now time.Time, fix string) steps.Result {
+	ends := t.Expires.Local().Format(time.DateTime)
+	left := t.Expires.Sub(now)
+	var r steps.Result
+	switch {
+	case t.Expires.IsZero():
+		return steps.Passed("the token in %s does not end", at)
+	case t.Expired(now):
+		return steps.Failed(fmt.Sprintf("the token in %s ended at %s: it can't renew itself, an admin of the cluster has to make a new one once", at, ends), fix)
+	case !renewed:
+		r = steps.Failed(fmt.Sprintf("the token in %s ends at %s, and nothing renews it", at, ends), fix)
+		r.Again = t.Expires
+	case left < 2*every:
+		r = steps.Warned(fmt.Sprintf("the token in %s ends at %s, within two renewals: the last ones did not succeed", at, ends),
+			onWebNode("sh "+renewScript+"; journalctl -t "+renewName))
+		r.Again = t.Expires
+	default:
+		r = steps.Passed("the token in %s is good until %s: so long may the web node or the cluster be away", at, ends)
+		r.Again = t.Expires.Add(-2 * every)
+	}
+	return r
+}
+
+func rootTokenGranted(ctx context.Context, e steps.Env) steps.Result {
+	t, at, err := rootsClaims(ctx, e)
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	if t.Expires.IsZero() || t.IssuedAt.IsZero() {
+		return steps.Skipped("the token in %s does not say for how long it was made", at)
+	}
+	return wasGranted(t.Expires.Sub(t.IssuedAt), renewalOf(e), at)
+}
+
+// wasGranted compares what the API server gave with what is asked for.
+func wasGranted(got time.Duration, r renewal, at string) steps.Result {
+	asked := time.Duration(r.Hours) * time.Hour
+	if got >= asked-time.Minute {
+		return steps.Passed("the token in %s was made for %s; renewed %s, so an outage may last %s", at, hoursAndMinutes(got), r.often(), hoursAndMinutes(got-r.every()))
+	}
+	found := fmt.Sprintf("the token in %s was made for %s, not for %s: the API server caps it (--service-account-max-token-expiration), or less was asked for", at, hoursAndMinutes(got), hoursAndMinutes(asked))
+	raise := "have --service-account-max-token-expiration of the API server raised to " + hoursAndMinutes(asked)
+	fitting := renewal{Hours: max(2, int(got/time.Hour))}
+	switch {
+	case got < 2*r.every() && got >= 2*fitting.every():
+		return steps.Failed(found+"; renewed "+r.often()+" it may end in between", fmt.Sprintf("answer token.hours with %d: then it is renewed %s; or %s", fitting.Hours, fitting.often(), raise))
+	case got < 2*r.every():
+		return steps.Failed(found+"; renewed "+r.often()+" it may end in between", raise+"; or answer token.kind with non-expiring")
+	}
+	return steps.Warned(found+"; an outage may last "+hoursAndMinutes(got-r.every()), fmt.Sprintf("answer token.hours with %d, so that nobody counts on more; or %s", fitting.Hours, raise))
+}
+
+func renewalThere(ctx context.Context, e steps.Env) steps.Result {
+	r := renewalOf(e)
+	script, err := r.script()
+	if err != nil {
+		return steps.Failed(err.Error(), "answer it anew: carrick "+e.LinkFile())
+	}
+	want := map[string]string{renewScript: script, renewService: r.service(), renewTimer: r.timer()}
+	order := []string{renewScript, renewService, renewTimer}
+	if withCron(e) {
+		want, order = map[string]string{renewScript: script, renewCron: r.cron()}, []string{renewScript, renewCron}
+	}
+	for _, at := range order {
+		have, err := e.Host.Read(ctx, at)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			return steps.Failed("there is no "+at, again(e, "token"))
+		case err != nil:
+			return steps.Unseen(err)
+		case string(have) != want[at]:
+			return steps.Warned(at+" is not as carrick writes it", again(e, "token"))
+		}
+		if problem, err := rootsProgram(ctx, e, at); err != nil {
+			return steps.Unseen(err)
+		} else if problem != "" {
+			return steps.Failed(problem, onWebNode("chown root:root "+at+" && chmod go-w "+at))
+		}
+	}
+	return steps.Passed("%s, run %s by %s", renewScript, r.often(), order[len(order)-1])
+}
+
+// rootsProgram says who else than root may change what root runs.
+func rootsProgram(ctx context.Context, e steps.Env, at string) (string, error) {
+	info, err := e.Host.Stat(ctx, at)
+	switch {
+	case err != nil:
+		return "", err
+	case info.Mode.Perm()&0o022 != 0:
+		return fmt.Sprintf("%s has mode %04o: others than root may change what root runs", at, info.Mode.Perm()), nil
+	case !e.Host.IsFolder() && info.UID > 0:
+		return fmt.Sprintf("%s belongs to user %d, who may change what root runs", at, info.UID), nil
+	}
+	return "", nil
+}
+
+func renewalOn(ctx context.Context, e steps.Env) steps.Result {
+	unit := renewName + ".timer"
+	for _, ask := range []string{"is-enabled", "is-active"} {
+		out, _, err := e.Host.Run(ctx, "systemctl", ask, unit)
+		if r, is := inFolder(err, "systemctl "+ask+" "+unit); is {
+			return r
+		}
+		word := strings.TrimSpace(out)
+		if err != nil && (word == "" || isNoProgram(err)) {
+			return steps.Unseen(err)
+		}
+		if err != nil {
+			r := steps.Failed(fmt.Sprintf("systemctl %s %s: %s", ask, unit, word), "")
+			r.Again = time.Now().Add(time.Minute)
+			return r
+		}
+	}
+	r := steps.Passed("%s is enabled and active", unit)
+	r.Again = time.Now().Add(time.Minute)
+	return r
+}
+
+// tables are where cron's tables of root stand, besides the folder.
+var tables = []string{"/etc/crontab", "/var/spool/cron/root", "/var/spool/cron/crontabs/root"}
+
+// scriptFolders run all that stands in them.
+var scriptFolders = []string{"/etc/cron.d", "/etc/cron.hourly", "/etc/cron.daily"}
+
+// publishedRenewal looks for the published page's renewal in cron's tables and in
+// the scripts that they name.
+func publishedRenewal(ctx context.Context, e steps.Env) steps.Result {
+	files := tables
+	for _, folder := range scriptFolders {
+		names, err := e.Host.List(ctx, folder)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return steps.Unseen(err)
+		}
+		for _, name := range names {
+			files = append(files[:len(files):len(files)], folder+"/"+name)
+		}
+	}
+	looked := 0
+	for _, file := range files {
+		data, err := e.Host.Read(ctx, file)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			continue
+		case errors.Is(err, fs.ErrPermission):
+			return steps.Skipped("%s can't be read: run carrick as root", file)
+		case err != nil:
+			continue // a folder or the like: cron reads none either
+		}
+		looked++
+		if found := publishedIn(ctx, e, string(data)); found != "" {
+			return steps.Warned(fmt.Sprintf("%s runs the published page's renewal%s, which writes the token into a kubeconfig", file, found),
+				"take it out of "+steps.Quoted(file)+" once carrick's renewal runs, and the token that it left: "+onWebNode("kubectl --kubeconfig="+homeKubeconfig+" config unset users."+rootUser+".token"))
+		}
+	}
+	return steps.Passed("none in cron's %d files", looked)
+}
+
+// publishedIn tells where a table holds such a renewal: " itself", or in a script
+// that it names; "": nowhere.
+func publishedIn(ctx context.Context, e steps.Env, table string) string {
+	if isPublished(table) {
+		return " itself"
+	}
+	for line := range strings.SplitSeq(table, "\n") {
+		if strings.HasPrefix(strings.TrimSpace(line), "#") {
+			continue
+		}
+		for _, word := range strings.Fields(line) {
+			word = strings.Trim(word, `"';`)
+			if !strings.HasPrefix(word, "/") || word == renewScript || len(word) > 4096 {
+				continue
+			}
+			script, err := e.Host.Read(ctx, word)
+			if err == nil && isPublished(string(script)) {
+				return " " + cluster.Clean(word)
+			}
+		}
+	}
+	return ""
+}
+
+// isPublished recognises the page's script: it makes a token and puts it into a
+// kubeconfig.
+func isPublished(script string) bool {
+	create, set := false, false
+	for line := range strings.SplitSeq(script, "\n") {
+		if strings.HasPrefix(strings.TrimSpace(line), "#") {
+			continue
+		}
+		create = create || strings.Contains(line, "create token "+account)
+		set = set || strings.Contains(line, "config set-credentials")
+	}
+	return create && set
+}

@@ -1,0 +1,97 @@
+package ondemand
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"carrick/steps"
+)
+
+// passwdUser is one user of the web node.
+type passwdUser struct{ name, home string }
+
+// firstUser is the first uid of people, as login.defs has it on all systems that
+// Open OnDemand is packaged for; nobodyUser is nobody.
+const (
+	firstUser  = 1000
+	nobodyUser = 65534
+)
+
+// passwdUsers are the people in a passwd file who have a shell to log in with,
+// each once.
+func passwdUsers(text string) []passwdUser {
+	var out []passwdUser
+	seen := map[string]bool{}
+	for _, l := range strings.Split(text, "\n") {
+		f := strings.Split(strings.TrimRight(l, "\r"), ":")
+		if len(f) != 7 || seen[f[0]] {
+			continue
+		}
+		uid, err := strconv.Atoi(f[2])
+		shell := f[6][strings.LastIndex(f[6], "/")+1:]
+		if err != nil || uid < firstUser || uid == nobodyUser || slices.Contains([]string{"nologin", "false", "sync", "shutdown", "halt"}, shell) {
+			continue
+		}
+		seen[f[0]] = true
+		out = append(out, passwdUser{name: f[0], home: f[5]})
+	}
+	return out
+}
+
+// nameFault says why a user's name makes no namespace; "": it does.
+func nameFault(e steps.Env, user string) string {
+	hook, adapter := hookNamespace(e, user), userNamespace(e, user)
+	switch {
+	case hook != adapter:
+		return fmt.Sprintf("%s: the dashboard looks in %s, and the hook asks for %s, which can't be made", quoted(user), adapter, hook)
+	case strings.ToLower(user) != user:
+		return fmt.Sprintf("%s: upper case", quoted(user))
+	case strings.Contains(user, "_"):
+		return fmt.Sprintf("%s: an underscore", quoted(user))
+	case len(hook) > validation.DNS1123LabelMaxLength:
+		return fmt.Sprintf("%s: %s has %d characters, of 63", quoted(user), hook, len(hook))
+	}
+	if faults := validation.IsDNS1123Label(hook); len(faults) > 0 {
+		return fmt.Sprintf("%s: %s is no name of a namespace", quoted(user), quoted(hook))
+	}
+	return ""
+}
+
+// mostNamed is how many users a finding names.
+const mostNamed = 8
+
+func userNames(_ context.Context, e steps.Env) steps.Result {
+	names, err := e.Own.List("login-names")
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	if len(names) == 0 {
+		return steps.Skipped("the web node lists no users: they are in a directory (LDAP) that lists nobody. Names need lower-case letters, digits and -, and %d characters at most", validation.DNS1123LabelMaxLength-len(namespacePrefix(e)))
+	}
+	var bad, good []string
+	for _, n := range names {
+		if why := nameFault(e, n); why != "" {
+			bad = append(bad, why)
+		} else {
+			good = append(good, hookNamespace(e, n))
+		}
+	}
+	if len(bad) > 0 {
+		return steps.Failed(fmt.Sprintf("%d of the %d users that the web node lists get no namespace: %s", len(bad), len(names), shortList(bad, "; ")),
+			"give them names of lower-case letters, digits and -, or keep them out of this cluster: acls in "+clusterPath(e)+". They log in to the portal all the same, and their Kubernetes apps fail")
+	}
+	return steps.Passed("all %d that the web node lists: %s. A directory (LDAP) may hold more than it lists", len(names), shortList(good, ", "))
+}
+
+// shortList joins the first of many words.
+func shortList(words []string, by string) string {
+	if len(words) <= mostNamed {
+		return strings.Join(words, by)
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(words[:mostNamed], by), len(words)-mostNamed)
+}
