@@ -47,7 +47,7 @@ func bootstrapChecks() []steps.Check {
 			Name: "may-grant", Title: "the ServiceAccount holds all that it grants to users", On: steps.Remote, Mend: "cluster-roles", Needs: []string{"role-bound"},
 			Why: "Kubernetes lets nobody grant what they do not hold: who adds a verb to ood-user has to add it to ondemand, too, else every login fails from then on",
 			See: []string{rolesSource, "https://kubernetes.io/docs/reference/access-authn-authz/rbac/#privilege-escalation-prevention-and-bootstrapping"},
-			Run: mayGrant,
+			Run: func(ctx context.Context, e steps.Env) steps.Result { return holdsAll(ctx, e, userRole, initializer) },
 		},
 		{
 			Name: "account-powers", Title: "the ServiceAccount may do no more than upstream gives it", On: steps.Remote, Needs: []string{"role-bound"},
@@ -126,26 +126,15 @@ func roleBound(ctx context.Context, e steps.Env) steps.Result {
 	return steps.Passed("by %s", strings.Join(names, ", "))
 }
 
-// grantedRoles are the ClusterRoles that the hook binds in a user's namespace.
-func grantedRoles(e steps.Env) []string {
-	roles := []string{userRole, initializer}
-	if e.Answers.Bool("walltime.use") {
-		roles = append(roles, reaperName)
-	}
-	return roles
-}
-
-func mayGrant(ctx context.Context, e steps.Env) steps.Result {
+// holdsAll asserts that the hook may bind these ClusterRoles.
+func holdsAll(ctx context.Context, e steps.Env, roles ...string) steps.Result {
 	all, err := granted(ctx, e, "")
 	if err != nil {
 		return steps.Unseen(err)
 	}
-	held, roles := rulesIn(all), grantedRoles(e)
+	held := rulesIn(all)
 	for _, role := range roles {
 		r, err := check.Get[rbacv1.ClusterRole](ctx, e.Cluster, check.ClusterRoles, "", role)
-		if err != nil && role == reaperName {
-			return check.Missing(err, "ClusterRole "+role+", which the hook binds", again(e, "walltime"))
-		}
 		if err != nil {
 			return check.Missing(err, "ClusterRole "+role, "")
 		}

@@ -2,10 +2,7 @@ package ondemand
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"net/http"
-	"net/url"
 	"regexp"
 	"slices"
 	"strconv"
@@ -64,86 +61,16 @@ func asService(o *unstructured.Unstructured) (*corev1.Service, error) {
 	return check.As[corev1.Service](o)
 }
 
-// samples is an answer of Prometheus.
-type samples struct {
-	Status string `json:"status"`
-	Error  string `json:"error"`
-	Data   struct {
-		Result []struct {
-			Value [2]any `json:"value"`
-		} `json:"result"`
-	} `json:"data"`
-}
-
-const podQuery = "count(kube_pod_container_info)"
-
-// askPrometheus asks an address that means something in the cluster through the
-// API server, and any other from this machine.
-func askPrometheus(ctx context.Context, e steps.Env, address string) (samples, string, error) {
-	var out samples
-	u, err := url.Parse(address)
-	if err != nil {
-		return out, "", err
-	}
-	name, rest, _ := strings.Cut(u.Hostname(), ".")
-	ns, tail, _ := strings.Cut(rest, ".")
-	if tail == "" || strings.HasPrefix(tail, "svc") {
-		s, err := check.Get[corev1.Service](ctx, e.Cluster, check.Services, ns, name)
-		if err != nil && (!apierrors.IsNotFound(err) || tail != "") {
-			return out, "", err
-		}
-		if err == nil {
-			via := "Service " + ns + "/" + name
-			data, err := e.Cluster.Proxied(ctx, "services", ns, proxyName(u, s.Name), portOf(u), strings.Trim(u.Path, "/")+"/api/v1/query", map[string]string{"query": podQuery})
-			if err != nil {
-				return out, via, err
-			}
-			if err := json.Unmarshal(data, &out); err != nil {
-				return out, via, fmt.Errorf("what answers there is no Prometheus: %w", err)
-			}
-			return out, via, nil
-		}
-	}
-	w, err := cluster.NewWeb(strings.TrimRight(address, "/"), cluster.Masked{}, cluster.WebOptions{})
-	if err != nil {
-		return out, "", err
-	}
-	defer w.Close()
-	_, err = w.JSON(ctx, http.MethodGet, "/api/v1/query?query="+url.QueryEscape(podQuery), nil, &out)
-	return out, u.Host + ", from this machine", err
-}
-
-// proxyName is how the API server's proxy is told of a scheme.
-func proxyName(u *url.URL, name string) string {
-	if u.Scheme == "https" {
-		return "https:" + name
-	}
-	return name
-}
-
-func portOf(u *url.URL) string {
-	switch {
-	case u.Port() != "":
-		return u.Port()
-	case u.Scheme == "https":
-		return "443"
-	}
-	return "80"
-}
-
 func prometheusKnows(ctx context.Context, e steps.Env) steps.Result {
 	address := e.Answers.Text("idle.prometheus")
 	if address == "" {
 		return steps.Failed("no address of Prometheus is known", "answer idle.prometheus")
 	}
 	got, via, err := askPrometheus(ctx, e, address)
-	if via == "" {
-		via = address
-	}
 	switch {
-	case apierrors.IsNotFound(err):
+	case via == "" && apierrors.IsNotFound(err):
 		return steps.Failed("there is no Service of that address in the cluster: "+address, e.Kubectl()+" get services -A | grep -i prometheus    # then answer idle.prometheus")
-	case apierrors.IsServiceUnavailable(err):
+	case apierrors.IsServiceUnavailable(err) || apierrors.IsNotFound(err):
 		return steps.Failed("nothing answers behind "+via+": "+cluster.Explain(err), e.Kubectl()+" get endpointslices -A | grep -i prometheus")
 	case err != nil:
 		return steps.Unseen(err)

@@ -19,7 +19,7 @@ var rowsB = []stepstest.Row{
 	{Number: 24, Asks: "a network that enforces policies", Checks: []string{"network-policies-enforced"}},
 	{Number: 30, Asks: "no PodSecurityPolicies (the cluster's half)", Checks: []string{"no-pod-security-policies"}},
 	{Number: 31, Asks: "pod security level and mounts", Checks: []string{"level-fits-mounts", "adapter-pod", "level-breaks-nothing", "id-maps", "ids-pinned"}},
-	{Number: 32, Asks: "job-pod-reaper in its place, and narrow", Checks: []string{"reaper-there", "reaper-values", "reaper-narrow"}},
+	{Number: 32, Asks: "job-pod-reaper in its place, and narrow", Checks: []string{"reaper-there", "reaper-values", "reaper-narrow", "may-grant-reaper"}},
 	{Number: 33, Asks: "every user's namespace is bound to it", Checks: []string{"reaper-bound", "reaper-counts-no-errors"}},
 	{Number: 34, Asks: "apps set a walltime", Checks: []string{"apps-set-walltime"}},
 	{Number: 35, Asks: "a Prometheus that knows", Checks: []string{"prometheus-knows-pods", "idle-volumes", "idle-runs"}},

@@ -59,7 +59,7 @@ func trial() steps.Step {
 			trialAction("trial-role-bindings", "Bind the trial users to their role there", "trial-role-bindings.yaml", makesTrial, "role-of-users", "role-of-initializer"),
 			trialAction("trial-reaper-binding", "Let job-pod-reaper delete there", "trial-reaper-binding.yaml", func(e steps.Env) bool { return makesTrial(e) && usesWalltime(e) }, "reaper-there"),
 		},
-		Checks: append(trialChecks(), isolationChecks()...),
+		Checks: slices.Concat(trialChecks(), []steps.Check{reaperBoundCheck()}, isolationChecks()),
 	}
 }
 

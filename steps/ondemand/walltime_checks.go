@@ -42,10 +42,10 @@ func walltimeChecks() []steps.Check {
 			Run: reaperNarrow,
 		},
 		{
-			Name: "reaper-bound", Title: "every user's namespace lets it delete", On: steps.Remote, When: usesWalltime, Needs: []string{"reaper-there"},
-			Why: "one namespace with the label and without the binding makes it give up on all of them: nothing is reaped anywhere",
-			See: []string{reaperSource},
-			Run: reaperBound,
+			Name: "may-grant-reaper", Title: "the ServiceAccount holds what it grants to job-pod-reaper", On: steps.Remote, When: usesWalltime, Needs: []string{"reaper-there", "role-bound"},
+			Why: "the hook binds that ClusterRole too, and Kubernetes lets nobody grant what they do not hold",
+			See: []string{"OSC/ondemand: hooks/k8s-bootstrap/yaml/job-pod-reaper.yaml", reaperSource},
+			Run: func(ctx context.Context, e steps.Env) steps.Result { return holdsAll(ctx, e, reaperName) },
 		},
 		{
 			Name: "reaper-counts-no-errors", Title: "its last run met no error", On: steps.Remote, From: "the API server's proxy", When: usesWalltime, Needs: []string{"reaper-there"},
@@ -59,6 +59,16 @@ func walltimeChecks() []steps.Check {
 			See: []string{"OSC/ood_core: lib/ood_core/job/adapters/kubernetes/templates/pod.yml.erb"},
 			Run: appsSetWalltime,
 		},
+	}
+}
+
+// reaperBoundCheck is asked once the hook is there, which makes the bindings.
+func reaperBoundCheck() steps.Check {
+	return steps.Check{
+		Name: "reaper-bound", Title: "every user's namespace lets it delete", On: steps.Remote, When: usesWalltime, Needs: []string{"reaper-there"},
+		Why: "one namespace with the label and without the binding makes it give up on all of them: nothing is reaped anywhere",
+		See: []string{reaperSource},
+		Run: reaperBound,
 	}
 }
 

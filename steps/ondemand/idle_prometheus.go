@@ -1,0 +1,122 @@
+package ondemand
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"carrick/cluster"
+	"carrick/steps"
+	"carrick/steps/check"
+)
+
+var endpointSlices = discoveryv1.SchemeGroupVersion.WithResource("endpointslices")
+
+// samples is an answer of Prometheus.
+type samples struct {
+	Status string `json:"status"`
+	Error  string `json:"error"`
+	Data   struct {
+		Result []struct {
+			Value [2]any `json:"value"`
+		} `json:"result"`
+	} `json:"data"`
+}
+
+const podQuery = "count(kube_pod_container_info)"
+
+// askPrometheus asks an address that means something in the cluster through the
+// API server, and any other from this machine.
+func askPrometheus(ctx context.Context, e steps.Env, address string) (samples, string, error) {
+	var out samples
+	u, err := url.Parse(address)
+	if err != nil {
+		return out, "", err
+	}
+	name, rest, _ := strings.Cut(u.Hostname(), ".")
+	ns, tail, _ := strings.Cut(rest, ".")
+	if tail == "" || strings.HasPrefix(tail, "svc") {
+		s, err := check.Get[corev1.Service](ctx, e.Cluster, check.Services, ns, name)
+		if err != nil && (!apierrors.IsNotFound(err) || tail != "") {
+			return out, "", err
+		}
+		if err == nil {
+			via := "Service " + ns + "/" + name
+			data, err := e.Cluster.Proxied(ctx, "services", ns, proxyName(u, s.Name), portOf(u), strings.Trim(u.Path, "/")+"/api/v1/query", map[string]string{"query": podQuery})
+			if err != nil {
+				if at := beside(ctx, e, s, u); at != "" {
+					return askDirectly(ctx, at, via+" ("+at+", from this machine)")
+				}
+				return out, via, err
+			}
+			if err := json.Unmarshal(data, &out); err != nil {
+				return out, via, fmt.Errorf("what answers there is no Prometheus: %w", err)
+			}
+			return out, via, nil
+		}
+	}
+	return askDirectly(ctx, strings.TrimRight(address, "/"), u.Host+", from this machine")
+}
+
+func askDirectly(ctx context.Context, address, via string) (out samples, said string, err error) {
+	w, err := cluster.NewWeb(address, cluster.Masked{}, cluster.WebOptions{})
+	if err != nil {
+		return out, via, err
+	}
+	defer w.Close()
+	_, err = w.JSON(ctx, http.MethodGet, "/api/v1/query?query="+url.QueryEscape(podQuery), nil, &out)
+	return out, via, err
+}
+
+// beside is an address behind a Service that is no pod's: an API server proxies
+// to pods alone, and what stands beside the cluster can be asked from here. "":
+// there is none.
+func beside(ctx context.Context, e steps.Env, s *corev1.Service, u *url.URL) string {
+	slices, err := check.List[discoveryv1.EndpointSlice](ctx, e.Cluster, endpointSlices, s.Namespace, cluster.Selector{Labels: discoveryv1.LabelServiceName + "=" + s.Name})
+	if err != nil {
+		return ""
+	}
+	name := ""
+	for _, p := range s.Spec.Ports {
+		if strconv.Itoa(int(p.Port)) == portOf(u) {
+			name = p.Name
+		}
+	}
+	for _, slice := range slices {
+		for _, p := range slice.Ports {
+			for _, to := range slice.Endpoints {
+				if to.TargetRef == nil && len(to.Addresses) > 0 && p.Port != nil && (p.Name == nil || *p.Name == name) {
+					return u.Scheme + "://" + net.JoinHostPort(to.Addresses[0], strconv.Itoa(int(*p.Port))) + strings.TrimRight(u.Path, "/")
+				}
+			}
+		}
+	}
+	return ""
+}
+
+// proxyName is how the API server's proxy is told of a scheme.
+func proxyName(u *url.URL, name string) string {
+	if u.Scheme == "https" {
+		return "https:" + name
+	}
+	return name
+}
+
+func portOf(u *url.URL) string {
+	switch {
+	case u.Port() != "":
+		return u.Port()
+	case u.Scheme == "https":
+		return "443"
+	}
+	return "80"
+}
