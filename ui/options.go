@@ -17,6 +17,7 @@ type Options struct {
 	Guide      string                // name of the guide of a new link; "": it is asked
 	Name       string                // name of a new link; "": one is suggested
 	Sides      map[steps.Side]string // contexts of a new link; what is missing is asked
+	Hosts      map[steps.Side]string // folders of its sides that are machines
 	Candidates func() ([]steps.Candidate, error)
 	// Meet asks a context who it is. It is called in a command, for contexts
 	// that are on screen, and must honour its context.

@@ -62,6 +62,9 @@ func newSidesPage(a *app, g *steps.Guide) *sides {
 			p.spec[side] = steps.EndSpec{Context: name}
 		}
 	}
+	for side, root := range a.o.Hosts {
+		p.spec[side] = steps.EndSpec{Host: &steps.HostSpec{Root: root}}
+	}
 	p.advance()
 	return p
 }

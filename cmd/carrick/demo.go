@@ -90,8 +90,13 @@ func (a *app) runDemo(ctx context.Context, guide, fault string, walk autoplay) e
 	if o.Walk, err = a.prepareDemo(ctx, box, guide, fault, walk); err != nil {
 		return err
 	}
+	for side, root := range box.Hosts {
+		delete(o.Sides, side)
+		o.Hosts = map[steps.Side]string{side: root}
+		o.Notes = append(o.Notes, "A folder stands for a machine: "+root)
+	}
 	if fault != "" {
-		adopted, err := a.adoptDemo(ctx, &o, box.Dir)
+		adopted, err := a.adoptDemo(ctx, &o, box)
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
@@ -129,6 +134,7 @@ func (a *app) prepareDemo(ctx context.Context, box *sandbox, guide, fault string
 	if err != nil && !unknownCommand(err) {
 		return nil, fmt.Errorf("prepare the demo: %w", err)
 	} // a guide that expects nothing has no scenario
+	box.Hosts = seeded.Hosts
 	w := walk.plan(seeded.Answers)
 	if fault == "" {
 		return w, nil
@@ -168,11 +174,12 @@ func (a *app) demoScreen(box *sandbox, guide, env string) ui.Options {
 // sandbox is the child that runs the control planes. It ends when its standard
 // input does, however carrick ends.
 type sandbox struct {
-	Ready       bool              `json:"ready"`
-	Dir         string            `json:"dir"`
-	Kubeconfigs map[string]string `json:"kubeconfigs"`
-	Contexts    map[string]string `json:"contexts"`
-	Kubectl     string            `json:"kubectl"`
+	Ready       bool                  `json:"ready"`
+	Dir         string                `json:"dir"`
+	Kubeconfigs map[string]string     `json:"kubeconfigs"`
+	Contexts    map[string]string     `json:"contexts"`
+	Kubectl     string                `json:"kubectl"`
+	Hosts       map[steps.Side]string `json:"-"` // folders that stand for machines, by side: what seed says
 
 	cmd   *exec.Cmd
 	stdin io.WriteCloser
@@ -215,6 +222,14 @@ func startSandbox(ctx context.Context, progress io.Writer) (*sandbox, error) {
 	return box, nil
 }
 
+// end is what stands on a side of the demo.
+func (b *sandbox) end(side steps.Side) steps.EndSpec {
+	if root := b.Hosts[side]; root != "" {
+		return steps.EndSpec{Host: &steps.HostSpec{Root: root}}
+	}
+	return steps.EndSpec{Context: b.Contexts[string(side)]}
+}
+
 // env writes what a shell needs to see the demo's clusters, and returns its
 // path: short enough to be typed off the screen.
 func (b *sandbox) env(kubeconfig string) (string, error) {
@@ -232,7 +247,8 @@ type answer struct {
 	Error  string      `json:"error"`
 	Faults []demoFault `json:"faults"`
 	// Answers are what a walk types where the questions of these keys come up.
-	Answers map[string]string `json:"answers"`
+	Answers map[string]string     `json:"answers"`
+	Hosts   map[steps.Side]string `json:"hosts"`
 }
 
 // tell gives the sandbox one command and reads its answer.

@@ -69,11 +69,11 @@ func (a *app) listFaults(ctx context.Context, guide string) error {
 // adoptDemo has the demo begin on the set-up that a fault leaves behind, as carrick
 // adopt would: with the answers that were found out, not with a new link. What it
 // says is for the notes; "" where no set-up stands.
-func (a *app) adoptDemo(ctx context.Context, o *ui.Options, dir string) (string, error) {
+func (a *app) adoptDemo(ctx context.Context, o *ui.Options, box *sandbox) (string, error) {
 	l := steps.NewLink(o.Guide, o.Name)
-	l.Path = filepath.Join(dir, o.Name+".yaml")
+	l.Path = filepath.Join(box.Dir, o.Name+".yaml")
 	for _, side := range steps.Sides {
-		l.Side(side).Context = o.Sides[side]
+		*l.Side(side) = box.end(side)
 	}
 	s, err := a.session(l, cluster.Options{})
 	if err != nil {

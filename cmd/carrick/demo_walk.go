@@ -66,7 +66,7 @@ func (w *autoplay) plan(answers map[string]string) *ui.Walk {
 // that nothing was done for yet fails in many other places.
 func (a *app) whatBreaks(ctx context.Context, box *sandbox, guide string, do func() error) ([]steps.Cell, error) {
 	l := steps.NewLink(guide, demoLink)
-	l.Local.Context, l.Remote.Context = box.Contexts["local"], box.Contexts["remote"]
+	l.Local, l.Remote = box.end(steps.Local), box.end(steps.Remote)
 	look := func() (*steps.Board, []steps.Cell, error) {
 		s, err := a.session(l, cluster.Options{Once: true})
 		if err != nil {
