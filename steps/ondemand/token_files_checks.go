@@ -170,6 +170,9 @@ func renewalThere(ctx context.Context, e steps.Env) steps.Result {
 	if withCron(e) {
 		want, order = map[string]string{renewScript: script, renewCron: r.cron()}, []string{renewScript, renewCron}
 	}
+	if there, err := stands(ctx, e, renewScript); err == nil && !there {
+		return renewedElsewhere(ctx, e)
+	}
 	for _, at := range order {
 		have, err := e.Host.Read(ctx, at)
 		switch {
@@ -205,6 +208,9 @@ func rootsProgram(ctx context.Context, e steps.Env, at string) (string, error) {
 
 func renewalOn(ctx context.Context, e steps.Env) steps.Result {
 	unit := renewName + ".timer"
+	if there, err := stands(ctx, e, renewTimer); err == nil && !there {
+		return steps.Skipped("the renewal is not carrick's timer")
+	}
 	for _, ask := range []string{"is-enabled", "is-active"} {
 		out, _, err := e.Host.Run(ctx, "systemctl", ask, unit)
 		if r, is := inFolder(err, "systemctl "+ask+" "+unit); is {
