@@ -220,7 +220,10 @@ func endpointTLS(ctx context.Context, e steps.Env, d clusterDoc) steps.Result {
 	if err != nil {
 		return steps.Unseen(err)
 	}
-	var roots []byte
+	roots, err := trusted(ctx, e)
+	if err != nil {
+		return steps.Unseen(err)
+	}
 	at, by := d.text("job.server.cert_authority_file"), "the system's CAs, since there is no cert_authority_file"
 	if at != "" {
 		by = at

@@ -122,7 +122,7 @@ func (d *clusterDoc) drop(p string) bool {
 
 // parent is the mapping above a path, made where it is missing.
 func (d *clusterDoc) parent(p string) (*yaml.Node, error) {
-	n := d.v2
+	n := unfolded(d.v2)
 	above, _ := cutLast(p)
 	for _, name := range strings.Split(above, ".") {
 		key, next := entry(n, name)
@@ -135,9 +135,17 @@ func (d *clusterDoc) parent(p string) (*yaml.Node, error) {
 		case next.Kind != yaml.MappingNode:
 			return nil, fmt.Errorf("%s line %d: %s is no mapping, so carrick can't set %s in it", d.path, next.Line, name, p)
 		}
-		n = next
+		n = unfolded(next)
 	}
 	return n, nil
+}
+
+// unfolded has an empty mapping grow downwards, not along its line.
+func unfolded(n *yaml.Node) *yaml.Node {
+	if len(n.Content) == 0 {
+		n.Style = 0
+	}
+	return n
 }
 
 // sameYAML tells whether two values say the same, and are of the same type.

@@ -63,6 +63,7 @@ func homes(ctx context.Context, e steps.Env) (found map[string]homeConfig, order
 func clusterNameFree(ctx context.Context, e steps.Env, d clusterDoc) steps.Result {
 	name := cmpOr(d.text("job.cluster"), keyAt("job.cluster").empty)
 	endpoint := strings.TrimSuffix(d.text("job.server.endpoint"), "/")
+	answered := strings.TrimSuffix(e.Answers.Text("cluster.server"), "/")
 	found, order, shut, err := homes(ctx, e)
 	if err != nil {
 		return steps.Unseen(err)
@@ -70,7 +71,7 @@ func clusterNameFree(ctx context.Context, e steps.Env, d clusterDoc) steps.Resul
 	var taken []string
 	for _, p := range order {
 		for _, c := range found[p].Clusters {
-			if server := strings.TrimSuffix(c.Cluster.Server, "/"); c.Name == name && server != endpoint && server != "https://localhost:8080" {
+			if server := strings.TrimSuffix(c.Cluster.Server, "/"); c.Name == name && server != endpoint && server != answered && server != "https://localhost:8080" {
 				taken = append(taken, fmt.Sprintf("%s leads to %s", p, quoted(server)))
 			}
 		}

@@ -29,10 +29,10 @@ func hooks() steps.Step {
 				Default: alsoDefault,
 			},
 		},
-		Facts: []steps.Fact{
+		Facts: append([]steps.Fact{
 			{Name: "hook-before", Title: "the hook that the portal ran before", On: steps.Local, Learn: hookBefore},
 			{Name: "user-node-ports", Title: "a port of a user's app on a node", On: steps.Remote, Shared: true, Learn: userNodePorts},
-		},
+		}, portalFacts()...),
 		Actions: slices.Concat([]steps.Action{
 			{
 				Name: "hook-env", Title: "Set hook.env", On: steps.Local,
@@ -74,6 +74,8 @@ func hookEnvText(ctx context.Context, e steps.Env) (cluster.Masked, error) {
 	if err != nil {
 		return cluster.Masked{}, err
 	}
+	names := envNames()
+	slices.SortFunc(want, func(a, b envValue) int { return slices.Index(names, a.key) - slices.Index(names, b.key) })
 	for _, kv := range want {
 		if err := f.set(kv.key, kv.value); err != nil {
 			return cluster.Masked{}, err

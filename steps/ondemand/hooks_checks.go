@@ -22,7 +22,7 @@ const (
 func hookChecks() []steps.Check {
 	return []steps.Check{
 		{
-			Name: "pre-hook-set", Title: "the portal runs a hook as root", On: steps.Local, Mend: "portal",
+			Name: "pre-hook-set", Title: "the portal runs a hook as root", On: steps.Local, Mend: "portal", Needs: []string{"portal-file"},
 			Why: "pun_pre_hook_root_cmd is the only place from which users' namespaces come; without it nothing is ever made, and nothing says so",
 			See: []string{portalSource}, Run: preHookSet,
 		},
@@ -45,6 +45,11 @@ func hookChecks() []steps.Check {
 			Name: "portal-applied", Title: "Apache's configuration has it", On: steps.Local, Needs: []string{"pre-hook-set"}, Mend: "portal-update",
 			Why: "ood_portal.yml is read by update_ood_portal alone; Apache knows of it after that, and after a restart",
 			See: []string{portalSource}, Run: portalApplied,
+		},
+		{
+			Name: "portal-runs", Title: "Apache was started after that", On: steps.Local, Needs: []string{"portal-applied"},
+			Why: "it reads its configuration when it starts",
+			See: []string{portalSource}, Run: portalRuns,
 		},
 		{
 			Name: "selinux", Title: "SELinux lets Open OnDemand use Kubernetes", On: steps.Local, Mend: "selinux-boolean",
@@ -199,19 +204,17 @@ func portalApplied(ctx context.Context, e steps.Env) steps.Result {
 const selinuxBoolean = "ondemand_use_kubernetes"
 
 func selinuxAllows(ctx context.Context, e steps.Env) steps.Result {
-	look := "getenforce; getsebool " + selinuxBoolean
 	if e.Host.IsFolder() {
-		r, _ := inFolder(cluster.ErrFolder, look)
+		r, _ := inFolder(cluster.ErrFolder, "getenforce; getsebool "+selinuxBoolean)
 		return r
 	}
-	b, err := e.Host.Read(ctx, "/sys/fs/selinux/enforce")
-	if errors.Is(err, fs.ErrNotExist) {
-		return steps.Passed("there is no SELinux on the web node")
-	}
-	if err != nil {
+	mode, err := e.Own.Text("selinux")
+	switch {
+	case err != nil:
 		return steps.Unseen(err)
-	}
-	if strings.TrimSpace(string(b)) != "1" {
+	case mode == noLinux:
+		return steps.Passed("there is no SELinux on the web node")
+	case mode == permits:
 		return steps.Passed("SELinux does not enforce")
 	}
 	out, err := hostSays(ctx, e, 30*time.Second, "getsebool", selinuxBoolean)
@@ -223,5 +226,5 @@ func selinuxAllows(ctx context.Context, e steps.Env) steps.Result {
 	case strings.HasSuffix(strings.TrimSpace(out), "on"):
 		return steps.Passed("SELinux enforces, and %s is on", selinuxBoolean)
 	}
-	return steps.Failed("SELinux enforces, and "+selinuxBoolean+" is off", onWebNode("setsebool -P "+selinuxBoolean+" on"))
+	return steps.Failed("SELinux enforces, and "+selinuxBoolean+" is off", "")
 }

@@ -1,6 +1,125 @@
 package ondemand
 
-import "carrick/steps"
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+	"time"
+
+	"carrick/cluster"
+	"carrick/steps"
+)
 
 // portalCommands are what is run on the web node once the files stand.
-func portalCommands() []steps.Action { return nil }
+func portalCommands() []steps.Action {
+	out := []steps.Action{{
+		Name: "portal-update", Title: "Write Apache's configuration from the portal's settings", On: steps.Local, Needs: []string{"pre-hook-set"},
+		Doer: steps.Command{Title: "writes Apache's configuration from " + portalFile, Run: []string{updatePortal}, Done: func(ctx context.Context, e steps.Env) (bool, error) {
+			r := portalApplied(ctx, e)
+			return r.Status == steps.Pass, r.Err
+		}},
+	}}
+	for _, unit := range []string{"httpd", "apache2"} {
+		out = append(out, steps.Action{
+			Name: "restart-" + unit, Title: "Restart Apache", On: steps.Local, Needs: []string{"pre-hook-set"},
+			When: func(e steps.Env) bool { is, err := e.Own.Text("web-server"); return err == nil && is == unit },
+			Doer: steps.Command{Title: "has Apache read its configuration; users' own web servers go on", Run: []string{"systemctl", "restart", unit}, Done: func(ctx context.Context, e steps.Env) (bool, error) {
+				r := portalRuns(ctx, e)
+				return r.Status == steps.Pass, r.Err
+			}},
+		})
+	}
+	return append(out, steps.Action{
+		Name: "selinux-boolean", Title: "Have SELinux let Open OnDemand use Kubernetes", On: steps.Local,
+		When: func(e steps.Env) bool { mode, err := e.Own.Text("selinux"); return err == nil && mode == enforces },
+		Doer: steps.Command{
+			Title: "lets Open OnDemand use Kubernetes, under SELinux", Run: []string{"setsebool", "-P", selinuxBoolean, "on"}, UndoRun: []string{"setsebool", "-P", selinuxBoolean, "off"}, Within: 3 * time.Minute,
+			Done: func(ctx context.Context, e steps.Env) (bool, error) {
+				out, _, err := e.Host.Run(ctx, "getsebool", selinuxBoolean)
+				return strings.HasSuffix(strings.TrimSpace(out), "on"), err
+			},
+		},
+	})
+}
+
+func portalFacts() []steps.Fact {
+	return []steps.Fact{
+		{Name: "web-server", Title: "the unit of the portal's web server", On: steps.Local, Learn: func(ctx context.Context, e steps.Env) (any, error) {
+			unit, _, err := apache(ctx, e)
+			return unit, err
+		}},
+		{Name: "selinux", Title: "whether SELinux enforces on the web node", On: steps.Local, Learn: selinuxMode},
+	}
+}
+
+// What the fact selinux says.
+const (
+	enforces = "enforces"
+	permits  = "permits"
+	noLinux  = "none"
+)
+
+func selinuxMode(ctx context.Context, e steps.Env) (any, error) {
+	if e.Host.IsFolder() {
+		return nil, steps.Absent("a folder stands for the web node: whether SELinux enforces there can't be told here; run there: getenforce")
+	}
+	b, err := e.Host.Read(ctx, "/sys/fs/selinux/enforce")
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return noLinux, nil
+	case err != nil:
+		return nil, err
+	case strings.TrimSpace(string(b)) == "1":
+		return enforces, nil
+	}
+	return permits, nil
+}
+
+// runsSince is when a unit was started; zero: it does not run.
+func runsSince(ctx context.Context, e steps.Env, unit string) (time.Time, error) {
+	text, err := hostSays(ctx, e, 5*time.Second, "systemctl", "show", "--property=ActiveEnterTimestamp", unit)
+	if err != nil {
+		return time.Time{}, err
+	}
+	said := strings.TrimPrefix(strings.TrimSpace(text), "ActiveEnterTimestamp=")
+	if said == "" || said == "n/a" {
+		return time.Time{}, nil
+	}
+	at, err := time.ParseInLocation("Mon 2006-01-02 15:04:05 MST", said, time.Local)
+	if err != nil {
+		return at, fmt.Errorf("systemctl says that %s runs since %s, which is no time", unit, quoted(said))
+	}
+	return at, nil
+}
+
+// portalRuns tells whether Apache was started after its configuration was written.
+func portalRuns(ctx context.Context, e steps.Env) steps.Result {
+	unit, file, err := apache(ctx, e)
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	restart := onWebNode("systemctl restart " + unit)
+	if file == "" {
+		return steps.Skipped("update_ood_portal has not written Apache's configuration yet")
+	}
+	info, err := e.Host.Stat(ctx, file)
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	since, err := runsSince(ctx, e, unit)
+	if errors.Is(err, cluster.ErrFolder) {
+		r, _ := inFolder(err, "systemctl restart "+unit)
+		return r
+	}
+	switch {
+	case err != nil:
+		return steps.Unseen(err)
+	case since.IsZero():
+		return steps.Failed(unit+" does not run", onWebNode("systemctl status "+unit))
+	case since.Before(info.ModTime.Truncate(time.Second)):
+		return steps.Failed(fmt.Sprintf("%s runs since %s, and %s was written after that", unit, since.Format(time.DateTime), file), restart)
+	}
+	return steps.Passed("%s runs since %s", unit, since.Format(time.DateTime))
+}

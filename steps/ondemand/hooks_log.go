@@ -51,11 +51,11 @@ func hookLog(ctx context.Context, e steps.Env) steps.Result {
 	when := since.Format(time.DateTime)
 	switch {
 	case len(bad) > 0:
-		return steps.Failed(fmt.Sprintf("%d failures in %s since %s, the last: %s", len(bad), from, when, cluster.Clean(bad[len(bad)-1])), onWebNode("bash -x "+preHook+" --user USER    # as root, for the user of that line"))
+		return steps.Failed(fmt.Sprintf("it failed %s in %s since %s, the last: %s", times(len(bad)), from, when, cluster.Clean(bad[len(bad)-1])), onWebNode("bash -x "+preHook+" --user USER    # as root, for the user of that line"))
 	case !seen:
 		return steps.Passed("%s has nothing of %s since %s: nobody's web server has started since, or all went well", from, stageTag, when)
 	}
-	return steps.Passed("none in %s since %s", from, when)
+	return steps.Passed("%s has no failure since %s", from, when)
 }
 
 // stageLog is the end of what nginx_stage logged, and from where; from is ""
@@ -124,4 +124,11 @@ func logTime(line string, now time.Time) (time.Time, bool) {
 		return t, true
 	}
 	return time.Time{}, false
+}
+
+func times(n int) string {
+	if n == 1 {
+		return "once"
+	}
+	return fmt.Sprintf("%d times", n)
 }

@@ -46,7 +46,11 @@ func (h hookScript) text() (string, error) {
 	if h.also != "" {
 		fmt.Fprintf(&b, scriptAlso, h.also)
 	}
-	fmt.Fprintf(&b, scriptBootstrap, h.kubeconfig, path.Dir(h.kubectl), bootstrapHook, hookEnv, h.level)
+	folders := "/usr/local/bin:/usr/bin:/bin"
+	if at := path.Dir(h.kubectl); at != "/usr/local/bin" {
+		folders = at + ":" + folders
+	}
+	fmt.Fprintf(&b, scriptBootstrap, h.kubeconfig, folders, bootstrapHook, hookEnv, h.level)
 	if h.creds {
 		fmt.Fprintf(&b, scriptCreds, credsHook)
 	}
@@ -82,7 +86,7 @@ const scriptAlso = `
 const scriptBootstrap = `
 # Root's kubeconfig: the ServiceAccount ondemand and nothing else.
 export KUBECONFIG=%s
-export PATH=%s:/usr/local/bin:/usr/bin:/bin
+export PATH=%s
 hook_env=%[4]s
 
 # The user's namespace, network policy and role bindings.

@@ -30,7 +30,7 @@ func oidcChecks() []steps.Check {
 			See: []string{clientGoSource, hookEnvSource}, Run: issuerSays,
 		},
 		{
-			Name: "one-issuer", Title: "the portal logs users in at that issuer", On: steps.Local, When: withOIDC,
+			Name: "one-issuer", Title: "the portal logs users in at that issuer", On: steps.Local, When: withOIDC, Needs: []string{"portal-file"},
 			Why: "the token of the login to the portal is what the API server is shown",
 			See: []string{page}, Run: oneIssuer,
 		},
@@ -108,7 +108,7 @@ func issuerSays(ctx context.Context, e steps.Env) steps.Result {
 	said, err := askProvider(ctx, e, issuer)
 	switch {
 	case errors.As(err, new(*tls.CertificateVerificationError)):
-		return steps.Failed("the web node's CAs don't trust its certificate: "+cluster.Explain(err), onWebNode("put the CA into /etc/pki/ca-trust/source/anchors and run update-ca-trust (Debian: /usr/local/share/ca-certificates, update-ca-certificates)"))
+		return steps.Failed("the web node does not trust the certificate that it shows: no CA among the system's has signed it, or it is not good for that name now", onWebNode("put the CA into /etc/pki/ca-trust/source/anchors and run update-ca-trust (Debian: /usr/local/share/ca-certificates, update-ca-certificates)"))
 	case err != nil:
 		return steps.Unseen(err).Or(look)
 	case said.status == http.StatusOK && said.issuer == issuer:

@@ -23,12 +23,12 @@ const proxySource = "OSC/ondemand: ood-portal-generator/share/ood_portal_example
 func proxyChecks() []steps.Check {
 	return []steps.Check{
 		{
-			Name: "node-uris", Title: "the portal hands users on to nodes", On: steps.Local, Mend: "portal",
+			Name: "node-uris", Title: "the portal hands users on to nodes", On: steps.Local, Mend: "portal", Needs: []string{"portal-file"},
 			Why: "an app's page is opened at /node/NODE/PORT or /rnode/NODE/PORT; without node_uri and rnode_uri the portal knows no such addresses",
 			See: []string{proxySource}, Run: nodeURIs,
 		},
 		{
-			Name: "host-regex", Title: "host_regex takes the cluster's nodes", On: steps.Local,
+			Name: "host-regex", Title: "host_regex takes the cluster's nodes", On: steps.Local, Needs: []string{"portal-file"},
 			Why: "the portal proxies only to hosts that it matches. The dashboard names a node as the reverse DNS of its address does, or by the address",
 			See: []string{proxySource, "OSC/ood_core: lib/ood_core/job/adapters/kubernetes/helper.rb"}, Run: hostRegex,
 		},

@@ -47,6 +47,11 @@ func webNodeChecks() []steps.Check {
 			Run: asRoot,
 		},
 		{
+			Name: "portal-file", Title: "the portal's settings can be read", On: steps.Local,
+			Why: "update_ood_portal makes Apache's configuration of them, and stops at what is no YAML: the old configuration stays",
+			See: []string{portalSource}, Run: portalFileReads,
+		},
+		{
 			Name: "user-names", Title: "the names of users make namespaces", On: steps.Local,
 			Why: "a namespace has lower-case letters, digits and -, at most 63. Of a dot or an at sign the dashboard makes a dash, and the hook does not: it asks for a namespace that can't be made, and the user's login goes on without one",
 			See: []string{"OSC/ood_core: pull request 859", "OSC/ondemand: hooks/k8s-bootstrap/k8s-bootstrap-ondemand.sh"},
@@ -190,4 +195,19 @@ func checkUserPrefix(v string) error {
 		return fmt.Errorf("%q is no prefix that upstream's hook and a kubeconfig both take: letters, digits, dots, - and _", v)
 	}
 	return nil
+}
+
+func portalFileReads(ctx context.Context, e steps.Env) steps.Result {
+	text, err := e.Host.Read(ctx, portalFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		return steps.Passed("there is no %s: upstream's defaults hold", portalFile)
+	}
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	values, err := portalValues(string(text))
+	if err != nil {
+		return steps.Failed(cluster.Clean(err.Error()), onWebNode("vi "+portalFile))
+	}
+	return steps.Passed("%s sets %d keys", portalFile, len(values))
 }

@@ -11,7 +11,8 @@
 //	               {/etc/x: 1000} (uid; root's by default), links: {/a: b},
 //	               commands: {"id -u": {out: "0\n", err: "", exit: 0}} (others are
 //	               not there), folder: true (no commands: a folder that stands for
-//	               a machine), files: {/etc/x: null}; over a base each path or
+//	               a machine), root: false (carrick does not run as root
+//	               there), files: {/etc/x: null}; over a base each path or
 //	               command is replaced, null removes one
 //	-- answers --  answers, as in a link file
 //	-- denied --   rights that the admin lacks, one a line: "remote create secrets renku"

@@ -25,6 +25,7 @@ type machine struct {
 	owners   map[string]int
 	commands map[string]command // by the words of the command line
 	folder   bool               // no commands: a folder that stands for a machine
+	noRoot   bool               // carrick does not run as root there
 }
 
 // command is what a command line gives.
@@ -42,6 +43,7 @@ type machineText struct {
 	Owners   map[string]*int         `yaml:"owners"`
 	Commands map[string]*command     `yaml:"commands"`
 	Folder   *bool                   `yaml:"folder"`
+	Root     *bool                   `yaml:"root"`
 }
 
 func newMachine(base *machine) *machine {
@@ -50,7 +52,7 @@ func newMachine(base *machine) *machine {
 	}
 	return &machine{
 		files: maps.Clone(base.files), links: maps.Clone(base.links), modes: maps.Clone(base.modes), owners: maps.Clone(base.owners),
-		commands: maps.Clone(base.commands), folder: base.folder,
+		commands: maps.Clone(base.commands), folder: base.folder, noRoot: base.noRoot,
 	}
 }
 
@@ -78,6 +80,9 @@ func (m *machine) section(text string) error {
 	overlay(m.commands, over.Commands)
 	if over.Folder != nil {
 		m.folder = *over.Folder
+	}
+	if over.Root != nil {
+		m.noRoot = !*over.Root
 	}
 	return nil
 }
@@ -119,7 +124,7 @@ func (m *machine) open(t *testing.T) *cluster.Host {
 			t.Fatalf("modes: %v", err)
 		}
 	}
-	o := cluster.HostOptions{Clusters: cluster.Options{Once: true}, Owner: m.owner}
+	o := cluster.HostOptions{Clusters: cluster.Options{Once: true}, Owner: m.owner, ByRoot: func() bool { return !m.noRoot }}
 	if !m.folder {
 		o.Run = m.run
 	}
