@@ -177,6 +177,10 @@ func adapterPodTaken(ctx context.Context, e steps.Env) steps.Result {
 	case err == nil:
 		return steps.Passed("in %s, %s", ns, with)
 	case (apierrors.IsForbidden(err) && !notMine(err)) || apierrors.IsInvalid(err):
+		if said := reason(err); strings.Contains(said, "no params found") || strings.Contains(said, "no uid is known") || strings.Contains(said, "no gid is known") {
+			return steps.Failed(fmt.Sprintf("a pod %s is refused in %s: %s", with, ns, said),
+				"see \"uid and gid of every user are known to the cluster\"; where that holds, the API server goes on with maps of before: it does so once all policies that took them were deleted and made anew (kubernetes/kubernetes: admission/plugin/policy/generic/policy_source.go). Restart kube-apiserver")
+		}
 		return steps.Failed(fmt.Sprintf("a pod %s is refused in %s: %s", with, ns, reason(err)),
 			e.Kubectl()+" get namespace "+steps.Quoted(ns)+" --show-labels    # is its level meant? See \"users' namespaces have the pod security level that their mounts take\"")
 	}
