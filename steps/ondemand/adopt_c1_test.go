@@ -48,7 +48,7 @@ func TestWhatOfTheRegistryAndKubectlIsTakenOn(t *testing.T) {
 		{"registry-of-another", "registry.host", "ghcr.io", "/etc/ood/config/image-registry.json", steps.ByFinding},
 		{"healthy", "registry.user", "robot$ood", "/etc/ood/config/image-registry.json", steps.ByFinding},
 		{"registry-hook-astray", "registry.secret", "x", "IMAGE_PULL_SECRET in /etc/ood/config/hook.env", steps.ByFinding},
-		{"sudo-other-kubectl", "kubectl.path", "/usr/local/bin/kubectl", "it stands there", steps.ByFinding},
+		{"cluster-file-none", "kubectl.path", "/usr/local/bin/kubectl", "it stands there", steps.ByFinding},
 		{"kubectl-elsewhere", "kubectl.path", "/opt/kubectl", "bin in /etc/ood/config/clusters.d/test.yml", steps.ByFinding},
 	} {
 		a := adopted(t, c.state, c.key)

@@ -1,7 +1,17 @@
 package ondemand
 
 import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os/exec"
+	"path"
 	"strings"
+	"time"
+
+	"carrick/cluster"
+	"carrick/steps"
 )
 
 // securePath is what a sudoers file says of the PATH of commands that root has
@@ -58,4 +68,136 @@ func settings(line string) []string {
 		}
 	}
 	return append(out, b.String())
+}
+
+func kubectlForSudo(ctx context.Context, e steps.Env) steps.Result {
+	secure, from, err := sudoPath(ctx, e)
+	if errors.Is(err, fs.ErrPermission) {
+		return steps.Skipped("only root may read /etc/sudoers: run carrick as root, or on the web node: sudo -u USER kubectl version --client")
+	}
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	if from == "" {
+		return ranBySudo(ctx, e, "/etc/sudoers names no secure_path")
+	}
+	at := kubectlPath(e)
+	fix := onWebNode("ln -s " + steps.Quoted(at) + " " + steps.Quoted(path.Join(linkFolder(secure), "kubectl")) + "    # or put " + path.Dir(at) + " into secure_path: visudo")
+	first, err := firstIn(ctx, e, secure, "kubectl")
+	switch {
+	case err != nil:
+		return steps.Unseen(err)
+	case first == "":
+		return steps.Failed(fmt.Sprintf("no folder of sudo's secure_path holds kubectl (%s in %s)", secure, from), fix)
+	}
+	if problem, err := executable(ctx, e, first); err != nil {
+		return steps.Unseen(err)
+	} else if problem != "" {
+		return steps.Failed("sudo finds "+first+" first, but "+problem, onWebNode("chmod 0755 "+steps.Quoted(first)))
+	}
+	same, err := sameFile(ctx, e, first, at)
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	if !same {
+		return steps.Warned(fmt.Sprintf("sudo finds %s, which is not %s: two versions of kubectl are used at a login", first, at),
+			onWebNode("ln -sf "+steps.Quoted(at)+" "+steps.Quoted(first)))
+	}
+	return ranBySudo(ctx, e, first+", by secure_path in "+from)
+}
+
+// ranBySudo has sudo run it for the trial user, where there is one and a machine.
+func ranBySudo(ctx context.Context, e steps.Env, known string) steps.Result {
+	user := e.Answers.Text("trial.user")
+	bySecurePath := !strings.HasSuffix(known, "no secure_path")
+	static := steps.Passed("%s", known)
+	if !bySecurePath {
+		static = steps.Skipped("%s: which PATH sudo gives can only be seen on the web node: sudo -u USER kubectl version --client", known)
+	}
+	if user == "" || e.Host.IsFolder() {
+		return static
+	}
+	if strings.HasPrefix(user, "-") {
+		return static
+	}
+	said, err := cluster.Look(ctx, "sudo/"+user+"/"+known, 5*time.Minute, func(ctx context.Context) (string, error) {
+		_, said, err := e.Host.Run(ctx, "sudo", "-n", "-u", user, "kubectl", "version", "--client")
+		return said, err
+	})
+	exit := (*exec.ExitError)(nil)
+	switch {
+	case err == nil:
+		return steps.Passed("%s; sudo -u %s kubectl runs", known, user)
+	case strings.Contains(said, "password is required"):
+		return steps.Skipped("carrick may not use sudo here; run as root: sudo -u %s kubectl version --client", steps.Quoted(user))
+	case errors.As(err, &exit):
+		return steps.Failed(fmt.Sprintf("sudo -u %s kubectl does not run: %s", user, cluster.Explain(err)), onWebNode("sudo -u "+steps.Quoted(user)+" kubectl version --client"))
+	}
+	return steps.Unseen(err)
+}
+
+// sudoPath is sudo's secure_path and the file that sets it; "" and "": none does.
+func sudoPath(ctx context.Context, e steps.Env) (secure, from string, err error) {
+	files := []string{"/etc/sudoers"}
+	names, err := e.Host.List(ctx, "/etc/sudoers.d")
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return "", "", err
+	}
+	for _, name := range names {
+		if !strings.Contains(name, ".") && !strings.HasSuffix(name, "~") { // as sudo passes over those
+			files = append(files, "/etc/sudoers.d/"+name)
+		}
+	}
+	for _, file := range files {
+		data, err := e.Host.Read(ctx, file)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return "", "", err
+		}
+		if p, said := securePath(data); said && p == "" {
+			secure, from = "", ""
+		} else if said {
+			secure, from = p, file
+		}
+	}
+	return secure, from, nil
+}
+
+// firstIn is the first file of that name in the folders of a path; "": none.
+func firstIn(ctx context.Context, e steps.Env, folders, name string) (string, error) {
+	for _, folder := range strings.Split(folders, ":") {
+		if !path.IsAbs(folder) {
+			continue
+		}
+		at := path.Join(folder, name)
+		if there, err := stands(ctx, e, at); err != nil || there {
+			return at, err
+		}
+	}
+	return "", nil
+}
+
+// linkFolder is where a link to kubectl is best put, of sudo's folders.
+func linkFolder(secure string) string {
+	for _, folder := range strings.Split(secure, ":") {
+		if folder == "/usr/bin" || folder == "/usr/local/bin" {
+			return folder
+		}
+	}
+	return "/usr/bin"
+}
+
+// sameFile tells whether two paths lead to one file, or to two alike.
+func sameFile(ctx context.Context, e steps.Env, a, b string) (bool, error) {
+	if a == b {
+		return true, nil
+	}
+	x, err := e.Host.Stat(ctx, a)
+	if err != nil {
+		return false, err
+	}
+	y, err := e.Host.Stat(ctx, b)
+	return err == nil && x.Size == y.Size && x.Hash == y.Hash, err
 }

@@ -3,20 +3,16 @@ package ondemand
 import (
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"io/fs"
 	"path"
-	"slices"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"carrick/cluster"
-	"carrick/cluster/probe"
 	"carrick/steps"
-	"carrick/steps/check"
 )
 
 // withRoots is where the checks of root's credential look from.
@@ -94,81 +90,6 @@ func hookKubeconfigCheck() steps.Check {
 		},
 	}
 }
-
-func caFile(ctx context.Context, e steps.Env) steps.Result {
-	want, err := e.Peer.Text("cluster-ca")
-	if err != nil {
-		return steps.Unseen(err)
-	}
-	at, have, err := rootsCA(ctx, e)
-	if errors.Is(err, fs.ErrNotExist) {
-		return steps.Failed("there is no "+at, "")
-	}
-	if err != nil {
-		return steps.Unseen(err)
-	}
-	ours, err := probe.ParseCerts(have)
-	if err != nil {
-		return steps.Failed(at+": "+err.Error(), "")
-	}
-	theirs, err := probe.ParseCerts([]byte(want))
-	if err != nil {
-		return steps.Unseen(fmt.Errorf("the cluster's CA: %w", err))
-	}
-	for _, c := range theirs {
-		if !slices.ContainsFunc(ours, c.Equal) {
-			return steps.Failed(at+" is not the CA of the cluster: it holds "+named(ours[0])+", not "+named(c)+" with its key", "")
-		}
-	}
-	if at == clusterCA {
-		if r := readableByAll(ctx, e, at); r.Status != steps.Pass {
-			return r
-		}
-	}
-	return steps.Passed("%s, until %s", at, ours[0].NotAfter.UTC().Format("2 January 2006"))
-}
-
-// rootsCA is the CA that root trusts for the cluster, and where it stands: the
-// file that carrick writes, else what root's kubeconfig says.
-func rootsCA(ctx context.Context, e steps.Env) (at string, pem []byte, err error) {
-	pem, err = e.Host.Read(ctx, clusterCA)
-	if !errors.Is(err, fs.ErrNotExist) {
-		return clusterCA, pem, err
-	}
-	in, used, broken := rootsWayIn(ctx, e)
-	switch {
-	case broken != nil || in.CAFile == clusterCA:
-		return clusterCA, nil, err
-	case in.CA != nil:
-		return used.Path, in.CA, nil
-	case in.CAFile != "":
-		at = resolved(used.Path, in.CAFile)
-		pem, err = e.Host.Read(ctx, at)
-		return at, pem, err
-	}
-	return clusterCA, nil, err
-}
-
-// readableByAll asserts that users of the web node may read a file.
-func readableByAll(ctx context.Context, e steps.Env, at string) steps.Result {
-	info, err := e.Host.Stat(ctx, at)
-	if err != nil {
-		return steps.Unseen(err)
-	}
-	if info.Mode.Perm()&0o004 == 0 {
-		return steps.Failed(fmt.Sprintf("%s has mode %04o: users may not read it", at, info.Mode.Perm()), onWebNode("chmod 0644 "+steps.Quoted(at)))
-	}
-	problem, err := passable(ctx, e, at)
-	switch {
-	case err != nil:
-		return steps.Unseen(err)
-	case problem != "":
-		return steps.Failed(problem, onWebNode("chmod o+x "+steps.Quoted(path.Dir(at))))
-	}
-	return steps.Passed("%s", at)
-}
-
-func named(c *x509.Certificate) string { return fmt.Sprintf("%q", cluster.Clean(c.Subject.CommonName)) }
 
 // rootsWayIn reads root's kubeconfig.
 func rootsWayIn(ctx context.Context, e steps.Env) (wayIn, inUse, error) {
@@ -255,20 +176,27 @@ func withRoot(ctx context.Context, e steps.Env) (*cluster.Cluster, inUse, error)
 	return as, used, err
 }
 
+// somebodys is who a kubeconfig logs in as, where it says so itself: by a client
+// certificate or a plugin. A token has to be shown to the API server.
+func somebodys(in wayIn) string {
+	switch {
+	case in.Certificate != nil && len(in.Certificate.Organization) > 0:
+		return cluster.Clean(in.Certificate.CommonName + " of " + strings.Join(in.Certificate.Organization, ", "))
+	case in.Certificate != nil:
+		return cluster.Clean(in.Certificate.CommonName)
+	case in.Plugin != "":
+		return "whoever " + cluster.Clean(in.Plugin) + " logs in as"
+	}
+	return ""
+}
+
 func rootIdentity(ctx context.Context, e steps.Env) steps.Result {
 	in, used, err := rootsWayIn(ctx, e)
 	if err != nil {
 		return steps.Unseen(err)
 	}
-	if in.Certificate != nil {
-		groups := ""
-		if len(in.Certificate.Organization) > 0 {
-			groups = " of " + strings.Join(in.Certificate.Organization, ", ")
-		}
-		return tooPowerful(used, cluster.Clean(in.Certificate.CommonName+groups))
-	}
-	if in.Plugin != "" {
-		return tooPowerful(used, "whoever "+cluster.Clean(in.Plugin)+" logs in as")
+	if who := somebodys(in); who != "" {
+		return tooPowerful(used, who)
 	}
 	as, _, err := withRoot(ctx, e)
 	if broken := (cluster.KubeconfigError{}); errors.As(err, &broken) {
@@ -282,7 +210,7 @@ func rootIdentity(ctx context.Context, e steps.Env) steps.Result {
 	}
 	who, err := as.WhoAmI(ctx)
 	if apierrors.IsUnauthorized(err) {
-		return steps.Failed("the API server at "+as.Server()+" refuses the token of "+used.Path+" (401): it has ended, or it is another cluster's, or the ServiceAccount was made anew", again(e, "token"))
+		return steps.Failed("the API server at "+as.Server()+" refuses "+used.Path+" (401): its token has ended, or is another cluster's, or the ServiceAccount was made anew", again(e, "token"))
 	}
 	if errors.As(err, new(*tls.CertificateVerificationError)) {
 		return steps.Failed(used.Path+": "+cluster.Explain(err), "")
@@ -298,73 +226,4 @@ func rootIdentity(ctx context.Context, e steps.Env) steps.Result {
 
 func tooPowerful(used inUse, who string) steps.Result {
 	return steps.Failed(fmt.Sprintf("%s (%s) acts as %s, not as %s", used.Path, used.Why, who, accountUser), "")
-}
-
-// rootUses are the rights of upstream's ClusterRole, each of which the hooks use
-// or hand on.
-var rootUses = []struct {
-	group     string
-	resources []string
-	verbs     []string
-}{
-	{"", []string{"namespaces", "serviceaccounts"}, []string{"get", "create", "update", "patch"}},
-	{"rbac.authorization.k8s.io", []string{"rolebindings", "roles"}, []string{"get", "create", "update", "patch"}},
-	{"", []string{"services", "pods", "configmaps", "secrets", "pods/log"}, []string{"get", "watch", "list", "create", "update", "patch", "delete"}},
-	{"networking.k8s.io", []string{"networkpolicies"}, []string{"get", "create", "update", "patch"}},
-}
-
-func rootRights(ctx context.Context, e steps.Env) steps.Result {
-	as, _, err := withRoot(ctx, e)
-	if err != nil {
-		return steps.Unseen(err)
-	}
-	var rights []cluster.Right
-	for _, u := range rootUses {
-		for _, resource := range u.resources {
-			rights = append(rights, check.Verbs(u.group, resource, "", u.verbs...)...)
-		}
-	}
-	decisions, err := as.Can(ctx, rights...)
-	if err != nil {
-		return steps.Unseen(err)
-	}
-	lacks := map[string][]string{} // verbs, by resource
-	var order []string
-	for _, d := range decisions {
-		if d.Err != nil {
-			return steps.Unseen(fmt.Errorf("may root %s: %w", d.Right, d.Err))
-		}
-		if d.Allowed {
-			continue
-		}
-		what := strings.TrimPrefix(d.Right.String(), d.Right.Verb+" ")
-		if lacks[what] == nil {
-			order = append(order, what)
-		}
-		lacks[what] = append(lacks[what], d.Right.Verb)
-	}
-	if len(order) == 0 {
-		return steps.Passed("all %d rights of upstream's ClusterRole, in every namespace", len(rights))
-	}
-	var words []string
-	for _, what := range order {
-		words = append(words, strings.Join(lacks[what], ",")+" "+what)
-	}
-	return steps.Failed("it may not: "+strings.Join(words, "; "), again(e, "bootstrap"))
-}
-
-func rootRenews(ctx context.Context, e steps.Env) steps.Result {
-	as, _, err := withRoot(ctx, e)
-	if err != nil {
-		return steps.Unseen(err)
-	}
-	right := cluster.Right{Verb: "create", Resource: "serviceaccounts", Subresource: "token", Namespace: namespace, Name: account}
-	decisions, err := as.Can(ctx, right)
-	switch {
-	case err != nil:
-		return steps.Unseen(err)
-	case !decisions[0].Allowed:
-		return steps.Failed("it may not "+right.String(), again(e, "token"))
-	}
-	return steps.Passed("it may %s", right)
 }

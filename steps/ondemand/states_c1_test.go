@@ -2,29 +2,12 @@ package ondemand
 
 import (
 	"os"
-	"slices"
 	"strings"
 	"testing"
 
 	"carrick/steps"
 	"carrick/steps/stepstest"
 )
-
-// onlyRoot is the guide with the checks of root's token, kubectl and registry.
-func onlyRoot() *steps.Guide {
-	g := Guide()
-	mine := slices.Concat(tokenFileChecks(), kubectlChecks(), rootChecks(), registryChecks(), []steps.Check{hookKubeconfigCheck()})
-	for i := range g.Steps {
-		g.Steps[i].Checks = slices.DeleteFunc(g.Steps[i].Checks, func(c steps.Check) bool {
-			return !slices.ContainsFunc(mine, func(m steps.Check) bool { return m.Name == c.Name })
-		})
-	}
-	return g
-}
-
-func TestStatesOfRoot(t *testing.T) {
-	stepstest.Play(t, onlyRoot(), os.DirFS("../../assets/ondemand"), "testdata")
-}
 
 // TestHealthyRenewal keeps the files of the healthy state as carrick writes them.
 func TestHealthyRenewal(t *testing.T) {

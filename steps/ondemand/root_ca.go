@@ -1,0 +1,90 @@
+package ondemand
+
+import (
+	"context"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"slices"
+
+	"carrick/cluster"
+	"carrick/cluster/probe"
+	"carrick/steps"
+)
+
+func caFile(ctx context.Context, e steps.Env) steps.Result {
+	want, err := e.Peer.Text("cluster-ca")
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	at, have, err := rootsCA(ctx, e)
+	if errors.Is(err, fs.ErrNotExist) {
+		return steps.Failed("there is no "+at, "")
+	}
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	ours, err := probe.ParseCerts(have)
+	if err != nil {
+		return steps.Failed(at+": "+err.Error(), "")
+	}
+	theirs, err := probe.ParseCerts([]byte(want))
+	if err != nil {
+		return steps.Unseen(fmt.Errorf("the cluster's CA: %w", err))
+	}
+	for _, c := range theirs {
+		if !slices.ContainsFunc(ours, c.Equal) {
+			return steps.Failed(at+" is not the CA of the cluster: it holds "+named(ours[0])+", not "+named(c)+" with its key", "")
+		}
+	}
+	if at == clusterCA {
+		if r := readableByAll(ctx, e, at); r.Status != steps.Pass {
+			return r
+		}
+	}
+	return steps.Passed("%s, until %s", at, ours[0].NotAfter.UTC().Format("2 January 2006"))
+}
+
+// rootsCA is the CA that root trusts for the cluster, and where it stands: the
+// file that carrick writes, else what root's kubeconfig says.
+func rootsCA(ctx context.Context, e steps.Env) (at string, pem []byte, err error) {
+	pem, err = e.Host.Read(ctx, clusterCA)
+	if !errors.Is(err, fs.ErrNotExist) {
+		return clusterCA, pem, err
+	}
+	in, used, broken := rootsWayIn(ctx, e)
+	switch {
+	case broken != nil || in.CAFile == clusterCA:
+		return clusterCA, nil, err
+	case in.CA != nil:
+		return used.Path, in.CA, nil
+	case in.CAFile != "":
+		at = resolved(used.Path, in.CAFile)
+		pem, err = e.Host.Read(ctx, at)
+		return at, pem, err
+	}
+	return clusterCA, nil, err
+}
+
+// readableByAll asserts that users of the web node may read a file.
+func readableByAll(ctx context.Context, e steps.Env, at string) steps.Result {
+	info, err := e.Host.Stat(ctx, at)
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	if info.Mode.Perm()&0o004 == 0 {
+		return steps.Failed(fmt.Sprintf("%s has mode %04o: users may not read it", at, info.Mode.Perm()), onWebNode("chmod 0644 "+steps.Quoted(at)))
+	}
+	problem, err := passable(ctx, e, at)
+	switch {
+	case err != nil:
+		return steps.Unseen(err)
+	case problem != "":
+		return steps.Failed(problem, onWebNode("chmod o+x "+steps.Quoted(path.Dir(at))))
+	}
+	return steps.Passed("%s", at)
+}
+
+func named(c *x509.Certificate) string { return fmt.Sprintf("%q", cluster.Clean(c.Subject.CommonName)) }

@@ -1,0 +1,80 @@
+package ondemand
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"carrick/cluster"
+	"carrick/steps"
+	"carrick/steps/check"
+)
+
+// rootUses are the rights of upstream's ClusterRole, each of which the hooks use
+// or hand on.
+var rootUses = []struct {
+	group     string
+	resources []string
+	verbs     []string
+}{
+	{"", []string{"namespaces", "serviceaccounts"}, []string{"get", "create", "update", "patch"}},
+	{"rbac.authorization.k8s.io", []string{"rolebindings", "roles"}, []string{"get", "create", "update", "patch"}},
+	{"", []string{"services", "pods", "configmaps", "secrets", "pods/log"}, []string{"get", "watch", "list", "create", "update", "patch", "delete"}},
+	{"networking.k8s.io", []string{"networkpolicies"}, []string{"get", "create", "update", "patch"}},
+}
+
+func rootRights(ctx context.Context, e steps.Env) steps.Result {
+	as, _, err := withRoot(ctx, e)
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	var rights []cluster.Right
+	for _, u := range rootUses {
+		for _, resource := range u.resources {
+			rights = append(rights, check.Verbs(u.group, resource, "", u.verbs...)...)
+		}
+	}
+	decisions, err := as.Can(ctx, rights...)
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	lacks := map[string][]string{} // verbs, by resource
+	var order []string
+	for _, d := range decisions {
+		if d.Err != nil {
+			return steps.Unseen(fmt.Errorf("may root %s: %w", d.Right, d.Err))
+		}
+		if d.Allowed {
+			continue
+		}
+		what := strings.TrimPrefix(d.Right.String(), d.Right.Verb+" ")
+		if lacks[what] == nil {
+			order = append(order, what)
+		}
+		lacks[what] = append(lacks[what], d.Right.Verb)
+	}
+	if len(order) == 0 {
+		return steps.Passed("all %d rights of upstream's ClusterRole, in every namespace", len(rights))
+	}
+	var words []string
+	for _, what := range order {
+		words = append(words, strings.Join(lacks[what], ",")+" "+what)
+	}
+	return steps.Failed("it may not: "+strings.Join(words, "; "), again(e, "bootstrap"))
+}
+
+func rootRenews(ctx context.Context, e steps.Env) steps.Result {
+	as, _, err := withRoot(ctx, e)
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	right := cluster.Right{Verb: "create", Resource: "serviceaccounts", Subresource: "token", Namespace: namespace, Name: account}
+	decisions, err := as.Can(ctx, right)
+	switch {
+	case err != nil:
+		return steps.Unseen(err)
+	case !decisions[0].Allowed:
+		return steps.Failed("it may not "+right.String(), again(e, "token"))
+	}
+	return steps.Passed("it may %s", right)
+}
