@@ -3,6 +3,7 @@ package main
 import (
 	"carrick/steps"
 	"carrick/steps/liqo"
+	"carrick/steps/ondemand"
 	"carrick/steps/renku"
 )
 
@@ -12,5 +13,6 @@ func guides() []*steps.Guide {
 	return []*steps.Guide{
 		renku.Guide(),
 		liqo.Guide(),
+		ondemand.Guide(),
 	}
 }
