@@ -154,8 +154,8 @@ func (s *stage) crash(t *testing.T, command string, at crash) (r *run, killed st
 		done++
 		return killed == ""
 	}
-	s.gatekey.Store(&file)
-	defer s.gatekey.Store(nil)
+	s.keeper.Store(&file)
+	defer s.keeper.Store(nil)
 	r = s.start(t, command, "--yes")
 	close(started)
 	_ = r.code(t, runWithin)

@@ -11,8 +11,8 @@ import (
 	"unsafe"
 )
 
-// gateEnv makes the test binary the program's doorkeeper: it has the kernel ask before each change, and becomes the
-// program then.
+// gateEnv is the path of the program whose doorkeeper the test binary is: it has the kernel ask before each change, and
+// becomes the program then.
 const gateEnv = "CARRICK_PROOF_GATE"
 
 // Of the kernel's interface (linux/seccomp.h), what package syscall does not have.
@@ -53,8 +53,9 @@ func becomeGated() error {
 	}
 	_ = syscall.Close(fd)
 	_ = syscall.Close(socketFD)
+	program := os.Getenv(gateEnv)
 	_ = os.Unsetenv(gateEnv)
-	return syscall.Exec(os.Args[1], os.Args[1:], os.Environ())
+	return syscall.Exec(program, os.Args, os.Environ())
 }
 
 // listen has the kernel ask before each of the watched calls of this thread and what it becomes.
@@ -104,9 +105,8 @@ func (g *gate) before(cmd *exec.Cmd) error {
 		return err
 	}
 	g.ours, g.theirs, g.end = os.NewFile(uintptr(pair[0]), "gate"), os.NewFile(uintptr(pair[1]), "gate"), make(chan struct{})
-	cmd.Args = append([]string{self}, cmd.Args...)
+	cmd.Env = append(cmd.Env, gateEnv+"="+cmd.Path)
 	cmd.Path = self
-	cmd.Env = append(cmd.Env, gateEnv+"=1")
 	cmd.ExtraFiles = []*os.File{g.theirs}
 	return nil
 }

@@ -69,8 +69,8 @@ type stage struct {
 	access  map[steps.Side]cluster.Access
 	args    []string // of each command
 
-	files   atomic.Int64                          // changes to files so far
-	gatekey atomic.Pointer[func(fileChange) bool] // asked before each change to a file; nil: nobody is
+	files  atomic.Int64                          // changes to files so far
+	keeper atomic.Pointer[func(fileChange) bool] // asked before each change to a file; nil: nobody is
 }
 
 const proofLink = "proof"
@@ -202,7 +202,7 @@ func (s *stage) gate(t *testing.T, cmd *exec.Cmd) *gate {
 			return nil
 		}
 		g := &gate{root: root, ask: func(c fileChange) bool {
-			ask := s.gatekey.Load()
+			ask := s.keeper.Load()
 			if !c.tidying() && ask != nil && !(*ask)(c) {
 				return false
 			}
