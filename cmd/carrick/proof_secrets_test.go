@@ -11,7 +11,6 @@ import (
 
 	"carrick/cluster/clustertest"
 	"carrick/cluster/clustertest/cases"
-	"carrick/steps"
 )
 
 // Every command of every guide, with secrets in the clusters that are known:
@@ -80,13 +79,7 @@ func (o *office) useAll() {
 	o.run(time.Minute, "export", "link.yaml", "out")
 	o.run(time.Minute, "export", "--force", "link.yaml", "out")
 	o.run(time.Minute, "undo", "--dry-run", "link.yaml")
-	adopt := []string{"adopt", o.guide.Name, "-o", "adopted.yaml", "--remote-context", o.box.Contexts[clustertest.Remote]}
-	if end := o.end(steps.Local); end.Host != nil {
-		adopt = append(adopt, "--host", end.Host.Root)
-	} else {
-		adopt = append(adopt, "--context", end.Context)
-	}
-	o.run(time.Minute, adopt...)
+	o.run(time.Minute, "adopt", o.guide.Name, "-o", "adopted.yaml", "--context", o.box.Contexts[clustertest.Local], "--remote-context", o.box.Contexts[clustertest.Remote])
 	bad := filepath.Join(o.dir, "bad.yaml")
 	if err := os.WriteFile(bad, []byte("apiVersion: carrick/v1alpha1\nkind: Link\nanswers: {}\n"), 0o600); err != nil {
 		o.Fatal(err)
