@@ -133,6 +133,9 @@ func (s *stage) crash(t *testing.T, command string, at crash) (r *run, killed st
 			<-started
 			mu.Lock()
 			defer mu.Unlock()
+			if asked.Resource == "serviceaccounts/token" && len(s.box.Hosts) > 0 {
+				return true // it changes nothing by itself: the file that it goes into is the change
+			}
 			*count++
 			if here && killed == "" && *count == at.n {
 				r.kill()

@@ -6,12 +6,12 @@ import (
 	"sync"
 )
 
-// A gate is asked before each change that a program makes to the files under a folder, by the kernel: a rename, a
-// removal, a new folder. So the program can be killed between any two of them.
+// A gate is asked before each change that a program makes to the files under a folder, by the kernel: a rename or
+// a removal. So the program can be killed between any two of them.
 
 // fileChange is one such change, which is about to be made.
 type fileChange struct {
-	call   string // rename, unlink or mkdir
+	call   string // rename or unlink
 	folder string // as the machine knows it
 	name   string
 }

@@ -31,7 +31,7 @@ const (
 )
 
 // watched are the calls that change what is in a folder.
-var watched = map[uint32]string{syscall.SYS_RENAMEAT: "rename", sysRenameat2: "rename", syscall.SYS_UNLINKAT: "unlink", syscall.SYS_MKDIRAT: "mkdir"}
+var watched = map[uint32]string{syscall.SYS_RENAMEAT: "rename", sysRenameat2: "rename", syscall.SYS_UNLINKAT: "unlink"}
 
 func init() {
 	if os.Getenv(gateEnv) == "" {
