@@ -28,6 +28,7 @@ const (
 	sendAnswer     = 0xc0182101
 	goOn           = 1
 	socketFD       = 3
+	removeFolder   = 0x200
 )
 
 // watched are the calls that change what is in a folder.
@@ -203,5 +204,9 @@ func (g *gate) change(r request) (fileChange, bool) {
 	text := make([]byte, 255)
 	n, _ := memory.ReadAt(text, int64(name))
 	c.name, _, _ = strings.Cut(string(text[:n]), "\x00")
+	if c.call == "unlink" && r.args[2]&removeFolder == 0 { // of a folder it fails, and the right one follows
+		info, err := os.Lstat(filepath.Join(at, c.name))
+		return c, err == nil && !info.IsDir()
+	}
 	return c, true
 }
