@@ -45,11 +45,14 @@ func (h *Host) write(ctx context.Context, name string, data Masked, mode fs.File
 	if err := h.files.MkdirAll(path.Dir(target), 0o755); err != nil {
 		return bare(err)
 	}
-	part := path.Join(path.Dir(target), ".carrick-"+rand.Text())
-	if err := h.fill(part, data, mode, old); err != nil {
+	h.tidy(path.Dir(target))
+	part := path.Join(path.Dir(target), partPrefix+rand.Text())
+	file, err := h.fill(part, data, mode, old)
+	if err != nil {
 		_ = h.files.Remove(part)
 		return err
 	}
+	defer file.Close() // until then it is nobody's to tidy away
 	if err := h.files.Rename(part, target); err != nil {
 		_ = h.files.Remove(part)
 		return bare(err)
@@ -86,26 +89,33 @@ func (h *Host) target(name string) (string, fs.FileInfo, error) {
 	return target, info, nil
 }
 
-// fill makes a new file with its mode and the owner of old, and then gives it its content.
-func (h *Host) fill(name string, data Masked, mode fs.FileMode, old fs.FileInfo) error {
+// fill makes a new file with its mode and the owner of old, and then gives it its content. It is held when it is returned.
+func (h *Host) fill(name string, data Masked, mode fs.FileMode, old fs.FileInfo) (_ *os.File, err error) {
 	file, err := h.files.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
-		return bare(err)
+		return nil, bare(err)
 	}
-	defer file.Close()
+	defer func() {
+		if err != nil {
+			_ = file.Close()
+		}
+	}()
+	if !hold(file) { // somebody has tidied it away before it was held
+		return nil, errTidied
+	}
 	if err := keepOwner(file, old); err != nil {
-		return fmt.Errorf("keep its owner: %w", bare(err))
+		return nil, fmt.Errorf("keep its owner: %w", bare(err))
 	}
 	if err := file.Chmod(mode); err != nil {
-		return bare(err)
+		return nil, bare(err)
 	}
 	if _, err := file.WriteString(data.Reveal()); err != nil {
-		return bare(err)
+		return nil, bare(err)
 	}
 	if err := file.Sync(); err != nil {
-		return bare(err)
+		return nil, bare(err)
 	}
-	return bare(file.Close())
+	return file, nil
 }
 
 // keepOwner gives file the owner that old has, where they differ.
@@ -157,6 +167,7 @@ func (h *Host) removeFolder(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
+	h.tidy(target)
 	names, err := h.list(ctx, name)
 	if errors.Is(err, fs.ErrNotExist) || (err == nil && len(names) > 0) {
 		return nil

@@ -73,6 +73,7 @@ func (f File) Undo(ctx context.Context, env Env, say Progress) error {
 		}
 		return err
 	}
+	env.Host.Tidy(n.path) // a run that was killed may never have come to write it
 	switch {
 	case it.Verb == Update:
 		err = n.putBack(ctx, env)

@@ -48,6 +48,11 @@ type Sandbox struct {
 	Kubectl     string            // path of a kubectl
 	Version     string            // of both API servers
 
+	// Hosts are the folders of sides that are machines, by side; Answers what a guide has to be told: of the scenario
+	// that was seeded last.
+	Hosts   map[string]string
+	Answers map[string]string
+
 	mu     sync.Mutex // one command at a time
 	in     io.Writer
 	out    *bufio.Reader
@@ -176,8 +181,10 @@ func (s *Sandbox) Start(tb testing.TB, side string) {
 // Seed puts the objects of a scenario into both sides.
 func (s *Sandbox) Seed(tb testing.TB, scenario string) {
 	tb.Helper()
-	s.command(tb, "seed "+scenario)
+	s.seeded(s.command(tb, "seed "+scenario))
 }
+
+func (s *Sandbox) seeded(got reply) { s.Hosts, s.Answers = got.Hosts, got.Answers }
 
 // SeedFault puts the objects of a scenario into both sides, with something
 // wrong on top: one of what the sandbox answers to "faults SCENARIO". Whatever
@@ -185,7 +192,7 @@ func (s *Sandbox) Seed(tb testing.TB, scenario string) {
 func (s *Sandbox) SeedFault(tb testing.TB, scenario, fault string) {
 	tb.Helper()
 	s.Reset(tb)
-	s.command(tb, "seed "+scenario+" "+fault)
+	s.seeded(s.command(tb, "seed "+scenario+" "+fault))
 }
 
 // Reset brings both sides back to what they were when the sandbox got ready, at
@@ -241,6 +248,8 @@ type reply struct {
 	OK     bool
 	Error  string
 	Faults []struct{ Name, Title string }
+
+	Hosts, Answers map[string]string
 }
 
 func (s *Sandbox) command(tb testing.TB, line string) reply {

@@ -47,7 +47,7 @@ func (s site) office() *office {
 	o.env = append(ownEnvironment(o.dir), o.kubeconfig, "TMPDIR="+filepath.Join(o.dir, "tmp"))
 	link := steps.NewLink(s.guide.Name, "proof")
 	link.Path = filepath.Join(o.dir, "link.yaml")
-	link.Local, link.Remote = steps.EndSpec{Context: s.box.Contexts[clustertest.Local]}, steps.EndSpec{Context: s.box.Contexts[clustertest.Remote]}
+	link.Local, link.Remote = s.end(steps.Local), s.end(steps.Remote)
 	for key, v := range s.answers {
 		if q, _ := s.guide.Question(key); q.Secret {
 			if err := os.WriteFile(o.secretFile(key), []byte(fmt.Sprint(v)), 0o600); err != nil {

@@ -4,9 +4,11 @@ import (
 	"io/fs"
 	"os"
 	"slices"
+	"strings"
 	"testing"
 
 	"carrick/assets"
+	"carrick/cluster"
 	"carrick/cluster/clustertest"
 	"carrick/steps"
 )
@@ -28,6 +30,16 @@ var sites = map[string]func(testing.TB, *clustertest.Sandbox) map[string]any{
 	"renku": func(t testing.TB, box *clustertest.Sandbox) map[string]any {
 		return map[string]any{"renku.token": renkuToken(t, box)}
 	},
+	"ondemand": func(_ testing.TB, box *clustertest.Sandbox) map[string]any {
+		out := map[string]any{"trial.make": false}
+		for key, v := range box.Answers {
+			out[key] = v
+			if strings.HasSuffix(key, ".use") {
+				out[key] = v == "true"
+			}
+		}
+		return out
+	},
 }
 
 // site is a sandbox in which a guide can be applied, and what it takes.
@@ -37,6 +49,28 @@ type site struct {
 	guide   *steps.Guide
 	assets  fs.FS
 	answers map[string]any
+}
+
+// end is what a link names on a side: a context, or the folder that stands for a machine.
+func (s site) end(side steps.Side) steps.EndSpec {
+	if s.guide.Sides[side].Kind == steps.Host {
+		return steps.EndSpec{Host: &steps.HostSpec{Root: s.box.Hosts[string(side)]}}
+	}
+	return steps.EndSpec{Context: s.box.Contexts[string(side)]}
+}
+
+// machine is the end of a side that is a machine; not ok: it is a cluster.
+func (s site) machine(side steps.Side) (_ steps.End, ok bool) {
+	s.Helper()
+	if s.guide.Sides[side].Kind != steps.Host {
+		return steps.End{}, false
+	}
+	h, err := cluster.NewHost(s.box.Hosts[string(side)])
+	if err != nil {
+		s.Fatal(err)
+	}
+	s.Cleanup(h.Close)
+	return steps.End{Host: h, Name: h.Root}, true
 }
 
 // eachGuide tries something with every guide, on clusters that have nothing but

@@ -80,7 +80,7 @@ func openCluster(t *testing.T, box *clustertest.Sandbox, g *steps.Guide, name st
 	return s
 }
 
-const maps = `
+const idMaps = `
 apiVersion: v1
 kind: Namespace
 metadata: {name: k8-ldap-configmap}
@@ -105,7 +105,7 @@ data: {user-alice: '["6001","7001"]'}
 // leaves the cluster as it was.
 func TestTheClustersHalfComesAndGoes(t *testing.T) {
 	box := clustertest.Start(t)
-	box.Run(t, clustertest.Remote, maps, "apply", "-f", "-")
+	box.Run(t, clustertest.Remote, idMaps, "apply", "-f", "-")
 	box.Cleanup(t, clustertest.Remote, "delete", "namespace", "k8-ldap-configmap")
 	before := stepstest.Snapshot(t, box)
 	s := clusterSession(t, box, "half", map[string]any{"policies.ids": "admission-policy"})
@@ -250,7 +250,7 @@ func TestThePoliciesPinIDs(t *testing.T) {
 	// takes them was deleted, as an earlier test did.
 	box.Stop(t, clustertest.Remote)
 	box.Start(t, clustertest.Remote)
-	box.Run(t, clustertest.Remote, maps, "apply", "-f", "-")
+	box.Run(t, clustertest.Remote, idMaps, "apply", "-f", "-")
 	box.Cleanup(t, clustertest.Remote, "delete", "namespace", "k8-ldap-configmap")
 	s := clusterSession(t, box, "ids", map[string]any{"policies.ids": "admission-policy"})
 	stepstest.Apply(t, s)

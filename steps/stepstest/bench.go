@@ -60,7 +60,7 @@ func (x Bench) stand(b *testing.B, roundTrip time.Duration) *standing {
 	out.box.Reset(b)
 	out.box.Seed(b, x.Guide.Name)
 	far := map[steps.Side]*proxy.Wire{}
-	for _, side := range steps.Sides {
+	for _, side := range clusters(x.Guide) {
 		far[side] = proxy.NewWire(b, out.box, string(side), roundTrip)
 	}
 	// the credential under test goes the far way, too
@@ -68,7 +68,7 @@ func (x Bench) stand(b *testing.B, roundTrip time.Duration) *standing {
 	made := Open(b, out.box, x.Guide, x.Assets, benchLink, out.answers)
 	Apply(b, made)
 	Green(b, made)
-	for _, side := range steps.Sides {
+	for _, side := range clusters(x.Guide) {
 		path, name := far[side].Kubeconfig(b, out.box, string(side))
 		out.way = append(out.way, far[side])
 		out.access[side] = cluster.Access{Kubeconfig: path, Context: name, As: benchAdmin}
@@ -95,6 +95,9 @@ func (x *standing) session(b testing.TB, o cluster.Options) *steps.Session {
 			b.Fatal(err)
 		}
 		ends[side] = steps.End{Cluster: c, Name: access.Context}
+	}
+	for side := range x.box.Hosts {
+		ends[steps.Side(side)] = hostEnd(b, x.box, steps.Side(side))
 	}
 	return steps.NewSession(steps.SessionOptions{Guide: x.Guide, Link: link, Ends: ends, Assets: x.Assets, Secrets: secrets})
 }

@@ -58,7 +58,10 @@ func checkAll(b *testing.B, box *clustertest.Sandbox, g *steps.Guide, assets fs.
 	sessions := make([]*steps.Session, n)
 	for i := range sessions {
 		ends := map[steps.Side]steps.End{}
-		for _, side := range steps.Sides {
+		for side := range box.Hosts {
+			ends[steps.Side(side)] = hostEnd(b, box, steps.Side(side))
+		}
+		for _, side := range clusters(g) {
 			c, err := cluster.Open(cluster.Access{Kubeconfig: box.Kubeconfigs[string(side)], Context: box.Contexts[string(side)]}, cluster.Options{Once: true, Patience: patience})
 			if err != nil {
 				b.Fatal(err)

@@ -131,7 +131,7 @@ func (x Bench) Memory(b *testing.B) {
 		}
 	}
 	for _, side := range steps.Sides {
-		*link.Side(side) = steps.EndSpec{Context: s.box.Contexts[string(side)], Kubeconfig: s.box.Kubeconfigs[string(side)]}
+		*link.Side(side) = spec(s.box, x.Guide, side, cluster.Access{Context: s.box.Contexts[string(side)], Kubeconfig: s.box.Kubeconfigs[string(side)]})
 	}
 	if err := link.Save(); err != nil {
 		b.Fatal(err)

@@ -2,6 +2,7 @@ package stepstest
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"sync"
 	"testing"
@@ -22,14 +23,14 @@ const (
 	runWithin   = 3 * time.Minute // what one run may take that nobody kills
 	spareRuns   = 10              // more runs than changes that a chain may need
 	mostRuns    = 200
-	greenInTime = "60s"
+	greenInTime = "80s"
 )
 
-// crash is where the program is killed: at the n-th request of a run that may
-// change something.
+// crash is where the program is killed: at the n-th change of a run, which is a
+// request that may change something, or a change to the files of a machine.
 type crash struct {
 	n     int
-	after bool // the API server has answered it, and carrick does not hear of it
+	after bool // the API server has answered it, and carrick does not hear of it; of a file: before the next change
 }
 
 func (c crash) String() string {
@@ -44,6 +45,7 @@ func (c crash) String() string {
 // come without a crash, undo to nothing.
 func (x Proof) Crashes(t *testing.T) {
 	long(t)
+	t.Run("files", x.gated)
 	if os.Getenv(MatrixEnv) == "each" {
 		x.eachCrash(t)
 		return
@@ -54,11 +56,13 @@ func (x Proof) Crashes(t *testing.T) {
 	s.holds(t)
 	crashed := s.snapshot(t)
 	s.nothingSecret(t)
+	s.wholeFiles(t)
 	undone := s.chain(t, "undo")
 	if d := cmp.Diff(before, s.snapshot(t)); d != "" {
 		t.Errorf("undo did not leave things as they were (-before +after):\n%s", d)
 	}
 	s.nothingSecret(t)
+	s.wholeFiles(t)
 
 	changes := s.changes()
 	s.finish(t, "apply")
@@ -79,6 +83,16 @@ func (x Proof) Crashes(t *testing.T) {
 		}
 	}
 	t.Logf("%s: killed %d times in apply (%d changes), %d times in undo", x.Guide.Name, len(applied), changes, len(undone))
+}
+
+// gated says by its name where crashes between changes to files can't be tried.
+func (x Proof) gated(t *testing.T) {
+	if len(clusters(x.Guide)) == len(steps.Sides) {
+		t.Skip("no side is a machine: there are no files")
+	}
+	if err := gates(); err != nil {
+		t.Skipf("the program can't be killed between two changes to files here: %v", err)
+	}
 }
 
 // chain runs a command again and again. Each run is killed at its first change,
@@ -119,6 +133,9 @@ func (s *stage) crash(t *testing.T, command string, at crash) (r *run, killed st
 			<-started
 			mu.Lock()
 			defer mu.Unlock()
+			if asked.Resource == "serviceaccounts/token" && len(s.box.Hosts) > 0 {
+				return true // it changes nothing by itself: the file that it goes into is the change
+			}
 			*count++
 			if here && killed == "" && *count == at.n {
 				r.kill()
@@ -129,6 +146,19 @@ func (s *stage) crash(t *testing.T, command string, at crash) (r *run, killed st
 	}
 	s.intercept(meet(&begun, !at.after), meet(&done, at.after))
 	defer s.intercept(nil, nil)
+	file := func(c fileChange) bool {
+		<-started
+		mu.Lock()
+		defer mu.Unlock()
+		if begun++; killed == "" && (begun == at.n && !at.after || begun > at.n) {
+			r.kill()
+			killed = fmt.Sprintf("%s: %s", at, c)
+		}
+		done++
+		return killed == ""
+	}
+	s.keeper.Store(&file)
+	defer s.keeper.Store(nil)
 	r = s.start(t, command, "--yes")
 	close(started)
 	_ = r.code(t, runWithin)
@@ -138,14 +168,14 @@ func (s *stage) crash(t *testing.T, command string, at crash) (r *run, killed st
 }
 
 func (s *stage) intercept(before, after func(proxy.Request) bool) {
-	for _, side := range steps.Sides {
-		s.way[side].Intercept(before, after)
+	for _, way := range s.way {
+		way.Intercept(before, after)
 	}
 }
 
 // changes is how many changes were made so far.
 func (s *stage) changes() int {
-	n := 0
+	n := int(s.files.Load())
 	for _, p := range s.way {
 		n += p.Changes()
 	}
@@ -176,6 +206,9 @@ func (s *stage) holds(t *testing.T) {
 func (s *stage) snapshot(t *testing.T) map[string]string {
 	t.Helper()
 	out := Snapshot(t, s.box)
+	if s.Theirs != nil {
+		maps.DeleteFunc(out, func(name, _ string) bool { return s.Theirs(name) })
+	}
 	if s.More != nil {
 		for name, v := range s.More(t, s.box, s.answers) {
 			out["beside "+name] = v
@@ -221,6 +254,7 @@ func (x Proof) oneCrash(t *testing.T, command string, at crash, want map[string]
 	}
 	s.nothingSecret(t)
 	s.finish(t, command)
+	s.wholeFiles(t)
 	if command == "undo" {
 		if d := cmp.Diff(before, s.snapshot(t)); d != "" {
 			t.Errorf("undo did not leave things as they were (-before +after):\n%s", d)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io/fs"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -21,9 +22,37 @@ func Open(t testing.TB, box *clustertest.Sandbox, g *steps.Guide, assets fs.FS, 
 	t.Helper()
 	ends := map[steps.Side]steps.End{}
 	for _, side := range steps.Sides {
+		if g.Sides[side].Kind == steps.Host {
+			ends[side] = hostEnd(t, box, side)
+			continue
+		}
 		ends[side] = steps.End{Cluster: box.Open(t, string(side), cluster.Options{}), Name: box.Contexts[string(side)]}
 	}
 	return OpenWith(t, g, assets, name, answers, ends)
+}
+
+// hostEnd is the folder that stands for a machine of the scenario that is seeded. It is closed with the test.
+func hostEnd(t testing.TB, box *clustertest.Sandbox, side steps.Side) steps.End {
+	t.Helper()
+	h, err := cluster.NewHost(box.Hosts[string(side)])
+	if err != nil {
+		t.Fatalf("%s: %v", side, err)
+	}
+	t.Cleanup(h.Close)
+	return steps.End{Host: h, Name: h.Root}
+}
+
+// spec is what a link file says of a side of the sandbox.
+func spec(box *clustertest.Sandbox, g *steps.Guide, side steps.Side, access cluster.Access) steps.EndSpec {
+	if g.Sides[side].Kind == steps.Host {
+		return steps.EndSpec{Host: &steps.HostSpec{Root: box.Hosts[string(side)]}}
+	}
+	return steps.EndSpec{Context: access.Context, Kubeconfig: access.Kubeconfig}
+}
+
+// clusters are the sides of a guide that have an API server.
+func clusters(g *steps.Guide) []steps.Side {
+	return slices.DeleteFunc(slices.Clone(steps.Sides), func(side steps.Side) bool { return g.Sides[side].Kind == steps.Host })
 }
 
 // OpenWith is a session of a link between these ends.
@@ -73,8 +102,9 @@ func Undo(t testing.TB, s *steps.Session) *steps.Plan {
 	return p
 }
 
-// greenWithin is how long what was just made may take to be seen everywhere.
-const greenWithin = 30 * time.Second
+// greenWithin is how long what was just made may take to be seen everywhere: what an
+// API server said of rights before it knew of them is asked again after a minute.
+const greenWithin = 75 * time.Second
 
 // Green fails the test unless every check comes to hold, and says which do
 // not.

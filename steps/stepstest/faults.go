@@ -109,9 +109,21 @@ func (x Proof) Faults(t *testing.T) {
 
 // faultsOfCheck looks at a set-up that is green, with one side in trouble.
 func (s *stage) faultsOfCheck(t *testing.T) {
+	s.without(t)
 	for _, x := range troubles() {
-		for _, side := range steps.Sides {
+		for _, side := range clusters(s.Guide) {
 			cases.Run(t, "fault", fmt.Sprintf("%s/%s", x.fault.Name, side), func(t *testing.T) { s.checked(t, x, side) })
+		}
+	}
+}
+
+// without says by name which sides are left out.
+func (s *stage) without(t *testing.T) {
+	for _, side := range steps.Sides {
+		if s.way[side] == nil {
+			t.Run(string(side), func(t *testing.T) {
+				t.Skipf("the %s is a machine: it has no API server that could be in trouble", side)
+			})
 		}
 	}
 }
@@ -205,7 +217,7 @@ func (s *stage) faultsOfApply(t *testing.T) {
 	}
 	cases.Run(t, "fault", "latency, and watches that are cut or say 410", func(t *testing.T) {
 		s.fresh(t)
-		for i, side := range steps.Sides {
+		for i, side := range clusters(s.Guide) {
 			s.way[side].Set(
 				proxy.Rule{Verbs: []string{"watch"}, Fault: []proxy.Fault{proxy.CutWatch(time.Second), proxy.Expired()}[i], Times: 200},
 				proxy.Rule{Fault: proxy.Latency(30 * time.Millisecond)},
@@ -218,8 +230,8 @@ func (s *stage) faultsOfApply(t *testing.T) {
 }
 
 func (s *stage) calm() {
-	for _, side := range steps.Sides {
-		s.way[side].Set()
+	for _, way := range s.way {
+		way.Set()
 	}
 }
 
@@ -239,7 +251,7 @@ func (s *stage) fresh(t *testing.T) {
 // changesFail lets all changes fail but the first few of each side.
 func (s *stage) changesFail(t *testing.T, x trouble, pass int) {
 	s.fresh(t)
-	for _, side := range steps.Sides {
+	for _, side := range clusters(s.Guide) {
 		s.way[side].Set(x.rules(proxy.Rule{Changes: true, After: pass})...)
 	}
 	defer s.calm()
@@ -279,7 +291,7 @@ func (s *stage) looksFail(t *testing.T, x trouble) {
 	case <-r.ended:
 		t.Fatalf("it changed nothing: %s", r.said())
 	}
-	for _, side := range steps.Sides {
+	for _, side := range clusters(s.Guide) {
 		if x.stops {
 			s.box.Stop(t, string(side))
 		} else {
@@ -292,7 +304,7 @@ func (s *stage) looksFail(t *testing.T, x trouble) {
 	case <-r.ended:
 	}
 	over.Store(true)
-	for _, side := range steps.Sides {
+	for _, side := range clusters(s.Guide) {
 		s.ends(t, x, side)
 	}
 	select {
@@ -328,15 +340,20 @@ func plainEnd(t *testing.T, r *run) {
 	}
 }
 
-// madeAnew lets somebody else make a Secret anew, under the same name, between
+// madeAnew lets somebody else make an object anew, under the same name, between
 // carrick's look at it and its delete: what is theirs stays.
 func (s *stage) madeAnew(t *testing.T) {
+	of := Remade{"secrets", []string{"secret", "generic"}, []string{"--from-literal=theirs=1"}}
+	if s.Remade != nil {
+		of = *s.Remade
+	}
 	var theirs atomic.Pointer[proxy.Request]
-	for _, side := range steps.Sides {
-		s.way[side].Intercept(func(r proxy.Request) bool {
-			if r.Verb == "delete" && r.Resource == "secrets" && theirs.CompareAndSwap(nil, &r) {
-				s.box.Run(t, string(side), "", "-n", r.Namespace, "delete", "secret", r.Name)
-				s.box.Run(t, string(side), "", "-n", r.Namespace, "create", "secret", "generic", r.Name, "--from-literal=theirs=1")
+	for side, way := range s.way {
+		way.Intercept(func(r proxy.Request) bool {
+			if r.Verb == "delete" && r.Resource == of.Resource && theirs.CompareAndSwap(nil, &r) {
+				s.box.Run(t, string(side), "", "-n", r.Namespace, "delete", r.Resource, r.Name)
+				s.box.Run(t, string(side), "", slices.Concat([]string{"-n", r.Namespace, "create"}, of.Before, []string{r.Name}, of.After)...)
+				s.box.Run(t, string(side), "", "-n", r.Namespace, "label", r.Resource, r.Name, "theirs=1")
 			}
 			return true
 		}, nil)
@@ -346,11 +363,11 @@ func (s *stage) madeAnew(t *testing.T) {
 	s.intercept(nil, nil)
 	at := theirs.Load()
 	if at == nil {
-		t.Fatalf("no Secret was deleted: this proves nothing\n%s", r.said())
+		t.Fatalf("none of %s was deleted: this proves nothing\n%s", of.Resource, r.said())
 	}
-	for _, side := range []string{string(steps.Local), string(steps.Remote)} {
-		if got := s.box.Run(t, side, "", "-n", at.Namespace, "get", "secret", at.Name, "--ignore-not-found", "-o", "jsonpath={.data.theirs}"); got != "" {
-			s.box.Run(t, side, "", "-n", at.Namespace, "delete", "secret", at.Name)
+	for side := range s.way {
+		if got := s.box.Run(t, string(side), "", "-n", at.Namespace, "get", at.Resource, at.Name, "--ignore-not-found", "-o", "jsonpath={.metadata.labels.theirs}"); got != "" {
+			s.box.Run(t, string(side), "", "-n", at.Namespace, "delete", at.Resource, at.Name)
 			t.Logf("%s: exit code %d\n%s", at, code, lastWords(r))
 			return
 		}

@@ -22,7 +22,7 @@ type followed struct {
 
 func (s *stage) follow(t *testing.T) *followed {
 	t.Helper()
-	x := standing{Bench: s.Bench, link: proofLink, access: s.access, answers: s.answers}
+	x := standing{Bench: s.Bench, link: proofLink, box: s.box, access: s.access, answers: s.answers}
 	f := &followed{x.session(t, cluster.Options{}), make(chan *steps.Board, 1)}
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})

@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -32,8 +33,20 @@ type Proof struct {
 	// Random is what two runs of this guide never have in common, as a regular
 	// expression; "": nothing but what no two runs of any guide have.
 	Random string
+	// Theirs are things in a snapshot that others make of what the guide sets up, and that stay after an undo; nil:
+	// there are none.
+	Theirs func(name string) bool
+	// Remade is the kind of object that somebody makes anew before it is deleted, and how kubectl creates one of a
+	// name; nil: a Secret.
+	Remade *Remade
 	// More is what is kept beside the clusters, by name.
 	More func(testing.TB, *clustertest.Sandbox, map[string]any) map[string]string
+}
+
+// Remade is a kind of object, and what stands before and after the name where kubectl creates one.
+type Remade struct {
+	Resource      string // as a request names it: secrets
+	Before, After []string
 }
 
 // long skips a test that takes minutes, unless it was asked for.
@@ -55,6 +68,9 @@ type stage struct {
 	link    string
 	access  map[steps.Side]cluster.Access
 	args    []string // of each command
+
+	files  atomic.Int64                          // changes to files so far
+	keeper atomic.Pointer[func(fileChange) bool] // asked before each change to a file; nil: nobody is
 }
 
 const proofLink = "proof"
@@ -71,11 +87,14 @@ func (x Proof) stage(t *testing.T) *stage {
 	link.Path = s.in("link", "proof.yaml")
 	s.link = link.Path
 	for _, side := range steps.Sides {
-		s.way[side] = proxy.New(t, s.box, string(side))
-		path, name := s.way[side].Kubeconfig(t)
-		s.access[side] = cluster.Access{Kubeconfig: path, Context: name}
-		*link.Side(side) = steps.EndSpec{Context: name, Kubeconfig: path}
+		if x.Guide.Sides[side].Kind == steps.Cluster {
+			s.way[side] = proxy.New(t, s.box, string(side))
+			path, name := s.way[side].Kubeconfig(t)
+			s.access[side] = cluster.Access{Kubeconfig: path, Context: name}
+		}
+		*link.Side(side) = spec(s.box, x.Guide, side, s.access[side])
 	}
+	s.trustBoth(t)
 	s.answers = x.Answers(t, s.box, s.box.Open(t, clustertest.Remote, cluster.Options{}).Server())
 	secrets := t.TempDir()
 	for key, v := range s.answers {
@@ -99,6 +118,35 @@ func (x Proof) stage(t *testing.T) *stage {
 		t.Fatal(err)
 	}
 	return s
+}
+
+// trustBoth has the kubeconfig of a guide that joins a machine to a cluster trust the API server itself, too: what the
+// machine asks of it is not carrick's, and goes there directly.
+func (s *stage) trustBoth(t *testing.T) {
+	t.Helper()
+	for side, access := range s.access {
+		if len(s.access) == len(steps.Sides) {
+			return
+		}
+		k := readKubeconfig(t, access.Kubeconfig)
+		k.CA = append(k.CA, readKubeconfig(t, s.box.Kubeconfigs[string(side)]).CA...)
+		if err := os.WriteFile(access.Kubeconfig, []byte(k.Bytes().Reveal()), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func readKubeconfig(t *testing.T, path string) cluster.Kubeconfig {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	k, err := cluster.ParseKubeconfig(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return k
 }
 
 func (s *stage) in(parts ...string) string {
@@ -125,16 +173,48 @@ func (s *stage) start(t *testing.T, command ...string) *run {
 		"PATH=" + os.Getenv("PATH"), "HOME=" + s.in("home"), "TMPDIR=" + s.in("tmp"), "XDG_STATE_HOME=" + s.in("state"), "LANG=en_US.UTF-8",
 	}
 	r.cmd.Stdout, r.cmd.Stderr = &r.stdout, &r.err
+	g := s.gate(t, r.cmd)
 	if err := r.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
+	if g != nil {
+		if err := g.watch(); err != nil {
+			t.Fatal(err)
+		}
+	}
 	go func() {
 		_ = r.cmd.Wait()
+		if g != nil {
+			close(g.end)
+		}
 		r.took = time.Since(r.began)
 		close(r.ended)
 	}()
 	t.Cleanup(r.kill)
 	return r
+}
+
+// gate is put before a command where a side is a machine, and the system can; nil: it is not.
+func (s *stage) gate(t *testing.T, cmd *exec.Cmd) *gate {
+	t.Helper()
+	for _, root := range s.box.Hosts {
+		if gates() != nil {
+			return nil
+		}
+		g := &gate{root: root, ask: func(c fileChange) bool {
+			ask := s.keeper.Load()
+			if !c.tidying() && ask != nil && !(*ask)(c) {
+				return false
+			}
+			s.files.Add(1)
+			return true
+		}}
+		if err := g.before(cmd); err != nil {
+			t.Fatal(err)
+		}
+		return g
+	}
+	return nil
 }
 
 // kill ends the program as a power cut does, and returns when it is gone.

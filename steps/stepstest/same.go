@@ -12,8 +12,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-
-	"carrick/cluster/clustertest"
 )
 
 // random is what two runs never have in common: UIDs, times, keys and hashes of
@@ -74,7 +72,9 @@ const shortest = 20
 func (s *stage) secrets(t *testing.T) []string {
 	t.Helper()
 	var out []string
-	for _, side := range []string{clustertest.Local, clustertest.Remote} {
+	out = append(out, s.tokens(t)...)
+	for at := range s.way {
+		side := string(at)
 		var list struct {
 			Items []struct {
 				Type string

@@ -2,6 +2,7 @@ package stepstest
 
 import (
 	"encoding/json"
+	"maps"
 	"slices"
 	"testing"
 
@@ -21,12 +22,16 @@ var passing = []string{
 }
 
 // Snapshot is everything that both clusters hold, by side, kind and name,
-// without what changes by itself and what a controller makes of something else.
+// without what changes by itself and what a controller makes of something else;
+// and of a side that is a machine its files and folders.
 // It waits for namespaces that are on their way out, an earlier test's or this
 // one's.
 func Snapshot(t testing.TB, box *clustertest.Sandbox) map[string]string {
 	t.Helper()
 	out := map[string]string{}
+	for side, root := range box.Hosts {
+		maps.Copy(out, files(t, side, root))
+	}
 	for _, side := range steps.Sides {
 		box.Settle(t, string(side))
 		c := box.Open(t, string(side), cluster.Options{Once: true})

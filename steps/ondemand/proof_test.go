@@ -1,0 +1,27 @@
+package ondemand_test
+
+import (
+	"testing"
+
+	"carrick/cluster/clustertest"
+	"carrick/steps"
+	"carrick/steps/stepstest"
+)
+
+// proof is on users that nobody logs in as: what is made for them carrick has made, and takes back.
+func proof() stepstest.Proof {
+	p := stepstest.Proof{
+		Bench: bench(), Theirs: ofUsers, Remade: &stepstest.Remade{Resource: "serviceaccounts", Before: []string{"serviceaccount"}},
+		Blind: map[steps.Side][]string{steps.Remote: {}},
+	}
+	answers := p.Answers
+	p.Answers = func(tb testing.TB, box *clustertest.Sandbox, remote string) map[string]any {
+		out := answers(tb, box, remote)
+		out["trial.user"], out["trial.other"], out["trial.make"] = "carol", "dave", true
+		return out
+	}
+	return p
+}
+
+func TestCrashes(t *testing.T) { proof().Crashes(t) }
+func TestFaults(t *testing.T)  { proof().Faults(t) }

@@ -1,0 +1,80 @@
+package stepstest
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// logs is where a machine writes by itself.
+const logs = "/var/log/"
+
+// files are the files and folders of a machine, with their modes, without its logs.
+func files(t testing.TB, side, root string) map[string]string {
+	t.Helper()
+	out := map[string]string{}
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		name := strings.TrimPrefix(path, root)
+		if err != nil || strings.HasPrefix(name, logs) {
+			return err
+		}
+		info, err := d.Info()
+		if err != nil {
+			return err
+		}
+		text := info.Mode().String()
+		if info.Mode().IsRegular() {
+			data, err := os.ReadFile(path)
+			if err != nil {
+				return err
+			}
+			text = fmt.Sprintf("%s\n%s", info.Mode(), data)
+		}
+		out[side+" file "+name] = text
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// jwtText is a token of a ServiceAccount, or of a user.
+var jwtText = regexp.MustCompile(`\beyJ[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+`)
+
+// tokens are those that stand in files of a machine.
+func (s *stage) tokens(t *testing.T) []string {
+	t.Helper()
+	var out []string
+	for side, root := range s.box.Hosts {
+		for _, text := range files(t, side, root) {
+			out = append(out, jwtText.FindAllString(text, -1)...)
+		}
+	}
+	return out
+}
+
+// wholeFiles fails the test where a file of a machine is half-written, or one that others than its owner may read holds
+// a secret.
+func (s *stage) wholeFiles(t *testing.T) {
+	t.Helper()
+	known := s.secrets(t)
+	for side, root := range s.box.Hosts {
+		for name, text := range files(t, side, root) {
+			if strings.Contains(name, "/"+part) {
+				t.Errorf("%s was left half-written", name)
+			}
+			mode, content, isFile := strings.Cut(text, "\n")
+			for _, secret := range known {
+				if isFile && !strings.HasSuffix(mode, "------") && strings.Contains(content, secret) {
+					t.Errorf("%s has mode %s, and holds a secret", name, mode)
+					break
+				}
+			}
+		}
+	}
+}
