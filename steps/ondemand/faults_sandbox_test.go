@@ -124,7 +124,7 @@ var onPortal = map[string]struct {
 		{"root-kubeconfig-static", "holds the token itself", "--step kubectl", true},
 		{"renewal-published", "/etc/cron.d/renew-ondemand-token", "config unset users.ondemand@kubernetes.token", false},
 		{"reaper-values", "where the chart ignores them", "--set config.reapNamespaces=false", false},
-		{"reaper-narrow", "in every namespace", "--step walltime", true},
+		{"reaper-narrow", "in every namespace", "--step walltime", false},
 	}},
 }
 
@@ -132,12 +132,13 @@ const hookEnvPath = "/etc/ood/config/hook.env"
 
 // withAnswers are faults that show only where something is asked for or given.
 var withAnswers = map[string]struct {
-	keys []string
-	says said
+	keys  []string
+	first string // the step that is applied before
+	says  said
 }{
-	"prometheus-empty":  {[]string{"idle.use", "idle.source"}, said{check: "prometheus-knows-pods"}},
-	"namespace-unbound": {[]string{"walltime.use", "walltime.source"}, said{check: "reaper-bound", found: "lack the RoleBinding"}},
-	"registry-refuses":  {[]string{"registry.use", "registry.host", "registry.user", "registry.password", "registry.ca"}, said{check: "registry-login"}},
+	"prometheus-empty":  {[]string{"idle.use", "idle.source"}, "", said{check: "prometheus-knows-pods"}},
+	"namespace-unbound": {[]string{"walltime.use", "walltime.source"}, "walltime", said{check: "reaper-bound", found: "lack the RoleBinding"}},
+	"registry-refuses":  {[]string{"registry.use", "registry.host", "registry.user", "registry.password", "registry.ca"}, "registry", said{check: "registry-login"}},
 }
 
 // elsewhere are faults that only a person's token shows.
@@ -209,7 +210,7 @@ func (x *site) finds(says []said) {
 		}
 		x.fix(was[s.check].Fix)
 		x.Forget()
-		if v := x.of(s.check); v.Status != steps.Pass {
+		if v := x.of(s.check); v.Status != steps.Pass && (v.Status != steps.Skip || strings.Contains(v.Found, "says nothing before")) {
 			x.t.Errorf("%s after %q: %s: %s", s.check, was[s.check].Fix, v.Status, v.Found)
 		}
 	}
@@ -228,19 +229,16 @@ func (x *site) fix(text string) {
 		}
 		return
 	}
-	m := applyLine.FindStringSubmatch(text)
-	if m == nil {
+	all := applyLine.FindAllStringSubmatch(text, -1)
+	if len(all) == 0 {
 		x.t.Errorf("the fix can't be run: %s", text)
 		return
 	}
-	if m[1] == "walltime" { // as the fix says
-		for _, key := range []string{"walltime.use", "walltime.source"} {
-			if err := x.Answer(key, x.accept(key)); err != nil {
-				x.t.Fatal(err)
-			}
-		}
+	var do []string
+	for _, m := range all {
+		do = append(do, m[1])
 	}
-	p, err := x.Plan(x.t.Context(), steps.Scope{Steps: []string{m[1]}})
+	p, err := x.Plan(x.t.Context(), steps.Scope{Steps: do})
 	if err == nil {
 		err = x.Apply(x.t.Context(), p, steps.ApplyOptions{TakeOver: true, Replace: true}, nil)
 	}
@@ -249,25 +247,14 @@ func (x *site) fix(text string) {
 	}
 }
 
-// accept is what a walk would answer.
-func (x *site) accept(key string) any {
-	x.t.Helper()
-	q, _ := x.Guide().Question(key)
-	v, err := q.Parse(x.answers[key])
-	if err != nil {
-		x.t.Fatal(err)
-	}
-	return v
-}
-
 func TestFaultsThatShowWithAnAnswer(t *testing.T) {
 	box := clustertest.Start(t)
 	for _, name := range names(withAnswers) {
 		t.Run(name, func(t *testing.T) {
 			f := withAnswers[name]
 			x := portal(t, box, name, name == "namespace-unbound", f.keys...)
-			if name == "registry-refuses" {
-				x.fix("carrick apply demo.yaml --step registry")
+			if f.first != "" {
+				x.fix("carrick apply demo.yaml --step " + f.first)
 				x.Forget()
 			}
 			if v := x.of(f.says.check); v.Status.Holds() || v.Status == steps.Skip || v.Fix == "" || !strings.Contains(v.Found, f.says.found) {

@@ -2,6 +2,7 @@ package ondemand
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -111,7 +112,7 @@ func tokenMade(ctx context.Context, e steps.Env) steps.Result {
 
 func tokenGranted(ctx context.Context, e steps.Env) steps.Result {
 	m, err := standingToken(ctx, e)
-	if err != nil && rootLives(e) {
+	if errors.As(err, new(*steps.AbsentError)) && rootLives(e) {
 		return steps.Skipped("there is no first token; root's own is looked at on the %s", e.PeerName())
 	}
 	if err != nil {
