@@ -105,14 +105,14 @@ func (p *player) onAnswers(s *stepPage) (move, bool) {
 	if len(pl.answers) == 0 {
 		return move{id: "answers/read/" + step.Name, kind: wait, text: "Reading the answers of this step …", what: func() string { return "the answers of this step" }}, true
 	}
-	id := "answers/" + step.Name
-	if p.told[id] {
-		if p.last == "form/save/"+step.Name && p.toAnswer(pl.answers, nil) != nil {
+	id, q := "answers/"+step.Name, p.toAnswer(pl.answers, nil)
+	if p.told[id] && (q == nil || p.told["asked/"+q.Question.Key]) {
+		if p.last == "form/save/"+step.Name && q != nil {
 			return move{id: "answers/save/" + step.Name, kind: wait, text: "Saving the answers …", what: func() string { return "the answers to be saved" }}, true
 		}
 		return move{}, false
 	}
-	if q := p.toAnswer(pl.answers, nil); q != nil {
+	if q != nil { // for the first time, or because of an answer that was saved
 		text := fmt.Sprintf("This step asks: %s? %s The answer here is %s.", strings.TrimSuffix(q.Question.Title, "?"), q.Question.Help, p.shown(q.Question))
 		return move{id: id, text: text, key: "e", hint: p.a.k.Answers.hint()}, true
 	}
@@ -132,6 +132,9 @@ func (p *player) toAnswer(list []steps.Answered, drafts map[string]*string) *ste
 			continue
 		}
 		is := q.Question.Show(q.Value)
+		if q.Question.Secret && q.Value != nil {
+			is = want // it is not told
+		}
 		if d := drafts[q.Question.Key]; d != nil {
 			is = *d
 		}

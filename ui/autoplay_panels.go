@@ -123,6 +123,9 @@ func (p *player) onConfirm(c *confirm) move {
 func (p *player) onForm(f *form) move {
 	name := f.step.Name
 	p.told["answers/"+name] = true
+	for i := range f.asked {
+		p.told["asked/"+f.asked[i].Question.Key] = true
+	}
 	q := p.toAnswer(f.asked, f.drafts())
 	if q == nil {
 		for _, q := range f.asked {

@@ -17,6 +17,7 @@ import (
 
 type adoptFlags struct {
 	name, output string
+	host         string
 	force        bool
 	signIn       bool
 	answers      []string
@@ -26,9 +27,9 @@ func (a *app) adopt() *cobra.Command {
 	var f adoptFlags
 	cmd := &cobra.Command{
 		Use: "adopt GUIDE", Short: "A link file for a set-up that somebody else made",
-		Long: "Looks at two clusters that somebody has joined already, finds out what that set-up calls\nthings, and writes a link file that says so. It changes nothing in any cluster. What it could\nnot find out stands in the link file as comments.\n\n" +
+		Long: "Looks at two sides that somebody has joined already, finds out what that set-up calls\nthings, and writes a link file that says so. It changes nothing in any cluster. What it could\nnot find out stands in the link file as comments.\n\n" +
 			"Exit code 0: the file is written, whatever the checks say; 2: usage, the file is there\nalready; 5: a side does not answer, and nothing was written.",
-		Example: "  carrick adopt renku --context kind-milan --remote-context gke-rome\n  carrick adopt liqo --remote-context rome --answer offloading.namespace=shop",
+		Example: "  carrick adopt renku --context kind-milan --remote-context gke-rome\n  carrick adopt liqo --remote-context rome --answer offloading.namespace=shop\n  carrick adopt ondemand --host / --remote-context pods",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 1 {
 				return usage("name one guide: %s", cmd.UseLine())
@@ -40,6 +41,7 @@ func (a *app) adopt() *cobra.Command {
 	cmd.Flags().StringVar(&f.name, "name", "", "name of the link")
 	cmd.Flags().StringVarP(&f.output, "output", "o", "", "link file to write (default NAME.yaml)")
 	cmd.Flags().BoolVar(&f.force, "force", false, "write over a file that is there")
+	cmd.Flags().StringVar(&f.host, "host", "", "the side that is a machine: / for this one, or a folder that stands for it")
 	cmd.Flags().StringArrayVar(&f.answers, "answer", nil, "KEY=VALUE that is known already")
 	cmd.Flags().BoolVar(&f.signIn, "sign-in", false, "sign in with a browser to what only tells its admins more")
 	a.secrets.add(cmd.Flags())
@@ -139,7 +141,7 @@ func (a *app) takeOn(ctx context.Context, s *steps.Session, f adoptFlags) ([]ste
 
 // adoptedLink is the link to be written, with what the flags say of it.
 func (a *app) adoptedLink(g *steps.Guide, f adoptFlags) (*steps.Link, error) {
-	ends, err := a.adoptedSides(g)
+	ends, err := a.adoptedSides(g, f.host)
 	if err != nil {
 		return nil, err
 	}

@@ -10,11 +10,31 @@ import (
 	"carrick/steps"
 )
 
-func (a *app) adoptedSides(g *steps.Guide) (map[steps.Side]steps.EndSpec, error) {
+// hostSide is the machine of --host, where the guide has one on that side.
+func hostSide(g *steps.Guide, side steps.Side, root string) (steps.EndSpec, error) {
+	if root == "" {
+		return steps.EndSpec{}, usage("where is the %s? Say so with --host: / for this machine, or a folder that stands for it", g.Sides[side].Name)
+	}
+	path, err := filepath.Abs(root)
+	if err != nil {
+		return steps.EndSpec{}, err
+	}
+	return steps.EndSpec{Host: &steps.HostSpec{Root: path}}, nil
+}
+
+func (a *app) adoptedSides(g *steps.Guide, host string) (map[steps.Side]steps.EndSpec, error) {
 	out := map[steps.Side]steps.EndSpec{}
+	if host != "" && g.Sides[steps.Local].Kind != steps.Host && g.Sides[steps.Remote].Kind != steps.Host {
+		return nil, usage("--host: guide %s joins two clusters", g.Name)
+	}
 	for side, flags := range map[steps.Side]*accessFlags{steps.Local: &a.local, steps.Remote: &a.remote} {
 		if g.Sides[side].Kind != steps.Cluster {
-			return nil, usage("guide %s has a host at the %s side: carrick adopt looks at clusters alone", g.Name, g.Sides[side].Name)
+			end, err := hostSide(g, side, host)
+			if err != nil {
+				return nil, err
+			}
+			out[side] = end
+			continue
 		}
 		end := steps.EndSpec{Context: flags.context}
 		if flags.kubeconfig != "" {
@@ -31,7 +51,7 @@ func (a *app) adoptedSides(g *steps.Guide) (map[steps.Side]steps.EndSpec, error)
 		var names []string
 		for _, c := range known {
 			names = append(names, cluster.Clean(c.Context))
-			if end.Context == "" && c.Current && (side == steps.Local || flags.kubeconfig != "") {
+			if end.Context == "" && c.Current && (side == steps.Local || g.Sides[side.Peer()].Kind == steps.Host || flags.kubeconfig != "") {
 				end.Context = c.Context
 			}
 		}
@@ -54,6 +74,9 @@ func bothAnswer(ctx context.Context, s *steps.Session) error {
 		role := s.Guide().Sides[side].Name
 		if why := p.Absent + p.Trouble; why != "" {
 			return unanswered{fmt.Errorf("the %s (%s) does not answer, so nothing was written: %s", role, p.Name, why)}
+		}
+		if s.End(side).Cluster == nil {
+			continue
 		}
 		if uid, err := s.End(side).Cluster.UID(ctx); err == nil {
 			if uids[uid] {

@@ -82,13 +82,13 @@ func adoptAuth(ctx context.Context, e steps.Env) (any, string, error) {
 // makes what the other only looks for.
 func adoptPrefix(key, p string) adopter {
 	return func(ctx context.Context, e steps.Env) (any, string, error) {
-		env, err := openHookEnv(ctx, e)
+		env, from, err := meantHookEnv(ctx, e)
 		if err == nil {
 			v, err := env.get(key)
 			if err != nil {
 				return nil, "", err
 			}
-			return v, key + " in " + hookEnv, nil
+			return v, key + " in " + from, nil
 		}
 		if !errors.As(err, new(*steps.AbsentError)) {
 			return nil, "", err
@@ -101,11 +101,28 @@ func adoptPrefix(key, p string) adopter {
 	}
 }
 
+// meantHookEnv is hook.env, or the file that the published page calls it, where
+// that alone was edited.
+func meantHookEnv(ctx context.Context, e steps.Env) (f envFile, from string, err error) {
+	f, err = openHookEnv(ctx, e)
+	if err != nil && !errors.As(err, new(*steps.AbsentError)) || err == nil && !f.unedited() {
+		return f, hookEnv, err
+	}
+	text, wrong := e.Host.Read(ctx, wrongHookEnv)
+	switch {
+	case errors.Is(wrong, fs.ErrNotExist):
+		return f, hookEnv, err
+	case wrong != nil:
+		return f, hookEnv, wrong
+	}
+	return parseEnv(string(text)), wrongHookEnv, nil
+}
+
 // adoptEnv is what hook.env has for a key, where that is not what the package
 // ships.
 func adoptEnv(key string) adopter {
 	return func(ctx context.Context, e steps.Env) (any, string, error) {
-		env, err := openHookEnv(ctx, e)
+		env, from, err := meantHookEnv(ctx, e)
 		if err != nil {
 			return nil, "", err
 		}
@@ -113,7 +130,7 @@ func adoptEnv(key string) adopter {
 		if err != nil || v == "" || v == envKeyOf(key).ships {
 			return nil, "", err
 		}
-		return v, key + " in " + hookEnv, nil
+		return v, key + " in " + from, nil
 	}
 }
 

@@ -100,6 +100,15 @@ func hookEnvLines(ctx context.Context, e steps.Env) steps.Result {
 	}
 	hard := slices.ContainsFunc(faults, func(x fault) bool { return x.about == syntax })
 	fix := onWebNode(fmt.Sprintf("vi +%d %s", faults[0].line, hookEnv))
+	if windows := func(x fault) bool { return x.says == windowsLine }; slices.ContainsFunc(faults, windows) {
+		n := len(faults)
+		first := faults[slices.IndexFunc(faults, windows)]
+		faults = append([]fault{first}, slices.DeleteFunc(faults, windows)...)
+		if n -= len(faults) - 1; n > 1 {
+			faults[0].says = fmt.Sprintf("%s; so do %d more", windowsLine, n-1)
+		}
+		fix = onWebNode(`sed -i 's/\r$//' ` + hookEnv)
+	}
 	if !hard {
 		return steps.Warned(hookEnv+" "+said(faults), fix)
 	}

@@ -43,7 +43,7 @@ func (l envLine) fault() (says string, column int) {
 	indent := len(text) - len(trimmed)
 	switch {
 	case strings.HasSuffix(text, "\r"):
-		return "the line ends as on Windows (CR LF): the CR becomes a part of the value, so that true is not true any more", len(text)
+		return windowsLine, len(text)
 	case text == "" || strings.HasPrefix(text, "#"):
 		return "", 0
 	case trimmed == "":
@@ -59,6 +59,8 @@ func (l envLine) fault() (says string, column int) {
 	}
 	return "", 0
 }
+
+const windowsLine = "the line ends as on Windows (CR LF): the CR becomes a part of the value, so that true is not true any more"
 
 // notASetting says what is wrong with a line that is neither a setting nor a comment.
 func notASetting(text string) string {

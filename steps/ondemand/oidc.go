@@ -43,8 +43,8 @@ func oidc() steps.Step {
 			},
 		},
 		Facts: []steps.Fact{
-			{Name: "portal-issuer", Title: "the issuer of logins to the portal", On: steps.Local, Learn: portalIssuer},
-			{Name: "portal-client", Title: "the client of logins to the portal", On: steps.Local, Learn: portalClient},
+			{Name: "portal-issuer", Title: "the issuer of logins to the portal", On: steps.Local, Shared: true, Learn: portalIssuer},
+			{Name: "portal-client", Title: "the client of logins to the portal", On: steps.Local, Shared: true, Learn: portalClient},
 			{Name: "server-oidc", Title: "what the API server is told of OIDC", On: steps.Remote, Shared: true, Learn: learnServerOIDC},
 		},
 		Checks: oidcChecks(),

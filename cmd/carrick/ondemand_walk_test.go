@@ -1,0 +1,128 @@
+package main
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+var throughOnDemand = walk{
+	steps:  12,
+	titles: map[int]string{2: "Bootstrap", 3: "Token", 4: "Root's kubectl", 8: "Hooks", 9: "Cluster file"},
+}
+
+// webNodeOf is the folder that stands for the web node in the demo on a terminal.
+func (p *terminal) webNodeOf() string {
+	p.t.Helper()
+	found, err := filepath.Glob(filepath.Join(strings.TrimPrefix(p.mark, "TMPDIR="), "carrick-sandbox-*", "web-node"))
+	if err != nil || len(found) != 1 {
+		p.t.Fatalf("folders that stand for the web node: %v, %v", found, err)
+	}
+	return found[0]
+}
+
+// filesUnder are all files of a folder but its logs and what carrick notes of its own: path to mode and content.
+func filesUnder(t *testing.T, root string) map[string]string {
+	t.Helper()
+	out := map[string]string{}
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		name := strings.TrimPrefix(path, root)
+		if err != nil || d.IsDir() || strings.HasPrefix(name, "/var/log/") || strings.HasPrefix(name, "/var/lib/carrick/") {
+			return err
+		}
+		info, err := d.Info()
+		if err != nil {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		out[name] = fmt.Sprintf("%s %s", info.Mode(), text)
+		return err
+	})
+	if err != nil || len(out) == 0 {
+		t.Fatalf("%d files in %s, %v", len(out), root, err)
+	}
+	return out
+}
+
+// objectsOf are the names of what a portal has in the demo's cluster, seen from a
+// second terminal as the first screen of the demo says.
+func (p *terminal) objectsOf() []string {
+	p.t.Helper()
+	env := filepath.Join(filepath.Dir(p.webNodeOf()), "env")
+	cmd := exec.CommandContext(p.t.Context(), "sh", "-c", `. "$1" && kubectl --context sandbox-remote get namespaces,clusterroles,clusterrolebindings,roles,rolebindings,serviceaccounts,secrets,networkpolicies -A -o name`, "sh", env)
+	cmd.Env = ownEnvironment(p.t.TempDir())
+	out, said, code := finish(p.t, cmd)
+	names := strings.Fields(out)
+	if code != 0 || len(names) < 20 {
+		p.t.Fatalf("exit code %d, %d objects: %s", code, len(names), said)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// From a portal as it is shipped to the namespace of a user who has logged in, by
+// keys alone, all green; and back: the files are as they were, and of the cluster's
+// objects stay those that the portal's own hook has made for its users.
+func TestAPortalIsJoinedByKeysAlone(t *testing.T) {
+	p := demo(t, "ondemand")
+	p.wait(beginning)
+	node := p.webNodeOf()
+	files, objects := filesUnder(t, node), p.objectsOf()
+	p.types("\r")
+	throughOnDemand.apply(p, 1, 9)
+	p.types("nn")
+	p.wait(`(?s)step 11 of 12.*the trial user's namespace is as the hook makes it +✓ ok.*may do nothing in another's namespace +✓ ok`)
+	p.wait(`7[0-9] ok · 2 warnings · 30 skipped`)
+	p.wait(`user-(alice|bob); the hook last ran on`)
+	if !slices.Contains(p.objectsOf(), "rolebinding.rbac.authorization.k8s.io/alice-ood-user") {
+		t.Error("the portal's hook has bound nobody")
+	}
+	installs(t, filepath.Join(node, "INSTALL"), filesUnder(t, node), files)
+	p.types("n")
+	p.wait(throughOnDemand.on(12))
+	throughOnDemand.undo(p)
+	if d := cmp.Diff(files, filesUnder(t, node)); d != "" {
+		t.Errorf("the web node is not as it was (-before +after):\n%s", d)
+	}
+	for _, name := range p.objectsOf() {
+		_, n, _ := strings.Cut(name, "/")
+		if of := []string{"user-alice", "user-bob", "alice-ood-user", "alice-ood-initializer", "bob-ood-user", "bob-ood-initializer", "default", "deny-from-other-namespaces", "allow-from-nodes"}; !slices.Contains(objects, name) && !slices.Contains(of, n) {
+			t.Errorf("left in the cluster: %s", name)
+		}
+	}
+	p.types("q")
+	if code := p.leaves(); code != 0 {
+		t.Errorf("exit code %d", code)
+	}
+	p.isAsItWas()
+	p.leftNothing()
+}
+
+// installs fails unless what INSTALL copies are the files that were written, each
+// with its mode, and it is a script that a shell takes.
+func installs(t *testing.T, path string, now, before map[string]string) {
+	t.Helper()
+	text, err := readFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, has := range now {
+		if name == "/INSTALL" || has == before[name] || strings.HasSuffix(name, ".before-demo") {
+			continue
+		}
+		mode := map[string]string{"-rw-------": "0600", "-rw-r--r--": "0644", "-rwx------": "0700"}[strings.Fields(has)[0]]
+		if line := fmt.Sprintf("install -D -o root -g root -m %s .%s %s\n", mode, name, name); !strings.Contains(text, line) {
+			t.Errorf("INSTALL lacks %q:\n%s", line, text)
+		}
+	}
+	if out, err := exec.CommandContext(t.Context(), "sh", "-n", path).CombinedOutput(); err != nil {
+		t.Errorf("%v: %s", err, out)
+	}
+}
