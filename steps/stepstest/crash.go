@@ -58,6 +58,7 @@ func (x Proof) Crashes(t *testing.T) {
 	s.nothingSecret(t)
 	s.wholeFiles(t)
 	undone := s.chain(t, "undo")
+	s.dropEmpty(t, before)
 	if d := cmp.Diff(before, s.snapshot(t)); d != "" {
 		t.Errorf("undo did not leave things as they were (-before +after):\n%s", d)
 	}
@@ -256,6 +257,7 @@ func (x Proof) oneCrash(t *testing.T, command string, at crash, want map[string]
 	s.finish(t, command)
 	s.wholeFiles(t)
 	if command == "undo" {
+		s.dropEmpty(t, before)
 		if d := cmp.Diff(before, s.snapshot(t)); d != "" {
 			t.Errorf("undo did not leave things as they were (-before +after):\n%s", d)
 		}
