@@ -174,7 +174,7 @@ func (p *stepPage) particulars(check *steps.Check, cell steps.Cell, w int) []str
 	}
 	from := check.From
 	if from == "" {
-		from = "the " + p.guide().Sides[cell.Side].Name + "'s API"
+		from = whence(p.guide().Sides[cell.Side])
 	}
 	row("Check", check.Name)
 	row("From", from+", "+oneLine(p.session().End(cell.Side).Name))
@@ -200,4 +200,12 @@ func (p *stepPage) particulars(check *steps.Check, cell steps.Cell, w int) []str
 	}
 	row("See", strings.Join(check.See, "; "))
 	return out
+}
+
+// whence is where a check of a side looks that does not say so itself.
+func whence(role steps.Role) string {
+	if role.Kind == steps.Host {
+		return "the files and commands of the " + role.Name
+	}
+	return "the API server of the " + role.Name
 }

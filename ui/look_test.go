@@ -48,7 +48,7 @@ func TestCopy(t *testing.T) {
 func TestDetail(t *testing.T) {
 	onStage(t, (&tunnel{}).options(t), 80, 24, func(p *play) {
 		p.press("enter")
-		p.shows("there is no key pair", "a half pair answers nobody", "example/tunnel: docs/keys.md", "looked at", "the provider's API, rome")
+		p.shows("there is no key pair", "a half pair answers nobody", "example/tunnel: docs/keys.md", "looked at", "the files and commands of the provider, rome")
 		p.press("f")
 		p.shows("Make the keys?")
 		p.press("esc", "down", "enter")
