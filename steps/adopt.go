@@ -98,7 +98,7 @@ func (s *Session) adoptOne(ctx context.Context, q *Question) Adopted {
 	ctx, cancel := context.WithTimeout(cluster.WithLooks(ctx, s.looks), adoptPatience)
 	defer cancel()
 	use := &usage{}
-	env := s.env(ctx, q.side(), use)
+	env := s.adoptEnv(ctx, q.side(), use)
 	if q.When != nil && !q.When(env) {
 		return a
 	}

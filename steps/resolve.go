@@ -11,11 +11,22 @@ import (
 
 // env is what a check or action of a side may see, bound to one probe.
 func (s *Session) env(ctx context.Context, side Side, use *usage) Env {
+	return s.resolver(ctx, use).env(side)
+}
+
+// adoptEnv is env for adopt, which sees what either side knows: it looks for
+// itself and works out nothing from files of facts.
+func (s *Session) adoptEnv(ctx context.Context, side Side, use *usage) Env {
+	r := s.resolver(ctx, use)
+	r.adopting = true
+	return r.env(side)
+}
+
+func (s *Session) resolver(ctx context.Context, use *usage) *resolver {
 	s.mu.Lock()
-	given, secrets := maps.Clone(s.answers), maps.Clone(s.secrets)
+	defer s.mu.Unlock()
 	use.answered = s.answered
-	s.mu.Unlock()
-	return (&resolver{s: s, ctx: ctx, use: use, given: given, secrets: secrets}).env(side)
+	return &resolver{s: s, ctx: ctx, use: use, given: maps.Clone(s.answers), secrets: maps.Clone(s.secrets)}
 }
 
 // resolver gives facts and answers to one probe. Each fact and each default
@@ -31,6 +42,8 @@ type resolver struct {
 	// defaulting: a default is being taken, and a fact that can't be read there
 	// must not pass for one that is not there.
 	defaulting bool
+	// adopting: a side may use all facts of the other one, shared or not.
+	adopting bool
 }
 
 func (r *resolver) deeper() *resolver {
@@ -73,7 +86,7 @@ func (r *resolver) facts(side Side) Facts {
 // shared are the facts of a side that the other one may use.
 func (r *resolver) shared(side Side) Facts {
 	return Facts{func(name string) (any, error) {
-		if f := r.s.guide.fact(name, side); f != nil && !f.Shared {
+		if f := r.s.guide.fact(name, side); f != nil && !f.Shared && !r.adopting {
 			return nil, fmt.Errorf("the guide does not share %s with the other side", f.title())
 		}
 		return r.fact(side, name)
