@@ -1,0 +1,21 @@
+package interlink
+
+// What upstream's chart and virtual kubelet hard-code; N stands for the virtual
+// node's name.
+const (
+	nodeLabel     = "virtual-node.interlink/type"
+	nodeTaint     = "virtual-node.interlink/no-schedule"
+	configKey     = "InterLinkConfig.yaml"    // in ConfigMap N-virtual-kubelet-config
+	configSuffix  = "-virtual-kubelet-config" // ConfigMap
+	kubeletSuffix = "-node"                   // Deployment, label app=N, container vk
+	kubeletName   = "vk"                      // container
+	rootCA        = "kube-root-ca.crt"        // ConfigMap of every namespace, key ca.crt
+	inCluster     = "kubernetes.default.svc"  // the API server from inside
+)
+
+// What carrick makes for the endpoint.
+const (
+	proxyName  = "k8s-api-proxy"                // ConfigMap, Deployment, Service, NetworkPolicy
+	certSecret = "web-ssl-kubernetes-api"       // the endpoint's certificate
+	caSecret   = "interlink-api-root-ca-secret" // the CA that signs it
+)
