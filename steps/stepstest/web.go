@@ -60,7 +60,7 @@ func newWeb() (*web, error) {
 }
 
 // ServeTLS serves on loopback until the test ends, with a certificate for
-// localhost and 127.0.0.1 that a CA of its own has signed, which it returns in
+// localhost and 127.0.0.1 that nobody else has signed; it is its own CA, in
 // PEM.
 func ServeTLS(tb testing.TB, h http.Handler) (s *httptest.Server, ca []byte) {
 	tb.Helper()
@@ -78,19 +78,12 @@ func serveTLS(h http.Handler) (*httptest.Server, []byte, error) {
 		return nil, nil, err
 	}
 	now := time.Now()
-	ca := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "the CA of a state's web"}, NotBefore: now.Add(-time.Hour), NotAfter: now.AddDate(10, 0, 0),
-		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
-	}
-	root, err := x509.CreateCertificate(rand.Reader, ca, ca, &key.PublicKey, key)
-	if err != nil {
-		return nil, nil, err
-	}
 	c := &x509.Certificate{
-		SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: "the web of a state"}, NotBefore: now.Add(-time.Hour), NotAfter: now.AddDate(10, 0, 0),
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "the web of a state"}, NotBefore: now.Add(-time.Hour), NotAfter: now.AddDate(10, 0, 0),
 		DNSNames: []string{"localhost"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
 	}
-	der, err := x509.CreateCertificate(rand.Reader, c, ca, &key.PublicKey, key)
+	der, err := x509.CreateCertificate(rand.Reader, c, c, &key.PublicKey, key)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -98,7 +91,7 @@ func serveTLS(h http.Handler) (*httptest.Server, []byte, error) {
 	s.TLS = &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}}
 	s.Config.ErrorLog = log.New(io.Discard, "", 0) // handshakes that fail are what some tests are about
 	s.StartTLS()
-	return s, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: root}), nil
+	return s, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), nil
 }
 
 var claims = regexp.MustCompile(`\$\{claims (\w+) (\{[^{}]*(?:\{[^{}]*\}[^{}]*)*\})\}`)
