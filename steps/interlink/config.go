@@ -1,11 +1,156 @@
 package interlink
 
-import "carrick/steps"
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"carrick/steps"
+	"carrick/steps/check"
+)
 
 func config() steps.Step {
 	return steps.Step{
 		Name: "config", Title: "Virtual kubelet",
-		Why: "w",
-		Ask: []steps.Question{},
+		Why: "The virtual kubelet tells each job where the API is and by which CA to trust it. It reads its configuration once, when it starts. " +
+			"carrick edits five keys of it in place and leaves the rest to the letter: the chart's own value for the CA breaks the file in every release since 0.5.3. Each helm upgrade writes it anew: apply this step after it.",
+		Facts: []steps.Fact{
+			{Name: "vk-config", Title: "the virtual kubelet's configuration", On: steps.Local, Learn: vkConfig},
+		},
+		Actions: []steps.Action{
+			{
+				Name: "config", Title: "Write the endpoint into the virtual kubelet's configuration", On: steps.Local, Needs: []string{"signed-in"},
+				Doer: configDoer{steps.Manifest{File: "vk-config.yaml", Values: steps.Values{
+					"name": func(_ context.Context, e steps.Env) (any, error) { return vkConfigMap(e), nil },
+					"text": wantedConfig,
+					"hash": wantedConfigHash,
+				}}},
+			},
+			{
+				Name: "restart", Title: "Restart the virtual kubelet", On: steps.Local, Needs: []string{"signed-in"},
+				Doer: restartDoer{steps.Manifest{File: "vk-restart.yaml", Values: steps.Values{
+					"name":  func(_ context.Context, e steps.Env) (any, error) { return vkDeployment(e), nil },
+					"mark":  func(_ context.Context, e steps.Env) (any, error) { return restartedFor(e), nil },
+					"cause": wantedConfigHash,
+				}}},
+			},
+		},
+		Checks: configChecks(),
 	}
+}
+
+// standingConfig is the text of the virtual kubelet's configuration.
+func standingConfig(ctx context.Context, e steps.Env) (string, error) {
+	m, err := check.Get[corev1.ConfigMap](ctx, e.Cluster, check.ConfigMaps, vkNamespace(e), vkConfigMap(e))
+	if apierrors.IsNotFound(err) {
+		return "", steps.Absent("there is no ConfigMap %s/%s: InterLink's chart makes it", vkNamespace(e), vkConfigMap(e))
+	}
+	if err != nil {
+		return "", err
+	}
+	text, ok := m.Data[configKey]
+	if !ok {
+		return "", steps.Absent("ConfigMap %s/%s has no key %s", vkNamespace(e), vkConfigMap(e), configKey)
+	}
+	return text, nil
+}
+
+// vkConfig is what that text says.
+func vkConfig(ctx context.Context, e steps.Env) (any, error) {
+	text, err := standingConfig(ctx, e)
+	if err != nil {
+		return nil, err
+	}
+	values, err := parseConfig(text)
+	if err != nil {
+		return nil, steps.Absent("the configuration can't be read: %s", err)
+	}
+	return values, nil
+}
+
+// configOf is the fact, typed.
+func configOf(e steps.Env) (map[string]any, error) {
+	v, err := e.Own.Value("vk-config")
+	if err != nil {
+		return nil, err
+	}
+	m, ok := v.(map[string]any)
+	if !ok {
+		return nil, fmt.Errorf("fact vk-config is a %T", v)
+	}
+	return m, nil
+}
+
+// theEndpoint is where jobs reach the API, and the CA that proves it; "" where
+// the cluster's own CA does, or none has to be handed over.
+type theEndpoint struct{ host, port, ca, by string }
+
+func endpointOf(e steps.Env) (theEndpoint, error) {
+	at, err := e.Own.Text("endpoint")
+	if err != nil {
+		return theEndpoint{}, err
+	}
+	host, port, err := splitHostPort(at)
+	if err != nil {
+		return theEndpoint{}, err
+	}
+	by, err := e.Own.Text("endpoint-proved-by")
+	if err != nil {
+		return theEndpoint{}, err
+	}
+	out := theEndpoint{host: host, port: port, by: by}
+	if by != "own" {
+		return out, nil
+	}
+	ca, err := e.Own.Text("endpoint-ca")
+	if err != nil {
+		return theEndpoint{}, err
+	}
+	if out.ca = plainPEM(ca); out.ca == "" {
+		return theEndpoint{}, fmt.Errorf("fact endpoint-ca holds no certificate")
+	}
+	return out, nil
+}
+
+// settings are what the configuration has to say.
+func (t theEndpoint) settings() []vkSetting {
+	return []vkSetting{{keyAddress, t.host}, {keyPort, t.port}, {keyCA, t.ca}, {keyDropped, false}, {keyVerbose, false}}
+}
+
+// wantedConfig is the standing text with what it has to say.
+func wantedConfig(ctx context.Context, e steps.Env) (any, error) {
+	at, err := endpointOf(e)
+	if err != nil {
+		return nil, err
+	}
+	text, err := standingConfig(ctx, e)
+	if err != nil {
+		return nil, err
+	}
+	out, err := editConfig(text, at.settings())
+	if err != nil {
+		return nil, fmt.Errorf("ConfigMap %s/%s: %w", vkNamespace(e), vkConfigMap(e), err)
+	}
+	return out, nil
+}
+
+func wantedConfigHash(ctx context.Context, e steps.Env) (any, error) {
+	text, err := wantedConfig(ctx, e)
+	if err != nil {
+		return nil, err
+	}
+	return hashOf(text.(string)), nil
+}
+
+// splitHostPort takes an address apart: an IPv6 address has no brackets then, as
+// the virtual kubelet wants it.
+func splitHostPort(at string) (host, port string, err error) {
+	i := strings.LastIndex(at, ":")
+	if i < 0 {
+		return "", "", fmt.Errorf("fact endpoint %q has no port", at)
+	}
+	return strings.Trim(at[:i], "[]"), at[i+1:], nil
 }

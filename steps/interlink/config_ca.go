@@ -1,0 +1,81 @@
+package interlink
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"net"
+	"strings"
+	"time"
+
+	"carrick/cluster"
+	"carrick/cluster/probe"
+	"carrick/steps"
+)
+
+// configCA compares the CA that jobs get with the one that proves the endpoint,
+// and has it prove what the endpoint shows.
+func configCA(ctx context.Context, e steps.Env) steps.Result {
+	values, err := configOf(e)
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	at, err := endpointOf(e)
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	have := configText(values, keyCA)
+	switch {
+	case have == "" && at.by == "kube":
+		return steps.Passed("%s is not set: jobs get the cluster's own CA, and the endpoint is the API server itself", keyCA)
+	case have == "" && at.by == "public":
+		return steps.Warned(keyCA+" is not set: jobs get the cluster's own CA as ca.crt, which proves no certificate of a public CA; a client that takes ca.crt for all that it trusts refuses the endpoint", "answer cert.source with cert-manager or own, or set "+keyCA+" to the public CA's root: "+editByHand(e))
+	case have == "":
+		return steps.Failed(keyCA+" is not set: jobs get the cluster's own CA, which did not sign the endpoint's certificate", "")
+	}
+	if r, ok := oneCA(have); !ok {
+		return r
+	}
+	if want := at.ca; want != "" && fingerprint(plainPEM(have)) != fingerprint(want) {
+		return steps.Failed(fmt.Sprintf("jobs get a CA with fingerprint %s, and the endpoint's CA has %s", short(fingerprint(plainPEM(have))), short(fingerprint(want))), "")
+	}
+	where := net.JoinHostPort(at.host, at.port)
+	report, err := cluster.Look(ctx, "tls/"+where+"/"+fingerprint(have), time.Minute, func(ctx context.Context) (probe.TLSReport, error) {
+		return probe.TLS(ctx, where, "", []byte(have))
+	})
+	if err != nil {
+		return steps.Warned(fmt.Sprintf("it is the endpoint's CA (%s); whether it proves what the endpoint shows can't be told from this machine: %s", short(fingerprint(have)), cluster.Explain(err)), "carrick check "+e.LinkFile()+" --step endpoint")
+	}
+	if report.Kind == probe.UnknownAuthority {
+		return steps.Failed("the endpoint shows a certificate that the CA in the configuration does not prove: "+cluster.Clean(report.Problem), "")
+	}
+	return steps.Passed("the endpoint's CA, fingerprint %s; it proves the certificate that is shown to this machine", short(fingerprint(have)))
+}
+
+// oneCA asserts that a text is one certificate of a CA.
+func oneCA(text string) (steps.Result, bool) {
+	certs, err := probe.ParseCerts([]byte(text))
+	switch {
+	case err != nil:
+		return steps.Failed(keyCA+" holds no certificate: "+cluster.Clean(err.Error()), ""), false
+	case len(certs) > 1:
+		return steps.Failed(fmt.Sprintf("%s holds %d certificates; jobs need the CA alone", keyCA, len(certs)), ""), false
+	case !certs[0].IsCA:
+		return steps.Failed(fmt.Sprintf("%s is a certificate for %s, not that of a CA", keyCA, quoted(strings.Join(probe.Names(certs[0]), ", "))), ""), false
+	}
+	return steps.Result{}, true
+}
+
+// fingerprint tells one CA from another: of the first certificate in PEM, as
+// openssl has it, without colons. Of what is none it is of the text.
+func fingerprint(text string) string {
+	raw := []byte(text)
+	if certs, err := probe.ParseCerts(raw); err == nil {
+		raw = certs[0].Raw
+	}
+	sum := sha256.Sum256(raw)
+	return hex.EncodeToString(sum[:])
+}
+
+func short(fingerprint string) string { return fingerprint[:min(16, len(fingerprint))] }

@@ -1,0 +1,54 @@
+package interlink
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"sigs.k8s.io/yaml"
+
+	"carrick/steps"
+)
+
+const valuesFile = "interlink.values.yaml"
+
+// exportConfig is a values file for InterLink's chart, and how the CA comes into
+// its ConfigMap, which the chart's own value breaks.
+func exportConfig(ctx context.Context, e steps.Env) ([]steps.Exported, error) {
+	at, err := endpointOf(e)
+	if err != nil {
+		return nil, err
+	}
+	r, err := theRelease(ctx, e)
+	if err != nil {
+		return nil, err
+	}
+	name, version, broken := "RELEASE", "", true
+	if r != nil {
+		name, version, broken = r.Name, " --version "+r.Version, breaksCA(r.Version)
+	}
+	values := map[string]any{
+		"kubernetesApiAddr": at.host, "kubernetesApiPort": at.port, "kubernetesApiCaCrt": "",
+		"disableProjectedVolumes": false, "exportPodData": false,
+		"logging": map[string]any{"verboseLogging": false},
+	}
+	if !broken {
+		values["kubernetesApiCaCrt"] = at.ca
+	}
+	text, err := yaml.Marshal(map[string]any{"nodeName": nodeName(e), "interlink": values})
+	if err != nil {
+		return nil, err
+	}
+	head := []string{
+		"# Values for InterLink's chart, to be given beside the site's own.",
+		"# exportPodData is read by nothing there: the plugin's own ExportPodData decides.",
+		"# verboseLogging: false still renders true (a default in the template): the ConfigMap has to be edited.",
+	}
+	if broken {
+		head = append(head, "# kubernetesApiCaCrt stays empty: releases since 0.5.3 indent it so that the configuration is no YAML.")
+	}
+	helm := fmt.Sprintf("%s -n %s upgrade %s %s%s --reuse-values -f files/local/%s", e.Helm(), vkNamespace(e), name, chartAt, version, valuesFile)
+	out := []steps.Exported{{Path: valuesFile, Content: append([]byte(strings.Join(head, "\n")+"\n"), text...)}, {Hand: helm}}
+	edit := fmt.Sprintf("%s    # after each helm upgrade: CA and logging, which the chart's values can't say", again(e, "config"))
+	return append(out, steps.Exported{Hand: edit}), nil
+}

@@ -1,0 +1,234 @@
+package interlink
+
+import (
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"maps"
+	"reflect"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+	oldyaml "sigs.k8s.io/yaml" // of the generation that the virtual kubelet uses: a key that stands twice is no error
+)
+
+// The keys of InterLinkConfig.yaml that decide what a job is told of the API.
+const (
+	keyAddress = "KubernetesApiAddr"
+	keyPort    = "KubernetesApiPort"
+	keyCA      = "KubernetesApiCaCrt"
+	keyDropped = "DisableProjectedVolumes"
+	keyVerbose = "VerboseLogging"
+)
+
+// vkSetting is a key of InterLinkConfig.yaml and what it is to say: a text, or
+// false. "" and false are said by a key that is not there, too.
+type vkSetting struct {
+	key   string
+	value any
+}
+
+// parseConfig reads InterLinkConfig.yaml as the virtual kubelet does.
+func parseConfig(text string) (map[string]any, error) {
+	var out map[string]any
+	if err := oldyaml.Unmarshal([]byte(text), &out); err != nil {
+		said := strings.TrimPrefix(err.Error(), "error converting YAML to JSON: ")
+		return nil, errors.New(said)
+	}
+	if out == nil {
+		out = map[string]any{}
+	}
+	for _, key := range []string{keyAddress, keyPort, keyCA} {
+		switch v := out[key].(type) {
+		case nil, string:
+		case float64:
+			out[key] = strconv.FormatFloat(v, 'f', -1, 64)
+		default:
+			return nil, fmt.Errorf("%s is no text", key)
+		}
+	}
+	for _, key := range []string{keyDropped, keyVerbose} {
+		if _, ok := out[key].(bool); !ok && out[key] != nil {
+			return nil, fmt.Errorf("%s is neither true nor false", key)
+		}
+	}
+	return out, nil
+}
+
+// configText is a text under a key; "" where it is not there.
+func configText(values map[string]any, key string) string {
+	s, _ := values[key].(string)
+	return s
+}
+
+// editConfig sets keys in a text of InterLinkConfig.yaml and leaves the rest to
+// the letter. One that does not parse because the chart has the CA indented
+// wrongly is put right first.
+func editConfig(text string, settings []vkSetting) (string, error) {
+	was, err := parseConfig(text)
+	if err != nil {
+		text = straightenCA(text)
+		if was, err = parseConfig(text); err != nil {
+			return "", fmt.Errorf("%s can't be read, and not because of the CA alone: %w", configKey, err)
+		}
+	}
+	for _, s := range settings {
+		if says(was, s) {
+			continue
+		}
+		if text, err = setKey(text, s); err != nil {
+			return "", err
+		}
+		now, err := parseConfig(text)
+		want := maps.Clone(was)
+		if want[s.key] = s.value; s.value == "" {
+			delete(want, s.key)
+		}
+		if err != nil || !reflect.DeepEqual(now, want) {
+			return "", fmt.Errorf("carrick can't set %s in %s without changing more than that; set it by hand", s.key, configKey)
+		}
+		was = now
+	}
+	return text, nil
+}
+
+// says tells whether the values say that already.
+func says(values map[string]any, s vkSetting) bool {
+	v, ok := values[s.key]
+	if !ok || v == nil {
+		return s.value == "" || s.value == false
+	}
+	return v == s.value
+}
+
+// setKey puts a key of the text itself where it stands, or at the end.
+func setKey(text string, s vkSetting) (string, error) {
+	var doc yaml.Node
+	if err := yaml.Unmarshal([]byte(text), &doc); err != nil {
+		return "", fmt.Errorf("%s: %w", configKey, err)
+	}
+	lines := strings.Split(text, "\n")
+	key, value := lastEntry(&doc, s.key)
+	if key == nil {
+		at := len(lines)
+		for at > 0 && strings.TrimSpace(lines[at-1]) == "" {
+			at--
+		}
+		return strings.Join(slices.Insert(lines, at, lineOf(s)...), "\n"), nil
+	}
+	end := entryEnd(lines, key, value)
+	put := lineOf(s)
+	if len(put) == 1 && value.LineComment != "" {
+		put[0] += " " + value.LineComment
+	}
+	return strings.Join(slices.Replace(lines, key.Line-1, end, put...), "\n"), nil
+}
+
+// lastEntry is the entry of a key in the mapping that a document is: of two, the
+// one that counts.
+func lastEntry(doc *yaml.Node, name string) (key, value *yaml.Node) {
+	if len(doc.Content) == 0 || doc.Content[0].Kind != yaml.MappingNode {
+		return nil, nil
+	}
+	m := doc.Content[0].Content
+	for i := 0; i+1 < len(m); i += 2 {
+		if m[i].Value == name {
+			key, value = m[i], m[i+1]
+		}
+	}
+	return key, value
+}
+
+// entryEnd is the number of the first line after an entry: what is indented
+// deeper than its key belongs to it, and empty lines between such.
+func entryEnd(lines []string, key, value *yaml.Node) int {
+	end := max(key.Line, value.Line)
+	for i := key.Line; i < len(lines); i++ {
+		switch depth := len(lines[i]) - len(strings.TrimLeft(lines[i], " ")); {
+		case strings.TrimSpace(lines[i]) == "":
+		case depth >= key.Column:
+			end = i + 1
+		default:
+			return end
+		}
+	}
+	return end
+}
+
+// lineOf is a setting as it is written; nothing for one that is to be unset.
+func lineOf(s vkSetting) []string {
+	switch v := s.value.(type) {
+	case string:
+		if v == "" {
+			return nil
+		}
+		if !strings.Contains(v, "\n") {
+			return []string{s.key + ": " + strconv.Quote(v)}
+		}
+		out := []string{s.key + ": |"}
+		for _, l := range strings.Split(strings.TrimRight(v, "\n"), "\n") {
+			out = append(out, "  "+l)
+		}
+		return out
+	default:
+		return []string{fmt.Sprintf("%s: %v", s.key, v)}
+	}
+}
+
+var caLine = regexp.MustCompile(`^( *)` + keyCA + `: *\|[-+]? *$`)
+
+// straightenCA puts right what releases of the chart since 0.5.3 make of a CA:
+// its first line is indented deeper than the rest, or the rest not at all.
+func straightenCA(text string) string {
+	lines := strings.Split(text, "\n")
+	for i, l := range lines {
+		m := caLine.FindStringSubmatch(l)
+		if m == nil {
+			continue
+		}
+		inside := false
+		for j := i + 1; j < len(lines); j++ {
+			word := strings.TrimSpace(lines[j])
+			switch {
+			case strings.HasPrefix(word, "-----BEGIN "):
+				inside = true
+			case !inside && word != "":
+				return strings.Join(lines, "\n")
+			}
+			if word != "" {
+				lines[j] = m[1] + "  " + word
+			}
+			if strings.HasPrefix(word, "-----END ") {
+				inside = false
+			}
+		}
+	}
+	return strings.Join(lines, "\n")
+}
+
+// chartBug tells whether a text does not parse because of the chart's CA.
+func chartBug(text string) bool {
+	if _, err := parseConfig(text); err == nil {
+		return false
+	}
+	_, err := parseConfig(straightenCA(text))
+	return err == nil
+}
+
+// plainPEM is the certificates of a PEM text, each as encoders write it.
+func plainPEM(text string) string {
+	var out strings.Builder
+	rest := []byte(text)
+	for {
+		var block *pem.Block
+		if block, rest = pem.Decode(rest); block == nil {
+			return out.String()
+		}
+		if block.Type == "CERTIFICATE" {
+			out.Write(pem.EncodeToMemory(&pem.Block{Type: block.Type, Bytes: block.Bytes}))
+		}
+	}
+}

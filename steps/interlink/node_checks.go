@@ -1,0 +1,232 @@
+package interlink
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/version"
+
+	"carrick/cluster"
+	"carrick/cluster/chart"
+	"carrick/steps"
+	"carrick/steps/check"
+)
+
+const (
+	vkSource    = "interlink-hq/interLink: pkg/virtualkubelet/execute.go"
+	vkReads     = "interlink-hq/interLink: pkg/virtualkubelet/config.go, cmd/virtual-kubelet/main.go"
+	chartSource = "interlink-hq/interlink-helm-chart: interlink/templates/virtual-kubelet-config.yaml"
+	chartName   = "interlink"
+	chartAt     = "oci://ghcr.io/interlink-hq/interlink-helm-chart/interlink"
+)
+
+// The first virtual kubelet that hands tokens to its plugin, and the last chart
+// that indents a CA as YAML wants it.
+var (
+	firstKubelet = version.MustParseGeneric("0.4.0")
+	lastGood     = version.MustParseGeneric("0.5.2")
+)
+
+func nodeChecks() []steps.Check {
+	return []steps.Check{
+		{
+			Name: "virtual-node", Title: "the virtual node is there and ready", On: steps.Local, Needs: []string{"signed-in"}, Within: 5 * time.Minute,
+			Why: "pods for the other side are scheduled to this node, by its name; the virtual kubelet makes it when it starts",
+			See: []string{"interlink-hq/interLink: pkg/virtualkubelet/virtualkubelet.go"}, Run: nodeReady,
+		},
+		{
+			Name: "kubelet-image", Title: "the virtual kubelet is 0.4.0 or newer, and pinned", On: steps.Local, Needs: []string{"signed-in"},
+			Why: "before 0.4.0 no token reached a plugin. The chart's default is the tag latest, pulled at each start: another version one day, without anybody's doing",
+			See: []string{vkSource, "interlink-hq/interlink-helm-chart: interlink/values.yaml"}, Run: kubeletImage,
+		},
+		{
+			Name: "chart-release", Title: "the chart's values hold no CA that breaks its configuration", On: steps.Local, Needs: []string{"signed-in"},
+			Why: "since 0.5.3 the chart indents the first line of kubernetesApiCaCrt deeper than the rest: the configuration is no YAML, and the virtual kubelet stops at once. The published guide's command sets that value. No form of the value avoids it",
+			See: []string{chartSource}, Run: chartRelease,
+		},
+	}
+}
+
+// virtualNode is the name of the node that a virtual kubelet of InterLink has
+// made: of several the first.
+func virtualNode(ctx context.Context, e steps.Env) (any, error) {
+	nodes, err := check.List[corev1.Node](ctx, e.Cluster, check.Nodes, "", cluster.Selector{Labels: nodeLabel})
+	if err != nil {
+		return nil, err
+	}
+	if len(nodes) == 0 {
+		return nil, steps.Absent("no node has the label %s", nodeLabel)
+	}
+	return nodes[0].Name, nil
+}
+
+// kubeletNamespace is where the Deployment is that the virtual node comes from.
+func kubeletNamespace(ctx context.Context, e steps.Env) (any, error) {
+	found, err := check.List[appsv1.Deployment](ctx, e.Cluster, check.Deployments, "", cluster.Selector{Labels: "app=" + nodeName(e)})
+	if err != nil {
+		return nil, err
+	}
+	for _, d := range found {
+		if d.Name == vkDeployment(e) {
+			return d.Namespace, nil
+		}
+	}
+	return nil, steps.Absent("there is no Deployment %s", vkDeployment(e))
+}
+
+func nodeReady(ctx context.Context, e steps.Env) steps.Result {
+	n, err := check.Get[corev1.Node](ctx, e.Cluster, check.Nodes, "", nodeName(e))
+	look := fmt.Sprintf("%s -n %s logs deploy/%s -c %s --tail=20", e.Kubectl(), vkNamespace(e), vkDeployment(e), kubeletName)
+	if apierrors.IsNotFound(err) {
+		others := "no node has the label " + nodeLabel
+		if name, err := e.Own.Text("virtual-node"); err == nil {
+			return steps.Failed(fmt.Sprintf("there is no node %s; the virtual node is called %s", nodeName(e), cluster.Clean(name)), "answer vk.node with the name of the virtual node (nodeName in the chart's values): "+e.Kubectl()+" get nodes -l "+nodeLabel)
+		}
+		return steps.Failed(fmt.Sprintf("there is no node %s: %s", nodeName(e), others), look)
+	}
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	if n.Labels[nodeLabel] == "" {
+		return steps.Failed(fmt.Sprintf("node %s has no label %s: it is no virtual node of InterLink", n.Name, nodeLabel), "answer vk.node with another one: "+e.Kubectl()+" get nodes -l "+nodeLabel)
+	}
+	for _, c := range n.Status.Conditions {
+		if c.Type != corev1.NodeReady {
+			continue
+		}
+		if c.Status == corev1.ConditionTrue {
+			return steps.Passed("%s, ready", n.Name)
+		}
+		return steps.Failed(fmt.Sprintf("node %s is not ready: %s", n.Name, quoted(orElse(c.Message, c.Reason, "it does not say why"))), look)
+	}
+	return steps.Waits(n.CreationTimestamp.Time, "node %s does not say yet whether it is ready", n.Name).Or(look)
+}
+
+// theKubelet is the virtual kubelet's Deployment and its container.
+func theKubelet(ctx context.Context, e steps.Env) (*appsv1.Deployment, *corev1.Container, error) {
+	d, err := check.Get[appsv1.Deployment](ctx, e.Cluster, check.Deployments, vkNamespace(e), vkDeployment(e))
+	if err != nil {
+		return nil, nil, err
+	}
+	for i, c := range d.Spec.Template.Spec.Containers {
+		if c.Name == kubeletName {
+			return d, &d.Spec.Template.Spec.Containers[i], nil
+		}
+	}
+	return d, nil, nil
+}
+
+func noKubelet(e steps.Env) steps.Result {
+	return steps.Failed(fmt.Sprintf("there is no Deployment %s in namespace %s", vkDeployment(e), vkNamespace(e)),
+		fmt.Sprintf("install InterLink's chart, or answer vk.namespace: %s -n %s install interlink %s -f VALUES.yaml", e.Helm(), vkNamespace(e), chartAt))
+}
+
+func kubeletImage(ctx context.Context, e steps.Env) steps.Result {
+	_, c, err := theKubelet(ctx, e)
+	switch {
+	case apierrors.IsNotFound(err):
+		return noKubelet(e)
+	case err != nil:
+		return steps.Unseen(err)
+	case c == nil:
+		return steps.Failed(fmt.Sprintf("Deployment %s has no container %s", vkDeployment(e), kubeletName), "is it the chart's? "+e.Kubectl()+" -n "+vkNamespace(e)+" get deploy "+vkDeployment(e)+" -o yaml")
+	}
+	image := cluster.Clean(c.Image)
+	tag := imageTag(c.Image)
+	pin := fmt.Sprintf("set virtualNode.image.tag to a release in the chart's values: %s -n %s upgrade RELEASE %s --reuse-values --set virtualNode.image.tag=0.6.1", e.Helm(), vkNamespace(e), chartAt)
+	if strings.Contains(c.Image, "@sha256:") {
+		return steps.Warned("it is pinned by a digest, which does not say whether it is 0.4.0 or newer: "+image, "look what it is: "+e.Kubectl()+" -n "+vkNamespace(e)+" logs deploy/"+vkDeployment(e)+" -c "+kubeletName+" | head")
+	}
+	v, err := version.ParseGeneric(tag)
+	switch {
+	case err != nil:
+		return steps.Warned(image+" names no release: whether it is 0.4.0 or newer can't be told, and it is another one one day", pin)
+	case v.LessThan(firstKubelet):
+		return steps.Failed(image+" hands no token to the plugin", pin)
+	}
+	return steps.Passed("%s", image)
+}
+
+// imageTag is the tag of an image's name; latest where it names none.
+func imageTag(image string) string {
+	image, _, _ = strings.Cut(image, "@")
+	last := image[strings.LastIndex(image, "/")+1:]
+	if _, tag, ok := strings.Cut(last, ":"); ok {
+		return tag
+	}
+	return "latest"
+}
+
+// theRelease is Helm's release of InterLink's chart in its namespace; nil: none.
+func theRelease(ctx context.Context, e steps.Env) (*chart.Release, error) {
+	all, err := chart.Releases(ctx, e.Cluster, vkNamespace(e))
+	if err != nil {
+		return nil, err
+	}
+	for i := range all {
+		r := &all[i]
+		if r.Chart == chartName {
+			if node, ok := r.Value("nodeName"); !ok || node == nodeName(e) {
+				return r, nil
+			}
+		}
+	}
+	return nil, nil
+}
+
+// breaksCA tells whether that version of the chart breaks its configuration when
+// it is given a CA.
+func breaksCA(v string) bool {
+	have, err := version.ParseGeneric(v)
+	return err != nil || lastGood.LessThan(have)
+}
+
+func chartRelease(ctx context.Context, e steps.Env) steps.Result {
+	r, err := theRelease(ctx, e)
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	if r == nil {
+		return steps.Skipped("Helm keeps no release of chart %s with node %s in namespace %s", chartName, nodeName(e), vkNamespace(e))
+	}
+	given, _ := r.Value("interlink.kubernetesApiCaCrt")
+	ca, _ := given.(string)
+	what := fmt.Sprintf("release %s, chart %s", r.Name, r.Version)
+	switch {
+	case ca == "" || !breaksCA(r.Version):
+		if breaksCA(r.Version) {
+			what += ", which breaks its configuration when it is given a CA: carrick writes it into the ConfigMap instead"
+		}
+		return steps.Passed("%s", what)
+	}
+	return steps.Failed(what+" has interlink.kubernetesApiCaCrt set: each upgrade breaks the configuration",
+		fmt.Sprintf("%s -n %s upgrade %s %s --version %s --reuse-values --set interlink.kubernetesApiCaCrt=    # then %s", e.Helm(), vkNamespace(e), r.Name, chartAt, r.Version, again(e, "config")))
+}
+
+// again is how a step is applied once more.
+func again(e steps.Env, step string) string {
+	return "carrick apply " + e.LinkFile() + " --step " + step
+}
+
+func orElse(words ...string) string {
+	for _, w := range words {
+		if w != "" {
+			return w
+		}
+	}
+	return ""
+}
+
+// quoted is text of a cluster in a sentence of ours.
+func quoted(text string) string { return `"` + cluster.Clean(text) + `"` }
+
+// notThere tells whether a read found nothing.
+func notThere(err error) bool {
+	return apierrors.IsNotFound(err) || errors.As(err, new(*steps.AbsentError))
+}

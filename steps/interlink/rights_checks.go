@@ -1,0 +1,118 @@
+package interlink
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"carrick/cluster"
+	"carrick/steps"
+	"carrick/steps/check"
+)
+
+const roleSource = "interlink-hq/interlink-helm-chart: interlink/templates/service-account.yaml"
+
+func rightsChecks() []steps.Check {
+	return []steps.Check{
+		{
+			Name: "kubelet-mints", Title: "the virtual kubelet may make tokens for the jobs", On: steps.Local, Needs: []string{"signed-in"},
+			Why: "where it may not, it ships an empty file as the token, says so in its log alone, and the job starts all the same",
+			See: []string{vkSource, roleSource}, Run: kubeletMints,
+		},
+		{
+			Name: "kubelet-mints-no-more", Title: "the virtual kubelet may make tokens for nobody else", On: steps.Local, Needs: []string{"kubelet-mints"},
+			Why: "the chart's ClusterRole lets it make a token for every ServiceAccount of the cluster, those of cluster admins among them: who takes over the virtual kubelet, or reads the non-expiring token in its Secret, has the cluster",
+			See: []string{roleSource}, Run: kubeletMintsNoMore,
+		},
+	}
+}
+
+func vkPerson(e steps.Env) cluster.User {
+	return cluster.User{Name: vkUser(e), Groups: []string{"system:serviceaccounts", "system:serviceaccounts:" + vkNamespace(e), "system:authenticated"}}
+}
+
+func tokensIn(namespace string) cluster.Right {
+	return cluster.Right{Verb: "create", Resource: "serviceaccounts", Subresource: "token", Namespace: namespace}
+}
+
+// missingFor are the rights of a list that somebody lacks, in words.
+func missingFor(ctx context.Context, e steps.Env, who cluster.User, rights ...cluster.Right) ([]string, error) {
+	all, err := e.Cluster.CanAs(ctx, who, rights...)
+	if err != nil {
+		return nil, err
+	}
+	var out []string
+	for _, d := range all {
+		if d.Err != nil {
+			return nil, d.Err
+		}
+		if !d.Allowed {
+			out = append(out, d.Right.String())
+		}
+	}
+	return out, nil
+}
+
+func kubeletMints(ctx context.Context, e steps.Env) steps.Result {
+	ns := workloadNamespace(e)
+	lacks, err := missingFor(ctx, e, vkPerson(e), tokensIn(ns),
+		cluster.Right{Verb: "get", Resource: "configmaps", Namespace: ns}, cluster.Right{Verb: "get", Resource: "pods", Namespace: ns})
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	if len(lacks) > 0 {
+		return steps.Failed(fmt.Sprintf("%s may not %s: jobs get an empty token", vkUser(e), strings.Join(lacks, ", not ")), grantTokens(e, ns))
+	}
+	return steps.Passed("%s may, in namespace %s", vkUser(e), ns)
+}
+
+// grantTokens are commands that let the virtual kubelet make tokens in one
+// namespace.
+func grantTokens(e steps.Env, ns string) string {
+	k, name := e.Kubectl()+" -n "+ns, nodeName(e)+"-tokens"
+	return fmt.Sprintf("%s create role %s --verb=create --resource=serviceaccounts/token\n%s create role %s-reads --verb=get,list,watch --resource=configmaps,pods\n", k, name, k, name) +
+		fmt.Sprintf("%s create rolebinding %s --role=%s --serviceaccount=%s:%s\n%s create rolebinding %s-reads --role=%s-reads --serviceaccount=%s:%s",
+			k, name, name, vkNamespace(e), nodeName(e), k, name, name, vkNamespace(e), nodeName(e))
+}
+
+func kubeletMintsNoMore(ctx context.Context, e steps.Env) steps.Result {
+	lacks, err := missingFor(ctx, e, vkPerson(e), tokensIn(""))
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	if len(lacks) > 0 {
+		return steps.Passed("not in all namespaces")
+	}
+	said := fmt.Sprintf("%s may make a token for every ServiceAccount of the cluster, by ClusterRole %s-role of the chart", vkUser(e), nodeName(e))
+	if s, err := e.Cluster.Secret(ctx, vkNamespace(e), nodeName(e)+"-secret"); err == nil && s.Type == string(corev1.SecretTypeServiceAccountToken) {
+		said += fmt.Sprintf("; Secret %s/%s-secret holds a token of it that never ends", vkNamespace(e), nodeName(e))
+	} else if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsForbidden(err) {
+		return steps.Unseen(err)
+	}
+	return steps.Warned(said, grantTokens(e, workloadNamespace(e))+
+		fmt.Sprintf("\n%s edit clusterrole %s-role    # take serviceaccounts/token out; again after each upgrade of the chart", e.Kubectl(), nodeName(e)))
+}
+
+// jobHours is how long the longest job runs.
+func jobHours(e steps.Env) time.Duration {
+	return time.Duration(e.Answers.Int("vk.job-hours")) * time.Hour
+}
+
+// podsOfKubelet are the virtual kubelet's pods that are not on their way out.
+func podsOfKubelet(ctx context.Context, e steps.Env) ([]*corev1.Pod, error) {
+	all, err := check.List[corev1.Pod](ctx, e.Cluster, check.Pods, vkNamespace(e), cluster.Selector{Labels: "app=" + nodeName(e)})
+	if err != nil {
+		return nil, err
+	}
+	var out []*corev1.Pod
+	for _, p := range all {
+		if p.DeletionTimestamp == nil {
+			out = append(out, p)
+		}
+	}
+	return out, nil
+}
