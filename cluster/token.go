@@ -18,16 +18,18 @@ import (
 type TokenOptions struct {
 	Audiences []string      // nil: the API server's own
 	Expires   time.Duration // from now, at least 10 min; 0: what the API server likes. It may give less, or more
+	// Bound is the Pod, Secret or Node of the same namespace with which the token dies; nil: none.
+	Bound *authenticationv1.BoundObjectReference
 }
 
 // RequestToken mints a token for a service account and returns it with the moment when it ends. It can't be taken back
-// before that, other than with the service account.
+// before that, other than with the service account or what it is bound to.
 func (c *Cluster) RequestToken(ctx context.Context, namespace, serviceAccount string, o TokenOptions) (Masked, time.Time, error) {
 	at := location{gvr: schema.GroupVersionResource{Version: "v1", Resource: "serviceaccounts"}, namespace: namespace, name: serviceAccount, subresource: "token"}
 	doing := "request a token for " + at.String()
 	ask := authenticationv1.TokenRequest{
 		TypeMeta: metav1.TypeMeta{APIVersion: authenticationv1.SchemeGroupVersion.String(), Kind: "TokenRequest"},
-		Spec:     authenticationv1.TokenRequestSpec{Audiences: o.Audiences},
+		Spec:     authenticationv1.TokenRequestSpec{Audiences: o.Audiences, BoundObjectRef: o.Bound},
 	}
 	if o.Expires > 0 {
 		seconds := int64(math.Ceil(o.Expires.Seconds()))

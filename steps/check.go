@@ -84,6 +84,7 @@ type Result struct {
 	Status Status
 	Found  string    // what was found, in plain words, with names and values
 	Fix    string    // what to do, as something to run where there is such a thing
+	Lines  []string  // what was found in full, such as a table, for where there is room for it
 	Err    error     // for the log, never for the screen
 	Since  time.Time // waiting counts from here: the object's own timestamp
 	Again  time.Time // look again then, although nothing read may have changed

@@ -98,7 +98,9 @@ func (d configDoer) PlanUndo(ctx context.Context, e steps.Env) (steps.Change, er
 
 // Export gives the chart's values, for those who install with tools of their
 // own, and what the values can't do.
-func (d configDoer) Export(ctx context.Context, e steps.Env) ([]steps.Exported, error) { return exportConfig(ctx, e) }
+func (d configDoer) Export(ctx context.Context, e steps.Env) ([]steps.Exported, error) {
+	return exportConfig(ctx, e)
+}
 
 // liveConfig is the ConfigMap as it is now.
 func liveConfig(ctx context.Context, e steps.Env) (*unstructured.Unstructured, error) {

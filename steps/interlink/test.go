@@ -1,15 +1,86 @@
 package interlink
 
-import "carrick/steps"
+import (
+	"context"
+	"errors"
+	"strconv"
+
+	"carrick/steps"
+)
 
 func test() steps.Step {
 	return steps.Step{
 		Name: "test", Title: "Test",
-		Why: "w",
+		Why: "carrick asks through the endpoint what a job would ask, as the jobs' ServiceAccount, and compares it with what the API says without it. The token for that is bound to an object that is deleted at once. " +
+			"The Job then asks from where jobs run, which nobody else can.",
 		Ask: []steps.Question{
-			{Key: "test.job", Title: "Run the test Job", Kind: steps.YesNo, Help: "h", Default: steps.Fixed(true, "the proof")},
-			{Key: "test.image", Title: "Image of the test Job", Kind: steps.Text, Help: "h", Default: steps.Fixed("registry.k8s.io/kubectl:v1.36.0", "upstream")},
-			{Key: "test.watch", Title: "Seconds that a watch is held", Kind: steps.Number, Help: "h", Default: steps.Fixed(75, "longer than the 60 s after which proxies cut")},
+			{
+				Key: "test.watch", Title: "Seconds for which a watch is held", Kind: steps.Number, Check: checkWatch,
+				Help:    "Proxies cut what is silent for 60 s unless they are told otherwise, and Argo watches. 0: it is not tried.",
+				Default: steps.Fixed(75, "longer than the 60 s after which proxies cut"),
+			},
+			{
+				Key: "test.job", Title: "Run the test Job", Kind: steps.YesNo,
+				Help:    "A Job on the virtual node that asks who it is and what it may do.",
+				Default: steps.Fixed(true, "what alone proves it from where jobs run"),
+			},
+			{
+				Key: "test.image", Title: "Image of the test Job", Kind: steps.Text, When: runsJob, Default: testImageDefault,
+				Help: "One with kubectl in it, that compute nodes can pull. docker.io/bitnami/kubectl of the published guide is gone.",
+			},
 		},
+		Actions: []steps.Action{
+			{
+				Name: "ask", Title: "Ask through the endpoint as the jobs' ServiceAccount", On: steps.Local, Needs: []string{"account-there"},
+				Doer: askDoer{steps.Manifest{File: "asked.yaml", Values: recorded("asked.yaml", "rules.txt")}},
+			},
+			{
+				Name: "watch", Title: "Hold a watch through the endpoint", On: steps.Local, When: holdsWatch, Needs: []string{"asked-through"},
+				Doer: watchDoer{steps.Manifest{File: "watched.yaml", Values: recorded("watched.yaml")}},
+			},
+			{
+				Name: "test-job", Title: "Run the test Job on the virtual node", On: steps.Local, When: runsJob, Needs: []string{"virtual-node", "account-there", "config-loaded", "test-image"},
+				Doer: jobDoer{steps.Manifest{File: "test-job.yaml"}},
+			},
+		},
+		Checks: testChecks(),
 	}
+}
+
+func runsJob(e steps.Env) bool    { return e.Answers.Bool("test.job") }
+func holdsWatch(e steps.Env) bool { return e.Answers.Int("test.watch") > 0 }
+
+func checkWatch(v string) error {
+	if n, err := strconv.Atoi(v); err != nil || n < 0 || n > 3600 {
+		return errors.New("a number of seconds from 0 (not tried) to 3600")
+	}
+	return nil
+}
+
+func testImageDefault(e steps.Env) (any, string) {
+	if v, err := e.Own.Text("server-version"); err == nil {
+		if image := "registry.k8s.io/kubectl:" + plainVersion(v); imageTag(image) != "" {
+			return image, "the API server's version"
+		}
+	}
+	return "registry.k8s.io/kubectl:v1.36.0", "upstream's own image"
+}
+
+// plainVersion is a version without what a vendor hangs on: no image is called
+// v1.33.1+k3s1.
+func plainVersion(v string) string {
+	for i, r := range v {
+		if r == '+' || r == '-' {
+			return v[:i]
+		}
+	}
+	return v
+}
+
+// jobDoer is a trial: undo takes it back, and it is in no export.
+type jobDoer struct{ steps.Manifest }
+
+// Export leaves the Job out.
+func (j jobDoer) Export(context.Context, steps.Env) ([]steps.Exported, error) {
+	return []steps.Exported{{Hand: "# the test Job is no part of the set-up: carrick runs it, and undo removes it"}}, nil
 }

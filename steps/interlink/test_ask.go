@@ -1,0 +1,244 @@
+package interlink
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+
+	"carrick/cluster"
+	"carrick/cluster/probe"
+	"carrick/steps"
+	"carrick/steps/check"
+)
+
+// trial is a record that takes a token to make.
+type trial struct {
+	steps.Manifest
+	file    string
+	account func(steps.Env) string // the ServiceAccount that the token is for
+}
+
+// plan says that the API is asked, unless the record stands.
+func (d trial) plan(ctx context.Context, e steps.Env, what, note string) (steps.Change, error) {
+	want, _, err := sought(e)
+	if err != nil {
+		return steps.Change{}, err
+	}
+	c, err := d.Manifest.Plan(ctx, e)
+	if err != nil {
+		return c, err
+	}
+	text, err := standing(ctx, e, d.file)
+	if err != nil || text != nil {
+		return c, err
+	}
+	for i := range c.Items {
+		if strings.HasPrefix(c.Items[i].What, "ConfigMap ") {
+			c.Items[i].Diff, c.Items[i].Note = "", join(c.Items[i].Note, "what was answered, without any secret")
+		}
+	}
+	c.Items = append([]steps.Item{{Verb: steps.Run, What: what + want.Endpoint, Note: note, Hash: hashOf(want.Endpoint + want.CA + want.Account)}}, c.Items...)
+	ns := workloadNamespace(e)
+	c.Rights = append(c.Rights, check.Verbs("", "secrets", ns, "create", "patch", "delete", "get")...)
+	c.Rights = append(c.Rights, cluster.Right{Verb: "create", Resource: "serviceaccounts", Subresource: "token", Namespace: ns, Name: d.account(e)})
+	return c, nil
+}
+
+// keep writes the record.
+func (d trial) keep(ctx context.Context, e steps.Env, say steps.Progress, files map[string]string) error {
+	m := steps.Manifest{File: d.File, Values: steps.Values{}}
+	for name, text := range files {
+		m.Values[name] = func(context.Context, steps.Env) (any, error) { return text, nil }
+	}
+	return m.Do(ctx, e, say)
+}
+
+// PlanUndo finds the Secret, too, that a run may have left that was killed.
+func (d trial) PlanUndo(ctx context.Context, e steps.Env) (steps.Change, error) {
+	c, err := d.Manifest.PlanUndo(ctx, e)
+	if err != nil {
+		return c, err
+	}
+	live, err := leftSecret(ctx, e)
+	if err != nil || live == nil {
+		return c, err
+	}
+	c.Items = append(c.Items, steps.Item{Verb: steps.Delete, What: "Secret " + live.GetNamespace() + "/" + live.GetName(), Note: "left by a run that was ended", Hash: string(live.GetUID())})
+	c.Rights = append(c.Rights, cluster.Right{Verb: "delete", Resource: "secrets", Namespace: live.GetNamespace(), Name: live.GetName()})
+	return c, nil
+}
+
+// Undo deletes it.
+func (d trial) Undo(ctx context.Context, e steps.Env, say steps.Progress) error {
+	live, err := leftSecret(ctx, e)
+	if err != nil {
+		return err
+	}
+	if live != nil {
+		if err := dropSecret(ctx, e, live); err != nil {
+			return err
+		}
+		say.Did(steps.Delete, "Secret "+live.GetNamespace()+"/"+live.GetName(), "")
+	}
+	return d.Manifest.Undo(ctx, e, say)
+}
+
+// Export leaves it out.
+func (d trial) Export(context.Context, steps.Env) ([]steps.Exported, error) {
+	return []steps.Exported{{Hand: "# no part of the set-up: carrick asks, keeps what was answered, and undo removes it"}}, nil
+}
+
+// boundSecret is the Secret that a token is bound to: empty, and deleted as soon
+// as the token has been used.
+func boundSecret(e steps.Env) *unstructured.Unstructured {
+	o := &unstructured.Unstructured{}
+	o.SetAPIVersion("v1")
+	o.SetKind("Secret")
+	o.SetNamespace(workloadNamespace(e))
+	o.SetName(recordName(e, e.Action+"-token"))
+	return o
+}
+
+// leftSecret is that Secret, if it is there and this action made it.
+func leftSecret(ctx context.Context, e steps.Env) (*unstructured.Unstructured, error) {
+	live, err := e.Cluster.Fetch(ctx, boundSecret(e))
+	if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
+		return nil, nil
+	}
+	if err != nil || steps.CreatedBy(live.GetAnnotations()) != e.Link {
+		return nil, err
+	}
+	return live, nil
+}
+
+func dropSecret(ctx context.Context, e steps.Env, live *unstructured.Unstructured) error {
+	return e.Cluster.Delete(ctx, check.ConfigMaps.GroupVersion().WithResource("secrets"), live.GetNamespace(), live.GetName(), live.GetUID())
+}
+
+// withToken uses a token for an account that is bound to a Secret, and deletes
+// that whatever comes of it: the token is worth nothing from then on.
+func withToken(ctx context.Context, e steps.Env, account string, lasts time.Duration, use func(cluster.Masked, time.Time) error) (err error) {
+	o := boundSecret(e)
+	key, value, _ := strings.Cut(e.Marked(e.Action).Labels, "=")
+	o.SetLabels(map[string]string{key: value})
+	o.SetAnnotations(map[string]string{"carrick/created-by": e.Link})
+	live, err := e.Cluster.Apply(ctx, o, cluster.ApplyOptions{Manager: e.Manager()})
+	if err != nil {
+		return err
+	}
+	defer func() {
+		over, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+		defer cancel()
+		if gone := dropSecret(over, e, live); err == nil {
+			err = gone
+		}
+	}()
+	token, ends, err := e.Cluster.RequestToken(ctx, live.GetNamespace(), account, cluster.TokenOptions{
+		Expires: lasts, Bound: &authenticationv1.BoundObjectReference{APIVersion: "v1", Kind: "Secret", Name: live.GetName(), UID: live.GetUID()},
+	})
+	if err != nil {
+		return err
+	}
+	return use(token, ends)
+}
+
+// askDoer asks what a job would ask.
+type askDoer struct{ steps.Manifest }
+
+func (d askDoer) trial() trial {
+	return trial{Manifest: d.Manifest, file: "asked.yaml", account: workloadAccount}
+}
+
+// Plan says that the API is asked.
+func (d askDoer) Plan(ctx context.Context, e steps.Env) (steps.Change, error) {
+	return d.trial().plan(ctx, e, "questions of "+workloadUser(e)+" through ", fmt.Sprintf("with a token for %s that is bound to a Secret; that is deleted at once, and the token with it", jobHours(e)))
+}
+
+// PlanUndo is as of every trial.
+func (d askDoer) PlanUndo(ctx context.Context, e steps.Env) (steps.Change, error) {
+	return d.trial().PlanUndo(ctx, e)
+}
+
+// Undo is as of every trial.
+func (d askDoer) Undo(ctx context.Context, e steps.Env, say steps.Progress) error {
+	return d.trial().Undo(ctx, e, say)
+}
+
+// Export is as of every trial.
+func (d askDoer) Export(ctx context.Context, e steps.Env) ([]steps.Exported, error) {
+	return d.trial().Export(ctx, e)
+}
+
+// Do asks on both ways, and keeps what was answered.
+func (d askDoer) Do(ctx context.Context, e steps.Env, say steps.Progress) error {
+	if text, err := standing(ctx, e, "asked.yaml"); err != nil || text != nil {
+		return err
+	}
+	want, ca, err := sought(e)
+	if err != nil {
+		return err
+	}
+	out := asked{about: want, AskedSeconds: int64(jobHours(e).Seconds())}
+	out.Time = time.Now().UTC().Truncate(time.Second)
+	err = withToken(ctx, e, workloadAccount(e), jobHours(e), func(token cluster.Masked, ends time.Time) error {
+		out.GrantedSeconds = int64(time.Until(ends).Round(time.Minute).Seconds())
+		say.Say("asking through %s, then without it", want.Endpoint)
+		out.Through = askAt(ctx, e, "https://"+want.Endpoint, ca, token)
+		out.Inside = askAt(ctx, e, e.Cluster.Server(), e.Cluster.CA(), token)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	text, err := yaml.Marshal(out)
+	if err != nil {
+		return err
+	}
+	lines := table(out.Through.Rules, out.Inside.Rules)
+	_, argo := lacksForArgo(out.Through.Rules)
+	lines = append(append(lines, ""), argo...)
+	return d.trial().keep(ctx, e, say, map[string]string{"asked.yaml": string(text), "rules.txt": strings.Join(lines, "\n") + "\n"})
+}
+
+// askAt asks one server everything.
+func askAt(ctx context.Context, e steps.Env, server string, ca []byte, token cluster.Masked) answer {
+	var out answer
+	fail := func(doing string, err error) answer {
+		out.Error = doing + ": " + cluster.Clean(cluster.Explain(err))
+		return out
+	}
+	got, err := probe.HTTP(ctx, http.MethodGet, server+"/api", probe.HTTPOptions{Roots: ca, Header: http.Header{"Authorization": {"Bearer " + token.Reveal()}}, NoRedirects: true})
+	if err != nil {
+		return fail("GET /api", err)
+	}
+	if out.API = got.Status; got.Status != http.StatusOK {
+		return fail("GET /api", fmt.Errorf("the answer is %d %s", got.Status, http.StatusText(got.Status)))
+	}
+	k := cluster.Kubeconfig{Name: e.Link, Server: server, CA: ca, Namespace: workloadNamespace(e), Token: token}
+	as, err := e.Cluster.As([]byte(k.Bytes().Reveal()))
+	if err != nil {
+		return fail("use the token", err)
+	}
+	defer as.Close()
+	if v, err := as.Version(ctx); err == nil { // the published page's chain leaves /version out
+		out.Version = v.Git
+	}
+	who, err := as.WhoAmI(ctx)
+	if err != nil {
+		return fail("ask who it is", err)
+	}
+	out.WhoAmI = who.Name
+	rules, paths, partial, err := as.Rules(ctx, workloadNamespace(e))
+	if err != nil {
+		return fail("ask what it may do", err)
+	}
+	out.Rules, out.Partial = rulesOf(rules, paths), partial
+	return out
+}

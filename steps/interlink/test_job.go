@@ -1,0 +1,192 @@
+package interlink
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"carrick/cluster"
+	"carrick/steps"
+	"carrick/steps/check"
+)
+
+func testImage(_ context.Context, e steps.Env) steps.Result {
+	image := e.Answers.Text("test.image")
+	use := "answer test.image with registry.k8s.io/kubectl:VERSION"
+	if v, err := e.Own.Text("server-version"); err == nil {
+		use = "answer test.image with registry.k8s.io/kubectl:" + plainVersion(v)
+	}
+	name := strings.TrimPrefix(strings.TrimPrefix(image, "docker.io/"), "index.docker.io/")
+	switch {
+	case strings.HasPrefix(name, "bitnami/"):
+		return steps.Failed(cluster.Clean(image)+" is gone: what was docker.io/bitnami stands frozen in docker.io/bitnamilegacy", use)
+	case strings.HasPrefix(name, "bitnamilegacy/"):
+		return steps.Warned(cluster.Clean(image)+" gets no fixes any more", use)
+	case imageTag(image) == "latest" && !strings.Contains(image, "@"):
+		return steps.Warned(cluster.Clean(image)+" is another one each day, and may not suit the API server", use)
+	}
+	return steps.Passed("%s; whether compute nodes can pull it, the Job shows", cluster.Clean(image))
+}
+
+func jobName(e steps.Env) string { return recordName(e, "test") }
+
+// jobPod is the newest pod of the test Job; nil: none.
+func jobPod(ctx context.Context, e steps.Env) (*corev1.Pod, error) {
+	pods, err := check.List[corev1.Pod](ctx, e.Cluster, check.Pods, workloadNamespace(e), cluster.Selector{Labels: batchv1.JobNameLabel + "=" + jobName(e)})
+	if err != nil {
+		return nil, err
+	}
+	var out *corev1.Pod
+	for _, p := range pods {
+		if out == nil || p.CreationTimestamp.After(out.CreationTimestamp.Time) {
+			out = p
+		}
+	}
+	return out, nil
+}
+
+// jobLog is what a container of the test Job has printed.
+func jobLog(ctx context.Context, e steps.Env, p *corev1.Pod, container string) (string, error) {
+	key := "log/" + p.Namespace + "/" + p.Name + "/" + string(p.UID) + "/" + container + "/" + string(p.Status.Phase)
+	return cluster.Look(ctx, key, time.Minute, func(ctx context.Context) (string, error) {
+		return e.Cluster.Logs(ctx, p.Namespace, p.Name, container, 200)
+	})
+}
+
+func jobComplete(ctx context.Context, e steps.Env) steps.Result {
+	j, err := check.Get[batchv1.Job](ctx, e.Cluster, check.Jobs, workloadNamespace(e), jobName(e))
+	if apierrors.IsNotFound(err) {
+		return steps.Failed("it has not run yet", "")
+	}
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	p, err := jobPod(ctx, e)
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	k := e.Kubectl() + " -n " + j.Namespace
+	for _, c := range j.Status.Conditions {
+		switch {
+		case c.Status != corev1.ConditionTrue:
+		case c.Type == batchv1.JobComplete:
+			return steps.Passed("Job %s/%s, in %s", j.Namespace, j.Name, tookOf(j))
+		case c.Type == batchv1.JobFailed:
+			return jobFailed(ctx, e, j, p)
+		}
+	}
+	if p != nil {
+		if why := pullTrouble(p); why != "" {
+			return steps.Failed(fmt.Sprintf("pod %s: the image can't be pulled there: %s", p.Name, quoted(why)), "run on a compute node: apptainer pull docker://"+e.Answers.Text("test.image"))
+		}
+		if p.Spec.NodeName == "" {
+			return steps.Waits(p.CreationTimestamp.Time, "pod %s has no node yet%s", p.Name, unscheduled(p)).Or(k + " describe pod " + p.Name)
+		}
+	}
+	return steps.Waits(j.CreationTimestamp.Time, "Job %s has not ended; the batch system may have it queued", j.Name).Or(k + " describe job " + j.Name + "\nrun on the edge node: squeue")
+}
+
+func tookOf(j *batchv1.Job) time.Duration {
+	if j.Status.StartTime == nil || j.Status.CompletionTime == nil {
+		return 0
+	}
+	return j.Status.CompletionTime.Sub(j.Status.StartTime.Time)
+}
+
+// jobFailed says what the Job said.
+func jobFailed(ctx context.Context, e steps.Env, j *batchv1.Job, p *corev1.Pod) steps.Result {
+	fix := e.Kubectl() + " -n " + j.Namespace + " delete job " + j.Name + "    # then " + again(e, "test")
+	if p == nil {
+		return steps.Failed(fmt.Sprintf("Job %s has failed, and its pod is gone", j.Name), fix)
+	}
+	if why := pullTrouble(p); why != "" {
+		return steps.Failed(fmt.Sprintf("pod %s: the image can't be pulled there: %s", p.Name, quoted(why)), "run on a compute node: apptainer pull docker://"+e.Answers.Text("test.image"))
+	}
+	said := ""
+	for _, container := range []string{"whoami", "rules"} {
+		text, err := jobLog(ctx, e, p, container)
+		if err != nil {
+			return steps.Failed(fmt.Sprintf("Job %s has failed, and its log can't be read: %s", j.Name, cluster.Explain(err)), e.Kubectl()+" -n "+j.Namespace+" describe pod "+p.Name)
+		}
+		if lines := strings.Split(strings.TrimSpace(text), "\n"); strings.Contains(strings.ToLower(text), "rror") || strings.Contains(text, "refused") {
+			said = lines[len(lines)-1]
+			break
+		}
+	}
+	if said == "" {
+		return steps.Failed(fmt.Sprintf("Job %s has failed, and does not say why", j.Name), fix)
+	}
+	return steps.Failed("it said "+quoted(said), hintFor(e, said)+"\n"+fix)
+}
+
+// pullTrouble is why a container's image is not to be had; "" where nothing says
+// so.
+func pullTrouble(p *corev1.Pod) string {
+	for _, c := range p.Status.ContainerStatuses {
+		if w := c.State.Waiting; w != nil && (w.Reason == "ImagePullBackOff" || w.Reason == "ErrImagePull" || w.Reason == "InvalidImageName") {
+			return orElse(w.Message, w.Reason)
+		}
+		if t := c.State.Terminated; t != nil && (strings.Contains(t.Message, "unable to pull") || strings.Contains(t.Message, "manifest unknown") || strings.Contains(t.Reason, "ImagePull")) {
+			return orElse(t.Message, t.Reason)
+		}
+	}
+	return ""
+}
+
+func unscheduled(p *corev1.Pod) string {
+	for _, c := range p.Status.Conditions {
+		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Message != "" {
+			return ": " + quoted(c.Message)
+		}
+	}
+	return ""
+}
+
+func jobIdentity(ctx context.Context, e steps.Env) steps.Result {
+	p, err := jobPod(ctx, e)
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	if p == nil {
+		return steps.Skipped("the Job's pod is gone, and its log with it")
+	}
+	text, err := jobLog(ctx, e, p, "whoami")
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	who := strings.TrimSpace(text)
+	if i := strings.LastIndex(who, "\n"); i >= 0 { // what containers of batch systems print before
+		who = strings.TrimSpace(who[i+1:])
+	}
+	if who != workloadUser(e) {
+		return steps.Failed(fmt.Sprintf("it said %s, and it should be %s", quoted(who), workloadUser(e)), hintFor(e, who))
+	}
+	return steps.Passed("%s", who)
+}
+
+func jobRules(ctx context.Context, e steps.Env) steps.Result {
+	p, err := jobPod(ctx, e)
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	if p == nil {
+		return steps.Skipped("the Job's pod is gone, and its log with it")
+	}
+	text, err := jobLog(ctx, e, p, "rules")
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	for _, must := range []string{"selfsubjectreviews.authentication.k8s.io", "selfsubjectrulesreviews.authorization.k8s.io"} {
+		if !strings.Contains(text, must) {
+			return steps.Failed("what it printed has no "+must, hintFor(e, text))
+		}
+	}
+	r := steps.Passed("it printed %d lines of rules", strings.Count(strings.TrimSpace(text), "\n"))
+	r.Lines = strings.Split(strings.TrimSpace(cluster.Clean(text)), "\n")
+	return r
+}

@@ -1,0 +1,256 @@
+package interlink
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/yaml"
+
+	"carrick/steps"
+	"carrick/steps/check"
+)
+
+// about says of what a record is: it says nothing of another endpoint.
+type about struct {
+	Time     time.Time `json:"time"`
+	Endpoint string    `json:"endpoint"`
+	CA       string    `json:"ca"`      // fingerprint; "": the system's
+	Account  string    `json:"account"` // as the API server calls it
+	From     string    `json:"from"`    // who looked
+}
+
+// asked is what the API answered to the jobs' ServiceAccount.
+type asked struct {
+	about
+	Through answer `json:"through"`
+	Inside  answer `json:"inside"`
+	// AskedSeconds is for how long a token was asked for, GrantedSeconds for how
+	// long it was given.
+	AskedSeconds   int64 `json:"askedSeconds"`
+	GrantedSeconds int64 `json:"grantedSeconds"`
+}
+
+// answer is what one way to the API gave.
+type answer struct {
+	Error   string              `json:"error,omitempty"` // why nothing was answered
+	API     int                 `json:"api"`             // status of GET /api
+	Version string              `json:"version,omitempty"`
+	WhoAmI  string              `json:"whoami,omitempty"`
+	Rules   map[string][]string `json:"rules,omitempty"` // verbs by what they are on
+	Partial bool                `json:"partial,omitempty"`
+}
+
+// watched is what became of a watch through the endpoint.
+type watched struct {
+	about
+	Error   string  `json:"error,omitempty"`
+	Status  int     `json:"status"`
+	Events  bool    `json:"events"` // something came while it was held
+	Wanted  int     `json:"wantedSeconds"`
+	Seconds float64 `json:"heldSeconds"`
+	Ended   bool    `json:"ended"` // somebody on the way ended it
+	Why     string  `json:"why,omitempty"`
+}
+
+// sought is of what a record would have to be now.
+func sought(e steps.Env) (about, []byte, error) {
+	at, err := e.Own.Text("endpoint")
+	if err != nil {
+		return about{}, nil, err
+	}
+	by, err := e.Own.Text("endpoint-proved-by")
+	if err != nil {
+		return about{}, nil, err
+	}
+	out := about{Endpoint: at, Account: workloadUser(e), From: "this machine"}
+	if by == "public" {
+		return out, nil, nil
+	}
+	ca, err := e.Own.Text("endpoint-ca")
+	if err != nil {
+		return about{}, nil, err
+	}
+	out.CA = fingerprint(ca)
+	return out, []byte(ca), nil
+}
+
+// of tells whether a record is of what is sought.
+func (a about) of(b about) bool {
+	return a.Endpoint == b.Endpoint && a.CA == b.CA && a.Account == b.Account
+}
+
+func (a about) when() string {
+	return "from " + a.From + " at " + a.Time.UTC().Format(time.DateTime)
+}
+
+func recordName(e steps.Env, what string) string { return "carrick-" + e.Link + "-" + what }
+
+// record reads a record, asked.yaml or watched.yaml, and its text; false where
+// there is none that can be read.
+func record(ctx context.Context, e steps.Env, file string, into any) (text map[string]string, ok bool, err error) {
+	what, _, _ := strings.Cut(file, ".")
+	m, err := check.Get[corev1.ConfigMap](ctx, e.Cluster, check.ConfigMaps, workloadNamespace(e), recordName(e, what))
+	if apierrors.IsNotFound(err) {
+		return nil, false, nil
+	}
+	if err != nil {
+		return nil, false, err
+	}
+	if m.Data[file] == "" || yaml.UnmarshalStrict([]byte(m.Data[file]), into) != nil {
+		return nil, false, nil
+	}
+	return m.Data, true, nil
+}
+
+// notYet stands in a record until it is made.
+const notYet = "made when this is applied\n"
+
+// recorded are the values of a record's asset: what stands, as long as it is of
+// what is sought.
+func recorded(file string, more ...string) steps.Values {
+	out := steps.Values{}
+	for _, key := range append(more, file) {
+		out[key] = func(ctx context.Context, e steps.Env) (any, error) {
+			text, err := standing(ctx, e, file)
+			if err != nil {
+				return nil, err
+			}
+			return orElse(text[key], notYet), nil
+		}
+	}
+	return out
+}
+
+// standing is the text of a record that is of what is sought and whole; nil
+// where it has to be made.
+func standing(ctx context.Context, e steps.Env, file string) (map[string]string, error) {
+	want, _, err := sought(e)
+	if err != nil {
+		return nil, err
+	}
+	var text map[string]string
+	whole := false
+	if file == "asked.yaml" {
+		var r asked
+		text, whole, err = record(ctx, e, file, &r)
+		whole = whole && r.of(want) && r.Through.Error == "" && r.Inside.Error == "" && r.AskedSeconds >= int64(jobHours(e).Seconds())
+	} else {
+		var r watched
+		want.Account = watchUser(e)
+		text, whole, err = record(ctx, e, file, &r)
+		whole = whole && r.of(want) && r.Error == "" && !r.Ended && r.Wanted >= e.Answers.Int("test.watch")
+	}
+	if err != nil || !whole {
+		return nil, err
+	}
+	return text, nil
+}
+
+// rulesOf are rules by what they are on: "pods", "deployments.apps",
+// "secrets/NAME", "/api/*".
+func rulesOf(rules, paths []rbacv1.PolicyRule) map[string][]string {
+	out := map[string][]string{}
+	add := func(what string, verbs []string) {
+		all := append(slices.Clone(out[what]), verbs...)
+		slices.Sort(all)
+		out[what] = slices.Compact(all)
+	}
+	for _, r := range rules {
+		for _, group := range r.APIGroups {
+			for _, resource := range r.Resources {
+				what := resource
+				if group != "" {
+					what += "." + group
+				}
+				names := r.ResourceNames
+				if len(names) == 0 {
+					names = []string{""}
+				}
+				for _, name := range names {
+					if name != "" {
+						name = " " + name
+					}
+					add(what+name, r.Verbs)
+				}
+			}
+		}
+	}
+	for _, r := range paths {
+		for _, path := range r.NonResourceURLs {
+			add(path, r.Verbs)
+		}
+	}
+	return out
+}
+
+// table sets the rules of both ways side by side, a line for each thing that
+// they are on.
+func table(through, inside map[string][]string) []string {
+	all := map[string]bool{}
+	for _, m := range []map[string][]string{through, inside} {
+		for what := range m {
+			all[what] = true
+		}
+	}
+	rows := [][3]string{{"ON", "THROUGH THE ENDPOINT", "INSIDE"}}
+	for _, what := range slices.Sorted(maps.Keys(all)) {
+		rows = append(rows, [3]string{what, orElse(strings.Join(through[what], ","), "-"), orElse(strings.Join(inside[what], ","), "-")})
+	}
+	var wide [2]int
+	for _, r := range rows {
+		wide[0], wide[1] = max(wide[0], len(r[0])), max(wide[1], len(r[1]))
+	}
+	var out []string
+	for _, r := range rows {
+		out = append(out, fmt.Sprintf("%-*s  %-*s  %s", wide[0], r[0], wide[1], r[1], r[2]))
+	}
+	return out
+}
+
+// unlike are the things of which two ways say another thing.
+func unlike(a, b map[string][]string) []string {
+	var out []string
+	for what := range a {
+		if !slices.Equal(a[what], b[what]) {
+			out = append(out, what)
+		}
+	}
+	for what := range b {
+		if _, both := a[what]; !both {
+			out = append(out, what)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// grants tells whether rules let somebody do that.
+func grants(rules map[string][]string, verb, group, resource string) bool {
+	for _, what := range []string{resource + "." + group, "*." + group, resource + ".*", "*.*"} {
+		if slices.Contains(rules[what], verb) || slices.Contains(rules[what], "*") {
+			return true
+		}
+	}
+	return false
+}
+
+// lacksForArgo are the verbs on workflowtaskresults that rules do not give, and
+// the lines of a table that say so.
+func lacksForArgo(rules map[string][]string) (lacks, lines []string) {
+	for _, r := range argoRights("") {
+		has := "has it"
+		if !grants(rules, r.Verb, r.Group, r.Resource) {
+			has = "lacks it"
+			lacks = append(lacks, r.Verb)
+		}
+		lines = append(lines, fmt.Sprintf("Argo's executor needs %-6s %s.%s: %s", r.Verb, r.Resource, r.Group, has))
+	}
+	return lacks, lines
+}

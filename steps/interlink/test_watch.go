@@ -1,0 +1,107 @@
+package interlink
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+	"time"
+
+	"sigs.k8s.io/yaml"
+
+	"carrick/cluster"
+	"carrick/cluster/probe"
+	"carrick/steps"
+)
+
+// watchDoer holds a watch through the endpoint, on a ConfigMap that does not
+// change meanwhile: silence is what proxies cut.
+type watchDoer struct{ steps.Manifest }
+
+func watchAccount(e steps.Env) string { return recordName(e, "watch") }
+func watchUser(e steps.Env) string {
+	return "system:serviceaccount:" + workloadNamespace(e) + ":" + watchAccount(e)
+}
+
+func (d watchDoer) trial() trial {
+	return trial{Manifest: d.Manifest, file: "watched.yaml", account: watchAccount}
+}
+
+// Plan says that a watch is held.
+func (d watchDoer) Plan(ctx context.Context, e steps.Env) (steps.Change, error) {
+	return d.trial().plan(ctx, e, "a watch through ", fmt.Sprintf("held for %d s, as an account that may watch one ConfigMap alone", e.Answers.Int("test.watch")))
+}
+
+// PlanUndo is as of every trial.
+func (d watchDoer) PlanUndo(ctx context.Context, e steps.Env) (steps.Change, error) {
+	return d.trial().PlanUndo(ctx, e)
+}
+
+// Undo is as of every trial.
+func (d watchDoer) Undo(ctx context.Context, e steps.Env, say steps.Progress) error {
+	return d.trial().Undo(ctx, e, say)
+}
+
+// Export is as of every trial.
+func (d watchDoer) Export(ctx context.Context, e steps.Env) ([]steps.Exported, error) {
+	return d.trial().Export(ctx, e)
+}
+
+// Do holds it, and keeps what became of it.
+func (d watchDoer) Do(ctx context.Context, e steps.Env, say steps.Progress) error {
+	if text, err := standing(ctx, e, "watched.yaml"); err != nil || text != nil {
+		return err
+	}
+	want, ca, err := sought(e)
+	if err != nil {
+		return err
+	}
+	if err := d.trial().keep(ctx, e, say, map[string]string{"watched.yaml": notYet}); err != nil { // the account and what it watches
+		return err
+	}
+	out := watched{about: want, Wanted: e.Answers.Int("test.watch")}
+	out.Account, out.Time = watchUser(e), time.Now().UTC().Truncate(time.Second)
+	long := time.Duration(out.Wanted) * time.Second
+	err = withToken(ctx, e, watchAccount(e), max(long+5*time.Minute, 10*time.Minute), func(token cluster.Masked, _ time.Time) error {
+		say.Say("a watch through %s is held for %s", want.Endpoint, long)
+		got, err := held(ctx, e, want.Endpoint, ca, token, long)
+		if err != nil {
+			out.Error = cluster.Clean(cluster.Explain(err))
+			return ctx.Err()
+		}
+		out.Status, out.Seconds, out.Ended, out.Why = got.Status, got.Held.Round(100*time.Millisecond).Seconds(), got.Ended, cluster.Clean(got.Why)
+		out.Events = bytes.Contains(got.Body, []byte(`"ADDED"`))
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	text, err := yaml.Marshal(out)
+	if err != nil {
+		return err
+	}
+	return d.trial().keep(ctx, e, say, map[string]string{"watched.yaml": string(text)})
+}
+
+// held is the watch itself. An account that was just made may be unknown for a
+// moment.
+func held(ctx context.Context, e steps.Env, at string, ca []byte, token cluster.Masked, long time.Duration) (probe.HoldReport, error) {
+	query := url.Values{
+		"watch": {"1"}, "fieldSelector": {"metadata.name=" + recordName(e, "watched")},
+		"timeoutSeconds": {fmt.Sprint(int((long + 2*time.Minute).Seconds()))},
+	}
+	where := fmt.Sprintf("https://%s/api/v1/namespaces/%s/configmaps?%s", at, workloadNamespace(e), query.Encode())
+	o := probe.HTTPOptions{Roots: ca, Header: http.Header{"Authorization": {"Bearer " + token.Reveal()}}, NoRedirects: true}
+	for try := 0; ; try++ {
+		got, err := probe.Hold(ctx, where, long, o)
+		if err != nil || got.Status != http.StatusForbidden || try == 10 {
+			return got, err
+		}
+		select {
+		case <-time.After(500 * time.Millisecond):
+		case <-ctx.Done():
+			return got, context.Cause(ctx)
+		}
+	}
+}
