@@ -54,6 +54,8 @@ type reply struct {
 	Answers map[string]string `json:"answers,omitempty"`
 	// Hosts are the folders of the sides that are machines, by side.
 	Hosts map[string]string `json:"hosts,omitempty"`
+	// Here are those of them whose network is this machine's.
+	Here map[string]bool `json:"here,omitempty"`
 }
 
 // fault is one thing that can be wrong, with one sentence.
@@ -91,7 +93,7 @@ func (d desk) answer(ctx context.Context, line string) reply {
 		return reply{Error: err.Error()}
 	}
 	if words[0] == "seed" {
-		return reply{OK: true, Answers: d.stage.Answers(words[1]), Hosts: d.stage.Hosts(words[1])}
+		return reply{OK: true, Answers: d.stage.Answers(words[1]), Hosts: d.stage.Hosts(words[1]), Here: d.stage.Here(words[1])}
 	}
 	return reply{OK: true}
 }

@@ -91,7 +91,11 @@ func stage(ctx context.Context, dir string, sides map[string]*side) *scenario.St
 	for name, s := range sides {
 		all[name] = &scenario.Side{Config: s.Config, FrontProxy: s.FrontProxy, Authentication: s.Authentication, Kubelet: s.kubelet, World: s.world}
 	}
-	return scenario.NewStage(ctx, dir, all)
+	programs := scenario.Programs{Kubectl: filepath.Join(plane.Binaries(dir), roles.Kubectl)}
+	if _, ok := roles.FindNginx(); ok {
+		programs.Nginx = filepath.Join(plane.Binaries(dir), roles.Nginx) // by way of the leash
+	}
+	return scenario.NewStage(ctx, dir, all, programs)
 }
 
 // start prepares the folder and the environment of the components, and starts

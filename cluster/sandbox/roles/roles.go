@@ -37,6 +37,7 @@ const (
 	Scheduler         = "kube-scheduler"
 	Kubectl           = "kubectl"
 	Kwok              = "kwok"
+	Nginx             = "nginx" // this machine's own
 )
 
 // Role is one program: its name and its main function, which ends the process
@@ -57,6 +58,7 @@ func All() []Role {
 		{Scheduler, func() int { return cli.Run(scheduler.NewSchedulerCommand()) }, true},
 		{Kubectl, runKubectl, false},
 		{Kwok, runKwok, true},
+		{Nginx, runNginx, true},
 	}
 }
 

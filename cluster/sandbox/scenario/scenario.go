@@ -31,6 +31,10 @@ type Side struct {
 	World          *world.Cluster
 }
 
+// Programs are the paths of programs that stand-ins run; "" is one that is not
+// there.
+type Programs struct{ Kubectl, Nginx string }
+
 // Sides are the two clusters, by their names.
 type Sides map[string]*Side
 
@@ -62,9 +66,10 @@ type kind struct {
 
 // kinds are the scenarios that have stand-ins. The others are only objects.
 var kinds = map[string]kind{
-	"liqo":     {start: liqo, behaviours: liqoBehaviours},
-	"ondemand": {onHost: ondemand, acted: ondemandActs, under: ondemandUnder()},
-	"renku":    {start: renku, behaviours: behaviours, under: map[string]string{"page-frames": "page"}, answers: map[string]string{"session.test": "true"}},
+	"interlink": {onHost: interlink, acted: interlinkActs, under: interlinkUnder()},
+	"liqo":      {start: liqo, behaviours: liqoBehaviours},
+	"ondemand":  {onHost: ondemand, acted: ondemandActs, under: ondemandUnder()},
+	"renku":     {start: renku, behaviours: behaviours, under: map[string]string{"page-frames": "page"}, answers: map[string]string{"session.test": "true"}},
 }
 
 // Play is a scenario whose stand-ins run.
@@ -80,6 +85,9 @@ type Play struct {
 	Close func()
 	// Hosts are the folders of the sides that are machines.
 	Hosts map[string]string
+	// Here are those of them on which a program of this machine has the network of
+	// the machine that the folder stands for.
+	Here map[string]bool
 	// Answers are those that are known only when it plays.
 	Answers map[string]string
 
@@ -92,7 +100,9 @@ type Stage struct {
 	life  context.Context // of the sandbox: the stand-ins end with it
 	dir   string          // the sandbox's folder
 	sides Sides
-	plays map[string]*Play
+	// programs are those of this machine that stand-ins run.
+	programs Programs
+	plays    map[string]*Play
 	// issuer is known to the remote API server, which takes ten seconds to take
 	// one in: it outlives a reset.
 	issuer *issuer
@@ -100,8 +110,8 @@ type Stage struct {
 
 // NewStage returns a stage on which nothing is played yet. What plays there
 // ends with ctx.
-func NewStage(ctx context.Context, dir string, sides Sides) *Stage {
-	return &Stage{life: ctx, dir: dir, sides: sides, plays: map[string]*Play{}}
+func NewStage(ctx context.Context, dir string, sides Sides, programs Programs) *Stage {
+	return &Stage{life: ctx, dir: dir, sides: sides, programs: programs, plays: map[string]*Play{}}
 }
 
 // Faults returns what can be wrong in a scenario: name to one sentence.
@@ -131,6 +141,14 @@ func (s *Stage) Answers(scenario string) map[string]string {
 func (s *Stage) Hosts(scenario string) map[string]string {
 	if play := s.plays[scenario]; play != nil {
 		return play.Hosts
+	}
+	return nil
+}
+
+// Here are those of the hosts whose network is this machine's.
+func (s *Stage) Here(scenario string) map[string]bool {
+	if play := s.plays[scenario]; play != nil {
+		return play.Here
 	}
 	return nil
 }

@@ -44,7 +44,7 @@ func (c *Cluster) Settle(ctx context.Context) error {
 func (c *Cluster) Await(ctx context.Context, objects []*unstructured.Unstructured) error {
 	for _, o := range objects {
 		stands := standing[o.GetKind()]
-		if stands == nil {
+		if stands == nil || o.GetAnnotations()[absent] != "" {
 			continue
 		}
 		resource, err := c.resource(o)

@@ -80,7 +80,7 @@ func (c *Cluster) Base(ctx context.Context) error {
 func (c *Cluster) Apply(ctx context.Context, owner string, objects []*unstructured.Unstructured) error {
 	var defined []*unstructured.Unstructured
 	for _, object := range objects {
-		if object.GetKind() == definition {
+		if object.GetKind() == definition && object.GetAnnotations()[absent] == "" {
 			defined = append(defined, object)
 		} else if err := c.served(ctx, defined); err != nil {
 			return err

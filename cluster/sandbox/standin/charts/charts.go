@@ -29,6 +29,11 @@ var embedded embed.FS
 // https://osc.github.io/k8-namespace-reaper).
 var OnDemand = [][]string{{"job-pod-reaper"}, {"k8-namespace-reaper"}}
 
+// InterLink are the charts that the scenario interlink has installed: its own
+// (oci://ghcr.io/interlink-hq/interlink-helm-chart), and the two of the page that
+// its admins follow.
+var InterLink = [][]string{{"interlink"}, {"ingress-nginx"}, {"bitnami-nginx"}}
+
 // Renku are the charts of Renku's repository, each with the folders it is made of: a file in a
 // later one stands for that of the same name in an earlier one.
 var Renku = [][]string{

@@ -118,6 +118,10 @@ func functions(all *template.Template) template.FuncMap {
 			}
 			return value
 		},
+		"indent": func(n int, s string) string {
+			pad := strings.Repeat(" ", n)
+			return pad + strings.ReplaceAll(s, "\n", "\n"+pad)
+		},
 		"nindent": func(n int, s string) string {
 			pad := "\n" + strings.Repeat(" ", n)
 			return pad + strings.ReplaceAll(s, "\n", pad)

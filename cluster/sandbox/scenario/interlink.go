@@ -1,0 +1,135 @@
+package scenario
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"carrick/cluster/sandbox/pki"
+	"carrick/cluster/sandbox/standin/certmanager"
+	"carrick/cluster/sandbox/standin/charts"
+	"carrick/cluster/sandbox/standin/edge"
+	"carrick/cluster/sandbox/standin/endpoint"
+	"carrick/cluster/sandbox/standin/virtualkubelet"
+	"carrick/cluster/sandbox/world"
+)
+
+// WatchVariable names how long the proxy of the fault watches-cut waits in a
+// watch in which nothing happens, for tests that can't wait for a minute.
+const WatchVariable = "CARRICK_SANDBOX_WATCH_CUT"
+
+// joined is what plays in the scenario interlink: InterLink's virtual kubelet in
+// the local cluster, what stands at the cluster's address, cert-manager, and a
+// folder that stands for the edge node, which has this machine's network.
+type joined struct {
+	side    *Side // local
+	client  kubernetes.Interface
+	edge    *edge.Machine
+	signer  *certmanager.Player
+	gate    *endpoint.Player
+	kubelet *virtualkubelet.Player
+	wrong   map[string]string // keys of its configuration that faults set
+}
+
+// interlink starts it.
+func interlink(ctx context.Context, s *Stage) (_ *Play, err error) {
+	var all closers
+	defer func() {
+		if err != nil {
+			all.close()
+		}
+	}()
+	ctx, cancel := context.WithCancel(ctx)
+	all = append(all, cancel)
+	repository, err := charts.StartOf(ctx, charts.InterLink)
+	if err != nil {
+		return nil, err
+	}
+	all = append(all, repository.Close)
+	j := &joined{side: s.sides[local], wrong: map[string]string{}}
+	if j.client, err = kubernetes.NewForConfig(j.side.Config); err != nil {
+		return nil, err
+	}
+	if j.edge, err = edge.Start(s.dir); err != nil {
+		return nil, err
+	}
+	all = append(all, j.edge.Close)
+	if j.signer, err = certmanager.Start(ctx, j.side.Config); err != nil {
+		return nil, err
+	}
+	all = append(all, j.signer.Close)
+	if j.gate, err = endpoint.Start(ctx, endpoint.Options{Config: j.side.Config, Dir: filepath.Join(s.dir, "endpoint"), Nginx: s.programs.Nginx}); err != nil {
+		return nil, err
+	}
+	all = append(all, j.side.Kubelet.Add(j.gate.Log), j.gate.Close)
+	if j.kubelet, err = virtualkubelet.Start(ctx, virtualkubelet.Options{
+		Config: j.side.Config, Plugin: j.edge, Dir: filepath.Join(s.dir, "jobs"), Kubectl: s.programs.Kubectl, KubeletPort: int32(j.side.Kubelet.Port()),
+	}); err != nil {
+		return nil, err
+	}
+	all = append(all, j.side.Kubelet.Add(j.kubelet.Log), j.kubelet.Close)
+	values, err := j.values()
+	if err != nil {
+		return nil, err
+	}
+	return &Play{
+		Values: values, Charts: repository, Settle: j.settle, Acts: j.acts(), Close: all.close,
+		Hosts: map[string]string{remote: j.edge.Root}, Here: map[string]bool{remote: true},
+		Answers: map[string]string{"exposure.address": "127.0.0.1", "exposure.sources": "172.30.0.0/16", "test.watch": "0"},
+	}, nil
+}
+
+// values are what the YAML of the scenario names.
+func (j *joined) values() (world.Values, error) {
+	cut := "" // nginx has a minute of its own
+	if given := os.Getenv(WatchVariable); given != "" {
+		within, err := time.ParseDuration(given)
+		if err != nil || within < time.Second {
+			return nil, fmt.Errorf("%s=%s is no time of a second or more", WatchVariable, given)
+		}
+		cut = fmt.Sprintf(" proxy_read_timeout %ds;", int(within.Seconds()))
+	}
+	other, err := pki.NewAuthority("stand-in of a private authority")
+	if err != nil {
+		return nil, err
+	}
+	api, err := url.Parse(j.side.Config.Host)
+	if err != nil {
+		return nil, err
+	}
+	return world.Values{"watch.cut": cut, "some.ca": string(other.Cert), "api.port": api.Port()}, nil
+}
+
+// settle returns when the virtual kubelet has seen its configuration and the rest
+// has been looked at.
+func (j *joined) settle(ctx context.Context) error {
+	if err := world.Until(ctx, "the virtual kubelet's pod", func() (bool, error) {
+		pods, err := j.client.CoreV1().Pods("interlink").List(ctx, metav1.ListOptions{LabelSelector: "app=virtual-node"})
+		if err != nil {
+			return false, err
+		}
+		for _, pod := range pods.Items {
+			if said, ok := j.kubelet.Log(pod.Namespace, pod.Name, "vk"); pod.DeletionTimestamp == nil && pod.Status.Phase == corev1.PodRunning && ok && said != "" {
+				return true, nil
+			}
+		}
+		return false, errors.New("it has read nothing yet")
+	}); err != nil {
+		return err
+	}
+	_, noSigner := j.client.AppsV1().Deployments(certmanager.Namespace).Get(ctx, "cert-manager", metav1.GetOptions{})
+	if noSigner == nil {
+		if err := j.signer.Look(ctx); err != nil {
+			return fmt.Errorf("cert-manager's stand-in: %w", err)
+		}
+	}
+	return errors.Join(j.gate.Look(ctx), j.kubelet.Look(ctx))
+}

@@ -1,0 +1,185 @@
+package scenario
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"maps"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"carrick/cluster/sandbox/world"
+)
+
+// What a set-up made by hand is called (world/scenarios/interlink/faults/by-hand).
+const (
+	apiNamespace   = "interlink-api"
+	apiProxy       = "k8s-api-proxy"
+	apiCertificate = "web-ssl-kubernetes-api"
+	kubeletSpace   = "interlink"
+	kubeletDeploy  = "virtual-node-node"
+	kubeletConfig  = "virtual-node-virtual-kubelet-config"
+	kubeletKey     = "InterLinkConfig.yaml"
+)
+
+// interlinkActs are the faults that are no objects.
+func interlinkActs() map[string]string {
+	return map[string]string{
+		"certificate-expired": "The endpoint's certificate ran out an hour ago, and nobody has renewed it.",
+		"export-off":          "The plugin on the edge mounts nothing: ExportPodData is not true in its configuration.",
+		"endpoint-closed":     "Nothing listens at the endpoint: a firewall refuses.",
+		"no-address":          "The cluster has nothing that gives load balancers an address.",
+	}
+}
+
+// interlinkUnder are the faults that begin on a set-up that stands.
+func interlinkUnder() map[string]string {
+	under := map[string]string{}
+	for _, fault := range []string{
+		"certificate-expired", "export-off", "endpoint-closed", "watches-cut", "projected-off", "no-mint", "anonymous-open", "anonymous-closed", "verbose-token",
+	} {
+		under[fault] = byHand
+	}
+	return under
+}
+
+// acts are what faults do besides their objects.
+func (j *joined) acts() map[string]func(context.Context) error {
+	return map[string]func(context.Context) error{
+		byHand: j.byHand,
+		"certificate-expired": func(ctx context.Context) error {
+			if err := j.signer.Expire(ctx, apiNamespace, apiCertificate); err != nil {
+				return err
+			}
+			return j.restart(ctx, apiNamespace, apiProxy, "expired")
+		},
+		"watches-cut":     func(ctx context.Context) error { return j.restart(ctx, apiNamespace, apiProxy, "cut") },
+		"export-off":      func(context.Context) error { return j.edge.Set("ExportPodData", "false") },
+		"endpoint-closed": j.gate.Shut,
+		"no-address":      func(context.Context) error { j.gate.NoAddress(); return nil },
+		"verbose-token": func(ctx context.Context) error {
+			if err := j.configure(ctx, map[string]string{"VerboseLogging": "true"}); err != nil {
+				return err
+			}
+			return j.logsToken(ctx)
+		},
+		"projected-off": func(ctx context.Context) error {
+			return j.configure(ctx, map[string]string{"DisableProjectedVolumes": "true"})
+		},
+	}
+}
+
+// byHand does what YAML can't: the virtual kubelet is told of the endpoint and of
+// its CA, which is known by now, and the plugin mounts what it is sent.
+func (j *joined) byHand(ctx context.Context) error {
+	var ca []byte
+	err := world.Until(ctx, "the endpoint's certificate", func() (bool, error) {
+		held, err := j.client.CoreV1().Secrets(apiNamespace).Get(ctx, apiCertificate, metav1.GetOptions{})
+		if err == nil {
+			ca = held.Data["ca.crt"]
+		}
+		return len(ca) > 0, err
+	})
+	if err != nil {
+		return err
+	}
+	if err := j.edge.Set("ExportPodData", "true"); err != nil {
+		return err
+	}
+	set := map[string]string{
+		"KubernetesApiAddr": `"127.0.0.1"`, "KubernetesApiPort": `"60443"`, "VerboseLogging": "false",
+		"KubernetesApiCaCrt": "|\n  " + strings.ReplaceAll(strings.TrimSpace(string(ca)), "\n", "\n  "),
+	}
+	maps.Copy(set, j.wrong)
+	return j.configure(ctx, set)
+}
+
+// configure sets keys at the top of the virtual kubelet's configuration and
+// starts it again with them.
+func (j *joined) configure(ctx context.Context, set map[string]string) error {
+	texts := j.client.CoreV1().ConfigMaps(kubeletSpace)
+	held, err := texts.Get(ctx, kubeletConfig, metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
+	was := held.Data[kubeletKey]
+	var lines []string
+	dropped := false
+	for _, line := range strings.Split(strings.TrimRight(was, "\n"), "\n") {
+		key, _, _ := strings.Cut(line, ":")
+		if inside := strings.HasPrefix(line, " "); !inside {
+			_, dropped = set[key]
+		}
+		if !dropped {
+			lines = append(lines, line)
+		}
+	}
+	for _, key := range []string{"KubernetesApiAddr", "KubernetesApiPort", "KubernetesApiCaCrt", "DisableProjectedVolumes", "VerboseLogging"} {
+		if value, ok := set[key]; ok {
+			lines = append(lines, key+": "+value)
+		}
+	}
+	text := strings.Join(lines, "\n") + "\n"
+	if text != was {
+		held.Data[kubeletKey] = text
+		if _, err := texts.Update(ctx, held, metav1.UpdateOptions{FieldManager: "kubectl-edit"}); err != nil {
+			return err
+		}
+	}
+	return j.restart(ctx, kubeletSpace, kubeletDeploy, fmt.Sprintf("%x", sha256.Sum256([]byte(text))))
+}
+
+// restart starts the pods of a Deployment again, for a reason; a second time for
+// the same one does nothing. It returns when the new ones run and the old are gone.
+func (j *joined) restart(ctx context.Context, namespace, name, reason string) error {
+	deployments := j.client.AppsV1().Deployments(namespace)
+	patch := fmt.Sprintf(`{"spec":{"template":{"metadata":{"annotations":{%q:%q}}}}}`, restartedAt, reason)
+	if _, err := deployments.Patch(ctx, name, types.MergePatchType, []byte(patch), metav1.PatchOptions{FieldManager: "kubectl-rollout"}); err != nil {
+		return err
+	}
+	return world.Until(ctx, "the restart of "+name, func() (bool, error) {
+		d, err := deployments.Get(ctx, name, metav1.GetOptions{})
+		if err != nil {
+			return false, err
+		}
+		s := d.Status
+		return s.ObservedGeneration >= d.Generation && s.UpdatedReplicas == 1 && s.Replicas == 1 && s.AvailableReplicas == 1, errors.New("its pods are not there yet")
+	})
+}
+
+// logsToken returns when a token stands in the virtual kubelet's log: it was minted
+// for a job that runs.
+func (j *joined) logsToken(ctx context.Context) error {
+	logged, err := j.tokenLogged(ctx)
+	if err != nil || logged {
+		return err
+	}
+	job := &corev1.Pod{Spec: corev1.PodSpec{
+		NodeName:    "virtual-node",
+		Tolerations: []corev1.Toleration{{Key: "virtual-node.interlink/no-schedule", Operator: corev1.TolerationOpExists}},
+		Containers:  []corev1.Container{{Name: "work", Image: "docker.io/library/busybox:1.37", Command: []string{"sleep", "86400"}}},
+	}}
+	job.GenerateName = "running-job-"
+	if _, err := j.client.CoreV1().Pods(metav1.NamespaceDefault).Create(ctx, job, metav1.CreateOptions{FieldManager: "kubectl-create"}); err != nil {
+		return err
+	}
+	return world.Until(ctx, "a token in the virtual kubelet's log", func() (bool, error) { return j.tokenLogged(ctx) })
+}
+
+func (j *joined) tokenLogged(ctx context.Context) (bool, error) {
+	pods, err := j.client.CoreV1().Pods(kubeletSpace).List(ctx, metav1.ListOptions{LabelSelector: "app=virtual-node"})
+	if err != nil {
+		return false, err
+	}
+	for _, pod := range pods.Items {
+		said, _ := j.kubelet.Log(pod.Namespace, pod.Name, "vk")
+		if pod.DeletionTimestamp == nil && strings.Contains(said, "could get token") {
+			return true, nil
+		}
+	}
+	return false, nil
+}

@@ -1,0 +1,284 @@
+// Package certmanager plays cert-manager (cert-manager/cert-manager, v1.21) as
+// far as a private authority takes it: Issuers and ClusterIssuers of the kinds
+// selfSigned and ca, and the Certificates that name them, which it really signs.
+//
+// As upstream's, an Issuer is looked up in the Certificate's namespace alone, a
+// ClusterIssuer's Secret in cert-manager's own; a Certificate is signed when its
+// Secret is not there or does not fit, and again when it is time to renew it. It
+// plays while the Deployment cert-manager is available.
+//
+// Known differences: no CertificateRequest is made, an Ingress makes no
+// Certificate, and ca.crt is the issuer's own certificate also where that is not a
+// root.
+package certmanager
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"carrick/cluster/sandbox/standin"
+)
+
+// Namespace is where cert-manager runs and looks for the Secrets of ClusterIssuers.
+const Namespace = "cert-manager"
+
+// manager is who writes.
+const manager = "cert-manager-certificates-issuing"
+
+var (
+	certificates   = schema.GroupVersionResource{Group: "cert-manager.io", Version: "v1", Resource: "certificates"}
+	issuers        = schema.GroupVersionResource{Group: "cert-manager.io", Version: "v1", Resource: "issuers"}
+	clusterIssuers = schema.GroupVersionResource{Group: "cert-manager.io", Version: "v1", Resource: "clusterissuers"}
+)
+
+// issuer is an Issuer or a ClusterIssuer.
+type issuer struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata"`
+	Spec              struct {
+		SelfSigned *struct{} `json:"selfSigned"`
+		CA         *struct {
+			SecretName string `json:"secretName"`
+		} `json:"ca"`
+	} `json:"spec"`
+	Status struct {
+		Conditions []condition `json:"conditions,omitempty"`
+	} `json:"status"`
+}
+
+// Player plays for one cluster.
+type Player struct {
+	client  kubernetes.Interface
+	dynamic dynamic.Interface
+	end     func()
+
+	mu      sync.Mutex
+	ticks   int
+	expired map[string]bool // namespace/name of what has run out and is not renewed
+}
+
+// Start plays until Close, or until ctx ends.
+func Start(ctx context.Context, config *rest.Config) (*Player, error) {
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	untyped, err := dynamic.NewForConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	p := &Player{client: client, dynamic: untyped, expired: map[string]bool{}}
+	p.end = standin.Loop(ctx, p.tick)
+	return p, nil
+}
+
+// Close ends it, and leaves what it made.
+func (p *Player) Close() { p.end() }
+
+// Expire makes a Certificate one that ran out an hour ago, and is not renewed.
+func (p *Player) Expire(ctx context.Context, namespace, name string) error {
+	p.mu.Lock()
+	p.expired[namespace+"/"+name] = true
+	p.mu.Unlock()
+	return p.Look(ctx)
+}
+
+// tick is every other look: signing takes a second in earnest, too.
+func (p *Player) tick(ctx context.Context) error {
+	if p.ticks++; p.ticks%2 == 0 {
+		return nil
+	}
+	return p.Look(ctx)
+}
+
+// Look does once what is to be done.
+func (p *Player) Look(ctx context.Context) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	runs, err := p.client.AppsV1().Deployments(Namespace).Get(ctx, "cert-manager", metav1.GetOptions{})
+	if err != nil || runs.Status.AvailableReplicas == 0 {
+		return err
+	}
+	var faults []error
+	for _, resource := range []schema.GroupVersionResource{clusterIssuers, issuers} {
+		faults = append(faults, each(ctx, p.dynamic, resource, func(i *issuer) error { return p.keepIssuer(ctx, resource, i) }))
+	}
+	// Authorities first: others are signed with them in the same look.
+	for _, authority := range []bool{true, false} {
+		faults = append(faults, each(ctx, p.dynamic, certificates, func(c *certificate) error {
+			if c.Spec.IsCA != authority || c.DeletionTimestamp != nil {
+				return nil
+			}
+			return p.keep(ctx, c)
+		}))
+	}
+	return errors.Join(faults...)
+}
+
+// each calls do for each object of a resource.
+func each[T any](ctx context.Context, client dynamic.Interface, resource schema.GroupVersionResource, do func(*T) error) error {
+	list, err := client.Resource(resource).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return err
+	}
+	var faults []error
+	for i := range list.Items {
+		o := new(T)
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(list.Items[i].Object, o); err != nil {
+			faults = append(faults, err)
+			continue
+		}
+		faults = append(faults, do(o))
+	}
+	return errors.Join(faults...)
+}
+
+// keepIssuer says in an issuer's status whether it can sign.
+func (p *Player) keepIssuer(ctx context.Context, resource schema.GroupVersionResource, i *issuer) error {
+	ready := condition{Type: "Ready", Status: "True", Reason: "IsReady", Message: ""}
+	switch {
+	case i.Spec.CA != nil:
+		ready.Reason, ready.Message = "KeyPairVerified", "Signing CA verified"
+		if _, err := p.authority(ctx, i); err != nil {
+			ready.Status, ready.Reason, ready.Message = "False", "ErrGetKeyPair", "Error getting keypair for CA issuer: "+err.Error()
+		}
+	case i.Spec.SelfSigned == nil:
+		ready.Status, ready.Reason, ready.Message = "False", "StandIn", "stand-in: only issuers of the kinds selfSigned and ca are played"
+	}
+	ready.ObservedGeneration = i.Generation
+	now, changed := with(i.Status.Conditions, ready)
+	if !changed {
+		return nil
+	}
+	return p.status(ctx, resource, i.Namespace, i.Name, func(status map[string]any) { status["conditions"] = plain(now) })
+}
+
+// authority returns the pair with which a ca issuer signs.
+func (p *Player) authority(ctx context.Context, i *issuer) (*pair, error) {
+	namespace := i.Namespace
+	if namespace == "" {
+		namespace = Namespace
+	}
+	secret, err := p.client.CoreV1().Secrets(namespace).Get(ctx, i.Spec.CA.SecretName, metav1.GetOptions{})
+	if err != nil {
+		return nil, err
+	}
+	found, err := parse(secret.Data[corev1.TLSCertKey], secret.Data[corev1.TLSPrivateKeyKey])
+	if err != nil {
+		return nil, err
+	}
+	if !found.cert.IsCA {
+		return nil, errors.New("signing certificate is not a CA")
+	}
+	return found, nil
+}
+
+// find returns the issuer that a Certificate names. One that is of the wrong
+// kind, or in another namespace, is not there.
+func (p *Player) find(ctx context.Context, c *certificate) (*issuer, error) {
+	ref := c.Spec.IssuerRef
+	var client dynamic.ResourceInterface
+	switch ref.Kind {
+	case "", "Issuer":
+		client = p.dynamic.Resource(issuers).Namespace(c.Namespace)
+	case "ClusterIssuer":
+		client = p.dynamic.Resource(clusterIssuers)
+	default:
+		return nil, fmt.Errorf("invalid value %q for issuerRef.kind", ref.Kind)
+	}
+	if ref.Group != "" && ref.Group != "cert-manager.io" {
+		return nil, fmt.Errorf("stand-in: no issuer of the group %q is played", ref.Group)
+	}
+	o, err := client.Get(ctx, ref.Name, metav1.GetOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("Referenced %q not found: %w", kindOr(ref.Kind), err) //nolint:staticcheck // upstream's words
+	}
+	found := &issuer{}
+	return found, runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, found)
+}
+
+func kindOr(kind string) string {
+	if kind == "" {
+		return "Issuer"
+	}
+	return kind
+}
+
+// condition is one of an issuer's or a Certificate's status.
+type condition struct {
+	Type               string `json:"type"`
+	Status             string `json:"status"`
+	Reason             string `json:"reason"`
+	Message            string `json:"message"`
+	ObservedGeneration int64  `json:"observedGeneration,omitempty"`
+	LastTransitionTime string `json:"lastTransitionTime,omitempty"`
+}
+
+// with returns conditions with one of them as it is now, and whether that is new.
+func with(all []condition, c condition) ([]condition, bool) {
+	c.LastTransitionTime = time.Now().UTC().Format(time.RFC3339)
+	i := slices.IndexFunc(all, func(was condition) bool { return was.Type == c.Type })
+	if i < 0 {
+		return append(all, c), true
+	}
+	if all[i].Status == c.Status {
+		c.LastTransitionTime = all[i].LastTransitionTime
+	}
+	changed := all[i] != c
+	all = slices.Clone(all)
+	all[i] = c
+	return all, changed
+}
+
+func plain(all []condition) []any {
+	var out []any
+	for _, c := range all {
+		fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&c)
+		if err == nil {
+			out = append(out, fields)
+		}
+	}
+	return out
+}
+
+// status changes the status of an object as it is now.
+func (p *Player) status(ctx context.Context, resource schema.GroupVersionResource, namespace, name string, change func(map[string]any)) error {
+	client := dynamic.ResourceInterface(p.dynamic.Resource(resource))
+	if namespace != "" {
+		client = p.dynamic.Resource(resource).Namespace(namespace)
+	}
+	o, err := client.Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
+	status, _, _ := unstructured.NestedMap(o.Object, "status")
+	if status == nil {
+		status = map[string]any{}
+	}
+	was := runtime.DeepCopyJSON(status)
+	change(status)
+	if reflect.DeepEqual(was, status) {
+		return nil
+	}
+	o.Object["status"] = status
+	_, err = client.UpdateStatus(ctx, o, metav1.UpdateOptions{FieldManager: manager})
+	if meta.IsNoMatchError(err) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,126 @@
+package certmanager
+
+import (
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/ed25519"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"math/big"
+	"net"
+	"time"
+)
+
+// pair is a certificate and its key.
+type pair struct {
+	cert *x509.Certificate
+	key  crypto.Signer
+
+	certPEM, keyPEM, caPEM []byte
+}
+
+// parse reads a pair, and refuses one whose halves do not belong together.
+func parse(certPEM, keyPEM []byte) (*pair, error) {
+	if len(certPEM) == 0 || len(keyPEM) == 0 {
+		return nil, errors.New("no data for tls.crt or tls.key in the Secret")
+	}
+	read, err := tls.X509KeyPair(certPEM, keyPEM)
+	if err != nil {
+		return nil, err
+	}
+	key, ok := read.PrivateKey.(crypto.Signer)
+	if !ok {
+		return nil, errors.New("the key signs nothing")
+	}
+	return &pair{cert: read.Leaf, key: key, certPEM: certPEM, keyPEM: keyPEM}, nil
+}
+
+// request is a certificate that is to be signed.
+type request struct {
+	name        string
+	dns, ips    []string
+	isCA        bool
+	from, until time.Time
+	algorithm   string
+	size        int
+	key         crypto.Signer // nil: a new one
+	by          *pair         // nil: itself
+}
+
+func (r request) sign() (*pair, error) {
+	key := r.key
+	if key == nil {
+		var err error
+		if key, err = newKey(r.algorithm, r.size); err != nil {
+			return nil, err
+		}
+	}
+	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 127))
+	if err != nil {
+		return nil, err
+	}
+	template := &x509.Certificate{
+		SerialNumber: serial, Subject: pkix.Name{CommonName: r.name}, DNSNames: r.dns, NotBefore: r.from, NotAfter: r.until,
+		KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageKeyEncipherment, BasicConstraintsValid: true, IsCA: r.isCA,
+	}
+	if r.isCA {
+		template.KeyUsage |= x509.KeyUsageCertSign
+	}
+	for _, text := range r.ips {
+		ip := net.ParseIP(text)
+		if ip == nil {
+			return nil, fmt.Errorf("invalid IP address: %q", text)
+		}
+		template.IPAddresses = append(template.IPAddresses, ip)
+	}
+	parent, signer := template, key
+	if r.by != nil {
+		parent, signer = r.by.cert, r.by.key
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, parent, key.Public(), signer)
+	if err != nil {
+		return nil, err
+	}
+	keyDER, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		return nil, err
+	}
+	made := &pair{
+		key:     key,
+		certPEM: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}),
+		keyPEM:  pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: keyDER}),
+	}
+	made.caPEM = made.certPEM
+	if r.by != nil {
+		made.caPEM = r.by.certPEM
+	}
+	made.cert, err = x509.ParseCertificate(der)
+	return made, err
+}
+
+func newKey(algorithm string, size int) (crypto.Signer, error) {
+	switch algorithm {
+	case "", "RSA":
+		if size == 0 {
+			size = 2048
+		}
+		return rsa.GenerateKey(rand.Reader, size)
+	case "ECDSA":
+		curve, ok := map[int]elliptic.Curve{0: elliptic.P256(), 256: elliptic.P256(), 384: elliptic.P384(), 521: elliptic.P521()}[size]
+		if !ok {
+			return nil, fmt.Errorf("unsupported ECDSA key size: %d", size)
+		}
+		return ecdsa.GenerateKey(curve, rand.Reader)
+	case "Ed25519":
+		_, key, err := ed25519.GenerateKey(rand.Reader)
+		return key, err
+	}
+	return nil, fmt.Errorf("unsupported private key algorithm: %s", algorithm)
+}

@@ -1,0 +1,177 @@
+// Package edge plays the machine on which interLink's API server and its Slurm
+// plugin (interlink-hq/interlink-slurm-plugin) run, as a folder: the plugin's
+// configuration as upstream's cookbook for the edge has it, which leaves out
+// ExportPodData, its data folder, its log and its systemd unit. Nothing runs
+// there; what the plugin would do with a job is package virtualkubelet's to play,
+// by the configuration that lies here at that moment: nobody has to restart it.
+package edge
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"go.yaml.in/yaml/v2"
+)
+
+// The files of the plugin.
+const (
+	Config = "/root/.interlink/config/SlurmConfig.yaml"
+	Unit   = "/etc/systemd/system/slurm-plugin.service"
+	Log    = "/root/.interlink/logs/plugin.log"
+	Jobs   = "/root/.interlink/jobs"
+)
+
+// files are what lies there at first.
+var files = map[string]string{
+	Config: `# As the cookbook for the edge has it.
+Socket: "unix:///root/.plugin.sock"
+SidecarPort: "0"
+
+CommandPrefix: ""
+DataRootFolder: "` + Jobs + `/"
+BashPath: /bin/bash
+VerboseLogging: false
+ErrorsOnlyLogging: false
+SbatchPath: "/usr/bin/sbatch"
+ScancelPath: "/usr/bin/scancel"
+SqueuePath: "/usr/bin/squeue"
+SinfoPath: "/usr/bin/sinfo"
+SingularityPath: "singularity"
+SingularityPrefix: ""
+ImagePrefix: "docker://"
+Namespace: "vk"
+`,
+	Unit: `[Unit]
+Description=Slurm plugin of interLink
+After=network.target
+
+[Service]
+Type=simple
+Environment=SLURMCONFIGPATH=` + Config + `
+Environment=SHARED_FS=true
+ExecStart=/root/.interlink/bin/plugin
+StandardOutput=append:` + Log + `
+StandardError=append:` + Log + `
+Restart=on-failure
+
+[Install]
+WantedBy=multi-user.target
+`,
+	"/etc/os-release": "PRETTY_NAME=\"Rocky Linux 9.6 (Blue Onyx)\"\nID=\"rocky\"\nVERSION_ID=\"9.6\"\n",
+	"/etc/hostname":   "edge\n",
+}
+
+// Machine is a folder that stands for an edge node.
+type Machine struct {
+	Root string
+
+	files *os.Root
+	mu    sync.Mutex
+}
+
+// Start makes the folder.
+func Start(dir string) (*Machine, error) {
+	m := &Machine{Root: filepath.Join(dir, "edge")}
+	if err := os.Mkdir(m.Root, 0o755); err != nil {
+		return nil, err
+	}
+	var err error
+	if m.files, err = os.OpenRoot(m.Root); err != nil {
+		return nil, err
+	}
+	for name, text := range files {
+		err = errors.Join(err, m.Write(name, text, 0o644))
+	}
+	err = errors.Join(err, m.files.MkdirAll(Jobs[1:], 0o755), m.Write(Log, "", 0o600))
+	m.Say("info", "Slurm plugin started (stand-in: nothing runs on this machine)")
+	if err != nil {
+		m.Close()
+		return nil, err
+	}
+	return m, nil
+}
+
+// Close removes the folder.
+func (m *Machine) Close() {
+	m.files.Close()
+	_ = os.RemoveAll(m.Root)
+}
+
+// Write puts a file there.
+func (m *Machine) Write(name, text string, mode fs.FileMode) error {
+	rel := strings.TrimPrefix(name, "/")
+	if err := m.files.MkdirAll(filepath.Dir(rel), 0o755); err != nil {
+		return err
+	}
+	if err := m.files.WriteFile(rel, []byte(text), mode); err != nil {
+		return err
+	}
+	return m.files.Chmod(rel, mode)
+}
+
+// Read is what a file there holds.
+func (m *Machine) Read(name string) (string, error) {
+	data, err := m.files.ReadFile(strings.TrimPrefix(name, "/"))
+	return string(data), err
+}
+
+// Set sets a key at the top of the plugin's configuration; "" takes it away.
+func (m *Machine) Set(key, value string) error {
+	text, err := m.Read(Config)
+	if err != nil {
+		return err
+	}
+	var kept []string
+	for _, line := range strings.Split(strings.TrimRight(text, "\n"), "\n") {
+		if !strings.HasPrefix(line, key+":") {
+			kept = append(kept, line)
+		}
+	}
+	if value != "" {
+		kept = append(kept, key+": "+value)
+	}
+	return m.Write(Config, strings.Join(kept, "\n")+"\n", 0o644)
+}
+
+// Exports tells whether the plugin mounts what it is sent. As upstream it takes
+// nothing but true for that, and reads the file that the unit names.
+func (m *Machine) Exports() (bool, error) {
+	path := Config
+	if unit, err := m.Read(Unit); err == nil {
+		for line := range strings.Lines(unit) {
+			_, after, found := strings.Cut(strings.TrimSpace(line), "SLURMCONFIGPATH=")
+			if found && !strings.HasPrefix(strings.TrimSpace(line), "#") {
+				path = strings.Trim(strings.Fields(after + " ")[0], `"'`)
+			}
+		}
+	}
+	text, err := m.Read(path)
+	if err != nil {
+		return false, fmt.Errorf("the plugin's configuration: %w", err)
+	}
+	var read struct {
+		ExportPodData bool `yaml:"ExportPodData"`
+	}
+	if err := yaml.Unmarshal([]byte(text), &read); err != nil {
+		return false, fmt.Errorf("the plugin's configuration: %w", err)
+	}
+	return read.ExportPodData, nil
+}
+
+// Say appends a line to the plugin's log.
+func (m *Machine) Say(level, format string, args ...any) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	file, err := m.files.OpenFile(strings.TrimPrefix(Log, "/"), os.O_APPEND|os.O_WRONLY|os.O_CREATE, 0o600)
+	if err != nil {
+		return
+	}
+	defer file.Close()
+	fmt.Fprintf(file, "time=%q level=%s msg=%q\n", time.Now().UTC().Format(time.RFC3339), level, fmt.Sprintf(format, args...))
+}

@@ -1,0 +1,131 @@
+package endpoint
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// mount writes the files that a pod sees below dir, readable by their owner alone,
+// and returns where its mounts are, and its nginx.conf. A server block that an
+// image includes into its own configuration stands in a small one.
+func (p *Player) mount(ctx context.Context, pod *corev1.Pod, dir string) (mounts map[string]string, conf string, err error) {
+	mounts = map[string]string{}
+	held := map[string]map[string][]byte{} // by volume
+	for _, v := range pod.Spec.Volumes {
+		if held[v.Name], err = p.volume(ctx, pod.Namespace, v); err != nil {
+			return nil, "", err
+		}
+	}
+	var blocks strings.Builder
+	for _, c := range pod.Spec.Containers {
+		for _, m := range c.VolumeMounts {
+			at := filepath.Join(dir, "root", m.MountPath)
+			files := held[m.Name]
+			mounts[m.MountPath] = at
+			if text, ok := files[confKey]; ok {
+				conf = string(text)
+			}
+			if m.SubPath != "" {
+				if err := write(at, files[m.SubPath]); err != nil {
+					return nil, "", err
+				}
+				continue
+			}
+			if err := os.MkdirAll(at, 0o700); err != nil {
+				return nil, "", err
+			}
+			for name, data := range files {
+				if err := write(filepath.Join(at, name), data); err != nil {
+					return nil, "", err
+				}
+				if strings.HasSuffix(m.MountPath, "/server_blocks") {
+					fmt.Fprintf(&blocks, "include %s;\n", filepath.Join(m.MountPath, name))
+				}
+			}
+		}
+	}
+	if conf == "" && blocks.Len() > 0 {
+		conf = "pid /tmp/nginx.pid;\nevents {}\nhttp {\n" + blocks.String() + "}\n"
+		mounts["/tmp"] = filepath.Join(dir, "root", "tmp")
+		err = os.MkdirAll(mounts["/tmp"], 0o700)
+	}
+	if conf == "" && err == nil {
+		err = errors.New("stand-in: the pod mounts no " + confKey)
+	}
+	return mounts, conf, err
+}
+
+func write(name string, data []byte) error {
+	if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
+		return err
+	}
+	return os.WriteFile(name, data, 0o600)
+}
+
+// volume is what lies in one; nothing where it is empty, or of a kind that is not
+// played.
+func (p *Player) volume(ctx context.Context, namespace string, v corev1.Volume) (map[string][]byte, error) {
+	files := map[string][]byte{}
+	var items []corev1.KeyToPath
+	switch {
+	case v.ConfigMap != nil:
+		held, err := p.client.CoreV1().ConfigMaps(namespace).Get(ctx, v.ConfigMap.Name, metav1.GetOptions{})
+		if err != nil {
+			return nil, missing(err)
+		}
+		for name, text := range held.Data {
+			files[name] = []byte(text)
+		}
+		items = v.ConfigMap.Items
+	case v.Secret != nil:
+		held, err := p.client.CoreV1().Secrets(namespace).Get(ctx, v.Secret.SecretName, metav1.GetOptions{})
+		if err != nil {
+			return nil, missing(err)
+		}
+		files, items = held.Data, v.Secret.Items
+	case v.Projected != nil:
+		for _, s := range v.Projected.Sources {
+			one := corev1.Volume{}
+			switch {
+			case s.ConfigMap != nil:
+				one.ConfigMap = &corev1.ConfigMapVolumeSource{LocalObjectReference: s.ConfigMap.LocalObjectReference, Items: s.ConfigMap.Items}
+			case s.Secret != nil:
+				one.Secret = &corev1.SecretVolumeSource{SecretName: s.Secret.Name, Items: s.Secret.Items}
+			}
+			more, err := p.volume(ctx, namespace, one)
+			if err != nil {
+				return nil, err
+			}
+			for name, data := range more {
+				files[name] = data
+			}
+		}
+	}
+	if len(items) == 0 {
+		return files, nil
+	}
+	chosen := map[string][]byte{}
+	for _, item := range items {
+		data, ok := files[item.Key]
+		if !ok {
+			return nil, fmt.Errorf("%w: references non-existent config key: %s", errWaits, item.Key)
+		}
+		chosen[item.Path] = data
+	}
+	return chosen, nil
+}
+
+func missing(err error) error {
+	if apierrors.IsNotFound(err) {
+		return fmt.Errorf("%w: MountVolume.SetUp failed: %w", errWaits, err)
+	}
+	return err
+}

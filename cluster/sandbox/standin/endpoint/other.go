@@ -1,0 +1,91 @@
+package endpoint
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"net/url"
+	"regexp"
+	"time"
+
+	"carrick/cluster/sandbox/pki"
+)
+
+// What a stand-in calls itself in the header Server.
+const (
+	forwarderName = "stand-in"
+	ingressName   = "stand-in of ingress-nginx"
+)
+
+// four are the paths that lead on.
+var four = regexp.MustCompile(`^/(api|apis|version|openapi)(/|$)`)
+
+// fakeNames are those of the certificate that ingress-nginx makes for itself
+// (internal/net/ssl).
+var fakeNames = []string{"Kubernetes Ingress Controller Fake Certificate", "ingress.local"}
+
+// forwarder takes the place of nginx where there is none: TLS with the pod's
+// certificate, and the four paths. It reads nothing of nginx.conf but the port.
+func (i *instance) forwarder(port int, certificate tls.Certificate, upstream string, authority []byte) error {
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(authority)
+	to := &url.URL{Scheme: "https", Host: upstream}
+	onward := &httputil.ReverseProxy{
+		Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(to) }, FlushInterval: -1, ErrorLog: log.New(i, "", 0),
+		Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots, ServerName: "kubernetes.default.svc", MinVersion: tls.VersionTLS12}},
+	}
+	return i.serve(port, certificate, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Server", forwarderName)
+		if !four.MatchString(r.URL.Path) {
+			http.NotFound(w, r)
+			return
+		}
+		onward.ServeHTTP(w, r)
+	}))
+}
+
+// ingress is an ingress controller for which no certificate fits and behind which
+// nothing runs.
+func (i *instance) ingress(port int) error {
+	authority, err := pki.NewAuthority("stand-in")
+	if err != nil {
+		return err
+	}
+	pair, err := authority.Server(fakeNames...)
+	if err != nil {
+		return err
+	}
+	certificate, err := tls.X509KeyPair(pair.Cert, pair.Key)
+	if err != nil {
+		return err
+	}
+	return i.serve(port, certificate, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Server", ingressName)
+		if regexp.MustCompile(`^/apis?(/|$)`).MatchString(r.URL.Path) {
+			http.Error(w, "503 Service Temporarily Unavailable", http.StatusServiceUnavailable)
+			return
+		}
+		http.Error(w, "404 Not Found", http.StatusNotFound)
+	}))
+}
+
+func (i *instance) serve(port int, certificate tls.Certificate, handler http.Handler) error {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	i.ports[port] = listener.Addr().String()
+	server := &http.Server{
+		Handler: handler, ReadHeaderTimeout: 10 * time.Second, ErrorLog: log.New(io.Discard, "", 0),
+		TLSConfig: &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{certificate}},
+	}
+	i.stop = func() { _ = server.Close() }
+	go func() {
+		i.over(server.ServeTLS(listener, "", ""))
+	}()
+	return nil
+}

@@ -1,0 +1,97 @@
+package virtualkubelet
+
+import (
+	"fmt"
+	"net"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"go.yaml.in/yaml/v2"
+)
+
+// config is what is read of InterLinkConfig.yaml (pkg/virtualkubelet/config.go).
+type config struct {
+	Addr           string `yaml:"KubernetesApiAddr"`
+	Port           string `yaml:"KubernetesApiPort"`
+	CA             string `yaml:"KubernetesApiCaCrt"`
+	NoProjected    bool   `yaml:"DisableProjectedVolumes"`
+	VerboseLogging bool   `yaml:"VerboseLogging"`
+}
+
+// parse reads a configuration as upstream does: with yaml.v2, and not strictly.
+// The error is what upstream ends with.
+func parse(text string) (config, error) {
+	var c config
+	if err := yaml.Unmarshal([]byte(text), &c); err != nil {
+		return config{}, err
+	}
+	return c, nil
+}
+
+// environment is what every container of a job gets; nothing where address or
+// port is missing.
+func (c config) environment() []corev1.EnvVar {
+	if c.Addr == "" || c.Port == "" {
+		return nil
+	}
+	url := "tcp://" + c.Addr + ":" + c.Port
+	return []corev1.EnvVar{
+		{Name: "KUBERNETES_PORT", Value: url},
+		{Name: "KUBERNETES_SERVICE_PORT", Value: c.Port},
+		{Name: "KUBERNETES_PORT_443_TCP_ADDR", Value: c.Addr},
+		{Name: "KUBERNETES_PORT_443_TCP_PORT", Value: c.Port},
+		{Name: "KUBERNETES_PORT_443_TCP_PROTO", Value: "tcp"},
+		{Name: "KUBERNETES_PORT_443_TCP", Value: url},
+		{Name: "KUBERNETES_SERVICE_PORT_HTTPS", Value: c.Port},
+		{Name: "KUBERNETES_SERVICE_HOST", Value: c.Addr},
+	}
+}
+
+// server is the address that a client makes of its environment.
+func server(environment []corev1.EnvVar) string {
+	var host, port string
+	for _, e := range environment {
+		switch e.Name {
+		case "KUBERNETES_SERVICE_HOST":
+			host = e.Value
+		case "KUBERNETES_SERVICE_PORT":
+			port = e.Value
+		}
+	}
+	if host == "" || port == "" {
+		return ""
+	}
+	return "https://" + net.JoinHostPort(host, port)
+}
+
+// newNode is the virtual Node, with upstream's labels and taint.
+func newNode(name string) *corev1.Node {
+	return &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: name,
+			Labels: map[string]string{
+				"kubernetes.io/hostname": name, "kubernetes.io/os": "virtual-kubelet", "kubernetes.io/role": "agent",
+				"virtual-node.interlink/type": "virtual-kubelet",
+			},
+			Annotations: map[string]string{"carrick/stand-in": "made in the place of a virtual kubelet: no job runs behind it"},
+		},
+		Spec: corev1.NodeSpec{Taints: []corev1.Taint{{Key: "virtual-node.interlink/no-schedule", Value: "true", Effect: corev1.TaintEffectNoSchedule}}},
+	}
+}
+
+func nodeStatus(port int32) corev1.NodeStatus {
+	room := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100"), corev1.ResourceMemory: resource.MustParse("1600Gi"), corev1.ResourcePods: resource.MustParse("100")}
+	return corev1.NodeStatus{
+		Capacity: room, Allocatable: room,
+		Addresses: []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "172.30.1.90"}, {Type: corev1.NodeInternalDNS, Address: "localhost"}},
+		NodeInfo: corev1.NodeSystemInfo{
+			Architecture: "amd64", OperatingSystem: "linux", KubeletVersion: "0.6.1", ContainerRuntimeVersion: "stand-in://0", KernelVersion: "6.12.0", OSImage: "stand-in",
+		},
+		DaemonEndpoints: corev1.NodeDaemonEndpoints{KubeletEndpoint: corev1.DaemonEndpoint{Port: port}},
+	}
+}
+
+// fault is a line as upstream's log has it.
+func fault(what string, err error) string { return fmt.Sprintf("%s: %v", what, err) }

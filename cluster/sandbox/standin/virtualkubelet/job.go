@@ -1,0 +1,337 @@
+package virtualkubelet
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientapi "k8s.io/client-go/tools/clientcmd/api"
+)
+
+const (
+	century   = int64(100 * 365 * 24 * 3600) // seconds that a token is asked for
+	accountAt = "/var/run/secrets/kubernetes.io/serviceaccount"
+	rootCA    = "kube-root-ca.crt"
+	askWithin = 30 * time.Second
+)
+
+// refused is what a client says that finds neither environment nor files.
+const refused = "The connection to the server localhost:8080 was refused - did you specify the right host or port?\n"
+
+// job is a pod that was handed to the other side.
+type job struct {
+	cancel context.CancelFunc
+	said   map[string]string // by container
+}
+
+// play takes care of the pods on the virtual node.
+func (p *Player) play(ctx context.Context, node string, by *run) error {
+	pods, err := p.client.CoreV1().Pods("").List(ctx, metav1.ListOptions{FieldSelector: "spec.nodeName=" + node})
+	if err != nil {
+		return err
+	}
+	there := map[types.UID]bool{}
+	var faults []error
+	for i := range pods.Items {
+		pod := &pods.Items[i]
+		there[pod.UID] = true
+		switch {
+		case pod.DeletionTimestamp != nil:
+			if j := p.jobs[pod.UID]; j != nil {
+				j.cancel()
+			}
+			zero := int64(0)
+			err := p.client.CoreV1().Pods(pod.Namespace).Delete(ctx, pod.Name, metav1.DeleteOptions{GracePeriodSeconds: &zero, Preconditions: &metav1.Preconditions{UID: &pod.UID}})
+			if !apierrors.IsNotFound(err) {
+				faults = append(faults, err)
+			}
+		case p.jobs[pod.UID] == nil && pod.Status.Phase == corev1.PodPending:
+			p.begin(pod, by)
+		}
+	}
+	for uid, j := range p.jobs {
+		if !there[uid] {
+			j.cancel()
+			delete(p.jobs, uid)
+		}
+	}
+	return errors.Join(faults...)
+}
+
+// begin hands a pod over: what it takes of the cluster now, the rest beside.
+func (p *Player) begin(pod *corev1.Pod, by *run) {
+	ctx, cancel := context.WithTimeout(p.life, askWithin)
+	j := &job{cancel: cancel, said: map[string]string{}}
+	p.jobs[pod.UID] = j
+	environment := by.config.environment()
+	if environment == nil {
+		by.say("info", "InterLink configuration does not contains both KubernetesApiAddr and KubernetesApiPort, so no env var KUBERNETES_SERVICE_HOST is set")
+	}
+	files := p.volumes(ctx, pod, by)
+	p.all.Add(1)
+	go func() {
+		defer p.all.Done()
+		defer cancel()
+		end, said := p.execute(ctx, pod, environment, files)
+		p.mu.Lock()
+		maps.Copy(j.said, said)
+		p.mu.Unlock()
+		if err := p.report(ctx, pod, end); err != nil && p.life.Err() == nil && ctx.Err() == nil {
+			p.options.Plugin.Say("error", "status of pod %s/%s: %v", pod.Namespace, pod.Name, err)
+		}
+	}()
+}
+
+// volumes are the files of a pod's projected volumes that lie where clients look
+// for a ServiceAccount.
+func (p *Player) volumes(ctx context.Context, pod *corev1.Pod, by *run) map[string]string {
+	files := map[string]string{}
+	config := rest.CopyConfig(p.options.Config)
+	config.Impersonate = rest.ImpersonationConfig{UserName: by.account, Groups: []string{"system:serviceaccounts", "system:serviceaccounts:" + by.space, "system:authenticated"}}
+	own, err := kubernetes.NewForConfig(config)
+	if err != nil || by.config.NoProjected {
+		return files
+	}
+	for _, v := range pod.Spec.Volumes {
+		if v.Projected == nil || !mounted(pod, v.Name) {
+			continue
+		}
+		for _, s := range v.Projected.Sources {
+			switch {
+			case s.ServiceAccountToken != nil:
+				files[s.ServiceAccountToken.Path] = mint(ctx, own, pod, by)
+			case s.ConfigMap != nil:
+				maps.Copy(files, authority(ctx, own, pod, s.ConfigMap, by))
+			case s.DownwardAPI != nil:
+				for _, item := range s.DownwardAPI.Items {
+					if item.FieldRef != nil && item.FieldRef.FieldPath == "metadata.namespace" {
+						files[item.Path] = pod.Namespace
+					}
+				}
+			}
+		}
+	}
+	return files
+}
+
+func mounted(pod *corev1.Pod, volume string) bool {
+	return slices.ContainsFunc(pod.Spec.Containers, func(c corev1.Container) bool {
+		return slices.ContainsFunc(c.VolumeMounts, func(m corev1.VolumeMount) bool { return m.Name == volume && m.MountPath == accountAt })
+	})
+}
+
+// mint asks for a token as upstream does: for a hundred years, for the pod as it
+// is, whatever the pod asked for. One that is refused is an empty file.
+func mint(ctx context.Context, own kubernetes.Interface, pod *corev1.Pod, by *run) string {
+	seconds := century
+	made, err := own.CoreV1().ServiceAccounts(pod.Namespace).CreateToken(ctx, pod.Spec.ServiceAccountName, &authenticationv1.TokenRequest{
+		Spec: authenticationv1.TokenRequestSpec{
+			ExpirationSeconds: &seconds,
+			BoundObjectRef:    &authenticationv1.BoundObjectReference{APIVersion: "v1", Kind: "Pod", Name: pod.Name, UID: pod.UID},
+		},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		by.say("error", "%s", fault("error during token request in RemoteExecution()", err))
+		return ""
+	}
+	by.say("debug", "could get token %s", made.Status.Token)
+	return made.Status.Token
+}
+
+// authority is ca.crt: what the configuration says, or else the cluster's own.
+func authority(ctx context.Context, own kubernetes.Interface, pod *corev1.Pod, source *corev1.ConfigMapProjection, by *run) map[string]string {
+	held, err := own.CoreV1().ConfigMaps(pod.Namespace).Get(ctx, source.Name, metav1.GetOptions{})
+	if err != nil {
+		by.say("error", "%s", fault("ConfigMap "+source.Name, err))
+		return nil
+	}
+	files := map[string]string{}
+	for _, item := range source.Items {
+		files[item.Path] = held.Data[item.Key]
+		if source.Name == rootCA && by.config.CA != "" {
+			files[item.Path] = by.config.CA
+		}
+	}
+	if source.Name == rootCA && by.config.CA == "" {
+		by.say("warning", "KubernetesApiCaCrt is not set: the CA of the cluster is used")
+	}
+	return files
+}
+
+// execute is the job on the other side. It returns how its containers ended,
+// nil for one that goes on, and what each said.
+func (p *Player) execute(ctx context.Context, pod *corev1.Pod, environment []corev1.EnvVar, files map[string]string) (end []*int32, said map[string]string) {
+	said = map[string]string{}
+	exports, err := p.options.Plugin.Exports()
+	if err != nil || !exports {
+		files = nil
+	}
+	p.options.Plugin.Say("info", "Submitting pod %s/%s, %d files of projected volumes", pod.Namespace, pod.Name, len(files))
+	for _, c := range pod.Spec.Containers {
+		code := int32(0)
+		text, ok := "", false
+		switch words, asks := command(c); {
+		case gone(c.Image):
+			code, text, ok = 255, "FATAL:   Unable to handle docker://"+c.Image+" uri: while building SIF from layers: manifest unknown (stand-in: nothing of docker.io/bitnami is left)\n", true
+		case asks:
+			code, text = p.ask(ctx, pod, words, environment, files)
+			ok = true
+		}
+		if !ok {
+			text = "stand-in: nothing runs in this job\n"
+			ok = metav1.GetControllerOf(pod) != nil && metav1.GetControllerOf(pod).Kind == "Job"
+		}
+		said[c.Name] = text
+		if !ok {
+			end = append(end, nil)
+			continue
+		}
+		end = append(end, &code)
+	}
+	return end, said
+}
+
+// gone tells whether nobody can pull an image any more.
+func gone(image string) bool {
+	image = strings.TrimPrefix(image, "docker.io/")
+	return strings.HasPrefix(image, "bitnami/")
+}
+
+// command returns what a container runs of kubectl, and whether that is played:
+// questions alone, and none that names another server or credential.
+func command(c corev1.Container) ([]string, bool) {
+	words := slices.Concat(c.Command, c.Args)
+	switch {
+	case len(c.Command) > 0 && filepath.Base(c.Command[0]) == "kubectl":
+		words = words[1:]
+	case len(c.Command) > 0, !strings.Contains(c.Image, "kubectl"):
+		return nil, false
+	}
+	if len(words) == 0 || !slices.Contains([]string{"auth", "get", "version", "api-resources", "api-versions"}, words[0]) {
+		return nil, false
+	}
+	for _, word := range words {
+		name, _, _ := strings.Cut(word, "=")
+		if slices.Contains([]string{"--kubeconfig", "--server", "-s", "--token", "--context", "--cluster", "--user", "--client-certificate", "--client-key", "--certificate-authority", "--as", "-f", "--filename", "--cache-dir", "-w", "--watch"}, name) {
+			return nil, false
+		}
+	}
+	return words, true
+}
+
+// ask runs kubectl as it would run there.
+func (p *Player) ask(ctx context.Context, pod *corev1.Pod, words []string, environment []corev1.EnvVar, files map[string]string) (int32, string) {
+	token, has := files["token"]
+	host := server(environment)
+	if !has || host == "" {
+		return 1, refused
+	}
+	dir := filepath.Join(p.options.Dir, string(pod.UID))
+	if err := makeDir(dir); err != nil {
+		return 1, "stand-in: " + err.Error() + "\n"
+	}
+	defer removeDir(dir)
+	at, err := kubeconfig(dir, host, files["namespace"], token, files["ca.crt"])
+	if err != nil {
+		return 1, "stand-in: " + err.Error() + "\n"
+	}
+	cmd := exec.CommandContext(ctx, p.options.Kubectl, append(slices.Clone(words), "--request-timeout=10s")...)
+	cmd.Env = []string{"KUBECONFIG=" + at, "HOME=" + dir}
+	cmd.WaitDelay = time.Second
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	err = cmd.Run()
+	said := strings.ReplaceAll(out.String(), dir, "") // the paths of a container
+	var exit *exec.ExitError
+	switch {
+	case errors.As(err, &exit):
+		return int32(max(exit.ExitCode(), 1)), said
+	case err != nil:
+		return 1, said + "stand-in: " + err.Error() + "\n"
+	}
+	return 0, said
+}
+
+// kubeconfig writes what a client in a container makes of its environment and
+// its files.
+func kubeconfig(dir, host, namespace, token, ca string) (string, error) {
+	if err := os.WriteFile(filepath.Join(dir, "token"), []byte(token), 0o600); err != nil {
+		return "", err
+	}
+	config := clientapi.NewConfig()
+	config.Clusters["in"] = &clientapi.Cluster{Server: host, CertificateAuthorityData: []byte(ca)}
+	config.AuthInfos["in"] = &clientapi.AuthInfo{TokenFile: filepath.Join(dir, "token")}
+	if token == "" { // a client takes an empty file for no credential
+		config.AuthInfos["in"] = &clientapi.AuthInfo{}
+	}
+	config.Contexts["in"] = &clientapi.Context{Cluster: "in", AuthInfo: "in", Namespace: namespace}
+	config.CurrentContext = "in"
+	at := filepath.Join(dir, "config")
+	data, err := clientcmd.Write(*config)
+	if err != nil {
+		return "", err
+	}
+	return at, os.WriteFile(at, data, 0o600)
+}
+
+// report says in a pod's status how it fares.
+func (p *Player) report(ctx context.Context, pod *corev1.Pod, end []*int32) error {
+	now, err := p.client.CoreV1().Pods(pod.Namespace).Get(ctx, pod.Name, metav1.GetOptions{})
+	if err != nil || now.UID != pod.UID {
+		return err
+	}
+	started := metav1.Now()
+	s := &now.Status
+	s.Phase, s.StartTime, s.ContainerStatuses = corev1.PodSucceeded, &started, nil
+	ready := corev1.ConditionFalse
+	for i, c := range pod.Spec.Containers {
+		status := corev1.ContainerStatus{Name: c.Name, Image: c.Image, ImageID: c.Image}
+		if end[i] == nil {
+			status.State.Running = &corev1.ContainerStateRunning{StartedAt: started}
+			status.Ready = true
+			s.Phase, ready = corev1.PodRunning, corev1.ConditionTrue
+		} else {
+			reason := "Completed"
+			if *end[i] != 0 {
+				reason = "Error"
+			}
+			status.State.Terminated = &corev1.ContainerStateTerminated{ExitCode: *end[i], Reason: reason, StartedAt: started, FinishedAt: metav1.Now()}
+			if *end[i] != 0 && s.Phase == corev1.PodSucceeded {
+				s.Phase = corev1.PodFailed
+			}
+		}
+		s.ContainerStatuses = append(s.ContainerStatuses, status)
+	}
+	s.Conditions = slices.DeleteFunc(s.Conditions, func(c corev1.PodCondition) bool { return c.Type == corev1.PodReady })
+	s.Conditions = append(s.Conditions, corev1.PodCondition{Type: corev1.PodReady, Status: ready, LastTransitionTime: started})
+	_, err = p.client.CoreV1().Pods(pod.Namespace).UpdateStatus(ctx, now, metav1.UpdateOptions{FieldManager: manager})
+	if err != nil {
+		return fmt.Errorf("say how it ended: %w", err)
+	}
+	return nil
+}
+
+func makeDir(dir string) error {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	return os.Chmod(dir, 0o700)
+}
+
+func removeDir(dir string) { _ = os.RemoveAll(dir) }

@@ -1,0 +1,300 @@
+// Package virtualkubelet plays interLink's virtual kubelet
+// (interlink-hq/interLink, pkg/virtualkubelet), and behind it the plugin and the
+// job on the other side: as far as a job's ServiceAccount is concerned.
+//
+// It runs while a pod of a Deployment with a container `vk` does, with the
+// configuration that the pod found when it started: an edit of the ConfigMap
+// reaches no running pod. A text that is no YAML ends it, as upstream. It mints
+// tokens as that pod's ServiceAccount, so with no other rights.
+//
+// For a pod that is bound to its node it does what upstream does: environment,
+// token for a hundred years bound to the pod (an empty file where that is
+// refused), CA, namespace. Whether the files are there is the plugin's to say
+// (package edge). What the pod's command asks the API server is then really asked:
+// the sandbox's own kubectl goes through KUBERNETES_SERVICE_HOST and _PORT, with
+// that CA and token, and its output is the pod's log. Other commands are not run.
+package virtualkubelet
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"carrick/cluster/sandbox/standin"
+)
+
+const (
+	container = "vk"                   // of the Deployment
+	configKey = "InterLinkConfig.yaml" // of the ConfigMap
+	manager   = "virtual-kubelet"
+)
+
+// Plugin is what becomes of a job on the other side.
+type Plugin interface {
+	// Exports tells whether a job's files are mounted.
+	Exports() (bool, error)
+	Say(level, format string, args ...any)
+}
+
+// Options are what Start needs.
+type Options struct {
+	Config      *rest.Config // the cluster's admin
+	Plugin      Plugin
+	Dir         string // for the files of jobs; made, and removed with Close
+	Kubectl     string // the program
+	KubeletPort int32  // where the log server of the sandbox listens
+}
+
+// Player plays for one cluster.
+type Player struct {
+	options Options
+	client  kubernetes.Interface
+	end     func()
+	life    context.Context
+	all     sync.WaitGroup // jobs
+
+	mu   sync.Mutex
+	runs map[types.UID]*run // by the pod of the Deployment
+	jobs map[types.UID]*job
+}
+
+// run is a virtual kubelet that has started: what it has read, or why it ended.
+type run struct {
+	config  config
+	text    string // of the configuration, as it was read
+	fault   error
+	account string // its ServiceAccount, as a user
+	space   string // the namespace of that
+
+	log strings.Builder
+}
+
+// Start plays until Close, or until ctx ends.
+func Start(ctx context.Context, o Options) (*Player, error) {
+	client, err := kubernetes.NewForConfig(o.Config)
+	if err != nil {
+		return nil, err
+	}
+	p := &Player{options: o, client: client, life: ctx, runs: map[types.UID]*run{}, jobs: map[types.UID]*job{}}
+	if err := makeDir(o.Dir); err != nil {
+		return nil, err
+	}
+	p.end = standin.Loop(ctx, p.Look)
+	return p, nil
+}
+
+// Close ends it with its jobs, and removes their files.
+func (p *Player) Close() {
+	p.end()
+	p.mu.Lock()
+	for _, j := range p.jobs {
+		j.cancel()
+	}
+	p.mu.Unlock()
+	p.all.Wait()
+	removeDir(p.options.Dir)
+}
+
+// Look does once what is to be done.
+func (p *Player) Look(ctx context.Context) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	deployments, err := p.client.AppsV1().Deployments("").List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return err
+	}
+	i := slices.IndexFunc(deployments.Items, isKubelet)
+	if i < 0 {
+		return nil
+	}
+	d := &deployments.Items[i]
+	pods, err := p.client.CoreV1().Pods(d.Namespace).List(ctx, metav1.ListOptions{LabelSelector: labels.Set(d.Spec.Selector.MatchLabels).String()})
+	if err != nil {
+		return err
+	}
+	var faults []error
+	var now *run
+	for i := range pods.Items {
+		r, err := p.started(ctx, &pods.Items[i])
+		faults = append(faults, err)
+		if r != nil && r.fault == nil {
+			now = r
+		}
+	}
+	node := nodeName(d)
+	faults = append(faults, p.keepNode(ctx, node, now != nil))
+	if now != nil {
+		faults = append(faults, p.play(ctx, node, now))
+	}
+	return errors.Join(faults...)
+}
+
+func isKubelet(d appsv1.Deployment) bool {
+	return slices.ContainsFunc(d.Spec.Template.Spec.Containers, func(c corev1.Container) bool { return c.Name == container })
+}
+
+// nodeName is what the container is told.
+func nodeName(d *appsv1.Deployment) string {
+	for _, c := range d.Spec.Template.Spec.Containers {
+		for _, e := range c.Env {
+			if c.Name == container && e.Name == "NODENAME" {
+				return e.Value
+			}
+		}
+	}
+	return strings.TrimSuffix(d.Name, "-node")
+}
+
+// started returns the virtual kubelet of a pod, which reads its configuration
+// when it starts, and again when it is started again after it has ended. nil: the
+// pod does not run.
+func (p *Player) started(ctx context.Context, pod *corev1.Pod) (*run, error) {
+	if pod.DeletionTimestamp != nil || pod.Status.Phase != corev1.PodRunning {
+		return nil, nil
+	}
+	r := p.runs[pod.UID]
+	if r != nil && r.fault == nil {
+		return r, nil
+	}
+	text, err := p.configuration(ctx, pod)
+	if err != nil {
+		return nil, err
+	}
+	if r != nil && r.text == text {
+		return r, nil
+	}
+	if r == nil {
+		r = &run{}
+		p.runs[pod.UID] = r
+	}
+	r.text, r.space, r.account = text, pod.Namespace, "system:serviceaccount:"+pod.Namespace+":"+pod.Spec.ServiceAccountName
+	r.config, r.fault = parse(text)
+	if r.fault != nil {
+		r.say("fatal", "%v", r.fault)
+	} else {
+		r.say("info", "Starting the virtual kubelet (stand-in), configuration %x", sha256.Sum256([]byte(text)))
+	}
+	return r, p.crash(ctx, pod, r.fault)
+}
+
+// configuration is the text that the container sees.
+func (p *Player) configuration(ctx context.Context, pod *corev1.Pod) (string, error) {
+	for _, v := range pod.Spec.Volumes {
+		if v.ConfigMap == nil {
+			continue
+		}
+		held, err := p.client.CoreV1().ConfigMaps(pod.Namespace).Get(ctx, v.ConfigMap.Name, metav1.GetOptions{})
+		if err != nil {
+			return "", err
+		}
+		if text, ok := held.Data[configKey]; ok {
+			return text, nil
+		}
+	}
+	return "", fmt.Errorf("pod %s mounts no %s", pod.Name, configKey)
+}
+
+// crash says in a pod's status that its container ended, or that it runs.
+func (p *Player) crash(ctx context.Context, pod *corev1.Pod, fault error) error {
+	now := pod.DeepCopy()
+	i := slices.IndexFunc(now.Status.ContainerStatuses, func(s corev1.ContainerStatus) bool { return s.Name == container })
+	if i < 0 {
+		return fmt.Errorf("pod %s has no status of %s yet", pod.Name, container)
+	}
+	s, ready := &now.Status.ContainerStatuses[i], corev1.ConditionTrue
+	crashed := s.State.Waiting != nil
+	switch {
+	case fault == nil && !crashed:
+		return nil
+	case fault == nil:
+		s.State = corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.Now()}}
+		s.Ready = true
+	default:
+		ready = corev1.ConditionFalse
+		s.Ready, s.RestartCount = false, s.RestartCount+1
+		s.State = corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{
+			Reason: "CrashLoopBackOff", Message: "back-off 10s restarting failed container=" + container + " pod=" + pod.Name + "_" + pod.Namespace + "(" + string(pod.UID) + ")",
+		}}
+		s.LastTerminationState = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 1, Reason: "Error", Message: fault.Error(), FinishedAt: metav1.Now()}}
+	}
+	for i := range now.Status.Conditions {
+		if c := &now.Status.Conditions[i]; c.Type == corev1.PodReady || c.Type == corev1.ContainersReady {
+			c.Status, c.LastTransitionTime = ready, metav1.Now()
+		}
+	}
+	_, err := p.client.CoreV1().Pods(pod.Namespace).UpdateStatus(ctx, now, metav1.UpdateOptions{FieldManager: "kubelet"})
+	if err != nil {
+		delete(p.runs, pod.UID) // it is looked at again
+	}
+	return err
+}
+
+// say appends to the log of the virtual kubelet.
+func (r *run) say(level, format string, args ...any) {
+	if level == "debug" && !r.config.VerboseLogging {
+		return
+	}
+	fmt.Fprintf(&r.log, "time=%q level=%s msg=%q\n", time.Now().UTC().Format(time.RFC3339), level, fmt.Sprintf(format, args...))
+}
+
+// Log is what a container has said: of the virtual kubelet, or of a job on its
+// node.
+func (p *Player) Log(namespace, name, of string) (string, bool) {
+	pod, err := p.client.CoreV1().Pods(namespace).Get(p.life, name, metav1.GetOptions{})
+	if err != nil {
+		return "", false
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if r := p.runs[pod.UID]; r != nil && of == container {
+		return r.log.String(), true
+	}
+	if j := p.jobs[pod.UID]; j != nil {
+		return j.said[of], true
+	}
+	return "", false
+}
+
+// keepNode makes the virtual Node and says how it fares. The sandbox's controller
+// manager gives nodes a year before it takes them for lost.
+func (p *Player) keepNode(ctx context.Context, name string, up bool) error {
+	nodes := p.client.CoreV1().Nodes()
+	node, err := nodes.Get(ctx, name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		if !up {
+			return nil
+		}
+		node, err = nodes.Create(ctx, newNode(name), metav1.CreateOptions{FieldManager: manager})
+	}
+	if err != nil {
+		return err
+	}
+	ready := corev1.NodeCondition{Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "KubeletReady", Message: "stand-in: the virtual kubelet runs"}
+	if !up {
+		ready.Status, ready.Reason, ready.Message = corev1.ConditionUnknown, "NodeStatusUnknown", "Kubelet stopped posting node status."
+	}
+	i := slices.IndexFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool { return c.Type == corev1.NodeReady })
+	if i >= 0 && node.Status.Conditions[i].Status == ready.Status && len(node.Status.Allocatable) > 0 {
+		return nil
+	}
+	ready.LastHeartbeatTime, ready.LastTransitionTime = metav1.Now(), metav1.Now()
+	fresh := nodeStatus(p.options.KubeletPort)
+	fresh.Conditions = []corev1.NodeCondition{ready}
+	node.Status = fresh
+	_, err = nodes.UpdateStatus(ctx, node, metav1.UpdateOptions{FieldManager: manager})
+	return err
+}
