@@ -38,6 +38,9 @@ type HostOptions struct {
 	ByRoot func() bool
 	// Around is put around each write and removal, for who counts them or ends them.
 	Around func(path string, change func() error) error
+	// Here says that the folder is the root of the machine whose network this
+	// process has: a container's mount of it.
+	Here bool
 
 	Clusters Options       // how the clusters of kubeconfigs on the host are read
 	Timeout  time.Duration // of one request to those; 0: 10 s
@@ -87,6 +90,10 @@ func (h *Host) Close() {
 
 // IsFolder tells whether the host is only a folder that stands for one.
 func (h *Host) IsFolder() bool { return !h.isThisMachine() && h.options.Run == nil }
+
+// Here tells whether this process looks at the network as the host does: a connection that it makes is made from there. It
+// is so on the machine itself, and in a container that has the machine's network and its root as a folder (HostOptions.Here).
+func (h *Host) Here() bool { return h.isThisMachine() || h.options.Here }
 
 func (h *Host) isThisMachine() bool { return h.Root == string(filepath.Separator) }
 

@@ -54,6 +54,25 @@ func TestNewHost(t *testing.T) {
 	}
 }
 
+func TestHostHere(t *testing.T) {
+	for _, c := range []struct {
+		situation, root string
+		here, want      bool
+	}{{"this machine", "/", false, true}, {"a folder", t.TempDir(), false, false}, {"a folder that was opened as here", t.TempDir(), true, true}} {
+		h, err := NewHostWith(c.root, HostOptions{Here: c.here})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer h.Close()
+		if h.Here() != c.want {
+			t.Errorf("%s: here %v, want %v", c.situation, h.Here(), c.want)
+		}
+		if c.root != "/" && !h.IsFolder() {
+			t.Errorf("%s has no commands, wherever it is", c.situation)
+		}
+	}
+}
+
 func TestHostRead(t *testing.T) {
 	outside := filepath.Join(t.TempDir(), "secret")
 	if err := os.WriteFile(outside, []byte("secret"), 0o600); err != nil {

@@ -44,7 +44,7 @@ func OpenEnd(l *Link, side Side, g *Guide, access cluster.Access, keys facts.Key
 		if role.Kind != Host {
 			return End{}, fmt.Errorf("%s: a cluster belongs here, not a host", role.Name)
 		}
-		h, err := cluster.NewHostWith(l.File(spec.Host.Root), cluster.HostOptions{Clusters: o, Timeout: access.Timeout})
+		h, err := cluster.NewHostWith(l.File(spec.Host.Root), cluster.HostOptions{Clusters: o, Timeout: access.Timeout, Here: spec.Host.Here})
 		if err != nil {
 			return End{}, fmt.Errorf("%s: %w", role.Name, err)
 		}

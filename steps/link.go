@@ -50,6 +50,9 @@ type EndSpec struct {
 // HostSpec is this machine (root /), or a folder that stands for one.
 type HostSpec struct {
 	Root string `yaml:"root" json:"root"`
+	// Here says of a folder that this process has the network of the machine that
+	// it stands for: the machine's root mounted into a container on it.
+	Here bool `yaml:"here,omitempty" json:"here,omitempty"`
 }
 
 // IsZero tells whether the side is left out.

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"carrick/cluster"
 	"carrick/steps"
 )
 
@@ -48,6 +49,8 @@ func TestLinkFileFaultsHaveTheirPlace(t *testing.T) {
 		"secret in the file":  {goodLink + "  password: x\n", "is secret and has no place in a file"},
 		"bad name":            {strings.Replace(goodLink, "milan-rome", "Milan_Rome", 1), "is not a name for a link"},
 		"alias":               {strings.Replace(goodLink, "{context: kind-milan}", "&a {context: x}", 1), "anchors and aliases are not allowed"},
+		"here without a root": {strings.Replace(goodLink, "{context: kind-milan}", "{host: {here: true}}", 1), "l.yaml:5:16: local.host: missing propert"},
+		"here is no yes":      {strings.Replace(goodLink, "{context: kind-milan}", `{host: {root: /h, here: "yes"}}`, 1), "local.host.here: got string, want boolean"},
 		"two faults together": {strings.Replace(goodLink, "30742", "0", 1) + "  what: 1\n", "l.yaml:9:9: answers.what"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -96,6 +99,39 @@ func TestLinkFileRoundTrip(t *testing.T) {
 	again, err := steps.LoadLink(path, []*steps.Guide{toy()})
 	if err != nil || len(again.Answers["pools"].([]string)) != 2 {
 		t.Fatalf("read back %+v, %v", again, err)
+	}
+}
+
+func TestLinkFileSaysThatAFolderIsHere(t *testing.T) {
+	g := guide("toy", steps.Role{Name: "edge", Kind: steps.Host}, steps.Role{Name: "there", Kind: steps.Cluster}, steps.Step{})
+	for _, c := range []struct {
+		situation, host string
+		want            bool
+	}{
+		{"a folder", "{root: DIR}", false},
+		{"a folder that is here", "{root: DIR, here: true}", true},
+		{"a folder that is not", "{root: DIR, here: false}", false},
+		{"this machine", "{root: /}", true},
+	} {
+		t.Run(c.situation, func(t *testing.T) {
+			text := "apiVersion: carrick/v1alpha1\nkind: Link\nmetadata: {name: x}\nguide: toy\nlocal: {host: " + strings.Replace(c.host, "DIR", t.TempDir(), 1) + "}\n"
+			l, err := steps.ParseLink("l.yaml", []byte(text), []*steps.Guide{g})
+			if err != nil {
+				t.Fatal(err)
+			}
+			end, err := steps.OpenEnd(l, steps.Local, g, cluster.Access{}, nil, cluster.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer end.Close()
+			if end.Host.Here() != c.want {
+				t.Errorf("here: %v, want %v", end.Host.Here(), c.want)
+			}
+			written, err := l.Marshal()
+			if err != nil || strings.Contains(string(written), "here: true") != strings.Contains(c.host, "here: true") {
+				t.Errorf("written as %s (%v)", written, err)
+			}
+		})
 	}
 }
 
