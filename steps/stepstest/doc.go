@@ -30,7 +30,8 @@
 // that Unix time or, as "+20h", so long from now, ${token … EXP LIFE} one that was
 // made for so long ("24h"); jwt in place of token is the token itself. Tokens in
 // files of a host are good until they end, others while a Secret holds them.
-// What is expanded there, and in commands, is of the remote side. ${cert NAME LIFETIME}
+// What is expanded there, and in commands, is of the remote side
+// where that is a cluster, else of the local one. ${cert NAME LIFETIME}
 // and ${key} are the base64 of a certificate for NAME and of its key. ${web} is
 // the address of that HTTP API, ${web-port} its port, ${web-ca} the base64 of
 // the CA that its certificate for localhost and 127.0.0.1 is trusted by, and
@@ -40,7 +41,7 @@
 // ${client-key} of the key of both, which is always the same one; GROUPS are
 // joined by commas, or "-". ${ca-text} is the API server's CA as a quoted scalar,
 // for ConfigMaps, and a line ${ca-pem} the same as it stands, for files;
-// ${web-ca-pem} is that API's.
+// ${web-ca-pem} and ${web-ca-text} are that API's.
 // ${helm-release FILE} is the value of key release in a Secret of Helm's, of the
 // release that files/FILE describes as YAML. ${now} and ${ago 90s} are times, ${unix 20h} is one from now in seconds, as tokens have it.
 // ${wireguard PRIVATE PEER} is a port of loopback where a WireGuard device with

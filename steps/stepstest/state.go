@@ -70,11 +70,15 @@ func load(dir, name, files string, servers map[steps.Side]*server, w *web) (*sta
 		}
 		s.inherit()
 	}
-	expand := func(text string) string { return w.expand(servers[steps.Remote].expand(text)) }
+	cluster := servers[steps.Remote]
+	if cluster == nil { // the remote side is the host
+		cluster = servers[steps.Local]
+	}
+	expand := func(text string) string { return w.expand(cluster.expand(text)) }
 	if err := s.write(files, expand); err != nil {
 		return nil, err
 	}
-	if err := s.onHost(func(text string) string { return w.expand(servers[steps.Remote].mint(text)) }); err != nil {
+	if err := s.onHost(func(text string) string { return w.expand(cluster.mint(text)) }); err != nil {
 		return nil, fmt.Errorf("%s: machine: %w", path, err)
 	}
 	for _, side := range steps.Sides {

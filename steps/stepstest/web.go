@@ -19,6 +19,7 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"regexp"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -59,7 +60,7 @@ func newWeb() (*web, error) {
 }
 
 // ServeTLS serves on loopback until the test ends, with a certificate for
-// localhost and 127.0.0.1 that nobody else has signed; it is its own CA, in
+// localhost and 127.0.0.1 that a CA of its own has signed, which it returns in
 // PEM.
 func ServeTLS(tb testing.TB, h http.Handler) (s *httptest.Server, ca []byte) {
 	tb.Helper()
@@ -77,11 +78,19 @@ func serveTLS(h http.Handler) (*httptest.Server, []byte, error) {
 		return nil, nil, err
 	}
 	now := time.Now()
+	ca := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "the CA of a state's web"}, NotBefore: now.Add(-time.Hour), NotAfter: now.AddDate(10, 0, 0),
+		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
+	}
+	root, err := x509.CreateCertificate(rand.Reader, ca, ca, &key.PublicKey, key)
+	if err != nil {
+		return nil, nil, err
+	}
 	c := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "the web of a state"}, NotBefore: now.Add(-time.Hour), NotAfter: now.AddDate(10, 0, 0),
+		SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: "the web of a state"}, NotBefore: now.Add(-time.Hour), NotAfter: now.AddDate(10, 0, 0),
 		DNSNames: []string{"localhost"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 	}
-	der, err := x509.CreateCertificate(rand.Reader, c, c, &key.PublicKey, key)
+	der, err := x509.CreateCertificate(rand.Reader, c, ca, &key.PublicKey, key)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -89,7 +98,7 @@ func serveTLS(h http.Handler) (*httptest.Server, []byte, error) {
 	s.TLS = &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}}
 	s.Config.ErrorLog = log.New(io.Discard, "", 0) // handshakes that fail are what some tests are about
 	s.StartTLS()
-	return s, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), nil
+	return s, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: root}), nil
 }
 
 var claims = regexp.MustCompile(`\$\{claims (\w+) (\{[^{}]*(?:\{[^{}]*\}[^{}]*)*\})\}`)
@@ -99,7 +108,7 @@ var claims = regexp.MustCompile(`\$\{claims (\w+) (\{[^{}]*(?:\{[^{}]*\}[^{}]*)*
 func (w *web) expand(text string) string {
 	text = w.tunnels.expand(timed(text, w.now))
 	u, _ := url.Parse(w.URL) // of httptest
-	text = strings.NewReplacer("${web}", w.URL, "${web-port}", u.Port(), "${web-ca}", base64.StdEncoding.EncodeToString(w.ca), "${web-ca-pem}\n", string(w.ca)).Replace(text)
+	text = strings.NewReplacer("${web}", w.URL, "${web-port}", u.Port(), "${web-ca}", base64.StdEncoding.EncodeToString(w.ca), "${web-ca-pem}\n", string(w.ca), "${web-ca-text}", strconv.Quote(string(w.ca))).Replace(text)
 	return claims.ReplaceAllStringFunc(text, func(m string) string {
 		p, enc := claims.FindStringSubmatch(m), base64.RawURLEncoding
 		return enc.EncodeToString([]byte(`{"alg":"`+p[1]+`","typ":"JWT"}`)) + "." + enc.EncodeToString([]byte(p[2])) + "." + enc.EncodeToString([]byte("stand-in"))
