@@ -1,16 +1,295 @@
 package interlink
 
-import "carrick/steps"
+import (
+	"context"
+	"crypto/x509"
+	"fmt"
+	"math"
+	"strconv"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"carrick/cluster"
+	"carrick/cluster/probe"
+	"carrick/steps"
+	"carrick/steps/check"
+)
+
+// Who signs the endpoint's certificate.
+const (
+	byCertManager = "cert-manager"
+	bySelf        = "own"
+	byPublicCA    = "public"
+)
+
+// The objects of cert-manager that carrick makes, in the endpoint's namespace.
+const (
+	rootIssuer = "selfsigned-root-issuer"
+	rootCert   = "interlink-api-root-ca"
+	issuerName = "interlink-api-issuer"
+)
+
+var (
+	certificateKind = schema.GroupVersionResource{Group: "cert-manager.io", Version: "v1", Resource: "certificates"}
+	issuerKind      = schema.GroupVersionResource{Group: "cert-manager.io", Version: "v1", Resource: "issuers"}
+)
 
 func certificates() steps.Step {
 	return steps.Step{
 		Name: "certificates", Title: "Certificates",
-		Why: "w",
-		Ask: []steps.Question{
-			{Key: "cert.source", Title: "Who signs the endpoint's certificate", Kind: steps.Pick, Help: "h", Of: []steps.Choice{{Value: "cert-manager", Title: "cert-manager"}, {Value: "own", Title: "own: a CA that carrick makes"}, {Value: "public", Title: "public: a public CA"}}, Default: steps.Fixed("cert-manager", "recommended")},
-			{Key: "cert.days", Title: "Days that the certificate lasts", Kind: steps.Number, Help: "h", Default: steps.Fixed(90, "recommended")},
-			{Key: "cert.ca-years", Title: "Years that the CA lasts", Kind: steps.Number, Help: "h", Default: steps.Fixed(10, "recommended")},
-			{Key: "cert.secret", Title: "Secret of the public certificate", Kind: steps.Name, Help: "h", Opt: true},
+		Why:  "Each job is given the CA that proves the endpoint. So the CA lasts for years and the certificate for months: a renewed certificate needs no word to anybody, a new CA needs the virtual kubelet told and every running job to end.",
+		When: not(byServer),
+		Ask:  certificateQuestions(),
+		Facts: []steps.Fact{
+			{Name: "cert-manager-serves", Title: "whether the cluster serves certificates", On: steps.Local, Learn: learnCertManager},
+		},
+		Actions: []steps.Action{
+			{
+				Name: "issuers", Title: "Have cert-manager make a CA and the endpoint's certificate", On: steps.Local, Needs: []string{"endpoint-namespace", "cert-manager-there"}, When: signedBy(byCertManager),
+				Doer: managedCertificate{steps.Manifest{File: "certificate.yaml", Values: steps.Values{"addresses": hostsOf(true), "names": hostsOf(false), "ca-hours": caHours, "hours": certHours}}},
+			},
+			{
+				Name: "own-ca", Title: "Make a CA for the endpoint", On: steps.Local, Needs: []string{"endpoint-namespace"}, When: signedBy(bySelf),
+				Doer: steps.Mint{File: "own-ca.yaml", Keys: []string{"tls.crt", "tls.key"}, Make: makeCA},
+			},
+			{
+				Name: "own-certificate", Title: "Issue the endpoint's certificate", On: steps.Local, Needs: []string{"endpoint-namespace"}, When: signedBy(bySelf),
+				Doer: issued{steps.Mint{File: "own-certificate.yaml", Keys: []string{"tls.crt", "tls.key", "ca.crt"}, Make: issue}},
+			},
+		},
+		Checks: certificateChecks(),
+	}
+}
+
+func certificateQuestions() []steps.Question {
+	made := func(e steps.Env) bool { return mode(e) == byIngress || signedBy(byCertManager)(e) || signedBy(bySelf)(e) }
+	return []steps.Question{
+		{
+			Key: "cert.source", Title: "Who signs the endpoint's certificate", Kind: steps.Pick, When: in(byProxy), Adopt: adoptSource,
+			Help: "cert-manager renews by itself. own: carrick makes a CA and issues the certificate; apply renews it. public: a certificate of a public CA that you put into a Secret; jobs then trust it by their images' own CAs.",
+			Of: []steps.Choice{
+				{Value: byCertManager, Title: "cert-manager: it renews by itself"},
+				{Value: bySelf, Title: "own: a CA that carrick makes, renewed by apply"},
+				{Value: byPublicCA, Title: "public: a public CA's, in a Secret of yours"},
+			},
+			Default: func(e steps.Env) (any, string) {
+				if _, err := e.Own.Text("cert-manager-serves"); err == nil {
+					return byCertManager, "the cluster serves certificates.cert-manager.io"
+				}
+				return bySelf, "there is no cert-manager"
+			},
+		},
+		{
+			Key: "cert.days", Title: "Days that the certificate lasts", Kind: steps.Number, When: made, Check: between(2, 825), Default: steps.Fixed(90, "what public CAs give"), Adopt: adoptDays,
+			Help: "It is renewed when a third of it is left. Jobs that run then notice nothing: they trust the CA.",
+		},
+		{
+			Key: "cert.ca-years", Title: "Years that the CA lasts", Kind: steps.Number, When: made, Check: between(1, 30), Default: steps.Fixed(10, "long enough to forget, short enough to end"), Adopt: adoptYears,
+			Help: "A new CA has to be told to the virtual kubelet, and jobs that run keep the old one. The published guide takes 100 years.",
+		},
+		{
+			Key: "cert.secret", Title: "Secret of the public certificate", Kind: steps.Name, When: signedBy(byPublicCA),
+			Help:    "A Secret of type kubernetes.io/tls in the endpoint's namespace, with the chain in tls.crt.",
+			Default: steps.Fixed(certSecret, "the name that the proxy looks for"),
 		},
 	}
 }
+
+// between is the rule of a number.
+func between(low, high int) func(string) error {
+	return func(v string) error {
+		if n, err := strconv.Atoi(v); err != nil || n < low || n > high {
+			return fmt.Errorf("%s is not from %d to %d", v, low, high)
+		}
+		return nil
+	}
+}
+
+// signedBy is a condition: mode proxy, and one source of its certificate.
+func signedBy(source string) func(steps.Env) bool {
+	return func(e steps.Env) bool { return mode(e) == byProxy && e.Answers.Text("cert.source") == source }
+}
+
+func certHours(_ context.Context, e steps.Env) (any, error) {
+	return fmt.Sprintf("%dh", e.Answers.Int("cert.days")*24), nil
+}
+
+func caHours(_ context.Context, e steps.Env) (any, error) {
+	return fmt.Sprintf("%dh", e.Answers.Int("cert.ca-years")*365*24), nil
+}
+
+// hostsOf is the address as a certificate has it: among the IP addresses or among
+// the names; nil: it is of the other kind.
+func hostsOf(addresses bool) func(context.Context, steps.Env) (any, error) {
+	return func(_ context.Context, e steps.Env) (any, error) {
+		a := e.Answers.Text("exposure.address")
+		if isAddress(a) != addresses {
+			return nil, nil
+		}
+		return []string{a}, nil
+	}
+}
+
+func learnCertManager(ctx context.Context, e steps.Env) (any, error) {
+	_, err := e.Cluster.Get(ctx, check.CRDs, "", "certificates.cert-manager.io")
+	if apierrors.IsNotFound(err) {
+		return nil, steps.Absent("the cluster serves no certificates.cert-manager.io")
+	}
+	if err != nil {
+		return nil, err
+	}
+	return "certificates.cert-manager.io", nil
+}
+
+// endpointSecret is where the endpoint's certificate stands.
+func endpointSecret(ctx context.Context, e steps.Env) (string, error) {
+	if mode(e) == byProxy {
+		return proxySecret(e), nil
+	}
+	i, err := chain(ctx, e)
+	if err != nil {
+		return "", err
+	}
+	if s := tlsOf(i); s != "" {
+		return s, nil
+	}
+	return "", steps.Absent("Ingress %s names no Secret for a certificate", i.Name)
+}
+
+func proxySecret(e steps.Env) string {
+	if signedBy(byPublicCA)(e) {
+		return e.Answers.Text("cert.secret")
+	}
+	return certSecret
+}
+
+func readSecret(ctx context.Context, e steps.Env) (*cluster.Secret, error) {
+	name, err := endpointSecret(ctx, e)
+	if err != nil {
+		return nil, err
+	}
+	s, err := e.Cluster.Secret(ctx, space(e), name, "tls.crt", "tls.key", "ca.crt")
+	if apierrors.IsNotFound(err) {
+		return nil, steps.Absent("there is no Secret %s in %s yet", name, space(e))
+	}
+	return s, err
+}
+
+// learnEndpointCA is what proves the endpoint, in PEM: only certificates leave
+// the cluster, whatever stands beside them.
+func learnEndpointCA(ctx context.Context, e steps.Env) (any, error) {
+	if mode(e) == byServer {
+		return kubeCA(ctx, e, "default")
+	}
+	if signedBy(byPublicCA)(e) {
+		return nil, steps.Absent("a public CA proves the endpoint: there is nothing to hand over")
+	}
+	s, err := readSecret(ctx, e)
+	if err != nil {
+		return nil, err
+	}
+	if s.Data["ca.crt"].IsZero() {
+		return nil, steps.Absent("Secret %s has no ca.crt", s.Name)
+	}
+	return onlyCerts([]byte(s.Data["ca.crt"].Reveal()))
+}
+
+func kubeCA(ctx context.Context, e steps.Env, namespace string) (any, error) {
+	m, err := check.Get[corev1.ConfigMap](ctx, e.Cluster, check.ConfigMaps, namespace, rootCA)
+	if apierrors.IsNotFound(err) {
+		return nil, steps.Absent("there is no ConfigMap %s in %s yet", rootCA, namespace)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return onlyCerts([]byte(m.Data["ca.crt"]))
+}
+
+// onlyCerts are the certificates in PEM, written anew.
+func onlyCerts(text []byte) (string, error) {
+	all, err := probe.ParseCerts(text)
+	if err != nil {
+		return "", err
+	}
+	return certsText(all), nil
+}
+
+func learnProvedBy(ctx context.Context, e steps.Env) (any, error) {
+	switch {
+	case mode(e) == byServer:
+		return "kube", nil
+	case signedBy(byPublicCA)(e):
+		return "public", nil
+	case mode(e) == byIngress:
+		s, err := readSecret(ctx, e)
+		if err != nil {
+			return nil, err
+		}
+		if s.Data["ca.crt"].IsZero() {
+			return "public", nil
+		}
+	}
+	return "own", nil
+}
+
+func adoptSource(ctx context.Context, e steps.Env) (any, string, error) {
+	s, from, err := adoptedSecret(ctx, e)
+	if err != nil || s == nil {
+		return nil, "", err
+	}
+	switch {
+	case s.Annotations["cert-manager.io/issuer-name"] != "" && !s.Data["ca.crt"].IsZero():
+		return byCertManager, from, nil
+	case s.Data["ca.crt"].IsZero():
+		return byPublicCA, from + " has no ca.crt", nil
+	}
+	return bySelf, from, nil
+}
+
+// adoptedSecret is the endpoint's Secret in a set-up that stands; nil: none does.
+func adoptedSecret(ctx context.Context, e steps.Env) (*cluster.Secret, string, error) {
+	if mode(e) == byServer {
+		return nil, "", nil
+	}
+	s, err := e.Cluster.Secret(ctx, space(e), certSecret, "tls.crt", "ca.crt")
+	if apierrors.IsNotFound(err) {
+		return nil, "", nil
+	}
+	return s, "Secret " + certSecret, err
+}
+
+func adoptDays(ctx context.Context, e steps.Env) (any, string, error) {
+	life, from, err := adoptedLife(ctx, e, "tls.crt")
+	days := int(math.Round(life.Hours() / 24))
+	if err != nil || days < 2 || days > 825 {
+		return nil, "", err
+	}
+	return days, from, nil
+}
+
+func adoptYears(ctx context.Context, e steps.Env) (any, string, error) {
+	life, from, err := adoptedLife(ctx, e, "ca.crt")
+	years := int(math.Round(life.Hours() / 24 / 365.25))
+	if err != nil || years < 1 || years > 30 {
+		return nil, "", err
+	}
+	return years, from, nil
+}
+
+func adoptedLife(ctx context.Context, e steps.Env, key string) (time.Duration, string, error) {
+	s, from, err := adoptedSecret(ctx, e)
+	if err != nil || s == nil || s.Data[key].IsZero() {
+		return 0, "", err
+	}
+	certs, err := probe.ParseCerts([]byte(s.Data[key].Reveal()))
+	if err != nil {
+		return 0, "", nil // a check says what is wrong with it
+	}
+	return lifeOf(certs[0]), from, nil
+}
+
+func lifeOf(c *x509.Certificate) time.Duration { return c.NotAfter.Sub(c.NotBefore) }

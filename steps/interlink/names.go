@@ -18,4 +18,6 @@ const (
 	proxyName  = "k8s-api-proxy"                // ConfigMap, Deployment, Service, NetworkPolicy
 	certSecret = "web-ssl-kubernetes-api"       // the endpoint's certificate
 	caSecret   = "interlink-api-root-ca-secret" // the CA that signs it
+
+	proxyListens = 60443 // in the pod, whatever the port outside
 )

@@ -1,15 +1,133 @@
 package interlink
 
-import "carrick/steps"
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"path"
+	"strconv"
+	"strings"
+
+	"carrick/steps"
+)
+
+// unitFolder is where a site's units stand.
+const unitFolder = "/etc/systemd/system"
+
+// slurmConfig is where upstream's installer puts the plugin's configuration.
+const slurmConfig = "/root/.interlink/config/SlurmConfig.yaml"
 
 func plugin() steps.Step {
 	return steps.Step{
 		Name: "plugin", Title: "Plugin",
-		Why: "w",
+		Why: "The virtual kubelet sends tokens and CA along with each pod, and the Slurm plugin mounts them only if its own configuration says ExportPodData. Where it writes them decides who else on the compute nodes can read them.",
 		Ask: []steps.Question{
-			{Key: "plugin.config", Title: "The plugin's configuration", Kind: steps.Path, Help: "h", On: steps.Remote, Default: steps.Fixed("/root/.interlink/config/SlurmConfig.yaml", "upstream")},
-			{Key: "plugin.shared-fs", Title: "Compute nodes share its data folder", Kind: steps.YesNo, Help: "h", On: steps.Remote, Default: steps.Fixed(true, "recommended")},
-			{Key: "plugin.unit", Title: "The plugin's systemd unit", Kind: steps.Text, Help: "h", On: steps.Remote, Opt: true},
+			{
+				Key: "plugin.unit", Title: "The plugin's systemd unit", Kind: steps.Text, Opt: true, On: steps.Remote, Check: checkUnit,
+				Help:    "As systemctl names it. Left empty: the plugin is started in another way, and carrick neither restarts it nor reads its log.",
+				Default: steps.FromFact("plugin-unit", "the unit that starts it, in "+unitFolder),
+			},
+			{
+				Key: "plugin.config", Title: "The plugin's configuration", Kind: steps.Path, On: steps.Remote,
+				Help: "SlurmConfig.yaml on the edge node, as its variable SLURMCONFIGPATH has it.",
+				Default: func(e steps.Env) (any, string) {
+					if at, err := e.Own.Text("plugin-config-path"); err == nil {
+						return at, "SLURMCONFIGPATH of the unit"
+					}
+					return slurmConfig, "upstream's installer"
+				},
+			},
+			{
+				Key: "plugin.shared-fs", Title: "The plugin runs with SHARED_FS=true", Kind: steps.YesNo, On: steps.Remote,
+				Help: "Then tokens are files in its DataRootFolder, which compute nodes must have at the same path. Without it they stand in the job scripts that Slurm keeps.",
+				Default: func(e steps.Env) (any, string) {
+					v, err := e.Own.Text("plugin-shared-fs")
+					if err != nil {
+						return false, "upstream's default"
+					}
+					return v == "true", "the unit"
+				},
+			},
 		},
+		Facts: []steps.Fact{
+			{Name: "plugin-unit", Title: "the unit that starts the plugin", On: steps.Remote, Learn: func(ctx context.Context, e steps.Env) (any, error) {
+				u, err := findUnit(ctx, e)
+				return u.name, err
+			}},
+			{Name: "plugin-config-path", Title: "where the plugin reads its configuration", On: steps.Remote, Learn: learnFromUnit("SLURMCONFIGPATH")},
+			{Name: "plugin-shared-fs", Title: "whether the plugin writes into a shared folder", On: steps.Remote, Shared: true, Learn: learnSharedFS},
+			{Name: "plugin-exports", Title: "whether the plugin mounts what it is sent", On: steps.Remote, Shared: true, Learn: learnExports},
+		},
+		Actions: []steps.Action{
+			{Name: "plugin-exports", Title: "Have the plugin mount tokens and CA", On: steps.Remote, Doer: pluginConfigFile{}},
+			{Name: "plugin-closed", Title: "Close the plugin's data folder to others", On: steps.Remote, When: readableData, Doer: atRun(closeData)},
+			{
+				Name: "plugin-restart", Title: "Restart the plugin", On: steps.Remote,
+				When: func(e steps.Env) bool { return e.Answers.Text("plugin.unit") != "" }, Doer: atRun(restartPlugin),
+			},
+		},
+		Checks: pluginChecks(),
 	}
+}
+
+func checkUnit(v string) error {
+	if v != "" && (!plainWord.MatchString(v) || strings.ContainsAny(v, "/=") || strings.HasPrefix(v, "-")) {
+		return errors.New("that is no name of a systemd unit, such as slurm-plugin.service")
+	}
+	return nil
+}
+
+func learnFromUnit(key string) func(context.Context, steps.Env) (any, error) {
+	return func(ctx context.Context, e steps.Env) (any, error) {
+		u, err := findUnit(ctx, e)
+		if err != nil {
+			return nil, err
+		}
+		v, err := u.variable(ctx, e, key)
+		if err == nil && v == "" {
+			err = steps.Absent("%s does not set %s", u.name, key)
+		}
+		return v, err
+	}
+}
+
+func learnSharedFS(ctx context.Context, e steps.Env) (any, error) {
+	v, err := learnFromUnit("SHARED_FS")(ctx, e)
+	var absent *steps.AbsentError
+	if errors.As(err, &absent) {
+		if _, none := findUnit(ctx, e); none == nil {
+			return "false", nil
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	return strconv.FormatBool(v == "true"), nil
+}
+
+func learnExports(ctx context.Context, e steps.Env) (any, error) {
+	c, err := openPlugin(ctx, e)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, steps.Absent("there is no %s on the edge node", pluginPath(e))
+	}
+	if err != nil {
+		return nil, err
+	}
+	if c.bad != nil {
+		return nil, steps.Absent("%s is not YAML", pluginPath(e))
+	}
+	return strconv.FormatBool(c.flag("ExportPodData")), nil
+}
+
+func pluginPath(e steps.Env) string { return e.Answers.Text("plugin.config") }
+
+func onEdge(command string) string { return "run on the edge node: " + command }
+
+// unitOf is the plugin's unit with its ending.
+func unitOf(e steps.Env) string {
+	u := e.Answers.Text("plugin.unit")
+	if u != "" && path.Ext(u) == "" {
+		u += ".service"
+	}
+	return u
 }

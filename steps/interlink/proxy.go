@@ -1,11 +1,159 @@
 package interlink
 
-import "carrick/steps"
+import (
+	"context"
+	"fmt"
+	"net/netip"
+
+	"carrick/cluster"
+	"carrick/steps"
+)
+
+// causeNote is the hash of what a pod of the proxy read at its start.
+const causeNote = "carrick/started-with"
 
 func proxy() steps.Step {
 	return steps.Step{
 		Name: "proxy", Title: "Proxy",
-		Why: "w",
-		Ask: []steps.Question{},
+		Why:  "One nginx that passes on four paths of the API and answers 404 to the rest. It holds no credentials: each request brings its own token. A renewed certificate is shown from the next handshake on; it starts anew only when its configuration or the cluster's CA has changed.",
+		When: in(byProxy),
+		Actions: []steps.Action{
+			{
+				Name: "proxy", Title: "Run the proxy", On: steps.Local, Needs: []string{"endpoint-namespace"},
+				Doer: steps.Manifest{File: "proxy.yaml", Values: steps.Values{
+					"conf": proxyText, "cause": proxyCause, "image": answer("exposure.image"), "secret": func(_ context.Context, e steps.Env) (any, error) { return proxySecret(e), nil },
+					"host-port": hostPortOf, "node": nodeSelector, "strategy": strategy,
+				}},
+			},
+			{
+				Name: "service", Title: "Open the proxy's port", On: steps.Local, Needs: []string{"endpoint-namespace"},
+				Doer: steps.Manifest{File: "service.yaml", Values: steps.Values{"type": serviceType, "port": servicePort, "node-port": nodePort, "sources": balancerSources, "address": balancerAsks, "traffic": traffic}},
+			},
+			{
+				Name: "fence", Title: "Let only the compute nodes' networks in", On: steps.Local, Needs: []string{"endpoint-namespace"},
+				When: func(e steps.Env) bool { return len(e.Answers.List("exposure.sources")) > 0 },
+				Doer: steps.Manifest{File: "fence.yaml", Values: steps.Values{"from": fenceFrom}},
+			},
+		},
+		Checks: proxyChecks(),
 	}
+}
+
+func answer(key string) func(context.Context, steps.Env) (any, error) {
+	return func(_ context.Context, e steps.Env) (any, error) { return e.Answers.Text(key), nil }
+}
+
+// shippedConf is the configuration for these answers.
+func shippedConf(e steps.Env) nginxConf {
+	c := proxyConf
+	ip, err := netip.ParseAddr(e.Answers.Text("exposure.address"))
+	c.ipv6 = err == nil && ip.Is6()
+	return c
+}
+
+func proxyText(_ context.Context, e steps.Env) (any, error) { return shippedConf(e).encode() }
+
+// proxyCause changes when what nginx reads only at its start does: a pod that has
+// it in its template is restarted then.
+func proxyCause(ctx context.Context, e steps.Env) (any, error) {
+	conf, err := shippedConf(e).encode()
+	if err != nil {
+		return nil, err
+	}
+	ca, err := kubeCA(ctx, e, "default")
+	if err != nil {
+		return nil, err
+	}
+	return cluster.Mask(fmt.Sprint(conf, ca)).Hash(), nil
+}
+
+func exposed(e steps.Env) string { return e.Answers.Text("exposure.type") }
+
+func hostPortOf(_ context.Context, e steps.Env) (any, error) {
+	if exposed(e) != asHostPort {
+		return nil, nil
+	}
+	return e.Answers.Int("exposure.port"), nil
+}
+
+// nodeSelector pins the pod to the node whose address jobs use: without that a
+// port of that node leads nowhere, or to a pod that sees no source address.
+func nodeSelector(ctx context.Context, e steps.Env) (any, error) {
+	out := map[string]any{"kubernetes.io/os": "linux"}
+	if exposed(e) == asBalancer {
+		return out, nil
+	}
+	nodes, err := realNodes(ctx, e)
+	if err != nil {
+		return nil, err
+	}
+	for _, n := range nodes {
+		if n.Name == nodeOf(nodes, e.Answers.Text("exposure.address")) && n.Labels["kubernetes.io/hostname"] != "" {
+			out["kubernetes.io/hostname"] = n.Labels["kubernetes.io/hostname"]
+		}
+	}
+	return out, nil
+}
+
+// strategy: two pods can't hold one port of a node.
+func strategy(_ context.Context, e steps.Env) (any, error) {
+	if exposed(e) == asHostPort {
+		return "Recreate", nil
+	}
+	return "RollingUpdate", nil
+}
+
+func serviceType(_ context.Context, e steps.Env) (any, error) {
+	if exposed(e) == asHostPort {
+		return "ClusterIP", nil
+	}
+	return exposed(e), nil
+}
+
+func servicePort(_ context.Context, e steps.Env) (any, error) {
+	if exposed(e) == asNodePort {
+		return proxyListens, nil
+	}
+	return e.Answers.Int("exposure.port"), nil
+}
+
+func nodePort(_ context.Context, e steps.Env) (any, error) {
+	if exposed(e) != asNodePort {
+		return nil, nil
+	}
+	return e.Answers.Int("exposure.port"), nil
+}
+
+func balancerSources(_ context.Context, e steps.Env) (any, error) {
+	if all := e.Answers.List("exposure.sources"); exposed(e) == asBalancer && len(all) > 0 {
+		return all, nil
+	}
+	return nil, nil
+}
+
+// balancerAsks is the address that the load balancer is asked for.
+func balancerAsks(_ context.Context, e steps.Env) (any, error) {
+	if a := e.Answers.Text("exposure.address"); exposed(e) == asBalancer && isAddress(a) {
+		return a, nil
+	}
+	return nil, nil
+}
+
+// traffic keeps the source address where a NetworkPolicy judges by it.
+func traffic(_ context.Context, e steps.Env) (any, error) {
+	switch {
+	case exposed(e) == asHostPort:
+		return nil, nil
+	case len(e.Answers.List("exposure.sources")) > 0:
+		return "Local", nil
+	}
+	return "Cluster", nil
+}
+
+func fenceFrom(_ context.Context, e steps.Env) (any, error) {
+	out := []any{}
+	for _, c := range e.Answers.List("exposure.sources") {
+		out = append(out, map[string]any{"ipBlock": map[string]any{"cidr": c}})
+	}
+	return out, nil
 }

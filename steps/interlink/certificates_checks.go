@@ -1,0 +1,307 @@
+package interlink
+
+import (
+	"context"
+	"crypto/x509"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"carrick/cluster"
+	"carrick/cluster/probe"
+	"carrick/steps"
+	"carrick/steps/check"
+)
+
+const (
+	issuerSource = "cert-manager/cert-manager: internal/apis/certmanager/types_certificate.go"
+	soon         = 30 * 24 * time.Hour
+	day          = 24 * time.Hour
+)
+
+// managed is a condition: cert-manager's objects are part of it.
+func managed(e steps.Env) bool { return signedBy(byCertManager)(e) || mode(e) == byIngress }
+
+func certificateChecks() []steps.Check {
+	return []steps.Check{
+		{
+			Name: "cert-manager-there", Title: "cert-manager serves certificates", On: steps.Local, Needs: []string{"signed-in"}, When: managed,
+			Why: "without its definitions there is nobody to sign, or to renew", See: []string{issuerSource},
+			Run: func(ctx context.Context, e steps.Env) steps.Result {
+				return check.Served(ctx, e.Cluster, "certificates.cert-manager.io", "v1",
+					e.Helm()+" upgrade --install cert-manager oci://quay.io/jetstack/charts/cert-manager -n cert-manager --create-namespace --set crds.enabled=true    # or answer cert.source with own")
+			},
+		},
+		{
+			Name: "issuer-beside", Title: "the issuer and its CA stand beside the certificate", On: steps.Local, Needs: []string{"cert-manager-there"}, When: managed, Mend: "issuers",
+			Why: "an Issuer signs in its own namespace alone: the published kubectl apply -n cert-manager puts it and its CA where no Ingress finds them",
+			See: []string{page, "cert-manager/cert-manager: pkg/controller/certificate-shim/sync.go"}, Run: issuerBeside,
+		},
+		{
+			Name: "certificate-ready", Title: "cert-manager has issued the certificate", On: steps.Local, Needs: []string{"issuer-beside"}, When: managed, Mend: "issuers", Within: 2 * time.Minute,
+			Why: "until it is Ready there is no Secret, and nothing serves", See: []string{issuerSource}, Run: certificateReady,
+		},
+		{
+			Name: "certificate-secret", Title: "the endpoint's Secret holds a certificate for the address, its key and its CA", On: steps.Local, Needs: []string{"signed-in"}, Mend: "own-certificate",
+			Why: "jobs trust ca.crt alone; a certificate of a public CA has none, and then jobs trust what their images trust",
+			See: []string{page, "interlink-hq/interLink: pkg/virtualkubelet/execute.go"}, Run: certificateSecret,
+		},
+		{
+			Name: "certificate-chain", Title: "the CA that is handed to jobs signed the certificate", On: steps.Local, Needs: []string{"certificate-secret"}, Mend: "own-certificate",
+			Why: "ca.crt is copied into every job: one that proves something else makes each of them fail at its first request", See: []string{page}, Run: certificateChain,
+		},
+		{
+			Name: "certificate-lasts", Title: "certificate and CA outlast the longest job", On: steps.Local, Needs: []string{"certificate-secret"}, Mend: "own-certificate",
+			Why: "a job keeps the CA that it was started with; what ends before the job does ends its API access", See: []string{page}, Run: certificateLasts,
+		},
+		{
+			Name: "certificate-lives", Title: "certificate and CA have a sane life", On: steps.Local, Needs: []string{"certificate-secret"},
+			Why: "a key that is good for a hundred years, as in the published guide, is good for whoever finds it, for as long", See: []string{page}, Run: certificateLives,
+		},
+	}
+}
+
+// issuerRef is what a Certificate, or an Ingress's annotations, name.
+type issuerRef struct{ kind, name, by string }
+
+func issuerOf(ctx context.Context, e steps.Env) (issuerRef, error) {
+	if mode(e) == byIngress {
+		i, err := chain(ctx, e)
+		if err != nil {
+			return issuerRef{}, err
+		}
+		by := "Ingress " + i.Name
+		if n := i.Annotations["cert-manager.io/issuer"]; n != "" {
+			return issuerRef{"Issuer", n, by}, nil
+		}
+		if n := i.Annotations["cert-manager.io/cluster-issuer"]; n != "" {
+			return issuerRef{"ClusterIssuer", n, by}, nil
+		}
+	}
+	c, err := theCertificate(ctx, e)
+	if err != nil {
+		return issuerRef{}, err
+	}
+	kind, _, _ := unstructured.NestedString(c.Object, "spec", "issuerRef", "kind")
+	name, _, _ := unstructured.NestedString(c.Object, "spec", "issuerRef", "name")
+	if kind == "" {
+		kind = "Issuer"
+	}
+	return issuerRef{kind, name, "Certificate " + c.GetName()}, nil
+}
+
+// theCertificate is the Certificate that fills the endpoint's Secret.
+func theCertificate(ctx context.Context, e steps.Env) (*unstructured.Unstructured, error) {
+	secret, err := endpointSecret(ctx, e)
+	if err != nil {
+		return nil, err
+	}
+	all, err := e.Cluster.List(ctx, certificateKind, space(e), cluster.Selector{})
+	if err != nil {
+		return nil, err
+	}
+	for _, c := range all {
+		if into, _, _ := unstructured.NestedString(c.Object, "spec", "secretName"); into == secret {
+			return c, nil
+		}
+	}
+	return nil, steps.Absent("no Certificate in %s fills Secret %s", space(e), secret)
+}
+
+// lacking turns what is not there yet into a failure.
+func lacking(err error, fix string) steps.Result {
+	if _, absent := err.(*steps.AbsentError); absent {
+		return steps.Failed(err.Error(), fix)
+	}
+	return steps.Unseen(err)
+}
+
+func issuerBeside(ctx context.Context, e steps.Env) steps.Result {
+	ref, err := issuerOf(ctx, e)
+	if err != nil {
+		return lacking(err, "")
+	}
+	if ref.kind == "ClusterIssuer" {
+		return steps.Passed("%s names ClusterIssuer %s, which signs everywhere", ref.by, cluster.Clean(ref.name))
+	}
+	found, err := e.Cluster.Get(ctx, issuerKind, space(e), ref.name)
+	if apierrors.IsNotFound(err) {
+		return issuerElsewhere(ctx, e, ref)
+	}
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	secret, _, _ := unstructured.NestedString(found.Object, "spec", "ca", "secretName")
+	if secret == "" {
+		return steps.Passed("Issuer %s in %s", ref.name, space(e))
+	}
+	_, err = e.Cluster.Secret(ctx, space(e), secret)
+	if apierrors.IsNotFound(err) {
+		return steps.Failed(fmt.Sprintf("Issuer %s signs with Secret %s, which is not in %s", ref.name, cluster.Clean(secret), space(e)), e.Kubectl()+" get certificates,secrets -A | grep "+steps.Quoted(secret)+"    # the root CA belongs into the same namespace")
+	}
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	return steps.Passed("Issuer %s and its CA %s stand in %s", ref.name, secret, space(e))
+}
+
+// issuerElsewhere says where the issuer is instead.
+func issuerElsewhere(ctx context.Context, e steps.Env, ref issuerRef) steps.Result {
+	all, err := e.Cluster.List(ctx, issuerKind, "", cluster.Selector{Fields: "metadata.name=" + ref.name})
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	fix := "have Issuer, root CA and certificate in namespace " + space(e) + ": kubectl apply without -n cert-manager"
+	if mode(e) == byIngress {
+		fix = repaired(e)
+	}
+	if len(all) > 0 {
+		return steps.Failed(fmt.Sprintf("%s names Issuer %s, which is looked for in %s, and stands in %s", ref.by, ref.name, space(e), all[0].GetNamespace()), fix)
+	}
+	return steps.Failed(fmt.Sprintf("%s names Issuer %s, and there is none in %s", ref.by, cluster.Clean(ref.name), space(e)), fix)
+}
+
+func certificateReady(ctx context.Context, e steps.Env) steps.Result {
+	c, err := theCertificate(ctx, e)
+	if err != nil {
+		return lacking(err, "")
+	}
+	conditions, _, _ := unstructured.NestedSlice(c.Object, "status", "conditions")
+	said, since := "cert-manager has said nothing of it", c.GetCreationTimestamp().Time
+	for _, v := range conditions {
+		m, _ := v.(map[string]any)
+		if m["type"] != "Ready" {
+			continue
+		}
+		if m["status"] == "True" {
+			return steps.Passed("Certificate %s is Ready", c.GetName())
+		}
+		said = cluster.Clean(fmt.Sprint(m["message"]))
+		if at, err := time.Parse(time.RFC3339, fmt.Sprint(m["lastTransitionTime"])); err == nil {
+			since = at
+		}
+	}
+	return steps.Waits(since, "Certificate %s is not Ready: %s", c.GetName(), said).Or(e.Kubectl() + " describe certificate,certificaterequest -n " + space(e))
+}
+
+// secretFix is how the endpoint's Secret comes to be as it should.
+func secretFix(e steps.Env) string {
+	switch {
+	case mode(e) == byIngress:
+		return e.Kubectl() + " describe certificate -n " + space(e)
+	case e.Answers.Text("cert.source") == byPublicCA:
+		return e.Kubectl() + " create secret tls " + proxySecret(e) + " -n " + space(e) + " --cert=fullchain.pem --key=privkey.pem --dry-run=client -o yaml | " + e.Kubectl() + " apply -f -"
+	case e.Answers.Text("cert.source") == byCertManager:
+		return "carrick apply " + e.LinkFile() + " --step certificates; " + e.Kubectl() + " describe certificate -n " + space(e)
+	}
+	return "carrick apply " + e.LinkFile() + " --step certificates"
+}
+
+func certificateSecret(ctx context.Context, e steps.Env) steps.Result {
+	fix := secretFix(e)
+	s, err := readSecret(ctx, e)
+	if err != nil {
+		return lacking(err, fix)
+	}
+	if r := check.TLSSecret(s, e.Answers.Text("exposure.address"), 0, time.Now(), fix); r.Status != steps.Pass {
+		return r
+	}
+	if s.Data["ca.crt"].IsZero() && !signedBy(byPublicCA)(e) {
+		return steps.Failed(fmt.Sprintf("Secret %s has no ca.crt: what signed it (ACME issuers do so) hands out none, and there is nothing to give to jobs", s.Name), "answer cert.source with public, where a public CA signed it; or "+fix)
+	}
+	return steps.Passed("Secret %s/%s, for %s", s.Namespace, s.Name, e.Answers.Text("exposure.address"))
+}
+
+// pair are the certificates of the endpoint's Secret; cas nil: a public CA's.
+func pair(ctx context.Context, e steps.Env) (chain, cas []*x509.Certificate, err error) {
+	s, err := readSecret(ctx, e)
+	if err != nil {
+		return nil, nil, err
+	}
+	if chain, err = probe.ParseCerts([]byte(s.Data["tls.crt"].Reveal())); err != nil {
+		return nil, nil, err
+	}
+	if signedBy(byPublicCA)(e) || s.Data["ca.crt"].IsZero() {
+		return chain, nil, nil
+	}
+	cas, err = probe.ParseCerts([]byte(s.Data["ca.crt"].Reveal()))
+	return chain, cas, err
+}
+
+func certificateChain(ctx context.Context, e steps.Env) steps.Result {
+	chain, cas, err := pair(ctx, e)
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	var roots *x509.CertPool
+	of := "the CAs that this machine trusts"
+	if cas != nil {
+		roots, of = x509.NewCertPool(), "ca.crt"
+		for _, c := range cas {
+			roots.AddCert(c)
+		}
+		if !cas[0].IsCA && !cas[0].Equal(chain[0]) {
+			return steps.Failed(fmt.Sprintf("ca.crt holds %q, which is no CA", cluster.Clean(cas[0].Subject.CommonName)), secretFix(e))
+		}
+	}
+	kind, words := probe.CertProblem(chain, roots, e.Answers.Text("exposure.address"), time.Now())
+	if kind != "" {
+		return steps.Failed("judged by "+of+": "+words, secretFix(e))
+	}
+	return steps.Passed("%s signed %q", of, cluster.Clean(chain[0].Subject.CommonName))
+}
+
+// longestJob is how long what is handed to a job now has to be good.
+func longestJob(e steps.Env) time.Duration {
+	return time.Duration(e.Answers.Int("vk.job-hours")) * time.Hour
+}
+
+func certificateLasts(ctx context.Context, e steps.Env) steps.Result {
+	chain, cas, err := pair(ctx, e)
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	now, again := time.Now(), time.Time{}
+	for _, c := range append([]*x509.Certificate{chain[0]}, cas...) {
+		what := "the certificate"
+		if c.IsCA {
+			what = "the CA"
+		}
+		left := c.NotAfter.Sub(now)
+		words := fmt.Sprintf("%s %q ends on %s", what, cluster.Clean(c.Subject.CommonName), c.NotAfter.UTC().Format(time.DateOnly))
+		switch {
+		case left < longestJob(e):
+			return steps.Failed(fmt.Sprintf("%s, and a job may run for %d hours", words, e.Answers.Int("vk.job-hours")), secretFix(e))
+		case left < min(soon, lifeOf(c)/3):
+			return steps.Warned(words, secretFix(e))
+		}
+		if at := c.NotAfter.Add(-min(soon, lifeOf(c)/3)); again.IsZero() || at.Before(again) {
+			again = at
+		}
+	}
+	r := steps.Passed("until %s; jobs run for %d hours at most", chain[0].NotAfter.UTC().Format(time.DateOnly), e.Answers.Int("vk.job-hours"))
+	r.Again = again
+	return r
+}
+
+func certificateLives(ctx context.Context, e steps.Env) steps.Result {
+	chain, cas, err := pair(ctx, e)
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	if n := int(lifeOf(chain[0]) / day); n > 825 && !chain[0].IsCA {
+		return steps.Warned(fmt.Sprintf("the certificate is good for %d days: clients refuse more than 825", n), "answer cert.days (90), and "+secretFix(e))
+	}
+	for _, c := range cas {
+		if n := int(lifeOf(c) / (365 * day)); n > 30 {
+			return steps.Warned(fmt.Sprintf("the CA is good for %d years: whoever gets its key can pose as the API for as long", n), "answer cert.ca-years (10), and "+secretFix(e))
+		}
+	}
+	out := fmt.Sprintf("the certificate for %d days", int(lifeOf(chain[0])/day))
+	if len(cas) > 0 {
+		out += fmt.Sprintf(", the CA for %d years", int(lifeOf(cas[0])/(365*day)))
+	}
+	return steps.Passed("%s", out)
+}

@@ -1,0 +1,241 @@
+package interlink
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"carrick/cluster"
+	"carrick/steps"
+	"carrick/steps/check"
+)
+
+var ingresses = schema.GroupVersionResource{Group: "networking.k8s.io", Version: "v1", Resource: "ingresses"}
+
+// chainService is the Service of the published guide's reverse proxy.
+const chainService = "my-nginx-kubernetes-api"
+
+// leadsToAPI tells whether an Ingress passes the API's paths on, as the published
+// guide has it.
+func leadsToAPI(i *networkingv1.Ingress) bool {
+	for _, p := range pathsOf(i) {
+		if s := p.Backend.Service; s != nil && (s.Name == chainService || (p.Path == "/api" || p.Path == "/apis") && strings.Contains(s.Name, "kubernetes")) {
+			return true
+		}
+	}
+	return false
+}
+
+func pathsOf(i *networkingv1.Ingress) []networkingv1.HTTPIngressPath {
+	var out []networkingv1.HTTPIngressPath
+	for _, r := range i.Spec.Rules {
+		if r.HTTP != nil {
+			out = append(out, r.HTTP.Paths...)
+		}
+	}
+	return out
+}
+
+// anyChain is the published guide's Ingress, wherever it stands; nil: nowhere.
+func anyChain(ctx context.Context, e steps.Env) (*networkingv1.Ingress, error) { return chainIn(ctx, e, "") }
+
+func chainIn(ctx context.Context, e steps.Env, namespace string) (*networkingv1.Ingress, error) {
+	all, err := check.List[networkingv1.Ingress](ctx, e.Cluster, ingresses, namespace, cluster.Selector{})
+	if err != nil {
+		return nil, err
+	}
+	for _, i := range all {
+		if leadsToAPI(i) {
+			return i, nil
+		}
+	}
+	return nil, nil
+}
+
+// chain is the published guide's Ingress in the endpoint's namespace.
+func chain(ctx context.Context, e steps.Env) (*networkingv1.Ingress, error) {
+	i, err := chainIn(ctx, e, space(e))
+	if err == nil && i == nil {
+		err = steps.Absent("no Ingress in %s leads to the API", space(e))
+	}
+	return i, err
+}
+
+func learnChainAddress(ctx context.Context, e steps.Env) (any, error) {
+	i, err := chain(ctx, e)
+	if err != nil {
+		return nil, err
+	}
+	for _, t := range i.Spec.TLS {
+		if len(t.Hosts) > 0 {
+			return t.Hosts[0], nil
+		}
+	}
+	return nil, steps.Absent("Ingress %s names no host", i.Name)
+}
+
+// tlsOf is the Secret that an Ingress names for its certificate.
+func tlsOf(i *networkingv1.Ingress) string {
+	for _, t := range i.Spec.TLS {
+		if t.SecretName != "" {
+			return t.SecretName
+		}
+	}
+	return ""
+}
+
+// ownHosts are the hosts that both a rule and the certificate's list name: only
+// for those does ingress-nginx show that certificate.
+func ownHosts(i *networkingv1.Ingress) []string {
+	var out []string
+	for _, r := range i.Spec.Rules {
+		for _, t := range i.Spec.TLS {
+			if r.Host != "" && slices.Contains(t.Hosts, r.Host) {
+				out = append(out, r.Host)
+			}
+		}
+	}
+	return out
+}
+
+// controller is one ingress-nginx as its arguments say.
+type controller struct {
+	name    string // kind namespace/name
+	class   string // --controller-class
+	classIs string // --ingress-class
+	cert    string // --default-ssl-certificate
+	ports   []corev1.ContainerPort
+}
+
+// controllers are the pods' templates that run ingress-nginx, in all namespaces.
+func controllers(ctx context.Context, e steps.Env) ([]controller, error) {
+	deployments, err := check.List[appsv1.Deployment](ctx, e.Cluster, check.Deployments, "", cluster.Selector{Labels: "app.kubernetes.io/component=controller"})
+	if err != nil {
+		return nil, err
+	}
+	sets, err := check.List[appsv1.DaemonSet](ctx, e.Cluster, check.DaemonSets, "", cluster.Selector{Labels: "app.kubernetes.io/component=controller"})
+	if err != nil {
+		return nil, err
+	}
+	var out []controller
+	for _, d := range deployments {
+		out = append(out, controllersOf("Deployment "+d.Namespace+"/"+d.Name, d.Spec.Template.Spec)...)
+	}
+	for _, d := range sets {
+		out = append(out, controllersOf("DaemonSet "+d.Namespace+"/"+d.Name, d.Spec.Template.Spec)...)
+	}
+	return out, nil
+}
+
+func controllersOf(name string, pod corev1.PodSpec) []controller {
+	var out []controller
+	for _, c := range pod.Containers {
+		args := slices.Concat(c.Command, c.Args)
+		if !slices.ContainsFunc(args, func(a string) bool { return strings.Contains(a, "nginx-ingress-controller") }) {
+			continue
+		}
+		k := controller{name: name, class: "k8s.io/ingress-nginx", classIs: "nginx", ports: c.Ports}
+		for _, a := range args {
+			if v, ok := strings.CutPrefix(a, "--controller-class="); ok {
+				k.class = v
+			}
+			if v, ok := strings.CutPrefix(a, "--ingress-class="); ok {
+				k.classIs = v
+			}
+			if v, ok := strings.CutPrefix(a, "--default-ssl-certificate="); ok {
+				k.cert = v
+			}
+		}
+		out = append(out, k)
+	}
+	return out
+}
+
+// classOf is the class of an Ingress; "": it has none.
+func classOf(i *networkingv1.Ingress) string {
+	if i.Spec.IngressClassName != nil {
+		return *i.Spec.IngressClassName
+	}
+	return i.Annotations["kubernetes.io/ingress.class"]
+}
+
+// serves is the controller that reconciles an Ingress; nil: none, or that can't
+// be told.
+func serves(ctx context.Context, e steps.Env, i *networkingv1.Ingress) (*controller, error) {
+	classes, err := check.List[networkingv1.IngressClass](ctx, e.Cluster, check.IngressClasses, "", cluster.Selector{})
+	if err != nil {
+		return nil, err
+	}
+	all, err := controllers(ctx, e)
+	if err != nil {
+		return nil, err
+	}
+	for _, c := range classes {
+		for _, k := range all {
+			if c.Name == classOf(i) && c.Spec.Controller == k.class {
+				return &k, nil
+			}
+		}
+	}
+	return nil, nil
+}
+
+// serverBlock is a piece of nginx's configuration in a ConfigMap.
+type serverBlock struct {
+	configMap, key string
+	said           []directive
+	err            error
+}
+
+// serverBlocks are what the reverse proxy in the endpoint's namespace is told.
+func serverBlocks(ctx context.Context, e steps.Env) ([]serverBlock, error) {
+	all, err := check.List[corev1.ConfigMap](ctx, e.Cluster, check.ConfigMaps, space(e), cluster.Selector{})
+	if err != nil {
+		return nil, err
+	}
+	var out []serverBlock
+	for _, c := range all {
+		for key, text := range c.Data {
+			if !strings.Contains(text, "proxy_pass") || c.Name == proxyName {
+				continue
+			}
+			b := serverBlock{configMap: c.Name, key: key}
+			b.said, b.err = readNginx(text)
+			out = append(out, b)
+		}
+	}
+	slices.SortFunc(out, func(a, b serverBlock) int { return strings.Compare(a.configMap+a.key, b.configMap+b.key) })
+	return out, nil
+}
+
+// emptied says what a shell has taken out of a configuration; "": nothing.
+func (b serverBlock) emptied() string {
+	where := fmt.Sprintf("ConfigMap %s, %s", b.configMap, cluster.Clean(b.key))
+	if b.err != nil {
+		return where + " is nothing that nginx reads: " + cluster.Clean(b.err.Error())
+	}
+	for _, d := range every(b.said, "set") {
+		if len(d.words) != 3 || !strings.HasPrefix(string(d.words[1]), "$") {
+			return where + " sets a variable without a name"
+		}
+	}
+	for _, d := range every(b.said, "proxy_pass") {
+		if len(d.words) != 2 {
+			return where + " has a proxy_pass that leads nowhere"
+		}
+	}
+	return ""
+}
+
+// isAddress tells an IP address from a name.
+func isAddress(s string) bool {
+	_, err := netip.ParseAddr(s)
+	return err == nil
+}

@@ -1,0 +1,132 @@
+package interlink
+
+import (
+	"context"
+	"fmt"
+
+	"go.yaml.in/yaml/v3"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"carrick/steps"
+)
+
+// repairedFiles are the published guide's files as they should have been. carrick
+// writes them out, and installs none of them.
+func repairedFiles() steps.Call {
+	leave := func(context.Context, steps.Env) (steps.Change, error) {
+		return steps.Change{Items: []steps.Item{{Verb: steps.Leave, What: "the published guide's chain", Note: "carrick does not install it: carrick export writes its files, repaired"}}}, nil
+	}
+	return steps.Call{
+		Preview: leave,
+		Make:    func(context.Context, steps.Env, steps.Progress) error { return nil },
+		Keeps:   "carrick has installed nothing of the published guide's chain",
+		Exports: exportChain,
+	}
+}
+
+// values are a chart's values, in an order of their own.
+type values map[string]any
+
+func exportChain(_ context.Context, e steps.Env) ([]steps.Exported, error) {
+	c := proxyConf
+	c.listen, c.tls, c.kubeCA, c.temp = proxyListens, "/tls", "/kube/ca.crt", "/tmp"
+	conf, err := c.encode()
+	if err != nil {
+		return nil, err
+	}
+	ns, address, port := space(e), e.Answers.Text("exposure.address"), e.Answers.Int("exposure.port")
+	proxied, err := asYAML(values{
+		"image":        values{"registry": "docker.io", "repository": "bitnamilegacy/nginx"},
+		"global":       values{"security": values{"allowInsecureImages": true}},
+		"replicaCount": 1,
+		"command":      []string{"nginx", "-c", "/conf/nginx.conf"}, "args": []string{},
+		"containerPorts": values{"http": proxyListens},
+		"service":        values{"type": "ClusterIP", "ports": values{"http": proxyListens}},
+		"extraVolumes": []any{
+			values{"name": "conf", "configMap": values{"name": proxyName}}, values{"name": "kube", "configMap": values{"name": rootCA}},
+			values{"name": "tls", "secret": values{"secretName": certSecret}},
+		},
+		"extraVolumeMounts": []any{values{"name": "conf", "mountPath": "/conf"}, values{"name": "kube", "mountPath": "/kube"}, values{"name": "tls", "mountPath": "/tls"}},
+	})
+	if err != nil {
+		return nil, err
+	}
+	controls, err := asYAML(values{"controller": values{
+		"ingressClass":         "nginx-internal",
+		"ingressClassResource": values{"name": "nginx-internal", "controllerValue": "k8s.io/ingress-nginx-internal"},
+		"extraArgs":            values{"default-ssl-certificate": ns + "/" + certSecret},
+		"service":              values{"ports": values{"http": 6080, "https": port}},
+	}})
+	if err != nil {
+		return nil, err
+	}
+	out := []steps.Exported{
+		{Note: "ingress-nginx is retired and gets no fixes, and images of docker.io/bitnami are frozen: mode proxy needs neither"},
+		{Path: "nginx.conf", Content: []byte(conf)},
+		{Path: "nginx-values.yaml", Content: proxied},
+		{Path: "ingress-values.yaml", Content: controls},
+		{Object: chainIngress(ns, address)},
+	}
+	for _, o := range chainCertificates(e, ns, address) {
+		out = append(out, steps.Exported{Object: o})
+	}
+	files := "files/" + string(steps.Local) + "/"
+	return append(out, steps.Exported{Hand: fmt.Sprintf(`kubectl create namespace %[1]s
+kubectl create configmap %[2]s -n %[1]s --from-file=nginx.conf=%[3]snginx.conf
+helm upgrade --install my-nginx-kubernetes-api oci://registry-1.docker.io/bitnamicharts/nginx -n %[1]s --values %[3]snginx-values.yaml
+helm repo add ingress-nginx https://kubernetes.github.io/ingress-nginx
+helm upgrade --install my-ingress-nginx ingress-nginx/ingress-nginx -n %[1]s --values %[3]singress-values.yaml
+# in kind: add controller.hostPort.enabled=true and controller.hostPort.ports.https=%[4]d; the port has to stand in extraPortMappings, which are read only when the cluster is made`, ns, proxyName, files, port)}), nil
+}
+
+func asYAML(v any) ([]byte, error) { return yaml.Marshal(v) }
+
+// chainIngress is the published Ingress with what it lacks: all four paths, TLS
+// behind it, watches that live, and no annotation that nobody reads.
+func chainIngress(ns, address string) *unstructured.Unstructured {
+	paths := []any{}
+	for _, p := range servedPaths {
+		paths = append(paths, map[string]any{"path": "/" + p, "pathType": "Prefix", "backend": map[string]any{"service": map[string]any{"name": chainService, "port": map[string]any{"number": int64(proxyListens)}}}})
+	}
+	rule := map[string]any{"http": map[string]any{"paths": paths}}
+	if !isAddress(address) {
+		rule["host"] = address
+	}
+	notes := map[string]any{"nginx.ingress.kubernetes.io/backend-protocol": "HTTPS"}
+	for k, v := range chainNotes {
+		notes[k] = v
+	}
+	return &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "networking.k8s.io/v1", "kind": "Ingress",
+		"metadata": map[string]any{"name": "kubernetes-api", "namespace": ns, "annotations": notes},
+		"spec": map[string]any{
+			"ingressClassName": "nginx-internal", "rules": []any{rule},
+			"tls": []any{map[string]any{"hosts": []any{address}, "secretName": certSecret}},
+		},
+	}}
+}
+
+// chainCertificates are issuer and certificates, all in the Ingress's namespace.
+func chainCertificates(e steps.Env, ns, address string) []*unstructured.Unstructured {
+	of := func(kind, name string, spec map[string]any) *unstructured.Unstructured {
+		return &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "cert-manager.io/v1", "kind": kind, "metadata": map[string]any{"name": name, "namespace": ns}, "spec": spec,
+		}}
+	}
+	key := map[string]any{"algorithm": "ECDSA", "size": int64(256), "rotationPolicy": "Never"}
+	leaf := map[string]any{"secretName": certSecret, "duration": "2160h", "issuerRef": map[string]any{"name": issuerName, "kind": "Issuer", "group": "cert-manager.io"}}
+	field := "dnsNames"
+	if isAddress(address) {
+		field = "ipAddresses"
+	}
+	leaf[field] = []any{address}
+	return []*unstructured.Unstructured{
+		of("Issuer", rootIssuer, map[string]any{"selfSigned": map[string]any{}}),
+		of("Certificate", rootCert, map[string]any{
+			"isCA": true, "commonName": rootCert, "secretName": caSecret, "duration": fmt.Sprintf("%dh", e.Answers.Int("cert.ca-years")*8760), "privateKey": key,
+			"issuerRef": map[string]any{"name": rootIssuer, "kind": "Issuer", "group": "cert-manager.io"},
+		}),
+		of("Issuer", issuerName, map[string]any{"ca": map[string]any{"secretName": caSecret}}),
+		of("Certificate", certSecret, leaf),
+	}
+}

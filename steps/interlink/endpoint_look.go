@@ -1,0 +1,96 @@
+package interlink
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"time"
+
+	"carrick/cluster"
+	"carrick/cluster/probe"
+	"carrick/steps"
+)
+
+// target is the endpoint as one side looks at it.
+type target struct {
+	where  string // host:port
+	host   string
+	mode   string
+	by     string // whose CA proves it: own, kube, public
+	ca     []byte // PEM; nil: a public CA's certificate
+	looker string // who looks
+}
+
+// target is what to look at; the result says why nothing is looked at from here.
+func targetOf(e steps.Env) (target, *steps.Result) {
+	facts, who := e.Own, "this machine"
+	if e.Side == steps.Remote {
+		if !e.Host.Here() {
+			r := steps.Skipped("a folder stands for the edge node: looked at from there by: carrick check LINK --side remote")
+			return target{}, &r
+		}
+		facts, who = e.Peer, "the edge node"
+	}
+	t := target{looker: who}
+	var err error
+	if t.where, err = facts.Text("endpoint"); err == nil {
+		if t.mode, err = facts.Text("endpoint-mode"); err == nil {
+			t.by, err = facts.Text("endpoint-proved-by")
+		}
+	}
+	if err == nil && t.by != "public" {
+		var ca string
+		ca, err = facts.Text("endpoint-ca")
+		t.ca = []byte(ca)
+	}
+	if err == nil {
+		t.host, _, err = net.SplitHostPort(t.where)
+	}
+	if err != nil {
+		r := steps.Unseen(err)
+		return t, &r
+	}
+	return t, nil
+}
+
+// looking is a check's Run that looks at the endpoint.
+func looking(look func(context.Context, steps.Env, target) steps.Result) func(context.Context, steps.Env) steps.Result {
+	return func(ctx context.Context, e steps.Env) steps.Result {
+		t, no := targetOf(e)
+		if no != nil {
+			return *no
+		}
+		r := look(ctx, e, t)
+		if r.Found != "" {
+			r.Found += ", seen from " + t.looker
+		}
+		return r
+	}
+}
+
+const lookAge = 30 * time.Second
+
+// handshake is what the endpoint shows, judged by the CA that jobs are given. The
+// error is not nil where no handshake could be had.
+func (t target) handshake(ctx context.Context, e steps.Env) (probe.TLSReport, error) {
+	key := fmt.Sprintf("endpoint-tls/%s/%s/%s", e.Side, t.where, cluster.Mask(string(t.ca)).Hash())
+	return cluster.Look(ctx, key, lookAge, func(ctx context.Context) (probe.TLSReport, error) { return probe.TLS(ctx, t.where, "", t.ca) })
+}
+
+// answered is what the endpoint says to a GET without a token.
+type answered struct {
+	probe.HTTPReport
+	err error
+}
+
+// get asks for a path without a token. The certificate is not judged here: it was
+// by the checks before, and a wrong name is no reason not to look at the paths.
+func (t target) get(ctx context.Context, e steps.Env, path string) (probe.HTTPReport, error) {
+	key := fmt.Sprintf("endpoint-get/%s/%s%s/%s", e.Side, t.where, path, cluster.Mask(string(t.ca)).Hash())
+	got, err := cluster.Look(ctx, key, lookAge, func(ctx context.Context) (answered, error) {
+		r, err := probe.HTTP(ctx, "GET", "https://"+t.where+path, probe.HTTPOptions{Roots: t.ca, NoRedirects: true})
+		return answered{r, err}, nil // an error is an answer, too: it is kept as long
+	})
+	return got.HTTPReport, errors.Join(err, got.err)
+}

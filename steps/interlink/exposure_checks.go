@@ -1,0 +1,138 @@
+package interlink
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"carrick/cluster"
+	"carrick/steps"
+	"carrick/steps/check"
+)
+
+const (
+	enforceLabel = "pod-security.kubernetes.io/enforce"
+	chartOfKube  = "kubernetes/kubernetes: pkg/apis/core/types.go"
+)
+
+func exposureChecks() []steps.Check {
+	return []steps.Check{
+		{
+			Name: "endpoint-namespace", Title: "the endpoint's namespace is there and takes the proxy", On: steps.Local, Needs: []string{"signed-in"}, Mend: "namespace", When: in(byProxy),
+			Why: "the proxy and its certificates stand there; the level restricted refuses a port of the node",
+			See: []string{page}, Run: endpointNamespace,
+		},
+		{
+			Name: "address-usable", Title: "the address is one that compute nodes can use", On: steps.Local, Needs: []string{"signed-in"},
+			Why: "the virtual kubelet hands it to every job as it stands: an address of the cluster's own network leads nowhere outside",
+			See: []string{"interlink-hq/interLink: pkg/virtualkubelet/execute.go", page}, Run: addressUsable,
+		},
+		{
+			Name: "exposure-fits", Title: "the cluster can open the port in that way", On: steps.Local, Needs: []string{"signed-in"}, When: in(byProxy),
+			Why: "a Service of type LoadBalancer waits for ever where nobody gives addresses, and a cluster of kind opens no port after it was made",
+			See: []string{page, chartOfKube}, Run: exposureFits,
+		},
+	}
+}
+
+func endpointNamespace(ctx context.Context, e steps.Env) steps.Result {
+	n, err := check.Get[corev1.Namespace](ctx, e.Cluster, check.Namespaces, "", space(e))
+	if err != nil {
+		return check.Missing(err, "namespace "+space(e), "")
+	}
+	level, want := n.Labels[enforceLabel], e.Answers.Text("exposure.type")
+	if want == asHostPort && (level == "restricted" || level == "baseline") {
+		return steps.Failed(fmt.Sprintf("namespace %s enforces the level %s, which refuses a hostPort", space(e), level),
+			e.Kubectl()+" label namespace "+space(e)+" "+enforceLabel+"=privileged --overwrite")
+	}
+	if level == "" {
+		return steps.Passed("namespace %s; it enforces no pod security level", space(e))
+	}
+	return steps.Passed("namespace %s enforces the level %s", space(e), cluster.Clean(level))
+}
+
+func addressUsable(ctx context.Context, e steps.Env) steps.Result {
+	a := e.Answers.Text("exposure.address")
+	fix := "answer exposure.address with a name or address that a compute node reaches: carrick " + e.LinkFile()
+	if strings.HasSuffix(a, ".svc") || strings.Contains(a, ".svc.") || strings.HasSuffix(a, ".local") {
+		return steps.Failed(a+" is a name that only pods of the cluster know", fix)
+	}
+	ip, err := netip.ParseAddr(a)
+	switch {
+	case a == "localhost" || (err == nil && ip.IsLoopback()):
+		if check.OnLoopback(e.Cluster.Server()) {
+			return steps.Passed("%s is on loopback, as this cluster's API server is: good on this machine alone", a)
+		}
+		return steps.Failed(a+" is on loopback: a job would ask its own compute node", fix)
+	case err != nil:
+		return steps.Passed("%s, a name: endpoint-name resolves it", a)
+	case ip.IsUnspecified() || ip.IsMulticast() || ip.IsLinkLocalUnicast():
+		return steps.Failed(a+" is no address of one machine on a network", fix)
+	}
+	own, err := check.Get[corev1.Service](ctx, e.Cluster, check.Services, "default", "kubernetes")
+	if err != nil && !apierrors.IsNotFound(err) {
+		return steps.Unseen(err)
+	}
+	if err == nil && own.Spec.ClusterIP == a {
+		return steps.Failed(a+" is the API's Service inside the cluster (default/kubernetes): no route leads there from a compute node", fix)
+	}
+	return steps.Passed("%s, an address outside the cluster's Services", a)
+}
+
+func exposureFits(ctx context.Context, e steps.Env) steps.Result {
+	kind, port := e.Answers.Text("exposure.type"), e.Answers.Int("exposure.port")
+	nodes, err := realNodes(ctx, e)
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	for _, n := range nodes {
+		if strings.HasPrefix(n.Spec.ProviderID, "kind://") && kind != asBalancer {
+			return steps.Warned(fmt.Sprintf("the nodes are containers of kind (%s): port %d of this machine leads to them only if extraPortMappings named it when the cluster was made", n.Name, port),
+				fmt.Sprintf("in the kind configuration: nodes: [{role: control-plane, extraPortMappings: [{containerPort: %d, hostPort: %d}]}], and make the cluster anew; or answer exposure.address with the node's address, where the compute nodes share its network", port, port))
+		}
+	}
+	switch kind {
+	case asNodePort:
+		if port < 30000 || port > 32767 {
+			return steps.Failed(fmt.Sprintf("port %d is outside of the range of node ports, 30000-32767 unless the API server says otherwise", port), "answer exposure.port with a port from 30000 to 32767, or exposure.type with LoadBalancer or hostPort: carrick "+e.LinkFile())
+		}
+		return steps.Passed("port %d of each node leads to the proxy", port)
+	case asHostPort:
+		return hostPortFits(e, nodes, port)
+	}
+	seen, err := e.Own.Text("balancer-there")
+	if _, absent := err.(*steps.AbsentError); absent {
+		return steps.Warned("nobody seems to give load balancers addresses here: no Service of type LoadBalancer has one",
+			"on bare metal install MetalLB with an IPAddressPool and an L2Advertisement, in a network that lets it announce addresses; or answer exposure.type with NodePort: carrick "+e.LinkFile())
+	}
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	return steps.Passed("%s", seen)
+}
+
+// hostPortFits: the pod has to run on the node whose address jobs use.
+func hostPortFits(e steps.Env, nodes []*corev1.Node, port int) steps.Result {
+	if n := nodeOf(nodes, e.Answers.Text("exposure.address")); n != "" {
+		return steps.Passed("port %d of node %s, where the proxy is pinned", port, n)
+	}
+	return steps.Warned(fmt.Sprintf("%s is the address of no node: the proxy's pod is pinned nowhere, and port %d is open on whichever node it comes to run", e.Answers.Text("exposure.address"), port),
+		"answer exposure.address with an address of the node that is to take it: "+e.Kubectl()+" get nodes -o wide")
+}
+
+// nodeOf is the name of the node that has an address.
+func nodeOf(nodes []*corev1.Node, address string) string {
+	for _, n := range nodes {
+		for _, a := range addressesOf(n) {
+			if a == address {
+				return n.Name
+			}
+		}
+	}
+	return ""
+}

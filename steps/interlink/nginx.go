@@ -1,0 +1,184 @@
+package interlink
+
+import (
+	"fmt"
+	"net"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// nginxConf is all that decides the proxy's configuration.
+type nginxConf struct {
+	listen    int           // port, by TLS
+	ipv6      bool          // listens there, too
+	tls       string        // folder of tls.crt and tls.key
+	kubeCA    string        // file of the CA that proves the API server
+	upstream  string        // host:port of the API server
+	name      string        // that its certificate must be good for
+	readAfter time.Duration // how long nothing may come on a connection before it is cut
+	temp      string        // folder that may be written
+}
+
+// proxyConf is the configuration that carrick ships.
+var proxyConf = nginxConf{
+	listen: proxyListens, tls: "/tls", kubeCA: "/kube/ca.crt", upstream: inCluster + ":443", name: inCluster,
+	readAfter: time.Hour, temp: "/tmp",
+}
+
+// servedPaths are the only ones that the proxy passes on: what kubectl and the
+// client libraries ask for.
+var servedPaths = []string{"api", "apis", "version", "openapi"}
+
+// A directive of nginx: words, and a block where it has one.
+type directive struct {
+	words []word
+	block []directive
+}
+
+// word is one word as it stands in the file.
+type word string
+
+// plainWord is what needs no quotes.
+var plainWord = regexp.MustCompile(`^[A-Za-z0-9_./:=@-]+$`)
+
+// lit is text that nginx takes to the letter. There is no way to write a $
+// that nginx does not take for a variable, so such a text is refused.
+func lit(s string) (word, error) {
+	for _, r := range s {
+		if r == '$' || r < ' ' || r == 0x7f {
+			return "", fmt.Errorf("%q can't stand in nginx's configuration: %q can't be written there", s, r)
+		}
+	}
+	if plainWord.MatchString(s) {
+		return word(s), nil
+	}
+	return word(`"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(s) + `"`), nil
+}
+
+// line is a directive of words that are carrick's own: variables and expressions
+// stand in them as nginx reads them.
+func line(words ...word) directive { return directive{words: words} }
+
+func block(d directive, in ...directive) directive {
+	d.block = append([]directive{}, in...)
+	return d
+}
+
+// encode is the configuration as nginx reads it.
+func (c nginxConf) encode() (string, error) {
+	host, port, err := net.SplitHostPort(c.upstream)
+	if n, e := strconv.Atoi(port); err != nil || e != nil || n < 1 || n > 65535 || host == "" {
+		return "", fmt.Errorf("%q is no host:port of an API server", c.upstream)
+	}
+	if c.listen < 1024 || c.listen > 65535 {
+		return "", fmt.Errorf("a proxy without root's rights can't listen on port %d", c.listen)
+	}
+	if c.readAfter < time.Second {
+		return "", fmt.Errorf("%s is too short for a watch", c.readAfter)
+	}
+	var w struct{ cert, key, ca, upstream, name, pid word }
+	for _, x := range []struct {
+		to   *word
+		text string
+	}{{&w.ca, c.kubeCA}, {&w.upstream, c.upstream}, {&w.name, c.name}, {&w.pid, c.temp + "/nginx.pid"}, {&w.cert, c.tls}, {&w.key, c.temp}} {
+		if *x.to, err = lit(x.text); err != nil {
+			return "", err
+		}
+	}
+	var b strings.Builder
+	b.WriteString("# Made by carrick: the Kubernetes API for jobs behind an InterLink node.\n")
+	for _, d := range []directive{
+		line("daemon", "off"),
+		line("worker_processes", "1"),
+		line("worker_shutdown_timeout", "20s"),
+		line("pid", w.pid),
+		line("error_log", "stderr", "warn"),
+		block(line("events"), line("worker_connections", "4096")),
+		block(line("http"), c.http(w.ca, w.upstream, w.name)...),
+	} {
+		d.write(&b, 0)
+	}
+	return b.String(), nil
+}
+
+func (c nginxConf) http(ca, upstream, name word) []directive {
+	out := []directive{}
+	for _, kind := range []string{"client_body", "proxy", "fastcgi", "uwsgi", "scgi"} {
+		at, _ := lit(c.temp + "/" + kind)
+		out = append(out, line(word(kind+"_temp_path"), at))
+	}
+	after := word(fmt.Sprintf("%ds", int(c.readAfter.Seconds())))
+	return append(out,
+		line("access_log", "off"),
+		line("server_tokens", "off"),
+		block(line("map", "$http_upgrade", "$connection_upgrade"), line("default", "upgrade"), line("''", "''")),
+		// A name with a variable in it is opened at each handshake: a renewed
+		// certificate is shown without a restart.
+		block(line("map", "$ssl_server_name", "$pair"), line("default", "tls")),
+		block(line("server"), append(c.server(), block(line("location", "~", pathExpression("(/|$)")),
+			line("proxy_pass", "https://"+upstream),
+			line("proxy_http_version", "1.1"),
+			line("proxy_set_header", "Host", name),
+			line("proxy_set_header", "Upgrade", "$http_upgrade"),
+			line("proxy_set_header", "Connection", "$connection_upgrade"),
+			line("proxy_set_header", "X-Forwarded-For", "$remote_addr"),
+			line("proxy_buffering", "off"),
+			line("proxy_request_buffering", "off"),
+			line("proxy_read_timeout", after),
+			line("proxy_send_timeout", after),
+			line("proxy_socket_keepalive", "on"),
+			line("proxy_ssl_verify", "on"),
+			line("proxy_ssl_verify_depth", "5"),
+			line("proxy_ssl_trusted_certificate", ca),
+			line("proxy_ssl_name", name),
+			line("proxy_ssl_server_name", "on"),
+			line("proxy_ssl_protocols", "TLSv1.2", "TLSv1.3"),
+		), block(line("location", "/"), line("return", "404")))...),
+	)
+}
+
+func (c nginxConf) server() []directive {
+	after := word(fmt.Sprintf("%ds", int(c.readAfter.Seconds())))
+	out := []directive{line("listen", word(fmt.Sprint(c.listen)), "ssl")}
+	if c.ipv6 {
+		out = append(out, line("listen", word(fmt.Sprintf("[::]:%d", c.listen)), "ssl"))
+	}
+	cert, _ := lit(c.tls)
+	return append(out,
+		line("ssl_certificate", cert+"/$pair.crt"),
+		line("ssl_certificate_key", cert+"/$pair.key"),
+		line("ssl_protocols", "TLSv1.2", "TLSv1.3"),
+		line("client_max_body_size", "0"),
+		line("large_client_header_buffers", "8", "32k"),
+		line("send_timeout", after),
+		// The path as it was asked for has to be one of them, too: not only what
+		// nginx makes of it.
+		block(line("if", "($request_uri", "!~", pathExpression(`([/?]|$)`)+")"), line("return", "404")),
+	)
+}
+
+func pathExpression(end string) word {
+	return word(`"^/(` + strings.Join(servedPaths, "|") + ")" + end + `"`)
+}
+
+// write writes a directive with its block.
+func (d directive) write(b *strings.Builder, depth int) {
+	b.WriteString(strings.Repeat("  ", depth))
+	for i, w := range d.words {
+		if i > 0 {
+			b.WriteByte(' ')
+		}
+		b.WriteString(string(w))
+	}
+	if d.block == nil {
+		b.WriteString(";\n")
+		return
+	}
+	b.WriteString(" {\n")
+	for _, in := range d.block {
+		in.write(b, depth+1)
+	}
+	b.WriteString(strings.Repeat("  ", depth) + "}\n")
+}

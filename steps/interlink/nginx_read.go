@@ -1,0 +1,133 @@
+package interlink
+
+import (
+	"fmt"
+	"strings"
+)
+
+// readNginx reads a configuration as nginx does: directives of words, with
+// blocks. It knows no directive's meaning; variables stay as they are written.
+func readNginx(text string) ([]directive, error) {
+	r := nginxReader{text: text, line: 1}
+	out, err := r.directives(0)
+	if err != nil {
+		return nil, fmt.Errorf("line %d: %w", r.line, err)
+	}
+	return out, nil
+}
+
+type nginxReader struct {
+	text string
+	at   int
+	line int
+}
+
+// deepest is how far blocks may nest: what is read is somebody else's.
+const deepest = 20
+
+func (r *nginxReader) directives(depth int) ([]directive, error) {
+	if depth > deepest {
+		return nil, fmt.Errorf("blocks nest deeper than %d", deepest)
+	}
+	out := []directive{}
+	var words []word
+	for {
+		w, mark, err := r.next()
+		switch {
+		case err != nil:
+			return nil, err
+		case mark == 0 && w != "":
+			words = append(words, w)
+		case mark == ';':
+			if len(words) > 0 {
+				out = append(out, directive{words: words})
+			}
+			words = nil
+		case mark == '{':
+			in, err := r.directives(depth + 1)
+			if err != nil {
+				return nil, err
+			}
+			out, words = append(out, directive{words: words, block: in}), nil
+		default: // '}' or the end
+			if len(words) > 0 {
+				return nil, fmt.Errorf("%q does not end in ;", words[0])
+			}
+			if (mark == '}') != (depth > 0) {
+				return nil, fmt.Errorf("a block is not closed, or closed twice")
+			}
+			return out, nil
+		}
+	}
+}
+
+// next is the next word, or the mark ; { } that stands there; -1 is the end.
+func (r *nginxReader) next() (word, rune, error) {
+	for r.at < len(r.text) {
+		c := r.text[r.at]
+		switch {
+		case c == '\n':
+			r.line++
+			r.at++
+		case c == ' ' || c == '\t' || c == '\r':
+			r.at++
+		case c == '#':
+			if end := strings.IndexByte(r.text[r.at:], '\n'); end >= 0 {
+				r.at += end
+			} else {
+				r.at = len(r.text)
+			}
+		case c == ';' || c == '{' || c == '}':
+			r.at++
+			return "", rune(c), nil
+		case c == '"' || c == '\'':
+			return r.quoted(c)
+		default:
+			start := r.at
+			for r.at < len(r.text) && !strings.ContainsRune(" \t\r\n;{}", rune(r.text[r.at])) {
+				if strings.HasPrefix(r.text[r.at:], "${") {
+					end := strings.IndexByte(r.text[r.at:], '}')
+					if end < 0 {
+						return "", 0, fmt.Errorf("a variable is not closed")
+					}
+					r.at += end
+				}
+				r.at++
+			}
+			return word(r.text[start:r.at]), 0, nil
+		}
+	}
+	return "", -1, nil
+}
+
+// quoted is a word in quotes, with them.
+func (r *nginxReader) quoted(quote byte) (word, rune, error) {
+	start := r.at
+	for r.at++; r.at < len(r.text); r.at++ {
+		switch r.text[r.at] {
+		case '\n':
+			r.line++
+		case '\\':
+			r.at++
+		case quote:
+			r.at++
+			return word(r.text[start:r.at]), 0, nil
+		}
+	}
+	return "", 0, fmt.Errorf("a quote is not closed")
+}
+
+// every are the directives of a name, at any depth.
+func every(in []directive, name string) []directive {
+	var out []directive
+	for _, d := range in {
+		if len(d.words) > 0 && string(d.words[0]) == name {
+			out = append(out, d)
+		}
+		out = append(out, every(d.block, name)...)
+	}
+	return out
+}
+
+// bare is a word without its quotes.
+func (w word) bare() string { return strings.Trim(string(w), `"'`) }

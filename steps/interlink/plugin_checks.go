@@ -1,0 +1,294 @@
+package interlink
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os/exec"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/version"
+
+	"carrick/cluster"
+	"carrick/steps"
+)
+
+const pluginSource = "interlink-hq/interlink-slurm-plugin: pkg/slurm/prepare.go"
+
+func pluginChecks() []steps.Check {
+	on := func(c steps.Check) steps.Check {
+		c.On, c.See = steps.Remote, append(c.See, pluginSource)
+		return c
+	}
+	return []steps.Check{
+		on(steps.Check{
+			Name: "plugin-config", Title: "the plugin's configuration can be read, and has no key that it passes over",
+			Why: "the plugin takes no notice of a key that it does not know: a typing error is a setting that is not made", Run: pluginConfigReads,
+		}),
+		on(steps.Check{
+			Name: "plugin-exports", Title: "the plugin mounts tokens and CA", Needs: []string{"plugin-config"}, Mend: "plugin-exports",
+			Why: "without ExportPodData in the plugin's own configuration a job has the variables of the API and no files of a ServiceAccount. The chart's exportPodData is read by nothing",
+			See: []string{"interlink-hq/interLink: docs/docs/cookbook/1-edge.mdx"}, Run: pluginExports,
+		}),
+		on(steps.Check{
+			Name: "plugin-version", Title: "the plugin is 0.3.9 or newer",
+			Why: "before that it knows nothing of projected volumes", Run: pluginVersion,
+		}),
+		on(steps.Check{
+			Name: "plugin-log", Title: "the plugin finds the projected volumes of its pods", When: withUnit,
+			Why: "what it does not find it does not mount, and it starts the job all the same", Run: pluginLog,
+		}),
+		on(steps.Check{
+			Name: "plugin-started", Title: "the plugin was started with its configuration of today", Needs: []string{"plugin-config"}, Mend: "plugin-restart", When: withUnit,
+			Why: "it reads it once", Run: pluginStarted,
+		}),
+		on(steps.Check{
+			Name: "plugin-tokens", Title: "tokens are kept out of job scripts", Needs: []string{"plugin-config"},
+			Why: "without SHARED_FS=true each token stands in the sbatch script, which Slurm keeps in its database and shows to its operators", Run: pluginTokens,
+		}),
+		on(steps.Check{
+			Name: "plugin-data-shared", Title: "compute nodes have the plugin's data folder, too", Needs: []string{"plugin-config"}, When: sharedFS,
+			Why: "with SHARED_FS=true the job mounts the files from the same path on its own node", Run: pluginDataShared,
+		}),
+		on(steps.Check{
+			Name: "plugin-data-closed", Title: "only the plugin's user can read its data folder", Needs: []string{"plugin-config"}, When: sharedFS, Mend: "plugin-closed",
+			Why: "the token's file has mode 0644: the folder above it is all that keeps other users from it, and the token is good for 100 years or as long as its pod stands", Run: pluginDataClosed,
+		}),
+	}
+}
+
+func withUnit(e steps.Env) bool { return e.Answers.Text("plugin.unit") != "" }
+func sharedFS(e steps.Env) bool { return e.Answers.Bool("plugin.shared-fs") }
+
+// readable is the configuration, or the verdict where it can't be read.
+func readable(ctx context.Context, e steps.Env) (pluginConfig, *steps.Result) {
+	c, err := openPlugin(ctx, e)
+	var r steps.Result
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		r = steps.Failed("there is no "+pluginPath(e)+" on the edge node", onEdge("ps -ef | grep -i slurm; systemctl cat UNIT | grep SLURMCONFIGPATH")+"; answer plugin.config with what it says")
+	case err != nil:
+		r = steps.Unseen(err)
+	case c.bad != nil:
+		r = steps.Failed(pluginPath(e)+": "+cluster.Clean(c.bad.Error()), onEdge("vi "+steps.Quoted(pluginPath(e))))
+	default:
+		return c, nil
+	}
+	return c, &r
+}
+
+func pluginConfigReads(ctx context.Context, e steps.Env) steps.Result {
+	c, no := readable(ctx, e)
+	if no != nil {
+		return *no
+	}
+	if bad := c.unknown(); len(bad) > 0 {
+		return steps.Warned(pluginPath(e)+" has keys that the plugin passes over: "+strings.Join(bad, ", "), onEdge("vi "+steps.Quoted(pluginPath(e))))
+	}
+	return steps.Passed("%s", pluginPath(e))
+}
+
+func pluginExports(ctx context.Context, e steps.Env) steps.Result {
+	c, no := readable(ctx, e)
+	if no != nil {
+		return *no
+	}
+	if c.flag("ExportPodData") {
+		return steps.Passed("ExportPodData: true in %s", pluginPath(e))
+	}
+	said := "says ExportPodData: " + cluster.Clean(c.word("ExportPodData"))
+	if c.value("ExportPodData") == nil {
+		said = "does not say ExportPodData, and its default is false"
+	}
+	return steps.Failed(pluginPath(e)+" "+said+": jobs get no /var/run/secrets/kubernetes.io/serviceaccount", "")
+}
+
+// imageTag is the version in the name of an image or a path.
+var imageTag = regexp.MustCompile(`(?i)(?:slurm|interlink)[a-z0-9_./-]*[:@/_-]v?(\d+\.\d+\.\d+)(-[a-z0-9.]+)?`)
+
+func pluginVersion(ctx context.Context, e steps.Env) steps.Result {
+	u, err := unitNow(ctx, e)
+	if _, absent := err.(*steps.AbsentError); absent {
+		return steps.Skipped("%s: which version it is can't be told; it is one of https://github.com/interlink-hq/interlink-slurm-plugin/releases", err.Error())
+	}
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	for _, l := range u.lines() {
+		run, ok := strings.CutPrefix(l, "ExecStart=")
+		if !ok {
+			continue
+		}
+		if m := imageTag.FindStringSubmatch(run); m != nil {
+			if version.MustParseGeneric(m[1]).LessThan(version.MustParseGeneric("0.3.9")) {
+				return steps.Failed("the unit "+u.name+" starts version "+m[1]+m[2], onEdge("install 0.3.9 or newer, and systemctl restart "+u.name))
+			}
+			return steps.Passed("version %s, as the unit %s names it", m[1]+m[2], u.name)
+		}
+	}
+	return steps.Skipped("the unit %s names no version of what it starts: plugin-log tells whether it knows projected volumes", u.name)
+}
+
+// unitNow is the unit that is answered, else the one that is found.
+func unitNow(ctx context.Context, e steps.Env) (unit, error) {
+	name := unitOf(e)
+	if name == "" {
+		return findUnit(ctx, e)
+	}
+	for _, dir := range []string{unitFolder, "/usr/lib/systemd/system", "/lib/systemd/system"} {
+		b, err := e.Host.Read(ctx, dir+"/"+name)
+		if err == nil {
+			return unit{name, string(b)}, nil
+		}
+		if !errors.Is(err, fs.ErrNotExist) {
+			return unit{}, err
+		}
+	}
+	return unit{}, steps.Absent("there is no unit %s on the edge node", name)
+}
+
+// inFolder is a skip where nothing can be run.
+func inFolder(err error, command string) (steps.Result, bool) {
+	if errors.Is(err, cluster.ErrFolder) {
+		return steps.Skipped("a folder stands for the edge node, and nothing runs in it; run there: %s", command), true
+	}
+	if errors.Is(err, exec.ErrNotFound) {
+		return steps.Skipped("the edge node has no %s", strings.Fields(command)[0]), true
+	}
+	return steps.Result{}, false
+}
+
+func pluginLog(ctx context.Context, e steps.Env) steps.Result {
+	args := []string{"--no-pager", "--lines=2000", "--unit=" + unitOf(e)}
+	said, err := says(ctx, e, "journalctl", args...)
+	if r, ok := inFolder(err, "journalctl "+strings.Join(args, " ")); ok {
+		return r
+	}
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	if n := strings.Count(said, "projected volumes not found"); n > 0 {
+		return steps.Failed(fmt.Sprintf("the log of %s says %d times that projected volumes were not found", unitOf(e), n),
+			onEdge("journalctl --unit="+unitOf(e)+" | grep -B3 'projected volumes not found'")+"    # is the virtual kubelet 0.4.0 or newer, and DisableProjectedVolumes false?")
+	}
+	if strings.TrimSpace(said) == "" || strings.Contains(said, "-- No entries --") {
+		return steps.Skipped("%s has logged nothing yet", unitOf(e))
+	}
+	return steps.Passed("the last 2000 lines of %s miss none", unitOf(e))
+}
+
+func pluginStarted(ctx context.Context, e steps.Env) steps.Result {
+	ok, since, err := started(ctx, e)
+	if r, no := inFolder(err, "systemctl restart "+unitOf(e)); no {
+		return r
+	}
+	switch {
+	case err != nil:
+		return steps.Unseen(err)
+	case since.IsZero():
+		return steps.Failed(unitOf(e)+" does not run", onEdge("systemctl status "+unitOf(e)))
+	case !ok:
+		return steps.Failed(fmt.Sprintf("%s runs since %s, and %s was written after that", unitOf(e), since.UTC().Format(time.DateTime), pluginPath(e)), "")
+	}
+	return steps.Passed("%s runs since %s", unitOf(e), since.UTC().Format(time.DateTime))
+}
+
+func pluginTokens(ctx context.Context, e steps.Env) steps.Result {
+	answered := e.Answers.Bool("plugin.shared-fs")
+	u, err := unitNow(ctx, e)
+	_, absent := err.(*steps.AbsentError)
+	if err != nil && !absent {
+		return steps.Unseen(err)
+	}
+	from := "as answered (plugin.shared-fs)"
+	if err == nil {
+		v, err := u.variable(ctx, e, "SHARED_FS")
+		if err != nil {
+			return steps.Unseen(err)
+		}
+		if (v == "true") != answered {
+			return steps.Failed(fmt.Sprintf("plugin.shared-fs is answered with %t, and SHARED_FS of the unit %s is %q", answered, u.name, v), "change the answer, or: "+onEdge("systemctl edit "+u.name+"    # Environment=SHARED_FS=true"))
+		}
+		from = "by the unit " + u.name
+	}
+	if !answered {
+		return steps.Warned("SHARED_FS is not true, "+from+": each job's token stands in its job script", onEdge("set Environment=SHARED_FS=true where the plugin starts")+", if compute nodes share its DataRootFolder; else let nobody read job scripts (scontrol show job, slurmdbd)")
+	}
+	return steps.Passed("SHARED_FS=true, %s", from)
+}
+
+// dataFolder is where the plugin writes.
+func dataFolder(ctx context.Context, e steps.Env) (string, error) {
+	c, err := openPlugin(ctx, e)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", steps.Absent("there is no %s on the edge node", pluginPath(e))
+	}
+	if err != nil {
+		return "", err
+	}
+	dir := c.word("DataRootFolder")
+	if dir == "" {
+		return "", steps.Absent("%s has no DataRootFolder", pluginPath(e))
+	}
+	if !path.IsAbs(dir) {
+		return "", steps.Absent("DataRootFolder in %s is %s, which is relative to wherever the plugin was started", pluginPath(e), cluster.Clean(dir))
+	}
+	return path.Clean(dir), nil
+}
+
+// readableData is the condition of the action that closes the folder.
+func readableData(e steps.Env) bool { return sharedFS(e) }
+
+// networked are file systems that several machines can have.
+var networked = []string{"nfs", "nfs4", "lustre", "beegfs", "gpfs", "ceph", "fuse.ceph", "cifs", "smb3", "glusterfs", "fuse.glusterfs", "gfs2", "ocfs2", "wekafs", "panfs", "orangefs", "pvfs2", "fhgfs", "9p", "virtiofs"}
+
+func pluginDataShared(ctx context.Context, e steps.Env) steps.Result {
+	dir, err := dataFolder(ctx, e)
+	if err != nil {
+		return lacking(err, onEdge("set DataRootFolder in "+pluginPath(e)+" to an absolute path that compute nodes share"))
+	}
+	kind, err := says(ctx, e, "findmnt", "--noheadings", "--output=FSTYPE", "--target="+dir)
+	if r, no := inFolder(err, "findmnt --target="+steps.Quoted(dir)); no {
+		return r
+	}
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	kind = strings.TrimSpace(kind)
+	if slices.Contains(networked, kind) {
+		return steps.Passed("%s is on %s", dir, kind)
+	}
+	return steps.Warned(fmt.Sprintf("%s is on %s of the edge node: a compute node has other files at that path, unless it is exported to them from here", dir, cluster.Clean(kind)),
+		"on a compute node: ls -ld "+steps.Quoted(dir)+"    # or have DataRootFolder on a file system that they share")
+}
+
+func pluginDataClosed(ctx context.Context, e steps.Env) steps.Result {
+	dir, err := dataFolder(ctx, e)
+	if err != nil {
+		return lacking(err, onEdge("set DataRootFolder in "+pluginPath(e)))
+	}
+	info, err := e.Host.Stat(ctx, dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return steps.Failed("there is no "+dir+" on the edge node", onEdge("install -d -m 0700 "+steps.Quoted(dir)))
+	}
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	mode := info.Mode.Perm()
+	if mode&^0o750 == 0 {
+		return steps.Passed("%s has mode %04o", dir, mode)
+	}
+	above, err := e.Host.Stat(ctx, path.Dir(dir))
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	if above.Mode.Perm()&0o077 == 0 {
+		return steps.Passed("%s has mode %04o, and only its owner gets through %s", dir, mode, path.Dir(dir))
+	}
+	return steps.Failed(fmt.Sprintf("%s has mode %04o: other users read the tokens in it", dir, mode), onEdge("chmod 0700 "+steps.Quoted(dir)))
+}

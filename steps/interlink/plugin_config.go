@@ -1,0 +1,273 @@
+package interlink
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"carrick/cluster"
+	"carrick/steps"
+)
+
+// pluginKeys are the keys that the plugin knows; it passes over all others.
+var pluginKeys = []string{
+	"SidecarPort", "Socket", "SbatchPath", "ScancelPath", "SqueuePath", "SinfoPath", "CommandPrefix", "ImagePrefix", "SingularityPath", "SingularityPrefix",
+	"SingularityDefaultOptions", "ExportPodData", "DataRootFolder", "Namespace", "Tsocks", "TsocksPath", "TsocksLoginNode", "BashPath", "VerboseLogging", "ErrorsOnlyLogging",
+	"EnableProbes", "DefaultUID", "Flavors", "DefaultFlavor", "ContainerRuntime", "InterlinkURL", "InterlinkPort", "SidecarURL", "EnrootPath", "EnrootPrefix", "EnrootDefaultOptions",
+}
+
+// pluginConfig is SlurmConfig.yaml as it stands.
+type pluginConfig struct {
+	text string
+	top  *yaml.Node // the mapping; nil: there is none
+	bad  error      // why it is no YAML
+}
+
+func openPlugin(ctx context.Context, e steps.Env) (pluginConfig, error) {
+	b, err := e.Host.Read(ctx, pluginPath(e))
+	if err != nil {
+		return pluginConfig{}, err
+	}
+	return parsePlugin(string(b)), nil
+}
+
+func parsePlugin(text string) pluginConfig {
+	c := pluginConfig{text: text}
+	var doc yaml.Node
+	if c.bad = yaml.Unmarshal([]byte(text), &doc); c.bad != nil || len(doc.Content) == 0 {
+		return c
+	}
+	if c.top = doc.Content[0]; c.top.Kind != yaml.MappingNode {
+		c.top, c.bad = nil, errors.New("it is no mapping of keys and values")
+	}
+	return c
+}
+
+// value is the node of a key; nil: it is not set.
+func (c pluginConfig) value(key string) *yaml.Node {
+	if c.top == nil {
+		return nil
+	}
+	for i := 0; i+1 < len(c.top.Content); i += 2 {
+		if c.top.Content[i].Value == key {
+			return c.top.Content[i+1]
+		}
+	}
+	return nil
+}
+
+func (c pluginConfig) word(key string) string {
+	if n := c.value(key); n != nil && n.Kind == yaml.ScalarNode && n.Tag != "!!null" {
+		return n.Value
+	}
+	return ""
+}
+
+// flag is a key that is true or not, as YAML has it.
+func (c pluginConfig) flag(key string) bool {
+	var out bool
+	n := c.value(key)
+	return n != nil && n.Decode(&out) == nil && out
+}
+
+// unknown are the keys that the plugin passes over, with what may be meant.
+func (c pluginConfig) unknown() []string {
+	var out []string
+	if c.top == nil {
+		return nil
+	}
+	for i := 0; i+1 < len(c.top.Content); i += 2 {
+		key := c.top.Content[i].Value
+		known := false
+		for _, k := range pluginKeys {
+			known = known || k == key
+		}
+		if near := cluster.Nearest(key, pluginKeys); !known && (near != "" || strings.EqualFold(key, "exportpoddata")) {
+			out = append(out, fmt.Sprintf("%s (line %d; is %s meant?)", cluster.Clean(key), c.top.Content[i].Line, near))
+		}
+	}
+	return out
+}
+
+// exporting is the file with ExportPodData: true, and all else to the letter.
+func (c pluginConfig) exporting() (string, error) {
+	const key = "ExportPodData"
+	if c.bad != nil {
+		return "", fmt.Errorf("carrick does not edit what it can't read: %s", cluster.Clean(c.bad.Error()))
+	}
+	n := c.value(key)
+	switch {
+	case c.flag(key):
+		return c.text, nil
+	case n == nil:
+		text := c.text
+		if text != "" && !strings.HasSuffix(text, "\n") {
+			text += "\n"
+		}
+		return text + key + ": true\n", nil
+	case n.Kind != yaml.ScalarNode:
+		return "", fmt.Errorf("line %d: %s is no single value", n.Line, key)
+	}
+	lines := strings.Split(c.text, "\n")
+	at := strings.Index(lines[n.Line-1], key)
+	colon := -1
+	if at >= 0 {
+		colon = strings.IndexByte(lines[n.Line-1][at:], ':')
+	}
+	if colon < 0 {
+		return "", fmt.Errorf("line %d: the value of %s stands on a line of its own", n.Line, key)
+	}
+	lines[n.Line-1] = lines[n.Line-1][:at+colon+1] + " true"
+	if n.LineComment != "" {
+		lines[n.Line-1] += " " + n.LineComment
+	}
+	out := strings.Join(lines, "\n")
+	if !parsePlugin(out).flag(key) {
+		return "", fmt.Errorf("line %d: carrick can't tell how to set %s there", n.Line, key)
+	}
+	return out, nil
+}
+
+// pluginConfigFile edits the plugin's configuration in place: its mode stays.
+type pluginConfigFile struct{}
+
+func (pluginConfigFile) file(ctx context.Context, e steps.Env) (steps.File, error) {
+	f := steps.File{PathOf: pluginPath, Mode: 0o600, Content: func(ctx context.Context, e steps.Env) (cluster.Masked, error) {
+		c, err := openPlugin(ctx, e)
+		if errors.Is(err, fs.ErrNotExist) {
+			return cluster.Masked{}, steps.Absent("there is no %s on the edge node: answer plugin.config with where the plugin reads it", pluginPath(e))
+		}
+		if err != nil {
+			return cluster.Masked{}, err
+		}
+		text, err := c.exporting()
+		return cluster.Mask(text), err
+	}}
+	info, err := e.Host.Stat(ctx, pluginPath(e))
+	switch {
+	case err == nil:
+		f.Mode = info.Mode.Perm()
+	case !errors.Is(err, fs.ErrNotExist):
+		return f, err
+	}
+	return f, nil
+}
+
+// Plan shows the line that changes.
+func (p pluginConfigFile) Plan(ctx context.Context, e steps.Env) (steps.Change, error) {
+	f, err := p.file(ctx, e)
+	if err != nil {
+		return steps.Change{}, err
+	}
+	return f.Plan(ctx, e)
+}
+
+// Do writes it.
+func (p pluginConfigFile) Do(ctx context.Context, e steps.Env, say steps.Progress) error {
+	f, err := p.file(ctx, e)
+	if err != nil {
+		return err
+	}
+	return f.Do(ctx, e, say)
+}
+
+// PlanUndo says what comes back.
+func (p pluginConfigFile) PlanUndo(ctx context.Context, e steps.Env) (steps.Change, error) {
+	f, err := p.file(ctx, e)
+	if err != nil {
+		return steps.Change{}, err
+	}
+	return f.PlanUndo(ctx, e)
+}
+
+// Undo puts back what stood there.
+func (p pluginConfigFile) Undo(ctx context.Context, e steps.Env, say steps.Progress) error {
+	f, err := p.file(ctx, e)
+	if err != nil {
+		return err
+	}
+	return f.Undo(ctx, e, say)
+}
+
+// Export names the line: the file is the site's, and may hold what is theirs.
+func (pluginConfigFile) Export(_ context.Context, e steps.Env) ([]steps.Exported, error) {
+	return []steps.Exported{{Hand: "# on the edge node, in " + pluginPath(e) + ": ExportPodData: true, then restart the plugin"}}, nil
+}
+
+// atRun is a command that answers decide.
+type atRun func(context.Context, steps.Env) (steps.Command, error)
+
+// Plan shows the command line.
+func (r atRun) Plan(ctx context.Context, e steps.Env) (steps.Change, error) {
+	c, err := r(ctx, e)
+	if err != nil {
+		return steps.Change{}, err
+	}
+	return c.Plan(ctx, e)
+}
+
+// Do runs it.
+func (r atRun) Do(ctx context.Context, e steps.Env, say steps.Progress) error {
+	c, err := r(ctx, e)
+	if err != nil {
+		return err
+	}
+	return c.Do(ctx, e, say)
+}
+
+// PlanUndo shows what takes it back.
+func (r atRun) PlanUndo(ctx context.Context, e steps.Env) (steps.Change, error) {
+	c, err := r(ctx, e)
+	if err != nil {
+		return steps.Change{}, err
+	}
+	return c.PlanUndo(ctx, e)
+}
+
+// Undo takes it back.
+func (r atRun) Undo(ctx context.Context, e steps.Env, say steps.Progress) error {
+	c, err := r(ctx, e)
+	if err != nil {
+		return err
+	}
+	return c.Undo(ctx, e, say)
+}
+
+// Export is the command, to be run by hand.
+func (r atRun) Export(ctx context.Context, e steps.Env) ([]steps.Exported, error) {
+	c, err := r(ctx, e)
+	if err != nil {
+		return nil, err
+	}
+	return c.Export(ctx, e)
+}
+
+func restartPlugin(_ context.Context, e steps.Env) (steps.Command, error) {
+	return steps.Command{
+		Title: "has the plugin read its configuration; jobs go on", Run: []string{"systemctl", "restart", unitOf(e)},
+		Done: func(ctx context.Context, e steps.Env) (bool, error) {
+			ok, _, err := started(ctx, e)
+			return ok, err
+		},
+	}, nil
+}
+
+// closeData takes the rights of others from the plugin's data folder. An undo
+// gives back what such a folder usually has.
+func closeData(ctx context.Context, e steps.Env) (steps.Command, error) {
+	dir, err := dataFolder(ctx, e)
+	if err != nil {
+		return steps.Command{}, err
+	}
+	return steps.Command{
+		Title: "keeps other users of the compute nodes from the tokens in it", Run: []string{"chmod", "o-rx", dir}, UndoRun: []string{"chmod", "o+rx", dir},
+		Done: func(ctx context.Context, e steps.Env) (bool, error) {
+			info, err := e.Host.Stat(ctx, dir)
+			return err == nil && info.Mode.Perm()&0o005 == 0, err
+		},
+	}, nil
+}

@@ -1,0 +1,130 @@
+package interlink
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"regexp"
+	"strings"
+	"time"
+
+	"carrick/cluster"
+	"carrick/steps"
+)
+
+// unit is a systemd unit that starts the plugin.
+type unit struct{ name, text string }
+
+// findUnit is the unit that starts the Slurm plugin.
+func findUnit(ctx context.Context, e steps.Env) (unit, error) {
+	names, err := e.Host.List(ctx, unitFolder)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return unit{}, err
+	}
+	for _, n := range names {
+		if !strings.HasSuffix(n, ".service") {
+			continue
+		}
+		b, err := e.Host.Read(ctx, unitFolder+"/"+n)
+		if err != nil {
+			continue // a link that leads nowhere, or a folder: not the plugin's
+		}
+		if u := (unit{n, string(b)}); u.startsPlugin() {
+			return u, nil
+		}
+	}
+	return unit{}, steps.Absent("no unit in %s starts the Slurm plugin", unitFolder)
+}
+
+func (u unit) startsPlugin() bool {
+	for _, l := range u.lines() {
+		if strings.Contains(l, "SLURMCONFIGPATH=") {
+			return true
+		}
+		if run, ok := strings.CutPrefix(l, "ExecStart="); ok && strings.Contains(run, "interlink") && (strings.Contains(run, "slurm") || strings.HasSuffix(strings.Fields(run + " x")[0], "/plugin")) {
+			return true
+		}
+	}
+	return false
+}
+
+// lines are those that say something.
+func (u unit) lines() []string {
+	var out []string
+	for _, l := range strings.Split(strings.ReplaceAll(u.text, "\\\n", " "), "\n") {
+		if l = strings.TrimSpace(l); l != "" && !strings.HasPrefix(l, "#") && !strings.HasPrefix(l, ";") {
+			out = append(out, l)
+		}
+	}
+	return out
+}
+
+// variable is what a variable is set to, in the unit or in a file that it names.
+func (u unit) variable(ctx context.Context, e steps.Env, key string) (string, error) {
+	set := regexp.MustCompile(`(?:^|[\s"'=])` + regexp.QuoteMeta(key) + `=["']?([^\s"']+)`)
+	out := ""
+	for _, l := range u.lines() {
+		if file, ok := strings.CutPrefix(l, "EnvironmentFile="); ok {
+			b, err := e.Host.Read(ctx, strings.TrimPrefix(file, "-"))
+			if errors.Is(err, fs.ErrNotExist) {
+				continue
+			}
+			if err != nil {
+				return "", err
+			}
+			for _, in := range (unit{text: string(b)}).lines() {
+				if m := set.FindStringSubmatch(in); m != nil {
+					out = m[1]
+				}
+			}
+			continue
+		}
+		if m := set.FindStringSubmatch(l); m != nil {
+			out = m[1]
+		}
+	}
+	return cluster.Clean(out), nil
+}
+
+// says runs a command on the edge node, and keeps what it printed for a moment.
+func says(ctx context.Context, e steps.Env, name string, args ...string) (string, error) {
+	if e.Host.IsFolder() {
+		return "", cluster.ErrFolder
+	}
+	return cluster.Look(ctx, "edge-says/"+name+" "+strings.Join(args, " "), 5*time.Second, func(ctx context.Context) (string, error) {
+		out, _, err := e.Host.Run(ctx, name, args...)
+		return out, err
+	})
+}
+
+// runsSince is when the plugin's unit was started; zero: it does not run.
+func runsSince(ctx context.Context, e steps.Env) (time.Time, error) {
+	text, err := says(ctx, e, "systemctl", "show", "--property=ActiveEnterTimestamp", unitOf(e))
+	if err != nil {
+		return time.Time{}, err
+	}
+	said := strings.TrimPrefix(strings.TrimSpace(text), "ActiveEnterTimestamp=")
+	if said == "" || said == "n/a" {
+		return time.Time{}, nil
+	}
+	at, err := time.ParseInLocation("Mon 2006-01-02 15:04:05 MST", said, time.Local)
+	if err != nil {
+		return at, fmt.Errorf("systemctl says that %s runs since %q, which is no time", unitOf(e), said)
+	}
+	return at, nil
+}
+
+// started tells whether the plugin was started after its configuration was
+// written.
+func started(ctx context.Context, e steps.Env) (bool, time.Time, error) {
+	since, err := runsSince(ctx, e)
+	if err != nil {
+		return false, since, err
+	}
+	info, err := e.Host.Stat(ctx, pluginPath(e))
+	if errors.Is(err, fs.ErrNotExist) {
+		return true, since, nil
+	}
+	return !since.IsZero() && !since.Before(info.ModTime.Truncate(time.Second)), since, err
+}

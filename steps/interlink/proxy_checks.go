@@ -1,0 +1,252 @@
+package interlink
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"carrick/cluster"
+	"carrick/steps"
+	"carrick/steps/check"
+)
+
+var slicesKind = schema.GroupVersionResource{Group: "discovery.k8s.io", Version: "v1", Resource: "endpointslices"}
+
+func proxyChecks() []steps.Check {
+	return []steps.Check{
+		{
+			Name: "proxy-configuration", Title: "nginx is told to pass on long streams, large requests and nothing but the API", On: steps.Local, Needs: []string{"endpoint-namespace"}, Mend: "proxy",
+			Why: "nginx cuts what is quiet for 60 seconds, keeps answers back until a buffer is full and refuses bodies beyond 1 MiB, unless it is told otherwise: watches die, logs don't follow",
+			See: []string{"nginx.org: ngx_http_proxy_module", page}, Run: proxyConfiguration,
+		},
+		{
+			Name: "proxy-runs", Title: "the proxy runs", On: steps.Local, Needs: []string{"proxy-configuration"}, Mend: "proxy", Within: 3 * time.Minute,
+			Why: "it is the only way in", See: []string{page}, Run: proxyRuns,
+		},
+		{
+			Name: "proxy-current", Title: "the proxy was started with the configuration and the CA of today", On: steps.Local, Needs: []string{"proxy-runs"}, Mend: "proxy",
+			Why: "nginx reads its configuration and the cluster's CA once; only its own certificate is read anew at each handshake", See: []string{"nginx.org: ngx_http_ssl_module"}, Run: proxyCurrent,
+		},
+		{
+			Name: "service-serves", Title: "the proxy's port is open and leads to it", On: steps.Local, Needs: []string{"proxy-runs"}, Mend: "service", Within: 3 * time.Minute,
+			Why: "a Service without endpoints answers nobody, and one of type LoadBalancer waits for ever where nobody gives addresses", See: []string{chartOfKube}, Run: serviceServes,
+		},
+		{
+			Name: "proxy-fenced", Title: "only the compute nodes' networks reach the proxy", On: steps.Local, Needs: []string{"endpoint-namespace"}, Mend: "fence",
+			Why: "whoever reaches it may try tokens, and every weakness of the API server is open to them", See: []string{page, chartOfKube}, Run: proxyFenced,
+		},
+	}
+}
+
+// proxyDirectives are what the configuration has to say, and what goes wrong
+// without it.
+var proxyDirectives = []struct{ name, want, harm string }{
+	{"proxy_buffering", "off", "watches and logs come late"},
+	{"client_max_body_size", "0", "requests beyond 1 MiB are refused"},
+	{"proxy_ssl_verify", "on", "tokens go to whoever answers for the API server"},
+	{"proxy_http_version", "1.1", "kubectl exec and port-forward fail"},
+}
+
+func proxyConfiguration(ctx context.Context, e steps.Env) steps.Result {
+	m, err := check.Get[corev1.ConfigMap](ctx, e.Cluster, check.ConfigMaps, space(e), proxyName)
+	if err != nil {
+		return check.Missing(err, "ConfigMap "+space(e)+"/"+proxyName, "")
+	}
+	said, err := readNginx(m.Data["nginx.conf"])
+	if err != nil {
+		return steps.Failed("nginx.conf is nothing that nginx reads: "+cluster.Clean(err.Error()), "")
+	}
+	block := serverBlock{configMap: proxyName, key: "nginx.conf", said: said}
+	if bad := block.emptied(); bad != "" {
+		return steps.Failed(bad, "")
+	}
+	if len(every(said, "proxy_pass")) == 0 {
+		return steps.Failed("nginx.conf passes nothing on", "")
+	}
+	for _, d := range proxyDirectives {
+		got := every(said, d.name)
+		if len(got) == 0 || len(got[0].words) != 2 || got[0].words[1].bare() != d.want {
+			return steps.Failed(fmt.Sprintf("nginx.conf does not say %s %s: %s", d.name, d.want, d.harm), "")
+		}
+	}
+	read := every(said, "proxy_read_timeout")
+	if len(read) == 0 || len(read[0].words) != 2 || nginxTime(read[0].words[1].bare()) < 10*time.Minute {
+		return steps.Failed("nginx.conf has no proxy_read_timeout of ten minutes at least: a watch on which nothing happens for so long is cut", "")
+	}
+	return steps.Passed("it cuts what is quiet for %s, and buffers nothing", read[0].words[1])
+}
+
+// nginxTime is a time as nginx has it; 0: none that is understood here.
+func nginxTime(s string) time.Duration {
+	if s != "" && s[len(s)-1] >= '0' && s[len(s)-1] <= '9' {
+		s += "s"
+	}
+	d, err := time.ParseDuration(s)
+	if err != nil {
+		return 0
+	}
+	return d
+}
+
+func proxyRuns(ctx context.Context, e steps.Env) steps.Result {
+	return check.Available(ctx, e.Cluster, space(e), proxyName, e.Kubectl()+" describe pods -n "+space(e)+" -l app.kubernetes.io/name="+proxyName)
+}
+
+func proxyCurrent(ctx context.Context, e steps.Env) steps.Result {
+	d, err := check.Get[appsv1.Deployment](ctx, e.Cluster, check.Deployments, space(e), proxyName)
+	if err != nil {
+		return check.Missing(err, "Deployment "+space(e)+"/"+proxyName, "")
+	}
+	want, err := proxyCause(ctx, e)
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	if have := d.Spec.Template.Annotations[causeNote]; have != want {
+		return steps.Failed("its pods read another nginx.conf or CA of the cluster than stands there today", "")
+	}
+	return steps.Passed("its pods read what stands there; a renewed certificate needs no restart")
+}
+
+func serviceServes(ctx context.Context, e steps.Env) steps.Result {
+	s, err := check.Get[corev1.Service](ctx, e.Cluster, check.Services, space(e), proxyName)
+	if err != nil {
+		return check.Missing(err, "Service "+space(e)+"/"+proxyName, "")
+	}
+	on, err := readyOn(ctx, e)
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	if len(on) == 0 {
+		return steps.Waits(s.CreationTimestamp.Time, "Service %s has no endpoint that is ready on port %d", s.Name, proxyListens).Or(e.Kubectl() + " get endpointslices,pods -n " + space(e))
+	}
+	switch exposed(e) {
+	case asBalancer:
+		return balancerServes(e, s)
+	case asNodePort:
+		return nodePortServes(ctx, e, s, on)
+	}
+	return hostPortServes(ctx, e)
+}
+
+// readyOn are the nodes of the proxy's pods that are ready on its port.
+func readyOn(ctx context.Context, e steps.Env) ([]string, error) {
+	all, err := check.List[discoveryv1.EndpointSlice](ctx, e.Cluster, slicesKind, space(e), cluster.Selector{Labels: discoveryv1.LabelServiceName + "=" + proxyName})
+	if err != nil {
+		return nil, err
+	}
+	var out []string
+	for _, s := range all {
+		if !slices.ContainsFunc(s.Ports, func(p discoveryv1.EndpointPort) bool { return p.Port != nil && *p.Port == proxyListens }) {
+			continue
+		}
+		for _, at := range s.Endpoints {
+			if at.Conditions.Ready == nil || *at.Conditions.Ready {
+				node := ""
+				if at.NodeName != nil {
+					node = *at.NodeName
+				}
+				out = append(out, node)
+			}
+		}
+	}
+	return out, nil
+}
+
+func hasPort(s *corev1.Service, port int32, of func(corev1.ServicePort) int32) bool {
+	return slices.ContainsFunc(s.Spec.Ports, func(p corev1.ServicePort) bool { return of(p) == port })
+}
+
+func balancerServes(e steps.Env, s *corev1.Service) steps.Result {
+	port, want := int32(e.Answers.Int("exposure.port")), e.Answers.Text("exposure.address")
+	if s.Spec.Type != corev1.ServiceTypeLoadBalancer || !hasPort(s, port, func(p corev1.ServicePort) int32 { return p.Port }) {
+		return steps.Failed(fmt.Sprintf("Service %s is of type %s and has not port %d of a load balancer", s.Name, s.Spec.Type, port), "")
+	}
+	got := balancerAddress(s)
+	if got == "" {
+		return steps.Waits(s.CreationTimestamp.Time, "nobody has given Service %s an address yet", s.Name).
+			Or("is there a load balancer (a cloud's, or MetalLB with an IPAddressPool and an L2Advertisement)? " + e.Kubectl() + " describe service " + s.Name + " -n " + space(e) + "    # or answer exposure.type with NodePort")
+	}
+	if isAddress(want) && got != want {
+		return steps.Failed(fmt.Sprintf("the load balancer gave Service %s the address %s, and jobs are told %s", s.Name, cluster.Clean(got), want),
+			"answer exposure.address with "+cluster.Clean(got)+", then: carrick apply "+e.LinkFile())
+	}
+	return steps.Passed("%s, port %d", cluster.Clean(got), port)
+}
+
+func nodePortServes(ctx context.Context, e steps.Env, s *corev1.Service, on []string) steps.Result {
+	port := int32(e.Answers.Int("exposure.port"))
+	if !hasPort(s, port, func(p corev1.ServicePort) int32 { return p.NodePort }) {
+		return steps.Failed(fmt.Sprintf("Service %s has no node port %d", s.Name, port), "")
+	}
+	nodes, err := realNodes(ctx, e)
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	at := nodeOf(nodes, e.Answers.Text("exposure.address"))
+	if s.Spec.ExternalTrafficPolicy == corev1.ServiceExternalTrafficPolicyLocal && at != "" && !slices.Contains(on, at) {
+		return steps.Failed(fmt.Sprintf("the proxy runs on %s, and port %d of %s leads nowhere: with externalTrafficPolicy Local only its own node answers", strings.Join(on, ", "), port, at), "carrick apply "+e.LinkFile()+" --step proxy    # pins the proxy to that node")
+	}
+	return steps.Passed("port %d of the nodes, proxy on %s", port, strings.Join(on, ", "))
+}
+
+func hostPortServes(ctx context.Context, e steps.Env) steps.Result {
+	d, err := check.Get[appsv1.Deployment](ctx, e.Cluster, check.Deployments, space(e), proxyName)
+	if err != nil {
+		return check.Missing(err, "Deployment "+space(e)+"/"+proxyName, "")
+	}
+	port := int32(e.Answers.Int("exposure.port"))
+	for _, c := range d.Spec.Template.Spec.Containers {
+		if slices.ContainsFunc(c.Ports, func(p corev1.ContainerPort) bool { return p.HostPort == port }) {
+			return steps.Passed("port %d of the proxy's node", port)
+		}
+	}
+	return steps.Failed(fmt.Sprintf("the proxy's pods take no port %d of their node", port), "carrick apply "+e.LinkFile()+" --step proxy")
+}
+
+func proxyFenced(ctx context.Context, e steps.Env) steps.Result {
+	fix := "answer exposure.sources with the networks of the compute nodes, then: carrick apply " + e.LinkFile() + " --step proxy"
+	if len(e.Answers.List("exposure.sources")) > 0 {
+		fix = "carrick apply " + e.LinkFile() + " --step proxy"
+	}
+	p, err := check.Get[networkingv1.NetworkPolicy](ctx, e.Cluster, check.NetworkPolicies, space(e), proxyName)
+	if err != nil && !apierrors.IsNotFound(err) {
+		return steps.Unseen(err)
+	}
+	fenced := err == nil
+	s, err := check.Get[corev1.Service](ctx, e.Cluster, check.Services, space(e), proxyName)
+	if err != nil {
+		return check.Missing(err, "Service "+space(e)+"/"+proxyName, "carrick apply "+e.LinkFile()+" --step proxy")
+	}
+	var by []string
+	if len(s.Spec.LoadBalancerSourceRanges) > 0 {
+		by = append(by, "the load balancer ("+strings.Join(s.Spec.LoadBalancerSourceRanges, ", ")+")")
+	}
+	if fenced {
+		from := fencedTo(p)
+		if len(from) == 0 {
+			return steps.Warned("NetworkPolicy "+p.Name+" lets everybody in", fix)
+		}
+		if wide(from) || (exposed(e) == asNodePort && s.Spec.ExternalTrafficPolicy != corev1.ServiceExternalTrafficPolicyLocal) {
+			return steps.Warned("NetworkPolicy "+p.Name+" keeps nobody out: it lets "+strings.Join(from, ", ")+" in, and a port of the nodes hides who asks unless externalTrafficPolicy is Local", fix)
+		}
+		by = append(by, "NetworkPolicy "+p.Name+" ("+strings.Join(from, ", ")+"), as far as the cluster's network enforces it")
+	}
+	if len(by) == 0 || wide(s.Spec.LoadBalancerSourceRanges) {
+		return steps.Warned("the whole world may reach the port, as far as no firewall shuts it: neither loadBalancerSourceRanges nor a NetworkPolicy names a network", fix)
+	}
+	return steps.Passed("by %s", strings.Join(by, " and "))
+}
+
+// wide tells whether a list of networks holds all addresses.
+func wide(cidrs []string) bool {
+	return slices.ContainsFunc(cidrs, func(c string) bool { return strings.HasSuffix(c, "/0") })
+}
