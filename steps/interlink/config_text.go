@@ -76,7 +76,7 @@ func editConfig(text string, settings []vkSetting) (string, error) {
 		}
 	}
 	for _, s := range settings {
-		if says(was, s) {
+		if configSays(was, s) {
 			continue
 		}
 		if text, err = setKey(text, s); err != nil {
@@ -95,8 +95,8 @@ func editConfig(text string, settings []vkSetting) (string, error) {
 	return text, nil
 }
 
-// says tells whether the values say that already.
-func says(values map[string]any, s vkSetting) bool {
+// configSays tells whether the values say that already.
+func configSays(values map[string]any, s vkSetting) bool {
 	v, ok := values[s.key]
 	if !ok || v == nil {
 		return s.value == "" || s.value == false

@@ -138,7 +138,7 @@ func kubeletImage(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Failed(fmt.Sprintf("Deployment %s has no container %s", vkDeployment(e), kubeletName), "is it the chart's? "+e.Kubectl()+" -n "+vkNamespace(e)+" get deploy "+vkDeployment(e)+" -o yaml")
 	}
 	image := cluster.Clean(c.Image)
-	tag := imageTag(c.Image)
+	tag := tagOf(c.Image)
 	pin := fmt.Sprintf("set virtualNode.image.tag to a release in the chart's values: %s -n %s upgrade RELEASE %s --reuse-values --set virtualNode.image.tag=0.6.1", e.Helm(), vkNamespace(e), chartAt)
 	if strings.Contains(c.Image, "@sha256:") {
 		return steps.Warned("it is pinned by a digest, which does not say whether it is 0.4.0 or newer: "+image, "look what it is: "+e.Kubectl()+" -n "+vkNamespace(e)+" logs deploy/"+vkDeployment(e)+" -c "+kubeletName+" | head")
@@ -153,8 +153,8 @@ func kubeletImage(ctx context.Context, e steps.Env) steps.Result {
 	return steps.Passed("%s", image)
 }
 
-// imageTag is the tag of an image's name; latest where it names none.
-func imageTag(image string) string {
+// tagOf is the tag of an image's name; latest where it names none.
+func tagOf(image string) string {
 	image, _, _ = strings.Cut(image, "@")
 	last := image[strings.LastIndex(image, "/")+1:]
 	if _, tag, ok := strings.Cut(last, ":"); ok {

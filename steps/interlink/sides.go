@@ -22,7 +22,7 @@ func sides() steps.Step {
 				Default: nodeDefault,
 			},
 			{
-				Key: "vk.namespace", Title: "Namespace of InterLink", Kind: steps.Name, Adopt: adoptNamespace,
+				Key: "vk.namespace", Title: "Namespace of InterLink", Kind: steps.Name, Adopt: adoptKubelet,
 				Help:    "Where the chart is installed: the virtual kubelet's Deployment and its configuration stand there.",
 				Default: namespaceDefault,
 			},
@@ -111,16 +111,16 @@ func edgeFiles(_ context.Context, e steps.Env) steps.Result {
 // adoptNode is the node that stands.
 func adoptNode(ctx context.Context, e steps.Env) (any, string, error) {
 	name, err := virtualNode(ctx, e)
-	return adopted(name, err, "the node that has the label "+nodeLabel)
+	return adoptedFact(name, err, "the node that has the label "+nodeLabel)
 }
 
-func adoptNamespace(ctx context.Context, e steps.Env) (any, string, error) {
+func adoptKubelet(ctx context.Context, e steps.Env) (any, string, error) {
 	name, err := kubeletNamespace(ctx, e)
-	return adopted(name, err, fmt.Sprintf("where Deployment %s is", vkDeployment(e)))
+	return adoptedFact(name, err, fmt.Sprintf("where Deployment %s is", vkDeployment(e)))
 }
 
-// adopted is what was found; nothing where there is nothing to find.
-func adopted(v any, err error, from string) (any, string, error) {
+// adoptedFact is what was found; nothing where there is nothing to find.
+func adoptedFact(v any, err error, from string) (any, string, error) {
 	if errors.As(err, new(*steps.AbsentError)) {
 		return nil, "", nil
 	}

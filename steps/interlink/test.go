@@ -59,7 +59,7 @@ func checkWatch(v string) error {
 
 func testImageDefault(e steps.Env) (any, string) {
 	if v, err := e.Own.Text("server-version"); err == nil {
-		if image := "registry.k8s.io/kubectl:" + plainVersion(v); imageTag(image) != "" {
+		if image := "registry.k8s.io/kubectl:" + plainVersion(v); tagOf(image) != "" {
 			return image, "the API server's version"
 		}
 	}

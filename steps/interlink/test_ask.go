@@ -208,9 +208,9 @@ func (d askDoer) Do(ctx context.Context, e steps.Env, say steps.Progress) error 
 }
 
 // askAt asks one server everything.
-func askAt(ctx context.Context, e steps.Env, server string, ca []byte, token cluster.Masked) answer {
-	var out answer
-	fail := func(doing string, err error) answer {
+func askAt(ctx context.Context, e steps.Env, server string, ca []byte, token cluster.Masked) apiAnswer {
+	var out apiAnswer
+	fail := func(doing string, err error) apiAnswer {
 		out.Error = doing + ": " + cluster.Clean(cluster.Explain(err))
 		return out
 	}

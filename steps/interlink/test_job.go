@@ -27,7 +27,7 @@ func testImage(_ context.Context, e steps.Env) steps.Result {
 		return steps.Failed(cluster.Clean(image)+" is gone: what was docker.io/bitnami stands frozen in docker.io/bitnamilegacy", use)
 	case strings.HasPrefix(name, "bitnamilegacy/"):
 		return steps.Warned(cluster.Clean(image)+" gets no fixes any more", use)
-	case imageTag(image) == "latest" && !strings.Contains(image, "@"):
+	case tagOf(image) == "latest" && !strings.Contains(image, "@"):
 		return steps.Warned(cluster.Clean(image)+" is another one each day, and may not suit the API server", use)
 	}
 	return steps.Passed("%s; whether compute nodes can pull it, the Job shows", cluster.Clean(image))

@@ -29,16 +29,16 @@ type about struct {
 // asked is what the API answered to the jobs' ServiceAccount.
 type asked struct {
 	about
-	Through answer `json:"through"`
-	Inside  answer `json:"inside"`
+	Through apiAnswer `json:"through"`
+	Inside  apiAnswer `json:"inside"`
 	// AskedSeconds is for how long a token was asked for, GrantedSeconds for how
 	// long it was given.
 	AskedSeconds   int64 `json:"askedSeconds"`
 	GrantedSeconds int64 `json:"grantedSeconds"`
 }
 
-// answer is what one way to the API gave.
-type answer struct {
+// apiAnswer is what one way to the API gave.
+type apiAnswer struct {
 	Error   string              `json:"error,omitempty"` // why nothing was answered
 	API     int                 `json:"api"`             // status of GET /api
 	Version string              `json:"version,omitempty"`
