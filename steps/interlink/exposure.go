@@ -42,7 +42,7 @@ func exposure() steps.Step {
 				},
 			},
 			{
-				Key: "exposure.namespace", Title: "Namespace of the endpoint", Kind: steps.Namespace, When: not(byServer), Adopt: adoptNamespace,
+				Key: "exposure.namespace", Title: "Namespace of the endpoint", Kind: steps.Namespace, When: not(byServer), Adopt: adoptEndpointNamespace,
 				Help: "The proxy and its certificates stand there and nothing else does. In mode ingress: where the published guide's chain stands.",
 				Default: func(e steps.Env) (any, string) {
 					if mode(e) == byIngress {

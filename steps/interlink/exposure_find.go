@@ -114,9 +114,9 @@ func learnNodeAddress(ctx context.Context, e steps.Env) (any, error) {
 	return nil, steps.Absent("no node of the cluster has an address")
 }
 
-// adopted is what a set-up that stands shows of the endpoint: what the virtual
+// adoptedConfig is what a set-up that stands shows of the endpoint: what the virtual
 // kubelet tells jobs.
-func adopted(e steps.Env) (address, port string, err error) {
+func adoptedConfig(e steps.Env) (address, port string, err error) {
 	v, err := e.Own.Value("vk-config")
 	if err != nil {
 		var absent *steps.AbsentError
@@ -134,7 +134,7 @@ func adopted(e steps.Env) (address, port string, err error) {
 const inConfig = "the virtual kubelet's configuration"
 
 func adoptAddress(_ context.Context, e steps.Env) (any, string, error) {
-	address, _, err := adopted(e)
+	address, _, err := adoptedConfig(e)
 	if err != nil || address == "" {
 		return nil, "", err
 	}
@@ -142,7 +142,7 @@ func adoptAddress(_ context.Context, e steps.Env) (any, string, error) {
 }
 
 func adoptPort(_ context.Context, e steps.Env) (any, string, error) {
-	_, port, err := adopted(e)
+	_, port, err := adoptedConfig(e)
 	if err != nil || port == "" {
 		return nil, "", err
 	}
@@ -173,7 +173,7 @@ func adoptMode(ctx context.Context, e steps.Env) (any, string, error) {
 	if c != nil {
 		return byIngress, "Ingress " + c.Namespace + "/" + c.Name, nil
 	}
-	address, port, err := adopted(e)
+	address, port, err := adoptedConfig(e)
 	if err != nil || address == "" {
 		return nil, "", err
 	}
@@ -183,7 +183,7 @@ func adoptMode(ctx context.Context, e steps.Env) (any, string, error) {
 	return nil, "", nil
 }
 
-func adoptNamespace(ctx context.Context, e steps.Env) (any, string, error) {
+func adoptEndpointNamespace(ctx context.Context, e steps.Env) (any, string, error) {
 	s, err := theProxy(ctx, e)
 	if err != nil {
 		return nil, "", err

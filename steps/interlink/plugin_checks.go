@@ -108,8 +108,8 @@ func pluginExports(ctx context.Context, e steps.Env) steps.Result {
 	return steps.Failed(pluginPath(e)+" "+said+": jobs get no /var/run/secrets/kubernetes.io/serviceaccount", "")
 }
 
-// imageTag is the version in the name of an image or a path.
-var imageTag = regexp.MustCompile(`(?i)(?:slurm|interlink)[a-z0-9_./-]*[:@/_-]v?(\d+\.\d+\.\d+)(-[a-z0-9.]+)?`)
+// tagInUnit is the version in the name of an image or a path.
+var tagInUnit = regexp.MustCompile(`(?i)(?:slurm|interlink)[a-z0-9_./-]*[:@/_-]v?(\d+\.\d+\.\d+)(-[a-z0-9.]+)?`)
 
 func pluginVersion(ctx context.Context, e steps.Env) steps.Result {
 	u, err := unitNow(ctx, e)
@@ -124,7 +124,7 @@ func pluginVersion(ctx context.Context, e steps.Env) steps.Result {
 		if !ok {
 			continue
 		}
-		if m := imageTag.FindStringSubmatch(run); m != nil {
+		if m := tagInUnit.FindStringSubmatch(run); m != nil {
 			if version.MustParseGeneric(m[1]).LessThan(version.MustParseGeneric("0.3.9")) {
 				return steps.Failed("the unit "+u.name+" starts version "+m[1]+m[2], onEdge("install 0.3.9 or newer, and systemctl restart "+u.name))
 			}
@@ -165,7 +165,7 @@ func inFolder(err error, command string) (steps.Result, bool) {
 
 func pluginLog(ctx context.Context, e steps.Env) steps.Result {
 	args := []string{"--no-pager", "--lines=2000", "--unit=" + unitOf(e)}
-	said, err := says(ctx, e, "journalctl", args...)
+	said, err := edgeSays(ctx, e, "journalctl", args...)
 	if r, ok := inFolder(err, "journalctl "+strings.Join(args, " ")); ok {
 		return r
 	}
@@ -252,7 +252,7 @@ func pluginDataShared(ctx context.Context, e steps.Env) steps.Result {
 	if err != nil {
 		return lacking(err, onEdge("set DataRootFolder in "+pluginPath(e)+" to an absolute path that compute nodes share"))
 	}
-	kind, err := says(ctx, e, "findmnt", "--noheadings", "--output=FSTYPE", "--target="+dir)
+	kind, err := edgeSays(ctx, e, "findmnt", "--noheadings", "--output=FSTYPE", "--target="+dir)
 	if r, no := inFolder(err, "findmnt --target="+steps.Quoted(dir)); no {
 		return r
 	}

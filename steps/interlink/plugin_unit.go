@@ -87,8 +87,8 @@ func (u unit) variable(ctx context.Context, e steps.Env, key string) (string, er
 	return cluster.Clean(out), nil
 }
 
-// says runs a command on the edge node, and keeps what it printed for a moment.
-func says(ctx context.Context, e steps.Env, name string, args ...string) (string, error) {
+// edgeSays runs a command on the edge node, and keeps what it printed for a moment.
+func edgeSays(ctx context.Context, e steps.Env, name string, args ...string) (string, error) {
 	if e.Host.IsFolder() {
 		return "", cluster.ErrFolder
 	}
@@ -100,7 +100,7 @@ func says(ctx context.Context, e steps.Env, name string, args ...string) (string
 
 // runsSince is when the plugin's unit was started; zero: it does not run.
 func runsSince(ctx context.Context, e steps.Env) (time.Time, error) {
-	text, err := says(ctx, e, "systemctl", "show", "--property=ActiveEnterTimestamp", unitOf(e))
+	text, err := edgeSays(ctx, e, "systemctl", "show", "--property=ActiveEnterTimestamp", unitOf(e))
 	if err != nil {
 		return time.Time{}, err
 	}

@@ -21,7 +21,7 @@ func proxy() steps.Step {
 			{
 				Name: "proxy", Title: "Run the proxy", On: steps.Local, Needs: []string{"endpoint-namespace"},
 				Doer: steps.Manifest{File: "proxy.yaml", Values: steps.Values{
-					"conf": proxyText, "cause": proxyCause, "image": answer("exposure.image"), "secret": func(_ context.Context, e steps.Env) (any, error) { return proxySecret(e), nil },
+					"conf": proxyText, "cause": proxyCause, "image": answerOf("exposure.image"), "secret": func(_ context.Context, e steps.Env) (any, error) { return proxySecret(e), nil },
 					"host-port": hostPortOf, "node": nodeSelector, "strategy": strategy,
 				}},
 			},
@@ -39,7 +39,7 @@ func proxy() steps.Step {
 	}
 }
 
-func answer(key string) func(context.Context, steps.Env) (any, error) {
+func answerOf(key string) func(context.Context, steps.Env) (any, error) {
 	return func(_ context.Context, e steps.Env) (any, error) { return e.Answers.Text(key), nil }
 }
 

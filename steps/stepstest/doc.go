@@ -12,7 +12,8 @@
 //	               commands: {"id -u": {out: "0\n", err: "", exit: 0}} (others are
 //	               not there), folder: true (no commands: a folder that stands for
 //	               a machine), root: false (carrick does not run as root
-//	               there), files: {/etc/x: null}; over a base each path or
+//	               there), here: true (this process has its network), files:
+//	               {/etc/x: null}; over a base each path or
 //	               command is replaced, null removes one
 //	-- answers --  answers, as in a link file
 //	-- denied --   rights that the admin lacks, one a line: "remote create secrets renku"
@@ -20,6 +21,9 @@
 //	-- web --      what an HTTP API on loopback answers: "GET /path": {status,
 //	               json or body and type, header, when: {header: value}}, or a list of
 //	               those; over a base each path is replaced, null removes one
+//	-- shows --    the certificate that this API shows in the place of its own: for
+//	               (a name or address), name (its common name), life ("-1h"),
+//	               alone: true (it signs itself, not the API's CA)
 //	-- files/X --  a file on this machine; ${files} is its folder, for answers;
 //	               ${file X} is its base64, for Secrets
 //	-- logs/N/P -- what pod P of namespace N has logged; logs/N/P/C: its container C
@@ -41,8 +45,9 @@
 // ${client-key} of the key of both, which is always the same one; GROUPS are
 // joined by commas, or "-". ${ca-text} is the API server's CA as a quoted scalar,
 // for ConfigMaps, and a line ${ca-pem} the same as it stands, for files;
-// ${web-ca-pem} and ${web-ca-text} are that
-// API's, ${web-ca-fingerprint} is the SHA-256 of it in hex.
+// ${web-ca-pem} and ${web-ca-text} are that API's, ${web-ca-fingerprint} is its
+// SHA-256 in hex; ${web-cert NAME LIFETIME} and ${web-key} are a certificate that
+// this API's CA has signed, and its key.
 // ${helm-release FILE} is the value of key release in a Secret of Helm's, of the
 // release that files/FILE describes as YAML. ${now} and ${ago 90s} are times, ${unix 20h} is one from now in seconds, as tokens have it.
 // ${wireguard PRIVATE PEER} is a port of loopback where a WireGuard device with

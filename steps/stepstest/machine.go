@@ -26,6 +26,7 @@ type machine struct {
 	commands map[string]command // by the words of the command line
 	folder   bool               // no commands: a folder that stands for a machine
 	noRoot   bool               // carrick does not run as root there
+	here     bool               // this process has its network
 }
 
 // command is what a command line gives.
@@ -43,6 +44,7 @@ type machineText struct {
 	Owners   map[string]*int         `yaml:"owners"`
 	Commands map[string]*command     `yaml:"commands"`
 	Folder   *bool                   `yaml:"folder"`
+	Here     *bool                   `yaml:"here"`
 	Root     *bool                   `yaml:"root"`
 }
 
@@ -52,7 +54,7 @@ func newMachine(base *machine) *machine {
 	}
 	return &machine{
 		files: maps.Clone(base.files), links: maps.Clone(base.links), modes: maps.Clone(base.modes), owners: maps.Clone(base.owners),
-		commands: maps.Clone(base.commands), folder: base.folder, noRoot: base.noRoot,
+		commands: maps.Clone(base.commands), folder: base.folder, noRoot: base.noRoot, here: base.here,
 	}
 }
 
@@ -80,6 +82,9 @@ func (m *machine) section(text string) error {
 	overlay(m.commands, over.Commands)
 	if over.Folder != nil {
 		m.folder = *over.Folder
+	}
+	if over.Here != nil {
+		m.here = *over.Here
 	}
 	if over.Root != nil {
 		m.noRoot = !*over.Root
@@ -124,7 +129,7 @@ func (m *machine) open(t *testing.T) *cluster.Host {
 			t.Fatalf("modes: %v", err)
 		}
 	}
-	o := cluster.HostOptions{Clusters: cluster.Options{Once: true}, Owner: m.owner, ByRoot: func() bool { return !m.noRoot }}
+	o := cluster.HostOptions{Clusters: cluster.Options{Once: true}, Owner: m.owner, ByRoot: func() bool { return !m.noRoot }, Here: m.here}
 	if !m.folder {
 		o.Run = m.run
 	}

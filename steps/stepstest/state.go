@@ -50,7 +50,7 @@ func (s *state) section(name string) (string, bool) {
 	return "", false
 }
 
-var sections = regexp.MustCompile(`^(base|local|remote|machine|answers|denied|server|web|want|host/.+|files/[^/]+|logs/[^/]+/[^/]+(/[^/]+)?)$`)
+var sections = regexp.MustCompile(`^(base|local|remote|machine|answers|denied|server|web|shows|want|host/.+|files/[^/]+|logs/[^/]+/[^/]+(/[^/]+)?)$`)
 
 func load(dir, name, files string, servers map[steps.Side]*server, w *web) (*state, error) {
 	path := filepath.Join(dir, name+".txtar")
@@ -103,6 +103,10 @@ func load(dir, name, files string, servers map[steps.Side]*server, w *web) (*sta
 	pages, _ := s.section("web")
 	if err := webSection(s.web, w.expand(pages)); err != nil {
 		return nil, fmt.Errorf("%s: web: %w", path, err)
+	}
+	shows, _ := s.section("shows")
+	if err := w.show(w.expand(shows)); err != nil {
+		return nil, fmt.Errorf("%s: shows: %w", path, err)
 	}
 	denied, _ := s.section("denied")
 	s.denied = append(s.denied, lines(denied)...)

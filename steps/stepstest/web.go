@@ -24,6 +24,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -40,6 +41,9 @@ type web struct {
 	refused []string // requests that would have changed something
 	tunnels responders
 	now     time.Time // of ${now}
+	key     *ecdsa.PrivateKey
+	own     *x509.Certificate // its own, which signs the others
+	shown   atomic.Pointer[tls.Certificate]
 }
 
 // webAnswer is one answer to "METHOD /path"; the first whose When holds is
@@ -57,7 +61,17 @@ type webAnswer struct {
 func newWeb() (*web, error) {
 	w := &web{now: time.Now()}
 	var err error
-	w.Server, w.ca, err = serveTLS(http.HandlerFunc(w.serve))
+	if w.Server, w.ca, err = serveTLS(http.HandlerFunc(w.serve)); err != nil {
+		return nil, err
+	}
+	w.key = ownKey(w.TLS)
+	w.TLS.GetConfigForClient = func(*tls.ClientHelloInfo) (*tls.Config, error) {
+		if c := w.shown.Load(); c != nil {
+			return &tls.Config{Certificates: []tls.Certificate{*c}}, nil
+		}
+		return nil, nil // as it is
+	}
+	w.own, err = x509.ParseCertificate(w.TLS.Certificates[0].Certificate[0])
 	return w, err
 }
 
@@ -101,7 +115,7 @@ var claims = regexp.MustCompile(`\$\{claims (\w+) (\{[^{}]*(?:\{[^{}]*\}[^{}]*)*
 // expand replaces what only the running API knows, ${claims ALG {…}}, times and
 // WireGuard responders.
 func (w *web) expand(text string) string {
-	text = w.tunnels.expand(timed(text, w.now))
+	text = w.certs(w.tunnels.expand(timed(text, w.now)))
 	u, _ := url.Parse(w.URL) // of httptest
 	text = strings.NewReplacer("${web}", w.URL, "${web-port}", u.Port(), "${web-ca}", base64.StdEncoding.EncodeToString(w.ca), "${web-ca-pem}\n", string(w.ca), "${web-ca-text}", strconv.Quote(string(w.ca)), "${web-ca-fingerprint}", fingerprint(w.Certificate())).Replace(text)
 	return claims.ReplaceAllStringFunc(text, func(m string) string {

@@ -1,0 +1,89 @@
+package stepstest
+
+import (
+	"crypto/ecdsa"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/base64"
+	"encoding/pem"
+	"math/big"
+	"net"
+	"regexp"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// webShows is a shows section: the certificate that the HTTP API shows in the place of its own.
+type webShows struct {
+	Name  string `yaml:"name"`  // its common name; "": that of For
+	For   string `yaml:"for"`   // the name or address that it is good for; "": none
+	Life  string `yaml:"life"`  // how long from now, may be negative; "": a year
+	Alone bool   `yaml:"alone"` // it signs itself; else the API's own CA does
+}
+
+var webCert = regexp.MustCompile(`\$\{web-cert ([^ }]+) ([^ }]+)\}`)
+
+// certs expands ${web-cert NAME LIFETIME} and ${web-key}: a certificate that the API's CA has signed, and its key.
+func (w *web) certs(text string) string {
+	text = webCert.ReplaceAllStringFunc(text, func(m string) string {
+		args := webCert.FindStringSubmatch(m)
+		c, err := w.leaf(webShows{For: args[1], Life: args[2]})
+		if err != nil {
+			return err.Error()
+		}
+		return base64.StdEncoding.EncodeToString(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: c.Certificate[0]}))
+	})
+	der, err := x509.MarshalPKCS8PrivateKey(w.key)
+	if err != nil {
+		panic(err) // a fresh P-256 key can always be marshalled
+	}
+	key := pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})
+	return regexp.MustCompile(`\$\{web-key\}`).ReplaceAllLiteralString(text, base64.StdEncoding.EncodeToString(key))
+}
+
+// leaf makes a certificate of the API's key.
+func (w *web) leaf(s webShows) (tls.Certificate, error) {
+	life := 365 * 24 * time.Hour
+	if s.Life != "" {
+		var err error
+		if life, err = time.ParseDuration(s.Life); err != nil {
+			return tls.Certificate{}, err
+		}
+	}
+	if s.Name == "" {
+		s.Name = s.For
+	}
+	now := time.Now()
+	c := &x509.Certificate{
+		SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: s.Name}, NotBefore: now.Add(-48 * time.Hour), NotAfter: now.Add(life),
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+	}
+	if ip := net.ParseIP(s.For); ip != nil {
+		c.IPAddresses = []net.IP{ip}
+	} else if s.For != "" {
+		c.DNSNames = []string{s.For}
+	}
+	parent := w.own
+	if s.Alone {
+		parent = c
+	}
+	der, err := x509.CreateCertificate(rand.Reader, c, parent, &w.key.PublicKey, w.key)
+	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: w.key}, err
+}
+
+// show has the API show another certificate; "" is its own.
+func (w *web) show(text string) error {
+	var s webShows
+	if err := yaml.Unmarshal([]byte(text), &s); err != nil || text == "" {
+		return err
+	}
+	c, err := w.leaf(s)
+	w.shown.Store(&c)
+	return err
+}
+
+// ownKey is the key of the certificate that a server shows.
+func ownKey(c *tls.Config) *ecdsa.PrivateKey { return c.Certificates[0].PrivateKey.(*ecdsa.PrivateKey) }
