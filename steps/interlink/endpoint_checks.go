@@ -77,8 +77,8 @@ func endpointName(ctx context.Context, e steps.Env, t target) steps.Result {
 		return out, err
 	})
 	var unknown *net.DNSError
-	if errors.As(err, &unknown) && unknown.IsNotFound {
-		return steps.Failed(t.host+" is unknown", "put "+t.host+" into a DNS that compute nodes ask, or answer exposure.address with an IP address")
+	if errors.As(err, &unknown) {
+		return steps.Failed(t.host+" can't be resolved: "+cluster.Explain(err), "put "+t.host+" into a DNS that compute nodes ask, or answer exposure.address with an IP address")
 	}
 	if err != nil {
 		return steps.Unseen(err)
