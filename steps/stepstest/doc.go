@@ -26,7 +26,7 @@
 //	               alone: true (it signs itself, not the API's CA)
 //	-- files/X --  a file on this machine; ${files} is its folder, for answers;
 //	               ${file X} is its base64, for Secrets
-//	-- logs/N/P -- what pod P of namespace N has logged
+//	-- logs/N/P -- what pod P of namespace N has logged; logs/N/P/C: its container C
 //	-- want --     verdicts: all of a state without a base, else those that differ
 //
 // ${ca} is the base64 of the API server's CA, ${server} its address, and ${token
@@ -45,8 +45,9 @@
 // ${client-key} of the key of both, which is always the same one; GROUPS are
 // joined by commas, or "-". ${ca-text} is the API server's CA as a quoted scalar,
 // for ConfigMaps, and a line ${ca-pem} the same as it stands, for files;
-// ${web-ca-pem} and ${web-ca-text} are that API's; ${web-cert NAME LIFETIME} and
-// ${web-key} are a certificate that this API's CA has signed, and its key.
+// ${web-ca-pem} and ${web-ca-text} are that API's, ${web-ca-fingerprint} is its
+// SHA-256 in hex; ${web-cert NAME LIFETIME} and ${web-key} are a certificate that
+// this API's CA has signed, and its key.
 // ${helm-release FILE} is the value of key release in a Secret of Helm's, of the
 // release that files/FILE describes as YAML. ${now} and ${ago 90s} are times, ${unix 20h} is one from now in seconds, as tokens have it.
 // ${wireguard PRIVATE PEER} is a port of loopback where a WireGuard device with

@@ -165,7 +165,10 @@ func (s *server) serve(w http.ResponseWriter, r *http.Request) {
 		fail(w, 401, metav1.StatusReasonUnauthorized, "Unauthorized")
 	case strings.HasSuffix(r.URL.Path, "/log"):
 		a, _ := parsePath(r.URL.Path)
-		text, ok := s.logs[a.Namespace+"/"+a.Name]
+		text, ok := s.logs[a.Namespace+"/"+a.Name+"/"+r.URL.Query().Get("container")]
+		if !ok {
+			text, ok = s.logs[a.Namespace+"/"+a.Name]
+		}
 		if !ok {
 			fail(w, 404, metav1.StatusReasonNotFound, "no log")
 			return

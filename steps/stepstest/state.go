@@ -34,7 +34,7 @@ type state struct {
 	answers map[string]any
 	denied  []string
 	server  map[steps.Side][]string // words: "down"
-	logs    map[string]string       // of pods, by namespace/name
+	logs    map[string]string       // of pods, by namespace/name or namespace/name/container
 	web     map[string][]webAnswer  // by "METHOD /path"
 	machine *machine                // of the side that is a host
 	want    string
@@ -50,7 +50,7 @@ func (s *state) section(name string) (string, bool) {
 	return "", false
 }
 
-var sections = regexp.MustCompile(`^(base|local|remote|machine|answers|denied|server|web|shows|want|host/.+|files/[^/]+|logs/[^/]+/[^/]+)$`)
+var sections = regexp.MustCompile(`^(base|local|remote|machine|answers|denied|server|web|shows|want|host/.+|files/[^/]+|logs/[^/]+/[^/]+(/[^/]+)?)$`)
 
 func load(dir, name, files string, servers map[steps.Side]*server, w *web) (*state, error) {
 	path := filepath.Join(dir, name+".txtar")

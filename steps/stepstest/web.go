@@ -4,10 +4,12 @@ import (
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
+	"crypto/sha256"
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/base64"
+	"encoding/hex"
 	"encoding/json"
 	"encoding/pem"
 	"fmt"
@@ -115,17 +117,22 @@ var claims = regexp.MustCompile(`\$\{claims (\w+) (\{[^{}]*(?:\{[^{}]*\}[^{}]*)*
 func (w *web) expand(text string) string {
 	text = w.certs(w.tunnels.expand(timed(text, w.now)))
 	u, _ := url.Parse(w.URL) // of httptest
-	text = strings.NewReplacer("${web}", w.URL, "${web-port}", u.Port(), "${web-ca}", base64.StdEncoding.EncodeToString(w.ca), "${web-ca-pem}\n", string(w.ca), "${web-ca-text}", strconv.Quote(string(w.ca))).Replace(text)
+	text = strings.NewReplacer("${web}", w.URL, "${web-port}", u.Port(), "${web-ca}", base64.StdEncoding.EncodeToString(w.ca), "${web-ca-pem}\n", string(w.ca), "${web-ca-text}", strconv.Quote(string(w.ca)), "${web-ca-fingerprint}", fingerprint(w.Certificate())).Replace(text)
 	return claims.ReplaceAllStringFunc(text, func(m string) string {
 		p, enc := claims.FindStringSubmatch(m), base64.RawURLEncoding
 		return enc.EncodeToString([]byte(`{"alg":"`+p[1]+`","typ":"JWT"}`)) + "." + enc.EncodeToString([]byte(p[2])) + "." + enc.EncodeToString([]byte("stand-in"))
 	})
 }
 
+func fingerprint(c *x509.Certificate) string {
+	sum := sha256.Sum256(c.Raw)
+	return hex.EncodeToString(sum[:])
+}
+
 // scrub are pairs for a replacer: what differs from run to run.
 func (w *web) scrub() []string {
 	u, _ := url.Parse(w.URL)
-	return []string{w.URL, "https://web", u.Host, "web:443", u.Port(), "PORT"}
+	return []string{fingerprint(w.Certificate())[:16], "FINGERPRINT", w.URL, "https://web", u.Host, "web:443", u.Port(), "PORT"}
 }
 
 // webSection reads "METHOD /path" -> an answer, or a list of them; nothing
