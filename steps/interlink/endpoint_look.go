@@ -18,7 +18,8 @@ type target struct {
 	host   string
 	mode   string
 	by     string // whose CA proves it: own, kube, public
-	ca     []byte // PEM; nil: a public CA's certificate
+	ca     []byte // PEM; nil: a public CA's certificate, or not known yet
+	noCA   error  // why whose CA proves it is not known yet
 	looker string // who looks
 }
 
@@ -27,7 +28,7 @@ func targetOf(e steps.Env) (target, *steps.Result) {
 	facts, who := e.Own, "this machine"
 	if e.Side == steps.Remote {
 		if !e.Host.Here() {
-			r := steps.Skipped("a folder stands for the edge node: looked at from there by: carrick check LINK --side remote")
+			r := steps.Skipped("a folder stands for the edge node: looked at from there by: carrick check %s --side remote", e.LinkFile())
 			return target{}, &r
 		}
 		facts, who = e.Peer, "the edge node"
@@ -36,20 +37,17 @@ func targetOf(e steps.Env) (target, *steps.Result) {
 	var err error
 	if t.where, err = facts.Text("endpoint"); err == nil {
 		if t.mode, err = facts.Text("endpoint-mode"); err == nil {
-			t.by, err = facts.Text("endpoint-proved-by")
+			t.host, _, err = net.SplitHostPort(t.where)
 		}
-	}
-	if err == nil && t.by != "public" {
-		var ca string
-		ca, err = facts.Text("endpoint-ca")
-		t.ca = []byte(ca)
-	}
-	if err == nil {
-		t.host, _, err = net.SplitHostPort(t.where)
 	}
 	if err != nil {
 		r := steps.Unseen(err)
 		return t, &r
+	}
+	if t.by, t.noCA = facts.Text("endpoint-proved-by"); t.noCA == nil && t.by != "public" {
+		var ca string
+		ca, t.noCA = facts.Text("endpoint-ca")
+		t.ca = []byte(ca)
 	}
 	return t, nil
 }
@@ -71,11 +69,11 @@ func looking(look func(context.Context, steps.Env, target) steps.Result) func(co
 
 const lookAge = 30 * time.Second
 
-// handshake is what the endpoint shows, judged by the CA that jobs are given. The
-// error is not nil where no handshake could be had.
+// handshake is what the endpoint shows; each check judges it by itself. The error
+// is not nil where no handshake could be had.
 func (t target) handshake(ctx context.Context, e steps.Env) (probe.TLSReport, error) {
-	key := fmt.Sprintf("endpoint-tls/%s/%s/%s", e.Side, t.where, cluster.Mask(string(t.ca)).Hash())
-	return cluster.Look(ctx, key, lookAge, func(ctx context.Context) (probe.TLSReport, error) { return probe.TLS(ctx, t.where, "", t.ca) })
+	key := fmt.Sprintf("endpoint-tls/%s/%s", e.Side, t.where)
+	return cluster.Look(ctx, key, lookAge, func(ctx context.Context) (probe.TLSReport, error) { return probe.TLS(ctx, t.where, "", nil) })
 }
 
 // answered is what the endpoint says to a GET without a token.
@@ -84,8 +82,7 @@ type answered struct {
 	err error
 }
 
-// get asks for a path without a token. The certificate is not judged here: it was
-// by the checks before, and a wrong name is no reason not to look at the paths.
+// get asks for a path without a token.
 func (t target) get(ctx context.Context, e steps.Env, path string) (probe.HTTPReport, error) {
 	key := fmt.Sprintf("endpoint-get/%s/%s%s/%s", e.Side, t.where, path, cluster.Mask(string(t.ca)).Hash())
 	got, err := cluster.Look(ctx, key, lookAge, func(ctx context.Context) (answered, error) {

@@ -18,7 +18,7 @@ import (
 )
 
 // moments are dates and long times, which differ from day to day.
-var moments = regexp.MustCompile(`\d{4}-\d\d-\d\d( \d\d:\d\d:\d\d)?|\d+h\d+m\d+s|\d\d:\d\d:\d\d`)
+var moments = regexp.MustCompile(`\d{4}-\d\d-\d\d( \d\d:\d\d:\d\d)?|\d+h\d+m\d+s|\d\d:\d\d:\d\d|\b[0-9a-f]{16}\b`)
 
 // silences are the ways to say that a side does not answer: which of them a
 // check meets depends on who asked first.

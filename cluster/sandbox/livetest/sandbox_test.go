@@ -54,6 +54,10 @@ func runAll(m *testing.M) int {
 			return 1
 		}
 	}
+	if err := os.Setenv("CARRICK_SANDBOX_WATCH_CUT", "2s"); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
 	if shared, err = start(exec.Command(program)); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
@@ -139,6 +143,7 @@ type answer struct {
 	Faults []struct{ Name, Title string }
 	// Answers and Hosts come with a scenario that has a machine.
 	Answers, Hosts map[string]string
+	Here           map[string]bool
 }
 
 // ask sends a command and returns its answer.

@@ -57,6 +57,7 @@ func (j *joined) acts() map[string]func(context.Context) error {
 			}
 			return j.restart(ctx, apiNamespace, apiProxy, "expired")
 		},
+		"chart-ca":        j.startAgain,
 		"watches-cut":     func(ctx context.Context) error { return j.restart(ctx, apiNamespace, apiProxy, "cut") },
 		"export-off":      func(context.Context) error { return j.edge.Set("ExportPodData", "false") },
 		"endpoint-closed": j.gate.Shut,
@@ -131,6 +132,29 @@ func (j *joined) configure(ctx context.Context, set map[string]string) error {
 		}
 	}
 	return j.restart(ctx, kubeletSpace, kubeletDeploy, fmt.Sprintf("%x", sha256.Sum256([]byte(text))))
+}
+
+// startAgain deletes the virtual kubelet's pod, so that it reads what is wrong now,
+// and returns when the next one has ended by it.
+func (j *joined) startAgain(ctx context.Context) error {
+	deleted := false
+	return world.Until(ctx, "the virtual kubelet to end as it starts", func() (bool, error) {
+		pods, err := j.client.CoreV1().Pods(kubeletSpace).List(ctx, metav1.ListOptions{LabelSelector: "app=virtual-node"})
+		if err != nil {
+			return false, err
+		}
+		crashes := false
+		for _, pod := range pods.Items {
+			for _, s := range pod.Status.ContainerStatuses {
+				crashes = crashes || s.State.Waiting != nil && s.State.Waiting.Reason == "CrashLoopBackOff"
+			}
+			if !crashes && !deleted {
+				err = j.client.CoreV1().Pods(kubeletSpace).Delete(ctx, pod.Name, metav1.DeleteOptions{})
+			}
+		}
+		deleted = deleted || err == nil
+		return crashes, err
+	})
 }
 
 // restart starts the pods of a Deployment again, for a reason; a second time for

@@ -26,6 +26,9 @@ type release struct {
 	} `json:"spec"`
 }
 
+// fails is the annotation of a Release of which not all comes to run.
+const fails = "sandbox.carrick/fails"
+
 func isRelease(o *unstructured.Unstructured) bool {
 	return o.GetAPIVersion() == "sandbox.carrick/v1" && o.GetKind() == "Release"
 }

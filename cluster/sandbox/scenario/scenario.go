@@ -260,10 +260,10 @@ func (s *Stage) apply(ctx context.Context, scenario, side string, play *Play) er
 	}
 	cluster := s.sides[side].World
 	own := append([]*unstructured.Unstructured{}, play.Objects[side]...)
-	var installed []*unstructured.Unstructured
+	var installed, awaited []*unstructured.Unstructured
 	for _, o := range objects {
 		if !isRelease(o) {
-			own = append(own, o)
+			own, awaited = append(own, o), append(awaited, o)
 			continue
 		}
 		made, err := play.expand(o)
@@ -271,14 +271,19 @@ func (s *Stage) apply(ctx context.Context, scenario, side string, play *Play) er
 			return err
 		}
 		installed = append(installed, made...)
+		if o.GetAnnotations()[fails] == "" {
+			awaited = append(awaited, made...)
+		}
 	}
+	// What a fault has of a chart stands for the chart's own.
+	installed = world.Without(installed, own)
 	if err := cluster.Apply(ctx, "sandbox-"+scenario, own); err != nil {
 		return err
 	}
 	if err := cluster.Apply(ctx, "helm", installed); err != nil {
 		return err
 	}
-	return cluster.Await(ctx, append(own, installed...))
+	return cluster.Await(ctx, append(awaited, play.Objects[side]...))
 }
 
 // Reset ends every play and forgets it. What it put into the clusters is

@@ -127,6 +127,15 @@ func Overlay(objects, over []*unstructured.Unstructured) []*unstructured.Unstruc
 	return objects
 }
 
+// Without returns the objects that none of others is a namesake of.
+func Without(objects, others []*unstructured.Unstructured) []*unstructured.Unstructured {
+	return slices.DeleteFunc(objects, func(o *unstructured.Unstructured) bool {
+		return slices.ContainsFunc(others, func(by *unstructured.Unstructured) bool {
+			return o.GroupVersionKind().GroupKind() == by.GroupVersionKind().GroupKind() && o.GetNamespace() == by.GetNamespace() && o.GetName() == by.GetName()
+		})
+	})
+}
+
 func folders(parent string) []string {
 	entries, err := files.ReadDir(parent)
 	if err != nil {

@@ -82,7 +82,7 @@ func (p *Player) keep(ctx context.Context, c *certificate) error {
 		return p.stands(ctx, c, has)
 	}
 	if err := p.sign(ctx, c, secret, gone); err != nil {
-		return errors.Join(err, p.waits(ctx, c, reason, why+": "+err.Error()))
+		return p.waits(ctx, c, reason, why+": "+err.Error()) // what is wrong is the Certificate's to say
 	}
 	return nil // the next look says that it stands
 }

@@ -3,6 +3,7 @@ package endpoint
 import (
 	"fmt"
 	"net"
+	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -136,6 +137,19 @@ func (m *machine) adapt(conf string) (string, error) {
 	return text[:http] + more.String() + text[http:], nil
 }
 
+// adaptFile does it to a file that a configuration includes.
+func (m *machine) adaptFile(name string) error {
+	data, err := os.ReadFile(name)
+	if err != nil {
+		return err
+	}
+	text, err := m.adapt(string(data))
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(name, []byte(text), 0o600)
+}
+
 // before is the word before a token.
 func before(all []token, i int) string {
 	for i--; i >= 0; i-- {
@@ -163,6 +177,10 @@ func (m *machine) directive(all []token, words []int, blocks []string, own map[s
 		return m.hear(first)
 	case name == "proxy_pass" || name == "grpc_pass" || name == "server" && slices.Contains(blocks, "upstream"):
 		*first = m.toward(*first)
+	case name == "resolver": // the cluster's DNS is not asked: what it would be asked for is an address here
+		if strings.HasSuffix(*first, ".cluster.local") {
+			*first = loopback
+		}
 	case name == "set" && len(words) == 3:
 		value := &all[words[2]].text
 		*value = m.toward(*value)

@@ -388,7 +388,7 @@ func (p *Player) Open() []string {
 
 // proxy runs a pod's nginx.
 func (p *Player) proxy(ctx context.Context, pod *corev1.Pod, i *instance) error {
-	mounts, conf, err := p.mount(ctx, pod, i.dir)
+	mounts, conf, blocks, err := p.mount(ctx, pod, i.dir)
 	if err != nil {
 		return err
 	}
@@ -400,6 +400,11 @@ func (p *Player) proxy(ctx context.Context, pod *corev1.Pod, i *instance) error 
 	text, err := m.adapt(conf)
 	if err != nil {
 		return err
+	}
+	for _, name := range blocks {
+		if err := m.adaptFile(m.path(name)); err != nil {
+			return err
+		}
 	}
 	return i.nginx(p.options.Nginx, text)
 }

@@ -14,17 +14,16 @@ import (
 )
 
 // mount writes the files that a pod sees below dir, readable by their owner alone,
-// and returns where its mounts are, and its nginx.conf. A server block that an
-// image includes into its own configuration stands in a small one.
-func (p *Player) mount(ctx context.Context, pod *corev1.Pod, dir string) (mounts map[string]string, conf string, err error) {
+// and returns where its mounts are, and its nginx.conf. Server blocks that an image
+// includes into its own configuration are included into a small one.
+func (p *Player) mount(ctx context.Context, pod *corev1.Pod, dir string) (mounts map[string]string, conf string, blocks []string, err error) {
 	mounts = map[string]string{}
 	held := map[string]map[string][]byte{} // by volume
 	for _, v := range pod.Spec.Volumes {
 		if held[v.Name], err = p.volume(ctx, pod.Namespace, v); err != nil {
-			return nil, "", err
+			return nil, "", nil, err
 		}
 	}
-	var blocks strings.Builder
 	for _, c := range pod.Spec.Containers {
 		for _, m := range c.VolumeMounts {
 			at := filepath.Join(dir, "root", m.MountPath)
@@ -35,32 +34,36 @@ func (p *Player) mount(ctx context.Context, pod *corev1.Pod, dir string) (mounts
 			}
 			if m.SubPath != "" {
 				if err := write(at, files[m.SubPath]); err != nil {
-					return nil, "", err
+					return nil, "", nil, err
 				}
 				continue
 			}
 			if err := os.MkdirAll(at, 0o700); err != nil {
-				return nil, "", err
+				return nil, "", nil, err
 			}
 			for name, data := range files {
 				if err := write(filepath.Join(at, name), data); err != nil {
-					return nil, "", err
+					return nil, "", nil, err
 				}
 				if strings.HasSuffix(m.MountPath, "/server_blocks") {
-					fmt.Fprintf(&blocks, "include %s;\n", filepath.Join(m.MountPath, name))
+					blocks = append(blocks, filepath.Join(m.MountPath, name))
 				}
 			}
 		}
 	}
-	if conf == "" && blocks.Len() > 0 {
-		conf = "pid /tmp/nginx.pid;\nevents {}\nhttp {\n" + blocks.String() + "}\n"
+	if conf == "" && len(blocks) > 0 {
+		conf = "pid /tmp/nginx.pid;\nevents {}\nhttp {\n"
+		for _, name := range blocks {
+			conf += "include " + name + ";\n"
+		}
+		conf += "}\n"
 		mounts["/tmp"] = filepath.Join(dir, "root", "tmp")
 		err = os.MkdirAll(mounts["/tmp"], 0o700)
 	}
 	if conf == "" && err == nil {
 		err = errors.New("stand-in: the pod mounts no " + confKey)
 	}
-	return mounts, conf, err
+	return mounts, conf, blocks, err
 }
 
 func write(name string, data []byte) error {

@@ -91,7 +91,11 @@ func (i *instance) nginx(program, conf string) error {
 	if err := os.WriteFile(at, []byte(conf), 0o600); err != nil {
 		return err
 	}
-	cmd := exec.Command(program, "-p", i.dir, "-c", at, "-e", "stderr", "-g", "daemon off;")
+	global := "daemon off;"
+	if os.Geteuid() == 0 { // one user, as in the container
+		global += " user root;"
+	}
+	cmd := exec.Command(program, "-p", i.dir, "-c", at, "-e", "stderr", "-g", global)
 	cmd.Stdout, cmd.Stderr = i, i
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.WaitDelay = time.Second

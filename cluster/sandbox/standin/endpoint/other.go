@@ -1,18 +1,21 @@
 package endpoint
 
 import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
+	"crypto/x509/pkix"
 	"io"
 	"log"
+	"math/big"
 	"net"
 	"net/http"
 	"net/http/httputil"
 	"net/url"
 	"regexp"
 	"time"
-
-	"carrick/cluster/sandbox/pki"
 )
 
 // What a stand-in calls itself in the header Server.
@@ -24,9 +27,21 @@ const (
 // four are the paths that lead on.
 var four = regexp.MustCompile(`^/(api|apis|version|openapi)(/|$)`)
 
-// fakeNames are those of the certificate that ingress-nginx makes for itself
-// (internal/net/ssl).
-var fakeNames = []string{"Kubernetes Ingress Controller Fake Certificate", "ingress.local"}
+// fake is the certificate that ingress-nginx makes for itself (internal/net/ssl).
+func fake() (tls.Certificate, error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return tls.Certificate{}, err
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(time.Now().UnixNano()), NotBefore: time.Now(), NotAfter: time.Now().Add(365 * 24 * time.Hour),
+		Subject:  pkix.Name{Organization: []string{"Acme Co"}, CommonName: "Kubernetes Ingress Controller Fake Certificate"},
+		KeyUsage: x509.KeyUsageKeyEncipherment | x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+		BasicConstraintsValid: true, DNSNames: []string{"ingress.local"},
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, err
+}
 
 // forwarder takes the place of nginx where there is none: TLS with the pod's
 // certificate, and the four paths. It reads nothing of nginx.conf but the port.
@@ -51,15 +66,7 @@ func (i *instance) forwarder(port int, certificate tls.Certificate, upstream str
 // ingress is an ingress controller for which no certificate fits and behind which
 // nothing runs.
 func (i *instance) ingress(port int) error {
-	authority, err := pki.NewAuthority("stand-in")
-	if err != nil {
-		return err
-	}
-	pair, err := authority.Server(fakeNames...)
-	if err != nil {
-		return err
-	}
-	certificate, err := tls.X509KeyPair(pair.Cert, pair.Key)
+	certificate, err := fake()
 	if err != nil {
 		return err
 	}

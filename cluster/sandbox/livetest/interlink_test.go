@@ -1,0 +1,484 @@
+package livetest
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+)
+
+const (
+	gate     = "127.0.0.1:60443" // where the set-up by hand is reached
+	gateName = "k8s-api-proxy"
+	gateCert = "web-ssl-kubernetes-api"
+)
+
+// joined is the scenario interlink, seeded.
+type joined struct {
+	t      *testing.T
+	client kubernetes.Interface
+	edge   string
+}
+
+// seedJoined puts interlink into the shared sandbox until the test ends.
+func seedJoined(t *testing.T, fault string) *joined {
+	t.Helper()
+	t.Cleanup(func() { shared.must(t, "reset") })
+	said := shared.ask(t, strings.TrimSpace("seed interlink "+fault))
+	if !said.OK || said.Hosts["remote"] == "" || !said.Here["remote"] {
+		t.Fatalf("seed interlink %s: %+v", fault, said)
+	}
+	return &joined{t, shared.client(t, "local"), said.Hosts["remote"]}
+}
+
+// ca is the endpoint's authority.
+func (j *joined) ca() *x509.CertPool {
+	j.t.Helper()
+	held, err := j.client.CoreV1().Secrets("interlink-api").Get(j.t.Context(), gateCert, metav1.GetOptions{})
+	if err != nil {
+		j.t.Fatal(err)
+	}
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(held.Data["ca.crt"]) {
+		j.t.Fatal("no ca.crt")
+	}
+	return pool
+}
+
+// get asks the endpoint, with a token where one is given.
+func (j *joined) get(path, token string, roots *x509.CertPool) (*http.Response, string, error) {
+	j.t.Helper()
+	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots}}, Timeout: 10 * time.Second}
+	defer client.CloseIdleConnections()
+	ask, err := http.NewRequestWithContext(j.t.Context(), http.MethodGet, "https://"+gate+path, nil)
+	if err != nil {
+		j.t.Fatal(err)
+	}
+	if token != "" {
+		ask.Header.Set("Authorization", "Bearer "+token)
+	}
+	r, err := client.Do(ask)
+	if err != nil {
+		return nil, "", err
+	}
+	defer r.Body.Close()
+	body, err := io.ReadAll(r.Body)
+	return r, string(body), err
+}
+
+// answers waits until the endpoint says that.
+func (j *joined) answers(path, token string, status int) string {
+	j.t.Helper()
+	said := ""
+	eventually(j.t, happens, func() error {
+		r, body, err := j.get(path, token, j.ca())
+		if err == nil && r.StatusCode != status {
+			err = fmt.Errorf("%s: %s, want %d", path, r.Status, status)
+		}
+		said = body
+		return err
+	})
+	return said
+}
+
+// token is one of the ServiceAccount default/default.
+func (j *joined) token() string {
+	j.t.Helper()
+	made, err := j.client.CoreV1().ServiceAccounts("default").CreateToken(j.t.Context(), "default", &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
+	if err != nil {
+		j.t.Fatal(err)
+	}
+	return made.Status.Token
+}
+
+// job runs a command of kubectl behind the virtual node, and returns its log and
+// whether it went well.
+func (j *joined) job(image string, args ...string) (said string, well bool) {
+	j.t.Helper()
+	pod := &corev1.Pod{Spec: corev1.PodSpec{
+		NodeSelector:  map[string]string{"kubernetes.io/hostname": "virtual-node"},
+		Tolerations:   []corev1.Toleration{{Key: "virtual-node.interlink/no-schedule", Operator: corev1.TolerationOpExists}},
+		RestartPolicy: corev1.RestartPolicyNever,
+		Containers:    []corev1.Container{{Name: "t", Image: image, Command: append([]string{"kubectl"}, args...)}},
+	}}
+	job := &batchv1.Job{Spec: batchv1.JobSpec{BackoffLimit: new(int32), Template: corev1.PodTemplateSpec{Spec: pod.Spec}}}
+	job.GenerateName = "asks-"
+	made, err := j.client.BatchV1().Jobs("default").Create(j.t.Context(), job, metav1.CreateOptions{})
+	if err != nil {
+		j.t.Fatal(err)
+	}
+	var ran *corev1.Pod
+	eventually(j.t, happens, func() error {
+		pods, err := j.client.CoreV1().Pods("default").List(j.t.Context(), metav1.ListOptions{LabelSelector: "job-name=" + made.Name})
+		if err != nil || len(pods.Items) == 0 {
+			return fmt.Errorf("no pod: %w", err)
+		}
+		if ran = &pods.Items[0]; ran.Status.Phase != corev1.PodSucceeded && ran.Status.Phase != corev1.PodFailed {
+			return fmt.Errorf("it is %s: %v", ran.Status.Phase, ran.Status.Conditions)
+		}
+		return nil
+	})
+	return j.log("default", ran.Name, "t"), ran.Status.Phase == corev1.PodSucceeded
+}
+
+func (j *joined) log(namespace, pod, container string) string {
+	j.t.Helper()
+	data, err := j.client.CoreV1().Pods(namespace).GetLogs(pod, &corev1.PodLogOptions{Container: container}).DoRaw(j.t.Context())
+	if err != nil {
+		j.t.Fatal(err)
+	}
+	return string(data)
+}
+
+const kubectlImage = "registry.k8s.io/kubectl:v1.36.3"
+
+// who is what a job behind the virtual node says of itself.
+func (j *joined) who(want string, well bool) {
+	j.t.Helper()
+	said, ok := j.job(kubectlImage, "auth", "whoami")
+	if ok != well || !strings.Contains(said, want) {
+		j.t.Errorf("it went well: %v, want %v, and %q in:\n%s", ok, well, want, said)
+	}
+}
+
+func (j *joined) read(name string) string {
+	j.t.Helper()
+	data, err := os.ReadFile(filepath.Join(j.edge, name))
+	if err != nil {
+		j.t.Fatal(err)
+	}
+	return string(data)
+}
+
+// kubelet is the pod of the virtual kubelet that is there to stay.
+func (j *joined) kubelet() *corev1.Pod {
+	j.t.Helper()
+	pods, err := j.client.CoreV1().Pods("interlink").List(j.t.Context(), metav1.ListOptions{LabelSelector: "app=virtual-node"})
+	if err != nil {
+		j.t.Fatal(err)
+	}
+	for i := range pods.Items {
+		if pods.Items[i].DeletionTimestamp == nil {
+			return &pods.Items[i]
+		}
+	}
+	j.t.Fatal("no virtual kubelet")
+	return nil
+}
+
+// nodeIs waits until the virtual node is Ready, or is not.
+func (j *joined) nodeIs(want corev1.ConditionStatus) {
+	j.t.Helper()
+	eventually(j.t, happens, func() error {
+		node, err := j.client.CoreV1().Nodes().Get(j.t.Context(), "virtual-node", metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		for _, c := range node.Status.Conditions {
+			if c.Type == corev1.NodeReady && c.Status == want {
+				return nil
+			}
+		}
+		return fmt.Errorf("it is %v", node.Status.Conditions)
+	})
+}
+
+func TestInterLinkAsItsChartLeavesIt(t *testing.T) {
+	j := seedJoined(t, "")
+	j.nodeIs(corev1.ConditionTrue)
+	if text := j.read("/root/.interlink/config/SlurmConfig.yaml"); strings.Contains(text, "ExportPodData") || !strings.Contains(text, "DataRootFolder") {
+		t.Errorf("the plugin's configuration: %s", text)
+	}
+	if text := j.read("/etc/systemd/system/slurm-plugin.service"); !strings.Contains(text, "SLURMCONFIGPATH=/root/.interlink/config/SlurmConfig.yaml") {
+		t.Errorf("the unit: %s", text)
+	}
+	release, err := j.client.CoreV1().Secrets("interlink").Get(t.Context(), "sh.helm.release.v1.virtual-node.v1", metav1.GetOptions{})
+	if err != nil || release.Type != "helm.sh/release.v1" {
+		t.Errorf("the release: %v", err)
+	}
+	j.who("localhost:8080 was refused", false)
+	if said := j.log("interlink", j.kubelet().Name, "vk"); !strings.Contains(said, "does not contains both KubernetesApiAddr and KubernetesApiPort") {
+		t.Errorf("the virtual kubelet says: %s", said)
+	}
+	shared.must(t, "seed interlink chart-ca")
+	j.nodeIs(corev1.ConditionUnknown)
+	shared.must(t, "reset")
+	if _, err := j.client.CoreV1().Nodes().Get(t.Context(), "virtual-node", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+		t.Errorf("the virtual node outlives the reset: %v", err)
+	}
+	for _, gone := range []string{j.edge, filepath.Join(shared.Dir, "endpoint"), filepath.Join(shared.Dir, "jobs")} {
+		if _, err := os.Stat(gone); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("%s outlives the reset: %v", gone, err)
+		}
+	}
+}
+
+func TestAJobAsksThroughTheEndpoint(t *testing.T) {
+	j := seedJoined(t, "by-hand")
+	j.answers("/version", "", http.StatusOK)
+	j.who("system:serviceaccount:default:default", true)
+	said, well := j.job(kubectlImage, "auth", "can-i", "--list")
+	if !well || !strings.Contains(said, "selfsubjectreviews.authentication.k8s.io") || !strings.Contains(said, "selfsubjectrulesreviews.authorization.k8s.io") {
+		t.Errorf("%v:\n%s", well, said)
+	}
+	if said, well = j.job("docker.io/bitnami/kubectl", "auth", "whoami"); well || !strings.Contains(said, "manifest unknown") {
+		t.Errorf("an image that is gone: %v, %s", well, said)
+	}
+	if said, _ = j.job(kubectlImage, "auth", "whoami", "--server=https://192.0.2.1"); !strings.Contains(said, "stand-in: nothing runs") {
+		t.Errorf("a server of its own: %s", said)
+	}
+	entries, err := os.ReadDir(filepath.Join(shared.Dir, "jobs"))
+	if err != nil || len(entries) != 0 {
+		t.Errorf("files of jobs stay: %v, %v", entries, err)
+	}
+	// Nothing but the four paths, and only with the endpoint's own authority.
+	for path, status := range map[string]int{"/api": 403, "/apis": 403, "/openapi/v2": 403, "/healthz": 404, "/metrics": 404, "/apiserver": 404} {
+		if r, _, err := j.get(path, "", j.ca()); err != nil || r.StatusCode != status {
+			t.Errorf("%s: %v, %v, want %d", path, r, err, status)
+		}
+	}
+	var unknown x509.UnknownAuthorityError
+	if _, _, err := j.get("/version", "", x509.NewCertPool()); !errors.As(err, &unknown) {
+		t.Errorf("who trusts nobody: %v", err)
+	}
+	if r, _, err := j.get("/api", j.token(), j.ca()); err != nil || r.StatusCode != http.StatusOK {
+		t.Errorf("with a token: %v, %v", r, err)
+	}
+	if r, err := http.Get("http://" + gate + "/version"); err != nil || r.StatusCode != http.StatusBadRequest {
+		t.Errorf("plain HTTP: %v, %v", r, err)
+	}
+	// The files that nginx has are its own.
+	err = filepath.Walk(filepath.Join(shared.Dir, "endpoint"), func(name string, info os.FileInfo, err error) error {
+		if err == nil && strings.Contains(name, "/root/") && info.Mode().Perm()&0o077 != 0 && !strings.Contains(name, "/tmp/") {
+			err = fmt.Errorf("%s is %v", name, info.Mode())
+		}
+		return err
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// TestANewCertificateTakesARestart looks at what a kubelet and nginx do with one.
+func TestANewCertificateTakesARestart(t *testing.T) {
+	j := seedJoined(t, "by-hand")
+	j.answers("/version", "", http.StatusOK)
+	serial := func() string {
+		conn, err := tls.Dial("tcp", gate, &tls.Config{RootCAs: j.ca(), ServerName: "127.0.0.1"})
+		if err != nil {
+			return err.Error()
+		}
+		defer conn.Close()
+		return conn.ConnectionState().PeerCertificates[0].SerialNumber.String()
+	}
+	was := serial()
+	if err := j.client.CoreV1().Secrets("interlink-api").Delete(t.Context(), gateCert, metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, happens, func() error {
+		_, err := j.client.CoreV1().Secrets("interlink-api").Get(t.Context(), gateCert, metav1.GetOptions{})
+		return err
+	})
+	if now := serial(); now != was {
+		t.Errorf("a running nginx has read a new certificate: %s, %s", was, now)
+	}
+	patch := []byte(`{"spec":{"template":{"metadata":{"annotations":{"cause":"renewed"}}}}}`)
+	if _, err := j.client.AppsV1().Deployments("interlink-api").Patch(t.Context(), gateName, "application/merge-patch+json", patch, metav1.PatchOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, happens, func() error {
+		if now := serial(); now == was {
+			return errors.New("it is the old one")
+		}
+		return nil
+	})
+	j.answers("/version", "", http.StatusOK)
+}
+
+func TestInterLinkHasEveryFault(t *testing.T) {
+	seen := map[string]bool{}
+	for _, f := range shared.ask(t, "faults interlink").Faults {
+		seen[f.Name] = true
+		t.Run(f.Name, func(t *testing.T) {
+			look := joinedShown[f.Name]
+			if look == nil || f.Title == "" {
+				t.Fatal("nothing looks at what it does, or says it")
+			}
+			j := seedJoined(t, f.Name)
+			look(t, j)
+			shared.must(t, "seed interlink "+f.Name) // a second time changes nothing
+			look(t, j)
+		})
+	}
+	for name := range joinedShown {
+		if !seen[name] {
+			t.Errorf("there is no fault %s", name)
+		}
+	}
+}
+
+// joinedShown looks, by fault, at what must be wrong.
+var joinedShown = map[string]func(*testing.T, *joined){
+	"by-hand": func(_ *testing.T, j *joined) { j.who("system:serviceaccount:default:default", true) },
+	"page":    followedInterLinkPage,
+	"chart-ca": func(t *testing.T, j *joined) {
+		if _, err := j.client.CoreV1().Nodes().Get(t.Context(), "virtual-node", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+			t.Errorf("a virtual kubelet that never ran has a node: %v", err)
+		}
+		pod := j.kubelet()
+		if s := pod.Status.ContainerStatuses[0]; s.State.Waiting == nil || s.State.Waiting.Reason != "CrashLoopBackOff" ||
+			s.LastTerminationState.Terminated == nil || !strings.Contains(s.LastTerminationState.Terminated.Message, "did not find expected key") {
+			t.Errorf("%+v", s)
+		}
+		if said := j.log("interlink", pod.Name, "vk"); !strings.Contains(said, "did not find expected key") {
+			t.Errorf("it says %s", said)
+		}
+	},
+	"verbose-token": func(t *testing.T, j *joined) {
+		if said := j.log("interlink", j.kubelet().Name, "vk"); !strings.Contains(said, "level=debug msg=\"could get token ey") {
+			t.Errorf("it says %s", said)
+		}
+	},
+	"projected-off": func(_ *testing.T, j *joined) { j.who("localhost:8080 was refused", false) },
+	"export-off":    func(_ *testing.T, j *joined) { j.who("localhost:8080 was refused", false) },
+	"no-mint": func(t *testing.T, j *joined) {
+		j.who("system:anonymous", false)
+		if said := j.log("interlink", j.kubelet().Name, "vk"); !strings.Contains(said, "error during token request in RemoteExecution()") {
+			t.Errorf("it says %s", said)
+		}
+	},
+	"certificate-expired": func(t *testing.T, j *joined) {
+		eventually(t, happens, func() error {
+			var invalid x509.CertificateInvalidError
+			if _, _, err := j.get("/version", "", j.ca()); !errors.As(err, &invalid) || invalid.Reason != x509.Expired {
+				return fmt.Errorf("it says %w", err)
+			}
+			return nil
+		})
+		said, well := j.job(kubectlImage, "auth", "whoami")
+		if well || !strings.Contains(said, "certificate has expired") {
+			t.Errorf("%v: %s", well, said)
+		}
+	},
+	"endpoint-closed": func(t *testing.T, j *joined) {
+		if conn, err := net.DialTimeout("tcp", gate, time.Second); err == nil {
+			conn.Close()
+			t.Error("something listens")
+		}
+		j.who("refused", false)
+	},
+	"watches-cut": func(t *testing.T, j *joined) {
+		config, err := j.client.CoreV1().ConfigMaps("interlink-api").Get(t.Context(), gateName, metav1.GetOptions{})
+		if err != nil || strings.Contains(config.Data["nginx.conf"], "3600s") {
+			t.Errorf("%v, %v", config, err)
+		}
+		j.answers("/version", "", http.StatusOK)
+		if lived := j.watch(t, 5*time.Second); lived > 4*time.Second {
+			t.Errorf("a watch lives for %s", lived)
+		}
+	},
+	"anonymous-open": func(t *testing.T, j *joined) { j.answers("/api/v1/pods", "", http.StatusOK) },
+	"anonymous-closed": func(t *testing.T, j *joined) {
+		j.answers("/version", "", http.StatusForbidden)
+		j.answers("/version", j.token(), http.StatusOK)
+	},
+	"no-cert-manager": func(t *testing.T, j *joined) {
+		if _, err := shared.dynamic(t, "local").Resource(schema.GroupVersionResource{Group: "cert-manager.io", Version: "v1", Resource: "certificates"}).List(t.Context(), metav1.ListOptions{}); !apierrors.IsNotFound(err) {
+			t.Errorf("%v", err)
+		}
+	},
+	"no-address": func(t *testing.T, j *joined) {
+		s := &corev1.Service{Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeLoadBalancer, Ports: []corev1.ServicePort{{Port: 1}}}}
+		s.GenerateName = "waits-"
+		made, err := j.client.CoreV1().Services("default").Create(t.Context(), s, metav1.CreateOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		shared.must(t, "seed interlink no-address") // looks once
+		if made, err = j.client.CoreV1().Services("default").Get(t.Context(), made.Name, metav1.GetOptions{}); err != nil || len(made.Status.LoadBalancer.Ingress) != 0 {
+			t.Errorf("%v, %v", made, err)
+		}
+	},
+}
+
+// watch holds a watch in which nothing happens through the endpoint, and returns
+// how long it lived.
+func (j *joined) watch(t *testing.T, within time.Duration) time.Duration {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), within)
+	defer cancel()
+	held, err := j.client.CoreV1().Secrets("interlink-api").Get(ctx, gateCert, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	reads, err := j.client.CoreV1().ServiceAccounts("interlink").CreateToken(ctx, "virtual-node", &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := &rest.Config{Host: "https://" + gate, BearerToken: reads.Status.Token, TLSClientConfig: rest.TLSClientConfig{CAData: held.Data["ca.crt"]}}
+	began := time.Now()
+	stream, err := clientOf(t, config).CoreV1().ConfigMaps("default").Watch(ctx, metav1.ListOptions{FieldSelector: "metadata.name=none"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stream.Stop()
+	for range stream.ResultChan() {
+	}
+	return time.Since(began)
+}
+
+func followedInterLinkPage(t *testing.T, j *joined) {
+	var pod *corev1.Pod
+	eventually(t, happens, func() error {
+		pods, err := j.client.CoreV1().Pods("ingress-nginx-internal").List(t.Context(), metav1.ListOptions{LabelSelector: "app.kubernetes.io/name=nginx"})
+		if err != nil || len(pods.Items) != 1 || len(pods.Items[0].Status.ContainerStatuses) != 1 {
+			return fmt.Errorf("%v, %w", pods, err)
+		}
+		if pod = &pods.Items[0]; pod.Status.ContainerStatuses[0].State.Waiting == nil {
+			return errors.New("it runs")
+		}
+		return nil
+	})
+	if said := j.log(pod.Namespace, pod.Name, "nginx"); !strings.Contains(said, `invalid number of arguments in "set" directive in /opt/bitnami/nginx/conf/server_blocks/my_server_block.conf:6`) {
+		t.Errorf("it says %s", said)
+	}
+	var leaf *x509.Certificate
+	eventually(t, happens, func() error {
+		conn, err := tls.Dial("tcp", gate, &tls.Config{InsecureSkipVerify: true}) //nolint:gosec // it is what is looked at
+		if err != nil {
+			return err
+		}
+		defer conn.Close()
+		leaf = conn.ConnectionState().PeerCertificates[0]
+		return nil
+	})
+	if leaf.Subject.CommonName != "Kubernetes Ingress Controller Fake Certificate" || leaf.Issuer.CommonName != leaf.Subject.CommonName {
+		t.Errorf("%s by %s", leaf.Subject, leaf.Issuer)
+	}
+	certificates := schema.GroupVersionResource{Group: "cert-manager.io", Version: "v1", Resource: "certificates"}
+	o, err := shared.dynamic(t, "local").Resource(certificates).Namespace("ingress-nginx-internal").Get(t.Context(), gateCert, metav1.GetOptions{})
+	if err != nil || !strings.Contains(fmt.Sprint(o.Object["status"]), `issuers.cert-manager.io "selfsigned-issuer" not found`) {
+		t.Errorf("%v, %v", o, err)
+	}
+	if _, err := j.client.NetworkingV1().IngressClasses().Get(t.Context(), "nginx-internal", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+		t.Errorf("the class is there: %v", err)
+	}
+}
