@@ -204,9 +204,15 @@ func knowsConfig(ctx context.Context, e steps.Env) (bool, error) {
 	return err == nil && s.pods > 0 && len(s.old) == 0, err
 }
 
+// written is when the configuration came to be as it is, and its ConfigMap.
+type written struct {
+	changed time.Time
+	made    metav1.Time // zero where the configuration is another one than at first
+}
+
 // starts is how the virtual kubelet's pods stand to a configuration.
 type starts struct {
-	changed time.Time // when the configuration was written; zero: not known
+	written
 	pods    int
 	old     []string // those that started before it, in words
 }
@@ -219,7 +225,7 @@ func startsOf(ctx context.Context, e steps.Env, hash string) (starts, error) {
 	if err != nil {
 		return out, err
 	}
-	out.changed, err = cluster.Look(ctx, "config-written/"+e.Cluster.Server()+"/"+vkNamespace(e)+"/"+vkConfigMap(e)+"/"+hash, 10*time.Second, func(ctx context.Context) (time.Time, error) {
+	out.written, err = cluster.Look(ctx, "config-written/"+e.Cluster.Server()+"/"+vkNamespace(e)+"/"+vkConfigMap(e)+"/"+hash, 10*time.Second, func(ctx context.Context) (written, error) {
 		return whenWritten(ctx, e)
 	})
 	if err != nil {
@@ -232,7 +238,7 @@ func startsOf(ctx context.Context, e steps.Env, hash string) (starts, error) {
 		case p.Annotations[restartedFor(e)] == hash:
 		case began == nil:
 			out.old = append(out.old, p.Name+" has not started yet")
-		case !out.changed.IsZero() && began.After(out.changed):
+		case began.After(out.changed), began.Equal(&out.made): // times have seconds; before it was made nothing started with it
 		default:
 			out.old = append(out.old, p.Name+" runs since "+began.UTC().Format(time.DateTime))
 		}
@@ -242,10 +248,13 @@ func startsOf(ctx context.Context, e steps.Env, hash string) (starts, error) {
 
 // whenWritten is since when the configuration is as it is. Reads that are kept
 // current leave out who wrote what.
-func whenWritten(ctx context.Context, e steps.Env) (time.Time, error) {
+func whenWritten(ctx context.Context, e steps.Env) (written, error) {
 	found, err := e.Cluster.Find(ctx, check.ConfigMaps, vkNamespace(e), cluster.Selector{Fields: "metadata.name=" + vkConfigMap(e)})
-	if err != nil || len(found) == 0 {
-		return time.Time{}, err
+	if err != nil {
+		return written{}, err
+	}
+	if len(found) == 0 {
+		return written{}, steps.Absent("there is no ConfigMap %s/%s any more", vkNamespace(e), vkConfigMap(e))
 	}
 	var first time.Time // whoever writes what stands already owns it, too, and changes nothing
 	for _, f := range found[0].ManagedFields {
@@ -253,10 +262,14 @@ func whenWritten(ctx context.Context, e steps.Env) (time.Time, error) {
 			first = f.Time.Time
 		}
 	}
-	if first.IsZero() {
-		first = found[0].CreationTimestamp.Time
+	made := found[0].CreationTimestamp
+	switch {
+	case first.IsZero():
+		return written{made.Time, made}, nil
+	case first.Equal(made.Time):
+		return written{first, made}, nil
 	}
-	return first, nil
+	return written{changed: first}, nil
 }
 
 func owns(f metav1.ManagedFieldsEntry, path ...string) bool {
