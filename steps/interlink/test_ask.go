@@ -124,19 +124,25 @@ func dropSecret(ctx context.Context, e steps.Env, live *unstructured.Unstructure
 
 // withToken uses a token for an account that is bound to a Secret, and deletes
 // that whatever comes of it: the token is worth nothing from then on.
-func withToken(ctx context.Context, e steps.Env, account string, lasts time.Duration, use func(cluster.Masked, time.Time) error) (err error) {
+func withToken(ctx context.Context, e steps.Env, account string, lasts time.Duration, say steps.Progress, use func(cluster.Masked, time.Time) error) (err error) {
 	o := boundSecret(e)
 	key, value, _ := strings.Cut(e.Marked(e.Action).Labels, "=")
 	o.SetLabels(map[string]string{key: value})
 	o.SetAnnotations(map[string]string{"carrick/created-by": e.Link})
+	what := "Secret " + o.GetNamespace() + "/" + o.GetName()
 	live, err := e.Cluster.Apply(ctx, o, cluster.ApplyOptions{Manager: e.Manager()})
 	if err != nil {
 		return err
 	}
+	say.Did(steps.Create, what, "")
 	defer func() {
 		over, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 		defer cancel()
-		if gone := dropSecret(over, e, live); err == nil {
+		gone := dropSecret(over, e, live)
+		if gone == nil {
+			say.Did(steps.Delete, what, "")
+		}
+		if err == nil {
 			err = gone
 		}
 	}()
@@ -158,7 +164,7 @@ func (d askDoer) trial() trial {
 
 // Plan says that the API is asked.
 func (d askDoer) Plan(ctx context.Context, e steps.Env) (steps.Change, error) {
-	return d.trial().plan(ctx, e, "questions of "+workloadUser(e)+" through ", fmt.Sprintf("with a token for %s that is bound to a Secret; that is deleted at once, and the token with it", jobHours(e)))
+	return d.trial().plan(ctx, e, "questions of "+workloadUser(e)+" through ", fmt.Sprintf("with a token for %d h that is bound to a Secret; that is deleted at once, and the token with it", e.Answers.Int("vk.job-hours")))
 }
 
 // PlanUndo is as of every trial.
@@ -187,7 +193,7 @@ func (d askDoer) Do(ctx context.Context, e steps.Env, say steps.Progress) error 
 	}
 	out := asked{about: want, AskedSeconds: int64(jobHours(e).Seconds())}
 	out.Time = time.Now().UTC().Truncate(time.Second)
-	err = withToken(ctx, e, workloadAccount(e), jobHours(e), func(token cluster.Masked, ends time.Time) error {
+	err = withToken(ctx, e, workloadAccount(e), jobHours(e), say, func(token cluster.Masked, ends time.Time) error {
 		out.GrantedSeconds = int64(time.Until(ends).Round(time.Minute).Seconds())
 		say.Say("asking through %s, then without it", want.Endpoint)
 		out.Through = askAt(ctx, e, "https://"+want.Endpoint, ca, token)

@@ -123,14 +123,14 @@ func tokenLife(ctx context.Context, e steps.Env) steps.Result {
 	}
 	want, got := jobHours(e), time.Duration(r.GrantedSeconds)*time.Second
 	if r.AskedSeconds < int64(want.Seconds()) {
-		return steps.Failed(fmt.Sprintf("a token was asked for %s, and the longest job runs %s", time.Duration(r.AskedSeconds)*time.Second, want), "")
+		return steps.Failed(fmt.Sprintf("a token was asked for %s, and the longest job runs %s", hours(time.Duration(r.AskedSeconds)*time.Second), hours(want)), "")
 	}
 	const slack = time.Minute
 	if got+slack < min(want, time.Duration(r.AskedSeconds)*time.Second) {
-		return steps.Warned(fmt.Sprintf("asked for %s the API server grants %s: a job that runs longer gets 401 from then on", want, got),
+		return steps.Warned(fmt.Sprintf("asked for %s the API server grants %s: a job that runs longer gets 401 from then on", hours(want), hours(got)),
 			"let jobs run for at most that long (answer vk.job-hours), or have the API server grant more: --service-account-max-token-expiration, where that is yours to set")
 	}
-	return steps.Passed("asked for %s, %s were granted", want, got)
+	return steps.Passed("asked for %s, %s were granted", hours(want), hours(got))
 }
 
 func watchHeld(ctx context.Context, e steps.Env) steps.Result {
@@ -163,6 +163,14 @@ func watchHeld(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Failed(fmt.Sprintf("it was held for %s, and %s are wanted", held, most), "")
 	}
 	return steps.Passed("silent for %s and still open (%s)", held, r.when())
+}
+
+// hours is a long time in whole hours, and a short one as it is.
+func hours(d time.Duration) string {
+	if d < time.Hour {
+		return d.String()
+	}
+	return fmt.Sprintf("%d h", int(d.Round(time.Hour).Hours()))
 }
 
 func inBrackets(why string) string {

@@ -63,7 +63,7 @@ func (d watchDoer) Do(ctx context.Context, e steps.Env, say steps.Progress) erro
 	out := watched{about: want, Wanted: e.Answers.Int("test.watch")}
 	out.Account, out.Time = watchUser(e), time.Now().UTC().Truncate(time.Second)
 	long := time.Duration(out.Wanted) * time.Second
-	err = withToken(ctx, e, watchAccount(e), max(long+5*time.Minute, 10*time.Minute), func(token cluster.Masked, _ time.Time) error {
+	err = withToken(ctx, e, watchAccount(e), max(long+5*time.Minute, 10*time.Minute), say, func(token cluster.Masked, _ time.Time) error {
 		say.Say("a watch through %s is held for %s", want.Endpoint, long)
 		got, err := held(ctx, e, want.Endpoint, ca, token, long)
 		if err != nil {
