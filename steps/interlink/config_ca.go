@@ -45,7 +45,7 @@ func configCA(ctx context.Context, e steps.Env) steps.Result {
 		return probe.TLS(ctx, where, "", []byte(have))
 	})
 	if err != nil {
-		return steps.Warned(fmt.Sprintf("it is the endpoint's CA (%s); whether it proves what the endpoint shows can't be told from this machine: %s", short(fingerprint(have)), cluster.Explain(err)), "carrick check "+e.LinkFile()+" --step endpoint")
+		return steps.Warned(fmt.Sprintf("it is the endpoint's CA (%s); whether it proves what the endpoint shows can't be told from this machine: %s", short(fingerprint(have)), cluster.Explain(err)), "carrick check "+e.LinkFile()+" --only endpoint-port,endpoint-certificate")
 	}
 	if report.Kind == probe.UnknownAuthority {
 		return steps.Failed("the endpoint shows a certificate that the CA in the configuration does not prove: "+cluster.Clean(report.Problem), "")

@@ -95,7 +95,7 @@ func configAddress(ctx context.Context, e steps.Env) steps.Result {
 	}
 	at, err := endpointOf(e)
 	if notThere(err) {
-		return steps.Warned(said+"; whether that is the endpoint can't be told: "+err.Error(), "carrick check "+e.LinkFile()+" --step exposure")
+		return steps.Warned(said+"; whether that is the endpoint can't be told: "+err.Error(), "carrick check "+e.LinkFile()+" --only certificate-secret,endpoint-certificate")
 	}
 	if err != nil {
 		return steps.Unseen(err)

@@ -40,7 +40,9 @@ func (d configDoer) Plan(ctx context.Context, e steps.Env) (steps.Change, error)
 	if err != nil {
 		return c, err
 	}
-	if stale(live) {
+	if anew, err := rewritten(ctx, e, live); err != nil {
+		return c, err
+	} else if anew {
 		c.Items[0].Note = join(c.Items[0].Note, "somebody has written it anew since carrick did, such as a helm upgrade: what stands now is what an undo puts back")
 	}
 	if text, _, _ := unstructured.NestedString(live.Object, "data", configKey); chartBug(text) {
@@ -55,7 +57,11 @@ func (d configDoer) Do(ctx context.Context, e steps.Env, say steps.Progress) err
 	if err != nil {
 		return err
 	}
-	if stale(live) {
+	anew, err := rewritten(ctx, e, live)
+	if err != nil {
+		return err
+	}
+	if anew {
 		patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]any{noteBefore: nil, noteWritten: nil}}})
 		if err != nil {
 			return err
@@ -84,8 +90,8 @@ func (d configDoer) PlanUndo(ctx context.Context, e steps.Env) (steps.Change, er
 		if c.Items[i].Verb != steps.Release || !strings.HasSuffix(c.Items[i].What, " "+live.GetNamespace()+"/"+live.GetName()) {
 			continue
 		}
-		if stale(live) {
-			c.Items[i].Note = join(c.Items[i].Note, "somebody has written it anew since carrick did: that stays")
+		if stale(live) || sharedWith(live, e.Manager()) {
+			c.Items[i].Note = join(c.Items[i].Note, "somebody has written it since carrick did: their text stays; take the endpoint out of it by hand: "+editByHand(e))
 			continue
 		}
 		if then, ok := keptConfig(live); ok {
@@ -121,6 +127,27 @@ func stale(live *unstructured.Unstructured) bool {
 	wrote := live.GetAnnotations()[noteWritten]
 	text, _, _ := unstructured.NestedString(live.Object, "data", configKey)
 	return wrote != "" && wrote != hashOf(text)
+}
+
+// rewritten tells whether somebody has written the text anew since, and without
+// what it has to say: what is kept for undo is of no use then.
+func rewritten(ctx context.Context, e steps.Env, live *unstructured.Unstructured) (bool, error) {
+	if !stale(live) {
+		return false, nil
+	}
+	text, _, _ := unstructured.NestedString(live.Object, "data", configKey)
+	want, err := wantedConfig(ctx, e)
+	return err == nil && want != text, err
+}
+
+// sharedWith tells whether anybody but a manager owns the text.
+func sharedWith(live *unstructured.Unstructured, manager string) bool {
+	for _, f := range live.GetManagedFields() {
+		if f.Manager != manager && owns(f, "f:data", "f:"+configKey) {
+			return true
+		}
+	}
+	return false
 }
 
 // keptConfig is the ConfigMap as it was before carrick.
