@@ -43,7 +43,8 @@ func exportChain(_ context.Context, e steps.Env) ([]steps.Exported, error) {
 		"containerPorts": values{"http": proxyListens},
 		"service":        values{"type": "ClusterIP", "ports": values{"http": proxyListens}},
 		"extraVolumes": []any{
-			values{"name": "conf", "configMap": values{"name": proxyName}}, values{"name": "kube", "configMap": values{"name": rootCA}},
+			values{"name": "conf", "configMap": values{"name": proxyName}},
+			values{"name": "kube", "configMap": values{"name": rootCA}},
 			values{"name": "tls", "secret": values{"secretName": certSecret}},
 		},
 		"extraVolumeMounts": []any{values{"name": "conf", "mountPath": "/conf"}, values{"name": "kube", "mountPath": "/kube"}, values{"name": "tls", "mountPath": "/tls"}},
