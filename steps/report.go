@@ -35,19 +35,20 @@ type ReportSummary struct {
 
 // ReportCheck is one cell of a report.
 type ReportCheck struct {
-	ID       string  `json:"id"` // "renku/token-filled@remote"
-	Step     string  `json:"step"`
-	Check    string  `json:"check"`
-	Title    string  `json:"title"`
-	Side     Side    `json:"side"`
-	From     string  `json:"from,omitempty"`
-	Status   Status  `json:"status"`
-	Found    string  `json:"found,omitempty"`
-	Fix      string  `json:"fix,omitempty"`
-	Seconds  float64 `json:"durationSeconds"`
-	Age      float64 `json:"ageSeconds"`
-	CausedBy string  `json:"causedBy,omitempty"` // id of the check whose failure silences this one
-	Causes   int     `json:"causes,omitempty"`   // how many checks say nothing because of this one
+	ID       string   `json:"id"` // "renku/token-filled@remote"
+	Step     string   `json:"step"`
+	Check    string   `json:"check"`
+	Title    string   `json:"title"`
+	Side     Side     `json:"side"`
+	From     string   `json:"from,omitempty"`
+	Status   Status   `json:"status"`
+	Found    string   `json:"found,omitempty"`
+	Lines    []string `json:"lines,omitempty"` // what was found in full, such as a table
+	Fix      string   `json:"fix,omitempty"`
+	Seconds  float64  `json:"durationSeconds"`
+	Age      float64  `json:"ageSeconds"`
+	CausedBy string   `json:"causedBy,omitempty"` // id of the check whose failure silences this one
+	Causes   int      `json:"causes,omitempty"`   // how many checks say nothing because of this one
 }
 
 // Look is when and how long a cell was looked at.
@@ -85,7 +86,7 @@ func (s *Session) NewReport(b *Board, looks map[Cell]Look, cells []Cell, now tim
 		r.Summary.Verdict[v.Status.String()]++
 		row := ReportCheck{
 			ID: s.guide.ID(c), Step: c.Step, Check: c.Check, Title: check.Title, Side: c.Side, From: check.From,
-			Status: v.Status, Found: v.Found, Fix: v.Fix, Seconds: looks[c].Duration.Seconds(), Causes: len(behind[c]),
+			Status: v.Status, Found: v.Found, Lines: v.Lines, Fix: v.Fix, Seconds: looks[c].Duration.Seconds(), Causes: len(behind[c]),
 		}
 		if !looks[c].At.IsZero() {
 			row.Age = now.Sub(looks[c].At).Seconds()

@@ -141,6 +141,7 @@ func (p *stepPage) openDetail() tea.Cmd {
 		for _, b := range p.evidence(check, cell, w, true) {
 			out = append(out, append(b, "")...)
 		}
+		out = append(out, p.inFull(cell, w)...)
 		return append(out, p.particulars(check, cell, w)...)
 	})
 	r := p.a.live.board.Verdict(cell)
@@ -161,6 +162,20 @@ func (p *stepPage) openDetail() tea.Cmd {
 		}
 	}
 	return p.a.lay(detail)
+}
+
+// inFull are the lines of what was found, as they stand.
+func (p *stepPage) inFull(cell steps.Cell, w int) []string {
+	var out []string
+	for _, l := range p.a.live.board.Verdict(cell).Lines {
+		for _, l := range manyLines(l) {
+			out = append(out, within("   "+l, w)...)
+		}
+	}
+	if len(out) > 0 {
+		out = append(out, "")
+	}
+	return out
 }
 
 // particulars are the small print of a cell.

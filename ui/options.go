@@ -13,11 +13,11 @@ import (
 // LinkPath, In and Out are needed; the zero value of the rest is good.
 type Options struct {
 	Guides     []*steps.Guide
-	Link       *steps.Link           // an existing link; nil: a new one is put together first
-	Guide      string                // name of the guide of a new link; "": it is asked
-	Name       string                // name of a new link; "": one is suggested
-	Sides      map[steps.Side]string // contexts of a new link; what is missing is asked
-	Hosts      map[steps.Side]string // folders of its sides that are machines
+	Link       *steps.Link                   // an existing link; nil: a new one is put together first
+	Guide      string                        // name of the guide of a new link; "": it is asked
+	Name       string                        // name of a new link; "": one is suggested
+	Sides      map[steps.Side]string         // contexts of a new link; what is missing is asked
+	Hosts      map[steps.Side]steps.HostSpec // its sides that are machines, where they are known
 	Candidates func() ([]steps.Candidate, error)
 	// Meet asks a context who it is. It is called in a command, for contexts
 	// that are on screen, and must honour its context.

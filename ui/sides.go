@@ -64,8 +64,8 @@ func newSidesPage(a *app, g *steps.Guide) *sides {
 			p.spec[side] = steps.EndSpec{Context: name}
 		}
 	}
-	for side, root := range a.o.Hosts {
-		p.spec[side] = steps.EndSpec{Host: &steps.HostSpec{Root: root}}
+	for side, host := range a.o.Hosts {
+		p.spec[side] = steps.EndSpec{Host: &host}
 	}
 	p.advance()
 	return p

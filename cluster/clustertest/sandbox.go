@@ -48,9 +48,10 @@ type Sandbox struct {
 	Kubectl     string            // path of a kubectl
 	Version     string            // of both API servers
 
-	// Hosts are the folders of sides that are machines, by side; Answers what a guide has to be told: of the scenario
-	// that was seeded last.
+	// Hosts are the folders of sides that are machines, by side, and Here those of them that have this machine's network;
+	// Answers what a guide has to be told: of the scenario that was seeded last.
 	Hosts   map[string]string
+	Here    map[string]bool
 	Answers map[string]string
 
 	mu     sync.Mutex // one command at a time
@@ -184,7 +185,7 @@ func (s *Sandbox) Seed(tb testing.TB, scenario string) {
 	s.seeded(s.command(tb, "seed "+scenario))
 }
 
-func (s *Sandbox) seeded(got reply) { s.Hosts, s.Answers = got.Hosts, got.Answers }
+func (s *Sandbox) seeded(got reply) { s.Hosts, s.Here, s.Answers = got.Hosts, got.Here, got.Answers }
 
 // SeedFault puts the objects of a scenario into both sides, with something
 // wrong on top: one of what the sandbox answers to "faults SCENARIO". Whatever
@@ -259,6 +260,7 @@ type reply struct {
 	Faults []struct{ Name, Title string }
 
 	Hosts, Answers map[string]string
+	Here           map[string]bool
 }
 
 func (s *Sandbox) command(tb testing.TB, line string) reply {

@@ -92,7 +92,7 @@ func (a *app) runDemo(ctx context.Context, guide, fault string, walk autoplay) e
 	}
 	for side, root := range box.Hosts {
 		delete(o.Sides, side)
-		o.Hosts = map[steps.Side]string{side: root}
+		o.Hosts = map[steps.Side]steps.HostSpec{side: *box.end(side).Host}
 		o.Notes = append(o.Notes, "A folder stands for a machine: "+root)
 	}
 	if fault != "" {
@@ -134,7 +134,7 @@ func (a *app) prepareDemo(ctx context.Context, box *sandbox, guide, fault string
 	if err != nil && !unknownCommand(err) {
 		return nil, fmt.Errorf("prepare the demo: %w", err)
 	} // a guide that expects nothing has no scenario
-	box.Hosts = seeded.Hosts
+	box.Hosts, box.Here = seeded.Hosts, seeded.Here
 	w := walk.plan(seeded.Answers)
 	if fault == "" {
 		return w, nil
@@ -180,6 +180,7 @@ type sandbox struct {
 	Contexts    map[string]string     `json:"contexts"`
 	Kubectl     string                `json:"kubectl"`
 	Hosts       map[steps.Side]string `json:"-"` // folders that stand for machines, by side: what seed says
+	Here        map[steps.Side]bool   `json:"-"` // those of them that have this machine's network
 
 	cmd   *exec.Cmd
 	stdin io.WriteCloser
@@ -225,7 +226,7 @@ func startSandbox(ctx context.Context, progress io.Writer) (*sandbox, error) {
 // end is what stands on a side of the demo.
 func (b *sandbox) end(side steps.Side) steps.EndSpec {
 	if root := b.Hosts[side]; root != "" {
-		return steps.EndSpec{Host: &steps.HostSpec{Root: root}}
+		return steps.EndSpec{Host: &steps.HostSpec{Root: root, Here: b.Here[side]}}
 	}
 	return steps.EndSpec{Context: b.Contexts[string(side)]}
 }
@@ -249,6 +250,7 @@ type answer struct {
 	// Answers are what a walk types where the questions of these keys come up.
 	Answers map[string]string     `json:"answers"`
 	Hosts   map[steps.Side]string `json:"hosts"`
+	Here    map[steps.Side]bool   `json:"here"`
 }
 
 // tell gives the sandbox one command and reads its answer.

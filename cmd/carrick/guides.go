@@ -2,6 +2,7 @@ package main
 
 import (
 	"carrick/steps"
+	"carrick/steps/interlink"
 	"carrick/steps/liqo"
 	"carrick/steps/ondemand"
 	"carrick/steps/renku"
@@ -14,5 +15,6 @@ func guides() []*steps.Guide {
 		renku.Guide(),
 		liqo.Guide(),
 		ondemand.Guide(),
+		interlink.Guide(),
 	}
 }

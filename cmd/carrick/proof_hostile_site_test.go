@@ -54,7 +54,7 @@ type site struct {
 // end is what a link names on a side: a context, or the folder that stands for a machine.
 func (s site) end(side steps.Side) steps.EndSpec {
 	if s.guide.Sides[side].Kind == steps.Host {
-		return steps.EndSpec{Host: &steps.HostSpec{Root: s.box.Hosts[string(side)]}}
+		return steps.EndSpec{Host: &steps.HostSpec{Root: s.box.Hosts[string(side)], Here: s.box.Here[string(side)]}}
 	}
 	return steps.EndSpec{Context: s.box.Contexts[string(side)]}
 }
@@ -65,7 +65,7 @@ func (s site) machine(side steps.Side) (_ steps.End, ok bool) {
 	if s.guide.Sides[side].Kind != steps.Host {
 		return steps.End{}, false
 	}
-	h, err := cluster.NewHost(s.box.Hosts[string(side)])
+	h, err := cluster.NewHostWith(s.box.Hosts[string(side)], cluster.HostOptions{Here: s.box.Here[string(side)]})
 	if err != nil {
 		s.Fatal(err)
 	}

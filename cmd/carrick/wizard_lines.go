@@ -30,7 +30,7 @@ func (a *app) walk(ctx context.Context, o ui.Options) error {
 	ctx, stop := signal.NotifyContext(context.WithoutCancel(ctx), syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
 	err := lines.Run(ctx, lines.Options{
-		Guides: o.Guides, Link: o.Link, Guide: o.Guide, Name: o.Name, Sides: o.Sides,
+		Guides: o.Guides, Link: o.Link, Guide: o.Guide, Name: o.Name, Sides: o.Sides, Hosts: o.Hosts,
 		Candidates: o.Candidates, Meet: o.Meet, Open: o.Open, Unlock: o.Unlock, LinkPath: o.LinkPath,
 		Banner: o.Banner, Notes: o.Notes, Passing: o.Passing, ASCII: o.ASCII,
 		In: o.In, Out: o.Out, Log: o.Log, Interrupts: interrupts,

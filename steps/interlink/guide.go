@@ -35,5 +35,8 @@ func Guide() *steps.Guide {
 			workload(),
 			test(),
 		},
+		// What was tried goes first, then what jobs are told; the virtual kubelet starts
+		// anew with that before the endpoint goes.
+		Undo: []string{"test-job", "watch", "ask", "argo-role", "config", "restart"},
 	}
 }

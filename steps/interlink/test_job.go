@@ -153,7 +153,7 @@ func jobIdentity(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Unseen(err)
 	}
 	if p == nil {
-		return steps.Skipped("the Job's pod is gone, and its log with it")
+		return steps.Skipped("no pod of the test Job is there, so neither is its log")
 	}
 	text, err := jobLog(ctx, e, p, "whoami")
 	if err != nil {
@@ -175,7 +175,7 @@ func jobRules(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Unseen(err)
 	}
 	if p == nil {
-		return steps.Skipped("the Job's pod is gone, and its log with it")
+		return steps.Skipped("no pod of the test Job is there, so neither is its log")
 	}
 	text, err := jobLog(ctx, e, p, "rules")
 	if err != nil {

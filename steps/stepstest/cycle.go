@@ -34,7 +34,7 @@ func Open(t testing.TB, box *clustertest.Sandbox, g *steps.Guide, assets fs.FS, 
 // hostEnd is the folder that stands for a machine of the scenario that is seeded. It is closed with the test.
 func hostEnd(t testing.TB, box *clustertest.Sandbox, side steps.Side) steps.End {
 	t.Helper()
-	h, err := cluster.NewHost(box.Hosts[string(side)])
+	h, err := cluster.NewHostWith(box.Hosts[string(side)], cluster.HostOptions{Here: box.Here[string(side)]})
 	if err != nil {
 		t.Fatalf("%s: %v", side, err)
 	}
@@ -45,7 +45,7 @@ func hostEnd(t testing.TB, box *clustertest.Sandbox, side steps.Side) steps.End 
 // spec is what a link file says of a side of the sandbox.
 func spec(box *clustertest.Sandbox, g *steps.Guide, side steps.Side, access cluster.Access) steps.EndSpec {
 	if g.Sides[side].Kind == steps.Host {
-		return steps.EndSpec{Host: &steps.HostSpec{Root: box.Hosts[string(side)]}}
+		return steps.EndSpec{Host: &steps.HostSpec{Root: box.Hosts[string(side)], Here: box.Here[string(side)]}}
 	}
 	return steps.EndSpec{Context: access.Context, Kubeconfig: access.Kubeconfig}
 }

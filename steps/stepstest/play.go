@@ -135,7 +135,7 @@ func open(t *testing.T, g *steps.Guide, assets fs.FS, dir, name string, more map
 	t.Cleanup(w.tunnels.close)
 	scrub := w.scrub()
 	for side, s := range servers {
-		scrub = append(scrub, s.URL, "https://"+string(side), strings.TrimPrefix(s.URL, "https://"), string(side)+":6443")
+		scrub = append(scrub, fingerprint(s.signs.cert)[:16], "FINGERPRINT-"+string(side), s.URL, "https://"+string(side), strings.TrimPrefix(s.URL, "https://"), string(side)+":6443")
 	}
 	st, err := load(dir, name, t.TempDir(), servers, w)
 	if err != nil {

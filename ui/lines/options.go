@@ -15,10 +15,11 @@ import (
 // are needed; the zero value of the rest is good.
 type Options struct {
 	Guides     []*steps.Guide
-	Link       *steps.Link           // an existing link; nil: a new one is put together first
-	Guide      string                // name of the guide of a new link; "": it is asked
-	Name       string                // name of a new link; "": it is asked
-	Sides      map[steps.Side]string // contexts of a new link; what is missing is asked
+	Link       *steps.Link                   // an existing link; nil: a new one is put together first
+	Guide      string                        // name of the guide of a new link; "": it is asked
+	Name       string                        // name of a new link; "": it is asked
+	Sides      map[steps.Side]string         // contexts of a new link; what is missing is asked
+	Hosts      map[steps.Side]steps.HostSpec // what is known of folders that are typed
 	Candidates func() ([]steps.Candidate, error)
 	Meet       func(ctx context.Context, name string) (steps.Meeting, error)
 	Open       func(*steps.Link) (*steps.Session, error) // Run closes the session

@@ -101,7 +101,8 @@ func (p *sides) folder(side steps.Side) error {
 			text = "/"
 		}
 		if strings.HasPrefix(text, "/") {
-			p.spec[side] = steps.EndSpec{Host: &steps.HostSpec{Root: text}}
+			known := p.w.o.Hosts[side]
+			p.spec[side] = steps.EndSpec{Host: &steps.HostSpec{Root: text, Here: known.Here && known.Root == text}}
 			return nil
 		}
 		p.w.out.sentence("%s is no absolute path: / is this machine, another folder stands for one", quoted(text))

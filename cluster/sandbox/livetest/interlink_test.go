@@ -360,7 +360,9 @@ var joinedShown = map[string]func(*testing.T, *joined){
 	"projected-off": func(_ *testing.T, j *joined) { j.who("localhost:8080 was refused", false) },
 	"export-off":    func(_ *testing.T, j *joined) { j.who("localhost:8080 was refused", false) },
 	"no-mint": func(t *testing.T, j *joined) {
-		j.who("system:anonymous", false)
+		if said, well := j.job(kubectlImage, "auth", "can-i", "--list"); well || !strings.Contains(said, `User "system:anonymous" cannot create`) {
+			t.Errorf("%v: %s", well, said)
+		}
 		if said := j.log("interlink", j.kubelet().Name, "vk"); !strings.Contains(said, "error during token request in RemoteExecution()") {
 			t.Errorf("it says %s", said)
 		}

@@ -271,15 +271,17 @@ func (p *Player) ask(ctx context.Context, pod *corev1.Pod, words []string, envir
 // kubeconfig writes what a client in a container makes of its environment and
 // its files.
 func kubeconfig(dir, host, namespace, token, ca string) (string, error) {
+	if token == "" {
+		// In a container kubectl asks with an empty credential then, and here for a
+		// name. A blank is an empty one, too.
+		token = " "
+	}
 	if err := os.WriteFile(filepath.Join(dir, "token"), []byte(token), 0o600); err != nil {
 		return "", err
 	}
 	config := clientapi.NewConfig()
 	config.Clusters["in"] = &clientapi.Cluster{Server: host, CertificateAuthorityData: []byte(ca)}
 	config.AuthInfos["in"] = &clientapi.AuthInfo{TokenFile: filepath.Join(dir, "token")}
-	if token == "" { // a client takes an empty file for no credential
-		config.AuthInfos["in"] = &clientapi.AuthInfo{}
-	}
 	config.Contexts["in"] = &clientapi.Context{Cluster: "in", AuthInfo: "in", Namespace: namespace}
 	config.CurrentContext = "in"
 	at := filepath.Join(dir, "config")
