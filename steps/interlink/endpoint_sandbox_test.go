@@ -41,7 +41,7 @@ func check(g *steps.Guide, name string) *steps.Check {
 // the answers allow, and back to nothing.
 func TestEndpointComesAndGoes(t *testing.T) {
 	for name, more := range map[string]map[string]any{
-		"cert-manager-balancer": {"exposure.type": "LoadBalancer", "cert.source": "cert-manager"},
+		"balancer-by-cert-manager": {"exposure.type": "LoadBalancer", "cert.source": "cert-manager"},
 		"own-node-port":         {"exposure.type": "NodePort", "cert.source": "own"},
 	} {
 		t.Run(name, func(t *testing.T) {
