@@ -39,7 +39,7 @@ func exportChain(_ context.Context, e steps.Env) ([]steps.Exported, error) {
 		"image":        values{"registry": "docker.io", "repository": "bitnamilegacy/nginx"},
 		"global":       values{"security": values{"allowInsecureImages": true}},
 		"replicaCount": 1,
-		"command":      []string{"nginx", "-c", "/conf/nginx.conf"}, "args": []string{},
+		"command":      []string{"nginx", "-c", "/conf/nginx.conf", "-g", "daemon off;"}, "args": []string{},
 		"containerPorts": values{"http": proxyListens},
 		"service":        values{"type": "ClusterIP", "ports": values{"http": proxyListens}},
 		"extraVolumes": []any{
