@@ -66,7 +66,9 @@ func certificates() steps.Step {
 }
 
 func certificateQuestions() []steps.Question {
-	made := func(e steps.Env) bool { return mode(e) == byIngress || signedBy(byCertManager)(e) || signedBy(bySelf)(e) }
+	made := func(e steps.Env) bool {
+		return mode(e) == byIngress || signedBy(byCertManager)(e) || signedBy(bySelf)(e)
+	}
 	return []steps.Question{
 		{
 			Key: "cert.source", Title: "Who signs the endpoint's certificate", Kind: steps.Pick, When: in(byProxy), Adopt: adoptSource,

@@ -6,7 +6,6 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"encoding/pem"
-	"slices"
 	"strings"
 	"time"
 
@@ -166,9 +165,4 @@ func worn(ctx context.Context, e steps.Env) (string, error) {
 		return "the CA is another one now", nil
 	}
 	return "", nil
-}
-
-// has tells whether certificates hold one.
-func has(all []*x509.Certificate, c *x509.Certificate) bool {
-	return slices.ContainsFunc(all, c.Equal)
 }

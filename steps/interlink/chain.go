@@ -44,7 +44,9 @@ func pathsOf(i *networkingv1.Ingress) []networkingv1.HTTPIngressPath {
 }
 
 // anyChain is the published guide's Ingress, wherever it stands; nil: nowhere.
-func anyChain(ctx context.Context, e steps.Env) (*networkingv1.Ingress, error) { return chainIn(ctx, e, "") }
+func anyChain(ctx context.Context, e steps.Env) (*networkingv1.Ingress, error) {
+	return chainIn(ctx, e, "")
+}
 
 func chainIn(ctx context.Context, e steps.Env, namespace string) (*networkingv1.Ingress, error) {
 	all, err := check.List[networkingv1.Ingress](ctx, e.Cluster, ingresses, namespace, cluster.Selector{})

@@ -90,7 +90,6 @@ func (c nginxConf) encode() (string, error) {
 	var b strings.Builder
 	b.WriteString("# Made by carrick: the Kubernetes API for jobs behind an InterLink node.\n")
 	for _, d := range []directive{
-		line("daemon", "off"),
 		line("worker_processes", "1"),
 		line("worker_shutdown_timeout", "20s"),
 		line("pid", w.pid),

@@ -6,7 +6,6 @@ import (
 	"crypto/sha256"
 	"crypto/tls"
 	"errors"
-
 	"fmt"
 	"io"
 	"net/http"

@@ -106,11 +106,11 @@ func (p proxyRun) start(t *testing.T, program string, l *net.TCPListener) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	args := []string{"-p", p.dir, "-c", filepath.Join(p.dir, "nginx.conf"), "-e", "stderr"}
+	more := "daemon off;"
 	if os.Getuid() == 0 { // else its workers are somebody who may not read the folder
-		args = append(args, "-g", "user root;")
+		more += " user root;"
 	}
-	cmd := exec.Command(program, args...)
+	cmd := exec.Command(program, "-p", p.dir, "-c", filepath.Join(p.dir, "nginx.conf"), "-e", "stderr", "-g", more)
 	cmd.Env = append(os.Environ(), "NGINX=3;")
 	cmd.ExtraFiles = []*os.File{f}
 	cmd.Stderr, cmd.Stdout = p.said, p.said

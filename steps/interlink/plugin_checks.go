@@ -164,22 +164,51 @@ func inFolder(err error, command string) (steps.Result, bool) {
 }
 
 func pluginLog(ctx context.Context, e steps.Env) steps.Result {
-	args := []string{"--no-pager", "--lines=2000", "--unit=" + unitOf(e)}
-	said, err := edgeSays(ctx, e, "journalctl", args...)
-	if r, ok := inFolder(err, "journalctl "+strings.Join(args, " ")); ok {
-		return r
-	}
-	if err != nil {
-		return steps.Unseen(err)
+	said, from, r := pluginSaid(ctx, e)
+	if r != nil {
+		return *r
 	}
 	if n := strings.Count(said, "projected volumes not found"); n > 0 {
-		return steps.Failed(fmt.Sprintf("the log of %s says %d times that projected volumes were not found", unitOf(e), n),
-			onEdge("journalctl --unit="+unitOf(e)+" | grep -B3 'projected volumes not found'")+"    # is the virtual kubelet 0.4.0 or newer, and DisableProjectedVolumes false?")
+		return steps.Failed(fmt.Sprintf("%s says %d times that projected volumes were not found", from, n),
+			onEdge("grep -B3 'projected volumes not found'")+" in it; is the virtual kubelet 0.4.0 or newer, and DisableProjectedVolumes false?")
 	}
 	if strings.TrimSpace(said) == "" || strings.Contains(said, "-- No entries --") {
-		return steps.Skipped("%s has logged nothing yet", unitOf(e))
+		return steps.Skipped("%s holds nothing yet", from)
 	}
-	return steps.Passed("the last 2000 lines of %s miss none", unitOf(e))
+	return steps.Passed("%s misses none", from)
+}
+
+// pluginSaid is the plugin's log and where it is: a file that its unit names, else
+// the journal.
+func pluginSaid(ctx context.Context, e steps.Env) (said, from string, no *steps.Result) {
+	u, err := unitNow(ctx, e)
+	if err == nil {
+		for _, l := range u.lines() {
+			at, ok := strings.CutPrefix(l, "StandardOutput=append:")
+			if !ok {
+				continue
+			}
+			b, err := e.Host.Read(ctx, at)
+			if errors.Is(err, fs.ErrNotExist) {
+				return "", at, nil
+			}
+			if err != nil {
+				r := steps.Unseen(err)
+				return "", at, &r
+			}
+			return string(b), at, nil
+		}
+	}
+	args := []string{"--no-pager", "--lines=2000", "--unit=" + unitOf(e)}
+	said, err = edgeSays(ctx, e, "journalctl", args...)
+	if r, ok := inFolder(err, "journalctl "+strings.Join(args, " ")); ok {
+		return "", "", &r
+	}
+	if err != nil {
+		r := steps.Unseen(err)
+		return "", "", &r
+	}
+	return said, "the journal of " + unitOf(e) + " (2000 lines)", nil
 }
 
 func pluginStarted(ctx context.Context, e steps.Env) steps.Result {
@@ -283,12 +312,17 @@ func pluginDataClosed(ctx context.Context, e steps.Env) steps.Result {
 	if mode&^0o750 == 0 {
 		return steps.Passed("%s has mode %04o", dir, mode)
 	}
-	above, err := e.Host.Stat(ctx, path.Dir(dir))
-	if err != nil {
-		return steps.Unseen(err)
+	for above := path.Dir(dir); above != "/"; above = path.Dir(above) {
+		info, err := e.Host.Stat(ctx, above)
+		if err != nil {
+			return steps.Unseen(err)
+		}
+		if info.Mode.Perm()&0o007 == 0 {
+			return steps.Passed("%s has mode %04o, and others don't get through %s", dir, mode, above)
+		}
 	}
-	if above.Mode.Perm()&0o077 == 0 {
-		return steps.Passed("%s has mode %04o, and only its owner gets through %s", dir, mode, path.Dir(dir))
+	if e.Host.IsFolder() {
+		return steps.Warned(fmt.Sprintf("%s has mode %04o in the folder that stands for the edge node: if it is so there, other users read the tokens in it", dir, mode), onEdge("chmod 0700 "+steps.Quoted(dir)))
 	}
 	return steps.Failed(fmt.Sprintf("%s has mode %04o: other users read the tokens in it", dir, mode), onEdge("chmod 0700 "+steps.Quoted(dir)))
 }

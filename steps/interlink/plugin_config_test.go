@@ -1,0 +1,45 @@
+package interlink
+
+import (
+	"strings"
+	"testing"
+)
+
+// The line is set in place, and all else stays to the letter.
+func TestPluginExporting(t *testing.T) {
+	for name, x := range map[string]struct{ have, want string }{
+		"absent":         {"SbatchPath: \"/usr/bin/sbatch\"\n", "SbatchPath: \"/usr/bin/sbatch\"\nExportPodData: true\n"},
+		"no line end":    {"SbatchPath: a", "SbatchPath: a\nExportPodData: true\n"},
+		"false":          {"# ours\nExportPodData: false # as shipped\nNamespace: \"vk\"\n", "# ours\nExportPodData: true # as shipped\nNamespace: \"vk\"\n"},
+		"quoted":         {"\"ExportPodData\": \"false\"\nA: b\n", "\"ExportPodData\": true\nA: b\n"},
+		"empty":          {"ExportPodData:\nA: b\n", "ExportPodData: true\nA: b\n"},
+		"true":           {"ExportPodData:   true\n", "ExportPodData:   true\n"},
+		"yes":            {"ExportPodData: True\n", "ExportPodData: True\n"},
+		"nothing at all": {"", "ExportPodData: true\n"},
+	} {
+		got, err := parsePlugin(x.have).exporting()
+		if err != nil || got != x.want {
+			t.Errorf("%s: %v\n%s", name, err, got)
+		}
+	}
+	for _, bad := range []string{"- a\n", "a: [", "ExportPodData: [a]\n", "{ExportPodData: false, A: b}\n"} {
+		if got, err := parsePlugin(bad).exporting(); err == nil && !strings.Contains(got, "A: b") {
+			t.Errorf("%q is edited:\n%s", bad, got)
+		}
+	}
+}
+
+func TestUnitStartsPlugin(t *testing.T) {
+	for text, want := range map[string]bool{
+		"ExecStart=/root/.interlink/bin/plugin":                                  true,
+		"ExecStart=/usr/bin/env SLURMCONFIGPATH=/a /opt/plugin":                  true,
+		"ExecStart=/usr/bin/docker run ghcr.io/interlink-hq/interlink-slurm:1.0": true,
+		"#ExecStart=/root/.interlink/bin/plugin":                                 false,
+		"ExecStart=/usr/sbin/slurmd":                                             false,
+		"ExecStart=/root/.interlink/bin/interlink":                               false,
+	} {
+		if got := (unit{"x", text}).startsPlugin(); got != want {
+			t.Errorf("%s: %t", text, got)
+		}
+	}
+}
