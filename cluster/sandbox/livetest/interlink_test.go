@@ -308,3 +308,32 @@ func TestANewCertificateTakesARestart(t *testing.T) {
 	})
 	j.answers("/version", "", http.StatusOK)
 }
+
+func TestTheEndpointIsWhereItIsPublished(t *testing.T) {
+	j := seedJoined(t, "by-hand")
+	j.answers("/version", "", http.StatusOK)
+	trusted := &tls.Config{RootCAs: j.ca(), ServerName: "127.0.0.1"}
+	dial := func(address string) error {
+		conn, err := tls.Dial("tcp", address, trusted)
+		if err == nil {
+			err = conn.Close()
+		}
+		return err
+	}
+	patch := []byte(`{"spec":{"type":"NodePort","loadBalancerSourceRanges":null,"ports":[{"name":"https","port":60443,"targetPort":60443,"nodePort":30443}]}}`)
+	if _, err := j.client.CoreV1().Services("interlink-api").Patch(t.Context(), gateName, "application/merge-patch+json", patch, metav1.PatchOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, happens, func() error { return dial("127.0.0.1:30443") })
+	eventually(t, happens, func() error {
+		if dial(gate) == nil {
+			return errors.New("the load balancer's port is still open")
+		}
+		return nil
+	})
+	patch = []byte(`{"spec":{"template":{"spec":{"containers":[{"name":"nginx","ports":[{"containerPort":60443,"hostPort":60443}]}]}}}}`)
+	if _, err := j.client.AppsV1().Deployments("interlink-api").Patch(t.Context(), gateName, "application/strategic-merge-patch+json", patch, metav1.PatchOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, happens, func() error { return dial(gate) })
+}
