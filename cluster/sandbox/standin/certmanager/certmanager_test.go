@@ -1,0 +1,202 @@
+package certmanager
+
+import (
+	"context"
+	"crypto/x509"
+	"strings"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	dynamicfake "k8s.io/client-go/dynamic/fake"
+	"k8s.io/client-go/kubernetes/fake"
+
+	"carrick/cluster/sandbox/world"
+)
+
+// site is a cluster with cert-manager and these objects.
+func site(t *testing.T, yaml string) *Player {
+	t.Helper()
+	objects, err := world.Parse([]byte(yaml))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []runtime.Object
+	for _, o := range objects {
+		all = append(all, o)
+	}
+	d := &appsv1.Deployment{Status: appsv1.DeploymentStatus{AvailableReplicas: 1}}
+	d.Name, d.Namespace = "cert-manager", Namespace
+	kinds := map[schema.GroupVersionResource]string{certificates: "CertificateList", issuers: "IssuerList", clusterIssuers: "ClusterIssuerList"}
+	return &Player{
+		client:  fake.NewClientset(d),
+		dynamic: dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), kinds, all...),
+		expired: map[string]bool{},
+	}
+}
+
+// look looks until all that can be done is done.
+func (p *Player) lookTwice(t *testing.T) {
+	t.Helper()
+	for range 3 {
+		if err := p.Look(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// ready is what a Certificate says of itself.
+func (p *Player) ready(t *testing.T, namespace, name string) (status, message string) {
+	t.Helper()
+	o, err := p.dynamic.Resource(certificates).Namespace(namespace).Get(t.Context(), name, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, _, _ := unstructured.NestedSlice(o.Object, "status", "conditions")
+	for _, c := range all {
+		if fields := c.(map[string]any); fields["type"] == "Ready" {
+			return fields["status"].(string), fields["message"].(string)
+		}
+	}
+	return "", ""
+}
+
+const authority = `
+apiVersion: cert-manager.io/v1
+kind: ClusterIssuer
+metadata: {name: self}
+spec: {selfSigned: {}}
+---
+apiVersion: cert-manager.io/v1
+kind: Certificate
+metadata: {name: root, namespace: a}
+spec:
+  isCA: true
+  commonName: root
+  secretName: root-secret
+  duration: 87600h
+  privateKey: {algorithm: ECDSA, size: 256, rotationPolicy: Never}
+  issuerRef: {name: self, kind: ClusterIssuer, group: cert-manager.io}
+---
+apiVersion: cert-manager.io/v1
+kind: Issuer
+metadata: {name: ca, namespace: a}
+spec: {ca: {secretName: root-secret}}
+---
+apiVersion: cert-manager.io/v1
+kind: Certificate
+metadata: {name: leaf, namespace: NAMESPACE}
+spec:
+  secretName: leaf-secret
+  ipAddresses: ["192.0.2.7"]
+  privateKey: {algorithm: ECDSA}
+  issuerRef: {name: ca, kind: KIND, group: cert-manager.io}
+`
+
+func objects(namespace, kind string) string {
+	return strings.NewReplacer("NAMESPACE", namespace, "KIND", kind).Replace(authority)
+}
+
+func TestALeafIsSignedByItsAuthority(t *testing.T) {
+	p := site(t, objects("a", "Issuer"))
+	p.lookTwice(t)
+	if status, message := p.ready(t, "a", "leaf"); status != "True" {
+		t.Fatalf("%s: %s", status, message)
+	}
+	secret, err := p.client.CoreV1().Secrets("a").Get(t.Context(), "leaf-secret", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	roots := x509.NewCertPool()
+	if !roots.AppendCertsFromPEM(secret.Data["ca.crt"]) {
+		t.Fatal("no ca.crt")
+	}
+	held, err := parse(secret.Data[corev1.TLSCertKey], secret.Data[corev1.TLSPrivateKeyKey])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := held.cert.Verify(x509.VerifyOptions{Roots: roots, DNSName: "192.0.2.7"}); err != nil {
+		t.Error(err)
+	}
+	if lived := held.cert.NotAfter.Sub(held.cert.NotBefore); lived != lifetime {
+		t.Errorf("it lives for %s", lived)
+	}
+	// It stays until it is time, or until what is asked for is another one.
+	p.lookTwice(t)
+	again, _ := p.client.CoreV1().Secrets("a").Get(t.Context(), "leaf-secret", metav1.GetOptions{})
+	if string(again.Data[corev1.TLSCertKey]) != string(secret.Data[corev1.TLSCertKey]) {
+		t.Error("it was signed again for nothing")
+	}
+	c := &certificate{}
+	c.Spec.IPAddresses, c.Spec.IssuerRef.Name = []string{"192.0.2.7"}, "ca"
+	for situation, want := range map[string]struct {
+		reason string
+		at     time.Time
+		change func(*certificate)
+	}{
+		"now":             {"", time.Now(), nil},
+		"in 61 days":      {"Renewing", time.Now().Add(61 * 24 * time.Hour), nil},
+		"another address": {"RequestChanged", time.Now(), func(c *certificate) { c.Spec.IPAddresses = []string{"192.0.2.8"} }},
+		"a longer life":   {"RequestChanged", time.Now(), func(c *certificate) { c.Spec.Duration = &metav1.Duration{Duration: 2 * lifetime} }},
+		"another issuer":  {"IncorrectIssuer", time.Now(), func(c *certificate) { c.Spec.IssuerRef.Name = "other" }},
+	} {
+		other := *c
+		if want.change != nil {
+			want.change(&other)
+		}
+		if reason, why, _ := other.wants(again, want.at, false); reason != want.reason {
+			t.Errorf("%s: %q (%s), want %q", situation, reason, why, want.reason)
+		}
+	}
+	p.expired["a/leaf"] = true
+	p.lookTwice(t)
+	if status, message := p.ready(t, "a", "leaf"); status != "False" || !strings.Contains(message, "expired on") {
+		t.Errorf("one that ran out: %s, %s", status, message)
+	}
+}
+
+func TestWhatIsNotSigned(t *testing.T) {
+	for _, c := range []struct{ situation, yaml, want string }{
+		{"an Issuer in another namespace", objects("b", "Issuer"), `Referenced "Issuer" not found`},
+		{"an Issuer that is asked for as one of the cluster", objects("a", "ClusterIssuer"), `Referenced "ClusterIssuer" not found`},
+		{"a kind that there is not", objects("a", "Signer"), `invalid value "Signer" for issuerRef.kind`},
+		{"an authority that is none", strings.Replace(objects("a", "Issuer"), "isCA: true", "isCA: false", 1), "signing certificate is not a CA"},
+		{"an authority of which nobody knows", strings.Replace(objects("a", "Issuer"), "{secretName: root-secret}", "{secretName: gone}", 1), `secrets "gone" not found`},
+		{"an address that is none", strings.Replace(objects("a", "Issuer"), "192.0.2.7", "edge.example", 1), "invalid IP address"},
+		{"an issuer of another kind", strings.Replace(objects("a", "Issuer"), "{ca: {secretName: root-secret}}", "{acme: {}}", 1), "only issuers of the kinds selfSigned and ca are played"},
+	} {
+		t.Run(c.situation, func(t *testing.T) {
+			p := site(t, c.yaml)
+			p.lookTwice(t)
+			namespace := "a"
+			if strings.Contains(c.yaml, "namespace: b") {
+				namespace = "b"
+			}
+			if status, message := p.ready(t, namespace, "leaf"); status != "False" || !strings.Contains(message, c.want) {
+				t.Errorf("%s: %s, want %q", status, message, c.want)
+			}
+			if _, err := p.client.CoreV1().Secrets(namespace).Get(t.Context(), "leaf-secret", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+				t.Errorf("the Secret: %v", err)
+			}
+		})
+	}
+}
+
+func TestNothingIsSignedWithoutAController(t *testing.T) {
+	p := site(t, objects("a", "Issuer"))
+	if err := p.client.AppsV1().Deployments(Namespace).Delete(context.Background(), "cert-manager", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Look(t.Context()); !apierrors.IsNotFound(err) {
+		t.Errorf("%v", err)
+	}
+	if status, _ := p.ready(t, "a", "root"); status != "" {
+		t.Errorf("it is %s", status)
+	}
+}

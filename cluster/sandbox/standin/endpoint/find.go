@@ -1,0 +1,30 @@
+package endpoint
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+)
+
+// FindNginx returns this machine's own nginx, which stands where administrators'
+// programs do, and whether there is one.
+func FindNginx() (string, bool) {
+	self, err := os.Executable()
+	if err != nil {
+		return "", false
+	}
+	ours, err := os.Stat(self)
+	if err != nil {
+		return "", false
+	}
+	for _, folder := range append(filepath.SplitList(os.Getenv("PATH")), "/usr/sbin", "/usr/local/sbin", "/opt/homebrew/bin") {
+		path, err := exec.LookPath(filepath.Join(folder, "nginx"))
+		if err != nil || !filepath.IsAbs(path) {
+			continue
+		}
+		if theirs, err := os.Stat(path); err == nil && !os.SameFile(theirs, ours) {
+			return path, true
+		}
+	}
+	return "", false
+}

@@ -1,0 +1,144 @@
+package endpoint
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// plays returns how a Deployment's pods are played; nil: not here.
+func (p *Player) plays(d *appsv1.Deployment) func(context.Context, *corev1.Pod, *instance) error {
+	for _, c := range d.Spec.Template.Spec.Containers {
+		if strings.Contains(c.Image, "ingress-nginx/controller") {
+			return controller
+		}
+		if strings.Contains(c.Image, "nginx") && len(c.VolumeMounts) > 0 {
+			return p.proxy
+		}
+	}
+	return nil
+}
+
+// controller is an ingress controller.
+func controller(_ context.Context, pod *corev1.Pod, i *instance) error {
+	for _, c := range pod.Spec.Containers {
+		for _, port := range c.Ports {
+			if port.Name == "https" {
+				return i.ingress(int(port.ContainerPort))
+			}
+		}
+	}
+	return errors.New("stand-in: no port https")
+}
+
+// errWaits means that a pod can't start yet, for what it mounts is not there.
+var errWaits = errors.New("waits for what it mounts")
+
+// runs returns what runs in a pod; nil: nothing does.
+func (p *Player) runs(ctx context.Context, pod *corev1.Pod, begin func(context.Context, *corev1.Pod, *instance) error) (*instance, error) {
+	if i := p.pods[pod.UID]; i != nil {
+		if fault := i.failed(); fault != nil {
+			return nil, p.waiting(ctx, pod, "CrashLoopBackOff", "back-off 10s restarting failed container: "+fault.Error())
+		}
+		return i, nil
+	}
+	i := &instance{dir: filepath.Join(p.options.Dir, string(pod.UID)), ports: map[int]string{}, stop: func() {}, ended: make(chan struct{})}
+	if err := os.MkdirAll(filepath.Join(i.dir, "root"), 0o700); err != nil {
+		return nil, err
+	}
+	err := begin(p.life, pod, i)
+	if errors.Is(err, errWaits) {
+		_ = os.RemoveAll(i.dir)
+		return nil, p.waiting(ctx, pod, "ContainerCreating", err.Error())
+	}
+	p.pods[pod.UID] = i
+	if err == nil {
+		err = i.up(ctx)
+	}
+	if err != nil {
+		_, _ = i.Write([]byte("stand-in: " + err.Error() + "\n"))
+		i.stop()
+		i.over(err)
+		return nil, p.waiting(ctx, pod, "CrashLoopBackOff", "back-off 10s restarting failed container: "+err.Error())
+	}
+	return i, p.waiting(ctx, pod, "", "")
+}
+
+// waiting says in a pod's status that its containers wait, or that they run.
+func (p *Player) waiting(ctx context.Context, pod *corev1.Pod, reason, message string) error {
+	now, ready, changed := pod.DeepCopy(), corev1.ConditionTrue, false
+	for i := range now.Status.ContainerStatuses {
+		s := &now.Status.ContainerStatuses[i]
+		was := ""
+		if s.State.Waiting != nil {
+			was = s.State.Waiting.Reason
+		}
+		changed = changed || was != reason
+		if reason == "" {
+			s.State, s.Ready = corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.Now()}}, true
+			continue
+		}
+		ready = corev1.ConditionFalse
+		s.Ready, s.State = false, corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: message}}
+		if reason == "CrashLoopBackOff" {
+			s.RestartCount++
+		}
+	}
+	if !changed {
+		return nil
+	}
+	for i := range now.Status.Conditions {
+		if c := &now.Status.Conditions[i]; c.Type == corev1.PodReady || c.Type == corev1.ContainersReady {
+			c.Status, c.LastTransitionTime = ready, metav1.Now()
+		}
+	}
+	_, err := p.client.CoreV1().Pods(pod.Namespace).UpdateStatus(ctx, now, metav1.UpdateOptions{FieldManager: manager})
+	return err
+}
+
+// proxy runs a pod's nginx.
+func (p *Player) proxy(ctx context.Context, pod *corev1.Pod, i *instance) error {
+	mounts, conf, blocks, err := p.mount(ctx, pod, i.dir)
+	if err != nil {
+		return err
+	}
+	upstream := strings.TrimPrefix(p.options.Config.Host, "https://")
+	if p.options.Nginx == "" {
+		return i.instead(pod, mounts, upstream, p.options.Config.CAData)
+	}
+	m := &machine{mounts: mounts, dir: i.dir, upstream: upstream, listen: i.port}
+	text, err := m.adapt(conf)
+	if err != nil {
+		return err
+	}
+	for _, name := range blocks {
+		if err := m.adaptFile(m.path(name)); err != nil {
+			return err
+		}
+	}
+	return i.nginx(p.options.Nginx, text)
+}
+
+// instead takes nginx's place.
+func (i *instance) instead(pod *corev1.Pod, mounts map[string]string, upstream string, authority []byte) error {
+	var port int
+	for _, c := range pod.Spec.Containers {
+		for _, own := range c.Ports {
+			port = int(own.ContainerPort)
+		}
+	}
+	for _, at := range mounts {
+		certificate, err := tls.LoadX509KeyPair(filepath.Join(at, corev1.TLSCertKey), filepath.Join(at, corev1.TLSPrivateKeyKey))
+		if err == nil {
+			return i.forwarder(port, certificate, upstream, authority)
+		}
+	}
+	return errors.New("stand-in: the pod mounts no certificate")
+}
