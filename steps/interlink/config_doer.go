@@ -240,8 +240,8 @@ type written struct {
 // starts is how the virtual kubelet's pods stand to a configuration.
 type starts struct {
 	written
-	pods    int
-	old     []string // those that started before it, in words
+	pods int
+	old  []string // those that started before it, in words
 }
 
 // startsOf looks at the pods: one that was made for that configuration, or

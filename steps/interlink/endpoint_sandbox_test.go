@@ -42,7 +42,7 @@ func check(g *steps.Guide, name string) *steps.Check {
 func TestEndpointComesAndGoes(t *testing.T) {
 	for name, more := range map[string]map[string]any{
 		"balancer-by-cert-manager": {"exposure.type": "LoadBalancer", "cert.source": "cert-manager"},
-		"own-node-port":         {"exposure.type": "NodePort", "cert.source": "own"},
+		"own-node-port":            {"exposure.type": "NodePort", "cert.source": "own"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			box := clustertest.Start(t)
