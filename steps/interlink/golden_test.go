@@ -3,7 +3,6 @@ package interlink_test
 import (
 	"testing"
 
-	"carrick/cluster/clustertest"
 	"carrick/steps/interlink"
 	"carrick/steps/stepstest"
 )
@@ -13,9 +12,4 @@ var example = map[string]any{"workload.argo": true}
 
 func TestGolden(t *testing.T) {
 	stepstest.Golden(t, interlink.Guide(), assets, "testdata", example)
-}
-
-func TestConformance(t *testing.T) {
-	box := clustertest.Start(t)
-	stepstest.Conformance(t, box, interlink.Guide(), assets, "testdata", example)
 }
