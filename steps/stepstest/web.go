@@ -132,7 +132,7 @@ func fingerprint(c *x509.Certificate) string {
 // scrub are pairs for a replacer: what differs from run to run.
 func (w *web) scrub() []string {
 	u, _ := url.Parse(w.URL)
-	return []string{fingerprint(w.Certificate())[:16], "FINGERPRINT", w.URL, "https://web", u.Host, "web:443", u.Port(), "PORT"}
+	return []string{fingerprint(w.Certificate()), "FINGERPRINT", fingerprint(w.Certificate())[:16], "FINGERPRINT", w.URL, "https://web", u.Host, "web:443", u.Port(), "PORT"}
 }
 
 // webSection reads "METHOD /path" -> an answer, or a list of them; nothing

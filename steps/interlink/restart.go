@@ -1,0 +1,158 @@
+package interlink
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"carrick/cluster"
+	"carrick/steps"
+	"carrick/steps/check"
+)
+
+// restartDoer has the virtual kubelet start anew, once for each configuration.
+type restartDoer struct{ steps.Manifest }
+
+// restartedFor is the annotation in the pod template: its value is the hash of
+// the configuration that the pods are to know.
+func restartedFor(e steps.Env) string {
+	const most = 63 // of the part after the slash
+	name := "restarted." + e.Link
+	return "carrick/" + name[:min(len(name), most)]
+}
+
+// Plan leaves a virtual kubelet alone that has started since.
+func (d restartDoer) Plan(ctx context.Context, e steps.Env) (steps.Change, error) {
+	dep, _, err := theKubelet(ctx, e)
+	if apierrors.IsNotFound(err) {
+		return steps.Change{}, steps.Absent("there is no Deployment %s/%s: InterLink's chart makes it", vkNamespace(e), vkDeployment(e))
+	}
+	if err != nil {
+		return steps.Change{}, err
+	}
+	knows, err := knowsConfig(ctx, e)
+	if err != nil {
+		return steps.Change{}, err
+	}
+	if knows {
+		return steps.Change{Items: []steps.Item{{Verb: steps.Leave, What: "Deployment " + dep.Namespace + "/" + dep.Name, Note: "it has started since its configuration was written"}}}, nil
+	}
+	return d.Manifest.Plan(ctx, e)
+}
+
+// Do restarts it, unless it has started since.
+func (d restartDoer) Do(ctx context.Context, e steps.Env, say steps.Progress) error {
+	knows, err := knowsConfig(ctx, e)
+	if err != nil || knows {
+		return err
+	}
+	return d.Manifest.Do(ctx, e, say)
+}
+
+// Export restarts with kubectl.
+func (d restartDoer) Export(_ context.Context, e steps.Env) ([]steps.Exported, error) {
+	k := e.Kubectl() + " -n " + vkNamespace(e)
+	return []steps.Exported{{Hand: fmt.Sprintf("%s rollout restart deployment %s\n%s rollout status deployment %s --timeout=5m", k, vkDeployment(e), k, vkDeployment(e))}}, nil
+}
+
+// knowsConfig tells whether the virtual kubelet's pods started after the
+// configuration was written as it is wanted.
+func knowsConfig(ctx context.Context, e steps.Env) (bool, error) {
+	text, err := standingConfig(ctx, e)
+	if err != nil {
+		return false, err
+	}
+	want, err := wantedConfig(ctx, e)
+	if err != nil || want != text {
+		return false, err
+	}
+	s, err := startsOf(ctx, e, hashOf(text))
+	return err == nil && s.pods > 0 && len(s.old) == 0, err
+}
+
+// written is when the configuration came to be as it is, and its ConfigMap.
+type written struct {
+	changed time.Time
+	made    metav1.Time // zero where the configuration is another one than at first
+}
+
+// starts is how the virtual kubelet's pods stand to a configuration.
+type starts struct {
+	written
+	pods int
+	old  []string // those that started before it, in words
+}
+
+// startsOf looks at the pods: one that was made for that configuration, or
+// started after it, knows it.
+func startsOf(ctx context.Context, e steps.Env, hash string) (starts, error) {
+	var out starts
+	pods, err := podsOfKubelet(ctx, e)
+	if err != nil {
+		return out, err
+	}
+	out.written, err = cluster.Look(ctx, "config-written/"+e.Cluster.Server()+"/"+vkNamespace(e)+"/"+vkConfigMap(e)+"/"+hash, 10*time.Second, func(ctx context.Context) (written, error) {
+		return whenWritten(ctx, e)
+	})
+	if err != nil {
+		return out, err
+	}
+	out.pods = len(pods)
+	for _, p := range pods {
+		began := p.Status.StartTime
+		switch {
+		case p.Annotations[restartedFor(e)] == hash:
+		case began == nil:
+			out.old = append(out.old, p.Name+" has not started yet")
+		case began.After(out.changed), began.Equal(&out.made): // times have seconds; before it was made nothing started with it
+		default:
+			out.old = append(out.old, p.Name+" runs since "+began.UTC().Format(time.DateTime))
+		}
+	}
+	return out, nil
+}
+
+// whenWritten is since when the configuration is as it is. Reads that are kept
+// current leave out who wrote what.
+func whenWritten(ctx context.Context, e steps.Env) (written, error) {
+	found, err := e.Cluster.Find(ctx, check.ConfigMaps, vkNamespace(e), cluster.Selector{Fields: "metadata.name=" + vkConfigMap(e)})
+	if err != nil {
+		return written{}, err
+	}
+	if len(found) == 0 {
+		return written{}, steps.Absent("there is no ConfigMap %s/%s any more", vkNamespace(e), vkConfigMap(e))
+	}
+	var first time.Time // whoever writes what stands already owns it, too, and changes nothing
+	for _, f := range found[0].ManagedFields {
+		if f.Time != nil && owns(f, "f:data", "f:"+configKey) && (first.IsZero() || f.Time.Time.Before(first)) {
+			first = f.Time.Time
+		}
+	}
+	made := found[0].CreationTimestamp
+	switch {
+	case first.IsZero():
+		return written{made.Time, made}, nil
+	case first.Equal(made.Time):
+		return written{first, made}, nil
+	}
+	return written{changed: first}, nil
+}
+
+func owns(f metav1.ManagedFieldsEntry, path ...string) bool {
+	var set map[string]any
+	if f.FieldsV1 == nil || json.Unmarshal(f.FieldsV1.GetRawBytes(), &set) != nil {
+		return false
+	}
+	for _, key := range path {
+		inner, ok := set[key].(map[string]any)
+		if !ok {
+			return false
+		}
+		set = inner
+	}
+	return true
+}
