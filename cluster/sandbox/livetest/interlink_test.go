@@ -331,6 +331,11 @@ func TestTheEndpointIsWhereItIsPublished(t *testing.T) {
 		}
 		return nil
 	})
+	// A port of a node is nothing that the level restricted allows.
+	level := []byte(`{"metadata":{"labels":{"pod-security.kubernetes.io/enforce":"privileged"}}}`)
+	if _, err := j.client.CoreV1().Namespaces().Patch(t.Context(), "interlink-api", "application/merge-patch+json", level, metav1.PatchOptions{}); err != nil {
+		t.Fatal(err)
+	}
 	patch = []byte(`{"spec":{"template":{"spec":{"containers":[{"name":"nginx","ports":[{"containerPort":60443,"hostPort":60443}]}]}}}}`)
 	if _, err := j.client.AppsV1().Deployments("interlink-api").Patch(t.Context(), gateName, "application/strategic-merge-patch+json", patch, metav1.PatchOptions{}); err != nil {
 		t.Fatal(err)
