@@ -10,6 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -24,9 +25,10 @@ func idleChecks() []steps.Check {
 	return []steps.Check{
 		{
 			Name: "prometheus-knows-pods", Title: "Prometheus knows when pods ran", On: steps.Remote, From: "the API server's proxy, or this machine", When: usesIdle, Needs: []string{"signed-in"},
-			Why: "the reaper asks for kube_pod_container_info. An empty answer means to it that no pod ran in any namespace, and it deletes them all once reapAfter is over",
-			See: []string{idleSource},
-			Run: prometheusKnows,
+			Rights: true, // nothing is installed before it holds
+			Why:    "the reaper asks for kube_pod_container_info. An empty answer means to it that no pod ran in any namespace, and it deletes them all once reapAfter is over",
+			See:    []string{idleSource},
+			Run:    prometheusKnows,
 		},
 		{
 			Name: "idle-values", Title: "its values stand under config:", On: steps.Remote, Needs: []string{"signed-in"},
@@ -150,12 +152,15 @@ func alsoMatched(ctx context.Context, e steps.Env, text string) ([]string, error
 }
 
 func idleVolumes(ctx context.Context, e steps.Env) steps.Result {
-	spaces, err := userNamespaces(ctx, e)
-	if err != nil {
-		return steps.Unseen(err)
-	}
-	claims, err := e.Cluster.Find(ctx, volumeClaims, "", cluster.Selector{})
-	if err != nil {
+	var spaces []*corev1.Namespace
+	var claims []metav1.PartialObjectMetadata
+	if err := check.Together(
+		func() (err error) { spaces, err = userNamespaces(ctx, e); return err },
+		func() (err error) {
+			claims, err = e.Cluster.Find(ctx, volumeClaims, "", cluster.Selector{})
+			return err
+		},
+	); err != nil {
 		return steps.Unseen(err)
 	}
 	var with []string
