@@ -10,7 +10,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -25,10 +24,9 @@ func idleChecks() []steps.Check {
 	return []steps.Check{
 		{
 			Name: "prometheus-knows-pods", Title: "Prometheus knows when pods ran", On: steps.Remote, From: "the API server's proxy, or this machine", When: usesIdle, Needs: []string{"signed-in"},
-			Rights: true, // nothing is installed before it holds
-			Why:    "the reaper asks for kube_pod_container_info. An empty answer means to it that no pod ran in any namespace, and it deletes them all once reapAfter is over",
-			See:    []string{idleSource},
-			Run:    prometheusKnows,
+			Why: "the reaper asks for kube_pod_container_info. An empty answer means to it that no pod ran in any namespace, and it deletes them all once reapAfter is over",
+			See: []string{idleSource},
+			Run: prometheusKnows,
 		},
 		{
 			Name: "idle-values", Title: "its values stand under config:", On: steps.Remote, Needs: []string{"signed-in"},
@@ -153,11 +151,11 @@ func alsoMatched(ctx context.Context, e steps.Env, text string) ([]string, error
 
 func idleVolumes(ctx context.Context, e steps.Env) steps.Result {
 	var spaces []*corev1.Namespace
-	var claims []metav1.PartialObjectMetadata
+	var claims []*unstructured.Unstructured
 	if err := check.Together(
 		func() (err error) { spaces, err = userNamespaces(ctx, e); return err },
 		func() (err error) {
-			claims, err = e.Cluster.Find(ctx, volumeClaims, "", cluster.Selector{})
+			claims, err = e.Cluster.List(ctx, volumeClaims, "", cluster.Selector{})
 			return err
 		},
 	); err != nil {
@@ -165,9 +163,9 @@ func idleVolumes(ctx context.Context, e steps.Env) steps.Result {
 	}
 	var with []string
 	for _, c := range claims {
-		is := slices.ContainsFunc(spaces, func(ns *corev1.Namespace) bool { return ns.Name == c.Namespace })
-		if is && !slices.Contains(with, c.Namespace) {
-			with = append(with, c.Namespace)
+		is := slices.ContainsFunc(spaces, func(ns *corev1.Namespace) bool { return ns.Name == c.GetNamespace() })
+		if is && !slices.Contains(with, c.GetNamespace()) {
+			with = append(with, c.GetNamespace())
 		}
 	}
 	if len(with) > 0 {
