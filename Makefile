@@ -61,7 +61,7 @@ prove-guides:
 prove-program:
 	$(PROVE) -p 1 -run 'OfEveryGuide$$|^TestHostile' ./cmd/carrick ./steps >$(BIN)/prove-program.log 2>&1
 prove-fuzz:
-	CARRICK_CASES=$(CASES) WORKERS=1 .ci/fuzz 60s 5s >$(BIN)/prove-fuzz.log 2>&1
+	CARRICK_CASES=$(CASES) WORKERS=1 nice -n 19 .ci/fuzz 60s 2s >$(BIN)/prove-fuzz.log 2>&1
 
 .PHONY: ci
 ci: test lint conformance bench-short ## what is run on every change

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 	authorizationv1 "k8s.io/api/authorization/v1"
@@ -13,8 +14,9 @@ import (
 // CanAs asks the API server whether somebody else has these rights, all at
 // once, as Can does for the cluster's own identity. Nobody is impersonated:
 // asking takes the right to create subjectaccessreviews.authorization.k8s.io,
-// which is noted (see Need).
-func (c *Cluster) CanAs(ctx context.Context, who User, rights ...Right) ([]Decision, error) {
+// which is noted (see Need). A decision that is not the hoped one, which somebody
+// may be about to change, is kept for 5 s only.
+func (c *Cluster) CanAs(ctx context.Context, who User, hoped bool, rights ...Right) ([]Decision, error) {
 	c.Need(Right{Verb: "create", Group: authorizationv1.GroupName, Resource: "subjectaccessreviews"})
 	decisions := make([]Decision, len(rights))
 	var group errgroup.Group
@@ -23,7 +25,11 @@ func (c *Cluster) CanAs(ctx context.Context, who User, rights ...Right) ([]Decis
 		group.Go(func() error {
 			key := fmt.Sprintf("review/can/%q/%q/%#v", who.Name, strings.Join(who.Groups, "\n"), right)
 			decision, err := lookOf(ctx, c, key, reviewAge, func(ctx context.Context) (Decision, error) {
-				return c.decideFor(ctx, who, right)
+				d, err := c.decideFor(ctx, who, right)
+				if d.Allowed != hoped {
+					Expires(ctx, time.Now().Add(errorAge))
+				}
+				return d, err
 			})
 			decisions[i] = decision
 			decisions[i].Right, decisions[i].Err = right, err

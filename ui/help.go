@@ -61,7 +61,7 @@ var signs = []struct {
 func (a *app) noteLines(w int) []string {
 	var out []string
 	for _, n := range a.o.Notes {
-		for _, l := range wrap(oneLine(n), max(1, w)) {
+		for _, l := range wrap(oneLine(n), max(1, w-3)) {
 			out = append(out, "   "+a.t.faint.Render(l))
 		}
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"slices"
 	"strings"
@@ -18,6 +19,10 @@ import (
 // mostRounds is how often somebody may have to ask an admin for rights: what can't
 // be looked at yet hides what is behind it.
 const mostRounds = 2
+
+// several is how many rights are taken away at once at first. One that is then
+// not named, because what others would show is hidden, is taken away alone.
+const several = 6
 
 // Somebody without rights is told so before anything is written, and what was
 // printed is enough. Of all that, each right is missed when it is taken away.
@@ -108,30 +113,9 @@ func (s site) rights(side steps.Side) {
 	if granted == nil {
 		return
 	}
-	idle := map[string][]stepstest.Without{} // by verb: what apply would begin without
-	var mu sync.Mutex
-	s.T.Run("without", func(t *testing.T) {
-		// nothing is written meanwhile, so that all may see the other side as one saw it
-		var writes stepstest.Writes
-		other := s.box.Open(t, string(side.Peer()), writes.Options(cluster.Options{Once: true}))
-		for _, w := range s.each(side, granted) {
-			t.Run(w.Right().String(), func(t *testing.T) {
-				t.Parallel()
-				if in(t).missed(side, w, other) {
-					cases.Note(t, "right", t.Name(), !t.Failed())
-					return
-				}
-				mu.Lock()
-				defer mu.Unlock()
-				idle[w.Right().Verb] = append(idle[w.Right().Verb], w)
-			})
-		}
-		t.Cleanup(func() {
-			if n := writes.Count(); n > 0 {
-				t.Errorf("%d requests wrote something on the other side", n)
-			}
-		})
-	})
+	idle := map[string][]stepstest.Lacked{} // by verb: what apply would begin without
+	left := in(s.T).without(side, granted, stepstest.Rights(granted), several, idle)
+	in(s.T).without(side, granted, left, 1, idle)
 	for verb, list := range idle {
 		held := s.T.Run("dispensable: "+verb, func(t *testing.T) { in(t).dispensable(side, granted, list) })
 		for _, w := range list {
@@ -141,6 +125,52 @@ func (s site) rights(side steps.Side) {
 	cases.Run(s.T, "right", "all that was printed", func(t *testing.T) {
 		in(t).enough(side, name, groupsOf(granted), true)
 	})
+}
+
+// without takes rights away from somebody who has all the others, so many at
+// once, and returns those of which nothing can be told because others were away,
+// too. What apply would begin without is added to idle.
+func (s site) without(side steps.Side, granted []stepstest.Granted, rights []stepstest.Lacked, many int, idle map[string][]stepstest.Lacked) (left []stepstest.Lacked) {
+	if len(rights) == 0 {
+		return nil
+	}
+	var mu sync.Mutex
+	s.Run(fmt.Sprintf("without %d", many), func(t *testing.T) {
+		one := s
+		one.T = t
+		// nothing is written meanwhile, so that all may see the other side as one saw it
+		var writes stepstest.Writes
+		other := s.box.Open(t, string(side.Peer()), writes.Options(cluster.Options{Once: true}))
+		for _, w := range one.each(side, granted, rights, many) {
+			t.Run(w.Lacks[0].Right().String(), func(t *testing.T) {
+				t.Parallel()
+				one := s
+				one.T = t
+				named, refused := one.missed(side, w, other)
+				mu.Lock()
+				defer mu.Unlock()
+				for i, l := range w.Lacks {
+					switch verb := l.Right().Verb; {
+					case !refused:
+						idle[verb] = append(idle[verb], l)
+					case named[i]:
+						cases.Note(t, "right", s.Name()+"/"+l.Right().String(), !t.Failed())
+					case many > 1:
+						left = append(left, l)
+					default:
+						t.Errorf("%s is not named", l.Right())
+						cases.Note(t, "right", s.Name()+"/"+l.Right().String(), false)
+					}
+				}
+			})
+		}
+		t.Cleanup(func() {
+			if n := writes.Count(); n > 0 {
+				t.Errorf("%d requests wrote something on the other side", n)
+			}
+		})
+	})
+	return left
 }
 
 // askUntilGranted is somebody who has nothing and asks an admin, again where
@@ -221,26 +251,25 @@ func (s site) may(side steps.Side, user, group, namespace, verb, resource, apiGr
 	}
 }
 
-// each is every right of what was granted, with a user who has all the others.
-func (s site) each(side steps.Side, granted []stepstest.Granted) []stepstest.Without {
-	all := stepstest.Each(s, s.box, side, granted)
-	for _, w := range all { // the last of each role, which is the last that was bound
-		if rules := w.Role.Rules; len(rules) > 1 && w.Rule.Resources[0] == rules[len(rules)-1].Resources[0] && len(rules[0].ResourceNames) == 0 {
-			s.may(side, w.User, w.User, w.Role.Namespace, rules[0].Verbs[0], rules[0].Resources[0], rules[0].APIGroups[0], nil)
-		}
+// each are users who lack those rights, so many each, once the API server knows
+// of them.
+func (s site) each(side steps.Side, granted []stepstest.Granted, rights []stepstest.Lacked, many int) []stepstest.Without {
+	all := stepstest.Withouts(s, s.box, side, granted, rights, many)
+	for _, w := range all {
+		s.known(side, w.User, []stepstest.Granted{w.Has})
 	}
 	return all
 }
 
-// missed tells whether somebody who has every right but one is refused before
-// anything is written, by that right's name.
-func (s site) missed(side steps.Side, w stepstest.Without, other *cluster.Cluster) bool {
+// missed tells which of the rights that somebody lacks are named before anything
+// is written, or that apply would begin without them.
+func (s site) missed(side steps.Side, w stepstest.Without, other *cluster.Cluster) (named []bool, refused bool) {
 	c := s.clerk(side, w.User, w.Groups...)
 	c.other = other
 	_, err := c.refused(s.Context(), c.session(cluster.Options{Once: true}))
 	c.nothingWritten()
 	if err == nil {
-		return false
+		return nil, false
 	}
 	if code := exitCode(s.Context(), err); code != exitOther {
 		s.Errorf("exit code %d", code)
@@ -249,7 +278,18 @@ func (s site) missed(side steps.Side, w stepstest.Without, other *cluster.Cluste
 	if !printed {
 		s.Errorf("no role is printed: %v", err)
 	}
-	kind := w.Right()
+	for _, l := range w.Lacks {
+		named = append(named, isNamed(head, l.Right()))
+	}
+	if !slices.Contains(named, true) {
+		s.Errorf("none of %v is named: %s", w.Lacks, head)
+	}
+	return named, true
+}
+
+// isNamed tells whether a right stands in what is said of those that are missing.
+func isNamed(head string, right cluster.Right) bool {
+	kind := right
 	kind.Verb = ""
 	for line := range strings.Lines(head) {
 		line = strings.TrimSpace(line)
@@ -257,18 +297,17 @@ func (s site) missed(side steps.Side, w stepstest.Without, other *cluster.Cluste
 			line, _, _ = strings.Cut(line, " in ")
 		}
 		verbs, found := strings.CutSuffix(line, kind.String())
-		if found && slices.Contains(strings.Split(strings.TrimSpace(verbs), ", "), w.Right().Verb) {
+		if found && slices.Contains(strings.Split(strings.TrimSpace(verbs), ", "), right.Verb) {
 			return true
 		}
 	}
-	s.Errorf("%s is not named: %s", w.Right(), head)
-	return true
+	return false
 }
 
 // dispensable is somebody who lacks all at once that carrick does not ask for: it
 // is printed so that everything can be looked at, and without it apply goes
 // through all the same.
-func (s site) dispensable(side steps.Side, granted []stepstest.Granted, without []stepstest.Without) {
+func (s site) dispensable(side steps.Side, granted []stepstest.Granted, without []stepstest.Lacked) {
 	user := "carrick-clerk-" + string(side) + "-less-" + without[0].Right().Verb
 	groups := stepstest.Less(s, s.box, side, granted, without, user)
 	s.known(side, user, stepstest.Remaining(granted, without, groups))

@@ -58,7 +58,7 @@ func idle() steps.Step {
 			{Name: "prometheus", Title: "a Prometheus in the cluster", On: steps.Remote, Learn: prometheusThere},
 		},
 		Actions: []steps.Action{
-			{Name: "idle-namespace", Title: "Make the namespace of k8-namespace-reaper", On: steps.Remote, When: usesIdle, Needs: []string{"prometheus-knows-pods"}, Doer: steps.Manifest{File: "idle-namespace.yaml"}},
+			{Name: "idle-namespace", Title: "Make the namespace of k8-namespace-reaper", On: steps.Remote, When: usesIdle, Needs: []string{"prometheus-knows-pods"}, Doer: afterPrometheus{steps.Manifest{File: "idle-namespace.yaml"}}},
 			{
 				Name: "idle-reaper", Title: "Install k8-namespace-reaper", On: steps.Remote, When: usesIdle, Needs: []string{"prometheus-knows-pods"},
 				Doer: steps.Chart{
@@ -72,6 +72,23 @@ func idle() steps.Step {
 		},
 		Checks: idleChecks(),
 	}
+}
+
+// afterPrometheus is what is not made before Prometheus was asked: who may not ask
+// it is told so before anything is written.
+type afterPrometheus struct{ steps.Manifest }
+
+// Plan has the right to ask it among those that it takes.
+func (m afterPrometheus) Plan(ctx context.Context, e steps.Env) (steps.Change, error) {
+	c, err := m.Manifest.Plan(ctx, e)
+	if err != nil {
+		return c, err
+	}
+	_, ns, inside, err := prometheusService(ctx, e, e.Answers.Text("idle.prometheus"))
+	if inside && err == nil {
+		c.Rights = append(c.Rights, cluster.Right{Verb: "get", Resource: "services", Subresource: "proxy", Namespace: ns})
+	}
+	return c, nil
 }
 
 func usesIdle(e steps.Env) bool { return e.Answers.Bool("idle.use") }

@@ -150,19 +150,22 @@ func alsoMatched(ctx context.Context, e steps.Env, text string) ([]string, error
 }
 
 func idleVolumes(ctx context.Context, e steps.Env) steps.Result {
-	spaces, err := userNamespaces(ctx, e)
-	if err != nil {
-		return steps.Unseen(err)
-	}
-	claims, err := e.Cluster.Find(ctx, volumeClaims, "", cluster.Selector{})
-	if err != nil {
+	var spaces []*corev1.Namespace
+	var claims []*unstructured.Unstructured
+	if err := check.Together(
+		func() (err error) { spaces, err = userNamespaces(ctx, e); return err },
+		func() (err error) {
+			claims, err = e.Cluster.List(ctx, volumeClaims, "", cluster.Selector{})
+			return err
+		},
+	); err != nil {
 		return steps.Unseen(err)
 	}
 	var with []string
 	for _, c := range claims {
-		is := slices.ContainsFunc(spaces, func(ns *corev1.Namespace) bool { return ns.Name == c.Namespace })
-		if is && !slices.Contains(with, c.Namespace) {
-			with = append(with, c.Namespace)
+		is := slices.ContainsFunc(spaces, func(ns *corev1.Namespace) bool { return ns.Name == c.GetNamespace() })
+		if is && !slices.Contains(with, c.GetNamespace()) {
+			with = append(with, c.GetNamespace())
 		}
 	}
 	if len(with) > 0 {

@@ -42,29 +42,48 @@ func askPrometheus(ctx context.Context, e steps.Env, address string) (samples, s
 	if err != nil {
 		return out, "", err
 	}
-	name, rest, _ := strings.Cut(u.Hostname(), ".")
-	ns, tail, _ := strings.Cut(rest, ".")
-	if tail == "" || strings.HasPrefix(tail, "svc") {
-		s, err := check.Get[corev1.Service](ctx, e.Cluster, check.Services, ns, name)
-		if err != nil && (!apierrors.IsNotFound(err) || tail != "") {
-			return out, "", err
-		}
-		if err == nil {
-			via := "Service " + ns + "/" + name
-			data, err := e.Cluster.Proxied(ctx, "services", ns, proxyName(u, s.Name), portOf(u), strings.Trim(u.Path, "/")+"/api/v1/query", map[string]string{"query": podQuery})
-			if err != nil {
-				if at := beside(ctx, e, s, u); at != "" {
-					return askDirectly(ctx, at, via+" ("+at+", from this machine)")
-				}
-				return out, via, err
+	s, ns, inside, err := prometheusService(ctx, e, address)
+	if err != nil {
+		return out, "", err
+	}
+	if inside {
+		via := "Service " + ns + "/" + s.Name
+		data, err := e.Cluster.Proxied(ctx, "services", ns, proxyName(u, s.Name), portOf(u), strings.Trim(u.Path, "/")+"/api/v1/query", map[string]string{"query": podQuery})
+		if err != nil {
+			at, besideErr := beside(ctx, e, s, u)
+			if at != "" {
+				return askDirectly(ctx, at, via+" ("+at+", from this machine)")
 			}
-			if err := json.Unmarshal(data, &out); err != nil {
-				return out, via, fmt.Errorf("what answers there is no Prometheus: %w", err)
+			if besideErr != nil {
+				err = besideErr
 			}
-			return out, via, nil
+			return out, via, err
 		}
+		if err := json.Unmarshal(data, &out); err != nil {
+			return out, via, fmt.Errorf("what answers there is no Prometheus: %w", err)
+		}
+		return out, via, nil
 	}
 	return askDirectly(ctx, strings.TrimRight(address, "/"), u.Host+", from this machine")
+}
+
+// prometheusService is the Service that an address means in the cluster, with its
+// namespace; inside is false where the address means nothing there.
+func prometheusService(ctx context.Context, e steps.Env, address string) (s *corev1.Service, ns string, inside bool, err error) {
+	u, err := url.Parse(address)
+	if err != nil {
+		return nil, "", false, err
+	}
+	name, rest, _ := strings.Cut(u.Hostname(), ".")
+	ns, tail, _ := strings.Cut(rest, ".")
+	if tail != "" && !strings.HasPrefix(tail, "svc") {
+		return nil, "", false, nil
+	}
+	s, err = check.Get[corev1.Service](ctx, e.Cluster, check.Services, ns, name)
+	if apierrors.IsNotFound(err) && tail == "" {
+		return nil, "", false, nil
+	}
+	return s, ns, err == nil, err
 }
 
 func askDirectly(ctx context.Context, address, via string) (out samples, said string, err error) {
@@ -80,10 +99,10 @@ func askDirectly(ctx context.Context, address, via string) (out samples, said st
 // beside is an address behind a Service that is no pod's: an API server proxies
 // to pods alone, and what stands beside the cluster can be asked from here. "":
 // there is none.
-func beside(ctx context.Context, e steps.Env, s *corev1.Service, u *url.URL) string {
+func beside(ctx context.Context, e steps.Env, s *corev1.Service, u *url.URL) (string, error) {
 	slices, err := check.List[discoveryv1.EndpointSlice](ctx, e.Cluster, endpointSlices, s.Namespace, cluster.Selector{Labels: discoveryv1.LabelServiceName + "=" + s.Name})
 	if err != nil {
-		return ""
+		return "", err
 	}
 	name := ""
 	for _, p := range s.Spec.Ports {
@@ -95,12 +114,12 @@ func beside(ctx context.Context, e steps.Env, s *corev1.Service, u *url.URL) str
 		for _, p := range slice.Ports {
 			for _, to := range slice.Endpoints {
 				if to.TargetRef == nil && len(to.Addresses) > 0 && p.Port != nil && (p.Name == nil || *p.Name == name) {
-					return u.Scheme + "://" + net.JoinHostPort(to.Addresses[0], strconv.Itoa(int(*p.Port))) + strings.TrimRight(u.Path, "/")
+					return u.Scheme + "://" + net.JoinHostPort(to.Addresses[0], strconv.Itoa(int(*p.Port))) + strings.TrimRight(u.Path, "/"), nil
 				}
 			}
 		}
 	}
-	return ""
+	return "", nil
 }
 
 // proxyName is how the API server's proxy is told of a scheme.

@@ -71,9 +71,9 @@ func readsPods(r cluster.Right) bool {
 	return r.Resource == "pods" && r.Subresource == "" && slices.Contains([]string{"get", "list", "watch"}, r.Verb)
 }
 
-// decided sorts what the API server says of a user's rights.
-func decided(ctx context.Context, e steps.Env, rights []cluster.Right) (may, mayNot []string, err error) {
-	all, err := e.Cluster.CanAs(ctx, asUser(e), rights...)
+// decided sorts what the API server says of a user's rights, which it is hoped to allow, or not.
+func decided(ctx context.Context, e steps.Env, hoped bool, rights []cluster.Right) (may, mayNot []string, err error) {
+	all, err := e.Cluster.CanAs(ctx, asUser(e), hoped, rights...)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -92,7 +92,7 @@ func decided(ctx context.Context, e steps.Env, rights []cluster.Right) (may, may
 
 func userMay(ctx context.Context, e steps.Env) steps.Result {
 	user, ns := trialUser(e)
-	may, mayNot, err := decided(ctx, e, forApps(ns))
+	may, mayNot, err := decided(ctx, e, true, forApps(ns))
 	if err != nil {
 		return steps.Unseen(err)
 	}
@@ -111,7 +111,7 @@ func userMayNot(ctx context.Context, e steps.Env) steps.Result {
 	if seesAll(e) {
 		rights = slices.DeleteFunc(rights, func(r cluster.Right) bool { return readsPods(r) })
 	}
-	may, mayNot, err := decided(ctx, e, rights)
+	may, mayNot, err := decided(ctx, e, false, rights)
 	if err != nil {
 		return steps.Unseen(err)
 	}
@@ -125,7 +125,7 @@ func userSeesNoOther(ctx context.Context, e steps.Env) steps.Result {
 	user := e.Answers.Text("trial.user")
 	grave := slices.Concat(check.Verbs("", "secrets", "", "list"), check.Verbs("", "configmaps", "", "list"), check.Verbs("", "pods", "", "create", "delete"),
 		check.Verbs("rbac.authorization.k8s.io", "rolebindings", hookNamespace(e, user), "create"), check.Verbs("", "namespaces", "", "create", "delete", "patch"))
-	may, _, err := decided(ctx, e, grave)
+	may, _, err := decided(ctx, e, false, grave)
 	if err != nil {
 		return steps.Unseen(err)
 	}
@@ -133,7 +133,7 @@ func userSeesNoOther(ctx context.Context, e steps.Env) steps.Result {
 	if len(may) > 0 {
 		return steps.Failed(fmt.Sprintf("%s may %s", user, few(may)), fix)
 	}
-	seen, _, err := decided(ctx, e, check.Verbs("", "pods", "", "list"))
+	seen, _, err := decided(ctx, e, seesAll(e), check.Verbs("", "pods", "", "list"))
 	if err != nil {
 		return steps.Unseen(err)
 	}

@@ -112,7 +112,8 @@ func Green(t testing.TB, s *steps.Session) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), greenWithin)
 	defer cancel()
-	var last []string
+	var last, waited []string
+	began := time.Now()
 	err := s.Follow(ctx, s.Guide().Cells(), func(b *steps.Board, _ map[steps.Cell]steps.Look, _ steps.Cell) bool {
 		last = nil
 		for _, c := range s.Guide().Cells() {
@@ -120,8 +121,14 @@ func Green(t testing.TB, s *steps.Session) {
 				last = append(last, fmt.Sprintf("%s %s: %s: %s", c.Side, c.Check, v.Status, v.Found))
 			}
 		}
+		if len(last) > 0 {
+			waited = last
+		}
 		return len(last) > 0
 	})
+	if took := time.Since(began); took > 5*time.Second {
+		t.Logf("green after %s; the last that were not:\n%s", took.Round(time.Second), strings.Join(waited, "\n"))
+	}
 	if err != nil {
 		t.Errorf("not green:\n%s", strings.Join(last, "\n"))
 	}

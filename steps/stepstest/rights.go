@@ -1,6 +1,7 @@
 package stepstest
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 	"slices"
@@ -83,48 +84,69 @@ func Bind(tb testing.TB, box *clustertest.Sandbox, side steps.Side, roles []Gran
 	put(tb, box, side, docs)
 }
 
-// Without is a right that one user lacks of all that was granted.
-type Without struct {
-	User   string
-	Groups []string // which grant all the rest
-	Role   Granted
-	Rule   rbacv1.PolicyRule // one verb on one kind
+// Lacked is one right of what was granted: one verb on one kind.
+type Lacked struct {
+	Role Granted
+	Rule rbacv1.PolicyRule
 }
 
 // Right is that right.
-func (w Without) Right() cluster.Right {
-	resource, sub, _ := strings.Cut(w.Rule.Resources[0], "/")
-	r := cluster.Right{Verb: w.Rule.Verbs[0], Group: w.Rule.APIGroups[0], Resource: resource, Subresource: sub, Namespace: w.Role.Namespace}
-	if len(w.Rule.ResourceNames) > 0 {
-		r.Name = w.Rule.ResourceNames[0]
+func (l Lacked) Right() cluster.Right {
+	resource, sub, _ := strings.Cut(l.Rule.Resources[0], "/")
+	r := cluster.Right{Verb: l.Rule.Verbs[0], Group: l.Rule.APIGroups[0], Resource: resource, Subresource: sub, Namespace: l.Role.Namespace}
+	if len(l.Rule.ResourceNames) > 0 {
+		r.Name = l.Rule.ResourceNames[0]
 	}
 	return r
 }
 
-// Each makes a user for each right of what was granted, who has all but that.
-func Each(tb testing.TB, box *clustertest.Sandbox, side steps.Side, roles []Granted) []Without {
-	tb.Helper()
-	var out []Without
-	var docs []*unstructured.Unstructured
-	for i, role := range roles {
-		for r, rule := range role.Rules {
-			for v, verb := range rule.Verbs {
-				user := fmt.Sprintf("%s-%d-%d-%d", role.Group, i, r, v)
-				w := Without{User: user, Role: role, Rule: rbacv1.PolicyRule{Verbs: []string{verb}, APIGroups: rule.APIGroups, Resources: rule.Resources, ResourceNames: rule.ResourceNames}}
-				for j, other := range roles {
-					if j != i {
-						w.Groups = append(w.Groups, other.Group)
-					}
-				}
-				rules := slices.Clone(role.Rules)
-				rules[r].Verbs = slices.Delete(slices.Clone(rule.Verbs), v, v+1)
-				if len(rules[r].Verbs) == 0 {
-					rules = slices.Delete(rules, r, r+1)
-				}
-				docs = append(docs, roleOf(role.Namespace, user, rules), binding(role.Namespace, user, user, rbacv1.Subject{Kind: "User", Name: user, APIGroup: rbacv1.GroupName}))
-				out = append(out, w)
+// Rights are all rights of what was granted, by role and verb.
+func Rights(roles []Granted) []Lacked {
+	var out []Lacked
+	for _, role := range roles {
+		for _, rule := range role.Rules {
+			for _, verb := range rule.Verbs {
+				out = append(out, Lacked{role, rbacv1.PolicyRule{Verbs: []string{verb}, APIGroups: rule.APIGroups, Resources: rule.Resources, ResourceNames: rule.ResourceNames}})
 			}
 		}
+	}
+	slices.SortStableFunc(out, func(a, b Lacked) int {
+		return cmp.Or(cmp.Compare(a.Role.Group, b.Role.Group), cmp.Compare(a.Rule.Verbs[0], b.Rule.Verbs[0]))
+	})
+	return out
+}
+
+// Without is a user who lacks some rights of one role, and has all the others.
+type Without struct {
+	User   string
+	Groups []string // which grant what the other roles do
+	Lacks  []Lacked
+	Has    Granted // what is left of the role
+}
+
+// Withouts makes users who lack those rights, so many of one verb and role each.
+func Withouts(tb testing.TB, box *clustertest.Sandbox, side steps.Side, roles []Granted, rights []Lacked, many int) []Without {
+	tb.Helper()
+	var out []Without
+	for _, l := range rights {
+		if last := len(out) - 1; last >= 0 && len(out[last].Lacks) < many && out[last].Lacks[0].Role.Group == l.Role.Group && out[last].Lacks[0].Rule.Verbs[0] == l.Rule.Verbs[0] {
+			out[last].Lacks = append(out[last].Lacks, l)
+			continue
+		}
+		out = append(out, Without{User: fmt.Sprintf("%s-%d-of-%d", l.Role.Group, len(out), many), Lacks: []Lacked{l}})
+	}
+	var docs []*unstructured.Unstructured
+	for i := range out {
+		w := &out[i]
+		for _, role := range roles {
+			if role.Group == w.Lacks[0].Role.Group {
+				w.Has = Remaining([]Granted{role}, w.Lacks, []string{w.User})[0]
+			} else {
+				w.Groups = append(w.Groups, role.Group)
+			}
+		}
+		namespace := w.Has.Namespace
+		docs = append(docs, roleOf(namespace, w.User, w.Has.Rules), binding(namespace, w.User, w.User, rbacv1.Subject{Kind: "User", Name: w.User, APIGroup: rbacv1.GroupName}))
 	}
 	put(tb, box, side, docs)
 	return out
@@ -132,7 +154,7 @@ func Each(tb testing.TB, box *clustertest.Sandbox, side steps.Side, roles []Gran
 
 // Less binds all that was granted but some rights to groups of one user, and
 // returns the groups, in the order of what was granted.
-func Less(tb testing.TB, box *clustertest.Sandbox, side steps.Side, roles []Granted, without []Without, user string) []string {
+func Less(tb testing.TB, box *clustertest.Sandbox, side steps.Side, roles []Granted, without []Lacked, user string) []string {
 	tb.Helper()
 	var docs []*unstructured.Unstructured
 	var groups []string
@@ -146,7 +168,7 @@ func Less(tb testing.TB, box *clustertest.Sandbox, side steps.Side, roles []Gran
 }
 
 // Remaining is what was granted without some rights, bound to these groups.
-func Remaining(roles []Granted, without []Without, groups []string) []Granted {
+func Remaining(roles []Granted, without []Lacked, groups []string) []Granted {
 	var out []Granted
 	for i, role := range roles {
 		left := Granted{Namespace: role.Namespace, Name: role.Name}
@@ -155,7 +177,7 @@ func Remaining(roles []Granted, without []Without, groups []string) []Granted {
 		}
 		for _, rule := range role.Rules {
 			rule.Verbs = slices.DeleteFunc(slices.Clone(rule.Verbs), func(verb string) bool {
-				return slices.ContainsFunc(without, func(w Without) bool {
+				return slices.ContainsFunc(without, func(w Lacked) bool {
 					return w.Role.Namespace == role.Namespace && w.Rule.Verbs[0] == verb && slices.Equal(w.Rule.APIGroups, rule.APIGroups) &&
 						slices.Equal(w.Rule.Resources, rule.Resources) && slices.Equal(w.Rule.ResourceNames, rule.ResourceNames)
 				})
