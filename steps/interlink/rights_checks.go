@@ -39,9 +39,10 @@ func tokensIn(namespace string) cluster.Right {
 	return cluster.Right{Verb: "create", Resource: "serviceaccounts", Subresource: "token", Namespace: namespace}
 }
 
-// missingFor are the rights of a list that somebody lacks, in words.
-func missingFor(ctx context.Context, e steps.Env, who cluster.User, rights ...cluster.Right) ([]string, error) {
-	all, err := e.Cluster.CanAs(ctx, who, rights...)
+// missingFor are the rights of a list that somebody lacks, in words, who is hoped
+// to have them, or not.
+func missingFor(ctx context.Context, e steps.Env, who cluster.User, hoped bool, rights ...cluster.Right) ([]string, error) {
+	all, err := e.Cluster.CanAs(ctx, who, hoped, rights...)
 	if err != nil {
 		return nil, err
 	}
@@ -59,7 +60,7 @@ func missingFor(ctx context.Context, e steps.Env, who cluster.User, rights ...cl
 
 func kubeletMints(ctx context.Context, e steps.Env) steps.Result {
 	ns := workloadNamespace(e)
-	lacks, err := missingFor(ctx, e, vkPerson(e), tokensIn(ns),
+	lacks, err := missingFor(ctx, e, vkPerson(e), true, tokensIn(ns),
 		cluster.Right{Verb: "get", Resource: "configmaps", Namespace: ns}, cluster.Right{Verb: "get", Resource: "pods", Namespace: ns})
 	if err != nil {
 		return steps.Unseen(err)
@@ -80,7 +81,7 @@ func grantTokens(e steps.Env, ns string) string {
 }
 
 func kubeletMintsNoMore(ctx context.Context, e steps.Env) steps.Result {
-	lacks, err := missingFor(ctx, e, vkPerson(e), tokensIn(""))
+	lacks, err := missingFor(ctx, e, vkPerson(e), false, tokensIn(""))
 	if err != nil {
 		return steps.Unseen(err)
 	}

@@ -120,7 +120,7 @@ func accountThere(ctx context.Context, e steps.Env) steps.Result {
 }
 
 func accountModest(ctx context.Context, e steps.Env) steps.Result {
-	lacks, err := missingFor(ctx, e, workloadPerson(e), cluster.Right{Verb: "*", Group: "*", Resource: "*"})
+	lacks, err := missingFor(ctx, e, workloadPerson(e), false, cluster.Right{Verb: "*", Group: "*", Resource: "*"})
 	if err != nil {
 		return steps.Unseen(err)
 	}
@@ -137,7 +137,7 @@ func argoRights(ns string) []cluster.Right {
 }
 
 func accountArgo(ctx context.Context, e steps.Env) steps.Result {
-	lacks, err := missingFor(ctx, e, workloadPerson(e), argoRights(workloadNamespace(e))...)
+	lacks, err := missingFor(ctx, e, workloadPerson(e), true, argoRights(workloadNamespace(e))...)
 	if err != nil {
 		return steps.Unseen(err)
 	}
