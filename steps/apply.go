@@ -209,6 +209,15 @@ func (s *Session) lookFirst(ctx context.Context, j job, c Cell, say Progress, go
 	return r, true, nil
 }
 
+// toDo is a verdict's fix as the end of a sentence; "": it has none but to apply
+// what was just applied.
+func (s *Session) toDo(ctx context.Context, check *Check, side Side, r Result) string {
+	if r.Fix == "" || r.Fix == s.mendFix(check, s.env(ctx, side, &usage{})) {
+		return ""
+	}
+	return "; what to do: " + r.Fix
+}
+
 // settle waits until the checks that a step's changed actions mend say that
 // they hold; one that does not stops the run.
 func (s *Session) settle(ctx context.Context, p *Plan, step string, alone *apart, say Progress) error {
@@ -229,7 +238,7 @@ func (s *Session) settle(ctx context.Context, p *Plan, step string, alone *apart
 			}
 			say.Say("%s: %s: %s: %s", s.guide.Sides[side].Name, check.Title, r.Status, r.Found)
 			if !r.Status.Holds() && r.Status != Skip {
-				return fmt.Errorf("step %s: %q does not hold on the %s side although all was done (%s): %s", step, check.Title, s.guide.Sides[side].Name, r.Status, r.Found)
+				return fmt.Errorf("step %s: %q does not hold on the %s side although all was done (%s): %s%s", step, check.Title, s.guide.Sides[side].Name, r.Status, r.Found, s.toDo(ctx, check, side, r))
 			}
 		}
 	}

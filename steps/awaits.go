@@ -129,17 +129,17 @@ func (a *apart) over(ctx context.Context, done int) error {
 // NextTurn is what to run next where a side has done its part and the other one
 // is known by its file: who runs what, in order.
 func (s *Session) NextTurn(ctx context.Context, side Side) []string {
-	own, peer, link := s.guide.Sides[side].Name, s.guide.Sides[side.Peer()].Name, s.linkWord()
+	own, peer, link := s.guide.Sides[side], s.guide.Sides[side.Peer()], s.linkWord()
 	return []string{
-		fmt.Sprintf("you, and give the file to the %s's admin: %s", peer, s.HandoverCommand(ctx, side)),
-		fmt.Sprintf("the %s's admin, with your file in their link file: carrick apply LINK --side %s, then carrick handover LINK --side %s", peer, peer, peer),
-		fmt.Sprintf("you, once their file is in the place of the old one: carrick apply %s --side %s", link, own),
+		fmt.Sprintf("you, and give the file to the %s's admin: %s", peer.Name, s.HandoverCommand(ctx, side)),
+		fmt.Sprintf("the %s's admin, with your file in their link file: carrick apply LINK --side %s, then carrick handover LINK --side %s (LINK is their own)", peer.Name, peer.Flag(), peer.Flag()),
+		fmt.Sprintf("you, once their file is in the place of the old one: carrick apply %s --side %s", link, own.Flag()),
 	}
 }
 
 // HandoverCommand is what the admin of a side runs to hand it over.
 func (s *Session) HandoverCommand(ctx context.Context, side Side) string {
-	cmd := fmt.Sprintf("carrick handover %s --side %s", s.linkWord(), s.guide.Sides[side].Name)
+	cmd := fmt.Sprintf("carrick handover %s --side %s", s.linkWord(), s.guide.Sides[side].Flag())
 	if s.seals(ctx, side) {
 		cmd += " --to RECIPIENT"
 	}

@@ -43,7 +43,7 @@ func (c Command) item(ctx context.Context, env Env) (Item, error) {
 	same := recorded && commandLine(rec.Run) == line
 	if env.Host.IsFolder() {
 		same = same && listIsRight(ctx, env)
-		it.Verb, it.What, it.Note = Update, installList, "a folder stands for the machine, and nothing can be run in it: its INSTALL gets a line"
+		it.Verb, it.What, it.Note = Update, InstallList, "a folder stands for the machine, and nothing can be run in it: its INSTALL gets a line"
 		it.Diff = "+" + line + "\n"
 		if same {
 			return Item{Verb: Leave, What: line, Hash: it.Hash, Note: "can't be run in a folder that stands for a machine; run it there, after the files are copied: INSTALL has the line"}, nil
@@ -137,7 +137,7 @@ func (c Command) undoItem(ctx context.Context, env Env) (Item, bool, error) {
 	it := Item{Verb: Run, What: commandLine(c.UndoRun), Hash: hash(rec, c.UndoRun)}
 	switch {
 	case env.Host.IsFolder():
-		it.Verb, it.What, it.Diff = Update, installList, "-"+commandLine(rec.Run)+"\n"
+		it.Verb, it.What, it.Diff = Update, InstallList, "-"+commandLine(rec.Run)+"\n"
 		if c.UndoRun != nil {
 			it.Note = "where it was run already, take it back there: " + commandLine(c.UndoRun)
 		}

@@ -12,6 +12,10 @@ import (
 	"carrick/cluster"
 )
 
+// ByHand stands for the manager in the conflict over a file that was changed since
+// carrick wrote it.
+const ByHand = "somebody else"
+
 // File writes one file on a host. What stands there already is kept beside it, once, and comes back with the undo. One
 // that somebody has changed since carrick wrote it is a conflict, as a field is that another manager owns.
 //
@@ -166,7 +170,7 @@ func (f File) item(ctx context.Context, env Env, n fileNow) Item {
 	}
 	if !n.fits && n.changed() {
 		it.Note = "it was changed since carrick wrote it"
-		it.Conflicts = []cluster.Conflict{{Manager: "somebody else", Field: "content"}}
+		it.Conflicts = []cluster.Conflict{{Manager: ByHand, Field: "content"}}
 	} else if !n.fits && n.keeps() {
 		it.Note = "what stands there is kept in " + beforePath(env, n.path)
 	}
@@ -214,7 +218,7 @@ func (f File) Do(ctx context.Context, env Env, say Progress) error {
 	if it.Verb == Leave {
 		return nil
 	}
-	if it.What == installList {
+	if it.What == InstallList {
 		err = writeList(ctx, env, "")
 	} else {
 		err = f.write(ctx, env, n)

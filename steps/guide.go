@@ -49,6 +49,18 @@ type Role struct {
 	Optional bool
 }
 
+// Flag is the side's name as one word, for --side and for names of files:
+// "web-node".
+func (r Role) Flag() string { return strings.ReplaceAll(r.Name, " ", "-") }
+
+// Example is what a link file says of such a side.
+func (r Role) Example() string {
+	if r.Kind == Host {
+		return "{host: {root: /}} on that machine, or {host: {root: FOLDER}}, or {facts: FILE} from its admin"
+	}
+	return "{context: NAME}, or {facts: FILE} from its admin"
+}
+
 // Guide is one set-up from start to end.
 type Guide struct {
 	Name  string // "liqo": lower-case, the name of its folders

@@ -12,9 +12,9 @@ import (
 	"carrick/cluster"
 )
 
-// installList is what a folder that stands for a machine says of itself: which files go where, with which mode and
+// InstallList is what a folder that stands for a machine says of itself: which files go where, with which mode and
 // owner, and what is to be run then. It is made of the records of all links, so it is the same while they are.
-const installList = "/INSTALL"
+const InstallList = "/INSTALL"
 
 // installHead are the first lines, by which carrick knows a list of its own.
 const installHead = `#!/bin/sh
@@ -24,23 +24,23 @@ set -e
 `
 
 // errOtherList means that somebody else's file has the name of the list.
-var errOtherList = errors.New(installList + " in the folder is not carrick's, and carrick keeps a list of that name: move it away")
+var errOtherList = errors.New(InstallList + " in the folder is not carrick's, and carrick keeps a list of that name: move it away")
 
 // mayList says why the list can't be kept; nil on a machine, which has none.
 func mayList(ctx context.Context, env Env) error {
 	if !env.Host.IsFolder() {
 		return nil
 	}
-	have, err := env.Host.Read(ctx, installList)
+	have, err := env.Host.Read(ctx, InstallList)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return env.Host.MayWrite(installList)
+		return env.Host.MayWrite(InstallList)
 	case err != nil:
 		return err
 	case !strings.HasPrefix(string(have), installHead):
 		return errOtherList
 	}
-	return env.Host.MayWrite(installList)
+	return env.Host.MayWrite(InstallList)
 }
 
 // listIsRight tells whether the list is as the records are.
@@ -49,13 +49,13 @@ func listIsRight(ctx context.Context, env Env) bool {
 		return true
 	}
 	all, err := allRecords(ctx, env, "")
-	have, readErr := env.Host.Read(ctx, installList)
+	have, readErr := env.Host.Read(ctx, InstallList)
 	return err == nil && readErr == nil && string(have) == installText(all)
 }
 
 // unlisted is what is to be done where the list alone is not as it should be.
 func unlisted(hash string) Item {
-	return Item{Verb: Update, What: installList, Hash: hash, Note: "is not what carrick wrote"}
+	return Item{Verb: Update, What: InstallList, Hash: hash, Note: "is not what carrick wrote"}
 }
 
 // writeList brings the list up to date with the records but for one, which is about to go.
@@ -67,7 +67,7 @@ func writeList(ctx context.Context, env Env, without string) error {
 	if err != nil {
 		return err
 	}
-	have, err := env.Host.Read(ctx, installList)
+	have, err := env.Host.Read(ctx, InstallList)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
@@ -75,9 +75,9 @@ func writeList(ctx context.Context, env Env, without string) error {
 	case err == nil && !strings.HasPrefix(string(have), installHead):
 		return errOtherList
 	case len(all) > 0:
-		return env.Host.Write(ctx, installList, cluster.Mask(installText(all)), 0o644)
+		return env.Host.Write(ctx, InstallList, cluster.Mask(installText(all)), 0o644)
 	case err == nil:
-		return env.Host.Remove(ctx, installList, sum(string(have)))
+		return env.Host.Remove(ctx, InstallList, sum(string(have)))
 	}
 	return nil
 }

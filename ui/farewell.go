@@ -16,7 +16,7 @@ type command struct{ command, what string }
 // back.
 func (a *app) commands(l *steps.Link) []command {
 	var out []command
-	for _, c := range (farewell.Stand{Link: l, Dir: a.dir}).Commands() {
+	for _, c := range (farewell.Stand{Guide: a.live.session.Guide(), Link: l, Dir: a.dir}).Commands() {
 		out = append(out, command{c.Run, c.What})
 	}
 	return out

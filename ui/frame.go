@@ -50,7 +50,7 @@ func (a *app) sidesLine(shown ...steps.Side) string {
 	share := a.w/len(shown) - 1
 	line := ""
 	for i, side := range shown {
-		line = pad(line, i*(share+1)) + " " + a.sidePulse(guide.Sides[side].Name, a.live.pulses[side], share)
+		line = pad(line, i*(share+1)) + " " + a.sidePulse(guide.Sides[side].Name, a.live.pulses[side], share-1)
 	}
 	return line
 }

@@ -152,7 +152,11 @@ func (s *summary) foot() string {
 func (s *summary) lines(w int) []string {
 	a := s.a
 	n := a.live.board.Count("")
-	verdict := a.t.good.Render("✓") + " " + a.t.title.Render("everything is as it should be")
+	said := "everything is as it should be"
+	if n[steps.Warn] > 0 {
+		said += ", but for " + plural(n[steps.Warn], "warning")
+	}
+	verdict := a.t.good.Render("✓") + " " + a.t.title.Render(said)
 	if !n.Green() {
 		verdict = a.t.warn.Render("!") + " " + a.t.title.Render("not everything is as it should be")
 	}

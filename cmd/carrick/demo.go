@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -90,6 +91,7 @@ func (a *app) runDemo(ctx context.Context, guide, fault string, walk autoplay) e
 	if o.Walk, err = a.prepareDemo(ctx, box, guide, fault, walk); err != nil {
 		return err
 	}
+	o.Open = answering(o.Open, box.sources)
 	for side, root := range box.Hosts {
 		delete(o.Sides, side)
 		for i := range o.Notes { // the cluster that takes part is the other one
@@ -109,6 +111,26 @@ func (a *app) runDemo(ctx context.Context, guide, fault string, walk autoplay) e
 		o.Notes = append([]string{"It begins with a fault: " + fault + "." + adopted}, o.Notes...)
 	}
 	return a.walk(ctx, o)
+}
+
+// sourcesOf are the answers that say where charts come from: the demo's are the
+// sandbox's own, and upstream's are asked for nowhere.
+func sourcesOf(answers map[string]string) map[string]string {
+	out := maps.Clone(answers)
+	maps.DeleteFunc(out, func(key, _ string) bool { return !strings.HasSuffix(key, ".source") })
+	return out
+}
+
+// answering opens links with these answers where they have none.
+func answering(open func(*steps.Link) (*steps.Session, error), with map[string]string) func(*steps.Link) (*steps.Session, error) {
+	return func(l *steps.Link) (*steps.Session, error) {
+		for key, v := range with {
+			if _, given := l.Answers[key]; !given {
+				l.Answers[key] = v
+			}
+		}
+		return open(l)
+	}
 }
 
 // needStage refuses a demo that nobody could see or answer.
@@ -137,7 +159,7 @@ func (a *app) prepareDemo(ctx context.Context, box *sandbox, guide, fault string
 	if err != nil && !unknownCommand(err) {
 		return nil, fmt.Errorf("prepare the demo: %w", err)
 	} // a guide that expects nothing has no scenario
-	box.Hosts, box.Here = seeded.Hosts, seeded.Here
+	box.Hosts, box.Here, box.sources = seeded.Hosts, seeded.Here, sourcesOf(seeded.Answers)
 	w := walk.plan(seeded.Answers)
 	if fault == "" {
 		return w, nil
@@ -185,9 +207,10 @@ type sandbox struct {
 	Hosts       map[steps.Side]string `json:"-"` // folders that stand for machines, by side: what seed says
 	Here        map[steps.Side]bool   `json:"-"` // those of them that have this machine's network
 
-	cmd   *exec.Cmd
-	stdin io.WriteCloser
-	lines *bufio.Scanner
+	sources map[string]string // where its charts come from, by question
+	cmd     *exec.Cmd
+	stdin   io.WriteCloser
+	lines   *bufio.Scanner
 }
 
 func startSandbox(ctx context.Context, progress io.Writer) (*sandbox, error) {

@@ -38,9 +38,9 @@ func sideFlag(value string, g *steps.Guide) (steps.Side, error) {
 		return "", nil
 	}
 	for _, s := range steps.Sides {
-		if value == string(s) || value == g.Sides[s].Name {
+		if value == string(s) || value == g.Sides[s].Name || value == g.Sides[s].Flag() {
 			return s, nil
 		}
 	}
-	return "", usage("--side %q is neither %s nor %s", value, g.Sides[steps.Local].Name, g.Sides[steps.Remote].Name)
+	return "", usage("--side %q is neither %s nor %s", value, g.Sides[steps.Local].Flag(), g.Sides[steps.Remote].Flag())
 }

@@ -100,7 +100,7 @@ func handedSide(s *steps.Session, flag string) (steps.Side, error) {
 	}
 	if len(here) != 1 {
 		g := s.Guide()
-		return "", usage("whose facts? --side %s or --side %s", g.Sides[steps.Local].Name, g.Sides[steps.Remote].Name)
+		return "", usage("whose facts? --side %s or --side %s", g.Sides[steps.Local].Flag(), g.Sides[steps.Remote].Flag())
 	}
 	return here[0], nil
 }

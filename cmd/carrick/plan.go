@@ -149,10 +149,10 @@ func sidesKnown(s *steps.Session, only steps.Side) error {
 	for _, side := range steps.Sides {
 		end, role := s.End(side), s.Guide().Sides[side]
 		if end.Handed != nil && only == side {
-			return usage("%s: nothing can be done there from here; its admin runs carrick apply LINK --side %s", end.Absent, role.Name)
+			return usage("%s: nothing can be done there from here; its admin runs carrick apply LINK --side %s", end.Absent, role.Flag())
 		}
 		if end.Absent != "" && end.Handed == nil && !role.Optional && (only == "" || only == side) {
-			return usage("%s; add it to the link file (%s: {context: NAME}), or use --side", end.Absent, side)
+			return usage("%s; add it to the link file (%s: %s), or use --side %s", end.Absent, side, role.Example(), s.Guide().Sides[side.Peer()].Flag())
 		}
 	}
 	return nil
@@ -208,6 +208,9 @@ func (a *app) refuse(ctx context.Context, s *steps.Session, p *steps.Plan, f cha
 		return err
 	}
 	if c := p.Conflicts(); len(c) > 0 && !f.takeOver {
+		if c[0].Conflicts[0].Manager == steps.ByHand {
+			return usage("nothing was changed: %s was changed by hand since carrick wrote it; --take-over writes over it, and --step NAME leaves it out", c[0].What)
+		}
 		return usage("nothing was changed: field %s of %s belongs to %q; --take-over takes it", c[0].Conflicts[0].Field, c[0].What, c[0].Conflicts[0].Manager)
 	}
 	if p.Has(steps.Replace) && !f.replaces {

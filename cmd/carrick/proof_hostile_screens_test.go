@@ -44,10 +44,12 @@ func (o *office) walkScreens(when string) {
 		if step == w.steps {
 			next = "summary ·"
 		}
-		for range 20 { // a key right after escape is another key
+		for range 20 { // a key right after escape is another key, and then the panel stays
 			if p.types("n"); p.comes(next) {
 				break
 			}
+			p.types("\x1b")
+			see()
 		}
 	}
 	p.wait(`summary ·`)

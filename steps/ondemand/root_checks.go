@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"path"
 	"strings"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
@@ -198,6 +199,11 @@ func rootIdentity(ctx context.Context, e steps.Env) steps.Result {
 	if who := somebodys(in); who != "" {
 		return tooPowerful(used, who)
 	}
+	t, at, err := rootsClaims(ctx, e)
+	if absent := (*steps.AbsentError)(nil); errors.As(err, &absent) {
+		return steps.Skipped("says nothing before root has a token (root-token): %s", absent)
+	}
+	ended := err == nil && t.Expired(time.Now())
 	as, _, err := withRoot(ctx, e)
 	if broken := (cluster.KubeconfigError{}); errors.As(err, &broken) {
 		return steps.Failed(used.Path+": "+broken.Problems[0].Detail, "")
@@ -209,6 +215,9 @@ func rootIdentity(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Unseen(err)
 	}
 	who, err := as.WhoAmI(ctx)
+	if apierrors.IsUnauthorized(err) && ended {
+		return steps.Skipped("says nothing before root's token has life left (root-token-lasts): the one in %s has ended", at)
+	}
 	if apierrors.IsUnauthorized(err) {
 		return steps.Failed("the API server at "+as.Server()+" refuses "+used.Path+" (401): its token has ended, or is another cluster's, or the ServiceAccount was made anew", again(e, "token"))
 	}

@@ -5,6 +5,7 @@ package farewell
 
 import (
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 
@@ -16,7 +17,7 @@ import (
 const Nothing = "carrick: left before anything was set up"
 
 // Gone is said at the end of a demo in place of how to go on.
-const Gone = "The clusters of the demo are gone, and what was made in them. Yours: carrick"
+const Gone = "The clusters of the demo are gone, and what was made in them. For your own clusters: carrick"
 
 // Stand is where a session was left.
 type Stand struct {
@@ -76,11 +77,35 @@ type Command struct{ Run, What string }
 // back.
 func (s Stand) Commands() []Command {
 	path := s.Path()
-	return []Command{
+	return append(s.install(), []Command{
 		{"carrick " + path, "goes on here"},
 		{"carrick check " + path, "every check, once"},
 		{"carrick undo " + path, "takes back what it made"},
+	}...)
+}
+
+// install is what is left to do for folders that stand for machines: their files
+// have to get to the machine.
+func (s Stand) install() []Command {
+	var out []Command
+	for _, side := range steps.Sides {
+		spec := s.Link.Side(side)
+		if spec.Host == nil || spec.Host.Root == "/" {
+			continue
+		}
+		root := s.Link.File(spec.Host.Root)
+		if _, err := os.Stat(filepath.Join(root, steps.InstallList)); err == nil {
+			out = append(out, Command{"sh INSTALL", "on the " + s.roleOf(side) + " itself, in a copy of " + ShortPath(s.Dir, root) + ": puts the files where they belong"})
+		}
 	}
+	return out
+}
+
+func (s Stand) roleOf(side steps.Side) string {
+	if s.Guide == nil {
+		return "machine"
+	}
+	return s.Guide.Sides[side].Name
 }
 
 // Path is the link's file as it is typed from the working directory.

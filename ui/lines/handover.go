@@ -20,7 +20,7 @@ func (w *walk) handOver(string) error {
 	if err != nil || side == "" {
 		return orNothing(err)
 	}
-	instead := "carrick handover " + w.path() + " --side " + w.role(side)
+	instead := "carrick handover " + w.path() + " --side " + w.flag(side)
 	usual := w.session.HandoverFile(side)
 	file, err := w.ask(question{prompt: fmt.Sprintf("File for the facts of the %s [%s]:", w.role(side), usual), help: func() {
 		w.out.say("The other admin gets these facts in a file, and none of your credentials.")
@@ -89,13 +89,13 @@ func (w *walk) sideToHand() (steps.Side, error) {
 		text, err := w.ask(question{
 			prompt:  fmt.Sprintf("Whose facts, %s or %s:", w.role(steps.Local), w.role(steps.Remote)),
 			help:    func() { w.out.say("The side whose facts the admin of the other one needs.") },
-			instead: "carrick handover " + w.path() + " --side " + w.role(steps.Local),
+			instead: "carrick handover " + w.path() + " --side " + w.flag(steps.Local),
 		})
 		if err != nil {
 			return "", err
 		}
 		for _, side := range here {
-			if text = strings.TrimSpace(text); text == w.role(side) || text == string(side) {
+			if text = strings.TrimSpace(text); text == w.role(side) || text == w.flag(side) || text == string(side) {
 				return side, nil
 			}
 		}
@@ -113,12 +113,12 @@ func orNothing(err error) error {
 
 // handed asks for a file of facts in place of a context; false: none was taken.
 func (p *sides) handed(side steps.Side) (bool, error) {
-	w, role := p.w, p.guide.Sides[side].Name
+	w, role, flag := p.w, p.guide.Sides[side].Name, p.guide.Sides[side].Flag()
 	if p.spec[side.Peer()].Facts != "" {
 		w.out.sentence("The %s is a file already; one side has to be a context of yours", p.guide.Sides[side.Peer()].Name)
 		return false, nil
 	}
-	w.out.sentence("Ask the %s's admin for a file: carrick handover LINK --side %s -o %s.facts", role, role, role)
+	w.out.sentence("Ask the %s's admin for a file: carrick handover LINK --side %s -o %s.facts", role, flag, flag)
 	instead := fmt.Sprintf("a link file with %s: {facts: FILE}", side)
 	text, err := w.ask(question{prompt: fmt.Sprintf("File of facts of the %s:", role), help: func() {
 		w.out.say("What the other admin's carrick handover wrote, as a path.")

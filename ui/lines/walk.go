@@ -90,6 +90,9 @@ func (w *walk) current() *steps.Step { return &w.guide().Steps[w.at] }
 // role is the guide's word for a side.
 func (w *walk) role(s steps.Side) string { return w.guide().Sides[s].Name }
 
+// flag is the side as one word, for --side.
+func (w *walk) flag(s steps.Side) string { return w.guide().Sides[s].Flag() }
+
 // question is what is asked for one line.
 type question struct {
 	prompt  string
