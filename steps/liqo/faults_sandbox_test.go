@@ -152,7 +152,7 @@ func TestALoadBalancerWithoutAnAddressIsSaid(t *testing.T) {
 	if strings.Contains(before, "gw-milan") {
 		t.Fatal("the Service was there before")
 	}
-	v := verdict(t, s, "server-endpoint", steps.Remote)
+	v := settled(t, s, "server-endpoint", steps.Remote)
 	if v.Status != steps.Waiting || !strings.Contains(v.Found, "load balancer") {
 		t.Errorf("server-endpoint: %s: %s", v.Status, v.Found)
 	}

@@ -1,9 +1,11 @@
 package liqo_test
 
 import (
+	"context"
 	"encoding/base64"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -27,6 +29,22 @@ func verdict(t *testing.T, s *steps.Session, check string, side steps.Side) step
 	_, step := s.Guide().Check(check)
 	b, _ := s.Look(t.Context(), s.Guide().Cells())
 	return b.Verdict(steps.Cell{Step: step.Name, Check: check, Side: side})
+}
+
+// settled is what a check says once what it needs has come to hold.
+func settled(t *testing.T, s *steps.Session, check string, side steps.Side) (v steps.Result) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	_, step := s.Guide().Check(check)
+	cell := steps.Cell{Step: step.Name, Check: check, Side: side}
+	if err := s.Follow(ctx, []steps.Cell{cell}, func(b *steps.Board, _ map[steps.Cell]steps.Look, _ steps.Cell) bool {
+		v = b.Verdict(cell)
+		return v.Status == steps.Skip || v.Status == steps.Pending
+	}); err != nil {
+		t.Errorf("%s: %v", check, err)
+	}
+	return v
 }
 
 // From two clusters with Liqo to an offloaded namespace and back to nothing, in

@@ -107,10 +107,10 @@ var onPortal = map[string]struct {
 	"role-narrowed":         {true, []said{{"role-of-hooks", "ClusterRole ondemand lacks", "--step bootstrap", true}, {"root-rights", "rolebindings", "--step bootstrap", true}}},
 	"tilde":                 {true, []said{{"config-file", `job.config_file is "~/.kube/config"`, "--step clusterfile", true}}},
 	"token-endpoint":        {true, []said{{"hook-env-oidc", "a token endpoint: the issuer is", "--step hooks", true}}},
-	"token-expired":         {true, []said{{"root-token-lasts", "it can't renew itself", "--step token", true}, {"root-identity", "refuses /etc/ood/hooks/kubeconfig (401)", "--step token", true}}},
+	"token-expired":         {true, []said{{"root-token-lasts", "it can't renew itself", "--step token", true}}},
 	"username-prefixed":     {false, []said{{"server-username", "--oidc-username-prefix is not set", "--oidc-username-prefix=-", false}}},
 	"reaper-everywhere": {false, []said{
-		{"reaper-narrow", "lets it delete pods, Services, ConfigMaps and Secrets in every namespace", "--step walltime", false},
+		{"reaper-narrow", "lets it delete pods, Services, ConfigMaps and Secrets in every namespace", "--set config.reapNamespaces=false", false},
 		{"reaper-values", "where the chart ignores them", "--set config.reapNamespaces=false", false},
 	}},
 	"page": {true, []said{
@@ -124,7 +124,7 @@ var onPortal = map[string]struct {
 		{"root-kubeconfig-static", "holds the token itself", "--step kubectl", true},
 		{"renewal-published", "/etc/cron.d/renew-ondemand-token", "config unset users.ondemand@kubernetes.token", false},
 		{"reaper-values", "where the chart ignores them", "--set config.reapNamespaces=false", false},
-		{"reaper-narrow", "in every namespace", "--step walltime", false},
+		{"reaper-narrow", "in every namespace", "--set config.reapNamespaces=false", false},
 	}},
 }
 

@@ -173,8 +173,11 @@ func reaperNarrow(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Unseen(err)
 	}
 	if len(wrong) > 0 {
-		return steps.Failed(strings.Join(wrong, "; "),
-			again(e, "walltime")+"    # with walltime.use: true; where somebody else's release stands: "+e.Helm()+" -n "+reaperName+" get values "+reaperName)
+		fix := again(e, "walltime") + "    # with walltime.use: true"
+		if values := valuesNested(ctx, e, reaperName, reaperName, reaperConfig()); values.Status == steps.Fail { // whoever installed it
+			fix = values.Fix
+		}
+		return steps.Failed(strings.Join(wrong, "; "), fix)
 	}
 	return steps.Passed("namespaces labelled %s=%s", userLabel, userValue)
 }
