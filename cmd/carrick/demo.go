@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -91,7 +90,7 @@ func (a *app) runDemo(ctx context.Context, guide, fault string, walk autoplay) e
 	if o.Walk, err = a.prepareDemo(ctx, box, guide, fault, walk); err != nil {
 		return err
 	}
-	o.Open = answering(o.Open, box.sources)
+	o.Open = answering(o.Open, box.given)
 	for side, root := range box.Hosts {
 		delete(o.Sides, side)
 		o.Hosts = map[steps.Side]string{side: root}
@@ -108,14 +107,6 @@ func (a *app) runDemo(ctx context.Context, guide, fault string, walk autoplay) e
 		o.Notes = append([]string{"It begins with a fault: " + fault + "." + adopted}, o.Notes...)
 	}
 	return a.walk(ctx, o)
-}
-
-// sourcesOf are the answers that say where charts come from: the demo's are the
-// sandbox's own, and upstream's are asked for nowhere.
-func sourcesOf(answers map[string]string) map[string]string {
-	out := maps.Clone(answers)
-	maps.DeleteFunc(out, func(key, _ string) bool { return !strings.HasSuffix(key, ".source") })
-	return out
 }
 
 // answering opens links with these answers where they have none.
@@ -156,7 +147,7 @@ func (a *app) prepareDemo(ctx context.Context, box *sandbox, guide, fault string
 	if err != nil && !unknownCommand(err) {
 		return nil, fmt.Errorf("prepare the demo: %w", err)
 	} // a guide that expects nothing has no scenario
-	box.Hosts, box.sources = seeded.Hosts, sourcesOf(seeded.Answers)
+	box.Hosts, box.given = seeded.Hosts, seeded.Given
 	w := walk.plan(seeded.Answers)
 	if fault == "" {
 		return w, nil
@@ -203,10 +194,10 @@ type sandbox struct {
 	Kubectl     string                `json:"kubectl"`
 	Hosts       map[steps.Side]string `json:"-"` // folders that stand for machines, by side: what seed says
 
-	sources map[string]string // where its charts come from, by question
-	cmd     *exec.Cmd
-	stdin   io.WriteCloser
-	lines   *bufio.Scanner
+	given map[string]string // answers that its links begin with, by question
+	cmd   *exec.Cmd
+	stdin io.WriteCloser
+	lines *bufio.Scanner
 }
 
 func startSandbox(ctx context.Context, progress io.Writer) (*sandbox, error) {
@@ -271,6 +262,7 @@ type answer struct {
 	Faults []demoFault `json:"faults"`
 	// Answers are what a walk types where the questions of these keys come up.
 	Answers map[string]string     `json:"answers"`
+	Given   map[string]string     `json:"given"` // those of them that a link begins with
 	Hosts   map[steps.Side]string `json:"hosts"`
 }
 
