@@ -27,7 +27,7 @@ man: ## write the man pages into bin/man: carrick.1 and one a command
 
 .PHONY: demo-cast
 demo-cast: build sandbox ## record a walk through the demo: testdata/cast/GUIDE.cast
-	$(GO) run ./cluster/clustertest/cast -o testdata/cast/$(or $(GUIDE),renku).cast -title "carrick demo $(or $(GUIDE),renku)" -- \
+	$(GO) run ./ui/cast -o testdata/cast/$(or $(GUIDE),renku).cast -title "carrick demo $(or $(GUIDE),renku)" -- \
 		$(BIN)/carrick demo $(or $(GUIDE),renku) --autoplay --pace 1.5
 
 .PHONY: test test-program test-guides
@@ -69,7 +69,7 @@ prove-program:
 	$(PROVE) -p 1 -run '^TestHostile|^TestRightsOfEveryGuide$$' ./cmd/carrick ./steps >$(BIN)/prove-program.log 2>&1
 prove-fuzz:
 	$(PROVE) -run '^TestSecretsOfEveryGuide$$' ./cmd/carrick >$(BIN)/prove-secrets.log 2>&1; secrets=$$?; \
-		CARRICK_CASES=$(CASES) WORKERS=1 nice -n 19 .ci/fuzz 60s 2s >$(BIN)/prove-fuzz.log 2>&1 && exit $$secrets
+		CARRICK_CASES=$(CASES) WORKERS=1 TARGETS=2 nice -n 19 .ci/fuzz 60s 2s >$(BIN)/prove-fuzz.log 2>&1 && exit $$secrets
 
 .PHONY: ci
 ci: test lint conformance bench-short ## what is run on every change

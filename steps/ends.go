@@ -52,7 +52,11 @@ func OpenEnd(l *Link, side Side, g *Guide, access cluster.Access, keys facts.Key
 	case spec.Facts != "":
 		return openHandedEnd(l, side, g, keys)
 	case spec.Context == "" && spec.Kubeconfig == "" && access.Context == "" && access.Kubeconfig == "":
-		return End{Absent: "the link names no " + map[Kind]string{Cluster: "context", Host: "machine"}[role.Kind] + " for the " + role.Name}, nil
+		missing := "context"
+		if role.Kind == Host {
+			missing = "machine"
+		}
+		return End{Absent: "the link names no " + missing + " for the " + role.Name}, nil
 	}
 	if role.Kind != Cluster {
 		return End{}, fmt.Errorf("%s: a host belongs here, not a context", role.Name)

@@ -5,18 +5,18 @@ import (
 	"io"
 	"strings"
 
-	"carrick/steps"
 	"carrick/ui/farewell"
 )
 
 // command is something to run, and what it does.
 type command struct{ command, what string }
 
-// commands are how to go on with a link without the screen, and how to go
-// back.
-func (a *app) commands(l *steps.Link) []command {
+// commands are how to go on with the link without the screen, and how to go
+// back, unless it has made nothing.
+func (a *app) commands(nothing bool) []command {
 	var out []command
-	for _, c := range (farewell.Stand{Guide: a.live.session.Guide(), Link: l, Dir: a.dir}).Commands() {
+	s := a.live.session
+	for _, c := range (farewell.Stand{Guide: s.Guide(), Link: s.Link(), Dir: a.dir, Nothing: nothing}).Commands() {
 		out = append(out, command{c.Run, c.What})
 	}
 	return out
@@ -56,7 +56,7 @@ func (a *app) farewell(w io.Writer) error {
 		_, err := io.WriteString(w, a.plainText(strings.Join(lines, "\n"))+"  "+farewell.Gone+"\n")
 		return err
 	}
-	for _, c := range a.commands(link) {
+	for _, c := range a.commands(false) {
 		lines = append(lines, fmt.Sprintf("  %-*s  %s", 15+width(a.shortPath(link.Path)), c.command, c.what))
 	}
 	_, err := io.WriteString(w, a.plainText(strings.Join(lines, "\n"))+"\n")

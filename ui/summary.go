@@ -20,6 +20,7 @@ type summary struct {
 	from   *stepPage
 	made   *steps.Plan // what undo would take back: what this link made
 	err    error
+	next   []command // how to go on
 	scroll *pager
 }
 
@@ -45,6 +46,7 @@ func (s *summary) about() string { return "What stands, what is left, and how to
 
 func (s *summary) begin() tea.Cmd {
 	s.scroll = s.a.pager("", s.lines)
+	s.next = s.a.commands(false)
 	return tea.Batch(s.take(), s.a.live.sweepQuiet())
 }
 
@@ -63,6 +65,7 @@ func (s *summary) update(msg tea.Msg) tea.Cmd {
 	switch msg := msg.(type) {
 	case takenMsg:
 		s.made, s.err = msg.plan, msg.err
+		s.next = s.a.commands(s.made != nil && s.made.Empty())
 	case answersMsg, plannedMsg, savedMsg:
 		return s.from.update(msg)
 	case tea.KeyMsg:
@@ -247,11 +250,11 @@ func (s *summary) upcoming(w int) []string {
 func (s *summary) onward(w int) []string {
 	a := s.a
 	out := []string{a.t.title.Render("From here")}
-	list, column, widest := a.commands(a.live.session.Link()), 0, 0
-	for _, c := range list {
+	column, widest := 0, 0
+	for _, c := range s.next {
 		column, widest = max(column, width(c.command)), max(widest, width(c.what))
 	}
-	for _, c := range list {
+	for _, c := range s.next {
 		if column+widest+4 <= w {
 			out = append(out, "  "+pad(c.command, column)+"  "+a.t.faint.Render(c.what))
 			continue

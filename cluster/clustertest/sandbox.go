@@ -196,15 +196,6 @@ func (s *Sandbox) SeedFault(tb testing.TB, scenario, fault string) {
 	s.seeded(s.command(tb, "seed "+scenario+" "+fault))
 }
 
-// SeedHost is SeedFault of a scenario with machines; fault may be empty. It returns
-// the folders that stand for these, by side, and what a walk would answer.
-func (s *Sandbox) SeedHost(tb testing.TB, scenario, fault string) (hosts, answers map[string]string) {
-	tb.Helper()
-	s.Reset(tb)
-	said := s.command(tb, strings.TrimSpace("seed "+scenario+" "+fault))
-	return said.Hosts, said.Answers
-}
-
 // Reset brings both sides back to what they were when the sandbox got ready, at
 // the end of the test.
 func (s *Sandbox) Reset(tb testing.TB) {

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -87,19 +86,12 @@ func (a *app) runDemo(ctx context.Context, guide, fault string, walk autoplay) e
 	if err != nil {
 		return err
 	}
-	o := a.demoScreen(box, guide, env)
-	if o.Walk, err = a.prepareDemo(ctx, box, guide, fault, walk); err != nil {
+	w, err := a.prepareDemo(ctx, box, guide, fault, walk)
+	if err != nil {
 		return err
 	}
-	o.Open = answering(o.Open, box.sources)
-	for side, root := range box.Hosts {
-		delete(o.Sides, side)
-		for i := range o.Notes { // the cluster that takes part is the other one
-			o.Notes[i] = strings.ReplaceAll(o.Notes[i], "--context "+box.Contexts[string(side)]+" ", "--context "+box.Contexts[string(side.Peer())]+" ")
-		}
-		o.Hosts = map[steps.Side]steps.HostSpec{side: *box.end(side).Host}
-		o.Notes = append(o.Notes, "A folder stands for a machine: "+root)
-	}
+	o := a.demoScreen(box, guide, env)
+	o.Walk, o.Open = w, answering(o.Open, box.given)
 	if fault != "" {
 		adopted, err := a.adoptDemo(ctx, &o, box)
 		if ctx.Err() != nil {
@@ -111,14 +103,6 @@ func (a *app) runDemo(ctx context.Context, guide, fault string, walk autoplay) e
 		o.Notes = append([]string{"It begins with a fault: " + fault + "." + adopted}, o.Notes...)
 	}
 	return a.walk(ctx, o)
-}
-
-// sourcesOf are the answers that say where charts come from: the demo's are the
-// sandbox's own, and upstream's are asked for nowhere.
-func sourcesOf(answers map[string]string) map[string]string {
-	out := maps.Clone(answers)
-	maps.DeleteFunc(out, func(key, _ string) bool { return !strings.HasSuffix(key, ".source") })
-	return out
 }
 
 // answering opens links with these answers where they have none.
@@ -159,7 +143,7 @@ func (a *app) prepareDemo(ctx context.Context, box *sandbox, guide, fault string
 	if err != nil && !unknownCommand(err) {
 		return nil, fmt.Errorf("prepare the demo: %w", err)
 	} // a guide that expects nothing has no scenario
-	box.Hosts, box.Here, box.sources = seeded.Hosts, seeded.Here, sourcesOf(seeded.Answers)
+	box.Hosts, box.Here, box.given = seeded.Hosts, seeded.Here, seeded.Given
 	w := walk.plan(seeded.Answers)
 	if fault == "" {
 		return w, nil
@@ -179,19 +163,32 @@ func (a *app) prepareDemo(ctx context.Context, box *sandbox, guide, fault string
 	return w, err
 }
 
-// demoScreen are the options of the wizard on the demo's clusters.
+// demoScreen are the options of the wizard on the demo's clusters, and on the
+// folders that stand for machines.
 func (a *app) demoScreen(box *sandbox, guide, env string) ui.Options {
 	o := a.screen()
 	o.Passing = true
 	o.Guide = guide
 	o.Name = demoLink
-	o.Sides = map[steps.Side]string{steps.Local: box.Contexts["local"], steps.Remote: box.Contexts["remote"]}
 	o.LinkPath = inFolder(box.Dir)
 	o.Banner = "demo: two control planes on this machine"
+	o.Sides, o.Hosts = map[steps.Side]string{}, map[steps.Side]steps.HostSpec{}
+	var context, folder string
+	for _, side := range steps.Sides {
+		end := box.end(side)
+		if end.Host != nil {
+			o.Hosts[side], folder = *end.Host, "A folder stands for a machine: "+end.Host.Root
+			continue
+		}
+		o.Sides[side], context = end.Context, end.Context
+	}
 	o.Notes = []string{
 		"Nothing of yours is touched. To break things while carrick watches, in another terminal:",
 		". " + env,
-		"kubectl --context " + box.Contexts["remote"] + " get all -A",
+		"kubectl --context " + context + " get all -A",
+	}
+	if folder != "" {
+		o.Notes = append(o.Notes, folder)
 	}
 	return o
 }
@@ -207,10 +204,10 @@ type sandbox struct {
 	Hosts       map[steps.Side]string `json:"-"` // folders that stand for machines, by side: what seed says
 	Here        map[steps.Side]bool   `json:"-"` // those of them that have this machine's network
 
-	sources map[string]string // where its charts come from, by question
-	cmd     *exec.Cmd
-	stdin   io.WriteCloser
-	lines   *bufio.Scanner
+	given map[string]string // answers that its links begin with, by question
+	cmd   *exec.Cmd
+	stdin io.WriteCloser
+	lines *bufio.Scanner
 }
 
 func startSandbox(ctx context.Context, progress io.Writer) (*sandbox, error) {
@@ -275,6 +272,7 @@ type answer struct {
 	Faults []demoFault `json:"faults"`
 	// Answers are what a walk types where the questions of these keys come up.
 	Answers map[string]string     `json:"answers"`
+	Given   map[string]string     `json:"given"` // those of them that a link begins with
 	Hosts   map[steps.Side]string `json:"hosts"`
 	Here    map[steps.Side]bool   `json:"here"`
 }

@@ -41,8 +41,9 @@ func portalAdmin(t *testing.T, role, peer, ends, answers, kubeconfig string) *ad
 // each other files of facts; the token for root crosses over sealed.
 func TestAPortalByTwoAdmins(t *testing.T) {
 	box := clustertest.Start(t)
-	hosts, _ := box.SeedHost(t, "ondemand", "")
-	node := hosts[clustertest.Local]
+	box.Reset(t)
+	box.Seed(t, "ondemand")
+	node := box.Hosts[clustertest.Local]
 	files, objects := filesUnder(t, node), stepstest.Snapshot(t, box)
 	const answers = "answers: {hooks.allow-cidr: 172.30.0.0/16, trial.user: alice, trial.other: bob}\n"
 	root := portalAdmin(t, "web node", "cluster", "local: {host: {root: "+node+"}}\nremote: {facts: theirs.facts}\n", answers, "")

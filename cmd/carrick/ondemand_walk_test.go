@@ -2,8 +2,7 @@ package main
 
 import (
 	"fmt"
-	"io/fs"
-	"os"
+	"maps"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -11,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"carrick/steps/stepstest"
 )
 
 var throughOnDemand = walk{
@@ -28,25 +29,13 @@ func (p *terminal) webNodeOf() string {
 	return found[0]
 }
 
-// filesUnder are all files of a folder but its logs and what carrick notes of its own: path to mode and content.
+// filesUnder are the files of a machine but what carrick notes of its own: path to mode and content.
 func filesUnder(t *testing.T, root string) map[string]string {
 	t.Helper()
-	out := map[string]string{}
-	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
-		name := strings.TrimPrefix(path, root)
-		if err != nil || d.IsDir() || strings.HasPrefix(name, "/var/log/") || strings.HasPrefix(name, "/var/lib/carrick/") {
-			return err
-		}
-		info, err := d.Info()
-		if err != nil {
-			return err
-		}
-		text, err := os.ReadFile(path)
-		out[name] = fmt.Sprintf("%s %s", info.Mode(), text)
-		return err
-	})
-	if err != nil || len(out) == 0 {
-		t.Fatalf("%d files in %s, %v", len(out), root, err)
+	out := stepstest.Files(t, root)
+	maps.DeleteFunc(out, func(path, text string) bool { return text[0] == 'd' || strings.HasPrefix(path, "/var/lib/carrick/") })
+	if len(out) == 0 {
+		t.Fatalf("there are no files in %s", root)
 	}
 	return out
 }

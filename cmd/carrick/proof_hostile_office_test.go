@@ -84,7 +84,7 @@ func (o *office) secrets() []string {
 func (o *office) run(let time.Duration, args ...string) *letOut {
 	o.Helper()
 	h := &letOut{name: strings.Join(args, " ")}
-	if len(args) > 0 && strings.Contains(" check diff apply undo export adopt ", " "+args[0]+" ") {
+	if len(args) > 0 && strings.Contains(" check diff apply undo export handover adopt ", " "+args[0]+" ") {
 		args = append(args, o.secrets()...)
 	}
 	path := program(o.T)

@@ -23,7 +23,8 @@ func (o *office) walkScreens(when string) {
 	}
 	w := walk{steps: len(o.guide.Steps)}
 	p.wait(`step [0-9]+ of`)
-	p.types("1")
+	p.types("1g")
+	p.wait(firstIsIn)
 	for step := 1; step <= w.steps; step++ {
 		p.wait(w.on(step))
 		for range 10 { // rows
@@ -113,6 +114,10 @@ func (p *terminal) comes(text string) bool {
 	}
 	return true
 }
+
+// firstIsIn matches where the selected row has been looked at on every side: what the
+// API servers say of themselves is on the screen then.
+const firstIsIn = `(?m)▸ [^◌\n]*[✓!✗?][^◌\n]*$`
 
 // keyLost is when a key that did nothing was part of another one.
 const keyLost = 5 * time.Second

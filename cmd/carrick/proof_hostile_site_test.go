@@ -11,6 +11,8 @@ import (
 	"carrick/cluster"
 	"carrick/cluster/clustertest"
 	"carrick/steps"
+	"carrick/steps/ondemand"
+	"carrick/steps/stepstest"
 )
 
 // proof is the environment variable with which the long proofs are made, too.
@@ -30,15 +32,8 @@ var sites = map[string]func(testing.TB, *clustertest.Sandbox) map[string]any{
 	"renku": func(t testing.TB, box *clustertest.Sandbox) map[string]any {
 		return map[string]any{"renku.token": renkuToken(t, box)}
 	},
-	"ondemand": func(_ testing.TB, box *clustertest.Sandbox) map[string]any {
-		out := map[string]any{"trial.make": false}
-		for key, v := range box.Answers {
-			out[key] = v
-			if strings.HasSuffix(key, ".use") {
-				out[key] = v == "true"
-			}
-		}
-		return out
+	"ondemand": func(t testing.TB, box *clustertest.Sandbox) map[string]any {
+		return stepstest.Given(t, box, ondemand.Guide(), map[string]any{"trial.make": false})
 	},
 }
 

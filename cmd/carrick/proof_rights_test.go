@@ -254,7 +254,7 @@ func (s site) may(side steps.Side, user, group, namespace, verb, resource, apiGr
 // each are users who lack those rights, so many each, once the API server knows
 // of them.
 func (s site) each(side steps.Side, granted []stepstest.Granted, rights []stepstest.Lacked, many int) []stepstest.Without {
-	all := stepstest.Withouts(s, s.box, side, granted, rights, many)
+	all := stepstest.UsersWithout(s, s.box, side, granted, rights, many)
 	for _, w := range all {
 		s.known(side, w.User, []stepstest.Granted{w.Has})
 	}

@@ -9,8 +9,11 @@ import (
 	"testing"
 	"time"
 
+	"filippo.io/age"
+
 	"carrick/cluster/clustertest"
 	"carrick/cluster/clustertest/cases"
+	"carrick/steps"
 )
 
 // Every command of every guide, with secrets in the clusters that are known:
@@ -78,6 +81,19 @@ func (o *office) useAll() {
 	o.run(time.Minute, "apply", "--yes", "link.yaml")
 	o.run(time.Minute, "export", "link.yaml", "out")
 	o.run(time.Minute, "export", "--force", "link.yaml", "out")
+	reader, err := age.GenerateX25519Identity()
+	if err != nil {
+		o.Fatal(err)
+	}
+	for _, side := range steps.Sides {
+		flag := o.guide.Sides[side].Flag()
+		for file, to := range map[string][]string{"open": nil, "sealed": {"--to", reader.Recipient().String()}} {
+			args := append([]string{"handover", "link.yaml", "--side", flag, "-o", flag + "." + file + ".facts"}, to...)
+			if h := o.run(time.Minute, args...); h.code != 0 {
+				o.Errorf("%s: exit code %d:\n%s", h.name, h.code, h.text.String())
+			}
+		}
+	}
 	o.run(time.Minute, "undo", "--dry-run", "link.yaml")
 	o.run(time.Minute, "adopt", o.guide.Name, "-o", "adopted.yaml", "--context", o.box.Contexts[clustertest.Local], "--remote-context", o.box.Contexts[clustertest.Remote])
 	bad := filepath.Join(o.dir, "bad.yaml")

@@ -22,8 +22,8 @@ func bench() stepstest.Bench {
 	}
 	return stepstest.Bench{
 		Guide: ondemand.Guide(), Assets: assets, Counted: "ondemand",
-		Answers: func(_ testing.TB, box *clustertest.Sandbox, remote string) map[string]any {
-			return siteAnswers(box, map[string]any{"cluster.server": remote})
+		Answers: func(tb testing.TB, box *clustertest.Sandbox, remote string) map[string]any {
+			return stepstest.Given(tb, box, ondemand.Guide(), map[string]any{"cluster.server": remote})
 		},
 		Reads: [][]string{
 			{"get", "namespace", "ondemand"},

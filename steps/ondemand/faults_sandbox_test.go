@@ -1,6 +1,7 @@
 package ondemand_test
 
 import (
+	"maps"
 	"os/exec"
 	"path/filepath"
 	"regexp"
@@ -8,7 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	"carrick/cluster"
 	"carrick/cluster/clustertest"
 	"carrick/steps"
 	"carrick/steps/ondemand"
@@ -18,34 +18,18 @@ import (
 // site is a portal of the sandbox and a link to its cluster.
 type site struct {
 	*steps.Session
-	t       *testing.T
-	box     *clustertest.Sandbox
-	root    string            // the folder that stands for the web node
-	answers map[string]string // what a walk would answer
+	t    *testing.T
+	root string // the folder that stands for the web node
 }
 
 // portal is what the sandbox has of a portal with a fault, and a link of its own, or
 // one that takes on what stands there; keys are answered as a walk would.
 func portal(t *testing.T, box *clustertest.Sandbox, fault string, adopted bool, keys ...string) *site {
 	t.Helper()
-	hosts, walk := box.SeedHost(t, "ondemand", fault)
-	x := &site{t: t, box: box, root: hosts[clustertest.Local], answers: walk}
-	host, err := cluster.NewHost(x.root)
-	if err != nil {
-		t.Fatal(err)
-	}
-	given := map[string]any{}
-	for _, key := range keys {
-		if q, _ := ondemand.Guide().Question(key); q.Kind == steps.YesNo {
-			given[key] = walk[key] == "true"
-		} else {
-			given[key] = walk[key]
-		}
-	}
-	x.Session = stepstest.OpenWith(t, ondemand.Guide(), assets, "demo", given, map[steps.Side]steps.End{
-		steps.Local:  {Host: host, Name: x.root},
-		steps.Remote: {Cluster: box.Open(t, clustertest.Remote, cluster.Options{}), Name: box.Contexts[clustertest.Remote]},
-	})
+	box.SeedFault(t, "ondemand", fault)
+	given := stepstest.Given(t, box, ondemand.Guide(), nil)
+	maps.DeleteFunc(given, func(key string, _ any) bool { return !slices.Contains(keys, key) })
+	x := &site{t: t, root: box.Hosts[clustertest.Local], Session: stepstest.Open(t, box, ondemand.Guide(), assets, "demo", given)}
 	t.Cleanup(x.Close)
 	x.Link().Path = filepath.Join(t.TempDir(), "demo.yaml")
 	if !adopted {

@@ -100,19 +100,24 @@ func hookEnvLines(ctx context.Context, e steps.Env) steps.Result {
 	}
 	hard := slices.ContainsFunc(faults, func(x fault) bool { return x.about == syntax })
 	fix := onWebNode(fmt.Sprintf("vi +%d %s", faults[0].line, hookEnv))
-	if windows := func(x fault) bool { return x.says == windowsLine }; slices.ContainsFunc(faults, windows) {
-		n := len(faults)
-		first := faults[slices.IndexFunc(faults, windows)]
-		faults = append([]fault{first}, slices.DeleteFunc(faults, windows)...)
-		if n -= len(faults) - 1; n > 1 {
-			faults[0].says = fmt.Sprintf("%s; so do %d more", windowsLine, n-1)
-		}
+	if slices.ContainsFunc(faults, fault.ofWindows) {
+		faults = mergeWindows(faults)
 		fix = onWebNode(`sed -i 's/\r$//' ` + hookEnv)
 	}
 	if !hard {
 		return steps.Warned(hookEnv+" "+said(faults), fix)
 	}
 	return steps.Failed(hookEnv+" "+said(faults), fix)
+}
+
+// mergeWindows puts the lines that end as on Windows into one fault before the others.
+func mergeWindows(faults []fault) []fault {
+	first := faults[slices.IndexFunc(faults, fault.ofWindows)]
+	others := slices.DeleteFunc(slices.Clone(faults), fault.ofWindows)
+	if more := len(faults) - len(others) - 1; more > 0 {
+		first.says = fmt.Sprintf("%s; so do %d more", windowsLine, more)
+	}
+	return append([]fault{first}, others...)
 }
 
 // said are faults in words, the first of many.

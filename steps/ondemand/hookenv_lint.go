@@ -62,6 +62,9 @@ func (l envLine) fault() (says string, column int) {
 
 const windowsLine = "the line ends as on Windows (CR LF): the CR becomes a part of the value, so that true is not true any more"
 
+// ofWindows tells whether a line ends as on Windows.
+func (f fault) ofWindows() bool { return f.says == windowsLine }
+
 // notASetting says what is wrong with a line that is neither a setting nor a comment.
 func notASetting(text string) string {
 	name, _, has := strings.Cut(text, "=")

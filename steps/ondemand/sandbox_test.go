@@ -1,15 +1,11 @@
 package ondemand_test
 
 import (
-	"maps"
 	"regexp"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"carrick/cluster/clustertest"
-	"carrick/steps"
 	"carrick/steps/ondemand"
 	"carrick/steps/stepstest"
 )
@@ -22,30 +18,9 @@ func seeded(t *testing.T) *clustertest.Sandbox {
 	return box
 }
 
-// siteAnswers are what the scenario's portal has to be told.
-func siteAnswers(box *clustertest.Sandbox, more map[string]any) map[string]any {
-	out := map[string]any{}
-	for key, v := range box.Answers {
-		out[key] = v
-		if strings.HasSuffix(key, ".use") {
-			out[key] = v == "true"
-		}
-	}
-	maps.Copy(out, more)
-	return out
-}
-
 // ofUsers are the namespaces of who logs in to the scenario's portal, and what is in them: the hook makes those, and
 // they stay.
 var ofUsers = regexp.MustCompile(`[ /](user|ood)-(alice|bob)(/|$)`).MatchString
-
-// snapshot is all that stands on both sides, but for what is the users'.
-func snapshot(t *testing.T, box *clustertest.Sandbox) map[string]string {
-	t.Helper()
-	out := stepstest.Snapshot(t, box)
-	maps.DeleteFunc(out, func(name, _ string) bool { return ofUsers(name) })
-	return out
-}
 
 // From a web node as its package leaves it and a bare cluster to users who log in, and back to nothing, in the ways
 // that the answers allow.
@@ -64,24 +39,7 @@ func TestCycle(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			box := seeded(t)
-			link := strings.ReplaceAll(name, " ", "-")
-			s := stepstest.Open(t, box, ondemand.Guide(), assets, link, siteAnswers(box, more))
-			before := snapshot(t, box)
-			if p := stepstest.Apply(t, s); p.Empty() {
-				t.Fatal("there was nothing to do: this proves nothing")
-			}
-			stepstest.Green(t, s)
-			again, err := s.Plan(t.Context(), steps.Scope{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			if !again.Empty() {
-				t.Errorf("a second apply would change: %+v", again.Actions)
-			}
-			stepstest.Undo(t, s)
-			if d := cmp.Diff(before, snapshot(t, box)); d != "" {
-				t.Errorf("undo did not leave things as they were (-before +after):\n%s", d)
-			}
+			stepstest.Cycle(t, box, ondemand.Guide(), assets, strings.ReplaceAll(name, " ", "-"), stepstest.Given(t, box, ondemand.Guide(), more), ofUsers)
 		})
 	}
 }

@@ -23,7 +23,7 @@ const (
 	runWithin   = 3 * time.Minute // what one run may take that nobody kills
 	spareRuns   = 10              // more runs than changes that a chain may need
 	mostRuns    = 200
-	greenInTime = "80s"
+	greenInTime = "60s"
 )
 
 // crash is where the program is killed: at the n-th change of a run, which is a

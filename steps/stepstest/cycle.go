@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io/fs"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -102,9 +103,8 @@ func Undo(t testing.TB, s *steps.Session) *steps.Plan {
 	return p
 }
 
-// greenWithin is how long what was just made may take to be seen everywhere: what an
-// API server said of rights before it knew of them is asked again after a minute.
-const greenWithin = 75 * time.Second
+// greenWithin is how long what was just made may take to be seen everywhere.
+const greenWithin = 30 * time.Second
 
 // Green fails the test unless every check comes to hold, and says which do
 // not.
@@ -134,12 +134,39 @@ func Green(t testing.TB, s *steps.Session) {
 	}
 }
 
+// Given are the answers of a walk through the scenario that was seeded last, in the shape of a link file's, and more
+// that take their place.
+func Given(t testing.TB, box *clustertest.Sandbox, g *steps.Guide, more map[string]any) map[string]any {
+	t.Helper()
+	out := map[string]any{}
+	for key, typed := range box.Answers {
+		q, _ := g.Question(key)
+		if q == nil {
+			t.Fatalf("the scenario answers %q, and the guide does not ask that", key)
+		}
+		var err error
+		if out[key], err = q.Parse(typed); err != nil {
+			t.Fatalf("%s: %v", key, err)
+		}
+	}
+	maps.Copy(out, more)
+	return out
+}
+
 // Cycle proves, on real API servers, what every guide promises: apply makes it
-// green, a second apply changes nothing, undo leaves both sides as they were.
-func Cycle(t *testing.T, box *clustertest.Sandbox, g *steps.Guide, assets fs.FS, name string, answers map[string]any) {
+// green, a second apply changes nothing, undo leaves both sides as they were, but
+// for what is theirs: others make it because of what carrick did, and it stays.
+func Cycle(t *testing.T, box *clustertest.Sandbox, g *steps.Guide, assets fs.FS, name string, answers map[string]any, theirs ...func(name string) bool) {
 	t.Helper()
 	s := Open(t, box, g, assets, name, answers)
-	before := Snapshot(t, box)
+	snapshot := func() map[string]string {
+		out := Snapshot(t, box)
+		for _, is := range theirs {
+			maps.DeleteFunc(out, func(name, _ string) bool { return is(name) })
+		}
+		return out
+	}
+	before := snapshot()
 	if p := Apply(t, s); p.Empty() {
 		t.Fatal("there was nothing to do: this proves nothing")
 	}
@@ -152,7 +179,7 @@ func Cycle(t *testing.T, box *clustertest.Sandbox, g *steps.Guide, assets fs.FS,
 		t.Errorf("a second apply would change: %+v", again.Actions)
 	}
 	Undo(t, s)
-	if d := cmp.Diff(before, Snapshot(t, box)); d != "" {
+	if d := cmp.Diff(before, snapshot()); d != "" {
 		t.Errorf("undo did not leave things as they were (-before +after):\n%s", d)
 	}
 }

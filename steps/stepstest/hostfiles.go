@@ -13,8 +13,9 @@ import (
 // logs is where a machine writes by itself.
 const logs = "/var/log/"
 
-// files are the files and folders of a machine, with their modes, without its logs.
-func files(t testing.TB, side, root string) map[string]string {
+// Files are the files and folders of a machine, by path: the mode, and of a file on
+// the lines after it what is in it. Its logs are left out.
+func Files(t testing.TB, root string) map[string]string {
 	t.Helper()
 	out := map[string]string{}
 	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
@@ -34,7 +35,7 @@ func files(t testing.TB, side, root string) map[string]string {
 			}
 			text = fmt.Sprintf("%s\n%s", info.Mode(), data)
 		}
-		out[side+" file "+name] = text
+		out[name] = text
 		return nil
 	})
 	if err != nil {
@@ -50,8 +51,8 @@ var jwtText = regexp.MustCompile(`\beyJ[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-
 func (s *stage) tokens(t *testing.T) []string {
 	t.Helper()
 	var out []string
-	for side, root := range s.box.Hosts {
-		for _, text := range files(t, side, root) {
+	for _, root := range s.box.Hosts {
+		for _, text := range Files(t, root) {
 			out = append(out, jwtText.FindAllString(text, -1)...)
 		}
 	}
@@ -63,8 +64,8 @@ func (s *stage) tokens(t *testing.T) []string {
 func (s *stage) wholeFiles(t *testing.T) {
 	t.Helper()
 	known := s.secrets(t)
-	for side, root := range s.box.Hosts {
-		for name, text := range files(t, side, root) {
+	for _, root := range s.box.Hosts {
+		for name, text := range Files(t, root) {
 			if strings.Contains(name, "/"+part) {
 				t.Errorf("%s was left half-written", name)
 			}

@@ -124,8 +124,8 @@ type Without struct {
 	Has    Granted // what is left of the role
 }
 
-// Withouts makes users who lack those rights, so many of one verb and role each.
-func Withouts(tb testing.TB, box *clustertest.Sandbox, side steps.Side, roles []Granted, rights []Lacked, many int) []Without {
+// UsersWithout makes users who lack those rights, so many of one verb and role each.
+func UsersWithout(tb testing.TB, box *clustertest.Sandbox, side steps.Side, roles []Granted, rights []Lacked, many int) []Without {
 	tb.Helper()
 	var out []Without
 	for _, l := range rights {

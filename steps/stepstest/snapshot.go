@@ -2,7 +2,6 @@ package stepstest
 
 import (
 	"encoding/json"
-	"maps"
 	"slices"
 	"testing"
 
@@ -30,7 +29,9 @@ func Snapshot(t testing.TB, box *clustertest.Sandbox) map[string]string {
 	t.Helper()
 	out := map[string]string{}
 	for side, root := range box.Hosts {
-		maps.Copy(out, files(t, side, root))
+		for path, text := range Files(t, root) {
+			out[side+" file "+path] = text
+		}
 	}
 	for _, side := range steps.Sides {
 		box.Settle(t, string(side))

@@ -25,6 +25,8 @@ type Stand struct {
 	Link  *steps.Link
 	Board *steps.Board
 	Dir   string // the working directory; "": not known
+	// Nothing is known to stand that the link made: there is nothing to take back.
+	Nothing bool
 }
 
 // Title names what was left.
@@ -77,11 +79,11 @@ type Command struct{ Run, What string }
 // back.
 func (s Stand) Commands() []Command {
 	path := s.Path()
-	return append(s.install(), []Command{
-		{"carrick " + path, "goes on here"},
-		{"carrick check " + path, "every check, once"},
-		{"carrick undo " + path, "takes back what it made"},
-	}...)
+	out := append(s.install(), Command{"carrick " + path, "goes on here"}, Command{"carrick check " + path, "every check, once"})
+	if s.Nothing {
+		return out
+	}
+	return append(out, Command{"carrick undo " + path, "takes back what it made"})
 }
 
 // install is what is left to do for folders that stand for machines: their files
@@ -95,17 +97,10 @@ func (s Stand) install() []Command {
 		}
 		root := s.Link.File(spec.Host.Root)
 		if _, err := os.Stat(filepath.Join(root, steps.InstallList)); err == nil {
-			out = append(out, Command{"sh INSTALL", "on the " + s.roleOf(side) + " itself, in a copy of " + ShortPath(s.Dir, root) + ": puts the files where they belong"})
+			out = append(out, Command{"sh INSTALL", "on the " + s.Guide.Sides[side].Name + " itself, in a copy of " + ShortPath(s.Dir, root) + ": puts the files where they belong"})
 		}
 	}
 	return out
-}
-
-func (s Stand) roleOf(side steps.Side) string {
-	if s.Guide == nil {
-		return "machine"
-	}
-	return s.Guide.Sides[side].Name
 }
 
 // Path is the link's file as it is typed from the working directory.

@@ -98,6 +98,7 @@ func ondemand(ctx context.Context, s *Stage) (_ *Play, err error) {
 			"trial.user": webnode.Users[0], "trial.other": webnode.Users[1],
 			"idle.use": "true", "idle.source": repository.URL,
 		},
+		Given: []string{"walltime.source", "idle.source"},
 	}, nil
 }
 

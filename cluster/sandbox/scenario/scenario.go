@@ -90,6 +90,8 @@ type Play struct {
 	Here map[string]bool
 	// Answers are those that are known only when it plays.
 	Answers map[string]string
+	// Given are those of them that a link of the demo begins with: nobody could know them.
+	Given []string
 
 	began  time.Time
 	faults []string // that hold, in the order in which they were asked for
@@ -135,6 +137,17 @@ func (s *Stage) Answers(scenario string) map[string]string {
 		return play.Answers
 	}
 	return kinds[scenario].answers
+}
+
+// Given are the answers that a link of the demo begins with, by the question's key.
+func (s *Stage) Given(scenario string) map[string]string {
+	out := map[string]string{}
+	if play := s.plays[scenario]; play != nil {
+		for _, key := range play.Given {
+			out[key] = play.Answers[key]
+		}
+	}
+	return out
 }
 
 // Hosts are the folders of the sides that are machines while a scenario plays.
