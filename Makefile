@@ -69,7 +69,7 @@ prove-program:
 	$(PROVE) -p 1 -run '^TestHostile|^TestRightsOfEveryGuide$$' ./cmd/carrick ./steps >$(BIN)/prove-program.log 2>&1
 prove-fuzz:
 	$(PROVE) -run '^TestSecretsOfEveryGuide$$' ./cmd/carrick >$(BIN)/prove-secrets.log 2>&1; secrets=$$?; \
-		CARRICK_CASES=$(CASES) WORKERS=1 TARGETS=2 nice -n 19 .ci/fuzz 60s 2s >$(BIN)/prove-fuzz.log 2>&1 && exit $$secrets
+		CARRICK_CASES=$(CASES) WORKERS=1 TARGETS=2 nice -n 19 .ci/fuzz 60s 4s >$(BIN)/prove-fuzz.log 2>&1 && exit $$secrets
 
 .PHONY: ci
 ci: test lint conformance bench-short ## what is run on every change

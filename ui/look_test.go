@@ -1,6 +1,7 @@
 package ui
 
 import (
+	"context"
 	"encoding/base64"
 	"os"
 	"path/filepath"
@@ -22,6 +23,26 @@ func TestFixDoesOneAction(t *testing.T) {
 		p.shows("✓ Make the keys: 1 change")
 		p.press("f")
 		p.shows("there is nothing to fix")
+	})
+}
+
+// Where the action that is named has nothing to do, what the check misses is made
+// by another one of its step.
+func TestFixDoesTheStepWhereItsActionIsDone(t *testing.T) {
+	m := &tunnel{items: []steps.Item{{Verb: steps.Leave, What: "Secret tunnel/keys", Hash: "1"}}}
+	o := m.options(t)
+	step := &o.Guides[0].Steps[1]
+	left := func(context.Context, steps.Env) (steps.Change, error) { return steps.Change{}, nil }
+	step.Actions = append(step.Actions, steps.Action{Name: "routes", Title: "Make the routes", On: steps.Remote, Doer: steps.Call{
+		Preview: func(context.Context, steps.Env) (steps.Change, error) {
+			return steps.Change{Items: []steps.Item{{Verb: steps.Create, What: "ConfigMap tunnel/routes", Hash: "2"}}}, nil
+		},
+		Make: func(context.Context, steps.Env, steps.Progress) error { return nil },
+		Left: left, Revert: func(context.Context, steps.Env, steps.Progress) error { return nil },
+	}})
+	onStage(t, o, 80, 24, func(p *play) {
+		p.press("f")
+		p.shows("Apply Tunnel keys?", "+ create  ConfigMap tunnel/routes")
 	})
 }
 

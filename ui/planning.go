@@ -29,6 +29,7 @@ type plannedMsg struct {
 	ask     int    // number of the question; a later one makes it nobody's
 	title   string // of what is planned
 	purpose purpose
+	scope   steps.Scope
 	plan    *steps.Plan
 	lacking steps.Lacking
 	err     error
@@ -46,6 +47,12 @@ func (p *stepPage) ask(why purpose, title string, scope steps.Scope) tea.Cmd {
 		a.notice = "this step changes nothing: it only looks"
 		return nil
 	}
+	return p.plan(why, title, scope)
+}
+
+// plan has it made.
+func (p *stepPage) plan(why purpose, title string, scope steps.Scope) tea.Cmd {
+	a := p.a
 	p.asking++
 	p.asked = why
 	a.run.dismiss()
@@ -53,7 +60,7 @@ func (p *stepPage) ask(why purpose, title string, scope steps.Scope) tea.Cmd {
 	return func() tea.Msg {
 		ctx, cancel := context.WithTimeout(parent, planWithin)
 		defer cancel()
-		m := plannedMsg{step: step, ask: n, title: title, purpose: why}
+		m := plannedMsg{step: step, ask: n, title: title, purpose: why, scope: scope}
 		if why == toUndo {
 			m.plan, m.err = session.PlanUndo(ctx, scope)
 		} else {
@@ -94,6 +101,9 @@ func (p *stepPage) planned(m plannedMsg) tea.Cmd {
 			a.notice = "there is nothing to take back: this link has made nothing"
 		}
 		return nil
+	case m.plan.Empty() && m.purpose == toFix: // what is lacking is another action's of its step
+		_, step := p.guide().Action(m.scope.Actions[0])
+		return p.plan(toApply, step.Title, steps.Scope{Steps: []string{step.Name}})
 	case m.plan.Empty():
 		pl.plan = m.plan
 		a.notice = "there is nothing to change: all is as it should be"

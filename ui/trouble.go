@@ -3,6 +3,7 @@ package ui
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -177,10 +178,11 @@ func (t *trouble) view() []string {
 	return a.panelFrame(title, right, body, t.foot(list))
 }
 
-// line is one cell that is wrong, in one line.
+// line is one cell that is wrong, in one line: its step, its side, what it asks.
 func (t *trouble) line(one steps.Trouble, selected bool) string {
 	a, guide := t.a, t.page.guide()
-	check, _ := guide.Check(one.Cell.Check)
+	check, step := guide.Check(one.Cell.Check)
+	number := 1 + slices.IndexFunc(guide.Steps, func(s steps.Step) bool { return s.Name == step.Name })
 	sides := 0
 	for _, side := range steps.Sides {
 		sides = max(sides, width(guide.Sides[side].Name))
@@ -190,7 +192,7 @@ func (t *trouble) line(one steps.Trouble, selected bool) string {
 	if selected {
 		mark, name = " "+a.t.accent.Render("▸")+" ", a.t.title.Render(name)
 	}
-	head := mark + ink.Render(glyph(one.Result.Status)) + " " + pad(guide.Sides[one.Cell.Side].Name, sides) + "  "
+	head := mark + ink.Render(glyph(one.Result.Status)) + fmt.Sprintf(" %*d  ", len(strconv.Itoa(len(guide.Steps))), number) + pad(guide.Sides[one.Cell.Side].Name, sides) + "  "
 	behind := ""
 	if n := len(one.Behind); n > 0 {
 		behind = a.t.faint.Render(causes(n)) + " "

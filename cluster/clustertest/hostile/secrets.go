@@ -2,11 +2,15 @@ package hostile
 
 import (
 	"bytes"
+	"crypto"
+	"crypto/x509"
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
+	"encoding/pem"
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 	"unicode"
 )
@@ -26,12 +30,21 @@ type form struct {
 func (s *Seeker) Len() int { return len(s.forms) }
 
 // Add has a secret looked for from now on; one that is too short to prove
-// anything is an error. Of a long one, and of one with lines, parts count too.
+// anything is an error. Of a long one, and of one with lines, parts count too; of a
+// private key in PEM not those that hold the public key alone, which a certificate
+// and its request show as well.
 func (s *Seeker) Add(name, secret string) error {
 	if len(secret) < leastSecret {
 		return fmt.Errorf("%s: a secret of %d characters proves nothing", name, len(secret))
 	}
+	var public []string
+	if der := publicPart(secret); der != nil {
+		public = encoded(string(der))
+	}
 	for _, part := range parts(secret) {
+		if slices.ContainsFunc(public, func(text string) bool { return strings.Contains(text, part) }) {
+			continue
+		}
 		s.add(name, "plain", part)
 		s.add(name, "hex", hex.EncodeToString([]byte(part)))
 		s.add(name, "HEX", strings.ToUpper(hex.EncodeToString([]byte(part))))
@@ -76,6 +89,34 @@ func parts(secret string) []string {
 		out = append(out, secret)
 	}
 	return out
+}
+
+// publicPart is the public key of a private one in PEM, in DER; nil: it is none.
+func publicPart(secret string) []byte {
+	block, _ := pem.Decode([]byte(secret))
+	if block == nil {
+		return nil
+	}
+	var key any
+	var err error
+	for _, parse := range []func([]byte) (any, error){
+		x509.ParsePKCS8PrivateKey,
+		func(der []byte) (any, error) { return x509.ParseECPrivateKey(der) },
+		func(der []byte) (any, error) { return x509.ParsePKCS1PrivateKey(der) },
+	} {
+		if key, err = parse(block.Bytes); err == nil {
+			break
+		}
+	}
+	signer, ok := key.(crypto.Signer)
+	if err != nil || !ok {
+		return nil
+	}
+	public, err := x509.MarshalPKIXPublicKey(signer.Public())
+	if err != nil {
+		return nil
+	}
+	return public
 }
 
 // encoded is the base64 of a text wherever it stands within what is encoded:

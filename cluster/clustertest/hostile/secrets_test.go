@@ -1,9 +1,15 @@
 package hostile
 
 import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
+	"encoding/pem"
 	"strings"
 	"testing"
 )
@@ -40,6 +46,39 @@ func TestASecretThatIsThereIsFound(t *testing.T) {
 	}
 	if s.Add("short", "admin") == nil {
 		t.Error("a secret of five characters was taken")
+	}
+}
+
+// What a certificate request shows of a key is public, however it is aligned; each
+// line of what is private is found.
+func TestAPublicKeyIsNoSecret(t *testing.T) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	der, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	private := string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}))
+	var s Seeker
+	if err := s.Add("key", private); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 3 {
+		request, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{Subject: pkix.Name{CommonName: strings.Repeat("n", 1+i)}}, key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: request})
+		if found := s.Find(text); len(found) > 0 {
+			t.Errorf("a request for it is taken for %v:\n%s", found, text)
+		}
+	}
+	for _, line := range strings.Split(private, "\n")[1:3] {
+		if len(s.Find([]byte(line))) == 0 {
+			t.Errorf("not found: %s", line)
+		}
 	}
 }
 
