@@ -62,7 +62,7 @@ func TestCycle(t *testing.T) {
 					answers[k] = v
 				}
 			}
-			stepstest.Cycle(t, box, interlink.Guide(), assets, name, answers)
+			stepstest.CycleOver(t, box, interlink.Guide(), assets, name, answers)
 		})
 	}
 }
