@@ -2,6 +2,7 @@ package stepstest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"maps"
@@ -56,6 +57,13 @@ func clusters(g *steps.Guide) []steps.Side {
 	return slices.DeleteFunc(slices.Clone(steps.Sides), func(side steps.Side) bool { return g.Sides[side].Kind == steps.Host })
 }
 
+// ground is the side on whose cluster something is read, broken and mended by itself: the remote one, unless that is a
+// machine.
+func ground(g *steps.Guide) steps.Side {
+	all := clusters(g)
+	return all[len(all)-1]
+}
+
 // OpenWith is a session of a link between these ends.
 func OpenWith(t testing.TB, g *steps.Guide, assets fs.FS, name string, answers map[string]any, ends map[steps.Side]steps.End) *steps.Session {
 	t.Helper()
@@ -78,13 +86,17 @@ func OpenWith(t testing.TB, g *steps.Guide, assets fs.FS, name string, answers m
 }
 
 // Apply does all that a link asks for, and fails the test if it can't.
-func Apply(t testing.TB, s *steps.Session) *steps.Plan {
+func Apply(t testing.TB, s *steps.Session, o ...steps.ApplyOptions) *steps.Plan {
 	t.Helper()
+	options := steps.ApplyOptions{}
+	if len(o) > 0 {
+		options = o[0]
+	}
 	p, err := s.Plan(t.Context(), steps.Scope{})
 	if err != nil {
 		t.Fatalf("plan: %v", err)
 	}
-	if err := s.Apply(t.Context(), p, steps.ApplyOptions{}, nil); err != nil {
+	if err := s.Apply(t.Context(), p, options, nil); err != nil {
 		t.Fatalf("apply: %v", err)
 	}
 	return p
@@ -101,6 +113,19 @@ func Undo(t testing.TB, s *steps.Session) *steps.Plan {
 		t.Fatalf("undo: %v", err)
 	}
 	return p
+}
+
+// refused fails the test unless apply stops at what is somebody else's.
+func refused(t *testing.T, s *steps.Session) {
+	t.Helper()
+	p, err := s.Plan(t.Context(), steps.Scope{})
+	if err != nil {
+		t.Fatalf("plan: %v", err)
+	}
+	var conflict *steps.ConflictError
+	if err := s.Apply(t.Context(), p, steps.ApplyOptions{}, nil); !errors.As(err, &conflict) {
+		t.Errorf("what is somebody else's is written without a word: %v", err)
+	}
 }
 
 // greenWithin is how long what was just made may take to be seen everywhere.
@@ -158,6 +183,18 @@ func Given(t testing.TB, box *clustertest.Sandbox, g *steps.Guide, more map[stri
 // for what is theirs: others make it because of what carrick did, and it stays.
 func Cycle(t *testing.T, box *clustertest.Sandbox, g *steps.Guide, assets fs.FS, name string, answers map[string]any, theirs ...func(name string) bool) {
 	t.Helper()
+	cycle(t, box, g, assets, name, answers, steps.ApplyOptions{}, theirs)
+}
+
+// CycleOver is Cycle for a guide that edits what somebody else made, such as a chart:
+// it is refused once, and then taken over.
+func CycleOver(t *testing.T, box *clustertest.Sandbox, g *steps.Guide, assets fs.FS, name string, answers map[string]any, theirs ...func(name string) bool) {
+	t.Helper()
+	cycle(t, box, g, assets, name, answers, steps.ApplyOptions{TakeOver: true}, theirs)
+}
+
+func cycle(t *testing.T, box *clustertest.Sandbox, g *steps.Guide, assets fs.FS, name string, answers map[string]any, o steps.ApplyOptions, theirs []func(name string) bool) {
+	t.Helper()
 	s := Open(t, box, g, assets, name, answers)
 	snapshot := func() map[string]string {
 		out := Snapshot(t, box)
@@ -167,7 +204,10 @@ func Cycle(t *testing.T, box *clustertest.Sandbox, g *steps.Guide, assets fs.FS,
 		return out
 	}
 	before := snapshot()
-	if p := Apply(t, s); p.Empty() {
+	if o.TakeOver {
+		refused(t, s)
+	}
+	if p := Apply(t, s, o); p.Empty() {
 		t.Fatal("there was nothing to do: this proves nothing")
 	}
 	Green(t, s)
