@@ -188,9 +188,9 @@ func Cycle(t *testing.T, box *clustertest.Sandbox, g *steps.Guide, assets fs.FS,
 
 // CycleOver is Cycle for a guide that edits what somebody else made, such as a chart:
 // it is refused once, and then taken over.
-func CycleOver(t *testing.T, box *clustertest.Sandbox, g *steps.Guide, assets fs.FS, name string, answers map[string]any) {
+func CycleOver(t *testing.T, box *clustertest.Sandbox, g *steps.Guide, assets fs.FS, name string, answers map[string]any, theirs ...func(name string) bool) {
 	t.Helper()
-	cycle(t, box, g, assets, name, answers, steps.ApplyOptions{TakeOver: true}, nil)
+	cycle(t, box, g, assets, name, answers, steps.ApplyOptions{TakeOver: true}, theirs)
 }
 
 func cycle(t *testing.T, box *clustertest.Sandbox, g *steps.Guide, assets fs.FS, name string, answers map[string]any, o steps.ApplyOptions, theirs []func(name string) bool) {
