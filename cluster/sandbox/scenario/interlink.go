@@ -37,6 +37,7 @@ type joined struct {
 	gate    *endpoint.Player
 	kubelet *virtualkubelet.Player
 	wrong   map[string]string // keys of its configuration that faults set
+	renewed bool              // the endpoint's certificate, by a fault
 }
 
 // interlink starts it.

@@ -30,6 +30,7 @@ const (
 func interlinkActs() map[string]string {
 	return map[string]string{
 		"certificate-expired": "The endpoint's certificate ran out an hour ago, and nobody has renewed it.",
+		"certificate-renewed": "The endpoint's certificate was renewed, and the proxy shows the old one still.",
 		"export-off":          "The plugin on the edge mounts nothing: ExportPodData is not true in its configuration.",
 		"endpoint-closed":     "Nothing listens at the endpoint: a firewall refuses.",
 		"no-address":          "The cluster has nothing that gives load balancers an address.",
@@ -40,7 +41,7 @@ func interlinkActs() map[string]string {
 func interlinkUnder() map[string]string {
 	under := map[string]string{}
 	for _, fault := range []string{
-		"certificate-expired", "export-off", "endpoint-closed", "watches-cut", "projected-off", "no-mint", "anonymous-open", "anonymous-closed", "verbose-token",
+		"certificate-expired", "certificate-renewed", "upgraded", "export-off", "endpoint-closed", "watches-cut", "projected-off", "no-mint", "anonymous-open", "anonymous-closed", "verbose-token",
 	} {
 		under[fault] = byHand
 	}
@@ -57,7 +58,9 @@ func (j *joined) acts() map[string]func(context.Context) error {
 			}
 			return j.restart(ctx, apiNamespace, apiProxy, "expired")
 		},
-		"chart-ca":        j.startAgain,
+		"certificate-renewed": j.renew,
+		"upgraded":            j.upgraded,
+		"chart-ca":            j.startAgain,
 		"watches-cut":     func(ctx context.Context) error { return j.restart(ctx, apiNamespace, apiProxy, "cut") },
 		"export-off":      func(context.Context) error { return j.edge.Set("ExportPodData", "false") },
 		"endpoint-closed": j.gate.Shut,
@@ -132,6 +135,31 @@ func (j *joined) configure(ctx context.Context, set map[string]string) error {
 		}
 	}
 	return j.restart(ctx, kubeletSpace, kubeletDeploy, fmt.Sprintf("%x", sha256.Sum256([]byte(text))))
+}
+
+// renew has the endpoint's certificate signed again, once.
+func (j *joined) renew(ctx context.Context) error {
+	if j.renewed {
+		return nil
+	}
+	j.renewed = true
+	return j.signer.Renew(ctx, apiNamespace, apiCertificate)
+}
+
+// upgraded puts the CA into the virtual kubelet's configuration as the chart does,
+// which breaks it.
+func (j *joined) upgraded(ctx context.Context) error {
+	texts := j.client.CoreV1().ConfigMaps(kubeletSpace)
+	held, err := texts.Get(ctx, kubeletConfig, metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
+	const first = "-----BEGIN CERTIFICATE-----"
+	held.Data[kubeletKey] = strings.Replace(held.Data[kubeletKey], "|\n  "+first, "|\n        "+first, 1)
+	if _, err := texts.Update(ctx, held, metav1.UpdateOptions{FieldManager: "helm"}); err != nil {
+		return err
+	}
+	return j.startAgain(ctx)
 }
 
 // startAgain deletes the virtual kubelet's pod, so that it reads what is wrong now,
