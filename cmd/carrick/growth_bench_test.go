@@ -3,10 +3,12 @@ package main
 import (
 	"io/fs"
 	"os"
+	"slices"
 	"testing"
 
 	"carrick/assets"
 	"carrick/cluster/clustertest"
+	"carrick/steps"
 	"carrick/steps/stepstest"
 )
 
@@ -30,7 +32,7 @@ func BenchmarkGrowth(b *testing.B) {
 			if more := sites[g.Name]; more != nil {
 				answers = more(b, box)
 			}
-			stepstest.Growth(b, box, g, files, answers, many)
+			stepstest.Growth(b, box, g, files, answers, many, steps.ApplyOptions{TakeOver: slices.Contains(takers, g.Name)})
 		})
 	}
 }

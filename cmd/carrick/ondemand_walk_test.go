@@ -19,12 +19,12 @@ var throughOnDemand = walk{
 	titles: map[int]string{2: "Bootstrap", 3: "Token", 4: "Root's kubectl", 8: "Hooks", 9: "Cluster file"},
 }
 
-// webNodeOf is the folder that stands for the web node in the demo on a terminal.
-func (p *terminal) webNodeOf() string {
+// folderOf is the folder that stands for a machine in the demo on a terminal.
+func (p *terminal) folderOf(machine string) string {
 	p.t.Helper()
-	found, err := filepath.Glob(filepath.Join(strings.TrimPrefix(p.mark, "TMPDIR="), "carrick-sandbox-*", "web-node"))
+	found, err := filepath.Glob(filepath.Join(strings.TrimPrefix(p.mark, "TMPDIR="), "carrick-sandbox-*", machine))
 	if err != nil || len(found) != 1 {
-		p.t.Fatalf("folders that stand for the web node: %v, %v", found, err)
+		p.t.Fatalf("folders that stand for the machine %s: %v, %v", machine, found, err)
 	}
 	return found[0]
 }
@@ -40,12 +40,15 @@ func filesUnder(t *testing.T, root string) map[string]string {
 	return out
 }
 
-// objectsOf are the names of what a portal has in the demo's cluster, seen from a
-// second terminal as the first screen of the demo says.
-func (p *terminal) objectsOf() []string {
+// ofPortals are the kinds of objects that a portal has in its cluster.
+const ofPortals = "namespaces,clusterroles,clusterrolebindings,roles,rolebindings,serviceaccounts,secrets,networkpolicies"
+
+// objectsOf are the names of what is in a cluster of the demo, seen from a second
+// terminal as the first screen of the demo says.
+func (p *terminal) objectsOf(machine, context, kinds string) []string {
 	p.t.Helper()
-	env := filepath.Join(filepath.Dir(p.webNodeOf()), "env")
-	cmd := exec.CommandContext(p.t.Context(), "sh", "-c", `. "$1" && kubectl --context sandbox-remote get namespaces,clusterroles,clusterrolebindings,roles,rolebindings,serviceaccounts,secrets,networkpolicies -A -o name`, "sh", env)
+	env := filepath.Join(filepath.Dir(p.folderOf(machine)), "env")
+	cmd := exec.CommandContext(p.t.Context(), "sh", "-c", `. "$1" && kubectl --context "$2" get "$3" -A -o name`, "sh", env, context, kinds)
 	cmd.Env = ownEnvironment(p.t.TempDir())
 	out, said, code := finish(p.t, cmd)
 	names := strings.Fields(out)
@@ -62,8 +65,9 @@ func (p *terminal) objectsOf() []string {
 func TestAPortalIsJoinedByKeysAlone(t *testing.T) {
 	p := demo(t, "ondemand")
 	p.wait(beginning)
-	node := p.webNodeOf()
-	files, objects := filesUnder(t, node), p.objectsOf()
+	node := p.folderOf("web-node")
+	portal := func() []string { return p.objectsOf("web-node", "sandbox-remote", ofPortals) }
+	files, objects := filesUnder(t, node), portal()
 	p.types("\r")
 	throughOnDemand.apply(p, 1, 9)
 	p.types("nn")
@@ -71,7 +75,7 @@ func TestAPortalIsJoinedByKeysAlone(t *testing.T) {
 	p.wait(`7[0-9] ok · 2 warnings · 30 skipped`)
 	p.types("g") // the row that says so may not be the one that was red last
 	p.wait(`user-(alice|bob); the hook last ran on`)
-	if !slices.Contains(p.objectsOf(), "rolebinding.rbac.authorization.k8s.io/alice-ood-user") {
+	if !slices.Contains(portal(), "rolebinding.rbac.authorization.k8s.io/alice-ood-user") {
 		t.Error("the portal's hook has bound nobody")
 	}
 	installs(t, filepath.Join(node, "INSTALL"), filesUnder(t, node), files)
@@ -81,7 +85,7 @@ func TestAPortalIsJoinedByKeysAlone(t *testing.T) {
 	if d := cmp.Diff(files, filesUnder(t, node)); d != "" {
 		t.Errorf("the web node is not as it was (-before +after):\n%s", d)
 	}
-	for _, name := range p.objectsOf() {
+	for _, name := range portal() {
 		_, n, _ := strings.Cut(name, "/")
 		if of := []string{"user-alice", "user-bob", "alice-ood-user", "alice-ood-initializer", "bob-ood-user", "bob-ood-initializer", "default", "deny-from-other-namespaces", "allow-from-nodes"}; !slices.Contains(objects, name) && !slices.Contains(of, n) {
 			t.Errorf("left in the cluster: %s", name)

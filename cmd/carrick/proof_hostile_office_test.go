@@ -87,6 +87,9 @@ func (o *office) run(let time.Duration, args ...string) *letOut {
 	if len(args) > 0 && strings.Contains(" check diff apply undo export handover adopt ", " "+args[0]+" ") {
 		args = append(args, o.secrets()...)
 	}
+	if len(args) > 0 && args[0] == "apply" && o.changing().takeOver {
+		args = append(args, "--take-over")
+	}
 	path := program(o.T)
 	ctx, cancel := context.WithTimeout(o.Context(), let)
 	defer cancel()

@@ -11,6 +11,7 @@ import (
 	"carrick/cluster"
 	"carrick/cluster/clustertest"
 	"carrick/steps"
+	"carrick/steps/interlink"
 	"carrick/steps/ondemand"
 	"carrick/steps/stepstest"
 )
@@ -35,7 +36,13 @@ var sites = map[string]func(testing.TB, *clustertest.Sandbox) map[string]any{
 	"ondemand": func(t testing.TB, box *clustertest.Sandbox) map[string]any {
 		return stepstest.Given(t, box, ondemand.Guide(), map[string]any{"trial.make": false})
 	},
+	"interlink": func(t testing.TB, box *clustertest.Sandbox) map[string]any {
+		return stepstest.Given(t, box, interlink.Guide(), map[string]any{"cert.source": "own", "test.watch": 1, "workload.argo": true})
+	},
 }
+
+// takers are guides that edit what somebody else made, such as a chart: apply is told to.
+var takers = []string{"interlink"}
 
 // site is a sandbox in which a guide can be applied, and what it takes.
 type site struct {
@@ -44,6 +51,15 @@ type site struct {
 	guide   *steps.Guide
 	assets  fs.FS
 	answers map[string]any
+}
+
+// changing are the flags of apply, and options what they mean.
+func (s site) changing() changeFlags {
+	return changeFlags{yes: true, takeOver: slices.Contains(takers, s.guide.Name)}
+}
+
+func (s site) options() steps.ApplyOptions {
+	return steps.ApplyOptions{TakeOver: s.changing().takeOver}
 }
 
 // end is what a link names on a side: a context, or the folder that stands for a machine.

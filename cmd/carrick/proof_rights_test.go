@@ -86,11 +86,11 @@ func (c *clerk) session(o cluster.Options) *steps.Session {
 // refused is what apply says before it writes anything; nil: it would go on.
 func (c *clerk) refused(ctx context.Context, s *steps.Session) (*steps.Plan, error) {
 	a := &app{in: strings.NewReader(""), out: io.Discard, err: io.Discard, name: "carrick", guides: guides()}
-	p, err := a.planWith(ctx, s, changeFlags{yes: true}, false)
+	p, err := a.planWith(ctx, s, c.changing(), false)
 	if err != nil {
 		return nil, err
 	}
-	return p, a.refuse(ctx, s, p, changeFlags{yes: true})
+	return p, a.refuse(ctx, s, p, c.changing())
 }
 
 // nothingWritten fails where anything was written.
@@ -324,7 +324,7 @@ func (s site) enough(side steps.Side, user string, groups []string, green bool) 
 		s.Fatal(err)
 	}
 	admin := stepstest.Open(s, s.box, s.guide, s.assets, "proof", s.answers)
-	if err := session.Apply(s.Context(), p, steps.ApplyOptions{}, nil); err != nil {
+	if err := session.Apply(s.Context(), p, s.options(), nil); err != nil {
 		s.Errorf("apply: %v", err)
 	} else if green {
 		stepstest.Green(s, session)

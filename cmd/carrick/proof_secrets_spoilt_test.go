@@ -28,7 +28,8 @@ func (o *office) lookAtSpoilt(link string) {
 			}
 			o.setData(side, secret, spoilt)
 			differs := o.run(time.Minute, "diff", "link.yaml")
-			if strings.Contains(differs.text.String(), "(hidden") {
+			// a diff of it, or that it is made anew
+			if text := differs.text.String(); strings.Contains(text, "(hidden") || strings.Contains(text, "Secret "+secret.Metadata.Namespace+"/"+secret.Metadata.Name) {
 				n++
 			}
 			o.run(time.Minute, "apply", "--dry-run", "--take-over", "link.yaml")

@@ -2,6 +2,7 @@ package interlink
 
 import (
 	"context"
+	"crypto/tls"
 	"crypto/x509"
 	"encoding/base64"
 	"encoding/json"
@@ -132,8 +133,9 @@ func (m issued) Do(ctx context.Context, e steps.Env, say steps.Progress) error {
 	return nil
 }
 
-// worn says why the certificate that carrick issued is to be issued anew; "":
-// it is not, or there is none, or it is somebody else's.
+// worn says why the certificate that carrick issued is to be issued anew: it is about
+// to end, or is not what it was any more; "": it is not, or there is none, or it is
+// somebody else's.
 func worn(ctx context.Context, e steps.Env) (string, error) {
 	v, by, err := fetched(ctx, e, certSecret)
 	if err != nil || v["tls.crt"].IsZero() || v["tls.key"].IsZero() || v["ca.crt"].IsZero() || by != e.Link {
@@ -163,6 +165,12 @@ func worn(ctx context.Context, e steps.Env) (string, error) {
 	}
 	if kind, _ := probe.CertProblem(chain, roots, "", time.Now()); kind == probe.UnknownAuthority {
 		return "the CA is another one now", nil
+	}
+	switch _, bad := tls.X509KeyPair([]byte(v["tls.crt"].Reveal()), []byte(v["tls.key"].Reveal())); {
+	case bad != nil: // the error may say what stands there
+		return "the key beside the one that stands there is not its own", nil
+	case strings.TrimSpace(v["ca.crt"].Reveal()) != strings.TrimSpace(string(ca.Cert)):
+		return "ca.crt beside it is not the CA's certificate", nil
 	}
 	return "", nil
 }

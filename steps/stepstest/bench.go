@@ -28,17 +28,19 @@ const (
 type Bench struct {
 	Guide  *steps.Guide
 	Assets fs.FS
-	// Answers of the link; remote is the address by which the remote API server
-	// is some way off, for a credential that is under test.
+	// Answers of the link; remote is the address by which the API server is some
+	// way off, for a credential that is under test. Here and below that is the
+	// remote one, or the local one of a guide whose remote side is a machine.
 	Answers func(tb testing.TB, box *clustertest.Sandbox, remote string) map[string]any
-	// Counted is a namespace of the remote side: requests of its ServiceAccounts
+	// TakesOver tells that the guide edits what somebody else made, such as a chart.
+	TakesOver bool
+	// Counted is a namespace of that side: requests of its ServiceAccounts
 	// count, too. Those of a user who signs in otherwise don't.
 	Counted string
-	// Reads are arguments of kubectl, for reads that the guide makes on the remote
-	// side.
+	// Reads are arguments of kubectl, for reads that the guide makes there.
 	Reads [][]string
 	// Breaks is the check that Break makes fail and Mend makes pass again, by a
-	// change to the remote cluster.
+	// change to that cluster.
 	Breaks      string
 	Break, Mend func(testing.TB, *cluster.Cluster)
 }
@@ -64,9 +66,9 @@ func (x Bench) stand(b *testing.B, roundTrip time.Duration) *standing {
 		far[side] = proxy.NewWire(b, out.box, string(side), roundTrip)
 	}
 	// the credential under test goes the far way, too
-	out.answers = x.Answers(b, out.box, far[steps.Remote].URL)
+	out.answers = x.Answers(b, out.box, far[ground(x.Guide)].URL)
 	made := Open(b, out.box, x.Guide, x.Assets, benchLink, out.answers)
-	Apply(b, made)
+	Apply(b, made, steps.ApplyOptions{TakeOver: x.TakesOver})
 	Green(b, made)
 	for _, side := range clusters(x.Guide) {
 		path, name := far[side].Kubeconfig(b, out.box, string(side))
@@ -185,7 +187,7 @@ func (x *standing) kubectl(b *testing.B) time.Duration {
 	x.move(roundTrip)
 	cache := b.TempDir()
 	run := func(args []string) {
-		a := x.access[steps.Remote]
+		a := x.access[ground(x.Guide)]
 		all := append([]string{"--kubeconfig", a.Kubeconfig, "--context", a.Context, "--cache-dir", cache}, args...)
 		if out, err := exec.CommandContext(b.Context(), x.box.Kubectl, all...).CombinedOutput(); err != nil {
 			b.Fatalf("kubectl %v: %v\n%s", args, err, out)

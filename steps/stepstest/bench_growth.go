@@ -15,9 +15,9 @@ import (
 
 // Growth is what it takes to check many links at once, in one process, against
 // the same two API servers: one that stands, and the same under other names.
-func Growth(b *testing.B, box *clustertest.Sandbox, g *steps.Guide, assets fs.FS, answers map[string]any, many []int) {
+func Growth(b *testing.B, box *clustertest.Sandbox, g *steps.Guide, assets fs.FS, answers map[string]any, many []int, o ...steps.ApplyOptions) {
 	made := Open(b, box, g, assets, "growth", answers)
-	Apply(b, made)
+	Apply(b, made, o...)
 	Green(b, made)
 	same := map[string]any{}
 	for i := range g.Steps { // what one has made for itself, the others look at

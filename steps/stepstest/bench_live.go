@@ -32,7 +32,7 @@ func (x *standing) follow(b *testing.B, check string) *live {
 		defer close(done)
 		was := false
 		_ = s.Follow(ctx, s.Guide().Cells(), func(board *steps.Board, _ map[steps.Cell]steps.Look, c steps.Cell) bool {
-			if c.Check == check && c.Side == steps.Remote {
+			if c.Check == check && c.Side == ground(x.Guide) {
 				l.seen <- board.Verdict(c)
 			}
 			if !was && board.Count("").Green() {
@@ -81,7 +81,7 @@ func (x Bench) Change(b *testing.B) {
 	s := x.stand(b, 0)
 	l := s.follow(b, x.Breaks)
 	defer l.end()
-	admin := s.box.Open(b, clustertest.Remote, cluster.Options{})
+	admin := s.box.Open(b, string(ground(x.Guide)), cluster.Options{})
 	var took []time.Duration
 	change := func(do func(testing.TB, *cluster.Cluster), want steps.Status) {
 		<-time.After(apart)

@@ -98,15 +98,18 @@ func (x Proof) gated(t *testing.T) {
 
 // chain runs a command again and again. Each run is killed at its first change,
 // once that is made, or before its second, in turn; so there is a crash after
-// every change. It returns where it was killed, when a run comes to its end.
+// every change. Where a run takes back what it made, as a token, it begins anew with
+// each: one that is killed where another was already lets the next one come further.
+// It returns where it was killed, when a run comes to its end.
 func (s *stage) chain(t *testing.T, command string) []string {
 	t.Helper()
 	began := time.Now()
 	var where []string
+	met, known := map[string]bool{}, 0 // places, and how many runs in a row were killed at one that is known
 	for i := range mostRuns {
-		at := crash{1, true}
+		at := crash{1 + known, true}
 		if i%2 == 1 {
-			at = crash{2, false}
+			at = crash{2 + known, false}
 		}
 		r, killed := s.crash(t, command, at)
 		if killed == "" {
@@ -117,6 +120,9 @@ func (s *stage) chain(t *testing.T, command string) []string {
 			return where
 		}
 		where = append(where, killed)
+		if known++; !met[killed] {
+			met[killed], known = true, 0
+		}
 	}
 	t.Fatalf("%s: %d crashes, and no end: %q", command, mostRuns, where)
 	return nil

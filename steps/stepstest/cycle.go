@@ -56,6 +56,13 @@ func clusters(g *steps.Guide) []steps.Side {
 	return slices.DeleteFunc(slices.Clone(steps.Sides), func(side steps.Side) bool { return g.Sides[side].Kind == steps.Host })
 }
 
+// ground is the side on whose cluster something is read, broken and mended by itself: the remote one, unless that is a
+// machine.
+func ground(g *steps.Guide) steps.Side {
+	all := clusters(g)
+	return all[len(all)-1]
+}
+
 // OpenWith is a session of a link between these ends.
 func OpenWith(t testing.TB, g *steps.Guide, assets fs.FS, name string, answers map[string]any, ends map[steps.Side]steps.End) *steps.Session {
 	t.Helper()
@@ -78,13 +85,17 @@ func OpenWith(t testing.TB, g *steps.Guide, assets fs.FS, name string, answers m
 }
 
 // Apply does all that a link asks for, and fails the test if it can't.
-func Apply(t testing.TB, s *steps.Session) *steps.Plan {
+func Apply(t testing.TB, s *steps.Session, o ...steps.ApplyOptions) *steps.Plan {
 	t.Helper()
+	options := steps.ApplyOptions{}
+	if len(o) > 0 {
+		options = o[0]
+	}
 	p, err := s.Plan(t.Context(), steps.Scope{})
 	if err != nil {
 		t.Fatalf("plan: %v", err)
 	}
-	if err := s.Apply(t.Context(), p, steps.ApplyOptions{}, nil); err != nil {
+	if err := s.Apply(t.Context(), p, options, nil); err != nil {
 		t.Fatalf("apply: %v", err)
 	}
 	return p

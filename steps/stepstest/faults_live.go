@@ -81,10 +81,11 @@ func (f *followed) notGreen(b *steps.Board) []string {
 // trouble is over it finds what is wrong, and is green once that is mended.
 func (s *stage) faultsOfLive(t *testing.T) {
 	f := s.follow(t)
-	admin := s.box.Open(t, clustertest.Remote, cluster.Options{})
+	side := ground(s.Guide)
+	admin := s.box.Open(t, string(side), cluster.Options{})
 	f.until(t, recovers, f.notGreen)
 	_, step := s.Guide.Check(s.Breaks)
-	broken := steps.Cell{Step: step.Name, Check: s.Breaks, Side: steps.Remote}
+	broken := steps.Cell{Step: step.Name, Check: s.Breaks, Side: side}
 	for _, x := range troubles() {
 		cases.Run(t, "fault", x.fault.Name, func(t *testing.T) { s.lived(t, f, x, admin, broken) })
 	}
@@ -104,7 +105,7 @@ func (s *stage) lived(t *testing.T, f *followed, x trouble, admin *cluster.Clust
 		f.until(t, recovers, f.notGreen)
 	}
 	began := time.Now()
-	s.brings(t, x, steps.Remote)
+	s.brings(t, x, broken.Side)
 	if x.harmless {
 		s.Break(t, admin)
 		f.until(t, noticedWithin, fails)
@@ -115,7 +116,7 @@ func (s *stage) lived(t *testing.T, f *followed, x trouble, admin *cluster.Clust
 		f.until(t, noticedWithin, func(b *steps.Board) []string { return s.held(b, x) })
 	}
 	noticed := time.Since(began)
-	s.ends(t, x, steps.Remote)
+	s.ends(t, x, broken.Side)
 	began = time.Now()
 	if !x.stops {
 		f.until(t, recovers, fails)
@@ -129,7 +130,7 @@ func (s *stage) lived(t *testing.T, f *followed, x trouble, admin *cluster.Clust
 func (s *stage) held(b *steps.Board, x trouble) []string {
 	var out []string
 	for _, c := range s.Guide.Cells() {
-		if v := b.Verdict(c); c.Side == steps.Remote && v.Status.Holds() && !slices.Contains(s.Blind[c.Side], c.Check) && !slices.Contains(x.holds, c.Check) {
+		if v := b.Verdict(c); c.Side == ground(s.Guide) && v.Status.Holds() && !slices.Contains(s.Blind[c.Side], c.Check) && !slices.Contains(x.holds, c.Check) {
 			out = append(out, fmt.Sprintf("%s holds: %s: %s", c.Check, v.Status, v.Found))
 		}
 	}

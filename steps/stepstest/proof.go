@@ -95,7 +95,7 @@ func (x Proof) stage(t *testing.T) *stage {
 		*link.Side(side) = spec(s.box, x.Guide, side, s.access[side])
 	}
 	s.trustBoth(t)
-	s.answers = x.Answers(t, s.box, s.box.Open(t, clustertest.Remote, cluster.Options{}).Server())
+	s.answers = x.Answers(t, s.box, s.box.Open(t, string(ground(x.Guide)), cluster.Options{}).Server())
 	secrets := t.TempDir()
 	for key, v := range s.answers {
 		q, _ := x.Guide.Question(key)
@@ -167,6 +167,9 @@ func (s *stage) start(t *testing.T, command ...string) *run {
 	t.Helper()
 	r := &run{ended: make(chan struct{}), began: time.Now()}
 	args := append(append(command[:1:1], s.args...), command[1:]...)
+	if command[0] == "apply" && s.TakesOver {
+		args = append(args, "--take-over")
+	}
 	r.cmd = exec.Command(s.program, append(args, s.link)...)
 	r.cmd.Dir = s.in("link")
 	r.cmd.Env = []string{

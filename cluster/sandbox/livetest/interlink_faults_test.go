@@ -96,7 +96,7 @@ var joinedShown = map[string]func(*testing.T, *joined){
 		if err != nil {
 			t.Fatal(err)
 		}
-		conn, err := tls.Dial("tcp", gate, &tls.Config{InsecureSkipVerify: true}) //nolint:gosec // it is what is looked at
+		conn, err := tls.Dial("tcp", j.gate, &tls.Config{InsecureSkipVerify: true}) //nolint:gosec // it is what is looked at
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -118,7 +118,7 @@ var joinedShown = map[string]func(*testing.T, *joined){
 		}
 	},
 	"endpoint-closed": func(t *testing.T, j *joined) {
-		if conn, err := net.DialTimeout("tcp", gate, time.Second); err == nil {
+		if conn, err := net.DialTimeout("tcp", j.gate, time.Second); err == nil {
 			conn.Close()
 			t.Error("something listens")
 		}
@@ -172,7 +172,7 @@ func (j *joined) watch(t *testing.T, within time.Duration) time.Duration {
 	if err != nil {
 		t.Fatal(err)
 	}
-	config := &rest.Config{Host: "https://" + gate, BearerToken: reads.Status.Token, TLSClientConfig: rest.TLSClientConfig{CAData: held.Data["ca.crt"]}}
+	config := &rest.Config{Host: "https://" + j.gate, BearerToken: reads.Status.Token, TLSClientConfig: rest.TLSClientConfig{CAData: held.Data["ca.crt"]}}
 	began := time.Now()
 	stream, err := clientOf(t, config).CoreV1().ConfigMaps("default").Watch(ctx, metav1.ListOptions{FieldSelector: "metadata.name=none"})
 	if err != nil {
@@ -201,7 +201,7 @@ func followedInterLinkPage(t *testing.T, j *joined) {
 	}
 	var leaf *x509.Certificate
 	eventually(t, happens, func() error {
-		conn, err := tls.Dial("tcp", gate, &tls.Config{InsecureSkipVerify: true}) //nolint:gosec // it is what is looked at
+		conn, err := tls.Dial("tcp", j.gate, &tls.Config{InsecureSkipVerify: true}) //nolint:gosec // it is what is looked at
 		if err != nil {
 			return err
 		}

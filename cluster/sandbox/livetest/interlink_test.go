@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -22,7 +23,6 @@ import (
 )
 
 const (
-	gate     = "127.0.0.1:60443" // where the set-up by hand is reached
 	gateName = "k8s-api-proxy"
 	gateCert = "web-ssl-kubernetes-api"
 )
@@ -32,6 +32,8 @@ type joined struct {
 	t      *testing.T
 	client kubernetes.Interface
 	edge   string
+	at     string // the address outside
+	gate   string // where the set-up by hand is reached there
 }
 
 // seedJoined puts interlink into the shared sandbox until the test ends.
@@ -42,7 +44,13 @@ func seedJoined(t *testing.T, fault string) *joined {
 	if !said.OK || said.Hosts["remote"] == "" || !said.Here["remote"] {
 		t.Fatalf("seed interlink %s: %+v", fault, said)
 	}
-	return &joined{t, shared.client(t, "local"), said.Hosts["remote"]}
+	j := &joined{t: t, client: shared.client(t, "local"), edge: said.Hosts["remote"], at: said.Answers["exposure.address"]}
+	port := said.Answers["exposure.port"]
+	if port == "" {
+		port = "60443"
+	}
+	j.gate = net.JoinHostPort(j.at, port)
+	return j
 }
 
 // ca is the endpoint's authority.
@@ -64,7 +72,7 @@ func (j *joined) get(path, token string, roots *x509.CertPool) (*http.Response, 
 	j.t.Helper()
 	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots}}, Timeout: 10 * time.Second}
 	defer client.CloseIdleConnections()
-	ask, err := http.NewRequestWithContext(j.t.Context(), http.MethodGet, "https://"+gate+path, nil)
+	ask, err := http.NewRequestWithContext(j.t.Context(), http.MethodGet, "https://"+j.gate+path, nil)
 	if err != nil {
 		j.t.Fatal(err)
 	}
@@ -258,7 +266,7 @@ func TestAJobAsksThroughTheEndpoint(t *testing.T) {
 	if r, _, err := j.get("/api", j.token(), j.ca()); err != nil || r.StatusCode != http.StatusOK {
 		t.Errorf("with a token: %v, %v", r, err)
 	}
-	if r, err := http.Get("http://" + gate + "/version"); err != nil || r.StatusCode != http.StatusBadRequest {
+	if r, err := http.Get("http://" + j.gate + "/version"); err != nil || r.StatusCode != http.StatusBadRequest {
 		t.Errorf("plain HTTP: %v, %v", r, err)
 	}
 	// The files that nginx has are its own.
@@ -278,7 +286,7 @@ func TestANewCertificateTakesARestart(t *testing.T) {
 	j := seedJoined(t, "by-hand")
 	j.answers("/version", "", http.StatusOK)
 	serial := func() string {
-		conn, err := tls.Dial("tcp", gate, &tls.Config{RootCAs: j.ca(), ServerName: "127.0.0.1"})
+		conn, err := tls.Dial("tcp", j.gate, &tls.Config{RootCAs: j.ca(), ServerName: j.at})
 		if err != nil {
 			return err.Error()
 		}
@@ -312,7 +320,7 @@ func TestANewCertificateTakesARestart(t *testing.T) {
 func TestTheEndpointIsWhereItIsPublished(t *testing.T) {
 	j := seedJoined(t, "by-hand")
 	j.answers("/version", "", http.StatusOK)
-	trusted := &tls.Config{RootCAs: j.ca(), ServerName: "127.0.0.1"}
+	trusted := &tls.Config{RootCAs: j.ca(), ServerName: j.at}
 	dial := func(address string) error {
 		conn, err := tls.Dial("tcp", address, trusted)
 		if err == nil {
@@ -324,9 +332,9 @@ func TestTheEndpointIsWhereItIsPublished(t *testing.T) {
 	if _, err := j.client.CoreV1().Services("interlink-api").Patch(t.Context(), gateName, "application/merge-patch+json", patch, metav1.PatchOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, happens, func() error { return dial("127.0.0.1:30443") })
+	eventually(t, happens, func() error { return dial(net.JoinHostPort(j.at, "30443")) })
 	eventually(t, happens, func() error {
-		if dial(gate) == nil {
+		if dial(j.gate) == nil {
 			return errors.New("the load balancer's port is still open")
 		}
 		return nil
@@ -336,9 +344,10 @@ func TestTheEndpointIsWhereItIsPublished(t *testing.T) {
 	if _, err := j.client.CoreV1().Namespaces().Patch(t.Context(), "interlink-api", "application/merge-patch+json", level, metav1.PatchOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	patch = []byte(`{"spec":{"template":{"spec":{"containers":[{"name":"nginx","ports":[{"containerPort":60443,"hostPort":60443}]}]}}}}`)
+	_, port, _ := net.SplitHostPort(j.gate)
+	patch = []byte(`{"spec":{"template":{"spec":{"containers":[{"name":"nginx","ports":[{"containerPort":60443,"hostPort":` + port + `}]}]}}}}`)
 	if _, err := j.client.AppsV1().Deployments("interlink-api").Patch(t.Context(), gateName, "application/strategic-merge-patch+json", patch, metav1.PatchOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, happens, func() error { return dial(gate) })
+	eventually(t, happens, func() error { return dial(j.gate) })
 }

@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"strconv"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -35,6 +36,7 @@ type joined struct {
 	edge    *edge.Machine
 	signer  *certmanager.Player
 	gate    *endpoint.Player
+	place   *endpoint.Place // where the cluster is reached
 	kubelet *virtualkubelet.Player
 	wrong   map[string]string // keys of its configuration that faults set
 	renewed bool              // the endpoint's certificate, by a fault
@@ -67,10 +69,14 @@ func interlink(ctx context.Context, s *Stage) (_ *Play, err error) {
 		return nil, err
 	}
 	all = append(all, j.signer.Close)
-	if j.gate, err = endpoint.Start(ctx, endpoint.Options{Config: j.side.Config, Dir: filepath.Join(s.dir, "endpoint"), Nginx: s.programs.Nginx}); err != nil {
+	if j.place, err = endpoint.Claim(ctx); err != nil {
 		return nil, err
 	}
-	all = append(all, j.side.Kubelet.Add(j.gate.Log), j.gate.Close)
+	if j.gate, err = endpoint.Start(ctx, endpoint.Options{Config: j.side.Config, Dir: filepath.Join(s.dir, "endpoint"), Nginx: s.programs.Nginx, Place: j.place}); err != nil {
+		j.place.Close()
+		return nil, err
+	}
+	all = append(all, j.side.Kubelet.Add(j.gate.Log), j.gate.Close, j.place.Close)
 	if j.kubelet, err = virtualkubelet.Start(ctx, virtualkubelet.Options{
 		Config: j.side.Config, Plugin: j.edge, Dir: filepath.Join(s.dir, "jobs"), Kubectl: s.programs.Kubectl, KubeletPort: int32(j.side.Kubelet.Port()),
 	}); err != nil {
@@ -84,8 +90,18 @@ func interlink(ctx context.Context, s *Stage) (_ *Play, err error) {
 	return &Play{
 		Values: values, Charts: repository, Settle: j.settle, Acts: j.acts(), Close: all.close,
 		Hosts: map[string]string{remote: j.edge.Root}, Here: map[string]bool{remote: true},
-		Answers: map[string]string{"exposure.address": "127.0.0.1", "exposure.sources": "172.30.0.0/16", "test.watch": "0"},
+		Answers: j.answers(),
 	}, nil
+}
+
+// answers are a walk's. Where addresses of loopback are one alone, the port is this
+// play's own.
+func (j *joined) answers() map[string]string {
+	out := map[string]string{"exposure.address": j.place.Address, "exposure.sources": "172.30.0.0/16", "test.watch": "0"}
+	if !j.place.Own() {
+		out["exposure.port"] = strconv.Itoa(j.place.Port)
+	}
+	return out
 }
 
 // values are what the YAML of the scenario names.
@@ -106,7 +122,10 @@ func (j *joined) values() (world.Values, error) {
 	if err != nil {
 		return nil, err
 	}
-	return world.Values{"watch.cut": cut, "some.ca": string(other.Cert), "api.port": api.Port()}, nil
+	return world.Values{
+		"watch.cut": cut, "some.ca": string(other.Cert), "api.port": api.Port(),
+		"endpoint.address": j.place.Address, "endpoint.port": int64(j.place.Port), "endpoint.text": strconv.Itoa(j.place.Port),
+	}, nil
 }
 
 // settle returns when the virtual kubelet has seen its configuration and the rest

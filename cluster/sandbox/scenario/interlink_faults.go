@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -95,7 +96,7 @@ func (j *joined) byHand(ctx context.Context) error {
 		return err
 	}
 	set := map[string]string{
-		"KubernetesApiAddr": `"127.0.0.1"`, "KubernetesApiPort": `"60443"`, "VerboseLogging": "false",
+		"KubernetesApiAddr": strconv.Quote(j.place.Address), "KubernetesApiPort": strconv.Quote(strconv.Itoa(j.place.Port)), "VerboseLogging": "false",
 		"KubernetesApiCaCrt": "|\n  " + strings.ReplaceAll(strings.TrimSpace(string(ca)), "\n", "\n  "),
 	}
 	maps.Copy(set, j.wrong)

@@ -225,7 +225,8 @@ func (m *machine) hear(text *string) error {
 		return fmt.Errorf("stand-in: no port is free for %d", n)
 	}
 	if strings.Contains(host, ":") || strings.HasPrefix(*text, "[") { // of the other family: it leads there, too
-		address = strings.Replace(address, "127.0.0.1", "[::1]", 1)
+		_, here, _ := net.SplitHostPort(address)
+		address = net.JoinHostPort("::1", here)
 	}
 	*text = address
 	return nil

@@ -17,8 +17,9 @@
 //     certificate that it makes for itself, and nothing is behind it.
 //
 // A program that ends is a pod in CrashLoopBackOff, and what it said is its log.
-// All ports are on 127.0.0.1, which is the load balancer's address, too. Sources
-// that a Service or a policy allows are not enforced.
+// All ports are at one address of loopback, which no other sandbox has, and which
+// is the load balancer's and a node's. Sources that a Service or a policy allows
+// are not enforced.
 package endpoint
 
 import (
@@ -49,6 +50,7 @@ type Options struct {
 	Config *rest.Config // the cluster's admin
 	Dir    string       // for the files of pods; made, and removed with Close
 	Nginx  string       // the program; "": there is none
+	Place  *Place       // where the cluster is reached
 }
 
 // Player plays for one cluster.
@@ -79,6 +81,9 @@ func Start(ctx context.Context, o Options) (*Player, error) {
 	p := &Player{
 		options: o, client: client, life: ctx, pods: map[types.UID]*instance{}, ports: map[string]*published{}, taken: map[string]error{},
 	}
+	if err := p.reached(ctx, true); err != nil {
+		return nil, err
+	}
 	p.end = standin.Loop(ctx, p.tick)
 	return p, nil
 }
@@ -95,6 +100,9 @@ func (p *Player) Close() {
 		i.close()
 	}
 	_ = os.RemoveAll(p.options.Dir)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(p.life), withinShutdown)
+	defer cancel()
+	_ = p.reached(ctx, false) // the cluster may be gone by now
 }
 
 // Shut makes nothing listen outside any more, as a firewall would that refuses.

@@ -36,7 +36,7 @@ http {
 `
 
 func testMachine(dir, upstream string) (*machine, *instance) {
-	i := &instance{dir: dir, ports: map[int]string{}, stop: func() {}, ended: make(chan struct{})}
+	i := &instance{dir: dir, at: loopback, ports: map[int]string{}, stop: func() {}, ended: make(chan struct{})}
 	mounts := map[string]string{}
 	for _, at := range []string{"/tmp", "/tls", "/kube"} {
 		mounts[at] = filepath.Join(dir, "root", at)

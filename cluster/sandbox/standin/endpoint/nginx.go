@@ -20,6 +20,7 @@ const startWithin = 10 * time.Second
 // instance is what runs in a pod.
 type instance struct {
 	dir   string
+	at    string         // the address of this machine that it listens at
 	ports map[int]string // the container's to an address of this machine
 
 	mu    sync.Mutex
@@ -74,7 +75,7 @@ func (i *instance) port(n int) (string, bool) {
 	if address, ok := i.ports[n]; ok {
 		return address, true
 	}
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	listener, err := net.Listen("tcp", i.at+":0")
 	if err != nil {
 		return "", false
 	}

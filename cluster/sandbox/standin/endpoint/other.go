@@ -81,7 +81,7 @@ func (i *instance) ingress(port int) error {
 }
 
 func (i *instance) serve(port int, certificate tls.Certificate, handler http.Handler) error {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	listener, err := net.Listen("tcp", i.at+":0")
 	if err != nil {
 		return err
 	}

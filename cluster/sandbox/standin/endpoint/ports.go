@@ -14,7 +14,7 @@ import (
 func (p *Player) lead(outside map[string]string, pod *corev1.Pod, i *instance, services []corev1.Service) {
 	add := func(port int32, to string) {
 		if port > 0 && to != "" {
-			outside[net.JoinHostPort(loopback, strconv.Itoa(int(port)))] = to
+			outside[net.JoinHostPort(p.options.Place.Address, strconv.Itoa(int(port)))] = to
 		}
 	}
 	for _, c := range pod.Spec.Containers {
@@ -95,7 +95,7 @@ func (p *Player) balance(ctx context.Context, s *corev1.Service) error {
 		return nil
 	}
 	mode := corev1.LoadBalancerIPModeVIP
-	s.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{IP: loopback, IPMode: &mode}}
+	s.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{IP: p.options.Place.Address, IPMode: &mode}}
 	_, err := p.client.CoreV1().Services(s.Namespace).UpdateStatus(ctx, s, metav1.UpdateOptions{FieldManager: "cloud-provider"})
 	return err
 }

@@ -8,9 +8,6 @@ import (
 	"time"
 )
 
-// loopback is this machine, to whoever asks from outside of the cluster.
-const loopback = "127.0.0.1"
-
 // published is a port of this machine that leads to a pod, as kube-proxy would.
 type published struct {
 	listener net.Listener

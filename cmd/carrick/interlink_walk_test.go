@@ -1,0 +1,90 @@
+package main
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// ofJobs are the kinds of objects that the guide makes or changes in its cluster.
+const ofJobs = "namespaces,nodes,clusterroles,clusterrolebindings,roles,rolebindings,serviceaccounts,secrets,configmaps,services,deployments,jobs,networkpolicies," +
+	"issuers.cert-manager.io,certificates.cert-manager.io"
+
+// throughTheEndpoint is the table of what a job may do, as it was read through the
+// endpoint, beside what the API says without it.
+const throughTheEndpoint = `(?s)ON +THROUGH THE ENDPOINT +INSIDE.*selfsubjectreviews\.authentication\.k8s\.io +create +create`
+
+// From a virtual node whose jobs know no API to the table of what a job may do
+// there, by keys alone, and back to nothing: no file of the edge node and no
+// object of the cluster is another one than before.
+func TestJobsAreGivenTheAPIByKeysAlone(t *testing.T) {
+	briefly := func(p *terminal) { // a watch of a second proves that it can be held
+		p.types("e")
+		p.wait(`Seconds for which a watch is held`)
+		p.types("\x151\x13")
+		p.wait(`1 answer saved`)
+	}
+	for name, way := range map[string]struct {
+		walk
+		from, at string // what makes the way another one; where jobs reach the API
+	}{
+		"proxy": {
+			walk: walk{
+				titles: map[int]string{2: "Exposure", 3: "Certificates", 4: "Proxy", 6: "Virtual kubelet", 7: "Plugin", 9: "Test"},
+				before: map[int]func(*terminal){9: briefly},
+			},
+			at: `127\.[0-9.]+:30443`,
+		},
+		"direct": {
+			walk: walk{
+				titles: map[int]string{6: "Virtual kubelet", 7: "Plugin", 9: "Test"},
+				before: map[int]func(*terminal){9: briefly},
+			},
+			from: "\x1b[B", at: `127\.0\.0\.1:[0-9]+`,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := way.walk
+			w.steps = 9
+			p := demo(t, "interlink")
+			p.wait(beginning)
+			edge := p.folderOf("edge")
+			objects := func() []string { return p.objectsOf("edge", "sandbox-local", ofJobs) }
+			files, before := filesUnder(t, edge), objects()
+			p.types("\r")
+			p.wait(w.on(1))
+			if way.from != "" {
+				p.types("n")
+				p.wait(w.on(2))
+				p.types("e")
+				p.wait(`How jobs reach the API`)
+				p.types(way.from + "\x13")
+				p.wait(`1 answer saved`)
+				p.types("b")
+			}
+			w.apply(p, 1, 9)
+			p.types("/what it may inside\r")
+			p.wait(`through the endpoint it may do what it may inside +✓ ok`)
+			p.types("\r")
+			p.wait(throughTheEndpoint)
+			p.types("\x1b")
+			p.wait(w.on(9))
+			if now := filesUnder(t, edge); cmp.Equal(files, now) {
+				t.Error("the plugin's configuration is as it was")
+			}
+			w.undo(p)
+			if d := cmp.Diff(files, filesUnder(t, edge)); d != "" {
+				t.Errorf("the edge node is not as it was (-before +after):\n%s", d)
+			}
+			if d := cmp.Diff(before, objects()); d != "" {
+				t.Errorf("the cluster is not as it was (-before +after):\n%s", d)
+			}
+			p.types("q")
+			if code := p.leaves(); code != 0 {
+				t.Errorf("exit code %d", code)
+			}
+			p.isAsItWas()
+			p.leftNothing()
+		})
+	}
+}

@@ -1,0 +1,68 @@
+package interlink_test
+
+import (
+	"encoding/base64"
+	"fmt"
+	"strings"
+	"testing"
+
+	"carrick/cluster"
+	"carrick/cluster/clustertest"
+	"carrick/steps"
+	"carrick/steps/interlink"
+	"carrick/steps/stepstest"
+)
+
+// What somebody has spoilt of the certificate that carrick issued is issued anew by the next apply, and says why.
+func TestSpoiltCertificateIsIssuedAnew(t *testing.T) {
+	box := clustertest.Start(t)
+	box.Reset(t)
+	box.Seed(t, "interlink")
+	answers := stepstest.Given(t, box, interlink.Guide(), map[string]any{"exposure.type": "NodePort", "cert.source": "own"})
+	delete(answers, "test.watch")
+	delete(answers, "exposure.port")
+	s := stepstest.Open(t, box, upToCertificates(), assets, "here", answers)
+	stepstest.Apply(t, s)
+	other, err := cluster.NewCA("another", 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for key, c := range map[string]struct{ text, why string }{
+		"tls.key": {other.Key.Reveal(), "the key beside the one that stands there is not its own"},
+		"tls.crt": {"none", "what stands there is no certificate"},
+		"ca.crt":  {string(other.Cert), "ca.crt beside it is not the CA's certificate"},
+	} {
+		t.Run(key, func(t *testing.T) {
+			patch := fmt.Sprintf(`{"data":{%q:%q}}`, key, base64.StdEncoding.EncodeToString([]byte(c.text)))
+			box.Run(t, clustertest.Local, "", "-n", "interlink-api", "patch", "secret", "web-ssl-kubernetes-api", "--type=merge", "-p", patch)
+			p, err := s.Plan(t.Context(), steps.Scope{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if said := fmt.Sprintf("%+v", p.Actions); !strings.Contains(said, c.why) {
+				t.Errorf("the plan does not say that %s: %s", c.why, said)
+			}
+			stepstest.Apply(t, s, steps.ApplyOptions{TakeOver: true})
+			stepstest.Green(t, s)
+			again, err := s.Plan(t.Context(), steps.Scope{})
+			if err != nil || !again.Empty() {
+				t.Errorf("there is something to do still: %v %+v", err, again)
+			}
+		})
+	}
+	stepstest.Undo(t, s)
+}
+
+// upToCertificates is the guide without what serves the certificates.
+func upToCertificates() *steps.Guide {
+	g := endpointHalf()
+	var kept []steps.Step
+	for _, s := range g.Steps {
+		if s.Name == "proxy" || s.Name == "endpoint" {
+			continue
+		}
+		kept = append(kept, s)
+	}
+	g.Steps = kept
+	return g
+}

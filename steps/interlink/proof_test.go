@@ -1,0 +1,32 @@
+package interlink_test
+
+import (
+	"testing"
+
+	"carrick/cluster/clustertest"
+	"carrick/steps"
+	"carrick/steps/stepstest"
+)
+
+// proof is of all that the guide makes, a watch and a role for Argo among it. What goes through the endpoint does not go
+// through the proxy that is in trouble: it leads to the API server by another way, which is what the endpoint is for.
+func proof() stepstest.Proof {
+	p := stepstest.Proof{
+		Bench: bench(), Remade: &stepstest.Remade{Resource: "configmaps", Before: []string{"configmap"}, After: []string{"--from-literal=theirs=1"}},
+		Blind: map[steps.Side][]string{
+			steps.Local: { // of the answers alone, and of the endpoint as this machine finds it
+				"address-usable", "test-image", "endpoint-name", "endpoint-port", "endpoint-names", "endpoint-dates",
+			},
+		},
+	}
+	answers := p.Answers
+	p.Answers = func(tb testing.TB, box *clustertest.Sandbox, server string) map[string]any {
+		out := answers(tb, box, server)
+		out["test.watch"], out["workload.argo"] = 1, true
+		return out
+	}
+	return p
+}
+
+func TestCrashes(t *testing.T) { proof().Crashes(t) }
+func TestFaults(t *testing.T)  { proof().Faults(t) }
