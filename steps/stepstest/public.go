@@ -16,10 +16,10 @@ import (
 	"time"
 )
 
-// public is the authority that this test binary's machine trusts, and no other; nil: it is as it is.
-var public *authority
+// openCA is the authority that this test binary's machine trusts, and no other; nil: it is as it is.
+var openCA *openAuthority
 
-type authority struct {
+type openAuthority struct {
 	cert *x509.Certificate
 	key  *ecdsa.PrivateKey
 	pem  []byte
@@ -48,17 +48,17 @@ func TrustPublic() (remove func(), err error) {
 	if err != nil {
 		return nil, err
 	}
-	public = &authority{c, key, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})}
+	openCA = &openAuthority{c, key, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})}
 	file := filepath.Join(dir, "public.crt")
-	err = errors.Join(os.WriteFile(file, public.pem, 0o600), os.Setenv("SSL_CERT_FILE", file), os.Setenv("SSL_CERT_DIR", filepath.Join(dir, "none")))
+	err = errors.Join(os.WriteFile(file, openCA.pem, 0o600), os.Setenv("SSL_CERT_FILE", file), os.Setenv("SSL_CERT_DIR", filepath.Join(dir, "none")))
 	return func() { _ = os.RemoveAll(dir) }, err
 }
 
-// roots expands ${public-ca} and ${public-ca-text}, as base64 and as a quoted text.
+// publicRoots expands ${public-ca} and ${public-ca-text}, as base64 and as a quoted text.
 func publicRoots(text string) string {
-	if public == nil {
+	if openCA == nil {
 		return text
 	}
-	quoted := `"` + strings.ReplaceAll(string(public.pem), "\n", `\n`) + `"`
-	return strings.NewReplacer("${public-ca}", base64.StdEncoding.EncodeToString(public.pem), "${public-ca-text}", quoted).Replace(text)
+	quoted := `"` + strings.ReplaceAll(string(openCA.pem), "\n", `\n`) + `"`
+	return strings.NewReplacer("${public-ca}", base64.StdEncoding.EncodeToString(openCA.pem), "${public-ca-text}", quoted).Replace(text)
 }

@@ -80,10 +80,10 @@ func (w *web) leaf(s webShows) (tls.Certificate, error) {
 	switch {
 	case s.Alone:
 		parent = c
-	case s.Public && public == nil:
+	case s.Public && openCA == nil:
 		return tls.Certificate{}, errors.New("nobody is a public authority here (TrustPublic)")
 	case s.Public:
-		parent, by = public.cert, public.key
+		parent, by = openCA.cert, openCA.key
 	}
 	der, err := x509.CreateCertificate(rand.Reader, c, parent, &w.key.PublicKey, by)
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: w.key}, err
