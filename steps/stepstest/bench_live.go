@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"carrick/cluster"
-	"carrick/cluster/clustertest"
 	"carrick/steps"
 )
 

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"carrick/cluster"
-	"carrick/cluster/clustertest"
 	"carrick/cluster/clustertest/cases"
 	"carrick/steps"
 )
