@@ -19,7 +19,7 @@ func endpointHalf() *steps.Guide {
 	for _, s := range g.Steps {
 		switch s.Name {
 		case "sides":
-			s.Checks = []steps.Check{*check(g, "reachable"), *check(g, "signed-in")}
+			s.Checks = []steps.Check{*checkOf(g, "reachable"), *checkOf(g, "signed-in")}
 		case "exposure", "certificates", "proxy", "endpoint", "plugin":
 		case "config":
 			s.Checks, s.Actions = nil, nil
@@ -32,7 +32,7 @@ func endpointHalf() *steps.Guide {
 	return g
 }
 
-func check(g *steps.Guide, name string) *steps.Check {
+func checkOf(g *steps.Guide, name string) *steps.Check {
 	c, _ := g.Check(name)
 	return c
 }
