@@ -2,6 +2,7 @@ package interlink
 
 import (
 	"context"
+	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -182,6 +183,22 @@ func provesFix(e steps.Env, t target) string {
 	return "look at check ingress-certificate"
 }
 
+// datesFix is how an endpoint comes to show a certificate that is in date: by one
+// that stands in its Secret already, or by one that is issued anew.
+func datesFix(ctx context.Context, e steps.Env, t target, shown *x509.Certificate) string {
+	if e.Side == steps.Remote || t.mode == byServer {
+		return provesFix(e, t)
+	}
+	chain, _, err := pair(ctx, e)
+	switch {
+	case err != nil:
+		return provesFix(e, t)
+	case chain[0].NotAfter.After(shown.NotAfter) && t.mode == byProxy:
+		return e.Kubectl() + " rollout restart deployment " + proxyName + " -n " + space(e) + "    # Secret " + proxySecret(e) + " holds one until " + chain[0].NotAfter.UTC().Format(time.DateOnly)
+	}
+	return renewFix(e)
+}
+
 // inDate is a moment at which the certificate was good.
 func inDate(r probe.TLSReport) time.Time {
 	now, leaf := time.Now(), r.Chain[0]
@@ -221,7 +238,7 @@ func endpointDates(ctx context.Context, e steps.Env, t target) steps.Result {
 		return *no
 	}
 	leaf, now := got.Chain[0], time.Now()
-	fix := provesFix(e, t)
+	fix := datesFix(ctx, e, t, leaf)
 	switch left := leaf.NotAfter.Sub(now); {
 	case now.Before(leaf.NotBefore):
 		return steps.Failed("the certificate is not good before "+leaf.NotBefore.UTC().Format(time.DateTime)+": is a clock wrong?", fix)

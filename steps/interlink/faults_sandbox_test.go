@@ -103,13 +103,13 @@ var onSite = map[string]struct {
 	}},
 	"certificate-expired": {adopted: true, says: []said{
 		{"certificate-secret", "the certificate expired on", "delete secret web-ssl-kubernetes-api", true},
-		{"endpoint-dates", "the certificate ended on", "--step proxy", true},
+		{"endpoint-dates", "the certificate ended on", "delete secret web-ssl-kubernetes-api", true},
 	}},
 	"certificate-renewed": {adopted: true, says: []said{
 		{"endpoint-renewed", "nginx.conf names the file by its name alone, so nginx has read it once", "rollout restart deployment k8s-api-proxy", true},
 	}},
 	"chart-ca": {says: []said{
-		{"config-parses", "the chart has indented the CA wrongly", "--step config", true},
+		{"config-parses", "the chart has indented the CA wrongly", "the endpoint first", true},
 		{"chart-release", "has interlink.kubernetesApiCaCrt set", "--set interlink.kubernetesApiCaCrt=", false},
 		{"virtual-node", "there is no node virtual-node", "logs deploy/virtual-node-node", false},
 	}},
@@ -121,7 +121,6 @@ var onSite = map[string]struct {
 	"projected-off":   {adopted: true, says: []said{{"projected-volumes", "DisableProjectedVolumes is true", "--step config", true}}},
 	"upgraded": {adopted: true, says: []said{
 		{"config-parses", "the chart has indented the CA wrongly", "--step config", true},
-		{"config-loaded", "", "", false},
 		{"chart-values", "has lost what revision 1 was given: interlink.address, interlink.port", "get values virtual-node --revision 1", false},
 		{"chart-release", "has interlink.kubernetesApiCaCrt set", "--set interlink.kubernetesApiCaCrt=", false},
 	}},
@@ -223,7 +222,7 @@ func (x *site) holds(check, fix string) {
 }
 
 var (
-	applyLine = regexp.MustCompile(`carrick apply \S+((?: --step \S+)+)`)
+	applyLine = regexp.MustCompile(`^carrick apply \S+((?: --step \S+)*)`)
 	stepFlag  = regexp.MustCompile(`--step (\S+)`)
 )
 

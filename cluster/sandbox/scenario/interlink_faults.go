@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net"
 	"strconv"
 	"strings"
 
@@ -138,10 +139,20 @@ func (j *joined) configure(ctx context.Context, set map[string]string) error {
 	return j.restart(ctx, kubeletSpace, kubeletDeploy, fmt.Sprintf("%x", sha256.Sum256([]byte(text))))
 }
 
-// renew has the endpoint's certificate signed again, once.
+// renew has the endpoint's certificate signed again, once, when the proxy has read
+// the first one.
 func (j *joined) renew(ctx context.Context) error {
 	if j.renewed {
 		return nil
+	}
+	if err := world.Until(ctx, "the proxy to listen", func() (bool, error) {
+		conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", j.place.String())
+		if err != nil {
+			return false, errors.Join(err, j.gate.Look(ctx))
+		}
+		return true, conn.Close()
+	}); err != nil {
+		return err
 	}
 	j.renewed = true
 	return j.signer.Renew(ctx, apiNamespace, apiCertificate)
