@@ -97,19 +97,11 @@ func endpointName(ctx context.Context, e steps.Env, t target) steps.Result {
 }
 
 func endpointPort(ctx context.Context, e steps.Env, t target) steps.Result {
-	type dialled struct {
-		took time.Duration
-		err  error
-	}
-	d, err := cluster.Look(ctx, "endpoint-tcp/"+string(e.Side)+"/"+t.where, lookAge, func(ctx context.Context) (dialled, error) {
+	_, err := cluster.Look(ctx, "endpoint-tcp/"+string(e.Side)+"/"+t.where, lookAge, func(ctx context.Context) (time.Duration, error) {
 		ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 		defer cancel()
-		took, err := probe.TCP(ctx, t.where)
-		return dialled{took, err}, nil
+		return probe.TCP(ctx, t.where)
 	})
-	if err == nil {
-		err = d.err
-	}
 	fix := fmt.Sprintf("on a compute node, and on the edge node: nc -vz %s    # is the firewall open from their network? A cluster of kind opens only what extraPortMappings named when it was made", strings.ReplaceAll(net.JoinHostPort("", portOf(t.where)), ":", t.host+" "))
 	switch {
 	case errors.Is(err, syscall.ECONNREFUSED):

@@ -2,7 +2,6 @@ package interlink
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"time"
@@ -76,18 +75,10 @@ func (t target) handshake(ctx context.Context, e steps.Env) (probe.TLSReport, er
 	return cluster.Look(ctx, key, lookAge, func(ctx context.Context) (probe.TLSReport, error) { return probe.TLS(ctx, t.where, "", nil) })
 }
 
-// answered is what the endpoint says to a GET without a token.
-type answered struct {
-	probe.HTTPReport
-	err error
-}
-
 // get asks for a path without a token.
 func (t target) get(ctx context.Context, e steps.Env, path string) (probe.HTTPReport, error) {
 	key := fmt.Sprintf("endpoint-get/%s/%s%s/%s", e.Side, t.where, path, cluster.Mask(string(t.ca)).Hash())
-	got, err := cluster.Look(ctx, key, lookAge, func(ctx context.Context) (answered, error) {
-		r, err := probe.HTTP(ctx, "GET", "https://"+t.where+path, probe.HTTPOptions{Roots: t.ca, NoRedirects: true})
-		return answered{r, err}, nil // an error is an answer, too: it is kept as long
+	return cluster.Look(ctx, key, lookAge, func(ctx context.Context) (probe.HTTPReport, error) {
+		return probe.HTTP(ctx, "GET", "https://"+t.where+path, probe.HTTPOptions{Roots: t.ca, NoRedirects: true})
 	})
-	return got.HTTPReport, errors.Join(err, got.err)
 }

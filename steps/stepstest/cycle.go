@@ -2,6 +2,7 @@ package stepstest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"maps"
@@ -114,6 +115,19 @@ func Undo(t testing.TB, s *steps.Session) *steps.Plan {
 	return p
 }
 
+// refused fails the test unless apply stops at what is somebody else's.
+func refused(t *testing.T, s *steps.Session) {
+	t.Helper()
+	p, err := s.Plan(t.Context(), steps.Scope{})
+	if err != nil {
+		t.Fatalf("plan: %v", err)
+	}
+	var conflict *steps.ConflictError
+	if err := s.Apply(t.Context(), p, steps.ApplyOptions{}, nil); !errors.As(err, &conflict) {
+		t.Errorf("what is somebody else's is written without a word: %v", err)
+	}
+}
+
 // greenWithin is how long what was just made may take to be seen everywhere.
 const greenWithin = 30 * time.Second
 
@@ -169,6 +183,18 @@ func Given(t testing.TB, box *clustertest.Sandbox, g *steps.Guide, more map[stri
 // for what is theirs: others make it because of what carrick did, and it stays.
 func Cycle(t *testing.T, box *clustertest.Sandbox, g *steps.Guide, assets fs.FS, name string, answers map[string]any, theirs ...func(name string) bool) {
 	t.Helper()
+	cycle(t, box, g, assets, name, answers, steps.ApplyOptions{}, theirs)
+}
+
+// CycleOver is Cycle for a guide that edits what somebody else made, such as a chart:
+// it is refused once, and then taken over.
+func CycleOver(t *testing.T, box *clustertest.Sandbox, g *steps.Guide, assets fs.FS, name string, answers map[string]any, theirs ...func(name string) bool) {
+	t.Helper()
+	cycle(t, box, g, assets, name, answers, steps.ApplyOptions{TakeOver: true}, theirs)
+}
+
+func cycle(t *testing.T, box *clustertest.Sandbox, g *steps.Guide, assets fs.FS, name string, answers map[string]any, o steps.ApplyOptions, theirs []func(name string) bool) {
+	t.Helper()
 	s := Open(t, box, g, assets, name, answers)
 	snapshot := func() map[string]string {
 		out := Snapshot(t, box)
@@ -178,7 +204,10 @@ func Cycle(t *testing.T, box *clustertest.Sandbox, g *steps.Guide, assets fs.FS,
 		return out
 	}
 	before := snapshot()
-	if p := Apply(t, s); p.Empty() {
+	if o.TakeOver {
+		refused(t, s)
+	}
+	if p := Apply(t, s, o); p.Empty() {
 		t.Fatal("there was nothing to do: this proves nothing")
 	}
 	Green(t, s)
