@@ -43,7 +43,7 @@ func exportChain(_ context.Context, e steps.Env) ([]steps.Exported, error) {
 		"containerPorts": values{"http": proxyListens, "https": ""},
 		// the chart's own asks for / in plain HTTP, which is answered by 400 there: no pod would ever be ready
 		"customReadinessProbe": values{"tcpSocket": values{"port": "http"}, "periodSeconds": 5},
-		"service":        values{"type": "ClusterIP", "ports": values{"http": proxyListens}},
+		"service":              values{"type": "ClusterIP", "ports": values{"http": proxyListens}},
 		"extraVolumes": []any{
 			values{"name": "conf", "configMap": values{"name": proxyName}},
 			values{"name": "kube", "configMap": values{"name": rootCA}},

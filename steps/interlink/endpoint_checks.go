@@ -20,7 +20,6 @@ import (
 	"carrick/steps/check"
 )
 
-
 // The certificates that a controller makes up when it has no other.
 const (
 	madeUp        = "Kubernetes Ingress Controller Fake Certificate"

@@ -92,12 +92,15 @@ type said struct {
 // onSite are the faults of the sandbox: which checks find them.
 var onSite = map[string]struct {
 	adopted bool // a set-up stands, and is adopted
+	calm    bool // nothing fails
 	says    []said
 	more    map[string]any // answers
-	whole   bool           // all else is green after the fixes
 }{
-	"by-hand":          {adopted: true},
-	"anonymous-closed": {adopted: true},
+	"by-hand": {adopted: true, calm: true, says: []said{
+		{"plugin-data-closed", "/root/.interlink/jobs has mode 0755", "chmod 0700 /root/.interlink/jobs", true},
+		{"kubelet-mints-no-more", "may make a token for every ServiceAccount of the cluster", "edit clusterrole virtual-node-role", false},
+	}},
+	"anonymous-closed": {adopted: true, calm: true},
 	"anonymous-open": {adopted: true, says: []said{
 		{"endpoint-anonymous", "anybody may list namespaces without a token: ClusterRoleBinding everybody-views", "delete clusterrolebinding everybody-views", true},
 	}},
@@ -157,7 +160,7 @@ func TestFaultsOfASiteAreNamedAndMended(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f := onSite[name]
 			x := joined(t, box, name, f.adopted, f.more)
-			if len(f.says) == 0 { // it is as good as it can be by hand
+			if f.calm { // it is as good as it can be by hand
 				for id, v := range x.reds() {
 					if v.Status != steps.Warn && !asksForTrial(id) {
 						t.Errorf("%s: %s: %s", id, v.Status, v.Found)

@@ -9,6 +9,7 @@ import (
 	"net"
 	"strconv"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -63,10 +64,10 @@ func (j *joined) acts() map[string]func(context.Context) error {
 		"certificate-renewed": j.renew,
 		"upgraded":            j.upgraded,
 		"chart-ca":            j.startAgain,
-		"watches-cut":     func(ctx context.Context) error { return j.restart(ctx, apiNamespace, apiProxy, "cut") },
-		"export-off":      func(context.Context) error { return j.edge.Set("ExportPodData", "false") },
-		"endpoint-closed": j.gate.Shut,
-		"no-address":      func(context.Context) error { j.gate.NoAddress(); return nil },
+		"watches-cut":         func(ctx context.Context) error { return j.restart(ctx, apiNamespace, apiProxy, "cut") },
+		"export-off":          func(context.Context) error { return j.edge.Set("ExportPodData", "false") },
+		"endpoint-closed":     j.gate.Shut,
+		"no-address":          func(context.Context) error { j.gate.NoAddress(); return nil },
 		"verbose-token": func(ctx context.Context) error {
 			if err := j.configure(ctx, map[string]string{"VerboseLogging": "true"}); err != nil {
 				return err
@@ -133,6 +134,10 @@ func (j *joined) configure(ctx context.Context, set map[string]string) error {
 	if text != was {
 		held.Data[kubeletKey] = text
 		if _, err := texts.Update(ctx, held, metav1.UpdateOptions{FieldManager: "kubectl-edit"}); err != nil {
+			return err
+		}
+		written := time.Now().Truncate(time.Second) // whoever reads times tells one second from the next, and no more
+		if err := world.Until(ctx, "the next second", func() (bool, error) { return time.Since(written) > time.Second, nil }); err != nil {
 			return err
 		}
 	}

@@ -131,6 +131,9 @@ func (p *Player) refresh(ctx context.Context, pod *corev1.Pod, dir string) error
 				if m.Name != v.Name || m.SubPath != "" || included(m) || same(at, files) {
 					continue
 				}
+				if _, err := os.Stat(at); err != nil { // it was never mounted: nobody plays what is in there
+					continue
+				}
 				if err := project(at, files); err != nil {
 					return err
 				}
