@@ -95,11 +95,11 @@ func TestJobsReachTheAPIByTwoAdmins(t *testing.T) {
 	edge.write("link.yaml", with)
 	for turn := 1; ; turn++ {
 		for _, o := range []*admin{cluster, edge} {
-			o.run([]int{0, 5}, "apply", "--yes", "link.yaml", "--side", o.role)
+			o.run([]int{0, 5}, "apply", "--yes", "--take-over", "link.yaml", "--side", o.role) // the configuration is Helm's
 			handed = append(handed, o.hand(map[*admin]*admin{cluster: edge, edge: cluster}[o]))
 		}
-		_, _, ours := cluster.run([]int{0, 3, 5}, "check", "link.yaml", "--wait", "30s")
-		_, _, theirs := edge.run([]int{0, 3, 5}, "check", "link.yaml", "--wait", "30s")
+		_, _, ours := cluster.run([]int{0, 3, 5}, "check", "link.yaml")
+		_, _, theirs := edge.run([]int{0, 3, 5}, "check", "link.yaml")
 		if ours == 0 && theirs == 0 {
 			t.Logf("green after %d turns", turn)
 			break
