@@ -64,7 +64,7 @@ func endpointChecks() []steps.Check {
 		}, endpointAnswers),
 		from(steps.Check{
 			Name: "endpoint-anonymous", Title: "without a token nothing of the cluster is told", Needs: []string{"endpoint-answers"},
-			Why: "the endpoint is open to every compute node: whoever asks without a token must be refused", See: []string{"kubernetes.io: docs/reference/access-authn-authz/authentication"},
+			Why: "the endpoint is open to every compute node: whoever asks without a token must be refused", See: []string{"https://kubernetes.io/docs/reference/access-authn-authz/authentication/#anonymous-requests"},
 		}, endpointAnonymous),
 		from(steps.Check{
 			Name: "endpoint-paths", Title: "nothing but the API's four paths is answered", Needs: []string{"endpoint-answers"},

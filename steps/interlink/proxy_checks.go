@@ -27,7 +27,7 @@ func proxyChecks() []steps.Check {
 		{
 			Name: "proxy-configuration", Title: "nginx is told to pass on long streams, large requests and nothing but the API", On: steps.Local, Needs: []string{"endpoint-namespace"}, Mend: "proxy",
 			Why: "nginx cuts what is quiet for 60 seconds, keeps answers back until a buffer is full and refuses bodies beyond 1 MiB, unless it is told otherwise: watches die, logs don't follow",
-			See: []string{"nginx.org: ngx_http_proxy_module", page}, Run: proxyConfiguration,
+			See: []string{"https://nginx.org/en/docs/http/ngx_http_proxy_module.html", page}, Run: proxyConfiguration,
 		},
 		{
 			Name: "proxy-runs", Title: "the proxy runs", On: steps.Local, Needs: []string{"proxy-configuration"}, Mend: "proxy", Within: 3 * time.Minute,
@@ -35,7 +35,7 @@ func proxyChecks() []steps.Check {
 		},
 		{
 			Name: "proxy-current", Title: "the proxy was started with the configuration and the CA of today", On: steps.Local, Needs: []string{"proxy-runs"}, Mend: "proxy",
-			Why: "nginx reads its configuration and the cluster's CA once; only its own certificate is read anew at each handshake", See: []string{"nginx.org: ngx_http_ssl_module"}, Run: proxyCurrent,
+			Why: "nginx reads its configuration and the cluster's CA once; only its own certificate is read anew at each handshake", See: []string{"https://nginx.org/en/docs/http/ngx_http_ssl_module.html#ssl_certificate"}, Run: proxyCurrent,
 		},
 		{
 			Name: "service-serves", Title: "the proxy's port is open and leads to it", On: steps.Local, Needs: []string{"proxy-runs"}, Mend: "service", Within: 3 * time.Minute,

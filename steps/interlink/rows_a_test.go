@@ -34,7 +34,7 @@ var rowsA = []stepstest.Row{
 // Every check of these steps belongs to a row, and every row's checks are there,
 // with a state for either verdict.
 func TestRowsOfTheKubeletAreLookedAt(t *testing.T) {
-	shared := map[string]bool{"reachable": true, "signed-in": true, "clock": true, "edge-files": true}
+	shared := map[string]bool{"reachable": true, "signed-in": true, "clock": true, "edge-files": true, "may-make": true}
 	g, wanted, named := interlink.Guide(), stepstest.Wanted(t, "testdata"), map[string]bool{}
 	for _, r := range rowsA {
 		for _, name := range r.Checks {
