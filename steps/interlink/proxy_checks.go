@@ -12,6 +12,7 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"carrick/cluster"
@@ -110,10 +111,33 @@ func proxyCurrent(ctx context.Context, e steps.Env) steps.Result {
 	if err != nil {
 		return steps.Unseen(err)
 	}
-	if have := d.Spec.Template.Annotations[causeNote]; have != want {
+	have := d.Spec.Template.Annotations[causeNote]
+	if have == "" {
+		return startedSince(ctx, e, d)
+	}
+	if have != want {
 		return steps.Failed("its pods read another nginx.conf or CA of the cluster than stands there today", "")
 	}
 	return steps.Passed("its pods read what stands there; a renewed certificate needs no restart")
+}
+
+// startedSince judges a proxy that carrick did not make: by when its pods started.
+func startedSince(ctx context.Context, e steps.Env, d *appsv1.Deployment) steps.Result {
+	w, err := keyWritten(ctx, e, d.Namespace, proxyName, "nginx.conf")
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	pods, err := check.List[corev1.Pod](ctx, e.Cluster, check.Pods, d.Namespace, cluster.Selector{Labels: metav1.FormatLabelSelector(d.Spec.Selector)})
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	for _, p := range pods {
+		if p.DeletionTimestamp == nil && p.Status.StartTime != nil && p.Status.StartTime.Time.Before(w.changed) {
+			return steps.Failed(fmt.Sprintf("pod %s runs since %s, and nginx.conf was written on %s", p.Name, p.Status.StartTime.UTC().Format(time.DateTime), w.changed.UTC().Format(time.DateTime)),
+				e.Kubectl()+" rollout restart deployment "+proxyName+" -n "+d.Namespace)
+		}
+	}
+	return steps.Passed("its pods started after nginx.conf was written")
 }
 
 func serviceServes(ctx context.Context, e steps.Env) steps.Result {

@@ -77,6 +77,17 @@ func plainVersion(v string) string { return release.FindString(v) }
 // jobDoer is a trial: undo takes it back, and it is in no export.
 type jobDoer struct{ steps.Manifest }
 
+// Plan waits for an edge node whose admin says that its plugin mounts nothing yet:
+// a Job would only show that.
+func (j jobDoer) Plan(ctx context.Context, e steps.Env) (steps.Change, error) {
+	if e.PeerHanded() {
+		if _, err := e.Peer.Text("plugin-exports"); err != nil {
+			return steps.Change{}, err
+		}
+	}
+	return j.Manifest.Plan(ctx, e)
+}
+
 // Export leaves the Job out.
 func (j jobDoer) Export(context.Context, steps.Env) ([]steps.Exported, error) {
 	return []steps.Exported{{Hand: "# the test Job is no part of the set-up: carrick runs it, and undo removes it"}}, nil
