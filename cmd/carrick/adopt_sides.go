@@ -29,6 +29,9 @@ func (a *app) adoptedSides(g *steps.Guide, host string) (map[steps.Side]steps.En
 	}
 	for side, flags := range map[steps.Side]*accessFlags{steps.Local: &a.local, steps.Remote: &a.remote} {
 		if g.Sides[side].Kind != steps.Cluster {
+			if host == "" && g.Sides[side].Optional {
+				continue
+			}
 			end, err := hostSide(g, side, host)
 			if err != nil {
 				return nil, err
