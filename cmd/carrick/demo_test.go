@@ -31,6 +31,7 @@ type walk struct {
 	steps  int
 	titles map[int]string          // of the steps that change something
 	before map[int]func(*terminal) // what is done on a step before it is applied
+	takes  map[int]bool            // the steps that take over what somebody else made
 	asks   map[int]string          // what is shown while a step is applied
 }
 
@@ -54,6 +55,10 @@ func (w walk) apply(p *terminal, from, to int) {
 		p.types("a")
 		p.wait(confirming)
 		p.types("y")
+		if w.takes[step] {
+			p.wait(`Take over fields of`)
+			p.types("y")
+		}
 		if w.asks[step] != "" {
 			p.wait(w.asks[step])
 		}

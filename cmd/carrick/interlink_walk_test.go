@@ -1,6 +1,7 @@
 package main
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -12,7 +13,7 @@ const ofJobs = "namespaces,nodes,clusterroles,clusterrolebindings,roles,rolebind
 
 // throughTheEndpoint is the table of what a job may do, as it was read through the
 // endpoint, beside what the API says without it.
-const throughTheEndpoint = `(?s)ON +THROUGH THE ENDPOINT +INSIDE.*selfsubjectreviews\.authentication\.k8s\.io +create +create`
+const throughTheEndpoint = `(?s)ENDPOINT +INSIDE +ON.*create +create +selfsubjectreviews\.authentication\.k8s\.io`
 
 // From a virtual node whose jobs know no API to the table of what a job may do
 // there, by keys alone, and back to nothing: no file of the edge node and no
@@ -31,14 +32,14 @@ func TestJobsAreGivenTheAPIByKeysAlone(t *testing.T) {
 		"proxy": {
 			walk: walk{
 				titles: map[int]string{2: "Exposure", 3: "Certificates", 4: "Proxy", 6: "Virtual kubelet", 7: "Plugin", 9: "Test"},
-				before: map[int]func(*terminal){9: briefly},
+				before: map[int]func(*terminal){9: briefly}, takes: map[int]bool{6: true},
 			},
 			at: `127\.[0-9.]+:30443`,
 		},
 		"direct": {
 			walk: walk{
 				titles: map[int]string{6: "Virtual kubelet", 7: "Plugin", 9: "Test"},
-				before: map[int]func(*terminal){9: briefly},
+				before: map[int]func(*terminal){9: briefly}, takes: map[int]bool{6: true},
 			},
 			from: "\x1b[B", at: `127\.0\.0\.1:[0-9]+`,
 		},
@@ -50,7 +51,12 @@ func TestJobsAreGivenTheAPIByKeysAlone(t *testing.T) {
 			p.wait(beginning)
 			edge := p.folderOf("edge")
 			objects := func() []string { return p.objectsOf("edge", "sandbox-local", ofJobs) }
-			files, before := filesUnder(t, edge), objects()
+			machine := func() map[string]string { // but what the plugin says of the job
+				out := filesUnder(t, edge)
+				delete(out, "/root/.interlink/logs/plugin.log")
+				return out
+			}
+			files, before := machine(), objects()
 			p.types("\r")
 			p.wait(w.on(1))
 			if way.from != "" {
@@ -63,17 +69,27 @@ func TestJobsAreGivenTheAPIByKeysAlone(t *testing.T) {
 				p.types("b")
 			}
 			w.apply(p, 1, 9)
+			p.types("5")
+			p.wait(w.on(5))
+			p.types("gj")
+			p.wait(`✓ cluster: ` + way.at + `, seen from this machine`)
+			p.types("9")
+			p.wait(w.on(9))
+			p.types("g")
+			p.wait(`✓ cluster: GET /api is 200, and it is\s+system:serviceaccount:default:default`)
 			p.types("/what it may inside\r")
-			p.wait(`through the endpoint it may do what it may inside +✓ ok`)
+			p.wait(`(?s)1 of 8.*through the endpoint it may do what it may inside +✓ ok`)
 			p.types("\r")
 			p.wait(throughTheEndpoint)
 			p.types("\x1b")
-			p.wait(w.on(9))
-			if now := filesUnder(t, edge); cmp.Equal(files, now) {
+			p.wait(`(?s)` + w.on(9) + `.*1 of 8`)
+			if now := machine(); !strings.Contains(now["/root/.interlink/config/SlurmConfig.yaml"], "\nExportPodData: true\n") {
 				t.Error("the plugin's configuration is as it was")
 			}
 			w.undo(p)
-			if d := cmp.Diff(files, filesUnder(t, edge)); d != "" {
+			p.types("6")
+			p.wait(`the virtual kubelet runs with that configuration +✓ ok`) // with what stood there
+			if d := cmp.Diff(files, machine()); d != "" {
 				t.Errorf("the edge node is not as it was (-before +after):\n%s", d)
 			}
 			if d := cmp.Diff(before, objects()); d != "" {

@@ -191,7 +191,8 @@ func rulesOf(rules, paths []rbacv1.PolicyRule) map[string][]string {
 }
 
 // table sets the rules of both ways side by side, a line for each thing that
-// they are on.
+// they are on: resources, then paths. The longest word stands last, where it can
+// be wrapped.
 func table(through, inside map[string][]string) []string {
 	all := map[string]bool{}
 	for _, m := range []map[string][]string{through, inside} {
@@ -199,9 +200,18 @@ func table(through, inside map[string][]string) []string {
 			all[what] = true
 		}
 	}
-	rows := [][3]string{{"ON", "THROUGH THE ENDPOINT", "INSIDE"}}
-	for _, what := range slices.Sorted(maps.Keys(all)) {
-		rows = append(rows, [3]string{what, orElse(strings.Join(through[what], ","), "-"), orElse(strings.Join(inside[what], ","), "-")})
+	on := slices.SortedFunc(maps.Keys(all), func(a, b string) int {
+		if pathA, pathB := strings.HasPrefix(a, "/"), strings.HasPrefix(b, "/"); pathA != pathB {
+			if pathB {
+				return -1
+			}
+			return 1
+		}
+		return strings.Compare(a, b)
+	})
+	rows := [][3]string{{"ENDPOINT", "INSIDE", "ON"}}
+	for _, what := range on {
+		rows = append(rows, [3]string{orElse(strings.Join(through[what], ","), "-"), orElse(strings.Join(inside[what], ","), "-"), what})
 	}
 	var wide [2]int
 	for _, r := range rows {
