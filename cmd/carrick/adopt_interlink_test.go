@@ -35,14 +35,23 @@ func TestALostLinkOfInterLinkIsFoundAgain(t *testing.T) {
 	if !strings.Contains(said, "carrick made some of it for link apart") {
 		t.Errorf("it does not say whose it is: %s", said)
 	}
-	found := o.read("apart.yaml")
-	for _, want := range []string{"exposure.address: " + box.Answers["exposure.address"], "exposure.type: LoadBalancer", "172.30.0.0/16", "cert.days: 33", "cert.source: cert-manager", "exposure.namespace: interlink-api"} {
-		if !strings.Contains(strings.NewReplacer("'", "", `"`, "").Replace(found), want) {
+	told := regexp.MustCompile(` +`).ReplaceAllString(said, " ")
+	for _, want := range []string{
+		"exposure.mode proxy", "exposure.namespace interlink-api", "exposure.type LoadBalancer", "exposure.address " + box.Answers["exposure.address"], "exposure.sources 172.30.0.0/16",
+		"cert.source cert-manager", "cert.days 33", "cert.ca-years 10", "workload.namespace default",
+	} {
+		if !strings.Contains(told, " "+want+" ") {
+			t.Errorf("it has not found %s: %s", want, said)
+		}
+	}
+	found := o.read("apart.yaml") // what is not as usual
+	for _, want := range []string{"cert.days: 33", "- 172.30.0.0/16"} {
+		if !strings.Contains(found, want) {
 			t.Errorf("the link file lacks %s:\n%s", want, found)
 		}
 	}
-	o.write("apart.yaml", regexp.MustCompile(`(?m)^answers:\n`).ReplaceAllString(found, "answers:\n  test.job: false\n  test.watch: 0\n"))
-	if said, _, _ := o.run([]int{0}, "plan", "apart.yaml"); !strings.Contains(said, "nothing to do") {
+	o.write("apart.yaml", strings.Replace(found, "\nanswers:\n", "\nanswers:\n  test.job: false\n  test.watch: 0\n", 1))
+	if said, _, _ := o.run([]int{0}, "diff", "apart.yaml"); strings.Contains(said, "create") || strings.Contains(said, "update") {
 		t.Errorf("there is something to do: %s", said)
 	}
 	o.run([]int{0}, "undo", "--yes", "apart.yaml")
@@ -59,9 +68,12 @@ func TestTheClustersHalfIsFoundAlone(t *testing.T) {
 	box := clustertest.Start(t)
 	box.SeedFault(t, "interlink", "by-hand")
 	o := jobsAdmin(t, "cluster", "edge", "", "", box.Kubeconfigs[clustertest.Local])
-	o.alone([]int{0}, "adopt", "interlink", "--context", box.Contexts[clustertest.Local], "-o", "found.yaml")
+	_, said, _ := o.alone([]int{0}, "adopt", "interlink", "--context", box.Contexts[clustertest.Local], "-o", "found.yaml")
+	if !strings.Contains(said, "Service interlink-api/k8s-api-proxy") {
+		t.Errorf("it has not found the proxy: %s", said)
+	}
 	found := o.read("found.yaml")
-	if !strings.Contains(found, "exposure.mode: proxy") || strings.Contains(found, "\nremote:") {
+	if !strings.Contains(found, "guide: interlink") || strings.Contains(found, "\nremote:") {
 		t.Errorf("%s", found)
 	}
 }

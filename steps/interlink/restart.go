@@ -53,6 +53,21 @@ func (d restartDoer) Do(ctx context.Context, e steps.Env, say steps.Progress) er
 	return d.Manifest.Do(ctx, e, say)
 }
 
+// Undo has it start with what stands there again, and not in the second in which
+// that was written: times have seconds, so such a pod may have started before.
+func (d restartDoer) Undo(ctx context.Context, e steps.Env, say steps.Progress) error {
+	if w, err := whenWritten(ctx, e); err == nil {
+		if left := min(time.Until(w.changed.Add(time.Second)), time.Second); left > 0 {
+			select {
+			case <-time.After(left):
+			case <-ctx.Done():
+				return context.Cause(ctx)
+			}
+		}
+	}
+	return d.Manifest.Undo(ctx, e, say)
+}
+
 // Export restarts with kubectl.
 func (d restartDoer) Export(_ context.Context, e steps.Env) ([]steps.Exported, error) {
 	k := e.Kubectl() + " -n " + vkNamespace(e)
