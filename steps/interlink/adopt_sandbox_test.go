@@ -87,3 +87,27 @@ func TestThePublishedChainIsFound(t *testing.T) {
 		}
 	}
 }
+
+// Whoever has followed the published guide comes to an endpoint that jobs trust by
+// the answer that each of its faults names: the chain stays as it is, and what is
+// left is what only Helm can put right. Its port is another one: on the sandbox all
+// load balancers have one address.
+func TestFromThePublishedChainToTheProxy(t *testing.T) {
+	x := joined(t, seeded(t, ""), "page", true, nil)
+	for key, v := range stepstest.Given(t, x.box, interlink.Guide(), map[string]any{"exposure.mode": "proxy", "exposure.type": "LoadBalancer", "exposure.port": 60444}) {
+		if err := x.Answer(key, v); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := x.Answer("exposure.namespace", nil); err != nil { // as usual
+		t.Fatal(err)
+	}
+	takeOver(t, x.Session)
+	x.holds("job-complete", "apply")
+	for id, v := range x.reds() {
+		if v.Status != steps.Warn && id != "chart-values@local" {
+			t.Errorf("%s: %s: %s", id, v.Status, v.Found)
+		}
+	}
+	x.box.Run(t, "local", "", "-n", "ingress-nginx-internal", "get", "ingress", "default")
+}

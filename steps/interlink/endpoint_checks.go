@@ -56,7 +56,7 @@ func endpointChecks() []steps.Check {
 		{
 			Name: "endpoint-renewed", Title: "the endpoint shows the certificate that was issued last", On: steps.Local, Needs: []string{"endpoint-port", "certificate-secret"}, When: not(byServer), Within: 3 * time.Minute,
 			Why: "a kubelet brings a renewed Secret into a pod's files within a minute or so; an nginx that names the file by its name alone reads it when it starts and never again, until the old certificate ends",
-			See: []string{"nginx.org: ngx_http_ssl_module", "kubernetes.io: docs/concepts/configuration/secret"}, Run: looking(endpointRenewed),
+			See: []string{"https://nginx.org/en/docs/http/ngx_http_ssl_module.html#ssl_certificate", "https://kubernetes.io/docs/concepts/configuration/secret/"}, Run: looking(endpointRenewed),
 		},
 		from(steps.Check{
 			Name: "endpoint-answers", Title: "/api, /apis and /version are answered by the API", Needs: []string{"endpoint-certificate", "endpoint-names", "endpoint-dates"},

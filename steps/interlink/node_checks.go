@@ -54,7 +54,7 @@ func nodeChecks() []steps.Check {
 		{
 			Name: "chart-values", Title: "the chart's last upgrade has kept the site's values", On: steps.Local, Needs: []string{"signed-in"},
 			Why: "helm upgrade with --set, as in the published guide, and without --reuse-values or the site's own file makes every other value the chart's default again: the address of the plugin among them",
-			See: []string{page, "helm.sh: helm upgrade"}, Run: chartValues,
+			See: []string{page, "https://helm.sh/docs/helm/helm_upgrade/"}, Run: chartValues,
 		},
 	}
 }
