@@ -63,7 +63,14 @@ func (e Env) Keep(key string, v cluster.Masked) error {
 // takes back what was made looks where the answer decides what that is.
 func (e Env) Sound() error { return e.use.sound() }
 
-type endInfo struct{ role, name, config string }
+type endInfo struct {
+	role, name, config string
+	handed             bool // known by a file of facts alone
+}
+
+// PeerHanded tells whether the other side is known by the file alone that its admin
+// handed over.
+func (e Env) PeerHanded() bool { return e.ends[e.Side.Peer()].handed }
 
 // SideName is the guide's word for this side: "provider".
 func (e Env) SideName() string { return e.ends[e.Side].role }

@@ -131,7 +131,11 @@ func (a *app) takeOn(ctx context.Context, s *steps.Session, f adoptFlags) ([]ste
 	} else if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
-	fmt.Fprintf(a.err, "looking at %s and %s for what the guide %s makes …\n", oneLine(s.End(steps.Local).Name), oneLine(s.End(steps.Remote).Name), s.Guide().Name)
+	var at []string
+	for _, side := range namedSides(s) {
+		at = append(at, oneLine(s.End(side).Name))
+	}
+	fmt.Fprintf(a.err, "looking at %s for what the guide %s makes …\n", strings.Join(at, " and "), s.Guide().Name)
 	found, err := s.Adopt(ctx)
 	if err != nil {
 		return nil, err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"carrick/cluster"
@@ -29,6 +30,9 @@ func (a *app) adoptedSides(g *steps.Guide, host string) (map[steps.Side]steps.En
 	}
 	for side, flags := range map[steps.Side]*accessFlags{steps.Local: &a.local, steps.Remote: &a.remote} {
 		if g.Sides[side].Kind != steps.Cluster {
+			if host == "" && g.Sides[side].Optional {
+				continue
+			}
 			end, err := hostSide(g, side, host)
 			if err != nil {
 				return nil, err
@@ -64,9 +68,17 @@ func (a *app) adoptedSides(g *steps.Guide, host string) (map[steps.Side]steps.En
 	return out, nil
 }
 
+// namedSides are those that a link says where to find: one that may be missing needs
+// not be said.
+func namedSides(s *steps.Session) []steps.Side {
+	return slices.DeleteFunc(slices.Clone(steps.Sides), func(side steps.Side) bool {
+		return s.Guide().Sides[side].Optional && *s.Link().Side(side) == (steps.EndSpec{})
+	})
+}
+
 func bothAnswer(ctx context.Context, s *steps.Session) error {
 	uids := map[string]bool{}
-	for _, side := range steps.Sides {
+	for _, side := range namedSides(s) {
 		p, _ := s.Pulse(ctx, side)
 		if ctx.Err() != nil {
 			return ctx.Err()

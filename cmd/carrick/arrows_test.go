@@ -22,7 +22,7 @@ var arrows = []arrow{
 	{under: "cluster", never: []string{"carrick/steps", "carrick/ui", "carrick/cmd", "carrick/assets"}, why: "cluster knows no step, side or screen"},
 	{under: "cluster/probe", never: []string{"k8s.io/", "carrick/"}, why: "probe looks from this machine and knows no Kubernetes"},
 	{under: "steps", never: []string{"carrick/ui", "carrick/cmd", "carrick/assets", "github.com/charmbracelet", "github.com/muesli", "k8s.io/client-go", "helm.sh"}, why: "steps knows no screen, and no cluster but through package cluster"},
-	{under: "steps/check", never: []string{"carrick/steps/renku", "carrick/steps/liqo", "carrick/steps/ondemand"}, why: "shared checks mention no product"},
+	{under: "steps/check", never: []string{"carrick/steps/renku", "carrick/steps/liqo", "carrick/steps/ondemand", "carrick/steps/interlink"}, why: "shared checks mention no product"},
 	{under: "steps/facts", never: []string{"carrick/", "k8s.io/"}, why: "a file of facts knows no guide and no cluster"},
 	{under: ".", except: "steps/facts", never: []string{"filippo.io/age"}, why: "seals are made and opened in steps/facts and nowhere else"},
 	{under: "ui", never: []string{"k8s.io/", "helm.sh", "carrick/steps/", "carrick/cmd", "carrick/assets"}, why: "ui knows no guide and touches no cluster"},

@@ -66,10 +66,16 @@ func (o *admin) read(name string) string {
 	return string(text)
 }
 
-// run runs carrick there and wants one of these exit codes.
+// run runs carrick there, with the admin's key, and wants one of these exit codes.
 func (o *admin) run(codes []int, args ...string) (out, said string, code int) {
 	o.Helper()
-	cmd := exec.CommandContext(o.Context(), program(o), append(args, "--identity", "key")...)
+	return o.alone(codes, append(args, "--identity", "key")...)
+}
+
+// alone runs carrick there without a key.
+func (o *admin) alone(codes []int, args ...string) (out, said string, code int) {
+	o.Helper()
+	cmd := exec.CommandContext(o.Context(), program(o), args...)
 	cmd.Dir, cmd.Env = o.dir, o.env
 	out, said, code = finish(o, cmd)
 	o.said.WriteString(out + said)

@@ -51,12 +51,7 @@ func TestJobsAreGivenTheAPIByKeysAlone(t *testing.T) {
 			p.wait(beginning)
 			edge := p.folderOf("edge")
 			objects := func() []string { return p.objectsOf("edge", "sandbox-local", ofJobs) }
-			machine := func() map[string]string { // but what the plugin says of the job
-				out := filesUnder(t, edge)
-				delete(out, "/root/.interlink/logs/plugin.log")
-				return out
-			}
-			files, before := machine(), objects()
+			files, before := filesUnder(t, edge), objects()
 			p.types("\r")
 			p.wait(w.on(1))
 			if way.from != "" {
@@ -83,13 +78,13 @@ func TestJobsAreGivenTheAPIByKeysAlone(t *testing.T) {
 			p.wait(throughTheEndpoint)
 			p.types("\x1b")
 			p.wait(`(?s)` + w.on(9) + `.*1 of 8`)
-			if now := machine(); !strings.Contains(now["/root/.interlink/config/SlurmConfig.yaml"], "\nExportPodData: true\n") {
+			if now := filesUnder(t, edge); !strings.Contains(now["/root/.interlink/config/SlurmConfig.yaml"], "\nExportPodData: true\n") {
 				t.Error("the plugin's configuration is as it was")
 			}
 			w.undo(p)
 			p.types("6")
 			p.wait(`the virtual kubelet runs with that configuration +✓ ok`) // with what stood there
-			if d := cmp.Diff(files, machine()); d != "" {
+			if d := cmp.Diff(files, filesUnder(t, edge)); d != "" {
 				t.Errorf("the edge node is not as it was (-before +after):\n%s", d)
 			}
 			if d := cmp.Diff(before, objects()); d != "" {

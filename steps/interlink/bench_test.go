@@ -3,19 +3,22 @@ package interlink_test
 import (
 	"testing"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
 	"carrick/cluster"
 	"carrick/cluster/clustertest"
-	"carrick/steps/check"
 	"carrick/steps/interlink"
 	"carrick/steps/stepstest"
 )
+
+var serviceAccounts = schema.GroupVersionResource{Version: "v1", Resource: "serviceaccounts"}
 
 func bench() stepstest.Bench {
 	// the jobs' account gives its pods a token, or not
 	mounts := func(whether string) func(testing.TB, *cluster.Cluster) {
 		return func(tb testing.TB, c *cluster.Cluster) {
 			patch := `{"automountServiceAccountToken":` + whether + `}`
-			if _, err := c.Patch(tb.Context(), check.ServiceAccounts, "default", "default", []byte(patch), cluster.PatchOptions{Manager: "bench"}); err != nil {
+			if _, err := c.Patch(tb.Context(), serviceAccounts, "default", "default", []byte(patch), cluster.PatchOptions{Manager: "bench"}); err != nil {
 				tb.Fatal(err)
 			}
 		}

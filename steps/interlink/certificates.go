@@ -11,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 
 	"carrick/cluster"
@@ -94,7 +95,7 @@ func certificateQuestions() []steps.Question {
 			Help: "A new CA has to be told to the virtual kubelet, and jobs that run keep the old one. The published guide takes 100 years.",
 		},
 		{
-			Key: "cert.secret", Title: "Secret of the public certificate", Kind: steps.Name, When: signedBy(byPublicCA),
+			Key: "cert.secret", Title: "Secret of the public certificate", Kind: steps.Name, When: signedBy(byPublicCA), Adopt: adoptCertSecret,
 			Help:    "A Secret of type kubernetes.io/tls in the endpoint's namespace, with the chain in tls.crt.",
 			Default: steps.Fixed(certSecret, "the name that the proxy looks for"),
 		},
@@ -257,11 +258,41 @@ func adoptedSecret(ctx context.Context, e steps.Env) (*cluster.Secret, string, e
 	if mode(e) == byServer {
 		return nil, "", nil
 	}
-	s, err := e.Cluster.Secret(ctx, space(e), certSecret, "tls.crt", "ca.crt")
+	name, err := mountedSecret(ctx, e)
+	if err != nil {
+		return nil, "", err
+	}
+	s, err := e.Cluster.Secret(ctx, space(e), name, "tls.crt", "ca.crt")
 	if apierrors.IsNotFound(err) {
 		return nil, "", nil
 	}
-	return s, "Secret " + certSecret, err
+	return s, "Secret " + name, err
+}
+
+// mountedSecret is the Secret that a proxy's pods mount at /tls; without a proxy it
+// is the one that the published guide names.
+func mountedSecret(ctx context.Context, e steps.Env) (string, error) {
+	d, err := check.Get[appsv1.Deployment](ctx, e.Cluster, check.Deployments, space(e), proxyName)
+	if apierrors.IsNotFound(err) {
+		return certSecret, nil
+	}
+	if err != nil {
+		return "", err
+	}
+	for _, v := range d.Spec.Template.Spec.Volumes {
+		if v.Name == "tls" && v.Secret != nil {
+			return v.Secret.SecretName, nil
+		}
+	}
+	return certSecret, nil
+}
+
+func adoptCertSecret(ctx context.Context, e steps.Env) (any, string, error) {
+	s, _, err := adoptedSecret(ctx, e)
+	if err != nil || s == nil {
+		return nil, "", err
+	}
+	return s.Name, "what Deployment " + proxyName + " mounts", nil
 }
 
 func adoptDays(ctx context.Context, e steps.Env) (any, string, error) {

@@ -194,7 +194,7 @@ func secretFix(e steps.Env) string {
 	case e.Answers.Text("cert.source") == byPublicCA:
 		return e.Kubectl() + " create secret tls " + proxySecret(e) + " -n " + space(e) + " --cert=fullchain.pem --key=privkey.pem --dry-run=client -o yaml | " + e.Kubectl() + " apply -f -"
 	case e.Answers.Text("cert.source") == byCertManager:
-		return "carrick apply " + e.LinkFile() + " --step certificates; " + e.Kubectl() + " describe certificate -n " + space(e)
+		return again(e, "certificates") + "; " + e.Kubectl() + " describe certificate -n " + space(e)
 	}
 	return "carrick apply " + e.LinkFile() + " --step certificates"
 }
@@ -206,12 +206,23 @@ func certificateSecret(ctx context.Context, e steps.Env) steps.Result {
 		return lacking(err, fix)
 	}
 	if r := check.TLSSecret(s, e.Answers.Text("exposure.address"), 0, time.Now(), fix); r.Status != steps.Pass {
+		if chain, err := probe.ParseCerts([]byte(s.Data["tls.crt"].Reveal())); err == nil && time.Now().After(chain[0].NotAfter) {
+			r.Fix = renewFix(e)
+		}
 		return r
 	}
 	if s.Data["ca.crt"].IsZero() && !signedBy(byPublicCA)(e) {
 		return steps.Failed(fmt.Sprintf("Secret %s has no ca.crt: what signed it (ACME issuers do so) hands out none, and there is nothing to give to jobs", s.Name), "answer cert.source with public, where a public CA signed it; or "+fix)
 	}
 	return steps.Passed("Secret %s/%s, for %s", s.Namespace, s.Name, e.Answers.Text("exposure.address"))
+}
+
+// renewFix is how a certificate that ends comes to be issued anew.
+func renewFix(e steps.Env) string {
+	if managed(e) {
+		return e.Kubectl() + " delete secret " + certSecret + " -n " + space(e) + "    # cert-manager issues it anew; if not, it says why: " + e.Kubectl() + " describe certificate -n " + space(e)
+	}
+	return secretFix(e)
 }
 
 // pair are the certificates of the endpoint's Secret; cas nil: a public CA's.
@@ -265,17 +276,17 @@ func certificateLasts(ctx context.Context, e steps.Env) steps.Result {
 	}
 	now, again := time.Now(), time.Time{}
 	for _, c := range append([]*x509.Certificate{chain[0]}, cas...) {
-		what := "the certificate"
+		what, fix := "the certificate", renewFix(e)
 		if c.IsCA {
-			what = "the CA"
+			what, fix = "the CA", secretFix(e)
 		}
 		left := c.NotAfter.Sub(now)
 		words := fmt.Sprintf("%s %q ends on %s", what, cluster.Clean(c.Subject.CommonName), c.NotAfter.UTC().Format(time.DateOnly))
 		switch {
 		case left < longestJob(e):
-			return steps.Failed(fmt.Sprintf("%s, and a job may run for %d hours", words, e.Answers.Int("vk.job-hours")), secretFix(e))
+			return steps.Failed(fmt.Sprintf("%s, and a job may run for %d hours", words, e.Answers.Int("vk.job-hours")), fix)
 		case left < min(soon, lifeOf(c)/3):
-			return steps.Warned(words, secretFix(e))
+			return steps.Warned(words, fix)
 		}
 		if at := c.NotAfter.Add(-min(soon, lifeOf(c)/3)); again.IsZero() || at.Before(again) {
 			again = at

@@ -39,9 +39,11 @@ func exportChain(_ context.Context, e steps.Env) ([]steps.Exported, error) {
 		"image":        values{"registry": "docker.io", "repository": "bitnamilegacy/nginx"},
 		"global":       values{"security": values{"allowInsecureImages": true}},
 		"replicaCount": 1,
-		"command":      []string{"nginx", "-c", "/conf/nginx.conf", "-g", "daemon off;"}, "args": []string{},
-		"containerPorts": values{"http": proxyListens},
-		"service":        values{"type": "ClusterIP", "ports": values{"http": proxyListens}},
+		"command":      []string{"nginx", "-e", "stderr", "-c", "/conf/nginx.conf", "-g", "daemon off;"}, "args": []string{},
+		"containerPorts": values{"http": proxyListens, "https": ""},
+		// the chart's own asks for / in plain HTTP, which is answered by 400 there: no pod would ever be ready
+		"customReadinessProbe": values{"tcpSocket": values{"port": "http"}, "periodSeconds": 5},
+		"service":              values{"type": "ClusterIP", "ports": values{"http": proxyListens}},
 		"extraVolumes": []any{
 			values{"name": "conf", "configMap": values{"name": proxyName}},
 			values{"name": "kube", "configMap": values{"name": rootCA}},
@@ -63,7 +65,8 @@ func exportChain(_ context.Context, e steps.Env) ([]steps.Exported, error) {
 	}
 	out := []steps.Exported{
 		{Note: "ingress-nginx is retired and gets no fixes, and images of docker.io/bitnami are frozen: mode proxy needs neither"},
-		{Path: "nginx.conf", Content: []byte(conf)},
+		{Object: object("v1", "Namespace", "", ns, nil)},
+		{Object: object("v1", "ConfigMap", ns, proxyName, map[string]any{"data": map[string]any{"nginx.conf": conf}})},
 		{Path: "nginx-values.yaml", Content: proxied},
 		{Path: "ingress-values.yaml", Content: controls},
 		{Object: chainIngress(ns, address)},
@@ -72,12 +75,23 @@ func exportChain(_ context.Context, e steps.Env) ([]steps.Exported, error) {
 		out = append(out, steps.Exported{Object: o})
 	}
 	files := "files/" + string(steps.Local) + "/"
-	return append(out, steps.Exported{Hand: fmt.Sprintf(`kubectl create namespace %[1]s
-kubectl create configmap %[2]s -n %[1]s --from-file=nginx.conf=%[3]snginx.conf
-helm upgrade --install my-nginx-kubernetes-api oci://registry-1.docker.io/bitnamicharts/nginx -n %[1]s --values %[3]snginx-values.yaml
+	return append(out, steps.Exported{Hand: fmt.Sprintf(`%[4]s upgrade --install %[5]s oci://registry-1.docker.io/bitnamicharts/nginx -n %[1]s --values %[2]snginx-values.yaml
 helm repo add ingress-nginx https://kubernetes.github.io/ingress-nginx
-helm upgrade --install my-ingress-nginx ingress-nginx/ingress-nginx -n %[1]s --values %[3]singress-values.yaml
-# in kind: add controller.hostPort.enabled=true and controller.hostPort.ports.https=%[4]d; the port has to stand in extraPortMappings, which are read only when the cluster is made`, ns, proxyName, files, port)}), nil
+%[4]s upgrade --install my-ingress-nginx ingress-nginx/ingress-nginx -n %[1]s --values %[2]singress-values.yaml
+# in kind: add controller.hostPort.enabled=true and controller.hostPort.ports.https=%[3]d; the port has to stand in extraPortMappings, which are read only when the cluster is made`, ns, files, port, e.Helm(), chainService)}), nil
+}
+
+// object is one of Kubernetes, with what is special to its kind.
+func object(version, kind, namespace, name string, more map[string]any) *unstructured.Unstructured {
+	meta := map[string]any{"name": name}
+	if namespace != "" {
+		meta["namespace"] = namespace
+	}
+	o := &unstructured.Unstructured{Object: map[string]any{"apiVersion": version, "kind": kind, "metadata": meta}}
+	for k, v := range more {
+		o.Object[k] = v
+	}
+	return o
 }
 
 func asYAML(v any) ([]byte, error) { return yaml.Marshal(v) }
@@ -110,12 +124,10 @@ func chainIngress(ns, address string) *unstructured.Unstructured {
 // chainCertificates are issuer and certificates, all in the Ingress's namespace.
 func chainCertificates(e steps.Env, ns, address string) []*unstructured.Unstructured {
 	of := func(kind, name string, spec map[string]any) *unstructured.Unstructured {
-		return &unstructured.Unstructured{Object: map[string]any{
-			"apiVersion": "cert-manager.io/v1", "kind": kind, "metadata": map[string]any{"name": name, "namespace": ns}, "spec": spec,
-		}}
+		return object("cert-manager.io/v1", kind, ns, name, map[string]any{"spec": spec})
 	}
 	key := map[string]any{"algorithm": "ECDSA", "size": int64(256), "rotationPolicy": "Never"}
-	leaf := map[string]any{"secretName": certSecret, "duration": "2160h", "issuerRef": map[string]any{"name": issuerName, "kind": "Issuer", "group": "cert-manager.io"}}
+	leaf := map[string]any{"secretName": certSecret, "duration": fmt.Sprintf("%dh", e.Answers.Int("cert.days")*24), "issuerRef": map[string]any{"name": issuerName, "kind": "Issuer", "group": "cert-manager.io"}}
 	field := "dnsNames"
 	if isAddress(address) {
 		field = "ipAddresses"

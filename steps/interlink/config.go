@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"carrick/cluster/probe"
 	"carrick/steps"
 	"carrick/steps/check"
 )
@@ -130,11 +131,36 @@ func wantedConfig(ctx context.Context, e steps.Env) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	if at.by == "public" {
+		at.ca = provingCA(ctx, e, text)
+	}
 	out, err := editConfig(text, at.settings())
 	if err != nil {
 		return nil, fmt.Errorf("ConfigMap %s/%s: %w", vkNamespace(e), vkConfigMap(e), err)
 	}
 	return out, nil
+}
+
+// provingCA is the CA in a configuration that proves the endpoint's certificate: of
+// a public one somebody has put it there, and it stays. "": there is none.
+func provingCA(ctx context.Context, e steps.Env, text string) string {
+	values, err := parseConfig(text)
+	if err != nil {
+		return ""
+	}
+	have := configText(values, keyCA)
+	roots, err := probe.Pool([]byte(have))
+	if have == "" || err != nil {
+		return ""
+	}
+	chain, _, err := pair(ctx, e)
+	if err != nil {
+		return ""
+	}
+	if kind, _ := probe.CertProblem(chain, roots, "", inDate(probe.TLSReport{Chain: chain})); kind != "" {
+		return ""
+	}
+	return have
 }
 
 func wantedConfigHash(ctx context.Context, e steps.Env) (any, error) {

@@ -54,6 +54,15 @@ func editByHand(e steps.Env) string {
 	return e.Kubectl() + " -n " + vkNamespace(e) + " edit configmap " + vkConfigMap(e)
 }
 
+// endpointFirst is the fix where there is no endpoint yet that the configuration
+// could name; "" where there is one.
+func endpointFirst(e steps.Env) string {
+	if _, err := endpointOf(e); notThere(err) {
+		return "carrick apply " + e.LinkFile() + "    # the endpoint first, then the configuration that names it"
+	}
+	return ""
+}
+
 func configParses(ctx context.Context, e steps.Env) steps.Result {
 	text, err := standingConfig(ctx, e)
 	if notThere(err) {
@@ -67,7 +76,7 @@ func configParses(ctx context.Context, e steps.Env) steps.Result {
 	case err == nil:
 		return steps.Passed("ConfigMap %s/%s, %d keys", vkNamespace(e), vkConfigMap(e), len(values))
 	case chartBug(text):
-		return steps.Failed(fmt.Sprintf("%s in ConfigMap %s/%s is no YAML (%s): the chart has indented the CA wrongly, as every release since 0.5.3 does", configKey, vkNamespace(e), vkConfigMap(e), cluster.Clean(err.Error())), "")
+		return steps.Failed(fmt.Sprintf("%s in ConfigMap %s/%s is no YAML (%s): the chart has indented the CA wrongly, as every release since 0.5.3 does", configKey, vkNamespace(e), vkConfigMap(e), cluster.Clean(err.Error())), endpointFirst(e))
 	}
 	return steps.Failed(fmt.Sprintf("%s in ConfigMap %s/%s can't be read: %s", configKey, vkNamespace(e), vkConfigMap(e), cluster.Clean(err.Error())), editByHand(e))
 }
@@ -81,7 +90,7 @@ func configAddress(ctx context.Context, e steps.Env) steps.Result {
 	said := cluster.Clean(fmt.Sprintf("%s %q, %s %q", keyAddress, host, keyPort, port))
 	switch {
 	case host == "" && port == "":
-		return steps.Failed("neither "+keyAddress+" nor "+keyPort+" is set: jobs are told of no API", "")
+		return steps.Failed("neither "+keyAddress+" nor "+keyPort+" is set: jobs are told of no API", endpointFirst(e))
 	case host == "" || port == "":
 		return steps.Failed(said+": with one of them alone jobs are told neither", "")
 	}

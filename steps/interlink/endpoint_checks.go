@@ -2,6 +2,7 @@ package interlink
 
 import (
 	"context"
+	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,9 +12,12 @@ import (
 	"syscall"
 	"time"
 
+	rbacv1 "k8s.io/api/rbac/v1"
+
 	"carrick/cluster"
 	"carrick/cluster/probe"
 	"carrick/steps"
+	"carrick/steps/check"
 )
 
 // The certificates that a controller makes up when it has no other.
@@ -49,13 +53,18 @@ func endpointChecks() []steps.Check {
 			Name: "endpoint-dates", Title: "the endpoint's certificate is in date", Needs: []string{"endpoint-port"},
 			Why: "a proxy that shows an old certificate has not noticed that it was renewed",
 		}, endpointDates),
+		{
+			Name: "endpoint-renewed", Title: "the endpoint shows the certificate that was issued last", On: steps.Local, Needs: []string{"endpoint-port", "certificate-secret"}, When: not(byServer), Within: 3 * time.Minute,
+			Why: "a kubelet brings a renewed Secret into a pod's files within a minute or so; an nginx that names the file by its name alone reads it when it starts and never again, until the old certificate ends",
+			See: []string{"https://nginx.org/en/docs/http/ngx_http_ssl_module.html#ssl_certificate", "https://kubernetes.io/docs/concepts/configuration/secret/"}, Run: looking(endpointRenewed),
+		},
 		from(steps.Check{
 			Name: "endpoint-answers", Title: "/api, /apis and /version are answered by the API", Needs: []string{"endpoint-certificate", "endpoint-names", "endpoint-dates"},
 			Why: "clients ask for all of them before anything else; 404 is a proxy's rule for paths, 502 a proxy that can't reach the API server",
 		}, endpointAnswers),
 		from(steps.Check{
 			Name: "endpoint-anonymous", Title: "without a token nothing of the cluster is told", Needs: []string{"endpoint-answers"},
-			Why: "the endpoint is open to every compute node: whoever asks without a token must be refused", See: []string{"kubernetes.io: docs/reference/access-authn-authz/authentication"},
+			Why: "the endpoint is open to every compute node: whoever asks without a token must be refused", See: []string{"https://kubernetes.io/docs/reference/access-authn-authz/authentication/#anonymous-requests"},
 		}, endpointAnonymous),
 		from(steps.Check{
 			Name: "endpoint-paths", Title: "nothing but the API's four paths is answered", Needs: []string{"endpoint-answers"},
@@ -165,6 +174,22 @@ func provesFix(e steps.Env, t target) string {
 	return "look at check ingress-certificate"
 }
 
+// datesFix is how an endpoint comes to show a certificate that is in date: by one
+// that stands in its Secret already, or by one that is issued anew.
+func datesFix(ctx context.Context, e steps.Env, t target, shown *x509.Certificate) string {
+	if e.Side == steps.Remote || t.mode == byServer {
+		return provesFix(e, t)
+	}
+	chain, _, err := pair(ctx, e)
+	switch {
+	case err != nil:
+		return provesFix(e, t)
+	case chain[0].NotAfter.After(shown.NotAfter) && t.mode == byProxy:
+		return e.Kubectl() + " rollout restart deployment " + proxyName + " -n " + space(e) + "    # Secret " + proxySecret(e) + " holds one until " + chain[0].NotAfter.UTC().Format(time.DateOnly)
+	}
+	return renewFix(e)
+}
+
 // inDate is a moment at which the certificate was good.
 func inDate(r probe.TLSReport) time.Time {
 	now, leaf := time.Now(), r.Chain[0]
@@ -204,7 +229,7 @@ func endpointDates(ctx context.Context, e steps.Env, t target) steps.Result {
 		return *no
 	}
 	leaf, now := got.Chain[0], time.Now()
-	fix := provesFix(e, t)
+	fix := datesFix(ctx, e, t, leaf)
 	switch left := leaf.NotAfter.Sub(now); {
 	case now.Before(leaf.NotBefore):
 		return steps.Failed("the certificate is not good before "+leaf.NotBefore.UTC().Format(time.DateTime)+": is a clock wrong?", fix)
@@ -280,9 +305,31 @@ func endpointAnonymous(ctx context.Context, e steps.Env, t target) steps.Result 
 	case r.Status == 403 && isAPI(r):
 		return steps.Passed("403: anonymous requests are known as such and may do nothing here")
 	case r.Status == 200:
-		return steps.Failed("anybody may list namespaces without a token", "who gave rights to system:anonymous or system:unauthenticated? "+rbacSays(e)+" get clusterrolebindings,rolebindings -A -o wide | grep -E 'system:(anonymous|unauthenticated)'")
+		return anybodyLists(ctx, e)
 	}
 	return steps.Warned(fmt.Sprintf("GET /api/v1/namespaces without a token is %d: neither 401 nor 403 of an API server", r.Status), askBy(t, "/api/v1/namespaces"))
+}
+
+// anybodyLists names who gave that right, where the cluster can be asked.
+func anybodyLists(ctx context.Context, e steps.Env) steps.Result {
+	const found = "anybody may list namespaces without a token"
+	look := "who gave rights to system:anonymous or system:unauthenticated? " + rbacSays(e) + " get clusterrolebindings,rolebindings -A -o wide | grep -E 'system:(anonymous|unauthenticated)'"
+	if e.Side == steps.Remote {
+		return steps.Failed(found, look)
+	}
+	all, err := check.List[rbacv1.ClusterRoleBinding](ctx, e.Cluster, check.ClusterRoleBindings, "", cluster.Selector{})
+	if err != nil {
+		return steps.Failed(found, look)
+	}
+	for _, b := range all {
+		if b.Name == "system:public-info-viewer" || len(b.Subjects) == 0 || slices.ContainsFunc(b.Subjects, func(s rbacv1.Subject) bool {
+			return s.Name != "system:anonymous" && s.Name != "system:unauthenticated"
+		}) {
+			continue
+		}
+		return steps.Failed(fmt.Sprintf("%s: ClusterRoleBinding %s gives them ClusterRole %s", found, b.Name, cluster.Clean(b.RoleRef.Name)), e.Kubectl()+" delete clusterrolebinding "+steps.Quoted(b.Name)+"    # it is for nobody else")
+	}
+	return steps.Failed(found, look)
 }
 
 func rbacSays(e steps.Env) string {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -49,6 +50,11 @@ func nodeChecks() []steps.Check {
 			Name: "chart-release", Title: "the chart's values hold no CA that breaks its configuration", On: steps.Local, Needs: []string{"signed-in"},
 			Why: "since 0.5.3 the chart indents the first line of kubernetesApiCaCrt deeper than the rest: the configuration is no YAML, and the virtual kubelet stops at once. The published guide's command sets that value. No form of the value avoids it",
 			See: []string{chartSource}, Run: chartRelease,
+		},
+		{
+			Name: "chart-values", Title: "the chart's last upgrade has kept the site's values", On: steps.Local, Needs: []string{"signed-in"},
+			Why: "helm upgrade with --set, as in the published guide, and without --reuse-values or the site's own file makes every other value the chart's default again: the address of the plugin among them",
+			See: []string{page, "https://helm.sh/docs/helm/helm_upgrade/"}, Run: chartValues,
 		},
 	}
 }
@@ -207,6 +213,31 @@ func chartRelease(ctx context.Context, e steps.Env) steps.Result {
 	}
 	return steps.Failed(what+" has interlink.kubernetesApiCaCrt set: each upgrade breaks the configuration",
 		fmt.Sprintf("%s -n %s upgrade %s %s --version %s --reuse-values --set interlink.kubernetesApiCaCrt=    # then %s", e.Helm(), vkNamespace(e), r.Name, chartAt, r.Version, again(e, "config")))
+}
+
+// chartValues compares the values of the release with those of the revision before,
+// where it is the endpoint that the upgrade was for.
+func chartValues(ctx context.Context, e steps.Env) steps.Result {
+	r, err := theRelease(ctx, e)
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	if r == nil {
+		return steps.Skipped("Helm keeps no release of chart %s with node %s in namespace %s", chartName, nodeName(e), vkNamespace(e))
+	}
+	old, err := chart.Before(ctx, e.Cluster, r)
+	if errors.Is(err, chart.ErrNoRelease) {
+		return steps.Passed("release %s, revision %d: Helm keeps none before it", r.Name, r.Revision)
+	}
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	lost := slices.DeleteFunc(r.Lost(old), func(path string) bool { return strings.HasPrefix(path, "interlink.kubernetesApi") })
+	if _, told := r.Given("interlink.kubernetesApiAddr"); len(lost) == 0 || !told {
+		return steps.Passed("release %s, revision %d: nothing of revision %d is missing", r.Name, r.Revision, old.Revision)
+	}
+	return steps.Failed(cluster.Clean(fmt.Sprintf("release %s, revision %d, was made with --set alone and has lost what revision %d was given: %s", r.Name, r.Revision, old.Revision, strings.Join(lost, ", "))),
+		fmt.Sprintf("%[1]s -n %[2]s get values %[3]s --revision %[4]d > site.yaml; %[1]s -n %[2]s upgrade %[3]s %[5]s --version %[6]s -f site.yaml --set interlink.kubernetesApiCaCrt=    # then %[7]s", e.Helm(), vkNamespace(e), r.Name, old.Revision, chartAt, r.Version, again(e, "config")))
 }
 
 // again is how a step is applied once more.

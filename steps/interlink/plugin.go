@@ -116,7 +116,10 @@ func learnExports(ctx context.Context, e steps.Env) (any, error) {
 	if c.bad != nil {
 		return nil, steps.Absent("%s is not YAML", pluginPath(e))
 	}
-	return strconv.FormatBool(c.flag("ExportPodData")), nil
+	if !c.flag("ExportPodData") {
+		return nil, steps.Absent("the plugin on the edge node mounts no tokens yet: ExportPodData is not true in %s", pluginPath(e))
+	}
+	return "true", nil
 }
 
 func pluginPath(e steps.Env) string { return e.Answers.Text("plugin.config") }

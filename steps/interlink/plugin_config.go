@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"reflect"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -99,10 +100,23 @@ func (c pluginConfig) exporting() (string, error) {
 	if c.bad != nil {
 		return "", fmt.Errorf("carrick does not edit what it can't read: %s", cluster.Clean(c.bad.Error()))
 	}
+	if c.flag(key) {
+		return c.text, nil
+	}
+	out, err := c.set(key)
+	if err != nil {
+		return "", err
+	}
+	if now := parsePlugin(out); !now.flag(key) || !reflect.DeepEqual(now.without(key), c.without(key)) {
+		return "", fmt.Errorf("carrick can't tell where to set %s without changing more than that; set it by hand", key)
+	}
+	return out, nil
+}
+
+// set is the text with a key that is true, where it stands or at the end.
+func (c pluginConfig) set(key string) (string, error) {
 	n := c.value(key)
 	switch {
-	case c.flag(key):
-		return c.text, nil
 	case n == nil:
 		text := c.text
 		if text != "" && !strings.HasSuffix(text, "\n") {
@@ -125,11 +139,17 @@ func (c pluginConfig) exporting() (string, error) {
 	if n.LineComment != "" {
 		lines[n.Line-1] += " " + n.LineComment
 	}
-	out := strings.Join(lines, "\n")
-	if !parsePlugin(out).flag(key) {
-		return "", fmt.Errorf("line %d: carrick can't tell how to set %s there", n.Line, key)
+	return strings.Join(lines, "\n"), nil
+}
+
+// without are the values of all other keys.
+func (c pluginConfig) without(key string) map[string]any {
+	out := map[string]any{}
+	if c.top != nil && c.top.Decode(&out) != nil {
+		return nil
 	}
-	return out, nil
+	delete(out, key)
+	return out
 }
 
 // pluginConfigFile edits the plugin's configuration in place: its mode stays.

@@ -12,6 +12,7 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"carrick/cluster"
@@ -26,7 +27,7 @@ func proxyChecks() []steps.Check {
 		{
 			Name: "proxy-configuration", Title: "nginx is told to pass on long streams, large requests and nothing but the API", On: steps.Local, Needs: []string{"endpoint-namespace"}, Mend: "proxy",
 			Why: "nginx cuts what is quiet for 60 seconds, keeps answers back until a buffer is full and refuses bodies beyond 1 MiB, unless it is told otherwise: watches die, logs don't follow",
-			See: []string{"nginx.org: ngx_http_proxy_module", page}, Run: proxyConfiguration,
+			See: []string{"https://nginx.org/en/docs/http/ngx_http_proxy_module.html", page}, Run: proxyConfiguration,
 		},
 		{
 			Name: "proxy-runs", Title: "the proxy runs", On: steps.Local, Needs: []string{"proxy-configuration"}, Mend: "proxy", Within: 3 * time.Minute,
@@ -34,7 +35,7 @@ func proxyChecks() []steps.Check {
 		},
 		{
 			Name: "proxy-current", Title: "the proxy was started with the configuration and the CA of today", On: steps.Local, Needs: []string{"proxy-runs"}, Mend: "proxy",
-			Why: "nginx reads its configuration and the cluster's CA once; only its own certificate is read anew at each handshake", See: []string{"nginx.org: ngx_http_ssl_module"}, Run: proxyCurrent,
+			Why: "nginx reads its configuration and the cluster's CA once; only its own certificate is read anew at each handshake", See: []string{"https://nginx.org/en/docs/http/ngx_http_ssl_module.html#ssl_certificate"}, Run: proxyCurrent,
 		},
 		{
 			Name: "service-serves", Title: "the proxy's port is open and leads to it", On: steps.Local, Needs: []string{"proxy-runs"}, Mend: "service", Within: 3 * time.Minute,
@@ -110,10 +111,33 @@ func proxyCurrent(ctx context.Context, e steps.Env) steps.Result {
 	if err != nil {
 		return steps.Unseen(err)
 	}
-	if have := d.Spec.Template.Annotations[causeNote]; have != want {
+	have := d.Spec.Template.Annotations[causeNote]
+	if have == "" {
+		return startedSince(ctx, e, d)
+	}
+	if have != want {
 		return steps.Failed("its pods read another nginx.conf or CA of the cluster than stands there today", "")
 	}
 	return steps.Passed("its pods read what stands there; a renewed certificate needs no restart")
+}
+
+// startedSince judges a proxy that carrick did not make: by when its pods started.
+func startedSince(ctx context.Context, e steps.Env, d *appsv1.Deployment) steps.Result {
+	w, err := keyWritten(ctx, e, d.Namespace, proxyName, "nginx.conf")
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	pods, err := check.List[corev1.Pod](ctx, e.Cluster, check.Pods, d.Namespace, cluster.Selector{Labels: metav1.FormatLabelSelector(d.Spec.Selector)})
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	for _, p := range pods {
+		if p.DeletionTimestamp == nil && p.Status.StartTime != nil && p.Status.StartTime.Time.Before(w.changed) {
+			return steps.Failed(fmt.Sprintf("pod %s runs since %s, and nginx.conf was written on %s", p.Name, p.Status.StartTime.UTC().Format(time.DateTime), w.changed.UTC().Format(time.DateTime)),
+				e.Kubectl()+" rollout restart deployment "+proxyName+" -n "+d.Namespace)
+		}
+	}
+	return steps.Passed("its pods started after nginx.conf was written")
 }
 
 func serviceServes(ctx context.Context, e steps.Env) steps.Result {

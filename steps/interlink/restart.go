@@ -53,6 +53,21 @@ func (d restartDoer) Do(ctx context.Context, e steps.Env, say steps.Progress) er
 	return d.Manifest.Do(ctx, e, say)
 }
 
+// Undo has it start with what stands there again, and not in the second in which
+// that was written: times have seconds, so such a pod may have started before.
+func (d restartDoer) Undo(ctx context.Context, e steps.Env, say steps.Progress) error {
+	if w, err := whenWritten(ctx, e); err == nil {
+		if left := min(time.Until(w.changed.Add(time.Second)), time.Second); left > 0 {
+			select {
+			case <-time.After(left):
+			case <-ctx.Done():
+				return context.Cause(ctx)
+			}
+		}
+	}
+	return d.Manifest.Undo(ctx, e, say)
+}
+
 // Export restarts with kubectl.
 func (d restartDoer) Export(_ context.Context, e steps.Env) ([]steps.Exported, error) {
 	k := e.Kubectl() + " -n " + vkNamespace(e)
@@ -119,16 +134,20 @@ func startsOf(ctx context.Context, e steps.Env, hash string) (starts, error) {
 // whenWritten is since when the configuration is as it is. Reads that are kept
 // current leave out who wrote what.
 func whenWritten(ctx context.Context, e steps.Env) (written, error) {
-	found, err := e.Cluster.Find(ctx, check.ConfigMaps, vkNamespace(e), cluster.Selector{Fields: "metadata.name=" + vkConfigMap(e)})
+	return keyWritten(ctx, e, vkNamespace(e), vkConfigMap(e), configKey)
+}
+
+func keyWritten(ctx context.Context, e steps.Env, namespace, name, key string) (written, error) {
+	found, err := e.Cluster.Find(ctx, check.ConfigMaps, namespace, cluster.Selector{Fields: "metadata.name=" + name})
 	if err != nil {
 		return written{}, err
 	}
 	if len(found) == 0 {
-		return written{}, steps.Absent("there is no ConfigMap %s/%s any more", vkNamespace(e), vkConfigMap(e))
+		return written{}, steps.Absent("there is no ConfigMap %s/%s any more", namespace, name)
 	}
 	var first time.Time // whoever writes what stands already owns it, too, and changes nothing
 	for _, f := range found[0].ManagedFields {
-		if f.Time != nil && owns(f, "f:data", "f:"+configKey) && (first.IsZero() || f.Time.Time.Before(first)) {
+		if f.Time != nil && owns(f, "f:data", "f:"+key) && (first.IsZero() || f.Time.Time.Before(first)) {
 			first = f.Time.Time
 		}
 	}

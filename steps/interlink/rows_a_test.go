@@ -15,7 +15,7 @@ var rowsA = []stepstest.Row{
 	{Number: 2, Asks: "the virtual node, ready and labelled", Checks: []string{"virtual-node"}},
 	{Number: 3, Asks: "a virtual kubelet that hands tokens over, pinned", Checks: []string{"kubelet-image"}},
 	{Number: 4, Asks: "it may make tokens, and for whom", Checks: []string{"kubelet-mints", "kubelet-mints-no-more"}},
-	{Number: 5, Asks: "a configuration that can be read: the chart's bug", Checks: []string{"config-parses", "chart-release"}},
+	{Number: 5, Asks: "a configuration that can be read: the chart's bug", Checks: []string{"config-parses", "chart-release", "chart-values"}},
 	{Number: 6, Asks: "address and port, of the endpoint", Checks: []string{"config-address"}},
 	{Number: 7, Asks: "started since the configuration changed", Checks: []string{"config-loaded"}},
 	{Number: 8, Asks: "projected volumes are handed over", Checks: []string{"projected-volumes"}},
@@ -34,7 +34,7 @@ var rowsA = []stepstest.Row{
 // Every check of these steps belongs to a row, and every row's checks are there,
 // with a state for either verdict.
 func TestRowsOfTheKubeletAreLookedAt(t *testing.T) {
-	shared := map[string]bool{"reachable": true, "signed-in": true, "clock": true, "edge-files": true}
+	shared := map[string]bool{"reachable": true, "signed-in": true, "clock": true, "edge-files": true, "may-make": true}
 	g, wanted, named := interlink.Guide(), stepstest.Wanted(t, "testdata"), map[string]bool{}
 	for _, r := range rowsA {
 		for _, name := range r.Checks {

@@ -13,7 +13,7 @@ var rowsB = []stepstest.Row{
 	{Number: 10, Asks: "the certificate is issued, with key and CA", Checks: []string{"cert-manager-there", "certificate-ready", "certificate-secret"}},
 	{Number: 11, Asks: "what is served is signed by our CA, not made up by a controller", Checks: []string{"endpoint-certificate", "certificate-chain", "ingress-certificate"}},
 	{Number: 12, Asks: "what is served is for the address", Checks: []string{"endpoint-names", "certificate-secret"}},
-	{Number: 13, Asks: "certificate and CA outlast the longest job", Checks: []string{"certificate-lasts", "certificate-lives", "endpoint-dates"}},
+	{Number: 13, Asks: "certificate and CA outlast the longest job", Checks: []string{"certificate-lasts", "certificate-lives", "endpoint-dates", "endpoint-renewed"}},
 	{Number: 15, Asks: "a connection from where jobs run", Checks: []string{"endpoint-name", "endpoint-port", "address-usable", "exposure-fits"}},
 	{Number: 16, Asks: "the paths answer by that CA alone", Checks: []string{"endpoint-answers", "endpoint-anonymous", "endpoint-paths"}},
 	{Number: 19, Asks: "one class, one controller", Checks: []string{"ingress-there", "ingress-class", "ingress-upstream"}},

@@ -38,7 +38,7 @@ func sides() steps.Step {
 			{Name: "server-version", Title: "the version of the API server", On: steps.Local, Shared: true, Learn: serverVersion},
 		}),
 		Checks: slices.Concat(
-			check.On(steps.Local, check.Reachable(), check.SignedIn(), check.Clock(), serverVersionCheck()),
+			check.On(steps.Local, check.Reachable(), check.SignedIn(), check.Clock(), serverVersionCheck(), mayMakeCheck()),
 			nodeChecks(), rightsChecks(),
 			[]steps.Check{{
 				Name: "edge-files", Title: "carrick may look at the edge node", On: steps.Remote,

@@ -3,6 +3,7 @@ package interlink
 import (
 	"context"
 	"errors"
+	"regexp"
 	"strconv"
 
 	"carrick/steps"
@@ -59,26 +60,33 @@ func checkWatch(v string) error {
 
 func testImageDefault(e steps.Env) (any, string) {
 	if v, err := e.Own.Text("server-version"); err == nil {
-		if image := "registry.k8s.io/kubectl:" + plainVersion(v); tagOf(image) != "" {
-			return image, "the API server's version"
+		if tag := plainVersion(v); tag != "" {
+			return "registry.k8s.io/kubectl:" + tag, "the API server's version"
 		}
 	}
 	return "registry.k8s.io/kubectl:v1.36.0", "upstream's own image"
 }
 
+// release is the begin of a version that says which release it is.
+var release = regexp.MustCompile(`^v\d{1,3}\.\d{1,3}\.\d{1,3}`)
+
 // plainVersion is a version without what a vendor hangs on: no image is called
-// v1.33.1+k3s1.
-func plainVersion(v string) string {
-	for i, r := range v {
-		if r == '+' || r == '-' {
-			return v[:i]
-		}
-	}
-	return v
-}
+// v1.33.1+k3s1; "": it is none.
+func plainVersion(v string) string { return release.FindString(v) }
 
 // jobDoer is a trial: undo takes it back, and it is in no export.
 type jobDoer struct{ steps.Manifest }
+
+// Plan waits for an edge node whose admin says that its plugin mounts nothing yet:
+// a Job would only show that.
+func (j jobDoer) Plan(ctx context.Context, e steps.Env) (steps.Change, error) {
+	if e.PeerHanded() {
+		if _, err := e.Peer.Text("plugin-exports"); err != nil {
+			return steps.Change{}, err
+		}
+	}
+	return j.Manifest.Plan(ctx, e)
+}
 
 // Export leaves the Job out.
 func (j jobDoer) Export(context.Context, steps.Env) ([]steps.Exported, error) {

@@ -195,6 +195,7 @@ func (d askDoer) Do(ctx context.Context, e steps.Env, say steps.Progress) error 
 	out.Time = time.Now().UTC().Truncate(time.Second)
 	err = withToken(ctx, e, workloadAccount(e), jobHours(e), say, func(token cluster.Masked, ends time.Time) error {
 		out.GrantedSeconds = int64(time.Until(ends).Round(time.Minute).Seconds())
+		opens(ctx, want.Endpoint, say)
 		say.Say("asking through %s, then without it", want.Endpoint)
 		out.Through = askAt(ctx, e, "https://"+want.Endpoint, ca, token)
 		out.Inside = askAt(ctx, e, e.Cluster.Server(), e.Cluster.CA(), token)
@@ -211,6 +212,30 @@ func (d askDoer) Do(ctx context.Context, e steps.Env, say steps.Progress) error 
 	_, argo := lacksForArgo(out.Through.Rules)
 	lines = append(append(lines, ""), argo...)
 	return d.trial().keep(ctx, e, say, map[string]string{"asked.yaml": string(text), "rules.txt": strings.Join(lines, "\n") + "\n"})
+}
+
+// opensWithin is how long a port that was just opened may need: a load balancer
+// takes its time.
+const opensWithin = 30 * time.Second
+
+// opens returns when an address takes connections, or has not in that time: what is
+// wrong then the answer says.
+func opens(ctx context.Context, where string, say steps.Progress) {
+	ctx, cancel := context.WithTimeout(ctx, opensWithin)
+	defer cancel()
+	for first := true; ; first = false {
+		if _, err := probe.TCP(ctx, where); err == nil {
+			return
+		}
+		if first {
+			say.Say("waiting until %s takes connections", where)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(time.Second / 2):
+		}
+	}
 }
 
 // askAt asks one server everything.

@@ -14,7 +14,7 @@ func testChecks() []steps.Check {
 		{
 			Name: "asked-through", Title: "the API answers the jobs' ServiceAccount through the endpoint", On: steps.Local, Needs: []string{"account-there"}, Mend: "ask",
 			Why: "a proxy that drops the header with the token, or serves other paths, makes a stranger of every job",
-			See: []string{page, "nginx: ngx_http_proxy_module (proxy_set_header)"}, Run: askedThrough,
+			See: []string{page, "https://nginx.org/en/docs/http/ngx_http_proxy_module.html#proxy_set_header"}, Run: askedThrough,
 		},
 		{
 			Name: "rules-same", Title: "through the endpoint it may do what it may inside", On: steps.Local, Needs: []string{"asked-through"}, Mend: "ask",
@@ -29,7 +29,7 @@ func testChecks() []steps.Check {
 		{
 			Name: "watch-held", Title: "a watch through the endpoint stays open", On: steps.Local, When: holdsWatch, Needs: []string{"asked-through"}, Mend: "watch",
 			Why: "nginx cuts what is silent for 60 s (proxy_read_timeout), and other proxies do likewise: Argo and every controller then lose what they watch, again and again",
-			See: []string{"nginx: ngx_http_proxy_module (proxy_read_timeout)"}, Run: watchHeld,
+			See: []string{"https://nginx.org/en/docs/http/ngx_http_proxy_module.html#proxy_read_timeout"}, Run: watchHeld,
 		},
 		{
 			Name: "test-image", Title: "the test Job's image is to be had", On: steps.Local, When: runsJob, Needs: []string{"signed-in"},

@@ -19,7 +19,7 @@ func testImage(_ context.Context, e steps.Env) steps.Result {
 	image := e.Answers.Text("test.image")
 	use := "answer test.image with registry.k8s.io/kubectl:VERSION"
 	if v, err := e.Own.Text("server-version"); err == nil {
-		use = "answer test.image with registry.k8s.io/kubectl:" + plainVersion(v)
+		use = "answer test.image with registry.k8s.io/kubectl:" + orElse(plainVersion(v), "VERSION")
 	}
 	name := strings.TrimPrefix(strings.TrimPrefix(image, "docker.io/"), "index.docker.io/")
 	switch {

@@ -21,17 +21,17 @@ func workload() steps.Step {
 		Why: "A job acts as the ServiceAccount of its pod, with the rights that this one has in the cluster: no more come with the endpoint, and no fewer.",
 		Ask: []steps.Question{
 			{
-				Key: "workload.namespace", Title: "Namespace of the jobs", Kind: steps.Name,
+				Key: "workload.namespace", Title: "Namespace of the jobs", Kind: steps.Name, Adopt: adoptWorkload(false),
 				Help:    "Where the pods for the virtual node are made.",
 				Default: steps.Fixed("default", "the published guide"),
 			},
 			{
-				Key: "workload.account", Title: "ServiceAccount of the jobs", Kind: steps.Name,
+				Key: "workload.account", Title: "ServiceAccount of the jobs", Kind: steps.Name, Adopt: adoptWorkload(true),
 				Help:    "As in serviceAccountName of the pods.",
 				Default: steps.Fixed("default", "the published guide"),
 			},
 			{
-				Key: "workload.argo", Title: "Give it what Argo's executor needs", Kind: steps.YesNo,
+				Key: "workload.argo", Title: "Give it what Argo's executor needs", Kind: steps.YesNo, Adopt: adoptArgo,
 				Help:    "A Role that lets the ServiceAccount report the results of workflow steps: create and patch workflowtaskresults, nothing else.",
 				Default: steps.Fixed(false, "only where it is wanted"),
 			},

@@ -10,8 +10,10 @@ import (
 	"testing"
 )
 
-// logs is where a machine writes by itself.
-const logs = "/var/log/"
+// isLog tells of a file that a machine writes by itself.
+func isLog(name string) bool {
+	return strings.HasPrefix(name, "/var/log/") || strings.HasSuffix(name, ".log")
+}
 
 // Files are the files and folders of a machine, by path: the mode, and of a file on
 // the lines after it what is in it. Its logs are left out.
@@ -20,7 +22,7 @@ func Files(t testing.TB, root string) map[string]string {
 	out := map[string]string{}
 	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		name := strings.TrimPrefix(path, root)
-		if err != nil || strings.HasPrefix(name, logs) {
+		if err != nil || isLog(name) {
 			return err
 		}
 		info, err := d.Info()
@@ -81,7 +83,7 @@ func (s *stage) wholeFiles(t *testing.T) {
 }
 
 // recordFolders are those that carrick's records stand in, the lowest first.
-var recordFolders = []string{"/var/lib/carrick/" + proofLink, "/var/lib/carrick", "/var/lib"}
+var recordFolders = []string{"/var/lib/carrick/" + proofLink, "/var/lib/carrick", "/var/lib", "/var"}
 
 // dropEmpty removes the empty folders of records that were not there before. The last record goes before the folder that
 // it stands in: who is killed between the two leaves that, for nothing knows of it any more.

@@ -70,6 +70,10 @@ func load(dir, name, files string, servers map[steps.Side]*server, w *web) (*sta
 		}
 		s.inherit()
 	}
+	shows, _ := s.section("shows") // first: ${web-shown} is that
+	if err := w.show(w.expand(shows)); err != nil {
+		return nil, fmt.Errorf("%s: shows: %w", path, err)
+	}
 	cluster := servers[steps.Remote]
 	if cluster == nil { // the remote side is the host
 		cluster = servers[steps.Local]
@@ -103,10 +107,6 @@ func load(dir, name, files string, servers map[steps.Side]*server, w *web) (*sta
 	pages, _ := s.section("web")
 	if err := webSection(s.web, w.expand(pages)); err != nil {
 		return nil, fmt.Errorf("%s: web: %w", path, err)
-	}
-	shows, _ := s.section("shows")
-	if err := w.show(w.expand(shows)); err != nil {
-		return nil, fmt.Errorf("%s: shows: %w", path, err)
 	}
 	denied, _ := s.section("denied")
 	s.denied = append(s.denied, lines(denied)...)

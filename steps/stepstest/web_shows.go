@@ -8,9 +8,11 @@ import (
 	"crypto/x509/pkix"
 	"encoding/base64"
 	"encoding/pem"
+	"errors"
 	"math/big"
 	"net"
 	"regexp"
+	"strings"
 	"time"
 
 	"go.yaml.in/yaml/v3"
@@ -22,12 +24,20 @@ type webShows struct {
 	For   string `yaml:"for"`   // the name or address that it is good for; "": none
 	Life  string `yaml:"life"`  // how long from now, may be negative; "": a year
 	Alone bool   `yaml:"alone"` // it signs itself; else the API's own CA does
+
+	Public bool `yaml:"public"` // the public authority signs it (TrustPublic)
 }
 
 var webCert = regexp.MustCompile(`\$\{web-cert ([^ }]+) ([^ }]+)\}`)
 
-// certs expands ${web-cert NAME LIFETIME} and ${web-key}: a certificate that the API's CA has signed, and its key.
+// certs expands ${web-cert NAME LIFETIME} and ${web-key}: a certificate that the API's CA has signed, and its key; and
+// ${web-shown}: the one that it shows.
 func (w *web) certs(text string) string {
+	now := &w.TLS.Certificates[0]
+	if c := w.shown.Load(); c != nil {
+		now = c
+	}
+	text = strings.ReplaceAll(publicRoots(text), "${web-shown}", base64.StdEncoding.EncodeToString(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: now.Certificate[0]})))
 	text = webCert.ReplaceAllStringFunc(text, func(m string) string {
 		args := webCert.FindStringSubmatch(m)
 		c, err := w.leaf(webShows{For: args[1], Life: args[2]})
@@ -66,11 +76,16 @@ func (w *web) leaf(s webShows) (tls.Certificate, error) {
 	} else if s.For != "" {
 		c.DNSNames = []string{s.For}
 	}
-	parent := w.own
-	if s.Alone {
+	parent, by := w.own, w.key
+	switch {
+	case s.Alone:
 		parent = c
+	case s.Public && openCA == nil:
+		return tls.Certificate{}, errors.New("nobody is a public authority here (TrustPublic)")
+	case s.Public:
+		parent, by = openCA.cert, openCA.key
 	}
-	der, err := x509.CreateCertificate(rand.Reader, c, parent, &w.key.PublicKey, w.key)
+	der, err := x509.CreateCertificate(rand.Reader, c, parent, &w.key.PublicKey, by)
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: w.key}, err
 }
 

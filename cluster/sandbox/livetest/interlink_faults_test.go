@@ -87,6 +87,36 @@ var joinedShown = map[string]func(*testing.T, *joined){
 			t.Errorf("%v: %s", well, said)
 		}
 	},
+	"certificate-renewed": func(t *testing.T, j *joined) {
+		held, err := j.client.CoreV1().Secrets("interlink-api").Get(t.Context(), gateCert, metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		pair, err := tls.X509KeyPair(held.Data[corev1.TLSCertKey], held.Data[corev1.TLSPrivateKeyKey])
+		if err != nil {
+			t.Fatal(err)
+		}
+		conn, err := tls.Dial("tcp", j.gate, &tls.Config{InsecureSkipVerify: true}) //nolint:gosec // it is what is looked at
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		if shown := conn.ConnectionState().PeerCertificates[0]; shown.Equal(pair.Leaf) {
+			t.Error("it shows the new one")
+		}
+		j.answers("/version", "", http.StatusOK) // by the same CA
+	},
+	"upgraded": func(t *testing.T, j *joined) {
+		pod := j.kubelet()
+		if s := pod.Status.ContainerStatuses[0]; s.State.Waiting == nil || s.State.Waiting.Reason != "CrashLoopBackOff" {
+			t.Errorf("%+v", s)
+		}
+		for name, status := range map[string]string{"sh.helm.release.v1.virtual-node.v1": "superseded", "sh.helm.release.v1.virtual-node.v2": "deployed"} {
+			if held, err := j.client.CoreV1().Secrets("interlink").Get(t.Context(), name, metav1.GetOptions{}); err != nil || held.Labels["status"] != status {
+				t.Errorf("%s: %v, %v", name, held.Labels, err)
+			}
+		}
+	},
 	"endpoint-closed": func(t *testing.T, j *joined) {
 		if conn, err := net.DialTimeout("tcp", j.gate, time.Second); err == nil {
 			conn.Close()

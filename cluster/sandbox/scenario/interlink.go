@@ -39,6 +39,7 @@ type joined struct {
 	place   *endpoint.Place // where the cluster is reached
 	kubelet *virtualkubelet.Player
 	wrong   map[string]string // keys of its configuration that faults set
+	renewed bool              // the endpoint's certificate, by a fault
 }
 
 // interlink starts it.

@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net"
 	"strconv"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -31,6 +33,7 @@ const (
 func interlinkActs() map[string]string {
 	return map[string]string{
 		"certificate-expired": "The endpoint's certificate ran out an hour ago, and nobody has renewed it.",
+		"certificate-renewed": "The endpoint's certificate was renewed, and the proxy shows the old one still.",
 		"export-off":          "The plugin on the edge mounts nothing: ExportPodData is not true in its configuration.",
 		"endpoint-closed":     "Nothing listens at the endpoint: a firewall refuses.",
 		"no-address":          "The cluster has nothing that gives load balancers an address.",
@@ -41,7 +44,7 @@ func interlinkActs() map[string]string {
 func interlinkUnder() map[string]string {
 	under := map[string]string{}
 	for _, fault := range []string{
-		"certificate-expired", "export-off", "endpoint-closed", "watches-cut", "projected-off", "no-mint", "anonymous-open", "anonymous-closed", "verbose-token",
+		"certificate-expired", "certificate-renewed", "upgraded", "export-off", "endpoint-closed", "watches-cut", "projected-off", "no-mint", "anonymous-open", "anonymous-closed", "verbose-token",
 	} {
 		under[fault] = byHand
 	}
@@ -58,11 +61,13 @@ func (j *joined) acts() map[string]func(context.Context) error {
 			}
 			return j.restart(ctx, apiNamespace, apiProxy, "expired")
 		},
-		"chart-ca":        j.startAgain,
-		"watches-cut":     func(ctx context.Context) error { return j.restart(ctx, apiNamespace, apiProxy, "cut") },
-		"export-off":      func(context.Context) error { return j.edge.Set("ExportPodData", "false") },
-		"endpoint-closed": j.gate.Shut,
-		"no-address":      func(context.Context) error { j.gate.NoAddress(); return nil },
+		"certificate-renewed": j.renew,
+		"upgraded":            j.upgraded,
+		"chart-ca":            j.startAgain,
+		"watches-cut":         func(ctx context.Context) error { return j.restart(ctx, apiNamespace, apiProxy, "cut") },
+		"export-off":          func(context.Context) error { return j.edge.Set("ExportPodData", "false") },
+		"endpoint-closed":     j.gate.Shut,
+		"no-address":          func(context.Context) error { j.gate.NoAddress(); return nil },
 		"verbose-token": func(ctx context.Context) error {
 			if err := j.configure(ctx, map[string]string{"VerboseLogging": "true"}); err != nil {
 				return err
@@ -131,8 +136,47 @@ func (j *joined) configure(ctx context.Context, set map[string]string) error {
 		if _, err := texts.Update(ctx, held, metav1.UpdateOptions{FieldManager: "kubectl-edit"}); err != nil {
 			return err
 		}
+		written := time.Now().Truncate(time.Second) // whoever reads times tells one second from the next, and no more
+		if err := world.Until(ctx, "the next second", func() (bool, error) { return time.Since(written) > time.Second, nil }); err != nil {
+			return err
+		}
 	}
 	return j.restart(ctx, kubeletSpace, kubeletDeploy, fmt.Sprintf("%x", sha256.Sum256([]byte(text))))
+}
+
+// renew has the endpoint's certificate signed again, once, when the proxy has read
+// the first one.
+func (j *joined) renew(ctx context.Context) error {
+	if j.renewed {
+		return nil
+	}
+	if err := world.Until(ctx, "the proxy to listen", func() (bool, error) {
+		conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", j.place.String())
+		if err != nil {
+			return false, errors.Join(err, j.gate.Look(ctx))
+		}
+		return true, conn.Close()
+	}); err != nil {
+		return err
+	}
+	j.renewed = true
+	return j.signer.Renew(ctx, apiNamespace, apiCertificate)
+}
+
+// upgraded puts the CA into the virtual kubelet's configuration as the chart does,
+// which breaks it.
+func (j *joined) upgraded(ctx context.Context) error {
+	texts := j.client.CoreV1().ConfigMaps(kubeletSpace)
+	held, err := texts.Get(ctx, kubeletConfig, metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
+	const first = "-----BEGIN CERTIFICATE-----"
+	held.Data[kubeletKey] = strings.Replace(held.Data[kubeletKey], "|\n  "+first, "|\n        "+first, 1)
+	if _, err := texts.Update(ctx, held, metav1.UpdateOptions{FieldManager: "helm"}); err != nil {
+		return err
+	}
+	return j.startAgain(ctx)
 }
 
 // startAgain deletes the virtual kubelet's pod, so that it reads what is wrong now,

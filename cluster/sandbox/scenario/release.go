@@ -20,6 +20,12 @@ type release struct {
 		Chart   string         `json:"chart"`
 		Version string         `json:"version"`
 		Values  map[string]any `json:"values"`
+		// Before is the revision that this one has replaced, of the same chart or of
+		// an older one: what Helm keeps of it.
+		Before *struct {
+			Version string         `json:"version"`
+			Values  map[string]any `json:"values"`
+		} `json:"before"`
 		// Only are the kinds of the chart's objects that are there, without a
 		// release: what somebody left. Empty is all of it.
 		Only []string `json:"only"`
@@ -46,9 +52,19 @@ func (p *Play) expand(o *unstructured.Unstructured) ([]*unstructured.Unstructure
 	if err != nil {
 		return nil, fmt.Errorf("release %s: %w", r.Name, err)
 	}
-	objects, err := chart.Objects(charts.Release{
-		Name: r.Name, Namespace: r.Namespace, Values: r.Spec.Values, At: p.began,
-	})
+	this := charts.Release{Name: r.Name, Namespace: r.Namespace, Values: r.Spec.Values, At: p.began}
+	var old []*unstructured.Unstructured
+	if before := r.Spec.Before; before != nil {
+		that := this
+		that.Values, that.Revision, that.Replaced = before.Values, 1, before.Version
+		kept, err := chart.Before(that)
+		if err != nil {
+			return nil, err
+		}
+		old, this.Revision = append(old, kept), 2
+	}
+	objects, err := chart.Objects(this)
+	objects = append(objects, old...)
 	if err != nil || len(r.Spec.Only) == 0 {
 		return objects, err
 	}

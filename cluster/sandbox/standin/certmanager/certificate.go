@@ -81,8 +81,17 @@ func (p *Player) keep(ctx context.Context, c *certificate) error {
 	if reason == "" {
 		return p.stands(ctx, c, has)
 	}
+	if gone && reason != "Expired" { // somebody has asked for it
+		delete(p.expired, c.Namespace+"/"+c.Name)
+		gone = false
+	}
 	if err := p.sign(ctx, c, secret, gone); err != nil {
 		return p.waits(ctx, c, reason, why+": "+err.Error()) // what is wrong is the Certificate's to say
+	}
+	if reason == "ManuallyTriggered" { // it is done
+		return p.status(ctx, certificates, c.Namespace, c.Name, func(status map[string]any) {
+			status["conditions"] = plain(slices.DeleteFunc(slices.Clone(c.Status.Conditions), func(c condition) bool { return c.Type == "Issuing" }))
+		})
 	}
 	return nil // the next look says that it stands
 }
@@ -105,12 +114,12 @@ func (c *certificate) wants(secret *corev1.Secret, now time.Time, gone bool) (re
 		return "RequestChanged", "Fields on existing CertificateRequest resource not up to date: [" + fault + "]", nil
 	}
 	switch {
+	case asked(c.Status.Conditions):
+		return "ManuallyTriggered", "Certificate re-issuance manually triggered", nil
 	case gone && now.Before(held.cert.NotAfter):
 		return "Expired", "stand-in: it is made to have run out", nil
 	case gone:
 		return "", "", held.cert
-	case asked(c.Status.Conditions):
-		return "ManuallyTriggered", "Certificate re-issuance manually triggered", nil
 	case now.After(c.renewal(held.cert)):
 		return "Renewing", fmt.Sprintf("Renewing certificate as renewal was scheduled at %s", c.renewal(held.cert)), nil
 	case held.cert.NotAfter.Sub(held.cert.NotBefore).Round(time.Hour) != c.duration().Round(time.Hour):

@@ -90,11 +90,30 @@ func Start(ctx context.Context, config *rest.Config) (*Player, error) {
 // Close ends it, and leaves what it made.
 func (p *Player) Close() { p.end() }
 
-// Expire makes a Certificate one that ran out an hour ago, and is not renewed.
+// Expire makes a Certificate one that ran out an hour ago, and is not renewed
+// until somebody asks for it: by another specification, as cmctl renew does, or by
+// deleting its Secret.
 func (p *Player) Expire(ctx context.Context, namespace, name string) error {
 	p.mu.Lock()
 	p.expired[namespace+"/"+name] = true
 	p.mu.Unlock()
+	return p.Look(ctx)
+}
+
+// Renew signs a Certificate again, as it does by itself when it is time to.
+func (p *Player) Renew(ctx context.Context, namespace, name string) error {
+	p.mu.Lock()
+	err := p.status(ctx, certificates, namespace, name, func(status map[string]any) {
+		all, _, _ := unstructured.NestedSlice(status, "conditions")
+		status["conditions"] = append(all, map[string]any{
+			"type": "Issuing", "status": "True", "reason": "ManuallyTriggered", "message": "Certificate re-issuance manually triggered",
+			"lastTransitionTime": time.Now().UTC().Format(time.RFC3339),
+		})
+	})
+	p.mu.Unlock()
+	if err != nil {
+		return err
+	}
 	return p.Look(ctx)
 }
 

@@ -159,6 +159,33 @@ func TestALeafIsSignedByItsAuthority(t *testing.T) {
 	if status, message := p.ready(t, "a", "leaf"); status != "False" || !strings.Contains(message, "expired on") {
 		t.Errorf("one that ran out: %s, %s", status, message)
 	}
+	// It is renewed when somebody asks for it, once.
+	if err := p.client.CoreV1().Secrets("a").Delete(t.Context(), "leaf-secret", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	p.lookTwice(t)
+	if status, message := p.ready(t, "a", "leaf"); status != "True" {
+		t.Errorf("without its Secret: %s, %s", status, message)
+	}
+	crt := func() string {
+		s, err := p.client.CoreV1().Secrets("a").Get(t.Context(), "leaf-secret", metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(s.Data[corev1.TLSCertKey])
+	}
+	before := crt()
+	if err := p.Renew(t.Context(), "a", "leaf"); err != nil {
+		t.Fatal(err)
+	}
+	after := crt()
+	if before == after {
+		t.Error("it was not renewed")
+	}
+	p.lookTwice(t)
+	if crt() != after {
+		t.Error("it was renewed twice")
+	}
 }
 
 func TestWhatIsNotSigned(t *testing.T) {

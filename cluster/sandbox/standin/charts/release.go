@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"strconv"
 	"time"
 
@@ -17,6 +18,7 @@ type Release struct {
 	Name, Namespace string
 	Values          map[string]any // what the user gave
 	Revision        int            // 0 is 1
+	Replaced        string         // the chart's version of a revision that another one has replaced; "": it is deployed
 	At              time.Time      // when it was installed
 }
 
@@ -35,6 +37,15 @@ func (c *Chart) Objects(r Release) ([]*unstructured.Unstructured, error) {
 		return nil, fmt.Errorf("release %s: %w", r.Name, err)
 	}
 	return append(objects, secret), nil
+}
+
+// Before is what Helm keeps of a revision that another one has replaced.
+func (c *Chart) Before(r Release) (*unstructured.Unstructured, error) {
+	_, manifest, err := c.Render(r.Name, r.Namespace, r.Values)
+	if err != nil {
+		return nil, err
+	}
+	return c.secret(r, manifest)
 }
 
 // mark makes an object one of Helm's, as Helm 3 and later do when they install.
@@ -61,6 +72,10 @@ func (c *Chart) secret(r Release, manifest string) (*unstructured.Unstructured, 
 	for _, name := range c.names("templates/") {
 		templates = append(templates, map[string]any{"name": name, "data": base64.StdEncoding.EncodeToString(c.Files[name])})
 	}
+	status, metadata := "deployed", maps.Clone(c.Metadata)
+	if r.Replaced != "" {
+		status, metadata["version"] = "superseded", r.Replaced
+	}
 	at := r.At.UTC().Format(time.RFC3339)
 	values := r.Values
 	if values == nil {
@@ -70,10 +85,10 @@ func (c *Chart) secret(r Release, manifest string) (*unstructured.Unstructured, 
 		"name": r.Name, "namespace": r.Namespace, "version": revision,
 		"info": map[string]any{
 			"first_deployed": at, "last_deployed": at, "deleted": "",
-			"description": "Install complete", "status": "deployed",
+			"description": "Install complete", "status": status,
 		},
 		"chart": map[string]any{
-			"metadata": c.Metadata, "lock": nil, "templates": templates, "values": c.Values, "schema": nil, "files": []any{},
+			"metadata": metadata, "lock": nil, "templates": templates, "values": c.Values, "schema": nil, "files": []any{},
 		},
 		"config": values, "manifest": manifest,
 	})
@@ -94,7 +109,7 @@ func (c *Chart) secret(r Release, manifest string) (*unstructured.Unstructured, 
 		"metadata": map[string]any{
 			"name": fmt.Sprintf("sh.helm.release.v1.%s.v%d", r.Name, revision), "namespace": r.Namespace,
 			"labels": map[string]any{
-				"name": r.Name, "owner": "helm", "status": "deployed", "version": strconv.Itoa(revision),
+				"name": r.Name, "owner": "helm", "status": status, "version": strconv.Itoa(revision),
 				"modifiedAt": strconv.FormatInt(r.At.Unix(), 10),
 			},
 		},

@@ -6,11 +6,13 @@
 //     to listen on (loopback, and free) and the address of the API server, which the
 //     cluster's DNS would know; and what the image's nginx has compiled in is put
 //     into it where it is missing (log and temporary files).
-//     The files are those that the pod mounts, as they were when it started: a new
-//     certificate reaches a running nginx no more than elsewhere. Where there is no
-//     nginx, a small forwarder takes its place that calls itself "stand-in" in the
-//     header Server, has the pod's certificate and the four paths, and reads nothing
-//     else of the text;
+//     The files are those that the pod mounts. As in a real cluster they follow their
+//     Secret and ConfigMap, at the next look and not after a minute, but for those
+//     mounted by subPath; and nothing tells nginx: what it has read at its start it
+//     keeps, and only a name with a variable in it is opened at each handshake. Where
+//     there is no nginx, a small forwarder takes its place that calls itself "stand-in"
+//     in the header Server, has the pod's certificate and the four paths, and reads
+//     nothing else of the text;
 //   - ingress-nginx's controller, for which no certificate fits: it serves the
 //     certificate that it makes for itself, and nothing is behind it.
 //

@@ -1,9 +1,11 @@
 package endpoint
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -41,11 +43,11 @@ func (p *Player) mount(ctx context.Context, pod *corev1.Pod, dir string) (mounts
 			if err := os.MkdirAll(at, 0o700); err != nil {
 				return nil, "", nil, err
 			}
-			for name, data := range files {
-				if err := write(filepath.Join(at, name), data); err != nil {
-					return nil, "", nil, err
-				}
-				if strings.HasSuffix(m.MountPath, "/server_blocks") {
+			if err := project(at, files); err != nil {
+				return nil, "", nil, err
+			}
+			for name := range files {
+				if included(m) {
 					blocks = append(blocks, filepath.Join(m.MountPath, name))
 				}
 			}
@@ -71,6 +73,84 @@ func write(name string, data []byte) error {
 		return err
 	}
 	return os.WriteFile(name, data, 0o600)
+}
+
+// included tells whether nginx reads what is mounted there as its configuration.
+func included(m corev1.VolumeMount) bool { return strings.HasSuffix(m.MountPath, "/server_blocks") }
+
+// project puts files into a folder as a kubelet does: by a link to where they are,
+// so that all of them change at once.
+func project(at string, files map[string][]byte) error {
+	if len(files) == 0 {
+		return nil
+	}
+	dir, err := os.MkdirTemp(at, "..")
+	if err != nil {
+		return err
+	}
+	for name, data := range files {
+		if err := write(filepath.Join(dir, name), data); err != nil {
+			return err
+		}
+	}
+	was, _ := os.Readlink(filepath.Join(at, dataLink))
+	next := filepath.Join(at, "..next")
+	if err := errors.Join(os.Symlink(filepath.Base(dir), next), os.Rename(next, filepath.Join(at, dataLink))); err != nil {
+		return err
+	}
+	for name := range files {
+		first, _, _ := strings.Cut(name, "/")
+		if err := os.Symlink(filepath.Join(dataLink, first), filepath.Join(at, first)); err != nil && !errors.Is(err, fs.ErrExist) {
+			return err
+		}
+	}
+	if was != "" {
+		return os.RemoveAll(filepath.Join(at, was))
+	}
+	return nil
+}
+
+// dataLink leads to the files of today.
+const dataLink = "..data"
+
+// refresh brings what a pod mounts up to date, as a kubelet does in a minute or
+// so: but for what is mounted by subPath, and for what nginx reads only when it
+// starts. What is gone stays as it was.
+func (p *Player) refresh(ctx context.Context, pod *corev1.Pod, dir string) error {
+	for _, v := range pod.Spec.Volumes {
+		files, err := p.volume(ctx, pod.Namespace, v)
+		if errors.Is(err, errWaits) || len(files) == 0 {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		for _, c := range pod.Spec.Containers {
+			for _, m := range c.VolumeMounts {
+				at := filepath.Join(dir, "root", m.MountPath)
+				if m.Name != v.Name || m.SubPath != "" || included(m) || same(at, files) {
+					continue
+				}
+				if _, err := os.Stat(at); err != nil { // it was never mounted: nobody plays what is in there
+					continue
+				}
+				if err := project(at, files); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// same tells whether a folder holds these files.
+func same(at string, files map[string][]byte) bool {
+	for name, data := range files {
+		if have, err := os.ReadFile(filepath.Join(at, name)); err != nil || !bytes.Equal(have, data) {
+			return false
+		}
+	}
+	return true
 }
 
 // volume is what lies in one; nothing where it is empty, or of a kind that is not

@@ -47,7 +47,7 @@ func (p *Player) runs(ctx context.Context, pod *corev1.Pod, begin func(context.C
 		if fault := i.failed(); fault != nil {
 			return nil, p.waiting(ctx, pod, "CrashLoopBackOff", "back-off 10s restarting failed container: "+fault.Error())
 		}
-		return i, nil
+		return i, p.refresh(ctx, pod, i.dir)
 	}
 	i := &instance{dir: filepath.Join(p.options.Dir, string(pod.UID)), at: p.options.Place.Address, ports: map[int]string{}, stop: func() {}, ended: make(chan struct{})}
 	if err := os.MkdirAll(filepath.Join(i.dir, "root"), 0o700); err != nil {

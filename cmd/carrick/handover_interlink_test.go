@@ -1,0 +1,167 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"filippo.io/age"
+	"github.com/google/go-cmp/cmp"
+
+	"carrick/cluster/clustertest"
+	"carrick/steps"
+	"carrick/steps/stepstest"
+)
+
+const jobsLink = "apiVersion: carrick/v1alpha1\nkind: Link\nmetadata: {name: apart}\nguide: interlink\n"
+
+// jobsAdmin is one of two who share nothing: the cluster's admin, who has no edge
+// node, or root on the edge node, who has no kubeconfig at all.
+func jobsAdmin(t *testing.T, role, peer, ends, answers, kubeconfig string) *admin {
+	t.Helper()
+	o := &admin{T: t, dir: t.TempDir(), role: role, peer: peer}
+	var err error
+	if o.key, err = age.GenerateX25519Identity(); err != nil {
+		t.Fatal(err)
+	}
+	o.write("key", o.key.String()+"\n")
+	o.write("link.yaml", jobsLink+ends+answers)
+	o.env = append(ownEnvironment(o.dir), "KUBECONFIG="+filepath.Join(o.dir, "config"))
+	if kubeconfig != "" {
+		text, err := os.ReadFile(kubeconfig)
+		if err != nil {
+			t.Fatal(err)
+		}
+		o.write("config", string(text))
+	}
+	return o
+}
+
+// reported are the verdicts of a check with a document, by "check@side".
+func (o *admin) reported(codes []int, args ...string) map[string]steps.ReportCheck {
+	o.Helper()
+	said, _, _ := o.run(codes, append(append([]string{"check"}, args...), "-o", "json")...)
+	var r steps.Report
+	if err := json.Unmarshal([]byte(said), &r); err != nil {
+		o.Fatal(err)
+	}
+	out := map[string]steps.ReportCheck{}
+	for _, c := range r.Checks {
+		out[c.Check+"@"+string(c.Side)] = c
+	}
+	return out
+}
+
+// looksAtEndpoint fails the test where a verdict of the endpoint does not say who looked,
+// and returns how many there are.
+func (o *admin) looksAtEndpoint(of map[string]steps.ReportCheck, side steps.Side, who string) (n int) {
+	o.Helper()
+	for id, c := range of {
+		if !strings.HasPrefix(id, "endpoint-") || id == "endpoint-namespace@local" || c.Side != side {
+			continue
+		}
+		n++
+		if !strings.HasSuffix(c.Found, ", seen from "+who) {
+			o.Errorf("%s does not say that %s looked: %s", id, who, c.Found)
+		}
+	}
+	return n
+}
+
+// The admin of a cluster and that of the edge node come to jobs that reach the API by
+// handing each other files of facts; the edge looks at the endpoint from there.
+func TestJobsReachTheAPIByTwoAdmins(t *testing.T) {
+	box := clustertest.Start(t)
+	box.Reset(t)
+	box.Seed(t, "interlink")
+	node := box.Hosts[clustertest.Remote]
+	files, objects := filesUnder(t, node), stepstest.Snapshot(t, box)
+	answers := "answers: {exposure.address: " + box.Answers["exposure.address"] + ", exposure.type: LoadBalancer, exposure.sources: [172.30.0.0/16], test.watch: 0"
+	if port := box.Answers["exposure.port"]; port != "" {
+		answers += ", exposure.port: " + port
+	}
+	answers += "}\n"
+	cluster := jobsAdmin(t, "cluster", "edge", "local: {context: "+box.Contexts[clustertest.Local]+"}\nremote: {facts: theirs.facts}\n", answers, box.Kubeconfigs[clustertest.Local])
+	edge := jobsAdmin(t, "edge", "cluster", "local: {facts: theirs.facts}\nremote: {host: {root: "+node+", here: true}}\n", "", "")
+	var handed []string
+
+	// Nobody has a file yet: the first one is written without any.
+	with := edge.read("link.yaml")
+	edge.write("link.yaml", strings.Replace(with, "local: {facts: theirs.facts}\n", "", 1))
+	handed = append(handed, edge.hand(cluster))
+	edge.write("link.yaml", with)
+	for turn := 1; ; turn++ {
+		for _, o := range []*admin{cluster, edge} {
+			o.run([]int{0, 5}, "apply", "--yes", "--take-over", "link.yaml", "--side", o.role) // the configuration is Helm's
+			handed = append(handed, o.hand(map[*admin]*admin{cluster: edge, edge: cluster}[o]))
+		}
+		_, _, ours := cluster.run([]int{0, 3, 5}, "check", "link.yaml")
+		_, _, theirs := edge.run([]int{0, 3, 5}, "check", "link.yaml")
+		if ours == 0 && theirs == 0 {
+			t.Logf("green after %d turns", turn)
+			break
+		}
+		if turn == 3 {
+			t.Fatal("not green after 3 turns")
+		}
+	}
+
+	there := edge.reported([]int{0}, "link.yaml", "--side", "edge")
+	if n := edge.looksAtEndpoint(there, steps.Remote, "the edge node"); n != 8 {
+		t.Errorf("%d verdicts of the endpoint from the edge node", n)
+	}
+	for id := range there {
+		if strings.HasSuffix(id, "@local") {
+			t.Errorf("the edge judges %s", id)
+		}
+	}
+	if n := cluster.looksAtEndpoint(cluster.reported([]int{0}, "link.yaml", "--side", "cluster"), steps.Local, "this machine"); n != 9 {
+		t.Errorf("%d verdicts of the endpoint from the cluster's admin", n)
+	}
+	nothingOfTheCluster(t, box, append(handed, edge.said.String(), cluster.said.String(), edge.read("link.yaml")))
+
+	for _, o := range []*admin{edge, cluster} {
+		o.run([]int{0}, "undo", "--yes", "link.yaml", "--side", o.role)
+	}
+	if d := cmp.Diff(files, filesUnder(t, node)); d != "" {
+		t.Errorf("the edge node is not as it was (-before +after):\n%s", d)
+	}
+	if d := cmp.Diff(objects, stepstest.Snapshot(t, box)); d != "" {
+		t.Errorf("the cluster is not as it was (-before +after):\n%s", d)
+	}
+}
+
+// nothingOfTheCluster fails the test where one of the texts holds a private key or a
+// token of the cluster.
+func nothingOfTheCluster(t *testing.T, box *clustertest.Sandbox, texts []string) {
+	t.Helper()
+	var list struct {
+		Items []struct {
+			Metadata struct{ Name string }
+			Data     map[string][]byte
+		}
+	}
+	if err := json.Unmarshal([]byte(box.Run(t, clustertest.Local, "", "get", "secrets", "-A", "-o", "json")), &list); err != nil {
+		t.Fatal(err)
+	}
+	looked := 0
+	for _, s := range list.Items {
+		for _, key := range []string{"tls.key", "token"} {
+			secret := string(s.Data[key])
+			if len(secret) < 40 {
+				continue
+			}
+			looked++
+			secret = secret[len(secret)/3 : len(secret)*2/3]
+			if slices.ContainsFunc(texts, func(text string) bool { return strings.Contains(text, secret) }) {
+				t.Errorf("%s of Secret %s is in a file that was handed over, or was said", key, s.Metadata.Name)
+			}
+		}
+	}
+	if looked < 2 {
+		t.Errorf("the cluster has %d secrets: this proves nothing", looked)
+	}
+}

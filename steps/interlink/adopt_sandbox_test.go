@@ -1,0 +1,113 @@
+package interlink_test
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+
+	"carrick/steps"
+	"carrick/steps/interlink"
+	"carrick/steps/stepstest"
+)
+
+// answered are all answers of a link that count, by question, as they are typed.
+func answered(t *testing.T, s *steps.Session) map[string]string {
+	t.Helper()
+	out := map[string]string{}
+	for i := range s.Guide().Steps {
+		for _, a := range s.Answers(t.Context(), &s.Guide().Steps[i]) {
+			if a.Err != nil {
+				t.Errorf("%s: %v", a.Question.Key, a.Err)
+			}
+			if list, many := a.Value.([]string); a.Asked && a.Value != nil && (!many || len(list) > 0) {
+				out[a.Question.Key] = fmt.Sprint(a.Value)
+			}
+		}
+	}
+	return out
+}
+
+// A set-up whose link file is lost is found again, with the answers that made it.
+func TestASetUpIsFoundAgain(t *testing.T) {
+	for name, more := range map[string]map[string]any{
+		"as-it-comes": {"exposure.type": "LoadBalancer"},
+		"otherwise": {
+			"exposure.type": "NodePort", "exposure.port": 30444, "exposure.namespace": "jobs-api", "exposure.sources": []string{}, "exposure.image": "registry.example.org/nginx-unprivileged:1.29.1",
+			"cert.source": "own", "cert.days": 40, "cert.ca-years": 4, "workload.namespace": "kube-public", "workload.argo": true,
+		},
+		"host-port": {"exposure.type": "hostPort", "cert.days": 20},
+	} {
+		t.Run(name, func(t *testing.T) {
+			box := seeded(t, "")
+			made := stepstest.Open(t, box, interlink.Guide(), assets, name, stepstest.Given(t, box, interlink.Guide(), more))
+			takeOver(t, made)
+			found := stepstest.Open(t, box, interlink.Guide(), assets, name, nil)
+			if _, err := found.Adopt(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			want, got := answered(t, made), answered(t, found)
+			for _, key := range slices.Sorted(maps.Keys(want)) {
+				// what a test is to do is no part of what stands
+				if key != "test.watch" && got[key] != want[key] {
+					t.Errorf("%s is %q, and found is %q", key, want[key], got[key])
+				}
+			}
+			stepstest.Undo(t, found)
+		})
+	}
+}
+
+// takeOver does all that a link asks for, the chart's configuration included.
+func takeOver(t *testing.T, s *steps.Session) {
+	t.Helper()
+	p, err := s.Plan(t.Context(), steps.Scope{})
+	if err == nil {
+		err = s.Apply(t.Context(), p, steps.ApplyOptions{TakeOver: true}, nil)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// What the published guide's commands leave is found for what it is.
+func TestThePublishedChainIsFound(t *testing.T) {
+	box := seeded(t, "page")
+	s := stepstest.Open(t, box, interlink.Guide(), assets, "page", nil)
+	if _, err := s.Adopt(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	got := answered(t, s)
+	for key, want := range map[string]string{
+		"exposure.mode": "ingress", "exposure.namespace": "ingress-nginx-internal", "exposure.address": box.Answers["exposure.address"], "exposure.port": "60443",
+		"vk.node": "virtual-node", "vk.namespace": "interlink", "plugin.config": "/root/.interlink/config/SlurmConfig.yaml", "plugin.shared-fs": "true", "plugin.unit": "slurm-plugin.service",
+	} {
+		if got[key] != want {
+			t.Errorf("%s is found to be %q, want %q", key, got[key], want)
+		}
+	}
+}
+
+// Whoever has followed the published guide comes to an endpoint that jobs trust by
+// the answer that each of its faults names: the chain stays as it is, and what is
+// left is what only Helm can put right. Its port is another one: on the sandbox all
+// load balancers have one address.
+func TestFromThePublishedChainToTheProxy(t *testing.T) {
+	x := joined(t, seeded(t, ""), "page", true, nil)
+	for key, v := range stepstest.Given(t, x.box, interlink.Guide(), map[string]any{"exposure.mode": "proxy", "exposure.type": "LoadBalancer", "exposure.port": 60444}) {
+		if err := x.Answer(key, v); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := x.Answer("exposure.namespace", nil); err != nil { // as usual
+		t.Fatal(err)
+	}
+	takeOver(t, x.Session)
+	x.holds("job-complete", "apply")
+	for id, v := range x.reds() {
+		if v.Status != steps.Warn && id != "chart-values@local" {
+			t.Errorf("%s: %s: %s", id, v.Status, v.Found)
+		}
+	}
+	x.box.Run(t, "local", "", "-n", "ingress-nginx-internal", "get", "ingress", "default")
+}

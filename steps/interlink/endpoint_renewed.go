@@ -1,0 +1,70 @@
+package interlink
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"carrick/steps"
+	"carrick/steps/check"
+)
+
+// endpointRenewed compares what is shown with what stands in the Secret.
+func endpointRenewed(ctx context.Context, e steps.Env, t target) steps.Result {
+	got, no := shown(ctx, e, t)
+	if no != nil {
+		return *no
+	}
+	issued, _, err := pair(ctx, e)
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	name, err := endpointSecret(ctx, e)
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	is, want := got.Chain[0], issued[0]
+	if is.Equal(want) {
+		return steps.Passed("the one of Secret %s/%s, good from %s", space(e), name, want.NotBefore.UTC().Format(time.DateTime))
+	}
+	if !bytes.Equal(is.RawIssuer, want.RawIssuer) {
+		return steps.Skipped("it shows the certificate of another authority (endpoint-certificate)")
+	}
+	found := fmt.Sprintf("it shows a certificate of %s to %s, and Secret %s/%s holds one of %s to %s", is.NotBefore.UTC().Format(time.DateTime), is.NotAfter.UTC().Format(time.DateOnly),
+		space(e), name, want.NotBefore.UTC().Format(time.DateTime), want.NotAfter.UTC().Format(time.DateOnly))
+	if mode(e) == byIngress {
+		return steps.Waits(want.NotBefore, "%s", found).Or(e.Kubectl() + " get pods -n " + space(e) + "    # the controller takes a new certificate in by itself: what does its log say?")
+	}
+	restart := e.Kubectl() + " rollout restart deployment " + proxyName + " -n " + space(e)
+	anew, err := readsAnew(ctx, e)
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	if !anew {
+		return steps.Failed(found+": nginx.conf names the file by its name alone, so nginx has read it once", restart+"    # at each renewal; the nginx.conf that carrick makes needs none: "+again(e, "proxy"))
+	}
+	return steps.Waits(want.NotBefore, "%s", found).Or(restart)
+}
+
+// readsAnew tells whether the proxy opens its certificate at each handshake: nginx
+// does where the file's name has a variable in it.
+func readsAnew(ctx context.Context, e steps.Env) (bool, error) {
+	m, err := check.Get[corev1.ConfigMap](ctx, e.Cluster, check.ConfigMaps, space(e), proxyName)
+	if err != nil {
+		return false, err
+	}
+	said, err := readNginx(m.Data["nginx.conf"])
+	if err != nil {
+		return false, err
+	}
+	for _, d := range every(said, "ssl_certificate") {
+		if len(d.words) == 2 && strings.Contains(string(d.words[1]), "$") {
+			return true, nil
+		}
+	}
+	return false, nil
+}
