@@ -160,7 +160,11 @@ func projectedVolumes(_ context.Context, e steps.Env) steps.Result {
 }
 
 func configLoaded(ctx context.Context, e steps.Env) steps.Result {
-	text, err := standingConfig(ctx, e)
+	var text string
+	err := meanwhile(ctx, e, func() (err error) {
+		text, err = standingConfig(ctx, e)
+		return err
+	})
 	if err != nil {
 		return steps.Unseen(err)
 	}
@@ -212,7 +216,11 @@ func kubeletPod(e steps.Env, p *corev1.Pod) (r steps.Result, whole bool) {
 const printsToken = "could get token"
 
 func logQuiet(ctx context.Context, e steps.Env) steps.Result {
-	values, err := configOf(e)
+	var values map[string]any
+	err := meanwhile(ctx, e, func() (err error) {
+		values, err = configOf(e)
+		return err
+	})
 	if err != nil {
 		return steps.Unseen(err)
 	}

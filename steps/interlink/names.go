@@ -7,6 +7,7 @@ const (
 	nodeTaint     = "virtual-node.interlink/no-schedule"
 	configKey     = "InterLinkConfig.yaml"    // in ConfigMap N-virtual-kubelet-config
 	configSuffix  = "-virtual-kubelet-config" // ConfigMap
+	usualNode     = "virtual-node"            // N, unless the values say otherwise
 	kubeletSuffix = "-node"                   // Deployment, label app=N, container vk
 	kubeletName   = "vk"                      // container
 	rootCA        = "kube-root-ca.crt"        // ConfigMap of every namespace, key ca.crt

@@ -62,7 +62,17 @@ func nodeChecks() []steps.Check {
 // virtualNode is the name of the node that a virtual kubelet of InterLink has
 // made: of several the first.
 func virtualNode(ctx context.Context, e steps.Env) (any, error) {
-	nodes, err := check.List[corev1.Node](ctx, e.Cluster, check.Nodes, "", cluster.Selector{Labels: nodeLabel})
+	var nodes []*corev1.Node
+	err := check.Together(
+		func() (err error) {
+			nodes, err = check.List[corev1.Node](ctx, e.Cluster, check.Nodes, "", cluster.Selector{Labels: nodeLabel})
+			return err
+		},
+		func() error { // its Deployment is asked for next, and most have the chart's name
+			_, _ = check.List[appsv1.Deployment](ctx, e.Cluster, check.Deployments, "", cluster.Selector{Labels: "app=" + usualNode})
+			return nil
+		},
+	)
 	if err != nil {
 		return nil, err
 	}

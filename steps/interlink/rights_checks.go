@@ -103,6 +103,15 @@ func jobHours(e steps.Env) time.Duration {
 	return time.Duration(e.Answers.Int("vk.job-hours")) * time.Hour
 }
 
+// meanwhile reads something while the virtual kubelet's pods are read, which are asked
+// for next and are at hand then.
+func meanwhile(ctx context.Context, e steps.Env, read func() error) error {
+	return check.Together(read, func() error {
+		_, _ = podsOfKubelet(ctx, e) // who asks for them hears of an error
+		return nil
+	})
+}
+
 // podsOfKubelet are the virtual kubelet's pods that are not on their way out.
 func podsOfKubelet(ctx context.Context, e steps.Env) ([]*corev1.Pod, error) {
 	all, err := check.List[corev1.Pod](ctx, e.Cluster, check.Pods, vkNamespace(e), cluster.Selector{Labels: "app=" + nodeName(e)})

@@ -73,7 +73,7 @@ func nodeDefault(e steps.Env) (any, string) {
 	if name, err := e.Own.Text("virtual-node"); err == nil {
 		return name, "the node that has the label " + nodeLabel
 	}
-	return "virtual-node", "the chart"
+	return usualNode, "the chart"
 }
 
 func namespaceDefault(e steps.Env) (any, string) {
