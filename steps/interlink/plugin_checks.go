@@ -56,7 +56,7 @@ func pluginChecks() []steps.Check {
 			Why: "with SHARED_FS=true the job mounts the files from the same path on its own node", Run: pluginDataShared,
 		}),
 		on(steps.Check{
-			Name: "plugin-data-closed", Title: "only the plugin's user can read its data folder", Needs: []string{"plugin-config"}, When: sharedFS, Mend: "plugin-closed",
+			Name: "plugin-data-closed", Title: "other users can't read the plugin's data folder", Needs: []string{"plugin-config"}, When: sharedFS, Mend: "plugin-closed",
 			Why: "the token's file has mode 0644: the folder above it is all that keeps other users from it, and the token is good for 100 years or as long as its pod stands", Run: pluginDataClosed,
 		}),
 	}

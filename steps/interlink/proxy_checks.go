@@ -237,7 +237,7 @@ func hostPortServes(ctx context.Context, e steps.Env) steps.Result {
 }
 
 func proxyFenced(ctx context.Context, e steps.Env) steps.Result {
-	fix := "answer exposure.sources with the networks of the compute nodes, then: carrick apply " + e.LinkFile() + " --step proxy"
+	fix := "answer exposure.sources (step Exposure) with the networks of the compute nodes, then: carrick apply " + e.LinkFile() + " --step proxy"
 	if len(e.Answers.List("exposure.sources")) > 0 {
 		fix = "carrick apply " + e.LinkFile() + " --step proxy"
 	}

@@ -30,7 +30,7 @@ func (d watchDoer) trial() trial {
 
 // Plan says that a watch is held.
 func (d watchDoer) Plan(ctx context.Context, e steps.Env) (steps.Change, error) {
-	return d.trial().plan(ctx, e, "a watch through ", fmt.Sprintf("held for %d s, as an account that may watch one ConfigMap alone", e.Answers.Int("test.watch")))
+	return d.trial().plan(ctx, e, "a watch through ", fmt.Sprintf("held for %d s, as an account that may watch one ConfigMap alone, with a token that is bound to a Secret; that is deleted at once", e.Answers.Int("test.watch")))
 }
 
 // PlanUndo is as of every trial.
