@@ -18,7 +18,7 @@ import (
 )
 
 // skews are how far two clocks are apart: a server tells its time in whole seconds.
-var skews = regexp.MustCompile(`\d+m\d+s (ahead of|behind)`)
+var skews = regexp.MustCompile(`(?:\d+h)?\d+m\d+s (ahead of|behind)`)
 
 // moments are dates and long times, which differ from day to day.
 var moments = regexp.MustCompile(`\d{4}-\d\d-\d\d( \d\d:\d\d:\d\d)?|\d+h\d+m\d+s|\d\d:\d\d:\d\d|\b[0-9a-f]{16}\b`)
