@@ -108,6 +108,7 @@ func start(ctx context.Context, o options, died chan error, progress io.Writer) 
 	// Not MkdirAll: a folder that was removed by now must stay so.
 	err := errors.Join(
 		os.Mkdir(plane.Logs(o.dir), 0o700),
+		os.Mkdir(filepath.Join(o.dir, "tmp"), 0o700),
 		roles.Link(plane.Binaries(o.dir)),
 		environment(o.dir),
 	)
@@ -133,7 +134,9 @@ func start(ctx context.Context, o options, died chan error, progress io.Writer) 
 }
 
 // environment makes this process's environment what the components shall
-// have: none of the user's settings, and a home that goes with the sandbox.
+// have: none of the user's settings, and a home and a folder for temporary files
+// that go with the sandbox. A component that starts while the sandbox is removed
+// would else leave something beside it.
 func environment(dir string) error {
 	foreign := func(name string) bool {
 		return strings.HasPrefix(name, "ETCD_") || strings.HasPrefix(name, "KWOK_") || strings.HasPrefix(name, "XDG_") ||
@@ -149,6 +152,7 @@ func environment(dir string) error {
 	return errors.Join(
 		os.Setenv(leash.Variable, dir),
 		os.Setenv("HOME", filepath.Join(dir, "home")),
+		os.Setenv("TMPDIR", filepath.Join(dir, "tmp")),
 	)
 }
 
