@@ -1,11 +1,13 @@
 package stepstest
 
 import (
+	"encoding/json"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -91,5 +93,33 @@ func Define(t *testing.T, box *clustertest.Sandbox, side steps.Side, file string
 	t.Helper()
 	name := strings.TrimSpace(box.Run(t, string(side), "", "apply", "--server-side", "--validate=strict", "-f", file, "-o", "name"))
 	box.Cleanup(t, string(side), "delete", name)
-	box.Run(t, string(side), "", "wait", "--for=condition=Established", "--timeout=30s", name)
+	established(t, box, side, name)
+}
+
+// established returns when the API server serves a definition. kubectl wait ends
+// with an error where there are no conditions at all yet.
+func established(t *testing.T, box *clustertest.Sandbox, side steps.Side, name string) {
+	t.Helper()
+	again := time.NewTicker(100 * time.Millisecond)
+	defer again.Stop()
+	for late := time.After(30 * time.Second); ; {
+		var definition struct {
+			Status struct {
+				Conditions []struct{ Type, Status string }
+			}
+		}
+		if err := json.Unmarshal([]byte(box.Run(t, string(side), "", "get", name, "-o", "json")), &definition); err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range definition.Status.Conditions {
+			if c.Type == "Established" && c.Status == "True" {
+				return
+			}
+		}
+		select {
+		case <-again.C:
+		case <-late:
+			t.Fatalf("%s is not served after 30 s: %+v", name, definition.Status.Conditions)
+		}
+	}
 }
