@@ -87,7 +87,7 @@ bench: sandbox ## the budgets, as ratios measured in one run
 
 .PHONY: bench-short
 bench-short: sandbox ## the same, in a short run
-	CARRICK_SANDBOX=$(SANDBOX) $(GO) test -run '^$$' -bench . -benchtime 2x -timeout 30m ./... | $(GO) run ./cluster/clustertest/budgets
+	CARRICK_SANDBOX=$(SANDBOX) $(GO) test -run '^$$' -bench . -benchtime 1x -timeout 30m ./... | $(GO) run ./cluster/clustertest/budgets
 
 .PHONY: golden
 golden: ## write the goldens anew; look at the diff
