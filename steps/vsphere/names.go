@@ -1,0 +1,50 @@
+package vsphere
+
+import (
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"carrick/steps"
+	"carrick/steps/check"
+)
+
+// page is what admins follow without carrick.
+const page = "https://github.com/SoeldnerConsult/vSphere-extensions"
+
+// Where the class of volumes that many pods write to comes from.
+const (
+	native  = "native" // the cluster's own file volumes
+	byNFS   = "nfs"    // a provisioner that this guide installs
+	byClass = "class"  // a class that is there
+)
+
+// Who changes the class of claims.
+const (
+	byPolicy  = "policy"
+	byWebhook = "webhook"
+	byNobody  = "none"
+)
+
+// How pods are let in.
+const (
+	branchPSP    = "psp"    // the cluster still serves PodSecurityPolicies
+	branchLabels = "labels" // namespaces have levels
+)
+
+var (
+	claimKind   = check.ConfigMaps.GroupVersion().WithResource("persistentvolumeclaims")
+	eventKind   = check.ConfigMaps.GroupVersion().WithResource("events")
+	secretKind  = check.ConfigMaps.GroupVersion().WithResource("secrets")
+	profileKind = schema.GroupVersionResource{Group: "kubeflow.org", Version: "v1", Resource: "profiles"}
+)
+
+func usesNFS(e steps.Env) bool { return e.Answers.Text("storage.source") == byNFS }
+
+func usesWebhook(e steps.Env) bool { return e.Answers.Text("mutation.by") == byWebhook }
+
+func usesPolicy(e steps.Env) bool { return e.Answers.Text("mutation.by") == byPolicy }
+
+// space is the namespace in which this guide tries things.
+func space(e steps.Env) string { return e.Answers.Text("storage.namespace") }
+
+// class is the one for volumes that many pods write to.
+func class(e steps.Env) string { return e.Answers.Text("storage.class") }
