@@ -20,45 +20,63 @@ func (s *server) discovery(w http.ResponseWriter, core bool) {
 		reply(w, 200, list)
 		return
 	}
+	var all catalogue
 	if s.minor() >= 36 {
-		list.Items = append(list.Items, group("admissionregistration.k8s.io", "v1",
-			served("mutatingadmissionpolicies", "MutatingAdmissionPolicy", apidiscovery.ScopeCluster), served("mutatingadmissionpolicybindings", "MutatingAdmissionPolicyBinding", apidiscovery.ScopeCluster))...)
+		all.add("admissionregistration.k8s.io", "v1", served("mutatingadmissionpolicies", "MutatingAdmissionPolicy", apidiscovery.ScopeCluster))
+		all.add("admissionregistration.k8s.io", "v1", served("mutatingadmissionpolicybindings", "MutatingAdmissionPolicyBinding", apidiscovery.ScopeCluster))
 	}
-	if slices.ContainsFunc(s.objects, func(o *unstructured.Unstructured) bool {
-		return o.GetAPIVersion() == "policy/v1beta1" && o.GetKind() == "PodSecurityPolicy"
-	}) {
-		list.Items = append(list.Items, group("policy", "v1beta1", served("podsecuritypolicies", "PodSecurityPolicy", apidiscovery.ScopeCluster))...)
-	}
+	psp := false
 	for _, o := range s.objects {
-		if o.GetKind() == "CustomResourceDefinition" {
-			list.Items = append(list.Items, defined(o)...)
+		switch {
+		case o.GetAPIVersion() == "policy/v1beta1" && o.GetKind() == "PodSecurityPolicy":
+			psp = true
+		case o.GetKind() == "CustomResourceDefinition":
+			all.define(o)
 		}
 	}
+	if psp {
+		all.add("policy", "v1beta1", served("podsecuritypolicies", "PodSecurityPolicy", apidiscovery.ScopeCluster))
+	}
+	list.Items = all
 	reply(w, 200, list)
 }
 
-// defined are the versions that a definition serves, as a group of its own.
-func defined(crd *unstructured.Unstructured) []apidiscovery.APIGroupDiscovery {
+// catalogue is what is served, by group and version.
+type catalogue []apidiscovery.APIGroupDiscovery
+
+func (c *catalogue) add(name, version string, kind apidiscovery.APIResourceDiscovery) {
+	kind.ResponseKind.Group, kind.ResponseKind.Version = name, version
+	i := slices.IndexFunc(*c, func(g apidiscovery.APIGroupDiscovery) bool { return g.Name == name })
+	if i < 0 {
+		*c = append(*c, group(name, version, kind)...)
+		return
+	}
+	g := &(*c)[i]
+	j := slices.IndexFunc(g.Versions, func(v apidiscovery.APIVersionDiscovery) bool { return v.Version == version })
+	if j < 0 {
+		g.Versions = append(g.Versions, apidiscovery.APIVersionDiscovery{Version: version, Resources: []apidiscovery.APIResourceDiscovery{kind}})
+		return
+	}
+	g.Versions[j].Resources = append(g.Versions[j].Resources, kind)
+}
+
+// define adds the versions that a definition serves, where it says how its kind is called.
+func (c *catalogue) define(crd *unstructured.Unstructured) {
 	text := func(path ...string) string {
 		v, _, _ := unstructured.NestedString(crd.Object, path...)
 		return v
 	}
+	plural, kind, scope := text("spec", "names", "plural"), text("spec", "names", "kind"), apidiscovery.ScopeNamespace
+	if text("spec", "scope") == "Cluster" {
+		scope = apidiscovery.ScopeCluster
+	}
 	versions, _, _ := unstructured.NestedSlice(crd.Object, "spec", "versions")
-	var out []apidiscovery.APIGroupDiscovery
 	for _, v := range versions {
 		version, _ := v.(map[string]any)
-		name, _ := version["name"].(string)
-		plural, kind := text("spec", "names", "plural"), text("spec", "names", "kind")
-		if version["served"] != true || plural == "" || kind == "" {
-			continue
+		if name, _ := version["name"].(string); name != "" && version["served"] == true && plural != "" && kind != "" {
+			c.add(text("spec", "group"), name, served(plural, kind, scope))
 		}
-		scope := apidiscovery.ScopeNamespace
-		if text("spec", "scope") == "Cluster" {
-			scope = apidiscovery.ScopeCluster
-		}
-		out = append(out, group(text("spec", "group"), name, served(plural, kind, scope))...)
 	}
-	return out
 }
 
 func group(name, version string, kinds ...apidiscovery.APIResourceDiscovery) []apidiscovery.APIGroupDiscovery {
