@@ -168,7 +168,7 @@ func configLoaded(ctx context.Context, e steps.Env) steps.Result {
 	if err != nil {
 		return steps.Unseen(err)
 	}
-	s, err := startsOf(ctx, e, hashOf(text))
+	s, err := startsOf(ctx, e, steps.HashOf(text))
 	if err != nil {
 		return steps.Unseen(err)
 	}

@@ -2,7 +2,6 @@ package interlink
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"time"
 
@@ -85,7 +84,7 @@ func knowsConfig(ctx context.Context, e steps.Env) (bool, error) {
 	if err != nil || want != text {
 		return false, err
 	}
-	s, err := startsOf(ctx, e, hashOf(text))
+	s, err := startsOf(ctx, e, steps.HashOf(text))
 	return err == nil && s.pods > 0 && len(s.old) == 0, err
 }
 
@@ -147,7 +146,7 @@ func keyWritten(ctx context.Context, e steps.Env, namespace, name, key string) (
 	}
 	var first time.Time // whoever writes what stands already owns it, too, and changes nothing
 	for _, f := range found[0].ManagedFields {
-		if f.Time != nil && owns(f, "f:data", "f:"+key) && (first.IsZero() || f.Time.Time.Before(first)) {
+		if f.Time != nil && steps.Owns(f, "f:data", "f:"+key) && (first.IsZero() || f.Time.Time.Before(first)) {
 			first = f.Time.Time
 		}
 	}
@@ -159,19 +158,4 @@ func keyWritten(ctx context.Context, e steps.Env, namespace, name, key string) (
 		return written{first, made}, nil
 	}
 	return written{changed: first}, nil
-}
-
-func owns(f metav1.ManagedFieldsEntry, path ...string) bool {
-	var set map[string]any
-	if f.FieldsV1 == nil || json.Unmarshal(f.FieldsV1.GetRawBytes(), &set) != nil {
-		return false
-	}
-	for _, key := range path {
-		inner, ok := set[key].(map[string]any)
-		if !ok {
-			return false
-		}
-		set = inner
-	}
-	return true
 }
