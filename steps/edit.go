@@ -136,7 +136,9 @@ func (d Edit) PlanUndo(ctx context.Context, e Env) (Change, error) {
 }
 
 // Undo is the manifest's: values that were taken over come back.
-func (d Edit) Undo(ctx context.Context, e Env, say Progress) error { return d.Asset().Undo(ctx, e, say) }
+func (d Edit) Undo(ctx context.Context, e Env, say Progress) error {
+	return d.Asset().Undo(ctx, e, say)
+}
 
 // Export is the manifest's.
 func (d Edit) Export(ctx context.Context, e Env) ([]Exported, error) { return d.Asset().Export(ctx, e) }

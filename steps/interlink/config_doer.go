@@ -17,10 +17,12 @@ func editsConfig() configDoer {
 	return configDoer{steps.Edit{
 		Manifest: steps.Manifest{File: "vk-config.yaml"},
 		Key:      configKey,
-		At:       func(_ context.Context, e steps.Env) (string, string, error) { return vkNamespace(e), vkConfigMap(e), nil },
-		Text:     wantedConfig,
-		Again:    "a helm upgrade",
-		Hand:     func(_ context.Context, e steps.Env) string { return editByHand(e) },
+		At: func(_ context.Context, e steps.Env) (string, string, error) {
+			return vkNamespace(e), vkConfigMap(e), nil
+		},
+		Text:  wantedConfig,
+		Again: "a helm upgrade",
+		Hand:  func(_ context.Context, e steps.Env) string { return editByHand(e) },
 	}}
 }
 

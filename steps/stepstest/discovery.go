@@ -7,58 +7,94 @@ import (
 	apidiscovery "k8s.io/api/apidiscovery/v2"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// core is what every state may dry-run, and whether it stands in a namespace.
-var core = map[string]bool{"Service": true, "Pod": true, "Namespace": false, "PersistentVolumeClaim": true}
-
-// discovery is what the fake says that it serves: what a check may dry-run, what
-// the state's server section names, and PodSecurityPolicies where a state holds
-// one, as clusters before 1.25 do.
-func (s *server) discovery(w http.ResponseWriter, legacy bool) {
+// discovery is what the fake says that it serves: what a check may dry-run, the kinds of the definitions that a state
+// holds and what its server section names, PodSecurityPolicies where it holds one, as clusters before 1.25 do, and MutatingAdmissionPolicies from 1.36 on.
+func (s *server) discovery(w http.ResponseWriter, core bool) {
 	w.Header().Set("Content-Type", "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList")
 	list := apidiscovery.APIGroupDiscoveryList{}
-	if legacy {
-		for kind, namespaced := range core {
-			list.Items = serves(list.Items, schema.GroupVersionKind{Version: "v1", Kind: kind}, namespaced)
-		}
+	if core {
+		list.Items = group("", "v1",
+			served("services", "Service", apidiscovery.ScopeNamespace), served("pods", "Pod", apidiscovery.ScopeNamespace), served("namespaces", "Namespace", apidiscovery.ScopeCluster),
+			served("persistentvolumeclaims", "PersistentVolumeClaim", apidiscovery.ScopeNamespace))
 		reply(w, 200, list)
 		return
 	}
-	for _, kind := range s.also {
-		list.Items = serves(list.Items, kind, false)
+	var all catalogue
+	if s.minor() >= 36 {
+		all.add("admissionregistration.k8s.io", "v1", served("mutatingadmissionpolicies", "MutatingAdmissionPolicy", apidiscovery.ScopeCluster))
+		all.add("admissionregistration.k8s.io", "v1", served("mutatingadmissionpolicybindings", "MutatingAdmissionPolicyBinding", apidiscovery.ScopeCluster))
 	}
+	for _, kind := range s.also {
+		gvr, _ := meta.UnsafeGuessKindToResource(kind)
+		all.add(kind.Group, kind.Version, served(gvr.Resource, kind.Kind, apidiscovery.ScopeCluster))
+	}
+	psp := false
 	for _, o := range s.objects {
-		if o.GetAPIVersion() == "policy/v1beta1" && o.GetKind() == "PodSecurityPolicy" {
-			list.Items = serves(list.Items, o.GroupVersionKind(), false)
+		switch {
+		case o.GetAPIVersion() == "policy/v1beta1" && o.GetKind() == "PodSecurityPolicy":
+			psp = true
+		case o.GetKind() == "CustomResourceDefinition":
+			all.define(o)
 		}
 	}
+	if psp {
+		all.add("policy", "v1beta1", served("podsecuritypolicies", "PodSecurityPolicy", apidiscovery.ScopeCluster))
+	}
+	list.Items = all
 	reply(w, 200, list)
 }
 
-// serves adds a kind to what is served, once.
-func serves(list []apidiscovery.APIGroupDiscovery, kind schema.GroupVersionKind, namespaced bool) []apidiscovery.APIGroupDiscovery {
-	g := slices.IndexFunc(list, func(g apidiscovery.APIGroupDiscovery) bool { return g.Name == kind.Group })
-	if g < 0 {
-		g, list = len(list), append(list, apidiscovery.APIGroupDiscovery{ObjectMeta: metav1.ObjectMeta{Name: kind.Group}})
+// catalogue is what is served, by group and version.
+type catalogue []apidiscovery.APIGroupDiscovery
+
+func (c *catalogue) add(name, version string, kind apidiscovery.APIResourceDiscovery) {
+	kind.ResponseKind.Group, kind.ResponseKind.Version = name, version
+	i := slices.IndexFunc(*c, func(g apidiscovery.APIGroupDiscovery) bool { return g.Name == name })
+	if i < 0 {
+		*c = append(*c, group(name, version, kind)...)
+		return
 	}
-	versions := list[g].Versions
-	v := slices.IndexFunc(versions, func(v apidiscovery.APIVersionDiscovery) bool { return v.Version == kind.Version })
-	if v < 0 {
-		v, versions = len(versions), append(versions, apidiscovery.APIVersionDiscovery{Version: kind.Version})
+	g := &(*c)[i]
+	j := slices.IndexFunc(g.Versions, func(v apidiscovery.APIVersionDiscovery) bool { return v.Version == version })
+	if j < 0 {
+		g.Versions = append(g.Versions, apidiscovery.APIVersionDiscovery{Version: version, Resources: []apidiscovery.APIResourceDiscovery{kind}})
+		return
 	}
-	gvr, _ := meta.UnsafeGuessKindToResource(kind)
-	is := func(r apidiscovery.APIResourceDiscovery) bool { return r.Resource == gvr.Resource }
-	if !slices.ContainsFunc(versions[v].Resources, is) {
-		scope := apidiscovery.ScopeCluster
-		if namespaced {
-			scope = apidiscovery.ScopeNamespace
+	g.Versions[j].Resources = append(g.Versions[j].Resources, kind)
+}
+
+// define adds the versions that a definition serves, where it says how its kind is called.
+func (c *catalogue) define(crd *unstructured.Unstructured) {
+	text := func(path ...string) string {
+		v, _, _ := unstructured.NestedString(crd.Object, path...)
+		return v
+	}
+	plural, kind, scope := text("spec", "names", "plural"), text("spec", "names", "kind"), apidiscovery.ScopeNamespace
+	if text("spec", "scope") == "Cluster" {
+		scope = apidiscovery.ScopeCluster
+	}
+	versions, _, _ := unstructured.NestedSlice(crd.Object, "spec", "versions")
+	for _, v := range versions {
+		version, _ := v.(map[string]any)
+		if name, _ := version["name"].(string); name != "" && version["served"] == true && plural != "" && kind != "" {
+			c.add(text("spec", "group"), name, served(plural, kind, scope))
 		}
-		versions[v].Resources = append(versions[v].Resources, apidiscovery.APIResourceDiscovery{
-			Resource: gvr.Resource, ResponseKind: &metav1.GroupVersionKind{Group: kind.Group, Version: kind.Version, Kind: kind.Kind}, Scope: scope, Verbs: []string{"create", "list", "patch"},
-		})
 	}
-	list[g].Versions = versions
-	return list
+}
+
+func group(name, version string, kinds ...apidiscovery.APIResourceDiscovery) []apidiscovery.APIGroupDiscovery {
+	for i := range kinds {
+		kinds[i].ResponseKind.Group, kinds[i].ResponseKind.Version = name, version
+	}
+	return []apidiscovery.APIGroupDiscovery{{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Versions:   []apidiscovery.APIVersionDiscovery{{Version: version, Resources: kinds}},
+	}}
+}
+
+func served(resource, kind string, scope apidiscovery.ResourceScope) apidiscovery.APIResourceDiscovery {
+	return apidiscovery.APIResourceDiscovery{Resource: resource, ResponseKind: &metav1.GroupVersionKind{Kind: kind}, Scope: scope, Verbs: []string{"create", "list", "patch"}}
 }

@@ -18,9 +18,9 @@
 //	-- answers --  answers, as in a link file
 //	-- denied --   rights that the admin lacks, one a line: "remote create secrets renku"
 //	-- server --   "remote: down", "remote: hangs", "remote: version v1.20.1", "remote: skew 10m",
-//	               "remote: serves GROUP/VERSION Kind" (discovery names it), "remote: serves
-//	               nothing" (of what the base names), "remote: level restricted" (pod
-//	               security where a namespace has none); over a base these come after its own
+//	               "remote: serves GROUP/VERSION Kind" (discovery names it, besides the kinds of
+//	               definitions), "remote: level restricted" (pod security where a namespace has
+//	               none); over a base these come after its own
 //	-- admission/local --  what becomes of dry runs, YAML: a list of resource
 //	               (persistentvolumeclaims), namespace (all by default), match (fields that
 //	               the object has; null: has not), and one or more of warn (a warning), patch (a merge patch),

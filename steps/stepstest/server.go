@@ -8,6 +8,7 @@ import (
 	"log"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"time"
 
@@ -77,10 +78,6 @@ func (s *server) set(st *state) error {
 		case "version":
 			s.version = arg
 		case "serves":
-			if arg == "nothing" {
-				s.also = nil
-				break
-			}
 			version, kind, _ := strings.Cut(arg, " ")
 			s.also = append(s.also, schema.FromAPIVersionAndKind(version, kind))
 		case "level":
@@ -96,6 +93,12 @@ func (s *server) set(st *state) error {
 		}
 	}
 	return nil
+}
+
+// minor is the 36 of "v1.36.3".
+func (s *server) minor() int {
+	n, _ := strconv.Atoi(strings.Split(s.version, ".")[1])
+	return n
 }
 
 func (s *server) stop() {
@@ -172,8 +175,7 @@ func (s *server) serve(w http.ResponseWriter, r *http.Request) {
 	who := s.user(r)
 	switch {
 	case r.URL.Path == "/version":
-		minor := strings.Split(s.version, ".")[1]
-		reply(w, 200, map[string]any{"gitVersion": s.version, "major": "1", "minor": minor})
+		reply(w, 200, map[string]any{"gitVersion": s.version, "major": "1", "minor": strconv.Itoa(s.minor())})
 	case who.name == "":
 		fail(w, 401, metav1.StatusReasonUnauthorized, "Unauthorized")
 	case strings.HasSuffix(r.URL.Path, "/log"):

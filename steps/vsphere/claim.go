@@ -1,7 +1,12 @@
 package vsphere
 
-import "carrick/steps"
+import (
+	"carrick/cluster"
+	"carrick/steps"
+)
 
 func claim() steps.Step {
 	return steps.Step{Name: "claim", Title: "Claim"}
 }
+
+func claimRights(steps.Env) []cluster.Right { return nil }

@@ -1,7 +1,12 @@
 package vsphere
 
-import "carrick/steps"
+import (
+	"carrick/cluster"
+	"carrick/steps"
+)
 
 func nfs() steps.Step {
 	return steps.Step{Name: "nfs", Title: "NFS"}
 }
+
+func nfsRights(steps.Env) []cluster.Right { return nil }

@@ -1,7 +1,12 @@
 package vsphere
 
-import "carrick/steps"
+import (
+	"carrick/cluster"
+	"carrick/steps"
+)
 
 func storage() steps.Step {
 	return steps.Step{Name: "storage", Title: "Storage"}
 }
+
+func storageRights(steps.Env) []cluster.Right { return nil }
