@@ -5,18 +5,20 @@ import (
 	"slices"
 
 	apidiscovery "k8s.io/api/apidiscovery/v2"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 // discovery is what the fake says that it serves: what a check may dry-run, the kinds of the definitions that a state
-// holds, PodSecurityPolicies where it holds one, as clusters before 1.25 do, and MutatingAdmissionPolicies from 1.36 on.
+// holds and what its server section names, PodSecurityPolicies where it holds one, as clusters before 1.25 do, and MutatingAdmissionPolicies from 1.36 on.
 func (s *server) discovery(w http.ResponseWriter, core bool) {
 	w.Header().Set("Content-Type", "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList")
 	list := apidiscovery.APIGroupDiscoveryList{}
 	if core {
 		list.Items = group("", "v1",
-			served("services", "Service", apidiscovery.ScopeNamespace), served("pods", "Pod", apidiscovery.ScopeNamespace), served("namespaces", "Namespace", apidiscovery.ScopeCluster))
+			served("services", "Service", apidiscovery.ScopeNamespace), served("pods", "Pod", apidiscovery.ScopeNamespace), served("namespaces", "Namespace", apidiscovery.ScopeCluster),
+			served("persistentvolumeclaims", "PersistentVolumeClaim", apidiscovery.ScopeNamespace))
 		reply(w, 200, list)
 		return
 	}
@@ -24,6 +26,10 @@ func (s *server) discovery(w http.ResponseWriter, core bool) {
 	if s.minor() >= 36 {
 		all.add("admissionregistration.k8s.io", "v1", served("mutatingadmissionpolicies", "MutatingAdmissionPolicy", apidiscovery.ScopeCluster))
 		all.add("admissionregistration.k8s.io", "v1", served("mutatingadmissionpolicybindings", "MutatingAdmissionPolicyBinding", apidiscovery.ScopeCluster))
+	}
+	for _, kind := range s.also {
+		gvr, _ := meta.UnsafeGuessKindToResource(kind)
+		all.add(kind.Group, kind.Version, served(gvr.Resource, kind.Kind, apidiscovery.ScopeCluster))
 	}
 	psp := false
 	for _, o := range s.objects {

@@ -40,6 +40,10 @@ type server struct {
 	refuses bool            // nobody is signed in
 	minted  map[string]bool // tokens that stand on a host: good until they end
 	pages   map[string][]webAnswer
+
+	admission []admission
+	also      []schema.GroupVersionKind // served besides
+	level     string                    // of pod security, where a namespace has none
 }
 
 // admin is who the contexts sign in as.
@@ -56,7 +60,7 @@ func newServer(side steps.Side) *server {
 
 // set puts the server into a state.
 func (s *server) set(st *state) error {
-	s.objects, s.logs, s.pages = st.objects[s.side], st.logs, st.web
+	s.objects, s.logs, s.pages, s.admission = st.objects[s.side], st.logs, st.web, st.admission[s.side]
 	for _, d := range st.denied {
 		if rest, ok := strings.CutPrefix(d, string(s.side)+" "); ok {
 			s.denied = append(s.denied, rest)
@@ -73,6 +77,11 @@ func (s *server) set(st *state) error {
 			s.hangs = make(chan struct{})
 		case "version":
 			s.version = arg
+		case "serves":
+			version, kind, _ := strings.Cut(arg, " ")
+			s.also = append(s.also, schema.FromAPIVersionAndKind(version, kind))
+		case "level":
+			s.level = arg
 		case "skew":
 			d, err := time.ParseDuration(arg)
 			if err != nil {
