@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
 
+	"carrick/cluster/sandbox/podnet"
 	"carrick/cluster/sandbox/standin/charts"
 	"carrick/cluster/sandbox/standin/kubelet"
 	"carrick/cluster/sandbox/world"
@@ -28,6 +29,7 @@ type Side struct {
 	// Authentication is the file in which its API server looks for issuers.
 	Authentication string
 	Kubelet        *kubelet.Server
+	Network        *podnet.Network // from its API server to its pods
 	World          *world.Cluster
 }
 
@@ -49,8 +51,8 @@ type kind struct {
 	// start starts the stand-ins, with the behaviours that are to be wrong.
 	// They end with ctx or with the play's Close.
 	start func(ctx context.Context, sides Sides, wrong map[string]bool) (*Play, error)
-	// onHost is start for a scenario of which one side is a machine: a folder of
-	// the stage. What is wrong comes with acts.
+	// onHost is start for a scenario that takes more of the stage: a folder that
+	// stands for a machine, or programs. What is wrong comes with acts.
 	onHost func(ctx context.Context, s *Stage) (*Play, error)
 	// behaviours are the faults that stand-ins are started with, and no objects:
 	// name to one sentence.
@@ -70,6 +72,7 @@ var kinds = map[string]kind{
 	"liqo":      {start: liqo, behaviours: liqoBehaviours},
 	"ondemand":  {onHost: ondemand, acted: ondemandActs, under: ondemandUnder()},
 	"renku":     {start: renku, behaviours: behaviours, under: map[string]string{"page-frames": "page"}, answers: map[string]string{"session.test": "true"}},
+	"vsphere":   {onHost: vsphere},
 }
 
 // Play is a scenario whose stand-ins run.
