@@ -2,7 +2,6 @@ package main
 
 import (
 	"bufio"
-	"encoding/json"
 	"errors"
 	"io"
 	"net"
@@ -37,7 +36,8 @@ type hooked struct {
 	mu    sync.Mutex
 	said  []string
 	heard chan struct{} // closed at each line, and made anew
-	ended chan error
+	ended chan struct{} // closed when it has
+	fault error         // what it ended with
 }
 
 // extensionOptions are what the process is told, but for files and addresses.
@@ -47,10 +47,10 @@ var extensionOptions = extension.Options{
 	Lease:    "vsphere-extensions/carrick",
 }
 
-// hook makes its account and a certificate, and starts it.
-func hook(t *testing.T, box *clustertest.Sandbox, program string) *hooked {
+// hook makes its account and a certificate, and starts it on loopback, or on an address.
+func hook(t *testing.T, box *clustertest.Sandbox, program string, at ...string) *hooked {
 	t.Helper()
-	h := &hooked{t: t, program: program, folder: t.TempDir(), address: freeAddress(t), heard: make(chan struct{})}
+	h := &hooked{t: t, program: program, folder: t.TempDir(), address: freeAddress(t, append(at, "127.0.0.1")[0]), heard: make(chan struct{})}
 	var err error
 	if h.ca, err = cluster.NewCA("the extension's", 1); err != nil {
 		t.Fatal(err)
@@ -66,9 +66,9 @@ func hook(t *testing.T, box *clustertest.Sandbox, program string) *hooked {
 	return h
 }
 
-func freeAddress(t *testing.T) string {
+func freeAddress(t *testing.T, host string) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	l, err := net.Listen("tcp", net.JoinHostPort(host, "0"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -143,12 +143,14 @@ func (h *hooked) start() {
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	h.said, h.ended = nil, make(chan error, 1)
+	h.mu.Lock()
+	h.said, h.ended = nil, make(chan struct{})
+	h.mu.Unlock()
 	go h.listen(h.cmd, said, h.ended)
 	h.hears("reviews served")
 }
 
-func (h *hooked) listen(cmd *exec.Cmd, from io.Reader, ended chan<- error) {
+func (h *hooked) listen(cmd *exec.Cmd, from io.Reader, ended chan<- struct{}) {
 	for lines := bufio.NewScanner(from); lines.Scan(); {
 		h.mu.Lock()
 		h.said = append(h.said, lines.Text())
@@ -156,7 +158,8 @@ func (h *hooked) listen(cmd *exec.Cmd, from io.Reader, ended chan<- error) {
 		h.heard = make(chan struct{})
 		h.mu.Unlock()
 	}
-	ended <- cmd.Wait()
+	h.fault = cmd.Wait()
+	close(ended)
 }
 
 // hears waits until the process says something.
@@ -182,7 +185,6 @@ func (h *hooked) hears(what string) {
 func (h *hooked) kill() {
 	_ = h.cmd.Process.Kill() // it may have ended
 	<-h.ended
-	h.ended <- nil // for who waits again
 }
 
 // end ends it as a kubelet does, and says how it ended.
@@ -190,21 +192,6 @@ func (h *hooked) end() error {
 	if err := h.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		return err
 	}
-	err := <-h.ended
-	h.ended <- nil
-	return err
-}
-
-// count is how often a line says something of a kind.
-func (h *hooked) count(msg string) int {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	n := 0
-	for _, l := range h.said {
-		var said map[string]any
-		if json.Unmarshal([]byte(l), &said) == nil && said["msg"] == msg {
-			n++
-		}
-	}
-	return n
+	<-h.ended
+	return h.fault
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"encoding/pem"
 	"fmt"
+	"net"
 	"slices"
 	"strings"
 	"sync"
@@ -94,6 +95,12 @@ func defineProfiles(t *testing.T, box *clustertest.Sandbox) {
 // Where it fails, the claim is refused.
 func register(t *testing.T, box *clustertest.Sandbox, h *hooked) {
 	t.Helper()
+	registerAt(t, box, h, `{url: "https://`+h.address+`/pvc/mutate", caBundle: %s}`)
+}
+
+// registerAt is register with where it is asked, and a place for the CA in that.
+func registerAt(t *testing.T, box *clustertest.Sandbox, h *hooked, at string) {
+	t.Helper()
 	box.Run(t, clustertest.Local, fmt.Sprintf(`
 apiVersion: admissionregistration.k8s.io/v1
 kind: MutatingWebhookConfiguration
@@ -102,15 +109,15 @@ webhooks:
   - name: mutating.vsphere-extensions.keeyzar.de
     rules: [{apiGroups: [""], apiVersions: [v1], operations: [CREATE], resources: [persistentvolumeclaims], scope: Namespaced}]
     namespaceSelector: {matchLabels: {app.kubernetes.io/part-of: kubeflow-profile}}
-    clientConfig: {url: "https://%s/pvc/mutate", caBundle: %s}
+    clientConfig: %s
     admissionReviewVersions: [v1]
     sideEffects: None
     failurePolicy: Fail
     timeoutSeconds: 5
-`, h.address, base64.StdEncoding.EncodeToString(h.ca.Cert)), "apply", "-f", "-")
+`, fmt.Sprintf(at, base64.StdEncoding.EncodeToString(h.ca.Cert))), "apply", "-f", "-")
 }
 
-func object(apiVersion, kind, namespace, name string, more map[string]any) *unstructured.Unstructured {
+func anObject(apiVersion, kind, namespace, name string, more map[string]any) *unstructured.Unstructured {
 	o := &unstructured.Unstructured{Object: map[string]any{"apiVersion": apiVersion, "kind": kind}}
 	for k, v := range more {
 		o.Object[k] = v
@@ -121,11 +128,11 @@ func object(apiVersion, kind, namespace, name string, more map[string]any) *unst
 }
 
 func theProfile(name string) *unstructured.Unstructured {
-	return object("kubeflow.org/v1", "Profile", "", name, map[string]any{"spec": map[string]any{"owner": map[string]any{"kind": "User", "name": name + "@example.org"}}})
+	return anObject("kubeflow.org/v1", "Profile", "", name, map[string]any{"spec": map[string]any{"owner": map[string]any{"kind": "User", "name": name + "@example.org"}}})
 }
 
 func theSpace(name, owner string) *unstructured.Unstructured {
-	o := object("v1", "Namespace", "", name, nil)
+	o := anObject("v1", "Namespace", "", name, nil)
 	o.SetAnnotations(map[string]string{"owner": owner})
 	o.SetLabels(map[string]string{"app.kubernetes.io/part-of": "kubeflow-profile"})
 	return o
@@ -150,7 +157,7 @@ func theClaim(namespace string, n int) *unstructured.Unstructured {
 	if s.class != "-" {
 		spec["storageClassName"] = s.class
 	}
-	return object("v1", "PersistentVolumeClaim", namespace, fmt.Sprintf("claim-%04d", n), map[string]any{"spec": spec})
+	return anObject("v1", "PersistentVolumeClaim", namespace, fmt.Sprintf("claim-%04d", n), map[string]any{"spec": spec})
 }
 
 func classOf(o *unstructured.Unstructured) string {
@@ -212,19 +219,28 @@ const (
 	loadSpaces   = 5 // of the claims
 )
 
+func TestExtension(t *testing.T) {
+	clustertest.Start(t)
+	program := stepstest.Program(t)
+	for situation, test := range map[string]func(*testing.T, string){"under load": underLoad, "before there are profiles": beforeProfiles, "by a Service": byAService} {
+		t.Run(situation, func(t *testing.T) { test(t, program) })
+	}
+}
+
 // A thousand claims and two hundred profiles come at once. In the middle the certificate
 // is renewed, and the extension is killed and starts again: every claim has its class,
 // and every namespace its binding and its level.
-func TestExtensionUnderLoad(t *testing.T) {
+func underLoad(t *testing.T, program string) {
 	box, client := ground(t)
 	defineProfiles(t, box)
-	h := hook(t, box, stepstest.Program(t))
+	h := hook(t, box, program)
 	for i := range loadSpaces {
 		mustMake(t, client, namespaceKind, theSpace(fmt.Sprintf("load-%d", i), "nobody"))
 	}
 	register(t, box, h)
 	active(t, client, "load-0")
-	var done atomic.Int64
+	addedByAdmission(t, client)
+	var done, refused atomic.Int64
 	third, half := make(chan struct{}), make(chan struct{})
 	var up sync.RWMutex // held while the extension is down
 	work, ctx := errgroup.WithContext(t.Context())
@@ -234,7 +250,7 @@ func TestExtensionUnderLoad(t *testing.T) {
 	go func() { middle <- h.disturb(third, half, &up) }()
 	for n := range loadClaims {
 		work.Go(func() error {
-			err := madeClaim(ctx, client, n, &up)
+			err := madeClaim(ctx, client, n, &up, &refused)
 			switch done.Add(1) {
 			case loadClaims / 3:
 				close(third)
@@ -250,6 +266,10 @@ func TestExtensionUnderLoad(t *testing.T) {
 	if got, want := h.shown(t), <-middle; got != want {
 		t.Error("it does not show the renewed certificate")
 	}
+	if refused.Load() == 0 {
+		t.Error("no claim was refused while the extension was away: it was killed for nothing")
+	}
+	t.Logf("%d times a claim was refused while the extension was away, and asked for again", refused.Load())
 	claimsAreRight(t, client)
 	profilesAreSeenTo(t, client)
 	if err := h.end(); err != nil {
@@ -261,6 +281,36 @@ func TestExtensionUnderLoad(t *testing.T) {
 	}
 }
 
+// addedByAdmission measures what the webhook adds to the making of a claim, on a quiet
+// machine, side by side: in a namespace whose claims are looked at, and in one whose are
+// not.
+func addedByAdmission(t *testing.T, client dynamic.Interface) {
+	t.Helper()
+	mustMake(t, client, namespaceKind, anObject("v1", "Namespace", "", "load-none", nil))
+	took := map[string][]time.Duration{}
+	for n := range 200 {
+		for _, in := range []string{"load-none", "load-0"} {
+			c := theClaim(in, 0)
+			c.SetName(fmt.Sprintf("measured-%03d", n))
+			began := time.Now()
+			mustMake(t, client, claimKind, c)
+			took[in] = append(took[in], time.Since(began))
+		}
+	}
+	median := func(in string) time.Duration {
+		slices.Sort(took[in])
+		return took[in][len(took[in])/2].Round(10 * time.Microsecond)
+	}
+	without, with := median("load-none"), median("load-0")
+	t.Logf("making a claim takes %s (median of %d), and %s with the webhook: admission adds %s", without, len(took["load-none"]), with, with-without)
+	for in := range took {
+		if err := client.Resource(claimKind).Namespace(in).DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		till(t, client.Resource(claimKind).Namespace(in), "", "the claims are gone", func(all map[string]*unstructured.Unstructured) bool { return len(all) == 0 })
+	}
+}
+
 func mustMake(t *testing.T, client dynamic.Interface, kind schema.GroupVersionResource, o *unstructured.Unstructured) {
 	t.Helper()
 	if _, err := client.Resource(kind).Namespace(o.GetNamespace()).Create(t.Context(), o, metav1.CreateOptions{}); err != nil {
@@ -268,27 +318,95 @@ func mustMake(t *testing.T, client dynamic.Interface, kind schema.GroupVersionRe
 	}
 }
 
+// A profile that comes after its namespace is seen, and so is one whose kind is served
+// only then: until it is, the extension waits, and answers reviews.
+func beforeProfiles(t *testing.T, program string) {
+	box, client := ground(t)
+	mustMake(t, client, namespaceKind, theSpace("late", "late@example.org"))
+	mustMake(t, client, namespaceKind, theSpace("taken", "somebody@example.org"))
+	h := hook(t, box, program)
+	register(t, box, h)
+	active(t, client, "late")
+	h.hears("can't be followed now")
+	defineProfiles(t, box)
+	mustMake(t, client, profileKind, theProfile("taken"))
+	mustMake(t, client, profileKind, theProfile("late"))
+	till(t, client.Resource(bindingKind), "app.kubernetes.io/managed-by=carrick-vsphere-extension", "the binding", func(all map[string]*unstructured.Unstructured) bool {
+		if all["taken/rb-all-sa_ns-taken"] != nil {
+			t.Fatal("a namespace of somebody else is bound")
+		}
+		return all["late/rb-all-sa_ns-late"] != nil
+	})
+	h.hears("left alone")
+	if h.cmd.ProcessState != nil {
+		t.Errorf("it has ended: %s", h.cmd.ProcessState)
+	}
+}
+
+// The API server finds the extension by a Service, as in a cluster. EndpointSlices refuse
+// loopback, so it listens on an address of this machine that others can use.
+func byAService(t *testing.T, program string) {
+	box, client := ground(t)
+	at := ownAddress(t)
+	h := hook(t, box, program, at)
+	mustMake(t, client, namespaceKind, theSpace("served", "nobody"))
+	_, port, err := net.SplitHostPort(h.address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	box.Run(t, clustertest.Local, fmt.Sprintf(`
+apiVersion: v1
+kind: Service
+metadata: {name: vsphere-extensions, namespace: vsphere-extensions}
+spec: {ports: [{name: https, port: 443, targetPort: https}]}
+---
+apiVersion: discovery.k8s.io/v1
+kind: EndpointSlice
+metadata: {name: vsphere-extensions-1, namespace: vsphere-extensions, labels: {kubernetes.io/service-name: vsphere-extensions}}
+addressType: IPv4
+ports: [{name: https, port: %s, protocol: TCP}]
+endpoints: [{addresses: [%s], conditions: {ready: true}}]
+`, port, at), "apply", "-f", "-")
+	registerAt(t, box, h, "{service: {namespace: vsphere-extensions, name: vsphere-extensions, path: /pvc/mutate, port: 443}, caBundle: %s}")
+	active(t, client, "served")
+}
+
+func ownAddress(t *testing.T) string {
+	t.Helper()
+	all, err := net.InterfaceAddrs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, a := range all {
+		if n, ok := a.(*net.IPNet); ok && n.IP.To4() != nil && n.IP.IsGlobalUnicast() {
+			return n.IP.String()
+		}
+	}
+	t.Skip("this machine has no address but loopback")
+	return ""
+}
+
 // disturb renews the certificate, and kills the process, which starts again.
 func (h *hooked) disturb(third, half <-chan struct{}, up *sync.RWMutex) (certificate string) {
 	<-third
 	certificate = h.renew()
 	<-half
-	h.kill() // those who ask now are refused, and ask again
-	up.Lock()
+	up.Lock() // who is refused waits, and asks again
 	defer up.Unlock()
-	<-h.ended
+	h.kill()
 	h.start()
 	return certificate
 }
 
 // madeClaim makes a claim, again and again while the extension is away, as a client does.
-func madeClaim(ctx context.Context, client dynamic.Interface, n int, up *sync.RWMutex) error {
+func madeClaim(ctx context.Context, client dynamic.Interface, n int, up *sync.RWMutex, refused *atomic.Int64) error {
 	in := fmt.Sprintf("load-%d", n%loadSpaces)
 	for {
 		_, err := client.Resource(claimKind).Namespace(in).Create(ctx, theClaim(in, n), metav1.CreateOptions{})
 		if err == nil || !strings.Contains(err.Error(), "failed calling webhook") {
 			return err
 		}
+		refused.Add(1)
 		up.RLock() // until it is back
 		up.RUnlock()
 	}
