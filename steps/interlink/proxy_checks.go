@@ -123,7 +123,7 @@ func proxyCurrent(ctx context.Context, e steps.Env) steps.Result {
 
 // startedSince judges a proxy that carrick did not make: by when its pods started.
 func startedSince(ctx context.Context, e steps.Env, d *appsv1.Deployment) steps.Result {
-	w, err := keyWritten(ctx, e, d.Namespace, proxyName, "nginx.conf")
+	w, err := check.KeyWritten(ctx, e.Cluster, d.Namespace, proxyName, "nginx.conf")
 	if err != nil {
 		return steps.Unseen(err)
 	}
@@ -132,8 +132,8 @@ func startedSince(ctx context.Context, e steps.Env, d *appsv1.Deployment) steps.
 		return steps.Unseen(err)
 	}
 	for _, p := range pods {
-		if p.DeletionTimestamp == nil && p.Status.StartTime != nil && p.Status.StartTime.Time.Before(w.changed) {
-			return steps.Failed(fmt.Sprintf("pod %s runs since %s, and nginx.conf was written on %s", p.Name, p.Status.StartTime.UTC().Format(time.DateTime), w.changed.UTC().Format(time.DateTime)),
+		if p.DeletionTimestamp == nil && p.Status.StartTime != nil && p.Status.StartTime.Time.Before(w.Changed) {
+			return steps.Failed(fmt.Sprintf("pod %s runs since %s, and nginx.conf was written on %s", p.Name, p.Status.StartTime.UTC().Format(time.DateTime), w.Changed.UTC().Format(time.DateTime)),
 				e.Kubectl()+" rollout restart deployment "+proxyName+" -n "+d.Namespace)
 		}
 	}

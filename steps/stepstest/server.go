@@ -8,6 +8,7 @@ import (
 	"log"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"time"
 
@@ -39,6 +40,10 @@ type server struct {
 	refuses bool            // nobody is signed in
 	minted  map[string]bool // tokens that stand on a host: good until they end
 	pages   map[string][]webAnswer
+
+	admission []admission
+	also      []schema.GroupVersionKind // served besides
+	level     string                    // of pod security, where a namespace has none
 }
 
 // admin is who the contexts sign in as.
@@ -55,7 +60,7 @@ func newServer(side steps.Side) *server {
 
 // set puts the server into a state.
 func (s *server) set(st *state) error {
-	s.objects, s.logs, s.pages = st.objects[s.side], st.logs, st.web
+	s.objects, s.logs, s.pages, s.admission = st.objects[s.side], st.logs, st.web, st.admission[s.side]
 	for _, d := range st.denied {
 		if rest, ok := strings.CutPrefix(d, string(s.side)+" "); ok {
 			s.denied = append(s.denied, rest)
@@ -72,6 +77,11 @@ func (s *server) set(st *state) error {
 			s.hangs = make(chan struct{})
 		case "version":
 			s.version = arg
+		case "serves":
+			version, kind, _ := strings.Cut(arg, " ")
+			s.also = append(s.also, schema.FromAPIVersionAndKind(version, kind))
+		case "level":
+			s.level = arg
 		case "skew":
 			d, err := time.ParseDuration(arg)
 			if err != nil {
@@ -83,6 +93,12 @@ func (s *server) set(st *state) error {
 		}
 	}
 	return nil
+}
+
+// minor is the 36 of "v1.36.3".
+func (s *server) minor() int {
+	n, _ := strconv.Atoi(strings.Split(s.version, ".")[1])
+	return n
 }
 
 func (s *server) stop() {
@@ -159,8 +175,7 @@ func (s *server) serve(w http.ResponseWriter, r *http.Request) {
 	who := s.user(r)
 	switch {
 	case r.URL.Path == "/version":
-		minor := strings.Split(s.version, ".")[1]
-		reply(w, 200, map[string]any{"gitVersion": s.version, "major": "1", "minor": minor})
+		reply(w, 200, map[string]any{"gitVersion": s.version, "major": "1", "minor": strconv.Itoa(s.minor())})
 	case who.name == "":
 		fail(w, 401, metav1.StatusReasonUnauthorized, "Unauthorized")
 	case strings.HasSuffix(r.URL.Path, "/log"):
