@@ -279,6 +279,7 @@ func fieldsOf(o *unstructured.Unstructured) fields.Set {
 	set := fields.Set{"metadata.name": o.GetName(), "metadata.namespace": o.GetNamespace()}
 	if o.GetKind() == "Event" {
 		set["type"], _, _ = unstructured.NestedString(o.Object, "type")
+		set["reason"], _, _ = unstructured.NestedString(o.Object, "reason")
 		set["involvedObject.name"], _, _ = unstructured.NestedString(o.Object, "involvedObject", "name")
 	}
 	return set

@@ -49,8 +49,8 @@ type kind struct {
 	// start starts the stand-ins, with the behaviours that are to be wrong.
 	// They end with ctx or with the play's Close.
 	start func(ctx context.Context, sides Sides, wrong map[string]bool) (*Play, error)
-	// onHost is start for a scenario of which one side is a machine: a folder of
-	// the stage. What is wrong comes with acts.
+	// onHost is start for a scenario that takes more of the stage: a folder that
+	// stands for a machine, or programs. What is wrong comes with acts.
 	onHost func(ctx context.Context, s *Stage) (*Play, error)
 	// behaviours are the faults that stand-ins are started with, and no objects:
 	// name to one sentence.
@@ -70,6 +70,7 @@ var kinds = map[string]kind{
 	"liqo":      {start: liqo, behaviours: liqoBehaviours},
 	"ondemand":  {onHost: ondemand, acted: ondemandActs, under: ondemandUnder()},
 	"renku":     {start: renku, behaviours: behaviours, under: map[string]string{"page-frames": "page"}, answers: map[string]string{"session.test": "true"}},
+	"vsphere":   {onHost: vsphere},
 }
 
 // Play is a scenario whose stand-ins run.
