@@ -131,7 +131,7 @@ func pspBound(ctx context.Context, e steps.Env) steps.Result {
 	found := fmt.Sprintf("the accounts of %d of %d profiles may not use PodSecurityPolicy %s: %s", len(without), len(spaces), pspName, some(without))
 	if e.Answers.Bool("security.follow") {
 		i := slices.IndexFunc(spaces, func(ns *corev1.Namespace) bool { return ns.Name == without[0] })
-		return steps.Waits(spaces[i].CreationTimestamp.Time, "%s; the extension binds new ones", found)
+		return steps.Waits(spaces[i].CreationTimestamp.Time, "%s; the extension binds new ones", found).Or(again(e, "security"))
 	}
 	return steps.Failed(found, "")
 }
@@ -203,5 +203,5 @@ func pspLeftovers(ctx context.Context, e steps.Env) steps.Result {
 	if !deletesLeftovers(e) {
 		fix = answer(e, "security.leftovers", "yes") + ", or: " + e.Kubectl() + " -n " + all[0].Namespace + " delete rolebinding " + steps.Quoted(all[0].Name)
 	}
-	return steps.Warned(fmt.Sprintf("the cluster serves no PodSecurityPolicies, and %d RoleBindings let somebody use them: %s", len(all), some(names)), fix)
+	return steps.Warned("the cluster serves no PodSecurityPolicies, and these RoleBindings let somebody use them: "+some(names), fix)
 }
