@@ -90,7 +90,7 @@ func serve(ctx context.Context, o options, lines <-chan string, out, progress io
 func stage(ctx context.Context, dir string, sides map[string]*side) *scenario.Stage {
 	all := scenario.Sides{}
 	for name, s := range sides {
-		all[name] = &scenario.Side{Config: s.Config, FrontProxy: s.FrontProxy, Authentication: s.Authentication, Kubelet: s.kubelet, World: s.world}
+		all[name] = &scenario.Side{Config: s.Config, FrontProxy: s.FrontProxy, Authentication: s.Authentication, Kubelet: s.kubelet, Network: s.Network, World: s.world}
 	}
 	programs := scenario.Programs{Kubectl: filepath.Join(plane.Binaries(dir), roles.Kubectl)}
 	if _, ok := endpoint.FindNginx(); ok {

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
 
+	"carrick/cluster/sandbox/podnet"
 	"carrick/cluster/sandbox/standin/charts"
 	"carrick/cluster/sandbox/standin/kubelet"
 	"carrick/cluster/sandbox/world"
@@ -28,6 +29,7 @@ type Side struct {
 	// Authentication is the file in which its API server looks for issuers.
 	Authentication string
 	Kubelet        *kubelet.Server
+	Network        *podnet.Network // from its API server to its pods
 	World          *world.Cluster
 }
 
