@@ -26,8 +26,7 @@ func clusters() steps.Step {
 			},
 			{
 				Key: "supervisor.cluster", Title: "Name of the guest cluster on the Supervisor", Kind: steps.Name, Opt: true, On: steps.Remote, When: hasCluster,
-				Help:    "The name of its TanzuKubernetesCluster or Cluster there: kubectl get tanzukubernetesclusters,clusters",
-				Default: steps.FromFact("guest-name", "the one with the address of the guest's context, or the only one"),
+				Help: "The name of its TanzuKubernetesCluster or Cluster there. Left empty, it is the one that answers at the address of the guest's context, or the only one.",
 			},
 		},
 		Facts: slices.Concat(check.Identity(), clusterFacts()),

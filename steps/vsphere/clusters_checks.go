@@ -80,11 +80,7 @@ func guestCluster(_ context.Context, e steps.Env) steps.Result {
 	if !own {
 		return steps.Passed("it serves neither %s: no Supervisor", strings.ReplaceAll(supervisorSigns, " or ", " nor "))
 	}
-	peer, known, err := asSupervisor(e.Peer)
-	if err != nil {
-		return steps.Unseen(err)
-	}
-	if known && !peer {
+	if peer, known, _ := asSupervisor(e.Peer); known && !peer { // what can't be told of the other side changes nothing
 		return steps.Failed("this is a Supervisor (it serves "+supervisorSigns+"), and the other context leads to none: the two are swapped", swapped(e))
 	}
 	return steps.Failed("this is a Supervisor, it serves "+supervisorSigns+": nothing of Kubeflow belongs here",
@@ -97,11 +93,7 @@ func supervisorCluster(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Unseen(err)
 	}
 	if !own {
-		peer, known, err := asSupervisor(e.Peer)
-		switch {
-		case err != nil:
-			return steps.Unseen(err)
-		case known && peer:
+		if peer, known, _ := asSupervisor(e.Peer); known && peer {
 			return steps.Failed("this is no Supervisor, and the guest's context leads to one: the two are swapped", swapped(e))
 		}
 		return steps.Failed("this is no Supervisor: it serves no "+supervisorSigns,
@@ -141,25 +133,25 @@ func defaultClass(ctx context.Context, e steps.Env) steps.Result {
 	}
 	switch {
 	case len(found) == 0:
-		return steps.Failed("there is no default storage class: claims without a class stay Pending", declareFix(declared))
+		return steps.Failed("there is no default storage class: claims without a class stay Pending", declareFix(e, declared))
 	case len(found) > 1:
 		return manyDefaults(e, found, declared)
 	case declared != "" && found[0].Name != declared:
 		return steps.Warned(fmt.Sprintf("the default class is %s, and the Supervisor declares %s: that is set back at its next reconcile", found[0].Name, declared),
-			"leave the default class alone: the step mutation gives shared claims their class. To change it: "+declareFix(""))
+			"leave the default class alone: the step mutation gives shared claims their class. To change it: "+declareFix(e, ""))
 	case found[0].Provisioner != vSphereCSI:
 		return steps.Warned(fmt.Sprintf("the default class is %s, of provisioner %s: in a Tanzu guest that does not stay, the Supervisor's declaration is written over it", found[0].Name, cluster.Clean(found[0].Provisioner)),
-			"leave the default class alone: the step mutation gives shared claims their class. To change it: "+declareFix(""))
+			"leave the default class alone: the step mutation gives shared claims their class. To change it: "+declareFix(e, ""))
 	}
 	return steps.Passed("%s, of provisioner %s; who changes it in the guest has it set back by the Supervisor", found[0].Name, found[0].Provisioner)
 }
 
 // declareFix says where a default class is declared; class may be "".
-func declareFix(class string) string {
+func declareFix(e steps.Env, class string) string {
 	if class == "" {
 		class = "CLASS"
 	}
-	return "on the Supervisor: kubectl -n NAMESPACE edit tanzukubernetescluster GUEST    # spec.settings.storage.defaultClass: " + class + "; of a Cluster: the variable defaultStorageClass"
+	return "on the Supervisor: " + e.PeerKubectl() + " -n NAMESPACE edit tanzukubernetescluster GUEST    # spec.settings.storage.defaultClass: " + class + "; of a Cluster: the variable defaultStorageClass"
 }
 
 func manyDefaults(e steps.Env, found []*storagev1.StorageClass, declared string) steps.Result {

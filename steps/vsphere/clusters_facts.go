@@ -24,7 +24,6 @@ func clusterFacts() []steps.Fact {
 		{Name: "default-class", Title: "the default storage class", On: steps.Local, Shared: true, Learn: learnDefaultClass},
 		{Name: "is-supervisor", Title: "whether it is a Supervisor", On: steps.Both, Shared: true, Learn: isSupervisor},
 		{Name: "context-namespace", Title: "the namespace of the context", On: steps.Remote, Learn: contextNamespace},
-		{Name: "guest-name", Title: "the guest cluster's name on the Supervisor", On: steps.Remote, Learn: guestName},
 		{Name: "declared-class", Title: "the default storage class that the Supervisor declares", On: steps.Remote, Shared: true, Learn: declaredClassFact},
 		{Name: "declared-version", Title: "the Kubernetes version that the Supervisor declares", On: steps.Remote, Shared: true, Learn: declaredVersionFact},
 	}

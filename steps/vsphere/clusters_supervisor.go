@@ -153,34 +153,19 @@ func guestServer(f steps.Facts) string {
 	return where
 }
 
-// guestName is the guest cluster that has the address of the guest's context, or the only one.
-func guestName(ctx context.Context, e steps.Env) (any, error) {
-	all, err := guests(ctx, e)
-	if err != nil {
-		return nil, err
-	}
-	at := guestServer(e.Peer)
-	for _, g := range all {
-		if at != "" && g.endpoint == at {
-			return g.name, nil
-		}
-	}
-	if len(all) == 1 {
-		return all[0].name, nil
-	}
-	return nil, steps.Absent("the Supervisor shows %d guest clusters here, and none of them has the address %s", len(all), at)
-}
-
-// theGuest is the guest cluster that was answered, as the Supervisor declares it.
+// theGuest is the guest cluster that was answered, as the Supervisor declares it; without an answer the one that has the
+// address of the guest's context, or the only one. That is no default of the answer: what is asked of the guest must not
+// hang on a Supervisor that does not answer.
 func theGuest(ctx context.Context, e steps.Env) (guest, error) {
 	name := e.Answers.Text("supervisor.cluster")
 	all, err := guests(ctx, e)
 	if err != nil {
 		return guest{}, err
 	}
+	at := guestServer(e.Peer)
 	var found []guest
 	for _, g := range all {
-		if g.name == name {
+		if name != "" && g.name == name || name == "" && (len(all) == 1 || at != "" && g.endpoint == at) {
 			found = append(found, g)
 		}
 	}
@@ -190,7 +175,7 @@ func theGuest(ctx context.Context, e steps.Env) (guest, error) {
 	case 0:
 		return guest{}, steps.Absent("%s", noGuest(all, name))
 	}
-	return guest{}, steps.Absent("%d guest clusters are called %s: answer supervisor.namespace", len(found), name)
+	return guest{}, steps.Absent("%d guest clusters are called %s: answer supervisor.namespace", len(found), found[0].name)
 }
 
 // noGuest says that there is no such guest cluster, and which there are.

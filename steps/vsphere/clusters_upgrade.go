@@ -21,7 +21,6 @@ const (
 	restricted = 26 // a Tanzu release holds a namespace without a level to restricted
 )
 
-const enforceLabel = "pod-security.kubernetes.io/enforce"
 
 // plannedMinor is the version that the guest is to have; 0: none is known.
 func plannedMinor(e steps.Env) (minor int, from string, err error) {
@@ -44,12 +43,13 @@ func upgradeCrosses(ctx context.Context, e steps.Env) steps.Result {
 	if err != nil {
 		return steps.Unseen(err)
 	}
+	if now.Minor >= restricted {
+		return steps.Passed("it is %s: that is behind it", now.Git)
+	}
 	planned, from, err := plannedMinor(e)
 	switch {
 	case err != nil:
 		return steps.Unseen(err)
-	case now.Minor >= restricted:
-		return steps.Passed("it is %s: both versions are behind it", now.Git)
 	case planned <= now.Minor:
 		return steps.Passed("it is %s, and no upgrade is planned; answer clusters.upgrade once one is", now.Git)
 	case planned < withoutPSP:
@@ -62,7 +62,7 @@ func upgradeCrosses(ctx context.Context, e steps.Env) steps.Result {
 	var profiles, others []string
 	for _, ns := range all {
 		switch {
-		case ns.Labels[enforceLabel] != "" || ofSystem(ns.Name):
+		case ns.Labels[check.EnforceLabel] != "" || ofSystem(ns.Name):
 		case isProfileSpace(ns):
 			profiles = append(profiles, ns.Name)
 		default:
@@ -71,11 +71,11 @@ func upgradeCrosses(ctx context.Context, e steps.Env) steps.Result {
 	}
 	on := fmt.Sprintf("from %s to 1.%d (%s)", now.Git, planned, from)
 	if len(profiles) > 0 {
-		return steps.Failed(fmt.Sprintf("%s: %d namespaces of profiles have no level yet: %s. Don't upgrade before they have", on, len(profiles), some(profiles)), again(e, "security"))
+		return steps.Failed(fmt.Sprintf("%s, and namespaces of profiles have no level yet: %s. Don't upgrade before they have", on, some(profiles)), again(e, "security"))
 	}
 	if len(others) > 0 {
-		return steps.Warned(fmt.Sprintf("%s: the namespaces of profiles have levels, %d others have none and are held to restricted from 1.26 on: %s", on, len(others), some(others)),
-			fmt.Sprintf("%s label --dry-run=server --overwrite namespace %s %s=restricted    # what would be refused is warned of", e.Kubectl(), others[0], enforceLabel))
+		return steps.Warned(fmt.Sprintf("%s: the namespaces of profiles have levels; others have none, and are held to restricted from 1.26 on: %s", on, some(others)),
+			fmt.Sprintf("%s label --dry-run=server --overwrite namespace %s %s=restricted    # what would be refused is warned of", e.Kubectl(), others[0], check.EnforceLabel))
 	}
 	return steps.Passed("%s: every namespace has a level", on)
 }

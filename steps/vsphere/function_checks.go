@@ -82,7 +82,7 @@ func rwxGetsClass(ctx context.Context, e steps.Env) steps.Result {
 	for _, o := range all {
 		switch {
 		case o.refused != "":
-			return steps.Failed(fmt.Sprintf("a shared claim %s is refused in %s: %s", o.name, in, o.refused), mutationFix(e))
+			return steps.Failed(fmt.Sprintf("a shared claim %s is refused in %s: %s", o.name, in, o.refused), refusedFix(e, in))
 		case strings.Contains(o.got, unconfigured):
 			return steps.Failed(fmt.Sprintf("a shared claim %s gets the class %s in %s: the published guide's extension was told no class", o.name, cluster.Clean(o.got), in),
 				e.Kubectl()+" -n vsphere-extensions edit configmap vsphere-extensions-cm    # vsphere-extensions.readwritemany-sc="+class(e)+"; then rollout restart deployment vsphere-extensions")
@@ -119,6 +119,15 @@ func mutationFix(e steps.Env) string {
 	return ""
 }
 
+// refusedFix is how to find out who refuses a claim.
+func refusedFix(e steps.Env, in string) string {
+	if usesWebhook(e) {
+		return mutationFix(e)
+	}
+	return fmt.Sprintf("%s get mutatingadmissionpolicies,validatingadmissionpolicies,mutatingwebhookconfigurations,validatingwebhookconfigurations    # the reason names the one that refuses; a quota is shown by: %s -n %s get resourcequotas",
+		e.Kubectl(), e.Kubectl(), in)
+}
+
 func rwoKeepsClass(ctx context.Context, e steps.Env) steps.Result {
 	in, err := tryIn(ctx, e)
 	if err != nil {
@@ -139,7 +148,7 @@ func rwoKeepsClass(ctx context.Context, e steps.Env) steps.Result {
 	for _, o := range got {
 		switch {
 		case o.refused != "":
-			return steps.Failed(fmt.Sprintf("a claim %s is refused in %s: %s", o.name, in, o.refused), mutationFix(e))
+			return steps.Failed(fmt.Sprintf("a claim %s is refused in %s: %s", o.name, in, o.refused), refusedFix(e, in))
 		case o.got != usual:
 			return steps.Failed(fmt.Sprintf("a claim that one node writes to, %s, gets %s in %s, and not the default class %s", o.name, o.word(), in, orNone(usual)), whoFix(e))
 		}
@@ -172,7 +181,7 @@ func staticKeeps(ctx context.Context, e steps.Env) steps.Result {
 	for _, o := range got {
 		switch {
 		case o.refused != "":
-			return steps.Failed(fmt.Sprintf("a claim of the class \"\", %s, is refused in %s: %s", o.name, in, o.refused), mutationFix(e))
+			return steps.Failed(fmt.Sprintf("a claim of the class \"\", %s, is refused in %s: %s", o.name, in, o.refused), refusedFix(e, in))
 		case !o.has || o.got != "":
 			return steps.Failed(fmt.Sprintf("a claim of the class \"\", %s, gets %s in %s: it does not find the volume that was made for it", o.name, o.word(), in), whoFix(e))
 		}
@@ -204,7 +213,7 @@ func silentFailure(ctx context.Context, e steps.Env) steps.Result {
 	}
 	switch o := got[0]; {
 	case o.refused != "":
-		return steps.Failed(fmt.Sprintf("%s has failurePolicy %s: claims in the namespaces that it looks at are refused now: %s", hook, hook.fail, o.refused), mutationFix(e))
+		return steps.Failed(fmt.Sprintf("%s has failurePolicy %s: claims in the namespaces that it looks at are refused now: %s", hook, hook.fail, o.refused), refusedFix(e, in))
 	case o.got != class(e) && hook.fail == failOpen:
 		return steps.Failed(fmt.Sprintf("%s is passed over, and nobody is told (failurePolicy Ignore): shared claims get %s now, and stay Pending", hook, o.word()), mutationFix(e))
 	case o.got != class(e):
@@ -243,7 +252,7 @@ func claimsPending(ctx context.Context, e steps.Env) steps.Result {
 	if len(names) == 0 {
 		return steps.Passed("of %d claims none that is shared is Pending on another class than %s", len(claims), class(e))
 	}
-	r := steps.Warned(fmt.Sprintf("%d shared claims are Pending on a class that can't serve them: %s", len(names), some(names)), strings.Join(fixes, "\n"))
+	r := steps.Warned("Pending on a class that can't serve them: "+some(names), strings.Join(fixes, "\n"))
 	r.Lines = names
 	return r
 }

@@ -59,10 +59,9 @@ func mutation() steps.Step {
 			{
 				Name: "policy", Title: "Exchange the class of claims by a policy", On: steps.Local, When: usesPolicy, Needs: []string{"signed-in"},
 				Doer: steps.Manifest{File: "policy.yaml", Version: servedPolicies, Values: steps.Values{
-					"exchanged":   func(_ context.Context, e steps.Env) (any, error) { return exchanged(e), nil },
-					"assign":      func(_ context.Context, e steps.Env) (any, error) { return assigned(e), nil },
-					"label-key":   func(_ context.Context, e steps.Env) (any, error) { key, _ := selector(e); return key, nil },
-					"label-value": func(_ context.Context, e steps.Env) (any, error) { _, value := selector(e); return value, nil },
+					"exchanged": func(_ context.Context, e steps.Env) (any, error) { return exchanged(e), nil },
+					"assign":    func(_ context.Context, e steps.Env) (any, error) { return assigned(e), nil },
+					"label-key": labelKey, "label-value": labelValue,
 				}},
 			},
 			{
@@ -113,6 +112,20 @@ func defaultFail(e steps.Env) (any, string) {
 func selector(e steps.Env) (key, value string) {
 	key, value, _ = strings.Cut(e.Answers.Text("mutation.selector"), "=")
 	return key, value
+}
+
+// labelKey and labelValue are that label for a manifest; nothing where nobody
+// exchanges classes.
+func labelKey(_ context.Context, e steps.Env) (any, error) {
+	if key, _ := selector(e); exchanges(e) {
+		return key, nil
+	}
+	return nil, nil
+}
+
+func labelValue(_ context.Context, e steps.Env) (any, error) {
+	_, value := selector(e)
+	return value, nil
 }
 
 // sharedClaim is a condition of CEL: many pods are to write to it.

@@ -137,12 +137,15 @@ func oddPolicy(e steps.Env, p *admissionv1.MutatingAdmissionPolicy, key, value s
 	return ""
 }
 
+// oneMutator sorts what is asked about claims: what was chosen, others that do the
+// same, those that may, and those that are asked about everything.
 func oneMutator(ctx context.Context, e steps.Env) steps.Result {
 	all, err := mutators(ctx, e)
 	if err != nil {
 		return steps.Unseen(err)
 	}
 	by := e.Answers.Text("mutation.by")
+	slices.SortStableFunc(all, func(a, b mutator) int { return strings.Compare(a.rank(), b.rank()) })
 	var right, others, may, wide []mutator
 	for _, m := range all {
 		switch {
@@ -156,21 +159,30 @@ func oneMutator(ctx context.Context, e steps.Env) steps.Result {
 			may = append(may, m)
 		}
 	}
-	beside := "nobody does"
+	does := "nobody exchanges the class of claims"
 	if len(right) > 0 {
-		beside = right[0].String() + " does"
+		does = right[0].String() + " exchanges the class of claims"
 	}
 	switch {
+	case len(others) > 0 && len(right) > 0:
+		return steps.Failed(fmt.Sprintf("%s, and %s does, too", does, said(others)), deleting(e, others[0]))
 	case len(others) > 0:
-		return steps.Failed(fmt.Sprintf("%s exchanges the class of claims, and mutation.by is %s (%s)", said(others), by, beside),
-			fmt.Sprintf("%s; or, to go on with it: %s", deleting(e, others[0]), answerBy(e, others[0])))
+		return steps.Failed(fmt.Sprintf("%s exchanges the class of claims, and mutation.by is %s", said(others), by), answer(e, "mutation.by", others[0].by)+", or: "+deleting(e, others[0]))
 	case len(may) > 0:
-		return steps.Warned(fmt.Sprintf("%s; %s is asked about each new claim, too, and what it does to it can't be told", beside, said(may)),
+		return steps.Warned(fmt.Sprintf("%s; %s is asked about each new claim, too, and what it does to it can't be told", does, said(may)),
 			fmt.Sprintf("%s get %s %s -o yaml    # does it change spec.storageClassName? What comes of a claim, the step function tries", e.Kubectl(), may[0].resource, steps.Quoted(may[0].name)))
 	case len(wide) > 0:
-		return steps.Passed("%s; asked about everything that is made are %s", beside, said(wide))
+		return steps.Passed("%s; asked about everything that is made are %s", does, said(wide))
 	}
-	return steps.Passed("%s, and nobody else is asked about new claims", beside)
+	return steps.Passed("%s, and nobody else is asked about new claims", does)
+}
+
+// rank puts what has carrick's name first.
+func (m mutator) rank() string {
+	if m.name == policyName {
+		return ""
+	}
+	return m.name
 }
 
 func said(all []mutator) string {
@@ -190,5 +202,3 @@ func deleting(e steps.Env, m mutator) string {
 	}
 	return fmt.Sprintf("%s -n %s delete %s %s", e.Kubectl(), steps.Quoted(namespace), m.resource, steps.Quoted(name))
 }
-
-func answerBy(e steps.Env, m mutator) string { return answer(e, "mutation.by", m.by) }

@@ -166,6 +166,8 @@ func nfsExport(ctx context.Context, e steps.Env) steps.Result {
 	switch {
 	case len(seen.done) > 0:
 		return steps.Passed("%s has mounted %s; of other nodes that says nothing", seen.done[0], nfsExported(e))
+	case len(seen.faults) > 0:
+		return steps.Skipped("node %s can't mount NFS at all (nfs-mount-helper)", seen.faults[0].node)
 	case len(seen.waiting) > 0:
 		p := seen.waiting[0]
 		return steps.Waits(p.CreationTimestamp.Time, "pod %s/%s has not mounted it yet", p.Namespace, p.Name).Or(e.Kubectl() + " -n " + p.Namespace + " describe pod " + p.Name + "\n# " + byHand(e))

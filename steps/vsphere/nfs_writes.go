@@ -22,6 +22,9 @@ func refusal(text string) string {
 		low := strings.ToLower(line)
 		for _, words := range refusedWrites {
 			if strings.Contains(low, words) {
+				if _, after, ok := strings.Cut(line, "] "); ok { // what a log puts before
+					line = after
+				}
 				return strings.TrimSpace(line)
 			}
 		}

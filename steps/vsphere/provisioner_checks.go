@@ -56,7 +56,7 @@ func oldFix(e steps.Env, p *provisioner) string {
 	if r := p.release(); r != "" {
 		remove = fmt.Sprintf("%s -n %s uninstall %s", e.Helm(), p.Namespace, steps.Quoted(r))
 	}
-	return remove + "    # volumes that it has made stay, and pods keep them\n# then: " + again(e, "nfs")
+	return remove + "    # volumes that it has made stay, and pods keep them; nobody deletes them after their claims\n# then: " + again(e, "nfs")
 }
 
 func logFix(e steps.Env, p *provisioner) string {
@@ -178,21 +178,25 @@ func provisionerLevel(ctx context.Context, e steps.Env) steps.Result {
 	if err != nil {
 		return steps.Unseen(err)
 	}
-	switch level := cluster.Clean(ns.Labels[enforceLabel]); level {
-	case "baseline":
+	fix := levelFix(e, name)
+	if steps.CreatedBy(ns.Annotations) == "" { // who else runs pods there?
+		fix = strings.Replace(fix, " label ", " label --dry-run=server ", 1) + "    # tells which pods would be refused; without --dry-run=server it is done"
+	}
+	switch level := cluster.Clean(ns.Labels[check.EnforceLabel]); level {
+	case check.Baseline:
 		return steps.Passed("namespace %s enforces baseline", name)
-	case "restricted":
-		return steps.Failed(fmt.Sprintf("namespace %s enforces restricted, which refuses the provisioner's pod the next time it is made", name), levelFix(e, name))
+	case check.Restricted:
+		return steps.Failed(fmt.Sprintf("namespace %s enforces restricted, which refuses the provisioner's pod the next time it is made", name), fix)
 	case "":
 		if pspBranch(e) {
-			return steps.Warned(fmt.Sprintf("namespace %s has no level: after an upgrade to 1.26 it is held to restricted", name), levelFix(e, name))
+			return steps.Warned(fmt.Sprintf("namespace %s has no level: after an upgrade to 1.26 it is held to restricted", name), fix)
 		}
-		return steps.Warned(fmt.Sprintf("namespace %s has no level: a Tanzu release from 1.26 on holds it to restricted, which refuses the provisioner's pod", name), levelFix(e, name))
+		return steps.Warned(fmt.Sprintf("namespace %s has no level: a Tanzu release from 1.26 on holds it to restricted, which refuses the provisioner's pod", name), fix)
 	default:
-		return steps.Warned(fmt.Sprintf("namespace %s enforces %s: more than the provisioner needs", name, level), levelFix(e, name))
+		return steps.Warned(fmt.Sprintf("namespace %s enforces %s: more than the provisioner needs", name, level), fix)
 	}
 }
 
 func levelFix(e steps.Env, namespace string) string {
-	return fmt.Sprintf("%s label namespace %s %s=baseline --overwrite", e.Kubectl(), namespace, enforceLabel)
+	return fmt.Sprintf("%s label namespace %s %s=baseline --overwrite", e.Kubectl(), namespace, check.EnforceLabel)
 }

@@ -43,6 +43,7 @@ func security() steps.Step {
 		},
 		Facts: []steps.Fact{
 			{Name: "istio", Title: "how Istio sets up the network of pods", On: steps.Local, Learn: learnIstio},
+			{Name: "labels-file", Title: "the ConfigMap with the labels of profiles' namespaces", On: steps.Local, Learn: learnLabelsFile},
 		},
 		Actions: []steps.Action{
 			{
@@ -50,7 +51,7 @@ func security() steps.Step {
 				Doer: steps.Manifest{File: "psp-binding.yaml", Each: unboundProfiles},
 			},
 			{
-				Name: "profile-labels", Title: "Have profiles' namespaces labelled with the level", On: steps.Local, Needs: []string{"signed-in"},
+				Name: "profile-labels", Title: "Have profiles' namespaces labelled with the level", On: steps.Local, When: hasLabelsFile, Needs: []string{"signed-in"},
 				Doer: editsLabels(),
 			},
 			{
@@ -67,6 +68,13 @@ func labelsBranch(e steps.Env) bool { return !pspBranch(e) }
 
 func deletesLeftovers(e steps.Env) bool {
 	return labelsBranch(e) && e.Answers.Bool("security.leftovers")
+}
+
+// hasLabelsFile holds also where it can't be read whether there is one: the plan
+// then says why.
+func hasLabelsFile(e steps.Env) bool {
+	_, err := e.Own.Text("labels-file")
+	return !absent(err)
 }
 
 // level is the one that profiles' namespaces are to have.

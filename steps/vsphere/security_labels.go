@@ -94,6 +94,14 @@ func readLabels(text string) (map[string]string, error) {
 	return out, err
 }
 
+func learnLabelsFile(ctx context.Context, e steps.Env) (any, error) {
+	f, err := labelsFile(ctx, e)
+	if err != nil {
+		return nil, err
+	}
+	return f.String(), nil
+}
+
 // levelLabels are what the file is to say: who makes a pod that is narrower than
 // it has to be is told what restricted would say.
 func levelLabels(e steps.Env) map[string]string {

@@ -206,7 +206,7 @@ func refusedAnyway(e steps.Env, refused map[string]string) steps.Result {
 	} else if strings.Contains(refused[names[0]], "violates PodSecurity") {
 		fix = answer(e, "security.level", check.Baseline) + ", which Kubeflow's images of notebooks take"
 	}
-	return steps.Failed(fmt.Sprintf("%d namespaces that have the level refuse a notebook's pod: %s (%s)", len(names), some(names), refused[names[0]]), fix)
+	return steps.Failed(fmt.Sprintf("a notebook's pod is refused where the level is as it should be: in %s (%s)", some(names), refused[names[0]]), fix)
 }
 
 // levelWarnings asks what would be said to the level where it is not yet.

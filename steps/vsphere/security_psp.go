@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -32,7 +33,7 @@ func pspChecks() []steps.Check {
 			See: []string{fixerSource, pspSource}, Run: pspRoleThere,
 		},
 		{
-			Name: "psp-bound", Title: "the accounts of every profile may use the PodSecurityPolicy", On: steps.Local, When: pspBranch, Needs: []string{"psp-role"}, Mend: "psp-bindings",
+			Name: "psp-bound", Title: "the accounts of every profile may use the PodSecurityPolicy", On: steps.Local, When: pspBranch, Needs: []string{"psp-role"}, Mend: "psp-bindings", Within: time.Minute,
 			Why: "pods of a namespace without the binding are refused one and all: notebooks never start, and only an event says why",
 			See: []string{fixerSource, pspSource}, Run: pspBound,
 		},
@@ -124,10 +125,15 @@ func pspBound(ctx context.Context, e steps.Env) steps.Result {
 	if err != nil {
 		return steps.Unseen(err)
 	}
-	if len(without) > 0 {
-		return steps.Failed(fmt.Sprintf("the accounts of %d of %d profiles may not use PodSecurityPolicy %s: %s", len(without), len(spaces), pspName, some(without)), "")
+	if len(without) == 0 {
+		return steps.Passed("those of all %d profiles, PodSecurityPolicy %s", len(spaces), pspName)
 	}
-	return steps.Passed("those of all %d profiles, PodSecurityPolicy %s", len(spaces), pspName)
+	found := fmt.Sprintf("the accounts of %d of %d profiles may not use PodSecurityPolicy %s: %s", len(without), len(spaces), pspName, some(without))
+	if e.Answers.Bool("security.follow") {
+		i := slices.IndexFunc(spaces, func(ns *corev1.Namespace) bool { return ns.Name == without[0] })
+		return steps.Waits(spaces[i].CreationTimestamp.Time, "%s; the extension binds new ones", found).Or(again(e, "security"))
+	}
+	return steps.Failed(found, "")
 }
 
 // pspBindings are the RoleBindings to roles of PodSecurityPolicies that are called
@@ -197,5 +203,5 @@ func pspLeftovers(ctx context.Context, e steps.Env) steps.Result {
 	if !deletesLeftovers(e) {
 		fix = answer(e, "security.leftovers", "yes") + ", or: " + e.Kubectl() + " -n " + all[0].Namespace + " delete rolebinding " + steps.Quoted(all[0].Name)
 	}
-	return steps.Warned(fmt.Sprintf("the cluster serves no PodSecurityPolicies, and %d RoleBindings let somebody use them: %s", len(all), some(names)), fix)
+	return steps.Warned("the cluster serves no PodSecurityPolicies, and these RoleBindings let somebody use them: "+some(names), fix)
 }

@@ -55,7 +55,7 @@ func podsRefused(ctx context.Context, e steps.Env) steps.Result {
 		fix += ", or give its pods a securityContext"
 	}
 	fix += "; then, as its controller tries ever more seldom: " + restart(e, r)
-	return steps.Failed(fmt.Sprintf("%d workloads get no pods: %s (%s)", len(found), some(names), r.why), fix)
+	return steps.Failed(fmt.Sprintf("refused their pods: %s (%s)", some(names), r.why), fix)
 }
 
 // restart has a controller try at once.

@@ -66,13 +66,22 @@ type kind struct {
 	answers map[string]string
 }
 
+// with is a fault behind those on which it builds; "" is none.
+func (k kind) with(fault string) []string {
+	var all []string
+	for f := fault; f != ""; f = k.under[f] {
+		all = slices.Insert(all, 0, f)
+	}
+	return all
+}
+
 // kinds are the scenarios that have stand-ins. The others are only objects.
 var kinds = map[string]kind{
 	"interlink": {onHost: interlink, acted: interlinkActs, under: interlinkUnder()},
 	"liqo":      {start: liqo, behaviours: liqoBehaviours},
 	"ondemand":  {onHost: ondemand, acted: ondemandActs, under: ondemandUnder()},
 	"renku":     {start: renku, behaviours: behaviours, under: map[string]string{"page-frames": "page"}, answers: map[string]string{"session.test": "true"}},
-	"vsphere":   {onHost: vsphere},
+	"vsphere":   {onHost: vsphere, under: vsphereUnder()},
 }
 
 // Play is a scenario whose stand-ins run.
@@ -210,8 +219,8 @@ func (s *Stage) play(scenario, fault string) (*Play, error) {
 	if old != nil {
 		now = old.faults
 	}
-	for _, f := range []string{kinds[scenario].under[fault], fault} {
-		if f != "" && !slices.Contains(now, f) {
+	for _, f := range kinds[scenario].with(fault) {
+		if !slices.Contains(now, f) {
 			now = append(slices.Clone(now), f)
 		}
 	}

@@ -7,12 +7,15 @@ import (
 	"path/filepath"
 	"strconv"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
 	"carrick/cluster/sandbox/standin/certmanager"
 	"carrick/cluster/sandbox/standin/charts"
 	"carrick/cluster/sandbox/standin/nfs"
 	"carrick/cluster/sandbox/standin/profiles"
+	"carrick/cluster/sandbox/standin/volumes"
 	"carrick/cluster/sandbox/world"
 )
 
@@ -25,6 +28,7 @@ type guest struct {
 	signer   *certmanager.Player
 	profiles *profiles.Player
 	export   *nfs.Server
+	volumes  *volumes.Player
 }
 
 // vsphere starts it.
@@ -57,15 +61,24 @@ func vsphere(ctx context.Context, s *Stage) (_ *Play, err error) {
 	if g.export, err = nfs.Start(ctx, filepath.Join(s.dir, "export")); err != nil {
 		return nil, err
 	}
-	all = append(all, g.export.Close)
+	if g.volumes, err = volumes.Start(ctx, volumes.Options{
+		Config: g.side.Config, Supervisor: s.sides[remote].Config, Export: g.export, Dir: filepath.Join(s.dir, "volumes"),
+	}); err != nil {
+		g.export.Close()
+		return nil, err
+	}
+	all = append(all, g.side.Kubelet.Add(g.volumes.Log), g.volumes.Close, g.export.Close)
 	values, err := g.values()
 	if err != nil {
 		return nil, err
 	}
 	return &Play{
-		Values: values, Charts: repository, Settle: g.settle, Close: all.close,
-		Answers: map[string]string{"nfs.source": repository.URL, "nfs.server": g.export.Address, "nfs.path": nfs.Export},
-		Given:   []string{"nfs.source", "nfs.server", "nfs.path"},
+		Values: values, Charts: repository, Settle: g.settle, Acts: g.acts(), Close: all.close,
+		Answers: map[string]string{
+			"supervisor.namespace": "data-science", "claim.pods": "true",
+			"nfs.source": repository.URL, "nfs.server": g.export.Address, "nfs.path": nfs.Export,
+		},
+		Given: []string{"supervisor.namespace", "nfs.source", "nfs.server", "nfs.path"},
 	}, nil
 }
 
@@ -79,10 +92,12 @@ func (g *guest) values() (world.Values, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the guest's API server at %s: %w", g.side.Config.Host, err)
 	}
-	return world.Values{"guest.host": api.Hostname(), "guest.port": port}, nil
+	return world.Values{
+		"guest.host": api.Hostname(), "guest.port": port, "nfs.server": g.export.Address, "nfs.path": nfs.Export,
+	}, nil
 }
 
-// settle returns when all has been looked at.
+// settle returns when all has been looked at, and Alice's notebook has its volume.
 func (g *guest) settle(ctx context.Context) error {
 	if err := g.profiles.Look(ctx); err != nil {
 		return fmt.Errorf("the profile controller's stand-in: %w", err)
@@ -90,5 +105,11 @@ func (g *guest) settle(ctx context.Context) error {
 	if err := g.signer.Look(ctx); err != nil {
 		return fmt.Errorf("cert-manager's stand-in: %w", err)
 	}
-	return nil
+	if err := g.volumes.Look(ctx); err != nil {
+		return fmt.Errorf("the storage's stand-in: %w", err)
+	}
+	return world.Until(ctx, "the claim of a notebook", func() (bool, error) {
+		c, err := g.client.CoreV1().PersistentVolumeClaims("alice").Get(ctx, "notes-workspace", metav1.GetOptions{})
+		return err == nil && c.Status.Phase == corev1.ClaimBound, err
+	})
 }

@@ -51,3 +51,28 @@ func (s *Said) String() string {
 	defer s.mu.Unlock()
 	return strings.Join(s.lines, "")
 }
+
+// Text is what a program writes. The zero value is empty.
+type Text struct {
+	mu  sync.Mutex
+	all []byte
+}
+
+// textAtMost is how many bytes are kept: the last ones.
+const textAtMost = 1 << 20
+
+// Write appends to it.
+func (t *Text) Write(p []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.all = append(t.all, p...)
+	t.all = t.all[max(0, len(t.all)-textAtMost):]
+	return len(p), nil
+}
+
+// String is all that is kept of it.
+func (t *Text) String() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return string(t.all)
+}
