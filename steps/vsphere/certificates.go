@@ -50,8 +50,8 @@ func certificates() steps.Step {
 			{
 				Name: "cert-managed", Title: "Have cert-manager make a CA and the certificate", On: steps.Local, Needs: []string{"extension-namespace", "cert-manager-there"}, When: signedBy(byCertManager),
 				Doer: certs.Managed{
-					Manifest: steps.Manifest{File: "cert-managed.yaml", Values: steps.Values{"ca-hours": certs.Hours("cert.ca-years", 365), "hours": certs.Hours("cert.days", 1), "names": extensionHosts, "keystores": keystores}},
-					Writes:   map[string]string{caSecret: caSecret, tlsSecret: tlsSecret}, Home: "extension-namespace",
+					Manifest:  steps.Manifest{File: "cert-managed.yaml", Values: steps.Values{"ca-hours": certs.Hours("cert.ca-years", 365), "hours": certs.Hours("cert.days", 1), "names": extensionHosts, "keystores": keystores}},
+					Namespace: extensionSpace, Leaf: tlsSecret, Writes: map[string]string{caSecret: caSecret, tlsSecret: tlsSecret}, Home: "extension-namespace",
 				},
 			},
 			{

@@ -21,7 +21,6 @@ const (
 	restricted = 26 // a Tanzu release holds a namespace without a level to restricted
 )
 
-
 // plannedMinor is the version that the guest is to have; 0: none is known.
 func plannedMinor(e steps.Env) (minor int, from string, err error) {
 	if n, ok := minorOf(e.Answers.Text("clusters.upgrade")); ok {
