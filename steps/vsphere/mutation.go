@@ -58,11 +58,11 @@ func mutation() steps.Step {
 		Actions: []steps.Action{
 			{
 				Name: "policy", Title: "Exchange the class of claims by a policy", On: steps.Local, When: usesPolicy, Needs: []string{"signed-in"},
-				Doer: steps.Manifest{File: "policy.yaml", Version: servedPolicies, Values: steps.Values{
+				Doer: policyDoer{steps.Manifest{File: "policy.yaml", Version: servedPolicies, Values: steps.Values{
 					"exchanged": func(_ context.Context, e steps.Env) (any, error) { return exchanged(e), nil },
 					"assign":    func(_ context.Context, e steps.Env) (any, error) { return assigned(e), nil },
 					"label-key": labelKey, "label-value": labelValue,
-				}},
+				}}},
 			},
 			{
 				Name: "kyverno-file", Title: "Write out a policy for Kyverno", On: steps.Local, When: usesKyverno, Doer: kyvernoFile(),

@@ -68,7 +68,7 @@ func policyThere(ctx context.Context, e steps.Env) steps.Result {
 	if err != nil {
 		return check.Missing(err, "MutatingAdmissionPolicyBinding "+policyName+": without it the policy does nothing", "")
 	}
-	if b.Spec.PolicyName != policyName || b.Spec.MatchResources != nil {
+	if !bindsWhole(b) {
 		return steps.Failed(fmt.Sprintf("MutatingAdmissionPolicyBinding %s binds %s, or narrows it", policyName, cluster.Clean(b.Spec.PolicyName)), "")
 	}
 	if wrong := wrongPolicy(e, p); wrong != "" {
@@ -128,13 +128,20 @@ func oddPolicy(e steps.Env, p *admissionv1.MutatingAdmissionPolicy, key, value s
 	}
 	var conditions []string
 	for _, c := range p.Spec.MatchConditions {
-		conditions = append(conditions, c.Expression)
+		conditions = append(conditions, plainCEL(c.Expression))
 	}
 	m := p.Spec.Mutations
-	if !slices.Equal(conditions, []string{sharedClaim, exchanged(e)}) || len(m) != 1 || m[0].ApplyConfiguration == nil || m[0].ApplyConfiguration.Expression != assigned(e) {
+	if !slices.Equal(conditions, []string{plainCEL(sharedClaim), plainCEL(exchanged(e))}) || len(m) != 1 || m[0].ApplyConfiguration == nil || plainCEL(m[0].ApplyConfiguration.Expression) != plainCEL(assigned(e)) {
 		return "is written in other words than carrick's; what it does, the step function tries"
 	}
 	return ""
+}
+
+// plainCEL is an expression without what makes no difference to claims: the kind
+// of quotes, and whether access modes are asked for before they are read, which
+// every claim has.
+func plainCEL(expression string) string {
+	return strings.TrimPrefix(strings.ReplaceAll(expression, "'", `"`), "has(object.spec.accessModes) && ")
 }
 
 // oneMutator sorts what is asked about claims: what was chosen, others that do the

@@ -33,6 +33,7 @@ type labelled struct {
 	labels          map[string]string
 	broken          error // why it can't be read; labels is nil then
 	others          []string
+	marked          bool // this link has written into it
 }
 
 func (f labelled) String() string { return f.namespace + "/" + f.name }
@@ -72,7 +73,7 @@ func labelsFile(ctx context.Context, e steps.Env) (labelled, error) {
 		return b.CreationTimestamp.Compare(a.CreationTimestamp.Time)
 	})
 	m := maps[0]
-	out := labelled{namespace: m.Namespace, name: m.Name, text: m.Data[labelsKey]}
+	out := labelled{namespace: m.Namespace, name: m.Name, text: m.Data[labelsKey], marked: mine(e, m.Labels)}
 	for _, other := range maps[1:] {
 		out.others = append(out.others, other.Name)
 	}
@@ -102,8 +103,8 @@ func learnLabelsFile(ctx context.Context, e steps.Env) (any, error) {
 	return f.String(), nil
 }
 
-// levelLabels are what the file is to say: who makes a pod that is narrower than
-// it has to be is told what restricted would say.
+// levelLabels are what carrick puts into a file that has not the level: who makes
+// a pod is told what restricted would say of it, too.
 func levelLabels(e steps.Env) map[string]string {
 	return map[string]string{
 		check.EnforceLabel:                           level(e),
@@ -118,6 +119,9 @@ func withLevel(text string, want map[string]string) (string, error) {
 	was, err := readLabels(text)
 	if err != nil {
 		return "", err
+	}
+	if was[check.EnforceLabel] == want[check.EnforceLabel] {
+		return text, nil
 	}
 	all := map[string]string{}
 	maps.Copy(all, was)
@@ -173,8 +177,30 @@ func editLabels(e steps.Env, namespace, name string) string {
 	return fmt.Sprintf("%s -n %s edit configmap %s", e.Kubectl(), namespace, steps.Quoted(name))
 }
 
+// theirs tells whether somebody else has put the level there: it stays so.
+func (d labelsDoer) theirs(ctx context.Context, e steps.Env) (labelled, bool, error) {
+	f, err := labelsFile(ctx, e)
+	return f, err == nil && f.labels[check.EnforceLabel] == level(e) && !f.marked, err
+}
+
+// Do writes it, where nobody has.
+func (d labelsDoer) Do(ctx context.Context, e steps.Env, say steps.Progress) error {
+	_, theirs, err := d.theirs(ctx, e)
+	if err != nil || theirs {
+		return err
+	}
+	return d.Edit.Do(ctx, e, say)
+}
+
 // Plan says who writes it anew.
 func (d labelsDoer) Plan(ctx context.Context, e steps.Env) (steps.Change, error) {
+	f, theirs, err := d.theirs(ctx, e)
+	if err != nil {
+		return steps.Change{}, err
+	}
+	if theirs {
+		return left("ConfigMap "+f.String(), "it has the level already"), nil
+	}
 	c, err := d.Edit.Plan(ctx, e)
 	if err == nil && len(c.Items) > 0 && c.Items[0].Verb.Changes() {
 		c.Items[0].Note = also(c.Items[0].Note, "the next deploy of Kubeflow's manifests writes it anew, or puts a ConfigMap of another name in its place: put the level there, too (their overlay pss, or carrick export)")
