@@ -30,18 +30,20 @@ demo-cast: build sandbox ## record a walk through the demo: testdata/cast/GUIDE.
 	$(GO) run ./ui/cast -o testdata/cast/$(or $(GUIDE),renku).cast -title "carrick demo $(or $(GUIDE),renku)" -- \
 		$(BIN)/carrick demo $(or $(GUIDE),renku) --autoplay --pace 1.5
 
-.PHONY: test test-program test-guides
+.PHONY: test test-program test-guides test-younger
 test: sandbox ## all tests, on real control planes
-	@$(MAKE) --no-print-directory -k -j2 test-program test-guides
+	@$(MAKE) --no-print-directory -k -j3 test-program test-guides test-younger
 
-# Two halves that wait more than they work and take about as long, on control planes of
+# Three lanes that wait more than they work and take about as long, on control planes of
 # their own.
-EARLY := ./steps/interlink/...
+YOUNGER := ./steps/ondemand/... ./steps/interlink/... ./steps/vsphere/...
 TEST := CARRICK_SANDBOX=$(SANDBOX) $(GO) run ./cluster/clustertest/share $(GO) test -p 1 -timeout 30m
 test-program:
-	$(TEST) ./assets/... ./cluster/... ./cmd/... ./ui/... $(EARLY)
+	$(TEST) ./assets/... ./cluster/... ./cmd/... ./ui/...
 test-guides:
-	$(TEST) $$($(GO) list ./steps/... | grep -vxF "$$($(GO) list $(EARLY))")
+	$(TEST) $$($(GO) list ./steps/... | grep -vxF "$$($(GO) list $(YOUNGER))")
+test-younger:
+	$(TEST) $(YOUNGER)
 
 .PHONY: lint
 lint: $(BIN)/staticcheck ## gofumpt, vet, staticcheck

@@ -13,14 +13,11 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"carrick/cluster"
 	"carrick/steps"
 	"carrick/steps/check"
 )
-
-var slicesKind = schema.GroupVersionResource{Group: "discovery.k8s.io", Version: "v1", Resource: "endpointslices"}
 
 func proxyChecks() []steps.Check {
 	return []steps.Check{
@@ -163,7 +160,7 @@ func serviceServes(ctx context.Context, e steps.Env) steps.Result {
 
 // readyOn are the nodes of the proxy's pods that are ready on its port.
 func readyOn(ctx context.Context, e steps.Env) ([]string, error) {
-	all, err := check.List[discoveryv1.EndpointSlice](ctx, e.Cluster, slicesKind, space(e), cluster.Selector{Labels: discoveryv1.LabelServiceName + "=" + proxyName})
+	all, err := check.List[discoveryv1.EndpointSlice](ctx, e.Cluster, check.EndpointSlices, space(e), cluster.Selector{Labels: discoveryv1.LabelServiceName + "=" + proxyName})
 	if err != nil {
 		return nil, err
 	}

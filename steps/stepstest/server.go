@@ -8,6 +8,7 @@ import (
 	"log"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -53,7 +54,7 @@ func newServer(side steps.Side) *server {
 	s := &server{side: side, version: "v1.36.3", pair: newPair(), minted: map[string]bool{}, signs: newAuthority(string(side) + "-kubernetes")}
 	s.Server = httptest.NewUnstartedServer(http.HandlerFunc(s.serve))
 	s.Config.ErrorLog = log.New(io.Discard, "", 0) // handshakes that fail are what some states are about
-	s.TLS = s.signs.tls()
+	s.TLS, s.EnableHTTP2 = s.signs.tls(), true // as API servers speak
 	s.StartTLS()
 	return s
 }
@@ -190,6 +191,8 @@ func (s *server) serve(w http.ResponseWriter, r *http.Request) {
 		}
 		w.Header().Set("Content-Type", "text/plain")
 		_, _ = w.Write([]byte(text))
+	case r.URL.Path == "/metrics":
+		s.metrics(w)
 	case strings.Contains(r.URL.Path, "/proxy/"):
 		s.proxied(w, r, who)
 	case r.URL.Path == "/api" || r.URL.Path == "/apis":
@@ -200,6 +203,20 @@ func (s *server) serve(w http.ResponseWriter, r *http.Request) {
 		s.dryRun(w, r, who)
 	default:
 		s.read(w, r, who)
+	}
+}
+
+// metrics are what the web section has for "GET /metrics"; "get /metrics" among what is
+// denied refuses them.
+func (s *server) metrics(w http.ResponseWriter) {
+	if slices.Contains(s.denied, "get /metrics") {
+		fail(w, 403, metav1.StatusReasonForbidden, `forbidden: User "admin" cannot get path "/metrics"`)
+		return
+	}
+	w.Header().Set("Content-Type", "text/plain")
+	for _, page := range s.pages["GET /metrics"] {
+		page.write(w)
+		return
 	}
 }
 
@@ -279,6 +296,7 @@ func fieldsOf(o *unstructured.Unstructured) fields.Set {
 	set := fields.Set{"metadata.name": o.GetName(), "metadata.namespace": o.GetNamespace()}
 	if o.GetKind() == "Event" {
 		set["type"], _, _ = unstructured.NestedString(o.Object, "type")
+		set["reason"], _, _ = unstructured.NestedString(o.Object, "reason")
 		set["involvedObject.name"], _, _ = unstructured.NestedString(o.Object, "involvedObject", "name")
 	}
 	return set

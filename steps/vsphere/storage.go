@@ -46,7 +46,7 @@ func storage() steps.Step {
 		Actions: []steps.Action{
 			{
 				Name: "try-namespace", Title: "Make the namespace in which things are tried", On: steps.Local, Needs: []string{"guest-cluster"},
-				Doer: ownSpace{steps.Manifest{File: "try-namespace.yaml"}},
+				Doer: ownSpace{steps.Manifest{File: "try-namespace.yaml", Values: steps.Values{"label-key": labelKey, "label-value": labelValue}}},
 			},
 			{
 				Name: "native-try", Title: "Ask for a shared volume of the guest's own", On: steps.Local, Needs: []string{"guest-cluster"}, When: triesNative,
