@@ -86,7 +86,7 @@ func profileSpaces(ctx context.Context, e steps.Env) ([]*corev1.Namespace, error
 	}), nil
 }
 
-func namesOf(all []*corev1.Namespace) []string {
+func spaceNames(all []*corev1.Namespace) []string {
 	var out []string
 	for _, ns := range all {
 		out = append(out, ns.Name)
