@@ -122,11 +122,21 @@ func certAuthority(ctx context.Context, e steps.Env) steps.Result {
 	if err != nil {
 		return steps.Failed(fmt.Sprintf("ca.crt of Secret %s/%s: %v", s.Namespace, s.Name, err), renewFix(e, s))
 	}
-	return proves(s, roots, "ca.crt", host(e), renewFix(e, s))
+	r := proves(s, roots, "ca.crt", host(e), renewFix(e, s))
+	if lasts := check.Lasts(roots[0], min(soon, certs.Life(roots[0])/3), time.Now(), caFix(e)); r.Status == steps.Pass && lasts.Status != steps.Pass {
+		lasts.Found = "of the CA " + cluster.Clean(roots[0].Subject.CommonName) + ", " + lasts.Found
+		return lasts
+	}
+	return r
 }
 
-// proves asserts that one of some CAs has signed the certificate of a Secret. what is
-// how they are called.
+// caFix is how a CA that ends gives way to a new one.
+func caFix(e steps.Env) string {
+	return fmt.Sprintf("%s delete secret %s %s -n %s && %s && %s    # the webhook is told the new one", e.Kubectl(), caSecret, tlsSecret, extensionSpace(e), again(e, "certificates"), again(e, "extension"))
+}
+
+// proves asserts that one of some CAs has signed the certificate of a Secret, whatever
+// the date. what is how they are called.
 func proves(s *cluster.Secret, roots []*x509.Certificate, what, host, fix string) steps.Result {
 	chain, err := probe.ParseCerts([]byte(s.Data["tls.crt"].Reveal()))
 	if err != nil {
@@ -136,7 +146,7 @@ func proves(s *cluster.Secret, roots []*x509.Certificate, what, host, fix string
 	for _, c := range roots {
 		pool.AddCert(c)
 	}
-	if kind, words := probe.CertProblem(chain, pool, host, time.Now()); kind != "" {
+	if kind, words := probe.CertProblem(chain, pool, host, time.Time{}); kind != "" {
 		return steps.Failed(fmt.Sprintf("judged by %s, the certificate in Secret %s/%s does not hold: %s", what, s.Namespace, s.Name, words), fix)
 	}
 	return steps.Passed("%s (%s) has signed it", what, cluster.Clean(roots[0].Subject.CommonName))

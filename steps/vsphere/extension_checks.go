@@ -61,7 +61,7 @@ func extensionReady(ctx context.Context, e steps.Env) steps.Result {
 	}
 	in := extensionSpace(e)
 	r := check.Available(ctx, e.Cluster, in, extensionName, e.Kubectl()+" -n "+in+" describe pods -l app="+extensionName)
-	if s.program != byCarrick && runsCarrick(e) && r.Status == steps.Pass {
+	if s.program == byUpstream && runsCarrick(e) && r.Status == steps.Pass {
 		return steps.Warned("it runs the published program, and extension.program is "+byCarrick, remade(e))
 	}
 	return r
@@ -113,6 +113,9 @@ func extensionPulls(ctx context.Context, e steps.Env) steps.Result {
 	}
 	if s.makesKeystore() {
 		return steps.Warned(fmt.Sprintf("Deployment %s has the published init container, of %s, which is at the end of its life: cert-manager writes the keystore, and carrick's program needs none", s.Name, keystoreImage), remade(e))
+	}
+	if s.image == "" {
+		return steps.Skipped("Deployment %s/%s runs something else", s.Namespace, s.Name)
 	}
 	if !pinned(s.image) {
 		return steps.Warned(fmt.Sprintf("image %s has neither a tag of its own nor a digest: another one may run tomorrow", cluster.Clean(s.image)), answer(e, "extension.image", "NAME:TAG or NAME@sha256:DIGEST")+", then: "+again(e, "extension"))

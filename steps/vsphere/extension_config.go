@@ -123,7 +123,7 @@ func pageSed(ctx context.Context, e steps.Env) steps.Result {
 	}
 	file := fmt.Sprintf("sed -i 's/%s=.*/%s=%s/' additional/resources.yaml    # whatever class stands there", configKey, configKey, class(e))
 	if live != class(e) {
-		return steps.Failed(fmt.Sprintf("ConfigMap %s/%s has the class %q, and storage.class is %s: sed s/nfs-client/%s/ finds nothing in a file in which another class stands already", m.Namespace, m.Name, cluster.Clean(live), class(e), class(e)),
+		return steps.Failed(fmt.Sprintf("ConfigMap %s/%s has the class %q, and storage.class is %s: the published sed looks for nfs-client, and finds none where another class stands already", m.Namespace, m.Name, cluster.Clean(live), class(e)),
 			setProperty(e)+"\n"+file)
 	}
 	applied, ok := fromFile(m)
