@@ -19,6 +19,7 @@ import (
 	"carrick/cluster/sandbox/roles"
 	"carrick/cluster/sandbox/scenario"
 	"carrick/cluster/sandbox/standin/endpoint"
+	"carrick/cluster/sandbox/standin/extension"
 	"carrick/cluster/sandbox/standin/kubelet"
 	"carrick/cluster/sandbox/world"
 )
@@ -95,6 +96,9 @@ func stage(ctx context.Context, dir string, sides map[string]*side) *scenario.St
 	programs := scenario.Programs{Kubectl: filepath.Join(plane.Binaries(dir), roles.Kubectl)}
 	if _, ok := endpoint.FindNginx(); ok {
 		programs.Nginx = filepath.Join(plane.Binaries(dir), roles.Nginx) // by way of the leash
+	}
+	if _, ok := extension.Find(); ok {
+		programs.Carrick = filepath.Join(plane.Binaries(dir), roles.Carrick)
 	}
 	return scenario.NewStage(ctx, dir, all, programs)
 }

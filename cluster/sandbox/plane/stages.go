@@ -9,9 +9,10 @@ import (
 
 // played finds what in a pod says that kwok must not call it running: a stand-in is
 // asked whether it does. That is a container that runs carrick's extension or a
-// provisioner of volumes, a volume of NFS, and a claim of a pod that is to come to an
-// end: nobody would believe that it did its work.
-const played = `(.spec.containers[] | select((((.args // [])[0]) == "vsphere-extension") or ([.env[]?.name] | index("PROVISIONER_NAME"))) | .name), ` +
+// provisioner of volumes, a volume of NFS, a claim of a pod that is to come to an
+// end (nobody would believe that it did its work), and an image that nobody has.
+const played = `((.spec.containers[], (.spec.initContainers // [])[]) | select(.image | test("sso71-openshift|vsphere-extensions-jvm")) | .name), ` +
+	`(.spec.containers[] | select((((.args // [])[0]) == "vsphere-extension") or ([.env[]?.name] | index("PROVISIONER_NAME"))) | .name), ` +
 	`(.spec.volumes[]? | select(.nfs) | .name), ` +
 	`(select(.spec.restartPolicy != "Always") | .spec.volumes[]? | select(.persistentVolumeClaim) | .name)`
 

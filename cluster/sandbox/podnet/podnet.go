@@ -35,8 +35,13 @@ type Network struct {
 	listener net.Listener
 
 	mu    sync.Mutex
-	leads map[netip.AddrPort]string // a pod's port to where it listens
-	open  map[netip.AddrPort]map[net.Conn]bool
+	leads map[netip.AddrPort]*lead // by the pod's port
+}
+
+// lead is where a pod's port is on this machine.
+type lead struct {
+	to   string
+	open map[net.Conn]bool
 }
 
 // Start listens at a socket until Close. The addresses of pods are those of cidr.
@@ -49,7 +54,7 @@ func Start(socket, cidr string) (*Network, error) {
 	if err != nil {
 		return nil, fmt.Errorf("listen for the API server's way to pods: %w", err)
 	}
-	n := &Network{Socket: socket, pods: pods, listener: listener, leads: map[netip.AddrPort]string{}, open: map[netip.AddrPort]map[net.Conn]bool{}}
+	n := &Network{Socket: socket, pods: pods, listener: listener, leads: map[netip.AddrPort]*lead{}}
 	go n.accept()
 	return n, nil
 }
@@ -57,39 +62,28 @@ func Start(socket, cidr string) (*Network, error) {
 // Close ends it.
 func (n *Network) Close() { _ = n.listener.Close() }
 
-// Lead makes a pod's port lead to an address of this machine.
-func (n *Network) Lead(pod string, port int, to string) error {
-	at, err := address(pod, port)
+// Lead makes a pod's port lead to an address of this machine, until it is released:
+// then it leads nowhere, and its connections end. Addresses of pods are used again, so
+// what another pod has by then is left alone.
+func (n *Network) Lead(pod string, port int, to string) (release func(), err error) {
+	at, err := netip.ParseAddrPort(net.JoinHostPort(pod, strconv.Itoa(port)))
 	if err != nil {
-		return err
+		return nil, err
 	}
+	l := &lead{to: to, open: map[net.Conn]bool{}}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.leads[at] = to
-	return nil
-}
-
-// Forget makes a pod's ports lead nowhere, and ends the connections to them.
-func (n *Network) Forget(pod string) {
-	gone, err := netip.ParseAddr(pod)
-	if err != nil {
-		return
-	}
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	for at := range n.leads {
-		if at.Addr() != gone {
-			continue
+	n.leads[at] = l
+	return func() {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		if n.leads[at] == l {
+			delete(n.leads, at)
 		}
-		delete(n.leads, at)
-		for conn := range n.open[at] {
+		for conn := range l.open {
 			_ = conn.Close()
 		}
-	}
-}
-
-func address(host string, port int) (netip.AddrPort, error) {
-	return netip.ParseAddrPort(net.JoinHostPort(host, strconv.Itoa(port)))
+	}, nil
 }
 
 func (n *Network) accept() {
@@ -112,7 +106,7 @@ func (n *Network) serve(conn net.Conn) {
 		_, _ = io.WriteString(conn, "HTTP/1.1 405 Method Not Allowed\r\nContent-Length: 0\r\n\r\n")
 		return
 	}
-	to, pod, err := n.find(ask.Host)
+	to, l, err := n.find(ask.Host)
 	var other net.Conn
 	if err == nil {
 		other, err = (&net.Dialer{Timeout: dialWithin}).DialContext(context.Background(), "tcp", to)
@@ -123,8 +117,8 @@ func (n *Network) serve(conn net.Conn) {
 	}
 	defer other.Close()
 	_ = conn.SetDeadline(time.Time{})
-	if pod.IsValid() {
-		defer n.hold(pod, other)()
+	if l != nil {
+		defer n.hold(l, other)()
 	}
 	if _, err := io.WriteString(conn, "HTTP/1.1 200 OK\r\n\r\n"); err != nil {
 		return
@@ -132,32 +126,29 @@ func (n *Network) serve(conn net.Conn) {
 	both(conn, in, other)
 }
 
-// find returns where an address leads, and the pod's port where it is one.
-func (n *Network) find(host string) (to string, pod netip.AddrPort, err error) {
+// find returns where an address leads, and the lead where it is a pod's port.
+func (n *Network) find(host string) (to string, l *lead, err error) {
 	at, err := netip.ParseAddrPort(host)
 	if err != nil || !n.pods.Contains(at.Addr()) {
-		return host, netip.AddrPort{}, nil
+		return host, nil, nil
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if to = n.leads[at]; to == "" {
-		return "", at, fmt.Errorf("connection refused: nothing listens in the pod at %s", at)
+	if l = n.leads[at]; l == nil {
+		return "", nil, fmt.Errorf("connection refused: nothing listens in the pod at %s", at)
 	}
-	return to, at, nil
+	return l.to, l, nil
 }
 
 // hold keeps a connection to a pod's port, so that it ends with the pod.
-func (n *Network) hold(pod netip.AddrPort, conn net.Conn) (release func()) {
+func (n *Network) hold(l *lead, conn net.Conn) (release func()) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.open[pod] == nil {
-		n.open[pod] = map[net.Conn]bool{}
-	}
-	n.open[pod][conn] = true
+	l.open[conn] = true
 	return func() {
 		n.mu.Lock()
 		defer n.mu.Unlock()
-		delete(n.open[pod], conn)
+		delete(l.open, conn)
 	}
 }
 

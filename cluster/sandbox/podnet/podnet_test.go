@@ -66,7 +66,7 @@ func TestAddressesLeadWhereTheyShould(t *testing.T) {
 	n := start(t)
 	first, second := listen(t, "first"), listen(t, "second")
 	for pod, to := range map[string]string{"10.244.0.2": first, "10.244.0.3": second} {
-		if err := n.Lead(pod, 8443, to); err != nil {
+		if _, err := n.Lead(pod, 8443, to); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -89,7 +89,7 @@ func TestAddressesLeadWhereTheyShould(t *testing.T) {
 func TestPodsThatAreNotPlayedRefuse(t *testing.T) {
 	n := start(t)
 	to := listen(t, "it")
-	if err := n.Lead("10.244.0.2", 8443, to); err != nil {
+	if _, err := n.Lead("10.244.0.2", 8443, to); err != nil {
 		t.Fatal(err)
 	}
 	for _, address := range []string{"10.244.0.2:8080", "10.244.0.9:8443"} {
@@ -103,25 +103,33 @@ func TestPodsThatAreNotPlayedRefuse(t *testing.T) {
 	if _, _, status := ask(t, n, "CONNECT 127.0.0.1:1"); !strings.HasPrefix(status, "502") {
 		t.Errorf("a port where nobody listens: %s", status)
 	}
-	if err := n.Lead("no address", 1, to); err == nil {
+	if _, err := n.Lead("no address", 1, to); err == nil {
 		t.Error("no address leads somewhere")
 	}
 }
 
 func TestConnectionsEndWithTheirPod(t *testing.T) {
 	n := start(t)
-	if err := n.Lead("10.244.0.2", 8443, listen(t, "it")); err != nil {
+	release, err := n.Lead("10.244.0.2", 8443, listen(t, "it"))
+	if err != nil {
 		t.Fatal(err)
 	}
 	_, in, _ := ask(t, n, "CONNECT 10.244.0.2:8443")
 	if _, err := in.ReadString('\n'); err != nil {
 		t.Fatal(err)
 	}
-	n.Forget("10.244.0.2")
+	release()
 	if said, err := in.ReadString('\n'); err == nil {
 		t.Errorf("it goes on: %s", said)
 	}
 	if _, _, status := ask(t, n, "CONNECT 10.244.0.2:8443"); !strings.Contains(status, "refused") {
 		t.Errorf("a pod that is gone: %s", status)
+	}
+	if _, err := n.Lead("10.244.0.2", 8443, listen(t, "next")); err != nil {
+		t.Fatal(err)
+	}
+	release() // a second time, when another pod has the address
+	if _, _, status := ask(t, n, "CONNECT 10.244.0.2:8443"); status != "200 OK" {
+		t.Errorf("the pod that has the address now: %s", status)
 	}
 }

@@ -2,17 +2,20 @@ package scenario
 
 import (
 	"context"
+	"encoding/base64"
+	"errors"
 	"fmt"
 	"net/url"
 	"path/filepath"
 	"strconv"
 
-	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
 	"carrick/cluster/sandbox/standin/certmanager"
 	"carrick/cluster/sandbox/standin/charts"
+	"carrick/cluster/sandbox/standin/extension"
 	"carrick/cluster/sandbox/standin/nfs"
 	"carrick/cluster/sandbox/standin/profiles"
 	"carrick/cluster/sandbox/standin/volumes"
@@ -23,12 +26,15 @@ import (
 // cert-manager, storage and NFS in a guest cluster (local), which the Supervisor
 // (remote) declares.
 type guest struct {
-	side     *Side // local
-	client   kubernetes.Interface
-	signer   *certmanager.Player
-	profiles *profiles.Player
-	export   *nfs.Server
-	volumes  *volumes.Player
+	side      *Side // local
+	client    kubernetes.Interface
+	signer    *certmanager.Player
+	profiles  *profiles.Player
+	export    *nfs.Server
+	volumes   *volumes.Player
+	extension *extension.Player
+	program   bool // there is one for the extension's pods
+	noVolumes bool // a fault keeps claims waiting
 }
 
 // vsphere starts it.
@@ -46,7 +52,7 @@ func vsphere(ctx context.Context, s *Stage) (_ *Play, err error) {
 		return nil, err
 	}
 	all = append(all, repository.Close)
-	g := &guest{side: s.sides[local]}
+	g := &guest{side: s.sides[local], program: s.programs.Carrick != ""}
 	if g.client, err = kubernetes.NewForConfig(g.side.Config); err != nil {
 		return nil, err
 	}
@@ -68,6 +74,12 @@ func vsphere(ctx context.Context, s *Stage) (_ *Play, err error) {
 		return nil, err
 	}
 	all = append(all, g.side.Kubelet.Add(g.volumes.Log), g.volumes.Close, g.export.Close)
+	if g.extension, err = extension.Start(ctx, extension.Options{
+		Config: g.side.Config, Network: g.side.Network, Dir: filepath.Join(s.dir, "extension"), Program: s.programs.Carrick,
+	}); err != nil {
+		return nil, err
+	}
+	all = append(all, g.side.Kubelet.Add(g.extension.Log), g.extension.Close)
 	values, err := g.values()
 	if err != nil {
 		return nil, err
@@ -94,10 +106,11 @@ func (g *guest) values() (world.Values, error) {
 	}
 	return world.Values{
 		"guest.host": api.Hostname(), "guest.port": port, "nfs.server": g.export.Address, "nfs.path": nfs.Export,
+		"cluster.ca": base64.StdEncoding.EncodeToString(g.side.Config.CAData),
 	}, nil
 }
 
-// settle returns when all has been looked at, and Alice's notebook has its volume.
+// settle returns when all has been looked at, and what waits for a volume has it.
 func (g *guest) settle(ctx context.Context) error {
 	if err := g.profiles.Look(ctx); err != nil {
 		return fmt.Errorf("the profile controller's stand-in: %w", err)
@@ -105,11 +118,15 @@ func (g *guest) settle(ctx context.Context) error {
 	if err := g.signer.Look(ctx); err != nil {
 		return fmt.Errorf("cert-manager's stand-in: %w", err)
 	}
-	if err := g.volumes.Look(ctx); err != nil {
-		return fmt.Errorf("the storage's stand-in: %w", err)
+	if err := errors.Join(g.volumes.Look(ctx), g.extension.Look(ctx)); err != nil {
+		return fmt.Errorf("the stand-ins of kubelets: %w", err)
 	}
-	return world.Until(ctx, "the claim of a notebook", func() (bool, error) {
-		c, err := g.client.CoreV1().PersistentVolumeClaims("alice").Get(ctx, "notes-workspace", metav1.GetOptions{})
-		return err == nil && c.Status.Phase == corev1.ClaimBound, err
-	})
+	if err := g.bound(ctx, "alice", "notes-workspace"); err != nil || g.noVolumes {
+		return err
+	}
+	_, err := g.client.CoreV1().PersistentVolumeClaims("bob").Get(ctx, pipelineClaim, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return g.bound(ctx, "bob", pipelineClaim)
 }

@@ -19,6 +19,7 @@ type Report struct {
 	State    corev1.ContainerState
 	Last     corev1.ContainerState // how it ended before
 	Restarts int32
+	Init     []corev1.ContainerStatus // of its init containers, where something is said of them
 }
 
 // Creating is a pod that can't start yet.
@@ -79,6 +80,9 @@ func (r Report) into(pod *corev1.Pod) {
 		all = append(all, one)
 	}
 	s.ContainerStatuses = all
+	if r.Init != nil {
+		s.InitContainerStatuses = r.Init
+	}
 }
 
 // stamp gives a state the times at which it began and ended: those that it had, where
