@@ -172,7 +172,7 @@ func oneMutator(ctx context.Context, e steps.Env) steps.Result {
 	}
 	switch {
 	case len(others) > 0 && len(right) > 0:
-		return steps.Failed(fmt.Sprintf("%s, and %s does, too", does, said(others)), deleting(e, others[0]))
+		return steps.Failed(fmt.Sprintf("%s, and so does %s", does, said(others)), deleting(e, others[0]))
 	case len(others) > 0:
 		return steps.Failed(fmt.Sprintf("%s exchanges the class of claims, and mutation.by is %s", said(others), by), answer(e, "mutation.by", others[0].by)+", or: "+deleting(e, others[0]))
 	case len(may) > 0:

@@ -218,7 +218,7 @@ func levelWarnings(ctx context.Context, e steps.Env) steps.Result {
 	if len(spaces) == 0 {
 		return steps.Skipped("there is no profile yet")
 	}
-	found, err := check.Violators(ctx, e.Cluster, namesOf(spaces), level(e))
+	found, err := check.Violators(ctx, e.Cluster, spaceNames(spaces), level(e))
 	if err != nil {
 		return steps.Unseen(err)
 	}

@@ -121,7 +121,7 @@ func pspBound(ctx context.Context, e steps.Env) steps.Result {
 	if len(spaces) == 0 {
 		return steps.Skipped("there is no profile yet")
 	}
-	without, err := pspAllowed(ctx, e, namesOf(spaces))
+	without, err := pspAllowed(ctx, e, spaceNames(spaces))
 	if err != nil {
 		return steps.Unseen(err)
 	}

@@ -38,7 +38,7 @@ func podsRefused(ctx context.Context, e steps.Env) steps.Result {
 	if err != nil {
 		return steps.Unseen(err)
 	}
-	found, err := refusedIn(ctx, e, namesOf(spaces))
+	found, err := refusedIn(ctx, e, spaceNames(spaces))
 	if err != nil {
 		return steps.Unseen(err)
 	}
