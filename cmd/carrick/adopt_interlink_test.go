@@ -26,7 +26,7 @@ func TestALostLinkOfInterLinkIsFoundAgain(t *testing.T) {
 		answers += ", exposure.port: " + port
 	}
 	ends := "local: {context: " + box.Contexts[clustertest.Local] + "}\nremote: {host: {root: " + node + ", here: true}}\n"
-	o := jobsAdmin(t, "cluster", "edge", ends, answers+"}\n", box.Kubeconfigs[clustertest.Local])
+	o := newAdmin(t, "interlink", "cluster", "edge", ends, answers+"}\n", box.Kubeconfigs[clustertest.Local])
 	o.run([]int{0}, "apply", "--yes", "--take-over", "link.yaml")
 	if err := os.Remove(filepath.Join(o.dir, "link.yaml")); err != nil {
 		t.Fatal(err)
@@ -67,7 +67,7 @@ func TestALostLinkOfInterLinkIsFoundAgain(t *testing.T) {
 func TestTheClustersHalfIsFoundAlone(t *testing.T) {
 	box := clustertest.Start(t)
 	box.SeedFault(t, "interlink", "by-hand")
-	o := jobsAdmin(t, "cluster", "edge", "", "", box.Kubeconfigs[clustertest.Local])
+	o := newAdmin(t, "interlink", "cluster", "edge", "", "", box.Kubeconfigs[clustertest.Local])
 	_, said, _ := o.alone([]int{0}, "adopt", "interlink", "--context", box.Contexts[clustertest.Local], "-o", "found.yaml")
 	if !strings.Contains(said, "Service interlink-api/k8s-api-proxy") {
 		t.Errorf("it has not found the proxy: %s", said)

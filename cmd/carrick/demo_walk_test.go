@@ -34,12 +34,7 @@ func TestTheDemoWalksByItself(t *testing.T) {
 	p.wait(`✓ everything is as it should be`)
 	p.types("\x1b[D")
 	p.wait(`(?s)` + throughLiqo.on(9) + `.*` + allGreen)
-	p.types("q")
-	if code := p.leaves(); code != 0 {
-		t.Errorf("exit code %d", code)
-	}
-	p.isAsItWas()
-	p.leftNothing()
+	p.quits()
 }
 
 func TestAutoplayFlagsThatAreRefused(t *testing.T) {

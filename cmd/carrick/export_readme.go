@@ -78,7 +78,8 @@ func (r *readme) apply(ctx context.Context, title func(string, ...any)) (any boo
 		r.line(2, "The %s:", r.role(side))
 		for _, name := range r.before(side) {
 			r.line(8, "%s apply --server-side -f %s/%s", r.s.Kubectl(ctx, side), side, name)
-			r.line(8, "%s wait --for=condition=Established -f %s/%s", r.s.Kubectl(ctx, side), side, name)
+			// kubectl wait ends with an error where a definition has no conditions at all yet.
+			r.line(8, "for try in 1 2 3 4 5; do %s wait --for=condition=Established -f %s/%s && break; sleep 1; done", r.s.Kubectl(ctx, side), side, name)
 		}
 		r.line(8, "%s apply --server-side -k %s", r.s.Kubectl(ctx, side), side)
 	}

@@ -2,43 +2,16 @@ package main
 
 import (
 	"encoding/json"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
-	"filippo.io/age"
 	"github.com/google/go-cmp/cmp"
 
 	"carrick/cluster/clustertest"
 	"carrick/steps"
 	"carrick/steps/stepstest"
 )
-
-const jobsLink = "apiVersion: carrick/v1alpha1\nkind: Link\nmetadata: {name: apart}\nguide: interlink\n"
-
-// jobsAdmin is one of two who share nothing: the cluster's admin, who has no edge
-// node, or root on the edge node, who has no kubeconfig at all.
-func jobsAdmin(t *testing.T, role, peer, ends, answers, kubeconfig string) *admin {
-	t.Helper()
-	o := &admin{T: t, dir: t.TempDir(), role: role, peer: peer}
-	var err error
-	if o.key, err = age.GenerateX25519Identity(); err != nil {
-		t.Fatal(err)
-	}
-	o.write("key", o.key.String()+"\n")
-	o.write("link.yaml", jobsLink+ends+answers)
-	o.env = append(ownEnvironment(o.dir), "KUBECONFIG="+filepath.Join(o.dir, "config"))
-	if kubeconfig != "" {
-		text, err := os.ReadFile(kubeconfig)
-		if err != nil {
-			t.Fatal(err)
-		}
-		o.write("config", string(text))
-	}
-	return o
-}
 
 // reported are the verdicts of a check with a document, by "check@side".
 func (o *admin) reported(codes []int, args ...string) map[string]steps.ReportCheck {
@@ -84,8 +57,8 @@ func TestJobsReachTheAPIByTwoAdmins(t *testing.T) {
 		answers += ", exposure.port: " + port
 	}
 	answers += "}\n"
-	cluster := jobsAdmin(t, "cluster", "edge", "local: {context: "+box.Contexts[clustertest.Local]+"}\nremote: {facts: theirs.facts}\n", answers, box.Kubeconfigs[clustertest.Local])
-	edge := jobsAdmin(t, "edge", "cluster", "local: {facts: theirs.facts}\nremote: {host: {root: "+node+", here: true}}\n", "", "")
+	cluster := newAdmin(t, "interlink", "cluster", "edge", "local: {context: "+box.Contexts[clustertest.Local]+"}\nremote: {facts: theirs.facts}\n", answers, box.Kubeconfigs[clustertest.Local])
+	edge := newAdmin(t, "interlink", "edge", "cluster", "local: {facts: theirs.facts}\nremote: {host: {root: "+node+", here: true}}\n", "", "")
 	var handed []string
 
 	// Nobody has a file yet: the first one is written without any.

@@ -6,36 +6,11 @@ import (
 	"strings"
 	"testing"
 
-	"filippo.io/age"
 	"github.com/google/go-cmp/cmp"
 
 	"carrick/cluster/clustertest"
 	"carrick/steps/stepstest"
 )
-
-const portalLink = "apiVersion: carrick/v1alpha1\nkind: Link\nmetadata: {name: apart}\nguide: ondemand\n"
-
-// portalAdmin is one of two who share nothing: root on the web node, who has no
-// kubeconfig at all, or the cluster's admin, who has no web node.
-func portalAdmin(t *testing.T, role, peer, ends, answers, kubeconfig string) *admin {
-	t.Helper()
-	o := &admin{T: t, dir: t.TempDir(), role: role, peer: peer}
-	var err error
-	if o.key, err = age.GenerateX25519Identity(); err != nil {
-		t.Fatal(err)
-	}
-	o.write("key", o.key.String()+"\n")
-	o.write("link.yaml", portalLink+ends+answers)
-	o.env = append(ownEnvironment(o.dir), "KUBECONFIG="+filepath.Join(o.dir, "config"))
-	if kubeconfig != "" {
-		text, err := os.ReadFile(kubeconfig)
-		if err != nil {
-			t.Fatal(err)
-		}
-		o.write("config", string(text))
-	}
-	return o
-}
 
 // Root on the web node and the cluster's admin come to a green set-up by handing
 // each other files of facts; the token for root crosses over sealed.
@@ -46,8 +21,8 @@ func TestAPortalByTwoAdmins(t *testing.T) {
 	node := box.Hosts[clustertest.Local]
 	files, objects := filesUnder(t, node), stepstest.Snapshot(t, box)
 	const answers = "answers: {hooks.allow-cidr: 172.30.0.0/16, trial.user: alice, trial.other: bob}\n"
-	root := portalAdmin(t, "web node", "cluster", "local: {host: {root: "+node+"}}\nremote: {facts: theirs.facts}\n", answers, "")
-	cluster := portalAdmin(t, "cluster", "web node", "local: {facts: theirs.facts}\nremote: {context: "+box.Contexts[clustertest.Remote]+"}\n", answers, box.Kubeconfigs[clustertest.Remote])
+	root := newAdmin(t, "ondemand", "web node", "cluster", "local: {host: {root: "+node+"}}\nremote: {facts: theirs.facts}\n", answers, "")
+	cluster := newAdmin(t, "ondemand", "cluster", "web node", "local: {facts: theirs.facts}\nremote: {context: "+box.Contexts[clustertest.Remote]+"}\n", answers, box.Kubeconfigs[clustertest.Remote])
 	var handed []string
 
 	// nobody has a file yet: the first one is written without any

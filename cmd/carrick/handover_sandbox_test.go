@@ -26,28 +26,40 @@ type admin struct {
 	said            strings.Builder // all that was ever said there
 }
 
-func newAdmin(t *testing.T, box *clustertest.Sandbox, side, role, peer, answers string) *admin {
+// newAdmin is an admin whose link file says what stands on the sides and what is
+// answered; without a kubeconfig he has none at all.
+func newAdmin(t *testing.T, guide, role, peer, ends, answers, kubeconfig string) *admin {
 	t.Helper()
 	o := &admin{T: t, dir: t.TempDir(), role: role, peer: peer}
-	config, err := os.ReadFile(box.Kubeconfigs[side])
-	if err != nil {
-		t.Fatal(err)
-	}
+	var err error
 	if o.key, err = age.GenerateX25519Identity(); err != nil {
 		t.Fatal(err)
 	}
-	ends := map[string]string{side: "{context: " + box.Contexts[side] + "}"}
-	for _, other := range []string{clustertest.Local, clustertest.Remote} {
-		if other != side {
-			ends[other] = "{facts: theirs.facts}"
+	o.write("key", o.key.String()+"\n")
+	o.write("link.yaml", "apiVersion: carrick/v1alpha1\nkind: Link\nmetadata: {name: apart}\nguide: "+guide+"\n"+ends+answers)
+	o.env = append(ownEnvironment(o.dir), "KUBECONFIG="+filepath.Join(o.dir, "config"))
+	if kubeconfig != "" {
+		text, err := os.ReadFile(kubeconfig)
+		if err != nil {
+			t.Fatal(err)
+		}
+		o.write("config", string(text))
+	}
+	return o
+}
+
+// peeringAdmin has one of the two clusters of a peering.
+func peeringAdmin(t *testing.T, box *clustertest.Sandbox, side, role, peer, answers string) *admin {
+	t.Helper()
+	ends := ""
+	for _, s := range []string{clustertest.Local, clustertest.Remote} {
+		if s == side {
+			ends += s + ": {context: " + box.Contexts[s] + "}\n"
+		} else {
+			ends += s + ": {facts: theirs.facts}\n"
 		}
 	}
-	o.write("config", string(config))
-	o.write("key", o.key.String()+"\n")
-	o.write("link.yaml", "apiVersion: carrick/v1alpha1\nkind: Link\nmetadata: {name: apart}\nguide: liqo\nlocal: "+ends[clustertest.Local]+
-		"\nremote: "+ends[clustertest.Remote]+"\nanswers: {offloading.namespace: apart-demo"+answers+"}\n")
-	o.env = append(ownEnvironment(o.dir), "KUBECONFIG="+filepath.Join(o.dir, "config"))
-	return o
+	return newAdmin(t, "liqo", role, peer, ends, "answers: {offloading.namespace: apart-demo"+answers+"}\n", box.Kubeconfigs[side])
 }
 
 func (o *admin) write(name, text string) {
@@ -101,8 +113,8 @@ func (o *admin) hand(to *admin) string {
 // peered is two admins that take turns until both are green.
 func peered(t *testing.T, box *clustertest.Sandbox, answers string) (consumer, provider *admin, handed []string) {
 	t.Helper()
-	consumer = newAdmin(t, box, clustertest.Local, "consumer", "provider", answers)
-	provider = newAdmin(t, box, clustertest.Remote, "provider", "consumer", answers)
+	consumer = peeringAdmin(t, box, clustertest.Local, "consumer", "provider", answers)
+	provider = peeringAdmin(t, box, clustertest.Remote, "provider", "consumer", answers)
 	// nobody has a file yet: the first one is written without any
 	without := strings.Replace(provider.read("link.yaml"), "local: {facts: theirs.facts}\n", "", 1)
 	with := provider.read("link.yaml")

@@ -90,12 +90,7 @@ func TestJobsAreGivenTheAPIByKeysAlone(t *testing.T) {
 			if d := cmp.Diff(before, objects()); d != "" {
 				t.Errorf("the cluster is not as it was (-before +after):\n%s", d)
 			}
-			p.types("q")
-			if code := p.leaves(); code != 0 {
-				t.Errorf("exit code %d", code)
-			}
-			p.isAsItWas()
-			p.leftNothing()
+			p.quits()
 		})
 	}
 }

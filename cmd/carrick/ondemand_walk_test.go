@@ -91,12 +91,7 @@ func TestAPortalIsJoinedByKeysAlone(t *testing.T) {
 			t.Errorf("left in the cluster: %s", name)
 		}
 	}
-	p.types("q")
-	if code := p.leaves(); code != 0 {
-		t.Errorf("exit code %d", code)
-	}
-	p.isAsItWas()
-	p.leftNothing()
+	p.quits()
 }
 
 // installs fails unless what INSTALL copies are the files that were written, each

@@ -44,12 +44,7 @@ func TestAPeeringIsMadeByKeysAlone(t *testing.T) {
 			p.wait(allGreen)
 			w.undo(p)
 			p.wait(nothingOf)
-			p.types("q")
-			if code := p.leaves(); code != 0 {
-				t.Errorf("exit code %d", code)
-			}
-			p.isAsItWas()
-			p.leftNothing()
+			p.quits()
 		})
 	}
 }

@@ -187,6 +187,17 @@ func (p *terminal) types(keys string) {
 	}
 }
 
+// quits ends a demo by its key, and wants that nothing of it is left.
+func (p *terminal) quits() {
+	p.t.Helper()
+	p.types("q")
+	if code := p.leaves(); code != 0 {
+		p.t.Errorf("exit code %d", code)
+	}
+	p.isAsItWas()
+	p.leftNothing()
+}
+
 // leaves waits until carrick has ended, and returns its exit code.
 func (p *terminal) leaves() int {
 	p.t.Helper()

@@ -94,7 +94,7 @@ func TestThePublishedChainIsFound(t *testing.T) {
 // load balancers have one address.
 func TestFromThePublishedChainToTheProxy(t *testing.T) {
 	x := joined(t, seeded(t, ""), "page", true, nil)
-	for key, v := range stepstest.Given(t, x.box, interlink.Guide(), map[string]any{"exposure.mode": "proxy", "exposure.type": "LoadBalancer", "exposure.port": 60444}) {
+	for key, v := range stepstest.Given(t, x.Box, interlink.Guide(), map[string]any{"exposure.mode": "proxy", "exposure.type": "LoadBalancer", "exposure.port": 60444}) {
 		if err := x.Answer(key, v); err != nil {
 			t.Fatal(err)
 		}
@@ -103,11 +103,11 @@ func TestFromThePublishedChainToTheProxy(t *testing.T) {
 		t.Fatal(err)
 	}
 	takeOver(t, x.Session)
-	x.holds("job-complete", "apply")
-	for id, v := range x.reds() {
+	x.Holds("job-complete", "apply")
+	for id, v := range x.Reds() {
 		if v.Status != steps.Warn && id != "chart-values@local" {
 			t.Errorf("%s: %s: %s", id, v.Status, v.Found)
 		}
 	}
-	x.box.Run(t, "local", "", "-n", "ingress-nginx-internal", "get", "ingress", "default")
+	x.Box.Run(t, "local", "", "-n", "ingress-nginx-internal", "get", "ingress", "default")
 }

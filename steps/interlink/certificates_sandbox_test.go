@@ -66,3 +66,24 @@ func upToCertificates() *steps.Guide {
 	g.Steps = kept
 	return g
 }
+
+// A certificate that has ended is issued anew by apply, too, which says that it takes the Secret away for that.
+func TestEndedCertificateIsIssuedAnew(t *testing.T) {
+	x := joined(t, clustertest.Start(t), "certificate-expired", true, nil)
+	p, err := x.Plan(t.Context(), steps.Scope{Steps: []string{"certificates"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if said := fmt.Sprintf("%+v", p.Actions); !strings.Contains(said, "Secret interlink-api/web-ssl-kubernetes-api") || !strings.Contains(said, "cert-manager issues it anew") {
+		t.Errorf("the plan does not say that the Secret goes: %s", said)
+	}
+	if err := x.Apply(t.Context(), p, steps.ApplyOptions{TakeOver: true}, nil); err != nil {
+		t.Fatal(err)
+	}
+	x.Holds("certificate-secret", "apply")
+	x.Forget()
+	if v := x.Of("endpoint-dates"); v.Status != steps.Pass { // an nginx that read the old one once
+		x.Fix(v.Fix)
+		x.Holds("endpoint-dates", v.Fix)
+	}
+}

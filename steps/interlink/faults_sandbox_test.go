@@ -1,16 +1,10 @@
 package interlink_test
 
 import (
-	"context"
 	"maps"
-	"os"
-	"os/exec"
-	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"carrick/cluster/clustertest"
 	"carrick/steps"
@@ -18,17 +12,9 @@ import (
 	"carrick/steps/stepstest"
 )
 
-// site is a cluster of the sandbox with a virtual node, the edge node behind it, and
-// a link between them.
-type site struct {
-	*steps.Session
-	t   *testing.T
-	box *clustertest.Sandbox
-}
-
 // joined is what the sandbox has of a site with a fault, and a link of its own, or
 // one that takes on what stands there.
-func joined(t *testing.T, box *clustertest.Sandbox, fault string, adopted bool, more map[string]any) *site {
+func joined(t *testing.T, box *clustertest.Sandbox, fault string, adopted bool, more map[string]any) *stepstest.Site {
 	t.Helper()
 	box.SeedFault(t, "interlink", fault)
 	given := map[string]any{}
@@ -36,50 +22,7 @@ func joined(t *testing.T, box *clustertest.Sandbox, fault string, adopted bool, 
 		given = stepstest.Given(t, box, interlink.Guide(), nil)
 	}
 	maps.Copy(given, more)
-	x := &site{t: t, box: box, Session: stepstest.Open(t, box, interlink.Guide(), assets, "demo", given)}
-	t.Cleanup(x.Close)
-	x.Link().Path = filepath.Join(t.TempDir(), "demo.yaml")
-	if !adopted {
-		return x
-	}
-	found, err := x.Adopt(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := x.SaveAdopted(found); err != nil {
-		t.Fatal(err)
-	}
-	return x
-}
-
-// reds are the verdicts that are neither pass nor skip, by "check@side".
-func (x *site) reds() map[string]steps.Result {
-	x.t.Helper()
-	x.Forget()
-	out := map[string]steps.Result{}
-	b, _ := x.Look(x.t.Context(), x.Guide().Cells())
-	for _, c := range x.Guide().Cells() {
-		if v := b.Verdict(c); v.Status != steps.Pass && v.Status != steps.Skip {
-			out[c.Check+"@"+string(c.Side)] = v
-		}
-	}
-	return out
-}
-
-// of is the verdict of a check, on the side where it says something; of one that
-// looks from both it is the cluster's.
-func (x *site) of(check string) steps.Result {
-	x.t.Helper()
-	c, step := x.Guide().Check(check)
-	if c == nil {
-		x.t.Fatalf("there is no check %s", check)
-	}
-	side := c.On
-	if side == steps.Both {
-		side = steps.Local
-	}
-	b, _ := x.Look(x.t.Context(), x.Guide().Cells())
-	return b.Verdict(steps.Cell{Step: step.Name, Check: check, Side: side})
+	return stepstest.SiteOf(t, box, interlink.Guide(), assets, adopted, given)
 }
 
 // said is what a check has to say of something that is wrong, and whether its fix,
@@ -161,13 +104,13 @@ func TestFaultsOfASiteAreNamedAndMended(t *testing.T) {
 			f := onSite[name]
 			x := joined(t, box, name, f.adopted, f.more)
 			if f.calm { // it is as good as it can be by hand
-				for id, v := range x.reds() {
+				for id, v := range x.Reds() {
 					if v.Status != steps.Warn && !asksForTrial(id) {
 						t.Errorf("%s: %s: %s", id, v.Status, v.Found)
 					}
 				}
 			}
-			x.finds(f.says)
+			finds(x, f.says)
 		})
 	}
 }
@@ -180,86 +123,15 @@ func asksForTrial(id string) bool {
 }
 
 // finds looks for what is to be said, and does what the fixes say.
-func (x *site) finds(says []said) {
-	x.t.Helper()
+func finds(x *stepstest.Site, says []said) {
+	was := map[string]steps.Result{}
 	x.Forget()
 	for _, s := range says {
-		v := x.of(s.check)
-		if (v.Status != steps.Fail && v.Status != steps.Warn) || !strings.Contains(v.Found, s.found) || !strings.Contains(v.Fix, s.fix) || v.Fix == "" {
-			x.t.Errorf("%s is %s: %q, want %q\nfix %q, want %q", s.check, v.Status, v.Found, s.found, v.Fix, s.fix)
-		}
+		was[s.check] = x.Named(s.check, s.found, s.fix)
 	}
 	for _, s := range says {
-		if !s.mended {
-			continue
+		if s.mended {
+			x.Mends(s.check, was[s.check])
 		}
-		x.Forget()
-		now := x.of(s.check)
-		if now.Status == steps.Pass { // by the fix of another
-			continue
-		}
-		x.fix(now.Fix)
-		x.holds(s.check, now.Fix)
-	}
-}
-
-// holds waits until a check does.
-func (x *site) holds(check, fix string) {
-	x.t.Helper()
-	c, step := x.Guide().Check(check)
-	side := c.On
-	if side == steps.Both {
-		side = steps.Local
-	}
-	cell := steps.Cell{Step: step.Name, Check: check, Side: side}
-	x.Forget()
-	ctx, cancel := context.WithTimeout(x.t.Context(), time.Minute)
-	defer cancel()
-	var v steps.Result
-	if err := x.Follow(ctx, x.Guide().Cells(), func(b *steps.Board, _ map[steps.Cell]steps.Look, _ steps.Cell) bool {
-		v = b.Verdict(cell)
-		return v.Status != steps.Pass
-	}); err != nil {
-		x.t.Errorf("%s after %q: %s: %s", check, fix, v.Status, v.Found)
-	}
-}
-
-var (
-	applyLine = regexp.MustCompile(`^carrick apply \S+((?: --step \S+)*)`)
-	stepFlag  = regexp.MustCompile(`--step (\S+)`)
-)
-
-// fix does as a fix says: carrick by its engine, commands by a shell that has
-// kubectl, those of the edge node within the folder that stands for it.
-func (x *site) fix(text string) {
-	x.t.Helper()
-	line, onEdge := strings.CutPrefix(text, "run on the edge node: ")
-	if onEdge || strings.HasPrefix(text, "kubectl ") {
-		if onEdge {
-			line = strings.ReplaceAll(line, " /", " "+x.box.Hosts[clustertest.Remote]+"/")
-		}
-		cmd := exec.CommandContext(x.t.Context(), "sh", "-ec", line)
-		cmd.Env = append(os.Environ(), "PATH="+filepath.Dir(x.box.Kubectl)+string(os.PathListSeparator)+os.Getenv("PATH"),
-			"KUBECONFIG="+x.box.Kubeconfigs[clustertest.Local])
-		if out, err := cmd.CombinedOutput(); err != nil {
-			x.t.Errorf("%s: %v: %s", line, err, out)
-		}
-		return
-	}
-	m := applyLine.FindStringSubmatch(text)
-	if m == nil {
-		x.t.Errorf("the fix can't be run: %s", text)
-		return
-	}
-	var scope steps.Scope
-	for _, flag := range stepFlag.FindAllStringSubmatch(m[1], -1) {
-		scope.Steps = append(scope.Steps, flag[1])
-	}
-	p, err := x.Plan(x.t.Context(), scope)
-	if err == nil {
-		err = x.Apply(x.t.Context(), p, steps.ApplyOptions{TakeOver: true, Replace: true}, nil)
-	}
-	if err != nil {
-		x.t.Errorf("%s: %v", text, err)
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"crypto/tls"
 	"net"
 	"os/exec"
-	"path/filepath"
 	"testing"
 
 	"carrick/cluster/clustertest"
@@ -19,12 +18,11 @@ func TestARenewedCertificateNeedsNoRestart(t *testing.T) {
 		t.Skipf("this machine has no nginx: %v", err)
 	}
 	box := seeded(t, "")
-	x := &site{t: t, box: box, Session: stepstest.Open(t, box, interlink.Guide(), assets, "renewed", stepstest.Given(t, box, interlink.Guide(), map[string]any{
+	x := stepstest.SiteOf(t, box, interlink.Guide(), assets, false, stepstest.Given(t, box, interlink.Guide(), map[string]any{
 		"exposure.type": "LoadBalancer", "cert.source": "cert-manager", "test.job": false,
-	}))}
-	x.Link().Path = filepath.Join(t.TempDir(), "renewed.yaml")
+	}))
 	takeOver(t, x.Session)
-	x.holds("endpoint-renewed", "apply")
+	x.Holds("endpoint-renewed", "apply")
 	shown := func() string {
 		port := "60443"
 		if own := box.Answers["exposure.port"]; own != "" {
@@ -43,9 +41,9 @@ func TestARenewedCertificateNeedsNoRestart(t *testing.T) {
 	was, ran := shown(), pods()
 	box.Run(t, clustertest.Local, "", "-n", "interlink-api", "delete", "secret", "web-ssl-kubernetes-api") // cert-manager issues it anew
 	box.Run(t, clustertest.Local, "", "-n", "interlink-api", "wait", "--for=create", "--timeout=60s", "secret/web-ssl-kubernetes-api")
-	x.holds("endpoint-renewed", "a renewal")
-	x.holds("endpoint-answers", "a renewal")
-	x.holds("asked-through", "a renewal") // what was asked before is as good: the CA is the same
+	x.Holds("endpoint-renewed", "a renewal")
+	x.Holds("endpoint-answers", "a renewal")
+	x.Holds("asked-through", "a renewal") // what was asked before is as good: the CA is the same
 	if now := shown(); now == was {
 		t.Error("it shows the certificate of before")
 	}

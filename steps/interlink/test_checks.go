@@ -151,6 +151,8 @@ func watchHeld(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Failed("no watch has been held yet", "")
 	case !r.of(want):
 		return steps.Failed(fmt.Sprintf("a watch was held through %s; now it is %s, or its CA is another", r.Endpoint, want.Endpoint), "")
+	case r.Holding:
+		return holding(r)
 	case r.Error != "":
 		return steps.Failed(fmt.Sprintf("no watch came about: %s (%s)", quoted(r.Error), r.when()), hintFor(e, r.Error))
 	case r.Status != 200:
@@ -163,6 +165,18 @@ func watchHeld(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Failed(fmt.Sprintf("it was held for %s, and %s are wanted", held, most), "")
 	}
 	return steps.Passed("silent for %s and still open (%s)", held, r.when())
+}
+
+// holding is a watch that has begun: it is waited for as long as it is to be held, and
+// a moment for what became of it to be written.
+func holding(r watched) steps.Result {
+	ends := r.Time.Add(time.Duration(r.Wanted)*time.Second + 30*time.Second)
+	if time.Now().After(ends) {
+		return steps.Failed(fmt.Sprintf("a watch was begun (%s), and nobody has said what became of it: whoever held it was stopped", r.when()), "")
+	}
+	v := steps.Waits(r.Time, "a watch is being held for %d s (%s)", r.Wanted, r.when())
+	v.Again = ends
+	return v
 }
 
 // hours is a long time in whole hours, and a short one as it is.

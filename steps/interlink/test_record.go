@@ -50,6 +50,7 @@ type apiAnswer struct {
 // watched is what became of a watch through the endpoint.
 type watched struct {
 	about
+	Holding bool    `json:"holding,omitempty"` // it has begun, and nobody has said yet what became of it
 	Error   string  `json:"error,omitempty"`
 	Status  int     `json:"status"`
 	Events  bool    `json:"events"` // something came while it was held
@@ -145,7 +146,7 @@ func standing(ctx context.Context, e steps.Env, file string) (map[string]string,
 		var r watched
 		want.Account = watchUser(e)
 		text, whole, err = record(ctx, e, file, &r)
-		whole = whole && r.of(want) && r.Error == "" && !r.Ended && r.Wanted >= e.Answers.Int("test.watch")
+		whole = whole && r.of(want) && !r.Holding && r.Error == "" && !r.Ended && r.Wanted >= e.Answers.Int("test.watch")
 	}
 	if err != nil || !whole {
 		return nil, err

@@ -57,11 +57,13 @@ func (d watchDoer) Do(ctx context.Context, e steps.Env, say steps.Progress) erro
 	if err != nil {
 		return err
 	}
-	if err := d.trial().keep(ctx, e, say, map[string]string{"watched.yaml": notYet}); err != nil { // the account and what it watches
-		return err
-	}
 	out := watched{about: want, Wanted: e.Answers.Int("test.watch")}
 	out.Account, out.Time = watchUser(e), time.Now().UTC().Truncate(time.Second)
+	begun := out
+	begun.Holding = true
+	if err := d.keep(ctx, e, say, begun); err != nil { // the account and what it watches, too
+		return err
+	}
 	long := time.Duration(out.Wanted) * time.Second
 	err = withToken(ctx, e, watchAccount(e), max(long+5*time.Minute, 10*time.Minute), say, func(token cluster.Masked, _ time.Time) error {
 		say.Say("a watch through %s is held for %s", want.Endpoint, long)
@@ -77,7 +79,11 @@ func (d watchDoer) Do(ctx context.Context, e steps.Env, say steps.Progress) erro
 	if err != nil {
 		return err
 	}
-	text, err := yaml.Marshal(out)
+	return d.keep(ctx, e, say, out)
+}
+
+func (d watchDoer) keep(ctx context.Context, e steps.Env, say steps.Progress, r watched) error {
+	text, err := yaml.Marshal(r)
 	if err != nil {
 		return err
 	}

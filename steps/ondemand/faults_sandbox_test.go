@@ -2,9 +2,6 @@ package ondemand_test
 
 import (
 	"maps"
-	"os/exec"
-	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -15,48 +12,14 @@ import (
 	"carrick/steps/stepstest"
 )
 
-// site is a portal of the sandbox and a link to its cluster.
-type site struct {
-	*steps.Session
-	t    *testing.T
-	root string // the folder that stands for the web node
-}
-
 // portal is what the sandbox has of a portal with a fault, and a link of its own, or
 // one that takes on what stands there; keys are answered as a walk would.
-func portal(t *testing.T, box *clustertest.Sandbox, fault string, adopted bool, keys ...string) *site {
+func portal(t *testing.T, box *clustertest.Sandbox, fault string, adopted bool, keys ...string) *stepstest.Site {
 	t.Helper()
 	box.SeedFault(t, "ondemand", fault)
 	given := stepstest.Given(t, box, ondemand.Guide(), nil)
 	maps.DeleteFunc(given, func(key string, _ any) bool { return !slices.Contains(keys, key) })
-	x := &site{t: t, root: box.Hosts[clustertest.Local], Session: stepstest.Open(t, box, ondemand.Guide(), assets, "demo", given)}
-	t.Cleanup(x.Close)
-	x.Link().Path = filepath.Join(t.TempDir(), "demo.yaml")
-	if !adopted {
-		return x
-	}
-	found, err := x.Adopt(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := x.SaveAdopted(found); err != nil {
-		t.Fatal(err)
-	}
-	return x
-}
-
-// reds are the verdicts that are neither pass nor skip, by "check@side".
-func (x *site) reds() map[string]steps.Result {
-	x.t.Helper()
-	x.Forget()
-	out := map[string]steps.Result{}
-	b, _ := x.Look(x.t.Context(), x.Guide().Cells())
-	for _, c := range x.Guide().Cells() {
-		if v := b.Verdict(c); v.Status != steps.Pass && v.Status != steps.Skip {
-			out[c.Check+"@"+string(c.Side)] = v
-		}
-	}
-	return out
+	return stepstest.SiteOf(t, box, ondemand.Guide(), assets, adopted, given)
 }
 
 // said is what a check has to say of something that is wrong, and whether its fix,
@@ -144,17 +107,6 @@ func TestEveryFaultOfThePortalIsTested(t *testing.T) {
 	}
 }
 
-// of is the verdict of a check, on the side where it says something.
-func (x *site) of(check string) steps.Result {
-	x.t.Helper()
-	c, step := x.Guide().Check(check)
-	if c == nil {
-		x.t.Fatalf("there is no check %s", check)
-	}
-	b, _ := x.Look(x.t.Context(), x.Guide().Cells())
-	return b.Verdict(steps.Cell{Step: step.Name, Check: check, Side: c.On})
-}
-
 func TestFaultsOfAPortalAreNamedAndMended(t *testing.T) {
 	box := clustertest.Start(t)
 	for _, name := range names(onPortal) {
@@ -162,72 +114,27 @@ func TestFaultsOfAPortalAreNamedAndMended(t *testing.T) {
 			f := onPortal[name]
 			x := portal(t, box, name, f.adopted)
 			if name == "by-hand" {
-				for id, v := range x.reds() {
+				for id, v := range x.Reds() {
 					if v.Status != steps.Warn {
 						t.Errorf("%s: %s: %s", id, v.Status, v.Found)
 					}
 				}
 			}
-			x.finds(f.says)
+			finds(x, f.says)
 		})
 	}
 }
 
 // finds looks for what is to be said, and does what the fixes say.
-func (x *site) finds(says []said) {
-	x.t.Helper()
+func finds(x *stepstest.Site, says []said) {
 	was := map[string]steps.Result{}
 	for _, s := range says {
-		v := x.of(s.check)
-		was[s.check] = v
-		if (v.Status != steps.Fail && v.Status != steps.Warn && v.Status != steps.Unknown) || !strings.Contains(v.Found, s.found) || !strings.Contains(v.Fix, s.fix) {
-			x.t.Errorf("%s is %s: %q, want %q\nfix %q, want %q", s.check, v.Status, v.Found, s.found, v.Fix, s.fix)
-		}
+		was[s.check] = x.Named(s.check, s.found, s.fix)
 	}
 	for _, s := range says {
-		if !s.mended {
-			continue
+		if s.mended {
+			x.Mends(s.check, was[s.check])
 		}
-		x.Forget()
-		if x.of(s.check).Status == steps.Pass { // by the fix of another
-			continue
-		}
-		x.fix(was[s.check].Fix)
-		x.Forget()
-		if v := x.of(s.check); v.Status != steps.Pass && (v.Status != steps.Skip || strings.Contains(v.Found, "says nothing before")) {
-			x.t.Errorf("%s after %q: %s: %s", s.check, was[s.check].Fix, v.Status, v.Found)
-		}
-	}
-}
-
-var applyLine = regexp.MustCompile(`carrick apply \S+ --step (\S+)`)
-
-// fix does as a fix says: carrick by its engine, the web node's commands by a shell,
-// within the folder that stands for it.
-func (x *site) fix(text string) {
-	x.t.Helper()
-	if line, ok := strings.CutPrefix(text, "run on the web node: "); ok {
-		line = strings.ReplaceAll(line, "/etc/ood/", x.root+"/etc/ood/")
-		if out, err := exec.CommandContext(x.t.Context(), "sh", "-c", strings.ReplaceAll(line, "-o root -g root ", "")).CombinedOutput(); err != nil {
-			x.t.Errorf("%s: %v: %s", line, err, out)
-		}
-		return
-	}
-	all := applyLine.FindAllStringSubmatch(text, -1)
-	if len(all) == 0 {
-		x.t.Errorf("the fix can't be run: %s", text)
-		return
-	}
-	var do []string
-	for _, m := range all {
-		do = append(do, m[1])
-	}
-	p, err := x.Plan(x.t.Context(), steps.Scope{Steps: do})
-	if err == nil {
-		err = x.Apply(x.t.Context(), p, steps.ApplyOptions{TakeOver: true, Replace: true}, nil)
-	}
-	if err != nil {
-		x.t.Errorf("%s: %v", text, err)
 	}
 }
 
@@ -238,10 +145,10 @@ func TestFaultsThatShowWithAnAnswer(t *testing.T) {
 			f := withAnswers[name]
 			x := portal(t, box, name, name == "namespace-unbound", f.keys...)
 			if f.first != "" {
-				x.fix("carrick apply demo.yaml --step " + f.first)
+				x.Fix("carrick apply demo.yaml --step " + f.first)
 				x.Forget()
 			}
-			if v := x.of(f.says.check); v.Status.Holds() || v.Status == steps.Skip || v.Fix == "" || !strings.Contains(v.Found, f.says.found) {
+			if v := x.Of(f.says.check); v.Status.Holds() || v.Status == steps.Skip || v.Fix == "" || !strings.Contains(v.Found, f.says.found) {
 				t.Errorf("%s is %s: %s; fix %q", f.says.check, v.Status, v.Found, v.Fix)
 			} else {
 				t.Logf("%s: %s; fix %s", v.Status, v.Found, v.Fix)

@@ -88,7 +88,7 @@ func vsphere(ctx context.Context, s *Stage) (_ *Play, err error) {
 	return &Play{
 		Values: values, Charts: repository, Settle: g.settle, Acts: g.acts(), Close: all.close,
 		Answers: map[string]string{
-			"supervisor.namespace": "data-science", "claim.pods": "true",
+			"supervisor.namespace": "data-science", "storage.source": "nfs", "claim.pods": "true",
 			"nfs.source": repository.URL, "nfs.server": g.export.Address, "nfs.path": nfs.Export,
 		},
 		Given: []string{"supervisor.namespace", "nfs.source", "nfs.server", "nfs.path"},

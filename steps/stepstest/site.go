@@ -1,0 +1,220 @@
+package stepstest
+
+import (
+	"context"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"carrick/cluster/clustertest"
+	"carrick/steps"
+)
+
+// Site is a set-up of the sandbox with something wrong, and a session on it that
+// looks, and does what fixes say.
+type Site struct {
+	*steps.Session
+	Box *clustertest.Sandbox
+	t   testing.TB
+}
+
+// SiteOf is what was seeded, and a link with answers; or, adopted, one that takes on
+// what stands there, too.
+func SiteOf(t testing.TB, box *clustertest.Sandbox, g *steps.Guide, assets fs.FS, adopted bool, answers map[string]any) *Site {
+	t.Helper()
+	x := &Site{t: t, Box: box, Session: Open(t, box, g, assets, "demo", answers)}
+	t.Cleanup(x.Close)
+	x.Link().Path = filepath.Join(t.TempDir(), "demo.yaml")
+	if !adopted {
+		return x
+	}
+	found, err := x.Adopt(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := x.SaveAdopted(found); err != nil {
+		t.Fatal(err)
+	}
+	return x
+}
+
+// Reds are the verdicts that are neither pass nor skip, by "check@side".
+func (x *Site) Reds() map[string]steps.Result {
+	x.t.Helper()
+	x.Forget()
+	out := map[string]steps.Result{}
+	b, _ := x.Look(x.t.Context(), x.Guide().Cells())
+	for _, c := range x.Guide().Cells() {
+		if v := b.Verdict(c); v.Status != steps.Pass && v.Status != steps.Skip {
+			out[c.Check+"@"+string(c.Side)] = v
+		}
+	}
+	return out
+}
+
+// Of is the verdict of a check, on the side where it says something; of one that
+// looks from both it is the local one.
+func (x *Site) Of(check string) steps.Result {
+	x.t.Helper()
+	cell := x.cell(check)
+	b, _ := x.Look(x.t.Context(), x.Guide().Cells())
+	return b.Verdict(cell)
+}
+
+func (x *Site) cell(check string) steps.Cell {
+	x.t.Helper()
+	c, step := x.Guide().Check(check)
+	if c == nil {
+		x.t.Fatalf("there is no check %s", check)
+	}
+	side := c.On
+	if side == steps.Both {
+		side = steps.Local
+	}
+	return steps.Cell{Step: step.Name, Check: check, Side: side}
+}
+
+// Named wants that a check does not hold, with words in what it found and in its fix.
+func (x *Site) Named(check, found, fix string) steps.Result {
+	x.t.Helper()
+	v := x.Of(check)
+	bad := v.Status == steps.Fail || v.Status == steps.Warn || v.Status == steps.Unknown
+	if !bad || !strings.Contains(v.Found, found) || !strings.Contains(v.Fix, fix) || v.Fix == "" {
+		x.t.Errorf("%s is %s: %q, want %q\nfix %q, want %q", check, v.Status, v.Found, found, v.Fix, fix)
+	}
+	return v
+}
+
+// Mends does what the fix of a check says, as it is printed, unless the fix of
+// another one has mended it, and wants the check to hold then. was is what it said
+// before.
+func (x *Site) Mends(check string, was steps.Result) {
+	x.t.Helper()
+	x.Forget()
+	now := x.Of(check)
+	if mended(now) {
+		return
+	}
+	fix := now.Fix
+	if now.Status == steps.Skip { // what it needs does not hold yet
+		fix = was.Fix
+	}
+	x.Fix(fix)
+	x.Holds(check, fix)
+}
+
+// mended tells whether there is nothing left to say: a skip is good, too, where it
+// does not wait for something else.
+func mended(v steps.Result) bool {
+	return v.Status == steps.Pass || v.Status == steps.Skip && !strings.Contains(v.Found, "says nothing before")
+}
+
+// Holds waits a minute until a check does, after something was done.
+func (x *Site) Holds(check, after string) {
+	x.t.Helper()
+	cell := x.cell(check)
+	x.Forget()
+	ctx, cancel := context.WithTimeout(x.t.Context(), time.Minute)
+	defer cancel()
+	var v steps.Result
+	if err := x.Follow(ctx, x.Guide().Cells(), func(b *steps.Board, _ map[steps.Cell]steps.Look, _ steps.Cell) bool {
+		v = b.Verdict(cell)
+		return !mended(v)
+	}); err != nil {
+		x.t.Errorf("%s after %q: %s: %s", check, after, v.Status, v.Found)
+	}
+}
+
+var (
+	applyLine = regexp.MustCompile(`carrick apply \S+((?: --step \S+)*)`)
+	stepFlag  = regexp.MustCompile(`--step (\S+)`)
+	onMachine = regexp.MustCompile(`^run on the [a-z -]+: `)
+	itsFiles  = regexp.MustCompile(` /(etc|root|var|home|opt)/`)
+)
+
+// Fix does as a fix says: carrick by its engine, commands by a shell that has
+// kubectl, those of a machine within the folder that stands for it, whose files
+// belong to whoever runs this.
+func (x *Site) Fix(text string) {
+	x.t.Helper()
+	if there := onMachine.FindString(text); there != "" {
+		line := itsFiles.ReplaceAllString(strings.TrimPrefix(text, there), " "+x.machine()+"/$1/")
+		x.shell(strings.ReplaceAll(line, "-o root -g root ", ""))
+		return
+	}
+	var shell []string
+	did := false
+	run := func() {
+		if len(shell) > 0 {
+			x.shell(strings.Join(shell, "\n"))
+		}
+		shell = nil
+	}
+	for line := range strings.Lines(strings.ReplaceAll(text, " && carrick apply ", "\ncarrick apply ")) {
+		line = strings.TrimSuffix(line, "\n")
+		kubectl := strings.HasPrefix(line, "kubectl ")
+		switch {
+		case !kubectl && applyLine.MatchString(line):
+			run()
+			first, then, both := strings.Cut(line, " && ")
+			x.apply(first)
+			if both {
+				shell = append(shell, then)
+			}
+			did = true
+		case kubectl || len(shell) > 0: // what follows may be the text that it is given
+			shell, did = append(shell, line), true
+		}
+	}
+	run()
+	if !did {
+		x.t.Errorf("the fix can't be run: %s", text)
+	}
+}
+
+// apply does by the engine what a line with carrick apply says.
+func (x *Site) apply(text string) {
+	x.t.Helper()
+	lines := applyLine.FindAllStringSubmatch(text, -1)
+	var scope steps.Scope
+	for _, line := range lines {
+		for _, flag := range stepFlag.FindAllStringSubmatch(line[1], -1) {
+			scope.Steps = append(scope.Steps, flag[1])
+		}
+	}
+	p, err := x.Plan(x.t.Context(), scope)
+	if err == nil {
+		err = x.Apply(x.t.Context(), p, steps.ApplyOptions{TakeOver: true, Replace: true}, nil)
+	}
+	if err != nil {
+		x.t.Errorf("%s: %v", text, err)
+	}
+}
+
+// machine is the folder of the side that is one.
+func (x *Site) machine() string {
+	x.t.Helper()
+	for _, side := range steps.Sides {
+		if root := x.Box.Hosts[string(side)]; root != "" {
+			return root
+		}
+	}
+	x.t.Fatal("no side is a machine")
+	return ""
+}
+
+func (x *Site) shell(line string) {
+	x.t.Helper()
+	cmd := exec.CommandContext(x.t.Context(), "sh", "-ec", line)
+	configs := []string{x.Box.Kubeconfigs[clustertest.Local], x.Box.Kubeconfigs[clustertest.Remote]}
+	cmd.Env = append(os.Environ(), "PATH="+filepath.Dir(x.Box.Kubectl)+string(os.PathListSeparator)+os.Getenv("PATH"),
+		"KUBECONFIG="+strings.Join(configs, string(os.PathListSeparator)))
+	if out, err := cmd.CombinedOutput(); err != nil {
+		x.t.Errorf("%s: %v: %s", line, err, out)
+	}
+}
