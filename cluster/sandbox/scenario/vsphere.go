@@ -35,6 +35,7 @@ type guest struct {
 	extension *extension.Player
 	program   bool // there is one for the extension's pods
 	noVolumes bool // a fault keeps claims waiting
+	answered  bool // the extension has, once
 }
 
 // vsphere starts it.
