@@ -23,6 +23,9 @@ func (s *server) discovery(w http.ResponseWriter, core bool) {
 		return
 	}
 	var all catalogue
+	if s.minor() >= 30 {
+		all.add("admissionregistration.k8s.io", "v1", served("validatingadmissionpolicies", "ValidatingAdmissionPolicy", apidiscovery.ScopeCluster))
+	}
 	if s.minor() >= 36 {
 		all.add("admissionregistration.k8s.io", "v1", served("mutatingadmissionpolicies", "MutatingAdmissionPolicy", apidiscovery.ScopeCluster))
 		all.add("admissionregistration.k8s.io", "v1", served("mutatingadmissionpolicybindings", "MutatingAdmissionPolicyBinding", apidiscovery.ScopeCluster))

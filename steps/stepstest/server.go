@@ -54,7 +54,7 @@ func newServer(side steps.Side) *server {
 	s := &server{side: side, version: "v1.36.3", pair: newPair(), minted: map[string]bool{}, signs: newAuthority(string(side) + "-kubernetes")}
 	s.Server = httptest.NewUnstartedServer(http.HandlerFunc(s.serve))
 	s.Config.ErrorLog = log.New(io.Discard, "", 0) // handshakes that fail are what some states are about
-	s.TLS, s.EnableHTTP2 = s.signs.tls(), true // as API servers speak
+	s.TLS, s.EnableHTTP2 = s.signs.tls(), true     // as API servers speak
 	s.StartTLS()
 	return s
 }

@@ -116,7 +116,7 @@ func upstreamConfig(ctx context.Context, e steps.Env) steps.Result {
 func pageSed(ctx context.Context, e steps.Env) steps.Result {
 	m, live, err := properties(ctx, e)
 	if absent(err) {
-		return steps.Passed("%s: carrick's program is told its class by an argument", err)
+		return steps.Passed("%s: nothing of the published file stands", err)
 	}
 	if err != nil {
 		return steps.Unseen(err)

@@ -80,7 +80,7 @@ func claimsOfOthers(ctx context.Context, e steps.Env) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	made := namesOf(classes)
+	made := objectNames(classes)
 	var out []string
 	for _, c := range claims {
 		if slices.Contains(made, classOf(c)) && steps.CreatedBy(c.Annotations) != e.Link {

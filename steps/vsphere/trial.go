@@ -172,8 +172,8 @@ func (t trialClaim) volumes(ctx context.Context, e steps.Env) (map[string]types.
 	return out, nil
 }
 
-// namesOf are the names of objects.
-func namesOf(objects []*unstructured.Unstructured) []string {
+// objectNames are the names of objects.
+func objectNames(objects []*unstructured.Unstructured) []string {
 	var out []string
 	for _, o := range objects {
 		out = append(out, cluster.Clean(o.GetName()))
