@@ -34,6 +34,9 @@ func provisionerReady(ctx context.Context, e steps.Env) steps.Result {
 	if strings.Contains(log, "selfLink was empty") || (isOldImage(p.image) && v.Minor >= noSelfLink) {
 		return steps.Failed(fmt.Sprintf("%s runs %s, which makes no volumes from Kubernetes 1.%d on (selfLink was empty); it is %s", p.at(), p.image, noSelfLink, v.Git), oldFix(e, p))
 	}
+	if p.Spec.Replicas != nil && *p.Spec.Replicas == 0 {
+		return steps.Failed(p.at()+" has no pod: it is scaled to 0 replicas", fmt.Sprintf("%s -n %s scale deployment %s --replicas=1", e.Kubectl(), p.Namespace, p.Name))
+	}
 	r := check.Available(ctx, e.Cluster, p.Namespace, p.Name, logFix(e, p))
 	if r.Status != steps.Pass {
 		return stuck(ctx, e, p, r)

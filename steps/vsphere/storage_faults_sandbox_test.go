@@ -51,7 +51,6 @@ var ofStorage = map[string]struct {
 		{"claim-events", "ermission denied", "sudo exportfs -v", false},
 	}},
 	"no-mount-helper": {adopted: true, finds: []finding{{"nfs-mount-helper", "has no mount.nfs", "nfs-common", false}}},
-	"page":            {finds: []finding{{"page-class", "kubeflow/test-pvc", "delete persistentvolumeclaim", false}}},
 }
 
 func TestFaultsOfStorageAreNamedAndMended(t *testing.T) {
