@@ -35,6 +35,7 @@ type guest struct {
 	extension *extension.Player
 	program   bool // there is one for the extension's pods
 	noVolumes bool // a fault keeps claims waiting
+	answered  bool // the extension has, once
 }
 
 // vsphere starts it.
@@ -87,7 +88,7 @@ func vsphere(ctx context.Context, s *Stage) (_ *Play, err error) {
 	return &Play{
 		Values: values, Charts: repository, Settle: g.settle, Acts: g.acts(), Close: all.close,
 		Answers: map[string]string{
-			"supervisor.namespace": "data-science", "claim.pods": "true",
+			"supervisor.namespace": "data-science", "storage.source": "nfs", "claim.pods": "true",
 			"nfs.source": repository.URL, "nfs.server": g.export.Address, "nfs.path": nfs.Export,
 		},
 		Given: []string{"supervisor.namespace", "nfs.source", "nfs.server", "nfs.path"},
