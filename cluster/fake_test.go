@@ -213,7 +213,7 @@ func verbOf(r *http.Request, single bool) string {
 func (api *fakeAPI) serve(w http.ResponseWriter, r *http.Request) {
 	path := strings.TrimSuffix(r.URL.Path, "/")
 	parts := strings.Split(strings.Trim(path, "/"), "/")
-	if parts[0] == "apis" {
+	if parts[0] == "apis" && len(parts) > 3 {
 		parts = parts[3:]
 	} else if len(parts) > 1 {
 		parts = parts[2:]

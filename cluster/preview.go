@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -12,45 +13,76 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// previewAge is how long what an API server said of an object is kept: nothing
-// tells when it would say something else.
+// previewAge is how long what an API server said of an object is kept where
+// nothing tells when it would say something else.
 const previewAge = time.Minute
 
-// Preview asks the API server what it would say if obj were applied, and
-// returns its warnings, cleaned. Nothing is kept by the API server, which takes
-// part in all that it does but that: a refusal is its error. What it said is
-// kept as a look for a minute.
-func (c *Cluster) Preview(ctx context.Context, obj *unstructured.Unstructured) ([]string, error) {
+// Preview is what an API server says of an object that it is not to keep.
+type Preview struct {
+	Warnings []string                   // cleaned
+	Kept     *unstructured.Unstructured // as it would be kept; it is shared: don't change it
+}
+
+// PreviewOptions say how long an answer counts. Zero: a minute.
+type PreviewOptions struct {
+	Age time.Duration
+	// On reads what the answer hangs on, such as who is asked about objects: when
+	// that changes, the API server is asked anew. Its error is that of the look.
+	On func(context.Context) error
+}
+
+// Preview asks the API server what would become of obj if it were applied.
+// Nothing is kept by the API server, which takes part in all that it does but
+// that: a refusal is its error. What it said is kept as a look. A name that is
+// taken makes it an update.
+func (c *Cluster) Preview(ctx context.Context, obj *unstructured.Unstructured, o PreviewOptions) (Preview, error) {
 	at, err := c.locate(ctx, obj)
 	doing := "try " + describeObject(obj)
 	if err != nil {
-		return nil, failed(ctx, doing, err)
+		return Preview{}, failed(ctx, doing, err)
 	}
 	if err := at.check(); err != nil {
-		return nil, fmt.Errorf("%s: %w", doing, err)
+		return Preview{}, fmt.Errorf("%s: %w", doing, err)
 	}
 	body, err := encode(obj)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", doing, err)
+		return Preview{}, fmt.Errorf("%s: %w", doing, err)
 	}
 	for _, verb := range []string{"create", "patch"} {
 		c.Need(Right{Verb: verb, Group: at.gvr.Group, Resource: at.gvr.Resource, Namespace: at.namespace})
 	}
-	return lookOf(ctx, c, "preview/"+at.String()+"/"+Mask(string(body)).Hash(), previewAge, func(ctx context.Context) ([]string, error) {
-		ctx, cancel := c.bounded(ctx)
-		defer cancel()
-		result := c.api.Patch(types.ApplyPatchType).AbsPath(at.path()...).MaxRetries(fewRetries).
-			Param("fieldManager", "carrick.preview").Param("fieldValidation", "Strict").Param("dryRun", "All").Param("force", "true").
-			Body(body).Do(ctx)
-		if err := result.Error(); err != nil {
-			return nil, failed(ctx, doing, err)
+	key := "preview/" + at.String() + "/" + Mask(string(body)).Hash()
+	return lookOf(ctx, c, key, cmp.Or(o.Age, previewAge), func(ctx context.Context) (Preview, error) {
+		if o.On != nil {
+			if err := o.On(ctx); err != nil {
+				return Preview{}, err
+			}
 		}
-		var said []string
-		for _, w := range result.Warnings() {
-			said = append(said, Clean(w.Text))
-		}
-		return said, nil
+		return c.preview(ctx, doing, at, body)
 	})
+}
+
+func (c *Cluster) preview(ctx context.Context, doing string, at location, body []byte) (Preview, error) {
+	ctx, cancel := c.bounded(ctx)
+	defer cancel()
+	result := c.api.Patch(types.ApplyPatchType).AbsPath(at.path()...).MaxRetries(fewRetries).
+		Param("fieldManager", "carrick.preview").Param("fieldValidation", "Strict").Param("dryRun", "All").Param("force", "true").
+		Body(body).Do(ctx)
+	if err := result.Error(); err != nil {
+		return Preview{}, failed(ctx, doing, err)
+	}
+	raw, err := result.Raw()
+	if err != nil {
+		return Preview{}, failed(ctx, doing, err)
+	}
+	out := Preview{Kept: &unstructured.Unstructured{}}
+	if err := out.Kept.UnmarshalJSON(raw); err != nil {
+		return Preview{}, failed(ctx, doing, unreadable(raw, err))
+	}
+	for _, w := range result.Warnings() {
+		out.Warnings = append(out.Warnings, Clean(w.Text))
+	}
+	return out, nil
 }
 
 // Proxied reads a path of a pod or a Service through the API server, as kubectl

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // Manifest applies the objects of an asset by server-side apply, with a field
@@ -16,6 +17,9 @@ type Manifest struct {
 	// Each renders the asset once an item, which is ${each} or, where it is a
 	// map, ${each.key}. nil: once.
 	Each func(context.Context, Env) ([]any, error)
+	// Version is the version of their API in which the objects are written, where
+	// clusters serve them in another than the asset's; nil: as they stand there.
+	Version func(context.Context, Env) (string, error)
 }
 
 // Asset is the manifest itself. A Doer that embeds a Manifest, to do more
@@ -57,6 +61,20 @@ func (m Manifest) Do(ctx context.Context, env Env, say Progress) error {
 // objects renders the asset. An answer whose default could not be read is an
 // error: a key that is dropped for it would be a wrong manifest.
 func (m Manifest) objects(ctx context.Context, env Env) ([]*unstructured.Unstructured, error) {
+	objs, err := m.rendered(ctx, env)
+	if err != nil || m.Version == nil {
+		return objs, err
+	}
+	version, err := m.Version(ctx, env)
+	for _, o := range objs {
+		gv := schema.GroupVersion{Group: o.GroupVersionKind().Group, Version: version}
+		o.SetAPIVersion(gv.String())
+	}
+	return objs, err
+}
+
+// rendered is the asset in its own version.
+func (m Manifest) rendered(ctx context.Context, env Env) ([]*unstructured.Unstructured, error) {
 	if env.Cluster == nil {
 		return nil, fmt.Errorf("asset %s: no cluster stands on the %s", m.File, env.SideName())
 	}

@@ -1,6 +1,7 @@
 package steps
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -103,9 +104,20 @@ func (m Manifest) marked(ctx context.Context, env Env) (out []found, blind []str
 	if err != nil {
 		return nil, nil, err
 	}
+	version := ""
+	if m.Version != nil {
+		version, err = m.Version(ctx, env)
+		if errors.As(err, new(*AbsentError)) {
+			return nil, nil, nil // nothing of a kind that is not served
+		}
+		if err != nil {
+			return nil, nil, err
+		}
+	}
 	seen := map[schema.GroupVersionKind]bool{}
 	for _, doc := range docs {
 		gvk := (&unstructured.Unstructured{Object: doc}).GroupVersionKind()
+		gvk.Version = cmp.Or(version, gvk.Version)
 		if seen[gvk] {
 			continue
 		}

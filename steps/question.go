@@ -1,6 +1,10 @@
 package steps
 
-import "context"
+import (
+	"context"
+	"fmt"
+	"strconv"
+)
 
 // Question is what a step asks. Its answer lives in the link file under Key;
 // a secret one only in memory.
@@ -50,5 +54,15 @@ func FromFact(name, from string) func(Env) (any, string) {
 			return nil, ""
 		}
 		return v, from
+	}
+}
+
+// Between is a Check of a Number.
+func Between(low, high int) func(string) error {
+	return func(v string) error {
+		if n, err := strconv.Atoi(v); err != nil || n < low || n > high {
+			return fmt.Errorf("%s is not from %d to %d", v, low, high)
+		}
+		return nil
 	}
 }

@@ -19,6 +19,7 @@ import (
 	"carrick/cluster/sandbox/roles"
 	"carrick/cluster/sandbox/scenario"
 	"carrick/cluster/sandbox/standin/endpoint"
+	"carrick/cluster/sandbox/standin/extension"
 	"carrick/cluster/sandbox/standin/kubelet"
 	"carrick/cluster/sandbox/world"
 )
@@ -90,11 +91,14 @@ func serve(ctx context.Context, o options, lines <-chan string, out, progress io
 func stage(ctx context.Context, dir string, sides map[string]*side) *scenario.Stage {
 	all := scenario.Sides{}
 	for name, s := range sides {
-		all[name] = &scenario.Side{Config: s.Config, FrontProxy: s.FrontProxy, Authentication: s.Authentication, Kubelet: s.kubelet, World: s.world}
+		all[name] = &scenario.Side{Config: s.Config, FrontProxy: s.FrontProxy, Authentication: s.Authentication, Kubelet: s.kubelet, Network: s.Network, World: s.world}
 	}
 	programs := scenario.Programs{Kubectl: filepath.Join(plane.Binaries(dir), roles.Kubectl)}
 	if _, ok := endpoint.FindNginx(); ok {
 		programs.Nginx = filepath.Join(plane.Binaries(dir), roles.Nginx) // by way of the leash
+	}
+	if _, ok := extension.Find(); ok {
+		programs.Carrick = filepath.Join(plane.Binaries(dir), roles.Carrick)
 	}
 	return scenario.NewStage(ctx, dir, all, programs)
 }

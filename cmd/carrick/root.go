@@ -79,7 +79,7 @@ func (a *app) root() *cobra.Command {
 	cmd.PersistentFlags().StringVar(&a.theme, "theme", "auto", "colours of the screen: "+strings.Join(ui.Themes, ", ")+"; auto fits the terminal's background")
 	cmd.PersistentFlags().BoolVar(&a.ascii, "ascii", false, "no character beyond ASCII on the screen")
 	cmd.PersistentFlags().BoolVar(&a.accessible, "accessible", false, "the wizard in lines of text: for screen readers and plain terminals (also: ACCESSIBLE=1)")
-	cmd.AddCommand(a.demo(), a.adopt(), a.check(), a.diff(), a.apply(), a.undo(), a.export(), a.handover(), a.listGuides(), a.explain(), a.version())
+	cmd.AddCommand(a.demo(), a.adopt(), a.check(), a.diff(), a.apply(), a.undo(), a.export(), a.handover(), a.listGuides(), a.explain(), a.version(), a.vsphereExtension())
 	a.addHelp(cmd)
 	a.addCompletion(cmd)
 	return cmd

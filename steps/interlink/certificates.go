@@ -2,14 +2,9 @@ package interlink
 
 import (
 	"context"
-	"crypto/x509"
-	"fmt"
-	"math"
-	"strconv"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -17,6 +12,7 @@ import (
 	"carrick/cluster"
 	"carrick/cluster/probe"
 	"carrick/steps"
+	"carrick/steps/certs"
 	"carrick/steps/check"
 )
 
@@ -34,10 +30,7 @@ const (
 	issuerName = "interlink-api-issuer"
 )
 
-var (
-	certificateKind = schema.GroupVersionResource{Group: "cert-manager.io", Version: "v1", Resource: "certificates"}
-	issuerKind      = schema.GroupVersionResource{Group: "cert-manager.io", Version: "v1", Resource: "issuers"}
-)
+var secretKind = check.ConfigMaps.GroupVersion().WithResource("secrets")
 
 func certificates() steps.Step {
 	return steps.Step{
@@ -46,20 +39,23 @@ func certificates() steps.Step {
 		When: not(byServer),
 		Ask:  certificateQuestions(),
 		Facts: []steps.Fact{
-			{Name: "cert-manager-serves", Title: "whether the cluster serves certificates", On: steps.Local, Learn: learnCertManager},
+			{Name: "cert-manager-serves", Title: "whether the cluster serves certificates", On: steps.Local, Learn: certs.Served},
 		},
 		Actions: []steps.Action{
 			{
 				Name: "issuers", Title: "Have cert-manager make a CA and the endpoint's certificate", On: steps.Local, Needs: []string{"endpoint-namespace", "cert-manager-there"}, When: signedBy(byCertManager),
-				Doer: managedCertificate{steps.Manifest{File: "certificate.yaml", Values: steps.Values{"addresses": hostsOf(true), "names": hostsOf(false), "ca-hours": caHours, "hours": certHours}}},
+				Doer: certs.Managed{
+					Manifest:  steps.Manifest{File: "certificate.yaml", Values: steps.Values{"addresses": hostsOf(true), "names": hostsOf(false), "ca-hours": certs.Hours("cert.ca-years", 365), "hours": certs.Hours("cert.days", 1)}},
+					Namespace: space, Leaf: certSecret, Writes: map[string]string{caSecret: rootCert, certSecret: certSecret}, Home: "namespace",
+				},
 			},
 			{
 				Name: "own-ca", Title: "Make a CA for the endpoint", On: steps.Local, Needs: []string{"endpoint-namespace"}, When: signedBy(bySelf),
-				Doer: steps.Mint{File: "own-ca.yaml", Keys: []string{"tls.crt", "tls.key"}, Make: makeCA},
+				Doer: own.Authority("own-ca.yaml"),
 			},
 			{
 				Name: "own-certificate", Title: "Issue the endpoint's certificate", On: steps.Local, Needs: []string{"endpoint-namespace"}, When: signedBy(bySelf),
-				Doer: issued{steps.Mint{File: "own-certificate.yaml", Keys: []string{"tls.crt", "tls.key", "ca.crt"}, Make: issue}},
+				Doer: own.Certificate("own-certificate.yaml"),
 			},
 		},
 		Checks: certificateChecks(),
@@ -87,11 +83,11 @@ func certificateQuestions() []steps.Question {
 			},
 		},
 		{
-			Key: "cert.days", Title: "Days that the certificate lasts", Kind: steps.Number, When: made, Check: between(2, 825), Default: steps.Fixed(90, "what public CAs give"), Adopt: adoptDays,
+			Key: "cert.days", Title: "Days that the certificate lasts", Kind: steps.Number, When: made, Check: steps.Between(2, 825), Default: steps.Fixed(90, "what public CAs give"), Adopt: adoptDays,
 			Help: "It is renewed when a third of it is left. Jobs that run then notice nothing: they trust the CA.",
 		},
 		{
-			Key: "cert.ca-years", Title: "Years that the CA lasts", Kind: steps.Number, When: made, Check: between(1, 30), Default: steps.Fixed(10, "long enough to forget, short enough to end"), Adopt: adoptYears,
+			Key: "cert.ca-years", Title: "Years that the CA lasts", Kind: steps.Number, When: made, Check: steps.Between(1, 30), Default: steps.Fixed(10, "long enough to forget, short enough to end"), Adopt: adoptYears,
 			Help: "A new CA has to be told to the virtual kubelet, and jobs that run keep the old one. The published guide takes 100 years.",
 		},
 		{
@@ -102,27 +98,18 @@ func certificateQuestions() []steps.Question {
 	}
 }
 
-// between is the rule of a number.
-func between(low, high int) func(string) error {
-	return func(v string) error {
-		if n, err := strconv.Atoi(v); err != nil || n < low || n > high {
-			return fmt.Errorf("%s is not from %d to %d", v, low, high)
-		}
-		return nil
-	}
-}
-
 // signedBy is a condition: mode proxy, and one source of its certificate.
 func signedBy(source string) func(steps.Env) bool {
 	return func(e steps.Env) bool { return mode(e) == byProxy && e.Answers.Text("cert.source") == source }
 }
 
-func certHours(_ context.Context, e steps.Env) (any, error) {
-	return fmt.Sprintf("%dh", e.Answers.Int("cert.days")*24), nil
-}
-
-func caHours(_ context.Context, e steps.Env) (any, error) {
-	return fmt.Sprintf("%dh", e.Answers.Int("cert.ca-years")*365*24), nil
+// own is the CA of the endpoint, where carrick makes it.
+var own = certs.Own{
+	Namespace: space, CA: caSecret, Leaf: certSecret,
+	Name:  func(e steps.Env) string { return "carrick " + e.Link + " endpoint CA" },
+	Hosts: func(e steps.Env) []string { return []string{e.Answers.Text("exposure.address")} },
+	Days:  func(e steps.Env) int { return e.Answers.Int("cert.days") },
+	Years: func(e steps.Env) int { return e.Answers.Int("cert.ca-years") },
 }
 
 // hostsOf is the address as a certificate has it: among the IP addresses or among
@@ -135,17 +122,6 @@ func hostsOf(addresses bool) func(context.Context, steps.Env) (any, error) {
 		}
 		return []string{a}, nil
 	}
-}
-
-func learnCertManager(ctx context.Context, e steps.Env) (any, error) {
-	_, err := e.Cluster.Get(ctx, check.CRDs, "", "certificates.cert-manager.io")
-	if apierrors.IsNotFound(err) {
-		return nil, steps.Absent("the cluster serves no certificates.cert-manager.io")
-	}
-	if err != nil {
-		return nil, err
-	}
-	return "certificates.cert-manager.io", nil
 }
 
 // endpointSecret is where the endpoint's certificate stands.
@@ -198,7 +174,7 @@ func learnEndpointCA(ctx context.Context, e steps.Env) (any, error) {
 	if s.Data["ca.crt"].IsZero() {
 		return nil, steps.Absent("Secret %s has no ca.crt", s.Name)
 	}
-	return onlyCerts([]byte(s.Data["ca.crt"].Reveal()))
+	return certs.Only([]byte(s.Data["ca.crt"].Reveal()))
 }
 
 func kubeCA(ctx context.Context, e steps.Env, namespace string) (any, error) {
@@ -209,16 +185,7 @@ func kubeCA(ctx context.Context, e steps.Env, namespace string) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return onlyCerts([]byte(m.Data["ca.crt"]))
-}
-
-// onlyCerts are the certificates in PEM, written anew.
-func onlyCerts(text []byte) (string, error) {
-	all, err := probe.ParseCerts(text)
-	if err != nil {
-		return "", err
-	}
-	return certsText(all), nil
+	return certs.Only([]byte(m.Data["ca.crt"]))
 }
 
 func learnProvedBy(ctx context.Context, e steps.Env) (any, error) {
@@ -297,7 +264,7 @@ func adoptCertSecret(ctx context.Context, e steps.Env) (any, string, error) {
 
 func adoptDays(ctx context.Context, e steps.Env) (any, string, error) {
 	life, from, err := adoptedLife(ctx, e, "tls.crt")
-	days := int(math.Round(life.Hours() / 24))
+	days := certs.Days(life)
 	if err != nil || days < 2 || days > 825 {
 		return nil, "", err
 	}
@@ -306,7 +273,7 @@ func adoptDays(ctx context.Context, e steps.Env) (any, string, error) {
 
 func adoptYears(ctx context.Context, e steps.Env) (any, string, error) {
 	life, from, err := adoptedLife(ctx, e, "ca.crt")
-	years := int(math.Round(life.Hours() / 24 / 365.25))
+	years := certs.Years(life)
 	if err != nil || years < 1 || years > 30 {
 		return nil, "", err
 	}
@@ -318,11 +285,9 @@ func adoptedLife(ctx context.Context, e steps.Env, key string) (time.Duration, s
 	if err != nil || s == nil || s.Data[key].IsZero() {
 		return 0, "", err
 	}
-	certs, err := probe.ParseCerts([]byte(s.Data[key].Reveal()))
+	chain, err := probe.ParseCerts([]byte(s.Data[key].Reveal()))
 	if err != nil {
 		return 0, "", nil // a check says what is wrong with it
 	}
-	return lifeOf(certs[0]), from, nil
+	return certs.Life(chain[0]), from, nil
 }
-
-func lifeOf(c *x509.Certificate) time.Duration { return c.NotAfter.Sub(c.NotBefore) }

@@ -12,13 +12,13 @@ import (
 	"carrick/cluster"
 	"carrick/cluster/probe"
 	"carrick/steps"
+	"carrick/steps/certs"
 	"carrick/steps/check"
 )
 
 const (
-	issuerSource = "cert-manager/cert-manager: internal/apis/certmanager/types_certificate.go"
-	soon         = 30 * 24 * time.Hour
-	day          = 24 * time.Hour
+	soon = 30 * 24 * time.Hour
+	day  = 24 * time.Hour
 )
 
 // managed is a condition: cert-manager's objects are part of it.
@@ -28,10 +28,9 @@ func certificateChecks() []steps.Check {
 	return []steps.Check{
 		{
 			Name: "cert-manager-there", Title: "cert-manager serves certificates", On: steps.Local, Needs: []string{"signed-in"}, When: managed,
-			Why: "without its definitions there is nobody to sign, or to renew", See: []string{issuerSource},
+			Why: "without its definitions there is nobody to sign, or to renew", See: []string{certs.Source},
 			Run: func(ctx context.Context, e steps.Env) steps.Result {
-				return check.Served(ctx, e.Cluster, "certificates.cert-manager.io", "v1",
-					e.Helm()+" upgrade --install cert-manager oci://quay.io/jetstack/charts/cert-manager -n cert-manager --create-namespace --set crds.enabled=true    # or answer cert.source with own")
+				return certs.There(ctx, e, "answer cert.source with own")
 			},
 		},
 		{
@@ -41,7 +40,7 @@ func certificateChecks() []steps.Check {
 		},
 		{
 			Name: "certificate-ready", Title: "cert-manager has issued the certificate", On: steps.Local, Needs: []string{"issuer-beside"}, When: managed, Mend: "issuers", Within: 2 * time.Minute,
-			Why: "until it is Ready there is no Secret, and nothing serves", See: []string{issuerSource}, Run: certificateReady,
+			Why: "until it is Ready there is no Secret, and nothing serves", See: []string{certs.Source}, Run: certificateReady,
 		},
 		{
 			Name: "certificate-secret", Title: "the endpoint's Secret holds a certificate for the address, its key and its CA", On: steps.Local, Needs: []string{"signed-in"}, Mend: "own-certificate",
@@ -98,16 +97,7 @@ func theCertificate(ctx context.Context, e steps.Env) (*unstructured.Unstructure
 	if err != nil {
 		return nil, err
 	}
-	all, err := e.Cluster.List(ctx, certificateKind, space(e), cluster.Selector{})
-	if err != nil {
-		return nil, err
-	}
-	for _, c := range all {
-		if into, _, _ := unstructured.NestedString(c.Object, "spec", "secretName"); into == secret {
-			return c, nil
-		}
-	}
-	return nil, steps.Absent("no Certificate in %s fills Secret %s", space(e), secret)
+	return certs.Filling(ctx, e, space(e), secret)
 }
 
 // lacking turns what is not there yet into a failure.
@@ -126,7 +116,7 @@ func issuerBeside(ctx context.Context, e steps.Env) steps.Result {
 	if ref.kind == "ClusterIssuer" {
 		return steps.Passed("%s names ClusterIssuer %s, which signs everywhere", ref.by, cluster.Clean(ref.name))
 	}
-	found, err := e.Cluster.Get(ctx, issuerKind, space(e), ref.name)
+	found, err := e.Cluster.Get(ctx, certs.Issuers, space(e), ref.name)
 	if apierrors.IsNotFound(err) {
 		return issuerElsewhere(ctx, e, ref)
 	}
@@ -149,7 +139,7 @@ func issuerBeside(ctx context.Context, e steps.Env) steps.Result {
 
 // issuerElsewhere says where the issuer is instead.
 func issuerElsewhere(ctx context.Context, e steps.Env, ref issuerRef) steps.Result {
-	all, err := e.Cluster.List(ctx, issuerKind, "", cluster.Selector{Fields: "metadata.name=" + ref.name})
+	all, err := e.Cluster.List(ctx, certs.Issuers, "", cluster.Selector{Fields: "metadata.name=" + ref.name})
 	if err != nil {
 		return steps.Unseen(err)
 	}
@@ -164,26 +154,11 @@ func issuerElsewhere(ctx context.Context, e steps.Env, ref issuerRef) steps.Resu
 }
 
 func certificateReady(ctx context.Context, e steps.Env) steps.Result {
-	c, err := theCertificate(ctx, e)
+	secret, err := endpointSecret(ctx, e)
 	if err != nil {
 		return lacking(err, "")
 	}
-	conditions, _, _ := unstructured.NestedSlice(c.Object, "status", "conditions")
-	said, since := "cert-manager has said nothing of it", c.GetCreationTimestamp().Time
-	for _, v := range conditions {
-		m, _ := v.(map[string]any)
-		if m["type"] != "Ready" {
-			continue
-		}
-		if m["status"] == "True" {
-			return steps.Passed("Certificate %s is Ready", c.GetName())
-		}
-		said = cluster.Clean(fmt.Sprint(m["message"]))
-		if at, err := time.Parse(time.RFC3339, fmt.Sprint(m["lastTransitionTime"])); err == nil {
-			since = at
-		}
-	}
-	return steps.Waits(since, "Certificate %s is not Ready: %s", c.GetName(), said).Or(e.Kubectl() + " describe certificate,certificaterequest -n " + space(e))
+	return certs.Ready(ctx, e, space(e), secret)
 }
 
 // secretFix is how the endpoint's Secret comes to be as it should.
@@ -285,10 +260,10 @@ func certificateLasts(ctx context.Context, e steps.Env) steps.Result {
 		switch {
 		case left < longestJob(e):
 			return steps.Failed(fmt.Sprintf("%s, and a job may run for %d hours", words, e.Answers.Int("vk.job-hours")), fix)
-		case left < min(soon, lifeOf(c)/3):
+		case left < min(soon, certs.Life(c)/3):
 			return steps.Warned(words, fix)
 		}
-		if at := c.NotAfter.Add(-min(soon, lifeOf(c)/3)); again.IsZero() || at.Before(again) {
+		if at := c.NotAfter.Add(-min(soon, certs.Life(c)/3)); again.IsZero() || at.Before(again) {
 			again = at
 		}
 	}
@@ -302,17 +277,17 @@ func certificateLives(ctx context.Context, e steps.Env) steps.Result {
 	if err != nil {
 		return steps.Unseen(err)
 	}
-	if n := int(lifeOf(chain[0]) / day); n > 825 && !chain[0].IsCA {
+	if n := int(certs.Life(chain[0]) / day); n > 825 && !chain[0].IsCA {
 		return steps.Warned(fmt.Sprintf("the certificate is good for %d days: clients refuse more than 825", n), "answer cert.days (90), and "+secretFix(e))
 	}
 	for _, c := range cas {
-		if n := int(lifeOf(c) / (365 * day)); n > 30 {
+		if n := int(certs.Life(c) / (365 * day)); n > 30 {
 			return steps.Warned(fmt.Sprintf("the CA is good for %d years: whoever gets its key can pose as the API for as long", n), "answer cert.ca-years (10), and "+secretFix(e))
 		}
 	}
-	out := fmt.Sprintf("the certificate for %d days", int(lifeOf(chain[0])/day))
+	out := fmt.Sprintf("the certificate for %d days", int(certs.Life(chain[0])/day))
 	if len(cas) > 0 {
-		out += fmt.Sprintf(", the CA for %d years", int(lifeOf(cas[0])/(365*day)))
+		out += fmt.Sprintf(", the CA for %d years", int(certs.Life(cas[0])/(365*day)))
 	}
 	return steps.Passed("%s", out)
 }

@@ -24,11 +24,7 @@ func config() steps.Step {
 		Actions: []steps.Action{
 			{
 				Name: "config", Title: "Write the endpoint into the virtual kubelet's configuration", On: steps.Local, Needs: []string{"signed-in"},
-				Doer: configDoer{steps.Manifest{File: "vk-config.yaml", Values: steps.Values{
-					"name": func(_ context.Context, e steps.Env) (any, error) { return vkConfigMap(e), nil },
-					"text": wantedConfig,
-					"hash": wantedConfigHash,
-				}}},
+				Doer: editsConfig(),
 			},
 			{
 				Name: "restart", Title: "Restart the virtual kubelet", On: steps.Local, Needs: []string{"signed-in"},
@@ -122,21 +118,21 @@ func (t theEndpoint) settings() []vkSetting {
 }
 
 // wantedConfig is the standing text with what it has to say.
-func wantedConfig(ctx context.Context, e steps.Env) (any, error) {
+func wantedConfig(ctx context.Context, e steps.Env) (string, error) {
 	at, err := endpointOf(e)
 	if err != nil {
-		return nil, err
+		return "", err
 	}
 	text, err := standingConfig(ctx, e)
 	if err != nil {
-		return nil, err
+		return "", err
 	}
 	if at.by == "public" {
 		at.ca = provingCA(ctx, e, text)
 	}
 	out, err := editConfig(text, at.settings())
 	if err != nil {
-		return nil, fmt.Errorf("ConfigMap %s/%s: %w", vkNamespace(e), vkConfigMap(e), err)
+		return "", fmt.Errorf("ConfigMap %s/%s: %w", vkNamespace(e), vkConfigMap(e), err)
 	}
 	return out, nil
 }
@@ -168,7 +164,7 @@ func wantedConfigHash(ctx context.Context, e steps.Env) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return hashOf(text.(string)), nil
+	return steps.HashOf(text), nil
 }
 
 // splitHostPort takes an address apart: an IPv6 address has no brackets then, as

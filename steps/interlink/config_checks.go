@@ -168,7 +168,7 @@ func configLoaded(ctx context.Context, e steps.Env) steps.Result {
 	if err != nil {
 		return steps.Unseen(err)
 	}
-	s, err := startsOf(ctx, e, hashOf(text))
+	s, err := startsOf(ctx, e, steps.HashOf(text))
 	if err != nil {
 		return steps.Unseen(err)
 	}
@@ -177,7 +177,7 @@ func configLoaded(ctx context.Context, e steps.Env) steps.Result {
 	case s.pods == 0:
 		return steps.Failed(fmt.Sprintf("no pod of Deployment %s/%s runs", vkNamespace(e), vkDeployment(e)), e.Kubectl()+" -n "+vkNamespace(e)+" describe deployment "+vkDeployment(e))
 	case len(s.old) > 0:
-		return steps.Failed(fmt.Sprintf("%s; the configuration is of %s", strings.Join(s.old, "; "), s.changed.UTC().Format(time.DateTime)), restart)
+		return steps.Failed(fmt.Sprintf("%s; the configuration is of %s", strings.Join(s.old, "; "), s.Changed.UTC().Format(time.DateTime)), restart)
 	}
 	pods, err := podsOfKubelet(ctx, e)
 	if err != nil {

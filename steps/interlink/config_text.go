@@ -7,12 +7,12 @@ import (
 	"maps"
 	"reflect"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 
-	"go.yaml.in/yaml/v3"
-	oldyaml "sigs.k8s.io/yaml" // of the generation that the virtual kubelet uses: a key that stands twice is no error
+	"sigs.k8s.io/yaml" // of the generation that the virtual kubelet uses: a key that stands twice is no error
+
+	"carrick/steps"
 )
 
 // The keys of InterLinkConfig.yaml that decide what a job is told of the API.
@@ -34,7 +34,7 @@ type vkSetting struct {
 // parseConfig reads InterLinkConfig.yaml as the virtual kubelet does.
 func parseConfig(text string) (map[string]any, error) {
 	var out map[string]any
-	if err := oldyaml.Unmarshal([]byte(text), &out); err != nil {
+	if err := yaml.Unmarshal([]byte(text), &out); err != nil {
 		said := strings.TrimPrefix(err.Error(), "error converting YAML to JSON: ")
 		return nil, errors.New(said)
 	}
@@ -79,8 +79,12 @@ func editConfig(text string, settings []vkSetting) (string, error) {
 		if configSays(was, s) {
 			continue
 		}
-		if text, err = setKey(text, s); err != nil {
-			return "", err
+		var put any
+		if s.value != "" {
+			put = s.value
+		}
+		if text, err = steps.SetYAML(text, s.key, put); err != nil {
+			return "", fmt.Errorf("%s: %w", configKey, err)
 		}
 		now, err := parseConfig(text)
 		want := maps.Clone(was)
@@ -102,80 +106,6 @@ func configSays(values map[string]any, s vkSetting) bool {
 		return s.value == "" || s.value == false
 	}
 	return v == s.value
-}
-
-// setKey puts a key of the text itself where it stands, or at the end.
-func setKey(text string, s vkSetting) (string, error) {
-	var doc yaml.Node
-	if err := yaml.Unmarshal([]byte(text), &doc); err != nil {
-		return "", fmt.Errorf("%s: %w", configKey, err)
-	}
-	lines := strings.Split(text, "\n")
-	key, value := lastEntry(&doc, s.key)
-	if key == nil {
-		at := len(lines)
-		for at > 0 && strings.TrimSpace(lines[at-1]) == "" {
-			at--
-		}
-		return strings.Join(slices.Insert(lines, at, lineOf(s)...), "\n"), nil
-	}
-	end := entryEnd(lines, key, value)
-	put := lineOf(s)
-	if len(put) == 1 && value.LineComment != "" {
-		put[0] += " " + value.LineComment
-	}
-	return strings.Join(slices.Replace(lines, key.Line-1, end, put...), "\n"), nil
-}
-
-// lastEntry is the entry of a key in the mapping that a document is: of two, the
-// one that counts.
-func lastEntry(doc *yaml.Node, name string) (key, value *yaml.Node) {
-	if len(doc.Content) == 0 || doc.Content[0].Kind != yaml.MappingNode {
-		return nil, nil
-	}
-	m := doc.Content[0].Content
-	for i := 0; i+1 < len(m); i += 2 {
-		if m[i].Value == name {
-			key, value = m[i], m[i+1]
-		}
-	}
-	return key, value
-}
-
-// entryEnd is the number of the first line after an entry: what is indented
-// deeper than its key belongs to it, and empty lines between such.
-func entryEnd(lines []string, key, value *yaml.Node) int {
-	end := max(key.Line, value.Line)
-	for i := key.Line; i < len(lines); i++ {
-		switch depth := len(lines[i]) - len(strings.TrimLeft(lines[i], " ")); {
-		case strings.TrimSpace(lines[i]) == "":
-		case depth >= key.Column:
-			end = i + 1
-		default:
-			return end
-		}
-	}
-	return end
-}
-
-// lineOf is a setting as it is written; nothing for one that is to be unset.
-func lineOf(s vkSetting) []string {
-	switch v := s.value.(type) {
-	case string:
-		if v == "" {
-			return nil
-		}
-		if !strings.Contains(v, "\n") {
-			return []string{s.key + ": " + strconv.Quote(v)}
-		}
-		out := []string{s.key + ": |"}
-		for _, l := range strings.Split(strings.TrimRight(v, "\n"), "\n") {
-			out = append(out, "  "+l)
-		}
-		return out
-	default:
-		return []string{fmt.Sprintf("%s: %v", s.key, v)}
-	}
 }
 
 var caLine = regexp.MustCompile(`^( *)` + keyCA + `: *\|[-+]? *$`)

@@ -17,6 +17,7 @@ import (
 	"carrick/cluster"
 	"carrick/cluster/probe"
 	"carrick/steps"
+	"carrick/steps/certs"
 	"carrick/steps/check"
 )
 
@@ -235,11 +236,11 @@ func endpointDates(ctx context.Context, e steps.Env, t target) steps.Result {
 		return steps.Failed("the certificate is not good before "+leaf.NotBefore.UTC().Format(time.DateTime)+": is a clock wrong?", fix)
 	case left <= 0:
 		return steps.Failed("the certificate ended on "+leaf.NotAfter.UTC().Format(time.DateOnly), fix)
-	case left < min(soon, lifeOf(leaf)/3):
+	case left < min(soon, certs.Life(leaf)/3):
 		return steps.Warned("the certificate ends on "+leaf.NotAfter.UTC().Format(time.DateOnly), fix)
 	}
 	r := steps.Passed("until %s", leaf.NotAfter.UTC().Format(time.DateOnly))
-	r.Again = leaf.NotAfter.Add(-min(soon, lifeOf(leaf)/3))
+	r.Again = leaf.NotAfter.Add(-min(soon, certs.Life(leaf)/3))
 	return r
 }
 

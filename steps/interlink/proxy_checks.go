@@ -13,14 +13,11 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"carrick/cluster"
 	"carrick/steps"
 	"carrick/steps/check"
 )
-
-var slicesKind = schema.GroupVersionResource{Group: "discovery.k8s.io", Version: "v1", Resource: "endpointslices"}
 
 func proxyChecks() []steps.Check {
 	return []steps.Check{
@@ -123,7 +120,7 @@ func proxyCurrent(ctx context.Context, e steps.Env) steps.Result {
 
 // startedSince judges a proxy that carrick did not make: by when its pods started.
 func startedSince(ctx context.Context, e steps.Env, d *appsv1.Deployment) steps.Result {
-	w, err := keyWritten(ctx, e, d.Namespace, proxyName, "nginx.conf")
+	w, err := check.KeyWritten(ctx, e.Cluster, d.Namespace, proxyName, "nginx.conf")
 	if err != nil {
 		return steps.Unseen(err)
 	}
@@ -132,8 +129,8 @@ func startedSince(ctx context.Context, e steps.Env, d *appsv1.Deployment) steps.
 		return steps.Unseen(err)
 	}
 	for _, p := range pods {
-		if p.DeletionTimestamp == nil && p.Status.StartTime != nil && p.Status.StartTime.Time.Before(w.changed) {
-			return steps.Failed(fmt.Sprintf("pod %s runs since %s, and nginx.conf was written on %s", p.Name, p.Status.StartTime.UTC().Format(time.DateTime), w.changed.UTC().Format(time.DateTime)),
+		if p.DeletionTimestamp == nil && p.Status.StartTime != nil && p.Status.StartTime.Time.Before(w.Changed) {
+			return steps.Failed(fmt.Sprintf("pod %s runs since %s, and nginx.conf was written on %s", p.Name, p.Status.StartTime.UTC().Format(time.DateTime), w.Changed.UTC().Format(time.DateTime)),
 				e.Kubectl()+" rollout restart deployment "+proxyName+" -n "+d.Namespace)
 		}
 	}
@@ -163,7 +160,7 @@ func serviceServes(ctx context.Context, e steps.Env) steps.Result {
 
 // readyOn are the nodes of the proxy's pods that are ready on its port.
 func readyOn(ctx context.Context, e steps.Env) ([]string, error) {
-	all, err := check.List[discoveryv1.EndpointSlice](ctx, e.Cluster, slicesKind, space(e), cluster.Selector{Labels: discoveryv1.LabelServiceName + "=" + proxyName})
+	all, err := check.List[discoveryv1.EndpointSlice](ctx, e.Cluster, check.EndpointSlices, space(e), cluster.Selector{Labels: discoveryv1.LabelServiceName + "=" + proxyName})
 	if err != nil {
 		return nil, err
 	}

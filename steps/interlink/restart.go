@@ -2,12 +2,10 @@ package interlink
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"carrick/cluster"
 	"carrick/steps"
@@ -57,7 +55,7 @@ func (d restartDoer) Do(ctx context.Context, e steps.Env, say steps.Progress) er
 // that was written: times have seconds, so such a pod may have started before.
 func (d restartDoer) Undo(ctx context.Context, e steps.Env, say steps.Progress) error {
 	if w, err := whenWritten(ctx, e); err == nil {
-		if left := min(time.Until(w.changed.Add(time.Second)), time.Second); left > 0 {
+		if left := min(time.Until(w.Changed.Add(time.Second)), time.Second); left > 0 {
 			select {
 			case <-time.After(left):
 			case <-ctx.Done():
@@ -85,19 +83,13 @@ func knowsConfig(ctx context.Context, e steps.Env) (bool, error) {
 	if err != nil || want != text {
 		return false, err
 	}
-	s, err := startsOf(ctx, e, hashOf(text))
+	s, err := startsOf(ctx, e, steps.HashOf(text))
 	return err == nil && s.pods > 0 && len(s.old) == 0, err
-}
-
-// written is when the configuration came to be as it is, and its ConfigMap.
-type written struct {
-	changed time.Time
-	made    metav1.Time // zero where the configuration is another one than at first
 }
 
 // starts is how the virtual kubelet's pods stand to a configuration.
 type starts struct {
-	written
+	check.Written
 	pods int
 	old  []string // those that started before it, in words
 }
@@ -110,7 +102,7 @@ func startsOf(ctx context.Context, e steps.Env, hash string) (starts, error) {
 	if err != nil {
 		return out, err
 	}
-	out.written, err = cluster.Look(ctx, "config-written/"+e.Cluster.Server()+"/"+vkNamespace(e)+"/"+vkConfigMap(e)+"/"+hash, 10*time.Second, func(ctx context.Context) (written, error) {
+	out.Written, err = cluster.Look(ctx, "config-written/"+e.Cluster.Server()+"/"+vkNamespace(e)+"/"+vkConfigMap(e)+"/"+hash, 10*time.Second, func(ctx context.Context) (check.Written, error) {
 		return whenWritten(ctx, e)
 	})
 	if err != nil {
@@ -123,7 +115,7 @@ func startsOf(ctx context.Context, e steps.Env, hash string) (starts, error) {
 		case p.Annotations[restartedFor(e)] == hash:
 		case began == nil:
 			out.old = append(out.old, p.Name+" has not started yet")
-		case began.After(out.changed), began.Equal(&out.made): // times have seconds; before it was made nothing started with it
+		case began.After(out.Changed), began.Equal(&out.Made): // times have seconds; before it was made nothing started with it
 		default:
 			out.old = append(out.old, p.Name+" runs since "+began.UTC().Format(time.DateTime))
 		}
@@ -133,45 +125,6 @@ func startsOf(ctx context.Context, e steps.Env, hash string) (starts, error) {
 
 // whenWritten is since when the configuration is as it is. Reads that are kept
 // current leave out who wrote what.
-func whenWritten(ctx context.Context, e steps.Env) (written, error) {
-	return keyWritten(ctx, e, vkNamespace(e), vkConfigMap(e), configKey)
-}
-
-func keyWritten(ctx context.Context, e steps.Env, namespace, name, key string) (written, error) {
-	found, err := e.Cluster.Find(ctx, check.ConfigMaps, namespace, cluster.Selector{Fields: "metadata.name=" + name})
-	if err != nil {
-		return written{}, err
-	}
-	if len(found) == 0 {
-		return written{}, steps.Absent("there is no ConfigMap %s/%s any more", namespace, name)
-	}
-	var first time.Time // whoever writes what stands already owns it, too, and changes nothing
-	for _, f := range found[0].ManagedFields {
-		if f.Time != nil && owns(f, "f:data", "f:"+key) && (first.IsZero() || f.Time.Time.Before(first)) {
-			first = f.Time.Time
-		}
-	}
-	made := found[0].CreationTimestamp
-	switch {
-	case first.IsZero():
-		return written{made.Time, made}, nil
-	case first.Equal(made.Time):
-		return written{first, made}, nil
-	}
-	return written{changed: first}, nil
-}
-
-func owns(f metav1.ManagedFieldsEntry, path ...string) bool {
-	var set map[string]any
-	if f.FieldsV1 == nil || json.Unmarshal(f.FieldsV1.GetRawBytes(), &set) != nil {
-		return false
-	}
-	for _, key := range path {
-		inner, ok := set[key].(map[string]any)
-		if !ok {
-			return false
-		}
-		set = inner
-	}
-	return true
+func whenWritten(ctx context.Context, e steps.Env) (check.Written, error) {
+	return check.KeyWritten(ctx, e.Cluster, vkNamespace(e), vkConfigMap(e), configKey)
 }

@@ -9,6 +9,7 @@ import (
 
 	"carrick/cluster"
 	"carrick/steps"
+	"carrick/steps/certs"
 	"carrick/steps/check"
 )
 
@@ -30,7 +31,7 @@ func mayMakeCheck() steps.Check {
 func mayMake(ctx context.Context, e steps.Env) steps.Result {
 	rights := slices.Concat(endpointRights(e), kubeletRights(e), trialRights(e))
 	if mode(e) == byProxy { // looked at once it is there
-		e.Cluster.WillRead(slicesKind, space(e))
+		e.Cluster.WillRead(check.EndpointSlices, space(e))
 		e.Cluster.WillRead(check.Pods, space(e))
 	}
 	var once []cluster.Right
@@ -71,7 +72,7 @@ func endpointRights(e steps.Env) []cluster.Right {
 	}
 	switch {
 	case signedBy(byCertManager)(e):
-		return slices.Concat(out, to(applying, space(e), issuerKind, certificateKind), to(following, space(e), secretKind))
+		return slices.Concat(out, to(applying, space(e), certs.Issuers, certs.Certificates), to(following, space(e), secretKind))
 	case signedBy(bySelf)(e):
 		return append(out, to(applying, space(e), secretKind)...)
 	}

@@ -44,7 +44,7 @@ func (d trial) plan(ctx context.Context, e steps.Env, what, note string) (steps.
 			c.Items[i].Diff, c.Items[i].Note = "", join(c.Items[i].Note, "what was answered, without any secret")
 		}
 	}
-	c.Items = append([]steps.Item{{Verb: steps.Run, What: what + want.Endpoint, Note: note, Hash: hashOf(want.Endpoint + want.CA + want.Account)}}, c.Items...)
+	c.Items = append([]steps.Item{{Verb: steps.Run, What: what + want.Endpoint, Note: note, Hash: steps.HashOf(want.Endpoint + want.CA + want.Account)}}, c.Items...)
 	ns := workloadNamespace(e)
 	c.Rights = append(c.Rights, check.Verbs("", "secrets", ns, "create", "patch", "delete", "get")...)
 	c.Rights = append(c.Rights, cluster.Right{Verb: "create", Resource: "serviceaccounts", Subresource: "token", Namespace: ns, Name: d.account(e)})

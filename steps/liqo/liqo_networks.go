@@ -11,14 +11,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"carrick/cluster"
 	"carrick/steps"
 	"carrick/steps/check"
 )
-
-var endpointSlices = schema.GroupVersionResource{Group: "discovery.k8s.io", Version: "v1", Resource: "endpointslices"}
 
 func networksKnown(ctx context.Context, e steps.Env) steps.Result {
 	ns, err := liqoSpace(e)
@@ -152,7 +149,7 @@ func tunnelFree(ctx context.Context, e steps.Env) ([]place, error) {
 			}
 		}
 	}
-	servers, err := check.List[discoveryv1.EndpointSlice](ctx, e.Cluster, endpointSlices, "default", cluster.Selector{Labels: discoveryv1.LabelServiceName + "=kubernetes"})
+	servers, err := check.List[discoveryv1.EndpointSlice](ctx, e.Cluster, check.EndpointSlices, "default", cluster.Selector{Labels: discoveryv1.LabelServiceName + "=kubernetes"})
 	if err != nil {
 		return nil, err
 	}

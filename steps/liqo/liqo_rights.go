@@ -71,7 +71,7 @@ func foreseen(e steps.Env) {
 		e.Cluster.WillRead(check.Deployments, liqo)
 		e.Cluster.WillRead(check.DaemonSets, liqo)
 		e.Cluster.WillRead(check.Pods, liqo)
-		e.Cluster.WillRead(endpointSlices, liqo)
+		e.Cluster.WillRead(check.EndpointSlices, liqo)
 		e.Cluster.WillRead(secrets, liqo) // the certificate of the webhooks
 	}
 }

@@ -101,7 +101,7 @@ func webhooksAnswer(ctx context.Context, e steps.Env) steps.Result {
 
 // endpointsOf counts the ready pods behind a Service.
 func endpointsOf(ctx context.Context, e steps.Env, namespace, service string) (int, error) {
-	found, err := check.List[discoveryv1.EndpointSlice](ctx, e.Cluster, endpointSlices, namespace, cluster.Selector{Labels: discoveryv1.LabelServiceName + "=" + service})
+	found, err := check.List[discoveryv1.EndpointSlice](ctx, e.Cluster, check.EndpointSlices, namespace, cluster.Selector{Labels: discoveryv1.LabelServiceName + "=" + service})
 	if err != nil {
 		return 0, err
 	}

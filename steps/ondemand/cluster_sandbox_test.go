@@ -257,7 +257,7 @@ func TestThePoliciesPinIDs(t *testing.T) {
 	defer stepstest.Undo(t, s)
 	c := s.End(steps.Remote).Cluster
 	try := func(change func(map[string]any)) error {
-		_, err := c.Preview(t.Context(), pod(t, change))
+		_, err := c.Preview(t.Context(), pod(t, change), cluster.PreviewOptions{})
 		return err
 	}
 	wrongUID := func(spec map[string]any) { own(spec)["runAsUser"] = int64(5002) }
@@ -307,7 +307,7 @@ func TestThePoliciesPinIDs(t *testing.T) {
 	t.Run("other namespaces are left alone", func(t *testing.T) {
 		o := pod(t, wrongUID)
 		o.SetNamespace("default")
-		if _, err := c.Preview(t.Context(), o); err != nil {
+		if _, err := c.Preview(t.Context(), o, cluster.PreviewOptions{}); err != nil {
 			t.Error(err)
 		}
 	})

@@ -19,8 +19,6 @@ import (
 	"carrick/steps/check"
 )
 
-var endpointSlices = discoveryv1.SchemeGroupVersion.WithResource("endpointslices")
-
 // samples is an answer of Prometheus.
 type samples struct {
 	Status string `json:"status"`
@@ -100,7 +98,7 @@ func askDirectly(ctx context.Context, address, via string) (out samples, said st
 // to pods alone, and what stands beside the cluster can be asked from here. "":
 // there is none.
 func beside(ctx context.Context, e steps.Env, s *corev1.Service, u *url.URL) (string, error) {
-	slices, err := check.List[discoveryv1.EndpointSlice](ctx, e.Cluster, endpointSlices, s.Namespace, cluster.Selector{Labels: discoveryv1.LabelServiceName + "=" + s.Name})
+	slices, err := check.List[discoveryv1.EndpointSlice](ctx, e.Cluster, check.EndpointSlices, s.Namespace, cluster.Selector{Labels: discoveryv1.LabelServiceName + "=" + s.Name})
 	if err != nil {
 		return "", err
 	}

@@ -11,16 +11,6 @@ import (
 	"carrick/steps/check"
 )
 
-// Pod security's label, and its levels from open to narrow.
-const (
-	enforceLabel = "pod-security.kubernetes.io/enforce"
-	privileged   = "privileged"
-	baseline     = "baseline"
-	restricted   = "restricted"
-)
-
-var levels = []string{privileged, baseline, restricted}
-
 // What k8-ldap-configmap writes, by namespace of the user.
 const (
 	uidMap  = "user-uid-map"
@@ -52,9 +42,9 @@ func policies() steps.Step {
 			{
 				Key: "policies.level", Title: "Pod security level of users' namespaces", Kind: steps.Pick, On: steps.Remote, Adopt: adoptLevel,
 				Of: []steps.Choice{
-					{Value: restricted, Title: "restricted: no mounts of the site"},
-					{Value: baseline, Title: "baseline: mounts by NFS"},
-					{Value: privileged, Title: "privileged: host paths; pod security then refuses nothing"},
+					{Value: check.Restricted, Title: "restricted: no mounts of the site"},
+					{Value: check.Baseline, Title: "baseline: mounts by NFS"},
+					{Value: check.Privileged, Title: "privileged: host paths; pod security then refuses nothing"},
 				},
 				Help:    "The pre-hook puts it on each user's namespace at login. One that is too narrow for the mounts has every app refused.",
 				Default: defaultLevel,
@@ -94,17 +84,17 @@ func needed(e steps.Env) (level, why string, err error) {
 	case err != nil:
 		return "", "", err
 	case slices.Contains(types, "host"):
-		return privileged, "host paths are mounted", nil
+		return check.Privileged, "host paths are mounted", nil
 	case slices.Contains(types, "nfs"):
-		return baseline, "NFS is mounted", nil
+		return check.Baseline, "NFS is mounted", nil
 	}
-	return restricted, "nothing is mounted", nil
+	return check.Restricted, "nothing is mounted", nil
 }
 
 func defaultLevel(e steps.Env) (any, string) {
 	level, why, err := needed(e)
 	if err != nil {
-		return restricted, "no mount is known of"
+		return check.Restricted, "no mount is known of"
 	}
 	return level, why
 }
@@ -158,7 +148,7 @@ func adoptLevel(ctx context.Context, e steps.Env) (any, string, error) {
 		return nil, "", err
 	}
 	for _, ns := range all {
-		if level := ns.Labels[enforceLabel]; slices.Contains(levels, level) {
+		if level := ns.Labels[check.EnforceLabel]; slices.Contains(check.Levels, level) {
 			return level, "namespace " + ns.Name, nil
 		}
 	}

@@ -8,8 +8,6 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"carrick/cluster"
 	"carrick/steps"
@@ -96,13 +94,10 @@ func podSecurityPolicies(ctx context.Context, e steps.Env) steps.Result {
 	return steps.Warned("the API server serves PodSecurityPolicies, and no pod was let in by one: they are not in force", "leave USE_POD_SECURITY_POLICY false: the kind goes with Kubernetes 1.25")
 }
 
-// rank tells how narrow a level is; a namespace without one counts as open.
-func rank(level string) int { return max(slices.Index(levels, level), 0) }
-
 func levelFits(ctx context.Context, e steps.Env) steps.Result {
 	level := e.Answers.Text("policies.level")
 	need, why, unknown := needed(e)
-	if unknown == nil && rank(level) > rank(need) {
+	if unknown == nil && check.Narrowness(level) > check.Narrowness(need) {
 		return steps.Failed(fmt.Sprintf("policies.level is %s, and %s, which takes %s: every such app is refused", level, why, need), "answer policies.level with "+need)
 	}
 	all, err := userNamespaces(ctx, e)
@@ -111,16 +106,16 @@ func levelFits(ctx context.Context, e steps.Env) steps.Result {
 	}
 	var narrow, wide, none []string
 	for _, ns := range all {
-		switch has := ns.Labels[enforceLabel]; {
+		switch has := ns.Labels[check.EnforceLabel]; {
 		case has == "":
 			none = append(none, ns.Name)
-		case unknown == nil && rank(has) > rank(need):
+		case unknown == nil && check.Narrowness(has) > check.Narrowness(need):
 			narrow = append(narrow, ns.Name+" ("+has+")")
-		case rank(has) < rank(level):
+		case check.Narrowness(has) < check.Narrowness(level):
 			wide = append(wide, ns.Name+" ("+has+")")
 		}
 	}
-	fix := fmt.Sprintf("%s label --overwrite namespaces -l %s=%s %s=%s    # the pre-hook does it at each user's next login", e.Kubectl(), userLabel, userValue, enforceLabel, level)
+	fix := fmt.Sprintf("%s label --overwrite namespaces -l %s=%s %s=%s    # the pre-hook does it at each user's next login", e.Kubectl(), userLabel, userValue, check.EnforceLabel, level)
 	switch {
 	case len(all) == 0:
 		return steps.Skipped("no namespace has the label %s=%s yet: nobody has logged in", userLabel, userValue)
@@ -172,41 +167,25 @@ func adapterPodTaken(ctx context.Context, e steps.Env) steps.Result {
 	if len(types) > 0 {
 		with = "with mounts (" + strings.Join(types, ", ") + ")"
 	}
-	_, err = e.Cluster.Preview(ctx, pod)
+	_, err = e.Cluster.Preview(ctx, pod, cluster.PreviewOptions{})
+	said, refused := check.Refusal(err)
 	switch {
 	case err == nil:
 		return steps.Passed("in %s, %s", ns, with)
-	case (apierrors.IsForbidden(err) && !notMine(err)) || apierrors.IsInvalid(err):
-		if said := reason(err); strings.Contains(said, "no params found") || strings.Contains(said, "no uid is known") || strings.Contains(said, "no gid is known") {
+	case refused:
+		if strings.Contains(said, "no params found") || strings.Contains(said, "no uid is known") || strings.Contains(said, "no gid is known") {
 			return steps.Failed(fmt.Sprintf("a pod %s is refused in %s: %s", with, ns, said),
 				"see \"uid and gid of every user are known to the cluster\"; where that holds, the API server goes on with maps of before: it does so once all policies that took them were deleted and made anew (kubernetes/kubernetes: admission/plugin/policy/generic/policy_source.go). Restart kube-apiserver")
 		}
-		return steps.Failed(fmt.Sprintf("a pod %s is refused in %s: %s", with, ns, reason(err)),
+		return steps.Failed(fmt.Sprintf("a pod %s is refused in %s: %s", with, ns, said),
 			e.Kubectl()+" get namespace "+steps.Quoted(ns)+" --show-labels    # is its level meant? See \"users' namespaces have the pod security level that their mounts take\"")
 	}
 	return steps.Unseen(err)
 }
 
-// notMine tells a refusal for want of a right from one of the pod itself.
-func notMine(err error) bool {
-	return strings.Contains(err.Error(), " cannot patch resource ") || strings.Contains(err.Error(), " cannot create resource ")
-}
-
-// reason is what an API server said, without who was asked for what.
-func reason(err error) string {
-	text := cluster.Clean(err.Error())
-	for _, mark := range []string{"is forbidden: ", "is invalid: "} {
-		if _, after, ok := strings.Cut(text, mark); ok {
-			return after
-		}
-	}
-	return text
-}
-
 // levelBreaks asks what the API server would say to the level on each namespace,
 // which it answers with the pods that violate it.
 func levelBreaks(ctx context.Context, e steps.Env) steps.Result {
-	const most = 50
 	level := e.Answers.Text("policies.level")
 	all, err := userNamespaces(ctx, e)
 	if err != nil {
@@ -215,43 +194,22 @@ func levelBreaks(ctx context.Context, e steps.Env) steps.Result {
 	if len(all) == 0 {
 		return steps.Skipped("no namespace has the label %s=%s yet: no pod of a user runs", userLabel, userValue)
 	}
-	asked := all[:min(len(all), most)]
-	said := make([][]string, len(asked))
-	var looks []func() error
-	for i, ns := range asked {
-		looks = append(looks, func() (err error) {
-			said[i], err = e.Cluster.Preview(ctx, withLevel(ns.Name, level))
-			return err
-		})
+	var names []string
+	for _, ns := range all {
+		names = append(names, ns.Name)
 	}
-	if err := check.Together(looks...); err != nil {
+	words, err := check.Violators(ctx, e.Cluster, names, level)
+	if err != nil {
 		return steps.Unseen(err)
 	}
-	var words []string
-	for i, ns := range asked {
-		for _, w := range said[i] {
-			if !strings.HasPrefix(w, "existing pods in namespace") && strings.Contains(w, ": ") {
-				words = append(words, ns.Name+"/"+w)
-			}
-		}
-	}
 	more := ""
-	if len(all) > most {
-		more = fmt.Sprintf(" (of the first %d of %d namespaces)", most, len(all))
+	if len(all) > check.MostTried {
+		more = fmt.Sprintf(" (of the first %d of %d namespaces)", check.MostTried, len(all))
 	}
 	if len(words) > 0 {
 		return steps.Warned(fmt.Sprintf("%s would refuse what runs: %s%s", level, few(words), more), "those apps need a securityContext in their submit.yml.erb, or a wider level (policies.level)")
 	}
 	return steps.Passed("%s would refuse none of them%s", level, more)
-}
-
-func withLevel(name, level string) *unstructured.Unstructured {
-	o := &unstructured.Unstructured{}
-	o.SetAPIVersion("v1")
-	o.SetKind("Namespace")
-	o.SetName(name)
-	o.SetLabels(map[string]string{enforceLabel: level})
-	return o
 }
 
 // What DaemonSets of networks are called: those that enforce NetworkPolicies,

@@ -2,27 +2,90 @@ package stepstest
 
 import (
 	"net/http"
+	"slices"
 
 	apidiscovery "k8s.io/api/apidiscovery/v2"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// discovery is what the fake says that it serves: what a check may dry-run, and
-// PodSecurityPolicies where a state holds one, as clusters before 1.25 do.
+// discovery is what the fake says that it serves: what a check may dry-run, the kinds of the definitions that a state
+// holds and what its server section names, PodSecurityPolicies where it holds one, as clusters before 1.25 do, and MutatingAdmissionPolicies from 1.36 on.
 func (s *server) discovery(w http.ResponseWriter, core bool) {
 	w.Header().Set("Content-Type", "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList")
 	list := apidiscovery.APIGroupDiscoveryList{}
 	if core {
 		list.Items = group("", "v1",
-			served("services", "Service", apidiscovery.ScopeNamespace), served("pods", "Pod", apidiscovery.ScopeNamespace), served("namespaces", "Namespace", apidiscovery.ScopeCluster))
-	} else {
-		for _, o := range s.objects {
-			if o.GetAPIVersion() == "policy/v1beta1" && o.GetKind() == "PodSecurityPolicy" {
-				list.Items = group("policy", "v1beta1", served("podsecuritypolicies", "PodSecurityPolicy", apidiscovery.ScopeCluster))
-			}
+			served("services", "Service", apidiscovery.ScopeNamespace), served("pods", "Pod", apidiscovery.ScopeNamespace), served("namespaces", "Namespace", apidiscovery.ScopeCluster),
+			served("persistentvolumeclaims", "PersistentVolumeClaim", apidiscovery.ScopeNamespace))
+		reply(w, 200, list)
+		return
+	}
+	var all catalogue
+	if s.minor() >= 30 {
+		all.add("admissionregistration.k8s.io", "v1", served("validatingadmissionpolicies", "ValidatingAdmissionPolicy", apidiscovery.ScopeCluster))
+	}
+	if s.minor() >= 36 {
+		all.add("admissionregistration.k8s.io", "v1", served("mutatingadmissionpolicies", "MutatingAdmissionPolicy", apidiscovery.ScopeCluster))
+		all.add("admissionregistration.k8s.io", "v1", served("mutatingadmissionpolicybindings", "MutatingAdmissionPolicyBinding", apidiscovery.ScopeCluster))
+	}
+	for _, kind := range s.also {
+		gvr, _ := meta.UnsafeGuessKindToResource(kind)
+		all.add(kind.Group, kind.Version, served(gvr.Resource, kind.Kind, apidiscovery.ScopeCluster))
+	}
+	psp := false
+	for _, o := range s.objects {
+		switch {
+		case o.GetAPIVersion() == "policy/v1beta1" && o.GetKind() == "PodSecurityPolicy":
+			psp = true
+		case o.GetKind() == "CustomResourceDefinition":
+			all.define(o)
 		}
 	}
+	if psp {
+		all.add("policy", "v1beta1", served("podsecuritypolicies", "PodSecurityPolicy", apidiscovery.ScopeCluster))
+	}
+	list.Items = all
 	reply(w, 200, list)
+}
+
+// catalogue is what is served, by group and version.
+type catalogue []apidiscovery.APIGroupDiscovery
+
+func (c *catalogue) add(name, version string, kind apidiscovery.APIResourceDiscovery) {
+	kind.ResponseKind.Group, kind.ResponseKind.Version = name, version
+	i := slices.IndexFunc(*c, func(g apidiscovery.APIGroupDiscovery) bool { return g.Name == name })
+	if i < 0 {
+		*c = append(*c, group(name, version, kind)...)
+		return
+	}
+	g := &(*c)[i]
+	j := slices.IndexFunc(g.Versions, func(v apidiscovery.APIVersionDiscovery) bool { return v.Version == version })
+	if j < 0 {
+		g.Versions = append(g.Versions, apidiscovery.APIVersionDiscovery{Version: version, Resources: []apidiscovery.APIResourceDiscovery{kind}})
+		return
+	}
+	g.Versions[j].Resources = append(g.Versions[j].Resources, kind)
+}
+
+// define adds the versions that a definition serves, where it says how its kind is called.
+func (c *catalogue) define(crd *unstructured.Unstructured) {
+	text := func(path ...string) string {
+		v, _, _ := unstructured.NestedString(crd.Object, path...)
+		return v
+	}
+	plural, kind, scope := text("spec", "names", "plural"), text("spec", "names", "kind"), apidiscovery.ScopeNamespace
+	if text("spec", "scope") == "Cluster" {
+		scope = apidiscovery.ScopeCluster
+	}
+	versions, _, _ := unstructured.NestedSlice(crd.Object, "spec", "versions")
+	for _, v := range versions {
+		version, _ := v.(map[string]any)
+		if name, _ := version["name"].(string); name != "" && version["served"] == true && plural != "" && kind != "" {
+			c.add(text("spec", "group"), name, served(plural, kind, scope))
+		}
+	}
 }
 
 func group(name, version string, kinds ...apidiscovery.APIResourceDiscovery) []apidiscovery.APIGroupDiscovery {

@@ -17,7 +17,16 @@
 //	               command is replaced, null removes one
 //	-- answers --  answers, as in a link file
 //	-- denied --   rights that the admin lacks, one a line: "remote create secrets renku"
-//	-- server --   "remote: down", "remote: hangs", "remote: version v1.20.1", "remote: skew 10m"
+//	-- server --   "remote: down", "remote: hangs", "remote: version v1.20.1", "remote: skew 10m",
+//	               "remote: serves GROUP/VERSION Kind" (discovery names it, besides the kinds of
+//	               definitions), "remote: level restricted" (pod security where a namespace has
+//	               none); over a base these come after its own
+//	-- admission/local --  what becomes of dry runs, YAML: a list of resource
+//	               (persistentvolumeclaims), namespace (all by default), match (fields that
+//	               the object has; null: has not), and one or more of warn (a warning), patch (a merge patch),
+//	               deny (why a policy refuses it) and fault (of a webhook that does not
+//	               answer: "x": reason). Each that matches acts on what those before it have
+//	               made; over a base the whole list is replaced
 //	-- web --      what an HTTP API on loopback answers: "GET /path": {status,
 //	               json or body and type, header, when: {header: value}}, or a list of
 //	               those; over a base each path is replaced, null removes one
@@ -53,9 +62,10 @@
 // ${wireguard PRIVATE PEER} is a port of loopback where a WireGuard device with
 // that private key answers handshakes of that peer (keys in base64).
 //
-// The API server behind a state is a fake that answers reads, reviews and the
-// dry run of a Service with a node port: it judges roles and bindings as RBAC
-// does. A port that is held without a Service is the annotation
+// The API server behind a state is a fake that answers reads, reviews and dry
+// runs of Services, pods, namespaces and claims: it judges roles and bindings as
+// RBAC does and pods by their namespace's level, and has no admission but the
+// state's. A port that is held without a Service is the annotation
 // "leaked-node-port" of any object. What is written is tested elsewhere, on real
 // ones.
 package stepstest

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -11,38 +12,69 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// dryRun judges a Service as an API server does that is to keep nothing: it
-// says which node port is taken, and nothing of the range that ports are from
-// (kubernetes/kubernetes: pkg/registry/core/service/portallocator/operation.go).
-// Everything else is refused.
+// tried are the resources whose dry runs a state answers.
+var tried = []string{"services", "pods", "namespaces", "persistentvolumeclaims"}
+
+// dryRun judges an object as an API server does that is to keep nothing: by the
+// rights of who asks, by what the state's admission section says, and then by its
+// kind. Everything else is refused.
 func (s *server) dryRun(w http.ResponseWriter, r *http.Request, who person) {
 	a, single := parsePath(r.URL.Path)
-	if single && r.URL.Query().Get("dryRun") == "All" && r.Method == http.MethodPatch && (a.Resource == "pods" || a.Resource == "namespaces") {
-		s.tryPods(w, r, who, a)
-		return
-	}
-	if r.URL.Query().Get("dryRun") != "All" || r.Method != http.MethodPatch || a.Resource != "services" || !single {
+	if r.URL.Query().Get("dryRun") != "All" || r.Method != http.MethodPatch || !single || !slices.Contains(tried, a.Resource) {
 		fail(w, 405, metav1.StatusReasonMethodNotAllowed, "a state can't be written to")
 		return
 	}
 	for _, verb := range []string{"create", "patch"} {
 		if a.Verb = verb; !s.allows(who, a) {
-			fail(w, 403, metav1.StatusReasonForbidden, fmt.Sprintf("services is forbidden: User %q cannot %s resource \"services\"", who.name, verb))
+			fail(w, 403, metav1.StatusReasonForbidden, fmt.Sprintf("%s is forbidden: User %q cannot %s resource %q", a.Resource, who.name, verb, a.Resource))
 			return
 		}
 	}
-	var asked corev1.Service
+	var asked map[string]any
 	if err := json.NewDecoder(r.Body).Decode(&asked); err != nil {
+		fail(w, 400, metav1.StatusReasonBadRequest, err.Error())
+		return
+	}
+	asked, ok := s.admit(w, a.Resource, a.Namespace, a.Name, asked)
+	if !ok {
+		return
+	}
+	object := &unstructured.Unstructured{Object: asked}
+	switch a.Resource {
+	case "pods":
+		s.tryPod(w, object)
+	case "namespaces":
+		s.tryNamespace(w, object)
+	case "services":
+		s.tryService(w, object)
+	default:
+		if !s.has("Namespace", a.Namespace) {
+			fail(w, 404, metav1.StatusReasonNotFound, fmt.Sprintf("namespaces %q not found", a.Namespace))
+			return
+		}
+		reply(w, 201, object.Object)
+	}
+}
+
+func (s *server) has(kind, name string) bool {
+	return slices.ContainsFunc(s.objects, func(o *unstructured.Unstructured) bool { return o.GetKind() == kind && o.GetName() == name })
+}
+
+// tryService says which node port is taken, and nothing of the range that ports
+// are from (kubernetes/kubernetes: pkg/registry/core/service/portallocator/operation.go).
+func (s *server) tryService(w http.ResponseWriter, o *unstructured.Unstructured) {
+	var asked corev1.Service
+	if err := convert(o, &asked); err != nil {
 		fail(w, 400, metav1.StatusReasonBadRequest, err.Error())
 		return
 	}
 	for _, p := range asked.Spec.Ports {
 		if p.NodePort != 0 && s.nodePortTaken(p.NodePort) {
-			fail(w, 422, metav1.StatusReasonInvalid, fmt.Sprintf("Service %q is invalid: spec.ports[0].nodePort: Invalid value: %d: provided port is already allocated", a.Name, p.NodePort))
+			fail(w, 422, metav1.StatusReasonInvalid, fmt.Sprintf("Service %q is invalid: spec.ports[0].nodePort: Invalid value: %d: provided port is already allocated", o.GetName(), p.NodePort))
 			return
 		}
 	}
-	reply(w, 201, asked)
+	reply(w, 201, o.Object)
 }
 
 // nodePortTaken tells whether a Service of the state has that port, or one that

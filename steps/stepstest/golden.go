@@ -1,6 +1,7 @@
 package stepstest
 
 import (
+	"encoding/base64"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -109,6 +110,9 @@ func withoutPEM(v any) any {
 			v[i] = withoutPEM(v[i])
 		}
 	case string:
+		if raw, err := base64.StdEncoding.DecodeString(v); err == nil && pemBlock.Match(raw) {
+			return "(base64 of " + pemBlock.ReplaceAllString(string(raw), "$1") + ")"
+		}
 		return pemBlock.ReplaceAllString(v, "($1)")
 	}
 	return v

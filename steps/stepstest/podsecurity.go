@@ -1,9 +1,11 @@
 package stepstest
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
@@ -44,41 +46,33 @@ func (s *server) proxied(w http.ResponseWriter, r *http.Request, who person) {
 	fail(w, 503, metav1.StatusReasonServiceUnavailable, fmt.Sprintf("no endpoints available for service %q", a.Name))
 }
 
+const enforce = "pod-security.kubernetes.io/enforce"
+
 // levels of pod security, from open to narrow.
 var levels = []string{"", "privileged", "baseline", "restricted"}
 
-// tryPods judges a pod that nobody keeps by the level of its namespace, and a
-// namespace by the pods in it, with the words of Kubernetes. Of the standards it
-// knows what tells volumes apart (hostPath: privileged; nfs: baseline) and who
-// sets neither capabilities nor privilege escalation
+// tryNamespace says which pods that are in a namespace its level would refuse,
+// and tryPod judges a pod by the level of its namespace, both with the words of
+// Kubernetes. Of the standards they know what tells volumes apart (hostPath:
+// privileged; nfs: baseline), capabilities that are added, and who does not give
+// up privilege escalation
 // (kubernetes/kubernetes: staging/src/k8s.io/pod-security-admission/policy).
-func (s *server) tryPods(w http.ResponseWriter, r *http.Request, who person, a *authorizationv1.ResourceAttributes) {
-	for _, verb := range []string{"create", "patch"} {
-		if a.Verb = verb; !s.allows(who, a) {
-			fail(w, 403, metav1.StatusReasonForbidden, fmt.Sprintf("%s is forbidden: User %q cannot %s resource %q", a.Resource, who.name, verb, a.Resource))
-			return
+func (s *server) tryNamespace(w http.ResponseWriter, o *unstructured.Unstructured) {
+	level := o.GetLabels()[enforce]
+	for _, pod := range s.objects {
+		if bad := beyondLevel(pod, level); pod.GetKind() == "Pod" && pod.GetNamespace() == o.GetName() && bad != "" {
+			w.Header().Add("Warning", fmt.Sprintf("299 - %q", fmt.Sprintf("existing pods in namespace %q violate the new PodSecurity enforce level \"%s:latest\"", o.GetName(), level)))
+			w.Header().Add("Warning", fmt.Sprintf("299 - %q", pod.GetName()+": "+bad))
 		}
 	}
-	o := &unstructured.Unstructured{}
-	if err := json.NewDecoder(r.Body).Decode(&o.Object); err != nil {
-		fail(w, 400, metav1.StatusReasonBadRequest, err.Error())
-		return
-	}
-	if a.Resource == "namespaces" {
-		level := o.GetLabels()["pod-security.kubernetes.io/enforce"]
-		for _, pod := range s.objects {
-			if bad := beyondLevel(pod, level); pod.GetKind() == "Pod" && pod.GetNamespace() == a.Name && bad != "" {
-				w.Header().Add("Warning", fmt.Sprintf("299 - %q", fmt.Sprintf("existing pods in namespace %q violate the new PodSecurity enforce level \"%s:latest\"", a.Name, level)))
-				w.Header().Add("Warning", fmt.Sprintf("299 - %q", pod.GetName()+": "+bad))
-			}
-		}
-		reply(w, 200, o.Object)
-		return
-	}
+	reply(w, 200, o.Object)
+}
+
+func (s *server) tryPod(w http.ResponseWriter, o *unstructured.Unstructured) {
 	for _, ns := range s.objects {
-		level := ns.GetLabels()["pod-security.kubernetes.io/enforce"]
-		if bad := beyondLevel(o, level); ns.GetKind() == "Namespace" && ns.GetName() == a.Namespace && bad != "" {
-			fail(w, 403, metav1.StatusReasonForbidden, fmt.Sprintf("pods %q is forbidden: violates PodSecurity \"%s:latest\": %s", a.Name, level, bad))
+		level := cmp.Or(ns.GetLabels()[enforce], s.level)
+		if bad := beyondLevel(o, level); ns.GetKind() == "Namespace" && ns.GetName() == o.GetNamespace() && bad != "" {
+			fail(w, 403, metav1.StatusReasonForbidden, fmt.Sprintf("pods %q is forbidden: violates PodSecurity \"%s:latest\": %s", o.GetName(), level, bad))
 			return
 		}
 	}
@@ -105,7 +99,10 @@ func beyondLevel(o *unstructured.Unstructured, level string) string {
 			return fmt.Sprintf("restricted volume types (volume %q uses restricted volume type \"nfs\")", v.Name)
 		}
 	}
-	for _, c := range pod.Spec.Containers {
+	for _, c := range slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers) {
+		if s := c.SecurityContext; at >= 2 && s != nil && s.Capabilities != nil && len(s.Capabilities.Add) > 0 {
+			return fmt.Sprintf("non-default capabilities (container %q must not include %q in securityContext.capabilities.add)", c.Name, s.Capabilities.Add)
+		}
 		if at >= 3 && (c.SecurityContext == nil || c.SecurityContext.AllowPrivilegeEscalation == nil) {
 			return fmt.Sprintf("allowPrivilegeEscalation != false (container %q must set securityContext.allowPrivilegeEscalation=false)", c.Name)
 		}

@@ -8,6 +8,8 @@ import (
 	"log"
 	"net/http"
 	"net/http/httptest"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -39,6 +41,10 @@ type server struct {
 	refuses bool            // nobody is signed in
 	minted  map[string]bool // tokens that stand on a host: good until they end
 	pages   map[string][]webAnswer
+
+	admission []admission
+	also      []schema.GroupVersionKind // served besides
+	level     string                    // of pod security, where a namespace has none
 }
 
 // admin is who the contexts sign in as.
@@ -48,14 +54,14 @@ func newServer(side steps.Side) *server {
 	s := &server{side: side, version: "v1.36.3", pair: newPair(), minted: map[string]bool{}, signs: newAuthority(string(side) + "-kubernetes")}
 	s.Server = httptest.NewUnstartedServer(http.HandlerFunc(s.serve))
 	s.Config.ErrorLog = log.New(io.Discard, "", 0) // handshakes that fail are what some states are about
-	s.TLS, s.EnableHTTP2 = s.signs.tls(), true // as API servers speak
+	s.TLS, s.EnableHTTP2 = s.signs.tls(), true     // as API servers speak
 	s.StartTLS()
 	return s
 }
 
 // set puts the server into a state.
 func (s *server) set(st *state) error {
-	s.objects, s.logs, s.pages = st.objects[s.side], st.logs, st.web
+	s.objects, s.logs, s.pages, s.admission = st.objects[s.side], st.logs, st.web, st.admission[s.side]
 	for _, d := range st.denied {
 		if rest, ok := strings.CutPrefix(d, string(s.side)+" "); ok {
 			s.denied = append(s.denied, rest)
@@ -72,6 +78,11 @@ func (s *server) set(st *state) error {
 			s.hangs = make(chan struct{})
 		case "version":
 			s.version = arg
+		case "serves":
+			version, kind, _ := strings.Cut(arg, " ")
+			s.also = append(s.also, schema.FromAPIVersionAndKind(version, kind))
+		case "level":
+			s.level = arg
 		case "skew":
 			d, err := time.ParseDuration(arg)
 			if err != nil {
@@ -83,6 +94,12 @@ func (s *server) set(st *state) error {
 		}
 	}
 	return nil
+}
+
+// minor is the 36 of "v1.36.3".
+func (s *server) minor() int {
+	n, _ := strconv.Atoi(strings.Split(s.version, ".")[1])
+	return n
 }
 
 func (s *server) stop() {
@@ -159,8 +176,7 @@ func (s *server) serve(w http.ResponseWriter, r *http.Request) {
 	who := s.user(r)
 	switch {
 	case r.URL.Path == "/version":
-		minor := strings.Split(s.version, ".")[1]
-		reply(w, 200, map[string]any{"gitVersion": s.version, "major": "1", "minor": minor})
+		reply(w, 200, map[string]any{"gitVersion": s.version, "major": "1", "minor": strconv.Itoa(s.minor())})
 	case who.name == "":
 		fail(w, 401, metav1.StatusReasonUnauthorized, "Unauthorized")
 	case strings.HasSuffix(r.URL.Path, "/log"):
@@ -175,6 +191,8 @@ func (s *server) serve(w http.ResponseWriter, r *http.Request) {
 		}
 		w.Header().Set("Content-Type", "text/plain")
 		_, _ = w.Write([]byte(text))
+	case r.URL.Path == "/metrics":
+		s.metrics(w)
 	case strings.Contains(r.URL.Path, "/proxy/"):
 		s.proxied(w, r, who)
 	case r.URL.Path == "/api" || r.URL.Path == "/apis":
@@ -185,6 +203,20 @@ func (s *server) serve(w http.ResponseWriter, r *http.Request) {
 		s.dryRun(w, r, who)
 	default:
 		s.read(w, r, who)
+	}
+}
+
+// metrics are what the web section has for "GET /metrics"; "get /metrics" among what is
+// denied refuses them.
+func (s *server) metrics(w http.ResponseWriter) {
+	if slices.Contains(s.denied, "get /metrics") {
+		fail(w, 403, metav1.StatusReasonForbidden, `forbidden: User "admin" cannot get path "/metrics"`)
+		return
+	}
+	w.Header().Set("Content-Type", "text/plain")
+	for _, page := range s.pages["GET /metrics"] {
+		page.write(w)
+		return
 	}
 }
 
@@ -264,6 +296,7 @@ func fieldsOf(o *unstructured.Unstructured) fields.Set {
 	set := fields.Set{"metadata.name": o.GetName(), "metadata.namespace": o.GetNamespace()}
 	if o.GetKind() == "Event" {
 		set["type"], _, _ = unstructured.NestedString(o.Object, "type")
+		set["reason"], _, _ = unstructured.NestedString(o.Object, "reason")
 		set["involvedObject.name"], _, _ = unstructured.NestedString(o.Object, "involvedObject", "name")
 	}
 	return set

@@ -147,15 +147,40 @@ func (x *Site) Fix(text string) {
 		x.shell(strings.ReplaceAll(line, "-o root -g root ", ""))
 		return
 	}
-	if strings.HasPrefix(text, "kubectl ") {
-		x.shell(text)
-		return
+	var shell []string
+	did := false
+	run := func() {
+		if len(shell) > 0 {
+			x.shell(strings.Join(shell, "\n"))
+		}
+		shell = nil
 	}
-	lines := applyLine.FindAllStringSubmatch(text, -1)
-	if lines == nil {
+	for line := range strings.Lines(strings.ReplaceAll(text, " && carrick apply ", "\ncarrick apply ")) {
+		line = strings.TrimSuffix(line, "\n")
+		kubectl := strings.HasPrefix(line, "kubectl ")
+		switch {
+		case !kubectl && applyLine.MatchString(line):
+			run()
+			first, then, both := strings.Cut(line, " && ")
+			x.apply(first)
+			if both {
+				shell = append(shell, then)
+			}
+			did = true
+		case kubectl || len(shell) > 0: // what follows may be the text that it is given
+			shell, did = append(shell, line), true
+		}
+	}
+	run()
+	if !did {
 		x.t.Errorf("the fix can't be run: %s", text)
-		return
 	}
+}
+
+// apply does by the engine what a line with carrick apply says.
+func (x *Site) apply(text string) {
+	x.t.Helper()
+	lines := applyLine.FindAllStringSubmatch(text, -1)
 	var scope steps.Scope
 	for _, line := range lines {
 		for _, flag := range stepFlag.FindAllStringSubmatch(line[1], -1) {

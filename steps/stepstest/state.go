@@ -38,6 +38,8 @@ type state struct {
 	web     map[string][]webAnswer  // by "METHOD /path"
 	machine *machine                // of the side that is a host
 	want    string
+
+	admission map[steps.Side][]admission // what becomes of dry runs
 }
 
 // section is the text of a section, and whether there is one.
@@ -50,7 +52,7 @@ func (s *state) section(name string) (string, bool) {
 	return "", false
 }
 
-var sections = regexp.MustCompile(`^(base|local|remote|machine|answers|denied|server|web|shows|want|host/.+|files/[^/]+|logs/[^/]+/[^/]+(/[^/]+)?)$`)
+var sections = regexp.MustCompile(`^(base|local|remote|machine|answers|denied|server|admission/(local|remote)|web|shows|want|host/.+|files/[^/]+|logs/[^/]+/[^/]+(/[^/]+)?)$`)
 
 func load(dir, name, files string, servers map[steps.Side]*server, w *web) (*state, error) {
 	path := filepath.Join(dir, name+".txtar")
@@ -110,6 +112,9 @@ func load(dir, name, files string, servers map[steps.Side]*server, w *web) (*sta
 	}
 	denied, _ := s.section("denied")
 	s.denied = append(s.denied, lines(denied)...)
+	if err := s.admissions(); err != nil {
+		return nil, fmt.Errorf("%s: admission: %w", path, err)
+	}
 	words, _ := s.section("server")
 	for _, l := range lines(words) {
 		side, what, ok := strings.Cut(l, ": ")
@@ -175,6 +180,9 @@ func (s *state) inherit() {
 	}
 	maps.Copy(s.web, s.base.web)
 	maps.Copy(s.logs, s.base.logs)
+	for side, words := range s.base.server {
+		s.server[side] = slices.Clone(words)
+	}
 	s.denied = append(s.denied, s.base.denied...)
 }
 

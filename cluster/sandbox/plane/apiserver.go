@@ -79,6 +79,7 @@ func (p *Plane) configure(flags *envtest.Arguments) {
 		Set("service-account-key-file", s.accountPublic).
 		Set("service-account-signing-key-file", s.accountPrivate).
 		Set("enable-aggregator-routing", "true").
+		Set("egress-selector-config-file", p.file(egressFile)).
 		Set("kubelet-client-certificate", s.kubeletCert).
 		Set("kubelet-client-key", s.kubeletKey).
 		Set("kubelet-certificate-authority", s.authorityFile).

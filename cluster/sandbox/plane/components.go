@@ -8,9 +8,6 @@ import (
 	"strings"
 	"syscall"
 
-	node "sigs.k8s.io/kwok/kustomize/stage/node/fast"
-	pod "sigs.k8s.io/kwok/kustomize/stage/pod/fast"
-
 	"carrick/cluster/sandbox/roles"
 )
 
@@ -69,14 +66,6 @@ func (p *Plane) kwok() component {
 		"--manage-nodes-with-annotation-selector=kwok.x-k8s.io/node=fake", // the others are somebody else's
 		"--cidr=" + p.PodCIDR,
 	}}
-}
-
-// stages is what kwok makes of nodes and pods, of its own stock. A Job's pods
-// succeed at once although nothing ran.
-func stages() []byte {
-	return []byte(strings.Join([]string{
-		node.DefaultNodeInit, pod.DefaultPodReady, pod.DefaultPodComplete, pod.DefaultPodDelete,
-	}, "\n---\n"))
 }
 
 // runComponents starts all of them.

@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
+	"carrick/cluster/sandbox/podnet"
 	"carrick/cluster/sandbox/roles"
 )
 
@@ -45,6 +46,8 @@ type Plane struct {
 	// Authentication is the file of other issuers whose tokens the API server
 	// takes: none, until a scenario writes one. It is read again when it changes.
 	Authentication string
+	// Network is how the API server reaches pods.
+	Network *podnet.Network
 
 	sandbox string // the sandbox's folder
 	secrets secrets
@@ -74,6 +77,9 @@ func Start(ctx, life context.Context, sandbox string, settings Settings, died ch
 	if err := os.WriteFile(p.Authentication, []byte(NoIssuers), 0o600); err != nil {
 		return nil, err
 	}
+	if err := p.startNetwork(); err != nil {
+		return nil, err
+	}
 	if err := p.startEtcd(); err != nil {
 		return nil, err
 	}
@@ -88,6 +94,22 @@ func Start(ctx, life context.Context, sandbox string, settings Settings, died ch
 	}
 	return p, p.runComponents()
 }
+
+// startNetwork makes the API server's way to pods. Its socket is in the sandbox's own
+// folder and has a short name: systems allow few characters.
+func (p *Plane) startNetwork() error {
+	var err error
+	if p.Network, err = podnet.Start(filepath.Join(p.sandbox, "net-"+p.Name[:1]), p.PodCIDR); err != nil {
+		return err
+	}
+	return os.WriteFile(p.file(egressFile), fmt.Appendf(nil, egress, p.Network.Socket), 0o600)
+}
+
+const (
+	egressFile = "egress.yaml"
+	egress     = `{"apiVersion":"apiserver.k8s.io/v1beta1","kind":"EgressSelectorConfiguration","egressSelections":[` +
+		`{"name":"cluster","connection":{"proxyProtocol":"HTTPConnect","transport":{"uds":{"udsName":%q}}}}]}`
+)
 
 // Stopped tells whether the API server was stopped.
 func (p *Plane) Stopped() bool { return p.stopped }

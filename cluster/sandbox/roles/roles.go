@@ -37,7 +37,8 @@ const (
 	Scheduler         = "kube-scheduler"
 	Kubectl           = "kubectl"
 	Kwok              = "kwok"
-	Nginx             = "nginx" // this machine's own
+	Nginx             = "nginx"   // this machine's own
+	Carrick           = "carrick" // what runs in a pod of its extension
 )
 
 // Role is one program: its name and its main function, which ends the process
@@ -59,6 +60,7 @@ func All() []Role {
 		{Kubectl, runKubectl, false},
 		{Kwok, runKwok, true},
 		{Nginx, runNginx, true},
+		{Carrick, runCarrick, true},
 	}
 }
 

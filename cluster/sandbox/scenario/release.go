@@ -32,7 +32,8 @@ type release struct {
 	} `json:"spec"`
 }
 
-// fails is the annotation of a Release of which not all comes to run.
+// fails is the annotation of what does not come to run, or of a Release of which not
+// all does.
 const fails = "sandbox.carrick/fails"
 
 func isRelease(o *unstructured.Unstructured) bool {

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
 
+	"carrick/cluster/sandbox/podnet"
 	"carrick/cluster/sandbox/standin/charts"
 	"carrick/cluster/sandbox/standin/kubelet"
 	"carrick/cluster/sandbox/world"
@@ -28,12 +29,13 @@ type Side struct {
 	// Authentication is the file in which its API server looks for issuers.
 	Authentication string
 	Kubelet        *kubelet.Server
+	Network        *podnet.Network // from its API server to its pods
 	World          *world.Cluster
 }
 
 // Programs are the paths of programs that stand-ins run; "" is one that is not
 // there.
-type Programs struct{ Kubectl, Nginx string }
+type Programs struct{ Kubectl, Nginx, Carrick string }
 
 // Sides are the two clusters, by their names.
 type Sides map[string]*Side
@@ -49,8 +51,8 @@ type kind struct {
 	// start starts the stand-ins, with the behaviours that are to be wrong.
 	// They end with ctx or with the play's Close.
 	start func(ctx context.Context, sides Sides, wrong map[string]bool) (*Play, error)
-	// onHost is start for a scenario of which one side is a machine: a folder of
-	// the stage. What is wrong comes with acts.
+	// onHost is start for a scenario that takes more of the stage: a folder that
+	// stands for a machine, or programs. What is wrong comes with acts.
 	onHost func(ctx context.Context, s *Stage) (*Play, error)
 	// behaviours are the faults that stand-ins are started with, and no objects:
 	// name to one sentence.
@@ -64,12 +66,22 @@ type kind struct {
 	answers map[string]string
 }
 
+// with is a fault behind those on which it builds; "" is none.
+func (k kind) with(fault string) []string {
+	var all []string
+	for f := fault; f != ""; f = k.under[f] {
+		all = slices.Insert(all, 0, f)
+	}
+	return all
+}
+
 // kinds are the scenarios that have stand-ins. The others are only objects.
 var kinds = map[string]kind{
 	"interlink": {onHost: interlink, acted: interlinkActs, under: interlinkUnder()},
 	"liqo":      {start: liqo, behaviours: liqoBehaviours},
 	"ondemand":  {onHost: ondemand, acted: ondemandActs, under: ondemandUnder()},
 	"renku":     {start: renku, behaviours: behaviours, under: map[string]string{"page-frames": "page"}, answers: map[string]string{"session.test": "true"}},
+	"vsphere":   {onHost: vsphere, acted: vsphereActs, under: vsphereUnder()},
 }
 
 // Play is a scenario whose stand-ins run.
@@ -130,40 +142,34 @@ func (*Stage) Faults(scenario string) (map[string]string, error) {
 	return faults, nil
 }
 
-// Answers returns what a guide has to be told so that a walk through it shows
-// all of it: by the question's key, as it is typed.
-func (s *Stage) Answers(scenario string) map[string]string {
-	if play := s.plays[scenario]; play != nil && len(play.Answers) > 0 {
-		return play.Answers
-	}
-	return kinds[scenario].answers
+// Told is what a walk through a scenario is told of it. An empty field is nothing.
+type Told struct {
+	// Answers are what a guide has to be told so that a walk shows all of it: by the
+	// question's key, as they are typed.
+	Answers map[string]string `json:"answers,omitempty"`
+	// Given are those of them that a link of the demo begins with.
+	Given map[string]string `json:"given,omitempty"`
+	// Hosts are the folders of the sides that are machines, by side.
+	Hosts map[string]string `json:"hosts,omitempty"`
+	// Here are those of them whose network is this machine's.
+	Here map[string]bool `json:"here,omitempty"`
 }
 
-// Given are the answers that a link of the demo begins with, by the question's key.
-func (s *Stage) Given(scenario string) map[string]string {
-	out := map[string]string{}
-	if play := s.plays[scenario]; play != nil {
-		for _, key := range play.Given {
-			out[key] = play.Answers[key]
-		}
+// Told is what is known of a scenario: all of it only while it plays.
+func (s *Stage) Told(scenario string) Told {
+	told := Told{Answers: kinds[scenario].answers}
+	play := s.plays[scenario]
+	if play == nil {
+		return told
 	}
-	return out
-}
-
-// Hosts are the folders of the sides that are machines while a scenario plays.
-func (s *Stage) Hosts(scenario string) map[string]string {
-	if play := s.plays[scenario]; play != nil {
-		return play.Hosts
+	if len(play.Answers) > 0 {
+		told.Answers = play.Answers
 	}
-	return nil
-}
-
-// Here are those of the hosts whose network is this machine's.
-func (s *Stage) Here(scenario string) map[string]bool {
-	if play := s.plays[scenario]; play != nil {
-		return play.Here
+	told.Hosts, told.Here, told.Given = play.Hosts, play.Here, map[string]string{}
+	for _, key := range play.Given {
+		told.Given[key] = play.Answers[key]
 	}
-	return nil
+	return told
 }
 
 // Seed puts a scenario into the clusters, with a fault ("" is none) on top,
@@ -207,8 +213,8 @@ func (s *Stage) play(scenario, fault string) (*Play, error) {
 	if old != nil {
 		now = old.faults
 	}
-	for _, f := range []string{kinds[scenario].under[fault], fault} {
-		if f != "" && !slices.Contains(now, f) {
+	for _, f := range kinds[scenario].with(fault) {
+		if !slices.Contains(now, f) {
 			now = append(slices.Clone(now), f)
 		}
 	}
@@ -276,7 +282,10 @@ func (s *Stage) apply(ctx context.Context, scenario, side string, play *Play) er
 	var installed, awaited []*unstructured.Unstructured
 	for _, o := range objects {
 		if !isRelease(o) {
-			own, awaited = append(own, o), append(awaited, o)
+			own = append(own, o)
+			if o.GetAnnotations()[fails] == "" {
+				awaited = append(awaited, o)
+			}
 			continue
 		}
 		made, err := play.expand(o)

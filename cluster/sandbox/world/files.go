@@ -17,7 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/yaml"
 )
 
-//go:embed base scenarios
+//go:embed base scenarios shared
 var files embed.FS
 
 // about is the file of a fault that says in one sentence what is wrong.
@@ -67,6 +67,9 @@ func Scenario(scenario, side string, faults []string, values Values) ([]*unstruc
 			found, err := parsed(folder)
 			if err != nil {
 				return nil, err
+			}
+			if found, err = withShared(found); err != nil {
+				return nil, fmt.Errorf("%s: %w", folder, err)
 			}
 			if found, err = take(found, values); err != nil {
 				return nil, fmt.Errorf("%s: %w", folder, err)

@@ -107,7 +107,14 @@ func (c *Cluster) apply(ctx context.Context, object *unstructured.Unstructured, 
 		return nil
 	}
 	options := metav1.ApplyOptions{FieldManager: owner, Force: true}
-	if _, err := resource.Apply(ctx, object.GetName(), object, options); err != nil {
+	_, err = resource.Apply(ctx, object.GetName(), object, options)
+	if apierrors.IsNotFound(err) && object.GetNamespace() != "" { // a stand-in makes its namespace
+		err = Until(ctx, "namespace "+object.GetNamespace()+" of "+c.Side, func() (bool, error) {
+			_, err := resource.Apply(ctx, object.GetName(), object, options)
+			return err == nil, err
+		})
+	}
+	if err != nil {
 		return fmt.Errorf("apply %s %s: %w", object.GetKind(), object.GetName(), err)
 	}
 	status, has := object.Object["status"].(map[string]any)

@@ -5,7 +5,8 @@
 // As upstream's, an Issuer is looked up in the Certificate's namespace alone, a
 // ClusterIssuer's Secret in cert-manager's own; a Certificate is signed when its
 // Secret is not there or does not fit, and again when it is time to renew it. It
-// plays while the Deployment cert-manager is available.
+// plays while the Deployment cert-manager is available; the CAs of webhooks that name a
+// Certificate are filled in while cert-manager-cainjector is.
 //
 // Known differences: no CertificateRequest is made, an Ingress makes no
 // Certificate, and ca.crt is the issuer's own certificate also where that is not a
@@ -146,7 +147,7 @@ func (p *Player) Look(ctx context.Context) error {
 			return p.keep(ctx, c)
 		}))
 	}
-	return errors.Join(faults...)
+	return errors.Join(append(faults, p.inject(ctx))...)
 }
 
 // each calls do for each object of a resource.

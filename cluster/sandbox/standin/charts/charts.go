@@ -34,6 +34,10 @@ var OnDemand = [][]string{{"job-pod-reaper"}, {"k8-namespace-reaper"}}
 // its admins follow.
 var InterLink = [][]string{{"interlink"}, {"ingress-nginx"}, {"bitnami-nginx"}}
 
+// VSphere is the chart that the guide vsphere installs
+// (https://kubernetes-sigs.github.io/nfs-subdir-external-provisioner).
+var VSphere = [][]string{{"nfs-subdir-external-provisioner"}}
+
 // Renku are the charts of Renku's repository, each with the folders it is made of: a file in a
 // later one stands for that of the same name in an earlier one.
 var Renku = [][]string{

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"carrick/cluster/sandbox/pki"
+	"carrick/cluster/sandbox/standin/podfiles"
 )
 
 const conf = `# a proxy
@@ -132,7 +133,7 @@ func files(t *testing.T, dir string, kube []byte) (authority []byte) {
 		t.Fatal(err)
 	}
 	for name, data := range map[string][]byte{"tls/tls.crt": pair.Cert, "tls/tls.key": pair.Key, "kube/ca.crt": kube, "tmp/none": nil} {
-		if err := write(filepath.Join(dir, "root", name), data); err != nil {
+		if err := podfiles.Write(filepath.Join(dir, "root", name), data); err != nil {
 			t.Fatal(err)
 		}
 	}

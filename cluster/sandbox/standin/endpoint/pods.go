@@ -11,6 +11,8 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"carrick/cluster/sandbox/standin/podfiles"
 )
 
 // plays returns how a Deployment's pods are played; nil: not here.
@@ -38,9 +40,6 @@ func controller(_ context.Context, pod *corev1.Pod, i *instance) error {
 	return errors.New("stand-in: no port https")
 }
 
-// errWaits means that a pod can't start yet, for what it mounts is not there.
-var errWaits = errors.New("waits for what it mounts")
-
 // runs returns what runs in a pod; nil: nothing does.
 func (p *Player) runs(ctx context.Context, pod *corev1.Pod, begin func(context.Context, *corev1.Pod, *instance) error) (*instance, error) {
 	if i := p.pods[pod.UID]; i != nil {
@@ -54,7 +53,7 @@ func (p *Player) runs(ctx context.Context, pod *corev1.Pod, begin func(context.C
 		return nil, err
 	}
 	err := begin(p.life, pod, i)
-	if errors.Is(err, errWaits) {
+	if errors.Is(err, podfiles.ErrWaits) {
 		_ = os.RemoveAll(i.dir)
 		return nil, p.waiting(ctx, pod, "ContainerCreating", err.Error())
 	}

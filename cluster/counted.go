@@ -1,0 +1,33 @@
+package cluster
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"net/http"
+	"strings"
+	"time"
+)
+
+// Counted are the lines of one family of the metrics that the API server has of
+// itself, cleaned: NAME{LABELS} VALUE. They are kept as a look for 30 s. It takes the
+// right to get /metrics, which is noted (see Need). Of several API servers the one that
+// answers tells its own.
+func (c *Cluster) Counted(ctx context.Context, family string) ([]string, error) {
+	c.Need(Right{Verb: "get", Path: "/metrics"})
+	return lookOf(ctx, c, "counted/"+family, 30*time.Second, func(ctx context.Context) ([]string, error) {
+		ctx, cancel := c.bounded(ctx)
+		defer cancel()
+		text, err := c.api.Verb(http.MethodGet).AbsPath("/metrics").MaxRetries(fewRetries).Do(ctx).Raw()
+		if err != nil {
+			return nil, failed(ctx, "read the API server's metrics", err)
+		}
+		var out []string
+		for lines := bufio.NewScanner(bytes.NewReader(text)); lines.Scan(); {
+			if l := lines.Text(); strings.HasPrefix(l, family+"{") || strings.HasPrefix(l, family+" ") {
+				out = append(out, Clean(l))
+			}
+		}
+		return out, nil
+	})
+}

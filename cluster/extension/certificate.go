@@ -1,0 +1,76 @@
+package extension
+
+import (
+	"crypto/tls"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync"
+)
+
+// certificate is the pair in a folder. It is read again as soon as one of its files
+// is another one, so a renewed certificate is shown from the next handshake on, and
+// nothing starts anew. While what stands there is no pair, the last good one is
+// shown: two files are not always written at once.
+type certificate struct {
+	folder string
+	log    *slog.Logger
+	ends   func(*tls.Certificate) // hears of each that is read
+
+	mu    sync.Mutex
+	pair  *tls.Certificate
+	seen  []os.FileInfo // of the files as they were read
+	fault string        // the last one that was told
+}
+
+var pairFiles = []string{"tls.crt", "tls.key"}
+
+// current is the pair as it stands, for tls.Config.GetCertificate.
+func (c *certificate) current(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	err := c.look()
+	switch {
+	case err == nil:
+		c.fault = ""
+	case c.fault != err.Error():
+		c.fault = err.Error()
+		c.log.Error("the certificate can't be read", "error", err, "shown", c.pair != nil)
+	}
+	if c.pair == nil {
+		return nil, err
+	}
+	return c.pair, nil
+}
+
+// look reads the pair where it is another one than was read last.
+func (c *certificate) look() error {
+	now := make([]os.FileInfo, len(pairFiles))
+	for i, name := range pairFiles {
+		info, err := os.Stat(filepath.Join(c.folder, name))
+		if err != nil {
+			return err
+		}
+		now[i] = info
+	}
+	if c.seen != nil && same(c.seen[0], now[0]) && same(c.seen[1], now[1]) {
+		return nil
+	}
+	pair, err := tls.LoadX509KeyPair(filepath.Join(c.folder, pairFiles[0]), filepath.Join(c.folder, pairFiles[1]))
+	if err != nil {
+		return fmt.Errorf("read %s: %w", c.folder, err)
+	}
+	c.pair, c.seen = &pair, now
+	c.log.Info("certificate read", "serial", pair.Leaf.SerialNumber.Text(16), "names", pair.Leaf.DNSNames, "ends", pair.Leaf.NotAfter)
+	if c.ends != nil {
+		c.ends(&pair)
+	}
+	return nil
+}
+
+// same tells whether a file is the one that was read. A folder of a Secret in a pod is
+// changed by a link that leads to other files.
+func same(a, b os.FileInfo) bool {
+	return os.SameFile(a, b) && a.ModTime().Equal(b.ModTime()) && a.Size() == b.Size()
+}

@@ -1,0 +1,123 @@
+// Package extension is the program that the guide for vSphere runs in a cluster:
+// an admission webhook that gives claims which many pods write to a class that can
+// serve them, and a controller that gives namespaces of profiles what lets their
+// pods start. It does what SoeldnerConsult/vSphere-extensions does
+// (src/main/java/de/keeyzar: pvcmutator, profilewatcher), and knows no guide, step
+// or screen.
+//
+// Read in this order: review.go (what is answered), server.go (how it is served),
+// watch.go (what is made for profiles), rights.go (what that takes).
+package extension
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/sync/errgroup"
+	"k8s.io/apimachinery/pkg/api/validation/path"
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+// Options are what the program is told.
+type Options struct {
+	Rule                       // which claims are changed; without a Class none is, and nothing listens for reviews
+	Listen       string        // address of the webhook
+	Health       string        // address of /healthz, /readyz and /metrics, without TLS
+	Certificates string        // folder of tls.crt and tls.key
+	Drain        time.Duration // how long requests are taken after the program was told to end
+	Profiles
+	Lease      string // NAMESPACE/NAME: which of several programs makes something
+	Kubeconfig string // "": the pod's own account
+	Log        *slog.Logger
+}
+
+// Profiles is what is made for the namespaces of profiles; the zero value is nothing.
+type Profiles struct {
+	PSPRole string // ClusterRole that their ServiceAccounts are bound to
+	Level   string // level of pod security that those get which have none
+}
+
+func (p Profiles) wanted() bool { return p != Profiles{} }
+
+// levels are those of pod security
+// (kubernetes/kubernetes: staging/src/k8s.io/pod-security-admission/api).
+var levels = []string{"privileged", "baseline", "restricted"}
+
+// Validate says what is wrong with the options.
+func (o Options) Validate() error {
+	var faults []error
+	bad := func(format string, args ...any) { faults = append(faults, fmt.Errorf(format, args...)) }
+	if o.Class == "" && !o.Profiles.wanted() {
+		bad("there is nothing to do: give a class for claims, or a role or a level for profiles")
+	}
+	for _, c := range append([]string{o.Class}, o.From...) {
+		if c != "" && len(validation.IsDNS1123Subdomain(c)) > 0 {
+			bad("%q is not the name of a class", c)
+		}
+	}
+	for _, c := range o.From {
+		if c == "" {
+			bad("a claim that asks for no class asks for a volume that is there: the empty class is never exchanged")
+		}
+	}
+	if o.Class != "" && o.Certificates == "" {
+		bad("the webhook needs a folder with tls.crt and tls.key")
+	}
+	if o.PSPRole != "" && len(path.IsValidPathSegmentName(o.PSPRole)) > 0 {
+		bad("%q is not the name of a role", o.PSPRole)
+	}
+	if o.Level != "" && !isLevel(o.Level) {
+		bad("%q is none of %s", o.Level, strings.Join(levels, ", "))
+	}
+	if o.Profiles.wanted() {
+		if ns, name := o.lease(); len(validation.IsDNS1123Label(ns)) > 0 || len(validation.IsDNS1123Subdomain(name)) > 0 {
+			bad("%q is not NAMESPACE/NAME of a lease", o.Lease)
+		}
+	}
+	return errors.Join(faults...)
+}
+
+func isLevel(s string) bool {
+	for _, l := range levels {
+		if l == s {
+			return true
+		}
+	}
+	return false
+}
+
+// lease takes the name of the lease apart.
+func (o Options) lease() (namespace, name string) {
+	namespace, name, _ = strings.Cut(o.Lease, "/")
+	return namespace, name
+}
+
+// Run does what the options say until ctx ends, and then ends gracefully: it says
+// that it is not ready any more, goes on answering for Drain, and ends when the
+// requests under way have their answers. The error is of what it can't do without.
+func Run(ctx context.Context, o Options) error {
+	if err := o.Validate(); err != nil {
+		return err
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	registry := prometheus.NewRegistry()
+	m := newMetrics(registry)
+	group, ctx := errgroup.WithContext(ctx)
+	if o.Profiles.wanted() {
+		f, err := newFollower(o, m)
+		if err != nil {
+			return err
+		}
+		group.Go(func() error { return f.run(ctx) })
+	}
+	s := newServer(o, m, registry)
+	group.Go(func() error { return s.run(ctx) })
+	return group.Wait()
+}

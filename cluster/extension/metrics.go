@@ -1,0 +1,38 @@
+package extension
+
+import (
+	"crypto/tls"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promauto"
+)
+
+// metrics are what the program counts.
+type metrics struct {
+	reviews *prometheus.CounterVec
+	seconds prometheus.Histogram
+	made    *prometheus.CounterVec
+	failed  prometheus.Counter
+	leads   prometheus.Gauge
+	ends    prometheus.Gauge
+}
+
+func newMetrics(r prometheus.Registerer) *metrics {
+	r.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	in := promauto.With(r)
+	m := &metrics{
+		reviews: in.NewCounterVec(prometheus.CounterOpts{Name: "carrick_extension_reviews_total", Help: "Claims that were looked at, by what came of it."}, []string{"outcome"}),
+		seconds: in.NewHistogram(prometheus.HistogramOpts{Name: "carrick_extension_review_seconds", Help: "Time that a review took.", Buckets: prometheus.ExponentialBuckets(0.0001, 4, 8)}),
+		made:    in.NewCounterVec(prometheus.CounterOpts{Name: "carrick_extension_made_total", Help: "What was made for namespaces of profiles."}, []string{"kind"}),
+		failed:  in.NewCounter(prometheus.CounterOpts{Name: "carrick_extension_failures_total", Help: "Namespaces of profiles that are tried again, because the API server refused something."}),
+		leads:   in.NewGauge(prometheus.GaugeOpts{Name: "carrick_extension_leads", Help: "1: this one holds the lease."}),
+		ends:    in.NewGauge(prometheus.GaugeOpts{Name: "carrick_extension_certificate_end_seconds", Help: "Unix time at which the certificate that is shown ends."}),
+	}
+	for _, o := range []Outcome{Changed, Kept, Unread} {
+		m.reviews.WithLabelValues(string(o))
+	}
+	return m
+}
+
+func (m *metrics) shows(pair *tls.Certificate) { m.ends.Set(float64(pair.Leaf.NotAfter.Unix())) }

@@ -1,0 +1,122 @@
+package extension
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/json"
+)
+
+// Rule says which claims are changed: new ones that many pods write to, and that ask
+// for no class or for one of From. The empty class asks for a volume that is there,
+// and is kept; so is the class of a claim that names its volume.
+type Rule struct {
+	Class string   // what they get
+	From  []string // what is exchanged
+}
+
+// Outcome is what came of a review.
+type Outcome string
+
+// The outcomes. Whatever it is, the claim is allowed.
+const (
+	Changed Outcome = "changed"
+	Kept    Outcome = "kept"
+	Unread  Outcome = "unread" // it can't be told what the claim asks for
+)
+
+// ErrNoReview says that something is no AdmissionReview v1 with a request.
+var ErrNoReview = errors.New("this is no AdmissionReview of admission.k8s.io/v1 with a request")
+
+// claims is the one kind that is looked at.
+var claims = metav1.GroupVersionResource{Version: "v1", Resource: "persistentvolumeclaims"}
+
+// claim is what of a PersistentVolumeClaim decides.
+type claim struct {
+	Metadata struct {
+		Annotations map[string]string `json:"annotations"`
+	} `json:"metadata"`
+	Spec struct {
+		AccessModes      []corev1.PersistentVolumeAccessMode `json:"accessModes"`
+		StorageClassName *string                             `json:"storageClassName"`
+		VolumeName       string                              `json:"volumeName"`
+	} `json:"spec"`
+}
+
+// operation is one of a JSON patch (RFC 6902): "add" replaces what is there.
+type operation struct {
+	Op    string `json:"op"`
+	Path  string `json:"path"`
+	Value string `json:"value"`
+}
+
+// Where a claim names its class. The annotation is older, and counts where both are
+// (kubernetes/kubernetes: pkg/apis/core/v1/helper.GetPersistentVolumeClaimClass).
+const (
+	classField = "/spec/storageClassName"
+	classNote  = "/metadata/annotations/volume.beta.kubernetes.io~1storage-class"
+)
+
+// class is the one that the claim asks for, and where it says so; has: it says so.
+func (c claim) class() (name, at string, has bool) {
+	if note, ok := c.Metadata.Annotations[corev1.BetaStorageClassAnnotation]; ok {
+		return note, classNote, true
+	}
+	if c.Spec.StorageClassName == nil {
+		return "", classField, false
+	}
+	return *c.Spec.StorageClassName, classField, true
+}
+
+// patch is what changes the claim; nil: it stays as it is.
+func (r Rule) patch(c claim) []operation {
+	was, at, has := c.class()
+	switch {
+	case !slices.Contains(c.Spec.AccessModes, corev1.ReadWriteMany), c.Spec.VolumeName != "":
+		return nil
+	case has && (was == "" || was == r.Class || !slices.Contains(r.From, was)):
+		return nil
+	}
+	return []operation{{Op: "add", Path: at, Value: r.Class}}
+}
+
+// Review answers an AdmissionReview, and never refuses what it asks about. The error
+// is ErrNoReview where there is nothing to answer to.
+func (r Rule) Review(body []byte) ([]byte, Outcome, error) {
+	var in admissionv1.AdmissionReview
+	if err := json.Unmarshal(body, &in); err != nil {
+		return nil, Unread, fmt.Errorf("%w: %w", ErrNoReview, err)
+	}
+	if in.APIVersion != admissionv1.SchemeGroupVersion.String() || in.Kind != "AdmissionReview" || in.Request == nil || in.Request.UID == "" {
+		return nil, Unread, ErrNoReview
+	}
+	answer, came := r.judge(in.Request)
+	answer.UID, answer.Allowed = in.Request.UID, true
+	out, err := json.Marshal(admissionv1.AdmissionReview{TypeMeta: in.TypeMeta, Response: answer})
+	return out, came, err
+}
+
+// judge says what is to be changed of the object of a request.
+func (r Rule) judge(q *admissionv1.AdmissionRequest) (*admissionv1.AdmissionResponse, Outcome) {
+	if q.Operation != admissionv1.Create || q.Resource != claims || q.SubResource != "" {
+		return &admissionv1.AdmissionResponse{}, Kept
+	}
+	var c claim
+	if err := json.Unmarshal(q.Object.Raw, &c); err != nil {
+		return &admissionv1.AdmissionResponse{Warnings: []string{"this claim can't be read by what exchanges classes: it keeps the class that it asks for"}}, Unread
+	}
+	operations := r.patch(c)
+	if operations == nil {
+		return &admissionv1.AdmissionResponse{}, Kept
+	}
+	patch, err := json.Marshal(operations)
+	if err != nil { // names of classes are text, which always marshals
+		return &admissionv1.AdmissionResponse{}, Unread
+	}
+	kind := admissionv1.PatchTypeJSONPatch
+	return &admissionv1.AdmissionResponse{Patch: patch, PatchType: &kind}, Changed
+}

@@ -1,0 +1,35 @@
+package extension
+
+import (
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+)
+
+// Rights are the least with which the program does what it is told: in all namespaces,
+// and in the one of its lease. Both are empty where it makes nothing for profiles.
+//
+// Who binds others to a role needs all that it grants, or the verb bind on it.
+func Rights(o Options) (everywhere, beside []rbacv1.PolicyRule) {
+	if !o.Profiles.wanted() {
+		return nil, nil
+	}
+	_, lease := o.lease()
+	everywhere = []rbacv1.PolicyRule{
+		{APIGroups: []string{corev1.GroupName}, Resources: []string{"namespaces"}, Verbs: []string{"list", "watch"}},
+		{APIGroups: []string{profileKind.Group}, Resources: []string{profileKind.Resource}, Verbs: []string{"list", "watch"}},
+	}
+	if o.PSPRole != "" {
+		everywhere = append(everywhere,
+			rbacv1.PolicyRule{APIGroups: []string{rbacv1.GroupName}, Resources: []string{"rolebindings"}, Verbs: []string{"get", "create"}},
+			rbacv1.PolicyRule{APIGroups: []string{rbacv1.GroupName}, Resources: []string{"clusterroles"}, ResourceNames: []string{o.PSPRole}, Verbs: []string{"bind"}},
+		)
+	}
+	if o.Level != "" {
+		everywhere = append(everywhere, rbacv1.PolicyRule{APIGroups: []string{corev1.GroupName}, Resources: []string{"namespaces"}, Verbs: []string{"patch"}})
+	}
+	return everywhere, []rbacv1.PolicyRule{
+		{APIGroups: []string{coordinationv1.GroupName}, Resources: []string{"leases"}, Verbs: []string{"create"}},
+		{APIGroups: []string{coordinationv1.GroupName}, Resources: []string{"leases"}, ResourceNames: []string{lease}, Verbs: []string{"get", "update"}},
+	}
+}

@@ -1,0 +1,164 @@
+package extension
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"golang.org/x/sync/errgroup"
+)
+
+const (
+	reviewPath = "/pvc/mutate" // as upstream's webhook has it
+	// reviewLimit is more than an API server takes of an object.
+	reviewLimit = 4 << 20
+	// lastAnswers is how long requests that are under way at the end may take.
+	lastAnswers = 10 * time.Second
+)
+
+// server answers reviews over TLS, and says how it is without.
+type server struct {
+	Options
+	metrics *metrics
+	cert    *certificate
+	gather  prometheus.Gatherer
+	ending  atomic.Bool
+}
+
+func newServer(o Options, m *metrics, gather prometheus.Gatherer) *server {
+	return &server{Options: o, metrics: m, gather: gather, cert: &certificate{folder: o.Certificates, log: o.Log, ends: m.shows}}
+}
+
+// run serves until ctx ends. Both addresses are taken before anything is served: one
+// that is in use is an error at once.
+func (s *server) run(ctx context.Context) error {
+	var all errgroup.Group
+	health, err := net.Listen("tcp", s.Health)
+	if err != nil {
+		return err
+	}
+	status := s.http(s.healthHandler())
+	all.Go(func() error { return served(status.Serve(health)) })
+	s.Log.Info("health served", "address", health.Addr().String())
+	if s.Class == "" {
+		<-ctx.Done()
+		return errors.Join(status.Close(), all.Wait())
+	}
+	listener, err := net.Listen("tcp", s.Listen)
+	if err != nil {
+		return errors.Join(err, status.Close(), all.Wait())
+	}
+	hook := s.http(s.reviewHandler())
+	// API servers speak HTTP/1.1 to webhooks
+	// (kubernetes/kubernetes: staging/src/k8s.io/apiserver/pkg/util/webhook/client.go).
+	hook.Protocols = new(http.Protocols)
+	hook.Protocols.SetHTTP1(true)
+	hook.TLSConfig = &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: s.cert.current}
+	ended := make(chan error, 1)
+	all.Go(func() error {
+		err := served(hook.ServeTLS(listener, "", ""))
+		ended <- err
+		return err
+	})
+	s.Log.Info("reviews served", "address", listener.Addr().String(), "class", s.Class, "from", s.From)
+	select {
+	case err = <-ended:
+	case <-ctx.Done():
+		err = s.drain(hook)
+	}
+	return errors.Join(err, status.Close(), all.Wait())
+}
+
+// drain ends the webhook: first it is not ready any more, and connections are closed
+// after their answer, so that who asks goes elsewhere; then it ends.
+func (s *server) drain(hook *http.Server) error {
+	s.ending.Store(true)
+	hook.SetKeepAlivesEnabled(false)
+	s.Log.Info("ending", "drain", s.Drain)
+	time.Sleep(s.Drain)
+	ctx, cancel := context.WithTimeout(context.Background(), lastAnswers)
+	defer cancel()
+	return hook.Shutdown(ctx)
+}
+
+// served is what ended a server; that it was told to is no error.
+func served(err error) error {
+	if errors.Is(err, http.ErrServerClosed) {
+		return nil
+	}
+	return err
+}
+
+func (s *server) http(h http.Handler) *http.Server {
+	return &http.Server{
+		Handler: h, ErrorLog: slog.NewLogLogger(s.Log.Handler(), slog.LevelWarn),
+		ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second, WriteTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute,
+		MaxHeaderBytes: 16 << 10,
+	}
+}
+
+func (s *server) reviewHandler() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("POST "+reviewPath, s.review)
+	return mux
+}
+
+func (s *server) review(w http.ResponseWriter, r *http.Request) {
+	began := time.Now()
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, reviewLimit))
+	if errors.As(err, new(*http.MaxBytesError)) {
+		http.Error(w, err.Error(), http.StatusRequestEntityTooLarge)
+		return
+	}
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	answer, came, err := s.Review(body)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = w.Write(answer) // who asked may be gone
+	s.metrics.reviews.WithLabelValues(string(came)).Inc()
+	s.metrics.seconds.Observe(time.Since(began).Seconds())
+}
+
+// healthHandler says that the program lives, whether it can answer reviews, and what
+// it has counted.
+func (s *server) healthHandler() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok\n") })
+	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
+		if why := s.unready(); why != "" {
+			http.Error(w, why, http.StatusServiceUnavailable)
+			return
+		}
+		_, _ = io.WriteString(w, "ok\n")
+	})
+	mux.Handle("GET /metrics", promhttp.HandlerFor(s.gather, promhttp.HandlerOpts{}))
+	return mux
+}
+
+// unready says why no review can be answered; "": it can.
+func (s *server) unready() string {
+	if s.ending.Load() {
+		return "it ends"
+	}
+	if s.Class == "" {
+		return ""
+	}
+	if _, err := s.cert.current(nil); err != nil {
+		return "the certificate can't be read: " + err.Error()
+	}
+	return ""
+}

@@ -1,0 +1,196 @@
+package extension
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// line is a log that tells the addresses that were taken.
+type line struct {
+	to chan<- map[string]string
+}
+
+func (l line) Write(b []byte) (int, error) {
+	var said map[string]any
+	if json.Unmarshal(b, &said) == nil {
+		if at, ok := said["address"].(string); ok {
+			l.to <- map[string]string{said["msg"].(string): at}
+		}
+	}
+	return len(b), nil
+}
+
+// started is the program with a certificate and free ports; ended gives what it ended
+// with.
+func started(t *testing.T, ctx context.Context, o Options) (hook, health string, ended <-chan error) {
+	t.Helper()
+	folder := t.TempDir()
+	put(t, folder, "vsphere-extensions.vsphere-extensions.svc")
+	at := make(chan map[string]string, 2)
+	o.Rule, o.Listen, o.Health, o.Certificates = rule, "127.0.0.1:0", "127.0.0.1:0", folder
+	o.Log = slog.New(slog.NewJSONHandler(line{at}, nil))
+	out := make(chan error, 1)
+	go func() { out <- Run(ctx, o) }()
+	for range 2 {
+		select {
+		case said := <-at:
+			if a := said["reviews served"]; a != "" {
+				hook = "https://" + a + reviewPath
+			}
+			if a := said["health served"]; a != "" {
+				health = "http://" + a
+			}
+		case err := <-out:
+			t.Fatalf("it ended: %v", err)
+		}
+	}
+	return hook, health, out
+}
+
+func client(t *testing.T) *http.Client {
+	c := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}} //nolint:gosec // certificate_test.go looks at it
+	t.Cleanup(c.CloseIdleConnections)
+	return c
+}
+
+func ask(t *testing.T, c *http.Client, method, url string, body []byte) (int, string, *http.Response) {
+	t.Helper()
+	q, err := http.NewRequestWithContext(t.Context(), method, url, bytes.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, err := c.Do(q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.Body.Close()
+	text, err := io.ReadAll(a.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a.StatusCode, string(text), a
+}
+
+func TestServer(t *testing.T) {
+	ctx, end := context.WithCancel(t.Context())
+	hook, health, ended := started(t, ctx, Options{})
+	c := client(t)
+	review := asked(of(`"accessModes":["ReadWriteMany"]`))
+	for _, tc := range []struct {
+		situation, method, url string
+		body                   []byte
+		status                 int
+		says                   string
+	}{
+		{"a review", "POST", hook, review, 200, `"patchType":"JSONPatch"`},
+		{"garbage", "POST", hook, []byte("none"), 400, "no AdmissionReview"},
+		{"too much", "POST", hook, make([]byte, reviewLimit+1), 413, "too large"},
+		{"read", "GET", hook, nil, 405, ""},
+		{"another path", "POST", strings.TrimSuffix(hook, reviewPath) + "/", review, 404, ""},
+		{"alive", "GET", health + "/healthz", nil, 200, "ok"},
+		{"ready", "GET", health + "/readyz", nil, 200, "ok"},
+		{"counts", "GET", health + "/metrics", nil, 200, `carrick_extension_reviews_total{outcome="changed"} 1`},
+	} {
+		if status, text, a := ask(t, c, tc.method, tc.url, tc.body); status != tc.status || !strings.Contains(text, tc.says) || a.ProtoMajor != 1 {
+			t.Errorf("%s: %d %.200s (HTTP/%d)", tc.situation, status, text, a.ProtoMajor)
+		}
+	}
+	end()
+	if err := <-ended; err != nil {
+		t.Errorf("it ended with %v", err)
+	}
+}
+
+// Who is told to end says first that it is not ready, and answers who comes all the
+// same until then.
+func TestItEndsAfterWhoStillAsks(t *testing.T) {
+	ctx, end := context.WithCancel(t.Context())
+	hook, health, ended := started(t, ctx, Options{Drain: 2 * time.Second})
+	c := client(t)
+	end()
+	for {
+		if status, text, _ := ask(t, c, "GET", health+"/readyz", nil); status == 503 {
+			if !strings.Contains(text, "it ends") {
+				t.Errorf("not ready: %s", text)
+			}
+			break
+		}
+	}
+	status, _, a := ask(t, c, "POST", hook, asked(of(`"accessModes":["ReadWriteMany"]`)))
+	if status != 200 || !a.Close {
+		t.Errorf("asked while it ends: %d, closed %v", status, a.Close)
+	}
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}
+
+func TestNotReadyWithoutACertificate(t *testing.T) {
+	s := newServer(Options{Rule: rule, Certificates: t.TempDir(), Log: slog.New(slog.DiscardHandler)}, nil, nil)
+	if why := s.unready(); !strings.Contains(why, "tls.crt") {
+		t.Errorf("unready: %q", why)
+	}
+}
+
+func TestAnAddressThatIsTakenIsAnError(t *testing.T) {
+	ctx, end := context.WithCancel(t.Context())
+	hook, _, ended := started(t, ctx, Options{})
+	taken := strings.TrimSuffix(strings.TrimPrefix(hook, "https://"), reviewPath)
+	if err := Run(t.Context(), Options{Rule: rule, Listen: taken, Health: "127.0.0.1:0", Certificates: t.TempDir()}); err == nil || !strings.Contains(err.Error(), "address already in use") {
+		t.Errorf("%v", err)
+	}
+	end()
+	<-ended
+}
+
+func TestOptions(t *testing.T) {
+	good := Options{Rule: Rule{Class: "nfs-client", From: []string{"vsphere-policy"}}, Certificates: "/c", Profiles: Profiles{PSPRole: "psp:vmware-system-privileged", Level: "baseline"}, Lease: "vsphere-extensions/carrick"}
+	if err := good.Validate(); err != nil {
+		t.Fatal(err)
+	}
+	for says, change := range map[string]func(*Options){
+		"nothing to do":              func(o *Options) { *o = Options{} },
+		`"NFS" is not the name`:      func(o *Options) { o.Class = "NFS" },
+		"is never exchanged":         func(o *Options) { o.From = []string{""} },
+		"needs a folder":             func(o *Options) { o.Certificates = "" },
+		`"a/b" is not the name`:      func(o *Options) { o.PSPRole = "a/b" },
+		`"high" is none of`:          func(o *Options) { o.Level = "high" },
+		`"here" is not NAMESPACE/NA`: func(o *Options) { o.Lease = "here" },
+	} {
+		o := good
+		change(&o)
+		if err := o.Validate(); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%s: %v", says, err)
+		}
+	}
+}
+
+func TestRightsAreOfWhatItIsTold(t *testing.T) {
+	if all, beside := Rights(Options{Rule: rule}); all != nil || beside != nil {
+		t.Errorf("a webhook alone needs none: %v %v", all, beside)
+	}
+	words := func(o Options) string {
+		all, beside := Rights(o)
+		text, err := json.Marshal([]any{all, beside})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
+	}
+	bound, levels := words(Options{Profiles: Profiles{PSPRole: "psp:x"}, Lease: "a/b"}), words(Options{Profiles: Profiles{Level: "baseline"}, Lease: "a/b"})
+	if !strings.Contains(bound, `"resourceNames":["psp:x"]`) || strings.Contains(bound, "patch") || strings.Contains(levels, "bind") || !strings.Contains(levels, "patch") {
+		t.Errorf("%s\n%s", bound, levels)
+	}
+}

@@ -1,0 +1,176 @@
+package extension
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/uuid"
+	"k8s.io/client-go/dynamic"
+	coordinationv1 "k8s.io/client-go/kubernetes/typed/coordination/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/tools/leaderelection"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/klog/v2"
+)
+
+const (
+	workers = 4
+	// seenAgain is how often everything is looked at anew: what somebody has deleted is
+	// made again then, at the latest.
+	seenAgain = 10 * time.Minute
+	// triedAgain is the longest pause after what the API server refused.
+	triedAgain = time.Minute
+)
+
+var (
+	namespaceKind = schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
+	profileKind   = schema.GroupVersionResource{Group: "kubeflow.org", Version: "v1", Resource: "profiles"}
+	bindingKind   = schema.GroupVersionResource{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "rolebindings"}
+)
+
+// follower makes for namespaces of profiles what is missing. Of several programs the
+// one that holds the lease does; whoever gets it begins with all that stands.
+type follower struct {
+	Profiles
+	log     *slog.Logger
+	metrics *metrics
+	client  dynamic.Interface
+	leases  coordinationv1.LeasesGetter
+	in, at  string // namespace and name of the lease
+	who     string
+}
+
+func newFollower(o Options, m *metrics) (*follower, error) {
+	config, err := clientConfig(o.Kubeconfig)
+	if err != nil {
+		return nil, fmt.Errorf("find the API server: %w", err)
+	}
+	config.QPS = -1 // the API server's priority and fairness decides
+	config.UserAgent = "carrick-vsphere-extension"
+	client, err := dynamic.NewForConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	leases, err := coordinationv1.NewForConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	klog.SetSlogLogger(o.Log)
+	host, err := os.Hostname()
+	if err != nil {
+		return nil, err
+	}
+	f := &follower{Profiles: o.Profiles, log: o.Log, metrics: m, client: client, leases: leases, who: host + "_" + string(uuid.NewUUID())}
+	f.in, f.at = o.lease()
+	return f, nil
+}
+
+// clientConfig is what a file says; "": what every pod is given.
+func clientConfig(file string) (*rest.Config, error) {
+	if file == "" {
+		return rest.InClusterConfig()
+	}
+	return clientcmd.BuildConfigFromFlags("", file)
+}
+
+// run makes what is missing for as long as it holds the lease, and waits for it where
+// it does not, until ctx ends.
+func (f *follower) run(ctx context.Context) error {
+	for ctx.Err() == nil {
+		var term sync.WaitGroup
+		elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
+			Lock:          &resourcelock.LeaseLock{LeaseMeta: named(f.in, f.at), Client: f.leases, LockConfig: resourcelock.ResourceLockConfig{Identity: f.who}},
+			LeaseDuration: 15 * time.Second, RenewDeadline: 10 * time.Second, RetryPeriod: 2 * time.Second, ReleaseOnCancel: true, Name: f.at,
+			Callbacks: leaderelection.LeaderCallbacks{
+				OnStartedLeading: func(ctx context.Context) { term.Go(func() { f.lead(ctx) }) },
+				OnStoppedLeading: func() { f.metrics.leads.Set(0) },
+			},
+		})
+		if err != nil {
+			return err
+		}
+		elector.Run(ctx)
+		term.Wait()
+	}
+	return nil
+}
+
+// lead looks at every namespace and profile, and at each that changes.
+func (f *follower) lead(ctx context.Context) {
+	f.log.Info("leading", "who", f.who)
+	f.metrics.leads.Set(1)
+	queue := workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[string](100*time.Millisecond, triedAgain))
+	namespaces, profiles := f.mirror(namespaceKind, queue), f.mirror(profileKind, queue)
+	var all sync.WaitGroup
+	for _, m := range []cache.SharedIndexInformer{namespaces, profiles} {
+		all.Go(func() { m.RunWithContext(ctx) })
+	}
+	// Profiles may not be served yet: until they are, there is none to do anything for.
+	if cache.WaitForCacheSync(ctx.Done(), namespaces.HasSynced, profiles.HasSynced) {
+		f.log.Info("following profiles", "namespaces", len(namespaces.GetStore().ListKeys()), "profiles", len(profiles.GetStore().ListKeys()))
+		for range workers {
+			all.Go(func() {
+				for f.next(ctx, queue, namespaces.GetStore(), profiles.GetStore()) {
+				}
+			})
+		}
+		<-ctx.Done()
+	}
+	queue.ShutDown()
+	all.Wait()
+}
+
+// mirror keeps what of a kind stands in the cluster, as far as it decides, and puts
+// into the queue the name of each that is another one.
+func (f *follower) mirror(kind schema.GroupVersionResource, queue workqueue.TypedInterface[string]) cache.SharedIndexInformer {
+	of := f.client.Resource(kind)
+	m := cache.NewSharedIndexInformer(&cache.ListWatch{ListWithContextFunc: listOf(of), WatchFuncWithContext: of.Watch}, &unstructured.Unstructured{}, seenAgain, nil)
+	put := func(v any) {
+		if name, err := cache.DeletionHandlingMetaNamespaceKeyFunc(v); err == nil {
+			queue.Add(name)
+		}
+	}
+	// None of these is refused before it runs.
+	_ = m.SetTransform(decisive)
+	_ = m.SetWatchErrorHandlerWithContext(func(_ context.Context, _ *cache.Reflector, err error) {
+		f.log.Warn("can't be followed now, and is tried again", "kind", kind.GroupResource().String(), "error", err)
+	})
+	_, _ = m.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: put, UpdateFunc: func(_, v any) { put(v) }})
+	return m
+}
+
+// next sees to one name of the queue; false: there will be none any more.
+func (f *follower) next(ctx context.Context, queue workqueue.TypedRateLimitingInterface[string], namespaces, profiles cache.Store) bool {
+	name, over := queue.Get()
+	if over {
+		return false
+	}
+	defer queue.Done(name)
+	err := f.see(ctx, stored(namespaces, name), stored(profiles, name))
+	if err == nil {
+		queue.Forget(name)
+		return true
+	}
+	if ctx.Err() == nil {
+		f.metrics.failed.Inc()
+		f.log.Warn("is tried again", "namespace", name, "error", err)
+		queue.AddRateLimited(name)
+	}
+	return true
+}
+
+// stored is the object of that name; nil: there is none.
+func stored(s cache.Store, name string) *unstructured.Unstructured {
+	v, _, _ := s.GetByKey(name)
+	o, _ := v.(*unstructured.Unstructured)
+	return o
+}

@@ -1,0 +1,18 @@
+package roles
+
+import (
+	"fmt"
+	"os"
+
+	"carrick/cluster/sandbox/standin/extension"
+)
+
+// runCarrick runs the program carrick as a part of the sandbox, which ends it.
+func runCarrick() int {
+	path, ok := extension.Find()
+	if !ok {
+		fmt.Fprintln(os.Stderr, "there is no program carrick beside the sandbox's")
+		return 1
+	}
+	return Wrap(path)
+}

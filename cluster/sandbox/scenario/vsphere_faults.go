@@ -1,0 +1,158 @@
+package scenario
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"carrick/cluster/sandbox/standin/extension"
+	"carrick/cluster/sandbox/world"
+)
+
+// What a set-up made by hand is called (world/scenarios/vsphere/faults).
+const (
+	byWebhook      = "webhook"
+	extensionSpace = "vsphere-extensions"
+	extensionRuns  = "vsphere-extensions"
+	extensionPair  = "vsphere-extensions-tls"
+	nfsSpace       = "nfs-provisioner"
+	nfsClass       = "nfs-client"
+	pipelineClaim  = "kale-marshal-pvc"
+)
+
+// vsphereActs are the faults that are no objects.
+func vsphereActs() map[string]string {
+	return map[string]string{
+		"export-closed": "The NFS server's port is shut: what has it mounted hangs, and new claims wait.",
+		"write-denied":  "The NFS server takes the cluster's root for nobody, who may not make folders: new claims wait.",
+		"webhook-down":  "The extension's program ends as soon as it starts: the API server asks nobody, and lets claims pass as they are.",
+		"cert-expired":  "The extension's certificate ran out an hour ago, and nobody has renewed it.",
+	}
+}
+
+// vsphereUnder are the faults that begin on a set-up that stands.
+func vsphereUnder() map[string]string {
+	under := map[string]string{byWebhook: byHand}
+	for _, fault := range []string{
+		"export-closed", "access-denied", "write-denied", "no-mount-helper", "provisioner-down", "provisioner-name", "provisioner-rights", "old-provisioner", "class-deletes",
+		"labels-missing", "restricted-namespace", "two-mutators", "policy-unbound", "policy-takes-all",
+	} {
+		under[fault] = byHand
+	}
+	for _, fault := range []string{"webhook-down", "cert-expired", "webhook-network", "webhook-sidecar", "webhook-wide", "webhook-other-ca", "config-stale"} {
+		under[fault] = byWebhook
+	}
+	return under
+}
+
+// acts are what faults do besides their objects.
+func (g *guest) acts() map[string]func(context.Context) error {
+	idle := func(context.Context) error { g.noVolumes = true; return nil }
+	return map[string]func(context.Context) error{
+		byHand:               func(ctx context.Context) error { return g.claim(ctx, "bob") },
+		"provisioner-down":   idle,
+		"provisioner-name":   idle,
+		"provisioner-rights": idle,
+		"old-provisioner":    idle,
+		"two-mutators":       idle, // they change what Bob's pipeline asks for
+		"export-closed":      g.breaks(func() { g.export.Shut() }, false),
+		"access-denied":      g.breaks(func() { g.export.Deny() }, true),
+		"write-denied":       g.breaks(func() { g.export.Squash() }, false),
+		"no-mount-helper":    g.breaks(func() { g.volumes.NoHelper() }, true),
+		byWebhook:            g.answers,
+		"webhook-down":       func(ctx context.Context) error { return g.extension.Down(ctx) },
+		"cert-expired": func(ctx context.Context) error {
+			return g.signer.Expire(ctx, extensionSpace, extensionPair)
+		},
+		"config-stale": g.stale,
+	}
+}
+
+// claim asks for the volume of a pipeline, by a class that Helm has installed by now.
+func (g *guest) claim(ctx context.Context, namespace string) error {
+	class := nfsClass
+	made := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: pipelineClaim}, Spec: corev1.PersistentVolumeClaimSpec{
+		AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteMany}, StorageClassName: &class,
+		Resources: corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}},
+	}}
+	_, err := g.client.CoreV1().PersistentVolumeClaims(namespace).Create(ctx, made, metav1.CreateOptions{FieldManager: "kubectl-create"})
+	if apierrors.IsAlreadyExists(err) {
+		return nil
+	}
+	return err
+}
+
+// bound returns when a claim has its volume.
+func (g *guest) bound(ctx context.Context, namespace, name string) error {
+	return world.Until(ctx, fmt.Sprintf("the volume of claim %s/%s", namespace, name), func() (bool, error) {
+		c, err := g.client.CoreV1().PersistentVolumeClaims(namespace).Get(ctx, name, metav1.GetOptions{})
+		return err == nil && c.Status.Phase == corev1.ClaimBound, err
+	})
+}
+
+// breaks does something to the storage, once, after it has worked, and asks for another
+// volume. Where pods have to mount it anew, the provisioner's is deleted.
+func (g *guest) breaks(do func(), anew bool) func(context.Context) error {
+	done := false
+	return func(ctx context.Context) error {
+		if done {
+			return nil
+		}
+		if err := g.bound(ctx, "bob", pipelineClaim); err != nil {
+			return err
+		}
+		do()
+		g.noVolumes, done = true, true
+		if anew {
+			if err := g.client.CoreV1().Pods(nfsSpace).DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{}); err != nil {
+				return err
+			}
+		}
+		return g.claim(ctx, "alice")
+	}
+}
+
+// answers returns when the webhook's pods are ready, and the API server trusts them. It
+// waits for that once: what is wrong with them afterwards is a fault's.
+func (g *guest) answers(ctx context.Context) error {
+	if g.answered {
+		return nil
+	}
+	if !g.program {
+		return fmt.Errorf("the set-up with a webhook runs the program carrick: make builds it beside carrick-sandbox, or %s names one", extension.Variable)
+	}
+	return world.Until(ctx, "the extension to answer", func() (bool, error) {
+		d, err := g.client.AppsV1().Deployments(extensionSpace).Get(ctx, extensionRuns, metav1.GetOptions{})
+		if err != nil {
+			return false, err
+		}
+		hook, err := g.client.AdmissionregistrationV1().MutatingWebhookConfigurations().Get(ctx, "mutating.vsphere-extensions.keeyzar.de", metav1.GetOptions{})
+		if err != nil {
+			return false, err
+		}
+		s := d.Status
+		ready := s.ObservedGeneration >= d.Generation && s.AvailableReplicas == *d.Spec.Replicas && s.Replicas == *d.Spec.Replicas
+		g.answered = ready && len(hook.Webhooks[0].ClientConfig.CABundle) > 0
+		return g.answered, errors.New("its pods are not ready yet, or its CA is not known")
+	})
+}
+
+// stale writes the published program's configuration after it has started.
+func (g *guest) stale(ctx context.Context) error {
+	started := time.Now().Truncate(time.Second) // whoever reads times tells one second from the next, and no more
+	if err := world.Until(ctx, "the next second", func() (bool, error) { return time.Since(started) > time.Second, nil }); err != nil {
+		return err
+	}
+	text := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "vsphere-extensions-cm"}, Data: map[string]string{"application.properties": "vsphere-extensions.readwritemany-sc=old-nfs"}}
+	_, err := g.client.CoreV1().ConfigMaps(extensionSpace).Create(ctx, text, metav1.CreateOptions{FieldManager: "kubectl-edit"})
+	if apierrors.IsAlreadyExists(err) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,76 @@
+package certmanager
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"strconv"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// injectFrom is the annotation by which a webhook configuration names the Certificate
+// whose CA its API server is to trust (cert-manager, cmd/cainjector).
+const injectFrom = "cert-manager.io/inject-ca-from"
+
+// inject fills in the CAs of webhooks.
+func (p *Player) inject(ctx context.Context) error {
+	runs, err := p.client.AppsV1().Deployments(Namespace).Get(ctx, "cert-manager-cainjector", metav1.GetOptions{})
+	if err != nil || runs.Status.AvailableReplicas == 0 {
+		return nil // a scenario may have none
+	}
+	all, err := p.client.AdmissionregistrationV1().MutatingWebhookConfigurations().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return err
+	}
+	var faults []error
+	for _, config := range all.Items {
+		ca := p.named(ctx, config.Annotations[injectFrom])
+		if len(ca) == 0 {
+			continue
+		}
+		type patch struct {
+			Op    string `json:"op"`
+			Path  string `json:"path"`
+			Value string `json:"value"`
+		}
+		var patches []patch
+		for i, hook := range config.Webhooks {
+			if !bytes.Equal(hook.ClientConfig.CABundle, ca) {
+				patches = append(patches, patch{"add", "/webhooks/" + strconv.Itoa(i) + "/clientConfig/caBundle", base64.StdEncoding.EncodeToString(ca)})
+			}
+		}
+		if len(patches) == 0 {
+			continue
+		}
+		data, err := json.Marshal(patches)
+		if err == nil {
+			_, err = p.client.AdmissionregistrationV1().MutatingWebhookConfigurations().Patch(ctx, config.Name, types.JSONPatchType, data, metav1.PatchOptions{FieldManager: "cert-manager-cainjector"})
+		}
+		faults = append(faults, err)
+	}
+	return errors.Join(faults...)
+}
+
+// named is the CA of a Certificate that is named NAMESPACE/NAME; nil: it is not there.
+func (p *Player) named(ctx context.Context, ref string) []byte {
+	namespace, name, ok := strings.Cut(ref, "/")
+	if !ok {
+		return nil
+	}
+	o, err := p.dynamic.Resource(certificates).Namespace(namespace).Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return nil
+	}
+	held, _, _ := unstructured.NestedString(o.Object, "spec", "secretName")
+	secret, err := p.client.CoreV1().Secrets(namespace).Get(ctx, held, metav1.GetOptions{})
+	if err != nil {
+		return nil
+	}
+	return secret.Data["ca.crt"]
+}

@@ -1,0 +1,221 @@
+// Package extension plays the kubelet of pods that run carrick's own extension for
+// vSphere: a container whose arguments begin with vsphere-extension is run as the real
+// program carrick of this machine, a process a container.
+//
+// It gets what a container would: a token of the pod's ServiceAccount and no other
+// credential, where that is mounted; its Secrets as files, which follow them; its
+// environment; SIGTERM and some seconds when the pod is deleted. It listens on loopback, at a port of its own, and
+// the pod's address leads there (package podnet): flags that name an address or a mount
+// are given what is true here. The pod is ready when its own readiness probe says so, at
+// every look and after three that fail; a program that ends is started again after ten
+// seconds, twenty and so on. Where there is no program, the pod waits and says why.
+//
+// The images of the project that carrick's takes the place of (SoeldnerConsult/
+// vSphere-extensions, additional/resources.yaml) can't be pulled here.
+//
+// Known differences: one container of a pod is played, and no init container; liveness
+// and start-up are not probed; periods and thresholds of a probe are not its own.
+package extension
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"carrick/cluster/sandbox/podnet"
+	"carrick/cluster/sandbox/standin"
+)
+
+// command is what the container's arguments begin with.
+const command = "vsphere-extension"
+
+// Options are what Start needs.
+type Options struct {
+	Config  *rest.Config    // the cluster's admin
+	Network *podnet.Network // of its pods
+	Dir     string          // for the files of pods; made, and removed with Close
+	Program string          // the program; "": there is none
+}
+
+// Player plays for one cluster.
+type Player struct {
+	options Options
+	client  kubernetes.Interface
+	end     func()
+	life    context.Context
+	ending  sync.WaitGroup // programs of pods that are gone
+
+	mu     sync.Mutex
+	ticks  int
+	down   bool // programs that end stay ended
+	pods   map[types.UID]*instance
+	events standin.Events
+}
+
+// Start plays until Close, or until ctx ends.
+func Start(ctx context.Context, o Options) (*Player, error) {
+	client, err := kubernetes.NewForConfig(o.Config)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.Mkdir(o.Dir, 0o700); err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	p := &Player{options: o, client: client, life: ctx, pods: map[types.UID]*instance{}}
+	end := standin.Loop(ctx, p.tick)
+	p.end = func() { cancel(); end() }
+	return p, nil
+}
+
+// Close ends it with all programs, and removes their files.
+func (p *Player) Close() {
+	p.end()
+	p.mu.Lock()
+	for uid, i := range p.pods {
+		i.kill()
+		p.forget(uid, i)
+	}
+	p.mu.Unlock()
+	p.ending.Wait()
+	_ = os.RemoveAll(p.options.Dir)
+}
+
+// Down ends all programs now, and starts none any more.
+func (p *Player) Down(ctx context.Context) error {
+	p.mu.Lock()
+	p.down = true
+	for _, i := range p.pods {
+		i.kill()
+	}
+	p.mu.Unlock()
+	return p.Look(ctx)
+}
+
+func (p *Player) tick(ctx context.Context) error {
+	if p.ticks++; p.ticks%2 == 0 {
+		return nil
+	}
+	return p.Look(ctx)
+}
+
+// Look does once what is to be done.
+func (p *Player) Look(ctx context.Context) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	pods, err := p.client.CoreV1().Pods("").List(ctx, metav1.ListOptions{ResourceVersion: "0"})
+	if err != nil {
+		return err
+	}
+	there := map[types.UID]bool{}
+	var faults []error
+	for i := range pods.Items {
+		pod := &pods.Items[i]
+		if pod.DeletionTimestamp != nil || pod.Spec.NodeName == "" || pod.Status.PodIP == "" {
+			continue
+		}
+		switch c := played(pod); {
+		case imageOf(pod) != "":
+			faults = append(faults, p.unpulled(ctx, pod))
+		case c != nil:
+			there[pod.UID] = true
+			faults = append(faults, p.keep(ctx, pod, c))
+		}
+	}
+	for uid, i := range p.pods {
+		if !there[uid] {
+			p.forget(uid, i)
+		}
+	}
+	return errors.Join(faults...)
+}
+
+// played is the container of a pod that runs carrick's extension; nil: none does.
+func played(pod *corev1.Pod) *corev1.Container {
+	for i := range pod.Spec.Containers {
+		c := &pod.Spec.Containers[i]
+		own := len(c.Command) == 0 || len(c.Command) == 1 && filepath.Base(c.Command[0]) == "carrick"
+		if own && len(c.Args) > 0 && c.Args[0] == command {
+			return c
+		}
+	}
+	return nil
+}
+
+// keep sees to it that a pod's program runs, and says how it fares.
+func (p *Player) keep(ctx context.Context, pod *corev1.Pod, c *corev1.Container) error {
+	i := p.pods[pod.UID]
+	if i == nil {
+		i = &instance{dir: filepath.Join(p.options.Dir, string(pod.UID)), container: c.Name, ip: pod.Status.PodIP, ports: map[int]string{}}
+		if err := os.MkdirAll(i.dir, 0o700); err != nil {
+			return err
+		}
+		p.pods[pod.UID] = i
+	}
+	if err := i.mount(ctx, p.client, pod, c); err != nil {
+		return errors.Join(p.unmounted(ctx, pod, err), standin.Creating().Tell(ctx, p.client, pod))
+	}
+	if i.missing = p.options.Program == ""; i.missing {
+		return i.without().Tell(ctx, p.client, pod)
+	}
+	if err := i.identify(ctx, p.client, p.options.Config, pod, c); err != nil {
+		return err
+	}
+	if !i.running() && !p.down && i.due() {
+		if err := p.start(i, pod, c); err != nil {
+			return err
+		}
+	}
+	return i.report(ctx, c).Tell(ctx, p.client, pod)
+}
+
+// start starts a pod's program, and makes the pod's ports lead to it.
+func (p *Player) start(i *instance, pod *corev1.Pod, c *corev1.Container) error {
+	i.release()
+	args, err := i.arguments(c)
+	if err != nil {
+		return err
+	}
+	for port, to := range i.ports {
+		release, err := p.options.Network.Lead(i.ip, port, to)
+		if err != nil {
+			return err
+		}
+		i.leads = append(i.leads, release)
+	}
+	return i.start(p.options.Program, args, standin.Environment(pod, *c))
+}
+
+// forget ends a pod's program as a kubelet does: it is told to, and killed when it
+// takes too long.
+func (p *Player) forget(uid types.UID, i *instance) {
+	delete(p.pods, uid)
+	p.ending.Go(func() {
+		i.stop(p.life)
+		i.release()
+		_ = os.RemoveAll(i.dir)
+	})
+}
+
+// Log is what a pod's program has said.
+func (p *Player) Log(namespace, name, container string) (string, bool) {
+	pod, err := p.client.CoreV1().Pods(namespace).Get(p.life, name, metav1.GetOptions{})
+	if err != nil {
+		return "", false
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	i := p.pods[pod.UID]
+	if i == nil || i.container != container {
+		return "", false
+	}
+	return i.log(), true
+}

@@ -1,0 +1,187 @@
+// Package profiles plays Kubeflow's profile controller (kubeflow/dashboard,
+// components/profile-controller): a namespace for each Profile, with its owner in an
+// annotation and labels from a file, two ServiceAccounts, three RoleBindings and a
+// quota. All of it belongs to the Profile and goes with it.
+//
+// The file is the key namespace-labels.yaml of the ConfigMap that the controller's
+// own pod mounts, whatever that is called. A key that a namespace has is left as it
+// is, a key without a value is taken away. A namespace of somebody else makes the
+// Profile Failed, which nothing takes away again, as upstream.
+//
+// It plays while a Deployment that mounts such a file is available. Known
+// differences: no AuthorizationPolicy, for nothing of Istio is here, and no plugins;
+// an edit of the file is seen at the next look, and not after a minute.
+package profiles
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/yaml"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"carrick/cluster/sandbox/standin"
+)
+
+const (
+	space     = "kubeflow" // where the controller runs
+	file      = "namespace-labels.yaml"
+	container = "manager"
+	ownerKey  = "owner" // annotation of a profile's namespace
+	finalizer = "profile-finalizer"
+	failed    = "Failed"
+	manager   = "manager" // who writes
+)
+
+var kind = schema.GroupVersionResource{Group: "kubeflow.org", Version: "v1", Resource: "profiles"}
+
+// profile is a Profile.
+type profile struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata"`
+	Spec              struct {
+		Owner rbacv1.Subject           `json:"owner"`
+		Quota corev1.ResourceQuotaSpec `json:"resourceQuotaSpec"`
+	} `json:"spec"`
+	Status struct {
+		Conditions []condition `json:"conditions,omitempty"`
+	} `json:"status"`
+}
+
+type condition struct {
+	Type    string `json:"type,omitempty"`
+	Status  string `json:"status,omitempty"`
+	Message string `json:"message,omitempty"`
+}
+
+// Player plays for one cluster.
+type Player struct {
+	client  kubernetes.Interface
+	dynamic dynamic.Interface
+	end     func()
+
+	mu    sync.Mutex
+	ticks int
+	said  standin.Said
+}
+
+// Start plays until Close, or until ctx ends.
+func Start(ctx context.Context, config *rest.Config) (*Player, error) {
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	untyped, err := dynamic.NewForConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	p := &Player{client: client, dynamic: untyped}
+	p.said.Say("info", "starting the profile controller (stand-in)")
+	p.end = standin.Loop(ctx, p.tick)
+	return p, nil
+}
+
+// Close ends it, and leaves what it made.
+func (p *Player) Close() { p.end() }
+
+func (p *Player) tick(ctx context.Context) error {
+	if p.ticks++; p.ticks%2 == 0 {
+		return nil
+	}
+	return p.Look(ctx)
+}
+
+// Look does once what is to be done.
+func (p *Player) Look(ctx context.Context) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	labels, err := p.labels(ctx)
+	if err != nil {
+		return err
+	}
+	list, err := p.dynamic.Resource(kind).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return err
+	}
+	var faults []error
+	for i := range list.Items {
+		var one profile
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(list.Items[i].Object, &one); err != nil {
+			faults = append(faults, err)
+			continue
+		}
+		if err := p.keep(ctx, &one, labels); err != nil {
+			p.said.Once("error", "profile %s: %v", one.Name, err)
+			faults = append(faults, err)
+		}
+	}
+	return errors.Join(faults...)
+}
+
+// errIdle says that no controller runs.
+var errIdle = errors.New("no profile controller is available")
+
+// labels are those of the file that the running controller mounts.
+func (p *Player) labels(ctx context.Context) (map[string]string, error) {
+	deployments, err := p.client.AppsV1().Deployments(space).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, err
+	}
+	for _, d := range deployments.Items {
+		if d.Status.AvailableReplicas == 0 || !runs(&d) {
+			continue
+		}
+		for _, v := range d.Spec.Template.Spec.Volumes {
+			if v.ConfigMap == nil {
+				continue
+			}
+			held, err := p.client.CoreV1().ConfigMaps(space).Get(ctx, v.ConfigMap.Name, metav1.GetOptions{})
+			if err != nil {
+				return nil, err
+			}
+			text, ok := held.Data[file]
+			if !ok {
+				continue
+			}
+			labels := map[string]string{}
+			if err := yaml.Unmarshal([]byte(text), &labels); err != nil {
+				p.said.Once("error", "%s of %s is no map of texts: %v", file, held.Name, err)
+				return nil, fmt.Errorf("%s of %s: %w", file, held.Name, err)
+			}
+			return labels, nil
+		}
+	}
+	return nil, errIdle
+}
+
+// runs tells whether a Deployment is the profile controller's.
+func runs(d *appsv1.Deployment) bool {
+	for _, c := range d.Spec.Template.Spec.Containers {
+		if c.Name == container && d.Spec.Template.Labels["kustomize.component"] == "profiles" {
+			return true
+		}
+	}
+	return false
+}
+
+// Log is what the controller has said.
+func (p *Player) Log(namespace, name, of string) (string, bool) {
+	if namespace != space || of != container {
+		return "", false
+	}
+	pod, err := p.client.CoreV1().Pods(namespace).Get(context.Background(), name, metav1.GetOptions{})
+	if err != nil || pod.Labels["kustomize.component"] != "profiles" {
+		return "", false
+	}
+	return p.said.String(), true
+}

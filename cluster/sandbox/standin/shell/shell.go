@@ -1,0 +1,145 @@
+// Package shell runs a container's script in the container's place: by an interpreter
+// (mvdan.cc/sh) that starts no program and opens no file but those below the
+// container's mounts, which are folders of this machine. So what such a script says it
+// has written and read, it has; and nothing of this machine is within its reach.
+//
+// The programs that it knows are a few of busybox', which are played here.
+package shell
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"mvdan.cc/sh/v3/expand"
+	"mvdan.cc/sh/v3/interp"
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// Script returns what a command line gives a shell to run, and whether it is one.
+func Script(words []string) (string, bool) {
+	if len(words) < 3 || !slices.Contains([]string{"sh", "ash", "bash", "dash"}, path.Base(words[0])) || !strings.HasPrefix(words[1], "-") || !strings.HasSuffix(words[1], "c") {
+		return "", false
+	}
+	set := ""
+	if options := strings.Trim(words[1], "-c"); options != "" {
+		set = "set -" + options + "\n"
+	}
+	return set + words[2], true
+}
+
+// Box is what a script finds.
+type Box struct {
+	Mounts      map[string]string // paths of the container to folders of this machine
+	Environment []string
+	Host        string // what hostname says
+	Out         io.Writer
+}
+
+// Run runs a script to its end, or until ctx ends, and returns its exit code.
+func (b *Box) Run(ctx context.Context, script string) int32 {
+	parsed, err := syntax.NewParser(syntax.Variant(syntax.LangPOSIX)).Parse(strings.NewReader(script), "sh")
+	if err != nil {
+		fmt.Fprintln(b.Out, err)
+		return 2
+	}
+	runner, err := interp.New(
+		interp.StdIO(nil, b.Out, b.Out), interp.Env(expand.ListEnviron(b.Environment...)),
+		interp.OpenHandler(b.open), interp.StatHandler(b.stat), interp.ReadDirHandler2(b.list),
+		interp.ExecHandlers(func(interp.ExecHandlerFunc) interp.ExecHandlerFunc { return b.exec }),
+	)
+	if err != nil {
+		fmt.Fprintln(b.Out, "stand-in:", err)
+		return 1
+	}
+	err = runner.Run(ctx, parsed)
+	var status interp.ExitStatus
+	switch {
+	case errors.As(err, &status):
+		return int32(status)
+	case err != nil:
+		fmt.Fprintln(b.Out, "stand-in:", err)
+		return 1
+	}
+	return 0
+}
+
+// errOutside says that a path is in no mount.
+var errOutside = fmt.Errorf("%w (stand-in: nothing but the pod's volumes is there)", fs.ErrNotExist)
+
+// within finds the mount in which a path of the container is, and the path in it.
+func (b *Box) within(name string) (root *os.Root, inside string, err error) {
+	name = path.Clean(name)
+	best := ""
+	for mount := range b.Mounts {
+		if (name == mount || strings.HasPrefix(name, strings.TrimSuffix(mount, "/")+"/")) && len(mount) > len(best) {
+			best = mount
+		}
+	}
+	if best == "" {
+		return nil, "", errOutside
+	}
+	inside = strings.TrimPrefix(strings.TrimPrefix(name, best), "/")
+	if inside == "" {
+		inside = "."
+	}
+	root, err = os.OpenRoot(b.Mounts[best])
+	return root, filepath.FromSlash(inside), err
+}
+
+// do does something with a path of the container.
+func (b *Box) do(what, name string, with func(root *os.Root, inside string) error) error {
+	root, inside, err := b.within(name)
+	if err == nil {
+		err = with(root, inside)
+		_ = root.Close()
+	}
+	var fault *fs.PathError
+	if errors.As(err, &fault) {
+		err = fault.Err
+	}
+	if err != nil {
+		return &fs.PathError{Op: what, Path: name, Err: err}
+	}
+	return nil
+}
+
+func (b *Box) open(_ context.Context, name string, flag int, mode os.FileMode) (io.ReadWriteCloser, error) {
+	if name == os.DevNull {
+		return os.OpenFile(name, flag, mode)
+	}
+	var file *os.File
+	err := b.do("open", name, func(root *os.Root, inside string) (err error) {
+		file, err = root.OpenFile(inside, flag, mode)
+		return err
+	})
+	if err != nil { // a nil *os.File in an interface is not nil
+		return nil, err
+	}
+	return file, nil
+}
+
+func (b *Box) stat(_ context.Context, name string, follow bool) (info fs.FileInfo, err error) {
+	err = b.do("stat", name, func(root *os.Root, inside string) (err error) {
+		if info, err = root.Lstat(inside); follow {
+			info, err = root.Stat(inside)
+		}
+		return err
+	})
+	return info, err
+}
+
+func (b *Box) list(_ context.Context, name string) (entries []fs.DirEntry, err error) {
+	err = b.do("open", name, func(root *os.Root, inside string) (err error) {
+		entries, err = fs.ReadDir(root.FS(), filepath.ToSlash(inside))
+		return err
+	})
+	return entries, err
+}

@@ -1,0 +1,142 @@
+package volumes
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"carrick/cluster/sandbox/standin"
+)
+
+const (
+	mountPath     = "/persistentvolumes" // where the provisioner has the export
+	folderManager = "nfs-subdir-external-provisioner"
+)
+
+// folder makes a volume for a claim: a folder in the export.
+func (p *Player) folder(ctx context.Context, one *provisioner, c *corev1.PersistentVolumeClaim, class *storagev1.StorageClass) error {
+	say := func(kind, reason, message string) error {
+		return one.event(ctx, claimRef(c), kind, reason, message)
+	}
+	fail := func(err error) error {
+		one.said.Once("error", "provision %q class %q: %v", c.Namespace+"/"+c.Name, class.Name, err)
+		return say(corev1.EventTypeWarning, "ProvisioningFailed", fmt.Sprintf("failed to provision volume with StorageClass %q: %v", class.Name, err))
+	}
+	if err := say(corev1.EventTypeNormal, "Provisioning", fmt.Sprintf(isProvisioning, c.Namespace+"/"+c.Name)); err != nil {
+		return err
+	}
+	if c.Spec.Selector != nil {
+		return fail(errors.New("claim Selector is not supported"))
+	}
+	name := path.Join("/", c.Namespace+"-"+c.Name+"-"+volumeName(c))
+	if pattern := class.Parameters["pathPattern"]; pattern != "" {
+		if custom := fromPattern(pattern, c); custom != "" {
+			name = path.Join("/", custom)
+		}
+	}
+	root, err := p.options.Export.Mount(ctx, one.server, one.path, nil)
+	if err != nil { // the mount that it has hangs
+		one.said.Once("error", "stand-in: the export does not answer, and neither does mkdir: %v", err)
+		return nil
+	}
+	if p.options.Export.Squashed() {
+		return fail(fmt.Errorf("unable to create directory to provision new pv: mkdir %s: permission denied", path.Join(mountPath, name)))
+	}
+	if err := os.MkdirAll(filepath.Join(root, filepath.FromSlash(name)), 0o700); err != nil {
+		return fail(fmt.Errorf("unable to create directory to provision new pv: %w", err))
+	}
+	made := volumeFor(c, class)
+	made.Spec.NFS = &corev1.NFSVolumeSource{Server: one.server, Path: path.Join(one.path, name)}
+	if _, err := one.client.CoreV1().PersistentVolumes().Create(ctx, made, metav1.CreateOptions{FieldManager: folderManager}); err != nil {
+		if apierrors.IsAlreadyExists(err) {
+			return nil
+		}
+		return fail(fmt.Errorf("error saving provisioned volume object for claim %s/%s: %w", c.Namespace, c.Name, err))
+	}
+	one.said.Say("info", "provision %q class %q: volume %q provisioned", c.Namespace+"/"+c.Name, class.Name, made.Name)
+	return say(corev1.EventTypeNormal, "ProvisioningSucceeded", fmt.Sprintf(isProvisioned, made.Name))
+}
+
+var inPattern = regexp.MustCompile(`\${\.PVC\.((labels|annotations)\.(.*?)|.*?)}`)
+
+// fromPattern fills what a class says of folders' names.
+func fromPattern(pattern string, c *corev1.PersistentVolumeClaim) string {
+	return inPattern.ReplaceAllStringFunc(pattern, func(found string) string {
+		parts := inPattern.FindStringSubmatch(found)
+		switch parts[2] {
+		case "labels":
+			return c.Labels[parts[3]]
+		case "annotations":
+			return c.Annotations[parts[3]]
+		}
+		return map[string]string{"name": c.Name, "namespace": c.Namespace}[parts[1]]
+	})
+}
+
+// event says something of an object, with the provisioner's own rights.
+func (one *provisioner) event(ctx context.Context, of corev1.ObjectReference, kind, reason, message string) error {
+	err := one.events.Say(ctx, one.client, standin.Event{Of: of, Component: one.identity, Type: kind, Reason: reason, Message: message})
+	if apierrors.IsForbidden(err) {
+		one.said.Once("error", "Server rejected event: %v (will not retry!)", err)
+		return nil
+	}
+	return err
+}
+
+// unmake does with a folder what its class says, and deletes the volume.
+func (p *Player) unmake(ctx context.Context, one *provisioner, v *corev1.PersistentVolume, class *storagev1.StorageClass) error {
+	fail := func(err error) error {
+		one.said.Once("error", "delete %q: volume deletion failed: %v", v.Name, err)
+		return one.event(ctx, corev1.ObjectReference{APIVersion: "v1", Kind: "PersistentVolume", Name: v.Name, UID: v.UID}, corev1.EventTypeWarning, "VolumeFailedDelete", err.Error())
+	}
+	if class == nil {
+		return fail(fmt.Errorf("storageclass.storage.k8s.io %q not found", v.Spec.StorageClassName))
+	}
+	root, err := p.options.Export.Mount(ctx, one.server, one.path, nil)
+	if err != nil || v.Spec.NFS == nil {
+		return nil // the mount that it has hangs
+	}
+	base := path.Base(v.Spec.NFS.Path) // of a deeper folder, too: as upstream's release does
+	if err := tidy(filepath.Join(root, base), filepath.Join(root, "archived-"+base), class.Parameters); err != nil {
+		return fail(err)
+	}
+	err = one.client.CoreV1().PersistentVolumes().Delete(ctx, v.Name, metav1.DeleteOptions{})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fail(err)
+	}
+	one.said.Say("info", "delete %q: volume deleted", v.Name)
+	return nil
+}
+
+// tidy archives a folder, keeps it or erases it.
+func tidy(folder, archive string, parameters map[string]string) error {
+	if _, err := os.Stat(folder); errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	switch parameters["onDelete"] {
+	case "delete":
+		return os.RemoveAll(folder)
+	case "retain":
+		return nil
+	}
+	if said, ok := parameters["archiveOnDelete"]; ok {
+		archives, err := strconv.ParseBool(said)
+		if err != nil {
+			return err
+		}
+		if !archives {
+			return os.RemoveAll(folder)
+		}
+	}
+	return os.Rename(folder, archive)
+}

@@ -1,0 +1,153 @@
+package volumes
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"carrick/cluster/sandbox/standin"
+)
+
+const (
+	driver         = "csi.vsphere.vmware.com"
+	driverSpace    = "vmware-system-csi"
+	driverRuns     = "vsphere-csi-controller"
+	features       = "internal-feature-states.csi.vsphere.vmware.com"
+	fileVolumes    = "file-volume"
+	driverManager  = "csi-provisioner"
+	declaredByTKG  = "vmware-system-tkg" // who writes what the Supervisor declares
+	noFileVolumes  = "failed to provision volume with StorageClass %q: rpc error: code = InvalidArgument desc = File volume not supported."
+	isProvisioning = "External provisioner is provisioning volume for claim %q"
+	isProvisioned  = "Successfully provisioned volume %s"
+)
+
+var clusters = schema.GroupVersionResource{Group: "cluster.x-k8s.io", Version: "v1beta1", Resource: "clusters"}
+
+// vsphere plays pvCSI, and what keeps classes as they are declared.
+func (p *Player) vsphere(ctx context.Context, now *seen) error {
+	faults := []error{p.declare(ctx, now)}
+	controller, err := p.client.AppsV1().Deployments(driverSpace).Get(ctx, driverRuns, metav1.GetOptions{ResourceVersion: "0"})
+	if err != nil || controller.Status.AvailableReplicas == 0 {
+		return errors.Join(append(faults, err)...)
+	}
+	states, err := p.client.CoreV1().ConfigMaps(driverSpace).Get(ctx, features, metav1.GetOptions{ResourceVersion: "0"})
+	if err != nil {
+		return errors.Join(append(faults, err)...)
+	}
+	for _, c := range now.waiting(driver) {
+		faults = append(faults, p.disk(ctx, now, c, states.Data[fileVolumes] == "true"))
+	}
+	for _, v := range now.released(driver) {
+		err := os.RemoveAll(filepath.Join(p.options.Dir, v.Name))
+		if err == nil {
+			err = p.client.CoreV1().PersistentVolumes().Delete(ctx, v.Name, metav1.DeleteOptions{})
+		}
+		if !apierrors.IsNotFound(err) {
+			faults = append(faults, err)
+		}
+	}
+	return errors.Join(faults...)
+}
+
+// disk makes a volume for a claim, where pvCSI would.
+func (p *Player) disk(ctx context.Context, now *seen, c *corev1.PersistentVolumeClaim, files bool) error {
+	class := now.classes[*c.Spec.StorageClassName]
+	if class == nil || class.Provisioner != driver {
+		return nil
+	}
+	say := func(kind, reason, message string) error {
+		return p.events.Say(ctx, p.client, standin.Event{Of: claimRef(c), Component: driver + "_" + driverRuns, Type: kind, Reason: reason, Message: message})
+	}
+	if err := say(corev1.EventTypeNormal, "Provisioning", fmt.Sprintf(isProvisioning, c.Namespace+"/"+c.Name)); err != nil {
+		return err
+	}
+	kind := "ext4"
+	if shared(c.Spec.AccessModes) {
+		if kind = "nfs4"; !files {
+			return say(corev1.EventTypeWarning, "ProvisioningFailed", fmt.Sprintf(noFileVolumes, class.Name))
+		}
+	}
+	if err := os.Mkdir(filepath.Join(p.options.Dir, volumeName(c)), 0o700); err != nil && !errors.Is(err, os.ErrExist) {
+		return err
+	}
+	made := volumeFor(c, class)
+	made.Spec.CSI = &corev1.CSIPersistentVolumeSource{
+		Driver: driver, VolumeHandle: "stand-in-" + string(c.UID), FSType: kind,
+		VolumeAttributes: map[string]string{"type": map[bool]string{true: "vSphere CNS File Volume", false: "vSphere CNS Block Volume"}[kind == "nfs4"]},
+	}
+	if _, err := p.client.CoreV1().PersistentVolumes().Create(ctx, made, metav1.CreateOptions{FieldManager: driverManager}); err != nil {
+		if apierrors.IsAlreadyExists(err) {
+			return nil
+		}
+		return err
+	}
+	return say(corev1.EventTypeNormal, "ProvisioningSucceeded", fmt.Sprintf(isProvisioned, made.Name))
+}
+
+// shared tells whether a volume is for more than one node.
+func shared(modes []corev1.PersistentVolumeAccessMode) bool {
+	for _, m := range modes {
+		if m == corev1.ReadWriteMany || m == corev1.ReadOnlyMany {
+			return true
+		}
+	}
+	return false
+}
+
+// declare makes the guest's own classes what its Supervisor declares of the default one.
+// A class of another provisioner keeps what it has.
+func (p *Player) declare(ctx context.Context, now *seen) error {
+	name, err := p.declared(ctx)
+	if err != nil || name == "" {
+		return nil // nobody declares anything now: all stays as it is
+	}
+	var faults []error
+	for _, class := range now.classes {
+		is, want := class.Annotations[defaultClass] == "true", class.Name == name
+		if class.Provisioner != driver || is == want {
+			continue
+		}
+		patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, defaultClass, fmt.Sprint(want))
+		_, err := p.client.StorageV1().StorageClasses().Patch(ctx, class.Name, types.MergePatchType, []byte(patch), metav1.PatchOptions{FieldManager: declaredByTKG})
+		faults = append(faults, err)
+	}
+	return errors.Join(faults...)
+}
+
+// declared is the default class in the Supervisor's object of this guest, which is the
+// one with its API server's address.
+func (p *Player) declared(ctx context.Context) (string, error) {
+	api, err := url.Parse(p.options.Config.Host)
+	if err != nil {
+		return "", err
+	}
+	all, err := p.supervisor.Resource(clusters).List(ctx, metav1.ListOptions{ResourceVersion: "0"})
+	if err != nil {
+		return "", err
+	}
+	for _, o := range all.Items {
+		host, _, _ := unstructured.NestedString(o.Object, "spec", "controlPlaneEndpoint", "host")
+		port, _, _ := unstructured.NestedInt64(o.Object, "spec", "controlPlaneEndpoint", "port")
+		if host != api.Hostname() || fmt.Sprint(port) != api.Port() {
+			continue
+		}
+		variables, _, _ := unstructured.NestedSlice(o.Object, "spec", "topology", "variables")
+		for _, v := range variables {
+			if fields, ok := v.(map[string]any); ok && fields["name"] == "defaultStorageClass" {
+				name, _ := fields["value"].(string)
+				return name, nil
+			}
+		}
+	}
+	return "", nil
+}

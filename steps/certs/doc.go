@@ -1,0 +1,84 @@
+// Package certs has the certificate of a server made, kept in a Secret and renewed:
+// by a CA that carrick makes, or by cert-manager. Guides say where the Secrets stand,
+// whom the certificate is for and how long it lasts; it knows none of them.
+package certs
+
+import (
+	"context"
+	"crypto/x509"
+	"encoding/pem"
+	"fmt"
+	"math"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"carrick/cluster/probe"
+	"carrick/steps"
+	"carrick/steps/check"
+)
+
+// The kinds of cert-manager (cert-manager/cert-manager: pkg/apis/certmanager/v1).
+var (
+	Certificates = schema.GroupVersionResource{Group: "cert-manager.io", Version: "v1", Resource: "certificates"}
+	Issuers      = schema.GroupVersionResource{Group: "cert-manager.io", Version: "v1", Resource: "issuers"}
+)
+
+// Source is where upstream says what a Certificate asks for.
+const Source = "cert-manager/cert-manager: internal/apis/certmanager/types_certificate.go"
+
+var secretKind = check.ConfigMaps.GroupVersion().WithResource("secrets")
+
+// Served learns whether the cluster serves cert-manager's certificates.
+func Served(ctx context.Context, e steps.Env) (any, error) {
+	name := Certificates.GroupResource().String()
+	_, err := e.Cluster.Get(ctx, check.CRDs, "", name)
+	if apierrors.IsNotFound(err) {
+		return nil, steps.Absent("the cluster serves no %s", name)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return name, nil
+}
+
+// There asserts that the cluster serves them. instead is the answer that does without.
+func There(ctx context.Context, e steps.Env, instead string) steps.Result {
+	return check.Served(ctx, e.Cluster, Certificates.GroupResource().String(), Certificates.Version,
+		e.Helm()+" upgrade --install cert-manager oci://quay.io/jetstack/charts/cert-manager -n cert-manager --create-namespace --set crds.enabled=true    # or "+instead)
+}
+
+// Hours is a time for cert-manager, of an answer in units of so many days.
+func Hours(key string, days int) func(context.Context, steps.Env) (any, error) {
+	return func(_ context.Context, e steps.Env) (any, error) {
+		return fmt.Sprintf("%dh", e.Answers.Int(key)*days*24), nil
+	}
+}
+
+// Life is how long a certificate lasts in all.
+func Life(c *x509.Certificate) time.Duration { return c.NotAfter.Sub(c.NotBefore) }
+
+// Days and Years are that in the units of questions.
+func Days(life time.Duration) int  { return int(math.Round(life.Hours() / 24)) }
+func Years(life time.Duration) int { return int(math.Round(life.Hours() / 24 / 365.25)) }
+
+// Text is certificates in PEM.
+func Text(certs []*x509.Certificate) string {
+	var b strings.Builder
+	for _, c := range certs {
+		_ = pem.Encode(&b, &pem.Block{Type: "CERTIFICATE", Bytes: c.Raw}) // a Builder takes all
+	}
+	return b.String()
+}
+
+// Only are the certificates of a text in PEM, written anew: whatever stands beside
+// them stays behind.
+func Only(text []byte) (string, error) {
+	all, err := probe.ParseCerts(text)
+	if err != nil {
+		return "", err
+	}
+	return Text(all), nil
+}

@@ -1,0 +1,153 @@
+package certs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"carrick/cluster"
+	"carrick/steps"
+	"carrick/steps/check"
+)
+
+// Managed has cert-manager issue. What it wrote goes with the undo: cert-manager
+// leaves its Secrets when a Certificate goes.
+type Managed struct {
+	steps.Manifest
+	Namespace func(steps.Env) string
+	Leaf      string            // the Secret of the server's certificate
+	Writes    map[string]string // its Secrets, the leaf's among them, and the Certificate of each
+	Home      string            // the action that makes their namespace
+}
+
+const nameNote = "cert-manager.io/certificate-name"
+
+// PlanUndo finds the Secrets, too.
+func (m Managed) PlanUndo(ctx context.Context, e steps.Env) (steps.Change, error) {
+	c, err := m.Manifest.PlanUndo(ctx, e)
+	if err != nil {
+		return c, err
+	}
+	left, err := m.left(ctx, e)
+	if err != nil {
+		return c, err
+	}
+	for _, s := range left {
+		c.Items = append(c.Items, steps.Item{Verb: steps.Delete, What: "Secret " + s.Namespace + "/" + s.Name, Note: "written by cert-manager, which leaves it"})
+		c.Rights = append(c.Rights, cluster.Right{Verb: "delete", Resource: "secrets", Namespace: s.Namespace, Name: s.Name})
+		if c.Along == nil {
+			c.Along = map[steps.Side][]string{}
+		}
+		c.Along[e.Side] = append(c.Along[e.Side], "Secret "+s.Namespace+"/"+s.Name)
+	}
+	return c, nil
+}
+
+// Undo deletes the Secrets last: while a Certificate is there, cert-manager writes
+// its Secret again.
+func (m Managed) Undo(ctx context.Context, e steps.Env, say steps.Progress) error {
+	left, err := m.left(ctx, e)
+	if err != nil {
+		return err
+	}
+	if err := m.Manifest.Undo(ctx, e, say); err != nil {
+		return err
+	}
+	for _, s := range left {
+		err := e.Cluster.Delete(ctx, secretKind, s.Namespace, s.Name, s.UID)
+		if err == nil {
+			err = e.Cluster.Gone(ctx, secretKind, s.Namespace, s.Name, s.UID)
+		}
+		if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		say.Did(steps.Delete, "Secret "+s.Namespace+"/"+s.Name, "")
+	}
+	return nil
+}
+
+// left are the Secrets that cert-manager wrote for Certificates of this link: in the
+// namespaces of those that stand, and in the one that the link made.
+func (m Managed) left(ctx context.Context, e steps.Env) ([]metav1.PartialObjectMetadata, error) {
+	var spaces []string
+	standing, err := e.Cluster.Find(ctx, Certificates, "", e.Marked(e.Action))
+	if err != nil && !errors.Is(err, cluster.ErrNotServed) {
+		return nil, err
+	}
+	for _, c := range standing {
+		spaces = append(spaces, c.Namespace)
+	}
+	made, err := e.Cluster.Find(ctx, check.Namespaces, "", e.Marked(m.Home))
+	if err != nil {
+		return nil, err
+	}
+	for _, n := range made {
+		if steps.CreatedBy(n.Annotations) == e.Link {
+			spaces = append(spaces, n.Name)
+		}
+	}
+	slices.Sort(spaces)
+	var out []metav1.PartialObjectMetadata
+	for _, ns := range slices.Compact(spaces) {
+		secrets, err := e.Cluster.Find(ctx, secretKind, ns, cluster.Selector{})
+		if err != nil {
+			return nil, err
+		}
+		for _, s := range secrets {
+			if of := m.Writes[s.Name]; of != "" && s.Annotations[nameNote] == of {
+				out = append(out, s)
+			}
+		}
+	}
+	return out, nil
+}
+
+// Ready asserts that cert-manager has issued the certificate that fills a Secret.
+func Ready(ctx context.Context, e steps.Env, namespace, secret string) steps.Result {
+	c, err := Filling(ctx, e, namespace, secret)
+	if absent := (*steps.AbsentError)(nil); errors.As(err, &absent) {
+		return steps.Failed(absent.Error(), "")
+	}
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	conditions, _, _ := unstructured.NestedSlice(c.Object, "status", "conditions")
+	said, since := "cert-manager has said nothing of it", c.GetCreationTimestamp().Time
+	for _, v := range conditions {
+		m, _ := v.(map[string]any)
+		if m["type"] != "Ready" {
+			continue
+		}
+		if m["status"] == "True" {
+			return steps.Passed("Certificate %s is Ready", c.GetName())
+		}
+		said = cluster.Clean(fmt.Sprint(m["message"]))
+		if at, err := time.Parse(time.RFC3339, fmt.Sprint(m["lastTransitionTime"])); err == nil {
+			since = at
+		}
+	}
+	return steps.Waits(since, "Certificate %s is not Ready: %s", c.GetName(), said).Or(e.Kubectl() + " describe certificate,certificaterequest -n " + namespace)
+}
+
+// Filling is the Certificate that fills a Secret; an AbsentError says that none does.
+func Filling(ctx context.Context, e steps.Env, namespace, secret string) (*unstructured.Unstructured, error) {
+	all, err := e.Cluster.List(ctx, Certificates, namespace, cluster.Selector{})
+	if err != nil {
+		return nil, err
+	}
+	for _, c := range all {
+		if into, _, _ := unstructured.NestedString(c.Object, "spec", "secretName"); into == secret {
+			return c, nil
+		}
+	}
+	return nil, steps.Absent("no Certificate in %s fills Secret %s", namespace, secret)
+}

@@ -1,0 +1,187 @@
+package certs
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"carrick/cluster"
+	"carrick/cluster/probe"
+	"carrick/steps"
+)
+
+// Own is a CA that carrick makes, and the certificate that it issues to a server. Both
+// stand in Secrets of one namespace, and are found there again.
+type Own struct {
+	Namespace   func(steps.Env) string
+	CA, Leaf    string                   // names of the Secrets
+	Name        func(steps.Env) string   // of the CA
+	Hosts       func(steps.Env) []string // names and addresses of the server
+	Days, Years func(steps.Env) int      // how long they last
+}
+
+// Authority makes the CA, once. The asset is its Secret, without data.
+func (o Own) Authority(file string) steps.Mint {
+	return steps.Mint{File: file, Keys: []string{"tls.crt", "tls.key"}, Make: func(_ context.Context, e steps.Env) (map[string]cluster.Masked, error) {
+		ca, err := cluster.NewCA(o.Name(e), o.Years(e))
+		return map[string]cluster.Masked{"tls.crt": cluster.Mask(string(ca.Cert)), "tls.key": ca.Key}, err
+	}}
+}
+
+// Certificate issues the certificate, and anew where it is worn: two thirds of its life
+// are over, its CA is another by now, or it is for somebody else.
+func (o Own) Certificate(file string) Issued {
+	return Issued{steps.Mint{File: file, Keys: []string{"tls.crt", "tls.key", "ca.crt"}, Make: o.issue}, o}
+}
+
+// Issued is the doer of a certificate that a CA of carrick's issues.
+type Issued struct {
+	steps.Mint
+	own Own
+}
+
+// Plan says that a worn certificate is issued anew.
+func (m Issued) Plan(ctx context.Context, e steps.Env) (steps.Change, error) {
+	c, err := m.Mint.Plan(ctx, e)
+	if err != nil {
+		return c, err
+	}
+	why, err := m.own.worn(ctx, e)
+	if err != nil || why == "" {
+		return c, err
+	}
+	for i := range c.Items {
+		c.Items[i].Verb, c.Items[i].Note = steps.Update, "a new certificate is issued: "+why
+		c.Items[i].Hash = "anew:" + why
+	}
+	c.Rights = append(c.Rights, cluster.Right{Verb: "patch", Resource: "secrets", Namespace: m.own.Namespace(e), Name: m.own.Leaf})
+	return c, nil
+}
+
+// Do issues it. A worn one is replaced in one write: the server has the old pair or the
+// new one.
+func (m Issued) Do(ctx context.Context, e steps.Env, say steps.Progress) error {
+	why, err := m.own.worn(ctx, e)
+	if err != nil {
+		return err
+	}
+	if why == "" {
+		return m.Mint.Do(ctx, e, say)
+	}
+	made, err := m.own.issue(ctx, e)
+	if err != nil {
+		return err
+	}
+	data := map[string]any{}
+	for k, v := range made {
+		data[k] = base64.StdEncoding.EncodeToString([]byte(v.Reveal()))
+	}
+	patch, err := json.Marshal(map[string]any{"data": data})
+	if err != nil {
+		return err
+	}
+	in := m.own.Namespace(e)
+	if _, err := e.Cluster.Patch(ctx, secretKind, in, m.own.Leaf, patch, cluster.PatchOptions{Manager: e.Manager()}); err != nil {
+		return err
+	}
+	say.Did(steps.Update, "Secret "+in+"/"+m.own.Leaf, "")
+	return nil
+}
+
+// issue makes the certificate.
+func (o Own) issue(ctx context.Context, e steps.Env) (map[string]cluster.Masked, error) {
+	ca, err := o.authority(ctx, e)
+	if err != nil {
+		return nil, err
+	}
+	leaf, err := cluster.Issue(ca, o.Hosts(e), o.Days(e))
+	if err != nil {
+		return nil, err
+	}
+	return map[string]cluster.Masked{"tls.crt": cluster.Mask(string(leaf.Cert)), "tls.key": leaf.Key, "ca.crt": cluster.Mask(string(ca.Cert))}, nil
+}
+
+// authority is the CA that carrick made.
+func (o Own) authority(ctx context.Context, e steps.Env) (cluster.Pair, error) {
+	v, _, err := fetched(ctx, e, o.Namespace(e), o.CA)
+	if err != nil {
+		return cluster.Pair{}, err
+	}
+	if v["tls.crt"].IsZero() || v["tls.key"].IsZero() {
+		return cluster.Pair{}, steps.Absent("the CA is made first (Secret %s)", o.CA)
+	}
+	return cluster.Pair{Cert: []byte(v["tls.crt"].Reveal()), Key: v["tls.key"]}, nil
+}
+
+// fetched are the values of a Secret as they stand this moment; nil: there is no
+// such Secret.
+func fetched(ctx context.Context, e steps.Env, namespace, name string) (values map[string]cluster.Masked, by string, err error) {
+	want := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Secret", "metadata": map[string]any{"name": name, "namespace": namespace}}}
+	got, err := e.Cluster.Fetch(ctx, want)
+	if apierrors.IsNotFound(err) {
+		return nil, "", nil
+	}
+	if err != nil {
+		return nil, "", err
+	}
+	data, _, _ := unstructured.NestedStringMap(got.Object, "data")
+	values = map[string]cluster.Masked{}
+	for k, v := range data {
+		b, err := base64.StdEncoding.DecodeString(v)
+		if err != nil {
+			return nil, "", err
+		}
+		values[k] = cluster.Mask(string(b))
+	}
+	return values, steps.CreatedBy(got.GetAnnotations()), nil
+}
+
+// worn says why the certificate that carrick issued is to be issued anew: it is about
+// to end, or is not what it was any more; "": it is not, or there is none, or it is
+// somebody else's.
+func (o Own) worn(ctx context.Context, e steps.Env) (string, error) {
+	v, by, err := fetched(ctx, e, o.Namespace(e), o.Leaf)
+	if err != nil || v["tls.crt"].IsZero() || v["tls.key"].IsZero() || v["ca.crt"].IsZero() || by != e.Link {
+		return "", err
+	}
+	ca, err := o.authority(ctx, e)
+	if errors.As(err, new(*steps.AbsentError)) {
+		return "", nil
+	}
+	if err != nil {
+		return "", err
+	}
+	chain, err := probe.ParseCerts([]byte(v["tls.crt"].Reveal()))
+	if err != nil {
+		return "what stands there is no certificate", nil
+	}
+	roots, err := probe.Pool(ca.Cert)
+	if err != nil {
+		return "", err
+	}
+	for _, host := range o.Hosts(e) {
+		if chain[0].VerifyHostname(host) != nil {
+			return "the one that stands there is for " + strings.Join(probe.Names(chain[0]), ", ") + ", not for " + host, nil
+		}
+	}
+	if time.Until(chain[0].NotAfter) < Life(chain[0])/3 {
+		return "the one that stands there ends on " + chain[0].NotAfter.UTC().Format(time.DateOnly), nil
+	}
+	if kind, _ := probe.CertProblem(chain, roots, "", time.Now()); kind == probe.UnknownAuthority {
+		return "the CA is another one now", nil
+	}
+	switch _, bad := tls.X509KeyPair([]byte(v["tls.crt"].Reveal()), []byte(v["tls.key"].Reveal())); {
+	case bad != nil: // the error may say what stands there
+		return "the key beside the one that stands there is not its own", nil
+	case strings.TrimSpace(v["ca.crt"].Reveal()) != strings.TrimSpace(string(ca.Cert)):
+		return "ca.crt beside it is not the CA's certificate", nil
+	}
+	return "", nil
+}

@@ -1,0 +1,109 @@
+package stepstest
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/http"
+	"reflect"
+
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
+
+	"carrick/steps"
+)
+
+// admission is what the API server of a state does to a dry run: the part of
+// plugins, policies and webhooks.
+type admission struct {
+	Resource  string         `json:"resource"`
+	Namespace string         `json:"namespace"` // "": any
+	Match     map[string]any `json:"match"`     // what the object has; null: has not
+	Patch     map[string]any `json:"patch"`     // a merge patch
+	Warn      string         `json:"warn"`
+	Deny      string         `json:"deny"`
+	Fault     string         `json:"fault"` // as deny, of a webhook that does not answer
+}
+
+// admissions reads the admission sections; one takes the place of the base's.
+func (s *state) admissions() error {
+	s.admission = map[steps.Side][]admission{}
+	if s.base != nil {
+		maps.Copy(s.admission, s.base.admission)
+	}
+	for _, side := range steps.Sides {
+		text, given := s.section("admission/" + string(side))
+		if !given {
+			continue
+		}
+		var rules []admission
+		if err := yaml.UnmarshalStrict([]byte(text), &rules); err != nil {
+			return err
+		}
+		s.admission[side] = rules
+	}
+	return nil
+}
+
+// admit has every rule that matches act on an object, in their order. It answers
+// the request and returns false where one refuses.
+func (s *server) admit(w http.ResponseWriter, resource, namespace, name string, object map[string]any) (map[string]any, bool) {
+	for _, a := range s.admission {
+		if a.Resource != resource || (a.Namespace != "" && a.Namespace != namespace) || !matches(object, a.Match) {
+			continue
+		}
+		if a.Warn != "" {
+			w.Header().Add("Warning", fmt.Sprintf("299 - %q", a.Warn))
+		}
+		switch {
+		case a.Deny != "":
+			fail(w, 403, metav1.StatusReasonForbidden, fmt.Sprintf("%s %q is forbidden: %s", resource, name, a.Deny))
+			return nil, false
+		case a.Fault != "":
+			fail(w, 500, metav1.StatusReasonInternalError, "Internal error occurred: failed calling webhook "+a.Fault)
+			return nil, false
+		case a.Patch != nil:
+			var err error
+			if object, err = merged(object, a.Patch); err != nil {
+				fail(w, 400, metav1.StatusReasonBadRequest, err.Error())
+				return nil, false
+			}
+		}
+	}
+	return object, true
+}
+
+// matches tells whether an object has what is asked for: maps in part, everything
+// else as it stands.
+func matches(have, want any) bool {
+	fields, ok := want.(map[string]any)
+	if !ok {
+		return reflect.DeepEqual(have, want)
+	}
+	of, _ := have.(map[string]any)
+	for key, v := range fields {
+		if !matches(of[key], v) {
+			return false
+		}
+	}
+	return true
+}
+
+func merged(object, patch map[string]any) (map[string]any, error) {
+	old, err := json.Marshal(object)
+	if err != nil {
+		return nil, err
+	}
+	change, err := json.Marshal(patch)
+	if err != nil {
+		return nil, err
+	}
+	raw, err := jsonpatch.MergePatch(old, change)
+	if err != nil {
+		return nil, err
+	}
+	var out map[string]any
+	return out, json.Unmarshal(raw, &out)
+}

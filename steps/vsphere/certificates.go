@@ -1,0 +1,241 @@
+package vsphere
+
+import (
+	"context"
+	"crypto/rand"
+	"slices"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"carrick/cluster"
+	"carrick/cluster/probe"
+	"carrick/steps"
+	"carrick/steps/certs"
+	"carrick/steps/check"
+)
+
+// Who signs the extension's certificate.
+const (
+	byCertManager = "cert-manager"
+	bySelf        = "own"
+)
+
+// The Secrets of the certificate, and the Certificates that fill them where
+// cert-manager does.
+const (
+	tlsSecret   = "vsphere-extensions-tls" // as upstream has it
+	caSecret    = "vsphere-extensions-ca"
+	storeSecret = "vsphere-extensions-keystore" // the password of upstream's keystore
+)
+
+func certificates() steps.Step {
+	return steps.Step{
+		Name: "certificates", Title: "Extension and certificates",
+		Why:  "The API server asks the extension over TLS, and trusts one CA for that: the one that stands in the webhook. The published guide has the certificate signed by an API of Kubernetes that is gone, and takes the CA out of a pod, where it is the right one only by chance. So there is a CA of its own, for years; what it signs is renewed by itself.",
+		When: runsExtension,
+		Ask:  certificateQuestions(),
+		Facts: []steps.Fact{
+			{Name: "extension-ca", Title: "the CA that proves the extension", On: steps.Local, Learn: learnExtensionCA},
+		},
+		Actions: []steps.Action{
+			{
+				Name: "extension-namespace", Title: "Make the extension's namespace", On: steps.Local, Needs: []string{"guest-cluster"},
+				Doer: steps.Manifest{File: "extension-namespace.yaml"},
+			},
+			{
+				Name: "cert-password", Title: "Make a password for the keystore", On: steps.Local, Needs: []string{"extension-namespace"}, When: both(usesWebhook, runsUpstream),
+				Doer: steps.Mint{File: "cert-password.yaml", Keys: []string{"password"}, Make: makePassword},
+			},
+			{
+				Name: "cert-managed", Title: "Have cert-manager make a CA and the certificate", On: steps.Local, Needs: []string{"extension-namespace", "cert-manager-there"}, When: signedBy(byCertManager),
+				Doer: certs.Managed{
+					Manifest:  steps.Manifest{File: "cert-managed.yaml", Values: steps.Values{"ca-hours": certs.Hours("cert.ca-years", 365), "hours": certs.Hours("cert.days", 1), "names": extensionHosts, "keystores": keystores}},
+					Namespace: extensionSpace, Leaf: tlsSecret, Writes: map[string]string{caSecret: caSecret, tlsSecret: tlsSecret}, Home: "extension-namespace",
+				},
+			},
+			{
+				Name: "cert-ca", Title: "Make a CA for the extension", On: steps.Local, Needs: []string{"extension-namespace"}, When: signedBy(bySelf),
+				Doer: ownCerts.Authority("cert-ca.yaml"),
+			},
+			{
+				Name: "cert-own", Title: "Issue the extension's certificate", On: steps.Local, Needs: []string{"extension-namespace"}, When: signedBy(bySelf),
+				Doer: ownCerts.Certificate("cert-own.yaml"),
+			},
+		},
+		Checks: certificateChecks(),
+	}
+}
+
+func certificateQuestions() []steps.Question {
+	return []steps.Question{
+		{
+			Key: "extension.program", Title: "Program that runs", Kind: steps.Pick, When: usesWebhook, Default: steps.Fixed(byCarrick, "recommended"), Adopt: adoptProgram,
+			Help: "carrick: this program, in the image that make image makes; it changes only the classes that are to be exchanged, and shows a renewed certificate without a restart. upstream: the published guide's, of 2020, in Java: it changes every shared claim, whatever class that asked for, and starts anew for each certificate.",
+			Of: []steps.Choice{
+				{Value: byCarrick, Title: "carrick: small, without rights where it only answers"},
+				{Value: byUpstream, Title: "upstream: keeyzar/vsphere-extensions-jvm, as published"},
+			},
+		},
+		{
+			Key: "extension.namespace", Title: "Namespace of the extension", Kind: steps.Namespace, Adopt: adoptExtensionSpace,
+			Help:    "It stands there alone. The published guide's name is in its certificate and its webhook.",
+			Default: steps.Fixed(extensionName, "the published guide"),
+		},
+		{
+			Key: "cert.source", Title: "Who signs the extension's certificate", Kind: steps.Pick, When: both(usesWebhook, runsCarrick), Default: defaultSigner, Adopt: adoptSigner,
+			Help: "cert-manager renews by itself, and Kubeflow brings it along. own: carrick makes a CA and issues the certificate; carrick apply renews it.",
+			Of: []steps.Choice{
+				{Value: byCertManager, Title: "cert-manager: it renews by itself"},
+				{Value: bySelf, Title: "own: a CA that carrick makes, renewed by apply"},
+			},
+		},
+		{
+			Key: "cert.days", Title: "Days that the certificate lasts", Kind: steps.Number, When: usesWebhook, Check: steps.Between(2, 825), Adopt: adoptCertDays,
+			Help:    "It is renewed when a third of it is left.",
+			Default: steps.Fixed(90, "what public CAs give"),
+		},
+		{
+			Key: "cert.ca-years", Title: "Years that the CA lasts", Kind: steps.Number, When: usesWebhook, Check: steps.Between(1, 30), Adopt: adoptCertYears,
+			Help:    "The API server is told it in the webhook. A new one has to be told there, too: carrick apply does.",
+			Default: steps.Fixed(10, "long enough to forget, short enough to end"),
+		},
+	}
+}
+
+// both is a condition: one and another.
+func both(a, b func(steps.Env) bool) func(steps.Env) bool {
+	return func(e steps.Env) bool { return a(e) && b(e) }
+}
+
+// signer is who signs: upstream's program needs a keystore, which cert-manager makes.
+func signer(e steps.Env) string {
+	if runsUpstream(e) {
+		return byCertManager
+	}
+	return e.Answers.Text("cert.source")
+}
+
+// signedBy is a condition: there is a webhook, and its certificate is signed so.
+func signedBy(source string) func(steps.Env) bool {
+	return func(e steps.Env) bool { return usesWebhook(e) && signer(e) == source }
+}
+
+func defaultSigner(e steps.Env) (any, string) {
+	if _, err := e.Own.Text("serves-cert-manager"); err == nil {
+		return byCertManager, "the cluster serves certificates.cert-manager.io"
+	}
+	return bySelf, "there is no cert-manager"
+}
+
+// ownCerts is the CA of the extension, where carrick makes it.
+var ownCerts = certs.Own{
+	Namespace: extensionSpace, CA: caSecret, Leaf: tlsSecret,
+	Name:  func(e steps.Env) string { return "carrick " + e.Link + " extension CA" },
+	Hosts: hosts,
+	Days:  func(e steps.Env) int { return e.Answers.Int("cert.days") },
+	Years: func(e steps.Env) int { return e.Answers.Int("cert.ca-years") },
+}
+
+// host is the name by which the API server asks for a webhook's Service
+// (kubernetes/kubernetes: staging/src/k8s.io/apiserver/pkg/util/webhook/client.go).
+func host(e steps.Env) string { return extensionName + "." + extensionSpace(e) + ".svc" }
+
+func hosts(e steps.Env) []string { return []string{host(e), host(e) + ".cluster.local"} }
+
+func extensionHosts(_ context.Context, e steps.Env) (any, error) { return hosts(e), nil }
+
+// keystores has cert-manager write what Java reads, beside the certificate; nil: nobody
+// reads it.
+func keystores(_ context.Context, e steps.Env) (any, error) {
+	if !runsUpstream(e) {
+		return nil, nil
+	}
+	return map[string]any{"jks": map[string]any{"create": true, "passwordSecretRef": map[string]any{"name": storeSecret, "key": "password"}}}, nil
+}
+
+func makePassword(context.Context, steps.Env) (map[string]cluster.Masked, error) {
+	return map[string]cluster.Masked{"password": cluster.Mask(rand.Text())}, nil
+}
+
+// tlsOf is the Secret of the certificate as it stands.
+func tlsOf(ctx context.Context, e steps.Env) (*cluster.Secret, error) {
+	s, err := e.Cluster.Secret(ctx, extensionSpace(e), tlsSecret, "tls.crt", "tls.key", "ca.crt")
+	if apierrors.IsNotFound(err) {
+		return nil, steps.Absent("there is no Secret %s in %s yet", tlsSecret, extensionSpace(e))
+	}
+	return s, err
+}
+
+// learnExtensionCA is what the webhook has to carry, in PEM.
+func learnExtensionCA(ctx context.Context, e steps.Env) (any, error) {
+	s, err := tlsOf(ctx, e)
+	if err != nil {
+		return nil, err
+	}
+	if s.Data["ca.crt"].IsZero() {
+		return nil, steps.Absent("Secret %s/%s has no ca.crt", s.Namespace, s.Name)
+	}
+	return certs.Only([]byte(s.Data["ca.crt"].Reveal()))
+}
+
+func adoptSigner(ctx context.Context, e steps.Env) (any, string, error) {
+	s, err := tlsOf(ctx, e)
+	if err != nil {
+		return adoptedFact(nil, err, "")
+	}
+	from := "Secret " + s.Namespace + "/" + s.Name
+	if s.Annotations["cert-manager.io/issuer-name"] != "" {
+		return byCertManager, from, nil
+	}
+	return bySelf, from, nil
+}
+
+func adoptCertDays(ctx context.Context, e steps.Env) (any, string, error) {
+	life, from, err := adoptedLife(ctx, e, "tls.crt")
+	if days := certs.Days(life); err == nil && days >= 2 && days <= 825 {
+		return days, from, nil
+	}
+	return nil, "", err
+}
+
+func adoptCertYears(ctx context.Context, e steps.Env) (any, string, error) {
+	life, from, err := adoptedLife(ctx, e, "ca.crt")
+	if years := certs.Years(life); err == nil && years >= 1 && years <= 30 {
+		return years, from, nil
+	}
+	return nil, "", err
+}
+
+func adoptedLife(ctx context.Context, e steps.Env, key string) (time.Duration, string, error) {
+	s, err := tlsOf(ctx, e)
+	if absent(err) {
+		return 0, "", nil
+	}
+	if err != nil || s.Data[key].IsZero() {
+		return 0, "", err
+	}
+	chain, err := probe.ParseCerts([]byte(s.Data[key].Reveal()))
+	if err != nil {
+		return 0, "", nil // a check says what is wrong with it
+	}
+	return certs.Life(chain[0]), "Secret " + s.Namespace + "/" + s.Name, nil
+}
+
+// certificateRights are what it takes to do this step.
+func certificateRights(e steps.Env) []cluster.Right {
+	if !runsExtension(e) {
+		return nil
+	}
+	out, in := to(applying, "", check.Namespaces), extensionSpace(e)
+	switch {
+	case signedBy(byCertManager)(e):
+		out = slices.Concat(out, to(applying, in, certs.Issuers, certs.Certificates), to(following, in, secretKind), to(following, "", check.CRDs))
+		if runsUpstream(e) {
+			out = append(out, to(applying, in, secretKind)...)
+		}
+	case signedBy(bySelf)(e):
+		out = append(out, to(applying, in, secretKind)...)
+	}
+	return out
+}

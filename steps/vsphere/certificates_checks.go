@@ -1,0 +1,157 @@
+package vsphere
+
+import (
+	"context"
+	"crypto/x509"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"carrick/cluster"
+	"carrick/cluster/probe"
+	"carrick/steps"
+	"carrick/steps/certs"
+	"carrick/steps/check"
+)
+
+const (
+	scriptSource = page + " (additional/create-cert.sh, additional/csr.json)"
+	signerSource = "https://kubernetes.io/docs/reference/using-api/deprecation-guide/ (v1.22: CertificateSigningRequest), kubernetes-sigs/vsphere-csi-driver#968"
+)
+
+// soon is how long a certificate must last on; less is a warning, or a third of its
+// life where that is less.
+const soon = 30 * 24 * time.Hour
+
+func certificateChecks() []steps.Check {
+	return []steps.Check{
+		{
+			Name: "extension-namespace", Title: "the extension's namespace is there", On: steps.Local, Needs: []string{"signed-in"}, Mend: "extension-namespace",
+			Why: "all of the extension stands in it", See: []string{page}, Run: extensionNamespace,
+		},
+		{
+			Name: "cert-manager-there", Title: "cert-manager serves certificates", On: steps.Local, Needs: []string{"signed-in"}, When: signedBy(byCertManager),
+			Why: "without its definitions there is nobody to sign, or to renew", See: []string{certs.Source},
+			Run: func(ctx context.Context, e steps.Env) steps.Result {
+				return certs.There(ctx, e, "answer cert.source with own")
+			},
+		},
+		{
+			Name: "cert-issued", Title: "cert-manager has issued the extension's certificate", On: steps.Local, Needs: []string{"cert-manager-there"}, When: signedBy(byCertManager), Mend: "cert-managed", Within: 2 * time.Minute,
+			Why: "until it is Ready there is no Secret, and no pod of the extension starts", See: []string{certs.Source},
+			Run: func(ctx context.Context, e steps.Env) steps.Result {
+				return certs.Ready(ctx, e, extensionSpace(e), tlsSecret)
+			},
+		},
+		{
+			Name: "cert-secret", Title: "the extension's Secret holds a certificate for its Service, and its key", On: steps.Local, Needs: []string{"signed-in"}, When: usesWebhook, Mend: "cert-own",
+			Why: "the API server asks by the Service's name, and refuses a certificate for another; the published script writes an empty one where the request is not signed within five seconds",
+			See: []string{scriptSource, signerSource}, Run: certSecret,
+		},
+		{
+			Name: "cert-authority", Title: "the CA beside the certificate has signed it", On: steps.Local, Needs: []string{"cert-secret"}, When: usesWebhook, Mend: "cert-own",
+			Why: "that CA goes into the webhook: one that proves something else makes every call fail, and with failurePolicy Ignore nobody sees it",
+			See: []string{page, certs.Source}, Run: certAuthority,
+		},
+	}
+}
+
+func extensionNamespace(ctx context.Context, e steps.Env) steps.Result {
+	ns, err := check.Get[corev1.Namespace](ctx, e.Cluster, check.Namespaces, "", extensionSpace(e))
+	if err != nil {
+		return check.Missing(err, "namespace "+extensionSpace(e), "")
+	}
+	if ns.DeletionTimestamp != nil {
+		return steps.Failed("namespace "+ns.Name+" is being deleted", e.Kubectl()+" get namespace "+ns.Name+" -o jsonpath={.status.conditions}    # says what holds it")
+	}
+	level := ns.Labels[check.EnforceLabel]
+	if level == "" {
+		return steps.Warned("namespace "+ns.Name+" has no level of pod security: what the cluster does without one is another thing after its next upgrade", again(e, "certificates"))
+	}
+	return steps.Passed("%s, level %s", ns.Name, cluster.Clean(level))
+}
+
+// certFix is how the Secret comes to be as it should.
+func certFix(e steps.Env) string {
+	if signer(e) == byCertManager {
+		return again(e, "certificates") + "; " + e.Kubectl() + " describe certificate -n " + extensionSpace(e)
+	}
+	return again(e, "certificates")
+}
+
+// renewFix is how a certificate that ends comes to be issued anew.
+func renewFix(e steps.Env, s *cluster.Secret) string {
+	if s.Annotations["cert-manager.io/certificate-name"] != "" {
+		return e.Kubectl() + " delete secret " + s.Name + " -n " + s.Namespace + "    # cert-manager issues it anew; if not, it says why: " + e.Kubectl() + " describe certificate -n " + s.Namespace
+	}
+	if signer(e) == bySelf && steps.CreatedBy(s.Annotations) == e.Link {
+		return again(e, "certificates")
+	}
+	return e.Kubectl() + " delete secret " + s.Name + " -n " + s.Namespace + " && " + again(e, "certificates")
+}
+
+func certSecret(ctx context.Context, e steps.Env) steps.Result {
+	s, err := tlsOf(ctx, e)
+	if absent(err) {
+		return steps.Failed(err.Error(), certFix(e))
+	}
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	fix := renewFix(e, s)
+	if s.Data["tls.crt"].IsZero() {
+		return steps.Failed(fmt.Sprintf("tls.crt of Secret %s/%s is empty: the signing request of the published script was not signed in time", s.Namespace, s.Name), fix)
+	}
+	margin := soon
+	if chain, err := probe.ParseCerts([]byte(s.Data["tls.crt"].Reveal())); err == nil {
+		margin = min(soon, certs.Life(chain[0])/3)
+	}
+	return check.TLSSecret(s, host(e), margin, time.Now(), fix)
+}
+
+func certAuthority(ctx context.Context, e steps.Env) steps.Result {
+	s, err := tlsOf(ctx, e)
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	if s.Data["ca.crt"].IsZero() {
+		return steps.Warned(fmt.Sprintf("Secret %s/%s has no ca.crt: which CA has signed it can't be told from it, and carrick has none to put into the webhook", s.Namespace, s.Name), renewFix(e, s))
+	}
+	roots, err := probe.ParseCerts([]byte(s.Data["ca.crt"].Reveal()))
+	if err != nil {
+		return steps.Failed(fmt.Sprintf("ca.crt of Secret %s/%s: %v", s.Namespace, s.Name, err), renewFix(e, s))
+	}
+	r := proves(s, roots, "ca.crt", host(e), renewFix(e, s))
+	if lasts := check.Lasts(roots[0], min(soon, certs.Life(roots[0])/3), time.Now(), caFix(e)); r.Status == steps.Pass && lasts.Status != steps.Pass {
+		lasts.Found = "of the CA " + cluster.Clean(roots[0].Subject.CommonName) + ", " + lasts.Found
+		return lasts
+	}
+	return r
+}
+
+// caFix is how a CA that ends gives way to a new one.
+func caFix(e steps.Env) string {
+	return fmt.Sprintf("%s delete secret %s %s -n %s && %s && %s    # the webhook is told the new one", e.Kubectl(), caSecret, tlsSecret, extensionSpace(e), again(e, "certificates"), again(e, "extension"))
+}
+
+// proves asserts that one of some CAs has signed the certificate of a Secret, which may
+// have ended since: that is another check's. what is how they are called.
+func proves(s *cluster.Secret, roots []*x509.Certificate, what, host, fix string) steps.Result {
+	chain, err := probe.ParseCerts([]byte(s.Data["tls.crt"].Reveal()))
+	if err != nil {
+		return steps.Failed(fmt.Sprintf("tls.crt of Secret %s/%s: %v", s.Namespace, s.Name, err), fix)
+	}
+	pool := x509.NewCertPool()
+	for _, c := range roots {
+		pool.AddCert(c)
+	}
+	at := time.Now()
+	if at.After(chain[0].NotAfter) {
+		at = chain[0].NotAfter
+	}
+	if kind, words := probe.CertProblem(chain, pool, host, at); kind != "" {
+		return steps.Failed(fmt.Sprintf("judged by %s, the certificate in Secret %s/%s does not hold: %s", what, s.Namespace, s.Name, words), fix)
+	}
+	return steps.Passed("%s (%s) has signed it", what, cluster.Clean(roots[0].Subject.CommonName))
+}

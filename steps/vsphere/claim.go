@@ -1,0 +1,105 @@
+package vsphere
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"carrick/cluster"
+	"carrick/steps"
+	"carrick/steps/check"
+)
+
+func claim() steps.Step {
+	return steps.Step{
+		Name: "claim", Title: "Claim",
+		Why: "A claim of the class proves the storage by itself, before anything changes the class of claims. It is the published guide's test, which as it stands is refused: its first line holds three, and it has neither access modes nor a size. Two pods on two nodes prove that both write into one folder.",
+		Ask: []steps.Question{
+			{
+				Key: "claim.pods", Title: "Try the claim with two pods on two nodes", Kind: steps.YesNo, Adopt: adoptPods,
+				Help:    "Each writes a file and waits two minutes for the other's. They are held to the level restricted, as notebooks should be.",
+				Default: steps.Fixed(false, "a bound claim is a good sign, and pods need an image"),
+			},
+			{
+				Key: "claim.image", Title: "Image of these pods", Kind: steps.Text, When: triesPods, Check: checkPodImage, Adopt: adoptPodImage,
+				Help:    "One with sh, cat and sleep in it, which nodes can pull.",
+				Default: steps.Fixed("docker.io/library/busybox:stable", "upstream"),
+			},
+		},
+		Actions: []steps.Action{
+			{
+				Name: "claim", Title: "Ask for a volume of the class", On: steps.Local, Needs: []string{"guest-cluster", "rwx-class"},
+				Doer: trialClaim{steps.Manifest{File: "claim.yaml", Values: steps.Values{"class": askedClass}}, "claim"},
+			},
+			{
+				Name: "claim-psp", Title: "Let these pods in", On: steps.Local, Needs: []string{"guest-cluster"}, When: triesPodsUnderPSP,
+				Doer: steps.Manifest{File: "psp-space.yaml", Each: eachSpace(space)},
+			},
+			{
+				Name: "claim-pods", Title: "Write into the volume from two nodes", On: steps.Local, Needs: []string{"guest-cluster", "claim-bound"}, When: triesPods,
+				Doer: trialPods{steps.Manifest{File: "claim-pods.yaml", Each: bothPods}},
+			},
+		},
+		Checks: claimChecks(),
+	}
+}
+
+func triesPods(e steps.Env) bool { return e.Answers.Bool("claim.pods") }
+
+func triesPodsUnderPSP(e steps.Env) bool { return triesPods(e) && pspBranch(e) }
+
+func askedClass(_ context.Context, e steps.Env) (any, error) { return class(e), nil }
+
+// bothPods are the pods: each writes its own file and waits for the other's.
+func bothPods(context.Context, steps.Env) ([]any, error) {
+	return []any{map[string]any{"own": "a", "other": "b"}, map[string]any{"own": "b", "other": "a"}}, nil
+}
+
+// triedPods are the pods with which a claim was tried.
+func triedPods(ctx context.Context, e steps.Env) ([]*corev1.Pod, error) {
+	return check.List[corev1.Pod](ctx, e.Cluster, check.Pods, "", e.Marked("claim-pods"))
+}
+
+func adoptPods(ctx context.Context, e steps.Env) (any, string, error) {
+	pods, err := triedPods(ctx, e)
+	if err != nil || len(pods) == 0 {
+		return nil, "", err
+	}
+	return true, "pod " + pods[0].Namespace + "/" + pods[0].Name, nil
+}
+
+func adoptPodImage(ctx context.Context, e steps.Env) (any, string, error) {
+	pods, err := triedPods(ctx, e)
+	if err != nil || len(pods) == 0 || len(pods[0].Spec.Containers) == 0 {
+		return nil, "", err
+	}
+	return pods[0].Spec.Containers[0].Image, "pod " + pods[0].Namespace + "/" + pods[0].Name, nil
+}
+
+// trialPods are left out of exports.
+type trialPods struct{ steps.Manifest }
+
+// Export leaves them out.
+func (t trialPods) Export(context.Context, steps.Env) ([]steps.Exported, error) {
+	return []steps.Exported{{Hand: trialHand}}, nil
+}
+
+func checkPodImage(v string) error {
+	if v == "" {
+		return errors.New("the name of an image")
+	}
+	return checkImage(v)
+}
+
+func claimRights(e steps.Env) []cluster.Right {
+	out := slices.Concat(to(applying, space(e), claimKind), to(following, space(e), eventKind), to(following, "", volumeKind))
+	if triesPods(e) {
+		out = slices.Concat(out, to(applying, space(e), check.Pods), check.Verbs("", "pods/log", space(e), "get"))
+	}
+	if triesPodsUnderPSP(e) {
+		out = append(out, to(applying, space(e), check.RoleBindings)...)
+	}
+	return out
+}

@@ -1,0 +1,223 @@
+package vsphere
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"carrick/cluster"
+	"carrick/steps"
+	"carrick/steps/check"
+)
+
+const claimSource = "kubernetes/kubernetes: pkg/controller/volume/persistentvolume/pv_controller.go (waiting for a volume to be created)"
+
+func claimChecks() []steps.Check {
+	return []steps.Check{
+		{
+			Name: "claim-bound", Title: "a claim of the class is bound within a minute", On: steps.Local, Needs: []string{"signed-in"}, Mend: "claim", Within: time.Minute,
+			Why: "a claim that waits says only that a volume is to be made by somebody: the provisioner is down, passes the class by, may not, or can't write",
+			See: []string{page, claimSource}, Run: claimBound,
+		},
+		{
+			Name: "claim-shared", Title: "two pods on two nodes write into one volume", On: steps.Local, From: "the pods' logs", When: triesPods, Needs: []string{"claim-bound"}, Mend: "claim-pods", Within: 10 * time.Minute,
+			Why: "a bound claim proves that the provisioner has made a folder; that nodes mount it and users who are not root write there, only pods prove",
+			See: []string{page}, Run: claimShared,
+		},
+		{
+			Name: "claim-events", Title: "nothing warns of what is tried", On: steps.Local, From: "events of the guest", Needs: []string{"signed-in"},
+			Why: "nodes and provisioners say what is wrong in events, which are gone after an hour",
+			See: []string{page, mountCode}, Run: claimEvents,
+		},
+	}
+}
+
+func theClaim(ctx context.Context, e steps.Env) (*corev1.PersistentVolumeClaim, error) {
+	return check.Get[corev1.PersistentVolumeClaim](ctx, e.Cluster, claimKind, space(e), trial(e, "claim"))
+}
+
+func claimBound(ctx context.Context, e steps.Env) steps.Result {
+	c, err := theClaim(ctx, e)
+	if apierrors.IsNotFound(err) {
+		return steps.Failed("nothing of the class has been asked for yet", "")
+	}
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	got := cluster.Clean(classOf(c))
+	remove := fmt.Sprintf("%s -n %s delete persistentvolumeclaim %s    # then %s", e.Kubectl(), c.Namespace, c.Name, again(e, "claim"))
+	switch asked := cluster.Clean(c.Annotations[askedNote]); {
+	case asked != class(e):
+		return steps.Failed(fmt.Sprintf("the claim asked for class %s, and shared volumes are of class %s now", asked, class(e)), remove)
+	case asked != got:
+		return steps.Failed(fmt.Sprintf("the claim asked for class %s, and what changes claims on their way in made %s of it", asked, got),
+			e.Kubectl()+" get mutatingwebhookconfigurations\n# then "+remove)
+	case isBound(c):
+		return boundIn(ctx, e, c)
+	}
+	return unbound(ctx, e, c)
+}
+
+// boundIn says how long it took.
+func boundIn(ctx context.Context, e steps.Env, c *corev1.PersistentVolumeClaim) steps.Result {
+	v, err := check.Get[corev1.PersistentVolume](ctx, e.Cluster, volumeKind, "", c.Spec.VolumeName)
+	if err != nil {
+		return check.Missing(err, "PersistentVolume "+cluster.Clean(c.Spec.VolumeName)+", which the claim is bound to", e.Kubectl()+" -n "+c.Namespace+" describe persistentvolumeclaim "+c.Name)
+	}
+	where := ""
+	if v.Spec.NFS != nil {
+		where = ", which is " + cluster.Clean(v.Spec.NFS.Server+":"+v.Spec.NFS.Path)
+	}
+	return steps.Passed("%s/%s is bound to %s%s, after %s", c.Namespace, c.Name, v.Name, where, v.CreationTimestamp.Sub(c.CreationTimestamp.Time).Round(time.Second))
+}
+
+// unbound says what is known of the cause.
+func unbound(ctx context.Context, e steps.Env, c *corev1.PersistentVolumeClaim) steps.Result {
+	events, err := eventsOf(ctx, e, c.Namespace, "PersistentVolumeClaim", c.Name)
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	look := fmt.Sprintf("%s -n %s describe persistentvolumeclaim %s", e.Kubectl(), c.Namespace, c.Name)
+	if said := messageOf(events, "ProvisioningFailed"); said != "" {
+		if refused := refusal(said); refused != "" && usesNFS(e) {
+			return steps.Failed(refused, writeFix(e, refused))
+		}
+		return steps.Failed("no volume is made: "+said, look)
+	}
+	if messageOf(events, "WaitForFirstConsumer") != "" {
+		return steps.Warned(fmt.Sprintf("class %s waits for a pod: a claim alone stays Pending", classOf(c)), answer(e, "claim.pods", "yes"))
+	}
+	said := messageOf(events, "ExternalProvisioning")
+	if said == "" {
+		said = "nothing is said of it"
+	}
+	fix := look
+	if usesNFS(e) {
+		fix = fmt.Sprintf("carrick check %s --only provisioner-ready,provisioner-name,provisioner-rights,nfs-export\n%s", e.LinkFile(), look)
+	}
+	return steps.Waits(c.CreationTimestamp.Time, "the claim is %s: %s", c.Status.Phase, said).Or(fix)
+}
+
+func claimShared(ctx context.Context, e steps.Env) steps.Result {
+	seen := map[string]string{} // by pod: what it has printed
+	nodes := map[string]string{}
+	for _, own := range []string{"a", "b"} {
+		p, err := check.Get[corev1.Pod](ctx, e.Cluster, check.Pods, space(e), trial(e, own))
+		if apierrors.IsNotFound(err) {
+			return steps.Failed("the pods have not run yet", "")
+		}
+		if err != nil {
+			return steps.Unseen(err)
+		}
+		if p.Status.Phase != corev1.PodSucceeded && p.Status.Phase != corev1.PodFailed {
+			return podWaits(e, p)
+		}
+		text, err := podLog(ctx, e, p)
+		if err != nil {
+			return steps.Unseen(err)
+		}
+		nodes[own], seen[own] = p.Spec.NodeName, text
+		if p.Status.Phase == corev1.PodFailed {
+			return podFailed(e, p, text)
+		}
+	}
+	for own, text := range seen {
+		for _, line := range []string{"a on " + nodes["a"], "b on " + nodes["b"]} {
+			if !strings.Contains("\n"+text, "\n"+line) {
+				return steps.Unseen(fmt.Errorf("pod %s ended well, and its log lacks %q: it says %q", trial(e, own), line, lastLine(text)))
+			}
+		}
+	}
+	if nodes["a"] == nodes["b"] {
+		return steps.Warned("both pods ran on node "+nodes["a"]+": of other nodes that says nothing", e.Kubectl()+" get nodes")
+	}
+	return steps.Passed("on %s and on %s; each read what the other wrote", nodes["a"], nodes["b"])
+}
+
+func podLog(ctx context.Context, e steps.Env, p *corev1.Pod) (string, error) {
+	key := "log/" + p.Namespace + "/" + p.Name + "/" + string(p.UID) + "/" + string(p.Status.Phase)
+	return cluster.Look(ctx, key, time.Minute, func(ctx context.Context) (string, error) {
+		return e.Cluster.Logs(ctx, p.Namespace, p.Name, "", 50)
+	})
+}
+
+func podWaits(e steps.Env, p *corev1.Pod) steps.Result {
+	look := fmt.Sprintf("%s -n %s describe pod %s", e.Kubectl(), p.Namespace, p.Name)
+	for _, c := range p.Status.Conditions {
+		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse {
+			return steps.Waits(p.CreationTimestamp.Time, "pod %s has no node: %s", p.Name, cluster.Clean(c.Message)).Or(look + "    # it takes two nodes that run pods")
+		}
+	}
+	for _, s := range p.Status.ContainerStatuses {
+		if w := s.State.Waiting; w != nil && strings.Contains(w.Reason, "Image") {
+			return steps.Failed(fmt.Sprintf("pod %s gets no image %s: %s", p.Name, cluster.Clean(s.Image), cluster.Clean(w.Message)), answer(e, "claim.image", "one that the nodes can pull"))
+		}
+	}
+	return steps.Waits(p.CreationTimestamp.Time, "pod %s is %s", p.Name, p.Status.Phase).Or(look)
+}
+
+func podFailed(e steps.Env, p *corev1.Pod, log string) steps.Result {
+	fix := fmt.Sprintf("%s -n %s delete pods -l app.kubernetes.io/name=carrick-rwx    # then %s", e.Kubectl(), p.Namespace, again(e, "claim"))
+	if said := refusal(log); said != "" {
+		if usesNFS(e) {
+			fix = writeFix(e, said) + "\n# then " + fix
+		}
+		return steps.Failed(fmt.Sprintf("pod %s on node %s may not write: %s", p.Name, p.Spec.NodeName, said), fix)
+	}
+	return steps.Failed(fmt.Sprintf("pod %s on node %s has failed: %q", p.Name, p.Spec.NodeName, lastLine(log)), fix)
+}
+
+// claimEvents: what is over does not count.
+func claimEvents(ctx context.Context, e steps.Env) steps.Result {
+	kinds := map[string]string{trial(e, "claim"): "PersistentVolumeClaim"}
+	if triesPods(e) {
+		kinds[trial(e, "a")], kinds[trial(e, "b")] = "Pod", "Pod"
+	}
+	c, err := theClaim(ctx, e)
+	if err != nil && !apierrors.IsNotFound(err) {
+		return steps.Unseen(err)
+	}
+	if err == nil && isBound(c) {
+		delete(kinds, c.Name)
+	}
+	for _, own := range []string{"a", "b"} {
+		p, err := check.Get[corev1.Pod](ctx, e.Cluster, check.Pods, space(e), trial(e, own))
+		if err == nil && hasStarted(p) {
+			delete(kinds, p.Name)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(kinds)) {
+		events, err := eventsOf(ctx, e, space(e), kinds[name], name)
+		if err != nil {
+			return steps.Unseen(err)
+		}
+		for _, v := range events {
+			if v.Type == corev1.EventTypeWarning {
+				said := lastLine(cluster.Clean(v.Message))
+				return steps.Failed(fmt.Sprintf("%s %s: %s: %s", kinds[name], name, v.Reason, said), eventFix(e, kinds[name], name, said))
+			}
+		}
+	}
+	return steps.Passed("of none that still waits")
+}
+
+func eventFix(e steps.Env, kind, name, said string) string {
+	look := fmt.Sprintf("%s -n %s describe %s %s", e.Kubectl(), space(e), strings.ToLower(kind), name)
+	switch {
+	case !usesNFS(e):
+		return look
+	case mountCause(said) == noHelper:
+		return "have the nodes made of an image with mount.nfs (Ubuntu: nfs-common, Photon OS: nfs-utils)\n# " + look
+	case mountCause(said) != elseFailed:
+		return mountFix(e, mountCause(said))
+	case refusal(said) != "":
+		return writeFix(e, said)
+	}
+	return look
+}

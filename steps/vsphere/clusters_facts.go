@@ -1,0 +1,143 @@
+package vsphere
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+
+	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"carrick/cluster"
+	"carrick/steps"
+	"carrick/steps/check"
+)
+
+// clusterFacts are what decides the guide's ways: what the clusters serve, and never what they call their version.
+func clusterFacts() []steps.Fact {
+	return []steps.Fact{
+		{Name: "serves-psp", Title: "whether PodSecurityPolicies are served", On: steps.Local, Learn: servesPSP},
+		{Name: "serves-map", Title: "the version in which MutatingAdmissionPolicies are served", On: steps.Local, Learn: servesMAP},
+		{Name: "serves-cert-manager", Title: "whether the cluster serves certificates", On: steps.Local, Learn: servesCertManager},
+		{Name: "branch", Title: "how pods are let in", On: steps.Local, Learn: learnBranch},
+		{Name: "default-class", Title: "the default storage class", On: steps.Local, Shared: true, Learn: learnDefaultClass},
+		{Name: "is-supervisor", Title: "whether it is a Supervisor", On: steps.Both, Shared: true, Learn: isSupervisor},
+		{Name: "context-namespace", Title: "the namespace of the context", On: steps.Remote, Learn: contextNamespace},
+		{Name: "declared-class", Title: "the default storage class that the Supervisor declares", On: steps.Remote, Shared: true, Learn: declaredClassFact},
+		{Name: "declared-version", Title: "the Kubernetes version that the Supervisor declares", On: steps.Remote, Shared: true, Learn: declaredVersionFact},
+	}
+}
+
+// served are the kinds of a group that the cluster serves, of all names or of one. Everybody who is signed in may ask
+// that, unlike for definitions.
+func served(ctx context.Context, e steps.Env, group, resource string) ([]cluster.Kind, error) {
+	all, err := e.Cluster.Served(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(slices.Clone(all), func(k cluster.Kind) bool {
+		return k.GVR.Group != group || (resource != "" && k.GVR.Resource != resource)
+	}), nil
+}
+
+func servesPSP(ctx context.Context, e steps.Env) (any, error) {
+	kinds, err := served(ctx, e, "policy", "podsecuritypolicies")
+	if err != nil {
+		return nil, err
+	}
+	return len(kinds) > 0, nil
+}
+
+func learnBranch(ctx context.Context, e steps.Env) (any, error) {
+	psp, err := servesPSP(ctx, e)
+	if err != nil {
+		return nil, err
+	}
+	if psp == true {
+		return branchPSP, nil
+	}
+	return branchLabels, nil
+}
+
+// servesMAP is the best version: an alpha one is none to build on.
+func servesMAP(ctx context.Context, e steps.Env) (any, error) {
+	kinds, err := served(ctx, e, "admissionregistration.k8s.io", "mutatingadmissionpolicies")
+	if err != nil {
+		return nil, err
+	}
+	for _, version := range []string{"v1", "v1beta1"} {
+		if slices.ContainsFunc(kinds, func(k cluster.Kind) bool { return k.GVR.Version == version }) {
+			return version, nil
+		}
+	}
+	return nil, steps.Absent("the cluster serves no MutatingAdmissionPolicies in v1 or v1beta1: they come with Kubernetes 1.36")
+}
+
+func servesCertManager(ctx context.Context, e steps.Env) (any, error) {
+	_, err := e.Cluster.Get(ctx, check.CRDs, "", "certificates.cert-manager.io")
+	if apierrors.IsNotFound(err) {
+		return nil, steps.Absent("the cluster serves no certificates.cert-manager.io")
+	}
+	if err != nil {
+		return nil, err
+	}
+	return "certificates.cert-manager.io", nil
+}
+
+// defaultNotes make a class the default one (kubernetes/kubernetes: pkg/apis/storage/util/helpers.go).
+var defaultNotes = []string{"storageclass.kubernetes.io/is-default-class", "storageclass.beta.kubernetes.io/is-default-class"}
+
+func isDefault(c *storagev1.StorageClass) bool {
+	return slices.ContainsFunc(defaultNotes, func(note string) bool { return c.Annotations[note] == "true" })
+}
+
+func allClasses(ctx context.Context, e steps.Env) ([]*storagev1.StorageClass, error) {
+	return check.List[storagev1.StorageClass](ctx, e.Cluster, check.StorageClasses, "", cluster.Selector{})
+}
+
+// defaultClasses are the default ones, and first the one that claims without a class get: the newest
+// (kubernetes/kubernetes: pkg/volume/util/storageclass.go).
+func defaultClasses(ctx context.Context, e steps.Env) ([]*storagev1.StorageClass, error) {
+	all, err := allClasses(ctx, e)
+	if err != nil {
+		return nil, err
+	}
+	out := slices.DeleteFunc(all, func(c *storagev1.StorageClass) bool { return !isDefault(c) })
+	slices.SortFunc(out, func(a, b *storagev1.StorageClass) int {
+		return cmp.Or(b.CreationTimestamp.Compare(a.CreationTimestamp.Time), strings.Compare(a.Name, b.Name))
+	})
+	return out, nil
+}
+
+func learnDefaultClass(ctx context.Context, e steps.Env) (any, error) {
+	found, err := defaultClasses(ctx, e)
+	if err != nil {
+		return nil, err
+	}
+	if len(found) == 0 {
+		return nil, steps.Absent("the cluster has no default storage class")
+	}
+	return found[0].Name, nil
+}
+
+// isSupervisor tells a Supervisor by the kinds that it alone serves: virtual machines, and the clusters made of them. A
+// guest may serve others of run.tanzu.vmware.com (vmware-tanzu/tanzu-framework: capabilities).
+func isSupervisor(ctx context.Context, e steps.Env) (any, error) {
+	machines, err := served(ctx, e, "vmoperator.vmware.com", "")
+	if err != nil {
+		return nil, err
+	}
+	clusters, err := served(ctx, e, tkcGroup, tkcResource)
+	if err != nil {
+		return nil, err
+	}
+	return len(machines)+len(clusters) > 0, nil
+}
+
+func contextNamespace(_ context.Context, e steps.Env) (any, error) {
+	if ns := e.Cluster.Namespace(); ns != "" && ns != "default" {
+		return ns, nil
+	}
+	return nil, steps.Absent("the context names no namespace of vSphere")
+}

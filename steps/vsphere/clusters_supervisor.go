@@ -1,0 +1,217 @@
+package vsphere
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"carrick/cluster"
+	"carrick/steps"
+	"carrick/steps/check"
+)
+
+// The kinds by which a Supervisor declares guest clusters. The older one is gone from TKG Service 3.3 on; where it is,
+// it stands for a Cluster of the same name and is the one to change.
+const (
+	tkcGroup, tkcResource   = "run.tanzu.vmware.com", "tanzukubernetesclusters"
+	capiGroup, capiResource = "cluster.x-k8s.io", "clusters"
+)
+
+// guest is a guest cluster as a Supervisor declares it.
+type guest struct {
+	resource        string // "tanzukubernetesclusters.run.tanzu.vmware.com"
+	namespace, name string
+	endpoint        string   // host:port of its API server; "": not yet
+	class           string   // the default storage class; "": none
+	classes         []string // all that it is given
+	version         string
+	classField      string // where the default class is declared
+}
+
+func (g guest) String() string { return g.namespace + "/" + g.name }
+
+// guests are the guest clusters of the namespace that was answered, or of all.
+func guests(ctx context.Context, e steps.Env) ([]guest, error) {
+	var out []guest
+	for _, kind := range []struct {
+		group, resource string
+		read            func(*unstructured.Unstructured) guest
+	}{{tkcGroup, tkcResource, fromTKC}, {capiGroup, capiResource, fromCluster}} {
+		versions, err := served(ctx, e, kind.group, kind.resource)
+		if err != nil {
+			return nil, err
+		}
+		if len(versions) == 0 {
+			continue
+		}
+		found, err := e.Cluster.List(ctx, versions[0].GVR, e.Answers.Text("supervisor.namespace"), cluster.Selector{})
+		if err != nil {
+			return nil, err
+		}
+		for _, o := range found {
+			g := kind.read(o)
+			g.resource, g.namespace, g.name = kind.resource+"."+kind.group, o.GetNamespace(), o.GetName()
+			out = joined(out, g)
+		}
+	}
+	return out, nil
+}
+
+// joined adds a guest cluster, or to the one of that name what it does not say itself.
+func joined(all []guest, g guest) []guest {
+	i := slices.IndexFunc(all, func(other guest) bool { return other.namespace == g.namespace && other.name == g.name })
+	if i < 0 {
+		return append(all, g)
+	}
+	all[i].endpoint = cmp.Or(all[i].endpoint, g.endpoint)
+	all[i].version = cmp.Or(all[i].version, g.version)
+	return all
+}
+
+func fromTKC(o *unstructured.Unstructured) guest {
+	g := guest{classField: "spec.settings.storage.defaultClass"}
+	g.class = textAt(o.Object, "spec", "settings", "storage", "defaultClass")
+	g.classes, _, _ = unstructured.NestedStringSlice(o.Object, "spec", "settings", "storage", "classes")
+	g.version = cmp.Or(
+		textAt(o.Object, "spec", "topology", "controlPlane", "tkr", "reference", "name"),
+		textAt(o.Object, "spec", "distribution", "fullVersion"), textAt(o.Object, "spec", "distribution", "version"),
+	)
+	for _, path := range [][]string{{"status", "apiEndpoints"}, {"status", "clusterApiStatus", "apiEndpoints"}} {
+		points, _, _ := unstructured.NestedSlice(o.Object, path...)
+		if len(points) > 0 {
+			g.endpoint = endpointOf(points[0])
+			break
+		}
+	}
+	return g
+}
+
+// fromCluster reads the variables of a ClusterClass: TKG's own tanzukubernetescluster, and builtin-generic from v3.1 on.
+func fromCluster(o *unstructured.Unstructured) guest {
+	g := guest{classField: "spec.topology.variables, defaultStorageClass", version: textAt(o.Object, "spec", "topology", "version")}
+	if at, found, _ := unstructured.NestedMap(o.Object, "spec", "controlPlaneEndpoint"); found {
+		g.endpoint = endpointOf(at)
+	}
+	variables, _, _ := unstructured.NestedSlice(o.Object, "spec", "topology", "variables")
+	for _, v := range variables {
+		variable, _ := v.(map[string]any)
+		switch value := variable["value"].(type) {
+		case string:
+			if variable["name"] == "defaultStorageClass" {
+				g.class = value
+			}
+		case []any:
+			if variable["name"] == "storageClasses" {
+				g.classes, _, _ = unstructured.NestedStringSlice(variable, "value")
+			}
+		case map[string]any:
+			if variable["name"] == "vsphereOptions" {
+				g.classField = "spec.topology.variables, vsphereOptions.persistentVolumes.defaultStorageClass"
+				g.class = textAt(value, "persistentVolumes", "defaultStorageClass")
+				g.classes, _, _ = unstructured.NestedStringSlice(value, "persistentVolumes", "availableStorageClasses")
+			}
+		}
+	}
+	return g
+}
+
+func textAt(o map[string]any, path ...string) string {
+	v, _, _ := unstructured.NestedString(o, path...)
+	return v
+}
+
+// endpointOf is an address as APIs of clusters write it: {host: …, port: 6443}.
+func endpointOf(v any) string {
+	at, _ := v.(map[string]any)
+	host, _ := at["host"].(string)
+	if host == "" {
+		return ""
+	}
+	port := 6443
+	switch n := at["port"].(type) {
+	case int64:
+		port = int(n)
+	case float64:
+		port = int(n)
+	}
+	return net.JoinHostPort(host, strconv.Itoa(port))
+}
+
+// guestServer is where the guest's context finds its API server; "": not known.
+func guestServer(f steps.Facts) string {
+	server, err := f.Text(check.ServerFact)
+	if err != nil {
+		return ""
+	}
+	where, _ := check.ServerOf(cluster.Kubeconfig{Server: server})
+	return where
+}
+
+// theGuest is the guest cluster that was answered, as the Supervisor declares it; without an answer the one that has the
+// address of the guest's context, or the only one. That is no default of the answer: what is asked of the guest must not
+// hang on a Supervisor that does not answer.
+func theGuest(ctx context.Context, e steps.Env) (guest, error) {
+	name := e.Answers.Text("supervisor.cluster")
+	all, err := guests(ctx, e)
+	if err != nil {
+		return guest{}, err
+	}
+	at := guestServer(e.Peer)
+	var found []guest
+	for _, g := range all {
+		if name != "" && g.name == name || name == "" && (len(all) == 1 || at != "" && g.endpoint == at) {
+			found = append(found, g)
+		}
+	}
+	switch len(found) {
+	case 1:
+		return found[0], nil
+	case 0:
+		return guest{}, steps.Absent("%s", noGuest(all, name))
+	}
+	return guest{}, steps.Absent("%d guest clusters are called %s: answer supervisor.namespace", len(found), found[0].name)
+}
+
+// noGuest says that there is no such guest cluster, and which there are.
+func noGuest(all []guest, name string) string {
+	var names []string
+	for _, g := range all {
+		names = append(names, cluster.Clean(g.String()))
+	}
+	there := "it shows none"
+	if len(names) > 0 {
+		there = "it shows " + some(names)
+	}
+	if name == "" {
+		return "which of the Supervisor's guest clusters this is, is not known: " + there
+	}
+	return fmt.Sprintf("the Supervisor has no guest cluster %s here: %s", name, there)
+}
+
+func declaredClassFact(ctx context.Context, e steps.Env) (any, error) {
+	g, err := theGuest(ctx, e)
+	if err != nil {
+		return nil, err
+	}
+	if g.class == "" {
+		return nil, steps.Absent("the Supervisor declares no default storage class for %s", g)
+	}
+	return cluster.Clean(g.class), nil
+}
+
+func declaredVersionFact(ctx context.Context, e steps.Env) (any, error) {
+	g, err := theGuest(ctx, e)
+	if err != nil {
+		return nil, err
+	}
+	if g.version == "" {
+		return nil, steps.Absent("the Supervisor declares no version for %s", g)
+	}
+	return cluster.Clean(strings.ReplaceAll(g.version, "---", "+")), nil
+}

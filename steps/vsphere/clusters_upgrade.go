@@ -1,0 +1,97 @@
+package vsphere
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"carrick/cluster"
+	"carrick/steps"
+	"carrick/steps/check"
+)
+
+// The Kubernetes versions at which pods may be left outside.
+const (
+	withoutPSP = 25 // PodSecurityPolicies are gone
+	restricted = 26 // a Tanzu release holds a namespace without a level to restricted
+)
+
+// plannedMinor is the version that the guest is to have; 0: none is known.
+func plannedMinor(e steps.Env) (minor int, from string, err error) {
+	if n, ok := minorOf(e.Answers.Text("clusters.upgrade")); ok {
+		return n, "clusters.upgrade", nil
+	}
+	declared, err := e.Peer.Text("declared-version")
+	if absent := (*steps.AbsentError)(nil); errors.As(err, &absent) {
+		return 0, "", nil
+	}
+	if err != nil {
+		return 0, "", err
+	}
+	n, _ := minorOf(declared)
+	return n, "what the Supervisor declares", nil
+}
+
+func upgradeCrosses(ctx context.Context, e steps.Env) steps.Result {
+	now, err := e.Cluster.Version(ctx)
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	if now.Minor >= restricted {
+		return steps.Passed("it is %s, which is past 1.26", now.Git)
+	}
+	planned, from, err := plannedMinor(e)
+	switch {
+	case err != nil:
+		return steps.Unseen(err)
+	case planned <= now.Minor:
+		return steps.Passed("it is %s, and no upgrade is planned; answer clusters.upgrade once one is", now.Git)
+	case planned < withoutPSP:
+		return steps.Passed("from %s to 1.%d (%s): PodSecurityPolicies stay", now.Git, planned, from)
+	}
+	all, err := check.List[corev1.Namespace](ctx, e.Cluster, check.Namespaces, "", cluster.Selector{})
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	var profiles, others []string
+	for _, ns := range all {
+		switch {
+		case ns.Labels[check.EnforceLabel] != "" || ofSystem(ns.Name):
+		case isProfileSpace(ns):
+			profiles = append(profiles, ns.Name)
+		default:
+			others = append(others, ns.Name)
+		}
+	}
+	on := fmt.Sprintf("from %s to 1.%d (%s)", now.Git, planned, from)
+	if len(profiles) > 0 {
+		return steps.Failed(fmt.Sprintf("%s, and namespaces of profiles have no level yet: %s. Don't upgrade before they have", on, some(profiles)), again(e, "security"))
+	}
+	if len(others) > 0 {
+		return steps.Warned(fmt.Sprintf("%s: the namespaces of profiles have levels; others have none, and are held to restricted from 1.26 on: %s", on, some(others)),
+			fmt.Sprintf("%s label --dry-run=server --overwrite namespace %s %s=restricted    # what would be refused is warned of", e.Kubectl(), others[0], check.EnforceLabel))
+	}
+	return steps.Passed("%s: every namespace has a level", on)
+}
+
+// ofSystem tells namespaces that Tanzu releases leave out of pod security (TKr: AdmissionConfiguration, exemptions).
+func ofSystem(namespace string) bool {
+	return namespace == "tkg-system" || strings.HasPrefix(namespace, "kube-") || strings.HasPrefix(namespace, "vmware-system-")
+}
+
+const (
+	profileLabel = "app.kubernetes.io/part-of" // upstream's labels file puts it there
+	profileValue = "kubeflow-profile"
+)
+
+// isProfileSpace tells a namespace that Kubeflow made for a profile (kubeflow/dashboard:
+// components/profile-controller/controllers/profile_controller.go).
+func isProfileSpace(ns *corev1.Namespace) bool {
+	return ns.Labels[profileLabel] == profileValue ||
+		slices.ContainsFunc(ns.OwnerReferences, func(o metav1.OwnerReference) bool { return o.Kind == "Profile" })
+}

@@ -1,0 +1,213 @@
+package vsphere
+
+import (
+	"context"
+	"encoding/base64"
+	"slices"
+
+	"carrick/cluster"
+	"carrick/steps"
+	"carrick/steps/check"
+)
+
+// Which program runs.
+const (
+	byCarrick  = "carrick"
+	byUpstream = "upstream"
+)
+
+// What the published guide calls its parts, and carrick's are called as well: one that
+// stands is taken over, and not doubled.
+const (
+	extensionName = "vsphere-extensions" // namespace, Deployment, Service, label app; carrick's account and roles
+	webhookName   = "mutating.vsphere-extensions.keeyzar.de"
+	configMapName = "vsphere-extensions-cm"
+	configFile    = "application.properties"
+	configKey     = "vsphere-extensions.readwritemany-sc"
+	upstreamImage = "docker.io/keeyzar/vsphere-extensions-jvm"
+)
+
+// The ports on which the programs answer reviews.
+const (
+	carrickPort  = 8443
+	upstreamPort = 8080
+)
+
+func extension() steps.Step {
+	return steps.Step{
+		Name: "extension", Title: "Extension",
+		Why:  "The published guide's extension is a webhook, which gives shared claims another class, and a watch, which binds profiles to a PodSecurityPolicy. The second is needed only where those are still served. The webhook is told to the API server last: before its pods are ready it would stand in the way of claims, or be passed over.",
+		When: runsExtension,
+		Ask:  extensionQuestions(),
+		Facts: []steps.Fact{
+			{Name: "serves-conditions", Title: "whether webhooks may have conditions", On: steps.Local, Learn: servesConditions},
+		},
+		Actions: append(extensionActions(), steps.Action{
+			Name: "webhook", Title: "Have the API server ask it about claims", On: steps.Local, When: usesWebhook,
+			Needs: []string{"cert-secret", "cert-authority", "extension-ready", "extension-endpoints"},
+			Doer: steps.Manifest{File: "webhook.yaml", Values: steps.Values{
+				"label-key":   func(_ context.Context, e steps.Env) (any, error) { key, _ := selector(e); return key, nil },
+				"label-value": func(_ context.Context, e steps.Env) (any, error) { _, value := selector(e); return value, nil },
+				"conditions":  hookConditions, "ca": hookCA,
+			}},
+		}),
+		Checks: slices.Concat(extensionChecks(), reachChecks(), webhookChecks()),
+	}
+}
+
+func extensionQuestions() []steps.Question {
+	return []steps.Question{
+		{
+			Key: "extension.image", Title: "Image of the extension", Kind: steps.Text, Check: checkImage, Default: defaultImage, Adopt: adoptExtensionImage,
+			Help: "carrick's own is in no public registry: make image IMAGE=REGISTRY/carrick:TAG builds it of this source, without a daemon, and pushes it where the guest's nodes pull from. Name a tag or a digest.",
+		},
+		{
+			Key: "extension.replicas", Title: "Pods of the extension", Kind: steps.Number, Check: steps.Between(1, 5), Adopt: adoptReplicas,
+			Help:    "Each answers reviews; one of them follows profiles.",
+			Default: steps.Fixed(2, "one may be away"),
+		},
+	}
+}
+
+func extensionActions() []steps.Action {
+	carrick, upstream := both(runsCarrick, runsExtension), runsUpstream
+	act := func(name, title, file string, when func(steps.Env) bool, values steps.Values) steps.Action {
+		return steps.Action{Name: name, Title: title, On: steps.Local, Needs: []string{"extension-namespace"}, When: when, Doer: steps.Manifest{File: file, Values: values}}
+	}
+	psp := act("extension-psp", "Let its pods use the PodSecurityPolicy", "psp-space.yaml", pspBranch, nil)
+	psp.Doer = steps.Manifest{File: "psp-space.yaml", Each: eachSpace(extensionSpace)}
+	return []steps.Action{
+		psp,
+		act("extension-account", "Make its account", "extension-account.yaml", nil, nil),
+		act("extension-roles", "Let it follow profiles", "extension-roles.yaml", both(carrick, followsProfiles), nil),
+		act("extension-upstream-roles", "Let it look at namespaces and profiles", "extension-upstream-roles.yaml", upstream, nil),
+		act("extension-upstream-psp", "Let it bind profiles", "extension-upstream-psp.yaml", both(upstream, followsProfiles), nil),
+		act("extension-config", "Tell it the class", "extension-config.yaml", upstream, nil),
+		act("extension", "Run it", "extension.yaml", carrick, steps.Values{"args": extensionArgs, "token": truth(followsProfiles)}),
+		act("extension-upstream", "Run the published program", "extension-upstream.yaml", upstream, steps.Values{"cause": upstreamCause}),
+		act("extension-service", "Make the Service that the API server asks", "extension-service.yaml", usesWebhook, steps.Values{"port": func(_ context.Context, e steps.Env) (any, error) { return hookPort(e), nil }}),
+	}
+}
+
+// runsExtension tells whether it is needed: for the webhook, or to follow profiles.
+func runsExtension(e steps.Env) bool { return usesWebhook(e) || followsProfiles(e) }
+
+// followsProfiles tells whether it binds profiles to a PodSecurityPolicy.
+func followsProfiles(e steps.Env) bool { return pspBranch(e) && e.Answers.Bool("security.follow") }
+
+// runsUpstream tells whether it is the published program: without a webhook it is
+// carrick's always.
+func runsUpstream(e steps.Env) bool {
+	return usesWebhook(e) && e.Answers.Text("extension.program") == byUpstream
+}
+
+func runsCarrick(e steps.Env) bool { return !runsUpstream(e) }
+
+func extensionSpace(e steps.Env) string { return e.Answers.Text("extension.namespace") }
+
+func truth(is func(steps.Env) bool) func(context.Context, steps.Env) (any, error) {
+	return func(_ context.Context, e steps.Env) (any, error) { return is(e), nil }
+}
+
+// hookPort is the port on which the pods answer reviews.
+func hookPort(e steps.Env) int {
+	if runsUpstream(e) {
+		return upstreamPort
+	}
+	return carrickPort
+}
+
+// extensionArgs are the arguments of carrick's program.
+func extensionArgs(_ context.Context, e steps.Env) (any, error) {
+	out := []string{"vsphere-extension", "--health=:8081"}
+	if usesWebhook(e) {
+		out = append(out, "--listen=:8443", "--certificate=/certificate", "--class="+class(e))
+		for _, from := range e.Answers.List("mutation.from") {
+			out = append(out, "--from="+from)
+		}
+	}
+	if followsProfiles(e) {
+		out = append(out, "--psp-role="+pspRole, "--level="+level(e), "--lease="+extensionSpace(e)+"/"+extensionName)
+	}
+	return out, nil
+}
+
+// upstreamCause changes when what the published program reads only at its start does:
+// its class, and the keystore.
+func upstreamCause(ctx context.Context, e steps.Env) (any, error) {
+	s, err := tlsOf(ctx, e)
+	if err != nil {
+		return nil, err
+	}
+	return steps.HashOf(class(e) + "\n" + s.Data["tls.crt"].Reveal())[:12], nil
+}
+
+// servesConditions: webhooks have conditions since the release that serves
+// ValidatingAdmissionPolicies in v1 (kubernetes/enhancements:
+// keps/sig-api-machinery/3716-admission-webhook-match-conditions, 1.30).
+func servesConditions(ctx context.Context, e steps.Env) (any, error) {
+	kinds, err := served(ctx, e, "admissionregistration.k8s.io", "validatingadmissionpolicies")
+	if err != nil {
+		return nil, err
+	}
+	return slices.ContainsFunc(kinds, func(k cluster.Kind) bool { return k.GVR.Version == "v1" }), nil
+}
+
+// hookConditions keep every claim that is not to be changed from the extension; nil:
+// the API server knows none, and the extension looks by itself.
+func hookConditions(_ context.Context, e steps.Env) (any, error) {
+	if knows, err := e.Own.Value("serves-conditions"); err != nil || knows != true {
+		return nil, err
+	}
+	return []any{
+		map[string]any{"name": "rwx", "expression": sharedClaim},
+		map[string]any{"name": "vsphere-class-or-none", "expression": exchanged(e)},
+	}, nil
+}
+
+// hookCA is the CA as the webhook carries it. It is written there with both signers, so
+// that nothing has to inject it.
+func hookCA(_ context.Context, e steps.Env) (any, error) {
+	text, err := e.Own.Text("extension-ca")
+	return base64.StdEncoding.EncodeToString([]byte(text)), err
+}
+
+func defaultImage(e steps.Env) (any, string) {
+	if runsUpstream(e) {
+		return upstreamImage, "the published guide"
+	}
+	return nil, ""
+}
+
+// extensionRights are what it takes to do this step.
+func extensionRights(e steps.Env) []cluster.Right {
+	if !runsExtension(e) {
+		return nil
+	}
+	in := extensionSpace(e)
+	out := slices.Concat(
+		to(applying, in, check.ServiceAccounts, check.Deployments),
+		to(following, in, check.Pods, check.NetworkPolicies, check.ConfigMaps), check.Verbs("", "pods/log", in, "get"),
+		to(following, "", check.ClusterRoleBindings),
+	)
+	if usesWebhook(e) {
+		out = slices.Concat(out, to(applying, in, check.Services), to(following, in, check.EndpointSlices), to(applying, "", webhooks))
+	}
+	if runsUpstream(e) {
+		out = slices.Concat(out, to(applying, in, check.ConfigMaps, check.Roles, check.RoleBindings), to(applying, "", check.ClusterRoles, check.ClusterRoleBindings))
+	}
+	if followsProfiles(e) {
+		out = slices.Concat(out, to(applying, in, check.Roles, check.RoleBindings), to(applying, "", check.ClusterRoles, check.ClusterRoleBindings), followerRights(e))
+	}
+	return out
+}
+
+// followerRights are what the program is given: nobody gives what he has not.
+func followerRights(e steps.Env) []cluster.Right {
+	return slices.Concat(
+		to([]string{"list", "watch", "patch"}, "", check.Namespaces), to([]string{"get", "list", "watch"}, "", profileKind),
+		to([]string{"get", "list", "create"}, "", check.RoleBindings),
+		[]cluster.Right{{Verb: "bind", Group: "rbac.authorization.k8s.io", Resource: "clusterroles", Name: pspRole}},
+		check.Verbs("coordination.k8s.io", "leases", extensionSpace(e), "get", "create", "update"),
+	)
+}

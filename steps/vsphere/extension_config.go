@@ -1,0 +1,145 @@
+package vsphere
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"carrick/cluster"
+	"carrick/steps"
+	"carrick/steps/check"
+)
+
+// noClass is the class that the published program gives where nothing has told it one:
+// the quotes are part of it.
+const noClass = `"to-be-overridden"`
+
+func extensionConfig(ctx context.Context, e steps.Env) steps.Result {
+	claims, err := check.List[corev1.PersistentVolumeClaim](ctx, e.Cluster, claimKind, "", cluster.Selector{})
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	for _, c := range claims {
+		if name := c.Spec.StorageClassName; name != nil && strings.Contains(*name, strings.Trim(noClass, `"`)) {
+			return steps.Failed(fmt.Sprintf("claim %s/%s has the class %s: the program did not find its ConfigMap", c.Namespace, c.Name, cluster.Clean(*name)),
+				again(e, "extension")+"\n"+e.Kubectl()+" -n "+c.Namespace+" delete persistentvolumeclaim "+steps.Quoted(c.Name)+"    # it holds nothing; whoever made it makes it anew")
+		}
+	}
+	s, err := theExtension(ctx, e)
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	switch s.program {
+	case byCarrick:
+		return carrickConfig(e, s)
+	case byUpstream:
+		return upstreamConfig(ctx, e)
+	}
+	return steps.Failed(fmt.Sprintf("Deployment %s/%s runs neither carrick's program nor the published one", s.Namespace, s.Name), remade(e))
+}
+
+func carrickConfig(e steps.Env, s *stands) steps.Result {
+	want := slices.Sorted(slices.Values(e.Answers.List("mutation.from")))
+	have := slices.Sorted(slices.Values(s.from))
+	switch {
+	case s.class != class(e):
+		return steps.Failed(fmt.Sprintf("it gives claims the class %q, and storage.class is %s", cluster.Clean(s.class), class(e)), "")
+	case !slices.Equal(want, have):
+		return steps.Failed(fmt.Sprintf("it exchanges the classes [%s], and mutation.from is [%s]", cluster.Clean(some(have)), some(want)), "")
+	}
+	return steps.Passed("%s, in exchange for none and for %s", s.class, some(have))
+}
+
+// properties is the ConfigMap of the published program, and the class in it; "": it
+// names none.
+func properties(ctx context.Context, e steps.Env) (*corev1.ConfigMap, string, error) {
+	m, err := check.Get[corev1.ConfigMap](ctx, e.Cluster, check.ConfigMaps, extensionSpace(e), configMapName)
+	if apierrors.IsNotFound(err) {
+		return nil, "", steps.Absent("there is no ConfigMap %s/%s", extensionSpace(e), configMapName)
+	}
+	if err != nil {
+		return nil, "", err
+	}
+	return m, propertyOf(m.Data[configFile]), nil
+}
+
+// propertyOf is the class in a properties file; the last line of several counts.
+func propertyOf(text string) string {
+	out := ""
+	for line := range strings.Lines(text) {
+		if key, value, ok := strings.Cut(line, "="); ok && strings.TrimSpace(key) == configKey {
+			out = strings.TrimSpace(value)
+		}
+	}
+	return out
+}
+
+// setProperty writes the class into the ConfigMap and starts the program anew. What the
+// published README says instead names the ConfigMap as a namespace.
+func setProperty(e steps.Env) string {
+	in := e.Kubectl() + " -n " + extensionSpace(e)
+	patch := fmt.Sprintf(`{"data":{%q:"%s=%s"}}`, configFile, configKey, class(e))
+	return fmt.Sprintf("%s patch configmap %s --type merge -p '%s' && %s rollout restart deployment %s", in, configMapName, patch, in, extensionName)
+}
+
+func upstreamConfig(ctx context.Context, e steps.Env) steps.Result {
+	m, has, err := properties(ctx, e)
+	if err != nil {
+		return absentAs(err, again(e, "extension"))
+	}
+	if has != class(e) {
+		return steps.Failed(fmt.Sprintf("ConfigMap %s/%s has the class %q, and storage.class is %s", m.Namespace, m.Name, cluster.Clean(has), class(e)), setProperty(e))
+	}
+	w, err := check.KeyWritten(ctx, e.Cluster, m.Namespace, m.Name, configFile)
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	pods, err := extensionPods(ctx, e)
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	for _, p := range pods {
+		if began := p.Status.StartTime; began != nil && began.Time.Before(w.Changed) {
+			return steps.Failed(fmt.Sprintf("pod %s runs since %s, and its class was written on %s: it reads that only at its start", p.Name, began.UTC().Format(time.DateTime), w.Changed.UTC().Format(time.DateTime)),
+				e.Kubectl()+" -n "+m.Namespace+" rollout restart deployment "+extensionName)
+		}
+	}
+	return steps.Passed("%s, and its pods have started since", has)
+}
+
+func pageSed(ctx context.Context, e steps.Env) steps.Result {
+	m, live, err := properties(ctx, e)
+	if absent(err) {
+		return steps.Passed("%s: nothing of the published file stands", err)
+	}
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	file := fmt.Sprintf("sed -i 's/%s=.*/%s=%s/' additional/resources.yaml    # whatever class stands there", configKey, configKey, class(e))
+	if live != class(e) {
+		return steps.Failed(fmt.Sprintf("ConfigMap %s/%s has the class %q, and storage.class is %s: the published sed looks for nfs-client, and finds none where another class stands already", m.Namespace, m.Name, cluster.Clean(live), class(e)),
+			setProperty(e)+"\n"+file)
+	}
+	applied, ok := fromFile(m)
+	if ok && applied != live {
+		return steps.Warned(fmt.Sprintf("the file from which ConfigMap %s/%s was applied says %q: the next kubectl apply of it brings that back", m.Namespace, m.Name, cluster.Clean(applied)), file)
+	}
+	return steps.Passed("%s, in ConfigMap %s/%s", live, m.Namespace, m.Name)
+}
+
+// fromFile is the class in the file that kubectl apply was given; ok is false where
+// nobody has applied one.
+func fromFile(m *corev1.ConfigMap) (string, bool) {
+	var file corev1.ConfigMap
+	text, ok := m.Annotations[corev1.LastAppliedConfigAnnotation]
+	if !ok || json.Unmarshal([]byte(text), &file) != nil {
+		return "", false
+	}
+	return propertyOf(file.Data[configFile]), true
+}

@@ -1,0 +1,138 @@
+package vsphere
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"carrick/cluster"
+	"carrick/steps"
+	"carrick/steps/check"
+)
+
+// stands is the extension's Deployment as it is.
+type stands struct {
+	*appsv1.Deployment
+	program string // whose it runs; "": neither is recognised
+	image   string
+	class   string   // that carrick's program gives claims
+	from    []string // and exchanges
+}
+
+// theExtension is the Deployment; an AbsentError says that there is none.
+func theExtension(ctx context.Context, e steps.Env) (*stands, error) {
+	d, err := check.Get[appsv1.Deployment](ctx, e.Cluster, check.Deployments, extensionSpace(e), extensionName)
+	if apierrors.IsNotFound(err) {
+		return nil, steps.Absent("there is no Deployment %s/%s", extensionSpace(e), extensionName)
+	}
+	if err != nil {
+		return nil, err
+	}
+	out := &stands{Deployment: d}
+	for _, c := range d.Spec.Template.Spec.Containers {
+		out.read(c)
+	}
+	return out, nil
+}
+
+// read takes in what a container tells.
+func (s *stands) read(c corev1.Container) {
+	words := slices.Concat(c.Command, c.Args)
+	java := slices.ContainsFunc(c.Env, func(v corev1.EnvVar) bool { return v.Name == "JAVA_OPTIONS" })
+	switch {
+	case slices.Contains(words, "vsphere-extension"):
+		s.program, s.image = byCarrick, c.Image
+		for _, w := range words {
+			if v, ok := strings.CutPrefix(w, "--class="); ok {
+				s.class = v
+			}
+			if v, ok := strings.CutPrefix(w, "--from="); ok {
+				s.from = append(s.from, v)
+			}
+		}
+	case s.program == "" && (java || strings.Contains(c.Image, "vsphere-extensions")):
+		s.program, s.image = byUpstream, c.Image
+	}
+}
+
+// port is where its pods answer reviews.
+func (s *stands) port() int32 {
+	if s.program == byUpstream {
+		return upstreamPort
+	}
+	return carrickPort
+}
+
+// keystoreImage is of the init container by which the published guide makes the
+// keystore (additional/resources.yaml).
+const keystoreImage = "sso71-openshift"
+
+// makesKeystore tells whether the published guide's init container is there.
+func (s *stands) makesKeystore() bool {
+	return slices.ContainsFunc(s.Spec.Template.Spec.InitContainers, func(c corev1.Container) bool { return strings.Contains(c.Image, keystoreImage) })
+}
+
+// extensionPods are its pods that are not on their way out.
+func extensionPods(ctx context.Context, e steps.Env) ([]*corev1.Pod, error) {
+	all, err := check.List[corev1.Pod](ctx, e.Cluster, check.Pods, extensionSpace(e), cluster.Selector{Labels: "app=" + extensionName})
+	if err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(all, func(p *corev1.Pod) bool { return p.DeletionTimestamp != nil }), nil
+}
+
+// remade is how what the published guide made gives way to what carrick makes.
+func remade(e steps.Env) string { return again(e, "extension") + " --take-over --replace" }
+
+func adoptProgram(ctx context.Context, e steps.Env) (any, string, error) {
+	return adoptedOf(ctx, e, func(s *stands) any { return s.program })
+}
+
+func adoptExtensionImage(ctx context.Context, e steps.Env) (any, string, error) {
+	return adoptedOf(ctx, e, func(s *stands) any { return s.image })
+}
+
+func adoptReplicas(ctx context.Context, e steps.Env) (any, string, error) {
+	return adoptedOf(ctx, e, func(s *stands) any {
+		if n := s.Spec.Replicas; n != nil && *n >= 1 && *n <= 5 {
+			return int(*n)
+		}
+		return nil
+	})
+}
+
+// adoptedOf is an answer that the Deployment tells.
+func adoptedOf(ctx context.Context, e steps.Env, of func(*stands) any) (any, string, error) {
+	s, err := theExtension(ctx, e)
+	if err != nil {
+		return adoptedFact(nil, err, "")
+	}
+	if v := of(s); v != nil && v != "" {
+		return v, "Deployment " + s.Namespace + "/" + s.Name, nil
+	}
+	return nil, "", nil
+}
+
+// adoptExtensionSpace is where the webhook leads, else where the published guide puts it.
+func adoptExtensionSpace(ctx context.Context, e steps.Env) (any, string, error) {
+	c, err := theWebhook(ctx, e)
+	if err == nil {
+		for _, w := range c.Webhooks {
+			if w.ClientConfig.Service != nil {
+				return w.ClientConfig.Service.Namespace, "MutatingWebhookConfiguration " + webhookName, nil
+			}
+		}
+	}
+	if err != nil && !absent(err) {
+		return nil, "", err
+	}
+	_, err = e.Cluster.Get(ctx, check.Namespaces, "", extensionName)
+	if apierrors.IsNotFound(err) {
+		return nil, "", nil
+	}
+	return extensionName, "it is there", err
+}

@@ -1,0 +1,196 @@
+package vsphere
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"carrick/cluster"
+	"carrick/steps"
+	"carrick/steps/check"
+)
+
+func reachChecks() []steps.Check {
+	return []steps.Check{
+		{
+			Name: "extension-endpoints", Title: "the Service leads to pods that are ready", On: steps.Local, Needs: []string{"signed-in"}, When: usesWebhook, Mend: "extension-service", Within: 3 * time.Minute,
+			Why: "the API server asks by the Service: one without a ready pod, or that leads to another port, is a webhook that never answers", See: []string{resourcesSource}, Run: extensionEndpoints,
+		},
+		{
+			Name: "extension-reached", Title: "nothing in the namespace keeps the API server out", On: steps.Local, Needs: []string{"signed-in"}, When: usesWebhook,
+			Why: "the API server comes from outside of the cluster's network of pods and speaks no mTLS of Istio's: a NetworkPolicy that names pods and namespaces, or a sidecar that wants mTLS, shuts it out",
+			See: []string{"https://istio.io/latest/docs/ops/common-problems/injection/", "https://kubernetes.io/docs/concepts/services-networking/network-policies/"}, Run: extensionReached,
+		},
+	}
+}
+
+func extensionEndpoints(ctx context.Context, e steps.Env) steps.Result {
+	in := extensionSpace(e)
+	s, err := check.Get[corev1.Service](ctx, e.Cluster, check.Services, in, extensionName)
+	if err != nil {
+		return check.Missing(err, "Service "+in+"/"+extensionName, "")
+	}
+	d, err := theExtension(ctx, e)
+	if err != nil {
+		return absentAs(err, again(e, "extension"))
+	}
+	i := slices.IndexFunc(s.Spec.Ports, func(p corev1.ServicePort) bool { return p.Port == 443 })
+	if i < 0 {
+		return steps.Failed(fmt.Sprintf("Service %s/%s has no port 443, by which the webhook asks", in, s.Name), "")
+	}
+	if to := s.Spec.Ports[i].TargetPort; to.Type == intstr.Int && to.IntVal != d.port() {
+		return steps.Failed(fmt.Sprintf("port 443 of Service %s/%s leads to port %d of the pods, and they answer on %d", in, s.Name, to.IntVal, d.port()), again(e, "extension")+" --take-over")
+	}
+	if sel := labels.SelectorFromSet(s.Spec.Selector); len(s.Spec.Selector) > 0 && !sel.Matches(labels.Set(d.Spec.Template.Labels)) {
+		return steps.Failed(fmt.Sprintf("Service %s/%s selects %s, and the pods of Deployment %s have other labels", in, s.Name, sel, d.Name), again(e, "extension")+" --take-over")
+	}
+	ready, err := readyBehind(ctx, e, s.Name)
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	if ready == 0 {
+		return steps.Waits(s.CreationTimestamp.Time, "Service %s/%s has no pod behind it that is ready", in, s.Name).Or(e.Kubectl() + " -n " + in + " get service,endpointslices,pods -o wide")
+	}
+	return steps.Passed("%d ready behind Service %s/%s", ready, in, s.Name)
+}
+
+// readyBehind counts the addresses behind a Service that are ready.
+func readyBehind(ctx context.Context, e steps.Env, service string) (int, error) {
+	found, err := check.List[discoveryv1.EndpointSlice](ctx, e.Cluster, check.EndpointSlices, extensionSpace(e), cluster.Selector{Labels: discoveryv1.LabelServiceName + "=" + service})
+	ready := 0
+	for _, s := range found {
+		for _, p := range s.Endpoints {
+			if p.Conditions.Ready == nil || *p.Conditions.Ready {
+				ready += len(p.Addresses)
+			}
+		}
+	}
+	return ready, err
+}
+
+// injection are the labels of a namespace that give its pods a sidecar, or take them
+// into a mesh without one.
+var injection = map[string]func(value string) bool{
+	"istio-injection":         func(v string) bool { return v == "enabled" },
+	"istio.io/rev":            func(v string) bool { return v != "" },
+	"istio.io/dataplane-mode": func(v string) bool { return v == "ambient" },
+}
+
+func extensionReached(ctx context.Context, e steps.Env) steps.Result {
+	in := extensionSpace(e)
+	ns, err := check.Get[corev1.Namespace](ctx, e.Cluster, check.Namespaces, "", in)
+	if err != nil {
+		return check.Missing(err, "namespace "+in, again(e, "certificates"))
+	}
+	pods, err := extensionPods(ctx, e)
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	without := fmt.Sprintf("%s label namespace %s istio-injection=disabled istio.io/rev- istio.io/dataplane-mode- --overwrite && %s -n %s rollout restart deployment %s", e.Kubectl(), in, e.Kubectl(), in, extensionName)
+	for _, p := range pods {
+		if slices.ContainsFunc(slices.Concat(p.Spec.InitContainers, p.Spec.Containers), func(c corev1.Container) bool { return c.Name == "istio-proxy" }) {
+			return steps.Failed("pod "+p.Name+" has a sidecar of Istio's, to which the API server speaks no mTLS", without)
+		}
+	}
+	for label, on := range injection {
+		if v := ns.Labels[label]; on(v) {
+			return steps.Failed(fmt.Sprintf("namespace %s has the label %s=%s: its pods are in a mesh, which the API server is not", in, label, cluster.Clean(v)), without)
+		}
+	}
+	return fences(ctx, e)
+}
+
+// fences judges the NetworkPolicies by which the extension's pods are held.
+func fences(ctx context.Context, e steps.Env) steps.Result {
+	in := extensionSpace(e)
+	d, err := theExtension(ctx, e)
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	all, err := check.List[networkingv1.NetworkPolicy](ctx, e.Cluster, check.NetworkPolicies, in, cluster.Selector{})
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	var holding, blocks []string
+	for _, p := range all {
+		if !holds(p, d.Spec.Template.Labels) {
+			continue
+		}
+		open, cidrs := lets(p, d.port())
+		if open {
+			return steps.Passed("NetworkPolicy %s lets everybody in on port %d, and there is no sidecar", p.Name, d.port())
+		}
+		holding, blocks = append(holding, p.Name), append(blocks, cidrs...)
+	}
+	fix := fmt.Sprintf(`%s apply -f - <<'EOF'
+apiVersion: networking.k8s.io/v1
+kind: NetworkPolicy
+metadata: {name: %s, namespace: %s}
+spec:
+  podSelector: {matchLabels: {app: %s}}
+  policyTypes: [Ingress]
+  ingress: [{ports: [{port: %d, protocol: TCP}]}]
+EOF`, e.Kubectl(), extensionName, in, extensionName, d.port())
+	switch {
+	case len(holding) == 0:
+		return steps.Passed("no NetworkPolicy holds its pods, and there is no sidecar")
+	case len(blocks) > 0:
+		return steps.Warned(fmt.Sprintf("NetworkPolicy %s lets in %s: whether the API server's address is among them can't be told from here", some(holding), some(blocks)), fix)
+	}
+	return steps.Failed(fmt.Sprintf("NetworkPolicy %s lets in pods and namespaces at the most, and the API server is none of them", some(holding)), fix)
+}
+
+// holds tells whether a policy says who may reach pods with some labels.
+func holds(p *networkingv1.NetworkPolicy, pod map[string]string) bool {
+	s, err := metav1.LabelSelectorAsSelector(&p.Spec.PodSelector)
+	if err != nil || !s.Matches(labels.Set(pod)) {
+		return false
+	}
+	return len(p.Spec.PolicyTypes) == 0 || slices.Contains(p.Spec.PolicyTypes, networkingv1.PolicyTypeIngress)
+}
+
+// lets tells whether a policy lets everybody in on a port, and else which networks.
+func lets(p *networkingv1.NetworkPolicy, port int32) (everybody bool, cidrs []string) {
+	for _, rule := range p.Spec.Ingress {
+		if len(rule.Ports) > 0 && !slices.ContainsFunc(rule.Ports, func(r networkingv1.NetworkPolicyPort) bool { return ofPort(r, port) }) {
+			continue
+		}
+		if len(rule.From) == 0 {
+			return true, nil
+		}
+		for _, from := range rule.From {
+			if from.IPBlock == nil {
+				continue
+			}
+			if strings.HasSuffix(from.IPBlock.CIDR, "/0") && len(from.IPBlock.Except) == 0 {
+				return true, nil
+			}
+			cidrs = append(cidrs, cluster.Clean(from.IPBlock.CIDR))
+		}
+	}
+	return false, cidrs
+}
+
+// ofPort tells whether a rule is of a port; a name is that of the pods' one.
+func ofPort(r networkingv1.NetworkPolicyPort, port int32) bool {
+	switch {
+	case r.Protocol != nil && *r.Protocol != corev1.ProtocolTCP:
+		return false
+	case r.Port == nil, r.Port.Type == intstr.String && r.Port.StrVal == "https":
+		return true
+	}
+	last := r.Port.IntVal
+	if r.EndPort != nil {
+		last = *r.EndPort
+	}
+	return r.Port.IntVal <= port && port <= last
+}

@@ -1,0 +1,193 @@
+package vsphere
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"carrick/cluster"
+	"carrick/cluster/probe"
+	"carrick/steps"
+	"carrick/steps/check"
+)
+
+const (
+	hookSource = page + " (additional/webhook.yaml)"
+	// sampleCA is the SHA-256 of the CA in that file: of the cluster that the guide's
+	// author had in 2020.
+	sampleCA = "f07215147b3d1fc01e1ae8363f1e7b60f10c3a716d4087c473a2060ed4826597"
+)
+
+func webhookChecks() []steps.Check {
+	return []steps.Check{
+		{
+			Name: "cert-bundle", Title: "the webhook's CA proves the extension's certificate", On: steps.Local, Needs: []string{"signed-in"}, When: usesWebhook, Mend: "webhook",
+			Why: "the published file carries the CA of its author's cluster, and the guide puts the cluster's own CA in its place, which has signed the certificate no more since Kubernetes 1.22: every call fails, and is passed over",
+			See: []string{hookSource, signerSource}, Run: certBundle,
+		},
+		{
+			Name: "webhook-rules", Title: "the API server asks it about new claims of profiles, and nothing else", On: steps.Local, Needs: []string{"signed-in"}, When: usesWebhook, Mend: "webhook",
+			Why: "without a selector every claim of the cluster waits for the extension, those that it needs itself among them", See: []string{hookSource, "https://kubernetes.io/docs/concepts/cluster-administration/admission-webhooks-good-practices/"}, Run: webhookRules,
+		},
+		{
+			Name: "extension-config", Title: "the extension gives claims the class that was answered", On: steps.Local, Needs: []string{"signed-in"}, When: usesWebhook, Mend: "extension",
+			Why: "the published program reads its class once, at its start; without its ConfigMap it gives claims the class \"to-be-overridden\", with the quotes", See: []string{resourcesSource, page + " (src/main/resources/application.properties)"}, Run: extensionConfig,
+		},
+		{
+			Name: "page-sed", Title: "the published guide's file and ConfigMap name the class that was answered", On: steps.Local, Needs: []string{"signed-in"}, When: usesWebhook,
+			Why: "its sed -i \"s/nfs-client/CLASS/\" works once: with another class the second time there is no nfs-client in the file any more, and nothing is changed, without a word", See: []string{resourcesSource}, Run: pageSed,
+		},
+		{
+			Name: "webhook-failures", Title: "no call of the webhook has failed", On: steps.Local, Needs: []string{"signed-in"}, When: usesWebhook,
+			Why: "what failed under failurePolicy Ignore stands nowhere but in a counter of the API server: claims that were misplaced then are Pending still", See: []string{"https://kubernetes.io/docs/reference/instrumentation/metrics/ (apiserver_admission_webhook_fail_open_count)"}, Run: webhookFailures,
+		},
+	}
+}
+
+// theWebhook is what asks the extension; an AbsentError says that there is none.
+func theWebhook(ctx context.Context, e steps.Env) (*admissionv1.MutatingWebhookConfiguration, error) {
+	c, err := check.Get[admissionv1.MutatingWebhookConfiguration](ctx, e.Cluster, webhooks, "", webhookName)
+	if apierrors.IsNotFound(err) {
+		return nil, steps.Absent("there is no MutatingWebhookConfiguration %s", webhookName)
+	}
+	return c, err
+}
+
+// anew has the webhook made again from nothing: what somebody else has written beside
+// carrick's does not go by itself.
+func anew(e steps.Env) string {
+	return e.Kubectl() + " delete mutatingwebhookconfiguration " + webhookName + " && " + again(e, "extension")
+}
+
+func certBundle(ctx context.Context, e steps.Env) steps.Result {
+	c, err := theWebhook(ctx, e)
+	if err != nil {
+		return absentAs(err, "")
+	}
+	s, err := tlsOf(ctx, e)
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	for _, w := range c.Webhooks {
+		called, bundle := "webhook "+cluster.Clean(w.Name), w.ClientConfig.CABundle
+		if len(bundle) == 0 {
+			return steps.Failed(called+" carries no CA: the API server trusts nobody to be the extension", "")
+		}
+		roots, err := probe.ParseCerts(bundle)
+		if err != nil {
+			return steps.Failed("the CA of "+called+": "+err.Error(), anew(e))
+		}
+		sum := sha256.Sum256(roots[0].Raw)
+		if hex.EncodeToString(sum[:]) == sampleCA {
+			return steps.Failed(called+" carries the CA of the published file: that of its author's cluster, of 2020", anew(e))
+		}
+		r := proves(s, roots, "the CA of "+called, host(e), anew(e))
+		if own, err := probe.ParseCerts(e.Cluster.CA()); err == nil && r.Status == steps.Fail && roots[0].Equal(own[0]) {
+			r.Found += "; it is the cluster's own CA, which the published guide takes out of a pod, and another one has signed the certificate"
+		}
+		if r.Status != steps.Pass {
+			return r
+		}
+	}
+	return steps.Passed("%s", c.Name)
+}
+
+func webhookRules(ctx context.Context, e steps.Env) steps.Result {
+	c, err := theWebhook(ctx, e)
+	if err != nil {
+		return absentAs(err, "")
+	}
+	var names []string
+	for _, w := range c.Webhooks {
+		names = append(names, cluster.Clean(w.Name))
+	}
+	if len(c.Webhooks) != 1 {
+		return steps.Failed(fmt.Sprintf("%s has %d webhooks: %s", c.Name, len(c.Webhooks), some(names)), anew(e))
+	}
+	w := c.Webhooks[0]
+	if wrong := wrongHook(e, w); wrong != "" {
+		return steps.Failed("webhook "+names[0]+" "+wrong, anew(e))
+	}
+	if odd := oddHook(e, w); odd != "" {
+		return steps.Warned("webhook "+names[0]+" "+odd, anew(e))
+	}
+	key, value := selector(e)
+	return steps.Passed("new claims in namespaces with %s=%s; failurePolicy %s", key, value, *w.FailurePolicy)
+}
+
+// wrongHook says what keeps a webhook from doing what it is there for, or has it do
+// more; "": nothing.
+func wrongHook(e steps.Env, w admissionv1.MutatingWebhook) string {
+	s := w.ClientConfig.Service
+	switch is, _ := asked(w.Rules); {
+	case s == nil || s.Namespace != extensionSpace(e) || s.Name != extensionName:
+		return "does not lead to Service " + extensionSpace(e) + "/" + extensionName
+	case s.Path == nil || *s.Path != mutatePath:
+		return "does not ask at " + mutatePath
+	case s.Port != nil && *s.Port != 443:
+		return fmt.Sprintf("asks at port %d of the Service, which has 443", *s.Port)
+	case !is:
+		return "is not asked about claims that are made"
+	case !onlyNewClaims(w.Rules):
+		return "is asked about more than claims that are made"
+	case w.SideEffects == nil || (*w.SideEffects != admissionv1.SideEffectClassNone && *w.SideEffects != admissionv1.SideEffectClassNoneOnDryRun):
+		return "has side effects: the API server asks it nothing when something is only tried"
+	case !slices.Contains(w.AdmissionReviewVersions, "v1"):
+		return "takes no AdmissionReview in v1"
+	}
+	return ""
+}
+
+// onlyNewClaims tells whether rules are of nothing but claims that are made.
+func onlyNewClaims(rules []admissionv1.RuleWithOperations) bool {
+	return !slices.ContainsFunc(rules, func(r admissionv1.RuleWithOperations) bool {
+		return !slices.Equal(r.Resources, []string{"persistentvolumeclaims"}) || !slices.Equal(r.Operations, []admissionv1.OperationType{admissionv1.Create}) || !slices.Equal(r.APIGroups, []string{""})
+	})
+}
+
+// oddHook says in what a webhook is not as it was answered, though it may do; "": in
+// nothing.
+func oddHook(e steps.Env, w admissionv1.MutatingWebhook) string {
+	key, value := selector(e)
+	s := w.NamespaceSelector
+	switch fail := w.FailurePolicy; {
+	case s == nil || len(s.MatchLabels)+len(s.MatchExpressions) == 0:
+		return "has no selector of namespaces: it is asked about every claim of the cluster"
+	case len(s.MatchLabels) != 1 || s.MatchLabels[key] != value || len(s.MatchExpressions) > 0:
+		return fmt.Sprintf("selects other namespaces than those with %s=%s", key, value)
+	case fail == nil || string(*fail) != e.Answers.Text("mutation.fail"):
+		return "has not the failurePolicy " + e.Answers.Text("mutation.fail")
+	case w.TimeoutSeconds != nil && *w.TimeoutSeconds > 10:
+		return fmt.Sprintf("waits %d seconds for an answer: each claim does, while the extension is away", *w.TimeoutSeconds)
+	}
+	return ""
+}
+
+var failedOpen = regexp.MustCompile(`^apiserver_admission_webhook_fail_open_count\{(.*)\} ([0-9.e+]+)$`)
+
+func webhookFailures(ctx context.Context, e steps.Env) steps.Result {
+	const family = "apiserver_admission_webhook_fail_open_count"
+	lines, err := e.Cluster.Counted(ctx, family)
+	if apierrors.IsForbidden(err) || apierrors.IsNotFound(err) {
+		return steps.Skipped("you may not read what the API server counts (get /metrics)")
+	}
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	for _, l := range lines {
+		m := failedOpen.FindStringSubmatch(l)
+		if m == nil || m[2] == "0" || !strings.Contains(m[1], `.vsphere-extensions.keeyzar.de"`) {
+			continue
+		}
+		return steps.Warned(fmt.Sprintf("%s calls have failed since the API server started, and were passed over: those claims kept their class", m[2]),
+			fmt.Sprintf("%s get --raw /metrics | grep ^%s    # does it still rise? If so: %s -n %s logs deployment/%s", e.Kubectl(), family, e.Kubectl(), extensionSpace(e), extensionName))
+	}
+	return steps.Passed("none since the API server started; of several API servers, the one that answered says so")
+}

@@ -1,0 +1,150 @@
+package vsphere
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"carrick/cluster"
+	"carrick/steps"
+	"carrick/steps/check"
+)
+
+func function() steps.Step {
+	return steps.Step{
+		Name: "function", Title: "Function",
+		Why:    "What becomes of a claim is asked of the API server, which goes through all that a new claim goes through and keeps nothing: a shared one gets its class, and nothing else is touched. It is asked again every few seconds, and at once when a policy, a webhook or what stands behind it changes.",
+		Checks: functionChecks(),
+	}
+}
+
+// claimAge is how long what became of a claim counts, where nothing tells of a
+// change.
+const claimAge = 5 * time.Second
+
+// tried is a claim that nobody keeps.
+type tried struct {
+	name  string // "without a class"
+	mode  corev1.PersistentVolumeAccessMode
+	class *string
+}
+
+func (t tried) object(namespace string) *unstructured.Unstructured {
+	spec := map[string]any{
+		"accessModes": []any{string(t.mode)},
+		"resources":   map[string]any{"requests": map[string]any{"storage": "1Mi"}},
+	}
+	if t.class != nil {
+		spec["storageClassName"] = *t.class
+	}
+	o := &unstructured.Unstructured{Object: map[string]any{}}
+	o.SetGroupVersionKind(claimKind.GroupVersion().WithKind("PersistentVolumeClaim"))
+	o.SetNamespace(namespace)
+	o.SetName("carrick-preview")
+	o.SetLabels(map[string]string{"app.kubernetes.io/name": "carrick"})
+	o.Object["spec"] = spec
+	return o
+}
+
+// outcome is what became of a claim.
+type outcome struct {
+	tried
+	got     string
+	has     bool   // it has a class, which may be ""
+	refused string // why it was not let in; "": it was
+}
+
+// tryClaims asks what would become of claims in a namespace, all at once.
+func tryClaims(ctx context.Context, e steps.Env, namespace string, all ...tried) ([]outcome, error) {
+	out := make([]outcome, len(all))
+	var looks []func() error
+	for i, t := range all {
+		looks = append(looks, func() error {
+			out[i].tried = t
+			said, err := e.Cluster.Preview(ctx, t.object(namespace), cluster.PreviewOptions{Age: claimAge, On: func(ctx context.Context) error { return hangsOn(ctx, e, namespace) }})
+			why, refused := check.Refusal(err)
+			if refused {
+				out[i].refused = why
+				return nil
+			}
+			if err == nil {
+				out[i].got, out[i].has, err = unstructured.NestedString(said.Kept.Object, "spec", "storageClassName")
+			}
+			return err
+		})
+	}
+	return out, check.Together(looks...)
+}
+
+// hangsOn reads all that a claim meets on its way in, so that a change of it is a
+// reason to ask anew: the namespace's labels, the default class, policies,
+// webhooks, and the pods that stand behind them.
+func hangsOn(ctx context.Context, e steps.Env, namespace string) error {
+	if _, err := e.Cluster.Get(ctx, check.Namespaces, "", namespace); err != nil {
+		return err
+	}
+	var behind []mutator
+	err := check.Together(
+		func() error {
+			_, err := defaultClasses(ctx, e)
+			return err
+		},
+		func() (err error) {
+			behind, err = mutators(ctx, e)
+			return err
+		},
+	)
+	if err != nil {
+		return err
+	}
+	var looks []func() error
+	for _, m := range behind {
+		if m.service == nil {
+			continue
+		}
+		looks = append(looks, func() error {
+			_, err := e.Cluster.List(ctx, check.EndpointSlices, m.service.Namespace, cluster.Selector{Labels: discoveryv1.LabelServiceName + "=" + m.service.Name})
+			return err
+		})
+	}
+	return check.Together(looks...)
+}
+
+// tryIn is the namespace in which claims are tried: this guide's own, or, in a
+// set-up that it did not make, that of a profile.
+func tryIn(ctx context.Context, e steps.Env) (string, error) {
+	key, value := selector(e)
+	looked := func(labels map[string]string) bool { return !exchanges(e) || labels[key] == value }
+	own, err := e.Cluster.Get(ctx, check.Namespaces, "", space(e))
+	switch {
+	case err == nil && own.GetDeletionTimestamp() == nil && looked(own.GetLabels()):
+		return space(e), nil
+	case err != nil && !apierrors.IsNotFound(err):
+		return "", err
+	}
+	spaces, err := profileSpaces(ctx, e)
+	if err != nil && !absent(err) {
+		return "", err
+	}
+	i := slices.IndexFunc(spaces, func(ns *corev1.Namespace) bool { return looked(ns.Labels) })
+	switch {
+	case i >= 0:
+		return spaces[i].Name, nil
+	case own != nil:
+		return "", steps.Absent("namespace %s has no label %s=%s, and no profile's namespace has: claims there go their own way", space(e), key, value)
+	}
+	return "", steps.Absent("there is no namespace %s and no profile yet: there is none to try claims in", space(e))
+}
+
+// functionRights are what it takes to do this step.
+func functionRights(e steps.Env) []cluster.Right {
+	return slices.Concat(
+		to([]string{"create", "patch"}, space(e), claimKind), // dry runs
+		to(following, "", claimKind, check.EndpointSlices, check.StorageClasses, webhooks),
+	)
+}

@@ -1,0 +1,282 @@
+package vsphere
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+
+	"carrick/cluster"
+	"carrick/steps"
+	"carrick/steps/check"
+)
+
+func functionChecks() []steps.Check {
+	dryRun := "the guest's API server, without keeping anything"
+	return []steps.Check{
+		{
+			Name: "rwx-gets-class", Title: "a claim that many pods write to gets the class for that", On: steps.Local, From: dryRun, When: sharedByDefault, Needs: []string{"signed-in"}, Mend: "policy",
+			Why: "it is what Kale's and the pipelines' claims lean on: with the default class of a Tanzu guest they stay Pending for ever",
+			See: []string{mutatorSource, policySource}, Run: rwxGetsClass,
+		},
+		{
+			Name: "rwo-keeps-class", Title: "a claim that one node writes to keeps its class", On: steps.Local, From: dryRun, Needs: []string{"signed-in"},
+			Why: "databases and notebooks belong on the guest's own storage, and not on NFS",
+			See: []string{mutatorSource}, Run: rwoKeepsClass,
+		},
+		{
+			Name: "static-keeps", Title: "a claim for a volume that somebody has made keeps the class \"\"", On: steps.Local, From: dryRun, Needs: []string{"signed-in"},
+			Why: "\"\" asks for a volume that is there and for no provisioner; the published guide's webhook gives it the shared class, and then it never finds its volume: the NFS provisioner's own claim is one of those",
+			See: []string{mutatorSource}, Run: staticKeeps,
+		},
+		{
+			Name: "silent-failure", Title: "a webhook that does not answer misplaces no claim without a word", On: steps.Local, From: dryRun, When: usesWebhook, Needs: []string{"signed-in"},
+			Why: "with failurePolicy Ignore a webhook that is down, or shows a certificate that its caBundle does not prove, is passed over: claims get the default class, and nobody is told",
+			See: []string{mutatorSource, "https://kubernetes.io/docs/reference/access-authn-authz/extensible-admission-controllers/#failure-policy"}, Run: silentFailure,
+		},
+		{
+			Name: "claims-pending", Title: "no shared claim waits for a class that can't serve it", On: steps.Local, When: sharedElsewhere, Needs: []string{"signed-in"},
+			Why: "the class of a claim can't be changed: those that were made before stay Pending, and their pods with them, until somebody makes them anew",
+			See: []string{"https://kubernetes.io/docs/concepts/storage/persistent-volumes/#reclaiming"}, Run: claimsPending,
+		},
+	}
+}
+
+// sharedByDefault tells whether claims that name no class are to get the shared
+// one, by whoever's doing.
+func sharedByDefault(e steps.Env) bool {
+	return exchanges(e) || e.Answers.Text("storage.source") == native
+}
+
+func sharedElsewhere(e steps.Env) bool { return e.Answers.Text("storage.source") != native }
+
+// shared are claims that are to get the shared class: one without a class, and one
+// of each class that is exchanged.
+func shared(e steps.Env) []tried {
+	out := []tried{{"without a class", corev1.ReadWriteMany, nil}}
+	if exchanges(e) {
+		for _, name := range e.Answers.List("mutation.from") {
+			out = append(out, tried{"of the class " + name, corev1.ReadWriteMany, &name})
+		}
+	}
+	return out
+}
+
+// unconfigured is the class that the published guide's extension gives where it
+// was told none (src/main/resources/application.properties), with its quotes.
+const unconfigured = "to-be-overridden"
+
+func rwxGetsClass(ctx context.Context, e steps.Env) steps.Result {
+	in, err := tryIn(ctx, e)
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	all, err := tryClaims(ctx, e, in, shared(e)...)
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	var names []string
+	for _, o := range all {
+		switch {
+		case o.refused != "":
+			return steps.Failed(fmt.Sprintf("a shared claim %s is refused in %s: %s", o.name, in, o.refused), refusedFix(e, in))
+		case strings.Contains(o.got, unconfigured):
+			return steps.Failed(fmt.Sprintf("a shared claim %s gets the class %s in %s: the published guide's extension was told no class", o.name, cluster.Clean(o.got), in),
+				e.Kubectl()+" -n vsphere-extensions edit configmap vsphere-extensions-cm    # vsphere-extensions.readwritemany-sc="+class(e)+"; then rollout restart deployment vsphere-extensions")
+		case o.got != class(e):
+			return steps.Failed(fmt.Sprintf("a shared claim %s gets %s in %s, and is to get %s", o.name, o.word(), in, class(e)), mutationFix(e))
+		}
+		names = append(names, o.name)
+	}
+	return steps.Passed("%s, in %s: %s", class(e), in, strings.Join(names, ", "))
+}
+
+// word is the class that a claim got, in words.
+func (o outcome) word() string {
+	switch {
+	case !o.has:
+		return "no class"
+	case o.got == "":
+		return "the class \"\""
+	}
+	return cluster.Clean(o.got)
+}
+
+// mutationFix is what to do where claims don't get their class; "": what mends the
+// check.
+func mutationFix(e steps.Env) string {
+	switch e.Answers.Text("mutation.by") {
+	case byWebhook:
+		return "carrick check " + e.LinkFile() + " --only extension-ready,extension-endpoints,extension-config,cert-bundle,webhook-rules    # which of them it is; then " + again(e, "extension")
+	case byKyverno:
+		return "carrick export " + e.LinkFile() + " DIR, and apply its ClusterPolicy " + policyName
+	case byNobody:
+		return answer(e, "mutation.by", byPolicy)
+	}
+	return ""
+}
+
+// refusedFix is how to find out who refuses a claim.
+func refusedFix(e steps.Env, in string) string {
+	if usesWebhook(e) {
+		return mutationFix(e)
+	}
+	return fmt.Sprintf("%s get mutatingadmissionpolicies,validatingadmissionpolicies,mutatingwebhookconfigurations,validatingwebhookconfigurations    # the reason names the one that refuses; a quota is shown by: %s -n %s get resourcequotas",
+		e.Kubectl(), e.Kubectl(), in)
+}
+
+func rwoKeepsClass(ctx context.Context, e steps.Env) steps.Result {
+	in, err := tryIn(ctx, e)
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	usual, err := e.Own.Text("default-class")
+	if err != nil && !absent(err) {
+		return steps.Unseen(err)
+	}
+	all := []tried{{"without a class", corev1.ReadWriteOnce, nil}}
+	if usual != "" {
+		all = append(all, tried{"of the class " + usual, corev1.ReadWriteOnce, &usual})
+	}
+	got, err := tryClaims(ctx, e, in, all...)
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	for _, o := range got {
+		switch {
+		case o.refused != "":
+			return steps.Failed(fmt.Sprintf("a claim %s is refused in %s: %s", o.name, in, o.refused), refusedFix(e, in))
+		case o.got != usual:
+			return steps.Failed(fmt.Sprintf("a claim that one node writes to, %s, gets %s in %s, and not the default class %s", o.name, o.word(), in, orNone(usual)), whoFix(e))
+		}
+	}
+	return steps.Passed("%s, in %s", orNone(usual), in)
+}
+
+func orNone(class string) string {
+	if class == "" {
+		return "(there is none)"
+	}
+	return class
+}
+
+// whoFix is how to find out who touches what is to be left alone.
+func whoFix(e steps.Env) string {
+	return "carrick check " + e.LinkFile() + " --only one-mutator,webhook-rules    # who is asked about claims; then " + again(e, "mutation")
+}
+
+func staticKeeps(ctx context.Context, e steps.Env) steps.Result {
+	in, err := tryIn(ctx, e)
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	none := ""
+	got, err := tryClaims(ctx, e, in, tried{"that many pods write to", corev1.ReadWriteMany, &none}, tried{"that one node writes to", corev1.ReadWriteOnce, &none})
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	for _, o := range got {
+		switch {
+		case o.refused != "":
+			return steps.Failed(fmt.Sprintf("a claim of the class \"\", %s, is refused in %s: %s", o.name, in, o.refused), refusedFix(e, in))
+		case !o.has || o.got != "":
+			return steps.Failed(fmt.Sprintf("a claim of the class \"\", %s, gets %s in %s: it does not find the volume that was made for it", o.name, o.word(), in), whoFix(e))
+		}
+	}
+	return steps.Passed("in %s", in)
+}
+
+func silentFailure(ctx context.Context, e steps.Env) steps.Result {
+	all, err := mutators(ctx, e)
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	i := slices.IndexFunc(all, func(m mutator) bool { return m.sure && m.by == byWebhook })
+	if i < 0 {
+		return steps.Skipped("there is no webhook yet that exchanges the class of claims")
+	}
+	hook := all[i]
+	usual, err := e.Own.Text("default-class")
+	if err != nil && !absent(err) {
+		return steps.Unseen(err)
+	}
+	if usual == class(e) {
+		return steps.Skipped("%s is the default class: claims get it whether or not %s answers", usual, hook)
+	}
+	in, err := tryIn(ctx, e)
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	got, err := tryClaims(ctx, e, in, shared(e)[0])
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	meanwhile := "if it ever does not, claims are refused until it does (failurePolicy Fail)"
+	if hook.fail == failOpen {
+		meanwhile = "if it ever does not, claims get the class that they ask for (failurePolicy Ignore), which this row tells"
+	}
+	switch o := got[0]; {
+	case o.refused != "":
+		return steps.Failed(fmt.Sprintf("%s has failurePolicy %s: claims in the namespaces that it looks at are refused now: %s", hook, hook.fail, o.refused), refusedFix(e, in))
+	case o.got != class(e) && hook.fail == failOpen:
+		return steps.Failed(fmt.Sprintf("%s is passed over, and nobody is told (failurePolicy Ignore): shared claims get %s now, and stay Pending", hook, o.word()), mutationFix(e))
+	case o.got != class(e):
+		return steps.Failed(fmt.Sprintf("%s has failurePolicy %s and lets shared claims in with %s: it answers, and with the wrong class, or is not asked", hook, hook.fail, o.word()), mutationFix(e))
+	}
+	return steps.Passed("%s is asked and answers; %s", hook, meanwhile)
+}
+
+func claimsPending(ctx context.Context, e steps.Env) steps.Result {
+	var claims []*corev1.PersistentVolumeClaim
+	var classes []*storagev1.StorageClass
+	err := check.Together(
+		func() (err error) {
+			claims, err = check.List[corev1.PersistentVolumeClaim](ctx, e.Cluster, claimKind, "", cluster.Selector{})
+			return err
+		},
+		func() (err error) {
+			classes, err = allClasses(ctx, e)
+			return err
+		},
+	)
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	var names, fixes []string
+	for _, c := range claims {
+		if !slices.Contains(c.Spec.AccessModes, corev1.ReadWriteMany) || c.Status.Phase != corev1.ClaimPending || c.Spec.VolumeName != "" || mine(e, c.Labels) {
+			continue
+		}
+		if c.Spec.StorageClassName == nil || *c.Spec.StorageClassName == class(e) || !cannotShare(e, *c.Spec.StorageClassName, classes) {
+			continue
+		}
+		names = append(names, fmt.Sprintf("%s/%s (%s)", c.Namespace, c.Name, cluster.Clean(*c.Spec.StorageClassName)))
+		fixes = append(fixes, recreate(e, c))
+	}
+	if len(names) == 0 {
+		return steps.Passed("of %d claims none that is shared is Pending on another class than %s", len(claims), class(e))
+	}
+	r := steps.Warned("Pending on a class that can't serve them: "+some(names), strings.Join(fixes, "\n"))
+	r.Lines = names
+	return r
+}
+
+// mine tells what this link tries itself: that it stays Pending may be what it is
+// tried for.
+func mine(e steps.Env, labels map[string]string) bool { return labels["carrick/link."+e.Link] != "" }
+
+// cannotShare tells a class that is exchanged, or is of the guest's own block
+// storage.
+func cannotShare(e steps.Env, name string, classes []*storagev1.StorageClass) bool {
+	return slices.Contains(e.Answers.List("mutation.from"), name) ||
+		slices.ContainsFunc(classes, func(c *storagev1.StorageClass) bool { return c.Name == name && c.Provisioner == vSphereCSI })
+}
+
+// recreate makes a claim anew with the shared class: it holds nothing yet.
+func recreate(e steps.Env, c *corev1.PersistentVolumeClaim) string {
+	at := e.Kubectl() + " -n " + c.Namespace
+	return fmt.Sprintf("%s get pvc %s -o yaml | sed 's/^  storageClassName: .*/  storageClassName: %s/' | %s replace --force -f -", at, steps.Quoted(c.Name), class(e), at)
+}

@@ -1,0 +1,253 @@
+package vsphere
+
+import (
+	"context"
+	"errors"
+	"regexp"
+	"slices"
+	"strings"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"carrick/cluster"
+	"carrick/steps"
+	"carrick/steps/check"
+)
+
+var webhooks = schema.GroupVersionResource{Group: "admissionregistration.k8s.io", Version: "v1", Resource: "mutatingwebhookconfigurations"}
+
+// mutatePath is where the published guide's webhook, and carrick's, is asked.
+const mutatePath = "/pvc/mutate"
+
+// mutator is something that is asked about each new claim.
+type mutator struct {
+	by       string // of the answers of mutation.by; "": none of them
+	kind     string
+	name     string
+	resource string // as kubectl calls it
+	sure     bool   // it exchanges classes; else that can't be told from here
+	wide     bool   // it is asked about everything that is made
+	service  *admissionv1.ServiceReference
+
+	selects []metav1.LabelSelector // of namespaces
+	fail    string
+	text    string // of a policy
+}
+
+func (m mutator) String() string { return m.kind + " " + cluster.Clean(m.name) }
+
+// mutators are all that are asked about new claims, in the order of their kinds.
+func mutators(ctx context.Context, e steps.Env) ([]mutator, error) {
+	found := make([][]mutator, 3)
+	var looks []func() error
+	for i, look := range []func(context.Context, steps.Env) ([]mutator, error){policyMutators, webhookMutators, kyvernoMutators} {
+		looks = append(looks, func() (err error) {
+			found[i], err = look(ctx, e)
+			return err
+		})
+	}
+	err := check.Together(looks...)
+	return slices.Concat(found...), err
+}
+
+// asked tells whether rules cover claims that are made, and whether by name.
+func asked(rules []admissionv1.RuleWithOperations) (is, named bool) {
+	for _, r := range rules {
+		if !covers(r.APIGroups, "") || !covers(r.APIVersions, "v1") || (r.Scope != nil && *r.Scope == admissionv1.ClusterScope) {
+			continue
+		}
+		if !slices.Contains(r.Operations, admissionv1.Create) && !slices.Contains(r.Operations, admissionv1.OperationAll) {
+			continue
+		}
+		switch {
+		case slices.Contains(r.Resources, "persistentvolumeclaims"):
+			is, named = true, true
+		case slices.Contains(r.Resources, "*"), slices.Contains(r.Resources, "*/*"):
+			is = true
+		}
+	}
+	return is, named
+}
+
+func covers(list []string, v string) bool {
+	return slices.Contains(list, v) || slices.Contains(list, "*")
+}
+
+// policyMutators are Kubernetes' own policies that have a binding; without one
+// they do nothing.
+func policyMutators(ctx context.Context, e steps.Env) ([]mutator, error) {
+	policies, bindings, err := policyKinds(e)
+	if absent(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	all, err := check.List[admissionv1.MutatingAdmissionPolicy](ctx, e.Cluster, policies, "", cluster.Selector{})
+	if err != nil {
+		return nil, notServed(err)
+	}
+	bound, err := check.List[admissionv1.MutatingAdmissionPolicyBinding](ctx, e.Cluster, bindings, "", cluster.Selector{})
+	if err != nil {
+		return nil, notServed(err)
+	}
+	var out []mutator
+	for _, p := range all {
+		c := p.Spec.MatchConstraints
+		if c == nil || !slices.ContainsFunc(bound, func(b *admissionv1.MutatingAdmissionPolicyBinding) bool { return b.Spec.PolicyName == p.Name }) {
+			continue
+		}
+		var rules []admissionv1.RuleWithOperations
+		for _, r := range c.ResourceRules {
+			rules = append(rules, r.RuleWithOperations)
+		}
+		is, named := asked(rules)
+		if !is {
+			continue
+		}
+		m := mutator{by: byPolicy, kind: "MutatingAdmissionPolicy", name: p.Name, resource: "mutatingadmissionpolicy", wide: !named, text: policyText(p)}
+		m.sure = strings.Contains(m.text, "storageClassName")
+		if c.NamespaceSelector != nil {
+			m.selects = append(m.selects, *c.NamespaceSelector)
+		}
+		if p.Spec.FailurePolicy != nil {
+			m.fail = string(*p.Spec.FailurePolicy)
+		}
+		out = append(out, m)
+	}
+	return out, nil
+}
+
+// policyText is all that a policy does, as one text.
+func policyText(p *admissionv1.MutatingAdmissionPolicy) string {
+	var out []string
+	for _, m := range p.Spec.Mutations {
+		if m.ApplyConfiguration != nil {
+			out = append(out, m.ApplyConfiguration.Expression)
+		}
+		if m.JSONPatch != nil {
+			out = append(out, m.JSONPatch.Expression)
+		}
+	}
+	for _, c := range p.Spec.MatchConditions {
+		out = append(out, c.Expression)
+	}
+	return strings.Join(out, "\n")
+}
+
+func webhookMutators(ctx context.Context, e steps.Env) ([]mutator, error) {
+	all, err := check.List[admissionv1.MutatingWebhookConfiguration](ctx, e.Cluster, webhooks, "", cluster.Selector{})
+	if err != nil {
+		return nil, err
+	}
+	var out []mutator
+	for _, config := range all {
+		for _, w := range config.Webhooks {
+			is, named := asked(w.Rules)
+			if !is {
+				continue
+			}
+			m := mutator{kind: "MutatingWebhookConfiguration", name: config.Name, resource: "mutatingwebhookconfiguration", wide: !named}
+			if s := w.ClientConfig.Service; s != nil {
+				m.service = s
+				m.sure = named && s.Path != nil && *s.Path == mutatePath
+			}
+			if m.sure {
+				m.by = byWebhook
+			}
+			if w.NamespaceSelector != nil {
+				m.selects = append(m.selects, *w.NamespaceSelector)
+			}
+			if w.FailurePolicy != nil {
+				m.fail = string(*w.FailurePolicy)
+			}
+			out = append(out, m)
+		}
+	}
+	return out, nil
+}
+
+// notServed makes a kind that is not served nothing that is there.
+func notServed(err error) error {
+	if errors.Is(err, cluster.ErrNotServed) {
+		return nil
+	}
+	return err
+}
+
+// theMutator is the one that exchanges classes already; nil: none, or several.
+func theMutator(ctx context.Context, e steps.Env) (*mutator, error) {
+	all, err := mutators(ctx, e)
+	if err != nil {
+		return nil, err
+	}
+	all = slices.DeleteFunc(all, func(m mutator) bool { return !m.sure })
+	if len(all) != 1 {
+		return nil, nil
+	}
+	return &all[0], nil
+}
+
+// adopted is an answer that the one mutator tells.
+func adopted(ctx context.Context, e steps.Env, of func(mutator) any) (any, string, error) {
+	m, err := theMutator(ctx, e)
+	if err != nil || m == nil {
+		return nil, "", err
+	}
+	v := of(*m)
+	if v == nil {
+		return nil, "", nil
+	}
+	return v, m.String(), nil
+}
+
+func adoptBy(ctx context.Context, e steps.Env) (any, string, error) {
+	return adopted(ctx, e, func(m mutator) any { return m.by })
+}
+
+func adoptFail(ctx context.Context, e steps.Env) (any, string, error) {
+	return adopted(ctx, e, func(m mutator) any {
+		if m.fail == "" {
+			return nil
+		}
+		return m.fail
+	})
+}
+
+func adoptSelector(ctx context.Context, e steps.Env) (any, string, error) {
+	return adopted(ctx, e, func(m mutator) any {
+		for _, s := range m.selects {
+			for key, value := range s.MatchLabels {
+				if len(s.MatchLabels) == 1 {
+					return key + "=" + value
+				}
+			}
+		}
+		return nil
+	})
+}
+
+var (
+	celClasses = regexp.MustCompile(`storageClassName in \[([^\]]*)\]`)
+	celQuoted  = regexp.MustCompile(`'([a-z0-9.-]+)'|"([a-z0-9.-]+)"`)
+)
+
+// adoptFrom reads the classes out of a policy's condition.
+func adoptFrom(ctx context.Context, e steps.Env) (any, string, error) {
+	return adopted(ctx, e, func(m mutator) any {
+		list := celClasses.FindStringSubmatch(m.text)
+		if list == nil {
+			return nil
+		}
+		var out []string
+		for _, q := range celQuoted.FindAllStringSubmatch(list[1], -1) {
+			out = append(out, q[1]+q[2])
+		}
+		if len(out) == 0 {
+			return nil
+		}
+		return out
+	})
+}

@@ -1,0 +1,99 @@
+package vsphere
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+
+	"carrick/cluster"
+	"carrick/steps"
+	"carrick/steps/check"
+)
+
+// Where Kubeflow's form for notebooks is told what it begins with
+// (kubeflow/notebooks: components/crud-web-apps/jupyter): a ConfigMap whose name
+// ends in a hash.
+const (
+	formPrefix = "jupyter-web-app-config"
+	formKey    = "spawner_ui_config.yaml"
+)
+
+// formVolume is the volume that the form gives each notebook.
+type formVolume struct {
+	configMap string
+	class     string // "": none is named; "-" for a volume that somebody has made
+	shared    bool
+}
+
+// form is what the form says of a notebook's volume.
+func form(ctx context.Context, e steps.Env) (formVolume, error) {
+	maps, err := check.List[corev1.ConfigMap](ctx, e.Cluster, check.ConfigMaps, kubeflowSpace, cluster.Selector{})
+	if err != nil {
+		return formVolume{}, err
+	}
+	i := slices.IndexFunc(maps, func(m *corev1.ConfigMap) bool { return strings.HasPrefix(m.Name, formPrefix) && m.Data[formKey] != "" })
+	if i < 0 {
+		return formVolume{}, steps.Absent("no ConfigMap %s-… with a key %s is in namespace %s: the form for notebooks is not there", formPrefix, formKey, kubeflowSpace)
+	}
+	out := formVolume{configMap: maps[i].Namespace + "/" + maps[i].Name}
+	var file map[string]any
+	if err := yaml.Unmarshal([]byte(maps[i].Data[formKey]), &file); err != nil {
+		return out, steps.Absent("%s of ConfigMap %s can't be read: %s", formKey, out.configMap, cluster.Clean(err.Error()))
+	}
+	spec, found, _ := unstructured.NestedMap(file, "spawnerFormDefaults", "workspaceVolume", "value", "newPvc", "spec")
+	if !found {
+		return out, steps.Absent("%s of ConfigMap %s has no spawnerFormDefaults.workspaceVolume.value.newPvc.spec", formKey, out.configMap)
+	}
+	modes, _, _ := unstructured.NestedStringSlice(spec, "accessModes")
+	out.shared = slices.Contains(modes, string(corev1.ReadWriteMany))
+	if v, named := spec["storageClassName"]; named && v != nil {
+		out.class = fmt.Sprint(v)
+		if out.class == "" {
+			out.class = "-"
+		}
+	}
+	return out, nil
+}
+
+func sourceClass(ctx context.Context, e steps.Env) steps.Result {
+	f, err := form(ctx, e)
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	edit := fmt.Sprintf("%s -n %s edit configmap %s    # %s: workspaceVolume.value.newPvc.spec.storageClassName; then rollout restart deployment jupyter-web-app-deployment", e.Kubectl(), kubeflowSpace, strings.TrimPrefix(f.configMap, kubeflowSpace+"/"), formKey)
+	if f.class != "" && f.class != "-" {
+		_, err := e.Cluster.Get(ctx, check.StorageClasses, "", f.class)
+		if apierrors.IsNotFound(err) {
+			return steps.Failed(fmt.Sprintf("ConfigMap %s asks for the class %s, which there is not: every notebook's volume stays Pending", f.configMap, cluster.Clean(f.class)), edit)
+		}
+		if err != nil {
+			return steps.Unseen(err)
+		}
+	}
+	from := e.Answers.List("mutation.from")
+	goesTo := exchanges(e) && (f.class == "" || slices.Contains(from, f.class))
+	switch {
+	case !f.shared:
+		return steps.Passed("ConfigMap %s asks for volumes that one node writes to, %s", f.configMap, orDefault(f.class))
+	case f.class == "-":
+		return steps.Passed("ConfigMap %s asks for shared volumes that somebody has made", f.configMap)
+	case f.class == class(e), goesTo:
+		return steps.Passed("ConfigMap %s asks for shared volumes, %s; they become %s", f.configMap, orDefault(f.class), class(e))
+	case f.class == "" && e.Answers.Text("storage.source") == native:
+		return steps.Passed("ConfigMap %s asks for shared volumes of the default class, which can be shared", f.configMap)
+	}
+	return steps.Warned(fmt.Sprintf("ConfigMap %s asks for shared volumes, %s: they stay so, and %s is the class for those", f.configMap, orDefault(f.class), class(e)), edit)
+}
+
+func orDefault(class string) string {
+	if class == "" {
+		return "of the default class"
+	}
+	return "of the class " + cluster.Clean(class)
+}

@@ -1,0 +1,94 @@
+package vsphere
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"carrick/steps"
+	"carrick/steps/check"
+)
+
+// page is what admins follow without carrick.
+const page = "https://github.com/SoeldnerConsult/vSphere-extensions"
+
+// Where the class of volumes that many pods write to comes from.
+const (
+	native  = "native" // the cluster's own file volumes
+	byNFS   = "nfs"    // a provisioner that this guide installs
+	byClass = "class"  // a class that is there
+)
+
+// Who changes the class of claims.
+const (
+	byPolicy  = "policy"
+	byWebhook = "webhook"
+	byNobody  = "none"
+)
+
+// How pods are let in.
+const (
+	branchPSP    = "psp"    // the cluster still serves PodSecurityPolicies
+	branchLabels = "labels" // namespaces have levels
+)
+
+// vSphereCSI is the provisioner of a guest cluster's own classes (kubernetes-sigs/vsphere-csi-driver).
+const vSphereCSI = "csi.vsphere.vmware.com"
+
+var (
+	claimKind   = check.ConfigMaps.GroupVersion().WithResource("persistentvolumeclaims")
+	eventKind   = check.ConfigMaps.GroupVersion().WithResource("events")
+	secretKind  = check.ConfigMaps.GroupVersion().WithResource("secrets")
+	profileKind = schema.GroupVersionResource{Group: "kubeflow.org", Version: "v1", Resource: "profiles"}
+)
+
+// pspBranch tells whether the guest cluster still serves PodSecurityPolicies; false
+// where that can't be told: the checks that need it say so.
+func pspBranch(e steps.Env) bool {
+	branch, err := e.Own.Text("branch")
+	return err == nil && branch == branchPSP
+}
+
+func usesNFS(e steps.Env) bool { return e.Answers.Text("storage.source") == byNFS }
+
+func usesWebhook(e steps.Env) bool { return e.Answers.Text("mutation.by") == byWebhook }
+
+func usesPolicy(e steps.Env) bool { return e.Answers.Text("mutation.by") == byPolicy }
+
+// space is the namespace in which this guide tries things.
+func space(e steps.Env) string { return e.Answers.Text("storage.namespace") }
+
+// class is the one for volumes that many pods write to.
+func class(e steps.Env) string { return e.Answers.Text("storage.class") }
+
+// again runs one step of this link.
+func again(e steps.Env, step string) string {
+	return "carrick apply " + e.LinkFile() + " --step " + step
+}
+
+// answer says how an answer is changed.
+func answer(e steps.Env, key, value string) string {
+	return "answer " + key + " with " + value + ": carrick " + e.LinkFile()
+}
+
+// some are the first of a list of names, and how many more.
+func some(names []string) string {
+	const most = 3
+	if len(names) <= most {
+		return strings.Join(names, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
+}
+
+// adoptedFact is what was found; nothing where there is nothing to find.
+func adoptedFact(v any, err error, from string) (any, string, error) {
+	if absent := (*steps.AbsentError)(nil); errors.As(err, &absent) {
+		return nil, "", nil
+	}
+	if err != nil {
+		return nil, "", err
+	}
+	return v, from, nil
+}

@@ -1,0 +1,151 @@
+package vsphere
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"carrick/cluster"
+	"carrick/cluster/chart"
+	"carrick/steps"
+	"carrick/steps/check"
+)
+
+// nfsChart is upstream's chart, and what carrick calls its release.
+const nfsChart = "nfs-subdir-external-provisioner"
+
+func nfs() steps.Step {
+	return steps.Step{
+		Name: "nfs", Title: "NFS provisioner",
+		Why:  "The provisioner makes a folder on the NFS server for each claim of its class, and nodes mount that. The server has to let in the addresses that it sees the guest's nodes by, and root: the provisioner makes folders as root. The published guide's chart (stable/nfs-client-provisioner) is gone, and its image makes no volumes from Kubernetes 1.20 on.",
+		When: usesNFS,
+		Ask:  nfsQuestions(),
+		Facts: []steps.Fact{
+			{Name: "nfs-there", Title: "the NFS provisioner in the place that was answered", On: steps.Local, Learn: nfsThere},
+			{Name: "node-addresses", Title: "the addresses of the nodes", On: steps.Local, Learn: nodeAddresses},
+		},
+		Actions: []steps.Action{
+			{
+				Name: "nfs-namespace", Title: "Make the namespace of the provisioner", On: steps.Local, Needs: []string{"guest-cluster", "native-rwx"}, When: installsNFS,
+				Doer: provisionerSpace{besideProvisioner{steps.Manifest{File: "nfs-namespace.yaml"}}},
+			},
+			{
+				Name: "nfs-psp", Title: "Let the provisioner's pod in", On: steps.Local, Needs: []string{"guest-cluster"}, When: installsUnderPSP,
+				Doer: besideProvisioner{steps.Manifest{File: "psp-space.yaml", Each: eachSpace(nfsSpace)}},
+			},
+			{
+				Name: "nfs-chart", Title: "Install the NFS provisioner and its class", On: steps.Local, Needs: []string{"guest-cluster", "native-rwx"}, First: []string{"nfs-port"}, When: installsNFS,
+				Doer: provisionerChart{steps.Chart{
+					Release: "${answers.nfs.release}", Namespace: "${answers.nfs.namespace}", Chart: nfsChart,
+					Source: nfsSource, Version: answered("nfs.version"), Values: nfsValues,
+				}},
+			},
+		},
+		Checks: nfsChecks(),
+	}
+}
+
+func nfsSpace(e steps.Env) string { return e.Answers.Text("nfs.namespace") }
+
+// installsNFS: what somebody else runs in the place that was answered is theirs to change, unless Helm keeps it, of the
+// same chart in another version.
+func installsNFS(e steps.Env) bool {
+	there, err := e.Own.Value("nfs-there")
+	if !usesNFS(e) || err != nil || e.Exporting || field(there, "made") != "" { // where it can't be read the plan says why
+		return usesNFS(e)
+	}
+	version, same := strings.CutPrefix(field(there, "chart"), nfsChart+"-")
+	return field(there, "release") != "" && same && version != e.Answers.Text("nfs.version")
+}
+
+func installsUnderPSP(e steps.Env) bool { return installsNFS(e) && pspBranch(e) }
+
+// eachSpace is one namespace, for the asset that lets its pods in.
+func eachSpace(of func(steps.Env) string) func(context.Context, steps.Env) ([]any, error) {
+	return func(_ context.Context, e steps.Env) ([]any, error) { return []any{of(e)}, nil }
+}
+
+// answered is an answer as a doer wants it.
+func answered(key string) func(context.Context, steps.Env) (string, error) {
+	return func(_ context.Context, e steps.Env) (string, error) { return e.Answers.Text(key), nil }
+}
+
+// nfsSource is where the chart comes from: of a folder, the folder in it that has the chart's name.
+func nfsSource(_ context.Context, e steps.Env) (chart.Source, error) {
+	from := strings.TrimRight(e.Answers.Text("nfs.source"), "/")
+	if !strings.Contains(from, "://") {
+		from += "/" + nfsChart
+	}
+	return chart.Source(from), nil
+}
+
+// provisionerName is by what the class names the provisioner: two releases must not share it.
+func provisionerName(e steps.Env) string { return "cluster.local/" + e.Answers.Text("nfs.release") }
+
+// nfsValues are the chart's values. With mount options the chart makes a volume and a claim for the root of the export,
+// else its pod has the export as a volume by itself, which the level restricted refuses. Of pod security policies
+// it makes none: API servers from 1.25 on refuse them.
+func nfsValues(_ context.Context, e steps.Env) (map[string]any, error) {
+	a := e.Answers
+	export := map[string]any{"server": a.Text("nfs.server"), "path": a.Text("nfs.path"), "reclaimPolicy": "Retain"}
+	if options := a.List("nfs.options"); len(options) > 0 {
+		export["mountOptions"] = options
+	}
+	out := map[string]any{
+		"nfs": export,
+		"storageClass": map[string]any{
+			"create": true, "name": class(e), "defaultClass": false, "provisionerName": provisionerName(e),
+			"reclaimPolicy": a.Text("nfs.reclaim"), "archiveOnDelete": a.Bool("nfs.archive"),
+			"accessModes": "ReadWriteOnce", "volumeBindingMode": "Immediate", "allowVolumeExpansion": true,
+		},
+		"podSecurityPolicy": map[string]any{"enabled": false},
+	}
+	if image := a.Text("nfs.image"); image != "" {
+		repository, tag := splitImage(image)
+		out["image"] = map[string]any{"repository": repository, "tag": tag}
+	}
+	return out, nil
+}
+
+// splitImage parts an image's name from its tag.
+func splitImage(image string) (repository, tag string) {
+	if i := strings.LastIndex(image, ":"); i > strings.LastIndex(image, "/") {
+		return image[:i], image[i+1:]
+	}
+	return image, "latest"
+}
+
+func nfsRights(e steps.Env) []cluster.Right {
+	if !installsNFS(e) {
+		if usesNFS(e) {
+			return watching(nfsSpace(e))
+		}
+		return nil
+	}
+	ns := nfsSpace(e)
+	return slices.Concat(
+		to(applying, "", check.Namespaces, check.ClusterRoles, check.ClusterRoleBindings, check.StorageClasses, volumeKind),
+		to(applying, ns, check.Deployments, check.ServiceAccounts, check.Roles, check.RoleBindings, claimKind, secretKind),
+		provisionerRights(ns), to(following, "", check.Nodes), // nobody gives what he has not
+		watching(ns),
+	)
+}
+
+// watching is what it takes to see how the provisioner does.
+func watching(namespace string) []cluster.Right {
+	return slices.Concat(to(following, namespace, check.Pods, eventKind), check.Verbs("", "pods/log", namespace, "get"))
+}
+
+// provisionerRights are what the provisioner takes, in all namespaces and in its own (upstream's chart: clusterrole.yaml,
+// role.yaml).
+func provisionerRights(namespace string) []cluster.Right {
+	return slices.Concat(
+		to([]string{"get", "list", "watch", "create", "delete"}, "", volumeKind),
+		to([]string{"get", "list", "watch", "update"}, "", claimKind),
+		to(following, "", check.StorageClasses),
+		to([]string{"create", "update", "patch"}, "", eventKind),
+		to([]string{"get", "list", "watch", "create", "update", "patch"}, namespace, endpointsKind),
+	)
+}
+
+var endpointsKind = check.ConfigMaps.GroupVersion().WithResource("endpoints")

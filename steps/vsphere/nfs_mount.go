@@ -1,0 +1,241 @@
+package vsphere
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"carrick/cluster"
+	"carrick/cluster/probe"
+	"carrick/steps"
+	"carrick/steps/check"
+)
+
+// What a mount that failed says of its cause.
+const (
+	shutOut    = "export"  // the server does not let this address in
+	noFolder   = "folder"  // it exports no such folder
+	noWay      = "network" // it does not answer
+	noVersion  = "version" // it does not speak that version
+	noHelper   = "helper"  // the node can't mount NFS
+	elseFailed = "other"
+)
+
+// mountWords are what mount.nfs and the kubelet say (linux-nfs: utils/mount/error.c; mount-utils).
+var mountWords = []struct{ part, cause string }{
+	{"access denied by server", shutOut},
+	{"/sbin/mount.", noHelper},
+	{"no such file or directory", noFolder},
+	{"timed out", noWay},
+	{"no route to host", noWay},
+	{"connection refused", noWay},
+	{"network is unreachable", noWay},
+	{"failed to resolve server", noWay},
+	{"protocol not supported", noVersion},
+	{"requested nfs version or transport protocol", noVersion},
+}
+
+func mountCause(message string) string {
+	message = strings.ToLower(message)
+	for _, w := range mountWords {
+		if strings.Contains(message, w.part) {
+			return w.cause
+		}
+	}
+	return elseFailed
+}
+
+// fault is a pod whose volume could not be mounted.
+type fault struct{ pod, node, message, cause string }
+
+// mounts are what the pods show that mount the export: the provisioner's, and those with which claims are tried.
+type mounts struct {
+	done    []string // pods that have it, and their nodes
+	waiting []*corev1.Pod
+	faults  []fault
+}
+
+func mountsOf(ctx context.Context, e steps.Env) (mounts, error) {
+	var out mounts
+	pods, err := mountingPods(ctx, e)
+	if err != nil {
+		return out, err
+	}
+	for _, p := range pods {
+		if hasStarted(p) {
+			out.done = append(out.done, fmt.Sprintf("pod %s on node %s", p.Name, p.Spec.NodeName))
+			continue
+		}
+		events, err := eventsOf(ctx, e, p.Namespace, "Pod", p.Name)
+		if err != nil {
+			return out, err
+		}
+		said := messageOf(events, "FailedMount")
+		if said == "" || (mountCause(said) == elseFailed && !strings.Contains(said, nfsServer(e))) { // of another volume
+			out.waiting = append(out.waiting, p)
+			continue
+		}
+		out.faults = append(out.faults, fault{p.Namespace + "/" + p.Name, p.Spec.NodeName, lastLine(said), mountCause(said)})
+	}
+	return out, nil
+}
+
+// mountingPods are the provisioner's pods, and those that this link tries.
+func mountingPods(ctx context.Context, e steps.Env) ([]*corev1.Pod, error) {
+	pods, err := check.List[corev1.Pod](ctx, e.Cluster, check.Pods, space(e), e.Marked("claim-pods"))
+	if err != nil {
+		return nil, err
+	}
+	p, err := theProvisioner(ctx, e)
+	if err != nil || p == nil {
+		return pods, err
+	}
+	own, err := podsOf(ctx, e, p)
+	return slices.Concat(own, pods), err
+}
+
+func podsOf(ctx context.Context, e steps.Env, p *provisioner) ([]*corev1.Pod, error) {
+	selector, err := metav1.LabelSelectorAsSelector(p.Spec.Selector)
+	if err != nil || selector.Empty() {
+		selector = labels.Nothing()
+	}
+	return check.List[corev1.Pod](ctx, e.Cluster, check.Pods, p.Namespace, cluster.Selector{Labels: selector.String()})
+}
+
+// hasStarted: a container starts once all volumes of its pod are mounted.
+func hasStarted(p *corev1.Pod) bool {
+	return slices.ContainsFunc(p.Status.ContainerStatuses, func(s corev1.ContainerStatus) bool {
+		return s.State.Running != nil || s.State.Terminated != nil
+	})
+}
+
+// lastLine is the end of what a mount said: the lines before it repeat its arguments.
+func lastLine(message string) string {
+	lines := strings.Split(strings.TrimSpace(message), "\n")
+	return lines[len(lines)-1]
+}
+
+func nfsServer(e steps.Env) string { return e.Answers.Text("nfs.server") }
+func nfsExported(e steps.Env) string {
+	return nfsServer(e) + ":" + e.Answers.Text("nfs.path")
+}
+
+func nfsPort(ctx context.Context, e steps.Env) steps.Result {
+	at := net.JoinHostPort(nfsServer(e), "2049")
+	took, err := cluster.Look(ctx, "tcp/"+at, 30*time.Second, func(ctx context.Context) (time.Duration, error) {
+		ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+		defer cancel()
+		return probe.TCP(ctx, at)
+	})
+	if err == nil {
+		return steps.Passed("%s answers, %d ms away; the nodes' way to it is another one", at, took.Milliseconds())
+	}
+	if ctx.Err() != nil {
+		return steps.Unseen(err)
+	}
+	fix := fmt.Sprintf("on a machine in the nodes' network: nc -vz %s 2049\n# on the server: sudo systemctl status nfs-server && sudo ss -ltn 'sport = :2049'", nfsServer(e))
+	seen, mountErr := mountsOf(ctx, e)
+	switch {
+	case mountErr == nil && len(seen.done) > 0:
+		return steps.Warned(fmt.Sprintf("no connection to %s from this machine (%s), but %s has mounted the export", at, cluster.Explain(err), seen.done[0]), "nothing, if a firewall between this machine and the server is meant; else "+fix)
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return steps.Failed("nothing listens at "+at, fix)
+	}
+	return steps.Failed("no connection to "+at+": "+cluster.Explain(err), fix)
+}
+
+func nfsExport(ctx context.Context, e steps.Env) steps.Result {
+	seen, err := mountsOf(ctx, e)
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	for _, f := range seen.faults {
+		if f.cause != noHelper {
+			return steps.Failed(fmt.Sprintf("pod %s on node %s can't mount %s: %s", f.pod, f.node, nfsExported(e), f.message), mountFix(e, f.cause))
+		}
+	}
+	switch {
+	case len(seen.done) > 0:
+		return steps.Passed("%s has mounted %s; of other nodes that says nothing", seen.done[0], nfsExported(e))
+	case len(seen.faults) > 0:
+		return steps.Skipped("node %s can't mount NFS at all (nfs-mount-helper)", seen.faults[0].node)
+	case len(seen.waiting) > 0:
+		p := seen.waiting[0]
+		return steps.Waits(p.CreationTimestamp.Time, "pod %s/%s has not mounted it yet", p.Namespace, p.Name).Or(e.Kubectl() + " -n " + p.Namespace + " describe pod " + p.Name + "\n# " + byHand(e))
+	}
+	return steps.Skipped("no pod has tried to mount %s yet; a look from this machine would say nothing of the nodes: showmount -e %s lists what version 3 exports", nfsExported(e), nfsServer(e))
+}
+
+func nfsHelper(ctx context.Context, e steps.Env) steps.Result {
+	seen, err := mountsOf(ctx, e)
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	for _, f := range seen.faults {
+		if f.cause == noHelper {
+			return steps.Failed(fmt.Sprintf("node %s has no mount.nfs: pod %s says %q", f.node, f.pod, f.message),
+				"have the nodes made of an image that has it (in Ubuntu the package nfs-common, in Photon OS nfs-utils); to see which: "+e.Kubectl()+" get nodes -o wide")
+		}
+	}
+	if len(seen.done) > 0 {
+		return steps.Passed("%s has mounted NFS", seen.done[0])
+	}
+	return steps.Skipped("no pod has mounted NFS yet")
+}
+
+// exportLine lets the guest in, as /etc/exports has it. insecure: what translates addresses uses ports above 1023.
+func exportLine(e steps.Env) string {
+	networks := e.Answers.List("nfs.networks")
+	if len(networks) == 0 {
+		networks, _ = e.Own.List("node-addresses")
+	}
+	if len(networks) == 0 {
+		networks = []string{"CIDR"}
+	}
+	line := e.Answers.Text("nfs.path")
+	for _, n := range networks {
+		line += " " + n + "(rw,sync,no_subtree_check,insecure,no_root_squash)"
+	}
+	return line
+}
+
+// exportFix is what the server's admin does, and what is looked at on that side.
+func exportFix(e steps.Env) string {
+	why := "with NSX the Supervisor's Egress CIDRs: vSphere Client > Hosts and Clusters > the cluster > Configure > Namespaces > Network > Workload Network"
+	if len(e.Answers.List("nfs.networks")) == 0 {
+		why = "these are the nodes' own addresses; " + why + ", answered as nfs.networks"
+	}
+	return fmt.Sprintf("on the NFS server: echo %s | sudo tee -a /etc/exports && sudo exportfs -ra    # %s\n# %s", steps.Quoted(exportLine(e)), why, byHand(e))
+}
+
+// byHand are the published guide's ways to look closer.
+func byHand(e steps.Env) string {
+	options := ""
+	if list := e.Answers.List("nfs.options"); len(list) > 0 {
+		options = "-o " + strings.Join(list, ",") + " "
+	}
+	return fmt.Sprintf("the server's log: sudo journalctl --since=-15min | grep -iE 'mountd|nfsd'; by hand, from a machine that the export lets in: sudo mount -t nfs %s%s /mnt", options, steps.Quoted(nfsExported(e)))
+}
+
+func mountFix(e steps.Env, cause string) string {
+	switch cause {
+	case shutOut:
+		return exportFix(e)
+	case noFolder:
+		return fmt.Sprintf("on the NFS server: sudo exportfs -v | grep %s && ls -ld %s    # folders below it have to be mountable, too; or answer nfs.path", steps.Quoted(e.Answers.Text("nfs.path")), steps.Quoted(e.Answers.Text("nfs.path")))
+	case noWay:
+		return fmt.Sprintf("on a machine in the nodes' network: nc -vz %s 2049    # a firewall, a route, or the name\n# %s", nfsServer(e), byHand(e))
+	case noVersion:
+		return fmt.Sprintf("on the NFS server: cat /proc/fs/nfsd/versions    # then answer nfs.options with nfsvers=VERSION: carrick %s", e.LinkFile())
+	}
+	return byHand(e)
+}

@@ -1,0 +1,87 @@
+package vsphere
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"carrick/cluster"
+	"carrick/steps"
+	"carrick/steps/check"
+)
+
+// refusedWrites are what a server says to who may not write, as the provisioner repeats it.
+var refusedWrites = []string{"permission denied", "operation not permitted", "read-only file system"}
+
+// refusal is the line of a text in which a write is refused; "": none is.
+func refusal(text string) string {
+	for _, line := range strings.Split(text, "\n") {
+		low := strings.ToLower(line)
+		for _, words := range refusedWrites {
+			if strings.Contains(low, words) {
+				if _, after, ok := strings.Cut(line, "] "); ok { // what a log puts before
+					line = after
+				}
+				return strings.TrimSpace(line)
+			}
+		}
+	}
+	return ""
+}
+
+// nfsWrites: a volume that was made is a folder that was made. While the claim of this guide waits, its events and the
+// provisioner's log say why; what they said before it was bound is over.
+func nfsWrites(ctx context.Context, e steps.Env) steps.Result {
+	own, err := check.Get[corev1.PersistentVolumeClaim](ctx, e.Cluster, claimKind, space(e), trial(e, "claim"))
+	if err != nil && !apierrors.IsNotFound(err) {
+		return steps.Unseen(err)
+	}
+	if err == nil && !isBound(own) {
+		said, err := whyUnbound(ctx, e, own)
+		switch {
+		case err != nil:
+			return steps.Unseen(err)
+		case said != "":
+			return steps.Failed("it may not: "+said, writeFix(e, said))
+		}
+		return steps.Skipped("claim %s/%s is not bound yet, and nothing says that a write was refused", own.Namespace, own.Name)
+	}
+	volumes, err := check.List[corev1.PersistentVolume](ctx, e.Cluster, volumeKind, "", cluster.Selector{})
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	for _, v := range volumes {
+		if v.Spec.StorageClassName == class(e) && v.Spec.NFS != nil {
+			return steps.Passed("it made %s:%s", cluster.Clean(v.Spec.NFS.Server), cluster.Clean(v.Spec.NFS.Path))
+		}
+	}
+	return steps.Skipped("it has made no volume of class %s yet", class(e))
+}
+
+// whyUnbound is where events of a claim, or the provisioner, say that a write was refused.
+func whyUnbound(ctx context.Context, e steps.Env, c *corev1.PersistentVolumeClaim) (string, error) {
+	events, err := eventsOf(ctx, e, c.Namespace, "PersistentVolumeClaim", c.Name)
+	if err != nil {
+		return "", err
+	}
+	if said := refusal(messageOf(events, "ProvisioningFailed")); said != "" {
+		return said, nil
+	}
+	p, err := theProvisioner(ctx, e)
+	if err != nil || p == nil {
+		return "", err
+	}
+	log, err := provisionerLog(ctx, e, p)
+	return refusal(log), err
+}
+
+func writeFix(e steps.Env, said string) string {
+	path := steps.Quoted(e.Answers.Text("nfs.path"))
+	if strings.Contains(strings.ToLower(said), "read-only") {
+		return "on the NFS server, rw in the place of ro: " + exportFix(e)
+	}
+	return fmt.Sprintf("on the NFS server: sudo exportfs -v | grep -A1 %s && ls -ld %s    # root_squash makes nobody of root: no_root_squash, or sudo chown nobody:nogroup %s && sudo chmod 2777 %s\n# %s", path, path, path, path, exportFix(e))
+}

@@ -1,0 +1,196 @@
+package vsphere
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"carrick/cluster"
+	"carrick/steps"
+	"carrick/steps/check"
+)
+
+const (
+	profileSource = "kubeflow/dashboard: components/profile-controller/manifests/kustomize/base/crd, controllers/profile_controller.go"
+	installPage   = "https://github.com/kubeflow/manifests"
+)
+
+func profileChecks() []steps.Check {
+	return []steps.Check{
+		{
+			Name: "profiles-served", Title: "the guest knows Kubeflow's profiles", On: steps.Local, Needs: []string{"signed-in"},
+			Why: "without Kubeflow's definition there is no user, and nothing that this guide would be for",
+			See: []string{profileSource}, Run: profilesServed,
+		},
+		{
+			Name: "profiles-namespaces", Title: "each profile has its namespace", On: steps.Local, Needs: []string{"profiles-served"}, Mend: "profile", Within: time.Minute,
+			Why: "a profile whose namespace was there before, and is somebody else's, fails for good: its user sees an empty page",
+			See: []string{profileSource}, Run: profilesNamespaces,
+		},
+		{
+			Name: "profile-labelled", Title: "profiles' namespaces have the labels that are to be on them", On: steps.Local, Needs: []string{"profiles-namespaces"}, Mend: "profile", Within: 3 * time.Minute,
+			Why: "the exchange of claims' class selects by a label, and pod security by another; the controller adds what lacks and never overwrites what is there",
+			See: []string{labelsSource}, Run: profileLabelled,
+		},
+		{
+			Name: "profile-bound", Title: "each profile has the binding to the PodSecurityPolicy", On: steps.Local, When: pspBranch, Needs: []string{"profiles-namespaces"}, Mend: "psp-bindings", Within: time.Minute,
+			Why: "a profile that comes after carrick apply gets it from the extension, or from nobody",
+			See: []string{fixerSource}, Run: profileBound,
+		},
+	}
+}
+
+func profilesServed(ctx context.Context, e steps.Env) steps.Result {
+	crd := profileKind.GroupResource().String()
+	r := check.Served(ctx, e.Cluster, crd, profileKind.Version, "install Kubeflow, and at least its profiles (applications/profiles): "+installPage)
+	if r.Status != steps.Pass {
+		return r
+	}
+	o, err := e.Cluster.Get(ctx, check.CRDs, "", crd)
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	if scope := textAt(o.Object, "spec", "scope"); scope != "Cluster" {
+		return steps.Failed(fmt.Sprintf("%s has scope %s: it is not Kubeflow's", crd, cluster.Clean(scope)), "install Kubeflow's own definition: "+installPage)
+	}
+	return r
+}
+
+func profilesNamespaces(ctx context.Context, e steps.Env) steps.Result {
+	all, err := profiles(ctx, e)
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	if len(all) == 0 {
+		return steps.Skipped("there is no profile yet")
+	}
+	for _, p := range all {
+		if p.ends {
+			continue
+		}
+		if r := profileNamespace(ctx, e, p); r.Status != steps.Pass {
+			return r
+		}
+	}
+	return steps.Passed("all %d have one, each its owner's", len(all))
+}
+
+func profileNamespace(ctx context.Context, e steps.Env, p userProfile) steps.Result {
+	describe := e.Kubectl() + " describe profile " + steps.Quoted(p.name)
+	ns, err := check.Get[corev1.Namespace](ctx, e.Cluster, check.Namespaces, "", p.name)
+	switch {
+	case apierrors.IsNotFound(err) && p.failed != "":
+		return steps.Failed(fmt.Sprintf("Profile %s has failed: %s", p.name, p.failed), describe)
+	case apierrors.IsNotFound(err):
+		return steps.Waits(p.made, "Profile %s has no namespace yet", p.name).
+			Or("is the profile controller running? " + e.Kubectl() + " -n " + kubeflowSpace + " get pods -l kustomize.component=profiles")
+	case err != nil:
+		return steps.Unseen(err)
+	}
+	owner, noted := ns.Annotations[ownerNote]
+	switch {
+	case !noted || owner != p.owner:
+		return steps.Failed(fmt.Sprintf("namespace %s is of %s, and Profile %s of %s: its controller leaves it alone", p.name, orNobody(owner), p.name, orNobody(p.owner)),
+			fmt.Sprintf("%s annotate --overwrite namespace %s %s=%s && %s    # where the namespace is meant for that user; else: %s delete profile %s", e.Kubectl(), p.name, ownerNote, steps.Quoted(p.owner), forget(e, p.name), e.Kubectl(), p.name))
+	case p.failed != "":
+		return steps.Failed(fmt.Sprintf("Profile %s says that it has failed: %s", p.name, p.failed), forget(e, p.name)+"    # its controller takes no failure back, and says so again where it still is one")
+	}
+	return steps.Passed("%s", p.name)
+}
+
+// forget takes what a controller has said of a Profile out of it. Making it anew
+// would take its namespace along.
+func forget(e steps.Env, name string) string {
+	return fmt.Sprintf(`%s patch profile %s --subresource=status --type=merge -p '{"status":{"conditions":null}}'`, e.Kubectl(), name)
+}
+
+func orNobody(user string) string {
+	if user == "" {
+		return "nobody"
+	}
+	return cluster.Clean(user)
+}
+
+// wantedLabels are what profiles' namespaces are to have: what the file says, and
+// the label by which claims are looked at.
+func wantedLabels(ctx context.Context, e steps.Env) (map[string]string, error) {
+	out := map[string]string{}
+	f, err := labelsFile(ctx, e)
+	if err != nil && !absent(err) {
+		return nil, err
+	}
+	maps.Copy(out, f.labels)
+	if exchanges(e) {
+		key, value := selector(e)
+		out[key] = value
+	}
+	return out, nil
+}
+
+func profileLabelled(ctx context.Context, e steps.Env) steps.Result {
+	spaces, err := profileSpaces(ctx, e)
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	want, err := wantedLabels(ctx, e)
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	key, value := selector(e)
+	var lacking, other, unseen []string
+	fix := ""
+	for _, ns := range spaces {
+		if exchanges(e) && ns.Labels[key] != value {
+			unseen = append(unseen, ns.Name)
+		}
+		for _, k := range slices.Sorted(maps.Keys(want)) {
+			has, there := ns.Labels[k]
+			switch {
+			case want[k] == "" || has == want[k] || (exchanges(e) && k == key):
+			case !there:
+				lacking = append(lacking, fmt.Sprintf("%s (%s)", ns.Name, cluster.Clean(k)))
+			default:
+				other = append(other, fmt.Sprintf("%s (%s is %s)", ns.Name, cluster.Clean(k), cluster.Clean(has)))
+				fix = fmt.Sprintf("%s label --overwrite namespace %s %s    # the profile controller never overwrites a label", e.Kubectl(), ns.Name, steps.Quoted(k+"="+want[k]))
+			}
+		}
+	}
+	switch {
+	case len(unseen) > 0:
+		return steps.Failed(fmt.Sprintf("%d of %d profiles' namespaces have not the label %s=%s: claims there keep their class: %s", len(unseen), len(spaces), key, value, some(unseen)),
+			fmt.Sprintf("%s label --overwrite namespace %s %s    # and put it into the labels file, for those to come; or answer mutation.selector with a label that they have", e.Kubectl(), unseen[0], steps.Quoted(key+"="+value)))
+	case len(lacking) > 0:
+		return onItsWay(ctx, e, steps.Failed(fmt.Sprintf("labels of the file are not on %s yet", some(lacking)), "is the profile controller running? "+e.Kubectl()+" -n "+kubeflowSpace+" logs deployment/profiles-deployment -c manager --tail=20"))
+	case len(other) > 0:
+		return steps.Warned("labels are other than the file has them, and stay so: "+some(other), fix)
+	}
+	return steps.Passed("all %d, with %d labels", len(spaces), len(want))
+}
+
+func profileBound(ctx context.Context, e steps.Env) steps.Result {
+	spaces, err := profileSpaces(ctx, e)
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	bindings, err := pspBindings(ctx, e)
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	for _, ns := range spaces {
+		if slices.ContainsFunc(bindings, func(b *rbacv1.RoleBinding) bool { return b.Namespace == ns.Name && bindsAll(b, ns.Name) }) {
+			continue
+		}
+		found := fmt.Sprintf("namespace %s has no RoleBinding %s%s to ClusterRole %s", ns.Name, bindingPrefix, ns.Name, pspRole)
+		if !e.Answers.Bool("security.follow") {
+			return steps.Failed(found, "")
+		}
+		return steps.Waits(ns.CreationTimestamp.Time, "%s yet: the extension makes it", found).Or(again(e, "security") + "    # and why does the extension not? carrick check " + e.LinkFile() + " --only extension-ready")
+	}
+	return steps.Passed("all %d, to ClusterRole %s", len(spaces), pspRole)
+}

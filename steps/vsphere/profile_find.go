@@ -1,0 +1,95 @@
+package vsphere
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"carrick/cluster"
+	"carrick/steps"
+	"carrick/steps/check"
+)
+
+// userProfile is a Profile of Kubeflow: it stands for a user and their namespace,
+// which is called as it is (kubeflow/dashboard: components/profile-controller).
+type userProfile struct {
+	name, owner string
+	made        time.Time
+	ends        bool
+	failed      string // what its controller says; "": nothing
+	trial       bool   // this link has made it
+}
+
+// profiles are all that are there, in the order of their names. Where the cluster
+// knows none the error is an AbsentError.
+func profiles(ctx context.Context, e steps.Env) ([]userProfile, error) {
+	all, err := e.Cluster.List(ctx, profileKind, "", cluster.Selector{})
+	if errors.Is(err, cluster.ErrNotServed) {
+		return nil, steps.Absent("the cluster serves no profiles: Kubeflow is not there")
+	}
+	if err != nil {
+		return nil, err
+	}
+	var out []userProfile
+	for _, o := range all {
+		out = append(out, userProfile{
+			name: o.GetName(), owner: textAt(o.Object, "spec", "owner", "name"),
+			made: o.GetCreationTimestamp().Time, ends: o.GetDeletionTimestamp() != nil, failed: failureOf(o), trial: mine(e, o.GetLabels()),
+		})
+	}
+	slices.SortFunc(out, func(a, b userProfile) int { return strings.Compare(a.name, b.name) })
+	return out, nil
+}
+
+// failureOf is what the condition Failed of a Profile says; nothing takes one away
+// again, so it may be of before.
+func failureOf(o *unstructured.Unstructured) string {
+	conditions, _, _ := unstructured.NestedSlice(o.Object, "status", "conditions")
+	for i := len(conditions) - 1; i >= 0; i-- {
+		c, _ := conditions[i].(map[string]any)
+		if kind, _ := c["type"].(string); kind == "Failed" {
+			said, _ := c["message"].(string)
+			if said == "" {
+				said = "it has failed"
+			}
+			return cluster.Clean(said)
+		}
+	}
+	return ""
+}
+
+// profileSpaces are the namespaces of profiles that are there and stay, in the
+// order of their names.
+func profileSpaces(ctx context.Context, e steps.Env) ([]*corev1.Namespace, error) {
+	var owners []userProfile
+	var all []*corev1.Namespace
+	err := check.Together(
+		func() (err error) {
+			owners, err = profiles(ctx, e)
+			return err
+		},
+		func() (err error) {
+			all, err = check.List[corev1.Namespace](ctx, e.Cluster, check.Namespaces, "", cluster.Selector{})
+			return err
+		},
+	)
+	if err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(all, func(ns *corev1.Namespace) bool {
+		return ns.DeletionTimestamp != nil || !slices.ContainsFunc(owners, func(p userProfile) bool { return p.name == ns.Name })
+	}), nil
+}
+
+func spaceNames(all []*corev1.Namespace) []string {
+	var out []string
+	for _, ns := range all {
+		out = append(out, ns.Name)
+	}
+	return out
+}

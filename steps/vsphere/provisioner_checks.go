@@ -1,0 +1,221 @@
+package vsphere
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"carrick/cluster"
+	"carrick/steps"
+	"carrick/steps/check"
+)
+
+// noSelfLink is the minor version from which on objects have no selfLink any more.
+const noSelfLink = 20
+
+func provisionerReady(ctx context.Context, e steps.Env) steps.Result {
+	p, err := theProvisioner(ctx, e)
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	if p == nil {
+		return steps.Failed(fmt.Sprintf("there is none in namespace %s", nfsSpace(e)), "")
+	}
+	v, err := e.Cluster.Version(ctx)
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	log, logErr := provisionerLog(ctx, e, p)
+	if strings.Contains(log, "selfLink was empty") || (isOldImage(p.image) && v.Minor >= noSelfLink) {
+		return steps.Failed(fmt.Sprintf("%s runs %s, which makes no volumes from Kubernetes 1.%d on (selfLink was empty); it is %s", p.at(), p.image, noSelfLink, v.Git), oldFix(e, p))
+	}
+	if p.Spec.Replicas != nil && *p.Spec.Replicas == 0 {
+		return steps.Failed(p.at()+" has no pod: it is scaled to 0 replicas", fmt.Sprintf("%s -n %s scale deployment %s --replicas=1", e.Kubectl(), p.Namespace, p.Name))
+	}
+	r := check.Available(ctx, e.Cluster, p.Namespace, p.Name, logFix(e, p))
+	if r.Status != steps.Pass {
+		return stuck(ctx, e, p, r)
+	}
+	server, path := nfsServer(e), e.Answers.Text("nfs.path")
+	if p.server != "" && p.path != "" && (p.server != server || strings.TrimRight(p.path, "/") != strings.TrimRight(path, "/")) {
+		return steps.Failed(fmt.Sprintf("%s makes volumes of %s:%s, and %s is answered", p.at(), p.server, p.path, nfsExported(e)), again(e, "nfs")+"\n# or answer nfs.server and nfs.path with what it has: carrick "+e.LinkFile())
+	}
+	if logErr != nil {
+		return steps.Passed("%s, %s; its log can't be read: %s", p.at(), p.image, cluster.Explain(logErr))
+	}
+	return steps.Passed("%s, %s", p.at(), p.image)
+}
+
+// isOldImage tells the generation that needs selfLink; upstream's present one is called otherwise.
+func isOldImage(image string) bool { return strings.Contains(image, "nfs-client-provisioner") }
+
+func oldFix(e steps.Env, p *provisioner) string {
+	remove := fmt.Sprintf("%s -n %s delete deployment %s", e.Kubectl(), p.Namespace, p.Name)
+	if r := p.release(); r != "" {
+		remove = fmt.Sprintf("%s -n %s uninstall %s", e.Helm(), p.Namespace, steps.Quoted(r))
+	}
+	return remove + "    # volumes that it has made stay, and pods keep them; nobody deletes them after their claims\n# then: " + again(e, "nfs")
+}
+
+func logFix(e steps.Env, p *provisioner) string {
+	return fmt.Sprintf("%s -n %s logs deployment/%s --tail=50", e.Kubectl(), p.Namespace, p.Name)
+}
+
+// provisionerLog is the end of what the newest of its pods has said; "" where there is none yet.
+func provisionerLog(ctx context.Context, e steps.Env, p *provisioner) (string, error) {
+	pods, err := podsOf(ctx, e, p)
+	if err != nil {
+		return "", err
+	}
+	var newest *corev1.Pod
+	for _, pod := range pods {
+		if hasStarted(pod) && (newest == nil || pod.CreationTimestamp.After(newest.CreationTimestamp.Time)) {
+			newest = pod
+		}
+	}
+	if newest == nil {
+		return "", nil
+	}
+	return cluster.Look(ctx, "log/"+newest.Namespace+"/"+newest.Name+"/"+string(newest.UID), 30*time.Second, func(ctx context.Context) (string, error) {
+		return e.Cluster.Logs(ctx, newest.Namespace, newest.Name, "", 200)
+	})
+}
+
+// stuck adds to a Deployment that is not available what it says of the cause.
+func stuck(ctx context.Context, e steps.Env, p *provisioner, r steps.Result) steps.Result {
+	for _, c := range p.Status.Conditions {
+		if c.Type == appsv1.DeploymentReplicaFailure && c.Status == corev1.ConditionTrue {
+			return steps.Failed(fmt.Sprintf("no pod of %s is let in: %s", p.at(), cluster.Clean(c.Message)), levelFix(e, p.Namespace))
+		}
+	}
+	pods, err := podsOf(ctx, e, p)
+	if err != nil {
+		return r
+	}
+	for _, pod := range pods {
+		for _, s := range pod.Status.ContainerStatuses {
+			if w := s.State.Waiting; w != nil && strings.Contains(w.Reason, "Image") {
+				return steps.Failed(fmt.Sprintf("pod %s gets no image %s: %s", pod.Name, cluster.Clean(s.Image), cluster.Clean(w.Message)), answer(e, "nfs.image", "a copy that the nodes can pull"))
+			}
+		}
+	}
+	return r
+}
+
+func provisionerNamed(ctx context.Context, e steps.Env) steps.Result {
+	c, err := theClass(ctx, e)
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	p, err := theProvisioner(ctx, e)
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	switch {
+	case p == nil:
+		return steps.Skipped("there is no provisioner")
+	case p.name != c.Provisioner:
+		return steps.Failed(fmt.Sprintf("class %s is of provisioner %s, and %s calls itself %s: it makes no volumes of that class", c.Name, cluster.Clean(c.Provisioner), p.at(), p.name),
+			fmt.Sprintf("%s -n %s set env deployment/%s PROVISIONER_NAME=%s    # a class can't be changed", e.Kubectl(), p.Namespace, p.Name, steps.Quoted(c.Provisioner)))
+	}
+	return steps.Passed("%s, in class %s and in %s", p.name, c.Name, p.at())
+}
+
+func provisionerMay(ctx context.Context, e steps.Env) steps.Result {
+	p, err := theProvisioner(ctx, e)
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	if p == nil {
+		return steps.Skipped("there is no provisioner")
+	}
+	account := p.Spec.Template.Spec.ServiceAccountName
+	if account == "" {
+		account = "default"
+	}
+	lacks, err := mayNot(ctx, e, p.Namespace, account, provisionerRights(p.Namespace)...)
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	if len(lacks) > 0 {
+		return steps.Failed(fmt.Sprintf("ServiceAccount %s/%s may not %s", p.Namespace, account, some(lacks)), rightsFix(ctx, e, p, account)+"\n# "+logFix(e, p)+" | grep forbidden")
+	}
+	return steps.Passed("ServiceAccount %s/%s has all that upstream's roles have", p.Namespace, account)
+}
+
+// rightsFix gives a provisioner its rights back: upstream's roles have its name.
+func rightsFix(ctx context.Context, e steps.Env, p *provisioner, account string) string {
+	if p.made() {
+		return again(e, "nfs")
+	}
+	role := p.Name + "-runner"
+	if _, err := e.Cluster.Get(ctx, check.ClusterRoles, "", role); err == nil {
+		return fmt.Sprintf("%s create clusterrolebinding run-%s --clusterrole=%s --serviceaccount=%s:%s", e.Kubectl(), p.Name, role, p.Namespace, account)
+	}
+	if r := p.release(); r != "" {
+		return fmt.Sprintf("%s -n %s upgrade %s %s --repo %s --version %s --reuse-values    # makes its roles anew",
+			e.Helm(), p.Namespace, steps.Quoted(r), nfsChart, steps.Quoted(e.Answers.Text("nfs.source")), steps.Quoted(e.Answers.Text("nfs.version")))
+	}
+	return "apply deploy/rbac.yaml of " + nfsChart + " with namespace " + p.Namespace
+}
+
+// mayNot are the rights of a list that a ServiceAccount lacks, in words.
+func mayNot(ctx context.Context, e steps.Env, namespace, account string, rights ...cluster.Right) ([]string, error) {
+	who := cluster.User{Name: "system:serviceaccount:" + namespace + ":" + account, Groups: []string{"system:serviceaccounts", "system:serviceaccounts:" + namespace, "system:authenticated"}}
+	all, err := e.Cluster.CanAs(ctx, who, true, rights...)
+	if err != nil {
+		return nil, err
+	}
+	var out []string
+	for _, d := range all {
+		if d.Err != nil {
+			return nil, d.Err
+		}
+		if !d.Allowed {
+			out = append(out, d.Right.String())
+		}
+	}
+	return out, nil
+}
+
+func provisionerLevel(ctx context.Context, e steps.Env) steps.Result {
+	name := nfsSpace(e)
+	if p, err := theProvisioner(ctx, e); err != nil {
+		return steps.Unseen(err)
+	} else if p != nil {
+		name = p.Namespace
+	}
+	ns, err := check.Get[corev1.Namespace](ctx, e.Cluster, check.Namespaces, "", name)
+	if apierrors.IsNotFound(err) {
+		return steps.Failed("there is no namespace "+name, "")
+	}
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	fix := levelFix(e, name)
+	if steps.CreatedBy(ns.Annotations) == "" { // who else runs pods there?
+		fix = strings.Replace(fix, " label ", " label --dry-run=server ", 1) + "    # tells which pods would be refused; without --dry-run=server it is done"
+	}
+	switch level := cluster.Clean(ns.Labels[check.EnforceLabel]); level {
+	case check.Baseline:
+		return steps.Passed("namespace %s enforces baseline", name)
+	case check.Restricted:
+		return steps.Failed(fmt.Sprintf("namespace %s enforces restricted, which refuses the provisioner's pod the next time it is made", name), fix)
+	case "":
+		if pspBranch(e) {
+			return steps.Warned(fmt.Sprintf("namespace %s has no level: after an upgrade to 1.26 it is held to restricted", name), fix)
+		}
+		return steps.Warned(fmt.Sprintf("namespace %s has no level: a Tanzu release from 1.26 on holds it to restricted, which refuses the provisioner's pod", name), fix)
+	default:
+		return steps.Warned(fmt.Sprintf("namespace %s enforces %s: more than the provisioner needs", name, level), fix)
+	}
+}
+
+func levelFix(e steps.Env, namespace string) string {
+	return fmt.Sprintf("%s label namespace %s %s=baseline --overwrite", e.Kubectl(), namespace, check.EnforceLabel)
+}

@@ -1,0 +1,117 @@
+package vsphere
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+
+	"carrick/cluster"
+	"carrick/steps"
+	"carrick/steps/check"
+)
+
+// How the network of pods with a sidecar is set up.
+const (
+	istioCNI  = "cni"  // by a DaemonSet on each node
+	istioInit = "init" // by an init container in each pod
+	noIstio   = "none"
+)
+
+const installCNI = "install istio-cni with Kubeflow's manifests (common/istio)"
+
+// istioParts are what is there of Istio.
+type istioParts struct {
+	cni    *appsv1.DaemonSet // nil: none
+	pilots []string          // Deployments of istiod
+	asks   []string          // namespaces of profiles whose pods are to get a sidecar
+}
+
+// injects is the label by which a namespace asks for sidecars.
+const injects = "istio-injection"
+
+// there tells whether pods get sidecars, and says by what it is known.
+func (p istioParts) there() (by string, is bool) {
+	switch {
+	case len(p.pilots) > 0:
+		return "Deployment " + some(p.pilots) + " is there", true
+	case len(p.asks) > 0:
+		return "namespaces of profiles ask for sidecars (" + injects + "): " + some(p.asks), true
+	}
+	return "", false
+}
+
+func istio(ctx context.Context, e steps.Env) (istioParts, error) {
+	var out istioParts
+	err := check.Together(
+		func() error {
+			sets, err := check.List[appsv1.DaemonSet](ctx, e.Cluster, check.DaemonSets, "", cluster.Selector{})
+			i := slices.IndexFunc(sets, func(d *appsv1.DaemonSet) bool { return strings.HasPrefix(d.Name, "istio-cni") })
+			if i >= 0 {
+				out.cni = sets[i]
+			}
+			return err
+		},
+		func() error {
+			all, err := check.List[appsv1.Deployment](ctx, e.Cluster, check.Deployments, "", cluster.Selector{Labels: "app=istiod"})
+			for _, d := range all {
+				out.pilots = append(out.pilots, d.Namespace+"/"+d.Name)
+			}
+			return err
+		},
+		func() error {
+			spaces, err := profileSpaces(ctx, e)
+			for _, ns := range spaces {
+				if ns.Labels[injects] == "enabled" {
+					out.asks = append(out.asks, ns.Name)
+				}
+			}
+			if absent(err) {
+				err = nil
+			}
+			return err
+		},
+	)
+	return out, err
+}
+
+func learnIstio(ctx context.Context, e steps.Env) (any, error) {
+	parts, err := istio(ctx, e)
+	if err != nil {
+		return nil, err
+	}
+	_, there := parts.there()
+	switch {
+	case parts.cni != nil:
+		return istioCNI, nil
+	case there:
+		return istioInit, nil
+	}
+	return noIstio, nil
+}
+
+func istioCNIThere(ctx context.Context, e steps.Env) steps.Result {
+	parts, err := istio(ctx, e)
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	if parts.cni == nil {
+		by, there := parts.there()
+		switch {
+		case !there:
+			return steps.Passed("there is no Istio: no istiod, no istio-cni, and no profile's namespace asks for sidecars")
+		case level(e) == check.Privileged:
+			return steps.Warned(by+", and no DaemonSet istio-cni-node: each pod gets an init container that takes the level privileged, which refuses nothing", installCNI+"; then "+answer(e, "security.level", check.Baseline))
+		}
+		return steps.Failed(fmt.Sprintf("%s, and no DaemonSet istio-cni-node: each pod gets an init container that %s refuses", by, level(e)),
+			installCNI+", or "+answer(e, "security.level", check.Privileged))
+	}
+	name, s := parts.cni.Namespace+"/"+parts.cni.Name, parts.cni.Status
+	if s.NumberReady < s.DesiredNumberScheduled {
+		return steps.Warned(fmt.Sprintf("DaemonSet %s is ready on %d of %d nodes: pods on the others start without a network, or not at all", name, s.NumberReady, s.DesiredNumberScheduled),
+			fmt.Sprintf("%s -n %s describe daemonset %s", e.Kubectl(), parts.cni.Namespace, parts.cni.Name))
+	}
+	return steps.Passed("DaemonSet %s sets up their network", name)
+}

@@ -1,0 +1,240 @@
+package vsphere
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/yaml"
+
+	"carrick/cluster"
+	"carrick/steps"
+	"carrick/steps/check"
+)
+
+// Where Kubeflow's profile controller reads the labels of profiles' namespaces:
+// a ConfigMap whose name ends in a hash of kustomize (kubeflow/manifests:
+// applications/profiles; kubeflow/dashboard: components/profile-controller/manifests).
+const (
+	kubeflowSpace = "kubeflow"
+	labelsKey     = "namespace-labels.yaml"
+)
+
+var labelsNames = []string{"namespace-labels-data", "profiles-namespace-labels-data"}
+
+// labelled is the file as it stands.
+type labelled struct {
+	namespace, name string
+	text            string
+	labels          map[string]string
+	broken          error // why it can't be read; labels is nil then
+	others          []string
+	marked          bool // this link has written into it
+}
+
+func (f labelled) String() string { return f.namespace + "/" + f.name }
+
+// labelsFile is the ConfigMap that the controller's pods mount, where several are
+// there: a deploy of the manifests leaves those of before behind.
+func labelsFile(ctx context.Context, e steps.Env) (labelled, error) {
+	var maps []*corev1.ConfigMap
+	var deployments []*appsv1.Deployment
+	err := check.Together(
+		func() (err error) {
+			maps, err = check.List[corev1.ConfigMap](ctx, e.Cluster, check.ConfigMaps, kubeflowSpace, cluster.Selector{})
+			return err
+		},
+		func() (err error) {
+			deployments, err = check.List[appsv1.Deployment](ctx, e.Cluster, check.Deployments, kubeflowSpace, cluster.Selector{})
+			return err
+		},
+	)
+	if err != nil {
+		return labelled{}, err
+	}
+	maps = slices.DeleteFunc(maps, func(m *corev1.ConfigMap) bool {
+		_, has := m.Data[labelsKey]
+		return !has || !slices.ContainsFunc(labelsNames, func(name string) bool { return m.Name == name || strings.HasPrefix(m.Name, name+"-") })
+	})
+	if len(maps) == 0 {
+		return labelled{}, steps.Absent("no ConfigMap %s-… with a key %s is in namespace %s: Kubeflow's manifests make it", labelsNames[0], labelsKey, kubeflowSpace)
+	}
+	slices.SortStableFunc(maps, func(a, b *corev1.ConfigMap) int {
+		switch x, y := mounted(deployments, a.Name), mounted(deployments, b.Name); {
+		case x && !y:
+			return -1
+		case y && !x:
+			return 1
+		}
+		return b.CreationTimestamp.Compare(a.CreationTimestamp.Time)
+	})
+	m := maps[0]
+	out := labelled{namespace: m.Namespace, name: m.Name, text: m.Data[labelsKey], marked: mine(e, m.Labels)}
+	for _, other := range maps[1:] {
+		out.others = append(out.others, other.Name)
+	}
+	out.labels, out.broken = readLabels(out.text)
+	return out, nil
+}
+
+func mounted(deployments []*appsv1.Deployment, name string) bool {
+	return slices.ContainsFunc(deployments, func(d *appsv1.Deployment) bool {
+		return slices.ContainsFunc(d.Spec.Template.Spec.Volumes, func(v corev1.Volume) bool { return v.ConfigMap != nil && v.ConfigMap.Name == name })
+	})
+}
+
+// readLabels reads the file as the controller does
+// (components/profile-controller/controllers/profile_controller.go).
+func readLabels(text string) (map[string]string, error) {
+	var out map[string]string
+	err := yaml.Unmarshal([]byte(text), &out)
+	return out, err
+}
+
+func learnLabelsFile(ctx context.Context, e steps.Env) (any, error) {
+	f, err := labelsFile(ctx, e)
+	if err != nil {
+		return nil, err
+	}
+	return f.String(), nil
+}
+
+// levelLabels are what carrick puts into a file that has not the level: who makes
+// a pod is told what restricted would say of it, too.
+func levelLabels(e steps.Env) map[string]string {
+	return map[string]string{
+		check.EnforceLabel:                           level(e),
+		"pod-security.kubernetes.io/enforce-version": "latest",
+		"pod-security.kubernetes.io/warn":            check.Restricted,
+		"pod-security.kubernetes.io/audit":           check.Restricted,
+	}
+}
+
+// withLevel is a text of the file with the level in it, and all else to the letter.
+func withLevel(text string, want map[string]string) (string, error) {
+	was, err := readLabels(text)
+	if err != nil {
+		return "", err
+	}
+	if was[check.EnforceLabel] == want[check.EnforceLabel] {
+		return text, nil
+	}
+	all := map[string]string{}
+	maps.Copy(all, was)
+	for _, key := range slices.Sorted(maps.Keys(want)) {
+		if all[key] == want[key] {
+			continue
+		}
+		if text, err = steps.SetYAML(text, key, want[key]); err != nil {
+			return "", err
+		}
+		all[key] = want[key]
+	}
+	if now, err := readLabels(text); err != nil || !maps.Equal(now, all) {
+		return "", fmt.Errorf("the level can't be put into it without changing more than that")
+	}
+	return text, nil
+}
+
+// labelsDoer edits the labels file.
+type labelsDoer struct{ steps.Edit }
+
+func editsLabels() labelsDoer {
+	return labelsDoer{steps.Edit{
+		Manifest: steps.Manifest{File: "profile-labels.yaml"},
+		Key:      labelsKey,
+		At: func(ctx context.Context, e steps.Env) (string, string, error) {
+			f, err := labelsFile(ctx, e)
+			return f.namespace, f.name, err
+		},
+		Text: func(ctx context.Context, e steps.Env) (string, error) {
+			f, err := labelsFile(ctx, e)
+			if err != nil {
+				return "", err
+			}
+			text, err := withLevel(f.text, levelLabels(e))
+			if err != nil {
+				return "", fmt.Errorf("%s of ConfigMap %s: %w; set it by hand: %s", labelsKey, f, err, editLabels(e, f.namespace, f.name))
+			}
+			return text, nil
+		},
+		Again: "a deploy of Kubeflow's manifests",
+		Hand: func(ctx context.Context, e steps.Env) string {
+			f, err := labelsFile(ctx, e)
+			if err != nil {
+				return editLabels(e, kubeflowSpace, labelsNames[0]+"-HASH")
+			}
+			return editLabels(e, f.namespace, f.name)
+		},
+	}}
+}
+
+func editLabels(e steps.Env, namespace, name string) string {
+	return fmt.Sprintf("%s -n %s edit configmap %s", e.Kubectl(), namespace, steps.Quoted(name))
+}
+
+// theirs tells whether somebody else has put the level there: it stays so.
+func (d labelsDoer) theirs(ctx context.Context, e steps.Env) (labelled, bool, error) {
+	f, err := labelsFile(ctx, e)
+	return f, err == nil && f.labels[check.EnforceLabel] == level(e) && !f.marked, err
+}
+
+// Do writes it, where nobody has.
+func (d labelsDoer) Do(ctx context.Context, e steps.Env, say steps.Progress) error {
+	_, theirs, err := d.theirs(ctx, e)
+	if err != nil || theirs {
+		return err
+	}
+	return d.Edit.Do(ctx, e, say)
+}
+
+// Plan says who writes it anew.
+func (d labelsDoer) Plan(ctx context.Context, e steps.Env) (steps.Change, error) {
+	f, theirs, err := d.theirs(ctx, e)
+	if err != nil {
+		return steps.Change{}, err
+	}
+	if theirs {
+		return left("ConfigMap "+f.String(), "it has the level already"), nil
+	}
+	c, err := d.Edit.Plan(ctx, e)
+	if err == nil && len(c.Items) > 0 && c.Items[0].Verb.Changes() {
+		c.Items[0].Note = also(c.Items[0].Note, "the next deploy of Kubeflow's manifests writes it anew, or puts a ConfigMap of another name in its place: put the level there, too (their overlay pss, or carrick export)")
+	}
+	return c, err
+}
+
+// PlanUndo says what stays.
+func (d labelsDoer) PlanUndo(ctx context.Context, e steps.Env) (steps.Change, error) {
+	c, err := d.Edit.PlanUndo(ctx, e)
+	if err == nil && len(c.Items) > 0 && c.Items[0].Verb.Changes() {
+		c.Items[0].Note = also(c.Items[0].Note, fmt.Sprintf("labels that the profile controller has given to namespaces stay: %s label namespace NAME %s-", e.Kubectl(), check.EnforceLabel))
+	}
+	return c, err
+}
+
+// Export is what belongs into the manifests: the ConfigMap's own name is made
+// there, of a hash.
+func (d labelsDoer) Export(_ context.Context, e steps.Env) ([]steps.Exported, error) {
+	text := "# For namespace-labels.yaml of Kubeflow's profile controller, beside what stands there.\n"
+	want := levelLabels(e)
+	for _, key := range slices.Sorted(maps.Keys(want)) {
+		text += fmt.Sprintf("%s: %q\n", key, want[key])
+	}
+	return []steps.Exported{
+		{Path: labelsKey, Content: []byte(text)},
+		{Hand: "# add files/" + string(steps.Local) + "/" + labelsKey + " to the file of that name in your Kubeflow manifests (applications/profiles; the overlay pss has the level baseline), and deploy them"},
+	}, nil
+}
+
+// also joins two notes.
+func also(a, b string) string {
+	if a == "" {
+		return b
+	}
+	return a + "; " + b
+}

@@ -1,0 +1,234 @@
+package vsphere
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"carrick/cluster"
+	"carrick/steps"
+	"carrick/steps/check"
+)
+
+const (
+	labelsSource   = "kubeflow/dashboard: components/profile-controller/controllers/profile_controller.go (labels are added where the key is absent, and never overwritten)"
+	kubeflowLevels = "kubeflow/manifests: applications/profiles/pss; kubeflow/dashboard: components/profile-controller/manifests/kustomize/overlays/kubeflow-pss"
+	levelsPage     = "https://kubernetes.io/docs/concepts/security/pod-security-standards/"
+)
+
+func levelChecks() []steps.Check {
+	return []steps.Check{
+		{
+			Name: "labels-file", Title: "Kubeflow gives profiles' namespaces the level", On: steps.Local, Needs: []string{"signed-in"}, Mend: "profile-labels",
+			Why: "the profile controller labels each namespace of a profile by a file, those to come as well: a label that somebody sets by hand is forgotten with the next profile",
+			See: []string{labelsSource, kubeflowLevels}, Run: labelsFileSays,
+		},
+		{
+			Name: "profile-levels", Title: "each profile's namespace has the level, and lets its pods in", On: steps.Local, When: labelsBranch, Needs: []string{"signed-in"}, Mend: "profile-labels", Within: 3 * time.Minute,
+			Why: "a Tanzu guest from 1.26 on holds a namespace without a level to restricted, which refuses every notebook; the controller never changes a level that is there",
+			See: []string{levelsSource, labelsSource}, Run: profileLevels,
+		},
+		{
+			Name: "level-warnings", Title: "no pod that runs in a profile violates the level", On: steps.Local, When: labelsBranch, Needs: []string{"signed-in"},
+			Why: "a level stops no pod that runs already; the same pod does not start again after it",
+			See: []string{"https://kubernetes.io/docs/tasks/configure-pod-container/enforce-standards-namespace-labels/"}, Run: levelWarnings,
+		},
+		{
+			Name: "istio-cni", Title: "sidecars of Istio need no rights that the level refuses", On: steps.Local, When: labelsBranch, Needs: []string{"signed-in"},
+			Why: "without istio-cni each pod gets an init container that sets up its network with NET_ADMIN and NET_RAW as root: baseline and restricted refuse every such pod",
+			See: []string{"kubeflow/manifests: common/istio/README.md", levelsPage}, Run: istioCNIThere,
+		},
+		{
+			Name: "pods-refused", Title: "no workload of a profile is refused its pods", On: steps.Local, Needs: []string{"signed-in"},
+			Why: "a notebook whose pods are refused shows nothing but a spinning wheel: the reason stands in an event of its StatefulSet alone",
+			See: []string{page, levelsPage}, Run: podsRefused,
+		},
+	}
+}
+
+func labelsFileSays(ctx context.Context, e steps.Env) steps.Result {
+	f, err := labelsFile(ctx, e)
+	if absent(err) {
+		return steps.Failed(err.Error(), "install Kubeflow's profiles, or give each namespace its level by hand: "+e.Kubectl()+" label namespace NAME "+check.EnforceLabel+"="+level(e))
+	}
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	has := cluster.Clean(f.labels[check.EnforceLabel])
+	switch {
+	case f.broken != nil:
+		return steps.Failed(fmt.Sprintf("%s of ConfigMap %s can't be read, and the controller can't either: %s", labelsKey, f, cluster.Clean(f.broken.Error())), editLabels(e, f.namespace, f.name))
+	case has == "":
+		return steps.Failed(fmt.Sprintf("%s of ConfigMap %s says nothing of %s", labelsKey, f, check.EnforceLabel), "")
+	case has != level(e):
+		return steps.Failed(fmt.Sprintf("%s of ConfigMap %s has the level %s, and security.level is %s", labelsKey, f, has, level(e)), "")
+	case len(f.others) > 0:
+		return steps.Passed("%s, in ConfigMap %s; %s of earlier deploys are not looked at", has, f, some(f.others))
+	}
+	return steps.Passed("%s, in ConfigMap %s", has, f)
+}
+
+// notebook is a pod as Kubeflow's notebook controller makes them
+// (kubeflow/kubeflow: components/notebook-controller): what its namespace adds is
+// added to it, too.
+func notebook(namespace string) (*unstructured.Unstructured, error) {
+	group := int64(100)
+	pod := corev1.Pod{}
+	pod.APIVersion, pod.Kind, pod.Name, pod.Namespace = "v1", "Pod", "carrick-preview-0", namespace
+	pod.Labels = map[string]string{"notebook-name": "carrick-preview", "app.kubernetes.io/name": "carrick"}
+	pod.Spec = corev1.PodSpec{
+		SecurityContext: &corev1.PodSecurityContext{FSGroup: &group},
+		Containers:      []corev1.Container{{Name: "carrick-preview", Image: "registry.example.org/notebook", Ports: []corev1.ContainerPort{{Name: "notebook-port", ContainerPort: 8888, Protocol: corev1.ProtocolTCP}}}},
+	}
+	raw, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&pod)
+	if err != nil {
+		return nil, err
+	}
+	delete(raw, "status")
+	unstructured.RemoveNestedField(raw, "metadata", "creationTimestamp")
+	return &unstructured.Unstructured{Object: raw}, nil
+}
+
+// refusals asks each namespace whether it would take a notebook's pod, and says
+// why not; by name.
+func refusals(ctx context.Context, e steps.Env, spaces []*corev1.Namespace) (map[string]string, error) {
+	asked := spaces[:min(len(spaces), check.MostTried)]
+	why := make([]string, len(asked))
+	var looks []func() error
+	for i, ns := range asked {
+		looks = append(looks, func() error {
+			pod, err := notebook(ns.Name)
+			if err != nil {
+				return err
+			}
+			_, err = e.Cluster.Preview(ctx, pod, cluster.PreviewOptions{On: func(ctx context.Context) error {
+				_, err := e.Cluster.Get(ctx, check.Namespaces, "", ns.Name)
+				return err
+			}})
+			said, refused := check.Refusal(err)
+			if refused {
+				why[i], err = said, nil
+			}
+			return err
+		})
+	}
+	if err := check.Together(looks...); err != nil {
+		return nil, err
+	}
+	out := map[string]string{}
+	for i, ns := range asked {
+		if why[i] != "" {
+			out[ns.Name] = why[i]
+		}
+	}
+	return out, nil
+}
+
+func profileLevels(ctx context.Context, e steps.Env) steps.Result {
+	spaces, err := profileSpaces(ctx, e)
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	if len(spaces) == 0 {
+		return steps.Skipped("there is no profile yet")
+	}
+	refused, err := refusals(ctx, e, spaces)
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	var none, narrow, wide, held []string
+	for _, ns := range spaces {
+		has := ns.Labels[check.EnforceLabel]
+		switch at, want := check.Narrowness(has), check.Narrowness(level(e)); {
+		case has == "" && refused[ns.Name] != "":
+			held = append(held, ns.Name)
+		case has == "":
+			none = append(none, ns.Name)
+		case at > want:
+			narrow = append(narrow, ns.Name+" ("+cluster.Clean(has)+")")
+		case at < want:
+			wide = append(wide, ns.Name+" ("+cluster.Clean(has)+")")
+		}
+	}
+	byHand := func(names []string) string {
+		name, _, _ := strings.Cut(names[0], " ")
+		return relabel(e, name) + "    # the profile controller never changes a level that is there"
+	}
+	switch {
+	case len(held) > 0:
+		return onItsWay(ctx, e, steps.Failed(fmt.Sprintf("%d of %d profiles' namespaces have no level, and the cluster's own refuses a notebook there: %s (%s)", len(held), len(spaces), some(held), refused[held[0]]), ""))
+	case len(narrow) > 0:
+		return steps.Failed(fmt.Sprintf("the level is to be %s; narrower are %s", level(e), some(narrow)), byHand(narrow))
+	case len(none) > 0:
+		return onItsWay(ctx, e, steps.Warned(fmt.Sprintf("%d of %d profiles' namespaces have no level: %s. Nothing is refused there now; an upgrade of the guest may change that", len(none), len(spaces), some(none)), ""))
+	case len(refused) > 0:
+		return refusedAnyway(e, refused)
+	case len(wide) > 0:
+		return steps.Warned(fmt.Sprintf("the level is to be %s; wider are %s", level(e), some(wide)), byHand(wide))
+	}
+	return steps.Passed("%s in all %d, and a notebook's pod is let in", level(e), len(spaces))
+}
+
+// relabel gives a namespace the level.
+func relabel(e steps.Env, namespace string) string {
+	return fmt.Sprintf("%s label --overwrite namespace %s %s=%s", e.Kubectl(), namespace, check.EnforceLabel, level(e))
+}
+
+// onItsWay makes a verdict on namespaces without a level wait for as long as the
+// controller may take to read its file anew: nodes look at ConfigMaps once a
+// minute.
+func onItsWay(ctx context.Context, e steps.Env, r steps.Result) steps.Result {
+	f, err := labelsFile(ctx, e)
+	if err != nil || f.labels[check.EnforceLabel] != level(e) {
+		return r
+	}
+	written, err := cluster.Look(ctx, "labels-written/"+e.Cluster.Server()+"/"+f.String()+"/"+steps.HashOf(f.text), time.Minute, func(ctx context.Context) (check.Written, error) {
+		return check.KeyWritten(ctx, e.Cluster, f.namespace, f.name, labelsKey)
+	})
+	if err != nil {
+		return r
+	}
+	return steps.Waits(written.Changed, "%s; the labels file says %s since %s", r.Found, level(e), written.Changed.UTC().Format(time.DateTime)).
+		Or("is the profile controller running? " + e.Kubectl() + " -n " + kubeflowSpace + " logs deployment/profiles-deployment -c manager --tail=20")
+}
+
+// refusedAnyway is for namespaces that have the level, and refuse a notebook still.
+func refusedAnyway(e steps.Env, refused map[string]string) steps.Result {
+	var names []string
+	for name := range refused {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	fix := e.Kubectl() + " get namespace " + names[0] + " --show-labels    # and its quota and policies: the reason says which of them refuses"
+	if strings.Contains(refused[names[0]], "NET_ADMIN") || strings.Contains(refused[names[0]], "istio-init") {
+		fix = answer(e, "security.level", check.Privileged) + ", or install istio-cni"
+	} else if strings.Contains(refused[names[0]], "violates PodSecurity") {
+		fix = answer(e, "security.level", check.Baseline) + ", which Kubeflow's images of notebooks take"
+	}
+	return steps.Failed(fmt.Sprintf("a notebook's pod is refused where the level is as it should be: in %s (%s)", some(names), refused[names[0]]), fix)
+}
+
+// levelWarnings asks what would be said to the level where it is not yet.
+func levelWarnings(ctx context.Context, e steps.Env) steps.Result {
+	spaces, err := profileSpaces(ctx, e)
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	if len(spaces) == 0 {
+		return steps.Skipped("there is no profile yet")
+	}
+	found, err := check.Violators(ctx, e.Cluster, spaceNames(spaces), level(e))
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	if len(found) > 0 {
+		return steps.Warned(fmt.Sprintf("%s would refuse what runs: %s", level(e), some(found)), "give those pods a securityContext, or answer security.level with a wider level: carrick "+e.LinkFile())
+	}
+	return steps.Passed("%s would refuse none of what runs in %d namespaces", level(e), min(len(spaces), check.MostTried))
+}

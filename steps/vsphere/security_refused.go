@@ -1,0 +1,149 @@
+package vsphere
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"carrick/cluster"
+	"carrick/steps"
+	"carrick/steps/check"
+)
+
+// What controllers say in an event when their pods are refused, and by whom.
+const (
+	byPSP   = "unable to validate against any pod security policy"
+	byLevel = "violates PodSecurity"
+)
+
+// owners are what makes pods, by the kind that an event names.
+var owners = map[string]schema.GroupVersionResource{
+	"ReplicaSet":  {Group: "apps", Version: "v1", Resource: "replicasets"},
+	"StatefulSet": {Group: "apps", Version: "v1", Resource: "statefulsets"},
+	"DaemonSet":   check.DaemonSets,
+	"Job":         check.Jobs,
+}
+
+// refusedPods is one workload whose pods are refused.
+type refusedPods struct{ kind, namespace, name, why string }
+
+func podsRefused(ctx context.Context, e steps.Env) steps.Result {
+	spaces, err := profileSpaces(ctx, e)
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	found, err := refusedIn(ctx, e, spaceNames(spaces))
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	if len(found) == 0 {
+		return steps.Passed("no event of the last hour in %d profiles' namespaces says so of a workload that lacks pods still", len(spaces))
+	}
+	var names []string
+	for _, r := range found {
+		names = append(names, r.kind+" "+r.namespace+"/"+r.name)
+	}
+	r := found[0]
+	fix := again(e, "security") + "; then, as its controller tries ever more seldom: " + restart(e, r)
+	i := slices.IndexFunc(spaces, func(ns *corev1.Namespace) bool { return ns.Name == r.namespace })
+	switch has := spaces[i].Labels[check.EnforceLabel]; {
+	case !strings.Contains(r.why, byLevel) || has == "":
+	case check.Narrowness(has) > check.Narrowness(level(e)):
+		fix = relabel(e, r.namespace) + " && " + restart(e, r)
+	default:
+		fix = "give its pods a securityContext, or answer security.level with a wider level: carrick " + e.LinkFile() + "; then: " + restart(e, r)
+	}
+	return steps.Failed(fmt.Sprintf("refused their pods: %s (%s)", some(names), r.why), fix)
+}
+
+// restart has a controller try at once.
+func restart(e steps.Env, r refusedPods) string {
+	at := e.Kubectl() + " -n " + r.namespace + " "
+	switch r.kind {
+	case "StatefulSet", "DaemonSet":
+		return at + "rollout restart " + strings.ToLower(r.kind) + " " + steps.Quoted(r.name)
+	case "ReplicaSet":
+		return at + "delete replicaset " + steps.Quoted(r.name) + "    # its Deployment makes it anew"
+	}
+	return at + "describe " + strings.ToLower(r.kind) + " " + steps.Quoted(r.name)
+}
+
+// refusedIn are the workloads of namespaces of which an event says that their pods
+// are refused, and that lack pods still: an event stays for an hour, whatever has
+// been mended.
+func refusedIn(ctx context.Context, e steps.Env, namespaces []string) ([]refusedPods, error) {
+	events, err := check.List[corev1.Event](ctx, e.Cluster, eventKind, "", cluster.Selector{Fields: "reason=FailedCreate"})
+	if err != nil {
+		return nil, err
+	}
+	var told []refusedPods
+	for _, ev := range events {
+		o := ev.InvolvedObject
+		if !slices.Contains(namespaces, ev.Namespace) || owners[o.Kind].Empty() || (!strings.Contains(ev.Message, byPSP) && !strings.Contains(ev.Message, byLevel)) {
+			continue
+		}
+		if !slices.ContainsFunc(told, func(r refusedPods) bool { return r.kind == o.Kind && r.namespace == ev.Namespace && r.name == o.Name }) {
+			told = append(told, refusedPods{o.Kind, ev.Namespace, o.Name, whyRefused(ev.Message)})
+		}
+	}
+	lacks := make([]bool, len(told))
+	var looks []func() error
+	for i, r := range told {
+		looks = append(looks, func() error {
+			o, err := e.Cluster.Get(ctx, owners[r.kind], r.namespace, r.name)
+			if apierrors.IsNotFound(err) {
+				return nil
+			}
+			if err == nil {
+				lacks[i] = lacksPods(o)
+			}
+			return err
+		})
+	}
+	if err := check.Together(looks...); err != nil {
+		return nil, err
+	}
+	var out []refusedPods
+	for i, r := range told {
+		if lacks[i] {
+			out = append(out, r)
+		}
+	}
+	return out, nil
+}
+
+// whyRefused is the part of an event that says what is refused.
+func whyRefused(message string) string {
+	message = cluster.Clean(message)
+	for _, mark := range []string{byPSP, byLevel} {
+		if i := strings.Index(message, mark); i >= 0 {
+			return message[i:]
+		}
+	}
+	return message
+}
+
+// lacksPods tells whether a workload has fewer pods than it asks for.
+func lacksPods(o *unstructured.Unstructured) bool {
+	number := func(path ...string) int64 {
+		n, _, _ := unstructured.NestedInt64(o.Object, path...)
+		return n
+	}
+	switch o.GetKind() {
+	case "Job":
+		return number("status", "active")+number("status", "succeeded")+number("status", "failed") == 0
+	case "DaemonSet":
+		return number("status", "currentNumberScheduled") < number("status", "desiredNumberScheduled")
+	}
+	want, set, _ := unstructured.NestedInt64(o.Object, "spec", "replicas")
+	if !set {
+		want = 1
+	}
+	return number("status", "replicas") < want
+}

@@ -1,0 +1,152 @@
+package vsphere
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+
+	"carrick/cluster"
+	"carrick/steps"
+	"carrick/steps/check"
+)
+
+// Where upstream says so.
+const (
+	fileVolumes     = "https://docs.vmware.com (VMware vSphere, vSphere with Tanzu, GUID-82AC812A: ReadWriteMany volumes, limits)"
+	provisionerCode = "kubernetes-sigs/nfs-subdir-external-provisioner: cmd/nfs-subdir-external-provisioner/provisioner.go"
+	chartSource     = "kubernetes-sigs/nfs-subdir-external-provisioner: charts/nfs-subdir-external-provisioner"
+)
+
+func storageChecks() []steps.Check {
+	return []steps.Check{
+		{
+			Name: "native-rwx", Title: "the guest's own file volumes were tried", On: steps.Local, Needs: []string{"signed-in"}, When: triesNative, Mend: "native-try", Within: 5 * time.Minute,
+			Why: "since vSphere 7.0U3, with vSAN File Service and file volumes enabled on the Supervisor, a guest (TKr 1.22 and newer) has volumes that many pods write to: an NFS server, a provisioner that nobody maintains and a webhook are then parts that can only fail",
+			See: []string{fileVolumes, "kubernetes-sigs/vsphere-csi-driver: pkg/csi/service/wcpguest/controller_helper.go"}, Run: nativeRWX,
+		},
+		{
+			Name: "rwx-class", Title: "the class of shared volumes is there", On: steps.Local, Needs: []string{"signed-in"},
+			Why: "a claim that names a class that is not there stays Pending for ever, and says so nowhere but in its events",
+			See: []string{page, chartSource}, Run: rwxClass,
+		},
+		{
+			Name: "class-keeps", Title: "what is deleted with a claim is meant to be", On: steps.Local, Needs: []string{"rwx-class"},
+			Why: "a notebook's claim that somebody deletes takes the data with it where the class says Delete and archives nothing",
+			See: []string{provisionerCode}, Run: classKeeps,
+		},
+		{
+			Name: "page-class", Title: "no claim waits for a class that is not there", On: steps.Local, Needs: []string{"signed-in"},
+			Why: "the published guide installs the class nfs-client and tests with one called nfs, and its test names a volume that is not there: such a claim stays Pending whatever is right with the rest",
+			See: []string{page}, Run: pageClass,
+		},
+	}
+}
+
+func rwxClass(ctx context.Context, e steps.Env) steps.Result {
+	source := e.Answers.Text("storage.source")
+	if class(e) == "" {
+		return steps.Failed("which class shared volumes have is not answered", answer(e, "storage.class", "its name"))
+	}
+	c, err := theClass(ctx, e)
+	if err != nil {
+		fix := e.Kubectl() + " get storageclasses    # then " + answer(e, "storage.class", "one of them")
+		if source == byNFS {
+			fix = again(e, "nfs")
+		}
+		return check.Missing(err, "storage class "+class(e), fix)
+	}
+	by := cluster.Clean(c.Provisioner)
+	switch {
+	case by == "kubernetes.io/no-provisioner":
+		return steps.Failed(c.Name+" makes no volumes: somebody makes each by hand", answer(e, "storage.class", "a class with a provisioner"))
+	case source == byNFS && c.Provisioner == vSphereCSI:
+		return steps.Failed(fmt.Sprintf("%s is a class of the guest's own (%s), and shared volumes are to come from NFS", c.Name, by), answer(e, "storage.class", "nfs-client"))
+	case source == native && c.Provisioner != vSphereCSI:
+		return steps.Warned(fmt.Sprintf("%s is of provisioner %s, no class of the guest's own", c.Name, by), answer(e, "storage.source", "class")+"    # it is somebody else's")
+	}
+	return steps.Passed("%s, of provisioner %s", c.Name, by)
+}
+
+func classKeeps(ctx context.Context, e steps.Env) steps.Result {
+	c, err := theClass(ctx, e)
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	if waitsForPod(c) {
+		return steps.Warned(c.Name+" binds a claim when the first pod uses it (WaitForFirstConsumer): a claim alone stays Pending, as in the published guide's test", "take a class that binds at once: "+answer(e, "storage.class", "its name"))
+	}
+	if c.ReclaimPolicy != nil && *c.ReclaimPolicy == corev1.PersistentVolumeReclaimRetain {
+		return steps.Passed("%s: a volume stays when its claim is deleted, until somebody deletes it", c.Name)
+	}
+	how, erases := onDelete(c)
+	if erases {
+		return steps.Warned(fmt.Sprintf("%s: %s: who deletes a claim deletes its data", c.Name, how),
+			fmt.Sprintf("%s delete storageclass %s    # a class can't be changed; volumes that it has made stay. Then, with nfs.archive yes or nfs.reclaim Retain: %s", e.Kubectl(), c.Name, again(e, "nfs")))
+	}
+	return steps.Passed("%s: %s", c.Name, how)
+}
+
+// onDelete says what a class does with a folder whose claim is deleted, as its provisioner reads the parameters.
+func onDelete(c *storagev1.StorageClass) (how string, erases bool) {
+	parameters := c.Parameters
+	switch {
+	case c.Provisioner == vSphereCSI:
+		return "the volume goes with its claim, as any of the guest's own does", false
+	case c.Provisioner == csiNFS:
+		if on := parameters["onDelete"]; on == "retain" || on == "archive" {
+			return "onDelete is " + on, false
+		}
+		return "csi-driver-nfs deletes the folder (onDelete is neither retain nor archive)", true
+	case parameters["onDelete"] == "retain":
+		return "onDelete is retain: the folder stays", false
+	case parameters["onDelete"] == "delete":
+		return "onDelete is delete", true
+	case strings.EqualFold(parameters["archiveOnDelete"], "false"):
+		return `archiveOnDelete is "false"`, true
+	case c.Parameters["archiveOnDelete"] == "":
+		return "reclaim policy Delete", false
+	}
+	return "the folder of a deleted claim is kept as archived-NAME", false
+}
+
+func pageClass(ctx context.Context, e steps.Env) steps.Result {
+	var classes []*storagev1.StorageClass
+	var claims []*corev1.PersistentVolumeClaim
+	err := check.Together(
+		func() (err error) { classes, err = allClasses(ctx, e); return err },
+		func() (err error) {
+			claims, err = check.List[corev1.PersistentVolumeClaim](ctx, e.Cluster, claimKind, "", cluster.Selector{})
+			return err
+		},
+	)
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	there := map[string]bool{"": true} // a claim without one is bound by hand, or gets the default one
+	for _, c := range classes {
+		there[c.Name] = true
+	}
+	var lost []string
+	var first *corev1.PersistentVolumeClaim
+	for _, c := range claims {
+		if c.Status.Phase == corev1.ClaimPending && !there[classOf(c)] {
+			lost = append(lost, fmt.Sprintf("%s/%s (%s)", c.Namespace, c.Name, cluster.Clean(classOf(c))))
+			if first == nil {
+				first = c
+			}
+		}
+	}
+	if len(lost) == 0 {
+		return steps.Passed("each of %d claims names a class that is there, or none", len(claims))
+	}
+	why := ""
+	if v := first.Spec.VolumeName; v != "" {
+		why = fmt.Sprintf("; %s also names volume %s", first.Name, cluster.Clean(v))
+	}
+	return steps.Warned(fmt.Sprintf("claims name a class that is not there: %s%s", some(lost), why),
+		fmt.Sprintf("%s -n %s delete persistentvolumeclaim %s    # the class of a claim can't be changed: make it anew with storageClassName: %s, and without volumeName", e.Kubectl(), first.Namespace, first.Name, class(e)))
+}

@@ -1,0 +1,267 @@
+package vsphere
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"carrick/cluster"
+	"carrick/steps"
+	"carrick/steps/check"
+)
+
+// nativeClass is a class of the guest's own that binds at once, the default one first: a claim of one that waits for a
+// pod says nothing by itself.
+func nativeClass(ctx context.Context, e steps.Env) (any, error) {
+	all, err := allClasses(ctx, e)
+	if err != nil {
+		return nil, err
+	}
+	own := slices.DeleteFunc(all, func(c *storagev1.StorageClass) bool { return c.Provisioner != vSphereCSI })
+	if len(own) == 0 {
+		return nil, steps.Absent("no class is of provisioner %s", vSphereCSI)
+	}
+	rank := func(c *storagev1.StorageClass) int {
+		switch {
+		case waitsForPod(c):
+			return 2
+		case isDefault(c):
+			return 0
+		}
+		return 1
+	}
+	return slices.MinFunc(own, func(a, b *storagev1.StorageClass) int { return rank(a) - rank(b) }).Name, nil
+}
+
+func waitsForPod(c *storagev1.StorageClass) bool {
+	return c.VolumeBindingMode != nil && *c.VolumeBindingMode == storagev1.VolumeBindingWaitForFirstConsumer
+}
+
+// csiNFS is the provisioner of csi-driver-nfs (kubernetes-csi/csi-driver-nfs: pkg/nfs/nfs.go).
+const csiNFS = "nfs.csi.k8s.io"
+
+// sharedClass is a class that is neither the guest's own nor an NFS provisioner's, and that has shown that many pods
+// can have its volumes.
+func sharedClass(ctx context.Context, e steps.Env) (any, error) {
+	var classes []*storagev1.StorageClass
+	var claims []*corev1.PersistentVolumeClaim
+	var theirs []provisioner
+	err := check.Together(
+		func() (err error) { classes, err = allClasses(ctx, e); return err },
+		func() (err error) {
+			claims, err = check.List[corev1.PersistentVolumeClaim](ctx, e.Cluster, claimKind, "", cluster.Selector{})
+			return err
+		},
+		func() (err error) { theirs, err = provisioners(ctx, e); return err },
+	)
+	if err != nil {
+		return nil, err
+	}
+	for _, c := range classes {
+		byFolders := slices.ContainsFunc(theirs, func(p provisioner) bool { return p.name == c.Provisioner })
+		bound := slices.ContainsFunc(claims, func(p *corev1.PersistentVolumeClaim) bool { return isShared(p) && isBound(p) && classOf(p) == c.Name })
+		if c.Provisioner != vSphereCSI && !byFolders && (bound || c.Provisioner == csiNFS) {
+			return c.Name, nil
+		}
+	}
+	return nil, steps.Absent("no class has shown that many pods can have its volumes")
+}
+
+func isShared(c *corev1.PersistentVolumeClaim) bool {
+	return slices.Contains(c.Spec.AccessModes, corev1.ReadWriteMany)
+}
+
+func isBound(c *corev1.PersistentVolumeClaim) bool { return c.Status.Phase == corev1.ClaimBound }
+
+// classOf is the class of a claim; "": none.
+func classOf(c *corev1.PersistentVolumeClaim) string {
+	if c.Spec.StorageClassName == nil {
+		return ""
+	}
+	return *c.Spec.StorageClassName
+}
+
+// provisioner is a Deployment that makes volumes of folders on an NFS server, whichever of its three generations
+// (kubernetes-sigs/nfs-subdir-external-provisioner: cmd; helm/charts: stable/nfs-client-provisioner).
+type provisioner struct {
+	*appsv1.Deployment
+	image              string
+	name, server, path string // PROVISIONER_NAME, NFS_SERVER, NFS_PATH
+}
+
+// release is the Helm release that a provisioner is of; "": none.
+func (p provisioner) release() string {
+	return cmp.Or(p.Annotations["meta.helm.sh/release-name"], p.Labels["release"])
+}
+
+// chart is the chart that it is of, with its version; "": none.
+func (p provisioner) chart() string {
+	return cmp.Or(p.Labels["chart"], p.Labels["helm.sh/chart"])
+}
+
+// made tells whether a link of carrick made it.
+func (p provisioner) made() bool { return steps.CreatedBy(p.Annotations) != "" }
+
+// at is where it stands.
+func (p provisioner) at() string { return p.Namespace + "/" + p.Name }
+
+// provisioners are all of a cluster.
+func provisioners(ctx context.Context, e steps.Env) ([]provisioner, error) {
+	all, err := check.List[appsv1.Deployment](ctx, e.Cluster, check.Deployments, "", cluster.Selector{})
+	if err != nil {
+		return nil, err
+	}
+	var out []provisioner
+	for _, d := range all {
+		for _, c := range d.Spec.Template.Spec.Containers {
+			p := provisioner{Deployment: d, image: cluster.Clean(c.Image), name: valueOf(c.Env, "PROVISIONER_NAME"), server: valueOf(c.Env, "NFS_SERVER"), path: valueOf(c.Env, "NFS_PATH")}
+			if p.name != "" && hasVariable(c.Env, "NFS_SERVER") {
+				out = append(out, p)
+			}
+		}
+	}
+	return out, nil
+}
+
+func hasVariable(env []corev1.EnvVar, name string) bool {
+	return slices.ContainsFunc(env, func(v corev1.EnvVar) bool { return v.Name == name })
+}
+
+func valueOf(env []corev1.EnvVar, name string) string {
+	for _, v := range env {
+		if v.Name == name {
+			return cluster.Clean(v.Value)
+		}
+	}
+	return ""
+}
+
+// nfsStands is the NFS provisioner that is there: one that carrick made, else one that has a class, else any.
+func nfsStands(ctx context.Context, e steps.Env) (any, error) {
+	all, err := provisioners(ctx, e)
+	if err != nil {
+		return nil, err
+	}
+	if len(all) == 0 {
+		return nil, steps.Absent("no Deployment makes volumes of folders on an NFS server")
+	}
+	classes, err := allClasses(ctx, e)
+	if err != nil {
+		return nil, err
+	}
+	of := func(p provisioner) string {
+		for _, c := range classes {
+			if c.Provisioner == p.name {
+				return c.Name
+			}
+		}
+		return ""
+	}
+	rank := func(p provisioner) int {
+		switch {
+		case p.made():
+			return 0
+		case of(p) != "":
+			return 1
+		}
+		return 2
+	}
+	p := slices.MinFunc(all, func(a, b provisioner) int { return rank(a) - rank(b) })
+	return p.fact(of(p)), nil
+}
+
+// fact is what is told of a provisioner, with a class of its; "": it has none.
+func (p provisioner) fact(class string) map[string]any {
+	return map[string]any{
+		"name": p.Name, "namespace": p.Namespace, "release": p.release(), "chart": p.chart(), "provisioner": p.name, "image": p.image,
+		"server": p.server, "path": p.path, "class": class, "made": steps.CreatedBy(p.Annotations),
+	}
+}
+
+// nfsThere is the provisioner that Helm keeps under the name that was answered, or that somebody made by hand where it
+// would stand.
+func nfsThere(ctx context.Context, e steps.Env) (any, error) {
+	all, err := provisioners(ctx, e)
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range all {
+		if r := p.release(); p.Namespace == nfsSpace(e) && (r == "" || r == e.Answers.Text("nfs.release")) {
+			return p.fact(""), nil
+		}
+	}
+	return nil, steps.Absent("no NFS provisioner stands in namespace %s", nfsSpace(e))
+}
+
+// theProvisioner is the one that this link is about: in the place that was answered, else the one that the class names,
+// else the only one; nil: there is none.
+func theProvisioner(ctx context.Context, e steps.Env) (*provisioner, error) {
+	all, err := provisioners(ctx, e)
+	if err != nil || len(all) == 0 {
+		return nil, err
+	}
+	c, err := theClass(ctx, e)
+	if err != nil && !apierrors.IsNotFound(err) {
+		return nil, err
+	}
+	ns, release := nfsSpace(e), e.Answers.Text("nfs.release")
+	for _, fits := range []func(provisioner) bool{
+		func(p provisioner) bool { return p.Namespace == ns && p.release() == release },
+		func(p provisioner) bool { return c != nil && p.name == c.Provisioner },
+		func(p provisioner) bool { return p.Namespace == ns },
+	} {
+		if i := slices.IndexFunc(all, fits); i >= 0 {
+			return &all[i], nil
+		}
+	}
+	if len(all) == 1 {
+		return &all[0], nil
+	}
+	return nil, nil
+}
+
+// theClass is the class of shared volumes.
+func theClass(ctx context.Context, e steps.Env) (*storagev1.StorageClass, error) {
+	return check.Get[storagev1.StorageClass](ctx, e.Cluster, check.StorageClasses, "", class(e))
+}
+
+// triedClaims are the claims with which this link has tried something before.
+func triedClaims(ctx context.Context, e steps.Env, action string) ([]*unstructured.Unstructured, error) {
+	return e.Cluster.List(ctx, claimKind, "", e.Marked(action))
+}
+
+// adoptSpace is where something of this link was tried before.
+func adoptSpace(ctx context.Context, e steps.Env) (any, string, error) {
+	for _, action := range []string{"claim", "native-try"} {
+		claims, err := triedClaims(ctx, e, action)
+		if err != nil {
+			return nil, "", err
+		}
+		if len(claims) > 0 {
+			return claims[0].GetNamespace(), "claim " + claims[0].GetName(), nil
+		}
+	}
+	return nil, "", nil
+}
+
+// adoptTry: in a set-up of somebody else there is nothing to be tried where an NFS server makes volumes already.
+func adoptTry(ctx context.Context, e steps.Env) (any, string, error) {
+	claims, err := triedClaims(ctx, e, "native-try")
+	if err != nil {
+		return nil, "", err
+	}
+	if len(claims) > 0 {
+		return true, "claim " + claims[0].GetName(), nil
+	}
+	stands, err := e.Own.Value("nfs-stands")
+	if err != nil {
+		return adoptedFact(nil, err, "")
+	}
+	return false, "Deployment " + field(stands, "namespace") + "/" + field(stands, "name") + " makes volumes already", nil
+}

@@ -1,0 +1,111 @@
+package vsphere
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/fields"
+
+	"carrick/cluster"
+	"carrick/steps"
+	"carrick/steps/check"
+)
+
+// told is how long a provisioner may take to say that it can't: on a Supervisor without file volumes pvCSI may say
+// nothing for four minutes, and nobody waits for that (kubernetes-sigs/vsphere-csi-driver: issue 1658).
+const told = time.Minute
+
+// nativeRWX judges the trial. What it says depends on what was answered: where shared volumes come from NFS, a trial that
+// has failed is the reason for it.
+func nativeRWX(ctx context.Context, e steps.Env) steps.Result {
+	c, err := check.Get[corev1.PersistentVolumeClaim](ctx, e.Cluster, claimKind, space(e), trial(e, "native"))
+	if apierrors.IsNotFound(err) {
+		return steps.Failed("they have not been tried yet", "")
+	}
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	asked, got := cluster.Clean(c.Annotations[askedNote]), cluster.Clean(classOf(c))
+	if asked != got {
+		return steps.Warned(fmt.Sprintf("the claim asked for class %s, and what changes claims on their way in made %s of it: so this says nothing of the guest's own volumes", asked, got), answer(e, "storage.try", "no"))
+	}
+	if isBound(c) {
+		return nativeWorks(e, got)
+	}
+	events, err := eventsOf(ctx, e, space(e), "PersistentVolumeClaim", c.Name)
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	return nativeFails(e, c, events)
+}
+
+func nativeWorks(e steps.Env, class string) steps.Result {
+	works := "the claim is Bound: class " + class + " gives volumes that many pods write to (vSAN File Service has room for 100)"
+	if e.Answers.Text("storage.source") != byNFS {
+		return steps.Passed("%s", works)
+	}
+	fix := answer(e, "storage.source", native) + "\n# to have NFS all the same: " + answer(e, "storage.try", "no")
+	if _, err := e.Own.Value("nfs-stands"); err == nil {
+		return steps.Warned(works+": NFS is not needed", fix)
+	}
+	return steps.Failed(works+": nothing of NFS is built", fix)
+}
+
+func nativeFails(e steps.Env, c *corev1.PersistentVolumeClaim, events []*corev1.Event) steps.Result {
+	needed := e.Answers.Text("storage.source") == native
+	said, late := messageOf(events, "ProvisioningFailed"), messageOf(events, "WaitForFirstConsumer")
+	since := c.CreationTimestamp.Time
+	fix := "let a vSphere admin enable vSAN File Service and, for the Supervisor, file volumes (vSphere 7.0U3 or newer, TKr 1.22 or newer, no NAT between the two networks)\n# without that: " + answer(e, "storage.source", byNFS)
+	switch {
+	case said != "" && needed:
+		return steps.Failed(fmt.Sprintf("class %s gives none: %q", classOf(c), said), fix)
+	case said != "":
+		return steps.Passed("they were: class %s gives none (%q)", classOf(c), said)
+	case late != "":
+		return steps.Warned(fmt.Sprintf("class %s waits for a pod: a claim alone says nothing of it", classOf(c)), answer(e, "storage.class", "a class that binds at once")+"\n# "+answer(e, "storage.try", "no"))
+	case needed || time.Since(since) < told:
+		r := steps.Waits(since, "the claim is %s, and nobody has said why", c.Status.Phase).Or(fmt.Sprintf("%s -n %s describe persistentvolumeclaim %s\n# %s", e.Kubectl(), c.Namespace, c.Name, fix))
+		r.Again = since.Add(told)
+		return r
+	}
+	return steps.Passed("they were: class %s has given none within %s, and says nothing", classOf(c), told)
+}
+
+// eventsOf are the events about one object, the newest last.
+func eventsOf(ctx context.Context, e steps.Env, namespace, kind, name string) ([]*corev1.Event, error) {
+	all, err := check.List[corev1.Event](ctx, e.Cluster, eventKind, namespace, cluster.Selector{Fields: fields.OneTermEqualSelector("involvedObject.name", name).String()})
+	if err != nil {
+		return nil, err
+	}
+	all = slices.DeleteFunc(all, func(v *corev1.Event) bool { return v.InvolvedObject.Kind != kind })
+	slices.SortStableFunc(all, func(a, b *corev1.Event) int { return lastSeen(a).Compare(lastSeen(b)) })
+	return all, nil
+}
+
+func lastSeen(v *corev1.Event) time.Time {
+	out := v.CreationTimestamp.Time
+	for _, at := range []time.Time{v.LastTimestamp.Time, v.EventTime.Time} {
+		if at.After(out) {
+			out = at
+		}
+	}
+	if v.Series != nil && v.Series.LastObservedTime.After(out) {
+		out = v.Series.LastObservedTime.Time
+	}
+	return out
+}
+
+// messageOf is the newest message of a reason; "": there is none.
+func messageOf(events []*corev1.Event, reason string) string {
+	for _, v := range slices.Backward(events) {
+		if v.Reason == reason {
+			return cluster.Clean(cmp.Or(v.Message, reason))
+		}
+	}
+	return ""
+}

@@ -1,0 +1,41 @@
+package vsphere_test
+
+import (
+	"testing"
+
+	"carrick/cluster/clustertest"
+	"carrick/steps/stepstest"
+	"carrick/steps/vsphere"
+)
+
+// seeded is the sandbox with a guest cluster, its Supervisor and an NFS server, and
+// with what is wrong there; "": nothing.
+func seeded(t *testing.T, fault string) *clustertest.Sandbox {
+	t.Helper()
+	box := clustertest.Start(t)
+	if fault != "" {
+		box.SeedFault(t, "vsphere", fault)
+		return box
+	}
+	box.Reset(t)
+	box.Seed(t, "vsphere")
+	return box
+}
+
+// From a guest without shared volumes to a claim of them that is bound, and back to
+// nothing.
+func TestStorageCycle(t *testing.T) {
+	for name, way := range map[string]struct {
+		fault string
+		more  map[string]any
+	}{
+		"nfs":    {more: map[string]any{"storage.source": "nfs"}},
+		"pods":   {more: map[string]any{"storage.source": "nfs", "claim.pods": true, "nfs.options": []string{}}},
+		"retain": {more: map[string]any{"storage.source": "nfs", "storage.try": false, "storage.class": "shared", "nfs.release": "shared", "nfs.namespace": "shared-nfs"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			box := seeded(t, way.fault)
+			stepstest.Cycle(t, box, vsphere.Guide(), assets, name, stepstest.Given(t, box, vsphere.Guide(), way.more))
+		})
+	}
+}
