@@ -1,6 +1,7 @@
 package steps_test
 
 import (
+	"context"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -262,4 +263,49 @@ func TestWhatIsBeingDeletedIsNotAsItShouldBe(t *testing.T) {
 		t.Errorf("planned %+v, %v", p.Actions, err)
 	}
 	box.Run(t, clustertest.Remote, "", "-n", ns, "patch", "configmap", "c", "--type=merge", "-p", `{"metadata":{"finalizers":null}}`)
+}
+
+// otherVersion writes an asset of one version of its API in another.
+const otherVersion = `
+apiVersion: autoscaling/v1
+kind: HorizontalPodAutoscaler
+metadata: {name: a, namespace: '${answers.space}'}
+spec: {maxReplicas: 2, scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: d}}
+`
+
+// What a cluster serves in another version than the asset's is written, found
+// again and taken back in that; and where it serves none there is nothing to take
+// back.
+func TestTheVersionThatIsServedIsWritten(t *testing.T) {
+	const ns = "other-version"
+	space(t, ns)
+	box := clustertest.Start(t)
+	g, assets := changing(otherVersion)
+	version, served := "v2", true
+	m := g.Steps[0].Actions[0].Doer.(steps.Manifest)
+	m.Version = func(context.Context, steps.Env) (string, error) {
+		if !served {
+			return "", steps.Absent("none is served")
+		}
+		return version, nil
+	}
+	g.Steps[0].Actions[0].Doer = m
+	s := stepstest.Open(t, box, g, assets, "version", map[string]any{"space": ns})
+	stepstest.Apply(t, s)
+	said := box.Run(t, clustertest.Remote, "", "-n", ns, "get", "hpa", "a", "--show-managed-fields", "-o", `jsonpath={.metadata.managedFields[?(@.operation=="Apply")].apiVersion}`)
+	if said != "autoscaling/v2" {
+		t.Errorf("it is written in %q", said)
+	}
+	if p, err := s.Plan(t.Context(), steps.Scope{}); err != nil || !p.Empty() {
+		t.Errorf("a second apply would change %+v, %v", p.Actions, err)
+	}
+	served = false
+	if p, err := s.PlanUndo(t.Context(), steps.Scope{}); err != nil || len(p.Actions) != 0 {
+		t.Errorf("undo would change %+v, %v", p, err)
+	}
+	served = true
+	stepstest.Undo(t, s)
+	if left := box.Run(t, clustertest.Remote, "", "-n", ns, "get", "hpa", "-o", "name"); left != "" {
+		t.Errorf("left is %s", left)
+	}
 }

@@ -50,14 +50,7 @@ type reply struct {
 	Error string `json:"error,omitempty"`
 	// Faults are what can be wrong in a scenario, by name.
 	Faults []fault `json:"faults,omitempty"`
-	// Answers are what a walk through a scenario answers, by question.
-	Answers map[string]string `json:"answers,omitempty"`
-	// Given are those of them that a link of the demo begins with.
-	Given map[string]string `json:"given,omitempty"`
-	// Hosts are the folders of the sides that are machines, by side.
-	Hosts map[string]string `json:"hosts,omitempty"`
-	// Here are those of them whose network is this machine's.
-	Here map[string]bool `json:"here,omitempty"`
+	scenario.Told
 }
 
 // fault is one thing that can be wrong, with one sentence.
@@ -95,7 +88,7 @@ func (d desk) answer(ctx context.Context, line string) reply {
 		return reply{Error: err.Error()}
 	}
 	if words[0] == "seed" {
-		return reply{OK: true, Answers: d.stage.Answers(words[1]), Given: d.stage.Given(words[1]), Hosts: d.stage.Hosts(words[1]), Here: d.stage.Here(words[1])}
+		return reply{OK: true, Told: d.stage.Told(words[1])}
 	}
 	return reply{OK: true}
 }

@@ -6,7 +6,6 @@ import (
 	"carrick/steps/liqo"
 	"carrick/steps/ondemand"
 	"carrick/steps/renku"
-	"carrick/steps/vsphere"
 )
 
 // guides are all guides, in the order of the first screen. A new guide is a
@@ -17,6 +16,5 @@ func guides() []*steps.Guide {
 		liqo.Guide(),
 		ondemand.Guide(),
 		interlink.Guide(),
-		vsphere.Guide(),
 	}
 }

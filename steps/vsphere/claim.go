@@ -5,6 +5,8 @@ import (
 	"errors"
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"carrick/cluster"
 	"carrick/steps"
 	"carrick/steps/check"
@@ -16,12 +18,12 @@ func claim() steps.Step {
 		Why: "A claim of the class proves the storage by itself, before anything changes the class of claims. It is the published guide's test, which as it stands is refused: its first line holds three, and it has neither access modes nor a size. Two pods on two nodes prove that both write into one folder.",
 		Ask: []steps.Question{
 			{
-				Key: "claim.pods", Title: "Try the claim with two pods on two nodes", Kind: steps.YesNo,
+				Key: "claim.pods", Title: "Try the claim with two pods on two nodes", Kind: steps.YesNo, Adopt: adoptPods,
 				Help:    "Each writes a file and waits two minutes for the other's. They are held to the level restricted, as notebooks should be.",
 				Default: steps.Fixed(false, "a bound claim is a good sign, and pods need an image"),
 			},
 			{
-				Key: "claim.image", Title: "Image of these pods", Kind: steps.Text, When: triesPods, Check: checkPodImage,
+				Key: "claim.image", Title: "Image of these pods", Kind: steps.Text, When: triesPods, Check: checkPodImage, Adopt: adoptPodImage,
 				Help:    "One with sh, cat and sleep in it, which nodes can pull.",
 				Default: steps.Fixed("docker.io/library/busybox:stable", "upstream"),
 			},
@@ -53,6 +55,27 @@ func askedClass(_ context.Context, e steps.Env) (any, error) { return class(e), 
 // bothPods are the pods: each writes its own file and waits for the other's.
 func bothPods(context.Context, steps.Env) ([]any, error) {
 	return []any{map[string]any{"own": "a", "other": "b"}, map[string]any{"own": "b", "other": "a"}}, nil
+}
+
+// triedPods are the pods with which a claim was tried.
+func triedPods(ctx context.Context, e steps.Env) ([]*corev1.Pod, error) {
+	return check.List[corev1.Pod](ctx, e.Cluster, check.Pods, "", e.Marked("claim-pods"))
+}
+
+func adoptPods(ctx context.Context, e steps.Env) (any, string, error) {
+	pods, err := triedPods(ctx, e)
+	if err != nil || len(pods) == 0 {
+		return nil, "", err
+	}
+	return true, "pod " + pods[0].Namespace + "/" + pods[0].Name, nil
+}
+
+func adoptPodImage(ctx context.Context, e steps.Env) (any, string, error) {
+	pods, err := triedPods(ctx, e)
+	if err != nil || len(pods) == 0 || len(pods[0].Spec.Containers) == 0 {
+		return nil, "", err
+	}
+	return pods[0].Spec.Containers[0].Image, "pod " + pods[0].Namespace + "/" + pods[0].Name, nil
 }
 
 // trialPods are left out of exports.

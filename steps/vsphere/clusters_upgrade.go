@@ -43,7 +43,7 @@ func upgradeCrosses(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Unseen(err)
 	}
 	if now.Minor >= restricted {
-		return steps.Passed("it is %s: that is behind it", now.Git)
+		return steps.Passed("it is %s, which is past 1.26", now.Git)
 	}
 	planned, from, err := plannedMinor(e)
 	switch {

@@ -172,8 +172,8 @@ func hookConditions(_ context.Context, e steps.Env) (any, error) {
 		return nil, err
 	}
 	return []any{
-		map[string]any{"name": "many-pods-write", "expression": sharedClaim},
-		map[string]any{"name": "class-is-exchanged", "expression": exchanged(e)},
+		map[string]any{"name": "rwx", "expression": sharedClaim},
+		map[string]any{"name": "vsphere-class-or-none", "expression": exchanged(e)},
 	}, nil
 }
 

@@ -186,8 +186,9 @@ func kyvernoFile() steps.Call {
 				Note: "carrick does not apply it: carrick export " + e.LinkFile() + " DIR writes it; then " + e.Kubectl() + " apply -f",
 			}}}, nil
 		},
-		Make:  func(context.Context, steps.Env, steps.Progress) error { return nil },
-		Keeps: "carrick has made no policy of Kyverno's",
+		Make:   func(context.Context, steps.Env, steps.Progress) error { return nil },
+		Left:   func(context.Context, steps.Env) (steps.Change, error) { return steps.Change{}, nil },
+		Revert: func(context.Context, steps.Env, steps.Progress) error { return nil },
 		Exports: func(_ context.Context, e steps.Env) ([]steps.Exported, error) {
 			return []steps.Exported{
 				{Object: kyvernoPolicy(e)},

@@ -90,15 +90,22 @@ func wrongPolicy(e steps.Env, p *admissionv1.MutatingAdmissionPolicy) string {
 			rules = append(rules, r.RuleWithOperations)
 		}
 	}
-	text := policyText(p)
+	text, conditions := policyText(p), ""
+	for _, c := range p.Spec.MatchConditions {
+		conditions += c.Expression + "\n"
+	}
 	switch is, _ := asked(rules); {
 	case !is:
 		return "is not asked about claims that are made"
 	case !slices.Contains(quotedIn(text), class(e)):
 		return "does not give claims the class " + class(e)
+	case !strings.Contains(text, "ReadWriteMany"):
+		return "exchanges the class of claims that one node writes to, too"
+	case !strings.Contains(conditions, "storageClassName"):
+		return "exchanges every class, and \"\" among them"
 	}
 	for _, name := range e.Answers.List("mutation.from") {
-		if !slices.Contains(quotedIn(text), name) {
+		if !slices.Contains(quotedIn(conditions), name) {
 			return "does not exchange the class " + name
 		}
 	}
@@ -131,7 +138,10 @@ func oddPolicy(e steps.Env, p *admissionv1.MutatingAdmissionPolicy, key, value s
 		conditions = append(conditions, plainCEL(c.Expression))
 	}
 	m := p.Spec.Mutations
-	if !slices.Equal(conditions, []string{plainCEL(sharedClaim), plainCEL(exchanged(e))}) || len(m) != 1 || m[0].ApplyConfiguration == nil || plainCEL(m[0].ApplyConfiguration.Expression) != plainCEL(assigned(e)) {
+	want := []string{plainCEL(sharedClaim), plainCEL(exchanged(e))}
+	slices.Sort(conditions)
+	slices.Sort(want)
+	if !slices.Equal(conditions, want) || len(m) != 1 || m[0].ApplyConfiguration == nil || plainCEL(m[0].ApplyConfiguration.Expression) != plainCEL(assigned(e)) {
 		return "is written in other words than carrick's; what it does, the step function tries"
 	}
 	return ""
@@ -172,7 +182,7 @@ func oneMutator(ctx context.Context, e steps.Env) steps.Result {
 	}
 	switch {
 	case len(others) > 0 && len(right) > 0:
-		return steps.Failed(fmt.Sprintf("%s, and %s does, too", does, said(others)), deleting(e, others[0]))
+		return steps.Failed(fmt.Sprintf("%s, and so does %s", does, said(others)), deleting(e, others[0]))
 	case len(others) > 0:
 		return steps.Failed(fmt.Sprintf("%s exchanges the class of claims, and mutation.by is %s", said(others), by), answer(e, "mutation.by", others[0].by)+", or: "+deleting(e, others[0]))
 	case len(may) > 0:

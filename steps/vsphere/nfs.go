@@ -21,23 +21,24 @@ func nfs() steps.Step {
 		When: usesNFS,
 		Ask:  nfsQuestions(),
 		Facts: []steps.Fact{
+			{Name: "nfs-there", Title: "the NFS provisioner in the place that was answered", On: steps.Local, Learn: nfsThere},
 			{Name: "node-addresses", Title: "the addresses of the nodes", On: steps.Local, Learn: nodeAddresses},
 		},
 		Actions: []steps.Action{
 			{
-				Name: "nfs-namespace", Title: "Make the namespace of the provisioner", On: steps.Local, Needs: []string{"guest-cluster", "native-rwx"}, When: makesNFSSpace,
-				Doer: steps.Manifest{File: "nfs-namespace.yaml"},
+				Name: "nfs-namespace", Title: "Make the namespace of the provisioner", On: steps.Local, Needs: []string{"guest-cluster", "native-rwx"}, When: installsNFS,
+				Doer: provisionerSpace{besideProvisioner{steps.Manifest{File: "nfs-namespace.yaml"}}},
 			},
 			{
 				Name: "nfs-psp", Title: "Let the provisioner's pod in", On: steps.Local, Needs: []string{"guest-cluster"}, When: installsUnderPSP,
-				Doer: steps.Manifest{File: "psp-space.yaml", Each: eachSpace(nfsSpace)},
+				Doer: besideProvisioner{steps.Manifest{File: "psp-space.yaml", Each: eachSpace(nfsSpace)}},
 			},
 			{
 				Name: "nfs-chart", Title: "Install the NFS provisioner and its class", On: steps.Local, Needs: []string{"guest-cluster", "native-rwx"}, First: []string{"nfs-port"}, When: installsNFS,
-				Doer: steps.Chart{
+				Doer: provisionerChart{steps.Chart{
 					Release: "${answers.nfs.release}", Namespace: "${answers.nfs.namespace}", Chart: nfsChart,
 					Source: nfsSource, Version: answered("nfs.version"), Values: nfsValues,
-				},
+				}},
 			},
 		},
 		Checks: nfsChecks(),
@@ -46,19 +47,15 @@ func nfs() steps.Step {
 
 func nfsSpace(e steps.Env) string { return e.Answers.Text("nfs.namespace") }
 
-// installsNFS: what somebody else runs is theirs to change, unless Helm keeps it as the release that was answered.
+// installsNFS: what somebody else runs in the place that was answered is theirs to change, unless Helm keeps it, of the
+// same chart in another version.
 func installsNFS(e steps.Env) bool {
-	stands, err := e.Own.Value("nfs-stands")
-	if err != nil || e.Exporting || field(stands, "made") != "" { // where it can't be read the plan says why
+	there, err := e.Own.Value("nfs-there")
+	if !usesNFS(e) || err != nil || e.Exporting || field(there, "made") != "" { // where it can't be read the plan says why
 		return usesNFS(e)
 	}
-	return usesNFS(e) && field(stands, "namespace") == nfsSpace(e) && field(stands, "release") == e.Answers.Text("nfs.release") && strings.HasPrefix(field(stands, "chart"), nfsChart+"-")
-}
-
-// makesNFSSpace: the namespace of a provisioner that somebody else runs is theirs.
-func makesNFSSpace(e steps.Env) bool {
-	stands, err := e.Own.Value("nfs-stands")
-	return installsNFS(e) && (err != nil || e.Exporting || field(stands, "made") != "")
+	version, same := strings.CutPrefix(field(there, "chart"), nfsChart+"-")
+	return field(there, "release") != "" && same && version != e.Answers.Text("nfs.version")
 }
 
 func installsUnderPSP(e steps.Env) bool { return installsNFS(e) && pspBranch(e) }

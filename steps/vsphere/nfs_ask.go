@@ -64,7 +64,7 @@ func nfsQuestions() []steps.Question {
 			Default: steps.Fixed("4.0.18", "upstream's last one"),
 		},
 		{
-			Key: "nfs.image", Title: "Image of the provisioner", Kind: steps.Text, Opt: true, Check: checkImage,
+			Key: "nfs.image", Title: "Image of the provisioner", Kind: steps.Text, Opt: true, Check: checkImage, Adopt: adoptNFSImage,
 			Help: "A copy of it with its tag, where nodes pull from a registry of the site. Left empty, the chart's: registry.k8s.io/sig-storage/nfs-subdir-external-provisioner:v4.0.2",
 		},
 	}
@@ -174,6 +174,19 @@ func adoptChartVersion(_ context.Context, e steps.Env) (any, string, error) {
 		return nil, "", nil
 	}
 	return v, "Deployment " + field(stands, "namespace") + "/" + field(stands, "name"), nil
+}
+
+// adoptNFSImage is an image that is not the chart's own.
+func adoptNFSImage(_ context.Context, e steps.Env) (any, string, error) {
+	stands, err := e.Own.Value("nfs-stands")
+	if err != nil {
+		return adoptedFact(nil, err, "")
+	}
+	image := field(stands, "image")
+	if strings.HasPrefix(image, "registry.k8s.io/sig-storage/"+nfsChart+":") || checkImage(image) != nil {
+		return nil, "", nil
+	}
+	return image, "Deployment " + field(stands, "namespace") + "/" + field(stands, "name"), nil
 }
 
 // nodeAddresses are the addresses by which the NFS server sees the nodes where nothing between translates them.

@@ -24,15 +24,15 @@ func profile() steps.Step {
 		Why: "All this is for Kubeflow's users: each has a Profile, and the profile controller makes a namespace of that name with the labels of its file. So it is followed from the Profile to the namespace, for those that are there and for one that carrick makes to try it with.",
 		Ask: []steps.Question{
 			{
-				Key: "profile.try", Title: "Make a profile to try it with", Kind: steps.YesNo, Default: steps.Fixed(false, "a profile is an account of somebody"),
+				Key: "profile.try", Title: "Make a profile to try it with", Kind: steps.YesNo, Adopt: adoptTrial(func(userProfile) any { return true }), Default: steps.Fixed(false, "a profile is an account of somebody"),
 				Help: "It goes from nothing to a namespace that is labelled, as a new user's does; undo deletes it, and its controller the namespace with all that is in it.",
 			},
 			{
-				Key: "profile.name", Title: "Name of that profile", Kind: steps.Namespace, When: triesProfile, Default: steps.Fixed("carrick-trial", "carrick"),
+				Key: "profile.name", Title: "Name of that profile", Kind: steps.Namespace, When: triesProfile, Adopt: adoptTrial(func(p userProfile) any { return p.name }), Default: steps.Fixed("carrick-trial", "carrick"),
 				Help: "Its namespace is called so, too, and must not be there yet.",
 			},
 			{
-				Key: "profile.owner", Title: "User that it is for", Kind: steps.Text, When: triesProfile, Check: checkOwner, Default: steps.Fixed("carrick-trial@example.org", "nobody who can log in"),
+				Key: "profile.owner", Title: "User that it is for", Kind: steps.Text, When: triesProfile, Check: checkOwner, Adopt: adoptTrial(func(p userProfile) any { return p.owner }), Default: steps.Fixed("carrick-trial@example.org", "nobody who can log in"),
 				Help: "As Kubeflow's login knows users: mostly an e-mail address. Whoever it is can use the namespace.",
 			},
 		},
@@ -51,6 +51,24 @@ func checkOwner(v string) error {
 		return errors.New("a user's name without blanks, such as alice@example.org")
 	}
 	return nil
+}
+
+// adoptTrial is what the profile tells that this link has made.
+func adoptTrial(of func(userProfile) any) func(context.Context, steps.Env) (any, string, error) {
+	return func(ctx context.Context, e steps.Env) (any, string, error) {
+		all, err := profiles(ctx, e)
+		if absent(err) {
+			return nil, "", nil
+		}
+		if err != nil {
+			return nil, "", err
+		}
+		i := slices.IndexFunc(all, func(p userProfile) bool { return p.trial })
+		if i < 0 {
+			return nil, "", nil
+		}
+		return of(all[i]), "Profile " + all[i].name, nil
+	}
 }
 
 // profileRights are what it takes to do this step.

@@ -97,11 +97,17 @@ func profileNamespace(ctx context.Context, e steps.Env, p userProfile) steps.Res
 	switch {
 	case !noted || owner != p.owner:
 		return steps.Failed(fmt.Sprintf("namespace %s is of %s, and Profile %s of %s: its controller leaves it alone", p.name, orNobody(owner), p.name, orNobody(p.owner)),
-			fmt.Sprintf("if the namespace is meant for that user: %s annotate --overwrite namespace %s %s=%s    # then delete the Profile and make it anew: a failure is never taken back", e.Kubectl(), p.name, ownerNote, steps.Quoted(p.owner)))
+			fmt.Sprintf("%s annotate --overwrite namespace %s %s=%s && %s    # where the namespace is meant for that user; else: %s delete profile %s", e.Kubectl(), p.name, ownerNote, steps.Quoted(p.owner), forget(e, p.name), e.Kubectl(), p.name))
 	case p.failed != "":
-		return steps.Failed(fmt.Sprintf("Profile %s says that it has failed: %s", p.name, p.failed), describe+"    # where it is mended, the condition stays until the Profile is made anew")
+		return steps.Failed(fmt.Sprintf("Profile %s says that it has failed: %s", p.name, p.failed), forget(e, p.name)+"    # its controller takes no failure back, and says so again where it still is one")
 	}
 	return steps.Passed("%s", p.name)
+}
+
+// forget takes what a controller has said of a Profile out of it. Making it anew
+// would take its namespace along.
+func forget(e steps.Env, name string) string {
+	return fmt.Sprintf(`%s patch profile %s --subresource=status --type=merge -p '{"status":{"conditions":null}}'`, e.Kubectl(), name)
 }
 
 func orNobody(user string) string {

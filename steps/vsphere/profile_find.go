@@ -22,6 +22,7 @@ type userProfile struct {
 	made        time.Time
 	ends        bool
 	failed      string // what its controller says; "": nothing
+	trial       bool   // this link has made it
 }
 
 // profiles are all that are there, in the order of their names. Where the cluster
@@ -38,7 +39,7 @@ func profiles(ctx context.Context, e steps.Env) ([]userProfile, error) {
 	for _, o := range all {
 		out = append(out, userProfile{
 			name: o.GetName(), owner: textAt(o.Object, "spec", "owner", "name"),
-			made: o.GetCreationTimestamp().Time, ends: o.GetDeletionTimestamp() != nil, failed: failureOf(o),
+			made: o.GetCreationTimestamp().Time, ends: o.GetDeletionTimestamp() != nil, failed: failureOf(o), trial: mine(e, o.GetLabels()),
 		})
 	}
 	slices.SortFunc(out, func(a, b userProfile) int { return strings.Compare(a.name, b.name) })
@@ -85,7 +86,7 @@ func profileSpaces(ctx context.Context, e steps.Env) ([]*corev1.Namespace, error
 	}), nil
 }
 
-func namesOf(all []*corev1.Namespace) []string {
+func spaceNames(all []*corev1.Namespace) []string {
 	var out []string
 	for _, ns := range all {
 		out = append(out, ns.Name)

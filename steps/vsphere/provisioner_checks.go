@@ -34,6 +34,9 @@ func provisionerReady(ctx context.Context, e steps.Env) steps.Result {
 	if strings.Contains(log, "selfLink was empty") || (isOldImage(p.image) && v.Minor >= noSelfLink) {
 		return steps.Failed(fmt.Sprintf("%s runs %s, which makes no volumes from Kubernetes 1.%d on (selfLink was empty); it is %s", p.at(), p.image, noSelfLink, v.Git), oldFix(e, p))
 	}
+	if p.Spec.Replicas != nil && *p.Spec.Replicas == 0 {
+		return steps.Failed(p.at()+" has no pod: it is scaled to 0 replicas", fmt.Sprintf("%s -n %s scale deployment %s --replicas=1", e.Kubectl(), p.Namespace, p.Name))
+	}
 	r := check.Available(ctx, e.Cluster, p.Namespace, p.Name, logFix(e, p))
 	if r.Status != steps.Pass {
 		return stuck(ctx, e, p, r)
@@ -140,9 +143,25 @@ func provisionerMay(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Unseen(err)
 	}
 	if len(lacks) > 0 {
-		return steps.Failed(fmt.Sprintf("ServiceAccount %s/%s may not %s", p.Namespace, account, some(lacks)), again(e, "nfs")+"\n# "+logFix(e, p)+" | grep forbidden")
+		return steps.Failed(fmt.Sprintf("ServiceAccount %s/%s may not %s", p.Namespace, account, some(lacks)), rightsFix(ctx, e, p, account)+"\n# "+logFix(e, p)+" | grep forbidden")
 	}
 	return steps.Passed("ServiceAccount %s/%s has all that upstream's roles have", p.Namespace, account)
+}
+
+// rightsFix gives a provisioner its rights back: upstream's roles have its name.
+func rightsFix(ctx context.Context, e steps.Env, p *provisioner, account string) string {
+	if p.made() {
+		return again(e, "nfs")
+	}
+	role := p.Name + "-runner"
+	if _, err := e.Cluster.Get(ctx, check.ClusterRoles, "", role); err == nil {
+		return fmt.Sprintf("%s create clusterrolebinding run-%s --clusterrole=%s --serviceaccount=%s:%s", e.Kubectl(), p.Name, role, p.Namespace, account)
+	}
+	if r := p.release(); r != "" {
+		return fmt.Sprintf("%s -n %s upgrade %s %s --repo %s --version %s --reuse-values    # makes its roles anew",
+			e.Helm(), p.Namespace, steps.Quoted(r), nfsChart, steps.Quoted(e.Answers.Text("nfs.source")), steps.Quoted(e.Answers.Text("nfs.version")))
+	}
+	return "apply deploy/rbac.yaml of " + nfsChart + " with namespace " + p.Namespace
 }
 
 // mayNot are the rights of a list that a ServiceAccount lacks, in words.

@@ -84,7 +84,7 @@ func defaultLevel(e steps.Env) (any, string) {
 	how, err := e.Own.Text("istio")
 	switch {
 	case err == nil && how == istioInit:
-		return check.Privileged, "istiod is there, and no istio-cni"
+		return check.Privileged, "pods get sidecars, and there is no istio-cni"
 	case err == nil && how == istioCNI:
 		return check.Baseline, "istio-cni is there"
 	}

@@ -20,10 +20,27 @@ const (
 	noIstio   = "none"
 )
 
+const installCNI = "install istio-cni with Kubeflow's manifests (common/istio)"
+
 // istioParts are what is there of Istio.
 type istioParts struct {
 	cni    *appsv1.DaemonSet // nil: none
 	pilots []string          // Deployments of istiod
+	asks   []string          // namespaces of profiles whose pods are to get a sidecar
+}
+
+// injects is the label by which a namespace asks for sidecars.
+const injects = "istio-injection"
+
+// there tells whether pods get sidecars, and says by what it is known.
+func (p istioParts) there() (by string, is bool) {
+	switch {
+	case len(p.pilots) > 0:
+		return "Deployment " + some(p.pilots) + " is there", true
+	case len(p.asks) > 0:
+		return "namespaces of profiles ask for sidecars (" + injects + "): " + some(p.asks), true
+	}
+	return "", false
 }
 
 func istio(ctx context.Context, e steps.Env) (istioParts, error) {
@@ -44,18 +61,32 @@ func istio(ctx context.Context, e steps.Env) (istioParts, error) {
 			}
 			return err
 		},
+		func() error {
+			spaces, err := profileSpaces(ctx, e)
+			for _, ns := range spaces {
+				if ns.Labels[injects] == "enabled" {
+					out.asks = append(out.asks, ns.Name)
+				}
+			}
+			if absent(err) {
+				err = nil
+			}
+			return err
+		},
 	)
 	return out, err
 }
 
 func learnIstio(ctx context.Context, e steps.Env) (any, error) {
 	parts, err := istio(ctx, e)
-	switch {
-	case err != nil:
+	if err != nil {
 		return nil, err
+	}
+	_, there := parts.there()
+	switch {
 	case parts.cni != nil:
 		return istioCNI, nil
-	case len(parts.pilots) > 0:
+	case there:
 		return istioInit, nil
 	}
 	return noIstio, nil
@@ -67,14 +98,15 @@ func istioCNIThere(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Unseen(err)
 	}
 	if parts.cni == nil {
+		by, there := parts.there()
 		switch {
-		case len(parts.pilots) == 0:
-			return steps.Passed("there is no Istio: no istiod and no istio-cni")
+		case !there:
+			return steps.Passed("there is no Istio: no istiod, no istio-cni, and no profile's namespace asks for sidecars")
 		case level(e) == check.Privileged:
-			return steps.Passed("Deployment %s gives pods an init container, which privileged lets in; with istio-cni baseline would do", some(parts.pilots))
+			return steps.Warned(by+", and no DaemonSet istio-cni-node: each pod gets an init container that takes the level privileged, which refuses nothing", installCNI+"; then "+answer(e, "security.level", check.Baseline))
 		}
-		return steps.Failed(fmt.Sprintf("Deployment %s is there and no DaemonSet istio-cni-node: each pod gets an init container that %s refuses", some(parts.pilots), level(e)),
-			"install istio-cni with Kubeflow's manifests (common/istio), or "+answer(e, "security.level", check.Privileged))
+		return steps.Failed(fmt.Sprintf("%s, and no DaemonSet istio-cni-node: each pod gets an init container that %s refuses", by, level(e)),
+			installCNI+", or "+answer(e, "security.level", check.Privileged))
 	}
 	name, s := parts.cni.Namespace+"/"+parts.cni.Name, parts.cni.Status
 	if s.NumberReady < s.DesiredNumberScheduled {

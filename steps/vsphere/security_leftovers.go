@@ -12,13 +12,15 @@ import (
 	"carrick/steps/check"
 )
 
-// leftoverBindings deletes what speaks of PodSecurityPolicies that are gone. A
-// binding whose role gives anything else stays.
+// leftoverBindings deletes what speaks of PodSecurityPolicies that are gone, and an
+// undo does not make it again: the plan says so. A binding whose role gives
+// anything else stays.
 func leftoverBindings() steps.Call {
 	return steps.Call{
 		Preview: planLeftovers,
 		Make:    deleteLeftovers,
-		Keeps:   "bindings to roles of PodSecurityPolicies, which are gone, are not made again",
+		Left:    func(context.Context, steps.Env) (steps.Change, error) { return steps.Change{}, nil },
+		Revert:  func(context.Context, steps.Env, steps.Progress) error { return nil },
 		Exports: func(ctx context.Context, e steps.Env) ([]steps.Exported, error) {
 			all, err := pspBindings(ctx, e)
 			var out []steps.Exported

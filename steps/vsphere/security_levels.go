@@ -156,23 +156,28 @@ func profileLevels(ctx context.Context, e steps.Env) steps.Result {
 			wide = append(wide, ns.Name+" ("+cluster.Clean(has)+")")
 		}
 	}
-	relabel := func(names []string) string {
+	byHand := func(names []string) string {
 		name, _, _ := strings.Cut(names[0], " ")
-		return fmt.Sprintf("%s label --overwrite namespace %s %s=%s    # the profile controller never changes a level that is there", e.Kubectl(), name, check.EnforceLabel, level(e))
+		return relabel(e, name) + "    # the profile controller never changes a level that is there"
 	}
 	switch {
 	case len(held) > 0:
 		return onItsWay(ctx, e, steps.Failed(fmt.Sprintf("%d of %d profiles' namespaces have no level, and the cluster's own refuses a notebook there: %s (%s)", len(held), len(spaces), some(held), refused[held[0]]), ""))
 	case len(narrow) > 0:
-		return steps.Failed(fmt.Sprintf("the level is to be %s; narrower are %s", level(e), some(narrow)), relabel(narrow))
+		return steps.Failed(fmt.Sprintf("the level is to be %s; narrower are %s", level(e), some(narrow)), byHand(narrow))
 	case len(none) > 0:
 		return onItsWay(ctx, e, steps.Warned(fmt.Sprintf("%d of %d profiles' namespaces have no level: %s. Nothing is refused there now; an upgrade of the guest may change that", len(none), len(spaces), some(none)), ""))
 	case len(refused) > 0:
 		return refusedAnyway(e, refused)
 	case len(wide) > 0:
-		return steps.Warned(fmt.Sprintf("the level is to be %s; wider are %s", level(e), some(wide)), relabel(wide))
+		return steps.Warned(fmt.Sprintf("the level is to be %s; wider are %s", level(e), some(wide)), byHand(wide))
 	}
 	return steps.Passed("%s in all %d, and a notebook's pod is let in", level(e), len(spaces))
+}
+
+// relabel gives a namespace the level.
+func relabel(e steps.Env, namespace string) string {
+	return fmt.Sprintf("%s label --overwrite namespace %s %s=%s", e.Kubectl(), namespace, check.EnforceLabel, level(e))
 }
 
 // onItsWay makes a verdict on namespaces without a level wait for as long as the
@@ -218,7 +223,7 @@ func levelWarnings(ctx context.Context, e steps.Env) steps.Result {
 	if len(spaces) == 0 {
 		return steps.Skipped("there is no profile yet")
 	}
-	found, err := check.Violators(ctx, e.Cluster, namesOf(spaces), level(e))
+	found, err := check.Violators(ctx, e.Cluster, spaceNames(spaces), level(e))
 	if err != nil {
 		return steps.Unseen(err)
 	}

@@ -121,7 +121,7 @@ func pspBound(ctx context.Context, e steps.Env) steps.Result {
 	if len(spaces) == 0 {
 		return steps.Skipped("there is no profile yet")
 	}
-	without, err := pspAllowed(ctx, e, namesOf(spaces))
+	without, err := pspAllowed(ctx, e, spaceNames(spaces))
 	if err != nil {
 		return steps.Unseen(err)
 	}
@@ -195,13 +195,14 @@ func pspLeftovers(ctx context.Context, e steps.Env) steps.Result {
 	if len(all) == 0 {
 		return steps.Passed("there is no RoleBinding %s… to a role of PodSecurityPolicies", bindingPrefix)
 	}
-	var names []string
+	var names, fixes []string
 	for _, b := range all {
 		names = append(names, b.Namespace+"/"+b.Name)
+		fixes = append(fixes, e.Kubectl()+" -n "+b.Namespace+" delete rolebinding "+steps.Quoted(b.Name))
 	}
 	fix := ""
 	if !deletesLeftovers(e) {
-		fix = answer(e, "security.leftovers", "yes") + ", or: " + e.Kubectl() + " -n " + all[0].Namespace + " delete rolebinding " + steps.Quoted(all[0].Name)
+		fix = strings.Join(fixes, "\n") + "    # or " + answer(e, "security.leftovers", "yes")
 	}
 	return steps.Warned("the cluster serves no PodSecurityPolicies, and these RoleBindings let somebody use them: "+some(names), fix)
 }

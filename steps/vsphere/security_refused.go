@@ -38,7 +38,7 @@ func podsRefused(ctx context.Context, e steps.Env) steps.Result {
 	if err != nil {
 		return steps.Unseen(err)
 	}
-	found, err := refusedIn(ctx, e, namesOf(spaces))
+	found, err := refusedIn(ctx, e, spaceNames(spaces))
 	if err != nil {
 		return steps.Unseen(err)
 	}
@@ -50,11 +50,15 @@ func podsRefused(ctx context.Context, e steps.Env) steps.Result {
 		names = append(names, r.kind+" "+r.namespace+"/"+r.name)
 	}
 	r := found[0]
-	fix := again(e, "security")
-	if strings.Contains(r.why, byLevel) {
-		fix += ", or give its pods a securityContext"
+	fix := again(e, "security") + "; then, as its controller tries ever more seldom: " + restart(e, r)
+	i := slices.IndexFunc(spaces, func(ns *corev1.Namespace) bool { return ns.Name == r.namespace })
+	switch has := spaces[i].Labels[check.EnforceLabel]; {
+	case !strings.Contains(r.why, byLevel) || has == "":
+	case check.Narrowness(has) > check.Narrowness(level(e)):
+		fix = relabel(e, r.namespace) + " && " + restart(e, r)
+	default:
+		fix = "give its pods a securityContext, or answer security.level with a wider level: carrick " + e.LinkFile() + "; then: " + restart(e, r)
 	}
-	fix += "; then, as its controller tries ever more seldom: " + restart(e, r)
 	return steps.Failed(fmt.Sprintf("refused their pods: %s (%s)", some(names), r.why), fix)
 }
 

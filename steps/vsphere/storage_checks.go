@@ -16,7 +16,7 @@ import (
 
 // Where upstream says so.
 const (
-	fileVolumes     = "https://docs.vmware.com, VMware vSphere, vSphere with Tanzu: GUID-82AC812A (ReadWriteMany volumes, limits)"
+	fileVolumes     = "https://docs.vmware.com (VMware vSphere, vSphere with Tanzu, GUID-82AC812A: ReadWriteMany volumes, limits)"
 	provisionerCode = "kubernetes-sigs/nfs-subdir-external-provisioner: cmd/nfs-subdir-external-provisioner/provisioner.go"
 	chartSource     = "kubernetes-sigs/nfs-subdir-external-provisioner: charts/nfs-subdir-external-provisioner"
 )

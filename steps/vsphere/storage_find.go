@@ -4,12 +4,12 @@ import (
 	"cmp"
 	"context"
 	"slices"
-	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"carrick/cluster"
 	"carrick/steps"
@@ -173,10 +173,30 @@ func nfsStands(ctx context.Context, e steps.Env) (any, error) {
 		return 2
 	}
 	p := slices.MinFunc(all, func(a, b provisioner) int { return rank(a) - rank(b) })
+	return p.fact(of(p)), nil
+}
+
+// fact is what is told of a provisioner, with a class of its; "": it has none.
+func (p provisioner) fact(class string) map[string]any {
 	return map[string]any{
-		"name": p.Name, "namespace": p.Namespace, "release": p.release(), "chart": p.chart(), "provisioner": p.name,
-		"server": p.server, "path": p.path, "class": of(p), "made": map[bool]string{true: "carrick"}[p.made()],
-	}, nil
+		"name": p.Name, "namespace": p.Namespace, "release": p.release(), "chart": p.chart(), "provisioner": p.name, "image": p.image,
+		"server": p.server, "path": p.path, "class": class, "made": steps.CreatedBy(p.Annotations),
+	}
+}
+
+// nfsThere is the provisioner that Helm keeps under the name that was answered, or that somebody made by hand where it
+// would stand.
+func nfsThere(ctx context.Context, e steps.Env) (any, error) {
+	all, err := provisioners(ctx, e)
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range all {
+		if r := p.release(); p.Namespace == nfsSpace(e) && (r == "" || r == e.Answers.Text("nfs.release")) {
+			return p.fact(""), nil
+		}
+	}
+	return nil, steps.Absent("no NFS provisioner stands in namespace %s", nfsSpace(e))
 }
 
 // theProvisioner is the one that this link is about: in the place that was answered, else the one that the class names,
@@ -211,23 +231,33 @@ func theClass(ctx context.Context, e steps.Env) (*storagev1.StorageClass, error)
 	return check.Get[storagev1.StorageClass](ctx, e.Cluster, check.StorageClasses, "", class(e))
 }
 
-// adoptSpace is where something of this link was tried before.
-func adoptSpace(ctx context.Context, e steps.Env) (any, string, error) {
-	claims, err := e.Cluster.List(ctx, claimKind, "", e.Marked(""))
-	if err != nil || len(claims) == 0 {
-		return nil, "", err
-	}
-	return claims[0].GetNamespace(), "claim " + claims[0].GetName(), nil
+// triedClaims are the claims with which this link has tried something before.
+func triedClaims(ctx context.Context, e steps.Env, action string) ([]*unstructured.Unstructured, error) {
+	return e.Cluster.List(ctx, claimKind, "", e.Marked(action))
 }
 
-// adoptTry: a set-up of somebody else has nothing to be tried where shared volumes come from an NFS server already.
+// adoptSpace is where something of this link was tried before.
+func adoptSpace(ctx context.Context, e steps.Env) (any, string, error) {
+	for _, action := range []string{"claim", "native-try"} {
+		claims, err := triedClaims(ctx, e, action)
+		if err != nil {
+			return nil, "", err
+		}
+		if len(claims) > 0 {
+			return claims[0].GetNamespace(), "claim " + claims[0].GetName(), nil
+		}
+	}
+	return nil, "", nil
+}
+
+// adoptTry: in a set-up of somebody else there is nothing to be tried where an NFS server makes volumes already.
 func adoptTry(ctx context.Context, e steps.Env) (any, string, error) {
-	claims, err := e.Cluster.List(ctx, claimKind, "", e.Marked(""))
+	claims, err := triedClaims(ctx, e, "native-try")
 	if err != nil {
 		return nil, "", err
 	}
-	if slices.ContainsFunc(claimNames(claims), func(name string) bool { return strings.HasSuffix(name, "-native") }) {
-		return true, "it was tried", nil
+	if len(claims) > 0 {
+		return true, "claim " + claims[0].GetName(), nil
 	}
 	stands, err := e.Own.Value("nfs-stands")
 	if err != nil {

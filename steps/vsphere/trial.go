@@ -21,33 +21,42 @@ const trialHand = "# this is tried by carrick alone, and undo removes it: it is 
 // ownSpace is a namespace to try things in. One that somebody else made stays as it is: its level is theirs.
 type ownSpace struct{ steps.Manifest }
 
-func (o ownSpace) theirs(ctx context.Context, e steps.Env) (bool, error) {
-	ns, err := e.Cluster.Get(ctx, check.Namespaces, "", space(e))
+// Plan leaves what is somebody else's.
+func (o ownSpace) Plan(ctx context.Context, e steps.Env) (steps.Change, error) {
+	return planSpace(ctx, e, space(e), o.Manifest)
+}
+
+// Do makes it, where it is to be made.
+func (o ownSpace) Do(ctx context.Context, e steps.Env, say steps.Progress) error {
+	return doSpace(ctx, e, space(e), o.Manifest, say)
+}
+
+// isForeign tells whether a namespace is there that no link of carrick made.
+func isForeign(ctx context.Context, e steps.Env, name string) (bool, error) {
+	ns, err := e.Cluster.Get(ctx, check.Namespaces, "", name)
 	if apierrors.IsNotFound(err) {
 		return false, nil
 	}
 	return err == nil && steps.CreatedBy(ns.GetAnnotations()) == "", err
 }
 
-// Plan leaves what is somebody else's.
-func (o ownSpace) Plan(ctx context.Context, e steps.Env) (steps.Change, error) {
-	theirs, err := o.theirs(ctx, e)
+func planSpace(ctx context.Context, e steps.Env, name string, m steps.Manifest) (steps.Change, error) {
+	theirs, err := isForeign(ctx, e, name)
 	if err != nil && !apierrors.IsForbidden(err) { // that is told with all other missing rights
 		return steps.Change{}, err
 	}
 	if !theirs {
-		return o.Manifest.Plan(ctx, e)
+		return m.Plan(ctx, e)
 	}
-	return left("Namespace "+space(e), "it is there already, and stays as it is"), nil
+	return left("Namespace "+name, "it is there already, and stays as it is"), nil
 }
 
-// Do makes it, where it is to be made.
-func (o ownSpace) Do(ctx context.Context, e steps.Env, say steps.Progress) error {
-	theirs, err := o.theirs(ctx, e)
+func doSpace(ctx context.Context, e steps.Env, name string, m steps.Manifest, say steps.Progress) error {
+	theirs, err := isForeign(ctx, e, name)
 	if err != nil || theirs {
 		return err
 	}
-	return o.Manifest.Do(ctx, e, say)
+	return m.Do(ctx, e, say)
 }
 
 // Export leaves it out.
@@ -163,10 +172,11 @@ func (t trialClaim) volumes(ctx context.Context, e steps.Env) (map[string]types.
 	return out, nil
 }
 
-func claimNames(claims []*unstructured.Unstructured) []string {
+// objectNames are the names of objects.
+func objectNames(objects []*unstructured.Unstructured) []string {
 	var out []string
-	for _, c := range claims {
-		out = append(out, cluster.Clean(c.GetName()))
+	for _, o := range objects {
+		out = append(out, cluster.Clean(o.GetName()))
 	}
 	return out
 }

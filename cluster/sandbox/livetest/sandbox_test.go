@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -32,7 +33,13 @@ var (
 	shared  *sandbox // for the tests that leave it running
 )
 
+// programVariable names what the sandbox runs in the place of carrick's extension.
+const programVariable = "CARRICK_PROGRAM"
+
 func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == extensionCommand {
+		os.Exit(extend(os.Args[2:]))
+	}
 	if os.Getenv(holderVariable) != "" {
 		os.Exit(hold())
 	}
@@ -54,7 +61,8 @@ func runAll(m *testing.M) int {
 			return 1
 		}
 	}
-	if err := os.Setenv("CARRICK_SANDBOX_WATCH_CUT", "2s"); err != nil {
+	self, err := os.Executable()
+	if err := errors.Join(err, os.Setenv("CARRICK_SANDBOX_WATCH_CUT", "2s"), os.Setenv(programVariable, self)); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}

@@ -59,8 +59,9 @@ func Asset(name string) (string, bool) {
 }
 
 // Wrap runs the program at path with this program's arguments and streams,
-// hands on the signals that end it, and returns its exit code. The child
-// stays in this process group, so that killing the group ends both.
+// hands on the signals that end it, and returns its exit code: 128 and the
+// signal's number where one has ended it. The child stays in this process
+// group, so that killing the group ends both.
 func Wrap(path string) int {
 	cmd := exec.Command(path, os.Args[1:]...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
@@ -77,6 +78,9 @@ func Wrap(path string) int {
 	}()
 	var exit *exec.ExitError
 	if err := cmd.Wait(); errors.As(err, &exit) {
+		if status, ok := exit.Sys().(syscall.WaitStatus); ok && status.Signaled() {
+			return 128 + int(status.Signal()) // as a shell says it
+		}
 		return max(exit.ExitCode(), 1)
 	} else if err != nil {
 		return 1

@@ -142,40 +142,34 @@ func (*Stage) Faults(scenario string) (map[string]string, error) {
 	return faults, nil
 }
 
-// Answers returns what a guide has to be told so that a walk through it shows
-// all of it: by the question's key, as it is typed.
-func (s *Stage) Answers(scenario string) map[string]string {
-	if play := s.plays[scenario]; play != nil && len(play.Answers) > 0 {
-		return play.Answers
-	}
-	return kinds[scenario].answers
+// Told is what a walk through a scenario is told of it. An empty field is nothing.
+type Told struct {
+	// Answers are what a guide has to be told so that a walk shows all of it: by the
+	// question's key, as they are typed.
+	Answers map[string]string `json:"answers,omitempty"`
+	// Given are those of them that a link of the demo begins with.
+	Given map[string]string `json:"given,omitempty"`
+	// Hosts are the folders of the sides that are machines, by side.
+	Hosts map[string]string `json:"hosts,omitempty"`
+	// Here are those of them whose network is this machine's.
+	Here map[string]bool `json:"here,omitempty"`
 }
 
-// Given are the answers that a link of the demo begins with, by the question's key.
-func (s *Stage) Given(scenario string) map[string]string {
-	out := map[string]string{}
-	if play := s.plays[scenario]; play != nil {
-		for _, key := range play.Given {
-			out[key] = play.Answers[key]
-		}
+// Told is what is known of a scenario: all of it only while it plays.
+func (s *Stage) Told(scenario string) Told {
+	told := Told{Answers: kinds[scenario].answers}
+	play := s.plays[scenario]
+	if play == nil {
+		return told
 	}
-	return out
-}
-
-// Hosts are the folders of the sides that are machines while a scenario plays.
-func (s *Stage) Hosts(scenario string) map[string]string {
-	if play := s.plays[scenario]; play != nil {
-		return play.Hosts
+	if len(play.Answers) > 0 {
+		told.Answers = play.Answers
 	}
-	return nil
-}
-
-// Here are those of the hosts whose network is this machine's.
-func (s *Stage) Here(scenario string) map[string]bool {
-	if play := s.plays[scenario]; play != nil {
-		return play.Here
+	told.Hosts, told.Here, told.Given = play.Hosts, play.Here, map[string]string{}
+	for _, key := range play.Given {
+		told.Given[key] = play.Answers[key]
 	}
-	return nil
+	return told
 }
 
 // Seed puts a scenario into the clusters, with a fault ("" is none) on top,

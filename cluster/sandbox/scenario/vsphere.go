@@ -35,6 +35,7 @@ type guest struct {
 	extension *extension.Player
 	program   bool // there is one for the extension's pods
 	noVolumes bool // a fault keeps claims waiting
+	answered  bool // the extension has, once
 }
 
 // vsphere starts it.
@@ -53,33 +54,11 @@ func vsphere(ctx context.Context, s *Stage) (_ *Play, err error) {
 	}
 	all = append(all, repository.Close)
 	g := &guest{side: s.sides[local], program: s.programs.Carrick != ""}
-	if g.client, err = kubernetes.NewForConfig(g.side.Config); err != nil {
+	ends, err := g.start(ctx, s)
+	all = append(all, ends...)
+	if err != nil {
 		return nil, err
 	}
-	if g.signer, err = certmanager.Start(ctx, g.side.Config); err != nil {
-		return nil, err
-	}
-	all = append(all, g.signer.Close)
-	if g.profiles, err = profiles.Start(ctx, g.side.Config); err != nil {
-		return nil, err
-	}
-	all = append(all, g.side.Kubelet.Add(g.profiles.Log), g.profiles.Close)
-	if g.export, err = nfs.Start(ctx, filepath.Join(s.dir, "export")); err != nil {
-		return nil, err
-	}
-	if g.volumes, err = volumes.Start(ctx, volumes.Options{
-		Config: g.side.Config, Supervisor: s.sides[remote].Config, Export: g.export, Dir: filepath.Join(s.dir, "volumes"),
-	}); err != nil {
-		g.export.Close()
-		return nil, err
-	}
-	all = append(all, g.side.Kubelet.Add(g.volumes.Log), g.volumes.Close, g.export.Close)
-	if g.extension, err = extension.Start(ctx, extension.Options{
-		Config: g.side.Config, Network: g.side.Network, Dir: filepath.Join(s.dir, "extension"), Program: s.programs.Carrick,
-	}); err != nil {
-		return nil, err
-	}
-	all = append(all, g.side.Kubelet.Add(g.extension.Log), g.extension.Close)
 	values, err := g.values()
 	if err != nil {
 		return nil, err
@@ -87,11 +66,43 @@ func vsphere(ctx context.Context, s *Stage) (_ *Play, err error) {
 	return &Play{
 		Values: values, Charts: repository, Settle: g.settle, Acts: g.acts(), Close: all.close,
 		Answers: map[string]string{
-			"supervisor.namespace": "data-science", "claim.pods": "true",
+			"supervisor.namespace": "data-science", "storage.source": "nfs", "claim.pods": "true",
 			"nfs.source": repository.URL, "nfs.server": g.export.Address, "nfs.path": nfs.Export,
+			"extension.image": "registry.example.com/carrick:1.0",
 		},
-		Given: []string{"supervisor.namespace", "nfs.source", "nfs.server", "nfs.path"},
+		Given: []string{"supervisor.namespace", "nfs.source", "nfs.server", "nfs.path", "extension.image"},
 	}, nil
+}
+
+// start starts the stand-ins, and returns what ends those that have started.
+func (g *guest) start(ctx context.Context, s *Stage) (ends closers, err error) {
+	api := g.side.Config
+	if g.client, err = kubernetes.NewForConfig(api); err != nil {
+		return nil, err
+	}
+	if g.signer, err = certmanager.Start(ctx, api); err != nil {
+		return nil, err
+	}
+	ends = append(ends, g.signer.Close)
+	if g.profiles, err = profiles.Start(ctx, api); err != nil {
+		return ends, err
+	}
+	ends = append(ends, g.side.Kubelet.Add(g.profiles.Log), g.profiles.Close)
+	if g.export, err = nfs.Start(ctx, filepath.Join(s.dir, "export")); err != nil {
+		return ends, err
+	}
+	if g.volumes, err = volumes.Start(ctx, volumes.Options{
+		Config: api, Supervisor: s.sides[remote].Config, Export: g.export, Dir: filepath.Join(s.dir, "volumes"),
+	}); err != nil {
+		return append(ends, g.export.Close), err
+	}
+	ends = append(ends, g.side.Kubelet.Add(g.volumes.Log), g.volumes.Close, g.export.Close)
+	if g.extension, err = extension.Start(ctx, extension.Options{
+		Config: api, Network: g.side.Network, Dir: filepath.Join(s.dir, "extension"), Program: s.programs.Carrick,
+	}); err != nil {
+		return ends, err
+	}
+	return append(ends, g.side.Kubelet.Add(g.extension.Log), g.extension.Close), nil
 }
 
 // values are what the YAML of the scenario names.

@@ -29,12 +29,10 @@ const (
 // vsphereActs are the faults that are no objects.
 func vsphereActs() map[string]string {
 	return map[string]string{
-		"export-closed":   "The NFS server's port is shut: what has it mounted hangs, and new claims wait.",
-		"access-denied":   "The NFS export is not for the cluster's addresses: the provisioner's new pod can't mount it.",
-		"write-denied":    "The NFS server takes the cluster's root for nobody, who may not make folders: new claims wait.",
-		"no-mount-helper": "The nodes can't mount NFS: their image has no mount.nfs.",
-		"webhook-down":    "The extension's program ends as soon as it starts: the API server asks nobody, and lets claims pass as they are.",
-		"cert-expired":    "The extension's certificate ran out an hour ago, and nobody has renewed it.",
+		"export-closed": "The NFS server's port is shut: what has it mounted hangs, and new claims wait.",
+		"write-denied":  "The NFS server takes the cluster's root for nobody, who may not make folders: new claims wait.",
+		"webhook-down":  "The extension's program ends as soon as it starts: the API server asks nobody, and lets claims pass as they are.",
+		"cert-expired":  "The extension's certificate ran out an hour ago, and nobody has renewed it.",
 	}
 }
 
@@ -62,6 +60,7 @@ func (g *guest) acts() map[string]func(context.Context) error {
 		"provisioner-name":   idle,
 		"provisioner-rights": idle,
 		"old-provisioner":    idle,
+		"two-mutators":       idle, // they change what Bob's pipeline asks for
 		"export-closed":      g.breaks(func() { g.export.Shut() }, false),
 		"access-denied":      g.breaks(func() { g.export.Deny() }, true),
 		"write-denied":       g.breaks(func() { g.export.Squash() }, false),
@@ -119,8 +118,12 @@ func (g *guest) breaks(do func(), anew bool) func(context.Context) error {
 	}
 }
 
-// answers returns when the webhook's pods are ready, and the API server trusts them.
+// answers returns when the webhook's pods are ready, and the API server trusts them. It
+// waits for that once: what is wrong with them afterwards is a fault's.
 func (g *guest) answers(ctx context.Context) error {
+	if g.answered {
+		return nil
+	}
 	if !g.program {
 		return fmt.Errorf("the set-up with a webhook runs the program carrick: make builds it beside carrick-sandbox, or %s names one", extension.Variable)
 	}
@@ -135,7 +138,8 @@ func (g *guest) answers(ctx context.Context) error {
 		}
 		s := d.Status
 		ready := s.ObservedGeneration >= d.Generation && s.AvailableReplicas == *d.Spec.Replicas && s.Replicas == *d.Spec.Replicas
-		return ready && len(hook.Webhooks[0].ClientConfig.CABundle) > 0, errors.New("its pods are not ready yet, or its CA is not known")
+		g.answered = ready && len(hook.Webhooks[0].ClientConfig.CABundle) > 0
+		return g.answered, errors.New("its pods are not ready yet, or its CA is not known")
 	})
 }
 

@@ -48,10 +48,6 @@ func Faults(scenario string) (map[string]string, error) {
 // ones of the same name.
 const settings = "Values"
 
-// sharedKind is the kind of what is no object either: the name of a folder of
-// objects that several scenarios have.
-const sharedKind = "Shared"
-
 // Scenario returns the objects of a side in a scenario in which faults hold:
 // those of the folder both, then those of the side's own. The object of a fault
 // stands for the healthy one of the same name.
@@ -83,27 +79,6 @@ func Scenario(scenario, side string, faults []string, values Values) ([]*unstruc
 	}
 	slices.SortStableFunc(objects, func(a, b *unstructured.Unstructured) int { return space(b) - space(a) })
 	return objects, complete(objects, values)
-}
-
-// withShared returns objects with those of the folders that they name in the place
-// of the names.
-func withShared(objects []*unstructured.Unstructured) ([]*unstructured.Unstructured, error) {
-	var all []*unstructured.Unstructured
-	for _, o := range objects {
-		if o.GetKind() != sharedKind {
-			all = append(all, o)
-			continue
-		}
-		found, err := parsed(path.Join("shared", o.GetName(), "both"))
-		if err != nil {
-			return nil, err
-		}
-		if len(found) == 0 {
-			return nil, fmt.Errorf("there is nothing shared of the name %s", o.GetName())
-		}
-		all = append(all, found...)
-	}
-	return all, nil
 }
 
 // take adds to values those that objects have, and returns the other objects.

@@ -123,7 +123,7 @@ func (p *Player) Look(ctx context.Context) error {
 			continue
 		}
 		switch c := played(pod); {
-		case image(pod) != "":
+		case imageOf(pod) != "":
 			faults = append(faults, p.unpulled(ctx, pod))
 		case c != nil:
 			there[pod.UID] = true

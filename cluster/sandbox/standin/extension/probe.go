@@ -83,8 +83,8 @@ func number(c *corev1.Container, port intstr.IntOrString) int {
 // dead are images that nobody can pull here.
 var dead = regexp.MustCompile(`redhat-sso-7/sso71-openshift|/?vsphere-extensions-jvm`)
 
-// image is the first of a pod's that can't be pulled; "": all can.
-func image(pod *corev1.Pod) string {
+// imageOf is the first of a pod's that can't be pulled; "": all can.
+func imageOf(pod *corev1.Pod) string {
 	for _, c := range append(append([]corev1.Container{}, pod.Spec.InitContainers...), pod.Spec.Containers...) {
 		if dead.MatchString(c.Image) {
 			return c.Image
@@ -95,7 +95,7 @@ func image(pod *corev1.Pod) string {
 
 // unpulled says of a pod that an image of it can't be pulled.
 func (p *Player) unpulled(ctx context.Context, pod *corev1.Pod) error {
-	name := image(pod)
+	name := imageOf(pod)
 	back := corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff", Message: fmt.Sprintf("Back-off pulling image %q", name)}}
 	r := standin.Creating()
 	r.State = back

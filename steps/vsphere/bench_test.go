@@ -1,0 +1,45 @@
+package vsphere_test
+
+import (
+	"testing"
+
+	"carrick/cluster"
+	"carrick/cluster/clustertest"
+	"carrick/steps/check"
+	"carrick/steps/stepstest"
+	"carrick/steps/vsphere"
+)
+
+func bench() stepstest.Bench {
+	// a profile's namespace has its level, or a word that is none
+	level := func(is string) func(testing.TB, *cluster.Cluster) {
+		return func(tb testing.TB, c *cluster.Cluster) {
+			patch := `{"metadata":{"labels":{"pod-security.kubernetes.io/enforce":` + is + `}}}`
+			if _, err := c.Patch(tb.Context(), check.Namespaces, "", "alice", []byte(patch), cluster.PatchOptions{Manager: "bench"}); err != nil {
+				tb.Fatal(err)
+			}
+		}
+	}
+	return stepstest.Bench{
+		Guide: vsphere.Guide(), Assets: assets, Counted: "carrick-rwx",
+		Answers: func(tb testing.TB, box *clustertest.Sandbox, _ string) map[string]any {
+			return stepstest.Given(tb, box, vsphere.Guide(), map[string]any{"storage.source": "nfs"})
+		},
+		Reads: [][]string{
+			{"get", "storageclasses"},
+			{"get", "-n", "carrick-rwx", "persistentvolumeclaims"},
+			{"get", "-n", "nfs-provisioner", "deployments"},
+			{"get", "-n", "kubeflow", "configmaps"},
+			{"get", "profiles.kubeflow.org"},
+			{"get", "namespaces"},
+			{"get", "mutatingadmissionpolicies"},
+			{"auth", "can-i", "create", "persistentvolumeclaims"},
+		},
+		Breaks: "profile-levels", Break: level(`null`), Mend: level(`"baseline"`),
+	}
+}
+
+func BenchmarkPass(b *testing.B)   { bench().Pass(b) }
+func BenchmarkChange(b *testing.B) { bench().Change(b) }
+func BenchmarkIdle(b *testing.B)   { bench().Idle(b) }
+func BenchmarkMemory(b *testing.B) { bench().Memory(b) }

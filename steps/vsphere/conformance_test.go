@@ -1,0 +1,27 @@
+package vsphere_test
+
+import (
+	"path/filepath"
+	"testing"
+
+	"carrick/cluster/clustertest"
+	"carrick/steps"
+	"carrick/steps/stepstest"
+	"carrick/steps/vsphere"
+)
+
+func TestConformance(t *testing.T) {
+	box := clustertest.Start(t)
+	profiles := stepstest.Upstream(t, "../..", "kubeflow/kubeflow.org_profiles.yaml", "the assets of Kubeflow's and cert-manager's own kinds, and with them all others")
+	box.Reset(t)
+	stepstest.Define(t, box, steps.Local, profiles)
+	folder := stepstest.Upstream(t, "../..", "cert-manager", "the assets of cert-manager's own kinds, and with them all others")
+	files, err := filepath.Glob(filepath.Join(folder, "*.yaml"))
+	if err != nil || len(files) < 4 {
+		t.Fatalf("%s holds %d definitions, %v", folder, len(files), err)
+	}
+	for _, file := range files {
+		stepstest.Define(t, box, steps.Local, file)
+	}
+	stepstest.Conformance(t, box, vsphere.Guide(), assets, "testdata", example)
+}

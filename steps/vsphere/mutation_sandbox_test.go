@@ -1,0 +1,84 @@
+package vsphere_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"carrick/cluster/clustertest"
+	"carrick/steps"
+	"carrick/steps/stepstest"
+	"carrick/steps/vsphere"
+)
+
+func asText(v any) string { return fmt.Sprint(v) }
+
+// From a guest whose shared claims stay Pending, and whose profiles have no level,
+// to one where a new profile's claims get their class, by a policy; and back.
+func TestPolicyCycle(t *testing.T) {
+	for name, more := range map[string]map[string]any{
+		"policy":  {"profile.try": true},
+		"ignored": {"profile.try": true, "profile.name": "carol", "profile.owner": "carol@example.com", "mutation.fail": "Ignore", "mutation.from": []string{"vsphere-policy", "vsphere-policy-latebinding"}},
+		"wide":    {"security.level": "privileged", "mutation.selector": "pipelines.kubeflow.org/enabled=true"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			box := seeded(t, "")
+			more["storage.source"] = "nfs"
+			stepstest.CycleOver(t, box, vsphere.Guide(), assets, name, stepstest.Given(t, box, vsphere.Guide(), more))
+		})
+	}
+}
+
+// What becomes of claims follows what is done to the policy by hand, and says so
+// within seconds.
+func TestClaimsFollowThePolicy(t *testing.T) {
+	box := seeded(t, "")
+	s := doing(t, box, map[string]any{"storage.source": "class", "storage.class": "vsphere-policy-latebinding", "mutation.by": "policy"}, "try-namespace", "policy")
+	verdict(t, s, "rwx-gets-class", steps.Pass)
+	verdict(t, s, "rwo-keeps-class", steps.Pass)
+	verdict(t, s, "static-keeps", steps.Pass)
+	began := time.Now()
+	box.Run(t, clustertest.Local, "", "delete", "mutatingadmissionpolicybinding", "rwx-storage-class")
+	verdict(t, s, "policy-there", steps.Fail)
+	verdict(t, s, "rwx-gets-class", steps.Fail)
+	if took := time.Since(began); took > 15*time.Second {
+		t.Errorf("it is noticed after %s", took)
+	}
+	p, err := s.Plan(t.Context(), steps.Scope{Actions: []string{"policy"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Apply(t.Context(), p, steps.ApplyOptions{}, nil); err != nil {
+		t.Fatal(err)
+	}
+	verdict(t, s, "rwx-gets-class", steps.Pass)
+	box.Run(t, clustertest.Local, "", "patch", "mutatingadmissionpolicy", "rwx-storage-class", "--type=json", "-p",
+		`[{"op":"replace","path":"/spec/matchConditions/0/expression","value":"true"},{"op":"replace","path":"/spec/matchConditions/1/expression","value":"true"}]`)
+	verdict(t, s, "rwo-keeps-class", steps.Fail)
+	verdict(t, s, "static-keeps", steps.Fail)
+	stepstest.Undo(t, s)
+}
+
+// The policy for Kyverno is written out, and nothing is made of it.
+func TestThePolicyForKyvernoIsWrittenOut(t *testing.T) {
+	box := seeded(t, "")
+	s := stepstest.Open(t, box, vsphere.Guide(), assets, "kyverno", stepstest.Given(t, box, vsphere.Guide(), map[string]any{"storage.source": "nfs", "mutation.by": "kyverno"}))
+	p, err := s.Plan(t.Context(), steps.Scope{Actions: []string{"kyverno-file", "policy"}})
+	if err != nil || !p.Empty() || len(p.Actions) != 1 {
+		t.Fatalf("%v: %+v", err, p)
+	}
+	all, err := s.Export(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	written, labels := false, false
+	for _, a := range all.Actions {
+		for _, thing := range a.Things {
+			written = written || (a.Action == "kyverno-file" && thing.Object != nil && thing.Object.GetKind() == "ClusterPolicy")
+			labels = labels || (a.Action == "profile-labels" && thing.Path == "namespace-labels.yaml")
+		}
+	}
+	if !written || !labels {
+		t.Errorf("written is the policy: %v, the labels: %v", written, labels)
+	}
+}

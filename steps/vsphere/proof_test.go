@@ -1,0 +1,17 @@
+package vsphere_test
+
+import (
+	"testing"
+
+	"carrick/steps/stepstest"
+)
+
+// random is what clusters choose: addresses, the names of volumes and what is issued.
+const random = `(?s)-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----` +
+	`|"carrick/[a-z.-]+":"[0-9a-f]{12}"|"clusterIPs?":("[^"]*"|\[[^]]*\])|pvc-[0-9a-f-]{36}`
+
+// proof is of all that the guide makes where a policy gives claims their class.
+func proof() stepstest.Proof { return stepstest.Proof{Bench: bench(), Random: random} }
+
+func TestCrashes(t *testing.T) { proof().Crashes(t) }
+func TestFaults(t *testing.T)  { proof().Faults(t) }

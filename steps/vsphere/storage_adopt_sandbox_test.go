@@ -1,0 +1,110 @@
+package vsphere_test
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"carrick/cluster/clustertest"
+	"carrick/steps"
+	"carrick/steps/stepstest"
+	"carrick/steps/vsphere"
+)
+
+// answersOf are all answers of a link that count, by question, as they are typed.
+func answersOf(t *testing.T, s *steps.Session) map[string]string {
+	t.Helper()
+	out := map[string]string{}
+	for i := range s.Guide().Steps {
+		for _, a := range s.Answers(t.Context(), &s.Guide().Steps[i]) {
+			if a.Err != nil {
+				t.Errorf("%s: %v", a.Question.Key, a.Err)
+			}
+			if list, many := a.Value.([]string); a.Asked && a.Value != nil && (!many || len(list) > 0) {
+				out[a.Question.Key] = fmt.Sprint(a.Value)
+			}
+		}
+	}
+	return out
+}
+
+// A set-up whose link file is lost is found again, with the answers that made it.
+func TestStorageIsFoundAgain(t *testing.T) {
+	box := seeded(t, "")
+	made := stepstest.Open(t, box, vsphere.Guide(), assets, "again", stepstest.Given(t, box, vsphere.Guide(), map[string]any{
+		"storage.source": "nfs", "storage.namespace": "trials", "storage.class": "shared", "nfs.options": []string{"nfsvers=4.2", "hard"}, "nfs.reclaim": "Retain",
+		"nfs.namespace": "shared-nfs", "nfs.release": "shared", "nfs.image": "localhost:5000/nfs-subdir-external-provisioner:v4.0.2", "claim.pods": true,
+	}))
+	stepstest.Apply(t, made)
+	found := stepstest.Open(t, box, vsphere.Guide(), assets, "again", nil)
+	if _, err := found.Adopt(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	want, got := answersOf(t, made), answersOf(t, found)
+	for _, key := range slices.Sorted(maps.Keys(want)) {
+		// where a chart came from, a release does not say
+		if mine := strings.HasPrefix(key, "storage.") || strings.HasPrefix(key, "nfs.") || strings.HasPrefix(key, "claim."); mine && key != "nfs.source" && got[key] != want[key] {
+			t.Errorf("%s is %q, and found is %q", key, want[key], got[key])
+		}
+	}
+	stepstest.Undo(t, found)
+}
+
+const foreign = `
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {name: theirs, namespace: default}
+spec: {accessModes: [ReadWriteMany], storageClassName: nfs-client, resources: {requests: {storage: 1Mi}}}
+`
+
+// Who has volumes of the class keeps what deletes and archives them.
+func TestAProvisionerThatOthersNeedStays(t *testing.T) {
+	box := seeded(t, "")
+	s := stepstest.Open(t, box, vsphere.Guide(), assets, "needed", stepstest.Given(t, box, vsphere.Guide(), map[string]any{"storage.source": "nfs"}))
+	stepstest.Apply(t, s)
+	box.Run(t, clustertest.Local, foreign, "apply", "-f", "-")
+	p := stepstest.Undo(t, s)
+	var said string
+	for _, a := range p.Actions {
+		for _, i := range a.Change.Items {
+			if a.Action == "nfs-chart" {
+				said += string(i.Verb) + " " + i.What + ": " + i.Note
+			}
+		}
+	}
+	if !strings.HasPrefix(said, "leave ") || !strings.Contains(said, "default/theirs") {
+		t.Errorf("undo says of the provisioner: %s", said)
+	}
+	box.Run(t, clustertest.Local, "", "get", "deployment", "-n", "nfs-provisioner", "nfs-subdir-external-provisioner")
+	box.Run(t, clustertest.Local, "", "delete", "persistentvolumeclaim", "-n", "default", "theirs")
+	stepstest.Undo(t, s)
+	box.Run(t, clustertest.Local, "", "wait", "--for=delete", "--timeout=30s", "namespace/nfs-provisioner")
+}
+
+// What somebody installed by hand, as upstream says, is found, and left to them.
+func TestStorageOfSomebodyElseIsTheirs(t *testing.T) {
+	box := seeded(t, "by-hand")
+	s := stepstest.Open(t, box, vsphere.Guide(), assets, "by-hand", nil)
+	if _, err := s.Adopt(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	got := answersOf(t, s)
+	for key, want := range map[string]string{"storage.source": "nfs", "storage.class": "nfs-client", "storage.try": "false", "nfs.namespace": "nfs-provisioner", "nfs.options": "[nfsvers=4.1]", "nfs.version": "4.0.18"} {
+		if got[key] != want {
+			t.Errorf("%s is %q, and found is %q", key, want, got[key])
+		}
+	}
+	p, err := s.Plan(t.Context(), steps.Scope{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, a := range p.Actions {
+		for _, i := range a.Change.Items {
+			if a.Step == "nfs" && i.Verb.Changes() {
+				t.Errorf("what is theirs would be changed: %s %s", i.Verb, i.What)
+			}
+		}
+	}
+}
