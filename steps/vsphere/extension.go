@@ -5,6 +5,8 @@ import (
 	"encoding/base64"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
 	"carrick/cluster"
 	"carrick/steps"
 	"carrick/steps/check"
@@ -45,11 +47,14 @@ func extension() steps.Step {
 		Actions: append(extensionActions(), steps.Action{
 			Name: "webhook", Title: "Have the API server ask it about claims", On: steps.Local, When: usesWebhook,
 			Needs: []string{"cert-secret", "cert-authority", "extension-ready", "extension-endpoints"},
-			Doer: steps.Manifest{File: "webhook.yaml", Values: steps.Values{
-				"label-key":   func(_ context.Context, e steps.Env) (any, error) { key, _ := selector(e); return key, nil },
-				"label-value": func(_ context.Context, e steps.Env) (any, error) { _, value := selector(e); return value, nil },
-				"conditions":  hookConditions, "ca": hookCA,
-			}},
+			Doer: wholeDoer{
+				Manifest: steps.Manifest{File: "webhook.yaml", Values: steps.Values{
+					"label-key":   func(_ context.Context, e steps.Env) (any, error) { key, _ := selector(e); return key, nil },
+					"label-value": func(_ context.Context, e steps.Env) (any, error) { _, value := selector(e); return value, nil },
+					"conditions":  hookConditions, "ca": hookCA,
+				}},
+				kind: webhooks, name: webhookName, fits: hookFits,
+			},
 		}),
 		Checks: slices.Concat(extensionChecks(), reachChecks(), webhookChecks()),
 	}
@@ -83,10 +88,17 @@ func extensionActions() []steps.Action {
 		act("extension-upstream-roles", "Let it look at namespaces and profiles", "extension-upstream-roles.yaml", upstream, nil),
 		act("extension-upstream-psp", "Let it bind profiles", "extension-upstream-psp.yaml", both(upstream, followsProfiles), nil),
 		act("extension-config", "Tell it the class", "extension-config.yaml", upstream, nil),
-		act("extension", "Run it", "extension.yaml", carrick, steps.Values{"args": extensionArgs, "token": truth(followsProfiles)}),
-		act("extension-upstream", "Run the published program", "extension-upstream.yaml", upstream, steps.Values{"cause": upstreamCause}),
-		act("extension-service", "Make the Service that the API server asks", "extension-service.yaml", usesWebhook, steps.Values{"port": func(_ context.Context, e steps.Env) (any, error) { return hookPort(e), nil }}),
+		whole(check.Deployments, programFits, act("extension", "Run it", "extension.yaml", carrick, steps.Values{"args": extensionArgs, "token": truth(followsProfiles)})),
+		whole(check.Deployments, programFits, act("extension-upstream", "Run the published program", "extension-upstream.yaml", upstream, steps.Values{"cause": upstreamCause})),
+		whole(check.Services, serviceFits, act("extension-service", "Make the Service that the API server asks", "extension-service.yaml", usesWebhook, steps.Values{"port": func(_ context.Context, e steps.Env) (any, error) { return hookPort(e), nil }})),
 	}
+}
+
+// whole has an action make its one object as a whole.
+func whole(kind schema.GroupVersionResource, fits func(context.Context, steps.Env) (bool, error), a steps.Action) steps.Action {
+	m, _ := a.Doer.(steps.Manifest)
+	a.Doer = wholeDoer{Manifest: m, kind: kind, in: extensionSpace, name: extensionName, fits: fits}
+	return a
 }
 
 // runsExtension tells whether it is needed: for the webhook, or to follow profiles.

@@ -49,9 +49,9 @@ func carrickConfig(e steps.Env, s *stands) steps.Result {
 	have := slices.Sorted(slices.Values(s.from))
 	switch {
 	case s.class != class(e):
-		return steps.Failed(fmt.Sprintf("it gives claims the class %q, and storage.class is %s", cluster.Clean(s.class), class(e)), "")
+		return steps.Failed(fmt.Sprintf("it gives claims the class %q, and storage.class is %s", cluster.Clean(s.class), class(e)), remade(e))
 	case !slices.Equal(want, have):
-		return steps.Failed(fmt.Sprintf("it exchanges the classes [%s], and mutation.from is [%s]", cluster.Clean(some(have)), some(want)), "")
+		return steps.Failed(fmt.Sprintf("it exchanges the classes [%s], and mutation.from is [%s]", cluster.Clean(some(have)), some(want)), remade(e))
 	}
 	return steps.Passed("%s, in exchange for none and for %s", s.class, some(have))
 }

@@ -21,6 +21,7 @@ type stands struct {
 	image   string
 	class   string   // that carrick's program gives claims
 	from    []string // and exchanges
+	follows string   // the role that it binds profiles to
 }
 
 // theExtension is the Deployment; an AbsentError says that there is none.
@@ -52,6 +53,9 @@ func (s *stands) read(c corev1.Container) {
 			}
 			if v, ok := strings.CutPrefix(w, "--from="); ok {
 				s.from = append(s.from, v)
+			}
+			if v, ok := strings.CutPrefix(w, "--psp-role="); ok {
+				s.follows = v
 			}
 		}
 	case s.program == "" && (java || strings.Contains(c.Image, "vsphere-extensions")):
@@ -85,7 +89,7 @@ func extensionPods(ctx context.Context, e steps.Env) ([]*corev1.Pod, error) {
 	return slices.DeleteFunc(all, func(p *corev1.Pod) bool { return p.DeletionTimestamp != nil }), nil
 }
 
-// remade is how what the published guide made gives way to what carrick makes.
+// remade is how what somebody else made or changed gives way to what carrick makes.
 func remade(e steps.Env) string { return again(e, "extension") + " --take-over --replace" }
 
 func adoptProgram(ctx context.Context, e steps.Env) (any, string, error) {

@@ -45,13 +45,13 @@ func extensionEndpoints(ctx context.Context, e steps.Env) steps.Result {
 	}
 	i := slices.IndexFunc(s.Spec.Ports, func(p corev1.ServicePort) bool { return p.Port == 443 })
 	if i < 0 {
-		return steps.Failed(fmt.Sprintf("Service %s/%s has no port 443, by which the webhook asks", in, s.Name), "")
+		return steps.Failed(fmt.Sprintf("Service %s/%s has no port 443, by which the webhook asks", in, s.Name), remade(e))
 	}
 	if to := s.Spec.Ports[i].TargetPort; to.Type == intstr.Int && to.IntVal != d.port() {
-		return steps.Failed(fmt.Sprintf("port 443 of Service %s/%s leads to port %d of the pods, and they answer on %d", in, s.Name, to.IntVal, d.port()), again(e, "extension")+" --take-over")
+		return steps.Failed(fmt.Sprintf("port 443 of Service %s/%s leads to port %d of the pods, and they answer on %d", in, s.Name, to.IntVal, d.port()), remade(e))
 	}
 	if sel := labels.SelectorFromSet(s.Spec.Selector); len(s.Spec.Selector) > 0 && !sel.Matches(labels.Set(d.Spec.Template.Labels)) {
-		return steps.Failed(fmt.Sprintf("Service %s/%s selects %s, and the pods of Deployment %s have other labels", in, s.Name, sel, d.Name), again(e, "extension")+" --take-over")
+		return steps.Failed(fmt.Sprintf("Service %s/%s selects %s, and the pods of Deployment %s have other labels", in, s.Name, sel, d.Name), remade(e))
 	}
 	ready, err := readyBehind(ctx, e, s.Name)
 	if err != nil {

@@ -84,19 +84,19 @@ func TestExtensionFaults(t *testing.T) {
 		says []told
 	}{
 		"cert-expired": {says: []told{{"cert-secret", "the certificate expired on", "delete secret vsphere-extensions-tls", true}}},
-		"webhook-down": {says: []told{{"extension-endpoints", "has no pod behind it that is ready", "get service,endpointslices,pods", false}}},
+		"webhook-down": {says: []told{{"silent-failure", "is passed over, and nobody is told", "--step extension", false}}},
 		"webhook-network": {says: []told{
 			{"extension-reached", "lets in pods and namespaces at the most", "kubectl", true},
 		}},
-		"webhook-sidecar": {says: []told{{"extension-reached", "Istio's", "istio-injection=disabled", false}}},
-		"webhook-wide":    {says: []told{{"webhook-rules", "has no selector of namespaces", "delete mutatingwebhookconfiguration", true}}},
+		"webhook-sidecar": {says: []told{{"extension-reached", "its pods are in a mesh", "istio-injection=disabled", true}}},
+		"webhook-wide":    {says: []told{{"webhook-rules", "has no selector of namespaces", "--step extension --take-over --replace", true}}},
 		"webhook-other-ca": {says: []told{
-			{"cert-bundle", "does not hold: ", "delete mutatingwebhookconfiguration", true},
+			{"cert-bundle", "does not hold: ", "--step extension --take-over --replace", true},
 		}},
 		"config-stale": {says: []told{{"extension-config", "it gives claims the class", "--step extension", true}}},
 		"page-webhook": {page: true, says: []told{
-			{"cert-bundle", "the CA of the published file", "delete mutatingwebhookconfiguration", false},
-			{"webhook-rules", "has no selector of namespaces", "delete mutatingwebhookconfiguration", false},
+			{"cert-bundle", "the CA of the published file", "--step extension --take-over --replace", false},
+			{"webhook-rules", "has no selector of namespaces", "--step extension --take-over --replace", false},
 		}},
 		"page-empty-cert": {page: true, says: []told{{"cert-secret", "is empty", "delete secret vsphere-extensions-tls", false}}},
 		"page-sed":        {page: true, says: []told{{"page-sed", "the published sed looks for nfs-client", "patch configmap", false}}},

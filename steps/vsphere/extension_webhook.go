@@ -60,35 +60,29 @@ func theWebhook(ctx context.Context, e steps.Env) (*admissionv1.MutatingWebhookC
 	return c, err
 }
 
-// anew has the webhook made again from nothing: what somebody else has written beside
-// carrick's does not go by itself.
-func anew(e steps.Env) string {
-	return e.Kubectl() + " delete mutatingwebhookconfiguration " + webhookName + " && " + again(e, "extension")
-}
-
 func certBundle(ctx context.Context, e steps.Env) steps.Result {
 	c, err := theWebhook(ctx, e)
 	if err != nil {
 		return absentAs(err, "")
 	}
-	s, err := tlsOf(ctx, e)
-	if err != nil {
-		return steps.Unseen(err)
-	}
+	s, unread := tlsOf(ctx, e) // what is wrong with the bundle itself is said without it
 	for _, w := range c.Webhooks {
 		called, bundle := "webhook "+cluster.Clean(w.Name), w.ClientConfig.CABundle
 		if len(bundle) == 0 {
-			return steps.Failed(called+" carries no CA: the API server trusts nobody to be the extension", "")
+			return steps.Failed(called+" carries no CA: the API server trusts nobody to be the extension", remade(e))
 		}
 		roots, err := probe.ParseCerts(bundle)
 		if err != nil {
-			return steps.Failed("the CA of "+called+": "+err.Error(), anew(e))
+			return steps.Failed("the CA of "+called+": "+err.Error(), remade(e))
 		}
 		sum := sha256.Sum256(roots[0].Raw)
 		if hex.EncodeToString(sum[:]) == sampleCA {
-			return steps.Failed(called+" carries the CA of the published file: that of its author's cluster, of 2020", anew(e))
+			return steps.Failed(called+" carries the CA of the published file: that of its author's cluster, of 2020", remade(e))
 		}
-		r := proves(s, roots, "the CA of "+called, host(e), anew(e))
+		if unread != nil {
+			return steps.Unseen(unread)
+		}
+		r := proves(s, roots, "the CA of "+called, host(e), remade(e))
 		if own, err := probe.ParseCerts(e.Cluster.CA()); err == nil && r.Status == steps.Fail && roots[0].Equal(own[0]) {
 			r.Found += "; it is the cluster's own CA, which the published guide takes out of a pod, and another one has signed the certificate"
 		}
@@ -109,14 +103,14 @@ func webhookRules(ctx context.Context, e steps.Env) steps.Result {
 		names = append(names, cluster.Clean(w.Name))
 	}
 	if len(c.Webhooks) != 1 {
-		return steps.Failed(fmt.Sprintf("%s has %d webhooks: %s", c.Name, len(c.Webhooks), some(names)), anew(e))
+		return steps.Failed(fmt.Sprintf("%s has %d webhooks: %s", c.Name, len(c.Webhooks), some(names)), remade(e))
 	}
 	w := c.Webhooks[0]
 	if wrong := wrongHook(e, w); wrong != "" {
-		return steps.Failed("webhook "+names[0]+" "+wrong, anew(e))
+		return steps.Failed("webhook "+names[0]+" "+wrong, remade(e))
 	}
 	if odd := oddHook(e, w); odd != "" {
-		return steps.Warned("webhook "+names[0]+" "+odd, anew(e))
+		return steps.Warned("webhook "+names[0]+" "+odd, remade(e))
 	}
 	key, value := selector(e)
 	return steps.Passed("new claims in namespaces with %s=%s; failurePolicy %s", key, value, *w.FailurePolicy)

@@ -1,0 +1,129 @@
+package vsphere
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"carrick/cluster"
+	"carrick/steps"
+	"carrick/steps/check"
+)
+
+// wholeDoer makes an object that is carrick's as a whole. One of that name that somebody
+// else has made, as the published guide does, stays theirs where it does what is to be
+// done; else it is deleted and made anew, for parts of it would stay otherwise: an init
+// container, a second webhook.
+type wholeDoer struct {
+	steps.Manifest
+	kind schema.GroupVersionResource
+	in   func(steps.Env) string // its namespace; nil: it has none
+	name string
+	fits func(context.Context, steps.Env) (bool, error)
+}
+
+func (d wholeDoer) space(e steps.Env) string {
+	if d.in == nil {
+		return ""
+	}
+	return d.in(e)
+}
+
+// theirs is what somebody else has made; nil: nobody has, or it may stay. fits is that.
+func (d wholeDoer) theirs(ctx context.Context, e steps.Env) (found *metav1.PartialObjectMetadata, fits bool, err error) {
+	all, err := e.Cluster.Find(ctx, d.kind, d.space(e), cluster.Selector{Fields: "metadata.name=" + d.name})
+	if err != nil || len(all) == 0 || steps.CreatedBy(all[0].Annotations) != "" || mine(e, all[0].Labels) {
+		return nil, false, err
+	}
+	fits, err = d.fits(ctx, e)
+	return &all[0], fits, err
+}
+
+// Plan says what is left, and what is made anew.
+func (d wholeDoer) Plan(ctx context.Context, e steps.Env) (steps.Change, error) {
+	other, fits, err := d.theirs(ctx, e)
+	if err != nil && !apierrors.IsForbidden(err) { // that is told with all other missing rights
+		return steps.Change{}, err
+	}
+	c, err := d.Manifest.Plan(ctx, e)
+	if other == nil || err != nil || len(c.Items) == 0 {
+		return c, err
+	}
+	if fits {
+		return left(c.Items[0].What, "somebody else's, and it does what is to be done"), nil
+	}
+	c.Items[0].Verb, c.Items[0].Conflicts = steps.Replace, nil
+	c.Items[0].Note = "somebody else's is deleted, and made anew; an undo does not bring it back"
+	c.Rights = append(c.Rights, cluster.Right{Verb: "delete", Group: d.kind.Group, Resource: d.kind.Resource, Namespace: d.space(e), Name: d.name})
+	return c, nil
+}
+
+// Do makes it, where it is to be made.
+func (d wholeDoer) Do(ctx context.Context, e steps.Env, say steps.Progress) error {
+	other, fits, err := d.theirs(ctx, e)
+	if err != nil || fits {
+		return err
+	}
+	if other == nil {
+		return d.Manifest.Do(ctx, e, say)
+	}
+	what := d.kind.Resource + " " + d.name
+	if !e.Apply.Replace {
+		return fmt.Errorf("%s is somebody else's, and would have to be deleted and made anew, which was not confirmed", what)
+	}
+	if err := e.Cluster.Delete(ctx, d.kind, d.space(e), d.name, other.UID); err != nil {
+		return err
+	}
+	if err := e.Cluster.Gone(ctx, d.kind, d.space(e), d.name, other.UID); err != nil {
+		return err
+	}
+	say.Did(steps.Delete, what, "")
+	return d.Manifest.Do(ctx, e, say)
+}
+
+// programFits tells whether the Deployment that stands runs what was answered.
+func programFits(ctx context.Context, e steps.Env) (bool, error) {
+	s, err := theExtension(ctx, e)
+	if err != nil {
+		return false, err
+	}
+	if s.image != e.Answers.Text("extension.image") || s.makesKeystore() {
+		return false, nil
+	}
+	if runsUpstream(e) {
+		return s.program == byUpstream, nil
+	}
+	if s.program != byCarrick || (usesWebhook(e) && carrickConfig(e, s).Status != steps.Pass) {
+		return false, nil
+	}
+	return !followsProfiles(e) || s.follows == pspRole, nil
+}
+
+// serviceFits tells whether the Service that stands leads to the pods' port.
+func serviceFits(ctx context.Context, e steps.Env) (bool, error) {
+	s, err := check.Get[corev1.Service](ctx, e.Cluster, check.Services, extensionSpace(e), extensionName)
+	if err != nil {
+		return false, err
+	}
+	leads := slices.ContainsFunc(s.Spec.Ports, func(p corev1.ServicePort) bool {
+		return p.Port == 443 && (p.TargetPort == intstr.FromInt(hookPort(e)) || p.TargetPort == intstr.FromString("https"))
+	})
+	return leads && len(s.Spec.Selector) == 1 && s.Spec.Selector["app"] == extensionName, nil
+}
+
+// hookFits tells whether the webhook that stands asks as it was answered, and trusts the
+// right CA.
+func hookFits(ctx context.Context, e steps.Env) (bool, error) {
+	for _, look := range []func(context.Context, steps.Env) steps.Result{webhookRules, certBundle} {
+		if r := look(ctx, e); r.Status != steps.Pass {
+			return false, r.Err
+		}
+	}
+	return true, nil
+}
