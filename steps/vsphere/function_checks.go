@@ -7,11 +7,9 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	storagev1 "k8s.io/api/storage/v1"
 
 	"carrick/cluster"
 	"carrick/steps"
-	"carrick/steps/check"
 )
 
 func functionChecks() []steps.Check {
@@ -48,7 +46,7 @@ func functionChecks() []steps.Check {
 // sharedByDefault tells whether claims that name no class are to get the shared
 // one, by whoever's doing.
 func sharedByDefault(e steps.Env) bool {
-	return exchanges(e) || e.Answers.Text("storage.source") == native
+	return exchanges(e) || e.Answers.Text("storage.source") == native || usuallyShared(e)
 }
 
 func sharedElsewhere(e steps.Env) bool { return e.Answers.Text("storage.source") != native }
@@ -199,12 +197,8 @@ func silentFailure(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Skipped("there is no webhook yet that exchanges the class of claims")
 	}
 	hook := all[i]
-	usual, err := e.Own.Text("default-class")
-	if err != nil && !absent(err) {
-		return steps.Unseen(err)
-	}
-	if usual == class(e) {
-		return steps.Skipped("%s is the default class: claims get it whether or not %s answers", usual, hook)
+	if usuallyShared(e) {
+		return steps.Skipped("%s is the default class: claims get it whether or not %s answers", class(e), hook)
 	}
 	in, err := tryIn(ctx, e)
 	if err != nil {
@@ -227,56 +221,4 @@ func silentFailure(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Failed(fmt.Sprintf("%s has failurePolicy %s and lets shared claims in with %s: it answers, and with the wrong class, or is not asked", hook, hook.fail, o.word()), mutationFix(e))
 	}
 	return steps.Passed("%s is asked and answers; %s", hook, meanwhile)
-}
-
-func claimsPending(ctx context.Context, e steps.Env) steps.Result {
-	var claims []*corev1.PersistentVolumeClaim
-	var classes []*storagev1.StorageClass
-	err := check.Together(
-		func() (err error) {
-			claims, err = check.List[corev1.PersistentVolumeClaim](ctx, e.Cluster, claimKind, "", cluster.Selector{})
-			return err
-		},
-		func() (err error) {
-			classes, err = allClasses(ctx, e)
-			return err
-		},
-	)
-	if err != nil {
-		return steps.Unseen(err)
-	}
-	var names, fixes []string
-	for _, c := range claims {
-		if !slices.Contains(c.Spec.AccessModes, corev1.ReadWriteMany) || c.Status.Phase != corev1.ClaimPending || c.Spec.VolumeName != "" || mine(e, c.Labels) {
-			continue
-		}
-		if c.Spec.StorageClassName == nil || *c.Spec.StorageClassName == class(e) || !cannotShare(e, *c.Spec.StorageClassName, classes) {
-			continue
-		}
-		names = append(names, fmt.Sprintf("%s/%s (%s)", c.Namespace, c.Name, cluster.Clean(*c.Spec.StorageClassName)))
-		fixes = append(fixes, recreate(e, c))
-	}
-	if len(names) == 0 {
-		return steps.Passed("of %d claims none that is shared is Pending on another class than %s", len(claims), class(e))
-	}
-	r := steps.Warned("Pending on a class that can't serve them: "+some(names), strings.Join(fixes, "\n"))
-	r.Lines = names
-	return r
-}
-
-// mine tells what this link tries itself: that it stays Pending may be what it is
-// tried for.
-func mine(e steps.Env, labels map[string]string) bool { return labels["carrick/link."+e.Link] != "" }
-
-// cannotShare tells a class that is exchanged, or is of the guest's own block
-// storage.
-func cannotShare(e steps.Env, name string, classes []*storagev1.StorageClass) bool {
-	return slices.Contains(e.Answers.List("mutation.from"), name) ||
-		slices.ContainsFunc(classes, func(c *storagev1.StorageClass) bool { return c.Name == name && c.Provisioner == vSphereCSI })
-}
-
-// recreate makes a claim anew with the shared class: it holds nothing yet.
-func recreate(e steps.Env, c *corev1.PersistentVolumeClaim) string {
-	at := e.Kubectl() + " -n " + c.Namespace
-	return fmt.Sprintf("%s get pvc %s -o yaml | sed 's/^  storageClassName: .*/  storageClassName: %s/' | %s replace --force -f -", at, steps.Quoted(c.Name), class(e), at)
 }

@@ -87,10 +87,19 @@ func defaultBy(e steps.Env) (any, string) {
 	if e.Answers.Text("storage.source") == native {
 		return byNobody, "the guest's own volumes are shared ones"
 	}
+	if usuallyShared(e) {
+		return byNobody, class(e) + " is the default class: claims without a class have it already"
+	}
 	if version, err := e.Own.Text("serves-map"); err == nil {
 		return byPolicy, "the cluster serves MutatingAdmissionPolicies in " + version
 	}
 	return byWebhook, "the cluster serves no MutatingAdmissionPolicies"
+}
+
+// usuallyShared tells whether the default class is the one for shared volumes.
+func usuallyShared(e steps.Env) bool {
+	usual, err := e.Own.Text("default-class")
+	return err == nil && usual == class(e)
 }
 
 func defaultFrom(e steps.Env) (any, string) {
@@ -168,10 +177,13 @@ func policyKinds(e steps.Env) (policies, bindings schema.GroupVersionResource, e
 // mutationRights are what it takes to do this step.
 func mutationRights(e steps.Env) []cluster.Right {
 	out := slices.Concat(to(following, "", webhooks), to(following, kubeflowSpace, check.ConfigMaps))
-	if usesPolicy(e) {
-		if policies, bindings, err := policyKinds(e); err == nil {
-			out = append(out, to(applying, "", policies, bindings)...)
-		}
+	policies, bindings, err := policyKinds(e)
+	switch {
+	case err != nil: // they are not served
+	case usesPolicy(e):
+		out = append(out, to(applying, "", policies, bindings)...)
+	default:
+		out = append(out, to(following, "", policies, bindings)...)
 	}
 	return out
 }

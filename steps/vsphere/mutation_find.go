@@ -3,7 +3,6 @@ package vsphere
 import (
 	"context"
 	"errors"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -175,79 +174,4 @@ func notServed(err error) error {
 		return nil
 	}
 	return err
-}
-
-// theMutator is the one that exchanges classes already; nil: none, or several.
-func theMutator(ctx context.Context, e steps.Env) (*mutator, error) {
-	all, err := mutators(ctx, e)
-	if err != nil {
-		return nil, err
-	}
-	all = slices.DeleteFunc(all, func(m mutator) bool { return !m.sure })
-	if len(all) != 1 {
-		return nil, nil
-	}
-	return &all[0], nil
-}
-
-// adopted is an answer that the one mutator tells.
-func adopted(ctx context.Context, e steps.Env, of func(mutator) any) (any, string, error) {
-	m, err := theMutator(ctx, e)
-	if err != nil || m == nil {
-		return nil, "", err
-	}
-	v := of(*m)
-	if v == nil {
-		return nil, "", nil
-	}
-	return v, m.String(), nil
-}
-
-func adoptBy(ctx context.Context, e steps.Env) (any, string, error) {
-	return adopted(ctx, e, func(m mutator) any { return m.by })
-}
-
-func adoptFail(ctx context.Context, e steps.Env) (any, string, error) {
-	return adopted(ctx, e, func(m mutator) any {
-		if m.fail == "" {
-			return nil
-		}
-		return m.fail
-	})
-}
-
-func adoptSelector(ctx context.Context, e steps.Env) (any, string, error) {
-	return adopted(ctx, e, func(m mutator) any {
-		for _, s := range m.selects {
-			for key, value := range s.MatchLabels {
-				if len(s.MatchLabels) == 1 {
-					return key + "=" + value
-				}
-			}
-		}
-		return nil
-	})
-}
-
-var (
-	celClasses = regexp.MustCompile(`storageClassName in \[([^\]]*)\]`)
-	celQuoted  = regexp.MustCompile(`'([a-z0-9.-]+)'|"([a-z0-9.-]+)"`)
-)
-
-// adoptFrom reads the classes out of a policy's condition.
-func adoptFrom(ctx context.Context, e steps.Env) (any, string, error) {
-	return adopted(ctx, e, func(m mutator) any {
-		list := celClasses.FindStringSubmatch(m.text)
-		if list == nil {
-			return nil
-		}
-		var out []string
-		for _, q := range celQuoted.FindAllStringSubmatch(list[1], -1) {
-			out = append(out, q[1]+q[2])
-		}
-		if len(out) == 0 {
-			return nil
-		}
-		return out
-	})
 }

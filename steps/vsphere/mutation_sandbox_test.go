@@ -2,6 +2,7 @@ package vsphere_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -81,4 +82,64 @@ func TestThePolicyForKyvernoIsWrittenOut(t *testing.T) {
 	if !written || !labels {
 		t.Errorf("written is the policy: %v, the labels: %v", written, labels)
 	}
+}
+
+// What becomes of claims follows the webhook's pods: without them claims are passed
+// over, or refused, and the row says so within seconds of the last one's end.
+func TestClaimsFollowTheWebhook(t *testing.T) {
+	box := clustertest.Start(t)
+	box.SeedFault(t, "vsphere", "webhook")
+	s := stepstest.SiteOf(t, box, vsphere.Guide(), assets, true, map[string]any{}).Session
+	scale := func(n int) {
+		box.Run(t, clustertest.Local, "", "-n", "vsphere-extensions", "scale", "deployment", "vsphere-extensions", fmt.Sprintf("--replicas=%d", n))
+	}
+	soon := func(what string, began time.Time) {
+		if took := time.Since(began); took > 15*time.Second {
+			t.Errorf("%s is noticed after %s", what, took)
+		}
+	}
+	verdict(t, s, "silent-failure", steps.Pass)
+	for _, way := range []struct{ policy, found string }{{"Ignore", "is passed over, and nobody is told"}, {"Fail", "are refused now"}} {
+		box.Run(t, clustertest.Local, "", "patch", "mutatingwebhookconfiguration", "mutating.vsphere-extensions.keeyzar.de", "--type=json", "-p",
+			`[{"op":"replace","path":"/webhooks/0/failurePolicy","value":"`+way.policy+`"}]`)
+		began := time.Now()
+		scale(0)
+		if v := verdict(t, s, "silent-failure", steps.Fail); !strings.Contains(v.Found, way.found) {
+			t.Errorf("with failurePolicy %s it says %s", way.policy, v.Found)
+		}
+		soon("its end", began)
+		verdict(t, s, "rwx-gets-class", steps.Fail)
+		scale(2)
+		verdict(t, s, "silent-failure", steps.Pass)
+		verdict(t, s, "rwx-gets-class", steps.Pass)
+	}
+}
+
+// A set-up with a policy whose link file is lost is found again, with the answers
+// that made it.
+func TestAPolicyIsFoundAgain(t *testing.T) {
+	box := seeded(t, "")
+	made := stepstest.Open(t, box, vsphere.Guide(), assets, "again", stepstest.Given(t, box, vsphere.Guide(), map[string]any{
+		"storage.source": "nfs", "mutation.fail": "Ignore", "mutation.from": []string{"vsphere-policy", "vsphere-policy-latebinding"}, "mutation.selector": "pipelines.kubeflow.org/enabled=true",
+		"security.level": "privileged", "profile.try": true, "profile.name": "carol", "profile.owner": "carol@example.com",
+	}))
+	stepstest.Apply(t, made, steps.ApplyOptions{TakeOver: true})
+	found := stepstest.Open(t, box, vsphere.Guide(), assets, "again", nil)
+	if _, err := found.Adopt(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	want, got, looked := answersOf(t, made), answersOf(t, found), 0
+	for key := range want {
+		for _, step := range []string{"security.", "mutation.", "profile."} {
+			if strings.HasPrefix(key, step) {
+				if looked++; got[key] != want[key] {
+					t.Errorf("%s is %q, and found is %q", key, want[key], got[key])
+				}
+			}
+		}
+	}
+	if looked < 8 {
+		t.Errorf("%d answers: this proves nothing", looked)
+	}
+	stepstest.Undo(t, found)
 }

@@ -20,6 +20,7 @@ var rowsD = []stepstest.Row{
 	{Number: 9, Asks: "istio-cni, where the level refuses init containers with rights", Checks: []string{"istio-cni"}},
 	{Number: 10, Asks: "events of pods that are refused", Checks: []string{"pods-refused"}},
 	{Number: 11, Asks: "profiles, their namespaces and owners", Checks: []string{"profiles-served", "profiles-namespaces"}},
+	{Number: 26, Asks: "of a policy: what it is asked about, and where", Checks: []string{"policy-there"}},
 	{Number: 27, Asks: "a webhook that fails without a word", Checks: []string{"silent-failure", "rwx-gets-class"}},
 	{Number: 28, Asks: "what is not to be touched is not", Checks: []string{"rwo-keeps-class", "static-keeps"}},
 	{Number: 29, Asks: "one that exchanges the class, and where it could be named", Checks: []string{"one-mutator", "source-class"}},
