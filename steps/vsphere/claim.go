@@ -30,15 +30,15 @@ func claim() steps.Step {
 		},
 		Actions: []steps.Action{
 			{
-				Name: "claim", Title: "Ask for a volume of the class", On: steps.Local, Needs: []string{"guest-cluster", "rwx-class"},
+				Name: "claim", Title: "Ask for a volume of the class", On: steps.Local, Reads: storageReads, Needs: []string{"guest-cluster", "rwx-class"},
 				Doer: trialClaim{steps.Manifest{File: "claim.yaml", Values: steps.Values{"class": askedClass}}, "claim"},
 			},
 			{
-				Name: "claim-psp", Title: "Let these pods in", On: steps.Local, Needs: []string{"guest-cluster"}, When: triesPodsUnderPSP,
+				Name: "claim-psp", Title: "Let these pods in", On: steps.Local, Reads: storageReads, Needs: []string{"guest-cluster"}, When: triesPodsUnderPSP,
 				Doer: steps.Manifest{File: "psp-space.yaml", Each: eachSpace(space)},
 			},
 			{
-				Name: "claim-pods", Title: "Write into the volume from two nodes", On: steps.Local, Needs: []string{"guest-cluster", "claim-bound"}, When: triesPods,
+				Name: "claim-pods", Title: "Write into the volume from two nodes", On: steps.Local, Reads: storageReads, Needs: []string{"guest-cluster", "claim-bound"}, When: triesPods,
 				Doer: trialPods{steps.Manifest{File: "claim-pods.yaml", Each: bothPods}},
 			},
 		},

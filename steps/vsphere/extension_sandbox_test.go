@@ -93,7 +93,7 @@ func TestExtensionFaults(t *testing.T) {
 		"webhook-other-ca": {says: []told{
 			{"cert-bundle", "does not hold: ", "--step extension --take-over --replace", true},
 		}},
-		"config-stale": {says: []told{{"extension-config", "it gives claims the class", "--step extension", true}}},
+		"config-stale": {says: []told{{"extension-config", `has the class "old-nfs"`, "patch configmap", true}}},
 		"page-webhook": {page: true, says: []told{
 			{"cert-bundle", "the CA of the published file", "--step extension --take-over --replace", false},
 			{"webhook-rules", "has no selector of namespaces", "--step extension --take-over --replace", false},

@@ -26,15 +26,15 @@ func nfs() steps.Step {
 		},
 		Actions: []steps.Action{
 			{
-				Name: "nfs-namespace", Title: "Make the namespace of the provisioner", On: steps.Local, Needs: []string{"guest-cluster", "native-rwx"}, When: installsNFS,
+				Name: "nfs-namespace", Title: "Make the namespace of the provisioner", On: steps.Local, Reads: storageReads, Needs: []string{"guest-cluster", "native-rwx"}, When: installsNFS,
 				Doer: provisionerSpace{besideProvisioner{steps.Manifest{File: "nfs-namespace.yaml"}}},
 			},
 			{
-				Name: "nfs-psp", Title: "Let the provisioner's pod in", On: steps.Local, Needs: []string{"guest-cluster"}, When: installsUnderPSP,
+				Name: "nfs-psp", Title: "Let the provisioner's pod in", On: steps.Local, Reads: storageReads, Needs: []string{"guest-cluster"}, When: installsUnderPSP,
 				Doer: besideProvisioner{steps.Manifest{File: "psp-space.yaml", Each: eachSpace(nfsSpace)}},
 			},
 			{
-				Name: "nfs-chart", Title: "Install the NFS provisioner and its class", On: steps.Local, Needs: []string{"guest-cluster", "native-rwx"}, First: []string{"nfs-port"}, When: installsNFS,
+				Name: "nfs-chart", Title: "Install the NFS provisioner and its class", On: steps.Local, Reads: storageReads, Needs: []string{"guest-cluster", "native-rwx"}, First: []string{"nfs-port"}, When: installsNFS,
 				Doer: provisionerChart{steps.Chart{
 					Release: "${answers.nfs.release}", Namespace: "${answers.nfs.namespace}", Chart: nfsChart,
 					Source: nfsSource, Version: answered("nfs.version"), Values: nfsValues,

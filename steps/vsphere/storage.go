@@ -45,11 +45,11 @@ func storage() steps.Step {
 		},
 		Actions: []steps.Action{
 			{
-				Name: "try-namespace", Title: "Make the namespace in which things are tried", On: steps.Local, Needs: []string{"guest-cluster"},
+				Name: "try-namespace", Title: "Make the namespace in which things are tried", On: steps.Local, Reads: storageReads, Needs: []string{"guest-cluster"},
 				Doer: ownSpace{steps.Manifest{File: "try-namespace.yaml", Values: steps.Values{"label-key": labelKey, "label-value": labelValue}}},
 			},
 			{
-				Name: "native-try", Title: "Ask for a shared volume of the guest's own", On: steps.Local, Needs: []string{"guest-cluster"}, When: triesNative,
+				Name: "native-try", Title: "Ask for a shared volume of the guest's own", On: steps.Local, Reads: storageReads, Needs: []string{"guest-cluster"}, When: triesNative,
 				Doer: trialClaim{steps.Manifest{File: "native-try.yaml", Values: steps.Values{"class": triedClass}}, "native"},
 			},
 		},
@@ -114,6 +114,9 @@ func triedClass(_ context.Context, e steps.Env) (any, error) {
 
 // trial is the name of what this link tries.
 func trial(e steps.Env, what string) string { return "carrick-" + e.Link + "-" + what }
+
+// storageReads are what it takes to see which storage is there.
+var storageReads = to(following, "", check.StorageClasses, check.Deployments, claimKind)
 
 func storageRights(e steps.Env) []cluster.Right {
 	out := to(applying, "", check.Namespaces)

@@ -37,7 +37,7 @@ func TestStorageIsFoundAgain(t *testing.T) {
 		"storage.source": "nfs", "storage.namespace": "trials", "storage.class": "shared", "nfs.options": []string{"nfsvers=4.2", "hard"}, "nfs.reclaim": "Retain",
 		"nfs.namespace": "shared-nfs", "nfs.release": "shared", "nfs.image": "localhost:5000/nfs-subdir-external-provisioner:v4.0.2", "claim.pods": true,
 	}))
-	stepstest.Apply(t, made)
+	stepstest.Apply(t, made, steps.ApplyOptions{TakeOver: true})
 	found := stepstest.Open(t, box, vsphere.Guide(), assets, "again", nil)
 	if _, err := found.Adopt(t.Context()); err != nil {
 		t.Fatal(err)
@@ -63,7 +63,7 @@ spec: {accessModes: [ReadWriteMany], storageClassName: nfs-client, resources: {r
 func TestAProvisionerThatOthersNeedStays(t *testing.T) {
 	box := seeded(t, "")
 	s := stepstest.Open(t, box, vsphere.Guide(), assets, "needed", stepstest.Given(t, box, vsphere.Guide(), map[string]any{"storage.source": "nfs"}))
-	stepstest.Apply(t, s)
+	stepstest.Apply(t, s, steps.ApplyOptions{TakeOver: true})
 	box.Run(t, clustertest.Local, foreign, "apply", "-f", "-")
 	p := stepstest.Undo(t, s)
 	var said string

@@ -114,5 +114,5 @@ func TestNativeVolumesNeedNothingElse(t *testing.T) {
 		delete(given, key)
 	}
 	given["storage.source"] = "native"
-	stepstest.Cycle(t, box, vsphere.Guide(), assets, "native", given)
+	stepstest.CycleOver(t, box, vsphere.Guide(), assets, "native", given)
 }
