@@ -6,6 +6,7 @@ import (
 	"carrick/steps/liqo"
 	"carrick/steps/ondemand"
 	"carrick/steps/renku"
+	"carrick/steps/vsphere"
 )
 
 // guides are all guides, in the order of the first screen. A new guide is a
@@ -16,5 +17,6 @@ func guides() []*steps.Guide {
 		liqo.Guide(),
 		ondemand.Guide(),
 		interlink.Guide(),
+		vsphere.Guide(),
 	}
 }
