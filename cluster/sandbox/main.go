@@ -7,12 +7,15 @@ import (
 	"io"
 	"os"
 
+	"k8s.io/client-go/rest"
+
 	"carrick/cluster/sandbox/leash"
 	"carrick/cluster/sandbox/roles"
 	"carrick/cluster/sandbox/scenario"
 )
 
 func main() {
+	rest.SetDefaultWarningHandler(rest.NoWarnings{}) // stand-ins do what upstream does, of which API servers may warn
 	if leash.IsKeeper() {
 		os.Exit(leash.RunKeeper())
 	}

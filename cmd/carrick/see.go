@@ -8,7 +8,7 @@ import (
 
 // Guides note where upstream says something in few words:
 //
-//	https://…                             an address
+//	https://… (what it says)              an address
 //	liqotech/liqo#2692                    an issue
 //	liqotech/liqo issue 2692, PR 2700     the same
 //	liqotech/liqo: pkg/a.go (Name), docs  files and folders
@@ -26,7 +26,8 @@ const github = "https://github.com/"
 // it names none.
 func addresses(note string) []string {
 	if strings.HasPrefix(note, "https://") {
-		return []string{note}
+		address, _, _ := strings.Cut(note, " ")
+		return []string{address}
 	}
 	var out []string
 	for _, part := range strings.Split(note, "; ") {

@@ -49,7 +49,8 @@ func TestAddresses(t *testing.T) {
 			"https://github.com/kubernetes/ingress-nginx/issues/10501", "https://github.com/kubernetes/ingress-nginx/issues/12648",
 		},
 		"SwissDataScienceCenter/amalthea: config/rbac (manager role)": {"https://github.com/SwissDataScienceCenter/amalthea/tree/HEAD/config/rbac"},
-		"what everybody knows": nil,
+		"https://kubernetes.io/docs/a/#b (what it says)":              {"https://kubernetes.io/docs/a/#b"},
+		"what everybody knows":                                        nil,
 	} {
 		if got := addresses(note); !slices.Equal(got, want) {
 			t.Errorf("%s\n got %q\nwant %q", note, got, want)

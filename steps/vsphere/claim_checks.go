@@ -21,6 +21,16 @@ const claimSource = "kubernetes/kubernetes: pkg/controller/volume/persistentvolu
 func claimChecks() []steps.Check {
 	return []steps.Check{
 		{
+			Name: "rwx-class", Title: "the class of shared volumes is there", On: steps.Local, Needs: []string{"signed-in"},
+			Why: "a claim that names a class that is not there stays Pending for ever, and says so nowhere but in its events",
+			See: []string{page, chartSource}, Run: rwxClass,
+		},
+		{
+			Name: "class-keeps", Title: "what is deleted with a claim is meant to be", On: steps.Local, Needs: []string{"rwx-class"},
+			Why: "a notebook's claim that somebody deletes takes the data with it where the class says Delete and archives nothing",
+			See: []string{provisionerCode}, Run: classKeeps,
+		},
+		{
 			Name: "claim-bound", Title: "a claim of the class is bound within a minute", On: steps.Local, Needs: []string{"signed-in"}, Mend: "claim", Within: time.Minute,
 			Why: "a claim that waits says only that a volume is to be made by somebody: the provisioner is down, passes the class by, may not, or can't write",
 			See: []string{page, claimSource}, Run: claimBound,

@@ -17,7 +17,7 @@ import (
 const (
 	tkcSource     = "https://docs.vmware.com/en/VMware-vSphere/8.0/vsphere-with-tanzu-tkg/GUID-69E52B31-6DEC-412D-B60E-FE733156F708.html (ClusterClass variables)"
 	defaultSource = "kubernetes/kubernetes: pkg/volume/util/storageclass.go (the newest default class is the one that counts)"
-	levelsSource  = "https://docs.vmware.com (VMware vSphere, vSphere with Tanzu, GUID-B57DA879: pod security, TKr 1.25 warns, 1.26 enforces restricted)"
+	levelsSource  = "https://docs.vmware.com/en/VMware-vSphere/8.0/vsphere-with-tanzu-tkg/GUID-B57DA879-89FD-4C34-8ADB-B21CB3AE67F6.html (TKr 1.25 warns, 1.26 enforces restricted)"
 )
 
 func clusterChecks() []steps.Check {

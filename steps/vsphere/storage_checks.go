@@ -16,7 +16,7 @@ import (
 
 // Where upstream says so.
 const (
-	fileVolumes     = "https://docs.vmware.com (VMware vSphere, vSphere with Tanzu, GUID-82AC812A: ReadWriteMany volumes, limits)"
+	fileVolumes     = "https://docs.vmware.com/en/VMware-vSphere/7.0/vmware-vsphere-with-tanzu/GUID-82AC812A-40E3-4563-9329-747634E1AB6E.html (what it takes, and its limits)"
 	provisionerCode = "kubernetes-sigs/nfs-subdir-external-provisioner: cmd/nfs-subdir-external-provisioner/provisioner.go"
 	chartSource     = "kubernetes-sigs/nfs-subdir-external-provisioner: charts/nfs-subdir-external-provisioner"
 )
@@ -27,16 +27,6 @@ func storageChecks() []steps.Check {
 			Name: "native-rwx", Title: "the guest's own file volumes were tried", On: steps.Local, Needs: []string{"signed-in"}, When: triesNative, Mend: "native-try", Within: 5 * time.Minute,
 			Why: "since vSphere 7.0U3, with vSAN File Service and file volumes enabled on the Supervisor, a guest (TKr 1.22 and newer) has volumes that many pods write to: an NFS server, a provisioner that nobody maintains and a webhook are then parts that can only fail",
 			See: []string{fileVolumes, "kubernetes-sigs/vsphere-csi-driver: pkg/csi/service/wcpguest/controller_helper.go"}, Run: nativeRWX,
-		},
-		{
-			Name: "rwx-class", Title: "the class of shared volumes is there", On: steps.Local, Needs: []string{"signed-in"},
-			Why: "a claim that names a class that is not there stays Pending for ever, and says so nowhere but in its events",
-			See: []string{page, chartSource}, Run: rwxClass,
-		},
-		{
-			Name: "class-keeps", Title: "what is deleted with a claim is meant to be", On: steps.Local, Needs: []string{"rwx-class"},
-			Why: "a notebook's claim that somebody deletes takes the data with it where the class says Delete and archives nothing",
-			See: []string{provisionerCode}, Run: classKeeps,
 		},
 		{
 			Name: "page-class", Title: "no claim waits for a class that is not there", On: steps.Local, Needs: []string{"signed-in"},
