@@ -37,7 +37,7 @@ demo-cast: build sandbox ## record a walk through the demo: testdata/cast/GUIDE.
 		$(BIN)/carrick demo $(or $(GUIDE),renku) --autoplay --pace 1.5
 
 .PHONY: test test-program test-guides test-younger
-test: sandbox ## all tests, on real control planes
+test: build sandbox ## all tests, on real control planes
 	@$(MAKE) --no-print-directory -k -j3 test-program test-guides test-younger
 
 # Three lanes that wait more than they work and take about as long, on control planes of
@@ -81,7 +81,7 @@ prove-program:
 	$(PROVE) -p 1 -run '^TestHostile|^TestRightsOfEveryGuide$$' ./cmd/carrick ./steps >$(BIN)/prove-program.log 2>&1
 prove-fuzz:
 	$(PROVE) -run '^TestSecretsOfEveryGuide$$' ./cmd/carrick >$(BIN)/prove-secrets.log 2>&1; secrets=$$?; \
-		CARRICK_CASES=$(CASES) WORKERS=1 TARGETS=2 nice -n 19 .ci/fuzz 60s 4s >$(BIN)/prove-fuzz.log 2>&1 && exit $$secrets
+		CARRICK_CASES=$(CASES) WORKERS=1 TARGETS=3 nice -n 19 .ci/fuzz 60s 4s >$(BIN)/prove-fuzz.log 2>&1 && exit $$secrets
 
 .PHONY: ci
 ci: test lint conformance bench-short ## what is run on every change

@@ -102,7 +102,7 @@ func (r *run) count() string {
 	return fmt.Sprintf("%d of %d%s", len(r.parts)-len(r.ahead()), len(r.parts), more)
 }
 
-// settles is how long apply gives a check that says nothing of its own limit.
+// settles is how long apply gives a check that fails.
 const settles = time.Minute
 
 // inHand is what a run does at this moment, or waits for.
@@ -135,9 +135,12 @@ func (a *app) awaited(c steps.Cell, quiet time.Duration) string {
 	if found == "" {
 		found = "not looked at yet"
 	}
-	since := waited(quiet, max(settles, check.Within))
-	if v.Status == steps.Waiting && !v.Since.IsZero() {
+	since := waited(quiet, settles) // what fails is given no more, as steps.Session.Apply does
+	switch {
+	case v.Status == steps.Waiting && !v.Since.IsZero():
 		since = waited(a.now().Sub(v.Since), check.Within)
+	case v.Status == steps.Waiting:
+		since = waited(quiet, max(settles, check.Within))
 	}
 	return fmt.Sprintf("%s: %s. Waiting until it holds on the %s side: %s (step %s)", since, found, guide.Sides[c.Side].Name, check.Title, step.Title)
 }

@@ -49,8 +49,8 @@ func TestJobsAreGivenTheAPIByKeysAlone(t *testing.T) {
 			w.steps = 9
 			p := demo(t, "interlink")
 			p.wait(beginning)
-			edge := p.folderOf("edge")
-			objects := func() []string { return p.objectsOf("edge", "sandbox-local", ofJobs) }
+			edge := p.inSandbox("edge")
+			objects := func() []string { return p.objectsOf("sandbox-local", ofJobs) }
 			files, before := filesUnder(t, edge), objects()
 			p.types("\r")
 			p.wait(w.on(1))

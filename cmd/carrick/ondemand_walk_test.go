@@ -19,12 +19,12 @@ var throughOnDemand = walk{
 	titles: map[int]string{2: "Bootstrap", 3: "Token", 4: "Root's kubectl", 8: "Hooks", 9: "Cluster file"},
 }
 
-// folderOf is the folder that stands for a machine in the demo on a terminal.
-func (p *terminal) folderOf(machine string) string {
+// inSandbox is a file of the sandbox that the demo on a terminal runs on.
+func (p *terminal) inSandbox(name string) string {
 	p.t.Helper()
-	found, err := filepath.Glob(filepath.Join(strings.TrimPrefix(p.mark, "TMPDIR="), "carrick-sandbox-*", machine))
+	found, err := filepath.Glob(filepath.Join(strings.TrimPrefix(p.mark, "TMPDIR="), "carrick-sandbox-*", name))
 	if err != nil || len(found) != 1 {
-		p.t.Fatalf("folders that stand for the machine %s: %v, %v", machine, found, err)
+		p.t.Fatalf("%s of the sandbox: %v, %v", name, found, err)
 	}
 	return found[0]
 }
@@ -43,20 +43,27 @@ func filesUnder(t *testing.T, root string) map[string]string {
 // ofPortals are the kinds of objects that a portal has in its cluster.
 const ofPortals = "namespaces,clusterroles,clusterrolebindings,roles,rolebindings,serviceaccounts,secrets,networkpolicies"
 
-// objectsOf are the names of what is in a cluster of the demo, seen from a second
-// terminal as the first screen of the demo says.
-func (p *terminal) objectsOf(machine, context, kinds string) []string {
+// objectsOf are the names of what is in a cluster of the demo.
+func (p *terminal) objectsOf(context, kinds string) []string {
 	p.t.Helper()
-	env := filepath.Join(filepath.Dir(p.folderOf(machine)), "env")
-	cmd := exec.CommandContext(p.t.Context(), "sh", "-c", `. "$1" && kubectl --context "$2" get "$3" -A -o name`, "sh", env, context, kinds)
-	cmd.Env = ownEnvironment(p.t.TempDir())
-	out, said, code := finish(p.t, cmd)
-	names := strings.Fields(out)
-	if code != 0 || len(names) < 20 {
-		p.t.Fatalf("exit code %d, %d objects: %s", code, len(names), said)
+	names := strings.Fields(p.kubectl(context, "get", kinds, "-A", "-o", "name"))
+	if len(names) < 20 {
+		p.t.Fatalf("%d objects", len(names))
 	}
 	slices.Sort(names)
 	return names
+}
+
+// kubectl is run in a second terminal, as the first screen of the demo says.
+func (p *terminal) kubectl(context string, args ...string) string {
+	p.t.Helper()
+	cmd := exec.CommandContext(p.t.Context(), "sh", slices.Concat([]string{"-c", `. "$1" && shift && kubectl --context "$@"`, "sh", p.inSandbox("env"), context}, args)...)
+	cmd.Env = ownEnvironment(p.t.TempDir())
+	out, said, code := finish(p.t, cmd)
+	if code != 0 {
+		p.t.Fatalf("exit code %d: %s", code, said)
+	}
+	return out
 }
 
 // From a portal as it is shipped to the namespace of a user who has logged in, by
@@ -65,8 +72,8 @@ func (p *terminal) objectsOf(machine, context, kinds string) []string {
 func TestAPortalIsJoinedByKeysAlone(t *testing.T) {
 	p := demo(t, "ondemand")
 	p.wait(beginning)
-	node := p.folderOf("web-node")
-	portal := func() []string { return p.objectsOf("web-node", "sandbox-remote", ofPortals) }
+	node := p.inSandbox("web-node")
+	portal := func() []string { return p.objectsOf("sandbox-remote", ofPortals) }
 	files, objects := filesUnder(t, node), portal()
 	p.types("\r")
 	throughOnDemand.apply(p, 1, 9)

@@ -14,6 +14,7 @@ import (
 	"carrick/steps/interlink"
 	"carrick/steps/ondemand"
 	"carrick/steps/stepstest"
+	"carrick/steps/vsphere"
 )
 
 // proof is the environment variable with which the long proofs are made, too.
@@ -39,10 +40,13 @@ var sites = map[string]func(testing.TB, *clustertest.Sandbox) map[string]any{
 	"interlink": func(t testing.TB, box *clustertest.Sandbox) map[string]any {
 		return stepstest.Given(t, box, interlink.Guide(), map[string]any{"cert.source": "own", "test.watch": 1, "workload.argo": true})
 	},
+	"vsphere": func(t testing.TB, box *clustertest.Sandbox) map[string]any {
+		return stepstest.Given(t, box, vsphere.Guide(), map[string]any{"storage.source": "nfs", "mutation.by": "webhook", "cert.source": "own"})
+	},
 }
 
-// takers are guides that edit what somebody else made, such as a chart: apply is told to.
-var takers = []string{"interlink"}
+// takers are guides that edit what somebody else made, such as a chart or a file in a ConfigMap: apply is told to.
+var takers = []string{"interlink", "vsphere"}
 
 // site is a sandbox in which a guide can be applied, and what it takes.
 type site struct {

@@ -21,7 +21,7 @@ func bench() stepstest.Bench {
 		}
 	}
 	return stepstest.Bench{
-		Guide: vsphere.Guide(), Assets: assets, Counted: "carrick-rwx",
+		Guide: vsphere.Guide(), Assets: assets, Counted: "carrick-rwx", TakesOver: true,
 		Answers: func(tb testing.TB, box *clustertest.Sandbox, _ string) map[string]any {
 			return stepstest.Given(tb, box, vsphere.Guide(), map[string]any{"storage.source": "nfs"})
 		},
