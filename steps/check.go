@@ -81,16 +81,21 @@ func (s Status) Holds() bool { return s == Pass || s == Warn }
 
 // Result is the verdict of one look.
 type Result struct {
-	Status Status
-	Found  string    // what was found, in plain words, with names and values
-	Fix    string    // what to do, as something to run where there is such a thing
-	Lines  []string  // what was found in full, such as a table, for where there is room for it
-	Err    error     // for the log, never for the screen
-	Since  time.Time // waiting counts from here: the object's own timestamp
-	Again  time.Time // look again then, although nothing read may have changed
-	told   Status    // of a skip: what the admin of that side saw, by a file of facts
-	handed bool      // of a skip: the other side's admin has to hand over what it takes to look
+	Status  Status
+	Found   string    // what was found, in plain words, with names and values
+	Fix     string    // what to do, as something to run where there is such a thing
+	Lines   []string  // what was found in full, such as a table, for where there is room for it
+	Err     error     // for the log, never for the screen
+	Since   time.Time // waiting counts from here: the object's own timestamp
+	Again   time.Time // look again then, although nothing read may have changed
+	told    Status    // of a skip: what the admin of that side saw, by a file of facts
+	handed  bool      // of a skip: the other side's admin has to hand over what it takes to look
+	unasked bool      // the answers don't ask for the action that mends this check
 }
+
+// Mendable tells whether the action that mends the check, where it has one, is one
+// that the answers ask for.
+func (r Result) Mendable() bool { return !r.unasked }
 
 // Passed is a pass; found says what was seen.
 func Passed(found string, args ...any) Result {

@@ -143,8 +143,11 @@ func (s *Session) Probe(ctx context.Context, c Cell) (Result, Trace) {
 		r = Result{Status: Unknown, Found: "no answer within " + patience.String(), Err: r.Err}
 	}
 	r = overdue(check, r, time.Now())
-	if r.Fix == "" && check.Mend != "" && (r.Status == Fail || r.Status == Warn) {
-		r.Fix = s.mendFix(check, env)
+	if mend, of := s.guide.Mending(check, c.Side); mend != nil {
+		r.unasked = !job{of, mend, c.Side}.wanted(env)
+		if r.Fix == "" && !r.unasked && (r.Status == Fail || r.Status == Warn) {
+			r.Fix = s.mendFix(check, env)
+		}
 	}
 	if !r.Again.IsZero() {
 		cluster.Expires(ctx, r.Again)

@@ -154,7 +154,7 @@ func (p *stepPage) fix() tea.Cmd {
 	switch {
 	case !ok:
 		return nil
-	case check.Mend == "":
+	case check.Mend == "" || !p.a.live.board.Verdict(cell).Mendable():
 		p.a.notice = "carrick has no action for this check; the fix says what to do"
 		return nil
 	case p.a.live.board.Verdict(cell).Status == steps.Pass:

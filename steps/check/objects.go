@@ -53,15 +53,18 @@ func Available(ctx context.Context, c *cluster.Cluster, namespace, name, fix str
 	if d.Spec.Replicas != nil {
 		want = *d.Spec.Replicas
 	}
+	if want == 0 {
+		return steps.Failed(fmt.Sprintf("Deployment %s/%s is scaled to 0 replicas: nothing runs", namespace, name), fix)
+	}
 	if d.Status.ObservedGeneration < d.Generation || d.Status.UpdatedReplicas < want || d.Status.AvailableReplicas < want {
-		return steps.Waits(waitsSince(d), "%d of %d replicas of %s are available", d.Status.AvailableReplicas, want, name).Or(fix)
+		return steps.Waits(WaitsSince(d), "%d of %d replicas of %s are available", d.Status.AvailableReplicas, want, name).Or(fix)
 	}
 	return steps.Passed("%d of %d replicas of %s are available", d.Status.AvailableReplicas, want, name)
 }
 
-// waitsSince is when a Deployment ceased to be available; where it is, and only
+// WaitsSince is when a Deployment ceased to be available; where it is, and only
 // rolls out, when that last got on. A new one says nothing of either.
-func waitsSince(d *appsv1.Deployment) time.Time {
+func WaitsSince(d *appsv1.Deployment) time.Time {
 	since := d.CreationTimestamp.Time
 	for _, c := range d.Status.Conditions {
 		switch {

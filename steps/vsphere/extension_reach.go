@@ -58,7 +58,7 @@ func extensionEndpoints(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Unseen(err)
 	}
 	if ready == 0 {
-		return steps.Waits(s.CreationTimestamp.Time, "Service %s/%s has no pod behind it that is ready", in, s.Name).Or(e.Kubectl() + " -n " + in + " get service,endpointslices,pods -o wide")
+		return steps.Waits(check.WaitsSince(d.Deployment), "Service %s/%s has no pod behind it that is ready", in, s.Name).Or(e.Kubectl() + " -n " + in + " get service,endpointslices,pods -o wide")
 	}
 	return steps.Passed("%d ready behind Service %s/%s", ready, in, s.Name)
 }

@@ -102,7 +102,7 @@ func TestExtensionFaults(t *testing.T) {
 		"page-sed":        {page: true, says: []told{{"page-sed", "the published sed looks for nfs-client", "patch configmap", false}}},
 		"page": {page: true, says: []told{
 			{"extension-image", "gets no image", "--take-over --replace", false},
-			{"extension-rights", "vsphere-extensions-default-rolebinding", "delete clusterrolebinding", true},
+			{"extension-rights", "vsphere-extensions-default-rolebinding", "delete clusterrolebinding", false},
 		}},
 	} {
 		t.Run(fault, func(t *testing.T) {
@@ -143,4 +143,5 @@ func TestThePageGivesWay(t *testing.T) {
 	for _, check := range []string{"extension-ready", "extension-endpoints", "cert-bundle", "webhook-rules", "rwx-gets-class", "silent-failure"} {
 		x.Holds(check, "apply")
 	}
+	x.Mends("extension-rights", x.Named("extension-rights", "vsphere-extensions-default-rolebinding", "delete clusterrolebinding"))
 }

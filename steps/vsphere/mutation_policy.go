@@ -10,54 +10,61 @@ import (
 	"carrick/steps/check"
 )
 
-// policyDoer makes the policy, where nobody else has one that does the same: that
-// stays theirs.
+// policyDoer makes the policy and binds it. One of somebody else's that does the same
+// stays theirs, and is only bound where it is not.
 type policyDoer struct{ steps.Manifest }
 
 // Plan leaves what is somebody else's and as it should be.
 func (d policyDoer) Plan(ctx context.Context, e steps.Env) (steps.Change, error) {
-	theirs, err := theirPolicy(ctx, e)
-	if err != nil && !apierrors.IsForbidden(err) { // that is told with all other missing rights
+	policy, binding, err := theirPolicy(ctx, e)
+	switch {
+	case err != nil && !apierrors.IsForbidden(err): // that is told with all other missing rights
 		return steps.Change{}, err
-	}
-	if theirs {
+	case policy && binding:
 		return left("MutatingAdmissionPolicy "+policyName, "somebody else's, and it does what is to be done"), nil
 	}
-	return d.Manifest.Plan(ctx, e)
+	return d.of(policy).Plan(ctx, e)
 }
 
-// Do makes it, where it is to be made.
+// Do makes what is to be made of it.
 func (d policyDoer) Do(ctx context.Context, e steps.Env, say steps.Progress) error {
-	theirs, err := theirPolicy(ctx, e)
-	if err != nil || theirs {
+	policy, binding, err := theirPolicy(ctx, e)
+	if err != nil || (policy && binding) {
 		return err
 	}
-	return d.Manifest.Do(ctx, e, say)
+	return d.of(policy).Do(ctx, e, say)
 }
 
-// theirPolicy tells whether somebody else has made the policy and its binding as
-// they should be.
-func theirPolicy(ctx context.Context, e steps.Env) (bool, error) {
+// of is what carrick makes, where the policy itself is somebody else's.
+func (d policyDoer) of(theirs bool) steps.Manifest {
+	m := d.Manifest
+	if theirs {
+		m.File = "policy-binding.yaml"
+	}
+	return m
+}
+
+// theirPolicy tells whether somebody else has made the policy as it should be, and
+// whether they have bound it.
+func theirPolicy(ctx context.Context, e steps.Env) (policy, binding bool, err error) {
 	policies, bindings, err := policyKinds(e)
 	if err != nil {
-		return false, err
+		return false, false, err
 	}
 	p, err := check.Get[admissionv1.MutatingAdmissionPolicy](ctx, e.Cluster, policies, "", policyName)
 	if apierrors.IsNotFound(err) {
-		return false, nil
+		return false, false, nil
 	}
 	if err != nil {
-		return false, err
-	}
-	b, err := check.Get[admissionv1.MutatingAdmissionPolicyBinding](ctx, e.Cluster, bindings, "", policyName)
-	if apierrors.IsNotFound(err) {
-		return false, nil
-	}
-	if err != nil {
-		return false, err
+		return false, false, err
 	}
 	key, value := selector(e)
-	return !mine(e, p.Labels) && !mine(e, b.Labels) && bindsWhole(b) && wrongPolicy(e, p) == "" && oddPolicy(e, p, key, value) == "", nil
+	policy = !mine(e, p.Labels) && wrongPolicy(e, p) == "" && oddPolicy(e, p, key, value) == ""
+	b, err := check.Get[admissionv1.MutatingAdmissionPolicyBinding](ctx, e.Cluster, bindings, "", policyName)
+	if apierrors.IsNotFound(err) {
+		return policy, false, nil
+	}
+	return policy, err == nil && !mine(e, b.Labels) && bindsWhole(b), err
 }
 
 // bindsWhole tells whether a binding puts the policy in force wherever it selects.

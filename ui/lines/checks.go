@@ -149,6 +149,9 @@ func (w *walk) tellFix(r row, cells []steps.Cell, why bool) {
 		}
 		fails = fails || v.Status == steps.Fail
 		act, step := w.guide().Mending(r.check, c.Side)
+		if !v.Mendable() {
+			act = nil
+		}
 		if act != nil {
 			text := oneLine(act.Title)
 			if step.Name != c.Step {

@@ -137,6 +137,8 @@ func (w *walk) diff(string) error {
 	return nil
 }
 
+const noAction = "carrick has no action for this check; its fix says what to do."
+
 // fix does only what makes one check hold.
 func (w *walk) fix(args string) error {
 	r, ok := w.rowOf(args, func(r row) bool { return r.check.Mend != "" && w.broken(r) })
@@ -144,7 +146,7 @@ func (w *walk) fix(args string) error {
 	case !ok:
 		return nil
 	case r.check.Mend == "":
-		w.out.say("carrick has no action for this check; its fix says what to do.")
+		w.out.say(noAction)
 		return nil
 	case !w.broken(r):
 		w.out.say("This check holds: there is nothing to fix.")
@@ -153,9 +155,13 @@ func (w *walk) fix(args string) error {
 	var names, titles []string
 	for _, c := range r.cells {
 		v := w.board.verdict(c)
-		if act, _ := w.guide().Mending(r.check, c.Side); act != nil && v.Status != steps.Pass {
+		if act, _ := w.guide().Mending(r.check, c.Side); act != nil && v.Mendable() && v.Status != steps.Pass {
 			names, titles = append(names, act.Name), append(titles, oneLine(act.Title))
 		}
+	}
+	if len(names) == 0 { // the answers ask for another way
+		w.out.say(noAction)
+		return nil
 	}
 	_, step := w.guide().Mending(r.check, r.cells[0].Side)
 	return w.changeAndTell(deed{
