@@ -247,8 +247,13 @@ func (v *validator) assets(root fs.FS) {
 			a := &v.g.Steps[i].Actions[j]
 			switch d := a.Doer.(type) {
 			case interface{ Asset() Manifest }:
-				m := d.Asset()
-				v.placeholders(dir, a, m.File, m.Values, m.Each != nil)
+				all := []Manifest{d.Asset()}
+				if more, ok := d.(interface{ Also() []Manifest }); ok { // that it makes in some cases
+					all = append(all, more.Also()...)
+				}
+				for _, m := range all {
+					v.placeholders(dir, a, m.File, m.Values, m.Each != nil)
+				}
 			case Chart:
 				for _, text := range []string{d.Release, d.Namespace} {
 					v.named(a, "action "+a.Name, text, nil, false)

@@ -90,8 +90,10 @@ func TestTheExtensionGivesClaimsTheirClassByKeysAlone(t *testing.T) {
 	p.types("8")
 	p.wait(`(?s)` + w.on(8) + `.*the extension runs +✗ FAIL`)
 	p.kubectl("sandbox-local", "-n", "vsphere-extensions", "scale", "deployment", "vsphere-extensions", "--replicas=2")
+	p.wait(`the extension runs +✓ ok`)
+	p.types("n")
 	p.wait(`1✓ 2✓ 3✓ 4✓ 5✓ 6✓ 7✓ 8✓ 9✓ 10✓ +[0-9]+ ok`)
-	p.types("nn")
+	p.types("n")
 	p.wait(w.on(10))
 	w.undo(p)
 	if d := cmp.Diff(before, p.objectsOf("sandbox-local", ofGuests)); d != "" {

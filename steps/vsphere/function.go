@@ -25,7 +25,7 @@ func function() steps.Step {
 
 // claimAge is how long what became of a claim counts, where nothing tells of a
 // change.
-const claimAge = 5 * time.Second
+const claimAge = 3 * time.Second
 
 // tried is a claim that nobody keeps.
 type tried struct {

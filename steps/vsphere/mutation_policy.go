@@ -35,13 +35,17 @@ func (d policyDoer) Do(ctx context.Context, e steps.Env, say steps.Progress) err
 	return d.of(policy).Do(ctx, e, say)
 }
 
-// of is what carrick makes, where the policy itself is somebody else's.
+// of is what carrick makes: all, or the binding of somebody else's policy.
 func (d policyDoer) of(theirs bool) steps.Manifest {
-	m := d.Manifest
 	if theirs {
-		m.File = "policy-binding.yaml"
+		return d.Also()[0]
 	}
-	return m
+	return d.Manifest
+}
+
+// Also is what is made where the policy itself is somebody else's.
+func (d policyDoer) Also() []steps.Manifest {
+	return []steps.Manifest{{File: "policy-binding.yaml", Version: d.Version}}
 }
 
 // theirPolicy tells whether somebody else has made the policy as it should be, and
