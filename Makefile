@@ -36,9 +36,12 @@ demo-cast: build sandbox ## record a walk through the demo: testdata/cast/GUIDE.
 	$(GO) run ./ui/cast -o testdata/cast/$(or $(GUIDE),renku).cast -title "carrick demo $(or $(GUIDE),renku)" -- \
 		$(BIN)/carrick demo $(or $(GUIDE),renku) --autoplay --pace 1.5
 
-.PHONY: test test-program test-guides test-younger
-test: build sandbox ## all tests, on real control planes
+.PHONY: test test-all test-program test-guides test-younger
+test: build sandbox ## the tests, on real control planes; of many that are much alike, such as those of faults, one in three
 	@$(MAKE) --no-print-directory -k -j3 test-program test-guides test-younger
+
+test-all: export CARRICK_ALL := 1
+test-all: test ## all tests, without leaving any out (about twice as long)
 
 # Three lanes that wait more than they work and take about as long, on control planes of
 # their own.

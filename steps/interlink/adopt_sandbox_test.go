@@ -39,6 +39,7 @@ func TestASetUpIsFoundAgain(t *testing.T) {
 		"host-port": {"exposure.type": "hostPort", "cert.days": 20},
 	} {
 		t.Run(name, func(t *testing.T) {
+			stepstest.Among(t, name, "otherwise")
 			box := seeded(t, "")
 			made := stepstest.Open(t, box, interlink.Guide(), assets, name, stepstest.Given(t, box, interlink.Guide(), more))
 			takeOver(t, made)

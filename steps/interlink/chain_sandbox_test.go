@@ -55,6 +55,7 @@ func chainOf(t *testing.T, s *steps.Session) (objects []*unstructured.Unstructur
 func TestTheRepairedChainIsTaken(t *testing.T) {
 	for name, address := range map[string]string{"an address": "192.0.2.7", "a name": "api.example.org"} {
 		t.Run(name, func(t *testing.T) {
+			stepstest.Among(t, name, "an address")
 			box := seeded(t, "")
 			answers := map[string]any{"exposure.mode": "ingress", "exposure.address": address, "cert.days": 30, "cert.ca-years": 3}
 			s := stepstest.Open(t, box, interlink.Guide(), assets, "chain", answers)

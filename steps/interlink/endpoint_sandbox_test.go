@@ -45,6 +45,7 @@ func TestEndpointComesAndGoes(t *testing.T) {
 		"own-node-port":            {"exposure.type": "NodePort", "cert.source": "own"},
 	} {
 		t.Run(name, func(t *testing.T) {
+			stepstest.Among(t, name, "own-node-port")
 			box := clustertest.Start(t)
 			box.Reset(t)
 			box.Seed(t, "interlink")

@@ -101,6 +101,7 @@ func TestFaultsOfASiteAreNamedAndMended(t *testing.T) {
 	box := clustertest.Start(t)
 	for _, name := range slices.Sorted(maps.Keys(onSite)) {
 		t.Run(name, func(t *testing.T) {
+			stepstest.Third(t)
 			f := onSite[name]
 			x := joined(t, box, name, f.adopted, f.more)
 			if f.calm { // it is as good as it can be by hand

@@ -53,6 +53,7 @@ func TestCycle(t *testing.T) {
 		"no-job":          {more: map[string]any{"test.job": false, "vk.job-hours": 24}},
 	} {
 		t.Run(name, func(t *testing.T) {
+			stepstest.Among(t, name, "own-ca", "direct")
 			box := seeded(t, way.fault)
 			answers := stepstest.Given(t, box, interlink.Guide(), way.more)
 			if way.direct {

@@ -59,6 +59,7 @@ func TestCycle(t *testing.T) {
 		"offloading-only": {"network.join": "no"},
 	} {
 		t.Run(name, func(t *testing.T) {
+			stepstest.Among(t, name, "as-it-comes", "otherwise")
 			stepstest.Cycle(t, seeded(t), liqo.Guide(), assets, name, answers)
 		})
 	}

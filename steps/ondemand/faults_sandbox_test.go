@@ -111,6 +111,7 @@ func TestFaultsOfAPortalAreNamedAndMended(t *testing.T) {
 	box := clustertest.Start(t)
 	for _, name := range names(onPortal) {
 		t.Run(name, func(t *testing.T) {
+			stepstest.Third(t)
 			f := onPortal[name]
 			x := portal(t, box, name, f.adopted)
 			if name == "by-hand" {
@@ -142,6 +143,7 @@ func TestFaultsThatShowWithAnAnswer(t *testing.T) {
 	box := clustertest.Start(t)
 	for _, name := range names(withAnswers) {
 		t.Run(name, func(t *testing.T) {
+			stepstest.Third(t)
 			f := withAnswers[name]
 			x := portal(t, box, name, name == "namespace-unbound", f.keys...)
 			if f.first != "" {

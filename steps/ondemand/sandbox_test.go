@@ -38,6 +38,7 @@ func TestCycle(t *testing.T) {
 		"a trial":         trial,
 	} {
 		t.Run(name, func(t *testing.T) {
+			stepstest.Among(t, name, "otherwise")
 			box := seeded(t)
 			stepstest.Cycle(t, box, ondemand.Guide(), assets, strings.ReplaceAll(name, " ", "-"), stepstest.Given(t, box, ondemand.Guide(), more), ofUsers)
 		})

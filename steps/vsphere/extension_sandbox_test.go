@@ -28,6 +28,7 @@ func TestExtensionCycle(t *testing.T) {
 		"cert-manager": {"cert.source": "cert-manager", "extension.replicas": 1},
 	} {
 		t.Run(name, func(t *testing.T) {
+			stepstest.Among(t, name, "own")
 			box := seeded(t, "")
 			stepstest.CycleOver(t, box, vsphere.Guide(), assets, name, byWebhook(t, box, more))
 		})
@@ -106,6 +107,7 @@ func TestExtensionFaults(t *testing.T) {
 		}},
 	} {
 		t.Run(fault, func(t *testing.T) {
+			stepstest.Third(t)
 			box := clustertest.Start(t)
 			box.SeedFault(t, "vsphere", fault)
 			given := map[string]any{}
@@ -128,6 +130,7 @@ func TestExtensionFaults(t *testing.T) {
 
 // What the published page leaves behind gives way to what carrick makes.
 func TestThePageGivesWay(t *testing.T) {
+	stepstest.Long(t)
 	box := clustertest.Start(t)
 	box.SeedFault(t, "vsphere", "page")
 	x := stepstest.SiteOf(t, box, vsphere.Guide(), assets, false, byWebhook(t, box, map[string]any{"cert.source": "cert-manager"}))

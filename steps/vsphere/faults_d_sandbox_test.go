@@ -69,6 +69,7 @@ func TestFaultsOfAGuestAreNamedAndMended(t *testing.T) {
 	box := clustertest.Start(t)
 	for _, name := range slices.Sorted(maps.Keys(guestFaults)) {
 		t.Run(name, func(t *testing.T) {
+			stepstest.Third(t)
 			f := guestFaults[name]
 			box.SeedFault(t, "vsphere", name)
 			x := stepstest.SiteOf(t, box, vsphere.Guide(), assets, true, maps.Clone(f.more))

@@ -23,6 +23,7 @@ func TestPolicyCycle(t *testing.T) {
 		"wide":    {"security.level": "privileged", "mutation.selector": "pipelines.kubeflow.org/enabled=true"},
 	} {
 		t.Run(name, func(t *testing.T) {
+			stepstest.Among(t, name, "policy")
 			box := seeded(t, "")
 			more["storage.source"] = "nfs"
 			stepstest.CycleOver(t, box, vsphere.Guide(), assets, name, stepstest.Given(t, box, vsphere.Guide(), more))
@@ -62,6 +63,7 @@ func TestClaimsFollowThePolicy(t *testing.T) {
 
 // The policy for Kyverno is written out, and nothing is made of it.
 func TestThePolicyForKyvernoIsWrittenOut(t *testing.T) {
+	stepstest.Long(t)
 	box := seeded(t, "")
 	s := stepstest.Open(t, box, vsphere.Guide(), assets, "kyverno", stepstest.Given(t, box, vsphere.Guide(), map[string]any{"storage.source": "nfs", "mutation.by": "kyverno"}))
 	p, err := s.Plan(t.Context(), steps.Scope{Actions: []string{"kyverno-file", "policy"}})
@@ -87,6 +89,7 @@ func TestThePolicyForKyvernoIsWrittenOut(t *testing.T) {
 // What becomes of claims follows the webhook's pods: without them claims are passed
 // over, or refused, and the row says so within seconds of the last one's end.
 func TestClaimsFollowTheWebhook(t *testing.T) {
+	stepstest.Long(t)
 	box := clustertest.Start(t)
 	box.SeedFault(t, "vsphere", "webhook")
 	s := stepstest.SiteOf(t, box, vsphere.Guide(), assets, true, map[string]any{}).Session

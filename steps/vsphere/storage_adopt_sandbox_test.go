@@ -61,6 +61,7 @@ spec: {accessModes: [ReadWriteMany], storageClassName: nfs-client, resources: {r
 
 // Who has volumes of the class keeps what deletes and archives them.
 func TestAProvisionerThatOthersNeedStays(t *testing.T) {
+	stepstest.Long(t)
 	box := seeded(t, "")
 	s := stepstest.Open(t, box, vsphere.Guide(), assets, "needed", stepstest.Given(t, box, vsphere.Guide(), map[string]any{"storage.source": "nfs"}))
 	stepstest.Apply(t, s, steps.ApplyOptions{TakeOver: true})

@@ -57,6 +57,7 @@ func TestFaultsOfStorageAreNamedAndMended(t *testing.T) {
 	box := clustertest.Start(t)
 	for _, name := range slices.Sorted(maps.Keys(ofStorage)) {
 		t.Run(name, func(t *testing.T) {
+			stepstest.Third(t)
 			f := ofStorage[name]
 			box.SeedFault(t, "vsphere", name)
 			given := map[string]any{}
@@ -96,6 +97,7 @@ func applied(t *testing.T, s *steps.Session, step string) {
 // Where the guest has file volumes of its own, nothing else is made, whatever was
 // answered before.
 func TestNativeVolumesNeedNothingElse(t *testing.T) {
+	stepstest.Long(t)
 	box := seeded(t, "native-rwx")
 	given := stepstest.Given(t, box, vsphere.Guide(), map[string]any{"storage.source": "nfs"})
 	s := stepstest.Open(t, box, vsphere.Guide(), assets, "nfs", given)

@@ -30,6 +30,7 @@ func TestStorageCycle(t *testing.T) {
 		"elsewhere": {"storage.try": false, "storage.class": "shared", "nfs.release": "shared", "nfs.namespace": "shared-nfs", "mutation.by": "none", "claim.pods": false},
 	} {
 		t.Run(name, func(t *testing.T) {
+			stepstest.Among(t, name, "elsewhere")
 			box := seeded(t, "")
 			more["storage.source"] = "nfs"
 			stepstest.CycleOver(t, box, vsphere.Guide(), assets, name, stepstest.Given(t, box, vsphere.Guide(), more))
