@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
 )
 
 // previewAge is how long what an API server said of an object is kept where
@@ -67,6 +68,7 @@ func (c *Cluster) preview(ctx context.Context, doing string, at location, body [
 	defer cancel()
 	result := c.api.Patch(types.ApplyPatchType).AbsPath(at.path()...).MaxRetries(fewRetries).
 		Param("fieldManager", "carrick.preview").Param("fieldValidation", "Strict").Param("dryRun", "All").Param("force", "true").
+		WarningHandler(rest.NoWarnings{}). // they are part of the answer
 		Body(body).Do(ctx)
 	if err := result.Error(); err != nil {
 		return Preview{}, failed(ctx, doing, err)

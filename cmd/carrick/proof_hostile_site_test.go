@@ -41,7 +41,7 @@ var sites = map[string]func(testing.TB, *clustertest.Sandbox) map[string]any{
 		return stepstest.Given(t, box, interlink.Guide(), map[string]any{"cert.source": "own", "test.watch": 1, "workload.argo": true})
 	},
 	"vsphere": func(t testing.TB, box *clustertest.Sandbox) map[string]any {
-		return stepstest.Given(t, box, vsphere.Guide(), map[string]any{"storage.source": "nfs", "mutation.by": "webhook", "cert.source": "own"})
+		return stepstest.Given(t, box, vsphere.Guide(), map[string]any{"storage.source": "nfs", "supervisor.cluster": "kubeflow", "mutation.by": "webhook", "cert.source": "own"})
 	},
 }
 

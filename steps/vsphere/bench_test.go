@@ -23,7 +23,9 @@ func bench() stepstest.Bench {
 	return stepstest.Bench{
 		Guide: vsphere.Guide(), Assets: assets, Counted: "carrick-rwx", TakesOver: true,
 		Answers: func(tb testing.TB, box *clustertest.Sandbox, _ string) map[string]any {
-			return stepstest.Given(tb, box, vsphere.Guide(), map[string]any{"storage.source": "nfs"})
+			return stepstest.Given(tb, box, vsphere.Guide(), map[string]any{
+				"storage.source": "nfs", "supervisor.cluster": "kubeflow", // by its address it is another cluster where a proxy is in between
+			})
 		},
 		Reads: [][]string{
 			{"get", "storageclasses"},
