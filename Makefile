@@ -85,7 +85,7 @@ prove-program:
 prove-secrets:
 	$(PROVE) -run '^(TestSecretsOfEveryGuide|TestRightsOfEveryGuide)$$' ./cmd/carrick >$(BIN)/prove-secrets.log 2>&1
 prove-fuzz: # which counts by the clock: it takes what the others leave
-	CARRICK_CASES=$(CASES) WORKERS=1 TARGETS=1 nice -n 19 .ci/fuzz 60s 4s >$(BIN)/prove-fuzz.log 2>&1
+	CARRICK_CASES=$(CASES) WORKERS=1 TARGETS=2 nice -n 5 .ci/fuzz 60s 4s >$(BIN)/prove-fuzz.log 2>&1
 
 .PHONY: ci
 ci: test lint conformance bench-short ## what is run on every change
