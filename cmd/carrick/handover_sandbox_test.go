@@ -151,6 +151,7 @@ func TestAPeeringByTwoAdmins(t *testing.T) {
 		"no networking, and undo of one by its own": {", network.join: 'no'", false},
 	} {
 		t.Run(name, func(t *testing.T) {
+			stepstest.Among(t, name, "a certificate, and undo with the files")
 			box.Reset(t)
 			box.Seed(t, "liqo")
 			before := stepstest.Snapshot(t, box)

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"carrick/steps/stepstest"
 )
 
 // ofJobs are the kinds of objects that the guide makes or changes in its cluster.
@@ -45,6 +47,7 @@ func TestJobsAreGivenTheAPIByKeysAlone(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
+			stepstest.Among(t, name, "proxy")
 			w := way.walk
 			w.steps = 9
 			p := demo(t, "interlink")

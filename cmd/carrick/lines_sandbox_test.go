@@ -10,6 +10,7 @@ import (
 
 	"carrick/cluster/clustertest"
 	"carrick/steps"
+	"carrick/steps/stepstest"
 )
 
 // inLines are the answers that walk through a guide and take it back: a step
@@ -114,6 +115,7 @@ func TestARenkuClusterIsMadeInLines(t *testing.T) {
 
 // The same on a terminal that can do nothing but lines.
 func TestAPeeringOnAPlainTerminal(t *testing.T) {
+	stepstest.Long(t)
 	box := clustertest.Start(t)
 	box.Reset(t)
 	box.Seed(t, "liqo")

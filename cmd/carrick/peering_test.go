@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"carrick/cluster/clustertest"
+	"carrick/steps/stepstest"
 )
 
 var throughLiqo = walk{
@@ -35,6 +36,7 @@ func TestAPeeringIsMadeByKeysAlone(t *testing.T) {
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
+			stepstest.Among(t, name, "the provider listens")
 			w := throughLiqo
 			w.before = before
 			p := demo(t, "liqo")

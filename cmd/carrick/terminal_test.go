@@ -20,7 +20,7 @@ import (
 // What a terminal of these tests is.
 const (
 	columns, rows = 80, 24
-	shownWithin   = time.Minute // a screen that is waited for; only a failure takes that long
+	shownWithin   = 3 * time.Minute // a screen that is waited for; only a failure takes that long
 	quick         = 5 * time.Second
 )
 

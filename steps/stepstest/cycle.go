@@ -129,7 +129,7 @@ func refused(t *testing.T, s *steps.Session) {
 }
 
 // greenWithin is how long what was just made may take to be seen everywhere.
-const greenWithin = 30 * time.Second
+const greenWithin = 90 * time.Second
 
 // Green fails the test unless every check comes to hold, and says which do
 // not.
