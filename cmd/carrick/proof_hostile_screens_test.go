@@ -87,7 +87,7 @@ func (o *office) pagesThrough(p *terminal, see func(), when string) {
 func (p *terminal) settles() {
 	calm := time.NewTimer(calmScreen)
 	defer calm.Stop()
-	late := time.NewTimer(quick)
+	late := time.NewTimer(restlessScreen)
 	defer late.Stop()
 	for {
 		select {
@@ -122,4 +122,10 @@ const firstIsIn = `(?m)▸ [^◌\n]*[✓!✗?][^◌\n]*$`
 // keyLost is when a key that did nothing was part of another one.
 const keyLost = 5 * time.Second
 
-const calmScreen = 80 * time.Millisecond
+// A screen is calm when nothing has moved on it for a while, and restless when something
+// always does, such as a clock. What comes later is in what the terminal was sent, all
+// the same.
+const (
+	calmScreen     = 50 * time.Millisecond
+	restlessScreen = 500 * time.Millisecond
+)
