@@ -30,7 +30,7 @@ type Bench struct {
 	Assets fs.FS
 	// Answers of the link; remote is the address by which the API server is some
 	// way off, for a credential that is under test. Here and below that is the
-	// remote one, or the local one of a guide whose remote side is a machine.
+	// remote one, or the local one of a guide whose remote side is a machine or may be left out.
 	Answers func(tb testing.TB, box *clustertest.Sandbox, remote string) map[string]any
 	// TakesOver tells that the guide edits what somebody else made, such as a chart.
 	TakesOver bool

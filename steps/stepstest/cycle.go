@@ -58,10 +58,12 @@ func clusters(g *steps.Guide) []steps.Side {
 }
 
 // ground is the side on whose cluster something is read, broken and mended by itself: the remote one, unless that is a
-// machine.
+// machine, or may be left out.
 func ground(g *steps.Guide) steps.Side {
-	all := clusters(g)
-	return all[len(all)-1]
+	if remote := g.Sides[steps.Remote]; remote.Kind == steps.Host || remote.Optional {
+		return steps.Local
+	}
+	return steps.Remote
 }
 
 // OpenWith is a session of a link between these ends.
