@@ -100,7 +100,7 @@ bench: sandbox ## the budgets, as ratios measured in one run
 
 .PHONY: bench-short
 bench-short: sandbox ## the same, in a short run: without those that take minutes by what they are
-	CARRICK_SANDBOX=$(SANDBOX) $(GO) test -run '^$$' -bench . -skip 'Growth|Idle' -benchtime 1x -timeout 45m ./... | $(GO) run ./cluster/clustertest/budgets
+	CARRICK_SANDBOX=$(SANDBOX) $(GO) test -run '^$$' -bench . -skip 'Growth|Idle|Memory' -benchtime 1x -timeout 45m ./... | $(GO) run ./cluster/clustertest/budgets
 
 .PHONY: golden
 golden: ## write the goldens anew; look at the diff

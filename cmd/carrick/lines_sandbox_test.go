@@ -67,6 +67,7 @@ const greenInLines = `(?m)^All is green: `
 // From two clusters with Liqo to an offloaded namespace and back, by answers
 // that come from a pipe.
 func TestAPeeringIsMadeInLines(t *testing.T) {
+	stepstest.Long(t)
 	if os.Getenv(clustertest.Program) == "" {
 		t.Skipf("%s is not set: it is the path of carrick-sandbox (make sandbox)", clustertest.Program)
 	}

@@ -38,6 +38,7 @@ func TestExtensionCycle(t *testing.T) {
 // A renewed certificate is shown by pods that run on, and proved by the CA that the API
 // server has been told.
 func TestTheExtensionShowsARenewedCertificate(t *testing.T) {
+	stepstest.Long(t)
 	box := seeded(t, "")
 	x := stepstest.SiteOf(t, box, vsphere.Guide(), assets, false, byWebhook(t, box, map[string]any{"cert.source": "own"}))
 	stepstest.Apply(t, x.Session, steps.ApplyOptions{TakeOver: true})

@@ -121,6 +121,7 @@ func TestClaimsFollowTheWebhook(t *testing.T) {
 // A set-up with a policy whose link file is lost is found again, with the answers
 // that made it.
 func TestAPolicyIsFoundAgain(t *testing.T) {
+	stepstest.Long(t)
 	box := seeded(t, "")
 	made := stepstest.Open(t, box, vsphere.Guide(), assets, "again", stepstest.Given(t, box, vsphere.Guide(), map[string]any{
 		"storage.source": "nfs", "mutation.fail": "Ignore", "mutation.from": []string{"vsphere-policy", "vsphere-policy-latebinding"}, "mutation.selector": "pipelines.kubeflow.org/enabled=true",

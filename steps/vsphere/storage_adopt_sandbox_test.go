@@ -32,6 +32,7 @@ func answersOf(t *testing.T, s *steps.Session) map[string]string {
 
 // A set-up whose link file is lost is found again, with the answers that made it.
 func TestStorageIsFoundAgain(t *testing.T) {
+	stepstest.Long(t)
 	box := seeded(t, "")
 	made := stepstest.Open(t, box, vsphere.Guide(), assets, "again", stepstest.Given(t, box, vsphere.Guide(), map[string]any{
 		"storage.source": "nfs", "storage.namespace": "trials", "storage.class": "shared", "nfs.options": []string{"nfsvers=4.2", "hard"}, "nfs.reclaim": "Retain",
