@@ -19,7 +19,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/errgroup"
-	"k8s.io/apimachinery/pkg/api/validation/path"
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
@@ -68,7 +68,7 @@ func (o Options) Validate() error {
 	if o.Class != "" && o.Certificates == "" {
 		bad("the webhook needs a folder with tls.crt and tls.key")
 	}
-	if o.PSPRole != "" && len(path.IsValidPathSegmentName(o.PSPRole)) > 0 {
+	if o.PSPRole != "" && len(content.IsPathSegmentName(o.PSPRole)) > 0 {
 		bad("%q is not the name of a role", o.PSPRole)
 	}
 	if o.Level != "" && !isLevel(o.Level) {

@@ -407,8 +407,10 @@ func madeClaim(ctx context.Context, client dynamic.Interface, n int, up *sync.RW
 			return err
 		}
 		refused.Add(1)
-		up.RLock() // until it is back
-		up.RUnlock()
+		func() { // until it is back
+			up.RLock()
+			defer up.RUnlock()
+		}()
 	}
 }
 

@@ -131,6 +131,7 @@ func (p *Player) mount(ctx context.Context, v volume) (string, error) {
 		return folder, err
 	}
 	if p.noHelper {
+		//lint:ignore ST1005 it is what mount says, with its full stop
 		return "", errors.New("bad option; for several filesystems (e.g. nfs, cifs) you might need a /sbin/mount.<type> helper program.")
 	}
 	return p.options.Export.Mount(ctx, v.server, v.path, v.options)

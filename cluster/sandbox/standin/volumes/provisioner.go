@@ -113,11 +113,13 @@ func (one *provisioner) leads(ctx context.Context) bool {
 	if !one.elects {
 		return true
 	}
-	locks := one.client.CoreV1().Endpoints(one.space) //nolint:staticcheck // it is what upstream's release does
+	//lint:ignore SA1019 upstream's release locks by Endpoints
+	locks := one.client.CoreV1().Endpoints(one.space)
 	name := lockName(one.name)
 	_, err := locks.Get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
-		lock := &corev1.Endpoints{ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{"control-plane.alpha.kubernetes.io/leader": fmt.Sprintf(`{"holderIdentity":%q}`, one.identity)}}} //nolint:staticcheck // as above
+		//lint:ignore SA1019 as above
+		lock := &corev1.Endpoints{ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{"control-plane.alpha.kubernetes.io/leader": fmt.Sprintf(`{"holderIdentity":%q}`, one.identity)}}}
 		_, err = locks.Create(ctx, lock, metav1.CreateOptions{})
 	}
 	if err != nil {
