@@ -113,12 +113,11 @@ func (one *provisioner) leads(ctx context.Context) bool {
 	if !one.elects {
 		return true
 	}
-	//lint:ignore SA1019 upstream's release locks by Endpoints
 	locks := one.client.CoreV1().Endpoints(one.space)
 	name := lockName(one.name)
 	_, err := locks.Get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
-		//lint:ignore SA1019 as above
+		//lint:ignore SA1019 upstream's release locks by Endpoints
 		lock := &corev1.Endpoints{ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{"control-plane.alpha.kubernetes.io/leader": fmt.Sprintf(`{"holderIdentity":%q}`, one.identity)}}}
 		_, err = locks.Create(ctx, lock, metav1.CreateOptions{})
 	}
