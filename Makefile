@@ -92,15 +92,15 @@ ci: test lint conformance bench-short ## what is run on every change
 
 .PHONY: conformance
 conformance: sandbox ## what carrick writes, under strict validation by a real API server
-	CARRICK_SANDBOX=$(SANDBOX) $(GO) test -count=1 -timeout 45m -run Conformance ./steps/...
+	CARRICK_SANDBOX=$(SANDBOX) $(GO) test -count=1 -timeout 30m -run Conformance ./steps/...
 
 .PHONY: bench
 bench: sandbox ## the budgets, as ratios measured in one run
-	CARRICK_SANDBOX=$(SANDBOX) $(GO) test -run '^$$' -bench . -benchtime 20x -timeout 45m ./... | $(GO) run ./cluster/clustertest/budgets
+	CARRICK_SANDBOX=$(SANDBOX) $(GO) test -run '^$$' -bench . -benchtime 20x -timeout 30m ./... | $(GO) run ./cluster/clustertest/budgets
 
 .PHONY: bench-short
 bench-short: sandbox ## the same, in a short run: without those that take minutes by what they are
-	CARRICK_SANDBOX=$(SANDBOX) $(GO) test -run '^$$' -bench . -skip 'Growth|Idle|Memory' -benchtime 1x -timeout 45m ./... | $(GO) run ./cluster/clustertest/budgets
+	CARRICK_SANDBOX=$(SANDBOX) $(GO) test -run '^$$' -bench . -skip 'Growth|Idle|Memory' -benchtime 1x -timeout 30m ./... | $(GO) run ./cluster/clustertest/budgets
 
 .PHONY: golden
 golden: ## write the goldens anew; look at the diff

@@ -93,10 +93,6 @@ type Result struct {
 	unasked bool      // the answers don't ask for the action that mends this check
 }
 
-// Mendable tells whether the action that mends the check, where it has one, is one
-// that the answers ask for.
-func (r Result) Mendable() bool { return !r.unasked }
-
 // Passed is a pass; found says what was seen.
 func Passed(found string, args ...any) Result {
 	return Result{Status: Pass, Found: text(found, args)}

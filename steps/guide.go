@@ -131,6 +131,15 @@ func (g *Guide) Mending(c *Check, side Side) (*Action, *Step) {
 	return g.Action(strings.ReplaceAll(c.Mend, ownSide, g.Sides[side].Name))
 }
 
+// Offer is the action, and its step, by which a check that said r can be mended: nil
+// where the answers don't ask for that.
+func (g *Guide) Offer(c *Check, side Side, r Result) (*Action, *Step) {
+	if r.unasked {
+		return nil, nil
+	}
+	return g.Mending(c, side)
+}
+
 // Question returns the question of that key and its step, or nil.
 func (g *Guide) Question(key string) (*Question, *Step) {
 	for i := range g.Steps {

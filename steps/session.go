@@ -143,11 +143,8 @@ func (s *Session) Probe(ctx context.Context, c Cell) (Result, Trace) {
 		r = Result{Status: Unknown, Found: "no answer within " + patience.String(), Err: r.Err}
 	}
 	r = overdue(check, r, time.Now())
-	if mend, of := s.guide.Mending(check, c.Side); mend != nil {
-		r.unasked = !job{of, mend, c.Side}.wanted(env)
-		if r.Fix == "" && !r.unasked && (r.Status == Fail || r.Status == Warn) {
-			r.Fix = s.mendFix(check, env)
-		}
+	if mend, _ := s.guide.Offer(check, c.Side, r); mend != nil && r.Fix == "" && (r.Status == Fail || r.Status == Warn) {
+		r.Fix = s.mendFix(check, env)
 	}
 	if !r.Again.IsZero() {
 		cluster.Expires(ctx, r.Again)
@@ -208,7 +205,11 @@ func (s *Session) judge(ctx context.Context, env Env, step *Step, check *Check) 
 	case s.ends[env.Side].absent():
 		return Skipped("%s", s.whyAbsent(env.Side))
 	}
-	return check.Run(ctx, env)
+	r = check.Run(ctx, env)
+	if mend, of := s.guide.Mending(check, env.Side); mend != nil {
+		r.unasked = !job{of, mend, env.Side}.wanted(env)
+	}
+	return r
 }
 
 func applies(step *Step, check *Check, env Env) bool {

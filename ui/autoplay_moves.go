@@ -213,8 +213,8 @@ func (p *player) mend(s *stepPage, c steps.Cell) (move, bool) {
 		return m, true
 	}
 	id, check := s.guide().ID(c), checkOf(s, c)
-	action, _ := s.guide().Mending(check, c.Side)
-	if action == nil || !p.a.live.board.Verdict(c).Mendable() || p.told["fix/"+id] {
+	action, _ := s.guide().Offer(check, c.Side, p.a.live.board.Verdict(c))
+	if action == nil || p.told["fix/"+id] {
 		return move{id: "left/" + id, kind: halt, text: p.cause(s, c) + " " + p.leftOver(s, c)}, true
 	}
 	if !p.told["cause/"+id] {

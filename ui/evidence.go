@@ -76,12 +76,13 @@ func (p *stepPage) evidence(check *steps.Check, cell steps.Cell, w int, all bool
 
 // fixLines is what to do: the key that does it, else the command.
 func (p *stepPage) fixLines(check *steps.Check, side steps.Side, r steps.Result, w int) []string {
-	if r.Fix == "" && (check.Mend == "" || !r.Mendable() || r.Status != steps.Fail) {
+	action, step := p.guide().Offer(check, side, r)
+	if r.Fix == "" && (action == nil || r.Status != steps.Fail) {
 		return nil
 	}
 	a := p.a
 	var out []string
-	if action, step := p.guide().Mending(check, side); action != nil && r.Mendable() && r.Status != steps.Pass && r.Status != steps.Skip {
+	if action != nil && r.Status != steps.Pass && r.Status != steps.Skip {
 		text := oneLine(action.Title)
 		if step.Name != p.step().Name {
 			text += " (step " + step.Title + ")"
@@ -151,7 +152,7 @@ func (p *stepPage) openDetail() tea.Cmd {
 		}
 		return r.Found
 	}
-	if check.Mend != "" && r.Mendable() && !r.Status.Holds() {
+	if mend, _ := p.guide().Offer(check, cell.Side, r); mend != nil && !r.Status.Holds() {
 		detail.hints = []hint{p.a.k.Fix.hint()}
 		detail.more = func(k tea.KeyMsg) tea.Cmd {
 			if !key.Matches(k, p.a.k.Fix.Binding) {

@@ -151,19 +151,18 @@ func (p *stepPage) escape() {
 // fix does only the action that mends the selected check.
 func (p *stepPage) fix() tea.Cmd {
 	check, cell, ok := p.cell()
-	switch {
-	case !ok:
-		return nil
-	case check.Mend == "" || !p.a.live.board.Verdict(cell).Mendable():
-		p.a.notice = "carrick has no action for this check; the fix says what to do"
-		return nil
-	case p.a.live.board.Verdict(cell).Status == steps.Pass:
-		p.a.notice = "this check holds: there is nothing to fix"
+	if !ok {
 		return nil
 	}
-	action, _ := p.guide().Mending(check, cell.Side)
-	if action == nil {
-		return nil // validation of guides keeps this from happening
+	v := p.a.live.board.Verdict(cell)
+	action, _ := p.guide().Offer(check, cell.Side, v)
+	switch {
+	case action == nil:
+		p.a.notice = "carrick has no action for this check; the fix says what to do"
+		return nil
+	case v.Status == steps.Pass:
+		p.a.notice = "this check holds: there is nothing to fix"
+		return nil
 	}
 	return p.ask(toFix, oneLine(action.Title), steps.Scope{Actions: []string{action.Name}})
 }

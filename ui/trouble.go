@@ -226,7 +226,7 @@ func (t *trouble) foot(list []steps.Trouble) string {
 	}
 	first := []hint{keys.Open.as("go there")}
 	check, _ := t.page.guide().Check(t.on.Check)
-	if check.Mend != "" && a.live.board.Verdict(t.on).Mendable() {
+	if mend, _ := t.page.guide().Offer(check, t.on.Side, a.live.board.Verdict(t.on)); mend != nil {
 		first = append(first, keys.Fix.hint())
 	}
 	return a.footer(append(first, hint{"↑↓", "move"}, keys.Filter.hint(), keys.Again.hint(), keys.Copy.hint()), []hint{keys.Esc.hint()})

@@ -148,10 +148,7 @@ func (w *walk) tellFix(r row, cells []steps.Cell, why bool) {
 			continue
 		}
 		fails = fails || v.Status == steps.Fail
-		act, step := w.guide().Mending(r.check, c.Side)
-		if !v.Mendable() {
-			act = nil
-		}
+		act, step := w.guide().Offer(r.check, c.Side, v)
 		if act != nil {
 			text := oneLine(act.Title)
 			if step.Name != c.Step {

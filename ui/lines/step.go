@@ -155,7 +155,7 @@ func (w *walk) fix(args string) error {
 	var names, titles []string
 	for _, c := range r.cells {
 		v := w.board.verdict(c)
-		if act, _ := w.guide().Mending(r.check, c.Side); act != nil && v.Mendable() && v.Status != steps.Pass {
+		if act, _ := w.guide().Offer(r.check, c.Side, v); act != nil && v.Status != steps.Pass {
 			names, titles = append(names, act.Name), append(titles, oneLine(act.Title))
 		}
 	}
