@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -168,12 +169,20 @@ func explainNetwork(err error) string {
 		return "the connection gives no sign of life: the server hangs, or the network between is gone"
 	case errors.As(err, &path):
 		return fmt.Sprintf("%s %s: %v", path.Op, path.Path, path.Err)
-	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), strings.Contains(err.Error(), "GOAWAY"), strings.Contains(err.Error(), "stream error"):
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), endedStream(err):
 		return fmt.Sprintf("%s ended the connection before it answered: the server restarts, or something between ends it%s", at, through)
 	case errors.Is(err, os.ErrDeadlineExceeded), errors.Is(err, context.DeadlineExceeded), errors.As(err, &timeout) && timeout.Timeout():
 		return fmt.Sprintf("%s did not answer in time: a firewall drops the packets, or the address is wrong%s", at, through)
 	}
 	return ""
+}
+
+// endedStream tells the errors of HTTP/2 that have no type outside net/http: its
+// h2_bundle.go.
+func endedStream(err error) bool {
+	return slices.ContainsFunc([]string{"GOAWAY", "stream error", "http2: client conn"}, func(part string) bool {
+		return strings.Contains(err.Error(), part)
+	})
 }
 
 // destination names the other end of a failed connection, and the proxy's part

@@ -56,6 +56,7 @@ func TestExplainSaysWhatHappenedInOneSentence(t *testing.T) {
 		"timeout":         {&url.Error{Op: "Get", URL: "https://x", Err: context.DeadlineExceeded}, "did not answer in time"},
 		"i/o timeout":     {dialError(os.ErrDeadlineExceeded), "192.0.2.1:6443 did not answer in time"},
 		"eof":             {&url.Error{Op: "Get", URL: "https://x", Err: io.EOF}, "ended the connection"},
+		"http/2 closed":   {&url.Error{Op: "Get", URL: "https://x", Err: errors.New("http2: client connection force closed via ClientConn.Close")}, "ended the connection"},
 		"no such name":    {dialError(&net.DNSError{Name: "api.nowhere", IsNotFound: true}), "api.nowhere does not resolve"},
 		"dns timeout":     {&net.DNSError{Name: "api.nowhere", IsTimeout: true}, "name server does not answer"},
 		"proxy":           {&net.OpError{Op: "proxyconnect", Err: dialError(syscall.ECONNREFUSED)}, "192.0.2.1:6443 was refused … this is the proxy"},

@@ -73,7 +73,7 @@ func writeForOthers(ctx context.Context, env Env, others map[string]string, o *u
 	for _, link := range sortedKeys(others) {
 		live, err := env.Cluster.Fetch(ctx, o)
 		if err != nil {
-			return fmt.Errorf("read %s: %w", describe(o), err)
+			return err
 		}
 		as := env
 		as.Link, as.Action = link, others[link]

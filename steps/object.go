@@ -44,7 +44,7 @@ func planObject(ctx context.Context, env Env, obj *unstructured.Unstructured) (p
 			p.Verb, p.Note, p.Refused, p.unread = Update, "may not be read: "+cluster.Explain(err), true, err
 			return p, nil
 		}
-		return p, fmt.Errorf("read %s: %w", p.What, err)
+		return p, err
 	}
 	if err != nil {
 		p.live = nil
@@ -138,7 +138,7 @@ func doObject(ctx context.Context, env Env, obj *unstructured.Unstructured, say 
 		return err
 	}
 	if p.unread != nil {
-		return fmt.Errorf("read %s: %w", p.What, p.unread)
+		return p.unread
 	}
 	if len(p.Conflicts) > 0 && !env.Apply.TakeOver {
 		return &ConflictError{p.What, p.Conflicts}

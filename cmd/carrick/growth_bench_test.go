@@ -2,7 +2,6 @@ package main
 
 import (
 	"io/fs"
-	"os"
 	"slices"
 	"testing"
 
@@ -17,7 +16,7 @@ import (
 func BenchmarkGrowth(b *testing.B) {
 	box := clustertest.Start(b)
 	many := []int{1, 10}
-	if os.Getenv(proof) != "" {
+	if stepstest.ProofAsked() {
 		many = append(many, 100)
 	}
 	for _, g := range guides() {

@@ -67,7 +67,7 @@ const greenInLines = `(?m)^All is green: `
 // From two clusters with Liqo to an offloaded namespace and back, by answers
 // that come from a pipe.
 func TestAPeeringIsMadeInLines(t *testing.T) {
-	stepstest.Long(t)
+	stepstest.InTurn(t)
 	if os.Getenv(clustertest.Program) == "" {
 		t.Skipf("%s is not set: it is the path of carrick-sandbox (make sandbox)", clustertest.Program)
 	}
@@ -116,7 +116,7 @@ func TestARenkuClusterIsMadeInLines(t *testing.T) {
 
 // The same on a terminal that can do nothing but lines.
 func TestAPeeringOnAPlainTerminal(t *testing.T) {
-	stepstest.Long(t)
+	stepstest.InTurn(t)
 	box := clustertest.Start(t)
 	box.Reset(t)
 	box.Seed(t, "liqo")

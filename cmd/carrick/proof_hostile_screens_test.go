@@ -69,7 +69,7 @@ func (o *office) walkScreens(when string) {
 // said what the link made: that takes it a moment.
 func (o *office) pagesThrough(p *terminal, see func(), when string) {
 	made := when != madeByThen
-	for range 20 {
+	for end := time.Now().Add(shownWithin); time.Now().Before(end); {
 		for range 8 {
 			see()
 			made = made || strings.Contains(p.text(), "Made by this link")

@@ -17,16 +17,6 @@ import (
 	"carrick/steps/vsphere"
 )
 
-// proof is the environment variable with which the long proofs are made, too.
-const proof = "CARRICK_PROOF"
-
-func proves(t testing.TB) {
-	t.Helper()
-	if os.Getenv(proof) == "" {
-		t.Skipf("%s is not set: this takes minutes", proof)
-	}
-}
-
 // sites are what a guide needs to be applied to the scenario of its name, beyond
 // what it finds out by itself: answers, secret ones among them. A guide that is
 // not here needs nothing.

@@ -15,6 +15,7 @@ import (
 	"carrick/cluster/clustertest/cases"
 	"carrick/cluster/clustertest/hostile"
 	"carrick/steps"
+	"carrick/steps/stepstest"
 )
 
 func pemOf(c *x509.Certificate) []byte {
@@ -31,7 +32,7 @@ var raw = []string{
 // Two clusters that lie in whatever they say for people: nothing of it reaches a
 // terminal, a file or a log as it is.
 func TestHostileClustersOfEveryGuide(t *testing.T) {
-	proves(t)
+	stepstest.LongProof(t)
 	eachGuide(t, func(s site) {
 		o := s.office()
 		var paths []string
@@ -135,7 +136,7 @@ func (o *office) cleanFiles(t *testing.T) {
 // A kubeconfig in a Secret is whoever's who may write there: it runs nothing, reads
 // nothing and leads nowhere, and is named.
 func TestForeignKubeconfigsOfEveryGuide(t *testing.T) {
-	proves(t)
+	stepstest.LongProof(t)
 	eachGuide(t, func(s site) {
 		o := s.office()
 		if h := o.run(3*time.Minute, "apply", "--yes", "link.yaml"); h.code != 0 {
@@ -183,7 +184,7 @@ func TestForeignKubeconfigsOfEveryGuide(t *testing.T) {
 // Two carricks that apply one link at the same time: what stands in the end is what
 // one alone would have made, and both say how it went.
 func TestTwoAtOnceOfEveryGuide(t *testing.T) {
-	proves(t)
+	stepstest.LongProof(t)
 	eachGuide(t, func(s site) {
 		cases.Run(s.T, "hostile", "two at once", func(t *testing.T) {
 			o := s.office()

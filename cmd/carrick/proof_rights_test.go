@@ -27,7 +27,7 @@ const several = 6
 // Somebody without rights is told so before anything is written, and what was
 // printed is enough. Of all that, each right is missed when it is taken away.
 func TestRightsOfEveryGuide(t *testing.T) {
-	proves(t)
+	stepstest.LongProof(t)
 	eachGuide(t, func(s site) {
 		for _, side := range steps.Sides {
 			s.Run(string(side), func(t *testing.T) {

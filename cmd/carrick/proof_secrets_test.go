@@ -14,12 +14,13 @@ import (
 	"carrick/cluster/clustertest"
 	"carrick/cluster/clustertest/cases"
 	"carrick/steps"
+	"carrick/steps/stepstest"
 )
 
 // Every command of every guide, with secrets in the clusters that are known:
 // none is in anything that comes out.
 func TestSecretsOfEveryGuide(t *testing.T) {
-	proves(t)
+	stepstest.LongProof(t)
 	eachGuide(t, func(s site) {
 		secrets := s.plant()
 		o := s.office()

@@ -25,61 +25,54 @@ func joined(t *testing.T, box *clustertest.Sandbox, fault string, adopted bool, 
 	return stepstest.SiteOf(t, box, interlink.Guide(), assets, adopted, given)
 }
 
-// said is what a check has to say of something that is wrong, and whether its fix,
-// as it is printed, is run and has to make it hold.
-type said struct {
-	check, found, fix string
-	mended            bool
-}
-
 // onSite are the faults of the sandbox: which checks find them.
 var onSite = map[string]struct {
 	adopted bool // a set-up stands, and is adopted
 	calm    bool // nothing fails
-	says    []said
+	says    []stepstest.Finding
 	more    map[string]any // answers
 }{
-	"by-hand": {adopted: true, calm: true, says: []said{
-		{"plugin-data-closed", "/root/.interlink/jobs has mode 0755", "chmod 0700 /root/.interlink/jobs", true},
-		{"kubelet-mints-no-more", "may make a token for every ServiceAccount of the cluster", "edit clusterrole virtual-node-role", false},
+	"by-hand": {adopted: true, calm: true, says: []stepstest.Finding{
+		{Check: "plugin-data-closed", Found: "/root/.interlink/jobs has mode 0755", Fix: "chmod 0700 /root/.interlink/jobs", Mended: true},
+		{Check: "kubelet-mints-no-more", Found: "may make a token for every ServiceAccount of the cluster", Fix: "edit clusterrole virtual-node-role"},
 	}},
 	"anonymous-closed": {adopted: true, calm: true},
-	"anonymous-open": {adopted: true, says: []said{
-		{"endpoint-anonymous", "anybody may list namespaces without a token: ClusterRoleBinding everybody-views", "delete clusterrolebinding everybody-views", true},
+	"anonymous-open": {adopted: true, says: []stepstest.Finding{
+		{Check: "endpoint-anonymous", Found: "anybody may list namespaces without a token: ClusterRoleBinding everybody-views", Fix: "delete clusterrolebinding everybody-views", Mended: true},
 	}},
-	"certificate-expired": {adopted: true, says: []said{
-		{"certificate-secret", "the certificate expired on", "delete secret web-ssl-kubernetes-api", true},
-		{"endpoint-dates", "the certificate ended on", "delete secret web-ssl-kubernetes-api", true},
+	"certificate-expired": {adopted: true, says: []stepstest.Finding{
+		{Check: "certificate-secret", Found: "the certificate expired on", Fix: "delete secret web-ssl-kubernetes-api", Mended: true},
+		{Check: "endpoint-dates", Found: "the certificate ended on", Fix: "delete secret web-ssl-kubernetes-api", Mended: true},
 	}},
-	"certificate-renewed": {adopted: true, says: []said{
-		{"endpoint-renewed", "nginx.conf names the file by its name alone, so nginx has read it once", "rollout restart deployment k8s-api-proxy", true},
+	"certificate-renewed": {adopted: true, says: []stepstest.Finding{
+		{Check: "endpoint-renewed", Found: "nginx.conf names the file by its name alone, so nginx has read it once", Fix: "rollout restart deployment k8s-api-proxy", Mended: true},
 	}},
-	"chart-ca": {says: []said{
-		{"config-parses", "the chart has indented the CA wrongly", "the endpoint first", true},
-		{"chart-release", "has interlink.kubernetesApiCaCrt set", "--set interlink.kubernetesApiCaCrt=", false},
-		{"virtual-node", "there is no node virtual-node", "logs deploy/virtual-node-node", false},
+	"chart-ca": {says: []stepstest.Finding{
+		{Check: "config-parses", Found: "the chart has indented the CA wrongly", Fix: "the endpoint first", Mended: true},
+		{Check: "chart-release", Found: "has interlink.kubernetesApiCaCrt set", Fix: "--set interlink.kubernetesApiCaCrt="},
+		{Check: "virtual-node", Found: "there is no node virtual-node", Fix: "logs deploy/virtual-node-node"},
 	}},
-	"endpoint-closed": {adopted: true, says: []said{{"endpoint-port", "nothing listens at", "nc -vz", false}}},
-	"export-off":      {adopted: true, says: []said{{"plugin-exports", "says ExportPodData: false", "--step plugin", true}}},
-	"no-address":      {more: map[string]any{"exposure.type": "LoadBalancer", "exposure.port": 60443}, says: []said{{"exposure-fits", "nobody seems to give load balancers addresses here", "MetalLB", false}}},
-	"no-cert-manager": {more: map[string]any{"cert.source": "cert-manager"}, says: []said{{"cert-manager-there", "certificates.cert-manager.io", "answer cert.source with own", false}}},
-	"no-mint":         {adopted: true, says: []said{{"kubelet-mints", "may not create serviceaccounts/token", "create role", true}}},
-	"projected-off":   {adopted: true, says: []said{{"projected-volumes", "DisableProjectedVolumes is true", "--step config", true}}},
-	"upgraded": {adopted: true, says: []said{
-		{"config-parses", "the chart has indented the CA wrongly", "--step config", true},
-		{"chart-values", "has lost what revision 1 was given: interlink.address, interlink.port", "get values virtual-node --revision 1", false},
-		{"chart-release", "has interlink.kubernetesApiCaCrt set", "--set interlink.kubernetesApiCaCrt=", false},
+	"endpoint-closed": {adopted: true, says: []stepstest.Finding{{Check: "endpoint-port", Found: "nothing listens at", Fix: "nc -vz"}}},
+	"export-off":      {adopted: true, says: []stepstest.Finding{{Check: "plugin-exports", Found: "says ExportPodData: false", Fix: "--step plugin", Mended: true}}},
+	"no-address":      {more: map[string]any{"exposure.type": "LoadBalancer", "exposure.port": 60443}, says: []stepstest.Finding{{Check: "exposure-fits", Found: "nobody seems to give load balancers addresses here", Fix: "MetalLB"}}},
+	"no-cert-manager": {more: map[string]any{"cert.source": "cert-manager"}, says: []stepstest.Finding{{Check: "cert-manager-there", Found: "certificates.cert-manager.io", Fix: "answer cert.source with own"}}},
+	"no-mint":         {adopted: true, says: []stepstest.Finding{{Check: "kubelet-mints", Found: "may not create serviceaccounts/token", Fix: "create role", Mended: true}}},
+	"projected-off":   {adopted: true, says: []stepstest.Finding{{Check: "projected-volumes", Found: "DisableProjectedVolumes is true", Fix: "--step config", Mended: true}}},
+	"upgraded": {adopted: true, says: []stepstest.Finding{
+		{Check: "config-parses", Found: "the chart has indented the CA wrongly", Fix: "--step config", Mended: true},
+		{Check: "chart-values", Found: "has lost what revision 1 was given: interlink.address, interlink.port", Fix: "get values virtual-node --revision 1"},
+		{Check: "chart-release", Found: "has interlink.kubernetesApiCaCrt set", Fix: "--set interlink.kubernetesApiCaCrt="},
 	}},
-	"verbose-token": {adopted: true, says: []said{{"log-quiet", "VerboseLogging is true", "--step config", true}}},
-	"watches-cut":   {adopted: true, says: []said{{"proxy-configuration", "has no proxy_read_timeout of ten minutes", "--step proxy", true}}},
-	"page": {adopted: true, says: []said{
-		{"ingress-upstream", "the shell that wrote the published file replaced $upstream by nothing", "carrick export", false},
-		{"ingress-class", "makes a string of a map", "--set controller.ingressClassResource.name=nginx-internal", false},
-		{"issuer-beside", "looked for in ingress-nginx-internal, and stands in cert-manager", "carrick export", false},
-		{"endpoint-certificate", "Kubernetes Ingress Controller Fake Certificate", "--default-ssl-certificate", false},
-		{"ingress-timeouts", "proxy-read-timeout is not set", "annotate ingress default", true},
-		{"ingress-inside", "tokens go in plain HTTP", "answer exposure.mode with proxy", false},
-		{"chart-values", "has lost what revision 1 was given: interlink.address, interlink.port", "get values virtual-node --revision 1", false},
+	"verbose-token": {adopted: true, says: []stepstest.Finding{{Check: "log-quiet", Found: "VerboseLogging is true", Fix: "--step config", Mended: true}}},
+	"watches-cut":   {adopted: true, says: []stepstest.Finding{{Check: "proxy-configuration", Found: "has no proxy_read_timeout of ten minutes", Fix: "--step proxy", Mended: true}}},
+	"page": {adopted: true, says: []stepstest.Finding{
+		{Check: "ingress-upstream", Found: "the shell that wrote the published file replaced $upstream by nothing", Fix: "carrick export"},
+		{Check: "ingress-class", Found: "makes a string of a map", Fix: "--set controller.ingressClassResource.name=nginx-internal"},
+		{Check: "issuer-beside", Found: "looked for in ingress-nginx-internal, and stands in cert-manager", Fix: "carrick export"},
+		{Check: "endpoint-certificate", Found: "Kubernetes Ingress Controller Fake Certificate", Fix: "--default-ssl-certificate"},
+		{Check: "ingress-timeouts", Found: "proxy-read-timeout is not set", Fix: "annotate ingress default", Mended: true},
+		{Check: "ingress-inside", Found: "tokens go in plain HTTP", Fix: "answer exposure.mode with proxy"},
+		{Check: "chart-values", Found: "has lost what revision 1 was given: interlink.address, interlink.port", Fix: "get values virtual-node --revision 1"},
 	}},
 }
 
@@ -101,7 +94,7 @@ func TestFaultsOfASiteAreNamedAndMended(t *testing.T) {
 	box := clustertest.Start(t)
 	for _, name := range slices.Sorted(maps.Keys(onSite)) {
 		t.Run(name, func(t *testing.T) {
-			stepstest.Third(t)
+			stepstest.InTurn(t)
 			f := onSite[name]
 			x := joined(t, box, name, f.adopted, f.more)
 			if f.calm { // it is as good as it can be by hand
@@ -111,7 +104,7 @@ func TestFaultsOfASiteAreNamedAndMended(t *testing.T) {
 					}
 				}
 			}
-			finds(x, f.says)
+			x.Finds(f.says)
 		})
 	}
 }
@@ -121,18 +114,4 @@ func TestFaultsOfASiteAreNamedAndMended(t *testing.T) {
 func asksForTrial(id string) bool {
 	check, _, _ := strings.Cut(id, "@")
 	return slices.Contains([]string{"asked-through", "watch-held", "job-complete"}, check)
-}
-
-// finds looks for what is to be said, and does what the fixes say.
-func finds(x *stepstest.Site, says []said) {
-	was := map[string]steps.Result{}
-	x.Forget()
-	for _, s := range says {
-		was[s.check] = x.Named(s.check, s.found, s.fix)
-	}
-	for _, s := range says {
-		if s.mended {
-			x.Mends(s.check, was[s.check])
-		}
-	}
 }

@@ -89,7 +89,7 @@ func TestFaultsOfASiteAreNamed(t *testing.T) {
 			continue
 		}
 		t.Run(name, func(t *testing.T) {
-			stepstest.Third(t)
+			stepstest.InTurn(t)
 			box.SeedFault(t, "liqo", name)
 			s := stepstest.Open(t, box, liqo.Guide(), assets, "fault", map[string]any{"network.node-port": 30742})
 			for _, f := range said {
@@ -102,7 +102,7 @@ func TestFaultsOfASiteAreNamed(t *testing.T) {
 // Where one side has no networking module, none is asked for: the peering is
 // made without a tunnel.
 func TestWithoutTheNetworkingModule(t *testing.T) {
-	stepstest.Long(t)
+	stepstest.InTurn(t)
 	box := clustertest.Start(t)
 	box.SeedFault(t, "liqo", "networking-off")
 	stepstest.Cycle(t, box, liqo.Guide(), assets, "modules", nil)
@@ -110,7 +110,7 @@ func TestWithoutTheNetworkingModule(t *testing.T) {
 
 // Another consumer has taken the published guide's name for its Tenant.
 func TestAnotherConsumersTenantIsNotInTheWay(t *testing.T) {
-	stepstest.Long(t)
+	stepstest.InTurn(t)
 	box := clustertest.Start(t)
 	box.SeedFault(t, "liqo", "leftover-tenant")
 	for _, comes := range []string{"foreignclusters.core.liqo.io/oslo", "clusterrolebinding/liqo-binding-liqo-virtual-kubelet-remote-clusterwide-oslo"} {

@@ -22,56 +22,49 @@ func portal(t *testing.T, box *clustertest.Sandbox, fault string, adopted bool, 
 	return stepstest.SiteOf(t, box, ondemand.Guide(), assets, adopted, given)
 }
 
-// said is what a check has to say of something that is wrong, and whether its fix,
-// as it is printed, is run and has to make it hold.
-type said struct {
-	check, found, fix string
-	mended            bool
-}
-
 // onPortal are the faults of the sandbox: which checks find them.
 var onPortal = map[string]struct {
 	adopted bool // a set-up stands, and is adopted
-	says    []said
+	says    []stepstest.Finding
 }{
 	"by-hand":               {true, nil},
-	"admin-kubeconfig":      {true, []said{{"root-identity", "acts as sandbox-remote-admin of system:masters", "--step kubectl", true}}},
-	"auth-typo":             {true, []said{{"auth-type", "job.auth.type is odic, as the published page has it", "--step clusterfile", true}}},
-	"ca-missing":            {true, []said{{"ca-file", "there is no /etc/ood/hooks/cluster-ca.crt", "--step kubectl", true}}},
-	"hook-env-comment":      {true, []said{{"hook-env-lines", "the comment is indented", "vi +1", false}}},
-	"hook-env-crlf":         {true, []said{{"hook-env-lines", "ends as on Windows (CR LF)", hookEnvPath, true}}},
-	"hook-env-readable":     {true, []said{{"hook-env-private", "has mode 0644", "chmod 0600", true}}},
-	"hook-not-executable":   {true, []said{{"pre-hook-safe", "it can't be run", "chmod 0700", true}}},
-	"hooks-env":             {true, []said{{"hook-env", "hooks.env was edited, and nothing reads it", "install -m 0600", true}}},
-	"issuer-down":           {true, []said{{"issuer", "was refused", "curl -sS", false}}},
-	"kubectl-missing":       {true, []said{{"kubectl-bin", "there is no /usr/bin/kubectl", "--step kubectl", false}, {"kubectl-there", "there is no /usr/bin/kubectl", "sha256sum --check", false}}},
-	"network-shut":          {true, []said{{"allow-cidr", "NETWORK_POLICY_ALLOW_CIDR is 127.0.0.1/32", "--step hooks", true}}},
-	"no-endpoint":           {true, []said{{"endpoint", "has no job.server", "--step clusterfile", true}}},
-	"no-pre-hook":           {true, []said{{"pre-hook-set", "pun_pre_hook_root_cmd is not set", "--step hooks", true}}},
-	"pod-security-policies": {true, []said{{"no-psp", "the hook ends before it has made anything", "--step hooks", true}}},
-	"prefix-differs":        {true, []said{{"prefixes-agree", `and NAMESPACE_PREFIX in hook.env is "ood-"`, "--step hooks", true}}},
-	"renewal-forbidden":     {true, []said{{"renew-role", "lets it create serviceaccounts/token", "--step token", true}, {"root-renews", "it may not create serviceaccounts/token", "--step token", true}}},
-	"role-narrowed":         {true, []said{{"role-of-hooks", "ClusterRole ondemand lacks", "--step bootstrap", true}, {"root-rights", "rolebindings", "--step bootstrap", true}}},
-	"tilde":                 {true, []said{{"config-file", `job.config_file is "~/.kube/config"`, "--step clusterfile", true}}},
-	"token-endpoint":        {true, []said{{"hook-env-oidc", "a token endpoint: the issuer is", "--step hooks", true}}},
-	"token-expired":         {true, []said{{"root-token-lasts", "it can't renew itself", "--step token", true}}},
-	"username-prefixed":     {false, []said{{"server-username", "--oidc-username-prefix is not set", "--oidc-username-prefix=-", false}}},
-	"reaper-everywhere": {false, []said{
-		{"reaper-narrow", "lets it delete pods, Services, ConfigMaps and Secrets in every namespace", "--set config.reapNamespaces=false", false},
-		{"reaper-values", "where the chart ignores them", "--set config.reapNamespaces=false", false},
+	"admin-kubeconfig":      {true, []stepstest.Finding{{Check: "root-identity", Found: "acts as sandbox-remote-admin of system:masters", Fix: "--step kubectl", Mended: true}}},
+	"auth-typo":             {true, []stepstest.Finding{{Check: "auth-type", Found: "job.auth.type is odic, as the published page has it", Fix: "--step clusterfile", Mended: true}}},
+	"ca-missing":            {true, []stepstest.Finding{{Check: "ca-file", Found: "there is no /etc/ood/hooks/cluster-ca.crt", Fix: "--step kubectl", Mended: true}}},
+	"hook-env-comment":      {true, []stepstest.Finding{{Check: "hook-env-lines", Found: "the comment is indented", Fix: "vi +1"}}},
+	"hook-env-crlf":         {true, []stepstest.Finding{{Check: "hook-env-lines", Found: "ends as on Windows (CR LF)", Fix: hookEnvPath, Mended: true}}},
+	"hook-env-readable":     {true, []stepstest.Finding{{Check: "hook-env-private", Found: "has mode 0644", Fix: "chmod 0600", Mended: true}}},
+	"hook-not-executable":   {true, []stepstest.Finding{{Check: "pre-hook-safe", Found: "it can't be run", Fix: "chmod 0700", Mended: true}}},
+	"hooks-env":             {true, []stepstest.Finding{{Check: "hook-env", Found: "hooks.env was edited, and nothing reads it", Fix: "install -m 0600", Mended: true}}},
+	"issuer-down":           {true, []stepstest.Finding{{Check: "issuer", Found: "was refused", Fix: "curl -sS"}}},
+	"kubectl-missing":       {true, []stepstest.Finding{{Check: "kubectl-bin", Found: "there is no /usr/bin/kubectl", Fix: "--step kubectl"}, {Check: "kubectl-there", Found: "there is no /usr/bin/kubectl", Fix: "sha256sum --check"}}},
+	"network-shut":          {true, []stepstest.Finding{{Check: "allow-cidr", Found: "NETWORK_POLICY_ALLOW_CIDR is 127.0.0.1/32", Fix: "--step hooks", Mended: true}}},
+	"no-endpoint":           {true, []stepstest.Finding{{Check: "endpoint", Found: "has no job.server", Fix: "--step clusterfile", Mended: true}}},
+	"no-pre-hook":           {true, []stepstest.Finding{{Check: "pre-hook-set", Found: "pun_pre_hook_root_cmd is not set", Fix: "--step hooks", Mended: true}}},
+	"pod-security-policies": {true, []stepstest.Finding{{Check: "no-psp", Found: "the hook ends before it has made anything", Fix: "--step hooks", Mended: true}}},
+	"prefix-differs":        {true, []stepstest.Finding{{Check: "prefixes-agree", Found: `and NAMESPACE_PREFIX in hook.env is "ood-"`, Fix: "--step hooks", Mended: true}}},
+	"renewal-forbidden":     {true, []stepstest.Finding{{Check: "renew-role", Found: "lets it create serviceaccounts/token", Fix: "--step token", Mended: true}, {Check: "root-renews", Found: "it may not create serviceaccounts/token", Fix: "--step token", Mended: true}}},
+	"role-narrowed":         {true, []stepstest.Finding{{Check: "role-of-hooks", Found: "ClusterRole ondemand lacks", Fix: "--step bootstrap", Mended: true}, {Check: "root-rights", Found: "rolebindings", Fix: "--step bootstrap", Mended: true}}},
+	"tilde":                 {true, []stepstest.Finding{{Check: "config-file", Found: `job.config_file is "~/.kube/config"`, Fix: "--step clusterfile", Mended: true}}},
+	"token-endpoint":        {true, []stepstest.Finding{{Check: "hook-env-oidc", Found: "a token endpoint: the issuer is", Fix: "--step hooks", Mended: true}}},
+	"token-expired":         {true, []stepstest.Finding{{Check: "root-token-lasts", Found: "it can't renew itself", Fix: "--step token", Mended: true}}},
+	"username-prefixed":     {false, []stepstest.Finding{{Check: "server-username", Found: "--oidc-username-prefix is not set", Fix: "--oidc-username-prefix=-"}}},
+	"reaper-everywhere": {false, []stepstest.Finding{
+		{Check: "reaper-narrow", Found: "lets it delete pods, Services, ConfigMaps and Secrets in every namespace", Fix: "--set config.reapNamespaces=false"},
+		{Check: "reaper-values", Found: "where the chart ignores them", Fix: "--set config.reapNamespaces=false"},
 	}},
-	"page": {true, []said{
-		{"hook-env", "hooks.env was edited, and nothing reads it", "install -m 0600", true},
-		{"hook-env-private", "has mode 0644", "chmod 0600", true},
-		{"auth-type", "odic, as the published page has it", "--step clusterfile", true},
-		{"config-file", `"~/.kube/config", which kubectl takes for a folder`, "--step clusterfile", true},
-		{"renew-role", "lets it create serviceaccounts/token", "--step token", true},
-		{"root-renews", "it may not create serviceaccounts/token", "--step token", true},
-		{"renewal-there", "renews as the published page has it", "--step token", true},
-		{"root-kubeconfig-static", "holds the token itself", "--step kubectl", true},
-		{"renewal-published", "/etc/cron.d/renew-ondemand-token", "config unset users.ondemand@kubernetes.token", false},
-		{"reaper-values", "where the chart ignores them", "--set config.reapNamespaces=false", false},
-		{"reaper-narrow", "in every namespace", "--set config.reapNamespaces=false", false},
+	"page": {true, []stepstest.Finding{
+		{Check: "hook-env", Found: "hooks.env was edited, and nothing reads it", Fix: "install -m 0600", Mended: true},
+		{Check: "hook-env-private", Found: "has mode 0644", Fix: "chmod 0600", Mended: true},
+		{Check: "auth-type", Found: "odic, as the published page has it", Fix: "--step clusterfile", Mended: true},
+		{Check: "config-file", Found: `"~/.kube/config", which kubectl takes for a folder`, Fix: "--step clusterfile", Mended: true},
+		{Check: "renew-role", Found: "lets it create serviceaccounts/token", Fix: "--step token", Mended: true},
+		{Check: "root-renews", Found: "it may not create serviceaccounts/token", Fix: "--step token", Mended: true},
+		{Check: "renewal-there", Found: "renews as the published page has it", Fix: "--step token", Mended: true},
+		{Check: "root-kubeconfig-static", Found: "holds the token itself", Fix: "--step kubectl", Mended: true},
+		{Check: "renewal-published", Found: "/etc/cron.d/renew-ondemand-token", Fix: "config unset users.ondemand@kubernetes.token"},
+		{Check: "reaper-values", Found: "where the chart ignores them", Fix: "--set config.reapNamespaces=false"},
+		{Check: "reaper-narrow", Found: "in every namespace", Fix: "--set config.reapNamespaces=false"},
 	}},
 }
 
@@ -81,11 +74,11 @@ const hookEnvPath = "/etc/ood/config/hook.env"
 var withAnswers = map[string]struct {
 	keys  []string
 	first string // the step that is applied before
-	says  said
+	says  stepstest.Finding
 }{
-	"prometheus-empty":  {[]string{"idle.use", "idle.source"}, "", said{check: "prometheus-knows-pods"}},
-	"namespace-unbound": {[]string{"walltime.use", "walltime.source"}, "walltime", said{check: "reaper-bound", found: "lack the RoleBinding"}},
-	"registry-refuses":  {[]string{"registry.use", "registry.host", "registry.user", "registry.password", "registry.ca"}, "registry", said{check: "registry-login"}},
+	"prometheus-empty":  {[]string{"idle.use", "idle.source"}, "", stepstest.Finding{Check: "prometheus-knows-pods"}},
+	"namespace-unbound": {[]string{"walltime.use", "walltime.source"}, "walltime", stepstest.Finding{Check: "reaper-bound", Found: "lack the RoleBinding"}},
+	"registry-refuses":  {[]string{"registry.use", "registry.host", "registry.user", "registry.password", "registry.ca"}, "registry", stepstest.Finding{Check: "registry-login"}},
 }
 
 // elsewhere are faults that only a person's token shows.
@@ -111,7 +104,7 @@ func TestFaultsOfAPortalAreNamedAndMended(t *testing.T) {
 	box := clustertest.Start(t)
 	for _, name := range names(onPortal) {
 		t.Run(name, func(t *testing.T) {
-			stepstest.Third(t)
+			stepstest.InTurn(t)
 			f := onPortal[name]
 			x := portal(t, box, name, f.adopted)
 			if name == "by-hand" {
@@ -121,21 +114,8 @@ func TestFaultsOfAPortalAreNamedAndMended(t *testing.T) {
 					}
 				}
 			}
-			finds(x, f.says)
+			x.Finds(f.says)
 		})
-	}
-}
-
-// finds looks for what is to be said, and does what the fixes say.
-func finds(x *stepstest.Site, says []said) {
-	was := map[string]steps.Result{}
-	for _, s := range says {
-		was[s.check] = x.Named(s.check, s.found, s.fix)
-	}
-	for _, s := range says {
-		if s.mended {
-			x.Mends(s.check, was[s.check])
-		}
 	}
 }
 
@@ -143,15 +123,15 @@ func TestFaultsThatShowWithAnAnswer(t *testing.T) {
 	box := clustertest.Start(t)
 	for _, name := range names(withAnswers) {
 		t.Run(name, func(t *testing.T) {
-			stepstest.Third(t)
+			stepstest.InTurn(t)
 			f := withAnswers[name]
 			x := portal(t, box, name, name == "namespace-unbound", f.keys...)
 			if f.first != "" {
 				x.Fix("carrick apply demo.yaml --step " + f.first)
 				x.Forget()
 			}
-			if v := x.Of(f.says.check); v.Status.Holds() || v.Status == steps.Skip || v.Fix == "" || !strings.Contains(v.Found, f.says.found) {
-				t.Errorf("%s is %s: %s; fix %q", f.says.check, v.Status, v.Found, v.Fix)
+			if v := x.Of(f.says.Check); v.Status.Holds() || v.Status == steps.Skip || v.Fix == "" || !strings.Contains(v.Found, f.says.Found) {
+				t.Errorf("%s is %s: %s; fix %q", f.says.Check, v.Status, v.Found, v.Fix)
 			} else {
 				t.Logf("%s: %s; fix %s", v.Status, v.Found, v.Fix)
 			}

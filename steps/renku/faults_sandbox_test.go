@@ -166,7 +166,7 @@ func TestFaultsOfASiteAreNamedAndMended(t *testing.T) {
 	fresh := reds(t, openDemo(t, box, nil))
 	for name, f := range siteFaults {
 		t.Run(name, func(t *testing.T) {
-			stepstest.Third(t)
+			stepstest.InTurn(t)
 			box.SeedFault(t, "renku", name)
 			s := openDemo(t, box, nil)
 			now := reds(t, s)

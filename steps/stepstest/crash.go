@@ -44,7 +44,7 @@ func (c crash) String() string {
 // makes, and that the next one goes on from there: apply to where it would have
 // come without a crash, undo to nothing.
 func (x Proof) Crashes(t *testing.T) {
-	long(t)
+	LongProof(t)
 	t.Run("files", x.gated)
 	if os.Getenv(MatrixEnv) == "each" {
 		x.eachCrash(t)

@@ -95,7 +95,7 @@ func (s *stage) ends(t *testing.T, x trouble, side steps.Side) {
 // Faults proves what the program makes of an API server in trouble: it takes no
 // error for a pass, says what to do, and goes on when the trouble is over.
 func (x Proof) Faults(t *testing.T) {
-	long(t)
+	LongProof(t)
 	t.Run("apply", func(t *testing.T) { x.stage(t).faultsOfApply(t) })
 	t.Run("green", func(t *testing.T) {
 		s := x.stage(t)

@@ -18,10 +18,6 @@ import (
 	"carrick/steps"
 )
 
-// ProofEnv is the environment variable that asks for the long proofs: faults and
-// crashes, minutes each.
-const ProofEnv = "CARRICK_PROOF"
-
 // Proof is what it takes to prove of a guide that it gets through faults and
 // crashes: what its benchmarks take, and a little more.
 type Proof struct {
@@ -47,14 +43,6 @@ type Proof struct {
 type Remade struct {
 	Resource      string // as a request names it: secrets
 	Before, After []string
-}
-
-// long skips a test that takes minutes, unless it was asked for.
-func long(t *testing.T) {
-	t.Helper()
-	if os.Getenv(ProofEnv) == "" {
-		t.Skipf("%s is not set: this takes minutes", ProofEnv)
-	}
 }
 
 // stage is the program, a link of its own, and a proxy before each API server.

@@ -90,6 +90,29 @@ func (x *Site) Named(check, found, fix string) steps.Result {
 	return v
 }
 
+// Finding is what a check has to say of something that is wrong: words of what it
+// found and of its fix, and whether its fix, as it is printed, is run and has to
+// make it hold.
+type Finding struct {
+	Check, Found, Fix string
+	Mended            bool
+}
+
+// Finds wants all that is to be said to be said, and does then what the fixes say.
+func (x *Site) Finds(all []Finding) {
+	x.t.Helper()
+	x.Forget()
+	was := map[string]steps.Result{}
+	for _, f := range all {
+		was[f.Check] = x.Named(f.Check, f.Found, f.Fix)
+	}
+	for _, f := range all {
+		if f.Mended {
+			x.Mends(f.Check, was[f.Check])
+		}
+	}
+}
+
 // Mends does what the fix of a check says, as it is printed, unless the fix of
 // another one has mended it, and wants the check to hold then. was is what it said
 // before.

@@ -38,7 +38,7 @@ func TestExtensionCycle(t *testing.T) {
 // A renewed certificate is shown by pods that run on, and proved by the CA that the API
 // server has been told.
 func TestTheExtensionShowsARenewedCertificate(t *testing.T) {
-	stepstest.Long(t)
+	stepstest.InTurn(t)
 	box := seeded(t, "")
 	x := stepstest.SiteOf(t, box, vsphere.Guide(), assets, false, byWebhook(t, box, map[string]any{"cert.source": "own"}))
 	stepstest.Apply(t, x.Session, steps.ApplyOptions{TakeOver: true})
@@ -70,45 +70,38 @@ func names(p *steps.Plan) func(func(string) bool) {
 	}
 }
 
-// told is what a check has to say of something that is wrong, and whether its fix, as it
-// is printed, is run and has to make it hold.
-type told struct {
-	check, found, fix string
-	mended            bool
-}
-
 // What is wrong with a webhook that stands, and what the published page leaves behind:
 // it is said, and what is said to do about it helps.
 func TestExtensionFaults(t *testing.T) {
 	page := map[string]any{"storage.source": "nfs", "claim.pods": false, "mutation.by": "webhook", "extension.program": "carrick", "extension.image": "registry.example.org/carrick:v1", "cert.source": "cert-manager", "mutation.fail": "Ignore"}
 	for fault, on := range map[string]struct {
 		page bool // nothing of carrick's stands
-		says []told
+		says []stepstest.Finding
 	}{
-		"cert-expired": {says: []told{{"cert-secret", "the certificate expired on", "delete secret vsphere-extensions-tls", true}}},
-		"webhook-down": {says: []told{{"silent-failure", "is passed over, and nobody is told", "--step extension", false}}},
-		"webhook-network": {says: []told{
-			{"extension-reached", "lets in pods and namespaces at the most", "kubectl", true},
+		"cert-expired": {says: []stepstest.Finding{{Check: "cert-secret", Found: "the certificate expired on", Fix: "delete secret vsphere-extensions-tls", Mended: true}}},
+		"webhook-down": {says: []stepstest.Finding{{Check: "silent-failure", Found: "is passed over, and nobody is told", Fix: "--step extension"}}},
+		"webhook-network": {says: []stepstest.Finding{
+			{Check: "extension-reached", Found: "lets in pods and namespaces at the most", Fix: "kubectl", Mended: true},
 		}},
-		"webhook-sidecar": {says: []told{{"extension-reached", "its pods are in a mesh", "istio-injection=disabled", true}}},
-		"webhook-wide":    {says: []told{{"webhook-rules", "has no selector of namespaces", "--step extension --take-over --replace", true}}},
-		"webhook-other-ca": {says: []told{
-			{"cert-bundle", "does not hold: ", "--step extension --take-over --replace", true},
+		"webhook-sidecar": {says: []stepstest.Finding{{Check: "extension-reached", Found: "its pods are in a mesh", Fix: "istio-injection=disabled", Mended: true}}},
+		"webhook-wide":    {says: []stepstest.Finding{{Check: "webhook-rules", Found: "has no selector of namespaces", Fix: "--step extension --take-over --replace", Mended: true}}},
+		"webhook-other-ca": {says: []stepstest.Finding{
+			{Check: "cert-bundle", Found: "does not hold: ", Fix: "--step extension --take-over --replace", Mended: true},
 		}},
-		"config-stale": {says: []told{{"extension-config", `has the class "old-nfs"`, "patch configmap", true}}},
-		"page-webhook": {page: true, says: []told{
-			{"cert-bundle", "the CA of the published file", "--step extension --take-over --replace", false},
-			{"webhook-rules", "has no selector of namespaces", "--step extension --take-over --replace", false},
+		"config-stale": {says: []stepstest.Finding{{Check: "extension-config", Found: `has the class "old-nfs"`, Fix: "patch configmap", Mended: true}}},
+		"page-webhook": {page: true, says: []stepstest.Finding{
+			{Check: "cert-bundle", Found: "the CA of the published file", Fix: "--step extension --take-over --replace"},
+			{Check: "webhook-rules", Found: "has no selector of namespaces", Fix: "--step extension --take-over --replace"},
 		}},
-		"page-empty-cert": {page: true, says: []told{{"cert-secret", "is empty", "delete secret vsphere-extensions-tls", false}}},
-		"page-sed":        {page: true, says: []told{{"page-sed", "the published sed looks for nfs-client", "patch configmap", false}}},
-		"page": {page: true, says: []told{
-			{"extension-image", "gets no image", "--take-over --replace", false},
-			{"extension-rights", "vsphere-extensions-default-rolebinding", "delete clusterrolebinding", false},
+		"page-empty-cert": {page: true, says: []stepstest.Finding{{Check: "cert-secret", Found: "is empty", Fix: "delete secret vsphere-extensions-tls"}}},
+		"page-sed":        {page: true, says: []stepstest.Finding{{Check: "page-sed", Found: "the published sed looks for nfs-client", Fix: "patch configmap"}}},
+		"page": {page: true, says: []stepstest.Finding{
+			{Check: "extension-image", Found: "gets no image", Fix: "--take-over --replace"},
+			{Check: "extension-rights", Found: "vsphere-extensions-default-rolebinding", Fix: "delete clusterrolebinding"},
 		}},
 	} {
 		t.Run(fault, func(t *testing.T) {
-			stepstest.Third(t)
+			stepstest.InTurn(t)
 			box := clustertest.Start(t)
 			box.SeedFault(t, "vsphere", fault)
 			given := map[string]any{}
@@ -116,22 +109,14 @@ func TestExtensionFaults(t *testing.T) {
 				given = stepstest.Given(t, box, vsphere.Guide(), page)
 			}
 			x := stepstest.SiteOf(t, box, vsphere.Guide(), assets, !on.page, given)
-			was := map[string]steps.Result{}
-			for _, s := range on.says {
-				was[s.check] = x.Named(s.check, s.found, s.fix)
-			}
-			for _, s := range on.says {
-				if s.mended {
-					x.Mends(s.check, was[s.check])
-				}
-			}
+			x.Finds(on.says)
 		})
 	}
 }
 
 // What the published page leaves behind gives way to what carrick makes.
 func TestThePageGivesWay(t *testing.T) {
-	stepstest.Long(t)
+	stepstest.InTurn(t)
 	box := clustertest.Start(t)
 	box.SeedFault(t, "vsphere", "page")
 	x := stepstest.SiteOf(t, box, vsphere.Guide(), assets, false, byWebhook(t, box, map[string]any{"cert.source": "cert-manager"}))

@@ -63,7 +63,7 @@ func TestClaimsFollowThePolicy(t *testing.T) {
 
 // The policy for Kyverno is written out, and nothing is made of it.
 func TestThePolicyForKyvernoIsWrittenOut(t *testing.T) {
-	stepstest.Long(t)
+	stepstest.InTurn(t)
 	box := seeded(t, "")
 	s := stepstest.Open(t, box, vsphere.Guide(), assets, "kyverno", stepstest.Given(t, box, vsphere.Guide(), map[string]any{"storage.source": "nfs", "mutation.by": "kyverno"}))
 	p, err := s.Plan(t.Context(), steps.Scope{Actions: []string{"kyverno-file", "policy"}})
@@ -89,7 +89,7 @@ func TestThePolicyForKyvernoIsWrittenOut(t *testing.T) {
 // What becomes of claims follows the webhook's pods: without them claims are passed
 // over, or refused, and the row says so within seconds of the last one's end.
 func TestClaimsFollowTheWebhook(t *testing.T) {
-	stepstest.Long(t)
+	stepstest.InTurn(t)
 	box := clustertest.Start(t)
 	box.SeedFault(t, "vsphere", "webhook")
 	s := stepstest.SiteOf(t, box, vsphere.Guide(), assets, true, map[string]any{}).Session
@@ -121,7 +121,7 @@ func TestClaimsFollowTheWebhook(t *testing.T) {
 // A set-up with a policy whose link file is lost is found again, with the answers
 // that made it.
 func TestAPolicyIsFoundAgain(t *testing.T) {
-	stepstest.Long(t)
+	stepstest.InTurn(t)
 	box := seeded(t, "")
 	made := stepstest.Open(t, box, vsphere.Guide(), assets, "again", stepstest.Given(t, box, vsphere.Guide(), map[string]any{
 		"storage.source": "nfs", "mutation.fail": "Ignore", "mutation.from": []string{"vsphere-policy", "vsphere-policy-latebinding"}, "mutation.selector": "pipelines.kubeflow.org/enabled=true",

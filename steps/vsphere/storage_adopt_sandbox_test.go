@@ -32,7 +32,7 @@ func answersOf(t *testing.T, s *steps.Session) map[string]string {
 
 // A set-up whose link file is lost is found again, with the answers that made it.
 func TestStorageIsFoundAgain(t *testing.T) {
-	stepstest.Long(t)
+	stepstest.InTurn(t)
 	box := seeded(t, "")
 	made := stepstest.Open(t, box, vsphere.Guide(), assets, "again", stepstest.Given(t, box, vsphere.Guide(), map[string]any{
 		"storage.source": "nfs", "storage.namespace": "trials", "storage.class": "shared", "nfs.options": []string{"nfsvers=4.2", "hard"}, "nfs.reclaim": "Retain",
@@ -62,7 +62,7 @@ spec: {accessModes: [ReadWriteMany], storageClassName: nfs-client, resources: {r
 
 // Who has volumes of the class keeps what deletes and archives them.
 func TestAProvisionerThatOthersNeedStays(t *testing.T) {
-	stepstest.Long(t)
+	stepstest.InTurn(t)
 	box := seeded(t, "")
 	s := stepstest.Open(t, box, vsphere.Guide(), assets, "needed", stepstest.Given(t, box, vsphere.Guide(), map[string]any{"storage.source": "nfs"}))
 	stepstest.Apply(t, s, steps.ApplyOptions{TakeOver: true})

@@ -12,52 +12,45 @@ import (
 	"carrick/steps/vsphere"
 )
 
-// finding is what a check has to say of something that is wrong, and whether its
-// fix, as it is printed, is run and has to make it hold.
-type finding struct {
-	check, found, fix string
-	mended            bool
-}
-
 // ofStorage are the sandbox's faults of clusters and storage: which checks find
 // them. Those of a set-up that stands are of one that somebody made by hand.
 var ofStorage = map[string]struct {
 	adopted bool
 	try     bool // a claim is tried first
-	finds   []finding
+	finds   []stepstest.Finding
 }{
-	"wrong-cluster":  {finds: []finding{{"guest-cluster", "this is a Supervisor", "kubectl vsphere login", false}}},
-	"second-default": {finds: []finding{{"default-class", "2 classes are the default one", "annotate storageclass", true}}},
-	"no-default":     {finds: []finding{{"default-class", "there is no default storage class", "on the Supervisor: ", false}}},
-	"page-pvc":       {finds: []finding{{"page-class", "claims name a class that is not there: kubeflow/test-pvc", "delete persistentvolumeclaim test-pvc", true}}},
-	"class-deletes":  {adopted: true, finds: []finding{{"class-keeps", `archiveOnDelete is "false"`, "delete storageclass nfs-client", false}}},
-	"provisioner-down": {adopted: true, try: true, finds: []finding{
-		{"provisioner-ready", "has no pod", "scale deployment", true},
+	"wrong-cluster":  {finds: []stepstest.Finding{{Check: "guest-cluster", Found: "this is a Supervisor", Fix: "kubectl vsphere login"}}},
+	"second-default": {finds: []stepstest.Finding{{Check: "default-class", Found: "2 classes are the default one", Fix: "annotate storageclass", Mended: true}}},
+	"no-default":     {finds: []stepstest.Finding{{Check: "default-class", Found: "there is no default storage class", Fix: "on the Supervisor: "}}},
+	"page-pvc":       {finds: []stepstest.Finding{{Check: "page-class", Found: "claims name a class that is not there: kubeflow/test-pvc", Fix: "delete persistentvolumeclaim test-pvc", Mended: true}}},
+	"class-deletes":  {adopted: true, finds: []stepstest.Finding{{Check: "class-keeps", Found: `archiveOnDelete is "false"`, Fix: "delete storageclass nfs-client"}}},
+	"provisioner-down": {adopted: true, try: true, finds: []stepstest.Finding{
+		{Check: "provisioner-ready", Found: "has no pod", Fix: "scale deployment", Mended: true},
 	}},
-	"provisioner-name": {adopted: true, try: true, finds: []finding{
-		{"provisioner-name", "it makes no volumes of that class", "set env deployment/nfs-subdir-external-provisioner PROVISIONER_NAME=", true},
+	"provisioner-name": {adopted: true, try: true, finds: []stepstest.Finding{
+		{Check: "provisioner-name", Found: "it makes no volumes of that class", Fix: "set env deployment/nfs-subdir-external-provisioner PROVISIONER_NAME=", Mended: true},
 	}},
-	"provisioner-rights": {adopted: true, try: true, finds: []finding{
-		{"provisioner-rights", "may not get persistentvolumes", "create clusterrolebinding run-nfs-subdir-external-provisioner", true},
+	"provisioner-rights": {adopted: true, try: true, finds: []stepstest.Finding{
+		{Check: "provisioner-rights", Found: "may not get persistentvolumes", Fix: "create clusterrolebinding run-nfs-subdir-external-provisioner", Mended: true},
 	}},
-	"old-provisioner": {adopted: true, finds: []finding{{"provisioner-ready", "which makes no volumes from Kubernetes 1.20 on", "uninstall", false}}},
-	"export-closed":   {adopted: true, finds: []finding{{"nfs-port", "2049", "nc -vz", false}}},
-	"access-denied": {adopted: true, finds: []finding{
-		{"nfs-export", "access denied by server while mounting", "no_root_squash", false},
+	"old-provisioner": {adopted: true, finds: []stepstest.Finding{{Check: "provisioner-ready", Found: "which makes no volumes from Kubernetes 1.20 on", Fix: "uninstall"}}},
+	"export-closed":   {adopted: true, finds: []stepstest.Finding{{Check: "nfs-port", Found: "2049", Fix: "nc -vz"}}},
+	"access-denied": {adopted: true, finds: []stepstest.Finding{
+		{Check: "nfs-export", Found: "access denied by server while mounting", Fix: "no_root_squash"},
 	}},
-	"write-denied": {adopted: true, try: true, finds: []finding{
-		{"nfs-writes", "ermission denied", "sudo exportfs -v", false},
-		{"claim-bound", "ermission denied", "sudo exportfs -v", false},
-		{"claim-events", "ermission denied", "sudo exportfs -v", false},
+	"write-denied": {adopted: true, try: true, finds: []stepstest.Finding{
+		{Check: "nfs-writes", Found: "ermission denied", Fix: "sudo exportfs -v"},
+		{Check: "claim-bound", Found: "ermission denied", Fix: "sudo exportfs -v"},
+		{Check: "claim-events", Found: "ermission denied", Fix: "sudo exportfs -v"},
 	}},
-	"no-mount-helper": {adopted: true, finds: []finding{{"nfs-mount-helper", "has no mount.nfs", "nfs-common", false}}},
+	"no-mount-helper": {adopted: true, finds: []stepstest.Finding{{Check: "nfs-mount-helper", Found: "has no mount.nfs", Fix: "nfs-common"}}},
 }
 
 func TestFaultsOfStorageAreNamedAndMended(t *testing.T) {
 	box := clustertest.Start(t)
 	for _, name := range slices.Sorted(maps.Keys(ofStorage)) {
 		t.Run(name, func(t *testing.T) {
-			stepstest.Third(t)
+			stepstest.InTurn(t)
 			f := ofStorage[name]
 			box.SeedFault(t, "vsphere", name)
 			given := map[string]any{}
@@ -68,16 +61,7 @@ func TestFaultsOfStorageAreNamedAndMended(t *testing.T) {
 			if f.try {
 				applied(t, x.Session, "claim")
 			}
-			was := map[string]steps.Result{}
-			x.Forget()
-			for _, s := range f.finds {
-				was[s.check] = x.Named(s.check, s.found, s.fix)
-			}
-			for _, s := range f.finds {
-				if s.mended {
-					x.Mends(s.check, was[s.check])
-				}
-			}
+			x.Finds(f.finds)
 		})
 	}
 }
@@ -97,7 +81,7 @@ func applied(t *testing.T, s *steps.Session, step string) {
 // Where the guest has file volumes of its own, nothing else is made, whatever was
 // answered before.
 func TestNativeVolumesNeedNothingElse(t *testing.T) {
-	stepstest.Long(t)
+	stepstest.InTurn(t)
 	box := seeded(t, "native-rwx")
 	given := stepstest.Given(t, box, vsphere.Guide(), map[string]any{"storage.source": "nfs"})
 	s := stepstest.Open(t, box, vsphere.Guide(), assets, "nfs", given)

@@ -1,15 +1,17 @@
 // Command budgets reads what go test -bench prints, passes it on, and ends with
 // a table of the figures that have a budget: figure, budget, verdict. A figure
 // over its budget is told, and no error: this machine may be slow today. A
-// budget for which there is no figure is one.
+// budget for which there is no figure is one, unless its benchmark was left out.
 package main
 
 import (
 	"bufio"
+	"flag"
 	"fmt"
 	"maps"
 	"os"
 	"path"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -52,12 +54,22 @@ func (f figures) packages() []string {
 }
 
 func main() {
+	skip := flag.String("skip", "", "benchmarks that were left out, as go test has it: a regular expression")
+	flag.Parse()
+	left, err := regexp.Compile(*skip)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "-skip:", err)
+		os.Exit(2)
+	}
+	if *skip == "" {
+		left = nil
+	}
 	got, err := read(bufio.NewScanner(os.Stdin), os.Stdout)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
-	all := table(got)
+	all := table(got, left)
 	growth(got)
 	if !all {
 		os.Exit(1)
@@ -103,8 +115,8 @@ func read(lines *bufio.Scanner, on *os.File) (figures, error) {
 }
 
 // table prints every budget with its figures, and tells whether there is one
-// for each.
-func table(got figures) bool {
+// for each but those whose benchmarks were left out.
+func table(got figures, left *regexp.Regexp) bool {
 	all := true
 	row := func(what, where, figure, wanted, verdict string) {
 		fmt.Printf("%-58s %-10s %8s %9s  %s\n", what, where, figure, wanted, verdict)
@@ -132,7 +144,11 @@ func table(got figures) bool {
 			}
 			row(b.what, where, fmt.Sprintf("%.4g", n), wanted+fmt.Sprint(b.limit), verdict)
 		}
-		if !found {
+		switch {
+		case found:
+		case left != nil && left.MatchString(b.benchmark):
+			row(b.what, "", "", "", "left out")
+		default:
 			row(b.what, "", "", "", "not measured")
 			all = false
 		}

@@ -1,0 +1,71 @@
+package vsphere_test
+
+import (
+	"maps"
+	"slices"
+	"testing"
+
+	"carrick/cluster/clustertest"
+	"carrick/steps/stepstest"
+	"carrick/steps/vsphere"
+)
+
+// guestFaults are the faults of the sandbox that pod security, the class of claims
+// and profiles have, and which checks find them.
+var guestFaults = map[string]struct {
+	says []stepstest.Finding
+	more map[string]any // answers
+}{
+	"labels-missing": {says: []stepstest.Finding{
+		{Check: "labels-file", Found: "says nothing of pod-security.kubernetes.io/enforce", Fix: "--step security", Mended: true},
+		{Check: "profile-levels", Found: "have no level: alice, bob", Fix: "--step security", Mended: true},
+	}},
+	"no-istio-cni": {says: []stepstest.Finding{
+		{Check: "istio-cni", Found: "which refuses nothing", Fix: "install istio-cni"},
+	}},
+	"page-psp-leftovers": {says: []stepstest.Finding{
+		{Check: "psp-leftovers", Found: "alice/rb-all-sa_ns-alice, bob/rb-all-sa_ns-bob", Fix: "delete rolebinding rb-all-sa_ns-alice", Mended: true},
+	}},
+	"policy-takes-all": {says: []stepstest.Finding{
+		{Check: "policy-there", Found: "exchanges the class of claims that one node writes to, too", Fix: "--step mutation", Mended: true},
+		{Check: "rwo-keeps-class", Found: "gets nfs-client", Fix: "--step mutation", Mended: true},
+		{Check: "static-keeps", Found: "does not find the volume that was made for it", Fix: "--step mutation", Mended: true},
+	}},
+	"policy-unbound": {says: []stepstest.Finding{
+		{Check: "policy-there", Found: "without it the policy does nothing", Fix: "--step mutation", Mended: true},
+		{Check: "rwx-gets-class", Found: "gets vsphere-policy in alice, and is to get nfs-client", Fix: "--step mutation", Mended: true},
+	}},
+	"privileged-pod": {says: []stepstest.Finding{
+		{Check: "level-warnings", Found: "hostPath volumes", Fix: "securityContext"},
+	}},
+	"profile-failed": {says: []stepstest.Finding{
+		{Check: "profiles-namespaces", Found: "namespace carol is of someone.else@example.com, and Profile carol of carol@example.com", Fix: "--subresource=status", Mended: true},
+	}},
+	"restricted-namespace": {says: []stepstest.Finding{
+		{Check: "profile-levels", Found: "narrower are bob (restricted)", Fix: "label --overwrite namespace bob"},
+		{Check: "pods-refused", Found: "StatefulSet bob/papers (violates PodSecurity", Fix: "rollout restart statefulset papers", Mended: true},
+	}},
+	"two-mutators": {says: []stepstest.Finding{
+		{Check: "one-mutator", Found: "MutatingAdmissionPolicy shared-volumes", Fix: "delete mutatingadmissionpolicy shared-volumes", Mended: true},
+	}},
+	"claims-pending": {more: map[string]any{"storage.source": "nfs"}, says: []stepstest.Finding{
+		{Check: "claims-pending", Found: "alice/kale-marshal-pvc (vsphere-policy)", Fix: "replace --force", Mended: true},
+	}},
+	"webhook-down": {says: []stepstest.Finding{
+		{Check: "silent-failure", Found: "is passed over, and nobody is told (failurePolicy Ignore)", Fix: "--only extension-ready"},
+		{Check: "rwx-gets-class", Found: "gets vsphere-policy", Fix: "--only extension-ready"},
+	}},
+}
+
+func TestFaultsOfAGuestAreNamedAndMended(t *testing.T) {
+	box := clustertest.Start(t)
+	for _, name := range slices.Sorted(maps.Keys(guestFaults)) {
+		t.Run(name, func(t *testing.T) {
+			stepstest.InTurn(t)
+			f := guestFaults[name]
+			box.SeedFault(t, "vsphere", name)
+			x := stepstest.SiteOf(t, box, vsphere.Guide(), assets, true, maps.Clone(f.more))
+			x.Finds(f.says)
+		})
+	}
+}
