@@ -33,7 +33,7 @@ const (
 
 	lookWithin    = 45 * time.Second // what a check of everything may take in any trouble
 	applyWithin   = 2 * time.Minute
-	noticedWithin = 25 * time.Second // until nothing of a server in trouble passes any longer
+	noticedWithin = 45 * time.Second // until nothing of a server in trouble passes any longer
 	recovers      = 30 * time.Second // until all is green again
 	mostMemory    = 512 << 20        // what the program may hold in any trouble: one large answer a side, decoded
 	briefly       = 4 * time.Second

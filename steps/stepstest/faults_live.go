@@ -91,6 +91,7 @@ func (s *stage) faultsOfLive(t *testing.T) {
 }
 
 func (s *stage) lived(t *testing.T, f *followed, x trouble, admin *cluster.Cluster, broken steps.Cell) {
+	t.Cleanup(s.calm) // though it fails
 	fails := func(b *steps.Board) []string {
 		if v := b.Verdict(broken); v.Status != steps.Fail {
 			return []string{fmt.Sprintf("%s: %s: %s", broken.Check, v.Status, v.Found)}

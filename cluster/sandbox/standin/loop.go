@@ -8,7 +8,7 @@ import (
 // LookEvery is how often a stand-in that plays a controller looks at its
 // cluster. It lists rather than watches: the kinds it looks for come and go,
 // and so does the API server.
-const LookEvery = 250 * time.Millisecond
+const LookEvery = 400 * time.Millisecond
 
 // lookWithin is how long one look may take.
 const lookWithin = 5 * time.Second
