@@ -174,9 +174,24 @@ func (p *terminal) wait(pattern string) {
 		select {
 		case <-p.changed:
 		case <-late.C:
-			p.t.Fatalf("the screen never showed %q:\n%s", pattern, p.text())
+			p.t.Fatalf("the screen never showed %q:\n%s\n%s", pattern, p.text(), p.stacks())
 		}
 	}
+}
+
+// stacks ends carrick, and returns what each of its goroutines was doing.
+func (p *terminal) stacks() string {
+	p.mu.Lock()
+	from := p.raw.Len()
+	p.mu.Unlock()
+	_ = p.cmd.Process.Signal(syscall.SIGQUIT)
+	select {
+	case <-p.ended:
+	case <-time.After(quick):
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.raw.String()[from:]
 }
 
 // types types keys.
