@@ -2,6 +2,7 @@ package main
 
 import (
 	"os/exec"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -45,8 +46,13 @@ func (o *office) walkScreens(when string) {
 		if step == w.steps {
 			next = "summary ·"
 		}
-		for range 20 { // a key right after escape is another key, and then the panel stays
-			if p.types("n"); p.comes(next) {
+		for try := range 20 { // a key right after escape is another key, and then the panel stays
+			if try == 0 {
+				p.types("n")
+			} else { // which goes there, too, where the other key was only late
+				p.types(strconv.Itoa(step + 1))
+			}
+			if p.comes(next) {
 				break
 			}
 			p.types("\x1b")
