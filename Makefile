@@ -37,7 +37,7 @@ demo-cast: build sandbox ## record a walk through the demo: testdata/cast/GUIDE.
 		$(BIN)/carrick demo $(or $(GUIDE),renku) --autoplay --pace 1.5
 
 .PHONY: test test-all test-program test-guides test-younger
-test: build sandbox ## the tests, on real control planes; of many that are much alike, such as those of faults, one in three: CARRICK_TURN=1 and 2 run the others
+test: build sandbox ## the tests, on real control planes; of many that are much alike, such as those of faults, one in three (CARRICK_TURN)
 	@$(MAKE) --no-print-directory -k -j3 test-program test-guides test-younger
 
 test-all: export CARRICK_ALL := 1
@@ -101,11 +101,12 @@ conformance: sandbox ## what carrick writes, under strict validation by a real A
 bench: sandbox ## the budgets, as ratios measured in one run
 	CARRICK_SANDBOX=$(SANDBOX) $(GO) test -run '^$$' -bench . -benchtime 20x -timeout 30m ./... | $(GO) run ./cluster/clustertest/budgets
 
-.PHONY: bench-short
-bench-short: sandbox ## the same, in a short run: without those that take minutes by what they are
-	CARRICK_SANDBOX=$(SANDBOX) $(GO) test -run '^$$' -bench . -skip '$(LONG)' -benchtime 1x -timeout 30m ./... | $(GO) run ./cluster/clustertest/budgets -skip '$(LONG)'
+# Benchmarks that take minutes by what they are.
+MINUTES := Growth|Idle|Memory
 
-LONG := Growth|Idle|Memory
+.PHONY: bench-short
+bench-short: sandbox ## the same, in a short run: without idle, memory and growth
+	CARRICK_SANDBOX=$(SANDBOX) $(GO) test -run '^$$' -bench . -skip '$(MINUTES)' -benchtime 1x -timeout 30m ./... | $(GO) run ./cluster/clustertest/budgets -skip '$(MINUTES)'
 
 .PHONY: golden
 golden: ## write the goldens anew; look at the diff

@@ -63,3 +63,23 @@ func (r Row) looksAt(t *testing.T, g *steps.Guide, name string, states map[steps
 	}
 	return true
 }
+
+// everywhere are the checks that guides have beside what upstream needs.
+var everywhere = []string{"reachable", "signed-in", "clock", "two-clusters", "may-make"}
+
+// EveryCheckHasARow proves that no check of a guide stands there without a row, but
+// those that every guide has, and those beside.
+func EveryCheckHasARow(t *testing.T, g *steps.Guide, rows []Row, beside ...string) {
+	t.Helper()
+	named := slices.Concat(everywhere, beside)
+	for _, r := range rows {
+		named = append(named, r.Checks...)
+	}
+	for _, s := range g.Steps {
+		for _, c := range s.Checks {
+			if !slices.Contains(named, c.Name) {
+				t.Errorf("check %s of step %s belongs to no row", c.Name, s.Name)
+			}
+		}
+	}
+}

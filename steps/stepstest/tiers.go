@@ -1,6 +1,7 @@
 package stepstest
 
 import (
+	"cmp"
 	"hash/fnv"
 	"os"
 	"slices"
@@ -22,7 +23,10 @@ func InTurn(t testing.TB) {
 	t.Helper()
 	h := fnv.New32a()
 	h.Write([]byte(t.Name()))
-	now, _ := strconv.ParseUint(os.Getenv(turn), 10, 32)
+	now, err := strconv.ParseUint(cmp.Or(os.Getenv(turn), "0"), 10, 32)
+	if err != nil {
+		t.Fatalf("%s: %v", turn, err)
+	}
 	if its := h.Sum32() % 3; os.Getenv(all) == "" && uint64(its) != now%3 {
 		t.Skipf("it is run where %s is %d, and by make test-all", turn, its)
 	}

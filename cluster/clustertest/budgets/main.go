@@ -54,15 +54,12 @@ func (f figures) packages() []string {
 }
 
 func main() {
-	skip := flag.String("skip", "", "benchmarks that were left out, as go test has it: a regular expression")
+	skip := flag.String("skip", "^$", "benchmarks that were left out, as go test has it: a regular expression")
 	flag.Parse()
 	left, err := regexp.Compile(*skip)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "-skip:", err)
 		os.Exit(2)
-	}
-	if *skip == "" {
-		left = nil
 	}
 	got, err := read(bufio.NewScanner(os.Stdin), os.Stdout)
 	if err != nil {
@@ -146,7 +143,7 @@ func table(got figures, left *regexp.Regexp) bool {
 		}
 		switch {
 		case found:
-		case left != nil && left.MatchString(b.benchmark):
+		case left.MatchString(b.benchmark):
 			row(b.what, "", "", "", "left out")
 		default:
 			row(b.what, "", "", "", "not measured")
