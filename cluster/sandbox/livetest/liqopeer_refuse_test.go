@@ -94,7 +94,8 @@ func TestLiqoTakesNoSecretThatIsNotWhole(t *testing.T) {
 }
 
 // sentinel makes a way to yet another cluster and waits until the replicator has
-// taken it: what was there before has been looked at by then.
+// taken it: what was there before has been looked at by then. It leads to a
+// namespace of its own: in that of another it would take the copies for orphans.
 func (l *liqo) sentinel(name string, config *api.Config) {
 	l.Helper()
 	id := "sentinel-" + name
@@ -102,6 +103,7 @@ func (l *liqo) sentinel(name string, config *api.Config) {
 	l.secret(id, config, func(s *corev1.Secret) {
 		s.Namespace = id
 		s.Labels["liqo.io/remote-cluster-id"] = id
+		s.Annotations["liqo.io/remote-tenant-namespace"] = id
 	})
 	l.accepted(id, id)
 }
