@@ -6,8 +6,7 @@ import (
 )
 
 // LookEvery is how often a stand-in that plays a controller looks at its
-// cluster. It lists rather than watches: the kinds it looks for come and go,
-// and so does the API server.
+// cluster: with lists where that is little, with what is Seen where it is much.
 const LookEvery = 400 * time.Millisecond
 
 // lookWithin is how long one look may take.

@@ -12,6 +12,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"carrick/cluster/sandbox/standin"
 )
 
 // resolveWithin is how long a name of a server may take to be resolved.
@@ -162,7 +164,7 @@ func (g *gateway) listens(services []corev1.Service) uint16 {
 // private returns a gateway's private key. A container that finds no key of 32
 // bytes ends (liqotech/liqo, pkg/gateway/tunnel/wireguard/keys.go).
 func (p *Player) private(ctx context.Context, g *gateway) (key, error) {
-	s, err := p.client.CoreV1().Secrets(g.namespace).Get(ctx, g.secret, metav1.GetOptions{})
+	s, err := standin.Got[corev1.Secret](ctx, p.seen, secrets, g.namespace, g.secret)
 	if err != nil {
 		return key{}, err
 	}

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
@@ -35,6 +34,9 @@ const (
 type resource = schema.GroupVersionResource
 
 var (
+	deployments    = resource{Group: "apps", Version: "v1", Resource: "deployments"}
+	services       = resource{Version: "v1", Resource: "services"}
+	pods           = resource{Version: "v1", Resource: "pods"}
 	networks       = resource{Group: "ipam.liqo.io", Version: "v1alpha1", Resource: "networks"}
 	configurations = network1("configurations")
 	gatewayServers = network1("gatewayservers")
@@ -59,6 +61,7 @@ type Player struct {
 	options Options
 	client  kubernetes.Interface
 	dynamic dynamic.Interface
+	seen    *standin.Seen
 	end     func()
 
 	mu       sync.Mutex
@@ -81,7 +84,7 @@ func Start(ctx context.Context, options Options) (*Player, error) {
 		return nil, err
 	}
 	p := &Player{
-		options: options, client: client, dynamic: untyped,
+		options: options, client: client, dynamic: untyped, seen: standin.See(ctx, untyped),
 		pace: pace{changed: time.Now()}, gateways: map[types.UID]*gateway{}, made: map[types.UID]string{}, said: map[string]string{},
 	}
 	p.end = standin.Loop(ctx, p.look)
@@ -91,6 +94,7 @@ func Start(ctx context.Context, options Options) (*Player, error) {
 // Close ends it with the sockets of its gateways, and leaves what it made.
 func (p *Player) Close() {
 	p.end()
+	p.seen.Close()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for id, g := range p.gateways {
@@ -137,11 +141,11 @@ func (s site) conditions() bool { return !older(s.version, 1, 2) }
 
 func (p *Player) site(ctx context.Context) (site, error) {
 	var s site
-	all, err := p.client.AppsV1().Deployments(liqoNamespace).List(ctx, metav1.ListOptions{})
+	all, err := standin.Listed[appsv1.Deployment](ctx, p.seen, deployments, liqoNamespace, "")
 	if err != nil {
 		return s, err
 	}
-	for _, d := range all.Items {
+	for _, d := range all {
 		switch runs := d.Status.AvailableReplicas > 0; d.Name {
 		case "liqo-controller-manager":
 			s.networking = runs && slices.Contains(arguments(&d), "--networking-enabled=true")

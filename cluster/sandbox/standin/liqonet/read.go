@@ -12,6 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+
+	"carrick/cluster/sandbox/standin"
 )
 
 // objects are what a look goes by: all that is read of the cluster, each kind
@@ -51,13 +53,14 @@ func (p *Player) read(ctx context.Context) (objects, error) {
 
 // children reads what ends have and use.
 func (p *Player) children(ctx context.Context, all *objects) error {
-	ofGateways := metav1.ListOptions{LabelSelector: componentL + "=" + component}
-	deployments, err1 := p.client.AppsV1().Deployments("").List(ctx, ofGateways)
-	services, err2 := p.client.CoreV1().Services("").List(ctx, ofGateways)
-	pods, err3 := p.client.CoreV1().Pods("").List(ctx, ofGateways)
-	secrets, err4 := p.client.CoreV1().Secrets("").List(ctx, metav1.ListOptions{LabelSelector: remoteID})
-	shown, err5 := p.dynamic.Resource(connections).List(ctx, metav1.ListOptions{})
-	keys, err6 := list[publicKey](ctx, p, publicKeys)
+	ofGateways := componentL + "=" + component
+	var err1, err2, err3, err4, err5, err6 error
+	all.deployments, err1 = standin.Listed[appsv1.Deployment](ctx, p.seen, deployments, "", ofGateways)
+	all.services, err2 = standin.Listed[corev1.Service](ctx, p.seen, services, "", ofGateways)
+	all.pods, err3 = standin.Listed[corev1.Pod](ctx, p.seen, pods, "", ofGateways)
+	all.secrets, err4 = standin.Listed[corev1.Secret](ctx, p.seen, secrets, "", remoteID)
+	all.connections, err5 = p.seen.List(ctx, connections, "", "")
+	all.keys, err6 = list[publicKey](ctx, p, publicKeys)
 	if err := errors.Join(err1, err2, err3, err4, err5, err6); err != nil {
 		return err
 	}
@@ -69,8 +72,6 @@ func (p *Player) children(ctx context.Context, all *objects) error {
 		}
 		all.templates[of.mode] = found
 	}
-	all.deployments, all.services, all.pods = deployments.Items, services.Items, pods.Items
-	all.secrets, all.connections, all.keys = secrets.Items, shown.Items, keys
 	return nil
 }
 
@@ -89,24 +90,11 @@ func find[T any, P interface {
 
 // list returns all objects of a kind; of one that is not served there are none.
 func list[T any](ctx context.Context, p *Player, kind resource) ([]T, error) {
-	found, err := p.dynamic.Resource(kind).List(ctx, metav1.ListOptions{})
+	all, err := standin.Listed[T](ctx, p.seen, kind, "", "")
 	if apierrors.IsNotFound(err) {
 		return nil, nil
 	}
-	if err != nil {
-		return nil, err
-	}
-	all := make([]T, len(found.Items))
-	for i := range found.Items {
-		data, err := json.Marshal(found.Items[i].Object)
-		if err != nil {
-			return nil, err
-		}
-		if err := json.Unmarshal(data, &all[i]); err != nil {
-			return nil, err
-		}
-	}
-	return all, nil
+	return all, err
 }
 
 // apply makes an object as it shall be.

@@ -11,10 +11,7 @@ import (
 
 // swept are the kinds of which objects belong to an end or a Configuration.
 var swept = []resource{
-	{Group: "apps", Version: "v1", Resource: "deployments"},
-	{Version: "v1", Resource: "services"},
-	{Version: "v1", Resource: "serviceaccounts"},
-	secrets, connections, networks,
+	deployments, services, {Version: "v1", Resource: "serviceaccounts"}, secrets, connections, networks,
 }
 
 // sweep deletes what belongs to owners that are gone. The cluster's garbage

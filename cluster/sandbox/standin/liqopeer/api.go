@@ -14,18 +14,22 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/dynamic"
+
+	"carrick/cluster/sandbox/standin"
 )
 
-// list returns the objects of a resource in all namespaces; there are none of
-// one that is not served.
-func list[S, T any](ctx context.Context, client dynamic.Interface, of schema.GroupVersionResource, how metav1.ListOptions) ([]object[S, T], error) {
-	found, err := client.Resource(of).List(ctx, how)
-	if apierrors.IsNotFound(err) {
-		return nil, nil
-	}
+// list returns the objects of a resource in all namespaces, as they were seen;
+// there are none of one that is not served.
+func list[S, T any](ctx context.Context, s *standin.Seen, of schema.GroupVersionResource) ([]object[S, T], error) {
+	all, err := standin.Listed[object[S, T]](ctx, s, of, "", "")
+	return all, ignoreMissing(err)
+}
+
+// listNow is list, asked of the API server.
+func listNow[S, T any](ctx context.Context, s *site, of schema.GroupVersionResource) ([]object[S, T], error) {
+	found, err := s.dynamic.Resource(of).List(ctx, metav1.ListOptions{})
 	if err != nil {
-		return nil, err
+		return nil, ignoreMissing(err)
 	}
 	all := make([]object[S, T], len(found.Items))
 	for i := range found.Items {

@@ -9,8 +9,9 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"carrick/cluster/sandbox/standin"
 )
 
 // look is one look of the controller manager at its cluster: what it saw, all
@@ -42,7 +43,7 @@ func (s *site) manage(ctx context.Context) error {
 	if s.managing.skip() {
 		return nil
 	}
-	deployment, err := s.client.AppsV1().Deployments(home).Get(ctx, controllerManager, metav1.GetOptions{})
+	deployment, err := standin.Got[appsv1.Deployment](ctx, s.seen, kubeDeployments, home, controllerManager)
 	if err != nil || deployment.Status.AvailableReplicas == 0 {
 		return err
 	}
@@ -85,28 +86,22 @@ func modulesOf(d *appsv1.Deployment) enabled {
 
 // clusterID returns how this cluster is called, "" where nothing says so.
 func (s *site) clusterID(ctx context.Context) (string, error) {
-	found, err := s.client.CoreV1().ConfigMaps(home).List(ctx, metav1.ListOptions{LabelSelector: nameLabel + "=" + clusterIDConfigMap})
-	if err != nil || len(found.Items) == 0 {
+	found, err := standin.Listed[corev1.ConfigMap](ctx, s.seen, kubeConfigMaps, home, nameLabel+"="+clusterIDConfigMap)
+	if err != nil || len(found) == 0 {
 		return "", err
 	}
-	return found.Items[0].Data[clusterIDKey], nil
+	return found[0].Data[clusterIDKey], nil
 }
-
-// cached lets the API server answer a list from what it has at hand: a look
-// that is a moment old does no harm, for the next one follows.
-var cached = metav1.ListOptions{ResourceVersion: "0"}
 
 // see lists all that the controllers care for. A cluster without any tenant
 // namespace has nothing but what is listed first.
 func (l *look) see(ctx context.Context) error {
-	namespaces, err := l.client.CoreV1().Namespaces().List(ctx, cached)
-	if err != nil {
+	var err, err1, err2 error
+	if l.namespaces, err = standin.Listed[corev1.Namespace](ctx, l.seen, kubeNamespaces, "", ""); err != nil {
 		return err
 	}
-	l.namespaces = namespaces.Items
-	var err1, err2 error
-	l.offloadings, err1 = list[offloadingSpec, offloadingStatus](ctx, l.dynamic, offloadings, cached)
-	l.foreigns, err2 = list[foreignSpec, foreignStatus](ctx, l.dynamic, foreigns, cached)
+	l.offloadings, err1 = list[offloadingSpec, offloadingStatus](ctx, l.seen, offloadings)
+	l.foreigns, err2 = list[foreignSpec, foreignStatus](ctx, l.seen, foreigns)
 	if err := errors.Join(err1, err2); err != nil || !slices.ContainsFunc(l.namespaces, isTenantNamespace) {
 		return err
 	}
@@ -114,26 +109,20 @@ func (l *look) see(ctx context.Context) error {
 }
 
 func (l *look) seeKubernetes(ctx context.Context) error {
-	withLabel := func(selector string) metav1.ListOptions {
-		return metav1.ListOptions{ResourceVersion: cached.ResourceVersion, LabelSelector: selector}
-	}
-	secrets, err1 := l.client.CoreV1().Secrets("").List(ctx, withLabel(identityType+"="+controlPlaneType))
-	nodes, err2 := l.client.CoreV1().Nodes().List(ctx, withLabel(nodeType+"="+virtual))
-	if err := errors.Join(err1, err2); err != nil {
-		return err
-	}
-	l.secrets, l.nodes = secrets.Items, nodes.Items
-	return nil
+	var err1, err2 error
+	l.secrets, err1 = standin.Listed[corev1.Secret](ctx, l.seen, kubeSecrets, "", identityType+"="+controlPlaneType)
+	l.nodes, err2 = standin.Listed[corev1.Node](ctx, l.seen, kubeNodes, "", nodeType+"="+virtual)
+	return errors.Join(err1, err2)
 }
 
 func (l *look) seeTenants(ctx context.Context) error {
 	var err1, err2, err3, err4, err5, err6 error
-	l.tenants, err1 = list[tenantSpec, tenantStatus](ctx, l.dynamic, tenants, cached)
-	l.slices, err2 = list[sliceSpec, sliceStatus](ctx, l.dynamic, resourceSlices, cached)
-	l.identities, err3 = list[identitySpec, identityStatus](ctx, l.dynamic, identities, cached)
-	l.virtualNodes, err4 = list[virtualNodeSpec, conditioned](ctx, l.dynamic, virtualNodes, cached)
-	l.maps, err5 = list[mapSpec, mapStatus](ctx, l.dynamic, namespaceMaps, cached)
-	l.quotas, err6 = list[quotaSpec, struct{}](ctx, l.dynamic, quotas, cached)
+	l.tenants, err1 = list[tenantSpec, tenantStatus](ctx, l.seen, tenants)
+	l.slices, err2 = list[sliceSpec, sliceStatus](ctx, l.seen, resourceSlices)
+	l.identities, err3 = list[identitySpec, identityStatus](ctx, l.seen, identities)
+	l.virtualNodes, err4 = list[virtualNodeSpec, conditioned](ctx, l.seen, virtualNodes)
+	l.maps, err5 = list[mapSpec, mapStatus](ctx, l.seen, namespaceMaps)
+	l.quotas, err6 = list[quotaSpec, struct{}](ctx, l.seen, quotas)
 	return errors.Join(err1, err2, err3, err4, err5, err6)
 }
 
@@ -141,7 +130,7 @@ func (l *look) seeTenants(ctx context.Context) error {
 func (l *look) seeNetworks(ctx context.Context) error {
 	l.networks = map[schema.GroupVersionResource][]network{}
 	for _, resource := range []schema.GroupVersionResource{configurations, gatewayServers, gatewayClients, connections} {
-		found, err := list[struct{}, networkStatus](ctx, l.dynamic, resource, cached)
+		found, err := list[struct{}, networkStatus](ctx, l.seen, resource)
 		if err != nil {
 			return err
 		}

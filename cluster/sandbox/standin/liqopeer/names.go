@@ -64,21 +64,26 @@ const (
 )
 
 var (
-	tenants        = liqoResource(authenticationGroup, "tenants")
-	resourceSlices = liqoResource(authenticationGroup, "resourceslices")
-	identities     = liqoResource(authenticationGroup, "identities")
-	renews         = liqoResource(authenticationGroup, "renews")
-	virtualNodes   = liqoResource(offloadingGroup, "virtualnodes")
-	offloadings    = liqoResource(offloadingGroup, "namespaceoffloadings")
-	namespaceMaps  = liqoResource(offloadingGroup, "namespacemaps")
-	quotas         = liqoResource(offloadingGroup, "quotas")
-	foreigns       = liqoResource(coreGroup, "foreignclusters")
-	configurations = liqoResource(networkingGroup, "configurations")
-	gatewayServers = liqoResource(networkingGroup, "gatewayservers")
-	gatewayClients = liqoResource(networkingGroup, "gatewayclients")
-	connections    = liqoResource(networkingGroup, "connections")
-	kubeSecrets    = schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
-	replicatedAll  = []schema.GroupVersionResource{resourceSlices, namespaceMaps, renews}
+	tenants         = liqoResource(authenticationGroup, "tenants")
+	resourceSlices  = liqoResource(authenticationGroup, "resourceslices")
+	identities      = liqoResource(authenticationGroup, "identities")
+	renews          = liqoResource(authenticationGroup, "renews")
+	virtualNodes    = liqoResource(offloadingGroup, "virtualnodes")
+	offloadings     = liqoResource(offloadingGroup, "namespaceoffloadings")
+	namespaceMaps   = liqoResource(offloadingGroup, "namespacemaps")
+	quotas          = liqoResource(offloadingGroup, "quotas")
+	foreigns        = liqoResource(coreGroup, "foreignclusters")
+	configurations  = liqoResource(networkingGroup, "configurations")
+	gatewayServers  = liqoResource(networkingGroup, "gatewayservers")
+	gatewayClients  = liqoResource(networkingGroup, "gatewayclients")
+	connections     = liqoResource(networkingGroup, "connections")
+	kubeSecrets     = schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
+	kubeNamespaces  = schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
+	kubeConfigMaps  = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
+	kubeNodes       = schema.GroupVersionResource{Version: "v1", Resource: "nodes"}
+	kubeDeployments = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}
+	kubeRequests    = schema.GroupVersionResource{Group: "certificates.k8s.io", Version: "v1", Resource: "certificatesigningrequests"}
+	replicatedAll   = []schema.GroupVersionResource{resourceSlices, namespaceMaps, renews}
 )
 
 func liqoResource(group, plural string) schema.GroupVersionResource {

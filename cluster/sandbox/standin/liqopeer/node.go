@@ -10,6 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"carrick/cluster/sandbox/standin"
 )
 
 // keepNode makes the Node of a virtual node and says how it fares. The
@@ -17,7 +19,7 @@ import (
 // so that saying it once is enough.
 func (l *look) keepNode(ctx context.Context, n *virtualNode) error {
 	nodes := l.client.CoreV1().Nodes()
-	node, err := nodes.Get(ctx, n.Name, metav1.GetOptions{})
+	node, err := standin.Got[corev1.Node](ctx, l.seen, kubeNodes, "", n.Name)
 	if apierrors.IsNotFound(err) {
 		node, err = nodes.Create(ctx, newNode(n), metav1.CreateOptions{FieldManager: "virtual-kubelet"})
 	}
@@ -64,7 +66,7 @@ func (l *look) condition(ctx context.Context, n *virtualNode, status *corev1.Nod
 	if n.Spec.KubeconfigSecretRef == nil {
 		return nil
 	}
-	secret, err := l.client.CoreV1().Secrets(n.Namespace).Get(ctx, n.Spec.KubeconfigSecretRef.Name, metav1.GetOptions{})
+	secret, err := standin.Got[corev1.Secret](ctx, l.seen, kubeSecrets, n.Namespace, n.Spec.KubeconfigSecretRef.Name)
 	if err != nil {
 		return ignoreMissing(err)
 	}

@@ -46,14 +46,14 @@ func Start(ctx context.Context, o Options) (_ *Peer, err error) {
 	p.ends = append(p.ends, hooks.close)
 	together := &pace{}
 	for name, config := range map[string]*rest.Config{"local": o.Local, "remote": o.Remote} {
-		s, err := newSite(config, together)
+		s, err := newSite(ctx, config, together)
 		if err != nil {
 			return nil, err
 		}
 		if err := hooks.register(ctx, name, s); err != nil {
 			return nil, err
 		}
-		p.ends = append(p.ends, func() { hooks.unregister(s) }, s.checks.wait,
+		p.ends = append(p.ends, s.seen.Close, func() { hooks.unregister(s) }, s.checks.wait,
 			standin.Loop(ctx, s.manage), standin.Loop(ctx, s.replicate))
 	}
 	return p, nil
@@ -72,13 +72,14 @@ type site struct {
 	config  *rest.Config
 	client  kubernetes.Interface
 	dynamic dynamic.Interface
+	seen    *standin.Seen
 	checks  *checks // of the API servers that this cluster talks to
 	remotes remotes // clients of those that its replicator writes to
 
 	managing, replicating looks
 }
 
-func newSite(config *rest.Config, together *pace) (*site, error) {
+func newSite(ctx context.Context, config *rest.Config, together *pace) (*site, error) {
 	config = rest.CopyConfig(config)
 	config.QPS = -1
 	client, err := kubernetes.NewForConfig(config)
@@ -90,7 +91,7 @@ func newSite(config *rest.Config, together *pace) (*site, error) {
 		return nil, err
 	}
 	return &site{
-		config: config, client: client, dynamic: untyped, checks: &checks{known: map[string]*check{}},
+		config: config, client: client, dynamic: untyped, seen: standin.See(ctx, untyped), checks: &checks{known: map[string]*check{}},
 		managing: looks{pace: together}, replicating: looks{pace: together},
 	}, nil
 }

@@ -32,8 +32,7 @@ func (s *site) reflectAll(ctx context.Context, id string, secret *corev1.Secret,
 	if err != nil {
 		return err // it may not, or does not answer: nothing is done, and nothing is let go
 	}
-	here, err := s.dynamic.Resource(resource).Namespace(secret.Namespace).
-		List(ctx, metav1.ListOptions{LabelSelector: replication + "=" + yes})
+	here, err := s.seen.List(ctx, resource, secret.Namespace, replication+"="+yes)
 	if err != nil {
 		return ignoreMissing(err)
 	}
@@ -42,8 +41,8 @@ func (s *site) reflectAll(ctx context.Context, id string, secret *corev1.Secret,
 		copies[there.Items[i].GetName()] = &there.Items[i]
 	}
 	var all []error
-	for i := range here.Items {
-		original := &here.Items[i]
+	for i := range here {
+		original := &here[i]
 		if original.GetLabels()[destination] != secret.Labels[remoteClusterID] {
 			continue
 		}

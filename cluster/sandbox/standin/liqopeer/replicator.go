@@ -8,11 +8,14 @@ import (
 	"slices"
 	"sync"
 
+	appsv1 "k8s.io/api/apps/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
+
+	"carrick/cluster/sandbox/standin"
 )
 
 // remotes are clients for other clusters, by cluster id. They are made anew
@@ -37,7 +40,7 @@ func (s *site) replicate(ctx context.Context) error {
 	if s.replicating.skip() {
 		return nil
 	}
-	deployment, err := s.client.AppsV1().Deployments(home).Get(ctx, crdReplicator, metav1.GetOptions{})
+	deployment, err := standin.Got[appsv1.Deployment](ctx, s.seen, kubeDeployments, home, crdReplicator)
 	if err != nil || deployment.Status.AvailableReplicas == 0 {
 		return err
 	}
@@ -45,15 +48,15 @@ func (s *site) replicate(ctx context.Context) error {
 	if err != nil || id == "" {
 		return err
 	}
-	secrets, err1 := s.client.CoreV1().Secrets("").List(ctx, metav1.ListOptions{LabelSelector: identityType + "=" + controlPlaneType})
-	namespaces, err2 := s.client.CoreV1().Namespaces().List(ctx, metav1.ListOptions{LabelSelector: tenantNamespace + "=" + yes})
-	known, err3 := list[foreignSpec, foreignStatus](ctx, s.dynamic, foreigns, cached)
+	secrets, err1 := standin.Listed[corev1.Secret](ctx, s.seen, kubeSecrets, "", identityType+"="+controlPlaneType)
+	namespaces, err2 := standin.Listed[corev1.Namespace](ctx, s.seen, kubeNamespaces, "", tenantNamespace+"="+yes)
+	known, err3 := list[foreignSpec, foreignStatus](ctx, s.seen, foreigns)
 	if err := errors.Join(err1, err2, err3); err != nil {
 		return err
 	}
 	var seen sum
-	for i := range secrets.Items {
-		seen.add(&secrets.Items[i])
+	for i := range secrets {
+		seen.add(&secrets[i])
 	}
 	s.replicating.saw(seen.total) // the rest is what the managers of both sides see
 	var all []error
@@ -61,10 +64,10 @@ func (s *site) replicate(ctx context.Context) error {
 	for _, f := range known {
 		if f.Annotations[unreachable] == yes {
 			lost[f.Name] = true
-			all = append(all, s.giveUp(ctx, f.Name, namespaces.Items))
+			all = append(all, s.giveUp(ctx, f.Name, namespaces))
 		}
 	}
-	return errors.Join(append(all, s.followAll(ctx, id, secrets.Items, namespaces.Items, lost))...)
+	return errors.Join(append(all, s.followAll(ctx, id, secrets, namespaces, lost))...)
 }
 
 // followAll follows each Secret that is heeded. A provider that does not answer

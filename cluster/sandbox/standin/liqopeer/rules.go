@@ -50,7 +50,7 @@ func judgeTenant(ctx context.Context, s *site, r *admissionv1.AdmissionRequest) 
 	if r.Operation != admissionv1.Create {
 		return nil
 	}
-	all, err := list[tenantSpec, tenantStatus](ctx, s.dynamic, tenants, metav1.ListOptions{})
+	all, err := listNow[tenantSpec, tenantStatus](ctx, s, tenants)
 	if err != nil {
 		return err
 	}
@@ -85,7 +85,7 @@ func judgeSlice(ctx context.Context, s *site, r *admissionv1.AdmissionRequest) e
 	if now.Labels[replicated] == yes {
 		return nil
 	}
-	all, err := list[sliceSpec, sliceStatus](ctx, s.dynamic, resourceSlices, metav1.ListOptions{})
+	all, err := listNow[sliceSpec, sliceStatus](ctx, s, resourceSlices)
 	if err != nil {
 		return err
 	}

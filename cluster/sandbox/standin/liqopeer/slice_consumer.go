@@ -8,6 +8,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"carrick/cluster/sandbox/standin"
 )
 
 // The words of a ResourceSlice's conditions.
@@ -56,7 +58,7 @@ func (l *look) askForSlice(ctx context.Context, s *slice) error {
 
 // sign says in a slice who asks, with the key of this cluster.
 func (l *look) sign(ctx context.Context, s *slice) error {
-	secret, err := l.client.CoreV1().Secrets(home).Get(ctx, authenticationKeys, metav1.GetOptions{})
+	secret, err := standin.Got[corev1.Secret](ctx, l.seen, kubeSecrets, home, authenticationKeys)
 	if err != nil {
 		return err
 	}
@@ -174,7 +176,7 @@ func (l *look) dropIdentity(ctx context.Context, have *identity) error {
 // kubeconfigOf writes the kubeconfig of an Identity into its Secret.
 func (l *look) kubeconfigOf(ctx context.Context, have *identity) error {
 	name := identitySecret(have.Labels[resourceSliceName])
-	keys, err := l.client.CoreV1().Secrets(home).Get(ctx, authenticationKeys, metav1.GetOptions{})
+	keys, err := standin.Got[corev1.Secret](ctx, l.seen, kubeSecrets, home, authenticationKeys)
 	if err != nil {
 		return err
 	}
@@ -183,7 +185,7 @@ func (l *look) kubeconfigOf(ctx context.Context, have *identity) error {
 		return err
 	}
 	secrets := l.client.CoreV1().Secrets(have.Namespace)
-	was, err := secrets.Get(ctx, name, metav1.GetOptions{})
+	was, err := standin.Got[corev1.Secret](ctx, l.seen, kubeSecrets, have.Namespace, name)
 	switch {
 	case apierrors.IsNotFound(err):
 		_, err = secrets.Create(ctx, &corev1.Secret{

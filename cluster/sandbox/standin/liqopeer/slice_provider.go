@@ -13,6 +13,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"carrick/cluster/sandbox/standin"
 )
 
 // granted is what a slice gets that does not ask.
@@ -167,11 +169,11 @@ func (l *look) sweep(ctx context.Context) error {
 		}
 	}
 	requests := l.client.CertificatesV1().CertificateSigningRequests()
-	asked, err := requests.List(ctx, metav1.ListOptions{ResourceVersion: cached.ResourceVersion, LabelSelector: resourceSliceName})
+	asked, err := standin.Listed[certificatesv1.CertificateSigningRequest](ctx, l.seen, kubeRequests, "", resourceSliceName)
 	if err != nil {
 		return errors.Join(append(all, err)...)
 	}
-	for _, r := range asked.Items {
+	for _, r := range asked {
 		if !l.sliceFrom(r.Labels[resourceSliceName], r.Labels[remoteClusterID]) {
 			all = append(all, ignoreMissing(requests.Delete(ctx, r.Name, metav1.DeleteOptions{})))
 		}
