@@ -73,6 +73,7 @@ type Item struct {
 	What      string             // "Role renku-sessions/renku", "POST /clusters", "/etc/ood/config/hook.env"
 	Diff      string             // unified diff, secrets masked
 	Note      string             // why it is left, what comes with it
+	Held      bool               // of an undo: the link made it, and it stands while others need it: Note says who
 	Refused   bool               // the server would not take it now: Note says why
 	Conflicts []cluster.Conflict // fields that another manager owns
 	Hash      string             // of what would be written: a plan that was confirmed is the one that is done

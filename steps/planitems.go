@@ -13,6 +13,18 @@ func (p *Plan) Of(v Verb) []Item {
 	return out
 }
 
+// Held are the things of an undo that this link made and that stay, for others
+// need them.
+func (p *Plan) Held() []Item {
+	var out []Item
+	for _, it := range p.Of(Leave) {
+		if it.Held {
+			out = append(out, it)
+		}
+	}
+	return out
+}
+
 // Mends tells whether an action of the plan makes a check hold on a side.
 func (p *Plan) Mends(g *Guide, c Cell) bool {
 	check, _ := g.Check(c.Check)

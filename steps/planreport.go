@@ -44,6 +44,7 @@ type PlanItem struct {
 	Verb      Verb           `json:"verb"`
 	What      string         `json:"what"`                // "Role renku-sessions/renku", "POST /clusters"
 	Note      string         `json:"note,omitempty"`      // why it is left, what comes with it
+	Held      bool           `json:"held,omitempty"`      // of an undo: this link made it, and it stands while others need it
 	Refused   bool           `json:"refused,omitempty"`   // the server would not take it now: note says why
 	Conflicts []PlanConflict `json:"conflicts,omitempty"` // fields that another manager owns
 	Diff      string         `json:"diff,omitempty"`      // unified diff, secrets masked
@@ -84,7 +85,7 @@ func (s *Session) NewPlanReport(p *Plan, now time.Time) PlanReport {
 
 func (it Item) report() PlanItem {
 	out := PlanItem{
-		Verb: it.Verb, What: cluster.Clean(it.What), Note: cluster.Clean(it.Note), Refused: it.Refused, Diff: cluster.Clean(it.Diff),
+		Verb: it.Verb, What: cluster.Clean(it.What), Note: cluster.Clean(it.Note), Held: it.Held, Refused: it.Refused, Diff: cluster.Clean(it.Diff),
 	}
 	for _, c := range it.Conflicts {
 		out.Conflicts = append(out.Conflicts, PlanConflict{cluster.Clean(c.Field), cluster.Clean(c.Manager)})

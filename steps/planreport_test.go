@@ -21,7 +21,7 @@ func TestPlanReport(t *testing.T) {
 		{Step: "one", Action: "note", Title: "Write", Side: Local, Change: Change{Items: []Item{
 			{Verb: Create, What: "ConfigMap a/\x1b[31mb", Diff: "+a: 1\n", Hash: "h"},
 			{Verb: Update, What: "ConfigMap a/c", Note: "not \x07now", Refused: true, Conflicts: []cluster.Conflict{{Manager: "kube\x07ctl", Field: ".data.x"}}},
-			{Verb: Leave, What: "ConfigMap a/d"},
+			{Verb: Leave, What: "ConfigMap a/d", Note: "a/e uses it", Held: true},
 		}}},
 		{Step: "two", Action: "later", Title: "Wait", Side: Remote, Pending: "known after step 1"},
 	}}
@@ -34,10 +34,13 @@ func TestPlanReport(t *testing.T) {
 			{Step: "one", Action: "note", Title: "Write", Side: Local, Role: "desk", Items: []PlanItem{
 				{Verb: Create, What: "ConfigMap a/b", Diff: "+a: 1\n"},
 				{Verb: Update, What: "ConfigMap a/c", Note: "not now", Refused: true, Conflicts: []PlanConflict{{".data.x", "kubectl"}}},
-				{Verb: Leave, What: "ConfigMap a/d"},
+				{Verb: Leave, What: "ConfigMap a/d", Note: "a/e uses it", Held: true},
 			}},
 			{Step: "two", Action: "later", Title: "Wait", Side: Remote, Role: "shelf", Pending: "known after step 1", Items: []PlanItem{}},
 		},
+	}
+	if held := p.Held(); len(held) != 1 || held[0].What != "ConfigMap a/d" {
+		t.Errorf("held: %v", held)
 	}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Error(d)

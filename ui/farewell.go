@@ -53,12 +53,24 @@ func (a *app) farewell(w io.Writer) error {
 	}
 	lines = append(lines, "")
 	if a.o.Passing {
-		_, err := io.WriteString(w, a.plainText(strings.Join(lines, "\n"))+"  "+farewell.Gone+"\n")
-		return err
-	}
-	for _, c := range a.commands(false) {
-		lines = append(lines, fmt.Sprintf("  %-*s  %s", 15+width(a.shortPath(link.Path)), c.command, c.what))
+		lines = append(lines, hang("  ", wrap(farewell.Gone, max(20, a.w-2)))...)
+	} else {
+		lines = append(lines, a.onwardLines(15+width(a.shortPath(link.Path)))...)
 	}
 	_, err := io.WriteString(w, a.plainText(strings.Join(lines, "\n"))+"\n")
 	return err
+}
+
+// onwardLines are the commands, in a column where what they do fits beside them.
+func (a *app) onwardLines(column int) []string {
+	var out []string
+	for _, c := range a.commands(false) {
+		line := fmt.Sprintf("  %-*s  %s", column, c.command, c.what)
+		if a.w > 0 && width(line) > a.w {
+			out = append(out, "  "+c.what+":")
+			line = "    " + c.command
+		}
+		out = append(out, line)
+	}
+	return out
 }

@@ -96,11 +96,23 @@ func (l *live) sweep() tea.Cmd {
 	return tea.Batch(cmds...)
 }
 
-// watch makes the cells of a step, and what they need, live; the others go
-// quiet. A chain that goes on is not disturbed.
-func (l *live) watch(step string) tea.Cmd {
+// watchStep makes the cells of a step, and what they need, live.
+func (l *live) watchStep(step string) tea.Cmd { return l.watch(l.closure(step)) }
+
+// watchAll makes every cell live, for a screen that speaks of all of them.
+func (l *live) watchAll() tea.Cmd {
+	all := map[steps.Cell]bool{}
+	for c := range l.looks {
+		all[c] = true
+	}
+	return l.watch(all)
+}
+
+// watch makes cells live; the others go quiet. A chain that goes on is not
+// disturbed.
+func (l *live) watch(cells map[steps.Cell]bool) tea.Cmd {
 	old := l.watched
-	l.watched = l.closure(step)
+	l.watched = cells
 	for c := range old {
 		if !l.watched[c] && !l.looks[c].silent {
 			l.end(c)

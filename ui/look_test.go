@@ -115,6 +115,43 @@ func TestSummary(t *testing.T) {
 	})
 }
 
+// What an undo leaves because others need it is named, with who that is.
+func TestAnUndoNamesWhatOthersNeed(t *testing.T) {
+	m := &tunnel{keys: true, items: []steps.Item{{Verb: steps.Leave, What: "Secret tunnel/keys", Note: "alice/mydata uses it", Held: true}}}
+	onStage(t, m.options(t), 80, 40, func(p *play) {
+		p.press("3", "n")
+		p.shows("Made by this link", "Secret tunnel/keys: an undo leaves it: alice/mydata uses it", "carrick undo")
+		p.press("u")
+		p.shows("Left, for others need it", "leave", "Secret tunnel/keys", "alice/mydata uses it")
+	})
+}
+
+// What a screen says of all steps follows all of them, whichever step was open.
+func TestWhatSpeaksOfAllStepsIsLive(t *testing.T) {
+	m := &tunnel{keys: true}
+	onStage(t, m.options(t), 80, 40, func(p *play) {
+		becomes := func(keys bool, want steps.Status) {
+			t.Helper()
+			m.set(keys)
+			p.after(time.Second)
+			if got := p.verdict("pair", steps.Remote); got != want {
+				t.Errorf("the keys of step 2: %v, not %v", got, want)
+			}
+		}
+		p.press("1", "S", "G", "enter")
+		p.shows("summary")
+		becomes(false, steps.Fail)
+		p.shows("there is no key pair")
+		becomes(true, steps.Pass)
+
+		p.press("1", "t")
+		becomes(false, steps.Fail)
+		p.shows("there is no key pair")
+		p.press("t")
+		becomes(true, steps.Fail) // the step on screen alone is live again
+	})
+}
+
 func TestHelpNamesEveryKey(t *testing.T) {
 	onStage(t, (&tunnel{}).options(t), 100, 80, func(p *play) {
 		p.press("?")

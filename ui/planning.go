@@ -95,6 +95,9 @@ func (p *stepPage) planned(m plannedMsg) tea.Cmd {
 	case m.purpose == toShow:
 		pl.plan = m.plan
 		return a.lay(a.diffOf("Changes of step "+p.step().Title, m.plan))
+	case m.plan.Empty() && len(m.plan.Held()) > 0:
+		pl.plan = m.plan
+		return a.lay(a.diffOf("Left, for others need it", m.plan))
 	case m.plan.Empty() && m.plan.Undo:
 		a.notice = "there is nothing to take back in this step"
 		if _, all := a.page.(*summary); all {
@@ -107,6 +110,9 @@ func (p *stepPage) planned(m plannedMsg) tea.Cmd {
 	case m.plan.Empty():
 		pl.plan = m.plan
 		a.notice = "there is nothing to change: all is as it should be"
+		if n := a.live.board.Count(p.step().Name); n[steps.Fail] > 0 {
+			a.notice = "nothing that carrick makes here is lacking: what fails says how it is mended"
+		}
 		return nil
 	case len(m.lacking) > 0:
 		return a.lay(a.lackingPanel(m.lacking))

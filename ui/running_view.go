@@ -51,6 +51,9 @@ func (r *run) verdict(a *app, w int) []string {
 		return r.going(a, w)
 	}
 	text := fmt.Sprintf("%s: %s in %.1f s", r.deed.done, plural(r.changed, "change"), r.took.Seconds())
+	if r.plan.Undo && len(r.plan.Held()) > 0 {
+		text += ". What others need is left"
+	}
 	out := hang(" "+a.t.good.Render("✓")+" ", wrap(text, max(1, w-3)))
 	step := ""
 	if p, ok := a.page.(*stepPage); ok {

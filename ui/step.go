@@ -96,7 +96,7 @@ func (p *stepPage) begin() tea.Cmd {
 	p.filter.Reset()
 	p.filter.Blur()
 	p.asked, p.place().wanted = nothing, false
-	return tea.Batch(p.a.live.watch(p.step().Name), p.learnAnswers(), p.forecast(), p.boardMoved())
+	return tea.Batch(p.a.live.watchStep(p.step().Name), p.learnAnswers(), p.forecast(), p.boardMoved())
 }
 
 // enter goes to another step; past the last one is the summary.

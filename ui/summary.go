@@ -44,10 +44,11 @@ func (s *summary) pace() time.Duration {
 
 func (s *summary) about() string { return "What stands, what is left, and how to go on." }
 
+// begin makes everything live: here it is said how all of it stands.
 func (s *summary) begin() tea.Cmd {
 	s.scroll = s.a.pager("", s.lines)
 	s.next = s.a.commands(false)
-	return tea.Batch(s.take(), s.a.live.sweepQuiet())
+	return tea.Batch(s.take(), s.a.live.watchAll())
 }
 
 // take finds out what this link made.
@@ -65,7 +66,7 @@ func (s *summary) update(msg tea.Msg) tea.Cmd {
 	switch msg := msg.(type) {
 	case takenMsg:
 		s.made, s.err = msg.plan, msg.err
-		s.next = s.a.commands(s.made != nil && s.made.Empty())
+		s.next = s.a.commands(s.made != nil && s.made.Empty() && len(s.made.Held()) == 0)
 	case answersMsg, plannedMsg, savedMsg:
 		return s.from.update(msg)
 	case tea.KeyMsg:
@@ -204,10 +205,15 @@ func (s *summary) madeLines(w int) []string {
 	for i := len(s.made.Actions) - 1; i >= 0; i-- {
 		act := s.made.Actions[i]
 		for _, it := range act.Change.Items {
-			if it.Verb.Changes() {
-				side := "  " + pad(a.live.session.Guide().Sides[act.Side].Name, 10) + " "
-				out = append(out, hang(side, wrap(oneLine(it.What), max(1, w-width(side))))...)
+			if !it.Verb.Changes() && !it.Held {
+				continue
 			}
+			text := oneLine(it.What)
+			if it.Held {
+				text += ": an undo leaves it: " + oneLine(it.Note)
+			}
+			side := "  " + pad(a.live.session.Guide().Sides[act.Side].Name, 10) + " "
+			out = append(out, hang(side, wrap(text, max(1, w-width(side))))...)
 		}
 	}
 	if len(out) == 1 {

@@ -340,8 +340,13 @@ func (a *app) printPlan(s *steps.Session, p *steps.Plan, diff bool) {
 			}
 		}
 	}
-	if p.Empty() {
-		fmt.Fprintln(out, map[bool]string{false: "Nothing to change: everything is as the link asks.", true: "Nothing of this link is left."}[p.Undo])
+	switch held := len(p.Held()) > 0; {
+	case held:
+		fmt.Fprintf(out, "What others need is left. When they need it no longer: carrick undo %s\n", steps.Quoted(s.Link().Path))
+	case p.Empty() && p.Undo:
+		fmt.Fprintln(out, "Nothing of this link is left.")
+	case p.Empty():
+		fmt.Fprintln(out, "Nothing to change: everything is as the link asks.")
 	}
 }
 

@@ -17,7 +17,11 @@ type provisionerChart struct{ steps.Chart }
 
 // PlanUndo leaves a provisioner that others need.
 func (p provisionerChart) PlanUndo(ctx context.Context, e steps.Env) (steps.Change, error) {
-	return whileNeeded(ctx, e, "the NFS provisioner", p.Chart.PlanUndo)
+	c, err := whileNeeded(ctx, e, p.Chart.PlanUndo)
+	if i := slices.IndexFunc(c.Items, func(it steps.Item) bool { return it.Held }); i >= 0 {
+		c.Items = c.Items[i : i+1] // the release stands for all that is in it
+	}
+	return c, err
 }
 
 // Undo takes it away, where nobody needs it.
@@ -34,7 +38,7 @@ type besideProvisioner struct{ steps.Manifest }
 
 // PlanUndo leaves what a provisioner needs that others need.
 func (b besideProvisioner) PlanUndo(ctx context.Context, e steps.Env) (steps.Change, error) {
-	return whileNeeded(ctx, e, "what it needs", b.Manifest.PlanUndo)
+	return whileNeeded(ctx, e, b.Manifest.PlanUndo)
 }
 
 // Undo takes it away, where nobody needs it.
@@ -59,15 +63,23 @@ func (p provisionerSpace) Do(ctx context.Context, e steps.Env, say steps.Progres
 	return doSpace(ctx, e, nfsSpace(e), p.Manifest, say)
 }
 
-func whileNeeded(ctx context.Context, e steps.Env, what string, plan func(context.Context, steps.Env) (steps.Change, error)) (steps.Change, error) {
+// whileNeeded is the plan of an undo that takes nothing away as long as claims of others have volumes of the class.
+func whileNeeded(ctx context.Context, e steps.Env, plan func(context.Context, steps.Env) (steps.Change, error)) (steps.Change, error) {
 	users, err := claimsOfOthers(ctx, e)
 	if err != nil {
 		return steps.Change{}, err
 	}
-	if len(users) > 0 {
-		return left(what, "claims that are not this link's have volumes of its class: "+some(users)+". Delete them first, or leave both"), nil
+	c, err := plan(ctx, e)
+	if err != nil || len(users) == 0 {
+		return c, err
 	}
-	return plan(ctx, e)
+	why := "claims that are not this link's have volumes of its class: " + some(users) + ". Delete them first, or leave both"
+	for i, it := range c.Items {
+		if it.Verb.Changes() {
+			c.Items[i] = steps.Item{Verb: steps.Leave, What: it.What, Note: why, Held: true}
+		}
+	}
+	return c, nil
 }
 
 // claimsOfOthers are those of a class that this link has made.

@@ -67,21 +67,24 @@ func TestAProvisionerThatOthersNeedStays(t *testing.T) {
 	s := stepstest.Open(t, box, vsphere.Guide(), assets, "needed", stepstest.Given(t, box, vsphere.Guide(), map[string]any{"storage.source": "nfs"}))
 	stepstest.Apply(t, s, steps.ApplyOptions{TakeOver: true})
 	box.Run(t, clustertest.Local, foreign, "apply", "-f", "-")
-	p := stepstest.Undo(t, s)
-	var said string
-	for _, a := range p.Actions {
-		for _, i := range a.Change.Items {
-			if a.Action == "nfs-chart" {
-				said += string(i.Verb) + " " + i.What + ": " + i.Note
+	for _, empty := range []bool{false, true} { // the second time nothing else is left
+		p := stepstest.Undo(t, s)
+		var said string
+		for _, it := range p.Held() {
+			said += it.What + "; "
+			if !strings.Contains(it.Note, "default/theirs") {
+				t.Errorf("undo says of %s: %s", it.What, it.Note)
 			}
 		}
-	}
-	if !strings.HasPrefix(said, "leave ") || !strings.Contains(said, "default/theirs") {
-		t.Errorf("undo says of the provisioner: %s", said)
+		if p.Empty() != empty || said != "Namespace nfs-provisioner; Release nfs-provisioner/nfs-provisioner; " && said != "Release nfs-provisioner/nfs-provisioner; Namespace nfs-provisioner; " {
+			t.Errorf("undo, empty %v, leaves %s", p.Empty(), said)
+		}
 	}
 	box.Run(t, clustertest.Local, "", "get", "deployment", "-n", "nfs-provisioner", "nfs-subdir-external-provisioner")
 	box.Run(t, clustertest.Local, "", "delete", "persistentvolumeclaim", "-n", "default", "theirs")
-	stepstest.Undo(t, s)
+	if held := stepstest.Undo(t, s).Held(); len(held) > 0 {
+		t.Errorf("nobody needs it, and undo leaves %v", held)
+	}
 	box.Run(t, clustertest.Local, "", "wait", "--for=delete", "--timeout=30s", "namespace/nfs-provisioner")
 }
 

@@ -2,6 +2,7 @@ package vsphere
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -119,7 +120,11 @@ func (t trialClaim) Do(ctx context.Context, e steps.Env, say steps.Progress) err
 	if err != nil || stands {
 		return err
 	}
-	return t.Manifest.Do(ctx, e, say)
+	err = t.Manifest.Do(ctx, e, say)
+	if apierrors.IsNotFound(err) {
+		return fmt.Errorf("the namespace %s, in which things are tried, is not there: step Storage makes it: %s", space(e), again(e, "storage"))
+	}
+	return err
 }
 
 // Export leaves the claim out.
