@@ -194,9 +194,10 @@ func (p *terminal) stacks() string {
 	return p.raw.String()[from:]
 }
 
-// types types keys.
+// types types keys, once those before have been read.
 func (p *terminal) types(keys string) {
 	p.t.Helper()
+	p.taken()
 	if _, err := io.WriteString(p.ours, keys); err != nil {
 		p.t.Fatal(err)
 	}
