@@ -70,22 +70,20 @@ $(BIN)/staticcheck: .ci/tools/go.mod
 .PHONY: verify
 verify: sandbox ## the proof: crashes, faults, rights, hostile input, secrets, fuzzing; one table; GUIDES="renku liqo" for some
 	@rm -f $(CASES); echo "each lane writes bin/prove-LANE.log"; date +%T
-	@$(MAKE) --no-print-directory -k -j5 prove-guides prove-rights prove-hostile prove-secrets prove-fuzz; lanes=$$?; date +%T; \
+	@$(MAKE) --no-print-directory -k -j4 prove-guides prove-rights prove-program prove-fuzz; lanes=$$?; date +%T; \
 		$(GO) run ./cluster/clustertest/cases/table -want crash,fault,right,hostile,secret,fuzz $(CASES) && exit $$lanes
 
 # The lanes of verify. Each guide, and each lane but that of fuzzing, has a sandbox of its own.
 CASES := $(BIN)/cases.jsonl
 PROVE := CARRICK_PROOF=1 CARRICK_GUIDES="$(GUIDES)" CARRICK_CASES=$(CASES) CARRICK_SANDBOX=$(SANDBOX) $(GO) test -count=1 -timeout 60m
 
-.PHONY: prove-guides prove-rights prove-hostile prove-secrets prove-fuzz
+.PHONY: prove-guides prove-rights prove-program prove-fuzz
 prove-guides:
 	$(PROVE) -p 2 -run '^(TestCrashes|TestFaults)$$' $(if $(GUIDES),$(GUIDES:%=./steps/%),./steps/...) >$(BIN)/prove-guides.log 2>&1
 prove-rights:
 	$(PROVE) -run '^TestRightsOfEveryGuide$$' ./cmd/carrick >$(BIN)/prove-rights.log 2>&1
-prove-hostile:
-	$(PROVE) -p 1 -run '^TestHostile' ./cmd/carrick ./steps >$(BIN)/prove-hostile.log 2>&1
-prove-secrets:
-	$(PROVE) -run '^TestSecretsOfEveryGuide$$' ./cmd/carrick >$(BIN)/prove-secrets.log 2>&1
+prove-program:
+	$(PROVE) -p 1 -run '^(TestHostile|TestSecretsOfEveryGuide$$)' ./cmd/carrick ./steps >$(BIN)/prove-program.log 2>&1
 prove-fuzz: # takes what the others leave
 	CARRICK_CASES=$(CASES) WORKERS=1 TARGETS=3 NICE=19 .ci/fuzz 60s 4s >$(BIN)/prove-fuzz.log 2>&1
 

@@ -97,7 +97,7 @@ func TestTheDemoIsWalkedByKeysAlone(t *testing.T) {
 		t.Errorf("exit code %d", code)
 	}
 	p.isAsItWas()
-	for _, text := range []string{"9 Resource pool", "there is no namespace", "The clusters of the demo are gone"} {
+	for _, text := range []string{"9 Resource pool", "✗ remote: the namespace of the sessions is there: ", "The clusters of the demo are gone"} {
 		if !strings.Contains(p.text(), text) {
 			t.Errorf("the summary lacks %q:\n%s", text, p.text())
 		}

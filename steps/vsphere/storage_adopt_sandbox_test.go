@@ -76,7 +76,7 @@ func TestAProvisionerThatOthersNeedStays(t *testing.T) {
 				t.Errorf("undo says of %s: %s", it.What, it.Note)
 			}
 		}
-		if p.Empty() != empty || said != "Namespace nfs-provisioner; Release nfs-provisioner/nfs-provisioner; " && said != "Release nfs-provisioner/nfs-provisioner; Namespace nfs-provisioner; " {
+		if p.Empty() != empty || said != "Release nfs-provisioner/nfs-subdir-external-provisioner; Namespace nfs-provisioner; " {
 			t.Errorf("undo, empty %v, leaves %s", p.Empty(), said)
 		}
 	}
