@@ -125,10 +125,11 @@ func (s *summary) view() []string {
 		body[i] = " " + s.scroll.search.mark(l, s.scroll.shown+i)
 	}
 	out = append(fill(append(out, body...), a.h-2-len(progress)), progress...)
-	return append(append(out, a.rule()), s.foot())
+	return append(append(out, a.rule()), s.foot(len(lines)))
 }
 
-func (s *summary) foot() string {
+// foot is the last line, with a text of so many lines above it.
+func (s *summary) foot(all int) string {
 	a := s.a
 	switch {
 	case a.notice != "" || s.typing() || s.scroll.search.on():
@@ -142,7 +143,7 @@ func (s *summary) foot() string {
 	if !a.live.board.Count("").Green() {
 		first = slices.Insert(first, 1, a.k.Open.as("to what is left"))
 	}
-	if below := len(s.lines(a.w-2)) - s.scroll.shown - s.scroll.high; below > 0 {
+	if below := all - s.scroll.shown - s.scroll.high; below > 0 {
 		first = append([]hint{{"↓", plural(below, "more line")}}, first...)
 	} else if s.scroll.shown > 0 {
 		first = append([]hint{{"↑", "up"}}, first...)

@@ -22,6 +22,10 @@ import (
 // come and go, and so may the API server: while a kind cannot be listed, the
 // API server's own error is the answer.
 //
+// It is no informer of client-go: those keep what they had while the API server
+// is away, tell a refused connection to nobody, and ask for a kind that is not
+// served yet at ever longer intervals, up to half a minute.
+//
 // It lags behind by what a watch takes. Who writes by it must bear a conflict,
 // and that something is there already.
 type Seen struct {
