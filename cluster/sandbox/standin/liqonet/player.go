@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -66,11 +65,10 @@ type Player struct {
 
 	mu       sync.Mutex
 	gateways map[types.UID]*gateway // by the pod that they run in
-	pace     pace
-	owners   map[types.UID]bool   // the Configurations and ends that were there at the last look
-	made     map[types.UID]string // what an end's objects were made of, and are
-	said     map[string]string    // the last event of a kind about an object
-	log      journal              // of the controller manager
+	owners   map[types.UID]bool     // the Configurations and ends that were there at the last look
+	made     map[types.UID]string   // what an end's objects were made of, and are
+	said     map[string]string      // the last event of a kind about an object
+	log      journal                // of the controller manager
 }
 
 // Start plays until Close, or until ctx ends.
@@ -85,7 +83,7 @@ func Start(ctx context.Context, options Options) (*Player, error) {
 	}
 	p := &Player{
 		options: options, client: client, dynamic: untyped, seen: standin.See(ctx, untyped),
-		pace: pace{changed: time.Now()}, gateways: map[types.UID]*gateway{}, made: map[types.UID]string{}, said: map[string]string{},
+		gateways: map[types.UID]*gateway{}, made: map[types.UID]string{}, said: map[string]string{},
 	}
 	p.end = standin.Loop(ctx, p.look)
 	return p, nil
@@ -107,9 +105,6 @@ func (p *Player) Close() {
 func (p *Player) look(ctx context.Context) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.pace.skip(time.Now()) {
-		return nil
-	}
 	site, err := p.site(ctx)
 	if err != nil {
 		return err
@@ -118,7 +113,6 @@ func (p *Player) look(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	p.pace.saw(all.sum(), time.Now())
 	var faults []error
 	if site.networking {
 		faults = append(faults, p.sweep(ctx, all), p.configurations(ctx, site, all), p.ends(ctx, site, &all))
