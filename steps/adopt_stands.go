@@ -39,6 +39,9 @@ func (s *Session) Standing(b *Board) (holds, all int) {
 		if root, masked := b.Cause(c); masked && b.Verdict(root).Status == Waiting {
 			r = b.own(c) // what it leans on is on its way
 		}
+		if r.unasked {
+			continue
+		}
 		switch r.Status {
 		case Pass, Warn:
 			holds++

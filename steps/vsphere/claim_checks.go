@@ -21,7 +21,7 @@ const claimSource = "kubernetes/kubernetes: pkg/controller/volume/persistentvolu
 func claimChecks() []steps.Check {
 	return []steps.Check{
 		{
-			Name: "rwx-class", Title: "the class of shared volumes is there", On: steps.Local, Needs: []string{"signed-in"},
+			Name: "rwx-class", Title: "the class of shared volumes is there", On: steps.Local, Needs: []string{"signed-in"}, Mend: "nfs-chart",
 			Why: "a claim that names a class that is not there stays Pending for ever, and says so nowhere but in its events",
 			See: []string{page, chartSource}, Run: rwxClass,
 		},
