@@ -37,6 +37,7 @@ type look struct {
 	value    any
 	err      error
 	at       time.Time
+	age      time.Duration
 	expires  time.Time
 	trace    *Trace // what was read to get it
 	watchers int    // callers that wait for done; guarded by Looks.mu
@@ -65,6 +66,21 @@ func Look[T any](ctx context.Context, key string, age time.Duration, look func(c
 }
 
 func lookOf[T any](ctx context.Context, owner any, key string, age time.Duration, run func(context.Context) (T, error)) (T, error) {
+	return lookFor(ctx, owner, key, ages{age, age}, run)
+}
+
+// ages are for how long a result counts: the first one, and one after many in
+// which nothing that was read had changed. In between it doubles each time.
+type ages struct{ first, steady time.Duration }
+
+func (a ages) after(l *look) time.Duration {
+	if l == nil || !l.finished() || l.err != nil || time.Since(l.expires) > a.steady || l.trace.Differs() {
+		return a.first
+	}
+	return min(2*l.age, a.steady)
+}
+
+func lookFor[T any](ctx context.Context, owner any, key string, kept ages, run func(context.Context) (T, error)) (T, error) {
 	if c, ok := owner.(*Cluster); ok {
 		if err := c.standing(ctx); err != nil { // what was kept says nothing of a side that is gone
 			var zero T
@@ -79,14 +95,14 @@ func lookOf[T any](ctx context.Context, owner any, key string, age time.Duration
 	if store == nil {
 		value, err := guarded(ctx, key, run)
 		if err == nil {
-			Expires(ctx, time.Now().Add(age))
+			Expires(ctx, time.Now().Add(kept.first))
 		} else {
-			Expires(ctx, time.Now().Add(min(age, errorAge)))
+			Expires(ctx, time.Now().Add(min(kept.first, errorAge)))
 		}
 		return value, err
 	}
 	k := lookKey{owner: owner, kind: (*T)(nil), key: key}
-	l := store.join(ctx, k, age, func(ctx context.Context) (any, error) { return guarded(ctx, key, run) })
+	l := store.join(ctx, k, kept, func(ctx context.Context) (any, error) { return guarded(ctx, key, run) })
 	defer store.leave(k, l)
 	select {
 	case <-l.done:
@@ -101,17 +117,19 @@ func lookOf[T any](ctx context.Context, owner any, key string, age time.Duration
 }
 
 // join returns the look that is kept or under way for k, or starts one.
-func (s *Looks) join(ctx context.Context, k lookKey, age time.Duration, run func(context.Context) (any, error)) *look {
+func (s *Looks) join(ctx context.Context, k lookKey, kept ages, run func(context.Context) (any, error)) *look {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if l := s.kept[k]; l != nil && l.holds(time.Now()) {
-		l.watchers++
-		return l
+	was := s.kept[k]
+	if was != nil && was.holds(time.Now()) {
+		was.watchers++
+		return was
 	}
+	age := kept.after(was)
 	s.prune()
 	ctx, stop := context.WithCancel(context.WithoutCancel(ctx))
 	ctx, trace := Traced(ctx)
-	l := &look{stop: stop, done: make(chan struct{}), trace: trace, watchers: 1}
+	l := &look{stop: stop, done: make(chan struct{}), age: age, trace: trace, watchers: 1}
 	s.kept[k] = l
 	go func() {
 		defer stop()

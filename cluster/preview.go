@@ -26,7 +26,9 @@ type Preview struct {
 
 // PreviewOptions say how long an answer counts. Zero: a minute.
 type PreviewOptions struct {
-	Age time.Duration
+	// Age is how long an answer counts; 0: a minute. Steady, where it is more, is what
+	// that grows to while the same is asked again and nothing of On changes.
+	Age, Steady time.Duration
 	// On reads what the answer hangs on, such as who is asked about objects: when
 	// that changes, the API server is asked anew. Its error is that of the look.
 	On func(context.Context) error
@@ -53,7 +55,8 @@ func (c *Cluster) Preview(ctx context.Context, obj *unstructured.Unstructured, o
 		c.Need(Right{Verb: verb, Group: at.gvr.Group, Resource: at.gvr.Resource, Namespace: at.namespace})
 	}
 	key := "preview/" + at.String() + "/" + Mask(string(body)).Hash()
-	return lookOf(ctx, c, key, cmp.Or(o.Age, previewAge), func(ctx context.Context) (Preview, error) {
+	age := cmp.Or(o.Age, previewAge)
+	return lookFor(ctx, c, key, ages{age, max(age, o.Steady)}, func(ctx context.Context) (Preview, error) {
 		if o.On != nil {
 			if err := o.On(ctx); err != nil {
 				return Preview{}, err

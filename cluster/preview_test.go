@@ -116,3 +116,42 @@ func TestAPreviewIsAskedAnewWhenWhatItHangsOnChanges(t *testing.T) {
 		}
 	})
 }
+
+func TestAPreviewIsAskedLessOftenWhileNothingChanges(t *testing.T) {
+	bubble(t, func(t *testing.T, api *fakeAPI) {
+		asked := admits(api, func(map[string]any) (string, bool) { return "", false })
+		api.put(configMaps, "a", "policy", data("open"))
+		c := api.open(cluster.Options{})
+		base := cluster.WithLooks(t.Context(), cluster.NewLooks())
+		o := cluster.PreviewOptions{Age: 3 * time.Second, Steady: 10 * time.Second, On: func(ctx context.Context) error {
+			_, err := c.Get(ctx, configMaps, "a", "policy")
+			return err
+		}}
+		next := func() time.Duration {
+			t.Helper()
+			before, start := *asked, time.Now()
+			ctx, trace := cluster.Traced(base)
+			if _, err := preview(t, c, ctx, o); err != nil || *asked != before+1 {
+				t.Fatalf("asked %d times, not %d: %v", *asked, before+1, err)
+			}
+			if err := trace.Wait(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			return time.Since(start)
+		}
+		for _, want := range []time.Duration{3, 6, 10, 10} {
+			if took := next(); took != want*time.Second {
+				t.Errorf("asked anew after %v, not %d s", took, want)
+			}
+		}
+		api.put(configMaps, "a", "policy", data("shut"))
+		synctest.Wait()
+		if took := next(); took != 3*time.Second {
+			t.Errorf("asked anew %v after a change", took)
+		}
+		time.Sleep(time.Hour) // the bubble's clock: nobody was here
+		if took := next(); took != 3*time.Second {
+			t.Errorf("asked anew after %v, when nobody had been here for an hour", took)
+		}
+	})
+}

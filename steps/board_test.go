@@ -2,6 +2,7 @@ package steps_test
 
 import (
 	"context"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -125,6 +126,26 @@ func TestProbe(t *testing.T) {
 				t.Errorf("got %v %q, want %v %q", r.Status, r.Found, c.want, c.says)
 			}
 		})
+	}
+}
+
+// However often a probe uses a fact, also by way of defaults, it is learnt once
+// in it, and anew in the next.
+func TestAFactIsTheSameForAllOfAProbe(t *testing.T) {
+	g, learnt := chainGuide(), 0
+	g.Steps[0].Ask = []steps.Question{{Key: "size", Title: "Size", Help: "h", Kind: steps.Text, Default: steps.FromFact("id", "here")}}
+	g.Steps[0].Facts = []steps.Fact{{Name: "id", On: steps.Local, Learn: func(context.Context, steps.Env) (any, error) {
+		learnt++
+		return strconv.Itoa(learnt), nil
+	}}}
+	g.Steps[0].Checks[0].Run = func(_ context.Context, e steps.Env) steps.Result {
+		return steps.Passed("%s and %s", e.Answers.Text("size"), e.Answers.Text("size"))
+	}
+	s := hostSession(t, g)
+	for _, want := range []string{"1 and 1", "2 and 2"} {
+		if r, _ := s.Probe(t.Context(), cell("a", steps.Local)); r.Status != steps.Pass || r.Found != want {
+			t.Errorf("got %v %q, want %q", r.Status, r.Found, want)
+		}
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"sync"
 
 	"carrick/cluster"
 )
@@ -12,6 +13,13 @@ import (
 // env is what a check or action of a side may see, bound to one probe.
 func (s *Session) env(ctx context.Context, side Side, use *usage) Env {
 	return s.resolver(ctx, use).env(side)
+}
+
+// probeEnv is env for one look, to which a fact is the same however often it is used.
+func (s *Session) probeEnv(ctx context.Context, side Side, use *usage) Env {
+	r := s.resolver(ctx, use)
+	r.known = &learnt{all: map[learntKey]learntFact{}}
+	return r.env(side)
 }
 
 // adoptEnv is env for adopt, which sees what either side knows: it looks for
@@ -44,6 +52,42 @@ type resolver struct {
 	defaulting bool
 	// adopting: a side may use all facts of the other one, shared or not.
 	adopting bool
+	known    *learnt // nil: each use of a fact learns it anew, as who waits for a change wants
+}
+
+// learnt are the facts that one probe has learnt: they are the same for all of it.
+type learnt struct {
+	mu  sync.Mutex
+	all map[learntKey]learntFact
+}
+
+type learntKey struct {
+	side       Side
+	name       string
+	defaulting bool // has effects of its own on what is used
+}
+
+type learntFact struct {
+	value any
+	err   error
+}
+
+// learn learns a fact, once but for those that ask for it at the same time.
+func (l *learnt) learn(k learntKey, learn func() (any, error)) (any, error) {
+	if l == nil {
+		return learn()
+	}
+	l.mu.Lock()
+	f, known := l.all[k]
+	l.mu.Unlock()
+	if known {
+		return f.value, f.err
+	}
+	v, err := learn()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.all[k] = learntFact{v, err}
+	return v, err
 }
 
 func (r *resolver) deeper() *resolver {
@@ -110,7 +154,7 @@ func (r *resolver) fact(side Side, name string) (any, error) {
 	if r.depth == deepest {
 		return nil, fmt.Errorf("fact %q leans on itself", name)
 	}
-	v, err := f.Learn(r.ctx, r.deeper().env(side))
+	v, err := r.known.learn(learntKey{side, name, r.defaulting}, func() (any, error) { return f.Learn(r.ctx, r.deeper().env(side)) })
 	if absent := (*AbsentError)(nil); err != nil && r.defaulting && !errors.As(err, &absent) {
 		r.use.fail(err)
 	}

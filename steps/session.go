@@ -131,7 +131,7 @@ func (s *Session) Probe(ctx context.Context, c Cell) (Result, Trace) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	use := &usage{}
-	env := s.env(ctx, c.Side, use)
+	env := s.probeEnv(ctx, c.Side, use)
 	t.answered = use.answered
 	r := s.judgeInTime(ctx, env, step, check)
 	if err := use.sound(); err != nil {

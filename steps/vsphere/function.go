@@ -23,9 +23,13 @@ func function() steps.Step {
 	}
 }
 
-// claimAge is how long what became of a claim counts, where nothing tells of a
-// change.
-const claimAge = 3 * time.Second
+// How long what became of a claim counts where nothing tells of a change: an API
+// server takes up a policy some time after it has been written, and later little
+// changes but what a webhook's pods have in mind.
+const (
+	claimAge    = 3 * time.Second
+	claimSteady = 15 * time.Second
+)
 
 // tried is a claim that nobody keeps.
 type tried struct {
@@ -66,7 +70,7 @@ func tryClaims(ctx context.Context, e steps.Env, namespace string, all ...tried)
 	for i, t := range all {
 		looks = append(looks, func() error {
 			out[i].tried = t
-			said, err := e.Cluster.Preview(ctx, t.object(namespace), cluster.PreviewOptions{Age: claimAge, On: func(ctx context.Context) error { return hangsOn(ctx, e, namespace) }})
+			said, err := e.Cluster.Preview(ctx, t.object(namespace), cluster.PreviewOptions{Age: claimAge, Steady: claimSteady, On: func(ctx context.Context) error { return hangsOn(ctx, e, namespace) }})
 			why, refused := check.Refusal(err)
 			if refused {
 				out[i].refused = why
