@@ -82,9 +82,11 @@ func (p *stepPage) fixLines(check *steps.Check, side steps.Side, r steps.Result,
 	}
 	a := p.a
 	var out []string
-	if action != nil && r.Status != steps.Pass && r.Status != steps.Skip {
+	elsewhere := action != nil && step.Name != p.step().Name
+	made := r.Fix != "" && !elsewhere && p.place().changes() == 0 // and it fails all the same
+	if action != nil && !made && r.Status != steps.Pass && r.Status != steps.Skip {
 		text := oneLine(action.Title)
-		if step.Name != p.step().Name {
+		if elsewhere {
 			text += " (step " + step.Title + ")"
 		}
 		out = append(out, hang(a.t.key.Render("f")+"  ", wrap(text, max(1, w-3)))...)

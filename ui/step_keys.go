@@ -52,6 +52,9 @@ func (p *stepPage) typed(k tea.KeyMsg) tea.Cmd {
 
 func (p *stepPage) pressed(k tea.KeyMsg) tea.Cmd {
 	keys := p.a.k
+	if p.early(k) {
+		return nil
+	}
 	if p.moves(k, p.layout().rows) {
 		p.place().moved = true
 		p.a.run.dismiss()
@@ -84,6 +87,16 @@ func (p *stepPage) pressed(k tea.KeyMsg) tea.Cmd {
 		return p.fix()
 	}
 	return p.look(k)
+}
+
+// early tells whether a key is a yes to what is not shown yet, and says so: nobody
+// has seen what it would be a yes to, and it shall not mean something else either.
+func (p *stepPage) early(k tea.KeyMsg) bool {
+	if p.asked == nothing || !key.Matches(k, p.a.k.Yes.Binding) {
+		return false
+	}
+	p.a.notice = "not yet: " + p.a.k.Yes.Help().Key + " once the changes are shown"
+	return true
 }
 
 // look handles the keys that change nothing.

@@ -47,6 +47,27 @@ func TestApplyThenUndo(t *testing.T) {
 	})
 }
 
+// A yes that comes before there is something to say yes to does nothing, neither
+// here nor in the summary.
+func TestAnEarlyYesIsHeldBack(t *testing.T) {
+	m := &tunnel{}
+	onStage(t, m.options(t), 80, 24, func(p *play) {
+		page := p.a.page.(*stepPage)
+		page.asked = toApply
+		p.press("y")
+		p.shows("not yet: y once the changes are shown", "there is no key pair")
+		p.press("S", "G", "enter")
+		p.shows("summary")
+		page.asked = toUndo
+		p.press("y")
+		p.hides("Copied")
+		p.shows("not yet: y once the changes are shown")
+		if m.made() {
+			t.Error("something was made")
+		}
+	})
+}
+
 func TestErrorOfApplyStaysReadable(t *testing.T) {
 	m := &tunnel{fault: errors.New("the disk is full")}
 	onStage(t, m.options(t), 80, 24, func(p *play) {

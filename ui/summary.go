@@ -80,6 +80,8 @@ func (s *summary) pressed(k tea.KeyMsg) tea.Cmd {
 	searching := s.scroll.search.on()
 	switch {
 	case s.typing():
+	case s.from.early(k):
+		return nil
 	case key.Matches(k, keys.Esc.Binding) && s.from.asked != nothing:
 		s.from.asked = nothing
 		return nil
