@@ -64,7 +64,9 @@ func TestAPeeringSurvivesAKill(t *testing.T) {
 	}
 	both := "KUBECONFIG=" + box.Kubeconfigs[clustertest.Local] + string(os.PathListSeparator) + box.Kubeconfigs[clustertest.Remote]
 	first := onTerminal(t, both, link)
-	first.wait(throughLiqo.on(2)) // the first that is not green
+	first.wait(`step [12] of 9`) // the first that is not green, or was not a moment ago
+	first.types("2")
+	first.wait(throughLiqo.on(2))
 	throughLiqo.apply(first, 2, 7)
 	first.types("n")
 	first.wait(throughLiqo.on(8))
