@@ -14,6 +14,10 @@ import (
 	"github.com/muesli/termenv"
 )
 
+// frames are at most so many a second. The renderer looks for a new one as often, also
+// when there is none: at its own 60 that alone is 1 % of a core.
+const frames = 30
+
 // Run shows the wizard until the user leaves, and then prints a plain summary
 // on the normal screen. It returns nil after q, ErrInterrupted after ctrl+c,
 // ErrNoTerminal where there is none, ctx's error where that ended it. The
@@ -31,7 +35,7 @@ func Run(ctx context.Context, o Options) error {
 	a := newApp(inner, o, os.Getenv)
 	a.w, a.h = w, a.player.sized(w, h)
 	a.dir, _ = os.Getwd() // only to say shorter paths
-	p := tea.NewProgram(a, tea.WithInput(a.listen(o.In, os.Getenv)), tea.WithOutput(o.Out), tea.WithAltScreen())
+	p := tea.NewProgram(a, tea.WithInput(a.listen(o.In, os.Getenv)), tea.WithOutput(o.Out), tea.WithAltScreen(), tea.WithFPS(frames))
 	a.send = p.Send
 	// Not tea.WithContext: that kills the program, which then does not wait for
 	// its reader of the terminal.
