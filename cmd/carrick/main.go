@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"runtime/debug"
 	"strings"
 	"syscall"
 
@@ -20,7 +21,14 @@ import (
 	"carrick/steps"
 )
 
+// mostMemory is what the collector keeps to as far as it can: answers that fill the
+// memory, one after the other, are garbage each.
+const mostMemory = 384 << 20
+
 func main() {
+	if os.Getenv("GOMEMLIMIT") == "" {
+		debug.SetMemoryLimit(mostMemory)
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	code := run(ctx, guides(), os.Args, os.Stdin, os.Stdout, os.Stderr)
 	stop()
