@@ -28,7 +28,7 @@ func (o *office) walkScreens(when string) {
 	p.wait(firstIsIn)
 	for step := 1; step <= w.steps; step++ {
 		p.wait(w.on(step))
-		for range 10 { // rows
+		for range 6 { // rows
 			for _, key := range []string{"\r", "y", "\x1b", "j"} {
 				p.types(key)
 				see()
@@ -40,7 +40,6 @@ func (o *office) walkScreens(when string) {
 			p.types("\x1b")
 			see()
 			p.types("\x1b")
-			see()
 		}
 		next := w.on(step + 1)
 		if step == w.steps {
