@@ -133,7 +133,8 @@ func nfsRights(e steps.Env) []cluster.Right {
 
 // watching is what it takes to see how the provisioner does.
 func watching(namespace string) []cluster.Right {
-	return slices.Concat(to(following, namespace, check.Pods, eventKind), check.Verbs("", "pods/log", namespace, "get"))
+	return slices.Concat(to(following, namespace, check.Pods, eventKind), check.Verbs("", "pods/log", namespace, "get"),
+		check.Verbs("authorization.k8s.io", "subjectaccessreviews", "", "create")) // what its account may
 }
 
 // provisionerRights are what the provisioner takes, in all namespaces and in its own (upstream's chart: clusterrole.yaml,
