@@ -30,9 +30,16 @@ type PreviewOptions struct {
 	// that grows to while the same is asked again and nothing of On changes.
 	Age, Steady time.Duration
 	// On reads what the answer hangs on, such as who is asked about objects: when
-	// that changes, the API server is asked anew. Its error is that of the look.
+	// that changes, the API server is asked anew. Its error is a *PremiseError.
 	On func(context.Context) error
 }
+
+// PremiseError is why what an answer hangs on could not be read: the API server was
+// not asked, and has refused nothing.
+type PremiseError struct{ Err error }
+
+func (e *PremiseError) Error() string { return e.Err.Error() }
+func (e *PremiseError) Unwrap() error { return e.Err }
 
 // Preview asks the API server what would become of obj if it were applied.
 // Nothing is kept by the API server, which takes part in all that it does but
@@ -59,7 +66,7 @@ func (c *Cluster) Preview(ctx context.Context, obj *unstructured.Unstructured, o
 	return lookFor(ctx, c, key, ages{age, max(age, o.Steady)}, func(ctx context.Context) (Preview, error) {
 		if o.On != nil {
 			if err := o.On(ctx); err != nil {
-				return Preview{}, err
+				return Preview{}, &PremiseError{err}
 			}
 		}
 		return c.preview(ctx, doing, at, body)

@@ -2,6 +2,7 @@ package cluster_test
 
 import (
 	"context"
+	"errors"
 	"encoding/json"
 	"io"
 	"net/http"
@@ -152,6 +153,21 @@ func TestAPreviewIsAskedLessOftenWhileNothingChanges(t *testing.T) {
 		time.Sleep(time.Hour) // the bubble's clock: nobody was here
 		if took := next(); took != 3*time.Second {
 			t.Errorf("asked anew after %v, when nobody had been here for an hour", took)
+		}
+	})
+}
+
+func TestAPreviewWithoutItsPremiseIsNotAskedFor(t *testing.T) {
+	bubble(t, func(t *testing.T, api *fakeAPI) {
+		asked := admits(api, func(map[string]any) (string, bool) { return "", false })
+		c := api.open(cluster.Options{})
+		ctx := cluster.WithLooks(t.Context(), cluster.NewLooks())
+		away := errors.New("away")
+		for range 2 { // the second is what was kept of the first
+			_, err := preview(t, c, ctx, cluster.PreviewOptions{On: func(context.Context) error { return away }})
+			if !errors.As(err, new(*cluster.PremiseError)) || !errors.Is(err, away) || *asked != 0 {
+				t.Errorf("asked %d times, %v", *asked, err)
+			}
 		}
 	})
 }

@@ -2,6 +2,7 @@ package check
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 
@@ -69,7 +70,7 @@ func withLevel(name, level string) *unstructured.Unstructured {
 // try, in its words. is is false where the error says nothing of the object, such
 // as that the user may not make one.
 func Refusal(err error) (why string, is bool) {
-	if err == nil || strings.Contains(err.Error(), " cannot patch resource ") || strings.Contains(err.Error(), " cannot create resource ") {
+	if err == nil || errors.As(err, new(*cluster.PremiseError)) || strings.Contains(err.Error(), " cannot patch resource ") || strings.Contains(err.Error(), " cannot create resource ") {
 		return "", false
 	}
 	text := cluster.Clean(err.Error())

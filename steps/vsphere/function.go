@@ -150,5 +150,6 @@ func functionRights(e steps.Env) []cluster.Right {
 	return slices.Concat(
 		to([]string{"create", "patch"}, space(e), claimKind), // dry runs
 		to(following, "", claimKind, check.EndpointSlices, check.StorageClasses, webhooks),
+		to(following, "", kyvernoKinds...), // theirs is looked for, too
 	)
 }

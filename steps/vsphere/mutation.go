@@ -176,7 +176,7 @@ func policyKinds(e steps.Env) (policies, bindings schema.GroupVersionResource, e
 
 // mutationRights are what it takes to do this step.
 func mutationRights(e steps.Env) []cluster.Right {
-	out := slices.Concat(to(following, "", webhooks), to(following, kubeflowSpace, check.ConfigMaps))
+	out := slices.Concat(to(following, "", webhooks), to(following, "", kyvernoKinds...), to(following, kubeflowSpace, check.ConfigMaps))
 	policies, bindings, err := policyKinds(e)
 	switch {
 	case err != nil: // they are not served
