@@ -2,8 +2,8 @@ package cluster_test
 
 import (
 	"context"
-	"errors"
 	"encoding/json"
+	"errors"
 	"io"
 	"net/http"
 	"testing"
