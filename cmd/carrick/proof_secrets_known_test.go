@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"crypto/rand"
 	"compress/gzip"
 	"encoding/base64"
 	"encoding/json"
@@ -40,9 +41,10 @@ func (s site) stored(side steps.Side) []storedSecret {
 	return list.Items
 }
 
-// plant puts a password into the values of every release, and into every Secret
-// of the scenario what kubectl apply would note there. It returns a seeker that
-// knows all that is secret so far.
+// plant puts somebody else's Secrets into both clusters, for a guide may have to do
+// with none of its own; a password into the values of every release; and into every
+// Secret what kubectl apply would note there. It returns a seeker that knows all that
+// is secret so far.
 func (s site) plant() *hostile.Seeker {
 	out := &hostile.Seeker{}
 	s.add(out, "planted password", plantedPassword)
@@ -52,6 +54,9 @@ func (s site) plant() *hostile.Seeker {
 		}
 	}
 	for _, side := range steps.Sides {
+		for _, name := range []string{"bystander", "another"} {
+			s.box.Run(s, string(side), "", "-n", "default", "create", "secret", "generic", name, "--from-literal=password="+rand.Text())
+		}
 		for _, secret := range s.stored(side) {
 			if strings.HasPrefix(secret.Metadata.Namespace, "kube-") {
 				continue
