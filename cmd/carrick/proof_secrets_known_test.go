@@ -2,8 +2,8 @@ package main
 
 import (
 	"bytes"
-	"crypto/rand"
 	"compress/gzip"
+	"crypto/rand"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"

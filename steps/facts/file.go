@@ -99,7 +99,7 @@ func Decode(data []byte) (*File, error) {
 		return nil, fmt.Errorf("%w: a YAML document with kind: %s belongs here", ErrForm, Kind)
 	}
 	if head.APIVersion != Version {
-		return nil, fmt.Errorf("%w that this version of carrick reads: its apiVersion is %q, not %s", ErrForm, head.APIVersion, Version)
+		return nil, fmt.Errorf("%w that this version of carrick reads: its apiVersion is %q, not %s", ErrForm, said(head.APIVersion, 60), Version)
 	}
 	if err := d.Decode(f); err != nil {
 		return nil, fmt.Errorf("%w: %s", ErrForm, said(strings.TrimPrefix(err.Error(), "yaml: "), 300))

@@ -26,6 +26,7 @@ func FuzzDecode(f *testing.F) {
 		"", "\t{", "kind: Facts\n", "apiVersion: carrick/v1alpha1\nkind: Facts\ndigest: ''\n", "apiVersion: \"\\e]0;x\\a\"\nkind: Facts\n",
 		"a: &a [*a]", "? {a: b}\n: c\n", "apiVersion: carrick/v1alpha1\nkind: Facts\n\"\\e[31m\": 1\n", "apiVersion: carrick/v1alpha1\nkind: Facts\nfacts: {a: !!binary aGVsbG8=, b: .nan}\n",
 		"apiVersion: carrick/v1alpha1\nkind: Facts\ntaken: 2026-13-45\n", "kind: Facts\n---\nkind: Facts\n",
+		"kind: Facts\napiVersion: " + strings.Repeat("G", 3000) + "\n",
 	} {
 		f.Add([]byte(text))
 	}
