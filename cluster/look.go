@@ -66,7 +66,7 @@ func Look[T any](ctx context.Context, key string, age time.Duration, look func(c
 }
 
 func lookOf[T any](ctx context.Context, owner any, key string, age time.Duration, run func(context.Context) (T, error)) (T, error) {
-	return lookFor(ctx, owner, key, ages{age, age}, run)
+	return lookAged(ctx, owner, key, ages{age, age}, run)
 }
 
 // ages are for how long a result counts: the first one, and one after many in
@@ -80,7 +80,7 @@ func (a ages) after(l *look) time.Duration {
 	return min(2*l.age, a.steady)
 }
 
-func lookFor[T any](ctx context.Context, owner any, key string, kept ages, run func(context.Context) (T, error)) (T, error) {
+func lookAged[T any](ctx context.Context, owner any, key string, kept ages, run func(context.Context) (T, error)) (T, error) {
 	if c, ok := owner.(*Cluster); ok {
 		if err := c.standing(ctx); err != nil { // what was kept says nothing of a side that is gone
 			var zero T

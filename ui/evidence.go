@@ -74,19 +74,27 @@ func (p *stepPage) evidence(check *steps.Check, cell steps.Cell, w int, all bool
 	return blocks
 }
 
+// offer is the action that mends a check, and its step; nil where all that it makes
+// is there, and the check says what else to do.
+func (p *stepPage) offer(check *steps.Check, side steps.Side, r steps.Result) (*steps.Action, *steps.Step) {
+	action, step := p.guide().Offer(check, side, r)
+	if action != nil && step.Name == p.step().Name && p.place().changes() == 0 && r.Fix != "" && !strings.HasPrefix(r.Fix, "carrick apply") {
+		return nil, nil
+	}
+	return action, step
+}
+
 // fixLines is what to do: the key that does it, else the command.
 func (p *stepPage) fixLines(check *steps.Check, side steps.Side, r steps.Result, w int) []string {
-	action, step := p.guide().Offer(check, side, r)
+	action, step := p.offer(check, side, r)
 	if r.Fix == "" && (action == nil || r.Status != steps.Fail) {
 		return nil
 	}
 	a := p.a
 	var out []string
-	elsewhere := action != nil && step.Name != p.step().Name
-	made := r.Fix != "" && !elsewhere && p.place().changes() == 0 // and it fails all the same
-	if action != nil && !made && r.Status != steps.Pass && r.Status != steps.Skip {
+	if action != nil && r.Status != steps.Pass && r.Status != steps.Skip {
 		text := oneLine(action.Title)
-		if elsewhere {
+		if step.Name != p.step().Name {
 			text += " (step " + step.Title + ")"
 		}
 		out = append(out, hang(a.t.key.Render("f")+"  ", wrap(text, max(1, w-3)))...)
@@ -154,7 +162,7 @@ func (p *stepPage) openDetail() tea.Cmd {
 		}
 		return r.Found
 	}
-	if mend, _ := p.guide().Offer(check, cell.Side, r); mend != nil && !r.Status.Holds() {
+	if mend, _ := p.offer(check, cell.Side, r); mend != nil && !r.Status.Holds() {
 		detail.hints = []hint{p.a.k.Fix.hint()}
 		detail.more = func(k tea.KeyMsg) tea.Cmd {
 			if !key.Matches(k, p.a.k.Fix.Binding) {

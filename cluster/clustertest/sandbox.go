@@ -5,6 +5,7 @@ package clustertest
 import (
 	"bufio"
 	"bytes"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -224,6 +225,17 @@ func (s *Sandbox) Run(tb testing.TB, side, in string, args ...string) string {
 		tb.Fatalf("kubectl %s: %v\n%s", strings.Join(args, " "), err, stderr.String())
 	}
 	return stdout.String()
+}
+
+// Bystanders puts two Secrets of somebody else into each cluster: a secret that is
+// nobody's business here is one, too, also where a guide has none of its own.
+func (s *Sandbox) Bystanders(tb testing.TB) {
+	tb.Helper()
+	for _, side := range []string{Local, Remote} {
+		for _, name := range []string{"bystander", "another"} {
+			s.Run(tb, side, "", "-n", "default", "create", "secret", "generic", name, "--from-literal=password="+rand.Text())
+		}
+	}
 }
 
 // Cleanup runs kubectl against a side when the test ends; what it says counts

@@ -179,7 +179,7 @@ func (s site) without(side steps.Side, granted []stepstest.Granted, rights []ste
 // makes tells whether the guide makes anything on a side.
 func (s site) makes(side steps.Side) bool {
 	return slices.ContainsFunc(s.guide.Steps, func(step steps.Step) bool {
-		return slices.ContainsFunc(step.Actions, func(a steps.Action) bool { return a.On == side })
+		return slices.ContainsFunc(step.Actions, func(a steps.Action) bool { return a.On.Covers(side) })
 	})
 }
 

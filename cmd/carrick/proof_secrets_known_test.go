@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"compress/gzip"
-	"crypto/rand"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
@@ -46,6 +45,7 @@ func (s site) stored(side steps.Side) []storedSecret {
 // Secret what kubectl apply would note there. It returns a seeker that knows all that
 // is secret so far.
 func (s site) plant() *hostile.Seeker {
+	s.box.Bystanders(s)
 	out := &hostile.Seeker{}
 	s.add(out, "planted password", plantedPassword)
 	for key, v := range s.answers {
@@ -54,9 +54,6 @@ func (s site) plant() *hostile.Seeker {
 		}
 	}
 	for _, side := range steps.Sides {
-		for _, name := range []string{"bystander", "another"} {
-			s.box.Run(s, string(side), "", "-n", "default", "create", "secret", "generic", name, "--from-literal=password="+rand.Text())
-		}
 		for _, secret := range s.stored(side) {
 			if strings.HasPrefix(secret.Metadata.Namespace, "kube-") {
 				continue

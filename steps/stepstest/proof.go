@@ -2,7 +2,6 @@ package stepstest
 
 import (
 	"bytes"
-	"crypto/rand"
 	"fmt"
 	"os"
 	"os/exec"
@@ -83,7 +82,7 @@ func (x Proof) stage(t *testing.T) *stage {
 		}
 		*link.Side(side) = spec(s.box, x.Guide, side, s.access[side])
 	}
-	s.bystanders(t)
+	s.box.Bystanders(t)
 	s.trustBoth(t)
 	s.answers = x.Answers(t, s.box, s.box.Open(t, string(ground(x.Guide)), cluster.Options{}).Server())
 	secrets := t.TempDir()
@@ -108,15 +107,6 @@ func (x Proof) stage(t *testing.T) *stage {
 		t.Fatal(err)
 	}
 	return s
-}
-
-// bystanders puts somebody else's Secret into each cluster: a guide may have to do
-// with none of its own, and a secret that is not its business is one, too.
-func (s *stage) bystanders(t *testing.T) {
-	t.Helper()
-	for side := range s.way {
-		s.box.Run(t, string(side), "", "-n", "default", "create", "secret", "generic", "bystander", "--from-literal=password="+rand.Text())
-	}
 }
 
 // trustBoth has the kubeconfig of a guide that joins a machine to a cluster trust the API server itself, too: what the
