@@ -68,6 +68,18 @@ func TestAnEarlyYesIsHeldBack(t *testing.T) {
 	})
 }
 
+// What is made already, and fails all the same, is not offered to be made.
+func TestWhatIsMadeIsNotOffered(t *testing.T) {
+	m := &tunnel{items: []steps.Item{{Verb: steps.Leave, What: "Secret tunnel/keys"}}}
+	onStage(t, m.options(t), 80, 24, func(p *play) {
+		p.shows("there is no key pair", "y  tunnel keys --make")
+		p.hides("f  Make the keys")
+		p.press("f")
+		p.shows("nothing that carrick makes here is lacking")
+	})
+	onStage(t, (&tunnel{}).options(t), 80, 24, func(p *play) { p.shows("f  Make the keys", "y  tunnel keys --make") })
+}
+
 func TestErrorOfApplyStaysReadable(t *testing.T) {
 	m := &tunnel{fault: errors.New("the disk is full")}
 	onStage(t, m.options(t), 80, 24, func(p *play) {
