@@ -7,7 +7,9 @@ import (
 	"io"
 	"os"
 
+	"github.com/go-logr/logr"
 	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
 
 	"carrick/cluster/sandbox/leash"
 	"carrick/cluster/sandbox/roles"
@@ -22,6 +24,7 @@ func main() {
 	if role, ok := roles.Find(os.Args[0]); ok {
 		os.Exit(play(role))
 	}
+	klog.SetLogger(logr.Discard()) // its stderr is the demo's terminal, where a screen may be
 	os.Exit(sandbox(context.Background(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }
 
