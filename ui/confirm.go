@@ -155,7 +155,11 @@ func (c *confirm) view() []string {
 	if n := len(c.questions); n > 1 {
 		right = strings.TrimPrefix(right+fmt.Sprintf(" · question %d of %d", c.at+1, n), " · ")
 	}
-	foot := a.footer([]hint{a.k.No.hint(), a.k.Yes.hint(), {"←→", "yes or no"}, {"enter", "choose it"}, a.k.Diff.hint()}, []hint{a.k.Esc.hint()})
+	first := []hint{a.k.No.hint(), a.k.Yes.hint()}
+	if len(lines) > h {
+		first = append(first, hint{"↑↓", "scroll"})
+	}
+	foot := a.footer(append(first, hint{"←→", "yes or no"}, hint{"enter", "choose it"}, a.k.Diff.hint()), []hint{a.k.Esc.hint()})
 	return a.panelFrame(q.title, right, body, foot)
 }
 

@@ -172,6 +172,9 @@ func (a *app) item(it steps.Item, diff bool, w int) []string {
 		text := fmt.Sprintf("%s is set by %s", oneLine(c.Field), oneLine(c.Manager))
 		out = append(out, hang(indent+a.t.warn.Render("!")+" ", wrap(text, max(1, w-14)))...)
 	}
+	if it.Verb == steps.Update && !diff {
+		out = append(out, a.gist(it.Diff, w)...)
+	}
 	if diff && it.Verb.Changes() && it.Diff != "" {
 		for _, l := range manyLines(it.Diff) {
 			if it.Verb == steps.Create && strings.HasPrefix(l, "@@") {
@@ -179,6 +182,34 @@ func (a *app) item(it steps.Item, diff bool, w int) []string {
 			}
 			out = append(out, a.diffLine(l, w-4)...)
 		}
+	}
+	return out
+}
+
+// gistLines is how many changed lines stand where no diff does.
+const gistLines = 4
+
+// gist are the changed lines of a diff without what is around them; where they are
+// many, how many they are.
+func (a *app) gist(diff string, w int) []string {
+	var out []string
+	more, less := 0, 0
+	for _, l := range manyLines(diff) {
+		sign, text := a.t.good, ""
+		switch {
+		case strings.HasPrefix(l, "+"):
+			more++
+			text = "+ " + strings.TrimSpace(l[1:])
+		case strings.HasPrefix(l, "-"):
+			less++
+			sign, text = a.t.bad.Bold(false), "- "+strings.TrimSpace(l[1:])
+		default:
+			continue
+		}
+		out = append(out, strings.Repeat(" ", 12)+sign.Render(clip(text, max(1, w-12))))
+	}
+	if len(out) > gistLines {
+		return []string{strings.Repeat(" ", 12) + a.t.faint.Render(fmt.Sprintf("+%d -%d lines; %s shows them", more, less, a.k.Diff.hint().key))}
 	}
 	return out
 }

@@ -34,7 +34,21 @@ func (p *stepPage) pane(w, h int) []string {
 			blocks = blocks[:len(blocks)-1]
 		}
 	}
-	return squeeze(blocks, h, w)
+	if linesOf(blocks) <= h {
+		return squeeze(blocks, h, w)
+	}
+	return p.moreBelow(squeeze(blocks, h, w), w)
+}
+
+// moreBelow says at the end of what was shortened how to see the rest.
+func (p *stepPage) moreBelow(lines []string, w int) []string {
+	text := p.a.k.Open.hint().key + " shows all"
+	if len(lines) == 0 || w < 3*width(text) {
+		return lines
+	}
+	last := &lines[len(lines)-1]
+	*last = spread(*last, p.a.t.faint.Render(text)+" ", w)
+	return lines
 }
 
 // evidence is what is known of a cell, in blocks: what was found, why it

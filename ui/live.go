@@ -21,6 +21,7 @@ type live struct {
 	looks   map[steps.Cell]*look
 	pulses  map[steps.Side]steps.Pulse
 	watched map[steps.Cell]bool
+	stir    stir
 }
 
 // look is what is known of one cell, and where its chain stands.
@@ -199,20 +200,25 @@ func (l *live) probed(m probedMsg) tea.Cmd {
 	if k == nil || l.ctx.Err() != nil || m.began.Before(k.began) {
 		return nil
 	}
+	first, was := k.began.IsZero(), l.board.Verdict(m.cell).Status
 	l.board.Put(m.cell, m.result)
 	k.began, k.took, k.trace = m.began, m.took, m.trace
+	var others tea.Cmd
+	if !first && l.watched[m.cell] && l.board.Verdict(m.cell).Status != was {
+		others = l.stir.up()
+	}
 	if m.turn != k.turn {
-		return nil
+		return others
 	}
 	k.probing, k.asked = false, false
 	k.silent = errors.As(m.result.Err, new(*cluster.StaleError))
 	if !l.watched[m.cell] && !k.silent {
-		return nil
+		return others
 	}
 	ctx, stop := context.WithCancel(l.ctx)
 	k.stop = stop
 	session := l.session
-	return func() tea.Msg { return changedMsg{m.cell, m.turn, session.Changed(ctx, m.trace)} }
+	return tea.Batch(others, func() tea.Msg { return changedMsg{m.cell, m.turn, session.Changed(ctx, m.trace)} })
 }
 
 func (l *live) changed(m changedMsg) tea.Cmd {

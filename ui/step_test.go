@@ -1,6 +1,7 @@
 package ui
 
 import (
+	"context"
 	"errors"
 	"os"
 	"strings"
@@ -129,6 +130,49 @@ func TestConflictIsAskedByItself(t *testing.T) {
 	})
 }
 
+// A confirm says of what stands already what changes in it.
+func TestAConfirmSaysWhatChanges(t *testing.T) {
+	labels := "@@ -1,2 +1,2 @@\n labels:\n-    level: restricted\n+    level: baseline\n"
+	items := []steps.Item{
+		{Verb: steps.Update, What: "Namespace tunnel", Diff: labels, Hash: "1"},
+		{Verb: steps.Update, What: "ConfigMap tunnel/big", Diff: "@@ -1,1 +1,6 @@\n-one\n" + strings.Repeat("+two\n", 5), Hash: "2"},
+		{Verb: steps.Create, What: "Secret tunnel/keys", Diff: "@@ -0,0 +1 @@\n+kind: Secret\n", Hash: "3"},
+	}
+	onStage(t, (&tunnel{items: items}).options(t), 80, 24, func(p *play) {
+		p.press("2", "a")
+		p.shows("change  Namespace tunnel", "- level: restricted", "+ level: baseline", "+5 -1 lines; d shows them")
+		p.hides("labels:", "two", "kind: Secret", "scroll")
+	})
+	for range 20 {
+		items = append(items, items[0])
+	}
+	onStage(t, (&tunnel{items: items}).options(t), 80, 24, func(p *play) {
+		p.press("2", "a")
+		p.shows("↑↓ scroll")
+	})
+}
+
+// What is too long for the screen says how to see the rest of it.
+func TestALongFixSaysWhereItsRestIs(t *testing.T) {
+	m := &tunnel{}
+	o := m.options(t)
+	pair := &o.Guides[0].Steps[1].Checks[0]
+	run := pair.Run
+	pair.Run = func(ctx context.Context, e steps.Env) steps.Result {
+		r := run(ctx, e)
+		if r.Fix != "" {
+			r.Fix = strings.Repeat("tunnel keys --make\n", 30)
+		}
+		return r
+	}
+	onStage(t, o, 80, 24, func(p *play) {
+		p.press("2")
+		p.shows("there is no key pair", "tunnel keys --make", "enter shows all")
+		p.press("enter")
+		p.hides("enter shows all")
+	})
+}
+
 func TestDiff(t *testing.T) {
 	onStage(t, (&tunnel{}).options(t), 80, 24, func(p *play) {
 		p.press("d")
@@ -238,6 +282,28 @@ func TestOtherStepsAreNotLive(t *testing.T) {
 		if got := p.verdict("pair", steps.Remote); got != steps.Pass {
 			t.Fatalf("what the step on screen needs was not looked at: %v", got)
 		}
+	})
+}
+
+// Where a verdict changes that is on screen, the others are looked at once more, though
+// not all the time.
+func TestAChangeHasTheOtherStepsLookedAt(t *testing.T) {
+	m := &tunnel{keys: true}
+	onStage(t, m.options(t), 80, 24, func(p *play) {
+		becomes := func(lost bool, after time.Duration, want steps.Status) {
+			t.Helper()
+			m.set(!lost)
+			m.lose(lost)
+			p.press("r")
+			p.after(after)
+			if got := p.verdict("pair", steps.Remote); got != want {
+				t.Errorf("step 2 says %v, not %v", got, want)
+			}
+		}
+		p.press("1", "g")
+		becomes(true, 2*time.Second, steps.Fail)
+		becomes(false, 2*time.Second, steps.Fail)
+		becomes(false, 14*time.Second, steps.Pass)
 	})
 }
 

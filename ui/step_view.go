@@ -260,7 +260,7 @@ func (p *stepPage) nextText() string {
 		word = "summary"
 	}
 	if n := p.a.live.board.Count(p.step().Name).Of(steps.Fail); n > 0 && !p.a.narrow() && (p.a.w >= 100 || p.elsewhere() == 0) {
-		word += fmt.Sprintf(" (%d failed)", n)
+		word += fmt.Sprintf(" (%d %s here)", n, glyph(steps.Fail))
 	}
 	return word
 }

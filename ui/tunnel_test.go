@@ -19,6 +19,7 @@ import (
 type tunnel struct {
 	mu    sync.Mutex
 	keys  bool                                        // the keys were made
+	lost  bool                                        // the sites are not there
 	slow  time.Duration                               // how long making takes
 	fault error                                       // what making them ends with
 	blind error                                       // what planning that ends with
@@ -40,6 +41,22 @@ func (m *tunnel) set(keys bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.keys = keys
+}
+
+func (m *tunnel) lose(lost bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.lost = lost
+}
+
+// there is what the first check finds.
+func (m *tunnel) there(context.Context, steps.Env) steps.Result {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.lost {
+		return steps.Failed("nothing is there", "ping example.org")
+	}
+	return steps.Passed("%s", m.shown)
 }
 
 // soon makes a check look again shortly: nothing here can be watched.
@@ -90,7 +107,7 @@ func (m *tunnel) twoSites() steps.Step {
 			{Key: "net.note", Title: "A note", Kind: steps.Text, Opt: true},
 		},
 		Checks: []steps.Check{
-			{Name: "there", Title: "the site is there", Why: "nothing else can be looked at", On: steps.Both, Run: func(context.Context, steps.Env) steps.Result { return steps.Passed("%s", m.shown) }},
+			{Name: "there", Title: "the site is there", Why: "nothing else can be looked at", On: steps.Both, Run: m.there},
 			{Name: "port", Title: "the port is free or ours", On: steps.Local, Run: func(_ context.Context, e steps.Env) steps.Result {
 				return steps.Passed("port %d", e.Answers.Int("net.port"))
 			}},

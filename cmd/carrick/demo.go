@@ -70,6 +70,11 @@ func (a *app) demo() *cobra.Command {
 }
 
 func (a *app) runDemo(ctx context.Context, guide, fault string, walk autoplay) error {
+	if known := faultsOnPaper(ctx, guide); fault != "" && len(known) > 0 {
+		if _, err := faultOf(known, guide, fault); err != nil {
+			return err
+		}
+	}
 	if err := a.needStage(walk); err != nil {
 		return err
 	}

@@ -39,6 +39,10 @@ func (b *sandbox) fault(guide, name string) (demoFault, error) {
 	if err != nil {
 		return demoFault{}, err
 	}
+	return faultOf(faults, guide, name)
+}
+
+func faultOf(faults []demoFault, guide, name string) (demoFault, error) {
 	for _, f := range faults {
 		if f.Name == name {
 			return f, nil

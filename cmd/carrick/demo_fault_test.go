@@ -96,6 +96,15 @@ func TestFaultFlagsThatAreRefused(t *testing.T) {
 	if text, err := readFile(told); err == nil {
 		t.Errorf("the sandbox was told %q", text)
 	}
+
+	script := "#!/bin/sh\ntest \"$*\" = '--faults renku' && echo '" + twoFaults + "'\n"
+	if err := os.WriteFile(filepath.Join(filepath.Dir(path), sandboxName), []byte(script), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	_, said, code := finish(t, demoCommand(t, path, "--fault", "nope"))
+	if code != exitUsage || !strings.Contains(said, `no fault of renku is called "nope"; there are:`) {
+		t.Errorf("without a terminal: exit code %d, %q", code, said)
+	}
 }
 
 func TestADemoBeginsWithItsFault(t *testing.T) {
