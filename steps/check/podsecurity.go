@@ -3,9 +3,11 @@ package check
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -16,6 +18,7 @@ import (
 // (https://kubernetes.io/docs/concepts/security/pod-security-standards/).
 const (
 	EnforceLabel = "pod-security.kubernetes.io/enforce"
+	versionLabel = "pod-security.kubernetes.io/enforce-version"
 	Privileged   = "privileged"
 	Baseline     = "baseline"
 	Restricted   = "restricted"
@@ -32,14 +35,24 @@ const MostTried = 50
 
 // Violators asks the API server what it would say to a level on each of the first
 // namespaces: it answers with the pods that run there and violate it, each as
-// "namespace/pod: why".
-func Violators(ctx context.Context, c *cluster.Cluster, namespaces []string, level string) ([]string, error) {
+// "namespace/pod: why". It looks at pods only where the level or its version changes
+// (kubernetes/pod-security-admission: admission/admission.go, ValidateNamespace), so it is
+// asked about the server's own version by its other name.
+func Violators(ctx context.Context, c *cluster.Cluster, namespaces []*corev1.Namespace, level string) ([]string, error) {
 	asked := namespaces[:min(len(namespaces), MostTried)]
 	said := make([]cluster.Preview, len(asked))
+	server, err := c.Version(ctx)
+	if err != nil {
+		return nil, err
+	}
 	var looks []func() error
 	for i, ns := range asked {
+		version := fmt.Sprintf("v%d.%d", server.Major, server.Minor)
+		if ns.Labels[versionLabel] == version {
+			version = "latest"
+		}
 		looks = append(looks, func() (err error) {
-			said[i], err = c.Preview(ctx, withLevel(ns, level), cluster.PreviewOptions{})
+			said[i], err = c.Preview(ctx, withLevel(ns.Name, level, version), cluster.PreviewOptions{})
 			return err
 		})
 	}
@@ -50,19 +63,19 @@ func Violators(ctx context.Context, c *cluster.Cluster, namespaces []string, lev
 	for i, ns := range asked {
 		for _, w := range said[i].Warnings {
 			if !strings.HasPrefix(w, "existing pods in namespace") && strings.Contains(w, ": ") {
-				out = append(out, ns+"/"+w)
+				out = append(out, ns.Name+"/"+w)
 			}
 		}
 	}
 	return out, nil
 }
 
-func withLevel(name, level string) *unstructured.Unstructured {
+func withLevel(name, level, version string) *unstructured.Unstructured {
 	o := &unstructured.Unstructured{}
 	o.SetAPIVersion("v1")
 	o.SetKind("Namespace")
 	o.SetName(name)
-	o.SetLabels(map[string]string{EnforceLabel: level})
+	o.SetLabels(map[string]string{EnforceLabel: level, versionLabel: version})
 	return o
 }
 

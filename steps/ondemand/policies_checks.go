@@ -194,11 +194,7 @@ func levelBreaks(ctx context.Context, e steps.Env) steps.Result {
 	if len(all) == 0 {
 		return steps.Skipped("no namespace has the label %s=%s yet: no pod of a user runs", userLabel, userValue)
 	}
-	var names []string
-	for _, ns := range all {
-		names = append(names, ns.Name)
-	}
-	words, err := check.Violators(ctx, e.Cluster, names, level)
+	words, err := check.Violators(ctx, e.Cluster, all, level)
 	if err != nil {
 		return steps.Unseen(err)
 	}

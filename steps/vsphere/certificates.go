@@ -93,7 +93,7 @@ func certificateQuestions() []steps.Question {
 		{
 			Key: "cert.days", Title: "Days that the certificate lasts", Kind: steps.Number, When: usesWebhook, Check: steps.Between(2, 825), Adopt: adoptCertDays,
 			Help:    "It is renewed when a third of it is left.",
-			Default: steps.Fixed(90, "what public CAs give"),
+			Default: defaultDays,
 		},
 		{
 			Key: "cert.ca-years", Title: "Years that the CA lasts", Kind: steps.Number, When: usesWebhook, Check: steps.Between(1, 30), Adopt: adoptCertYears,
@@ -126,6 +126,13 @@ func defaultSigner(e steps.Env) (any, string) {
 		return byCertManager, "the cluster serves certificates.cert-manager.io"
 	}
 	return bySelf, "there is no cert-manager"
+}
+
+func defaultDays(e steps.Env) (any, string) {
+	if signer(e) == bySelf {
+		return 825, "only carrick apply renews it"
+	}
+	return 90, "what public CAs give"
 }
 
 // ownCerts is the CA of the extension, where carrick makes it.

@@ -19,7 +19,7 @@ func claim() steps.Step {
 		Ask: []steps.Question{
 			{
 				Key: "claim.pods", Title: "Try the claim with two pods on two nodes", Kind: steps.YesNo, Adopt: adoptPods,
-				Help:    "Each writes a file and waits two minutes for the other's. They are held to the level restricted, as notebooks should be.",
+				Help:    "Each writes a file and waits nine minutes for the other's. They are held to the level restricted, as notebooks should be.",
 				Default: steps.Fixed(false, "a bound claim is a good sign, and pods need an image"),
 			},
 			{

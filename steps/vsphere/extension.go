@@ -3,8 +3,10 @@ package vsphere
 import (
 	"context"
 	"encoding/base64"
+	"fmt"
 	"slices"
 
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"carrick/cluster"
@@ -79,12 +81,14 @@ func extensionActions() []steps.Action {
 	act := func(name, title, file string, when func(steps.Env) bool, values steps.Values) steps.Action {
 		return steps.Action{Name: name, Title: title, On: steps.Local, Needs: []string{"extension-namespace"}, When: when, Doer: steps.Manifest{File: file, Values: values}}
 	}
+	roles := act("extension-roles", "Let it follow profiles", "", both(carrick, followsProfiles), nil)
+	roles.Doer = followerRoles{steps.Manifest{File: "extension-roles.yaml"}}
 	psp := act("extension-psp", "Let its pods use the PodSecurityPolicy", "psp-space.yaml", pspBranch, nil)
 	psp.Doer = steps.Manifest{File: "psp-space.yaml", Each: eachSpace(extensionSpace)}
 	return []steps.Action{
 		psp,
 		act("extension-account", "Make its account", "extension-account.yaml", nil, nil),
-		act("extension-roles", "Let it follow profiles", "extension-roles.yaml", both(carrick, followsProfiles), nil),
+		roles,
 		act("extension-upstream-roles", "Let it look at namespaces and profiles", "extension-upstream-roles.yaml", upstream, nil),
 		act("extension-upstream-psp", "Let it bind profiles", "extension-upstream-psp.yaml", both(upstream, followsProfiles), nil),
 		act("extension-config", "Tell it the class", "extension-config.yaml", upstream, nil),
@@ -92,6 +96,32 @@ func extensionActions() []steps.Action {
 		whole(check.Deployments, programFits, act("extension-upstream", "Run the published program", "extension-upstream.yaml", upstream, steps.Values{"cause": upstreamCause})),
 		whole(check.Services, serviceFits, act("extension-service", "Make the Service that the API server asks", "extension-service.yaml", usesWebhook, steps.Values{"port": func(_ context.Context, e steps.Env) (any, error) { return hookPort(e), nil }})),
 	}
+}
+
+// followerRoles are the rights of carrick's program. What it has made by them is no
+// link's: pods lean on it, and an undo names it and leaves it.
+type followerRoles struct{ steps.Manifest }
+
+// PlanUndo says also what the program leaves behind.
+func (r followerRoles) PlanUndo(ctx context.Context, e steps.Env) (steps.Change, error) {
+	c, err := r.Manifest.PlanUndo(ctx, e)
+	if err != nil || len(c.Items) == 0 {
+		return c, err
+	}
+	const its = "app.kubernetes.io/managed-by=carrick-vsphere-extension"
+	all, err := check.List[rbacv1.RoleBinding](ctx, e.Cluster, check.RoleBindings, "", cluster.Selector{Labels: its})
+	if err != nil || len(all) == 0 {
+		return c, err
+	}
+	var names []string
+	for _, b := range all {
+		names = append(names, b.Namespace+"/"+b.Name)
+	}
+	c.Items = append(c.Items, steps.Item{
+		Verb: steps.Leave, What: fmt.Sprintf("RoleBindings that the extension has made: %s", some(names)),
+		Note: fmt.Sprintf("pods of those profiles are let in by them; levels that it gave namespaces stay, too. To delete the bindings: %s delete rolebindings -A -l %s", e.Kubectl(), its),
+	})
+	return c, nil
 }
 
 // whole has an action make its one object as a whole.
@@ -173,6 +203,7 @@ func hookConditions(_ context.Context, e steps.Env) (any, error) {
 	}
 	return []any{
 		map[string]any{"name": "rwx", "expression": sharedClaim},
+		map[string]any{"name": "no-volume-by-name", "expression": unnamedVolume},
 		map[string]any{"name": "vsphere-class-or-none", "expression": exchanged(e)},
 	}, nil
 }

@@ -12,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"carrick/cluster"
+	"carrick/cluster/probe"
 	"carrick/steps"
 	"carrick/steps/check"
 )
@@ -104,13 +105,56 @@ func upstreamConfig(ctx context.Context, e steps.Env) steps.Result {
 	if err != nil {
 		return steps.Unseen(err)
 	}
+	issued, err := issuedAt(ctx, e)
+	if err != nil && !absent(err) {
+		return steps.Unseen(err)
+	}
 	for _, p := range pods {
-		if began := p.Status.StartTime; began != nil && began.Time.Before(w.Changed) {
-			return steps.Failed(fmt.Sprintf("pod %s runs since %s, and its class was written on %s: it reads that only at its start", p.Name, began.UTC().Format(time.DateTime), w.Changed.UTC().Format(time.DateTime)),
-				e.Kubectl()+" -n "+m.Namespace+" rollout restart deployment "+extensionName)
+		began := beganAt(p)
+		if began.IsZero() {
+			continue
 		}
+		old := ""
+		switch {
+		case began.Before(w.Changed):
+			old = "its class was written on " + w.Changed.UTC().Format(time.DateTime)
+		case began.Before(issued):
+			old = "its certificate was issued on " + issued.UTC().Format(time.DateTime) + ", so it shows one of before until that ends"
+		default:
+			continue
+		}
+		return steps.Failed(fmt.Sprintf("pod %s runs since %s, and %s: it reads that only at its start", p.Name, began.UTC().Format(time.DateTime), old),
+			e.Kubectl()+" -n "+m.Namespace+" rollout restart deployment "+extensionName)
 	}
 	return steps.Passed("%s, and its pods have started since", has)
+}
+
+// beganAt is when the program of a pod has started, which reads its files then; zero: it
+// has not.
+func beganAt(p *corev1.Pod) time.Time {
+	for _, c := range p.Status.ContainerStatuses {
+		if r := c.State.Running; r != nil {
+			return r.StartedAt.Time
+		}
+	}
+	if p.Status.StartTime == nil {
+		return time.Time{}
+	}
+	return p.Status.StartTime.Time
+}
+
+// issuedAt is from when on the extension's certificate is good; an AbsentError says that
+// there is none that could be read, which is another check's.
+func issuedAt(ctx context.Context, e steps.Env) (time.Time, error) {
+	s, err := tlsOf(ctx, e)
+	if err != nil {
+		return time.Time{}, err
+	}
+	chain, err := probe.ParseCerts([]byte(s.Data["tls.crt"].Reveal()))
+	if err != nil {
+		return time.Time{}, steps.Absent("Secret %s/%s holds no certificate", s.Namespace, s.Name)
+	}
+	return chain[0].NotBefore, nil
 }
 
 func pageSed(ctx context.Context, e steps.Env) steps.Result {

@@ -3,11 +3,13 @@ package vsphere
 import (
 	"context"
 	"crypto/sha256"
+	"crypto/x509"
 	"encoding/hex"
 	"fmt"
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -15,6 +17,7 @@ import (
 	"carrick/cluster"
 	"carrick/cluster/probe"
 	"carrick/steps"
+	"carrick/steps/certs"
 	"carrick/steps/check"
 )
 
@@ -89,8 +92,22 @@ func certBundle(ctx context.Context, e steps.Env) steps.Result {
 		if r.Status != steps.Pass {
 			return r
 		}
+		if r := endsHere(s, roots[0], called, again(e, "extension")); r.Status != steps.Pass {
+			return r
+		}
 	}
 	return steps.Passed("%s", c.Name)
+}
+
+// endsHere asserts that the CA in a webhook lasts on, where it is another than the one
+// beside the certificate: of that, another check speaks.
+func endsHere(s *cluster.Secret, root *x509.Certificate, called, fix string) steps.Result {
+	if beside, err := probe.ParseCerts([]byte(s.Data["ca.crt"].Reveal())); err == nil && root.Equal(beside[0]) {
+		return steps.Passed("it is the one beside the certificate")
+	}
+	r := check.Lasts(root, min(soon, certs.Life(root)/3), time.Now(), fix)
+	r.Found = "of the CA of " + called + ", which is another than the one that signs now, " + r.Found
+	return r
 }
 
 func webhookRules(ctx context.Context, e steps.Env) steps.Result {

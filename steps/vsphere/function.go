@@ -33,9 +33,10 @@ const (
 
 // tried is a claim that nobody keeps.
 type tried struct {
-	name  string // "without a class"
-	mode  corev1.PersistentVolumeAccessMode
-	class *string
+	name   string // "without a class"
+	mode   corev1.PersistentVolumeAccessMode
+	class  *string
+	volume string // that it asks for by name
 }
 
 func (t tried) object(namespace string) *unstructured.Unstructured {
@@ -45,6 +46,9 @@ func (t tried) object(namespace string) *unstructured.Unstructured {
 	}
 	if t.class != nil {
 		spec["storageClassName"] = *t.class
+	}
+	if t.volume != "" {
+		spec["volumeName"] = t.volume
 	}
 	o := &unstructured.Unstructured{Object: map[string]any{}}
 	o.SetGroupVersionKind(claimKind.GroupVersion().WithKind("PersistentVolumeClaim"))

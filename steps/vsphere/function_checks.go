@@ -26,8 +26,8 @@ func functionChecks() []steps.Check {
 			See: []string{mutatorSource}, Run: rwoKeepsClass,
 		},
 		{
-			Name: "static-keeps", Title: "a claim for a volume that somebody has made keeps the class \"\"", On: steps.Local, From: dryRun, Needs: []string{"signed-in"},
-			Why: "\"\" asks for a volume that is there and for no provisioner; the published guide's webhook gives it the shared class, and then it never finds its volume: the NFS provisioner's own claim is one of those",
+			Name: "static-keeps", Title: "a claim for a volume that somebody has made keeps its class", On: steps.Local, From: dryRun, Needs: []string{"signed-in"},
+			Why: "\"\" asks for a volume that is there and for no provisioner, as does a claim that names its volume; the published guide's webhook gives both the shared class, and then they never find it: the NFS provisioner's own claim is one of those, and what a backup brings back",
 			See: []string{mutatorSource}, Run: staticKeeps,
 		},
 		{
@@ -54,10 +54,10 @@ func sharedElsewhere(e steps.Env) bool { return e.Answers.Text("storage.source")
 // shared are claims that are to get the shared class: one without a class, and one
 // of each class that is exchanged.
 func shared(e steps.Env) []tried {
-	out := []tried{{"without a class", corev1.ReadWriteMany, nil}}
+	out := []tried{{name: "without a class", mode: corev1.ReadWriteMany}}
 	if exchanges(e) {
 		for _, name := range e.Answers.List("mutation.from") {
-			out = append(out, tried{"of the class " + name, corev1.ReadWriteMany, &name})
+			out = append(out, tried{name: "of the class " + name, mode: corev1.ReadWriteMany, class: &name})
 		}
 	}
 	return out
@@ -135,9 +135,9 @@ func rwoKeepsClass(ctx context.Context, e steps.Env) steps.Result {
 	if err != nil && !absent(err) {
 		return steps.Unseen(err)
 	}
-	all := []tried{{"without a class", corev1.ReadWriteOnce, nil}}
+	all := []tried{{name: "without a class", mode: corev1.ReadWriteOnce}}
 	if usual != "" {
-		all = append(all, tried{"of the class " + usual, corev1.ReadWriteOnce, &usual})
+		all = append(all, tried{name: "of the class " + usual, mode: corev1.ReadWriteOnce, class: &usual})
 	}
 	got, err := tryClaims(ctx, e, in, all...)
 	if err != nil {
@@ -172,16 +172,24 @@ func staticKeeps(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Unseen(err)
 	}
 	none := ""
-	got, err := tryClaims(ctx, e, in, tried{"that many pods write to", corev1.ReadWriteMany, &none}, tried{"that one node writes to", corev1.ReadWriteOnce, &none})
+	all := []tried{{name: "that many pods write to", mode: corev1.ReadWriteMany, class: &none}, {name: "that one node writes to", mode: corev1.ReadWriteOnce, class: &none}}
+	if from := e.Answers.List("mutation.from"); exchanges(e) && len(from) > 0 {
+		all = append(all, tried{name: "that names its volume", mode: corev1.ReadWriteMany, class: &from[0], volume: "carrick-preview"})
+	}
+	got, err := tryClaims(ctx, e, in, all...)
 	if err != nil {
 		return steps.Unseen(err)
 	}
 	for _, o := range got {
+		asked := "\"\""
+		if *o.class != "" {
+			asked = cluster.Clean(*o.class)
+		}
 		switch {
 		case o.refused != "":
-			return steps.Failed(fmt.Sprintf("a claim of the class \"\", %s, is refused in %s: %s", o.name, in, o.refused), refusedFix(e, in))
-		case !o.has || o.got != "":
-			return steps.Failed(fmt.Sprintf("a claim of the class \"\", %s, gets %s in %s: it does not find the volume that was made for it", o.name, o.word(), in), whoFix(e))
+			return steps.Failed(fmt.Sprintf("a claim of the class %s, %s, is refused in %s: %s", asked, o.name, in, o.refused), refusedFix(e, in))
+		case !o.has || o.got != *o.class:
+			return steps.Failed(fmt.Sprintf("a claim of the class %s, %s, gets %s in %s: it does not find the volume that was made for it", asked, o.name, o.word(), in), whoFix(e))
 		}
 	}
 	return steps.Passed("in %s", in)

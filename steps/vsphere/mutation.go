@@ -140,6 +140,10 @@ func labelValue(_ context.Context, e steps.Env) (any, error) {
 // sharedClaim is a condition of CEL: many pods are to write to it.
 const sharedClaim = "has(object.spec.accessModes) && 'ReadWriteMany' in object.spec.accessModes"
 
+// unnamedVolume is a condition of CEL: the claim asks for no volume by its name. One
+// that does is bound to that, which has the class that the claim asks for.
+const unnamedVolume = "!has(object.spec.volumeName) || object.spec.volumeName == ''"
+
 // exchanged is a condition of CEL: the claim has a class that is exchanged.
 func exchanged(e steps.Env) string {
 	out := "!has(object.spec.storageClassName)"

@@ -138,7 +138,7 @@ func oddPolicy(e steps.Env, p *admissionv1.MutatingAdmissionPolicy, key, value s
 		conditions = append(conditions, plainCEL(c.Expression))
 	}
 	m := p.Spec.Mutations
-	want := []string{plainCEL(sharedClaim), plainCEL(exchanged(e))}
+	want := []string{plainCEL(sharedClaim), plainCEL(unnamedVolume), plainCEL(exchanged(e))}
 	slices.Sort(conditions)
 	slices.Sort(want)
 	if !slices.Equal(conditions, want) || len(m) != 1 || m[0].ApplyConfiguration == nil || plainCEL(m[0].ApplyConfiguration.Expression) != plainCEL(assigned(e)) {
@@ -166,6 +166,7 @@ func oneMutator(ctx context.Context, e steps.Env) steps.Result {
 	var right, others, may, wide []mutator
 	for _, m := range all {
 		switch {
+		case m.told:
 		case m.sure && m.by == by && len(right) == 0:
 			right = append(right, m)
 		case m.sure:

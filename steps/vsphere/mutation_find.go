@@ -17,6 +17,10 @@ import (
 
 var webhooks = schema.GroupVersionResource{Group: "admissionregistration.k8s.io", Version: "v1", Resource: "mutatingwebhookconfigurations"}
 
+// kyvernoHook is the label of the webhooks that Kyverno makes for its policies
+// (kyverno/kyverno: api/kyverno/constants.go).
+const kyvernoHook = "webhook.kyverno.io/managed-by"
+
 // mutatePath is where the published guide's webhook, and carrick's, is asked.
 const mutatePath = "/pvc/mutate"
 
@@ -28,6 +32,7 @@ type mutator struct {
 	resource string // as kubectl calls it
 	sure     bool   // it exchanges classes; else that can't be told from here
 	wide     bool   // it is asked about everything that is made
+	told     bool   // what it does stands in policies, which are looked at themselves
 	service  *admissionv1.ServiceReference
 
 	selects []metav1.LabelSelector // of namespaces
@@ -107,7 +112,7 @@ func policyMutators(ctx context.Context, e steps.Env) ([]mutator, error) {
 			continue
 		}
 		m := mutator{by: byPolicy, kind: "MutatingAdmissionPolicy", name: p.Name, resource: "mutatingadmissionpolicy", wide: !named, text: policyText(p)}
-		m.sure = strings.Contains(m.text, "storageClassName")
+		m.sure = strings.Contains(mutationText(p), "storageClassName")
 		if c.NamespaceSelector != nil {
 			m.selects = append(m.selects, *c.NamespaceSelector)
 		}
@@ -119,8 +124,17 @@ func policyMutators(ctx context.Context, e steps.Env) ([]mutator, error) {
 	return out, nil
 }
 
-// policyText is all that a policy does, as one text.
+// policyText is all that a policy does, and when, as one text.
 func policyText(p *admissionv1.MutatingAdmissionPolicy) string {
+	out := []string{mutationText(p)}
+	for _, c := range p.Spec.MatchConditions {
+		out = append(out, c.Expression)
+	}
+	return strings.Join(out, "\n")
+}
+
+// mutationText is what a policy changes, as one text.
+func mutationText(p *admissionv1.MutatingAdmissionPolicy) string {
 	var out []string
 	for _, m := range p.Spec.Mutations {
 		if m.ApplyConfiguration != nil {
@@ -129,9 +143,6 @@ func policyText(p *admissionv1.MutatingAdmissionPolicy) string {
 		if m.JSONPatch != nil {
 			out = append(out, m.JSONPatch.Expression)
 		}
-	}
-	for _, c := range p.Spec.MatchConditions {
-		out = append(out, c.Expression)
 	}
 	return strings.Join(out, "\n")
 }
@@ -148,7 +159,7 @@ func webhookMutators(ctx context.Context, e steps.Env) ([]mutator, error) {
 			if !is {
 				continue
 			}
-			m := mutator{kind: "MutatingWebhookConfiguration", name: config.Name, resource: "mutatingwebhookconfiguration", wide: !named}
+			m := mutator{kind: "MutatingWebhookConfiguration", name: config.Name, resource: "mutatingwebhookconfiguration", wide: !named, told: config.Labels[kyvernoHook] == byKyverno}
 			if s := w.ClientConfig.Service; s != nil {
 				m.service = s
 				m.sure = named && s.Path != nil && *s.Path == mutatePath

@@ -2,11 +2,14 @@ package vsphere
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	"carrick/cluster"
 	"carrick/steps"
@@ -18,6 +21,7 @@ var kyvernoKinds = []schema.GroupVersionResource{
 	{Group: "kyverno.io", Version: "v1", Resource: "clusterpolicies"},
 	{Group: "kyverno.io", Version: "v1", Resource: "policies"},
 	{Group: "policies.kyverno.io", Version: "v1", Resource: "mutatingpolicies"},
+	{Group: "policies.kyverno.io", Version: "v1beta1", Resource: "mutatingpolicies"},
 	{Group: "policies.kyverno.io", Version: "v1alpha1", Resource: "mutatingpolicies"},
 }
 
@@ -43,7 +47,10 @@ func kyvernoPolicy(e steps.Env) *unstructured.Unstructured {
 					"namespaceSelector": m{"matchLabels": m{key: value}},
 				}}}},
 				"preconditions": m{
-					"all": []any{m{"key": "ReadWriteMany", "operator": "AnyIn", "value": "{{ request.object.spec.accessModes || `[]` }}"}},
+					"all": []any{
+						m{"key": "ReadWriteMany", "operator": "AnyIn", "value": "{{ request.object.spec.accessModes || `[]` }}"},
+						m{"key": "{{ request.object.spec.volumeName || '' }}", "operator": "Equals", "value": ""},
+					},
 					"any": []any{
 						m{"key": "{{ contains(keys(request.object.spec), 'storageClassName') }}", "operator": "Equals", "value": false},
 						m{"key": "{{ request.object.spec.storageClassName || '' }}", "operator": "AnyIn", "value": from},
@@ -55,10 +62,11 @@ func kyvernoPolicy(e steps.Env) *unstructured.Unstructured {
 	}}
 }
 
-// kyvernoMutators are Kyverno's policies that speak of the class of claims; none
-// where there is no Kyverno.
+// kyvernoMutators are Kyverno's policies that change the class of claims; none
+// where there is no Kyverno. A policy that is served in several versions is one.
 func kyvernoMutators(ctx context.Context, e steps.Env) ([]mutator, error) {
 	var out []mutator
+	seen := map[types.UID]bool{}
 	for _, kind := range kyvernoKinds {
 		all, err := e.Cluster.List(ctx, kind, "", cluster.Selector{})
 		if errors.Is(err, cluster.ErrNotServed) {
@@ -68,17 +76,36 @@ func kyvernoMutators(ctx context.Context, e steps.Env) ([]mutator, error) {
 			return nil, err
 		}
 		for _, o := range all {
-			raw, err := o.MarshalJSON()
-			if err != nil {
-				return nil, err
+			if !changesClass(o) || (o.GetUID() != "" && seen[o.GetUID()]) {
+				continue
 			}
-			text := strings.ToLower(string(raw))
-			if strings.Contains(text, "persistentvolumeclaim") && strings.Contains(text, "storageclassname") && strings.Contains(text, "mutat") {
-				out = append(out, mutator{by: byKyverno, kind: o.GetKind(), name: qualified(o.GetNamespace(), o.GetName()), resource: kind.GroupResource().String(), sure: true})
-			}
+			seen[o.GetUID()] = true
+			out = append(out, mutator{by: byKyverno, kind: o.GetKind(), name: qualified(o.GetNamespace(), o.GetName()), resource: kind.GroupResource().String(), sure: true})
 		}
 	}
 	return out, nil
+}
+
+// changesClass tells whether a policy of Kyverno's changes the class of claims: by a
+// rule of its own, or as a whole. What it only looks at, and what stands in its status,
+// changes nothing.
+func changesClass(o *unstructured.Unstructured) bool {
+	if whole, found, _ := unstructured.NestedFieldNoCopy(o.Object, "spec", "mutations"); found {
+		matched, _, _ := unstructured.NestedFieldNoCopy(o.Object, "spec", "matchConstraints")
+		return speaks(matched, "persistentvolumeclaim") && speaks(whole, "storageclassname")
+	}
+	rules, _, _ := unstructured.NestedFieldNoCopy(o.Object, "spec", "rules")
+	list, _ := rules.([]any)
+	return slices.ContainsFunc(list, func(r any) bool {
+		rule, _ := r.(map[string]any)
+		return speaks(rule["match"], "persistentvolumeclaim") && speaks(rule["mutate"], "storageclassname")
+	})
+}
+
+// speaks tells whether a word, in small letters, stands anywhere in a part of an object.
+func speaks(part any, word string) bool {
+	raw, err := json.Marshal(part)
+	return err == nil && strings.Contains(strings.ToLower(string(raw)), word)
 }
 
 func qualified(namespace, name string) string {

@@ -81,7 +81,7 @@ func whyUnbound(ctx context.Context, e steps.Env, c *corev1.PersistentVolumeClai
 func writeFix(e steps.Env, said string) string {
 	path := steps.Quoted(e.Answers.Text("nfs.path"))
 	if strings.Contains(strings.ToLower(said), "read-only") {
-		return "on the NFS server, rw in the place of ro: " + exportFix(e)
+		return fmt.Sprintf("on the NFS server: sudo grep -n %s /etc/exports    # rw in the place of ro, in the line that stands: a second one for the same network is ignored. Then: sudo exportfs -ra\n# it is to read: %s", path, exportLine(e))
 	}
-	return fmt.Sprintf("on the NFS server: sudo exportfs -v | grep -A1 %s && ls -ld %s    # root_squash makes nobody of root: no_root_squash, or sudo chown nobody:nogroup %s && sudo chmod 2777 %s\n# %s", path, path, path, path, exportFix(e))
+	return fmt.Sprintf("on the NFS server: sudo exportfs -v | grep -A1 %s && ls -ld %s    # root_squash makes nobody of root: no_root_squash in the line of /etc/exports that stands (a second one for the same network is ignored), then sudo exportfs -ra; or sudo chown nobody:nogroup %s && sudo chmod 2777 %s\n# the line is to read: %s", path, path, path, path, exportLine(e))
 }

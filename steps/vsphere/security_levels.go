@@ -3,11 +3,13 @@ package vsphere
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
@@ -40,7 +42,7 @@ func levelChecks() []steps.Check {
 			See: []string{"https://kubernetes.io/docs/tasks/configure-pod-container/enforce-standards-namespace-labels/"}, Run: levelWarnings,
 		},
 		{
-			Name: "istio-cni", Title: "sidecars of Istio need no rights that the level refuses", On: steps.Local, When: labelsBranch, Needs: []string{"signed-in"},
+			Name: "istio-cni", Title: "sidecars of Istio need no rights that the level refuses", On: steps.Local, Needs: []string{"signed-in"},
 			Why: "without istio-cni each pod gets an init container that sets up its network with NET_ADMIN and NET_RAW as root: baseline and restricted refuse every such pod",
 			See: []string{"kubeflow/manifests: common/istio/README.md", levelsPage}, Run: istioCNIThere,
 		},
@@ -76,15 +78,17 @@ func labelsFileSays(ctx context.Context, e steps.Env) steps.Result {
 
 // notebook is a pod as Kubeflow's notebook controller makes them
 // (kubeflow/kubeflow: components/notebook-controller): what its namespace adds is
-// added to it, too.
+// added to it, too. Its form has them ask for processors and memory, which a quota
+// may want; so little is meant to fit into any.
 func notebook(namespace string) (*unstructured.Unstructured, error) {
 	group := int64(100)
 	pod := corev1.Pod{}
 	pod.APIVersion, pod.Kind, pod.Name, pod.Namespace = "v1", "Pod", "carrick-preview-0", namespace
 	pod.Labels = map[string]string{"notebook-name": "carrick-preview", "app.kubernetes.io/name": "carrick"}
+	little := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1m"), corev1.ResourceMemory: resource.MustParse("1Mi")}
 	pod.Spec = corev1.PodSpec{
 		SecurityContext: &corev1.PodSecurityContext{FSGroup: &group},
-		Containers:      []corev1.Container{{Name: "carrick-preview", Image: "registry.example.org/notebook", Ports: []corev1.ContainerPort{{Name: "notebook-port", ContainerPort: 8888, Protocol: corev1.ProtocolTCP}}}},
+		Containers:      []corev1.Container{{Name: "carrick-preview", Image: "registry.example.org/notebook", Resources: corev1.ResourceRequirements{Requests: little, Limits: little}, Ports: []corev1.ContainerPort{{Name: "notebook-port", ContainerPort: 8888, Protocol: corev1.ProtocolTCP}}}},
 	}
 	raw, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&pod)
 	if err != nil {
@@ -142,6 +146,7 @@ func profileLevels(ctx context.Context, e steps.Env) steps.Result {
 	if err != nil {
 		return steps.Unseen(err)
 	}
+	bounded := parted(refused, ofItsSize)
 	var none, narrow, wide, held []string
 	for _, ns := range spaces {
 		has := ns.Labels[check.EnforceLabel]
@@ -171,8 +176,36 @@ func profileLevels(ctx context.Context, e steps.Env) steps.Result {
 		return refusedAnyway(e, refused)
 	case len(wide) > 0:
 		return steps.Warned(fmt.Sprintf("the level is to be %s; wider are %s", level(e), some(wide)), byHand(wide))
+	case len(bounded) > 0:
+		names := slices.Sorted(maps.Keys(bounded))
+		return steps.Warned(fmt.Sprintf("%s in all %d, and whether it lets a notebook's pod in can't be told everywhere: the bounds of %s refuse one that asks for next to nothing (%s)", level(e), len(spaces), some(names), bounded[names[0]]),
+			fmt.Sprintf("%s -n %s get resourcequotas,limitranges    # is the quota used up?", e.Kubectl(), names[0]))
 	}
 	return steps.Passed("%s in all %d, and a notebook's pod is let in", level(e), len(spaces))
+}
+
+// ofItsSize tells whether a pod was refused for what it asks for, and not for what it is
+// (kubernetes/kubernetes: staging/src/k8s.io/apiserver/pkg/admission/plugin/resourcequota/controller.go,
+// plugin/pkg/admission/limitranger/admission.go).
+func ofItsSize(why string) bool {
+	for _, mark := range []string{"exceeded quota", "failed quota", "usage per Pod is", "usage per Container is", "limit to request ratio per"} {
+		if strings.Contains(why, mark) {
+			return true
+		}
+	}
+	return false
+}
+
+// parted takes those out of all for whom it is so, and returns them.
+func parted(all map[string]string, is func(string) bool) map[string]string {
+	out := map[string]string{}
+	for name, why := range all {
+		if is(why) {
+			out[name] = why
+			delete(all, name)
+		}
+	}
+	return out
 }
 
 // relabel gives a namespace the level.
@@ -223,7 +256,7 @@ func levelWarnings(ctx context.Context, e steps.Env) steps.Result {
 	if len(spaces) == 0 {
 		return steps.Skipped("there is no profile yet")
 	}
-	found, err := check.Violators(ctx, e.Cluster, spaceNames(spaces), level(e))
+	found, err := check.Violators(ctx, e.Cluster, spaces, level(e))
 	if err != nil {
 		return steps.Unseen(err)
 	}

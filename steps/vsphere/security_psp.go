@@ -80,33 +80,39 @@ func pspRoleThere(ctx context.Context, e steps.Env) steps.Result {
 	return steps.Failed(fmt.Sprintf("ClusterRole %s does not let anybody use PodSecurityPolicy %s", pspRole, pspName), fix+" --dry-run=client -o yaml | "+e.Kubectl()+" replace -f -")
 }
 
-// account is the default account of a namespace, as which most pods run.
-func account(namespace string) cluster.User {
+// accounts are those as which a profile's pods run: notebooks and pipelines as
+// default-editor (kubeflow/dashboard: components/profile-controller/controllers/profile_controller.go).
+var accounts = []string{"default", "default-editor"}
+
+func account(namespace, name string) cluster.User {
 	return cluster.User{
-		Name:   "system:serviceaccount:" + namespace + ":default",
+		Name:   "system:serviceaccount:" + namespace + ":" + name,
 		Groups: []string{"system:serviceaccounts", "system:serviceaccounts:" + namespace, "system:authenticated"},
 	}
 }
 
 // pspAllowed asks for each namespace whether its pods may use the policy.
 func pspAllowed(ctx context.Context, e steps.Env, namespaces []string) (without []string, err error) {
-	may := make([]bool, len(namespaces))
+	may := make([][]bool, len(namespaces))
 	var asks []func() error
 	for i, ns := range namespaces {
-		asks = append(asks, func() error {
-			said, err := e.Cluster.CanAs(ctx, account(ns), true, cluster.Right{Verb: "use", Group: "policy", Resource: "podsecuritypolicies", Name: pspName, Namespace: ns})
-			if err != nil {
-				return err
-			}
-			may[i] = said[0].Allowed
-			return said[0].Err
-		})
+		may[i] = make([]bool, len(accounts))
+		for j, name := range accounts {
+			asks = append(asks, func() error {
+				said, err := e.Cluster.CanAs(ctx, account(ns, name), true, cluster.Right{Verb: "use", Group: "policy", Resource: "podsecuritypolicies", Name: pspName, Namespace: ns})
+				if err != nil {
+					return err
+				}
+				may[i][j] = said[0].Allowed
+				return said[0].Err
+			})
+		}
 	}
 	if err := check.Together(asks...); err != nil {
 		return nil, err
 	}
 	for i, ns := range namespaces {
-		if !may[i] {
+		if slices.Contains(may[i], false) {
 			without = append(without, ns)
 		}
 	}
@@ -187,7 +193,31 @@ func eachOf(spaces []*corev1.Namespace, is func(*corev1.Namespace) bool) []any {
 	return out
 }
 
+// stillFollows says that the extension goes on making bindings on a cluster that serves
+// no PodSecurityPolicies any more; "": it does not.
+func stillFollows(ctx context.Context, e steps.Env) (found, fix string, err error) {
+	s, err := theExtension(ctx, e)
+	if absent(err) {
+		return "", "", nil
+	}
+	if err != nil || s.follows == "" {
+		return "", "", err
+	}
+	fix = "carrick undo " + e.LinkFile() + " --step extension"
+	if runsExtension(e) {
+		fix = again(e, "extension")
+	}
+	return fmt.Sprintf("the cluster serves no PodSecurityPolicies, and Deployment %s/%s goes on binding profiles to ClusterRole %s: what is deleted it makes again", s.Namespace, s.Name, cluster.Clean(s.follows)), fix, nil
+}
+
 func pspLeftovers(ctx context.Context, e steps.Env) steps.Result {
+	found, fix, err := stillFollows(ctx, e)
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	if found != "" {
+		return steps.Warned(found, fix)
+	}
 	all, err := pspBindings(ctx, e)
 	if err != nil {
 		return steps.Unseen(err)
@@ -200,7 +230,7 @@ func pspLeftovers(ctx context.Context, e steps.Env) steps.Result {
 		names = append(names, b.Namespace+"/"+b.Name)
 		fixes = append(fixes, e.Kubectl()+" -n "+b.Namespace+" delete rolebinding "+steps.Quoted(b.Name))
 	}
-	fix := ""
+	fix = ""
 	if !deletesLeftovers(e) {
 		fix = strings.Join(fixes, "\n") + "    # or " + answer(e, "security.leftovers", "yes")
 	}

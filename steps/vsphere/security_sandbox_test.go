@@ -115,6 +115,24 @@ func TestALevelOutlivesADeployOfKubeflow(t *testing.T) {
 	}
 }
 
+// Pods that run on in a namespace that has the level already are told of, too: they don't
+// start again.
+func TestALevelThatStandsStopsNoPodThatRuns(t *testing.T) {
+	box := seeded(t, "privileged-pod")
+	box.Run(t, clustertest.Local, "", "-n", "bob", "wait", "--for=jsonpath={.status.replicas}=1", "--timeout=60s", "deployment/collector")
+	for _, labels := range [][]string{{"enforce=baseline"}, {"enforce=baseline", "enforce-version=v1.36"}} {
+		args := []string{"label", "--overwrite", "namespace", "bob"}
+		for _, l := range labels {
+			args = append(args, "pod-security.kubernetes.io/"+l)
+		}
+		box.Run(t, clustertest.Local, "", args...)
+		s := stepstest.Open(t, box, vsphere.Guide(), assets, "parts", stepstest.Given(t, box, vsphere.Guide(), nil))
+		if r := verdict(t, s, "level-warnings", steps.Warn); !strings.Contains(r.Found, "hostPath") {
+			t.Errorf("%v: %s", labels, r.Found)
+		}
+	}
+}
+
 // What somebody has set up by hand as it should be is known for what it is, and
 // stays theirs.
 func TestWhatIsThereAsItShouldBeStays(t *testing.T) {

@@ -74,10 +74,22 @@ func classKeeps(ctx context.Context, e steps.Env) steps.Result {
 	}
 	how, erases := onDelete(c)
 	if erases {
-		return steps.Warned(fmt.Sprintf("%s: %s: who deletes a claim deletes its data", c.Name, how),
-			fmt.Sprintf("%s delete storageclass %s    # a class can't be changed; volumes that it has made stay. Then, with nfs.archive yes or nfs.reclaim Retain: %s", e.Kubectl(), c.Name, again(e, "nfs")))
+		return steps.Warned(fmt.Sprintf("%s: %s: who deletes a claim deletes its data", c.Name, how), keepFix(e, c))
 	}
 	return steps.Passed("%s: %s", c.Name, how)
+}
+
+// keepFix is how a class comes to keep data: it can't be changed. It is deleted only where
+// the next apply makes it again.
+func keepFix(e steps.Env, c *storagev1.StorageClass) string {
+	if usesNFS(e) && installsNFS(e) && c.Provisioner == provisionerName(e) {
+		return fmt.Sprintf("%s delete storageclass %s    # volumes that it has made stay. Then, with nfs.archive yes or nfs.reclaim Retain: %s", e.Kubectl(), c.Name, again(e, "nfs"))
+	}
+	how := `parameters.archiveOnDelete: "true"`
+	if c.Provisioner == csiNFS {
+		how = "parameters.onDelete: archive"
+	}
+	return fmt.Sprintf("%s get storageclass %s -o yaml    # make a second one of it, under a name of its own, with %s; then %s", e.Kubectl(), c.Name, how, answer(e, "storage.class", "that name"))
 }
 
 // onDelete says what a class does with a folder whose claim is deleted, as its provisioner reads the parameters.
