@@ -79,8 +79,9 @@ func labelsFileSays(ctx context.Context, e steps.Env) steps.Result {
 // notebook is a pod as Kubeflow's notebook controller makes them
 // (kubeflow/kubeflow: components/notebook-controller): what its namespace adds is
 // added to it, too. Its form has them ask for processors and memory, which a quota
-// may want; so little is meant to fit into any.
-func notebook(namespace string) (*unstructured.Unstructured, error) {
+// may want; so little is meant to fit into any. Where the level is to be restricted
+// it is one of an image that is made for that: Kubeflow's own are refused there.
+func notebook(namespace, level string) (*unstructured.Unstructured, error) {
 	group := int64(100)
 	pod := corev1.Pod{}
 	pod.APIVersion, pod.Kind, pod.Name, pod.Namespace = "v1", "Pod", "carrick-preview-0", namespace
@@ -89,6 +90,12 @@ func notebook(namespace string) (*unstructured.Unstructured, error) {
 	pod.Spec = corev1.PodSpec{
 		SecurityContext: &corev1.PodSecurityContext{FSGroup: &group},
 		Containers:      []corev1.Container{{Name: "carrick-preview", Image: "registry.example.org/notebook", Resources: corev1.ResourceRequirements{Requests: little, Limits: little}, Ports: []corev1.ContainerPort{{Name: "notebook-port", ContainerPort: 8888, Protocol: corev1.ProtocolTCP}}}},
+	}
+	if level == check.Restricted {
+		yes, no := true, false
+		pod.Spec.SecurityContext.RunAsNonRoot = &yes
+		pod.Spec.SecurityContext.SeccompProfile = &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}
+		pod.Spec.Containers[0].SecurityContext = &corev1.SecurityContext{AllowPrivilegeEscalation: &no, Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}}}
 	}
 	raw, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&pod)
 	if err != nil {
@@ -107,7 +114,7 @@ func refusals(ctx context.Context, e steps.Env, spaces []*corev1.Namespace) (map
 	var looks []func() error
 	for i, ns := range asked {
 		looks = append(looks, func() error {
-			pod, err := notebook(ns.Name)
+			pod, err := notebook(ns.Name, level(e))
 			if err != nil {
 				return err
 			}
@@ -181,6 +188,9 @@ func profileLevels(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Warned(fmt.Sprintf("%s in all %d, and whether it lets a notebook's pod in can't be told everywhere: the bounds of %s refuse one that asks for next to nothing (%s)", level(e), len(spaces), some(names), bounded[names[0]]),
 			fmt.Sprintf("%s -n %s get resourcequotas,limitranges    # is the quota used up?", e.Kubectl(), names[0]))
 	}
+	if level(e) == check.Restricted {
+		return steps.Passed("%s in all %d, and a notebook's pod is let in that has a securityContext for it; Kubeflow's own have none", level(e), len(spaces))
+	}
 	return steps.Passed("%s in all %d, and a notebook's pod is let in", level(e), len(spaces))
 }
 
@@ -241,7 +251,7 @@ func refusedAnyway(e steps.Env, refused map[string]string) steps.Result {
 	fix := e.Kubectl() + " get namespace " + names[0] + " --show-labels    # and its quota and policies: the reason says which of them refuses"
 	if strings.Contains(refused[names[0]], "NET_ADMIN") || strings.Contains(refused[names[0]], "istio-init") {
 		fix = answer(e, "security.level", check.Privileged) + ", or install istio-cni"
-	} else if strings.Contains(refused[names[0]], "violates PodSecurity") {
+	} else if level(e) == check.Restricted && strings.Contains(refused[names[0]], "violates PodSecurity") {
 		fix = answer(e, "security.level", check.Baseline) + ", which Kubeflow's images of notebooks take"
 	}
 	return steps.Failed(fmt.Sprintf("a notebook's pod is refused where the level is as it should be: in %s (%s)", some(names), refused[names[0]]), fix)
