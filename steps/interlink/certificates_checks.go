@@ -182,7 +182,7 @@ func certificateSecret(ctx context.Context, e steps.Env) steps.Result {
 	}
 	if r := check.TLSSecret(s, e.Answers.Text("exposure.address"), 0, time.Now(), fix); r.Status != steps.Pass {
 		if chain, err := probe.ParseCerts([]byte(s.Data["tls.crt"].Reveal())); err == nil && time.Now().After(chain[0].NotAfter) {
-			r.Fix = renewFix(e)
+			r.Fix = renewFix(ctx, e)
 		}
 		return r
 	}
@@ -193,11 +193,19 @@ func certificateSecret(ctx context.Context, e steps.Env) steps.Result {
 }
 
 // renewFix is how a certificate that ends comes to be issued anew.
-func renewFix(e steps.Env) string {
-	if managed(e) {
-		return e.Kubectl() + " delete secret " + certSecret + " -n " + space(e) + "    # cert-manager issues it anew; if not, it says why: " + e.Kubectl() + " describe certificate -n " + space(e)
+func renewFix(ctx context.Context, e steps.Env) string {
+	if !managed(e) {
+		return secretFix(e)
 	}
-	return secretFix(e)
+	name, err := endpointSecret(ctx, e)
+	if err != nil {
+		return secretFix(e)
+	}
+	if c, err := theCertificate(ctx, e); err == nil {
+		// deleted, the Secret would be gone where its issuer does not answer
+		return fmt.Sprintf("%s -n %s describe certificate %s    # why is it not renewed? To have it issued anew: cmctl renew -n %s %s, or once its issuer is Ready: %s -n %s delete secret %s", e.Kubectl(), space(e), c.GetName(), space(e), c.GetName(), e.Kubectl(), space(e), name)
+	}
+	return fmt.Sprintf("%s create secret tls %s -n %s --cert=fullchain.pem --key=privkey.pem --dry-run=client -o yaml | %s apply -f -    # no Certificate fills it: somebody made it by hand", e.Kubectl(), name, space(e), e.Kubectl())
 }
 
 // pair are the certificates of the endpoint's Secret; cas nil: a public CA's.
@@ -251,7 +259,7 @@ func certificateLasts(ctx context.Context, e steps.Env) steps.Result {
 	}
 	now, again := time.Now(), time.Time{}
 	for _, c := range append([]*x509.Certificate{chain[0]}, cas...) {
-		what, fix := "the certificate", renewFix(e)
+		what, fix := "the certificate", renewFix(ctx, e)
 		if c.IsCA {
 			what, fix = "the CA", secretFix(e)
 		}

@@ -31,7 +31,7 @@ func config() steps.Step {
 				Doer: restartDoer{steps.Manifest{File: "vk-restart.yaml", Values: steps.Values{
 					"name":  func(_ context.Context, e steps.Env) (any, error) { return vkDeployment(e), nil },
 					"mark":  func(_ context.Context, e steps.Env) (any, error) { return restartedFor(e), nil },
-					"cause": wantedConfigHash,
+					"cause": restartCause,
 				}}},
 			},
 		},
@@ -157,14 +157,6 @@ func provingCA(ctx context.Context, e steps.Env, text string) string {
 		return ""
 	}
 	return have
-}
-
-func wantedConfigHash(ctx context.Context, e steps.Env) (any, error) {
-	text, err := wantedConfig(ctx, e)
-	if err != nil {
-		return nil, err
-	}
-	return steps.HashOf(text), nil
 }
 
 // splitHostPort takes an address apart: an IPv6 address has no brackets then, as

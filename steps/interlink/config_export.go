@@ -47,7 +47,7 @@ func exportConfig(ctx context.Context, e steps.Env) ([]steps.Exported, error) {
 	if broken {
 		head = append(head, "# kubernetesApiCaCrt stays empty: releases since 0.5.3 indent it so that the configuration is no YAML.")
 	}
-	helm := fmt.Sprintf("%s -n %s upgrade %s %s%s --reuse-values -f files/local/%s", e.Helm(), vkNamespace(e), name, chartAt, version, valuesFile)
+	helm := fmt.Sprintf("%s -n %s upgrade %s %s%s --reuse-values -f files/local/%s%s", e.Helm(), vkNamespace(e), name, chartAt, version, valuesFile, onHelm4)
 	out := []steps.Exported{{Path: valuesFile, Content: append([]byte(strings.Join(head, "\n")+"\n"), text...)}, {Hand: helm}}
 	edit := fmt.Sprintf("%s    # after each helm upgrade: CA and logging, which the chart's values can't say", again(e, "config"))
 	return append(out, steps.Exported{Hand: edit}), nil

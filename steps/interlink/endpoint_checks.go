@@ -188,7 +188,7 @@ func datesFix(ctx context.Context, e steps.Env, t target, shown *x509.Certificat
 	case chain[0].NotAfter.After(shown.NotAfter) && t.mode == byProxy:
 		return e.Kubectl() + " rollout restart deployment " + proxyName + " -n " + space(e) + "    # Secret " + proxySecret(e) + " holds one until " + chain[0].NotAfter.UTC().Format(time.DateOnly)
 	}
-	return renewFix(e)
+	return renewFix(ctx, e)
 }
 
 // inDate is a moment at which the certificate was good.

@@ -101,6 +101,9 @@ func exposureFits(ctx context.Context, e steps.Env) steps.Result {
 		if port < 30000 || port > 32767 {
 			return steps.Failed(fmt.Sprintf("port %d is outside of the range of node ports, 30000-32767 unless the API server says otherwise", port), "answer exposure.port with a port from 30000 to 32767, or exposure.type with LoadBalancer or hostPort: carrick "+e.LinkFile())
 		}
+		if r := pinnedWell(e, nodes); r.Status != steps.Pass {
+			return r
+		}
 		return steps.Passed("port %d of each node leads to the proxy", port)
 	case asHostPort:
 		return hostPortFits(e, nodes, port)
@@ -116,9 +119,27 @@ func exposureFits(ctx context.Context, e steps.Env) steps.Result {
 	return steps.Passed("%s", seen)
 }
 
+// pinnedWell asserts that the node whose address jobs use takes the proxy's pod, which is
+// pinned there.
+func pinnedWell(e steps.Env, nodes []*corev1.Node) steps.Result {
+	for _, n := range nodes {
+		if n.Name != nodeOf(nodes, e.Answers.Text("exposure.address")) {
+			continue
+		}
+		if why := whyNoPods(n); why != "" {
+			return steps.Failed(fmt.Sprintf("%s is the address of node %s, where the proxy would be pinned, and that %s: its pod would stay Pending", e.Answers.Text("exposure.address"), n.Name, cluster.Clean(why)),
+				"answer exposure.address with an address of a node that takes pods: "+e.Kubectl()+" get nodes -o wide")
+		}
+	}
+	return steps.Passed("it takes pods")
+}
+
 // hostPortFits: the pod has to run on the node whose address jobs use.
 func hostPortFits(e steps.Env, nodes []*corev1.Node, port int) steps.Result {
 	if n := nodeOf(nodes, e.Answers.Text("exposure.address")); n != "" {
+		if r := pinnedWell(e, nodes); r.Status != steps.Pass {
+			return r
+		}
 		return steps.Passed("port %d of node %s, where the proxy is pinned", port, n)
 	}
 	return steps.Warned(fmt.Sprintf("%s is the address of no node: the proxy's pod is pinned nowhere, and port %d is open on whichever node it comes to run", e.Answers.Text("exposure.address"), port),

@@ -1,6 +1,7 @@
 package interlink
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net"
@@ -86,6 +87,24 @@ func realNodes(ctx context.Context, e steps.Env) ([]*corev1.Node, error) {
 	return slices.DeleteFunc(slices.Clone(all), func(n *corev1.Node) bool { return n.Labels[nodeLabel] != "" || n.Labels["type"] == "virtual-kubelet" }), nil
 }
 
+// whyNoPods says why a node takes no pod that tolerates nothing; "": it does.
+func whyNoPods(n *corev1.Node) string {
+	if n.Spec.Unschedulable {
+		return "is cordoned"
+	}
+	for _, c := range n.Status.Conditions {
+		if c.Type == corev1.NodeReady && c.Status != corev1.ConditionTrue {
+			return "is not Ready"
+		}
+	}
+	for _, t := range n.Spec.Taints {
+		if t.Effect == corev1.TaintEffectNoSchedule || t.Effect == corev1.TaintEffectNoExecute {
+			return "has the taint " + t.Key
+		}
+	}
+	return ""
+}
+
 // addressesOf are the addresses of a node, those from outside first.
 func addressesOf(n *corev1.Node) []string {
 	var out []string
@@ -104,7 +123,8 @@ func learnNodeAddress(ctx context.Context, e steps.Env) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	here := check.OnLoopback(e.Cluster.Server()) // the whole cluster is on this machine
+	here := check.OnLoopback(e.Cluster.Server())                                                                 // the whole cluster is on this machine
+	slices.SortStableFunc(nodes, func(a, b *corev1.Node) int { return cmp.Compare(whyNoPods(a), whyNoPods(b)) }) // those that take any come first
 	for _, n := range nodes {
 		for _, a := range addressesOf(n) {
 			if ip, err := netip.ParseAddr(a); err == nil && (here || !ip.IsLoopback()) {

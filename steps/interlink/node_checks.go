@@ -155,18 +155,44 @@ func kubeletImage(ctx context.Context, e steps.Env) steps.Result {
 	}
 	image := cluster.Clean(c.Image)
 	tag := tagOf(c.Image)
-	pin := fmt.Sprintf("set virtualNode.image.tag to a release in the chart's values: %s -n %s upgrade RELEASE %s --reuse-values --set virtualNode.image.tag=0.6.1", e.Helm(), vkNamespace(e), chartAt)
+	pin := pinFix(ctx, e, c.Image)
 	if strings.Contains(c.Image, "@sha256:") {
 		return steps.Warned("it is pinned by a digest, which does not say whether it is 0.4.0 or newer: "+image, "look what it is: "+e.Kubectl()+" -n "+vkNamespace(e)+" logs deploy/"+vkDeployment(e)+" -c "+kubeletName+" | head")
 	}
 	v, err := version.ParseGeneric(tag)
 	switch {
+	case strings.ContainsAny(c.Image, "[] "):
+		return steps.Failed(image+" is no name of an image: a value of the chart was given as something else than a text", pin)
 	case err != nil:
 		return steps.Warned(image+" names no release: whether it is 0.4.0 or newer can't be told, and it is another one one day", pin)
 	case v.LessThan(firstKubelet):
 		return steps.Failed(image+" hands no token to the plugin", pin)
 	}
 	return steps.Passed("%s", image)
+}
+
+// onHelm4 stands behind each command that has Helm upgrade the release: Helm 4 applies
+// as carrick does, and gives way to nobody who has set a field.
+const onHelm4 = "    # with Helm 4 add --force-conflicts: carrick has set fields of it"
+
+// pinFix has the chart run a release of the virtual kubelet. Of the chart the image is one
+// text; older ones take it apart (interlink-hq/interlink-helm-chart: values.yaml).
+func pinFix(ctx context.Context, e steps.Env, image string) string {
+	name, at, _ := strings.Cut(image, "@")
+	name = strings.TrimSuffix(name, ":"+tagOf(name))
+	if at != "" || strings.ContainsAny(name, "[] ") {
+		name = "ghcr.io/interlink-hq/interlink/virtual-kubelet-inttw"
+	}
+	release, chartVersion, set := "RELEASE", "", "virtualNode.image="+name+":0.6.1"
+	if r, err := theRelease(ctx, e); err == nil && r != nil {
+		release, chartVersion = r.Name, " --version "+r.Version
+		if v, _ := r.Value("virtualNode.image"); v != nil {
+			if _, parts := v.(map[string]any); parts {
+				set = "virtualNode.image.tag=0.6.1"
+			}
+		}
+	}
+	return fmt.Sprintf("have the chart run a release: %s -n %s upgrade %s %s%s --reuse-values --set %s%s", e.Helm(), vkNamespace(e), release, chartAt, chartVersion, set, onHelm4)
 }
 
 // tagOf is the tag of an image's name; latest where it names none.
@@ -222,7 +248,7 @@ func chartRelease(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Passed("%s", what)
 	}
 	return steps.Failed(what+" has interlink.kubernetesApiCaCrt set: each upgrade breaks the configuration",
-		fmt.Sprintf("%s -n %s upgrade %s %s --version %s --reuse-values --set interlink.kubernetesApiCaCrt=    # then %s", e.Helm(), vkNamespace(e), r.Name, chartAt, r.Version, again(e, "config")))
+		fmt.Sprintf("%s -n %s upgrade %s %s --version %s --reuse-values --set interlink.kubernetesApiCaCrt=%s, then %s", e.Helm(), vkNamespace(e), r.Name, chartAt, r.Version, onHelm4, again(e, "config")))
 }
 
 // chartValues compares the values of the release with those of the revision before,
@@ -247,7 +273,7 @@ func chartValues(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Passed("release %s, revision %d: nothing of revision %d is missing", r.Name, r.Revision, old.Revision)
 	}
 	return steps.Failed(cluster.Clean(fmt.Sprintf("release %s, revision %d, was made with --set alone and has lost what revision %d was given: %s", r.Name, r.Revision, old.Revision, strings.Join(lost, ", "))),
-		fmt.Sprintf("%[1]s -n %[2]s get values %[3]s --revision %[4]d > site.yaml; %[1]s -n %[2]s upgrade %[3]s %[5]s --version %[6]s -f site.yaml --set interlink.kubernetesApiCaCrt=    # then %[7]s", e.Helm(), vkNamespace(e), r.Name, old.Revision, chartAt, r.Version, again(e, "config")))
+		fmt.Sprintf("%[1]s -n %[2]s get values %[3]s --revision %[4]d > site.yaml; %[1]s -n %[2]s upgrade %[3]s %[5]s --version %[6]s -f site.yaml --set interlink.kubernetesApiCaCrt=%[7]s, then %[8]s", e.Helm(), vkNamespace(e), r.Name, old.Revision, chartAt, r.Version, onHelm4, again(e, "config")))
 }
 
 // again is how a step is applied once more.

@@ -3,8 +3,10 @@ package interlink
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"carrick/cluster"
@@ -72,6 +74,50 @@ func (d restartDoer) Export(_ context.Context, e steps.Env) ([]steps.Exported, e
 	return []steps.Exported{{Hand: fmt.Sprintf("%s rollout restart deployment %s\n%s rollout status deployment %s --timeout=5m", k, vkDeployment(e), k, vkDeployment(e))}}, nil
 }
 
+// once is what a restart for the same configuration has behind its hash, every second
+// time.
+const once = ".again"
+
+// isFor tells whether an annotation is of a configuration.
+func isFor(value, hash string) bool { return value == hash || value == hash+once }
+
+// restartCause is the annotation for the configuration as it is wanted. Where all pods
+// carry it and some don't know what was written since, it is another one: the same
+// would restart nothing.
+func restartCause(ctx context.Context, e steps.Env) (any, error) {
+	text, err := wantedConfig(ctx, e)
+	if err != nil {
+		return nil, err
+	}
+	hash := steps.HashOf(text)
+	dep, _, err := theKubelet(ctx, e)
+	if err != nil {
+		return hash, nil // the plan says why
+	}
+	now := dep.Spec.Template.Annotations[restartedFor(e)]
+	pods, err := podsOfKubelet(ctx, e)
+	if err != nil {
+		return nil, err
+	}
+	rolling := slices.ContainsFunc(pods, func(p *corev1.Pod) bool { return p.Annotations[restartedFor(e)] != now })
+	if !isFor(now, hash) || rolling || len(pods) == 0 {
+		if isFor(now, hash) {
+			return now, nil
+		}
+		return hash, nil
+	}
+	knows, err := knowsConfig(ctx, e)
+	switch {
+	case err != nil:
+		return nil, err
+	case knows:
+		return now, nil
+	case now == hash:
+		return hash + once, nil
+	}
+	return hash, nil
+}
+
 // knowsConfig tells whether the virtual kubelet's pods started after the
 // configuration was written as it is wanted.
 func knowsConfig(ctx context.Context, e steps.Env) (bool, error) {
@@ -94,8 +140,9 @@ type starts struct {
 	old  []string // those that started before it, in words
 }
 
-// startsOf looks at the pods: one that was made for that configuration, or
-// started after it, knows it.
+// startsOf looks at the pods: one that was made for that configuration since that was
+// written, or started after it, knows it. One of before may have been made for the same
+// text: a helm upgrade writes another one in between.
 func startsOf(ctx context.Context, e steps.Env, hash string) (starts, error) {
 	var out starts
 	pods, err := podsOfKubelet(ctx, e)
@@ -112,7 +159,7 @@ func startsOf(ctx context.Context, e steps.Env, hash string) (starts, error) {
 	for _, p := range pods {
 		began := p.Status.StartTime
 		switch {
-		case p.Annotations[restartedFor(e)] == hash:
+		case isFor(p.Annotations[restartedFor(e)], hash) && !p.CreationTimestamp.Time.Before(out.Changed.Truncate(time.Second)):
 		case began == nil:
 			out.old = append(out.old, p.Name+" has not started yet")
 		case began.After(out.Changed), began.Equal(&out.Made): // times have seconds; before it was made nothing started with it

@@ -192,6 +192,7 @@ func podsNotForced(ctx context.Context, e steps.Env) steps.Result {
 	}
 	var stuck []string
 	var next time.Time
+	uid := ""
 	for _, p := range pods {
 		if p.DeletionTimestamp == nil {
 			continue
@@ -199,13 +200,16 @@ func podsNotForced(ctx context.Context, e steps.Env) steps.Result {
 		due := p.DeletionTimestamp.Add(stuckAfter)
 		if time.Now().After(due) {
 			stuck = append(stuck, p.Name)
+			if uid == "" {
+				uid = string(p.UID)
+			}
 		} else if next.IsZero() || due.Before(next) {
 			next = due
 		}
 	}
 	if len(stuck) > 0 {
 		return steps.Warned("pods should have been gone by now: "+some(stuck)+"; deleted by force, their jobs go on without a token that is good",
-			"end the batch jobs first, run on the edge node: squeue --format='%i %j' | grep "+steps.Quoted(stuck[0])+"    # then scancel ID; a pod that still hangs may be forced then")
+			"end the batch jobs first, run on the edge node: squeue --format='%i %j' | grep "+steps.Quoted(uid)+"    # jobs are called by their pod's UID, here that of "+stuck[0]+"; then scancel ID; a pod that still hangs may be forced then")
 	}
 	r := steps.Passed("none of %d; a job's token is good for as long as its pod is there", len(pods))
 	r.Again = next
