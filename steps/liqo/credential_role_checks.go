@@ -34,7 +34,7 @@ func consumersRole(ctx context.Context, e steps.Env) steps.Result {
 	if err != nil {
 		return steps.Unseen(err)
 	}
-	anew := e.Helm() + " upgrade liqo liqo/liqo -n liqo --reuse-values    # with the release's own name and namespace; the chart brings the ClusterRole"
+	anew := chartAgain(ctx, e) + "    # the chart brings the ClusterRole"
 	if len(found) == 0 {
 		return steps.Failed("there is no ClusterRole with the label "+roleLabel, anew)
 	}
@@ -42,11 +42,11 @@ func consumersRole(ctx context.Context, e steps.Env) steps.Result {
 	if len(found) > 1 {
 		return steps.Failed(fmt.Sprintf("%d ClusterRoles have the label %s: %s, %s", len(found), roleLabel, found[0].Name, found[1].Name), "delete the one that is not the installed release's")
 	}
-	return judgeRole(role, anew)
+	return judgeRole(role, anew, upgrade(ctx, e, renewsSince))
 }
 
 // judgeRole says whether a ClusterRole grants what consumers need, and no more.
-func judgeRole(role *rbacv1.ClusterRole, anew string) steps.Result {
+func judgeRole(role *rbacv1.ClusterRole, anew, newer string) steps.Result {
 	if ok, lacking := validation.Covers(role.Rules, copied); !ok {
 		return steps.Failed(fmt.Sprintf("ClusterRole %s lacks: %s", role.Name, rulesInWords(lacking)), anew)
 	}
@@ -54,7 +54,7 @@ func judgeRole(role *rbacv1.ClusterRole, anew string) steps.Result {
 		return steps.Warned(fmt.Sprintf("ClusterRole %s grants more than Liqo's own: %s", role.Name, rulesInWords(more)), "take it out: every consumer has it. "+anew)
 	}
 	if ok, _ := validation.Covers(role.Rules, renewed); !ok {
-		return steps.Warned(fmt.Sprintf("ClusterRole %s lacks renews: the certificates of ResourceSlices end and are not renewed", role.Name), anew)
+		return steps.Warned(fmt.Sprintf("ClusterRole %s lacks renews: the certificates of ResourceSlices end and are not renewed", role.Name), newer)
 	}
 	return steps.Passed("%s: resourceslices, namespacemaps and renews", role.Name)
 }

@@ -26,7 +26,7 @@ func TestJudgeRole(t *testing.T) {
 		"a group more": {append(append([]rbacv1.PolicyRule{rule("", "secrets", "get")}, copied...), renewed...), steps.Warn, "get secrets"},
 		"all of it":    {[]rbacv1.PolicyRule{rule("*", "*", "*")}, steps.Warn, "grants more"},
 	} {
-		r := judgeRole(&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "r"}, Rules: c.rules}, "fix")
+		r := judgeRole(&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "r"}, Rules: c.rules}, "fix", "newer")
 		if r.Status != c.want || !strings.Contains(r.Found, c.words) {
 			t.Errorf("%s: %s: %s", name, r.Status, r.Found)
 		}

@@ -58,7 +58,7 @@ func keysWhole(ctx context.Context, e steps.Env) steps.Result {
 	}
 	name := "Secret " + s.Namespace + "/" + s.Name
 	if fault := pairFault(s); fault != "" {
-		return steps.Failed(name+": "+fault, inTenant(e)+"delete secret "+steps.Quoted(s.Name)+"    # then "+mends(e, "keys"))
+		return steps.Failed(name+": "+fault, inTenant(e)+"delete secret "+steps.Quoted(s.Name)+"    # then "+mends(e, "keys")+"\n"+gatewaysAnew(e))
 	}
 	switch {
 	case numeric.MatchString(s.Name):
@@ -142,9 +142,15 @@ func keysDiffer(_ context.Context, e steps.Env) steps.Result {
 	}
 	if own == peer {
 		name, _ := e.Own.Text("gateway-keys")
-		return steps.Failed("both sides have the key pair of "+own, inTenant(e)+"delete secret "+steps.Quoted(name)+"    # then "+mends(e, "keys"))
+		return steps.Failed("both sides have the key pair of "+own, inTenant(e)+"delete secret "+steps.Quoted(name)+"    # then "+mends(e, "keys")+"\n"+gatewaysAnew(e))
 	}
 	return steps.Passed("%s here, %s there", own, peer)
+}
+
+// gatewaysAnew has the gateways of a tenant start again: they read their key at that
+// moment alone (liqotech/liqo: pkg/gateway/tunnel/wireguard).
+func gatewaysAnew(e steps.Env) string {
+	return inTenant(e) + "rollout restart deployment    # all of this namespace are gateways, and one that runs keeps its old key"
 }
 
 // labelledAs splits objects by whether they carry the peer's id.

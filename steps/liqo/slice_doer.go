@@ -5,7 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"carrick/cluster"
@@ -35,6 +38,9 @@ func (d sliceDoer) PlanUndo(ctx context.Context, e steps.Env) (steps.Change, err
 		c.Along, err = along(ctx, e)
 	}
 	if err == nil {
+		err = sayWhatGoes(ctx, e, &c)
+	}
+	if err == nil {
 		err = planLost(ctx, e, &c)
 	}
 	if err != nil || !deletes(c) || !gone(e) {
@@ -45,6 +51,49 @@ func (d sliceDoer) PlanUndo(ctx context.Context, e steps.Env) (steps.Change, err
 		Note: "left for its admin: what is in the namespace there with the label " + remoteIDLabel + " of this consumer, and that namespace; where carrick made it: carrick undo LINK --side remote",
 	})
 	return c, nil
+}
+
+// sayWhatGoes names the namespaces at the provider that stand for offloaded ones: with
+// the last slice Liqo takes away the map of namespaces, and deletes them all.
+//
+// Source: liqotech/liqo pkg/liqo-controller-manager/offloading (namespacemap-controller).
+func sayWhatGoes(ctx context.Context, e steps.Env, c *steps.Change) error {
+	_, others, err := slicesBeside(ctx, e)
+	if err != nil || others || !deletes(*c) {
+		return err
+	}
+	spaces, err := markedIn(ctx, e, resourceSlices)
+	if err != nil {
+		return err
+	}
+	var there []string
+	for _, ns := range spaces {
+		maps, err := living(ctx, e, namespaceMaps, ns, ownObjects)
+		if apierrors.IsForbidden(err) {
+			return nil // an undo takes no right more for a note
+		}
+		if err != nil {
+			return err
+		}
+		for _, m := range maps {
+			current, _, _ := unstructured.NestedMap(m.Object, "status", "currentMapping")
+			for own, v := range current {
+				at, _ := v.(map[string]any)
+				remote, _ := at["remoteNamespace"].(string)
+				there = append(there, fmt.Sprintf("%s (of %s here)", orNone(remote), own))
+			}
+		}
+	}
+	if len(there) == 0 {
+		return nil
+	}
+	slices.Sort(there)
+	for i := range c.Items {
+		if c.Items[i].Verb == steps.Delete {
+			c.Items[i].Note = "with it Liqo deletes at the provider every namespace that stands for an offloaded one, volumes and all, whoever offloaded it: " + strings.Join(there, ", ")
+		}
+	}
+	return nil
 }
 
 // Undo tells Liqo that a provider is gone, then takes the slice back.
@@ -62,6 +111,11 @@ type offloadingDoer struct{ steps.Manifest }
 // PlanUndo says what goes.
 func (d offloadingDoer) PlanUndo(ctx context.Context, e steps.Env) (steps.Change, error) {
 	c, err := d.Manifest.PlanUndo(ctx, e)
+	for i := range c.Items {
+		if c.Items[i].Verb == steps.Delete {
+			c.Items[i].Note = "with it Liqo deletes at the provider the namespace that stands for it, volumes and all"
+		}
+	}
 	if err == nil {
 		err = planLost(ctx, e, &c)
 	}

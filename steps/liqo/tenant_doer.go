@@ -91,6 +91,11 @@ func (d tenantDoer) PlanUndo(ctx context.Context, e steps.Env) (steps.Change, er
 	}
 	if deletes(c) {
 		c.Rights = append(c.Rights, cluster.Right{Verb: "patch", Group: tenants.Group, Resource: tenants.Resource})
+		for i := range c.Items {
+			if c.Items[i].Verb == steps.Delete {
+				c.Items[i].Note = "what the consumer's Liqo has copied beside it goes first, and with that the namespaces here that stand for offloaded ones, volumes and all"
+			}
+		}
 	}
 	return c, err
 }

@@ -3,7 +3,9 @@ package liqo
 import (
 	"context"
 	"fmt"
+	"slices"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -115,9 +117,16 @@ func sliceChildren(ctx context.Context, e steps.Env) ([]child, error) {
 	if err != nil {
 		return nil, err
 	}
-	out, err := inMarked(ctx, e, resourceSlices, namespaceMaps, "NamespaceMap")
+	own, others, err := slicesBeside(ctx, e)
 	if err != nil {
 		return nil, err
+	}
+	virtual = slices.DeleteFunc(virtual, func(v child) bool { return !own[v.name] })
+	var out []child
+	if !others { // the map is for all slices of the namespace
+		if out, err = inMarked(ctx, e, resourceSlices, namespaceMaps, "NamespaceMap"); err != nil {
+			return nil, err
+		}
 	}
 	out = append(out, virtual...)
 	for _, v := range virtual {
@@ -134,8 +143,76 @@ func sliceChildren(ctx context.Context, e steps.Env) ([]child, error) {
 	return out, nil
 }
 
+// slicesBeside are the names of this action's slices, each that of its virtual node, and
+// whether others for the same provider stand beside them.
+func slicesBeside(ctx context.Context, e steps.Env) (own map[string]bool, others bool, err error) {
+	found, err := e.Cluster.Find(ctx, resourceSlices, "", e.Marked(e.Action))
+	if err != nil {
+		return nil, false, err
+	}
+	own = map[string]bool{}
+	for _, o := range found {
+		own[o.Name] = true
+	}
+	for _, o := range found {
+		all, err := living(ctx, e, resourceSlices, o.Namespace, ownObjects)
+		if err != nil {
+			return nil, false, err
+		}
+		others = others || slices.ContainsFunc(all, func(s *unstructured.Unstructured) bool { return !own[s.GetName()] })
+	}
+	return own, others, nil
+}
+
+// ownObjects selects what the other side's Liqo has not copied here.
+const ownObjects = replicatedLabel + "!=true"
+
+// PlanUndo says of a tunnel's parts who else goes through it.
+func (v vanishing) PlanUndo(ctx context.Context, e steps.Env) (steps.Change, error) {
+	c, err := v.Manifest.PlanUndo(ctx, e)
+	if err != nil || !deletes(c) {
+		return c, err
+	}
+	for _, kind := range []schema.GroupVersionResource{gatewayServers, gatewayClients} {
+		spaces, err := markedIn(ctx, e, kind)
+		if err != nil {
+			return c, err
+		}
+		for _, ns := range spaces {
+			other, err := reverse(ctx, e, ns)
+			if err != nil {
+				return c, err
+			}
+			for i := range c.Items {
+				if other != "" && c.Items[i].Verb == steps.Delete {
+					c.Items[i].Note = "the peering in the other direction goes through this tunnel, too (" + other + "), and ends with it. To take back this one alone: carrick undo LINK --step offloading, then --step resources, then --step authentication"
+				}
+			}
+		}
+	}
+	return c, nil
+}
+
+// reverse is what tells that the other side consumes this one, too, or this one the
+// other: both directions share one tunnel (contract of Liqo: one pair of gateways for
+// two clusters). "": nothing does.
+func reverse(ctx context.Context, e steps.Env, namespace string) (string, error) {
+	gvr, kind := resourceSlices, "ResourceSlice"
+	if e.Side == steps.Local {
+		gvr, kind = tenants, "Tenant"
+	}
+	found, err := living(ctx, e, gvr, namespace, ownObjects)
+	if apierrors.IsForbidden(err) {
+		return "", nil // an undo takes no right more for a note
+	}
+	if err != nil || len(found) == 0 {
+		return "", err
+	}
+	return kind + " " + placeOf(found[0]), nil
+}
+
 // inMarked are the objects of one resource in the namespaces where this action's
-// objects of another stand.
+// objects of another stand, but for what was copied there.
 func inMarked(ctx context.Context, e steps.Env, marked, gvr schema.GroupVersionResource, kind string) ([]child, error) {
 	spaces, err := markedIn(ctx, e, marked)
 	if err != nil {
@@ -143,7 +220,7 @@ func inMarked(ctx context.Context, e steps.Env, marked, gvr schema.GroupVersionR
 	}
 	var out []child
 	for _, ns := range spaces {
-		found, err := living(ctx, e, gvr, ns, "")
+		found, err := living(ctx, e, gvr, ns, ownObjects)
 		if err != nil {
 			return nil, err
 		}

@@ -2,6 +2,7 @@ package renku
 
 import (
 	"context"
+	"crypto/x509"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -124,8 +125,20 @@ func sessionTLS(ctx context.Context, e steps.Env) steps.Result {
 		return r
 	case secret != "" && report.Chain[0].Subject.CommonName == madeUp:
 		return steps.Skipped("the controller shows the certificate that it makes up: %s is shown once a session's Ingress names it", secret)
+	case secret != "" && !shows(ctx, e, secret, report.Chain[0]):
+		return steps.Skipped("%s shows a certificate of the controller's own (%q): %s is shown once a session's Ingress names it, and tls-secret judges that", where, cluster.Clean(report.Chain[0].Subject.CommonName), secret)
 	case report.Chain[0].Subject.CommonName == madeUp:
 		return steps.Failed(where+" shows the certificate that ingress-nginx makes up (\""+madeUp+"\"): no default certificate is set", fix)
 	}
 	return steps.Failed(where+" shows a certificate that browsers refuse: "+problem, fix)
+}
+
+// shows tells whether a certificate is that of a Secret of the sessions' namespace.
+func shows(ctx context.Context, e steps.Env, secret string, leaf *x509.Certificate) bool {
+	s, err := e.Cluster.Secret(ctx, sessionsNamespace(e), secret, "tls.crt")
+	if err != nil {
+		return true // what can't be read excuses nothing
+	}
+	chain, err := probe.ParseCerts([]byte(s.Data["tls.crt"].Reveal()))
+	return err != nil || chain[0].Equal(leaf)
 }

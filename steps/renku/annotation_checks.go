@@ -206,7 +206,7 @@ func framingFenced(ctx context.Context, e steps.Env) steps.Result {
 	if err != nil {
 		return steps.Unseen(err)
 	}
-	if controller != nginxController {
+	if !isNginx(controller) {
 		return steps.Warned("whether "+controller+" sends the headers can't be told from here", others(controller, renkuOrigin(e)))
 	}
 	all, seen, mend, err := inForce(e, func(all map[string]any) bool { return len(unfenced(all)) == 0 })

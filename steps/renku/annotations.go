@@ -34,6 +34,10 @@ const (
 	configSnippet = nginxPrefix + "configuration-snippet"
 )
 
+// isNginx tells whether a controller is ingress-nginx: a second one in a cluster has a
+// name of its own, and its documentation gives it one that begins alike.
+func isNginx(controller string) bool { return strings.Contains(controller, "ingress-nginx") }
+
 // uploads are what Renku's own chart sets for local sessions; a remote cluster
 // inherits none of it (SwissDataScienceCenter/renku
 // helm-chart/renku/values.yaml, notebooks.sessionIngress.annotations).
@@ -51,7 +55,7 @@ func framePolicy(origin string) string { return "frame-ancestors 'self' " + orig
 // generated are the annotations that a controller needs for these answers.
 func generated(controller, origin string, framed, snippets bool) map[string]any {
 	out := map[string]any{}
-	if controller != nginxController {
+	if !isNginx(controller) {
 		return out
 	}
 	for k, v := range uploads {
@@ -76,7 +80,7 @@ func sessionAnnotations(ctx context.Context, e steps.Env) (any, error) {
 		return nil, err
 	}
 	snippets := false
-	if framed(e) && controller == nginxController {
+	if framed(e) && isNginx(controller) {
 		state, err := nginxSnippets(ctx, e)
 		if err != nil && !errors.As(err, new(*steps.AbsentError)) {
 			return nil, err

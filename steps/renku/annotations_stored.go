@@ -31,7 +31,7 @@ func onNginx(e steps.Env, right func(map[string]any) bool) (all map[string]any, 
 		r := steps.Unseen(err)
 		return nil, "", "", &r
 	}
-	if controller != nginxController {
+	if !isNginx(controller) {
 		r := steps.Skipped("the controller is %s: it reads no annotations of ingress-nginx", controller)
 		return nil, "", "", &r
 	}

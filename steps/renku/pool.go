@@ -14,9 +14,12 @@ const poolsSource = "SwissDataScienceCenter/renku-data-services: components/renk
 func resourcePool() steps.Step {
 	return steps.Step{
 		Name: "pool", Title: "Resource pool",
-		Why:   "Users choose a resource class of a pool; this pool's sessions run on the remote cluster, and its quota bounds them together.",
-		Ask:   poolQuestions(),
-		Facts: []steps.Fact{{Name: "pool-id", Title: "the pool's number in Renku", On: steps.Local, Shared: true, Learn: poolID}},
+		Why: "Users choose a resource class of a pool; this pool's sessions run on the remote cluster, and its quota bounds them together.",
+		Ask: poolQuestions(),
+		Facts: []steps.Fact{
+			{Name: "pool-id", Title: "the pool's number in Renku", On: steps.Local, Shared: true, Learn: poolID},
+			{Name: "pool-quotas", Title: "the quotas of this cluster's pools in Renku", On: steps.Local, Shared: true, Learn: poolQuotas},
+		},
 		Actions: []steps.Action{
 			{
 				Name: "pool", Title: "Make the resource pool", On: steps.Local,
@@ -91,6 +94,29 @@ func poolsWhere(ctx context.Context, api *cluster.Web, listed, whole func(pool) 
 		}
 		if whole(p) {
 			out = append(out, p)
+		}
+	}
+	return out, nil
+}
+
+// poolQuotas are the quotas of the pools of this cluster, each as "quota pool".
+func poolQuotas(ctx context.Context, e steps.Env) (any, error) {
+	id, err := e.Own.Text("cluster-id")
+	if err != nil {
+		return nil, err
+	}
+	api, err := signedInAPI(e)
+	if err != nil {
+		return nil, err
+	}
+	all, err := poolsWhere(ctx, api, func(p pool) bool { return p.Quota != nil }, func(p pool) bool { return p.Cluster.ID == id })
+	if err != nil {
+		return nil, refusedIsAbsent(err)
+	}
+	out := []string{}
+	for _, p := range all {
+		if p.Quota != nil {
+			out = append(out, p.Quota.ID+" "+p.Name)
 		}
 	}
 	return out, nil

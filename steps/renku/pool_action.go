@@ -124,7 +124,7 @@ func postPool(ctx context.Context, e steps.Env, api *cluster.Web, d described, i
 	if _, err := api.JSON(ctx, "POST", "/resource_pools", payload, &made); err != nil {
 		failed := failing(e, "make the pool", err)
 		if w := (*cluster.WebError)(nil); errors.As(err, &w) && w.Status >= 500 && d.Quota != nil {
-			failed = fmt.Errorf("%w; the try may have left a ResourceQuota on the remote cluster, which the next one would meet: kubectl -n %s delete resourcequota %s", failed, sessionsNamespace(e), d.Quota.ID)
+			failed = fmt.Errorf("%w; the try may have left a ResourceQuota on the remote cluster, which the next one would meet: %s -n %s delete resourcequota %s", failed, e.PeerKubectl(), sessionsNamespace(e), d.Quota.ID)
 		}
 		if refusedByRenku(err) {
 			failed = errors.Join(failed, refused())

@@ -8,6 +8,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"carrick/cluster"
 	"carrick/steps"
 	"carrick/steps/check"
 )
@@ -121,12 +122,32 @@ func quotaFree(ctx context.Context, e steps.Env) steps.Result {
 	case err == nil:
 		return steps.Passed("ResourceQuota %s is that of pool %d", name, id)
 	case errors.As(err, &absent) && (strings.HasPrefix(absent.Why, noPool) || strings.HasPrefix(absent.Why, noCluster)):
+		if other, err := poolOfQuota(e, name); err != nil || other != "" {
+			if err != nil {
+				return unasked(e, err)
+			}
+			return steps.Failed(fmt.Sprintf("ResourceQuota %s/%s is that of pool %q of this cluster, and pool.spec speaks of %q", ns, name, other, d.Name), "edit pool.spec (e): name that pool, or another quota")
+		}
 		return steps.Failed(fmt.Sprintf("ResourceQuota %s/%s is there, and no pool %q of this cluster: a failed try left it, or a pool that was lost", ns, name, d.Name),
 			e.Kubectl()+" -n "+ns+" delete resourcequota "+name)
 	case absent != nil:
 		return steps.Skipped("ResourceQuota %s/%s is there; whose it is can't be told: %s", ns, name, absent.Why)
 	}
 	return unasked(e, err)
+}
+
+// poolOfQuota is the name of the pool of this cluster that has a quota; "": none has.
+func poolOfQuota(e steps.Env, quota string) (string, error) {
+	all, err := e.Peer.List("pool-quotas")
+	if errors.As(err, new(*steps.AbsentError)) {
+		return "", nil
+	}
+	for _, one := range all {
+		if id, name, _ := strings.Cut(one, " "); id == quota {
+			return cluster.Clean(name), nil
+		}
+	}
+	return "", err
 }
 
 func poolMade(ctx context.Context, e steps.Env) steps.Result {

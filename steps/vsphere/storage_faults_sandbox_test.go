@@ -23,7 +23,7 @@ var ofStorage = map[string]struct {
 	"second-default": {finds: []stepstest.Finding{{Check: "default-class", Found: "2 classes are the default one", Fix: "annotate storageclass", Mended: true}}},
 	"no-default":     {finds: []stepstest.Finding{{Check: "default-class", Found: "there is no default storage class", Fix: "on the Supervisor: "}}},
 	"page-pvc":       {finds: []stepstest.Finding{{Check: "page-class", Found: "claims name a class that is not there: kubeflow/test-pvc", Fix: "delete persistentvolumeclaim test-pvc", Mended: true}}},
-	"class-deletes":  {adopted: true, finds: []stepstest.Finding{{Check: "class-keeps", Found: `archiveOnDelete is "false"`, Fix: "delete storageclass nfs-client"}}},
+	"class-deletes":  {adopted: true, finds: []stepstest.Finding{{Check: "class-keeps", Found: `archiveOnDelete is "false"`, Fix: "make a second one of it"}}},
 	"provisioner-down": {adopted: true, try: true, finds: []stepstest.Finding{
 		{Check: "provisioner-ready", Found: "has no pod", Fix: "scale deployment", Mended: true},
 	}},

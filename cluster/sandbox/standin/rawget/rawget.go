@@ -1,6 +1,6 @@
 // Package rawget plays a container that runs
 //
-//	kubectl get --raw PATH --server=URL --certificate-authority=FILE
+//	kubectl get --raw PATH --server=URL --certificate-authority=FILE --username=NAME --password=WORD
 //
 // kwok says of such a pod that it has run, although nothing did. So what it
 // would have asked is really asked, with only that authority trusted and
@@ -55,6 +55,7 @@ func New(config *rest.Config) (*Asker, error) {
 // question is what a container asks.
 type question struct {
 	server, path, authority string
+	named                   bool // kubectl asks for a name and a password where it has no credential at all
 	within                  time.Duration
 }
 
@@ -83,7 +84,7 @@ func (a *Asker) Log(namespace, pod, container string) (string, bool) {
 	}
 	said, err := a.ask(ctx, found, c, q)
 	if err != nil {
-		said = fmt.Sprintf("error: %v\n", err)
+		said += fmt.Sprintf("error: %v\n", err)
 	}
 	a.said[found.UID] = said
 	return said, true
@@ -103,6 +104,9 @@ func parse(words []string) (question, bool) {
 			q.server = value
 		case "--certificate-authority":
 			q.authority = value
+		case "--username":
+			q.named = value != ""
+		case "--password": // of no account: an API server knows none
 		case "--request-timeout":
 			within, err := time.ParseDuration(value)
 			if err != nil || within <= 0 {
@@ -117,6 +121,9 @@ func parse(words []string) (question, bool) {
 }
 
 func (a *Asker) ask(ctx context.Context, pod *corev1.Pod, c corev1.Container, q question) (string, error) {
+	if !q.named {
+		return "Please enter Username: ", errors.New("EOF")
+	}
 	authority, err := a.mounted(ctx, pod, c, q.authority)
 	if err != nil {
 		return "", err
@@ -140,6 +147,9 @@ func (a *Asker) ask(ctx context.Context, pod *corev1.Pod, c corev1.Container, q 
 	body, err := io.ReadAll(io.LimitReader(answer.Body, atMost))
 	if err != nil {
 		return "", err
+	}
+	if answer.StatusCode == http.StatusUnauthorized {
+		return "", errors.New("You must be logged in to the server (Unauthorized)")
 	}
 	if answer.StatusCode != http.StatusOK {
 		return "", fmt.Errorf("the server answered %s", answer.Status)

@@ -15,7 +15,7 @@ import (
 )
 
 func pod(name, server string, more ...string) *corev1.Pod {
-	command := append([]string{"kubectl", "get", "--raw", "/version", "--server=" + server, "--certificate-authority=/ca/ca.crt"}, more...)
+	command := append([]string{"kubectl", "get", "--raw", "/version", "--server=" + server, "--certificate-authority=/ca/ca.crt", "--username=anonymous", "--password=none"}, more...)
 	volume := corev1.Volume{Name: "ca"}
 	volume.ConfigMap = &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: name}}
 	return &corev1.Pod{
@@ -46,6 +46,8 @@ func TestItReallyAsks(t *testing.T) {
 	authority := string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}))
 	elsewhere := pod("elsewhere", server.URL)
 	elsewhere.Spec.Containers[0].Command[3] = "/nothing"
+	nobody := pod("nobody", server.URL)
+	nobody.Spec.Containers[0].Command = nobody.Spec.Containers[0].Command[:6]
 	a := &Asker{said: map[types.UID]string{}, client: fake.NewClientset(
 		pod("good", server.URL, "--request-timeout=2s"), holding("good", authority),
 		pod("gone", other.URL), holding("gone", authority),
@@ -53,17 +55,19 @@ func TestItReallyAsks(t *testing.T) {
 		pod("no-map", server.URL),
 		elsewhere, holding("elsewhere", authority),
 		pod("another-flag", server.URL, "--insecure-skip-tls-verify=true"), holding("another-flag", authority),
+		nobody, holding("nobody", authority),
 		pod("plain", "http://127.0.0.1:1"), holding("plain", authority),
 	)}
 	for name, want := range map[string]string{
 		"good":           `{"gitVersion":"v1"}`,
+		"nobody":         "Please enter Username: error: EOF",
 		"gone":           "unable to connect to the server",
 		"no-certificate": "unable to load root certificates",
 		"no-map":         `"no-map" not found`,
 		"elsewhere":      "the server answered 404",
 	} {
 		said, ok := a.Log("x", name, "ask")
-		if !ok || !strings.Contains(said, want) || (name != "good") != strings.HasPrefix(said, "error: ") {
+		if !ok || !strings.Contains(said, want) || (name != "good") != strings.Contains(said, "error: ") {
 			t.Errorf("%s: %q %v", name, said, ok)
 		}
 	}
