@@ -53,7 +53,7 @@ func endpointTLS(ctx context.Context, e steps.Env, d clusterDoc) steps.Result {
 		by = at
 		if roots, err = e.Host.Read(ctx, at); err != nil {
 			if errors.Is(err, fs.ErrNotExist) {
-				return steps.Failed(d.place("job.server.cert_authority_file")+" names "+quoted(at)+", which is not there", "carrick apply "+e.LinkFile()+" --step token")
+				return steps.Failed(d.place("job.server.cert_authority_file")+" names "+quoted(at)+", which is not there", again(e, "kubectl"))
 			}
 			return steps.Unseen(err)
 		}
@@ -65,7 +65,7 @@ func endpointTLS(ctx context.Context, e steps.Env, d clusterDoc) steps.Result {
 			return steps.Failed(fmt.Sprintf("%s has mode %04o: users' kubectl can't read it", at, info.Mode.Perm()), onWebNode("chmod 0644 "+steps.Quoted(at)))
 		}
 		if _, err := probe.ParseCerts(roots); err != nil {
-			return steps.Failed(at+": "+err.Error(), "carrick apply "+e.LinkFile()+" --step token")
+			return steps.Failed(at+": "+err.Error(), again(e, "kubectl"))
 		}
 	}
 	where := hostPort(u)

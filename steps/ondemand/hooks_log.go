@@ -23,7 +23,7 @@ var logFiles = []string{"/var/log/messages", "/var/log/syslog"}
 // hookLog looks for failures that nginx_stage logged after the hook was last
 // changed: older ones may be mended.
 func hookLog(ctx context.Context, e steps.Env) steps.Result {
-	look := "journalctl -t " + stageTag + " -n " + logLines + " --no-pager | grep 'exited with'"
+	look := "journalctl -t " + stageTag + " -n " + logLines + " --no-pager | grep -E 'exited with|threw exception'"
 	if e.Host.IsFolder() {
 		r, _ := inFolder(cluster.ErrFolder, look)
 		return r
@@ -44,7 +44,7 @@ func hookLog(ctx context.Context, e steps.Env) steps.Result {
 			continue
 		}
 		seen = true
-		if strings.Contains(l, "exited with") {
+		if strings.Contains(l, "exited with") || strings.Contains(l, "threw exception") { // the other: it could not be started
 			bad = append(bad, strings.TrimSpace(l))
 		}
 	}

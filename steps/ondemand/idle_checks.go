@@ -82,12 +82,27 @@ func prometheusKnows(ctx context.Context, e steps.Env) steps.Result {
 	if len(got.Data.Result) == 0 {
 		return steps.Failed("Prometheus ("+via+") knows of no pod at all: "+podQuery+" is empty"+all, missing)
 	}
-	text, _ := got.Data.Result[0].Value[1].(string)
-	n, err := strconv.ParseFloat(text, 64)
-	if err != nil || !(n > 0) {
-		return steps.Failed("Prometheus ("+via+") says "+strconv.Quote(cluster.Clean(text))+" to "+podQuery+all, missing)
+	there, err := check.List[corev1.Namespace](ctx, e.Cluster, check.Namespaces, "", cluster.Selector{})
+	if err != nil {
+		return steps.Unseen(err)
 	}
-	return steps.Passed("%s containers, says %s", text, via)
+	known, n := map[string]bool{}, 0.0
+	for _, r := range got.Data.Result {
+		if as := r.Metric["exported_namespace"]; as != "" {
+			return steps.Failed(fmt.Sprintf("Prometheus (%s) keeps the pods' namespaces as exported_namespace (%s), and the reaper looks at namespace%s", via, cluster.Clean(as), all),
+				"have it scrape kube-state-metrics with honor_labels: true (a ServiceMonitor: honorLabels: true)")
+		}
+		text, _ := r.Value[1].(string)
+		of, err := strconv.ParseFloat(text, 64)
+		if err != nil || !(of > 0) {
+			return steps.Failed("Prometheus ("+via+") says "+strconv.Quote(cluster.Clean(text))+" to "+podQuery+all, missing)
+		}
+		known[r.Metric["namespace"]], n = true, n+of
+	}
+	if !slices.ContainsFunc(there, func(ns *corev1.Namespace) bool { return known[ns.Name] }) {
+		return steps.Failed(fmt.Sprintf("Prometheus (%s) knows of %.0f containers, none of them in a namespace of this cluster%s", via, n, all), missing)
+	}
+	return steps.Passed("%.0f containers in %d namespaces, says %s", n, len(known), via)
 }
 
 // idleExpression looks at the arguments of what runs, whoever installed it.

@@ -25,12 +25,15 @@ type samples struct {
 	Error  string `json:"error"`
 	Data   struct {
 		Result []struct {
-			Value [2]any `json:"value"`
+			Metric map[string]string `json:"metric"`
+			Value  [2]any            `json:"value"`
 		} `json:"result"`
 	} `json:"data"`
 }
 
-const podQuery = "count(kube_pod_container_info)"
+// podQuery asks for what the reaper goes by: the label namespace of that metric
+// (OSC/k8-namespace-reaper: main.go).
+const podQuery = "count by (namespace, exported_namespace) (kube_pod_container_info)"
 
 // askPrometheus asks an address that means something in the cluster through the
 // API server, and any other from this machine.

@@ -10,6 +10,7 @@ import (
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
@@ -75,8 +76,8 @@ func idsPinned(ctx context.Context, e steps.Env) steps.Result {
 		return ownPolicies(ctx, e)
 	}
 	types, err := e.Peer.List("mount-types")
-	if err == nil && len(types) == 0 {
-		return steps.Passed("no files of the site are mounted")
+	if err == nil && len(types) == 0 && e.Answers.Text("policies.level") == check.Restricted {
+		return steps.Passed("the cluster's file mounts no files of the site, and restricted lets nobody else mount any but by a claim")
 	}
 	by, err := otherPolicies(ctx, e)
 	if err != nil {
@@ -146,6 +147,13 @@ func requiresNonRootOnly(o *unstructured.Unstructured) bool {
 	return strings.HasPrefix(o.GetName(), "require-run-as-non-root") || strings.HasPrefix(o.GetName(), "require-non-root")
 }
 
+// adapterDefaults are what an app's pod may take where its submit.yml.erb says nothing
+// (OSC/ood_core: lib/ood_core/job/adapters/kubernetes/resources.rb).
+func adapterDefaults() corev1.ResourceRequirements {
+	most := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1"), corev1.ResourceMemory: resource.MustParse("4Gi")}
+	return corev1.ResourceRequirements{Requests: most, Limits: most}
+}
+
 // adapterPod is a pod as the portal's adapter submits it (OSC/ood_core
 // lib/ood_core/job/adapters/kubernetes/templates/pod.yml.erb), as the user of a
 // namespace, with one mount of each type.
@@ -160,7 +168,7 @@ func adapterPod(ctx context.Context, e steps.Env, in string, mounts []string) (*
 		RestartPolicy:   corev1.RestartPolicyNever,
 		SecurityContext: &corev1.PodSecurityContext{RunAsUser: &uid, RunAsGroup: &gid, RunAsNonRoot: &yes, FSGroup: &gid},
 		Containers: []corev1.Container{{
-			Name: "app", Image: "registry.example.org/app", Command: []string{"true"},
+			Name: "app", Image: "registry.example.org/app", Command: []string{"true"}, Resources: adapterDefaults(),
 			SecurityContext: &corev1.SecurityContext{
 				AllowPrivilegeEscalation: &no, Privileged: &no,
 				Capabilities:   &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},

@@ -219,7 +219,7 @@ func rootIdentity(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Skipped("says nothing before root's token has life left (root-token-lasts): the one in %s has ended", at)
 	}
 	if apierrors.IsUnauthorized(err) {
-		return steps.Failed("the API server at "+as.Server()+" refuses "+used.Path+" (401): its token has ended, or is another cluster's, or the ServiceAccount was made anew", again(e, "token"))
+		return steps.Failed("the API server at "+as.Server()+" refuses "+used.Path+" (401): its token has ended, or is another cluster's, or the ServiceAccount was made anew", "where the account was made anew: "+e.PeerKubectl()+" -n "+namespace+" delete secret "+firstToken+", then\n"+expiredFix(e))
 	}
 	if errors.As(err, new(*tls.CertificateVerificationError)) {
 		return steps.Failed(used.Path+": "+cluster.Explain(err), "")

@@ -130,15 +130,15 @@ func (p *portal) monitoring(ctx context.Context, all *closers) ([]*unstructured.
 	if err != nil {
 		return nil, err
 	}
-	count := func() (int, error) {
+	count := func() (map[string]int, error) {
+		n := map[string]int{}
 		if p.empty.Load() {
-			return 0, nil
+			return n, nil
 		}
 		pods, err := client.CoreV1().Pods("").List(ctx, metav1.ListOptions{})
-		n := 0
 		if err == nil {
 			for _, pod := range pods.Items {
-				n += len(pod.Spec.Containers)
+				n[pod.Namespace] += len(pod.Spec.Containers)
 			}
 		}
 		return n, err

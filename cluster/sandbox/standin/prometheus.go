@@ -1,6 +1,7 @@
 // A stand-in for Prometheus (prometheus/prometheus), as far as a reaper of
 // namespaces asks it: the instant query of its HTTP API. It knows one metric,
-// kube_pod_container_info, of which it counts the containers that it is told of.
+// kube_pod_container_info, of which it counts the containers that it is told of, in all
+// or by namespace.
 
 package standin
 
@@ -28,8 +29,8 @@ type Prometheus struct {
 }
 
 // StartPrometheus listens on an address of this machine that is not loopback,
-// until Close. count is how many containers it knows of.
-func StartPrometheus(count func() (int, error)) (*Prometheus, error) {
+// until Close. count is how many containers it knows of, by namespace.
+func StartPrometheus(count func() (map[string]int, error)) (*Prometheus, error) {
 	address, err := ownAddress()
 	if err != nil {
 		return nil, err
@@ -93,7 +94,7 @@ func (p *Prometheus) Objects() []*unstructured.Unstructured {
 	}
 }
 
-func answerQuery(w http.ResponseWriter, r *http.Request, count func() (int, error)) {
+func answerQuery(w http.ResponseWriter, r *http.Request, count func() (map[string]int, error)) {
 	query := r.FormValue("query")
 	if r.URL.Path != "/api/v1/query" {
 		http.NotFound(w, r)
@@ -110,9 +111,20 @@ func answerQuery(w http.ResponseWriter, r *http.Request, count func() (int, erro
 			write(w, http.StatusUnprocessableEntity, map[string]any{"status": "error", "errorType": "execution", "error": "stand-in: " + err.Error()})
 			return
 		}
-		if n > 0 {
-			result = append(result, map[string]any{"metric": map[string]any{}, "value": []any{time.Now().Unix(), fmt.Sprint(n)}})
+		all := 0
+		for namespace, of := range n {
+			all += of
+			if strings.Contains(query, "by (namespace") {
+				result = append(result, sample(map[string]any{"namespace": namespace}, of))
+			}
+		}
+		if all > 0 && len(result) == 0 {
+			result = append(result, sample(map[string]any{}, all))
 		}
 	}
 	write(w, http.StatusOK, map[string]any{"status": "success", "data": map[string]any{"resultType": "vector", "result": result}})
+}
+
+func sample(metric map[string]any, n int) map[string]any {
+	return map[string]any{"metric": metric, "value": []any{time.Now().Unix(), fmt.Sprint(n)}}
 }

@@ -59,18 +59,19 @@ func TestTheRegistryWantsALogin(t *testing.T) {
 func TestPrometheusCountsContainers(t *testing.T) {
 	for _, tc := range []struct {
 		query string
-		count int
+		count map[string]int
 		err   error
 		want  string
 	}{
-		{"count(kube_pod_container_info)", 7, nil, `"7"`},
-		{"count(kube_pod_container_info)", 0, nil, `"result":[]`},
-		{"up", 7, nil, `"result":[]`},
-		{"count(kube_pod_container_info)", 0, errors.New("no cluster"), `"status":"error"`},
-		{"", 7, nil, "bad_data"},
+		{"count(kube_pod_container_info)", map[string]int{"a": 3, "b": 4}, nil, `"7"`},
+		{"count+by+(namespace)+(kube_pod_container_info)", map[string]int{"a": 3}, nil, `{"metric":{"namespace":"a"},`},
+		{"count(kube_pod_container_info)", nil, nil, `"result":[]`},
+		{"up", map[string]int{"a": 7}, nil, `"result":[]`},
+		{"count(kube_pod_container_info)", nil, errors.New("no cluster"), `"status":"error"`},
+		{"", map[string]int{"a": 7}, nil, "bad_data"},
 	} {
 		w := httptest.NewRecorder()
-		answerQuery(w, httptest.NewRequest(http.MethodGet, "/api/v1/query?query="+tc.query, nil), func() (int, error) { return tc.count, tc.err })
+		answerQuery(w, httptest.NewRequest(http.MethodGet, "/api/v1/query?query="+tc.query, nil), func() (map[string]int, error) { return tc.count, tc.err })
 		if body, _ := io.ReadAll(w.Result().Body); !strings.Contains(string(body), tc.want) {
 			t.Errorf("%s: %s", tc.query, body)
 		}
