@@ -151,6 +151,30 @@ func TestASecretThatALinkMadeGoesWithItsLastKey(t *testing.T) {
 	}
 }
 
+// A Secret that Renku's pods mount stays, without the key: they would start no more.
+func TestASecretThatIsMountedStays(t *testing.T) {
+	box := seeded(t)
+	const ns, name = "mounted", "clusters"
+	localNamespace(t, box, ns)
+	s := handed(t, box, "pavia", ns, name, nil)
+	if err := do(t, s, toSecret, steps.ApplyOptions{}, nil); err != nil {
+		t.Fatal(err)
+	}
+	defer undone(t, s, steps.Scope{})
+	box.Run(t, clustertest.Local, `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"data-service"},"spec":{"replicas":0,"selector":{"matchLabels":{"app":"d"}},"template":{"metadata":{"labels":{"app":"d"}},
+		"spec":{"containers":[{"name":"d","image":"registry.example.org/d"}],"volumes":[{"name":"kubeconfigs","secret":{"secretName":"clusters"}}]}}}}`, "-n", ns, "create", "-f", "-")
+	p := undone(t, s, theSecret)
+	if it := p.Actions[0].Change.Items[0]; it.Verb != steps.Release || !strings.Contains(it.Note, "data-service mount it") {
+		t.Errorf("the plan says %s %s", it.Verb, it.Note)
+	}
+	if left := box.Run(t, clustertest.Local, "", "-n", ns, "get", "secret", name, "-o", "jsonpath={.data}{.metadata.labels}{.metadata.annotations}"); left != "" {
+		t.Errorf("it has %s still", left)
+	}
+	if p, err := s.PlanUndo(t.Context(), theSecret); err != nil || !p.Empty() {
+		t.Errorf("a second undo would change %+v, %v", p, err)
+	}
+}
+
 // A key that somebody else wrote is taken over only with a yes and only after
 // its value is saved.
 func TestAKeyOfOthersIsSavedBeforeItIsTakenOver(t *testing.T) {

@@ -8,11 +8,14 @@ import (
 	"strings"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"carrick/cluster"
 	"carrick/steps"
+	"carrick/steps/check"
 )
 
 // sharedSecret writes one key of a Secret that may hold others' keys: it never
@@ -89,12 +92,37 @@ func (s sharedSecret) PlanUndo(ctx context.Context, e steps.Env) (steps.Change, 
 			it.Verb, it.Note, it.Hash = steps.Release, keysNote+strings.Join(others, ", "), "release:"+it.Hash
 			c.Rights = append(c.Rights, cluster.Right{Verb: "patch", Resource: "secrets", Namespace: ns, Name: name})
 		}
+		if it.Verb == steps.Delete {
+			by, err := mountedBy(ctx, e, ns, name)
+			if err != nil && !apierrors.IsForbidden(err) {
+				return c, fmt.Errorf("look who mounts %s: %w", it.What, err)
+			}
+			if len(by) > 0 {
+				it.Verb, it.Hash = steps.Release, "release:"+it.Hash
+				it.Note = fmt.Sprintf("%s mount it and start no more without it: it stays, empty. Unset %s, upgrade Renku, then: %s -n %s delete secret %s", strings.Join(by, ", "), kubeconfigsPath, e.Kubectl(), ns, name)
+				c.Rights = append(c.Rights, cluster.Right{Verb: "patch", Resource: "secrets", Namespace: ns, Name: name})
+			}
+		}
 		if taken != "" {
 			_, words := formerly(e, live, taken)
 			it.Note += "; " + words
 		}
 	}
 	return c, nil
+}
+
+// mountedBy are the Deployments whose pods have a Secret as a volume that must be there.
+func mountedBy(ctx context.Context, e steps.Env, namespace, name string) ([]string, error) {
+	all, err := check.List[appsv1.Deployment](ctx, e.Cluster, check.Deployments, namespace, cluster.Selector{})
+	var out []string
+	for _, d := range all {
+		for _, v := range d.Spec.Template.Spec.Volumes {
+			if v.Secret != nil && v.Secret.SecretName == name && (v.Secret.Optional == nil || !*v.Secret.Optional) {
+				out = append(out, d.Name)
+			}
+		}
+	}
+	return out, err
 }
 
 const keysNote = "it also holds "
