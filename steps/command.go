@@ -18,6 +18,7 @@ type Command struct {
 	// Done tells whether it is so already; nil: once carrick has run that very line.
 	Done    func(context.Context, Env) (bool, error)
 	UndoRun []string      // takes it back; nil: nothing does
+	Stays   string        // of one that nothing takes back: what an undo says of it while it is done
 	Within  time.Duration // how long it may take; 0: one minute
 }
 
@@ -123,10 +124,22 @@ func (c Command) run(ctx context.Context, env Env, line []string) error {
 // PlanUndo shows the command line that takes it back.
 func (c Command) PlanUndo(ctx context.Context, env Env) (Change, error) {
 	it, found, err := c.undoItem(ctx, env)
+	if err == nil && !found {
+		it, found, err = c.stays(ctx, env)
+	}
 	if err != nil || !found {
 		return Change{}, err
 	}
 	return Change{Items: []Item{it}}, nil
+}
+
+// stays is what an undo says of a command that nothing takes back.
+func (c Command) stays(ctx context.Context, env Env) (Item, bool, error) {
+	if c.Stays == "" || env.Host == nil || env.Host.IsFolder() {
+		return Item{}, false, nil
+	}
+	done, err := c.done(ctx, env, false)
+	return Item{Verb: Leave, What: commandLine(c.Run), Note: c.Stays}, done && err == nil, nil // what can't be told is not said
 }
 
 func (c Command) undoItem(ctx context.Context, env Env) (Item, bool, error) {

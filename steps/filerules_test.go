@@ -293,3 +293,26 @@ func TestACommandThatNobodyCanLookAt(t *testing.T) {
 		t.Errorf("it ran %d times", runs)
 	}
 }
+
+// A command that nothing takes back is named by an undo, for as long as it is so.
+func TestAnUndoNamesACommandThatStays(t *testing.T) {
+	h, err := cluster.NewHostWith(t.TempDir(), cluster.HostOptions{Run: func(context.Context, string, ...string) (string, string, error) { return "", "", nil }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer h.Close()
+	so := true
+	c := Command{Title: "writes it", Run: []string{"write-it"}, Stays: "run it again", Done: func(context.Context, Env) (bool, error) { return so, nil }}
+	env := Env{Host: h, Link: "l", Action: "a"}
+	p, err := c.PlanUndo(t.Context(), env)
+	if err != nil || len(p.Items) != 1 || p.Items[0].Verb != Leave || p.Items[0].Note != "run it again" {
+		t.Errorf("%+v, %v", p, err)
+	}
+	so = false
+	if p, err := c.PlanUndo(t.Context(), env); err != nil || len(p.Items) != 0 {
+		t.Errorf("it is not so any more: %+v, %v", p, err)
+	}
+	if err := c.Undo(t.Context(), env, nil); err != nil {
+		t.Error(err)
+	}
+}

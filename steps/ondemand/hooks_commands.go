@@ -16,7 +16,7 @@ import (
 func portalCommands() []steps.Action {
 	out := []steps.Action{{
 		Name: "portal-update", Title: "Write Apache's configuration from the portal's settings", On: steps.Local, Needs: []string{"pre-hook-set"},
-		Doer: steps.Command{Title: "writes Apache's configuration from " + portalFile, Run: []string{updatePortal}, Done: func(ctx context.Context, e steps.Env) (bool, error) {
+		Doer: steps.Command{Title: "writes Apache's configuration from " + portalFile, Run: []string{updatePortal}, Stays: "run it again once the files are back, and restart the web server: until then Apache calls a hook that is gone, and the site's own runs at no login", Done: func(ctx context.Context, e steps.Env) (bool, error) {
 			r := portalApplied(ctx, e)
 			return r.Status == steps.Pass, r.Err
 		}},
