@@ -110,8 +110,8 @@ func ingressClass(ctx context.Context, e steps.Env) steps.Result {
 		at := slices.IndexFunc(classes, func(c *networkingv1.IngressClass) bool { return c.Name == name })
 		if at < 0 {
 			return steps.Failed(fmt.Sprintf("there is no IngressClass %s: the published --set controller.ingressClassResource=%s makes a string of a map, and the chart stops at it", name, name),
-				e.Helm()+" upgrade --install my-ingress-nginx ingress-nginx/ingress-nginx -n "+space(e)+" --reuse-values --set controller.ingressClassResource=null --set controller.ingressClassResource.name="+name+
-					" --set controller.ingressClassResource.controllerValue=k8s.io/ingress-"+name+" --set controller.ingressClass="+name)
+				e.Helm()+" upgrade --install my-ingress-nginx ingress-nginx/ingress-nginx -n "+space(e)+" --reuse-values --set controller.ingressClass="+name+
+					" --set-json "+steps.Quoted(fmt.Sprintf(`controller.ingressClassResource={"name":%q,"enabled":true,"controllerValue":%q}`, name, "k8s.io/ingress-"+name)))
 		}
 		return classServed(e, classes, at, all)
 	})
