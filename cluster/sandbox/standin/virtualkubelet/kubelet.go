@@ -33,6 +33,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/retry"
 
 	"carrick/cluster/sandbox/standin"
 )
@@ -270,8 +271,12 @@ func (p *Player) Log(namespace, name, of string) (string, bool) {
 }
 
 // keepNode makes the virtual Node and says how it fares. The sandbox's controller
-// manager gives nodes a year before it takes them for lost.
+// manager gives nodes a year before it takes them for lost; it writes into them, too.
 func (p *Player) keepNode(ctx context.Context, name string, up bool) error {
+	return retry.RetryOnConflict(retry.DefaultRetry, func() error { return p.keepNodeOnce(ctx, name, up) })
+}
+
+func (p *Player) keepNodeOnce(ctx context.Context, name string, up bool) error {
 	nodes := p.client.CoreV1().Nodes()
 	node, err := nodes.Get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
