@@ -149,7 +149,7 @@ func (a *Asker) ask(ctx context.Context, pod *corev1.Pod, c corev1.Container, q 
 		return "", err
 	}
 	if answer.StatusCode == http.StatusUnauthorized {
-		return "", errors.New("You must be logged in to the server (Unauthorized)")
+		return "", errors.New("you must be logged in to the server (Unauthorized)")
 	}
 	if answer.StatusCode != http.StatusOK {
 		return "", fmt.Errorf("the server answered %s", answer.Status)
