@@ -21,7 +21,7 @@ const MatrixEnv = "CARRICK_MATRIX"
 
 const (
 	runWithin   = 3 * time.Minute // what one run may take that nobody kills
-	spareRuns   = 10              // more runs than changes that a chain may need
+	spareRuns   = 10              // more runs than that share of the changes that a chain may need
 	mostRuns    = 200
 	greenInTime = "60s"
 )
@@ -72,7 +72,7 @@ func (x Proof) Crashes(t *testing.T) {
 	if d := cmp.Diff(x.same(before, s.snapshot(t)), x.same(before, crashed)); d != "" {
 		t.Errorf("what crashed on its way is not what went through (-through +crashed):\n%s", d)
 	}
-	if len(applied) > changes+spareRuns {
+	if len(applied) > changes*3/2+spareRuns { // what takes back and makes again, as a token, is met by half the runs more
 		t.Errorf("%d crashes of apply for %d changes", len(applied), changes)
 	}
 	for command, crashes := range map[string][]string{"apply": applied, "undo": undone} {
