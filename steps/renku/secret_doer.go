@@ -99,7 +99,7 @@ func (s sharedSecret) PlanUndo(ctx context.Context, e steps.Env) (steps.Change, 
 			}
 			if len(by) > 0 {
 				it.Verb, it.Hash = steps.Release, "release:"+it.Hash
-				it.Note = fmt.Sprintf("%s mount it and start no more without it: it stays, empty. Unset %s, upgrade Renku, then: %s -n %s delete secret %s", strings.Join(by, ", "), kubeconfigsPath, e.Kubectl(), ns, name)
+				it.Note = fmt.Sprintf("%s"+mountNote+" and start no more without it: it stays, empty. Unset %s, upgrade Renku, then: %s -n %s delete secret %s", strings.Join(by, ", "), kubeconfigsPath, e.Kubectl(), ns, name)
 				c.Rights = append(c.Rights, cluster.Right{Verb: "patch", Resource: "secrets", Namespace: ns, Name: name})
 			}
 		}
@@ -125,7 +125,10 @@ func mountedBy(ctx context.Context, e steps.Env, namespace, name string) ([]stri
 	return out, err
 }
 
-const keysNote = "it also holds "
+const (
+	keysNote  = "it also holds "
+	mountNote = " mount it"
+)
 
 // Undo takes the key out, and the Secret where it is this link's alone.
 func (s sharedSecret) Undo(ctx context.Context, e steps.Env, say steps.Progress) error {
@@ -140,7 +143,7 @@ func (s sharedSecret) Undo(ctx context.Context, e steps.Env, say steps.Progress)
 				return err
 			}
 		}
-		if it.Verb != steps.Release || !strings.HasPrefix(it.Note, keysNote) {
+		if it.Verb != steps.Release || !(strings.HasPrefix(it.Note, keysNote) || strings.Contains(it.Note, mountNote)) {
 			continue
 		}
 		live, err := fetchSecret(ctx, e, ns, name)
