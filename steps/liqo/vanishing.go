@@ -193,9 +193,9 @@ func (v vanishing) PlanUndo(ctx context.Context, e steps.Env) (steps.Change, err
 	return c, nil
 }
 
-// reverse is what tells that the other side consumes this one, too, or this one the
-// other: both directions share one tunnel (contract of Liqo: one pair of gateways for
-// two clusters). "": nothing does.
+// reverse is what tells that there is a peering in the other direction, too. Two
+// clusters have one pair of gateways, for both (liqotech/liqo: pull request 2667).
+// "": nothing tells so.
 func reverse(ctx context.Context, e steps.Env, namespace string) (string, error) {
 	gvr, kind := resourceSlices, "ResourceSlice"
 	if e.Side == steps.Local {

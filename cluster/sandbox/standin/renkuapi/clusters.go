@@ -1,4 +1,4 @@
-// The endpoints under /clusters: contract 1.3 and 1.4 (renku-data-services:
+// The endpoints under /clusters (renku-data-services:
 // components/renku_data_services/crc/blueprints.py, core.py, db.py
 // ClusterRepository). POST and PUT lose the TLS flag; with the behaviour
 // tls-null they pass it on, as a newer Renku may.

@@ -1,4 +1,4 @@
-// The rules about a cluster's registration: contract 1.4
+// The rules about a cluster's registration
 // (renku-data-services: components/renku_data_services/crc/api.spec.yaml,
 // apispec.py, core.py validate_cluster*, orm.py ClusterORM). What is not in
 // the schema stands here: which TLS settings go together, and what PostgreSQL

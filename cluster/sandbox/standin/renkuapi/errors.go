@@ -1,4 +1,4 @@
-// Errors as Renku's API answers them: contract 1.2
+// Errors as Renku's API answers them
 // (renku-data-services: components/renku_data_services/errors/errors.py,
 // base_api/error_handler.py). The code of an error that has none of its own
 // is 1000 + its status.

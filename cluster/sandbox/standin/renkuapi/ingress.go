@@ -1,5 +1,5 @@
-// The ingress controller that stands before sessions on the remote cluster:
-// contract 1.4 (session_host, session_path) and 3.2. It speaks TLS alone, and
+// The ingress controller that stands before sessions on the remote cluster, at
+// session_host and session_path. It speaks TLS alone, and
 // knows a path only when an Ingress object on the remote cluster has it, as
 // ingress-nginx does; behind every path stands one page that says stand-in.
 // It shows one certificate for everything, the controller's default one.

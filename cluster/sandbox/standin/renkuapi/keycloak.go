@@ -1,5 +1,5 @@
-// Keycloak's realm Renku, as far as somebody signs in from a terminal:
-// contract 1.1 (renku: helm-chart/renku/templates/setup-job-keycloak-realms.yaml,
+// Keycloak's realm Renku, as far as somebody signs in from a terminal
+// (renku: helm-chart/renku/templates/setup-job-keycloak-realms.yaml,
 // client renku-cli; the flow is RFC 8628). Of all clients only renku-cli may
 // use the device flow. Where nobody opens the page on which to approve, the
 // stand-in approves by itself. Keycloak asks to be polled every 5 seconds; the

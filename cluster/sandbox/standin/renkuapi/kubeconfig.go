@@ -1,4 +1,4 @@
-// How Renku reads the kubeconfig of a remote cluster: contract 1.6
+// How Renku reads the kubeconfig of a remote cluster
 // (renku-data-services: components/renku_data_services/k8s/config.py; kr8s
 // 0.20.7: kr8s/_auth.py, kr8s/_config.py). Nothing is asked of the cluster
 // here. A file named in a kubeconfig does not exist in Renku's pods, and no

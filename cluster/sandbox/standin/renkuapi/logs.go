@@ -1,7 +1,7 @@
-// What Renku's services log when they load kubeconfigs: contract 1.6
+// What Renku's services log when they load kubeconfigs
 // (renku-data-services: components/renku_data_services/k8s/config.py). The
-// messages are upstream's, word for word; the contract does not say what
-// stands before them, so time, level and name are only like Python's. The
+// messages are upstream's, word for word; what stands before
+// them is not known here, so time, level and name are only like Python's. The
 // first line says who speaks.
 
 package renkuapi

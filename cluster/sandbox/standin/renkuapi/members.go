@@ -1,4 +1,4 @@
-// Who may use a pool: contract 1.3 (renku-data-services:
+// Who may use a pool (renku-data-services:
 // components/renku_data_services/crc/blueprints.py). A pool that is not public
 // is for admins alone until users or members are added. POST adds, PUT
 // replaces. The stand-in knows no users, groups or projects, so it takes any

@@ -1,4 +1,4 @@
-// The endpoints under /resource_pools: contract 1.3 and 1.5
+// The endpoints under /resource_pools
 // (renku-data-services: components/renku_data_services/crc/blueprints.py,
 // db.py ResourcePoolRepository). A pool on a remote cluster with a quota makes
 // objects there before its row is written; one without a quota asks nothing of

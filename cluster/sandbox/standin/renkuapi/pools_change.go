@@ -1,4 +1,4 @@
-// Changes to pools that exist: contract 1.3 and 1.5 (renku-data-services:
+// Changes to pools that exist (renku-data-services:
 // components/renku_data_services/crc/core.py, db.py update_resource_pool,
 // delete_resource_pool, update_quota). A pool never changes its cluster, a
 // quota never its id.

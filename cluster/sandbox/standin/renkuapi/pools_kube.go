@@ -1,4 +1,4 @@
-// What Renku does in a cluster for a pool with a quota: contract 1.5
+// What Renku does in a cluster for a pool with a quota
 // (renku-data-services: components/renku_data_services/crc/db.py
 // QuotaRepository, k8s/clients.py). Every read is a LIST with a field selector,
 // as kr8s does it, and a read that is refused counts as "not there".

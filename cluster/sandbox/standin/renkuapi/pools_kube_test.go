@@ -72,7 +72,7 @@ func TestPoolTakesTheAdminsPriorityClass(t *testing.T) {
 	}
 }
 
-// The contract's traps: each is a 500 that says nothing, and no pool.
+// Upstream's traps: each is a 500 that says nothing, and no pool.
 func TestPoolThatTheRemoteClusterRefuses(t *testing.T) {
 	const unexpectedly = "An unexpected error occurred"
 	for _, row := range []struct {

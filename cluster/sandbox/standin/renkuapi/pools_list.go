@@ -1,4 +1,4 @@
-// Lists of pools: contract 1.3 (renku-data-services:
+// Lists of pools (renku-data-services:
 // components/renku_data_services/crc/blueprints.py). A list shows no pool's
 // cluster, and says of each class whether it is large enough for the query.
 

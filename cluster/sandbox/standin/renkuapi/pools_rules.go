@@ -1,4 +1,4 @@
-// What a resource pool is and what the API asks of it: contract 1.5
+// What a resource pool is and what the API asks of it
 // (renku-data-services: components/renku_data_services/crc/api.spec.yaml,
 // core.py validate_resource_pool*). A quota's memory is in GB, a class's in
 // GiB; the API compares the bare numbers.

@@ -1,4 +1,4 @@
-// The paths of Renku's API and who may call them: contract 1.1 to 1.3
+// The paths of Renku's API and who may call them
 // (renku-data-services: components/renku_data_services/crc/blueprints.py,
 // users/blueprints.py). Identifiers of the wrong form are paths that do not
 // exist.

@@ -1,8 +1,8 @@
-// What the API's schema accepts: contract 1.2, 1.4 and 1.5
+// What the API's schema accepts
 // (renku-data-services: components/renku_data_services/crc/api.spec.yaml, and
 // the pydantic models made from it). A key that the schema does not know is
 // always refused. Pydantic would also take "443" for 443; this does not, for
-// the contract names the types.
+// the schema names the types.
 
 package renkuapi
 

@@ -1,7 +1,7 @@
 // Package renkuapi is a stand-in for Renku. It plays its HTTP API
 // (renku-data-services), its Keycloak realm, the ingress of its sessions, and
 // what its four services do with the kubeconfigs of remote clusters. It is
-// written from carrick's contract about Renku 2.19.3, sections 1.1 to 1.6; none
+// written from what Renku 2.19.3 does, as its sources say; none
 // of it is Renku's code. All state is in memory, but for what Renku itself
 // keeps in a cluster: quotas and priority classes.
 package renkuapi

@@ -1,5 +1,5 @@
 // The four services of Renku that talk to remote clusters, and how they load
-// kubeconfigs: contract 1.6 and 3.1 (renku-data-services:
+// kubeconfigs (renku-data-services:
 // components/renku_data_services/k8s/config.py, k8s/clients.py; renku:
 // helm-chart/renku/templates/*/deployment*.yaml). A process is a pod of one of
 // the Deployments. It loads its clusters once, from the Secret as it is

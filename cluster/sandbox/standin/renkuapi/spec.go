@@ -1,4 +1,4 @@
-// The API's own description, /spec.json: contract 1.3 and check 59
+// The API's own description, /spec.json
 // (renku-data-services: components/renku_data_services/crc/api.spec.yaml). It
 // has only the schemas of clusters, made from what the stand-in accepts.
 

@@ -1,5 +1,5 @@
 // Access tokens as Keycloak's realm Renku issues them and Renku's API reads
-// them: contract 1.1 (renku-data-services:
+// them (renku-data-services:
 // components/renku_data_services/authn/keycloak.py). RS256, an audience of
 // Renku's clients, the role renku-admin for admins. A token that is wrong or
 // has expired is no error of its own: the caller is then anonymous.
