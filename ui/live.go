@@ -21,7 +21,7 @@ type live struct {
 	looks   map[steps.Cell]*look
 	pulses  map[steps.Side]steps.Pulse
 	watched map[steps.Cell]bool
-	stir    stir
+	recheck recheck
 }
 
 // look is what is known of one cell, and where its chain stands.
@@ -205,7 +205,7 @@ func (l *live) probed(m probedMsg) tea.Cmd {
 	k.began, k.took, k.trace = m.began, m.took, m.trace
 	var others tea.Cmd
 	if !first && l.watched[m.cell] && l.board.Verdict(m.cell).Status != was {
-		others = l.stir.up()
+		others = l.recheck.soon()
 	}
 	if m.turn != k.turn {
 		return others

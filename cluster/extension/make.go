@@ -14,6 +14,12 @@ import (
 	"k8s.io/client-go/dynamic"
 )
 
+// ManagedBy is the label of all that the watcher makes, and Made selects that.
+const (
+	ManagedBy = "app.kubernetes.io/managed-by"
+	Made      = ManagedBy + "=" + manager
+)
+
 const (
 	// ownerNote is what the profile controller writes into the namespace of a profile:
 	// the name of its owner. It leaves alone a namespace in which another one stands
@@ -79,7 +85,7 @@ func (f *follower) bind(ctx context.Context, namespace string) error {
 	}
 	b := &rbacv1.RoleBinding{
 		TypeMeta:   metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: "RoleBinding"},
-		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"app.kubernetes.io/managed-by": manager}},
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{ManagedBy: manager}},
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: f.PSPRole},
 		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: "system:serviceaccounts:" + namespace}},
 	}

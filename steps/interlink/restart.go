@@ -74,16 +74,15 @@ func (d restartDoer) Export(_ context.Context, e steps.Env) ([]steps.Exported, e
 	return []steps.Exported{{Hand: fmt.Sprintf("%s rollout restart deployment %s\n%s rollout status deployment %s --timeout=5m", k, vkDeployment(e), k, vkDeployment(e))}}, nil
 }
 
-// once is what a restart for the same configuration has behind its hash, every second
-// time.
-const once = ".again"
+// repeated stands behind the hash of a configuration at every second restart for it.
+const repeated = ".again"
 
 // isFor tells whether an annotation is of a configuration.
-func isFor(value, hash string) bool { return value == hash || value == hash+once }
+func isFor(value, hash string) bool { return value == hash || value == hash+repeated }
 
-// restartCause is the annotation for the configuration as it is wanted. Where all pods
-// carry it and some don't know what was written since, it is another one: the same
-// would restart nothing.
+// restartCause is the annotation for the configuration as it is wanted. It stays as it is
+// while pods are on their way to it; where all carry it, and don't know what was written
+// since, it changes, for else nothing would restart.
 func restartCause(ctx context.Context, e steps.Env) (any, error) {
 	text, err := wantedConfig(ctx, e)
 	if err != nil {
@@ -95,25 +94,22 @@ func restartCause(ctx context.Context, e steps.Env) (any, error) {
 		return hash, nil // the plan says why
 	}
 	now := dep.Spec.Template.Annotations[restartedFor(e)]
+	if !isFor(now, hash) {
+		return hash, nil
+	}
 	pods, err := podsOfKubelet(ctx, e)
 	if err != nil {
 		return nil, err
 	}
 	rolling := slices.ContainsFunc(pods, func(p *corev1.Pod) bool { return p.Annotations[restartedFor(e)] != now })
-	if !isFor(now, hash) || rolling || len(pods) == 0 {
-		if isFor(now, hash) {
-			return now, nil
-		}
-		return hash, nil
-	}
 	knows, err := knowsConfig(ctx, e)
 	switch {
 	case err != nil:
 		return nil, err
-	case knows:
+	case knows, rolling, len(pods) == 0:
 		return now, nil
 	case now == hash:
-		return hash + once, nil
+		return hash + repeated, nil
 	}
 	return hash, nil
 }

@@ -84,8 +84,8 @@ func plainJSON(v map[string]any) map[string]any {
 }
 
 // clusterProblems are all rules of the API, of its database and of Kubernetes
-// that a payload of POST /clusters breaks (
-// renku-data-services components/renku_data_services/crc/api.spec.yaml,
+// that a payload of POST /clusters breaks (renku-data-services:
+// components/renku_data_services/crc/api.spec.yaml,
 // crc/core.py, crc/orm.py).
 func clusterProblems(p map[string]any) []string {
 	var out []string

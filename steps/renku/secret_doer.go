@@ -67,7 +67,7 @@ func bareSecret(namespace, name string) *unstructured.Unstructured {
 }
 
 // PlanUndo releases a Secret that this link made where it holds keys of others
-// by now, and deletes it only where nothing else is in it.
+// by now, or where pods mount it, and deletes it only where neither is so.
 func (s sharedSecret) PlanUndo(ctx context.Context, e steps.Env) (steps.Change, error) {
 	c, err := s.Manifest.PlanUndo(ctx, e)
 	if err != nil {
@@ -88,20 +88,13 @@ func (s sharedSecret) PlanUndo(ctx context.Context, e steps.Env) (steps.Change, 
 		if taken != "" && !slices.Contains(others, taken) {
 			others = append(others, taken)
 		}
-		if it.Verb == steps.Delete && len(others) > 0 {
-			it.Verb, it.Note, it.Hash = steps.Release, keysNote+strings.Join(others, ", "), "release:"+it.Hash
-			c.Rights = append(c.Rights, cluster.Right{Verb: "patch", Resource: "secrets", Namespace: ns, Name: name})
+		keeps, err := whyKept(ctx, e, it, ns, name, others)
+		if err != nil {
+			return c, err
 		}
-		if it.Verb == steps.Delete {
-			by, err := mountedBy(ctx, e, ns, name)
-			if err != nil && !apierrors.IsForbidden(err) {
-				return c, fmt.Errorf("look who mounts %s: %w", it.What, err)
-			}
-			if len(by) > 0 {
-				it.Verb, it.Hash = steps.Release, "release:"+it.Hash
-				it.Note = fmt.Sprintf("%s"+mountNote+" and start no more without it: it stays, empty. Unset %s, upgrade Renku, then: %s -n %s delete secret %s", strings.Join(by, ", "), kubeconfigsPath, e.Kubectl(), ns, name)
-				c.Rights = append(c.Rights, cluster.Right{Verb: "patch", Resource: "secrets", Namespace: ns, Name: name})
-			}
+		if keeps != "" {
+			it.Verb, it.Note, it.Hash = steps.Release, keeps, emptied+it.Hash
+			c.Rights = append(c.Rights, cluster.Right{Verb: "patch", Resource: "secrets", Namespace: ns, Name: name})
 		}
 		if taken != "" {
 			_, words := formerly(e, live, taken)
@@ -125,10 +118,30 @@ func mountedBy(ctx context.Context, e steps.Env, namespace, name string) ([]stri
 	return out, err
 }
 
-const (
-	keysNote  = "it also holds "
-	mountNote = " mount it"
-)
+// emptied begins the hash of a Secret that this link made, and that stays for others'
+// sake: only what is the link's is taken out of it.
+const emptied = "release:"
+
+// whyKept says why a Secret that an undo would delete has to stay; "": it has not to.
+func whyKept(ctx context.Context, e steps.Env, it *steps.Item, namespace, name string, others []string) (string, error) {
+	if it.Verb != steps.Delete {
+		return "", nil
+	}
+	if len(others) > 0 {
+		return "it also holds " + strings.Join(others, ", "), nil
+	}
+	by, err := mountedBy(ctx, e, namespace, name)
+	if apierrors.IsForbidden(err) {
+		return "it stays, empty: you may not list Deployments, and one that mounts it would start no more without it", nil
+	}
+	if err != nil {
+		return "", fmt.Errorf("look who mounts %s: %w", it.What, err)
+	}
+	if len(by) == 0 {
+		return "", nil
+	}
+	return fmt.Sprintf("%s mount it and start no more without it: it stays, empty. Unset %s, upgrade Renku, then: %s -n %s delete secret %s", strings.Join(by, ", "), kubeconfigsPath, e.Kubectl(), namespace, name), nil
+}
 
 // Undo takes the key out, and the Secret where it is this link's alone.
 func (s sharedSecret) Undo(ctx context.Context, e steps.Env, say steps.Progress) error {
@@ -143,7 +156,7 @@ func (s sharedSecret) Undo(ctx context.Context, e steps.Env, say steps.Progress)
 				return err
 			}
 		}
-		if it.Verb != steps.Release || !(strings.HasPrefix(it.Note, keysNote) || strings.Contains(it.Note, mountNote)) {
+		if !strings.HasPrefix(it.Hash, emptied) {
 			continue
 		}
 		live, err := fetchSecret(ctx, e, ns, name)

@@ -7,9 +7,11 @@ import (
 	"slices"
 
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"carrick/cluster"
+	watcher "carrick/cluster/extension"
 	"carrick/steps"
 	"carrick/steps/check"
 )
@@ -108,8 +110,10 @@ func (r followerRoles) PlanUndo(ctx context.Context, e steps.Env) (steps.Change,
 	if err != nil || len(c.Items) == 0 {
 		return c, err
 	}
-	const its = "app.kubernetes.io/managed-by=carrick-vsphere-extension"
-	all, err := check.List[rbacv1.RoleBinding](ctx, e.Cluster, check.RoleBindings, "", cluster.Selector{Labels: its})
+	all, err := check.List[rbacv1.RoleBinding](ctx, e.Cluster, check.RoleBindings, "", cluster.Selector{Labels: watcher.Made})
+	if apierrors.IsForbidden(err) {
+		return c, nil // an undo takes no right more for a note
+	}
 	if err != nil || len(all) == 0 {
 		return c, err
 	}
@@ -119,7 +123,7 @@ func (r followerRoles) PlanUndo(ctx context.Context, e steps.Env) (steps.Change,
 	}
 	c.Items = append(c.Items, steps.Item{
 		Verb: steps.Leave, What: fmt.Sprintf("RoleBindings that the extension has made: %s", some(names)),
-		Note: fmt.Sprintf("pods of those profiles are let in by them; levels that it gave namespaces stay, too. To delete the bindings: %s delete rolebindings -A -l %s", e.Kubectl(), its),
+		Note: fmt.Sprintf("pods of those profiles are let in by them; levels that it gave namespaces stay, too. To delete the bindings: %s delete rolebindings -A -l %s", e.Kubectl(), watcher.Made),
 	})
 	return c, nil
 }
