@@ -107,7 +107,7 @@ func (p *played) look(t *testing.T, assets fs.FS, dir, name string) {
 		p.verdicts[c] = r
 		p.said[c] = fmt.Sprintf("%s %s %s", c.Side, c.Check, r.Status)
 		if r.Status != steps.Pass {
-			p.said[c] += ": " + scrub(scrubbed.Replace(r.Found))
+			p.said[c] += ": " + scrub(scrubbed.Replace(r.Found)) + fixLines(scrubbed.Replace(r.Fix))
 		}
 	}
 }
@@ -220,6 +220,18 @@ func (p *played) lines() string {
 		}
 	}
 	return strings.Join(out, "\n") + "\n"
+}
+
+// fixPrefix begins each line of a fix in a want section, below its verdict.
+const fixPrefix = "fix: "
+
+// fixLines are the lines of a fix as they stand in a want section, each after a line break.
+func fixLines(fix string) string {
+	var out strings.Builder
+	for line := range strings.Lines(moments.ReplaceAllString(fix, "…")) {
+		out.WriteString(strings.TrimRight("\n  "+fixPrefix+strings.TrimRight(line, "\n"), " "))
+	}
+	return out.String()
 }
 
 // scrub leaves out of a finding what is not the same at each run.
