@@ -1,5 +1,5 @@
-// Package clustertest gives tests two real control planes: those of the
-// sandbox program, started once for each test binary and ended with it.
+// Package clustertest gives each test two real control planes of its own: those of a sandbox
+// program, lent to the test and reset after it.
 package clustertest
 
 import (
@@ -16,14 +16,13 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"carrick/cluster"
 )
 
-// Environment variables: Program holds the path of carrick-sandbox, Socket the
-// address of one that runs already, shared by all test binaries of a run (see
-// package share).
+// Environment variables: Program holds the path of carrick-sandbox. Socket is the address of a
+// pool of sandboxes that all test binaries of a run share (package share); without it each test
+// binary has one sandbox.
 const (
 	Program = "CARRICK_SANDBOX"
 	Socket  = "CARRICK_SANDBOX_SOCKET"
@@ -35,13 +34,7 @@ const (
 	Remote = "remote"
 )
 
-const (
-	startWithin  = 4 * time.Minute
-	answerWithin = 3 * time.Minute
-)
-
-// Sandbox is two real control planes that run. They are shared by the tests of
-// one binary: a test uses namespaces and names of its own.
+// Sandbox is two real control planes that one test and its subtests have for themselves.
 type Sandbox struct {
 	Dir         string            // everything it wrote; removed at its end
 	Kubeconfigs map[string]string // paths, by side
@@ -55,98 +48,117 @@ type Sandbox struct {
 	Here    map[string]bool
 	Answers map[string]string
 
-	mu     sync.Mutex // one command at a time
-	in     io.Writer
-	out    *bufio.Reader
-	pipe   deadliner
-	stderr *os.File
+	mu  sync.Mutex // one command at a time
+	ask func(command string) (string, error)
 }
 
-type deadliner interface{ SetReadDeadline(time.Time) error }
-
-// shared is the sandbox of this test binary.
-var shared struct {
+// lent are the sandboxes of this test binary, by the name of the test that has each, and the pool that they come from
+// where no other program has one.
+var lent struct {
+	mu   sync.Mutex
+	box  map[string]*Sandbox
+	own  *Pool
 	once sync.Once
-	*Sandbox
-	err error
 }
 
-// Start returns the sandbox of this test binary, and starts it at the first
-// call. It skips the test when CARRICK_SANDBOX is not set, and fails it when the
-// sandbox does not start. The sandbox ends when its standard input does: with
-// the test binary, however that ends.
+// Start lends the test a sandbox until its end. Subtests of a test that has one get the same. It skips the test when
+// CARRICK_SANDBOX is not set, and fails it when no sandbox starts. Sandboxes end with the test run, however that ends.
 func Start(tb testing.TB) *Sandbox {
 	tb.Helper()
 	program := os.Getenv(Program)
 	if program == "" {
 		tb.Skipf("%s is not set: it is the path of carrick-sandbox (make sandbox)", Program)
 	}
-	shared.once.Do(func() {
-		if address := os.Getenv(Socket); address != "" {
-			shared.Sandbox, shared.err = join(address)
-		} else {
-			shared.Sandbox, shared.err = start(program)
-		}
+	if s := held(tb.Name()); s != nil {
+		return s
+	}
+	s, back, err := borrow(program)
+	if err != nil {
+		tb.Fatalf("start the sandbox: %v", err)
+	}
+	name := tb.Name()
+	lent.mu.Lock()
+	defer lent.mu.Unlock()
+	if lent.box == nil {
+		lent.box = map[string]*Sandbox{}
+	}
+	lent.box[name] = s
+	tb.Cleanup(func() {
+		lent.mu.Lock()
+		delete(lent.box, name)
+		lent.mu.Unlock()
+		back()
 	})
-	if shared.err != nil {
-		tb.Fatalf("start the sandbox: %v", shared.err)
-	}
-	return shared.Sandbox
+	return s
 }
 
-func start(program string) (*Sandbox, error) {
-	stderr, err := os.CreateTemp("", "carrick-sandbox-*.log")
-	if err != nil {
-		return nil, err
+// held returns the sandbox that a test or one of those that it is a subtest of has, or nil.
+func held(name string) *Sandbox {
+	lent.mu.Lock()
+	defer lent.mu.Unlock()
+	for {
+		if s := lent.box[name]; s != nil {
+			return s
+		}
+		last := strings.LastIndexByte(name, '/')
+		if last < 0 {
+			return nil
+		}
+		name = name[:last]
 	}
-	_ = os.Remove(stderr.Name()) // it lives on for as long as it is open
-	cmd := exec.Command(program)
-	cmd.Stderr = stderr
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		return nil, err
-	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		return nil, err
-	}
-	if err := cmd.Start(); err != nil {
-		return nil, err
-	}
-	s := &Sandbox{in: in, out: bufio.NewReader(out), stderr: stderr}
-	s.pipe, _ = out.(deadliner)
-	if err := s.greet(); err != nil {
-		_ = in.Close()
-		return nil, fmt.Errorf("%w\n%s", errors.Join(err, cmd.Wait()), s.said())
-	}
-	return s, nil
 }
 
-// join uses a sandbox that runs already.
-func join(address string) (*Sandbox, error) {
+// borrow returns a sandbox, and what gives it back.
+func borrow(program string) (s *Sandbox, back func(), err error) {
+	if address := os.Getenv(Socket); address != "" {
+		return join(address)
+	}
+	lent.once.Do(func() { lent.own = NewPool(program, 1, os.Stderr) })
+	box, err := lent.own.Take()
+	if err != nil {
+		return nil, nil, err
+	}
+	s = &Sandbox{ask: box.Ask}
+	return s, func() { lent.own.Give(box) }, s.greet(box.Ready)
+}
+
+// join borrows a sandbox from the pool at an address, which takes it back when the connection ends.
+func join(address string) (s *Sandbox, back func(), err error) {
 	conn, err := net.Dial("unix", address)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	s := &Sandbox{in: conn, out: bufio.NewReader(conn), pipe: conn}
-	return s, s.greet()
+	replies := bufio.NewReader(conn)
+	ready, err := replies.ReadString('\n') // when one is free
+	if err != nil {
+		_ = conn.Close()
+		return nil, nil, err
+	}
+	s = &Sandbox{ask: func(command string) (string, error) {
+		if _, err := io.WriteString(conn, command+"\n"); err != nil {
+			return "", err
+		}
+		return replies.ReadString('\n')
+	}}
+	return s, func() { _ = conn.Close() }, s.greet(ready)
 }
 
 // greet reads the line that says that the sandbox is ready, and where it is.
-func (s *Sandbox) greet() error {
+func (s *Sandbox) greet(line string) error {
 	var ready struct {
 		Ready       bool
+		Error       string
 		Dir         string
 		Kubeconfigs map[string]string
 		Contexts    map[string]string
 		Kubectl     string
 		Version     string
 	}
-	if err := s.receive(startWithin, &ready); err != nil {
-		return err
+	if err := json.Unmarshal([]byte(line), &ready); err != nil {
+		return fmt.Errorf("read %q: %w", line, err)
 	}
 	if !ready.Ready {
-		return errors.New("it is not ready")
+		return errors.New("it is not ready: " + ready.Error)
 	}
 	s.Dir, s.Kubeconfigs, s.Contexts = ready.Dir, ready.Kubeconfigs, ready.Contexts
 	s.Kubectl, s.Version = ready.Kubectl, ready.Version
@@ -197,11 +209,15 @@ func (s *Sandbox) SeedFault(tb testing.TB, scenario, fault string) {
 	s.seeded(s.command(tb, "seed "+scenario+" "+fault))
 }
 
-// Reset brings both sides back to what they were when the sandbox got ready, at
-// the end of the test.
+// Reset brings both sides back to what they were when the sandbox got ready, at the end of the test. It is for subtests:
+// at the end of the test that the sandbox is lent to, that happens anyway.
 func (s *Sandbox) Reset(tb testing.TB) {
 	tb.Helper()
-	tb.Cleanup(func() { s.command(tb, "reset") })
+	lent.mu.Lock()
+	defer lent.mu.Unlock()
+	if lent.box[tb.Name()] != s {
+		tb.Cleanup(func() { s.command(tb, "reset") })
+	}
 }
 
 // Settle waits until no namespace of a side is being deleted.
@@ -270,42 +286,16 @@ func (s *Sandbox) command(tb testing.TB, line string) reply {
 	tb.Helper()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if _, err := io.WriteString(s.in, line+"\n"); err != nil {
-		tb.Fatalf("tell the sandbox to %s: %v\n%s", line, err, s.said())
-	}
+	answer, err := s.ask(line)
 	var got reply
-	if err := s.receive(answerWithin, &got); err != nil {
-		tb.Fatalf("tell the sandbox to %s: %v\n%s", line, err, s.said())
+	if err == nil {
+		err = json.Unmarshal([]byte(answer), &got)
 	}
-	if !got.OK {
-		tb.Fatalf("tell the sandbox to %s: %s", line, got.Error)
+	if err == nil && !got.OK {
+		err = errors.New(got.Error)
+	}
+	if err != nil {
+		tb.Fatalf("tell the sandbox to %s: %v", line, err)
 	}
 	return got
-}
-
-// receive reads one line of JSON.
-func (s *Sandbox) receive(within time.Duration, into any) error {
-	if s.pipe != nil {
-		_ = s.pipe.SetReadDeadline(time.Now().Add(within))
-	}
-	line, err := s.out.ReadBytes('\n')
-	if err != nil {
-		return fmt.Errorf("read its answer: %w", err)
-	}
-	return json.Unmarshal(line, into)
-}
-
-// said is the end of what the sandbox wrote to standard error.
-func (s *Sandbox) said() string {
-	if s.stderr == nil {
-		return ""
-	}
-	info, err := s.stderr.Stat()
-	if err != nil {
-		return ""
-	}
-	const most = 4 << 10
-	text := make([]byte, min(info.Size(), most))
-	_, _ = s.stderr.ReadAt(text, info.Size()-int64(len(text)))
-	return string(text)
 }

@@ -1,24 +1,27 @@
-// Command share runs a command, such as go test, with one sandbox for all test
-// binaries that it starts: share COMMAND [ARG …]. CARRICK_SANDBOX names the
-// sandbox program. The sandbox ends with the command.
+// Command share runs a command, such as go test, with a pool of sandboxes for all test binaries
+// that the command starts: share [-n SIZE] COMMAND [ARG …]. CARRICK_SANDBOX names the sandbox
+// program. A sandbox starts when a test asks for one and none is free; all end with the command.
 package main
 
 import (
 	"bufio"
+	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"sync"
 
 	"carrick/cluster/clustertest"
 )
 
 func main() {
-	code, err := share(os.Args[1:])
+	size := flag.Int("n", 1, "at most `SIZE` sandboxes at a time")
+	flag.Parse()
+	code, err := share(*size, flag.Args())
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "share:", err)
 		code = 1
@@ -26,31 +29,9 @@ func main() {
 	os.Exit(code)
 }
 
-func share(command []string) (code int, err error) {
-	if len(command) == 0 {
-		return 2, errors.New("which command?")
-	}
-	box := exec.Command(os.Getenv(clustertest.Program))
-	box.Stderr = os.Stderr
-	in, err := box.StdinPipe()
-	if err != nil {
-		return 1, err
-	}
-	out, err := box.StdoutPipe()
-	if err != nil {
-		return 1, err
-	}
-	if err := box.Start(); err != nil {
-		return 1, fmt.Errorf("start the sandbox: %w", err)
-	}
-	defer func() {
-		_ = in.Close() // this ends it
-		err = errors.Join(err, box.Wait())
-	}()
-	replies := bufio.NewReader(out)
-	ready, err := replies.ReadString('\n')
-	if err != nil {
-		return 1, fmt.Errorf("the sandbox did not get ready: %w", err)
+func share(size int, command []string) (code int, err error) {
+	if len(command) == 0 || size < 1 {
+		return 2, errors.New("usage: share [-n SIZE] COMMAND [ARG …]")
 	}
 	dir, err := os.MkdirTemp("", "carrick-share-")
 	if err != nil {
@@ -62,7 +43,9 @@ func share(command []string) (code int, err error) {
 		return 1, err
 	}
 	defer listener.Close()
-	go serve(listener, ready, in, replies)
+	pool := clustertest.NewPool(os.Getenv(clustertest.Program), size, os.Stderr)
+	defer pool.Close()
+	go serve(listener, pool)
 	return run(command, listener.Addr().String())
 }
 
@@ -77,10 +60,8 @@ func run(command []string, socket string) (int, error) {
 	return 0, err
 }
 
-// serve gives each connection the line of readiness, and passes its commands
-// on, one at a time.
-func serve(l net.Listener, ready string, in io.Writer, replies *bufio.Reader) {
-	var turn sync.Mutex
+// serve lends a sandbox to each connection until that ends.
+func serve(l net.Listener, pool *clustertest.Pool) {
 	for {
 		conn, err := l.Accept()
 		if err != nil {
@@ -88,24 +69,29 @@ func serve(l net.Listener, ready string, in io.Writer, replies *bufio.Reader) {
 		}
 		go func() {
 			defer conn.Close()
-			if _, err := io.WriteString(conn, ready); err != nil {
+			box, err := pool.Take()
+			if err != nil {
+				_ = json.NewEncoder(conn).Encode(map[string]string{"error": err.Error()})
 				return
 			}
-			for lines := bufio.NewScanner(conn); lines.Scan(); {
-				turn.Lock()
-				_, err := fmt.Fprintln(in, lines.Text())
-				reply := ""
-				if err == nil {
-					reply, err = replies.ReadString('\n')
-				}
-				turn.Unlock()
-				if err != nil {
-					return
-				}
-				if _, err := io.WriteString(conn, reply); err != nil {
-					return
-				}
-			}
+			defer pool.Give(box)
+			relay(conn, box)
 		}()
+	}
+}
+
+// relay passes commands and their answers on until either end is gone.
+func relay(conn io.ReadWriter, box *clustertest.Box) {
+	if _, err := io.WriteString(conn, box.Ready); err != nil {
+		return
+	}
+	for lines := bufio.NewScanner(conn); lines.Scan(); {
+		answer, err := box.Ask(lines.Text())
+		if err == nil {
+			_, err = io.WriteString(conn, answer)
+		}
+		if err != nil {
+			return
+		}
 	}
 }

@@ -1,0 +1,172 @@
+package clustertest
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"time"
+)
+
+const (
+	startWithin  = 20 * time.Minute // slow machines start several at once
+	answerWithin = 10 * time.Minute
+)
+
+// Box is one running sandbox program, which one test at a time uses.
+type Box struct {
+	Ready string // the line with which it says where its clusters are
+
+	cmd    *exec.Cmd
+	in     io.WriteCloser
+	out    *bufio.Reader
+	pipe   interface{ SetReadDeadline(time.Time) error }
+	stderr *os.File
+}
+
+// startBox starts the sandbox program at a path and returns when its clusters are ready.
+func startBox(program string) (*Box, error) {
+	stderr, err := os.CreateTemp("", "carrick-sandbox-*.log")
+	if err != nil {
+		return nil, err
+	}
+	_ = os.Remove(stderr.Name()) // the file lives for as long as it is open
+	b := &Box{cmd: exec.Command(program), stderr: stderr}
+	b.cmd.Stderr = stderr
+	if b.in, err = b.cmd.StdinPipe(); err != nil {
+		return nil, err
+	}
+	out, err := b.cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	b.out = bufio.NewReader(out)
+	b.pipe, _ = out.(interface{ SetReadDeadline(time.Time) error })
+	if err := b.cmd.Start(); err != nil {
+		return nil, err
+	}
+	if b.Ready, err = b.receive(startWithin); err != nil {
+		return nil, fmt.Errorf("the sandbox did not get ready: %w", errors.Join(err, b.end()))
+	}
+	return b, nil
+}
+
+// Ask sends a command and returns the line that answers it.
+func (b *Box) Ask(command string) (string, error) {
+	if _, err := io.WriteString(b.in, command+"\n"); err != nil {
+		return "", fmt.Errorf("%w%s", err, b.said())
+	}
+	return b.receive(answerWithin)
+}
+
+func (b *Box) receive(within time.Duration) (string, error) {
+	if b.pipe != nil {
+		_ = b.pipe.SetReadDeadline(time.Now().Add(within))
+	}
+	line, err := b.out.ReadString('\n')
+	if err != nil {
+		return "", fmt.Errorf("read its answer: %w%s", err, b.said())
+	}
+	return line, nil
+}
+
+// reset returns an error unless the clusters are again what they were at the start.
+func (b *Box) reset() error {
+	answer, err := b.Ask("reset")
+	if err == nil && !strings.Contains(answer, `"ok":true`) {
+		err = errors.New(strings.TrimSpace(answer))
+	}
+	return err
+}
+
+// end ends the program: it stops with its standard input.
+func (b *Box) end() error {
+	_ = b.in.Close()
+	err := b.cmd.Wait()
+	_ = b.stderr.Close()
+	return err
+}
+
+// said returns the last lines of the program's standard error.
+func (b *Box) said() string {
+	const most = 4 << 10
+	info, err := b.stderr.Stat()
+	if err != nil || info.Size() == 0 {
+		return ""
+	}
+	text := make([]byte, min(info.Size(), most))
+	_, _ = b.stderr.ReadAt(text, info.Size()-int64(len(text)))
+	return "\n" + string(text)
+}
+
+// Pool lends sandboxes, each to one borrower at a time. It starts one when all that run are
+// lent, up to its size; further borrowers wait.
+type Pool struct {
+	program string
+	idle    chan *Box
+	room    chan struct{} // one token for each sandbox that may still be started
+	log     io.Writer
+
+	mu  sync.Mutex
+	all []*Box
+}
+
+// NewPool returns a pool of at most size sandboxes of the program at a path. It writes to log
+// what goes wrong between two borrowers.
+func NewPool(program string, size int, log io.Writer) *Pool {
+	p := &Pool{program: program, idle: make(chan *Box, size), room: make(chan struct{}, size), log: log}
+	for range size {
+		p.room <- struct{}{}
+	}
+	return p
+}
+
+// Take lends a sandbox that is as it was at its start.
+func (p *Pool) Take() (*Box, error) {
+	select {
+	case b := <-p.idle:
+		return b, nil
+	default:
+	}
+	select {
+	case b := <-p.idle:
+		return b, nil
+	case <-p.room:
+	}
+	b, err := startBox(p.program)
+	if err != nil {
+		p.room <- struct{}{}
+		return nil, err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.all = append(p.all, b)
+	return b, nil
+}
+
+// Give takes a sandbox back and resets it. One that cannot be reset ends, and makes room for another.
+func (p *Pool) Give(b *Box) {
+	err := b.reset()
+	if err == nil {
+		p.idle <- b
+		return
+	}
+	fmt.Fprintf(p.log, "a sandbox is replaced, because it could not be reset: %v\n", err)
+	_ = b.end()
+	p.room <- struct{}{}
+}
+
+// Close ends all sandboxes.
+func (p *Pool) Close() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var ending sync.WaitGroup
+	for _, b := range p.all {
+		ending.Go(func() { _ = b.end() })
+	}
+	ending.Wait()
+}
