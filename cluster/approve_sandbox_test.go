@@ -36,6 +36,7 @@ spec: {request: `+body+`, signerName: kubernetes.io/kube-apiserver-client, usage
 }
 
 func TestApprove(t *testing.T) {
+	t.Parallel()
 	box := clustertest.Start(t)
 	c := box.Open(t, clustertest.Remote, cluster.Options{})
 	signingRequest(t, box, "approve-me")
@@ -44,7 +45,7 @@ func TestApprove(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	box.Run(t, clustertest.Remote, "", "wait", "--for=jsonpath={.status.certificate}", "--timeout=30s", "csr/approve-me")
+	box.Run(t, clustertest.Remote, "", "wait", "--for=jsonpath={.status.certificate}", "--timeout=300s", "csr/approve-me")
 	got := box.Run(t, clustertest.Remote, "", "get", "csr", "approve-me", "-o", "jsonpath={.status.conditions[*].type} {.status.conditions[*].reason} {.status.conditions[*].message}")
 	if got != "Approved Test because" {
 		t.Errorf("conditions: %s", got)

@@ -51,6 +51,7 @@ func apply(t *testing.T, c *cluster.Cluster, obj *unstructured.Unstructured) *un
 }
 
 func TestApplyOnARealServer(t *testing.T) {
+	t.Parallel()
 	c := clustertest.Start(t).Open(t, clustertest.Local, cluster.Options{})
 	namespace := emptyNamespace(t, c)
 	config := func(value string) *unstructured.Unstructured {
@@ -121,6 +122,7 @@ func TestApplyOnARealServer(t *testing.T) {
 }
 
 func TestPreconditionsOnARealServer(t *testing.T) {
+	t.Parallel()
 	c := clustertest.Start(t).Open(t, clustertest.Local, cluster.Options{})
 	namespace := emptyNamespace(t, c)
 	obj := apply(t, c, object(t, namespace, "{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}"))
@@ -152,11 +154,12 @@ func TestPreconditionsOnARealServer(t *testing.T) {
 }
 
 func TestGoneOnARealServer(t *testing.T) {
+	t.Parallel()
 	c := clustertest.Start(t).Open(t, clustertest.Local, cluster.Options{})
 	namespace := emptyNamespace(t, c)
 	held := "{apiVersion: v1, kind: ConfigMap, metadata: {name: a, finalizers: [example.org/hold]}}"
 	soon := func() context.Context {
-		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 		t.Cleanup(cancel)
 		return ctx
 	}
@@ -187,6 +190,7 @@ func TestGoneOnARealServer(t *testing.T) {
 }
 
 func TestTokensOnARealServer(t *testing.T) {
+	t.Parallel()
 	c := clustertest.Start(t).Open(t, clustertest.Local, cluster.Options{})
 	namespace := emptyNamespace(t, c)
 	apply(t, c, object(t, namespace, "{apiVersion: v1, kind: ServiceAccount, metadata: {name: robot}}"))
@@ -197,7 +201,7 @@ metadata: {name: robot-token, annotations: {kubernetes.io/service-account.name: 
 type: kubernetes.io/service-account-token`))
 
 	t.Run("a token Secret's token never ends, and is a way in", func(t *testing.T) {
-		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 		defer cancel()
 		token := filledToken(ctx, t, c, namespace, "robot-token")
 		claims, err := cluster.ParseToken(token)
@@ -255,6 +259,7 @@ func filledToken(ctx context.Context, t *testing.T, c *cluster.Cluster, namespac
 }
 
 func TestKindsOnARealServer(t *testing.T) {
+	t.Parallel()
 	c := clustertest.Start(t).Open(t, clustertest.Local, cluster.Options{})
 	namespace := emptyNamespace(t, c)
 	made := apply(t, c, object(t, namespace, "{apiVersion: v1, kind: ConfigMap, metadata: {name: a, labels: {carrick/link.test: ''}}}"))

@@ -142,7 +142,7 @@ func TestExplainKnowsRealErrors(t *testing.T) {
 		if got := cluster.Explain(err); !strings.Contains(got, want) && want != "does not resolve" {
 			t.Errorf("%v is explained as %q, want %q", err, got, want)
 		}
-		if took := time.Since(start); took > 2*time.Second && want != "does not resolve" {
+		if took := time.Since(start); took > 30*time.Second && want != "does not resolve" {
 			t.Errorf("%q took %v", want, took)
 		}
 		c.Close()

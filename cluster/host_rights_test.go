@@ -106,7 +106,7 @@ func TestHostList(t *testing.T) {
 		if err := tc.change(); err != nil {
 			t.Fatal(tc.situation, err)
 		}
-		wait, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		wait, cancel := context.WithTimeout(t.Context(), time.Minute)
 		if err := trace.Wait(wait); err != nil {
 			t.Errorf("%s: the trace did not wake", tc.situation)
 		}

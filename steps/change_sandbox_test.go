@@ -52,6 +52,7 @@ spec: {suspend: true, template: {spec: {restartPolicy: Never, containers: [{name
 // Addresses, ports and UIDs that the server gives differ from one dry run to
 // the next: they make no other plan.
 func TestWhatTheServerFillsInIsNoOtherPlan(t *testing.T) {
+	t.Parallel()
 	space(t, "filled-in")
 	s, _ := changed(t, "filled", "filled-in", filledIn)
 	stepstest.Apply(t, s)
@@ -89,6 +90,7 @@ func takeOver(t *testing.T, s *steps.Session) error {
 }
 
 func TestWhatIsTakenOverComesBackAlsoWithDotsInItsName(t *testing.T) {
+	t.Parallel()
 	const ns = "taken-over"
 	space(t, ns)
 	s, box := changed(t, "taker", ns, labelled)
@@ -110,6 +112,7 @@ func TestWhatIsTakenOverComesBackAlsoWithDotsInItsName(t *testing.T) {
 
 // What somebody has changed since it was taken over stays as they want it.
 func TestWhatWasChangedSinceIsNotPutBack(t *testing.T) {
+	t.Parallel()
 	const ns = "changed-since"
 	space(t, ns)
 	s, box := changed(t, "past", ns, labelled)
@@ -127,6 +130,7 @@ func TestWhatWasChangedSinceIsNotPutBack(t *testing.T) {
 
 // Two links took the same value over: it goes back with the second of them.
 func TestWhatTwoLinksTookOverComesBackWithTheLast(t *testing.T) {
+	t.Parallel()
 	const ns = "taken-twice"
 	space(t, ns)
 	a, box := changed(t, "first", ns, labelled)
@@ -150,6 +154,7 @@ func TestWhatTwoLinksTookOverComesBackWithTheLast(t *testing.T) {
 }
 
 func TestASecretOfOthersIsNotOverwritten(t *testing.T) {
+	t.Parallel()
 	const ns = "secret-of-others"
 	space(t, ns)
 	secret := func(ns, value string) string {
@@ -177,6 +182,7 @@ rules: [{apiGroups: [""], resources: [pods], verbs: [get]}]
 
 // A copy that somebody made carries the mark, too; it is still not ours.
 func TestUndoLeavesCopiesOfItsObjects(t *testing.T) {
+	t.Parallel()
 	const ns, other = "copied-from", "copied-to"
 	space(t, ns)
 	space(t, other)
@@ -221,6 +227,7 @@ rules: []
 
 // What was shown as left is not deleted because it has become empty since.
 func TestUndoStopsWhenItIsNotWhatWasConfirmed(t *testing.T) {
+	t.Parallel()
 	const ns = "left-and-emptied"
 	s, box := changed(t, "emptied", ns, twoKinds)
 	stepstest.Apply(t, s)
@@ -242,6 +249,7 @@ func TestUndoStopsWhenItIsNotWhatWasConfirmed(t *testing.T) {
 // A change that can't be had in place is no reason to delete what could not be
 // made anew.
 func TestReplaceIsNotOfferedForWhatIsInvalid(t *testing.T) {
+	t.Parallel()
 	const ns = "not-replaced"
 	space(t, ns)
 	s, box := changed(t, "replacer", ns, strings.Replace(oneRole, "resources: [pods]", "resources: [pods], nonResourceURLs: [/x]", 1))
@@ -252,6 +260,7 @@ func TestReplaceIsNotOfferedForWhatIsInvalid(t *testing.T) {
 }
 
 func TestWhatIsBeingDeletedIsNotAsItShouldBe(t *testing.T) {
+	t.Parallel()
 	const ns = "being-deleted"
 	space(t, ns)
 	s, box := changed(t, "deleting", ns, labelled)
@@ -277,6 +286,7 @@ spec: {maxReplicas: 2, scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, n
 // again and taken back in that; and where it serves none there is nothing to take
 // back.
 func TestTheVersionThatIsServedIsWritten(t *testing.T) {
+	t.Parallel()
 	const ns = "other-version"
 	space(t, ns)
 	box := clustertest.Start(t)

@@ -52,7 +52,7 @@ func charting(t *testing.T, link, space string, own bool, values map[string]any,
 // collector has done its work. Namespaces of other tests may be on their way out.
 func around(t *testing.T, box *clustertest.Sandbox, ns string) map[string]string {
 	t.Helper()
-	box.Run(t, clustertest.Remote, "", "-n", ns, "wait", "--for=delete", "pod,replicaset", "--all", "--timeout=60s")
+	box.Run(t, clustertest.Remote, "", "-n", ns, "wait", "--for=delete", "pod,replicaset", "--all", "--timeout=300s")
 	all := stepstest.Snapshot(t, box)
 	maps.DeleteFunc(all, func(key, _ string) bool {
 		return !strings.Contains(key, " "+ns+"/") && (!strings.Contains(key, " /") || strings.Contains(key, " namespaces "))
@@ -76,6 +76,7 @@ func items(p *steps.Plan) string {
 }
 
 func TestAChartComesAndGoes(t *testing.T) {
+	t.Parallel()
 	const ns = "chart-cycle"
 	s, box := charting(t, "cycle", ns, true, map[string]any{"message": "hi", "widget": "w", "hook": map[string]any{"enabled": true}}, 0)
 	before := around(t, box, ns)
@@ -112,6 +113,7 @@ run ConfigMap chart-cycle/tiny-hook`
 }
 
 func TestTwoLinksShareARelease(t *testing.T) {
+	t.Parallel()
 	const ns = "chart-shared"
 	space(t, ns)
 	a, box := charting(t, "first", ns, false, map[string]any{"widget": "w"}, 0)
@@ -144,6 +146,7 @@ func TestTwoLinksShareARelease(t *testing.T) {
 }
 
 func TestAReleaseOfSomebodyElse(t *testing.T) {
+	t.Parallel()
 	const ns = "chart-theirs"
 	space(t, ns)
 	s, box := charting(t, "guest", ns, false, map[string]any{"message": "ours"}, 0)
@@ -204,6 +207,7 @@ func TestAReleaseOfSomebodyElse(t *testing.T) {
 // Two links want other values: who comes second must take the release over, and
 // both have it afterwards.
 func TestALinkChangesASharedRelease(t *testing.T) {
+	t.Parallel()
 	const ns = "chart-moved"
 	space(t, ns)
 	a, box := charting(t, "early", ns, false, map[string]any{"extra": map[string]any{"enabled": true}}, 0)
@@ -239,6 +243,7 @@ func TestALinkChangesASharedRelease(t *testing.T) {
 
 // Objects of others keep the definition, and the namespace that holds them.
 func TestUndoOfAChartLeavesWhatIsInUse(t *testing.T) {
+	t.Parallel()
 	const ns, other = "chart-used", "chart-user"
 	space(t, other)
 	s, box := charting(t, "used", ns, true, nil, 0)
@@ -264,6 +269,7 @@ func TestUndoOfAChartLeavesWhatIsInUse(t *testing.T) {
 
 // The rights that a plan names are enough to do it and to undo it.
 func TestTheRightsOfAChartAreEnough(t *testing.T) {
+	t.Parallel()
 	const ns = "chart-rights"
 	space(t, ns)
 	s, box := charting(t, "lender", ns, false, nil, 0)
@@ -328,6 +334,7 @@ func older0(t *testing.T) string {
 }
 
 func TestAFailedChartSaysWhyAndIsTakenBack(t *testing.T) {
+	t.Parallel()
 	const ns = "chart-failed"
 	space(t, ns)
 	values := map[string]any{"nodeSelector": map[string]any{"example.org/none": "here"}, "password": cluster.Mask("correct-horse")}

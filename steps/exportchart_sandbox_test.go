@@ -50,6 +50,7 @@ func exportOf(t *testing.T, s *steps.Session, action string) string {
 // An export of a chart is what helm template makes, without what is secret in
 // it, and it is the same when the chart stands.
 func TestAnExportOfAChart(t *testing.T) {
+	t.Parallel()
 	const ns = "chart-export"
 	s, _ := charting(t, "exporting", ns, true, map[string]any{
 		"message": "hi", "widget": "w", "hook": map[string]any{"enabled": true}, "password": cluster.Mask("correct-horse"),
@@ -78,6 +79,7 @@ left values of chart tiny: password`
 
 // A secret value is looked for wherever a template may have put it.
 func TestAnExportOfAChartHidesASecretInTheOpen(t *testing.T) {
+	t.Parallel()
 	const ns = "chart-hides"
 	s, _ := charting(t, "hiding", ns, false, map[string]any{"message": cluster.Mask("correct-horse")}, 0)
 	got := exportOf(t, s, "install")
@@ -88,6 +90,7 @@ func TestAnExportOfAChartHidesASecretInTheOpen(t *testing.T) {
 
 // What Helm keeps for somebody else is not written twice.
 func TestAnExportOfAReleaseThatHelmKeeps(t *testing.T) {
+	t.Parallel()
 	const ns = "chart-kept"
 	space(t, ns)
 	s, box := charting(t, "kept", ns, false, map[string]any{"message": "ours"}, 0)

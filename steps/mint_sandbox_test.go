@@ -36,6 +36,7 @@ func minting(t *testing.T, link, space string, made *int) (*steps.Session, *clus
 }
 
 func TestASecretIsMintedOnce(t *testing.T) {
+	t.Parallel()
 	space(t, "mint")
 	made := 0
 	s, box := minting(t, "mint", "mint", &made)
@@ -61,6 +62,7 @@ func TestASecretIsMintedOnce(t *testing.T) {
 // The keys of somebody else stay as they are; only what the asset says of the
 // Secret besides them is added, and taken away again.
 func TestKeysOfOthersAreKept(t *testing.T) {
+	t.Parallel()
 	space(t, "mint-theirs")
 	made := 0
 	s, box := minting(t, "theirs", "mint-theirs", &made)

@@ -14,6 +14,7 @@ import (
 // An object that went between the look and the release is not made anew by a
 // server-side apply of nothing; neither is another of its name touched.
 func TestReleaseMakesNothing(t *testing.T) {
+	t.Parallel()
 	box := clustertest.Start(t)
 	const ns = "released"
 	box.Run(t, clustertest.Remote, "", "create", "namespace", ns)
@@ -42,6 +43,7 @@ func TestReleaseMakesNothing(t *testing.T) {
 
 // Who may not list everywhere is told that undo looked only in some places.
 func TestUndoSaysWhereItDidNotLook(t *testing.T) {
+	t.Parallel()
 	box := clustertest.Start(t)
 	const ns = "looked-in"
 	box.Run(t, clustertest.Remote, "", "create", "namespace", ns)

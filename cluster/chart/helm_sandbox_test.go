@@ -13,6 +13,7 @@ import (
 // Helm's own program must take a release for one of its own: list it, upgrade
 // it, roll it back, uninstall it; and what Helm installs must be read as it is.
 func TestHelmItselfAgrees(t *testing.T) {
+	t.Parallel()
 	program, err := exec.LookPath("helm")
 	if err != nil {
 		t.Skip("there is no helm on this machine's PATH")

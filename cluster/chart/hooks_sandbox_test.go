@@ -49,6 +49,7 @@ data:
 
 // Hooks run to their end, and templates may ask the cluster.
 func TestHooksAndLookups(t *testing.T) {
+	t.Parallel()
 	const ns = "chart-hooks"
 	box, c := stage(t, ns)
 	box.Run(t, clustertest.Remote, "", "-n", ns, "create", "configmap", "there", "--from-literal=key=value")

@@ -35,6 +35,7 @@ func stage(t *testing.T, ns string) (*clustertest.Sandbox, *cluster.Cluster) {
 }
 
 func TestInstallTwiceUpgradeUninstall(t *testing.T) {
+	t.Parallel()
 	const ns = "chart-install"
 	box, c := stage(t, ns)
 	req := wanted(ns, map[string]any{"message": "one", "hook": map[string]any{"enabled": true}, "extra": map[string]any{"enabled": true}})
@@ -113,6 +114,7 @@ func TestInstallTwiceUpgradeUninstall(t *testing.T) {
 }
 
 func TestAFailedInstallSaysWhyAndIsRenewed(t *testing.T) {
+	t.Parallel()
 	const ns = "chart-fails"
 	box, c := stage(t, ns)
 	req := wanted(ns, map[string]any{"nodeSelector": map[string]any{"example.org/none": "here"}})
@@ -146,6 +148,7 @@ func TestAFailedInstallSaysWhyAndIsRenewed(t *testing.T) {
 }
 
 func TestTheQuotaIsNamed(t *testing.T) {
+	t.Parallel()
 	const ns = "chart-quota"
 	box, c := stage(t, ns)
 	box.Run(t, clustertest.Remote, "", "-n", ns, "create", "quota", "none", "--hard=pods=0")
@@ -159,6 +162,7 @@ func TestTheQuotaIsNamed(t *testing.T) {
 }
 
 func TestInstallRefusesWhatIsNotItsOwn(t *testing.T) {
+	t.Parallel()
 	const ns = "chart-foreign"
 	box, c := stage(t, ns)
 	box.Run(t, clustertest.Remote, "", "-n", ns, "create", "configmap", "tiny")
@@ -182,6 +186,7 @@ func TestInstallRefusesWhatIsNotItsOwn(t *testing.T) {
 
 // An install that is ended leaves no release that says pending for ever.
 func TestAnInstallThatIsEnded(t *testing.T) {
+	t.Parallel()
 	const ns = "chart-ended"
 	_, c := stage(t, ns)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -201,6 +206,7 @@ func TestAnInstallThatIsEnded(t *testing.T) {
 
 // What was killed half-way stands at pending. Who made it goes on from there.
 func TestAReleaseThatIsStuck(t *testing.T) {
+	t.Parallel()
 	const ns = "chart-stuck"
 	box, c := stage(t, ns)
 	box.Run(t, clustertest.Remote, storedSecret("tiny", chart.PendingInstall, 1, ""), "-n", ns, "apply", "-f", "-")

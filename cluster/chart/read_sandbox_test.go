@@ -42,6 +42,7 @@ func namespace(t *testing.T, box *clustertest.Sandbox, name string) {
 }
 
 func TestReleasesOfACluster(t *testing.T) {
+	t.Parallel()
 	box := clustertest.Start(t)
 	const ns = "chart-reads"
 	namespace(t, box, ns)
@@ -69,7 +70,7 @@ func TestReleasesOfACluster(t *testing.T) {
 		t.Fatal("the trace differs before anything has changed")
 	}
 	box.Run(t, clustertest.Remote, storedSecret("c", chart.Deployed, 1, ""), "-n", ns, "apply", "-f", "-")
-	waiting, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	waiting, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	if err := trace.Wait(waiting); err != nil {
 		t.Fatalf("nothing was noticed: %v", err)

@@ -47,6 +47,7 @@ func labelled(labels, more map[string]string) map[string]string {
 // An installation, or an upgrade, that was killed goes on with the revision that
 // it began, however often; what a template makes at random is made once.
 func TestWhatWasKilledGoesOn(t *testing.T) {
+	t.Parallel()
 	const ns = "chart-killed"
 	box, c := stage(t, ns)
 	revisions := func() string {

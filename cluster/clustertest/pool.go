@@ -36,6 +36,7 @@ func startBox(program string) (*Box, error) {
 	}
 	_ = os.Remove(stderr.Name()) // the file lives for as long as it is open
 	b := &Box{cmd: exec.Command(program), stderr: stderr}
+	b.cmd.Env = append(os.Environ(), "GOGC=400") // of six servers that share the cores, memory is the cheaper part
 	b.cmd.Stderr = stderr
 	if b.in, err = b.cmd.StdinPipe(); err != nil {
 		return nil, err
@@ -111,8 +112,9 @@ type Pool struct {
 	room    chan struct{} // one token for each sandbox that may still be started
 	log     io.Writer
 
-	mu  sync.Mutex
-	all []*Box
+	mu     sync.Mutex
+	all    []*Box
+	closed bool
 }
 
 // NewPool returns a pool of at most size sandboxes of the program at a path. It writes to log
@@ -155,8 +157,13 @@ func (p *Pool) Give(b *Box) {
 		p.idle <- b
 		return
 	}
-	fmt.Fprintf(p.log, "a sandbox is replaced, because it could not be reset: %v\n", err)
-	_ = b.end()
+	p.mu.Lock()
+	closed := p.closed
+	p.mu.Unlock()
+	if !closed { // else it was ended in the middle of that
+		fmt.Fprintf(p.log, "a sandbox is replaced, because it could not be reset: %v\n", err)
+		_ = b.end()
+	}
 	p.room <- struct{}{}
 }
 
@@ -164,6 +171,7 @@ func (p *Pool) Give(b *Box) {
 func (p *Pool) Close() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.closed = true
 	var ending sync.WaitGroup
 	for _, b := range p.all {
 		ending.Go(func() { _ = b.end() })

@@ -225,7 +225,7 @@ func (s *Sandbox) Settle(tb testing.TB, side string) {
 	tb.Helper()
 	going := s.Run(tb, side, "", "get", "namespaces", "-o", `go-template={{range .items}}{{if .metadata.deletionTimestamp}}namespace/{{.metadata.name}} {{end}}{{end}}`)
 	if names := strings.Fields(going); len(names) > 0 {
-		s.Run(tb, side, "", append([]string{"wait", "--for=delete", "--timeout=60s"}, names...)...)
+		s.Run(tb, side, "", append([]string{"wait", "--for=delete", "--timeout=300s"}, names...)...)
 	}
 }
 

@@ -130,7 +130,7 @@ func TestTLSWithoutAHandshake(t *testing.T) {
 		defer cancel()
 		start := time.Now()
 		_, err := TLS(ctx, blackHole(t), "", root)
-		if !errors.Is(err, context.DeadlineExceeded) || time.Since(start) > 2*time.Second {
+		if !errors.Is(err, context.DeadlineExceeded) || time.Since(start) > time.Minute {
 			t.Errorf("error %v after %v", err, time.Since(start))
 		}
 	})

@@ -87,8 +87,8 @@ func ground(t *testing.T) (*clustertest.Sandbox, dynamic.Interface) {
 func defineProfiles(t *testing.T, box *clustertest.Sandbox) {
 	t.Helper()
 	box.Run(t, clustertest.Local, profileCRD, "apply", "-f", "-")
-	box.Run(t, clustertest.Local, "", "wait", "--for=create", "--timeout=60s", "crd/profiles.kubeflow.org")
-	box.Run(t, clustertest.Local, "", "wait", "--for=condition=established", "--timeout=60s", "crd/profiles.kubeflow.org")
+	box.Run(t, clustertest.Local, "", "wait", "--for=create", "--timeout=300s", "crd/profiles.kubeflow.org")
+	box.Run(t, clustertest.Local, "", "wait", "--for=condition=established", "--timeout=300s", "crd/profiles.kubeflow.org")
 }
 
 // register has the API server ask the extension about claims in namespaces of profiles.

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"testing"
 
+	"carrick/cluster/clustertest"
+	"carrick/cluster/clustertest/cases"
 	"carrick/steps"
 	"carrick/steps/interlink"
 	"carrick/steps/stepstest"
@@ -29,34 +31,33 @@ func answered(t *testing.T, s *steps.Session) map[string]string {
 }
 
 // A set-up whose link file is lost is found again, with the answers that made it.
-func TestASetUpIsFoundAgain(t *testing.T) {
-	for name, more := range map[string]map[string]any{
+func TestVerifyASetUpIsFoundAgain(t *testing.T) {
+	setUps := map[string]map[string]any{
 		"as-it-comes": {"exposure.type": "LoadBalancer"},
 		"otherwise": {
 			"exposure.type": "NodePort", "exposure.port": 30444, "exposure.namespace": "jobs-api", "exposure.sources": []string{}, "exposure.image": "registry.example.org/nginx-unprivileged:1.29.1",
 			"cert.source": "own", "cert.days": 40, "cert.ca-years": 4, "workload.namespace": "kube-public", "workload.argo": true,
 		},
 		"host-port": {"exposure.type": "hostPort", "cert.days": 20},
-	} {
-		t.Run(name, func(t *testing.T) {
-			stepstest.Among(t, name, "otherwise")
-			box := seeded(t, "")
-			made := stepstest.Open(t, box, interlink.Guide(), assets, name, stepstest.Given(t, box, interlink.Guide(), more))
-			takeOver(t, made)
-			found := stepstest.Open(t, box, interlink.Guide(), assets, name, nil)
-			if _, err := found.Adopt(t.Context()); err != nil {
-				t.Fatal(err)
-			}
-			want, got := answered(t, made), answered(t, found)
-			for _, key := range slices.Sorted(maps.Keys(want)) {
-				// what a test is to do is no part of what stands
-				if key != "test.watch" && got[key] != want[key] {
-					t.Errorf("%s is %q, and found is %q", key, want[key], got[key])
-				}
-			}
-			stepstest.Undo(t, found)
-		})
 	}
+	stepstest.Live(t, "adopt", stepstest.Except(setUps, nil), func(t *testing.T, _ *clustertest.Sandbox, name string) {
+		box := seeded(t, "")
+		given := stepstest.Given(t, box, interlink.Guide(), setUps[name])
+		made := stepstest.Open(t, box, interlink.Guide(), assets, name, given)
+		takeOver(t, made)
+		found := stepstest.Open(t, box, interlink.Guide(), assets, name, nil)
+		if _, err := found.Adopt(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		want, got := answered(t, made), answered(t, found)
+		for _, key := range slices.Sorted(maps.Keys(want)) {
+			// what a test is to do is no part of what exists
+			if key != "test.watch" && got[key] != want[key] {
+				t.Errorf("%s is %q, and found is %q", key, want[key], got[key])
+			}
+		}
+		stepstest.Undo(t, found)
+	})
 }
 
 // takeOver does all that a link asks for, the chart's configuration included.
@@ -72,7 +73,9 @@ func takeOver(t *testing.T, s *steps.Session) {
 }
 
 // What the published guide's commands leave is found for what it is.
-func TestThePublishedChainIsFound(t *testing.T) {
+func TestVerifyThePublishedChainIsFound(t *testing.T) {
+	t.Parallel()
+	cases.Whole(t, "adopt")
 	box := seeded(t, "page")
 	s := stepstest.Open(t, box, interlink.Guide(), assets, "page", nil)
 	if _, err := s.Adopt(t.Context()); err != nil {
@@ -93,7 +96,9 @@ func TestThePublishedChainIsFound(t *testing.T) {
 // the answer that each of its faults names: the chain stays as it is, and what is
 // left is what only Helm can put right. Its port is another one: on the sandbox all
 // load balancers have one address.
-func TestFromThePublishedChainToTheProxy(t *testing.T) {
+func TestVerifyFromThePublishedChainToTheProxy(t *testing.T) {
+	t.Parallel()
+	cases.Whole(t, "live")
 	x := joined(t, seeded(t, ""), "page", true, nil)
 	for key, v := range stepstest.Given(t, x.Box, interlink.Guide(), map[string]any{"exposure.mode": "proxy", "exposure.type": "LoadBalancer", "exposure.port": 60444}) {
 		if err := x.Answer(key, v); err != nil {

@@ -8,13 +8,16 @@ import (
 
 	"carrick/cluster"
 	"carrick/cluster/clustertest"
+	"carrick/cluster/clustertest/cases"
 	"carrick/steps"
 	"carrick/steps/interlink"
 	"carrick/steps/stepstest"
 )
 
 // What somebody has spoilt of the certificate that carrick issued is issued anew by the next apply, and says why.
-func TestSpoiltCertificateIsIssuedAnew(t *testing.T) {
+func TestVerifySpoiltCertificateIsIssuedAnew(t *testing.T) {
+	t.Parallel()
+	cases.Whole(t, "live")
 	box := clustertest.Start(t)
 	box.Reset(t)
 	box.Seed(t, "interlink")
@@ -68,7 +71,9 @@ func upToCertificates() *steps.Guide {
 }
 
 // A certificate that has ended is issued anew by apply, too, which says that it takes the Secret away for that.
-func TestEndedCertificateIsIssuedAnew(t *testing.T) {
+func TestVerifyEndedCertificateIsIssuedAnew(t *testing.T) {
+	t.Parallel()
+	cases.Whole(t, "live")
 	x := joined(t, clustertest.Start(t), "certificate-expired", true, nil)
 	p, err := x.Plan(t.Context(), steps.Scope{Steps: []string{"certificates"}})
 	if err != nil {

@@ -28,6 +28,7 @@ spec:
 `
 
 func TestConformance(t *testing.T) {
+	t.Parallel()
 	box := clustertest.Start(t)
 	folder := stepstest.Upstream(t, "../..", "cert-manager", "the assets of cert-manager's own kinds, and with them all others")
 	files, err := filepath.Glob(filepath.Join(folder, "*.yaml"))

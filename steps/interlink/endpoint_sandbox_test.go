@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"carrick/cluster/clustertest"
+	"carrick/cluster/clustertest/cases"
 	"carrick/steps"
 	"carrick/steps/interlink"
 	"carrick/steps/stepstest"
@@ -39,13 +40,15 @@ func checkOf(g *steps.Guide, name string) *steps.Check {
 
 // From a cluster that has no way in to an endpoint that answers, in the ways that
 // the answers allow, and back to nothing.
-func TestEndpointComesAndGoes(t *testing.T) {
+func TestVerifyEndpointComesAndGoes(t *testing.T) {
+	t.Parallel()
+	cases.Whole(t, "cycle")
 	for name, more := range map[string]map[string]any{
 		"balancer-by-cert-manager": {"exposure.type": "LoadBalancer", "cert.source": "cert-manager"},
 		"own-node-port":            {"exposure.type": "NodePort", "cert.source": "own"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			stepstest.Among(t, name, "own-node-port")
+			t.Parallel()
 			box := clustertest.Start(t)
 			box.Reset(t)
 			box.Seed(t, "interlink")

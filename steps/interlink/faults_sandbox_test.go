@@ -77,6 +77,7 @@ var onSite = map[string]struct {
 }
 
 func TestEveryFaultOfTheSiteIsTested(t *testing.T) {
+	t.Parallel()
 	there := clustertest.Start(t).Faults(t, "interlink")
 	for name, title := range there {
 		if _, ok := onSite[name]; !ok {
@@ -90,23 +91,27 @@ func TestEveryFaultOfTheSiteIsTested(t *testing.T) {
 	}
 }
 
-func TestFaultsOfASiteAreNamedAndMended(t *testing.T) {
-	box := clustertest.Start(t)
-	for _, name := range slices.Sorted(maps.Keys(onSite)) {
-		t.Run(name, func(t *testing.T) {
-			stepstest.InTurn(t)
-			f := onSite[name]
-			x := joined(t, box, name, f.adopted, f.more)
-			if f.calm { // it is as good as it can be by hand
-				for id, v := range x.Reds() {
-					if v.Status != steps.Warn && !asksForTrial(id) {
-						t.Errorf("%s: %s: %s", id, v.Status, v.Found)
-					}
-				}
+// liveFaults are those that make test tries on real control planes: RBAC, authentication and a watch.
+var liveFaults = []string{"anonymous-open", "certificate-renewed", "no-mint"}
+
+func TestLiveFaults(t *testing.T) { stepstest.Live(t, "live", liveFaults, findsAndMends) }
+
+func TestVerifyLiveFaults(t *testing.T) {
+	stepstest.Live(t, "live", stepstest.Except(onSite, liveFaults), findsAndMends)
+}
+
+// findsAndMends wants the checks to name a fault, and their printed fixes to mend it.
+func findsAndMends(t *testing.T, box *clustertest.Sandbox, name string) {
+	f := onSite[name]
+	x := joined(t, box, name, f.adopted, f.more)
+	if f.calm { // it is as good as it can be by hand
+		for id, v := range x.Reds() {
+			if v.Status != steps.Warn && !asksForTrial(id) {
+				t.Errorf("%s: %s: %s", id, v.Status, v.Found)
 			}
-			x.Finds(f.says)
-		})
+		}
 	}
+	x.Finds(f.says)
 }
 
 // asksForTrial tells whether a check waits for somebody to try: the test Job and

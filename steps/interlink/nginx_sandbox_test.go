@@ -20,6 +20,7 @@ import (
 // The shipped configuration in front of a real API server, as a job uses it: with
 // the token of a ServiceAccount and nothing but the endpoint's CA.
 func TestProxyInFrontOfAnAPIServer(t *testing.T) {
+	t.Parallel()
 	box := clustertest.Start(t)
 	const ns = "through-the-proxy"
 	c := box.Open(t, clustertest.Local, cluster.Options{})

@@ -14,6 +14,7 @@ import (
 // A certificate that is renewed is shown by the proxy that carrick makes without a
 // restart of anything, and proved by the CA that jobs have already.
 func TestARenewedCertificateNeedsNoRestart(t *testing.T) {
+	t.Parallel()
 	if _, err := exec.LookPath("nginx"); err != nil {
 		t.Skipf("this machine has no nginx: %v", err)
 	}
@@ -40,7 +41,7 @@ func TestARenewedCertificateNeedsNoRestart(t *testing.T) {
 	}
 	was, ran := shown(), pods()
 	box.Run(t, clustertest.Local, "", "-n", "interlink-api", "delete", "secret", "web-ssl-kubernetes-api") // cert-manager issues it anew
-	box.Run(t, clustertest.Local, "", "-n", "interlink-api", "wait", "--for=create", "--timeout=60s", "secret/web-ssl-kubernetes-api")
+	box.Run(t, clustertest.Local, "", "-n", "interlink-api", "wait", "--for=create", "--timeout=300s", "secret/web-ssl-kubernetes-api")
 	x.Holds("endpoint-renewed", "a renewal")
 	x.Holds("endpoint-answers", "a renewal")
 	x.Holds("asked-through", "a renewal") // what was asked before is as good: the CA is the same

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"carrick/cluster/clustertest"
+	"carrick/cluster/clustertest/cases"
 	"carrick/steps"
 	"carrick/steps/liqo"
 	"carrick/steps/stepstest"
@@ -43,7 +44,9 @@ func answersOf(t *testing.T, s *steps.Session) map[string]any {
 	return out
 }
 
-func TestThePublishedPageIsAdopted(t *testing.T) {
+func TestVerifyThePublishedPageIsAdopted(t *testing.T) {
+	t.Parallel()
+	cases.Whole(t, "adopt")
 	box := seeded(t)
 	if s, _ := takenOn(t, box, "nothing"); true {
 		b, _ := s.Look(t.Context(), s.Guide().Cells())
@@ -73,7 +76,9 @@ func TestThePublishedPageIsAdopted(t *testing.T) {
 
 // What carrick made with answers of its own is found again, all of them, although
 // the link file is lost.
-func TestALostLinkFileIsFoundAgain(t *testing.T) {
+func TestVerifyALostLinkFileIsFoundAgain(t *testing.T) {
+	t.Parallel()
+	cases.Whole(t, "adopt")
 	for name, given := range map[string]map[string]any{
 		"lost": {
 			"consumer.tenant-namespace": "peer-of-milan", "provider.tenant-namespace": "peer-of-rome", "network.server": "consumer", "network.node-port": 30751, "network.port": 51900, "network.mtu": 1300,

@@ -29,6 +29,7 @@ func TestGolden(t *testing.T) {
 }
 
 func TestConformance(t *testing.T) {
+	t.Parallel()
 	box := clustertest.Start(t)
 	folder := stepstest.Upstream(t, "../..", "liqo", "every asset of Liqo's own kinds")
 	files, err := filepath.Glob(filepath.Join(folder, "*.yaml"))

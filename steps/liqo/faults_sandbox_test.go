@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"carrick/cluster/clustertest"
+	"carrick/cluster/clustertest/cases"
 	"carrick/steps"
 	"carrick/steps/liqo"
 	"carrick/steps/stepstest"
@@ -39,6 +40,7 @@ var siteFaults = map[string][]fault{
 }
 
 func TestEveryFaultOfTheSandboxIsTested(t *testing.T) {
+	t.Parallel()
 	there := clustertest.Start(t).Faults(t, "liqo")
 	for name, title := range there {
 		if _, ok := siteFaults[name]; !ok {
@@ -55,7 +57,7 @@ func TestEveryFaultOfTheSandboxIsTested(t *testing.T) {
 // says fails the test unless a check comes to find a fault, in its words.
 func says(t *testing.T, s *steps.Session, f fault) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	_, step := s.Guide().Check(f.check)
 	at := steps.Cell{Step: step.Name, Check: f.check, Side: f.side}
@@ -82,39 +84,37 @@ func do(t *testing.T, s *steps.Session, scope steps.Scope, o steps.ApplyOptions)
 	}
 }
 
-func TestFaultsOfASiteAreNamed(t *testing.T) {
-	box := clustertest.Start(t)
-	for name, said := range siteFaults {
-		if len(said) == 0 {
-			continue
+// withOwnTest are the faults that have a test of their own.
+var withOwnTest = []string{"networking-off", "node-port-taken", "load-balancer-pending", "page", "leftover-tenant"}
+
+func TestVerifyLiveFaults(t *testing.T) {
+	stepstest.Live(t, "live", stepstest.Except(siteFaults, withOwnTest), func(t *testing.T, box *clustertest.Sandbox, name string) {
+		box.SeedFault(t, "liqo", name)
+		s := stepstest.Open(t, box, liqo.Guide(), assets, "fault", map[string]any{"network.node-port": 30742})
+		for _, f := range siteFaults[name] {
+			says(t, s, f)
 		}
-		t.Run(name, func(t *testing.T) {
-			stepstest.InTurn(t)
-			box.SeedFault(t, "liqo", name)
-			s := stepstest.Open(t, box, liqo.Guide(), assets, "fault", map[string]any{"network.node-port": 30742})
-			for _, f := range said {
-				says(t, s, f)
-			}
-		})
-	}
+	})
 }
 
 // Where one side has no networking module, none is asked for: the peering is
 // made without a tunnel.
-func TestWithoutTheNetworkingModule(t *testing.T) {
-	stepstest.InTurn(t)
+func TestVerifyLiveWithoutTheNetworkingModule(t *testing.T) {
+	t.Parallel()
+	cases.Whole(t, "cycle")
 	box := clustertest.Start(t)
 	box.SeedFault(t, "liqo", "networking-off")
 	stepstest.Cycle(t, box, liqo.Guide(), assets, "modules", nil)
 }
 
 // Another consumer has taken the published guide's name for its Tenant.
-func TestAnotherConsumersTenantIsNotInTheWay(t *testing.T) {
-	stepstest.InTurn(t)
+func TestVerifyLiveAnotherConsumersTenantIsNotInTheWay(t *testing.T) {
+	t.Parallel()
+	cases.Whole(t, "cycle")
 	box := clustertest.Start(t)
 	box.SeedFault(t, "liqo", "leftover-tenant")
 	for _, comes := range []string{"foreignclusters.core.liqo.io/oslo", "clusterrolebinding/liqo-binding-liqo-virtual-kubelet-remote-clusterwide-oslo"} {
-		box.Run(t, clustertest.Remote, "", "wait", "--for=create", "--timeout=30s", comes)
+		box.Run(t, clustertest.Remote, "", "wait", "--for=create", "--timeout=300s", comes)
 	}
 	stepstest.Cycle(t, box, liqo.Guide(), assets, "second", nil)
 }
@@ -122,6 +122,7 @@ func TestAnotherConsumersTenantIsNotInTheWay(t *testing.T) {
 // A port that somebody else has is found before a gateway asks for it: Liqo would
 // not get over that by itself.
 func TestANodePortThatIsTaken(t *testing.T) {
+	t.Parallel()
 	box := clustertest.Start(t)
 	box.SeedFault(t, "liqo", "node-port-taken")
 	s := stepstest.Open(t, box, liqo.Guide(), assets, "taken", map[string]any{"network.node-port": 30742})
@@ -140,6 +141,7 @@ func TestANodePortThatIsTaken(t *testing.T) {
 }
 
 func TestALoadBalancerWithoutAnAddressIsSaid(t *testing.T) {
+	t.Parallel()
 	box := clustertest.Start(t)
 	box.SeedFault(t, "liqo", "load-balancer-pending")
 	s := stepstest.Open(t, box, liqo.Guide(), assets, "pending", map[string]any{"network.service-type": "LoadBalancer"})
@@ -151,7 +153,7 @@ func TestALoadBalancerWithoutAnAddressIsSaid(t *testing.T) {
 	before := box.Run(t, clustertest.Remote, "", "get", "services", "-A", "-o", "name")
 	done := make(chan error, 1)
 	go func() { done <- s.Apply(t.Context(), p, steps.ApplyOptions{}, nil) }()
-	box.Run(t, clustertest.Remote, "", "-n", "liqo-tenant-milan", "wait", "--for=create", "--timeout=30s", "service/gw-milan")
+	box.Run(t, clustertest.Remote, "", "-n", "liqo-tenant-milan", "wait", "--for=create", "--timeout=300s", "service/gw-milan")
 	if strings.Contains(before, "gw-milan") {
 		t.Fatal("the Service was there before")
 	}
@@ -168,7 +170,9 @@ func TestALoadBalancerWithoutAnAddressIsSaid(t *testing.T) {
 
 // What the published page leaves behind when it is followed word for word: each
 // gap is found, and each is mended by the command that is shown with it.
-func TestThePublishedPageIsMended(t *testing.T) {
+func TestVerifyLiveThePublishedPageIsMended(t *testing.T) {
+	t.Parallel()
+	cases.Whole(t, "live")
 	box := clustertest.Start(t)
 	box.SeedFault(t, "liqo", "page")
 	answers := map[string]any{"offloading.namespace": "demo"}

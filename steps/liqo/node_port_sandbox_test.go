@@ -12,6 +12,7 @@ import (
 // A real API server tells in a dry run which port is taken, and keeps nothing.
 // It says nothing of the range: if that ever changes, inRange can go.
 func TestADryRunTellsThatAPortIsTaken(t *testing.T) {
+	t.Parallel()
 	box := clustertest.Start(t)
 	box.Run(t, clustertest.Remote, "", "create", "namespace", "node-port-trial")
 	box.Cleanup(t, clustertest.Remote, "delete", "namespace", "node-port-trial", "--wait=false")

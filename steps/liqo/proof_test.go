@@ -8,5 +8,5 @@ import (
 
 func proof() stepstest.Proof { return stepstest.Proof{Bench: bench()} }
 
-func TestCrashes(t *testing.T) { proof().Crashes(t) }
-func TestFaults(t *testing.T)  { proof().Faults(t) }
+func TestVerifyCrashes(t *testing.T) { proof().Crashes(t) }
+func TestVerifyFaults(t *testing.T)  { proof().Faults(t) }

@@ -16,6 +16,7 @@ func TestGolden(t *testing.T) {
 }
 
 func TestConformance(t *testing.T) {
+	t.Parallel()
 	box := clustertest.Start(t)
 	stepstest.Conformance(t, box, ondemand.Guide(), assets, "testdata", example)
 }

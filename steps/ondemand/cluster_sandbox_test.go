@@ -104,6 +104,7 @@ data: {user-alice: '["6001","7001"]'}
 // Apply makes the cluster's half green, a second apply changes nothing, and undo
 // leaves the cluster as it was.
 func TestTheClustersHalfComesAndGoes(t *testing.T) {
+	t.Parallel()
 	box := clustertest.Start(t)
 	box.Run(t, clustertest.Remote, idMaps, "apply", "-f", "-")
 	box.Cleanup(t, clustertest.Remote, "delete", "namespace", "k8-ldap-configmap")
@@ -185,6 +186,7 @@ func object(t *testing.T, text string) *unstructured.Unstructured {
 // The token that root gets does what the hook does, renews itself, and can
 // neither grant more than it holds nor have tokens of others.
 func TestTheAccountDoesWhatTheHookDoesAndNoMore(t *testing.T) {
+	t.Parallel()
 	box := clustertest.Start(t)
 	box.Run(t, clustertest.Remote, "", "create", "clusterrole", "job-pod-reaper", "--verb=list,delete", "--resource=pods,services,configmaps,secrets")
 	box.Cleanup(t, clustertest.Remote, "delete", "clusterrole", "job-pod-reaper")
@@ -245,6 +247,7 @@ func own(spec map[string]any) map[string]any { return spec["securityContext"].(m
 // The policies refuse every way to run as somebody else, and let the portal's
 // pods through.
 func TestThePoliciesPinIDs(t *testing.T) {
+	t.Parallel()
 	box := clustertest.Start(t)
 	// An API server goes on with the maps as they were when the last policy that
 	// takes them was deleted, as an earlier test did.
@@ -315,6 +318,7 @@ func TestThePoliciesPinIDs(t *testing.T) {
 
 // A check that asks with somebody else's rights agrees with the API server.
 func TestIsolationIsWhatTheAPIServerSays(t *testing.T) {
+	t.Parallel()
 	box := clustertest.Start(t)
 	s := clusterSession(t, box, "isolation", nil)
 	stepstest.Apply(t, s)

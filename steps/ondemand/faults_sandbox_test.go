@@ -85,6 +85,7 @@ var withAnswers = map[string]struct {
 var elsewhere = []string{"no-audience"}
 
 func TestEveryFaultOfThePortalIsTested(t *testing.T) {
+	t.Parallel()
 	there := clustertest.Start(t).Faults(t, "ondemand")
 	for _, name := range names(there) {
 		_, plain := onPortal[name]
@@ -100,43 +101,43 @@ func TestEveryFaultOfThePortalIsTested(t *testing.T) {
 	}
 }
 
-func TestFaultsOfAPortalAreNamedAndMended(t *testing.T) {
-	box := clustertest.Start(t)
-	for _, name := range names(onPortal) {
-		t.Run(name, func(t *testing.T) {
-			stepstest.InTurn(t)
-			f := onPortal[name]
-			x := portal(t, box, name, f.adopted)
-			if name == "by-hand" {
-				for id, v := range x.Reds() {
-					if v.Status != steps.Warn {
-						t.Errorf("%s: %s: %s", id, v.Status, v.Found)
-					}
-				}
-			}
-			x.Finds(f.says)
-		})
-	}
+// liveFaults are those that make test tries on real control planes: RBAC, a token and a file.
+var liveFaults = []string{"hook-env-readable", "renewal-forbidden", "token-expired"}
+
+func TestLiveFaults(t *testing.T) { stepstest.Live(t, "live", liveFaults, findsAndMends) }
+
+func TestVerifyLiveFaults(t *testing.T) {
+	stepstest.Live(t, "live", stepstest.Except(onPortal, liveFaults), findsAndMends)
 }
 
-func TestFaultsThatShowWithAnAnswer(t *testing.T) {
-	box := clustertest.Start(t)
-	for _, name := range names(withAnswers) {
-		t.Run(name, func(t *testing.T) {
-			stepstest.InTurn(t)
-			f := withAnswers[name]
-			x := portal(t, box, name, name == "namespace-unbound", f.keys...)
-			if f.first != "" {
-				x.Fix("carrick apply demo.yaml --step " + f.first)
-				x.Forget()
+// findsAndMends wants the checks to name a fault, and their printed fixes to mend it.
+func findsAndMends(t *testing.T, box *clustertest.Sandbox, name string) {
+	f := onPortal[name]
+	x := portal(t, box, name, f.adopted)
+	if name == "by-hand" {
+		for id, v := range x.Reds() {
+			if v.Status != steps.Warn {
+				t.Errorf("%s: %s: %s", id, v.Status, v.Found)
 			}
-			if v := x.Of(f.says.Check); v.Status.Holds() || v.Status == steps.Skip || v.Fix == "" || !strings.Contains(v.Found, f.says.Found) {
-				t.Errorf("%s is %s: %s; fix %q", f.says.Check, v.Status, v.Found, v.Fix)
-			} else {
-				t.Logf("%s: %s; fix %s", v.Status, v.Found, v.Fix)
-			}
-		})
+		}
 	}
+	x.Finds(f.says)
+}
+
+func TestVerifyLiveFaultsThatShowWithAnAnswer(t *testing.T) {
+	stepstest.Live(t, "live", names(withAnswers), func(t *testing.T, box *clustertest.Sandbox, name string) {
+		f := withAnswers[name]
+		x := portal(t, box, name, name == "namespace-unbound", f.keys...)
+		if f.first != "" {
+			x.Fix("carrick apply demo.yaml --step " + f.first)
+			x.Forget()
+		}
+		if v := x.Of(f.says.Check); v.Status.Holds() || v.Status == steps.Skip || v.Fix == "" || !strings.Contains(v.Found, f.says.Found) {
+			t.Errorf("%s is %s: %s; fix %q", f.says.Check, v.Status, v.Found, v.Fix)
+		} else {
+			t.Logf("%s: %s; fix %s", v.Status, v.Found, v.Fix)
+		}
+	})
 }
 
 func names[V any](of map[string]V) []string {

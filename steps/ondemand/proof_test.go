@@ -23,5 +23,5 @@ func proof() stepstest.Proof {
 	return p
 }
 
-func TestCrashes(t *testing.T) { proof().Crashes(t) }
-func TestFaults(t *testing.T)  { proof().Faults(t) }
+func TestVerifyCrashes(t *testing.T) { proof().Crashes(t) }
+func TestVerifyFaults(t *testing.T)  { proof().Faults(t) }

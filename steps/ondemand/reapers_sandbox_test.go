@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"carrick/cluster/clustertest"
+	"carrick/cluster/clustertest/cases"
 	"carrick/steps"
 	"carrick/steps/ondemand"
 	"carrick/steps/stepstest"
@@ -14,7 +15,9 @@ import (
 
 // Both reapers are installed from charts with upstream's names and values, keep
 // to users' namespaces, and go again. The charts are stand-ins: nothing is reaped.
-func TestTheReapersComeAndGo(t *testing.T) {
+func TestVerifyTheReapersComeAndGo(t *testing.T) {
+	t.Parallel()
+	cases.Whole(t, "cycle")
 	box := clustertest.Start(t)
 	box.Seed(t, "ondemand")
 	charts, err := filepath.Abs("../../cluster/sandbox/standin/charts/files")

@@ -160,6 +160,7 @@ func (n *realNode) apply(s *steps.Session) {
 // TestRootOnARealCluster makes root's token, kubeconfig and renewal, renews the
 // token by the script before a real API server, and takes all back.
 func TestRootOnARealCluster(t *testing.T) {
+	t.Parallel()
 	box := clustertest.Start(t)
 	n := newRealNode(t, box)
 	before := n.files()

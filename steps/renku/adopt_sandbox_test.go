@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"carrick/cluster/clustertest"
+	"carrick/cluster/clustertest/cases"
 	"carrick/steps"
 	"carrick/steps/renku"
 	"carrick/steps/stepstest"
@@ -49,7 +50,9 @@ func answersOf(t *testing.T, s *steps.Session) map[string]any {
 
 // What the published page leaves behind goes by its own names: they are found, so
 // that its gaps are named and nothing is said to be missing that stands.
-func TestThePublishedPageIsAdopted(t *testing.T) {
+func TestVerifyThePublishedPageIsAdopted(t *testing.T) {
+	t.Parallel()
+	cases.Whole(t, "adopt")
 	box := seeded(t)
 	if s, _ := takenOn(t, box, "nothing", nil); true {
 		b, _ := s.Look(t.Context(), s.Guide().Cells())
@@ -103,7 +106,9 @@ func TestThePublishedPageIsAdopted(t *testing.T) {
 
 // What carrick made with answers of its own is found again, all of them, although
 // the link file is lost.
-func TestALostLinkFileIsFoundAgain(t *testing.T) {
+func TestVerifyALostLinkFileIsFoundAgain(t *testing.T) {
+	t.Parallel()
+	cases.Whole(t, "adopt")
 	box := seeded(t)
 	given := map[string]any{
 		"sessions.namespace": "abroad-sessions", "pools.quotas": []any{"abroad-quota"}, "network.isolate": false,

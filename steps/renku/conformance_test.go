@@ -24,6 +24,7 @@ func TestGolden(t *testing.T) {
 }
 
 func TestConformance(t *testing.T) {
+	t.Parallel()
 	box := clustertest.Start(t)
 	file := stepstest.Upstream(t, "../..", "amalthea/amalthea.dev_amaltheasessions.yaml", "the test session's asset, and with it all others")
 	stepstest.Define(t, box, steps.Remote, file)
@@ -42,6 +43,7 @@ spec: {hibernated: true, session: {image: example.org/image}}
 // The Role names the sessions' resource as upstream's own definition does: the
 // new credential lists real sessions, with every verb that it was promised.
 func TestConformanceOfTheRoleWithUpstreamsSessions(t *testing.T) {
+	t.Parallel()
 	file := stepstest.Upstream(t, "../..", "amalthea/amalthea.dev_amaltheasessions.yaml", "the Role's rule for amaltheasessions.amalthea.dev")
 	box := seeded(t)
 	stepstest.Define(t, box, steps.Remote, file)

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"carrick/cluster/clustertest"
+	"carrick/cluster/clustertest/cases"
 	"carrick/steps"
 	"carrick/steps/renku"
 	"carrick/steps/stepstest"
@@ -83,6 +84,7 @@ var standingFaults = []struct {
 var elsewhere = []string{"page", "page-frames"}
 
 func TestEveryFaultOfTheSandboxIsTested(t *testing.T) {
+	t.Parallel()
 	tested := map[string]bool{}
 	for name := range siteFaults {
 		tested[name] = true
@@ -161,32 +163,38 @@ func added(t *testing.T, before, now map[string]steps.Result, says []fault, caus
 	}
 }
 
-func TestFaultsOfASiteAreNamedAndMended(t *testing.T) {
-	box := seeded(t)
+// liveFaults are those that make test tries on real control planes: a definition, a quota and an API that is slow.
+var liveFaults = []string{"crd-drift", "quota-left-behind", "slow"}
+
+func TestLiveFaults(t *testing.T) { stepstest.Live(t, "live", liveFaults, findsAndMends) }
+
+func TestVerifyLiveFaults(t *testing.T) {
+	stepstest.Live(t, "live", stepstest.Except(siteFaults, liveFaults), findsAndMends)
+}
+
+// findsAndMends wants the checks to name a fault and nothing else, and its printed fix to mend it.
+func findsAndMends(t *testing.T, box *clustertest.Sandbox, name string) {
+	f := siteFaults[name]
+	box.Seed(t, "renku")
 	fresh := reds(t, openDemo(t, box, nil))
-	for name, f := range siteFaults {
-		t.Run(name, func(t *testing.T) {
-			stepstest.InTurn(t)
-			box.SeedFault(t, "renku", name)
-			s := openDemo(t, box, nil)
-			now := reds(t, s)
-			added(t, fresh, now, f.says, f.caused)
-			if f.mend == nil || t.Failed() {
-				return
-			}
-			var first steps.Result
-			if len(f.says) > 0 {
-				first = now[f.says[0].check+"@"+string(f.says[0].side)]
-			}
-			f.mend(t, box, s, first)
-			if !f.mended {
-				return
-			}
-			s.Forget()
-			if v := verdict(t, s, f.says[0].check, f.says[0].side); v.Status != steps.Pass {
-				t.Errorf("after %q it is %s: %s", first.Fix, v.Status, v.Found)
-			}
-		})
+	box.SeedFault(t, "renku", name)
+	s := openDemo(t, box, nil)
+	now := reds(t, s)
+	added(t, fresh, now, f.says, f.caused)
+	if f.mend == nil || t.Failed() {
+		return
+	}
+	var first steps.Result
+	if len(f.says) > 0 {
+		first = now[f.says[0].check+"@"+string(f.says[0].side)]
+	}
+	f.mend(t, box, s, first)
+	if !f.mended {
+		return
+	}
+	s.Forget()
+	if v := verdict(t, s, f.says[0].check, f.says[0].side); v.Status != steps.Pass {
+		t.Errorf("after %q it is %s: %s", first.Fix, v.Status, v.Found)
 	}
 }
 
@@ -267,7 +275,9 @@ func byAnotherName(t *testing.T, _ *clustertest.Sandbox, s *steps.Session, _ ste
 	stepstest.Green(t, s)
 }
 
-func TestFaultsThatBefallASetUpAreNamedAndMended(t *testing.T) {
+func TestVerifyLiveFaultsThatBefallASetUp(t *testing.T) {
+	t.Parallel()
+	cases.Whole(t, "live")
 	box := seeded(t)
 	answers := onSite(t, box, nil)
 	s := openDemo(t, box, answers)

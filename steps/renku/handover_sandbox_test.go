@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"carrick/cluster/clustertest"
+	"carrick/cluster/clustertest/cases"
 	"carrick/steps"
 	"carrick/steps/renku"
 	"carrick/steps/stepstest"
@@ -88,7 +89,9 @@ func wantKeys(t *testing.T, box *clustertest.Sandbox, ns, name string, want ...s
 
 // Two links write into a Secret that was there before: each leaves the other's
 // key and the stranger's alone, and takes back nothing but its own.
-func TestTwoLinksIntoOneSecretOfRenku(t *testing.T) {
+func TestVerifyTwoLinksIntoOneSecretOfRenku(t *testing.T) {
+	t.Parallel()
+	cases.Whole(t, "owner")
 	box := seeded(t)
 	const ns, name = "handed", "clusters"
 	localNamespace(t, box, ns)
@@ -121,7 +124,9 @@ func TestTwoLinksIntoOneSecretOfRenku(t *testing.T) {
 }
 
 // A Secret that a link made goes with the last key, and not before.
-func TestASecretThatALinkMadeGoesWithItsLastKey(t *testing.T) {
+func TestVerifyASecretThatALinkMadeGoesWithItsLastKey(t *testing.T) {
+	t.Parallel()
+	cases.Whole(t, "owner")
 	box := seeded(t)
 	const ns, name = "made", "clusters"
 	localNamespace(t, box, ns)
@@ -153,6 +158,7 @@ func TestASecretThatALinkMadeGoesWithItsLastKey(t *testing.T) {
 
 // A Secret that Renku's pods mount stays, without the key: they would start no more.
 func TestASecretThatIsMountedStays(t *testing.T) {
+	t.Parallel()
 	box := seeded(t)
 	const ns, name = "mounted", "clusters"
 	localNamespace(t, box, ns)
@@ -178,6 +184,7 @@ func TestASecretThatIsMountedStays(t *testing.T) {
 // A key that somebody else wrote is taken over only with a yes and only after
 // its value is saved.
 func TestAKeyOfOthersIsSavedBeforeItIsTakenOver(t *testing.T) {
+	t.Parallel()
 	box := seeded(t)
 	const ns, name = "taken", "clusters"
 	localNamespace(t, box, ns)
@@ -235,7 +242,9 @@ func TestAKeyOfOthersIsSavedBeforeItIsTakenOver(t *testing.T) {
 
 // The diff shows no secret, and a Secret that can't be changed is never
 // deleted to be changed.
-func TestASecretIsNotDeletedToBeChanged(t *testing.T) {
+func TestVerifyASecretIsNotDeletedToBeChanged(t *testing.T) {
+	t.Parallel()
+	cases.Whole(t, "owner")
 	box := seeded(t)
 	const ns, name = "fixed", "clusters"
 	localNamespace(t, box, ns)
@@ -270,7 +279,9 @@ func TestASecretIsNotDeletedToBeChanged(t *testing.T) {
 }
 
 // What only Renku's admin may do is told as something to paste.
-func TestTheFixOfAValueCanBePasted(t *testing.T) {
+func TestVerifyTheFixOfAValueCanBePasted(t *testing.T) {
+	t.Parallel()
+	cases.Whole(t, "live")
 	box := seeded(t)
 	const ns = "valued"
 	localNamespace(t, box, ns)
@@ -315,6 +326,7 @@ func started(t *testing.T, box *clustertest.Sandbox, ns string) []string {
 // The restart is done once for one cause, is waited for, and undo restarts once
 // more.
 func TestRestartIsDoneOnceForOneCause(t *testing.T) {
+	t.Parallel()
 	box := seeded(t)
 	const ns, link = "restarted", "lucca"
 	localNamespace(t, box, ns)
@@ -324,7 +336,7 @@ func TestRestartIsDoneOnceForOneCause(t *testing.T) {
 	}
 	box.Run(t, clustertest.Local, yaml, "-n", ns, "apply", "-f", "-")
 	for _, name := range []string{"data-service", "k8s-watcher", "data-tasks", "secrets-storage"} {
-		box.Run(t, clustertest.Local, "", "-n", ns, "rollout", "status", "deployment/renku-"+name, "--timeout=60s")
+		box.Run(t, clustertest.Local, "", "-n", ns, "rollout", "status", "deployment/renku-"+name, "--timeout=300s")
 	}
 	s := handed(t, box, link, ns, "clusters", nil)
 	defer undone(t, s, steps.Scope{})
@@ -405,6 +417,7 @@ spec: {tls: [{}], rules: [{host: sessions.example.org, http: {paths: [{path: /, 
 // The test session is made with the new kubeconfig, followed until it can be
 // used, and taken back. What upstream's operator does is played by the test.
 func TestASessionIsMadeFollowedAndTakenBack(t *testing.T) {
+	t.Parallel()
 	file := stepstest.Upstream(t, "../..", "amalthea/amalthea.dev_amaltheasessions.yaml", "the test session")
 	box := seeded(t)
 	stepstest.Define(t, box, steps.Remote, file)

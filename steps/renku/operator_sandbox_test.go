@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"carrick/cluster/clustertest"
+	"carrick/cluster/clustertest/cases"
 	"carrick/steps"
 	"carrick/steps/renku"
 	"carrick/steps/stepstest"
@@ -13,6 +14,7 @@ import (
 // step installs both charts in its versions, copies the CA, comes to hold, and
 // goes without a trace.
 func TestOperatorAndDriverComeAndGo(t *testing.T) {
+	t.Parallel()
 	box := seeded(t)
 	answers := site(t, box, map[string]any{"sessions.namespace": "operated"})
 	s := stepstest.Open(t, box, renku.Guide(), assets, "operated", answers)
@@ -49,7 +51,9 @@ func TestOperatorAndDriverComeAndGo(t *testing.T) {
 }
 
 // A definition that stood before is not touched, and stays.
-func TestADefinitionThatStoodStays(t *testing.T) {
+func TestVerifyADefinitionThatStoodStays(t *testing.T) {
+	t.Parallel()
+	cases.Whole(t, "owner")
 	box := seeded(t)
 	crd := box.Run(t, clustertest.Remote, "", "get", "crd", "--ignore-not-found", "-o", "name", "amaltheasessions.amalthea.dev")
 	if crd != "" {

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"carrick/cluster/clustertest"
+	"carrick/cluster/clustertest/cases"
 	"carrick/steps"
 	"carrick/steps/renku"
 	"carrick/steps/stepstest"
@@ -81,7 +82,9 @@ func onSite(t *testing.T, box *clustertest.Sandbox, answers map[string]any) map[
 // The acceptance of the guide: what the published page leaves behind is found,
 // fault by fault, each is mended by the fix as it is printed, and what carrick
 // took over for that stays when it is taken back.
-func TestWhatThePublishedPageLeavesIsMendedByThePrintedFixes(t *testing.T) {
+func TestVerifyWhatThePublishedPageLeavesIsMendedByThePrintedFixes(t *testing.T) {
+	t.Parallel()
+	cases.Whole(t, "live")
 	box := seeded(t)
 	answers := onSite(t, box, map[string]any{
 		"identity.name": "cross-cluster-sa", "identity.token-secret": "cross-cluster-sa-secret",

@@ -28,8 +28,8 @@ func proof() stepstest.Proof {
 	}
 }
 
-func TestCrashes(t *testing.T) { proof().Crashes(t) }
-func TestFaults(t *testing.T)  { proof().Faults(t) }
+func TestVerifyCrashes(t *testing.T) { proof().Crashes(t) }
+func TestVerifyFaults(t *testing.T)  { proof().Faults(t) }
 
 // inRenku is what Renku has of clusters and pools, without the ids that it gives.
 func inRenku(tb testing.TB, box *clustertest.Sandbox, answers map[string]any) map[string]string {

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"carrick/cluster/clustertest"
+	"carrick/cluster/clustertest/cases"
 	"carrick/steps"
 	"carrick/steps/renku"
 	"carrick/steps/stepstest"
@@ -75,6 +76,7 @@ func (f *fakeRenku) named(config string) map[string]any {
 // A Renku that drops the flag, and one that passes it on: with either the
 // cluster ends with the controller's default certificate.
 func TestRegisterMendsTheDefaultCertificate(t *testing.T) {
+	t.Parallel()
 	box := seeded(t)
 	for name, want := range map[string][]string{
 		"dropped": {"POST /clusters", "PATCH /clusters/"},
@@ -111,7 +113,9 @@ func TestRegisterMendsTheDefaultCertificate(t *testing.T) {
 
 // A named Secret takes the place of the default certificate: in one PATCH
 // Renku refuses that.
-func TestRegisterChangesToANamedSecret(t *testing.T) {
+func TestVerifyRegisterChangesToANamedSecret(t *testing.T) {
+	t.Parallel()
+	cases.Whole(t, "cycle")
 	box, f := seeded(t), startRenku(t)
 	s := ready(t, "named", f, box, nil)
 	if _, err := apply(t, s, steps.Scope{Steps: []string{"register"}}); err != nil {
@@ -136,7 +140,9 @@ func TestRegisterChangesToANamedSecret(t *testing.T) {
 
 // An answer that was lost: the next apply finds that the row is this link's,
 // and so does undo.
-func TestALostAnswerIsFoundAgain(t *testing.T) {
+func TestVerifyALostAnswerIsFoundAgain(t *testing.T) {
+	t.Parallel()
+	cases.Whole(t, "adopt")
 	box, f := seeded(t), startRenku(t)
 	s := ready(t, "lost", f, box, nil)
 	f.loses = "POST /clusters"
@@ -160,7 +166,9 @@ func TestALostAnswerIsFoundAgain(t *testing.T) {
 }
 
 // What stood there before this link stays, and a name that is taken is told.
-func TestRegisterLeavesOthersAlone(t *testing.T) {
+func TestVerifyRegisterLeavesOthersAlone(t *testing.T) {
+	t.Parallel()
+	cases.Whole(t, "owner")
 	box, f := seeded(t), startRenku(t)
 	s := ready(t, "others", f, box, map[string]any{"cluster.name": "Paris"})
 	p, err := s.Plan(t.Context(), steps.Scope{Actions: []string{"register"}})
@@ -192,7 +200,9 @@ func TestRegisterLeavesOthersAlone(t *testing.T) {
 }
 
 // What is noted is found although the Secret is answered otherwise by now.
-func TestUndoFindsNotesElsewhere(t *testing.T) {
+func TestVerifyUndoFindsNotesElsewhere(t *testing.T) {
+	t.Parallel()
+	cases.Whole(t, "owner")
 	box, f := seeded(t), startRenku(t)
 	s := ready(t, "moved", f, box, nil)
 	if _, err := apply(t, s, steps.Scope{Steps: []string{"register"}}); err != nil {
@@ -209,6 +219,7 @@ func TestUndoFindsNotesElsewhere(t *testing.T) {
 
 // A number alone makes no pool this link's: another Renku has the same numbers.
 func TestUndoLeavesAPoolOfAnother(t *testing.T) {
+	t.Parallel()
 	box, f := seeded(t), startRenku(t)
 	s := ready(t, "numbered", f, box, nil)
 	note := func(text string) {
@@ -237,6 +248,7 @@ classes: [{name: small, cpu: 1, memory: 2, gpu: 0, max_storage: 4, default_stora
 // The whole way: cluster, pool, the factor that POST drops, members; then back,
 // with a pool of somebody else in between.
 func TestPoolAndBack(t *testing.T) {
+	t.Parallel()
 	box, f := seeded(t), startRenku(t)
 	s := ready(t, "pooled", f, box, map[string]any{"pool.spec": pooled, "pool.members": []any{"group:01JQGROUP"}})
 	early, err := s.Plan(t.Context(), steps.Scope{Actions: []string{"pool"}})
@@ -295,6 +307,7 @@ func TestPoolAndBack(t *testing.T) {
 // Without a token all else can be planned, the payload is shown, and nothing
 // is asked of Renku. Apply signs in, and so does undo in a session of its own.
 func TestSignedOutSignsIn(t *testing.T) {
+	t.Parallel()
 	box, f := seeded(t), startRenku(t)
 	s := ready(t, "signedout", f, box, map[string]any{"renku.token": ""})
 	p, err := s.Plan(t.Context(), steps.Scope{Steps: []string{"register"}})

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"carrick/cluster/clustertest"
+	"carrick/cluster/clustertest/cases"
 	"carrick/steps"
 	"carrick/steps/renku"
 	"carrick/steps/stepstest"
@@ -20,6 +21,7 @@ func seeded(t *testing.T) *clustertest.Sandbox {
 }
 
 func TestCycle(t *testing.T) {
+	t.Parallel()
 	box := seeded(t)
 	stepstest.Cycle(t, box, renku.Guide(), assets, "cycle", site(t, box, map[string]any{"sessions.namespace": "cycle-sessions"}))
 }
@@ -32,7 +34,9 @@ func verdict(t *testing.T, s *steps.Session, check string, side steps.Side) step
 }
 
 // Two links of one guide to the same clusters and the same objects.
-func TestTwoLinksShareAndDoNotHurtEachOther(t *testing.T) {
+func TestVerifyTwoLinksShareAndDoNotHurtEachOther(t *testing.T) {
+	t.Parallel()
+	cases.Whole(t, "owner")
 	box := seeded(t)
 	before := stepstest.Snapshot(t, box)
 	answers := site(t, box, map[string]any{"sessions.namespace": "shared-sessions", "identity.name": "shared", "pools.quotas": []any{"shared-pool"}})
@@ -57,7 +61,9 @@ func TestTwoLinksShareAndDoNotHurtEachOther(t *testing.T) {
 	}
 }
 
-func TestADeletedBindingIsNamedWithItsFix(t *testing.T) {
+func TestVerifyADeletedBindingIsNamedWithItsFix(t *testing.T) {
+	t.Parallel()
+	cases.Whole(t, "live")
 	box := seeded(t)
 	s := stepstest.Open(t, box, renku.Guide(), assets, "binding", site(t, box, map[string]any{"sessions.namespace": "binding-sessions"}))
 	stepstest.Apply(t, s)
@@ -74,6 +80,7 @@ func TestADeletedBindingIsNamedWithItsFix(t *testing.T) {
 
 // What stood there before, and what others put there, stays.
 func TestUndoLeavesWhatIsNotItsOwn(t *testing.T) {
+	t.Parallel()
 	box := seeded(t)
 	box.Run(t, clustertest.Remote, "", "create", "namespace", "old-sessions")
 	box.Run(t, clustertest.Remote, "", "-n", "old-sessions", "create", "serviceaccount", "renku-old")
@@ -91,7 +98,9 @@ func TestUndoLeavesWhatIsNotItsOwn(t *testing.T) {
 	}
 }
 
-func TestANamespaceWithSomethingOfOthersIsLeft(t *testing.T) {
+func TestVerifyANamespaceWithSomethingOfOthersIsLeft(t *testing.T) {
+	t.Parallel()
+	cases.Whole(t, "owner")
 	box := seeded(t)
 	s := stepstest.Open(t, box, renku.Guide(), assets, "busy", site(t, box, map[string]any{"sessions.namespace": "busy-sessions"}))
 	stepstest.Apply(t, s)
@@ -119,6 +128,7 @@ func TestANamespaceWithSomethingOfOthersIsLeft(t *testing.T) {
 // A field of somebody else stops the plan, and can be taken over and given
 // back.
 func TestAFieldOfOthersIsAskedFor(t *testing.T) {
+	t.Parallel()
 	box := seeded(t)
 	const class = "apiVersion: scheduling.k8s.io/v1\nkind: PriorityClass\nmetadata: {name: conflict-pool, labels: {app: other}}\nvalue: 100\npreemptionPolicy: Never\n"
 	box.Run(t, clustertest.Remote, class, "apply", "--server-side", "--field-manager=somebody", "-f", "-")
@@ -146,6 +156,7 @@ func TestAFieldOfOthersIsAskedFor(t *testing.T) {
 
 // Rights that are missing are found before anything is written.
 func TestMissingRightsAreFoundFirst(t *testing.T) {
+	t.Parallel()
 	box := seeded(t)
 	s := stepstest.Open(t, box, renku.Guide(), assets, "rights", site(t, box, map[string]any{"sessions.namespace": "rights-sessions"}))
 	p, err := s.Plan(t.Context(), steps.Scope{})

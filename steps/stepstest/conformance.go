@@ -102,7 +102,7 @@ func established(t *testing.T, box *clustertest.Sandbox, side steps.Side, name s
 	t.Helper()
 	again := time.NewTicker(100 * time.Millisecond)
 	defer again.Stop()
-	for late := time.After(30 * time.Second); ; {
+	for late := time.After(5 * time.Minute); ; {
 		var definition struct {
 			Status struct {
 				Conditions []struct{ Type, Status string }

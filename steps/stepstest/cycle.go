@@ -130,8 +130,8 @@ func refused(t *testing.T, s *steps.Session) {
 	}
 }
 
-// greenWithin is how long what was just made may take to be seen everywhere.
-const greenWithin = 90 * time.Second
+// greenWithin is how long checks may take to hold after a change: a limit for slow machines, no budget.
+const greenWithin = 8 * time.Minute
 
 // Green fails the test unless every check comes to hold, and says which do
 // not.

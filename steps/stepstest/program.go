@@ -11,12 +11,17 @@ import (
 	"testing"
 )
 
-// Program is the path of the carrick program, built from this tree as a
-// release is.
+// ProgramPath is the environment variable that holds the path of a carrick program built from this tree.
+const ProgramPath = "CARRICK_PROGRAM"
+
+// Program returns the path of the carrick program: that of CARRICK_PROGRAM, or one that it builds from this tree.
 func Program(tb testing.TB) string {
 	tb.Helper()
+	if path := os.Getenv(ProgramPath); path != "" {
+		return path
+	}
 	path := filepath.Join(tb.TempDir(), "carrick")
-	out, err := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w", "-o", path, "carrick/cmd/carrick").CombinedOutput()
+	out, err := exec.Command("go", "build", "-ldflags", "-s -w", "-o", path, "carrick/cmd/carrick").CombinedOutput()
 	if err != nil {
 		tb.Fatalf("build carrick: %v\n%s", err, out)
 	}

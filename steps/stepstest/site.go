@@ -9,7 +9,6 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 
 	"carrick/cluster/clustertest"
 	"carrick/steps"
@@ -137,12 +136,12 @@ func mended(v steps.Result) bool {
 	return v.Status == steps.Pass || v.Status == steps.Skip && !strings.Contains(v.Found, "says nothing before")
 }
 
-// Holds waits a minute until a check does, after something was done.
+// Holds waits until a check does, after something was done.
 func (x *Site) Holds(check, after string) {
 	x.t.Helper()
 	cell := x.cell(check)
 	x.Forget()
-	ctx, cancel := context.WithTimeout(x.t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(x.t.Context(), greenWithin)
 	defer cancel()
 	var v steps.Result
 	if err := x.Follow(ctx, x.Guide().Cells(), func(b *steps.Board, _ map[steps.Cell]steps.Look, _ steps.Cell) bool {

@@ -3,11 +3,12 @@ package stepstest
 import (
 	"encoding/json"
 	"slices"
+	"strings"
 	"testing"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"carrick/cluster"
 	"carrick/cluster/clustertest"
@@ -40,37 +41,37 @@ func Snapshot(t testing.TB, box *clustertest.Sandbox) map[string]string {
 		if err != nil {
 			t.Fatal(err)
 		}
+		var names []string
+		resources := map[schema.GroupVersionKind]string{}
 		for _, k := range kinds {
-			if !slices.Contains(k.Verbs, "list") || !slices.Contains(k.Verbs, "get") || slices.Contains(passing, k.GVR.GroupResource().String()) {
+			name := k.GVR.GroupResource().String()
+			if slices.Contains(k.Verbs, "list") && slices.Contains(k.Verbs, "get") && !slices.Contains(passing, name) {
+				names = append(names, name)
+				resources[k.GVK] = name
+			}
+		}
+		for _, o := range everyObject(t, box, side, names) {
+			if o.GetName() == "kube-root-ca.crt" || metav1.GetControllerOf(&o) != nil {
 				continue
 			}
-			list, err := c.Find(t.Context(), k.GVR, "", cluster.Selector{})
-			if apierrors.IsNotFound(err) {
-				continue
-			}
-			if err != nil {
-				t.Fatalf("list %s: %v", k.GVR, err)
-			}
-			for _, m := range list {
-				if m.Name == "kube-root-ca.crt" || metav1.GetControllerOf(&m) != nil {
-					continue
-				}
-				obj := &unstructured.Unstructured{}
-				obj.SetGroupVersionKind(k.GVK)
-				obj.SetNamespace(m.Namespace)
-				obj.SetName(m.Name)
-				live, err := c.Fetch(t.Context(), obj)
-				if apierrors.IsNotFound(err) {
-					continue
-				}
-				if err != nil {
-					t.Fatal(err)
-				}
-				out[string(side)+" "+k.GVR.GroupResource().String()+" "+m.Namespace+"/"+m.Name] = plain(live)
-			}
+			out[string(side)+" "+resources[o.GroupVersionKind()]+" "+o.GetNamespace()+"/"+o.GetName()] = plain(&o)
 		}
 	}
 	return out
+}
+
+// everyObject lists all objects of these resources, one request each.
+func everyObject(t testing.TB, box *clustertest.Sandbox, side steps.Side, resources []string) []unstructured.Unstructured {
+	t.Helper()
+	text := box.Run(t, string(side), "", "get", strings.Join(resources, ","), "--all-namespaces", "-o", "json")
+	var list struct{ Items []unstructured.Unstructured }
+	if err := json.Unmarshal([]byte(text), &list); err != nil {
+		t.Fatal(err)
+	}
+	if len(list.Items) == 0 {
+		t.Fatalf("the cluster of side %s holds nothing: kubectl get listed no object", side)
+	}
+	return list.Items
 }
 
 func plain(o *unstructured.Unstructured) string {

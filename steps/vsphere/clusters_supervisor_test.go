@@ -54,6 +54,7 @@ func TestWhatASupervisorDeclares(t *testing.T) {
 
 // An older kind stands for a Cluster of the same name, and is the one to change.
 func TestOneGuestDeclaredTwiceIsOne(t *testing.T) {
+	t.Parallel()
 	all := joined(nil, guest{resource: "tanzukubernetesclusters", namespace: "ml", name: "a", class: "gold"})
 	all = joined(all, guest{resource: "clusters", namespace: "ml", name: "a", class: "silver", endpoint: "10.0.0.1:6443", version: "v1.26.5"})
 	all = joined(all, guest{resource: "clusters", namespace: "other", name: "a"})

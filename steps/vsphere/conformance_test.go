@@ -11,6 +11,7 @@ import (
 )
 
 func TestConformance(t *testing.T) {
+	t.Parallel()
 	box := clustertest.Start(t)
 	profiles := stepstest.Upstream(t, "../..", "kubeflow/kubeflow.org_profiles.yaml", "the assets of Kubeflow's and cert-manager's own kinds, and with them all others")
 	box.Reset(t)

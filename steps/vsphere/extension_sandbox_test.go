@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"carrick/cluster/clustertest"
+	"carrick/cluster/clustertest/cases"
 	"carrick/steps"
 	"carrick/steps/stepstest"
 	"carrick/steps/vsphere"
@@ -22,23 +23,22 @@ func byWebhook(t *testing.T, box *clustertest.Sandbox, more map[string]any) map[
 
 // The extension as a real process, asked by the API server: made, green, and taken back
 // until nothing is left.
-func TestExtensionCycle(t *testing.T) {
-	for name, more := range map[string]map[string]any{
+func TestVerifyExtensionCycles(t *testing.T) {
+	ways := map[string]map[string]any{
 		"own":          {"cert.source": "own", "mutation.fail": "Fail"},
 		"cert-manager": {"cert.source": "cert-manager", "extension.replicas": 1},
-	} {
-		t.Run(name, func(t *testing.T) {
-			stepstest.Among(t, name, "own")
-			box := seeded(t, "")
-			stepstest.CycleOver(t, box, vsphere.Guide(), assets, name, byWebhook(t, box, more))
-		})
 	}
+	stepstest.Live(t, "cycle", stepstest.Except(ways, nil), func(t *testing.T, _ *clustertest.Sandbox, name string) {
+		box := seeded(t, "")
+		stepstest.CycleOver(t, box, vsphere.Guide(), assets, name, byWebhook(t, box, ways[name]))
+	})
 }
 
 // A renewed certificate is shown by pods that run on, and proved by the CA that the API
 // server has been told.
-func TestTheExtensionShowsARenewedCertificate(t *testing.T) {
-	stepstest.InTurn(t)
+func TestVerifyTheExtensionShowsARenewedCertificate(t *testing.T) {
+	t.Parallel()
+	cases.Whole(t, "live")
 	box := seeded(t, "")
 	x := stepstest.SiteOf(t, box, vsphere.Guide(), assets, false, byWebhook(t, box, map[string]any{"cert.source": "own"}))
 	stepstest.Apply(t, x.Session, steps.ApplyOptions{TakeOver: true})
@@ -72,9 +72,9 @@ func names(p *steps.Plan) func(func(string) bool) {
 
 // What is wrong with a webhook that stands, and what the published page leaves behind:
 // it is said, and what is said to do about it helps.
-func TestExtensionFaults(t *testing.T) {
+func TestVerifyLiveFaultsOfTheExtension(t *testing.T) {
 	page := map[string]any{"storage.source": "nfs", "claim.pods": false, "mutation.by": "webhook", "extension.program": "carrick", "extension.image": "registry.example.org/carrick:v1", "cert.source": "cert-manager", "mutation.fail": "Ignore"}
-	for fault, on := range map[string]struct {
+	faults := map[string]struct {
 		page bool // nothing of carrick's stands
 		says []stepstest.Finding
 	}{
@@ -99,24 +99,23 @@ func TestExtensionFaults(t *testing.T) {
 			{Check: "extension-image", Found: "gets no image", Fix: "--take-over --replace"},
 			{Check: "extension-rights", Found: "vsphere-extensions-default-rolebinding", Fix: "delete clusterrolebinding"},
 		}},
-	} {
-		t.Run(fault, func(t *testing.T) {
-			stepstest.InTurn(t)
-			box := clustertest.Start(t)
-			box.SeedFault(t, "vsphere", fault)
-			given := map[string]any{}
-			if on.page {
-				given = stepstest.Given(t, box, vsphere.Guide(), page)
-			}
-			x := stepstest.SiteOf(t, box, vsphere.Guide(), assets, !on.page, given)
-			x.Finds(on.says)
-		})
 	}
+	stepstest.Live(t, "live", stepstest.Except(faults, nil), func(t *testing.T, box *clustertest.Sandbox, name string) {
+		on := faults[name]
+		box.SeedFault(t, "vsphere", name)
+		given := map[string]any{}
+		if on.page {
+			given = stepstest.Given(t, box, vsphere.Guide(), page)
+		}
+		x := stepstest.SiteOf(t, box, vsphere.Guide(), assets, !on.page, given)
+		x.Finds(on.says)
+	})
 }
 
 // What the published page leaves behind gives way to what carrick makes.
-func TestThePageGivesWay(t *testing.T) {
-	stepstest.InTurn(t)
+func TestVerifyThePageGivesWay(t *testing.T) {
+	t.Parallel()
+	cases.Whole(t, "live")
 	box := clustertest.Start(t)
 	box.SeedFault(t, "vsphere", "page")
 	x := stepstest.SiteOf(t, box, vsphere.Guide(), assets, false, byWebhook(t, box, map[string]any{"cert.source": "cert-manager"}))

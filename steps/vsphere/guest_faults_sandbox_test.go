@@ -2,7 +2,6 @@ package vsphere_test
 
 import (
 	"maps"
-	"slices"
 	"testing"
 
 	"carrick/cluster/clustertest"
@@ -57,15 +56,19 @@ var guestFaults = map[string]struct {
 	}},
 }
 
-func TestFaultsOfAGuestAreNamedAndMended(t *testing.T) {
-	box := clustertest.Start(t)
-	for _, name := range slices.Sorted(maps.Keys(guestFaults)) {
-		t.Run(name, func(t *testing.T) {
-			stepstest.InTurn(t)
-			f := guestFaults[name]
-			box.SeedFault(t, "vsphere", name)
-			x := stepstest.SiteOf(t, box, vsphere.Guide(), assets, true, maps.Clone(f.more))
-			x.Finds(f.says)
-		})
-	}
+// liveGuestFaults are those that make test tries on real control planes: admission, and a pod that is refused.
+var liveGuestFaults = []string{"policy-unbound", "restricted-namespace"}
+
+func TestLiveFaultsOfAGuest(t *testing.T) { stepstest.Live(t, "live", liveGuestFaults, findsAndMends) }
+
+func TestVerifyLiveFaultsOfAGuest(t *testing.T) {
+	stepstest.Live(t, "live", stepstest.Except(guestFaults, liveGuestFaults), findsAndMends)
+}
+
+// findsAndMends wants the checks to name a fault, and their printed fixes to mend it.
+func findsAndMends(t *testing.T, box *clustertest.Sandbox, name string) {
+	f := guestFaults[name]
+	box.SeedFault(t, "vsphere", name)
+	x := stepstest.SiteOf(t, box, vsphere.Guide(), assets, true, maps.Clone(f.more))
+	x.Finds(f.says)
 }

@@ -15,5 +15,5 @@ const random = `(?s)-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----` +
 // proof is of all that the guide makes where a policy gives claims their class.
 func proof() stepstest.Proof { return stepstest.Proof{Bench: bench(), Random: random} }
 
-func TestCrashes(t *testing.T) { proof().Crashes(t) }
-func TestFaults(t *testing.T)  { proof().Faults(t) }
+func TestVerifyCrashes(t *testing.T) { proof().Crashes(t) }
+func TestVerifyFaults(t *testing.T)  { proof().Faults(t) }

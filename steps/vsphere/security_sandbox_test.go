@@ -71,6 +71,7 @@ func verdict(t *testing.T, s *steps.Session, name string, want steps.Status) ste
 }
 
 func TestLeftoversAreDeletedAndNothingElse(t *testing.T) {
+	t.Parallel()
 	box := seeded(t, "")
 	box.Run(t, clustertest.Local, leftovers, "apply", "-f", "-")
 	doing(t, box, map[string]any{"security.leftovers": true}, "leftovers")
@@ -86,6 +87,7 @@ func TestLeftoversAreDeletedAndNothingElse(t *testing.T) {
 // A level that a deploy of Kubeflow takes out of the file is put there again, and
 // what the deploy has written is what an undo leaves.
 func TestALevelOutlivesADeployOfKubeflow(t *testing.T) {
+	t.Parallel()
 	box := seeded(t, "")
 	s := doing(t, box, nil, "profile-labels")
 	verdict(t, s, "labels-file", steps.Pass)
@@ -118,8 +120,9 @@ func TestALevelOutlivesADeployOfKubeflow(t *testing.T) {
 // Pods that run on in a namespace that has the level already are told of, too: they don't
 // start again.
 func TestALevelThatStandsStopsNoPodThatRuns(t *testing.T) {
+	t.Parallel()
 	box := seeded(t, "privileged-pod")
-	box.Run(t, clustertest.Local, "", "-n", "bob", "wait", "--for=jsonpath={.status.replicas}=1", "--timeout=60s", "deployment/collector")
+	box.Run(t, clustertest.Local, "", "-n", "bob", "wait", "--for=jsonpath={.status.replicas}=1", "--timeout=300s", "deployment/collector")
 	for _, labels := range [][]string{{"enforce=baseline"}, {"enforce=baseline", "enforce-version=v1.36"}} {
 		args := []string{"label", "--overwrite", "namespace", "bob"}
 		for _, l := range labels {
@@ -136,6 +139,7 @@ func TestALevelThatStandsStopsNoPodThatRuns(t *testing.T) {
 // What somebody has set up by hand as it should be is known for what it is, and
 // stays theirs.
 func TestWhatIsThereAsItShouldBeStays(t *testing.T) {
+	t.Parallel()
 	box := seeded(t, "by-hand")
 	s := stepstest.Open(t, box, vsphere.Guide(), assets, "found", nil)
 	found, err := s.Adopt(t.Context())

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"carrick/cluster/clustertest"
+	"carrick/cluster/clustertest/cases"
 	"carrick/steps"
 	"carrick/steps/stepstest"
 	"carrick/steps/vsphere"
@@ -31,8 +32,9 @@ func answersOf(t *testing.T, s *steps.Session) map[string]string {
 }
 
 // A set-up whose link file is lost is found again, with the answers that made it.
-func TestStorageIsFoundAgain(t *testing.T) {
-	stepstest.InTurn(t)
+func TestVerifyStorageIsFoundAgain(t *testing.T) {
+	t.Parallel()
+	cases.Whole(t, "adopt")
 	box := seeded(t, "")
 	made := stepstest.Open(t, box, vsphere.Guide(), assets, "again", stepstest.Given(t, box, vsphere.Guide(), map[string]any{
 		"storage.source": "nfs", "storage.namespace": "trials", "storage.class": "shared", "nfs.options": []string{"nfsvers=4.2", "hard"}, "nfs.reclaim": "Retain",
@@ -61,8 +63,9 @@ spec: {accessModes: [ReadWriteMany], storageClassName: nfs-client, resources: {r
 `
 
 // Who has volumes of the class keeps what deletes and archives them.
-func TestAProvisionerThatOthersNeedStays(t *testing.T) {
-	stepstest.InTurn(t)
+func TestVerifyAProvisionerThatOthersNeedStays(t *testing.T) {
+	t.Parallel()
+	cases.Whole(t, "owner")
 	box := seeded(t, "")
 	s := stepstest.Open(t, box, vsphere.Guide(), assets, "needed", stepstest.Given(t, box, vsphere.Guide(), map[string]any{"storage.source": "nfs"}))
 	stepstest.Apply(t, s, steps.ApplyOptions{TakeOver: true})
@@ -85,11 +88,13 @@ func TestAProvisionerThatOthersNeedStays(t *testing.T) {
 	if held := stepstest.Undo(t, s).Held(); len(held) > 0 {
 		t.Errorf("nobody needs it, and undo leaves %v", held)
 	}
-	box.Run(t, clustertest.Local, "", "wait", "--for=delete", "--timeout=30s", "namespace/nfs-provisioner")
+	box.Run(t, clustertest.Local, "", "wait", "--for=delete", "--timeout=300s", "namespace/nfs-provisioner")
 }
 
 // What somebody installed by hand, as upstream says, is found, and left to them.
-func TestStorageOfSomebodyElseIsTheirs(t *testing.T) {
+func TestVerifyStorageOfSomebodyElseIsTheirs(t *testing.T) {
+	t.Parallel()
+	cases.Whole(t, "owner")
 	box := seeded(t, "by-hand")
 	s := stepstest.Open(t, box, vsphere.Guide(), assets, "by-hand", nil)
 	if _, err := s.Adopt(t.Context()); err != nil {

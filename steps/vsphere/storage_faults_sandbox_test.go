@@ -1,12 +1,11 @@
 package vsphere_test
 
 import (
-	"maps"
-	"slices"
 	"strings"
 	"testing"
 
 	"carrick/cluster/clustertest"
+	"carrick/cluster/clustertest/cases"
 	"carrick/steps"
 	"carrick/steps/stepstest"
 	"carrick/steps/vsphere"
@@ -46,24 +45,20 @@ var ofStorage = map[string]struct {
 	"no-mount-helper": {adopted: true, finds: []stepstest.Finding{{Check: "nfs-mount-helper", Found: "has no mount.nfs", Fix: "nfs-common"}}},
 }
 
-func TestFaultsOfStorageAreNamedAndMended(t *testing.T) {
-	box := clustertest.Start(t)
-	for _, name := range slices.Sorted(maps.Keys(ofStorage)) {
-		t.Run(name, func(t *testing.T) {
-			stepstest.InTurn(t)
-			f := ofStorage[name]
-			box.SeedFault(t, "vsphere", name)
-			given := map[string]any{}
-			if !f.adopted {
-				given = stepstest.Given(t, box, vsphere.Guide(), nil)
-			}
-			x := stepstest.SiteOf(t, box, vsphere.Guide(), assets, f.adopted, given)
-			if f.try {
-				applied(t, x.Session, "claim")
-			}
-			x.Finds(f.finds)
-		})
-	}
+func TestVerifyLiveFaultsOfStorage(t *testing.T) {
+	stepstest.Live(t, "live", stepstest.Except(ofStorage, nil), func(t *testing.T, box *clustertest.Sandbox, name string) {
+		f := ofStorage[name]
+		box.SeedFault(t, "vsphere", name)
+		given := map[string]any{}
+		if !f.adopted {
+			given = stepstest.Given(t, box, vsphere.Guide(), nil)
+		}
+		x := stepstest.SiteOf(t, box, vsphere.Guide(), assets, f.adopted, given)
+		if f.try {
+			applied(t, x.Session, "claim")
+		}
+		x.Finds(f.finds)
+	})
 }
 
 // applied does what a step asks for, whether or not its checks come to hold.
@@ -80,8 +75,9 @@ func applied(t *testing.T, s *steps.Session, step string) {
 
 // Where the guest has file volumes of its own, nothing else is made, whatever was
 // answered before.
-func TestNativeVolumesNeedNothingElse(t *testing.T) {
-	stepstest.InTurn(t)
+func TestVerifyNativeVolumesNeedNothingElse(t *testing.T) {
+	t.Parallel()
+	cases.Whole(t, "cycle")
 	box := seeded(t, "native-rwx")
 	given := stepstest.Given(t, box, vsphere.Guide(), map[string]any{"storage.source": "nfs"})
 	s := stepstest.Open(t, box, vsphere.Guide(), assets, "nfs", given)

@@ -24,16 +24,15 @@ func seeded(t *testing.T, fault string) *clustertest.Sandbox {
 
 // From a guest without shared volumes to a claim of them that is bound, and back to
 // nothing, in the ways that the answers allow.
-func TestStorageCycle(t *testing.T) {
-	for name, more := range map[string]map[string]any{
+func TestVerifyStorageCycles(t *testing.T) {
+	ways := map[string]map[string]any{
 		"pods":      {"claim.pods": true, "nfs.options": []string{}},
 		"elsewhere": {"storage.try": false, "storage.class": "shared", "nfs.release": "shared", "nfs.namespace": "shared-nfs", "mutation.by": "none", "claim.pods": false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			stepstest.Among(t, name, "elsewhere")
-			box := seeded(t, "")
-			more["storage.source"] = "nfs"
-			stepstest.CycleOver(t, box, vsphere.Guide(), assets, name, stepstest.Given(t, box, vsphere.Guide(), more))
-		})
 	}
+	stepstest.Live(t, "cycle", stepstest.Except(ways, nil), func(t *testing.T, _ *clustertest.Sandbox, name string) {
+		box := seeded(t, "")
+		ways[name]["storage.source"] = "nfs"
+		given := stepstest.Given(t, box, vsphere.Guide(), ways[name])
+		stepstest.CycleOver(t, box, vsphere.Guide(), assets, name, given)
+	})
 }

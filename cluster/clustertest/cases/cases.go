@@ -33,6 +33,16 @@ func Run(t *testing.T, kind, name string, try func(t *testing.T)) {
 	})
 }
 
+// Whole makes a test with all its subtests one case.
+func Whole(t *testing.T, kind string) {
+	t.Helper()
+	t.Cleanup(func() {
+		if !t.Skipped() {
+			Note(t, kind, t.Name(), !t.Failed())
+		}
+	})
+}
+
 // Note adds a case that is no subtest.
 func Note(t testing.TB, kind, name string, held bool) {
 	t.Helper()

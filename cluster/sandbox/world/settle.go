@@ -10,7 +10,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-const lookEvery = 50 * time.Millisecond
+const (
+	lookEvery  = 50 * time.Millisecond
+	lookSeldom = 500 * time.Millisecond
+)
 
 var (
 	accounts    = schema.GroupVersionResource{Version: "v1", Resource: "serviceaccounts"}
@@ -138,10 +141,10 @@ func has(object *unstructured.Unstructured, condition string) bool {
 	return false
 }
 
-// Until calls look until it answers true, whatever errors come before. What it
-// said last is part of the error.
+// Until calls look until it returns true, whatever errors come before, and less often the longer it takes. The error
+// includes the last one of look.
 func Until(ctx context.Context, what string, look func() (bool, error)) error {
-	for {
+	for wait := lookEvery; ; wait = min(wait*5/4, lookSeldom) {
 		ok, why := look()
 		if ok {
 			return nil
@@ -149,7 +152,7 @@ func Until(ctx context.Context, what string, look func() (bool, error)) error {
 		select {
 		case <-ctx.Done():
 			return fmt.Errorf("wait for %s: %w (%v)", what, ctx.Err(), why)
-		case <-time.After(lookEvery):
+		case <-time.After(wait):
 		}
 	}
 }

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-const happens = 15 * time.Second // a handshake that was missed is tried again after five
+const happens = 2 * time.Minute // a handshake that was missed is tried again after five
 
 // ends are the two ends of a tunnel, on loopback.
 type ends struct {
