@@ -1,9 +1,11 @@
 package cluster
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io/fs"
+	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -310,6 +312,41 @@ func TestHostLooksAgainWhereItCannotWatch(t *testing.T) {
 	}
 	if due := time.Until(trace.expires); due <= 0 || due > hostPoll {
 		t.Errorf("looks again in %v", due)
+	}
+}
+
+func TestHostSaysWhichLimitKeepsItFromWatching(t *testing.T) {
+	for _, tc := range []struct {
+		errno syscall.Errno
+		name  string
+		fix   string
+	}{
+		{syscall.EMFILE, "max_user_instances", "; run: sudo sysctl fs.inotify.max_user_instances=512"},
+		{syscall.ENOSPC, "max_user_watches", "; run: sudo sysctl fs.inotify.max_user_watches=524288"},
+	} {
+		value, err := os.ReadFile("/proc/sys/fs/inotify/" + tc.name)
+		if err != nil {
+			t.Skipf("no limit of inotify here: %v", err)
+		}
+		var log bytes.Buffer
+		h, err := NewHostWith(t.TempDir(), HostOptions{Clusters: Options{Log: slog.New(slog.NewTextHandler(&log, nil))}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(h.Close)
+		h.watch.refused = os.NewSyscallError("inotify", tc.errno)
+		ctx, trace := Traced(t.Context())
+		for range 2 {
+			_, _ = h.Read(ctx, "/a")
+		}
+		limit := "fs.inotify." + tc.name + " is " + string(bytes.TrimSpace(value)) + " ("
+		err = trace.Unwatched()
+		if err == nil || !strings.Contains(err.Error(), limit) || !strings.HasSuffix(err.Error(), tc.fix) {
+			t.Errorf("unwatched: %v", err)
+		}
+		if strings.Count(log.String(), limit) != 1 || !strings.Contains(log.String(), tc.fix) {
+			t.Errorf("log: %s", &log)
+		}
 	}
 }
 

@@ -1,11 +1,16 @@
 package cluster
 
 import (
+	"bytes"
 	"context"
+	"errors"
+	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/fsnotify/fsnotify"
@@ -18,7 +23,7 @@ const hostPoll = 5 * time.Second
 type hostFile struct {
 	version version
 	mu      sync.Mutex
-	blind   bool      // its folder can't be watched
+	blind   error     // why its folder can't be watched; nil: it is
 	read    time.Time // when it was last looked at
 }
 
@@ -27,10 +32,16 @@ func (f *hostFile) changes() *version { return &f.version }
 func (f *hostFile) heard() (at time.Time, polled bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.blind {
+	if f.blind != nil {
 		return f.read, true
 	}
 	return time.Now(), false
+}
+
+func (f *hostFile) unwatched() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.blind
 }
 
 // hostWatch watches the folders of the files that somebody asked for. Folders, and not files, because a file that is
@@ -39,6 +50,7 @@ type hostWatch struct {
 	mu      sync.Mutex
 	watcher *fsnotify.Watcher // nil: none yet
 	refused error             // why there is none
+	said    sync.Once         // that files can't be watched is logged once
 	closed  bool
 	done    sync.WaitGroup
 	folders map[string][]*hostFile // by what is watched: who wants to know of "<folder>/<name>"
@@ -71,12 +83,16 @@ func (h *Host) trackFolder(ctx context.Context, name string) {
 
 func (h *Host) trackAt(ctx context.Context, name string, spots []string) {
 	f := h.watch.file(name)
-	blind := h.watch.cover(f, spots) != nil
+	blind := explainWatch(h.watch.cover(f, spots))
 	f.mu.Lock()
 	f.blind, f.read = blind, time.Now()
 	f.mu.Unlock()
 	note(ctx, f, f.version.now())
-	if blind {
+	if blind != nil {
+		h.watch.said.Do(func() {
+			log := h.options.Clusters.withDefaults().Log
+			log.Warn(blind.Error(), "host", h.Root, "instead", "read every "+hostPoll.String())
+		})
 		Expires(ctx, time.Now().Add(hostPoll))
 	}
 }
@@ -99,6 +115,37 @@ func (h *Host) spots(name string) []string {
 		}
 	}
 	return append(out, filepath.Join(h.Root, join(done)))
+}
+
+// inotifyLimits are Linux's limits on watching files: the error where one is reached, its name below fs.inotify, and a
+// value that is enough for many programs.
+var inotifyLimits = []struct {
+	errno  syscall.Errno
+	name   string
+	enough int
+}{
+	{syscall.EMFILE, "max_user_instances", 512},
+	{syscall.ENOSPC, "max_user_watches", 524288},
+}
+
+// explainWatch says why files can't be watched: which limit was reached, if it is one, and how to raise it.
+func explainWatch(err error) error {
+	for _, l := range inotifyLimits {
+		if !errors.Is(err, l.errno) {
+			continue
+		}
+		value, readErr := os.ReadFile("/proc/sys/fs/inotify/" + l.name)
+		if readErr != nil {
+			break // not Linux, where the error means something else
+		}
+		return fmt.Errorf("watch files: all inotify %s are in use, and fs.inotify.%s is %s (%w); "+
+			"run: sudo sysctl fs.inotify.%[2]s=%[5]d",
+			strings.TrimPrefix(l.name, "max_user_"), l.name, bytes.TrimSpace(value), err, l.enough)
+	}
+	if err != nil {
+		return fmt.Errorf("watch files: %w", err)
+	}
+	return nil
 }
 
 func (w *hostWatch) file(name string) *hostFile {

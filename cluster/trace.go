@@ -139,6 +139,19 @@ func (t *Trace) Seen() (at time.Time, polled bool) {
 	return at, polled
 }
 
+// Unwatched returns why some of what was read is polled although it could be watched; nil: nothing is.
+func (t *Trace) Unwatched() error {
+	notes, _ := t.snapshot()
+	for s := range notes {
+		if f, ok := s.(*hostFile); ok {
+			if err := f.unwatched(); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
 // Reads returns the number of distinct things that were read.
 func (t *Trace) Reads() int {
 	t.mu.Lock()

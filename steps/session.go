@@ -107,6 +107,14 @@ func (t Trace) Seen() (at time.Time, polled bool) {
 	return t.reads.Seen()
 }
 
+// Unwatched is why some of what was used is polled although it could be watched; nil: nothing is.
+func (t Trace) Unwatched() error {
+	if t.reads == nil {
+		return nil
+	}
+	return t.reads.Unwatched()
+}
+
 // calm is the least time between two probes of one cell: a storm of writes is
 // not a storm of probes.
 const calm = 100 * time.Millisecond

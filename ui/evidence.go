@@ -220,7 +220,9 @@ func (p *stepPage) particulars(check *steps.Check, cell steps.Cell, w int) []str
 	row("From", from+", "+oneLine(p.session().End(cell.Side).Name))
 	if !k.began.IsZero() {
 		seen := fmt.Sprintf("looked at %s, in %d ms", k.began.Format("15:04:05"), k.took.Milliseconds())
-		if _, polled := k.trace.Seen(); polled {
+		if why := k.trace.Unwatched(); why != nil {
+			seen += "; polled: " + oneLine(why.Error())
+		} else if _, polled := k.trace.Seen(); polled {
 			seen += "; polled, because it may not be watched"
 		}
 		row("Seen", seen)
