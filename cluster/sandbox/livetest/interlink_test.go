@@ -152,7 +152,7 @@ func (j *joined) log(namespace, pod, container string) string {
 	return string(data)
 }
 
-const kubectlImage = "registry.k8s.io/kubectl:v1.36.3"
+const kubectlImage = "registry.k8s.io/kubectl:v1.37.2"
 
 // who is what a job behind the virtual node says of itself.
 func (j *joined) who(want string, well bool) {

@@ -12,7 +12,7 @@ import (
 )
 
 func TestReadyLine(t *testing.T) {
-	if !shared.Ready || shared.Version != "v1.36.3" {
+	if !shared.Ready || shared.Version != "v1.37.2" {
 		t.Errorf("ready %v, version %q", shared.Ready, shared.Version)
 	}
 	for side, context := range map[string]string{"local": "sandbox-local", "remote": "sandbox-remote"} {

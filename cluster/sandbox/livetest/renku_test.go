@@ -143,7 +143,7 @@ func TestJobThatAsksIsAnswered(t *testing.T) {
 			return fmt.Errorf("no pod runs yet: %w", err)
 		}
 		log, err := client.CoreV1().Pods("renku").GetLogs(pods.Items[0].Name, &corev1.PodLogOptions{}).DoRaw(t.Context())
-		if err == nil && !strings.Contains(string(log), `"gitVersion": "v1.36.3"`) {
+		if err == nil && !strings.Contains(string(log), `"gitVersion": "v1.37.2"`) {
 			t.Fatalf("the log: %s", log)
 		}
 		return err

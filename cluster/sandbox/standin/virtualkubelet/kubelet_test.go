@@ -50,7 +50,7 @@ func TestEnvironmentTakesBoth(t *testing.T) {
 }
 
 func TestOnlyQuestionsArePlayed(t *testing.T) {
-	const image = "registry.k8s.io/kubectl:v1.36.3"
+	const image = "registry.k8s.io/kubectl:v1.37.2"
 	for _, c := range []struct {
 		situation string
 		container corev1.Container
