@@ -11,7 +11,8 @@ COMMIT  ?= $(shell git rev-parse HEAD 2>/dev/null)
 .PHONY: build
 # Without -trimpath, with which Go would compile every package again that the sandbox, vet and tests use.
 build: ## build bin/carrick
-	$(GO) build -ldflags "-s -w -X main.release=$(RELEASE) -X main.commit=$(COMMIT)" -o $(BIN)/carrick ./cmd/carrick
+	@cluster/sandbox/build/progress.sh carrick 950 150 $(GO) build -v \
+		-ldflags "-s -w -X main.release=$(RELEASE) -X main.commit=$(COMMIT)" -o $(BIN)/carrick ./cmd/carrick
 
 .PHONY: image
 image: ## an image of carrick, without a daemon: bin/carrick-image.tar; IMAGE=REGISTRY/NAME:TAG pushes it; ARCH=arm64
@@ -20,8 +21,8 @@ image: ## an image of carrick, without a daemon: bin/carrick-image.tar; IMAGE=RE
 	cd .ci/image && $(GO) run . -o $(BIN)/carrick-image.tar -version $(RELEASE) $(if $(IMAGE),-push $(IMAGE)) $(BIN)/image/carrick
 
 .PHONY: sandbox
-sandbox: ## build bin/carrick-sandbox: the two control planes (10 minutes the first time)
-	$(MAKE) --no-print-directory -C cluster/sandbox OUT=$(SANDBOX)
+sandbox: ## build bin/carrick-sandbox: the two control planes (five minutes or more the first time)
+	@$(MAKE) --no-print-directory -C cluster/sandbox OUT=$(SANDBOX)
 
 .PHONY: demo
 demo: build sandbox ## the wizard on two control planes on this machine
