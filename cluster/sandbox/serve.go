@@ -109,6 +109,9 @@ func start(ctx context.Context, o options, died chan error, progress io.Writer) 
 	life := ctx
 	ctx, cancel := context.WithTimeout(ctx, startWithin)
 	defer cancel()
+	if err := roles.Check(); err != nil {
+		return nil, err
+	}
 	// Not MkdirAll: a folder that was removed by now must stay so.
 	err := errors.Join(
 		os.Mkdir(plane.Logs(o.dir), 0o700),

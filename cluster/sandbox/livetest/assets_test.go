@@ -61,3 +61,39 @@ func TestFailedStartSaysWhyAndLeavesNothing(t *testing.T) {
 	}
 	noneLeft(t, dir)
 }
+
+func TestSandboxThatIsBuiltForAssets(t *testing.T) {
+	folder, slim := t.TempDir(), filepath.Join(t.TempDir(), "carrick-sandbox")
+	for _, name := range []string{"etcd", "kube-apiserver", "kubectl"} {
+		if err := os.Symlink(program, filepath.Join(folder, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	build := exec.Command("make", "-C", "..", "OUT="+slim, "SANDBOX_ASSETS="+folder)
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("build: %v\n%s", err, out)
+	}
+	t.Setenv("KUBEBUILDER_ASSETS", "")
+	s, err := start(exec.Command(slim, "--empty"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if path, err := os.Readlink(s.Kubectl); err != nil || path != filepath.Join(folder, "kubectl") {
+		t.Errorf("kubectl is %s: %v", path, err)
+	}
+	if out, err := exec.Command(s.Kubectl, "--kubeconfig", s.Kubeconfigs["local"], "get", "namespaces").CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+	if err := s.end(); err != nil {
+		t.Error(err)
+	}
+
+	if err := os.Remove(filepath.Join(folder, "etcd")); err != nil {
+		t.Fatal(err)
+	}
+	out, err := exec.Command(slim, "--empty").CombinedOutput()
+	want := "carrick-sandbox: find etcd: it is not in " + folder + ", and this carrick-sandbox was built without it; run make sandbox\n"
+	if err == nil || string(out) != want {
+		t.Errorf("%v\n%s", err, out)
+	}
+}

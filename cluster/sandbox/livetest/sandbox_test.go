@@ -55,7 +55,7 @@ func runAll(m *testing.M) int {
 	defer os.RemoveAll(folder)
 	if program = os.Getenv("CARRICK_SANDBOX"); program == "" {
 		program = filepath.Join(folder, "carrick-sandbox")
-		build := exec.Command("make", "-C", "..", "OUT="+program)
+		build := exec.Command("make", "-C", "..", "OUT="+program, "SANDBOX_ASSETS=")
 		if out, err := build.CombinedOutput(); err != nil {
 			fmt.Fprintf(os.Stderr, "build the sandbox: %v\n%s", err, out)
 			return 1

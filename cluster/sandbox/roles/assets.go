@@ -7,6 +7,8 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"slices"
+	"strings"
 	"syscall"
 )
 
@@ -14,9 +16,28 @@ import (
 // already has. It is the convention of controller-runtime's envtest.
 const AssetsVariable = "KUBEBUILDER_ASSETS"
 
+// builtFor is the folder for whose programs this build leaves out its own, where it has the tag assets. The Makefile
+// sets it with -ldflags.
+var builtFor string
+
+// Check returns an error unless each role that this build leaves out is found among the user's own programs.
+func Check() error {
+	for _, name := range leftOut {
+		if _, ok := Asset(name); !ok {
+			return fmt.Errorf("find %s: it is not in %s, and this carrick-sandbox was built without it; run make sandbox",
+				name, strings.Join(assetFolders(), " nor in "))
+		}
+	}
+	return nil
+}
+
+func assetFolders() []string {
+	return slices.DeleteFunc([]string{os.Getenv(AssetsVariable), builtFor}, func(s string) bool { return s == "" })
+}
+
 // Link makes folder with a symlink for each role, all of them to this
-// program, except that kubectl is the one of KUBEBUILDER_ASSETS where that
-// has it. The servers go through this program in any case: it is what ends
+// program, except that kubectl is the user's own where there is one of
+// Asset. The servers go through this program in any case: it is what ends
 // them with the sandbox.
 func Link(folder string) error {
 	self, err := os.Executable()
@@ -38,24 +59,24 @@ func Link(folder string) error {
 	return nil
 }
 
-// Asset returns the path of name in KUBEBUILDER_ASSETS, and whether there is
-// such a program that is not this one.
+// Asset returns the path of name in KUBEBUILDER_ASSETS, or else in the folder that this build is for, and whether there
+// is such a program that is not this one.
 func Asset(name string) (string, bool) {
-	folder := os.Getenv(AssetsVariable)
-	if folder == "" {
-		return "", false
-	}
-	path := filepath.Join(folder, name)
-	theirs, err := os.Stat(path)
-	if err != nil || theirs.IsDir() {
-		return "", false
-	}
-	self, err := os.Executable()
+	executable, err := os.Executable()
 	if err != nil {
 		return "", false
 	}
-	ours, err := os.Stat(self)
-	return path, err == nil && !os.SameFile(theirs, ours)
+	self, err := os.Stat(executable)
+	if err != nil {
+		return "", false
+	}
+	for _, folder := range assetFolders() {
+		path := filepath.Join(folder, name)
+		if theirs, err := os.Stat(path); err == nil && !theirs.IsDir() && !os.SameFile(theirs, self) {
+			return path, true
+		}
+	}
+	return "", false
 }
 
 // Wrap runs the program at path with this program's arguments and streams,

@@ -2,25 +2,19 @@
 // one it was started as, by the name of its zeroth argument.
 //
 // Each entry is upstream's own main function, word for word; what a role is
-// started with and when belongs to package plane.
+// started with and when belongs to package plane. The build tag assets leaves
+// out etcd, kube-apiserver and kubectl, for users who have them already.
 package roles
 
 import (
-	"os"
 	"path/filepath"
 	_ "time/tzdata" // CronJobs have time zones
 
 	"github.com/spf13/pflag"
-	"go.etcd.io/etcd/server/v3/etcdmain"
-	_ "k8s.io/client-go/plugin/pkg/client/auth" // kubectl's login helpers
 	"k8s.io/component-base/cli"
-	"k8s.io/component-base/logs"
 	_ "k8s.io/component-base/logs/json/register"
 	_ "k8s.io/component-base/metrics/prometheus/clientgo"
 	_ "k8s.io/component-base/metrics/prometheus/version"
-	kubectl "k8s.io/kubectl/pkg/cmd"
-	kubectlutil "k8s.io/kubectl/pkg/cmd/util"
-	apiserver "k8s.io/kubernetes/cmd/kube-apiserver/app"
 	controllers "k8s.io/kubernetes/cmd/kube-controller-manager/app"
 	scheduler "k8s.io/kubernetes/cmd/kube-scheduler/app"
 	kwokconfig "sigs.k8s.io/kwok/pkg/config"
@@ -53,8 +47,8 @@ type Role struct {
 // All returns every role.
 func All() []Role {
 	return []Role{
-		{Etcd, func() int { etcdmain.Main(os.Args); return 0 }, true},
-		{APIServer, func() int { return cli.Run(apiserver.NewAPIServerCommand()) }, true},
+		{Etcd, runEtcd, true},
+		{APIServer, runAPIServer, true},
 		{ControllerManager, func() int { return cli.Run(controllers.NewControllerManagerCommand()) }, true},
 		{Scheduler, func() int { return cli.Run(scheduler.NewSchedulerCommand()) }, true},
 		{Kubectl, runKubectl, false},
@@ -73,14 +67,6 @@ func Find(arg0 string) (Role, bool) {
 		}
 	}
 	return Role{}, false
-}
-
-func runKubectl() int {
-	_, _ = logs.GlogSetter(kubectl.GetLogVerbosity(os.Args))
-	if err := cli.RunNoErrOutput(kubectl.NewDefaultKubectlCommand()); err != nil {
-		kubectlutil.CheckErr(err)
-	}
-	return 0
 }
 
 func runKwok() int {
