@@ -123,6 +123,9 @@ func start(ctx context.Context, o options, died chan error, progress io.Writer) 
 		return nil, err
 	}
 	fmt.Fprintln(progress, "starting the API servers …")
+	if err := plane.LackingWatches(plane.Watches * len(settings)); err != nil {
+		fmt.Fprintln(progress, err)
+	}
 	sides := map[string]*side{}
 	group, ctx := errgroup.WithContext(ctx)
 	for _, s := range settings {

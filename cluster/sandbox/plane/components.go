@@ -19,6 +19,10 @@ type component struct {
 	flags []string
 }
 
+// noFolder is no folder, and nobody can make one there. The controller manager would make its default one,
+// /usr/libexec/kubernetes, where it may, and watch it.
+const noFolder = "/proc/no-flexvolume"
+
 // The controller manager makes an account for each of its controllers before
 // it starts them: with the usual limits that alone takes five seconds.
 const (
@@ -47,6 +51,7 @@ func (p *Plane) controllerManager() component {
 		"--allocate-node-cidrs=true",
 		"--cluster-cidr=" + p.PodCIDR,
 		"--service-cluster-ip-range=" + p.ServiceCIDR,
+		"--flex-volume-plugin-dir=" + noFolder,
 	}}
 }
 

@@ -1,0 +1,20 @@
+package plane
+
+import (
+	"bytes"
+	"io"
+	"os"
+	"syscall"
+)
+
+// LackingWatches returns an error unless as many inotify instances are free on this machine.
+func LackingWatches(n int) error {
+	limit, err := os.ReadFile("/proc/sys/fs/inotify/max_user_instances")
+	if err != nil {
+		return nil // a kernel without inotify
+	}
+	return lacking(n, string(bytes.TrimSpace(limit)), func() (io.Closer, error) {
+		fd, err := syscall.InotifyInit1(syscall.IN_CLOEXEC)
+		return os.NewFile(uintptr(fd), "inotify"), err
+	})
+}
