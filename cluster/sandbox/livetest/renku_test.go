@@ -127,7 +127,10 @@ func TestJobThatAsksIsAnswered(t *testing.T) {
 		RestartPolicy: corev1.RestartPolicyNever,
 		Containers: []corev1.Container{{
 			Name: "ask", Image: "registry.invalid/kubectl",
-			Command:      []string{"kubectl", "get", "--raw", "/version", "--server=" + there.Host, "--certificate-authority=/ca/ca.crt"},
+			Command: []string{
+				"kubectl", "get", "--raw", "/version", "--server=" + there.Host, "--certificate-authority=/ca/ca.crt",
+				"--username=anonymous", "--password=none",
+			},
 			VolumeMounts: []corev1.VolumeMount{{Name: "ca", MountPath: "/ca"}},
 		}},
 		Volumes: []corev1.Volume{volume},
