@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"testing"
 
+	"carrick/assets"
 	"carrick/cluster"
 	"carrick/steps"
 )
@@ -20,7 +21,7 @@ import (
 // that need more than two folders otherwise.
 func codesMain() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	code := run(ctx, append(guides(), codes()), os.Args, os.Stdin, os.Stdout, os.Stderr)
+	code := run(ctx, append(guides(), codes()), assets.FS, os.Args, os.Stdin, os.Stdout, os.Stderr)
 	stop()
 	os.Exit(code)
 }

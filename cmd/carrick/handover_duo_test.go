@@ -14,6 +14,7 @@ import (
 	"filippo.io/age"
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"carrick/assets"
 	"carrick/cluster"
 	"carrick/steps"
 	"carrick/steps/facts"
@@ -23,7 +24,7 @@ import (
 // are folders, and each needs what the other one shares, once a secret.
 func duoMain() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	code := run(ctx, append(guides(), duo(), twin()), os.Args, os.Stdin, os.Stdout, os.Stderr)
+	code := run(ctx, append(guides(), duo(), twin()), assets.FS, os.Args, os.Stdin, os.Stdout, os.Stderr)
 	stop()
 	os.Exit(code)
 }

@@ -9,6 +9,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -18,6 +19,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"carrick/assets"
 	"carrick/steps"
 )
 
@@ -30,16 +32,18 @@ func main() {
 		debug.SetMemoryLimit(mostMemory)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
-	code := run(ctx, guides(), os.Args, os.Stdin, os.Stdout, os.Stderr)
+	code := run(ctx, guides(), assets.FS, os.Args, os.Stdin, os.Stdout, os.Stderr)
 	stop()
 	os.Exit(code)
 }
 
-// run is carrick: guides and arguments in, exit code out. args[0] may be
-// kubectl-carrick, or what kubectl calls to complete that.
-func run(ctx context.Context, guides []*steps.Guide, args []string, in io.Reader, out, errOut io.Writer) int {
+// run runs carrick and returns its exit code. files holds the assets, a folder for each guide. args[0]
+// may be kubectl-carrick, or the name under which kubectl calls its completion.
+func run(
+	ctx context.Context, guides []*steps.Guide, files fs.FS, args []string, in io.Reader, out, errOut io.Writer,
+) int {
 	data := &data{Writer: out}
-	a := &app{in: in, out: data, tty: out, err: errOut, name: "carrick", guides: guides}
+	a := &app{in: in, out: data, tty: out, err: errOut, name: "carrick", guides: guides, assets: files}
 	switch called := filepath.Base(args[0]); {
 	case called == completeAs:
 		a.name, args = "kubectl carrick", append([]string{called, cobra.ShellCompRequestCmd}, args[1:]...)

@@ -16,7 +16,6 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"carrick/assets"
 	"carrick/cluster"
 	"carrick/steps"
 	"carrick/ui"
@@ -29,6 +28,7 @@ type app struct {
 	tty      io.Writer // what out leads to, for the screen
 	name     string
 	guides   []*steps.Guide
+	assets   fs.FS // a folder for each guide
 
 	local, remote accessFlags
 	secrets       secrets
@@ -179,7 +179,7 @@ func (a *app) session(l *steps.Link, o cluster.Options) (*steps.Session, error) 
 		}
 		ends[side] = end
 	}
-	files, err := fs.Sub(assets.FS, g.Name)
+	files, err := fs.Sub(a.assets, g.Name)
 	if err != nil {
 		return nil, err
 	}

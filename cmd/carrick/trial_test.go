@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"time"
 
+	"carrick/assets"
 	"carrick/cluster"
 	"carrick/steps"
 )
@@ -20,7 +21,7 @@ import (
 // login that waits for a person, a file, a long answer.
 func trialMain() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	code := run(ctx, append(guides(), trial()), os.Args, os.Stdin, os.Stdout, os.Stderr)
+	code := run(ctx, append(guides(), trial()), assets.FS, os.Args, os.Stdin, os.Stdout, os.Stderr)
 	stop()
 	os.Exit(code)
 }
