@@ -33,6 +33,8 @@ type walk struct {
 	before map[int]func(*terminal) // what is done on a step before it is applied
 	takes  map[int]bool            // the steps that take over what somebody else made
 	asks   map[int]string          // what is shown while a step is applied
+	// What somebody else does once that is shown.
+	meanwhile map[int]func()
 }
 
 func (w walk) on(n int) string { return fmt.Sprintf("step %d of %d", n, w.steps) }
@@ -61,6 +63,9 @@ func (w walk) apply(p *terminal, from, to int) {
 		}
 		if w.asks[step] != "" {
 			p.wait(w.asks[step])
+		}
+		if w.meanwhile[step] != nil {
+			w.meanwhile[step]()
 		}
 		p.wait(applied + " " + w.titles[step])
 	}

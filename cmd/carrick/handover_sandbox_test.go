@@ -23,6 +23,7 @@ type admin struct {
 	dir, role, peer string
 	env             []string
 	key             *age.X25519Identity
+	command         string          // "": program
 	said            strings.Builder // all that was ever said there
 }
 
@@ -87,7 +88,11 @@ func (o *admin) run(codes []int, args ...string) (out, said string, code int) {
 // alone runs carrick there without a key.
 func (o *admin) alone(codes []int, args ...string) (out, said string, code int) {
 	o.Helper()
-	cmd := exec.CommandContext(o.Context(), program(o), args...)
+	command := o.command
+	if command == "" {
+		command = program(o)
+	}
+	cmd := exec.CommandContext(o.Context(), command, args...)
 	cmd.Dir, cmd.Env = o.dir, o.env
 	out, said, code = finish(o, cmd)
 	o.said.WriteString(out + said)
@@ -115,27 +120,33 @@ func peered(t *testing.T, box *clustertest.Sandbox, answers string) (consumer, p
 	t.Helper()
 	consumer = peeringAdmin(t, box, clustertest.Local, "consumer", "provider", answers)
 	provider = peeringAdmin(t, box, clustertest.Remote, "provider", "consumer", answers)
-	// nobody has a file yet: the first one is written without any
-	without := strings.Replace(provider.read("link.yaml"), "local: {facts: theirs.facts}\n", "", 1)
-	with := provider.read("link.yaml")
-	provider.write("link.yaml", without)
-	handed = append(handed, provider.hand(consumer))
-	provider.write("link.yaml", with)
-	for turn := range 6 {
-		for _, o := range []*admin{consumer, provider} {
-			to := map[*admin]*admin{consumer: provider, provider: consumer}[o]
+	return consumer, provider, takeTurns(consumer, provider, 6)
+}
+
+// takeTurns has two admins apply and hand over in turn until the checks of both pass, at most so many times. It returns
+// all that was handed over.
+func takeTurns(local, remote *admin, most int) (handed []string) {
+	local.Helper()
+	// Nobody has a file yet: the first one is written without any.
+	with := remote.read("link.yaml")
+	remote.write("link.yaml", strings.Replace(with, "local: {facts: theirs.facts}\n", "", 1))
+	handed = append(handed, remote.hand(local))
+	remote.write("link.yaml", with)
+	for turn := range most {
+		for _, o := range []*admin{local, remote} {
+			to := map[*admin]*admin{local: remote, remote: local}[o]
 			o.run([]int{0, 5}, "apply", "--yes", "link.yaml", "--side", o.role)
 			handed = append(handed, o.hand(to))
 		}
-		_, _, ours := consumer.run([]int{0, 3, 5}, "check", "link.yaml")
-		_, _, theirs := provider.run([]int{0, 3, 5}, "check", "link.yaml")
+		_, _, ours := local.run([]int{0, 3, 5}, "check", "link.yaml")
+		_, _, theirs := remote.run([]int{0, 3, 5}, "check", "link.yaml")
 		if ours == 0 && theirs == 0 {
-			t.Logf("green after %d turns", turn+1)
-			return consumer, provider, handed
+			local.Logf("green after %d turns", turn+1)
+			return handed
 		}
 	}
-	t.Fatal("not green after 6 turns")
-	return nil, nil, nil
+	local.Fatalf("not green after %d turns", most)
+	return nil
 }
 
 // Two admins, neither with the other's kubeconfig, come to a green peering by

@@ -21,7 +21,8 @@ import (
 // test binary, under that name.
 func TestMain(m *testing.M) {
 	testscript.Main(tidy{m}, map[string]func(){
-		"carrick": main, "kubectl-carrick": main, completeAs: main, "carrick-trial": trialMain, "carrick-codes": codesMain, "carrick-duo": duoMain,
+		"carrick": main, "kubectl-carrick": main, completeAs: main,
+		"carrick-toy": toyMain, "carrick-trial": trialMain, "carrick-codes": codesMain, "carrick-duo": duoMain,
 	})
 }
 

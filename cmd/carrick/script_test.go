@@ -11,6 +11,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -22,31 +23,49 @@ import (
 
 // TestScripts runs what needs no cluster.
 func TestScripts(t *testing.T) {
-	runScripts(t, "../../testdata/script", func(*testscript.Env) error { return nil })
+	t.Parallel()
+	runScripts(besideEachOther{t}, "../../testdata/script", func(*testscript.Env) error { return nil })
 }
 
-// TestScriptsOnClusters runs what needs two: real control planes, which the
-// scripts share. Each has a link name and namespaces of its own.
-func TestScriptsOnClusters(t *testing.T) {
+// TestToyScripts runs what needs two clusters and no guide in particular. The scripts share the clusters: each has a
+// link name and namespaces of its own.
+func TestToyScripts(t *testing.T) {
+	t.Parallel()
 	box := clustertest.Start(t)
-	box.Seed(t, "renku")
-	token := renkuToken(t, box)
-	runScripts(t, "../../testdata/script/clusters", func(e *testscript.Env) error {
+	all := &atOnce{T: t}
+	runScripts(all, "../../testdata/script/toy", onClusters(box))
+	all.Wait()
+}
+
+// onClusters gives a script both clusters.
+func onClusters(box *clustertest.Sandbox) func(*testscript.Env) error {
+	return func(e *testscript.Env) error {
 		both := []string{box.Kubeconfigs[clustertest.Local], box.Kubeconfigs[clustertest.Remote]}
 		e.Setenv("KUBECONFIG", strings.Join(both, string(os.PathListSeparator)))
 		e.Setenv("REMOTE", box.Kubeconfigs[clustertest.Remote])
 		e.Setenv("PATH", e.Getenv("PATH")+string(os.PathListSeparator)+filepath.Dir(box.Kubectl))
-		box.Settle(t, clustertest.Remote) // csi-rclone, which all links share, may be on its way out
-		return os.WriteFile(filepath.Join(e.WorkDir, "token"), []byte(token), 0o600)
+		return nil
+	}
+}
+
+// renkuByScripts runs what only the guide renku shows, one script after the other: a cluster has one csi-rclone, which all
+// links share.
+func renkuByScripts(t *testing.T) {
+	box := clustertest.Start(t)
+	box.Seed(t, "renku")
+	token := renkuToken(t, box)
+	runScripts(oneByOne{t}, "../../testdata/script/renku", func(e *testscript.Env) error {
+		box.Settle(t, clustertest.Remote) // csi-rclone may be on its way out
+		return errors.Join(onClusters(box)(e), os.WriteFile(filepath.Join(e.WorkDir, "token"), []byte(token), 0o600))
 	})
 }
 
-func runScripts(t *testing.T, dir string, more func(*testscript.Env) error) {
+func runScripts(t testscript.T, dir string, more func(*testscript.Env) error) {
 	schema, err := filepath.Abs("../../steps/link.schema.json")
 	if err != nil {
 		t.Fatal(err)
 	}
-	testscript.RunT(oneByOne{t}, testscript.Params{
+	testscript.RunT(t, testscript.Params{
 		Dir: dir, RequireExplicitExec: true, RequireUniqueNames: true,
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("HOME", e.WorkDir)
@@ -60,14 +79,34 @@ func runScripts(t *testing.T, dir string, more func(*testscript.Env) error) {
 	})
 }
 
-// oneByOne runs scripts one after the other: a cluster has one csi-rclone, which
-// all links share.
+// oneByOne runs scripts one after the other.
 type oneByOne struct{ *testing.T }
 
 func (oneByOne) Parallel()     {}
 func (oneByOne) Verbose() bool { return testing.Verbose() }
 func (t oneByOne) Run(name string, f func(testscript.T)) {
 	t.T.Run(name, func(t *testing.T) { f(oneByOne{t}) })
+}
+
+// besideEachOther runs scripts in parallel.
+type besideEachOther struct{ *testing.T }
+
+func (besideEachOther) Verbose() bool { return testing.Verbose() }
+func (t besideEachOther) Run(name string, f func(testscript.T)) {
+	t.T.Run(name, func(t *testing.T) { f(besideEachOther{t}) })
+}
+
+// atOnce runs scripts at the same time, on clusters that the test has. They are no parallel subtests: those would wait for
+// tests that wait for a sandbox, and keep theirs.
+type atOnce struct {
+	*testing.T
+	sync.WaitGroup
+}
+
+func (*atOnce) Parallel()     {}
+func (*atOnce) Verbose() bool { return testing.Verbose() }
+func (t *atOnce) Run(name string, f func(testscript.T)) {
+	t.Go(func() { t.T.Run(name, func(one *testing.T) { f(oneByOne{one}) }) })
 }
 
 // exits CODE PROGRAM ARG... runs a program that has to end with exactly that

@@ -1,0 +1,199 @@
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"carrick/cluster/clustertest"
+	"carrick/steps"
+	"carrick/steps/stepstest"
+)
+
+var throughToy = walk{steps: 3, titles: map[int]string{2: "Account", 3: "Register"}}
+
+// What the toy guide shows.
+const (
+	toyGreen = `1✓ 2✓ 3✓ +11 ok · 1 skipped`
+	toyNone  = `(?s)6 ok · 2 failed · 4 skipped.*there is no Namespace toy`
+	toyWaits = `(?s)\+ spoke: create Secret toy/hub-token.*applying Account.*ServiceAccount toy/hub is not approved yet`
+)
+
+// toyAt is a sandbox for the toy guide, and what it held before.
+type toyAt struct {
+	*testing.T
+	box        *clustertest.Sandbox
+	kubeconfig string // the environment variable
+	before     map[string]string
+}
+
+func newToy(t *testing.T) *toyAt {
+	t.Helper()
+	box := clustertest.Start(t)
+	both := box.Kubeconfigs[clustertest.Local] + string(os.PathListSeparator) + box.Kubeconfigs[clustertest.Remote]
+	return &toyAt{T: t, box: box, kubeconfig: "KUBECONFIG=" + both, before: stepstest.Snapshot(t, box)}
+}
+
+// link writes a link file and returns its path.
+func (y *toyAt) link(answers steps.Given) string {
+	y.Helper()
+	path, _ := linkOn(y.T, y.box, "toy", answers)
+	return path
+}
+
+// command is carrick with the toy guide, in a folder of its own.
+func (y *toyAt) command(args ...string) *exec.Cmd {
+	y.Helper()
+	cmd := exec.CommandContext(y.Context(), "carrick-toy", args...)
+	cmd.Dir = y.TempDir()
+	cmd.Env = append(ownEnvironment(cmd.Dir), y.kubeconfig)
+	return cmd
+}
+
+// onTerminal starts that command on a terminal.
+func (y *toyAt) onTerminal(args ...string) *terminal {
+	y.Helper()
+	return startOnTerminal(y.T, y.command(args...), y.kubeconfig)
+}
+
+// approve does what the spoke's admin does where the link waits for approval.
+func (y *toyAt) approve() {
+	y.Helper()
+	y.box.Run(y, clustertest.Remote, "", "-n", "toy", "annotate", "serviceaccount", "hub", "toy/approved=yes")
+}
+
+// nothingLeft fails the test unless both clusters hold what they held before.
+func (y *toyAt) nothingLeft() {
+	y.Helper()
+	if d := cmp.Diff(y.before, stepstest.Snapshot(y.T, y.box)); d != "" {
+		y.Errorf("not as before (-before +after):\n%s", d)
+	}
+}
+
+// From nothing, not even a link file, to a green link and back to nothing by keys. An answer is changed on the
+// way, and the wizard waits for somebody else while it applies.
+func TestToyByKeys(t *testing.T) {
+	t.Parallel()
+	y := newToy(t)
+	p := y.onTerminal()
+	for _, screen := range []string{
+		`Gives a hub cluster an account`, `▸ hub +pick a context`, `▸ spoke +pick a context`, beginning,
+	} {
+		p.wait(screen)
+		p.types("\r")
+	}
+	w := throughToy
+	w.before = map[int]func(*terminal){2: func(p *terminal) {
+		p.wait(`✗ spoke: there is no Namespace toy\s+causes 3 others`)
+		p.types("e")
+		p.wait(`┃ > toy`)
+		p.types("\r")
+		p.wait(`┃ ← no →`)
+		p.types("\x1b[C")
+		p.wait(`┃ ← yes →`)
+		p.types("\x13")
+		p.wait(`1 answer saved`)
+		p.types("d")
+		p.wait(`(?s)Namespace toy.*\+ +toy/hub: `)
+		p.types("\x1b")
+	}}
+	w.asks = map[int]string{2: toyWaits}
+	w.meanwhile = map[int]func(){2: y.approve}
+	w.apply(p, 1, 3)
+	p.wait(toyGreen)
+	p.types("n")
+	p.wait(`(?s)✓ everything is as it should be.*Made by this link.*` +
+		`spoke +Secret toy/hub-token.*hub +Secret default/toy-local-remote`)
+	p.types("b")
+	p.wait(w.on(3))
+	w.undo(p)
+	p.wait(toyNone)
+	p.types("q")
+	if code := p.leaves(); code != 0 {
+		t.Errorf("exit code %d", code)
+	}
+	p.isAsItWas()
+	for _, want := range []string{
+		"✗ 2 Account", "✗ spoke: The namespace exists: there is no Namespace toy", "carrick local-remote.yaml",
+	} {
+		if !strings.Contains(p.text(), want) {
+			t.Errorf("the farewell lacks %q:\n%s", want, p.text())
+		}
+	}
+	link, err := readFile(filepath.Join(p.cmd.Dir, "local-remote.yaml"))
+	if err != nil || !strings.Contains(link, "account.approval: true") {
+		t.Errorf("the link file: %v\n%s", err, link)
+	}
+	if p.wrote("eyJ") {
+		t.Error("a token was shown")
+	}
+	y.nothingLeft()
+}
+
+// A wizard that is killed while it applies leaves nothing that the next one cannot go on from, and undo.
+func TestToySurvivesAKill(t *testing.T) {
+	t.Parallel()
+	y := newToy(t)
+	link := y.link(steps.Given{"account.approval": true})
+	first := y.halfway(link)
+	first.kill()
+	<-first.ended
+
+	second := y.onTerminal(link)
+	second.wait(`step [23] of 3`) // what waits may not have been read yet
+	second.types("2")
+	second.wait(throughToy.on(2))
+	second.wait(`(?s)The token Secret is filled +✓ ok.*The ServiceAccount is approved +◌`)
+	y.approve()
+	second.wait(`The ServiceAccount is approved +✓ ok`)
+	second.types("n")
+	throughToy.apply(second, 3, 3)
+	second.wait(toyGreen)
+	throughToy.undo(second)
+	second.wait(toyNone)
+	second.types("q")
+	if code := second.leaves(); code != 0 {
+		t.Errorf("exit code %d", code)
+	}
+	y.nothingLeft()
+}
+
+// Ctrl+c stops an apply, and the wizard says what was done and what comes next; once more it leaves.
+func TestToyIsInterruptedByAKey(t *testing.T) {
+	t.Parallel()
+	y := newToy(t)
+	p := y.halfway(y.link(steps.Given{"account.approval": true}))
+	p.types("\x03")
+	p.wait(`(?s)! stopped by you after 3 changes.*spoke: ServiceAccount toy/hub.*it stays.*` +
+		`a goes on from there.*carrick\s+apply\s+\S*lines\.yaml\s+--step\s+account`)
+	y.approve()
+	p.wait(`The ServiceAccount is approved +✓ ok`)
+	p.types("n")
+	throughToy.apply(p, 3, 3)
+	p.wait(toyGreen)
+	throughToy.undo(p)
+	p.wait(toyNone)
+	p.types("\x03")
+	if code := p.leaves(); code != exitInterrupted {
+		t.Errorf("exit code %d, not %d", code, exitInterrupted)
+	}
+	p.isAsItWas()
+	y.nothingLeft()
+}
+
+// halfway is a wizard that has created the account, and waits until somebody approves it.
+func (y *toyAt) halfway(link string) *terminal {
+	y.Helper()
+	p := y.onTerminal(link)
+	p.wait(throughToy.on(2))
+	p.wait(canApply)
+	p.types("a")
+	p.wait(confirming)
+	p.types("y")
+	p.wait(toyWaits)
+	return p
+}

@@ -1,0 +1,38 @@
+package main
+
+import (
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"carrick/cluster/clustertest/cases"
+)
+
+// walks are ways through a real guide, from a scenario of the sandbox to green and back, and what else only a real
+// guide shows. What the front ends do in every guide is tested on the toy guide.
+var walks = []struct {
+	guide, way string
+	walk       func(*testing.T)
+}{
+	{"renku", "by scripts", renkuByScripts},
+}
+
+// TestVerifyWalks takes each of the walks, or those of the guides that CARRICK_GUIDES names.
+func TestVerifyWalks(t *testing.T) {
+	for _, w := range walks {
+		cases.Run(t, "walk", w.guide+" "+w.way, func(t *testing.T) {
+			onlyNamed(t, w.guide)
+			t.Parallel()
+			w.walk(t)
+		})
+	}
+}
+
+// onlyNamed skips the test if CARRICK_GUIDES names guides, but not this one.
+func onlyNamed(t *testing.T, guide string) {
+	t.Helper()
+	if only := strings.Fields(os.Getenv("CARRICK_GUIDES")); len(only) > 0 && !slices.Contains(only, guide) {
+		t.Skip("CARRICK_GUIDES does not name it")
+	}
+}
