@@ -61,11 +61,17 @@ var built struct {
 	said []byte
 }
 
-// program builds carrick, the first time, and returns its path. Unlike the
-// command of the scripts it is no test binary, and it finds carrick-sandbox
-// beside itself where CARRICK_SANDBOX is set.
+// programAt is the environment variable that holds the path of carrick, which has carrick-sandbox beside it.
+const programAt = "CARRICK_PROGRAM"
+
+// program returns the path of carrick: the one that CARRICK_PROGRAM names, or else one that the first caller
+// builds. Unlike the command of the scripts it is no test binary, and it finds carrick-sandbox beside itself where
+// CARRICK_SANDBOX is set.
 func program(t testing.TB) string {
 	t.Helper()
+	if path := os.Getenv(programAt); path != "" {
+		return path
+	}
 	built.once.Do(func() {
 		if built.dir, built.err = os.MkdirTemp("", "carrick-built-*"); built.err != nil {
 			return
