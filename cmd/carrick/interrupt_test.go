@@ -11,11 +11,15 @@ import (
 )
 
 // patience is how long anything may take that only fails late.
-const patience = 30 * time.Second
+const patience = 5 * time.Minute
 
-// Every command ends within a second of ctrl+c, also where an API server takes
-// the connection and then says nothing.
+// promptly is far longer than a command takes to end that is interrupted, and far shorter than it waits for an API server
+// that says nothing.
+const promptly = 5 * time.Second
+
+// Every command ends soon after ctrl+c, also where an API server takes the connection and then says nothing.
 func TestInterruptEndsWhatWaits(t *testing.T) {
+	t.Parallel()
 	for _, line := range []string{
 		"check link.yaml",
 		"check link.yaml -o json",
@@ -26,6 +30,7 @@ func TestInterruptEndsWhatWaits(t *testing.T) {
 		"undo link.yaml --yes",
 	} {
 		t.Run(line, func(t *testing.T) {
+			t.Parallel()
 			address, asked := silent(t)
 			cmd := carrick(t, strings.Fields(line)...)
 			login{server: "https://" + address, user: "token: t"}.write(t, cmd.Dir)
@@ -44,7 +49,7 @@ func TestInterruptEndsWhatWaits(t *testing.T) {
 				t.Fatal(err)
 			}
 			_ = cmd.Wait()
-			if took := time.Since(began); took > time.Second {
+			if took := time.Since(began); took > promptly {
 				t.Errorf("it ended after %s", took)
 			}
 			if code := cmd.ProcessState.ExitCode(); code != exitInterrupted {
@@ -59,6 +64,7 @@ func TestInterruptEndsWhatWaits(t *testing.T) {
 
 // Who reads the output may leave: nobody wants to hear of that.
 func TestAReaderThatHasLeft(t *testing.T) {
+	t.Parallel()
 	for _, line := range []string{"--help", "guides renku", "explain", "check link.yaml", "check link.yaml -o json"} {
 		t.Run(line, func(t *testing.T) {
 			reader, writer, err := os.Pipe()

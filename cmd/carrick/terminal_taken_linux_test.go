@@ -11,7 +11,7 @@ import (
 func (p *terminal) taken() {
 	often := time.NewTicker(2 * time.Millisecond)
 	defer often.Stop()
-	for late := time.Now().Add(quick); time.Now().Before(late); <-often.C {
+	for late := time.Now().Add(unread); time.Now().Before(late); <-often.C {
 		if waiting, err := unix.IoctlGetInt(int(p.tty.Fd()), unix.TIOCINQ); err != nil || waiting == 0 {
 			return
 		}

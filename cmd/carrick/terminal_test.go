@@ -22,11 +22,14 @@ const (
 	columns, rows = 80, 24
 	shownWithin   = 5 * time.Minute // a screen that is waited for; only a failure takes that long
 	quick         = time.Minute     // what takes well under a second
+	commandWithin = 15 * time.Minute
+	unread        = 10 * time.Second // after so long keys that nothing reads hold up no others
 )
 
 // A terminal that answers nothing must hold up no plain command, and is not
 // asked anything.
 func TestPlainCommandsAskTheTerminalNothing(t *testing.T) {
+	t.Parallel()
 	path := program(t)
 	for _, args := range [][]string{
 		{"--help"},
@@ -39,6 +42,7 @@ func TestPlainCommandsAskTheTerminalNothing(t *testing.T) {
 		{"--nonsense"},
 	} {
 		t.Run(strings.Join(args, " "), func(t *testing.T) {
+			t.Parallel()
 			ctx, cancel := context.WithTimeout(t.Context(), quick)
 			defer cancel()
 			cmd := exec.CommandContext(ctx, path, args...)
