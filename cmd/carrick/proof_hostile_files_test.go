@@ -78,6 +78,7 @@ func isMine(t *testing.T, path string) {
 
 // Where carrick writes a file it writes through no link.
 func TestHostileLinksAreNotWrittenThrough(t *testing.T) {
+	t.Parallel()
 	cases.Run(t, "hostile", "link file", func(t *testing.T) {
 		target := precious(t)
 		l := steps.NewLink("renku", "a")
@@ -151,6 +152,7 @@ func TestHostileLinksAreNotWrittenThrough(t *testing.T) {
 // On a full disk what stood there stands there still, nothing is half written, and
 // it is said.
 func TestHostileFullDisks(t *testing.T) {
+	t.Parallel()
 	cases.Run(t, "hostile", "full disk: link file", func(t *testing.T) {
 		dir := hostile.Disk(t)
 		l := steps.NewLink("renku", "a")
@@ -259,6 +261,7 @@ func TestHostileFullDisks(t *testing.T) {
 // A certificate that is not valid yet may mean that this machine's clock is wrong,
 // and is said so.
 func TestHostileClockIsSaid(t *testing.T) {
+	t.Parallel()
 	for name, span := range map[string][2]time.Duration{"clock behind": {24 * time.Hour, 48 * time.Hour}, "clock ahead": {-48 * time.Hour, -24 * time.Hour}} {
 		cases.Run(t, "hostile", name, func(t *testing.T) {
 			key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

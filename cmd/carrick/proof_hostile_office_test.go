@@ -83,6 +83,21 @@ func (o *office) secrets() []string {
 // it lets out.
 func (o *office) run(let time.Duration, args ...string) *letOut {
 	o.Helper()
+	return o.start(let, 0, args...)
+}
+
+// runUntil interrupts a command that does not end by itself, once it has said so many lines.
+func (o *office) runUntil(lines int, args ...string) *letOut {
+	o.Helper()
+	h := o.start(commandWithin, lines, args...)
+	if n := bytes.Count(h.text.Bytes(), []byte("\n")); n < lines {
+		o.Errorf("%s said %d lines, not %d:\n%s", h.name, n, lines, h.text.String())
+	}
+	return h
+}
+
+func (o *office) start(let time.Duration, lines int, args ...string) *letOut {
+	o.Helper()
 	h := &letOut{name: strings.Join(args, " ")}
 	if len(args) > 0 && strings.Contains(" check diff apply undo export handover adopt ", " "+args[0]+" ") {
 		args = append(args, o.secrets()...)
@@ -96,7 +111,8 @@ func (o *office) run(let time.Duration, args ...string) *letOut {
 	cmd := exec.CommandContext(ctx, path, args...)
 	cmd.Dir, cmd.Env = o.dir, o.env
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGINT) }
-	cmd.Stdout, cmd.Stderr = &h.text, &h.text
+	words := &listener{to: &h.text, lines: lines, heard: cancel}
+	cmd.Stdout, cmd.Stderr = words, words
 	if err := cmd.Start(); err != nil {
 		o.Fatal(err)
 	}
@@ -108,6 +124,21 @@ func (o *office) run(let time.Duration, args ...string) *letOut {
 	h.listed = <-listed
 	o.runs = append(o.runs, h)
 	return h
+}
+
+// listener keeps what is said, and calls heard once that has so many lines; 0: never.
+type listener struct {
+	to    *bytes.Buffer
+	lines int
+	heard func()
+}
+
+func (l *listener) Write(p []byte) (int, error) {
+	n, err := l.to.Write(p)
+	if l.lines > 0 && bytes.Count(l.to.Bytes(), []byte("\n")) >= l.lines {
+		l.heard()
+	}
+	return n, err
 }
 
 // processes are what the list of processes shows of one and its children until it

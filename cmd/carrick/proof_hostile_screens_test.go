@@ -45,7 +45,7 @@ func (o *office) walkScreens(when string) {
 		if step == w.steps {
 			next = "summary ·"
 		}
-		for try := range 20 { // a key right after escape is another key, and then the panel stays
+		for try := range 60 { // a key right after escape is another key, and then the panel stays
 			if try == 0 {
 				p.types("n")
 			} else { // which goes there, too, where the other key was only late

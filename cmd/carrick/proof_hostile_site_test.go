@@ -2,9 +2,7 @@ package main
 
 import (
 	"io/fs"
-	"os"
 	"slices"
-	"strings"
 	"testing"
 
 	"carrick/assets"
@@ -78,17 +76,14 @@ func (s site) machine(side steps.Side) (_ steps.End, ok bool) {
 	return steps.End{Host: h, Name: h.Root}, true
 }
 
-// eachGuide tries something with every guide, or those that CARRICK_GUIDES names,
-// on clusters that have nothing but the scenario of its name.
+// eachGuide tries something with every guide, or those that CARRICK_GUIDES names, each in a sandbox of its own with the
+// scenario of its name.
 func eachGuide(t *testing.T, try func(s site)) {
-	box := clustertest.Start(t)
-	only := strings.Fields(os.Getenv("CARRICK_GUIDES"))
 	for _, g := range guides() {
 		t.Run(g.Name, func(t *testing.T) {
-			if len(only) > 0 && !slices.Contains(only, g.Name) {
-				t.Skip("CARRICK_GUIDES does not name it")
-			}
-			box.Reset(t)
+			onlyNamed(t, g.Name)
+			t.Parallel()
+			box := clustertest.Start(t)
 			box.Seed(t, g.Name)
 			files, err := fs.Sub(assets.FS, g.Name)
 			if err != nil {

@@ -15,7 +15,6 @@ import (
 	"carrick/cluster/clustertest/cases"
 	"carrick/cluster/clustertest/hostile"
 	"carrick/steps"
-	"carrick/steps/stepstest"
 )
 
 func pemOf(c *x509.Certificate) []byte {
@@ -31,8 +30,8 @@ var raw = []string{
 
 // Two clusters that lie in whatever they say for people: nothing of it reaches a
 // terminal, a file or a log as it is.
-func TestHostileClustersOfEveryGuide(t *testing.T) {
-	stepstest.LongProof(t)
+func TestVerifyHostileClusters(t *testing.T) {
+	t.Parallel()
 	eachGuide(t, func(s site) {
 		o := s.office()
 		var paths []string
@@ -66,7 +65,7 @@ func TestHostileClustersOfEveryGuide(t *testing.T) {
 				continue
 			}
 			cases.Run(s.T, "hostile", strings.Join(args, " "), func(t *testing.T) {
-				h := o.run(2*time.Minute, args...)
+				h := o.run(commandWithin, args...)
 				text := h.text.String()
 				if bad := hostile.Unfit(text); bad != "" {
 					t.Error(bad)
@@ -135,11 +134,11 @@ func (o *office) cleanFiles(t *testing.T) {
 
 // A kubeconfig in a Secret is whoever's who may write there: it runs nothing, reads
 // nothing and leads nowhere, and is named.
-func TestForeignKubeconfigsOfEveryGuide(t *testing.T) {
-	stepstest.LongProof(t)
+func TestVerifyForeignKubeconfigs(t *testing.T) {
+	t.Parallel()
 	eachGuide(t, func(s site) {
 		o := s.office()
-		if h := o.run(3*time.Minute, "apply", "--yes", "link.yaml"); h.code != 0 {
+		if h := o.run(commandWithin, "apply", "--yes", "link.yaml"); h.code != 0 {
 			s.Fatalf("apply: exit code %d:\n%s", h.code, h.text.String())
 		}
 		trap := newTrap(s.T)
@@ -157,7 +156,7 @@ func TestForeignKubeconfigsOfEveryGuide(t *testing.T) {
 							body, _ := json.Marshal(map[string]any{"data": map[string]any{key: []byte(evil)}})
 							s.box.Run(t, string(side), "", "-n", secret.Metadata.Namespace, "patch", "secret", secret.Metadata.Name, "--type=merge", "-p", string(body))
 							for _, args := range [][]string{{"check", "link.yaml", "-o", "json"}, {"diff", "link.yaml"}} {
-								h := o.run(time.Minute, args...)
+								h := o.run(commandWithin, args...)
 								named[name] = named[name] || h.code != 0
 							}
 							trap.untouched(t)
@@ -183,8 +182,8 @@ func TestForeignKubeconfigsOfEveryGuide(t *testing.T) {
 
 // Two carricks that apply one link at the same time: what stands in the end is what
 // one alone would have made, and both say how it went.
-func TestTwoAtOnceOfEveryGuide(t *testing.T) {
-	stepstest.LongProof(t)
+func TestVerifyTwoAtOnce(t *testing.T) {
+	t.Parallel()
 	eachGuide(t, func(s site) {
 		cases.Run(s.T, "hostile", "two at once", func(t *testing.T) {
 			o := s.office()
@@ -192,7 +191,7 @@ func TestTwoAtOnceOfEveryGuide(t *testing.T) {
 			for range 2 {
 				one := *o
 				one.T, one.runs = t, nil
-				go func() { codes <- one.run(3*time.Minute, "apply", "--yes", "link.yaml") }()
+				go func() { codes <- one.run(commandWithin, "apply", "--yes", "link.yaml") }()
 			}
 			for range 2 {
 				h := <-codes
@@ -201,16 +200,16 @@ func TestTwoAtOnceOfEveryGuide(t *testing.T) {
 				}
 				t.Logf("exit code %d: %s", h.code, lastLine(h.text.String()))
 			}
-			if h := o.run(2*time.Minute, "apply", "--yes", "link.yaml"); h.code != 0 {
+			if h := o.run(commandWithin, "apply", "--yes", "link.yaml"); h.code != 0 {
 				t.Errorf("afterwards: exit code %d:\n%s", h.code, h.text.String())
 			}
-			if h := o.run(2*time.Minute, "check", "link.yaml", "--wait", "1m"); h.code != 0 {
+			if h := o.run(commandWithin, "check", "link.yaml", "--wait", "5m"); h.code != 0 {
 				t.Errorf("not green: exit code %d:\n%s", h.code, h.text.String())
 			}
-			if h := o.run(2*time.Minute, "apply", "--yes", "link.yaml"); h.code != 0 || !strings.Contains(h.text.String(), "Nothing to change") {
+			if h := o.run(commandWithin, "apply", "--yes", "link.yaml"); h.code != 0 || !strings.Contains(h.text.String(), "Nothing to change") {
 				t.Errorf("there is something to do still: exit code %d:\n%s", h.code, h.text.String())
 			}
-			if h := o.run(3*time.Minute, "undo", "--yes", "link.yaml"); h.code != 0 {
+			if h := o.run(commandWithin, "undo", "--yes", "link.yaml"); h.code != 0 {
 				t.Errorf("undo: exit code %d:\n%s", h.code, h.text.String())
 			}
 			o.cleanAudit(t)

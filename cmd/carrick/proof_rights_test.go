@@ -26,8 +26,8 @@ const several = 6
 
 // Somebody without rights is told so before anything is written, and what was
 // printed is enough. Of all that, each right is missed when it is taken away.
-func TestRightsOfEveryGuide(t *testing.T) {
-	stepstest.LongProof(t)
+func TestVerifyRights(t *testing.T) {
+	t.Parallel()
 	eachGuide(t, func(s site) {
 		for _, side := range steps.Sides {
 			s.Run(string(side), func(t *testing.T) {

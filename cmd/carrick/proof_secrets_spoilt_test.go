@@ -4,7 +4,6 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"strings"
-	"time"
 
 	"carrick/steps"
 )
@@ -27,14 +26,14 @@ func (o *office) lookAtSpoilt(link string) {
 				}
 			}
 			o.setData(side, secret, spoilt)
-			differs := o.run(time.Minute, "diff", "link.yaml")
+			differs := o.run(commandWithin, "diff", "link.yaml")
 			// a diff of it, or that it is made anew
 			if text := differs.text.String(); strings.Contains(text, "(hidden") || strings.Contains(text, "Secret "+secret.Metadata.Namespace+"/"+secret.Metadata.Name) {
 				n++
 			}
-			o.run(time.Minute, "apply", "--dry-run", "--take-over", "link.yaml")
-			o.run(time.Minute, "diff", "-o", "json", "link.yaml")
-			o.run(time.Minute, "check", "link.yaml")
+			o.run(commandWithin, "apply", "--dry-run", "--take-over", "link.yaml")
+			o.run(commandWithin, "diff", "-o", "json", "link.yaml")
+			o.run(commandWithin, "check", "link.yaml")
 			o.setData(side, secret, secret.Data)
 		}
 	}
