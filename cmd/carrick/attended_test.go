@@ -67,6 +67,7 @@ func (p *terminal) wrote(text string) bool {
 
 // A login that waits for a person shows where to go for as long as it waits.
 func TestLoginInTheWizard(t *testing.T) {
+	t.Parallel()
 	p := onTrial(t, "link.yaml")
 	p.wait(`there is no token`)
 	p.types("a")
@@ -92,6 +93,7 @@ func TestLoginInTheWizard(t *testing.T) {
 
 // apply on a terminal waits for that person, too.
 func TestLoginWithoutTheWizard(t *testing.T) {
+	t.Parallel()
 	p := onTrial(t, "apply", "link.yaml", "--step", "login")
 	p.wait(`Do this\? \[y/N\]`)
 	p.types("y\n")
@@ -107,6 +109,7 @@ func TestLoginWithoutTheWizard(t *testing.T) {
 
 // A secret that is typed is not shown, and ctrl+c gives the echo back.
 func TestASecretIsTyped(t *testing.T) {
+	t.Parallel()
 	p := onTrial(t, "check", "link.yaml", "--only", "token-works", "--secret", "trial.token=-")
 	p.wait(`Token \(not shown\):`)
 	p.untilSilent()
@@ -133,6 +136,7 @@ func TestASecretIsTyped(t *testing.T) {
 
 // A secret from a file is there when the wizard opens.
 func TestASecretForTheWizard(t *testing.T) {
+	t.Parallel()
 	p := onTrial(t, "link.yaml", "--secret", "trial.token=@token")
 	p.wait(`there is no note`)
 	p.types("1")
@@ -157,6 +161,7 @@ func TestASecretForTheWizard(t *testing.T) {
 // A long answer is written in the user's own editor, which has the terminal as
 // any program has it.
 func TestALongAnswerInAnEditor(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	editor := filepath.Join(dir, "editor")
 	const script = `#!/bin/sh
@@ -169,7 +174,9 @@ echo "$line" >>"$2"
 	if err := os.WriteFile(editor, []byte(script), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	p := onTrialWith(t, "VISUAL="+editor+" --wait", "link.yaml", "--secret", "trial.token=@token")
+	drafts := t.TempDir()
+	cmd := trialCommand(t, "link.yaml", "--secret", "trial.token=@token")
+	p := startOnTerminal(t, cmd, "VISUAL="+editor+" --wait", "TMPDIR="+drafts)
 	p.wait(`there is no note`)
 	p.types("e")
 	p.wait(`(?s)# who may read.*open: true.*ctrl\+e editor`)
@@ -204,7 +211,7 @@ echo "$line" >>"$2"
 	if modes, _ := readFile(filepath.Join(dir, "modes")); modes != strings.Repeat("-rw-------\n", 2) {
 		t.Errorf("the drafts had the modes %q", modes)
 	}
-	if left, _ := filepath.Glob(filepath.Join(os.TempDir(), "carrick-*.yaml")); len(left) > 0 {
+	if left, _ := filepath.Glob(filepath.Join(drafts, "*")); len(left) > 0 {
 		t.Errorf("drafts are left: %q", left)
 	}
 }

@@ -20,6 +20,7 @@ func object(action string, data map[string]any) steps.ExportedAction {
 
 // A kustomization takes no object twice.
 func TestAnObjectOfTwoActionsStandsOnce(t *testing.T) {
+	t.Parallel()
 	e := &steps.Export{Actions: []steps.ExportedAction{object("one", map[string]any{"a": "1", "b": "2"}), object("two", map[string]any{"b": "2", "c": "3"})}}
 	got, err := manifests(e, steps.Local)
 	if err != nil || len(got) != 1 || len(got["one.yaml"]) != 1 {
@@ -44,6 +45,7 @@ func exportedObject(action string, side steps.Side, o map[string]any) steps.Expo
 // Definitions stand apart, and are applied first where something of their kind
 // is in the same export.
 func TestDefinitionsStandApart(t *testing.T) {
+	t.Parallel()
 	crd := exportedObject("op", steps.Remote, map[string]any{
 		"apiVersion": "apiextensions.k8s.io/v1", "kind": crdKind, "metadata": map[string]any{"name": "ws.example.org"},
 		"spec": map[string]any{"group": "example.org", "names": map[string]any{"kind": "W"}},
@@ -72,6 +74,7 @@ func TestDefinitionsStandApart(t *testing.T) {
 
 // What fails half-way leaves the folder as it was.
 func TestAnExportThatFailsHalfWay(t *testing.T) {
+	t.Parallel()
 	other, err := os.MkdirTemp("/dev/shm", "carrick-*") // another file system: nothing can be moved there
 	if err != nil {
 		t.Skipf("no second file system: %v", err)

@@ -46,6 +46,7 @@ func duoFolder(t *testing.T) (dir string, run func(args ...string) (out, said st
 // newer file in the place of the old one is read at once, one that can't be used is
 // unknown.
 func TestHandingOverByKeys(t *testing.T) {
+	t.Parallel()
 	dir, run := duoFolder(t)
 	cmd := exec.Command("carrick-duo", "guest.yaml")
 	cmd.Dir = dir
@@ -106,6 +107,7 @@ func TestHandingOverByKeys(t *testing.T) {
 
 // In lines of text: the same questions, one after the other.
 func TestHandingOverInLines(t *testing.T) {
+	t.Parallel()
 	key, err := age.GenerateX25519Identity()
 	if err != nil {
 		t.Fatal(err)

@@ -22,6 +22,7 @@ import (
 
 // A token that the API server does not take.
 func TestATokenThatIsRefused(t *testing.T) {
+	t.Parallel()
 	server := served(t, &tls.Config{}, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(http.StatusUnauthorized)
@@ -32,6 +33,7 @@ func TestATokenThatIsRefused(t *testing.T) {
 
 // A client certificate that has expired is not a server that is down.
 func TestAClientCertificateThatHasExpired(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	clerk := expired(t, dir)
 	pool := x509.NewCertPool()
@@ -75,6 +77,7 @@ func refused(t *testing.T, l login, why string) {
 
 // What an API server says of itself must not reach the terminal as it is.
 func TestAnAPIServerThatWritesEscapeSequences(t *testing.T) {
+	t.Parallel()
 	const evil = `\u001b]0;owned\u0007\u001b[2J\u009b31m`
 	server := served(t, &tls.Config{}, func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
@@ -87,6 +90,7 @@ func TestAnAPIServerThatWritesEscapeSequences(t *testing.T) {
 	})
 	for _, line := range []string{"check", "check -o yaml", "check --wait 1s", "diff", "apply --yes", "undo --yes"} {
 		t.Run(line, func(t *testing.T) {
+			t.Parallel()
 			cmd := carrick(t, append(strings.Fields(line), "link.yaml")...)
 			login{server: server.URL, ca: server.Certificate(), user: "token: t"}.write(t, cmd.Dir)
 			out, said, _ := finish(t, cmd)

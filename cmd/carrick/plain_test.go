@@ -12,6 +12,7 @@ const nobody = "https://127.0.0.1:1"
 // No command writes an escape sequence or a stack trace where nobody looks at a
 // terminal, not even where colours are forced.
 func TestNoCommandWritesEscapeSequences(t *testing.T) {
+	t.Parallel()
 	lines := [][]string{{}, {"--help"}, {"link.yaml"}, {"--nonsense"}, {"help", "check"}}
 	for _, c := range (&app{name: "carrick", guides: guides()}).root().Commands() {
 		lines = append(lines, []string{c.Name(), "--help"}, []string{c.Name()}, []string{c.Name(), "renku"}, []string{c.Name(), "link.yaml", "--color", "always"})

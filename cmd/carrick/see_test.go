@@ -7,6 +7,7 @@ import (
 )
 
 func TestAddresses(t *testing.T) {
+	t.Parallel()
 	const data = "https://github.com/SwissDataScienceCenter/renku-data-services/"
 	for note, want := range map[string][]string{
 		"https://kubernetes.io/docs/x/#y":      {"https://kubernetes.io/docs/x/#y"},
@@ -60,6 +61,7 @@ func TestAddresses(t *testing.T) {
 
 // Every note of every guide leads somewhere.
 func TestSeeLeadsSomewhere(t *testing.T) {
+	t.Parallel()
 	seen := 0
 	for _, g := range guides() {
 		for i := range g.Steps {
