@@ -15,9 +15,8 @@ import (
 
 // A set-up whose link file is lost is found again by its marks and by what stands, and
 // taken back with what was found.
-func TestALostLinkOfInterLinkIsFoundAgain(t *testing.T) {
+func interlinkIsAdopted(t *testing.T) {
 	box := clustertest.Start(t)
-	box.Reset(t)
 	box.Seed(t, "interlink")
 	node := box.Hosts[clustertest.Remote]
 	files, objects := filesUnder(t, node), stepstest.Snapshot(t, box)
@@ -64,7 +63,7 @@ func TestALostLinkOfInterLinkIsFoundAgain(t *testing.T) {
 }
 
 // The edge node may be somebody else's: without one the cluster's half is found.
-func TestTheClustersHalfIsFoundAlone(t *testing.T) {
+func interlinkHalfIsAdopted(t *testing.T) {
 	box := clustertest.Start(t)
 	box.SeedFault(t, "interlink", "by-hand")
 	o := newAdmin(t, "interlink", "cluster", "edge", "", "", box.Kubeconfigs[clustertest.Local])

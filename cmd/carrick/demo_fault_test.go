@@ -123,6 +123,36 @@ func TestFaultFlagsThatAreRefused(t *testing.T) {
 	}
 }
 
+// A demo in lines says which clusters these are, and that they are gone in the end.
+func TestADemoInLines(t *testing.T) {
+	t.Parallel()
+	path, _ := withSandbox(t, twoFaults)
+	for _, name := range []string{"a", "b"} {
+		config := fmt.Sprintf(`apiVersion: v1
+kind: Config
+clusters: [{name: c, cluster: {server: %q}}]
+users: [{name: u, user: {token: t}}]
+contexts: [{name: %s, context: {cluster: c, user: u}}]
+`, nobody, name)
+		if err := os.WriteFile(filepath.Join(filepath.Dir(path), name), []byte(config), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cmd := demoCommand(t, path, "liqo")
+	cmd.Stdin = strings.NewReader("q\n")
+	out, said, code := finish(t, cmd)
+	for _, want := range []string{
+		"demo: two control planes on this machine", "kubectl --context a", "Step 1 of 9", "The clusters of the demo are gone",
+	} {
+		if !strings.Contains(out, want) {
+			t.Errorf("it never said %q:\n%s", want, out)
+		}
+	}
+	if code != 0 || unfit(out+said) != "" {
+		t.Errorf("exit code %d:\n%s%s", code, out, said)
+	}
+}
+
 func TestADemoBeginsWithItsFault(t *testing.T) {
 	t.Parallel()
 	path, told := withSandbox(t, twoFaults)

@@ -19,11 +19,10 @@ answers: {offloading.namespace: gitops-demo}
 // The export of a peering is two folders that kubectl takes as they are. Private
 // keys and credentials are left out and named; everything else stands as it does
 // in the clusters.
-func TestAnExportOfAPeering(t *testing.T) {
+func liqoExport(t *testing.T) {
 	g := newGitops(t, "liqo", peeringLink)
-	g.box.Reset(t)
 	g.run("carrick", "apply", "--yes", "link.yaml")
-	g.run("carrick", "check", "link.yaml", "--wait", "1m")
+	g.run("carrick", "check", "link.yaml", "--wait", "5m")
 	var secrets []string
 	for side, keys := range map[string][][2]string{
 		clustertest.Local:  {{"gw-keys", "privateKey"}, {"liqo-controlplane-key-rome", `tls\.key`}, {"kubeconfig-controlplane-rome", "kubeconfig"}},

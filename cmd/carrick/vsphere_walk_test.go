@@ -36,7 +36,7 @@ var throughPolicy = walk{
 
 // A guest without shared volumes gets them, its claims their class by a policy, and
 // a new profile its level, by keys alone; and back to nothing.
-func TestAPolicyGivesClaimsTheirClassByKeysAlone(t *testing.T) {
+func vsphereByPolicy(t *testing.T) {
 	w := throughPolicy
 	p := demo(t, "vsphere")
 	p.wait(beginning)
@@ -57,7 +57,7 @@ func TestAPolicyGivesClaimsTheirClassByKeysAlone(t *testing.T) {
 // The same by the extension, a real process that the API server asks. When it is
 // gone, the rows that hang on it are red and say what becomes of claims; when it is
 // back, they are green.
-func TestTheExtensionGivesClaimsTheirClassByKeysAlone(t *testing.T) {
+func vsphereByExtension(t *testing.T) {
 	w := walk{
 		steps:  10,
 		titles: map[int]string{2: "Storage", 3: "NFS provisioner", 4: "Claim", 5: "Pod security", 7: "Extension and certificates", 8: "Extension"},

@@ -15,7 +15,29 @@ var walks = []struct {
 	guide, way string
 	walk       func(*testing.T)
 }{
+	{"renku", "by keys", renkuByKeys},
 	{"renku", "by scripts", renkuByScripts},
+	{"renku", "hands over all that it shares", renkuHandsOver},
+	{"renku", "by what it exports", renkuExport},
+	{"liqo", "by keys, the provider listens", liqoByKeys(nil)},
+	{"liqo", "by keys, the consumer listens", liqoByKeys(consumerListens)},
+	{"liqo", "by autoplay", liqoByAutoplay},
+	{"liqo", "by two admins, with a certificate", liqoByTwoAdmins("", true)},
+	{"liqo", "by two admins, with a token", liqoByTwoAdmins(", auth.kind: service-account", false)},
+	{"liqo", "by two admins, without networking", liqoByTwoAdmins(", network.join: 'no'", false)},
+	{"liqo", "by what it exports", liqoExport},
+	{"ondemand", "by keys", ondemandByKeys},
+	{"ondemand", "by two admins", ondemandByTwoAdmins},
+	{"interlink", "by keys, with the proxy", interlinkByKeys(byProxy)},
+	{"interlink", "by keys, directly", interlinkByKeys(direct)},
+	{"interlink", "by two admins", interlinkByTwoAdmins},
+	{"interlink", "adopted", interlinkIsAdopted},
+	{"interlink", "adopted without the edge node", interlinkHalfIsAdopted},
+	{"vsphere", "by keys, with a policy", vsphereByPolicy},
+	{"vsphere", "by keys, with the extension", vsphereByExtension},
+	{"vsphere", "the extension under load", extensionUnderLoad},
+	{"vsphere", "the extension before there are profiles", extensionBeforeProfiles},
+	{"vsphere", "the extension by a Service", extensionByAService},
 }
 
 // TestVerifyWalks takes each of the walks, or those of the guides that CARRICK_GUIDES names.
