@@ -218,7 +218,7 @@ func (p *terminal) quits() {
 	p.leftNothing()
 }
 
-// leaves waits until carrick has ended, and returns its exit code.
+// leaves waits until carrick has ended and all that it wrote is drawn, and returns its exit code.
 func (p *terminal) leaves() int {
 	p.t.Helper()
 	select {
@@ -226,5 +226,26 @@ func (p *terminal) leaves() int {
 	case <-time.After(shownWithin):
 		p.t.Fatalf("carrick did not end:\n%s", p.text())
 	}
+	p.drain()
 	return p.cmd.ProcessState.ExitCode()
+}
+
+// lastWord is a character that nothing draws, and that carrick does not write.
+const lastWord = "\x00"
+
+// drain returns when all that was written is drawn: what is written last is read last.
+func (p *terminal) drain() {
+	p.t.Helper()
+	if _, err := io.WriteString(p.tty, lastWord); err != nil {
+		p.t.Fatal(err)
+	}
+	late := time.NewTimer(shownWithin)
+	defer late.Stop()
+	for !p.wrote(lastWord) {
+		select {
+		case <-p.changed:
+		case <-late.C:
+			p.t.Fatalf("what was written is not read:\n%s", p.text())
+		}
+	}
 }
