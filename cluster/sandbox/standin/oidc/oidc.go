@@ -29,7 +29,7 @@ import (
 // The names of the stand-in's realm.
 const (
 	Client       = "ondemand"         // the portal's client
-	ClientSecret = "stand-in-secret"  // of that client
+	ClientSecret = "stand-in-client-secret"  // of that client
 	Audience     = "kubernetes"       // the API server's client
 	realm        = "/realms/stand-in" // of Keycloak 17 and later
 	endpoints    = realm + "/protocol/openid-connect"
