@@ -2,7 +2,7 @@
 //
 // A state is a txtar file. Its sections:
 //
-//	-- base --     name of a state that this one changes; at most one level
+//	-- base --     name of a state that this one changes, which may have a base, too
 //	-- local --    objects of that side, YAML documents; over a base each is a
 //	-- remote --   merge patch, and "$delete: true" removes one; of kind "*" it
 //	               empties a namespace
@@ -31,8 +31,9 @@
 //	               json or body and type, header, when: {header: value}}, or a list of
 //	               those; over a base each path is replaced, null removes one
 //	-- shows --    the certificate that this API shows in the place of its own: for
-//	               (a name or address), name (its common name), life ("-1h"),
-//	               alone: true (it signs itself, not the API's CA)
+//	               (a name or address), name (its common name), from ("24h": not
+//	               good before then), life ("-1h"), alone: true (it signs itself,
+//	               not the API's CA)
 //	-- files/X --  a file on this machine; ${files} is its folder, for answers;
 //	               ${file X} is its base64, for Secrets
 //	-- logs/N/P -- what pod P of namespace N has logged; logs/N/P/C: its container C

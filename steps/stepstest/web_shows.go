@@ -22,6 +22,7 @@ import (
 type webShows struct {
 	Name  string `yaml:"name"`  // its common name; "": that of For
 	For   string `yaml:"for"`   // the name or address that it is good for; "": none
+	From  string `yaml:"from"`  // how long from now it begins to be good; "": two days ago
 	Life  string `yaml:"life"`  // how long from now, may be negative; "": a year
 	Alone bool   `yaml:"alone"` // it signs itself; else the API's own CA does
 
@@ -63,12 +64,20 @@ func (w *web) leaf(s webShows) (tls.Certificate, error) {
 			return tls.Certificate{}, err
 		}
 	}
+	begins := -48 * time.Hour
+	if s.From != "" {
+		var err error
+		if begins, err = time.ParseDuration(s.From); err != nil {
+			return tls.Certificate{}, err
+		}
+	}
 	if s.Name == "" {
 		s.Name = s.For
 	}
 	now := time.Now()
 	c := &x509.Certificate{
-		SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: s.Name}, NotBefore: now.Add(-48 * time.Hour), NotAfter: now.Add(life),
+		SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: s.Name},
+		NotBefore: now.Add(begins), NotAfter: now.Add(life),
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 	}
 	if ip := net.ParseIP(s.For); ip != nil {
