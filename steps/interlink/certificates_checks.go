@@ -1,6 +1,7 @@
 package interlink
 
 import (
+	"cmp"
 	"context"
 	"crypto/x509"
 	"fmt"
@@ -111,7 +112,7 @@ func lacking(err error, fix string) steps.Result {
 func issuerBeside(ctx context.Context, e steps.Env) steps.Result {
 	ref, err := issuerOf(ctx, e)
 	if err != nil {
-		return lacking(err, "")
+		return lacking(err, repairedChain(e))
 	}
 	if ref.kind == "ClusterIssuer" {
 		return steps.Passed("%s names ClusterIssuer %s, which signs everywhere", ref.by, cluster.Clean(ref.name))
@@ -143,20 +144,29 @@ func issuerElsewhere(ctx context.Context, e steps.Env, ref issuerRef) steps.Resu
 	if err != nil {
 		return steps.Unseen(err)
 	}
-	fix := "have Issuer, root CA and certificate in namespace " + space(e) + ": kubectl apply without -n cert-manager"
-	if mode(e) == byIngress {
-		fix = repaired(e)
-	}
 	if len(all) > 0 {
-		return steps.Failed(fmt.Sprintf("%s names Issuer %s, which is looked for in %s, and stands in %s", ref.by, ref.name, space(e), all[0].GetNamespace()), fix)
+		fix := "have Issuer, root CA and certificate in namespace " + space(e) + ": kubectl apply without -n cert-manager"
+		found := fmt.Sprintf("%s names Issuer %s, which is looked for in %s, and stands in %s", ref.by, ref.name, space(e),
+			all[0].GetNamespace())
+		return steps.Failed(found, cmp.Or(repairedChain(e), fix))
 	}
-	return steps.Failed(fmt.Sprintf("%s names Issuer %s, and there is none in %s", ref.by, cluster.Clean(ref.name), space(e)), fix)
+	found := fmt.Sprintf("%s names Issuer %s, and there is none in %s", ref.by, cluster.Clean(ref.name), space(e))
+	return steps.Failed(found, repairedChain(e))
+}
+
+// repairedChain is how the published guide's chain is repaired; "" where the proxy is the
+// endpoint: there the check's own action mends it.
+func repairedChain(e steps.Env) string {
+	if mode(e) == byIngress {
+		return repaired(e)
+	}
+	return ""
 }
 
 func certificateReady(ctx context.Context, e steps.Env) steps.Result {
 	secret, err := endpointSecret(ctx, e)
 	if err != nil {
-		return lacking(err, "")
+		return lacking(err, repairedChain(e))
 	}
 	return certs.Ready(ctx, e, space(e), secret)
 }

@@ -233,7 +233,9 @@ func endpointDates(ctx context.Context, e steps.Env, t target) steps.Result {
 	fix := datesFix(ctx, e, t, leaf)
 	switch left := leaf.NotAfter.Sub(now); {
 	case now.Before(leaf.NotBefore):
-		return steps.Failed("the certificate is not good before "+leaf.NotBefore.UTC().Format(time.DateTime)+": is a clock wrong?", fix)
+		begins := leaf.NotBefore.UTC().Format(time.DateTime)
+		return steps.Failed("the certificate is not good before "+begins+": is a clock wrong?",
+			"date -u    # is this clock right? If it is, the certificate was made for later: "+fix)
 	case left <= 0:
 		return steps.Failed("the certificate ended on "+leaf.NotAfter.UTC().Format(time.DateOnly), fix)
 	case left < min(soon, certs.Life(leaf)/3):

@@ -222,7 +222,7 @@ func nodePortServes(ctx context.Context, e steps.Env, s *corev1.Service, on []st
 func hostPortServes(ctx context.Context, e steps.Env) steps.Result {
 	d, err := check.Get[appsv1.Deployment](ctx, e.Cluster, check.Deployments, space(e), proxyName)
 	if err != nil {
-		return check.Missing(err, "Deployment "+space(e)+"/"+proxyName, "")
+		return steps.Unseen(err)
 	}
 	port := int32(e.Answers.Int("exposure.port"))
 	for _, c := range d.Spec.Template.Spec.Containers {
