@@ -97,6 +97,9 @@ func sessionTLS(ctx context.Context, e steps.Env) steps.Result {
 	if e.Answers.Text("sessions.protocol") != "https" {
 		return steps.Skipped("sessions are served by http")
 	}
+	if sessionHost(e) == "" {
+		return steps.Skipped("the sessions' host is not known")
+	}
 	ca, err := trusted(e)
 	if err != nil {
 		return steps.Unseen(err)

@@ -66,7 +66,8 @@ func metricsAvailable(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Unseen(err)
 	}
 	if ok, why := available(a); !ok {
-		return steps.Warned(metricsAPI+" is not available: "+why, fix)
+		return steps.Warned(metricsAPI+" is not available: "+why,
+			e.Kubectl()+" describe apiservice "+metricsAPI+"    # its message, and the Service behind it, say why")
 	}
 	return steps.Passed("%s is available", metricsAPI)
 }

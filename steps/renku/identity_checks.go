@@ -166,9 +166,6 @@ func clusterBinding(ctx context.Context, e steps.Env) steps.Result {
 		names = append(names, b.Name)
 	}
 	need := clusterRules(e)
-	if e.Answers.List("pools.quotas") == nil {
-		return steps.Skipped("no pool has a quota (pools.quotas is empty)")
-	}
 	// A list by name is all that Renku does, so a rule by names is enough.
 	named := make([]rbacv1.PolicyRule, len(need))
 	copy(named, need)

@@ -215,7 +215,7 @@ func tokenLasts(_ context.Context, e steps.Env) steps.Result {
 func clientCertificate(k cluster.Kubeconfig) steps.Result {
 	certs, err := probe.ParseCerts(k.ClientCert)
 	if err != nil {
-		return steps.Failed("the client certificate: "+err.Error(), rebuild)
+		return steps.Unseen(err)
 	}
 	end := certs[0].NotAfter
 	if time.Now().After(end) {
@@ -243,7 +243,7 @@ func caCertificate(_ context.Context, e steps.Env) steps.Result {
 	}
 	certs, err := probe.ParseCerts(k.CA)
 	if err != nil {
-		return steps.Failed("the CA: "+err.Error(), rebuild)
+		return steps.Unseen(err)
 	}
 	return check.Lasts(certs[0], 30*24*time.Hour, time.Now(), "renew the cluster's CA, then build the kubeconfig again")
 }

@@ -10,22 +10,30 @@ import (
 
 // What an address means in Renku's pods.
 func TestAddressesForRenkusPods(t *testing.T) {
+	const (
+		fromInside = "answer reach.job with yes to have it tried from inside"
+		reachable  = "answer remote.server with the address that Renku's pods can reach: a load balancer or a node, port 6443"
+		rancher    = "answer remote.server with the cluster's own address (Rancher: Authorized Cluster Endpoint)"
+	)
 	for _, tc := range []struct {
 		server string
 		status steps.Status
 		found  string
+		fix    string
 	}{
-		{"https://api.example.org:6443", steps.Pass, ""},
-		{"https://203.0.113.7:6443", steps.Pass, ""},
-		{"https://10.1.2.3:6443", steps.Warn, "private"},
-		{"https://[fd00::1]:6443", steps.Warn, "private"},
-		{"https://0.0.0.0:6443", steps.Fail, "no address of a server"},
-		{"https://kubernetes.default.svc", steps.Fail, "local cluster's own"},
-		{"https://api.kube-system.svc.cluster.local", steps.Fail, "local cluster's own"},
-		{"https://rancher.example.org/k8s/clusters/c-1", steps.Fail, "Rancher"},
+		{"https://api.example.org:6443", steps.Pass, "", ""},
+		{"https://203.0.113.7:6443", steps.Pass, "", ""},
+		{"https://10.1.2.3:6443", steps.Warn, "is a private address: it must be routed between the two clusters", fromInside},
+		{"https://[fd00::1]:6443", steps.Warn, "is a private address", fromInside},
+		{"https://127.0.0.1:6443", steps.Fail, "127.0.0.1 means the pod itself when Renku asks", reachable},
+		{"https://0.0.0.0:6443", steps.Fail, "0.0.0.0 is no address of a server", reachable},
+		{"https://kubernetes.default.svc", steps.Fail, "means the local cluster's own API server when Renku asks", reachable},
+		{"https://api.kube-system.svc.cluster.local", steps.Fail, "means the local cluster's own API server", reachable},
+		{"https://rancher.example.org/k8s/clusters/c-1", steps.Fail, "is Rancher's authenticating proxy", rancher},
+		{"https://%zz", steps.Fail, "the server is no address", "answer remote.server"},
 	} {
 		r := judgeAddress(cluster.Kubeconfig{Server: tc.server}, steps.Facts{})
-		if r.Status != tc.status || !strings.Contains(r.Found, tc.found) || (r.Status != steps.Pass && r.Fix == "") {
+		if r.Status != tc.status || !strings.Contains(r.Found, tc.found) || r.Fix != tc.fix {
 			t.Errorf("%s: %s: %s; fix %q", tc.server, r.Status, r.Found, r.Fix)
 		}
 	}

@@ -153,7 +153,13 @@ func operatorSameVersion(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Unseen(err)
 	}
 	if there.version() == "" {
-		return steps.Skipped("no operator runs on the %s cluster yet", e.SideName())
+		d, _, err := operators(ctx, e)
+		if err != nil {
+			return steps.Unseen(err)
+		}
+		if d == nil {
+			return steps.Skipped("no operator runs on the %s cluster yet", e.SideName())
+		}
 	}
 	if peerErr != nil {
 		return steps.Unseen(peerErr)
