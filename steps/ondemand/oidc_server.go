@@ -101,8 +101,12 @@ const apiServerFlags = `# on each node of the control plane, in /etc/kubernetes/
 - --oidc-username-prefix=-`
 
 // apiFlags is the same with the answers in it.
-func apiFlags(e steps.Env) string {
-	return strings.NewReplacer("ISSUER", e.Answers.Text("oidc.issuer"), "=CLIENT", "="+cmpOr(e.Answers.Text("oidc.audience"), "CLIENT")).Replace(apiServerFlags)
+func apiFlags(e steps.Env) string { return apiFlagsFor(e, e.Answers.Text("oidc.issuer")) }
+
+// apiFlagsFor are the same with another issuer than the answered one.
+func apiFlagsFor(e steps.Env, issuer string) string {
+	client := cmpOr(e.Answers.Text("oidc.audience"), "CLIENT")
+	return strings.NewReplacer("ISSUER", issuer, "=CLIENT", "="+client).Replace(apiServerFlags)
 }
 
 func serverIssuer(_ context.Context, e steps.Env) steps.Result {
