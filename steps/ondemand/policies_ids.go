@@ -49,7 +49,7 @@ func mapsKnow(ctx context.Context, e steps.Env) steps.Result {
 	for _, name := range []string{uidMap, gidMap} {
 		data, err := idMap(ctx, e, name)
 		if err != nil {
-			return check.Missing(err, "ConfigMap "+at+"/"+name, "")
+			return steps.Unseen(err)
 		}
 		var unknown, odd []string
 		for _, ns := range spaces {

@@ -218,7 +218,7 @@ func cidrCovers(_ context.Context, e steps.Env) steps.Result {
 	text := e.Answers.Text("hooks.allow-cidr")
 	allowed, err := netip.ParsePrefix(text)
 	if err != nil {
-		return steps.Failed(text+" is no CIDR", "answer hooks.allow-cidr")
+		return steps.Unseen(err)
 	}
 	nodes, err := e.Own.List("node-addresses")
 	if err != nil {
