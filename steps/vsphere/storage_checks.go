@@ -38,9 +38,6 @@ func storageChecks() []steps.Check {
 
 func rwxClass(ctx context.Context, e steps.Env) steps.Result {
 	source := e.Answers.Text("storage.source")
-	if class(e) == "" {
-		return steps.Failed("which class shared volumes have is not answered", answer(e, "storage.class", "its name"))
-	}
 	c, err := theClass(ctx, e)
 	if err != nil {
 		fix := e.Kubectl() + " get storageclasses    # then " + answer(e, "storage.class", "one of them")
