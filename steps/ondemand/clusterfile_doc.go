@@ -217,5 +217,5 @@ func quoted(s string) string {
 	if len(s) > most {
 		s = s[:most] + "…"
 	}
-	return fmt.Sprintf("%q", cluster.Clean(s))
+	return fmt.Sprintf("%q", s) // a CR at the end stays to be seen
 }
