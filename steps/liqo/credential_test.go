@@ -197,27 +197,45 @@ func TestJudgeServerAddress(t *testing.T) {
 	for _, c := range []struct {
 		server, own string
 		want        steps.Status
+		found       string
 	}{
-		{"https://rome.example.org:6443", away, steps.Pass},
-		{"https://203.0.113.9:6443", away, steps.Pass},
-		{"https://10.0.0.9:6443", away, steps.Pass},
-		{"https://127.0.0.1:7443", away, steps.Fail},
-		{"https://localhost:7443", away, steps.Fail},
-		{"https://[::1]:7443", away, steps.Fail},
-		{"https://127.0.0.1:7443", home, steps.Pass},
-		{"https://localhost:7443", home, steps.Pass},
-		{home, home, steps.Fail},
-		{away, away, steps.Fail},
-		{"https://0.0.0.0:6443", home, steps.Fail},
-		{"https://169.254.1.1:6443", away, steps.Fail},
-		{"https://kubernetes", away, steps.Fail},
-		{"https://kubernetes.default.svc", away, steps.Fail},
-		{"https://api.rome.svc.cluster.local", away, steps.Fail},
-		{"https://rome-control-plane:6443", away, steps.Warn},
-		{"https://rancher.example.org/k8s/clusters/c-1", away, steps.Fail},
+		{"https://rome.example.org:6443", away, steps.Pass, ""},
+		{"https://203.0.113.9:6443", away, steps.Pass, ""},
+		{"https://10.0.0.9:6443", away, steps.Pass, ""},
+		{"https://127.0.0.1:7443", away, steps.Fail, "127.0.0.1 means the pod itself when Liqo asks"},
+		{"https://localhost:7443", away, steps.Fail, "localhost means the pod itself when Liqo asks"},
+		{"https://[::1]:7443", away, steps.Fail, "::1 means the pod itself when Liqo asks"},
+		{"https://127.0.0.1:7443", home, steps.Pass, ""},
+		{"https://localhost:7443", home, steps.Pass, ""},
+		{home, home, steps.Fail, "https://127.0.0.1:6443 is the consumer's own API server"},
+		{away, away, steps.Fail, "https://192.0.2.1:6443 is the consumer's own API server"},
+		{"https://0.0.0.0:6443", home, steps.Fail, "0.0.0.0 is no address that another machine can call"},
+		{"https://169.254.1.1:6443", away, steps.Fail, "169.254.1.1 is no address that another machine can call"},
+		{"https://kubernetes", away, steps.Fail, "kubernetes means the consumer's own API server when Liqo asks"},
+		{
+			"https://kubernetes.default.svc", away, steps.Fail,
+			"kubernetes.default.svc means the consumer's own API server when Liqo asks",
+		},
+		{
+			"https://api.rome.svc.cluster.local", away, steps.Fail,
+			"api.rome.svc.cluster.local means the consumer's own API server when Liqo asks",
+		},
+		{
+			"https://rome-control-plane:6443", away, steps.Warn,
+			"rome-control-plane is a name without a domain: the consumer's pods know it only if their DNS does, as in clusters of kind",
+		},
+		{
+			"https://rancher.example.org/k8s/clusters/c-1", away, steps.Fail,
+			"https://rancher.example.org/k8s/clusters/c-1 is Rancher's proxy, which takes neither client certificates nor ServiceAccount tokens",
+		},
+		{"https://%zz", away, steps.Fail, "the server is no address: https://%zz"},
 	} {
 		r := judgeServerAddress(c.server, c.own, "fix")
-		if r.Status != c.want || (r.Status != steps.Pass && !strings.HasPrefix(r.Fix, "fix")) {
+		fix := "fix"
+		if strings.Contains(c.server, "rancher") {
+			fix += " (Rancher: Authorized Cluster Endpoint)"
+		}
+		if r.Status != c.want || (r.Status != steps.Pass && (r.Found != c.found || r.Fix != fix)) {
 			t.Errorf("%s from %s: %s: %s (%s)", c.server, c.own, r.Status, r.Found, r.Fix)
 		}
 	}

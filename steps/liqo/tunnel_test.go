@@ -1,9 +1,13 @@
 package liqo
 
 import (
+	"fmt"
 	"net/netip"
+	"strings"
+	"syscall"
 	"testing"
 
+	"carrick/cluster/probe"
 	"carrick/steps"
 )
 
@@ -13,6 +17,28 @@ func TestLoopbackLeadsNowhereFromElsewhere(t *testing.T) {
 	for host, want := range map[string]steps.Status{"127.0.0.1": steps.Warn, "::1": steps.Warn, "198.51.100.7": steps.Pass, "100.64.1.1": steps.Warn, "fd00::7": steps.Warn} {
 		if r := judgeTarget(steps.Env{}, host, netip.MustParseAddr(host)); r.Status != want {
 			t.Errorf("%s: %s %s", host, r.Status, r.Found)
+		}
+	}
+	r := judgeTarget(steps.Env{}, "127.0.0.1", netip.MustParseAddr("127.0.0.1"))
+	fix := "answer network.address with an address of the "
+	if r.Found != "127.0.0.1 is loopback: each machine means itself by it" || !strings.HasPrefix(r.Fix, fix) {
+		t.Errorf("%s, fix %q", r.Found, r.Fix)
+	}
+}
+
+// What no fake gateway can show: a network without a way there, and a key that is none.
+func TestHandshakesThatCanNotBeTried(t *testing.T) {
+	at := target{host: "198.51.100.7"}
+	for _, c := range []struct {
+		err        error
+		found, fix string
+	}{
+		{syscall.ENETUNREACH, "there is no route to 198.51.100.7:51840 (tried from this machine): the nodes", "udpecho --port=5000"},
+		{fmt.Errorf("read the key: %w", probe.ErrKey), "no handshake can be tried: ", "--step keys"},
+	} {
+		r := judgeHandshake(steps.Env{}, "198.51.100.7:51840", at, tried{err: c.err})
+		if r.Status != steps.Warn || !strings.HasPrefix(r.Found, c.found) || !strings.Contains(r.Fix, c.fix) {
+			t.Errorf("%s: %s, fix %q", r.Status, r.Found, r.Fix)
 		}
 	}
 }
