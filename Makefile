@@ -45,7 +45,7 @@ ON_SANDBOXES := CARRICK_SANDBOX=$(SANDBOX) CARRICK_PROGRAM=$(BIN)/carrick $(GO) 
 
 .PHONY: test
 test: build sandbox ## all tests but those of verify, on real control planes; PACKAGES=./steps/... RUN=REGEXP for some
-	$(ON_SANDBOXES) $(GO) test -p 3 -parallel 4 -timeout 30m -skip '^TestVerify' $(if $(RUN),-run '$(RUN)') $(or $(PACKAGES),./...)
+	$(ON_SANDBOXES) $(GO) test -p 2 -parallel 100 -timeout 30m -skip '^TestVerify' $(if $(RUN),-run '$(RUN)') $(or $(PACKAGES),./...)
 	$(if $(PACKAGES),,cd .ci/image && $(GO) test ./...)
 
 .PHONY: lint
@@ -72,7 +72,7 @@ verify: build sandbox ## the rest: crashes, faults, rights, hostile input, secre
 
 .PHONY: verify-tests verify-fuzz
 verify-tests:
-	CARRICK_GUIDES="$(GUIDES)" CARRICK_CASES=$(CASES) $(ON_SANDBOXES) $(GO) test -count=1 -p 4 -parallel 6 -timeout 80m \
+	CARRICK_GUIDES="$(GUIDES)" CARRICK_CASES=$(CASES) $(ON_SANDBOXES) $(GO) test -count=1 -p 4 -parallel 100 -timeout 80m \
 		-run '^TestVerify' $(if $(GUIDES),$(GUIDES:%=./steps/%) ./cmd/carrick,./...)
 verify-fuzz: # takes what the others leave
 	CARRICK_CASES=$(CASES) WORKERS=1 TARGETS=2 NICE=19 .ci/fuzz 60s 4s >$(BIN)/fuzz.log 2>&1 || { cat $(BIN)/fuzz.log; exit 1; }
@@ -83,7 +83,7 @@ ci: ## what every change has to pass, as .ci/run runs it
 
 .PHONY: conformance
 conformance: sandbox ## what carrick writes, under strict validation by a real API server
-	$(ON_SANDBOXES) $(GO) test -count=1 -p 3 -parallel 4 -timeout 30m -run Conformance ./steps/...
+	$(ON_SANDBOXES) $(GO) test -count=1 -p 2 -parallel 100 -timeout 30m -run Conformance ./steps/...
 
 .PHONY: bench
 bench: sandbox ## the budgets, as ratios measured in one run

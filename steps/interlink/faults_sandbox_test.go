@@ -67,7 +67,7 @@ var onSite = map[string]struct {
 	"watches-cut":   {adopted: true, says: []stepstest.Finding{{Check: "proxy-configuration", Found: "has no proxy_read_timeout of ten minutes", Fix: "--step proxy", Mended: true}}},
 	"page": {adopted: true, says: []stepstest.Finding{
 		{Check: "ingress-upstream", Found: "the shell that wrote the published file replaced $upstream by nothing", Fix: "carrick export"},
-		{Check: "ingress-class", Found: "makes a string of a map", Fix: "--set controller.ingressClassResource.name=nginx-internal"},
+		{Check: "ingress-class", Found: "makes a string of a map", Fix: `--set-json 'controller.ingressClassResource={"name":"nginx-internal"`},
 		{Check: "issuer-beside", Found: "looked for in ingress-nginx-internal, and stands in cert-manager", Fix: "carrick export"},
 		{Check: "endpoint-certificate", Found: "Kubernetes Ingress Controller Fake Certificate", Fix: "--default-ssl-certificate"},
 		{Check: "ingress-timeouts", Found: "proxy-read-timeout is not set", Fix: "annotate ingress default", Mended: true},
