@@ -14,12 +14,17 @@ import (
 	"carrick/steps"
 )
 
-// everybody is what every signed-in user may do on every cluster: look at
-// itself (system:basic-user).
+// everybody is what every ServiceAccount is allowed to do on every cluster: review its own permissions
+// (system:basic-user), and from Kubernetes 1.37 on read trust bundles, which hold certificates of CAs and no secret
+// (system:cluster-trust-bundle-discovery; kubernetes/plugin/pkg/auth/authorizer/rbac/bootstrappolicy/policy.go).
 var everybody = []rbacv1.PolicyRule{
 	{
 		APIGroups: []string{"authorization.k8s.io", "authentication.k8s.io"},
 		Resources: []string{"selfsubjectaccessreviews", "selfsubjectrulesreviews", "selfsubjectreviews"}, Verbs: []string{"create"},
+	},
+	{
+		APIGroups: []string{"certificates.k8s.io"}, Resources: []string{"clustertrustbundles"},
+		Verbs: []string{"get", "list", "watch"},
 	},
 }
 

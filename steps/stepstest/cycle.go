@@ -131,7 +131,7 @@ func refused(t *testing.T, s *steps.Session) {
 }
 
 // greenWithin is how long checks may take to hold after a change: a limit for slow machines, no budget.
-const greenWithin = 8 * time.Minute
+const greenWithin = 5 * time.Minute
 
 // Green fails the test unless every check comes to hold, and says which do
 // not.

@@ -97,9 +97,16 @@ func (s *server) roleRules(ref rbacv1.RoleRef, namespace string) []rbacv1.Policy
 }
 
 func (s *server) rulesReview(who person, namespace string) authorizationv1.SubjectRulesReviewStatus {
-	out := authorizationv1.SubjectRulesReviewStatus{ResourceRules: []authorizationv1.ResourceRule{{
-		APIGroups: []string{"authorization.k8s.io"}, Resources: []string{"selfsubjectaccessreviews", "selfsubjectrulesreviews"}, Verbs: []string{"create"},
-	}}}
+	out := authorizationv1.SubjectRulesReviewStatus{ResourceRules: []authorizationv1.ResourceRule{
+		{
+			APIGroups: []string{"authorization.k8s.io"}, Resources: []string{"selfsubjectaccessreviews", "selfsubjectrulesreviews"},
+			Verbs: []string{"create"},
+		},
+		{ // every ServiceAccount, from Kubernetes 1.37 on
+			APIGroups: []string{"certificates.k8s.io"}, Resources: []string{"clustertrustbundles"},
+			Verbs: []string{"get", "list", "watch"},
+		},
+	}}
 	rules := s.rules(who, namespace)
 	if slices.Contains(who.groups, masters) {
 		rules = append(rules, rbacv1.PolicyRule{Verbs: []string{"*"}, APIGroups: []string{"*"}, Resources: []string{"*"}})
