@@ -36,7 +36,7 @@ func startBox(program string) (*Box, error) {
 	}
 	_ = os.Remove(stderr.Name()) // the file lives for as long as it is open
 	b := &Box{cmd: exec.Command(program), stderr: stderr}
-	b.cmd.Env = append(os.Environ(), "GOGC=400") // of six servers that share the cores, memory is the cheaper part
+	b.cmd.Env = append(os.Environ(), "GOGC=200") // of six servers that share the cores, memory is the cheaper part
 	b.cmd.Stderr = stderr
 	if b.in, err = b.cmd.StdinPipe(); err != nil {
 		return nil, err

@@ -63,6 +63,9 @@ var lent struct {
 
 // Start lends the test a sandbox until its end. Subtests of a test that has one get the same. It skips the test when
 // CARRICK_SANDBOX is not set, and fails it when no sandbox starts. Sandboxes end with the test run, however that ends.
+//
+// Tests that wait for a sandbox count as running for go test's -parallel. Where that limit is lower than their number,
+// parallel subtests of a test that has a sandbox may never start; hence the -parallel of the Makefile.
 func Start(tb testing.TB) *Sandbox {
 	tb.Helper()
 	program := os.Getenv(Program)

@@ -256,17 +256,26 @@ func TestThePoliciesPinIDs(t *testing.T) {
 	box.Run(t, clustertest.Remote, idMaps, "apply", "-f", "-")
 	box.Cleanup(t, clustertest.Remote, "delete", "namespace", "k8-ldap-configmap")
 	s := clusterSession(t, box, "ids", map[string]any{"policies.ids": "admission-policy"})
+	policies := func() string {
+		return box.Run(t, clustertest.Remote, "", "get", "validatingadmissionpolicies,validatingadmissionpolicybindings", "-o", "name")
+	}
+	before := policies()
 	stepstest.Apply(t, s)
-	defer stepstest.Undo(t, s)
+	defer func() {
+		stepstest.Undo(t, s)
+		if after := policies(); after != before {
+			t.Errorf("undo leaves %q; before apply there was %q", after, before)
+		}
+	}()
 	c := s.End(steps.Remote).Cluster
 	try := func(change func(map[string]any)) error {
 		_, err := c.Preview(t.Context(), pod(t, change), cluster.PreviewOptions{})
 		return err
 	}
 	wrongUID := func(spec map[string]any) { own(spec)["runAsUser"] = int64(5002) }
-	for end := time.Now().Add(30 * time.Second); try(wrongUID) == nil && time.Now().Before(end); { // until all three are in force
+	for end := time.Now().Add(5 * time.Minute); try(wrongUID) == nil && time.Now().Before(end); { // until all three are in force
 	}
-	for end := time.Now().Add(30 * time.Second); try(func(spec map[string]any) { own(spec)["supplementalGroups"] = []any{int64(1)} }) == nil && time.Now().Before(end); {
+	for end := time.Now().Add(5 * time.Minute); try(func(spec map[string]any) { own(spec)["supplementalGroups"] = []any{int64(1)} }) == nil && time.Now().Before(end); {
 	}
 	for name, tried := range map[string]struct {
 		change func(map[string]any)
@@ -298,7 +307,7 @@ func TestThePoliciesPinIDs(t *testing.T) {
 	t.Run("who is in no map is refused", func(t *testing.T) {
 		box.Run(t, clustertest.Remote, "", "-n", "k8-ldap-configmap", "patch", "configmap", "user-uid-map", "--type=merge", "-p", `{"data":{"user-alice":null}}`)
 		var err error
-		for end := time.Now().Add(30 * time.Second); time.Now().Before(end); {
+		for end := time.Now().Add(5 * time.Minute); time.Now().Before(end); {
 			if err = try(func(map[string]any) {}); err != nil {
 				break
 			}

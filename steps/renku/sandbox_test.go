@@ -22,8 +22,13 @@ func seeded(t *testing.T) *clustertest.Sandbox {
 
 func TestCycle(t *testing.T) {
 	t.Parallel()
-	box := seeded(t)
-	stepstest.Cycle(t, box, renku.Guide(), assets, "cycle", site(t, box, map[string]any{"sessions.namespace": "cycle-sessions"}))
+	// a Job whose pods have to run; what has nothing to undo; what TestASessionIsMadeFollowedAndTakenBack undoes
+	elsewhere := []string{"reach-job", "sign-in", "members", "test-session"}
+	stepstest.Cycles(t, renku.Guide(), []string{"cycle"}, elsewhere, func(t *testing.T, name string) []string {
+		box := seeded(t)
+		answers := site(t, box, map[string]any{"sessions.namespace": "cycle-sessions"})
+		return stepstest.Cycle(t, box, renku.Guide(), assets, name, answers)
+	})
 }
 
 func verdict(t *testing.T, s *steps.Session, check string, side steps.Side) steps.Result {

@@ -182,20 +182,30 @@ func Given(t testing.TB, box *clustertest.Sandbox, g *steps.Guide, more map[stri
 
 // Cycle proves, on real API servers, what every guide promises: apply makes it
 // green, a second apply changes nothing, undo leaves both sides as they were, but
-// for what is theirs: others make it because of what carrick did, and it stays.
-func Cycle(t *testing.T, box *clustertest.Sandbox, g *steps.Guide, assets fs.FS, name string, answers map[string]any, theirs ...func(name string) bool) {
+// for what is theirs: others make it because of what carrick did, and it stays. It returns the actions that undo
+// reverted.
+func Cycle(
+	t *testing.T, box *clustertest.Sandbox, g *steps.Guide, assets fs.FS, name string, answers map[string]any,
+	theirs ...func(name string) bool,
+) []string {
 	t.Helper()
-	cycle(t, box, g, assets, name, answers, steps.ApplyOptions{}, theirs)
+	return cycle(t, box, g, assets, name, answers, steps.ApplyOptions{}, theirs)
 }
 
 // CycleOver is Cycle for a guide that edits what somebody else made, such as a chart:
 // it is refused once, and then taken over.
-func CycleOver(t *testing.T, box *clustertest.Sandbox, g *steps.Guide, assets fs.FS, name string, answers map[string]any, theirs ...func(name string) bool) {
+func CycleOver(
+	t *testing.T, box *clustertest.Sandbox, g *steps.Guide, assets fs.FS, name string, answers map[string]any,
+	theirs ...func(name string) bool,
+) []string {
 	t.Helper()
-	cycle(t, box, g, assets, name, answers, steps.ApplyOptions{TakeOver: true}, theirs)
+	return cycle(t, box, g, assets, name, answers, steps.ApplyOptions{TakeOver: true}, theirs)
 }
 
-func cycle(t *testing.T, box *clustertest.Sandbox, g *steps.Guide, assets fs.FS, name string, answers map[string]any, o steps.ApplyOptions, theirs []func(name string) bool) {
+func cycle(
+	t *testing.T, box *clustertest.Sandbox, g *steps.Guide, assets fs.FS, name string, answers map[string]any,
+	o steps.ApplyOptions, theirs []func(name string) bool,
+) []string {
 	t.Helper()
 	s := Open(t, box, g, assets, name, answers)
 	snapshot := func() map[string]string {
@@ -220,8 +230,15 @@ func cycle(t *testing.T, box *clustertest.Sandbox, g *steps.Guide, assets fs.FS,
 	if !again.Empty() {
 		t.Errorf("a second apply would change: %+v", again.Actions)
 	}
-	Undo(t, s)
+	p := Undo(t, s)
 	if d := cmp.Diff(before, snapshot()); d != "" {
 		t.Errorf("undo did not leave things as they were (-before +after):\n%s", d)
 	}
+	var undone []string
+	for _, a := range p.Actions {
+		if slices.ContainsFunc(a.Change.Items, func(i steps.Item) bool { return i.Verb.Changes() }) {
+			undone = append(undone, a.Action)
+		}
+	}
+	return undone
 }

@@ -2,11 +2,14 @@ package stepstest
 
 import (
 	"maps"
+	"os"
 	"slices"
+	"sync"
 	"testing"
 
 	"carrick/cluster/clustertest"
 	"carrick/cluster/clustertest/cases"
+	"carrick/steps"
 )
 
 // Live tries each name on real control planes as a case of a kind, with a sandbox of its own. The test that calls it
@@ -14,6 +17,11 @@ import (
 func Live(t *testing.T, kind string, names []string, try func(t *testing.T, box *clustertest.Sandbox, name string)) {
 	t.Helper()
 	t.Parallel()
+	each(t, kind, names, try)
+}
+
+func each(t *testing.T, kind string, names []string, try func(t *testing.T, box *clustertest.Sandbox, name string)) {
+	t.Helper()
 	if len(names) == 0 {
 		t.Fatal("there is nothing to try")
 	}
@@ -22,6 +30,37 @@ func Live(t *testing.T, kind string, names []string, try func(t *testing.T, box 
 			t.Parallel()
 			try(t, clustertest.Start(t), name)
 		})
+	}
+}
+
+// Cycles runs one cycle for each name, as Live does. It fails when none of them undoes an action of the guide, unless the
+// action is listed: as one that another test undoes, or that has nothing to undo.
+func Cycles(t *testing.T, g *steps.Guide, names, elsewhere []string, one func(t *testing.T, name string) []string) {
+	t.Helper()
+	var mu sync.Mutex
+	done := map[string]bool{}
+	t.Run("ways", func(t *testing.T) { // returns when all have ended
+		each(t, "cycle", names, func(t *testing.T, _ *clustertest.Sandbox, name string) {
+			did := one(t, name)
+			mu.Lock()
+			defer mu.Unlock()
+			for _, action := range did {
+				done[action] = true
+			}
+		})
+	})
+	if os.Getenv(clustertest.Program) == "" {
+		return // they were skipped
+	}
+	for _, step := range g.Steps {
+		for _, a := range step.Actions {
+			switch listed := slices.Contains(elsewhere, a.Name); {
+			case !done[a.Name] && !listed:
+				t.Errorf("no cycle undoes action %s of step %s", a.Name, step.Name)
+			case done[a.Name] && listed:
+				t.Errorf("a cycle undoes action %s of step %s: it need not be listed", a.Name, step.Name)
+			}
+		}
 	}
 }
 

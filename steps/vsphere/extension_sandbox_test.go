@@ -21,19 +21,6 @@ func byWebhook(t *testing.T, box *clustertest.Sandbox, more map[string]any) map[
 	return stepstest.Given(t, box, vsphere.Guide(), all)
 }
 
-// The extension as a real process, asked by the API server: made, green, and taken back
-// until nothing is left.
-func TestVerifyExtensionCycles(t *testing.T) {
-	ways := map[string]map[string]any{
-		"own":          {"cert.source": "own", "mutation.fail": "Fail"},
-		"cert-manager": {"cert.source": "cert-manager", "extension.replicas": 1},
-	}
-	stepstest.Live(t, "cycle", stepstest.Except(ways, nil), func(t *testing.T, _ *clustertest.Sandbox, name string) {
-		box := seeded(t, "")
-		stepstest.CycleOver(t, box, vsphere.Guide(), assets, name, byWebhook(t, box, ways[name]))
-	})
-}
-
 // A renewed certificate is shown by pods that run on, and proved by the CA that the API
 // server has been told.
 func TestVerifyTheExtensionShowsARenewedCertificate(t *testing.T) {
