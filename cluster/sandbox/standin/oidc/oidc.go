@@ -28,10 +28,10 @@ import (
 
 // The names of the stand-in's realm.
 const (
-	Client       = "ondemand"         // the portal's client
-	ClientSecret = "stand-in-client-secret"  // of that client
-	Audience     = "kubernetes"       // the API server's client
-	realm        = "/realms/stand-in" // of Keycloak 17 and later
+	Client       = "ondemand"               // the portal's client
+	ClientSecret = "stand-in-client-secret" // of that client
+	Audience     = "kubernetes"             // the API server's client
+	realm        = "/realms/stand-in"       // of Keycloak 17 and later
 	endpoints    = realm + "/protocol/openid-connect"
 	life         = time.Hour
 	keyID        = "stand-in"
