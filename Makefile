@@ -75,7 +75,7 @@ verify-tests:
 	CARRICK_GUIDES="$(GUIDES)" CARRICK_CASES=$(CASES) $(ON_SANDBOXES) $(GO) test -count=1 -p 4 -parallel 100 -timeout 80m \
 		-run '^TestVerify' $(if $(GUIDES),$(GUIDES:%=./steps/%) ./cmd/carrick,./...)
 verify-fuzz: # takes what the others leave
-	CARRICK_CASES=$(CASES) WORKERS=1 TARGETS=2 NICE=19 .ci/fuzz 60s 4s >$(BIN)/fuzz.log 2>&1 || { cat $(BIN)/fuzz.log; exit 1; }
+	CARRICK_CASES=$(CASES) WORKERS=1 TARGETS=2 nice -n 19 .ci/fuzz 60s 4s >$(BIN)/fuzz.log 2>&1 || { cat $(BIN)/fuzz.log; exit 1; }
 
 .PHONY: ci
 ci: ## what every change has to pass, as .ci/run runs it
