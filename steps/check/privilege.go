@@ -14,10 +14,10 @@ import (
 	"carrick/steps"
 )
 
-// everybody is what every ServiceAccount is allowed to do on every cluster: review its own permissions
+// EveryAccount is what every ServiceAccount is allowed to do on every cluster: review its own permissions
 // (system:basic-user), and from Kubernetes 1.37 on read trust bundles, which hold certificates of CAs and no secret
 // (system:cluster-trust-bundle-discovery; kubernetes/plugin/pkg/auth/authorizer/rbac/bootstrappolicy/policy.go).
-var everybody = []rbacv1.PolicyRule{
+var EveryAccount = []rbacv1.PolicyRule{
 	{
 		APIGroups: []string{"authorization.k8s.io", "authentication.k8s.io"},
 		Resources: []string{"selfsubjectaccessreviews", "selfsubjectrulesreviews", "selfsubjectreviews"}, Verbs: []string{"create"},
@@ -48,7 +48,7 @@ func OnlyWithin(ctx context.Context, credential *cluster.Cluster, meant map[stri
 	group, ctx := errgroup.WithContext(ctx)
 	for i, ns := range namespaces {
 		group.Go(func() (err error) {
-			found[i], err = beyond(ctx, credential, ns, slices.Concat(meant[ns], meant[""], everybody))
+			found[i], err = beyond(ctx, credential, ns, slices.Concat(meant[ns], meant[""], EveryAccount))
 			return err
 		})
 	}

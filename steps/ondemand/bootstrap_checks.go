@@ -171,6 +171,7 @@ func accountPowers(ctx context.Context, e steps.Env) steps.Result {
 			}
 		}
 	}
+	want = slices.Concat(want, check.EveryAccount)
 	add(everywhere, want)
 	add(inside, slices.Concat(want, renew))
 	if len(words) > 0 {
