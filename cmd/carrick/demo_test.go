@@ -23,7 +23,7 @@ const (
 	beginning  = `(?s)new link.*enter begin`
 	canApply   = `a apply [0-9]+ change`
 	confirming = `(?s)Apply .*\?.*No +Yes`
-	applied    = `applied` // without its glyph: on a slow machine something may be red for a moment
+	applied    = `✓ applied`
 )
 
 // walk is a guide as keys go through it.
