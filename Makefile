@@ -39,7 +39,8 @@ demo-cast: build sandbox ## record a walk through the demo: testdata/cast/GUIDE.
 		$(BIN)/carrick demo $(or $(GUIDE),renku) --autoplay --pace 1.5
 
 # Tests whose names begin with TestVerify belong to make verify, all others to make test. A test that needs control
-# planes borrows one of SANDBOXES; each takes about 1.5 GB of memory while it runs.
+# planes borrows one of SANDBOXES; each takes about 1.5 GB of memory while it runs. -parallel counts the tests that wait
+# for one as running, so it is more than there are.
 SANDBOXES ?= 4
 ON_SANDBOXES := CARRICK_SANDBOX=$(SANDBOX) CARRICK_PROGRAM=$(BIN)/carrick $(GO) run ./cluster/clustertest/share -n $(SANDBOXES)
 

@@ -19,7 +19,7 @@ const (
 
 // Box is one running sandbox program, which one test at a time uses.
 type Box struct {
-	Ready string // the line with which it says where its clusters are
+	Ready string // the line of JSON that says where its clusters are
 
 	cmd    *exec.Cmd
 	in     io.WriteCloser
@@ -36,7 +36,7 @@ func startBox(program string) (*Box, error) {
 	}
 	_ = os.Remove(stderr.Name()) // the file lives for as long as it is open
 	b := &Box{cmd: exec.Command(program), stderr: stderr}
-	b.cmd.Env = append(os.Environ(), "GOGC=200") // of six servers that share the cores, memory is the cheaper part
+	b.cmd.Env = append(os.Environ(), "GOGC=200") // collects garbage half as often: the cores are scarcer than memory
 	b.cmd.Stderr = stderr
 	if b.in, err = b.cmd.StdinPipe(); err != nil {
 		return nil, err

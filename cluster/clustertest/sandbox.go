@@ -77,6 +77,9 @@ func Start(tb testing.TB) *Sandbox {
 	}
 	s, back, err := borrow(program)
 	if err != nil {
+		if back != nil {
+			back()
+		}
 		tb.Fatalf("start the sandbox: %v", err)
 	}
 	name := tb.Name()
@@ -111,7 +114,8 @@ func held(name string) *Sandbox {
 	}
 }
 
-// borrow returns a sandbox, and what gives it back.
+// borrow returns a sandbox and the function that gives it back, which is not nil if there is something to give back
+// after an error.
 func borrow(program string) (s *Sandbox, back func(), err error) {
 	if address := os.Getenv(Socket); address != "" {
 		return join(address)
