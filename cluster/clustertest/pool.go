@@ -104,8 +104,9 @@ func (b *Box) said() string {
 	return "\n" + string(text)
 }
 
-// Pool lends sandboxes, each to one borrower at a time. It starts one when all that run are
-// lent, up to its size; further borrowers wait.
+// Pool lends sandboxes, each to one borrower at a time. It starts one when all that run are lent,
+// up to its size; further borrowers wait. A borrower that starts a sandbox of its own, as carrick
+// demo does, borrows the room for it instead.
 type Pool struct {
 	program string
 	idle    chan *Box
@@ -149,6 +150,23 @@ func (p *Pool) Take() (*Box, error) {
 	p.all = append(p.all, b)
 	return b, nil
 }
+
+// TakeRoom waits until there is room for a sandbox that the borrower starts. It ends an idle one if it has to.
+func (p *Pool) TakeRoom() {
+	select {
+	case <-p.room:
+		return
+	default:
+	}
+	select {
+	case <-p.room:
+	case b := <-p.idle:
+		_ = b.end()
+	}
+}
+
+// GiveRoom takes the room back when the borrower's sandbox has ended.
+func (p *Pool) GiveRoom() { p.room <- struct{}{} }
 
 // Give takes a sandbox back and resets it. One that cannot be reset ends, and makes room for another.
 func (p *Pool) Give(b *Box) {

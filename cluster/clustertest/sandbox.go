@@ -28,6 +28,12 @@ const (
 	Socket  = "CARRICK_SANDBOX_SOCKET"
 )
 
+// The first line that a borrower sends to a pool: it asks for a sandbox, or for the room to start one itself.
+const (
+	AskSandbox = "sandbox"
+	AskRoom    = "room"
+)
+
 // Names of the two sides, as the sandbox calls them.
 const (
 	Local  = "local"
@@ -98,6 +104,24 @@ func Start(tb testing.TB) *Sandbox {
 	return s
 }
 
+// Room waits until the pool has room for a sandbox that the test starts itself, and holds the room until the test ends.
+// It skips the test when CARRICK_SANDBOX is not set.
+func Room(tb testing.TB) {
+	tb.Helper()
+	if os.Getenv(Program) == "" {
+		tb.Skipf("%s is not set: it is the path of carrick-sandbox (make sandbox)", Program)
+	}
+	address := os.Getenv(Socket)
+	if address == "" {
+		return
+	}
+	conn, _, err := ask(address, AskRoom)
+	if err != nil {
+		tb.Fatalf("wait for room for a sandbox: %v", err)
+	}
+	tb.Cleanup(func() { _ = conn.Close() })
+}
+
 // held returns the sandbox that a test or one of those that it is a subtest of has, or nil.
 func held(name string) *Sandbox {
 	lent.mu.Lock()
@@ -129,14 +153,30 @@ func borrow(program string) (s *Sandbox, back func(), err error) {
 	return s, func() { lent.own.Give(box) }, s.greet(box.Ready)
 }
 
+// ask sends a first line to the pool at an address and returns its answer, which comes when the pool has what was asked
+// for.
+func ask(address, what string) (conn net.Conn, answer *bufio.Reader, err error) {
+	if conn, err = net.Dial("unix", address); err != nil {
+		return nil, nil, err
+	}
+	answer = bufio.NewReader(conn)
+	if _, err = io.WriteString(conn, what+"\n"); err == nil {
+		_, err = answer.Peek(1)
+	}
+	if err != nil {
+		_ = conn.Close()
+		return nil, nil, err
+	}
+	return conn, answer, nil
+}
+
 // join borrows a sandbox from the pool at an address, which takes it back when the connection ends.
 func join(address string) (s *Sandbox, back func(), err error) {
-	conn, err := net.Dial("unix", address)
+	conn, replies, err := ask(address, AskSandbox)
 	if err != nil {
 		return nil, nil, err
 	}
-	replies := bufio.NewReader(conn)
-	ready, err := replies.ReadString('\n') // when one is free
+	ready, err := replies.ReadString('\n')
 	if err != nil {
 		_ = conn.Close()
 		return nil, nil, err

@@ -158,12 +158,10 @@ func (p *terminal) interrupt() {
 // goes into a folder of its own, whose name they carry in their environment.
 func demo(t *testing.T, guide string, flags ...string) *terminal {
 	t.Helper()
-	if os.Getenv(clustertest.Program) == "" {
-		t.Skipf("%s is not set: it is the path of carrick-sandbox (make sandbox)", clustertest.Program)
-	}
 	if runtime.GOOS != "linux" {
 		t.Skip("processes are looked for in /proc")
 	}
+	clustertest.Room(t)
 	dir, err := os.MkdirTemp("", "carrick-demo-*") // short: it holds a socket
 	if err != nil {
 		t.Fatal(err)

@@ -60,7 +60,7 @@ func run(command []string, socket string) (int, error) {
 	return 0, err
 }
 
-// serve lends a sandbox to each connection until that ends.
+// serve lends a sandbox, or the room for one, to each connection until that ends. Its first line says which.
 func serve(l net.Listener, pool *clustertest.Pool) {
 	for {
 		conn, err := l.Accept()
@@ -69,23 +69,34 @@ func serve(l net.Listener, pool *clustertest.Pool) {
 		}
 		go func() {
 			defer conn.Close()
+			lines := bufio.NewScanner(conn)
+			if !lines.Scan() {
+				return
+			}
+			if lines.Text() == clustertest.AskRoom {
+				pool.TakeRoom()
+				defer pool.GiveRoom()
+				_, _ = io.WriteString(conn, "\n")
+				lines.Scan() // until the borrower closes the connection
+				return
+			}
 			box, err := pool.Take()
 			if err != nil {
 				_ = json.NewEncoder(conn).Encode(map[string]string{"error": err.Error()})
 				return
 			}
 			defer pool.Give(box)
-			relay(conn, box)
+			relay(conn, lines, box)
 		}()
 	}
 }
 
 // relay passes commands and their answers on until either end is gone.
-func relay(conn io.ReadWriter, box *clustertest.Box) {
+func relay(conn io.Writer, lines *bufio.Scanner, box *clustertest.Box) {
 	if _, err := io.WriteString(conn, box.Ready); err != nil {
 		return
 	}
-	for lines := bufio.NewScanner(conn); lines.Scan(); {
+	for lines.Scan() {
 		answer, err := box.Ask(lines.Text())
 		if err == nil {
 			_, err = io.WriteString(conn, answer)
