@@ -192,7 +192,7 @@ func certificateSecret(ctx context.Context, e steps.Env) steps.Result {
 	}
 	if r := check.TLSSecret(s, e.Answers.Text("exposure.address"), 0, time.Now(), fix); r.Status != steps.Pass {
 		if chain, err := probe.ParseCerts([]byte(s.Data["tls.crt"].Reveal())); err == nil && time.Now().After(chain[0].NotAfter) {
-			r.Fix = renewFix(ctx, e)
+			r.Fix = expiredFix(ctx, e)
 		}
 		return r
 	}
@@ -200,6 +200,14 @@ func certificateSecret(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Failed(fmt.Sprintf("Secret %s has no ca.crt: what signed it (ACME issuers do so) hands out none, and there is nothing to give to jobs", s.Name), "answer cert.source with public, where a public CA signed it; or "+fix)
 	}
 	return steps.Passed("Secret %s/%s, for %s", s.Namespace, s.Name, e.Answers.Text("exposure.address"))
+}
+
+// expiredFix is how an expired certificate is issued again. What cert-manager issues for carrick, apply has it issue.
+func expiredFix(ctx context.Context, e steps.Env) string {
+	if signedBy(byCertManager)(e) {
+		return again(e, "certificates")
+	}
+	return renewFix(ctx, e)
 }
 
 // renewFix is how a certificate that ends comes to be issued anew.

@@ -188,6 +188,9 @@ func datesFix(ctx context.Context, e steps.Env, t target, shown *x509.Certificat
 	case chain[0].NotAfter.After(shown.NotAfter) && t.mode == byProxy:
 		return e.Kubectl() + " rollout restart deployment " + proxyName + " -n " + space(e) + "    # Secret " + proxySecret(e) + " holds one until " + chain[0].NotAfter.UTC().Format(time.DateOnly)
 	}
+	if time.Now().After(chain[0].NotAfter) {
+		return expiredFix(ctx, e)
+	}
 	return renewFix(ctx, e)
 }
 

@@ -41,8 +41,8 @@ var onSite = map[string]struct {
 		{Check: "endpoint-anonymous", Found: "anybody may list namespaces without a token: ClusterRoleBinding everybody-views", Fix: "delete clusterrolebinding everybody-views", Mended: true},
 	}},
 	"certificate-expired": {adopted: true, says: []stepstest.Finding{
-		{Check: "certificate-secret", Found: "the certificate expired on", Fix: "delete secret web-ssl-kubernetes-api", Mended: true},
-		{Check: "endpoint-dates", Found: "the certificate ended on", Fix: "delete secret web-ssl-kubernetes-api", Mended: true},
+		{Check: "certificate-secret", Found: "the certificate expired on", Fix: "--step certificates", Mended: true},
+		{Check: "endpoint-dates", Found: "the certificate ended on", Fix: "--step certificates", Mended: true},
 	}},
 	"certificate-renewed": {adopted: true, says: []stepstest.Finding{
 		{Check: "endpoint-renewed", Found: "nginx.conf names the file by its name alone, so nginx has read it once", Fix: "rollout restart deployment k8s-api-proxy", Mended: true},
