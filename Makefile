@@ -73,7 +73,7 @@ verify: build sandbox ## the rest: crashes, faults, rights, hostile input, secre
 
 .PHONY: verify-tests verify-fuzz
 verify-tests:
-	CARRICK_GUIDES="$(GUIDES)" CARRICK_CASES=$(CASES) $(ON_SANDBOXES) $(GO) test -count=1 -p 4 -parallel 100 -timeout 80m \
+	CARRICK_GUIDES="$(GUIDES)" CARRICK_CASES=$(CASES) $(ON_SANDBOXES) $(GO) test -count=1 -p 6 -parallel 100 -timeout 80m \
 		-run '^TestVerify' $(if $(GUIDES),$(GUIDES:%=./steps/%) ./cmd/carrick,./...)
 verify-fuzz: # takes what the others leave
 	CARRICK_CASES=$(CASES) WORKERS=1 TARGETS=2 nice -n 19 .ci/fuzz 60s 4s >$(BIN)/fuzz.log 2>&1 || { cat $(BIN)/fuzz.log; exit 1; }

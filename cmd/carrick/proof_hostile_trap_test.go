@@ -42,7 +42,7 @@ func newTrap(t *testing.T) *trap {
 			if err != nil {
 				return
 			}
-			if byCarrick(conn.RemoteAddr().(*net.TCPAddr).Port) {
+			if byCarrick(conn.RemoteAddr().(*net.TCPAddr).Port, listen.Addr().(*net.TCPAddr).Port) {
 				tr.calls.Add(1)
 			}
 			conn.Close()
@@ -51,15 +51,16 @@ func newTrap(t *testing.T) *trap {
 	return tr
 }
 
-// byCarrick tells whether a connection from that port of this machine is of a
-// process that is carrick: what the sandbox plays may follow a kubeconfig that
-// Liqo itself would follow.
-func byCarrick(port int) bool {
+// byCarrick reports whether the connection between those ports of this machine was opened by a carrick process: what the
+// sandbox runs may follow a kubeconfig that Liqo itself would follow. Both ports count, because a connection to another
+// server may come from the same port.
+func byCarrick(from, to int) bool {
 	inodes := map[string]bool{}
 	for _, table := range []string{"/proc/net/tcp", "/proc/net/tcp6"} {
 		text, _ := os.ReadFile(table)
 		for line := range strings.Lines(string(text)) {
-			if f := strings.Fields(line); len(f) > 9 && strings.HasSuffix(f[1], fmt.Sprintf(":%04X", port)) {
+			f := strings.Fields(line)
+			if len(f) > 9 && strings.HasSuffix(f[1], fmt.Sprintf(":%04X", from)) && strings.HasSuffix(f[2], fmt.Sprintf(":%04X", to)) {
 				inodes["socket:["+f[9]+"]"] = true
 			}
 		}
