@@ -21,11 +21,14 @@ var signingRequests = schema.GroupVersionResource{Group: "certificates.k8s.io", 
 // can't be taken back.
 var ErrDenied = errors.New("the request was denied")
 
-// Approve approves the certificate signing request of that name, for a reason in
-// CamelCase and in words. One that is approved already stays as it is. It takes
-// the right to update certificatesigningrequests/approval, and to approve for
-// the signer. One that was denied is ErrDenied.
-func (c *Cluster) Approve(ctx context.Context, name, reason, message string) error {
+// Approve approves the CertificateSigningRequest of that name, with a reason in CamelCase and a message. expected
+// returns an error if the spec is not the one to be approved. What it accepts is what is approved: the API server
+// refuses the update of an object that was recreated in between. A request that is approved already stays unchanged.
+// One that was denied is ErrDenied. Approve requires the permissions to update certificatesigningrequests/approval and
+// to approve for the signer.
+func (c *Cluster) Approve(ctx context.Context, name string, expected func(certificatesv1.CertificateSigningRequestSpec) error,
+	reason, message string,
+) error {
 	doing := "approve CertificateSigningRequest " + Clean(name)
 	at := location{gvr: signingRequests, name: name}
 	live, err := c.send(ctx, doing, request{verb: http.MethodGet, at: at})
@@ -34,6 +37,9 @@ func (c *Cluster) Approve(ctx context.Context, name, reason, message string) err
 	}
 	var csr certificatesv1.CertificateSigningRequest
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(live.Object, &csr); err != nil {
+		return fmt.Errorf("%s: %w", doing, err)
+	}
+	if err := expected(csr.Spec); err != nil {
 		return fmt.Errorf("%s: %w", doing, err)
 	}
 	has := func(kind certificatesv1.RequestConditionType) bool {

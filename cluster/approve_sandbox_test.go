@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	certificatesv1 "k8s.io/api/certificates/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"carrick/cluster"
@@ -40,8 +41,19 @@ func TestApprove(t *testing.T) {
 	box := clustertest.Start(t)
 	c := box.Open(t, clustertest.Remote, cluster.Options{})
 	signingRequest(t, box, "approve-me")
+	other := errors.New("another request")
+	refuses := func(certificatesv1.CertificateSigningRequestSpec) error { return other }
+	if err := c.Approve(t.Context(), "approve-me", refuses, "Test", "because"); !errors.Is(err, other) {
+		t.Errorf("of another request: %v", err)
+	}
+	expected := func(spec certificatesv1.CertificateSigningRequestSpec) error {
+		if spec.SignerName != "kubernetes.io/kube-apiserver-client" || !strings.Contains(string(spec.Request), "CERTIFICATE REQUEST") {
+			return other
+		}
+		return nil
+	}
 	for range 2 { // the second time there is nothing to do
-		if err := c.Approve(t.Context(), "approve-me", "Test", "because"); err != nil {
+		if err := c.Approve(t.Context(), "approve-me", expected, "Test", "because"); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -53,10 +65,10 @@ func TestApprove(t *testing.T) {
 
 	signingRequest(t, box, "deny-me")
 	box.Run(t, clustertest.Remote, "", "certificate", "deny", "deny-me")
-	if err := c.Approve(t.Context(), "deny-me", "Test", "because"); !errors.Is(err, cluster.ErrDenied) || !strings.Contains(err.Error(), "deny-me") {
+	if err := c.Approve(t.Context(), "deny-me", expected, "Test", "because"); !errors.Is(err, cluster.ErrDenied) || !strings.Contains(err.Error(), "deny-me") {
 		t.Errorf("of one that was denied: %v", err)
 	}
-	if err := c.Approve(t.Context(), "nobody", "Test", "because"); !apierrors.IsNotFound(err) {
+	if err := c.Approve(t.Context(), "nobody", expected, "Test", "because"); !apierrors.IsNotFound(err) {
 		t.Errorf("of one that is not there: %v", err)
 	}
 }

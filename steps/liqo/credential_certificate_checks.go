@@ -47,7 +47,14 @@ func certificateSound(_ context.Context, e steps.Env) steps.Result {
 		return steps.Unseen(err)
 	}
 	authorities, err := e.Peer.Text("client-ca")
-	return judgeCertificate(cert, id, authorities, cluster.Explain(err), fix)
+	bad := unexpectedSubject(cert.Subject, commonName(id, cert.RawSubjectPublicKeyInfo))
+	if foreign(e.Own) {
+		bad = badSubject(cert.Subject.CommonName, cert.Subject.Organization, id)
+		for i := range bad {
+			bad[i] = "it has " + bad[i]
+		}
+	}
+	return judgeCertificate(cert, bad, authorities, cluster.Explain(err), fix)
 }
 
 // anotherCertificate is how the consumer gets a new one.
@@ -59,14 +66,9 @@ func anotherCertificate(e steps.Env) (string, error) {
 	return newKey(e.Kubectl(), tenantNamespace(e), id, e), err
 }
 
-// judgeCertificate says whether a certificate is one for the consumer with that
-// cluster id, of one of the authorities in PEM; unknown says why these are not
-// known.
-func judgeCertificate(cert *x509.Certificate, id, authorities, unknown, fix string) steps.Result {
-	bad := badSubject(cert.Subject.CommonName, cert.Subject.Organization, id)
-	for i := range bad {
-		bad[i] = "it has " + bad[i]
-	}
+// judgeCertificate reports whether a certificate is for clients and signed by one of the authorities in PEM. bad lists
+// what is wrong with its subject. unknown says why the authorities are not known.
+func judgeCertificate(cert *x509.Certificate, bad []string, authorities, unknown, fix string) steps.Result {
 	if !forClients(cert) {
 		bad = append(bad, "it is not for clients (its extended key usage leaves client authentication out)")
 	}

@@ -2,11 +2,16 @@ package liqo
 
 import (
 	"context"
+	"crypto/sha256"
+	"crypto/x509"
 	"errors"
 	"fmt"
+	"time"
 
+	certificatesv1 "k8s.io/api/certificates/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"carrick/cluster"
 	"carrick/steps"
@@ -58,6 +63,12 @@ func (r certificateRequest) Plan(ctx context.Context, e steps.Env) (steps.Change
 	if err != nil {
 		return steps.Change{}, err
 	}
+	what := "CertificateSigningRequest " + name.(string)
+	csr, request, err := soundRequest(e)
+	if err != nil {
+		refused := steps.Item{Verb: steps.Leave, What: what, Note: "carrick does not approve it: " + err.Error()}
+		return steps.Change{Items: []steps.Item{refused}}, nil
+	}
 	c, err := r.Manifest.Plan(ctx, e)
 	if err != nil {
 		return c, err
@@ -67,17 +78,28 @@ func (r certificateRequest) Plan(ctx context.Context, e steps.Env) (steps.Change
 		cluster.Right{Verb: "approve", Group: signingRequests.Group, Resource: "signers", Name: signer})
 	approved, err := isApproved(ctx, e, name.(string))
 	if err == nil && !approved {
-		c.Items = append(c.Items, steps.Item{Verb: steps.Run, What: "approve CertificateSigningRequest " + name.(string), Hash: name.(string)})
+		c.Items = append(c.Items, steps.Item{Verb: steps.Run, What: "approve " + what, Note: decoded(request), Hash: csr})
 	}
 	return c, err
 }
 
-// Do asks, then approves.
+// decoded is a request as its approver reads it.
+func decoded(request *x509.CertificateRequest) string {
+	return fmt.Sprintf("user %s, groups %v, no alternative names, usages %v, valid for at most %d days, key %s SHA256:%x",
+		request.Subject.CommonName, request.Subject.Organization, usages, certificateLife/(24*time.Hour),
+		request.PublicKeyAlgorithm, sha256.Sum256(request.RawSubjectPublicKeyInfo))
+}
+
+// Do creates the CertificateSigningRequest, then approves it.
 func (r certificateRequest) Do(ctx context.Context, e steps.Env, say steps.Progress) error {
 	if foreign(e.Peer) || stored(e.Peer) {
 		return nil
 	}
 	name, err := requestName(ctx, e)
+	if err != nil {
+		return err
+	}
+	csr, _, err := soundRequest(e)
 	if err != nil {
 		return err
 	}
@@ -87,11 +109,38 @@ func (r certificateRequest) Do(ctx context.Context, e steps.Env, say steps.Progr
 	if approved, err := isApproved(ctx, e, name.(string)); err != nil || approved {
 		return err
 	}
-	if err := e.Cluster.Approve(ctx, name.(string), "LiqoPeering", "approved by an admin of the provider with carrick, for link "+e.Link); err != nil {
+	why := "approved by an admin of the provider with carrick, for link " + e.Link
+	if err := e.Cluster.Approve(ctx, name.(string), expected(csr), "LiqoPeering", why); err != nil {
 		return err
 	}
-	say.Did(steps.Run, "approve CertificateSigningRequest "+name.(string), name.(string))
+	say.Did(steps.Run, "approve CertificateSigningRequest "+name.(string), csr)
 	return nil
+}
+
+// certificateLife is the lifetime that certificate-request.yaml asks for. The cluster's signer may shorten it
+// (kube-controller-manager --cluster-signing-duration).
+const certificateLife = 365 * 24 * time.Hour
+
+// usages are those that certificate-request.yaml asks for.
+var usages = []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature, certificatesv1.UsageClientAuth}
+
+// expected reports how a CertificateSigningRequest differs from the one that carrick creates for a request in PEM.
+// Creating does not ensure that: whoever may create CertificateSigningRequests can take the name first, and the API
+// server ignores changes of the spec (kubernetes/kubernetes: pkg/registry/certificates/certificates/strategy.go).
+func expected(csr string) func(certificatesv1.CertificateSigningRequestSpec) error {
+	return func(got certificatesv1.CertificateSigningRequestSpec) error {
+		switch {
+		case string(got.Request) != csr:
+			return errors.New("it holds another request than the consumer's")
+		case got.SignerName != signer:
+			return fmt.Errorf("it is for the signer %s, not %s", got.SignerName, signer)
+		case !sets.New(got.Usages...).Equal(sets.New(usages...)):
+			return fmt.Errorf("its usages are %v, not %v", got.Usages, usages)
+		case got.ExpirationSeconds == nil || time.Duration(*got.ExpirationSeconds)*time.Second > certificateLife:
+			return fmt.Errorf("it asks for a certificate of more than %d days", certificateLife/(24*time.Hour))
+		}
+		return nil
+	}
 }
 
 // isApproved tells whether the request is there and was approved.
@@ -131,6 +180,9 @@ func (r certificateRequest) Export(ctx context.Context, e steps.Env) ([]steps.Ex
 	}
 	if err != nil {
 		return nil, err
+	}
+	if _, _, err := soundRequest(e); err != nil {
+		return []steps.Exported{{Left: err.Error()}}, nil
 	}
 	name, err := requestName(ctx, e)
 	if err != nil {

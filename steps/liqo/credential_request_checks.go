@@ -2,8 +2,11 @@ package liqo
 
 import (
 	"context"
-	"crypto/rsa"
+	"crypto/ecdsa"
+	"crypto/elliptic"
 	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"slices"
@@ -50,33 +53,84 @@ func foreignCredential(consumer steps.Facts) steps.Result {
 	return steps.Skipped("the consumer uses a credential that somebody else made (Secret %s)", name)
 }
 
-// judgeRequest says whether a request of the consumer with that cluster id may be
-// approved.
+// judgeRequest reports whether the provider's admin can approve a request of the consumer with that cluster ID.
 func judgeRequest(csr, id, fix string) steps.Result {
 	request, err := parseRequest(csr)
 	if err != nil {
 		return steps.Failed("the request: "+err.Error(), fix)
 	}
-	if bad := badSubject(request.Subject.CommonName, request.Subject.Organization, id); len(bad) > 0 {
-		return steps.Failed("it asks for "+strings.Join(bad, "; "), fix)
-	}
-	if key, ok := request.PublicKey.(*rsa.PublicKey); ok && key.N.BitLen() < 2048 {
-		return steps.Failed(fmt.Sprintf("its key is RSA of %d bits: API servers want 2048 or more", key.N.BitLen()), fix)
-	}
-	if name := request.Subject.CommonName; name != commonName(id, request.RawSubjectPublicKeyInfo) {
-		return steps.Warned(fmt.Sprintf("it asks for the name %s, which carrick did not make of its key: whatever that name may do already, the consumer may, too", name), fix)
+	if bad := unexpected(request, id); len(bad) > 0 {
+		return steps.Failed("the request is not the one that carrick creates: "+strings.Join(bad, "; "), fix)
 	}
 	return steps.Passed("%s, of %s", request.Subject.CommonName, listed(request.Subject.Organization))
 }
 
-// badSubject says what must not stand in the subject of a consumer's certificate.
+// soundRequest is the consumer's request as PEM. It is an error if the request is not exactly of the form that carrick
+// creates.
+func soundRequest(e steps.Env) (string, *x509.CertificateRequest, error) {
+	csr, err := e.Peer.Text("csr")
+	if err != nil {
+		return "", nil, err
+	}
+	id, err := peerID(e)
+	if err != nil {
+		return "", nil, err
+	}
+	request, err := parseRequest(csr)
+	if err != nil {
+		return "", nil, fmt.Errorf("the consumer's certificate request: %w", err)
+	}
+	if bad := unexpected(request, id); len(bad) > 0 {
+		const what = "the consumer's certificate request is not the one that carrick creates: "
+		return "", nil, errors.New(what + strings.Join(bad, "; "))
+	}
+	return csr, request, nil
+}
+
+// unexpected lists how a request differs from the one that newCredentialKey creates for the consumer with that cluster
+// ID. A list of names and groups to refuse would not do: a cluster can bind any of them to cluster-admin, as kubeadm
+// does with the group kubeadm:cluster-admins, and the signer copies the subject and the alternative names as they are.
+func unexpected(request *x509.CertificateRequest, id string) []string {
+	out := unexpectedSubject(request.Subject, commonName(id, request.RawSubjectPublicKeyInfo))
+	if len(request.Extensions) > 0 {
+		names := slices.Concat(request.DNSNames, request.EmailAddresses)
+		for _, ip := range request.IPAddresses {
+			names = append(names, ip.String())
+		}
+		for _, uri := range request.URIs {
+			names = append(names, uri.String())
+		}
+		what := "it asks for X.509 extensions"
+		if len(names) > 0 {
+			what = "it has the subject alternative names " + listed(names)
+		}
+		out = append(out, what)
+	}
+	if key, ok := request.PublicKey.(*ecdsa.PublicKey); !ok || key.Curve != elliptic.P256() {
+		out = append(out, "its key is of the kind "+request.PublicKeyAlgorithm.String()+", not ECDSA P-256")
+	}
+	return out
+}
+
+// unexpectedSubject lists how a subject differs from that name and the group liqo.io.
+func unexpectedSubject(subject pkix.Name, name string) (out []string) {
+	if subject.CommonName != name {
+		out = append(out, fmt.Sprintf("its common name is %q, not %q", subject.CommonName, name))
+	}
+	if !slices.Equal(subject.Organization, []string{liqoGroup}) {
+		out = append(out, fmt.Sprintf("its organizations are %s, not %s alone", listed(subject.Organization), liqoGroup))
+	} else if len(subject.Names) != 2 {
+		out = append(out, "its subject has more than a common name and an organization")
+	}
+	return out
+}
+
+// badSubject lists what a certificate that carrick did not request must not have as its subject.
 func badSubject(name string, groups []string, id string) []string {
 	var out []string
 	switch {
 	case name == "":
 		out = append(out, "no name at all")
-	case len(name) > 64:
-		out = append(out, "a name of more than 64 characters")
 	case strings.HasPrefix(name, "system:"):
 		out = append(out, "the name "+name+", which is one of Kubernetes' own")
 	}
@@ -84,6 +138,8 @@ func badSubject(name string, groups []string, id string) []string {
 		switch {
 		case strings.HasPrefix(g, "system:"):
 			out = append(out, "the group "+g+", which is one of Kubernetes' own")
+		case g == "kubeadm:cluster-admins":
+			out = append(out, "the group "+g+", which kubeadm binds to cluster-admin")
 		case g == id:
 			out = append(out, "the group "+g+", which has the rights of Liqo's virtual kubelets")
 		}
@@ -110,11 +166,17 @@ func certificateIssued(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Unseen(err)
 	}
 	what := "CertificateSigningRequest " + csr.GetName()
+	wants, err := e.Peer.Text("csr")
+	if err != nil {
+		return steps.Unseen(err)
+	}
 	state, reason, since := decision(csr)
 	anew := e.Kubectl() + " delete certificatesigningrequests.certificates.k8s.io " + name.(string) + "    # then " + mends(e, "credentials")
 	switch {
 	case text(csr, "spec", "signerName") != signer:
 		return steps.Failed(fmt.Sprintf("%s is for signer %q, not %s", what, text(csr, "spec", "signerName"), signer), anew)
+	case text(csr, "spec", "request") != base64.StdEncoding.EncodeToString([]byte(wants)):
+		return steps.Failed(what+" holds another request than the consumer's", anew)
 	case state == "Denied" || state == "Failed":
 		return steps.Failed(fmt.Sprintf("%s: %s: %s", what, strings.ToLower(state), reason), anew)
 	case state == "":

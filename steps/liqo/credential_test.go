@@ -1,6 +1,7 @@
 package liqo
 
 import (
+	"crypto"
 	"crypto/ecdsa"
 	"crypto/ed25519"
 	"crypto/elliptic"
@@ -9,7 +10,9 @@ import (
 	"crypto/sha256"
 	"crypto/x509"
 	"crypto/x509/pkix"
+	"encoding/asn1"
 	"encoding/pem"
+	"net"
 	"strings"
 	"testing"
 	"time"
@@ -22,14 +25,18 @@ import (
 )
 
 // fixedKey is the same in each run.
-func fixedKey(name string) ed25519.PrivateKey {
+func fixedKey(name string) *ecdsa.PrivateKey {
 	seed := sha256.Sum256([]byte(name))
-	return ed25519.NewKeyFromSeed(seed[:])
+	key, err := ecdsa.ParseRawPrivateKey(elliptic.P256(), seed[:])
+	if err != nil {
+		panic(err) // the seed is in the range of the curve
+	}
+	return key
 }
 
 func request(t *testing.T, key any, subject pkix.Name) string {
 	t.Helper()
-	der, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{Subject: subject}, key)
+	der, err := x509.CreateCertificateRequest(nil, &x509.CertificateRequest{Subject: subject}, key)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,7 +74,7 @@ func TestNewKeyIsSound(t *testing.T) {
 	if r := judgeRequest(csr, "milan", ""); r.Status != steps.Pass {
 		t.Errorf("%s: %s", r.Status, r.Found)
 	}
-	if r := judgeRequest(csr, "turin", ""); r.Status != steps.Warn {
+	if r := judgeRequest(csr, "turin", ""); r.Status != steps.Fail {
 		t.Errorf("another cluster's: %s: %s", r.Status, r.Found)
 	}
 }
@@ -95,27 +102,78 @@ func TestParseRequest(t *testing.T) {
 	}
 }
 
+// Only the request that carrick creates passes: whoever approves another one grants what its names can do.
 func TestJudgeRequest(t *testing.T) {
-	weak, err := rsa.GenerateKey(rand.Reader, 1024)
+	strong, err := rsa.GenerateKey(rand.Reader, 2048)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, c := range map[string]struct {
-		key     any
-		subject pkix.Name
-		want    steps.Status
-		words   string
+	_, edwards, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	key := fixedKey("a")
+	named := func(of crypto.Signer) string {
+		public, err := x509.MarshalPKIXPublicKey(of.Public())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return commonName("milan", public)
+	}
+	good := pkix.Name{CommonName: named(key), Organization: []string{liqoGroup}}
+	ask := func(of crypto.Signer, change func(*x509.CertificateRequest)) string {
+		asked := x509.CertificateRequest{Subject: pkix.Name{CommonName: named(of), Organization: []string{liqoGroup}}}
+		change(&asked)
+		der, err := x509.CreateCertificateRequest(rand.Reader, &asked, of)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der}))
+	}
+	extra := func(oid asn1.ObjectIdentifier, value string) func(*x509.CertificateRequest) {
+		return func(r *x509.CertificateRequest) {
+			r.Subject.ExtraNames = []pkix.AttributeTypeAndValue{{Type: oid, Value: value}}
+		}
+	}
+	groups := func(groups ...string) func(*x509.CertificateRequest) {
+		return func(r *x509.CertificateRequest) { r.Subject.Organization = groups }
+	}
+	name := func(name string) func(*x509.CertificateRequest) {
+		return func(r *x509.CertificateRequest) { r.Subject.CommonName = name }
+	}
+	if r := judgeRequest(ask(key, func(*x509.CertificateRequest) {}), "milan", "fix"); r.Status != steps.Pass {
+		t.Fatalf("%+v: %s: %s", good, r.Status, r.Found)
+	}
+	for what, c := range map[string]struct {
+		key    crypto.Signer
+		change func(*x509.CertificateRequest)
+		words  string
 	}{
-		"an admin":         {fixedKey("a"), pkix.Name{CommonName: "x", Organization: []string{"system:masters"}}, steps.Fail, "system:masters"},
-		"one group of two": {fixedKey("a"), pkix.Name{CommonName: "x", Organization: []string{"liqo.io", "milan"}}, steps.Fail, "virtual kubelets"},
-		"a component":      {fixedKey("a"), pkix.Name{CommonName: "system:kube-controller-manager"}, steps.Fail, "the name system:kube-controller-manager"},
-		"nobody":           {fixedKey("a"), pkix.Name{Organization: []string{"liqo.io"}}, steps.Fail, "no name"},
-		"a weak key":       {weak, pkix.Name{CommonName: "x"}, steps.Fail, "1024 bits"},
-		"another name":     {fixedKey("a"), pkix.Name{CommonName: "alice", Organization: []string{"liqo.io"}}, steps.Warn, "alice"},
+		"an admin":                {key, groups("system:masters"), "organizations are system:masters"},
+		"kubeadm's admin":         {key, groups("kubeadm:cluster-admins"), "kubeadm:cluster-admins"},
+		"one group of two":        {key, groups(liqoGroup, "milan"), "not liqo.io alone"},
+		"the same group twice":    {key, groups(liqoGroup, liqoGroup), "not liqo.io alone"},
+		"no group":                {key, groups(), "organizations"},
+		"a component":             {key, name("system:kube-controller-manager"), `"system:kube-controller-manager"`},
+		"no name":                 {key, name(""), `common name is ""`},
+		"another name":            {key, name("alice"), `"alice", not "` + named(key) + `"`},
+		"another consumer's name": {key, name(strings.Replace(named(key), "milan", "turin", 1)), "liqo-controlplane-turin-"},
+		"another key's name":      {key, name(named(strong)), named(strong)},
+		"a second name":           {key, extra(asn1.ObjectIdentifier{2, 5, 4, 3}, "alice"), "alice"},
+		"a unit":                  {key, extra(asn1.ObjectIdentifier{2, 5, 4, 11}, "x"), "more than a common name"},
+		// Kubernetes reads a user's UID from it (staging/src/k8s.io/apiserver/pkg/authentication/request/x509/x509.go).
+		"a UID":         {key, extra(asn1.ObjectIdentifier{1, 3, 6, 1, 4, 1, 57683, 2}, "u"), "more than a common name"},
+		"a DNS name":    {key, func(r *x509.CertificateRequest) { r.DNSNames = []string{"kubernetes"} }, "kubernetes"},
+		"an IP address": {key, func(r *x509.CertificateRequest) { r.IPAddresses = []net.IP{{10, 0, 0, 1}} }, "10.0.0.1"},
+		"an extension": {key, func(r *x509.CertificateRequest) {
+			r.ExtraExtensions = []pkix.Extension{{Id: asn1.ObjectIdentifier{1, 2}}}
+		}, "extensions"},
+		"an RSA key":     {strong, func(*x509.CertificateRequest) {}, "RSA, not ECDSA P-256"},
+		"an Ed25519 key": {edwards, func(*x509.CertificateRequest) {}, "Ed25519"},
 	} {
-		r := judgeRequest(request(t, c.key, c.subject), "milan", "fix")
-		if r.Status != c.want || !strings.Contains(r.Found, c.words) || r.Fix != "fix" {
-			t.Errorf("%s: %s: %s (%s)", name, r.Status, r.Found, r.Fix)
+		r := judgeRequest(ask(c.key, c.change), "milan", "fix")
+		if r.Status != steps.Fail || !strings.Contains(r.Found, c.words) || r.Fix != "fix" {
+			t.Errorf("%s: %s: %s (%s), want %q", what, r.Status, r.Found, r.Fix, c.words)
 		}
 	}
 }

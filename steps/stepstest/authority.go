@@ -3,7 +3,6 @@ package stepstest
 import (
 	"crypto"
 	"crypto/ecdsa"
-	"crypto/ed25519"
 	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/sha256"
@@ -98,9 +97,13 @@ func (a *authority) client(chain []*x509.Certificate) person {
 
 // clientKey is the one key of clients. It is the same in each run, so that what
 // names are made of does not change; nothing real trusts it.
-var clientKey = func() ed25519.PrivateKey {
+var clientKey = func() *ecdsa.PrivateKey {
 	seed := sha256.Sum256([]byte("stepstest"))
-	return ed25519.NewKeyFromSeed(seed[:])
+	key, err := ecdsa.ParseRawPrivateKey(elliptic.P256(), seed[:])
+	if err != nil {
+		panic(err) // the seed is in the range of the curve
+	}
+	return key
 }()
 
 var client = regexp.MustCompile(`\$\{client-(cert|csr) ([^ }]+) ([^ }]+)(?: ([^ }]+))?\}`)
@@ -120,7 +123,7 @@ func (a *authority) expand(text string) string {
 			subject.Organization = strings.Split(args[3], ",")
 		}
 		if args[1] == "csr" {
-			der, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{Subject: subject}, clientKey)
+			der, err := x509.CreateCertificateRequest(nil, &x509.CertificateRequest{Subject: subject}, clientKey) // the same in each run (RFC 6979)
 			if err != nil {
 				return err.Error()
 			}
@@ -132,7 +135,7 @@ func (a *authority) expand(text string) string {
 		}
 		c := template(subject, life)
 		c.KeyUsage, c.ExtKeyUsage = x509.KeyUsageDigitalSignature, []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}
-		return inPEM("CERTIFICATE", a.sign(c, clientKey.Public()))
+		return inPEM("CERTIFICATE", a.sign(c, &clientKey.PublicKey))
 	})
 }
 
