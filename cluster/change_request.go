@@ -159,9 +159,9 @@ func encode(obj *unstructured.Unstructured) ([]byte, error) {
 }
 
 func describeObject(obj *unstructured.Unstructured) string {
-	name := obj.GetName()
+	name := CleanName(obj.GetName())
 	if name == "" && obj.GetGenerateName() != "" {
-		name = obj.GetGenerateName() + "…"
+		name = CleanName(obj.GetGenerateName()) + "…"
 	}
 	if obj.GetNamespace() != "" {
 		name = obj.GetNamespace() + "/" + name

@@ -1,13 +1,14 @@
 package cluster
 
 import (
+	"strconv"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 )
 
-// Clean makes text from outside fit to be shown: escape sequences, control
-// characters except \n and \t, and characters that turn the direction of
-// writing are dropped; invalid UTF-8 becomes U+FFFD.
+// Clean makes text from outside fit to be shown. It drops escape sequences, control characters except \n and \t, and
+// characters that are invisible or change the direction of writing. Invalid UTF-8 becomes U+FFFD.
 func Clean(text string) string {
 	if fit(text) {
 		return text
@@ -26,6 +27,15 @@ func Clean(text string) string {
 		i += size
 	}
 	return out.String()
+}
+
+// CleanName makes a name from a cluster fit to be shown within a line. Names of RBAC objects, users and groups may hold
+// any character, line breaks too: a name that holds such a character is quoted as in Go source.
+func CleanName(name string) string {
+	if fit(name) && !strings.ContainsAny(name, "\n\t") {
+		return name
+	}
+	return strconv.QuoteToASCII(name)
 }
 
 func fit(text string) bool {
@@ -47,14 +57,12 @@ func shown(r rune) bool {
 		return true
 	case r < 0x20, r >= 0x7f && r < 0xa0: // C0, DEL, C1
 		return false
-	case r == 0x061c, r == 0x200e, r == 0x200f, r >= 0x202a && r <= 0x202e, r >= 0x2066 && r <= 0x2069: // bidi
-		return false
-	case r == 0x2028, r == 0x2029, r == 0xfeff: // line and paragraph separator, byte order mark
-		return false
-	case r >= 0xe0000 && r <= 0xe007f: // tags
+	case r < 0x7f:
+		return true
+	case r == 0x2800: // a blank that is no space
 		return false
 	}
-	return true
+	return !unicode.In(r, unicode.Cf, unicode.Zl, unicode.Zp, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector)
 }
 
 // escape returns the length of the escape sequence at the start of text, 0 if

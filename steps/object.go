@@ -188,9 +188,9 @@ func (e *ConflictError) Error() string {
 // describe names an object as the screen does: "Role renku-sessions/renku".
 func describe(obj *unstructured.Unstructured) string {
 	if ns := obj.GetNamespace(); ns != "" {
-		return obj.GetKind() + " " + ns + "/" + obj.GetName()
+		return obj.GetKind() + " " + ns + "/" + cluster.CleanName(obj.GetName())
 	}
-	return obj.GetKind() + " " + obj.GetName()
+	return obj.GetKind() + " " + cluster.CleanName(obj.GetName())
 }
 
 func hash(parts ...any) string {

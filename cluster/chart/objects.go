@@ -170,9 +170,9 @@ func owned(o *unstructured.Unstructured, name, namespace string) bool {
 // describe names an object as the screen does: "Role renku-sessions/renku".
 func describe(o *unstructured.Unstructured) string {
 	if o.GetNamespace() != "" {
-		return cluster.Clean(o.GetKind() + " " + o.GetNamespace() + "/" + o.GetName())
+		return cluster.Clean(o.GetKind() + " " + o.GetNamespace() + "/" + cluster.CleanName(o.GetName()))
 	}
-	return cluster.Clean(o.GetKind() + " " + o.GetName())
+	return cluster.Clean(o.GetKind() + " " + cluster.CleanName(o.GetName()))
 }
 
 // same tells whether two name one object.

@@ -21,6 +21,7 @@ var Texts = map[string]string{
 	"goes back over a line":   "pass\rFAIL\b\b\b\bok  ",
 	"a line of its own":       "ok\n  ✓ pass    local    forged row\r\n",
 	"tags and marks":          "\U000e0041\ufeff\u2028line\u2029paragraph",
+	"can't be seen":           "ad\u200bmin\u3164\u00ad\u2060\ufe0f\u115f\u2800",
 	"ends a string":           "\x00after\x7f",
 	"never ends":              "\x1b]0;never ends",
 	"a long line":             strings.Repeat("x", 100<<10),
@@ -32,7 +33,7 @@ func All() string {
 	var all strings.Builder
 	for _, name := range []string{
 		"clears the screen", "sets the title", "writes to the clipboard", "makes a link", "asks the terminal", "8-bit controls",
-		"turns the direction", "goes back over a line", "tags and marks", "looks like markup", "never ends",
+		"turns the direction", "goes back over a line", "tags and marks", "can't be seen", "looks like markup", "never ends",
 	} {
 		all.WriteString(Texts[name] + " ")
 	}
@@ -64,7 +65,8 @@ func unfit(r rune, size int) string {
 		return "an 8-bit control character"
 	case r == 0x061c, r == 0x200e, r == 0x200f, r >= 0x202a && r <= 0x202e, r >= 0x2066 && r <= 0x2069:
 		return "a character that turns the direction"
-	case r == 0x2028, r == 0x2029, r == 0xfeff, r >= 0xe0000 && r <= 0xe007f:
+	case r == 0x2028, r == 0x2029, r == 0xfeff, r >= 0xe0000 && r <= 0xe0fff, r == 0x00ad, r >= 0x200b && r <= 0x200d,
+		r >= 0x2060 && r <= 0x2064, r == 0x115f, r == 0x1160, r == 0x3164, r == 0xffa0, r == 0x2800, r >= 0xfe00 && r <= 0xfe0f:
 		return "a mark that can't be seen"
 	}
 	return ""
