@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -45,7 +46,7 @@ func networkChecks() []steps.Check {
 		},
 		{
 			Name: "metadata-fenced", Title: "sessions can't reach the cloud's metadata service", On: steps.Remote, When: isolated, Mend: "network-policies", Needs: []string{"egress-policy"},
-			Why: "169.254.169.254 hands out the node's own cloud credentials; the published guide's policy lets it through",
+			Why: "the metadata service hands out the node's own cloud credentials; the published guide's policy lets sessions reach it",
 			Run: metadataFenced,
 		},
 		{
@@ -151,24 +152,37 @@ func nodeLocalClosed(ctx context.Context, e steps.Env) (bool, error) {
 	return true, nil
 }
 
+// metadataAddresses are where clouds serve metadata and credentials to whoever asks from a node: AWS, Google Cloud, Azure
+// and OpenStack; AWS by IPv6; AWS ECS; EKS Pod Identity; Alibaba Cloud; Azure's WireServer.
+var metadataAddresses = []string{
+	"169.254.169.254", "fd00:ec2::254", "169.254.170.2", "169.254.170.23", "100.100.100.200", "168.63.129.16",
+}
+
 func metadataFenced(ctx context.Context, e steps.Env) steps.Result {
 	policies, err := sessionPolicies(ctx, e, networkingv1.PolicyTypeEgress)
 	if err != nil {
 		return steps.Unseen(err)
 	}
-	metadata := netip.MustParseAddr("169.254.169.254")
 	for _, p := range policies {
-		for _, rule := range p.Spec.Egress {
-			if reachesAddr(rule.To, metadata) {
-				fix := fenceFix(ctx, e)
-				if p.Name != egressName {
-					fix = "add 169.254.169.254/32 to its except list: " + e.Kubectl() + " -n " + sessionsNamespace(e) + " edit networkpolicy " + p.Name
-				}
-				return steps.Warned(p.Name+" lets sessions reach 169.254.169.254, the cloud's metadata service", fix)
+		var open []string
+		for _, address := range metadataAddresses {
+			if slices.ContainsFunc(p.Spec.Egress, func(rule networkingv1.NetworkPolicyEgressRule) bool {
+				return reachesAddr(rule.To, netip.MustParseAddr(address))
+			}) {
+				open = append(open, address)
 			}
 		}
+		if len(open) == 0 {
+			continue
+		}
+		fix := fenceFix(ctx, e)
+		if p.Name != egressName {
+			fix = e.Kubectl() + " -n " + sessionsNamespace(e) + " edit networkpolicy " + steps.Quoted(p.Name) +
+				"    # add to the except list of its ipBlock: 169.254.0.0/16, 100.100.100.200/32, 168.63.129.16/32 (IPv6: fd00:ec2::254/128)"
+		}
+		return steps.Warned(fmt.Sprintf("NetworkPolicy %s lets sessions reach cloud metadata services: %s", p.Name, strings.Join(open, ", ")), fix)
 	}
-	return steps.Passed("169.254.169.254 is closed to sessions")
+	return steps.Passed("closed to sessions: %s", strings.Join(metadataAddresses, ", "))
 }
 
 func ingressPolicy(ctx context.Context, e steps.Env) steps.Result {
