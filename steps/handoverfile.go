@@ -18,7 +18,7 @@ import (
 // How long a file of facts is good: usually, and at most.
 const (
 	UsualGood   = 24 * time.Hour
-	LongestGood = 30 * 24 * time.Hour
+	LongestGood = facts.MaxLife
 )
 
 // HandoverOptions say what is handed over, where it is written, and to whom.

@@ -171,6 +171,9 @@ type Expects struct {
 	Now         time.Time
 }
 
+// MaxLife is how long a file can be valid. Its writer can't extend that: a reader refuses a file with a longer life.
+const MaxLife = 30 * 24 * time.Hour
+
 // skew is how far two admins' clocks may be apart.
 const skew = 5 * time.Minute
 
@@ -189,6 +192,9 @@ func (f *File) Fits(x Expects) error {
 		return fmt.Errorf("was written at %s, which is still to come: one of the two clocks is wrong", f.Taken.Format(time.RFC3339))
 	case f.open(x.Secrets) != "":
 		return fmt.Errorf("holds a secret in the open (%s), where it has to be sealed: whoever has seen the file has that secret; have it made anew, then ask for a file by carrick handover --to", f.open(x.Secrets))
+	case f.Until.Sub(f.Taken) > MaxLife:
+		return fmt.Errorf("is valid from %s until %s, longer than the %d days that carrick accepts; ask for it again",
+			f.Taken.Format(time.RFC3339), f.Until.Format(time.RFC3339), MaxLife/(24*time.Hour))
 	case x.Now.After(f.Until):
 		return fmt.Errorf("is stale: written %s, good until %s; ask its writer to run carrick handover again", f.Taken.Format(time.RFC3339), f.Until.Format(time.RFC3339))
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"filippo.io/age"
+	"filippo.io/age/armor"
 
 	"carrick/steps/facts"
 )
@@ -103,6 +104,18 @@ func TestAForeignOrStaleFileDoesNotFit(t *testing.T) {
 	}
 }
 
+func TestALongLifeIsRefused(t *testing.T) {
+	x := facts.Expects{Guide: "liqo", Link: "milan-rome", Side: "remote", Role: "provider", Cluster: "a1", Now: taken.Add(time.Hour)}
+	f := file()
+	if f.Until = taken.Add(facts.MaxLife); f.Fits(x) != nil {
+		t.Error(f.Fits(x))
+	}
+	f.Until = time.Date(2099, 1, 1, 0, 0, 0, 0, time.UTC)
+	if err := f.Fits(x); err == nil || !strings.Contains(err.Error(), "30 days") {
+		t.Errorf("until 2099: %v", err)
+	}
+}
+
 func TestOnlyTheOneForWhomItIsSealedReadsASecret(t *testing.T) {
 	mine, err := age.GenerateX25519Identity()
 	if err != nil {
@@ -144,10 +157,51 @@ func TestOnlyTheOneForWhomItIsSealedReadsASecret(t *testing.T) {
 	if v, ok := f.Secret("token"); !ok || v != "sesame-7" {
 		t.Errorf("the secret is %q", v)
 	}
-	moved := file()
-	moved.Side, moved.Sealed = "local", f.Sealed
-	if err := moved.Unseal(facts.Keys{mine}); err == nil || !strings.Contains(err.Error(), "another file") {
-		t.Errorf("a seal that was moved: %v", err)
+	// Who can't open the seal can still write all the rest anew, with a digest that fits.
+	for name, change := range map[string]func(*facts.File){
+		"another side":      func(f *facts.File) { f.Side = "local" },
+		"another link":      func(f *facts.File) { f.Link = "oslo-rome" },
+		"a changed answer":  func(f *facts.File) { f.Answers["hooks.also"] = "/tmp/x" },
+		"a changed fact":    func(f *facts.File) { f.Facts["cluster-id"] = "oslo" },
+		"a changed verdict": func(f *facts.File) { f.Checks["gateway-up"] = facts.Told{Status: "fail"} },
+		"a longer life":     func(f *facts.File) { f.Until = f.Until.Add(24 * time.Hour) },
+	} {
+		changed := read()
+		change(changed)
+		changed, err := facts.Decode(encode(t, changed))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := changed.Unseal(facts.Keys{mine}); err == nil || !strings.Contains(err.Error(), "does not belong to the rest") {
+			t.Errorf("%s: %v", name, err)
+		}
+		if _, ok := changed.Secret("token"); ok {
+			t.Errorf("%s: the secret can be read", name)
+		}
+	}
+}
+
+// Who writes a file chooses how much memory and time its reader would spend on a passphrase.
+func TestAnExpensivePassphraseIsRefused(t *testing.T) {
+	expensive, err := age.NewScryptRecipient("correct horse battery")
+	if err != nil {
+		t.Fatal(err)
+	}
+	expensive.SetWorkFactor(19)
+	var out bytes.Buffer
+	armored := armor.NewWriter(&out)
+	w, err := age.Encrypt(armored, expensive)
+	if err := errors.Join(err, w.Close(), armored.Close()); err != nil {
+		t.Fatal(err)
+	}
+	f := file()
+	f.Sealed = &facts.Sealed{For: []string{facts.ByPassphrase}, Names: []string{"token"}, Age: out.String()}
+	right, err := facts.Passphrase("correct horse battery")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Unseal(right); err == nil || !strings.Contains(err.Error(), "work factor too large") {
+		t.Errorf("%v", err)
 	}
 }
 

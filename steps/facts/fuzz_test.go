@@ -77,7 +77,7 @@ func FuzzFits(f *testing.F) {
 		x := facts.Expects{Guide: "liqo", Link: "milan-rome", Side: "remote", Role: "provider", Cluster: "a1", Secrets: []string{"token"}, Now: now}
 		err := file.Fits(x)
 		right := guide == "liqo" && link == "milan-rome" && side == "remote" && cluster != "a1" && fact != "token" &&
-			!now.After(file.Until) && !file.Taken.After(now.Add(5*time.Minute))
+			!now.After(file.Until) && file.Until.Sub(file.Taken) <= facts.MaxLife && !file.Taken.After(now.Add(5*time.Minute))
 		if (err == nil) != right {
 			t.Errorf("fits: %v, want %v: %+v", err, right, file)
 		}

@@ -8,7 +8,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	"filippo.io/age"
 	"filippo.io/age/agessh"
@@ -26,12 +25,10 @@ type Sealed struct {
 // ByPassphrase stands in For where a passphrase opens the seal.
 const ByPassphrase = "passphrase"
 
-// inside is what is sealed. The outside stands in it once more, so that a seal
-// can't be moved to another file.
+// inside is what is sealed. Open is the digest of all that is not sealed: a seal fits no other file, and not its own once
+// an answer or a fact in the open was changed.
 type inside struct {
-	Link  string            `yaml:"link"`
-	Side  string            `yaml:"side"`
-	Taken time.Time         `yaml:"taken"`
+	Open  string            `yaml:"open"`
 	Facts map[string]string `yaml:"facts"`
 }
 
@@ -76,6 +73,7 @@ func ForPassphrase(phrase string) (Recipients, error) {
 	if err != nil {
 		return Recipients{}, err
 	}
+	r.SetWorkFactor(scryptFactor)
 	return Recipients{[]string{ByPassphrase}, []age.Recipient{r}}, nil
 }
 
@@ -85,8 +83,13 @@ func Passphrase(phrase string) (Keys, error) {
 	if err != nil {
 		return nil, err
 	}
+	id.SetMaxWorkFactor(scryptFactor)
 	return Keys{id}, nil
 }
+
+// scryptFactor is the base-two logarithm of scrypt's work factor, of age's default (256 MiB, about a second). A file with
+// a higher one is refused: whoever wrote it chooses how much memory and time its reader spends.
+const scryptFactor = 18
 
 // Identities reads a file of keys that open a seal: age's own form, or an SSH
 // private key without a passphrase.
@@ -105,9 +108,13 @@ func Identities(data []byte) (Keys, error) {
 	return Keys(ids), nil
 }
 
-// Seal puts secrets into the file: values by the names of their facts.
+// Seal puts secrets into the file: values by the names of their facts. The rest of the file must not change after it.
 func (f *File) Seal(secrets map[string]string, to Recipients) error {
-	body, err := yaml.Marshal(inside{f.Link, f.Side, f.Taken, secrets})
+	open, err := f.openDigest()
+	if err != nil {
+		return err
+	}
+	body, err := yaml.Marshal(inside{open, secrets})
 	if err != nil {
 		return err
 	}
@@ -125,6 +132,13 @@ func (f *File) Seal(secrets map[string]string, to Recipients) error {
 	}
 	f.Sealed = &Sealed{For: to.Names, Names: slices.Sorted(maps.Keys(secrets)), Age: out.String()}
 	return nil
+}
+
+// openDigest is the digest of the file without its sealed part.
+func (f *File) openDigest() (string, error) {
+	open := *f
+	open.Sealed = nil
+	return open.digest()
 }
 
 // Unseal opens the seal. ErrSealed: none of the keys fits.
@@ -150,8 +164,12 @@ func (f *File) Unseal(keys Keys) error {
 	if err := yaml.Unmarshal(body, &in); err != nil {
 		return errors.New("what was sealed is not understood")
 	}
-	if in.Link != f.Link || in.Side != f.Side || !in.Taken.Equal(f.Taken) {
-		return errors.New("the seal is of another file: somebody has moved it here")
+	open, err := f.openDigest()
+	if err != nil {
+		return err
+	}
+	if in.Open != open {
+		return errors.New("the sealed part does not belong to the rest of the file: another user has changed it, or an older carrick wrote it; ask for it again")
 	}
 	f.secrets = in.Facts
 	return nil
