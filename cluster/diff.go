@@ -3,6 +3,7 @@ package cluster
 import (
 	"encoding/base64"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/aymanbagabas/go-udiff"
@@ -14,8 +15,9 @@ import (
 
 // Diff shows in unified form, without a file header, how after differs from before; "" when it does not. What servers
 // write by themselves (status, managedFields, uid, resourceVersion, generation, creationTimestamp, selfLink) and
-// kubectl's last-applied annotation are left out. Of Secrets only the sizes of values are shown, and which of them
-// differ. A nil before is an object that is made, a nil after one that is deleted. Neither object is changed.
+// annotations that repeat the whole object (appliedAnnotations) are left out. Of Secrets only the sizes of values and of
+// other tools' annotations are shown, and which of them differ. A nil before is an object that is created, a nil after
+// one that is deleted. Neither object is changed.
 func Diff(before, after *unstructured.Unstructured) string {
 	old, now := normalised(before), normalised(after)
 	hideSecrets(old, now)
@@ -27,6 +29,17 @@ func Diff(before, after *unstructured.Unstructured) string {
 	// The first two lines name the files.
 	return Clean(strings.Join(lines[min(2, len(lines)):], ""))
 }
+
+// appliedAnnotations are those in which tools keep the object as they applied it, a Secret's values with it: kubectl, kapp
+// (carvel-dev/kapp: pkg/kapp/resources/resource_original.go), Rancher's wrangler (rancher/wrangler: pkg/apply), Banzai
+// Cloud's objectmatcher (banzaicloud/k8s-objectmatcher: patch/annotation.go).
+var appliedAnnotations = []string{
+	corev1.LastAppliedConfigAnnotation, "kapp.k14s.io/original", "kapp.k14s.io/original-diff", "kapp.k14s.io/original-diff-full",
+	"objectset.rio.cattle.io/applied", "banzaicloud.com/last-applied",
+}
+
+// openAnnotations begin the keys of a Secret's annotations whose values are shown: none of them holds a secret.
+var openAnnotations = []string{"carrick/", "meta.helm.sh/", "kubernetes.io/service-account."}
 
 // normalised returns a copy of obj without what servers write by themselves; nil for nil.
 func normalised(obj *unstructured.Unstructured) *unstructured.Unstructured {
@@ -41,7 +54,9 @@ func normalised(obj *unstructured.Unstructured) *unstructured.Unstructured {
 	}
 	for _, key := range []string{"annotations", "labels"} {
 		values, _ := meta[key].(map[string]any)
-		delete(values, corev1.LastAppliedConfigAnnotation)
+		for _, repeats := range appliedAnnotations {
+			delete(values, repeats)
+		}
 		if len(values) == 0 {
 			delete(meta, key)
 		}
@@ -52,16 +67,35 @@ func normalised(obj *unstructured.Unstructured) *unstructured.Unstructured {
 // hideSecrets replaces the values of Secrets by their sizes, and says where the two differ.
 func hideSecrets(old, now *unstructured.Unstructured) {
 	oldData, newData := takeSecrets(old), takeSecrets(now)
-	put(old, oldData, nil)
-	put(now, newData, func(key string) bool {
-		before, both := oldData[key]
-		return both && before != newData[key]
-	})
+	put(old, sizes(oldData, nil), "data")
+	put(now, sizes(newData, oldData), "data")
+	oldNotes, newNotes := takeAnnotations(old), takeAnnotations(now)
+	put(old, sizes(oldNotes, nil), "metadata", "annotations")
+	put(now, sizes(newNotes, oldNotes), "metadata", "annotations")
+}
+
+// takeAnnotations removes those annotations from a Secret whose values may be secret, and returns them.
+func takeAnnotations(obj *unstructured.Unstructured) map[string]string {
+	if !isSecret(obj) {
+		return nil
+	}
+	hidden := map[string]string{}
+	for key, value := range obj.GetAnnotations() {
+		if !slices.ContainsFunc(openAnnotations, func(prefix string) bool { return strings.HasPrefix(key, prefix) }) {
+			hidden[key] = value
+			unstructured.RemoveNestedField(obj.Object, "metadata", "annotations", key)
+		}
+	}
+	return hidden
+}
+
+func isSecret(obj *unstructured.Unstructured) bool {
+	return obj != nil && obj.GroupVersionKind().GroupKind() == schema.GroupKind{Kind: "Secret"}
 }
 
 // takeSecrets returns a Secret's values and folds stringData into data, as the API server does; nil for other objects.
 func takeSecrets(obj *unstructured.Unstructured) map[string]string {
-	if obj == nil || obj.GroupVersionKind().GroupKind() != (schema.GroupKind{Kind: "Secret"}) {
+	if !isSecret(obj) {
 		return nil
 	}
 	out := map[string]string{}
@@ -81,19 +115,24 @@ func takeSecrets(obj *unstructured.Unstructured) map[string]string {
 	return out
 }
 
-func put(obj *unstructured.Unstructured, values map[string]string, changed func(key string) bool) {
-	if len(values) == 0 {
-		return
-	}
-	shown := make(map[string]any, len(values))
+// sizes says of each value how large it is, and whether it differs from the one before.
+func sizes(values, before map[string]string) map[string]string {
+	out := make(map[string]string, len(values))
 	for key, value := range values {
-		suffix := ""
-		if changed != nil && changed(key) {
-			suffix = ", changed"
+		changed := ""
+		if was, both := before[key]; both && was != value {
+			changed = ", changed"
 		}
-		shown[key] = fmt.Sprintf("(hidden, %d bytes%s)", len(value), suffix)
+		out[key] = fmt.Sprintf("(hidden, %d bytes%s)", len(value), changed)
 	}
-	obj.Object["data"] = shown
+	return out
+}
+
+// put writes values into the map at a path of an object.
+func put(obj *unstructured.Unstructured, values map[string]string, path ...string) {
+	for key, value := range values {
+		_ = unstructured.SetNestedField(obj.Object, value, append(slices.Clone(path), key)...)
+	}
 }
 
 func yamlOf(obj *unstructured.Unstructured) string {

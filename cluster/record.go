@@ -4,7 +4,6 @@ import (
 	"encoding/base64"
 	"fmt"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
@@ -57,10 +56,11 @@ func (r *record) hide(wanted map[string]bool) {
 		delete(r.object.Object, "data")
 	}
 	delete(r.object.Object, "stringData")
-	// what kubectl applied repeats the data
 	annotations := r.object.GetAnnotations()
-	if _, ok := annotations[corev1.LastAppliedConfigAnnotation]; ok {
-		annotations[corev1.LastAppliedConfigAnnotation] = hidden
-		r.object.SetAnnotations(annotations)
+	for _, repeats := range appliedAnnotations { // the data, too
+		if _, ok := annotations[repeats]; ok {
+			annotations[repeats] = hidden
+			r.object.SetAnnotations(annotations)
+		}
 	}
 }
