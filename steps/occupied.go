@@ -6,6 +6,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"carrick/cluster"
 )
@@ -31,7 +32,13 @@ func tenants(ctx context.Context, env Env, namespace string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
+	type held struct {
+		kind   string
+		object metav1.PartialObjectMetadata
+	}
 	var out []string
+	var all []held
+	here := map[types.UID]bool{}
 	for _, gv := range silent {
 		if gv != cameAndGoes {
 			out = append(out, "whatever "+gv+" serves (it does not answer)")
@@ -53,11 +60,15 @@ func tenants(ctx context.Context, env Env, namespace string) ([]string, error) {
 		if err != nil {
 			return nil, err
 		}
-		for i := range list {
-			goes := slices.Contains(env.along, k.GVK.Kind+" "+namespace+"/"+list[i].Name)
-			if !goes && !ours(env, &list[i]) && !automatic(k.GVK.Kind, &list[i]) {
-				out = append(out, k.GVK.Kind+" "+list[i].Name)
-			}
+		for _, o := range list {
+			all, here[o.UID] = append(all, held{k.GVK.Kind, o}), true
+		}
+	}
+	for i := range all {
+		kind, o := all[i].kind, &all[i].object
+		goes := slices.Contains(env.along, kind+" "+namespace+"/"+o.Name)
+		if !goes && !ours(env, o) && !automatic(kind, o, here) {
+			out = append(out, kind+" "+cluster.CleanName(o.Name))
 		}
 	}
 	return out, nil
@@ -80,7 +91,7 @@ func instances(ctx context.Context, env Env, crd string) ([]string, error) {
 		}
 		for i := range list {
 			if !ours(env, &list[i]) {
-				out = append(out, k.GVK.Kind+" "+list[i].Namespace+"/"+list[i].Name)
+				out = append(out, k.GVK.Kind+" "+list[i].Namespace+"/"+cluster.CleanName(list[i].Name))
 			}
 		}
 	}
@@ -92,10 +103,11 @@ func ours(env Env, o *metav1.PartialObjectMetadata) bool {
 	return o.Annotations[createdBy] == env.Link && len(otherLinks(o.Labels, env.Link)) == 0 && wrote(env.Link, o.ManagedFields)
 }
 
-// automatic tells whether an object came with the namespace, or belongs to
-// one that is looked at by itself.
-func automatic(kind string, o *metav1.PartialObjectMetadata) bool {
-	if metav1.GetControllerOf(o) != nil {
+// automatic reports whether an object comes with every namespace, or belongs to another object of the same namespace,
+// which is judged instead. A controller elsewhere is no reason to delete an object: here are the UIDs of the namespace's
+// objects.
+func automatic(kind string, o *metav1.PartialObjectMetadata, here map[types.UID]bool) bool {
+	if owner := metav1.GetControllerOf(o); owner != nil && here[owner.UID] {
 		return true
 	}
 	switch kind {
