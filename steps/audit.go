@@ -31,10 +31,7 @@ func OpenAudit() (*Audit, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open the audit log: %w", err)
 	}
-	if info, err := os.Lstat(path); err == nil && !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("open the audit log: %s is not a plain file; carrick does not write through links", path)
-	}
-	f, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_RDWR, 0o600)
+	f, err := OpenLog(path, os.O_RDWR)
 	if err != nil {
 		return nil, fmt.Errorf("open the audit log: %w", err)
 	}
@@ -43,6 +40,15 @@ func OpenAudit() (*Audit, error) {
 		who = u.Username
 	}
 	return &Audit{file: f, who: who}, nil
+}
+
+// OpenLog opens a log of this user for appending and creates it with mode 0600. how adds flags of os.OpenFile. What is
+// not a regular file is an error, a symbolic link too.
+func OpenLog(path string, how int) (*os.File, error) {
+	if info, err := os.Lstat(path); err == nil && !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("%s is not a regular file; carrick does not write through links", path)
+	}
+	return os.OpenFile(path, how|os.O_APPEND|os.O_CREATE|noFollow, 0o600)
 }
 
 // room is what should be free for a run's records.

@@ -214,15 +214,11 @@ func (a *app) logger() *slog.Logger {
 	if err != nil {
 		return a.log
 	}
-	how := os.O_CREATE | os.O_APPEND | os.O_WRONLY
-	info, err := os.Lstat(path)
-	if err == nil && !info.Mode().IsRegular() {
-		return a.log // it is not written through links
-	}
-	if err == nil && info.Size() > logged {
+	how := os.O_WRONLY
+	if info, err := os.Lstat(path); err == nil && info.Size() > logged {
 		how |= os.O_TRUNC
 	}
-	f, err := os.OpenFile(path, how, 0o600)
+	f, err := steps.OpenLog(path, how)
 	if err == nil {
 		a.log, a.logFile = slog.New(slog.NewTextHandler(f, &slog.HandlerOptions{Level: slog.LevelDebug})), f
 	}

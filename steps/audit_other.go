@@ -1,0 +1,5 @@
+//go:build !unix
+
+package steps
+
+const noFollow = 0
