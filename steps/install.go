@@ -124,7 +124,11 @@ func installText(all []record) string {
 			fmt.Fprintf(&commands, "# %s\n%s\n", strings.Join(strings.Fields(cluster.Clean(r.Title)), " "), commandLine(r.Run))
 			continue
 		}
-		fmt.Fprintf(&files, "install -D -o root -g root -m %04o %s %s\n", r.Mode.Perm(), Quoted("."+r.Path), Quoted(r.Path))
+		owner := "-o root -g root"
+		if r.Before != "" { // the file existed: it keeps its owner, which the folder may not show
+			owner = fmt.Sprintf(`-o "$(stat -c %%u %[1]s)" -g "$(stat -c %%g %[1]s)"`, Quoted(r.Path))
+		}
+		fmt.Fprintf(&files, "install -D %s -m %04o %s %s\n", owner, r.Mode.Perm(), Quoted("."+r.Path), Quoted(r.Path))
 	}
 	text := installHead
 	if files.Len() > 0 {
