@@ -64,6 +64,11 @@ func validPath(p string) error {
 // shellQuoted is a word between single quotes, in which a shell changes nothing.
 func shellQuoted(word string) string { return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'" }
 
+// unitQuoted is a path as a list in a unit file takes it: one word, in which systemd replaces nothing.
+func unitQuoted(p string) string {
+	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "%", "%%").Replace(p) + `"`
+}
+
 // script is the program that renews the token. The token passes from kubectl into
 // a file and from there nowhere else: not into an argument, a variable or a log.
 func (r renewal) script() (string, error) {
@@ -122,8 +127,9 @@ func hoursAndMinutes(d time.Duration) string {
 	return fmt.Sprintf("%d h %d min", h, m)
 }
 
-// service is the unit that runs the script. A shell is named, so that SELinux
-// sees a shell that reads a file, not a program in a folder of settings.
+// service is the unit that runs the script. It names a shell, so that SELinux sees a shell that reads a file, not a
+// program in a folder of settings. The script can write next to the token alone and reach the network. NoNewPrivileges is
+// left out: SELinux would need a rule for the transition of domains, and the script runs as root anyway.
 func (r renewal) service() string {
 	return strings.Join([]string{
 		"# Written by carrick.",
@@ -137,6 +143,20 @@ func (r renewal) service() string {
 		"ExecStart=/bin/sh " + renewScript,
 		"UMask=0077",
 		"TimeoutStartSec=2min",
+		"ProtectSystem=strict",
+		"ProtectHome=read-only",
+		"ReadWritePaths=" + unitQuoted(path.Dir(r.Token)),
+		"PrivateTmp=yes",
+		"PrivateDevices=yes",
+		"ProtectKernelTunables=yes",
+		"ProtectKernelModules=yes",
+		"ProtectControlGroups=yes",
+		"RestrictAddressFamilies=AF_UNIX AF_INET AF_INET6",
+		"RestrictNamespaces=yes",
+		"RestrictRealtime=yes",
+		"RestrictSUIDSGID=yes",
+		"LockPersonality=yes",
+		"CapabilityBoundingSet=CAP_DAC_OVERRIDE",
 		"",
 	}, "\n")
 }

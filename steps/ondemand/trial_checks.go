@@ -175,7 +175,7 @@ func userBindings(ctx context.Context, e steps.Env) steps.Result {
 		}
 		if b.RoleRef.Kind != "ClusterRole" || b.RoleRef.Name != want.role {
 			return steps.Failed(fmt.Sprintf("RoleBinding %s/%s binds %s %s, not ClusterRole %s", ns, b.Name, b.RoleRef.Kind, b.RoleRef.Name, want.role),
-				e.Kubectl()+" -n "+ns+" delete rolebinding "+b.Name+"    # what it binds can't be changed; then "+madeBy(e, user))
+				e.Kubectl()+" -n "+ns+" delete rolebinding "+steps.Quoted(b.Name)+"    # what it binds can't be changed; then "+madeBy(e, user))
 		}
 		named := func(s rbacv1.Subject) bool {
 			return s.Kind == want.subject.Kind && s.Name == want.subject.Name && s.Namespace == want.subject.Namespace
