@@ -69,6 +69,18 @@ status: {phase: Active}
 				"+  new: (hidden, 7 bytes)\n+  other: (hidden, 6 bytes, changed)\n   same: (hidden, 6 bytes)\n kind: Secret\n",
 		},
 		{
+			situation: "annotations that repeat the object are left out",
+			before:    "{kind: ConfigMap, metadata: {annotations: {kapp.k14s.io/original: a, kapp.k14s.io/original-diff: a, banzaicloud.com/last-applied: a}}}",
+			after:     "{kind: ConfigMap, metadata: {annotations: {objectset.rio.cattle.io/applied: b}}}",
+		},
+		{
+			situation: "other tools' annotations of a Secret are hidden",
+			before:    "{apiVersion: v1, kind: Secret, metadata: {annotations: {backup: c2VjcmV0, kapp.k14s.io/original: c2VjcmV0}}}",
+			after:     "{apiVersion: v1, kind: Secret, metadata: {annotations: {backup: c2VjcmV1, carrick/created-by: paris}}}",
+			want: "@@ -2,4 +2,5 @@\n kind: Secret\n metadata:\n   annotations:\n-    backup: (hidden, 8 bytes)\n" +
+				"+    backup: (hidden, 8 bytes, changed)\n+    carrick/created-by: paris\n",
+		},
+		{
 			situation: "stringData is data",
 			before:    "{apiVersion: v1, kind: Secret, data: {same: c2VjcmV0}}",
 			after:     "{apiVersion: v1, kind: Secret, stringData: {same: secret}}",

@@ -319,3 +319,24 @@ func TestTheVersionThatIsServedIsWritten(t *testing.T) {
 		t.Errorf("left is %s", left)
 	}
 }
+
+// A controller that is not in the namespace is no reason to delete another user's data with it.
+func TestANamespaceWithAnObjectOfAForeignControllerStays(t *testing.T) {
+	t.Parallel()
+	const ns = "foreign-controller"
+	s, box := changed(t, "holder", ns, "apiVersion: v1\nkind: Namespace\nmetadata: {name: '${answers.space}'}\n")
+	stepstest.Apply(t, s)
+	box.Cleanup(t, clustertest.Remote, "delete", "namespace", ns, "--wait=false")
+	owner := box.Run(t, clustertest.Remote, "", "get", "namespace", "default", "-o", "jsonpath={.metadata.uid}")
+	box.Run(t, clustertest.Remote, `{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: precious, namespace: `+ns+`,
+ownerReferences: [{apiVersion: v1, kind: Namespace, name: default, uid: `+owner+`, controller: true}]},
+spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}`, "create", "-f", "-")
+	p, err := s.PlanUndo(t.Context(), steps.Scope{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	it := p.Actions[0].Change.Items[0]
+	if it.Verb != steps.Leave || !strings.Contains(it.Note, "PersistentVolumeClaim precious") {
+		t.Errorf("%s %s: %s", it.Verb, it.What, it.Note)
+	}
+}
