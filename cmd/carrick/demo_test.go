@@ -27,7 +27,9 @@ const (
 
 // applied matches what a step's page says once its changes are applied. On a slow machine a check may fail or time out
 // for a moment after that, and the page says so instead of ✓. Walks end with all checks green, so it has to pass again.
-func applied(title string) string { return "✓ applied " + title + "|applied " + title + "; since then" }
+func applied(title string) string {
+	return "✓ applied " + title + "|applied " + title + "; since then"
+}
 
 // walk is a guide as keys go through it.
 type walk struct {
