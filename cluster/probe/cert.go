@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"carrick/cluster/clean"
 )
 
 // Problem says what kind of thing is wrong with a certificate or a handshake. The zero value is no problem.
@@ -186,9 +188,9 @@ func issuer(cert *x509.Certificate) string {
 // plain returns s as it is when it is printable, else quoted.
 func plain(s string) string {
 	if quoted := strconv.Quote(s); len(s) == 0 || quoted != `"`+s+`"` {
-		return quoted
+		return strconv.QuoteToASCII(s)
 	}
-	return s
+	return clean.Name(s)
 }
 
 func moment(t time.Time) string { return t.UTC().Format("2006-01-02 15:04 UTC") }

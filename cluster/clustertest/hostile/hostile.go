@@ -5,6 +5,7 @@ package hostile
 import (
 	"fmt"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -65,8 +66,7 @@ func unfit(r rune, size int) string {
 		return "an 8-bit control character"
 	case r == 0x061c, r == 0x200e, r == 0x200f, r >= 0x202a && r <= 0x202e, r >= 0x2066 && r <= 0x2069:
 		return "a character that turns the direction"
-	case r == 0x2028, r == 0x2029, r == 0xfeff, r >= 0xe0000 && r <= 0xe0fff, r == 0x00ad, r >= 0x200b && r <= 0x200d,
-		r >= 0x2060 && r <= 0x2064, r == 0x115f, r == 0x1160, r == 0x3164, r == 0xffa0, r == 0x2800, r >= 0xfe00 && r <= 0xfe0f:
+	case unicode.In(r, unicode.Cf, unicode.Zl, unicode.Zp, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector), r == 0x2800:
 		return "a mark that can't be seen"
 	}
 	return ""

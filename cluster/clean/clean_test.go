@@ -1,12 +1,12 @@
-package cluster_test
+package clean_test
 
 import (
 	"testing"
 
-	"carrick/cluster"
+	"carrick/cluster/clean"
 )
 
-func TestCleanName(t *testing.T) {
+func TestName(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]string{
 		"view":                          "view",
@@ -21,8 +21,8 @@ func TestCleanName(t *testing.T) {
 		"\u202egnp":                     `"\u202egnp"`,
 		"two\u2800words":                `"two\u2800words"`,
 	} {
-		if got := cluster.CleanName(name); got != want {
-			t.Errorf("CleanName(%q) = %s, want %s", name, got, want)
+		if got := clean.Name(name); got != want {
+			t.Errorf("Name(%q) = %s, want %s", name, got, want)
 		}
 	}
 }
