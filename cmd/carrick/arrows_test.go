@@ -15,12 +15,14 @@ import (
 type arrow struct {
 	under, except string
 	never         []string
+	but           string // a package that may be imported although never covers it
 	why           string
 }
 
 var arrows = []arrow{
 	{under: "cluster", never: []string{"carrick/steps", "carrick/ui", "carrick/cmd", "carrick/assets"}, why: "cluster knows no step, side or screen"},
-	{under: "cluster/probe", never: []string{"k8s.io/", "carrick/"}, why: "probe looks from this machine and knows no Kubernetes"},
+	{under: "cluster/clean", never: []string{"k8s.io/", "carrick/"}, why: "everything may clean text with it"},
+	{under: "cluster/probe", never: []string{"k8s.io/", "carrick/"}, but: "carrick/cluster/clean", why: "probe looks from this machine and knows no Kubernetes"},
 	{under: "steps", never: []string{"carrick/ui", "carrick/cmd", "carrick/assets", "github.com/charmbracelet", "github.com/muesli", "k8s.io/client-go", "helm.sh"}, why: "steps knows no screen, and no cluster but through package cluster"},
 	{under: "steps/check", never: []string{"carrick/steps/renku", "carrick/steps/liqo", "carrick/steps/ondemand", "carrick/steps/interlink", "carrick/steps/vsphere"}, why: "shared checks mention no product"},
 	{under: "steps/certs", never: []string{"carrick/steps/renku", "carrick/steps/liqo", "carrick/steps/ondemand", "carrick/steps/interlink", "carrick/steps/vsphere"}, why: "who makes certificates knows no guide"},
@@ -76,7 +78,7 @@ func TestArrows(t *testing.T) {
 			}
 			seen++
 			for _, name := range imports {
-				if slices.ContainsFunc(a.never, func(p string) bool { return name == p || strings.HasPrefix(name, strings.TrimSuffix(p, "/")+"/") }) {
+				if name != a.but && slices.ContainsFunc(a.never, func(p string) bool { return name == p || strings.HasPrefix(name, strings.TrimSuffix(p, "/")+"/") }) {
 					t.Errorf("%s imports %s: %s", file, name, a.why)
 				}
 			}
