@@ -114,7 +114,11 @@ func installs(t *testing.T, path string, now, before map[string]string) {
 			continue
 		}
 		mode := map[string]string{"-rw-------": "0600", "-rw-r--r--": "0644", "-rwx------": "0700"}[strings.Fields(has)[0]]
-		if line := fmt.Sprintf("install -D -o root -g root -m %s .%s %s\n", mode, name, name); !strings.Contains(text, line) {
+		owner := "-o root -g root"
+		if before[name] != "" { // it keeps its owner
+			owner = fmt.Sprintf(`-o "$(stat -c %%u %[1]s)" -g "$(stat -c %%g %[1]s)"`, name)
+		}
+		if line := fmt.Sprintf("install -D %s -m %s .%s %s\n", owner, mode, name, name); !strings.Contains(text, line) {
 			t.Errorf("INSTALL lacks %q:\n%s", line, text)
 		}
 	}
