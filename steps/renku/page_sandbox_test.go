@@ -34,7 +34,7 @@ type fault struct {
 // pageFaults are the faults of what the published guide leaves behind, and how
 // each is mended. The order is the guide's.
 var pageFaults = []fault{
-	{"metadata-fenced", steps.Remote, "egress-from-renku-v2-sessions lets sessions reach 169.254.169.254", "--step prerequisites --take-over"},
+	{"metadata-fenced", steps.Remote, "egress-from-renku-v2-sessions lets sessions reach cloud metadata services: 169.254.169.254", "--step prerequisites --take-over"},
 	{"ingress-policy", steps.Remote, "no ingress policy selects session pods", "--step prerequisites --take-over"},
 	{"session-crd-equal", steps.Remote, "amaltheasessions.amalthea.dev differs", "--step operator --take-over"},
 	{"operator-version", steps.Remote, "remote: 0.31.0 by label", "--step operator --take-over"},
