@@ -194,7 +194,7 @@ echo "$line" >>"$2"
 	p.types("\x05")
 	p.wait(`editing, what to add\?`)
 	p.types("x: 1\n")
-	p.wait(`x: 1`)
+	p.wait(`(?s)x: 1.*ctrl\+e editor`) // on carrick's screen again, not the echo of what was typed
 	p.types("\x13")
 	p.wait(`1 answer saved`)
 	p.types("q")
