@@ -4,13 +4,16 @@ import (
 	"context"
 	"crypto/sha256"
 	"crypto/x509"
+	"encoding/base64"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"carrick/cluster"
@@ -44,30 +47,84 @@ func (k credentialKey) Do(ctx context.Context, e steps.Env, say steps.Progress) 
 	return k.Mint.Do(ctx, e, say)
 }
 
-// certificateRequest asks the provider's cluster for the consumer's certificate
-// and approves that, unless the consumer holds one already.
+// certificateRequest creates the consumer's CertificateSigningRequest in the provider's cluster and approves it, unless
+// the consumer already holds a credential.
 type certificateRequest struct{ steps.Manifest }
 
-// signer is who signs client certificates in Kubernetes.
+// signer signs client certificates for the API server.
 const signer = "kubernetes.io/kube-apiserver-client"
 
-// Plan shows the request and its approval.
+// asked is the consumer's request, and the CertificateSigningRequest of its name in the provider's cluster.
+type asked struct {
+	csr      string // PEM
+	request  *x509.CertificateRequest
+	name     string
+	what     string // "CertificateSigningRequest NAME"
+	approved bool   // the live one is
+	refused  error  // why carrick does not approve it
+}
+
+// asked reads the consumer's request and the CertificateSigningRequest of its name.
+func (r certificateRequest) asked(ctx context.Context, e steps.Env) (asked, error) {
+	name, err := requestName(ctx, e)
+	if err != nil {
+		return asked{}, err
+	}
+	out := asked{name: name.(string), what: "CertificateSigningRequest " + name.(string)}
+	if out.csr, err = e.Peer.Text("csr"); err != nil {
+		return asked{}, err
+	}
+	id, err := peerID(e)
+	if err != nil {
+		return asked{}, err
+	}
+	if out.request, out.refused = sound(out.csr, id); out.refused != nil {
+		return out, nil
+	}
+	key := &unstructured.Unstructured{}
+	key.SetAPIVersion(signingRequests.GroupVersion().String())
+	key.SetKind("CertificateSigningRequest")
+	key.SetName(out.name)
+	live, err := e.Cluster.Fetch(ctx, key)
+	if apierrors.IsNotFound(err) {
+		return out, nil
+	}
+	if err != nil {
+		return asked{}, fmt.Errorf("read %s: %w", out.what, err)
+	}
+	if out.approved = approval(live) == "Approved"; out.approved {
+		return out, nil
+	}
+	var typed certificatesv1.CertificateSigningRequest
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(live.Object, &typed); err != nil {
+		return asked{}, fmt.Errorf("read %s: %w", out.what, err)
+	}
+	if err := expected(out.csr)(typed.Spec); err != nil {
+		remove := e.Kubectl() + " delete certificatesigningrequests.certificates.k8s.io " + out.name
+		out.refused = fmt.Errorf("%w; delete it, then apply again: %s", err, remove)
+	}
+	return out, nil
+}
+
+// Plan shows the request and its approval. An approval that carrick refuses is a change that is refused, not a thing
+// left unchanged: the step cannot pass without it.
 func (r certificateRequest) Plan(ctx context.Context, e steps.Env) (steps.Change, error) {
 	switch {
 	case foreign(e.Peer):
 		return standsAlready(e.Peer), nil
 	case stored(e.Peer):
-		return steps.Change{Items: []steps.Item{{Verb: steps.Leave, What: "CertificateSigningRequest", Note: "the consumer holds its certificate already"}}}, nil
+		return steps.Change{Items: []steps.Item{{
+			Verb: steps.Leave, What: "CertificateSigningRequest", Note: "the consumer already holds its certificate",
+		}}}, nil
 	}
-	name, err := requestName(ctx, e)
+	a, err := r.asked(ctx, e)
 	if err != nil {
 		return steps.Change{}, err
 	}
-	what := "CertificateSigningRequest " + name.(string)
-	csr, request, err := soundRequest(e)
-	if err != nil {
-		refused := steps.Item{Verb: steps.Leave, What: what, Note: "carrick does not approve it: " + err.Error()}
-		return steps.Change{Items: []steps.Item{refused}}, nil
+	approve := steps.Item{Verb: steps.Run, What: "approve " + a.what, Hash: steps.HashOf(a.csr)}
+	if a.refused != nil {
+		approve.Note, approve.Refused = a.refused.Error(), true
+		return steps.Change{Items: []steps.Item{approve}}, nil
 	}
 	c, err := r.Manifest.Plan(ctx, e)
 	if err != nil {
@@ -76,18 +133,23 @@ func (r certificateRequest) Plan(ctx context.Context, e steps.Env) (steps.Change
 	c.Rights = append(c.Rights,
 		cluster.Right{Verb: "update", Group: signingRequests.Group, Resource: signingRequests.Resource, Subresource: "approval"},
 		cluster.Right{Verb: "approve", Group: signingRequests.Group, Resource: "signers", Name: signer})
-	approved, err := isApproved(ctx, e, name.(string))
-	if err == nil && !approved {
-		c.Items = append(c.Items, steps.Item{Verb: steps.Run, What: "approve " + what, Note: decoded(request), Hash: csr})
+	if !a.approved {
+		approve.Note = decoded(a.request)
+		c.Items = append(c.Items, approve)
 	}
-	return c, err
+	return c, nil
 }
 
-// decoded is a request as its approver reads it.
+// decoded is a request in words, for its approver. The fingerprint is of its public key, in the form of ssh-keygen -l.
 func decoded(request *x509.CertificateRequest) string {
-	return fmt.Sprintf("user %s, groups %v, no alternative names, usages %v, valid for at most %d days, key %s SHA256:%x",
-		request.Subject.CommonName, request.Subject.Organization, usages, certificateLife/(24*time.Hour),
-		request.PublicKeyAlgorithm, sha256.Sum256(request.RawSubjectPublicKeyInfo))
+	var uses []string
+	for _, u := range usages {
+		uses = append(uses, string(u))
+	}
+	fingerprint := sha256.Sum256(request.RawSubjectPublicKeyInfo)
+	return fmt.Sprintf("user %s, group %s; usages %s; no alternative names; valid for at most %d days; %s key SHA256:%s",
+		request.Subject.CommonName, strings.Join(request.Subject.Organization, ", "), strings.Join(uses, ", "),
+		certificateLife/(24*time.Hour), request.PublicKeyAlgorithm, base64.RawStdEncoding.EncodeToString(fingerprint[:]))
 }
 
 // Do creates the CertificateSigningRequest, then approves it.
@@ -95,25 +157,21 @@ func (r certificateRequest) Do(ctx context.Context, e steps.Env, say steps.Progr
 	if foreign(e.Peer) || stored(e.Peer) {
 		return nil
 	}
-	name, err := requestName(ctx, e)
+	a, err := r.asked(ctx, e)
 	if err != nil {
 		return err
 	}
-	csr, _, err := soundRequest(e)
-	if err != nil {
-		return err
+	if a.refused != nil {
+		return fmt.Errorf("approve %s: %w", a.what, a.refused)
 	}
-	if err := r.Manifest.Do(ctx, e, say); err != nil {
-		return err
-	}
-	if approved, err := isApproved(ctx, e, name.(string)); err != nil || approved {
+	if err := r.Manifest.Do(ctx, e, say); err != nil || a.approved {
 		return err
 	}
 	why := "approved by an admin of the provider with carrick, for link " + e.Link
-	if err := e.Cluster.Approve(ctx, name.(string), expected(csr), "LiqoPeering", why); err != nil {
+	if err := e.Cluster.Approve(ctx, a.name, expected(a.csr), "LiqoPeering", why); err != nil {
 		return err
 	}
-	say.Did(steps.Run, "approve CertificateSigningRequest "+name.(string), csr)
+	say.Did(steps.Run, "approve "+a.what, steps.HashOf(a.csr))
 	return nil
 }
 
@@ -136,27 +194,13 @@ func expected(csr string) func(certificatesv1.CertificateSigningRequestSpec) err
 			return fmt.Errorf("it is for the signer %s, not %s", got.SignerName, signer)
 		case !sets.New(got.Usages...).Equal(sets.New(usages...)):
 			return fmt.Errorf("its usages are %v, not %v", got.Usages, usages)
-		case got.ExpirationSeconds == nil || time.Duration(*got.ExpirationSeconds)*time.Second > certificateLife:
+		case got.ExpirationSeconds == nil:
+			return errors.New("it does not limit how long the certificate is valid (expirationSeconds)")
+		case time.Duration(*got.ExpirationSeconds)*time.Second > certificateLife:
 			return fmt.Errorf("it asks for a certificate of more than %d days", certificateLife/(24*time.Hour))
 		}
 		return nil
 	}
-}
-
-// isApproved tells whether the request is there and was approved.
-func isApproved(ctx context.Context, e steps.Env, name string) (bool, error) {
-	csr := &unstructured.Unstructured{}
-	csr.SetAPIVersion(signingRequests.GroupVersion().String())
-	csr.SetKind("CertificateSigningRequest")
-	csr.SetName(name)
-	live, err := e.Cluster.Fetch(ctx, csr)
-	if apierrors.IsNotFound(err) {
-		return false, nil
-	}
-	if err != nil {
-		return false, fmt.Errorf("read CertificateSigningRequest %s: %w", name, err)
-	}
-	return approval(live) == "Approved", nil
 }
 
 // approval is what became of a request: "Approved", "Denied", "Failed" or "".
@@ -181,12 +225,12 @@ func (r certificateRequest) Export(ctx context.Context, e steps.Env) ([]steps.Ex
 	if err != nil {
 		return nil, err
 	}
-	if _, _, err := soundRequest(e); err != nil {
-		return []steps.Exported{{Left: err.Error()}}, nil
-	}
-	name, err := requestName(ctx, e)
+	a, err := r.asked(ctx, e)
 	if err != nil {
 		return nil, err
 	}
-	return append(out, steps.Exported{Hand: e.Kubectl() + " certificate approve " + name.(string)}), nil
+	if a.refused != nil {
+		return []steps.Exported{{Left: a.what + ": " + a.refused.Error()}}, nil
+	}
+	return append(out, steps.Exported{Hand: e.Kubectl() + " certificate approve " + a.name}), nil
 }

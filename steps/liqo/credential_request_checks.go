@@ -55,36 +55,25 @@ func foreignCredential(consumer steps.Facts) steps.Result {
 
 // judgeRequest reports whether the provider's admin can approve a request of the consumer with that cluster ID.
 func judgeRequest(csr, id, fix string) steps.Result {
-	request, err := parseRequest(csr)
+	request, err := sound(csr, id)
 	if err != nil {
-		return steps.Failed("the request: "+err.Error(), fix)
-	}
-	if bad := unexpected(request, id); len(bad) > 0 {
-		return steps.Failed("the request is not the one that carrick creates: "+strings.Join(bad, "; "), fix)
+		return steps.Failed(err.Error(), fix)
 	}
 	return steps.Passed("%s, of %s", request.Subject.CommonName, listed(request.Subject.Organization))
 }
 
-// soundRequest is the consumer's request as PEM. It is an error if the request is not exactly of the form that carrick
-// creates.
-func soundRequest(e steps.Env) (string, *x509.CertificateRequest, error) {
-	csr, err := e.Peer.Text("csr")
-	if err != nil {
-		return "", nil, err
-	}
-	id, err := peerID(e)
-	if err != nil {
-		return "", nil, err
-	}
+// sound parses a request in PEM. It is an error if the request is not exactly of the form that carrick creates for the
+// consumer with that cluster ID.
+func sound(csr, id string) (*x509.CertificateRequest, error) {
 	request, err := parseRequest(csr)
 	if err != nil {
-		return "", nil, fmt.Errorf("the consumer's certificate request: %w", err)
+		return nil, fmt.Errorf("the consumer's certificate request: %w", err)
 	}
 	if bad := unexpected(request, id); len(bad) > 0 {
 		const what = "the consumer's certificate request is not the one that carrick creates: "
-		return "", nil, errors.New(what + strings.Join(bad, "; "))
+		return nil, errors.New(what + strings.Join(bad, "; "))
 	}
-	return csr, request, nil
+	return request, nil
 }
 
 // unexpected lists how a request differs from the one that newCredentialKey creates for the consumer with that cluster

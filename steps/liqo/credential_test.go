@@ -13,11 +13,13 @@ import (
 	"encoding/asn1"
 	"encoding/pem"
 	"net"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	certificatesv1 "k8s.io/api/certificates/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"carrick/cluster"
@@ -313,5 +315,36 @@ func TestOtherParts(t *testing.T) {
 	}
 	if strings.Contains(strings.Join(got, " "), "secret") {
 		t.Errorf("a secret is shown: %v", got)
+	}
+}
+
+// Whoever takes the name of a request first decides on its spec.
+func TestExpected(t *testing.T) {
+	year, decade := int32(365*24*3600), int32(10*365*24*3600)
+	good := certificatesv1.CertificateSigningRequestSpec{
+		Request: []byte("a"), SignerName: signer, Usages: slices.Clone(usages), ExpirationSeconds: &year,
+	}
+	type spec = certificatesv1.CertificateSigningRequestSpec
+	for name, c := range map[string]struct {
+		change func(*spec)
+		want   string
+	}{
+		"carrick's":        {func(*spec) {}, ""},
+		"usages reordered": {func(s *spec) { slices.Reverse(s.Usages) }, ""},
+		"shorter":          {func(s *spec) { s.ExpirationSeconds = new(int32(600)) }, ""},
+		"another request":  {func(s *spec) { s.Request = []byte("b") }, "another request"},
+		"another signer":   {func(s *spec) { s.SignerName = "kubernetes.io/kubelet-serving" }, "kubelet-serving"},
+		"for servers": {func(s *spec) {
+			s.Usages = append(s.Usages, certificatesv1.UsageServerAuth)
+		}, "usages"},
+		"without a limit": {func(s *spec) { s.ExpirationSeconds = nil }, "expirationSeconds"},
+		"for ten years":   {func(s *spec) { s.ExpirationSeconds = &decade }, "365 days"},
+	} {
+		got := *good.DeepCopy()
+		c.change(&got)
+		err := expected("a")(got)
+		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("%s: %v, want %q", name, err, c.want)
+		}
 	}
 }
