@@ -81,7 +81,7 @@ func TestToyByKeys(t *testing.T) {
 	y := newToy(t)
 	p := y.onTerminal()
 	for _, screen := range []string{
-		`Gives a hub cluster an account`, `▸ hub +pick a context`, `▸ spoke +pick a context`, beginning,
+		`Gives a hub cluster an account`, `(?s)▸ hub +pick a context.*▸ sandbox-`, `(?s)▸ spoke +pick a context.*▸ sandbox-`, beginning,
 	} {
 		p.wait(screen)
 		p.types("\r")
