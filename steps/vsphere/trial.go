@@ -8,7 +8,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
 
 	"carrick/cluster"
 	"carrick/steps"
@@ -132,7 +131,25 @@ func (t trialClaim) Export(context.Context, steps.Env) ([]steps.Exported, error)
 	return []steps.Exported{{Hand: trialHand}}, nil
 }
 
-// Undo waits until the volume is gone, too: once its provisioner is, nobody would delete it.
+// PlanUndo names volumes whose claims are gone already, too: an undo that was interrupted waits for them when it runs again.
+func (t trialClaim) PlanUndo(ctx context.Context, e steps.Env) (steps.Change, error) {
+	c, err := t.Manifest.PlanUndo(ctx, e)
+	if err != nil {
+		return c, err
+	}
+	released, err := t.released(ctx, e)
+	if apierrors.IsForbidden(err) {
+		return c, nil // an undo without that permission does not wait, either
+	}
+	for _, v := range released {
+		c.Items = append(c.Items, steps.Item{
+			Verb: steps.Run, What: "wait until PersistentVolume " + cluster.Clean(v.Name) + " is deleted by its provisioner", Hash: string(v.UID),
+		})
+	}
+	return c, err
+}
+
+// Undo waits until the volumes are gone, too: no one deletes them once their provisioner is gone.
 func (t trialClaim) Undo(ctx context.Context, e steps.Env, say steps.Progress) error {
 	volumes, err := t.volumes(ctx, e)
 	if err != nil {
@@ -141,18 +158,23 @@ func (t trialClaim) Undo(ctx context.Context, e steps.Env, say steps.Progress) e
 	if err := t.Manifest.Undo(ctx, e, say); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	ctx, cancel := context.WithTimeout(ctx, volumeGoneWithin)
 	defer cancel()
-	for name, uid := range volumes {
-		if err := e.Cluster.Gone(ctx, volumeKind, "", name, uid); err != nil {
+	for _, v := range volumes {
+		if err := e.Cluster.Gone(ctx, volumeKind, "", v.Name, v.UID); err != nil {
+			name := cluster.Clean(v.Name)
 			say.Say("PersistentVolume %s is left: its provisioner has not deleted it within a minute. %s delete persistentvolume %s", name, e.Kubectl(), name)
 		}
 	}
 	return nil
 }
 
-// volumes are those of the claims of this action that go with them.
-func (t trialClaim) volumes(ctx context.Context, e steps.Env) (map[string]types.UID, error) {
+// volumeGoneWithin is how long a provisioner may take to delete a volume.
+const volumeGoneWithin = time.Minute
+
+// volumes are those that their provisioner deletes after the claims of this action: of claims that exist, and of those
+// that an interrupted undo has deleted.
+func (t trialClaim) volumes(ctx context.Context, e steps.Env) ([]*corev1.PersistentVolume, error) {
 	claims, err := e.Cluster.List(ctx, claimKind, "", e.Marked(e.Action))
 	if apierrors.IsForbidden(err) {
 		claims, err = e.Cluster.List(ctx, claimKind, space(e), e.Marked(e.Action))
@@ -160,7 +182,7 @@ func (t trialClaim) volumes(ctx context.Context, e steps.Env) (map[string]types.
 	if err != nil {
 		return nil, err
 	}
-	out := map[string]types.UID{}
+	var out []*corev1.PersistentVolume
 	for _, o := range claims {
 		c, err := check.As[corev1.PersistentVolumeClaim](o)
 		if err != nil {
@@ -171,7 +193,34 @@ func (t trialClaim) volumes(ctx context.Context, e steps.Env) (map[string]types.
 		}
 		v, err := check.Get[corev1.PersistentVolume](ctx, e.Cluster, volumeKind, "", c.Spec.VolumeName)
 		if err == nil && v.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimDelete {
-			out[v.Name] = v.UID
+			out = append(out, v)
+		}
+	}
+	released, err := t.released(ctx, e)
+	if apierrors.IsForbidden(err) {
+		return out, nil
+	}
+	return append(out, released...), err
+}
+
+// released are the volumes of this link's claim of that name that their provisioner has not deleted yet, although the
+// claim is gone.
+func (t trialClaim) released(ctx context.Context, e steps.Env) ([]*corev1.PersistentVolume, error) {
+	all, err := check.List[corev1.PersistentVolume](ctx, e.Cluster, volumeKind, "", cluster.Selector{})
+	if err != nil {
+		return nil, err
+	}
+	var out []*corev1.PersistentVolume
+	for _, v := range all {
+		of := v.Spec.ClaimRef
+		if of == nil || of.Namespace != space(e) || of.Name != trial(e, t.what) || v.Spec.PersistentVolumeReclaimPolicy != corev1.PersistentVolumeReclaimDelete {
+			continue
+		}
+		claim, err := e.Cluster.Fetch(ctx, claimNamed(of.Namespace, of.Name))
+		if apierrors.IsNotFound(err) || err == nil && claim.GetUID() != of.UID {
+			out = append(out, v)
+		} else if err != nil {
+			return nil, err
 		}
 	}
 	return out, nil
