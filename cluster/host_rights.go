@@ -24,37 +24,38 @@ func (h *Host) ByRoot() bool {
 	return true
 }
 
-// MayWrite says why Write would refuse a file, as far as that can be told without writing: ErrNotRoot, ErrSymlink, or
-// that the folder may not be written; nil: it would not.
+// MayWrite says why Write would refuse a file, as far as that can be told without writing: ErrNotRoot, ErrSymlink, a
+// FolderError, or that the folder may not be written; nil: it would not.
 func (h *Host) MayWrite(name string) error {
-	target, _, err := h.target(name)
-	if err == nil && !h.ByRoot() {
-		err = ErrNotRoot
-	}
-	if err == nil {
-		err = h.mayFill(path.Dir(target))
-	}
-	if err != nil {
+	if err := h.mayWrite(name); err != nil {
 		return fmt.Errorf("write %s: %w", Clean(name), err)
 	}
 	return nil
 }
 
-// mayFill says why nothing may be written into a folder, or into the first one above it that is there.
-func (h *Host) mayFill(folder string) error {
-	for {
-		info, err := h.files.Stat(folder)
-		switch {
-		case errors.Is(err, fs.ErrNotExist) && folder != ".":
-			folder = path.Dir(folder)
-			continue
-		case err != nil:
-			return bare(err)
-		case !info.IsDir():
-			return fmt.Errorf("/%s is not a folder", Clean(folder))
-		}
-		return fillable(filepath.Join(h.Root, folder))
+func (h *Host) mayWrite(name string) error {
+	dir, base, err := h.openParent(name, false)
+	missing := errors.Is(err, fs.ErrNotExist)
+	for above := path.Dir(path.Clean(name)); errors.Is(err, fs.ErrNotExist); { // it would be made in the first one above that exists
+		above = path.Dir(above)
+		dir, err = h.openFolder(above, false)
 	}
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	if missing {
+		err = dir.foreign.refusal()
+	} else {
+		_, err = h.entry(dir, base)
+	}
+	if err == nil && !h.ByRoot() {
+		err = ErrNotRoot
+	}
+	if err == nil {
+		err = fillable(filepath.Join(h.Root, dir.path))
+	}
+	return err
 }
 
 // around makes a change as the options want it made.

@@ -4,7 +4,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"os"
-	"path"
 	"strings"
 	"syscall"
 )
@@ -18,13 +17,14 @@ var errTidied = errors.New("another carrick writes there at the same time: try a
 // Tidy removes what writing a file has left half-written beside it, where carrick was killed meanwhile. What another
 // carrick is writing stays.
 func (h *Host) Tidy(name string) {
-	if target, _, err := h.target(name); err == nil {
-		h.tidy(path.Dir(target))
+	if dir, _, err := h.openParent(name, false); err == nil {
+		dir.tidy()
+		_ = dir.Close()
 	}
 }
 
-func (h *Host) tidy(folder string) {
-	dir, err := h.files.Open(folder)
+func (f *folder) tidy() {
+	dir, err := f.Open(".")
 	if err != nil {
 		return
 	}
@@ -32,17 +32,17 @@ func (h *Host) tidy(folder string) {
 	_ = dir.Close()
 	for _, name := range names {
 		if tail, ok := strings.CutPrefix(name, partPrefix); ok && len(tail) == len(rand.Text()) && strings.ToUpper(tail) == tail {
-			h.drop(path.Join(folder, name))
+			f.drop(name)
 		}
 	}
 }
 
 // drop removes a file that nobody holds.
-func (h *Host) drop(part string) {
-	if info, err := h.files.Lstat(part); err != nil || !info.Mode().IsRegular() {
+func (f *folder) drop(part string) {
+	if info, err := f.Lstat(part); err != nil || !info.Mode().IsRegular() {
 		return
 	}
-	file, err := h.files.OpenFile(part, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	file, err := f.OpenFile(part, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return
 	}
@@ -50,5 +50,5 @@ func (h *Host) drop(part string) {
 	if inHand(file) {
 		return
 	}
-	_ = h.files.Remove(part)
+	_ = f.Remove(part)
 }

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"syscall"
 )
 
 // ErrSymlink means that a file that was to be written is a symlink.
@@ -33,65 +34,52 @@ func (h *Host) write(ctx context.Context, name string, data Masked, mode fs.File
 	if mode == 0 {
 		mode = 0o600
 	}
-	target, old, err := h.target(name)
+	dir, base, err := h.openParent(name, true)
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	old, err := h.entry(dir, base)
 	if err != nil {
 		return err
 	}
 	if old != nil && old.Mode().Perm() == mode.Perm() {
-		if now, err := h.content(ctx, "/"+target); err == nil && string(now) == data.Reveal() {
+		if now, err := dir.contentOf(base, old); err == nil && string(now) == data.Reveal() {
 			return nil
 		}
 	}
-	if err := h.files.MkdirAll(path.Dir(target), 0o755); err != nil {
-		return bare(err)
-	}
-	h.tidy(path.Dir(target))
-	part := path.Join(path.Dir(target), partPrefix+rand.Text())
-	file, err := h.fill(part, data, mode, old)
+	dir.tidy()
+	part := partPrefix + rand.Text()
+	file, err := dir.fill(part, data, mode, old)
 	if err != nil {
-		_ = h.files.Remove(part)
+		_ = dir.Remove(part)
 		return err
 	}
 	defer file.Close() // until then it is nobody's to tidy away
-	if err := h.files.Rename(part, target); err != nil {
-		_ = h.files.Remove(part)
+	if err := dir.Rename(part, base); err != nil {
+		_ = dir.Remove(part)
 		return bare(err)
 	}
-	h.syncFolder(path.Dir(target))
+	dir.sync()
 	return nil
 }
 
-// target resolves the folder of a path but not its last step, and describes what stands there: nil for nothing.
-func (h *Host) target(name string) (string, fs.FileInfo, error) {
+// openParent opens the folder of a path, and returns the path's last component.
+func (h *Host) openParent(name string, create bool) (*folder, string, error) {
 	if !path.IsAbs(name) {
-		return "", nil, errNotAbsolute
+		return nil, "", errNotAbsolute
 	}
 	clean := path.Clean(name)
 	if clean == "/" {
-		return "", nil, errNotRegular
+		return nil, "", errNotRegular
 	}
-	folder, err := h.resolve(path.Dir(clean))
-	if err != nil {
-		return "", nil, err
-	}
-	target := path.Join(folder, path.Base(clean))
-	info, err := h.files.Lstat(target)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return target, nil, nil
-	case err != nil:
-		return "", nil, bare(err)
-	case info.Mode()&fs.ModeSymlink != 0:
-		return "", nil, ErrSymlink
-	case !info.Mode().IsRegular():
-		return "", nil, errNotRegular
-	}
-	return target, info, nil
+	dir, err := h.openFolder(path.Dir(clean), create)
+	return dir, path.Base(clean), err
 }
 
 // fill makes a new file with its mode and the owner of old, and then gives it its content. It is held when it is returned.
-func (h *Host) fill(name string, data Masked, mode fs.FileMode, old fs.FileInfo) (_ *os.File, err error) {
-	file, err := h.files.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+func (f *folder) fill(name string, data Masked, mode fs.FileMode, old fs.FileInfo) (_ *os.File, err error) {
+	file, err := f.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return nil, bare(err)
 	}
@@ -134,11 +122,11 @@ func keepOwner(file *os.File, old fs.FileInfo) error {
 	return file.Chown(uid, gid)
 }
 
-// syncFolder makes a rename last through a power cut, where the file system can.
-func (h *Host) syncFolder(name string) {
-	if folder, err := h.files.Open(name); err == nil {
-		_ = folder.Sync()
-		_ = folder.Close()
+// sync makes a rename last through a power cut, where the file system can.
+func (f *folder) sync() {
+	if dir, err := f.Open("."); err == nil {
+		_ = dir.Sync()
+		_ = dir.Close()
 	}
 }
 
@@ -163,30 +151,52 @@ func (h *Host) removeFolder(ctx context.Context, name string) error {
 	if err := context.Cause(ctx); err != nil {
 		return err
 	}
-	target, err := h.resolve(name)
-	if err != nil {
-		return err
-	}
-	h.tidy(target)
-	names, err := h.list(ctx, name)
-	if errors.Is(err, fs.ErrNotExist) || (err == nil && len(names) > 0) {
+	dir, err := h.openFolder(name, false)
+	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	if err := h.files.Remove(target); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	defer dir.Close()
+	dir.tidy()
+	parent, err := h.openFolder(path.Dir(dir.path), false)
+	if err != nil {
+		return err
+	}
+	defer parent.Close()
+	is, err := dir.Stat(".")
+	if err != nil {
 		return bare(err)
 	}
-	return nil
+	if now, err := parent.Lstat(path.Base(dir.path)); err != nil || !os.SameFile(is, now) {
+		return errSwapped
+	}
+	// A folder that is not empty stays: the system refuses to remove it.
+	err = parent.Remove(path.Base(dir.path))
+	if err == nil || errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrExist) || errors.Is(err, syscall.ENOTEMPTY) {
+		return nil
+	}
+	return bare(err)
 }
 
 func (h *Host) remove(ctx context.Context, name, wantHash string) error {
-	target, info, err := h.target(name)
+	if err := context.Cause(ctx); err != nil {
+		return err
+	}
+	dir, base, err := h.openParent(name, false)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	info, err := h.entry(dir, base)
 	if err != nil || info == nil {
 		return err
 	}
-	data, err := h.content(ctx, "/"+target)
+	data, err := dir.contentOf(base, info)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -196,7 +206,7 @@ func (h *Host) remove(ctx context.Context, name, wantHash string) error {
 	if hashOf(string(data)) != wantHash {
 		return ErrChanged
 	}
-	if err := h.files.Remove(target); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := dir.Remove(base); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return bare(err)
 	}
 	return nil
