@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -264,6 +265,35 @@ func TestUndoOfAChartLeavesWhatIsInUse(t *testing.T) {
 	stepstest.Undo(t, s)
 	if got := box.Run(t, clustertest.Remote, "", "get", "crd", "tinywidgets.tiny.example.org", "--ignore-not-found", "-o", "name"); got != "" {
 		t.Errorf("left: %q", got)
+	}
+}
+
+// A tenant can write Secrets that look like releases of this link: they are named, and undo does all the rest.
+func TestUndoOfAChartPassesOverWhatIsNoRelease(t *testing.T) {
+	t.Parallel()
+	const ns, tenant = "chart-real", "chart-tenant"
+	s, box := charting(t, "planted", ns, true, nil, 0)
+	before := around(t, box, ns)
+	stepstest.Apply(t, s)
+	planted := "apiVersion: v1\nkind: Namespace\nmetadata: {name: " + tenant + "}\n"
+	for name, labels := range map[string]string{
+		"sh.helm.release.v1.garbage.v1": `name: garbage, version: "1"`,
+		"misnamed":                      `name: tiny, version: "1"`,
+		"unnamed":                       `version: "1"`,
+		"odd":                           `name: Odd_Name, version: "1"`,
+	} {
+		planted += "---\napiVersion: v1\nkind: Secret\nmetadata: {name: " + name + ", namespace: " + tenant +
+			", labels: {owner: helm, carrick/link.planted: install, " + labels + "}}\nstringData: {release: nonsense}\n"
+	}
+	box.Run(t, clustertest.Remote, planted, "apply", "--server-side", "--field-manager=carrick.planted.install", "-f", "-")
+	p := stepstest.Undo(t, s)
+	if left := p.Of(steps.Leave); len(left) != 4 || !slices.ContainsFunc(left, func(it steps.Item) bool {
+		return it.What == "Release chart-tenant/garbage" && strings.Contains(it.Note, "can't be read")
+	}) {
+		t.Errorf("left are %+v", left)
+	}
+	if d := cmp.Diff(before, around(t, box, ns)); d != "" {
+		t.Errorf("undo did not leave things as they were (-before +after):\n%s", d)
 	}
 }
 

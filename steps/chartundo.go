@@ -236,7 +236,13 @@ func revisionOf(m metav1.PartialObjectMetadata) int {
 func (c Chart) look(ctx context.Context, env Env, m metav1.PartialObjectMetadata) (installed, error) {
 	in := installed{found: found{m, secretKind, secretsAt}}
 	var err error
-	if in.Release, err = chart.Current(ctx, env.Cluster, m.Namespace, m.Labels["name"]); err != nil {
+	in.Release, err = chart.Current(ctx, env.Cluster, m.Namespace, m.Labels["name"])
+	if errors.As(err, new(*chart.UnreadableError)) || errors.Is(err, chart.ErrNoRelease) || errors.Is(err, chart.ErrName) {
+		// One such Secret, which any tenant can write, must not keep undo from all the rest.
+		in.item = Item{Verb: Leave, What: releaseAt(m.Namespace, cluster.Clean(m.Labels["name"])), Note: cluster.Clean(err.Error())}
+		return in, nil
+	}
+	if err != nil {
 		return in, err
 	}
 	in.item, err = planUndo(ctx, env, in.found)

@@ -79,11 +79,14 @@ func Find(ctx context.Context, c *cluster.Cluster, namespace, name string) (*Rel
 	return nil, fmt.Errorf("release %s in namespace %s: %w", name, namespace, ErrNoRelease)
 }
 
+// ErrName means that nothing can be the name of a release.
+var ErrName = errors.New("is not the name of a release")
+
 // checkName refuses what no release can be called
 // (helm.sh/helm/v4/pkg/chart/common/util: at most 53 characters).
 func checkName(namespace, name string) error {
 	if len(validation.IsDNS1123Subdomain(name)) > 0 || len(name) > 53 {
-		return fmt.Errorf("%q is not the name of a release: lower-case letters, digits, - and ., at most 53", name)
+		return fmt.Errorf("%q %w: lower-case letters, digits, - and ., at most 53", name, ErrName)
 	}
 	if len(validation.IsDNS1123Label(namespace)) > 0 {
 		return fmt.Errorf("release %s: %q is not the name of a namespace", name, namespace)

@@ -51,7 +51,19 @@ func current(ctx context.Context, c *cluster.Cluster, namespace, name string) (*
 	return fetched(ctx, c, namespace, last.Name)
 }
 
-// fetched reads the release that a Secret holds.
+// UnreadableError means that a Secret with the labels of a release does not hold one.
+type UnreadableError struct {
+	Namespace, Secret string
+	Err               error
+}
+
+func (e *UnreadableError) Error() string {
+	return fmt.Sprintf("the release in Secret %s/%s can't be read: %v", cluster.Clean(e.Namespace), cluster.Clean(e.Secret), e.Err)
+}
+
+func (e *UnreadableError) Unwrap() error { return e.Err }
+
+// fetched reads the release that a Secret holds; an UnreadableError says that it holds none.
 func fetched(ctx context.Context, c *cluster.Cluster, namespace, secret string) (*Release, *unstructured.Unstructured, error) {
 	live, err := c.Fetch(ctx, secretOf(namespace, secret))
 	if apierrors.IsNotFound(err) {
@@ -63,11 +75,11 @@ func fetched(ctx context.Context, c *cluster.Cluster, namespace, secret string) 
 	packed, _, _ := unstructured.NestedString(live.Object, "data", storageKey)
 	data, err := base64.StdEncoding.DecodeString(packed)
 	if err != nil {
-		return nil, nil, fmt.Errorf("the release in Secret %s/%s can't be read: it is not base64", namespace, secret)
+		return nil, nil, &UnreadableError{namespace, secret, errors.New("it is not base64")}
 	}
 	r, err := decode(string(data))
 	if err != nil {
-		return nil, nil, fmt.Errorf("the release in Secret %s/%s can't be read: %w", namespace, secret, err)
+		return nil, nil, &UnreadableError{namespace, secret, err}
 	}
 	r.Namespace, r.Labels, r.UID, r.Created = namespace, live.GetLabels(), live.GetUID(), live.GetCreationTimestamp().Time
 	return r, live, nil
