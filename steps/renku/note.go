@@ -121,31 +121,51 @@ func noteRights(e steps.Env) []cluster.Right {
 	}
 }
 
-// noteHolders are the Secrets on which this link noted something: those that it
-// marked, wherever they are, so that what is noted is found although
-// secret.name or renku.namespace is answered otherwise by now. Where none of
-// them has the note, or they may not be listed, it is the one that is answered.
+// noteHolders are the Secrets on which this link noted something: those with its mark in Renku's own namespace, so that a
+// note is found although secret.name is answered otherwise by now. Where none of them has the note, or they may not be
+// listed, it is the one that is answered. Secrets of other namespaces do not count: any tenant can write a note there,
+// and undo would delete what it names with the rights of Renku's admin. Those are returned by notedElsewhere.
 func noteHolders(ctx context.Context, e steps.Env, prefix string) ([]metav1.PartialObjectMetadata, error) {
 	has := func(o metav1.PartialObjectMetadata) bool { return o.Annotations[prefix+e.Link] != "" }
-	marked, err := e.Cluster.Find(ctx, secrets, "", e.Marked(""))
-	if err != nil && !apierrors.IsForbidden(err) {
-		return nil, fmt.Errorf("look for what this link noted on Secrets: %w", err)
-	}
-	if out := filter(marked, has); len(out) > 0 {
-		return out, nil
-	}
-	ns, name, err := noteHolder(e)
+	ns, name := secretWhere(e)
 	if unread := e.Sound(); unread != nil {
 		return nil, fmt.Errorf("which Secret has what this link noted can't be told; answer secret.name: %w", unread)
 	}
-	if err != nil {
+	if ns == "" {
 		return nil, nil // nothing names one
+	}
+	marked, err := e.Cluster.Find(ctx, secrets, ns, e.Marked(""))
+	if err != nil && !apierrors.IsForbidden(err) {
+		return nil, fmt.Errorf("look for what this link noted on Secrets: %w", err)
+	}
+	if out := filter(marked, has); len(out) > 0 || name == "" {
+		return out, nil
 	}
 	found, err := e.Cluster.Find(ctx, secrets, ns, cluster.Selector{Fields: "metadata.name=" + name})
 	if err != nil {
 		return nil, fmt.Errorf("look for what this link noted on Secret %s/%s: %w", ns, name, err)
 	}
 	return filter(found, has), nil
+}
+
+// notedElsewhere says of each Secret outside Renku's namespace that has a note of this link that undo ignores it.
+func notedElsewhere(ctx context.Context, e steps.Env, prefix, what string) []steps.Item {
+	ns, _ := secretWhere(e)
+	marked, err := e.Cluster.Find(ctx, secrets, "", e.Marked(""))
+	if err != nil {
+		return nil // who may not list them is not misled by them
+	}
+	var out []steps.Item
+	for _, o := range marked {
+		if id := o.Annotations[prefix+e.Link]; id != "" && o.Namespace != ns {
+			space := cluster.Clean(o.Namespace)
+			out = append(out, steps.Item{
+				Verb: steps.Leave, What: fmt.Sprintf("%s %s in Renku", what, cluster.Clean(id)),
+				Note: fmt.Sprintf("Secret %s/%s names it, and anyone who can write Secrets in %s could have written that. If Renku runs there, answer renku.namespace with %s", space, cluster.Clean(o.Name), space, space),
+			})
+		}
+	}
+	return out
 }
 
 func filter[T any](list []T, keep func(T) bool) []T {

@@ -164,8 +164,11 @@ func mendPool(ctx context.Context, e steps.Env, api *cluster.Web, d described, s
 
 func leftPool(ctx context.Context, e steps.Env) (steps.Change, error) {
 	id, err := noteForUndo(ctx, e, notePool)
-	if err != nil || id == "" {
+	if err != nil {
 		return steps.Change{}, err
+	}
+	if id == "" {
+		return steps.Change{Items: notedElsewhere(ctx, e, notePool, "resource pool")}, nil
 	}
 	item := steps.Item{
 		Verb: steps.Delete, What: fmt.Sprintf("resource pool %s in Renku (DELETE /api/data/resource_pools/%s)", id, id), Hash: id,
@@ -176,12 +179,31 @@ func leftPool(ctx context.Context, e steps.Env) (steps.Change, error) {
 	}
 	if why, err := lacksToken(ctx, e); why != "" || err != nil {
 		item.Note += "; " + willAsk
+	} else if name := poolName(ctx, e, id); name != "" {
+		item.Note = fmt.Sprintf("Renku calls it %q; ", name) + item.Note
 	}
 	c := steps.Change{Items: []steps.Item{item}, Rights: noteRights(e)}
 	if d, err := thePool(e); err == nil && d.Quota != nil && d.Quota.ID != "" {
 		c.Along = map[steps.Side][]string{steps.Remote: {"ResourceQuota " + sessionsNamespace(e) + "/" + d.Quota.ID}}
 	}
 	return c, nil
+}
+
+// poolName is what Renku calls a pool; "" where it can't be read.
+func poolName(ctx context.Context, e steps.Env, id string) string {
+	number, err := strconv.Atoi(id)
+	if err != nil {
+		return ""
+	}
+	api, err := e.API()
+	if err != nil {
+		return ""
+	}
+	p, err := onePool(ctx, api, number)
+	if err != nil {
+		return ""
+	}
+	return cluster.Clean(p.Name)
 }
 
 func removePool(ctx context.Context, e steps.Env, say steps.Progress) error {

@@ -217,6 +217,42 @@ func TestVerifyUndoFindsNotesElsewhere(t *testing.T) {
 	}
 }
 
+// A tenant of another namespace can write a note, too; undo deletes nothing by it.
+func TestUndoIgnoresNotesOfTenants(t *testing.T) {
+	t.Parallel()
+	box, f := seeded(t), startRenku(t)
+	s := ready(t, "planted", f, box, nil)
+	box.Run(t, clustertest.Local, `
+apiVersion: v1
+kind: Namespace
+metadata: {name: aaa-team}
+---
+apiVersion: v1
+kind: Secret
+metadata:
+  name: notes
+  namespace: aaa-team
+  labels: {carrick/link.planted: secret}
+  annotations: {carrick/pool-id.planted: "77", carrick/cluster-id.planted: 01KDY02100RENKVTESTCAVSTER}
+`, "apply", "--server-side", "--field-manager=carrick.planted.secret", "-f", "-")
+	f.pools[77] = map[string]any{"name": "Paris production"}
+	p, err := s.PlanUndo(t.Context(), steps.Scope{Steps: []string{"register", "pool"}})
+	if err != nil || len(p.Of(steps.Delete)) != 0 {
+		t.Fatalf("undo would delete %+v, %v", p.Of(steps.Delete), err)
+	}
+	left := p.Of(steps.Leave)
+	for _, what := range []string{"resource pool 77", "cluster 01KDY02100RENKVTESTCAVSTER"} {
+		if !slices.ContainsFunc(left, func(it steps.Item) bool {
+			return strings.HasPrefix(it.What, what) && strings.Contains(it.Note, "Secret aaa-team/notes")
+		}) {
+			t.Errorf("nothing is said of %s: %+v", what, left)
+		}
+	}
+	if err := s.Undo(t.Context(), p, nil); err != nil || f.pools[77] == nil {
+		t.Errorf("undo: %v, pools %v", err, f.pools)
+	}
+}
+
 // A number alone makes no pool this link's: another Renku has the same numbers.
 func TestUndoLeavesAPoolOfAnother(t *testing.T) {
 	t.Parallel()

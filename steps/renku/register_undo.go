@@ -24,7 +24,9 @@ func leftCluster(ctx context.Context, e steps.Env) (steps.Change, error) {
 	}
 	why, err := lacksToken(ctx, e)
 	if id == "" {
-		return stoodBefore(ctx, e, why, err), nil
+		c := stoodBefore(ctx, e, why, err)
+		c.Items = append(c.Items, notedElsewhere(ctx, e, noteCluster, "cluster")...)
+		return c, nil
 	}
 	item := steps.Item{Verb: steps.Delete, What: fmt.Sprintf("cluster %s in Renku (DELETE /api/data/clusters/%s)", id, id), Hash: id}
 	item.Note = "a cluster to which pools still point is left: they would become pools of the local cluster"
