@@ -86,7 +86,12 @@ func (s *Session) applyOne(ctx context.Context, a Planned, o ApplyOptions, untou
 			return err
 		}
 	}
-	now, wanted, err := s.planKnown(ctx, j)
+	var now Planned
+	var wanted bool
+	err := waitOut(ctx, s.tagged(a, say), func() (err error) {
+		now, wanted, err = s.planKnown(ctx, j)
+		return err
+	})
 	if err != nil {
 		return err
 	}
@@ -101,7 +106,7 @@ func (s *Session) applyOne(ctx context.Context, a Planned, o ApplyOptions, untou
 	}
 	env := s.env(ctx, a.Side, &usage{})
 	env.Action, env.Apply = a.Action, o
-	err = action.Do(ctx, env, s.tagged(a, say))
+	err = waitOut(ctx, s.tagged(a, say), func() error { return action.Do(ctx, env, s.tagged(a, say)) })
 	s.Forget() // access reviews and the like may answer otherwise now
 	if err != nil {
 		return &ActionError{a.Step, a.Action, s.guide.Sides[a.Side].Name, "do", err}
@@ -322,12 +327,15 @@ func (s *Session) Undo(ctx context.Context, p *Plan, say Progress) error {
 		action, _ := s.guide.Action(a.Action)
 		env := s.env(ctx, a.Side, &usage{})
 		env.Action = a.Action
-		now, err := action.PlanUndo(ctx, env)
-		if err == nil && !sameChange(a.Change, now) {
-			err = errOtherPlan
-		}
+		err := waitOut(ctx, s.tagged(a, say), func() error {
+			now, err := action.PlanUndo(ctx, env)
+			if err == nil && !sameChange(a.Change, now) {
+				err = errOtherPlan
+			}
+			return err
+		})
 		if err == nil {
-			err = action.Undo(ctx, env, s.tagged(a, count))
+			err = waitOut(ctx, s.tagged(a, say), func() error { return action.Undo(ctx, env, s.tagged(a, count)) })
 			s.Forget()
 		}
 		if err != nil {
