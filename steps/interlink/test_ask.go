@@ -214,9 +214,8 @@ func (d askDoer) Do(ctx context.Context, e steps.Env, say steps.Progress) error 
 	return d.trial().keep(ctx, e, say, map[string]string{"asked.yaml": string(text), "rules.txt": strings.Join(lines, "\n") + "\n"})
 }
 
-// opensWithin is how long a port that was just opened may need: a load balancer
-// takes its time.
-const opensWithin = 30 * time.Second
+// opensWithin is how long a port may take to open: a cloud's load balancer takes a minute or more.
+const opensWithin = 2 * time.Minute
 
 // opens returns when an address takes connections, or has not in that time: what is
 // wrong then the answer says.
