@@ -58,8 +58,8 @@ lint: $(BIN)/staticcheck ## gofumpt, vet, staticcheck
 	$(BIN)/staticcheck ./...
 	cd cluster/sandbox && $(BIN)/staticcheck ./...
 
-$(BIN)/staticcheck: .ci/tools/go.mod
-	cd .ci/tools && $(GO) build -o $(BIN)/ honnef.co/go/tools/cmd/staticcheck mvdan.cc/gofumpt
+$(BIN)/staticcheck $(BIN)/gotestsum &: .ci/tools/go.mod
+	cd .ci/tools && $(GO) build -o $(BIN)/ honnef.co/go/tools/cmd/staticcheck mvdan.cc/gofumpt gotest.tools/gotestsum
 
 # What verify tries, a row of its table each.
 KINDS := crash,fault,right,hostile,secret,live,cycle,adopt,owner,walk,fuzz
@@ -72,9 +72,11 @@ verify: build sandbox ## the rest: crashes, faults, rights, hostile input, secre
 		$(GO) run ./cluster/clustertest/cases/table $(if $(GUIDES),,-want $(KINDS)) $(CASES) && exit $$status
 
 .PHONY: verify-tests verify-fuzz
-verify-tests:
-	CARRICK_GUIDES="$(GUIDES)" CARRICK_CASES=$(CASES) $(ON_SANDBOXES) $(GO) test -count=1 -p 6 -parallel 100 -timeout 80m \
-		-run '^TestVerify' $(if $(GUIDES),$(GUIDES:%=./steps/%) ./cmd/carrick,./...)
+# A test that fails is run once more, alone, and named: what fails by chance is seen, and what is broken fails again.
+verify-tests: $(BIN)/gotestsum
+	CARRICK_GUIDES="$(GUIDES)" CARRICK_CASES=$(CASES) $(ON_SANDBOXES) $(BIN)/gotestsum --format pkgname-and-test-fails --hide-summary skipped \
+		--rerun-fails=1 --rerun-fails-run-root-test --packages '$(if $(GUIDES),$(GUIDES:%=./steps/%) ./cmd/carrick,./...)' -- \
+		-count=1 -p 6 -parallel 100 -timeout 80m -run '^TestVerify'
 verify-fuzz: # takes what the others leave
 	CARRICK_CASES=$(CASES) WORKERS=1 TARGETS=2 nice -n 19 .ci/fuzz 60s 4s >$(BIN)/fuzz.log 2>&1 || { cat $(BIN)/fuzz.log; exit 1; }
 

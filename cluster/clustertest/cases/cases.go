@@ -7,6 +7,8 @@ package cases
 import (
 	"encoding/json"
 	"os"
+	"runtime/debug"
+	"strings"
 	"testing"
 )
 
@@ -16,8 +18,13 @@ const File = "CARRICK_CASES"
 // Case is one line of the file.
 type Case struct {
 	Kind string `json:"kind"` // "crash", "fault": a row of the table
-	Name string `json:"name"` // what was tried; unique in its kind
+	Name string `json:"name"` // what was tried; unique in its kind and package
 	Held bool   `json:"held"`
+	// Package and Test are the test binary and the top-level test that tried it; Run is the process. A test that is run
+	// again tries all its cases again.
+	Package string `json:"package,omitempty"`
+	Test    string `json:"test,omitempty"`
+	Run     int    `json:"run,omitempty"`
 }
 
 // Run tries one case as a subtest.
@@ -50,7 +57,12 @@ func Note(t testing.TB, kind, name string, held bool) {
 	if path == "" {
 		return
 	}
-	line, err := json.Marshal(Case{kind, name, held})
+	c := Case{Kind: kind, Name: name, Held: held, Run: os.Getpid()}
+	c.Test, _, _ = strings.Cut(t.Name(), "/")
+	if info, ok := debug.ReadBuildInfo(); ok {
+		c.Package = strings.TrimSuffix(info.Path, ".test")
+	}
+	line, err := json.Marshal(c)
 	if err != nil {
 		t.Fatal(err)
 	}

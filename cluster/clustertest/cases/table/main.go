@@ -36,33 +36,59 @@ func main() {
 	}
 }
 
-// count reads the files that are named.
+// count reads the files that are named. Of a test that was run again only the last run counts; it is named, as are the
+// first cases of each kind that did not hold.
 func count(files []string) (tried, held map[string]int, err error) {
-	tried, held = map[string]int{}, map[string]int{}
+	var all []cases.Case
 	for _, path := range files {
-		f, err := os.Open(path)
+		some, err := read(path)
 		if err != nil {
 			return nil, nil, err
 		}
-		defer f.Close()
-		lines := bufio.NewScanner(f)
-		for lines.Scan() {
-			var c cases.Case
-			if err := json.Unmarshal(lines.Bytes(), &c); err != nil {
-				return nil, nil, fmt.Errorf("%s: %w", path, err)
-			}
-			tried[c.Kind]++
-			if c.Held {
-				held[c.Kind]++
-			} else if failed := tried[c.Kind] - held[c.Kind]; failed <= shownFailures {
-				fmt.Printf("did not hold: %s: %s\n", c.Kind, c.Name)
-			}
+		all = append(all, some...)
+	}
+	type test struct{ pkg, name string }
+	last, again := map[test]int{}, map[test]bool{}
+	for _, c := range all {
+		at := test{c.Package, c.Test}
+		if was, ok := last[at]; ok && was != c.Run && !again[at] {
+			again[at] = true
+			fmt.Printf("run again: %s in %s\n", c.Test, c.Package)
 		}
-		if err := lines.Err(); err != nil {
-			return nil, nil, err
+		last[at] = c.Run
+	}
+	tried, held = map[string]int{}, map[string]int{}
+	for _, c := range all {
+		if last[test{c.Package, c.Test}] != c.Run {
+			continue
+		}
+		tried[c.Kind]++
+		if c.Held {
+			held[c.Kind]++
+		} else if failed := tried[c.Kind] - held[c.Kind]; failed <= shownFailures {
+			fmt.Printf("did not hold: %s: %s\n", c.Kind, c.Name)
 		}
 	}
 	return tried, held, nil
+}
+
+// read returns the cases in a file.
+func read(path string) ([]cases.Case, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	var out []cases.Case
+	lines := bufio.NewScanner(f)
+	for lines.Scan() {
+		var c cases.Case
+		if err := json.Unmarshal(lines.Bytes(), &c); err != nil {
+			return nil, fmt.Errorf("%s: %w", path, err)
+		}
+		out = append(out, c)
+	}
+	return out, lines.Err()
 }
 
 // print prints the table, and tells whether all held.
