@@ -65,7 +65,10 @@ type Given map[string]any
 const LeftEmpty = ""
 
 // MissingError says which questions have no answer and no default.
-type MissingError struct{ Questions []Question }
+type MissingError struct {
+	Questions []Question
+	Proposed  []string // what another admin's facts file proposes for them, "KEY: …"
+}
 
 func (e *MissingError) Error() string {
 	var b strings.Builder
@@ -79,6 +82,9 @@ func (e *MissingError) Error() string {
 			how += "; --secret " + q.Key + "=@FILE"
 		}
 		fmt.Fprintf(&b, "%s (%s)", q.Key, how)
+	}
+	for _, p := range e.Proposed {
+		b.WriteString("; for " + p + ": answer it if that is right")
 	}
 	return b.String()
 }

@@ -81,7 +81,7 @@ func openHandedEnd(l *Link, side Side, g *Guide, keys facts.Keys) (End, error) {
 	if err != nil {
 		return End{}, err
 	}
-	if err := h.Differences(g, l.Answers); err != nil {
+	if err := h.Differences(g, side, l.Answers); err != nil {
 		h.Close()
 		return End{}, err
 	}

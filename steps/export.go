@@ -86,7 +86,7 @@ func (s *Session) exportJob(ctx context.Context, j job) (ExportedAction, bool, e
 	case use.sound() != nil:
 		err = use.sound()
 	case len(use.missing) > 0:
-		return out, false, &MissingError{use.missing}
+		return out, false, &MissingError{Questions: use.missing}
 	case errors.As(err, &absent):
 		out.Pending = absent.Error()
 		return out, true, nil

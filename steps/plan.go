@@ -163,7 +163,7 @@ func (s *Session) planJob(ctx context.Context, j job) (Planned, bool, error) {
 	if use.failed != nil {
 		err = use.failed
 	} else if len(use.missing) > 0 {
-		return pl, false, &MissingError{use.missing}
+		return pl, false, &MissingError{Questions: use.missing}
 	}
 	if absent := (*AbsentError)(nil); errors.As(err, &absent) {
 		pl.Pending, pl.handed = absent.Error(), absent.handed

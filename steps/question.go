@@ -29,8 +29,12 @@ type Question struct {
 	Adopt func(context.Context, Env) (value any, from string, err error)
 	// Check is a rule of its own beyond the kind's. Of a YAML answer its error
 	// may begin with the line that is wrong: "line 3: …".
-	Check  func(value string) error
-	Secret bool // in memory only; headless by --secret KEY=@file or KEY=-
+	Check func(value string) error
+	// NotFromPeer means that an answer in another admin's facts file does not count: it would choose an address that gets
+	// a credential, a program or a unit that is run, an image, a chart, or a namespace that is offered. An answer to a
+	// question that is asked of the reader's side (On) never counts; both are shown as proposals.
+	NotFromPeer bool
+	Secret      bool // in memory only; headless by --secret KEY=@file or KEY=-
 	// By is the action that gets the answer of a secret question from a person,
 	// such as a sign-in; "": it is given.
 	By   string

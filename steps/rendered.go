@@ -29,7 +29,7 @@ func (s *Session) Render(ctx context.Context, action string) ([]*unstructured.Un
 	case use.failed != nil:
 		return nil, use.failed
 	case len(use.missing) > 0:
-		return nil, &MissingError{use.missing}
+		return nil, &MissingError{Questions: use.missing}
 	}
 	for _, obj := range objs {
 		markObject(env, obj, nil)

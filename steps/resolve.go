@@ -195,7 +195,7 @@ func (r *resolver) resolve(q *Question) (v any, from string) {
 		return v, "given"
 	}
 	for _, side := range Sides {
-		if h := r.s.ends[side].Handed; h != nil {
+		if h := r.s.ends[side].Handed; h != nil && q.countsFrom(side) {
 			if v, from := h.answer(r.ctx, q); v != nil {
 				return v, from
 			}
@@ -216,11 +216,31 @@ func (q *Question) side() Side {
 	return q.On
 }
 
+// countsFrom reports whether an answer in the facts file of a side's admin counts for whoever reads it.
+func (q *Question) countsFrom(side Side) bool {
+	return q.On == side || q.On == "" && !q.NotFromPeer
+}
+
+// proposed is what another admin's facts file answers where that does not count; "": nothing else than what holds here.
+func (s *Session) proposed(ctx context.Context, q *Question, holds any) string {
+	for _, side := range Sides {
+		h := s.ends[side].Handed
+		if h == nil || q.countsFrom(side) {
+			continue
+		}
+		if v, from := h.answer(ctx, q); v != nil && (holds == nil || q.Show(v) != q.Show(holds)) {
+			return from + " proposes " + cluster.Clean(q.Show(v))
+		}
+	}
+	return ""
+}
+
 // Answered is an answer as it stands, and where it came from.
 type Answered struct {
 	Question *Question
 	Value    any
 	From     string // "given", or where the default was taken from
+	Proposed string // what another admin's facts file proposes, and which; "": nothing
 	Asked    bool   // false: its When says that it does not apply
 	Err      error  // why its default could not be read
 }
@@ -239,6 +259,7 @@ func (s *Session) Answers(ctx context.Context, step *Step) []Answered {
 		a := Answered{Question: q, Asked: (step.When == nil || step.When(base)) && (q.When == nil || q.When(r.env(q.side())))}
 		a.Value, a.From = r.resolve(q)
 		a.Err = r.use.failed
+		a.Proposed = s.proposed(ctx, q, a.Value)
 		out = append(out, a)
 	}
 	return out
@@ -254,6 +275,17 @@ func (s *Session) Missing(ctx context.Context, names ...string) []Question {
 			if a.Asked && a.Value == nil && a.Err == nil && !a.Question.Opt {
 				out = append(out, *a.Question)
 			}
+		}
+	}
+	return out
+}
+
+// WhatIsMissing is the error of missing answers, with what another admin's facts file proposes for them.
+func (s *Session) WhatIsMissing(ctx context.Context, questions []Question) *MissingError {
+	out := &MissingError{Questions: questions}
+	for i := range questions {
+		if p := s.proposed(ctx, &questions[i], nil); p != "" {
+			out.Proposed = append(out.Proposed, questions[i].Key+" "+p)
 		}
 	}
 	return out

@@ -145,7 +145,7 @@ func (s *Session) Probe(ctx context.Context, c Cell) (Result, Trace) {
 	if err := use.sound(); err != nil {
 		r = Unseen(err)
 	} else if missing := use.unanswered(); len(missing) > 0 {
-		r = Skipped("%s", (&MissingError{missing}).Error())
+		r = Skipped("%s", (&MissingError{Questions: missing}).Error())
 	}
 	if ctx.Err() != nil && parent.Err() == nil { // what came late may be built on reads that were cut short
 		r = Result{Status: Unknown, Found: "no answer within " + patience.String(), Err: r.Err}

@@ -80,6 +80,9 @@ func (f *form) help(q steps.Answered) string {
 	case q.Question.Opt:
 		parts = append(parts, "(may stay empty)")
 	}
+	if q.Proposed != "" {
+		parts = append(parts, "("+oneLine(q.Proposed)+")")
+	}
 	if q.Question.Many {
 		parts = append(parts, "Many: separated by commas.")
 	}

@@ -48,7 +48,7 @@ func (a *app) runExport(ctx context.Context, link, dir string, force bool) error
 	}
 	defer s.Close()
 	if missing := s.Missing(ctx); len(missing) > 0 {
-		return &steps.MissingError{Questions: missing}
+		return s.WhatIsMissing(ctx, missing)
 	}
 	e, err := s.Export(ctx)
 	if err != nil {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"os"
+	"strings"
 	"testing"
 
 	"carrick/assets"
@@ -11,6 +12,27 @@ import (
 func readFile(path string) (string, error) {
 	b, err := os.ReadFile(path)
 	return string(b), err
+}
+
+// What chooses an address, a program, an image or a chart comes from no other admin's file.
+func TestNoFileChoosesWhatIsRun(t *testing.T) {
+	found := 0
+	for _, g := range guides() {
+		for _, step := range g.Steps {
+			for _, q := range step.Ask {
+				chooses := q.Kind == steps.URL || q.Kind == steps.Path || strings.HasSuffix(q.Key, ".image") || strings.HasSuffix(q.Key, ".source")
+				if q.On != "" || !chooses || len(q.Of) > 0 { // one that is asked of a side counts for that side alone
+					continue
+				}
+				if found++; !q.NotFromPeer {
+					t.Errorf("%s: another admin's file chooses %s", g.Name, q.Key)
+				}
+			}
+		}
+	}
+	if found < 10 {
+		t.Errorf("%d such questions: this proves nothing", found)
+	}
 }
 
 func TestGuidesAreValid(t *testing.T) {

@@ -240,7 +240,7 @@ func missingRights(s *steps.Session, lacking steps.Lacking, so string) error {
 // whyMissing says which answers are missing, or which rights, where carrick could
 // find the answers out if it might look.
 func whyMissing(ctx context.Context, s *steps.Session, missing []steps.Question) error {
-	err := error(&steps.MissingError{Questions: missing})
+	err := error(s.WhatIsMissing(ctx, missing))
 	unread, askErr := s.Unread(ctx)
 	if askErr != nil {
 		return err

@@ -73,7 +73,7 @@ func exposure() steps.Step {
 				Help: "Only these may reach the proxy. Left empty, everybody may knock: the API asks for a token still, but its port is open to the world as far as no firewall shuts it.",
 			},
 			{
-				Key: "exposure.image", Title: "Image of the proxy", Kind: steps.Text, When: in(byProxy), Adopt: adoptImage, Check: checkImage,
+				Key: "exposure.image", Title: "Image of the proxy", Kind: steps.Text, NotFromPeer: true, When: in(byProxy), Adopt: adoptImage, Check: checkImage,
 				Help:    "nginx that runs without root's rights; name a copy of it where nodes pull from a registry of the site.",
 				Default: steps.Fixed("docker.io/nginxinc/nginx-unprivileged:1.28-alpine", "upstream"),
 			},

@@ -26,7 +26,7 @@ func test() steps.Step {
 				Default: steps.Fixed(true, "what alone proves it from where jobs run"),
 			},
 			{
-				Key: "test.image", Title: "Image of the test Job", Kind: steps.Text, When: runsJob, Default: testImageDefault,
+				Key: "test.image", Title: "Image of the test Job", Kind: steps.Text, NotFromPeer: true, When: runsJob, Default: testImageDefault,
 				Help: "One with kubectl in it, that compute nodes can pull. docker.io/bitnami/kubectl of the published guide is gone.",
 			},
 		},

@@ -43,7 +43,7 @@ func offloading() steps.Step {
 func offloadingQuestions() []steps.Question {
 	return []steps.Question{
 		{
-			Key: "offloading.namespace", Title: "Namespace to extend", Kind: steps.Namespace,
+			Key: "offloading.namespace", Title: "Namespace to extend", Kind: steps.Namespace, NotFromPeer: true,
 			Adopt:   adoptOffloaded,
 			Help:    "Made if it is not there. Undo deletes it at the provider, with all that is in it there.",
 			Default: steps.Fixed("demo", "the published guide"),

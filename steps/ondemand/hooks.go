@@ -24,7 +24,7 @@ func hooks() steps.Step {
 				Default: allowDefault,
 			},
 			{
-				Key: "hooks.also", Title: "Hook of the site that runs first", Kind: steps.Path, Opt: true, Adopt: adoptAlso,
+				Key: "hooks.also", Title: "Hook of the site that runs first", Kind: steps.Path, NotFromPeer: true, Opt: true, Adopt: adoptAlso,
 				Help:    "The portal runs one hook. One that was there before, and has nothing to do with Kubernetes, is called by carrick's.",
 				Default: alsoDefault,
 			},

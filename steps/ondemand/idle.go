@@ -44,7 +44,7 @@ func idle() steps.Step {
 				Default: steps.Fixed("4h", "the chart's default"),
 			},
 			{
-				Key: "idle.source", Title: "Where its chart comes from", Kind: steps.Text, When: usesIdle, Check: checkSource,
+				Key: "idle.source", Title: "Where its chart comes from", Kind: steps.Text, NotFromPeer: true, When: usesIdle, Check: checkSource,
 				Help:    "A chart repository (https://…, oci://…), or a folder of this machine that holds the chart.",
 				Default: steps.Fixed("https://osc.github.io/k8-namespace-reaper", "upstream's own"),
 			},

@@ -16,7 +16,7 @@ func kubectl() steps.Step {
 		Name: "kubectl", Title: "Root's kubectl",
 		Why: "At each login the portal's hook runs kubectl as root, and the dashboard runs it as the user. Root gets a kubeconfig that never changes: it names the CA and the token, which stand in files beside it.",
 		Ask: []steps.Question{{
-			Key: "kubectl.path", Title: "kubectl on the web node", Kind: steps.Path,
+			Key: "kubectl.path", Title: "kubectl on the web node", Kind: steps.Path, NotFromPeer: true,
 			Adopt:   adoptKubectl,
 			Help:    "It stands in the cluster file and in the script that renews the token. carrick downloads none: where it is missing, the fix has the lines that do.",
 			Default: steps.Fixed("/usr/local/bin/kubectl", "where the published page puts it"),

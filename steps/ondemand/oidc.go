@@ -14,7 +14,7 @@ func oidc() steps.Step {
 		Why: "Users reach the API server with the token of their login to the portal. So both trust one issuer, the token names the API server's client among its audience, and the API server makes of it the plain login name.",
 		Ask: []steps.Question{
 			{
-				Key: "oidc.issuer", Title: "Issuer of the tokens", Kind: steps.URL, Adopt: adoptIssuer, When: withOIDC,
+				Key: "oidc.issuer", Title: "Issuer of the tokens", Kind: steps.URL, NotFromPeer: true, Adopt: adoptIssuer, When: withOIDC,
 				Help:    "As the provider calls itself, such as https://idp.example.org/realms/main: what ADDRESS/.well-known/openid-configuration says under issuer. It is not the token endpoint that upstream's example has.",
 				Default: issuerDefault,
 			},

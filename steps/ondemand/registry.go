@@ -34,7 +34,7 @@ func registryQuestions() []steps.Question {
 			Default: steps.Fixed(false, "public images need none"),
 		},
 		{
-			Key: "registry.host", Title: "Address of the registry", Kind: steps.Text, When: usesRegistry, Check: probe.ValidRegistry,
+			Key: "registry.host", Title: "Address of the registry", Kind: steps.Text, NotFromPeer: true, When: usesRegistry, Check: probe.ValidRegistry,
 			Adopt: adoptRegistryHost,
 			Help:  "host or host:port, as the names of its images begin.",
 		},
@@ -54,7 +54,7 @@ func registryQuestions() []steps.Question {
 			Default: steps.Fixed("private-docker-registry", "the published page"),
 		},
 		{
-			Key: "registry.ca", Title: "CA of the registry, on the web node", Kind: steps.Path, Opt: true, When: usesRegistry,
+			Key: "registry.ca", Title: "CA of the registry, on the web node", Kind: steps.Path, NotFromPeer: true, Opt: true, When: usesRegistry,
 			Help: "PEM, for a registry whose certificate the system does not trust. The nodes of the cluster must trust it, too. Empty: the system's.",
 			Adopt: func(ctx context.Context, e steps.Env) (any, string, error) {
 				for _, folder := range []string{"/etc/containers/certs.d", "/etc/docker/certs.d"} {

@@ -33,7 +33,7 @@ func clusterQuestions() []steps.Question {
 			Default: func(e steps.Env) (any, string) { return e.Answers.Text("cluster.id"), "the short name" },
 		},
 		{
-			Key: "cluster.server", Title: "Address of the API server, as the web node reaches it", Kind: steps.URL, Adopt: adoptClusterKey("job.server.endpoint"),
+			Key: "cluster.server", Title: "Address of the API server, as the web node reaches it", Kind: steps.URL, NotFromPeer: true, Adopt: adoptClusterKey("job.server.endpoint"),
 			Help: "It goes into root's kubeconfig and into every user's.",
 			Default: func(e steps.Env) (any, string) {
 				if server, err := e.Peer.Text(check.ServerFact); err == nil {

@@ -29,7 +29,7 @@ func walltime() steps.Step {
 				Default: steps.Fixed(false, "it deletes pods: that is to be wanted"),
 			},
 			{
-				Key: "walltime.source", Title: "Where its chart comes from", Kind: steps.Text, When: usesWalltime, Check: checkSource,
+				Key: "walltime.source", Title: "Where its chart comes from", Kind: steps.Text, NotFromPeer: true, When: usesWalltime, Check: checkSource,
 				Help:    "A chart repository (https://…, oci://…), or a folder of this machine that holds the chart.",
 				Default: steps.Fixed("https://osc.github.io/job-pod-reaper", "upstream's own"),
 			},

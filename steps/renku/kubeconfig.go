@@ -61,7 +61,7 @@ func kubeconfigQuestions() []steps.Question {
 			Default: steps.Fixed(false, "nothing is run unasked"),
 		},
 		{
-			Key: "reach.image", Title: "Image of that Job", Kind: steps.Text, When: asksFromInside,
+			Key: "reach.image", Title: "Image of that Job", Kind: steps.Text, NotFromPeer: true, When: asksFromInside,
 			Help:    "An image with kubectl in it.",
 			Default: steps.Fixed("registry.k8s.io/kubectl:v1.33.0", "upstream's own image"),
 		},

@@ -27,7 +27,7 @@ func register() steps.Step {
 func registerQuestions() []steps.Question {
 	return []steps.Question{
 		{
-			Key: "renku.url", Title: "Address of the Renku portal", Kind: steps.URL, Check: checkRenkuURL,
+			Key: "renku.url", Title: "Address of the Renku portal", Kind: steps.URL, NotFromPeer: true, Check: checkRenkuURL,
 			Help:    "https:// and the host name, without a path. Its API is asked below /api/data: whether it is Renku that answers there, and not a login page or a proxy, says the check api-answers.",
 			Default: portalAddress,
 		},

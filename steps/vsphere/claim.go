@@ -23,7 +23,7 @@ func claim() steps.Step {
 				Default: steps.Fixed(false, "a bound claim is a good sign, and pods need an image"),
 			},
 			{
-				Key: "claim.image", Title: "Image of these pods", Kind: steps.Text, When: triesPods, Check: checkPodImage, Adopt: adoptPodImage,
+				Key: "claim.image", Title: "Image of these pods", Kind: steps.Text, NotFromPeer: true, When: triesPods, Check: checkPodImage, Adopt: adoptPodImage,
 				Help:    "One with sh, cat and sleep in it, which nodes can pull.",
 				Default: steps.Fixed("docker.io/library/busybox:stable", "upstream"),
 			},

@@ -67,7 +67,7 @@ func extension() steps.Step {
 func extensionQuestions() []steps.Question {
 	return []steps.Question{
 		{
-			Key: "extension.image", Title: "Image of the extension", Kind: steps.Text, Check: checkImage, Default: defaultImage, Adopt: adoptExtensionImage,
+			Key: "extension.image", Title: "Image of the extension", Kind: steps.Text, NotFromPeer: true, Check: checkImage, Default: defaultImage, Adopt: adoptExtensionImage,
 			Help: "carrick's own is in no public registry: make image IMAGE=REGISTRY/carrick:TAG builds it of this source, without a daemon, and pushes it where the guest's nodes pull from. Name a tag or a digest.",
 		},
 		{

@@ -24,7 +24,7 @@ func nfsQuestions() []steps.Question {
 			Help: "A name or address that the guest's nodes reach, not only this machine.",
 		},
 		{
-			Key: "nfs.path", Title: "Exported folder", Kind: steps.Path, Default: standingField("path"),
+			Key: "nfs.path", Title: "Exported folder", Kind: steps.Path, NotFromPeer: true, Default: standingField("path"),
 			Help: "As the server exports it; folders below it are mounted, too.",
 		},
 		{
@@ -54,7 +54,7 @@ func nfsQuestions() []steps.Question {
 			Help: "The class names the provisioner after it: cluster.local/RELEASE",
 		},
 		{
-			Key: "nfs.source", Title: "Where its chart comes from", Kind: steps.Text, Check: checkSource,
+			Key: "nfs.source", Title: "Where its chart comes from", Kind: steps.Text, NotFromPeer: true, Check: checkSource,
 			Help:    "A chart repository (https://…, oci://…), or a folder of this machine that holds the folder " + nfsChart + ".",
 			Default: steps.Fixed("https://kubernetes-sigs.github.io/nfs-subdir-external-provisioner", "upstream's own"),
 		},
@@ -64,7 +64,7 @@ func nfsQuestions() []steps.Question {
 			Default: steps.Fixed("4.0.18", "upstream's last one"),
 		},
 		{
-			Key: "nfs.image", Title: "Image of the provisioner", Kind: steps.Text, Opt: true, Check: checkImage, Adopt: adoptNFSImage,
+			Key: "nfs.image", Title: "Image of the provisioner", Kind: steps.Text, NotFromPeer: true, Opt: true, Check: checkImage, Adopt: adoptNFSImage,
 			Help: "A copy of it with its tag, where nodes pull from a registry of the site. Left empty, the chart's: registry.k8s.io/sig-storage/nfs-subdir-external-provisioner:v4.0.2",
 		},
 	}

@@ -153,6 +153,9 @@ func (w *walk) sayAnswer(a steps.Answered) {
 	default:
 		w.out.sentence("Now: %s, %s", shown(q, a.Value), from(a))
 	}
+	if a.Proposed != "" {
+		w.out.sentence("%s", oneLine(a.Proposed))
+	}
 	for i, c := range q.Of {
 		w.out.sentence("%d: %s", i+1, c.Title)
 	}
