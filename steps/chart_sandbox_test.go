@@ -1,7 +1,11 @@
 package steps_test
 
 import (
+	"bytes"
+	"compress/gzip"
 	"context"
+	"encoding/base64"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -291,6 +295,72 @@ func TestUndoOfAChartPassesOverWhatIsNoRelease(t *testing.T) {
 		return it.What == "Release chart-tenant/garbage" && strings.Contains(it.Note, "can't be read")
 	}) {
 		t.Errorf("left are %+v", left)
+	}
+	if d := cmp.Diff(before, around(t, box, ns)); d != "" {
+		t.Errorf("undo did not leave things as they were (-before +after):\n%s", d)
+	}
+}
+
+// withHooks puts hooks into the stored release of the small chart.
+func withHooks(t *testing.T, box *clustertest.Sandbox, ns string, hooks ...map[string]any) {
+	t.Helper()
+	const secret = "sh.helm.release.v1.tiny.v1"
+	packed, err := base64.StdEncoding.DecodeString(box.Run(t, clustertest.Remote, "", "-n", ns, "get", "secret", secret, "-o", `go-template={{.data.release | base64decode}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	unpacked, err := gzip.NewReader(bytes.NewReader(packed))
+	if err != nil {
+		t.Fatal(err)
+	}
+	release := map[string]any{}
+	if err := json.NewDecoder(unpacked).Decode(&release); err != nil {
+		t.Fatal(err)
+	}
+	release["hooks"] = hooks
+	var out bytes.Buffer
+	w := gzip.NewWriter(&out)
+	if err := errors.Join(json.NewEncoder(w).Encode(release), w.Close()); err != nil {
+		t.Fatal(err)
+	}
+	patch, err := json.Marshal(map[string]any{"stringData": map[string]any{"release": base64.StdEncoding.EncodeToString(out.Bytes())}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	box.Run(t, clustertest.Remote, "", "-n", ns, "patch", "secret", secret, "--type=merge", "-p", string(patch))
+}
+
+// Whoever can write Secrets in the namespace of a release can put hooks into its record. Undo runs none of them.
+func TestUndoRunsNoStoredHooks(t *testing.T) {
+	t.Parallel()
+	const ns, production = "chart-hooked", "chart-production"
+	s, box := charting(t, "hooked", ns, true, nil, 0)
+	box.Cleanup(t, clustertest.Remote, "delete", "clusterrolebinding", "planted")
+	before := around(t, box, ns)
+	stepstest.Apply(t, s)
+	box.Run(t, clustertest.Remote, "", "create", "namespace", production)
+	withHooks(t, box, ns, map[string]any{
+		"name": "planted", "kind": "ClusterRoleBinding", "path": "tiny/templates/a.yaml", "events": []string{"pre-delete"}, "weight": 0,
+		"manifest": "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRoleBinding\nmetadata: {name: planted}\n" +
+			"roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: cluster-admin}\nsubjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: mallory}]\n",
+	}, map[string]any{
+		"name": production, "kind": "Namespace", "path": "tiny/templates/b.yaml", "events": []string{"post-delete"}, "weight": 0, "delete_policies": []string{"before-hook-creation", "hook-succeeded"},
+		"manifest": "apiVersion: v1\nkind: Namespace\nmetadata: {name: " + production + "}\n",
+	})
+	s.Forget()
+	p := stepstest.Undo(t, s)
+	for _, what := range []string{"pre-delete hook ClusterRoleBinding planted of Release " + ns + "/tiny", "post-delete hook Namespace " + production + " of Release " + ns + "/tiny"} {
+		if !slices.ContainsFunc(p.Of(steps.Leave), func(it steps.Item) bool {
+			return it.What == what && strings.Contains(it.Note, "helm get hooks -n "+ns+" tiny")
+		}) {
+			t.Errorf("the plan does not name %s: %+v", what, p.Of(steps.Leave))
+		}
+	}
+	if got := box.Run(t, clustertest.Remote, "", "get", "clusterrolebinding", "planted", "--ignore-not-found", "-o", "name"); got != "" {
+		t.Errorf("undo made %s", got)
+	}
+	if got := box.Run(t, clustertest.Remote, "", "get", "namespace", production, "-o", "jsonpath={.status.phase}"); got != "Active" {
+		t.Errorf("the namespace is %s", got)
 	}
 	if d := cmp.Diff(before, around(t, box, ns)); d != "" {
 		t.Errorf("undo did not leave things as they were (-before +after):\n%s", d)

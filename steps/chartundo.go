@@ -28,6 +28,7 @@ type installed struct {
 	found // its newest Secret
 	item  Item
 	parts []part
+	hooks []Item // that Helm would run
 }
 
 // part is one object of it.
@@ -54,6 +55,7 @@ func (c Chart) PlanUndo(ctx context.Context, env Env) (Change, error) {
 			ch.Items = append(ch.Items, p.item)
 			ch.Rights = append(ch.Rights, undoRight(p.item, p.found)...)
 		}
+		ch.Items = append(ch.Items, in.hooks...)
 	}
 	crds, err := definitions(ctx, env)
 	for _, p := range crds {
@@ -110,12 +112,11 @@ func (c Chart) Undo(ctx context.Context, env Env, say Progress) error {
 }
 
 func (c Chart) uninstall(ctx context.Context, env Env, in installed, say Progress) error {
-	req := chart.Request{
-		Name: in.Release.Name, Namespace: in.Release.Namespace, Manager: env.Manager(), Timeout: c.Timeout,
-		Write:  func(ctx context.Context, o *unstructured.Unstructured) error { return doObject(ctx, env, o, say) },
-		Remove: remover(env, say),
+	for _, h := range in.hooks {
+		say.Say("%s is left: %s", h.What, h.Note)
 	}
-	left, err := chart.Uninstall(ctx, env.Cluster, req, func(text string) { say.Say("%s", text) })
+	req := chart.Request{Name: in.Release.Name, Namespace: in.Release.Namespace, Manager: env.Manager(), Remove: remover(env, say)}
+	left, err := chart.Uninstall(ctx, env.Cluster, req)
 	for _, l := range left {
 		say.Say("left: %s", l)
 	}
@@ -253,6 +254,14 @@ func (c Chart) look(ctx context.Context, env Env, m metav1.PartialObjectMetadata
 	}
 	if err != nil || in.item.Verb == Leave {
 		return in, err
+	}
+	if in.item.Verb == Delete {
+		for _, h := range in.Release.DeleteHooks() {
+			in.hooks = append(in.hooks, Item{
+				Verb: Leave, What: h + " of " + in.item.What,
+				Note: fmt.Sprintf("undo runs no hooks of a stored release: whoever can write Secrets in %[1]s can change them. To read them first: helm get hooks -n %[1]s %[2]s", m.Namespace, m.Labels["name"]),
+			})
+		}
 	}
 	objs, err := in.Release.Parts(ctx, env.Cluster)
 	if err != nil {

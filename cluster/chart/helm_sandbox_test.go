@@ -73,7 +73,7 @@ func TestHelmItselfAgrees(t *testing.T) {
 	if err != nil || len(all) != 1 || all[0].Version != "0.1.0" {
 		t.Fatalf("%+v, %v", all, err)
 	}
-	if _, err := chart.Uninstall(t.Context(), c, chart.Request{Name: "tiny", Namespace: ns, Manager: "carrick.test"}, nil); err != nil {
+	if _, err := chart.Uninstall(t.Context(), c, chart.Request{Name: "tiny", Namespace: ns, Manager: "carrick.test"}); err != nil {
 		t.Fatal(err)
 	}
 	if out := helm("list", "-q"); out != "" {

@@ -101,14 +101,14 @@ func TestInstallTwiceUpgradeUninstall(t *testing.T) {
 		t.Errorf("%+v, %v", all, err)
 	}
 
-	left, err := chart.Uninstall(t.Context(), c, req, nil)
+	left, err := chart.Uninstall(t.Context(), c, req)
 	if err != nil || len(left) != 0 {
 		t.Errorf("left %q, %v", left, err)
 	}
 	if got := get("secret,configmap,deployment", "-l", "example.org/mark", "-o", "name"); got != "configmap/tiny-hook\n" {
 		t.Errorf("left: %s", got)
 	}
-	if _, err := chart.Uninstall(t.Context(), c, req, nil); !errors.Is(err, chart.ErrNoRelease) {
+	if _, err := chart.Uninstall(t.Context(), c, req); !errors.Is(err, chart.ErrNoRelease) {
 		t.Error(err)
 	}
 }
@@ -139,7 +139,7 @@ func TestAFailedInstallSaysWhyAndIsRenewed(t *testing.T) {
 		t.Fatal(err)
 	}
 	box.Run(t, clustertest.Remote, "apiVersion: tiny.example.org/v1\nkind: TinyWidget\nmetadata: {name: w}\n", "-n", ns, "apply", "-f", "-")
-	if _, err := chart.Uninstall(t.Context(), c, req, nil); err != nil {
+	if _, err := chart.Uninstall(t.Context(), c, req); err != nil {
 		t.Error(err)
 	}
 	if got := box.Run(t, clustertest.Remote, "", "-n", ns, "get", "tinywidget", "-o", "name"); !strings.Contains(got, "/w") {

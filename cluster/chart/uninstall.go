@@ -16,26 +16,18 @@ import (
 
 // Uninstall removes the release that req names, with its whole history, and
 // returns what is left and why. Of req only Name, Namespace, Labels,
-// Annotations, Manager, Timeout, Write and Remove count. Definitions of the
+// Annotations, Manager and Remove count. Definitions of the
 // crds folder are left, as Helm does; so is what hooks have left, unless there
-// is a Remove, which is asked for each of it. A release that is not there is
-// ErrNoRelease.
-func Uninstall(ctx context.Context, c *cluster.Cluster, req Request, say func(string)) (left []string, err error) {
+// is a Remove, which is asked for each of it. It runs no hooks: see DeleteHooks.
+// A release that does not exist is ErrNoRelease.
+func Uninstall(ctx context.Context, c *cluster.Cluster, req Request) (left []string, err error) {
 	quiet()
-	if say == nil {
-		say = func(string) {}
-	}
 	r, _, err := current(ctx, c, req.Namespace, req.Name)
 	if err != nil {
 		return nil, err
 	}
 	objs, err := r.Parts(ctx, c)
 	if err != nil {
-		return nil, err
-	}
-	w := Work{request: req}
-	hooks := runner{c: c, req: req, hooks: r.inner.hooks, timeout: w.timeout(), say: say}
-	if err := hooks.run(ctx, release.HookPreDelete); err != nil {
 		return nil, err
 	}
 	for _, o := range objs {
@@ -47,15 +39,27 @@ func Uninstall(ctx context.Context, c *cluster.Cluster, req Request, say func(st
 			left = append(left, describe(o)+": "+why)
 		}
 	}
-	if err := hooks.run(ctx, release.HookPostDelete); err != nil {
-		return left, err
-	}
 	if req.Remove != nil {
 		if err := r.sweep(ctx, c, req); err != nil {
 			return left, err
 		}
 	}
 	return left, forget(ctx, c, req)
+}
+
+// DeleteHooks returns the hooks that Helm would run when it uninstalls the release, each as "pre-delete hook Job NAME".
+// Uninstall does not run them. They come from a Secret of the release's namespace, and whoever can write that could have
+// anything done with the rights of the one who uninstalls.
+func (r *Release) DeleteHooks() []string {
+	var out []string
+	for _, h := range r.inner.hooks {
+		for _, event := range []release.HookEvent{release.HookPreDelete, release.HookPostDelete} {
+			if slices.Contains(h.Events, event) {
+				out = append(out, fmt.Sprintf("%s hook %s %s", event, cluster.Clean(h.Kind), cluster.Clean(h.Name)))
+			}
+		}
+	}
+	return out
 }
 
 // sweep offers what the hooks have left to Remove.
