@@ -205,7 +205,7 @@ func planUndo(ctx context.Context, env Env, f found) (Item, error) {
 	case !wrote(env.Link, f.ManagedFields):
 		item.Verb, item.Note = Leave, "it carries this link's mark, but this link did not write it: a copy?"
 	case f.Annotations[createdBy] != env.Link:
-		item.Verb, item.Note = Release, "it was there before this link"
+		item.Verb, item.Note = Release, "it was there before this link"+returns(f)
 	case len(others) > 0:
 		item.Verb, item.Note = Release, "link "+strings.Join(sortedKeys(others), ", ")+" uses it, too"
 	default:
@@ -217,7 +217,11 @@ func planUndo(ctx context.Context, env Env, f found) (Item, error) {
 			item.Verb, item.Note = Leave, why
 		}
 	}
-	item.Hash = hash(item.Verb, item.What, f.UID)
+	parts := []any{item.Verb, item.What, f.UID}
+	if item.Verb == Release {
+		parts = append(parts, f.Annotations[before])
+	}
+	item.Hash = hash(parts...)
 	return item, nil
 }
 

@@ -4,9 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"carrick/cluster"
 )
@@ -78,6 +80,7 @@ func putBack(ctx context.Context, env Env, f found) error {
 			leaveOut(old, setOf(m))
 		}
 	}
+	withhold(f.gvk.GroupKind(), old)
 	if len(old) == 0 {
 		return nil
 	}
@@ -90,6 +93,55 @@ func putBack(ctx context.Context, env Env, f found) error {
 		return fmt.Errorf("put back what stood in %s: %w", describe(f.object()), err)
 	}
 	return nil
+}
+
+// neverPutBack are fields that undo never puts back: the old values come from an annotation, so whoever can write the object
+// could be given any permission, past the API server's check that no one grants more than they have.
+var neverPutBack = map[string][]string{
+	"rbac.authorization.k8s.io":    {"rules", "subjects", "roleRef", "aggregationRule"},
+	"admissionregistration.k8s.io": {"webhooks"},
+}
+
+// withhold takes those fields out of old values and returns their names.
+func withhold(kind schema.GroupKind, old map[string]any) (fields []string) {
+	for _, field := range neverPutBack[kind.Group] {
+		if _, ok := old[field]; ok {
+			fields = append(fields, field)
+			delete(old, field)
+		}
+	}
+	return fields
+}
+
+// returns says what a release puts back into an object: field by field, without values.
+func returns(f found) string {
+	old, err := kept(f.Annotations)
+	if err != nil {
+		return err.Error()
+	}
+	fields := withhold(f.gvk.GroupKind(), old)
+	note := ""
+	if paths := fieldPaths("", old); len(paths) > 0 {
+		note = "; puts back " + strings.Join(paths, ", ")
+	}
+	if len(fields) > 0 {
+		note += fmt.Sprintf("; does not put back %s: if you trust who could write it, the old value is in the annotation %s", strings.Join(fields, ", "), before)
+	}
+	return note
+}
+
+// fieldPaths are the paths of values, in order.
+func fieldPaths(at string, values map[string]any) []string {
+	var out []string
+	for _, key := range sortedKeys(values) {
+		path := strings.TrimPrefix(at+"."+cluster.Clean(key), ".")
+		if inner, ok := values[key].(map[string]any); ok && len(inner) > 0 {
+			out = append(out, fieldPaths(path, inner)...)
+		} else {
+			out = append(out, path)
+		}
+	}
+	return out
 }
 
 // leaveOut takes out of values that are to be put back those that a manager

@@ -1,6 +1,7 @@
 package steps
 
 import (
+	"strings"
 	"testing"
 	"testing/fstest"
 
@@ -38,6 +39,42 @@ func TestReleaseMakesNothing(t *testing.T) {
 	_ = release(t.Context(), env, f)
 	if got := box.Run(t, clustertest.Remote, "", "-n", ns, "get", "configmap", "c", "-o", "jsonpath={.data.a}{.metadata.annotations}"); got != "b" {
 		t.Errorf("another object of the name became %s", got)
+	}
+}
+
+// A tenant who can write a Role can mark it and name old rules. Undo, with the admin's permissions, gives it none.
+func TestUndoPutsNoPermissionsBack(t *testing.T) {
+	t.Parallel()
+	box := clustertest.Start(t)
+	const ns = "tenant"
+	box.Run(t, clustertest.Remote, "", "create", "namespace", ns)
+	box.Cleanup(t, clustertest.Remote, "delete", "namespace", ns, "--wait=false")
+	box.Run(t, clustertest.Remote, `
+apiVersion: rbac.authorization.k8s.io/v1
+kind: Role
+metadata:
+  name: own
+  namespace: tenant
+  labels: {carrick/link.l: a}
+  annotations: {carrick/before: '{"rules":[{"apiGroups":["*"],"resources":["*"],"verbs":["*"]}],"metadata":{"labels":{"team":"old"}}}'}
+rules: [{apiGroups: [""], resources: [configmaps], verbs: [get]}]
+`, "apply", "--server-side", "--field-manager=carrick.l.a", "-f", "-")
+	box.Run(t, clustertest.Remote, "", "-n", ns, "patch", "role", "own", "--type=merge", "--field-manager=tenant", "-p", `{"metadata":{"labels":{"team":"new"}}}`)
+	asset := "apiVersion: rbac.authorization.k8s.io/v1\nkind: Role\nmetadata: {name: r, namespace: elsewhere}\nrules: []\n"
+	env := Env{Cluster: box.Open(t, clustertest.Remote, cluster.Options{}), Link: "l", Action: "a", Assets: fstest.MapFS{"a.yaml": {Data: []byte(asset)}}}
+	m := Manifest{File: "a.yaml"}
+	p, err := m.PlanUndo(t.Context(), env)
+	if err != nil || len(p.Items) != 1 {
+		t.Fatalf("%+v, %v", p.Items, err)
+	}
+	if it := p.Items[0]; it.Verb != Release || !strings.Contains(it.Note, "puts back metadata.labels.team") || !strings.Contains(it.Note, "does not put back rules") {
+		t.Errorf("the plan says %+v", it)
+	}
+	if err := m.Undo(t.Context(), env, nil); err != nil {
+		t.Fatal(err)
+	}
+	if got := box.Run(t, clustertest.Remote, "", "-n", ns, "get", "role", "own", "-o", "jsonpath={.rules}"); strings.Contains(got, "*") {
+		t.Errorf("undo gave the Role %s", got)
 	}
 }
 
