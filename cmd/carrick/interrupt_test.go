@@ -13,9 +13,10 @@ import (
 // patience is how long anything may take that only fails late.
 const patience = 5 * time.Minute
 
-// promptly is far longer than a command takes to end that is interrupted, and far shorter than it waits for an API server
-// that says nothing.
-const promptly = 5 * time.Second
+// promptly is far longer than an interrupted command takes to end, also on a machine that is many times slower, and far
+// shorter than those that are told to wait would wait. Of the others the exit code tells that they did not end by their
+// own limit.
+const promptly = time.Minute
 
 // Every command ends soon after ctrl+c, also where an API server takes the connection and then says nothing.
 func TestInterruptEndsWhatWaits(t *testing.T) {
@@ -23,7 +24,7 @@ func TestInterruptEndsWhatWaits(t *testing.T) {
 	for _, line := range []string{
 		"check link.yaml",
 		"check link.yaml -o json",
-		"check link.yaml --wait 1m",
+		"check link.yaml --wait 10m",
 		"check link.yaml --watch",
 		"diff link.yaml",
 		"apply link.yaml --yes",
