@@ -17,7 +17,7 @@ import (
 	"carrick/cluster/sandbox/world"
 )
 
-const commandWithin = 2 * time.Minute
+const commandWithin = 9 * time.Minute
 
 // errInputEnded is why a sandbox ends that nobody complained about.
 var errInputEnded = errors.New("standard input ended")

@@ -24,7 +24,7 @@ import (
 	"carrick/cluster/sandbox/world"
 )
 
-const startWithin = 3 * time.Minute
+const startWithin = 15 * time.Minute
 
 // settings are the two sides. Their networks do not overlap, and look like
 // those of two distributions; nobody listens at the advertised addresses.

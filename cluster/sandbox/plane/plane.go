@@ -20,7 +20,7 @@ import (
 	"carrick/cluster/sandbox/roles"
 )
 
-const startWithin = 90 * time.Second // a cold disk, two busy cores
+const startWithin = 5 * time.Minute // a cold disk, two busy cores
 
 // Settings tell two control planes apart.
 type Settings struct {

@@ -24,7 +24,7 @@ import (
 )
 
 // issuerWithin is how long the API server may take to take in a new issuer.
-const issuerWithin = 90 * time.Second
+const issuerWithin = 5 * time.Minute
 
 // issuer is the identity provider of the portal, and who signs the certificates
 // beside it.

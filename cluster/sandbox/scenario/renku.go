@@ -26,7 +26,7 @@ const (
 )
 
 // noticeWithin is how long Renku's stand-in may take to see its pods.
-const noticeWithin = 15 * time.Second
+const noticeWithin = 2 * time.Minute
 
 func behaviours() map[string]string { return renkuapi.Faults() }
 

@@ -15,7 +15,7 @@ import (
 )
 
 // startWithin is how long a server may take until it listens.
-const startWithin = 10 * time.Second
+const startWithin = time.Minute
 
 // instance is what runs in a pod.
 type instance struct {

@@ -31,8 +31,8 @@ const (
 	appSelector  = "app in (renku-data-service, renku-k8s-watcher, renku-data-tasks, renku-secrets-storage)"
 	configVolume = "remote-cluster-kubeconfigs"
 	configRoot   = "/secrets/kube_configs"
-	podsEvery    = time.Second     // how often pods are looked at unasked
-	lookLimit    = 2 * time.Second // of a look
+	podsEvery    = time.Second      // how often pods are looked at unasked
+	lookLimit    = 10 * time.Second // of a look
 )
 
 // process is one pod that has started.
