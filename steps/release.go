@@ -125,7 +125,7 @@ func returns(f found) string {
 		note = "; puts back " + strings.Join(paths, ", ")
 	}
 	if len(fields) > 0 {
-		note += fmt.Sprintf("; does not put back %s: if you trust who could write it, the old value is in the annotation %s", strings.Join(fields, ", "), before)
+		note += fmt.Sprintf("; does not put back %s: the old value is in the annotation %s, which goes with this undo, so copy it first if you need it", strings.Join(fields, ", "), before)
 	}
 	return note
 }
