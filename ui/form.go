@@ -1,8 +1,8 @@
 package ui
 
 import (
+	"cmp"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/charmbracelet/bubbles/key"
@@ -135,15 +135,22 @@ func (f *form) save() tea.Cmd {
 		value any
 	}
 	var changes []change
+	var empty *steps.Question
 	for _, q := range f.asked {
 		v, changed, err := f.typed(q)
-		if err != nil {
+		switch {
+		case errors.Is(err, errNeeded) && q.Question.Default != nil:
+			empty = cmp.Or(empty, q.Question)
+		case err != nil:
 			f.said = q.Question.Title + ": " + err.Error()
 			return nil
-		}
-		if changed {
+		case changed:
 			changes = append(changes, change{q.Question.Key, v})
 		}
+	}
+	if len(changes) == 0 && empty != nil { // else there may be a default once the others are saved
+		f.said = empty.Title + ": " + errNeeded.Error()
+		return nil
 	}
 	f.p.a.lift()
 	for _, q := range f.asked {
@@ -176,6 +183,8 @@ func (p *stepPage) saved(m savedMsg) tea.Cmd {
 	return tea.Batch(p.learnAnswers(), p.forecast())
 }
 
+var errNeeded = errors.New("an answer is needed")
+
 // typed is the answer that was typed, and whether it differs from what stands.
 // A default that was left as it is stays a default.
 func (f *form) typed(q steps.Answered) (value any, changed bool, err error) {
@@ -183,12 +192,12 @@ func (f *form) typed(q steps.Answered) (value any, changed bool, err error) {
 	switch {
 	case q.Question.Secret && typed == "":
 		if q.Value == nil && !q.Question.Opt {
-			return nil, false, fmt.Errorf("an answer is needed")
+			return nil, false, errNeeded
 		}
 		return nil, false, nil
 	case !q.Question.Secret && typed == q.Question.Show(q.Value):
 		if typed == "" && !q.Question.Opt {
-			return nil, false, fmt.Errorf("an answer is needed")
+			return nil, false, errNeeded
 		}
 		return nil, false, nil
 	case typed == "" && q.Question.Opt && q.Question.Default != nil:

@@ -381,3 +381,27 @@ func TestKeysThatArriveTogether(t *testing.T) {
 		}
 	})
 }
+
+// What one answer asks for may have no default before another is saved.
+func TestAFormThatFillsItself(t *testing.T) {
+	m := &tunnel{sitesAsk: []steps.Question{
+		{Key: "net.over", Title: "Over what", Kind: steps.Name, Opt: true},
+		{Key: "net.mtu", Title: "Largest packet", Kind: steps.Text, Default: func(e steps.Env) (any, string) {
+			if e.Answers.Text("net.over") == "fibre" {
+				return "9000", "fibre"
+			}
+			return nil, ""
+		}},
+	}}
+	onStage(t, m.options(t), 80, 24, func(p *play) {
+		p.press("1", "ctrl+s") // what asks for an answer opens by itself
+		p.shows("✗ Largest packet: an answer is needed")
+		for _, r := range "fibre" {
+			p.press(string(r))
+		}
+		p.press("ctrl+s")
+		p.shows("1 answer saved")
+		p.press("e")
+		p.shows("9000", "from: fibre")
+	})
+}

@@ -17,18 +17,19 @@ import (
 // tunnel is a small guide over two machines that are empty folders: what it
 // makes and finds is in memory.
 type tunnel struct {
-	mu    sync.Mutex
-	keys  bool                                        // the keys were made
-	lost  bool                                        // the sites are not there
-	slow  time.Duration                               // how long making takes
-	fault error                                       // what making them ends with
-	blind error                                       // what planning that ends with
-	items []steps.Item                                // what the plan says; nil: what is true
-	shown string                                      // what the first check finds
-	came  time.Time                                   // since when the handshake is waited for
-	asks  []string                                    // what making asks of the person, before it waits
-	makes func(context.Context, steps.Progress) error // in the place of making the keys; nil: they are made
-	long  bool                                        // the first step asks for a long answer
+	mu       sync.Mutex
+	keys     bool                                        // the keys were made
+	lost     bool                                        // the sites are not there
+	slow     time.Duration                               // how long making takes
+	fault    error                                       // what making them ends with
+	blind    error                                       // what planning that ends with
+	items    []steps.Item                                // what the plan says; nil: what is true
+	shown    string                                      // what the first check finds
+	came     time.Time                                   // since when the handshake is waited for
+	asks     []string                                    // what making asks of the person, before it waits
+	makes    func(context.Context, steps.Progress) error // in the place of making the keys; nil: they are made
+	long     bool                                        // the first step asks for a long answer
+	sitesAsk []steps.Question                            // what the first step asks; nil: its own
 }
 
 func (m *tunnel) made() bool {
@@ -82,6 +83,9 @@ func fixed(r steps.Result) func(context.Context, steps.Env) steps.Result {
 
 func (m *tunnel) sites() steps.Step {
 	s := m.twoSites()
+	if m.sitesAsk != nil {
+		s.Ask, s.Checks = m.sitesAsk, s.Checks[:1]
+	}
 	if m.long {
 		s.Ask = append(s.Ask, steps.Question{
 			Key: "net.routes", Title: "Routes", Help: "What the tunnel carries.", Kind: steps.YAML, Default: steps.Fixed("# what it carries\nroutes:\n  - 10.1.0.0/16\n", "an example"),
