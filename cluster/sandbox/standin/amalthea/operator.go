@@ -61,8 +61,15 @@ func Start(ctx context.Context, config *rest.Config) (*Operator, error) {
 		return nil, err
 	}
 	o := &Operator{client: client, dynamic: untyped}
-	o.end = standin.Loop(ctx, o.look)
-	return o, nil
+	kinds := []schema.GroupVersionResource{
+		sessions, appsv1.SchemeGroupVersion.WithResource("deployments"),
+		corev1.SchemeGroupVersion.WithResource("pods"), corev1.SchemeGroupVersion.WithResource("persistentvolumes"),
+	}
+	for _, kind := range resourceOf {
+		kinds = append(kinds, kind)
+	}
+	o.end, err = standin.LoopOnChange(ctx, config, o.look, kinds...)
+	return o, err
 }
 
 // Close ends it and leaves what it made.

@@ -22,6 +22,8 @@ import (
 	"sync"
 	"time"
 
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -69,7 +71,6 @@ type Player struct {
 	end     func()
 
 	mu      sync.Mutex
-	ticks   int
 	expired map[string]bool // namespace/name of what has run out and is not renewed
 }
 
@@ -84,8 +85,10 @@ func Start(ctx context.Context, config *rest.Config) (*Player, error) {
 		return nil, err
 	}
 	p := &Player{client: client, dynamic: untyped, expired: map[string]bool{}}
-	p.end = standin.Loop(ctx, p.tick)
-	return p, nil
+	p.end, err = standin.LoopOnChange(ctx, config, p.Look, clusterIssuers, issuers, certificates,
+		corev1.SchemeGroupVersion.WithResource("secrets"), appsv1.SchemeGroupVersion.WithResource("deployments"),
+		admissionregistrationv1.SchemeGroupVersion.WithResource("mutatingwebhookconfigurations"))
+	return p, err
 }
 
 // Close ends it, and leaves what it made.
@@ -114,14 +117,6 @@ func (p *Player) Renew(ctx context.Context, namespace, name string) error {
 	p.mu.Unlock()
 	if err != nil {
 		return err
-	}
-	return p.Look(ctx)
-}
-
-// tick is every other look: signing takes a second in earnest, too.
-func (p *Player) tick(ctx context.Context) error {
-	if p.ticks++; p.ticks%2 == 0 {
-		return nil
 	}
 	return p.Look(ctx)
 }

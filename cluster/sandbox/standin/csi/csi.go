@@ -48,8 +48,9 @@ func Start(ctx context.Context, config *rest.Config) (*Driver, error) {
 		return nil, err
 	}
 	d := &Driver{client: client, known: map[string]bool{}}
-	d.end = standin.Loop(ctx, d.Look)
-	return d, nil
+	d.end, err = standin.LoopOnChange(ctx, config, d.Look,
+		corev1.SchemeGroupVersion.WithResource("pods"), storagev1.SchemeGroupVersion.WithResource("csinodes"))
+	return d, err
 }
 
 // Close ends it and leaves the CSINodes as they are.

@@ -30,6 +30,7 @@ import (
 	"slices"
 	"sync"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -61,7 +62,6 @@ type Player struct {
 	life    context.Context
 
 	mu        sync.Mutex
-	ticks     int
 	closed    bool // nothing listens outside
 	noAddress bool // load balancers get none
 	pods      map[types.UID]*instance
@@ -84,8 +84,11 @@ func Start(ctx context.Context, o Options) (*Player, error) {
 	if err := p.reached(ctx, true); err != nil {
 		return nil, err
 	}
-	p.end = standin.Loop(ctx, p.tick)
-	return p, nil
+	p.end, err = standin.LoopOnChange(ctx, o.Config, p.Look,
+		corev1.SchemeGroupVersion.WithResource("services"), corev1.SchemeGroupVersion.WithResource("pods"),
+		corev1.SchemeGroupVersion.WithResource("configmaps"), corev1.SchemeGroupVersion.WithResource("secrets"),
+		appsv1.SchemeGroupVersion.WithResource("deployments"))
+	return p, err
 }
 
 // Close ends it with all that listens, and removes its files.
@@ -118,13 +121,6 @@ func (p *Player) NoAddress() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.noAddress = true
-}
-
-func (p *Player) tick(ctx context.Context) error {
-	if p.ticks++; p.ticks%2 == 0 {
-		return nil
-	}
-	return p.Look(ctx)
 }
 
 // Look does once what is to be done.

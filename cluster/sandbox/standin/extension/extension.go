@@ -54,7 +54,6 @@ type Player struct {
 	ending  sync.WaitGroup // programs of pods that are gone
 
 	mu     sync.Mutex
-	ticks  int
 	down   bool // programs that end stay ended
 	pods   map[types.UID]*instance
 	events standin.Events
@@ -71,7 +70,12 @@ func Start(ctx context.Context, o Options) (*Player, error) {
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	p := &Player{options: o, client: client, life: ctx, pods: map[types.UID]*instance{}}
-	end := standin.Loop(ctx, p.tick)
+	end, err := standin.LoopOnChange(ctx, o.Config, p.Look, corev1.SchemeGroupVersion.WithResource("pods"),
+		corev1.SchemeGroupVersion.WithResource("configmaps"), corev1.SchemeGroupVersion.WithResource("secrets"))
+	if err != nil {
+		cancel()
+		return nil, err
+	}
 	p.end = func() { cancel(); end() }
 	return p, nil
 }
@@ -97,13 +101,6 @@ func (p *Player) Down(ctx context.Context) error {
 		i.kill()
 	}
 	p.mu.Unlock()
-	return p.Look(ctx)
-}
-
-func (p *Player) tick(ctx context.Context) error {
-	if p.ticks++; p.ticks%2 == 0 {
-		return nil
-	}
 	return p.Look(ctx)
 }
 

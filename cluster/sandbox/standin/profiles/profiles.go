@@ -70,9 +70,8 @@ type Player struct {
 	dynamic dynamic.Interface
 	end     func()
 
-	mu    sync.Mutex
-	ticks int
-	said  standin.Said
+	mu   sync.Mutex
+	said standin.Said
 }
 
 // Start plays until Close, or until ctx ends.
@@ -87,19 +86,13 @@ func Start(ctx context.Context, config *rest.Config) (*Player, error) {
 	}
 	p := &Player{client: client, dynamic: untyped}
 	p.said.Say("info", "starting the profile controller (stand-in)")
-	p.end = standin.Loop(ctx, p.tick)
-	return p, nil
+	p.end, err = standin.LoopOnChange(ctx, config, p.Look, kind, appsv1.SchemeGroupVersion.WithResource("deployments"),
+		corev1.SchemeGroupVersion.WithResource("configmaps"), corev1.SchemeGroupVersion.WithResource("namespaces"))
+	return p, err
 }
 
 // Close ends it, and leaves what it made.
 func (p *Player) Close() { p.end() }
-
-func (p *Player) tick(ctx context.Context) error {
-	if p.ticks++; p.ticks%2 == 0 {
-		return nil
-	}
-	return p.Look(ctx)
-}
 
 // Look does once what is to be done.
 func (p *Player) Look(ctx context.Context) error {

@@ -94,8 +94,10 @@ func Start(ctx context.Context, o Options) (*Player, error) {
 	if err := makeDir(o.Dir); err != nil {
 		return nil, err
 	}
-	p.end = standin.Loop(ctx, p.Look)
-	return p, nil
+	p.end, err = standin.LoopOnChange(ctx, o.Config, p.Look,
+		corev1.SchemeGroupVersion.WithResource("pods"), corev1.SchemeGroupVersion.WithResource("nodes"),
+		corev1.SchemeGroupVersion.WithResource("configmaps"), appsv1.SchemeGroupVersion.WithResource("deployments"))
+	return p, err
 }
 
 // Close ends it with its jobs, and removes their files.

@@ -26,6 +26,7 @@ import (
 	"os"
 	"sync"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -42,6 +43,16 @@ const (
 	storageProvisioner = "volume.kubernetes.io/storage-provisioner" // on a claim: who is to make its volume
 	provisionedBy      = "pv.kubernetes.io/provisioned-by"          // on a volume: who has
 	defaultClass       = "storageclass.kubernetes.io/is-default-class"
+)
+
+// What is watched.
+var (
+	classes           = storagev1.SchemeGroupVersion.WithResource("storageclasses")
+	claims            = corev1.SchemeGroupVersion.WithResource("persistentvolumeclaims")
+	persistentVolumes = corev1.SchemeGroupVersion.WithResource("persistentvolumes")
+	pods              = corev1.SchemeGroupVersion.WithResource("pods")
+	configMaps        = corev1.SchemeGroupVersion.WithResource("configmaps")
+	deployments       = appsv1.SchemeGroupVersion.WithResource("deployments")
 )
 
 // Options are what Start needs.
@@ -62,7 +73,6 @@ type Player struct {
 	scripts    sync.WaitGroup
 
 	mu           sync.Mutex
-	ticks        int
 	noHelper     bool // the nodes have no mount.nfs
 	provisioners map[types.UID]*provisioner
 	mounts       map[types.UID]*mounted
@@ -95,7 +105,11 @@ func Start(ctx context.Context, o Options) (*Player, error) {
 		options: o, client: client, supervisor: supervisor, life: ctx,
 		provisioners: map[types.UID]*provisioner{}, mounts: map[types.UID]*mounted{},
 	}
-	end := standin.Loop(ctx, p.tick)
+	end, err := standin.LoopOnChange(ctx, o.Config, p.Look, classes, claims, persistentVolumes, pods, deployments, configMaps)
+	if err != nil {
+		cancel()
+		return nil, err
+	}
 	p.end = func() { cancel(); end() }
 	return p, nil
 }
@@ -112,13 +126,6 @@ func (p *Player) NoHelper() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.noHelper = true
-}
-
-func (p *Player) tick(ctx context.Context) error {
-	if p.ticks++; p.ticks%2 == 0 {
-		return nil
-	}
-	return p.Look(ctx)
 }
 
 // Look does once what is to be done.
