@@ -26,8 +26,8 @@ func namespaceChecks() []steps.Check {
 			Run: namespaceActive,
 		},
 		{
-			Name: "pod-security", Title: "the namespace's pod security level lets sessions run", On: steps.Remote, Needs: []string{"namespace"},
-			Why: "session containers set no seccomp profile and no allowPrivilegeEscalation: the level restricted refuses them",
+			Name: "pod-security", Title: "the namespace's pod security level lets sessions run, and no privileged pods", On: steps.Remote, Needs: []string{"namespace"}, Mend: "namespace",
+			Why: "session containers set no seccomp profile and no allowPrivilegeEscalation: the level restricted refuses them. Below baseline, whoever has Renku's kubeconfig gets privileged pods, and with them the nodes",
 			See: []string{"SwissDataScienceCenter/amalthea: api/v1alpha1 (session container)"},
 			Run: podSecurity,
 		},
@@ -64,13 +64,16 @@ func podSecurity(ctx context.Context, e steps.Env) steps.Result {
 	if err != nil {
 		return steps.Unseen(err)
 	}
+	fix := e.Kubectl() + " label --overwrite namespace " + name + " " + enforceLabel + "=baseline"
 	switch level := ns.GetLabels()[enforceLabel]; level {
 	case "restricted":
-		return steps.Failed(fmt.Sprintf("%s enforces the level restricted", name), e.Kubectl()+" label --overwrite namespace "+name+" "+enforceLabel+"=baseline")
+		return steps.Failed(fmt.Sprintf("%s enforces the level restricted", name), fix)
+	case "baseline":
+		return steps.Passed("%s enforces the level baseline", name)
 	case "":
-		return steps.Passed("%s sets no level: the cluster's own default holds", name)
+		return steps.Warned(name+" sets no level: where the cluster's own default is none, Renku's kubeconfig gets privileged pods", fix)
 	default:
-		return steps.Passed("%s enforces the level %s", name, level)
+		return steps.Warned(fmt.Sprintf("%s enforces the level %s: Renku's kubeconfig gets privileged pods", name, cluster.Clean(level)), fix)
 	}
 }
 
