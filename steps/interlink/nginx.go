@@ -18,14 +18,19 @@ type nginxConf struct {
 	upstream  string        // host:port of the API server
 	name      string        // that its certificate must be good for
 	readAfter time.Duration // how long nothing may come on a connection before it is cut
+	openAfter time.Duration // how long a handshake and a request's head may take
 	temp      string        // folder that may be written
 }
 
 // proxyConf is the configuration that carrick ships.
 var proxyConf = nginxConf{
 	listen: proxyListens, tls: "/tls", kubeCA: "/kube/ca.crt", upstream: inCluster + ":443", name: inCluster,
-	readAfter: time.Hour, temp: "/tmp",
+	readAfter: time.Hour, openAfter: 10 * time.Second, temp: "/tmp",
 }
+
+// mostConnections is how many the proxy holds, a request's two ends counted apart. Jobs of a site may all come from one
+// address, so none is kept to fewer; what is begun and not finished is cut soon instead.
+const mostConnections = 8192
 
 // servedPaths are the only ones that the proxy passes on: what kubectl and the
 // client libraries ask for.
@@ -75,8 +80,8 @@ func (c nginxConf) encode() (string, error) {
 	if c.listen < 1024 || c.listen > 65535 {
 		return "", fmt.Errorf("a proxy without root's rights can't listen on port %d", c.listen)
 	}
-	if c.readAfter < time.Second {
-		return "", fmt.Errorf("%s is too short for a watch", c.readAfter)
+	if c.readAfter < time.Second || c.openAfter < time.Second {
+		return "", fmt.Errorf("%s is too short for a watch, or %s for a request", c.readAfter, c.openAfter)
 	}
 	var w struct{ cert, key, ca, upstream, name, pid word }
 	for _, x := range []struct {
@@ -92,9 +97,10 @@ func (c nginxConf) encode() (string, error) {
 	for _, d := range []directive{
 		line("worker_processes", "1"),
 		line("worker_shutdown_timeout", "20s"),
+		line("worker_rlimit_nofile", word(fmt.Sprint(2*mostConnections))),
 		line("pid", w.pid),
 		line("error_log", "stderr", "warn"),
-		block(line("events"), line("worker_connections", "4096")),
+		block(line("events"), line("worker_connections", word(fmt.Sprint(mostConnections)))),
 		block(line("http"), c.http(w.ca, w.upstream, w.name)...),
 	} {
 		d.write(&b, 0)
@@ -152,6 +158,7 @@ func (c nginxConf) server() []directive {
 		line("client_max_body_size", "0"),
 		line("large_client_header_buffers", "8", "32k"),
 		line("send_timeout", after),
+		line("client_header_timeout", word(fmt.Sprintf("%ds", int(c.openAfter.Seconds())))),
 		// The path as it was asked for has to be one of them, too: not only what
 		// nginx makes of it.
 		block(line("if", "($request_uri", "!~", pathExpression(`([/?]|$)`)+")"), line("return", "404")),

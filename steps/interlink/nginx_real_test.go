@@ -8,8 +8,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/url"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -291,5 +293,42 @@ func TestProxyHoldsQuietWatches(t *testing.T) {
 	close(go1)
 	if l, err := held.ReadString('\n'); err != nil || l != "second\n" {
 		t.Errorf("the shipped configuration cuts it, too: %q %v", l, err)
+	}
+}
+
+// Connections on which a handshake or a request's head was begun and goes no further keep nobody out: there is room
+// beside thousands of them, and they are cut soon.
+func TestHalfARequestKeepsNobodyOut(t *testing.T) {
+	p := fronted(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("here")) }, func(c *nginxConf) { c.openAfter = 2 * time.Second })
+	const many = 4200
+	var first net.Conn
+	for i := range many {
+		conn, err := net.Dial("tcp", p.address)
+		if err != nil {
+			t.Fatalf("connection %d: %v", i, err)
+		}
+		defer conn.Close()
+		if _, err := conn.Write([]byte("\x16\x03\x01\x02\x00\x01")); err != nil && i < many/2 {
+			t.Fatalf("connection %d: %v", i, err)
+		}
+		if first == nil {
+			first = conn
+		}
+	}
+	soon := time.Now().Add(30 * time.Second) // nginx itself cuts them after a minute
+	conn := p.dial(t)
+	_ = conn.SetReadDeadline(soon)
+	fmt.Fprint(conn, "GET /version HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+	res, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err != nil || res.StatusCode != 200 || time.Now().After(soon) {
+		t.Errorf("beside %d half handshakes: %v, %v", many, res, err)
+	}
+	slow := p.dial(t)
+	fmt.Fprint(slow, "GET /version HTTP/1.1\r\nHost: x\r\n")
+	for what, c := range map[string]net.Conn{"handshake": first, "request's head": slow} {
+		_ = c.SetReadDeadline(soon)
+		if _, err := io.ReadAll(c); errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Errorf("half a %s is not cut", what)
+		}
 	}
 }
