@@ -30,7 +30,7 @@ func (m Mint) Asset() Manifest { return Manifest{File: m.File, Values: m.Values}
 
 // Plan says create where the Secret or one of its keys is missing.
 func (m Mint) Plan(ctx context.Context, env Env) (Change, error) {
-	obj, missing, err := m.look(ctx, env)
+	obj, missing, others, err := m.look(ctx, env)
 	if err != nil {
 		return Change{}, err
 	}
@@ -41,6 +41,8 @@ func (m Mint) Plan(ctx context.Context, env Env) (Change, error) {
 	switch {
 	case len(missing) > 0:
 		p.Note = fmt.Sprintf("%s: made on this machine, and kept nowhere but there", strings.Join(missing, ", "))
+	case others:
+		p.Note = "is there, and no link of carrick made it: whoever did knows what is in it. It is taken as it stands"
 	case p.Verb == Leave:
 		p.Note = "is there; it is made only once"
 	}
@@ -49,7 +51,7 @@ func (m Mint) Plan(ctx context.Context, env Env) (Change, error) {
 
 // Do makes the values that are missing, all or none.
 func (m Mint) Do(ctx context.Context, env Env, say Progress) error {
-	obj, missing, err := m.look(ctx, env)
+	obj, missing, _, err := m.look(ctx, env)
 	if err != nil {
 		return err
 	}
@@ -87,23 +89,22 @@ func (m Mint) Undo(ctx context.Context, env Env, say Progress) error {
 
 // look renders the Secret and says which of its keys are still to be made. A
 // whole one comes with the data that stands there, so that applying it takes
-// none away.
-func (m Mint) look(ctx context.Context, env Env) (*unstructured.Unstructured, []string, error) {
+// none away. others: it is there, and carrick did not make it.
+func (m Mint) look(ctx context.Context, env Env) (_ *unstructured.Unstructured, missing []string, others bool, _ error) {
 	objs, err := m.Asset().objects(ctx, env)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, false, err
 	}
 	if len(objs) != 1 || objs[0].GetKind() != "Secret" {
-		return nil, nil, fmt.Errorf("asset %s: one Secret belongs here", m.File)
+		return nil, nil, false, fmt.Errorf("asset %s: one Secret belongs here", m.File)
 	}
 	live, err := env.Cluster.Fetch(ctx, objs[0])
 	if apierrors.IsNotFound(err) {
-		return objs[0], m.Keys, nil
+		return objs[0], m.Keys, false, nil
 	}
 	if err != nil {
-		return nil, nil, fmt.Errorf("read %s: %w", describe(objs[0]), err)
+		return nil, nil, false, fmt.Errorf("read %s: %w", describe(objs[0]), err)
 	}
-	var missing []string
 	data := map[string]any{}
 	for _, k := range m.Keys {
 		v, _, _ := unstructured.NestedString(live.Object, "data", k)
@@ -115,5 +116,5 @@ func (m Mint) look(ctx context.Context, env Env) (*unstructured.Unstructured, []
 	if len(missing) == 0 {
 		objs[0].Object["data"] = data
 	}
-	return objs[0], missing, nil
+	return objs[0], missing, CreatedBy(live.GetAnnotations()) == "", nil
 }

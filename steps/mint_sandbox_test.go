@@ -2,6 +2,7 @@ package steps_test
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -71,6 +72,10 @@ func TestKeysOfOthersAreKept(t *testing.T) {
 		return box.Run(t, clustertest.Remote, "", "-n", "mint-theirs", "get", "secret", "pair", "-o", "jsonpath={.data} {.metadata.labels.role}")
 	}
 	before := show()
+	p, err := s.Plan(t.Context(), steps.Scope{})
+	if err != nil || !strings.Contains(fmt.Sprint(p.Actions), "no link of carrick made it: whoever did knows what is in it") {
+		t.Errorf("the plan does not say that somebody else made the keys: %+v, %v", p.Actions, err)
+	}
 	stepstest.Apply(t, s)
 	if after := show(); made != 0 || after != strings.TrimSpace(before)+" gateway" {
 		t.Errorf("made %d times; the Secret is %s, was %s", made, after, before)
