@@ -90,12 +90,15 @@ func (c Chart) planRelease(ctx context.Context, env Env, want wanted, s standing
 		}
 	}
 	notes := append([]string{item.Note}, s.Left...)
+	if s.From != "" {
+		notes = append(notes, "chart "+c.Chart+" "+s.Version+" of "+s.From)
+	}
 	if len(s.Unknown) > 0 {
 		notes = append(notes, "the chart does not know these values: "+strings.Join(s.Unknown, ", "))
 	}
 	item.Note = strings.TrimPrefix(strings.Join(notes, "; "), "; ")
 	item.Diff = cluster.Diff(oldRelease(s, want), shownRelease(c.Chart, s.Version, want.open))
-	item.Hash = hash(item.Verb, item.What, c.Chart, s.Version, want.Source, want.Values)
+	item.Hash = hash(item.Verb, item.What, c.Chart, s.Version, want.Source, s.From, want.Values)
 	ch.Rights = append(ch.Rights, recordRights(want.Namespace)...)
 	return item, nil
 }

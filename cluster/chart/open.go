@@ -28,7 +28,11 @@ var quiet = sync.OnceFunc(func() { log.SetOutput(io.Discard) })
 type Chart struct {
 	files []*archive.BufferedFile
 	meta  *chartv2.Metadata
+	from  string
 }
+
+// From is where the chart was loaded from, with the checksum of what was sent: the one that a repository's index has.
+func (c *Chart) From() string { return c.from }
 
 // Name is the chart's own name.
 func (c *Chart) Name() string { return cluster.Clean(c.meta.Name) }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/url"
 	"strings"
@@ -95,8 +96,8 @@ func downloaded(ctx context.Context, src Source, name, version string) ([]byte, 
 	return nil, &VersionError{src, name, version, names}
 }
 
-// within resolves a reference against the URL of a repository. What an https
-// repository names must come by https, too.
+// within resolves a reference against the URL of a repository. All of it must come by https, for a chart may make
+// anything of the cluster; only what listens on this machine may do without.
 func within(base, ref string) (*url.URL, error) {
 	b, err := url.Parse(strings.TrimSuffix(base, "/") + "/")
 	if err != nil || b.Host == "" {
@@ -107,10 +108,16 @@ func within(base, ref string) (*url.URL, error) {
 		return nil, fmt.Errorf("it names an address that can't be read: %q", cluster.Clean(ref))
 	}
 	at := b.ResolveReference(r)
-	if at.Scheme != "https" && (at.Scheme != "http" || b.Scheme == "https") {
-		return nil, fmt.Errorf("it names %s, which is not https", at.Redacted())
+	if !safe(at) || b.Scheme == "https" && at.Scheme != "https" {
+		return nil, fmt.Errorf("%s is not https: whoever is on the way there could change the chart. A folder or a .tgz on this machine is taken, too", at.Redacted())
 	}
 	return at, nil
+}
+
+// safe tells whether nobody can change on its way what an address sends.
+func safe(at *url.URL) bool {
+	ip := net.ParseIP(at.Hostname())
+	return at.Scheme == "https" || at.Scheme == "http" && (at.Hostname() == "localhost" || ip.IsLoopback())
 }
 
 // get fetches a document of at most so many bytes.
@@ -126,7 +133,7 @@ func get(ctx context.Context, at *url.URL, most int64) ([]byte, error) {
 		switch {
 		case len(via) >= 10:
 			return errors.New("it leads in circles")
-		case via[0].URL.Scheme == "https" && next.URL.Scheme != "https":
+		case !safe(next.URL) || via[0].URL.Scheme == "https" && next.URL.Scheme != "https":
 			return fmt.Errorf("it leads to %s, which is not https", next.URL.Redacted())
 		}
 		return nil

@@ -58,6 +58,7 @@ type Work struct {
 	Gone    []*unstructured.Unstructured // those of the old revision that the new one has no more
 	Left    []string                     // what is there already and is left as it is
 	Unknown []string                     // given values that the chart does not know
+	From    string                       // where the chart was loaded from, as Chart.From; "": it was not
 
 	request  Request
 	rendered *Rendered
@@ -164,6 +165,7 @@ func (w *Work) render(ctx context.Context, c *cluster.Cluster) error {
 	if err != nil {
 		return err
 	}
+	w.From = ch.From()
 	r, err := render(ctx, c, c, ch, options(req.Name, req.Namespace, w.revision()), req.Values)
 	if err != nil {
 		return err

@@ -2,6 +2,7 @@ package chart
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"net/url"
@@ -14,8 +15,8 @@ import (
 	"carrick/cluster"
 )
 
-// Source is where charts come from: the URL of a chart repository (https or
-// http), an OCI registry ("oci://ghcr.io/org/charts"), or a folder or .tgz on
+// Source is where charts come from: the URL of a chart repository (https, or
+// http on this machine), an OCI registry ("oci://ghcr.io/org/charts"), or a folder or .tgz on
 // this machine. The user's own Helm configuration, its repositories and its
 // credentials play no part in it, and neither do plugins.
 type Source string
@@ -87,6 +88,7 @@ func Load(ctx context.Context, src Source, name, version string) (*Chart, error)
 		if err != nil {
 			return nil, err
 		}
+		c.from = src.String()
 		return c, nil
 	}
 	if version == "" {
@@ -106,6 +108,7 @@ func Load(ctx context.Context, src Source, name, version string) (*Chart, error)
 	if err != nil {
 		return nil, fmt.Errorf("chart %s %s from %s: %w", name, version, src, err)
 	}
+	c.from = fmt.Sprintf("%s, sha256:%x", src, sha256.Sum256(data))
 	if c.Name() != name || !sameVersion(c.Version(), version) {
 		return nil, fmt.Errorf("chart %s %s from %s is %s %s by its own word: the source is not to be trusted", name, version, src, c.Name(), c.Version())
 	}

@@ -72,7 +72,7 @@ entries:
 		t.Fatalf("%+v, %v", all, err)
 	}
 	c, err := Load(t.Context(), src, "small", "v1.10.0")
-	if err != nil || c.Name() != "small" || c.Version() != "1.10.0" {
+	if err != nil || c.Name() != "small" || c.Version() != "1.10.0" || c.From() != string(src)+", sha256:"+sum {
 		t.Fatalf("%+v, %v", c, err)
 	}
 	for version, want := range map[string]string{
@@ -103,6 +103,7 @@ func TestARepositoryThatIsNone(t *testing.T) {
 		"huge":        {shop(t, map[string][]byte{"index.yaml": make([]byte, mostIndex+1)}), "larger than 32 MiB"},
 		"unreachable": {"http://127.0.0.1:1/charts", "can't be reached"},
 		"no host":     {"https://", "can't be read"},
+		"plain":       {"http://charts.example.org", "http://charts.example.org/index.yaml is not https: whoever is on the way there could change the chart"},
 		"no registry": {"oci://127.0.0.1:1/charts", "registry oci://127.0.0.1:1/charts"},
 	} {
 		_, err := Versions(t.Context(), c.src, "small")
