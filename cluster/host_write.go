@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path"
@@ -160,6 +161,9 @@ func (h *Host) removeFolder(ctx context.Context, name string) error {
 	}
 	defer dir.Close()
 	dir.tidy()
+	if empty, err := dir.empty(); err != nil || !empty {
+		return err
+	}
 	parent, err := h.openFolder(path.Dir(dir.path), false)
 	if err != nil {
 		return err
@@ -172,12 +176,25 @@ func (h *Host) removeFolder(ctx context.Context, name string) error {
 	if now, err := parent.Lstat(path.Base(dir.path)); err != nil || !os.SameFile(is, now) {
 		return errSwapped
 	}
-	// A folder that is not empty stays: the system refuses to remove it.
+	// Something may have come into it since: the system refuses to remove it then.
 	err = parent.Remove(path.Base(dir.path))
 	if err == nil || errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrExist) || errors.Is(err, syscall.ENOTEMPTY) {
 		return nil
 	}
 	return bare(err)
+}
+
+func (f *folder) empty() (bool, error) {
+	dir, err := f.Open(".")
+	if err != nil {
+		return false, bare(err)
+	}
+	defer dir.Close()
+	_, err = dir.Readdirnames(1)
+	if errors.Is(err, io.EOF) {
+		return true, nil
+	}
+	return false, bare(err)
 }
 
 func (h *Host) remove(ctx context.Context, name, wantHash string) error {
