@@ -66,7 +66,7 @@ func credentialChecks() []steps.Check {
 		{
 			Name: "accounts-within", Title: "no account that it can act as has rights elsewhere", On: steps.Remote, Needs: []string{"namespace"},
 			Why: "it may make Secrets and sessions, and by a token Secret or a session's pod it acts as any ServiceAccount of the namespace: what those may do it may do",
-			See: []string{"kubernetes.io/docs/concepts/security/rbac-good-practices (privilege escalation risks)", "SwissDataScienceCenter/renku-data-services: components/renku_data_services/crc/api.spec.yaml (service_account_name)"},
+			See: []string{"https://kubernetes.io/docs/concepts/security/rbac-good-practices/#privilege-escalation-risks", "SwissDataScienceCenter/renku-data-services: components/renku_data_services/crc/api.spec.yaml (service_account_name)"},
 			Run: accountsWithin,
 		},
 		{
