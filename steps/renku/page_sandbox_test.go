@@ -35,6 +35,7 @@ type fault struct {
 // each is mended. The order is the guide's.
 var pageFaults = []fault{
 	{"metadata-fenced", steps.Remote, "egress-from-renku-v2-sessions lets sessions reach cloud metadata services: 169.254.169.254", "--step prerequisites --take-over"},
+	{"pod-security", steps.Remote, "renku-user-sessions sets no level", "pod-security.kubernetes.io/enforce=baseline"},
 	{"ingress-policy", steps.Remote, "no ingress policy selects session pods", "--step prerequisites --take-over"},
 	{"session-crd-equal", steps.Remote, "amaltheasessions.amalthea.dev differs", "--step operator --take-over"},
 	{"operator-version", steps.Remote, "remote: 0.31.0 by label", "--step operator --take-over"},
