@@ -34,6 +34,8 @@ type Seen struct {
 	cancel context.CancelFunc
 	all    sync.WaitGroup
 
+	changed chan struct{} // filled after a change of any kind that is watched
+
 	mu    sync.Mutex
 	kinds map[schema.GroupVersionResource]*seenKind
 }
@@ -52,7 +54,7 @@ type seenName struct{ namespace, name string }
 
 // See returns what the cluster of a client holds, until Close or the end of ctx.
 func See(ctx context.Context, client dynamic.Interface) *Seen {
-	s := &Seen{client: client, kinds: map[schema.GroupVersionResource]*seenKind{}}
+	s := &Seen{client: client, changed: make(chan struct{}, 1), kinds: map[schema.GroupVersionResource]*seenKind{}}
 	s.ctx, s.cancel = context.WithCancel(ctx)
 	return s
 }
@@ -140,16 +142,26 @@ func (s *Seen) kind(of schema.GroupVersionResource) *seenKind {
 	if k == nil {
 		k = &seenKind{first: make(chan struct{})}
 		s.kinds[of] = k
-		s.all.Go(func() { k.follow(s.ctx, s.client.Resource(of)) })
+		s.all.Go(func() { k.follow(s.ctx, s.client.Resource(of), s.tell) })
 	}
 	return k
 }
 
-// follow lists and watches, and begins anew when a watch has ended.
-func (k *seenKind) follow(ctx context.Context, client dynamic.ResourceInterface) {
+// tell fills changed, unless it is full already.
+func (s *Seen) tell() {
+	select {
+	case s.changed <- struct{}{}:
+	default:
+	}
+}
+
+// follow lists and watches, and begins anew when a watch has ended. It tells of each list, too: what happened between two
+// watches is not known.
+func (k *seenKind) follow(ctx context.Context, client dynamic.ResourceInterface, tell func()) {
 	for ctx.Err() == nil {
 		if from, err := k.list(ctx, client); err == nil {
-			k.watch(ctx, client, from)
+			tell()
+			k.watch(ctx, client, from, tell)
 		}
 		select {
 		case <-ctx.Done():
@@ -177,7 +189,7 @@ func (k *seenKind) list(ctx context.Context, client dynamic.ResourceInterface) (
 }
 
 // watch takes in what changes until the watch ends.
-func (k *seenKind) watch(ctx context.Context, client dynamic.ResourceInterface, from string) {
+func (k *seenKind) watch(ctx context.Context, client dynamic.ResourceInterface, from string, tell func()) {
 	changes, err := client.Watch(ctx, metav1.ListOptions{ResourceVersion: from, AllowWatchBookmarks: true})
 	if err != nil {
 		return
@@ -197,6 +209,9 @@ func (k *seenKind) watch(ctx context.Context, client dynamic.ResourceInterface, 
 			delete(k.objects, nameOf(o))
 		}
 		k.mu.Unlock()
+		if change.Type != watch.Bookmark {
+			tell()
+		}
 	}
 }
 
