@@ -16,9 +16,9 @@ import (
 )
 
 // Source is where charts come from: the URL of a chart repository (https, or
-// http on this machine), an OCI registry ("oci://ghcr.io/org/charts"), or a folder or .tgz on
-// this machine. The user's own Helm configuration, its repositories and its
-// credentials play no part in it, and neither do plugins.
+// http on this machine), an OCI registry ("oci://ghcr.io/org/charts"), or a
+// folder or .tgz on this machine. The user's own Helm configuration, its
+// repositories and its credentials play no part in it, and neither do plugins.
 type Source string
 
 // Bounds of what is taken from a source.
@@ -108,10 +108,10 @@ func Load(ctx context.Context, src Source, name, version string) (*Chart, error)
 	if err != nil {
 		return nil, fmt.Errorf("chart %s %s from %s: %w", name, version, src, err)
 	}
-	c.from = fmt.Sprintf("%s, sha256:%x", src, sha256.Sum256(data))
 	if c.Name() != name || !sameVersion(c.Version(), version) {
 		return nil, fmt.Errorf("chart %s %s from %s is %s %s by its own word: the source is not to be trusted", name, version, src, c.Name(), c.Version())
 	}
+	c.from = fmt.Sprintf("%s, sha256:%x", src, sha256.Sum256(data))
 	return c, nil
 }
 

@@ -26,7 +26,7 @@ func namespaceChecks() []steps.Check {
 			Run: namespaceActive,
 		},
 		{
-			Name: "pod-security", Title: "the namespace's pod security level lets sessions run, and no privileged pods", On: steps.Remote, Needs: []string{"namespace"}, Mend: "namespace",
+			Name: "pod-security", Title: "the namespace enforces the pod security level baseline", On: steps.Remote, Needs: []string{"namespace"}, Mend: "namespace",
 			Why: "session containers set no seccomp profile and no allowPrivilegeEscalation: the level restricted refuses them. Below baseline, whoever has Renku's kubeconfig gets privileged pods, and with them the nodes",
 			See: []string{"SwissDataScienceCenter/amalthea: api/v1alpha1 (session container)"},
 			Run: podSecurity,
