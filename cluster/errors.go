@@ -31,5 +31,8 @@ func (e *StaleError) Error() string {
 	return fmt.Sprintf("no answer since %s: %v", e.Since.Format(time.TimeOnly), e.Cause)
 }
 
+// Silent reports whether an error is that an API server does not answer, or not in time.
+func Silent(err error) bool { return errors.As(err, new(*StaleError)) || errors.Is(err, errTimeout) }
+
 // Unwrap returns the cause.
 func (e *StaleError) Unwrap() error { return e.Cause }

@@ -2,7 +2,6 @@ package steps
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"carrick/cluster"
@@ -17,8 +16,7 @@ func waitOut(ctx context.Context, say Progress, part func() error) error {
 	ends := time.Now().Add(silentWithin)
 	for said := false; ; said = true {
 		err := part()
-		stale := (*cluster.StaleError)(nil)
-		if !errors.As(err, &stale) || !time.Now().Before(ends) {
+		if !cluster.Silent(err) || !time.Now().Before(ends) {
 			return err
 		}
 		if !said {
