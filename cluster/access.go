@@ -26,6 +26,9 @@ type Access struct {
 	AsGroups   []string      // groups to impersonate
 	Timeout    time.Duration // of one request; 0: 10 s
 	Stderr     io.Writer     // where exec plugins and the API server's warnings write; nil: discarded
+	// FromFile: a file named the kubeconfig, and not the user. Unless it is one of the user's own, in ~/.kube or in
+	// $KUBECONFIG, it runs no program and reads no token file, whose content its server would get.
+	FromFile bool
 }
 
 // Cluster is one Kubernetes cluster, seen with one identity. It is safe for

@@ -1,6 +1,7 @@
 package cluster_test
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -101,6 +102,78 @@ func TestOpenTakesTheContextAndRelativePaths(t *testing.T) {
 	defer milan.Close()
 	if milan.Namespace() != "default" || milan.CA() != nil {
 		t.Errorf("got %q %q", milan.Namespace(), milan.CA())
+	}
+}
+
+// A link file from elsewhere may name a kubeconfig that runs a program, or that sends a file's content to its server.
+func TestAKubeconfigThatAFileNamesRunsNothing(t *testing.T) {
+	exec := "{exec: {apiVersion: client.authentication.k8s.io/v1, command: ./steal, interactiveMode: Never}}"
+	for name, tc := range map[string]struct{ user, want string }{
+		"a token":          {"{token: t}", ""},
+		"a program":        {exec, `steal", which a file`},
+		"a token file":     {"{tokenFile: /etc/hostname}", `sends the content of "/etc/hostname"`},
+		"a token and both": {"{token: t, tokenFile: /etc/hostname}", `sends the content of "/etc/hostname"`},
+		"an auth provider": {"{auth-provider: {name: oidc}}", `uses the auth provider "oidc"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			home := t.TempDir()
+			t.Setenv("HOME", home)
+			t.Setenv("KUBECONFIG", "")
+			text := strings.Replace(twoContexts, "{token: secret-token}", tc.user, 1)
+			text = strings.Replace(text, "certificate-authority: pki/ca.crt, ", "", 1)
+			text = strings.Replace(text, "certificate-authority: pki/ca.crt", "tls-server-name: rome.test", 1)
+			path := kubeconfig(t, text)
+			opened := func(a cluster.Access) error {
+				a.Context = "kind-rome"
+				c, err := cluster.Open(a, cluster.Options{})
+				if err == nil {
+					c.Close()
+				}
+				return err
+			}
+			err := opened(cluster.Access{Kubeconfig: path, FromFile: true})
+			if tc.want == "" && err != nil {
+				t.Fatal(err)
+			}
+			if tc.want != "" && (err == nil || !strings.Contains(err.Error(), tc.want) || !strings.Contains(err.Error(), path)) {
+				t.Errorf("it said %v", err)
+			}
+			if err != nil && strings.Contains(err.Error(), "secret-token") {
+				t.Errorf("it shows a secret: %v", err)
+			}
+			if name == "an auth provider" {
+				return // which this build has none of
+			}
+			if err := opened(cluster.Access{Kubeconfig: path}); err != nil {
+				t.Errorf("named by the user: %v", err)
+			}
+			t.Setenv("KUBECONFIG", "/nowhere"+string(filepath.ListSeparator)+path)
+			if err := opened(cluster.Access{Kubeconfig: path, FromFile: true}); err != nil {
+				t.Errorf("in $KUBECONFIG: %v", err)
+			}
+			t.Setenv("KUBECONFIG", "")
+			own := filepath.Join(home, ".kube", "rome")
+			if err := errors.Join(os.Mkdir(filepath.Dir(own), 0o700), os.WriteFile(own, []byte(text), 0o600)); err != nil {
+				t.Fatal(err)
+			}
+			if err := opened(cluster.Access{Kubeconfig: own, FromFile: true}); err != nil {
+				t.Errorf("in ~/.kube: %v", err)
+			}
+			outside := filepath.Join(home, ".kube", "link")
+			if err := os.Symlink(path, outside); err != nil {
+				t.Fatal(err)
+			}
+			if err := opened(cluster.Access{Kubeconfig: outside, FromFile: true}); err != nil {
+				t.Errorf("a symlink that the user put into ~/.kube: %v", err)
+			}
+			through := filepath.Join(home, ".kube", "..", filepath.Base(path))
+			if err := os.WriteFile(through, []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if err := opened(cluster.Access{Kubeconfig: home + "/.kube/../" + filepath.Base(path), FromFile: true}); (err == nil) != (tc.want == "") {
+				t.Errorf("a path that leads out of ~/.kube: %v", err)
+			}
+		})
 	}
 }
 

@@ -41,12 +41,50 @@ func load(a Access) (loaded, error) {
 	if err := checkContext(merged, name, a.Kubeconfig); err != nil {
 		return loaded{}, err
 	}
+	if a.FromFile && a.Kubeconfig != "" && !usersOwn(a.Kubeconfig) {
+		if err := unasked(merged.AuthInfos[merged.Contexts[name].AuthInfo], a.Kubeconfig); err != nil {
+			return loaded{}, fmt.Errorf("context %q: %w", name, err)
+		}
+	}
 	chosen := clientcmd.NewNonInteractiveClientConfig(*merged, name, &clientcmd.ConfigOverrides{}, loadingRules(a.Kubeconfig))
 	cfg, err := chosen.ClientConfig()
 	if err != nil {
 		return loaded{}, fmt.Errorf("context %q: %s", name, strings.TrimPrefix(err.Error(), "invalid configuration: "))
 	}
 	return loaded{config: impersonating(cfg, a), context: name, namespace: merged.Contexts[name].Namespace}, nil
+}
+
+// usersOwn reports whether a kubeconfig is one that the user has set up: in ~/.kube, or in $KUBECONFIG.
+func usersOwn(path string) bool {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return false
+	}
+	home, err := os.UserHomeDir()
+	same := func(other string) bool {
+		other, err := filepath.Abs(other)
+		return err == nil && other == path
+	}
+	return (err == nil && filepath.Dir(path) == filepath.Join(home, clientcmd.RecommendedHomeDir)) ||
+		slices.ContainsFunc(filepath.SplitList(os.Getenv(clientcmd.RecommendedConfigPathEnvVar)), same)
+}
+
+// unasked says what a user's entry in a kubeconfig would run or send; nil: it holds its credentials itself.
+func unasked(user *clientcmdapi.AuthInfo, path string) error {
+	does := ""
+	switch {
+	case user == nil:
+	case user.Exec != nil:
+		does = fmt.Sprintf("runs %q", Clean(user.Exec.Command))
+	case user.AuthProvider != nil:
+		does = fmt.Sprintf("uses the auth provider %q", Clean(user.AuthProvider.Name))
+	case user.TokenFile != "":
+		does = fmt.Sprintf("sends the content of %q", Clean(user.TokenFile))
+	}
+	if does == "" {
+		return nil
+	}
+	return fmt.Errorf("kubeconfig %s is named by a file and %s, which a file can't ask for: name the kubeconfig yourself, with --kubeconfig or --remote-kubeconfig, put it in ~/.kube, or add it to $KUBECONFIG", path, does)
 }
 
 func impersonating(cfg *rest.Config, a Access) *rest.Config {

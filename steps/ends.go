@@ -65,7 +65,7 @@ func OpenEnd(l *Link, side Side, g *Guide, access cluster.Access, keys facts.Key
 		access.Context = spec.Context
 	}
 	if access.Kubeconfig == "" {
-		access.Kubeconfig = l.File(spec.Kubeconfig)
+		access.Kubeconfig, access.FromFile = l.File(spec.Kubeconfig), true
 	}
 	c, err := cluster.Open(access, o)
 	if err != nil {
