@@ -74,9 +74,13 @@ type Item struct {
 	Diff      string             // unified diff, secrets masked
 	Note      string             // why it is left, what comes with it
 	Held      bool               // of an undo: the link made it, and it stands while others need it: Note says who
+	Unentered bool               // of an undo: it has the link's mark, and the inventory does not have it: it is left
 	Refused   bool               // the server would not take it now: Note says why
 	Conflicts []cluster.Conflict // fields that another manager owns
 	Hash      string             // of what would be written: a plan that was confirmed is the one that is done
+
+	entry   *entry // of the inventory; nil: it is no object that an action writes
+	creates bool   // it is the inventory itself, which is created
 }
 
 // Progress hears what an action does while it does it. Verb and What are set

@@ -37,14 +37,22 @@ func (e *StoppedError) Unwrap() error { return e.Err }
 
 // Apply does a plan that was confirmed, step by step: plan again, stop if it
 // is not the one that was confirmed, do, wait for the step's checks.
-func (s *Session) Apply(ctx context.Context, p *Plan, o ApplyOptions, say Progress) error {
+func (s *Session) Apply(ctx context.Context, p *Plan, o ApplyOptions, say Progress) (err error) {
 	ctx = cluster.WithLooks(ctx, s.looks)
 	deeds, count := s.recording(say)
 	alone := s.apart()
+	defer func() {
+		if cluster.Silent(err) {
+			return // the next run completes them
+		}
+		if fault := s.completeInventories(ctx, p, count); err == nil {
+			err = fault
+		}
+	}()
 	for i, a := range p.Actions {
 		var err error
 		if !alone.putOff(ctx, a) {
-			err = s.applyOne(ctx, a, o, deeds.done == 0, count)
+			err = s.applyOne(ctx, p.Actions[i:], o, deeds.done == 0, count)
 		}
 		if err == nil {
 			err = deeds.lost
@@ -78,7 +86,9 @@ func (s *Session) changed(p *Plan, step string) bool {
 	return false
 }
 
-func (s *Session) applyOne(ctx context.Context, a Planned, o ApplyOptions, untouched bool, say Progress) error {
+// applyOne does the first of some actions.
+func (s *Session) applyOne(ctx context.Context, all []Planned, o ApplyOptions, untouched bool, say Progress) error {
+	a := all[0]
 	action, step := s.guide.Action(a.Action)
 	j := job{step, action, a.Side}
 	if a.Pending != "" || a.changes() {
@@ -106,7 +116,12 @@ func (s *Session) applyOne(ctx context.Context, a Planned, o ApplyOptions, untou
 	}
 	env := s.env(ctx, a.Side, &usage{})
 	env.Action, env.Apply = a.Action, o
-	err = waitOut(ctx, s.tagged(a, say), func() error { return action.Do(ctx, env, s.tagged(a, say)) })
+	err = waitOut(ctx, s.tagged(a, say), func() error {
+		if err := enterPlanned(ctx, env, now.Change.Items, all[1:], s.tagged(a, say)); err != nil {
+			return err
+		}
+		return action.Do(ctx, env, s.tagged(a, say))
+	})
 	s.Forget() // access reviews and the like may answer otherwise now
 	if err != nil {
 		return &ActionError{a.Step, a.Action, s.guide.Sides[a.Side].Name, "do", err}
@@ -161,7 +176,7 @@ func sameChange(confirmed, now Change) bool {
 		old[one{it.What, it.Hash}] = it.Verb.Changes()
 	}
 	for _, it := range now.Items {
-		if it.Verb.Changes() && !old[one{it.What, it.Hash}] {
+		if it.Verb.Changes() && !it.creates && !old[one{it.What, it.Hash}] {
 			return false
 		}
 	}
@@ -319,6 +334,7 @@ func (s *Session) Undo(ctx context.Context, p *Plan, say Progress) error {
 	ctx = cluster.WithLooks(ctx, s.looks)
 	deeds, count := s.recording(say)
 	var away []error
+	begun := map[Side][]string{}
 	for _, a := range p.Actions {
 		if a.Pending != "" {
 			away = append(away, fmt.Errorf("%s on the %s is left: %s", a.Action, s.guide.Sides[a.Side].Name, a.Pending))
@@ -326,7 +342,8 @@ func (s *Session) Undo(ctx context.Context, p *Plan, say Progress) error {
 		}
 		action, _ := s.guide.Action(a.Action)
 		env := s.env(ctx, a.Side, &usage{})
-		env.Action = a.Action
+		env.Action, env.found = a.Action, p.found
+		begun[a.Side] = append(begun[a.Side], a.Action)
 		err := waitOut(ctx, s.tagged(a, say), func() error {
 			now, err := action.PlanUndo(ctx, env)
 			if err == nil && !sameChange(a.Change, now) {
@@ -344,6 +361,14 @@ func (s *Session) Undo(ctx context.Context, p *Plan, say Progress) error {
 		if deeds.lost != nil {
 			return stopped(ctx, deeds.done, deeds.lost)
 		}
+	}
+	for _, side := range Sides {
+		if err := s.shortenInventory(ctx, side, begun[side], false, count); err != nil {
+			return stopped(ctx, deeds.done, err)
+		}
+	}
+	if deeds.lost != nil {
+		return stopped(ctx, deeds.done, deeds.lost)
 	}
 	if len(away) > 0 {
 		return &StoppedError{deeds.done, errors.Join(away...)}

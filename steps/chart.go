@@ -112,7 +112,9 @@ func (c Chart) Plan(ctx context.Context, env Env) (Change, error) {
 			return ch, err
 		}
 	}
-	s.planRest(ctx, env, &ch)
+	if err := s.planRest(ctx, env, &ch); err != nil {
+		return ch, err
+	}
 	hide(ch.Items, want.secrets)
 	return ch, nil
 }
@@ -144,7 +146,7 @@ func (c Chart) Do(ctx context.Context, env Env, say Progress) error {
 			return writeShared(ctx, env, s.others, o, say)
 		}
 		want.Remove = func(ctx context.Context, o *unstructured.Unstructured) (string, error) {
-			return dropped(ctx, env, o, say)
+			return dropped(ctx, env, s.others, o, say)
 		}
 	}
 	err = chart.Install(ctx, env.Cluster, want.Request, func(text string) { say.Say("%s", scrubber(want.secrets).Replace(text)) })

@@ -87,6 +87,7 @@ func TestAChartComesAndGoes(t *testing.T) {
 	before := around(t, box, ns)
 	p := stepstest.Apply(t, s)
 	want := `create Namespace chart-cycle
+create ClusterRole carrick:cycle
 create Release chart-cycle/tiny
 create CustomResourceDefinition tinywidgets.tiny.example.org
 create Secret chart-cycle/tiny
@@ -126,14 +127,14 @@ func TestTwoLinksShareARelease(t *testing.T) {
 	before := around(t, box, ns)
 	stepstest.Apply(t, a)
 	p := stepstest.Apply(t, b)
-	if p.Empty() || p.Has(steps.Create) || !strings.Contains(p.Actions[0].Change.Items[0].Note, "link first made it") {
+	if p.Empty() || p.Tally("")[steps.Create] != 1 /* its inventory */ || !strings.Contains(p.Actions[0].Change.Items[0].Note, "link first made it") {
 		t.Errorf("the second link would do\n%s", items(p))
 	}
 	if again, err := b.Plan(t.Context(), steps.Scope{}); err != nil || !again.Empty() {
 		t.Errorf("a second apply would do\n%s\n%v", items(again), err)
 	}
 	undone := stepstest.Undo(t, a)
-	if undone.Has(steps.Delete) || !undone.Has(steps.Release) {
+	if undone.Tally("")[steps.Delete] != 1 /* its inventory */ || !undone.Has(steps.Release) {
 		t.Errorf("the first link's undo was\n%s", items(undone))
 	}
 	if again, err := b.Plan(t.Context(), steps.Scope{}); err != nil || !again.Empty() {
@@ -304,6 +305,12 @@ func TestUndoOfAChartPassesOverWhatIsNoRelease(t *testing.T) {
 // withHooks puts hooks into the stored release of the small chart.
 func withHooks(t *testing.T, box *clustertest.Sandbox, ns string, hooks ...map[string]any) {
 	t.Helper()
+	withStored(t, box, ns, func(release map[string]any) { release["hooks"] = hooks })
+}
+
+// withStored changes the stored release of the small chart, as whoever can write Secrets there can.
+func withStored(t *testing.T, box *clustertest.Sandbox, ns string, change func(release map[string]any)) {
+	t.Helper()
 	const secret = "sh.helm.release.v1.tiny.v1"
 	packed, err := base64.StdEncoding.DecodeString(box.Run(t, clustertest.Remote, "", "-n", ns, "get", "secret", secret, "-o", `go-template={{.data.release | base64decode}}`))
 	if err != nil {
@@ -317,7 +324,7 @@ func withHooks(t *testing.T, box *clustertest.Sandbox, ns string, hooks ...map[s
 	if err := json.NewDecoder(unpacked).Decode(&release); err != nil {
 		t.Fatal(err)
 	}
-	release["hooks"] = hooks
+	change(release)
 	var out bytes.Buffer
 	w := gzip.NewWriter(&out)
 	if err := errors.Join(json.NewEncoder(w).Encode(release), w.Close()); err != nil {
@@ -361,6 +368,35 @@ func TestUndoRunsNoStoredHooks(t *testing.T) {
 	}
 	if got := box.Run(t, clustertest.Remote, "", "get", "namespace", production, "-o", "jsonpath={.status.phase}"); got != "Active" {
 		t.Errorf("the namespace is %s", got)
+	}
+	if d := cmp.Diff(before, around(t, box, ns)); d != "" {
+		t.Errorf("undo did not leave things as they were (-before +after):\n%s", d)
+	}
+}
+
+// Whoever can write the Secret of a release can name in it what is not the link's, and leave out what is. Undo goes by the
+// inventory, and so does an upgrade.
+func TestAStoredReleaseNamesNothingToDelete(t *testing.T) {
+	t.Parallel()
+	const ns, production = "chart-stored", "chart-prod"
+	s, box := charting(t, "stored", ns, true, nil, 0)
+	before := around(t, box, ns)
+	stepstest.Apply(t, s)
+	space(t, production)
+	victim := `{apiVersion: v1, kind: ConfigMap, metadata: {name: precious, namespace: ` + production + `,
+labels: {app.kubernetes.io/managed-by: Helm, carrick/link.stored: install},
+annotations: {meta.helm.sh/release-name: tiny, meta.helm.sh/release-namespace: ` + ns + `, carrick/created-by: stored}}, data: {a: b}}`
+	box.Run(t, clustertest.Remote, victim, "apply", "--server-side", "--field-manager=carrick.stored.install", "-f", "-")
+	withStored(t, box, ns, func(release map[string]any) {
+		release["manifest"] = "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: precious, namespace: " + production + "}\n"
+	})
+	s.Forget()
+	if p, err := s.Plan(t.Context(), steps.Scope{}); err != nil || p.Has(steps.Delete) {
+		t.Errorf("apply would do\n%s\n%v", items(p), err)
+	}
+	stepstest.Undo(t, s)
+	if got := box.Run(t, clustertest.Remote, "", "-n", production, "get", "configmap", "precious", "-o", "jsonpath={.data}"); got != `{"a":"b"}` {
+		t.Errorf("the victim is %q", got)
 	}
 	if d := cmp.Diff(before, around(t, box, ns)); d != "" {
 		t.Errorf("undo did not leave things as they were (-before +after):\n%s", d)

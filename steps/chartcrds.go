@@ -27,9 +27,13 @@ func definitions(ctx context.Context, env Env) ([]part, error) {
 	if err != nil {
 		return nil, fmt.Errorf("look for definitions with this link's mark: %w", err)
 	}
+	inv, err := env.inventory(ctx)
+	if err != nil {
+		return nil, err
+	}
 	var out []part
 	for _, m := range list {
-		p := part{found: found{m, crdKind, crdsAt}}
+		p := part{found: inv.found(env.Action, m, crdKind, crdsAt)}
 		if m.Annotations["meta.helm.sh/release-name"] != "" {
 			continue // it is one of a release's parts
 		}

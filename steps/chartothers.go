@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -57,8 +58,10 @@ func writeShared(ctx context.Context, env Env, others map[string]string, o *unst
 	})
 	if foreign || len(p.Conflicts) == 0 {
 		err = doObject(ctx, env, o, say)
-	} else if _, err = env.Cluster.Apply(ctx, p.want, cluster.ApplyOptions{Manager: env.Manager(), Force: true}); err == nil {
-		say.Did(p.Verb, p.What, p.Hash)
+	} else if err = enterOne(ctx, env, say, p.Verb, p.entry); err == nil {
+		if _, err = env.Cluster.Apply(ctx, p.want, cluster.ApplyOptions{Manager: env.Manager(), Force: true}); err == nil {
+			say.Did(p.Verb, p.What, p.Hash)
+		}
 	}
 	if err != nil {
 		return err
@@ -76,9 +79,12 @@ func writeForOthers(ctx context.Context, env Env, others map[string]string, o *u
 			return err
 		}
 		as := env
-		as.Link, as.Action = link, others[link]
+		as.Link, as.Action, as.inv = link, others[link], nil
 		theirs := o.DeepCopy()
 		markObject(as, theirs, live)
+		if err := enterShared(ctx, as, o, live); err != nil {
+			return err
+		}
 		opts := cluster.ApplyOptions{Manager: managerOf(link, others[link]), Force: true}
 		if _, err := env.Cluster.Apply(ctx, theirs, opts); err != nil {
 			return fmt.Errorf("change %s for link %s: %w", describe(o), link, err)
@@ -87,13 +93,54 @@ func writeForOthers(ctx context.Context, env Env, others map[string]string, o *u
 	return nil
 }
 
+// enterShared enters an object into the inventory of another link that uses it. A link of an earlier version has none.
+func enterShared(ctx context.Context, as Env, o, live *unstructured.Unstructured) error {
+	inv, err := as.inventory(ctx)
+	if err != nil || inv.unread != nil || inv.uid == "" {
+		return err
+	}
+	e := inv.next(as, o, live)
+	return inv.enter(ctx, as, nil, inv.lacks(as.Action, []Item{{Verb: Update, entry: e}}))
+}
+
+// notEntered is why an upgrade leaves an object that the release had before: whoever can write the Secret of a release can
+// name any object there.
+const notEntered = "the inventory of this link does not have it"
+
+// enteredBy reports whether this link has an object of a release in its inventory, or another link that shares it.
+func enteredBy(ctx context.Context, env Env, others map[string]string, o *unstructured.Unstructured) (bool, error) {
+	users := map[string]string{env.Link: env.Action}
+	maps.Copy(users, others)
+	for _, link := range sortedKeys(users) {
+		as := env
+		if link != env.Link {
+			as.Link, as.Action, as.inv = link, users[link], nil
+		}
+		inv, err := as.inventory(ctx)
+		if err != nil {
+			return false, err
+		}
+		if e := inv.find(users[link], entryOf(o.GroupVersionKind(), o.GetNamespace(), o.GetName())); e != nil && (o.GetUID() == "" || e.UID == "" || e.UID == o.GetUID()) {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
 // dropped deletes what a new version of the release has no more.
-func dropped(ctx context.Context, env Env, live *unstructured.Unstructured, say Progress) (left string, err error) {
+func dropped(ctx context.Context, env Env, others map[string]string, live *unstructured.Unstructured, say Progress) (left string, err error) {
 	gvr, _, err := env.Cluster.Resource(ctx, live.GroupVersionKind())
 	if err != nil {
 		return "", err
 	}
-	f := found{metadataOf(live), live.GroupVersionKind(), gvr}
+	known, err := enteredBy(ctx, env, others, live)
+	if err != nil {
+		return "", err
+	}
+	if !known {
+		return notEntered, nil
+	}
+	f := found{PartialObjectMetadata: metadataOf(live), gvk: live.GroupVersionKind(), gvr: gvr}
 	if left, err = occupied(ctx, env, f); left != "" || err != nil {
 		return left, err
 	}

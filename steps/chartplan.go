@@ -74,10 +74,19 @@ func (c Chart) planRelease(ctx context.Context, env Env, want wanted, s standing
 		}
 		ch.Rights = append(ch.Rights, p.rights...)
 		item.Verb, item.Hash, item.Refused = p.Verb, p.Hash, p.Refused
+		if item.entry, err = s.entry(ctx, env, want, p.entry.Created); err != nil {
+			return item, err
+		}
 		if !s.joins {
 			item.Note = p.Note
 		}
 		return item, nil
+	}
+	if !s.theirs {
+		var err error
+		if item.entry, err = s.entry(ctx, env, want, s.Kind == chart.Fresh || (want.Ours(s.Old) && len(s.others) == 0)); err != nil {
+			return item, err
+		}
 	}
 	item.Verb = Update
 	if s.Kind == chart.Fresh {
@@ -101,6 +110,23 @@ func (c Chart) planRelease(ctx context.Context, env Env, want wanted, s standing
 	item.Hash = hash(item.Verb, item.What, c.Chart, s.Version, want.Source, s.From, want.Values)
 	ch.Rights = append(ch.Rights, recordRights(want.Namespace)...)
 	return item, nil
+}
+
+// entry is the release's in the inventory. Where that has none yet, created says whether this link installed it.
+func (s standing) entry(ctx context.Context, env Env, want wanted, created bool) (*entry, error) {
+	inv, err := env.inventory(ctx)
+	if err != nil {
+		return nil, err
+	}
+	e := entryOf(releaseKind, want.Namespace, want.Name)
+	e.Created = created
+	if old := inv.find(env.Action, e); old != nil && s.Kind != chart.Fresh {
+		e.Created = old.Created
+	}
+	if s.Kind == chart.Keep {
+		e.UID = s.Old.UID // any other kind writes a revision, and with it another Secret
+	}
+	return &e, nil
 }
 
 // recordRights are those that it takes to read and to write down a release.
@@ -150,18 +176,34 @@ func (s standing) planPart(ctx context.Context, env Env, o *unstructured.Unstruc
 }
 
 // planRest is what runs besides, and what goes.
-func (s standing) planRest(ctx context.Context, env Env, ch *Change) {
+func (s standing) planRest(ctx context.Context, env Env, ch *Change) error {
 	for _, o := range s.Hooks {
-		ch.Items = append(ch.Items, Item{Verb: Run, What: describe(o), Note: "runs before or after the rest", Hash: hash(Run, describe(o))})
+		ch.Items = append(ch.Items, Item{Verb: Run, What: describe(o), Note: "runs before or after the rest", Hash: hash(Run, describe(o)), entry: hookEntry(o)})
 		if gvr, _, err := env.Cluster.Resource(ctx, o.GroupVersionKind()); err == nil {
 			ch.Rights = append(ch.Rights, rightsTo(o, gvr)...)
 			ch.Rights = append(ch.Rights, rightToDelete(o, gvr))
 		}
 	}
 	for _, o := range s.Gone {
+		known, err := enteredBy(ctx, env, s.others, o)
+		if err != nil {
+			return err
+		}
+		if !known {
+			ch.Items = append(ch.Items, Item{Verb: Leave, What: describe(o), Note: "the new version has it no more; " + notEntered})
+			continue
+		}
 		ch.Items = append(ch.Items, Item{Verb: Delete, What: describe(o), Note: "the new version has it no more", Hash: hash(Delete, describe(o))})
 		if gvr, _, err := env.Cluster.Resource(ctx, o.GroupVersionKind()); err == nil {
 			ch.Rights = append(ch.Rights, rightToDelete(o, gvr))
 		}
 	}
+	return nil
+}
+
+// hookEntry is that of an object of a hook, which may stay behind.
+func hookEntry(o *unstructured.Unstructured) *entry {
+	e := entryOf(o.GroupVersionKind(), o.GetNamespace(), o.GetName())
+	e.Created = true
+	return &e
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -38,7 +39,8 @@ type part struct {
 }
 
 // PlanUndo finds the releases that this action has marked, and what they
-// consist of. It renders nothing and needs no chart.
+// consist of as far as the inventory has it. It renders nothing and needs no
+// chart.
 func (c Chart) PlanUndo(ctx context.Context, env Env) (Change, error) {
 	list, blind, err := c.installed(ctx, env)
 	if err != nil {
@@ -58,11 +60,46 @@ func (c Chart) PlanUndo(ctx context.Context, env Env) (Change, error) {
 		ch.Items = append(ch.Items, in.hooks...)
 	}
 	crds, err := definitions(ctx, env)
-	for _, p := range crds {
+	if err != nil {
+		return ch, err
+	}
+	rest, err := beside(ctx, env, list, crds)
+	for _, p := range append(rest, crds...) {
 		ch.Items = append(ch.Items, p.item)
 		ch.Rights = append(ch.Rights, undoRight(p.item, p.found)...)
 	}
 	return ch, err
+}
+
+// beside are the parts that the inventory has and the releases do not name: who can write the Secret of a release can
+// hide them there. While a release stays, so do they.
+func beside(ctx context.Context, env Env, list []installed, known []part) ([]part, error) {
+	inv, err := env.inventory(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var all []found
+	for _, p := range known {
+		all = append(all, p.found)
+	}
+	for _, in := range list {
+		if in.item.Verb != Delete {
+			return nil, nil
+		}
+		for _, p := range in.parts {
+			all = append(all, p.found)
+		}
+	}
+	more, err := inv.unmarked(ctx, env, all)
+	var out []part
+	for _, f := range slices.Backward(more) {
+		item, err := planUndo(ctx, env, f)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, part{f, item})
+	}
+	return out, err
 }
 
 func undoRight(item Item, f found) []cluster.Right {
@@ -96,6 +133,18 @@ func (c Chart) Undo(ctx context.Context, env Env, say Progress) error {
 			say.Say("%s is left: %s", in.item.What, in.item.Note)
 		}
 		if err != nil {
+			return err
+		}
+	}
+	rest, err := beside(ctx, env, onlyLeft(list), nil)
+	if err != nil {
+		return err
+	}
+	for _, p := range rest {
+		if p.gvr == crdsAt {
+			continue
+		}
+		if err := takeBack(ctx, env, p, say); err != nil {
 			return err
 		}
 	}
@@ -141,6 +190,11 @@ func (in installed) release(ctx context.Context, env Env, say Progress) error {
 	return nil
 }
 
+// onlyLeft are the releases that stay.
+func onlyLeft(list []installed) []installed {
+	return slices.DeleteFunc(slices.Clone(list), func(in installed) bool { return in.item.Verb == Delete })
+}
+
 func takeBack(ctx context.Context, env Env, p part, say Progress) error {
 	var err error
 	switch p.item.Verb {
@@ -175,8 +229,12 @@ func undoPart(ctx context.Context, env Env, live *unstructured.Unstructured) (pa
 	if err != nil {
 		return part{}, err
 	}
-	p := part{found: found{metadataOf(live), live.GroupVersionKind(), gvr}}
-	if live.GetLabels()[mark(env.Link)] == "" {
+	inv, err := env.inventory(ctx)
+	if err != nil {
+		return part{}, err
+	}
+	p := part{found: inv.found(env.Action, metadataOf(live), live.GroupVersionKind(), gvr)}
+	if p.entry == nil && live.GetLabels()[mark(env.Link)] == "" {
 		p.item = Item{Verb: Leave, What: describe(live), Note: "it does not carry this link's mark"}
 		return p, nil
 	}
@@ -188,6 +246,9 @@ func undoPart(ctx context.Context, env Env, live *unstructured.Unstructured) (pa
 func (c Chart) installed(ctx context.Context, env Env) (out []installed, blind bool, err error) {
 	if env.Cluster == nil {
 		return nil, false, fmt.Errorf("chart %s: no cluster stands on the %s", c.Chart, env.SideName())
+	}
+	if inv, err := env.inventory(ctx); err != nil || inv.unread != nil {
+		return nil, false, errors.Join(err, inv.whyUnread())
 	}
 	sel := cluster.Selector{Labels: "owner=helm," + mark(env.Link) + "=" + env.Action}
 	list, err := env.Cluster.Find(ctx, secretsAt, "", sel)
@@ -235,8 +296,14 @@ func revisionOf(m metav1.PartialObjectMetadata) int {
 
 // look says what would become of a release and of each of its parts.
 func (c Chart) look(ctx context.Context, env Env, m metav1.PartialObjectMetadata) (installed, error) {
-	in := installed{found: found{m, secretKind, secretsAt}}
-	var err error
+	inv, err := env.inventory(ctx)
+	if err != nil {
+		return installed{}, err
+	}
+	in := installed{found: found{PartialObjectMetadata: m, gvk: secretKind, gvr: secretsAt}}
+	if e := inv.find(env.Action, entryOf(releaseKind, m.Namespace, m.Labels["name"])); e != nil && (e.UID == "" || e.UID == m.UID) {
+		in.entry = e
+	}
 	in.Release, err = chart.Current(ctx, env.Cluster, m.Namespace, m.Labels["name"])
 	if errors.As(err, new(*chart.UnreadableError)) || errors.Is(err, chart.ErrNoRelease) || errors.Is(err, chart.ErrName) {
 		// One such Secret, which any tenant can write, must not keep undo from all the rest.
@@ -247,6 +314,10 @@ func (c Chart) look(ctx context.Context, env Env, m metav1.PartialObjectMetadata
 		return in, err
 	}
 	in.item, err = planUndo(ctx, env, in.found)
+	if in.entry == nil && err == nil && in.item.Verb == Leave && wrote(env.Link, m.ManagedFields) {
+		in.item.What = releaseAt(m.Namespace, m.Labels["name"])
+		return in, nil
+	}
 	in.item.What = releaseAt(m.Namespace, m.Labels["name"])
 	if in.Release.UID != m.UID || (in.item.Verb == Leave && err == nil) {
 		in.item.Verb, in.item.Note = Leave, "somebody else has changed it with Helm since this link did: take it away by helm uninstall -n "+m.Namespace+" "+m.Labels["name"]

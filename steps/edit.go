@@ -10,6 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"carrick/cluster"
@@ -79,6 +80,7 @@ func (d Edit) Plan(ctx context.Context, e Env) (Change, error) {
 	if anew, err := d.rewritten(ctx, e, live); err != nil {
 		return c, err
 	} else if anew {
+		d.keepsNow(c.Items[0].entry, live)
 		c.Items[0].Note = joinNotes(c.Items[0].Note, "somebody has written it anew since carrick did, such as "+d.Again+": what stands now is what an undo puts back")
 	}
 	return c, nil
@@ -95,6 +97,15 @@ func (d Edit) Do(ctx context.Context, e Env, say Progress) error {
 		return err
 	}
 	if anew {
+		inv, err := e.inventory(ctx)
+		if err != nil {
+			return err
+		}
+		was := inv.next(e, live, live)
+		d.keepsNow(was, live)
+		if err := enterOne(ctx, e, say, Update, was); err != nil {
+			return err
+		}
 		patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]any{before: nil, noteWritten: nil}}})
 		if err != nil {
 			return err
@@ -127,7 +138,7 @@ func (d Edit) PlanUndo(ctx context.Context, e Env) (Change, error) {
 			c.Items[i].Note = joinNotes(c.Items[i].Note, "somebody has written it since carrick did: their text stays; take what carrick wrote out of it by hand: "+d.Hand(ctx, e))
 			continue
 		}
-		if then, ok := d.then(live); ok {
+		if then, ok := d.then(live, c.Items[i].entry); ok {
 			c.Items[i].Diff = cluster.Diff(live, then)
 			c.Items[i].Note = joinNotes(c.Items[i].Note, "what stood there comes back")
 		}
@@ -192,13 +203,26 @@ func (d Edit) shared(live *unstructured.Unstructured, manager string) bool {
 	return false
 }
 
+// keepsNow has an entry keep the text that is there now, and no earlier one.
+func (d Edit) keepsNow(e *entry, live *unstructured.Unstructured) {
+	if e == nil {
+		return
+	}
+	old := runtime.DeepCopyJSON(e.Before)
+	if old == nil {
+		old = map[string]any{}
+	}
+	if unstructured.SetNestedField(old, d.standing(live), "data", d.Key) == nil {
+		e.Before = old
+	}
+}
+
 // then is the ConfigMap as it was before carrick.
-func (d Edit) then(live *unstructured.Unstructured) (*unstructured.Unstructured, bool) {
-	var old map[string]any
-	if json.Unmarshal([]byte(live.GetAnnotations()[before]), &old) != nil {
+func (d Edit) then(live *unstructured.Unstructured, e *entry) (*unstructured.Unstructured, bool) {
+	if e == nil {
 		return nil, false
 	}
-	text, ok, _ := unstructured.NestedString(old, "data", d.Key)
+	text, ok, _ := unstructured.NestedString(e.Before, "data", d.Key)
 	out := live.DeepCopy()
 	if !ok || unstructured.SetNestedField(out.Object, text, "data", d.Key) != nil {
 		return nil, false

@@ -35,6 +35,8 @@ type Env struct {
 	guide *Guide           // nil in tests
 	use   *usage           // what went wrong with answers; nil in tests
 	ends  map[Side]endInfo // names only
+	inv   *inventoryCache  // nil in tests: the inventory is read each time
+	found []string         // of an undo: what is taken back by its mark alone (Scope.Found)
 	along []string         // what earlier actions of a planned undo take with them (Change.Along)
 	api   func() (*cluster.Web, error)
 	keep  func(key string, v cluster.Masked) error

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sort"
 	"strings"
 	"time"
@@ -20,8 +21,9 @@ import (
 // goneWithin is how long undo waits for an object to be gone.
 const goneWithin = 60 * time.Second
 
-// PlanUndo finds what this action of this link has marked, over the kinds of
-// its asset. It does not render, so it works when answers have changed.
+// PlanUndo finds what the inventory has of this action of this link, and what
+// has its mark, over the kinds of its asset. It does not render, so it works
+// when answers have changed.
 func (m Manifest) PlanUndo(ctx context.Context, env Env) (Change, error) {
 	found, blind, err := m.marked(ctx, env)
 	if err != nil {
@@ -78,11 +80,21 @@ func (m Manifest) Undo(ctx context.Context, env Env, say Progress) error {
 	return nil
 }
 
-// found is an object that carries this action's mark.
+// found is an object that carries this action's mark, or that the inventory has.
 type found struct {
 	metav1.PartialObjectMetadata
-	gvk schema.GroupVersionKind
-	gvr schema.GroupVersionResource
+	gvk   schema.GroupVersionKind
+	gvr   schema.GroupVersionResource
+	entry *entry // of the inventory; nil: it has none
+}
+
+// found is an object with its entry in the inventory.
+func (inv *inventory) found(action string, m metav1.PartialObjectMetadata, gvk schema.GroupVersionKind, gvr schema.GroupVersionResource) found {
+	f := found{m, gvk, gvr, inv.find(action, entryOf(gvk, m.Namespace, m.Name))}
+	if f.entry != nil && f.entry.UID != "" && f.entry.UID != m.UID {
+		f.entry = nil // it is of another object of that name
+	}
+	return f
 }
 
 func (f found) object() *unstructured.Unstructured {
@@ -94,11 +106,18 @@ func (f found) object() *unstructured.Unstructured {
 	return o
 }
 
-// marked finds what carries this action's mark. blind are the resources that
-// could not be looked for everywhere.
+// marked finds what carries this action's mark, and what the inventory has of
+// it. blind are the resources that could not be looked for everywhere.
 func (m Manifest) marked(ctx context.Context, env Env) (out []found, blind []string, err error) {
 	if env.Cluster == nil {
 		return nil, nil, fmt.Errorf("asset %s: no cluster stands on the %s", m.File, env.SideName())
+	}
+	inv, err := env.inventory(ctx)
+	if err == nil {
+		err = inv.unread
+	}
+	if err != nil {
+		return nil, nil, err
 	}
 	docs, err := documents(env.Assets, m.File)
 	if err != nil {
@@ -137,10 +156,36 @@ func (m Manifest) marked(ctx context.Context, env Env) (out []found, blind []str
 			blind = append(blind, gvr.GroupResource().String())
 		}
 		for _, o := range list {
-			out = append(out, found{o, gvk, gvr})
+			out = append(out, inv.found(env.Action, o, gvk, gvr))
 		}
 	}
-	return out, blind, nil
+	unmarked, err := inv.unmarked(ctx, env, out)
+	return append(out, unmarked...), blind, err
+}
+
+// unmarked are the objects that the inventory has of the action in hand and that are not among those that were found.
+func (inv *inventory) unmarked(ctx context.Context, env Env, known []found) ([]found, error) {
+	var out []found
+	for _, e := range inv.actions[env.Action] {
+		if e.gvk() == releaseKind || e.UID == "" || slices.ContainsFunc(known, func(f found) bool { return f.UID == e.UID }) {
+			continue
+		}
+		live, err := env.Cluster.Fetch(ctx, e.object())
+		if apierrors.IsNotFound(err) || errors.Is(err, cluster.ErrNotServed) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		gvr, _, err := env.Cluster.Resource(ctx, e.gvk())
+		if err != nil {
+			return nil, err
+		}
+		if live.GetUID() == e.UID {
+			out = append(out, inv.found(env.Action, metadataOf(live), e.gvk(), gvr))
+		}
+	}
+	return out, nil
 }
 
 // find looks in all namespaces; who may not do that looks in those that the
@@ -198,14 +243,34 @@ func metadataOf(o *unstructured.Unstructured) metav1.PartialObjectMetadata {
 	}}
 }
 
+// planUndo says what undo does with an object. What it goes by is the inventory, and not the mark.
 func planUndo(ctx context.Context, env Env, f found) (Item, error) {
-	item := Item{Verb: Delete, What: describe(f.object())}
+	item := Item{Verb: Delete, What: describe(f.object()), entry: f.entry}
+	if f.entry != nil && f.entry.gvk() == releaseKind {
+		item.What = releaseAt(f.Namespace, f.entry.Name)
+	}
 	others := otherLinks(f.Labels, env.Link)
+	asked := f.entry == nil && contains(env.found, item.What)
+	ours, created := wrote(env.Link, f.ManagedFields), f.Annotations[createdBy] == env.Link
+	if f.entry != nil {
+		ours, created = ours || f.entry.UID != "", f.entry.Created && (created || f.entry.UID != "")
+	}
 	switch {
-	case !wrote(env.Link, f.ManagedFields):
+	case !ours:
 		item.Verb, item.Note = Leave, "it carries this link's mark, but this link did not write it: a copy?"
-	case f.Annotations[createdBy] != env.Link:
+	case f.entry == nil && !asked:
+		item.Verb, item.Unentered = Leave, true
+		item.Note = fmt.Sprintf("it has the mark of this link, which others can forge, and the inventory does not have it. If an earlier version of carrick wrote it: carrick apply %[1]s enters it. To undo it by its mark: carrick undo %[1]s --found %[2]s", env.LinkFile(), Quoted(item.What))
+	case !wrote(env.Link, f.ManagedFields) && (!created || f.Labels[mark(env.Link)] == ""):
+		item.Verb, item.Note, item.entry = Leave, "nothing of this link's is in it any more", nil
+	case !created:
 		item.Verb, item.Note = Release, "it was there before this link"+returns(f)
+		if len(others) == 0 {
+			var err error
+			if item.Diff, err = showBack(ctx, env, f); err != nil {
+				return item, fmt.Errorf("what would be put back into %s: %w", item.What, err)
+			}
+		}
 	case len(others) > 0:
 		item.Verb, item.Note = Release, "link "+strings.Join(sortedKeys(others), ", ")+" uses it, too"
 	default:
@@ -219,7 +284,7 @@ func planUndo(ctx context.Context, env Env, f found) (Item, error) {
 	}
 	parts := []any{item.Verb, item.What, f.UID}
 	if item.Verb == Release {
-		parts = append(parts, f.Annotations[before])
+		parts = append(parts, f.before())
 	}
 	item.Hash = hash(parts...)
 	return item, nil

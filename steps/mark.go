@@ -18,7 +18,7 @@ import (
 const (
 	markPrefix = "carrick/link."      // + link: the action
 	createdBy  = "carrick/created-by" // the link that created the object
-	before     = "carrick/before"     // JSON: values that were somebody else's
+	before     = "carrick/before"     // JSON: values of others, as versions without an inventory kept them
 )
 
 func mark(link string) string { return markPrefix + link }
@@ -58,9 +58,6 @@ func markObject(env Env, obj, live *unstructured.Unstructured) {
 	if live == nil || live.GetAnnotations()[createdBy] == env.Link {
 		notes[createdBy] = env.Link
 	}
-	if live != nil && live.GetAnnotations()[before] != "" && live.GetLabels()[mark(env.Link)] == env.Action {
-		notes[before] = live.GetAnnotations()[before]
-	}
 	if len(notes) > 0 {
 		obj.SetAnnotations(notes)
 	} else {
@@ -80,14 +77,14 @@ func otherLinks(labels map[string]string, link string) map[string]string {
 	return out
 }
 
-// keepBefore writes the values that are taken over into an annotation, as a
-// merge patch, so that undo can put them back; what it holds already stays.
-// Values of Secrets are never kept in the open, and of a list no part can be:
-// those are errors, and nothing is taken over.
-func keepBefore(want, live *unstructured.Unstructured, conflicts []cluster.Conflict) error {
-	old, err := kept(live.GetAnnotations())
-	if err != nil {
-		return fmt.Errorf("%s: %w", describe(live), err)
+// keep adds the values that are taken over to those of an entry, as a merge
+// patch, so that undo can put them back; what it holds already stays. Values of
+// Secrets are never kept, and of a list no part can be: those are errors, and
+// nothing may be taken over then.
+func (e *entry) keep(live *unstructured.Unstructured, conflicts []cluster.Conflict) error {
+	old := runtime.DeepCopyJSON(e.Before)
+	if old == nil {
+		old = map[string]any{}
 	}
 	for _, c := range conflicts {
 		path, v := locateField(live.Object, strings.TrimPrefix(c.Field, "."))
@@ -105,21 +102,12 @@ func keepBefore(want, live *unstructured.Unstructured, conflicts []cluster.Confl
 			return fmt.Errorf("keep what stands in %s: %w", describe(live), err)
 		}
 	}
-	b, err := json.Marshal(old)
-	if err != nil {
-		return fmt.Errorf("keep what stands in %s: %w", describe(live), err)
-	}
-	notes := want.GetAnnotations()
-	if notes == nil {
-		notes = map[string]string{}
-	}
-	notes[before] = string(b)
-	want.SetAnnotations(notes)
+	e.Before = old
 	return nil
 }
 
-// kept is the merge patch that puts back what was taken over; empty where
-// nothing was.
+// kept is the merge patch that puts back what a version without an inventory
+// took over; empty where it took nothing.
 func kept(annotations map[string]string) (map[string]any, error) {
 	old := map[string]any{}
 	if annotations[before] == "" {

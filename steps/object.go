@@ -26,7 +26,11 @@ type planned struct {
 }
 
 func planObject(ctx context.Context, env Env, obj *unstructured.Unstructured) (planned, error) {
-	p := planned{Item: Item{What: describe(obj)}, want: obj.DeepCopy()}
+	inv, err := env.inventory(ctx)
+	if err != nil {
+		return planned{}, err
+	}
+	p := planned{Item: Item{What: describe(obj), entry: inv.next(env, obj, nil)}, want: obj.DeepCopy()}
 	gvr, namespaced, err := env.Cluster.Resource(ctx, obj.GroupVersionKind())
 	if errors.Is(err, cluster.ErrNotServed) {
 		return p, Absent("%s: the %s does not serve %s yet", p.What, env.SideName(), obj.GroupVersionKind().GroupKind())
@@ -57,10 +61,15 @@ func planObject(ctx context.Context, env Env, obj *unstructured.Unstructured) (p
 		return p, fmt.Errorf("%s is being deleted%s: wait until it is gone", p.What, held)
 	}
 	markObject(env, p.want, p.live)
+	p.entry = inv.next(env, obj, p.live)
 	if err := p.dryRun(ctx, env); err != nil {
 		return p, err
 	}
+	if len(p.Conflicts) > 0 {
+		_ = p.entry.keep(p.live, p.Conflicts) // whoever takes them over says what can't be kept
+	}
 	if p.Verb == Replace {
+		p.entry = inv.next(env, obj, nil)
 		p.rights = append(p.rights, cluster.Right{Verb: "delete", Group: gvr.Group, Resource: gvr.Resource, Namespace: obj.GetNamespace(), Name: obj.GetName()})
 	}
 	p.Hash = p.hash()
@@ -143,23 +152,26 @@ func doObject(ctx context.Context, env Env, obj *unstructured.Unstructured, say 
 	if len(p.Conflicts) > 0 && !env.Apply.TakeOver {
 		return &ConflictError{p.What, p.Conflicts}
 	}
-	switch p.Verb {
-	case Leave:
-		return nil
-	case Replace:
-		if !env.Apply.Replace {
-			return fmt.Errorf("%s %s; it would have to be deleted and made anew, which was not confirmed", p.What, p.Note)
+	if len(p.Conflicts) > 0 {
+		if err := p.entry.keep(p.live, p.Conflicts); err != nil {
+			return err
 		}
+	}
+	if p.Verb == Leave {
+		return nil
+	}
+	if p.Verb == Replace && !env.Apply.Replace {
+		return fmt.Errorf("%s %s; it would have to be deleted and made anew, which was not confirmed", p.What, p.Note)
+	}
+	if err := enterOne(ctx, env, say, p.Verb, p.entry); err != nil {
+		return err
+	}
+	if p.Verb == Replace {
 		if err := deleteObject(ctx, env, p.live); err != nil {
 			return err
 		}
 		say.Did(Delete, p.What, "")
 		markObject(env, p.want, nil)
-	}
-	if len(p.Conflicts) > 0 {
-		if err := keepBefore(p.want, p.live, p.Conflicts); err != nil {
-			return err
-		}
 	}
 	opts := cluster.ApplyOptions{Manager: env.Manager(), Force: len(p.Conflicts) > 0 || p.empty}
 	if _, err := env.Cluster.Apply(ctx, p.want, opts); err != nil {

@@ -36,6 +36,10 @@ func tenants(ctx context.Context, env Env, namespace string) ([]string, error) {
 		kind   string
 		object metav1.PartialObjectMetadata
 	}
+	inv, err := env.inventory(ctx)
+	if err != nil {
+		return nil, err
+	}
 	var out []string
 	var all []held
 	here := map[types.UID]bool{}
@@ -67,7 +71,7 @@ func tenants(ctx context.Context, env Env, namespace string) ([]string, error) {
 	for i := range all {
 		kind, o := all[i].kind, &all[i].object
 		goes := slices.Contains(env.along, kind+" "+namespace+"/"+o.Name)
-		if !goes && !ours(env, o) && !automatic(kind, o, here) {
+		if !goes && !inv.ours(kind, o) && !automatic(kind, o, here) {
 			out = append(out, kind+" "+cluster.CleanName(o.Name))
 		}
 	}
@@ -77,6 +81,10 @@ func tenants(ctx context.Context, env Env, namespace string) ([]string, error) {
 // instances lists the custom resources of a definition.
 func instances(ctx context.Context, env Env, crd string) ([]string, error) {
 	kinds, err := env.Cluster.Kinds(ctx)
+	if err != nil {
+		return nil, err
+	}
+	inv, err := env.inventory(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -90,7 +98,7 @@ func instances(ctx context.Context, env Env, crd string) ([]string, error) {
 			return nil, err
 		}
 		for i := range list {
-			if !ours(env, &list[i]) {
+			if !inv.ours(k.GVK.Kind, &list[i]) {
 				out = append(out, k.GVK.Kind+" "+list[i].Namespace+"/"+cluster.CleanName(list[i].Name))
 			}
 		}
@@ -98,9 +106,9 @@ func instances(ctx context.Context, env Env, crd string) ([]string, error) {
 	return out, nil
 }
 
-// ours tells whether an object is this link's own and nobody else's.
-func ours(env Env, o *metav1.PartialObjectMetadata) bool {
-	return o.Annotations[createdBy] == env.Link && len(otherLinks(o.Labels, env.Link)) == 0 && wrote(env.Link, o.ManagedFields)
+// ours reports whether this link created an object and no other link uses it.
+func (inv *inventory) ours(kind string, o *metav1.PartialObjectMetadata) bool {
+	return inv.created(kind, o) && len(otherLinks(o.Labels, inv.link)) == 0
 }
 
 // automatic reports whether an object comes with every namespace, or belongs to another object of the same namespace,

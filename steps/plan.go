@@ -17,7 +17,8 @@ type Plan struct {
 	Undo    bool
 	Actions []Planned
 
-	whole bool // it is about the whole guide
+	whole bool     // it is about the whole guide
+	found []string // Scope.Found
 }
 
 // Planned is one action of a plan.
@@ -86,6 +87,9 @@ type Scope struct {
 	Steps   []string // names of steps
 	Actions []string // names of actions
 	Side    Side     // one side only
+	// Found are things that an undo takes back although the inventory does not have them, each as its plan names it
+	// ("Role renku/renku"): by their marks, and without any value being put back.
+	Found []string
 }
 
 func (o Scope) covers(step *Step, a *Action, side Side) bool {
@@ -146,7 +150,8 @@ func (s *Session) Plan(ctx context.Context, o Scope) (*Plan, error) {
 			p.Actions = append(p.Actions, pl)
 		}
 	}
-	return p, nil
+	p.inventoryOnce()
+	return p, s.planCompletion(ctx, p)
 }
 
 func (s *Session) planJob(ctx context.Context, j job) (Planned, bool, error) {
@@ -158,6 +163,9 @@ func (s *Session) planJob(ctx context.Context, j job) (Planned, bool, error) {
 	}
 	pl := Planned{Step: j.step.Name, Action: j.action.Name, Title: j.action.Title, Side: j.side}
 	c, err := j.action.Plan(ctx, env)
+	if err == nil {
+		err = planInventory(ctx, env, &c)
+	}
 	c.Rights = append(c.Rights, j.action.Reads...)
 	pl.Change = c
 	if use.failed != nil {
@@ -183,13 +191,13 @@ func (s *Session) planJob(ctx context.Context, j job) (Planned, bool, error) {
 // PlanUndo says what undo would take back, in the order of undoing.
 func (s *Session) PlanUndo(ctx context.Context, o Scope) (*Plan, error) {
 	ctx = cluster.WithLooks(ctx, s.looks)
-	p := &Plan{Undo: true}
+	p := &Plan{Undo: true, found: o.Found}
 	known := false
 	along := map[Side][]string{}
 	var away error
 	for _, j := range s.undoOrder(s.jobs(ctx, o)) {
 		env := s.env(ctx, j.side, &usage{})
-		env.Action, env.along = j.action.Name, along[j.side]
+		env.Action, env.along, env.found = j.action.Name, along[j.side], o.Found
 		c, err := j.action.PlanUndo(ctx, env)
 		if unreachable(err) { // the other side is undone all the same
 			pl := Planned{Step: j.step.Name, Action: j.action.Name, Title: j.action.Title, Side: j.side}
@@ -211,6 +219,9 @@ func (s *Session) PlanUndo(ctx context.Context, o Scope) (*Plan, error) {
 	}
 	if !known {
 		return p, away // no side answers
+	}
+	if err := s.planForget(ctx, o, p); err != nil {
+		return p, err
 	}
 	if p.Empty() { // what an action keeps is of interest where others take something back
 		p.Actions = slices.DeleteFunc(p.Actions, func(a Planned) bool {

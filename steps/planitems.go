@@ -25,6 +25,17 @@ func (p *Plan) Held() []Item {
 	return out
 }
 
+// Unentered are the things that an undo leaves because the link's inventory does not have them.
+func (p *Plan) Unentered() []Item {
+	var out []Item
+	for _, it := range p.Of(Leave) {
+		if it.Unentered {
+			out = append(out, it)
+		}
+	}
+	return out
+}
+
 // Mends tells whether an action of the plan makes a check hold on a side.
 func (p *Plan) Mends(g *Guide, c Cell) bool {
 	check, _ := g.Check(c.Check)

@@ -8,6 +8,8 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"carrick/cluster"
@@ -20,13 +22,20 @@ import (
 // found again.
 func release(ctx context.Context, env Env, f found) error {
 	heir, action := heirOf(f, env.Link)
+	entered := false
 	if heir == "" {
 		if err := putBack(ctx, env, f); err != nil {
 			return err
 		}
-	} else if f.Annotations[createdBy] == env.Link {
-		if err := handOn(ctx, env, f, heir, action, createdBy, heir); err != nil {
+	} else {
+		var err error
+		if entered, err = bequeath(ctx, env, f, heir, action); err != nil {
 			return err
+		}
+		if f.Annotations[createdBy] == env.Link {
+			if err := handOn(ctx, env, f, heir, action, createdBy, heir); err != nil {
+				return err
+			}
 		}
 	}
 	obj := f.object() // with its UID: an object that is gone must not be made anew
@@ -36,10 +45,41 @@ func release(ctx context.Context, env Env, f found) error {
 		}
 		return fmt.Errorf("release %s: %w", describe(obj), err)
 	}
-	if heir != "" && f.Annotations[before] != "" {
-		return handOn(ctx, env, f, heir, action, before, f.Annotations[before])
+	if old := f.before(); heir != "" && !entered && len(old) > 0 {
+		text, err := json.Marshal(old)
+		if err != nil {
+			return err
+		}
+		return handOn(ctx, env, f, heir, action, before, string(text))
 	}
 	return nil
+}
+
+// before is what the link took over in an object. The annotation that says so is no evidence.
+func (f found) before() map[string]any {
+	if f.entry == nil {
+		return nil
+	}
+	return runtime.DeepCopyJSON(f.entry.Before)
+}
+
+// bequeath hands on to another link, in its inventory, that it is to delete an object, and what it is to put back there.
+// A link of an earlier version has no inventory: it has the annotations.
+func bequeath(ctx context.Context, env Env, f found, heir, action string) (entered bool, err error) {
+	as := env
+	as.Link, as.Action, as.inv = heir, action, nil
+	inv, err := as.inventory(ctx)
+	if err != nil || inv.unread != nil || inv.uid == "" || f.entry == nil {
+		return false, err
+	}
+	e := *f.entry
+	if old := inv.find(action, e); old != nil {
+		e.Created = e.Created || old.Created
+		if len(old.Before) > 0 {
+			e.Before = old.Before
+		}
+	}
+	return true, inv.enter(ctx, as, nil, []entry{e})
 }
 
 // gone tells whether an apply was refused because the object of that UID is
@@ -71,10 +111,15 @@ func handOn(ctx context.Context, env Env, f found, heir, action, key, value stri
 }
 
 func putBack(ctx context.Context, env Env, f found) error {
-	old, err := kept(f.Annotations)
-	if err != nil {
+	if _, err := patchBack(ctx, env, f, false); err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("put back what stood in %s: %w", describe(f.object()), err)
 	}
+	return nil
+}
+
+// patchBack puts the values back and returns what becomes of the object; nil: there are none.
+func patchBack(ctx context.Context, env Env, f found, dry bool) (*unstructured.Unstructured, error) {
+	old := f.before()
 	for _, m := range f.ManagedFields {
 		if m.Manager != env.Manager() || m.Operation != metav1.ManagedFieldsOperationApply {
 			leaveOut(old, setOf(m))
@@ -82,21 +127,34 @@ func putBack(ctx context.Context, env Env, f found) error {
 	}
 	withhold(f.gvk.GroupKind(), old)
 	if len(old) == 0 {
-		return nil
+		return nil, nil
 	}
 	patch, err := json.Marshal(old)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	opts := cluster.PatchOptions{Manager: "carrick.undo", UID: f.UID}
-	if _, err := env.Cluster.Patch(ctx, f.gvr, f.Namespace, f.Name, patch, opts); err != nil && !apierrors.IsNotFound(err) {
-		return fmt.Errorf("put back what stood in %s: %w", describe(f.object()), err)
-	}
-	return nil
+	opts := cluster.PatchOptions{Manager: "carrick.undo", UID: f.UID, DryRun: dry}
+	return env.Cluster.Patch(ctx, f.gvr, f.Namespace, f.Name, patch, opts)
 }
 
-// neverPutBack are fields that undo never puts back: the old values come from an annotation, so whoever can write the object
-// could be given any permission, past the API server's check that no one grants more than they have.
+// showBack is the diff of putting the values back.
+func showBack(ctx context.Context, env Env, f found) (string, error) {
+	after, err := patchBack(ctx, env, f, true)
+	if after == nil || err != nil {
+		if apierrors.IsForbidden(err) || apierrors.IsNotFound(err) {
+			err = nil
+		}
+		return "", err
+	}
+	live, err := env.Cluster.Fetch(ctx, f.object())
+	if err != nil {
+		return "", err
+	}
+	return cluster.Diff(live, after), nil
+}
+
+// neverPutBack are fields that undo never puts back: they grant or run something, past the API server's check that no one
+// grants more than they have.
 var neverPutBack = map[string][]string{
 	"rbac.authorization.k8s.io":    {"rules", "subjects", "roleRef", "aggregationRule"},
 	"admissionregistration.k8s.io": {"webhooks"},
@@ -115,17 +173,14 @@ func withhold(kind schema.GroupKind, old map[string]any) (fields []string) {
 
 // returns says what a release puts back into an object: field by field, without values.
 func returns(f found) string {
-	old, err := kept(f.Annotations)
-	if err != nil {
-		return err.Error()
-	}
+	old := f.before()
 	fields := withhold(f.gvk.GroupKind(), old)
 	note := ""
 	if paths := fieldPaths("", old); len(paths) > 0 {
 		note = "; puts back " + strings.Join(paths, ", ")
 	}
 	if len(fields) > 0 {
-		note += fmt.Sprintf("; does not put back %s: the old value is in the annotation %s, which goes with this undo, so copy it first if you need it", strings.Join(fields, ", "), before)
+		note += fmt.Sprintf("; does not put back %s: the old value is in the inventory of this link (annotations of its ClusterRole %sLINK), which goes with the last of this link, so copy it first if you need it", strings.Join(fields, ", "), inventoryPrefix)
 	}
 	return note
 }

@@ -35,14 +35,15 @@ func TestReleaseMakesNothing(t *testing.T) {
 		}
 	}
 	box.Run(t, clustertest.Remote, "", "-n", ns, "create", "configmap", "c", "--from-literal=a=b")
-	f.Labels, f.Annotations = nil, map[string]string{before: `{"data":{"a":"old"}}`}
+	f.Labels, f.entry = nil, &entry{UID: f.UID, Before: map[string]any{"data": map[string]any{"a": "old"}}}
 	_ = release(t.Context(), env, f)
 	if got := box.Run(t, clustertest.Remote, "", "-n", ns, "get", "configmap", "c", "-o", "jsonpath={.data.a}{.metadata.annotations}"); got != "b" {
 		t.Errorf("another object of the name became %s", got)
 	}
 }
 
-// A tenant who can write a Role can mark it and name old rules. Undo, with the admin's permissions, gives it none.
+// A tenant who can write a Role can mark it and name old rules. Undo, with the admin's permissions, gives it none, and does
+// not touch it unless it is told to.
 func TestUndoPutsNoPermissionsBack(t *testing.T) {
 	t.Parallel()
 	box := clustertest.Start(t)
@@ -60,20 +61,28 @@ metadata:
 rules: [{apiGroups: [""], resources: [configmaps], verbs: [get]}]
 `, "apply", "--server-side", "--field-manager=carrick.l.a", "-f", "-")
 	box.Run(t, clustertest.Remote, "", "-n", ns, "patch", "role", "own", "--type=merge", "--field-manager=tenant", "-p", `{"metadata":{"labels":{"team":"new"}}}`)
+	show := func() string {
+		return box.Run(t, clustertest.Remote, "", "-n", ns, "get", "role", "own", "-o", "jsonpath={.rules} {.metadata.labels}")
+	}
+	before := show()
 	asset := "apiVersion: rbac.authorization.k8s.io/v1\nkind: Role\nmetadata: {name: r, namespace: elsewhere}\nrules: []\n"
 	env := Env{Cluster: box.Open(t, clustertest.Remote, cluster.Options{}), Link: "l", Action: "a", Assets: fstest.MapFS{"a.yaml": {Data: []byte(asset)}}}
 	m := Manifest{File: "a.yaml"}
 	p, err := m.PlanUndo(t.Context(), env)
-	if err != nil || len(p.Items) != 1 {
+	if err != nil || len(p.Items) != 1 || p.Items[0].Verb != Leave || !strings.Contains(p.Items[0].Note, "--found 'Role tenant/own'") {
 		t.Fatalf("%+v, %v", p.Items, err)
-	}
-	if it := p.Items[0]; it.Verb != Release || !strings.Contains(it.Note, "puts back metadata.labels.team") || !strings.Contains(it.Note, "does not put back rules") {
-		t.Errorf("the plan says %+v", it)
 	}
 	if err := m.Undo(t.Context(), env, nil); err != nil {
 		t.Fatal(err)
 	}
-	if got := box.Run(t, clustertest.Remote, "", "-n", ns, "get", "role", "own", "-o", "jsonpath={.rules}"); strings.Contains(got, "*") {
+	if after := show(); after != before {
+		t.Errorf("undo made %s of %s", after, before)
+	}
+	env.found = []string{"Role tenant/own"}
+	if err := m.Undo(t.Context(), env, nil); err != nil {
+		t.Fatal(err)
+	}
+	if got := show(); strings.Contains(got, "*") || strings.Contains(got, "old") {
 		t.Errorf("undo gave the Role %s", got)
 	}
 }
@@ -86,13 +95,16 @@ func TestUndoSaysWhereItDidNotLook(t *testing.T) {
 	box.Run(t, clustertest.Remote, "", "create", "namespace", ns)
 	box.Cleanup(t, clustertest.Remote, "delete", "namespace", ns, "--wait=false")
 	box.Run(t, clustertest.Remote, "", "-n", ns, "create", "rolebinding", "narrow", "--clusterrole=admin", "--user=narrow")
+	box.Run(t, clustertest.Remote, "", "create", "clusterrole", "narrow", "--verb=get,create,patch", "--resource=clusterroles")
+	box.Run(t, clustertest.Remote, "", "create", "clusterrolebinding", "narrow", "--clusterrole=narrow", "--user=narrow")
+	box.Cleanup(t, clustertest.Remote, "delete", "clusterrole/narrow", "clusterrolebinding/narrow", "clusterrole/carrick:narrow")
 	c, err := cluster.Open(cluster.Access{Kubeconfig: box.Kubeconfigs[clustertest.Remote], Context: box.Contexts[clustertest.Remote], As: "narrow"}, cluster.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(c.Close)
 	asset := "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c, namespace: " + ns + "}\n"
-	env := Env{Cluster: c, Link: "l", Action: "a", Assets: fstest.MapFS{"a.yaml": {Data: []byte(asset)}}}
+	env := Env{Cluster: c, Link: "narrow", Action: "a", Assets: fstest.MapFS{"a.yaml": {Data: []byte(asset)}}}
 	m := Manifest{File: "a.yaml"}
 	if err := m.Do(t.Context(), env, nil); err != nil {
 		t.Fatal(err)

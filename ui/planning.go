@@ -98,6 +98,9 @@ func (p *stepPage) planned(m plannedMsg) tea.Cmd {
 	case m.plan.Empty() && len(m.plan.Held()) > 0:
 		pl.plan = m.plan
 		return a.lay(a.diffOf("Left, for others need it", m.plan))
+	case m.plan.Empty() && len(m.plan.Unentered()) > 0:
+		pl.plan = m.plan
+		return a.lay(a.diffOf("Left: not in the inventory of this link", m.plan))
 	case m.plan.Empty() && m.plan.Undo:
 		a.notice = "there is nothing to take back in this step"
 		if _, all := a.page.(*summary); all {

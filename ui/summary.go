@@ -66,7 +66,7 @@ func (s *summary) update(msg tea.Msg) tea.Cmd {
 	switch msg := msg.(type) {
 	case takenMsg:
 		s.made, s.err = msg.plan, msg.err
-		s.next = s.a.commands(s.made != nil && s.made.Empty() && len(s.made.Held()) == 0)
+		s.next = s.a.commands(s.made != nil && s.made.Empty() && len(s.made.Held()) == 0 && len(s.made.Unentered()) == 0)
 	case answersMsg, plannedMsg, savedMsg:
 		return s.from.update(msg)
 	case tea.KeyMsg:

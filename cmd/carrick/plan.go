@@ -18,7 +18,7 @@ import (
 
 // changeFlags are of the commands that change things.
 type changeFlags struct {
-	steps                           []string
+	steps, found                    []string
 	side, output                    string
 	yes, dryRun, takeOver, replaces bool
 }
@@ -51,7 +51,7 @@ func (f *changeFlags) scope(g *steps.Guide) (steps.Scope, error) {
 			return steps.Scope{}, usage("guide %s has no step %q; see carrick guides %s", g.Name, name, g.Name)
 		}
 	}
-	return steps.Scope{Steps: f.steps, Side: side}, nil
+	return steps.Scope{Steps: f.steps, Side: side, Found: f.found}, nil
 }
 
 func (a *app) diff() *cobra.Command {
@@ -97,12 +97,13 @@ func (a *app) undo() *cobra.Command {
 	var f changeFlags
 	cmd := &cobra.Command{
 		Use: "undo LINK", Short: "Take back what this link made", Args: a.needLink,
-		Long: "Finds what this link made by its mark, shows it, asks, and deletes it. What was there before,\nor is used by another link, stays.",
+		Long: "Shows what this link created, asks, and deletes it. What existed before, or is used by another\nlink, stays. It goes by the link's inventory: the ClusterRole carrick:NAME on each cluster. Objects\nthat only carry the link's mark are listed, and deleted only if --found names them.",
 		RunE: func(cmd *cobra.Command, args []string) error { return a.runUndo(cmd.Context(), args[0], f) },
 	}
 	a.addChangeFlags(cmd, &f)
 	cmd.Flags().BoolVar(&f.yes, "yes", false, "do not ask")
 	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "only show what would be taken back")
+	cmd.Flags().StringArrayVar(&f.found, "found", nil, "also undo this `object`, by its mark, as the plan names it: \"Role renku/renku\"")
 	return cmd
 }
 
@@ -343,6 +344,8 @@ func (a *app) printPlan(s *steps.Session, p *steps.Plan, diff bool) {
 	switch held := len(p.Held()) > 0; {
 	case held:
 		fmt.Fprintf(out, "What others need is left. When they need it no longer: carrick undo %s\n", steps.Quoted(s.Link().Path))
+	case p.Empty() && len(p.Unentered()) > 0:
+		fmt.Fprintln(out, "Nothing is undone: the inventory of this link does not have what is listed above.")
 	case p.Empty() && p.Undo:
 		fmt.Fprintln(out, "Nothing of this link is left.")
 	case p.Empty():

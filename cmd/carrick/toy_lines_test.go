@@ -43,7 +43,7 @@ func TestToyOnAPlainTerminal(t *testing.T) {
 	apply(2)
 	p.wait(`created Secret toy/hub-token\.`)
 	p.types("\x03")
-	p.wait(`Stopped by you after 3 changes\. What was done stays`)
+	p.wait(`Stopped by you after 4 changes\. What was done stays`)
 	y.approve()
 	apply(3)
 	p.wait(`(?s)Done: .*In this step: .*Step 3, Register:\s*$`)

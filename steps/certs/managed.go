@@ -79,14 +79,14 @@ func (m Managed) Undo(ctx context.Context, e steps.Env, say steps.Progress) erro
 // namespaces of those that stand, and in the one that the link made.
 func (m Managed) left(ctx context.Context, e steps.Env) ([]metav1.PartialObjectMetadata, error) {
 	var spaces []string
-	standing, err := e.Cluster.Find(ctx, Certificates, "", e.Marked(e.Action))
+	standing, err := e.Made(ctx, Certificates, e.Action)
 	if err != nil && !errors.Is(err, cluster.ErrNotServed) {
 		return nil, err
 	}
 	for _, c := range standing {
 		spaces = append(spaces, c.Namespace)
 	}
-	made, err := e.Cluster.Find(ctx, check.Namespaces, "", e.Marked(m.Home))
+	made, err := e.Made(ctx, check.Namespaces, m.Home)
 	if err != nil {
 		return nil, err
 	}

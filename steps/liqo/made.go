@@ -78,7 +78,7 @@ func madeIn(ctx context.Context, e steps.Env, namespace string) ([]child, error)
 // ownSpaces are the tenant namespaces that this link made on the env's side; one
 // that it only uses stays, with all that is in it.
 func ownSpaces(ctx context.Context, e steps.Env) ([]metav1.PartialObjectMetadata, error) {
-	found, err := e.Cluster.Find(ctx, check.Namespaces, "", e.Marked(e.SideName()+"-namespace"))
+	found, err := e.Made(ctx, check.Namespaces, e.SideName()+"-namespace")
 	return slices.DeleteFunc(found, func(o metav1.PartialObjectMetadata) bool { return steps.CreatedBy(o.Annotations) != e.Link }), err
 }
 

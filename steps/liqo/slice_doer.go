@@ -158,7 +158,7 @@ func planLost(ctx context.Context, e steps.Env, c *steps.Change) error {
 // lostClusters are the ForeignClusters of the providers that this link's slices
 // are for, but for those that are declared unreachable already.
 func lostClusters(ctx context.Context, e steps.Env) ([]*unstructured.Unstructured, error) {
-	marked, err := e.Cluster.Find(ctx, resourceSlices, "", e.Marked("resource-slice"))
+	marked, err := e.Made(ctx, resourceSlices, "resource-slice")
 	if err != nil {
 		return nil, err
 	}

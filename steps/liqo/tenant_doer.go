@@ -121,7 +121,7 @@ func (d tenantDoer) Undo(ctx context.Context, e steps.Env, say steps.Progress) e
 // drain has Liqo take away what the consumer has copied into the namespaces of this
 // link's Tenants, and waits until it is gone.
 func drain(ctx context.Context, e steps.Env, say steps.Progress) error {
-	found, err := e.Cluster.Find(ctx, tenants, "", e.Marked(e.Action))
+	found, err := e.Made(ctx, tenants, e.Action)
 	if err != nil {
 		return err
 	}

@@ -84,7 +84,7 @@ func deletes(c steps.Change) bool {
 // markedIn is where this action's own objects stand: undo asks no
 // answers, which may have changed.
 func markedIn(ctx context.Context, e steps.Env, gvr schema.GroupVersionResource) ([]string, error) {
-	found, err := e.Cluster.Find(ctx, gvr, "", e.Marked(e.Action))
+	found, err := e.Made(ctx, gvr, e.Action)
 	var out []string
 	for _, o := range found {
 		out = append(out, o.Namespace)
@@ -146,7 +146,7 @@ func sliceChildren(ctx context.Context, e steps.Env) ([]child, error) {
 // slicesBeside are the names of this action's slices, each that of its virtual node, and
 // whether others for the same provider stand beside them.
 func slicesBeside(ctx context.Context, e steps.Env) (own map[string]bool, others bool, err error) {
-	found, err := e.Cluster.Find(ctx, resourceSlices, "", e.Marked(e.Action))
+	found, err := e.Made(ctx, resourceSlices, e.Action)
 	if err != nil {
 		return nil, false, err
 	}

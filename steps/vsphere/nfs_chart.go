@@ -74,9 +74,9 @@ func whileNeeded(ctx context.Context, e steps.Env, plan func(context.Context, st
 		return c, err
 	}
 	why := "claims that are not this link's have volumes of its class: " + some(users) + ". Delete them first, or leave both"
-	for i, it := range c.Items {
-		if it.Verb.Changes() {
-			c.Items[i] = steps.Item{Verb: steps.Leave, What: it.What, Note: why, Held: true}
+	for i := range c.Items {
+		if it := &c.Items[i]; it.Verb.Changes() {
+			it.Verb, it.Note, it.Held, it.Diff, it.Hash = steps.Leave, why, true, "", ""
 		}
 	}
 	return c, nil

@@ -1,0 +1,223 @@
+package steps
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+
+	"carrick/cluster"
+)
+
+// enterPlanned enters into the inventory what an action is about to write, and with it what is known of the actions that
+// come after it on that side: that is one write for most of a plan.
+func enterPlanned(ctx context.Context, env Env, items []Item, later []Planned, say Progress) error {
+	if env.Cluster == nil || !slices.ContainsFunc(items, func(it Item) bool { return it.entry != nil }) {
+		return nil
+	}
+	inv, err := env.inventory(ctx)
+	if err != nil {
+		return err
+	}
+	lacks := inv.lacks(env.Action, items)
+	if len(lacks) == 0 || inv.unread != nil {
+		return inv.unread
+	}
+	inv.put(env.Action, lacks)
+	names := []string{env.Action}
+	for _, a := range later {
+		if lacks := inv.lacks(a.Action, a.Change.Items); a.Side == env.Side && len(lacks) > 0 {
+			inv.put(a.Action, lacks)
+			names = append(names, a.Action)
+		}
+	}
+	return inv.write(ctx, env, say, names...)
+}
+
+// planCompletion adds to a plan that would change nothing else that entries of the inventory are completed, which a run
+// that was killed could not do.
+func (s *Session) planCompletion(ctx context.Context, p *Plan) error {
+	if !p.Empty() {
+		return nil
+	}
+	for i := range p.Actions {
+		a := &p.Actions[i]
+		if !slices.ContainsFunc(a.Change.Items, func(it Item) bool { return it.entry != nil }) {
+			continue
+		}
+		env := s.env(ctx, a.Side, &usage{})
+		inv, err := env.inventory(ctx)
+		if err != nil {
+			return err
+		}
+		if inv.incomplete(a.Action, a.Change.Items) {
+			a.Change.Items = append(a.Change.Items, Item{
+				Verb: Update, What: inventoryName(env.Link), Hash: hash(inv.uid),
+				Note: "the inventory of this link lacks UIDs of what an interrupted run created",
+			})
+			return nil
+		}
+	}
+	return nil
+}
+
+// inventoryOnce leaves the creation of an inventory with the first action of each side, although each would do it.
+func (p *Plan) inventoryOnce() {
+	made := map[Side]bool{}
+	for i := range p.Actions {
+		a := &p.Actions[i]
+		a.Change.Items = slices.DeleteFunc(a.Change.Items, func(it Item) bool {
+			again := it.creates && made[a.Side]
+			made[a.Side] = made[a.Side] || it.creates
+			return again
+		})
+	}
+}
+
+// completedWithin is how long a run that was interrupted may take to complete the inventories.
+const completedWithin = 10 * time.Second
+
+// completeInventories enters the UIDs of what the actions of a plan have created, and drops what they have not come to.
+// What stays without a UID, because a run was killed, counts by its mark, under the names that the inventory has.
+func (s *Session) completeInventories(ctx context.Context, p *Plan, say Progress) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Duration(len(Sides))*completedWithin)
+	defer cancel()
+	for _, side := range Sides {
+		var names []string
+		for _, a := range p.Actions {
+			if a.Side == side {
+				names = append(names, a.Action)
+			}
+		}
+		if err := s.shortenInventory(ctx, side, names, true, say); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// settleInventory brings the entries of some actions up to date. pending: those without a UID alone.
+func (s *Session) settleInventory(ctx context.Context, side Side, actions []string, pending bool, say Progress) (*inventory, error) {
+	env := s.env(ctx, side, &usage{})
+	inv, err := env.inventory(ctx)
+	if err != nil || inv.unread != nil || inv.uid == "" {
+		return inv, err
+	}
+	var changed []string
+	for _, action := range actions {
+		if len(inv.actions[action]) == 0 {
+			continue
+		}
+		other, err := inv.settle(ctx, env, action, pending)
+		if err != nil {
+			return inv, err
+		}
+		if other {
+			changed = append(changed, action)
+		}
+	}
+	if len(changed) == 0 || (len(inv.rest(nil)) == 0 && len(inv.notes) == 0) {
+		return inv, nil
+	}
+	return inv, inv.write(ctx, env, say, changed...)
+}
+
+// shortenInventory brings the entries of some actions up to date, as settleInventory does. An inventory without entries is
+// deleted.
+func (s *Session) shortenInventory(ctx context.Context, side Side, actions []string, pending bool, say Progress) error {
+	if s.ends[side].Cluster == nil || len(actions) == 0 {
+		return nil
+	}
+	last, step := s.guide.Action(actions[len(actions)-1])
+	say = s.tagged(Planned{Step: step.Name, Action: last.Name, Side: side}, say)
+	inv, err := s.settleInventory(ctx, side, actions, pending, say)
+	if err != nil || inv.unread != nil || len(inv.rest(nil)) > 0 || len(inv.notes) > 0 {
+		return err
+	}
+	env := s.env(ctx, side, &usage{})
+	if inv.uid != "" {
+		if err := env.Cluster.Delete(ctx, clusterRolesAt, "", inventoryPrefix+env.Link, inv.uid); err != nil {
+			return fmt.Errorf("delete the inventory of this link: %w", err)
+		}
+		say.Did(Delete, inventoryName(env.Link), "")
+	}
+	return nil
+}
+
+// rest are the actions that the inventory has entries of, but for some.
+func (inv *inventory) rest(but []string) []string {
+	return slices.DeleteFunc(sortedKeys(inv.actions), func(action string) bool {
+		return len(inv.actions[action]) == 0 || contains(but, action)
+	})
+}
+
+// planForget adds to the plan of an undo that the inventory goes, where nothing is left that it would be for.
+func (s *Session) planForget(ctx context.Context, o Scope, p *Plan) error {
+	for _, side := range Sides {
+		if s.ends[side].Cluster == nil || (o.Side != "" && o.Side != side) {
+			continue
+		}
+		if err := s.planForgetOn(ctx, o, p, side); err != nil && !unreachable(err) {
+			return err
+		}
+	}
+	return nil
+}
+
+// undoes reports whether a plan deletes or releases what an entry is of.
+func (p *Plan) undoes(side Side, e entry) bool {
+	return slices.ContainsFunc(p.Actions, func(a Planned) bool {
+		return a.Side == side && slices.ContainsFunc(a.Change.Items, func(it Item) bool {
+			return it.entry != nil && it.entry.is(e) && (it.Verb == Delete || it.Verb == Release)
+		})
+	})
+}
+
+// deletesBy reports whether a plan deletes something by an action.
+func (p *Plan) deletesBy(side Side, action string) bool {
+	return slices.ContainsFunc(p.Actions, func(a Planned) bool {
+		return a.Side == side && a.Action == action && slices.ContainsFunc(a.Change.Items, func(it Item) bool { return it.Verb == Delete })
+	})
+}
+
+func (s *Session) planForgetOn(ctx context.Context, o Scope, p *Plan, side Side) error {
+	env := s.env(ctx, side, &usage{})
+	inv, err := env.inventory(ctx)
+	if err != nil || inv.unread != nil {
+		return err
+	}
+	jobs := s.undoOrder(s.jobs(ctx, Scope{Steps: o.Steps, Actions: o.Actions, Side: side}))
+	var names []string
+	for _, j := range jobs {
+		if j.side == side {
+			names = append(names, j.action.Name)
+		}
+	}
+	if len(names) == 0 || len(inv.rest(names)) > 0 || slices.ContainsFunc(sortedKeys(inv.notes), func(action string) bool { return !p.deletesBy(side, action) }) {
+		return nil
+	}
+	for _, action := range names {
+		if _, err := inv.settle(ctx, env, action, false); err != nil {
+			return err
+		}
+		if slices.ContainsFunc(inv.actions[action], func(e entry) bool { return !p.undoes(side, e) }) {
+			return nil
+		}
+	}
+	if inv.uid == "" {
+		return nil
+	}
+	items := []Item{{Verb: Delete, What: inventoryName(env.Link), Note: "the inventory of this link: nothing is left in it", Hash: hash(inv.uid)}}
+	rights := []cluster.Right{{Verb: "delete", Group: rbacv1.GroupName, Resource: "clusterroles", Name: inventoryPrefix + env.Link}}
+	for i := len(p.Actions) - 1; i >= 0; i-- {
+		if a := &p.Actions[i]; a.Side == side && a.changes() {
+			a.Change.Items, a.Change.Rights = append(a.Change.Items, items...), append(a.Change.Rights, rights...)
+			return nil
+		}
+	}
+	j := jobs[len(jobs)-1]
+	p.Actions = append(p.Actions, Planned{Step: j.step.Name, Action: j.action.Name, Title: j.action.Title, Side: side, Change: Change{Items: items, Rights: rights}})
+	return nil
+}
