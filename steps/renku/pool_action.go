@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -23,7 +24,7 @@ func previewPool(ctx context.Context, e steps.Env) (steps.Change, error) {
 	if err != nil {
 		return steps.Change{}, err
 	}
-	item, c := poolItem(d), steps.Change{Rights: noteRights(e)}
+	item, c := poolItem(d), steps.Change{Rights: steps.InventoryRights(e)}
 	if bad := append(poolProblems(e, d), d.tooTight()...); len(bad) > 0 {
 		item.Refused, item.Note = true, strings.Join(bad, "; ")
 		c.Items = []steps.Item{item}
@@ -43,7 +44,11 @@ func previewPool(ctx context.Context, e steps.Env) (steps.Change, error) {
 		c.Items = []steps.Item{item}
 		return c, later(refusedIsAbsent(err))
 	}
-	c.Items = []steps.Item{lostAnswer(ctx, e, notePool, standingPool(d, item, id, named))}
+	number := ""
+	if i := slices.IndexFunc(named, func(p pool) bool { return p.Cluster.ID == id }); i >= 0 {
+		number = strconv.Itoa(named[i].ID)
+	}
+	c.Items = []steps.Item{unnoted(ctx, e, notePool, number, standingPool(d, item, id, named))}
 	return c, nil
 }
 
@@ -100,11 +105,8 @@ func makePool(ctx context.Context, e steps.Env, say steps.Progress) error {
 	for _, p := range named {
 		if p.Cluster.ID == id {
 			stored = p
-			if was, err := noted(ctx, e, notePool); err == nil && was == noteAsked { // its answer was lost
-				if err := note(ctx, e, notePool, strconv.Itoa(p.ID)); err != nil {
-					return err
-				}
-				say.Did(steps.Update, fmt.Sprintf("resource pool %d in Renku is noted as this link's", p.ID), "")
+			if err := enterNote(ctx, e, notePool, strconv.Itoa(p.ID), say); err != nil {
+				return err
 			}
 		}
 	}
@@ -114,7 +116,7 @@ func makePool(ctx context.Context, e steps.Env, say steps.Progress) error {
 // postPool makes the pool, notes that it is this link's, and reads it back: of
 // what it made on the remote cluster only that tells.
 func postPool(ctx context.Context, e steps.Env, api *cluster.Web, d described, id string, say steps.Progress) (pool, error) {
-	refused, err := noteAsking(ctx, e, notePool)
+	refused, err := noteAsking(ctx, e, notePool, say)
 	if err != nil {
 		return pool{}, err
 	}
@@ -135,7 +137,7 @@ func postPool(ctx context.Context, e steps.Env, api *cluster.Web, d described, i
 		return pool{}, errors.New("make the pool: Renku answered without its number; look at it with carrick check " + e.LinkFile())
 	}
 	say.Did(steps.Create, fmt.Sprintf("resource pool %q in Renku, id %d", made.Name, made.ID), cluster.Mask(jsonLines("", d.payload)).Hash())
-	if err := note(ctx, e, notePool, strconv.Itoa(made.ID)); err != nil {
+	if err := e.SetNote(ctx, notePool, strconv.Itoa(made.ID), say); err != nil {
 		return pool{}, err
 	}
 	stored, err := onePool(ctx, api, made.ID)
@@ -163,12 +165,12 @@ func mendPool(ctx context.Context, e steps.Env, api *cluster.Web, d described, s
 }
 
 func leftPool(ctx context.Context, e steps.Env) (steps.Change, error) {
-	id, err := noteForUndo(ctx, e, notePool)
+	id, err := e.Note(ctx, notePool)
 	if err != nil {
 		return steps.Change{}, err
 	}
 	if id == "" {
-		return steps.Change{Items: notedElsewhere(ctx, e, notePool, "resource pool")}, nil
+		return steps.Change{Items: leftEarlier(ctx, e, notePool, "resource pool")}, nil
 	}
 	item := steps.Item{
 		Verb: steps.Delete, What: fmt.Sprintf("resource pool %s in Renku (DELETE /api/data/resource_pools/%s)", id, id), Hash: id,
@@ -182,7 +184,7 @@ func leftPool(ctx context.Context, e steps.Env) (steps.Change, error) {
 	} else if name := poolName(ctx, e, id); name != "" {
 		item.Note = fmt.Sprintf("Renku calls it %q; ", name) + item.Note
 	}
-	c := steps.Change{Items: []steps.Item{item}, Rights: noteRights(e)}
+	c := steps.Change{Items: []steps.Item{item}, Rights: steps.InventoryRights(e)}
 	if d, err := thePool(e); err == nil && d.Quota != nil && d.Quota.ID != "" {
 		c.Along = map[steps.Side][]string{steps.Remote: {"ResourceQuota " + sessionsNamespace(e) + "/" + d.Quota.ID}}
 	}
@@ -207,7 +209,7 @@ func poolName(ctx context.Context, e steps.Env, id string) string {
 }
 
 func removePool(ctx context.Context, e steps.Env, say steps.Progress) error {
-	noted, err := noteForUndo(ctx, e, notePool)
+	noted, err := e.Note(ctx, notePool)
 	if err != nil || noted == "" {
 		return err
 	}
@@ -231,7 +233,7 @@ func removePool(ctx context.Context, e steps.Env, say steps.Progress) error {
 		}
 		say.Did(steps.Delete, fmt.Sprintf("resource pool %d in Renku", id), "")
 	}
-	return dropNote(ctx, e, notePool)
+	return e.SetNote(ctx, notePool, "", say)
 }
 
 // lostPool is the pool whose making was asked for and never answered; 0 where

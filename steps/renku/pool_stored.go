@@ -84,7 +84,7 @@ func ourPool(ctx context.Context, e steps.Env, api *cluster.Web, id int) error {
 	if d, err := thePool(e); err == nil && d.Name == p.Name {
 		return nil
 	}
-	made, err := noteForUndo(ctx, e, noteCluster)
+	made, err := e.Note(ctx, noteCluster)
 	if err != nil {
 		return err
 	}
@@ -95,6 +95,6 @@ func ourPool(ctx context.Context, e steps.Env, api *cluster.Web, id int) error {
 	if on := p.Cluster.ID; on != "" && (on == made || on == textOf(rowOf(rows, e.Answers.Text("cluster.config-name")), "id")) {
 		return nil
 	}
-	return fmt.Errorf("it is %q on %s, which is neither the name nor the cluster of this link's pool, so it is left: is renku.url the Renku in which the link made it? Else take the annotation %s away from the kubeconfigs Secret",
-		p.Name, placeOf(p), notePool+e.Link)
+	return fmt.Errorf("it is %q on %s, which is neither the name nor the cluster of this link's pool, so it is left: is renku.url the Renku in which the link made it? Else take the note away: %s annotate clusterrole carrick:%s carrick/note.%s-",
+		p.Name, placeOf(p), e.Kubectl(), e.Link, notePool)
 }

@@ -18,7 +18,7 @@ import (
 
 func proof() stepstest.Proof {
 	return stepstest.Proof{
-		Bench: bench(), More: inRenku, Random: `"carrick/pool-id\.proof":"\d+"`,
+		Bench: bench(), More: inRenku, Random: `"carrick/note\.pool":"\d+"`,
 		Blind: map[steps.Side][]string{
 			steps.Local: {"pool-rules", "pool-sizes"}, // of the answers alone
 			steps.Remote: { // of the answers, of names and of servers as this machine finds them
@@ -29,6 +29,7 @@ func proof() stepstest.Proof {
 }
 
 func TestVerifyCrashes(t *testing.T) { proof().Crashes(t) }
+func TestVerifyTrust(t *testing.T)   { proof().Trust(t) }
 func TestVerifyFaults(t *testing.T)  { proof().Faults(t) }
 
 // inRenku is what Renku has of clusters and pools, without the ids that it gives.

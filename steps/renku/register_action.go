@@ -33,16 +33,13 @@ func previewCluster(ctx context.Context, e steps.Env) (steps.Change, error) {
 	if err != nil {
 		return steps.Change{}, err
 	}
-	c := steps.Change{Rights: noteRights(e)}
+	c := steps.Change{Rights: steps.InventoryRights(e)}
 	item := clusterItem(steps.Create, payload)
 	item.Diff = jsonLines("+", payload)
 	if bad := payloadProblems(e, payload); len(bad) > 0 {
 		item.Refused, item.Note = true, strings.Join(bad, "; ")
 		c.Items = []steps.Item{item}
 		return c, nil
-	}
-	if _, _, err := noteHolder(e); err != nil {
-		return c, err
 	}
 	rows, err := theRows(ctx, e)
 	if err != nil {
@@ -52,7 +49,7 @@ func previewCluster(ctx context.Context, e steps.Env) (steps.Change, error) {
 	if other := rowWithName(rows, textOf(payload, "name"), textOf(payload, "config_name")); other != nil {
 		item.Refused, item.Note = true, taken(other)+": answer cluster.name with another name"
 	} else if row := rowOf(rows, textOf(payload, "config_name")); row != nil {
-		item = lostAnswer(ctx, e, noteCluster, changeItem(payload, row))
+		item = unnoted(ctx, e, noteCluster, textOf(row, "id"), changeItem(payload, row))
 	}
 	c.Items = []steps.Item{item}
 	return c, nil
@@ -111,18 +108,15 @@ func makeCluster(ctx context.Context, e steps.Env, say steps.Progress) error {
 		if row, err = postCluster(ctx, e, api, payload, say); err != nil {
 			return err
 		}
-	} else if was, err := noted(ctx, e, noteCluster); err == nil && was == noteAsked { // its answer was lost
-		if err := note(ctx, e, noteCluster, textOf(row, "id")); err != nil {
-			return err
-		}
-		say.Did(steps.Update, fmt.Sprintf("cluster %s in Renku is noted as this link's", textOf(row, "id")), "")
+	} else if err := enterNote(ctx, e, noteCluster, textOf(row, "id"), say); err != nil {
+		return err
 	}
 	return mendCluster(ctx, e, api, payload, row, say)
 }
 
 // postCluster makes the row, and notes that it is this link's.
 func postCluster(ctx context.Context, e steps.Env, api *cluster.Web, payload map[string]any, say steps.Progress) (map[string]any, error) {
-	refused, err := noteAsking(ctx, e, noteCluster)
+	refused, err := noteAsking(ctx, e, noteCluster, say)
 	if err != nil {
 		return nil, err
 	}
@@ -148,7 +142,7 @@ func postCluster(ctx context.Context, e steps.Env, api *cluster.Web, payload map
 		return nil, fmt.Errorf("register the cluster: Renku answered without an id that is a ULID (%q); look at it with carrick check %s", id, e.LinkFile())
 	}
 	say.Did(steps.Create, fmt.Sprintf("cluster %q in Renku, id %s", textOf(row, "name"), id), cluster.Mask(jsonLines("", payload)).Hash())
-	return row, note(ctx, e, noteCluster, id)
+	return row, e.SetNote(ctx, noteCluster, id, say)
 }
 
 // refusesEmptySecret tells the database's rule on the pair of TLS fields.

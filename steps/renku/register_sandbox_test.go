@@ -13,10 +13,10 @@ import (
 	"carrick/steps/stepstest"
 )
 
-// notesOf are the annotations of the kubeconfigs Secret.
-func notesOf(t *testing.T, box *clustertest.Sandbox) string {
+// notesOf are the annotations of a link's inventory.
+func notesOf(t *testing.T, box *clustertest.Sandbox, link string) string {
 	t.Helper()
-	return box.Run(t, clustertest.Local, "", "-n", fakeSpace, "get", "secret", "renku-remote-clusters", "-o", "jsonpath={.metadata.annotations}")
+	return box.Run(t, clustertest.Local, "", "get", "clusterrole", "carrick:"+link, "-o", "jsonpath={.metadata.annotations}", "--ignore-not-found")
 }
 
 func apply(t *testing.T, s *steps.Session, scope steps.Scope) (*steps.Plan, error) {
@@ -149,19 +149,19 @@ func TestVerifyALostAnswerIsFoundAgain(t *testing.T) {
 	if _, err := apply(t, s, steps.Scope{Steps: []string{"register"}}); err == nil {
 		t.Fatal("the lost answer was no error")
 	}
-	if !strings.Contains(notesOf(t, box), `"carrick/cluster-id.lost":"asked"`) {
-		t.Errorf("noted: %s", notesOf(t, box))
+	if !strings.Contains(notesOf(t, box, "lost"), `"carrick/note.register":"asked"`) {
+		t.Errorf("noted: %s", notesOf(t, box, "lost"))
 	}
 	s.Forget()
 	if _, err := apply(t, s, steps.Scope{Steps: []string{"register"}}); err != nil {
 		t.Fatal(err)
 	}
-	if !strings.Contains(notesOf(t, box), `"carrick/cluster-id.lost":"01JQ`) {
-		t.Errorf("noted: %s", notesOf(t, box))
+	if !strings.Contains(notesOf(t, box, "lost"), `"carrick/note.register":"01JQ`) {
+		t.Errorf("noted: %s", notesOf(t, box, "lost"))
 	}
 	stepstest.Undo(t, s)
-	if f.named("lost.yaml") != nil || strings.Contains(notesOf(t, box), "-id.lost") {
-		t.Errorf("left: %v, notes %s", f.named("lost.yaml"), notesOf(t, box))
+	if f.named("lost.yaml") != nil || strings.Contains(notesOf(t, box, "lost"), "carrick/note") {
+		t.Errorf("left: %v, notes %s", f.named("lost.yaml"), notesOf(t, box, "lost"))
 	}
 }
 
@@ -212,13 +212,14 @@ func TestVerifyUndoFindsNotesElsewhere(t *testing.T) {
 		t.Fatal(err)
 	}
 	u := stepstest.Undo(t, s)
-	if f.named("moved.yaml") != nil || strings.Contains(notesOf(t, box), "-id.moved") {
-		t.Errorf("left: %v, notes %s; undo did %+v", f.named("moved.yaml"), notesOf(t, box), u.Of(steps.Delete))
+	if f.named("moved.yaml") != nil || strings.Contains(notesOf(t, box, "moved"), "carrick/note") {
+		t.Errorf("left: %v, notes %s; undo did %+v", f.named("moved.yaml"), notesOf(t, box, "moved"), u.Of(steps.Delete))
 	}
 }
 
-// A tenant of another namespace can write a note, too; undo deletes nothing by it.
-func TestUndoIgnoresNotesOfTenants(t *testing.T) {
+// Whoever can write the kubeconfigs Secret, or a Secret of any other namespace, can write the note of an earlier version
+// there. Undo deletes nothing by it, and apply enters only what Renku has under the link's own names.
+func TestUndoIgnoresNotesOutsideOfTheInventory(t *testing.T) {
 	t.Parallel()
 	box, f := seeded(t), startRenku(t)
 	s := ready(t, "planted", f, box, nil)
@@ -235,6 +236,7 @@ metadata:
   labels: {carrick/link.planted: secret}
   annotations: {carrick/pool-id.planted: "77", carrick/cluster-id.planted: 01KDY02100RENKVTESTCAVSTER}
 `, "apply", "--server-side", "--field-manager=carrick.planted.secret", "-f", "-")
+	box.Run(t, clustertest.Local, "", "-n", fakeSpace, "annotate", "--overwrite", "secret", "renku-remote-clusters", "carrick/pool-id.planted=77", "carrick/cluster-id.planted=01KDY02100RENKVTESTCAVSTER")
 	f.pools[77] = map[string]any{"name": "Paris production"}
 	p, err := s.PlanUndo(t.Context(), steps.Scope{Steps: []string{"register", "pool"}})
 	if err != nil || len(p.Of(steps.Delete)) != 0 {
@@ -243,13 +245,54 @@ metadata:
 	left := p.Of(steps.Leave)
 	for _, what := range []string{"resource pool 77", "cluster 01KDY02100RENKVTESTCAVSTER"} {
 		if !slices.ContainsFunc(left, func(it steps.Item) bool {
-			return strings.HasPrefix(it.What, what) && strings.Contains(it.Note, "Secret aaa-team/notes")
+			return strings.HasPrefix(it.What, what) && strings.Contains(it.Note, "whoever can write that Secret can write that")
 		}) {
 			t.Errorf("nothing is said of %s: %+v", what, left)
 		}
 	}
 	if err := s.Undo(t.Context(), p, nil); err != nil || f.pools[77] == nil {
 		t.Errorf("undo: %v, pools %v", err, f.pools)
+	}
+	if _, err := apply(t, s, steps.Scope{Steps: []string{"register"}}); err != nil {
+		t.Fatal(err)
+	}
+	if notes := notesOf(t, box, "planted"); strings.Contains(notes, "01KDY02100RENKVTESTCAVSTER") || strings.Contains(notes, `note.pool`) {
+		t.Errorf("apply believed the note: %s", notes)
+	}
+	stepstest.Undo(t, s)
+	if f.pools[77] == nil || f.named("planted.yaml") != nil {
+		t.Errorf("after undo Renku has the pools %v and the cluster %v", f.pools, f.named("planted.yaml"))
+	}
+}
+
+// What an earlier version created in Renku is entered by apply, which says so, and undone from then on.
+func TestANoteOfAnEarlierVersionIsEntered(t *testing.T) {
+	t.Parallel()
+	box, f := seeded(t), startRenku(t)
+	s := ready(t, "earlier", f, box, nil)
+	scope := steps.Scope{Steps: []string{"register"}}
+	if _, err := apply(t, s, scope); err != nil {
+		t.Fatal(err)
+	}
+	id := box.Run(t, clustertest.Local, "", "get", "clusterrole", "carrick:earlier", "-o", `jsonpath={.metadata.annotations.carrick/note\.register}`)
+	if id == "" {
+		t.Fatal("nothing is noted: this proves nothing")
+	}
+	box.Run(t, clustertest.Local, "", "annotate", "clusterrole", "carrick:earlier", "carrick/note.register-")
+	box.Run(t, clustertest.Local, "", "-n", fakeSpace, "annotate", "secret", "renku-remote-clusters", "carrick/cluster-id.earlier="+id)
+	if p, err := s.PlanUndo(t.Context(), scope); err != nil || len(p.Of(steps.Delete)) != 0 {
+		t.Fatalf("undo would delete %+v, %v", p.Of(steps.Delete), err)
+	}
+	p, err := apply(t, s, scope)
+	if err != nil || len(p.Of(steps.Update)) != 1 || !strings.Contains(p.Of(steps.Update)[0].Note, "is entered in the inventory") {
+		t.Fatalf("apply did %+v, %v", p.Of(steps.Update), err)
+	}
+	if again, err := s.Plan(t.Context(), scope); err != nil || !again.Empty() {
+		t.Errorf("a second apply would do %+v, %v", again, err)
+	}
+	stepstest.Undo(t, s)
+	if f.named("earlier.yaml") != nil || notesOf(t, box, "earlier") != "" {
+		t.Errorf("left: %v, notes %s", f.named("earlier.yaml"), notesOf(t, box, "earlier"))
 	}
 }
 
@@ -259,9 +302,9 @@ func TestUndoLeavesAPoolOfAnother(t *testing.T) {
 	box, f := seeded(t), startRenku(t)
 	s := ready(t, "numbered", f, box, nil)
 	note := func(text string) {
-		box.Run(t, clustertest.Local, "", "-n", fakeSpace, "annotate", "--overwrite", "secret", "renku-remote-clusters", text)
+		box.Run(t, clustertest.Local, "", "annotate", "--overwrite", "clusterrole", "carrick:numbered", text)
 	}
-	note("carrick/pool-id.numbered=77")
+	note("carrick/note.pool=77")
 	f.pools[77] = map[string]any{"name": "Somebody's"}
 	p, err := s.PlanUndo(t.Context(), steps.Scope{Steps: []string{"pool"}})
 	if err != nil || len(p.Of(steps.Delete)) != 1 {
@@ -270,7 +313,7 @@ func TestUndoLeavesAPoolOfAnother(t *testing.T) {
 	if err := s.Undo(t.Context(), p, nil); err == nil || !strings.Contains(err.Error(), `"Somebody's"`) || f.pools[77] == nil {
 		t.Errorf("undo said %v; there are %v", err, f.pools)
 	}
-	note("carrick/pool-id.numbered-")
+	note("carrick/note.pool-")
 }
 
 const pooled = `name: A pool
@@ -335,8 +378,8 @@ func TestPoolAndBack(t *testing.T) {
 	f.mu.Unlock()
 	s.Forget()
 	stepstest.Undo(t, s)
-	if f.named("pooled.yaml") != nil || len(f.pools) > 0 || strings.Contains(notesOf(t, box), "-id.pooled") {
-		t.Errorf("left: %v, %v, notes %s", f.named("pooled.yaml"), f.pools, notesOf(t, box))
+	if f.named("pooled.yaml") != nil || len(f.pools) > 0 || strings.Contains(notesOf(t, box, "pooled"), "carrick/note") {
+		t.Errorf("left: %v, %v, notes %s", f.named("pooled.yaml"), f.pools, notesOf(t, box, "pooled"))
 	}
 }
 

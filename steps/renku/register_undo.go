@@ -18,15 +18,16 @@ const willAsk = "you will be asked to sign in to Renku"
 // (renku-data-services components/renku_data_services/crc/orm.py: ON DELETE
 // SET NULL).
 func leftCluster(ctx context.Context, e steps.Env) (steps.Change, error) {
-	id, err := noteForUndo(ctx, e, noteCluster)
+	id, err := e.Note(ctx, noteCluster)
 	if err != nil {
 		return steps.Change{}, err
 	}
 	why, err := lacksToken(ctx, e)
 	if id == "" {
-		c := stoodBefore(ctx, e, why, err)
-		c.Items = append(c.Items, notedElsewhere(ctx, e, noteCluster, "cluster")...)
-		return c, nil
+		if left := leftEarlier(ctx, e, noteCluster, "cluster"); left != nil {
+			return steps.Change{Items: left}, nil
+		}
+		return stoodBefore(ctx, e, why, err), nil
 	}
 	item := steps.Item{Verb: steps.Delete, What: fmt.Sprintf("cluster %s in Renku (DELETE /api/data/clusters/%s)", id, id), Hash: id}
 	item.Note = "a cluster to which pools still point is left: they would become pools of the local cluster"
@@ -35,7 +36,7 @@ func leftCluster(ctx context.Context, e steps.Env) (steps.Change, error) {
 	}
 	if why != "" || err != nil {
 		item.Note += "; " + willAsk
-		return steps.Change{Items: []steps.Item{item}, Rights: noteRights(e)}, nil
+		return steps.Change{Items: []steps.Item{item}, Rights: steps.InventoryRights(e)}, nil
 	}
 	if row, rowErr := rowFact(e); id == noteAsked && rowErr == nil {
 		id = textOf(row, "id")
@@ -51,7 +52,7 @@ func leftCluster(ctx context.Context, e steps.Env) (steps.Change, error) {
 	} else if said := pointing(ctx, e, pools); said != "" {
 		item.Note = said
 	}
-	return steps.Change{Items: []steps.Item{item}, Rights: noteRights(e)}, nil
+	return steps.Change{Items: []steps.Item{item}, Rights: steps.InventoryRights(e)}, nil
 }
 
 // stoodBefore is a cluster that this link did not make.
@@ -68,7 +69,7 @@ func stoodBefore(ctx context.Context, e steps.Env, why string, err error) steps.
 
 // pointing says what pools that point to a cluster mean for its end.
 func pointing(ctx context.Context, e steps.Env, pools []pool) string {
-	own, err := noteForUndo(ctx, e, notePool)
+	own, err := e.Note(ctx, notePool)
 	if err != nil {
 		own = ""
 	}
@@ -85,7 +86,7 @@ func pointing(ctx context.Context, e steps.Env, pools []pool) string {
 }
 
 func removeCluster(ctx context.Context, e steps.Env, say steps.Progress) error {
-	id, err := noteForUndo(ctx, e, noteCluster)
+	id, err := e.Note(ctx, noteCluster)
 	if err != nil || id == "" {
 		return err
 	}
@@ -101,7 +102,7 @@ func removeCluster(ctx context.Context, e steps.Env, say steps.Progress) error {
 		id = textOf(rowOf(rows, e.Answers.Text("cluster.config-name")), "id")
 	}
 	if !hasID(rows, id) {
-		return dropNote(ctx, e, noteCluster)
+		return e.SetNote(ctx, noteCluster, "", say)
 	}
 	pools, err := poolsOf(ctx, api, id)
 	if err != nil {
@@ -118,7 +119,7 @@ func removeCluster(ctx context.Context, e steps.Env, say steps.Progress) error {
 		return failing(e, "remove cluster "+id, err)
 	}
 	say.Did(steps.Delete, "cluster "+id+" in Renku", "")
-	return dropNote(ctx, e, noteCluster)
+	return e.SetNote(ctx, noteCluster, "", say)
 }
 
 func hasID(rows []map[string]any, id string) bool {

@@ -1,11 +1,14 @@
 package renku
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"strings"
 	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"carrick/cluster"
 	"carrick/steps"
@@ -94,8 +97,8 @@ func theCause(ctx context.Context, e steps.Env) (cause, error) {
 	return c, nil
 }
 
-// handedOver is what the local Secret says of this link's key: when it was last
-// written, and the id that the cluster got in Renku.
+// handedOver is when this link's key of the local Secret was last written, and
+// the noted id that the cluster got in Renku.
 type handedOver struct {
 	changed time.Time
 	noted   string
@@ -107,7 +110,14 @@ func whenHandedOver(ctx context.Context, e steps.Env) (handedOver, error) {
 	if err != nil || len(found) == 0 {
 		return handedOver{}, err
 	}
-	return handedOver{keyChanged(found[0].ManagedFields, e.Answers.Text("cluster.config-name")), found[0].Annotations[noteCluster+e.Link]}, nil
+	noted, err := e.Note(ctx, noteCluster)
+	if err != nil && !apierrors.IsForbidden(err) {
+		return handedOver{}, err
+	}
+	return handedOver{
+		keyChanged(found[0].ManagedFields, e.Answers.Text("cluster.config-name")),
+		cmp.Or(noted, found[0].Annotations[earlierNotes[noteCluster]+e.Link]),
+	}, nil
 }
 
 // ulidTime is the moment that stands in a ULID's first ten characters.
