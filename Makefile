@@ -62,7 +62,7 @@ $(BIN)/staticcheck $(BIN)/gotestsum &: .ci/tools/go.mod
 	cd .ci/tools && $(GO) build -o $(BIN)/ honnef.co/go/tools/cmd/staticcheck mvdan.cc/gofumpt gotest.tools/gotestsum
 
 # What verify tries, a row of its table each.
-KINDS := crash,fault,right,hostile,secret,live,cycle,adopt,owner,walk,fuzz
+KINDS := crash,fault,right,hostile,secret,trust,live,cycle,adopt,owner,walk,fuzz
 CASES := $(BIN)/cases.jsonl
 
 .PHONY: verify

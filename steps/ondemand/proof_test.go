@@ -24,4 +24,5 @@ func proof() stepstest.Proof {
 }
 
 func TestVerifyCrashes(t *testing.T) { proof().Crashes(t) }
+func TestVerifyTrust(t *testing.T)   { proof().Trust(t) }
 func TestVerifyFaults(t *testing.T)  { proof().Faults(t) }

@@ -16,4 +16,5 @@ const random = `(?s)-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----` +
 func proof() stepstest.Proof { return stepstest.Proof{Bench: bench(), Random: random} }
 
 func TestVerifyCrashes(t *testing.T) { proof().Crashes(t) }
+func TestVerifyTrust(t *testing.T)   { proof().Trust(t) }
 func TestVerifyFaults(t *testing.T)  { proof().Faults(t) }

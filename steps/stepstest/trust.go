@@ -1,0 +1,183 @@
+package stepstest
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"carrick/cluster/clustertest/cases"
+	"carrick/steps"
+)
+
+// tenantSpace is the namespace of a tenant, who can write in it and nowhere else.
+const tenantSpace = "tenant"
+
+// forgeable are kinds that a tenant can write, as kubectl names them.
+var forgeable = map[string]string{
+	"ConfigMap": "configmap", "Secret": "secret", "ServiceAccount": "serviceaccount", "Role": "role", "RoleBinding": "rolebinding",
+	"Service": "service", "NetworkPolicy": "networkpolicy", "PersistentVolumeClaim": "persistentvolumeclaim",
+}
+
+// entered is an object of the link's inventory.
+type entered struct {
+	APIVersion, Kind, Namespace, Name string
+	Created                           bool
+	action                            string
+}
+
+// Trust proves that undo goes by the inventory. A tenant copies what the link created into a namespace of his own, marks,
+// field managers and all, with old values to put back; and whoever can write an object that the link only changed says there
+// that the link created it, and that it had other values. Undo leaves all that, and all else is as before.
+func (x Proof) Trust(t *testing.T) {
+	t.Parallel()
+	s := x.stage(t)
+	for _, side := range clusters(x.Guide) {
+		s.box.Run(t, string(side), "", "create", "namespace", tenantSpace)
+		s.box.Cleanup(t, string(side), "delete", "namespace", tenantSpace, "--wait=false")
+	}
+	before := s.snapshot(t)
+	s.finish(t, "apply")
+	s.holds(t)
+	tried := 0
+	planted, changed := map[string]string{}, map[steps.Side][]entered{}
+	for _, side := range clusters(x.Guide) {
+		for _, e := range s.inventory(t, side) {
+			if s.plants(t, side, e) {
+				planted[string(side)+" "+e.Kind+" "+e.Name] = s.shown(t, side, e.Kind, tenantSpace, e.Name)
+			}
+			if !e.Created {
+				s.forges(t, side, e)
+				changed[side] = append(changed[side], e)
+			}
+		}
+	}
+	s.finish(t, "undo")
+	for key, was := range planted {
+		side, rest, _ := strings.Cut(key, " ")
+		kind, name, _ := strings.Cut(rest, " ")
+		if was == "" {
+			continue // a controller has deleted it: a token of no ServiceAccount
+		}
+		now := s.shown(t, steps.Side(side), kind, tenantSpace, name)
+		if now != was {
+			t.Errorf("undo changed what a tenant planted, %s: %s", key, cmp.Diff(was, now))
+		}
+		cases.Note(t, "trust", t.Name()+"/planted "+key, now == was)
+		s.box.Run(t, side, "", "-n", tenantSpace, "delete", forgeable[kind], name, "--ignore-not-found")
+		tried++
+	}
+	for side, list := range changed {
+		for _, e := range list {
+			s.box.Run(t, string(side), "", append(at(e), "annotate", strings.ToLower(e.Kind), e.Name, "carrick/before-", "carrick/created-by-")...)
+		}
+	}
+	d := cmp.Diff(before, s.snapshot(t))
+	if d != "" {
+		t.Errorf("undo did not leave things as they were (-before +after):\n%s", d)
+	}
+	for side, list := range changed {
+		for _, e := range list {
+			cases.Note(t, "trust", t.Name()+"/forged "+string(side)+" "+e.Kind+" "+e.Namespace+"/"+e.Name, d == "")
+			tried++
+		}
+	}
+	if tried == 0 {
+		t.Error("nothing was planted or forged: this proves nothing")
+	}
+}
+
+// inventory is what the link's inventory on a side has.
+func (s *stage) inventory(t *testing.T, side steps.Side) []entered {
+	t.Helper()
+	text := s.box.Run(t, string(side), "", "get", "clusterrole", "carrick:"+proofLink, "-o", "json", "--ignore-not-found")
+	if text == "" {
+		return nil // the guide writes nothing there
+	}
+	var role unstructured.Unstructured
+	if err := json.Unmarshal([]byte(text), &role.Object); err != nil {
+		t.Fatal(err)
+	}
+	var out []entered
+	for key, text := range role.GetAnnotations() {
+		action, ok := strings.CutPrefix(key, "carrick/inventory.")
+		if !ok {
+			continue
+		}
+		var list []entered
+		if err := json.Unmarshal([]byte(text), &list); err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range list {
+			e.action = action
+			out = append(out, e)
+		}
+	}
+	if len(out) == 0 {
+		t.Fatalf("the inventory on the %s side is empty", side)
+	}
+	slices.SortFunc(out, func(a, b entered) int { return strings.Compare(a.Kind+a.Namespace+a.Name, b.Kind+b.Namespace+b.Name) })
+	return out
+}
+
+// plants copies an object into the tenant's namespace, with its marks and under its field manager.
+func (s *stage) plants(t *testing.T, side steps.Side, e entered) bool {
+	t.Helper()
+	if forgeable[e.Kind] == "" || e.Namespace == "" {
+		return false
+	}
+	var o unstructured.Unstructured
+	if err := json.Unmarshal([]byte(s.box.Run(t, string(side), "", "-n", e.Namespace, "get", forgeable[e.Kind], e.Name, "-o", "json")), &o.Object); err != nil {
+		t.Fatal(err)
+	}
+	for _, field := range []string{"uid", "resourceVersion", "creationTimestamp", "managedFields", "ownerReferences", "finalizers", "generation"} {
+		unstructured.RemoveNestedField(o.Object, "metadata", field)
+	}
+	for _, field := range []string{"status", "spec.clusterIP", "spec.clusterIPs", "spec.ports", "spec.volumeName"} {
+		unstructured.RemoveNestedField(o.Object, strings.Split(field, ".")...)
+	}
+	if e.Kind == "Service" {
+		_ = unstructured.SetNestedSlice(o.Object, []any{map[string]any{"port": int64(80), "name": "planted"}}, "spec", "ports")
+	}
+	notes := o.GetAnnotations()
+	if notes == nil {
+		notes = map[string]string{}
+	}
+	notes["carrick/created-by"], notes["carrick/before"] = proofLink, `{"metadata":{"labels":{"planted":"changed"}}}`
+	o.SetAnnotations(notes)
+	o.SetNamespace(tenantSpace)
+	text, err := o.MarshalJSON()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.box.Run(t, string(side), string(text), "apply", "--server-side", "--force-conflicts", "--field-manager=carrick."+proofLink+"."+e.action, "-f", "-")
+	return true
+}
+
+// forges says on an object that the link only changed that the link created it, and that it had other values.
+func (s *stage) forges(t *testing.T, side steps.Side, e entered) {
+	t.Helper()
+	s.box.Run(t, string(side), "", append(at(e), "annotate", "--overwrite", strings.ToLower(e.Kind), e.Name,
+		"carrick/created-by="+proofLink, `carrick/before={"metadata":{"labels":{"forged":"yes"}}}`)...)
+}
+
+func at(e entered) []string {
+	if e.Namespace == "" {
+		return nil
+	}
+	return []string{"-n", e.Namespace}
+}
+
+// shown is an object without what servers write by themselves; "": it does not exist.
+func (s *stage) shown(t *testing.T, side steps.Side, kind, namespace, name string) string {
+	t.Helper()
+	text := s.box.Run(t, string(side), "", "-n", namespace, "get", forgeable[kind], name, "-o", "json", "--ignore-not-found")
+	var o unstructured.Unstructured
+	if text == "" || json.Unmarshal([]byte(text), &o.Object) != nil {
+		return ""
+	}
+	return plain(&o)
+}
