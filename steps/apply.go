@@ -334,7 +334,6 @@ func (s *Session) Undo(ctx context.Context, p *Plan, say Progress) error {
 	ctx = cluster.WithLooks(ctx, s.looks)
 	deeds, count := s.recording(say)
 	var away []error
-	begun := map[Side][]string{}
 	for _, a := range p.Actions {
 		if a.Pending != "" {
 			away = append(away, fmt.Errorf("%s on the %s is left: %s", a.Action, s.guide.Sides[a.Side].Name, a.Pending))
@@ -342,8 +341,7 @@ func (s *Session) Undo(ctx context.Context, p *Plan, say Progress) error {
 		}
 		action, _ := s.guide.Action(a.Action)
 		env := s.env(ctx, a.Side, &usage{})
-		env.Action, env.found = a.Action, p.found
-		begun[a.Side] = append(begun[a.Side], a.Action)
+		env.Action, env.found = a.Action, p.scope.Found
 		err := waitOut(ctx, s.tagged(a, say), func() error {
 			now, err := action.PlanUndo(ctx, env)
 			if err == nil && !sameChange(a.Change, now) {
@@ -363,7 +361,7 @@ func (s *Session) Undo(ctx context.Context, p *Plan, say Progress) error {
 		}
 	}
 	for _, side := range Sides {
-		if err := s.shortenInventory(ctx, side, begun[side], false, count); err != nil {
+		if err := s.shortenInventory(ctx, side, s.undone(ctx, p, side), false, count); err != nil {
 			return stopped(ctx, deeds.done, err)
 		}
 	}

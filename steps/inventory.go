@@ -111,6 +111,15 @@ func (e Env) inventory(ctx context.Context) (*inventory, error) {
 	return e.inv.inv, nil
 }
 
+// forgetInventory has the inventory read anew, where writing it failed: what is in memory may not be in the cluster.
+func (e Env) forgetInventory() {
+	if e.inv != nil {
+		e.inv.mu.Lock()
+		defer e.inv.mu.Unlock()
+		e.inv.inv = nil
+	}
+}
+
 func inventoryObject(link string) *unstructured.Unstructured {
 	return entryOf(clusterRoleKind, "", inventoryPrefix+link).object()
 }
@@ -324,6 +333,7 @@ func (inv *inventory) annotate(ctx context.Context, env Env, say Progress, notes
 		}
 	}
 	if err != nil {
+		env.forgetInventory()
 		return fmt.Errorf("write the inventory of this link: %w", err)
 	}
 	if inv.uid == "" {
@@ -372,6 +382,8 @@ func settled(ctx context.Context, env Env, action string, e entry) (*entry, erro
 		switch {
 		case errors.Is(err, chart.ErrNoRelease):
 			return nil, nil
+		case errors.As(err, new(*chart.UnreadableError)), errors.Is(err, chart.ErrName), apierrors.IsForbidden(err):
+			return &e, nil // one such Secret, which any tenant of the namespace can write, must not stop a run
 		case err != nil:
 			return nil, err
 		case r.Labels[mark(env.Link)] != action:

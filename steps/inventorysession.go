@@ -175,6 +175,28 @@ func (p *Plan) undoes(side Side, e entry) bool {
 	})
 }
 
+// ofScope are the actions of a scope on one side, in the order of undoing.
+func (s *Session) ofScope(ctx context.Context, o Scope, side Side) (jobs []job, names []string) {
+	o.Side = side
+	for _, j := range s.undoOrder(s.jobs(ctx, o)) {
+		if j.side == side {
+			jobs, names = append(jobs, j), append(names, j.action.Name)
+		}
+	}
+	return jobs, names
+}
+
+// undone are the actions on a side that an undo was about, those among them that had nothing left as well; none where the
+// side did not answer, or was not asked for.
+func (s *Session) undone(ctx context.Context, p *Plan, side Side) []string {
+	away := slices.ContainsFunc(p.Actions, func(a Planned) bool { return a.Side == side && a.Pending != "" })
+	if away || (p.scope.Side != "" && p.scope.Side != side) {
+		return nil
+	}
+	_, names := s.ofScope(ctx, p.scope, side)
+	return names
+}
+
 // deletesBy reports whether a plan deletes something by an action.
 func (p *Plan) deletesBy(side Side, action string) bool {
 	return slices.ContainsFunc(p.Actions, func(a Planned) bool {
@@ -188,13 +210,7 @@ func (s *Session) planForgetOn(ctx context.Context, o Scope, p *Plan, side Side)
 	if err != nil || inv.unread != nil {
 		return err
 	}
-	jobs := s.undoOrder(s.jobs(ctx, Scope{Steps: o.Steps, Actions: o.Actions, Side: side}))
-	var names []string
-	for _, j := range jobs {
-		if j.side == side {
-			names = append(names, j.action.Name)
-		}
-	}
+	jobs, names := s.ofScope(ctx, o, side)
 	if len(names) == 0 || len(inv.rest(names)) > 0 || slices.ContainsFunc(sortedKeys(inv.notes), func(action string) bool { return !p.deletesBy(side, action) }) {
 		return nil
 	}

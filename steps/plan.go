@@ -17,8 +17,8 @@ type Plan struct {
 	Undo    bool
 	Actions []Planned
 
-	whole bool     // it is about the whole guide
-	found []string // Scope.Found
+	whole bool  // it is about the whole guide
+	scope Scope // of an undo
 }
 
 // Planned is one action of a plan.
@@ -191,7 +191,7 @@ func (s *Session) planJob(ctx context.Context, j job) (Planned, bool, error) {
 // PlanUndo says what undo would take back, in the order of undoing.
 func (s *Session) PlanUndo(ctx context.Context, o Scope) (*Plan, error) {
 	ctx = cluster.WithLooks(ctx, s.looks)
-	p := &Plan{Undo: true, found: o.Found}
+	p := &Plan{Undo: true, scope: o}
 	known := false
 	along := map[Side][]string{}
 	var away error

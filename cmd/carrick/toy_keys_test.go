@@ -168,7 +168,7 @@ func TestToyIsInterruptedByAKey(t *testing.T) {
 	y := newToy(t)
 	p := y.halfway(y.link(steps.Given{"account.approval": true}))
 	p.types("\x03")
-	p.wait(`(?s)! stopped by you after 4 changes.*spoke: ServiceAccount toy/hub.*it stays.*` +
+	p.wait(`(?s)! stopped by you after 4 changes.*spoke:\s+ServiceAccount toy/hub.*it stays.*` +
 		`a goes on from there.*carrick\s+apply\s+\S*lines\.yaml\s+--step\s+account`)
 	y.approve()
 	p.wait(`The ServiceAccount is approved +✓ ok`)

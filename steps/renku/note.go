@@ -33,14 +33,25 @@ const noteAsked = "asked"
 // lost, or an earlier version noted it elsewhere.
 func unnoted(ctx context.Context, e steps.Env, action, id string, item steps.Item) steps.Item {
 	was, err := e.Note(ctx, action)
+	note := ""
 	switch {
-	case item.Verb != steps.Leave || err != nil:
+	case err != nil || (item.Verb != steps.Leave && item.Verb != steps.Update):
 	case was == noteAsked:
-		item.Verb, item.Note = steps.Update, "this link asked for it and did not hear the answer: which it is has to be noted still"
+		note = "this link asked for it and did not hear the answer: which it is has to be noted still"
 	case was == "" && id != "" && earlierNote(ctx, e, action) == id:
-		item.Verb, item.Note = steps.Update, fmt.Sprintf("the kubeconfigs Secret says that this link created it (id %s): that is entered in the inventory of this link, by which undo goes", cluster.Clean(id))
+		note = fmt.Sprintf("the kubeconfigs Secret says that this link created it (id %s): that is entered in the inventory of this link, and undo deletes it then", cluster.Clean(id))
+	}
+	if note != "" {
+		item.Verb, item.Note, item.Hash = steps.Update, join(item.Note, note), steps.HashOf(item.Hash+note)
 	}
 	return item
+}
+
+func join(a, b string) string {
+	if a == "" {
+		return b
+	}
+	return a + "; " + b
 }
 
 // enterNote notes the id of what Renku has, where unnoted says so.
