@@ -140,7 +140,10 @@ func (c Chart) Do(ctx context.Context, env Env, say Progress) error {
 		say.Did(Update, releaseAt(want.Namespace, want.Name), hash(want.Chart, want.Version, want.Values))
 	} else {
 		want.Write = func(ctx context.Context, o *unstructured.Unstructured) error {
-			if s.Kind == chart.Keep || len(s.others) == 0 {
+			if s.Kind == chart.Keep {
+				return s.doStored(ctx, env, o, say)
+			}
+			if len(s.others) == 0 {
 				return doObject(ctx, env, o, say)
 			}
 			return writeShared(ctx, env, s.others, o, say)

@@ -394,6 +394,24 @@ annotations: {meta.helm.sh/release-name: tiny, meta.helm.sh/release-namespace: `
 	if p, err := s.Plan(t.Context(), steps.Scope{}); err != nil || p.Has(steps.Delete) {
 		t.Errorf("apply would do\n%s\n%v", items(p), err)
 	}
+	withStored(t, box, ns, func(release map[string]any) {
+		manifest, _ := release["manifest"].(string)
+		release["manifest"] = manifest + "---\napiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRoleBinding\nmetadata: {name: planted-by-record}\n" +
+			"roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: cluster-admin}\nsubjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: mallory}]\n"
+	})
+	box.Cleanup(t, clustertest.Remote, "delete", "clusterrolebinding", "planted-by-record")
+	s.Forget()
+	p, err := s.Plan(t.Context(), steps.Scope{})
+	if err != nil || p.Has(steps.Create) || !strings.Contains(items(p), "leave ClusterRoleBinding planted-by-record") {
+		t.Errorf("apply would do\n%s\n%v", items(p), err)
+	}
+	if err := s.Apply(t.Context(), p, steps.ApplyOptions{}, nil); err != nil {
+		t.Error(err)
+	}
+	if got := box.Run(t, clustertest.Remote, "", "get", "clusterrolebinding", "planted-by-record", "--ignore-not-found", "-o", "name"); got != "" {
+		t.Errorf("apply created %s", got)
+	}
+	s.Forget()
 	stepstest.Undo(t, s)
 	if got := box.Run(t, clustertest.Remote, "", "-n", production, "get", "configmap", "precious", "-o", "jsonpath={.data}"); got != `{"a":"b"}` {
 		t.Errorf("the victim is %q", got)

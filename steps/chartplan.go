@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"golang.org/x/sync/errgroup"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"carrick/cluster"
@@ -167,12 +168,53 @@ func (s standing) planPart(ctx context.Context, env Env, o *unstructured.Unstruc
 	if err != nil {
 		return err
 	}
+	if s.Kind == chart.Keep {
+		believed, err := s.believes(ctx, env, o, p.Verb != Create)
+		if err != nil {
+			return err
+		}
+		if !believed {
+			ch.Items = append(ch.Items, Item{Verb: Leave, What: p.What, Note: "the stored release names it, and " + notEntered + ": whoever can write Secrets in " + s.Old.Namespace + " can have added it"})
+			return nil
+		}
+	}
 	if s.Kind != chart.Keep && p.Verb.Changes() {
 		p.Hash = hash(p.Verb, p.What, p.Conflicts)
 	}
 	ch.Items = append(ch.Items, p.Item)
 	ch.Rights = append(ch.Rights, p.rights...)
 	return nil
+}
+
+// believes reports whether an object that the stored release names is part of it. Whoever can write its Secret can name
+// anything there, so the inventory decides; where an earlier version installed the release, what exists.
+func (s standing) believes(ctx context.Context, env Env, o *unstructured.Unstructured, exists bool) (bool, error) {
+	known, err := enteredBy(ctx, env, s.others, o)
+	if known || err != nil {
+		return known, err
+	}
+	inv, err := env.inventory(ctx)
+	if err != nil {
+		return false, err
+	}
+	return exists && inv.find(env.Action, entryOf(releaseKind, s.Old.Namespace, s.Old.Name)) == nil, nil
+}
+
+// doStored writes an object of a release that stands, as its Secret has it, where that is believed.
+func (s standing) doStored(ctx context.Context, env Env, o *unstructured.Unstructured, say Progress) error {
+	if o.GetKind() == secretKind.Kind && strings.HasPrefix(o.GetName(), releaseSecret) {
+		return doObject(ctx, env, o, say)
+	}
+	_, err := env.Cluster.Fetch(ctx, o)
+	believed, fault := s.believes(ctx, env, o, !apierrors.IsNotFound(err) && !errors.Is(err, cluster.ErrNotServed))
+	if fault != nil {
+		return fault
+	}
+	if !believed {
+		say.Say("%s is left: the stored release names it, and %s", describe(o), notEntered)
+		return chart.ErrLeft
+	}
+	return doObject(ctx, env, o, say)
 }
 
 // planRest is what runs besides, and what goes.

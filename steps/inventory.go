@@ -49,6 +49,8 @@ type entry struct {
 	UID        types.UID      `json:"uid,omitempty"`     // "": carrick is about to create it
 	Created    bool           `json:"created,omitempty"` // this link created it: undo deletes it
 	Before     map[string]any `json:"before,omitempty"`  // another manager's values that this link took over
+
+	adopted bool // it is taken from the object's marks, because an earlier version wrote the object
 }
 
 // releaseKind is the kind of the entry of a Helm release. Its UID is that of the Secret with the newest revision.
@@ -203,13 +205,40 @@ func (inv *inventory) next(env Env, obj, live *unstructured.Unstructured) *entry
 	case old != nil && old.UID == "":
 		e.Created, e.Before = old.Created && marked, maps.Clone(old.Before)
 	case live.GetLabels()[mark(env.Link)] == env.Action && wrote(env.Link, live.GetManagedFields()):
-		e.Created = marked
-		if values, err := kept(live.GetAnnotations()); err == nil && len(values) > 0 {
-			e.Before = values
+		e.Created, e.adopted = marked, true
+		if values, err := kept(live.GetAnnotations()); err == nil {
+			e.Before = within(values, obj.Object)
 		}
 	}
 	e.UID = live.GetUID()
 	return &e
+}
+
+// within are the values for fields that an object has: a link takes over no others. nil: there are none.
+func within(values, object map[string]any) map[string]any {
+	var out map[string]any
+	for key, v := range values {
+		has, ok := object[key]
+		if !ok {
+			continue
+		}
+		inner, isMap := v.(map[string]any)
+		hasInner, both := has.(map[string]any)
+		if isMap != both {
+			continue
+		}
+		if both {
+			if inner = within(inner, hasInner); inner == nil {
+				continue
+			}
+			v = inner
+		}
+		if out == nil {
+			out = map[string]any{}
+		}
+		out[key] = v
+	}
+	return out
 }
 
 // lacks are the entries of a plan's items that the inventory does not have yet. Of what is left as it is, those of
@@ -403,7 +432,7 @@ func settled(ctx context.Context, env Env, action string, e entry) (*entry, erro
 	}
 	marked := live.GetLabels()[mark(env.Link)] == action
 	switch {
-	case live.GetUID() == e.UID && (marked || wrote(env.Link, live.GetManagedFields())):
+	case live.GetUID() == e.UID && (e.Created || marked || wrote(env.Link, live.GetManagedFields())):
 	case !marked || live.GetUID() == e.UID:
 		return nil, nil
 	default:

@@ -76,7 +76,7 @@ func TestASetUpOfAnEarlierVersionIsEntered(t *testing.T) {
 		t.Fatal(err)
 	}
 	noInventory(t, box, "earlier")
-	old := `{"metadata":{"annotations":{"carrick/before":"{\"data\":{\"a.b\":\"theirs\"},\"metadata\":{\"labels\":{\"app.kubernetes.io/name\":\"theirs\"}}}"}}}`
+	old := `{"metadata":{"annotations":{"carrick/before":"{\"data\":{\"a.b\":\"theirs\"},\"metadata\":{\"labels\":{\"app.kubernetes.io/name\":\"theirs\"},\"finalizers\":[\"example.org/forged\"]}}"}}}`
 	box.Run(t, clustertest.Remote, "", "-n", ns, "patch", "configmap", "c", "--type=merge", "--field-manager=carrick.earlier.make", "-p", old)
 	p := stepstest.Apply(t, s)
 	if last := p.Actions[0].Change.Items; len(last) != 2 || last[1].Verb != steps.Update || !strings.Contains(last[1].Note, "ConfigMap "+ns+"/c (existed before) (puts back data.a.b, metadata.labels.app.kubernetes.io/name)") {
@@ -167,6 +167,50 @@ func TestAnInventoryThatWasNotCompletedIsEnough(t *testing.T) {
 	box.Run(t, clustertest.Remote, "", "annotate", "--overwrite", "clusterrole", "carrick:cut", "carrick/inventory.make="+pending)
 	stepstest.Undo(t, s)
 	if left := box.Run(t, clustertest.Remote, "", "get", "namespace", ns, "-o", "name", "--ignore-not-found") + inventories(t, box, "cut"); left != "" {
+		t.Errorf("left is %s", left)
+	}
+}
+
+// Whoever can write an object can put another link's mark on it. A link whose inventory does not have the object does not
+// count; one that has no inventory is named, and the rest is undone.
+func TestAForgedMarkOfAnotherLinkKeepsNothing(t *testing.T) {
+	t.Parallel()
+	const ns = "forged-link"
+	space(t, ns)
+	s, box := changed(t, "honest", ns, oneRole+"---"+labelled)
+	other, _ := changed(t, "bystander", ns, strings.Replace(labelled, "name: c,", "name: other,", 1))
+	stepstest.Apply(t, other)
+	stepstest.Apply(t, s)
+	box.Run(t, clustertest.Remote, "", "-n", ns, "label", "role", "r", "carrick/link.bystander=make")
+	box.Run(t, clustertest.Remote, "", "-n", ns, "label", "configmap", "c", "carrick/link.nobody=make")
+	p := undoPlan(t, s)
+	if itemsOf(t, p, steps.Delete) != "Role "+ns+"/r" || len(p.Unentered()) != 1 || !strings.Contains(p.Unentered()[0].Note, "link nobody, which has no inventory") {
+		t.Fatalf("undo would do\n%s", items(p))
+	}
+	if err := s.Undo(t.Context(), p, nil); err != nil {
+		t.Fatal(err)
+	}
+	if p = undoPlan(t, s, "ConfigMap "+ns+"/c"); itemsOf(t, p, steps.Delete) != "ConfigMap "+ns+"/c\nClusterRole carrick:honest" {
+		t.Fatalf("undo of what is named would do\n%s", items(p))
+	}
+	if err := s.Undo(t.Context(), p, nil); err != nil {
+		t.Fatal(err)
+	}
+	stepstest.Undo(t, other)
+	if left := box.Run(t, clustertest.Remote, "", "-n", ns, "get", "role,configmap", "-l", "carrick/link.honest", "-o", "name"); left != "" {
+		t.Errorf("left is %s", left)
+	}
+}
+
+// An undo that was interrupted has deleted some objects already. The next one leaves nothing, neither of the inventory.
+func TestTheInventoryGoesAfterAnInterruptedUndo(t *testing.T) {
+	t.Parallel()
+	const ns = "interrupted-undo"
+	s, box := changed(t, "begun", ns, twoKinds)
+	stepstest.Apply(t, s)
+	box.Run(t, clustertest.Remote, "", "delete", "namespace", ns)
+	stepstest.Undo(t, s)
+	if left := inventories(t, box, "begun"); left != "" {
 		t.Errorf("left is %s", left)
 	}
 }

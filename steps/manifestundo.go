@@ -249,11 +249,14 @@ func planUndo(ctx context.Context, env Env, f found) (Item, error) {
 	if f.entry != nil && f.entry.gvk() == releaseKind {
 		item.What = releaseAt(f.Namespace, f.entry.Name)
 	}
-	others := otherLinks(f.Labels, env.Link)
-	asked := f.entry == nil && contains(env.found, item.What)
+	asked := contains(env.found, item.What)
 	ours, created := wrote(env.Link, f.ManagedFields), f.Annotations[createdBy] == env.Link
 	if f.entry != nil {
 		ours, created = ours || f.entry.UID != "", f.entry.Created && (created || f.entry.UID != "")
+	}
+	others, claims, err := usersOf(ctx, env, &f.PartialObjectMetadata)
+	if err != nil {
+		return item, err
 	}
 	switch {
 	case !ours:
@@ -261,12 +264,15 @@ func planUndo(ctx context.Context, env Env, f found) (Item, error) {
 	case f.entry == nil && !asked:
 		item.Verb, item.Unentered = Leave, true
 		item.Note = fmt.Sprintf("it has the mark of this link, which others can forge, and the inventory does not have it. If an earlier version of carrick wrote it: carrick apply %[1]s enters it. To undo it by its mark: carrick undo %[1]s --found %[2]s", env.LinkFile(), Quoted(item.What))
-	case !wrote(env.Link, f.ManagedFields) && (!created || f.Labels[mark(env.Link)] == ""):
+	case !created && !wrote(env.Link, f.ManagedFields):
 		item.Verb, item.Note, item.entry = Leave, "nothing of this link's is in it any more", nil
+	case len(claims) > 0 && !asked:
+		item.Verb, item.Unentered = Leave, true
+		item.Note = fmt.Sprintf("it has the mark of link %[1]s, which has no inventory on this cluster. If that link uses it: carrick apply that link first. If not, others have forged the mark: carrick undo %[2]s --found %[3]s", strings.Join(claims, ", "), env.LinkFile(), Quoted(item.What))
 	case !created:
-		item.Verb, item.Note = Release, "it was there before this link"+returns(f)
+		item.Verb, item.Note = Release, "it was there before this link"
 		if len(others) == 0 {
-			var err error
+			item.Note += returns(f)
 			if item.Diff, err = showBack(ctx, env, f); err != nil {
 				return item, fmt.Errorf("what would be put back into %s: %w", item.What, err)
 			}

@@ -73,6 +73,10 @@ func planObject(ctx context.Context, env Env, obj *unstructured.Unstructured) (p
 		p.rights = append(p.rights, cluster.Right{Verb: "delete", Group: gvr.Group, Resource: gvr.Resource, Namespace: obj.GetNamespace(), Name: obj.GetName()})
 	}
 	p.Hash = p.hash()
+	if p.entry.adopted && p.Verb.Changes() {
+		p.Note = joinNotes(p.Note, "its marks say that this link wrote it; undo will go by that: "+strings.Join(entered([]entry{*p.entry}), ""))
+		p.Hash = hash(p.Hash, *p.entry)
+	}
 	return p, nil
 }
 

@@ -71,7 +71,11 @@ func tenants(ctx context.Context, env Env, namespace string) ([]string, error) {
 	for i := range all {
 		kind, o := all[i].kind, &all[i].object
 		goes := slices.Contains(env.along, kind+" "+namespace+"/"+o.Name)
-		if !goes && !inv.ours(kind, o) && !automatic(kind, o, here) {
+		ours, err := inv.ours(ctx, env, kind, o)
+		if err != nil {
+			return nil, err
+		}
+		if !goes && !ours && !automatic(kind, o, here) {
 			out = append(out, kind+" "+cluster.CleanName(o.Name))
 		}
 	}
@@ -98,7 +102,11 @@ func instances(ctx context.Context, env Env, crd string) ([]string, error) {
 			return nil, err
 		}
 		for i := range list {
-			if !inv.ours(k.GVK.Kind, &list[i]) {
+			ours, err := inv.ours(ctx, env, k.GVK.Kind, &list[i])
+			if err != nil {
+				return nil, err
+			}
+			if !ours {
 				out = append(out, k.GVK.Kind+" "+list[i].Namespace+"/"+cluster.CleanName(list[i].Name))
 			}
 		}
@@ -107,8 +115,12 @@ func instances(ctx context.Context, env Env, crd string) ([]string, error) {
 }
 
 // ours reports whether this link created an object and no other link uses it.
-func (inv *inventory) ours(kind string, o *metav1.PartialObjectMetadata) bool {
-	return inv.created(kind, o) && len(otherLinks(o.Labels, inv.link)) == 0
+func (inv *inventory) ours(ctx context.Context, env Env, kind string, o *metav1.PartialObjectMetadata) (bool, error) {
+	if !inv.created(kind, o) {
+		return false, nil
+	}
+	users, claims, err := usersOf(ctx, env, o)
+	return len(users)+len(claims) == 0, err
 }
 
 // automatic reports whether an object comes with every namespace, or belongs to another object of the same namespace,

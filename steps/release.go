@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -11,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	"carrick/cluster"
 )
@@ -21,7 +23,10 @@ import (
 // but for what only the heir can hold, so that a release that was cut short is
 // found again.
 func release(ctx context.Context, env Env, f found) error {
-	heir, action := heirOf(f, env.Link)
+	heir, action, err := heirOf(ctx, env, f)
+	if err != nil {
+		return err
+	}
 	entered := false
 	if heir == "" {
 		if err := putBack(ctx, env, f); err != nil {
@@ -44,6 +49,9 @@ func release(ctx context.Context, env Env, f found) error {
 			return nil
 		}
 		return fmt.Errorf("release %s: %w", describe(obj), err)
+	}
+	if err := env.Released(ctx, f.UID); err != nil {
+		return err
 	}
 	if old := f.before(); heir != "" && !entered && len(old) > 0 {
 		text, err := json.Marshal(old)
@@ -89,13 +97,57 @@ func gone(err error) bool {
 }
 
 // heirOf is another link that uses an object, and its action; "" is nobody.
-func heirOf(f found, link string) (heir, action string) {
-	others := otherLinks(f.Labels, link)
-	if len(others) == 0 {
-		return "", ""
+func heirOf(ctx context.Context, env Env, f found) (heir, action string, err error) {
+	others, _, err := usersOf(ctx, env, &f.PartialObjectMetadata)
+	if err != nil || len(others) == 0 {
+		return "", "", err
 	}
 	heir = sortedKeys(others)[0]
-	return heir, others[heir]
+	return heir, others[heir], nil
+}
+
+// usersOf are the other links that use an object, with their actions: those whose marks it has and whose inventories have
+// it. claims are links whose marks it has and that have no inventory on the cluster: an earlier version's, or forged.
+func usersOf(ctx context.Context, env Env, o *metav1.PartialObjectMetadata) (users map[string]string, claims []string, err error) {
+	marks := otherLinks(o.Labels, env.Link)
+	users = map[string]string{}
+	for _, link := range sortedKeys(marks) {
+		if CheckLinkName(link) != nil {
+			continue
+		}
+		as := env
+		as.Link, as.Action, as.inv = link, marks[link], nil
+		inv, err := as.inventory(ctx)
+		if err == nil {
+			err = inv.unread
+		}
+		if err != nil {
+			return nil, nil, err
+		}
+		if inv.uid == "" {
+			claims = append(claims, link)
+		}
+		if slices.ContainsFunc(inv.actions[as.Action], func(e entry) bool {
+			return e.UID == o.UID || (e.UID == "" && e.Namespace == o.Namespace && e.Name == o.Name)
+		}) {
+			users[link] = as.Action
+		}
+	}
+	return users, claims, nil
+}
+
+// Released drops an object that this link created from the inventory, once nothing of the link's is in it any more.
+func (e Env) Released(ctx context.Context, uid types.UID) error {
+	inv, err := e.inventory(ctx)
+	if err != nil {
+		return err
+	}
+	left := slices.DeleteFunc(slices.Clone(inv.actions[e.Action]), func(in entry) bool { return in.Created && in.UID == uid })
+	if len(left) == len(inv.actions[e.Action]) || inv.uid == "" {
+		return nil
+	}
+	inv.actions[e.Action] = left
+	return inv.write(ctx, e, nil, e.Action)
 }
 
 func handOn(ctx context.Context, env Env, f found, heir, action, key, value string) error {

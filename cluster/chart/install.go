@@ -130,13 +130,19 @@ func (w *Work) again(ctx context.Context, c *cluster.Cluster, say func(string)) 
 	if err != nil {
 		return err
 	}
+	left := map[*unstructured.Unstructured]bool{}
 	for _, o := range slices.Concat([]*unstructured.Unstructured{o}, w.CRDs, w.Objects) {
-		if err := w.request.write(ctx, c, o); err != nil {
+		err := w.request.write(ctx, c, o)
+		if left[o] = errors.Is(err, ErrLeft); err != nil && !left[o] {
 			return err
 		}
 	}
-	return ready(ctx, c, w.Objects, w.timeout(), say)
+	objs := slices.DeleteFunc(slices.Clone(w.Objects), func(o *unstructured.Unstructured) bool { return left[o] })
+	return ready(ctx, c, objs, w.timeout(), say)
 }
+
+// ErrLeft is what a Request's Write returns of an object that it leaves out: nobody waits for it.
+var ErrLeft = errors.New("it is left out")
 
 // run makes everything that a revision has.
 func (w *Work) run(ctx context.Context, c *cluster.Cluster, say func(string)) error {

@@ -31,7 +31,8 @@ type entered struct {
 
 // Trust proves that undo goes by the inventory. A tenant copies what the link created into a namespace of his own, marks,
 // field managers and all, with old values to put back; and whoever can write an object that the link only changed says there
-// that the link created it, and that it had other values. Undo leaves all that, and all else is as before.
+// that the link created it, and that it had other values, or takes the marks off what the link created. Undo leaves the
+// copies, and all else is as before.
 func (x Proof) Trust(t *testing.T) {
 	t.Parallel()
 	s := x.stage(t)
@@ -48,6 +49,9 @@ func (x Proof) Trust(t *testing.T) {
 		for _, e := range s.inventory(t, side) {
 			if s.plants(t, side, e) {
 				planted[string(side)+" "+e.Kind+" "+e.Name] = s.shown(t, side, e.Kind, tenantSpace, e.Name)
+			}
+			if e.Created && forgeable[e.Kind] != "" {
+				s.strips(t, side, e)
 			}
 			if !e.Created {
 				s.forges(t, side, e)
@@ -162,6 +166,13 @@ func (s *stage) forges(t *testing.T, side steps.Side, e entered) {
 	t.Helper()
 	s.box.Run(t, string(side), "", append(at(e), "annotate", "--overwrite", strings.ToLower(e.Kind), e.Name,
 		"carrick/created-by="+proofLink, `carrick/before={"metadata":{"labels":{"forged":"yes"}}}`)...)
+}
+
+// strips takes an object's mark and field managers away.
+func (s *stage) strips(t *testing.T, side steps.Side, e entered) {
+	t.Helper()
+	patch := `{"metadata":{"managedFields":[{}],"labels":{"carrick/link.` + proofLink + `":null}}}`
+	s.box.Run(t, string(side), "", append(at(e), "patch", forgeable[e.Kind], e.Name, "--type=merge", "-p", patch)...)
 }
 
 func at(e entered) []string {
