@@ -361,7 +361,7 @@ func (s *Session) Undo(ctx context.Context, p *Plan, say Progress) error {
 		}
 	}
 	for _, side := range Sides {
-		if err := s.shortenInventory(ctx, side, s.undone(ctx, p, side), false, count); err != nil {
+		if err := s.settleInventory(ctx, side, s.undone(ctx, p, side), false, count); err != nil {
 			return stopped(ctx, deeds.done, err)
 		}
 	}

@@ -89,15 +89,22 @@ func takeOver(t *testing.T, s *steps.Session) error {
 	return s.Apply(t.Context(), p, steps.ApplyOptions{TakeOver: true}, nil)
 }
 
-func TestWhatIsTakenOverComesBackAlsoWithDotsInItsName(t *testing.T) {
-	t.Parallel()
-	const ns = "taken-over"
+// takenOver is a link that has taken values of another manager over, in a namespace of its own.
+func takenOver(t *testing.T, link, ns string) (*steps.Session, *clustertest.Sandbox) {
+	t.Helper()
 	space(t, ns)
-	s, box := changed(t, "taker", ns, labelled)
+	s, box := changed(t, link, ns, labelled)
 	box.Run(t, clustertest.Remote, theirs, "-n", ns, "apply", "--server-side", "--field-manager=somebody", "-f", "-")
 	if err := takeOver(t, s); err != nil {
 		t.Fatal(err)
 	}
+	return s, box
+}
+
+func TestWhatIsTakenOverComesBackAlsoWithDotsInItsName(t *testing.T) {
+	t.Parallel()
+	const ns = "taken-over"
+	s, box := takenOver(t, "taker", ns)
 	// Later they change another value, which is taken over in its turn.
 	box.Run(t, clustertest.Remote, strings.Replace(theirs, "a.b: theirs", "c: theirs", 1), "-n", ns, "apply", "--server-side", "--force-conflicts", "--field-manager=others", "-f", "-")
 	if err := takeOver(t, s); err != nil {
@@ -114,12 +121,7 @@ func TestWhatIsTakenOverComesBackAlsoWithDotsInItsName(t *testing.T) {
 func TestWhatWasChangedSinceIsNotPutBack(t *testing.T) {
 	t.Parallel()
 	const ns = "changed-since"
-	space(t, ns)
-	s, box := changed(t, "past", ns, labelled)
-	box.Run(t, clustertest.Remote, theirs, "-n", ns, "apply", "--server-side", "--field-manager=somebody", "-f", "-")
-	if err := takeOver(t, s); err != nil {
-		t.Fatal(err)
-	}
+	s, box := takenOver(t, "past", ns)
 	box.Run(t, clustertest.Remote, "", "-n", ns, "patch", "configmap", "c", "--type=merge", "-p", `{"data":{"a.b":"newer"}}`)
 	stepstest.Undo(t, s)
 	got := box.Run(t, clustertest.Remote, "", "-n", ns, "get", "configmap", "c", "-o", `jsonpath={.metadata.labels} {.metadata.annotations} {.data}`)

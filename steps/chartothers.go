@@ -78,8 +78,7 @@ func writeForOthers(ctx context.Context, env Env, others map[string]string, o *u
 		if err != nil {
 			return err
 		}
-		as := env
-		as.Link, as.Action, as.inv = link, others[link], nil
+		as := env.of(link, others[link])
 		theirs := o.DeepCopy()
 		markObject(as, theirs, live)
 		if err := enterShared(ctx, as, o, live); err != nil {
@@ -114,7 +113,7 @@ func enteredBy(ctx context.Context, env Env, others map[string]string, o *unstru
 	for _, link := range sortedKeys(users) {
 		as := env
 		if link != env.Link {
-			as.Link, as.Action, as.inv = link, users[link], nil
+			as = env.of(link, users[link])
 		}
 		inv, err := as.inventory(ctx)
 		if err != nil {

@@ -220,7 +220,7 @@ func (s standing) doStored(ctx context.Context, env Env, o *unstructured.Unstruc
 // planRest is what runs besides, and what goes.
 func (s standing) planRest(ctx context.Context, env Env, ch *Change) error {
 	for _, o := range s.Hooks {
-		ch.Items = append(ch.Items, Item{Verb: Run, What: describe(o), Note: "runs before or after the rest", Hash: hash(Run, describe(o)), entry: hookEntry(o)})
+		ch.Items = append(ch.Items, Item{Verb: Run, What: describe(o), Note: "runs before or after the rest", Hash: hash(Run, describe(o)), entry: newEntry(o)})
 		if gvr, _, err := env.Cluster.Resource(ctx, o.GroupVersionKind()); err == nil {
 			ch.Rights = append(ch.Rights, rightsTo(o, gvr)...)
 			ch.Rights = append(ch.Rights, rightToDelete(o, gvr))
@@ -241,11 +241,4 @@ func (s standing) planRest(ctx context.Context, env Env, ch *Change) error {
 		}
 	}
 	return nil
-}
-
-// hookEntry is that of an object of a hook, which may stay behind.
-func hookEntry(o *unstructured.Unstructured) *entry {
-	e := entryOf(o.GroupVersionKind(), o.GetNamespace(), o.GetName())
-	e.Created = true
-	return &e
 }

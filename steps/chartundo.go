@@ -152,7 +152,11 @@ func (c Chart) Undo(ctx context.Context, env Env, say Progress) error {
 	if err != nil {
 		return err
 	}
-	for _, p := range crds {
+	rest, err = beside(ctx, env, onlyLeft(list), crds) // those without a mark
+	if err != nil {
+		return err
+	}
+	for _, p := range append(crds, rest...) {
 		if err := takeBack(ctx, env, p, say); err != nil {
 			return err
 		}
@@ -247,8 +251,8 @@ func (c Chart) installed(ctx context.Context, env Env) (out []installed, blind b
 	if env.Cluster == nil {
 		return nil, false, fmt.Errorf("chart %s: no cluster stands on the %s", c.Chart, env.SideName())
 	}
-	if inv, err := env.inventory(ctx); err != nil || inv.unread != nil {
-		return nil, false, errors.Join(err, inv.whyUnread())
+	if _, err := env.readableInventory(ctx); err != nil {
+		return nil, false, err
 	}
 	sel := cluster.Selector{Labels: "owner=helm," + mark(env.Link) + "=" + env.Action}
 	list, err := env.Cluster.Find(ctx, secretsAt, "", sel)

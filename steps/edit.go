@@ -81,7 +81,7 @@ func (d Edit) Plan(ctx context.Context, e Env) (Change, error) {
 		return c, err
 	} else if anew {
 		d.keepsNow(c.Items[0].entry, live)
-		c.Items[0].Note = joinNotes(c.Items[0].Note, "somebody has written it anew since carrick did, such as "+d.Again+": what stands now is what an undo puts back")
+		c.Items[0].Note = JoinNotes(c.Items[0].Note, "somebody has written it anew since carrick did, such as "+d.Again+": what stands now is what an undo puts back")
 	}
 	return c, nil
 }
@@ -135,12 +135,12 @@ func (d Edit) PlanUndo(ctx context.Context, e Env) (Change, error) {
 			continue
 		}
 		if d.stale(live) || d.shared(live, e.Manager()) {
-			c.Items[i].Note = joinNotes(c.Items[i].Note, "somebody has written it since carrick did: their text stays; take what carrick wrote out of it by hand: "+d.Hand(ctx, e))
+			c.Items[i].Note = JoinNotes(c.Items[i].Note, "somebody has written it since carrick did: their text stays; take what carrick wrote out of it by hand: "+d.Hand(ctx, e))
 			continue
 		}
 		if then, ok := d.then(live, c.Items[i].entry); ok {
 			c.Items[i].Diff = cluster.Diff(live, then)
-			c.Items[i].Note = joinNotes(c.Items[i].Note, "what stood there comes back")
+			c.Items[i].Note = JoinNotes(c.Items[i].Note, "what stood there comes back")
 		}
 	}
 	return c, nil
@@ -243,8 +243,8 @@ func Owns(f metav1.ManagedFieldsEntry, path ...string) bool {
 	return set != nil
 }
 
-// joinNotes joins two notes.
-func joinNotes(a, b string) string {
+// JoinNotes joins two notes of an item.
+func JoinNotes(a, b string) string {
 	if a == "" {
 		return b
 	}

@@ -69,12 +69,7 @@ func TestUndoWithoutAnInventoryDeletesOnlyWhatIsNamed(t *testing.T) {
 func TestASetUpOfAnEarlierVersionIsEntered(t *testing.T) {
 	t.Parallel()
 	const ns = "earlier-version"
-	space(t, ns)
-	s, box := changed(t, "earlier", ns, labelled)
-	box.Run(t, clustertest.Remote, theirs, "-n", ns, "apply", "--server-side", "--field-manager=somebody", "-f", "-")
-	if err := takeOver(t, s); err != nil {
-		t.Fatal(err)
-	}
+	s, box := takenOver(t, "earlier", ns)
 	noInventory(t, box, "earlier")
 	old := `{"metadata":{"annotations":{"carrick/before":"{\"data\":{\"a.b\":\"theirs\"},\"metadata\":{\"labels\":{\"app.kubernetes.io/name\":\"theirs\"},\"finalizers\":[\"example.org/forged\"]}}"}}}`
 	box.Run(t, clustertest.Remote, "", "-n", ns, "patch", "configmap", "c", "--type=merge", "--field-manager=carrick.earlier.make", "-p", old)
@@ -99,12 +94,7 @@ func TestASetUpOfAnEarlierVersionIsEntered(t *testing.T) {
 func TestOldValuesComeFromTheInventory(t *testing.T) {
 	t.Parallel()
 	const ns = "old-values"
-	space(t, ns)
-	s, box := changed(t, "values", ns, labelled)
-	box.Run(t, clustertest.Remote, theirs, "-n", ns, "apply", "--server-side", "--field-manager=somebody", "-f", "-")
-	if err := takeOver(t, s); err != nil {
-		t.Fatal(err)
-	}
+	s, box := takenOver(t, "values", ns)
 	forged := `{"metadata":{"annotations":{"carrick/created-by":"values","carrick/before":"{\"data\":{\"a.b\":\"forged\"}}"}}}`
 	box.Run(t, clustertest.Remote, "", "-n", ns, "patch", "configmap", "c", "--type=merge", "-p", forged)
 	p := undoPlan(t, s)

@@ -91,58 +91,46 @@ func (s *Session) completeInventories(ctx context.Context, p *Plan, say Progress
 				names = append(names, a.Action)
 			}
 		}
-		if err := s.shortenInventory(ctx, side, names, true, say); err != nil {
+		if err := s.settleInventory(ctx, side, names, true, say); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// settleInventory brings the entries of some actions up to date. pending: those without a UID alone.
-func (s *Session) settleInventory(ctx context.Context, side Side, actions []string, pending bool, say Progress) (*inventory, error) {
+// settleInventory brings the entries of some actions up to date, with pending those without a UID alone. An inventory
+// with nothing left in it is deleted.
+func (s *Session) settleInventory(ctx context.Context, side Side, actions []string, pending bool, say Progress) error {
+	if s.ends[side].Cluster == nil || len(actions) == 0 {
+		return nil
+	}
 	env := s.env(ctx, side, &usage{})
 	inv, err := env.inventory(ctx)
 	if err != nil || inv.unread != nil || inv.uid == "" {
-		return inv, err
+		return err
 	}
 	var changed []string
 	for _, action := range actions {
-		if len(inv.actions[action]) == 0 {
-			continue
-		}
 		other, err := inv.settle(ctx, env, action, pending)
 		if err != nil {
-			return inv, err
+			return err
 		}
 		if other {
 			changed = append(changed, action)
 		}
 	}
-	if len(changed) == 0 || (len(inv.rest(nil)) == 0 && len(inv.notes) == 0) {
-		return inv, nil
-	}
-	return inv, inv.write(ctx, env, say, changed...)
-}
-
-// shortenInventory brings the entries of some actions up to date, as settleInventory does. An inventory without entries is
-// deleted.
-func (s *Session) shortenInventory(ctx context.Context, side Side, actions []string, pending bool, say Progress) error {
-	if s.ends[side].Cluster == nil || len(actions) == 0 {
-		return nil
-	}
 	last, step := s.guide.Action(actions[len(actions)-1])
 	say = s.tagged(Planned{Step: step.Name, Action: last.Name, Side: side}, say)
-	inv, err := s.settleInventory(ctx, side, actions, pending, say)
-	if err != nil || inv.unread != nil || len(inv.rest(nil)) > 0 || len(inv.notes) > 0 {
-		return err
-	}
-	env := s.env(ctx, side, &usage{})
-	if inv.uid != "" {
-		if err := env.Cluster.Delete(ctx, clusterRolesAt, "", inventoryPrefix+env.Link, inv.uid); err != nil {
-			return fmt.Errorf("delete the inventory of this link: %w", err)
+	if len(inv.rest(nil)) > 0 || len(inv.notes) > 0 {
+		if len(changed) == 0 {
+			return nil
 		}
-		say.Did(Delete, inventoryName(env.Link), "")
+		return inv.write(ctx, env, say, changed...)
 	}
+	if err := env.Cluster.Delete(ctx, clusterRolesAt, "", inventoryPrefix+env.Link, inv.uid); err != nil {
+		return fmt.Errorf("delete the inventory of this link: %w", err)
+	}
+	say.Did(Delete, inventoryName(env.Link), "")
 	return nil
 }
 
@@ -207,7 +195,7 @@ func (p *Plan) deletesBy(side Side, action string) bool {
 func (s *Session) planForgetOn(ctx context.Context, o Scope, p *Plan, side Side) error {
 	env := s.env(ctx, side, &usage{})
 	inv, err := env.inventory(ctx)
-	if err != nil || inv.unread != nil {
+	if err != nil || inv.unread != nil || inv.uid == "" {
 		return err
 	}
 	jobs, names := s.ofScope(ctx, o, side)
@@ -221,9 +209,6 @@ func (s *Session) planForgetOn(ctx context.Context, o Scope, p *Plan, side Side)
 		if slices.ContainsFunc(inv.actions[action], func(e entry) bool { return !p.undoes(side, e) }) {
 			return nil
 		}
-	}
-	if inv.uid == "" {
-		return nil
 	}
 	items := []Item{{Verb: Delete, What: inventoryName(env.Link), Note: "the inventory of this link: nothing is left in it", Hash: hash(inv.uid)}}
 	rights := []cluster.Right{{Verb: "delete", Group: rbacv1.GroupName, Resource: "clusterroles", Name: inventoryPrefix + env.Link}}

@@ -112,10 +112,7 @@ func (m Manifest) marked(ctx context.Context, env Env) (out []found, blind []str
 	if env.Cluster == nil {
 		return nil, nil, fmt.Errorf("asset %s: no cluster stands on the %s", m.File, env.SideName())
 	}
-	inv, err := env.inventory(ctx)
-	if err == nil {
-		err = inv.unread
-	}
+	inv, err := env.readableInventory(ctx)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -74,7 +74,7 @@ func planObject(ctx context.Context, env Env, obj *unstructured.Unstructured) (p
 	}
 	p.Hash = p.hash()
 	if p.entry.adopted && p.Verb.Changes() {
-		p.Note = joinNotes(p.Note, "its marks say that this link wrote it; undo will go by that: "+strings.Join(entered([]entry{*p.entry}), ""))
+		p.Note = JoinNotes(p.Note, "its marks say that this link wrote it; undo will go by that: "+strings.Join(entered([]entry{*p.entry}), ""))
 		p.Hash = hash(p.Hash, *p.entry)
 	}
 	return p, nil

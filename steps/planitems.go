@@ -1,5 +1,7 @@
 package steps
 
+import "slices"
+
 // Of are the things of a plan that have that verb.
 func (p *Plan) Of(v Verb) []Item {
 	var out []Item
@@ -16,24 +18,12 @@ func (p *Plan) Of(v Verb) []Item {
 // Held are the things of an undo that this link made and that stay, for others
 // need them.
 func (p *Plan) Held() []Item {
-	var out []Item
-	for _, it := range p.Of(Leave) {
-		if it.Held {
-			out = append(out, it)
-		}
-	}
-	return out
+	return slices.DeleteFunc(p.Of(Leave), func(it Item) bool { return !it.Held })
 }
 
 // Unentered are the things that an undo leaves because the link's inventory does not have them.
 func (p *Plan) Unentered() []Item {
-	var out []Item
-	for _, it := range p.Of(Leave) {
-		if it.Unentered {
-			out = append(out, it)
-		}
-	}
-	return out
+	return slices.DeleteFunc(p.Of(Leave), func(it Item) bool { return !it.Unentered })
 }
 
 // Mends tells whether an action of the plan makes a check hold on a side.

@@ -19,29 +19,20 @@ import (
 
 // release takes back what this action wrote into an object that stays: values
 // that it took over come back, its fields go (server-side apply of nothing),
-// and what another link uses is handed on to that link. Its own mark goes last
-// but for what only the heir can hold, so that a release that was cut short is
-// found again.
+// and what another link uses is handed on to that link. The inventory forgets it
+// last, so that a release that was cut short is found again.
 func release(ctx context.Context, env Env, f found) error {
 	heir, action, err := heirOf(ctx, env, f)
 	if err != nil {
 		return err
 	}
-	entered := false
 	if heir == "" {
-		if err := putBack(ctx, env, f); err != nil {
-			return err
-		}
+		err = putBack(ctx, env, f)
 	} else {
-		var err error
-		if entered, err = bequeath(ctx, env, f, heir, action); err != nil {
-			return err
-		}
-		if f.Annotations[createdBy] == env.Link {
-			if err := handOn(ctx, env, f, heir, action, createdBy, heir); err != nil {
-				return err
-			}
-		}
+		err = handOn(ctx, env, f, heir, action)
+	}
+	if err != nil {
+		return err
 	}
 	obj := f.object() // with its UID: an object that is gone must not be made anew
 	if _, err := env.Cluster.Apply(ctx, obj, cluster.ApplyOptions{Manager: env.Manager()}); err != nil {
@@ -50,17 +41,7 @@ func release(ctx context.Context, env Env, f found) error {
 		}
 		return fmt.Errorf("release %s: %w", describe(obj), err)
 	}
-	if err := env.Released(ctx, f.UID); err != nil {
-		return err
-	}
-	if old := f.before(); heir != "" && !entered && len(old) > 0 {
-		text, err := json.Marshal(old)
-		if err != nil {
-			return err
-		}
-		return handOn(ctx, env, f, heir, action, before, string(text))
-	}
-	return nil
+	return env.Released(ctx, f.UID)
 }
 
 // before is what the link took over in an object. The annotation that says so is no evidence.
@@ -69,25 +50,6 @@ func (f found) before() map[string]any {
 		return nil
 	}
 	return runtime.DeepCopyJSON(f.entry.Before)
-}
-
-// bequeath hands on to another link, in its inventory, that it is to delete an object, and what it is to put back there.
-// A link of an earlier version has no inventory: it has the annotations.
-func bequeath(ctx context.Context, env Env, f found, heir, action string) (entered bool, err error) {
-	as := env
-	as.Link, as.Action, as.inv = heir, action, nil
-	inv, err := as.inventory(ctx)
-	if err != nil || inv.unread != nil || inv.uid == "" || f.entry == nil {
-		return false, err
-	}
-	e := *f.entry
-	if old := inv.find(action, e); old != nil {
-		e.Created = e.Created || old.Created
-		if len(old.Before) > 0 {
-			e.Before = old.Before
-		}
-	}
-	return true, inv.enter(ctx, as, nil, []entry{e})
 }
 
 // gone tells whether an apply was refused because the object of that UID is
@@ -115,22 +77,17 @@ func usersOf(ctx context.Context, env Env, o *metav1.PartialObjectMetadata) (use
 		if CheckLinkName(link) != nil {
 			continue
 		}
-		as := env
-		as.Link, as.Action, as.inv = link, marks[link], nil
-		inv, err := as.inventory(ctx)
-		if err == nil {
-			err = inv.unread
-		}
+		inv, err := env.of(link, marks[link]).readableInventory(ctx)
 		if err != nil {
 			return nil, nil, err
 		}
 		if inv.uid == "" {
 			claims = append(claims, link)
 		}
-		if slices.ContainsFunc(inv.actions[as.Action], func(e entry) bool {
+		if slices.ContainsFunc(inv.actions[marks[link]], func(e entry) bool {
 			return e.UID == o.UID || (e.UID == "" && e.Namespace == o.Namespace && e.Name == o.Name)
 		}) {
-			users[link] = as.Action
+			users[link] = marks[link]
 		}
 	}
 	return users, claims, nil
@@ -150,12 +107,34 @@ func (e Env) Released(ctx context.Context, uid types.UID) error {
 	return inv.write(ctx, e, nil, e.Action)
 }
 
-func handOn(ctx context.Context, env Env, f found, heir, action, key, value string) error {
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]any{key: value}}})
+// handOn enters into the inventory of another link that it is to delete an object, and what it is to put back there. The
+// mark of who created the object follows.
+func handOn(ctx context.Context, env Env, f found, heir, action string) error {
+	as := env.of(heir, action)
+	if f.entry != nil {
+		inv, err := as.readableInventory(ctx)
+		if err != nil {
+			return err
+		}
+		e := *f.entry
+		if old := inv.find(action, e); old != nil {
+			e.Created = e.Created || old.Created
+			if len(old.Before) > 0 {
+				e.Before = old.Before
+			}
+		}
+		if err := inv.enter(ctx, as, nil, []entry{e}); err != nil {
+			return err
+		}
+	}
+	if f.Annotations[createdBy] != env.Link {
+		return nil
+	}
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]any{createdBy: heir}}})
 	if err != nil {
 		return err
 	}
-	opts := cluster.PatchOptions{Manager: managerOf(heir, action), UID: f.UID}
+	opts := cluster.PatchOptions{Manager: as.Manager(), UID: f.UID}
 	if _, err := env.Cluster.Patch(ctx, f.gvr, f.Namespace, f.Name, patch, opts); err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("hand %s on to link %s: %w", describe(f.object()), heir, err)
 	}

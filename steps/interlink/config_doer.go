@@ -37,7 +37,7 @@ func (d configDoer) Plan(ctx context.Context, e steps.Env) (steps.Change, error)
 		return c, err
 	}
 	if err == nil && chartBug(m.Data[configKey]) {
-		c.Items[0].Note = join(c.Items[0].Note, "the chart has its CA indented wrongly: that is put right")
+		c.Items[0].Note = steps.JoinNotes(c.Items[0].Note, "the chart has its CA indented wrongly: that is put right")
 	}
 	return c, nil
 }
@@ -46,11 +46,4 @@ func (d configDoer) Plan(ctx context.Context, e steps.Env) (steps.Change, error)
 // own, and what the values can't do.
 func (d configDoer) Export(ctx context.Context, e steps.Env) ([]steps.Exported, error) {
 	return exportConfig(ctx, e)
-}
-
-func join(a, b string) string {
-	if a == "" {
-		return b
-	}
-	return a + "; " + b
 }

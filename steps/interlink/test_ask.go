@@ -41,7 +41,7 @@ func (d trial) plan(ctx context.Context, e steps.Env, what, note string) (steps.
 	}
 	for i := range c.Items {
 		if strings.HasPrefix(c.Items[i].What, "ConfigMap ") {
-			c.Items[i].Diff, c.Items[i].Note = "", join(c.Items[i].Note, "what was answered, without any secret")
+			c.Items[i].Diff, c.Items[i].Note = "", steps.JoinNotes(c.Items[i].Note, "what was answered, without any secret")
 		}
 	}
 	c.Items = append([]steps.Item{{Verb: steps.Run, What: what + want.Endpoint, Note: note, Hash: steps.HashOf(want.Endpoint + want.CA + want.Account)}}, c.Items...)

@@ -42,16 +42,9 @@ func unnoted(ctx context.Context, e steps.Env, action, id string, item steps.Ite
 		note = fmt.Sprintf("the kubeconfigs Secret says that this link created it (id %s): that is entered in the inventory of this link, and undo deletes it then", cluster.Clean(id))
 	}
 	if note != "" {
-		item.Verb, item.Note, item.Hash = steps.Update, join(item.Note, note), steps.HashOf(item.Hash+note)
+		item.Verb, item.Note, item.Hash = steps.Update, steps.JoinNotes(item.Note, note), steps.HashOf(item.Hash+note)
 	}
 	return item
-}
-
-func join(a, b string) string {
-	if a == "" {
-		return b
-	}
-	return a + "; " + b
 }
 
 // enterNote notes the id of what Renku has, where unnoted says so.

@@ -29,7 +29,7 @@ type entered struct {
 	action                            string
 }
 
-// Trust proves that undo goes by the inventory. A tenant copies what the link created into a namespace of his own, marks,
+// Trust proves that undo goes by the inventory. A tenant copies what the link created into a namespace of their own, marks,
 // field managers and all, with old values to put back; and whoever can write an object that the link only changed says there
 // that the link created it, and that it had other values, or takes the marks off what the link created. Undo leaves the
 // copies, and all else is as before.

@@ -109,7 +109,7 @@ func (t trialProfile) PlanUndo(ctx context.Context, e steps.Env) (steps.Change, 
 	c, err := t.Manifest.PlanUndo(ctx, e)
 	for i := range c.Items {
 		if name, ok := strings.CutPrefix(c.Items[i].What, "Profile "); ok && c.Items[i].Verb == steps.Delete {
-			c.Items[i].Note = also(c.Items[i].Note, "its controller deletes namespace "+name+" and all that is in it")
+			c.Items[i].Note = steps.JoinNotes(c.Items[i].Note, "its controller deletes namespace "+name+" and all that is in it")
 		}
 	}
 	return c, err

@@ -203,7 +203,7 @@ func (d labelsDoer) Plan(ctx context.Context, e steps.Env) (steps.Change, error)
 	}
 	c, err := d.Edit.Plan(ctx, e)
 	if err == nil && len(c.Items) > 0 && c.Items[0].Verb.Changes() {
-		c.Items[0].Note = also(c.Items[0].Note, "the next deploy of Kubeflow's manifests writes it anew, or puts a ConfigMap of another name in its place: put the level there, too (their overlay pss, or carrick export)")
+		c.Items[0].Note = steps.JoinNotes(c.Items[0].Note, "the next deploy of Kubeflow's manifests writes it anew, or puts a ConfigMap of another name in its place: put the level there, too (their overlay pss, or carrick export)")
 	}
 	return c, err
 }
@@ -212,7 +212,7 @@ func (d labelsDoer) Plan(ctx context.Context, e steps.Env) (steps.Change, error)
 func (d labelsDoer) PlanUndo(ctx context.Context, e steps.Env) (steps.Change, error) {
 	c, err := d.Edit.PlanUndo(ctx, e)
 	if err == nil && len(c.Items) > 0 && c.Items[0].Verb.Changes() {
-		c.Items[0].Note = also(c.Items[0].Note, fmt.Sprintf("labels that the profile controller has given to namespaces stay: %s label namespace NAME %s-", e.Kubectl(), check.EnforceLabel))
+		c.Items[0].Note = steps.JoinNotes(c.Items[0].Note, fmt.Sprintf("labels that the profile controller has given to namespaces stay: %s label namespace NAME %s-", e.Kubectl(), check.EnforceLabel))
 	}
 	return c, err
 }
@@ -229,12 +229,4 @@ func (d labelsDoer) Export(_ context.Context, e steps.Env) ([]steps.Exported, er
 		{Path: labelsKey, Content: []byte(text)},
 		{Hand: "# add files/" + string(steps.Local) + "/" + labelsKey + " to the file of that name in your Kubeflow manifests (applications/profiles; the overlay pss has the level baseline), and deploy them"},
 	}, nil
-}
-
-// also joins two notes.
-func also(a, b string) string {
-	if a == "" {
-		return b
-	}
-	return a + "; " + b
 }

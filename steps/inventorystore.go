@@ -1,0 +1,289 @@
+package steps
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"carrick/cluster"
+	"carrick/cluster/chart"
+)
+
+// inventoryCache keeps an inventory for as long as an Env is in use.
+type inventoryCache struct {
+	mu  sync.Mutex
+	inv *inventory
+}
+
+// inventory reads the link's inventory. One that may not be read is no error: whoever goes by it has to look at unread.
+func (e Env) inventory(ctx context.Context) (*inventory, error) {
+	if e.inv == nil {
+		return readInventory(ctx, e)
+	}
+	e.inv.mu.Lock()
+	defer e.inv.mu.Unlock()
+	if e.inv.inv == nil {
+		inv, err := readInventory(ctx, e)
+		if err != nil {
+			return nil, err
+		}
+		e.inv.inv = inv
+	}
+	return e.inv.inv, nil
+}
+
+// readableInventory is inventory for whoever can't go on without it.
+func (e Env) readableInventory(ctx context.Context) (*inventory, error) {
+	inv, err := e.inventory(ctx)
+	if err == nil {
+		err = inv.unread
+	}
+	return inv, err
+}
+
+// of is the Env of a link and an action, with an inventory that is read anew each time.
+func (e Env) of(link, action string) Env {
+	e.Link, e.Action, e.inv = link, action, nil
+	return e
+}
+
+// forgetInventory has the inventory read anew, where writing it failed: what is in memory may not be in the cluster.
+func (e Env) forgetInventory() {
+	if e.inv != nil {
+		e.inv.mu.Lock()
+		defer e.inv.mu.Unlock()
+		e.inv.inv = nil
+	}
+}
+
+func inventoryObject(link string) *unstructured.Unstructured {
+	return entryOf(clusterRoleKind, "", inventoryPrefix+link).object()
+}
+
+func inventoryName(link string) string { return describe(inventoryObject(link)) }
+
+func readInventory(ctx context.Context, env Env) (*inventory, error) {
+	inv := &inventory{link: env.Link, actions: map[string][]entry{}, notes: map[string]string{}}
+	live, err := env.Cluster.Fetch(ctx, inventoryObject(env.Link))
+	switch {
+	case apierrors.IsNotFound(err), errors.Is(err, cluster.ErrNotServed):
+		return inv, nil
+	case apierrors.IsForbidden(err):
+		inv.unread = err
+		return inv, nil
+	case err != nil:
+		return nil, fmt.Errorf("read the inventory of this link: %w", err)
+	}
+	inv.uid = live.GetUID()
+	for key, text := range live.GetAnnotations() {
+		if action, ok := strings.CutPrefix(key, inventoryNote); ok {
+			inv.notes[action] = text
+		}
+		action, ok := strings.CutPrefix(key, inventoryKey)
+		if !ok {
+			continue
+		}
+		var list []entry
+		if err := json.Unmarshal([]byte(text), &list); err != nil {
+			return nil, fmt.Errorf("the inventory of this link can't be read: annotation %s of %s: %w", key, inventoryName(env.Link), err)
+		}
+		inv.actions[action] = list
+	}
+	return inv, nil
+}
+
+// enter writes entries of an action, before the objects are written. Entries of the same objects are replaced.
+func (inv *inventory) enter(ctx context.Context, env Env, say Progress, list []entry) error {
+	if inv.unread != nil {
+		return inv.unread
+	}
+	if len(list) == 0 {
+		return nil
+	}
+	inv.put(env.Action, list)
+	return inv.write(ctx, env, say, env.Action)
+}
+
+// enterOne is enter for an object that the plan of the action did not name. The Secrets of a release are not entered: the
+// release is.
+func enterOne(ctx context.Context, env Env, say Progress, verb Verb, e *entry) error {
+	if e.Kind == secretKind.Kind && strings.HasPrefix(e.Name, releaseSecret) {
+		return nil
+	}
+	inv, err := env.inventory(ctx)
+	if err != nil {
+		return err
+	}
+	return inv.enter(ctx, env, say, inv.lacks(env.Action, []Item{{Verb: verb, entry: e}}))
+}
+
+// write writes what the inventory has of some actions. What has no entries goes.
+func (inv *inventory) write(ctx context.Context, env Env, say Progress, actions ...string) error {
+	notes := map[string]any{}
+	for _, action := range actions {
+		notes[inventoryKey+action] = nil
+		if list := inv.actions[action]; len(list) > 0 {
+			b, err := json.Marshal(list)
+			if err != nil {
+				return fmt.Errorf("write the inventory of this link: %w", err)
+			}
+			notes[inventoryKey+action] = string(b)
+		}
+	}
+	return inv.annotate(ctx, env, say, notes)
+}
+
+// annotate writes annotations of the inventory, and creates it where it does not exist; nil removes one.
+func (inv *inventory) annotate(ctx context.Context, env Env, say Progress, notes map[string]any) error {
+	var live *unstructured.Unstructured
+	var err error
+	if inv.uid == "" {
+		maps.DeleteFunc(notes, func(_ string, v any) bool { return v == nil })
+		notes[createdBy] = env.Link
+		o := inventoryObject(env.Link)
+		o.Object["metadata"].(map[string]any)["annotations"] = notes
+		o.Object["rules"] = []any{}
+		o.SetLabels(map[string]string{mark(env.Link): "inventory"})
+		live, err = env.Cluster.Create(ctx, o, managerOf(env.Link, "inventory"))
+	} else {
+		var patch []byte
+		if patch, err = json.Marshal(map[string]any{"metadata": map[string]any{"annotations": notes}}); err != nil {
+			return err
+		}
+		opts := cluster.PatchOptions{Manager: managerOf(env.Link, "inventory"), UID: inv.uid}
+		live, err = env.Cluster.Patch(ctx, clusterRolesAt, "", inventoryPrefix+env.Link, patch, opts)
+	}
+	if apierrors.IsAlreadyExists(err) { // another run of this link was quicker
+		if live, err = env.Cluster.Fetch(ctx, inventoryObject(env.Link)); err == nil {
+			inv.uid = live.GetUID()
+			delete(notes, createdBy)
+			return inv.annotate(ctx, env, say, notes)
+		}
+	}
+	if err != nil {
+		env.forgetInventory()
+		return fmt.Errorf("write the inventory of this link: %w", err)
+	}
+	if inv.uid == "" {
+		say.Did(Create, inventoryName(env.Link), "")
+	}
+	inv.uid = live.GetUID()
+	return nil
+}
+
+// settle completes what the inventory says of an action: the UIDs of what is there by now, and nothing of what is gone
+// or has been released. It reports whether that changed anything.
+func (inv *inventory) settle(ctx context.Context, env Env, action string, pending bool) (bool, error) {
+	list := inv.actions[action]
+	now := make([]*entry, len(list))
+	all, each := errgroup.WithContext(ctx)
+	all.SetLimit(16)
+	for i, e := range list {
+		if pending && e.UID != "" {
+			now[i] = &e
+			continue
+		}
+		all.Go(func() (err error) {
+			now[i], err = settled(each, env, action, e)
+			return err
+		})
+	}
+	if err := all.Wait(); err != nil {
+		return false, fmt.Errorf("look what the inventory of this link names: %w", err)
+	}
+	changed := false
+	var out []entry
+	for i, e := range now {
+		if e != nil {
+			out = append(out, *e)
+		}
+		changed = changed || e == nil || !sameEntry(*e, list[i])
+	}
+	inv.actions[action] = out
+	return changed, nil
+}
+
+// settled is an entry as it is by now; nil: its object is gone, another one, or nothing of this link's.
+func settled(ctx context.Context, env Env, action string, e entry) (*entry, error) {
+	if e.gvk() == releaseKind {
+		r, err := chart.Current(ctx, env.Cluster, e.Namespace, e.Name)
+		switch {
+		case errors.Is(err, chart.ErrNoRelease):
+			return nil, nil
+		case errors.As(err, new(*chart.UnreadableError)), errors.Is(err, chart.ErrName), apierrors.IsForbidden(err):
+			return &e, nil // one such Secret, which any tenant of the namespace can write, must not stop a run
+		case err != nil:
+			return nil, err
+		case r.Labels[mark(env.Link)] != action:
+			return nil, nil
+		}
+		e.UID = r.UID
+		return &e, nil
+	}
+	live, err := env.Cluster.Fetch(ctx, e.object())
+	switch {
+	case apierrors.IsNotFound(err), errors.Is(err, cluster.ErrNotServed):
+		return nil, nil
+	case apierrors.IsForbidden(err):
+		return &e, nil
+	case err != nil:
+		return nil, err
+	}
+	marked := live.GetLabels()[mark(env.Link)] == action
+	switch {
+	case live.GetUID() == e.UID && (e.Created || marked || wrote(env.Link, live.GetManagedFields())):
+	case !marked || live.GetUID() == e.UID:
+		return nil, nil
+	default:
+		e.UID, e.Created = live.GetUID(), e.Created && CreatedBy(live.GetAnnotations()) == env.Link
+	}
+	return &e, nil
+}
+
+// Made finds what an action of this link has written, by its mark, as far as the inventory has it.
+func (e Env) Made(ctx context.Context, gvr schema.GroupVersionResource, action string) ([]metav1.PartialObjectMetadata, error) {
+	inv, err := e.inventory(ctx)
+	if err != nil {
+		return nil, err
+	}
+	list, err := e.Cluster.Find(ctx, gvr, "", e.Marked(action))
+	return slices.DeleteFunc(list, func(o metav1.PartialObjectMetadata) bool {
+		return !slices.ContainsFunc(inv.actions[action], func(in entry) bool {
+			return in.UID == o.UID || in.UID == "" && in.Namespace == o.Namespace && in.Name == o.Name
+		})
+	}), err
+}
+
+// Note is what an action has noted in the inventory of its link, such as the id of what it created in another system; "":
+// nothing. It is read anew each time.
+func (e Env) Note(ctx context.Context, action string) (string, error) {
+	inv, err := e.of(e.Link, e.Action).readableInventory(ctx)
+	if err != nil {
+		return "", err
+	}
+	return inv.notes[action], nil
+}
+
+// SetNote notes something for an action; "" removes the note.
+func (e Env) SetNote(ctx context.Context, action, text string, say Progress) error {
+	inv, err := e.of(e.Link, e.Action).readableInventory(ctx)
+	if err != nil || (text == "" && inv.uid == "") {
+		return err
+	}
+	var value any = text
+	if text == "" {
+		value = nil
+	}
+	return inv.annotate(ctx, e, say, map[string]any{inventoryNote + action: value})
+}
