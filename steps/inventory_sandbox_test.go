@@ -204,3 +204,21 @@ func TestTheInventoryGoesAfterAnInterruptedUndo(t *testing.T) {
 		t.Errorf("left is %s", left)
 	}
 }
+
+// What is named with --found does not keep its namespace, in the same undo.
+func TestANamespaceGoesWithWhatIsNamed(t *testing.T) {
+	t.Parallel()
+	const ns = "goes-with-it"
+	s, box := changed(t, "namer", ns, twoKinds)
+	stepstest.Apply(t, s)
+	box.Run(t, clustertest.Remote, "", "-n", ns, "label", "role", "r", "carrick/link.nobody=make")
+	if p := undoPlan(t, s); !p.Empty() || !p.Leaves() {
+		t.Errorf("undo would do\n%s", items(p))
+	}
+	if err := s.Undo(t.Context(), undoPlan(t, s, "Role "+ns+"/r"), nil); err != nil {
+		t.Fatal(err)
+	}
+	if left := box.Run(t, clustertest.Remote, "", "get", "namespace", ns, "-o", "name", "--ignore-not-found") + inventories(t, box, "namer"); left != "" {
+		t.Errorf("left is %s", left)
+	}
+}

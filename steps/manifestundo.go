@@ -265,7 +265,7 @@ func planUndo(ctx context.Context, env Env, f found) (Item, error) {
 		item.Verb, item.Note, item.entry = Leave, "nothing of this link's is in it any more", nil
 	case len(claims) > 0 && !asked:
 		item.Verb, item.Unentered = Leave, true
-		item.Note = fmt.Sprintf("it has the mark of link %[1]s, which has no inventory on this cluster. If that link uses it: carrick apply that link first. If not, others have forged the mark: carrick undo %[2]s --found %[3]s", strings.Join(claims, ", "), env.LinkFile(), Quoted(item.What))
+		item.Note = fmt.Sprintf("it has the mark of link %[1]s, which has no inventory on this cluster. If that link uses it, run carrick apply for that link first. If not, someone forged the mark: carrick undo %[2]s --found %[3]s", strings.Join(claims, ", "), env.LinkFile(), Quoted(item.What))
 	case !created:
 		item.Verb, item.Note = Release, "it was there before this link"
 		if len(others) == 0 {

@@ -120,7 +120,8 @@ func (inv *inventory) ours(ctx context.Context, env Env, kind string, o *metav1.
 		return false, nil
 	}
 	users, claims, err := usersOf(ctx, env, o)
-	return len(users)+len(claims) == 0, err
+	named := contains(env.found, describe(entry{Kind: kind, Namespace: o.Namespace, Name: o.Name}.object()))
+	return len(users) == 0 && (len(claims) == 0 || named), err
 }
 
 // automatic reports whether an object comes with every namespace, or belongs to another object of the same namespace,

@@ -21,6 +21,11 @@ func (p *Plan) Held() []Item {
 	return slices.DeleteFunc(p.Of(Leave), func(it Item) bool { return !it.Held })
 }
 
+// Leaves reports whether an undo leaves something that the link wrote, or that has its mark.
+func (p *Plan) Leaves() bool {
+	return slices.ContainsFunc(p.Of(Leave), func(it Item) bool { return it.Unentered || it.entry != nil })
+}
+
 // Unentered are the things that an undo leaves because the link's inventory does not have them.
 func (p *Plan) Unentered() []Item {
 	return slices.DeleteFunc(p.Of(Leave), func(it Item) bool { return !it.Unentered })

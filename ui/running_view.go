@@ -51,8 +51,12 @@ func (r *run) verdict(a *app, w int) []string {
 		return r.going(a, w)
 	}
 	text := fmt.Sprintf("%s: %s in %.1f s", r.deed.done, plural(r.changed, "change"), r.took.Seconds())
-	if r.plan.Undo && len(r.plan.Held()) > 0 {
+	switch {
+	case !r.plan.Undo:
+	case len(r.plan.Held()) > 0:
 		text += ". What others need is left"
+	case r.plan.Leaves():
+		text += ". Some of it is left; l shows what and why"
 	}
 	out := hang(" "+a.t.good.Render("✓")+" ", wrap(text, max(1, w-3)))
 	step := ""
