@@ -78,7 +78,9 @@ func hopeless(err error) bool {
 		return true
 	}
 	text := err.Error()
-	return strings.Contains(text, "getting credentials: ") || strings.Contains(text, "server gave HTTP response to HTTPS client")
+	return strings.Contains(text, "getting credentials: ") ||
+		strings.Contains(text, "server gave HTTP response to HTTPS client") ||
+		strings.Contains(text, "remote error: tls: ") && strings.Contains(text, "certificate") // it refuses ours
 }
 
 // backoff is the pause after so many attempts in a row that failed. It stays
