@@ -95,8 +95,8 @@ func open(cfg *rest.Config, a Access, o Options, over *Cluster) (*Cluster, error
 	o = o.withDefaults()
 	c := &Cluster{
 		namespace: "default",
-		timeout:   cmp.Or(a.Timeout, 10*time.Second),
-		options:   o,
+		timeout:   cmp.Or(a.Timeout, usualTimeout),
+		options:   o.asPatientAs(a.Timeout),
 		reads:     map[readKey]*read{},
 		seenAs:    map[[sha256.Size]byte]*Cluster{},
 		ahead:     map[serverAndCA]*Cluster{},
@@ -214,6 +214,9 @@ func (c *Cluster) As(kubeconfig []byte) (*Cluster, error) {
 	c.seenAs[sum] = other
 	return other, nil
 }
+
+// Timeout is how long one request may take.
+func (c *Cluster) Timeout() time.Duration { return c.timeout }
 
 // bounded returns ctx with the deadline of one direct request. It ends with
 // the cluster, too.

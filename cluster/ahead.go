@@ -78,7 +78,7 @@ func (c *Cluster) dialEarly(server string) {
 		conf.NextProtos = []string{"h2", "http/1.1"}
 	}
 	dial := func(ctx context.Context, address string) (net.Conn, error) {
-		ctx, cancel := context.WithTimeoutCause(ctx, dialTimeout+c.options.Silence, errTimeout)
+		ctx, cancel := context.WithTimeoutCause(ctx, c.dialTimeout()+c.options.Silence, errTimeout)
 		defer cancel()
 		return dialTLS(ctx, own.DialContext, address, conf.Clone())
 	}

@@ -110,3 +110,27 @@ func TestOnceFetchesASecretAgainForAnotherKey(t *testing.T) {
 		}
 	})
 }
+
+// A longer --request-timeout is more patience with all that the server does late.
+func TestALongerTimeoutIsMorePatience(t *testing.T) {
+	for timeout, waits := range map[time.Duration]bool{time.Second: false, 10 * time.Second: false, time.Minute: true} {
+		t.Run(timeout.String(), func(t *testing.T) {
+			bubble(t, func(t *testing.T, api *fakeAPI) {
+				api.put(configMaps, "a", "x", data("1"))
+				api.setFault(func(w http.ResponseWriter, _ *http.Request) bool {
+					status(w, http.StatusServiceUnavailable, "ServiceUnavailable", "starting", nil)
+					return true
+				})
+				time.AfterFunc(30*time.Second, func() { api.setFault(nil) })
+				c, err := cluster.NewAccess(api.config(), cluster.Access{Timeout: timeout}, cluster.Options{Once: true})
+				if err != nil {
+					t.Fatal(err)
+				}
+				t.Cleanup(c.Close)
+				if _, err := c.Get(t.Context(), configMaps, "a", "x"); (err == nil) != waits {
+					t.Errorf("after a wait of half a minute: %v", err)
+				}
+			})
+		})
+	}
+}

@@ -29,6 +29,18 @@ type Options struct {
 	Log *slog.Logger // nil: discarded
 }
 
+// usualTimeout is how long one request may take where nobody says otherwise.
+const usualTimeout = 10 * time.Second
+
+// asPatientAs returns o for a cluster whose requests may take that long. Who waits longer than usual for an answer also
+// waits longer for a handshake and a sign of life.
+func (o Options) asPatientAs(timeout time.Duration) Options {
+	if timeout > usualTimeout {
+		o.Patience, o.Silence = max(o.Patience, timeout), max(o.Silence, timeout)
+	}
+	return o
+}
+
 func (o Options) withDefaults() Options {
 	o.Poll = cmp.Or(o.Poll, 5*time.Second)
 	o.Patience = cmp.Or(o.Patience, 3*time.Second)

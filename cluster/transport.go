@@ -113,6 +113,8 @@ func (w *wire) wrap(dial dialer) dialer {
 	}
 }
 
+func (c *Cluster) dialTimeout() time.Duration { return max(dialTimeout, c.options.Silence) }
+
 // client makes the HTTP client of the cluster. It has connections of its own,
 // none of client-go's process-wide cache, so that Close can end them, HTTP/2
 // asks a quiet connection for a sign of life, and a burst waits at the gate.
@@ -126,7 +128,7 @@ func (c *Cluster) client(stderr io.Writer, over *Cluster) (*http.Client, error) 
 	dial := c.config.Dial
 	if dial == nil {
 		dial = (&net.Dialer{
-			Timeout:         dialTimeout,
+			Timeout:         c.dialTimeout(),
 			KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: c.options.Ping, Interval: c.options.Ping / 2, Count: 2},
 		}).DialContext
 	}

@@ -185,7 +185,7 @@ func (s *Session) settleOne(ctx context.Context, now Answered, given Given, a Ad
 
 // defaultOf is what stands where a question is not answered.
 func (s *Session) defaultOf(ctx context.Context, q *Question) (any, string, error) {
-	ctx, cancel := context.WithTimeout(cluster.WithLooks(ctx, s.looks), patience)
+	ctx, cancel := context.WithTimeout(cluster.WithLooks(ctx, s.looks), s.patience())
 	defer cancel()
 	given := s.given()
 	delete(given, q.Key)

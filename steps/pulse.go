@@ -30,7 +30,7 @@ func (s *Session) Pulse(ctx context.Context, side Side) (Pulse, Trace) {
 		return p, t
 	}
 	ctx, t.reads = cluster.Traced(cluster.WithLooks(ctx, s.looks))
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, s.patience())
 	defer cancel()
 	v, err := end.Cluster.Version(ctx)
 	// The version is kept for a while; a read that is watched knows at once

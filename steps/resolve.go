@@ -248,7 +248,7 @@ type Answered struct {
 // Answers are the answers of a step as they stand, in the order of its
 // questions. Defaults may have to be read from a cluster.
 func (s *Session) Answers(ctx context.Context, step *Step) []Answered {
-	ctx, cancel := context.WithTimeout(cluster.WithLooks(ctx, s.looks), patience)
+	ctx, cancel := context.WithTimeout(cluster.WithLooks(ctx, s.looks), s.patience())
 	defer cancel()
 	r := &resolver{s: s, ctx: ctx, given: s.given(), secrets: s.secretAnswers()}
 	var out []Answered

@@ -119,8 +119,19 @@ func (t Trace) Unwatched() error {
 // not a storm of probes.
 const calm = 100 * time.Millisecond
 
-// patience is how long one check may take.
+// patience is how long one check may take, on clusters whose requests may not take longer.
 const patience = 10 * time.Second
+
+// patience is how long one check may take.
+func (s *Session) patience() time.Duration {
+	longest := patience
+	for _, end := range s.ends {
+		if end.Cluster != nil {
+			longest = max(longest, end.Cluster.Timeout())
+		}
+	}
+	return longest
+}
 
 // grace is how long a check may take to heed the end of its context.
 const grace = 200 * time.Millisecond
@@ -136,7 +147,7 @@ func (s *Session) Probe(ctx context.Context, c Cell) (Result, Trace) {
 	parent := ctx
 	ctx, t.reads = cluster.Traced(cluster.WithLooks(ctx, s.looks))
 	defer func() { cluster.AbsorbInto(parent, t.reads) }()
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, s.patience())
 	defer cancel()
 	use := &usage{}
 	env := s.probeEnv(ctx, c.Side, use)
@@ -148,7 +159,7 @@ func (s *Session) Probe(ctx context.Context, c Cell) (Result, Trace) {
 		r = Skipped("%s", (&MissingError{Questions: missing}).Error())
 	}
 	if ctx.Err() != nil && parent.Err() == nil { // what came late may be built on reads that were cut short
-		r = Result{Status: Unknown, Found: "no answer within " + patience.String(), Err: r.Err}
+		r = Result{Status: Unknown, Found: "no answer within " + s.patience().String(), Err: r.Err}
 	}
 	r = overdue(check, r, time.Now())
 	if mend, _ := s.guide.Offer(check, c.Side, r); mend != nil && r.Fix == "" && (r.Status == Fail || r.Status == Warn) {

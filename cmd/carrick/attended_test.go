@@ -60,9 +60,7 @@ func (p *terminal) untilSilent() {
 }
 
 func (p *terminal) wrote(text string) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return strings.Contains(p.raw.String(), text)
+	return strings.Contains(p.printed(), text)
 }
 
 // A login that waits for a person shows where to go for as long as it waits.
@@ -97,7 +95,7 @@ func TestLoginWithoutTheWizard(t *testing.T) {
 	p := onTrial(t, "apply", "link.yaml", "--step", "login")
 	p.wait(`Do this\? \[y/N\]`)
 	p.types("y\n")
-	p.wait(`type the code\s+WDJB-MJHT`)
+	p.waitPrinted(`type the code\s+WDJB-MJHT`)
 	p.approve()
 	if code := p.leaves(); code != 0 {
 		t.Errorf("exit code %d:\n%s", code, p.text())

@@ -22,7 +22,7 @@ func (f *accessFlags) add(to *pflag.FlagSet, prefix, side string) {
 	to.StringVar(&f.context, prefix+"context", "", side+": `context` to use in place of the link's")
 	to.StringVar(&f.as, prefix+"as", "", side+": `user` to impersonate")
 	to.StringSliceVar(&f.groups, prefix+"as-group", nil, side+": `groups` to impersonate")
-	to.DurationVar(&f.timeout, prefix+"request-timeout", 0, side+": time limit of one request; default: 10s")
+	to.DurationVar(&f.timeout, prefix+"request-timeout", 0, side+": time limit of one request and of one check; default: 10s")
 }
 
 func (f *accessFlags) access() cluster.Access {

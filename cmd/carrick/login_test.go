@@ -61,13 +61,14 @@ func passed(out string) bool {
 // refused fails unless check and apply say of a login why it is not taken.
 func refused(t *testing.T, l login, why string) {
 	t.Helper()
-	cmd := carrick(t, "check", "link.yaml")
+	const patient, remotePatient = "--request-timeout=5m", "--remote-request-timeout=5m" // of a machine that is busy
+	cmd := carrick(t, "check", "link.yaml", patient, remotePatient)
 	l.write(t, cmd.Dir)
 	out, said, code := finish(t, cmd)
 	if (code != exitUnknown && code != exitFailed) || said != "" || !strings.Contains(out, why) || passed(out) {
 		t.Errorf("check: exit code %d, %q on standard error:\n%s", code, said, out)
 	}
-	cmd = carrick(t, "apply", "--yes", "link.yaml")
+	cmd = carrick(t, "apply", "--yes", "link.yaml", patient, remotePatient)
 	l.write(t, cmd.Dir)
 	out, said, code = finish(t, cmd)
 	if code != exitOther || out != "" || !strings.Contains(said, why) || strings.Count(said, "\n") != 1 {

@@ -171,16 +171,34 @@ func (p *terminal) text() string {
 // long.
 func (p *terminal) wait(pattern string) {
 	p.t.Helper()
+	p.waitIn(p.text, pattern)
+}
+
+// waitPrinted is wait, in lines that may have left the screen.
+func (p *terminal) waitPrinted(pattern string) {
+	p.t.Helper()
+	p.waitIn(p.printed, pattern)
+}
+
+func (p *terminal) waitIn(text func() string, pattern string) {
+	p.t.Helper()
 	r := regexp.MustCompile(pattern)
 	late := time.NewTimer(shownWithin)
 	defer late.Stop()
-	for !r.MatchString(p.text()) {
+	for !r.MatchString(text()) {
 		select {
 		case <-p.changed:
 		case <-late.C:
-			p.t.Fatalf("the screen never showed %q:\n%s\n%s", pattern, p.text(), p.stacks())
+			p.t.Fatalf("it never showed %q:\n%s\n%s", pattern, p.text(), p.stacks())
 		}
 	}
+}
+
+// printed is all that carrick wrote.
+func (p *terminal) printed() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.raw.String()
 }
 
 // stacks ends carrick, and returns what each of its goroutines was doing.
