@@ -133,8 +133,8 @@ func (s *Session) patience() time.Duration {
 	return longest
 }
 
-// grace is how long a check may take to heed the end of its context.
-const grace = 200 * time.Millisecond
+// grace is how long a check may take to heed the end of its context, on a busy machine.
+const grace = time.Second
 
 // Probe runs one check. A panic, a time-out and "no answer" are Unknown. What it
 // reads counts for a trace in ctx, too.
@@ -159,7 +159,11 @@ func (s *Session) Probe(ctx context.Context, c Cell) (Result, Trace) {
 		r = Skipped("%s", (&MissingError{Questions: missing}).Error())
 	}
 	if ctx.Err() != nil && parent.Err() == nil { // what came late may be built on reads that were cut short
-		r = Result{Status: Unknown, Found: "no answer within " + s.patience().String(), Err: r.Err}
+		late := Result{Status: Unknown, Found: "no answer within " + s.patience().String(), Err: r.Err}
+		if r.Status == Unknown {
+			late.Fix = r.Fix
+		}
+		r = late
 	}
 	r = overdue(check, r, time.Now())
 	if mend, _ := s.guide.Offer(check, c.Side, r); mend != nil && r.Fix == "" && (r.Status == Fail || r.Status == Warn) {
