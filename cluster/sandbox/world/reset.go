@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -122,17 +123,21 @@ func (c *Cluster) remove(ctx context.Context, k key, object *unstructured.Unstru
 	return nil
 }
 
+// leftAlone is how long the namespace controller has certainly not begun with a namespace that was deleted. It begins after
+// five seconds (namespaceDeletionGracePeriod in kubernetes' pkg/controller/namespace/namespace_controller.go), of which a
+// timestamp hides one; the rest is for what happens between the look and the removal.
+const leftAlone = 2 * time.Second
+
 // removeNamespace finalizes a namespace that is empty, then deletes it. One that
-// is being deleted is left to the namespace controller, which begins some five
-// seconds after any deletion of that name: taken from under it, it would go on
-// deleting in the one that is made next.
+// the namespace controller may be deleting is left to it: taken from under it, it
+// would go on deleting in the one that is made next.
 func (c *Cluster) removeNamespace(ctx context.Context, k key) error {
 	current, err := c.of(k).Get(ctx, k.name, metav1.GetOptions{})
 	if err != nil {
 		return err
 	}
 	finalizers, _, _ := unstructured.NestedSlice(current.Object, "spec", "finalizers")
-	if len(finalizers) > 0 && current.GetDeletionTimestamp() != nil {
+	if at := current.GetDeletionTimestamp(); len(finalizers) > 0 && at != nil && time.Since(at.Time) > leftAlone {
 		return nil
 	}
 	if len(finalizers) > 0 {

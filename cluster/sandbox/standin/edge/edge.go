@@ -78,7 +78,7 @@ type Machine struct {
 // Start makes the folder.
 func Start(dir string) (*Machine, error) {
 	m := &Machine{Root: filepath.Join(dir, "edge")}
-	if err := os.Mkdir(m.Root, 0o755); err != nil {
+	if err := os.MkdirAll(filepath.Join(m.Root, "var", "lib"), 0o755); err != nil { // as every machine has it
 		return nil, err
 	}
 	var err error

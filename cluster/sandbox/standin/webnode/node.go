@@ -65,7 +65,7 @@ type Node struct {
 // Start makes the folder and has users log in, until Close or the end of ctx.
 func Start(ctx context.Context, o Options) (*Node, error) {
 	n := &Node{Root: filepath.Join(o.Dir, "web-node")}
-	if err := os.Mkdir(n.Root, 0o755); err != nil {
+	if err := os.MkdirAll(filepath.Join(n.Root, "var", "lib"), 0o755); err != nil { // as every machine has it
 		return nil, err
 	}
 	var err error
