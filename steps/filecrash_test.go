@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 
@@ -93,6 +92,7 @@ func (s scene) stage(t *testing.T) *stage {
 		t.Fatal(err)
 	}
 	t.Cleanup(h.Close)
+	st.must(os.MkdirAll(filepath.Join(st.root, "var", "lib"), 0o755)) // as every machine has it
 	st.env = Env{Host: h, Link: "l", Action: "a"}
 	for path, text := range s.before {
 		full := filepath.Join(st.root, path)
@@ -215,20 +215,17 @@ func TestADoThatIsCutAnywhereGoesOn(t *testing.T) {
 	}
 }
 
-// ignoringWas leaves out of records what carrick had written before, and which folders it made: a run that went on knows
-// more of the one and less of the other.
+// ignoringWas leaves out of records what carrick had written before: a run that went on knows more of it.
 var ignoringWas = cmp.Transformer("was", func(files map[string]string) map[string]string {
 	out := map[string]string{}
 	for name, text := range files {
 		if i := strings.Index(text, `"was":"`); i >= 0 {
 			text = text[:i] + text[i+strings.Index(text[i:], ",")+1:]
 		}
-		out[name] = madeFolders.ReplaceAllString(text, "")
+		out[name] = text
 	}
 	return out
 })
-
-var madeFolders = regexp.MustCompile(`"made":\[[^]]*\],`)
 
 func TestFoldersThatCarrickMadeGoWithTheLastFile(t *testing.T) {
 	for _, order := range [][]int{{0, 1, 2}, {2, 1, 0}, {1, 2, 0}} {

@@ -27,8 +27,8 @@ type record struct {
 	BeforeHash string      `json:"beforeHash,omitempty"`
 	BeforeMode fs.FileMode `json:"beforeMode,omitempty"`
 
-	// Made are the folders that were not there, the highest first. Each record of a file in them has them: the last
-	// one to go takes them along.
+	// Made are the folders of the file that were not there, the highest first. Each record of a file in them has them:
+	// the last one to go takes them along. The folders of the records themselves are carrick's own, and not in it.
 	Made []string `json:"made,omitempty"`
 
 	Run   []string `json:"run,omitempty"` // of a Command
@@ -90,7 +90,7 @@ func forget(ctx context.Context, env Env) error {
 	if err != nil || !found {
 		return err
 	}
-	// The record knows of the folders, so it goes after them; what it stands in itself goes last.
+	// The record knows of the folders, so it goes after them.
 	if err := dropFolders(ctx, env, rec.Made); err != nil {
 		return err
 	}
@@ -101,13 +101,10 @@ func forget(ctx context.Context, env Env) error {
 	if err := env.Host.Remove(ctx, recordPath(env), sum(string(b))); err != nil {
 		return err
 	}
-	if err := dropFolders(ctx, env, []string{records, path.Dir(recordPath(env))}); err != nil {
-		return err
-	}
-	return dropFolders(ctx, env, rec.Made)
+	return dropFolders(ctx, env, []string{records, path.Dir(recordPath(env))})
 }
 
-// made are the folders above a record and its file that are not there, or that carrick has made for others.
+// made are the folders above a record's file that are not there, or that carrick has made for others.
 func made(ctx context.Context, env Env, rec record) ([]string, error) {
 	all, err := allRecords(ctx, env, "")
 	if err != nil {
@@ -120,18 +117,16 @@ func made(ctx context.Context, env Env, rec record) ([]string, error) {
 		}
 	}
 	var out []string
-	for _, name := range []string{recordPath(env), rec.Path} {
-		for folder := path.Dir(name); folder != "/" && folder != "."; folder = path.Dir(folder) {
-			_, err := env.Host.Stat(ctx, folder)
-			if err != nil && !errors.Is(err, fs.ErrNotExist) {
-				return nil, err
-			}
-			if (err != nil || ours[folder]) && !contains(out, folder) {
-				out = append(out, folder)
-			}
+	for folder := path.Dir(rec.Path); folder != "/" && folder != "."; folder = path.Dir(folder) {
+		_, err := env.Host.Stat(ctx, folder)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, err
+		}
+		if err != nil || ours[folder] {
+			out = append(out, folder)
 		}
 	}
-	slices.Sort(out)
+	slices.Reverse(out)
 	return out, nil
 }
 
