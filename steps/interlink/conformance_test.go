@@ -35,9 +35,7 @@ func TestConformance(t *testing.T) {
 	if err != nil || len(files) < 4 {
 		t.Fatalf("%s holds %d definitions, %v", folder, len(files), err)
 	}
-	for _, file := range files {
-		stepstest.Define(t, box, steps.Local, file)
-	}
+	stepstest.Define(t, box, steps.Local, files...)
 	box.Run(t, clustertest.Local, charts, "apply", "-f", "-")
 	box.Cleanup(t, clustertest.Local, "delete", "namespace", "interlink")
 	stepstest.Conformance(t, box, interlink.Guide(), assets, "testdata", example)

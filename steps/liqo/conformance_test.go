@@ -37,9 +37,7 @@ func TestConformance(t *testing.T) {
 		t.Fatalf("%s holds %d definitions, %v", folder, len(files), err)
 	}
 	for _, side := range steps.Sides {
-		for _, file := range files {
-			stepstest.Define(t, box, side, file)
-		}
+		stepstest.Define(t, box, side, files...)
 	}
 	stepstest.Conformance(t, box, liqo.Guide(), assets, "testdata", example)
 }

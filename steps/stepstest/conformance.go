@@ -1,10 +1,11 @@
 package stepstest
 
 import (
-	"encoding/json"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -87,39 +88,37 @@ func Upstream(t *testing.T, root, file, proves string) string {
 	return path
 }
 
-// Define installs upstream's definition of a kind for as long as the test, and
-// returns when it is served.
-func Define(t *testing.T, box *clustertest.Sandbox, side steps.Side, file string) {
+// Define installs upstream's definitions of kinds for as long as the test, and returns when they are served.
+func Define(t *testing.T, box *clustertest.Sandbox, side steps.Side, files ...string) {
 	t.Helper()
-	name := strings.TrimSpace(box.Run(t, string(side), "", "apply", "--server-side", "--validate=strict", "-f", file, "-o", "name"))
-	box.Cleanup(t, string(side), "delete", name)
-	established(t, box, side, name)
+	args := []string{"apply", "--server-side", "--validate=strict", "-o", "name"}
+	for _, file := range files {
+		args = append(args, "-f", file)
+	}
+	names := strings.Fields(box.Run(t, string(side), "", args...))
+	box.Cleanup(t, string(side), append([]string{"delete"}, names...)...)
+	established(t, box, side, names)
 }
 
-// established returns when the API server serves a definition. kubectl wait ends
+// established returns when the API server serves definitions. kubectl wait ends
 // with an error where there are no conditions at all yet.
-func established(t *testing.T, box *clustertest.Sandbox, side steps.Side, name string) {
+func established(t *testing.T, box *clustertest.Sandbox, side steps.Side, names []string) {
 	t.Helper()
+	const served = `jsonpath={range .items[*]}{.metadata.name} {.status.conditions[?(@.type=="Established")].status}{"\n"}{end}`
 	again := time.NewTicker(100 * time.Millisecond)
 	defer again.Stop()
 	for late := time.After(5 * time.Minute); ; {
-		var definition struct {
-			Status struct {
-				Conditions []struct{ Type, Status string }
-			}
-		}
-		if err := json.Unmarshal([]byte(box.Run(t, string(side), "", "get", name, "-o", "json")), &definition); err != nil {
-			t.Fatal(err)
-		}
-		for _, c := range definition.Status.Conditions {
-			if c.Type == "Established" && c.Status == "True" {
-				return
-			}
+		said := box.Run(t, string(side), "", "get", "customresourcedefinitions", "-o", served)
+		left := slices.DeleteFunc(slices.Clone(names), func(name string) bool {
+			return strings.Contains("\n"+said, "\n"+path.Base(name)+" True\n")
+		})
+		if len(left) == 0 {
+			return
 		}
 		select {
 		case <-again.C:
 		case <-late:
-			t.Fatalf("%s is not served after 30 s: %+v", name, definition.Status.Conditions)
+			t.Fatalf("%v are not served after 5 min", left)
 		}
 	}
 }

@@ -21,8 +21,6 @@ func TestConformance(t *testing.T) {
 	if err != nil || len(files) < 4 {
 		t.Fatalf("%s holds %d definitions, %v", folder, len(files), err)
 	}
-	for _, file := range files {
-		stepstest.Define(t, box, steps.Local, file)
-	}
+	stepstest.Define(t, box, steps.Local, files...)
 	stepstest.Conformance(t, box, vsphere.Guide(), assets, "testdata", example)
 }
