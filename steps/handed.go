@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"carrick/cluster"
@@ -24,6 +25,8 @@ type Handed struct {
 	want facts.Expects
 	own  func(context.Context) (string, error) // UID of the cluster that reads it; nil: a host
 
+	signer atomic.Pointer[string] // fingerprint of the key that has to sign the file; nil: not confirmed yet
+
 	mu   sync.Mutex
 	text string // as it was read last
 	file *facts.File
@@ -31,8 +34,8 @@ type Handed struct {
 }
 
 // OpenHanded reads a file of facts; want.Now is filled in. An error says why the
-// file is refused, with its path.
-func OpenHanded(path string, keys facts.Keys, want facts.Expects) (*Handed, error) {
+// file is refused, with its path. An empty signer allows any key, see Unconfirmed.
+func OpenHanded(path, signer string, keys facts.Keys, want facts.Expects) (*Handed, error) {
 	if info, err := os.Stat(path); err != nil {
 		return nil, &FileError{Path: path, Problem: plainFileError(err)}
 	} else if info.IsDir() {
@@ -45,6 +48,9 @@ func OpenHanded(path string, keys facts.Keys, want facts.Expects) (*Handed, erro
 		return nil, &FileError{Path: path, Problem: "its folder can't be read: " + err.Error()}
 	}
 	h := &Handed{Path: path, host: host, keys: keys, want: want}
+	if signer != "" {
+		h.signer.Store(&signer)
+	}
 	if _, err := h.read(context.Background()); err != nil {
 		host.Close()
 		return nil, err
@@ -71,6 +77,9 @@ func (h *Handed) read(ctx context.Context) (*facts.File, error) {
 				h.err = err
 			}
 		}
+	}
+	if signer := h.signer.Load(); signer != nil && h.file != nil && h.file.Signer != *signer {
+		return nil, &FileError{Path: h.Path, Problem: otherSigner(h.file.Signer, *signer, h.want)}
 	}
 	if h.err != nil {
 		return nil, &FileError{Path: h.Path, Problem: h.err.Error()}

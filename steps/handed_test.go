@@ -1,7 +1,6 @@
 package steps
 
 import (
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -29,15 +28,9 @@ func TestWhatAFactsFileAnswers(t *testing.T) {
 	file := &facts.File{
 		APIVersion: facts.Version, Kind: facts.Kind, Guide: "duo", Link: "apart", Side: "remote", Role: "house", Taken: now, Until: now.Add(time.Hour), Answers: theirs,
 	}
-	text, err := file.Encode()
-	if err != nil {
-		t.Fatal(err)
-	}
 	path := filepath.Join(t.TempDir(), "theirs.facts")
-	if err := os.WriteFile(path, text, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	h, err := OpenHanded(path, nil, facts.Expects{Guide: "duo", Link: "apart", Side: "remote", Role: "house"})
+	writeSigned(t, path, file, signingKey(t))
+	h, err := OpenHanded(path, "", nil, facts.Expects{Guide: "duo", Link: "apart", Side: "remote", Role: "house"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,7 +11,7 @@ import (
 type HandedHead struct {
 	Link, Context string // the link that it is of, and what the other admin calls their side
 	ByPhrase      bool   // a passphrase opens its seal
-	Fingerprint   string
+	Signer        string // fingerprint of the key that signed it
 }
 
 // LookIntoHanded reads the head of a file of facts that is to stand for a side of a
@@ -40,7 +40,7 @@ func LookIntoHanded(path string, g *Guide, side Side) (HandedHead, error) {
 	if err != nil {
 		return HandedHead{}, &FileError{Path: path, Problem: err.Error()}
 	}
-	head := HandedHead{Link: f.Link, Context: f.Context, Fingerprint: f.Fingerprint()}
+	head := HandedHead{Link: f.Link, Context: f.Context, Signer: f.Signer}
 	head.ByPhrase = f.Sealed != nil && len(f.Sealed.For) == 1 && f.Sealed.For[0] == facts.ByPassphrase
 	return head, nil
 }

@@ -121,19 +121,18 @@ func plainValue(v any) bool {
 	return false
 }
 
-// Sealed puts the secrets into the file, for those recipients; none: they are
-// left out.
-func (h *Handover) Sealed(to facts.Recipients) ([]byte, error) {
+// Signed returns the file as text, with the secrets sealed for those recipients; none: they are left out.
+func (h *Handover) Signed(key *facts.Key, to facts.Recipients) ([]byte, error) {
 	if len(h.Secrets) > 0 && len(to.Names) > 0 {
 		open := map[string]string{}
 		for name, m := range h.Secrets {
 			open[name] = m.Reveal()
 		}
-		if err := h.File.Seal(open, to); err != nil {
+		if err := h.File.Seal(open, to, key); err != nil {
 			return nil, err
 		}
 	}
-	return h.File.Encode()
+	return h.File.Encode(key)
 }
 
 // userName is who ran carrick, for the reader of a file; "": not known.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/google/renameio/v2"
+	"go.yaml.in/yaml/v3"
 
 	"carrick/steps/facts"
 )
@@ -27,6 +28,7 @@ type HandoverOptions struct {
 	File string           // "": HandoverFile
 	To   facts.Recipients // who may read the secrets; none: they are left out
 	Good time.Duration    // 0: UsualGood
+	Key  *facts.Key       // signs the file; nil: the user's own, see facts.OwnKey
 }
 
 // RecipientsOf reads who may read the secrets: age recipients (age1…), SSH public
@@ -80,18 +82,24 @@ func (s *Session) WriteHandover(ctx context.Context, o HandoverOptions) (*Handed
 	if err := s.mayWriteFacts(o.File); err != nil {
 		return nil, err
 	}
+	if o.Key == nil {
+		var err error
+		if o.Key, err = facts.OwnKey(); err != nil {
+			return nil, &FileError{Path: o.File, Problem: "cannot be signed: " + err.Error()}
+		}
+	}
 	h, err := s.Handover(ctx, o.Side, o.Good)
 	if err != nil {
 		return nil, err
 	}
-	data, err := h.Sealed(o.To)
+	data, err := h.Signed(o.Key, o.To)
 	if err != nil {
 		return nil, err
 	}
 	if err := renameio.WriteFile(o.File, data, 0o600, renameio.IgnoreUmask()); err != nil {
 		return nil, &FileError{Path: o.File, Problem: plainFileError(err)}
 	}
-	return &HandedOver{Path: o.File, Says: h.says(o.File, o.To)}, nil
+	return &HandedOver{Path: o.File, Says: h.says(o)}, nil
 }
 
 // mayWriteFacts refuses to write over anything but an earlier file of facts of the
@@ -114,15 +122,16 @@ func (s *Session) mayWriteFacts(path string) error {
 	if err != nil {
 		return &FileError{Path: path, Problem: plainFileError(err)}
 	}
-	if f, err := facts.Decode(data); err != nil || f.Link != s.link.Name() || f.Guide != s.guide.Name {
+	var f facts.File // of whatever version and signature
+	if err := yaml.Unmarshal(data, &f); err != nil || f.Kind != facts.Kind || f.Link != s.link.Name() || f.Guide != s.guide.Name {
 		return &FileError{Path: path, Problem: "is there already and is no file of facts of this link: name another one"}
 	}
 	return nil
 }
 
 // says is what to tell whoever has written a file.
-func (h *Handover) says(path string, to facts.Recipients) []string {
-	f := h.File
+func (h *Handover) says(o HandoverOptions) []string {
+	f, to := h.File, o.To
 	n := len(f.Facts)
 	if len(to.Names) > 0 {
 		n += len(h.Secrets)
@@ -131,7 +140,10 @@ func (h *Handover) says(path string, to facts.Recipients) []string {
 	if n != 1 {
 		facts = fmt.Sprintf("%d facts", n)
 	}
-	out := []string{fmt.Sprintf("%s of the %s, good until %s; fingerprint %s", facts, f.Role, f.Until.Local().Format("2 Jan 15:04"), f.Fingerprint())}
+	out := []string{
+		fmt.Sprintf("%s of the %s, good until %s", facts, f.Role, f.Until.Local().Format("2 Jan 15:04")),
+		"signed with the key " + o.Key.Fingerprint() + ": read it to the other admin when carrick asks them whose key it is",
+	}
 	names := strings.Join(sortedKeys(h.Secrets), ", ")
 	switch {
 	case names == "":
@@ -145,5 +157,5 @@ func (h *Handover) says(path string, to facts.Recipients) []string {
 		out = append(out, fmt.Sprintf("not in it: %s: %s", name, f.Unread[name]))
 	}
 	return append(out, "Give it to the other admin, whose link file is to say:",
-		"  guide: "+f.Guide, "  metadata: {name: "+f.Link+"}", fmt.Sprintf("  %s: {facts: %s}", f.Side, filepath.Base(path)))
+		"  guide: "+f.Guide, "  metadata: {name: "+f.Link+"}", fmt.Sprintf("  %s: {facts: %s}", f.Side, filepath.Base(o.File)))
 }

@@ -45,6 +45,7 @@ type EndSpec struct {
 	Kubeconfig string    `yaml:"kubeconfig,omitempty" json:"kubeconfig,omitempty"`
 	Host       *HostSpec `yaml:"host,omitempty" json:"host,omitempty"`
 	Facts      string    `yaml:"facts,omitempty" json:"facts,omitempty"`
+	Signer     string    `yaml:"signer,omitempty" json:"signer,omitempty"` // fingerprint of the key that signs Facts
 }
 
 // HostSpec is this machine (root /), or a folder that stands for one.

@@ -50,6 +50,8 @@ func TestLinkFileFaultsHaveTheirPlace(t *testing.T) {
 		"bad name":            {strings.Replace(goodLink, "milan-rome", "Milan_Rome", 1), "is not a name for a link"},
 		"alias":               {strings.Replace(goodLink, "{context: kind-milan}", "&a {context: x}", 1), "anchors and aliases are not allowed"},
 		"here without a root": {strings.Replace(goodLink, "{context: kind-milan}", "{host: {here: true}}", 1), "l.yaml:5:16: local.host: missing propert"},
+		"signer, no facts":    {strings.Replace(goodLink, "{context: kind-milan}", "{context: x, signer: \"SHA256:"+strings.Repeat("a", 43)+"\"}", 1), "l.yaml:5:9: local: properties 'facts' required"},
+		"no fingerprint":      {strings.Replace(goodLink, "{context: kind-milan}", "{facts: x, signer: alice}", 1), "local.signer: 'alice' does not match pattern"},
 		"here is no yes":      {strings.Replace(goodLink, "{context: kind-milan}", `{host: {root: /h, here: "yes"}}`, 1), "local.host.here: got string, want boolean"},
 		"two faults together": {strings.Replace(goodLink, "30742", "0", 1) + "  what: 1\n", "l.yaml:9:9: answers.what"},
 	} {

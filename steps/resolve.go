@@ -50,6 +50,8 @@ type resolver struct {
 	// defaulting: a default is being taken, and a fact that can't be read there
 	// must not pass for one that is not there.
 	defaulting bool
+	// secret: something secret is worked out while a facts file has an unconfirmed signer: the file does not count.
+	secret bool
 	// adopting: a side may use all facts of the other one, shared or not.
 	adopting bool
 	known    *learnt // nil: each use of a fact learns it anew, as who waits for a change wants
@@ -65,6 +67,7 @@ type learntKey struct {
 	side       Side
 	name       string
 	defaulting bool // has effects of its own on what is used
+	secret     bool
 }
 
 type learntFact struct {
@@ -114,6 +117,8 @@ func (r *resolver) api(side Side) (*cluster.Web, error) {
 	if r.s.guide.API == nil {
 		return nil, Absent("the guide has no API")
 	}
+	r = r.deeper()
+	r.secret = r.s.unsure() // a token is sent there
 	e := r.env(side)
 	e.api = nil // what says where it is can't ask it
 	at, err := r.s.guide.API(r.ctx, e)
@@ -145,7 +150,11 @@ func (r *resolver) fact(side Side, name string) (any, error) {
 	if f == nil {
 		return nil, fmt.Errorf("the guide has no fact %q on the %s", name, side)
 	}
+	secret := r.secret || f.Secret && r.s.unsure()
 	if h := r.s.ends[side].Handed; h != nil {
+		if secret {
+			return nil, h.unconfirmed()
+		}
 		return h.fact(r.ctx, f)
 	}
 	if r.s.ends[side].absent() {
@@ -154,7 +163,11 @@ func (r *resolver) fact(side Side, name string) (any, error) {
 	if r.depth == deepest {
 		return nil, fmt.Errorf("fact %q leans on itself", name)
 	}
-	v, err := r.known.learn(learntKey{side, name, r.defaulting}, func() (any, error) { return f.Learn(r.ctx, r.deeper().env(side)) })
+	v, err := r.known.learn(learntKey{side, name, r.defaulting, secret}, func() (any, error) {
+		next := r.deeper()
+		next.secret = secret
+		return f.Learn(r.ctx, next.env(side))
+	})
 	if absent := (*AbsentError)(nil); err != nil && r.defaulting && !errors.As(err, &absent) {
 		r.use.fail(err)
 	}
@@ -195,7 +208,7 @@ func (r *resolver) resolve(q *Question) (v any, from string) {
 		return v, "given"
 	}
 	for _, side := range Sides {
-		if h := r.s.ends[side].Handed; h != nil && q.countsFrom(side) {
+		if h := r.s.ends[side].Handed; h != nil && q.countsFrom(side) && !r.secret {
 			if v, from := h.answer(r.ctx, q); v != nil {
 				return v, from
 			}
@@ -313,9 +326,14 @@ func (s *Session) Answer(key string, v any) error {
 		s.answers[key] = v
 		s.link.Answers[key] = v
 	}
+	s.wake()
+	return nil
+}
+
+// wake has all probes run again that used an answer. It is called with s.mu held.
+func (s *Session) wake() {
 	close(s.answered)
 	s.answered = make(chan struct{})
-	return nil
 }
 
 // keep answers a secret question.

@@ -63,6 +63,19 @@ func (p *stepPage) confirm(d deed, plan *steps.Plan) screen {
 	return c
 }
 
+// confirmSigners asks whose keys sign the files of facts, and goes on to the plan.
+func (p *stepPage) confirmSigners(m plannedMsg) screen {
+	c := &confirm{a: p.a, done: func(steps.ApplyOptions) tea.Cmd {
+		return p.plan(m.purpose, m.title, m.scope, m.signers...)
+	}}
+	for _, s := range m.signers {
+		c.questions = append(c.questions, question{s.Question(), func(w int) []string {
+			return wrap(oneLine(s.String())+". Yes keeps the key in the link file, and refuses a file with another one. No changes nothing.", w)
+		}, func(*steps.ApplyOptions) {}})
+	}
+	return c
+}
+
 func (a *app) itemLines(why string, items []steps.Item, w int) []string {
 	out := append(wrap(why, w), "")
 	for _, it := range items {
@@ -108,7 +121,7 @@ func (c *confirm) update(msg tea.Msg) tea.Cmd {
 	case key.Matches(k, keys.Open.Binding):
 		c.a.lift()
 		c.a.notice = "the answer was No: nothing was changed"
-	case key.Matches(k, keys.Diff.Binding):
+	case key.Matches(k, keys.Diff.Binding) && c.plan != nil:
 		return c.a.lay(c.a.diffOf("Changes", c.plan))
 	default:
 		c.scroll(k)
@@ -159,7 +172,11 @@ func (c *confirm) view() []string {
 	if len(lines) > h {
 		first = append(first, hint{"↑↓", "scroll"})
 	}
-	foot := a.footer(append(first, hint{"←→", "yes or no"}, hint{"enter", "choose it"}, a.k.Diff.hint()), []hint{a.k.Esc.hint()})
+	first = append(first, hint{"←→", "yes or no"}, hint{"enter", "choose it"})
+	if c.plan != nil {
+		first = append(first, a.k.Diff.hint())
+	}
+	foot := a.footer(first, []hint{a.k.Esc.hint()})
 	return a.panelFrame(q.title, right, body, foot)
 }
 

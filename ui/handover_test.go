@@ -24,10 +24,16 @@ func fileOfFacts(t *testing.T, link string) string {
 		APIVersion: facts.Version, Kind: facts.Kind, Guide: "tunnel", Link: link, Side: string(steps.Remote), Role: "provider",
 		Taken: now, Until: now.Add(time.Hour), Facts: map[string]any{"name": "rome"},
 	}
-	if err := f.Seal(map[string]string{"word": "sesame"}, to); err != nil {
+	t.Setenv("HOME", t.TempDir())
+	t.Setenv("XDG_CONFIG_HOME", "")
+	key, err := facts.OwnKey()
+	if err != nil {
 		t.Fatal(err)
 	}
-	data, err := f.Encode()
+	if err := f.Seal(map[string]string{"word": "sesame"}, to, key); err != nil {
+		t.Fatal(err)
+	}
+	data, err := f.Encode(key)
 	if err != nil {
 		t.Fatal(err)
 	}

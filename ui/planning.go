@@ -32,6 +32,7 @@ type plannedMsg struct {
 	scope   steps.Scope
 	plan    *steps.Plan
 	lacking steps.Lacking
+	signers []steps.Signer // to be confirmed first; then there is no plan
 	err     error
 }
 
@@ -50,8 +51,8 @@ func (p *stepPage) ask(why purpose, title string, scope steps.Scope) tea.Cmd {
 	return p.plan(why, title, scope)
 }
 
-// plan has it made.
-func (p *stepPage) plan(why purpose, title string, scope steps.Scope) tea.Cmd {
+// plan has it made, once the signers that the user has just confirmed are kept.
+func (p *stepPage) plan(why purpose, title string, scope steps.Scope, confirmed ...steps.Signer) tea.Cmd {
 	a := p.a
 	p.asking++
 	p.asked = why
@@ -61,9 +62,18 @@ func (p *stepPage) plan(why purpose, title string, scope steps.Scope) tea.Cmd {
 		ctx, cancel := context.WithTimeout(parent, planWithin)
 		defer cancel()
 		m := plannedMsg{step: step, ask: n, title: title, purpose: why, scope: scope}
-		if why == toUndo {
+		if len(confirmed) > 0 {
+			m.err = session.Confirm(confirmed...)
+		}
+		if m.err == nil && why != toShow {
+			m.signers, m.err = session.Unconfirmed(ctx)
+		}
+		switch {
+		case m.err != nil || len(m.signers) > 0:
+			return m
+		case why == toUndo:
 			m.plan, m.err = session.PlanUndo(ctx, scope)
-		} else {
+		default:
 			m.plan, m.err = session.Plan(ctx, scope)
 		}
 		if m.err == nil && why != toShow {
@@ -92,6 +102,8 @@ func (p *stepPage) planned(m plannedMsg) tea.Cmd {
 	case m.err != nil:
 		a.trouble(m.err)
 		return a.lay(a.errorPanel("What would change could not be found out", m.err))
+	case len(m.signers) > 0:
+		return a.lay(p.confirmSigners(m))
 	case m.purpose == toShow:
 		pl.plan = m.plan
 		return a.lay(a.diffOf("Changes of step "+p.step().Title, m.plan))

@@ -59,6 +59,9 @@ func (a *app) runCheck(ctx context.Context, path string, f checkFlags) error {
 	if err := s.HandedFits(ctx); err != nil {
 		return err
 	}
+	if err := a.signers(ctx, s, false, false); err != nil {
+		return err
+	}
 	cells := s.Cells(steps.Selection{Side: side, Only: f.only, Skip: f.skip})
 	if len(cells) == 0 {
 		return usage("no check is left after --side, --only and --skip")

@@ -53,7 +53,7 @@ func (a *app) flagCompleters() map[string]completer {
 		"output": a.completeOutput, "color": fixed("auto", "always", "never"),
 		"fail-on": fixed("failure\texit 3 on failures alone", "warning\texit 4 on warnings, too"),
 		"pace":    fixed("slow", "normal", "fast"),
-		"to":      fixed(), "for": fixed("1h", "24h", "168h"),
+		"to":      fixed(), "signer": fixed(), "for": fixed("1h", "24h", "168h"),
 		"wait": fixed("1m", "5m", "15m"), "name": fixed(), "as": fixed(), "as-group": fixed(),
 		remote + "as": fixed(), remote + "as-group": fixed(), "request-timeout": fixed("5s", "30s"), remote + "request-timeout": fixed("5s", "30s"),
 	}

@@ -47,6 +47,9 @@ func (a *app) runExport(ctx context.Context, link, dir string, force bool) error
 		return err
 	}
 	defer s.Close()
+	if err := a.signers(ctx, s, false, false); err != nil {
+		return err
+	}
 	if missing := s.Missing(ctx); len(missing) > 0 {
 		return s.WhatIsMissing(ctx, missing)
 	}

@@ -20,6 +20,7 @@ type handoverFlags struct {
 	to         []string
 	phrase     bool
 	good       time.Duration
+	signWith   string
 }
 
 func (a *app) handover() *cobra.Command {
@@ -33,7 +34,11 @@ link file, in place of a context:
   remote: {facts: FILE}
 
 Secrets are sealed with age for who is named with --to, or by a passphrase; else
-they are left out and named. It changes nothing in a cluster.`,
+they are left out and named. It changes nothing in a cluster.
+
+The file is signed. carrick creates the key on first use, as carrick/signing-key
+in your configuration folder, and prints its fingerprint: read it to the other
+admin, whose carrick asks once whose key it is.`,
 		Example: `  carrick handover milan-rome.yaml -o rome.facts
   carrick handover milan-rome.yaml --to "$(cat milan-admin.pub)"`,
 		Args: a.needLink,
@@ -47,6 +52,7 @@ they are left out and named. It changes nothing in a cluster.`,
 	cmd.Flags().StringArrayVar(&f.to, "to", nil, "who may read the secrets: an age recipient (age1…) or an SSH public key; @FILE for a file of them")
 	cmd.Flags().BoolVar(&f.phrase, "passphrase", false, "seal the secrets by a passphrase, from --passphrase-file or asked for")
 	cmd.Flags().DurationVar(&f.good, "for", steps.UsualGood, "how long the file is good")
+	cmd.Flags().StringVar(&f.signWith, "sign-with", "", "`file` with the SSH private key that signs the file: ed25519, without a passphrase (default: a key that carrick creates)")
 	return cmd
 }
 
@@ -55,6 +61,10 @@ func (a *app) runHandover(ctx context.Context, link string, f handoverFlags) err
 		return usage("--for %s: more than nothing and at most %s", f.good, steps.LongestGood)
 	}
 	to, err := a.recipients(f)
+	if err != nil {
+		return err
+	}
+	key, err := a.signingKey(f.signWith)
 	if err != nil {
 		return err
 	}
@@ -68,7 +78,10 @@ func (a *app) runHandover(ctx context.Context, link string, f handoverFlags) err
 	if err != nil {
 		return err
 	}
-	h, err := s.WriteHandover(ctx, steps.HandoverOptions{Side: side, File: f.file, To: to, Good: f.good})
+	if err := a.signers(ctx, s, false, false); err != nil {
+		return err
+	}
+	h, err := s.WriteHandover(ctx, steps.HandoverOptions{Side: side, File: f.file, To: to, Good: f.good, Key: key})
 	if err != nil {
 		return err
 	}
@@ -118,6 +131,22 @@ func (a *app) recipients(f handoverFlags) (facts.Recipients, error) {
 		return to, usage("--to: %w", err)
 	}
 	return to, nil
+}
+
+// signingKey reads the key of --sign-with; nil: the user's own signs.
+func (a *app) signingKey(path string) (*facts.Key, error) {
+	if path == "" {
+		return nil, nil
+	}
+	data, err := a.privateFile("--sign-with", path)
+	if err != nil {
+		return nil, err
+	}
+	key, err := facts.ParseKey(data)
+	if err != nil {
+		return nil, usage("--sign-with %s: %w", path, err)
+	}
+	return key, nil
 }
 
 func (a *app) byPassphrase() (facts.Recipients, error) {

@@ -2,6 +2,11 @@ package main
 
 import (
 	"context"
+	"crypto/ecdsa"
+	"crypto/ed25519"
+	"crypto/elliptic"
+	"crypto/rand"
+	"encoding/pem"
 	"errors"
 	"io/fs"
 	"os"
@@ -13,6 +18,7 @@ import (
 
 	"filippo.io/age"
 	"github.com/rogpeppe/go-internal/testscript"
+	"golang.org/x/crypto/ssh"
 
 	"carrick/assets"
 	"carrick/cluster"
@@ -101,13 +107,15 @@ func there(path string) func(context.Context, steps.Env) steps.Result {
 	}
 }
 
-// forge FILE WHAT writes a file of facts anew with one thing changed that its
-// writer did not write, and its digest made to fit.
+// forge FILE WHAT writes a facts file again with one thing changed, signed with the script's own key; "stranger": with
+// another one.
 func forge(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 2 {
 		ts.Fatalf("usage: forge FILE WHAT")
 	}
 	path := ts.MkAbs(args[0])
+	key, err := facts.ParseKey([]byte(ts.ReadFile(".config/carrick/signing-key")))
+	ts.Check(err)
 	f, err := facts.Decode([]byte(ts.ReadFile(args[0])))
 	ts.Check(err)
 	switch args[1] {
@@ -117,20 +125,66 @@ func forge(ts *testscript.TestScript, neg bool, args []string) {
 		f.Taken, f.Until = f.Taken.Add(48*time.Hour), f.Until.Add(48*time.Hour)
 	case "open":
 		f.Facts["word"] = "sesame-4711-open"
-	case "moved": // the seal of another one
-		f.Taken = f.Taken.Add(-time.Minute)
 	case "cut seal":
 		f.Sealed.Age = f.Sealed.Age[:len(f.Sealed.Age)/2]
 	case "bad verdict":
 		f.Checks["named"] = facts.Told{Status: "splendid"}
+	case "stranger":
+		key, err = newKey()
+		ts.Check(err)
 	case "escape":
 		f.Facts["name"] = "rome\x1b]0;owned\x07"
 	default:
 		ts.Fatalf("nothing is called %s", args[1])
 	}
-	data, err := f.Encode()
+	data, err := f.Encode(key)
 	ts.Check(err)
 	ts.Check(os.WriteFile(path, data, 0o600))
+}
+
+// signer FILE VARIABLE keeps the fingerprint of the key that signed a facts file.
+func signer(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: signer FILE VARIABLE")
+	}
+	f, err := facts.Decode([]byte(ts.ReadFile(args[0])))
+	ts.Check(err)
+	ts.Setenv(args[1], f.Signer)
+}
+
+// newKey is a signing key that is in no file.
+func newKey() (*facts.Key, error) {
+	_, private, err := ed25519.GenerateKey(nil)
+	if err != nil {
+		return nil, err
+	}
+	block, err := ssh.MarshalPrivateKey(private, "")
+	if err != nil {
+		return nil, err
+	}
+	return facts.ParseKey(pem.EncodeToMemory(block))
+}
+
+// sshKey KIND NAME writes an SSH private key into NAME: ed25519, locked (with a passphrase) or ecdsa.
+func sshKey(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: sshkey ed25519|locked|ecdsa NAME")
+	}
+	_, private, err := ed25519.GenerateKey(nil)
+	ts.Check(err)
+	block, err := ssh.MarshalPrivateKey(private, "")
+	ts.Check(err)
+	switch args[0] {
+	case "locked":
+		block, err = ssh.MarshalPrivateKeyWithPassphrase(private, "", []byte("correct horse"))
+		ts.Check(err)
+	case "ecdsa":
+		curve, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+		ts.Check(err)
+		block, err = ssh.MarshalPrivateKey(curve, "")
+		ts.Check(err)
+	}
+	ts.Check(os.WriteFile(ts.MkAbs(args[1]), pem.EncodeToMemory(block), 0o600))
 }
 
 // ageKey NAME writes a key that opens seals into NAME, and who it is into NAME.pub.

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"carrick/cluster/clustertest"
+	"carrick/steps/facts"
 	"carrick/steps/stepstest"
 )
 
@@ -24,6 +25,8 @@ type admin struct {
 	env             []string
 	key             *age.X25519Identity
 	command         string          // "": program
+	peerKey         string          // of the other's file, until the first apply has confirmed it
+	confirmed       bool            // the link file has that key
 	said            strings.Builder // all that was ever said there
 }
 
@@ -79,9 +82,14 @@ func (o *admin) read(name string) string {
 	return string(text)
 }
 
-// run runs carrick there, with the admin's key, and wants one of these exit codes.
+// run runs carrick there, with the admin's key, and wants one of these exit codes. The first apply confirms whose key
+// signed the other's file.
 func (o *admin) run(codes []int, args ...string) (out, said string, code int) {
 	o.Helper()
+	if args[0] == "apply" && o.peerKey != "" && !o.confirmed {
+		args = append(args, "--signer", o.peerKey)
+		o.confirmed = true
+	}
 	return o.alone(codes, append(args, "--identity", "key")...)
 }
 
@@ -112,6 +120,11 @@ func (o *admin) hand(to *admin) string {
 	o.run([]int{0}, "handover", "link.yaml", "--side", o.role, "-o", "ours.facts", "--to", to.key.Recipient().String())
 	text := o.read("ours.facts")
 	to.write("theirs.facts", text)
+	f, err := facts.Decode([]byte(text))
+	if err != nil {
+		o.Fatal(err)
+	}
+	to.peerKey = f.Signer
 	return text
 }
 

@@ -8,6 +8,9 @@ import (
 	"testing"
 
 	"filippo.io/age"
+
+	"carrick/steps"
+	"carrick/steps/facts"
 )
 
 const duoLink = "apiVersion: carrick/v1alpha1\nkind: Link\nmetadata: {name: milan-rome}\nguide: duo\n"
@@ -64,7 +67,7 @@ func TestHandingOverByKeys(t *testing.T) {
 	p.types("\x15")
 	p.types("\r")
 	p.wait(`wrote milan-rome-guest.facts`)
-	p.wait(`fingerprint`)
+	p.wait(`signed with the key`)
 	if _, err := os.Stat(filepath.Join(dir, "milan-rome-guest.facts")); err != nil {
 		t.Error(err)
 	}
@@ -102,6 +105,138 @@ func TestHandingOverByKeys(t *testing.T) {
 	p.types("q")
 	if code := p.leaves(); code != 0 {
 		t.Errorf("exit code %d", code)
+	}
+}
+
+// confirmedIn fails where the link file of the guest does not have the key that signed the house's file, or has one
+// although no one has confirmed it.
+func confirmedIn(t *testing.T, dir string, want bool) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(dir, "theirs.facts"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := facts.Decode(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := steps.LoadLink(filepath.Join(dir, "guest.yaml"), []*steps.Guide{duo()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if (l.Remote.Signer == f.Signer) != want || !want && l.Remote.Signer != "" {
+		t.Errorf("the link file has the signer %q; the file is signed by %s", l.Remote.Signer, f.Signer)
+	}
+}
+
+// Whose key signed the file is asked before the first change, kept in the link file, and not asked again: on the
+// screen, in lines and by apply.
+func TestASignerIsConfirmedByKeys(t *testing.T) {
+	t.Parallel()
+	dir, _ := duoFolder(t)
+	start := func() *terminal {
+		cmd := exec.Command("carrick-duo", "guest.yaml")
+		cmd.Dir = dir
+		p := startOnTerminal(t, cmd, "A=B")
+		p.wait(`the guest knows the house +(✗ FAIL|✓)`)
+		return p
+	}
+	p := start()
+	p.types("a")
+	p.wait(`Is this the key of the house's admin\?`)
+	p.wait(`SHA256:`)
+	p.wait(`compare it with`)
+	p.types("n")
+	p.wait(`nothing was changed`)
+	confirmedIn(t, dir, false)
+	p.types("a")
+	p.wait(`Is this the key of the house's admin\?`)
+	p.types("y")
+	p.wait(`Apply Names\?`)
+	p.types("y")
+	p.wait(`the guest knows the house +✓`)
+	confirmedIn(t, dir, true)
+	p.types("u")
+	p.wait(`Take back Names\?`)
+	p.types("y")
+	p.wait(`the guest knows the house +✗ FAIL`)
+	p.types("q")
+	if code := p.leaves(); code != 0 {
+		t.Errorf("exit code %d", code)
+	}
+
+	p = start()
+	p.types("a")
+	p.wait(`Apply Names\?`)
+	p.types("n")
+	p.wait(`nothing was changed`)
+	p.types("q")
+	p.leaves()
+	confirmedIn(t, dir, true)
+}
+
+func TestASignerIsConfirmedInLines(t *testing.T) {
+	t.Parallel()
+	dir, _ := duoFolder(t)
+	talk := func(input string) (out, said string, code int) {
+		t.Helper()
+		cmd := exec.Command("carrick-duo", "guest.yaml")
+		cmd.Dir, cmd.Env = dir, append(ownEnvironment(dir), "ACCESSIBLE=1")
+		cmd.Stdin = strings.NewReader(input)
+		out, said, code = finish(t, cmd)
+		return strings.Join(strings.Fields(out), " "), said, code
+	}
+	const question = "Is this the key of the house's admin? [y/N]"
+	out, said, code := talk("a\n")
+	if code != 2 || !strings.Contains(said, "carrick apply guest.yaml --step names --yes --signer SHA256:") {
+		t.Errorf("the input ends: exit code %d: %s\n%s", code, out, said)
+	}
+	out, said, code = talk("a\nn\nq\n")
+	if code != 0 || !strings.Contains(out, question+" Nothing was changed.") {
+		t.Errorf("no: exit code %d: %s\n%s", code, out, said)
+	}
+	confirmedIn(t, dir, false)
+	out, said, code = talk("a\ny\ny\nq\n")
+	if code != 0 || !strings.Contains(out, question) || !strings.Contains(out, "is signed with the key SHA256:") ||
+		!strings.Contains(out, "compare it with the house's admin.") || !strings.Contains(out, "created /etc/greeting.") {
+		t.Errorf("yes: exit code %d: %s\n%s", code, out, said)
+	}
+	confirmedIn(t, dir, true)
+	out, said, code = talk("u\ny\nq\n")
+	if code != 0 || strings.Contains(out, question) || !strings.Contains(out, "Done: 1 change") {
+		t.Errorf("once more: exit code %d: %s\n%s", code, out, said)
+	}
+}
+
+func TestASignerIsConfirmedByApply(t *testing.T) {
+	t.Parallel()
+	dir, run := duoFolder(t)
+	start := func(args ...string) *terminal {
+		cmd := exec.Command("carrick-duo", args...)
+		cmd.Dir = dir
+		return startOnTerminal(t, cmd, "A=B")
+	}
+	for _, verb := range []string{"apply", "undo"} {
+		p := start(verb, "guest.yaml")
+		p.wait(`Is this the key of the house's admin\? \[y/N\]`)
+		p.types("\r")
+		p.wait(`not confirmed: nothing was changed`)
+		if code := p.leaves(); code != 2 {
+			t.Errorf("%s: exit code %d", verb, code)
+		}
+		confirmedIn(t, dir, false)
+	}
+	p := start("apply", "guest.yaml")
+	p.wait(`Is this the key of the house's admin\? \[y/N\]`)
+	p.types("y\r")
+	p.wait(`Do this\? \[y/N\]`)
+	confirmedIn(t, dir, true)
+	p.types("y\r")
+	if code := p.leaves(); code != 5 {
+		t.Errorf("exit code %d", code)
+	}
+	if out, said, code := run("undo", "--yes", "guest.yaml"); code != 0 {
+		t.Errorf("exit code %d: %s%s", code, out, said)
 	}
 }
 

@@ -2,9 +2,11 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"os"
+	"regexp"
 
 	"github.com/spf13/pflag"
 	"golang.org/x/term"
@@ -14,17 +16,67 @@ import (
 	"carrick/steps/facts"
 )
 
-// keyFlags say what opens a sealed file of facts.
+// keyFlags say what opens a sealed file of facts, and which key signs it.
 type keyFlags struct {
-	identity, passphrase string
+	identity, passphrase, signer string
 
-	told  facts.Keys      // of passphrases that were typed
-	asked map[string]bool // files that were asked about
+	unsaved bool            // the link file does not have --signer
+	told    facts.Keys      // of passphrases that were typed
+	asked   map[string]bool // files that were asked about
 }
 
 func (k *keyFlags) add(to *pflag.FlagSet) {
 	to.StringVar(&k.identity, "identity", "", "file with the key that opens a sealed file of facts: an age identity, or an SSH private key")
 	to.StringVar(&k.passphrase, "passphrase-file", "", "file with the passphrase of a sealed file of facts")
+	to.StringVar(&k.signer, "signer", "", "`fingerprint` of the key that signs the other admin's file of facts (SHA256:…): confirms it without a question")
+}
+
+// confirm puts --signer into a link, for the sides that are files of facts.
+func (k *keyFlags) confirm(l *steps.Link) error {
+	if k.signer == "" {
+		return nil
+	}
+	if !fingerprint.MatchString(k.signer) {
+		return usage("--signer %q is not a fingerprint: SHA256: and 43 characters, as carrick handover prints it", k.signer)
+	}
+	for _, side := range steps.Sides {
+		if s := l.Side(side); s.Facts != "" && s.Signer != k.signer {
+			s.Signer, k.unsaved = k.signer, true
+		}
+	}
+	return nil
+}
+
+var fingerprint = regexp.MustCompile(`^SHA256:[A-Za-z0-9+/]{43}$`)
+
+// signers has the keys confirmed that sign files of facts, and keeps them in the link file. Where nothing will be
+// changed, it only says which are not confirmed.
+func (a *app) signers(ctx context.Context, s *steps.Session, changes, yes bool) error {
+	list, err := s.Unconfirmed(ctx)
+	if err != nil {
+		return err
+	}
+	for _, k := range list {
+		switch said := cluster.Clean(k.String()); {
+		case !changes:
+			fmt.Fprintf(a.err, "%s, then confirm it with --signer %s or when carrick apply asks\n", said, k.Fingerprint)
+		case yes || !isTerminalStream(a.in):
+			return usage("nothing was changed: %s. If it is theirs, add --signer %s", said, k.Fingerprint)
+		default:
+			fmt.Fprintf(a.err, "%s.\n", said)
+			if err := a.confirm(false, k.Question()); err != nil {
+				return err
+			}
+			if err := s.Confirm(k); err != nil {
+				return err
+			}
+		}
+	}
+	if changes && a.keys.unsaved {
+		a.keys.unsaved = false
+		return s.Save()
+	}
+	return nil
 }
 
 // read reads the keys, and on a terminal asks for the passphrase of a file that

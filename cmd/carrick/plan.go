@@ -63,6 +63,7 @@ func (a *app) diff() *cobra.Command {
 			if err := f.valid(true); err != nil {
 				return err
 			}
+			f.dryRun = true
 			s, p, err := a.plan(cmd.Context(), args[0], f, false)
 			if err != nil {
 				return err
@@ -130,6 +131,9 @@ func (a *app) planWith(ctx context.Context, s *steps.Session, f changeFlags, und
 		return nil, err
 	}
 	if err := s.HandedFits(ctx); err != nil {
+		return nil, err
+	}
+	if err := a.signers(ctx, s, !f.dryRun, f.yes); err != nil {
 		return nil, err
 	}
 	if undo {

@@ -157,6 +157,9 @@ func (a *app) session(l *steps.Link, o cluster.Options) (*steps.Session, error) 
 	if a.onScreen {
 		words = a.logFile
 	}
+	if err := a.keys.confirm(l); err != nil {
+		return nil, err
+	}
 	keys, err := a.keys.read(a, l)
 	if err != nil {
 		return nil, err

@@ -74,7 +74,7 @@ func runScripts(t testscript.T, dir string, more func(*testscript.Env) error) {
 			return more(e)
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"exits": exits, "refuses": refuses, "report": report, "keep": keep, "document": document, "forge": forge, "agekey": ageKey,
+			"exits": exits, "refuses": refuses, "report": report, "keep": keep, "document": document, "forge": forge, "agekey": ageKey, "sshkey": sshKey, "signer": signer,
 		},
 	})
 }

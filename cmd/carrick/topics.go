@@ -22,7 +22,7 @@ var exitCodes = []struct {
 }{
 	{exitInterrupted, "interrupted"},
 	{exitDeadline, "`--wait` ran out"},
-	{exitUsage, "usage, a bad file, a file of facts that can't be used, or an answer or a yes of its own is missing (`--yes`, `--take-over`, `--replace`) and there is nobody to ask"},
+	{exitUsage, "usage, a bad file, a file of facts that can't be used, or an answer or a yes of its own is missing (`--yes`, `--signer`, `--take-over`, `--replace`) and there is nobody to ask"},
 	{exitPartWay, "stopped part-way: some things were changed; the same command goes on from there"},
 	{exitFailed, "`check`: a check failed; `diff`: there are changes"},
 	{exitUnknown, "something is unknown or still waiting; for `apply` and `check` with a file of facts: it is the other admin's turn; for `export`: something can't be known yet"},
@@ -44,6 +44,7 @@ var environment = []row{
 	{"`KUBECONFIG`", "as kubectl reads it"},
 	{"`HTTPS_PROXY`, `HTTP_PROXY`, `NO_PROXY`", "the proxy for requests, as kubectl's; a `proxy-url` of the kubeconfig goes first"},
 	{"`XDG_STATE_HOME`", "where the audit log and the log are; default `~/.local/state`"},
+	{"`XDG_CONFIG_HOME`", "where the key is that signs facts files; default `~/.config`"},
 	{"`VISUAL`, `EDITOR`", "the editor for long answers"},
 	{"`NO_COLOR`, `CLICOLOR`, `CLICOLOR_FORCE`", "colours; `--color` goes first"},
 	{"`ACCESSIBLE`", "set: the wizard in lines of text, as with `--accessible`"},
@@ -94,7 +95,7 @@ var sideForms = []row{
 	{"{context: NAME}", "a context of the kubeconfig that kubectl would read"},
 	{"{context: NAME, kubeconfig: FILE}", "a context of that file; relative to the link file, ~ is the home folder"},
 	{"{host: {root: /}}", "this machine, where the guide has a host on that side; another root is a folder that stands for one"},
-	{"{facts: FILE}", "a file of facts that the other admin handed over"},
+	{"{facts: FILE, signer: SHA256:…}", "a file of facts that the other admin handed over, and the key that signs it: carrick apply asks once whose key it is and writes signer"},
 	{"left out", "nothing: its checks are skips that say so, and apply and undo need --side"},
 }
 

@@ -114,7 +114,12 @@ func (a *app) openOnScreen(l *steps.Link) (*steps.Session, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := a.recordable(); err != nil {
+	err = a.recordable()
+	if err == nil && a.keys.unsaved {
+		a.keys.unsaved = false
+		err = s.Save()
+	}
+	if err != nil {
 		s.Close()
 		return nil, err
 	}

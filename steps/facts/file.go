@@ -1,11 +1,10 @@
 // Package facts is the file that the admin of one side hands to the admin of the
-// other: facts, answers and verdicts in the open, secrets sealed with age.
+// other: facts, answers and verdicts in the open, secrets sealed with age, and all
+// of it signed with an SSH key.
 package facts
 
 import (
 	"bytes"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"strings"
@@ -45,9 +44,7 @@ type File struct {
 	Checks  map[string]Told   `yaml:"checks,omitempty"`  // the verdicts of that side
 	Sealed  *Sealed           `yaml:"sealed,omitempty"`
 
-	// Digest is of all the rest: a file that was changed after it was written is
-	// noticed. It is no signature; compare the fingerprint with its writer.
-	Digest string `yaml:"digest"`
+	Signer string `yaml:"-"` // fingerprint of the key that signed it; Decode sets it
 
 	secrets map[string]string // from Sealed, once it is open
 }
@@ -61,25 +58,17 @@ type Told struct {
 // ErrForm says that a file is no file of facts, or not one that is understood.
 var ErrForm = errors.New("is not a file of facts")
 
-// ErrChanged says that a file is not as it was written.
-var ErrChanged = errors.New("was changed after it was written, or only a part of it arrived: ask for it again")
-
-// Encode is the file as text, with its digest.
-func (f *File) Encode() ([]byte, error) {
-	digest, err := f.digest()
-	if err != nil {
-		return nil, err
-	}
-	f.Digest = digest
+// Encode returns the file as text, signed with a key.
+func (f *File) Encode(key *Key) ([]byte, error) {
 	body, err := yaml.Marshal(f)
 	if err != nil {
 		return nil, err
 	}
 	head := fmt.Sprintf("# Facts of the %s, for the admin of the other side. Written by carrick handover.\n", oneWord(f.Role))
-	return append([]byte(head), body...), nil
+	return key.sign(append([]byte(head), body...))
 }
 
-// Decode reads a file of facts and compares its digest.
+// Decode reads a facts file and verifies its signature. Whose key made it is for the caller to decide.
 func Decode(data []byte) (*File, error) {
 	if len(data) > Max {
 		return nil, fmt.Errorf("%w: it is larger than any (4 MiB)", ErrForm)
@@ -88,9 +77,6 @@ func Decode(data []byte) (*File, error) {
 	if err := yaml.Unmarshal(data, &doc); err != nil || !flat(&doc, 0) {
 		return nil, fmt.Errorf("%w: a YAML document with kind: %s belongs here", ErrForm, Kind)
 	}
-	f := &File{}
-	d := yaml.NewDecoder(bytes.NewReader(data))
-	d.KnownFields(true)
 	var head struct {
 		APIVersion string `yaml:"apiVersion"`
 		Kind       string `yaml:"kind"`
@@ -101,15 +87,15 @@ func Decode(data []byte) (*File, error) {
 	if head.APIVersion != Version {
 		return nil, fmt.Errorf("%w that this version of carrick reads: its apiVersion is %q, not %s", ErrForm, said(head.APIVersion, 60), Version)
 	}
-	if err := d.Decode(f); err != nil {
-		return nil, fmt.Errorf("%w: %s", ErrForm, said(strings.TrimPrefix(err.Error(), "yaml: "), 300))
-	}
-	want, err := f.digest()
+	signed, signer, err := verified(data)
 	if err != nil {
 		return nil, err
 	}
-	if f.Digest != want {
-		return nil, ErrChanged
+	f := &File{Signer: signer}
+	d := yaml.NewDecoder(bytes.NewReader(signed))
+	d.KnownFields(true)
+	if err := d.Decode(f); err != nil {
+		return nil, fmt.Errorf("%w: %s", ErrForm, said(strings.TrimPrefix(err.Error(), "yaml: "), 300))
 	}
 	return f, nil
 }
@@ -129,36 +115,6 @@ func flat(n *yaml.Node, depth int) bool {
 		}
 	}
 	return true
-}
-
-// digest is of the file without it. Going through YAML once makes a file that is
-// built and one that was read the same.
-func (f *File) digest() (string, error) {
-	c := *f
-	c.Digest = ""
-	first, err := yaml.Marshal(&c)
-	if err != nil {
-		return "", err
-	}
-	var plain any
-	if err := yaml.Unmarshal(first, &plain); err != nil {
-		return "", err
-	}
-	body, err := yaml.Marshal(plain) // keys in order
-	if err != nil {
-		return "", err
-	}
-	sum := sha256.Sum256(body)
-	return hex.EncodeToString(sum[:]), nil
-}
-
-// Fingerprint is the digest in a form that two people can read to each other.
-func (f *File) Fingerprint() string {
-	if len(f.Digest) < 16 {
-		return f.Digest
-	}
-	d := f.Digest
-	return strings.Join([]string{d[:4], d[4:8], d[8:12], d[12:16]}, "-")
 }
 
 // Expects is what a reader holds a file against.
@@ -200,6 +156,9 @@ func (f *File) Fits(x Expects) error {
 	}
 	return nil
 }
+
+// Writer returns the user who wrote the file, as the file says.
+func (f *File) Writer() string { return oneWord(f.From) }
 
 // open is the first of these facts that stands outside the seal.
 func (f *File) open(secrets []string) string {

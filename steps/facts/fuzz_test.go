@@ -2,6 +2,7 @@ package facts_test
 
 import (
 	"bytes"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -15,7 +16,8 @@ import (
 // A file of facts is taken only as it was written, and then says the same when it is
 // written and read again; or it is refused in one line that no terminal minds.
 func FuzzDecode(f *testing.F) {
-	good, err := file().Encode()
+	key, _ := testKey(f)
+	good, err := file().Encode(key)
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -36,7 +38,7 @@ func FuzzDecode(f *testing.F) {
 			fitsALine(t, err)
 			return
 		}
-		written, err := got.Encode()
+		written, err := got.Encode(key)
 		if err != nil {
 			t.Fatalf("what was read can't be written: %v", err)
 		}
@@ -44,8 +46,8 @@ func FuzzDecode(f *testing.F) {
 		if err != nil {
 			t.Fatalf("what was written can't be read: %v\n%s", err, written)
 		}
-		if again.Digest != got.Digest || again.Fingerprint() != got.Fingerprint() {
-			t.Errorf("%s became %s", got.Digest, again.Digest)
+		if got.Signer = key.Fingerprint(); !reflect.DeepEqual(again, got) {
+			t.Errorf("%+v became %+v", got, again)
 		}
 	})
 }
@@ -99,7 +101,8 @@ func FuzzUnseal(f *testing.F) {
 		f.Fatal(err)
 	}
 	sealed := file()
-	if err := sealed.Seal(map[string]string{"token": "sesame-7"}, to); err != nil {
+	key, _ := testKey(f)
+	if err := sealed.Seal(map[string]string{"token": "sesame-7"}, to, key); err != nil {
 		f.Fatal(err)
 	}
 	good := sealed.Sealed.Age
@@ -110,6 +113,7 @@ func FuzzUnseal(f *testing.F) {
 	f.Add("")
 	f.Fuzz(func(t *testing.T, seal string) {
 		one := file()
+		one.Signer = key.Fingerprint()
 		one.Sealed = &facts.Sealed{For: to.Names, Names: []string{"token"}, Age: seal}
 		if err := one.Unseal(facts.Keys{mine}); err != nil {
 			fitsALine(t, err)

@@ -25,11 +25,11 @@ type Sealed struct {
 // ByPassphrase stands in For where a passphrase opens the seal.
 const ByPassphrase = "passphrase"
 
-// inside is what is sealed. Open is the digest of all that is not sealed: a seal fits no other file, and not its own once
-// an answer or a fact in the open was changed.
+// inside is what is sealed. Signer is the fingerprint of the key that signs the file: another admin cannot pass on
+// the sealed secrets of this one as their own, next to an address of their choice.
 type inside struct {
-	Open  string            `yaml:"open"`
-	Facts map[string]string `yaml:"facts"`
+	Signer string            `yaml:"signer"`
+	Facts  map[string]string `yaml:"facts"`
 }
 
 // ErrSealed says that no key was given that opens a seal.
@@ -108,13 +108,9 @@ func Identities(data []byte) (Keys, error) {
 	return Keys(ids), nil
 }
 
-// Seal puts secrets into the file: values by the names of their facts. The rest of the file must not change after it.
-func (f *File) Seal(secrets map[string]string, to Recipients) error {
-	open, err := f.openDigest()
-	if err != nil {
-		return err
-	}
-	body, err := yaml.Marshal(inside{open, secrets})
+// Seal puts secrets, by the names of their facts, into a file that key is going to sign.
+func (f *File) Seal(secrets map[string]string, to Recipients, key *Key) error {
+	body, err := yaml.Marshal(inside{key.Fingerprint(), secrets})
 	if err != nil {
 		return err
 	}
@@ -132,13 +128,6 @@ func (f *File) Seal(secrets map[string]string, to Recipients) error {
 	}
 	f.Sealed = &Sealed{For: to.Names, Names: slices.Sorted(maps.Keys(secrets)), Age: out.String()}
 	return nil
-}
-
-// openDigest is the digest of the file without its sealed part.
-func (f *File) openDigest() (string, error) {
-	open := *f
-	open.Sealed = nil
-	return open.digest()
 }
 
 // Unseal opens the seal. ErrSealed: none of the keys fits.
@@ -164,12 +153,9 @@ func (f *File) Unseal(keys Keys) error {
 	if err := yaml.Unmarshal(body, &in); err != nil {
 		return errors.New("what was sealed is not understood")
 	}
-	open, err := f.openDigest()
-	if err != nil {
-		return err
-	}
-	if in.Open != open {
-		return errors.New("the sealed part does not belong to the rest of the file: another user has changed it, or an older carrick wrote it; ask for it again")
+	if in.Signer != f.Signer {
+		return errors.New("the sealed part was made for a file that another key signs, or by an older carrick: " +
+			"its admin runs carrick handover again")
 	}
 	f.secrets = in.Facts
 	return nil

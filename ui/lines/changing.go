@@ -45,6 +45,12 @@ func (w *walk) plan(d deed, rights bool) (p *steps.Plan, lacking steps.Lacking, 
 // change plans a deed, says exactly what it changes, asks, and does it. What
 // can't be done is said; an error is how the user left.
 func (w *walk) change(d deed) error {
+	if err := w.confirmSigners(d); errors.Is(err, errBack) {
+		w.out.say("Nothing was changed.")
+		return nil
+	} else if err != nil {
+		return err
+	}
 	p, lacking, err := w.plan(d, true)
 	switch {
 	case errors.Is(err, errCancelled):
@@ -73,6 +79,35 @@ func (w *walk) change(d deed) error {
 		return err
 	}
 	return w.do(d, p, allowed)
+}
+
+// confirmSigners asks whose keys sign the files of facts. No is errBack.
+func (w *walk) confirmSigners(d deed) error {
+	list, err := w.session.Unconfirmed(w.ctx)
+	if err != nil {
+		w.trouble("A file of facts can't be used: ", err)
+		return errBack
+	}
+	for _, s := range list {
+		w.out.sentence("%s", oneLine(s.String()))
+		if err := w.yes(s.Question(), w.command(d)+" --signer "+s.Fingerprint, nil); err != nil {
+			return err
+		}
+		if err := w.session.Confirm(s); err != nil {
+			w.trouble("The key was not saved: ", err)
+			return errBack
+		}
+	}
+	return nil
+}
+
+// command is what does a deed without asking.
+func (w *walk) command(d deed) string {
+	verb := strings.ToLower(strings.Fields(d.verb)[0])
+	if d.undo {
+		verb = "undo"
+	}
+	return "carrick " + verb + " " + w.path() + d.option + " --yes"
 }
 
 // cannot says why something can't be planned.
@@ -135,10 +170,7 @@ func (w *walk) confirm(d deed, p *steps.Plan) (allowed steps.ApplyOptions, err e
 	if d.undo {
 		thing = "thing"
 	}
-	command := "carrick " + strings.ToLower(strings.Fields(d.verb)[0]) + " " + w.path() + d.option + " --yes"
-	if d.undo {
-		command = "carrick undo " + w.path() + d.option + " --yes"
-	}
+	command := w.command(d)
 	if err := w.yes(fmt.Sprintf("%s %s?", d.verb, these(n, thing)), command, p); err != nil || d.undo {
 		return allowed, err
 	}
@@ -165,25 +197,28 @@ func (w *walk) confirm(d deed, p *steps.Plan) (allowed steps.ApplyOptions, err e
 	return allowed, nil
 }
 
-// yes asks for a yes. Enter is no; the end of the input is never a yes.
+// yes asks for a yes. Enter is no; the end of the input is never a yes. p: what is asked about; nil: no plan.
 func (w *walk) yes(what, instead string, p *steps.Plan) error {
 	for {
 		text, err := w.ask(question{
 			prompt: what + " [y/N]",
 			help: func() {
-				w.out.say("y is yes. Enter, n and b are no, and change nothing. d says each change line by line.")
+				w.out.say("y is yes. Enter, n and b are no, and change nothing.")
+				if p != nil {
+					w.out.say("d says each change line by line.")
+				}
 			},
 			instead: instead,
 		})
 		if err != nil {
 			return err
 		}
-		switch strings.ToLower(strings.TrimSpace(text)) {
-		case "y", "yes":
+		switch answer := strings.ToLower(strings.TrimSpace(text)); {
+		case answer == "y" || answer == "yes":
 			return nil
-		case "", "n", "no":
+		case answer == "" || answer == "n" || answer == "no":
 			return errBack
-		case "d", "diff":
+		case p != nil && (answer == "d" || answer == "diff"):
 			w.sayPlan(p, true)
 		default:
 			w.out.sentence("%s is neither y nor n", quoted(text))

@@ -146,6 +146,6 @@ func (p *sides) handed(side steps.Side) (bool, error) {
 	}
 	p.spec[side] = steps.EndSpec{Facts: path}
 	p.link = head.Link
-	w.out.sentence("The file is of link %s, fingerprint %s: both admins use that name", head.Link, head.Fingerprint)
+	w.out.sentence("The file is of link %s: both admins use that name. The key %s signed it", head.Link, head.Signer)
 	return true, nil
 }
