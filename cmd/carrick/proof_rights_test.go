@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"carrick/cluster"
 	"carrick/cluster/clustertest/cases"
@@ -68,7 +69,7 @@ func (c *clerk) session(o cluster.Options) *steps.Session {
 			ends[side] = end
 			continue
 		}
-		access := cluster.Access{Kubeconfig: c.box.Kubeconfigs[string(side)], Context: c.box.Contexts[string(side)]}
+		access := c.access(side)
 		if side != c.side && c.other != nil {
 			ends[side] = steps.End{Cluster: c.other, Name: access.Context}
 			continue
@@ -143,7 +144,11 @@ func (s site) without(side steps.Side, granted []stepstest.Granted, rights []ste
 		one.T = t
 		// nothing is written meanwhile, so that all may see the other side as one saw it
 		var writes stepstest.Writes
-		other := s.box.Open(t, string(side.Peer()), writes.Options(cluster.Options{Once: true}))
+		other, err := cluster.Open(s.access(side.Peer()), writes.Options(cluster.Options{Once: true}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(other.Close)
 		for _, w := range one.each(side, granted, rights, many) {
 			t.Run(w.Lacks[0].Right().String(), func(t *testing.T) {
 				t.Parallel()
@@ -224,6 +229,11 @@ func groupsOf(granted []stepstest.Granted) []string {
 	return out
 }
 
+// access is the admin's to a side. It bears an API server that is late: a hundred users ask at once.
+func (s site) access(side steps.Side) cluster.Access {
+	return cluster.Access{Kubeconfig: s.box.Kubeconfigs[string(side)], Context: s.box.Contexts[string(side)], Timeout: 5 * time.Minute}
+}
+
 // known returns once the API server counts with what was granted: the last
 // right of each role.
 func (s site) known(side steps.Side, user string, granted []stepstest.Granted) {
@@ -244,7 +254,8 @@ func (s site) may(side steps.Side, user, group, namespace, verb, resource, apiGr
 	if len(names) > 0 {
 		right.Name = names[0]
 	}
-	access := cluster.Access{Kubeconfig: s.box.Kubeconfigs[string(side)], Context: s.box.Contexts[string(side)], As: user, AsGroups: []string{group}}
+	access := s.access(side)
+	access.As, access.AsGroups = user, []string{group}
 	on, err := cluster.Open(access, cluster.Options{Once: true})
 	if err != nil {
 		s.Fatal(err)
