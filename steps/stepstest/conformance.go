@@ -1,6 +1,7 @@
 package stepstest
 
 import (
+	"encoding/json"
 	"io/fs"
 	"os"
 	"path"
@@ -104,14 +105,29 @@ func Define(t *testing.T, box *clustertest.Sandbox, side steps.Side, files ...st
 // with an error where there are no conditions at all yet.
 func established(t *testing.T, box *clustertest.Sandbox, side steps.Side, names []string) {
 	t.Helper()
-	const served = `jsonpath={range .items[*]}{.metadata.name} {.status.conditions[?(@.type=="Established")].status}{"\n"}{end}`
 	again := time.NewTicker(100 * time.Millisecond)
 	defer again.Stop()
 	for late := time.After(5 * time.Minute); ; {
-		said := box.Run(t, string(side), "", "get", "customresourcedefinitions", "-o", served)
-		left := slices.DeleteFunc(slices.Clone(names), func(name string) bool {
-			return strings.Contains("\n"+said, "\n"+path.Base(name)+" True\n")
-		})
+		var all struct {
+			Items []struct {
+				Metadata struct{ Name string }
+				Status   struct {
+					Conditions []struct{ Type, Status string }
+				}
+			}
+		}
+		text := box.Run(t, string(side), "", "get", "customresourcedefinitions", "-o", "json")
+		if err := json.Unmarshal([]byte(text), &all); err != nil {
+			t.Fatal(err)
+		}
+		left := slices.Clone(names) // TYPE/NAME
+		for _, d := range all.Items {
+			for _, c := range d.Status.Conditions {
+				if c.Type == "Established" && c.Status == "True" {
+					left = slices.DeleteFunc(left, func(name string) bool { return path.Base(name) == d.Metadata.Name })
+				}
+			}
+		}
 		if len(left) == 0 {
 			return
 		}
