@@ -74,7 +74,6 @@ func (x Proof) Trust(t *testing.T) {
 		s.box.Run(t, side, "", "-n", tenantSpace, "delete", forgeable[kind], name, "--ignore-not-found")
 		tried++
 	}
-	s.dropPlantedVolumes(t)
 	for side, list := range changed {
 		for _, e := range list {
 			s.box.Run(t, string(side), "", append(at(e), "annotate", strings.ToLower(e.Kind), e.Name, "carrick/before-", "carrick/created-by-")...)
@@ -92,19 +91,6 @@ func (x Proof) Trust(t *testing.T) {
 	}
 	if tried == 0 {
 		t.Error("nothing was planted or forged: this proves nothing")
-	}
-}
-
-// dropPlantedVolumes deletes the volumes of planted claims: the provisioner that undo has deleted may have been quick enough to
-// make one, and no one else deletes it.
-func (s *stage) dropPlantedVolumes(t *testing.T) {
-	t.Helper()
-	const planted = `jsonpath={range .items[?(@.spec.claimRef.namespace=="` + tenantSpace + `")]}{.metadata.name} {end}`
-	for _, side := range clusters(s.Guide) {
-		names := strings.Fields(s.box.Run(t, string(side), "", "get", "persistentvolumes", "-o", planted))
-		if len(names) > 0 {
-			s.box.Run(t, string(side), "", append([]string{"delete", "persistentvolumes"}, names...)...)
-		}
 	}
 }
 
