@@ -2,8 +2,6 @@ package steps
 
 import (
 	"context"
-	"crypto/ed25519"
-	"encoding/pem"
 	"errors"
 	"os"
 	"path/filepath"
@@ -12,7 +10,6 @@ import (
 	"time"
 
 	"filippo.io/age"
-	"golang.org/x/crypto/ssh"
 
 	"carrick/cluster"
 	"carrick/steps/facts"
@@ -20,15 +17,7 @@ import (
 
 func signingKey(t *testing.T) *facts.Key {
 	t.Helper()
-	_, private, err := ed25519.GenerateKey(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	block, err := ssh.MarshalPrivateKey(private, "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	key, err := facts.ParseKey(pem.EncodeToMemory(block))
+	key, _, err := facts.NewKey()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"crypto/ecdsa"
-	"crypto/ed25519"
 	"crypto/elliptic"
 	"crypto/rand"
 	"encoding/pem"
@@ -130,7 +129,7 @@ func forge(ts *testscript.TestScript, neg bool, args []string) {
 	case "bad verdict":
 		f.Checks["named"] = facts.Told{Status: "splendid"}
 	case "stranger":
-		key, err = newKey()
+		key, _, err = facts.NewKey()
 		ts.Check(err)
 	case "escape":
 		f.Facts["name"] = "rome\x1b]0;owned\x07"
@@ -152,39 +151,28 @@ func signer(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Setenv(args[1], f.Signer)
 }
 
-// newKey is a signing key that is in no file.
-func newKey() (*facts.Key, error) {
-	_, private, err := ed25519.GenerateKey(nil)
-	if err != nil {
-		return nil, err
-	}
-	block, err := ssh.MarshalPrivateKey(private, "")
-	if err != nil {
-		return nil, err
-	}
-	return facts.ParseKey(pem.EncodeToMemory(block))
-}
-
 // sshKey KIND NAME writes an SSH private key into NAME: ed25519, locked (with a passphrase) or ecdsa.
 func sshKey(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 2 {
 		ts.Fatalf("usage: sshkey ed25519|locked|ecdsa NAME")
 	}
-	_, private, err := ed25519.GenerateKey(nil)
-	ts.Check(err)
-	block, err := ssh.MarshalPrivateKey(private, "")
+	_, text, err := facts.NewKey()
 	ts.Check(err)
 	switch args[0] {
 	case "locked":
-		block, err = ssh.MarshalPrivateKeyWithPassphrase(private, "", []byte("correct horse"))
+		private, err := ssh.ParseRawPrivateKey(text)
 		ts.Check(err)
+		block, err := ssh.MarshalPrivateKeyWithPassphrase(private, "", []byte("correct horse"))
+		ts.Check(err)
+		text = pem.EncodeToMemory(block)
 	case "ecdsa":
 		curve, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 		ts.Check(err)
-		block, err = ssh.MarshalPrivateKey(curve, "")
+		block, err := ssh.MarshalPrivateKey(curve, "")
 		ts.Check(err)
+		text = pem.EncodeToMemory(block)
 	}
-	ts.Check(os.WriteFile(ts.MkAbs(args[1]), pem.EncodeToMemory(block), 0o600))
+	ts.Check(os.WriteFile(ts.MkAbs(args[1]), text, 0o600))
 }
 
 // ageKey NAME writes a key that opens seals into NAME, and who it is into NAME.pub.

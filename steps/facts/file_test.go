@@ -2,10 +2,6 @@ package facts_test
 
 import (
 	"bytes"
-	"crypto"
-	"crypto/ed25519"
-	"crypto/rand"
-	"encoding/pem"
 	"errors"
 	"strings"
 	"testing"
@@ -31,27 +27,18 @@ func file() *facts.File {
 	}
 }
 
-// testKey returns another ed25519 key on each call, with its private part.
-func testKey(t testing.TB) (*facts.Key, ed25519.PrivateKey) {
+// testKey returns another key on each call, with its private part.
+func testKey(t testing.TB) (*facts.Key, any) {
 	t.Helper()
-	_, private, err := ed25519.GenerateKey(rand.Reader)
+	key, text, err := facts.NewKey()
 	if err != nil {
 		t.Fatal(err)
 	}
-	return parsedKey(t, private), private
-}
-
-func parsedKey(t testing.TB, private crypto.PrivateKey) *facts.Key {
-	t.Helper()
-	block, err := ssh.MarshalPrivateKey(private, "")
+	private, err := ssh.ParseRawPrivateKey(text)
 	if err != nil {
 		t.Fatal(err)
 	}
-	key, err := facts.ParseKey(pem.EncodeToMemory(block))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return key
+	return key, private
 }
 
 func encode(t *testing.T, f *facts.File, key *facts.Key) []byte {

@@ -81,13 +81,24 @@ func OwnKey() (*Key, error) {
 	return key, nil
 }
 
-// createKey writes a new key, whole or not at all. A key that another process created meanwhile is kept.
-func createKey(path string) error {
+// NewKey returns a new key, and its private part in OpenSSH format, as ParseKey reads it.
+func NewKey() (*Key, []byte, error) {
 	_, private, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
 	block, err := ssh.MarshalPrivateKey(private, "carrick")
+	if err != nil {
+		return nil, nil, err
+	}
+	text := pem.EncodeToMemory(block)
+	key, err := ParseKey(text)
+	return key, text, err
+}
+
+// createKey writes a new key, whole or not at all. A key that another process created meanwhile is kept.
+func createKey(path string) error {
+	_, text, err := NewKey()
 	if err != nil {
 		return err
 	}
@@ -99,7 +110,7 @@ func createKey(path string) error {
 		return err
 	}
 	defer os.Remove(f.Name())
-	_, err = f.Write(pem.EncodeToMemory(block))
+	_, err = f.Write(text)
 	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
 		return err
 	}
