@@ -72,11 +72,19 @@ func (a *app) signers(ctx context.Context, s *steps.Session, changes, yes bool) 
 			}
 		}
 	}
-	if changes && a.keys.unsaved {
-		a.keys.unsaved = false
-		return s.Save()
+	if changes {
+		return a.keepSigner(s)
 	}
 	return nil
+}
+
+// keepSigner writes --signer into the link file, unless it stands there.
+func (a *app) keepSigner(s *steps.Session) error {
+	if !a.keys.unsaved {
+		return nil
+	}
+	a.keys.unsaved = false
+	return s.Save()
 }
 
 // read reads the keys, and on a terminal asks for the passphrase of a file that

@@ -115,9 +115,8 @@ func (a *app) openOnScreen(l *steps.Link) (*steps.Session, error) {
 		return nil, err
 	}
 	err = a.recordable()
-	if err == nil && a.keys.unsaved {
-		a.keys.unsaved = false
-		err = s.Save()
+	if err == nil {
+		err = a.keepSigner(s)
 	}
 	if err != nil {
 		s.Close()
