@@ -112,7 +112,7 @@ func sealOf(f *facts.File) string { return strings.Split(f.Sealed.Age, "\n")[1] 
 // OpenSSH verifies what carrick signs.
 func TestSSHKeygenVerifiesASignature(t *testing.T) {
 	if _, err := exec.LookPath("ssh-keygen"); err != nil {
-		t.Skip("no ssh-keygen")
+		t.Skip("there is no ssh-keygen on this machine: install the package openssh-client")
 	}
 	key, _ := testKey(t)
 	text, end, _ := bytes.Cut(encode(t, file(), key), []byte("\nsignature:"))
