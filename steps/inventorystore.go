@@ -251,18 +251,59 @@ func settled(ctx context.Context, env Env, action string, e entry) (*entry, erro
 	return &e, nil
 }
 
-// Made finds what an action of this link has written, by its mark, as far as the inventory has it.
-func (e Env) Made(ctx context.Context, gvr schema.GroupVersionResource, action string) ([]metav1.PartialObjectMetadata, error) {
+// Made is an object that an action of a link has written.
+type Made struct {
+	metav1.PartialObjectMetadata
+	Created bool // it was not there before
+}
+
+// Made finds what an action of this link has written, by the inventory: whoever may write an object can take its marks off,
+// or copy them. The mark decides where the inventory has no UID yet, and with what undo is told to take for this link's.
+func (e Env) Made(ctx context.Context, gvr schema.GroupVersionResource, action string) ([]Made, error) {
 	inv, err := e.inventory(ctx)
 	if err != nil {
 		return nil, err
 	}
-	list, err := e.Cluster.Find(ctx, gvr, "", e.Marked(action))
-	return slices.DeleteFunc(list, func(o metav1.PartialObjectMetadata) bool {
-		return !slices.ContainsFunc(inv.actions[action], func(in entry) bool {
-			return in.UID == o.UID || in.UID == "" && in.Namespace == o.Namespace && in.Name == o.Name
-		})
-	}), err
+	var out []Made
+	for _, o := range inv.actions[action] {
+		if o.gvk() == releaseKind {
+			continue
+		}
+		kind, _, err := e.Cluster.Resource(ctx, o.gvk())
+		if errors.Is(err, cluster.ErrNotServed) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		if kind.GroupResource() != gvr.GroupResource() {
+			continue
+		}
+		live, err := e.Cluster.Fetch(ctx, o.object())
+		if apierrors.IsNotFound(err) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		marked := live.GetLabels()[mark(e.Link)] == action
+		if o.UID == live.GetUID() || o.UID == "" && marked {
+			created := o.Created && (o.UID != "" || CreatedBy(live.GetAnnotations()) == e.Link)
+			out = append(out, Made{metadataOf(live), created})
+		}
+	}
+	if len(e.found) == 0 {
+		return out, nil
+	}
+	marked, err := e.Cluster.Find(ctx, gvr, "", e.Marked(action))
+	for _, o := range marked {
+		known := slices.ContainsFunc(out, func(m Made) bool { return m.UID == o.UID })
+		named := describe(entry{Namespace: o.Namespace, Name: o.Name}.object())
+		if !known && slices.ContainsFunc(e.found, func(f string) bool { return strings.HasSuffix(f, named) }) {
+			out = append(out, Made{o, CreatedBy(o.Annotations) == e.Link})
+		}
+	}
+	return out, err
 }
 
 // Note is what an action has noted in the inventory of its link, such as the id of what it created in another system; "":

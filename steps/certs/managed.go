@@ -91,7 +91,7 @@ func (m Managed) left(ctx context.Context, e steps.Env) ([]metav1.PartialObjectM
 		return nil, err
 	}
 	for _, n := range made {
-		if steps.CreatedBy(n.Annotations) == e.Link {
+		if n.Created {
 			spaces = append(spaces, n.Name)
 		}
 	}

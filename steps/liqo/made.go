@@ -77,9 +77,9 @@ func madeIn(ctx context.Context, e steps.Env, namespace string) ([]child, error)
 
 // ownSpaces are the tenant namespaces that this link made on the env's side; one
 // that it only uses stays, with all that is in it.
-func ownSpaces(ctx context.Context, e steps.Env) ([]metav1.PartialObjectMetadata, error) {
+func ownSpaces(ctx context.Context, e steps.Env) ([]steps.Made, error) {
 	found, err := e.Made(ctx, check.Namespaces, e.SideName()+"-namespace")
-	return slices.DeleteFunc(found, func(o metav1.PartialObjectMetadata) bool { return steps.CreatedBy(o.Annotations) != e.Link }), err
+	return slices.DeleteFunc(found, func(o steps.Made) bool { return !o.Created }), err
 }
 
 // along forecasts what Liqo takes away by itself once the peering is taken back,

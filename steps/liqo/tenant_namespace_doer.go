@@ -124,12 +124,12 @@ func leftOver(ctx context.Context, e steps.Env, goes bool) ([]*unstructured.Unst
 	key, value, _ := strings.Cut(e.Marked(e.Action).Labels, "=")
 	var out []*unstructured.Unstructured
 	for _, fc := range all {
-		of := func(ns metav1.PartialObjectMetadata) bool {
-			id := ns.Labels[remoteIDLabel]
+		of := func(labels map[string]string) bool {
+			id := labels[remoteIDLabel]
 			return id != "" && text(fc, "spec", "clusterID") == id
 		}
-		marked := fc.GetLabels()[key] == value && !slices.ContainsFunc(spaces, of)
-		if marked || (goes && slices.ContainsFunc(own, of)) {
+		marked := fc.GetLabels()[key] == value && !slices.ContainsFunc(spaces, func(ns metav1.PartialObjectMetadata) bool { return of(ns.Labels) })
+		if marked || (goes && slices.ContainsFunc(own, func(ns steps.Made) bool { return of(ns.Labels) })) {
 			out = append(out, fc)
 		}
 	}

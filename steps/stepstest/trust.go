@@ -146,6 +146,9 @@ func (s *stage) plants(t *testing.T, side steps.Side, e entered) bool {
 	if e.Kind == "Service" {
 		_ = unstructured.SetNestedSlice(o.Object, []any{map[string]any{"port": int64(80), "name": "planted"}}, "spec", "ports")
 	}
+	if e.Kind == "PersistentVolumeClaim" { // of no class: a volume of the link's would keep undo from removing what made it
+		_ = unstructured.SetNestedField(o.Object, "planted", "spec", "storageClassName")
+	}
 	notes := o.GetAnnotations()
 	if notes == nil {
 		notes = map[string]string{}

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"carrick/cluster"
 	"carrick/steps"
@@ -92,10 +93,20 @@ func claimsOfOthers(ctx context.Context, e steps.Env) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
+	own := map[types.UID]bool{}
+	for _, action := range tryingActions {
+		tried, err := e.Made(ctx, claimKind, action)
+		if err != nil {
+			return nil, err
+		}
+		for _, c := range tried {
+			own[c.UID] = true
+		}
+	}
 	made := objectNames(classes)
 	var out []string
 	for _, c := range claims {
-		if slices.Contains(made, classOf(c)) && steps.CreatedBy(c.Annotations) != e.Link {
+		if slices.Contains(made, classOf(c)) && !own[c.UID] {
 			out = append(out, c.Namespace+"/"+c.Name)
 		}
 	}

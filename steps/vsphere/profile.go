@@ -140,22 +140,19 @@ func (t trialProfile) Undo(ctx context.Context, e steps.Env, say steps.Progress)
 // spaces are the namespaces that go with the profiles that this link made.
 func (t trialProfile) spaces(ctx context.Context, e steps.Env) (map[string]types.UID, error) {
 	out := map[string]types.UID{}
-	made, err := e.Cluster.List(ctx, profileKind, "", e.Marked(e.Action))
-	if errors.Is(err, cluster.ErrNotServed) {
-		return out, nil
-	}
+	made, err := e.Made(ctx, profileKind, e.Action)
 	if err != nil {
 		return nil, err
 	}
 	for _, p := range made {
-		ns, err := check.Get[corev1.Namespace](ctx, e.Cluster, check.Namespaces, "", p.GetName())
+		ns, err := check.Get[corev1.Namespace](ctx, e.Cluster, check.Namespaces, "", p.Name)
 		if apierrors.IsNotFound(err) {
 			continue
 		}
 		if err != nil {
 			return nil, err
 		}
-		if steps.CreatedBy(p.GetAnnotations()) == e.Link && slices.ContainsFunc(ns.OwnerReferences, func(o metav1.OwnerReference) bool { return o.UID == p.GetUID() }) {
+		if p.Created && slices.ContainsFunc(ns.OwnerReferences, func(o metav1.OwnerReference) bool { return o.UID == p.UID }) {
 			out[ns.Name] = ns.UID
 		}
 	}

@@ -236,9 +236,12 @@ func triedClaims(ctx context.Context, e steps.Env, action string) ([]*unstructur
 	return e.Cluster.List(ctx, claimKind, "", e.Marked(action))
 }
 
+// tryingActions are those that make claims.
+var tryingActions = []string{"claim", "native-try"}
+
 // adoptSpace is where something of this link was tried before.
 func adoptSpace(ctx context.Context, e steps.Env) (any, string, error) {
-	for _, action := range []string{"claim", "native-try"} {
+	for _, action := range tryingActions {
 		claims, err := triedClaims(ctx, e, action)
 		if err != nil {
 			return nil, "", err

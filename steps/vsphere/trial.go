@@ -175,21 +175,18 @@ const volumeGoneWithin = time.Minute
 // volumes are those that their provisioner deletes after the claims of this action: of claims that exist, and of those
 // that an interrupted undo has deleted.
 func (t trialClaim) volumes(ctx context.Context, e steps.Env) ([]*corev1.PersistentVolume, error) {
-	claims, err := e.Cluster.List(ctx, claimKind, "", e.Marked(e.Action))
-	if apierrors.IsForbidden(err) {
-		claims, err = e.Cluster.List(ctx, claimKind, space(e), e.Marked(e.Action))
-	}
+	claims, err := e.Made(ctx, claimKind, e.Action)
 	if err != nil {
 		return nil, err
 	}
 	var out []*corev1.PersistentVolume
-	for _, o := range claims {
-		c, err := check.As[corev1.PersistentVolumeClaim](o)
+	for _, m := range claims {
+		c, err := check.Get[corev1.PersistentVolumeClaim](ctx, e.Cluster, claimKind, m.Namespace, m.Name)
+		if apierrors.IsNotFound(err) || err == nil && c.Spec.VolumeName == "" {
+			continue
+		}
 		if err != nil {
 			return nil, err
-		}
-		if c.Spec.VolumeName == "" {
-			continue
 		}
 		v, err := check.Get[corev1.PersistentVolume](ctx, e.Cluster, volumeKind, "", c.Spec.VolumeName)
 		if err == nil && v.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimDelete {
