@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"carrick/cluster/clustertest"
+	"carrick/cluster/clustertest/cases"
 )
 
 // What these tests know of the wizard's screens.
@@ -118,26 +119,25 @@ func renkuByKeys(t *testing.T) {
 // However a demo ends, it leaves no process and no folder.
 func TestADemoLeavesNothing(t *testing.T) {
 	t.Parallel()
-	for name, end := range map[string]struct {
-		when string
-		how  func(*terminal)
-	}{
-		"killed on its first screen":      {beginning, (*terminal).kill},
-		"killed while it starts":          {starting, (*terminal).kill},
-		"interrupted on its first screen": {beginning, (*terminal).interrupt},
-		"interrupted while it starts":     {starting, (*terminal).interrupt},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			p := demo(t, "renku")
-			p.wait(end.when)
-			if n := len(p.family()); n < 2 {
-				t.Fatalf("%d processes were found: this proves nothing", n)
-			}
-			end.how(p)
-			p.leftNothing()
-		})
+	cases.Run(t, "crash", "killed while it starts", func(t *testing.T) { leavesNothing(t, starting, (*terminal).kill) })
+	cases.Run(t, "crash", "interrupted on its first screen", func(t *testing.T) { leavesNothing(t, beginning, (*terminal).interrupt) })
+}
+
+func TestVerifyADemoLeavesNothing(t *testing.T) {
+	t.Parallel()
+	cases.Run(t, "crash", "killed on its first screen", func(t *testing.T) { leavesNothing(t, beginning, (*terminal).kill) })
+	cases.Run(t, "crash", "interrupted while it starts", func(t *testing.T) { leavesNothing(t, starting, (*terminal).interrupt) })
+}
+
+func leavesNothing(t *testing.T, when string, end func(*terminal)) {
+	t.Parallel()
+	p := demo(t, "renku")
+	p.wait(when)
+	if n := len(p.family()); n < 2 {
+		t.Fatalf("%d processes were found: this proves nothing", n)
 	}
+	end(p)
+	p.leftNothing()
 }
 
 func (p *terminal) kill() {

@@ -78,12 +78,20 @@ func (x *Site) cell(check string) steps.Cell {
 	return steps.Cell{Step: step.Name, Check: check, Side: side}
 }
 
-// Named wants that a check does not hold, with words in what it found and in its fix.
+// Named wants that a check does not hold, with words in what it found and in its fix. What was broken a moment ago may show
+// a moment later: it waits for that.
 func (x *Site) Named(check, found, fix string) steps.Result {
 	x.t.Helper()
+	named := func(v steps.Result) bool {
+		bad := v.Status == steps.Fail || v.Status == steps.Warn || v.Status == steps.Unknown
+		return bad && strings.Contains(v.Found, found) && strings.Contains(v.Fix, fix) && v.Fix != ""
+	}
 	v := x.Of(check)
-	bad := v.Status == steps.Fail || v.Status == steps.Warn || v.Status == steps.Unknown
-	if !bad || !strings.Contains(v.Found, found) || !strings.Contains(v.Fix, fix) || v.Fix == "" {
+	if named(v) {
+		return v
+	}
+	v, err := x.until(check, named)
+	if err != nil {
 		x.t.Errorf("%s is %s: %q, want %q\nfix %q, want %q", check, v.Status, v.Found, found, v.Fix, fix)
 	}
 	return v
@@ -139,17 +147,23 @@ func mended(v steps.Result) bool {
 // Holds waits until a check does, after something was done.
 func (x *Site) Holds(check, after string) {
 	x.t.Helper()
+	if v, err := x.until(check, mended); err != nil {
+		x.t.Errorf("%s after %q: %s: %s", check, after, v.Status, v.Found)
+	}
+}
+
+// until looks at a check anew until its verdict is as wanted.
+func (x *Site) until(check string, wanted func(steps.Result) bool) (v steps.Result, err error) {
+	x.t.Helper()
 	cell := x.cell(check)
 	x.Forget()
 	ctx, cancel := context.WithTimeout(x.t.Context(), greenWithin)
 	defer cancel()
-	var v steps.Result
-	if err := x.Follow(ctx, x.Guide().Cells(), func(b *steps.Board, _ map[steps.Cell]steps.Look, _ steps.Cell) bool {
+	err = x.Follow(ctx, x.Guide().Cells(), func(b *steps.Board, _ map[steps.Cell]steps.Look, _ steps.Cell) bool {
 		v = b.Verdict(cell)
-		return !mended(v)
-	}); err != nil {
-		x.t.Errorf("%s after %q: %s: %s", check, after, v.Status, v.Found)
-	}
+		return !wanted(v)
+	})
+	return v, err
 }
 
 var (
