@@ -251,6 +251,29 @@ func settled(ctx context.Context, env Env, action string, e entry) (*entry, erro
 	return &e, nil
 }
 
+// Creator is the link that created an object, by the inventory of that link; "": none did. The object's own word names the
+// link, and is not believed without it.
+func (e Env) Creator(ctx context.Context, o *unstructured.Unstructured) (string, error) {
+	meta := metadataOf(o)
+	for _, link := range []string{e.Link, CreatedBy(o.GetAnnotations())} {
+		if CheckLinkName(link) != nil {
+			continue
+		}
+		env := e
+		if link != e.Link {
+			env = e.of(link, e.Action)
+		}
+		inv, err := env.inventory(ctx)
+		if err != nil {
+			return "", err
+		}
+		if inv.created(o.GetKind(), &meta) {
+			return link, nil
+		}
+	}
+	return "", nil
+}
+
 // Made is an object that an action of a link has written.
 type Made struct {
 	metav1.PartialObjectMetadata

@@ -116,5 +116,6 @@ func (m Mint) look(ctx context.Context, env Env) (_ *unstructured.Unstructured, 
 	if len(missing) == 0 {
 		objs[0].Object["data"] = data
 	}
-	return objs[0], missing, CreatedBy(live.GetAnnotations()) == "", nil
+	by, err := env.Creator(ctx, live)
+	return objs[0], missing, by == "", err
 }

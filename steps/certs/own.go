@@ -120,8 +120,7 @@ func (o Own) authority(ctx context.Context, e steps.Env) (cluster.Pair, error) {
 	return cluster.Pair{Cert: []byte(v["tls.crt"].Reveal()), Key: v["tls.key"]}, nil
 }
 
-// fetched are the values of a Secret as they stand this moment; nil: there is no
-// such Secret.
+// fetched are the values of a Secret as they stand this moment, and the link that created it; nil: there is no such Secret.
 func fetched(ctx context.Context, e steps.Env, namespace, name string) (values map[string]cluster.Masked, by string, err error) {
 	want := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Secret", "metadata": map[string]any{"name": name, "namespace": namespace}}}
 	got, err := e.Cluster.Fetch(ctx, want)
@@ -140,7 +139,8 @@ func fetched(ctx context.Context, e steps.Env, namespace, name string) (values m
 		}
 		values[k] = cluster.Mask(string(b))
 	}
-	return values, steps.CreatedBy(got.GetAnnotations()), nil
+	by, err = e.Creator(ctx, got)
+	return values, by, err
 }
 
 // worn says why the certificate that carrick issued is to be issued anew: it is about
