@@ -77,8 +77,8 @@ verify-tests: $(BIN)/gotestsum
 	CARRICK_GUIDES="$(GUIDES)" CARRICK_CASES=$(CASES) $(ON_SANDBOXES) $(BIN)/gotestsum --format pkgname-and-test-fails --hide-summary skipped \
 		--rerun-fails=1 --rerun-fails-run-root-test --packages '$(if $(GUIDES),$(GUIDES:%=./steps/%) ./cmd/carrick,./...)' -- \
 		-count=1 -p 6 -parallel 100 -timeout 80m -run '^TestVerify'
-verify-fuzz: # takes what the others leave
-	CARRICK_CASES=$(CASES) WORKERS=1 TARGETS=2 nice -n 19 .ci/fuzz 60s 4s >$(BIN)/fuzz.log 2>&1 || { cat $(BIN)/fuzz.log; exit 1; }
+verify-fuzz:
+	CARRICK_CASES=$(CASES) WORKERS=1 TARGETS=1 nice -n 5 .ci/fuzz 20s 2s >$(BIN)/fuzz.log 2>&1 || { cat $(BIN)/fuzz.log; exit 1; }
 
 .PHONY: ci
 ci: ## what every change has to pass, as .ci/run runs it

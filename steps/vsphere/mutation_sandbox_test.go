@@ -59,8 +59,7 @@ func cycle(t *testing.T, name string) []string {
 	return stepstest.CycleOver(t, box, vsphere.Guide(), assets, name, stepstest.Given(t, box, vsphere.Guide(), more))
 }
 
-// What becomes of claims follows what is done to the policy by hand, and says so
-// within seconds.
+// What becomes of claims follows what is done to the policy by hand.
 func TestClaimsFollowThePolicy(t *testing.T) {
 	t.Parallel()
 	box := seeded(t, "")
@@ -112,7 +111,7 @@ func TestThePolicyForKyvernoIsWrittenOut(t *testing.T) {
 }
 
 // What becomes of claims follows the webhook's pods: without them claims are passed
-// over, or refused, and the row says so within seconds of the last one's end.
+// over, or refused, and the row says so.
 func TestVerifyClaimsFollowTheWebhook(t *testing.T) {
 	t.Parallel()
 	cases.Whole(t, "live")
