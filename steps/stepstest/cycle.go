@@ -111,8 +111,23 @@ func Undo(t testing.TB, s *steps.Session) *steps.Plan {
 	if err != nil {
 		t.Fatalf("plan the undo: %v", err)
 	}
-	if err := s.Undo(t.Context(), p, nil); err != nil {
+	type at struct {
+		action string
+		side   steps.Side
+	}
+	did := map[at]bool{}
+	if err := s.Undo(t.Context(), p, func(e steps.Event) {
+		if e.Verb.Changes() {
+			did[at{e.Action, e.Side}] = true
+		}
+	}); err != nil {
 		t.Fatalf("undo: %v", err)
+	}
+	for _, a := range p.Actions {
+		changes := slices.ContainsFunc(a.Change.Items, func(i steps.Item) bool { return i.Verb.Changes() })
+		if changes && !did[at{a.Action, a.Side}] {
+			t.Errorf("undo of action %s on the %s was planned, and changed nothing: what it made may have gone with something else", a.Action, a.Side)
+		}
 	}
 	return p
 }
