@@ -202,8 +202,8 @@ func (h *Handed) answer(ctx context.Context, q *Question) (v any, from string) {
 	return v, h.said(file)
 }
 
-// Differences says which answers of a link are not those of the file, the facts file of side's admin, where those count:
-// both admins follow one set-up.
+// Differences says which answers of a link are not those of the file, the facts file of side's admin, where both admins have
+// to agree, whoever decides: they follow one set-up.
 func (h *Handed) Differences(g *Guide, side Side, given Given) error {
 	file, err := h.read(context.Background())
 	if err != nil {
@@ -213,7 +213,7 @@ func (h *Handed) Differences(g *Guide, side Side, given Given) error {
 	for _, key := range sortedKeys(given) {
 		q, _ := g.Question(key)
 		theirs, ok := file.Answers[key]
-		if q == nil || q.Secret || !ok || !q.countsFrom(side) {
+		if q == nil || q.Secret || !ok || q.On != side && (q.On != "" || q.NotFromPeer) {
 			continue
 		}
 		v, err := q.Accept(theirs)

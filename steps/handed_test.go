@@ -2,6 +2,7 @@ package steps
 
 import (
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -20,42 +21,52 @@ func TestWhatAFactsFileAnswers(t *testing.T) {
 			question("shared", "", false), question("program", "", true), question("readers", Local, false), question("writers", Remote, true),
 		}}},
 	}
+	for side, counting := range map[Side][]string{Remote: {"writers"}, Local: {"shared", "readers"}} {
+		t.Run(string(side), func(t *testing.T) { answersCount(t, g, side, counting) })
+	}
+}
+
+// answersCount wants the answers to some questions alone to count from a file of a side's admin.
+func answersCount(t *testing.T, g *Guide, side Side, counting []string) {
 	theirs := map[string]any{}
 	for _, q := range g.Steps[0].Ask {
 		theirs[q.Key] = "/theirs"
 	}
+	role := g.Sides[side].Name
 	now := time.Now()
 	file := &facts.File{
-		APIVersion: facts.Version, Kind: facts.Kind, Guide: "duo", Link: "apart", Side: "remote", Role: "house", Taken: now, Until: now.Add(time.Hour), Answers: theirs,
+		APIVersion: facts.Version, Kind: facts.Kind, Guide: "duo", Link: "apart", Side: string(side), Role: role, Taken: now, Until: now.Add(time.Hour), Answers: theirs,
 	}
 	path := filepath.Join(t.TempDir(), "theirs.facts")
 	writeSigned(t, path, file, signingKey(t))
-	h, err := OpenHanded(path, "", nil, facts.Expects{Guide: "duo", Link: "apart", Side: "remote", Role: "house"})
+	h, err := OpenHanded(path, "", nil, facts.Expects{Guide: "duo", Link: "apart", Side: string(side), Role: role})
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := NewSession(SessionOptions{Guide: g, Link: NewLink("duo", "apart"), Ends: map[Side]End{Remote: {Handed: h, Absent: "it is a file"}}})
+	s := NewSession(SessionOptions{Guide: g, Link: NewLink("duo", "apart"), Ends: map[Side]End{side: {Handed: h, Absent: "it is a file"}}})
 	t.Cleanup(s.Close)
 
 	for _, a := range s.Answers(t.Context(), &g.Steps[0]) {
-		counts := a.Question.Key == "shared" || a.Question.Key == "writers"
+		counts := slices.Contains(counting, a.Question.Key)
 		if (a.Value == "/theirs") != counts {
 			t.Errorf("%s is %v", a.Question.Key, a.Value)
 		}
-		if proposed := strings.Contains(a.Proposed, "the house's file of") && strings.Contains(a.Proposed, "proposes /theirs"); proposed == counts {
+		if proposed := strings.Contains(a.Proposed, "the "+role+"'s file of") && strings.Contains(a.Proposed, "proposes /theirs"); proposed == counts {
 			t.Errorf("%s: proposed %q", a.Question.Key, a.Proposed)
 		}
 	}
 	missing := s.Missing(t.Context())
 	said := s.WhatIsMissing(t.Context(), missing).Error()
-	if len(missing) != 2 || !strings.Contains(said, "for program the house's file of") || !strings.Contains(said, "for readers the house's file of") {
+	if len(missing) != len(g.Steps[0].Ask)-len(counting) || !strings.Contains(said, "for program the "+role+"'s file of") {
 		t.Errorf("missing are %d: %s", len(missing), said)
 	}
 
-	// What does not count need not agree, either.
-	for key, agrees := range map[string]bool{"shared": false, "program": true, "readers": true, "writers": false} {
-		if err := h.Differences(g, Remote, Given{key: "/ours"}); (err == nil) != agrees {
-			t.Errorf("%s: %v", key, err)
+	// What is asked of the reader alone need not agree.
+	asked := map[Side]string{Remote: "writers", Local: "readers"}[side]
+	for _, q := range g.Steps[0].Ask {
+		agrees := q.Key != "shared" && q.Key != asked
+		if err := h.Differences(g, side, Given{q.Key: "/ours"}); (err == nil) != agrees {
+			t.Errorf("%s: %v", q.Key, err)
 		}
 	}
 }

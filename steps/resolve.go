@@ -229,9 +229,11 @@ func (q *Question) side() Side {
 	return q.On
 }
 
-// countsFrom reports whether an answer in the facts file of a side's admin counts for whoever reads it.
+// countsFrom reports whether an answer in the facts file of a side's admin counts for whoever reads it: to what is asked of
+// that side, and, for a question of no side, that of the local side's admin. The other way round the remote side's admin
+// would choose what is done on the local side.
 func (q *Question) countsFrom(side Side) bool {
-	return q.On == side || q.On == "" && !q.NotFromPeer
+	return q.On == side || q.On == "" && side == Local && !q.NotFromPeer
 }
 
 // proposed is what another admin's facts file answers where that does not count; "": nothing else than what holds here.

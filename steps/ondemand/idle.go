@@ -34,12 +34,12 @@ func idle() steps.Step {
 				Default: steps.FromFact("prometheus", "a Service of the cluster"),
 			},
 			{
-				Key: "idle.after", Title: "How long a namespace may be unused", Kind: steps.Text, When: usesIdle, Check: checkDuration,
+				Key: "idle.after", Title: "How long a namespace may be unused", Kind: steps.Text, NotFromPeer: true, When: usesIdle, Check: checkDuration,
 				Help:    "A duration such as 168h. No longer than Prometheus keeps what it knows: what it has forgotten counts as never used.",
 				Default: steps.Fixed("168h", "the chart's default; the published page's 8h is a day's work"),
 			},
 			{
-				Key: "idle.last-used", Title: "How long after a login a namespace is left alone in any case", Kind: steps.Text, When: usesIdle, Check: checkDuration,
+				Key: "idle.last-used", Title: "How long after a login a namespace is left alone in any case", Kind: steps.Text, NotFromPeer: true, When: usesIdle, Check: checkDuration,
 				Help:    "By the annotation that the hook renews at each login.",
 				Default: steps.Fixed("4h", "the chart's default"),
 			},
@@ -49,7 +49,7 @@ func idle() steps.Step {
 				Default: steps.Fixed("https://osc.github.io/k8-namespace-reaper", "upstream's own"),
 			},
 			{
-				Key: "idle.version", Title: "Version of its chart", Kind: steps.Text, When: usesIdle,
+				Key: "idle.version", Title: "Version of its chart", Kind: steps.Text, NotFromPeer: true, When: usesIdle,
 				Help:    "As the chart repository lists it.",
 				Default: steps.Fixed("0.11.0", "what this guide was written for"),
 			},

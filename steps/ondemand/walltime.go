@@ -34,7 +34,7 @@ func walltime() steps.Step {
 				Default: steps.Fixed("https://osc.github.io/job-pod-reaper", "upstream's own"),
 			},
 			{
-				Key: "walltime.version", Title: "Version of its chart", Kind: steps.Text, When: usesWalltime,
+				Key: "walltime.version", Title: "Version of its chart", Kind: steps.Text, NotFromPeer: true, When: usesWalltime,
 				Help:    "0.2.1 or newer: older ones know no config:.",
 				Default: steps.Fixed("0.14.0", "what this guide was written for"),
 			},
