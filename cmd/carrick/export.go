@@ -47,7 +47,7 @@ func (a *app) runExport(ctx context.Context, link, dir string, force bool) error
 		return err
 	}
 	defer s.Close()
-	if err := a.signers(ctx, s, false, false); err != nil {
+	if err := a.signers(ctx, s, true, false); err != nil {
 		return err
 	}
 	if missing := s.Missing(ctx); len(missing) > 0 {
