@@ -3,6 +3,7 @@ package renku
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -38,13 +39,58 @@ func (s sharedSecret) Plan(ctx context.Context, e steps.Env) (steps.Change, erro
 				it.Note = "the key is somebody else's; before it is taken over, the old value is saved in " + file
 			}
 		}
+		if it.Verb == steps.Leave {
+			continue
+		}
+		if said, err := fitForRenku(e); err != nil {
+			it.Refused, it.Note = true, err.Error()
+		} else if it.Note == "" {
+			it.Note = said
+		}
 	}
 	return c, err
+}
+
+// fitForRenku says what the kubeconfig leads to, and refuses one that would run, read or ask for something in Renku's pods.
+// The checks of the remote side say so first; where that is another admin's, their verdicts are that admin's own word, and
+// kr8s runs the command that a user names (kr8s-org/kr8s: kr8s/_auth.py).
+func fitForRenku(e steps.Env) (string, error) {
+	m, err := e.Peer.Masked("kubeconfig")
+	if err != nil {
+		return "", err
+	}
+	said, err := leadsTo(m, e.Own)
+	if err != nil {
+		return "", fmt.Errorf("the kubeconfig of the %s is not given to Renku: %w", e.PeerName(), err)
+	}
+	return said, nil
+}
+
+// leadsTo says which server a kubeconfig is for, and as whom it signs in.
+func leadsTo(kubeconfig cluster.Masked, local steps.Facts) (string, error) {
+	k, err := cluster.ParseKubeconfig([]byte(kubeconfig.Reveal()))
+	if err != nil {
+		return "", err
+	}
+	if v := judgeAddress(k, local); v.Status == steps.Fail {
+		return "", errors.New(v.Found)
+	}
+	as := "a client certificate"
+	if !k.Token.IsZero() {
+		as = "a token that is not read"
+		if t, err := cluster.ParseToken(k.Token); err == nil {
+			as = t.Subject
+		}
+	}
+	return fmt.Sprintf("%s, namespace %s, as %s", cluster.CleanName(k.Server), cluster.CleanName(k.Namespace), cluster.CleanName(as)), nil
 }
 
 // Do saves a value that is to be taken over, then applies.
 func (s sharedSecret) Do(ctx context.Context, e steps.Env, say steps.Progress) error {
 	e.Apply.Replace = false
+	if _, err := fitForRenku(e); err != nil {
+		return err
+	}
 	if path := e.Answers.Text("secret.backup"); e.Apply.TakeOver && path != "" {
 		if err := s.makeRoom(ctx, e, path, say); err != nil {
 			return err
