@@ -9,6 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/version"
 
+	"carrick/cluster"
 	"carrick/steps"
 	"carrick/steps/check"
 )
@@ -97,10 +98,15 @@ func operatorQuestions() []steps.Question {
 			Key: "driver.namespace", Title: "Namespace of csi-rclone", Kind: steps.Namespace, On: steps.Remote,
 			Help: "Its pods are privileged. Made if it is not there.",
 			Default: func(e steps.Env) (any, string) {
-				if ns := standing(e.Own, "driver-stands", "namespace"); ns != "" {
-					return ns, "csi-rclone is there already"
+				from := "the published guide"
+				switch ns := standing(e.Own, "driver-stands", "namespace"); ns {
+				case "":
+				case rcloneSpace:
+					from = "csi-rclone is there already"
+				default:
+					from += "; what is called csi-rclone stands in " + cluster.CleanName(ns)
 				}
-				return rcloneSpace, "the published guide"
+				return rcloneSpace, from // not where it stands: any tenant can make a DaemonSet of that name, and the namespace becomes privileged
 			},
 		},
 		{
@@ -112,10 +118,11 @@ func operatorQuestions() []steps.Question {
 }
 
 func sourceOfCharts(e steps.Env) (any, string) {
-	if from, err := e.Peer.Text("chart-repository"); err == nil {
-		return from, "Renku's own release"
+	from := "where Renku's charts are published"
+	if other, err := e.Peer.Text("chart-repository"); err == nil && other != publicCharts {
+		from += "; Renku's own release has " + cluster.CleanName(other)
 	}
-	return publicCharts, "where Renku's charts are published"
+	return publicCharts, from // what another admin says, or a Secret, installs nothing here unless it is answered
 }
 
 // localVersion is what runs on the local cluster, else what Renku's chart names.

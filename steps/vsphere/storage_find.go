@@ -105,7 +105,7 @@ func (p provisioner) chart() string {
 	return cmp.Or(p.Labels["chart"], p.Labels["helm.sh/chart"])
 }
 
-// made tells whether a link of carrick made it.
+// made tells whether it says that a link of carrick made it.
 func (p provisioner) made() bool { return steps.CreatedBy(p.Annotations) != "" }
 
 // at is where it stands.
@@ -142,38 +142,38 @@ func valueOf(env []corev1.EnvVar, name string) string {
 	return ""
 }
 
-// nfsStands is the NFS provisioner that is there: one that carrick made, else one that has a class, else any.
+// nfsStands is the NFS provisioner that is there: the one that a class names. Classes are the cluster's admin's; a Deployment
+// that calls itself a provisioner is anybody's, and decides here where volumes come from. So one that has no class is not
+// believed, nor one of several that say that they are the class's, unless Helm says on the class which namespace is its.
 func nfsStands(ctx context.Context, e steps.Env) (any, error) {
 	all, err := provisioners(ctx, e)
 	if err != nil {
 		return nil, err
 	}
-	if len(all) == 0 {
-		return nil, steps.Absent("no Deployment makes volumes of folders on an NFS server")
-	}
 	classes, err := allClasses(ctx, e)
 	if err != nil {
 		return nil, err
 	}
-	of := func(p provisioner) string {
-		for _, c := range classes {
-			if c.Provisioner == p.name {
-				return c.Name
-			}
+	var fits []provisioner
+	class := ""
+	for _, c := range classes {
+		of := slices.DeleteFunc(slices.Clone(all), func(p provisioner) bool {
+			space := c.Annotations["meta.helm.sh/release-namespace"]
+			return p.name != c.Provisioner || space != "" && space != p.Namespace
+		})
+		if len(of) > 0 && class == "" {
+			fits, class = of, c.Name
 		}
-		return ""
 	}
-	rank := func(p provisioner) int {
-		switch {
-		case p.made():
-			return 0
-		case of(p) != "":
-			return 1
-		}
-		return 2
+	switch {
+	case len(all) == 0:
+		return nil, steps.Absent("no Deployment makes volumes of folders on an NFS server")
+	case len(fits) == 0:
+		return nil, steps.Absent("%s calls itself an NFS provisioner, and no class names it", cluster.CleanName(all[0].at()))
+	case len(fits) > 1:
+		return nil, steps.Absent("%s and %s both say that they make the volumes of class %s", cluster.CleanName(fits[0].at()), cluster.CleanName(fits[1].at()), class)
 	}
-	p := slices.MinFunc(all, func(a, b provisioner) int { return rank(a) - rank(b) })
-	return p.fact(of(p)), nil
+	return fits[0].fact(class), nil
 }
 
 // fact is what is told of a provisioner, with a class of its; "": it has none.
