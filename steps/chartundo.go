@@ -339,14 +339,20 @@ func (c Chart) look(ctx context.Context, env Env, m metav1.PartialObjectMetadata
 		}
 	}
 	objs, err := in.Release.Parts(ctx, env.Cluster)
+	if err == nil {
+		var traces []*unstructured.Unstructured
+		traces, err = in.Release.Traces(ctx, env.Cluster)
+		objs = append(objs, traces...)
+	}
+	if errors.As(err, new(*chart.UnreadableError)) { // as above; what the inventory has of it is taken away all the same
+		in.item = Item{Verb: Leave, What: in.item.What, Note: cluster.Clean(err.Error())}
+		in.hooks = nil
+		return in, nil
+	}
 	if err != nil {
 		return in, err
 	}
-	traces, err := in.Release.Traces(ctx, env.Cluster)
-	if err != nil {
-		return in, err
-	}
-	for _, o := range append(objs, traces...) {
+	for _, o := range objs {
 		live, err := env.Cluster.Fetch(ctx, o)
 		if apierrors.IsNotFound(err) || errors.Is(err, cluster.ErrNotServed) {
 			continue

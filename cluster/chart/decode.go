@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
 	"strings"
 	"time"
 
@@ -59,6 +60,10 @@ type stored struct {
 	Config map[string]any `json:"config"`
 }
 
+// helmWord is what Helm lets a release, a chart and its version be called (helm.sh/helm/v4: pkg/chart/v2/util/create.go and
+// validate_name.go; a version is a SemVer).
+var helmWord = regexp.MustCompile(`^[A-Za-z0-9._+-]*$`)
+
 // decode reads a release as Helm stores it: JSON, packed by gzip (not always),
 // in base64. Its errors hold nothing of the content.
 func decode(data string) (*Release, error) {
@@ -77,6 +82,11 @@ func decode(data string) (*Release, error) {
 		return nil, errors.New("it is not a release: it names no release or no chart")
 	}
 	m := s.Chart.Metadata
+	for _, word := range []string{s.Name, m.Name, m.Version} { // they stand in commands that are printed
+		if !helmWord.MatchString(word) {
+			return nil, errors.New("it is not a release: it has a name or a version that Helm would not take")
+		}
+	}
 	r := &Release{
 		Name: cluster.Clean(s.Name), Namespace: cluster.Clean(s.Namespace), Revision: s.Version,
 		Chart: cluster.Clean(m.Name), Version: cluster.Clean(m.Version), AppVersion: cluster.Clean(m.AppVersion),

@@ -88,19 +88,24 @@ func (r *Release) sweep(ctx context.Context, c *cluster.Cluster, req Request) er
 func (r *Release) Parts(ctx context.Context, c *cluster.Cluster) ([]*unstructured.Unstructured, error) {
 	_, manifests, err := releaseutil.SortManifests(releaseutil.SplitManifests(r.inner.manifest), nil, releaseutil.UninstallOrder)
 	if err != nil {
-		return nil, fmt.Errorf("what release %s consists of can't be read: %s", r.Name, cluster.Clean(err.Error()))
+		return nil, r.unreadable("what it consists of", err)
 	}
 	var objs []*unstructured.Unstructured
 	for _, m := range manifests {
 		made, err := objects(m.Content)
 		if err != nil {
-			return nil, fmt.Errorf("what release %s consists of can't be read: %w", r.Name, err)
+			return nil, r.unreadable("what it consists of", err)
 		}
 		objs = append(objs, made...)
 	}
 	// Kinds that Helm does not know come first, while what serves them still runs.
 	slices.SortStableFunc(objs, func(a, b *unstructured.Unstructured) int { return rank(a) - rank(b) })
 	return placed(ctx, c, served(ctx, c, objs), nil, r.Name, r.Namespace)
+}
+
+// unreadable is the error of a part of the release that is not what Helm writes.
+func (r *Release) unreadable(what string, err error) error {
+	return &UnreadableError{r.Namespace, secretName(r.Name, r.Revision), fmt.Errorf("%s: %s", what, cluster.Clean(err.Error()))}
 }
 
 // rank puts custom objects before everything else.
@@ -118,7 +123,7 @@ func (r *Release) Traces(ctx context.Context, c *cluster.Cluster) ([]*unstructur
 	for _, h := range r.inner.hooks {
 		made, err := objects(h.Manifest)
 		if err != nil {
-			return nil, fmt.Errorf("the hooks of release %s can't be read: %w", r.Name, err)
+			return nil, r.unreadable("its hooks", err)
 		}
 		objs = append(objs, made...)
 	}
