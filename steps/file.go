@@ -186,6 +186,9 @@ func (f File) mayWrite(ctx context.Context, env Env, n fileNow) error {
 	if err != nil || !n.keeps() || n.rec.Before != "" {
 		return err
 	}
+	if err := env.Host.MayWrite(beforePath(env, n.path)); err != nil {
+		return err
+	}
 	// What stands in the way may be what a link of the same name has kept.
 	have, err := env.Host.Read(ctx, beforePath(env, n.path))
 	switch {

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"carrick/cluster"
@@ -100,6 +101,25 @@ func TestAFileComesBackWithItsMode(t *testing.T) {
 
 // An undo that ended between two of its steps goes on from there, and a later
 // do still keeps what stands there.
+// The folder may be somebody's who puts a link to a file of root's in the place of what was kept.
+func TestOnlyWhatWasKeptIsPutBack(t *testing.T) {
+	m := newMachine(t)
+	m.write("/etc/x", "theirs", 0o644)
+	m.write("/etc/shadow", "secret", 0o600)
+	m.do()
+	kept := filepath.Join(m.root, "/etc/x.before-l")
+	if err := os.Remove(kept); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("shadow", kept); err != nil {
+		t.Fatal(err)
+	}
+	err := m.file.Undo(t.Context(), m.env, nil)
+	if err == nil || !strings.Contains(err.Error(), "/etc/x.before-l is not what carrick kept") || m.text("/etc/x") != "ours" {
+		t.Errorf("%v, %q", err, m.text("/etc/x"))
+	}
+}
+
 func TestAnUndoThatWasCutShortGoesOn(t *testing.T) {
 	for name, cut := range map[string]func(*machine){
 		"after the file was put back": func(m *machine) { m.write("/etc/x", "theirs", 0o644) },

@@ -99,7 +99,9 @@ func (n fileNow) putBack(ctx context.Context, env Env) error {
 		if err != nil {
 			return fmt.Errorf("put back %s: %w", n.path, err)
 		}
-		old = string(b)
+		if old = string(b); sum(old) != n.rec.BeforeHash { // a link by now to a file that others may not read?
+			return fmt.Errorf("put back %s: %s is not what carrick kept there: somebody has changed it since. Put back by hand what belongs there, then undo again", n.path, n.rec.Before)
+		}
 	}
 	if err := env.Host.Write(ctx, n.path, cluster.Mask(old), n.rec.BeforeMode); err != nil {
 		return fmt.Errorf("put back %s: %w", n.path, err)
