@@ -180,7 +180,7 @@ const onHelm4 = "    # with Helm 4 add --force-conflicts: carrick has set fields
 func pinFix(ctx context.Context, e steps.Env, image string) string {
 	name, at, _ := strings.Cut(image, "@")
 	name = strings.TrimSuffix(name, ":"+tagOf(name))
-	if at != "" || strings.ContainsAny(name, "[] ") {
+	if at != "" || steps.Quoted(name) != name || strings.Contains(name, "=") {
 		name = "ghcr.io/interlink-hq/interlink/virtual-kubelet-inttw"
 	}
 	release, chartVersion, set := "RELEASE", "", "virtualNode.image="+name+":0.6.1"

@@ -60,7 +60,7 @@ func judgeOffloading(e steps.Env, o *unstructured.Unstructured, id string) steps
 	case phase == "NoClusterSelected" || conditionOf(here, "OffloadingRequired").status == "False":
 		return steps.Failed(what+" selects no virtual node of "+id+": its clusterSelector matches none", e.Kubectl()+" get nodes -l "+nodeTypeLabel+"="+virtualNodeType+" --show-labels    # then answer offloading.clusters with labels of those nodes, or leave it empty for all")
 	case ready.reason == "CreationLoopBackOff":
-		return steps.Failed(fmt.Sprintf("the provider can't make namespace %s: one that Liqo did not make has that name", text(o, "status", "remoteNamespaceName")), e.PeerKubectl()+" get namespace "+text(o, "status", "remoteNamespaceName")+" -o yaml    # then undo this step and answer offloading.mapping or offloading.remote-name anew")
+		return steps.Failed(fmt.Sprintf("the provider can't make namespace %s: one that Liqo did not make has that name", text(o, "status", "remoteNamespaceName")), e.PeerKubectl()+" get namespace "+steps.Quoted(text(o, "status", "remoteNamespaceName"))+" -o yaml    # then undo this step and answer offloading.mapping or offloading.remote-name anew")
 	case phase == "AllFailed" || (phase == "SomeFailed" && ready.status != "True"):
 		return steps.Failed(strings.TrimSpace(what+" has failed ("+phase+") "+ready.why()), describe)
 	case phase == "SomeFailed":

@@ -26,7 +26,7 @@ func sliceCopied(ctx context.Context, e steps.Env) steps.Result {
 	got, err := e.Cluster.Get(ctx, resourceSlices, ns, name)
 	if apierrors.IsNotFound(err) {
 		return steps.Waits(made, "ResourceSlice %s of the consumer is not in %s yet", name, ns).
-			Or(e.PeerKubectl() + " -n " + liqoSpaceOf(e.Peer) + " logs -l app.kubernetes.io/name=crd-replicator --tail 50    # says what it was refused")
+			Or(e.PeerKubectl() + " -n " + steps.Quoted(liqoSpaceOf(e.Peer)) + " logs -l app.kubernetes.io/name=crd-replicator --tail 50    # says what it was refused")
 	}
 	if err != nil {
 		return steps.Unseen(err)

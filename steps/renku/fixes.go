@@ -101,11 +101,11 @@ func alikeFix(ctx context.Context, e steps.Env, there seen) string {
 func helmTemplate(e steps.Env, name, version string) string {
 	switch from := strings.TrimRight(e.Answers.Text("charts.source"), "/"); {
 	case strings.HasPrefix(from, "oci://"):
-		return "helm template x " + from + "/" + name + " --version " + version
+		return "helm template x " + steps.Quoted(from+"/"+name) + " --version " + version
 	case isRemoteSource(from):
-		return "helm template x " + name + " --repo " + from + " --version " + version
+		return "helm template x " + name + " --repo " + steps.Quoted(from) + " --version " + version
 	default:
-		return "helm template x " + from + "/" + name
+		return "helm template x " + steps.Quoted(from+"/"+name)
 	}
 }
 
@@ -118,7 +118,7 @@ func tolerating(e steps.Env, nodes []*corev1.Node) string {
 	}
 	const fact = "driver-stands"
 	return fmt.Sprintf("helm upgrade %s renku/%s -n %s%s --version %s --reuse-values --set-json 'csiNodepluginRclone.tolerations=%s'",
-		cmp.Or(standing(e.Own, fact, "release"), driverChart), driverChart, cmp.Or(standing(e.Own, fact, "namespace"), rcloneSpace), helmSide(e), e.Answers.Text("driver.version"), list)
+		steps.Quoted(cluster.CleanName(cmp.Or(standing(e.Own, fact, "release"), driverChart))), driverChart, cmp.Or(standing(e.Own, fact, "namespace"), rcloneSpace), helmSide(e), e.Answers.Text("driver.version"), list)
 }
 
 // operatorFix is how the step operator is done where a chart of somebody else

@@ -98,7 +98,7 @@ func helmUpgrade(e steps.Env, what, name string) string {
 		return "it was not installed by Helm: have chart " + name + " " + e.Answers.Text(what+".version") + " rendered by what did (Argo CD, kubectl)"
 	}
 	return fmt.Sprintf("%s --take-over    # changes release %s, which somebody else made, to %s",
-		again(e, "operator"), standing(e.Own, fact, "release"), e.Answers.Text(what+".version"))
+		again(e, "operator"), cluster.CleanName(standing(e.Own, fact, "release")), e.Answers.Text(what+".version"))
 }
 
 func crdOwner(ctx context.Context, e steps.Env) steps.Result {
