@@ -21,18 +21,23 @@ import (
 // storedSecret is the Secret in which Helm keeps a revision.
 func storedSecret(name, status string, revision int, data string) string {
 	if data == "" {
-		raw, _ := json.Marshal(map[string]any{
-			"name": name, "version": revision, "info": map[string]any{"status": status},
-			"chart": map[string]any{"metadata": map[string]any{"name": "tiny", "version": fmt.Sprintf("0.%d.0", revision)}},
-		})
-		var out bytes.Buffer
-		z := gzip.NewWriter(&out)
-		_, _ = z.Write(raw)
-		_ = z.Close()
-		data = base64.StdEncoding.EncodeToString(out.Bytes())
+		data = recorded(name, status, revision)
 	}
 	return fmt.Sprintf("apiVersion: v1\nkind: Secret\ntype: helm.sh/release.v1\nmetadata:\n  name: sh.helm.release.v1.%s.v%d\n  labels: {owner: helm, name: %s, status: %s, version: %q}\nstringData: {release: %q}\n---\n",
 		name, revision, name, status, fmt.Sprint(revision), data)
+}
+
+// recorded is what stands in it.
+func recorded(name, status string, revision int) string {
+	raw, _ := json.Marshal(map[string]any{
+		"name": name, "version": revision, "info": map[string]any{"status": status},
+		"chart": map[string]any{"metadata": map[string]any{"name": "tiny", "version": fmt.Sprintf("0.%d.0", revision)}},
+	})
+	var out bytes.Buffer
+	z := gzip.NewWriter(&out)
+	_, _ = z.Write(raw)
+	_ = z.Close()
+	return base64.StdEncoding.EncodeToString(out.Bytes())
 }
 
 func namespace(t *testing.T, box *clustertest.Sandbox, name string) {
@@ -76,11 +81,15 @@ func TestReleasesOfACluster(t *testing.T) {
 		t.Fatalf("nothing was noticed: %v", err)
 	}
 
-	// One that can't be read is told, beside the others.
-	box.Run(t, clustertest.Remote, storedSecret("d", chart.Deployed, 1, "broken!"), "-n", ns, "apply", "-f", "-")
+	// One that can't be read is told, beside the others; so is one that calls itself another release.
+	box.Run(t, clustertest.Remote, storedSecret("d", chart.Deployed, 1, "broken!")+storedSecret("e", chart.Deployed, 1, recorded("a", chart.Deployed, 10)), "-n", ns, "apply", "-f", "-")
 	fresh := box.Open(t, clustertest.Remote, cluster.Options{Once: true})
 	if got, err := chart.Releases(t.Context(), fresh, ns); err == nil || len(got) != 2 {
 		t.Errorf("%+v, %v", got, err)
+	}
+
+	if _, err := chart.Find(t.Context(), fresh, ns, "e"); !errors.As(err, new(*chart.UnreadableError)) {
+		t.Errorf("a record that calls itself another release: %v", err)
 	}
 
 	nobody, err := cluster.Open(cluster.Access{Kubeconfig: box.Kubeconfigs[clustertest.Remote], Context: box.Contexts[clustertest.Remote], As: "nobody"}, cluster.Options{Once: true})

@@ -101,6 +101,7 @@ func TestDecodeRefuses(t *testing.T) {
 		"empty":      {"", "JSON"},
 		"no release": {enc([]byte(`{}`)), "names no release"},
 		"other JSON": {enc([]byte(`{"name": 1, "x": "correct-horse"}`)), "JSON"},
+		"a command":  {enc([]byte(`{"name":"a","chart":{"metadata":{"name":"b","version":"1.0.0 $(id)"}}}`)), "Helm would not take"},
 		"cut":        {enc(whole[:len(whole)/2]), "cut short"},
 		"bomb":       {enc(bomb.Bytes()), "larger than 64 MiB"},
 	} {
