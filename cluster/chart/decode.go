@@ -108,6 +108,15 @@ func decode(data string) (*Release, error) {
 	return r, nil
 }
 
+// decodeOf is decode for the content of a Secret of that name, whose writer could have another release taken for it.
+func decodeOf(secret, data string) (*Release, error) {
+	r, err := decode(data)
+	if err == nil && secretName(r.Name, r.Revision) != secret {
+		return nil, errors.New("it is of another release or revision, by what it says itself")
+	}
+	return r, err
+}
+
 // unpack undoes gzip where there is any: the first releases of Helm 3 had none.
 func unpack(raw []byte) ([]byte, error) {
 	if !bytes.HasPrefix(raw, []byte{0x1f, 0x8b, 0x08}) {

@@ -129,7 +129,7 @@ func read(ctx context.Context, c *cluster.Cluster, namespace, name string) (*Rel
 
 // unpackedRelease is the release that a Secret holds.
 func unpackedRelease(s *cluster.Secret) (*Release, error) {
-	r, err := decode(s.Data[storageKey].Reveal())
+	r, err := decodeOf(s.Name, s.Data[storageKey].Reveal())
 	if err != nil {
 		return nil, fmt.Errorf("the release in Secret %s/%s can't be read: %w", s.Namespace, s.Name, err)
 	}

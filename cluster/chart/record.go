@@ -77,12 +77,9 @@ func fetched(ctx context.Context, c *cluster.Cluster, namespace, secret string) 
 	if err != nil {
 		return nil, nil, &UnreadableError{namespace, secret, errors.New("it is not base64")}
 	}
-	r, err := decode(string(data))
+	r, err := decodeOf(secret, string(data))
 	if err != nil {
 		return nil, nil, &UnreadableError{namespace, secret, err}
-	}
-	if secretName(r.Name, r.Revision) != secret { // whoever can write this Secret would have another release taken away
-		return nil, nil, &UnreadableError{namespace, secret, errors.New("it is of another release or revision, by what it says itself")}
 	}
 	r.Namespace, r.Labels, r.UID, r.Created = namespace, live.GetLabels(), live.GetUID(), live.GetCreationTimestamp().Time
 	return r, live, nil

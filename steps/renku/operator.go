@@ -118,11 +118,15 @@ func operatorQuestions() []steps.Question {
 }
 
 func sourceOfCharts(e steps.Env) (any, string) {
-	from := "where Renku's charts are published"
-	if other, err := e.Peer.Text("chart-repository"); err == nil && other != publicCharts {
-		from += "; Renku's own release has " + cluster.CleanName(other)
+	const public = "where Renku's charts are published"
+	other, err := e.Peer.Text("chart-repository")
+	switch {
+	case err != nil:
+		return publicCharts, public
+	case e.PeerHanded() && other != publicCharts: // another admin chooses no chart that is installed here
+		return publicCharts, public + "; Renku's own release has " + cluster.CleanName(other)
 	}
-	return publicCharts, from // what another admin says, or a Secret, installs nothing here unless it is answered
+	return other, "Renku's own release"
 }
 
 // localVersion is what runs on the local cluster, else what Renku's chart names.
