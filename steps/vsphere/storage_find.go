@@ -161,8 +161,9 @@ func nfsStands(ctx context.Context, e steps.Env) (any, error) {
 			space := c.Annotations["meta.helm.sh/release-namespace"]
 			return p.name != c.Provisioner || space != "" && space != p.Namespace
 		})
-		if len(of) > 0 && class == "" {
+		if len(of) > 0 {
 			fits, class = of, c.Name
+			break
 		}
 	}
 	switch {
