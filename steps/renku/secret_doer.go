@@ -82,7 +82,7 @@ func leadsTo(kubeconfig cluster.Masked, local steps.Facts) (string, error) {
 			as = t.Subject
 		}
 	}
-	return fmt.Sprintf("%s, namespace %s, as %s", cluster.CleanName(k.Server), cluster.CleanName(k.Namespace), cluster.CleanName(as)), nil
+	return fmt.Sprintf("it leads to %s, namespace %s, as %s", cluster.CleanName(k.Server), cluster.CleanName(k.Namespace), cluster.CleanName(as)), nil
 }
 
 // Do saves a value that is to be taken over, then applies.
