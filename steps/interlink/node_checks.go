@@ -82,18 +82,38 @@ func virtualNode(ctx context.Context, e steps.Env) (any, error) {
 	return nodes[0].Name, nil
 }
 
-// kubeletNamespace is where the Deployment is that the virtual node comes from.
-func kubeletNamespace(ctx context.Context, e steps.Env) (any, error) {
+// kubeletNamespaces are where Deployments stand that the virtual node may come from.
+func kubeletNamespaces(ctx context.Context, e steps.Env) ([]string, error) {
 	found, err := check.List[appsv1.Deployment](ctx, e.Cluster, check.Deployments, "", cluster.Selector{Labels: "app=" + nodeName(e)})
 	if err != nil {
 		return nil, err
 	}
+	var out []string
 	for _, d := range found {
 		if d.Name == vkDeployment(e) {
-			return d.Namespace, nil
+			out = append(out, d.Namespace)
 		}
 	}
-	return nil, steps.Absent("there is no Deployment %s", vkDeployment(e))
+	return out, nil
+}
+
+// kubeletNamespace is where the Deployment is that the virtual node comes from. Whoever has a namespace can make
+// another: of several it is none.
+func kubeletNamespace(ctx context.Context, e steps.Env) (any, error) {
+	switch in, err := kubeletNamespaces(ctx, e); {
+	case err != nil:
+		return nil, err
+	case len(in) == 0:
+		return nil, steps.Absent("there is no Deployment %s", vkDeployment(e))
+	case len(in) > 1:
+		return nil, steps.Absent("%s", severalKubelets(e, in))
+	default:
+		return in[0], nil
+	}
+}
+
+func severalKubelets(e steps.Env, in []string) string {
+	return fmt.Sprintf("Deployment %s stands in %s", vkDeployment(e), some(in))
 }
 
 func nodeReady(ctx context.Context, e steps.Env) steps.Result {

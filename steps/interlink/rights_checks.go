@@ -3,6 +3,7 @@ package interlink
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -60,10 +61,16 @@ func missingFor(ctx context.Context, e steps.Env, who cluster.User, hoped bool, 
 
 func kubeletMints(ctx context.Context, e steps.Env) steps.Result {
 	ns := workloadNamespace(e)
-	lacks, err := missingFor(ctx, e, vkPerson(e), true, tokensIn(ns),
+	acts := cluster.Right{Verb: "patch", Resource: "nodes", Subresource: "status"} // no tenant's account may
+	lacks, err := missingFor(ctx, e, vkPerson(e), true, acts, tokensIn(ns),
 		cluster.Right{Verb: "get", Resource: "configmaps", Namespace: ns}, cluster.Right{Verb: "get", Resource: "pods", Namespace: ns})
 	if err != nil {
 		return steps.Unseen(err)
+	}
+	if slices.Contains(lacks, acts.String()) {
+		return steps.Failed(fmt.Sprintf("%s may not %s: it is no virtual kubelet, and is to get no tokens", vkUser(e), acts),
+			fmt.Sprintf("answer vk.namespace with the one where InterLink's chart is installed: %s get deployments -A -l app=%s",
+				e.Kubectl(), nodeName(e)))
 	}
 	if len(lacks) > 0 {
 		return steps.Failed(fmt.Sprintf("%s may not %s: jobs get an empty token", vkUser(e), strings.Join(lacks, ", not ")), grantTokens(e, ns))

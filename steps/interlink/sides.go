@@ -77,10 +77,11 @@ func nodeDefault(e steps.Env) (any, string) {
 }
 
 func namespaceDefault(e steps.Env) (any, string) {
-	if name, err := e.Own.Text("virtual-kubelet"); err == nil {
+	name, err := e.Own.Text("virtual-kubelet")
+	if err == nil {
 		return name, "where the virtual kubelet's Deployment is"
 	}
-	return "interlink", "the published guide"
+	return "interlink", "the published guide; " + err.Error()
 }
 
 func checkJobHours(v string) error {
@@ -115,8 +116,14 @@ func adoptNode(ctx context.Context, e steps.Env) (any, string, error) {
 }
 
 func adoptKubelet(ctx context.Context, e steps.Env) (any, string, error) {
-	name, err := kubeletNamespace(ctx, e)
-	return adoptedFact(name, err, fmt.Sprintf("where Deployment %s is", vkDeployment(e)))
+	in, err := kubeletNamespaces(ctx, e)
+	switch {
+	case err != nil || len(in) == 0:
+		return nil, "", err
+	case len(in) > 1:
+		return nil, "", fmt.Errorf("%s: answer vk.namespace with InterLink's", severalKubelets(e, in))
+	}
+	return in[0], fmt.Sprintf("where Deployment %s is", vkDeployment(e)), nil
 }
 
 // adoptedFact is what was found; nothing where there is nothing to find.
