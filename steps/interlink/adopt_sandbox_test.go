@@ -30,7 +30,8 @@ func answered(t *testing.T, s *steps.Session) map[string]string {
 	return out
 }
 
-// A set-up whose link file is lost is found again, with the answers that made it.
+// A set-up whose link file is lost is found again, with the answers that made it. Which image tokens pass
+// through, and whether pods take ports of nodes, is asked.
 func TestVerifyASetUpIsFoundAgain(t *testing.T) {
 	setUps := map[string]map[string]any{
 		"as-it-comes": {"exposure.type": "LoadBalancer"},
@@ -45,7 +46,13 @@ func TestVerifyASetUpIsFoundAgain(t *testing.T) {
 		given := stepstest.Given(t, box, interlink.Guide(), setUps[name])
 		made := stepstest.Open(t, box, interlink.Guide(), assets, name, given)
 		takeOver(t, made)
-		found := stepstest.Open(t, box, interlink.Guide(), assets, name, nil)
+		asked := map[string]any{}
+		for _, key := range []string{"exposure.image", "exposure.type"} {
+			if v, is := setUps[name][key]; is && v != "LoadBalancer" && v != "NodePort" {
+				asked[key] = v
+			}
+		}
+		found := stepstest.Open(t, box, interlink.Guide(), assets, name, asked)
 		if _, err := found.Adopt(t.Context()); err != nil {
 			t.Fatal(err)
 		}

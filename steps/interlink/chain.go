@@ -43,13 +43,9 @@ func pathsOf(i *networkingv1.Ingress) []networkingv1.HTTPIngressPath {
 	return out
 }
 
-// anyChain is the published guide's Ingress, wherever it stands; nil: nowhere.
-func anyChain(ctx context.Context, e steps.Env) (*networkingv1.Ingress, error) {
-	return chainIn(ctx, e, "")
-}
-
-func chainIn(ctx context.Context, e steps.Env, namespace string) (*networkingv1.Ingress, error) {
-	all, err := check.List[networkingv1.Ingress](ctx, e.Cluster, ingresses, namespace, cluster.Selector{})
+// chain is the published guide's Ingress in the endpoint's namespace.
+func chain(ctx context.Context, e steps.Env) (*networkingv1.Ingress, error) {
+	all, err := check.List[networkingv1.Ingress](ctx, e.Cluster, ingresses, space(e), cluster.Selector{})
 	if err != nil {
 		return nil, err
 	}
@@ -58,16 +54,7 @@ func chainIn(ctx context.Context, e steps.Env, namespace string) (*networkingv1.
 			return i, nil
 		}
 	}
-	return nil, nil
-}
-
-// chain is the published guide's Ingress in the endpoint's namespace.
-func chain(ctx context.Context, e steps.Env) (*networkingv1.Ingress, error) {
-	i, err := chainIn(ctx, e, space(e))
-	if err == nil && i == nil {
-		err = steps.Absent("no Ingress in %s leads to the API", space(e))
-	}
-	return i, err
+	return nil, steps.Absent("no Ingress in %s leads to the API", space(e))
 }
 
 func learnChainAddress(ctx context.Context, e steps.Env) (any, error) {

@@ -75,7 +75,7 @@ func exposure() steps.Step {
 			{
 				Key: "exposure.image", Title: "Image of the proxy", Kind: steps.Text, NotFromPeer: true, When: in(byProxy), Adopt: adoptImage, Check: checkImage,
 				Help:    "nginx that runs without root's rights; name a copy of it where nodes pull from a registry of the site.",
-				Default: steps.Fixed("docker.io/nginxinc/nginx-unprivileged:1.28-alpine", "upstream"),
+				Default: steps.Fixed(proxyImage, "upstream"),
 			},
 		},
 		Facts: exposureFacts(),

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"net/netip"
 	"net/url"
@@ -15,6 +16,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"carrick/cluster"
 	"carrick/steps"
@@ -170,57 +172,158 @@ func adoptPort(_ context.Context, e steps.Env) (any, string, error) {
 	return port, inConfig, nil
 }
 
-// theProxy is the Service of a proxy that carrick made, wherever it stands.
-func theProxy(ctx context.Context, e steps.Env) (*corev1.Service, error) {
-	all, err := check.List[corev1.Service](ctx, e.Cluster, check.Services, "", cluster.Selector{Fields: "metadata.name=" + proxyName})
-	if err != nil || len(all) == 0 {
-		return nil, err
+// candidates are the Services of proxies, or the Ingresses of the published guide's chain, by how far they are
+// believed: what is taken on decides where jobs' tokens go, and whoever has a namespace can make either in it, with
+// carrick's marks.
+type candidates struct {
+	mine   []*unstructured.Unstructured // this link has created them, by the inventory
+	here   []*unstructured.Unstructured // they stand where the endpoint is to be
+	others []*unstructured.Unstructured // another link of carrick's has created them, by its inventory
+	unsure []*unstructured.Unstructured
+}
+
+func sift(ctx context.Context, e steps.Env, all []*unstructured.Unstructured, here ...string) (candidates, error) {
+	var c candidates
+	for _, o := range all {
+		by, err := e.Creator(ctx, o)
+		if err != nil {
+			return c, err
+		}
+		in := &c.unsure
+		switch {
+		case by == e.Link:
+			in = &c.mine
+		case slices.Contains(here, o.GetNamespace()):
+			in = &c.here
+		case by != "":
+			in = &c.others
+		}
+		*in = append(*in, o)
 	}
-	return all[0], nil
+	return c, nil
+}
+
+// best are those that are believed most; of several, an answer says which is meant.
+func (c candidates) best() []*unstructured.Unstructured {
+	for _, some := range [][]*unstructured.Unstructured{c.mine, c.here, c.others} {
+		if len(some) > 0 {
+			return some
+		}
+	}
+	return nil
+}
+
+func namesOf(all []*unstructured.Unstructured) string {
+	var out []string
+	for _, o := range all {
+		out = append(out, o.GetKind()+" "+o.GetNamespace()+"/"+o.GetName())
+	}
+	slices.Sort(out)
+	return cluster.Clean(some(out))
+}
+
+// whichNamespace is the error where nothing that is believed stands, or too much.
+func whichNamespace(said string, all []*unstructured.Unstructured) error {
+	const how = "if it is what jobs reach the API through, adopt again with --force --answer exposure.namespace="
+	return fmt.Errorf("%s %s: %s%s", namesOf(all), said, how, cmp.Or(onlyIn(all), "NAMESPACE"))
+}
+
+const notCarricks = "may be anybody's, as carrick has not created it"
+
+// theProxies are the Services of proxies as carrick makes them.
+func theProxies(ctx context.Context, e steps.Env) (candidates, error) {
+	all, err := e.Cluster.List(ctx, check.Services, "", cluster.Selector{Fields: "metadata.name=" + proxyName})
+	if err != nil {
+		return candidates{}, err
+	}
+	return sift(ctx, e, all, space(e))
+}
+
+// theChains are the published guide's Ingresses.
+func theChains(ctx context.Context, e steps.Env) (candidates, error) {
+	all, err := e.Cluster.List(ctx, ingresses, "", cluster.Selector{})
+	if err != nil {
+		return candidates{}, err
+	}
+	var lead []*unstructured.Unstructured
+	for _, o := range all {
+		if i, err := check.As[networkingv1.Ingress](o); err == nil && leadsToAPI(i) {
+			lead = append(lead, o)
+		}
+	}
+	return sift(ctx, e, lead, space(e), ingressNamespace)
 }
 
 func adoptMode(ctx context.Context, e steps.Env) (any, string, error) {
-	s, err := theProxy(ctx, e)
+	proxies, err := theProxies(ctx, e)
 	if err != nil {
 		return nil, "", err
 	}
-	if s != nil {
-		return byProxy, "Service " + s.Namespace + "/" + s.Name, nil
+	if found := proxies.best(); len(found) > 0 {
+		return byProxy, namesOf(found), nil
 	}
-	c, err := anyChain(ctx, e)
+	chains, err := theChains(ctx, e)
 	if err != nil {
 		return nil, "", err
 	}
-	if c != nil {
-		return byIngress, "Ingress " + c.Namespace + "/" + c.Name, nil
+	if found := chains.best(); len(found) > 0 {
+		return byIngress, namesOf(found), nil
 	}
 	address, port, err := adoptedConfig(e)
-	if err != nil || address == "" {
+	if err != nil {
 		return nil, "", err
 	}
 	if host, p, err := splitURL(e.Cluster.Server()); err == nil && net.JoinHostPort(host, p) == net.JoinHostPort(address, port) {
 		return byServer, inConfig + ": it is the API server's own address", nil
 	}
+	if unsure := slices.Concat(proxies.unsure, chains.unsure); len(unsure) > 0 {
+		return nil, "", whichNamespace(notCarricks, unsure)
+	}
 	return nil, "", nil
 }
 
 func adoptEndpointNamespace(ctx context.Context, e steps.Env) (any, string, error) {
-	s, err := theProxy(ctx, e)
+	look := theProxies
+	if mode(e) == byIngress {
+		look = theChains
+	}
+	c, err := look(ctx, e)
 	if err != nil {
 		return nil, "", err
 	}
-	if s != nil {
-		return s.Namespace, "Service " + proxyName, nil
+	found := c.best()
+	switch {
+	case len(found) > 0 && onlyIn(found) != "":
+		return onlyIn(found), namesOf(found), nil
+	case len(found) > 0:
+		return nil, "", whichNamespace("are more than one", found)
+	case len(c.unsure) > 0:
+		return nil, "", whichNamespace(notCarricks, c.unsure)
 	}
-	c, err := anyChain(ctx, e)
-	if err != nil || c == nil {
-		return nil, "", err
+	return nil, "", nil
+}
+
+// onlyIn is the one namespace in which all of them stand; "": there are several.
+func onlyIn(all []*unstructured.Unstructured) string {
+	for _, o := range all[1:] {
+		if o.GetNamespace() != all[0].GetNamespace() {
+			return ""
+		}
 	}
-	return c.Namespace, "Ingress " + c.Name, nil
+	return all[0].GetNamespace()
+}
+
+// proxyService is the proxy's Service in the endpoint's namespace; nil: it has none.
+func proxyService(ctx context.Context, e steps.Env) (*corev1.Service, error) {
+	s, err := check.Get[corev1.Service](ctx, e.Cluster, check.Services, space(e), proxyName)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	return s, err
 }
 
 func adoptType(ctx context.Context, e steps.Env) (any, string, error) {
-	s, err := theProxy(ctx, e)
+	s, err := proxyService(ctx, e)
 	if err != nil || s == nil {
 		return nil, "", err
 	}
@@ -230,11 +333,13 @@ func adoptType(ctx context.Context, e steps.Env) (any, string, error) {
 	case corev1.ServiceTypeNodePort:
 		return asNodePort, "Service " + proxyName, nil
 	}
-	return asHostPort, "Service " + proxyName + " has no port outside", nil
+	// it would open the namespace to privileged pods, which nobody who can write the Service may decide
+	return nil, "", fmt.Errorf("Service %s/%s opens no port: if its pods take one of a node, answer exposure.type with %s",
+		s.Namespace, proxyName, asHostPort)
 }
 
 func adoptSources(ctx context.Context, e steps.Env) (any, string, error) {
-	s, err := theProxy(ctx, e)
+	s, err := proxyService(ctx, e)
 	if err != nil || s == nil {
 		return nil, "", err
 	}
@@ -264,17 +369,20 @@ func fencedTo(p *networkingv1.NetworkPolicy) []string {
 	return out
 }
 
+// adoptImage takes on no image that is another than carrick's: tokens pass through what it runs, and whoever can write
+// the Deployment names it.
 func adoptImage(ctx context.Context, e steps.Env) (any, string, error) {
-	s, err := theProxy(ctx, e)
-	if err != nil || s == nil {
-		return nil, "", err
-	}
-	d, err := check.Get[appsv1.Deployment](ctx, e.Cluster, check.Deployments, s.Namespace, proxyName)
+	d, err := check.Get[appsv1.Deployment](ctx, e.Cluster, check.Deployments, space(e), proxyName)
 	if apierrors.IsNotFound(err) {
 		return nil, "", nil
 	}
 	if err != nil || len(d.Spec.Template.Spec.Containers) == 0 {
 		return nil, "", err
 	}
-	return d.Spec.Template.Spec.Containers[0].Image, "Deployment " + proxyName, nil
+	image := d.Spec.Template.Spec.Containers[0].Image
+	if image != proxyImage {
+		return nil, "", fmt.Errorf("Deployment %s/%s runs %s: answer exposure.image with it if tokens may pass through it",
+			d.Namespace, proxyName, cluster.Clean(image))
+	}
+	return image, "Deployment " + proxyName, nil
 }

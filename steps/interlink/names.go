@@ -20,5 +20,6 @@ const (
 	certSecret = "web-ssl-kubernetes-api"       // the endpoint's certificate
 	caSecret   = "interlink-api-root-ca-secret" // the CA that signs it
 
+	proxyImage   = "docker.io/nginxinc/nginx-unprivileged:1.28-alpine"
 	proxyListens = 60443 // in the pod, whatever the port outside
 )

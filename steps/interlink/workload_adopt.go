@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
 
@@ -16,21 +16,32 @@ import (
 
 var rolesKind = schema.GroupVersionResource{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "roles"}
 
-// askedOf is the ConfigMap of what was asked for this link, wherever it stands;
-// nil: nothing was.
-func askedOf(ctx context.Context, e steps.Env) (*corev1.ConfigMap, error) {
-	all, err := check.List[corev1.ConfigMap](ctx, e.Cluster, check.ConfigMaps, "", cluster.Selector{Fields: "metadata.name=" + recordName(e, "asked")})
-	if err != nil || len(all) == 0 {
+// mine is what this link has created under a name, wherever it stands; nil: nothing. Anybody can make such an object,
+// with carrick's marks, in a namespace of theirs.
+func mine(
+	ctx context.Context, e steps.Env, at schema.GroupVersionResource, name string,
+) (*unstructured.Unstructured, error) {
+	all, err := e.Cluster.List(ctx, at, "", cluster.Selector{Fields: "metadata.name=" + name})
+	if err != nil {
 		return nil, err
 	}
-	return all[0], nil
+	c, err := sift(ctx, e, all)
+	if err != nil || len(c.mine) == 0 {
+		return nil, err
+	}
+	return c.mine[0], nil
 }
 
-// adoptWorkload is the namespace or the ServiceAccount as which something was asked.
+// adoptWorkload is the namespace or the ServiceAccount as which something was asked. What it is asked as stands beside
+// what came of it: the record says no other namespace than its own.
 func adoptWorkload(account bool) func(context.Context, steps.Env) (any, string, error) {
 	return func(ctx context.Context, e steps.Env) (any, string, error) {
-		m, err := askedOf(ctx, e)
-		if err != nil || m == nil {
+		o, err := mine(ctx, e, check.ConfigMaps, recordName(e, "asked"))
+		if err != nil || o == nil {
+			return nil, "", err
+		}
+		m, err := check.As[corev1.ConfigMap](o)
+		if err != nil {
 			return nil, "", err
 		}
 		var r asked
@@ -38,7 +49,7 @@ func adoptWorkload(account bool) func(context.Context, steps.Env) (any, string, 
 			return nil, "", nil // a check says what is wrong with it
 		}
 		who := strings.Split(r.Account, ":")
-		if len(who) != 4 {
+		if len(who) != 4 || who[2] != m.Namespace {
 			return nil, "", nil
 		}
 		if account {
@@ -50,9 +61,9 @@ func adoptWorkload(account bool) func(context.Context, steps.Env) (any, string, 
 
 // adoptArgo tells whether the Role for Argo stands.
 func adoptArgo(ctx context.Context, e steps.Env) (any, string, error) {
-	all, err := check.List[rbacv1.Role](ctx, e.Cluster, rolesKind, "", cluster.Selector{Fields: "metadata.name=" + recordName(e, "argo")})
-	if err != nil || len(all) == 0 {
+	r, err := mine(ctx, e, rolesKind, recordName(e, "argo"))
+	if err != nil || r == nil {
 		return nil, "", err
 	}
-	return true, "Role " + all[0].Namespace + "/" + all[0].Name, nil
+	return true, "Role " + r.GetNamespace() + "/" + r.GetName(), nil
 }
