@@ -6,5 +6,7 @@ import "io/fs"
 
 func ownerOf(fs.FileInfo) (uid, gid int) { return -1, -1 }
 
+func numberOf(fs.FileInfo) string { return "" }
+
 // fillable leaves it to the write itself.
 func fillable(string) error { return nil }

@@ -3,6 +3,7 @@
 package cluster
 
 import (
+	"fmt"
 	"io/fs"
 	"syscall"
 )
@@ -12,6 +13,15 @@ func ownerOf(info fs.FileInfo) (uid, gid int) {
 		return int(stat.Uid), int(stat.Gid)
 	}
 	return -1, -1
+}
+
+// numberOf is the number of a file on its file system. That of the file system is none to go by: a share has another
+// one each time that it is mounted.
+func numberOf(info fs.FileInfo) string {
+	if stat, ok := info.Sys().(*syscall.Stat_t); ok {
+		return fmt.Sprint(stat.Ino)
+	}
+	return ""
 }
 
 // fillable says why this process may not put files into a folder.

@@ -20,6 +20,9 @@ type Command struct {
 	UndoRun []string      // takes it back; nil: nothing does
 	Stays   string        // of one that nothing takes back: what an undo says of it while it is done
 	Within  time.Duration // how long it may take; 0: one minute
+
+	may func(Env) error                            // why it may not be done on a machine; nil: nothing stands against it
+	by  func(context.Context, Env, []string) error // does what a line says; nil: it is run
 }
 
 // commandWithin is how long a command may take that does not say.
@@ -54,7 +57,11 @@ func (c Command) item(ctx context.Context, env Env) (Item, error) {
 	} else if done {
 		return Item{Verb: Leave, What: line, Hash: it.Hash, Note: "is done already"}, nil
 	}
-	if err := cmp.Or(env.Host.MayWrite(recordPath(env)), mayList(ctx, env)); err != nil {
+	err = cmp.Or(env.Host.MayWrite(recordPath(env)), mayList(ctx, env))
+	if err == nil && c.may != nil && !env.Host.IsFolder() {
+		err = c.may(env)
+	}
+	if err != nil {
 		it.Refused, it.Note = true, whyRefused(env, err)
 	}
 	return it, nil
@@ -111,6 +118,9 @@ func (c Command) runNow(ctx context.Context, env Env, rec record) error {
 }
 
 func (c Command) run(ctx context.Context, env Env, line []string) error {
+	if c.by != nil {
+		return c.by(ctx, env, line)
+	}
 	within := c.Within
 	if within == 0 {
 		within = commandWithin
@@ -158,10 +168,13 @@ func (c Command) undoItem(ctx context.Context, env Env) (Item, bool, error) {
 		it.Verb, it.What, it.Note = Delete, recordPath(env), "what "+commandLine(rec.Run)+" did stays; "+leftover
 	default:
 		done, err := c.done(ctx, env, true)
-		if err != nil {
+		switch {
+		case errors.As(err, new(*cluster.FolderError)):
+			it.Verb, it.What = Delete, recordPath(env)
+			it.Note = fmt.Sprintf("what %s did stays (%s); %s", commandLine(rec.Run), cluster.Explain(err), leftover)
+		case err != nil:
 			return it, false, err
-		}
-		if !done {
+		case !done:
 			it.Verb, it.What, it.Note = Delete, recordPath(env), "what "+commandLine(rec.Run)+" did is not so any more; "+leftover
 		}
 	}

@@ -34,6 +34,7 @@ type record struct {
 	Run   []string `json:"run,omitempty"` // of a Command
 	Title string   `json:"title,omitempty"`
 	Ran   bool     `json:"ran,omitempty"`
+	ID    string   `json:"id,omitempty"` // of the folder that a CloseFolder closed; BeforeMode is what it had
 
 	Order int `json:"order"` // of the action in its guide
 }

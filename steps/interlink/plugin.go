@@ -60,7 +60,10 @@ func plugin() steps.Step {
 		},
 		Actions: []steps.Action{
 			{Name: "plugin-exports", Title: "Have the plugin mount tokens and CA", On: steps.Remote, Doer: pluginConfigFile{}},
-			{Name: "plugin-closed", Title: "Close the plugin's data folder to others", On: steps.Remote, When: readableData, Doer: atRun(closeData)},
+			{
+				Name: "plugin-closed", Title: "Close the plugin's data folder to others", On: steps.Remote, When: readableData,
+				Doer: steps.CloseFolder{Title: "keeps other users of the compute nodes from the tokens in it", Path: dataFolder},
+			},
 			{
 				Name: "plugin-restart", Title: "Restart the plugin", On: steps.Remote,
 				When: func(e steps.Env) bool { return e.Answers.Text("plugin.unit") != "" }, Doer: atRun(restartPlugin),

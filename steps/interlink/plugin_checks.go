@@ -324,5 +324,10 @@ func pluginDataClosed(ctx context.Context, e steps.Env) steps.Result {
 	if e.Host.IsFolder() {
 		return steps.Warned(fmt.Sprintf("%s has mode %04o in the folder that stands for the edge node: if it is so there, other users read the tokens in it", dir, mode), onEdge("chmod 0700 "+steps.Quoted(dir)))
 	}
-	return steps.Failed(fmt.Sprintf("%s has mode %04o: other users read the tokens in it", dir, mode), onEdge("chmod 0700 "+steps.Quoted(dir)))
+	fix := onEdge("chmod 0700 " + steps.Quoted(dir))
+	var others *cluster.FolderError // they lead root to a folder of their choice
+	if _, err := e.Host.Folder(dir); errors.As(err, &others) {
+		fix = others.Error()
+	}
+	return steps.Failed(fmt.Sprintf("%s has mode %04o: other users read the tokens in it", dir, mode), fix)
 }

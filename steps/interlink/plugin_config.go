@@ -275,19 +275,3 @@ func restartPlugin(_ context.Context, e steps.Env) (steps.Command, error) {
 		},
 	}, nil
 }
-
-// closeData takes the rights of others from the plugin's data folder. An undo
-// gives back what such a folder usually has.
-func closeData(ctx context.Context, e steps.Env) (steps.Command, error) {
-	dir, err := dataFolder(ctx, e)
-	if err != nil {
-		return steps.Command{}, err
-	}
-	return steps.Command{
-		Title: "keeps other users of the compute nodes from the tokens in it", Run: []string{"chmod", "o-rx", dir}, UndoRun: []string{"chmod", "o+rx", dir},
-		Done: func(ctx context.Context, e steps.Env) (bool, error) {
-			info, err := e.Host.Stat(ctx, dir)
-			return err == nil && info.Mode.Perm()&0o005 == 0, err
-		},
-	}, nil
-}
