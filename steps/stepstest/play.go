@@ -33,8 +33,11 @@ var update = flag.Bool("update", false, "write what was found into the states' w
 // the verdicts with its want section. Then it asks of every check for both
 // directions, of shared checks too: a state in which it holds, and one that
 // makes it fail or warn, or, for what asks whether a side is there, unknown.
+//
+// It runs in parallel with tests on control planes, which mostly wait.
 func Play(t *testing.T, g *steps.Guide, assets fs.FS, dir string) {
 	t.Helper()
+	t.Parallel()
 	names, err := filepath.Glob(filepath.Join(dir, "*.txtar"))
 	if err != nil || len(names) == 0 {
 		t.Fatalf("no states in %s", dir)
