@@ -39,6 +39,9 @@ func (e *StoppedError) Unwrap() error { return e.Err }
 // is not the one that was confirmed, do, wait for the step's checks.
 func (s *Session) Apply(ctx context.Context, p *Plan, o ApplyOptions, say Progress) (err error) {
 	ctx = cluster.WithLooks(ctx, s.looks)
+	if err := s.keepTaken(ctx); err != nil {
+		return err
+	}
 	deeds, count := s.recording(say)
 	alone := s.apart()
 	defer func() {

@@ -76,8 +76,11 @@ func OpenEnd(l *Link, side Side, g *Guide, access cluster.Access, keys facts.Key
 
 // openHandedEnd is a side that is known by a file of facts alone.
 func openHandedEnd(l *Link, side Side, g *Guide, keys facts.Keys) (End, error) {
-	role, path := g.Sides[side], l.File(l.Side(side).Facts)
-	h, err := OpenHanded(path, l.Side(side).Signer, keys, facts.Expects{Guide: g.Name, Link: l.Name(), Side: string(side), Role: role.Name, Secrets: g.secretFacts(side)})
+	role, spec := g.Sides[side], l.Side(side)
+	path := l.File(spec.Facts)
+	h, err := OpenHanded(path, spec.Signer, keys, facts.Expects{
+		Guide: g.Name, Link: l.Name(), Side: string(side), Role: role.Name, Secrets: g.secretFacts(side), Newest: spec.Taken,
+	})
 	if err != nil {
 		return End{}, err
 	}

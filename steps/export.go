@@ -55,10 +55,13 @@ type ExportedAction struct {
 
 // Export says what the link would make that is not there yet, or stands
 // already: the answers and facts decide, not what was applied. It writes
-// nothing. An error is of answers that are missing or of a side that does not
+// nothing but the link file, see keepTaken. An error is of answers that are missing or of a side that does not
 // answer.
 func (s *Session) Export(ctx context.Context) (*Export, error) {
 	ctx = cluster.WithLooks(ctx, s.looks)
+	if err := s.keepTaken(ctx); err != nil {
+		return nil, err
+	}
 	out := &Export{}
 	for _, j := range s.jobs(ctx, Scope{}) {
 		a, wanted, err := s.exportJob(ctx, j)

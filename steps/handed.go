@@ -22,7 +22,7 @@ type Handed struct {
 
 	host *cluster.Host // the file's folder
 	keys facts.Keys
-	want facts.Expects
+	want facts.Expects                         // but for Now; mu guards Newest
 	own  func(context.Context) (string, error) // UID of the cluster that reads it; nil: a host
 
 	signer atomic.Pointer[string] // fingerprint of the key that has to sign the file; nil: not confirmed yet
@@ -93,6 +93,9 @@ func (h *Handed) read(ctx context.Context) (*facts.File, error) {
 	}
 	if err := h.file.Fits(want); err != nil {
 		return nil, &FileError{Path: h.Path, Problem: err.Error()}
+	}
+	if h.signer.Load() != nil && h.file.Taken.After(h.want.Newest) {
+		h.want.Newest = h.file.Taken
 	}
 	cluster.Expires(ctx, h.file.Until)
 	return h.file, nil

@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/google/renameio/v2"
 	"go.yaml.in/yaml/v3"
@@ -46,6 +47,7 @@ type EndSpec struct {
 	Host       *HostSpec `yaml:"host,omitempty" json:"host,omitempty"`
 	Facts      string    `yaml:"facts,omitempty" json:"facts,omitempty"`
 	Signer     string    `yaml:"signer,omitempty" json:"signer,omitempty"` // fingerprint of the key that signs Facts
+	Taken      time.Time `yaml:"taken,omitempty" json:"taken,omitzero"`    // when the newest Facts that a change used were written
 }
 
 // HostSpec is this machine (root /), or a folder that stands for one.

@@ -52,6 +52,9 @@ func TestLinkFileFaultsHaveTheirPlace(t *testing.T) {
 		"here without a root": {strings.Replace(goodLink, "{context: kind-milan}", "{host: {here: true}}", 1), "l.yaml:5:16: local.host: missing propert"},
 		"signer, no facts":    {strings.Replace(goodLink, "{context: kind-milan}", "{context: x, signer: \"SHA256:"+strings.Repeat("a", 43)+"\"}", 1), "l.yaml:5:9: local: properties 'facts' required"},
 		"no fingerprint":      {strings.Replace(goodLink, "{context: kind-milan}", "{facts: x, signer: alice}", 1), "local.signer: 'alice' does not match pattern"},
+		"taken, no facts":     {strings.Replace(goodLink, "{context: kind-milan}", "{context: x, taken: 2026-03-01T12:00:00Z}", 1), "l.yaml:5:9: local: properties 'facts' required"},
+		"taken is no time":    {strings.Replace(goodLink, "{context: kind-milan}", "{facts: x, taken: tomorrow}", 1), "local.taken: 'tomorrow' does not match pattern"},
+		"taken is no day":     {strings.Replace(goodLink, "{context: kind-milan}", `{facts: x, taken: "2026-13-01T12:00:00Z"}`, 1), "l.yaml"},
 		"here is no yes":      {strings.Replace(goodLink, "{context: kind-milan}", `{host: {root: /h, here: "yes"}}`, 1), "local.host.here: got string, want boolean"},
 		"two faults together": {strings.Replace(goodLink, "30742", "0", 1) + "  what: 1\n", "l.yaml:9:9: answers.what"},
 	} {

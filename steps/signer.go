@@ -3,6 +3,7 @@ package steps
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"carrick/cluster"
 	"carrick/steps/facts"
@@ -61,6 +62,31 @@ func (s *Session) Confirm(signers ...Signer) error {
 		s.ends[signer.Side].Handed.signer.Store(&signer.Fingerprint)
 	}
 	s.wake()
+	return nil
+}
+
+// keepTaken keeps in the link file when the facts files were written that a change is about to use. A later run refuses
+// older ones: what they say may not hold any longer.
+func (s *Session) keepTaken(ctx context.Context) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, side := range Sides {
+		h := s.ends[side].Handed
+		if h == nil || h.signer.Load() == nil {
+			continue
+		}
+		file, err := h.read(ctx)
+		spec := s.link.Side(side)
+		if err != nil || !file.Taken.After(spec.Taken) {
+			continue // a file that is refused is used for nothing
+		}
+		before := spec.Taken
+		spec.Taken = file.Taken
+		if err := s.link.Save(); err != nil {
+			spec.Taken = before
+			return fmt.Errorf("%w; add %s.taken: %s to it, so that older facts files are refused", err, side, file.Taken.Format(time.RFC3339Nano))
+		}
+	}
 	return nil
 }
 

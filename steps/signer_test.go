@@ -194,3 +194,93 @@ func TestASignerIsConfirmedOnce(t *testing.T) {
 		}
 	}
 }
+
+// A facts file that a change used is the oldest that counts from then on, in the session and in later ones.
+func TestAnOlderFactsFileIsRefused(t *testing.T) {
+	g := &Guide{Name: "duo", Sides: map[Side]Role{Local: {Name: "guest", Kind: Host}, Remote: {Name: "house", Kind: Host}}, Steps: []Step{{Name: "one"}}}
+	key := signingKey(t)
+	dir := t.TempDir()
+	path, linkPath := filepath.Join(dir, "theirs.facts"), filepath.Join(dir, "link.yaml")
+	now := time.Now().UTC().Truncate(time.Second)
+	place := func(taken time.Time) {
+		writeSigned(t, path, &facts.File{
+			APIVersion: facts.Version, Kind: facts.Kind, Guide: "duo", Link: "apart", Side: "remote", Role: "house", Taken: taken, Until: now.Add(time.Hour),
+		}, key)
+	}
+	open := func() (*Session, error) {
+		l, err := LoadLink(linkPath, []*Guide{g})
+		if err != nil {
+			t.Fatal(err)
+		}
+		end, err := OpenEnd(l, Remote, g, cluster.Access{}, nil, cluster.Options{})
+		if err != nil {
+			return nil, err
+		}
+		s := NewSession(SessionOptions{Guide: g, Link: l, Ends: map[Side]End{Remote: end, Local: {Absent: "it is left out"}}})
+		t.Cleanup(s.Close)
+		return s, nil
+	}
+	taken := func() time.Time {
+		l, err := LoadLink(linkPath, []*Guide{g})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return l.Remote.Taken
+	}
+	link := "apiVersion: carrick/v1alpha1\nkind: Link\nmetadata: {name: apart}\nguide: duo\nremote: {facts: theirs.facts}\n"
+	if err := os.WriteFile(linkPath, []byte(link), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	place(now.Add(-time.Minute))
+	s, err := open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Apply(t.Context(), &Plan{}, ApplyOptions{}, nil); err != nil || !taken().IsZero() {
+		t.Errorf("a file of an unconfirmed signer counts: %v, %v", taken(), err)
+	}
+	list, err := s.Unconfirmed(t.Context())
+	if err := errors.Join(err, s.Confirm(list...), s.Apply(t.Context(), &Plan{}, ApplyOptions{}, nil)); err != nil {
+		t.Fatal(err)
+	}
+	if !taken().Equal(now.Add(-time.Minute)) {
+		t.Errorf("the link file has %v", taken())
+	}
+
+	place(now)
+	if err := s.HandedFits(t.Context()); err != nil {
+		t.Errorf("a newer file: %v", err)
+	}
+	place(now.Add(-time.Minute))
+	if err := s.HandedFits(t.Context()); err == nil {
+		t.Error("the older file counts in the session that has read a newer one")
+	}
+	if _, err := open(); err != nil {
+		t.Errorf("the file that was used: %v", err)
+	}
+	place(now.Add(-2 * time.Minute))
+	_, err = open()
+	if err == nil {
+		t.Fatal("an older file counts")
+	}
+	for _, want := range []string{
+		path, now.Add(-2 * time.Minute).Format(time.RFC3339), now.Add(-time.Minute).Format(time.RFC3339), "the house's admin to run carrick handover", "delete remote.taken",
+	} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("%v does not say %q", err, want)
+		}
+	}
+
+	// A change that can't keep what it used is not made; the key by hand is as good.
+	place(now)
+	if s, err = open(); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(os.Rename(linkPath, linkPath+".kept"), os.Mkdir(linkPath, 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	err = s.Apply(t.Context(), &Plan{}, ApplyOptions{}, nil)
+	if want := "add remote.taken: " + now.Format(time.RFC3339) + " to it"; err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("%v does not say %q", err, want)
+	}
+}

@@ -120,6 +120,8 @@ func forge(ts *testscript.TestScript, neg bool, args []string) {
 	switch args[1] {
 	case "stale":
 		f.Taken, f.Until = f.Taken.Add(-48*time.Hour), f.Until.Add(-48*time.Hour)
+	case "old":
+		f.Taken = f.Taken.Add(-time.Hour)
 	case "future":
 		f.Taken, f.Until = f.Taken.Add(48*time.Hour), f.Until.Add(48*time.Hour)
 	case "open":

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"regexp"
+	"time"
 
 	"github.com/spf13/pflag"
 	"golang.org/x/term"
@@ -41,7 +42,7 @@ func (k *keyFlags) confirm(l *steps.Link) error {
 	}
 	for _, side := range steps.Sides {
 		if s := l.Side(side); s.Facts != "" && s.Signer != k.signer {
-			s.Signer, k.unsaved = k.signer, true
+			s.Signer, s.Taken, k.unsaved = k.signer, time.Time{}, true
 		}
 	}
 	return nil

@@ -95,7 +95,7 @@ var sideForms = []row{
 	{"{context: NAME}", "a context of the kubeconfig that kubectl would read"},
 	{"{context: NAME, kubeconfig: FILE}", "a context of that file; relative to the link file, ~ is the home folder"},
 	{"{host: {root: /}}", "this machine, where the guide has a host on that side; another root is a folder that stands for one"},
-	{"{facts: FILE, signer: SHA256:…}", "a file of facts that the other admin handed over, and the key that signs it: carrick apply asks once whose key it is and writes signer"},
+	{"{facts: FILE, signer: SHA256:…, taken: TIME}", "a file of facts that the other admin handed over, and the key that signs it: carrick apply asks once whose key it is and writes signer; taken is when the newest file that a change used was written"},
 	{"left out", "nothing: its checks are skips that say so, and apply and undo need --side"},
 }
 

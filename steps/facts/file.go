@@ -125,6 +125,7 @@ type Expects struct {
 	Cluster     string   // UID of the reader's own cluster; "": not known
 	Secrets     []string // names of facts that belong into the seal
 	Now         time.Time
+	Newest      time.Time // when the newest file that was used before was written; zero: none was
 }
 
 // MaxLife is how long a file can be valid. Its writer can't extend that: a reader refuses a file with a longer life.
@@ -153,6 +154,10 @@ func (f *File) Fits(x Expects) error {
 			f.Taken.Format(time.RFC3339), f.Until.Format(time.RFC3339), MaxLife/(24*time.Hour))
 	case x.Now.After(f.Until):
 		return fmt.Errorf("is stale: written %s, good until %s; ask its writer to run carrick handover again", f.Taken.Format(time.RFC3339), f.Until.Format(time.RFC3339))
+	case f.Taken.Before(x.Newest):
+		return fmt.Errorf("is older than the file that was used last: written %s, that one %s; ask the %s's admin to run carrick handover again. "+
+			"If their clock was wrong then, delete %s.taken from the link file and run carrick again",
+			f.Taken.Format(time.RFC3339), x.Newest.Format(time.RFC3339), x.Role, x.Side)
 	}
 	return nil
 }

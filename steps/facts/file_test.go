@@ -102,8 +102,11 @@ func TestWhatIsRefused(t *testing.T) {
 
 func TestAForeignOrStaleFileDoesNotFit(t *testing.T) {
 	good := facts.Expects{Guide: "liqo", Link: "milan-rome", Side: "remote", Role: "provider", Cluster: "a1", Now: taken.Add(time.Hour)}
-	if err := file().Fits(good); err != nil {
-		t.Fatal(err)
+	for _, newest := range []time.Time{{}, taken.Add(-time.Second), taken} {
+		good.Newest = newest
+		if err := file().Fits(good); err != nil {
+			t.Fatal(err)
+		}
 	}
 	for want, change := range map[string]func(*facts.Expects){
 		"of guide liqo":    func(x *facts.Expects) { x.Guide = "renku" },
@@ -111,6 +114,7 @@ func TestAForeignOrStaleFileDoesNotFit(t *testing.T) {
 		"of the provider":  func(x *facts.Expects) { x.Side, x.Role = "local", "consumer" },
 		"very cluster":     func(x *facts.Expects) { x.Cluster = "b1" },
 		"is stale":         func(x *facts.Expects) { x.Now = taken.Add(25 * time.Hour) },
+		"is older than":    func(x *facts.Expects) { x.Newest = taken.Add(time.Second) },
 		"clocks is wrong":  func(x *facts.Expects) { x.Now = taken.Add(-time.Hour) },
 	} {
 		x := good
