@@ -2,9 +2,15 @@ package renku_test
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
+	"time"
 
+	"carrick/cluster"
 	"carrick/steps"
+	"carrick/steps/facts"
 	"carrick/steps/renku"
 	"carrick/steps/stepstest"
 )
@@ -62,4 +68,75 @@ func TestWithoutAReleaseTheRestIsAskedFor(t *testing.T) {
 			}
 		}
 	}
+}
+
+// A DaemonSet of csi-rclone's name in a tenant's namespace does not choose the namespace of the driver, which becomes
+// privileged.
+func TestATenantDoesNotChooseTheDriversNamespace(t *testing.T) {
+	const forged = `
+apiVersion: apps/v1
+kind: DaemonSet
+metadata:
+  name: csi-rclone-nodeplugin
+  namespace: a-tenant
+  labels: {app.kubernetes.io/name: csi-rclone, helm.sh/chart: csi-rclone-0.1.0, carrick/link.test: driver}
+  annotations: {meta.helm.sh/release-name: forged, meta.helm.sh/release-namespace: a-tenant}
+spec:
+  template: {spec: {containers: [{name: rclone, image: "renku/csi-rclone:0.1.0"}]}}
+`
+	const installed = `
+apiVersion: apps/v1
+kind: DaemonSet
+metadata: {name: csi-rclone-nodeplugin, namespace: csi-rclone}
+$delete: true
+---`
+	for name, remote := range map[string]string{"beside the driver": forged, "alone": installed + forged} {
+		s := stepstest.StandWith(t, renku.Guide(), assets, "testdata", "healthy", "-- remote --"+remote)
+		for _, a := range s.Answers(t.Context(), s.Guide().Step("operator")) {
+			if a.Question.Key == "driver.namespace" && a.Value != "csi-rclone" {
+				t.Errorf("%s: the driver's namespace is %v, from %s", name, a.Value, a.From)
+			}
+		}
+	}
+}
+
+// Another admin's facts file does not choose where the charts come from that are installed here.
+func TestAFactsFileDoesNotChooseTheCharts(t *testing.T) {
+	g := renku.Guide()
+	key, _, err := facts.NewKey()
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := time.Now()
+	text, err := (&facts.File{
+		APIVersion: facts.Version, Kind: facts.Kind, Guide: g.Name, Link: "apart", Side: "local", Role: g.Sides[steps.Local].Name, Taken: now, Until: now.Add(time.Hour),
+		Facts: map[string]any{"chart-repository": "https://charts.example.org"}, Answers: map[string]any{"charts.source": "https://charts.example.org"},
+	}).Encode(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := steps.NewLink(g.Name, "apart")
+	l.Path = filepath.Join(t.TempDir(), "link.yaml")
+	l.Local = steps.EndSpec{Facts: "theirs.facts", Signer: key.Fingerprint()}
+	if err := os.WriteFile(l.File(l.Local.Facts), text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	end, err := steps.OpenEnd(l, steps.Local, g, cluster.Access{}, nil, cluster.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := steps.NewSession(steps.SessionOptions{Guide: g, Link: l, Ends: map[steps.Side]steps.End{steps.Local: end}, Assets: assets})
+	t.Cleanup(s.Close)
+	for i := range g.Steps {
+		for _, a := range s.Answers(t.Context(), &g.Steps[i]) {
+			if a.Question.Key != "charts.source" {
+				continue
+			}
+			if a.Value != "https://swissdatasciencecenter.github.io/helm-charts" || !strings.Contains(a.From+a.Proposed, "charts.example.org") {
+				t.Errorf("the charts come from %v, as %s; %s", a.Value, a.From, a.Proposed)
+			}
+			return
+		}
+	}
+	t.Error("no one asks where the charts come from")
 }

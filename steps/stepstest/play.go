@@ -123,6 +123,22 @@ func Stand(t *testing.T, g *steps.Guide, assets fs.FS, dir, name string) *steps.
 	return s
 }
 
+// StandWith is Stand on a state that has no base of its own, with further sections, such as "-- local --" and objects.
+func StandWith(t *testing.T, g *steps.Guide, assets fs.FS, dir, name, sections string) *steps.Session {
+	t.Helper()
+	base, err := os.ReadFile(filepath.Join(dir, name+".txtar"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir = t.TempDir()
+	for file, text := range map[string]string{name: string(base), "with": "-- base --\n" + name + "\n" + sections} {
+		if err := os.WriteFile(filepath.Join(dir, file+".txtar"), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return Stand(t, g, assets, dir, "with")
+}
+
 // open is a session on the fake servers of a state, with more answers than the
 // state's own. The replacer takes out what differs from run to run.
 func open(t *testing.T, g *steps.Guide, assets fs.FS, dir, name string, more map[string]any) (*steps.Session, *state, *strings.Replacer) {
