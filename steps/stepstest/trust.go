@@ -13,13 +13,14 @@ import (
 	"carrick/steps"
 )
 
-// tenantSpace is the namespace of a tenant, who can write in it and nowhere else.
-const tenantSpace = "tenant"
+// tenantSpace is the namespace of a tenant, who can write in it and nowhere else. It comes first in most lists.
+const tenantSpace = "a-tenant"
 
 // forgeable are kinds that a tenant can write, as kubectl names them.
 var forgeable = map[string]string{
 	"ConfigMap": "configmap", "Secret": "secret", "ServiceAccount": "serviceaccount", "Role": "role", "RoleBinding": "rolebinding",
 	"Service": "service", "NetworkPolicy": "networkpolicy", "PersistentVolumeClaim": "persistentvolumeclaim",
+	"Deployment": "deployment", "DaemonSet": "daemonset",
 }
 
 // entered is an object of the link's inventory.
@@ -32,7 +33,7 @@ type entered struct {
 // Trust proves that undo goes by the inventory. A tenant copies what the link created into a namespace of their own, marks,
 // field managers and all, with old values to put back; and whoever can write an object that the link only changed says there
 // that the link created it, and that it had other values, or takes the marks off what the link created. Undo leaves the
-// copies, and all else is as before.
+// copies, and all else is as before. Before the apply and after it, decoys stand in the tenant's namespace, see decoys.
 func (x Proof) Trust(t *testing.T) {
 	t.Parallel()
 	s := x.stage(t)
@@ -40,11 +41,17 @@ func (x Proof) Trust(t *testing.T) {
 		s.box.Run(t, string(side), "", "create", "namespace", tenantSpace)
 		s.box.Cleanup(t, string(side), "delete", "namespace", tenantSpace, "--wait=false")
 	}
+	s.deceived(t, "site")
 	before := s.snapshot(t)
 	s.finish(t, "apply")
 	s.holds(t)
+	for key, text := range s.snapshot(t) {
+		if text != before[key] && forged(text) {
+			t.Errorf("apply took from a tenant's object: %s: %s", key, text)
+		}
+	}
 	tried := 0
-	planted, changed := map[string]string{}, map[steps.Side][]entered{}
+	planted, changed := s.deceived(t, "set-up"), map[steps.Side][]entered{}
 	for _, side := range clusters(x.Guide) {
 		for _, e := range s.inventory(t, side) {
 			if s.plants(t, side, e) {
