@@ -50,7 +50,7 @@ func TestWhatATenantPlantsIsNotAdopted(t *testing.T) {
 	}{
 		{"planted", nil, map[string]string{
 			"exposure.mode": "proxy", "exposure.namespace": "interlink-api", "exposure.type": "LoadBalancer", "exposure.image": image,
-			"vk.namespace": "interlink, not found out: Deployment virtual-node-node stands in a-tenant, interlink", "workload.namespace": "default", "workload.account": "default", "workload.argo": "false",
+			"vk.namespace": "interlink", "workload.namespace": "default", "workload.account": "default", "workload.argo": "false",
 		}},
 		{"planted-alone", nil, map[string]string{
 			"exposure.mode":      "proxy, not found out: Ingress a-tenant/api, Service a-tenant/k8s-api-proxy may be anybody's",

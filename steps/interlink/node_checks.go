@@ -10,6 +10,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/version"
 
@@ -62,17 +63,7 @@ func nodeChecks() []steps.Check {
 // virtualNode is the name of the node that a virtual kubelet of InterLink has
 // made: of several the first.
 func virtualNode(ctx context.Context, e steps.Env) (any, error) {
-	var nodes []*corev1.Node
-	err := check.Together(
-		func() (err error) {
-			nodes, err = check.List[corev1.Node](ctx, e.Cluster, check.Nodes, "", cluster.Selector{Labels: nodeLabel})
-			return err
-		},
-		func() error { // its Deployment is asked for next, and most have the chart's name
-			_, _ = check.List[appsv1.Deployment](ctx, e.Cluster, check.Deployments, "", cluster.Selector{Labels: "app=" + usualNode})
-			return nil
-		},
-	)
+	nodes, err := check.List[corev1.Node](ctx, e.Cluster, check.Nodes, "", cluster.Selector{Labels: nodeLabel})
 	if err != nil {
 		return nil, err
 	}
@@ -82,38 +73,23 @@ func virtualNode(ctx context.Context, e steps.Env) (any, error) {
 	return nodes[0].Name, nil
 }
 
-// kubeletNamespaces are where Deployments stand that the virtual node may come from.
-func kubeletNamespaces(ctx context.Context, e steps.Env) ([]string, error) {
-	found, err := check.List[appsv1.Deployment](ctx, e.Cluster, check.Deployments, "", cluster.Selector{Labels: "app=" + nodeName(e)})
+// kubeletNamespace is the namespace of the ServiceAccount to which the chart's ClusterRoleBinding gives the virtual
+// kubelet's rights: a Deployment of its name is anybody's, and decides here whose configuration is changed.
+func kubeletNamespace(ctx context.Context, e steps.Env) (any, error) {
+	name := nodeName(e) + "-rolebinding"
+	b, err := check.Get[rbacv1.ClusterRoleBinding](ctx, e.Cluster, check.ClusterRoleBindings, "", name)
+	if apierrors.IsNotFound(err) {
+		return nil, steps.Absent("there is no ClusterRoleBinding %s", name)
+	}
 	if err != nil {
 		return nil, err
 	}
-	var out []string
-	for _, d := range found {
-		if d.Name == vkDeployment(e) {
-			out = append(out, d.Namespace)
+	for _, subject := range b.Subjects {
+		if subject.Kind == rbacv1.ServiceAccountKind && subject.Name == nodeName(e) {
+			return subject.Namespace, nil
 		}
 	}
-	return out, nil
-}
-
-// kubeletNamespace is where the Deployment is that the virtual node comes from. Whoever has a namespace can make
-// another: of several it is none.
-func kubeletNamespace(ctx context.Context, e steps.Env) (any, error) {
-	switch in, err := kubeletNamespaces(ctx, e); {
-	case err != nil:
-		return nil, err
-	case len(in) == 0:
-		return nil, steps.Absent("there is no Deployment %s", vkDeployment(e))
-	case len(in) > 1:
-		return nil, steps.Absent("%s", severalKubelets(e, in))
-	default:
-		return in[0], nil
-	}
-}
-
-func severalKubelets(e steps.Env, in []string) string {
-	return fmt.Sprintf("Deployment %s stands in %s", vkDeployment(e), some(in))
+	return nil, steps.Absent("ClusterRoleBinding %s names no ServiceAccount %s", name, nodeName(e))
 }
 
 func nodeReady(ctx context.Context, e steps.Env) steps.Result {

@@ -3,7 +3,6 @@ package interlink
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strconv"
 
@@ -77,11 +76,10 @@ func nodeDefault(e steps.Env) (any, string) {
 }
 
 func namespaceDefault(e steps.Env) (any, string) {
-	name, err := e.Own.Text("virtual-kubelet")
-	if err == nil {
-		return name, "where the virtual kubelet's Deployment is"
+	if name, err := e.Own.Text("virtual-kubelet"); err == nil {
+		return name, "ClusterRoleBinding " + nodeName(e) + "-rolebinding"
 	}
-	return "interlink", "the published guide; " + err.Error()
+	return "interlink", "the published guide"
 }
 
 func checkJobHours(v string) error {
@@ -116,14 +114,8 @@ func adoptNode(ctx context.Context, e steps.Env) (any, string, error) {
 }
 
 func adoptKubelet(ctx context.Context, e steps.Env) (any, string, error) {
-	in, err := kubeletNamespaces(ctx, e)
-	switch {
-	case err != nil || len(in) == 0:
-		return nil, "", err
-	case len(in) > 1:
-		return nil, "", fmt.Errorf("%s: answer vk.namespace with InterLink's", severalKubelets(e, in))
-	}
-	return in[0], fmt.Sprintf("where Deployment %s is", vkDeployment(e)), nil
+	name, err := kubeletNamespace(ctx, e)
+	return adoptedFact(name, err, "ClusterRoleBinding "+nodeName(e)+"-rolebinding")
 }
 
 // adoptedFact is what was found; nothing where there is nothing to find.
