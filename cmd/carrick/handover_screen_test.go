@@ -217,13 +217,13 @@ func TestASignerIsConfirmedByApply(t *testing.T) {
 		cmd.Dir = dir
 		return startOnTerminal(t, cmd, "A=B")
 	}
-	for _, verb := range []string{"apply", "undo"} {
-		p := start(verb, "guest.yaml")
+	for _, command := range [][]string{{"apply", "guest.yaml"}, {"undo", "guest.yaml"}, {"export", "guest.yaml", "exported"}} {
+		p := start(command...)
 		p.wait(`Is this the key of the house's admin\? \[y/N\]`)
 		p.types("\r")
 		p.wait(`not confirmed: nothing was changed`)
 		if code := p.leaves(); code != 2 {
-			t.Errorf("%s: exit code %d", verb, code)
+			t.Errorf("%s: exit code %d", command[0], code)
 		}
 		confirmedIn(t, dir, false)
 	}

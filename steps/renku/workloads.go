@@ -75,19 +75,33 @@ func operatorEnv(d *appsv1.Deployment) map[string]string {
 	return out
 }
 
-// driver is the DaemonSet of csi-rclone, the one in its usual namespace first;
-// nil where there is none.
+// driver is the DaemonSet of csi-rclone, the one in its usual namespace first, then the one beside Renku or its sessions;
+// nil where there is none. One elsewhere, which can be any tenant's, counts where the CSIDriver says that there is one.
 func driver(ctx context.Context, e steps.Env) (*appsv1.DaemonSet, error) {
 	found, err := workloads[appsv1.DaemonSet](ctx, e, check.DaemonSets, rcloneSpace, driverLabels)
 	if err != nil || len(found) == 0 {
 		return nil, err
 	}
+	for _, ns := range []string{rcloneSpace, operatedNamespace(e)} {
+		for _, d := range found {
+			if d.Namespace == ns {
+				return d, nil
+			}
+		}
+	}
+	registered, err := e.Cluster.Get(ctx, check.CSIDrivers, "", rcloneSpace)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
 	for _, d := range found {
-		if d.Namespace == rcloneSpace {
+		if ns := registered.GetAnnotations()["meta.helm.sh/release-namespace"]; ns == "" || d.Namespace == ns {
 			return d, nil
 		}
 	}
-	return found[0], nil
+	return nil, nil
 }
 
 // stands says where a workload is and which Helm release made it.
