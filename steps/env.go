@@ -67,12 +67,21 @@ func (e Env) Sound() error { return e.use.sound() }
 
 type endInfo struct {
 	role, name, config string
-	handed             bool // known by a file of facts alone
+	handed             *Handed // known by a file of facts alone
 }
 
 // PeerHanded tells whether the other side is known by the file alone that its admin
 // handed over.
-func (e Env) PeerHanded() bool { return e.ends[e.Side.Peer()].handed }
+func (e Env) PeerHanded() bool { return e.ends[e.Side.Peer()].handed != nil }
+
+// PeerUnconfirmed says that no one has confirmed yet whose facts file the other side is known by: no key is used with an
+// address out of it, although none is sent there. nil: the signer is confirmed, or there is no such file.
+func (e Env) PeerUnconfirmed() error {
+	if h := e.ends[e.Side.Peer()].handed; h != nil && h.signer.Load() == nil {
+		return h.unconfirmed()
+	}
+	return nil
+}
 
 // SideName is the guide's word for this side: "provider".
 func (e Env) SideName() string { return e.ends[e.Side].role }

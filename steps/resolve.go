@@ -107,7 +107,7 @@ func (r *resolver) env(side Side) Env {
 		use: r.use, inv: &inventoryCache{}, ends: map[Side]endInfo{}, api: func() (*cluster.Web, error) { return r.api(side) }, keep: r.s.keep,
 	}
 	for _, sd := range Sides {
-		e.ends[sd] = endInfo{r.s.guide.Sides[sd].Name, r.s.ends[sd].Name, r.s.ends[sd].Config, r.s.ends[sd].Handed != nil}
+		e.ends[sd] = endInfo{r.s.guide.Sides[sd].Name, r.s.ends[sd].Name, r.s.ends[sd].Config, r.s.ends[sd].Handed}
 	}
 	return e
 }

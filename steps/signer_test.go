@@ -121,6 +121,9 @@ func TestASignerIsConfirmedOnce(t *testing.T) {
 		if err != nil || at != "https://house.example.org" || e.Answers.Text("port") != "7" {
 			t.Errorf("%q, %v", at, err)
 		}
+		if err := e.PeerUnconfirmed(); (err == nil) != (apiErr == nil) {
+			t.Errorf("no key may be used with an address: %v", err)
+		}
 		m, ownErr := e.Own.Masked("kubeconfig")
 		if ownErr == nil && m.Reveal() != "token for https://house.example.org:7" {
 			t.Errorf("the kubeconfig is %q", m.Reveal())

@@ -28,6 +28,9 @@ type tried struct {
 // tunnel is up it doesn't: the other gateway would send here what is meant for
 // this side's.
 func gatewayAnswers(ctx context.Context, e steps.Env) steps.Result {
+	if err := e.PeerUnconfirmed(); err != nil {
+		return steps.Unseen(err)
+	}
 	for _, side := range []struct {
 		name  string
 		facts steps.Facts
