@@ -103,15 +103,25 @@ func (c *Cluster) Create(ctx context.Context, obj *unstructured.Unstructured, ma
 // the API server has agreed: Gone waits. An object that is gone already is nil, another object of the same name is
 // apierrors.IsConflict and stays.
 func (c *Cluster) Delete(ctx context.Context, gvr schema.GroupVersionResource, namespace, name string, uid types.UID) error {
+	return c.DeleteVersion(ctx, gvr, namespace, name, uid, "")
+}
+
+// DeleteVersion is Delete of an object that is still in that version, else it is apierrors.IsConflict; "": in any.
+func (c *Cluster) DeleteVersion(
+	ctx context.Context, gvr schema.GroupVersionResource, namespace, name string, uid types.UID, version string,
+) error {
 	at := location{gvr: gvr, namespace: namespace, name: name}
 	doing := "delete " + at.String()
 	if uid == "" || name == "" {
 		return fmt.Errorf("%s: nothing is deleted without its name and UID", doing)
 	}
-	background := metav1.DeletePropagationBackground
+	background, still := metav1.DeletePropagationBackground, &metav1.Preconditions{UID: &uid}
+	if version != "" {
+		still.ResourceVersion = &version
+	}
 	body, err := json.Marshal(metav1.DeleteOptions{
 		TypeMeta:      metav1.TypeMeta{APIVersion: "v1", Kind: "DeleteOptions"},
-		Preconditions: &metav1.Preconditions{UID: &uid}, PropagationPolicy: &background,
+		Preconditions: still, PropagationPolicy: &background,
 	})
 	if err != nil {
 		return fmt.Errorf("%s: %w", doing, err)

@@ -302,6 +302,25 @@ func TestUndoOfAChartPassesOverWhatIsNoRelease(t *testing.T) {
 	}
 }
 
+// Whoever can write Secrets in the namespace of a release can break its record. Undo leaves the record, and does the rest.
+func TestUndoOfAChartWithABrokenRecord(t *testing.T) {
+	t.Parallel()
+	const ns = "chart-broken"
+	s, box := charting(t, "broken", ns, true, nil, 0)
+	before := around(t, box, ns)
+	stepstest.Apply(t, s)
+	withStored(t, box, ns, func(release map[string]any) { release["manifest"] = "---\nkind: [}\n" })
+	s.Forget()
+	p := stepstest.Undo(t, s)
+	if left := p.Of(steps.Leave); len(left) != 1 || left[0].What != "Release chart-broken/tiny" || !strings.Contains(left[0].Note, "can't be read") {
+		t.Errorf("left are %+v", left)
+	}
+	box.Run(t, clustertest.Remote, "", "-n", ns, "delete", "secret", "sh.helm.release.v1.tiny.v1", "--ignore-not-found")
+	if d := cmp.Diff(before, around(t, box, ns)); d != "" {
+		t.Errorf("undo did not leave things as they were (-before +after):\n%s", d)
+	}
+}
+
 // withHooks puts hooks into the stored release of the small chart.
 func withHooks(t *testing.T, box *clustertest.Sandbox, ns string, hooks ...map[string]any) {
 	t.Helper()

@@ -82,7 +82,9 @@ func (e entry) object() *unstructured.Unstructured {
 type inventory struct {
 	link    string
 	uid     types.UID          // of the ClusterRole; "": it does not exist
+	version string             // of the ClusterRole, as it was read or written last
 	actions map[string][]entry // by action
+	was     map[string][]entry // by action, as of that version
 	notes   map[string]string  // by action
 	unread  error              // why it may not be read; nil: it was
 }
@@ -211,4 +213,37 @@ func (inv *inventory) put(action string, list []entry) {
 		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name), cmp.Compare(a.APIVersion, b.APIVersion))
 	})
 	inv.actions[action] = all
+}
+
+// merge brings what this run has changed since it read an action's entries into those that another run has written
+// meanwhile.
+func merge(was, ours, theirs []entry) []entry {
+	in := func(list []entry, e entry) *entry {
+		if i := slices.IndexFunc(list, e.is); i >= 0 {
+			return &list[i]
+		}
+		return nil
+	}
+	out := &inventory{actions: map[string][]entry{}}
+	for _, e := range theirs {
+		if old := in(was, e); old == nil || in(ours, e) != nil || !sameEntry(*old, e) { // else this run found it gone
+			out.put("", []entry{e})
+		}
+	}
+	for _, e := range ours {
+		if old := in(was, e); old != nil && sameEntry(*old, e) {
+			continue
+		}
+		if other := in(theirs, e); other != nil && (other.UID == e.UID || other.UID == "" || e.UID == "") {
+			if other.UID != e.UID {
+				e.UID = "" // whichever run ends last completes it
+			}
+			e.Created = e.Created || other.Created // each run plans before the other creates
+			if other.Before != nil {
+				e.Before = other.Before
+			}
+		}
+		out.put("", []entry{e})
+	}
+	return out.actions[""]
 }

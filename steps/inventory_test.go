@@ -1,8 +1,10 @@
 package steps
 
 import (
+	"slices"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
 	"carrick/cluster"
@@ -23,5 +25,28 @@ func TestAnInventoryThatCannotBeWrittenIsReadAnew(t *testing.T) {
 	}
 	if env.inv.inv != nil {
 		t.Errorf("it is taken for written: %+v", env.inv.inv.actions)
+	}
+}
+
+// Of two runs each keeps what it has changed, and what one has created stays created.
+func TestMergeOfTwoRuns(t *testing.T) {
+	t.Parallel()
+	e := func(name string, uid types.UID, created bool) entry {
+		return entry{APIVersion: "v1", Kind: "ConfigMap", Namespace: "n", Name: name, UID: uid, Created: created}
+	}
+	list := func(all ...entry) []entry { return all }
+	for name, c := range map[string]struct{ was, ours, theirs, want []entry }{
+		"each adds one":                   {nil, list(e("a", "", true)), list(e("b", "", true)), list(e("a", "", true), e("b", "", true))},
+		"theirs is gone":                  {list(e("a", "1", true)), list(e("a", "1", true), e("b", "", true)), nil, list(e("b", "", true))},
+		"ours is gone":                    {list(e("a", "1", true)), nil, list(e("a", "1", true), e("b", "", true)), list(e("b", "", true))},
+		"ours is gone, theirs is another": {list(e("a", "1", true)), nil, list(e("a", "2", true)), list(e("a", "2", true))},
+		"they completed it":               {list(e("a", "", true)), list(e("a", "", true)), list(e("a", "1", true)), list(e("a", "1", true))},
+		"they created it first":           {nil, list(e("a", "1", false)), list(e("a", "1", true)), list(e("a", "1", true))},
+		"they are about to":               {nil, list(e("a", "1", false)), list(e("a", "", true)), list(e("a", "", true))},
+		"another object":                  {nil, list(e("a", "2", true)), list(e("a", "1", false)), list(e("a", "2", true))},
+	} {
+		if got := merge(c.was, c.ours, c.theirs); !slices.EqualFunc(got, c.want, sameEntry) {
+			t.Errorf("%s: %+v, want %+v", name, got, c.want)
+		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"carrick/cluster"
 )
@@ -127,7 +128,11 @@ func (s *Session) settleInventory(ctx context.Context, side Side, actions []stri
 		}
 		return inv.write(ctx, env, say, changed...)
 	}
-	if err := env.Cluster.Delete(ctx, clusterRolesAt, "", inventoryPrefix+env.Link, inv.uid); err != nil {
+	err = env.Cluster.DeleteVersion(ctx, clusterRolesAt, "", inventoryPrefix+env.Link, inv.uid, inv.version)
+	if apierrors.IsConflict(err) { // another run has entered something meanwhile
+		return nil
+	}
+	if err != nil {
 		return fmt.Errorf("delete the inventory of this link: %w", err)
 	}
 	say.Did(Delete, inventoryName(env.Link), "")

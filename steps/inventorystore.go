@@ -74,7 +74,7 @@ func inventoryObject(link string) *unstructured.Unstructured {
 func inventoryName(link string) string { return describe(inventoryObject(link)) }
 
 func readInventory(ctx context.Context, env Env) (*inventory, error) {
-	inv := &inventory{link: env.Link, actions: map[string][]entry{}, notes: map[string]string{}}
+	inv := &inventory{link: env.Link, actions: map[string][]entry{}, was: map[string][]entry{}, notes: map[string]string{}}
 	live, err := env.Cluster.Fetch(ctx, inventoryObject(env.Link))
 	switch {
 	case apierrors.IsNotFound(err), errors.Is(err, cluster.ErrNotServed):
@@ -85,7 +85,7 @@ func readInventory(ctx context.Context, env Env) (*inventory, error) {
 	case err != nil:
 		return nil, fmt.Errorf("read the inventory of this link: %w", err)
 	}
-	inv.uid = live.GetUID()
+	inv.uid, inv.version = live.GetUID(), live.GetResourceVersion()
 	for key, text := range live.GetAnnotations() {
 		if action, ok := strings.CutPrefix(key, inventoryNote); ok {
 			inv.notes[action] = text
@@ -98,7 +98,7 @@ func readInventory(ctx context.Context, env Env) (*inventory, error) {
 		if err := json.Unmarshal([]byte(text), &list); err != nil {
 			return nil, fmt.Errorf("the inventory of this link can't be read: annotation %s of %s: %w", key, inventoryName(env.Link), err)
 		}
-		inv.actions[action] = list
+		inv.actions[action], inv.was[action] = list, slices.Clone(list)
 	}
 	return inv, nil
 }
@@ -128,8 +128,31 @@ func enterOne(ctx context.Context, env Env, say Progress, verb Verb, e *entry) e
 	return inv.enter(ctx, env, say, inv.lacks(env.Action, []Item{{Verb: verb, entry: e}}))
 }
 
-// write writes what the inventory has of some actions. What has no entries goes.
+// otherRuns is how often a write starts anew because another run of the link has written meanwhile.
+const otherRuns = 10
+
+// write writes what the inventory has of some actions. What has no entries goes. What another run has written meanwhile
+// stays.
 func (inv *inventory) write(ctx context.Context, env Env, say Progress, actions ...string) error {
+	err := inv.writeOnce(ctx, env, say, actions)
+	for n := 0; n < otherRuns && (apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err)); n++ {
+		now, readErr := readInventory(ctx, env)
+		if readErr != nil {
+			return readErr
+		}
+		if now.unread != nil {
+			return now.unread
+		}
+		for _, action := range actions {
+			now.actions[action] = merge(inv.was[action], inv.actions[action], now.actions[action])
+		}
+		*inv = *now
+		err = inv.writeOnce(ctx, env, say, actions)
+	}
+	return err
+}
+
+func (inv *inventory) writeOnce(ctx context.Context, env Env, say Progress, actions []string) error {
 	notes := map[string]any{}
 	for _, action := range actions {
 		notes[inventoryKey+action] = nil
@@ -141,11 +164,18 @@ func (inv *inventory) write(ctx context.Context, env Env, say Progress, actions 
 			notes[inventoryKey+action] = string(b)
 		}
 	}
-	return inv.annotate(ctx, env, say, notes)
+	if err := inv.annotate(ctx, env, say, notes, inv.version); err != nil {
+		return err
+	}
+	for _, action := range actions {
+		inv.was[action] = slices.Clone(inv.actions[action])
+	}
+	return nil
 }
 
-// annotate writes annotations of the inventory, and creates it where it does not exist; nil removes one.
-func (inv *inventory) annotate(ctx context.Context, env Env, say Progress, notes map[string]any) error {
+// annotate writes annotations of the inventory, and creates it where it does not exist; nil removes one. It has to be in
+// that version still; "": in any.
+func (inv *inventory) annotate(ctx context.Context, env Env, say Progress, notes map[string]any, version string) error {
 	var live *unstructured.Unstructured
 	var err error
 	if inv.uid == "" {
@@ -161,15 +191,8 @@ func (inv *inventory) annotate(ctx context.Context, env Env, say Progress, notes
 		if patch, err = json.Marshal(map[string]any{"metadata": map[string]any{"annotations": notes}}); err != nil {
 			return err
 		}
-		opts := cluster.PatchOptions{Manager: managerOf(env.Link, "inventory"), UID: inv.uid}
+		opts := cluster.PatchOptions{Manager: managerOf(env.Link, "inventory"), UID: inv.uid, ResourceVersion: version}
 		live, err = env.Cluster.Patch(ctx, clusterRolesAt, "", inventoryPrefix+env.Link, patch, opts)
-	}
-	if apierrors.IsAlreadyExists(err) { // another run of this link was quicker
-		if live, err = env.Cluster.Fetch(ctx, inventoryObject(env.Link)); err == nil {
-			inv.uid = live.GetUID()
-			delete(notes, createdBy)
-			return inv.annotate(ctx, env, say, notes)
-		}
 	}
 	if err != nil {
 		env.forgetInventory()
@@ -178,7 +201,7 @@ func (inv *inventory) annotate(ctx context.Context, env Env, say Progress, notes
 	if inv.uid == "" {
 		say.Did(Create, inventoryName(env.Link), "")
 	}
-	inv.uid = live.GetUID()
+	inv.uid, inv.version = live.GetUID(), live.GetResourceVersion()
 	return nil
 }
 
@@ -349,5 +372,9 @@ func (e Env) SetNote(ctx context.Context, action, text string, say Progress) err
 	if text == "" {
 		value = nil
 	}
-	return inv.annotate(ctx, e, say, map[string]any{inventoryNote + action: value})
+	err = inv.annotate(ctx, e, say, map[string]any{inventoryNote + action: value}, "")
+	if apierrors.IsAlreadyExists(err) { // another run of this link was quicker
+		return e.SetNote(ctx, action, text, say)
+	}
+	return err
 }
