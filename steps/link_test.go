@@ -70,6 +70,17 @@ func TestLinkFileFaultsHaveTheirPlace(t *testing.T) {
 	}
 }
 
+func TestALinkFileFromWindows(t *testing.T) {
+	l, err := steps.ParseLink("l.yaml", []byte(strings.ReplaceAll(goodLink, "\n", "\r\n")), []*steps.Guide{toy()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := l.Marshal()
+	if err != nil || strings.Contains(string(text), "\r") || l.Name() != "milan-rome" {
+		t.Errorf("%v\n%q", err, text)
+	}
+}
+
 func TestLinkFileRoundTrip(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "l.yaml")
 	if err := os.WriteFile(path, []byte(goodLink), 0o644); err != nil {

@@ -73,6 +73,7 @@ func Decode(data []byte) (*File, error) {
 	if len(data) > Max {
 		return nil, fmt.Errorf("%w: it is larger than any (4 MiB)", ErrForm)
 	}
+	data = bytes.ReplaceAll(data, []byte("\r\n"), []byte("\n")) // a mail program on Windows; what is signed has no such line end
 	var doc yaml.Node
 	if err := yaml.Unmarshal(data, &doc); err != nil || !flat(&doc, 0) {
 		return nil, fmt.Errorf("%w: a YAML document with kind: %s belongs here", ErrForm, Kind)

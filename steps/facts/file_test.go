@@ -63,6 +63,10 @@ func TestAFileIsReadAsItWasWritten(t *testing.T) {
 	if again := encode(t, f, key); !bytes.Equal(again, data) {
 		t.Errorf("written again it is another file:\n%s\n%s", data, again)
 	}
+	crlf := bytes.ReplaceAll(data, []byte("\n"), []byte("\r\n"))
+	if mailed, err := facts.Decode(crlf); err != nil || mailed.Facts["cluster-id"] != "rome" || mailed.Signer != key.Fingerprint() {
+		t.Errorf("with the line ends of Windows: %v", err)
+	}
 	if f.Signer != key.Fingerprint() || !strings.HasPrefix(f.Signer, "SHA256:") {
 		t.Errorf("signer %q, want %q", f.Signer, key.Fingerprint())
 	}
