@@ -47,6 +47,7 @@ func (c Chart) PlanUndo(ctx context.Context, env Env) (Change, error) {
 		return Change{}, err
 	}
 	var ch Change
+	var along []string // older revisions, too: the namespace may be this link's
 	if blind {
 		ch.Items = append(ch.Items, Item{Verb: Leave, What: "releases of Helm", Note: "you may not list Secrets everywhere: looked for only where the answers of today put them"})
 	}
@@ -58,7 +59,18 @@ func (c Chart) PlanUndo(ctx context.Context, env Env) (Change, error) {
 			ch.Rights = append(ch.Rights, undoRight(p.item, p.found)...)
 		}
 		ch.Items = append(ch.Items, in.hooks...)
+		if in.item.Verb != Delete {
+			continue
+		}
+		all, err := chart.Revisions(ctx, env.Cluster, in.Release.Namespace, in.Release.Name)
+		if err != nil {
+			return ch, err
+		}
+		for _, m := range all {
+			along = append(along, "Secret "+m.Namespace+"/"+m.Name)
+		}
 	}
+	ch.Along = map[Side][]string{env.Side: along}
 	crds, err := definitions(ctx, env)
 	if err != nil {
 		return ch, err
