@@ -45,6 +45,7 @@ func (c Chart) want(ctx context.Context, env Env) (wanted, error) {
 	w.Chart, w.Timeout, w.Manager, w.TakeOver = c.Chart, c.Timeout, env.Manager(), env.Apply.TakeOver
 	w.Labels = map[string]string{mark(env.Link): env.Action}
 	w.Annotations = map[string]string{createdBy: env.Link}
+	w.Believes = func(ctx context.Context, r *chart.Release) (bool, error) { return believes(ctx, env, r) }
 	if w.Source, err = c.Source(ctx, env); err != nil {
 		return w, fmt.Errorf("where chart %s comes from: %w", c.Chart, err)
 	}
@@ -108,7 +109,7 @@ func (c Chart) Plan(ctx context.Context, env Env) (Change, error) {
 		return ch, err
 	}
 	if s.joins {
-		if err := planDefinitions(ctx, env, s.Old, &ch); err != nil {
+		if err := planDefinitions(ctx, env, s.others, &ch); err != nil {
 			return ch, err
 		}
 	}
@@ -140,23 +141,25 @@ func (c Chart) Do(ctx context.Context, env Env, say Progress) error {
 		say.Did(Update, releaseAt(want.Namespace, want.Name), hash(want.Chart, want.Version, want.Values))
 	} else {
 		want.Write = func(ctx context.Context, o *unstructured.Unstructured) error {
-			if s.Kind == chart.Keep {
-				return s.doStored(ctx, env, o, say)
+			if isRecord(o.GetKind(), o.GetName()) {
+				if err := s.enterRecord(ctx, env, want, o, say); err != nil {
+					return err
+				}
 			}
-			if len(s.others) == 0 {
+			if s.Kind == chart.Keep || len(s.others) == 0 {
 				return doObject(ctx, env, o, say)
 			}
 			return writeShared(ctx, env, s.others, o, say)
 		}
-		want.Remove = func(ctx context.Context, o *unstructured.Unstructured) (string, error) {
-			return dropped(ctx, env, s.others, o, say)
-		}
+	}
+	want.Remove = func(ctx context.Context, o *unstructured.Unstructured) (string, error) {
+		return dropped(ctx, env, s.others, o, say)
 	}
 	err = chart.Install(ctx, env.Cluster, want.Request, func(text string) { say.Say("%s", scrubber(want.secrets).Replace(text)) })
 	if err != nil || !s.joins {
 		return scrubbed(err, want.secrets)
 	}
-	crds, err := sharedDefinitions(ctx, env, s.Old)
+	crds, err := sharedDefinitions(ctx, env, s.others)
 	if err != nil {
 		return err
 	}

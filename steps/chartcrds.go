@@ -9,7 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"carrick/cluster"
-	"carrick/cluster/chart"
 )
 
 var (
@@ -48,10 +47,9 @@ func definitions(ctx context.Context, env Env) ([]part, error) {
 // sharedDefinitions are those that the links which have a release brought with
 // it, as they stand. A link that comes to share the release writes them, too,
 // or they would go with the first link.
-func sharedDefinitions(ctx context.Context, env Env, r *chart.Release) ([]*unstructured.Unstructured, error) {
+func sharedDefinitions(ctx context.Context, env Env, others map[string]string) ([]*unstructured.Unstructured, error) {
 	var out []*unstructured.Unstructured
 	seen := map[string]bool{}
-	others := otherLinks(r.Labels, env.Link)
 	for _, link := range sortedKeys(others) {
 		list, err := env.Cluster.Find(ctx, crdsAt, "", cluster.Selector{Labels: mark(link) + "=" + others[link]})
 		if apierrors.IsForbidden(err) {
@@ -79,8 +77,8 @@ func sharedDefinitions(ctx context.Context, env Env, r *chart.Release) ([]*unstr
 	return out, nil
 }
 
-func planDefinitions(ctx context.Context, env Env, r *chart.Release, ch *Change) error {
-	crds, err := sharedDefinitions(ctx, env, r)
+func planDefinitions(ctx context.Context, env Env, others map[string]string, ch *Change) error {
+	crds, err := sharedDefinitions(ctx, env, others)
 	if err != nil {
 		return err
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -99,48 +100,110 @@ func enterShared(ctx context.Context, as Env, o, live *unstructured.Unstructured
 		return err
 	}
 	e := inv.next(as, o, live)
+	if isRecord(o.GetKind(), o.GetName()) { // the release has the entry
+		if e = inv.find(as.Action, entryOf(releaseKind, o.GetNamespace(), o.GetLabels()["name"])); e == nil {
+			return nil
+		}
+		now := *e
+		e, now.UID = &now, live.GetUID()
+		if now.Content, err = chart.ContentOf(o); err != nil {
+			return err
+		}
+	}
 	return inv.enter(ctx, as, nil, inv.lacks(as.Action, []Item{{Verb: Update, entry: e}}))
 }
 
-// notEntered is why an upgrade leaves an object that the release had before: whoever can write the Secret of a release can
-// name any object there.
-const notEntered = "the inventory of this link does not have it"
+// releaseEntry is the entry of a release without what an inventory has of it.
+func releaseEntry(r *chart.Release) entry { return entryOf(releaseKind, r.Namespace, r.Name) }
 
-// enteredBy reports whether this link has an object of a release in its inventory, or another link that shares it.
-func enteredBy(ctx context.Context, env Env, others map[string]string, o *unstructured.Unstructured) (bool, error) {
-	users := map[string]string{env.Link: env.Action}
-	maps.Copy(users, others)
-	for _, link := range sortedKeys(users) {
-		as := env
-		if link != env.Link {
-			as = env.of(link, users[link])
+// sharers are the other links that have a release in their inventories, with their actions. Its labels, which others
+// can write, say no more than whose inventories to look into. claims are links among them that have no inventory.
+func sharers(ctx context.Context, env Env, r *chart.Release) (others map[string]string, claims []string, err error) {
+	others = map[string]string{}
+	for _, link := range sortedKeys(otherLinks(r.Labels, env.Link)) {
+		if CheckLinkName(link) != nil {
+			continue
 		}
-		inv, err := as.inventory(ctx)
+		inv, err := env.of(link, env.Action).readableInventory(ctx)
+		if err != nil {
+			return nil, nil, fmt.Errorf("%s has the mark of link %s; whether that link uses it is in its inventory, %s: %w",
+				releaseAt(r.Namespace, r.Name), link, inventoryName(link), err)
+		}
+		if inv.uid == "" {
+			claims = append(claims, link)
+		}
+		for _, action := range sortedKeys(inv.actions) {
+			if inv.find(action, releaseEntry(r)) != nil {
+				others[link] = action
+			}
+		}
+	}
+	return others, claims, nil
+}
+
+// believes reports whether a release holds what this link wrote, or another one that shares it, by their inventories.
+func believes(ctx context.Context, env Env, r *chart.Release) (bool, error) {
+	users, _, err := sharers(ctx, env, r)
+	if err != nil {
+		return false, err
+	}
+	users[env.Link] = env.Action
+	for _, link := range sortedKeys(users) {
+		inv, err := env.inventoryOf(ctx, link)
 		if err != nil {
 			return false, err
 		}
-		if e := inv.find(users[link], entryOf(o.GroupVersionKind(), o.GetNamespace(), o.GetName())); e != nil && (o.GetUID() == "" || e.UID == "" || e.UID == o.GetUID()) {
+		if e := inv.find(users[link], releaseEntry(r)); e != nil && e.Content == r.Content() {
 			return true, nil
 		}
 	}
 	return false, nil
 }
 
-// dropped deletes what a new version of the release has no more.
-func dropped(ctx context.Context, env Env, others map[string]string, live *unstructured.Unstructured, say Progress) (left string, err error) {
+// inventoryOf is the inventory of this link, or of another one.
+func (e Env) inventoryOf(ctx context.Context, link string) (*inventory, error) {
+	if link != e.Link {
+		e = e.of(link, e.Action)
+	}
+	return e.inventory(ctx)
+}
+
+// stays says why an upgrade leaves an object that the release had before; "": it is deleted. Whoever can write the
+// Secret of a release can name any object there, so what counts is which link has created it.
+func stays(ctx context.Context, env Env, others map[string]string, live *unstructured.Unstructured) (string, error) {
+	meta, created := metadataOf(live), false
+	for _, link := range append(sortedKeys(others), env.Link) {
+		inv, err := env.inventoryOf(ctx, link)
+		if err != nil {
+			return "", err
+		}
+		created = created || inv.created(live.GetKind(), &meta)
+	}
+	if !created {
+		return "the inventory of this link does not say that it created it", nil
+	}
+	users, claims, err := usersOf(ctx, env, &meta)
+	if err != nil {
+		return "", err
+	}
+	maps.DeleteFunc(users, func(link, _ string) bool { return others[link] != "" })
+	switch {
+	case len(users) > 0:
+		return "link " + strings.Join(sortedKeys(users), ", ") + " uses it, too", nil
+	case len(claims) > 0:
+		const why = "it has the mark of link %s, which has no inventory on this cluster; undo says what to do with it"
+		return fmt.Sprintf(why, strings.Join(claims, ", ")), nil
+	}
 	gvr, _, err := env.Cluster.Resource(ctx, live.GroupVersionKind())
 	if err != nil {
 		return "", err
 	}
-	known, err := enteredBy(ctx, env, others, live)
-	if err != nil {
-		return "", err
-	}
-	if !known {
-		return notEntered, nil
-	}
-	f := found{PartialObjectMetadata: metadataOf(live), gvk: live.GroupVersionKind(), gvr: gvr}
-	if left, err = occupied(ctx, env, f); left != "" || err != nil {
+	return occupied(ctx, env, found{PartialObjectMetadata: meta, gvk: live.GroupVersionKind(), gvr: gvr})
+}
+
+// dropped deletes what a new version of the release has no more.
+func dropped(ctx context.Context, env Env, others map[string]string, live *unstructured.Unstructured, say Progress) (string, error) {
+	if left, err := stays(ctx, env, others, live); left != "" || err != nil {
 		return left, err
 	}
 	if err := deleteObject(ctx, env, live); err != nil && !apierrors.IsNotFound(err) {

@@ -23,12 +23,21 @@ type standing struct {
 	conflicts []cluster.Conflict // whose it is
 	joins     bool               // another link has it, and this one will, too
 	theirs    bool               // it is Helm's and stays so, whatever is changed
-	others    map[string]string  // links that have it, with their actions
+	claimed   bool               // it has this link's mark, and no entry: it gets one once it may be taken over
+	others    map[string]string  // links that have it, with their actions, by their inventories
 }
 
 // stand looks at the release. One that is stuck and not ours is an error.
 func (c Chart) stand(ctx context.Context, env Env, want wanted) (standing, error) {
-	w, err := chart.Prepare(ctx, env.Cluster, want.Request)
+	req := want.Request
+	req.Believes = func(ctx context.Context, r *chart.Release) (bool, error) {
+		others, _, err := sharers(ctx, env, r)
+		if err != nil || (!want.Ours(r) && len(others) == 0) {
+			return true, err // somebody else's, which is left alone: the chart need not be fetched
+		}
+		return believes(ctx, env, r)
+	}
+	w, err := chart.Prepare(ctx, env.Cluster, req)
 	s := standing{Work: w}
 	if errors.Is(err, cluster.ErrNotServed) {
 		return s, Absent("%s", err)
@@ -39,15 +48,39 @@ func (c Chart) stand(ctx context.Context, env Env, want wanted) (standing, error
 	if w.Kind == chart.Fresh {
 		return s, nil
 	}
-	s.others = otherLinks(w.Old.Labels, env.Link)
-	others, ours := sortedKeys(s.others), want.Ours(w.Old)
+	var claims []string
+	if s.others, claims, err = sharers(ctx, env, w.Old); err != nil {
+		return s, err
+	}
+	inv, err := env.inventory(ctx)
+	if err != nil {
+		return s, err
+	}
+	entry := inv.find(env.Action, releaseEntry(w.Old))
+	others, marked := sortedKeys(s.others), want.Ours(w.Old)
+	if len(claims) > 0 {
+		w.Left = append(w.Left, fmt.Sprintf("it has the mark of link %s, which has no inventory on this cluster and is not counted; "+
+			"if that link uses it, run carrick apply for that link first", strings.Join(claims, ", ")))
+	}
+	switch {
+	case w.Doubted && entry != nil && entry.Content == "":
+		w.Left = append(w.Left, "an earlier version of carrick installed it, and the inventory does not say what it consists of: "+
+			"it is installed again from the chart")
+	case w.Doubted && entry != nil:
+		w.Left = append(w.Left, "its Secret does not hold what this link wrote, by the inventory: "+
+			"it is installed again from the chart")
+	}
 	switch {
 	case len(others) > 0 && w.Kind == chart.Upgrade:
 		s.note = fmt.Sprintf("link %s uses it, too, in version %s with the values that it has now", strings.Join(others, ", "), w.Old.Version)
 		s.conflicts = []cluster.Conflict{{Manager: "link " + others[0], Field: "version and values"}}
-	case ours:
+	case marked && entry != nil:
 	case w.Kind == chart.Renew && len(others) > 0:
 		return s, fmt.Errorf("release %s in namespace %s is link %s's and stands at %s: carrick apply that link, then again", w.Old.Name, w.Old.Namespace, others[0], w.Old.Status)
+	case marked && len(others) == 0:
+		s.note = "it has the mark of this link, which others can forge, and the inventory does not have it; " +
+			"it is installed again from the chart, and is this link's from then on: undo deletes it"
+		s.claimed, s.conflicts = true, []cluster.Conflict{{Manager: "whoever wrote its Secret", Field: "content"}}
 	case w.Kind == chart.Renew:
 		return s, w.Stuck()
 	case len(others) > 0:
@@ -75,7 +108,7 @@ func (c Chart) planRelease(ctx context.Context, env Env, want wanted, s standing
 		}
 		ch.Rights = append(ch.Rights, p.rights...)
 		item.Verb, item.Hash, item.Refused = p.Verb, p.Hash, p.Refused
-		if item.entry, err = s.entry(ctx, env, want, p.entry.Created); err != nil {
+		if item.entry, err = s.entry(ctx, env, want); err != nil {
 			return item, err
 		}
 		if !s.joins {
@@ -83,9 +116,9 @@ func (c Chart) planRelease(ctx context.Context, env Env, want wanted, s standing
 		}
 		return item, nil
 	}
-	if !s.theirs {
+	if !s.theirs && !s.claimed {
 		var err error
-		if item.entry, err = s.entry(ctx, env, want, s.Kind == chart.Fresh || (want.Ours(s.Old) && len(s.others) == 0)); err != nil {
+		if item.entry, err = s.entry(ctx, env, want); err != nil {
 			return item, err
 		}
 	}
@@ -94,10 +127,11 @@ func (c Chart) planRelease(ctx context.Context, env Env, want wanted, s standing
 		item.Verb = Create
 	}
 	if s.Kind == chart.Renew {
-		item.Note = "it stands at " + s.Old.Status + " and is installed again"
+		how := "it stands at " + s.Old.Status + " and is installed again"
 		if s.Resumes() {
-			item.Note = "it was begun and not finished: this goes on with it"
+			how = "it was begun and not finished: this goes on with it"
 		}
+		item.Note = JoinNotes(item.Note, how)
 	}
 	notes := append([]string{item.Note}, s.Left...)
 	if s.From != "" {
@@ -108,26 +142,50 @@ func (c Chart) planRelease(ctx context.Context, env Env, want wanted, s standing
 	}
 	item.Note = strings.TrimPrefix(strings.Join(notes, "; "), "; ")
 	item.Diff = cluster.Diff(oldRelease(s, want), shownRelease(c.Chart, s.Version, want.open))
-	item.Hash = hash(item.Verb, item.What, c.Chart, s.Version, want.Source, s.From, want.Values)
+	stored := ""
+	if s.Old != nil {
+		stored = hash(s.Old.Revision, s.Old.Status, s.Old.Content())
+	}
+	item.Hash = hash(item.Verb, item.What, c.Chart, s.Version, want.Source, s.From, want.Values, stored, s.conflicts)
 	ch.Rights = append(ch.Rights, recordRights(want.Namespace)...)
 	return item, nil
 }
 
-// entry is the release's in the inventory. Where that has none yet, created says whether this link installed it.
-func (s standing) entry(ctx context.Context, env Env, want wanted, created bool) (*entry, error) {
+// entry is the release's in the inventory, until its Secret is written. Where that has none yet, this link installs it,
+// or takes it over by its mark, or shares it.
+func (s standing) entry(ctx context.Context, env Env, want wanted) (*entry, error) {
 	inv, err := env.inventory(ctx)
 	if err != nil {
 		return nil, err
 	}
 	e := entryOf(releaseKind, want.Namespace, want.Name)
-	e.Created = created
-	if old := inv.find(env.Action, e); old != nil && s.Kind != chart.Fresh {
-		e.Created = old.Created
+	e.Created = s.Kind == chart.Fresh || (want.Ours(s.Old) && len(s.others) == 0)
+	if old := inv.find(env.Action, e); old != nil {
+		e.Created, e.Content = s.Kind == chart.Fresh || old.Created, old.Content
 	}
-	if s.Kind == chart.Keep {
-		e.UID = s.Old.UID // any other kind writes a revision, and with it another Secret
+	if s.Kind == chart.Keep { // any other kind writes a revision, and with it another Secret
+		e.UID, e.Content = s.Old.UID, s.Old.Content()
 	}
 	return &e, nil
+}
+
+// enterRecord enters what the Secret of the release is about to hold: what comes to stand there by anybody else is not
+// acted on.
+func (s standing) enterRecord(
+	ctx context.Context, env Env, want wanted, o *unstructured.Unstructured, say Progress,
+) error {
+	e, err := s.entry(ctx, env, want)
+	if err != nil {
+		return err
+	}
+	if e.Content, err = chart.ContentOf(o); err != nil {
+		return err
+	}
+	inv, err := env.inventory(ctx)
+	if err != nil {
+		return err
+	}
+	return inv.enter(ctx, env, say, inv.lacks(env.Action, []Item{{Verb: Update, entry: e}}))
 }
 
 // recordRights are those that it takes to read and to write down a release.
@@ -168,53 +226,12 @@ func (s standing) planPart(ctx context.Context, env Env, o *unstructured.Unstruc
 	if err != nil {
 		return err
 	}
-	if s.Kind == chart.Keep {
-		believed, err := s.believes(ctx, env, o, p.Verb != Create)
-		if err != nil {
-			return err
-		}
-		if !believed {
-			ch.Items = append(ch.Items, Item{Verb: Leave, What: p.What, Note: "the stored release names it, and " + notEntered + ": whoever can write Secrets in " + s.Old.Namespace + " can have added it"})
-			return nil
-		}
-	}
 	if s.Kind != chart.Keep && p.Verb.Changes() {
 		p.Hash = hash(p.Verb, p.What, p.Conflicts)
 	}
 	ch.Items = append(ch.Items, p.Item)
 	ch.Rights = append(ch.Rights, p.rights...)
 	return nil
-}
-
-// believes reports whether an object that the stored release names is part of it. Whoever can write its Secret can name
-// anything there, so the inventory decides; where an earlier version installed the release, what exists.
-func (s standing) believes(ctx context.Context, env Env, o *unstructured.Unstructured, exists bool) (bool, error) {
-	known, err := enteredBy(ctx, env, s.others, o)
-	if known || err != nil {
-		return known, err
-	}
-	inv, err := env.inventory(ctx)
-	if err != nil {
-		return false, err
-	}
-	return exists && inv.find(env.Action, entryOf(releaseKind, s.Old.Namespace, s.Old.Name)) == nil, nil
-}
-
-// doStored writes an object of a release that stands, as its Secret has it, where that is believed.
-func (s standing) doStored(ctx context.Context, env Env, o *unstructured.Unstructured, say Progress) error {
-	if o.GetKind() == secretKind.Kind && strings.HasPrefix(o.GetName(), releaseSecret) {
-		return doObject(ctx, env, o, say)
-	}
-	_, err := env.Cluster.Fetch(ctx, o)
-	believed, fault := s.believes(ctx, env, o, !apierrors.IsNotFound(err) && !errors.Is(err, cluster.ErrNotServed))
-	if fault != nil {
-		return fault
-	}
-	if !believed {
-		say.Say("%s is left: the stored release names it, and %s", describe(o), notEntered)
-		return chart.ErrLeft
-	}
-	return doObject(ctx, env, o, say)
 }
 
 // planRest is what runs besides, and what goes.
@@ -227,15 +244,32 @@ func (s standing) planRest(ctx context.Context, env Env, ch *Change) error {
 		}
 	}
 	for _, o := range s.Gone {
-		known, err := enteredBy(ctx, env, s.others, o)
+		const why = "the new version has it no more"
+		live, err := env.Cluster.Fetch(ctx, o)
+		if apierrors.IsNotFound(err) {
+			continue
+		}
+		if apierrors.IsForbidden(err) { // told with all other missing rights
+			note := why + "; it may not be read: " + cluster.Explain(err)
+			ch.Items = append(ch.Items, Item{Verb: Delete, What: describe(o), Note: note, Refused: true})
+			if gvr, _, err := env.Cluster.Resource(ctx, o.GroupVersionKind()); err == nil {
+				ch.Rights = append(append(ch.Rights, rightsTo(o, gvr)...), rightToDelete(o, gvr))
+			}
+			continue
+		}
 		if err != nil {
 			return err
 		}
-		if !known {
-			ch.Items = append(ch.Items, Item{Verb: Leave, What: describe(o), Note: "the new version has it no more; " + notEntered})
+		left, err := stays(ctx, env, s.others, live)
+		if err != nil {
+			return err
+		}
+		if left != "" {
+			ch.Items = append(ch.Items, Item{Verb: Leave, What: describe(o), Note: why + "; " + left})
 			continue
 		}
-		ch.Items = append(ch.Items, Item{Verb: Delete, What: describe(o), Note: "the new version has it no more", Hash: hash(Delete, describe(o))})
+		it := Item{Verb: Delete, What: describe(o), Note: why, Hash: hash(Delete, describe(o), live.GetUID())}
+		ch.Items = append(ch.Items, it)
 		if gvr, _, err := env.Cluster.Resource(ctx, o.GroupVersionKind()); err == nil {
 			ch.Rights = append(ch.Rights, rightToDelete(o, gvr))
 		}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
+	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -39,6 +40,7 @@ type entry struct {
 	UID        types.UID      `json:"uid,omitempty"`     // "": carrick is about to create it
 	Created    bool           `json:"created,omitempty"` // this link created it: undo deletes it
 	Before     map[string]any `json:"before,omitempty"`  // another manager's values that this link took over
+	Content    string         `json:"content,omitempty"` // of a release: what a link wrote into its Secret
 
 	adopted bool // it is taken from the object's marks, because an earlier version wrote the object
 }
@@ -46,8 +48,10 @@ type entry struct {
 // releaseKind is the kind of the entry of a Helm release. Its UID is that of the Secret with the newest revision.
 var releaseKind = schema.GroupVersionKind{Group: "helm.sh", Version: "v1", Kind: "Release"}
 
-// releaseSecret begins the name of a Secret that Helm keeps a release in.
-const releaseSecret = "sh.helm.release.v1."
+// isRecord reports whether an object is a Secret that Helm keeps a release in.
+func isRecord(kind, name string) bool {
+	return kind == secretKind.Kind && strings.HasPrefix(name, "sh.helm.release.v1.")
+}
 
 func entryOf(gvk schema.GroupVersionKind, namespace, name string) entry {
 	return entry{APIVersion: gvk.GroupVersion().String(), Kind: gvk.Kind, Namespace: namespace, Name: name}

@@ -118,7 +118,7 @@ func (inv *inventory) enter(ctx context.Context, env Env, say Progress, list []e
 // enterOne is enter for an object that the plan of the action did not name. The Secrets of a release are not entered: the
 // release is.
 func enterOne(ctx context.Context, env Env, say Progress, verb Verb, e *entry) error {
-	if e.Kind == secretKind.Kind && strings.HasPrefix(e.Name, releaseSecret) {
+	if isRecord(e.Kind, e.Name) {
 		return nil
 	}
 	inv, err := env.inventory(ctx)

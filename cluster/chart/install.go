@@ -114,7 +114,7 @@ func (w *Work) timeout() time.Duration {
 }
 
 func (w *Work) record(ctx context.Context, c *cluster.Cluster, status, words string) error {
-	o, err := encode(w.release(status, words))
+	o, err := encode(w.release(status, words), w.salt)
 	if err != nil {
 		return err
 	}
@@ -130,19 +130,13 @@ func (w *Work) again(ctx context.Context, c *cluster.Cluster, say func(string)) 
 	if err != nil {
 		return err
 	}
-	left := map[*unstructured.Unstructured]bool{}
 	for _, o := range slices.Concat([]*unstructured.Unstructured{o}, w.CRDs, w.Objects) {
-		err := w.request.write(ctx, c, o)
-		if left[o] = errors.Is(err, ErrLeft); err != nil && !left[o] {
+		if err := w.request.write(ctx, c, o); err != nil {
 			return err
 		}
 	}
-	objs := slices.DeleteFunc(slices.Clone(w.Objects), func(o *unstructured.Unstructured) bool { return left[o] })
-	return ready(ctx, c, objs, w.timeout(), say)
+	return ready(ctx, c, w.Objects, w.timeout(), say)
 }
-
-// ErrLeft is what a Request's Write returns of an object that it leaves out: nobody waits for it.
-var ErrLeft = errors.New("it is left out")
 
 // run makes everything that a revision has.
 func (w *Work) run(ctx context.Context, c *cluster.Cluster, say func(string)) error {

@@ -24,7 +24,8 @@ var ErrNoRelease = errors.New("there is no such release")
 const (
 	storageType = "helm.sh/release.v1" // type of the Secrets (helm.sh/helm/v4/pkg/storage/driver/secrets.go)
 	storageKey  = "release"
-	atOnce      = 16 // requests at the same time
+	saltKey     = "salt" // Helm reads storageKey alone
+	atOnce      = 16     // requests at the same time
 )
 
 var secrets = schema.GroupVersionResource{Version: "v1", Resource: "secrets"}

@@ -72,17 +72,34 @@ func fetched(ctx context.Context, c *cluster.Cluster, namespace, secret string) 
 	if err != nil {
 		return nil, nil, err
 	}
-	packed, _, _ := unstructured.NestedString(live.Object, "data", storageKey)
+	r, err := opened(live)
+	return r, live, err
+}
+
+// opened is the release that a Secret holds.
+func opened(secret *unstructured.Unstructured) (*Release, error) {
+	packed, _, _ := unstructured.NestedString(secret.Object, "data", storageKey)
+	salt, _, _ := unstructured.NestedString(secret.Object, "data", saltKey)
 	data, err := base64.StdEncoding.DecodeString(packed)
 	if err != nil {
-		return nil, nil, &UnreadableError{namespace, secret, errors.New("it is not base64")}
+		return nil, &UnreadableError{secret.GetNamespace(), secret.GetName(), errors.New("it is not base64")}
 	}
-	r, err := decodeOf(secret, string(data))
+	r, err := decodeOf(secret.GetName(), string(data))
 	if err != nil {
-		return nil, nil, &UnreadableError{namespace, secret, err}
+		return nil, &UnreadableError{secret.GetNamespace(), secret.GetName(), err}
 	}
-	r.Namespace, r.Labels, r.UID, r.Created = namespace, live.GetLabels(), live.GetUID(), live.GetCreationTimestamp().Time
-	return r, live, nil
+	r.Namespace, r.Labels = secret.GetNamespace(), secret.GetLabels()
+	r.UID, r.Created, r.inner.salt = secret.GetUID(), secret.GetCreationTimestamp().Time, salt
+	return r, nil
+}
+
+// ContentOf is the Content of the release that a Secret holds.
+func ContentOf(secret *unstructured.Unstructured) (string, error) {
+	r, err := opened(secret)
+	if err != nil {
+		return "", err
+	}
+	return r.Content(), nil
 }
 
 // Revisions returns the Secrets of all revisions of a release, as metadata.
@@ -119,7 +136,7 @@ func secretOf(namespace, name string) *unstructured.Unstructured {
 // Labels and Annotations, for a plan of what is written. Its data is in the open.
 func (w *Work) Record() (*unstructured.Unstructured, error) {
 	if w.Kind != Keep {
-		return encode(w.release(Deployed, ""))
+		return encode(w.release(Deployed, ""), w.salt)
 	}
 	o := secretOf(w.Old.Namespace, w.secret.GetName())
 	labels := map[string]string{}
@@ -152,7 +169,7 @@ func (w *Work) release(status, words string) *release.Release {
 }
 
 // encode makes the Secret of a release (helm.sh/helm/v4/pkg/storage/driver).
-func encode(r *release.Release) (*unstructured.Unstructured, error) {
+func encode(r *release.Release, salt string) (*unstructured.Unstructured, error) {
 	raw, err := json.Marshal(r)
 	if err != nil {
 		return nil, fmt.Errorf("write down release %s: %w", r.Name, err)
@@ -168,6 +185,9 @@ func encode(r *release.Release) (*unstructured.Unstructured, error) {
 	o.SetLabels(map[string]string{"owner": "helm", "name": r.Name, "status": string(r.Info.Status), "version": strconv.Itoa(r.Version)})
 	o.Object["type"] = storageType
 	o.Object["data"] = map[string]any{storageKey: base64.StdEncoding.EncodeToString(data)}
+	if salt != "" {
+		_ = unstructured.SetNestedField(o.Object, base64.StdEncoding.EncodeToString([]byte(salt)), "data", saltKey)
+	}
 	return o, nil
 }
 

@@ -1,6 +1,9 @@
 package chart
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
 	"strings"
 	"time"
 
@@ -58,6 +61,7 @@ type inner struct {
 	how      string   // "ssa", "csa"; "" is the latter
 	crds     []string // of its crds folder; those of subcharts Helm does not keep
 	hooks    []*release.Hook
+	salt     string // in the Secret, beside the release
 }
 
 // Pending tells whether Helm was stopped in the middle of an operation, or
@@ -153,6 +157,14 @@ func merged(over, under map[string]any) map[string]any {
 		}
 	}
 	return out
+}
+
+// Content tells what a release consists of, its chart, values, objects and definitions, from anything else. Its hooks
+// and its status are no part of that. The salt keeps whoever can see it from guessing secret values.
+func (r *Release) Content() string {
+	h := sha256.New()
+	_ = json.NewEncoder(h).Encode([]any{r.inner.salt, r.Chart, r.Version, r.inner.given, r.inner.manifest, r.inner.crds})
+	return hex.EncodeToString(h.Sum(nil))
 }
 
 // Secret is the name of the Secret that holds the release.

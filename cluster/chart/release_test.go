@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"strings"
 	"testing"
 
@@ -112,5 +113,42 @@ func TestDecodeRefuses(t *testing.T) {
 	}
 	if r, err := decode(enc([]byte(`{"name":"a","chart":{"metadata":{"name":"b"}}}`))); err != nil || r.Chart != "b" {
 		t.Errorf("a release that is not packed: %v", err)
+	}
+}
+
+// The content is another one with whatever is acted on, and with the salt, but not with the status.
+func TestContent(t *testing.T) {
+	content := func(change func(tree)) string {
+		t.Helper()
+		r := maps.Clone(renku)
+		change(r)
+		got, err := decode(packed(t, r))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return got.Content()
+	}
+	same := content(func(tree) {})
+	if got := content(func(r tree) { r["info"] = tree{"status": Failed} }); got != same || len(got) != 64 {
+		t.Errorf("with another status it is %s, not %s", got, same)
+	}
+	for name, change := range map[string]func(tree){
+		"manifest": func(r tree) { r["manifest"] = "kind: Secret\n" },
+		"values":   func(r tree) { r["config"] = tree{"flat": "y"} },
+		"definitions": func(r tree) {
+			r["chart"] = tree{"metadata": tree{"name": "renku", "version": "2.19.3"}, "files": []any{tree{"name": "crds/a.yaml", "data": []byte("x")}}}
+		},
+		"version": func(r tree) { r["chart"] = tree{"metadata": tree{"name": "renku", "version": "2.19.4"}} },
+	} {
+		if content(change) == same {
+			t.Errorf("another %s does not tell", name)
+		}
+	}
+	r, err := decode(packed(t, renku))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.inner.salt = "s"; r.Content() == same {
+		t.Error("the salt does not tell")
 	}
 }

@@ -2,6 +2,7 @@ package chart
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"reflect"
@@ -27,6 +28,9 @@ type Request struct {
 	TakeOver            bool              // change a release of somebody else's, and fields that another manager owns
 	Timeout             time.Duration     // until all is ready, and of each hook; 0: 5 min
 
+	// Believes tells whether a stored release is one that may be kept, or gone on with, as its Secret has it; nil: any is.
+	// Whoever can write Secrets in its namespace can write that. What is not believed is rendered from the chart.
+	Believes func(context.Context, *Release) (bool, error)
 	// Write puts one object into the cluster as it is given; nil: server-side
 	// apply with Labels, Annotations and Manager.
 	Write func(context.Context, *unstructured.Unstructured) error
@@ -59,11 +63,13 @@ type Work struct {
 	Left    []string                     // what is there already and is left as it is
 	Unknown []string                     // given values that the chart does not know
 	From    string                       // where the chart was loaded from, as Chart.From; "": it was not
+	Doubted bool                         // what is stored would do, and is not believed
 
 	request  Request
 	rendered *Rendered
 	secret   *unstructured.Unstructured // of the old release
 	resumes  bool                       // what the request itself began and did not finish: the old revision goes on
+	salt     string                     // of the revision that is written
 }
 
 // Ours tells whether a release carries all labels of the request.
@@ -99,7 +105,7 @@ func Prepare(ctx context.Context, c *cluster.Cluster, req Request) (*Work, error
 	if err != nil && !errors.Is(err, ErrNoRelease) {
 		return nil, err
 	}
-	w := &Work{Old: old, Kind: Fresh, Version: req.Version, request: req, secret: secret}
+	w := &Work{Old: old, Kind: Fresh, Version: req.Version, request: req, secret: secret, salt: rand.Text()}
 	if old != nil && old.Status != Uninstalled {
 		if old.Chart != req.Chart {
 			return nil, fmt.Errorf("release %s in namespace %s is of chart %s, not %s: choose another name", req.Name, req.Namespace, old.Chart, req.Chart)
@@ -112,11 +118,19 @@ func Prepare(ctx context.Context, c *cluster.Cluster, req Request) (*Work, error
 		if err != nil {
 			return nil, err
 		}
-		if w.Kind == Upgrade && sameVersion(old.Version, req.Version) && equal(old.inner.given, want) {
-			return w, w.keep(ctx, c)
+		begun := (old.Status == PendingInstall || old.Status == PendingUpgrade) && req.wrote(secret) && req.Ours(old)
+		if (w.Kind == Upgrade || begun) && sameVersion(old.Version, req.Version) && equal(old.inner.given, want) {
+			believed := true
+			if req.Believes != nil {
+				if believed, err = req.Believes(ctx, old); err != nil {
+					return nil, err
+				}
+			}
+			if believed && !begun {
+				return w, w.keep(ctx, c)
+			}
+			w.resumes, w.Doubted = believed, !believed
 		}
-		w.resumes = (old.Status == PendingInstall || old.Status == PendingUpgrade) && req.wrote(secret) && req.Ours(old) &&
-			sameVersion(old.Version, req.Version) && equal(old.inner.given, want)
 	}
 	return w, w.render(ctx, c)
 }
@@ -171,6 +185,7 @@ func (w *Work) render(ctx context.Context, c *cluster.Cluster) error {
 		return err
 	}
 	if w.resumes { // what a template makes at random is not made a second time
+		w.salt = w.Old.inner.salt
 		r.manifest = w.Old.inner.manifest
 		if r.Objects, err = objects(r.manifest); err != nil {
 			return fmt.Errorf("what release %s consists of can't be read: %w", w.Old.Name, err)
