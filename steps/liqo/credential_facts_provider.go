@@ -47,7 +47,11 @@ func issuedCertificate(ctx context.Context, e steps.Env) (any, error) {
 	return string(raw), nil
 }
 
+// accountToken is handed over to whoever wrote the peer's file.
 func accountToken(ctx context.Context, e steps.Env) (any, error) {
+	if err := proved(ctx, e); err != nil {
+		return nil, err
+	}
 	name, err := accountName(e.Peer)
 	if err != nil {
 		return nil, err

@@ -105,6 +105,11 @@ func tenantNamespaceSound(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Failed(fmt.Sprintf("namespace %s lacks the label %s=true: %s", name, tenantLabel, why),
 			e.Kubectl()+" label --overwrite namespace "+name+" "+tenantLabel+"=true")
 	}
+	if claimed, err := unproved(ctx, e); err != nil {
+		return steps.Unseen(err)
+	} else if claimed != nil {
+		return steps.Failed(claimed.found(e), claimed.fix(e))
+	}
 	return steps.Passed("namespace %s is that of %s", name, id)
 }
 

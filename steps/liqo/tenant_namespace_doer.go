@@ -21,6 +21,42 @@ import (
 // itself leaves behind of a peering that is over: the ForeignCluster.
 type tenantSpaceDoer struct{ steps.Manifest }
 
+// Plan has an unproved namespace confirmed, as fields of another manager are.
+func (d tenantSpaceDoer) Plan(ctx context.Context, e steps.Env) (steps.Change, error) {
+	if err := oneOfPeer(ctx, e); err != nil {
+		return steps.Change{}, err
+	}
+	ns, err := unproved(ctx, e)
+	if err != nil {
+		return steps.Change{}, err
+	}
+	c, err := d.Manifest.Plan(ctx, e)
+	if ns == nil || err != nil {
+		return c, err
+	}
+	for i := range c.Items {
+		c.Items[i].Conflicts = append(c.Items[i].Conflicts, ns.claim())
+		note := ns.found(e) + "; take it over only if the " + e.PeerName() + "'s admin confirms that id"
+		c.Items[i].Note = steps.JoinNotes(c.Items[i].Note, note)
+	}
+	return c, nil
+}
+
+// Do takes no unproved namespace without that.
+func (d tenantSpaceDoer) Do(ctx context.Context, e steps.Env, say steps.Progress) error {
+	if err := oneOfPeer(ctx, e); err != nil {
+		return err
+	}
+	ns, err := unproved(ctx, e)
+	if err != nil {
+		return err
+	}
+	if ns != nil && !e.Apply.TakeOver {
+		return &steps.ConflictError{What: "Namespace " + ns.name, Conflicts: []cluster.Conflict{ns.claim()}}
+	}
+	return d.Manifest.Do(ctx, e, say)
+}
+
 // PlanUndo adds the ForeignCluster where the namespace goes, or has gone in an
 // undo that did not come to its end.
 func (d tenantSpaceDoer) PlanUndo(ctx context.Context, e steps.Env) (steps.Change, error) {

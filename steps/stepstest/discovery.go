@@ -23,6 +23,8 @@ func (s *server) discovery(w http.ResponseWriter, core bool) {
 		return
 	}
 	var all catalogue
+	inventories := served("clusterroles", "ClusterRole", apidiscovery.ScopeCluster)
+	all.add("rbac.authorization.k8s.io", "v1", inventories)
 	if s.minor() >= 30 {
 		all.add("admissionregistration.k8s.io", "v1", served("validatingadmissionpolicies", "ValidatingAdmissionPolicy", apidiscovery.ScopeCluster))
 	}

@@ -1,0 +1,58 @@
+package stepstest
+
+import (
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"carrick/steps"
+	"carrick/steps/facts"
+)
+
+// StandHanded is a session on the fake servers of a state in which one side is known by the file alone that its admin
+// hands over, of a link of that name. answers are its reader's, beside the state's own, which both have.
+func StandHanded(
+	t *testing.T, g *steps.Guide, assets fs.FS, dir, state, link string, side steps.Side, answers map[string]any,
+) *steps.Session {
+	t.Helper()
+	stand := Stand(t, g, assets, dir, state)
+	ends := map[steps.Side]steps.End{steps.Local: stand.End(steps.Local), steps.Remote: stand.End(steps.Remote)}
+	open := func() *steps.Session {
+		l := steps.NewLink(g.Name, link)
+		maps.Copy(l.Answers, stand.Link().Answers)
+		return steps.NewSession(steps.SessionOptions{Guide: g, Link: l, Assets: assets, Ends: maps.Clone(ends)})
+	}
+	key, _, err := facts.NewKey()
+	if err != nil {
+		t.Fatal(err)
+	}
+	h, err := open().Handover(t.Context(), side, time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := h.Signed(key, facts.Recipients{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "theirs.facts")
+	if err := os.WriteFile(path, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	want := facts.Expects{Guide: g.Name, Link: link, Side: string(side), Role: g.Sides[side].Name}
+	handed, err := steps.OpenHanded(path, key.Fingerprint(), nil, want)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(handed.Close)
+	ends[side] = steps.End{Handed: handed, Absent: "it is a file"}
+	s := open()
+	for key, v := range answers {
+		if err := s.Answer(key, v); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return s
+}
