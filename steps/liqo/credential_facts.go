@@ -90,7 +90,11 @@ func controlPlaneFact(ctx context.Context, e steps.Env) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	made := steps.CreatedBy(s.GetAnnotations()) != ""
+	by, err := e.Creator(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	made := by != ""
 	m := map[string]any{"name": s.GetName(), "user": "", "own": made, "current": false, "certificate": "", "aws": false}
 	_, m["aws"], _ = unstructured.NestedFieldNoCopy(s.Object, "data", awsField)
 	k, err := cluster.ParseKubeconfig([]byte(stored.Reveal()))
