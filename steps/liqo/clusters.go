@@ -18,6 +18,8 @@ func clusters() steps.Step {
 				Help:    "No: pods are offloaded, but those of the two clusters don't reach each other. Possible only where both have Liqo's networking module.",
 				Default: joinedByDefault,
 			},
+			liqoSpaceQuestion(consumer, steps.Local),
+			liqoSpaceQuestion(provider, steps.Remote),
 		},
 		Facts: slices.Concat(check.Identity(), clusterFacts(), adoptFacts()),
 		Checks: slices.Concat([]steps.Check{

@@ -20,6 +20,9 @@ const usualNamespace = "liqo"
 
 const idMapLabel = "app.kubernetes.io/name=clusterid-configmap"
 
+// managerEnding ends the name of the Deployment of Liqo's controllers.
+const managerEnding = "controller-manager"
+
 func clusterFacts() []steps.Fact {
 	return []steps.Fact{
 		{Name: "liqo-namespace", Title: "Liqo's namespace", On: steps.Both, Shared: true, Learn: liqoNamespace},
@@ -31,20 +34,66 @@ func clusterFacts() []steps.Fact {
 	}
 }
 
-// idMap is the ConfigMap that holds the cluster id. Where namespaces may not be
-// searched, it is looked for in the usual one.
-func idMap(ctx context.Context, e steps.Env) (*unstructured.Unstructured, error) {
-	found, err := living(ctx, e, check.ConfigMaps, "", idMapLabel)
-	if apierrors.IsForbidden(err) {
+// liqoSpaceQuestion is where an admin says which namespace is Liqo's, should several look like it.
+func liqoSpaceQuestion(who string, side steps.Side) steps.Question {
+	return steps.Question{
+		Key: who + ".liqo-namespace", Title: "Namespace of Liqo on the " + who, Kind: steps.Namespace, On: side, Opt: true,
+		Help: "Empty: the only one that has both Liqo's controllers and the ConfigMap with its cluster id.",
+	}
+}
+
+// idMaps are the ConfigMaps that look like the one with the cluster id: in the namespace that is answered, else in all.
+// Where namespaces may not be searched, it is looked for in the usual one.
+func idMaps(ctx context.Context, e steps.Env) ([]*unstructured.Unstructured, error) {
+	answered := e.Answers.Text(e.SideName() + ".liqo-namespace")
+	found, err := living(ctx, e, check.ConfigMaps, answered, idMapLabel)
+	if apierrors.IsForbidden(err) && answered == "" {
 		found, err = living(ctx, e, check.ConfigMaps, usualNamespace, idMapLabel)
 	}
+	return found, err
+}
+
+// idMap is the ConfigMap that holds the cluster id. Any tenant can create one that looks like it: unless the namespace
+// is answered, it counts beside a Deployment of Liqo's controllers alone, and only where no other namespace has both.
+func idMap(ctx context.Context, e steps.Env) (*unstructured.Unstructured, error) {
+	all, err := idMaps(ctx, e)
 	if err != nil {
 		return nil, err
 	}
-	if len(found) == 0 {
+	if len(all) == 0 {
 		return nil, steps.Absent("the %s has no ConfigMap with a cluster id: Liqo is not installed", e.SideName())
 	}
-	return found[0], nil
+	if e.Answers.Text(e.SideName()+".liqo-namespace") != "" {
+		return all[0], nil
+	}
+	var beside []*unstructured.Unstructured
+	for _, m := range all {
+		switch _, err := deploymentIn(ctx, e, m.GetNamespace(), managerEnding); {
+		case err == nil:
+			beside = append(beside, m)
+		case !isAbsent(err):
+			return nil, err
+		}
+	}
+	switch spaces := spacesOf(beside); len(spaces) {
+	case 1:
+		return beside[0], nil
+	case 0:
+		return nil, steps.Absent("ConfigMaps with a cluster id are in %s, and no Deployment of Liqo's controllers is; "+
+			"answer %s.liqo-namespace with Liqo's namespace", listed(spacesOf(all)), e.SideName())
+	default:
+		return nil, steps.Absent("ConfigMaps with a cluster id, and Deployments like Liqo's controllers, are in %s; "+
+			"answer %s.liqo-namespace with Liqo's namespace", listed(spaces), e.SideName())
+	}
+}
+
+func spacesOf(objs []*unstructured.Unstructured) []string {
+	var out []string
+	for _, o := range objs {
+		out = append(out, o.GetNamespace())
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
 }
 
 func liqoNamespace(ctx context.Context, e steps.Env) (any, error) {
@@ -72,7 +121,7 @@ func liqoSpace(e steps.Env) (string, error) { return e.Own.Text("liqo-namespace"
 
 // controllerManager is the Deployment of Liqo's controllers.
 func controllerManager(ctx context.Context, e steps.Env) (*appsv1.Deployment, error) {
-	return liqoDeployment(ctx, e, "controller-manager")
+	return liqoDeployment(ctx, e, managerEnding)
 }
 
 // liqoDeployment is the Deployment whose name ends so: the prefix is the chart's
@@ -82,6 +131,10 @@ func liqoDeployment(ctx context.Context, e steps.Env, ending string) (*appsv1.De
 	if err != nil {
 		return nil, err
 	}
+	return deploymentIn(ctx, e, ns, ending)
+}
+
+func deploymentIn(ctx context.Context, e steps.Env, ns, ending string) (*appsv1.Deployment, error) {
 	all, err := check.List[appsv1.Deployment](ctx, e.Cluster, check.Deployments, ns, cluster.Selector{})
 	if err != nil {
 		return nil, err

@@ -19,6 +19,10 @@ func isAbsent(err error) bool { return errors.As(err, new(*steps.AbsentError)) }
 func soundID(ctx context.Context, e steps.Env) steps.Result {
 	another := "install Liqo on the " + e.SideName() + " anew, with a --cluster-id of lower-case letters, digits and dashes that no other cluster has: " + installPage
 	m, err := idMap(ctx, e)
+	if found, _ := idMaps(ctx, e); isAbsent(err) && len(found) > 0 {
+		fix := fmt.Sprintf("under answers in %s write\n  %s.liqo-namespace: NAME", e.LinkFile(), e.SideName())
+		return steps.Failed(err.Error(), fix)
+	}
 	if isAbsent(err) {
 		return steps.Failed("no ConfigMap has the label "+idMapLabel+", which Liqo's cluster id stands in", another)
 	}
