@@ -4,7 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"regexp"
+	"slices"
+	"strings"
 	"time"
 
 	"carrick/cluster"
@@ -117,9 +120,17 @@ func checkDuration(v string) error {
 	return nil
 }
 
-// prometheusThere finds a Service that looks like one.
+// prometheusLabels are those of the Services of usual charts.
+var prometheusLabels = []string{
+	"app.kubernetes.io/name=prometheus", "app=kube-prometheus-stack-prometheus", "app=prometheus",
+}
+
+// prometheusThere finds a Service that looks like one. Whoever has a namespace can create such a Service, and what
+// answers there decides which namespaces are deleted: it counts in no user's namespace, and only if it is the only one.
 func prometheusThere(ctx context.Context, e steps.Env) (any, error) {
-	for _, label := range []string{"app.kubernetes.io/name=prometheus", "app=kube-prometheus-stack-prometheus", "app=prometheus"} {
+	at := map[string]string{} // by namespace
+	prefix := namespacePrefix(e)
+	for _, label := range prometheusLabels {
 		found, err := e.Cluster.List(ctx, check.Services, "", cluster.Selector{Labels: label})
 		if err != nil {
 			return nil, err
@@ -129,14 +140,26 @@ func prometheusThere(ctx context.Context, e steps.Env) (any, error) {
 			if err != nil {
 				return nil, err
 			}
+			if at[s.Namespace] != "" || prefix != "" && strings.HasPrefix(s.Namespace, prefix) {
+				continue
+			}
 			for _, p := range s.Spec.Ports {
 				if p.Port == 9090 || p.Name == "http" || p.Name == "http-web" || p.Name == "web" {
-					return fmt.Sprintf("http://%s.%s:%d", s.Name, s.Namespace, p.Port), nil
+					at[s.Namespace] = fmt.Sprintf("http://%s.%s:%d", s.Name, s.Namespace, p.Port)
+					break
 				}
 			}
 		}
 	}
-	return nil, steps.Absent("no Service has the labels of a Prometheus")
+	all := slices.Sorted(maps.Values(at))
+	switch len(all) {
+	case 0:
+		return nil, steps.Absent("no Service has the labels of a Prometheus")
+	case 1:
+		return all[0], nil
+	}
+	return nil, fmt.Errorf("several Services look like Prometheus: %s; "+
+		"answer idle.prometheus with the one that knows this cluster's pods", strings.Join(all, ", "))
 }
 
 func adoptIdle(ctx context.Context, e steps.Env) (any, string, error) {
