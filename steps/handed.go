@@ -205,6 +205,18 @@ func (h *Handed) answer(ctx context.Context, q *Question) (v any, from string) {
 	return v, h.said(file)
 }
 
+// proposal is what the fact that a question names would answer.
+func (h *Handed) proposal(ctx context.Context, q *Question) (v any, from string) {
+	file, err := h.read(ctx)
+	if err != nil || q.Secret {
+		return nil, ""
+	}
+	if v, err = q.Accept(file.Facts[q.Proposes]); err != nil {
+		return nil, ""
+	}
+	return v, h.said(file)
+}
+
 // Differences says which answers of a link are not those of the file, the facts file of side's admin, where both admins have
 // to agree, whoever decides: they follow one set-up.
 func (h *Handed) Differences(g *Guide, side Side, given Given) error {

@@ -34,7 +34,10 @@ type Question struct {
 	// a credential, a program or a unit that is run, an image, a chart, or a namespace that is offered. An answer to a
 	// question that is asked of the reader's side (On) never counts; both are shown as proposals.
 	NotFromPeer bool
-	Secret      bool // in memory only; headless by --secret KEY=@file or KEY=-
+	// Proposes is a fact of the other side that is shown as a proposal where its admin's facts file answers nothing;
+	// "": none.
+	Proposes string
+	Secret   bool // in memory only; headless by --secret KEY=@file or KEY=-
 	// By is the action that gets the answer of a secret question from a person,
 	// such as a sign-in; "": it is given.
 	By   string

@@ -243,7 +243,11 @@ func (s *Session) proposed(ctx context.Context, q *Question, holds any) string {
 		if h == nil || q.countsFrom(side) {
 			continue
 		}
-		if v, from := h.answer(ctx, q); v != nil && (holds == nil || q.Show(v) != q.Show(holds)) {
+		v, from := h.answer(ctx, q)
+		if v == nil && q.Proposes != "" {
+			v, from = h.proposal(ctx, q)
+		}
+		if v != nil && (holds == nil || q.Show(v) != q.Show(holds)) {
 			return from + " proposes " + cluster.Clean(q.Show(v))
 		}
 	}

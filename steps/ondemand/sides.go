@@ -33,9 +33,13 @@ func clusterQuestions() []steps.Question {
 			Default: func(e steps.Env) (any, string) { return e.Answers.Text("cluster.id"), "the short name" },
 		},
 		{
-			Key: "cluster.server", Title: "Address of the API server, as the web node reaches it", Kind: steps.URL, NotFromPeer: true, Adopt: adoptClusterKey("job.server.endpoint"),
+			Key: "cluster.server", Title: "Address of the API server, as the web node reaches it", Kind: steps.URL,
+			NotFromPeer: true, Proposes: check.ServerFact, Adopt: adoptClusterKey("job.server.endpoint"),
 			Help: "It goes into root's kubeconfig and into every user's.",
 			Default: func(e steps.Env) (any, string) {
+				if e.PeerHanded() { // the tokens of root and of users go there
+					return nil, ""
+				}
 				if server, err := e.Peer.Text(check.ServerFact); err == nil {
 					return server, "the context of the cluster"
 				}
