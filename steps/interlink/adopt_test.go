@@ -59,8 +59,8 @@ func TestWhatATenantPlantsIsNotAdopted(t *testing.T) {
 		// it is theirs in truth: an answer says so
 		{"planted-alone", steps.Given{"exposure.namespace": "a-tenant", "vk.namespace": "interlink"}, map[string]string{
 			"exposure.mode": "proxy", "vk.namespace": "interlink", "exposure.address": "127.0.0.1",
-			"exposure.type":  "NodePort, not found out: Service a-tenant/k8s-api-proxy opens no port",
-			"exposure.image": image + ", not found out: Deployment a-tenant/k8s-api-proxy runs registry.example.org/theirs:1",
+			"exposure.type":  "NodePort, not found out: no port is open in Service a-tenant/k8s-api-proxy",
+			"exposure.image": image + ", not found out: image registry.example.org/theirs:1 is run by Deployment a-tenant/k8s-api-proxy",
 		}},
 		{"planted-alone", steps.Given{"exposure.namespace": "a-tenant", "exposure.mode": "ingress"}, map[string]string{"exposure.mode": "ingress", "exposure.namespace": "a-tenant"}},
 		{"made-elsewhere", nil, map[string]string{

@@ -334,7 +334,7 @@ func adoptType(ctx context.Context, e steps.Env) (any, string, error) {
 		return asNodePort, "Service " + proxyName, nil
 	}
 	// it would open the namespace to privileged pods, which nobody who can write the Service may decide
-	return nil, "", fmt.Errorf("Service %s/%s opens no port: if its pods take one of a node, answer exposure.type with %s",
+	return nil, "", fmt.Errorf("no port is open in Service %s/%s: if its pods take one of a node, answer exposure.type with %s",
 		s.Namespace, proxyName, asHostPort)
 }
 
@@ -381,8 +381,8 @@ func adoptImage(ctx context.Context, e steps.Env) (any, string, error) {
 	}
 	image := d.Spec.Template.Spec.Containers[0].Image
 	if image != proxyImage {
-		return nil, "", fmt.Errorf("Deployment %s/%s runs %s: answer exposure.image with it if tokens may pass through it",
-			d.Namespace, proxyName, cluster.Clean(image))
+		return nil, "", fmt.Errorf("image %s is run by Deployment %s/%s: answer exposure.image with it if tokens may pass through it",
+			cluster.Clean(image), d.Namespace, proxyName)
 	}
 	return image, "Deployment " + proxyName, nil
 }
