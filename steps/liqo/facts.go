@@ -34,11 +34,16 @@ func clusterFacts() []steps.Fact {
 	}
 }
 
-// liqoSpaceQuestion is where an admin says which namespace is Liqo's, should several look like it.
+// liqoSpaceQuestion is where an admin says which namespace is Liqo's. It is asked where that can't be told.
 func liqoSpaceQuestion(who string, side steps.Side) steps.Question {
+	key := who + ".liqo-namespace"
 	return steps.Question{
-		Key: who + ".liqo-namespace", Title: "Namespace of Liqo on the " + who, Kind: steps.Namespace, On: side, Opt: true,
+		Key: key, Title: "Namespace of Liqo on the " + who, Kind: steps.Namespace, On: side, Opt: true,
 		Help: "Empty: the only one that has both Liqo's controllers and the ConfigMap with its cluster id.",
+		When: func(e steps.Env) bool {
+			_, err := liqoSpace(e)
+			return isAbsent(err) || e.Answers.Text(key) != ""
+		},
 	}
 }
 
