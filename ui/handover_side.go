@@ -54,7 +54,7 @@ func (p *sides) filed() tea.Cmd {
 		p.said = oneLine(err.Error())
 		return nil
 	}
-	p.spec[p.side()], p.name, p.said = steps.EndSpec{Facts: path}, head.Link, ""
+	p.spec[p.side()], p.name, p.signer, p.said = steps.EndSpec{Facts: path}, head.Link, head.Signer, ""
 	if !head.ByPhrase || p.a.o.Unlock == nil {
 		return p.filedAway()
 	}
@@ -64,7 +64,9 @@ func (p *sides) filed() tea.Cmd {
 }
 
 func (p *sides) filedAway() tea.Cmd {
-	p.file, p.input.EchoMode, p.said = unfiled, textinput.EchoNormal, ""
+	p.file, p.input.EchoMode = unfiled, textinput.EchoNormal
+	p.said = "The facts file is signed with the key " + oneLine(p.signer) + ". Compare it with the " +
+		p.guide.Sides[p.side()].Name + "'s admin: carrick asks whether it is theirs before its first change."
 	p.stage++
 	return p.advance()
 }

@@ -75,7 +75,7 @@ func TestAFileOfFactsStandsForASide(t *testing.T) {
 		p.shows("this is not its passphrase")
 		p.press(strings.Split("correct horse", "")...)
 		p.press("enter")
-		p.shows("oslo-rome", "rome.facts", "enter begin")
+		p.shows("oslo-rome", "rome.facts", "enter begin", "signed with the key", "SHA256:", "before its first change")
 	})
 	if len(given) != 2 || given[1] != path+" correct horse" {
 		t.Errorf("given: %q", given)

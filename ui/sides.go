@@ -27,9 +27,11 @@ type sides struct {
 	input textinput.Model              // the name, a host's folder, a file of facts, or its passphrase
 	file  filing                       // how far a file of facts is, in place of a context
 	name  string                       // of the link that a file of facts is of
-	said  string                       // why it does not go on
+	said  string                       // why it does not go on, or what to compare first
 	busy  bool                         // the link is being opened
 	draft string                       // the name that was typed before going back
+
+	signer string // fingerprint of the key that signed the file of facts
 }
 
 // meeting is what a context says of itself.
