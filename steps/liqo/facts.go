@@ -59,7 +59,8 @@ func idMaps(ctx context.Context, e steps.Env) ([]*unstructured.Unstructured, err
 }
 
 // idMap is the ConfigMap that holds the cluster id. Any tenant can create one that looks like it: unless the namespace
-// is answered, it counts beside a Deployment of Liqo's controllers alone, and only where no other namespace has both.
+// is answered, it counts beside a Deployment of Liqo's controllers alone, and where several namespaces have both, beside
+// controllers whose ServiceAccount a ClusterRoleBinding gives their ClusterRole, which tenants can't create.
 func idMap(ctx context.Context, e steps.Env) (*unstructured.Unstructured, error) {
 	all, err := idMaps(ctx, e)
 	if err != nil {
@@ -80,6 +81,15 @@ func idMap(ctx context.Context, e steps.Env) (*unstructured.Unstructured, error)
 			return nil, err
 		}
 	}
+	if len(spacesOf(beside)) > 1 {
+		bound, err := boundControllers(ctx, e, beside)
+		if err != nil {
+			return nil, err
+		}
+		if len(spacesOf(bound)) == 1 {
+			beside = bound
+		}
+	}
 	switch spaces := spacesOf(beside); len(spaces) {
 	case 1:
 		return beside[0], nil
@@ -90,6 +100,31 @@ func idMap(ctx context.Context, e steps.Env) (*unstructured.Unstructured, error)
 		return nil, steps.Absent("ConfigMaps with a cluster id, and Deployments like Liqo's controllers, are in %s; "+
 			"answer %s.liqo-namespace with Liqo's namespace", listed(spaces), e.SideName())
 	}
+}
+
+// boundControllers are those objects in whose namespaces the controllers' ServiceAccount has the ClusterRole that Liqo's
+// chart binds it to (liqotech/liqo: deployments/liqo/templates/liqo-controller-manager-rbac.yaml).
+func boundControllers(ctx context.Context, e steps.Env, objs []*unstructured.Unstructured) ([]*unstructured.Unstructured, error) {
+	var out []*unstructured.Unstructured
+	for _, o := range objs {
+		d, err := deploymentIn(ctx, e, o.GetNamespace(), managerEnding)
+		if err != nil {
+			return nil, err
+		}
+		grants, err := check.GrantsElsewhere(ctx, e.Cluster, o.GetNamespace())
+		if apierrors.IsForbidden(err) {
+			return nil, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		if slices.ContainsFunc(grants, func(g check.Grant) bool {
+			return g.Of == "" && g.Account == d.Spec.Template.Spec.ServiceAccountName && g.Role == "ClusterRole/"+d.Name
+		}) {
+			out = append(out, o)
+		}
+	}
+	return out, nil
 }
 
 func spacesOf(objs []*unstructured.Unstructured) []string {
@@ -159,9 +194,8 @@ func liqoVersion(ctx context.Context, e steps.Env) (any, error) {
 		return nil, err
 	}
 	for _, c := range d.Spec.Template.Spec.Containers {
-		image, _, _ := strings.Cut(c.Image, "@")
-		if i := strings.LastIndex(image, ":"); i > strings.LastIndex(image, "/") {
-			return image[i+1:], nil
+		if _, tag := check.SplitImage(c.Image); tag != "" {
+			return tag, nil
 		}
 	}
 	return nil, steps.Absent("the image of %s has no tag", d.Name)
