@@ -369,8 +369,8 @@ func fencedTo(p *networkingv1.NetworkPolicy) []string {
 	return out
 }
 
-// adoptImage takes on no image that is another than carrick's: tokens pass through what it runs, and whoever can write
-// the Deployment names it.
+// adoptImage takes on no image of another repository than carrick's: tokens pass through what it runs, and whoever can
+// write the Deployment names it.
 func adoptImage(ctx context.Context, e steps.Env) (any, string, error) {
 	d, err := check.Get[appsv1.Deployment](ctx, e.Cluster, check.Deployments, space(e), proxyName)
 	if apierrors.IsNotFound(err) {
@@ -380,7 +380,8 @@ func adoptImage(ctx context.Context, e steps.Env) (any, string, error) {
 		return nil, "", err
 	}
 	image := d.Spec.Template.Spec.Containers[0].Image
-	if image != proxyImage {
+	usual, _ := check.SplitImage(proxyImage)
+	if from, _ := check.SplitImage(image); from != usual {
 		return nil, "", fmt.Errorf("image %s is run by Deployment %s/%s: answer exposure.image with it if tokens may pass through it",
 			cluster.Clean(image), d.Namespace, proxyName)
 	}
