@@ -12,12 +12,13 @@ import (
 func proof() stepstest.Proof {
 	p := stepstest.Proof{
 		Bench: bench(), Theirs: ofUsers, Remade: &stepstest.Remade{Resource: "serviceaccounts", Before: []string{"serviceaccount"}},
-		Blind: map[steps.Side][]string{steps.Remote: {}},
+		Blind: map[steps.Side][]string{steps.Remote: {}}, Asked: []string{"idle.prometheus"},
 	}
 	answers := p.Answers
 	p.Answers = func(tb testing.TB, box *clustertest.Sandbox, remote string) map[string]any {
 		out := answers(tb, box, remote)
 		out["trial.user"], out["trial.other"], out["trial.make"] = "carol", "dave", true
+		out["idle.prometheus"] = "http://prometheus.monitoring:9090"
 		return out
 	}
 	return p

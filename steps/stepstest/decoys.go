@@ -134,7 +134,11 @@ func (s *stage) deceived(t *testing.T, when string) map[string]string {
 func (s *stage) known(t *testing.T, adopts bool) map[string]string {
 	t.Helper()
 	out := map[string]string{}
-	session := Open(t, s.box, s.Guide, s.Assets, proofLink, nil)
+	given := map[string]any{}
+	for _, key := range s.Asked {
+		given[key] = s.answers[key]
+	}
+	session := Open(t, s.box, s.Guide, s.Assets, proofLink, given)
 	defer session.Close()
 	for i := range s.Guide.Steps {
 		for _, a := range session.Answers(t.Context(), &s.Guide.Steps[i]) {

@@ -35,6 +35,8 @@ type Proof struct {
 	// Remade is the kind of object that somebody makes anew before it is deleted, and how kubectl creates one of a
 	// name; nil: a Secret.
 	Remade *Remade
+	// Asked are answers that the admin gives, because a tenant's object can look like the one that they are found by.
+	Asked []string
 	// More is what is kept beside the clusters, by name.
 	More func(testing.TB, *clustertest.Sandbox, map[string]any) map[string]string
 }
