@@ -81,7 +81,8 @@ func opened(secret *unstructured.Unstructured) (*Release, error) {
 	packed, _, _ := unstructured.NestedString(secret.Object, "data", storageKey)
 	salt, _, _ := unstructured.NestedString(secret.Object, "data", saltKey)
 	data, err := base64.StdEncoding.DecodeString(packed)
-	if err != nil {
+	grains, saltErr := base64.StdEncoding.DecodeString(salt)
+	if err != nil || saltErr != nil {
 		return nil, &UnreadableError{secret.GetNamespace(), secret.GetName(), errors.New("it is not base64")}
 	}
 	r, err := decodeOf(secret.GetName(), string(data))
@@ -89,7 +90,7 @@ func opened(secret *unstructured.Unstructured) (*Release, error) {
 		return nil, &UnreadableError{secret.GetNamespace(), secret.GetName(), err}
 	}
 	r.Namespace, r.Labels = secret.GetNamespace(), secret.GetLabels()
-	r.UID, r.Created, r.inner.salt = secret.GetUID(), secret.GetCreationTimestamp().Time, salt
+	r.UID, r.Created, r.inner.salt = secret.GetUID(), secret.GetCreationTimestamp().Time, string(grains)
 	return r, nil
 }
 

@@ -11,6 +11,9 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	helmchart "helm.sh/helm/v4/pkg/chart/v2"
+	release "helm.sh/helm/v4/pkg/release/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 // packed is a release as Helm stores it.
@@ -150,5 +153,28 @@ func TestContent(t *testing.T) {
 	}
 	if r.inner.salt = "s"; r.Content() == same {
 		t.Error("the salt does not tell")
+	}
+}
+
+// A release that is written again with the salt that was read is the same: a run that goes on with one does that.
+func TestTheSaltStaysTheSame(t *testing.T) {
+	t.Parallel()
+	secret := func(salt string) *unstructured.Unstructured {
+		t.Helper()
+		o, err := encode(&release.Release{Name: "tiny", Namespace: "there", Version: 1, Info: &release.Info{Status: Deployed}, Chart: &helmchart.Chart{
+			Metadata: &helmchart.Metadata{Name: "tiny", Version: "0.1.0"},
+		}}, salt)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return o
+	}
+	first, err := opened(secret("grains"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := opened(secret(first.inner.salt))
+	if err != nil || again.Content() != first.Content() || first.inner.salt != "grains" {
+		t.Errorf("%q, then %q: %v", first.inner.salt, again.inner.salt, err)
 	}
 }
