@@ -146,7 +146,8 @@ func orNothing(list []string) string {
 	return strings.Join(list, ", ")
 }
 
-// expected is one RoleBinding that the hook makes.
+// expected is one RoleBinding that the hook makes (OSC/ondemand:
+// hooks/k8s-bootstrap/yaml/rolebinding.yaml and job-pod-reaper.yaml, e5bbaf1d7).
 type expected struct {
 	name, role string
 	subject    rbacv1.Subject
@@ -178,7 +179,9 @@ func userBindings(ctx context.Context, e steps.Env) steps.Result {
 				e.Kubectl()+" -n "+ns+" delete rolebinding "+steps.Quoted(b.Name)+"    # what it binds can't be changed; then "+madeBy(e, user))
 		}
 		named := func(s rbacv1.Subject) bool {
-			return s.Kind == want.subject.Kind && s.Name == want.subject.Name && s.Namespace == want.subject.Namespace
+			// RBAC ignores the namespace of a User.
+			return s.Kind == want.subject.Kind && s.Name == want.subject.Name &&
+				(s.Kind == rbacv1.UserKind || s.Namespace == want.subject.Namespace)
 		}
 		if !slices.ContainsFunc(b.Subjects, named) {
 			var who []string

@@ -17,7 +17,7 @@ func object(version, kind, namespace, name string) *unstructured.Unstructured {
 }
 
 // objects are what the package's hook applies for a user (OSC/ondemand
-// hooks/k8s-bootstrap/yaml), in its order.
+// hooks/k8s-bootstrap/yaml, e5bbaf1d7), in its order.
 func objects(env map[string]string, namespace, user string, now time.Time) []*unstructured.Unstructured {
 	space := object("v1", "Namespace", "", namespace)
 	space.SetLabels(map[string]string{"app.kubernetes.io/name": "open-ondemand"})
@@ -31,7 +31,7 @@ func objects(env map[string]string, namespace, user string, now time.Time) []*un
 		}}},
 	}
 	own := map[string]any{"kind": "ServiceAccount", "name": "default", "namespace": namespace}
-	person := map[string]any{"apiGroup": rbac, "kind": "User", "name": user}
+	person := map[string]any{"apiGroup": rbac, "kind": "User", "name": user, "namespace": namespace} // RBAC ignores the namespace
 	all := []*unstructured.Unstructured{
 		space, policy,
 		binding(namespace, user+"-ood-initializer", "ood-initializer", own),
