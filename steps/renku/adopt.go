@@ -172,9 +172,10 @@ func adoptBackup(ctx context.Context, e steps.Env) (any, string, error) {
 	return k["key"] + ".before", "where the old value is saved, should you have key " + k["key"] + " taken over", nil
 }
 
-// adoptQuotas are the priority classes of Renku's pools: those that a quota in
-// the sessions' namespace names, that are labelled as Renku's, or that look as
-// Renku's own do.
+// adoptQuotas are the priority classes of Renku's pools: those that are labelled
+// as Renku's, or that look as Renku's own do. Not those that a quota in the
+// sessions' namespace names: who has the kubeconfig creates quotas there, and is
+// granted to delete the classes.
 func adoptQuotas(ctx context.Context, e steps.Env) (any, string, error) {
 	if _, err := handedFact(e); err != nil {
 		return nil, "", err
@@ -183,32 +184,15 @@ func adoptQuotas(ctx context.Context, e steps.Env) (any, string, error) {
 	if err != nil {
 		return nil, "", err
 	}
-	named := map[string]bool{}
-	quotas, err := check.List[corev1.ResourceQuota](ctx, e.Cluster, check.ResourceQuotas, sessionsNamespace(e), cluster.Selector{})
-	if err != nil {
-		return nil, "", err
-	}
-	for _, q := range quotas {
-		if q.Spec.ScopeSelector == nil {
-			continue
-		}
-		for _, m := range q.Spec.ScopeSelector.MatchExpressions {
-			if m.ScopeName == corev1.ResourceQuotaScopePriorityClass {
-				for _, v := range m.Values {
-					named[v] = true
-				}
-			}
-		}
-	}
 	var out []string
 	for _, c := range classes {
 		never := c.PreemptionPolicy != nil && *c.PreemptionPolicy == corev1.PreemptNever
-		if named[c.Name] || c.Labels["app"] == "renku" || (never && c.Value == classValue && !c.GlobalDefault) {
+		if c.Labels["app"] == "renku" || (never && c.Value == classValue && !c.GlobalDefault) {
 			out = append(out, c.Name)
 		}
 	}
 	if len(out) == 0 {
-		return nil, "", errors.New("no priority class is labelled app=renku, is named by a quota in the sessions' namespace, or has value 100 and never preempts")
+		return nil, "", errors.New("no priority class is labelled app=renku, or has value 100 and never preempts")
 	}
 	return out, "priority classes as Renku makes them", nil
 }

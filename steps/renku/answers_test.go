@@ -113,6 +113,25 @@ func TestErrorsOfTheAPIInPlainWords(t *testing.T) {
 	}
 }
 
+// A pool that Renku keeps is neither gone nor left without a way on.
+func TestAPoolThatRenkuKeeps(t *testing.T) {
+	e := steps.Env{Link: "milan"}
+	for _, tc := range []struct {
+		status        int
+		message, next string
+		gone          bool
+	}{
+		{500, "An unexpected error occurred", "carrick apply milan.yaml --step identity", false},
+		{404, "Could not find cluster with id 01 in the list of clusters.", "carrick apply milan.yaml --step restart", false},
+		{404, "Resource pool with id 2 cannot be found", "", true},
+	} {
+		err := &cluster.WebError{Status: tc.status, Code: 1000 + tc.status, Message: tc.message}
+		if got := notRemoved(e, 2, err).Error(); !strings.Contains(got, tc.next) || isGone(err) != tc.gone {
+			t.Errorf("%d %q: gone %v, %q", tc.status, tc.message, isGone(err), got)
+		}
+	}
+}
+
 // The names of links decide what the questions offer.
 func TestNamesFromTheLink(t *testing.T) {
 	for link, want := range map[string]any{"milan": "milan", "ab": "remote-ab", strings.Repeat("x", 41): nil} {

@@ -17,13 +17,16 @@ type trouble struct {
 	means, next string
 }
 
+// notLoaded is part of the 404 for a cluster whose kubeconfig Renku has not loaded.
+const notLoaded = "in the list of clusters"
+
 // troubles are the errors of renku-data-services
 // (components/renku_data_services/base_api/error_handler.py, errors/errors.py;
 // crc/core.py, crc/db.py). The first that fits counts.
 var troubles = []trouble{
 	{1401, "", "Renku takes you for nobody: the token is missing, has expired or is of another Renku", "carrick apply LINK --step register    # signs in"},
 	{1403, "", "Renku says that you are no admin", "have an admin of Keycloak give your user the role renku-admin in the realm Renku, then sign in anew"},
-	{1404, "in the list of clusters", "Renku has not loaded the cluster's kubeconfig: its services read the kubeconfigs once, when they start", "carrick apply LINK --step restart, then again"},
+	{1404, notLoaded, "Renku has not loaded the cluster's kubeconfig: its services read the kubeconfigs once, when they start", "carrick apply LINK --step restart, then again"},
 	{1404, "Cluster definition", "Renku knows no cluster of that id: somebody deleted it", "carrick apply LINK --step register"},
 	{1404, "Resource pool", "Renku knows no resource pool of that id: somebody deleted it", "carrick apply LINK --step pool"},
 	{1409, "config_name", "another cluster in Renku has that config_name", "answer cluster.config-name with another one"},

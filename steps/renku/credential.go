@@ -11,6 +11,7 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"carrick/cluster"
@@ -48,15 +49,14 @@ func credentialChecks() []steps.Check {
 			Needs: []string{"credential-accepted"}, Mend: "priorityclasses-role",
 			Why: "otherwise making a pool with a quota ends in HTTP 500: Renku takes the 403 for a class that is missing, and tries to make it",
 			See: []string{"SwissDataScienceCenter/renku-data-services: components/renku_data_services/crc/db.py (create_quota)"},
-			Run: func(ctx context.Context, e steps.Env) steps.Result {
-				var rights []cluster.Right
-				for _, name := range e.Answers.List("pools.quotas") {
-					for _, verb := range []string{"list", "get"} {
-						rights = append(rights, cluster.Right{Verb: verb, Group: "scheduling.k8s.io", Resource: "priorityclasses", Name: name})
-					}
-				}
-				return asked(ctx, e, rights)
-			},
+			Run: func(ctx context.Context, e steps.Env) steps.Result { return asked(ctx, e, onClasses(e, "list", "get")) },
+		},
+		{
+			Name: "credential-deletes-classes", Title: "the new kubeconfig may delete the pools' priority classes", On: steps.Remote, From: withItself,
+			Needs: []string{"credential-accepted"}, Mend: "delete-class-role",
+			Why: "without it Renku answers the deletion of a pool with a quota with HTTP 500 and keeps the pool",
+			See: []string{"SwissDataScienceCenter/renku-data-services: components/renku_data_services/crc/db.py (delete_quota)"},
+			Run: func(ctx context.Context, e steps.Env) steps.Result { return asked(ctx, e, onClasses(e, "delete")) },
 		},
 		{
 			Name: "least-privilege", Title: "the new kubeconfig may do nothing beyond its roles", On: steps.Remote, From: withItself, Needs: []string{"credential-accepted"},
@@ -113,6 +113,16 @@ func listsPods(ctx context.Context, e steps.Env) steps.Result {
 	return steps.Passed("%d pods in %s", len(pods), sessionsNamespace(e))
 }
 
+// onClasses are the verbs on each pool's PriorityClass.
+func onClasses(e steps.Env, verbs ...string) (out []cluster.Right) {
+	for _, name := range e.Answers.List("pools.quotas") {
+		for _, verb := range verbs {
+			out = append(out, cluster.Right{Verb: verb, Group: "scheduling.k8s.io", Resource: "priorityclasses", Name: name})
+		}
+	}
+	return out
+}
+
 func asked(ctx context.Context, e steps.Env, rights []cluster.Right) steps.Result {
 	as, err := withKubeconfig(e)
 	if err != nil {
@@ -131,6 +141,19 @@ func leastPrivilege(ctx context.Context, e steps.Env) steps.Result {
 	// The verbs that the published guide's Role has beyond what is used are no
 	// excess worth a failure.
 	meant[ns] = append(meant[ns], rule("", "resourcequotas", "update", "watch"))
+	// Another link may share the account and have other pools.
+	renkus := cluster.Selector{Labels: "app=renku"}
+	classes, err := check.List[schedulingv1.PriorityClass](ctx, e.Cluster, check.PriorityClasses, "", renkus)
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	names := e.Answers.List("pools.quotas")
+	for _, c := range classes {
+		names = append(names, c.Name)
+	}
+	for _, name := range names {
+		meant[""] = append(meant[""], deletionRule(name))
+	}
 	spaces := slices.Compact([]string{ns, "default", "kube-system"})
 	return check.OnlyWithin(ctx, as, meant, spaces,
 		e.Kubectl()+" get rolebindings,clusterrolebindings -A -o wide | grep -w "+identityName(e)+"    # delete what grants it")

@@ -41,6 +41,10 @@ func identity() steps.Step {
 				}},
 			},
 			{
+				Name: "delete-class-role", Title: "Let it delete the pools' priority classes", On: steps.Remote,
+				Doer: steps.Manifest{File: "delete-class-role.yaml", Each: quotaIDs},
+			},
+			{
 				Name: "token", Title: "Have a token made", On: steps.Remote, Needs: []string{"service-account"}, When: ownsTokenSecret,
 				Doer: steps.Manifest{File: "token.yaml"},
 			},

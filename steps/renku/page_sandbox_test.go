@@ -44,6 +44,7 @@ var pageFaults = []fault{
 	{"priorityclasses-binding", steps.Remote, "no ClusterRoleBinding names ServiceAccount renku-user-sessions/cross-cluster-sa", "--step identity"},
 	{"credential-rights", steps.Remote, "2 of 24 rights are missing: list persistentvolumeclaims", "--step identity"},
 	{"credential-priorityclasses", steps.Remote, "2 of 2 rights are missing: list priorityclasses", "--step identity"},
+	{"credential-deletes-classes", steps.Remote, "1 of 1 rights are missing: delete priorityclasses", "--step identity"},
 	{"stored-kubeconfig", steps.Local, "current-context is not set", "--step secret --take-over"},
 	{"uploads", steps.Remote, "as registered, not set: proxy-body-size", "--step register"},
 	{"cors-headers", steps.Remote, `"$http_access_control_request_headers" is no list of names`, "--step register"},

@@ -174,7 +174,7 @@ func leftPool(ctx context.Context, e steps.Env) (steps.Change, error) {
 	}
 	item := steps.Item{
 		Verb: steps.Delete, What: fmt.Sprintf("resource pool %s in Renku (DELETE /api/data/resource_pools/%s)", id, id), Hash: id,
-		Note: "its ResourceQuota on the remote cluster goes with it, and its PriorityClass where Renku may delete it; its sessions can't be started any more",
+		Note: "its PriorityClass and its ResourceQuota on the remote cluster go with it; its sessions can't be started any more",
 	}
 	if id == noteAsked {
 		item.What = "the resource pool in Renku, if it was made"
@@ -229,11 +229,23 @@ func removePool(ctx context.Context, e steps.Env, say steps.Progress) error {
 			return failing(e, fmt.Sprintf("remove pool %d", id), err)
 		}
 		if _, err := api.JSON(ctx, "DELETE", fmt.Sprintf("/resource_pools/%d", id), nil, nil); err != nil && !isGone(err) {
-			return failing(e, fmt.Sprintf("remove pool %d", id), err)
+			return notRemoved(e, id, err)
 		}
 		say.Did(steps.Delete, fmt.Sprintf("resource pool %d in Renku", id), "")
 	}
 	return e.SetNote(ctx, notePool, "", say)
+}
+
+// notRemoved is an error of the deletion of a pool. Renku does not name a
+// refusal of the remote cluster; that of the PriorityClass is the likely one
+// with a kubeconfig of an earlier version of carrick, see deletionRule.
+func notRemoved(e steps.Env, id int, err error) error {
+	failed := failing(e, fmt.Sprintf("remove pool %d", id), err)
+	if w := (*cluster.WebError)(nil); errors.As(err, &w) && w.Status == 500 && strings.Contains(w.Message, "unexpected error") {
+		failed = fmt.Errorf("%w; Renku deletes the pool's PriorityClass first: "+
+			"carrick apply %s --step identity lets its kubeconfig do so, then undo again", failed, e.LinkFile())
+	}
+	return failed
 }
 
 // lostPool is the pool whose making was asked for and never answered; 0 where

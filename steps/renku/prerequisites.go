@@ -42,17 +42,15 @@ func prerequisites() steps.Step {
 			},
 			{
 				Name: "priority-classes", Title: "Make a priority class a pool", On: steps.Remote,
-				Doer: steps.Manifest{File: "priority-class.yaml", Each: func(_ context.Context, e steps.Env) ([]any, error) {
-					var out []any
-					for _, name := range e.Answers.List("pools.quotas") {
-						out = append(out, name)
-					}
-					return out, nil
-				}},
+				Doer: steps.Manifest{File: "priority-class.yaml", Each: quotaIDs},
 			},
 		},
 		Checks: slices.Concat(namespaceChecks(), networkChecks(), poolChecks(), storageChecks(), nodeChecks(), apiChecks()),
 	}
+}
+
+func quotaIDs(_ context.Context, e steps.Env) ([]any, error) {
+	return texts(e.Answers.List("pools.quotas")), nil
 }
 
 func isolated(e steps.Env) bool { return e.Answers.Bool("network.isolate") }

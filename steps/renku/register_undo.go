@@ -131,7 +131,10 @@ func hasID(rows []map[string]any, id string) bool {
 	return false
 }
 
+// isGone reports whether Renku no longer has what was asked for. Renku answers
+// 404, too, for a pool whose cluster it has not loaded, and keeps the pool
+// (renku-data-services @ e81895b4: k8s/clients.py K8sClusterClientsPool).
 func isGone(err error) bool {
 	e := (*cluster.WebError)(nil)
-	return errors.As(err, &e) && e.Status == 404
+	return errors.As(err, &e) && e.Status == 404 && !strings.Contains(e.Message, notLoaded)
 }

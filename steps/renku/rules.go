@@ -50,6 +50,17 @@ func clusterRules(e steps.Env) []rbacv1.PolicyRule {
 	return rules
 }
 
+// deletionRule is what Renku needs to delete a pool with a quota: it deletes
+// the PriorityClass before the pool, and answers a 403 with HTTP 500
+// (renku-data-services @ e81895b4: components/renku_data_services/crc/db.py
+// delete_quota, k8s/clients.py K8sClusterClient.delete). Each class has a
+// ClusterRole of its own: two links may share the account and not the pools.
+func deletionRule(classes ...string) rbacv1.PolicyRule {
+	r := rule("scheduling.k8s.io", "priorityclasses", "delete")
+	r.ResourceNames = classes
+	return r
+}
+
 func rule(group, resource string, verbs ...string) rbacv1.PolicyRule {
 	return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: []string{resource}, Verbs: verbs}
 }

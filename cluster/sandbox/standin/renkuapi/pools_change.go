@@ -136,14 +136,21 @@ func (s *pools) writeQuota(ctx context.Context, p *pool, q *quota) error {
 	return where.updateQuota(ctx, q)
 }
 
-// remove deletes the pool and its quota, and the PriorityClass if the
-// kubeconfig may, whoever made that. A pool that is not there is no error.
+// remove deletes the pool, its quota and the quota's PriorityClass, or nothing
+// at all where the cluster is not loaded or refuses. A pool that does not exist
+// is no error (renku-data-services @ e81895b4:
+// components/renku_data_services/crc/db.py _delete_resource_pool, k8s/clients.py
+// K8sClusterClientsPool).
 func (s *pools) remove(r *http.Request) (int, any, error) {
 	p, err := s.find(r, s.who(r))
 	if err != nil {
 		return http.StatusNoContent, nil, nil
 	}
-	if where := s.reach(p.Cluster); where != nil && p.Quota != "" {
+	if p.Quota != "" {
+		where := s.reach(p.Cluster)
+		if where == nil {
+			return 0, nil, notLoaded(p.Cluster)
+		}
 		if err := where.deleteQuota(r.Context(), p.Quota); err != nil {
 			return 0, nil, err
 		}

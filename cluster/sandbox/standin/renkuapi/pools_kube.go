@@ -174,19 +174,37 @@ func (c *connection) updateQuota(ctx context.Context, q *quota) error {
 	return nil
 }
 
-// deleteQuota takes out the ResourceQuota, and the PriorityClass of that name
-// where the kubeconfig may.
+// deleteQuota deletes the PriorityClass first, whoever created it, and then the
+// ResourceQuota. What a list by name does not show, because it is gone or may
+// not be listed, is skipped; a DELETE that is refused ends the request, and the
+// pool stays (renku-data-services @ e81895b4:
+// components/renku_data_services/crc/db.py delete_quota, k8s/clients.py
+// K8sClusterClient.delete).
 func (c *connection) deleteQuota(ctx context.Context, id string) error {
 	client, err := c.client()
 	if err != nil {
 		return err
 	}
-	err = client.CoreV1().ResourceQuotas(c.namespace).Delete(ctx, id, metav1.DeleteOptions{})
-	if err != nil && !apierrors.IsNotFound(err) {
+	classes, err := client.SchedulingV1().PriorityClasses().List(ctx, named(id))
+	if err != nil && !refused(err) {
 		return remoteProblem(err)
 	}
-	err = client.SchedulingV1().PriorityClasses().Delete(ctx, id, metav1.DeleteOptions{})
+	if err == nil && len(classes.Items) > 0 {
+		foreground := metav1.DeletePropagationForeground
+		err := client.SchedulingV1().PriorityClasses().Delete(ctx, id, metav1.DeleteOptions{PropagationPolicy: &foreground})
+		if err != nil && !apierrors.IsNotFound(err) {
+			return remoteProblem(err)
+		}
+	}
+	quotas, err := client.CoreV1().ResourceQuotas(c.namespace).List(ctx, named(id))
 	if err != nil && !refused(err) {
+		return remoteProblem(err)
+	}
+	if err != nil || len(quotas.Items) == 0 {
+		return nil
+	}
+	err = client.CoreV1().ResourceQuotas(c.namespace).Delete(ctx, id, metav1.DeleteOptions{})
+	if err != nil && !apierrors.IsNotFound(err) {
 		return remoteProblem(err)
 	}
 	return nil

@@ -52,8 +52,32 @@ func TestPoolWithAQuotaOnARemoteCluster(t *testing.T) {
 	if got := s.must(200, "GET", "/resource_pools", nil).list(t)[1]["quota"].(object); got["memory"] != 250.0 {
 		t.Errorf("%v", got)
 	}
-	s.remote.deny("delete priorityclasses") // is no reason to fail
+	s.remote.asked()
 	s.must(204, "DELETE", "/resource_pools/2", nil)
+	if asked, want := s.remote.asked(), []string{
+		"list priorityclasses metadata.name=" + quotaName, "delete priorityclasses",
+		"list resourcequotas metadata.name=" + quotaName, "delete resourcequotas",
+	}; !slices.Equal(asked, want) {
+		t.Errorf("asked %q", asked)
+	}
+	s.must(204, "DELETE", "/resource_pools/2", nil)
+	if s.remote.get(quotasAt, quotaName) != nil || s.remote.get(classesAt, quotaName) != nil {
+		t.Error("the quota or the class stays")
+	}
+}
+
+// A pool whose quota's class may be listed and not deleted stays, with all of
+// its own; one whose class may not even be listed goes, without the class.
+func TestPoolWhoseClassMayNotBeDeleted(t *testing.T) {
+	s := newSite(t)
+	id := s.join()
+	s.must(201, "POST", "/resource_pools", guidePool(id))
+	s.remote.deny("delete priorityclasses")
+	refusals{{"its end", "DELETE", "/resource_pools/2", nil, 500, "An unexpected error occurred"}}.play(t, s)
+	if s.remote.get(quotasAt, quotaName) == nil || len(s.must(200, "GET", "/resource_pools", nil).list(t)) != 2 {
+		t.Error("the pool or its quota is gone")
+	}
+	s.remote.deny("list priorityclasses")
 	s.must(204, "DELETE", "/resource_pools/2", nil)
 	if s.remote.get(quotasAt, quotaName) != nil || s.remote.get(classesAt, quotaName) == nil {
 		t.Error("the quota stays, or the class goes")
@@ -198,7 +222,7 @@ func TestQuotaThatCannotBeRead(t *testing.T) {
 	refusals{
 		{"one", "GET", "/resource_pools/2", nil, 500, "Error on remote connection GET https://127.0.0.1:"},
 		{"all", "GET", "/resource_pools", nil, 500, "Error on remote connection GET https://127.0.0.1:"},
-		{"its end", "DELETE", "/resource_pools/2", nil, 500, "Error on remote connection DELETE https://127.0.0.1:"},
+		{"its end", "DELETE", "/resource_pools/2", nil, 500, "Error on remote connection GET https://127.0.0.1:"},
 	}.play(t, s)
 	s.mount(map[string]string{}) // the next process does not load the cluster
 	s.restart(dataService)
@@ -206,4 +230,5 @@ func TestQuotaThatCannotBeRead(t *testing.T) {
 		t.Errorf("not loaded, and yet %v", got)
 	}
 	refusals{{"its change", "PATCH", "/resource_pools/2", object{"quota": object{"cpu": 9, "memory": 250, "gpu": 0}}, 404, "Could not find cluster"}}.play(t, s)
+	refusals{{"its end", "DELETE", "/resource_pools/2", nil, 404, "Could not find cluster"}}.play(t, s)
 }
