@@ -81,21 +81,12 @@ func podSecurityOfDriver(ctx context.Context, e steps.Env) steps.Result {
 	}
 }
 
-// driverInstalled tells whether csi-rclone is registered with the cluster.
-func driverInstalled(ctx context.Context, e steps.Env) (bool, error) {
-	_, err := e.Cluster.Get(ctx, check.CSIDrivers, "", rcloneSpace)
-	if apierrors.IsNotFound(err) {
-		return false, nil
-	}
-	return err == nil, err
-}
-
 func driverOnNodes(ctx context.Context, e steps.Env) steps.Result {
-	installed, err := driverInstalled(ctx, e)
+	d, err := driver(ctx, e)
 	if err != nil {
 		return steps.Unseen(err)
 	}
-	if !installed {
+	if d == nil {
 		return steps.Skipped("csi-rclone is not installed yet; sessions run without it, data connectors don't")
 	}
 	var fit []*corev1.Node
@@ -149,18 +140,14 @@ func driverPodsReady(e steps.Env, fit []*corev1.Node, pods []*corev1.Pod) steps.
 }
 
 func driverKubeletDir(ctx context.Context, e steps.Env) steps.Result {
-	installed, err := driverInstalled(ctx, e)
+	d, err := driver(ctx, e)
 	if err != nil {
 		return steps.Unseen(err)
 	}
-	if !installed {
+	if d == nil {
 		return steps.Skipped("csi-rclone is not installed yet")
 	}
 	fit, _, err := candidates(ctx, e)
-	if err != nil {
-		return steps.Unseen(err)
-	}
-	d, err := driver(ctx, e)
 	if err != nil {
 		return steps.Unseen(err)
 	}
@@ -179,7 +166,7 @@ func driverKubeletDir(ctx context.Context, e steps.Env) steps.Result {
 
 // mountsBelow tells whether the driver's pods see a folder of their node.
 func mountsBelow(d *appsv1.DaemonSet, dir string) bool {
-	return d != nil && slices.ContainsFunc(d.Spec.Template.Spec.Volumes, func(v corev1.Volume) bool {
+	return slices.ContainsFunc(d.Spec.Template.Spec.Volumes, func(v corev1.Volume) bool {
 		return v.HostPath != nil && (v.HostPath.Path == dir || strings.HasPrefix(v.HostPath.Path, dir+"/"))
 	})
 }

@@ -59,6 +59,8 @@ var whatStands = slices.Concat(
 	check.Verbs("apiextensions.k8s.io", "customresourcedefinitions", "", "get", "list", "watch"),
 	check.Verbs("networking.k8s.io", "ingressclasses", "", "get", "list", "watch"),
 	check.Verbs("", "secrets", rcloneSpace, "get", "list", "watch"),
+	check.Verbs("rbac.authorization.k8s.io", "clusterrolebindings", "", "get", "list", "watch"),
+	check.Verbs("rbac.authorization.k8s.io", "clusterroles", "", "get", "list", "watch"),
 )
 
 func operatorQuestions() []steps.Question {

@@ -1,13 +1,17 @@
 package renku
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/component-helpers/auth/rbac/validation"
 
 	"carrick/cluster"
 	"carrick/steps"
@@ -75,8 +79,12 @@ func operatorEnv(d *appsv1.Deployment) map[string]string {
 	return out
 }
 
-// driver is the DaemonSet of csi-rclone, the one in its usual namespace first, then the one beside Renku or its sessions;
-// nil where there is none. One elsewhere, which can be any tenant's, counts where the CSIDriver says that there is one.
+// driver is the DaemonSet of csi-rclone, the one in its usual namespace first,
+// then the one beside Renku or its sessions; nil where there is none. One
+// elsewhere, which can be any tenant's, counts where its ServiceAccount may read
+// persistent volumes, as the chart has it (csi-rclone @ 7d4d766:
+// deploy/csi-rclone/templates/csi-nodeplugin-rbac.yaml). The chart's CSIDriver
+// does not bear the driver's name (csi-driver.yaml there).
 func driver(ctx context.Context, e steps.Env) (*appsv1.DaemonSet, error) {
 	found, err := workloads[appsv1.DaemonSet](ctx, e, check.DaemonSets, rcloneSpace, driverLabels)
 	if err != nil || len(found) == 0 {
@@ -89,19 +97,43 @@ func driver(ctx context.Context, e steps.Env) (*appsv1.DaemonSet, error) {
 			}
 		}
 	}
-	registered, err := e.Cluster.Get(ctx, check.CSIDrivers, "", rcloneSpace)
-	if apierrors.IsNotFound(err) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
 	for _, d := range found {
-		if ns := registered.GetAnnotations()["meta.helm.sh/release-namespace"]; ns == "" || d.Namespace == ns {
-			return d, nil
+		ok, err := grantedEverywhere(ctx, e, d.Namespace, d.Spec.Template.Spec, rule("", "persistentvolumes", "get"))
+		if ok || err != nil {
+			return d, err
 		}
 	}
 	return nil, nil
+}
+
+// grantedEverywhere reports whether ClusterRoleBindings grant a rule to the
+// ServiceAccount of a workload's pods. Whoever has a namespace can write labels
+// and variables of a workload in it, and no ClusterRoleBinding.
+func grantedEverywhere(
+	ctx context.Context, e steps.Env, namespace string, pod corev1.PodSpec, need rbacv1.PolicyRule,
+) (bool, error) {
+	all, err := check.List[rbacv1.ClusterRoleBinding](ctx, e.Cluster, check.ClusterRoleBindings, "", cluster.Selector{})
+	if apierrors.IsForbidden(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	name := cmp.Or(pod.ServiceAccountName, "default")
+	account := rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: name}
+	for _, b := range all {
+		if !slices.Contains(b.Subjects, account) {
+			continue
+		}
+		rules, err := rulesOf(ctx, e, b.RoleRef, "")
+		if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsForbidden(err) {
+			return false, err
+		}
+		if ok, _ := validation.Covers(rules, []rbacv1.PolicyRule{need}); ok {
+			return true, nil
+		}
+	}
+	return false, nil
 }
 
 // stands says where a workload is and which Helm release made it.

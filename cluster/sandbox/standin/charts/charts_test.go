@@ -147,7 +147,7 @@ func TestNamesAndSwitchesAreUpstreams(t *testing.T) {
 		{
 			chart: "csi-rclone", version: "0.6.0", release: "csi-rclone",
 			has: []string{
-				"DaemonSet csi-rclone-nodeplugin", "StatefulSet csi-rclone-controller", "CSIDriver csi-rclone",
+				"DaemonSet csi-rclone-nodeplugin", "StatefulSet csi-rclone-controller", "CSIDriver csi-rclone-driver",
 				"StorageClass csi-rclone", "StorageClass csi-rclone-secret-annotation",
 			},
 		},
