@@ -134,6 +134,9 @@ func operatorReady(ctx context.Context, e steps.Env) steps.Result {
 	ns := sessionsNamespace(e)
 	if d == nil && len(others) > 0 {
 		o := others[0]
+		if operatorEnv(o)["CLUSTER_SCOPED"] == "true" {
+			return steps.Failed(fmt.Sprintf("operator %s/%s claims all namespaces, and no ClusterRoleBinding lets its ServiceAccount update sessions", o.Namespace, o.Name), "")
+		}
 		return steps.Failed(fmt.Sprintf("operator %s/%s watches namespace %s alone, and sessions are in %s", o.Namespace, o.Name, operatorEnv(o)["RELEASE_NAMESPACE"], ns), "")
 	}
 	if d == nil {

@@ -37,7 +37,10 @@ func operatedNamespace(e steps.Env) string {
 }
 
 // operators are the session operator that looks after a side's sessions, nil
-// where none does, and the others.
+// where none does, and the others. One in another namespace counts where a
+// ClusterRoleBinding lets it reconcile sessions everywhere, as the chart has it
+// with clusterScoped (amalthea @ 82726e52:
+// helm-chart/amalthea-sessions/templates/manager-rbac.yaml).
 func operators(ctx context.Context, e steps.Env) (inCharge *appsv1.Deployment, others []*appsv1.Deployment, err error) {
 	ns := operatedNamespace(e)
 	found, err := workloads[appsv1.Deployment](ctx, e, check.Deployments, ns, operatorLabels)
@@ -55,11 +58,22 @@ func operators(ctx context.Context, e steps.Env) (inCharge *appsv1.Deployment, o
 	}
 	for i, d := range others {
 		watches := operatorEnv(d)
-		if inCharge == nil && (watches["CLUSTER_SCOPED"] == "true" || watches["RELEASE_NAMESPACE"] == ns) {
+		if inCharge != nil || watches["CLUSTER_SCOPED"] != "true" && watches["RELEASE_NAMESPACE"] != ns {
+			continue
+		}
+		ok, err := reconcilesEverywhere(ctx, e, d)
+		if err != nil {
+			return nil, nil, err
+		}
+		if ok {
 			return d, slices.Delete(slices.Clone(others), i, i+1), nil
 		}
 	}
 	return inCharge, others, nil
+}
+
+func reconcilesEverywhere(ctx context.Context, e steps.Env, d *appsv1.Deployment) (bool, error) {
+	return grantedEverywhere(ctx, e, d.Namespace, d.Spec.Template.Spec, rule("amalthea.dev", "amaltheasessions", "update"))
 }
 
 // operatorEnv are the variables of the operator's container. One without a
