@@ -33,7 +33,7 @@ local: {context: sandbox-local}
 remote: {context: sandbox-remote}
 answers:
   sessions.namespace: gitops-sessions
-  pool.members: ["group:01J0GROUP"]
+  pool.members: ["group:01J0GR0VP00000000000000000"]
 `
 
 func newGitops(t *testing.T, guide, link string) *gitops {

@@ -92,6 +92,8 @@ func TestErrorsOfTheAPIInPlainWords(t *testing.T) {
 		{status: 403, code: 1403, message: "You do not have the required permissions for this operation.", means: "no admin", next: "renku-admin"},
 		{status: 404, code: 1404, message: "Could not find cluster with id 01 in the list of clusters.", means: "has not loaded the cluster's kubeconfig", next: "--step restart"},
 		{status: 404, code: 1404, message: "Cluster definition id='01' does not exist.", means: "no cluster of that id"},
+		{status: 404, code: 1404, message: "User with ID 01 does not exist", means: "no user, group or project", next: "pool.members"},
+		{status: 404, code: 1404, message: "Requested URL /api/data/x not found", means: "HTTP 404", never: "no user"},
 		{status: 409, code: 1409, message: "Cannot create a cluster because the name is already used, please try a different name.", means: "has that name", next: "cluster.name"},
 		{status: 409, code: 1409, message: "Cannot create a cluster because the config_name is already used, please try a different one.", means: "config_name", next: "cluster.config-name"},
 		{status: 422, code: 1422, message: "There are errors in the following fields, name: too short", means: "does not accept", next: "diff"},
@@ -109,6 +111,25 @@ func TestErrorsOfTheAPIInPlainWords(t *testing.T) {
 		}
 		if tc.next != "" && !strings.Contains(strings.ReplaceAll(next, "kubectl -n RENKU", "kubectl -n renku"), tc.next) {
 			t.Errorf("%d %q: next %q", tc.status, tc.message, next)
+		}
+	}
+}
+
+// A user that Renku does not have is another 404 than an address that it does not have.
+func TestAnUnknownMemberIsNoUnservedAddress(t *testing.T) {
+	for _, tc := range []struct {
+		status, code int
+		message      string
+		unserved     bool
+	}{
+		{404, 1404, "User with ID 01 does not exist", false},
+		{404, 1404, "The group with id 01 does not exist", false},
+		{404, 1404, "Requested URL /api/data/resource_pools/2/members not found", true},
+		{404, 0, "404 page not found", true},
+		{405, 1405, "Method POST not allowed for URL /x", true},
+	} {
+		if got := notServed(&cluster.WebError{Status: tc.status, Code: tc.code, Message: tc.message}); got != tc.unserved {
+			t.Errorf("%d %q: %v", tc.status, tc.message, got)
 		}
 	}
 }

@@ -29,6 +29,7 @@ var troubles = []trouble{
 	{1404, notLoaded, "Renku has not loaded the cluster's kubeconfig: its services read the kubeconfigs once, when they start", "carrick apply LINK --step restart, then again"},
 	{1404, "Cluster definition", "Renku knows no cluster of that id: somebody deleted it", "carrick apply LINK --step register"},
 	{1404, "Resource pool", "Renku knows no resource pool of that id: somebody deleted it", "carrick apply LINK --step pool"},
+	{1404, "does not exist", "Renku has no user, group or project of that id", "answer pool.members"},
 	{1409, "config_name", "another cluster in Renku has that config_name", "answer cluster.config-name with another one"},
 	{1409, "name", "another cluster in Renku has that name", "answer cluster.name with another one"},
 	{1422, "both", "the TLS Secret and the default certificate exclude each other", "answer sessions.tls-secret, or leave it empty, then apply again"},

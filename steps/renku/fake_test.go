@@ -67,7 +67,7 @@ func (f *fakeRenku) serve(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	parts := strings.Split(strings.Trim(path, "/"), "/")
-	status, answer := 404, any(problem(1404, "no such path"))
+	status, answer := 404, any(problem(1404, "Requested URL "+r.URL.Path+" not found"))
 	switch {
 	case r.URL.Path == "/auth/realms/Renku/protocol/openid-connect/auth/device" && r.Method == http.MethodPost:
 		status, answer = 200, map[string]any{"device_code": "x", "user_code": "FAKE-CODE", "verification_uri": f.url + "/device", "expires_in": 60, "interval": 1}

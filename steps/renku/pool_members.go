@@ -56,10 +56,11 @@ func members(ctx context.Context, api *cluster.Web, id int) ([]member, error) {
 	return out, err
 }
 
-// notServed tells an address that this Renku does not have.
+// notServed reports whether this Renku does not have an address. It answers 404, too, for a user, a group or a project
+// that it does not have (renku-data-services @ e81895b4: components/renku_data_services/crc/db.py _resolve_members).
 func notServed(err error) bool {
 	e, ok := err.(*cluster.WebError)
-	return ok && (e.Status == 404 || e.Status == 405)
+	return ok && (e.Status == 405 || e.Status == 404 && (e.Code == 0 || strings.HasPrefix(e.Message, "Requested URL")))
 }
 
 // lackingMembers are those of the answers that a pool does not have yet.

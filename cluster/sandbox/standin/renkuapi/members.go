@@ -1,12 +1,14 @@
 // Who may use a pool (renku-data-services:
 // components/renku_data_services/crc/blueprints.py). A pool that is not public
 // is for admins alone until users or members are added. POST adds, PUT
-// replaces. The stand-in knows no users, groups or projects, so it takes any
-// id; of groups and projects it does not know who is in them.
+// replaces. An id that Renku does not have is answered 404 (db.py
+// _resolve_members @ e81895b4). The stand-in has those of its directory; of
+// groups and projects it does not know who is in them.
 
 package renkuapi
 
 import (
+	"maps"
 	"net/http"
 	"slices"
 )
@@ -27,6 +29,17 @@ var memberRoles = map[string][]string{
 	"user": {"viewer", "prohibited"}, "group": {"group_viewer"}, "project": {"project_viewer"},
 }
 
+// directory are the users, groups and projects of this Renku, by id, with what
+// an answer tells of them (blueprints.py _dump_member_response).
+var directory = map[string]map[string]map[string]string{
+	"user": {
+		"3d6c2a9e-5b0f-4a52-9a3e-0d1d5a1e7c11": {"email": "ana@example.org"},
+		"8f14e45f-ceea-467f-a0e6-b7f2b2a6c7d2": {"email": "ben@example.org"},
+	},
+	"group":   {"01J0GR0VP00000000000000000": {"slug": "a-group", "name": "A group"}},
+	"project": {"01J0PR0JECT000000000000000": {"namespace": "ana/a-project", "name": "A project"}},
+}
+
 type poolUser struct {
 	ID        string `json:"id"`
 	NoDefault bool   `json:"no_default_access"`
@@ -37,6 +50,19 @@ type poolMember struct {
 	ID   string `json:"id"`
 	Role string `json:"role"`
 }
+
+// answers are members as the API shows them.
+func answers(members []poolMember) any {
+	out := []map[string]string{}
+	for _, m := range members {
+		one := map[string]string{"member_type": m.Type, "id": m.ID, "role": m.Role}
+		maps.Copy(one, directory[m.Type][m.ID])
+		out = append(out, one)
+	}
+	return out
+}
+
+func users(all []poolUser) any { return append([]poolUser{}, all...) }
 
 // visible says whether a caller, nil for an anonymous one, sees the pool.
 func (p *pool) visible(c *claims) bool {
@@ -57,18 +83,18 @@ func (s *pools) getUsers(r *http.Request) (int, any, error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	return http.StatusOK, append([]poolUser{}, p.Users...), nil
+	return http.StatusOK, users(p.Users), nil
 }
 
 func (s *pools) postUsers(r *http.Request) (int, any, error) {
-	return changeList(s, r, http.StatusCreated, userSchema, nil, func(p *pool, sent []poolUser) []poolUser {
+	return changeList(s, r, http.StatusCreated, userSchema, usersKnown, users, func(p *pool, sent []poolUser) []poolUser {
 		p.Users = merged(p.Users, sent, func(a, b poolUser) bool { return a.ID == b.ID })
 		return p.Users
 	})
 }
 
 func (s *pools) putUsers(r *http.Request) (int, any, error) {
-	return changeList(s, r, http.StatusOK, userSchema, nil, func(p *pool, sent []poolUser) []poolUser {
+	return changeList(s, r, http.StatusOK, userSchema, usersKnown, users, func(p *pool, sent []poolUser) []poolUser {
 		p.Users = sent
 		return sent
 	})
@@ -79,34 +105,57 @@ func (s *pools) getMembers(r *http.Request) (int, any, error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	return http.StatusOK, append([]poolMember{}, p.Members...), nil
+	return http.StatusOK, answers(p.Members), nil
 }
 
 func (s *pools) postMembers(r *http.Request) (int, any, error) {
-	return changeList(s, r, http.StatusCreated, memberSchema, rolesFit, func(p *pool, sent []poolMember) []poolMember {
+	return changeList(s, r, http.StatusCreated, memberSchema, membersFit, answers, func(p *pool, sent []poolMember) []poolMember {
 		p.Members = merged(p.Members, sent, func(a, b poolMember) bool { return a.ID == b.ID && a.Type == b.Type })
 		return p.Members
 	})
 }
 
 func (s *pools) putMembers(r *http.Request) (int, any, error) {
-	return changeList(s, r, http.StatusOK, memberSchema, rolesFit, func(p *pool, sent []poolMember) []poolMember {
+	return changeList(s, r, http.StatusOK, memberSchema, membersFit, answers, func(p *pool, sent []poolMember) []poolMember {
 		p.Members = sent
 		return sent
 	})
 }
 
-func rolesFit(members []poolMember) error {
+func membersFit(members []poolMember) error {
 	for _, m := range members {
 		if !slices.Contains(memberRoles[m.Type], m.Role) {
 			return invalid("A member of type %s cannot have the role %s.", m.Type, m.Role)
+		}
+	}
+	for _, m := range members {
+		if directory[m.Type][m.ID] != nil {
+			continue
+		}
+		switch m.Type {
+		case "user":
+			return missing("User with ID %s does not exist", m.ID)
+		case "group":
+			return missing("The group with id %s does not exist", m.ID)
+		}
+		return missing("Project with id '%s' does not exist or you do not have access to it.", m.ID)
+	}
+	return nil
+}
+
+func usersKnown(sent []poolUser) error {
+	for _, u := range sent {
+		if directory["user"][u.ID] == nil {
+			return missing("The users with IDs {'%s'} cannot be found", u.ID)
 		}
 	}
 	return nil
 }
 
 // changeList reads a list, checks it, and puts it on the pool of the path.
-func changeList[T any](s *pools, r *http.Request, status int, fields schema, fit func([]T) error, put func(*pool, []T) []T) (int, any, error) {
+func changeList[T any](
+	s *pools, r *http.Request, status int, fields schema, fit func([]T) error, show func([]T) any, put func(*pool, []T) []T,
+) (int, any, error) {
 	p, err := s.find(r, s.who(r))
 	if err != nil {
 		return 0, nil, err
@@ -115,10 +164,8 @@ func changeList[T any](s *pools, r *http.Request, status int, fields schema, fit
 	if err := readList(r, fields, &sent); err != nil {
 		return 0, nil, err
 	}
-	if fit != nil {
-		if err := fit(sent); err != nil {
-			return 0, nil, err
-		}
+	if err := fit(sent); err != nil {
+		return 0, nil, err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -126,7 +173,7 @@ func changeList[T any](s *pools, r *http.Request, status int, fields schema, fit
 	if stored == nil {
 		return 0, nil, missing("Resource pool with id %d cannot be found", p.ID)
 	}
-	return status, slices.Clone(put(stored, sent)), nil
+	return status, show(put(stored, sent)), nil
 }
 
 // merged returns old with sent added, or in the place of who is there already.

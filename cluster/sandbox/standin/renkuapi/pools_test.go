@@ -172,9 +172,11 @@ func TestPoolChanges(t *testing.T) {
 }
 
 func TestMembers(t *testing.T) {
+	const ana, ben = "3d6c2a9e-5b0f-4a52-9a3e-0d1d5a1e7c11", "8f14e45f-ceea-467f-a0e6-b7f2b2a6c7d2"
+	const group, project = "01J0GR0VP00000000000000000", "01J0PR0JECT000000000000000"
 	s := newSite(t)
 	s.must(201, "POST", "/resource_pools", localPool())
-	user := s.token(url.Values{"roles": {""}, "sub": {"user-1"}})
+	user := s.token(url.Values{"roles": {""}, "sub": {ana}})
 	sees := func(token string) int { return s.as(token, "GET", "/resource_pools/2", nil).status }
 	if sees(user) != 404 || sees("") != 404 || sees(s.admin) != 200 {
 		t.Error("a private pool is for admins until somebody is added")
@@ -187,20 +189,24 @@ func TestMembers(t *testing.T) {
 		{"a role of users", "", "/resource_pools/2/members", []any{object{"member_type": "project", "id": "x", "role": "viewer"}}, 422, "cannot have the role"},
 		{"no such role", "PUT", "/resource_pools/2/members", []any{object{"member_type": "user", "id": "x", "role": "owner"}}, 422, "0.role: Input"},
 		{"no such type", "", "/resource_pools/2/members", []any{object{"member_type": "team", "id": "x", "role": "viewer"}}, 422, "0.member_type: Input"},
+		{"a user that is not there", "", "/resource_pools/2/users", []any{object{"id": "x"}}, 404, "The users with IDs {'x'} cannot be found"},
+		{"a member that is not there", "", "/resource_pools/2/members", []any{object{"member_type": "user", "id": "x", "role": "viewer"}}, 404, "User with ID x does not exist"},
+		{"a group that is not there", "", "/resource_pools/2/members", []any{object{"member_type": "group", "id": "x", "role": "group_viewer"}}, 404, "The group with id x does not exist"},
+		{"a project that is not there", "PUT", "/resource_pools/2/members", []any{object{"member_type": "project", "id": "x", "role": "project_viewer"}}, 404, "Project with id 'x' does not exist"},
 		{"a pool that is not there", "", "/resource_pools/9/users", []any{}, 404, "cannot be found"},
 	}.play(t, s)
-	s.must(201, "POST", "/resource_pools/2/users", []any{object{"id": "user-1"}})
+	s.must(201, "POST", "/resource_pools/2/users", []any{object{"id": ana}})
 	if sees(user) != 200 {
 		t.Error("an added user does not see the pool")
 	}
-	if got := s.must(201, "POST", "/resource_pools/2/users", []any{object{"id": "user-1", "no_default_access": true}, object{"id": "b"}}).list(t); len(got) != 2 {
+	if got := s.must(201, "POST", "/resource_pools/2/users", []any{object{"id": ana, "no_default_access": true}, object{"id": ben}}).list(t); len(got) != 2 {
 		t.Errorf("%v", got)
 	}
 	s.must(200, "PUT", "/resource_pools/2/users", []any{})
 	if sees(user) != 404 || len(s.must(200, "GET", "/resource_pools/2/users", nil).list(t)) != 0 {
 		t.Error("PUT does not replace")
 	}
-	member := func(role string) []any { return []any{object{"member_type": "user", "id": "user-1", "role": role}} }
+	member := func(role string) []any { return []any{object{"member_type": "user", "id": ana, "role": role}} }
 	s.must(201, "POST", "/resource_pools/2/members", member("viewer"))
 	if sees(user) != 200 {
 		t.Error("a viewer does not see the pool")
@@ -213,7 +219,13 @@ func TestMembers(t *testing.T) {
 	if sees(user) != 404 || sees("") != 200 {
 		t.Error("who is prohibited sees a public pool, or others do not")
 	}
-	s.must(201, "POST", "/resource_pools/2/members", []any{
-		object{"member_type": "group", "id": "g", "role": "group_viewer"}, object{"member_type": "project", "id": "p", "role": "project_viewer"},
-	})
+	if got, want := text(s.must(200, "PUT", "/resource_pools/2/members", []any{
+		object{"member_type": "user", "id": ana, "role": "viewer"},
+		object{"member_type": "group", "id": group, "role": "group_viewer"},
+		object{"member_type": "project", "id": project, "role": "project_viewer"},
+	}).list(t)), `[{"email":"ana@example.org","id":"`+ana+`","member_type":"user","role":"viewer"},`+
+		`{"id":"`+group+`","member_type":"group","name":"A group","role":"group_viewer","slug":"a-group"},`+
+		`{"id":"`+project+`","member_type":"project","name":"A project","namespace":"ana/a-project","role":"project_viewer"}]`; got != want {
+		t.Errorf("%s", got)
+	}
 }
