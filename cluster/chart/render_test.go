@@ -4,6 +4,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"helm.sh/helm/v4/pkg/chart/common"
+	chartv2 "helm.sh/helm/v4/pkg/chart/v2"
 )
 
 func tiny(t *testing.T) *Chart {
@@ -31,6 +34,19 @@ func TestRender(t *testing.T) {
 	}
 	if r.Hooks != 1 || r.Notes != "Installed a.\n" || strings.Join(r.Unknown, " ") != "extra.enable messages" {
 		t.Errorf("%d hooks, notes %q, unknown %q", r.Hooks, r.Notes, r.Unknown)
+	}
+}
+
+// A chart may read a value that its values.yaml has as a comment alone.
+func TestAValueThatATemplateReadsIsKnown(t *testing.T) {
+	c := &chartv2.Chart{
+		Metadata:  &chartv2.Metadata{Name: "tiny"},
+		Values:    tree{"extra": tree{"enabled": false}},
+		Templates: []*common.File{{Name: "templates/_more.tpl", Data: []byte(`{{ .Values.extra.name }}{{ .Values.extra.namespace }}`)}},
+	}
+	given := map[string]any{"extra": tree{"name": "a", "names": "b"}}
+	if got := strings.Join(unknown(c, given), " "); got != "extra.names" {
+		t.Errorf("unknown %q", got)
 	}
 }
 

@@ -5,10 +5,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
+	"helm.sh/helm/v4/pkg/chart/common"
 	chartv2 "helm.sh/helm/v4/pkg/chart/v2"
 
 	"carrick/cluster"
@@ -111,8 +113,9 @@ func problems(e *jsonschema.ValidationError) []string {
 }
 
 // unknown names the given values that neither the chart's values.yaml nor its
-// schema knows. A chart may use them all the same: they are worth a word, and
-// no error. Below a default that is empty, or no table, everything is allowed.
+// schema nor its templates name. A chart may use them all the same: they are worth
+// a word, and no error. Below a default that is empty, or no table, everything is
+// allowed.
 func unknown(c *chartv2.Chart, given map[string]any) []string {
 	var schema map[string]any
 	_ = json.Unmarshal(c.Schema, &schema) // whoever validates complains
@@ -136,10 +139,19 @@ func unknown(c *chartv2.Chart, given map[string]any) []string {
 				out = append(out, key+"."+name)
 			}
 		default:
-			out = append(out, stray(map[string]any{key: given[key]}, c.Values, schema, "")...)
+			found := stray(map[string]any{key: given[key]}, c.Values, schema, "")
+			out = append(out, slices.DeleteFunc(found, func(value string) bool { return reads(c, value) })...)
 		}
 	}
 	return out
+}
+
+// reads reports whether a template names a value: some charts have one in
+// values.yaml as a comment alone (nfs-subdir-external-provisioner @ 59a3ca2:
+// storageClass.provisionerName).
+func reads(c *chartv2.Chart, value string) bool {
+	name := regexp.MustCompile(`\.Values\.` + regexp.QuoteMeta(value) + `\b`)
+	return slices.ContainsFunc(c.Templates, func(f *common.File) bool { return name.Match(f.Data) })
 }
 
 // without leaves out what the parent chart's defaults know of a subchart.
