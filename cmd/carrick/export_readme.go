@@ -83,10 +83,31 @@ func (r *readme) apply(ctx context.Context, title func(string, ...any)) (any boo
 		}
 		r.line(8, "%s apply --server-side -k %s", r.s.Kubectl(ctx, side), side)
 	}
+	if spaces := r.namespaces(); len(spaces) > 0 {
+		r.line(2, "A dry run (--dry-run=server) fails until these namespaces exist: %s.", strings.Join(spaces, ", "))
+	}
 	if any {
 		r.line(2, "Where some of it stands already, made by carrick or by Helm, add --force-conflicts.\n  What carrick made itself keeps its marks: carrick undo deletes it, whoever applies it since.")
 	}
 	return any
+}
+
+// namespaces are those that objects of the export are in, or that it creates: a dry run creates none.
+func (r *readme) namespaces() []string {
+	var out []string
+	for _, side := range steps.Sides {
+		r.objects(side, func(_ steps.ExportedAction, t steps.Exported) {
+			name := t.Object.GetNamespace()
+			if t.Object.GetKind() == "Namespace" {
+				name = t.Object.GetName()
+			}
+			if name != "" {
+				out = append(out, name)
+			}
+		})
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
 }
 
 // before are the files of definitions that objects of the same side need.

@@ -72,6 +72,20 @@ func TestDefinitionsStandApart(t *testing.T) {
 	}
 }
 
+// A dry run needs the namespaces of what it is given, those of the export itself, too.
+func TestNamespacesOfADryRun(t *testing.T) {
+	t.Parallel()
+	r := &readme{e: &steps.Export{Actions: []steps.ExportedAction{
+		exportedObject("a", steps.Local, map[string]any{"kind": "Namespace", "metadata": map[string]any{"name": "made"}}),
+		exportedObject("b", steps.Local, map[string]any{"kind": "Ingress", "metadata": map[string]any{"name": "x", "namespace": "made"}}),
+		exportedObject("c", steps.Remote, map[string]any{"kind": "Ingress", "metadata": map[string]any{"name": "x", "namespace": "edge"}}),
+		exportedObject("d", steps.Remote, map[string]any{"kind": "ClusterRole", "metadata": map[string]any{"name": "x"}}),
+	}}}
+	if got := strings.Join(r.namespaces(), " "); got != "edge made" {
+		t.Errorf("got %q", got)
+	}
+}
+
 // What fails half-way leaves the folder as it was.
 func TestAnExportThatFailsHalfWay(t *testing.T) {
 	t.Parallel()
