@@ -59,11 +59,12 @@ func learnMountTypes(ctx context.Context, e steps.Env) (any, error) {
 	if _, absent := err.(*steps.AbsentError); err != nil && !absent {
 		return nil, err
 	}
+	return mountTypesOf(e.Answers.Text("clusterfile.mounts"))
+}
+
+func mountTypesOf(text string) ([]string, error) {
+	list, err := mountList(text)
 	out := []string{}
-	list, err := mountList(e.Answers.Text("clusterfile.mounts"))
-	if err != nil {
-		return nil, err
-	}
 	for _, m := range list {
 		if m, ok := m.(map[string]any); ok {
 			if kind, ok := m["type"].(string); ok {
@@ -71,7 +72,7 @@ func learnMountTypes(ctx context.Context, e steps.Env) (any, error) {
 			}
 		}
 	}
-	return out, nil
+	return out, err
 }
 
 // adoptMounts are the mounts of the cluster file, as they stand there.

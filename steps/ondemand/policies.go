@@ -77,26 +77,34 @@ func policies() steps.Step {
 
 func pinsIDs(e steps.Env) bool { return e.Answers.Text("policies.ids") == "admission-policy" }
 
-// needed is the narrowest level that lets through what is mounted, and why.
+// needed is the narrowest level that lets through what the cluster file mounts, and why.
 func needed(e steps.Env) (level, why string, err error) {
 	types, err := e.Peer.List("mount-types")
-	switch {
-	case err != nil:
+	if err != nil {
 		return "", "", err
-	case slices.Contains(types, "host"):
-		return check.Privileged, "host paths are mounted", nil
-	case slices.Contains(types, "nfs"):
-		return check.Baseline, "NFS is mounted", nil
 	}
-	return check.Restricted, "nothing is mounted", nil
+	level, why = levelOf(types)
+	return level, why, nil
 }
 
+func levelOf(mounts []string) (level, why string) {
+	switch {
+	case slices.Contains(mounts, "host"):
+		return check.Privileged, "host paths are mounted"
+	case slices.Contains(mounts, "nfs"):
+		return check.Baseline, "NFS is mounted"
+	}
+	return check.Restricted, "nothing is mounted"
+}
+
+// defaultLevel goes by what the cluster file will mount: one apply writes that
+// file and the hook that sets the level.
 func defaultLevel(e steps.Env) (any, string) {
-	level, why, err := needed(e)
+	types, err := mountTypesOf(e.Answers.Text("clusterfile.mounts"))
 	if err != nil {
 		return check.Restricted, "no mount is known of"
 	}
-	return level, why
+	return levelOf(types)
 }
 
 // idMaps finds both maps in one namespace.

@@ -77,6 +77,39 @@ func TestTheHealthyWebNodeIsWhatCarrickWrites(t *testing.T) {
 	}
 }
 
+// One apply takes new mounts into the cluster file and their level into the hook.
+func TestNewMountsTakeOneApply(t *testing.T) {
+	const nfs = "- {type: nfs, name: home, host: nfs.example.org, path: /home, destination_path: /home}\n"
+	for name, tc := range map[string]struct {
+		state, level string
+		mounts       any
+	}{
+		"new":  {"healthy", "baseline", nfs},
+		"gone": {"cluster-file-mounts", "restricted", steps.LeftEmpty},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, root := stood(t, tc.state)
+			if err := s.Answer("clusterfile.mounts", tc.mounts); err != nil {
+				t.Fatal(err)
+			}
+			scope := steps.Scope{Side: steps.Local, Actions: []string{"cluster-file", "pre-hook"}}
+			p, err := s.Plan(t.Context(), scope)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := s.Apply(t.Context(), p, steps.ApplyOptions{}, nil); err != nil {
+				t.Fatal(err)
+			}
+			if script := content(t, root, "/etc/ood/hooks/k8s-pre-hook.sh"); !strings.Contains(script, "enforce="+tc.level) {
+				t.Errorf("the hook sets another level than %s:\n%s", tc.level, script)
+			}
+			if p, err = s.Plan(t.Context(), scope); err != nil || !p.Empty() {
+				t.Errorf("a second apply would change: %+v, %v", p.Actions, err)
+			}
+		})
+	}
+}
+
 // webOf is the address of the state's HTTP API, which is another at each run.
 func webOf(portal string) string {
 	_, rest, _ := strings.Cut(portal, "oidc_provider_metadata_url: ")
