@@ -20,7 +20,7 @@ func kubectl() steps.Step {
 			Adopt:   adoptKubectl,
 			Help:    "It stands in the cluster file and in the script that renews the token. carrick downloads none: where it is missing, the fix has the lines that do.",
 			Default: steps.Fixed("/usr/local/bin/kubectl", "where the published page puts it"),
-			Check:   validPath,
+			Check:   validKubectl,
 		}},
 		Actions: []steps.Action{
 			{
@@ -39,6 +39,19 @@ func kubectl() steps.Step {
 		},
 		Checks: append(kubectlChecks(), rootChecks()...),
 	}
+}
+
+// validKubectl says what is wrong with the path of kubectl, which the adapter puts as it
+// is into a command of the user's shell (OSC/ood_core:
+// lib/ood_core/job/adapters/kubernetes/batch.rb, base_cmd, 86656b38).
+func validKubectl(p string) error {
+	if err := validPath(p); err != nil {
+		return err
+	}
+	if !scriptPath.MatchString(p) {
+		return fmt.Errorf("%q: Open OnDemand runs it by a shell without quoting it; it takes letters, digits and ._+- alone. On the web node: ln -s %s /usr/local/bin/kubectl", p, steps.Quoted(p))
+	}
+	return nil
 }
 
 func kubectlPath(e steps.Env) string { return e.Answers.Text("kubectl.path") }

@@ -93,3 +93,15 @@ func TestSecurePath(t *testing.T) {
 		}
 	}
 }
+
+// Open OnDemand and the hook run kubectl by a shell, which none of this may mean anything to.
+func TestWhichKubectlAShellTakes(t *testing.T) {
+	for p, want := range map[string]bool{
+		"/usr/local/bin/kubectl": true, "/opt/k8s-1.36/bin/kubectl+x": true,
+		"/opt/my tools/kubectl": false, "/opt/a;b": false, "/opt/$x": false, "/opt/'a'": false, "kubectl": false, "/opt/../kubectl": false,
+	} {
+		if err := validKubectl(p); (err == nil) != want {
+			t.Errorf("%q: %v", p, err)
+		}
+	}
+}
