@@ -101,9 +101,13 @@ func pluginExports(ctx context.Context, e steps.Env) steps.Result {
 	if c.flag("ExportPodData") {
 		return steps.Passed("ExportPodData: true in %s", pluginPath(e))
 	}
-	said := "says ExportPodData: " + cluster.Clean(c.word("ExportPodData"))
-	if c.value("ExportPodData") == nil {
+	word := cluster.Clean(c.word("ExportPodData"))
+	said := "says ExportPodData: " + word
+	switch {
+	case c.value("ExportPodData") == nil:
 		said = "does not say ExportPodData, and its default is false"
+	case word != "" && !strings.EqualFold(word, "false"):
+		said += ", which the plugin reads as false (it takes true, without quotes)"
 	}
 	return steps.Failed(pluginPath(e)+" "+said+": jobs get no /var/run/secrets/kubernetes.io/serviceaccount", "")
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"reflect"
+	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -68,11 +69,16 @@ func (c pluginConfig) word(key string) string {
 	return ""
 }
 
-// flag is a key that is true or not, as YAML has it.
+// flag reports whether the plugin takes a key for true: its parser, goccy/go-yaml,
+// does so for these three words without quotes. Of all others, YAML 1.1's yes and on
+// among them, it makes an error, which the plugin ignores, and the key stays false
+// (interlink-hq/interlink-slurm-plugin: pkg/slurm/func.go, f8451d93).
 func (c pluginConfig) flag(key string) bool {
-	var out bool
 	n := c.value(key)
-	return n != nil && n.Decode(&out) == nil && out
+	if n != nil && n.Kind == yaml.AliasNode {
+		n = n.Alias
+	}
+	return n != nil && n.Kind == yaml.ScalarNode && n.Style == 0 && slices.Contains([]string{"true", "True", "TRUE"}, n.Value)
 }
 
 // unknown are the keys that the plugin passes over, with what may be meant.

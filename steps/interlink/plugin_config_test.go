@@ -14,7 +14,12 @@ func TestPluginExporting(t *testing.T) {
 		"quoted":         {"\"ExportPodData\": \"false\"\nA: b\n", "\"ExportPodData\": true\nA: b\n"},
 		"empty":          {"ExportPodData:\nA: b\n", "ExportPodData: true\nA: b\n"},
 		"true":           {"ExportPodData:   true\n", "ExportPodData:   true\n"},
-		"yes":            {"ExportPodData: True\n", "ExportPodData: True\n"},
+		"in capitals":    {"ExportPodData: TRUE\n", "ExportPodData: TRUE\n"},
+		"yes":            {"ExportPodData: yes # ours\n", "ExportPodData: true # ours\n"},
+		"on":             {"ExportPodData: on\n", "ExportPodData: true\n"},
+		"y":              {"ExportPodData: y\n", "ExportPodData: true\n"},
+		"1":              {"ExportPodData: 1\n", "ExportPodData: true\n"},
+		"true in quotes": {"ExportPodData: \"true\"\n", "ExportPodData: true\n"},
 		"nothing at all": {"", "ExportPodData: true\n"},
 	} {
 		got, err := parsePlugin(x.have).exporting()
