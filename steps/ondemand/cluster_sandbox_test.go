@@ -291,7 +291,11 @@ func TestThePoliciesPinIDs(t *testing.T) {
 		"fsGroup of others": {func(spec map[string]any) { own(spec)["fsGroup"] = int64(0) }, "gid 6001"},
 		"no fsGroup":        {func(spec map[string]any) { delete(own(spec), "fsGroup") }, ""},
 		"other's group":     {func(spec map[string]any) { own(spec)["supplementalGroups"] = []any{int64(7001), int64(700)} }, "supplementalGroups"},
-		"no groups":         {func(spec map[string]any) { delete(own(spec), "supplementalGroups") }, ""},
+		"own group":         {func(spec map[string]any) { own(spec)["supplementalGroups"] = []any{int64(6001), int64(7001)} }, ""},
+		"group by fsGroup": {func(spec map[string]any) {
+			own(spec)["fsGroup"], own(spec)["supplementalGroups"] = int64(700), []any{int64(700)}
+		}, "gid 6001"},
+		"no groups": {func(spec map[string]any) { delete(own(spec), "supplementalGroups") }, ""},
 		"setuid": {func(spec map[string]any) {
 			delete(at(spec, "containers"), "allowPrivilegeEscalation")
 		}, "allowPrivilegeEscalation"},

@@ -11,11 +11,13 @@ import (
 	"carrick/steps/check"
 )
 
-// What k8-ldap-configmap writes, by namespace of the user.
+// What k8-ldap-configmap writes, by namespace of the user (OSC/k8-ldap-configmap:
+// internal/mapper, charts/k8-ldap-configmap/values.yaml, cf23ec49). The first two
+// are numbers; the third is a JSON array of texts.
 const (
 	uidMap  = "user-uid-map"
 	gidMap  = "user-gid-map"
-	gidsMap = "user-gids-map" // only where that mapper is turned on
+	gidsMap = "user-gids-map" // only where the mapper user-gids is turned on
 )
 
 // What carrick calls its own policies, and the asset that they are in.
@@ -132,9 +134,9 @@ func idMaps(ctx context.Context, e steps.Env) (any, error) {
 	return both[0], nil
 }
 
-// groupsMap is the map of the groups that a user may have besides. Where there
-// is none, that of the gid stands in its place: no text in it is a JSON array,
-// so no group is among it, and none may be asked for.
+// groupsMap is the map of the groups that a user may have besides their own. Where
+// there is none, that of the gid stands in its place: no text in it is a JSON
+// array, so no group is among it.
 func groupsMap(ctx context.Context, e steps.Env) (any, error) {
 	ns, err := e.Own.Text("id-maps")
 	if err != nil {

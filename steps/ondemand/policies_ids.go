@@ -2,6 +2,7 @@ package ondemand
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -10,6 +11,7 @@ import (
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -46,24 +48,35 @@ func mapsKnow(ctx context.Context, e steps.Env) steps.Result {
 	if err != nil {
 		return steps.Unseen(err)
 	}
-	for _, name := range []string{uidMap, gidMap} {
+	maps := []string{uidMap, gidMap}
+	if allGroups(e) {
+		maps = append(maps, gidsMap)
+	}
+	for _, name := range maps {
 		data, err := idMap(ctx, e, name)
+		if name == gidsMap && apierrors.IsNotFound(err) {
+			return steps.Failed(fmt.Sprintf("there is no ConfigMap %s/%s, and pods get all groups of their user (clusterfile.supplemental-groups): "+
+				"who is in more than one is refused every pod", at, gidsMap),
+				e.Helm()+" upgrade k8-ldap-configmap k8-ldap-configmap/k8-ldap-configmap -n "+steps.Quoted(at)+
+					" --reuse-values --set 'mappers={user-uid,user-gid,user-gids}'    # then "+again(e, "policies")+
+					"; or answer clusterfile.supplemental-groups with no")
+		}
 		if err != nil {
 			return steps.Unseen(err)
 		}
 		var unknown, odd []string
 		for _, ns := range spaces {
-			id, ok := data[ns.Name]
+			text, ok := data[ns.Name]
 			if !ok {
 				unknown = append(unknown, ns.Name)
-			} else if n, err := strconv.ParseInt(id, 10, 64); err != nil || n < 1 {
+			} else if slices.ContainsFunc(idsIn(name, text), func(id int64) bool { return id < 1 }) {
 				odd = append(odd, ns.Name)
 			}
 		}
 		fix := e.Kubectl() + " -n " + steps.Quoted(at) + " get configmap " + name + " -o yaml    # its keys have to be namespaces: userPrefix in k8-ldap-configmap's values is " + steps.Quoted(namespacePrefix(e))
 		switch {
 		case len(odd) > 0:
-			return steps.Failed(fmt.Sprintf("ConfigMap %s/%s has no number above 0 for %s", at, name, few(odd)), fix)
+			return steps.Failed(fmt.Sprintf("ConfigMap %s/%s has no %s for %s", at, name, idForm[name], few(odd)), fix)
 		case len(unknown) > 0:
 			return steps.Failed(fmt.Sprintf("ConfigMap %s/%s, with %d users, does not have %s: every pod is refused there", at, name, len(data), few(unknown)), fix)
 		}
@@ -92,6 +105,8 @@ func idsPinned(ctx context.Context, e steps.Env) steps.Result {
 
 // ownPolicies asserts that carrick's policies stand, deny, and were understood.
 func ownPolicies(ctx context.Context, e steps.Env) steps.Result {
+	groups, unknown := groupsMap(ctx, e)
+	takes := map[string]any{uidPolicy: uidMap, gidPolicy: gidMap, groupsPolicy: groups}
 	for _, name := range []string{uidPolicy, gidPolicy, groupsPolicy} {
 		p, err := check.Get[admissionv1.ValidatingAdmissionPolicy](ctx, e.Cluster, admissionPolicies, "", name)
 		if errors.Is(err, cluster.ErrNotServed) {
@@ -114,6 +129,8 @@ func ownPolicies(ctx context.Context, e steps.Env) steps.Result {
 			return steps.Failed(fmt.Sprintf("ValidatingAdmissionPolicyBinding %s does not deny (policy %s, %v)", name, b.Spec.PolicyName, b.Spec.ValidationActions), "")
 		case ref == nil || ref.ParameterNotFoundAction == nil || *ref.ParameterNotFoundAction != admissionv1.DenyAction:
 			return steps.Failed(fmt.Sprintf("ValidatingAdmissionPolicyBinding %s lets every pod through where its map is missing", name), "")
+		case unknown == nil && ref.Name != takes[name]:
+			return steps.Failed(fmt.Sprintf("ValidatingAdmissionPolicyBinding %s takes ConfigMap %s, not %s", name, ref.Name, takes[name]), "")
 		}
 	}
 	return steps.Passed("uid, gid and groups, by %s, %s and %s", uidPolicy, gidPolicy, groupsPolicy)
@@ -176,6 +193,9 @@ func adapterPod(ctx context.Context, e steps.Env, in string, mounts []string) (*
 			},
 		}},
 	}
+	if allGroups(e) {
+		pod.Spec.SecurityContext.SupplementalGroups = groupsOf(ctx, e, gid, in)
+	}
 	for _, kind := range mounts {
 		v := corev1.Volume{Name: kind}
 		switch kind {
@@ -198,6 +218,30 @@ func adapterPod(ctx context.Context, e steps.Env, in string, mounts []string) (*
 	return &unstructured.Unstructured{Object: raw}, nil
 }
 
+// idForm is what a text of each map has to be.
+var idForm = map[string]string{
+	uidMap: "number above 0", gidMap: "number above 0", gidsMap: `JSON array of texts, such as ["5001"],`,
+}
+
+// idsIn are the numbers in a text of one of the maps; -1 stands for what is none.
+func idsIn(name, text string) []int64 {
+	texts := []string{text}
+	if name == gidsMap {
+		if err := json.Unmarshal([]byte(text), &texts); err != nil {
+			return []int64{-1}
+		}
+	}
+	var ids []int64
+	for _, t := range texts {
+		id, err := strconv.ParseInt(t, 10, 64)
+		if err != nil {
+			id = -1
+		}
+		ids = append(ids, id)
+	}
+	return ids
+}
+
 // idOf is a user's number in one of the maps; 1000 where none is known.
 func idOf(ctx context.Context, e steps.Env, name, in string) int64 {
 	data, err := idMap(ctx, e, name)
@@ -208,4 +252,21 @@ func idOf(ctx context.Context, e steps.Env, name, in string) int64 {
 		return n
 	}
 	return 1000
+}
+
+// allGroups reports whether the adapter names all groups of a user, as far as they
+// are people's, in each pod (OSC/ood_core:
+// lib/ood_core/job/adapters/kubernetes/batch.rb, supplemental_groups, 86656b38).
+func allGroups(e steps.Env) bool { return e.Answers.Bool("clusterfile.supplemental-groups") }
+
+// groupsOf are the groups that the adapter names then: the user's own one, and the
+// further ones that are known.
+func groupsOf(ctx context.Context, e steps.Env, gid int64, in string) []int64 {
+	groups := []int64{gid}
+	if data, err := idMap(ctx, e, gidsMap); err == nil {
+		groups = append(groups, idsIn(gidsMap, data[in])...)
+	}
+	groups = slices.DeleteFunc(groups, func(g int64) bool { return g < firstUser })
+	slices.Sort(groups)
+	return slices.Compact(groups)
 }
