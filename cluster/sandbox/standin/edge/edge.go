@@ -12,11 +12,12 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 
-	"go.yaml.in/yaml/v2"
+	"go.yaml.in/yaml/v3"
 )
 
 // The files of the plugin.
@@ -139,8 +140,10 @@ func (m *Machine) Set(key, value string) error {
 	return m.Write(Config, strings.Join(kept, "\n")+"\n", 0o644)
 }
 
-// Exports tells whether the plugin mounts what it is sent. As upstream it takes
-// nothing but true for that, and reads the file that the unit names.
+// Exports tells whether the plugin mounts what it is sent. As upstream
+// (interlink-hq/interlink-slurm-plugin: pkg/slurm/func.go, f8451d93) it takes nothing
+// but true without quotes for that, has false of a file that it can't parse, and reads
+// the file that the unit names.
 func (m *Machine) Exports() (bool, error) {
 	path := Config
 	if unit, err := m.Read(Unit); err == nil {
@@ -155,13 +158,12 @@ func (m *Machine) Exports() (bool, error) {
 	if err != nil {
 		return false, fmt.Errorf("the plugin's configuration: %w", err)
 	}
-	var read struct {
-		ExportPodData bool `yaml:"ExportPodData"`
-	}
+	var read map[string]yaml.Node
 	if err := yaml.Unmarshal([]byte(text), &read); err != nil {
-		return false, fmt.Errorf("the plugin's configuration: %w", err)
+		return false, nil
 	}
-	return read.ExportPodData, nil
+	said := read["ExportPodData"]
+	return said.Style == 0 && slices.Contains([]string{"true", "True", "TRUE"}, said.Value), nil
 }
 
 // Say appends a line to the plugin's log.

@@ -21,7 +21,9 @@ func TestExports(t *testing.T) {
 		{"switched on", func() error { return m.Set("ExportPodData", "true") }, true, false},
 		{"switched off", func() error { return m.Set("ExportPodData", "false") }, false, false},
 		{"in another case, which nobody reads", func() error { return m.Write(Config, "exportpoddata: true\n", 0o644) }, false, false},
-		{"a text that is no YAML", func() error { return m.Write(Config, "ExportPodData: [\n", 0o644) }, false, true},
+		{"switched on by a word of YAML 1.1", func() error { return m.Set("ExportPodData", "yes") }, false, false},
+		{"switched on in quotes", func() error { return m.Set("ExportPodData", `"true"`) }, false, false},
+		{"a text that is no YAML", func() error { return m.Write(Config, "ExportPodData: [\n", 0o644) }, false, false},
 		{"a unit that names another file", func() error {
 			if err := m.Write("/srv/slurm.yaml", "ExportPodData: true\n", 0o644); err != nil {
 				return err
