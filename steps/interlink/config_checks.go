@@ -47,6 +47,7 @@ func configChecks() []steps.Check {
 			Why: "with VerboseLogging it writes each token that it makes into its log, and it makes them for 100 years. The chart renders VerboseLogging: true even where its value is false; errorsOnlyLogging does not help, because VerboseLogging is looked at first",
 			See: []string{chartSource, vkReads}, Run: logQuiet,
 		},
+		servingCheck(),
 	}
 }
 

@@ -1,0 +1,166 @@
+package interlink
+
+import (
+	"context"
+	"crypto/x509"
+	"encoding/pem"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	certificatesv1 "k8s.io/api/certificates/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	"carrick/cluster"
+	"carrick/steps"
+	"carrick/steps/check"
+)
+
+var signingRequests = certificatesv1.SchemeGroupVersion.WithResource("certificatesigningrequests")
+
+const (
+	servingSource = "interlink-hq/interLink: pkg/virtualkubelet/cert-retriever.go"
+	// Keys of the virtual kubelet's configuration.
+	keyServingCert   = "KubeletCertFile"
+	keyServingKey    = "KubeletKeyFile"
+	keyNoRequest     = "DisableCSR"
+	keyServingSigner = "KubeletCSRSignerName"
+	// misses is what it logs every ten seconds once its request was removed.
+	misses = "Failed to get CSR"
+)
+
+func servingCheck() steps.Check {
+	return steps.Check{
+		Name: "serving-certificate", Title: "the virtual node's serving certificate is issued", On: steps.Local, Needs: []string{"config-parses"},
+		Why: "since 0.6.0 the virtual kubelet asks the cluster for the certificate that it serves logs with, and Kubernetes approves no such request by itself. Without it kubectl logs and exec fail for all pods of the node",
+		See: []string{servingSource, "https://kubernetes.io/docs/reference/access-authn-authz/certificate-signing-requests/#kubernetes-signers"},
+		Run: servingCertificate,
+	}
+}
+
+// servingCertificate goes by the requests of the virtual kubelet's own account, the
+// newest first: whoever may create requests can ask in the name of any node, and the
+// fix has an admin approve one (interLink f6321757).
+func servingCertificate(ctx context.Context, e steps.Env) steps.Result {
+	values, err := configOf(e)
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	text := func(key string) string { v, _ := values[key].(string); return v }
+	if file := text(keyServingCert); file != "" && text(keyServingKey) != "" {
+		return steps.Skipped("it serves the certificate in %s, and asks for none", cluster.Clean(file))
+	}
+	if values[keyNoRequest] == true {
+		return steps.Skipped("%s is true: it signs its certificate itself. kubectl logs works where the API server verifies no kubelet, "+
+			"which is without --kubelet-certificate-authority", keyNoRequest)
+	}
+	signer := text(keyServingSigner)
+	if signer == "" {
+		signer = certificatesv1.KubeletServingSignerName
+	}
+	all, err := check.List[certificatesv1.CertificateSigningRequest](ctx, e.Cluster, signingRequests, "", cluster.Selector{})
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	var newest *certificatesv1.CertificateSigningRequest
+	var asks *x509.CertificateRequest
+	for _, r := range all {
+		parsed := parsedRequest(r.Spec.Request)
+		ours := r.Spec.SignerName == signer && r.Spec.Username == vkUser(e) &&
+			parsed != nil && parsed.Subject.CommonName == "system:node:"+nodeName(e)
+		if ours && (newest == nil || newest.CreationTimestamp.Before(&r.CreationTimestamp)) {
+			newest, asks = r, parsed
+		}
+	}
+	if newest == nil {
+		return withoutRequest(ctx, e)
+	}
+	return servingVerdict(ctx, e, newest, asks)
+}
+
+func parsedRequest(request []byte) *x509.CertificateRequest {
+	block, _ := pem.Decode(request)
+	if block == nil {
+		return nil
+	}
+	parsed, err := x509.ParseCertificateRequest(block.Bytes)
+	if err != nil {
+		return nil
+	}
+	return parsed
+}
+
+func servingVerdict(
+	ctx context.Context, e steps.Env, r *certificatesv1.CertificateSigningRequest, asks *x509.CertificateRequest,
+) steps.Result {
+	what := "CertificateSigningRequest " + r.Name
+	look := e.Kubectl() + " describe csr " + r.Name
+	approved := false
+	for _, c := range r.Status.Conditions {
+		said := quoted(orElse(c.Message, c.Reason, "it does not say why"))
+		switch c.Type {
+		case certificatesv1.CertificateDenied:
+			return steps.Failed(what+" was denied: "+said, look+"    # the virtual kubelet asks again within seconds: approve that one")
+		case certificatesv1.CertificateFailed:
+			return steps.Failed(what+" could not be signed: "+said, look)
+		case certificatesv1.CertificateApproved:
+			approved = true
+		}
+	}
+	switch {
+	case len(r.Status.Certificate) > 0:
+		return steps.Passed("by %s", what)
+	case approved:
+		return steps.Waits(r.CreationTimestamp.Time, "%s is approved and not signed yet", what).Or(look + "    # does a controller sign for " + r.Spec.SignerName + " here?")
+	}
+	n, err := check.Get[corev1.Node](ctx, e.Cluster, check.Nodes, "", nodeName(e))
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	if others := othersIn(asks, n); len(others) > 0 {
+		return steps.Failed(fmt.Sprintf("%s asks for %s, which is no address of node %s", what, strings.Join(others, ", "), n.Name),
+			e.Kubectl()+" get node "+n.Name+" -o wide    # approve it only if you know that address")
+	}
+	return steps.Failed(fmt.Sprintf("%s of the virtual kubelet waits for approval: kubectl logs and exec fail for all pods of node %s", what, n.Name),
+		e.Kubectl()+" certificate approve "+r.Name+"    # it asks again when four fifths of the certificate's life are over")
+}
+
+// othersIn are the names and addresses in a request that are not the node's.
+func othersIn(asks *x509.CertificateRequest, n *corev1.Node) []string {
+	names := slices.Concat(asks.DNSNames, asks.EmailAddresses)
+	for _, ip := range asks.IPAddresses {
+		names = append(names, ip.String())
+	}
+	for _, u := range asks.URIs {
+		names = append(names, u.String())
+	}
+	return slices.DeleteFunc(names, func(name string) bool {
+		return slices.ContainsFunc(n.Status.Addresses, func(a corev1.NodeAddress) bool { return a.Address == name })
+	})
+}
+
+// withoutRequest tells a request that was removed unapproved from one that did its
+// work: Kubernetes removes the former after a day and the latter after an hour
+// (kubernetes/kubernetes: pkg/controller/certificates/cleaner), and the virtual kubelet
+// goes on looking for the former.
+func withoutRequest(ctx context.Context, e steps.Env) steps.Result {
+	pods, err := podsOfKubelet(ctx, e)
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	for _, p := range pods {
+		lost, err := cluster.Look(ctx, "log-csr/"+p.Namespace+"/"+p.Name+"/"+string(p.UID), time.Minute, func(ctx context.Context) (bool, error) {
+			log, err := e.Cluster.Logs(ctx, p.Namespace, p.Name, kubeletName, 100)
+			return strings.Contains(log, misses), err
+		})
+		if err != nil {
+			return steps.Unseen(err)
+		}
+		if lost {
+			return steps.Failed(fmt.Sprintf("pod %s/%s looks for a CertificateSigningRequest that was removed: kubectl logs and exec fail for all pods of node %s", p.Namespace, p.Name, nodeName(e)),
+				fmt.Sprintf("%s -n %s rollout restart deploy/%s    # it asks anew; then run this check again, which names the request to approve", e.Kubectl(), vkNamespace(e), vkDeployment(e)))
+		}
+	}
+	return steps.Skipped("no CertificateSigningRequest of %s is kept: Kubernetes removes one an hour after it was signed, and a virtual kubelet before 0.6.0 makes none", vkUser(e))
+}
