@@ -72,6 +72,9 @@ type Guide struct {
 	// Undo names actions in the order of undoing, where that is not the
 	// reverse of doing. Actions that it leaves out come after, in reverse.
 	Undo []string
+	// Retired names actions of earlier versions that have nothing to take back: what they wrote goes along with the rest.
+	// What an inventory has of them counts for nothing.
+	Retired []string
 	// API says where the HTTP API is that belongs to the set-up, as far as
 	// answers and facts tell; nil: there is none. See Env.API.
 	API func(context.Context, Env) (cluster.WebAddress, error)

@@ -91,7 +91,7 @@ func readInventory(ctx context.Context, env Env) (*inventory, error) {
 			inv.notes[action] = text
 		}
 		action, ok := strings.CutPrefix(key, inventoryKey)
-		if !ok {
+		if !ok || env.guide != nil && contains(env.guide.Retired, action) {
 			continue
 		}
 		var list []entry

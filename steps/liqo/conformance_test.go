@@ -101,7 +101,6 @@ var (
 			map[string]string{rid: "rome", "liqo.io/identity-type": "ControlPlane"},
 			map[string]string{"liqo.io/remote-tenant-namespace": "liqo-tenant-milan"},
 		}},
-		"without-tunnel": {{"VirtualNode", "liqo-tenant-rome", "rome", nil, nil}},
 	}
 )
 

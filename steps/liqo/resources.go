@@ -29,7 +29,6 @@ func resources() steps.Step {
 		},
 		Facts: []steps.Fact{
 			{Name: "slice", Title: "the ResourceSlice as it stands", On: steps.Local, Shared: true, Learn: sliceFact},
-			{Name: "virtual-node", Title: "the VirtualNode that Liqo made for it", On: steps.Local, Learn: virtualNodeFact},
 		},
 		Actions: []steps.Action{{
 			Name: "resource-slice", Title: "Ask for resources", On: steps.Local,
@@ -38,9 +37,6 @@ func resources() steps.Step {
 				"name":      sliceName,
 				"resources": requested,
 			}}, sliceChildren}},
-		}, {
-			Name: "without-tunnel", Title: "Have the virtual node do without a tunnel", On: steps.Local, When: waitsForNoTunnel, Needs: []string{"slice-accepted"},
-			Doer: steps.Manifest{File: "virtual-node.yaml"},
 		}},
 		Checks: resourceChecks(),
 	}
@@ -186,32 +182,3 @@ func requested(ctx context.Context, e steps.Env) (any, error) {
 
 // quantityText is a quantity as it is written: YAML's 4 is the quantity 4.
 func quantityText(v any) string { return strings.TrimSpace(fmt.Sprint(v)) }
-
-// waitsForNoTunnel tells whether Liqo's virtual node would wait for a tunnel that
-// is not to be made: it asks for one wherever the networking module is on
-// (liqotech/liqo: apis/offloading/v1beta1, disableNetworkCheck).
-func waitsForNoTunnel(e steps.Env) bool {
-	on, err := e.Own.Value("networking")
-	return !joins(e) && err == nil && on == true
-}
-
-// virtualNodeFact is the VirtualNode of the slice: it has its name.
-func virtualNodeFact(ctx context.Context, e steps.Env) (any, error) {
-	s, err := ownSlice(ctx, e)
-	if err != nil {
-		return nil, err
-	}
-	if s == nil {
-		return nil, steps.Absent("the consumer asks for no resources yet")
-	}
-	found, err := living(ctx, e, virtualNodes, tenantNamespace(e), "")
-	if err != nil {
-		return nil, err
-	}
-	for _, v := range found {
-		if v.GetName() == s.GetName() {
-			return v.GetName(), nil
-		}
-	}
-	return nil, steps.Absent("Liqo has not made a VirtualNode for ResourceSlice %s yet", s.GetName())
-}

@@ -15,8 +15,9 @@ import (
 	"carrick/steps/check"
 )
 
-// networkDown is the reason of a virtual node whose tunnel does not work
-// (liqotech/liqo: pkg/virtualKubelet/liqoNodeProvider/conditions.go).
+// networkDown is the reason of a virtual node whose tunnel does not work. Where the cluster has nothing of a network
+// with the provider, its ForeignCluster says that networking is disabled, and no tunnel is asked for (liqotech/liqo
+// 557c199cf: pkg/virtualKubelet/liqoNodeProvider/{conditions,utils}.go, and v1.0.0).
 const networkDown = "LiqoNetworkingDown"
 
 func virtualNodeReady(ctx context.Context, e steps.Env) steps.Result {
@@ -107,7 +108,13 @@ func judgeNode(e steps.Env, s *unstructured.Unstructured, n *corev1.Node) steps.
 	}
 	if down := nodeCondition(n, corev1.NodeNetworkUnavailable); down.Status == corev1.ConditionTrue {
 		if down.Reason == networkDown && !joins(e) {
-			return steps.Failed(fmt.Sprintf("node %s waits for a tunnel (%s), and none is to be made: Liqo's networking module is on, so its virtual nodes ask for one", n.Name, networkDown), mends(e, "resources"))
+			id, _ := peerID(e) // the slice was found by it
+			return steps.Failed(
+				fmt.Sprintf("node %s waits for a tunnel (%s) although the networks are not to be joined: there is a "+
+					"Configuration, a gateway or a Connection for the %s", n.Name, networkDown, e.PeerName()),
+				e.Kubectl()+" get configurations.networking.liqo.io,gatewayservers.networking.liqo.io,"+
+					"gatewayclients.networking.liqo.io,connections.networking.liqo.io -A -l "+remoteIDLabel+"="+id+
+					"    # delete what is left of an earlier peering, or answer network.join: true in "+e.LinkFile())
 		}
 		if down.Reason == networkDown {
 			return steps.Failed(fmt.Sprintf("node %s is up and its network is not (%s): the tunnel does not work", n.Name, networkDown), "carrick check "+e.LinkFile()+" --only connection,gateway-up")

@@ -7,6 +7,9 @@ import (
 // networkModule says how the tunnel fares, from the other half's objects.
 func (l *look) networkModule(id string, was module) module {
 	now := module{}
+	if !l.modules.networking {
+		return now
+	}
 	add := func(kind, status string) {
 		now.Enabled = true
 		all := with(was.Conditions, condition{Type: kind, Status: status, Reason: kind + status})

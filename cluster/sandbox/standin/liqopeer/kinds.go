@@ -84,7 +84,7 @@ type identityStatus struct {
 type virtualNodeSpec struct {
 	ClusterID           string                       `json:"clusterID,omitempty"`
 	CreateNode          *bool                        `json:"createNode,omitempty"`
-	DisableNetworkCheck bool                         `json:"disableNetworkCheck,omitempty"`
+	DisableNetworkCheck *bool                        `json:"disableNetworkCheck,omitempty"`
 	KubeconfigSecretRef *corev1.LocalObjectReference `json:"kubeconfigSecretRef,omitempty"`
 	Labels              map[string]string            `json:"labels,omitempty"`
 	ResourceQuota       corev1.ResourceQuotaSpec     `json:"resourceQuota,omitempty"`

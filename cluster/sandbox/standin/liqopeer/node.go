@@ -74,33 +74,44 @@ func (l *look) condition(ctx context.Context, n *virtualNode, status *corev1.Nod
 	if !said {
 		return nil
 	}
-	up := l.connected(n)
 	ready := corev1.NodeCondition{Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "KubeletReady", Message: "stand-in: the provider's API server answers"}
-	network := corev1.NodeCondition{Type: corev1.NodeNetworkUnavailable, Status: corev1.ConditionFalse, Reason: "LiqoNetworkingUp", Message: "the tunnel is up, or networking is not Liqo's"}
-	if !up {
-		network.Status, network.Reason, network.Message = corev1.ConditionTrue, nodeDown, "the tunnel to the provider is not connected"
-		ready.Status, ready.Reason, ready.Message = corev1.ConditionFalse, "KubeletNotReady", network.Message
+	var network *corev1.NodeCondition
+	if checked, up := l.tunnel(n); checked {
+		network = &corev1.NodeCondition{Type: corev1.NodeNetworkUnavailable, Status: corev1.ConditionFalse, Reason: "LiqoNetworkingUp", Message: "the tunnel is up"}
+		if !up {
+			network.Status, network.Reason, network.Message = corev1.ConditionTrue, nodeDown, "the tunnel to the provider is not connected"
+			ready.Status, ready.Reason, ready.Message = corev1.ConditionFalse, "KubeletNotReady", network.Message
+		}
 	}
 	if why != nil {
 		ready.Status, ready.Reason, ready.Message = corev1.ConditionFalse, "KubeletNotReady", "the provider's API server does not answer: "+why.Error()
 	}
-	for _, c := range []corev1.NodeCondition{ready, network} {
-		status.Conditions = withNode(status.Conditions, c)
+	status.Conditions = withNode(status.Conditions, ready)
+	if network != nil {
+		status.Conditions = withNode(status.Conditions, *network)
+		return nil
 	}
+	status.Conditions = slices.DeleteFunc(status.Conditions, func(c corev1.NodeCondition) bool { return c.Type == corev1.NodeNetworkUnavailable })
 	return nil
 }
 
-// connected tells whether the network lets a virtual node be used.
-func (l *look) connected(n *virtualNode) bool {
-	if !l.modules.networking || n.Spec.DisableNetworkCheck {
-		return true
+// tunnel tells whether a virtual node depends on a tunnel, and whether that is up: by the ForeignCluster, of which the
+// networking module is enabled once there is anything of the network of that peering. Until its controller has said
+// something, it is taken for enabled.
+//
+// Source: liqotech/liqo 557c199cf, pkg/virtualKubelet/liqoNodeProvider/utils.go (applyForeignCluster, recomputeNodeState)
+// and pkg/liqo-controller-manager/core/foreigncluster-controller/status.go (handleNetworkingModuleStatus).
+func (l *look) tunnel(n *virtualNode) (checked, up bool) {
+	if n.Spec.DisableNetworkCheck != nil && *n.Spec.DisableNetworkCheck {
+		return false, false
 	}
-	for _, c := range l.networks[connections] {
-		if c.Labels[remoteClusterID] == n.Spec.ClusterID && c.Status.Value == "Connected" {
-			return true
+	for _, f := range l.foreigns {
+		if f.Spec.ClusterID == n.Spec.ClusterID && f.Status.Role != "" {
+			of := f.Status.Modules.Networking
+			return of.Enabled, says(of.Conditions, "NetworkConnectionStatus") == "Established"
 		}
 	}
-	return false
+	return true, false
 }
 
 func withNode(all []corev1.NodeCondition, c corev1.NodeCondition) []corev1.NodeCondition {

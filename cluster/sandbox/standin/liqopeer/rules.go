@@ -2,6 +2,7 @@ package liqopeer
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"slices"
 
@@ -14,19 +15,20 @@ import (
 // liqoGroup is the organization of certificates that Liqo itself hands out.
 const liqoGroup = "liqo.io"
 
-var (
-	onCreate = []registrationv1.OperationType{registrationv1.Create}
-	onBoth   = []registrationv1.OperationType{registrationv1.Create, registrationv1.Update}
-)
+var onBoth = []registrationv1.OperationType{registrationv1.Create, registrationv1.Update}
 
-// validatingHooks are the webhooks (liqotech/liqo, pkg/webhooks), without those
-// for pods.
-var validatingHooks = map[string]hook{
-	"tenant":              {authenticationGroup, "tenants", onBoth, judgeTenant},
-	"resourceslice":       {authenticationGroup, "resourceslices", onBoth, judgeSlice},
-	"namespaceoffloading": {offloadingGroup, "namespaceoffloadings", onBoth, judgeOffloading},
-	"virtualnode":         {offloadingGroup, "virtualnodes", onCreate, judgeVirtualNode},
-}
+// The webhooks (liqotech/liqo 557c199cf, pkg/webhooks and deployments/liqo/templates/webhooks), without those for pods.
+var (
+	validatingHooks = map[string]hook{
+		"tenant":              {authenticationGroup, "tenants", onBoth, judgeTenant, nil},
+		"resourceslice":       {authenticationGroup, "resourceslices", onBoth, judgeSlice, nil},
+		"namespaceoffloading": {offloadingGroup, "namespaceoffloadings", onBoth, judgeOffloading, nil},
+	}
+	mutatingHooks = map[string]hook{
+		"tenant":      {authenticationGroup, "tenants", onBoth, nil, labelTenant},
+		"virtualnode": {offloadingGroup, "virtualnodes", onBoth, judgeVirtualNode, completeVirtualNode},
+	}
+)
 
 // judgeTenant: validate.go of pkg/webhooks/tenant. An update is judged like a
 // creation, and the removal of a finalizer is one.
@@ -119,10 +121,10 @@ func judgeOffloading(_ context.Context, _ *site, r *admissionv1.AdmissionRequest
 	return nil
 }
 
-// judgeVirtualNode: virtualnode.go of pkg/webhooks/virtualnode.
+// judgeVirtualNode: Handle of pkg/webhooks/virtualnode/virtualnode.go, which asks for the node at creation alone.
 func judgeVirtualNode(ctx context.Context, s *site, r *admissionv1.AdmissionRequest) error {
 	n, err := decode[virtualNodeSpec, conditioned](r.Object)
-	if err != nil {
+	if err != nil || r.Operation != admissionv1.Create {
 		return err
 	}
 	_, err = s.client.CoreV1().Nodes().Get(ctx, n.Name, metav1.GetOptions{})
@@ -133,4 +135,45 @@ func judgeVirtualNode(ctx context.Context, s *site, r *admissionv1.AdmissionRequ
 		return err
 	}
 	return deny(http.StatusForbidden, "virtualnode cannot be called %s: there is a node of that name", n.Name)
+}
+
+// completeVirtualNode: mutateSpec and mutateSpecInTemplate of pkg/webhooks/virtualnode/mutate.go (the same in v1.0.0). The
+// defaults, which are those of the chart (deployments/liqo/values.yaml, offloading), are filled in at creation alone, and
+// read at every write: without one of them an update ends in a panic.
+func completeVirtualNode(r *admissionv1.AdmissionRequest) ([]map[string]any, error) {
+	n, err := decode[virtualNodeSpec, conditioned](r.Object)
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case n.Spec.CreateNode != nil && n.Spec.DisableNetworkCheck != nil:
+		return nil, nil
+	case r.Operation != admissionv1.Create:
+		return nil, errPanic
+	}
+	var out []map[string]any
+	if n.Spec.CreateNode == nil {
+		out = append(out, map[string]any{"op": "add", "path": "/spec/createNode", "value": true})
+	}
+	if n.Spec.DisableNetworkCheck == nil {
+		out = append(out, map[string]any{"op": "add", "path": "/spec/disableNetworkCheck", "value": false})
+	}
+	return out, nil
+}
+
+// errPanic is what controller-runtime answers in the place of a webhook that panics (kubernetes-sigs/controller-runtime,
+// pkg/webhook/admission/webhook.go).
+var errPanic = errors.New("panic: runtime error: invalid memory address or nil pointer dereference [recovered]")
+
+// labelTenant adds the label of the remote cluster to a Tenant without one.
+func labelTenant(r *admissionv1.AdmissionRequest) ([]map[string]any, error) {
+	t, err := decode[tenantSpec, tenantStatus](r.Object)
+	if err != nil || t.Spec.ClusterID == "" || t.Labels[remoteClusterID] != "" {
+		return nil, err
+	}
+	labels := map[string]string{remoteClusterID: t.Spec.ClusterID}
+	for key, value := range t.Labels {
+		labels[key] = value
+	}
+	return []map[string]any{{"op": "add", "path": "/metadata/labels", "value": labels}}, nil
 }

@@ -41,6 +41,8 @@ type hook struct {
 	operations      []registrationv1.OperationType
 	// judge returns why a request is denied, nil when it is not.
 	judge func(context.Context, *site, *admissionv1.AdmissionRequest) error
+	// mutate returns the operations of the JSON patch for one that is not; nil: it changes nothing.
+	mutate func(*admissionv1.AdmissionRequest) ([]map[string]any, error)
 }
 
 // denial is why a request is denied; any other error is a failure to judge it.
@@ -94,12 +96,15 @@ func (h *hooks) register(ctx context.Context, name string, s *site) error {
 			SideEffects: none(), FailurePolicy: fail(), AdmissionReviewVersions: []string{"v1"}, TimeoutSeconds: seconds(),
 		})
 	}
-	path := "/" + name + "/label-tenant"
-	h.routes.HandleFunc(path, labelTenant)
-	mutating := &registrationv1.MutatingWebhookConfiguration{ObjectMeta: hooksMeta(), Webhooks: []registrationv1.MutatingWebhook{{
-		Name: "label-tenant.liqo.io", ClientConfig: h.at(path), Rules: validatingHooks["tenant"].rules(),
-		SideEffects: none(), FailurePolicy: fail(), AdmissionReviewVersions: []string{"v1"}, TimeoutSeconds: seconds(),
-	}}}
+	mutating := &registrationv1.MutatingWebhookConfiguration{ObjectMeta: hooksMeta()}
+	for id, hook := range mutatingHooks {
+		path := "/" + name + "/mutate-" + id
+		h.routes.HandleFunc(path, change(s, hook))
+		mutating.Webhooks = append(mutating.Webhooks, registrationv1.MutatingWebhook{
+			Name: id + ".mutate.liqo.io", ClientConfig: h.at(path), Rules: hook.rules(),
+			SideEffects: none(), FailurePolicy: fail(), AdmissionReviewVersions: []string{"v1"}, TimeoutSeconds: seconds(),
+		})
+	}
 	h.unregister(s) // those of one that ended without
 	api := s.client.AdmissionregistrationV1()
 	_, err1 := api.ValidatingWebhookConfigurations().Create(ctx, validating, metav1.CreateOptions{})
@@ -154,38 +159,44 @@ func seconds() *int32 {
 func answer(s *site, judge func(context.Context, *site, *admissionv1.AdmissionRequest) error) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		serve(w, r, func(request *admissionv1.AdmissionRequest, response *admissionv1.AdmissionResponse) {
-			err := judge(r.Context(), s, request)
-			if err == nil {
-				return
-			}
-			code := int32(http.StatusInternalServerError)
-			var d denial
-			if errors.As(err, &d) {
-				code = d.code
-			}
-			response.Allowed = false
-			response.Result = &metav1.Status{Status: metav1.StatusFailure, Code: code, Message: err.Error(), Reason: metav1.StatusReasonForbidden}
+			refuse(response, judge(r.Context(), s, request))
 		})
 	}
 }
 
-// labelTenant adds the label of the remote cluster to a Tenant without one.
-func labelTenant(w http.ResponseWriter, r *http.Request) {
-	serve(w, r, func(request *admissionv1.AdmissionRequest, response *admissionv1.AdmissionResponse) {
-		t, err := decode[tenantSpec, tenantStatus](request.Object)
-		if err != nil || t.Spec.ClusterID == "" || t.Labels[remoteClusterID] != "" {
-			return
-		}
-		labels := map[string]string{remoteClusterID: t.Spec.ClusterID}
-		for key, value := range t.Labels {
-			labels[key] = value
-		}
-		response.Patch, err = json.Marshal([]map[string]any{{"op": "add", "path": "/metadata/labels", "value": labels}})
-		if err == nil {
-			kind := admissionv1.PatchTypeJSONPatch
-			response.PatchType = &kind
-		}
-	})
+// change judges what comes in, and patches it.
+func change(s *site, k hook) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		serve(w, r, func(request *admissionv1.AdmissionRequest, response *admissionv1.AdmissionResponse) {
+			if k.judge != nil {
+				if err := k.judge(r.Context(), s, request); err != nil {
+					refuse(response, err)
+					return
+				}
+			}
+			operations, err := k.mutate(request)
+			if err == nil && len(operations) > 0 {
+				kind := admissionv1.PatchTypeJSONPatch
+				response.PatchType = &kind
+				response.Patch, err = json.Marshal(operations)
+			}
+			refuse(response, err)
+		})
+	}
+}
+
+// refuse says in a response why a request is denied; nil: it is not.
+func refuse(response *admissionv1.AdmissionResponse, err error) {
+	if err == nil {
+		return
+	}
+	code, reason := int32(http.StatusInternalServerError), metav1.StatusReasonInternalError
+	var d denial
+	if errors.As(err, &d) {
+		code, reason = d.code, metav1.StatusReasonForbidden
+	}
+	response.Allowed = false
+	response.Result = &metav1.Status{Status: metav1.StatusFailure, Code: code, Message: err.Error(), Reason: reason}
 }
 
 func serve(w http.ResponseWriter, r *http.Request, fill func(*admissionv1.AdmissionRequest, *admissionv1.AdmissionResponse)) {
