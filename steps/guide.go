@@ -72,6 +72,8 @@ type Guide struct {
 	// Undo names actions in the order of undoing, where that is not the
 	// reverse of doing. Actions that it leaves out come after, in reverse.
 	Undo []string
+	// UndoAlone names actions that go before those of Undo where the link has only one of its sides.
+	UndoAlone []string
 	// Retired names actions of earlier versions that have nothing to take back: what they wrote goes along with the rest.
 	// What an inventory has of them counts for nothing.
 	Retired []string

@@ -245,8 +245,13 @@ func unreachable(err error) bool {
 
 // undoOrder is the guide's own order of undoing, then the reverse of doing.
 func (s *Session) undoOrder(jobs []job) []job {
+	order := s.guide.Undo
+	if slices.ContainsFunc(Sides, func(side Side) bool { return s.ends[side].absent() }) {
+		first := s.guide.UndoAlone
+		order = slices.Concat(first, slices.DeleteFunc(slices.Clone(order), func(name string) bool { return contains(first, name) }))
+	}
 	var out []job
-	for _, name := range s.guide.Undo {
+	for _, name := range order {
 		for _, j := range jobs {
 			if j.action.Name == name {
 				out = append(out, j)
@@ -254,7 +259,7 @@ func (s *Session) undoOrder(jobs []job) []job {
 		}
 	}
 	for i := len(jobs) - 1; i >= 0; i-- {
-		if !contains(s.guide.Undo, jobs[i].action.Name) {
+		if !contains(order, jobs[i].action.Name) {
 			out = append(out, jobs[i])
 		}
 	}

@@ -40,6 +40,10 @@ func Guide() *steps.Guide {
 			"consumer-client", "provider-client", "consumer-server", "provider-server", "consumer-public-key", "provider-public-key",
 			"consumer-keys", "provider-keys", "consumer-configuration", "provider-configuration", "consumer-namespace", "provider-namespace",
 		},
+		// Without its provider a NamespaceOffloading is held until the map of namespaces is gone, which goes with the last
+		// slice (liqotech/liqo 557c199cf, pkg/liqo-controller-manager/offloading/namespaceoffloading-controller: lifecycle.go
+		// and ensureRemoteConditionsConsistence in status.go; nothing there looks whether the provider is given up).
+		UndoAlone: []string{"resource-slice"},
 		// It set disableNetworkCheck on the VirtualNode, which goes with the slice. Taken back before, it would leave no
 		// value, and Liqo's webhook panics at that (liqotech/liqo 557c199cf, pkg/webhooks/virtualnode/mutate.go, and v1.0.0).
 		Retired: []string{"without-tunnel"},

@@ -127,7 +127,12 @@ func (d offloadingDoer) Undo(ctx context.Context, e steps.Env, say steps.Progres
 	if err := declareLost(ctx, e, d.Manifest, say); err != nil {
 		return err
 	}
-	return needsProvider(e, d.Manifest.Undo(ctx, e, say))
+	err := needsProvider(e, d.Manifest.Undo(ctx, e, say))
+	if still := (*cluster.StillThereError)(nil); gone(e) && errors.As(err, &still) {
+		return fmt.Errorf("%w. Without the provider Liqo lets go of it once the ResourceSlice is gone: "+
+			"carrick undo %s --step resources", err, e.LinkFile())
+	}
+	return err
 }
 
 // needsProvider adds to an error what to do about a provider that is gone.

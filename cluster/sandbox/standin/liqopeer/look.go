@@ -195,11 +195,6 @@ func (l *look) remoteOf(namespace string) string {
 	return n.Labels[remoteClusterID]
 }
 
-// lost tells whether an admin has given up a remote cluster for good.
-func (l *look) lost(id string) bool {
-	return slices.ContainsFunc(l.foreigns, func(f foreign) bool { return f.Name == id && f.Annotations[unreachable] == yes })
-}
-
 func ignoreMissing(err error) error {
 	if apierrors.IsNotFound(err) {
 		return nil

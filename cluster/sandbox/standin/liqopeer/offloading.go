@@ -131,7 +131,7 @@ func (l *look) tell(ctx context.Context, o *offloading) error {
 }
 
 // fares returns an offloading's status, and how many providers have something
-// of it.
+// of it: it is held for as long (liqotech/liqo 557c199cf, lifecycle.go and status.go of that controller).
 func (l *look) fares(o *offloading) (offloadingStatus, int) {
 	now := offloadingStatus{ObservedGeneration: o.Generation, RemoteNamespaceName: remoteName(o, l.id), Conditions: map[string][]condition{}}
 	var required, good, bad, left int
@@ -142,7 +142,7 @@ func (l *look) fares(o *offloading) (offloadingStatus, int) {
 		}
 		_, asked := m.Spec.DesiredMapping[o.Namespace]
 		phase := m.Status.CurrentMapping[o.Namespace].Phase
-		if (asked || phase != "") && !l.lost(m.Name) {
+		if asked || phase != "" { // that the provider is given up changes nothing here
 			left++
 		}
 		if asked {
