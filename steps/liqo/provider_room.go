@@ -65,32 +65,45 @@ func providerRoom(ctx context.Context, e steps.Env) steps.Result {
 // askedOf is what the consumer asks for: by the slice that stands, else by the
 // answers.
 func askedOf(ctx context.Context, e steps.Env) (corev1.ResourceList, error) {
-	asked, err := requested(ctx, e)
-	if err != nil {
-		return nil, err
-	}
-	words, _ := asked.(map[string]any)
-	if standing(e.Peer, "slice", "name") != nil {
-		words = map[string]any{}
-		for _, name := range []string{"cpu", "memory", "pods"} {
-			if v := standing(e.Peer, "slice", name); v != nil {
-				words[name] = v
-			}
+	words := sliceAsks(e.Peer)
+	if words == nil {
+		asked, err := requested(ctx, e)
+		if err != nil {
+			return nil, err
 		}
-		for _, more := range many(standing(e.Peer, "slice", "more")) {
-			name, amount, _ := strings.Cut(more, "=")
-			words[name] = amount
+		words = map[string]string{}
+		all, _ := asked.(map[string]any)
+		for name, v := range all {
+			words[name] = quantityText(v)
 		}
 	}
 	out := corev1.ResourceList{}
 	for name, v := range words {
-		q, err := resource.ParseQuantity(quantityText(v))
+		q, err := resource.ParseQuantity(v)
 		if err != nil {
 			return nil, steps.Absent("what is asked for of %s, %q, is no amount", name, v)
 		}
 		out[corev1.ResourceName(name)] = q
 	}
 	return out, nil
+}
+
+// sliceAsks is what a side's slice asks for, by its fact; nil where none stands.
+func sliceAsks(f steps.Facts) map[string]string {
+	if standing(f, "slice", "name") == nil {
+		return nil
+	}
+	out := map[string]string{}
+	for _, name := range []string{"cpu", "memory", "pods"} {
+		if v := standing(f, "slice", name); v != nil {
+			out[name] = quantityText(v)
+		}
+	}
+	for _, more := range many(standing(f, "slice", "more")) {
+		name, amount, _ := strings.Cut(more, "=")
+		out[name] = amount
+	}
+	return out
 }
 
 // many is a list of strings, also where it came out of a file of facts.

@@ -1,6 +1,7 @@
 package liqo
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -8,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"carrick/steps"
@@ -182,3 +184,18 @@ func requested(ctx context.Context, e steps.Env) (any, error) {
 
 // quantityText is a quantity as it is written: YAML's 4 is the quantity 4.
 func quantityText(v any) string { return strings.TrimSpace(fmt.Sprint(v)) }
+
+// unlike says which amounts are not those that are meant: "cpu: 4 instead of 8".
+func unlike(are, meant map[string]string) []string {
+	both := maps.Clone(meant)
+	maps.Copy(both, are)
+	var out []string
+	for _, name := range slices.Sorted(maps.Keys(both)) {
+		is, err1 := resource.ParseQuantity(are[name])
+		want, err2 := resource.ParseQuantity(meant[name])
+		if are[name] != meant[name] && (err1 != nil || err2 != nil || is.Cmp(want) != 0) {
+			out = append(out, fmt.Sprintf("%s: %s instead of %s", name, cmp.Or(are[name], "none"), cmp.Or(meant[name], "none")))
+		}
+	}
+	return out
+}

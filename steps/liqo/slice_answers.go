@@ -1,9 +1,12 @@
 package liqo
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -23,10 +26,10 @@ func sliceCopied(ctx context.Context, e steps.Env) steps.Result {
 	name, _ := standing(e.Peer, "slice", "name").(string)
 	made, _ := time.Parse(time.RFC3339, fmt.Sprint(standing(e.Peer, "slice", "made")))
 	ns := tenantNamespace(e)
+	again := copyAgain(e)
 	got, err := e.Cluster.Get(ctx, resourceSlices, ns, name)
 	if apierrors.IsNotFound(err) {
-		return steps.Waits(made, "ResourceSlice %s of the consumer is not in %s yet", name, ns).
-			Or(e.PeerKubectl() + " -n " + steps.Quoted(liqoSpaceOf(e.Peer)) + " logs -l app.kubernetes.io/name=crd-replicator --tail 50    # says what it was refused")
+		return steps.Waits(made, "ResourceSlice %s of the consumer is not in %s yet", name, ns).Or(again)
 	}
 	if err != nil {
 		return steps.Unseen(err)
@@ -35,7 +38,37 @@ func sliceCopied(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Failed(fmt.Sprintf("ResourceSlice %s/%s is no copy of the consumer's: its labels don't say %s: \"true\" and %s: %s. It was made here, in the copy's place", ns, name, replicatedLabel, originLabel, consumerID),
 			fmt.Sprintf("%s -n %s delete resourceslices.authentication.liqo.io %s", e.Kubectl(), ns, steps.Quoted(name)))
 	}
+	if old := unlikeAsked(got, e.Peer); len(old) > 0 {
+		return steps.Waits(time.Time{}, "the consumer's latest change is not in the copy %s/%s yet (%s)",
+			ns, name, strings.Join(old, "; ")).Or(again)
+	}
 	return steps.Passed("%s/%s is a copy of the consumer's", ns, name)
+}
+
+// copyAgain has the replicator try again: what it was refused, as while the tenant was
+// drained, it takes up by itself after ten hours.
+//
+// Source: liqotech/liqo internal/crdReplicator/reflection/handler.go (handle returns no
+// error where the provider forbids it), cmd/crd-replicator/main.go (resync-period), 557c199cf.
+func copyAgain(e steps.Env) string {
+	in := e.PeerKubectl() + " -n " + steps.Quoted(liqoSpaceOf(e.Peer))
+	return in + " rollout restart deployment -l app.kubernetes.io/name=crd-replicator    # it does not try again what it was refused, as by a " +
+		"tenant that was drained; what that was: " + in + " logs -l app.kubernetes.io/name=crd-replicator --tail 50"
+}
+
+// unlikeAsked says where a copy differs from what the consumer's slice asks for:
+// Liqo brings each change of its spec over.
+//
+// Source: liqotech/liqo internal/crdReplicator/reflection/handler.go
+// (updateRemoteObjectSpec), 557c199cf.
+func unlikeAsked(copied *unstructured.Unstructured, consumer steps.Facts) []string {
+	out := unlike(sliceResources(copied), sliceAsks(consumer))
+	meant, _ := standing(consumer, "slice", "class").(string)
+	is := cmp.Or(text(copied, "spec", "class"), usualClass)
+	if meant = cmp.Or(meant, usualClass); is != meant {
+		out = append(out, fmt.Sprintf("class: %s instead of %s", is, meant))
+	}
+	return out
 }
 
 // liqoSpaceOf is Liqo's namespace on a side, for a command.
@@ -66,6 +99,8 @@ func sliceAccepted(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Failed("the provider does not take who asks: "+who.why()+". The slice's certificate request must name the slice and the consumer's id", describe)
 	case what.status == "Denied":
 		return resourcesDenied(e, what)
+	case who.status == accepted && what.status == accepted && !custom(s) && len(unlikeGranted(s)) > 0:
+		return grantStale(e, s, describe)
 	case who.status == accepted && what.status == accepted:
 		return steps.Passed("%s grants %s", text(s, "spec", "providerClusterID"), amounts(quantities(s, "status", "resources")))
 	case text(s, "spec", "csr") == "":
@@ -80,17 +115,54 @@ func sliceAccepted(ctx context.Context, e steps.Env) steps.Result {
 	return steps.Waits(since, "the provider has not answered what is asked for yet").Or(describe)
 }
 
+// unlikeGranted says where the grant is not what is asked for: Liqo's own class
+// grants exactly that. What is asked for no longer stays granted.
+//
+// Source: liqotech/liqo pkg/liqo-controller-manager/authentication/remoteresourceslice-controller
+// (handleResourcesStatus), 557c199cf.
+func unlikeGranted(s *unstructured.Unstructured) []string {
+	asked, granted := sliceResources(s), quantities(s, "status", "resources")
+	maps.DeleteFunc(granted, func(name, _ string) bool { return asked[name] == "" })
+	return unlike(granted, asked)
+}
+
+// grantStale is the verdict on a grant from before the latest change. A tenant that
+// is cordoned keeps it, and gets nothing else.
+func grantStale(e steps.Env, s *unstructured.Unstructured, describe string) steps.Result {
+	found := "the provider has not granted the latest change yet (" + strings.Join(unlikeGranted(s), "; ") + ")"
+	if now := heldBack(e); now != "" {
+		return steps.Failed(found+". Its Tenant is "+now, activate(e))
+	}
+	return steps.Waits(time.Time{}, "%s", found).Or(describe)
+}
+
+// heldBack is the condition of a tenant that gets nothing new; else "".
+func heldBack(e steps.Env) string {
+	now, _ := standing(e.Peer, "tenant", "condition").(string)
+	if now == "Cordoned" || now == "Drained" {
+		return now
+	}
+	return ""
+}
+
+func activate(e steps.Env) string {
+	return "answer tenant.condition with Active, then: " + mends(e, "authentication")
+}
+
+// usualClass is granted by Liqo itself.
+const usualClass = "default"
+
 // custom tells whether a slice's class is one that Liqo does not grant itself.
 func custom(s *unstructured.Unstructured) bool {
-	return !slices.Contains([]string{"", "default"}, text(s, "spec", "class"))
+	return !slices.Contains([]string{"", usualClass}, text(s, "spec", "class"))
 }
 
 // resourcesDenied is the verdict on resources that are denied: Liqo itself does
 // that only for a tenant that is cordoned or drained.
 func resourcesDenied(e steps.Env, c condition) steps.Result {
 	found := "the provider denies the resources: " + c.why()
-	if now, _ := standing(e.Peer, "tenant", "condition").(string); now == "Cordoned" || now == "Drained" {
-		return steps.Failed(found+". Its Tenant is "+now, "answer tenant.condition with Active, then: "+mends(e, "authentication"))
+	if now := heldBack(e); now != "" {
+		return steps.Failed(found+". Its Tenant is "+now, activate(e))
 	}
 	return steps.Failed(found, e.PeerKubectl()+" -n "+peerNamespace(e)+" get tenants.authentication.liqo.io -o yaml    # spec.tenantCondition must be Active")
 }
