@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -132,11 +133,43 @@ func judgeNode(e steps.Env, s *unstructured.Unstructured, n *corev1.Node) steps.
 	if n.Spec.Unschedulable {
 		return steps.Warned(fmt.Sprintf("node %s is ready, and cordoned: it takes no pods", n.Name), e.Kubectl()+" uncordon "+n.Name)
 	}
+	if lacks := roomless(s, n); len(lacks) > 0 {
+		return steps.Failed(fmt.Sprintf("node %s is ready and has no room for a pod: it offers no %s. The provider grants what is asked for, and what its chart's "+
+			"offloading.defaultNodeResources names", n.Name, listed(lacks)), "answer resources."+answerFor(lacks[0])+", then: "+mends(e, "resources"))
+	}
 	have := map[string]string{}
 	for name, q := range n.Status.Allocatable {
 		have[string(name)] = q.String()
 	}
 	return steps.Passed("node %s is ready, with %s", n.Name, amounts(have))
+}
+
+// roomless are the resources that a pod of the kind asked for needs and the node
+// has none of: one that lacks pods takes none, however much CPU it has.
+//
+// Source: liqotech/liqo pkg/virtualKubelet/liqoNodeProvider/utils.go
+// (applyVirtualNodeStatus: the node offers what is granted, and nothing else), 557c199cf.
+func roomless(s *unstructured.Unstructured, n *corev1.Node) []string {
+	needs := []string{"cpu", "memory", "pods"}
+	for name, amount := range sliceResources(s) {
+		if q, err := resource.ParseQuantity(amount); err == nil && !q.IsZero() && !slices.Contains(needs, name) {
+			needs = append(needs, name)
+		}
+	}
+	needs = slices.DeleteFunc(needs, func(name string) bool {
+		has := n.Status.Allocatable[corev1.ResourceName(name)]
+		return has.Sign() > 0
+	})
+	slices.Sort(needs)
+	return needs
+}
+
+// answerFor is how the question for a resource is answered.
+func answerFor(name string) string {
+	if usual := map[string]string{"cpu": "4", "memory": "8Gi", "pods": "110"}[name]; usual != "" {
+		return name + " with " + usual
+	}
+	return "more without " + name
 }
 
 func nodeCondition(n *corev1.Node, kind corev1.NodeConditionType) corev1.NodeCondition {
