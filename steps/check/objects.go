@@ -3,6 +3,7 @@ package check
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -98,4 +99,16 @@ func sliceAt(obj map[string]any, fields ...string) []any {
 	}
 	s, _ := v.([]any)
 	return s
+}
+
+// Warning is the last event that warns of an object; "" where there is none.
+func Warning(ctx context.Context, c *cluster.Cluster, namespace, kind, name string) string {
+	list, err := List[corev1.Event](ctx, c, Events, namespace, cluster.Selector{
+		Fields: "involvedObject.kind=" + kind + ",involvedObject.name=" + name + ",type=Warning",
+	})
+	if err != nil || len(list) == 0 {
+		return "" // a right that is missing here hides no verdict
+	}
+	last := slices.MaxFunc(list, func(a, b *corev1.Event) int { return a.LastTimestamp.Compare(b.LastTimestamp.Time) })
+	return last.Reason + ": " + last.Message
 }

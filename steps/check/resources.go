@@ -24,6 +24,7 @@ var (
 	DaemonSets          = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "daemonsets"}
 	Deployments         = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}
 	EndpointSlices      = schema.GroupVersionResource{Group: "discovery.k8s.io", Version: "v1", Resource: "endpointslices"}
+	Events              = schema.GroupVersionResource{Version: "v1", Resource: "events"}
 	IngressClasses      = schema.GroupVersionResource{Group: "networking.k8s.io", Version: "v1", Resource: "ingressclasses"}
 	Jobs                = schema.GroupVersionResource{Group: "batch", Version: "v1", Resource: "jobs"}
 	LimitRanges         = schema.GroupVersionResource{Version: "v1", Resource: "limitranges"}

@@ -208,12 +208,20 @@ func module(ctx context.Context, e steps.Env, name string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
+	value, _ := flagOf(d, name+"-enabled")
+	return value != "false", nil
+}
+
+// flagOf is the value of a flag of a Deployment's containers; false where none has it.
+func flagOf(d *appsv1.Deployment, flag string) (string, bool) {
 	for _, c := range d.Spec.Template.Spec.Containers {
-		if slices.Contains(slices.Concat(c.Command, c.Args), "--"+name+"-enabled=false") {
-			return false, nil
+		for _, arg := range slices.Concat(c.Command, c.Args) {
+			if value, ok := strings.CutPrefix(arg, "--"+flag+"="); ok {
+				return value, true
+			}
 		}
 	}
-	return true, nil
+	return "", false
 }
 
 func networkingOn(ctx context.Context, e steps.Env) (any, error) {

@@ -53,6 +53,13 @@ func liqoChecks() []steps.Check {
 			Run: modulesOn,
 		},
 		{
+			Name: "api-address", Title: "Liqo can tell consumers where the API server is", On: steps.Remote, Needs: []string{"liqo-runs"},
+			Why: "the virtual node signs in there. Where Liqo was given no address and finds no node of the control plane, it denies every request for resources, " +
+				"and only an event says why",
+			See: []string{apiAddressSource},
+			Run: addressKnown,
+		},
+		{
 			Name: "webhooks", Title: "Liqo's webhooks answer, with a certificate that lasts", On: steps.Both, Needs: []string{"liqo-runs"},
 			Why: "the API server asks them whenever a Tenant, a ResourceSlice or a pod of an offloaded namespace is written. Their certificate is made for a year and not renewed by itself: once it has expired, all of that is refused",
 			See: []string{"liqotech/liqo: pkg/webhooks/secretcontroller", "liqotech/liqo#3343"},

@@ -12,7 +12,9 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"carrick/cluster"
 	"carrick/steps"
+	"carrick/steps/check"
 )
 
 func resources() steps.Step {
@@ -31,6 +33,7 @@ func resources() steps.Step {
 		},
 		Facts: []steps.Fact{
 			{Name: "slice", Title: "the ResourceSlice as it stands", On: steps.Local, Shared: true, Learn: sliceFact},
+			{Name: "slice-warning", Title: "Liqo's last warning of its copy", On: steps.Remote, Shared: true, Learn: sliceWarning},
 		},
 		Actions: []steps.Action{{
 			Name: "resource-slice", Title: "Ask for resources", On: steps.Local,
@@ -133,6 +136,23 @@ func sliceFact(ctx context.Context, e steps.Env) (any, error) {
 		m["more"] = more
 	}
 	return m, nil
+}
+
+// sliceWarning is the newest event that warns of the copy of the consumer's slice:
+// Liqo's controllers say there, and nowhere else, why they deny it.
+//
+// Source: liqotech/liqo pkg/liqo-controller-manager/authentication/remoteresourceslice-controller
+// (handleAuthenticationStatus: AuthParamsFailed, InvalidCSR), 557c199cf.
+func sliceWarning(ctx context.Context, e steps.Env) (any, error) {
+	name, _ := standing(e.Peer, "slice", "name").(string)
+	if name == "" {
+		return nil, steps.Absent("the consumer asks for no resources yet")
+	}
+	said := check.Warning(ctx, e.Cluster, tenantNamespace(e), "ResourceSlice", name)
+	if said == "" {
+		return nil, steps.Absent("Liqo has not warned of the request")
+	}
+	return cluster.Clean(said), nil
 }
 
 // sliceResources are the resources that a slice asks for, as they are written.

@@ -56,7 +56,7 @@ var rows = []stepstest.Row{
 	{Number: 45, Asks: "the slice's three labels", Checks: []string{"slice"}},
 	{Number: 46, Asks: "the slice's name", Checks: []string{"slice"}},
 	{Number: 47, Asks: "the slice reached the provider", Checks: []string{"slice-copied"}},
-	{Number: 48, Asks: "the slice is accepted, twice", Checks: []string{"slice-accepted"}},
+	{Number: 48, Asks: "the slice is accepted, twice", Checks: []string{"slice-accepted", "api-address"}},
 	{Number: 49, Asks: "there is room for it", Checks: []string{"provider-room"}},
 	{Number: 50, Asks: "the virtual node, and its node", Checks: []string{"virtual-node", "foreign-cluster"}},
 	{Number: 51, Asks: "the namespace is extended", Checks: []string{"offloading-namespace", "remote-namespace", "offloading-ready"}},

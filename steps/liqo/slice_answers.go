@@ -96,7 +96,7 @@ func sliceAccepted(ctx context.Context, e steps.Env) steps.Result {
 	describe := e.PeerKubectl() + " -n " + peerNamespace(e) + " describe resourceslices.authentication.liqo.io " + steps.Quoted(s.GetName())
 	switch {
 	case who.status == "Denied":
-		return steps.Failed("the provider does not take who asks: "+who.why()+". The slice's certificate request must name the slice and the consumer's id", describe)
+		return identityDenied(e, who, describe)
 	case what.status == "Denied":
 		return resourcesDenied(e, what)
 	case who.status == accepted && what.status == accepted && !custom(s) && len(unlikeGranted(s)) > 0:
@@ -113,6 +113,15 @@ func sliceAccepted(ctx context.Context, e steps.Env) steps.Result {
 			Or("answer resources.class with default, or ask the provider's admin who grants that class")
 	}
 	return steps.Waits(since, "the provider has not answered what is asked for yet").Or(describe)
+}
+
+// identityDenied is the verdict on who asks: the condition gives no reason, an event does.
+func identityDenied(e steps.Env, c condition, describe string) steps.Result {
+	said, err := e.Peer.Text("slice-warning")
+	if err != nil {
+		return steps.Failed("the provider does not take who asks: "+c.why()+". The reason is in the events of the provider's copy", describe)
+	}
+	return steps.Failed("the provider does not take who asks: "+said, describe)
 }
 
 // unlikeGranted says where the grant is not what is asked for: Liqo's own class

@@ -297,6 +297,7 @@ func fieldsOf(o *unstructured.Unstructured) fields.Set {
 	if o.GetKind() == "Event" {
 		set["type"], _, _ = unstructured.NestedString(o.Object, "type")
 		set["reason"], _, _ = unstructured.NestedString(o.Object, "reason")
+		set["involvedObject.kind"], _, _ = unstructured.NestedString(o.Object, "involvedObject", "kind")
 		set["involvedObject.name"], _, _ = unstructured.NestedString(o.Object, "involvedObject", "name")
 	}
 	return set

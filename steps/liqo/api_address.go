@@ -1,0 +1,55 @@
+package liqo
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"carrick/cluster"
+	"carrick/steps"
+)
+
+const apiAddressSource = "liqotech/liqo: pkg/utils/apiserver/address.go (GetURL), 557c199cf"
+
+// masterLabels are those of nodes whose address Liqo takes for that of the API
+// server where none was given; the first that a node has counts.
+//
+// Source: liqotech/liqo pkg/utils/apiserver/address.go (getMasterNodes), 557c199cf.
+var masterLabels = []string{
+	"node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master", "node-role.kubernetes.io/controlplane",
+}
+
+// addressKnown asks whether the provider's Liqo can say to a consumer where its API
+// server is. On EKS it asks AWS (pkg/identityManager/iamIdentityProvider.go).
+func addressKnown(ctx context.Context, e steps.Env) steps.Result {
+	d, err := controllerManager(ctx, e)
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	if name, ok := flagOf(d, "aws-cluster-name"); ok {
+		return steps.Passed("that of cluster %s, which AWS tells", cluster.Clean(name))
+	}
+	if address, ok := flagOf(d, "api-server-address-override"); ok && address != "" {
+		return steps.Passed("%s, as Liqo was installed", cluster.Clean(address))
+	}
+	nodes, err := realNodes(ctx, e)
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	fix := withValue(ctx, e, "apiServer.address="+e.Answers.Text("provider.server"))
+	for _, label := range masterLabels {
+		masters := slices.DeleteFunc(slices.Clone(nodes), func(n *corev1.Node) bool { _, ok := n.Labels[label]; return !ok })
+		if len(masters) == 0 {
+			continue
+		}
+		if !slices.ContainsFunc(masters, func(n *corev1.Node) bool { return len(n.Status.Addresses) > 0 }) {
+			return steps.Failed(fmt.Sprintf("Liqo was installed without apiServer.address, and no node with label %s has an address", label), fix)
+		}
+		return steps.Passed("that of %s, with port 6443", counted(len(masters), "node")+" with label "+label)
+	}
+	return steps.Failed("Liqo was installed without apiServer.address, and no node has one of the labels "+strings.Join(masterLabels, ", ")+
+		", as on a managed cluster: Liqo denies every ResourceSlice", fix)
+}
