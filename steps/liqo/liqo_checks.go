@@ -61,7 +61,7 @@ func liqoChecks() []steps.Check {
 		},
 		{
 			Name: "webhooks", Title: "Liqo's webhooks answer, with a certificate that lasts", On: steps.Both, Needs: []string{"liqo-runs"},
-			Why: "the API server asks them whenever a Tenant, a ResourceSlice or a pod of an offloaded namespace is written. Their certificate is made for a year and not renewed by itself: once it has expired, all of that is refused",
+			Why: "the API server asks them whenever a Tenant, a ResourceSlice or a pod of an offloaded namespace is written. Their certificate is made for a year, and up to 1.2.0 not renewed by itself: once it has expired, all of that is refused",
 			See: []string{"liqotech/liqo: pkg/webhooks/secretcontroller", "liqotech/liqo#3343"},
 			Run: webhooksAnswer,
 		},
