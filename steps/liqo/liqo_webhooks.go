@@ -106,7 +106,7 @@ func webhooksAnswer(ctx context.Context, e steps.Env) steps.Result {
 // keepsWebhooks is the last release that leaves the webhooks' certificate to expire.
 // Of what has no release's tag it can't be told.
 //
-// Source: liqotech/liqo#3343, merged 2026-07-29; v1.2.0 is of 2026-07-02.
+// Source: liqotech/liqo#3343; v1.2.0 is of 2026-07-02.
 const keepsWebhooks = "1.2.0"
 
 // renewsWebhooks tells whether Liqo may renew the webhooks' certificate by itself.
