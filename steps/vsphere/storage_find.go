@@ -97,7 +97,7 @@ type provisioner struct {
 
 // release is the Helm release that a provisioner is of; "": none.
 func (p provisioner) release() string {
-	return cmp.Or(p.Annotations["meta.helm.sh/release-name"], p.Labels["release"])
+	return cmp.Or(p.Annotations[helmRelease], p.Labels["release"])
 }
 
 // chart is the chart that it is of, with its version; "": none.
@@ -142,39 +142,52 @@ func valueOf(env []corev1.EnvVar, name string) string {
 	return ""
 }
 
-// nfsStands is the NFS provisioner that is there: the one that a class names. Classes are the cluster's admin's; a Deployment
-// that calls itself a provisioner is anybody's, and decides here where volumes come from. So one that has no class is not
-// believed, nor one of several that say that they are the class's, unless Helm says on the class which namespace is its.
+// nfsStands is the existing NFS provisioner: the one that a class names, or, where none does, the one of a class's Helm
+// release, whose names then differ by mistake. StorageClasses are the cluster admin's; a Deployment that calls itself a
+// provisioner is anyone's, and decides where volumes come from. Of several that fit one class none counts.
 func nfsStands(ctx context.Context, e steps.Env) (any, error) {
 	all, err := provisioners(ctx, e)
 	if err != nil {
 		return nil, err
 	}
+	if len(all) == 0 {
+		return nil, steps.Absent("no Deployment makes volumes of folders on an NFS server")
+	}
 	classes, err := allClasses(ctx, e)
 	if err != nil {
 		return nil, err
 	}
-	var fits []provisioner
-	class := ""
-	for _, c := range classes {
-		of := slices.DeleteFunc(slices.Clone(all), func(p provisioner) bool {
-			space := c.Annotations["meta.helm.sh/release-namespace"]
-			return p.name != c.Provisioner || space != "" && space != p.Namespace
-		})
-		if len(of) > 0 {
-			fits, class = of, c.Name
-			break
+	for _, fits := range []func(provisioner, *storagev1.StorageClass) bool{provisioner.named, provisioner.released} {
+		for _, c := range classes {
+			of := slices.DeleteFunc(slices.Clone(all), func(p provisioner) bool { return !fits(p, c) })
+			switch {
+			case len(of) == 1:
+				return of[0].fact(c.Name), nil
+			case len(of) > 1:
+				return nil, steps.Absent("%s and %s both say that they make the volumes of class %s",
+					cluster.CleanName(of[0].at()), cluster.CleanName(of[1].at()), c.Name)
+			}
 		}
 	}
-	switch {
-	case len(all) == 0:
-		return nil, steps.Absent("no Deployment makes volumes of folders on an NFS server")
-	case len(fits) == 0:
-		return nil, steps.Absent("%s calls itself an NFS provisioner, and no class names it", cluster.CleanName(all[0].at()))
-	case len(fits) > 1:
-		return nil, steps.Absent("%s and %s both say that they make the volumes of class %s", cluster.CleanName(fits[0].at()), cluster.CleanName(fits[1].at()), class)
-	}
-	return fits[0].fact(class), nil
+	return nil, steps.Absent("%s calls itself an NFS provisioner, and no class names it", cluster.CleanName(all[0].at()))
+}
+
+// Helm's annotations on what it installs.
+const (
+	helmRelease   = "meta.helm.sh/release-name"
+	helmNamespace = "meta.helm.sh/release-namespace"
+)
+
+// named reports whether a class names the provisioner, and no release of another namespace installed that class.
+func (p provisioner) named(c *storagev1.StorageClass) bool {
+	space := c.Annotations[helmNamespace]
+	return p.name == c.Provisioner && (space == "" || space == p.Namespace)
+}
+
+// released reports whether the Helm release that installed a class installed the provisioner.
+func (p provisioner) released(c *storagev1.StorageClass) bool {
+	release := c.Annotations[helmRelease]
+	return release != "" && release == p.release() && c.Annotations[helmNamespace] == p.Namespace
 }
 
 // fact is what is told of a provisioner, with a class of its; "": it has none.

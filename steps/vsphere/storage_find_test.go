@@ -39,7 +39,11 @@ spec:
 		"one of the class's name":  {provisioner("a-tenant", class, "203.0.113.66"), nowhere},
 		"Helm names the namespace": {classOf("nfs-provisioner") + provisioner("a-tenant", class, "203.0.113.66"), byClass},
 		"Helm names no such one":   {classOf("elsewhere") + provisioner("a-tenant", class, "203.0.113.66"), nowhere},
-		"of a class without one":   {gone + provisioner("a-tenant", "forged", "203.0.113.66"), nowhere},
+		"of the class's release, by another name": {
+			gone + classOf("nfs-provisioner") + provisioner("nfs-provisioner", "fuseim.pri/ifs", "127.60.0.49") +
+				provisioner("a-tenant", "fuseim.pri/ifs", "203.0.113.66"), byClass,
+		},
+		"of a class without one": {gone + provisioner("a-tenant", "forged", "203.0.113.66"), nowhere},
 	} {
 		s := stepstest.StandWith(t, vsphere.Guide(), assets, "testdata", "healthy", "-- local --\n"+c.local)
 		if err := s.Answer("nfs.server", nil); err != nil {
@@ -69,6 +73,6 @@ func classOf(namespace string) string {
 	return `---
 apiVersion: storage.k8s.io/v1
 kind: StorageClass
-metadata: {name: nfs-client, annotations: {meta.helm.sh/release-namespace: ` + namespace + `}}
+metadata: {name: nfs-client, annotations: {meta.helm.sh/release-name: forged, meta.helm.sh/release-namespace: ` + namespace + `}}
 `
 }
