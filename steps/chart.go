@@ -45,7 +45,8 @@ func (c Chart) want(ctx context.Context, env Env) (wanted, error) {
 	w.Chart, w.Timeout, w.Manager, w.TakeOver = c.Chart, c.Timeout, env.Manager(), env.Apply.TakeOver
 	w.Labels = map[string]string{mark(env.Link): env.Action}
 	w.Annotations = map[string]string{createdBy: env.Link}
-	w.Believes = func(ctx context.Context, r *chart.Release) (bool, error) { return believes(ctx, env, r) }
+	req := w.Request
+	w.Believes = func(ctx context.Context, r *chart.Release) (bool, error) { return believes(ctx, env, r, req.Ours(r)) }
 	if w.Source, err = c.Source(ctx, env); err != nil {
 		return w, fmt.Errorf("where chart %s comes from: %w", c.Chart, err)
 	}

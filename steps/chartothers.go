@@ -141,11 +141,12 @@ func sharers(ctx context.Context, env Env, r *chart.Release) (others map[string]
 	return others, claims, nil
 }
 
-// believes reports whether a release holds what this link wrote, or another one that shares it, by their inventories.
-func believes(ctx context.Context, env Env, r *chart.Release) (bool, error) {
+// believes reports whether a release holds what this link wrote, or another one that shares it, by their inventories. One
+// without a link's mark is left unchanged, so what it holds does not matter, and its chart need not be fetched.
+func believes(ctx context.Context, env Env, r *chart.Release, marked bool) (bool, error) {
 	users, _, err := sharers(ctx, env, r)
-	if err != nil {
-		return false, err
+	if err != nil || (!marked && len(users) == 0) {
+		return err == nil, err
 	}
 	users[env.Link] = env.Action
 	for _, link := range sortedKeys(users) {
@@ -168,8 +169,8 @@ func (e Env) inventoryOf(ctx context.Context, link string) (*inventory, error) {
 	return e.inventory(ctx)
 }
 
-// stays says why an upgrade leaves an object that the release had before; "": it is deleted. Whoever can write the
-// Secret of a release can name any object there, so what counts is which link has created it.
+// stays returns why an upgrade keeps an object that the release had before; "": it is deleted. Whoever can write the
+// release's Secret can name any object there, so what counts is which link created it.
 func stays(ctx context.Context, env Env, others map[string]string, live *unstructured.Unstructured) (string, error) {
 	meta, created := metadataOf(live), false
 	for _, link := range append(sortedKeys(others), env.Link) {

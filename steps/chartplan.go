@@ -29,15 +29,7 @@ type standing struct {
 
 // stand looks at the release. One that is stuck and not ours is an error.
 func (c Chart) stand(ctx context.Context, env Env, want wanted) (standing, error) {
-	req := want.Request
-	req.Believes = func(ctx context.Context, r *chart.Release) (bool, error) {
-		others, _, err := sharers(ctx, env, r)
-		if err != nil || (!want.Ours(r) && len(others) == 0) {
-			return true, err // somebody else's, which is left alone: the chart need not be fetched
-		}
-		return believes(ctx, env, r)
-	}
-	w, err := chart.Prepare(ctx, env.Cluster, req)
+	w, err := chart.Prepare(ctx, env.Cluster, want.Request)
 	s := standing{Work: w}
 	if errors.Is(err, cluster.ErrNotServed) {
 		return s, Absent("%s", err)

@@ -128,7 +128,7 @@ func enterOne(ctx context.Context, env Env, say Progress, verb Verb, e *entry) e
 	return inv.enter(ctx, env, say, inv.lacks(env.Action, []Item{{Verb: verb, entry: e}}))
 }
 
-// otherRuns is how often a write starts anew because another run of the link has written meanwhile.
+// otherRuns is how often a write is retried because another run of the link has written meanwhile.
 const otherRuns = 10
 
 // write writes what the inventory has of some actions. What has no entries goes. What another run has written meanwhile

@@ -229,9 +229,8 @@ func (q *Question) side() Side {
 	return q.On
 }
 
-// countsFrom reports whether an answer in the facts file of a side's admin counts for whoever reads it: to what is asked of
-// that side, and, for a question of no side, that of the local side's admin. The other way round the remote side's admin
-// would choose what is done on the local side.
+// countsFrom reports whether an answer in the facts file of a side's admin counts for whoever reads it: that side's own
+// questions, and those of no side where it is the local one. Else its admin would choose what is done on the other side.
 func (q *Question) countsFrom(side Side) bool {
 	return q.On == side || q.On == "" && side == Local && !q.NotFromPeer
 }

@@ -28,7 +28,7 @@ type Request struct {
 	TakeOver            bool              // change a release of somebody else's, and fields that another manager owns
 	Timeout             time.Duration     // until all is ready, and of each hook; 0: 5 min
 
-	// Believes tells whether a stored release is one that may be kept, or gone on with, as its Secret has it; nil: any is.
+	// Believes reports whether a stored release may be kept, or resumed, as its Secret has it; nil: any may.
 	// Whoever can write Secrets in its namespace can write that. What is not believed is rendered from the chart.
 	Believes func(context.Context, *Release) (bool, error)
 	// Write puts one object into the cluster as it is given; nil: server-side

@@ -109,7 +109,7 @@ func webhooksAnswer(ctx context.Context, e steps.Env) steps.Result {
 // Source: liqotech/liqo#3343; v1.2.0 is of 2026-07-02.
 const keepsWebhooks = "1.2.0"
 
-// renewsWebhooks tells whether Liqo may renew the webhooks' certificate by itself.
+// renewsWebhooks reports whether this release of Liqo may renew the webhooks' certificate.
 func renewsWebhooks(e steps.Env) bool {
 	tag, err := e.Own.Text("liqo-version")
 	if err != nil {

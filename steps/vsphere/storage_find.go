@@ -105,7 +105,7 @@ func (p provisioner) chart() string {
 	return cmp.Or(p.Labels["chart"], p.Labels["helm.sh/chart"])
 }
 
-// made tells whether it says that a link of carrick made it.
+// made reports whether its annotation says that carrick created it.
 func (p provisioner) made() bool { return steps.CreatedBy(p.Annotations) != "" }
 
 // at is where it stands.

@@ -140,7 +140,7 @@ func (m *Machine) Set(key, value string) error {
 	return m.Write(Config, strings.Join(kept, "\n")+"\n", 0o644)
 }
 
-// Exports tells whether the plugin mounts what it is sent. As upstream
+// Exports reports whether the plugin mounts what it is sent. As upstream
 // (interlink-hq/interlink-slurm-plugin: pkg/slurm/func.go, f8451d93) it takes nothing
 // but true without quotes for that, has false of a file that it can't parse, and reads
 // the file that the unit names.
