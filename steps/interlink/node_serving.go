@@ -32,9 +32,14 @@ const (
 
 func servingCheck() steps.Check {
 	return steps.Check{
-		Name: "serving-certificate", Title: "the virtual node's serving certificate is issued", On: steps.Local, Needs: []string{"config-parses"},
-		Why: "since 0.6.0 the virtual kubelet asks the cluster for the certificate that it serves logs with, and Kubernetes approves no such request by itself. Without it kubectl logs and exec fail for all pods of the node",
-		See: []string{servingSource, "https://kubernetes.io/docs/reference/access-authn-authz/certificate-signing-requests/#kubernetes-signers"},
+		Name: "serving-certificate", Title: "the virtual node's serving certificate is issued", On: steps.Local,
+		Needs: []string{"config-parses"},
+		Why: "since 0.6.0 the virtual kubelet asks the cluster for the certificate that it serves logs with, and Kubernetes " +
+			"approves no such request by itself. Without it kubectl logs and exec fail for all pods of the node",
+		See: []string{
+			servingSource,
+			"https://kubernetes.io/docs/reference/access-authn-authz/certificate-signing-requests/#kubernetes-signers",
+		},
 		Run: servingCertificate,
 	}
 }
@@ -52,14 +57,15 @@ func servingCertificate(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Skipped("it serves the certificate in %s, and asks for none", cluster.Clean(file))
 	}
 	if values[keyNoRequest] == true {
-		return steps.Skipped("%s is true: it signs its certificate itself. kubectl logs works where the API server verifies no kubelet, "+
-			"which is without --kubelet-certificate-authority", keyNoRequest)
+		return steps.Skipped("%s is true: it signs its certificate itself. kubectl logs works where the API server "+
+			"verifies no kubelet, which is without --kubelet-certificate-authority", keyNoRequest)
 	}
 	signer := text(keyServingSigner)
 	if signer == "" {
 		signer = certificatesv1.KubeletServingSignerName
 	}
-	all, err := check.List[certificatesv1.CertificateSigningRequest](ctx, e.Cluster, signingRequests, "", cluster.Selector{})
+	all, err := check.List[certificatesv1.CertificateSigningRequest](
+		ctx, e.Cluster, signingRequests, "", cluster.Selector{})
 	if err != nil {
 		return steps.Unseen(err)
 	}
@@ -101,7 +107,8 @@ func servingVerdict(
 		said := quoted(orElse(c.Message, c.Reason, "it does not say why"))
 		switch c.Type {
 		case certificatesv1.CertificateDenied:
-			return steps.Failed(what+" was denied: "+said, look+"    # the virtual kubelet asks again within seconds: approve that one")
+			return steps.Failed(what+" was denied: "+said,
+				look+"    # the virtual kubelet asks again within seconds: approve that one")
 		case certificatesv1.CertificateFailed:
 			return steps.Failed(what+" could not be signed: "+said, look)
 		case certificatesv1.CertificateApproved:
@@ -112,17 +119,20 @@ func servingVerdict(
 	case len(r.Status.Certificate) > 0:
 		return steps.Passed("by %s", what)
 	case approved:
-		return steps.Waits(r.CreationTimestamp.Time, "%s is approved and not signed yet", what).Or(look + "    # does a controller sign for " + r.Spec.SignerName + " here?")
+		return steps.Waits(r.CreationTimestamp.Time, "%s is approved and not signed yet", what).
+			Or(look + "    # does a controller sign for " + r.Spec.SignerName + " here?")
 	}
 	n, err := check.Get[corev1.Node](ctx, e.Cluster, check.Nodes, "", nodeName(e))
 	if err != nil {
 		return steps.Unseen(err)
 	}
 	if others := othersIn(asks, n); len(others) > 0 {
-		return steps.Failed(fmt.Sprintf("%s asks for %s, which is no address of node %s", what, strings.Join(others, ", "), n.Name),
+		return steps.Failed(
+			fmt.Sprintf("%s asks for %s, which is no address of node %s", what, cluster.Clean(strings.Join(others, ", ")), n.Name),
 			e.Kubectl()+" get node "+n.Name+" -o wide    # approve it only if you know that address")
 	}
-	return steps.Failed(fmt.Sprintf("%s of the virtual kubelet waits for approval: kubectl logs and exec fail for all pods of node %s", what, n.Name),
+	return steps.Failed(
+		fmt.Sprintf("%s of the virtual kubelet waits for approval: kubectl logs and exec fail for all pods of node %s", what, n.Name),
 		e.Kubectl()+" certificate approve "+r.Name+"    # it asks again when four fifths of the certificate's life are over")
 }
 
@@ -150,7 +160,8 @@ func withoutRequest(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Unseen(err)
 	}
 	for _, p := range pods {
-		lost, err := cluster.Look(ctx, "log-csr/"+p.Namespace+"/"+p.Name+"/"+string(p.UID), time.Minute, func(ctx context.Context) (bool, error) {
+		key := "log-csr/" + p.Namespace + "/" + p.Name + "/" + string(p.UID)
+		lost, err := cluster.Look(ctx, key, time.Minute, func(ctx context.Context) (bool, error) {
 			log, err := e.Cluster.Logs(ctx, p.Namespace, p.Name, kubeletName, 100)
 			return strings.Contains(log, misses), err
 		})
@@ -158,9 +169,13 @@ func withoutRequest(ctx context.Context, e steps.Env) steps.Result {
 			return steps.Unseen(err)
 		}
 		if lost {
-			return steps.Failed(fmt.Sprintf("pod %s/%s looks for a CertificateSigningRequest that was removed: kubectl logs and exec fail for all pods of node %s", p.Namespace, p.Name, nodeName(e)),
-				fmt.Sprintf("%s -n %s rollout restart deploy/%s    # it asks anew; then run this check again, which names the request to approve", e.Kubectl(), vkNamespace(e), vkDeployment(e)))
+			return steps.Failed(
+				fmt.Sprintf("pod %s/%s looks for a CertificateSigningRequest that was removed: kubectl logs and exec fail for "+
+					"all pods of node %s", p.Namespace, p.Name, nodeName(e)),
+				fmt.Sprintf("%s -n %s rollout restart deploy/%s    # it asks anew; then run this check again, which names the "+
+					"request to approve", e.Kubectl(), vkNamespace(e), vkDeployment(e)))
 		}
 	}
-	return steps.Skipped("no CertificateSigningRequest of %s is kept: Kubernetes removes one an hour after it was signed, and a virtual kubelet before 0.6.0 makes none", vkUser(e))
+	return steps.Skipped("no CertificateSigningRequest of %s is kept: Kubernetes removes one an hour after it was signed, "+
+		"and a virtual kubelet before 0.6.0 makes none", vkUser(e))
 }
