@@ -286,6 +286,12 @@ func planUndo(ctx context.Context, env Env, f found) (Item, error) {
 		}
 	}
 	parts := []any{item.Verb, item.What, f.UID}
+	if item.Verb == Release && contains(env.along, item.What) {
+		item.Note += "; a deletion above removes it anyway"
+		if len(others) > 0 {
+			item.Note += ": run carrick apply for link " + strings.Join(sortedKeys(others), ", ") + " afterwards"
+		}
+	}
 	if item.Verb == Release {
 		parts = append(parts, f.before())
 	}

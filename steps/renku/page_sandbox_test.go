@@ -106,6 +106,7 @@ func TestVerifyWhatThePublishedPageLeavesIsMendedByThePrintedFixes(t *testing.T)
 
 	stepstest.Undo(t, s)
 	after := stepstest.Snapshot(t, box)
+	delete(before, "remote priorityclasses.scheduling.k8s.io /renku-resource-pool-1-priority-class")                    // Renku deletes it with the pool
 	changed := regexp.MustCompile(`sh\.helm\.release\.v1|amalthea-sessions-1763000000|amaltheasessions\.amalthea\.dev`) // upgraded, which undo says it leaves
 	used := regexp.MustCompile(`"labels":\{"kubernetes.io/legacy-token-last-used":"[^"]*"\},`)                          // the API server's own note
 	for k, was := range before {

@@ -186,7 +186,9 @@ func leftPool(ctx context.Context, e steps.Env) (steps.Change, error) {
 	}
 	c := steps.Change{Items: []steps.Item{item}, Rights: steps.InventoryRights(e)}
 	if d, err := thePool(e); err == nil && d.Quota != nil && d.Quota.ID != "" {
-		c.Along = map[steps.Side][]string{steps.Remote: {"ResourceQuota " + sessionsNamespace(e) + "/" + d.Quota.ID}}
+		c.Along = map[steps.Side][]string{steps.Remote: {
+			"ResourceQuota " + sessionsNamespace(e) + "/" + d.Quota.ID, "PriorityClass " + d.Quota.ID,
+		}}
 	}
 	return c, nil
 }

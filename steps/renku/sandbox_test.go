@@ -53,6 +53,10 @@ func TestVerifyTwoLinksShareAndDoNotHurtEachOther(t *testing.T) {
 	stepstest.Green(t, a)
 	stepstest.Green(t, b)
 	stepstest.Undo(t, a)
+	if v := verdict(t, b, "priority-classes", steps.Remote); v.Status != steps.Fail || !strings.Contains(v.Found, "shared-pool") {
+		t.Errorf("Renku deletes the PriorityClass with the pool of link a: got %v %q", v.Status, v.Found)
+	}
+	stepstest.Apply(t, b)
 	stepstest.Green(t, b)
 	if p := stepstest.Undo(t, a); !p.Empty() {
 		t.Errorf("a second undo would still do: %+v", p.Actions)
