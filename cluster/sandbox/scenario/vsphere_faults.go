@@ -74,18 +74,26 @@ func (g *guest) acts() map[string]func(context.Context) error {
 	}
 }
 
-// claim asks for the volume of a pipeline, by a class that Helm has installed by now.
+// claim asks for the volume of a pipeline, by a class that Helm has installed by now, once the profile controller has made
+// the namespace.
 func (g *guest) claim(ctx context.Context, namespace string) error {
 	class := nfsClass
 	made := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: pipelineClaim}, Spec: corev1.PersistentVolumeClaimSpec{
 		AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteMany}, StorageClassName: &class,
 		Resources: corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}},
 	}}
-	_, err := g.client.CoreV1().PersistentVolumeClaims(namespace).Create(ctx, made, metav1.CreateOptions{FieldManager: "kubectl-create"})
-	if apierrors.IsAlreadyExists(err) {
-		return nil
-	}
-	return err
+	var failed error
+	err := world.Until(ctx, "the namespace "+namespace, func() (bool, error) {
+		_, err := g.client.CoreV1().PersistentVolumeClaims(namespace).Create(ctx, made, metav1.CreateOptions{FieldManager: "kubectl-create"})
+		if apierrors.IsNotFound(err) {
+			return false, err
+		}
+		if !apierrors.IsAlreadyExists(err) {
+			failed = err
+		}
+		return true, nil
+	})
+	return errors.Join(err, failed)
 }
 
 // bound returns when a claim has its volume.
