@@ -30,7 +30,8 @@ func mayMakeCheck() steps.Check {
 
 func mayMake(ctx context.Context, e steps.Env) steps.Result {
 	rights := slices.Concat(endpointRights(e), kubeletRights(e), trialRights(e))
-	if mode(e) == byProxy { // looked at once it is there
+	e.Cluster.WillRead(signingRequests, "") // once the virtual node runs
+	if mode(e) == byProxy {                 // looked at once it is there
 		e.Cluster.WillRead(check.EndpointSlices, space(e))
 		e.Cluster.WillRead(check.Pods, space(e))
 	}
