@@ -42,7 +42,7 @@ demo-cast: build sandbox ## record a walk through the demo: testdata/cast/GUIDE.
 # planes borrows one of SANDBOXES; each takes about 1.5 GB of memory while it runs. -parallel counts the tests that wait
 # for one as running, so it is more than there are.
 SANDBOXES ?= 4
-ON_SANDBOXES := CARRICK_SANDBOX=$(SANDBOX) CARRICK_PROGRAM=$(BIN)/carrick $(GO) run ./cluster/clustertest/share -n $(SANDBOXES)
+ON_SANDBOXES = CARRICK_SANDBOX=$(SANDBOX) CARRICK_PROGRAM=$(BIN)/carrick $(GO) run ./cluster/clustertest/share -n $(SANDBOXES) $(TIMES)
 
 .PHONY: test
 test: build sandbox ## all tests but those of verify, on real control planes; PACKAGES=./steps/... RUN=REGEXP for some
@@ -73,12 +73,13 @@ verify: build sandbox ## the rest: crashes, faults, rights, hostile input, secre
 
 .PHONY: verify-tests verify-fuzz
 # A test that fails is run once more, alone, and named: what fails by chance is seen, and what is broken fails again.
+verify-tests: TIMES := -times
 verify-tests: $(BIN)/gotestsum
 	CARRICK_GUIDES="$(GUIDES)" CARRICK_CASES=$(CASES) $(ON_SANDBOXES) $(BIN)/gotestsum --format pkgname-and-test-fails --hide-summary skipped \
 		--rerun-fails=1 --rerun-fails-run-root-test --packages '$(if $(GUIDES),$(GUIDES:%=./steps/%) ./cmd/carrick,./...)' -- \
 		-count=1 -p 6 -parallel 100 -timeout 80m -run '^TestVerify'
 verify-fuzz:
-	CARRICK_CASES=$(CASES) WORKERS=1 TARGETS=1 nice -n 5 .ci/fuzz 20s 2s >$(BIN)/fuzz.log 2>&1 || { cat $(BIN)/fuzz.log; exit 1; }
+	CARRICK_CASES=$(CASES) WORKERS=1 TARGETS=1 nice -n 5 .ci/fuzz 8s 2s >$(BIN)/fuzz.log 2>&1 || { cat $(BIN)/fuzz.log; exit 1; }
 
 .PHONY: ci
 ci: ## what every change has to pass, as .ci/run runs it

@@ -13,6 +13,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -28,7 +29,8 @@ const (
 	Socket  = "CARRICK_SANDBOX_SOCKET"
 )
 
-// The first line that a borrower sends to a pool: it asks for a sandbox, or for the room to start one itself.
+// The first word that a borrower sends to a pool: it asks for a sandbox, or for the room to start one itself. The rest of the
+// line says who the borrower is.
 const (
 	AskSandbox = "sandbox"
 	AskRoom    = "room"
@@ -81,7 +83,7 @@ func Start(tb testing.TB) *Sandbox {
 	if s := held(tb.Name()); s != nil {
 		return s
 	}
-	s, back, err := borrow(program)
+	s, back, err := borrow(program, tb.Name())
 	if err != nil {
 		if back != nil {
 			back()
@@ -115,7 +117,7 @@ func Room(tb testing.TB) {
 	if address == "" {
 		return
 	}
-	conn, _, err := ask(address, AskRoom)
+	conn, _, err := ask(address, AskRoom, tb.Name())
 	if err != nil {
 		tb.Fatalf("wait for room for a sandbox: %v", err)
 	}
@@ -140,9 +142,9 @@ func held(name string) *Sandbox {
 
 // borrow returns a sandbox and the function that gives it back, which is not nil if there is something to give back
 // after an error.
-func borrow(program string) (s *Sandbox, back func(), err error) {
+func borrow(program, name string) (s *Sandbox, back func(), err error) {
 	if address := os.Getenv(Socket); address != "" {
-		return join(address)
+		return join(address, name)
 	}
 	lent.once.Do(func() { lent.own = NewPool(program, 1, os.Stderr) })
 	box, err := lent.own.Take()
@@ -155,12 +157,12 @@ func borrow(program string) (s *Sandbox, back func(), err error) {
 
 // ask sends a first line to the pool at an address and returns its answer, which comes when the pool has what was asked
 // for.
-func ask(address, what string) (conn net.Conn, answer *bufio.Reader, err error) {
+func ask(address, what, name string) (conn net.Conn, answer *bufio.Reader, err error) {
 	if conn, err = net.Dial("unix", address); err != nil {
 		return nil, nil, err
 	}
 	answer = bufio.NewReader(conn)
-	if _, err = io.WriteString(conn, what+"\n"); err == nil {
+	if _, err = fmt.Fprintln(conn, what, filepath.Base(os.Args[0]), name); err == nil {
 		_, err = answer.Peek(1)
 	}
 	if err != nil {
@@ -171,8 +173,8 @@ func ask(address, what string) (conn net.Conn, answer *bufio.Reader, err error) 
 }
 
 // join borrows a sandbox from the pool at an address, which takes it back when the connection ends.
-func join(address string) (s *Sandbox, back func(), err error) {
-	conn, replies, err := ask(address, AskSandbox)
+func join(address, name string) (s *Sandbox, back func(), err error) {
+	conn, replies, err := ask(address, AskSandbox, name)
 	if err != nil {
 		return nil, nil, err
 	}

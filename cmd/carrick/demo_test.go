@@ -2,8 +2,10 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"reflect"
 	"regexp"
@@ -156,7 +158,7 @@ func (p *terminal) interrupt() {
 	p.isAsItWas()
 }
 
-// demo starts carrick demo on a terminal. All that it and its children write
+// demo starts carrick demo on a terminal, with a sandbox that the demo starts itself. All that it and its children write
 // goes into a folder of its own, whose name they carry in their environment.
 func demo(t *testing.T, guide string, flags ...string) *terminal {
 	t.Helper()
@@ -164,12 +166,58 @@ func demo(t *testing.T, guide string, flags ...string) *terminal {
 		t.Skip("processes are looked for in /proc")
 	}
 	clustertest.Room(t)
+	return onTerminal(t, "TMPDIR="+demoFolder(t), append([]string{"demo", guide}, flags...)...)
+}
+
+func demoFolder(t *testing.T) string {
+	t.Helper()
 	dir, err := os.MkdirTemp("", "carrick-demo-*") // short: it holds a socket
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	return onTerminal(t, "TMPDIR="+dir, append([]string{"demo", guide}, flags...)...)
+	return dir
+}
+
+// demoLent is demo with a sandbox out of the pool, where the tests share one: two control planes take longer to start
+// than to reset.
+func demoLent(t *testing.T, guide string, flags ...string) *terminal {
+	t.Helper()
+	socket := os.Getenv(clustertest.Socket)
+	if socket == "" {
+		return demo(t, guide, flags...)
+	}
+	// A link to carrick, in a folder where this test binary stands in for the sandbox program.
+	dir, err := os.MkdirTemp(filepath.Dir(program(t)), "lent-*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	self, err := os.Executable()
+	err = errors.Join(err, os.Symlink(self, filepath.Join(dir, sandboxName)))
+	if err = errors.Join(err, os.Link(program(t), filepath.Join(dir, "carrick"))); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(filepath.Join(dir, "carrick"), append([]string{"demo", guide}, flags...)...)
+	cmd.Dir = t.TempDir()
+	return startOnTerminal(t, cmd, "TMPDIR="+demoFolder(t), clustertest.Socket+"="+socket, clustertest.Program+"="+os.Getenv(clustertest.Program))
+}
+
+// lentMain is the sandbox program of demoLent. What needs no control planes the real one answers.
+func lentMain() {
+	if len(os.Args) > 1 {
+		err := syscall.Exec(os.Getenv(clustertest.Program), os.Args, os.Environ())
+		fmt.Fprintln(os.Stderr, "carrick-lent:", err)
+		os.Exit(1)
+	}
+	dir, err := os.MkdirTemp("", "carrick-sandbox-*")
+	if err == nil {
+		err = errors.Join(clustertest.Relay(os.Getenv(clustertest.Socket), dir, os.Stdin, os.Stdout), os.RemoveAll(dir))
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "carrick-lent:", err)
+		os.Exit(1)
+	}
 }
 
 // family are the processes that carrick and its children are.

@@ -29,7 +29,7 @@ func (p *terminal) reaches(text string) {
 
 // A peering is made, all green, without a key of a person's.
 func liqoByAutoplay(t *testing.T) {
-	p := demo(t, "liqo", "--autoplay", "--pace", "100")
+	p := demoLent(t, "liqo", "--autoplay", "--pace", "100")
 	p.reaches("That was the walk.")
 	p.wait(`✓ everything is as it should be`)
 	p.types("\x1b[D")

@@ -20,6 +20,10 @@ import (
 // TestMain makes carrick a command of the scripts and of the other tests: this
 // test binary, under that name.
 func TestMain(m *testing.M) {
+	if filepath.Base(os.Args[0]) == sandboxName {
+		lentMain()
+		return
+	}
 	testscript.Main(tidy{m}, map[string]func(){
 		"carrick": main, "kubectl-carrick": main, completeAs: main,
 		"carrick-toy": toyMain, "carrick-trial": trialMain, "carrick-codes": codesMain, "carrick-duo": duoMain,

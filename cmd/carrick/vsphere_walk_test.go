@@ -38,7 +38,7 @@ var throughPolicy = walk{
 // a new profile its level, by keys alone; and back to nothing.
 func vsphereByPolicy(t *testing.T) {
 	w := throughPolicy
-	p := demo(t, "vsphere")
+	p := demoLent(t, "vsphere")
 	p.wait(beginning)
 	before := p.objectsOf("sandbox-local", ofGuests)
 	p.types("\r")
@@ -64,7 +64,7 @@ func vsphereByExtension(t *testing.T) {
 		takes:  map[int]bool{5: true},
 		before: map[int]func(*terminal){2: withNFS},
 	}
-	p := demo(t, "vsphere")
+	p := demoLent(t, "vsphere")
 	p.wait(beginning)
 	before := p.objectsOf("sandbox-local", ofGuests)
 	p.types("\r")

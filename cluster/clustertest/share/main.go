@@ -1,27 +1,35 @@
 // Command share runs a command, such as go test, with a pool of sandboxes for all test binaries
 // that the command starts: share [-n SIZE] COMMAND [ARG …]. CARRICK_SANDBOX names the sandbox
-// program. A sandbox starts when a test asks for one and none is free; all end with the command.
+// program. A sandbox starts when a test asks for one and none is free; all end with the command. With -times it says then
+// which tests had sandboxes for the longest time.
 package main
 
 import (
 	"bufio"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
 
 	"carrick/cluster/clustertest"
 )
 
 func main() {
 	size := flag.Int("n", 1, "at most `SIZE` sandboxes at a time")
+	times := flag.Bool("times", false, "say at the end which tests had sandboxes for the longest time")
 	flag.Parse()
-	code, err := share(*size, flag.Args())
+	code, err := share(*size, *times, flag.Args())
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "share:", err)
 		code = 1
@@ -29,9 +37,9 @@ func main() {
 	os.Exit(code)
 }
 
-func share(size int, command []string) (code int, err error) {
+func share(size int, times bool, command []string) (code int, err error) {
 	if len(command) == 0 || size < 1 {
-		return 2, errors.New("usage: share [-n SIZE] COMMAND [ARG …]")
+		return 2, errors.New("usage: share [-n SIZE] [-times] COMMAND [ARG …]")
 	}
 	dir, err := os.MkdirTemp("", "carrick-share-")
 	if err != nil {
@@ -45,7 +53,11 @@ func share(size int, command []string) (code int, err error) {
 	defer listener.Close()
 	pool := clustertest.NewPool(os.Getenv(clustertest.Program), size, os.Stderr)
 	defer pool.Close()
-	go serve(listener, pool)
+	held := &tally{by: map[string]time.Duration{}}
+	go serve(listener, pool, held)
+	if times {
+		defer held.print(os.Stderr)
+	}
 	return run(command, listener.Addr().String())
 }
 
@@ -61,7 +73,7 @@ func run(command []string, socket string) (int, error) {
 }
 
 // serve lends a sandbox, or the room for one, to each connection until that ends. Its first line says which.
-func serve(l net.Listener, pool *clustertest.Pool) {
+func serve(l net.Listener, pool *clustertest.Pool, held *tally) {
 	for {
 		conn, err := l.Accept()
 		if err != nil {
@@ -73,8 +85,10 @@ func serve(l net.Listener, pool *clustertest.Pool) {
 			if !lines.Scan() {
 				return
 			}
-			if lines.Text() == clustertest.AskRoom {
+			what, who, _ := strings.Cut(lines.Text(), " ")
+			if what == clustertest.AskRoom {
 				pool.TakeRoom()
+				defer held.add(who, time.Now())
 				defer pool.GiveRoom()
 				_, _ = io.WriteString(conn, "\n")
 				lines.Scan() // until the borrower closes the connection
@@ -85,6 +99,7 @@ func serve(l net.Listener, pool *clustertest.Pool) {
 				_ = json.NewEncoder(conn).Encode(map[string]string{"error": err.Error()})
 				return
 			}
+			defer held.add(who, time.Now()) // with the time that a reset takes
 			defer pool.Give(box)
 			relay(conn, lines, box)
 		}()
@@ -104,5 +119,33 @@ func relay(conn io.Writer, lines *bufio.Scanner, box *clustertest.Box) {
 		if err != nil {
 			return
 		}
+	}
+}
+
+// tally is for how long tests had sandboxes, by test binary and top-level test.
+type tally struct {
+	mu sync.Mutex
+	by map[string]time.Duration
+}
+
+func (t *tally) add(who string, since time.Time) {
+	test, _, _ := strings.Cut(who, "/")
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.by[test] += time.Since(since)
+}
+
+// print names those that had them for the longest time.
+func (t *tally) print(w io.Writer) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	tests := slices.SortedFunc(maps.Keys(t.by), func(a, b string) int { return cmp.Compare(t.by[b], t.by[a]) })
+	var all time.Duration
+	for _, d := range t.by {
+		all += d
+	}
+	fmt.Fprintf(w, "%6.0f s  of sandboxes\n", all.Seconds())
+	for _, test := range tests[:min(len(tests), 25)] {
+		fmt.Fprintf(w, "%6.0f s  %s\n", t.by[test].Seconds(), test)
 	}
 }

@@ -1,0 +1,41 @@
+package clustertest
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+)
+
+// RelayedBox is the name of the link to the folder of a sandbox that Relay has borrowed.
+const RelayedBox = "box"
+
+// Relay borrows a sandbox from the pool at an address and acts as the sandbox program until in ends: it passes commands
+// from in on, and their answers to out. To whoever speaks with it the sandbox's folder is dir, in which the link RelayedBox leads to
+// that folder.
+func Relay(address, dir string, in io.Reader, out io.Writer) error {
+	conn, replies, err := ask(address, AskSandbox, "demo")
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	line, err := replies.ReadString('\n')
+	if err != nil {
+		return err
+	}
+	var ready map[string]any
+	if err := json.Unmarshal([]byte(line), &ready); err != nil {
+		return err
+	}
+	if err := os.Symlink(fmt.Sprint(ready["dir"]), filepath.Join(dir, RelayedBox)); err != nil {
+		return err
+	}
+	ready["dir"] = dir
+	if err := json.NewEncoder(out).Encode(ready); err != nil {
+		return err
+	}
+	go func() { _, _ = io.Copy(out, replies) }() // ends with the connection
+	_, err = io.Copy(conn, in)
+	return err
+}
