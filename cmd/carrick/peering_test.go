@@ -14,27 +14,23 @@ const (
 	nothingOf = `2 failed · 1 warning · 59 skipped`
 )
 
-// liqoByKeys goes from two clusters with Liqo to an offloaded namespace, all green, and back to nothing.
-func liqoByKeys(before map[int]func(*terminal)) func(*testing.T) {
-	return func(t *testing.T) {
-		w := throughLiqo
-		w.before = before
-		p := demo(t, "liqo")
-		p.wait(beginning)
-		p.types("\r")
-		w.apply(p, 1, 9)
-		p.wait(allGreen)
-		w.undo(p)
-		p.wait(nothingOf)
-		p.quits()
-	}
+// liqoByKeys goes from two clusters with Liqo to an offloaded namespace, all green, and back to nothing. The consumer is
+// answered to listen for the tunnel.
+func liqoByKeys(t *testing.T) {
+	w := throughLiqo
+	w.before = map[int]func(*terminal){5: func(p *terminal) {
+		p.types("e")
+		p.wait(`Which side listens`)
+		p.types("\x1b[C") // the other choice
+		p.types("\x13")
+		p.wait(`a apply`)
+	}}
+	p := demoLent(t, "liqo")
+	p.wait(beginning)
+	p.types("\r")
+	w.apply(p, 1, 9)
+	p.wait(allGreen)
+	w.undo(p)
+	p.wait(nothingOf)
+	p.quits()
 }
-
-// consumerListens answers that the consumer listens for the tunnel.
-var consumerListens = map[int]func(*terminal){5: func(p *terminal) {
-	p.types("e")
-	p.wait(`Which side listens`)
-	p.types("\x1b[C") // the other choice
-	p.types("\x13")
-	p.wait(`a apply`)
-}}

@@ -23,7 +23,7 @@ const mostRounds = 2
 
 // several is how many rights are taken away at once at first. One that is then
 // not named, because what others would show is hidden, is taken away alone.
-const several = 6
+const several = 12
 
 // Somebody without rights is told so before anything is written, and what was
 // printed is enough. Of all that, each right is missed when it is taken away.

@@ -9,8 +9,8 @@ import (
 	"carrick/steps/vsphere"
 )
 
-// guestFaults are the faults of the sandbox that pod security, the class of claims
-// and profiles have, and which checks find them.
+// guestFaults are faults of pod security, the class of claims and profiles that a printed fix mends, and which checks find
+// them. What is said of the others is in their recorded states.
 var guestFaults = map[string]struct {
 	says []stepstest.Finding
 	more map[string]any // answers
@@ -18,9 +18,6 @@ var guestFaults = map[string]struct {
 	"labels-missing": {says: []stepstest.Finding{
 		{Check: "labels-file", Found: "says nothing of pod-security.kubernetes.io/enforce", Fix: "--step security", Mended: true},
 		{Check: "profile-levels", Found: "have no level: alice, bob", Fix: "--step security", Mended: true},
-	}},
-	"no-istio-cni": {says: []stepstest.Finding{
-		{Check: "istio-cni", Found: "which refuses nothing", Fix: "install istio-cni"},
 	}},
 	"page-psp-leftovers": {says: []stepstest.Finding{
 		{Check: "psp-leftovers", Found: "alice/rb-all-sa_ns-alice, bob/rb-all-sa_ns-bob", Fix: "delete rolebinding rb-all-sa_ns-alice", Mended: true},
@@ -34,9 +31,6 @@ var guestFaults = map[string]struct {
 		{Check: "policy-there", Found: "without it the policy does nothing", Fix: "--step mutation", Mended: true},
 		{Check: "rwx-gets-class", Found: "gets vsphere-policy in alice, and is to get nfs-client", Fix: "--step mutation", Mended: true},
 	}},
-	"privileged-pod": {says: []stepstest.Finding{
-		{Check: "level-warnings", Found: "hostPath volumes", Fix: "securityContext"},
-	}},
 	"profile-failed": {says: []stepstest.Finding{
 		{Check: "profiles-namespaces", Found: "namespace carol is of someone.else@example.com, and Profile carol of carol@example.com", Fix: "--subresource=status", Mended: true},
 	}},
@@ -49,10 +43,6 @@ var guestFaults = map[string]struct {
 	}},
 	"claims-pending": {more: map[string]any{"storage.source": "nfs"}, says: []stepstest.Finding{
 		{Check: "claims-pending", Found: "alice/kale-marshal-pvc (vsphere-policy)", Fix: "replace --force", Mended: true},
-	}},
-	"webhook-down": {says: []stepstest.Finding{
-		{Check: "silent-failure", Found: "is passed over, and nobody is told (failurePolicy Ignore)", Fix: "--only extension-ready"},
-		{Check: "rwx-gets-class", Found: "gets vsphere-policy", Fix: "--only extension-ready"},
 	}},
 }
 

@@ -18,11 +18,8 @@ var ofStorage = map[string]struct {
 	try     bool // a claim is tried first
 	finds   []stepstest.Finding
 }{
-	"wrong-cluster":  {finds: []stepstest.Finding{{Check: "guest-cluster", Found: "this is a Supervisor", Fix: "kubectl vsphere login"}}},
 	"second-default": {finds: []stepstest.Finding{{Check: "default-class", Found: "2 classes are the default one", Fix: "annotate storageclass", Mended: true}}},
-	"no-default":     {finds: []stepstest.Finding{{Check: "default-class", Found: "there is no default storage class", Fix: "on the Supervisor: "}}},
 	"page-pvc":       {finds: []stepstest.Finding{{Check: "page-class", Found: "claims name a class that is not there: kubeflow/test-pvc", Fix: "delete persistentvolumeclaim test-pvc", Mended: true}}},
-	"class-deletes":  {adopted: true, finds: []stepstest.Finding{{Check: "class-keeps", Found: `archiveOnDelete is "false"`, Fix: "make a second one of it"}}},
 	"provisioner-down": {adopted: true, try: true, finds: []stepstest.Finding{
 		{Check: "provisioner-ready", Found: "has no pod", Fix: "scale deployment", Mended: true},
 	}},
@@ -32,17 +29,9 @@ var ofStorage = map[string]struct {
 	"provisioner-rights": {adopted: true, try: true, finds: []stepstest.Finding{
 		{Check: "provisioner-rights", Found: "may not get persistentvolumes", Fix: "create clusterrolebinding run-nfs-subdir-external-provisioner", Mended: true},
 	}},
-	"old-provisioner": {adopted: true, finds: []stepstest.Finding{{Check: "provisioner-ready", Found: "which makes no volumes from Kubernetes 1.20 on", Fix: "uninstall"}}},
-	"export-closed":   {adopted: true, finds: []stepstest.Finding{{Check: "nfs-port", Found: "2049", Fix: "nc -vz"}}},
 	"access-denied": {adopted: true, finds: []stepstest.Finding{
 		{Check: "nfs-export", Found: "access denied by server while mounting", Fix: "no_root_squash"},
 	}},
-	"write-denied": {adopted: true, try: true, finds: []stepstest.Finding{
-		{Check: "nfs-writes", Found: "ermission denied", Fix: "sudo exportfs -v"},
-		{Check: "claim-bound", Found: "ermission denied", Fix: "sudo exportfs -v"},
-		{Check: "claim-events", Found: "ermission denied", Fix: "sudo exportfs -v"},
-	}},
-	"no-mount-helper": {adopted: true, finds: []stepstest.Finding{{Check: "nfs-mount-helper", Found: "has no mount.nfs", Fix: "nfs-common"}}},
 }
 
 func TestVerifyLiveFaultsOfStorage(t *testing.T) {
