@@ -40,6 +40,7 @@ var walks = []struct {
 
 // TestVerifyWalks takes each of the walks, or those of the guides that CARRICK_GUIDES names.
 func TestVerifyWalks(t *testing.T) {
+	t.Parallel()
 	for _, w := range walks {
 		cases.Run(t, "walk", w.guide+" "+w.way, func(t *testing.T) {
 			onlyNamed(t, w.guide)
