@@ -99,8 +99,8 @@ func serve(l net.Listener, pool *clustertest.Pool, held *tally) {
 				_ = json.NewEncoder(conn).Encode(map[string]string{"error": err.Error()})
 				return
 			}
-			defer held.add(who, time.Now()) // with the time that a reset takes
 			defer pool.Give(box)
+			defer held.add(who, time.Now())
 			relay(conn, lines, box)
 		}()
 	}
