@@ -76,8 +76,10 @@ func (a *app) sidePulse(role string, p steps.Pulse, w int) string {
 		return head + clipName(p.Name, room-2) + " " + a.t.good.Render("✓")
 	}
 	tail := " " + a.t.good.Render("✓") + fmt.Sprintf(" %d ms", max(1, p.Latency.Milliseconds()))
-	if version := " " + a.t.faint.Render(p.Version); width(p.Name+version)+len(" ✓ 99 ms") <= room {
-		tail = version + tail
+	if len(p.Version) < room { // a server may say anything, and this is drawn with each frame
+		if version := " " + a.t.faint.Render(p.Version); width(p.Name+version)+len(" ✓ 99 ms") <= room {
+			tail = version + tail
+		}
 	}
 	return head + clipName(p.Name, room-width(tail)) + tail
 }
