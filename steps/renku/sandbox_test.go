@@ -52,7 +52,15 @@ func TestVerifyTwoLinksShareAndDoNotHurtEachOther(t *testing.T) {
 	stepstest.Apply(t, b)
 	stepstest.Green(t, a)
 	stepstest.Green(t, b)
-	stepstest.Undo(t, a)
+	said := false
+	for _, planned := range stepstest.Undo(t, a).Actions {
+		for _, item := range planned.Change.Items {
+			said = said || item.What == "PriorityClass shared-pool" && strings.Contains(item.Note, "run carrick apply for link b afterwards")
+		}
+	}
+	if !said {
+		t.Error("the plan does not say that link b has to apply its PriorityClass again")
+	}
 	if v := verdict(t, b, "priority-classes", steps.Remote); v.Status != steps.Fail || !strings.Contains(v.Found, "shared-pool") {
 		t.Errorf("Renku deletes the PriorityClass with the pool of link a: got %v %q", v.Status, v.Found)
 	}
