@@ -56,8 +56,9 @@ type Sandbox struct {
 	Here    map[string]bool
 	Answers map[string]string
 
-	mu  sync.Mutex // one command at a time
-	ask func(command string) (string, error)
+	ready string     // the line that says where it is
+	mu    sync.Mutex // one command at a time
+	ask   func(command string) (string, error)
 }
 
 // lent are the sandboxes of this test binary, by the name of the test that has each, and the pool that they come from
@@ -209,6 +210,7 @@ func (s *Sandbox) greet(line string) error {
 	if !ready.Ready {
 		return errors.New("it is not ready: " + ready.Error)
 	}
+	s.ready = line
 	s.Dir, s.Kubeconfigs, s.Contexts = ready.Dir, ready.Kubeconfigs, ready.Contexts
 	s.Kubectl, s.Version = ready.Kubectl, ready.Version
 	return nil

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -179,14 +180,17 @@ func demoFolder(t *testing.T) string {
 	return dir
 }
 
-// demoLent is demo with a sandbox out of the pool, where the tests share one: two control planes take longer to start
-// than to reset.
+// demoLent is demo with a sandbox that the test is lent: two control planes take longer to start than to reset.
 func demoLent(t *testing.T, guide string, flags ...string) *terminal {
 	t.Helper()
-	socket := os.Getenv(clustertest.Socket)
-	if socket == "" {
-		return demo(t, guide, flags...)
+	box := clustertest.Start(t)
+	folder := demoFolder(t)
+	socket, err := net.Listen("unix", filepath.Join(folder, "socket"))
+	if err != nil {
+		t.Fatal(err)
 	}
+	t.Cleanup(func() { _ = socket.Close() })
+	go box.Lend(socket)
 	// A link to carrick, in a folder where this test binary stands in for the sandbox program.
 	dir, err := os.MkdirTemp(filepath.Dir(program(t)), "lent-*")
 	if err != nil {
@@ -200,7 +204,8 @@ func demoLent(t *testing.T, guide string, flags ...string) *terminal {
 	}
 	cmd := exec.Command(filepath.Join(dir, "carrick"), append([]string{"demo", guide}, flags...)...)
 	cmd.Dir = t.TempDir()
-	return startOnTerminal(t, cmd, "TMPDIR="+demoFolder(t), clustertest.Socket+"="+socket, clustertest.Program+"="+os.Getenv(clustertest.Program))
+	lent, own := clustertest.Socket+"="+socket.Addr().String(), clustertest.Program+"="+os.Getenv(clustertest.Program)
+	return startOnTerminal(t, cmd, "TMPDIR="+demoFolder(t), lent, own)
 }
 
 // lentMain is the sandbox program of demoLent. What needs no control planes the real one answers.
