@@ -10,41 +10,48 @@ import (
 	"path/filepath"
 )
 
-// RelayedBox is the name of the link to the folder of a sandbox that Relay has borrowed.
+// RelayedBox is the name of the link to the folder of the sandbox that Relay passes commands to.
 const RelayedBox = "box"
 
-// Lend gives the sandbox to the first program that Relays to the listener, until that program or the listener ends.
+// Serve is what a borrower of a sandbox hears: first the line that says where it is, then the answer to each of their
+// commands, until either end is gone.
+func Serve(borrower io.Writer, commands *bufio.Scanner, ready string, ask func(command string) (string, error)) {
+	answer, err := ready, error(nil)
+	for {
+		if err == nil {
+			_, err = io.WriteString(borrower, answer)
+		}
+		if err != nil || !commands.Scan() {
+			return
+		}
+		answer, err = ask(commands.Text())
+	}
+}
+
+// Lend serves the sandbox to the first program that Relays to the listener, until that program or the listener ends.
 func (s *Sandbox) Lend(l net.Listener) {
 	conn, err := l.Accept()
 	if err != nil {
 		return
 	}
 	defer conn.Close()
-	lines := bufio.NewScanner(conn)
-	for answer, first := s.ready, true; lines.Scan(); first = false { // the first line says who asks
-		if !first {
-			s.mu.Lock()
-			answer, err = s.ask(lines.Text())
-			s.mu.Unlock()
-		}
-		if err == nil {
-			_, err = io.WriteString(conn, answer)
-		}
-		if err != nil {
-			return
-		}
-	}
+	Serve(conn, bufio.NewScanner(conn), s.ready, func(command string) (string, error) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return s.ask(command)
+	})
 }
 
-// Relay borrows the sandbox at an address and acts as the sandbox program until in ends: it passes commands from in on,
-// and their answers to out. To whoever speaks with it the sandbox's folder is dir, in which the link RelayedBox leads to
-// that folder.
+// Relay acts as the sandbox program, with the sandbox that is lent at an address, until in ends: it passes commands from
+// in on, and their answers to out. The sandbox's folder is dir for whoever speaks with it; the link RelayedBox in it
+// leads to the real one.
 func Relay(address, dir string, in io.Reader, out io.Writer) error {
-	conn, replies, err := ask(address, AskSandbox, "demo")
+	conn, err := net.Dial("unix", address)
 	if err != nil {
 		return err
 	}
 	defer conn.Close()
+	replies := bufio.NewReader(conn)
 	line, err := replies.ReadString('\n')
 	if err != nil {
 		return err

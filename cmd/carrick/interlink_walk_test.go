@@ -34,8 +34,7 @@ var throughInterLink = walk{
 // interlinkByKeys goes from a virtual node whose jobs know no API to the table of what a job may do there, and
 // back to nothing: every file of the edge node and every object of the cluster is as before.
 func interlinkByKeys(t *testing.T) {
-	w := throughInterLink
-	p := demoLent(t, "interlink")
+	p, w := demoLent(t, "interlink"), throughInterLink
 	p.wait(beginning)
 	edge := p.inSandbox("edge")
 	objects := func() []string { return p.objectsOf("sandbox-local", ofJobs) }
@@ -45,7 +44,7 @@ func interlinkByKeys(t *testing.T) {
 	p.types("5")
 	p.wait(w.on(5))
 	p.types("gj")
-	p.wait(`✓ cluster: ` + `127\.[0-9.]+:30443` + `, seen from this machine`)
+	p.wait(`✓ cluster: 127\.[0-9.]+:30443, seen from this machine`)
 	p.types("9")
 	p.wait(w.on(9))
 	p.types("g")

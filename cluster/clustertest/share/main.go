@@ -113,24 +113,8 @@ func serve(l net.Listener, pool *clustertest.Pool, held *tally) {
 			}
 			defer pool.Give(box)
 			defer held.add(who, time.Now())
-			relay(conn, lines, box)
+			clustertest.Serve(conn, lines, box.Ready, box.Ask)
 		}()
-	}
-}
-
-// relay passes commands and their answers on until either end is gone.
-func relay(conn io.Writer, lines *bufio.Scanner, box *clustertest.Box) {
-	if _, err := io.WriteString(conn, box.Ready); err != nil {
-		return
-	}
-	for lines.Scan() {
-		answer, err := box.Ask(lines.Text())
-		if err == nil {
-			_, err = io.WriteString(conn, answer)
-		}
-		if err != nil {
-			return
-		}
 	}
 }
 
