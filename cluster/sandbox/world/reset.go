@@ -84,23 +84,44 @@ func (c *Cluster) sweep(ctx context.Context, now inventory, added []key) error {
 	if len(first) > 0 {
 		added = first
 	}
-	group, ctx := errgroup.WithContext(ctx)
-	for _, k := range added {
-		if k.resource.Resource == "namespaces" && crowded(now, k.name) {
-			continue
-		}
-		group.Go(func() error {
-			err := c.remove(ctx, k, now[k])
-			if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
-				return nil
+	for _, wave := range ownersFirst(now, added) {
+		group, ctx := errgroup.WithContext(ctx)
+		for _, k := range wave {
+			if k.resource.Resource == "namespaces" && crowded(now, k.name) {
+				continue
 			}
+			group.Go(func() error {
+				err := c.remove(ctx, k, now[k])
+				if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+					return nil
+				}
+				return err
+			})
+		}
+		if err := group.Wait(); err != nil {
 			return err
-		})
-	}
-	if err := group.Wait(); err != nil {
-		return err
+		}
 	}
 	return fmt.Errorf("%d objects are left", len(added))
+}
+
+// ownersFirst sorts objects so that each comes after the one that controls it, whose controller would replace it.
+func ownersFirst(now inventory, keys []key) (waves [][]key) {
+	of := map[types.UID]*unstructured.Unstructured{}
+	for _, object := range now {
+		of[object.GetUID()] = object
+	}
+	for _, k := range keys {
+		depth := 0
+		for owner := metav1.GetControllerOf(now[k]); owner != nil && of[owner.UID] != nil && depth < 5; depth++ {
+			owner = metav1.GetControllerOf(of[owner.UID])
+		}
+		for len(waves) <= depth {
+			waves = append(waves, nil)
+		}
+		waves[depth] = append(waves[depth], k)
+	}
+	return waves
 }
 
 // remove deletes an object and takes its finalizers off.
