@@ -13,7 +13,7 @@ import (
 	"carrick/steps"
 )
 
-// Grant is a binding that gives accounts of one namespace rights outside of it.
+// Grant is a binding that gives accounts of one namespace permissions.
 type Grant struct {
 	Account string // the ServiceAccount's name; "": all of the namespace
 	Space   string // the accounts' namespace
@@ -42,18 +42,18 @@ func (g Grant) Object() string {
 	return "-n " + steps.Quoted(g.Of) + " rolebinding " + steps.Quoted(g.Binding)
 }
 
-// GrantsElsewhere returns the bindings that give ServiceAccounts of a namespace rights outside of it, in order. What every
-// account of the cluster has is left out.
-func GrantsElsewhere(ctx context.Context, c *cluster.Cluster, namespace string) ([]Grant, error) {
+// Grants returns the bindings that give ServiceAccounts of a namespace permissions, inside it and elsewhere, in order.
+// What every account of the cluster has is left out.
+func Grants(ctx context.Context, c *cluster.Cluster, namespace string) ([]Grant, error) {
 	var everywhere []*rbacv1.ClusterRoleBinding
-	var inOthers []*rbacv1.RoleBinding
+	var within []*rbacv1.RoleBinding
 	err := Together(
 		func() (err error) {
 			everywhere, err = List[rbacv1.ClusterRoleBinding](ctx, c, ClusterRoleBindings, "", cluster.Selector{})
 			return err
 		},
 		func() (err error) {
-			inOthers, err = List[rbacv1.RoleBinding](ctx, c, RoleBindings, "", cluster.Selector{})
+			within, err = List[rbacv1.RoleBinding](ctx, c, RoleBindings, "", cluster.Selector{})
 			return err
 		},
 	)
@@ -72,10 +72,8 @@ func GrantsElsewhere(ctx context.Context, c *cluster.Cluster, namespace string) 
 	for _, b := range everywhere {
 		add("", b.Name, b.RoleRef, b.Subjects)
 	}
-	for _, b := range inOthers {
-		if b.Namespace != namespace {
-			add(b.Namespace, b.Name, b.RoleRef, b.Subjects)
-		}
+	for _, b := range within {
+		add(b.Namespace, b.Name, b.RoleRef, b.Subjects)
 	}
 	slices.SortFunc(out, func(a, b Grant) int { return strings.Compare(a.String(), b.String()) })
 	return out, nil

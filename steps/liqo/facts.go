@@ -111,7 +111,7 @@ func boundControllers(ctx context.Context, e steps.Env, objs []*unstructured.Uns
 		if err != nil {
 			return nil, err
 		}
-		grants, err := check.GrantsElsewhere(ctx, e.Cluster, o.GetNamespace())
+		grants, err := check.Grants(ctx, e.Cluster, o.GetNamespace())
 		if apierrors.IsForbidden(err) {
 			return nil, nil
 		}

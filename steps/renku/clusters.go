@@ -76,6 +76,9 @@ func mayOnRemote() steps.Check {
 			ns := e.Answers.Text("sessions.namespace")
 			e.Cluster.WillRead(check.APIServices, "")
 			e.Cluster.WillRead(check.Services, "")
+			e.Cluster.WillRead(check.RoleBindings, "")
+			e.Cluster.WillRead(check.ClusterRoleBindings, "")
+			e.Cluster.WillRead(secrets, ns)
 			rights := slices.Concat(
 				check.Verbs("", "namespaces", "", "get", "create", "patch"),
 				check.Verbs("scheduling.k8s.io", "priorityclasses", "", "get", "create", "patch"),

@@ -24,7 +24,7 @@ import (
 const withItself = "the new kubeconfig"
 
 func credentialChecks() []steps.Check {
-	return []steps.Check{
+	return slices.Concat([]steps.Check{
 		{
 			Name: "credential-accepted", Title: "the remote cluster takes it for the ServiceAccount", On: steps.Remote, From: withItself,
 			Needs: []string{"server-tls", "kubeconfig-self-contained", "token-encoding"},
@@ -63,12 +63,7 @@ func credentialChecks() []steps.Check {
 			Why: "this credential leaves the cluster: whoever gets hold of it gets all that it may do",
 			Run: leastPrivilege,
 		},
-		{
-			Name: "accounts-within", Title: "no account that it can act as has rights elsewhere", On: steps.Remote, Needs: []string{"namespace"},
-			Why: "it may make Secrets and sessions, and by a token Secret or a session's pod it acts as any ServiceAccount of the namespace: what those may do it may do",
-			See: []string{"https://kubernetes.io/docs/concepts/security/rbac-good-practices/#privilege-escalation-risks", "SwissDataScienceCenter/renku-data-services: components/renku_data_services/crc/api.spec.yaml (service_account_name)"},
-			Run: accountsWithin,
-		},
+	}, accountChecks(), []steps.Check{
 		{
 			Name: "reached-from-inside", Title: "the local cluster itself reaches that server", On: steps.Local, From: "a pod of the local cluster", When: asksFromInside,
 			Mend: "reach-job", Needs: []string{"peer/server-tls"}, Within: 2 * time.Minute,
@@ -76,7 +71,7 @@ func credentialChecks() []steps.Check {
 			See: []string{"SwissDataScienceCenter/renku-data-services: components/renku_data_services/k8s/watcher"},
 			Run: reachedFromInside,
 		},
-	}
+	})
 }
 
 func accepted(ctx context.Context, e steps.Env) steps.Result {
@@ -157,24 +152,6 @@ func leastPrivilege(ctx context.Context, e steps.Env) steps.Result {
 	spaces := slices.Compact([]string{ns, "default", "kube-system"})
 	return check.OnlyWithin(ctx, as, meant, spaces,
 		e.Kubectl()+" get rolebindings,clusterrolebindings -A -o wide | grep -w "+identityName(e)+"    # delete what grants it")
-}
-
-func accountsWithin(ctx context.Context, e steps.Env) steps.Result {
-	ns := sessionsNamespace(e)
-	grants, err := check.GrantsElsewhere(ctx, e.Cluster, ns)
-	if err != nil {
-		return steps.Unseen(err)
-	}
-	grants = slices.DeleteFunc(grants, func(g check.Grant) bool { return g.Account == identityName(e) }) // asked above, right by right
-	if len(grants) == 0 {
-		return steps.Passed("no other account of %s is bound to a role elsewhere", ns)
-	}
-	var words []string
-	for _, g := range grants {
-		words = append(words, g.String())
-	}
-	return steps.Warned("who has Renku's kubeconfig can act as "+strings.Join(words, "; "),
-		e.Kubectl()+" get "+grants[0].Object()+" -o yaml    # take the account out of it, or move what runs as it out of "+ns)
 }
 
 func reachedFromInside(ctx context.Context, e steps.Env) steps.Result {

@@ -21,8 +21,10 @@ func identity() steps.Step {
 		Ask: identityQuestions(),
 		Facts: []steps.Fact{
 			{Name: "own-token-secret", Title: "the token Secret that the cluster made by itself", On: steps.Remote, Learn: ownTokenSecret},
+			{Name: "serves-policies", Title: "whether the cluster serves ValidatingAdmissionPolicies", On: steps.Remote, Learn: servesPolicies},
 		},
 		Actions: []steps.Action{
+			accountPolicies(), // before there is a token, and undone after it
 			{
 				Name: "service-account", Title: "Make the ServiceAccount", On: steps.Remote, Needs: []string{"namespace"},
 				Doer: steps.Manifest{File: "service-account.yaml"},
@@ -72,6 +74,7 @@ func identityQuestions() []steps.Question {
 				return e.Answers.Text("identity.name") + "-token", "the ServiceAccount's name"
 			},
 		},
+		policiesQuestion(),
 		{
 			Key: "renku.tracking", Title: "Renku tracks resource requests", Kind: steps.YesNo,
 			Adopt:   adoptTracking,

@@ -18,7 +18,7 @@ func (s *server) discovery(w http.ResponseWriter, core bool) {
 	if core {
 		list.Items = group("", "v1",
 			served("services", "Service", apidiscovery.ScopeNamespace), served("pods", "Pod", apidiscovery.ScopeNamespace), served("namespaces", "Namespace", apidiscovery.ScopeCluster),
-			served("persistentvolumeclaims", "PersistentVolumeClaim", apidiscovery.ScopeNamespace))
+			served("persistentvolumeclaims", "PersistentVolumeClaim", apidiscovery.ScopeNamespace), served("secrets", "Secret", apidiscovery.ScopeNamespace))
 		reply(w, 200, list)
 		return
 	}

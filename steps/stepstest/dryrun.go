@@ -13,7 +13,7 @@ import (
 )
 
 // tried are the resources whose dry runs a state answers.
-var tried = []string{"services", "pods", "namespaces", "persistentvolumeclaims"}
+var tried = []string{"services", "pods", "namespaces", "persistentvolumeclaims", "secrets", "amaltheasessions"}
 
 // dryRun judges an object as an API server does that is to keep nothing: by the
 // rights of who asks, by what the state's admission section says, and then by its

@@ -1,0 +1,102 @@
+package renku_test
+
+import (
+	"strings"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"carrick/cluster"
+	"carrick/cluster/clustertest"
+	"carrick/steps"
+	"carrick/steps/stepstest"
+)
+
+const operatorsSet = `
+apiVersion: apps/v1
+kind: StatefulSet
+metadata: {name: operators}
+spec:
+  serviceName: operators
+  selector: {matchLabels: {app: operators}}
+  template:
+    metadata: {labels: {app: operators}}
+    spec: {serviceAccountName: operator, containers: [{name: one, image: example.org/image}]}
+`
+
+// Renku's credential may write Secrets and patch StatefulSets: by that it would act as any account of the namespace.
+func TestTheCredentialActsAsNoOtherAccount(t *testing.T) {
+	t.Parallel()
+	box := seeded(t)
+	const ns = "fenced-sessions"
+	answers := map[string]any{"sessions.namespace": ns, "identity.name": "renku-fenced"}
+	open := func(policies bool) *steps.Session {
+		answers["identity.policies"] = policies
+		return stepstest.Open(t, box, credential(), assets, "fenced", answers)
+	}
+	object := func(kind string, more map[string]any) *unstructured.Unstructured {
+		o := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": kind}}
+		for key, v := range more {
+			o.Object[key] = v
+		}
+		o.SetNamespace(ns)
+		return o
+	}
+	token := func(account string) *unstructured.Unstructured {
+		o := object("Secret", map[string]any{"type": "kubernetes.io/service-account-token"})
+		o.SetName("planted-" + account)
+		o.SetAnnotations(map[string]string{"kubernetes.io/service-account.name": account})
+		return o
+	}
+	apply := func(as *cluster.Cluster, o *unstructured.Unstructured) error {
+		_, err := as.Apply(t.Context(), o, cluster.ApplyOptions{Manager: "renku", Force: true})
+		return err
+	}
+	before := open(false)
+	stepstest.Apply(t, before)
+	for _, name := range []string{"operator", "other"} {
+		box.Run(t, clustertest.Remote, "", "-n", ns, "create", "serviceaccount", name)
+	}
+	box.Run(t, clustertest.Remote, "", "-n", ns, "create", "rolebinding", "operator", "--clusterrole=edit", "--serviceaccount="+ns+":operator")
+	box.Run(t, clustertest.Remote, operatorsSet, "-n", ns, "create", "-f", "-")
+	as := withNewCredential(t, before, ns, "renku-fenced-token")
+	if err := apply(as, token("operator")); err != nil {
+		t.Fatalf("without the policies this has to work: %v", err)
+	}
+	box.Run(t, clustertest.Remote, "", "-n", ns, "delete", "secret", "planted-operator")
+	for check, found := range map[string]string{"token-secrets-denied": "a token Secret of any ServiceAccount", "accounts-within": ns + "/operator, with ClusterRole/edit in " + ns} {
+		if v := verdict(t, before, check, steps.Remote); v.Status != steps.Warn || !strings.Contains(v.Found, found) || v.Fix == "" {
+			t.Errorf("%s without the policies: %+v", check, v)
+		}
+	}
+
+	s := open(true)
+	stepstest.Apply(t, s)
+	stepstest.Green(t, s)
+	for _, check := range []string{"token-secrets-denied", "accounts-within"} {
+		if v := verdict(t, s, check, steps.Remote); v.Status != steps.Pass {
+			t.Errorf("%s with the policies: %+v", check, v)
+		}
+	}
+	set := object("StatefulSet", map[string]any{"spec": map[string]any{"template": map[string]any{"metadata": map[string]any{"labels": map[string]any{"more": "1"}}}}})
+	set.SetAPIVersion("apps/v1")
+	set.SetName("operators")
+	for what, o := range map[string]*unstructured.Unstructured{
+		"a token Secret": token("operator"), "a token Secret of its own": token("renku-fenced"), "a StatefulSet of another account": set,
+	} {
+		if err := apply(as, o); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "ValidatingAdmissionPolicy") {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	plain := object("Secret", map[string]any{"type": "Opaque"})
+	plain.SetName("plain")
+	if err := apply(as, plain); err != nil {
+		t.Errorf("a Secret as Renku creates them: %v", err)
+	}
+	box.Run(t, clustertest.Remote, "", "-n", ns, "delete", "secret/plain", "statefulset/operators", "rolebinding/operator", "serviceaccount/operator", "serviceaccount/other")
+	stepstest.Undo(t, s)
+	if left := box.Run(t, clustertest.Remote, "", "get", "validatingadmissionpolicies,validatingadmissionpolicybindings", "-o", "name"); strings.Contains(left, ns) {
+		t.Errorf("left by undo: %s", left)
+	}
+}
