@@ -101,11 +101,10 @@ func wrap(s string, w int) []string {
 	}
 	// Names and commands are full of hyphens; they are broken at none.
 	s = strings.ReplaceAll(s, "-", unbroken)
-	return strings.Split(strings.ReplaceAll(ansi.Wrap(s, w, " "), unbroken, "-"), "\n")
+	return within(strings.ReplaceAll(ansi.Wrap(s, w, " "), unbroken, "-"), w)
 }
 
-// within are lines that are no wider than that: a blank before a word that is too
-// long may have been kept on its line.
+// within returns lines that are no wider than that: ansi.Wrap can keep a blank before a word on its line.
 func within(text string, w int) []string {
 	var out []string
 	for _, l := range strings.Split(text, "\n") {
