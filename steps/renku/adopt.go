@@ -90,7 +90,9 @@ func adoptSessions(_ context.Context, e steps.Env) (any, string, error) {
 	return nil, "", fmt.Errorf("the kubeconfig under key %s names no namespace", k["key"])
 }
 
-func adoptIdentity(_ context.Context, e steps.Env) (any, string, error) {
+// adoptIdentity is the ServiceAccount of a token that the cluster itself made: claims alone can be anyone's, and apply hands
+// a token of that account to whoever reads Renku's Secret.
+func adoptIdentity(ctx context.Context, e steps.Env) (any, string, error) {
 	k, err := handedFact(e)
 	switch {
 	case err != nil:
@@ -101,7 +103,29 @@ func adoptIdentity(_ context.Context, e steps.Env) (any, string, error) {
 		return nil, "", fmt.Errorf("the token under key %s is of ServiceAccount %s/%s, which is not in the sessions' namespace %s: carrick makes one there",
 			k["key"], k["account-namespace"], k["account"], sessionsNamespace(e))
 	}
+	of, err := tokenSecrets(ctx, e, k["account"])
+	if err != nil {
+		return nil, "", err
+	}
+	if !slices.ContainsFunc(of, func(s *cluster.Secret) bool { return holdsHanded(e, s) }) {
+		return nil, "", fmt.Errorf("the token under key %s claims to be of ServiceAccount %s/%s, and no Secret there holds it: answer identity.name if that is right",
+			k["key"], k["account-namespace"], k["account"])
+	}
 	return k["account"], "who the token under key " + k["key"] + " is of", nil
+}
+
+// tokenSecrets are the token Secrets of a ServiceAccount of the sessions' namespace.
+func tokenSecrets(ctx context.Context, e steps.Env, account string) ([]*cluster.Secret, error) {
+	all, err := e.Cluster.Secrets(ctx, sessionsNamespace(e), cluster.Selector{}, corev1.ServiceAccountTokenKey)
+	return slices.DeleteFunc(slices.Clone(all), func(s *cluster.Secret) bool {
+		return s.Type != string(corev1.SecretTypeServiceAccountToken) || s.Annotations[corev1.ServiceAccountNameKey] != account
+	}), err
+}
+
+// holdsHanded reports whether a token Secret holds the token that Renku was given.
+func holdsHanded(e steps.Env, s *cluster.Secret) bool {
+	token, _ := e.Peer.Masked("handed-token")
+	return !token.IsZero() && s.Data[corev1.ServiceAccountTokenKey] == token
 }
 
 // adoptTokenSecret is the Secret that holds that very token; where none does, the
@@ -111,17 +135,13 @@ func adoptTokenSecret(ctx context.Context, e steps.Env) (any, string, error) {
 		return nil, "", err
 	}
 	ns, account := sessionsNamespace(e), identityName(e)
-	all, err := e.Cluster.Secrets(ctx, ns, cluster.Selector{}, corev1.ServiceAccountTokenKey)
+	all, err := tokenSecrets(ctx, e, account)
 	if err != nil {
 		return nil, "", err
 	}
-	token, _ := e.Peer.Masked("handed-token")
 	var of []string
 	for _, s := range all {
-		if s.Type != string(corev1.SecretTypeServiceAccountToken) || s.Annotations[corev1.ServiceAccountNameKey] != account {
-			continue
-		}
-		if !token.IsZero() && s.Data[corev1.ServiceAccountTokenKey] == token {
+		if holdsHanded(e, s) {
 			return s.Name, "it holds the token that Renku was given", nil
 		}
 		of = append(of, s.Name)

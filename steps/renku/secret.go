@@ -35,7 +35,7 @@ func secret() steps.Step {
 		},
 		Actions: []steps.Action{{
 			Name: "secret", Title: "Put the kubeconfig into Renku's Secret", On: steps.Local,
-			Needs: []string{"renku-namespace", "peer/credential-rights"},
+			Needs: []string{"renku-namespace", "peer/credential-rights", "peer/least-privilege"},
 			Doer:  sharedSecret{steps.Manifest{File: "kubeconfigs-secret.yaml"}},
 		}},
 		Checks: secretChecks(),
