@@ -3,6 +3,7 @@ package ondemand
 import (
 	"context"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -60,6 +61,11 @@ func policies() steps.Step {
 				Help:    "Where files of the site are mounted, who may run as any uid reads anybody's files. The policy takes the ConfigMaps user-uid-map and user-gid-map, keyed by namespace.",
 				Default: steps.Fixed("none", "a policy that refuses pods is to be wanted"),
 			},
+			{
+				Key: "policies.maps-namespace", Title: "Namespace of the maps of uid and gid", Kind: steps.Namespace, On: steps.Remote, Opt: true, When: pinsIDs,
+				Help:    "Where k8-ldap-configmap writes the ConfigMaps user-uid-map and user-gid-map. Whoever can write them there decides as whom users run.",
+				Default: steps.FromFact("id-maps", "k8-ldap-configmap's own namespace has them"),
+			},
 		},
 		Facts: []steps.Fact{
 			{Name: "id-maps", Title: "the namespace of k8-ldap-configmap's maps", On: steps.Remote, Learn: idMaps},
@@ -68,7 +74,7 @@ func policies() steps.Step {
 			{
 				Name: "id-policies", Title: "Pin uid, gid and groups of users' pods", On: steps.Remote, When: pinsIDs, Needs: []string{"id-maps"},
 				Doer: steps.Manifest{File: idPoliciesFile, Values: steps.Values{
-					"maps":       func(_ context.Context, e steps.Env) (any, error) { return e.Own.Text("id-maps") },
+					"maps":       func(_ context.Context, e steps.Env) (any, error) { return mapsNamespace(e) },
 					"groups-map": groupsMap,
 				}},
 			},
@@ -109,7 +115,19 @@ func defaultLevel(e steps.Env) (any, string) {
 	return levelOf(types)
 }
 
-// idMaps finds both maps in one namespace.
+// ldapSpace is the namespace of k8-ldap-configmap's chart.
+const ldapSpace = "k8-ldap-configmap"
+
+// mapsNamespace is where the maps are, or why that is not known.
+func mapsNamespace(e steps.Env) (string, error) {
+	if ns := e.Answers.Text("policies.maps-namespace"); ns != "" {
+		return ns, nil
+	}
+	return e.Own.Text("id-maps")
+}
+
+// idMaps is the chart's own namespace where both maps are there. Anyone who can create ConfigMaps somewhere can make such
+// maps, and would choose as whom users run: those of another namespace have to be answered.
 func idMaps(ctx context.Context, e steps.Env) (any, error) {
 	at := map[string]int{}
 	for _, name := range []string{uidMap, gidMap} {
@@ -128,17 +146,21 @@ func idMaps(ctx context.Context, e steps.Env) (any, error) {
 		}
 	}
 	slices.Sort(both)
-	if len(both) == 0 {
+	switch {
+	case slices.Contains(both, ldapSpace):
+		return ldapSpace, nil
+	case len(both) == 0:
 		return nil, steps.Absent("no namespace has both ConfigMaps %s and %s: k8-ldap-configmap makes them", uidMap, gidMap)
 	}
-	return both[0], nil
+	return nil, steps.Absent("ConfigMaps %s and %s are in %s, and not in %s: answer policies.maps-namespace with the namespace of k8-ldap-configmap",
+		uidMap, gidMap, strings.Join(both, ", "), ldapSpace)
 }
 
 // groupsMap is the map of the groups that a user may have besides their own. Where
 // there is none, that of the gid stands in its place: no text in it is a JSON
 // array, so no group is among it.
 func groupsMap(ctx context.Context, e steps.Env) (any, error) {
-	ns, err := e.Own.Text("id-maps")
+	ns, err := mapsNamespace(e)
 	if err != nil {
 		return nil, err
 	}

@@ -23,7 +23,7 @@ import (
 
 // idMap is one of the maps, by namespace of the user.
 func idMap(ctx context.Context, e steps.Env, name string) (map[string]string, error) {
-	ns, err := e.Own.Text("id-maps")
+	ns, err := mapsNamespace(e)
 	if err != nil {
 		return nil, err
 	}
@@ -35,7 +35,7 @@ func idMap(ctx context.Context, e steps.Env, name string) (map[string]string, er
 }
 
 func mapsKnow(ctx context.Context, e steps.Env) steps.Result {
-	at, err := e.Own.Text("id-maps")
+	at, err := mapsNamespace(e)
 	if absent := (*steps.AbsentError)(nil); errors.As(err, &absent) {
 		return steps.Failed(absent.Why, "helm repo add k8-ldap-configmap https://osc.github.io/k8-ldap-configmap && "+e.Helm()+
 			" install k8-ldap-configmap k8-ldap-configmap/k8-ldap-configmap -n k8-ldap-configmap --create-namespace --set userPrefix="+steps.Quoted(namespacePrefix(e))+
@@ -60,6 +60,10 @@ func mapsKnow(ctx context.Context, e steps.Env) steps.Result {
 				e.Helm()+" upgrade k8-ldap-configmap k8-ldap-configmap/k8-ldap-configmap -n "+steps.Quoted(at)+
 					" --reuse-values --set 'mappers={user-uid,user-gid,user-gids}'    # then "+again(e, "policies")+
 					"; or answer clusterfile.supplemental-groups with no")
+		}
+		if apierrors.IsNotFound(err) {
+			return steps.Failed(fmt.Sprintf("ConfigMap %s/%s does not exist", at, name), e.Kubectl()+" get configmaps -A --field-selector metadata.name="+name+
+				"    # then answer policies.maps-namespace with the namespace of k8-ldap-configmap")
 		}
 		if err != nil {
 			return steps.Unseen(err)
@@ -106,6 +110,7 @@ func idsPinned(ctx context.Context, e steps.Env) steps.Result {
 // ownPolicies asserts that carrick's policies stand, deny, and were understood.
 func ownPolicies(ctx context.Context, e steps.Env) steps.Result {
 	groups, unknown := groupsMap(ctx, e)
+	at, nowhere := mapsNamespace(e)
 	takes := map[string]any{uidPolicy: uidMap, gidPolicy: gidMap, groupsPolicy: groups}
 	for _, name := range []string{uidPolicy, gidPolicy, groupsPolicy} {
 		p, err := check.Get[admissionv1.ValidatingAdmissionPolicy](ctx, e.Cluster, admissionPolicies, "", name)
@@ -129,6 +134,8 @@ func ownPolicies(ctx context.Context, e steps.Env) steps.Result {
 			return steps.Failed(fmt.Sprintf("ValidatingAdmissionPolicyBinding %s does not deny (policy %s, %v)", name, b.Spec.PolicyName, b.Spec.ValidationActions), "")
 		case ref == nil || ref.ParameterNotFoundAction == nil || *ref.ParameterNotFoundAction != admissionv1.DenyAction:
 			return steps.Failed(fmt.Sprintf("ValidatingAdmissionPolicyBinding %s lets every pod through where its map is missing", name), "")
+		case nowhere == nil && ref.Namespace != at:
+			return steps.Failed(fmt.Sprintf("ValidatingAdmissionPolicyBinding %s takes its map from namespace %s, not from %s", name, cluster.Clean(ref.Namespace), at), "")
 		case unknown == nil && ref.Name != takes[name]:
 			return steps.Failed(fmt.Sprintf("ValidatingAdmissionPolicyBinding %s takes ConfigMap %s, not %s", name, ref.Name, takes[name]), "")
 		}
