@@ -213,8 +213,8 @@ func nfsThere(ctx context.Context, e steps.Env) (any, error) {
 	return nil, steps.Absent("no NFS provisioner stands in namespace %s", nfsSpace(e))
 }
 
-// theProvisioner is the one that this link is about: in the place that was answered, else the one that the class names,
-// else the only one; nil: there is none.
+// theProvisioner is the one that this link is about: in the place that was answered, else the only one that the class names;
+// nil: there is none. A Deployment that calls itself a provisioner is anyone's.
 func theProvisioner(ctx context.Context, e steps.Env) (*provisioner, error) {
 	all, err := provisioners(ctx, e)
 	if err != nil || len(all) == 0 {
@@ -227,15 +227,12 @@ func theProvisioner(ctx context.Context, e steps.Env) (*provisioner, error) {
 	ns, release := nfsSpace(e), e.Answers.Text("nfs.release")
 	for _, fits := range []func(provisioner) bool{
 		func(p provisioner) bool { return p.Namespace == ns && p.release() == release },
-		func(p provisioner) bool { return c != nil && p.name == c.Provisioner },
 		func(p provisioner) bool { return p.Namespace == ns },
+		func(p provisioner) bool { return c != nil && (p.named(c) || p.released(c)) },
 	} {
-		if i := slices.IndexFunc(all, fits); i >= 0 {
-			return &all[i], nil
+		if of := slices.DeleteFunc(slices.Clone(all), func(p provisioner) bool { return !fits(p) }); len(of) == 1 {
+			return &of[0], nil
 		}
-	}
-	if len(all) == 1 {
-		return &all[0], nil
 	}
 	return nil, nil
 }
