@@ -118,6 +118,14 @@ func TestVerifyRotation(t *testing.T) {
 		return string(raw)
 	}
 	old := kubeconfig()
+	elsewhere := stepstest.Open(t, box, liqo.Guide(), assets, "rotate", map[string]any{"offloading.clusters": []any{"liqo.io/remote-cluster-id=naples"}})
+	narrowed, err := elsewhere.Plan(t.Context(), steps.Scope{Actions: []string{"offloading"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if items := narrowed.Of(steps.Update); len(items) != 1 || !strings.Contains(items[0].Note, "no longer select rome: Liqo deletes namespace demo-milan there") {
+		t.Errorf("the plan that leaves the provider out: %+v", items)
+	}
 	box.Run(t, clustertest.Local, "", "-n", "liqo-tenant-rome", "delete", "secret", "liqo-controlplane-key-rome")
 	again := stepstest.Open(t, box, liqo.Guide(), assets, "rotate", nil)
 	p, err := again.Plan(t.Context(), steps.Scope{})

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -107,6 +108,56 @@ func (d sliceDoer) Undo(ctx context.Context, e steps.Env, say steps.Progress) er
 // offloadingDoer extends a namespace. On undo Liqo deletes what stands for it at
 // the provider first.
 type offloadingDoer struct{ steps.Manifest }
+
+// Plan says which namespaces Liqo deletes at providers that the labels no longer select.
+//
+// Source: liqotech/liqo pkg/liqo-controller-manager/offloading/namespaceoffloading-controller (the cluster selector decides
+// which NamespaceMaps want the namespace), namespacemap-controller (deletes at the provider what is not wanted).
+func (d offloadingDoer) Plan(ctx context.Context, e steps.Env) (steps.Change, error) {
+	c, err := d.Manifest.Plan(ctx, e)
+	i := slices.IndexFunc(c.Items, func(it steps.Item) bool { return it.Verb == steps.Update })
+	if err != nil || i < 0 {
+		return c, err
+	}
+	o, err := present(ctx, e, namespaceOffloadings, e.Answers.Text("offloading.namespace"), offloadingName)
+	if err != nil || o == nil {
+		return c, err
+	}
+	nodes, err := check.List[corev1.Node](ctx, e.Cluster, check.Nodes, "", cluster.Selector{Labels: nodeTypeLabel + "=" + virtualNodeType})
+	if err != nil {
+		return c, err
+	}
+	if lost := leftOut(o, nodes, e.Answers.List("offloading.clusters")); len(lost) > 0 {
+		c.Items[i].Note = fmt.Sprintf("these labels no longer select %s: Liqo deletes namespace %s there, volumes and all",
+			listed(lost), cluster.Clean(text(o, "status", "remoteNamespaceName")))
+	}
+	return c, nil
+}
+
+// leftOut returns the ids of the clusters to which a namespace is extended, and no longer would be with those labels, which
+// are of their virtual nodes.
+func leftOut(o *unstructured.Unstructured, nodes []*corev1.Node, labels []string) (ids []string) {
+	byCluster, _, _ := unstructured.NestedMap(o.Object, "status", "remoteNamespacesConditions")
+	for id, about := range byCluster {
+		conditions, _ := about.([]any)
+		if conditionOf(conditionsOf(conditions), "OffloadingRequired").status == "False" {
+			continue
+		}
+		if !slices.ContainsFunc(nodes, func(n *corev1.Node) bool { return n.Labels[remoteIDLabel] == id && hasAll(n.Labels, labels) }) {
+			ids = append(ids, cluster.Clean(id))
+		}
+	}
+	slices.Sort(ids)
+	return ids
+}
+
+// hasAll reports whether labels have each key=value of a list.
+func hasAll(labels map[string]string, want []string) bool {
+	return !slices.ContainsFunc(want, func(label string) bool {
+		key, value, _ := strings.Cut(label, "=")
+		return labels[key] != value
+	})
+}
 
 // PlanUndo says what goes.
 func (d offloadingDoer) PlanUndo(ctx context.Context, e steps.Env) (steps.Change, error) {
