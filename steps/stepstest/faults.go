@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -193,8 +194,11 @@ func (s *stage) honest(t *testing.T, x trouble, check string, there bool, side s
 // sane fails the test where the program held too much or did not end well.
 func (s *stage) sane(t *testing.T, r *run) {
 	t.Helper()
-	if held := r.peak(); held > mostMemory {
+	switch held := r.peak(); {
+	case held > mostMemory:
 		t.Errorf("%s held %d MB", r, held>>20)
+	case held == 0 && runtime.GOOS == "linux":
+		t.Errorf("%s: how much memory it held was not seen", r)
 	}
 	said := r.err.String()
 	if n := strings.Count("\n"+said, "\ncarrick: "); n > 1 {

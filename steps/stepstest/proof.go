@@ -6,9 +6,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
+	"strconv"
 	"strings"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 
@@ -151,6 +152,7 @@ type run struct {
 	began       time.Time
 	took        time.Duration
 	ended       chan struct{}
+	held        atomic.Int64 // the most memory, in bytes
 }
 
 // start starts a command of the program on the link.
@@ -176,6 +178,7 @@ func (s *stage) start(t *testing.T, command ...string) *run {
 			t.Fatal(err)
 		}
 	}
+	go r.measure(s.program)
 	go func() {
 		_ = r.cmd.Wait()
 		if g != nil {
@@ -246,10 +249,26 @@ func (r *run) stumbled() string {
 func (r *run) String() string { return strings.Join(r.cmd.Args[1:], " ") }
 func (r *run) said() string   { return r.err.String() + r.stdout.String() }
 
-// peak is the most memory that it has held, in bytes.
-func (r *run) peak() int64 {
-	if u, ok := r.cmd.ProcessState.SysUsage().(*syscall.Rusage); ok {
-		return u.Maxrss << 10
+// measure keeps the most memory that the program holds while it runs. What the kernel says of a child that has ended counts
+// the process that forked it, too, which is this one with the bodies that it makes.
+func (r *run) measure(program string) {
+	proc := fmt.Sprintf("/proc/%d/", r.cmd.Process.Pid)
+	for {
+		exe, _ := os.Readlink(proc + "exe") // another one until it is executed
+		status, _ := os.ReadFile(proc + "status")
+		if m := highWater.FindSubmatch(status); m != nil && filepath.Base(exe) == filepath.Base(program) {
+			kb, _ := strconv.ParseInt(string(m[1]), 10, 64)
+			r.held.Store(kb << 10)
+		}
+		select {
+		case <-r.ended:
+			return
+		case <-time.After(20 * time.Millisecond):
+		}
 	}
-	return 0
 }
+
+var highWater = regexp.MustCompile(`(?m)^VmHWM:\s+(\d+) kB$`)
+
+// peak is the most memory that it has held, in bytes, as far as the system tells.
+func (r *run) peak() int64 { return r.held.Load() }
