@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/rand"
 
 	"carrick/cluster"
@@ -39,6 +40,11 @@ func accountPolicies() steps.Action {
 	}
 }
 
+// policyName begins the names of the policies, which are cluster-wide.
+func policyName(e steps.Env) string { return sessionsNamespace(e) + "-" + identityName(e) }
+
+var validatingPolicies = schema.GroupVersionResource{Group: "admissionregistration.k8s.io", Version: "v1", Resource: "validatingadmissionpolicies"}
+
 func limitsAccounts(e steps.Env) bool { return e.Answers.Bool("identity.policies") }
 
 func policiesQuestion() steps.Question {
@@ -63,7 +69,7 @@ func servesPolicies(ctx context.Context, e steps.Env) (any, error) {
 		return nil, err
 	}
 	return slices.ContainsFunc(kinds, func(k cluster.Kind) bool {
-		return k.GVR.Group == "admissionregistration.k8s.io" && k.GVR.Version == "v1" && k.GVR.Resource == "validatingadmissionpolicies"
+		return k.GVR == validatingPolicies
 	}), nil
 }
 
@@ -224,10 +230,24 @@ func limited(ctx context.Context, e steps.Env, t trial, all, none string) steps.
 		return steps.Skipped("the cluster does not serve %s yet", strings.ToLower(t.harmful.GetKind())+"s")
 	case err != nil:
 		return steps.Unseen(err)
+	case !is && inForceSoon(ctx, e):
+		return steps.Waits(time.Time{}, "it can create %s: the admission policies take effect some seconds after they were written", all).Or(again(e, "identity"))
 	case !is:
 		return steps.Warned("it can create "+all, policiesFix(e))
 	}
 	return steps.Passed("it can create %s: %s", none, why)
+}
+
+// soon is how long the API servers of a cluster may take to go by a new policy.
+const soon = 30 * time.Second
+
+// inForceSoon reports whether the link's policies are so new that API servers may not go by them yet.
+func inForceSoon(ctx context.Context, e steps.Env) bool {
+	if !limitsAccounts(e) {
+		return false
+	}
+	p, err := e.Cluster.Get(ctx, validatingPolicies, "", policyName(e)+"-workloads") // the last one
+	return err == nil && time.Since(p.GetCreationTimestamp().Time) < soon
 }
 
 // policiesFix is how to get policies that work.
@@ -286,7 +306,9 @@ func accountsWithin(ctx context.Context, e steps.Env) steps.Result {
 	if secret := old[grants[0].Account]; secret != "" {
 		fix = e.Kubectl() + " -n " + ns + " delete secret " + secret + "    # a token of the account, which the kubeconfig can read, unless something needs it"
 	} else if every {
-		fix = policiesFix(e)
+		if fix = policiesFix(e); inForceSoon(ctx, e) {
+			return steps.Waits(time.Time{}, "the admission policies take effect some seconds after they were written").Or(fix)
+		}
 	}
 	return steps.Warned(fmt.Sprintf("whoever has Renku's kubeconfig can act as %s", strings.Join(words, "; ")), fix)
 }
