@@ -39,7 +39,14 @@ var (
 	ServiceAccounts     = schema.GroupVersionResource{Version: "v1", Resource: "serviceaccounts"}
 	Services            = schema.GroupVersionResource{Version: "v1", Resource: "services"}
 	StorageClasses      = schema.GroupVersionResource{Group: "storage.k8s.io", Version: "v1", Resource: "storageclasses"}
+	ValidatingPolicies  = schema.GroupVersionResource{Group: "admissionregistration.k8s.io", Version: "v1", Resource: "validatingadmissionpolicies"}
 )
+
+// Serves reports whether the API server serves a resource in that version.
+func Serves(ctx context.Context, c *cluster.Cluster, gvr schema.GroupVersionResource) (bool, error) {
+	kinds, err := c.Served(ctx)
+	return slices.ContainsFunc(kinds, func(k cluster.Kind) bool { return k.GVR == gvr }), err
+}
 
 // As gives a live object its type. The object itself is shared and stays as it
 // is.

@@ -8,6 +8,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"carrick/cluster"
 	"carrick/steps"
@@ -71,13 +72,10 @@ const kyvernoExample = `{apiVersion: kyverno.io/v1, kind: ClusterPolicy, metadat
 	`validate: {message: "runAsUser has to be the user's uid", pattern: {spec: {securityContext: {runAsUser: "{{ uids.data.\"{{request.namespace}}\" }}"}, =(containers): [{=(securityContext): {=(runAsUser): "{{ uids.data.\"{{request.namespace}}\" }}"}}]}}}}]}}`
 
 func podSecurityPolicies(ctx context.Context, e steps.Env) steps.Result {
-	kinds, err := e.Cluster.Served(ctx)
+	served, err := check.Serves(ctx, e.Cluster, schema.GroupVersionResource{Group: "policy", Version: "v1beta1", Resource: "podsecuritypolicies"})
 	if err != nil {
 		return steps.Unseen(err)
 	}
-	served := slices.ContainsFunc(kinds, func(k cluster.Kind) bool {
-		return k.GVR.Group == "policy" && k.GVR.Version == "v1beta1" && k.GVR.Resource == "podsecuritypolicies"
-	})
 	if !served {
 		return steps.Passed("the API server has no such kind: levels and policies are what there is")
 	}

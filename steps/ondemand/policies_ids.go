@@ -113,7 +113,7 @@ func ownPolicies(ctx context.Context, e steps.Env) steps.Result {
 	at, nowhere := mapsNamespace(e)
 	takes := map[string]any{uidPolicy: uidMap, gidPolicy: gidMap, groupsPolicy: groups}
 	for _, name := range []string{uidPolicy, gidPolicy, groupsPolicy} {
-		p, err := check.Get[admissionv1.ValidatingAdmissionPolicy](ctx, e.Cluster, admissionPolicies, "", name)
+		p, err := check.Get[admissionv1.ValidatingAdmissionPolicy](ctx, e.Cluster, check.ValidatingPolicies, "", name)
 		if errors.Is(err, cluster.ErrNotServed) {
 			return steps.Failed("the API server has no ValidatingAdmissionPolicy, which Kubernetes has since 1.30", "answer policies.ids with none, and use Kyverno")
 		}
@@ -157,7 +157,7 @@ func otherPolicies(ctx context.Context, e steps.Env) ([]string, error) {
 		}
 		return err
 	}
-	own, err := e.Cluster.List(ctx, admissionPolicies, "", cluster.Selector{})
+	own, err := e.Cluster.List(ctx, check.ValidatingPolicies, "", cluster.Selector{})
 	if err := find("ValidatingAdmissionPolicy", own, err); err != nil {
 		return nil, err
 	}

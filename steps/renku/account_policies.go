@@ -11,7 +11,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/rand"
 
 	"carrick/cluster"
@@ -19,16 +18,14 @@ import (
 	"carrick/steps/check"
 )
 
-// accountPolicies creates the policies that keep Renku's kubeconfig from acting as other ServiceAccounts of the sessions'
+// accountPolicies is the action that creates the policies which keep Renku's kubeconfig from acting as other ServiceAccounts of the sessions'
 // namespace.
 func accountPolicies() steps.Action {
 	return steps.Action{
 		Name: "account-policies", Title: "Deny Renku's kubeconfig the other accounts of the namespace", On: steps.Remote, When: limitsAccounts,
 		Doer: steps.Manifest{File: "account-policies.yaml", Values: steps.Values{
-			"policy": func(_ context.Context, e steps.Env) (any, error) {
-				return sessionsNamespace(e) + "-" + identityName(e), nil
-			},
-			"user": func(_ context.Context, e steps.Env) (any, error) { return userName(e), nil },
+			"policy": func(_ context.Context, e steps.Env) (any, error) { return policyName(e), nil },
+			"user":   func(_ context.Context, e steps.Env) (any, error) { return userName(e), nil },
 			"accounts": func(_ context.Context, e steps.Env) (any, error) {
 				var quoted []string
 				for _, name := range sessionAccounts(e) {
@@ -42,8 +39,6 @@ func accountPolicies() steps.Action {
 
 // policyName begins the names of the policies, which are cluster-wide.
 func policyName(e steps.Env) string { return sessionsNamespace(e) + "-" + identityName(e) }
-
-var validatingPolicies = schema.GroupVersionResource{Group: "admissionregistration.k8s.io", Version: "v1", Resource: "validatingadmissionpolicies"}
 
 func limitsAccounts(e steps.Env) bool { return e.Answers.Bool("identity.policies") }
 
@@ -64,13 +59,7 @@ func policiesQuestion() steps.Question {
 }
 
 func servesPolicies(ctx context.Context, e steps.Env) (any, error) {
-	kinds, err := e.Cluster.Served(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return slices.ContainsFunc(kinds, func(k cluster.Kind) bool {
-		return k.GVR == validatingPolicies
-	}), nil
+	return check.Serves(ctx, e.Cluster, check.ValidatingPolicies)
 }
 
 // sessionAccounts are the ServiceAccounts that sessions may run as; "" is the namespace's default.
@@ -246,7 +235,7 @@ func inForceSoon(ctx context.Context, e steps.Env) bool {
 	if !limitsAccounts(e) {
 		return false
 	}
-	p, err := e.Cluster.Get(ctx, validatingPolicies, "", policyName(e)+"-workloads") // the last one
+	p, err := e.Cluster.Get(ctx, check.ValidatingPolicies, "", policyName(e)+"-workloads") // the last one
 	return err == nil && time.Since(p.GetCreationTimestamp().Time) < soon
 }
 

@@ -192,11 +192,7 @@ func upstreamCause(ctx context.Context, e steps.Env) (any, error) {
 // ValidatingAdmissionPolicies in v1 (kubernetes/enhancements:
 // keps/sig-api-machinery/3716-admission-webhook-match-conditions, 1.30).
 func servesConditions(ctx context.Context, e steps.Env) (any, error) {
-	kinds, err := served(ctx, e, "admissionregistration.k8s.io", "validatingadmissionpolicies")
-	if err != nil {
-		return nil, err
-	}
-	return slices.ContainsFunc(kinds, func(k cluster.Kind) bool { return k.GVR.Version == "v1" }), nil
+	return check.Serves(ctx, e.Cluster, check.ValidatingPolicies)
 }
 
 // hookConditions keep every claim that is not to be changed from the extension; nil:
