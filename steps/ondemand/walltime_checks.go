@@ -72,9 +72,32 @@ func reaperBoundCheck() steps.Check {
 	}
 }
 
-// reaperAt finds the Deployments of one of the two reapers, wherever they are.
+// reaperAt finds the Deployments of one of the two reapers, wherever they are: those in its own namespace, and those
+// whose ServiceAccount a ClusterRoleBinding names, as both charts' does (OSC/job-pod-reaper,
+// OSC/k8-namespace-reaper: charts). Whoever has a namespace can label a Deployment there like one, which reaps nothing.
 func reaperAt(ctx context.Context, e steps.Env, name string) ([]*appsv1.Deployment, error) {
-	return check.List[appsv1.Deployment](ctx, e.Cluster, check.Deployments, "", cluster.Selector{Labels: "app.kubernetes.io/name=" + name})
+	var found []*appsv1.Deployment
+	var bindings []*rbacv1.ClusterRoleBinding
+	err := check.Together(
+		func() (err error) {
+			labels := cluster.Selector{Labels: "app.kubernetes.io/name=" + name}
+			found, err = check.List[appsv1.Deployment](ctx, e.Cluster, check.Deployments, "", labels)
+			return err
+		},
+		func() (err error) {
+			bindings, err = check.List[rbacv1.ClusterRoleBinding](ctx, e.Cluster, check.ClusterRoleBindings, "", cluster.Selector{})
+			return err
+		},
+	)
+	if err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(found, func(d *appsv1.Deployment) bool {
+		account := rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: d.Namespace, Name: d.Spec.Template.Spec.ServiceAccountName}
+		return d.Namespace != name && !slices.ContainsFunc(bindings, func(b *rbacv1.ClusterRoleBinding) bool {
+			return slices.Contains(b.Subjects, account)
+		})
+	}), nil
 }
 
 func reaperThere(ctx context.Context, e steps.Env) steps.Result {
@@ -94,7 +117,8 @@ func reaperThere(ctx context.Context, e steps.Env) steps.Result {
 	}
 	if len(elsewhere) > 0 {
 		return steps.Failed(fmt.Sprintf("it runs as %s, and the hook lets %s/%s delete", strings.Join(elsewhere, ", "), reaperName, reaperName),
-			e.Helm()+" uninstall -n "+steps.Quoted(all[0].Namespace)+" "+steps.Quoted(all[0].Labels["app.kubernetes.io/instance"])+"    # then "+again(e, "walltime"))
+			e.Helm()+" uninstall -n "+steps.Quoted(all[0].Namespace)+" "+steps.Quoted(all[0].Labels["app.kubernetes.io/instance"])+
+				"    # then "+again(e, "walltime"))
 	}
 	return steps.Failed(fmt.Sprintf("there is no Deployment of %s in namespace %s", reaperName, reaperName), "")
 }
