@@ -125,8 +125,16 @@ var prometheusLabels = []string{
 	"app.kubernetes.io/name=prometheus", "app=kube-prometheus-stack-prometheus", "app=prometheus",
 }
 
+// prometheusSpaces are the namespaces in which usual charts and distributions have Prometheus.
+var prometheusSpaces = []string{
+	"monitoring", "prometheus", "kube-prometheus-stack", "kube-system", "openshift-monitoring", "cattle-monitoring-system",
+}
+
+const answerPrometheus = "answer idle.prometheus with the one that knows this cluster's pods"
+
 // prometheusThere finds a Service that looks like one. Whoever has a namespace can create such a Service, and what
-// answers there decides which namespaces are deleted: it counts in no user's namespace, and only if it is the only one.
+// answers there decides which namespaces are deleted: it counts in the usual namespaces alone, and only if it is the
+// only one.
 func prometheusThere(ctx context.Context, e steps.Env) (any, error) {
 	at := map[string]string{} // by namespace
 	prefix := namespacePrefix(e)
@@ -151,15 +159,18 @@ func prometheusThere(ctx context.Context, e steps.Env) (any, error) {
 			}
 		}
 	}
-	all := slices.Sorted(maps.Values(at))
-	switch len(all) {
-	case 0:
+	usual := maps.Clone(at)
+	maps.DeleteFunc(usual, func(ns, _ string) bool { return !slices.Contains(prometheusSpaces, ns) })
+	switch found := slices.Sorted(maps.Values(usual)); {
+	case len(found) == 1:
+		return found[0], nil
+	case len(found) > 1:
+		return nil, fmt.Errorf("several Services look like Prometheus: %s; %s", strings.Join(found, ", "), answerPrometheus)
+	case len(at) == 0:
 		return nil, steps.Absent("no Service has the labels of a Prometheus")
-	case 1:
-		return all[0], nil
 	}
-	return nil, fmt.Errorf("several Services look like Prometheus: %s; "+
-		"answer idle.prometheus with the one that knows this cluster's pods", strings.Join(all, ", "))
+	return nil, fmt.Errorf("what looks like Prometheus stands where anybody may have made it, in none of the usual namespaces (%s): %s; %s",
+		strings.Join(prometheusSpaces, ", "), strings.Join(slices.Sorted(maps.Values(at)), ", "), answerPrometheus)
 }
 
 func adoptIdle(ctx context.Context, e steps.Env) (any, string, error) {
