@@ -169,7 +169,7 @@ func certificateIssued(ctx context.Context, e steps.Env) steps.Result {
 	case state == "Denied" || state == "Failed":
 		return steps.Failed(fmt.Sprintf("%s: %s: %s", what, strings.ToLower(state), reason), anew)
 	case state == "":
-		return steps.Failed(what+" waits for somebody to approve it", e.Kubectl()+" certificate approve "+name.(string)+"    # or "+mends(e, "credentials"))
+		return steps.Failed(what+" waits for somebody to approve it", mends(e, "credentials"))
 	case text(csr, "status", "certificate") == "":
 		return steps.Waits(since, "%s is approved and not signed", what).Or(noSigner)
 	}
