@@ -176,13 +176,16 @@ func adoptChartVersion(_ context.Context, e steps.Env) (any, string, error) {
 	return v, "Deployment " + field(stands, "namespace") + "/" + field(stands, "name"), nil
 }
 
-// adoptNFSImage is an image that is not the chart's own.
+// adoptNFSImage is an image that is not the chart's own, of a provisioner that Helm installed with its class.
 func adoptNFSImage(_ context.Context, e steps.Env) (any, string, error) {
 	stands, err := e.Own.Value("nfs-stands")
 	if err != nil {
 		return adoptedFact(nil, err, "")
 	}
 	image := field(stands, "image")
+	if released, _ := stands.(map[string]any)["released"].(bool); !released {
+		return nil, "", nil
+	}
 	if strings.HasPrefix(image, "registry.k8s.io/sig-storage/"+nfsChart+":") || checkImage(image) != nil {
 		return nil, "", nil
 	}

@@ -162,7 +162,7 @@ func nfsStands(ctx context.Context, e steps.Env) (any, error) {
 			of := slices.DeleteFunc(slices.Clone(all), func(p provisioner) bool { return !fits(p, c) })
 			switch {
 			case len(of) == 1:
-				return of[0].fact(c.Name), nil
+				return of[0].fact(c), nil
 			case len(of) > 1:
 				return nil, steps.Absent("%s and %s both say that they make the volumes of class %s",
 					cluster.CleanName(of[0].at()), cluster.CleanName(of[1].at()), c.Name)
@@ -190,11 +190,14 @@ func (p provisioner) released(c *storagev1.StorageClass) bool {
 	return release != "" && release == p.release() && c.Annotations[helmNamespace] == p.Namespace
 }
 
-// fact is what is told of a provisioner, with a class of its; "": it has none.
-func (p provisioner) fact(class string) map[string]any {
+// fact is what is told of a provisioner, with a class of its; an empty one: it has none.
+func (p provisioner) fact(c *storagev1.StorageClass) map[string]any {
 	return map[string]any{
-		"name": p.Name, "namespace": p.Namespace, "release": p.release(), "chart": p.chart(), "provisioner": p.name, "image": p.image,
-		"server": p.server, "path": p.path, "class": class, "made": steps.CreatedBy(p.Annotations),
+		// Helm installed the class into the cluster, and the provisioner's namespace is that of the release. Where it did not,
+		// anybody may have made the Deployment.
+		"released": c.Annotations[helmNamespace] == p.Namespace,
+		"name":     p.Name, "namespace": p.Namespace, "release": p.release(), "chart": p.chart(), "provisioner": p.name, "image": p.image,
+		"server": p.server, "path": p.path, "class": c.Name, "made": steps.CreatedBy(p.Annotations),
 	}
 }
 
@@ -207,7 +210,7 @@ func nfsThere(ctx context.Context, e steps.Env) (any, error) {
 	}
 	for _, p := range all {
 		if r := p.release(); p.Namespace == nfsSpace(e) && (r == "" || r == e.Answers.Text("nfs.release")) {
-			return p.fact(""), nil
+			return p.fact(&storagev1.StorageClass{}), nil
 		}
 	}
 	return nil, steps.Absent("no NFS provisioner stands in namespace %s", nfsSpace(e))
