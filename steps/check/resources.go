@@ -40,6 +40,7 @@ var (
 	Services            = schema.GroupVersionResource{Version: "v1", Resource: "services"}
 	StorageClasses      = schema.GroupVersionResource{Group: "storage.k8s.io", Version: "v1", Resource: "storageclasses"}
 	ValidatingPolicies  = schema.GroupVersionResource{Group: "admissionregistration.k8s.io", Version: "v1", Resource: "validatingadmissionpolicies"}
+	ValidatingBindings  = schema.GroupVersionResource{Group: "admissionregistration.k8s.io", Version: "v1", Resource: "validatingadmissionpolicybindings"}
 )
 
 // Serves reports whether the API server serves a resource in that version.

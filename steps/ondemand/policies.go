@@ -29,10 +29,7 @@ const (
 	groupsPolicy   = "ondemand-groups"
 )
 
-var (
-	admissionBindings = schema.GroupVersionResource{Group: "admissionregistration.k8s.io", Version: "v1", Resource: "validatingadmissionpolicybindings"}
-	kyvernoPolicies   = schema.GroupVersionResource{Group: "kyverno.io", Version: "v1", Resource: "clusterpolicies"}
-)
+var kyvernoPolicies = schema.GroupVersionResource{Group: "kyverno.io", Version: "v1", Resource: "clusterpolicies"}
 
 const policySource = "OSC/osc-helm-charts: charts/kyverno-policies/templates"
 

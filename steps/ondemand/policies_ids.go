@@ -124,7 +124,7 @@ func ownPolicies(ctx context.Context, e steps.Env) steps.Result {
 			w := t.ExpressionWarnings[0]
 			return steps.Failed("the API server does not understand ValidatingAdmissionPolicy "+name+" ("+cluster.Clean(w.FieldRef)+"): "+cluster.Clean(w.Warning), again(e, "policies"))
 		}
-		b, err := check.Get[admissionv1.ValidatingAdmissionPolicyBinding](ctx, e.Cluster, admissionBindings, "", name)
+		b, err := check.Get[admissionv1.ValidatingAdmissionPolicyBinding](ctx, e.Cluster, check.ValidatingBindings, "", name)
 		if err != nil {
 			return check.Missing(err, "ValidatingAdmissionPolicyBinding "+name, "")
 		}

@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/rand"
 
 	"carrick/cluster"
@@ -24,16 +25,66 @@ func accountPolicies() steps.Action {
 	return steps.Action{
 		Name: "account-policies", Title: "Deny Renku's kubeconfig the other accounts of the namespace", On: steps.Remote, When: limitsAccounts,
 		Doer: steps.Manifest{File: "account-policies.yaml", Values: steps.Values{
-			"policy": func(_ context.Context, e steps.Env) (any, error) { return policyName(e), nil },
-			"user":   func(_ context.Context, e steps.Env) (any, error) { return userName(e), nil },
-			"accounts": func(_ context.Context, e steps.Env) (any, error) {
-				var quoted []string
-				for _, name := range sessionAccounts(e) {
-					quoted = append(quoted, "'"+name+"'")
-				}
-				return "[" + strings.Join(quoted, ", ") + "]", nil
-			},
+			"policy":         func(_ context.Context, e steps.Env) (any, error) { return policyName(e), nil },
+			"user":           func(_ context.Context, e steps.Env) (any, error) { return userName(e), nil },
+			"session-rules":  func(_ context.Context, e steps.Env) (any, error) { return sessionRules(e), nil },
+			"workload-rules": func(_ context.Context, e steps.Env) (any, error) { return workloadRules(e), nil },
 		}},
+	}
+}
+
+// sessionRules are the validations of the sessions that Renku's kubeconfig writes.
+func sessionRules(e steps.Env) []any {
+	rules := []any{denial(accountRule(e, "object.spec"),
+		"sessions run as another ServiceAccount than the one that the cluster's row in Renku names")}
+	if !mountsConnectors(e) {
+		rules = append(rules,
+			denial("!has(object.spec.dataSources) || size(object.spec.dataSources) == 0", "sessions have no data connectors on this cluster"),
+			denial(volumesRule("object.spec", "extraVolumes"), noDriverVolumes))
+	}
+	return rules
+}
+
+// workloadRules are the validations of the StatefulSets and Deployments that Renku's kubeconfig changes.
+func workloadRules(e steps.Env) []any {
+	const pod = "object.spec.template.spec"
+	rules := []any{denial(accountRule(e, pod), "Renku's kubeconfig changes no workload of another ServiceAccount than the sessions'")}
+	if !mountsConnectors(e) {
+		rules = append(rules, denial(volumesRule(pod, "volumes"), noDriverVolumes))
+	}
+	return rules
+}
+
+func denial(expression, message string) map[string]any {
+	return map[string]any{"expression": expression, "message": message, "reason": "Forbidden"}
+}
+
+// accountRule is a CEL expression that holds where a pod's spec names one of the sessions' accounts or none.
+func accountRule(e steps.Env, spec string) string {
+	var quoted []string
+	for _, name := range sessionAccounts(e) {
+		quoted = append(quoted, "'"+name+"'")
+	}
+	return fmt.Sprintf("!has(%[1]s.serviceAccountName) || %[1]s.serviceAccountName in [%[2]s]", spec, strings.Join(quoted, ", "))
+}
+
+const noDriverVolumes = "Renku's kubeconfig creates no pods with CSI or ephemeral volumes on this cluster"
+
+// volumesRule is a CEL expression that denies volumes which a CSI driver, such as csi-rclone, creates for the pod.
+func volumesRule(spec, field string) string {
+	return fmt.Sprintf("!has(%[1]s.%[2]s) || %[1]s.%[2]s.all(v, !has(v.ephemeral) && !has(v.csi))", spec, field)
+}
+
+// mountsConnectors reports whether sessions on this cluster can have data connectors.
+func mountsConnectors(e steps.Env) bool { return e.Answers.Bool("sessions.data-connectors") }
+
+func connectorsQuestion() steps.Question {
+	return steps.Question{
+		Key: "sessions.data-connectors", Title: "Sessions use data connectors (csi-rclone)", Kind: steps.YesNo, On: steps.Remote,
+		Help: "csi-rclone runs privileged and reads its backend from a Secret that Renku's kubeconfig can write: with type = local, " +
+			"a session mounts the volumes of other pods on its node. No: carrick does not install csi-rclone, and admission policies " +
+			"deny the kubeconfig sessions with data connectors.",
+		Default: steps.Fixed(true, "Renku expects them"),
 	}
 }
 
@@ -95,6 +146,19 @@ func accountChecks() []steps.Check {
 			},
 		},
 		{
+			Name: "data-connectors-denied", Title: "the new kubeconfig can't run sessions with data connectors", On: steps.Remote, From: withItself,
+			When:  func(e steps.Env) bool { return !mountsConnectors(e) },
+			Needs: []string{"credential-accepted"}, Mend: "account-policies",
+			Why: "csi-rclone runs privileged, and the kubeconfig can write its configuration: a session could mount the volumes of other pods",
+			See: []string{
+				"SwissDataScienceCenter/csi-rclone: pkg/rclone/nodeserver.go (extractConfigData)",
+				"SwissDataScienceCenter/amalthea: api/v1alpha1/amaltheasession_types.go (DataSource)",
+			},
+			Run: func(ctx context.Context, e steps.Env) steps.Result {
+				return limited(ctx, e, connectorTrial(e), "sessions with data connectors", "no sessions with data connectors")
+			},
+		},
+		{
 			Name: "accounts-within", Title: "no account that it can act as has other permissions", On: steps.Remote, Needs: []string{"credential-accepted"},
 			Why: "what an account that it can act as is allowed to do, it is allowed to do. Sessions act as theirs in any case",
 			See: []string{risks, "SwissDataScienceCenter/renku-data-services: components/renku_data_services/crc/api.spec.yaml (service_account_name)"},
@@ -136,17 +200,31 @@ func tokenTrial(e steps.Env) trial {
 }
 
 func sessionTrial(e steps.Env) trial {
-	session := func(account string) *unstructured.Unstructured {
-		o := trialObject(sessionsKind.GroupVersion().String(), "AmaltheaSession", sessionsNamespace(e))
-		spec := map[string]any{"hibernated": true, "session": map[string]any{"image": testImage}}
-		if account != "" {
+	return sessions(e, func(spec map[string]any) { spec["serviceAccountName"] = "carrick-preview" })
+}
+
+func connectorTrial(e steps.Env) trial {
+	return sessions(e, func(spec map[string]any) {
+		spec["dataSources"] = []any{map[string]any{"type": "rclone", "mountPath": "data"}}
+	})
+}
+
+// sessions is a trial of a session as Renku creates it, and of the same session after harm.
+func sessions(e steps.Env, harm func(spec map[string]any)) trial {
+	session := func() (o *unstructured.Unstructured, spec map[string]any) {
+		o = trialObject(sessionsKind.GroupVersion().String(), "AmaltheaSession", sessionsNamespace(e))
+		spec = map[string]any{"hibernated": true, "session": map[string]any{"image": testImage}}
+		if account := e.Answers.Text("sessions.service-account"); account != "" {
 			spec["serviceAccountName"] = account
 		}
 		o.Object["spec"] = spec
-		return o
+		return o, spec
 	}
+	harmless, _ := session()
+	harmful, spec := session()
+	harm(spec)
 	return trial{
-		session(e.Answers.Text("sessions.service-account")), session("carrick-preview"),
+		harmless, harmful,
 		cluster.Right{Verb: "create", Group: sessionsKind.Group, Resource: sessionsKind.Resource, Namespace: sessionsNamespace(e)},
 	}
 }
@@ -198,8 +276,10 @@ func (t trial) denied(ctx context.Context, e steps.Env) (why string, is bool, er
 		}
 		return why, true, nil
 	}
-	if apierrors.IsBadRequest(harmful) && strings.Contains(harmful.Error(), `unknown field "spec.serviceAccountName"`) {
-		return "the definition of a session has no serviceAccountName", true, nil
+	for _, field := range []string{"serviceAccountName", "dataSources"} {
+		if apierrors.IsBadRequest(harmful) && strings.Contains(harmful.Error(), `unknown field "spec.`+field+`"`) {
+			return "the definition of a session has no " + field, true, nil
+		}
 	}
 	return "", false, harmful
 }
@@ -235,8 +315,15 @@ func inForceSoon(ctx context.Context, e steps.Env) bool {
 	if !limitsAccounts(e) {
 		return false
 	}
-	p, err := e.Cluster.Get(ctx, check.ValidatingPolicies, "", policyName(e)+"-workloads") // the last one
-	return err == nil && time.Since(p.GetCreationTimestamp().Time) < soon
+	for _, of := range []string{"tokens", "sessions", "workloads"} {
+		for _, kind := range []schema.GroupVersionResource{check.ValidatingPolicies, check.ValidatingBindings} {
+			p, err := e.Cluster.Get(ctx, kind, "", policyName(e)+"-"+of)
+			if err == nil && time.Since(p.GetCreationTimestamp().Time) < soon {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // policiesFix is how to get policies that work.

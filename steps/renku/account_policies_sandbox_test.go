@@ -1,6 +1,7 @@
 package renku_test
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
 
@@ -94,6 +95,58 @@ func TestTheCredentialActsAsNoOtherAccount(t *testing.T) {
 	if err := apply(as, plain); err != nil {
 		t.Errorf("a Secret as Renku creates them: %v", err)
 	}
+
+	var crd map[string]any
+	if err := json.Unmarshal([]byte(box.Run(t, clustertest.Local, "", "get", "crd", "amaltheasessions.amalthea.dev", "-o", "json")), &crd); err != nil {
+		t.Fatal(err)
+	}
+	crd["metadata"] = map[string]any{"name": "amaltheasessions.amalthea.dev"}
+	delete(crd, "status")
+	definition, err := json.Marshal(crd)
+	if err != nil {
+		t.Fatal(err)
+	}
+	box.Run(t, clustertest.Remote, string(definition), "create", "-f", "-")
+	defer box.Run(t, clustertest.Remote, "", "delete", "crd", "amaltheasessions.amalthea.dev")
+	box.Run(t, clustertest.Remote, strings.NewReplacer("operators", "sessions", "serviceAccountName: operator, ", "").Replace(operatorsSet), "-n", ns, "create", "-f", "-")
+	session := func(name string, spec map[string]any) *unstructured.Unstructured {
+		o := object("AmaltheaSession", map[string]any{"spec": spec})
+		o.SetAPIVersion("amalthea.dev/v1alpha1")
+		o.SetName(name)
+		spec["hibernated"], spec["session"] = true, map[string]any{"image": "image"}
+		return o
+	}
+	connected := session("connected", map[string]any{"dataSources": []any{map[string]any{"type": "rclone", "mountPath": "data"}}})
+	stepstest.Green(t, s)
+	if err := apply(as, connected); err != nil {
+		t.Fatalf("a session with a data connector has to work: %v", err)
+	}
+	answers["sessions.data-connectors"] = false
+	s = open(true)
+	stepstest.Apply(t, s)
+	stepstest.Green(t, s)
+	for _, check := range []string{"session-account-fixed", "data-connectors-denied"} {
+		if v := verdict(t, s, check, steps.Remote); v.Status != steps.Pass {
+			t.Errorf("%s without data connectors: %+v", check, v)
+		}
+	}
+	volume := map[string]any{"name": "v", "ephemeral": map[string]any{"volumeClaimTemplate": map[string]any{"spec": map[string]any{
+		"storageClassName": "csi-rclone", "accessModes": []any{"ReadWriteOnce"}, "resources": map[string]any{"requests": map[string]any{"storage": "1Gi"}},
+	}}}}
+	set.SetName("sessions")
+	set.Object["spec"] = map[string]any{"template": map[string]any{"spec": map[string]any{"volumes": []any{volume}}}}
+	for what, o := range map[string]*unstructured.Unstructured{
+		"a data connector": session("later", connected.Object["spec"].(map[string]any)), "a StatefulSet with a driver's volume": set,
+		"a session with a driver's volume": session("volume", map[string]any{"extraVolumes": []any{volume}}),
+	} {
+		if err := apply(as, o); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "ValidatingAdmissionPolicy") {
+			t.Errorf("%s without data connectors: %v", what, err)
+		}
+	}
+	if err := apply(as, session("plain", map[string]any{"extraVolumes": []any{map[string]any{"name": "v", "emptyDir": map[string]any{}}}})); err != nil {
+		t.Errorf("a session without data connectors: %v", err)
+	}
+	box.Run(t, clustertest.Remote, "", "-n", ns, "delete", "amaltheasessions/connected", "amaltheasessions/plain", "statefulset/sessions")
 	box.Run(t, clustertest.Remote, "", "-n", ns, "delete", "secret/plain", "statefulset/operators", "rolebinding/operator", "serviceaccount/operator", "serviceaccount/other")
 	stepstest.Undo(t, s)
 	if left := box.Run(t, clustertest.Remote, "", "get", "validatingadmissionpolicies,validatingadmissionpolicybindings", "-o", "name"); strings.Contains(left, ns) {

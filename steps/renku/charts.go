@@ -159,7 +159,7 @@ func installsOperator(e steps.Env) bool {
 }
 
 func installsDriver(e steps.Env) bool {
-	return helmMayChange(e, "driver-stands", e.Answers.Text("driver.namespace"))
+	return mountsConnectors(e) && helmMayChange(e, "driver-stands", e.Answers.Text("driver.namespace"))
 }
 
 func helmMayChange(e steps.Env, fact, namespace string) bool {
@@ -173,6 +173,9 @@ func helmMayChange(e steps.Env, fact, namespace string) bool {
 // makesDriverNamespace: the namespace of a driver that somebody else runs is
 // theirs.
 func makesDriverNamespace(e steps.Env) bool {
+	if !mountsConnectors(e) {
+		return false
+	}
 	if e.Exporting && standing(e.Own, "driver-stands", "release") == "" {
 		return true
 	}

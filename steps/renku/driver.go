@@ -20,25 +20,25 @@ import (
 func driverChecks() []steps.Check {
 	return []steps.Check{
 		{
-			Name: "driver-version", Title: "csi-rclone has the version of the local cluster", On: steps.Remote, Needs: []string{"signed-in"}, Mend: "driver",
+			Name: "driver-version", Title: "csi-rclone has the version of the local cluster", On: steps.Remote, When: mountsConnectors, Needs: []string{"signed-in"}, Mend: "driver",
 			Why: "Renku writes volumes for the driver that it knows; the operator's own chart would bring along version 0.3.5, which is why deploy.csiRclone stays off (the published guide does not say so)",
 			See: []string{page, "SwissDataScienceCenter/amalthea: helm-chart/amalthea-sessions/Chart.yaml"},
 			Run: driverSameVersion,
 		},
 		{
-			Name: "pod-security-csi", Title: "the level of csi-rclone's namespace lets its driver run", On: steps.Remote, Needs: []string{"signed-in"}, Mend: "driver-namespace",
+			Name: "pod-security-csi", Title: "the level of csi-rclone's namespace lets its driver run", On: steps.Remote, When: mountsConnectors, Needs: []string{"signed-in"}, Mend: "driver-namespace",
 			Why: "the driver's node plugin mounts file systems: its pods are privileged",
 			See: []string{"SwissDataScienceCenter/csi-rclone: deploy/csi-rclone"},
 			Run: podSecurityOfDriver,
 		},
 		{
-			Name: "csi-on-nodes", Title: "csi-rclone runs on each node that takes sessions", On: steps.Remote, Needs: []string{"nodes"}, Mend: "driver",
+			Name: "csi-on-nodes", Title: "csi-rclone runs on each node that takes sessions", On: steps.Remote, When: mountsConnectors, Needs: []string{"nodes"}, Mend: "driver",
 			Why: "a session with a data connector on a node without the driver fails: driver name not found in the list of registered CSI drivers",
 			See: []string{page, "SwissDataScienceCenter/csi-rclone: deploy/csi-rclone"},
 			Run: driverOnNodes,
 		},
 		{
-			Name: "csi-kubelet-dir", Title: "csi-rclone knows where the kubelet keeps its files", On: steps.Remote, Needs: []string{"nodes"}, Mend: "driver",
+			Name: "csi-kubelet-dir", Title: "csi-rclone knows where the kubelet keeps its files", On: steps.Remote, When: mountsConnectors, Needs: []string{"nodes"}, Mend: "driver",
 			Why: "k0s and microk8s keep them elsewhere than the chart's default /var/lib/kubelet; mounts then never appear",
 			See: []string{"SwissDataScienceCenter/csi-rclone: deploy/csi-rclone/values.yaml (kubeletDir)"},
 			Run: driverKubeletDir,

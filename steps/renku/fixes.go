@@ -126,6 +126,9 @@ func tolerating(e steps.Env, nodes []*corev1.Node) string {
 // what is carrick's alone. "" is the step as it is.
 func operatorFix(e steps.Env) string {
 	for _, c := range []struct{ what, fact, name string }{{"operator", "amalthea", operatorChart}, {"driver", "csi-rclone", driverChart}} {
+		if c.what == "driver" && !mountsConnectors(e) {
+			continue
+		}
 		there, err := seenOf(e.Own, c.fact)
 		if err == nil && there.release != "" && there.release != e.Answers.Text(c.what+".version") {
 			if fix := helmUpgrade(e, c.what, c.name); fix != "" {

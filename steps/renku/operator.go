@@ -87,17 +87,17 @@ func operatorQuestions() []steps.Question {
 			Default: steps.Fixed(false, "a tab of their own needs no protection"),
 		},
 		{
-			Key: "driver.version", Title: "Version of the chart csi-rclone", Kind: steps.Text, On: steps.Remote, Check: checkVersion,
+			Key: "driver.version", Title: "Version of the chart csi-rclone", Kind: steps.Text, When: mountsConnectors, On: steps.Remote, Check: checkVersion,
 			Help:    "The same as on the local cluster.",
 			Default: localVersion("csi-rclone", "0.6.0", "what Renku 2.16 to 2.19 name"),
 		},
 		{
-			Key: "driver.release", Title: "Helm release of csi-rclone", Kind: steps.Name, On: steps.Remote,
+			Key: "driver.release", Title: "Helm release of csi-rclone", Kind: steps.Name, When: mountsConnectors, On: steps.Remote,
 			Help:    "One a cluster: the driver runs on every node.",
 			Default: releaseThatStands("driver-stands", driverChart),
 		},
 		{
-			Key: "driver.namespace", Title: "Namespace of csi-rclone", Kind: steps.Namespace, On: steps.Remote,
+			Key: "driver.namespace", Title: "Namespace of csi-rclone", Kind: steps.Namespace, When: mountsConnectors, On: steps.Remote,
 			Help: "Its pods are privileged. Made if it is not there.",
 			Default: func(e steps.Env) (any, string) {
 				from := "the published guide"

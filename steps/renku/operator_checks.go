@@ -49,7 +49,7 @@ func operatorChecks() []steps.Check {
 			Run: operatorSameVersion,
 		},
 		{
-			Name: "rclone-storage-class", Title: "the StorageClass of data connectors is there", On: steps.Remote, Needs: []string{"operator-ready"}, Mend: "driver",
+			Name: "rclone-storage-class", Title: "the StorageClass of data connectors is there", On: steps.Remote, When: mountsConnectors, Needs: []string{"operator-ready"}, Mend: "driver",
 			Why: "the operator asks for volumes of that class: a session with a data connector stays Pending without it",
 			See: []string{"SwissDataScienceCenter/csi-rclone: deploy/csi-rclone/templates"},
 			Run: rcloneStorageClass,
