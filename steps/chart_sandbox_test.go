@@ -281,7 +281,7 @@ func TestUndoOfAChartPassesOverWhatIsNoRelease(t *testing.T) {
 	s, box := charting(t, "planted", ns, true, nil, 0)
 	before := around(t, box, ns)
 	stepstest.Apply(t, s)
-	planted := "apiVersion: v1\nkind: Namespace\nmetadata: {name: " + tenant + "}\n"
+	planted := "apiVersion: v1\nkind: Namespace\nmetadata: {name: " + tenant + "}\n---\napiVersion: v1\nkind: Namespace\nmetadata: {name: " + tenant + "-2}\n"
 	for name, labels := range map[string]string{
 		"sh.helm.release.v1.garbage.v1": `name: garbage, version: "1"`,
 		"misnamed":                      `name: tiny, version: "1"`,
@@ -292,8 +292,21 @@ func TestUndoOfAChartPassesOverWhatIsNoRelease(t *testing.T) {
 			", labels: {owner: helm, carrick/link.planted: install, " + labels + "}}\nstringData: {release: nonsense}\n"
 	}
 	box.Run(t, clustertest.Remote, planted, "apply", "--server-side", "--field-manager=carrick.planted.install", "-f", "-")
+	var copied unstructured.Unstructured
+	if err := json.Unmarshal([]byte(box.Run(t, clustertest.Remote, "", "-n", ns, "get", "secret", "sh.helm.release.v1.tiny.v1", "-o", "json")), &copied.Object); err != nil {
+		t.Fatal(err)
+	}
+	copied.Object["metadata"] = map[string]any{"name": copied.GetName(), "namespace": tenant + "-2", "labels": copied.Object["metadata"].(map[string]any)["labels"]}
+	text, err := copied.MarshalJSON()
+	if err != nil {
+		t.Fatal(err)
+	}
+	box.Run(t, clustertest.Remote, string(text), "create", "-f", "-")
 	p := stepstest.Undo(t, s)
-	if left := p.Of(steps.Leave); len(left) != 4 || !slices.ContainsFunc(left, func(it steps.Item) bool {
+	if strings.Contains(items(p), "helm uninstall") {
+		t.Errorf("undo prints a command that runs a tenant's hooks:\n%s", items(p))
+	}
+	if left := p.Of(steps.Leave); len(left) != 5 || !slices.ContainsFunc(left, func(it steps.Item) bool {
 		return it.What == "Release chart-tenant/garbage" && strings.Contains(it.Note, "can't be read")
 	}) {
 		t.Errorf("left are %+v", left)
@@ -613,6 +626,33 @@ func TestAStoredReleaseIsBelievedAsItWasWritten(t *testing.T) {
 				t.Errorf("undo did not leave things as they were (-before +after):\n%s", d)
 			}
 		})
+	}
+}
+
+// Whoever can write Secrets in the namespace can put a release of another tool in the place of this link's, pending and with
+// hooks: it takes a yes to install over it, nothing of it is run, and no command is printed that would run it.
+func TestAReleasePutInTheLinksPlaceIsInstalledAgain(t *testing.T) {
+	t.Parallel()
+	const ns, link, binding = "chart-replaced", "replaced", "planted-replaced"
+	s, box := charting(t, link, ns, true, nil, 0)
+	before := around(t, box, ns)
+	stepstest.Apply(t, s)
+	plant(t, box, link, ns, binding, chart.PendingInstall)
+	box.Run(t, clustertest.Remote, "", "-n", ns, "label", "secret", "sh.helm.release.v1.tiny.v1", "carrick/link."+link+"-")
+	s.Forget()
+	p, err := s.Plan(t.Context(), steps.Scope{})
+	if err != nil || len(p.Conflicts()) != 1 || !strings.Contains(p.Conflicts()[0].Note, "does not hold what this link wrote") || strings.Contains(items(p), "helm ") {
+		t.Fatalf("it would do\n%s\n%v", items(p), err)
+	}
+	stepstest.Apply(t, s, steps.ApplyOptions{TakeOver: true})
+	harmless(t, box, ns, binding)
+	if again, err := s.Plan(t.Context(), steps.Scope{}); err != nil || !again.Empty() {
+		t.Errorf("a second apply would do\n%s\n%v", items(again), err)
+	}
+	stepstest.Undo(t, s)
+	box.Run(t, clustertest.Remote, "", "-n", ns, "delete", "secret", "sh.helm.release.v1.tiny.v1", "--ignore-not-found")
+	if d := cmp.Diff(before, around(t, box, ns)); d != "" {
+		t.Errorf("undo did not leave things as they were (-before +after):\n%s", d)
 	}
 }
 

@@ -69,12 +69,15 @@ func (c Chart) stand(ctx context.Context, env Env, want wanted) (standing, error
 	case marked && entry != nil:
 	case w.Kind == chart.Renew && len(others) > 0:
 		return s, fmt.Errorf("release %s in namespace %s is link %s's and stands at %s: carrick apply that link, then again", w.Old.Name, w.Old.Namespace, others[0], w.Old.Status)
-	case marked && len(others) == 0:
+	case len(others) == 0 && (marked || entry != nil && w.Kind == chart.Renew):
 		s.note = "it has the mark of this link, which others can forge, and the inventory does not have it; " +
 			"it is installed again from the chart, and is this link's from then on: undo deletes it"
+		if entry != nil {
+			s.note = "its Secret does not hold what this link wrote, by the inventory; it is installed again from the chart"
+		}
 		s.claimed, s.conflicts = true, []cluster.Conflict{{Manager: "whoever wrote its Secret", Field: "content"}}
 	case w.Kind == chart.Renew:
-		return s, w.Stuck()
+		return s, w.Stuck(env.Kubectl())
 	case len(others) > 0:
 		s.joins, s.note = true, "link "+strings.Join(others, ", ")+" made it; this link uses it, too"
 	case w.Old.SameVersion(w.Version):

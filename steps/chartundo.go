@@ -336,7 +336,11 @@ func (c Chart) look(ctx context.Context, env Env, m metav1.PartialObjectMetadata
 	}
 	in.item.What = releaseAt(m.Namespace, m.Labels["name"])
 	if in.Release.UID != m.UID || (in.item.Verb == Leave && err == nil) {
-		in.item.Verb, in.item.Note = Leave, "somebody else has changed it with Helm since this link did: take it away by helm uninstall -n "+m.Namespace+" "+m.Labels["name"]
+		in.item.Verb = Leave
+		if in.entry != nil {
+			in.item.Note = fmt.Sprintf("another tool has changed it since this link did. What helm uninstall would delete and run: "+
+				"helm get manifest -n %[1]s %[2]s; helm get hooks -n %[1]s %[2]s", m.Namespace, m.Labels["name"])
+		}
 		in.item.Hash = hash(in.item.Verb, in.item.What, in.Release.UID)
 	}
 	if err != nil || in.item.Verb == Leave {

@@ -69,29 +69,27 @@ func (w *Work) allowed() error {
 	case w.Old == nil, w.Kind == Fresh, w.request.Ours(w.Old), w.request.TakeOver:
 		return nil
 	case w.Kind == Renew:
-		return w.Stuck()
+		return w.Stuck("kubectl")
 	case w.Kind == Upgrade:
 		return fmt.Errorf("release %s in namespace %s is somebody else's, in version %s: it is changed to %s only if you take it over", w.Old.Name, w.Old.Namespace, w.Old.Version, w.Version)
 	}
 	return nil
 }
 
-// Stuck says why a release that somebody else left half-way stops the work.
-func (w *Work) Stuck() error {
+// Stuck says why a release that another tool left pending or failed stops the work, and how to remove its record, with a
+// kubectl that leads to the cluster. helm uninstall and helm rollback would run the record's hooks and delete what it
+// lists: whoever can write Secrets in the namespace chooses both.
+func (w *Work) Stuck(kubectl string) error {
 	o := w.Old
-	since := ""
+	since, why := "", ""
 	if !o.Changed.IsZero() {
 		since = " since " + o.Changed.Local().Format(time.DateTime)
 	}
-	do := fmt.Sprintf("helm uninstall -n %s %s", o.Namespace, o.Name)
-	if o.Revision > 1 {
-		do = fmt.Sprintf("helm rollback -n %s %s", o.Namespace, o.Name)
-	}
-	why := ""
 	if o.Description != "" {
-		why = " (" + o.Description + ")"
+		why = fmt.Sprintf(" (its description: %q)", cluster.Clean(o.Description))
 	}
-	return fmt.Errorf("release %s in namespace %s is somebody else's and stands at %s%s%s: if nobody is at it any more, %s, then again", o.Name, o.Namespace, o.Status, since, why, do)
+	return fmt.Errorf("release %s in namespace %s is not this link's and has the status %s%s%s: if no one is working on it, delete its record, then apply again: "+
+		"%s -n %s delete secret %s", o.Name, o.Namespace, o.Status, since, why, kubectl, o.Namespace, secretName(o.Name, o.Revision))
 }
 
 // upgrades tells whether there was a revision that counted, with other contents.

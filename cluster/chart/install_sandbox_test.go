@@ -131,7 +131,7 @@ func TestAFailedInstallSaysWhyAndIsRenewed(t *testing.T) {
 	// Who is not its maker must not touch it.
 	other := req
 	other.Labels = map[string]string{"example.org/other": "o"}
-	if err := chart.Install(t.Context(), c, other, nil); err == nil || !strings.Contains(err.Error(), "somebody else's and stands at failed") || !strings.Contains(err.Error(), "helm uninstall -n "+ns+" tiny") {
+	if err := chart.Install(t.Context(), c, other, nil); err == nil || !strings.Contains(err.Error(), "is not this link's and has the status failed") || !strings.Contains(err.Error(), "delete secret sh.helm.release.v1.tiny.v1") {
 		t.Errorf("it says %v", err)
 	}
 	req.Values, req.Timeout = nil, time.Minute
@@ -211,7 +211,7 @@ func TestAReleaseThatIsStuck(t *testing.T) {
 	box, c := stage(t, ns)
 	box.Run(t, clustertest.Remote, storedSecret("tiny", chart.PendingInstall, 1, ""), "-n", ns, "apply", "-f", "-")
 	err := chart.Install(t.Context(), c, wanted(ns, nil), nil)
-	if err == nil || !strings.Contains(err.Error(), "somebody else's and stands at pending-install: if nobody is at it any more, helm uninstall -n "+ns+" tiny, then again") {
+	if err == nil || !strings.Contains(err.Error(), "not this link's and has the status pending-install: if no one is working on it, delete its record, then apply again: kubectl -n "+ns+" delete secret sh.helm.release.v1.tiny.v1") {
 		t.Errorf("it says %v", err)
 	}
 	box.Run(t, clustertest.Remote, "", "-n", ns, "label", "secret", "sh.helm.release.v1.tiny.v1", "example.org/mark=m")
