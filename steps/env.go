@@ -40,6 +40,7 @@ type Env struct {
 	along []string         // what earlier actions of a planned undo take with them (Change.Along)
 	api   func() (*cluster.Web, error)
 	keep  func(key string, v cluster.Masked) error
+	given func(key string) bool // the admin answered the question
 }
 
 // API is the HTTP API that belongs to the set-up. The error says why it is not
@@ -69,6 +70,9 @@ type endInfo struct {
 	role, name, config string
 	handed             *Handed // known by a file of facts alone
 }
+
+// Answered reports whether the admin answered a question, in the link file or for this run: its value is then no default.
+func (e Env) Answered(key string) bool { return e.given != nil && e.given(key) }
 
 // PeerHanded tells whether the other side is known by the file alone that its admin
 // handed over.

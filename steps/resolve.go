@@ -106,6 +106,7 @@ func (r *resolver) env(side Side) Env {
 		Own: r.facts(side), Peer: r.shared(side.Peer()), Answers: Answers{r.answer},
 		use: r.use, inv: &inventoryCache{}, ends: map[Side]endInfo{}, api: func() (*cluster.Web, error) { return r.api(side) }, keep: r.s.keep,
 	}
+	e.given = func(key string) bool { v := r.given[key]; return v != nil && v != LeftEmpty }
 	for _, sd := range Sides {
 		e.ends[sd] = endInfo{r.s.guide.Sides[sd].Name, r.s.ends[sd].Name, r.s.ends[sd].Config, r.s.ends[sd].Handed}
 	}

@@ -75,19 +75,25 @@ func adoptKey(_ context.Context, e steps.Env) (any, string, error) {
 	return k["key"], fmt.Sprintf("the key of Secret %s/%s that leads to the remote cluster", ns, name), nil
 }
 
-// adoptSessions is the namespace that Renku's kubeconfig names, which is where it
-// makes sessions.
-func adoptSessions(_ context.Context, e steps.Env) (any, string, error) {
+// adoptSessions is the namespace of the ServiceAccount whose token Renku was given, where a Secret of the remote cluster
+// holds that token. What the kubeconfig says can be anyone's: apply creates the sessions' account in that namespace.
+func adoptSessions(ctx context.Context, e steps.Env) (any, string, error) {
 	k, err := handedFact(e)
 	if err != nil {
 		return nil, "", err
 	}
-	for _, field := range []string{"namespace", "account-namespace"} {
-		if k[field] != "" {
-			return k[field], "the kubeconfig under key " + k["key"], nil
-		}
+	ns := k["account-namespace"]
+	if ns == "" {
+		return nil, "", fmt.Errorf("the kubeconfig under key %s signs in with %s, not with the token of a ServiceAccount: answer sessions.namespace", k["key"], k["with"])
 	}
-	return nil, "", fmt.Errorf("the kubeconfig under key %s names no namespace", k["key"])
+	all, err := e.Cluster.Secrets(ctx, ns, cluster.Selector{}, corev1.ServiceAccountTokenKey)
+	if err != nil {
+		return nil, "", err
+	}
+	if !slices.ContainsFunc(all, func(s *cluster.Secret) bool { return holdsHanded(e, s) }) {
+		return nil, "", fmt.Errorf("the token under key %s claims to be of namespace %s, and no Secret there holds it: answer sessions.namespace if that is right", k["key"], ns)
+	}
+	return ns, "the namespace of the token under key " + k["key"], nil
 }
 
 // adoptIdentity is the ServiceAccount of a token that the cluster itself made: claims alone can be anyone's, and apply hands

@@ -24,7 +24,27 @@ const nobody = "nobody is signed in to Renku"
 // (renku-data-services components/renku_data_services/crc/api.spec.yaml; the
 // published guide calls it /cluster, it is /api/data/clusters).
 func apiAddress(_ context.Context, e steps.Env) (cluster.WebAddress, error) {
-	return renkuAt(e, "/api/data", e.Answers.Masked("renku.token"))
+	token := e.Answers.Masked("renku.token")
+	if err := issuedThere(e, token); err != nil {
+		return cluster.WebAddress{}, err
+	}
+	return renkuAt(e, "/api/data", token)
+}
+
+// issuedThere refuses to send a token to an address that the admin did not answer, unless the token's issuer has it too.
+// The default is read from Renku's Helm release, and whoever can write Secrets beside it chooses that address. Renku's
+// Keycloak is under the portal's address (SwissDataScienceCenter/renku: helm-chart/renku/values.yaml, global.renku.domain).
+func issuedThere(e steps.Env, token cluster.Masked) error {
+	base := renkuURL(e)
+	if token.IsZero() || base == "" || e.Answered("renku.url") {
+		return nil
+	}
+	t, err := cluster.ParseToken(token)
+	if err != nil || sameServer(t.Issuer, base) {
+		return nil // what can't be read is not sent: badToken
+	}
+	return fmt.Errorf("the token is not sent to %s, the default of renku.url: it was issued by %q. If that address is right, answer renku.url with it",
+		base, cluster.Clean(t.Issuer))
 }
 
 // realmAddress is Keycloak's realm, where one signs in. It is asked without a

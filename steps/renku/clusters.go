@@ -2,7 +2,9 @@ package renku
 
 import (
 	"context"
+	"fmt"
 	"slices"
+	"strings"
 
 	"carrick/cluster"
 	"carrick/steps"
@@ -28,7 +30,8 @@ func clusters() steps.Step {
 			{
 				Key: "sessions.namespace", Title: "Namespace of the sessions on the remote cluster", Kind: steps.Namespace, On: steps.Remote,
 				Adopt:   adoptSessions,
-				Help:    "Made if it is not there.",
+				Check:   checkSessionsNamespace,
+				Help:    "Created if it does not exist.",
 				Default: steps.Fixed("renku-user-sessions", "the published guide"),
 			},
 		},
@@ -54,6 +57,14 @@ func domainOfRelease(e steps.Env) (any, string) {
 	}
 	host, _ := splitDomain(domain)
 	return host, "Renku's Helm release"
+}
+
+// checkSessionsNamespace refuses namespaces of Kubernetes itself: Renku's kubeconfig can read the Secrets there.
+func checkSessionsNamespace(v string) error {
+	if v == "default" || strings.HasPrefix(v, "kube-") {
+		return fmt.Errorf("%q belongs to Kubernetes, and Renku's kubeconfig could read its Secrets: use a namespace for sessions alone", v)
+	}
+	return nil
 }
 
 func localNamespace() steps.Check {

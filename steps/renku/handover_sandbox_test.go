@@ -2,6 +2,7 @@ package renku_test
 
 import (
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -205,7 +206,12 @@ func TestAKeyOfOthersIsSavedBeforeItIsTakenOver(t *testing.T) {
 	if value() != "by-hand" {
 		t.Fatal("it was overwritten all the same")
 	}
-	file := filepath.Join(t.TempDir(), "old")
+	file := filepath.Join(t.TempDir(), "old.before")
+	if q, _ := renku.Guide().Question("secret.backup"); q != nil {
+		if _, err := q.Parse("/root/.ssh/id_ed25519"); err == nil {
+			t.Error("it takes a file that it never saved")
+		}
+	}
 	if err := s.Answer("secret.backup", file); err != nil {
 		t.Fatal(err)
 	}
@@ -228,7 +234,18 @@ func TestAKeyOfOthersIsSavedBeforeItIsTakenOver(t *testing.T) {
 	if err := do(t, s, theSecret, steps.ApplyOptions{TakeOver: true}, nil); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Remove(file); err != nil {
+	p, err := s.PlanUndo(t.Context(), theSecret)
+	if err != nil {
+		t.Fatal(err)
+	}
+	private := filepath.Join(t.TempDir(), "private")
+	if err := errors.Join(os.WriteFile(private, []byte("private"), 0o600), os.Remove(file), os.WriteFile(file, []byte("another"), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Undo(t.Context(), p, nil); err == nil {
+		t.Error("undo wrote another value than the plan said")
+	}
+	if err := errors.Join(os.Remove(file), os.Symlink(private, file)); err != nil {
 		t.Fatal(err)
 	}
 	undone(t, s, theSecret)

@@ -27,7 +27,8 @@ func secret() steps.Step {
 			{
 				Key: "secret.backup", Title: "File for a value that stands under that key already", Kind: steps.Path, NotFromPeer: true, Opt: true,
 				Adopt: adoptBackup,
-				Help:  "Only where somebody else wrote the key and it is to be taken over: the old value is saved there first. Empty: it is never overwritten.",
+				Check: checkBackup,
+				Help:  "Its name ends in .before. Only where somebody else wrote the key and it is to be taken over: the old value is saved there first. Empty: it is never overwritten.",
 			},
 		},
 		Facts: []steps.Fact{

@@ -143,8 +143,9 @@ func (s sharedSecret) PlanUndo(ctx context.Context, e steps.Env) (steps.Change, 
 			c.Rights = append(c.Rights, cluster.Right{Verb: "patch", Resource: "secrets", Namespace: ns, Name: name})
 		}
 		if taken != "" {
-			_, words := formerly(e, live, taken)
+			value, words := formerly(e, live, taken)
 			it.Note += "; " + words
+			it.Hash += ":" + steps.HashOf(taken+":"+value)
 		}
 	}
 	return c, nil

@@ -69,6 +69,16 @@ func patchSecret(ctx context.Context, e steps.Env, live *unstructured.Unstructur
 	return err
 }
 
+const backupEnding = ".before"
+
+// checkBackup keeps another admin's link file from naming any other file of this machine, to be read or written.
+func checkBackup(v string) error {
+	if !strings.HasSuffix(v, backupEnding) {
+		return fmt.Errorf("%q does not end in %s", v, backupEnding)
+	}
+	return nil
+}
+
 // saveOnce writes a file that only its owner may read, and overwrites none.
 func saveOnce(path string, content []byte) error {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
@@ -100,12 +110,27 @@ func takenKey(e steps.Env, live *unstructured.Unstructured) string {
 // stays: a key that others count on is never left without one.
 func formerly(e steps.Env, live *unstructured.Unstructured, key string) (encoded, words string) {
 	file := e.Answers.Text("secret.backup")
-	raw, err := os.ReadFile(file)
-	if err == nil && file != "" {
+	raw, err := readBackup(file)
+	if err == nil {
 		return base64.StdEncoding.EncodeToString(raw), "key " + key + " gets its old value back, from " + file
 	}
 	encoded, _, _ = unstructured.NestedString(live.Object, "data", key)
 	return encoded, "key " + key + " was somebody else's and stays as it is: its old value can't be read from the file in secret.backup"
+}
+
+// readBackup reads a file that makeRoom saved, and none that a symbolic link leads to.
+func readBackup(file string) ([]byte, error) {
+	if err := checkBackup(file); err != nil {
+		return nil, err
+	}
+	info, err := os.Lstat(file)
+	if err == nil && !info.Mode().IsRegular() {
+		err = fmt.Errorf("%s is not a regular file", file)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return os.ReadFile(file)
 }
 
 // giveBack leaves a key that was taken over to its Secret, with its old value.

@@ -15,7 +15,7 @@
 //	               there), here: true (this process has its network), files:
 //	               {/etc/x: null}; over a base each path or
 //	               command is replaced, null removes one
-//	-- answers --  answers, as in a link file
+//	-- answers --  answers, as in a link file; over a base null removes one
 //	-- denied --   rights that the admin lacks, one a line: "remote create secrets renku"
 //	-- server --   "remote: down", "remote: hangs", "remote: version v1.20.1", "remote: skew 10m",
 //	               "remote: serves GROUP/VERSION Kind" (discovery names it, besides the kinds of

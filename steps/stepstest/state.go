@@ -106,6 +106,7 @@ func load(dir, name, files string, servers map[steps.Side]*server, w *web) (*sta
 	if err := yaml.Unmarshal([]byte(expand(strings.ReplaceAll(answers, "${files}", files))), &s.answers); err != nil {
 		return nil, fmt.Errorf("%s: answers: %w", path, err)
 	}
+	maps.DeleteFunc(s.answers, func(_ string, v any) bool { return v == nil })
 	pages, _ := s.section("web")
 	if err := webSection(s.web, w.expand(pages)); err != nil {
 		return nil, fmt.Errorf("%s: web: %w", path, err)
