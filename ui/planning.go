@@ -2,6 +2,7 @@ package ui
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	tea "github.com/charmbracelet/bubbletea"
@@ -124,15 +125,29 @@ func (p *stepPage) planned(m plannedMsg) tea.Cmd {
 		return p.plan(toApply, step.Title, steps.Scope{Steps: []string{step.Name}})
 	case m.plan.Empty():
 		pl.plan = m.plan
-		a.notice = "there is nothing to change: all is as it should be"
-		if n := a.live.board.Count(p.step().Name); n[steps.Fail] > 0 {
-			a.notice = "nothing that carrick makes here is lacking: what fails says how it is mended"
-		}
+		a.notice = p.nothingToChange()
 		return nil
 	case len(m.lacking) > 0:
 		return a.lay(a.lackingPanel(m.lacking))
 	}
 	return a.lay(p.confirm(deedOf(m), m.plan))
+}
+
+// nothingToChange is what an empty plan means for the rows of the step.
+func (p *stepPage) nothingToChange() string {
+	board, step := p.a.live.board, p.step().Name
+	n := board.Count(step)
+	blocked := slices.ContainsFunc(p.guide().Cells(), func(c steps.Cell) bool {
+		_, is := board.Cause(c)
+		return is && c.Step == step
+	})
+	switch {
+	case n[steps.Fail] > 0:
+		return "nothing that carrick creates here is missing: each failed row has its own fix"
+	case blocked || !n.Green():
+		return "there is nothing to change here now: some rows of this step are not ok yet"
+	}
+	return "there is nothing to change: all is as it should be"
 }
 
 // changes is how many things applying the step would change, as last known;

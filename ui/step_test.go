@@ -76,7 +76,7 @@ func TestWhatIsMadeIsNotOffered(t *testing.T) {
 		p.shows("there is no key pair", "y  tunnel keys --make")
 		p.hides("f  Make the keys")
 		p.press("f")
-		p.shows("nothing that carrick makes here is lacking")
+		p.shows("nothing that carrick creates here is missing")
 	})
 	onStage(t, (&tunnel{}).options(t), 80, 24, func(p *play) { p.shows("f  Make the keys", "y  tunnel keys --make") })
 }
