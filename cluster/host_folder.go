@@ -66,6 +66,43 @@ func (h *Host) openFolder(name string, create bool) (*folder, error) {
 	return nil, fmt.Errorf("it leads through more than %d symlinks", mostLinks)
 }
 
+// RootsAlone returns where a path leads, without symlinks. It is a FolderError if a user other than root can put another
+// file there: they can write to a folder on the way, or replace a symlink. The file itself may be missing, or theirs.
+func (h *Host) RootsAlone(name string) (string, error) {
+	at := name
+	for range mostLinks + 1 {
+		leads, linked, err := h.linkAt(at)
+		if err != nil {
+			return "", fmt.Errorf("look at %s: %w", Clean(name), err)
+		}
+		if !linked {
+			return leads, nil
+		}
+		at = leads
+	}
+	return "", fmt.Errorf("look at %s: it leads through more than %d symlinks", Clean(name), mostLinks)
+}
+
+// linkAt returns the target of a symlink; linked is false for any other file, and leads is its path without symlinks.
+func (h *Host) linkAt(name string) (leads string, linked bool, err error) {
+	dir, base, err := h.openParent(name, false)
+	if err != nil {
+		return "", false, err
+	}
+	defer dir.Close()
+	if err := dir.foreign.refusal(); err != nil {
+		return "", false, err
+	}
+	target, err := dir.Readlink(base)
+	switch {
+	case err != nil: // it is no symlink
+		return path.Join(dir.path, base), false, nil
+	case path.IsAbs(target):
+		return path.Clean(target), true, nil
+	}
+	return path.Join(dir.path, target), true, nil
+}
+
 // walk enters one directory after the other. When a symlink leads elsewhere, led is true, and rest is the way from the
 // root on.
 func (f *folder) walk(h *Host, todo []string, create bool) (rest []string, led bool, err error) {
@@ -139,15 +176,18 @@ func (f *folder) enter(h *Host, step string, info fs.FileInfo) error {
 	return nil
 }
 
-// foreign returns who else can change the entries of a directory; nil: no one but root, the user who runs carrick, and
-// the owner of the host's root folder, as far as owner and mode say.
+// foreign returns who else can change the entries of a directory; nil: no one but root and the owner of the host's root
+// folder, as far as owner and mode say. In a folder that stands for a machine, the user who runs carrick counts as root.
 func (h *Host) foreign(at string, info fs.FileInfo) *foreign {
 	const groupWrites, othersWrite = 0o020, 0o002
 	uid, gid := h.ownerOf(at, info)
 	if uid < 0 { // the system knows no owners
 		return nil
 	}
-	uids, gids := []int{0, os.Geteuid()}, []int{0}
+	uids, gids := []int{0}, []int{0}
+	if !h.isThisMachine() {
+		uids = append(uids, os.Geteuid())
+	}
 	if top, err := h.files.Stat("."); err == nil {
 		uid, gid := ownerOf(top)
 		uids, gids = append(uids, uid), append(gids, gid)

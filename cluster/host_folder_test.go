@@ -62,3 +62,33 @@ func TestWhereOthersCanWrite(t *testing.T) {
 		})
 	}
 }
+
+func TestWhereRootAlonePutsAFile(t *testing.T) {
+	h := newHostOf(t, map[string]string{
+		"usr/bin/x": "", "shared/x": "", "home/alice/x": "", "home/alice/link@": "/usr/bin/x", "srv/x@": "../usr/bin/x",
+		"srv/alice@": "/home/alice/x", "srv/bin@": "/usr/bin", "srv/home@": "/home/alice", "srv/loop@": "loop",
+	})
+	if err := os.Chmod(filepath.Join(h.Root, "shared"), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	for _, tc := range []struct{ path, leads, refused string }{
+		{"/usr/bin/x", "/usr/bin/x", ""},
+		{"/usr/bin/missing", "/usr/bin/missing", ""},
+		{"/srv/x", "/usr/bin/x", ""},
+		{"/srv/bin/x", "/usr/bin/x", ""},
+		{"/shared/x", "", "/shared"},
+		{"/home/alice/x", "", "/home/alice"},
+		{"/home/alice/link", "", "/home/alice"},
+		{"/srv/alice", "", "/home/alice"},
+		{"/srv/home/x", "", "/home/alice"},
+	} {
+		leads, err := h.RootsAlone(tc.path)
+		refused := &FolderError{}
+		if errors.As(err, &refused) != (tc.refused != "") || refused.Path != tc.refused || leads != tc.leads {
+			t.Errorf("%s: leads to %q, %v", tc.path, leads, err)
+		}
+	}
+	if _, err := h.RootsAlone("/srv/loop"); err == nil || !strings.Contains(err.Error(), "40 symlinks") {
+		t.Errorf("a loop: %v", err)
+	}
+}

@@ -44,13 +44,13 @@ func kubectlChecks() []steps.Check {
 // distributions add words of their own.
 var released = regexp.MustCompile(`^v\d+\.\d+\.\d+`)
 
-// fittingDownload is the fix for a kubectl that is missing or does not fit.
-func fittingDownload(e steps.Env) string {
+// fittingDownload is the fix for a kubectl that is missing or does not fit. It installs one at a path.
+func fittingDownload(e steps.Env, path string) string {
 	server, err := e.Peer.Text("server-version")
 	if err != nil || released.FindString(server) == "" {
 		return "look up the cluster's version: " + e.PeerKubectl() + " version; then take that kubectl from https://dl.k8s.io"
 	}
-	return download(released.FindString(server), kubectlPath(e))
+	return download(released.FindString(server), path)
 }
 
 func kubectlThere(ctx context.Context, e steps.Env) steps.Result {
@@ -62,10 +62,24 @@ func kubectlThere(ctx context.Context, e steps.Env) steps.Result {
 	if problem == "" {
 		return steps.Passed("%s, which users may run", at)
 	}
-	if there, err := stands(ctx, e, at); err == nil && there {
-		return steps.Failed(problem, onWebNode("chown root:root "+steps.Quoted(at)+" && chmod 0755 "+steps.Quoted(at)))
+	return steps.Failed(problem, kubectlAnew(ctx, e))
+}
+
+// kubectlAnew is the fix for a kubectl that is missing, that users cannot run or that they can change. It installs a new
+// file, because a chown would make root's what another user wrote. Where users can replace it, it goes elsewhere.
+func kubectlAnew(ctx context.Context, e steps.Env) string {
+	at := kubectlPath(e)
+	for _, other := range []string{at, "/usr/local/bin/kubectl", "/usr/bin/kubectl"} {
+		problem, err := passable(ctx, e, other)
+		switch {
+		case problem != "" || err != nil && !errors.Is(err, fs.ErrNotExist):
+			continue
+		case other != at:
+			return fittingDownload(e, other) + "\n# then answer kubectl.path with " + other
+		}
+		return fittingDownload(e, at)
 	}
-	return steps.Failed(problem, fittingDownload(e))
+	return "answer kubectl.path with the path of a kubectl that root alone can change"
 }
 
 // kubectlVersion compares the two by their minor versions.
@@ -84,7 +98,7 @@ func kubectlVersion(ctx context.Context, e steps.Env) steps.Result {
 		return r
 	}
 	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) || isNoProgram(err) {
-		return steps.Failed(at+" does not run: "+cluster.Explain(err), fittingDownload(e))
+		return steps.Failed(at+" does not run: "+cluster.Explain(err), fittingDownload(e, at))
 	}
 	if err != nil {
 		return steps.Unseen(err)
@@ -95,15 +109,15 @@ func kubectlVersion(ctx context.Context, e steps.Env) steps.Result {
 		} `json:"clientVersion"`
 	}
 	if json.Unmarshal([]byte(out), &said) != nil || said.Client.Version == "" {
-		return steps.Failed(at+" does not say its version as kubectl does", fittingDownload(e))
+		return steps.Failed(at+" does not say its version as kubectl does", fittingDownload(e, at))
 	}
 	ours, err := version.ParseGeneric(said.Client.Version)
 	if err != nil {
-		return steps.Failed(fmt.Sprintf("%s says that it is %q, which is no version", at, said.Client.Version), fittingDownload(e))
+		return steps.Failed(fmt.Sprintf("%s says that it is %q, which is no version", at, said.Client.Version), fittingDownload(e, at))
 	}
 	found := fmt.Sprintf("kubectl %s, cluster %s", said.Client.Version, server)
 	if away := int(ours.Minor()) - int(theirs.Minor()); ours.Major() != theirs.Major() || away < -1 || away > 1 {
-		return steps.Failed(found+": more than one minor version apart", fittingDownload(e))
+		return steps.Failed(found+": more than one minor version apart", fittingDownload(e, at))
 	}
 	return steps.Passed("%s", found)
 }

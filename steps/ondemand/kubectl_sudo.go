@@ -93,7 +93,9 @@ func kubectlForSudo(ctx context.Context, e steps.Env) steps.Result {
 	if problem, err := executable(ctx, e, first); err != nil {
 		return steps.Unseen(err)
 	} else if problem != "" {
-		return steps.Failed("sudo finds "+first+" first, but "+problem, onWebNode("chmod 0755 "+steps.Quoted(first)))
+		return steps.Failed("sudo finds "+first+" first, but "+problem,
+			onWebNode("ln -sf "+steps.Quoted(at)+" "+steps.Quoted(first)+
+				"    # where users can write to "+path.Dir(first)+", remove it from secure_path instead: visudo"))
 	}
 	same, err := sameFile(ctx, e, first, at)
 	if err != nil {
@@ -114,10 +116,7 @@ func ranBySudo(ctx context.Context, e steps.Env, known string) steps.Result {
 	if !bySecurePath {
 		static = steps.Skipped("%s: which PATH sudo gives can only be seen on the web node: sudo -u USER kubectl version --client", known)
 	}
-	if user == "" || e.Host.IsFolder() {
-		return static
-	}
-	if strings.HasPrefix(user, "-") {
+	if user == "" || strings.HasPrefix(user, "-") || e.Host.IsFolder() {
 		return static
 	}
 	said, err := cluster.Look(ctx, "sudo/"+user+"/"+known, 5*time.Minute, func(ctx context.Context) (string, error) {

@@ -10,6 +10,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"carrick/cluster"
 	"carrick/steps"
 )
 
@@ -204,8 +205,24 @@ func executable(ctx context.Context, e steps.Env, path string) (string, error) {
 	return passable(ctx, e, path)
 }
 
-// passable says which folder keeps users from getting to a file; "": none does.
+// passable says which folder keeps users from getting to a file, or lets others than root replace it; "": none does.
 func passable(ctx context.Context, e steps.Env, path string) (string, error) {
+	real, err := e.Host.RootsAlone(path)
+	if foreign := (*cluster.FolderError)(nil); errors.As(err, &foreign) {
+		return fmt.Sprintf("users other than root can replace %s through %s", path, cluster.Clean(foreign.Path)), nil
+	}
+	if err != nil {
+		return "", err
+	}
+	problem, err := closed(ctx, e, path)
+	if err == nil && problem == "" && real != path {
+		problem, err = closed(ctx, e, real)
+	}
+	return problem, err
+}
+
+// closed says which folder on a path keeps users from getting to the file; "": none does.
+func closed(ctx context.Context, e steps.Env, path string) (string, error) {
 	for at := strings.LastIndexByte(path, '/'); at > 0; at = strings.LastIndexByte(path[:at], '/') {
 		folder, err := e.Host.Stat(ctx, path[:at])
 		if err != nil {

@@ -77,6 +77,10 @@ func readableByAll(ctx context.Context, e steps.Env, at string) steps.Result {
 	if info.Mode.Perm()&0o004 == 0 {
 		return steps.Failed(fmt.Sprintf("%s has mode %04o: users may not read it", at, info.Mode.Perm()), onWebNode("chmod 0644 "+steps.Quoted(at)))
 	}
+	foreign := (*cluster.FolderError)(nil)
+	if _, err := e.Host.RootsAlone(at); errors.As(err, &foreign) {
+		return steps.Failed(foreign.Error(), "")
+	}
 	problem, err := passable(ctx, e, at)
 	switch {
 	case err != nil:
