@@ -93,6 +93,13 @@ func kubectlVersion(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Unseen(fmt.Errorf("the cluster's version %q can't be read: %w", server, err))
 	}
 	at := kubectlPath(e)
+	problem, err := executable(ctx, e, at)
+	if err == nil && problem != "" { // where kubectl-there fails, this check runs all the same
+		err = fmt.Errorf("%s, so carrick does not run it", problem)
+	}
+	if err != nil {
+		return steps.Unseen(err)
+	}
 	out, err := versionOf(ctx, e, at)
 	if r, is := inFolder(err, at+" version --client"); is {
 		return r
