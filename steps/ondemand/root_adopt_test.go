@@ -62,6 +62,25 @@ func TestWhatOfTheRegistryAndKubectlIsTakenOn(t *testing.T) {
 	}
 }
 
+// A Deployment that a user has labelled like a reaper answers nothing.
+func TestWhichReapersAreTakenOn(t *testing.T) {
+	for _, c := range []struct {
+		state, key, from string
+		how              steps.AdoptedHow
+	}{
+		{"healthy", "walltime.use", "Deployment job-pod-reaper/job-pod-reaper", steps.ByFinding},
+		{"healthy", "idle.use", "Deployment k8-namespace-reaper/k8-namespace-reaper", steps.ByFinding},
+		{"reaper-elsewhere", "walltime.use", "Deployment tools/reaper-job-pod-reaper", steps.ByFinding},
+		{"reaper-planted", "walltime.use", "", steps.ByDefault},
+		{"reaper-planted", "idle.use", "", steps.ByDefault},
+	} {
+		a := adopted(t, c.state, c.key)
+		if on := toText(a.Value) == "true"; on != (c.from != "") || !strings.HasPrefix(a.From, c.from) || a.How != c.how {
+			t.Errorf("%s, %s: got %v from %q (%v, %s)", c.state, c.key, a.Value, a.From, a.How, a.Why)
+		}
+	}
+}
+
 func toText(v any) string {
 	switch v := v.(type) {
 	case bool:
