@@ -1,8 +1,10 @@
 package ondemand
 
 import (
+	"bytes"
 	"context"
 	"crypto/x509"
+	"encoding/pem"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -43,8 +45,26 @@ func caFile(ctx context.Context, e steps.Env) steps.Result {
 		if r := readableByAll(ctx, e, at); r.Status != steps.Pass {
 			return r
 		}
+		if more := besidesCerts(have, ours, theirs); more != "" && string(have) != want {
+			return steps.Warned(at+" holds more than the CA of the cluster: "+more, "")
+		}
 	}
 	return steps.Passed("%s, until %s", at, ours[0].NotAfter.UTC().Format("2 January 2006"))
+}
+
+// besidesCerts says what a CA file holds besides the certificates wanted; "": nothing.
+func besidesCerts(have []byte, ours, wanted []*x509.Certificate) string {
+	var encoded []byte
+	for _, c := range ours {
+		if !slices.ContainsFunc(wanted, c.Equal) {
+			return "the certificate " + named(c)
+		}
+		encoded = append(encoded, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: c.Raw})...)
+	}
+	if !bytes.Equal(bytes.Join(bytes.Fields(have), nil), bytes.Join(bytes.Fields(encoded), nil)) {
+		return "text that is not a certificate"
+	}
+	return ""
 }
 
 // rootsCA is the CA that root trusts for the cluster, and where it stands: the
