@@ -17,7 +17,8 @@ import (
 const ByHand = "somebody else"
 
 // File writes one file on a host. What stands there already is kept beside it, once, and comes back with the undo. One
-// that somebody has changed since carrick wrote it is a conflict, as a field is that another manager owns.
+// that somebody has changed since carrick wrote it is a conflict, as a field is that another manager owns. What is taken
+// over then is not kept: an undo restores what was there before carrick, or deletes the file.
 //
 // In a folder that stands for a machine the file is listed in the folder's INSTALL, too. Where carrick is not root on
 // the machine, or may not write for another reason, the plan says so (Item.Refused) and nothing is written at all.
@@ -124,6 +125,9 @@ func (n *fileNow) changed() bool {
 
 // keeps tells whether what stands there is to be kept before it is written over.
 func (n *fileNow) keeps() bool {
+	if n.recorded && n.rec.Before == "" { // carrick created the file
+		return false
+	}
 	if n.rec.Before == "" || !n.there || n.kept {
 		return n.there && !n.ours && !n.kept
 	}
@@ -169,7 +173,7 @@ func (f File) item(ctx context.Context, env Env, n fileNow) Item {
 		it.Diff = udiff.Unified(n.path, n.path, n.have, n.want.Reveal())
 	}
 	if !n.fits && n.changed() {
-		it.Note = "it was changed since carrick wrote it"
+		it.Note = "it was changed since carrick wrote it; a take-over discards that change"
 		it.Conflicts = []cluster.Conflict{{Manager: ByHand, Field: "content"}}
 	} else if !n.fits && n.keeps() {
 		it.Note = "what stands there is kept in " + beforePath(env, n.path)

@@ -167,15 +167,35 @@ func TestADoThatWasCutShortIsTakenBack(t *testing.T) {
 	}
 }
 
-func TestWhatOthersMadeOfTheFileIsKept(t *testing.T) {
+// A file that carrick created goes with an undo, although it has taken over in between what another user made of it.
+func TestAFileThatWasTakenOverIsDeleted(t *testing.T) {
 	m := newMachine(t)
 	m.do()
-	m.write("/etc/x", "theirs, later", 0o644)
+	m.write("/etc/x", "ours, and more", 0o644)
 	m.env.Apply.TakeOver = true
 	m.do()
 	m.undo()
-	if got := m.text("/etc/x"); got != "theirs, later" {
-		t.Errorf("it holds %q", got)
+	if left := m.left(); m.text("/etc/x") != "" || len(left) != 0 {
+		t.Errorf("it holds %q; left behind: %v", m.text("/etc/x"), left)
+	}
+}
+
+func TestAnUndoNamesAFileThatWasChanged(t *testing.T) {
+	m := newMachine(t)
+	m.do()
+	m.write("/etc/x", "ours, and more", 0o600)
+	c, err := m.file.PlanUndo(t.Context(), m.env)
+	if err != nil || len(c.Items) != 1 {
+		t.Fatal(c, err)
+	}
+	p := &Plan{Undo: true, Actions: []Planned{{Change: c}}}
+	if left := p.Left(); !p.Empty() || !p.Leaves() || len(left) != 1 || left[0].What != "/etc/x" ||
+		!strings.Contains(left[0].Note, "was changed by another user") {
+		t.Errorf("%+v", c)
+	}
+	m.undo()
+	if m.text("/etc/x") != "ours, and more" {
+		t.Errorf("it holds %q", m.text("/etc/x"))
 	}
 }
 

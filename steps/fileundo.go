@@ -46,9 +46,10 @@ func (n fileNow) undoItem(env Env) Item {
 	case n.asBefore:
 		it.What, it.Note = recordPath(env), fmt.Sprintf("%s stands as it did before; %s", n.path, leftover)
 	case !n.ours:
-		it.Verb, it.Note = Leave, "was changed by somebody else since"
+		it.Verb, it.Left, it.Note = Leave, true, "was changed by another user since carrick wrote it"
 	case n.rec.Before != "" && !n.kept && sum(n.have) != n.rec.BeforeHash:
-		it.Verb, it.Note = Leave, fmt.Sprintf("can't be put back: %s is gone, where carrick had kept what stood there", n.rec.Before)
+		it.Verb, it.Left = Leave, true
+		it.Note = fmt.Sprintf("can't be put back: %s is gone, where carrick had kept what stood there", n.rec.Before)
 	case n.rec.Before != "":
 		it.Verb, it.Note = Update, "put back from "+n.rec.Before
 	}

@@ -23,12 +23,17 @@ func (p *Plan) Held() []Item {
 
 // Leaves reports whether an undo leaves something that the link wrote, or that has its mark.
 func (p *Plan) Leaves() bool {
-	return slices.ContainsFunc(p.Of(Leave), func(it Item) bool { return it.Unentered || it.entry != nil })
+	return slices.ContainsFunc(p.Of(Leave), func(it Item) bool { return it.Unentered || it.Left || it.entry != nil })
 }
 
 // Unentered are the things that an undo leaves because the link's inventory does not have them.
 func (p *Plan) Unentered() []Item {
 	return slices.DeleteFunc(p.Of(Leave), func(it Item) bool { return !it.Unentered })
+}
+
+// Left are the files that this link wrote and that an undo leaves, because they are no longer as carrick wrote them.
+func (p *Plan) Left() []Item {
+	return slices.DeleteFunc(p.Of(Leave), func(it Item) bool { return !it.Left })
 }
 
 // Mends tells whether an action of the plan makes a check hold on a side.

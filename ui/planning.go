@@ -114,6 +114,9 @@ func (p *stepPage) planned(m plannedMsg) tea.Cmd {
 	case m.plan.Empty() && len(m.plan.Unentered()) > 0:
 		pl.plan = m.plan
 		return a.lay(a.diffOf("Left: not in the inventory of this link", m.plan))
+	case m.plan.Empty() && len(m.plan.Left()) > 0:
+		pl.plan = m.plan
+		return a.lay(a.diffOf("Left: changed since carrick wrote it", m.plan))
 	case m.plan.Empty() && m.plan.Undo:
 		a.notice = "there is nothing to take back in this step"
 		if _, all := a.page.(*summary); all {

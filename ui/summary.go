@@ -66,7 +66,9 @@ func (s *summary) update(msg tea.Msg) tea.Cmd {
 	switch msg := msg.(type) {
 	case takenMsg:
 		s.made, s.err = msg.plan, msg.err
-		s.next = s.a.commands(s.made != nil && s.made.Empty() && len(s.made.Held()) == 0 && len(s.made.Unentered()) == 0)
+		p := s.made
+		leaves := p != nil && len(p.Held())+len(p.Unentered())+len(p.Left()) > 0
+		s.next = s.a.commands(p != nil && p.Empty() && !leaves)
 	case answersMsg, plannedMsg, savedMsg:
 		return s.from.update(msg)
 	case tea.KeyMsg:
@@ -208,11 +210,11 @@ func (s *summary) madeLines(w int) []string {
 	for i := len(s.made.Actions) - 1; i >= 0; i-- {
 		act := s.made.Actions[i]
 		for _, it := range act.Change.Items {
-			if !it.Verb.Changes() && !it.Held {
+			if !it.Verb.Changes() && !it.Held && !it.Left {
 				continue
 			}
 			text := oneLine(it.What)
-			if it.Held {
+			if it.Held || it.Left {
 				text += ": an undo leaves it: " + oneLine(it.Note)
 			}
 			side := "  " + pad(a.live.session.Guide().Sides[act.Side].Name, 10) + " "

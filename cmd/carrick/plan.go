@@ -350,6 +350,9 @@ func (a *app) printPlan(s *steps.Session, p *steps.Plan, diff bool) {
 		fmt.Fprintf(out, "What others need is left. When they need it no longer: carrick undo %s\n", steps.Quoted(s.Link().Path))
 	case p.Empty() && len(p.Unentered()) > 0:
 		fmt.Fprintln(out, "Nothing is undone: the inventory of this link does not have what is listed above.")
+	case p.Empty() && len(p.Left()) > 0:
+		fmt.Fprintln(out, "Nothing is undone: carrick leaves the files listed above. "+
+			"Review and delete them manually, then run undo again.")
 	case p.Empty() && p.Undo:
 		fmt.Fprintln(out, "Nothing of this link is left.")
 	case p.Empty():

@@ -60,6 +60,11 @@ func (w *walk) change(d deed) error {
 	case err != nil:
 		w.cannot(err)
 		return nil
+	case p.Empty() && len(p.Left()) > 0:
+		for _, it := range p.Left() {
+			w.out.sentence("%s is left: it %s", it.What, it.Note)
+		}
+		return nil
 	case p.Empty() && d.undo:
 		w.out.sentence("There is nothing to take back: nothing of %s is left that this link made", d.what)
 		return nil

@@ -145,8 +145,12 @@ func (w *walk) sayMade(string) error {
 		w.out.sentence("On the %s this link made %s", w.role(side), things(n))
 		for i := len(p.Actions) - 1; i >= 0; i-- {
 			for _, it := range p.Actions[i].Change.Items {
-				if p.Actions[i].Side == side && it.Verb.Changes() {
+				switch {
+				case p.Actions[i].Side != side:
+				case it.Verb.Changes():
 					w.out.sentence("%s", it.What)
+				case it.Left:
+					w.out.sentence("An undo leaves %s: it %s", it.What, it.Note)
 				}
 			}
 		}

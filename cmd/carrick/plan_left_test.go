@@ -1,0 +1,27 @@
+package main
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"carrick/steps"
+	"carrick/steps/ondemand"
+)
+
+func TestAnUndoNamesTheFilesThatItLeaves(t *testing.T) {
+	var out bytes.Buffer
+	a := &app{err: &out}
+	g := ondemand.Guide()
+	left := steps.Item{
+		Verb: steps.Leave, What: "/etc/ood/hooks/cluster-ca.crt", Note: "was changed by another user since carrick wrote it", Left: true,
+	}
+	act := steps.Planned{Step: "kubectl", Action: "ca-file", Side: steps.Local, Change: steps.Change{Items: []steps.Item{left}}}
+	s := steps.NewSession(steps.SessionOptions{Guide: g, Link: steps.NewLink(g.Name, "x")})
+	a.printPlan(s, &steps.Plan{Undo: true, Actions: []steps.Planned{act}}, false)
+	got := out.String()
+	if strings.Contains(got, "Nothing of this link is left") || !strings.Contains(got, left.What+"  ("+left.Note+")") ||
+		!strings.Contains(got, "carrick leaves the files listed above") {
+		t.Error(got)
+	}
+}
