@@ -7,7 +7,10 @@ import (
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/component-helpers/auth/rbac/validation"
 
 	"carrick/cluster"
 	"carrick/steps"
@@ -91,4 +94,51 @@ func accountOf(s rbacv1.Subject, of, namespace string) (name string, is bool) {
 		return "", s.Name == "system:serviceaccounts:"+namespace
 	}
 	return "", false
+}
+
+// GrantedEverywhere reports whether ClusterRoleBindings grant a rule to the ServiceAccount of a workload's pods.
+// Whoever has a namespace can write labels and variables of a workload in it, and no ClusterRoleBinding.
+func GrantedEverywhere(
+	ctx context.Context, c *cluster.Cluster, namespace string, pod corev1.PodSpec, need rbacv1.PolicyRule,
+) (bool, error) {
+	all, err := List[rbacv1.ClusterRoleBinding](ctx, c, ClusterRoleBindings, "", cluster.Selector{})
+	if apierrors.IsForbidden(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	name := cmp.Or(pod.ServiceAccountName, "default")
+	account := rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: name}
+	for _, b := range all {
+		if !slices.Contains(b.Subjects, account) {
+			continue
+		}
+		rules, err := RulesOf(ctx, c, b.RoleRef, "")
+		if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsForbidden(err) {
+			return false, err
+		}
+		if ok, _ := validation.Covers(rules, []rbacv1.PolicyRule{need}); ok {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// RulesOf are the rules of the role that a binding refers to; namespace is the binding's.
+func RulesOf(
+	ctx context.Context, c *cluster.Cluster, ref rbacv1.RoleRef, namespace string,
+) ([]rbacv1.PolicyRule, error) {
+	if ref.Kind == "ClusterRole" {
+		r, err := Get[rbacv1.ClusterRole](ctx, c, ClusterRoles, "", ref.Name)
+		if err != nil {
+			return nil, err
+		}
+		return r.Rules, nil
+	}
+	r, err := Get[rbacv1.Role](ctx, c, Roles, namespace, ref.Name)
+	if err != nil {
+		return nil, err
+	}
+	return r.Rules, nil
 }

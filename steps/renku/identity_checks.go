@@ -111,7 +111,7 @@ func roleComplete(ctx context.Context, e steps.Env) steps.Result {
 	var granted []rbacv1.PolicyRule
 	var names []string
 	for _, b := range of {
-		rules, err := rulesOf(ctx, e, b.RoleRef, b.Namespace)
+		rules, err := check.RulesOf(ctx, e.Cluster, b.RoleRef, b.Namespace)
 		if apierrors.IsNotFound(err) {
 			names = append(names, b.RoleRef.Kind+" "+b.RoleRef.Name+" (which is not there)")
 			continue
@@ -132,21 +132,6 @@ func roleComplete(ctx context.Context, e steps.Env) steps.Result {
 	return steps.Passed("%s covers all %d rules", strings.Join(names, ", "), len(roleRules(e)))
 }
 
-func rulesOf(ctx context.Context, e steps.Env, ref rbacv1.RoleRef, namespace string) ([]rbacv1.PolicyRule, error) {
-	if ref.Kind == "ClusterRole" {
-		r, err := check.Get[rbacv1.ClusterRole](ctx, e.Cluster, check.ClusterRoles, "", ref.Name)
-		if err != nil {
-			return nil, err
-		}
-		return r.Rules, nil
-	}
-	r, err := check.Get[rbacv1.Role](ctx, e.Cluster, check.Roles, namespace, ref.Name)
-	if err != nil {
-		return nil, err
-	}
-	return r.Rules, nil
-}
-
 func clusterBinding(ctx context.Context, e steps.Env) steps.Result {
 	all, err := check.List[rbacv1.ClusterRoleBinding](ctx, e.Cluster, check.ClusterRoleBindings, "", cluster.Selector{})
 	if err != nil {
@@ -158,7 +143,7 @@ func clusterBinding(ctx context.Context, e steps.Env) steps.Result {
 		if !slices.ContainsFunc(b.Subjects, func(s rbacv1.Subject) bool { is, _ := isAccount(e, s); return is }) {
 			continue
 		}
-		rules, err := rulesOf(ctx, e, b.RoleRef, "")
+		rules, err := check.RulesOf(ctx, e.Cluster, b.RoleRef, "")
 		if err != nil && !apierrors.IsNotFound(err) {
 			return steps.Unseen(err)
 		}

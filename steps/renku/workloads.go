@@ -1,17 +1,13 @@
 package renku
 
 import (
-	"cmp"
 	"context"
 	"slices"
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/component-helpers/auth/rbac/validation"
 
 	"carrick/cluster"
 	"carrick/steps"
@@ -73,7 +69,8 @@ func operators(ctx context.Context, e steps.Env) (inCharge *appsv1.Deployment, o
 }
 
 func reconcilesEverywhere(ctx context.Context, e steps.Env, d *appsv1.Deployment) (bool, error) {
-	return grantedEverywhere(ctx, e, d.Namespace, d.Spec.Template.Spec, rule("amalthea.dev", "amaltheasessions", "update"))
+	need := rule("amalthea.dev", "amaltheasessions", "update")
+	return check.GrantedEverywhere(ctx, e.Cluster, d.Namespace, d.Spec.Template.Spec, need)
 }
 
 // operatorEnv are the variables of the operator's container. One without a
@@ -112,42 +109,13 @@ func driver(ctx context.Context, e steps.Env) (*appsv1.DaemonSet, error) {
 		}
 	}
 	for _, d := range found {
-		ok, err := grantedEverywhere(ctx, e, d.Namespace, d.Spec.Template.Spec, rule("", "persistentvolumes", "get"))
+		need := rule("", "persistentvolumes", "get")
+		ok, err := check.GrantedEverywhere(ctx, e.Cluster, d.Namespace, d.Spec.Template.Spec, need)
 		if ok || err != nil {
 			return d, err
 		}
 	}
 	return nil, nil
-}
-
-// grantedEverywhere reports whether ClusterRoleBindings grant a rule to the
-// ServiceAccount of a workload's pods. Whoever has a namespace can write labels
-// and variables of a workload in it, and no ClusterRoleBinding.
-func grantedEverywhere(
-	ctx context.Context, e steps.Env, namespace string, pod corev1.PodSpec, need rbacv1.PolicyRule,
-) (bool, error) {
-	all, err := check.List[rbacv1.ClusterRoleBinding](ctx, e.Cluster, check.ClusterRoleBindings, "", cluster.Selector{})
-	if apierrors.IsForbidden(err) {
-		return false, nil
-	}
-	if err != nil {
-		return false, err
-	}
-	name := cmp.Or(pod.ServiceAccountName, "default")
-	account := rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: name}
-	for _, b := range all {
-		if !slices.Contains(b.Subjects, account) {
-			continue
-		}
-		rules, err := rulesOf(ctx, e, b.RoleRef, "")
-		if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsForbidden(err) {
-			return false, err
-		}
-		if ok, _ := validation.Covers(rules, []rbacv1.PolicyRule{need}); ok {
-			return true, nil
-		}
-	}
-	return false, nil
 }
 
 // stands says where a workload is and which Helm release made it.
