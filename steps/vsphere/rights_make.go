@@ -33,6 +33,8 @@ func mayMakeCheck() steps.Check {
 }
 
 func mayMake(ctx context.Context, e steps.Env) steps.Result {
+	e.Cluster.WillRead(check.ClusterRoleBindings, "") // which Deployments may create volumes
+	e.Cluster.WillRead(check.ClusterRoles, "")
 	var once []cluster.Right
 	for _, of := range stepRights {
 		for _, r := range of(e) {

@@ -14,9 +14,10 @@ import (
 // ofStorage are the sandbox's faults of clusters and storage: which checks find
 // them. Those of a set-up that stands are of one that somebody made by hand.
 var ofStorage = map[string]struct {
-	adopted bool
-	try     bool // a claim is tried first
-	finds   []stepstest.Finding
+	adopted  bool
+	answered bool // the provisioner is answered, too: none is found without its ClusterRoleBinding
+	try      bool // a claim is tried first
+	finds    []stepstest.Finding
 }{
 	"second-default": {finds: []stepstest.Finding{{Check: "default-class", Found: "2 classes are the default one", Fix: "annotate storageclass", Mended: true}}},
 	"page-pvc":       {finds: []stepstest.Finding{{Check: "page-class", Found: "claims name a class that is not there: kubeflow/test-pvc", Fix: "delete persistentvolumeclaim test-pvc", Mended: true}}},
@@ -26,7 +27,7 @@ var ofStorage = map[string]struct {
 	"provisioner-name": {adopted: true, try: true, finds: []stepstest.Finding{
 		{Check: "provisioner-name", Found: "it makes no volumes of that class", Fix: "set env deployment/nfs-subdir-external-provisioner PROVISIONER_NAME=", Mended: true},
 	}},
-	"provisioner-rights": {adopted: true, try: true, finds: []stepstest.Finding{
+	"provisioner-rights": {adopted: true, answered: true, try: true, finds: []stepstest.Finding{
 		{Check: "provisioner-rights", Found: "may not get persistentvolumes", Fix: "create clusterrolebinding run-nfs-subdir-external-provisioner", Mended: true},
 	}},
 	"access-denied": {adopted: true, finds: []stepstest.Finding{
@@ -39,7 +40,10 @@ func TestVerifyLiveFaultsOfStorage(t *testing.T) {
 		f := ofStorage[name]
 		box.SeedFault(t, "vsphere", name)
 		given := map[string]any{}
-		if !f.adopted {
+		switch {
+		case f.answered:
+			given = stepstest.Given(t, box, vsphere.Guide(), map[string]any{"storage.try": false, "claim.pods": false})
+		case !f.adopted:
 			given = stepstest.Given(t, box, vsphere.Guide(), nil)
 		}
 		x := stepstest.SiteOf(t, box, vsphere.Guide(), assets, f.adopted, given)

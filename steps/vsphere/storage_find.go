@@ -7,6 +7,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -58,7 +59,7 @@ func sharedClass(ctx context.Context, e steps.Env) (any, error) {
 			claims, err = check.List[corev1.PersistentVolumeClaim](ctx, e.Cluster, claimKind, "", cluster.Selector{})
 			return err
 		},
-		func() (err error) { theirs, err = provisioners(ctx, e); return err },
+		func() (err error) { theirs, err = provisioners(ctx, e, ""); return err },
 	)
 	if err != nil {
 		return nil, err
@@ -93,6 +94,7 @@ type provisioner struct {
 	*appsv1.Deployment
 	image              string
 	name, server, path string // PROVISIONER_NAME, NFS_SERVER, NFS_PATH
+	unbound            bool   // no ClusterRoleBinding lets it create volumes
 }
 
 // release is the Helm release that a provisioner is of; "": none.
@@ -111,22 +113,41 @@ func (p provisioner) made() bool { return steps.CreatedBy(p.Annotations) != "" }
 // at is where it stands.
 func (p provisioner) at() string { return p.Namespace + "/" + p.Name }
 
-// provisioners are all of a cluster.
-func provisioners(ctx context.Context, e steps.Env) ([]provisioner, error) {
+// createVolumes is what upstream's ClusterRole lets a provisioner do (its chart: clusterrole.yaml).
+var createVolumes = rbacv1.PolicyRule{
+	APIGroups: []string{volumeKind.Group}, Resources: []string{volumeKind.Resource}, Verbs: []string{"create"},
+}
+
+// provisioners are all of a cluster, then what calls itself one in a namespace ("": in none) without being allowed to
+// create volumes. Whoever has a namespace can create a Deployment there with any variables, those of the guest's own
+// driver as well, and no ClusterRoleBinding.
+func provisioners(ctx context.Context, e steps.Env, unboundIn string) ([]provisioner, error) {
 	all, err := check.List[appsv1.Deployment](ctx, e.Cluster, check.Deployments, "", cluster.Selector{})
 	if err != nil {
 		return nil, err
 	}
-	var out []provisioner
+	var out, unbound []provisioner
 	for _, d := range all {
 		for _, c := range d.Spec.Template.Spec.Containers {
-			p := provisioner{Deployment: d, image: cluster.Clean(c.Image), name: valueOf(c.Env, "PROVISIONER_NAME"), server: valueOf(c.Env, "NFS_SERVER"), path: valueOf(c.Env, "NFS_PATH")}
-			if p.name != "" && hasVariable(c.Env, "NFS_SERVER") {
+			p := provisioner{
+				Deployment: d, image: cluster.Clean(c.Image), name: valueOf(c.Env, "PROVISIONER_NAME"),
+				server: valueOf(c.Env, "NFS_SERVER"), path: valueOf(c.Env, "NFS_PATH"),
+			}
+			if p.name == "" || p.name == vSphereCSI || !hasVariable(c.Env, "NFS_SERVER") {
+				continue
+			}
+			may, err := check.GrantedEverywhere(ctx, e.Cluster, d.Namespace, d.Spec.Template.Spec, createVolumes)
+			if err != nil {
+				return nil, err
+			}
+			if p.unbound = !may; may {
 				out = append(out, p)
+			} else if d.Namespace == unboundIn {
+				unbound = append(unbound, p)
 			}
 		}
 	}
-	return out, nil
+	return append(out, unbound...), nil
 }
 
 func hasVariable(env []corev1.EnvVar, name string) bool {
@@ -143,15 +164,14 @@ func valueOf(env []corev1.EnvVar, name string) string {
 }
 
 // nfsStands is the existing NFS provisioner: the one that a class names, or, where none does, the one of a class's Helm
-// release, whose names then differ by mistake. StorageClasses are the cluster admin's; a Deployment that calls itself a
-// provisioner is anyone's, and decides where volumes come from. Of several that fit one class none counts.
+// release, whose names then differ by mistake. Of several that fit one class none counts.
 func nfsStands(ctx context.Context, e steps.Env) (any, error) {
-	all, err := provisioners(ctx, e)
+	all, err := provisioners(ctx, e, "")
 	if err != nil {
 		return nil, err
 	}
 	if len(all) == 0 {
-		return nil, steps.Absent("no Deployment makes volumes of folders on an NFS server")
+		return nil, steps.Absent("no Deployment that may create PersistentVolumes calls itself an NFS provisioner")
 	}
 	classes, err := allClasses(ctx, e)
 	if err != nil {
@@ -187,7 +207,8 @@ func (p provisioner) named(c *storagev1.StorageClass) bool {
 // released reports whether the Helm release that installed a class installed the provisioner.
 func (p provisioner) released(c *storagev1.StorageClass) bool {
 	release := c.Annotations[helmRelease]
-	return release != "" && release == p.release() && c.Annotations[helmNamespace] == p.Namespace
+	return release != "" && release == p.release() && c.Annotations[helmNamespace] == p.Namespace &&
+		c.Provisioner != vSphereCSI
 }
 
 // fact is what is told of a provisioner, with a class of its; an empty one: it has none.
@@ -204,7 +225,7 @@ func (p provisioner) fact(c *storagev1.StorageClass) map[string]any {
 // nfsThere is the provisioner that Helm keeps under the name that was answered, or that somebody made by hand where it
 // would stand.
 func nfsThere(ctx context.Context, e steps.Env) (any, error) {
-	all, err := provisioners(ctx, e)
+	all, err := provisioners(ctx, e, nfsSpace(e))
 	if err != nil {
 		return nil, err
 	}
@@ -217,9 +238,9 @@ func nfsThere(ctx context.Context, e steps.Env) (any, error) {
 }
 
 // theProvisioner is the one that this link is about: in the place that was answered, else the only one that the class names;
-// nil: there is none. A Deployment that calls itself a provisioner is anyone's.
+// nil: there is none. One that lost its ClusterRoleBinding counts in that place alone, and after those that have one.
 func theProvisioner(ctx context.Context, e steps.Env) (*provisioner, error) {
-	all, err := provisioners(ctx, e)
+	all, err := provisioners(ctx, e, nfsSpace(e))
 	if err != nil || len(all) == 0 {
 		return nil, err
 	}
@@ -229,9 +250,11 @@ func theProvisioner(ctx context.Context, e steps.Env) (*provisioner, error) {
 	}
 	ns, release := nfsSpace(e), e.Answers.Text("nfs.release")
 	for _, fits := range []func(provisioner) bool{
+		func(p provisioner) bool { return p.Namespace == ns && p.release() == release && !p.unbound },
+		func(p provisioner) bool { return p.Namespace == ns && !p.unbound },
 		func(p provisioner) bool { return p.Namespace == ns && p.release() == release },
 		func(p provisioner) bool { return p.Namespace == ns },
-		func(p provisioner) bool { return c != nil && (p.named(c) || p.released(c)) },
+		func(p provisioner) bool { return !p.unbound && c != nil && (p.named(c) || p.released(c)) },
 	} {
 		if of := slices.DeleteFunc(slices.Clone(all), func(p provisioner) bool { return !fits(p) }); len(of) == 1 {
 			return &of[0], nil
