@@ -297,6 +297,27 @@ func (e Env) Creator(ctx context.Context, o *unstructured.Unstructured) (string,
 	return "", nil
 }
 
+// Installer is the link that has a Helm release in its inventory; "": none has. What a release consists of has no
+// entries of its own. said is the link that an object of the release names, which is not believed without its inventory.
+func (e Env) Installer(ctx context.Context, namespace, release, said string) (string, error) {
+	of := entryOf(releaseKind, namespace, release)
+	for _, link := range []string{e.Link, said} {
+		if CheckLinkName(link) != nil {
+			continue
+		}
+		inv, err := e.of(link, e.Action).readableInventory(ctx)
+		if err != nil {
+			return "", err
+		}
+		for action := range inv.actions {
+			if inv.find(action, of) != nil {
+				return link, nil
+			}
+		}
+	}
+	return "", nil
+}
+
 // Made is an object that an action of a link has written.
 type Made struct {
 	metav1.PartialObjectMetadata

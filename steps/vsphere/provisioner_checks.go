@@ -150,7 +150,7 @@ func provisionerMay(ctx context.Context, e steps.Env) steps.Result {
 
 // rightsFix gives a provisioner its rights back: upstream's roles have its name.
 func rightsFix(ctx context.Context, e steps.Env, p *provisioner, account string) string {
-	if p.made() {
+	if by, err := p.made(ctx, e); err == nil && by != "" {
 		return again(e, "nfs")
 	}
 	role := p.Name + "-runner"

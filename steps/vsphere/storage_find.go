@@ -107,8 +107,10 @@ func (p provisioner) chart() string {
 	return cmp.Or(p.Labels["chart"], p.Labels["helm.sh/chart"])
 }
 
-// made reports whether its annotation says that carrick created it.
-func (p provisioner) made() bool { return steps.CreatedBy(p.Annotations) != "" }
+// made is the link that installed it; "": none did.
+func (p provisioner) made(ctx context.Context, e steps.Env) (string, error) {
+	return e.Installer(ctx, p.Namespace, p.release(), steps.CreatedBy(p.Annotations))
+}
 
 // at is where it stands.
 func (p provisioner) at() string { return p.Namespace + "/" + p.Name }
@@ -218,7 +220,7 @@ func (p provisioner) fact(c *storagev1.StorageClass) map[string]any {
 		// anybody may have made the Deployment.
 		"released": c.Annotations[helmNamespace] == p.Namespace,
 		"name":     p.Name, "namespace": p.Namespace, "release": p.release(), "chart": p.chart(), "provisioner": p.name, "image": p.image,
-		"server": p.server, "path": p.path, "class": c.Name, "made": steps.CreatedBy(p.Annotations),
+		"server": p.server, "path": p.path, "class": c.Name,
 	}
 }
 
@@ -231,7 +233,9 @@ func nfsThere(ctx context.Context, e steps.Env) (any, error) {
 	}
 	for _, p := range all {
 		if r := p.release(); p.Namespace == nfsSpace(e) && (r == "" || r == e.Answers.Text("nfs.release")) {
-			return p.fact(&storagev1.StorageClass{}), nil
+			out := p.fact(&storagev1.StorageClass{})
+			out["made"], err = p.made(ctx, e)
+			return out, err
 		}
 	}
 	return nil, steps.Absent("no NFS provisioner stands in namespace %s", nfsSpace(e))
