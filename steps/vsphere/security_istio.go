@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 
 	"carrick/cluster"
@@ -21,6 +22,13 @@ const (
 )
 
 const installCNI = "install istio-cni with Kubeflow's manifests (common/istio)"
+
+const (
+	istioSpace = "istio-system"
+	// istioHooks selects the webhooks that inject sidecars, of every revision and tag (istio/istio:
+	// manifests/charts/istio-control/istio-discovery/templates/mutatingwebhook.yaml, revision-tags-mwc.yaml).
+	istioHooks = "app=sidecar-injector"
+)
 
 // istioParts are what is there of Istio.
 type istioParts struct {
@@ -54,13 +62,7 @@ func istio(ctx context.Context, e steps.Env) (istioParts, error) {
 			}
 			return err
 		},
-		func() error {
-			all, err := check.List[appsv1.Deployment](ctx, e.Cluster, check.Deployments, "", cluster.Selector{Labels: "app=istiod"})
-			for _, d := range all {
-				out.pilots = append(out.pilots, d.Namespace+"/"+d.Name)
-			}
-			return err
-		},
+		func() (err error) { out.pilots, err = pilots(ctx, e); return err },
 		func() error {
 			spaces, err := profileSpaces(ctx, e)
 			for _, ns := range spaces {
@@ -77,16 +79,49 @@ func istio(ctx context.Context, e steps.Env) (istioParts, error) {
 	return out, err
 }
 
+// pilots are the Deployments of istiod that inject sidecars. A Deployment with its label elsewhere can be any tenant's.
+func pilots(ctx context.Context, e steps.Env) ([]string, error) {
+	var all []*appsv1.Deployment
+	var hooks []*admissionv1.MutatingWebhookConfiguration
+	err := check.Together(
+		func() (err error) {
+			labels := cluster.Selector{Labels: "app=istiod"}
+			all, err = check.List[appsv1.Deployment](ctx, e.Cluster, check.Deployments, "", labels)
+			return err
+		},
+		func() (err error) {
+			labels := cluster.Selector{Labels: istioHooks}
+			hooks, err = check.List[admissionv1.MutatingWebhookConfiguration](ctx, e.Cluster, webhooks, "", labels)
+			return err
+		},
+	)
+	spaces := []string{istioSpace}
+	for _, c := range hooks {
+		for _, w := range c.Webhooks {
+			if s := w.ClientConfig.Service; s != nil {
+				spaces = append(spaces, s.Namespace)
+			}
+		}
+	}
+	var out []string
+	for _, d := range all {
+		if slices.Contains(spaces, d.Namespace) {
+			out = append(out, d.Namespace+"/"+d.Name)
+		}
+	}
+	return out, err
+}
+
+// learnIstio goes by istiod alone: what namespaces ask for decides no level.
 func learnIstio(ctx context.Context, e steps.Env) (any, error) {
 	parts, err := istio(ctx, e)
 	if err != nil {
 		return nil, err
 	}
-	_, there := parts.there()
 	switch {
 	case parts.cni != nil:
 		return istioCNI, nil
-	case there:
+	case len(parts.pilots) > 0:
 		return istioInit, nil
 	}
 	return noIstio, nil
