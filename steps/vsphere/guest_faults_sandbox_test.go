@@ -32,7 +32,10 @@ var guestFaults = map[string]struct {
 		{Check: "rwx-gets-class", Found: "gets vsphere-policy in alice, and is to get nfs-client", Fix: "--step mutation", Mended: true},
 	}},
 	"profile-failed": {says: []stepstest.Finding{
-		{Check: "profiles-namespaces", Found: "namespace carol is of someone.else@example.com, and Profile carol of carol@example.com", Fix: "--subresource=status", Mended: true},
+		{
+			Check: "profiles-namespaces", Fix: "delete profile carol", Mended: true,
+			Found: "namespace carol is of someone.else@example.com, and Profile carol of carol@example.com",
+		},
 	}},
 	"restricted-namespace": {says: []stepstest.Finding{
 		{Check: "profile-levels", Found: "narrower are bob (restricted)", Fix: "label --overwrite namespace bob"},

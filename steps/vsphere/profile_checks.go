@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"carrick/cluster"
 	"carrick/steps"
@@ -93,15 +94,25 @@ func profileNamespace(ctx context.Context, e steps.Env, p userProfile) steps.Res
 	case err != nil:
 		return steps.Unseen(err)
 	}
-	owner, noted := ns.Annotations[ownerNote]
 	switch {
-	case !noted || owner != p.owner:
-		return steps.Failed(fmt.Sprintf("namespace %s is of %s, and Profile %s of %s: its controller leaves it alone", p.name, orNobody(owner), p.name, orNobody(p.owner)),
-			fmt.Sprintf("%s annotate --overwrite namespace %s %s=%s && %s    # where the namespace is meant for that user; else: %s delete profile %s", e.Kubectl(), p.name, ownerNote, steps.Quoted(p.owner), forget(e, p.name), e.Kubectl(), p.name))
+	case !p.owns(ns):
+		return notTheirs(e, p, ns)
 	case p.failed != "":
 		return steps.Failed(fmt.Sprintf("Profile %s says that it has failed: %s", p.name, p.failed), forget(e, p.name)+"    # its controller takes no failure back, and says so again where it still is one")
 	}
 	return steps.Passed("%s", p.name)
+}
+
+// notTheirs is for a profile whose namespace is another user's, or the cluster's. Deleting the profile deletes a
+// namespace that the profile controller created for it.
+func notTheirs(e steps.Env, p userProfile, ns *corev1.Namespace) steps.Result {
+	fix := fmt.Sprintf("%s describe namespace/%[2]s profile/%[2]s", e.Kubectl(), steps.Quoted(p.name))
+	created := slices.ContainsFunc(ns.OwnerReferences, func(o metav1.OwnerReference) bool { return o.UID == p.uid })
+	if !created {
+		fix += fmt.Sprintf("\n%s delete profile %s    # the namespace is not deleted", e.Kubectl(), steps.Quoted(p.name))
+	}
+	return steps.Failed(fmt.Sprintf("namespace %s is of %s, and Profile %s of %s: its controller leaves it alone",
+		p.name, orNobody(ns.Annotations[ownerNote]), p.name, orNobody(p.owner)), fix)
 }
 
 // forget takes what a controller has said of a Profile out of it. Making it anew

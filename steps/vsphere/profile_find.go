@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 
 	"carrick/cluster"
 	"carrick/steps"
@@ -19,6 +20,7 @@ import (
 // which is called as it is (kubeflow/dashboard: components/profile-controller).
 type userProfile struct {
 	name, owner string
+	uid         types.UID
 	made        time.Time
 	ends        bool
 	failed      string // what its controller says; "": nothing
@@ -38,7 +40,7 @@ func profiles(ctx context.Context, e steps.Env) ([]userProfile, error) {
 	var out []userProfile
 	for _, o := range all {
 		out = append(out, userProfile{
-			name: o.GetName(), owner: textAt(o.Object, "spec", "owner", "name"),
+			name: o.GetName(), owner: textAt(o.Object, "spec", "owner", "name"), uid: o.GetUID(),
 			made: o.GetCreationTimestamp().Time, ends: o.GetDeletionTimestamp() != nil, failed: failureOf(o), trial: mine(e, o.GetLabels()),
 		})
 	}
@@ -63,6 +65,12 @@ func failureOf(o *unstructured.Unstructured) string {
 	return ""
 }
 
+// owns reports whether a namespace is that of the profile's owner, as the profile controller and cluster/extension test
+// it: a profile can have the name of any namespace.
+func (p userProfile) owns(ns *corev1.Namespace) bool {
+	return p.name == ns.Name && p.owner != "" && ns.Annotations[ownerNote] == p.owner
+}
+
 // profileSpaces are the namespaces of profiles that are there and stay, in the
 // order of their names.
 func profileSpaces(ctx context.Context, e steps.Env) ([]*corev1.Namespace, error) {
@@ -82,7 +90,7 @@ func profileSpaces(ctx context.Context, e steps.Env) ([]*corev1.Namespace, error
 		return nil, err
 	}
 	return slices.DeleteFunc(all, func(ns *corev1.Namespace) bool {
-		return ns.DeletionTimestamp != nil || !slices.ContainsFunc(owners, func(p userProfile) bool { return p.name == ns.Name })
+		return ns.DeletionTimestamp != nil || !slices.ContainsFunc(owners, func(p userProfile) bool { return p.owns(ns) })
 	}), nil
 }
 
