@@ -57,13 +57,8 @@ func bothPods(context.Context, steps.Env) ([]any, error) {
 	return []any{map[string]any{"own": "a", "other": "b"}, map[string]any{"own": "b", "other": "a"}}, nil
 }
 
-// triedPods are the pods with which a claim was tried.
-func triedPods(ctx context.Context, e steps.Env) ([]*corev1.Pod, error) {
-	return check.List[corev1.Pod](ctx, e.Cluster, check.Pods, "", e.Marked("claim-pods"))
-}
-
 func adoptPods(ctx context.Context, e steps.Env) (any, string, error) {
-	pods, err := triedPods(ctx, e)
+	pods, err := e.Made(ctx, check.Pods, "claim-pods")
 	if err != nil || len(pods) == 0 {
 		return nil, "", err
 	}
@@ -71,11 +66,15 @@ func adoptPods(ctx context.Context, e steps.Env) (any, string, error) {
 }
 
 func adoptPodImage(ctx context.Context, e steps.Env) (any, string, error) {
-	pods, err := triedPods(ctx, e)
-	if err != nil || len(pods) == 0 || len(pods[0].Spec.Containers) == 0 {
+	pods, err := e.Made(ctx, check.Pods, "claim-pods")
+	if err != nil || len(pods) == 0 {
 		return nil, "", err
 	}
-	return pods[0].Spec.Containers[0].Image, "pod " + pods[0].Namespace + "/" + pods[0].Name, nil
+	pod, err := check.Get[corev1.Pod](ctx, e.Cluster, check.Pods, pods[0].Namespace, pods[0].Name)
+	if err != nil || len(pod.Spec.Containers) == 0 {
+		return nil, "", err
+	}
+	return pod.Spec.Containers[0].Image, "pod " + pod.Namespace + "/" + pod.Name, nil
 }
 
 // trialPods are left out of exports.

@@ -10,7 +10,6 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"carrick/cluster"
 	"carrick/steps"
@@ -272,23 +271,18 @@ func theClass(ctx context.Context, e steps.Env) (*storagev1.StorageClass, error)
 	return check.Get[storagev1.StorageClass](ctx, e.Cluster, check.StorageClasses, "", class(e))
 }
 
-// triedClaims are the claims with which this link has tried something before.
-func triedClaims(ctx context.Context, e steps.Env, action string) ([]*unstructured.Unstructured, error) {
-	return e.Cluster.List(ctx, claimKind, "", e.Marked(action))
-}
-
 // tryingActions are those that make claims.
 var tryingActions = []string{"claim", "native-try"}
 
 // adoptSpace is where something of this link was tried before.
 func adoptSpace(ctx context.Context, e steps.Env) (any, string, error) {
 	for _, action := range tryingActions {
-		claims, err := triedClaims(ctx, e, action)
+		claims, err := e.Made(ctx, claimKind, action)
 		if err != nil {
 			return nil, "", err
 		}
 		if len(claims) > 0 {
-			return claims[0].GetNamespace(), "claim " + claims[0].GetName(), nil
+			return claims[0].Namespace, "claim " + claims[0].Name, nil
 		}
 	}
 	return nil, "", nil
@@ -296,12 +290,12 @@ func adoptSpace(ctx context.Context, e steps.Env) (any, string, error) {
 
 // adoptTry: in a set-up of somebody else there is nothing to be tried where an NFS server makes volumes already.
 func adoptTry(ctx context.Context, e steps.Env) (any, string, error) {
-	claims, err := triedClaims(ctx, e, "native-try")
+	claims, err := e.Made(ctx, claimKind, "native-try")
 	if err != nil {
 		return nil, "", err
 	}
 	if len(claims) > 0 {
-		return true, "claim " + claims[0].GetName(), nil
+		return true, "claim " + claims[0].Name, nil
 	}
 	stands, err := e.Own.Value("nfs-stands")
 	if err != nil {
