@@ -298,7 +298,7 @@ func (e Env) Creator(ctx context.Context, o *unstructured.Unstructured) (string,
 }
 
 // Installer is the link that has a Helm release in its inventory; "": none has. What a release consists of has no
-// entries of its own. said is the link that an object of the release names, which is not believed without its inventory.
+// entries of its own. said is the link that an object of the release names, and is not believed without its inventory.
 func (e Env) Installer(ctx context.Context, namespace, release, said string) (string, error) {
 	of := entryOf(releaseKind, namespace, release)
 	for _, link := range []string{e.Link, said} {

@@ -125,12 +125,6 @@ func (a *app) session(msg tea.Msg) (cmd tea.Cmd, mine bool) {
 		cmd = a.live.probed(msg)
 	case changedMsg:
 		cmd = a.live.changed(msg)
-	case recheckMsg:
-		if !a.run.busy() { // it has all looked at when it ends
-			cmd = a.live.sweepQuiet()
-		}
-	case restedMsg:
-		cmd = a.live.recheck.rested()
 	case pulsedMsg:
 		cmd = a.live.pulsed(msg)
 	case fadedMsg:

@@ -38,11 +38,6 @@ func (a *app) farewell(w io.Writer) error {
 	link := a.live.session.Link()
 	stand := farewell.Stand{Guide: a.live.session.Guide(), Link: link, Board: a.live.board, Dir: a.dir}
 	lines := []string{stand.Title() + ": " + a.live.board.Count("").String()}
-	if r := a.run; r != nil && r.changed > 0 {
-		if n := a.live.behind(r.began.Add(r.took)); n > 0 {
-			lines = append(lines, "  "+farewell.Behind(n))
-		}
-	}
 	lines = append(lines, a.stepList(-1, 100)...)
 	list, more := stand.Wrongs()
 	for _, c := range list {

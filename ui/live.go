@@ -2,26 +2,21 @@ package ui
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	tea "github.com/charmbracelet/bubbletea"
 
-	"carrick/cluster"
 	"carrick/steps"
 )
 
-// live is the board and the life of its cells. A cell that is watched lives by
-// a chain of commands: Probe → probedMsg → Changed → changedMsg → Probe. The
-// others are looked at once and keep their age.
+// live is the board and the life of its cells. Each lives by a chain of
+// commands: Probe → probedMsg → Changed → changedMsg → Probe.
 type live struct {
 	ctx     context.Context
 	session *steps.Session
 	board   *steps.Board
 	looks   map[steps.Cell]*look
 	pulses  map[steps.Side]steps.Pulse
-	watched map[steps.Cell]bool
-	recheck recheck
 }
 
 // look is what is known of one cell, and where its chain stands.
@@ -29,7 +24,6 @@ type look struct {
 	turn    int  // number of the chain; messages of an earlier one end there
 	probing bool // a probe of this turn is under way
 	asked   bool // because the user said so
-	silent  bool // its side does not answer: it is waited for even off screen
 	began   time.Time
 	took    time.Duration
 	trace   steps.Trace
@@ -69,7 +63,7 @@ type fadedMsg struct {
 func newLive(ctx context.Context, s *steps.Session) *live {
 	l := &live{
 		ctx: ctx, session: s, board: steps.NewBoard(s.Guide()),
-		looks: map[steps.Cell]*look{}, pulses: map[steps.Side]steps.Pulse{}, watched: map[steps.Cell]bool{},
+		looks: map[steps.Cell]*look{}, pulses: map[steps.Side]steps.Pulse{},
 	}
 	for _, c := range s.Guide().Cells() {
 		l.looks[c] = &look{}
@@ -77,77 +71,16 @@ func newLive(ctx context.Context, s *steps.Session) *live {
 	return l
 }
 
-// start looks at everything once and begins the pulse of both sides.
+// start begins the chain of every cell and the pulse of both sides.
 func (l *live) start() tea.Cmd {
-	cmds := []tea.Cmd{l.sweep()}
+	var cmds []tea.Cmd
+	for _, c := range l.session.Guide().Cells() {
+		cmds = append(cmds, l.probe(c))
+	}
 	for _, side := range steps.Sides {
 		cmds = append(cmds, l.feel(side))
 	}
 	return tea.Batch(cmds...)
-}
-
-// sweep looks at every cell once that is not being looked at already.
-func (l *live) sweep() tea.Cmd {
-	var cmds []tea.Cmd
-	for _, c := range l.session.Guide().Cells() {
-		if !l.looks[c].probing {
-			cmds = append(cmds, l.anew(c))
-		}
-	}
-	return tea.Batch(cmds...)
-}
-
-// watchStep makes the cells of a step, and what they need, live.
-func (l *live) watchStep(step string) tea.Cmd { return l.watch(l.closure(step)) }
-
-// watchAll makes every cell live, for a screen that speaks of all of them.
-func (l *live) watchAll() tea.Cmd {
-	all := map[steps.Cell]bool{}
-	for c := range l.looks {
-		all[c] = true
-	}
-	return l.watch(all)
-}
-
-// watch makes cells live; the others go quiet. A chain that goes on is not
-// disturbed.
-func (l *live) watch(cells map[steps.Cell]bool) tea.Cmd {
-	old := l.watched
-	l.watched = cells
-	for c := range old {
-		if !l.watched[c] && !l.looks[c].silent {
-			l.end(c)
-		}
-	}
-	var cmds []tea.Cmd
-	for _, c := range l.session.Guide().Cells() {
-		if k := l.looks[c]; l.watched[c] && !k.probing && k.stop == nil {
-			cmds = append(cmds, l.probe(c))
-		}
-	}
-	return tea.Batch(cmds...)
-}
-
-// closure are the cells of a step and all that their verdicts lean on.
-func (l *live) closure(step string) map[steps.Cell]bool {
-	out := map[steps.Cell]bool{}
-	guide := l.session.Guide()
-	var add func(steps.Cell)
-	add = func(c steps.Cell) {
-		if out[c] {
-			return
-		}
-		out[c] = true
-		for _, need := range guide.Needs(c) {
-			add(need)
-		}
-	}
-	for _, c := range guide.Cells() {
-		if c.Step == step {
-			add(c)
-		}
-	}
-	return out
 }
 
 // end ends the chain of a cell.
@@ -194,31 +127,22 @@ func (l *live) probe(c steps.Cell) tea.Cmd {
 }
 
 // probed puts a result on the board, unless a later look is there already, and
-// goes on with the chain if the cell is watched.
+// goes on with the chain.
 func (l *live) probed(m probedMsg) tea.Cmd {
 	k := l.looks[m.cell]
 	if k == nil || l.ctx.Err() != nil || m.began.Before(k.began) {
 		return nil
 	}
-	first, was := k.began.IsZero(), l.board.Verdict(m.cell).Status
 	l.board.Put(m.cell, m.result)
 	k.began, k.took, k.trace = m.began, m.took, m.trace
-	var others tea.Cmd
-	if !first && l.watched[m.cell] && l.board.Verdict(m.cell).Status != was {
-		others = l.recheck.soon()
-	}
 	if m.turn != k.turn {
-		return others
+		return nil
 	}
 	k.probing, k.asked = false, false
-	k.silent = errors.As(m.result.Err, new(*cluster.StaleError))
-	if !l.watched[m.cell] && !k.silent {
-		return others
-	}
 	ctx, stop := context.WithCancel(l.ctx)
 	k.stop = stop
 	session := l.session
-	return tea.Batch(others, func() tea.Msg { return changedMsg{m.cell, m.turn, session.Changed(ctx, m.trace)} })
+	return func() tea.Msg { return changedMsg{m.cell, m.turn, session.Changed(ctx, m.trace)} }
 }
 
 func (l *live) changed(m changedMsg) tea.Cmd {
@@ -253,28 +177,4 @@ func (l *live) faded(m fadedMsg) tea.Cmd {
 		return nil
 	}
 	return l.feel(m.side)
-}
-
-// behind counts the cells whose last look is older than a change: those that are
-// watched find out by themselves, the others are looked at again after it.
-func (l *live) behind(change time.Time) int {
-	n := 0
-	for _, c := range l.session.Guide().Cells() {
-		if k := l.looks[c]; !l.watched[c] && (k.probing || k.began.Before(change)) {
-			n++
-		}
-	}
-	return n
-}
-
-// sweepQuiet looks once more at every cell that is not watched: those that are
-// find out by themselves.
-func (l *live) sweepQuiet() tea.Cmd {
-	var cmds []tea.Cmd
-	for _, c := range l.session.Guide().Cells() {
-		if k := l.looks[c]; !l.watched[c] && !k.probing && k.stop == nil {
-			cmds = append(cmds, l.anew(c))
-		}
-	}
-	return tea.Batch(cmds...)
 }

@@ -190,7 +190,7 @@ func (r *run) ended(a *app, m ranMsg) tea.Cmd {
 		a.log.note(a.now(), r.deed.done+": "+plural(r.changed, "change"))
 	}
 	a.notice = ""
-	cmds := []tea.Cmd{a.live.sweepQuiet()}
+	var cmds []tea.Cmd
 	switch p := a.page.(type) {
 	case *stepPage:
 		cmds = append(cmds, p.afterRun())

@@ -90,13 +90,12 @@ func (p *stepPage) about() string {
 	return p.step().Title + ": " + oneLine(p.step().Why)
 }
 
-// begin makes the step live and finds out its answers and what applying it
-// would change.
+// begin finds out the step's answers and what applying it would change.
 func (p *stepPage) begin() tea.Cmd {
 	p.filter.Reset()
 	p.filter.Blur()
 	p.asked, p.place().wanted = nothing, false
-	return tea.Batch(p.a.live.watchStep(p.step().Name), p.learnAnswers(), p.forecast(), p.boardMoved())
+	return tea.Batch(p.learnAnswers(), p.forecast(), p.boardMoved())
 }
 
 // enter goes to another step; past the last one is the summary.

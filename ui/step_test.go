@@ -269,44 +269,6 @@ func TestWaitingCountsAndOthersRest(t *testing.T) {
 	})
 }
 
-func TestOtherStepsAreNotLive(t *testing.T) {
-	m := &tunnel{}
-	onStage(t, m.options(t), 80, 24, func(p *play) {
-		p.press("1")
-		m.set(true)
-		p.after(5 * time.Second)
-		if got := p.verdict("pair", steps.Remote); got != steps.Fail {
-			t.Fatalf("a step that is not on screen was looked at: %v", got)
-		}
-		p.press("3") // it needs what step 2 says
-		if got := p.verdict("pair", steps.Remote); got != steps.Pass {
-			t.Fatalf("what the step on screen needs was not looked at: %v", got)
-		}
-	})
-}
-
-// Where a verdict changes that is on screen, the others are looked at once more, though
-// not all the time.
-func TestAChangeHasTheOtherStepsLookedAt(t *testing.T) {
-	m := &tunnel{keys: true}
-	onStage(t, m.options(t), 80, 24, func(p *play) {
-		becomes := func(lost bool, after time.Duration, want steps.Status) {
-			t.Helper()
-			m.set(!lost)
-			m.lose(lost)
-			p.press("r")
-			p.after(after)
-			if got := p.verdict("pair", steps.Remote); got != want {
-				t.Errorf("step 2 says %v, not %v", got, want)
-			}
-		}
-		p.press("1", "g")
-		becomes(true, 2*time.Second, steps.Fail)
-		becomes(false, 2*time.Second, steps.Fail)
-		becomes(false, 14*time.Second, steps.Pass)
-	})
-}
-
 func TestNothingFromOutsideDrivesTheTerminal(t *testing.T) {
 	m := &tunnel{shown: "\x1b]0;owned\x07\x1b[31mred\u202e"}
 	o := m.options(t)

@@ -48,7 +48,7 @@ func (p *stepPage) stepColumn(w, h int) []string {
 	return out[from:to]
 }
 
-// stepNote says what is wrong with a step, or how old its verdicts are.
+// stepNote says what is wrong with a step, or how fresh its verdicts are.
 func (p *stepPage) stepNote(i int, state steps.Status) string {
 	name := p.guide().Steps[i].Name
 	n := p.a.live.board.Count(name)
@@ -61,8 +61,6 @@ func (p *stepPage) stepNote(i int, state steps.Status) string {
 		return "looking"
 	case state == steps.Waiting:
 		return fmt.Sprintf("%d waiting", n.Of(steps.Waiting))
-	case i == p.at:
-		return "live"
 	}
-	return p.ago(p.a.live.seen(name))
+	return p.a.live.follows(name)
 }

@@ -48,7 +48,7 @@ func (s *summary) about() string { return "What stands, what is left, and how to
 func (s *summary) begin() tea.Cmd {
 	s.scroll = s.a.pager("", s.lines)
 	s.next = s.a.commands(false)
-	return tea.Batch(s.take(), s.a.live.watchAll())
+	return s.take()
 }
 
 // take finds out what this link made.

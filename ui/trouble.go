@@ -39,9 +39,6 @@ func (a *app) troublePanel() screen {
 	return &trouble{a: a, page: page, filter: page.newFilter()}
 }
 
-// begin makes everything live: what is wrong anywhere is listed here.
-func (t *trouble) begin() tea.Cmd { return t.a.live.watchAll() }
-
 func (t *trouble) typing() bool        { return t.filter.Focused() }
 func (t *trouble) pace() time.Duration { return 0 }
 
@@ -97,9 +94,6 @@ func (t *trouble) update(msg tea.Msg) tea.Cmd {
 		t.filter.Reset()
 	case key.Matches(k, keys.Esc.Binding), key.Matches(k, keys.Trouble.Binding):
 		t.a.lift()
-		if t.a.page == screen(t.page) {
-			return t.a.live.watchStep(t.page.step().Name)
-		}
 	case key.Matches(k, keys.Filter.Binding):
 		return t.filter.Focus()
 	case key.Matches(k, keys.All.Binding):
