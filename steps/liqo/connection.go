@@ -5,9 +5,14 @@ import (
 	"fmt"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"carrick/cluster"
 	"carrick/steps"
+	"carrick/steps/check"
 )
 
 // freshWithin is how old the last ping that is written down may be: it is
@@ -25,15 +30,48 @@ func tunnelUp(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Unseen(err)
 	}
 	for _, c := range found {
-		if c.GetName() == madeOf(g) {
-			return connectionSays(e, g, c, clusterNow(ctx, e))
+		if c.GetName() != madeOf(g) {
+			continue
 		}
+		r := connectionSays(e, g, c, clusterNow(ctx, e))
+		if r.Status == steps.Fail || r.Status == steps.Waiting {
+			if old, is := keysOfBefore(ctx, e, g); is {
+				return old
+			}
+		}
+		return r
 	}
 	why := "the gateway makes one when it has a PublicKey of the peer with the right labels"
 	if connects(e) {
 		why += ", and the name that it connects to resolves"
 	}
 	return steps.Waits(g.GetCreationTimestamp().Time, "there is no Connection %s/%s: %s", g.GetNamespace(), madeOf(g), why).Or(gatewayLog(e, g))
+}
+
+// keysOfBefore finds a pod of a gateway that started before the Secret of its keys was created. A gateway reads its private
+// key when it starts, and then no more (liqotech/liqo @ 557c199c: pkg/gateway/tunnel/wireguard/keys.go, device.go).
+func keysOfBefore(ctx context.Context, e steps.Env, g *unstructured.Unstructured) (r steps.Result, is bool) {
+	keys, err := pair(ctx, e)
+	if err != nil {
+		return r, false // the rows of the keys say so
+	}
+	d, err := check.Get[appsv1.Deployment](ctx, e.Cluster, check.Deployments, g.GetNamespace(), madeOf(g))
+	if err != nil {
+		return r, false
+	}
+	labels := cluster.Selector{Labels: metav1.FormatLabelSelector(d.Spec.Selector)}
+	pods, err := check.List[corev1.Pod](ctx, e.Cluster, check.Pods, d.Namespace, labels)
+	if err != nil {
+		return steps.Unseen(err), true
+	}
+	for _, p := range pods {
+		if p.DeletionTimestamp == nil && p.Status.StartTime != nil && p.Status.StartTime.Time.Before(keys.Created) {
+			return steps.Failed(fmt.Sprintf("pod %s/%s has used an earlier private key since %s: Secret %s was created at %s", p.Namespace, p.Name,
+				p.Status.StartTime.Local().Format(time.DateTime), keys.Name, keys.Created.Local().Format(time.DateTime)),
+				inTenant(e)+"rollout restart deployment/"+steps.Quoted(d.Name)), true
+		}
+	}
+	return r, false
 }
 
 func gatewayLog(e steps.Env, g *unstructured.Unstructured) string {
