@@ -40,7 +40,7 @@ func (m Mint) Plan(ctx context.Context, env Env) (Change, error) {
 	}
 	switch {
 	case len(missing) > 0:
-		p.Note = fmt.Sprintf("%s: made on this machine, and kept nowhere but there", strings.Join(missing, ", "))
+		p.Note = fmt.Sprintf("%s: generated on this machine, and stored in this Secret alone", strings.Join(missing, ", "))
 	case others:
 		p.Note = "is there, and no link of carrick made it: whoever did knows what is in it. It is taken as it stands"
 	case p.Verb == Leave:

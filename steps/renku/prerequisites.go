@@ -41,7 +41,7 @@ func prerequisites() steps.Step {
 				}},
 			},
 			{
-				Name: "priority-classes", Title: "Make a priority class a pool", On: steps.Remote,
+				Name: "priority-classes", Title: "Create one PriorityClass per pool", On: steps.Remote,
 				Doer: steps.Manifest{File: "priority-class.yaml", Each: quotaIDs},
 			},
 		},
