@@ -84,7 +84,7 @@ func hookEnvPrivate(ctx context.Context, e steps.Env) steps.Result {
 	case err != nil:
 		return steps.Unseen(err)
 	case why != "":
-		return steps.Failed(why, makePrivate(hookEnv))
+		return steps.Failed(why, makePrivate(e, hookEnv))
 	}
 	return steps.Passed("mode 0600")
 }

@@ -85,7 +85,7 @@ func preHookSafe(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Unseen(err)
 	}
 	info, err := e.Host.Stat(ctx, at)
-	fix := onWebNode("chown root:root " + steps.Quoted(at) + " && chmod 0700 " + steps.Quoted(at))
+	fix := changing(e, at, "chown root:root %s && chmod 0700 %s    # read it first: root runs what is in it")
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return steps.Failed("there is no "+quoted(at)+", which the portal runs", "")
@@ -95,10 +95,12 @@ func preHookSafe(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Failed(quoted(at)+" is not a file", "")
 	case info.Mode.Perm()&0o100 == 0:
 		return steps.Failed(fmt.Sprintf("%s has mode %04o: it can't be run", quoted(at), info.Mode.Perm()), fix)
-	case info.Mode.Perm()&0o022 != 0:
-		return steps.Failed(fmt.Sprintf("%s has mode %04o: others than root may change what root runs", quoted(at), info.Mode.Perm()), fix)
-	case !e.Host.IsFolder() && info.UID > 0:
-		return steps.Failed(fmt.Sprintf("%s belongs to user %d, who may change what root runs", quoted(at), info.UID), fix)
+	}
+	switch problem, err := rootsProgram(ctx, e, at); {
+	case err != nil:
+		return steps.Unseen(err)
+	case problem != "":
+		return steps.Failed(problem, fix)
 	}
 	return steps.Passed("%s, mode %04o", at, info.Mode.Perm())
 }

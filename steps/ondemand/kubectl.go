@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"go.yaml.in/yaml/v3"
 
@@ -94,6 +95,16 @@ func inFolder(err error, command string) (steps.Result, bool) {
 
 // onWebNode begins a fix that is run there.
 func onWebNode(command string) string { return "run on the web node: " + command }
+
+// changing is a command on the web node, with %s for the path, that changes the owner or the mode of a file. Where users
+// can put another file or a symlink at the path, it would change one of their choice: then carrick prints how to see who.
+func changing(e steps.Env, path, command string) string {
+	leads, err := e.Host.RootsAlone(path)
+	if err != nil {
+		return onWebNode("namei -l " + steps.Quoted(path) + "    # users can replace the file: see who can write on the way to it, then move it")
+	}
+	return onWebNode(strings.ReplaceAll(command, "%s", steps.Quoted(leads)))
+}
 
 // download is how kubectl is got in a version, and proved to be what was released.
 func download(version, path string) string {

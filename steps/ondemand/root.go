@@ -172,14 +172,14 @@ func onlyRoots(ctx context.Context, e steps.Env, path string) steps.Result {
 	case err != nil:
 		return steps.Unseen(err)
 	case problem != "":
-		return steps.Failed(problem, makePrivate(path))
+		return steps.Failed(problem, makePrivate(e, path))
 	}
 	return steps.Passed("%s", path)
 }
 
 // makePrivate is what mends that.
-func makePrivate(path string) string {
-	return "run on the web node: chown root:root " + steps.Quoted(path) + " && chmod 0600 " + steps.Quoted(path)
+func makePrivate(e steps.Env, path string) string {
+	return changing(e, path, "chown root:root %s && chmod 0600 %s")
 }
 
 // executable says what keeps users of the web node from running a program, or
@@ -207,18 +207,24 @@ func executable(ctx context.Context, e steps.Env, path string) (string, error) {
 
 // passable says which folder keeps users from getting to a file, or lets others than root replace it; "": none does.
 func passable(ctx context.Context, e steps.Env, path string) (string, error) {
-	real, err := e.Host.RootsAlone(path)
-	if foreign := (*cluster.FolderError)(nil); errors.As(err, &foreign) {
-		return fmt.Sprintf("users other than root can replace %s through %s", path, cluster.Clean(foreign.Path)), nil
+	real, problem, err := replaceable(e, path)
+	if err != nil || problem != "" {
+		return problem, err
 	}
-	if err != nil {
-		return "", err
-	}
-	problem, err := closed(ctx, e, path)
+	problem, err = closed(ctx, e, path)
 	if err == nil && problem == "" && real != path {
 		problem, err = closed(ctx, e, real)
 	}
 	return problem, err
+}
+
+// replaceable says who else than root can put another file at a path; "": nobody. real is the path without symlinks.
+func replaceable(e steps.Env, path string) (real, problem string, err error) {
+	real, err = e.Host.RootsAlone(path)
+	if foreign := (*cluster.FolderError)(nil); errors.As(err, &foreign) {
+		return "", fmt.Sprintf("users other than root can replace %s through %s", path, cluster.Clean(foreign.Path)), nil
+	}
+	return real, "", err
 }
 
 // closed says which folder on a path keeps users from getting to the file; "": none does.

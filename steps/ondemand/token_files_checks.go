@@ -186,7 +186,7 @@ func renewalThere(ctx context.Context, e steps.Env) steps.Result {
 		if problem, err := rootsProgram(ctx, e, at); err != nil {
 			return steps.Unseen(err)
 		} else if problem != "" {
-			return steps.Failed(problem, onWebNode("chown root:root "+at+" && chmod go-w "+at))
+			return steps.Failed(problem, changing(e, at, "chown root:root %s && chmod go-w %s"))
 		}
 	}
 	return steps.Passed("%s, run %s by %s", renewScript, r.often(), order[len(order)-1])
@@ -203,7 +203,8 @@ func rootsProgram(ctx context.Context, e steps.Env, at string) (string, error) {
 	case !e.Host.IsFolder() && info.UID > 0:
 		return fmt.Sprintf("%s belongs to user %d, who may change what root runs", at, info.UID), nil
 	}
-	return "", nil
+	_, problem, err := replaceable(e, at)
+	return problem, err
 }
 
 func renewalOn(ctx context.Context, e steps.Env) steps.Result {
