@@ -6,6 +6,7 @@ import (
 	"sort"
 	"strconv"
 	"strings"
+	"unicode"
 
 	"carrick/cluster"
 )
@@ -105,7 +106,7 @@ func (q *Question) Parse(typed string) (any, error) {
 		return q.one(typed)
 	}
 	var out []string
-	for _, part := range strings.FieldsFunc(typed, func(r rune) bool { return r == ',' || r == ' ' || r == '\n' || r == '\t' }) {
+	for _, part := range strings.FieldsFunc(typed, func(r rune) bool { return r == ',' || unicode.IsSpace(r) }) {
 		v, err := q.one(part)
 		if err != nil {
 			return nil, err
@@ -168,6 +169,9 @@ var errNoText = errors.New("a text that is YAML itself belongs here: write | aft
 // one validates a single value by kind and by the question's own rule.
 func (q *Question) one(typed string) (any, error) {
 	v, err := q.Kind.parse(typed, q.Of)
+	if err == nil && q.Kind != Text && q.Kind != YAML {
+		err = checkShown(typed)
+	}
 	if err == nil && q.Check != nil {
 		if q.Kind == YAML {
 			typed = fmt.Sprint(v) // lines are counted in the form that is kept
@@ -175,6 +179,14 @@ func (q *Question) one(typed string) (any, error) {
 		err = q.Check(typed)
 	}
 	return v, err
+}
+
+// checkShown refuses characters that cannot be shown within a line: controls, invisible ones, bytes that are not UTF-8.
+func checkShown(s string) error {
+	if cluster.CleanName(s) != s {
+		return fmt.Errorf("%q has characters that cannot be shown", s)
+	}
+	return nil
 }
 
 // Show is an answer as text for a form field; secrets are hidden.
