@@ -136,7 +136,8 @@ func FuzzWebAnswers(f *testing.F) {
 			if web, ok := err.(*WebError); ok && hostile.Unfit(web.Error()) != "" {
 				t.Errorf("the error itself: %s", hostile.Unfit(web.Error()))
 			}
-			if secret && len(body) > 40 && !json.Valid([]byte(body)) && strings.Contains(err.Error(), body) {
+			shown := strings.ReplaceAll(err.Error(), Clean(location), "") // where it leads to is no body
+			if secret && len(body) > 40 && !json.Valid([]byte(body)) && strings.Contains(shown, body) {
 				t.Errorf("a body that may hold a token is shown: %v", err)
 			}
 		}
