@@ -1,6 +1,7 @@
 package steps
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -14,6 +15,9 @@ import (
 // nil takes the key away. Whoever sets a key reads the text again: one that is
 // written in a way that is not a key a line comes out as something else.
 func SetYAML(text, key string, value any) (string, error) {
+	if err := PlainLines(text); err != nil {
+		return "", err
+	}
 	var doc yaml.Node
 	if err := yaml.Unmarshal([]byte(text), &doc); err != nil {
 		return "", err
@@ -33,6 +37,15 @@ func SetYAML(text, key string, value any) (string, error) {
 		put[0] += " " + v.LineComment
 	}
 	return strings.Join(slices.Replace(lines, k.Line-1, end, put...), "\n"), nil
+}
+
+// PlainLines refuses a text whose lines YAML counts otherwise than carrick, which edits by line: it takes a carriage return
+// alone, NEL, LS and PS for ends of lines (YAML 1.1, section 5.4).
+func PlainLines(text string) error {
+	if strings.ContainsAny(strings.ReplaceAll(text, "\r\n", "\n"), "\r\u0085\u2028\u2029") {
+		return errors.New("it has ends of lines other than LF and CRLF: edit it manually")
+	}
+	return nil
 }
 
 // lastEntry is the entry of a key in the mapping that a document is: of two, the

@@ -132,6 +132,9 @@ func (c pluginConfig) set(key string) (string, error) {
 	case n.Kind != yaml.ScalarNode:
 		return "", fmt.Errorf("line %d: %s is no single value", n.Line, key)
 	}
+	if err := steps.PlainLines(c.text); err != nil {
+		return "", err
+	}
 	lines := strings.Split(c.text, "\n")
 	at := strings.Index(lines[n.Line-1], key)
 	colon := -1

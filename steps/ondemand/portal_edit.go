@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"carrick/steps"
 )
 
 // portalSetting is one setting of ood_portal.yml that carrick writes: under a key,
@@ -34,6 +36,9 @@ func withPortalSettings(text string, settings []portalSetting) (string, error) {
 	for _, s := range settings {
 		if portalSays(was, s) {
 			continue
+		}
+		if err := steps.PlainLines(text); err != nil {
+			return "", err
 		}
 		e := portalEdit{lines: strings.Split(text, "\n")}
 		root, err := portalRoot(text)
