@@ -3,7 +3,6 @@ package ui
 import (
 	"fmt"
 	"strings"
-	"time"
 
 	"carrick/steps"
 )
@@ -270,13 +269,4 @@ func (p *stepPage) applyText(n int) string {
 		return "apply " + plural(n, "change")
 	}
 	return "apply"
-}
-
-// ago is how long ago something was, roughly.
-func (p *stepPage) ago(at time.Time) string {
-	d := p.a.now().Sub(at)
-	if d < time.Minute {
-		return "just now"
-	}
-	return span(d) + " ago"
 }
