@@ -1,0 +1,316 @@
+package renku
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/rand"
+
+	"carrick/cluster"
+	"carrick/steps"
+	"carrick/steps/check"
+)
+
+// accountChecks ask the API server, with the new kubeconfig and without keeping anything, whether it can act as another
+// ServiceAccount.
+func accountChecks() []steps.Check {
+	const risks = "https://kubernetes.io/docs/concepts/security/rbac-good-practices/#privilege-escalation-risks"
+	return []steps.Check{
+		{
+			Name: "token-secrets-denied", Title: "the new kubeconfig can't create tokens of other accounts",
+			On: steps.Remote, From: withItself,
+			Needs: []string{"credential-accepted"}, Mend: "account-policies",
+			Why: "whoever has it could create a Secret of type kubernetes.io/service-account-token " +
+				"for any account of the namespace, and act as that",
+			See: []string{risks},
+			Run: func(ctx context.Context, e steps.Env) steps.Result {
+				return limited(ctx, e, tokenTrial(e), "a token Secret of any ServiceAccount", "no token Secrets")
+			},
+		},
+		{
+			Name: "session-account-fixed", Title: "the new kubeconfig can't run sessions as other accounts",
+			On: steps.Remote, From: withItself,
+			Needs: []string{"credential-accepted"}, Mend: "account-policies",
+			Why: "a session's pod holds the token of its ServiceAccount: run as the operator's, it acts as that",
+			See: []string{
+				"SwissDataScienceCenter/amalthea: config/crd/bases/amalthea.dev_amaltheasessions.yaml (spec.serviceAccountName)", risks,
+			},
+			Run: func(ctx context.Context, e steps.Env) steps.Result {
+				return limited(ctx, e, sessionTrial(e),
+					"sessions that run as any ServiceAccount", "no sessions that run as another ServiceAccount")
+			},
+		},
+		{
+			Name: "data-connectors-denied", Title: "the new kubeconfig can't run sessions with data connectors",
+			On: steps.Remote, From: withItself,
+			When:  func(e steps.Env) bool { return !mountsConnectors(e) },
+			Needs: []string{"credential-accepted"}, Mend: "account-policies",
+			Why: "csi-rclone runs privileged, and the kubeconfig can write its configuration: " +
+				"a session could mount the volumes of other pods",
+			See: []string{
+				"SwissDataScienceCenter/csi-rclone: pkg/rclone/nodeserver.go (extractConfigData)",
+				"SwissDataScienceCenter/amalthea: api/v1alpha1/amaltheasession_types.go (DataSource)",
+			},
+			Run: func(ctx context.Context, e steps.Env) steps.Result {
+				return limited(ctx, e, connectorTrial(e), "sessions with data connectors", "no sessions with data connectors")
+			},
+		},
+		{
+			Name: "accounts-within", Title: "no account that it can act as has other permissions",
+			On: steps.Remote, Needs: []string{"credential-accepted"},
+			Why: "what an account that it can act as is allowed to do, it is allowed to do. Sessions act as theirs in any case",
+			See: []string{
+				risks, "SwissDataScienceCenter/renku-data-services: components/renku_data_services/crc/api.spec.yaml (service_account_name)",
+			},
+			Run: accountsWithin,
+		},
+	}
+}
+
+// A policy takes effect some seconds after it was written.
+const (
+	trialAge    = 3 * time.Second
+	trialSteady = 15 * time.Second
+)
+
+// inTheWay means that the API server refuses the trial for a reason that says nothing of accounts, such as a quota.
+type inTheWay struct{ why string }
+
+func (e *inTheWay) Error() string {
+	return "it can't be told: the API server refuses the trial for another reason: " + e.why
+}
+
+// trial is a pair of objects that differ in what must be denied, and the right to create such.
+type trial struct {
+	harmless, harmful *unstructured.Unstructured
+	create            cluster.Right
+}
+
+func tokenTrial(e steps.Env) trial {
+	secret := func(kind string) *unstructured.Unstructured {
+		o := trialObject("v1", "Secret", sessionsNamespace(e))
+		o.Object["type"] = kind
+		o.SetAnnotations(map[string]string{"kubernetes.io/service-account.name": "default"})
+		return o
+	}
+	return trial{
+		secret("Opaque"), secret("kubernetes.io/service-account-token"),
+		cluster.Right{Verb: "create", Resource: "secrets", Namespace: sessionsNamespace(e)},
+	}
+}
+
+func sessionTrial(e steps.Env) trial {
+	return sessions(e, func(spec map[string]any) { spec["serviceAccountName"] = "carrick-preview" })
+}
+
+func connectorTrial(e steps.Env) trial {
+	return sessions(e, func(spec map[string]any) {
+		spec["dataSources"] = []any{map[string]any{"type": "rclone", "mountPath": "data"}}
+	})
+}
+
+// sessions is a trial of a session as Renku creates it, and of the same session after harm.
+func sessions(e steps.Env, harm func(spec map[string]any)) trial {
+	session := func() (o *unstructured.Unstructured, spec map[string]any) {
+		o = trialObject(sessionsKind.GroupVersion().String(), "AmaltheaSession", sessionsNamespace(e))
+		spec = map[string]any{"hibernated": true, "session": map[string]any{"image": testImage}}
+		if account := e.Answers.Text("sessions.service-account"); account != "" {
+			spec["serviceAccountName"] = account
+		}
+		o.Object["spec"] = spec
+		return o, spec
+	}
+	harmless, _ := session()
+	harmful, spec := session()
+	harm(spec)
+	return trial{
+		harmless, harmful,
+		cluster.Right{
+			Verb: "create", Group: sessionsKind.Group, Resource: sessionsKind.Resource, Namespace: sessionsNamespace(e),
+		},
+	}
+}
+
+// trialName is another one in each run: who has the credential could create an object of that name, which is no trial
+// then.
+var trialName = "carrick-preview-" + rand.String(8)
+
+func trialObject(version, kind, namespace string) *unstructured.Unstructured {
+	o := &unstructured.Unstructured{Object: map[string]any{"apiVersion": version, "kind": kind}}
+	o.SetNamespace(namespace)
+	o.SetName(trialName)
+	o.SetLabels(map[string]string{"app.kubernetes.io/name": "carrick"})
+	return o
+}
+
+// denied reports whether the API server refuses Renku's kubeconfig the harmful object and takes the harmless one, and
+// why. The error is a *inTheWay where it refuses both.
+func (t trial) denied(ctx context.Context, e steps.Env) (why string, is bool, err error) {
+	as, err := withKubeconfig(e)
+	if err != nil {
+		return "", false, err
+	}
+	try := func(o *unstructured.Unstructured) error {
+		_, err := as.Preview(ctx, o, cluster.PreviewOptions{Age: trialAge, Steady: trialSteady})
+		return err
+	}
+	var harmless, harmful error
+	if err := check.Together(
+		func() error { harmless = try(t.harmless); return nil },
+		func() error { harmful = try(t.harmful); return nil },
+	); err != nil {
+		return "", false, err
+	}
+	if why, refused := check.Refusal(harmless); refused {
+		return "", false, &inTheWay{why}
+	}
+	if apierrors.IsForbidden(harmless) { // by RBAC: it may lack patch alone, which a dry run of an apply takes, too
+		may, err := as.Can(ctx, t.create)
+		if err == nil && !may[0].Allowed {
+			return "it has no permission to create any", true, nil
+		}
+	}
+	if harmless != nil {
+		return "", false, harmless
+	}
+	if why, refused := check.Refusal(harmful); refused {
+		if !byPolicy(why) {
+			return "", false, &inTheWay{why}
+		}
+		return why, true, nil
+	}
+	for _, field := range []string{"serviceAccountName", "dataSources"} {
+		if apierrors.IsBadRequest(harmful) && strings.Contains(harmful.Error(), `unknown field "spec.`+field+`"`) {
+			return "the definition of a session has no " + field, true, nil
+		}
+	}
+	return "", false, harmful
+}
+
+// byPolicy reports whether that is the refusal of an admission policy or a webhook. A quota refuses whatever comes too late,
+// and the credential can change it.
+func byPolicy(why string) bool {
+	return strings.HasPrefix(why, "ValidatingAdmissionPolicy '") || strings.HasPrefix(why, "admission webhook ")
+}
+
+func limited(ctx context.Context, e steps.Env, t trial, all, none string) steps.Result {
+	why, is, err := t.denied(ctx, e)
+	switch way := (*inTheWay)(nil); {
+	case errors.As(err, &way):
+		return steps.Result{Status: steps.Unknown, Found: way.Error(), Err: err}
+	case errors.Is(err, cluster.ErrNotServed):
+		return steps.Skipped("the cluster does not serve %s yet", strings.ToLower(t.harmful.GetKind())+"s")
+	case err != nil:
+		return steps.Unseen(err)
+	case !is && inForceSoon(ctx, e):
+		return steps.Waits(time.Time{}, "it can create %s: the admission policies take effect some seconds after they were written",
+			all).Or(again(e, "identity"))
+	case !is:
+		return steps.Warned("it can create "+all, policiesFix(e))
+	}
+	return steps.Passed("it can create %s: %s", none, why)
+}
+
+// soon is how long the API servers of a cluster may take to go by a new policy.
+const soon = 30 * time.Second
+
+// inForceSoon reports whether the link's policies are so new that API servers may not go by them yet.
+func inForceSoon(ctx context.Context, e steps.Env) bool {
+	if !limitsAccounts(e) {
+		return false
+	}
+	for _, of := range []string{"tokens", "sessions", "workloads"} {
+		for _, kind := range []schema.GroupVersionResource{check.ValidatingPolicies, check.ValidatingBindings} {
+			p, err := e.Cluster.Get(ctx, kind, "", policyName(e)+"-"+of)
+			if err == nil && time.Since(p.GetCreationTimestamp().Time) < soon {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// policiesFix is how to get policies that work.
+func policiesFix(e steps.Env) string {
+	if limitsAccounts(e) {
+		return again(e, "identity")
+	}
+	if served, err := e.Own.Value("serves-policies"); err == nil && served == true {
+		return "answer identity.policies with true, then " + again(e, "identity")
+	}
+	return "upgrade the cluster to Kubernetes 1.30, which serves ValidatingAdmissionPolicies; then " + again(e, "identity")
+}
+
+func accountsWithin(ctx context.Context, e steps.Env) steps.Result {
+	ns := sessionsNamespace(e)
+	every := false
+	for _, t := range []trial{tokenTrial(e), sessionTrial(e)} {
+		_, is, err := t.denied(ctx, e)
+		switch {
+		case errors.Is(err, cluster.ErrNotServed): // nobody can create one
+			continue
+		case err != nil && !errors.As(err, new(*inTheWay)):
+			return steps.Unseen(err)
+		}
+		every = every || !is
+	}
+	var grants []check.Grant
+	var old map[string]string
+	if err := check.Together(
+		func() (err error) {
+			grants, err = check.Grants(ctx, e.Cluster, ns)
+			return err
+		},
+		func() (err error) {
+			old, err = oldTokens(ctx, e)
+			return err
+		},
+	); err != nil {
+		return steps.Unseen(err)
+	}
+	grants = slices.DeleteFunc(grants, func(g check.Grant) bool {
+		return g.Account == identityName(e) || // its permissions are checked one by one
+			!every && g.Account != "" && old[g.Account] == "" && !slices.Contains(sessionAccounts(e), g.Account)
+	})
+	if len(grants) == 0 {
+		if every {
+			return steps.Passed("no other account of %s is bound to a role", ns)
+		}
+		return steps.Passed("no account that sessions run as is bound to a role")
+	}
+	var words []string
+	for _, g := range grants {
+		words = append(words, g.String())
+	}
+	fix := e.Kubectl() + " get " + grants[0].Object() + " -o yaml    # remove the account from it"
+	if secret := old[grants[0].Account]; secret != "" {
+		fix = e.Kubectl() + " -n " + ns + " delete secret " + secret +
+			"    # a token of the account, which the kubeconfig can read, unless something needs it"
+	} else if every {
+		if fix = policiesFix(e); inForceSoon(ctx, e) {
+			return steps.Waits(time.Time{}, "the admission policies take effect some seconds after they were written").Or(fix)
+		}
+	}
+	return steps.Warned(fmt.Sprintf("whoever has Renku's kubeconfig can act as %s", strings.Join(words, "; ")), fix)
+}
+
+// oldTokens are the token Secrets of the sessions' namespace by their ServiceAccount: the credential can read them, whoever
+// made them and when.
+func oldTokens(ctx context.Context, e steps.Env) (map[string]string, error) {
+	all, err := e.Cluster.Secrets(ctx, sessionsNamespace(e), cluster.Selector{})
+	out := map[string]string{}
+	for _, s := range all {
+		if s.Type == string(corev1.SecretTypeServiceAccountToken) {
+			out[s.Annotations[corev1.ServiceAccountNameKey]] = s.Name
+		}
+	}
+	return out, err
+}
