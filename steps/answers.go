@@ -61,6 +61,9 @@ func (a Answers) Value(key string) any {
 // Given are the answers of a link file, by question key.
 type Given map[string]any
 
+// answers reports whether a question has an answer that was not left empty.
+func (g Given) answers(key string) bool { v := g[key]; return v != nil && v != LeftEmpty }
+
 // LeftEmpty is the answer to an optional question that was left empty on
 // purpose: its default does not stand.
 const LeftEmpty = ""

@@ -278,41 +278,37 @@ func settled(ctx context.Context, env Env, action string, e entry) (*entry, erro
 // link, and is not believed without it.
 func (e Env) Creator(ctx context.Context, o *unstructured.Unstructured) (string, error) {
 	meta := metadataOf(o)
-	for _, link := range []string{e.Link, CreatedBy(o.GetAnnotations())} {
-		if CheckLinkName(link) != nil {
-			continue
-		}
-		env := e
-		if link != e.Link {
-			env = e.of(link, e.Action)
-		}
-		inv, err := env.inventory(ctx)
-		if err != nil {
-			return "", err
-		}
-		if inv.created(o.GetKind(), &meta) {
-			return link, nil
-		}
-	}
-	return "", nil
+	return e.linkWith(ctx, CreatedBy(o.GetAnnotations()), func(inv *inventory) (bool, error) {
+		return inv.created(o.GetKind(), &meta), nil
+	})
 }
 
 // Installer is the link that has a Helm release in its inventory; "": none has. What a release consists of has no
 // entries of its own. said is the link that an object of the release names, and is not believed without its inventory.
 func (e Env) Installer(ctx context.Context, namespace, release, said string) (string, error) {
 	of := entryOf(releaseKind, namespace, release)
+	return e.linkWith(ctx, said, func(inv *inventory) (bool, error) {
+		for action := range inv.actions {
+			if inv.find(action, of) != nil {
+				return true, nil
+			}
+		}
+		return false, inv.unread
+	})
+}
+
+// linkWith is this link or the one that is said, whichever has an inventory that fits; "": neither.
+func (e Env) linkWith(ctx context.Context, said string, fits func(*inventory) (bool, error)) (string, error) {
 	for _, link := range []string{e.Link, said} {
 		if CheckLinkName(link) != nil {
 			continue
 		}
-		inv, err := e.of(link, e.Action).readableInventory(ctx)
+		inv, err := e.inventoryOf(ctx, link)
 		if err != nil {
 			return "", err
 		}
-		for action := range inv.actions {
-			if inv.find(action, of) != nil {
-				return link, nil
-			}
+		if ok, err := fits(inv); ok || err != nil {
+			return link, err
 		}
 	}
 	return "", nil

@@ -104,9 +104,8 @@ func (r *resolver) env(side Side) Env {
 	e := Env{
 		Side: side, Cluster: end.Cluster, Host: end.Host, Link: r.s.link.Name(), file: r.s.link.Path, guide: r.s.guide, Assets: r.s.assets, Attended: r.s.attended,
 		Own: r.facts(side), Peer: r.shared(side.Peer()), Answers: Answers{r.answer},
-		use: r.use, inv: &inventoryCache{}, ends: map[Side]endInfo{}, api: func() (*cluster.Web, error) { return r.api(side) }, keep: r.s.keep,
+		use: r.use, inv: &inventoryCache{}, ends: map[Side]endInfo{}, api: func() (*cluster.Web, error) { return r.api(side) }, keep: r.s.keep, given: r.given.answers,
 	}
-	e.given = func(key string) bool { v := r.given[key]; return v != nil && v != LeftEmpty }
 	for _, sd := range Sides {
 		e.ends[sd] = endInfo{r.s.guide.Sides[sd].Name, r.s.ends[sd].Name, r.s.ends[sd].Config, r.s.ends[sd].Handed}
 	}
