@@ -90,7 +90,7 @@ func clusterFileReads(ctx context.Context, e steps.Env, d clusterDoc) steps.Resu
 	case err != nil:
 		return steps.Unseen(err)
 	case info.Mode.Perm()&0o004 == 0:
-		return steps.Failed(fmt.Sprintf("%s has mode %04o: the dashboard runs as each user, and can't read it", d.path, info.Mode.Perm()), changing(e, d.path, "chmod 0644 %s"))
+		return steps.Failed(fmt.Sprintf("%s has mode %04o: the dashboard runs as each user, and can't read it", d.path, info.Mode.Perm()), permissionFix(e, d.path, "chmod 0644 %s"))
 	}
 	return steps.Passed("%s", d.path)
 }

@@ -62,7 +62,7 @@ func endpointTLS(ctx context.Context, e steps.Env, d clusterDoc) steps.Result {
 			return steps.Unseen(err)
 		}
 		if info.Mode.Perm()&0o004 == 0 {
-			return steps.Failed(fmt.Sprintf("%s has mode %04o: users' kubectl can't read it", at, info.Mode.Perm()), changing(e, at, "chmod 0644 %s"))
+			return steps.Failed(fmt.Sprintf("%s has mode %04o: users' kubectl can't read it", at, info.Mode.Perm()), permissionFix(e, at, "chmod 0644 %s"))
 		}
 		if _, err := probe.ParseCerts(roots); err != nil {
 			return steps.Failed(at+": "+err.Error(), again(e, "kubectl"))

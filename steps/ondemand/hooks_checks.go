@@ -85,7 +85,7 @@ func preHookSafe(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Unseen(err)
 	}
 	info, err := e.Host.Stat(ctx, at)
-	fix := changing(e, at, "chown root:root %s && chmod 0700 %s    # read it first: root runs what is in it")
+	fix := permissionFix(e, at, "chown root:root %s && chmod 0700 %s    # read it first: root runs what is in it")
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return steps.Failed("there is no "+quoted(at)+", which the portal runs", "")

@@ -96,9 +96,9 @@ func inFolder(err error, command string) (steps.Result, bool) {
 // onWebNode begins a fix that is run there.
 func onWebNode(command string) string { return "run on the web node: " + command }
 
-// changing is a command on the web node, with %s for the path, that changes the owner or the mode of a file. Where users
+// permissionFix is a command on the web node, with %s for the path, that changes the owner or the mode of a file. Where users
 // can put another file or a symlink at the path, it would change one of their choice: then carrick prints how to see who.
-func changing(e steps.Env, path, command string) string {
+func permissionFix(e steps.Env, path, command string) string {
 	leads, err := e.Host.RootsAlone(path)
 	if err != nil {
 		return onWebNode("namei -l " + steps.Quoted(path) + "    # users can replace the file: see who can write on the way to it, then move it")

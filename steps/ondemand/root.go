@@ -179,7 +179,7 @@ func onlyRoots(ctx context.Context, e steps.Env, path string) steps.Result {
 
 // makePrivate is what mends that.
 func makePrivate(e steps.Env, path string) string {
-	return changing(e, path, "chown root:root %s && chmod 0600 %s")
+	return permissionFix(e, path, "chown root:root %s && chmod 0600 %s")
 }
 
 // executable says what keeps users of the web node from running a program, or

@@ -95,7 +95,7 @@ func readableByAll(ctx context.Context, e steps.Env, at string) steps.Result {
 		return steps.Unseen(err)
 	}
 	if info.Mode.Perm()&0o004 == 0 {
-		return steps.Failed(fmt.Sprintf("%s has mode %04o: users may not read it", at, info.Mode.Perm()), changing(e, at, "chmod 0644 %s"))
+		return steps.Failed(fmt.Sprintf("%s has mode %04o: users may not read it", at, info.Mode.Perm()), permissionFix(e, at, "chmod 0644 %s"))
 	}
 	foreign := (*cluster.FolderError)(nil)
 	if _, err := e.Host.RootsAlone(at); errors.As(err, &foreign) {

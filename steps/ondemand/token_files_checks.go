@@ -186,7 +186,7 @@ func renewalThere(ctx context.Context, e steps.Env) steps.Result {
 		if problem, err := rootsProgram(ctx, e, at); err != nil {
 			return steps.Unseen(err)
 		} else if problem != "" {
-			return steps.Failed(problem, changing(e, at, "chown root:root %s && chmod go-w %s"))
+			return steps.Failed(problem, permissionFix(e, at, "chown root:root %s && chmod go-w %s"))
 		}
 	}
 	return steps.Passed("%s, run %s by %s", renewScript, r.often(), order[len(order)-1])
