@@ -108,15 +108,9 @@ func (p *stepPage) planned(m plannedMsg) tea.Cmd {
 	case m.purpose == toShow:
 		pl.plan = m.plan
 		return a.lay(a.diffOf("Changes of step "+p.step().Title, m.plan))
-	case m.plan.Empty() && len(m.plan.Held()) > 0:
+	case m.plan.Empty() && leftTitle(m.plan) != "":
 		pl.plan = m.plan
-		return a.lay(a.diffOf("Left, for others need it", m.plan))
-	case m.plan.Empty() && len(m.plan.Unentered()) > 0:
-		pl.plan = m.plan
-		return a.lay(a.diffOf("Left: not in the inventory of this link", m.plan))
-	case m.plan.Empty() && len(m.plan.Left()) > 0:
-		pl.plan = m.plan
-		return a.lay(a.diffOf("Left: changed since carrick wrote it", m.plan))
+		return a.lay(a.diffOf(leftTitle(m.plan), m.plan))
 	case m.plan.Empty() && m.plan.Undo:
 		a.notice = "there is nothing to take back in this step"
 		if _, all := a.page.(*summary); all {
@@ -134,6 +128,19 @@ func (p *stepPage) planned(m plannedMsg) tea.Cmd {
 		return a.lay(a.lackingPanel(m.lacking))
 	}
 	return a.lay(p.confirm(deedOf(m), m.plan))
+}
+
+// leftTitle is the title over what an undo leaves; "": it leaves nothing of the link.
+func leftTitle(p *steps.Plan) string {
+	switch {
+	case len(p.Held()) > 0:
+		return "Left, for others need it"
+	case len(p.Unentered()) > 0:
+		return "Left: not in the inventory of this link"
+	case len(p.Left()) > 0:
+		return "Left: changed since carrick wrote it"
+	}
+	return ""
 }
 
 // nothingToChange is what an empty plan means for the rows of the step.

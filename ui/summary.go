@@ -67,8 +67,7 @@ func (s *summary) update(msg tea.Msg) tea.Cmd {
 	case takenMsg:
 		s.made, s.err = msg.plan, msg.err
 		p := s.made
-		leaves := p != nil && len(p.Held())+len(p.Unentered())+len(p.Left()) > 0
-		s.next = s.a.commands(p != nil && p.Empty() && !leaves)
+		s.next = s.a.commands(p != nil && p.Empty() && leftTitle(p) == "")
 	case answersMsg, plannedMsg, savedMsg:
 		return s.from.update(msg)
 	case tea.KeyMsg:
