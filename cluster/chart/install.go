@@ -88,8 +88,9 @@ func (w *Work) Stuck(kubectl string) error {
 	if o.Description != "" {
 		why = fmt.Sprintf(" (its description: %q)", cluster.Clean(o.Description))
 	}
-	return fmt.Errorf("release %s in namespace %s is not this link's and has the status %s%s%s: if no one is working on it, delete its record, then apply again: "+
-		"%s -n %s delete secret %s", o.Name, o.Namespace, o.Status, since, why, kubectl, o.Namespace, secretName(o.Name, o.Revision))
+	return fmt.Errorf("release %s in namespace %s is not this link's and has the status %s%s%s: "+
+		"if no one is working on it, delete its record, then apply again: %s -n %s delete secret %s",
+		o.Name, o.Namespace, o.Status, since, why, kubectl, o.Namespace, secretName(o.Name, o.Revision))
 }
 
 // upgrades tells whether there was a revision that counted, with other contents.

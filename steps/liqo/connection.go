@@ -66,8 +66,9 @@ func keysOfBefore(ctx context.Context, e steps.Env, g *unstructured.Unstructured
 	}
 	for _, p := range pods {
 		if p.DeletionTimestamp == nil && p.Status.StartTime != nil && p.Status.StartTime.Time.Before(keys.Created) {
-			return steps.Failed(fmt.Sprintf("pod %s/%s has used an earlier private key since %s: Secret %s was created at %s", p.Namespace, p.Name,
-				p.Status.StartTime.Local().Format(time.DateTime), keys.Name, keys.Created.Local().Format(time.DateTime)),
+			return steps.Failed(fmt.Sprintf("pod %s/%s has used an earlier private key since %s: Secret %s was created at %s",
+				p.Namespace, p.Name, p.Status.StartTime.Local().Format(time.DateTime),
+				keys.Name, keys.Created.Local().Format(time.DateTime)),
 				inTenant(e)+"rollout restart deployment/"+steps.Quoted(d.Name)), true
 		}
 	}

@@ -74,7 +74,7 @@ const backupEnding = ".before"
 // checkBackup keeps another admin's link file from naming any other file of this machine, to be read or written.
 func checkBackup(v string) error {
 	if !strings.HasSuffix(v, backupEnding) {
-		return fmt.Errorf("%q does not end in %s", v, backupEnding)
+		return fmt.Errorf("%q is not the name of a backup: use a file name that ends in %s", v, backupEnding)
 	}
 	return nil
 }
