@@ -96,12 +96,16 @@ func inFolder(err error, command string) (steps.Result, bool) {
 // onWebNode begins a fix that is run there.
 func onWebNode(command string) string { return "run on the web node: " + command }
 
-// permissionFix is a command on the web node, with %s for the path, that changes the owner or the mode of a file. Where users
-// can put another file or a symlink at the path, it would change one of their choice: then carrick prints how to see who.
+// permissionFix is a command on the web node, with %s for the path, that changes the owner or the mode of a file. Where
+// users can put another file or a symlink there, they would choose what it changes: carrick prints how to see who can.
 func permissionFix(e steps.Env, path, command string) string {
-	leads, err := e.Host.RootsAlone(path)
-	if err != nil {
-		return onWebNode("namei -l " + steps.Quoted(path) + "    # users can replace the file: see who can write on the way to it, then move it")
+	leads, problem, err := replaceable(e, path)
+	switch {
+	case problem != "":
+		return onWebNode("namei -l " + steps.Quoted(path) +
+			"    # users can replace the file: see who can write on the way to it, then move it")
+	case err != nil: // the row has found the file, so its path is known
+		leads = path
 	}
 	return onWebNode(strings.ReplaceAll(command, "%s", steps.Quoted(leads)))
 }
