@@ -69,20 +69,6 @@ func volumesRule(spec, field string) string {
 	return fmt.Sprintf("!has(%[1]s.%[2]s) || %[1]s.%[2]s.all(v, !has(v.ephemeral) && !has(v.csi))", spec, field)
 }
 
-// mountsConnectors reports whether sessions on this cluster can have data connectors.
-func mountsConnectors(e steps.Env) bool { return e.Answers.Bool("sessions.data-connectors") }
-
-func connectorsQuestion() steps.Question {
-	return steps.Question{
-		Key: "sessions.data-connectors", Title: "Sessions use data connectors (csi-rclone)",
-		Kind: steps.YesNo, On: steps.Remote,
-		Help: "csi-rclone runs privileged and reads its backend from a Secret that Renku's kubeconfig can write: " +
-			"with type = local, a session mounts the volumes of other pods on its node. " +
-			"No: carrick does not install csi-rclone, and admission policies deny the kubeconfig sessions with data connectors.",
-		Default: steps.Fixed(true, "Renku expects them"),
-	}
-}
-
 // policyName begins the names of the policies, which are cluster-wide.
 func policyName(e steps.Env) string { return sessionsNamespace(e) + "-" + identityName(e) }
 

@@ -158,6 +158,9 @@ func installsOperator(e steps.Env) bool {
 	return helmMayChange(e, "operator-stands", sessionsNamespace(e))
 }
 
+// mountsConnectors reports whether sessions on this cluster can have data connectors.
+func mountsConnectors(e steps.Env) bool { return e.Answers.Bool("sessions.data-connectors") }
+
 func installsDriver(e steps.Env) bool {
 	return mountsConnectors(e) && helmMayChange(e, "driver-stands", e.Answers.Text("driver.namespace"))
 }

@@ -75,7 +75,6 @@ func identityQuestions() []steps.Question {
 			},
 		},
 		policiesQuestion(),
-		connectorsQuestion(),
 		{
 			Key: "renku.tracking", Title: "Renku tracks resource requests", Kind: steps.YesNo,
 			Adopt:   adoptTracking,

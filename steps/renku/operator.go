@@ -87,6 +87,14 @@ func operatorQuestions() []steps.Question {
 			Default: steps.Fixed(false, "a tab of their own needs no protection"),
 		},
 		{
+			Key: "sessions.data-connectors", Title: "Sessions use data connectors (csi-rclone)",
+			Kind: steps.YesNo, On: steps.Remote,
+			Help: "csi-rclone runs privileged and reads its backend from a Secret that Renku's kubeconfig can write: " +
+				"with type = local, a session mounts the volumes of other pods on its node. " +
+				"No: carrick does not install csi-rclone, and admission policies deny the kubeconfig sessions with data connectors.",
+			Default: steps.Fixed(true, "the published guide"),
+		},
+		{
 			Key: "driver.version", Title: "Version of the chart csi-rclone", Kind: steps.Text, When: mountsConnectors, On: steps.Remote, Check: checkVersion,
 			Help:    "The same as on the local cluster.",
 			Default: localVersion("csi-rclone", "0.6.0", "what Renku 2.16 to 2.19 name"),
