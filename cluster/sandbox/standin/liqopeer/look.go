@@ -20,6 +20,7 @@ type look struct {
 	*site
 	id      string // of this cluster
 	modules enabled
+	flags   map[string]string // of the controller manager, without dashes
 
 	namespaces   []corev1.Namespace
 	secrets      []corev1.Secret // with the kubeconfig of a control plane
@@ -47,7 +48,7 @@ func (s *site) manage(ctx context.Context) error {
 	if err != nil || deployment.Status.AvailableReplicas == 0 {
 		return err
 	}
-	l := &look{site: s, modules: modulesOf(deployment)}
+	l := &look{site: s, modules: modulesOf(deployment), flags: flagsOf(deployment)}
 	if l.id, err = s.clusterID(ctx); err != nil || l.id == "" {
 		return err
 	}
@@ -67,21 +68,21 @@ func (s *site) manage(ctx context.Context) error {
 
 // modulesOf reads the flags of the controller manager.
 func modulesOf(d *appsv1.Deployment) enabled {
-	on := enabled{true, true, true}
+	flags := flagsOf(d)
+	return enabled{flags["networking-enabled"] != "false", flags["authentication-enabled"] != "false", flags["offloading-enabled"] != "false"}
+}
+
+// flagsOf returns the flags of the controller manager, by name.
+func flagsOf(d *appsv1.Deployment) map[string]string {
+	out := map[string]string{}
 	for _, c := range d.Spec.Template.Spec.Containers {
 		for _, arg := range append(slices.Clone(c.Command), c.Args...) {
-			name, value, _ := strings.Cut(strings.TrimLeft(arg, "-"), "=")
-			switch name {
-			case "networking-enabled":
-				on.networking = value != "false"
-			case "authentication-enabled":
-				on.authentication = value != "false"
-			case "offloading-enabled":
-				on.offloading = value != "false"
+			if name, value, is := strings.Cut(strings.TrimLeft(arg, "-"), "="); is {
+				out[name] = value
 			}
 		}
 	}
-	return on
+	return out
 }
 
 // clusterID returns how this cluster is called, "" where nothing says so.

@@ -41,7 +41,10 @@ const (
 	nameLabel          = "app.kubernetes.io/name"
 	clusterIDConfigMap = "clusterid-configmap"
 	clusterIDKey       = "CLUSTER_ID"
-	offloadingName     = "offloading" // the one name that a NamespaceOffloading may have
+	restartedAt        = "kubectl.kubernetes.io/restartedAt"
+	managed            = "liqo.io/managed"          // what the chart's globalLabels add to all that Liqo makes
+	remoteCertificate  = "liqo-remote-certificate-" // before the name of a slice: a Secret
+	offloadingName     = "offloading"               // the one name that a NamespaceOffloading may have
 )
 
 // Finalizers.

@@ -17,6 +17,7 @@ package liqopeer
 import (
 	"context"
 
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -73,8 +74,9 @@ type site struct {
 	client  kubernetes.Interface
 	dynamic dynamic.Interface
 	seen    *standin.Seen
-	checks  *checks // of the API servers that this cluster talks to
-	remotes remotes // clients of those that its replicator writes to
+	checks  *checks              // of the API servers that this cluster talks to
+	remotes remotes              // clients of those that its replicator writes to
+	drained map[types.UID]string // Tenants, and the version in which each was drained
 
 	managing, replicating looks
 }
@@ -92,6 +94,7 @@ func newSite(ctx context.Context, config *rest.Config, together *pace) (*site, e
 	}
 	return &site{
 		config: config, client: client, dynamic: untyped, seen: standin.See(ctx, untyped), checks: &checks{known: map[string]*check{}},
+		drained:  map[types.UID]string{},
 		managing: looks{pace: together}, replicating: looks{pace: together},
 	}, nil
 }

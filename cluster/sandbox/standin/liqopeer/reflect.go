@@ -26,16 +26,33 @@ func (s *site) reflect(ctx context.Context, id string, secret *corev1.Secret, r 
 	return errors.Join(all...)
 }
 
+// reflectAll: until it was listed there once, nothing is done. Later the permission can be taken away: then what is to be
+// created is refused, and not tried again until the original changes, or the replicator is restarted.
+//
+// Source: liqotech/liqo 557c199cf, internal/crdReplicator/reflection/handler.go (handle: no error where creating is
+// forbidden; "not synced" is one, and is tried again).
 func (s *site) reflectAll(ctx context.Context, id string, secret *corev1.Secret, r *remote, resource schema.GroupVersionResource) error {
 	there, err := r.dynamic.Resource(resource).Namespace(r.namespace).
 		List(ctx, metav1.ListOptions{LabelSelector: replicated + "=" + yes + "," + origin + "=" + id})
-	if err != nil {
+	forbidden := apierrors.IsForbidden(err) && r.synced[resource]
+	if err != nil && !forbidden {
 		return err // it may not, or does not answer: nothing is done, and nothing is let go
 	}
 	here, err := s.seen.List(ctx, resource, secret.Namespace, replication+"="+yes)
 	if err != nil {
 		return ignoreMissing(err)
 	}
+	if forbidden {
+		var all []error
+		for i := range here {
+			r.refused[here[i].GetUID()] = here[i].GetResourceVersion()
+			if here[i].GetDeletionTimestamp() != nil { // its copy is gone with the permission, as far as its cache tells
+				all = append(all, s.release(ctx, resource, &here[i], resourceFinalizer))
+			}
+		}
+		return errors.Join(all...)
+	}
+	r.synced[resource] = true
 	copies := map[string]*unstructured.Unstructured{}
 	for i := range there.Items {
 		copies[there.Items[i].GetName()] = &there.Items[i]
@@ -67,6 +84,9 @@ func (s *site) reflectOne(ctx context.Context, id string, r *remote, resource sc
 		return err
 	}
 	target := r.dynamic.Resource(resource).Namespace(r.namespace)
+	if copied == nil && r.refused[original.GetUID()] == original.GetResourceVersion() {
+		return nil
+	}
 	if copied == nil {
 		_, err := target.Create(ctx, replica(original, id, r.namespace), metav1.CreateOptions{FieldManager: crdReplicator})
 		return err

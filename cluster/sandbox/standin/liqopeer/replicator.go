@@ -12,6 +12,8 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 
@@ -21,8 +23,18 @@ import (
 // remotes are clients for other clusters, by cluster id. They are made anew
 // when the kubeconfig or the tenant namespace of a Secret changes.
 type remotes struct {
-	mu    sync.Mutex
-	known map[string]*remote
+	mu        sync.Mutex
+	known     map[string]*remote
+	restarted string // when the replicator was restarted last
+}
+
+// since forgets them when the replicator was restarted.
+func (r *remotes) since(restarted string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.restarted != restarted {
+		r.known, r.restarted = nil, restarted
+	}
 }
 
 // remote is a provider as the replicator reaches it: with the kubeconfig of a
@@ -32,6 +44,9 @@ type remote struct {
 	namespace string // of the tenant, there
 	client    kubernetes.Interface
 	dynamic   dynamic.Interface
+
+	synced  map[schema.GroupVersionResource]bool // listed there once
+	refused map[types.UID]string                 // originals that may not be created there, and the version of each
 }
 
 // replicate plays the crd-replicator (liqotech/liqo, internal/crdReplicator) for
@@ -44,6 +59,7 @@ func (s *site) replicate(ctx context.Context) error {
 	if err != nil || deployment.Status.AvailableReplicas == 0 {
 		return err
 	}
+	s.remotes.since(deployment.Spec.Template.Annotations[restartedAt])
 	id, err := s.clusterID(ctx)
 	if err != nil || id == "" {
 		return err
@@ -161,7 +177,10 @@ func (r *remotes) get(secret *corev1.Secret) (*remote, error) {
 	if r.known == nil {
 		r.known = map[string]*remote{}
 	}
-	r.known[id] = &remote{of: of, namespace: namespace, client: typed, dynamic: untyped}
+	r.known[id] = &remote{
+		of: of, namespace: namespace, client: typed, dynamic: untyped,
+		synced: map[schema.GroupVersionResource]bool{}, refused: map[types.UID]string{},
+	}
 	return r.known[id], nil
 }
 

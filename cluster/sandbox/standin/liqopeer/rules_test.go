@@ -135,14 +135,15 @@ func TestKubeconfigsThatNeedMoreThanThemselves(t *testing.T) {
 }
 
 func TestGrantFillsInWhatIsNotAskedFor(t *testing.T) {
-	got := grant(corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("20"), "nvidia.com/gpu": resource.MustParse("1")})
+	got := grant((&look{}).granted(), corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("20"), "nvidia.com/gpu": resource.MustParse("1")})
 	for name, want := range map[corev1.ResourceName]string{"cpu": "20", "memory": "8Gi", "pods": "110", "ephemeral-storage": "20Gi", "nvidia.com/gpu": "1"} {
 		if quantity := got[name]; quantity.String() != want {
 			t.Errorf("%s: %s, want %s", name, quantity.String(), want)
 		}
 	}
-	if cpu := granted[corev1.ResourceCPU]; cpu.String() != "4" {
-		t.Errorf("the defaults are changed: %s", cpu.String())
+	few := (&look{flags: map[string]string{"default-node-resources": "cpu=4,memory=8Gi"}}).granted()
+	if _, pods := few[corev1.ResourcePods]; pods || len(few) != 2 {
+		t.Errorf("with defaults of an admin's own: %v", few)
 	}
 }
 

@@ -1,11 +1,13 @@
 package liqopeer
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"strings"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -17,17 +19,53 @@ import (
 	"carrick/cluster/sandbox/standin"
 )
 
-// granted is what a slice gets that does not ask.
-var granted = corev1.ResourceList{
-	corev1.ResourceCPU:              resource.MustParse("4"),
-	corev1.ResourceMemory:           resource.MustParse("8Gi"),
-	corev1.ResourcePods:             resource.MustParse("110"),
-	corev1.ResourceEphemeralStorage: resource.MustParse("20Gi"),
+// usuallyGranted is what a slice gets that does not ask, by the chart (deployments/liqo/values.yaml,
+// offloading.defaultNodeResources).
+const usuallyGranted = "cpu=4,memory=8Gi,pods=110,ephemeral-storage=20Gi"
+
+// granted is what a slice gets that does not ask: --default-node-resources.
+func (l *look) granted() corev1.ResourceList {
+	out := corev1.ResourceList{}
+	for _, one := range strings.Split(cmp.Or(l.flags["default-node-resources"], usuallyGranted), ",") {
+		name, amount, _ := strings.Cut(one, "=")
+		if quantity, err := resource.ParseQuantity(amount); err == nil {
+			out[corev1.ResourceName(name)] = quantity
+		}
+	}
+	return out
+}
+
+// apiServerLabels are those of nodes whose address is taken for that of the API server.
+var apiServerLabels = []string{
+	"node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master", "node-role.kubernetes.io/controlplane",
+}
+
+// address is that of the API server, for consumers: the one that was given with the installation, else one of a node.
+//
+// Source: liqotech/liqo 557c199cf, pkg/utils/apiserver/address.go (GetURL, GetAddressFromMasterNode).
+func (l *look) address(ctx context.Context) (string, error) {
+	if l.flags["api-server-address-override"] != "" {
+		return l.config.Host, nil // at the address that was given nothing answers here
+	}
+	for _, label := range apiServerLabels {
+		nodes, err := l.client.CoreV1().Nodes().List(ctx, metav1.ListOptions{LabelSelector: label})
+		if err != nil {
+			return "", err
+		}
+		for _, n := range nodes.Items {
+			for _, a := range n.Status.Addresses {
+				if a.Type == corev1.NodeInternalIP {
+					return "https://" + a.Address + ":6443", nil
+				}
+			}
+		}
+	}
+	return "", errors.New("no ApiServer.Address variable provided and no master node found, one of the two values must be present")
 }
 
 // grant returns what a slice gets: what it asks for, whether it is there or not.
-func grant(asked corev1.ResourceList) corev1.ResourceList {
-	all := granted.DeepCopy()
+func grant(usual, asked corev1.ResourceList) corev1.ResourceList {
+	all := usual.DeepCopy()
 	for name, quantity := range asked {
 		all[name] = quantity
 	}
@@ -50,6 +88,8 @@ func (l *look) answerSlices(ctx context.Context) error {
 	return errors.Join(append(all, l.sweep(ctx))...)
 }
 
+// answerSlice: handleAuthenticationStatus and handleResourcesStatus of remoteresourceslice_controller.go (557c199cf, the
+// same in v1.0.3): who asks is answered whatever the Tenant's condition is.
 func (l *look) answerSlice(ctx context.Context, s *slice) error {
 	t := l.tenantOf(s.Spec.ConsumerClusterID)
 	if t == nil || t.Status.TenantNamespace != s.Namespace {
@@ -59,41 +99,84 @@ func (l *look) answerSlice(ctx context.Context, s *slice) error {
 	if err := l.limit(ctx, s); err != nil {
 		return err
 	}
-	if t.Spec.TenantCondition != active {
-		return nil // it negotiates nothing new
+	now := s.Status
+	err := l.answerIdentity(ctx, s, &now)
+	l.answerResources(t, s, &now)
+	return errors.Join(err, report(ctx, l.site, resourceSlices, s, now))
+}
+
+// answerIdentity says in a slice's status whether who asks is taken. A denial gives no reason there; an event does.
+func (l *look) answerIdentity(ctx context.Context, s *slice, now *sliceStatus) error {
+	deny := func(reason string, why error) error {
+		now.Conditions = with(now.Conditions, condition{
+			Type: authenticationCondition, Status: denied, Reason: "ResourceSliceAuthenticationDenied", Message: "the slice's identity is denied",
+		})
+		return l.warn(ctx, refer(s), reason, why.Error())
 	}
 	if err := examine(s.Spec.CSR, s.Name, s.Spec.ConsumerClusterID); err != nil {
-		now := s.Status
-		now.Conditions = with(now.Conditions, condition{
-			Type: authenticationCondition, Status: denied, Reason: "ResourceSliceAuthenticationDenied", Message: err.Error(),
-		})
-		return errors.Join(l.warn(ctx, refer(s), "InvalidCSR", err.Error()), report(ctx, l.site, resourceSlices, s, now))
+		return deny("InvalidCSR", err)
 	}
-	now := s.Status
-	if s.Spec.Class == "" || s.Spec.Class == "default" {
-		now.Resources = grant(s.Spec.Resources)
+	signed, err := l.certificate(ctx, s)
+	if errors.Is(err, errOtherCSR) {
+		return deny("AuthParamsFailed", err)
+	}
+	if err != nil || len(signed) == 0 {
+		return err
+	}
+	address, err := l.address(ctx)
+	if err != nil {
+		return deny("AuthParamsFailed", err)
+	}
+	now.AuthParams = &authParams{APIServer: address, CA: l.config.CAData, SignedCRT: signed}
+	now.Conditions = with(now.Conditions, condition{
+		Type: authenticationCondition, Status: accepted, Reason: "ResourceSliceAuthenticationAccepted",
+		Message: "the certificate is signed",
+	})
+	return nil
+}
+
+// answerResources says what is granted. A class of its own is left to somebody else.
+func (l *look) answerResources(t *tenant, s *slice, now *sliceStatus) {
+	switch t.Spec.TenantCondition {
+	case active:
+		if s.Spec.Class != "" && s.Spec.Class != "default" {
+			return
+		}
+		now.Resources = grant(l.granted(), s.Spec.Resources)
 		now.Conditions = with(now.Conditions, condition{
 			Type: resourcesCondition, Status: accepted, Reason: "ResourceSliceResourcesAccepted",
 			Message: "granted as asked: nobody looked whether it is there",
 		})
+		return
+	case cordoned:
+		if says(now.Conditions, resourcesCondition) != "" {
+			return
+		}
 	}
-	signed, err := l.certificate(ctx, s)
-	if err == nil && len(signed) > 0 {
-		now.AuthParams = &authParams{APIServer: l.config.Host, CA: l.config.CAData, SignedCRT: signed}
-		now.Conditions = with(now.Conditions, condition{
-			Type: authenticationCondition, Status: accepted, Reason: "ResourceSliceAuthenticationAccepted",
-			Message: "the certificate is signed",
-		})
-	}
-	return errors.Join(err, report(ctx, l.site, resourceSlices, s, now))
+	now.Conditions = with(now.Conditions, condition{
+		Type: resourcesCondition, Status: denied, Reason: "ResourceSliceResourcesDenied", Message: "the slice's resources are denied",
+	})
 }
 
-// certificate returns the signed certificate of a slice, PEM. It asks the
-// cluster's own signer with a request of its own, and has none until that
-// answers; where there is no signer, nothing says so.
+// errOtherCSR is what upstream says of a slice with another request than the one that was signed
+// (pkg/identityManager/interface.go).
+var errOtherCSR = errors.New("the stored and the provided CSR do not match")
+
+// certificate returns the signed certificate of a slice, PEM. It asks the cluster's own signer with a request of its own,
+// and has none until that answers; where there is no signer, nothing says so. What was signed once is kept in a Secret,
+// which nothing deletes: another request of a slice of that name is refused from then on.
+//
+// Source: liqotech/liqo 557c199cf, pkg/identityManager/certificateIdentityProvider.go (GetRemoteCertificate,
+// storeRemoteCertificate) and utils.go (EnsureCertificate).
 func (l *look) certificate(ctx context.Context, s *slice) ([]byte, error) {
-	if p := s.Status.AuthParams; p != nil && says(s.Status.Conditions, authenticationCondition) == accepted {
-		return p.SignedCRT, nil
+	kept, err := standin.Got[corev1.Secret](ctx, l.seen, kubeSecrets, s.Namespace, remoteCertificate+s.Name)
+	switch {
+	case err == nil && string(kept.Data["csr"]) != string(s.Spec.CSR):
+		return nil, errOtherCSR
+	case err == nil:
+		return kept.Data["certificate"], nil
+	case !apierrors.IsNotFound(err):
+		return nil, err
 	}
 	sum := sha256.Sum256(append([]byte(s.UID), s.Spec.CSR...))
 	name := "liqo-identity-" + hex.EncodeToString(sum[:8])
@@ -111,11 +194,20 @@ func (l *look) certificate(ctx context.Context, s *slice) ([]byte, error) {
 			},
 		}, metav1.CreateOptions{})
 	}
-	if err != nil || len(asked.Status.Certificate) > 0 || len(asked.Status.Conditions) > 0 {
-		if asked == nil {
-			return nil, err
-		}
-		return asked.Status.Certificate, err
+	if err != nil {
+		return nil, err
+	}
+	if signed := asked.Status.Certificate; len(signed) > 0 {
+		_, err := l.client.CoreV1().Secrets(s.Namespace).Create(ctx, &corev1.Secret{
+			ObjectMeta: metav1.ObjectMeta{Name: remoteCertificate + s.Name, Namespace: s.Namespace, Annotations: mark(), Labels: map[string]string{
+				remoteClusterID: s.Spec.ConsumerClusterID, managed: yes,
+			}},
+			Data: map[string][]byte{"csr": s.Spec.CSR, "certificate": signed},
+		}, metav1.CreateOptions{FieldManager: controllerManager})
+		return signed, ignoreTaken(err)
+	}
+	if len(asked.Status.Conditions) > 0 {
+		return nil, nil
 	}
 	asked.Status.Conditions = []certificatesv1.CertificateSigningRequestCondition{{
 		Type: certificatesv1.CertificateApproved, Status: corev1.ConditionTrue, Reason: "IdentityManagerApproval",

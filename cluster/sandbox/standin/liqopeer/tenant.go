@@ -15,6 +15,7 @@ import (
 const (
 	keysExchange = "KeysExchange"
 	active       = "Active"
+	cordoned     = "Cordoned"
 	drained      = "Drained"
 )
 
@@ -61,11 +62,11 @@ func (l *look) admitTenant(ctx context.Context, t *tenant, roles map[string]stri
 		}
 		return l.release(ctx, tenants, t, tenantFinalizer)
 	}
-	if t.Spec.TenantCondition == drained {
-		return l.drain(ctx, t, roles)
-	}
 	if err := l.hold(ctx, tenants, t, tenantFinalizer); err != nil {
 		return err
+	}
+	if t.Spec.TenantCondition == drained {
+		return l.drain(ctx, t, roles)
 	}
 	if t.Spec.AuthzPolicy == keysExchange {
 		return l.warn(ctx, refer(t), "NonceNotFound",
@@ -108,8 +109,12 @@ func (l *look) unbind(ctx context.Context, id string, roles map[string]string) e
 	return ignoreMissing(l.client.RbacV1().ClusterRoleBindings().Delete(ctx, name, metav1.DeleteOptions{}))
 }
 
-// drain takes the consumer's rights and all that it has replicated here.
+// drain takes the consumer's rights and all that it has replicated here, once for each version of the Tenant: its controller
+// watches nothing else of a drained one (SetupWithManager).
 func (l *look) drain(ctx context.Context, t *tenant, roles map[string]string) error {
+	if l.drained[t.UID] == t.ResourceVersion {
+		return nil
+	}
 	all := []error{l.unbind(ctx, t.Spec.ClusterID, roles)}
 	for _, namespace := range l.tenantNamespaces(t.Spec.ClusterID) {
 		err := l.client.RbacV1().RoleBindings(namespace).Delete(ctx, bindingName(roles[remoteControlPlane]), metav1.DeleteOptions{})
@@ -125,7 +130,11 @@ func (l *look) drain(ctx context.Context, t *tenant, roles map[string]string) er
 			all = append(all, l.remove(ctx, namespaceMaps, m))
 		}
 	}
-	return errors.Join(all...)
+	if err := errors.Join(all...); err != nil {
+		return err
+	}
+	l.drained[t.UID] = t.ResourceVersion
+	return nil
 }
 
 // replicatedFrom tells whether a consumer has put an object here, where it may.

@@ -33,6 +33,9 @@ func (l *look) keepVirtualNode(ctx context.Context, n *virtualNode) error {
 	if says(n.Status.Conditions, "VirtualKubelet") == "" {
 		return report(ctx, l.site, virtualNodes, n, stages(n, "Creating", "Creating"))
 	}
+	if err := l.startKubelet(ctx, n); err != nil {
+		return err
+	}
 	if err := l.openMap(ctx, n); err != nil {
 		return err
 	}
@@ -58,6 +61,9 @@ func (l *look) endVirtualNode(ctx context.Context, n *virtualNode) error {
 		return err
 	}
 	if err := report(ctx, l.site, virtualNodes, n, stages(n, "Deleting", "Deleting")); err != nil {
+		return err
+	}
+	if err := l.endKubelet(ctx, n); err != nil {
 		return err
 	}
 	if err := l.closeMap(ctx, n); err != nil {
