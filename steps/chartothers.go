@@ -207,7 +207,7 @@ func dropped(ctx context.Context, env Env, others map[string]string, live *unstr
 	if left, err := stays(ctx, env, others, live); left != "" || err != nil {
 		return left, err
 	}
-	if err := deleteObject(ctx, env, live); err != nil && !apierrors.IsNotFound(err) {
+	if err := deleteObject(ctx, env, live, say); err != nil && !apierrors.IsNotFound(err) {
 		return "", err
 	}
 	say.Did(Delete, describe(live), "")

@@ -215,7 +215,7 @@ func takeBack(ctx context.Context, env Env, p part, say Progress) error {
 	var err error
 	switch p.item.Verb {
 	case Delete:
-		err = deleteObject(ctx, env, p.object())
+		err = deleteObject(ctx, env, p.object(), say)
 	case Release:
 		err = release(ctx, env, p.found)
 	default:

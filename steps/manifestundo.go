@@ -18,8 +18,8 @@ import (
 	"carrick/cluster"
 )
 
-// goneWithin is how long undo waits for an object to be gone.
-const goneWithin = 60 * time.Second
+// saysAfter is how long an object may take to go before undo says that it waits.
+const saysAfter = 5 * time.Second
 
 // PlanUndo finds what the inventory has of this action of this link, and what
 // has its mark, over the kinds of its asset. It does not render, so it works
@@ -68,7 +68,7 @@ func (m Manifest) Undo(ctx context.Context, env Env, say Progress) error {
 			say.Say("%s is left: %s", item.What, item.Note)
 			continue
 		case Delete:
-			err = deleteObject(ctx, env, f.object())
+			err = deleteObject(ctx, env, f.object(), say)
 		case Release:
 			err = release(ctx, env, f)
 		}
@@ -300,7 +300,7 @@ func planUndo(ctx context.Context, env Env, f found) (Item, error) {
 }
 
 // deleteObject deletes that very object, by UID, and waits until it is gone.
-func deleteObject(ctx context.Context, env Env, obj *unstructured.Unstructured) error {
+func deleteObject(ctx context.Context, env Env, obj *unstructured.Unstructured, say Progress) error {
 	gvr, _, err := env.Cluster.Resource(ctx, obj.GroupVersionKind())
 	if err != nil {
 		return fmt.Errorf("delete %s: %w", describe(obj), err)
@@ -308,9 +308,15 @@ func deleteObject(ctx context.Context, env Env, obj *unstructured.Unstructured) 
 	if err := env.Cluster.Delete(ctx, gvr, obj.GetNamespace(), obj.GetName(), obj.GetUID()); err != nil {
 		return fmt.Errorf("delete %s: %w", describe(obj), err)
 	}
-	ctx, cancel := context.WithTimeout(ctx, goneWithin)
-	defer cancel()
-	return env.Cluster.Gone(ctx, gvr, obj.GetNamespace(), obj.GetName(), obj.GetUID())
+	gone := make(chan error, 1)
+	go func() { gone <- env.Cluster.Gone(ctx, gvr, obj.GetNamespace(), obj.GetName(), obj.GetUID()) }()
+	select {
+	case err := <-gone:
+		return err
+	case <-time.After(saysAfter):
+	}
+	say.Say("waiting until %s is gone", describe(obj))
+	return <-gone
 }
 
 // occupied says why a namespace or a CRD must stay: it holds what is not this

@@ -171,7 +171,7 @@ func doObject(ctx context.Context, env Env, obj *unstructured.Unstructured, say 
 		return err
 	}
 	if p.Verb == Replace {
-		if err := deleteObject(ctx, env, p.live); err != nil {
+		if err := deleteObject(ctx, env, p.live, say); err != nil {
 			return err
 		}
 		say.Did(Delete, p.What, "")

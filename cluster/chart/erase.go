@@ -3,15 +3,11 @@ package chart
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"carrick/cluster"
 )
-
-// goneWithin is how long an object may take to go.
-const goneWithin = time.Minute
 
 // erase deletes that very object and waits until it is gone.
 func erase(ctx context.Context, c *cluster.Cluster, live *unstructured.Unstructured) error {
@@ -22,8 +18,6 @@ func erase(ctx context.Context, c *cluster.Cluster, live *unstructured.Unstructu
 	if err := c.Delete(ctx, gvr, live.GetNamespace(), live.GetName(), live.GetUID()); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, goneWithin)
-	defer cancel()
 	return c.Gone(ctx, gvr, live.GetNamespace(), live.GetName(), live.GetUID())
 }
 

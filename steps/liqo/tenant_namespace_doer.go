@@ -107,10 +107,7 @@ func (d tenantSpaceDoer) Undo(ctx context.Context, e steps.Env, say steps.Progre
 		if err := e.Cluster.Delete(ctx, foreignClusters, "", fc.GetName(), fc.GetUID()); err != nil {
 			return fmt.Errorf("delete ForeignCluster %s: %w", fc.GetName(), err)
 		}
-		within, cancel := context.WithTimeout(ctx, vanishWithin)
-		err := e.Cluster.Gone(within, foreignClusters, "", fc.GetName(), fc.GetUID())
-		cancel()
-		if err != nil {
+		if err := e.Cluster.Gone(ctx, foreignClusters, "", fc.GetName(), fc.GetUID()); err != nil {
 			return err
 		}
 		say.Did(steps.Delete, "ForeignCluster "+fc.GetName(), "")

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -115,9 +114,6 @@ func (t trialProfile) PlanUndo(ctx context.Context, e steps.Env) (steps.Change, 
 	return c, err
 }
 
-// goneWithin is how long the namespace of a profile may take to go.
-const goneWithin = 2 * time.Minute
-
 // Undo returns when the namespace is gone, too.
 func (t trialProfile) Undo(ctx context.Context, e steps.Env, say steps.Progress) error {
 	spaces, err := t.spaces(ctx, e)
@@ -127,8 +123,6 @@ func (t trialProfile) Undo(ctx context.Context, e steps.Env, say steps.Progress)
 	if err := t.Manifest.Undo(ctx, e, say); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, goneWithin)
-	defer cancel()
 	for name, uid := range spaces {
 		if err := e.Cluster.Gone(ctx, check.Namespaces, "", name, uid); err != nil {
 			return err
