@@ -28,12 +28,15 @@ func authentication() steps.Step {
 			{
 				Key: "tenant.condition", Title: "What the provider lets the tenant do", Kind: steps.Pick, On: steps.Remote,
 				Of: []steps.Choice{
-					{Value: "Active", Title: "ask for resources and use them"},
-					{Value: "Cordoned", Title: "use what it has, and get no more"},
-					{Value: "Drained", Title: "nothing: what it has is taken back, and its credential bound to nothing"},
+					{Value: active, Title: "ask for resources and use them"},
+					{Value: cordoned, Title: "use what it has, and get no more"},
+					{Value: drained, Title: "nothing: what it has is taken back, and its credential bound to nothing"},
 				},
 				Help:    "The provider's soft stop: cordon before maintenance, drain to end the peering from this side alone.",
-				Default: asItStands("tenant", "condition", "Active", "the published guide"),
+				Adopt: func(_ context.Context, e steps.Env) (any, string, error) {
+					return standing(e.Own, "tenant", "condition"), "spec.tenantCondition of the Tenant", nil
+				},
+				Default: steps.Fixed(active, "the published guide"),
 			},
 		},
 		Facts: []steps.Fact{
@@ -55,6 +58,21 @@ func authentication() steps.Step {
 		Checks: authenticationChecks(),
 	}
 }
+
+// What a Tenant lets the consumer do.
+//
+// Source: liqotech/liqo apis/authentication/v1beta1/tenant_types.go (TenantCondition).
+const (
+	active   = "Active"
+	cordoned = "Cordoned"
+	drained  = "Drained"
+)
+
+// serves reports whether the provider serves the consumer by the answers. Of a drained Tenant Liqo deletes the RoleBinding
+// and all that was copied.
+//
+// Source: liqotech/liqo pkg/liqo-controller-manager/authentication/tenant-controller (handleTenantDrained), 557c199cf.
+func serves(e steps.Env) bool { return e.Answers.Text("tenant.condition") != drained }
 
 func controlPlaneName(_ context.Context, e steps.Env) (any, error) {
 	if name := standing(e.Own, "control-plane", "name"); name != nil {

@@ -68,7 +68,7 @@ func providersCredentialChecks() []steps.Check {
 			Run: certificateIssued, Within: 30 * time.Second,
 		},
 		{
-			Name: "role-binding", Title: "the consumer is bound to that ClusterRole in its tenant namespace", On: steps.Remote, Mend: "role-binding", Needs: []string{"controlplane-role", "tenant-namespace"},
+			Name: "role-binding", Title: "the consumer is bound to that ClusterRole in its tenant namespace", On: steps.Remote, When: serves, Mend: "role-binding", Needs: []string{"controlplane-role", "tenant-namespace"},
 			Why: "the name in the binding has to be the certificate's common name to the letter: else there is a 403 in the log of the consumer's replicator and nowhere else",
 			See: []string{page, roleSource},
 			Run: roleBound,
@@ -104,13 +104,13 @@ func consumersCredentialChecks() []steps.Check {
 			Run: certificateLasts,
 		},
 		{
-			Name: "credential-rights", Title: "the new kubeconfig may write all that Liqo copies", On: steps.Local, From: withCredential, Needs: []string{"kubeconfig-server", "peer/role-binding"},
+			Name: "credential-rights", Title: "the new kubeconfig may write all that Liqo copies", On: steps.Local, When: serves, From: withCredential, Needs: []string{"kubeconfig-server", "peer/role-binding"},
 			Why: "Liqo says of a right that is missing in its log alone. It is asked here as the consumer will ask",
 			See: []string{roleSource, replicatorCode},
 			Run: credentialRights,
 		},
 		{
-			Name: "credential-least", Title: "the new kubeconfig may do nothing beyond what Liqo copies", On: steps.Local, From: withCredential, Needs: []string{"credential-rights"},
+			Name: "credential-least", Title: "the new kubeconfig may do nothing beyond what Liqo copies", On: steps.Local, When: serves, From: withCredential, Needs: []string{"credential-rights"},
 			Why: "this credential leaves the provider: whoever gets hold of it gets all that it may do",
 			See: []string{roleSource},
 			Run: credentialLeast,

@@ -90,9 +90,9 @@ func roleBound(ctx context.Context, e steps.Env) steps.Result {
 	}
 	r := judgeBindings(all, role, user, id)
 	if r.Status == steps.Fail {
-		if drained, err := tenantCondition(ctx, e); err == nil && drained == "Drained" {
+		if now, err := tenantCondition(ctx, e); err == nil && now == drained {
 			r.Found += "; the Tenant is drained, and Liqo takes the binding away for that"
-			r.Fix = "answer tenant.condition with Active, then " + mends(e, "authentication")
+			r.Fix = activate(e)
 		}
 	}
 	return r

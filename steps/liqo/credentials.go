@@ -81,7 +81,7 @@ func credentials() steps.Step {
 				}},
 			},
 			{
-				Name: "role-binding", Title: "Let the consumer write its requests", On: steps.Remote, Needs: []string{"tenant-namespace", "controlplane-role"},
+				Name: "role-binding", Title: "Let the consumer write its requests", On: steps.Remote, When: serves, Needs: []string{"tenant-namespace", "controlplane-role"},
 				Doer: steps.Manifest{File: "role-binding.yaml", Values: steps.Values{
 					"name":     bindingName,
 					"subjects": subjects,

@@ -17,7 +17,7 @@ const offloadingName = "offloading"
 
 func offloading() steps.Step {
 	return steps.Step{
-		Name: "offloading", Title: "Offloading",
+		Name: "offloading", Title: "Offloading", When: serves,
 		Why: "A namespace of the consumer is extended to the provider. Pods that are in it already don't move: they get the virtual node's toleration only when they are made.",
 		Ask: offloadingQuestions(),
 		Facts: []steps.Fact{

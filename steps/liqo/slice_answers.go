@@ -96,7 +96,7 @@ func sliceAccepted(ctx context.Context, e steps.Env) steps.Result {
 	describe := e.PeerKubectl() + " -n " + peerNamespace(e) + " describe resourceslices.authentication.liqo.io " + steps.Quoted(s.GetName())
 	switch {
 	case who.status == "Denied":
-		return identityDenied(e, who, describe)
+		return identityDenied(e, who, s.GetName(), describe)
 	case what.status == "Denied":
 		return resourcesDenied(e, what)
 	case who.status == accepted && what.status == accepted && !custom(s) && len(unlikeGranted(s)) > 0:
@@ -116,13 +116,24 @@ func sliceAccepted(ctx context.Context, e steps.Env) steps.Result {
 }
 
 // identityDenied is the verdict on who asks: the condition gives no reason, an event does.
-func identityDenied(e steps.Env, c condition, describe string) steps.Result {
+func identityDenied(e steps.Env, c condition, slice, describe string) steps.Result {
 	said, err := e.Peer.Text("slice-warning")
-	if err != nil {
+	switch {
+	case err != nil:
 		return steps.Failed("the provider does not take who asks: "+c.why()+". The reason is in the events of the provider's copy", describe)
+	case strings.Contains(said, otherRequest):
+		in, secret := e.PeerKubectl()+" -n "+steps.Quoted(peerNamespace(e)), signedCertificate+"-"+slice
+		return steps.Failed(fmt.Sprintf("the provider does not take who asks: Secret %s there holds the certificate of an earlier request, with another key (%s)", secret, said),
+			in+" delete secret "+steps.Quoted(secret)+" && "+in+" delete resourceslices.authentication.liqo.io "+steps.Quoted(slice)+
+				"    # the consumer's Liqo copies the request again, and the provider's signs it")
 	}
 	return steps.Failed("the provider does not take who asks: "+said, describe)
 }
+
+// otherRequest is what Liqo says of a request that is not the one whose certificate it keeps.
+//
+// Source: liqotech/liqo pkg/identityManager/interface.go (NotMatchingCSRError), 557c199cf.
+const otherRequest = "the stored and the provided CSR do not match"
 
 // unlikeGranted says where the grant is not what is asked for: Liqo's own class
 // grants exactly that. What is asked for no longer stays granted.
@@ -148,14 +159,18 @@ func grantStale(e steps.Env, s *unstructured.Unstructured, describe string) step
 // heldBack is the condition of a tenant that gets nothing new; else "".
 func heldBack(e steps.Env) string {
 	now, _ := standing(e.Peer, "tenant", "condition").(string)
-	if now == "Cordoned" || now == "Drained" {
+	if now == cordoned || now == drained {
 		return now
 	}
 	return ""
 }
 
+// activate is how the Tenant serves the consumer again.
 func activate(e steps.Env) string {
-	return "answer tenant.condition with Active, then: " + mends(e, "authentication")
+	if e.Answers.Text("tenant.condition") != active {
+		return "answer tenant.condition with " + active + ", then: " + mends(e, "authentication")
+	}
+	return mends(e, "authentication") + "    # add --take-over where another tool has set the condition"
 }
 
 // usualClass is granted by Liqo itself.

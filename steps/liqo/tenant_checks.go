@@ -69,7 +69,6 @@ func judgeTenant(t *unstructured.Unstructured, id string, e steps.Env) steps.Res
 	what := "Tenant " + t.GetNamespace() + "/" + t.GetName()
 	_, shook, _ := unstructured.NestedMap(t.Object, "status", "authParams")
 	policy, condition, space := text(t, "spec", "authzPolicy"), text(t, "spec", "tenantCondition"), text(t, "status", "tenantNamespace")
-	active := "answer tenant.condition with Active, then " + mends(e, "authentication")
 	var bad []string
 	if c := text(t, "spec", "clusterID"); c != id {
 		return steps.Failed(fmt.Sprintf("%s is of cluster %q, not %s, and that can't be changed", what, c, id),
@@ -85,14 +84,16 @@ func judgeTenant(t *unstructured.Unstructured, id string, e steps.Env) steps.Res
 		return steps.Failed(what+": "+strings.Join(bad, "; "), "")
 	}
 	switch {
-	case condition == "Drained":
-		return steps.Failed(what+" is drained: the consumer's rights are taken away, and what it had", active)
+	case condition == drained && !serves(e):
+		return steps.Warned(what+" is drained, as answered: Liqo has deleted the consumer's RoleBinding and what it had here", activate(e))
+	case condition == drained:
+		return steps.Failed(what+" is drained: Liqo has deleted the consumer's RoleBinding and what it had here", activate(e))
 	case space == "":
 		return steps.Waits(t.GetCreationTimestamp().Time, "%s is not taken up by Liqo's controllers: it names no namespace in its status", what).Or(liqoLog(e, "controller-manager"))
 	case space != t.GetNamespace():
 		return steps.Failed(fmt.Sprintf("%s is for namespace %s, says its status", what, space), liqoLog(e, "controller-manager"))
-	case condition == "Cordoned":
-		return steps.Warned(what+" is cordoned: the consumer keeps what it has and gets no more", active)
+	case condition == cordoned:
+		return steps.Warned(what+" is cordoned: the consumer keeps what it has and gets no more", activate(e))
 	}
 	if shook {
 		return steps.Passed("%s, by a handshake", what)
