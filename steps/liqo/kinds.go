@@ -57,6 +57,7 @@ const (
 	unreachableNote    = "liqo.io/foreign-cluster-permanently-unreachable"
 	enforceLabel       = "pod-security.kubernetes.io/enforce"
 	nodeTypeLabel      = "liqo.io/type"
+	virtualNodeLabel   = "liqo.io/virtual-node"
 	virtualNodeType    = "virtual-node"
 	creatorLabel       = "liqo.io/creator-user"
 	podOriginLabel     = "offloading.liqo.io/origin"

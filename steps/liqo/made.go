@@ -17,9 +17,8 @@ import (
 	"carrick/steps/check"
 )
 
-// madeByLiqo are the kinds that Liqo's controllers make in a tenant namespace, and
-// take away when the peering is taken back. is tells its own from those of admins;
-// nil: all are its own.
+// madeByLiqo are the kinds that Liqo's controllers create in a tenant namespace, and delete with the peering. is tells
+// its own from those of admins; nil: all are its own.
 var madeByLiqo = []struct {
 	kind string
 	gvr  schema.GroupVersionResource
@@ -46,6 +45,36 @@ var madeByLiqo = []struct {
 	{"Secret", secrets, func(o metav1.PartialObjectMetadata) bool {
 		return strings.HasPrefix(o.Name, "kubeconfig-resourceslice-")
 	}},
+	{"Deployment", check.Deployments, func(o metav1.PartialObjectMetadata) bool {
+		return o.Name == kubeletPrefix+o.Labels[virtualNodeLabel]
+	}},
+}
+
+// kubeletPrefix begins the name of the Deployment of a virtual node's kubelet.
+//
+// Source: liqotech/liqo pkg/vkMachinery/forge/creation.go (VirtualKubeletName), 557c199cf.
+const kubeletPrefix = "vk-"
+
+// signedCertificate is the Secret in which a provider's Liqo keeps the certificate that it signed for a consumer, and with
+// a dash and its name for a slice. Liqo never deletes it, and denies every other request of that name from then on.
+//
+// Source: liqotech/liqo pkg/identityManager/certificateIdentityProvider.go (storeRemoteCertificate, GetRemoteCertificate),
+// 557c199cf.
+const signedCertificate = "liqo-remote-certificate"
+
+// signedFor are the Secrets with certificates that Liqo signed for the consumer of a tenant namespace.
+func signedFor(ctx context.Context, e steps.Env, namespace, consumerID string) ([]child, error) {
+	found, err := e.Cluster.Find(ctx, secrets, namespace, cluster.Selector{Labels: remoteIDLabel + "=" + consumerID})
+	if apierrors.IsForbidden(err) {
+		return nil, nil // the namespace stays with what may not be listed
+	}
+	var out []child
+	for _, o := range found {
+		if o.Name == signedCertificate || strings.HasPrefix(o.Name, signedCertificate+"-") {
+			out = append(out, child{secrets, "Secret", o.Namespace, o.Name, o.UID})
+		}
+	}
+	return out, err
 }
 
 // madeIn are the objects of a namespace that Liqo made, but for those that belong
@@ -71,7 +100,30 @@ func madeIn(ctx context.Context, e steps.Env, namespace string) ([]child, error)
 		})
 	}
 	err := check.Together(looks...)
+	if err == nil {
+		out, err = withAccounts(ctx, e, namespace, out)
+	}
 	slices.SortFunc(out, func(a, b child) int { return strings.Compare(a.String(), b.String()) })
+	return out, err
+}
+
+// withAccounts adds the ServiceAccounts of virtual nodes' kubelets, each of the node's name. No label tells them from others.
+//
+// Source: liqotech/liqo pkg/vkMachinery/forge/creation.go (VirtualKubeletServiceAccount), 557c199cf.
+func withAccounts(ctx context.Context, e steps.Env, namespace string, made []child) ([]child, error) {
+	if !slices.ContainsFunc(made, func(c child) bool { return c.gvr == virtualNodes }) {
+		return made, nil
+	}
+	found, err := e.Cluster.Find(ctx, check.ServiceAccounts, namespace, cluster.Selector{})
+	if apierrors.IsForbidden(err) {
+		return made, nil
+	}
+	out := slices.Clone(made)
+	for _, o := range found {
+		if slices.ContainsFunc(made, func(c child) bool { return c.gvr == virtualNodes && c.name == o.Name }) {
+			out = append(out, child{check.ServiceAccounts, "ServiceAccount", o.Namespace, o.Name, o.UID})
+		}
+	}
 	return out, err
 }
 
@@ -109,17 +161,16 @@ func cleaned(ctx context.Context, e steps.Env, say steps.Progress) error {
 	if err != nil {
 		return err
 	}
-	within, cancel := context.WithTimeout(ctx, vanishWithin)
-	defer cancel()
 	for _, ns := range spaces {
 		made, err := madeIn(ctx, e, ns.Name)
 		if err != nil {
 			return err
 		}
 		for _, c := range made {
-			say.Say("waiting until Liqo has taken %s away", c)
-			if err := e.Cluster.Gone(within, c.gvr, c.namespace, c.name, c.uid); err != nil {
-				return fmt.Errorf("%s was not taken away by Liqo: %w", c, err)
+			say.Say("waiting until Liqo deletes %s", c)
+			if err := e.Cluster.Gone(ctx, c.gvr, c.namespace, c.name, c.uid); err != nil {
+				err, _ = explainHeld(e, fmt.Errorf("Liqo has not deleted %s: %w", c, err))
+				return err
 			}
 		}
 	}

@@ -3,12 +3,14 @@ package liqo
 import (
 	"context"
 	"fmt"
-	"time"
+	"slices"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"carrick/cluster"
 	"carrick/steps"
+	"carrick/steps/check"
 )
 
 // tenantDoer makes the Tenant. One of another name in the same namespace has to go
@@ -38,7 +40,11 @@ func (d tenantDoer) Plan(ctx context.Context, e steps.Env) (steps.Change, error)
 		return steps.Change{}, err
 	}
 	if other == nil {
-		return d.Manifest.Plan(ctx, e)
+		c, err := d.Manifest.Plan(ctx, e)
+		if err == nil && !serves(e) {
+			err = sayWhatDrains(ctx, e, &c)
+		}
+		return c, err
 	}
 	name, ns := e.Answers.Text("tenant.name"), tenantNamespace(e)
 	item := steps.Item{
@@ -60,6 +66,35 @@ func (d tenantDoer) Plan(ctx context.Context, e steps.Env) (steps.Change, error)
 	}}, nil
 }
 
+// sayWhatDrains says what Liqo deletes here once the Tenant is drained.
+//
+// Source: liqotech/liqo pkg/liqo-controller-manager/authentication/tenant-controller (handleTenantDrained), 557c199cf.
+func sayWhatDrains(ctx context.Context, e steps.Env, c *steps.Change) error {
+	i := slices.IndexFunc(c.Items, func(it steps.Item) bool { return it.Verb == steps.Update })
+	if i < 0 {
+		return nil
+	}
+	id, err := peerID(e)
+	if err != nil {
+		return err
+	}
+	spaces, err := check.List[corev1.Namespace](ctx, e.Cluster, check.Namespaces, "", cluster.Selector{Labels: remoteIDLabel + "=" + id})
+	if err != nil {
+		return err
+	}
+	note := "Liqo deletes the consumer's RoleBinding and its ResourceSlices here"
+	spaces = slices.DeleteFunc(spaces, func(ns *corev1.Namespace) bool { return !forOffloading(ns) })
+	if len(spaces) > 0 {
+		var there []string
+		for _, ns := range spaces {
+			there = append(there, ns.Name)
+		}
+		note += ", and with them the namespaces that stand for offloaded ones, volumes and all: " + listed(there)
+	}
+	c.Items[i].Note = steps.JoinNotes(c.Items[i].Note, note)
+	return nil
+}
+
 // Do deletes a Tenant of another name, where that was confirmed, and makes its own.
 func (d tenantDoer) Do(ctx context.Context, e steps.Env, say steps.Progress) error {
 	other, err := d.other(ctx, e)
@@ -74,9 +109,7 @@ func (d tenantDoer) Do(ctx context.Context, e steps.Env, say steps.Progress) err
 			return fmt.Errorf("delete Tenant %s: %w", other.GetName(), err)
 		}
 		say.Did(steps.Delete, "Tenant "+other.GetNamespace()+"/"+other.GetName(), "")
-		within, cancel := context.WithTimeout(ctx, vanishWithin)
-		defer cancel()
-		if err := e.Cluster.Gone(within, tenants, other.GetNamespace(), other.GetName(), other.GetUID()); err != nil {
+		if err := e.Cluster.Gone(ctx, tenants, other.GetNamespace(), other.GetName(), other.GetUID()); err != nil {
 			return err
 		}
 	}
@@ -89,20 +122,50 @@ func (d tenantDoer) PlanUndo(ctx context.Context, e steps.Env) (steps.Change, er
 	if err == nil {
 		c.Along, err = along(ctx, e)
 	}
-	if deletes(c) {
-		c.Rights = append(c.Rights, cluster.Right{Verb: "patch", Group: tenants.Group, Resource: tenants.Resource})
-		for i := range c.Items {
-			if c.Items[i].Verb == steps.Delete {
-				c.Items[i].Note = "what the consumer's Liqo has copied beside it goes first, and with that the namespaces here that stand for offloaded ones, volumes and all"
-			}
+	if err != nil || !deletes(c) {
+		return c, err
+	}
+	c.Rights = append(c.Rights, cluster.Right{Verb: "patch", Group: tenants.Group, Resource: tenants.Resource})
+	for i := range c.Items {
+		if c.Items[i].Verb == steps.Delete {
+			c.Items[i].Note = "what the consumer's Liqo has copied beside it goes first, and with that the namespaces here that stand for offloaded ones, volumes and all"
 		}
+	}
+	signed, err := d.signed(ctx, e)
+	for _, s := range signed {
+		c.Items = append(c.Items, steps.Item{
+			Verb: steps.Delete, What: s.String(), Hash: string(s.uid),
+			Note: "Liqo keeps a certificate of this peering in it, and would deny a later peering with other keys",
+		})
+		c.Along[e.Side] = append(c.Along[e.Side], s.String())
+		c.Rights = append(c.Rights, cluster.Right{Verb: "delete", Resource: secrets.Resource, Namespace: s.namespace, Name: s.name})
 	}
 	return c, err
 }
 
+// signed are the Secrets with what Liqo signed for the consumers of the Tenants that undo deletes.
+func (d tenantDoer) signed(ctx context.Context, e steps.Env) (out []child, err error) {
+	found, err := e.Made(ctx, tenants, e.Action)
+	if err != nil {
+		return nil, err
+	}
+	for _, t := range found {
+		if !t.Created || t.Labels[remoteIDLabel] == "" {
+			continue
+		}
+		of, err := signedFor(ctx, e, t.Namespace, t.Labels[remoteIDLabel])
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, of...)
+	}
+	return out, nil
+}
+
 // Undo deletes the Tenant. Where the consumer's copies are still there, because the
 // consumer is gone or did not take its requests back, the Tenant is drained first:
-// then Liqo takes them away, and afterwards nobody would.
+// then Liqo takes them away, and afterwards nobody would. While it stands, it tells which
+// certificates were signed for its consumer.
 //
 // Source: liqotech/liqo pkg/liqo-controller-manager/authentication/tenant-controller.
 func (d tenantDoer) Undo(ctx context.Context, e steps.Env, say steps.Progress) error {
@@ -113,6 +176,16 @@ func (d tenantDoer) Undo(ctx context.Context, e steps.Env, say steps.Progress) e
 	if deletes(c) {
 		if err := drain(ctx, e, say); err != nil {
 			return err
+		}
+		signed, err := d.signed(ctx, e)
+		if err != nil {
+			return err
+		}
+		for _, s := range signed {
+			if err := e.Cluster.Delete(ctx, s.gvr, s.namespace, s.name, s.uid); err != nil {
+				return fmt.Errorf("delete %s: %w", s, err)
+			}
+			say.Did(steps.Delete, s.String(), string(s.uid))
 		}
 	}
 	return d.Manifest.Undo(ctx, e, say)
@@ -125,21 +198,20 @@ func drain(ctx context.Context, e steps.Env, say steps.Progress) error {
 	if err != nil {
 		return err
 	}
-	within, cancel := context.WithTimeout(ctx, vanishWithin)
-	defer cancel()
 	for _, t := range found {
 		copies, err := copiesIn(ctx, e, t.Namespace)
 		if err != nil || len(copies) == 0 {
 			return err
 		}
-		patch := []byte(`{"spec":{"tenantCondition":"Drained"}}`)
+		patch := []byte(`{"spec":{"tenantCondition":"` + drained + `"}}`)
 		if _, err := e.Cluster.Patch(ctx, tenants, t.Namespace, t.Name, patch, cluster.PatchOptions{Manager: e.Manager(), UID: t.UID}); err != nil {
 			return fmt.Errorf("drain Tenant %s: %w", t.Name, err)
 		}
 		say.Did(steps.Update, "Tenant "+t.Namespace+"/"+t.Name, "")
 		for _, c := range copies {
-			say.Say("waiting until Liqo has taken %s away: the consumer has not", c)
-			if err := e.Cluster.Gone(within, c.gvr, c.namespace, c.name, c.uid); err != nil {
+			say.Say("waiting until Liqo deletes %s: the consumer has not", c)
+			if err := e.Cluster.Gone(ctx, c.gvr, c.namespace, c.name, c.uid); err != nil {
+				err, _ = explainHeld(e, err)
 				return err
 			}
 		}
@@ -149,14 +221,10 @@ func drain(ctx context.Context, e steps.Env, say steps.Progress) error {
 
 // copiesIn are the consumer's objects that its Liqo has copied into a namespace.
 func copiesIn(ctx context.Context, e steps.Env, namespace string) ([]child, error) {
-	slices, err := living(ctx, e, resourceSlices, namespace, replicatedLabel+"=true")
+	found, err := living(ctx, e, resourceSlices, namespace, replicatedLabel+"=true")
 	if err != nil {
 		return nil, err
 	}
 	maps, err := living(ctx, e, namespaceMaps, namespace, replicatedLabel+"=true")
-	return append(childrenOf(resourceSlices, "ResourceSlice", slices), childrenOf(namespaceMaps, "NamespaceMap", maps)...), err
+	return append(childrenOf(resourceSlices, "ResourceSlice", found), childrenOf(namespaceMaps, "NamespaceMap", maps)...), err
 }
-
-// vanishWithin is how long Liqo's controllers may take to clean up after an
-// object.
-const vanishWithin = 60 * time.Second
