@@ -13,7 +13,7 @@ func network() steps.Step {
 			Doer: vanishing{steps.Manifest{File: "configuration.yaml", Values: steps.Values{
 				"tenant-namespace": tenantSpace,
 				"name":             namedAfterPeer(configurations),
-			}}, ownedNetworks},
+			}}, ownedNetworks, []childKind{{networks, "Network"}}},
 		}),
 		Checks: networkChecks(),
 	}

@@ -22,7 +22,7 @@ func resources() steps.Step {
 		return asItStands("slice", name, value, "Liqo's own default")
 	}
 	return steps.Step{
-		Name: "resources", Title: "Resources",
+		Name: "resources", Title: "Resources", When: serves,
 		Why: "The consumer asks for resources in a ResourceSlice. Liqo copies it to the provider, which accepts or denies it; a virtual node then stands for the provider on the consumer.",
 		Ask: []steps.Question{
 			{Key: "resources.cpu", Title: "CPUs to ask for", Kind: steps.Quantity, Help: "The provider's default class grants whatever is asked for; carrick compares it with what is free there.", Default: sliced("cpu", "4")},
@@ -41,7 +41,7 @@ func resources() steps.Step {
 			Doer: sliceDoer{vanishing{steps.Manifest{File: "resource-slice.yaml", Values: steps.Values{
 				"name":      sliceName,
 				"resources": requested,
-			}}, sliceChildren}},
+			}}, sliceChildren, []childKind{{namespaceMaps, "NamespaceMap"}, {virtualNodes, "VirtualNode"}}}},
 		}},
 		Checks: resourceChecks(),
 	}

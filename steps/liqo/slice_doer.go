@@ -186,12 +186,16 @@ func (d offloadingDoer) Undo(ctx context.Context, e steps.Env, say steps.Progres
 	return err
 }
 
-// needsProvider adds to an error what to do about a provider that is gone.
+// needsProvider adds to an error what holds up Liqo, or what to do about a provider that is gone.
 func needsProvider(e steps.Env, err error) error {
-	if still := (*cluster.StillThereError)(nil); !gone(e) && errors.As(err, &still) {
-		return fmt.Errorf("%w. Liqo takes it away at the provider first. If the provider is gone for good, take remote out of the link file and undo again", err)
+	if err == nil || gone(e) {
+		return err
 	}
-	return err
+	err, known := explainHeld(e, err)
+	if known {
+		return err
+	}
+	return fmt.Errorf("%w. Liqo deletes it at the provider first. If the provider is gone for good, take remote out of the link file and undo again", err)
 }
 
 // planLost adds to a plan of undo that the provider is declared gone, where the

@@ -39,7 +39,7 @@ func tunnel() steps.Step {
 					"name":             namedAfterPeer(gatewayServers),
 					"node-port":        nodePort,
 					"load-balancer-ip": loadBalancerIP,
-				}}, sideConnections},
+				}}, sideConnections, []childKind{{connections, "Connection"}}},
 			}),
 			twice("client", "Have the consumer's gateway connect", "Have the provider's gateway connect", steps.Action{
 				When: connects, Needs: []string{"keys", "peer-key", "configuration-ready", "peer/server-endpoint"}, First: []string{"handshake"},
@@ -48,7 +48,7 @@ func tunnel() steps.Step {
 					"name":             namedAfterPeer(gatewayClients),
 					"address":          endpointAddress,
 					"port":             endpointPort,
-				}}, sideConnections},
+				}}, sideConnections, []childKind{{connections, "Connection"}}},
 			})...),
 		Checks: tunnelChecks(),
 	}

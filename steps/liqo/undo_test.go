@@ -89,3 +89,22 @@ spec: {disableNetworkCheck: true}
 		t.Errorf("the plan of undo:\n%s", got)
 	}
 }
+
+// An undo that ended while Liqo held a Network has deleted its Configuration: the next one still names what is held.
+func TestWhatLiqoHoldsIsInThePlanOfTheNextUndo(t *testing.T) {
+	s := stepstest.StandWith(t, liqo.Guide(), assets, "testdata", "healthy", `-- local --
+apiVersion: ipam.liqo.io/v1alpha1
+kind: Network
+metadata:
+  name: rome-pod-0
+  namespace: liqo-tenant-rome
+  uid: 11111111-0000-0000-0000-0000000000a3
+  deletionTimestamp: "2026-01-01T00:00:00Z"
+  finalizers: [network.ipam.liqo.io/finalizer]
+spec: {cidr: 10.0.0.0/16}
+`+defined("ipam.liqo.io", "Network"))
+	got := planned(t, s, steps.Scope{Steps: []string{"network"}, Side: steps.Local})
+	if !strings.Contains(got, "delete Network liqo-tenant-rome/rome-pod-0: it is being deleted already, and held by network.ipam.liqo.io/finalizer") {
+		t.Errorf("the plan of undo:\n%s", got)
+	}
+}

@@ -2,6 +2,7 @@ package liqo
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -21,6 +22,14 @@ type vanishing struct {
 	steps.Manifest
 	// children are what Liqo made of the objects, where they are.
 	children func(context.Context, steps.Env) ([]child, error)
+	// kinds are those of them that are in the tenant namespace.
+	kinds []childKind
+}
+
+// childKind is a kind of object that Liqo makes.
+type childKind struct {
+	gvr  schema.GroupVersionResource
+	kind string
 }
 
 // child is an object that Liqo made.
@@ -46,27 +55,49 @@ func childrenOf(gvr schema.GroupVersionResource, kind string, objs []*unstructur
 	return out
 }
 
+// dying are what an undo that did not come to its end has left behind: Liqo has not let go of it.
+func (v vanishing) dying(ctx context.Context, e steps.Env) (out []child, held []string, err error) {
+	for _, k := range v.kinds {
+		found, err := e.Cluster.Find(ctx, k.gvr, tenantNamespace(e), cluster.Selector{})
+		if errors.Is(err, cluster.ErrNotServed) || apierrors.IsForbidden(err) {
+			continue // an undo takes no right more for what others delete
+		}
+		if err != nil {
+			return nil, nil, err
+		}
+		for _, o := range found {
+			if o.DeletionTimestamp != nil {
+				out = append(out, child{k.gvr, k.kind, o.Namespace, o.Name, o.UID})
+				held = append(held, cluster.Clean(listed(o.Finalizers)))
+			}
+		}
+	}
+	return out, held, nil
+}
+
 // Undo takes back the objects and waits until Liqo has cleaned up after them.
 func (v vanishing) Undo(ctx context.Context, e steps.Env, say steps.Progress) error {
-	plan, err := v.PlanUndo(ctx, e)
+	plan, err := v.Manifest.PlanUndo(ctx, e)
 	if err != nil {
 		return err
 	}
 	var left []child
 	if deletes(plan) {
-		if left, err = v.children(ctx, e); err != nil {
-			return fmt.Errorf("look what Liqo made of them: %w", err)
-		}
+		left, err = v.children(ctx, e)
+	} else {
+		left, _, err = v.dying(ctx, e)
+	}
+	if err != nil {
+		return fmt.Errorf("look what Liqo made of them: %w", err)
 	}
 	if err := v.Manifest.Undo(ctx, e, say); err != nil {
 		return err
 	}
-	within, cancel := context.WithTimeout(ctx, vanishWithin)
-	defer cancel()
 	for _, c := range left {
 		say.Say("waiting until %s is gone", c)
-		if err := e.Cluster.Gone(within, c.gvr, c.namespace, c.name, c.uid); err != nil {
-			return fmt.Errorf("%s is still there: %w", c, err)
+		if err := e.Cluster.Gone(ctx, c.gvr, c.namespace, c.name, c.uid); err != nil {
+			err, _ = explainHeld(e, fmt.Errorf("%s is still there: %w", c, err))
+			return err
 		}
 	}
 	return nil
@@ -170,7 +201,17 @@ const ownObjects = replicatedLabel + "!=true"
 // PlanUndo says of a tunnel's parts who else goes through it.
 func (v vanishing) PlanUndo(ctx context.Context, e steps.Env) (steps.Change, error) {
 	c, err := v.Manifest.PlanUndo(ctx, e)
-	if err != nil || !deletes(c) {
+	if err != nil {
+		return c, err
+	}
+	if !deletes(c) {
+		left, held, err := v.dying(ctx, e)
+		for i, o := range left {
+			c.Items = append(c.Items, steps.Item{
+				Verb: steps.Delete, What: o.String(), Hash: string(o.uid),
+				Note: "it is being deleted already, and held by " + held[i] + ": Liqo's controllers let go of it, and carrick waits for that",
+			})
+		}
 		return c, err
 	}
 	for _, kind := range []schema.GroupVersionResource{gatewayServers, gatewayClients} {

@@ -1,0 +1,81 @@
+package liqo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"carrick/cluster"
+	"carrick/steps"
+	"carrick/steps/check"
+)
+
+// heldUpFact is why Liqo on a side deletes nothing: it does not run, or a namespace of the peering is stuck there.
+const heldUpFact = "held-up"
+
+// heldUp says it in words, each reason with a command. It is read where an undo waited in vain.
+func heldUp(ctx context.Context, e steps.Env) (any, error) {
+	var out []string
+	runs := liqoRuns(ctx, e)
+	if runs.Status == steps.Fail {
+		out = append(out, withFix(runs.Found, runs.Fix))
+	}
+	id, err := peerID(e)
+	if err != nil && !isAbsent(err) {
+		return nil, err
+	}
+	spaces, err := check.List[corev1.Namespace](ctx, e.Cluster, check.Namespaces, "", cluster.Selector{Labels: remoteIDLabel})
+	if err != nil {
+		return nil, err
+	}
+	for _, ns := range spaces {
+		if ns.DeletionTimestamp == nil || id != "" && ns.Labels[remoteIDLabel] != id {
+			continue
+		}
+		out = append(out, withFix(fmt.Sprintf("namespace %s is being deleted%s", ns.Name, heldBy(ns)),
+			e.Kubectl()+" get namespace "+ns.Name+" -o jsonpath='{.status.conditions}'"))
+	}
+	if len(out) == 0 {
+		return nil, steps.Absent("nothing holds up Liqo on the %s", e.SideName())
+	}
+	return strings.Join(out, "; "), nil
+}
+
+func withFix(found, fix string) string {
+	command, _, _ := strings.Cut(fix, "    #")
+	return found + " (" + command + ")"
+}
+
+// heldUpError is that of an undo that waited in vain, with the cause.
+type heldUpError struct {
+	err   error
+	cause string
+}
+
+func (h *heldUpError) Error() string { return h.err.Error() + ". The cause: " + h.cause }
+
+func (h *heldUpError) Unwrap() error { return h.err }
+
+// explainHeld adds to the error of an undo that waited in vain what holds up Liqo on either side. known is false where
+// nothing tells why it waited.
+func explainHeld(e steps.Env, err error) (explained error, known bool) {
+	if !errors.As(err, new(*cluster.StillThereError)) || errors.As(err, new(*heldUpError)) {
+		return err, true
+	}
+	var why []string
+	for _, side := range []struct {
+		name  string
+		facts steps.Facts
+	}{{e.SideName(), e.Own}, {e.PeerName(), e.Peer}} {
+		if words, err := side.facts.Text(heldUpFact); err == nil {
+			why = append(why, "on the "+side.name+", "+words)
+		}
+	}
+	if len(why) == 0 {
+		return err, false
+	}
+	return &heldUpError{err, strings.Join(why, "; ")}, true
+}
