@@ -1,0 +1,159 @@
+package upstream
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/tools/clientcmd"
+	clientapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"carrick/cluster/clustertest"
+)
+
+// Runner runs the programs of Deployments of one side on this machine, each with a token of its ServiceAccount and with
+// the arguments of its container. The pods are played: nothing else runs there.
+type Runner struct {
+	Box  *clustertest.Sandbox
+	Side string
+	Bin  string // the folder with the programs
+	// More are arguments that come after a container's own, by program: ports that are free on this machine.
+	More map[string][]string
+	// Env are variables of containers whose values come from elsewhere, by name.
+	Env map[string]string
+}
+
+// Program is one that runs. It is ended with the test, or by End.
+type Program struct {
+	Dir string // its own TMPDIR
+
+	cancel context.CancelFunc
+	done   chan struct{}
+	mu     sync.Mutex
+	log    bytes.Buffer
+}
+
+// Write takes what the program says.
+func (p *Program) Write(b []byte) (int, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.log.Write(b)
+}
+
+// Tail is the end of what the program has said.
+func (p *Program) Tail() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	b := p.log.Bytes()
+	return string(b[max(0, len(b)-6000):])
+}
+
+// End ends the program, and returns once it has.
+func (p *Program) End() {
+	p.cancel()
+	<-p.done
+}
+
+// Deployment runs the program of a Deployment's first container until the test ends. A program that ends by itself is
+// started again, as a kubelet would. prepare may fill the program's own TMPDIR before it starts.
+func (r Runner) Deployment(t testing.TB, namespace, name string, prepare func(dir string)) *Program {
+	t.Helper()
+	var d appsv1.Deployment
+	if err := json.Unmarshal([]byte(r.Box.Run(t, r.Side, "", "-n", namespace, "get", "deployment", name, "-o", "json")), &d); err != nil {
+		t.Fatal(err)
+	}
+	pod := d.Spec.Template.Spec
+	c := pod.Containers[0]
+	program := filepath.Base(c.Command[0])
+	p := &Program{Dir: t.TempDir(), done: make(chan struct{})}
+	if prepare != nil {
+		prepare(p.Dir)
+	}
+	env := append(os.Environ(), "TMPDIR="+p.Dir, "KUBECONFIG="+r.kubeconfig(t, p.Dir, namespace, pod.ServiceAccountName))
+	known := map[string]string{}
+	for _, v := range c.Env {
+		known[v.Name] = r.value(v, namespace, name)
+		env = append(env, v.Name+"="+known[v.Name])
+	}
+	var args []string
+	for _, a := range c.Args {
+		for name, value := range known {
+			a = strings.ReplaceAll(a, "$("+name+")", value)
+		}
+		args = append(args, a)
+	}
+	args = append(args, r.More[program]...)
+	ctx, cancel := context.WithCancel(context.Background())
+	p.cancel = cancel
+	go func() {
+		defer close(p.done)
+		runtime.LockOSThread() // Pdeathsig is about the thread that starts a process
+		for ctx.Err() == nil {
+			cmd := exec.CommandContext(ctx, filepath.Join(r.Bin, program), args...)
+			cmd.Env, cmd.Stdout, cmd.Stderr = env, p, p
+			cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+			_ = cmd.Run()
+			select {
+			case <-ctx.Done():
+			case <-time.After(time.Second): // what it needs may not be there yet
+			}
+		}
+	}()
+	t.Cleanup(func() {
+		p.End()
+		if t.Failed() {
+			t.Logf("%s of %s says at last:\n%s", program, r.Side, p.Tail())
+		}
+	})
+	return p
+}
+
+func (r Runner) value(v corev1.EnvVar, namespace, deployment string) string {
+	if value, ok := r.Env[v.Name]; ok || v.ValueFrom == nil {
+		return cmp.Or(value, v.Value)
+	}
+	if v.ValueFrom.FieldRef != nil {
+		switch v.ValueFrom.FieldRef.FieldPath {
+		case "metadata.namespace":
+			return namespace
+		case "metadata.name":
+			return deployment + "-0"
+		case "status.podIP":
+			return "127.0.0.1"
+		}
+	}
+	return ""
+}
+
+// kubeconfig writes one with a token of a ServiceAccount.
+func (r Runner) kubeconfig(t testing.TB, dir, namespace, account string) string {
+	t.Helper()
+	admin, err := clientcmd.LoadFromFile(r.Box.Kubeconfigs[r.Side])
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := admin.Contexts[r.Box.Contexts[r.Side]]
+	token := strings.TrimSpace(r.Box.Run(t, r.Side, "", "-n", namespace, "create", "token", account, "--duration", "3h"))
+	config := clientapi.NewConfig()
+	config.Clusters["c"] = admin.Clusters[at.Cluster]
+	config.AuthInfos["u"] = &clientapi.AuthInfo{Token: token}
+	config.Contexts["x"] = &clientapi.Context{Cluster: "c", AuthInfo: "u"}
+	config.CurrentContext = "x"
+	path := filepath.Join(dir, "kubeconfig")
+	if err := clientcmd.WriteToFile(*config, path); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}

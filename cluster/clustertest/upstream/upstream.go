@@ -1,0 +1,91 @@
+// Package upstream runs other projects' own programs, built from checkouts of them, on the control planes of a sandbox,
+// in place of their stand-ins. make upstream sets CARRICK_UPSTREAM to the folder that holds the checkouts; a test whose
+// checkout is not there is skipped, and says so.
+package upstream
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+const (
+	// Folder is the environment variable that names the folder with checkouts.
+	Folder = "CARRICK_UPSTREAM"
+	// Table is the environment variable that names the file to which a line is added for each thing that was tried.
+	Table = "CARRICK_UPSTREAM_TABLE"
+)
+
+// Checkout is a project as somebody has cloned it.
+type Checkout struct {
+	Name    string
+	Dir     string
+	Version string // by git describe: "v1.2.0", "v1.2.0-31-g557c199"
+}
+
+// Find returns the checkout of that name. It skips the test where there is none.
+func Find(t testing.TB, name string) Checkout {
+	t.Helper()
+	folder := os.Getenv(Folder)
+	if folder == "" {
+		t.Skipf("%s is not set: it is a folder with checkouts of other projects (make upstream)", Folder)
+	}
+	dir, err := filepath.Abs(filepath.Join(folder, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(dir); err != nil {
+		t.Skipf("%s has no checkout of %s", Folder, name)
+	}
+	version, err := exec.Command("git", "-C", dir, "describe", "--tags", "--always", "--dirty").Output()
+	if err != nil {
+		t.Fatalf("git describe of %s: %v", dir, err)
+	}
+	return Checkout{name, dir, strings.TrimSpace(string(version))}
+}
+
+// Build builds programs of a Go project, each by its package, and returns the folder that holds them.
+func (c Checkout) Build(t testing.TB, packages ...string) string {
+	t.Helper()
+	bin := t.TempDir()
+	build := exec.CommandContext(t.Context(), "go", append([]string{"build", "-o", bin + "/"}, packages...)...)
+	build.Dir = c.Dir
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("build %s of %s %s: %v\n%s", strings.Join(packages, ", "), c.Name, c.Version, err, out)
+	}
+	return bin
+}
+
+// Try tries one thing as a subtest, and adds a line about it to the table.
+func (c Checkout) Try(t *testing.T, what string, try func(t *testing.T)) {
+	t.Helper()
+	t.Run(what, func(t *testing.T) {
+		t.Cleanup(func() {
+			held := "held"
+			if t.Failed() {
+				held = "DID NOT HOLD"
+			}
+			if err := note(fmt.Sprintf("%-16s %-22s %-66s %s\n", c.Name, c.Version, what, held)); err != nil {
+				t.Error(err)
+			}
+		})
+		try(t)
+	})
+}
+
+func note(line string) error {
+	path := os.Getenv(Table)
+	if path == "" {
+		return nil
+	}
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	_, err = f.WriteString(line)
+	return err
+}
