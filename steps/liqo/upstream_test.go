@@ -12,6 +12,7 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
+	"maps"
 	"math/big"
 	"net"
 	"os"
@@ -27,6 +28,7 @@ import (
 	"carrick/cluster/chart"
 	"carrick/cluster/clustertest"
 	"carrick/cluster/clustertest/upstream"
+	"carrick/steps"
 	"carrick/steps/liqo"
 	"carrick/steps/stepstest"
 )
@@ -38,21 +40,104 @@ func TestUpstreamPeering(t *testing.T) {
 	bin := src.Build(t, "./cmd/liqo-controller-manager", "./cmd/crd-replicator", "./cmd/webhook", "./cmd/virtual-kubelet")
 	box := clustertest.Start(t)
 	box.Reset(t)
-	for side, id := range map[string]string{clustertest.Local: "milan", clustertest.Remote: "rome"} {
-		realLiqo(t, box, src, bin, side, id)
+	consumer := realLiqo(t, box, src, bin, clustertest.Local, "milan")
+	realLiqo(t, box, src, bin, clustertest.Remote, "rome")
+	without := func(more map[string]any) map[string]any {
+		answers := map[string]any{"network.join": false}
+		maps.Copy(answers, more)
+		return answers
 	}
-	answers := map[string]any{"network.join": false}
+	open := func(t *testing.T, more map[string]any) *steps.Session {
+		return stepstest.Open(t, box, liqo.Guide(), assets, "upstream", without(more))
+	}
 	src.Try(t, "offloading without networks: apply, check, undo to nothing", func(t *testing.T) {
-		stepstest.Cycle(t, box, liqo.Guide(), assets, "upstream", answers, madeForRequests)
+		stepstest.Cycle(t, box, liqo.Guide(), assets, "upstream", without(nil), madeForRequests)
 	})
+	src.Try(t, "a pod of the consumer runs on the provider", func(t *testing.T) {
+		s := open(t, nil)
+		stepstest.Apply(t, s)
+		stepstest.Green(t, s)
+		box.Run(t, clustertest.Local, "", "-n", "demo", "run", "web", "--image", "nginx",
+			`--overrides={"spec":{"affinity":{"nodeAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":{"nodeSelectorTerms":[{"matchExpressions":[{"key":"liqo.io/type","operator":"In","values":["virtual-node"]}]}]}}}}}`)
+		box.Run(t, clustertest.Local, "", "-n", "demo", "wait", "--for=condition=Ready", "pod/web", "--timeout=120s")
+		box.Run(t, clustertest.Remote, "", "-n", "demo-milan", "get", "pod", "web")
+		box.Run(t, clustertest.Local, "", "-n", "demo", "delete", "pod", "web", "--timeout=120s")
+	})
+	src.Try(t, "a Tenant is drained, and active again once the replicator restarts", func(t *testing.T) {
+		stepstest.Apply(t, open(t, map[string]any{"tenant.condition": "Drained"}))
+		s := open(t, nil)
+		stepstest.Apply(t, s)
+		r := lasting(t, s, "slice-copied", steps.Remote)
+		if r.Status != steps.Fail || !strings.Contains(r.Fix, "rollout restart deployment -l app.kubernetes.io/name=crd-replicator") {
+			t.Errorf("slice-copied: %s %s; %s", r.Status, r.Found, r.Fix)
+		}
+		consumer["crd-replicator"].Restart(t)
+		stepstest.Green(t, s)
+	})
+	src.Try(t, "a request with another key is denied, and mended by its fix", func(t *testing.T) {
+		s := open(t, nil)
+		undone, err := s.PlanUndo(t.Context(), steps.Scope{Steps: []string{"offloading", "resources"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Undo(t.Context(), undone, nil); err != nil {
+			t.Fatal(err)
+		}
+		box.Run(t, clustertest.Local, "", "-n", "liqo", "delete", "secret", "authentication-keys")
+		consumer["liqo-controller-manager"].Restart(t)
+		_ = s.Apply(t.Context(), planOf(t, s), steps.ApplyOptions{}, nil) // what waits for the slice can't be done
+		r := lasting(t, s, "slice-accepted", steps.Local)
+		if r.Status != steps.Fail || !strings.Contains(r.Found, "Secret liqo-remote-certificate-rome there holds the certificate of an earlier request") {
+			t.Fatalf("slice-accepted: %s %s; %s", r.Status, r.Found, r.Fix)
+		}
+		box.Run(t, clustertest.Remote, "", "-n", "liqo-tenant-milan", "delete", "secret", "liqo-remote-certificate-rome")
+		box.Run(t, clustertest.Remote, "", "-n", "liqo-tenant-milan", "delete", "resourceslices.authentication.liqo.io", "rome")
+		settled(t, s, "virtual-node", steps.Local)
+		stepstest.Apply(t, s)
+		stepstest.Green(t, s)
+	})
+	src.Try(t, "undo leaves nothing of the peering", func(t *testing.T) {
+		stepstest.Undo(t, open(t, nil))
+		for _, side := range []string{clustertest.Local, clustertest.Remote} {
+			left := box.Run(t, side, "", "get", "namespaces,foreignclusters.core.liqo.io", "-l", "liqo.io/remote-cluster-id", "-o", "name")
+			if left != "" {
+				t.Errorf("%s: %s", side, left)
+			}
+		}
+	})
+}
+
+func planOf(t *testing.T, s *steps.Session) *steps.Plan {
+	t.Helper()
+	p, err := s.Plan(t.Context(), steps.Scope{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// lasting is the first verdict of a check that is neither a pass nor one that may still change by itself.
+func lasting(t *testing.T, s *steps.Session, check string, side steps.Side) (v steps.Result) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	defer cancel()
+	_, step := s.Guide().Check(check)
+	cell := steps.Cell{Step: step.Name, Check: check, Side: side}
+	if err := s.Follow(ctx, []steps.Cell{cell}, func(b *steps.Board, _ map[steps.Cell]steps.Look, _ steps.Cell) bool {
+		v = b.Verdict(cell)
+		return v.Status != steps.Fail && v.Status != steps.Warn && v.Status != steps.Unknown
+	}); err != nil {
+		t.Errorf("%s: %v", check, err)
+	}
+	return v
 }
 
 // madeForRequests are what Liqo's controllers leave of requests that they have signed: Kubernetes deletes them within the
 // hour.
 func madeForRequests(name string) bool { return strings.Contains(name, " certificatesigningrequests.certificates.k8s.io ") }
 
-// realLiqo installs the chart of a checkout and runs what its Deployments would run.
-func realLiqo(t *testing.T, box *clustertest.Sandbox, src upstream.Checkout, bin, side, id string) {
+// realLiqo installs the chart of a checkout and runs what its Deployments would run, by program.
+func realLiqo(t *testing.T, box *clustertest.Sandbox, src upstream.Checkout, bin, side, id string) map[string]*upstream.Program {
 	t.Helper()
 	admin, err := clientcmd.LoadFromFile(box.Kubeconfigs[side])
 	if err != nil {
@@ -86,7 +171,8 @@ func realLiqo(t *testing.T, box *clustertest.Sandbox, src upstream.Checkout, bin
 			"virtual-kubelet":         {"--metrics-enabled=false", "--certificate-type=self-signed", fmt.Sprintf("--listen-port=%d", ports[1])},
 		},
 	}
-	run.Deployment(t, "liqo", "liqo-webhook", func(dir string) {
+	out := map[string]*upstream.Program{}
+	out["webhook"] = run.Deployment(t, "liqo", "liqo-webhook", func(dir string) {
 		at := filepath.Join(dir, "k8s-webhook-server", "serving-certs")
 		if err := os.MkdirAll(at, 0o700); err != nil {
 			t.Fatal(err)
@@ -97,9 +183,10 @@ func realLiqo(t *testing.T, box *clustertest.Sandbox, src upstream.Checkout, bin
 			}
 		}
 	})
-	run.Deployment(t, "liqo", "liqo-controller-manager", nil)
-	run.Deployment(t, "liqo", "liqo-crd-replicator", nil)
+	out["liqo-controller-manager"] = run.Deployment(t, "liqo", "liqo-controller-manager", nil)
+	out["crd-replicator"] = run.Deployment(t, "liqo", "liqo-crd-replicator", nil)
 	kubelets(t, box, run)
+	return out
 }
 
 // install applies what a chart makes, but for hooks. The webhooks are called on this machine.

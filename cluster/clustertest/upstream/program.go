@@ -43,6 +43,7 @@ type Program struct {
 	done   chan struct{}
 	mu     sync.Mutex
 	log    bytes.Buffer
+	now    *os.Process
 }
 
 // Write takes what the program says.
@@ -52,12 +53,31 @@ func (p *Program) Write(b []byte) (int, error) {
 	return p.log.Write(b)
 }
 
+func (p *Program) runs(now *os.Process) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.now = now
+}
+
 // Tail is the end of what the program has said.
 func (p *Program) Tail() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	b := p.log.Bytes()
 	return string(b[max(0, len(b)-6000):])
+}
+
+// Restart kills the program, which is then started again.
+func (p *Program) Restart(t testing.TB) {
+	t.Helper()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.now == nil {
+		t.Fatal("the program does not run")
+	}
+	if err := p.now.Kill(); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // End ends the program, and returns once it has.
@@ -104,7 +124,11 @@ func (r Runner) Deployment(t testing.TB, namespace, name string, prepare func(di
 			cmd := exec.CommandContext(ctx, filepath.Join(r.Bin, program), args...)
 			cmd.Env, cmd.Stdout, cmd.Stderr = env, p, p
 			cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-			_ = cmd.Run()
+			if cmd.Start() == nil {
+				p.runs(cmd.Process)
+				_ = cmd.Wait()
+				p.runs(nil)
+			}
 			select {
 			case <-ctx.Done():
 			case <-time.After(time.Second): // what it needs may not be there yet
