@@ -78,7 +78,10 @@ func (c pluginConfig) flag(key string) bool {
 	if n != nil && n.Kind == yaml.AliasNode {
 		n = n.Alias
 	}
-	return n != nil && n.Kind == yaml.ScalarNode && n.Style == 0 && slices.Contains([]string{"true", "True", "TRUE"}, n.Value)
+	if n == nil || n.Kind != yaml.ScalarNode || !slices.Contains([]string{"true", "True", "TRUE"}, n.Value) {
+		return false
+	}
+	return n.Style == 0 || n.Style == yaml.TaggedStyle && n.Tag == "!!bool"
 }
 
 // unknown are the keys that the plugin passes over, with what may be meant.

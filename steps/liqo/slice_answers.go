@@ -121,7 +121,7 @@ func identityDenied(e steps.Env, c condition, slice, describe string) steps.Resu
 	switch {
 	case err != nil:
 		return steps.Failed("the provider does not take who asks: "+c.why()+". The reason is in the events of the provider's copy", describe)
-	case strings.Contains(said, otherRequest):
+	case otherRequest(said):
 		in, secret := e.PeerKubectl()+" -n "+steps.Quoted(peerNamespace(e)), signedCertificate+"-"+slice
 		return steps.Failed(fmt.Sprintf("the provider does not take who asks: Secret %s there holds the certificate of an earlier request, with another key (%s)", secret, said),
 			in+" delete secret "+steps.Quoted(secret)+" && "+in+" delete resourceslices.authentication.liqo.io "+steps.Quoted(slice)+
@@ -130,10 +130,13 @@ func identityDenied(e steps.Env, c condition, slice, describe string) steps.Resu
 	return steps.Failed("the provider does not take who asks: "+said, describe)
 }
 
-// otherRequest is what Liqo says of a request that is not the one whose certificate it keeps.
+// otherRequest reports whether Liqo says that a request is not the one whose certificate it keeps.
 //
-// Source: liqotech/liqo pkg/identityManager/interface.go (NotMatchingCSRError), 557c199cf.
-const otherRequest = "the stored and the provided CSR do not match"
+// Source: liqotech/liqo pkg/identityManager/interface.go (NotMatchingCSRError), v1.2.0; certificateIdentityProvider.go of
+// v1.0.3 and v1.1.2 names the cluster in between.
+func otherRequest(said string) bool {
+	return strings.Contains(said, "the stored and the provided CSR ") && strings.Contains(said, " not match")
+}
 
 // unlikeGranted says where the grant is not what is asked for: Liqo's own class
 // grants exactly that. What is asked for no longer stays granted.

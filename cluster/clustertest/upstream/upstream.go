@@ -4,6 +4,7 @@
 package upstream
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
@@ -18,6 +19,9 @@ const (
 	// Table is the environment variable that names the file to which a line is added for each thing that was tried.
 	Table = "CARRICK_UPSTREAM_TABLE"
 )
+
+// environ is that of the test binary as it was started: tests may change which authorities are trusted.
+var environ = os.Environ()
 
 // Checkout is a project as somebody has cloned it.
 type Checkout struct {
@@ -52,11 +56,34 @@ func (c Checkout) Build(t testing.TB, packages ...string) string {
 	t.Helper()
 	bin := t.TempDir()
 	build := exec.CommandContext(t.Context(), "go", append([]string{"build", "-o", bin + "/"}, packages...)...)
-	build.Dir = c.Dir
+	build.Dir, build.Env = c.Dir, environ
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("build %s of %s %s: %v\n%s", strings.Join(packages, ", "), c.Name, c.Version, err, out)
 	}
 	return bin
+}
+
+// Probe builds a program of this source in a Go project, beside its own, and returns the path of it. The checkout is not
+// touched: the source is laid over it.
+func (c Checkout) Probe(t testing.TB, source string) string {
+	t.Helper()
+	dir := t.TempDir()
+	at := filepath.Join(dir, "probe.go")
+	overlay, err := json.Marshal(map[string]any{"Replace": map[string]string{filepath.Join(c.Dir, "cmd", "carrick-probe", "main.go"): at}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for path, data := range map[string][]byte{at: []byte(source), filepath.Join(dir, "overlay.json"): overlay} {
+		if err := os.WriteFile(path, data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	build := exec.CommandContext(t.Context(), "go", "build", "-overlay", filepath.Join(dir, "overlay.json"), "-o", filepath.Join(dir, "probe"), "./cmd/carrick-probe")
+	build.Dir, build.Env = c.Dir, environ
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("build a program with %s %s: %v\n%s", c.Name, c.Version, err, out)
+	}
+	return filepath.Join(dir, "probe")
 }
 
 // Try tries one thing as a subtest, and adds a line about it to the table.
