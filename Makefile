@@ -84,6 +84,19 @@ verify-tests: $(BIN)/gotestsum
 verify-fuzz:
 	CARRICK_CASES=$(CASES) WORKERS=1 TARGETS=1 nice -n 5 .ci/fuzz 8s 2s >$(BIN)/fuzz.log 2>&1 || { cat $(BIN)/fuzz.log; exit 1; }
 
+# The packages with such tests.
+UPSTREAMED = $(sort $(patsubst %/,./%,$(dir $(shell grep -rl --include=*_test.go '^func TestUpstream' cmd steps ui cluster))))
+UPSTREAM_TABLE := $(BIN)/upstream.txt
+
+.PHONY: upstream upstream-dir
+upstream: upstream-dir build sandbox ## other projects' own programs in place of their stand-ins: UPSTREAM=DIR with checkouts of them
+	@rm -f $(UPSTREAM_TABLE)
+	@CARRICK_UPSTREAM=$(abspath $(UPSTREAM)) CARRICK_UPSTREAM_TABLE=$(UPSTREAM_TABLE) $(ON_SANDBOXES) $(GO) test -count=1 -p 1 \
+		-timeout 60m -run '^TestUpstream' $(UPSTREAMED); status=$$?; echo; cat $(UPSTREAM_TABLE); exit $$status
+
+upstream-dir:
+	@test -d "$(UPSTREAM)" || { echo "make upstream UPSTREAM=DIR: a folder with checkouts; see \"Against upstream's own programs\" in the README"; exit 2; }
+
 .PHONY: ci
 ci: ## what every change has to pass, as .ci/run runs it
 	.ci/run

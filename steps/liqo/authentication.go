@@ -32,7 +32,7 @@ func authentication() steps.Step {
 					{Value: cordoned, Title: "use what it has, and get no more"},
 					{Value: drained, Title: "nothing: what it has is taken back, and its credential bound to nothing"},
 				},
-				Help:    "The provider's soft stop: cordon before maintenance, drain to end the peering from this side alone.",
+				Help: "The provider's soft stop: cordon before maintenance, drain to end the peering from this side alone.",
 				Adopt: func(_ context.Context, e steps.Env) (any, string, error) {
 					return standing(e.Own, "tenant", "condition"), "spec.tenantCondition of the Tenant", nil
 				},

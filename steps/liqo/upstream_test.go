@@ -134,7 +134,9 @@ func lasting(t *testing.T, s *steps.Session, check string, side steps.Side) (v s
 
 // madeForRequests are what Liqo's controllers leave of requests that they have signed: Kubernetes deletes them within the
 // hour.
-func madeForRequests(name string) bool { return strings.Contains(name, " certificatesigningrequests.certificates.k8s.io ") }
+func madeForRequests(name string) bool {
+	return strings.Contains(name, " certificatesigningrequests.certificates.k8s.io ")
+}
 
 // realLiqo installs the chart of a checkout and runs what its Deployments would run, by program.
 func realLiqo(t *testing.T, box *clustertest.Sandbox, src upstream.Checkout, bin, side, id string) map[string]*upstream.Program {
