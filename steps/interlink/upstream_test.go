@@ -90,12 +90,14 @@ func TestUpstreamVirtualKubelet(t *testing.T) {
 			`go-template={{range .items}}{{with index .data "InterLinkConfig.yaml"}}{{.}}{{end}}{{end}}`)
 	}
 	before := read(t, probe, text())
-	s := stepstest.Open(t, box, interlink.Guide(), assets, "upstream", stepstest.Given(t, box, interlink.Guide(), ways["as-it-comes"].more))
+	answers := stepstest.Given(t, box, interlink.Guide(), ways["as-it-comes"].more)
+	s := stepstest.Open(t, box, interlink.Guide(), assets, "upstream", answers)
 	stepstest.Apply(t, s, steps.ApplyOptions{TakeOver: true})
 	src.Try(t, "LoadConfig reads what carrick has edited, and all else as before", func(t *testing.T) {
 		after := read(t, probe, text())
 		edited := map[string]bool{
-			"KubernetesAPIAddr": true, "KubernetesAPIPort": true, "KubernetesAPICaCrt": true, "DisableProjectedVolumes": true, "VerboseLogging": true,
+			"KubernetesAPIAddr": true, "KubernetesAPIPort": true, "KubernetesAPICaCrt": true,
+			"DisableProjectedVolumes": true, "VerboseLogging": true,
 		}
 		for key := range after {
 			if !edited[key] && !cmp.Equal(before[key], after[key]) {
@@ -137,7 +139,9 @@ func TestUpstreamPlugin(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := stepstest.Open(t, box, interlink.Guide(), assets, "upstream", answers)
-	for _, word := range []string{"true", "True", "TRUE", "yes", "on", "y", `"true"`, "'true'", "false", "no", "1", "~", "!!bool true", "!!str true"} {
+	for _, word := range []string{
+		"true", "True", "TRUE", "yes", "on", "y", `"true"`, "'true'", "false", "no", "1", "~", "!!bool true", "!!str true",
+	} {
 		src.Try(t, "the row plugin-exports reads ExportPodData: "+word+" as the plugin does", func(t *testing.T) {
 			text := exports.ReplaceAllString(string(whole), "") + "\nExportPodData: " + word + "\n"
 			if err := os.WriteFile(path, []byte(text), 0o600); err != nil {

@@ -58,7 +58,7 @@ func TestUpstreamPeering(t *testing.T) {
 		stepstest.Apply(t, s)
 		stepstest.Green(t, s)
 		box.Run(t, clustertest.Local, "", "-n", "demo", "run", "web", "--image", "nginx",
-			`--overrides={"spec":{"affinity":{"nodeAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":{"nodeSelectorTerms":[{"matchExpressions":[{"key":"liqo.io/type","operator":"In","values":["virtual-node"]}]}]}}}}}`)
+			`--overrides={"spec":{"nodeSelector":{"liqo.io/type":"virtual-node"}}}`)
 		box.Run(t, clustertest.Local, "", "-n", "demo", "wait", "--for=condition=Ready", "pod/web", "--timeout=120s")
 		box.Run(t, clustertest.Remote, "", "-n", "demo-milan", "get", "pod", "web")
 		box.Run(t, clustertest.Local, "", "-n", "demo", "delete", "pod", "web", "--timeout=120s")
@@ -68,7 +68,8 @@ func TestUpstreamPeering(t *testing.T) {
 		s := open(t, nil)
 		stepstest.Apply(t, s)
 		r := lasting(t, s, "slice-copied", steps.Remote)
-		if r.Status != steps.Fail || !strings.Contains(r.Fix, "rollout restart deployment -l app.kubernetes.io/name=crd-replicator") {
+		const restart = "rollout restart deployment -l app.kubernetes.io/name=crd-replicator"
+		if r.Status != steps.Fail || !strings.Contains(r.Fix, restart) {
 			t.Errorf("slice-copied: %s %s; %s", r.Status, r.Found, r.Fix)
 		}
 		consumer["crd-replicator"].Restart(t)
@@ -87,7 +88,8 @@ func TestUpstreamPeering(t *testing.T) {
 		consumer["liqo-controller-manager"].Restart(t)
 		_ = s.Apply(t.Context(), planOf(t, s), steps.ApplyOptions{}, nil) // what waits for the slice can't be done
 		r := lasting(t, s, "slice-accepted", steps.Local)
-		if r.Status != steps.Fail || !strings.Contains(r.Found, "Secret liqo-remote-certificate-rome there holds the certificate of an earlier request") {
+		const earlier = "Secret liqo-remote-certificate-rome there holds the certificate of an earlier request"
+		if r.Status != steps.Fail || !strings.Contains(r.Found, earlier) {
 			t.Fatalf("slice-accepted: %s %s; %s", r.Status, r.Found, r.Fix)
 		}
 		box.Run(t, clustertest.Remote, "", "-n", "liqo-tenant-milan", "delete", "secret", "liqo-remote-certificate-rome")
@@ -99,7 +101,8 @@ func TestUpstreamPeering(t *testing.T) {
 	src.Try(t, "undo leaves nothing of the peering", func(t *testing.T) {
 		stepstest.Undo(t, open(t, nil))
 		for _, side := range []string{clustertest.Local, clustertest.Remote} {
-			left := box.Run(t, side, "", "get", "namespaces,foreignclusters.core.liqo.io", "-l", "liqo.io/remote-cluster-id", "-o", "name")
+			left := box.Run(t, side, "", "get", "namespaces,foreignclusters.core.liqo.io",
+				"-l", "liqo.io/remote-cluster-id", "-o", "name")
 			if left != "" {
 				t.Errorf("%s: %s", side, left)
 			}
@@ -139,7 +142,9 @@ func madeForRequests(name string) bool {
 }
 
 // realLiqo installs the chart of a checkout and runs what its Deployments would run, by program.
-func realLiqo(t *testing.T, box *clustertest.Sandbox, src upstream.Checkout, bin, side, id string) map[string]*upstream.Program {
+func realLiqo(
+	t *testing.T, box *clustertest.Sandbox, src upstream.Checkout, bin, side, id string,
+) map[string]*upstream.Program {
 	t.Helper()
 	admin, err := clientcmd.LoadFromFile(box.Kubeconfigs[side])
 	if err != nil {
@@ -170,7 +175,9 @@ func realLiqo(t *testing.T, box *clustertest.Sandbox, src upstream.Checkout, bin
 			"liqo-controller-manager": local,
 			"webhook":                 append([]string{fmt.Sprintf("--webhook-port=%d", ports[0]), "--secret-name="}, local...),
 			"crd-replicator":          {"--metrics-address=0"},
-			"virtual-kubelet":         {"--metrics-enabled=false", "--certificate-type=self-signed", fmt.Sprintf("--listen-port=%d", ports[1])},
+			"virtual-kubelet": {
+				"--metrics-enabled=false", "--certificate-type=self-signed", fmt.Sprintf("--listen-port=%d", ports[1]),
+			},
 		},
 	}
 	out := map[string]*upstream.Program{}
@@ -192,7 +199,10 @@ func realLiqo(t *testing.T, box *clustertest.Sandbox, src upstream.Checkout, bin
 }
 
 // install applies what a chart makes, but for hooks. The webhooks are called on this machine.
-func install(t *testing.T, box *clustertest.Sandbox, src upstream.Checkout, side string, values map[string]any, webhooks string, certificate map[string][]byte) {
+func install(
+	t *testing.T, box *clustertest.Sandbox, src upstream.Checkout, side string, values map[string]any, webhooks string,
+	certificate map[string][]byte,
+) {
 	t.Helper()
 	c, err := chart.Load(t.Context(), chart.Source(filepath.Join(src.Dir, "deployments", "liqo")), "liqo", "")
 	if err != nil {
@@ -204,7 +214,8 @@ func install(t *testing.T, box *clustertest.Sandbox, src upstream.Checkout, side
 	}
 	box.Run(t, side, "", "create", "namespace", "liqo")
 	t.Cleanup(func() {
-		box.Cleanup(t, side, "delete", "validatingwebhookconfigurations,mutatingwebhookconfigurations", "-l", "liqo.io/webhook=true")
+		box.Cleanup(t, side, "delete", "validatingwebhookconfigurations,mutatingwebhookconfigurations",
+			"-l", "liqo.io/webhook=true")
 	})
 	box.Run(t, side, documents(t, r.CRDs), "apply", "--server-side", "-f", "-")
 	box.Run(t, side, "", "wait", "--for=condition=Established", "--all", "crd", "--timeout=120s")
@@ -254,8 +265,8 @@ func kubelets(t *testing.T, box *clustertest.Sandbox, run upstream.Runner) {
 	done := make(chan struct{})
 	running := map[at]*upstream.Program{}
 	look := func() {
-		text, err := exec.CommandContext(ctx, box.Kubectl, "--kubeconfig", box.Kubeconfigs[run.Side], "--context", box.Contexts[run.Side],
-			"get", "deployments", "-A", "-l", "offloading.liqo.io/component=virtual-kubelet",
+		text, err := exec.CommandContext(ctx, box.Kubectl,
+			"--kubeconfig", box.Kubeconfigs[run.Side], "--context", box.Contexts[run.Side], "get", "deployments", "-A", "-l", "offloading.liqo.io/component=virtual-kubelet",
 			"-o", `go-template={{range .items}}{{.metadata.namespace}}/{{.metadata.name}} {{end}}`).Output()
 		if err != nil {
 			return // it is asked again
@@ -301,7 +312,8 @@ func webhookCertificate(t *testing.T) map[string][]byte {
 		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().AddDate(10, 0, 0),
 		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
-		DNSNames:    []string{"liqo-webhook.liqo.svc", "liqo-webhook.liqo.svc.cluster.local"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		DNSNames:    []string{"liqo-webhook.liqo.svc", "liqo-webhook.liqo.svc.cluster.local"},
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
 	}
 	der, err1 := x509.CreateCertificate(rand.Reader, of, of, &key.PublicKey, key)
 	private, err2 := x509.MarshalPKCS8PrivateKey(key)
@@ -309,7 +321,10 @@ func webhookCertificate(t *testing.T) map[string][]byte {
 		t.Fatal(err)
 	}
 	certificate := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
-	return map[string][]byte{"ca": certificate, "tls.crt": certificate, "tls.key": pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private})}
+	return map[string][]byte{
+		"ca": certificate, "tls.crt": certificate,
+		"tls.key": pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private}),
+	}
 }
 
 // freePorts are ports of this machine that nothing listens on.

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -52,7 +53,9 @@ job.batch.instance_variable_set(:@bin, ENV.fetch("KUBECTL"))
 script = OodCore::Job::Script.new(
   content: "sleep 300",
   wall_time: 3600,
-  native: { container: { name: "web", image: ENV.fetch("IMAGE"), command: "/bin/sh -c true", port: 8080, cpu: "100m", memory: "64Mi" } }
+  native: { container: {
+    name: "web", image: ENV.fetch("IMAGE"), command: "/bin/sh -c true", port: 8080, cpu: "100m", memory: "64Mi"
+  } }
 )
 id = job.submit(script)
 out["id"] = id
@@ -110,8 +113,9 @@ func TestUpstreamAdapter(t *testing.T) {
 		t.Fatal(err)
 	}
 	run := exec.CommandContext(t.Context(), ruby, script)
-	run.Env = append(os.Environ(), "OOD_CORE="+filepath.Join(src.Dir, "lib"), "STUBS="+dir, "OOD_USER=alice", "HOME="+home,
-		"KUBECONFIG="+filepath.Join(home, ".kube", "config"), "CLUSTERS="+folder, "KUBECTL="+box.Kubectl, "IMAGE=docker.io/library/nginx:1.27")
+	run.Env = append(os.Environ(), "OOD_CORE="+filepath.Join(src.Dir, "lib"), "STUBS="+dir, "OOD_USER=alice",
+		"HOME="+home, "KUBECONFIG="+filepath.Join(home, ".kube", "config"), "CLUSTERS="+folder,
+		"KUBECTL="+box.Kubectl, "IMAGE=docker.io/library/nginx:1.27")
 	said, err := run.CombinedOutput()
 	var got struct {
 		Clusters map[string][]string `json:"clusters"`
@@ -129,7 +133,8 @@ func TestUpstreamAdapter(t *testing.T) {
 		}
 	})
 	src.Try(t, "a job of a user is submitted, runs, is listed and deleted", func(t *testing.T) {
-		if got.States[len(got.States)-1] != "running" || !strings.Contains(strings.Join(got.Listed, " "), got.ID) || got.Last != "completed" {
+		ran := slices.Contains(got.States, "running")
+		if !ran || !slices.Contains(got.Listed, got.ID) || got.Last != "completed" {
 			t.Errorf("%+v", got)
 		}
 	})

@@ -58,7 +58,8 @@ func TestUpstreamAPI(t *testing.T) {
 //
 // Source: SwissDataScienceCenter/renku-data-services v0.79.0, components/renku_data_services/crc/blueprints.py (ClustersBP).
 func contradicted(what string, status int) bool {
-	return status == http.StatusCreated && (strings.HasPrefix(what, "PATCH /clusters/") || strings.HasPrefix(what, "PUT /clusters/"))
+	return status == http.StatusCreated &&
+		(strings.HasPrefix(what, "PATCH /clusters/") || strings.HasPrefix(what, "PUT /clusters/"))
 }
 
 // merge makes one schema of those that it is all of: the first allows no property of the others, so that nothing is valid.
@@ -145,7 +146,8 @@ func realRenku(t *testing.T, box *clustertest.Sandbox) (*url.URL, []byte) {
 			continue
 		}
 		to, err1 := url.Parse(text)
-		ca, err2 := base64.StdEncoding.DecodeString(box.Run(t, clustertest.Local, "", "-n", "renku", "get", "secret", "renku-ca", "-o", `jsonpath={.data.ca\.crt}`))
+		encoded := box.Run(t, clustertest.Local, "", "-n", "renku", "get", "secret", "renku-ca", "-o", `jsonpath={.data.ca\.crt}`)
+		ca, err2 := base64.StdEncoding.DecodeString(encoded)
 		if err := errors.Join(err1, err2); err != nil {
 			t.Fatal(err)
 		}
@@ -184,13 +186,19 @@ func (j *judged) pass(w http.ResponseWriter, r *http.Request, known []routers.Ro
 			continue
 		}
 		r.Body = again()
-		options := &openapi3filter.Options{AuthenticationFunc: openapi3filter.NoopAuthenticationFunc, IncludeResponseStatus: true}
-		options.WithCustomSchemaErrorFunc(func(e *openapi3.SchemaError) string { return strings.Join(e.JSONPointer(), "/") + ": " + e.Reason })
+		options := &openapi3filter.Options{
+			AuthenticationFunc: openapi3filter.NoopAuthenticationFunc, IncludeResponseStatus: true,
+		}
+		options.WithCustomSchemaErrorFunc(func(e *openapi3.SchemaError) string {
+			return strings.Join(e.JSONPointer(), "/") + ": " + e.Reason
+		})
 		in := &openapi3filter.RequestValidationInput{Request: r, PathParams: params, Route: route, Options: options}
 		if err := openapi3filter.ValidateRequest(context.Background(), in); err != nil && answer.Code < 400 {
 			j.requests = append(j.requests, fmt.Sprintf("%s: %v; of %s", what, err, body))
 		}
-		out := &openapi3filter.ResponseValidationInput{RequestValidationInput: in, Status: answer.Code, Header: answer.Header(), Options: options}
+		out := &openapi3filter.ResponseValidationInput{
+			RequestValidationInput: in, Status: answer.Code, Header: answer.Header(), Options: options,
+		}
 		out.SetBodyBytes(answer.Body.Bytes())
 		if err := openapi3filter.ValidateResponse(context.Background(), out); err != nil && !contradicted(what, answer.Code) {
 			j.responses = append(j.responses, fmt.Sprintf("%s answers %d: %v; of %s", what, answer.Code, err, answer.Body.String()))

@@ -91,7 +91,8 @@ func (p *Program) End() {
 func (r Runner) Deployment(t testing.TB, namespace, name string, prepare func(dir string)) *Program {
 	t.Helper()
 	var d appsv1.Deployment
-	if err := json.Unmarshal([]byte(r.Box.Run(t, r.Side, "", "-n", namespace, "get", "deployment", name, "-o", "json")), &d); err != nil {
+	text := r.Box.Run(t, r.Side, "", "-n", namespace, "get", "deployment", name, "-o", "json")
+	if err := json.Unmarshal([]byte(text), &d); err != nil {
 		t.Fatal(err)
 	}
 	pod := d.Spec.Template.Spec

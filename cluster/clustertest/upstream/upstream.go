@@ -69,7 +69,8 @@ func (c Checkout) Probe(t testing.TB, source string) string {
 	t.Helper()
 	dir := t.TempDir()
 	at := filepath.Join(dir, "probe.go")
-	overlay, err := json.Marshal(map[string]any{"Replace": map[string]string{filepath.Join(c.Dir, "cmd", "carrick-probe", "main.go"): at}})
+	over := map[string]string{filepath.Join(c.Dir, "cmd", "carrick-probe", "main.go"): at}
+	overlay, err := json.Marshal(map[string]any{"Replace": over})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -78,7 +79,8 @@ func (c Checkout) Probe(t testing.TB, source string) string {
 			t.Fatal(err)
 		}
 	}
-	build := exec.CommandContext(t.Context(), "go", "build", "-overlay", filepath.Join(dir, "overlay.json"), "-o", filepath.Join(dir, "probe"), "./cmd/carrick-probe")
+	build := exec.CommandContext(t.Context(), "go", "build", "-overlay", filepath.Join(dir, "overlay.json"),
+		"-o", filepath.Join(dir, "probe"), "./cmd/carrick-probe")
 	build.Dir, build.Env = c.Dir, environ
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("build a program with %s %s: %v\n%s", c.Name, c.Version, err, out)

@@ -35,11 +35,15 @@ func (l *look) startKubelet(ctx context.Context, n *virtualNode) error {
 	meta := func(name string) metav1.ObjectMeta {
 		return metav1.ObjectMeta{Name: name, Namespace: n.Namespace, Annotations: mark(), Labels: map[string]string{managed: yes}}
 	}
-	_, err1 := l.client.CoreV1().ServiceAccounts(n.Namespace).Create(ctx, &corev1.ServiceAccount{ObjectMeta: meta(n.Name)}, metav1.CreateOptions{})
+	account := &corev1.ServiceAccount{ObjectMeta: meta(n.Name)}
+	_, err1 := l.client.CoreV1().ServiceAccounts(n.Namespace).Create(ctx, account, metav1.CreateOptions{})
 	bind := &rbacv1.ClusterRoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: bindingPrefix + n.Name, Annotations: mark(), Labels: map[string]string{managed: yes, remoteClusterID: n.Spec.ClusterID}},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: kubeletLocal},
-		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: n.Name, Namespace: n.Namespace}},
+		ObjectMeta: metav1.ObjectMeta{
+			Name: bindingPrefix + n.Name, Annotations: mark(),
+			Labels: map[string]string{managed: yes, remoteClusterID: n.Spec.ClusterID},
+		},
+		RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: kubeletLocal},
+		Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: n.Name, Namespace: n.Namespace}},
 	}
 	_, err2 := l.client.RbacV1().ClusterRoleBindings().Create(ctx, bind, metav1.CreateOptions{})
 	var none int32

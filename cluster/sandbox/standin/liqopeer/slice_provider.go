@@ -109,7 +109,8 @@ func (l *look) answerSlice(ctx context.Context, s *slice) error {
 func (l *look) answerIdentity(ctx context.Context, s *slice, now *sliceStatus) error {
 	deny := func(reason string, why error) error {
 		now.Conditions = with(now.Conditions, condition{
-			Type: authenticationCondition, Status: denied, Reason: "ResourceSliceAuthenticationDenied", Message: "the slice's identity is denied",
+			Type: authenticationCondition, Status: denied, Reason: "ResourceSliceAuthenticationDenied",
+			Message: "the slice's identity is denied",
 		})
 		return l.warn(ctx, refer(s), reason, why.Error())
 	}
@@ -199,9 +200,10 @@ func (l *look) certificate(ctx context.Context, s *slice) ([]byte, error) {
 	}
 	if signed := asked.Status.Certificate; len(signed) > 0 {
 		_, err := l.client.CoreV1().Secrets(s.Namespace).Create(ctx, &corev1.Secret{
-			ObjectMeta: metav1.ObjectMeta{Name: remoteCertificate + s.Name, Namespace: s.Namespace, Annotations: mark(), Labels: map[string]string{
-				remoteClusterID: s.Spec.ConsumerClusterID, managed: yes,
-			}},
+			ObjectMeta: metav1.ObjectMeta{
+				Name: remoteCertificate + s.Name, Namespace: s.Namespace, Annotations: mark(),
+				Labels: map[string]string{remoteClusterID: s.Spec.ConsumerClusterID, managed: yes},
+			},
 			Data: map[string][]byte{"csr": s.Spec.CSR, "certificate": signed},
 		}, metav1.CreateOptions{FieldManager: controllerManager})
 		return signed, ignoreTaken(err)
