@@ -157,18 +157,13 @@ func TestLiqoTenantConditions(t *testing.T) {
 	l.apply("local", sliceYAML("cordoned", threeLabels, "class: default"))
 	l.apply("local", sliceYAML("custom", threeLabels, "class: gold"))
 	l.field("remote", "ResourceSlice", atRome, "custom", "spec.consumerClusterID", "milan")
-	// The provider describes another consumer at the end of a look.
-	l.apply("remote", namespaceFor("sentinel", "sentinel")+"---"+tenantYAML("sentinel", "sentinel", "sentinel"))
-	l.field("remote", "ForeignCluster", "", "sentinel", "status.role", "Consumer")
 	for _, name := range []string{"cordoned", "custom"} {
-		if o := l.get("remote", "ResourceSlice", atRome, name); o == nil || o.Object["status"] != nil {
-			t.Errorf("a cordoned tenant was answered: %v", o)
-		}
+		l.field("local", "ResourceSlice", atMilan, name, "conditions/Authentication", "Accepted")
+		l.field("local", "ResourceSlice", atMilan, name, "conditions/Resources", "Denied")
 	}
 	l.apply("remote", tenantYAML("milan", atRome, "milan"))
 	l.granted("cordoned")
-	l.field("local", "ResourceSlice", atMilan, "custom", "conditions/Authentication", "Accepted")
-	if got := valueAt(l.get("local", "ResourceSlice", atMilan, "custom"), "conditions/Resources"); got != "" {
+	if got := valueAt(l.get("local", "ResourceSlice", atMilan, "custom"), "conditions/Resources"); got != "Denied" {
 		t.Errorf("resources of a class of somebody else: %v", got)
 	}
 	if l.get("local", "VirtualNode", atMilan, "custom") != nil {

@@ -43,14 +43,10 @@ func (s *site) reflectAll(ctx context.Context, id string, secret *corev1.Secret,
 		return ignoreMissing(err)
 	}
 	if forbidden {
-		var all []error
 		for i := range here {
 			r.refused[here[i].GetUID()] = here[i].GetResourceVersion()
-			if here[i].GetDeletionTimestamp() != nil { // its copy is gone with the permission, as far as its cache tells
-				all = append(all, s.release(ctx, resource, &here[i], resourceFinalizer))
-			}
 		}
-		return errors.Join(all...)
+		return nil // nor is anything let go: here nobody can tell that the copy is gone, too, as upstream's watch may
 	}
 	r.synced[resource] = true
 	copies := map[string]*unstructured.Unstructured{}
