@@ -144,6 +144,8 @@ type Fact struct {
 	// Shared: the other side uses it (Env.Peer). Only such a fact can be had from
 	// the other side, and goes into a file of facts.
 	Shared bool
+	// Now: it is of the moment. It goes into no file of facts, where it would be old.
+	Now bool
 	// Learn reads it. What is not there yet is Absent(why), not an error of
 	// another kind.
 	Learn func(context.Context, Env) (any, error)

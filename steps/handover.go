@@ -64,7 +64,7 @@ func (s *Session) learnShared(ctx context.Context, side Side, h *Handover) {
 		step := &s.guide.Steps[i]
 		for j := range step.Facts {
 			fact := &step.Facts[j]
-			if !fact.Shared || !fact.On.Covers(side) {
+			if !fact.Shared || fact.Now || !fact.On.Covers(side) {
 				continue
 			}
 			v, err := r.fact(side, fact.Name)

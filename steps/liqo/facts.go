@@ -31,7 +31,7 @@ func clusterFacts() []steps.Fact {
 		{Name: "pod-cidrs", Title: "the CIDRs of pods", On: steps.Both, Shared: true, Learn: cidrs("pod-cidr")},
 		{Name: "external-cidrs", Title: "the external CIDR", On: steps.Both, Shared: true, Learn: cidrs("external-cidr")},
 		{Name: "networking", Title: "whether Liqo's networking module is on", On: steps.Both, Shared: true, Learn: networkingOn},
-		{Name: heldUpFact, Title: "what holds up Liqo", On: steps.Both, Shared: true, Learn: heldUp},
+		{Name: heldUpFact, Title: "what holds up Liqo", On: steps.Both, Shared: true, Now: true, Learn: heldUp},
 	}
 }
 
