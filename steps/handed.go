@@ -107,6 +107,9 @@ func (h *Handed) fact(ctx context.Context, f *Fact) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	if f.Now {
+		return nil, lackingHanded("%s is not known: it is of the moment, and the other side is not here", f.title())
+	}
 	if f.Secret {
 		return h.secret(file, f)
 	}
