@@ -100,13 +100,16 @@ func (l *look) answerSlice(ctx context.Context, s *slice) error {
 		return err
 	}
 	now := s.Status
-	err := l.answerIdentity(ctx, s, &now)
-	l.answerResources(t, s, &now)
+	further, err := l.answerIdentity(ctx, s, &now)
+	if further {
+		l.answerResources(t, s, &now)
+	}
 	return errors.Join(err, report(ctx, l.site, resourceSlices, s, now))
 }
 
-// answerIdentity says in a slice's status whether who asks is taken. A denial gives no reason there; an event does.
-func (l *look) answerIdentity(ctx context.Context, s *slice, now *sliceStatus) error {
+// answerIdentity says in a slice's status whether who asks is taken, and reports whether its resources are looked at, too.
+// A denial gives no reason there; an event does.
+func (l *look) answerIdentity(ctx context.Context, s *slice, now *sliceStatus) (further bool, err error) {
 	deny := func(reason string, why error) error {
 		now.Conditions = with(now.Conditions, condition{
 			Type: authenticationCondition, Status: denied, Reason: "ResourceSliceAuthenticationDenied",
@@ -115,25 +118,25 @@ func (l *look) answerIdentity(ctx context.Context, s *slice, now *sliceStatus) e
 		return l.warn(ctx, refer(s), reason, why.Error())
 	}
 	if err := examine(s.Spec.CSR, s.Name, s.Spec.ConsumerClusterID); err != nil {
-		return deny("InvalidCSR", err)
+		return true, deny("InvalidCSR", err)
 	}
 	signed, err := l.certificate(ctx, s)
 	if errors.Is(err, errOtherCSR) {
-		return deny("AuthParamsFailed", err)
+		return false, deny("AuthParamsFailed", err)
 	}
 	if err != nil || len(signed) == 0 {
-		return err
+		return err == nil, err
 	}
 	address, err := l.address(ctx)
 	if err != nil {
-		return deny("AuthParamsFailed", err)
+		return false, deny("AuthParamsFailed", err)
 	}
 	now.AuthParams = &authParams{APIServer: address, CA: l.config.CAData, SignedCRT: signed}
 	now.Conditions = with(now.Conditions, condition{
 		Type: authenticationCondition, Status: accepted, Reason: "ResourceSliceAuthenticationAccepted",
 		Message: "the certificate is signed",
 	})
-	return nil
+	return true, nil
 }
 
 // answerResources says what is granted. A class of its own is left to somebody else.
