@@ -16,7 +16,6 @@ import (
 	"math/big"
 	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -194,7 +193,7 @@ func realLiqo(
 	})
 	out["liqo-controller-manager"] = run.Deployment(t, "liqo", "liqo-controller-manager", nil)
 	out["crd-replicator"] = run.Deployment(t, "liqo", "liqo-crd-replicator", nil)
-	kubelets(t, box, run)
+	kubelets(t, run)
 	return out
 }
 
@@ -258,25 +257,27 @@ func callHere(t *testing.T, o *unstructured.Unstructured, at string, authority [
 }
 
 // kubelets runs the virtual kubelets that Liqo makes Deployments for, as long as those are there.
-func kubelets(t *testing.T, box *clustertest.Sandbox, run upstream.Runner) {
+func kubelets(t *testing.T, run upstream.Runner) {
 	t.Helper()
 	type at struct{ namespace, name string }
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	running := map[at]*upstream.Program{}
 	look := func() {
-		text, err := exec.CommandContext(ctx, box.Kubectl,
-			"--kubeconfig", box.Kubeconfigs[run.Side], "--context", box.Contexts[run.Side], "get", "deployments", "-A", "-l", "offloading.liqo.io/component=virtual-kubelet",
-			"-o", `go-template={{range .items}}{{.metadata.namespace}}/{{.metadata.name}} {{end}}`).Output()
+		text, err := run.Kubectl(ctx, "get", "deployments", "-A", "-l", "offloading.liqo.io/component=virtual-kubelet",
+			"-o", `go-template={{range .items}}{{.metadata.namespace}}/{{.metadata.name}} {{end}}`)
 		if err != nil {
 			return // it is asked again
 		}
 		there := map[at]bool{}
-		for _, one := range strings.Fields(string(text)) {
+		for _, one := range strings.Fields(text) {
 			namespace, name, _ := strings.Cut(one, "/")
 			there[at{namespace, name}] = true
-			if running[at{namespace, name}] == nil {
-				running[at{namespace, name}] = run.Deployment(t, namespace, name, nil)
+			if running[at{namespace, name}] != nil {
+				continue
+			}
+			if p, err := run.Start(t, namespace, name, nil); err == nil { // else it may be gone again
+				running[at{namespace, name}] = p
 			}
 		}
 		for k, p := range running {

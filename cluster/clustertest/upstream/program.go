@@ -5,13 +5,13 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -86,14 +86,35 @@ func (p *Program) End() {
 	<-p.done
 }
 
-// Deployment runs the program of a Deployment's first container until the test ends. A program that ends by itself is
-// started again, as a kubelet would. prepare may fill the program's own TMPDIR before it starts.
+// Deployment is Start of a program that has to start.
 func (r Runner) Deployment(t testing.TB, namespace, name string, prepare func(dir string)) *Program {
 	t.Helper()
-	var d appsv1.Deployment
-	text := r.Box.Run(t, r.Side, "", "-n", namespace, "get", "deployment", name, "-o", "json")
-	if err := json.Unmarshal([]byte(text), &d); err != nil {
+	p, err := r.Start(t, namespace, name, prepare)
+	if err != nil {
 		t.Fatal(err)
+	}
+	return p
+}
+
+// Kubectl runs kubectl against the side, and returns what it says.
+func (r Runner) Kubectl(ctx context.Context, args ...string) (string, error) {
+	at := []string{"--kubeconfig", r.Box.Kubeconfigs[r.Side], "--context", r.Box.Contexts[r.Side]}
+	cmd := exec.CommandContext(ctx, r.Box.Kubectl, append(at, args...)...)
+	out, err := cmd.Output()
+	return strings.TrimSpace(string(out)), err
+}
+
+// Start runs the program of a Deployment's first container until the test ends. A program that ends by itself is
+// started again, as a kubelet would. prepare may fill the program's own TMPDIR before it starts. It may be called by
+// another goroutine than the test's.
+func (r Runner) Start(t testing.TB, namespace, name string, prepare func(dir string)) (*Program, error) {
+	var d appsv1.Deployment
+	text, err := r.Kubectl(t.Context(), "-n", namespace, "get", "deployment", name, "-o", "json")
+	if err == nil {
+		err = json.Unmarshal([]byte(text), &d)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("Deployment %s/%s: %w", namespace, name, err)
 	}
 	pod := d.Spec.Template.Spec
 	c := pod.Containers[0]
@@ -102,7 +123,11 @@ func (r Runner) Deployment(t testing.TB, namespace, name string, prepare func(di
 	if prepare != nil {
 		prepare(p.Dir)
 	}
-	env := append(os.Environ(), "TMPDIR="+p.Dir, "KUBECONFIG="+r.kubeconfig(t, p.Dir, namespace, pod.ServiceAccountName))
+	config, err := r.kubeconfig(t.Context(), p.Dir, namespace, pod.ServiceAccountName)
+	if err != nil {
+		return nil, err
+	}
+	env := append(os.Environ(), "TMPDIR="+p.Dir, "KUBECONFIG="+config)
 	known := map[string]string{}
 	for _, v := range c.Env {
 		known[v.Name] = r.value(v, namespace, name)
@@ -120,12 +145,14 @@ func (r Runner) Deployment(t testing.TB, namespace, name string, prepare func(di
 	p.cancel = cancel
 	go func() {
 		defer close(p.done)
-		runtime.LockOSThread() // Pdeathsig is about the thread that starts a process
+		runtime.LockOSThread() // what dies with the test does so with the thread that started it
 		for ctx.Err() == nil {
 			cmd := exec.CommandContext(ctx, filepath.Join(r.Bin, program), args...)
 			cmd.Env, cmd.Stdout, cmd.Stderr = env, p, p
-			cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-			if cmd.Start() == nil {
+			diesWithTest(cmd)
+			if err := cmd.Start(); err != nil {
+				fmt.Fprintln(p, err)
+			} else {
 				p.runs(cmd.Process)
 				_ = cmd.Wait()
 				p.runs(nil)
@@ -142,7 +169,7 @@ func (r Runner) Deployment(t testing.TB, namespace, name string, prepare func(di
 			t.Logf("%s of %s says at last:\n%s", program, r.Side, p.Tail())
 		}
 	})
-	return p
+	return p, nil
 }
 
 func (r Runner) value(v corev1.EnvVar, namespace, deployment string) string {
@@ -163,22 +190,21 @@ func (r Runner) value(v corev1.EnvVar, namespace, deployment string) string {
 }
 
 // kubeconfig writes one with a token of a ServiceAccount.
-func (r Runner) kubeconfig(t testing.TB, dir, namespace, account string) string {
-	t.Helper()
+func (r Runner) kubeconfig(ctx context.Context, dir, namespace, account string) (string, error) {
 	admin, err := clientcmd.LoadFromFile(r.Box.Kubeconfigs[r.Side])
 	if err != nil {
-		t.Fatal(err)
+		return "", err
+	}
+	token, err := r.Kubectl(ctx, "-n", namespace, "create", "token", account, "--duration", "3h")
+	if err != nil {
+		return "", fmt.Errorf("token of ServiceAccount %s/%s: %w", namespace, account, err)
 	}
 	at := admin.Contexts[r.Box.Contexts[r.Side]]
-	token := strings.TrimSpace(r.Box.Run(t, r.Side, "", "-n", namespace, "create", "token", account, "--duration", "3h"))
 	config := clientapi.NewConfig()
 	config.Clusters["c"] = admin.Clusters[at.Cluster]
 	config.AuthInfos["u"] = &clientapi.AuthInfo{Token: token}
 	config.Contexts["x"] = &clientapi.Context{Cluster: "c", AuthInfo: "u"}
 	config.CurrentContext = "x"
 	path := filepath.Join(dir, "kubeconfig")
-	if err := clientcmd.WriteToFile(*config, path); err != nil {
-		t.Fatal(err)
-	}
-	return path
+	return path, clientcmd.WriteToFile(*config, path)
 }
