@@ -92,7 +92,7 @@ func roleBound(ctx context.Context, e steps.Env) steps.Result {
 	if r.Status == steps.Fail {
 		if now, err := tenantCondition(ctx, e); err == nil && now == drained {
 			r.Found += "; the Tenant is drained, and Liqo takes the binding away for that"
-			r.Fix = activate(e)
+			r.Fix = activate(e, now)
 		}
 	}
 	return r

@@ -23,16 +23,15 @@ func heldUp(ctx context.Context, e steps.Env) (any, error) {
 	if runs.Status == steps.Fail {
 		out = append(out, withFix(runs.Found, runs.Fix))
 	}
-	id, err := peerID(e)
-	if err != nil && !isAbsent(err) {
-		return nil, err
-	}
-	spaces, err := check.List[corev1.Namespace](ctx, e.Cluster, check.Namespaces, "", cluster.Selector{Labels: remoteIDLabel})
-	if err != nil {
-		return nil, err
+	var spaces []*corev1.Namespace
+	if id, err := peerID(e); err == nil { // else it can't be told which are of this peering
+		of := cluster.Selector{Labels: remoteIDLabel + "=" + id}
+		if spaces, err = check.List[corev1.Namespace](ctx, e.Cluster, check.Namespaces, "", of); err != nil && len(out) == 0 {
+			return nil, err
+		}
 	}
 	for _, ns := range spaces {
-		if ns.DeletionTimestamp == nil || id != "" && ns.Labels[remoteIDLabel] != id {
+		if ns.DeletionTimestamp == nil {
 			continue
 		}
 		out = append(out, withFix(fmt.Sprintf("namespace %s is being deleted%s", ns.Name, heldBy(ns)),

@@ -134,8 +134,8 @@ func ownSpaces(ctx context.Context, e steps.Env) ([]steps.Made, error) {
 	return slices.DeleteFunc(found, func(o steps.Made) bool { return !o.Created }), err
 }
 
-// along forecasts what Liqo takes away by itself once the peering is taken back,
-// so that a tenant namespace that holds nothing else can be planned to go.
+// along forecasts what Liqo takes away by itself once the peering is taken back, and the certificates that it keeps, so
+// that a tenant namespace that holds nothing else can be planned to go.
 func along(ctx context.Context, e steps.Env) (map[steps.Side][]string, error) {
 	spaces, err := ownSpaces(ctx, e)
 	if err != nil {
@@ -147,7 +147,11 @@ func along(ctx context.Context, e steps.Env) (map[steps.Side][]string, error) {
 		if err != nil {
 			return nil, err
 		}
-		for _, c := range made {
+		signed, err := signedFor(ctx, e, ns.Name, ns.Labels[remoteIDLabel])
+		if err != nil {
+			return nil, err
+		}
+		for _, c := range append(made, signed...) {
 			out = append(out, c.String())
 		}
 	}

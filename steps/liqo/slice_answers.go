@@ -154,7 +154,7 @@ func unlikeGranted(s *unstructured.Unstructured) []string {
 func grantStale(e steps.Env, s *unstructured.Unstructured, describe string) steps.Result {
 	found := "the provider has not granted the latest change yet (" + strings.Join(unlikeGranted(s), "; ") + ")"
 	if now := heldBack(e); now != "" {
-		return steps.Failed(found+". Its Tenant is "+now, activate(e))
+		return steps.Failed(found+". Its Tenant is "+now, activate(e, now))
 	}
 	return steps.Waits(time.Time{}, "%s", found).Or(describe)
 }
@@ -168,12 +168,17 @@ func heldBack(e steps.Env) string {
 	return ""
 }
 
-// activate is how the Tenant serves the consumer again.
-func activate(e steps.Env) string {
-	if e.Answers.Text("tenant.condition") != active {
-		return "answer tenant.condition with " + active + ", then: " + mends(e, "authentication")
+// activate is how a Tenant of that condition serves the consumer again. Of a drained one Liqo has deleted the
+// RoleBinding, too, which another step makes.
+func activate(e steps.Env, now string) string {
+	again := mends(e, "authentication")
+	if now == drained {
+		again = "carrick apply " + e.LinkFile()
 	}
-	return mends(e, "authentication") + "    # add --take-over where another tool has set the condition"
+	if e.Answers.Text("tenant.condition") != active {
+		return "answer tenant.condition with " + active + ", then: " + again
+	}
+	return again + "    # add --take-over where another tool has set the condition"
 }
 
 // usualClass is granted by Liqo itself.
@@ -189,7 +194,7 @@ func custom(s *unstructured.Unstructured) bool {
 func resourcesDenied(e steps.Env, c condition) steps.Result {
 	found := "the provider denies the resources: " + c.why()
 	if now := heldBack(e); now != "" {
-		return steps.Failed(found+". Its Tenant is "+now, activate(e))
+		return steps.Failed(found+". Its Tenant is "+now, activate(e, now))
 	}
 	return steps.Failed(found, e.PeerKubectl()+" -n "+peerNamespace(e)+" get tenants.authentication.liqo.io -o yaml    # spec.tenantCondition must be Active")
 }

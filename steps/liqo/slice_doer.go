@@ -99,7 +99,7 @@ func sayWhatGoes(ctx context.Context, e steps.Env, c *steps.Change) error {
 
 // Undo tells Liqo that a provider is gone, then takes the slice back.
 func (d sliceDoer) Undo(ctx context.Context, e steps.Env, say steps.Progress) error {
-	if err := declareLost(ctx, e, d.Manifest, say); err != nil {
+	if err := declareLost(ctx, e, d.vanishing.PlanUndo, say); err != nil {
 		return err
 	}
 	return needsProvider(e, d.vanishing.Undo(ctx, e, say))
@@ -175,7 +175,7 @@ func (d offloadingDoer) PlanUndo(ctx context.Context, e steps.Env) (steps.Change
 
 // Undo tells Liqo that a provider is gone, then takes the extension back.
 func (d offloadingDoer) Undo(ctx context.Context, e steps.Env, say steps.Progress) error {
-	if err := declareLost(ctx, e, d.Manifest, say); err != nil {
+	if err := declareLost(ctx, e, d.Manifest.PlanUndo, say); err != nil {
 		return err
 	}
 	err := needsProvider(e, d.Manifest.Undo(ctx, e, say))
@@ -215,13 +215,18 @@ func planLost(ctx context.Context, e steps.Env, c *steps.Change) error {
 	return err
 }
 
-// lostClusters are the ForeignClusters of the providers that this link's slices
+// lostClusters are the ForeignClusters of the providers that this link's slices and namespaces
 // are for, but for those that are declared unreachable already.
 func lostClusters(ctx context.Context, e steps.Env) ([]*unstructured.Unstructured, error) {
 	marked, err := e.Made(ctx, resourceSlices, "resource-slice")
 	if err != nil {
 		return nil, err
 	}
+	spaces, err := ownSpaces(ctx, e)
+	if err != nil {
+		return nil, err
+	}
+	marked = append(marked, spaces...)
 	all, err := living(ctx, e, foreignClusters, "", "")
 	if err != nil {
 		return nil, err
@@ -239,12 +244,14 @@ func lostClusters(ctx context.Context, e steps.Env) ([]*unstructured.Unstructure
 }
 
 // declareLost tells Liqo that the provider is gone, where the link names none and
-// the undo of m takes something away that would wait for it.
-func declareLost(ctx context.Context, e steps.Env, m steps.Manifest, say steps.Progress) error {
+// an undo waits for something to go that would wait for it.
+func declareLost(
+	ctx context.Context, e steps.Env, undo func(context.Context, steps.Env) (steps.Change, error), say steps.Progress,
+) error {
 	if !gone(e) {
 		return nil
 	}
-	plan, err := m.PlanUndo(ctx, e)
+	plan, err := undo(ctx, e)
 	if err != nil || !deletes(plan) {
 		return err
 	}

@@ -85,15 +85,15 @@ func judgeTenant(t *unstructured.Unstructured, id string, e steps.Env) steps.Res
 	}
 	switch {
 	case condition == drained && !serves(e):
-		return steps.Warned(what+" is drained, as answered: Liqo has deleted the consumer's RoleBinding and what it had here", activate(e))
+		return steps.Warned(what+" is drained, as answered: Liqo has deleted the consumer's RoleBinding and what it had here", activate(e, condition))
 	case condition == drained:
-		return steps.Failed(what+" is drained: Liqo has deleted the consumer's RoleBinding and what it had here", activate(e))
+		return steps.Failed(what+" is drained: Liqo has deleted the consumer's RoleBinding and what it had here", activate(e, condition))
 	case space == "":
 		return steps.Waits(t.GetCreationTimestamp().Time, "%s is not taken up by Liqo's controllers: it names no namespace in its status", what).Or(liqoLog(e, "controller-manager"))
 	case space != t.GetNamespace():
 		return steps.Failed(fmt.Sprintf("%s is for namespace %s, says its status", what, space), liqoLog(e, "controller-manager"))
 	case condition == cordoned:
-		return steps.Warned(what+" is cordoned: the consumer keeps what it has and gets no more", activate(e))
+		return steps.Warned(what+" is cordoned: the consumer keeps what it has and gets no more", activate(e, condition))
 	}
 	if shook {
 		return steps.Passed("%s, by a handshake", what)

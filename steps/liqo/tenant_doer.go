@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"carrick/cluster"
@@ -78,8 +79,9 @@ func sayWhatDrains(ctx context.Context, e steps.Env, c *steps.Change) error {
 	if err != nil {
 		return err
 	}
-	spaces, err := check.List[corev1.Namespace](ctx, e.Cluster, check.Namespaces, "", cluster.Selector{Labels: remoteIDLabel + "=" + id})
-	if err != nil {
+	of := cluster.Selector{Labels: remoteIDLabel + "=" + id}
+	spaces, err := check.List[corev1.Namespace](ctx, e.Cluster, check.Namespaces, "", of)
+	if err != nil && !apierrors.IsForbidden(err) { // a plan takes no right more for a note
 		return err
 	}
 	note := "Liqo deletes the consumer's RoleBinding and its ResourceSlices here"
@@ -200,8 +202,11 @@ func drain(ctx context.Context, e steps.Env, say steps.Progress) error {
 	}
 	for _, t := range found {
 		copies, err := copiesIn(ctx, e, t.Namespace)
-		if err != nil || len(copies) == 0 {
+		if err != nil {
 			return err
+		}
+		if len(copies) == 0 {
+			continue
 		}
 		patch := []byte(`{"spec":{"tenantCondition":"` + drained + `"}}`)
 		if _, err := e.Cluster.Patch(ctx, tenants, t.Namespace, t.Name, patch, cluster.PatchOptions{Manager: e.Manager(), UID: t.UID}); err != nil {

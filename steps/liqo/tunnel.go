@@ -48,7 +48,7 @@ func tunnel() steps.Step {
 					"name":             namedAfterPeer(gatewayClients),
 					"address":          endpointAddress,
 					"port":             endpointPort,
-				}}, sideConnections, []childKind{{connections, "Connection"}}},
+				}}, sideConnections, nil}, // the action before this one looks for Connections
 			})...),
 		Checks: tunnelChecks(),
 	}

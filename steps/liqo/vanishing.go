@@ -22,7 +22,7 @@ type vanishing struct {
 	steps.Manifest
 	// children are what Liqo made of the objects, where they are.
 	children func(context.Context, steps.Env) ([]child, error)
-	// kinds are those of them that are in the tenant namespace.
+	// kinds are those of them that an undo looks for where the objects are gone already.
 	kinds []childKind
 }
 
@@ -55,20 +55,30 @@ func childrenOf(gvr schema.GroupVersionResource, kind string, objs []*unstructur
 	return out
 }
 
-// dying are what an undo that did not come to its end has left behind: Liqo has not let go of it.
+// dying are what an undo that did not come to its end has left behind in the link's own namespaces: Liqo has not let go
+// of it.
 func (v vanishing) dying(ctx context.Context, e steps.Env) (out []child, held []string, err error) {
-	for _, k := range v.kinds {
-		found, err := e.Cluster.Find(ctx, k.gvr, tenantNamespace(e), cluster.Selector{})
-		if errors.Is(err, cluster.ErrNotServed) || apierrors.IsForbidden(err) {
-			continue // an undo takes no right more for what others delete
-		}
-		if err != nil {
-			return nil, nil, err
-		}
-		for _, o := range found {
-			if o.DeletionTimestamp != nil {
-				out = append(out, child{k.gvr, k.kind, o.Namespace, o.Name, o.UID})
-				held = append(held, cluster.Clean(listed(o.Finalizers)))
+	if len(v.kinds) == 0 {
+		return nil, nil, nil
+	}
+	spaces, err := ownSpaces(ctx, e)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, ns := range spaces {
+		for _, k := range v.kinds {
+			found, err := e.Cluster.Find(ctx, k.gvr, ns.Name, cluster.Selector{Labels: ownObjects})
+			if errors.Is(err, cluster.ErrNotServed) || apierrors.IsForbidden(err) {
+				continue // an undo takes no right more for what others delete
+			}
+			if err != nil {
+				return nil, nil, err
+			}
+			for _, o := range found {
+				if o.DeletionTimestamp != nil {
+					out = append(out, child{k.gvr, k.kind, o.Namespace, o.Name, o.UID})
+					held = append(held, cluster.Clean(listed(o.Finalizers)))
+				}
 			}
 		}
 	}
