@@ -91,7 +91,7 @@ func roleBound(ctx context.Context, e steps.Env) steps.Result {
 	r := judgeBindings(all, role, user, id)
 	if r.Status == steps.Fail {
 		if now, err := tenantCondition(ctx, e); err == nil && now == drained {
-			r.Found += "; the Tenant is drained, and Liqo takes the binding away for that"
+			r.Found += "; the Tenant is drained, so Liqo has deleted the RoleBinding"
 			r.Fix = activate(e, now)
 		}
 	}
