@@ -33,7 +33,13 @@ func verdict(t *testing.T, s *steps.Session, check string, side steps.Side) step
 }
 
 // settled is what a check says once what it needs has come to hold.
-func settled(t *testing.T, s *steps.Session, check string, side steps.Side) (v steps.Result) {
+func settled(t *testing.T, s *steps.Session, check string, side steps.Side) steps.Result {
+	t.Helper()
+	return once(t, s, check, side, func(v steps.Status) bool { return v != steps.Skip && v != steps.Pending })
+}
+
+// once is what a check says first that is of a status that is meant.
+func once(t *testing.T, s *steps.Session, check string, side steps.Side, meant func(steps.Status) bool) (v steps.Result) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
@@ -41,7 +47,7 @@ func settled(t *testing.T, s *steps.Session, check string, side steps.Side) (v s
 	cell := steps.Cell{Step: step.Name, Check: check, Side: side}
 	if err := s.Follow(ctx, []steps.Cell{cell}, func(b *steps.Board, _ map[steps.Cell]steps.Look, _ steps.Cell) bool {
 		v = b.Verdict(cell)
-		return v.Status == steps.Skip || v.Status == steps.Pending
+		return !meant(v.Status)
 	}); err != nil {
 		t.Errorf("%s: %v", check, err)
 	}

@@ -66,7 +66,7 @@ func TestUpstreamPeering(t *testing.T) {
 		stepstest.Apply(t, open(t, map[string]any{"tenant.condition": "Drained"}))
 		s := open(t, nil)
 		stepstest.Apply(t, s)
-		r := lasting(t, s, "slice-copied", steps.Remote)
+		r := fails(t, s, "slice-copied", steps.Remote)
 		const restart = "rollout restart deployment -l app.kubernetes.io/name=crd-replicator"
 		if r.Status != steps.Fail || !strings.Contains(r.Fix, restart) {
 			t.Errorf("slice-copied: %s %s; %s", r.Status, r.Found, r.Fix)
@@ -86,7 +86,7 @@ func TestUpstreamPeering(t *testing.T) {
 		box.Run(t, clustertest.Local, "", "-n", "liqo", "delete", "secret", "authentication-keys")
 		consumer["liqo-controller-manager"].Restart(t)
 		_ = s.Apply(t.Context(), planOf(t, s), steps.ApplyOptions{}, nil) // what waits for the slice can't be done
-		r := lasting(t, s, "slice-accepted", steps.Local)
+		r := fails(t, s, "slice-accepted", steps.Local)
 		const earlier = "Secret liqo-remote-certificate-rome there holds the certificate of an earlier request"
 		if r.Status != steps.Fail || !strings.Contains(r.Found, earlier) {
 			t.Fatalf("slice-accepted: %s %s; %s", r.Status, r.Found, r.Fix)
@@ -118,20 +118,10 @@ func planOf(t *testing.T, s *steps.Session) *steps.Plan {
 	return p
 }
 
-// lasting is the first verdict of a check that is neither a pass nor one that may still change by itself.
-func lasting(t *testing.T, s *steps.Session, check string, side steps.Side) (v steps.Result) {
+// fails is what a check says once it fails.
+func fails(t *testing.T, s *steps.Session, check string, side steps.Side) steps.Result {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
-	defer cancel()
-	_, step := s.Guide().Check(check)
-	cell := steps.Cell{Step: step.Name, Check: check, Side: side}
-	if err := s.Follow(ctx, []steps.Cell{cell}, func(b *steps.Board, _ map[steps.Cell]steps.Look, _ steps.Cell) bool {
-		v = b.Verdict(cell)
-		return v.Status != steps.Fail && v.Status != steps.Warn && v.Status != steps.Unknown
-	}); err != nil {
-		t.Errorf("%s: %v", check, err)
-	}
-	return v
+	return once(t, s, check, side, func(v steps.Status) bool { return v == steps.Fail })
 }
 
 // madeForRequests are what Liqo's controllers leave of requests that they have signed: Kubernetes deletes them within the
