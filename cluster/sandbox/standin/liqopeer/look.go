@@ -48,7 +48,8 @@ func (s *site) manage(ctx context.Context) error {
 	if err != nil || deployment.Status.AvailableReplicas == 0 {
 		return err
 	}
-	l := &look{site: s, modules: modulesOf(deployment), flags: flagsOf(deployment)}
+	flags := flagsOf(deployment)
+	l := &look{site: s, modules: modulesOf(flags), flags: flags}
 	if l.id, err = s.clusterID(ctx); err != nil || l.id == "" {
 		return err
 	}
@@ -66,9 +67,8 @@ func (s *site) manage(ctx context.Context) error {
 	return errors.Join(append(all, l.describeForeigns(ctx))...)
 }
 
-// modulesOf reads the flags of the controller manager.
-func modulesOf(d *appsv1.Deployment) enabled {
-	flags := flagsOf(d)
+// modulesOf says which modules the flags of the controller manager leave on.
+func modulesOf(flags map[string]string) enabled {
 	return enabled{flags["networking-enabled"] != "false", flags["authentication-enabled"] != "false", flags["offloading-enabled"] != "false"}
 }
 

@@ -103,11 +103,11 @@ func TestReplicasSayWhereTheyComeFrom(t *testing.T) {
 func TestModulesFollowTheFlags(t *testing.T) {
 	d := &appsv1.Deployment{}
 	d.Spec.Template.Spec.Containers = []corev1.Container{{Args: []string{"--cluster-id=milan"}}}
-	if got := modulesOf(d); got != (enabled{true, true, true}) {
+	if got := modulesOf(flagsOf(d)); got != (enabled{true, true, true}) {
 		t.Errorf("without flags: %v", got)
 	}
 	d.Spec.Template.Spec.Containers[0].Args = []string{"--networking-enabled=false", "--authentication-enabled=true", "--offloading-enabled=false"}
-	if got := modulesOf(d); got != (enabled{false, true, false}) {
+	if got := modulesOf(flagsOf(d)); got != (enabled{false, true, false}) {
 		t.Errorf("with flags: %v", got)
 	}
 }
