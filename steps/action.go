@@ -76,6 +76,7 @@ type Item struct {
 	Held      bool               // of an undo: the link made it, and it stands while others need it: Note says who
 	Unentered bool               // of an undo: it has the link's mark, and the inventory does not have it: it is left
 	Left      bool               // of an undo: a file that the link wrote and that it can't undo: Note says why
+	Going     bool               // of an undo: it is being deleted already, and carrick only waits until it is gone
 	Refused   bool               // the server would not take it now: Note says why
 	Conflicts []cluster.Conflict // fields that another manager owns
 	Hash      string             // of what would be written: a plan that was confirmed is the one that is done

@@ -171,7 +171,8 @@ func whyOther(now Change) error {
 }
 
 // sameChange tells whether two plans of an action are one. What has come about
-// meanwhile is no difference; what is new or other is, and what was to be left.
+// meanwhile is no difference, nor is what goes by itself; what is new or other is,
+// and what was to be left.
 func sameChange(confirmed, now Change) bool {
 	type one struct{ what, hash string }
 	old := map[one]bool{}
@@ -179,7 +180,7 @@ func sameChange(confirmed, now Change) bool {
 		old[one{it.What, it.Hash}] = it.Verb.Changes()
 	}
 	for _, it := range now.Items {
-		if it.Verb.Changes() && !it.creates && !old[one{it.What, it.Hash}] {
+		if it.Verb.Changes() && !it.creates && !it.Going && !old[one{it.What, it.Hash}] {
 			return false
 		}
 	}

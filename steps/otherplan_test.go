@@ -17,3 +17,16 @@ func TestWhyAPlanIsAnotherOne(t *testing.T) {
 		t.Errorf("of a refusal: %v", err)
 	}
 }
+
+// An undo that was killed has deleted something, and what hangs on that goes while the next one is confirmed.
+func TestWhatIsGoingIsNoOtherPlan(t *testing.T) {
+	confirmed := Change{Items: []Item{{Verb: Delete, What: "ResourceSlice a/b", Hash: "1"}}}
+	now := Change{Items: []Item{{Verb: Delete, What: "VirtualNode a/b", Hash: "2", Going: true}}}
+	if !sameChange(confirmed, now) {
+		t.Error("waiting for what is being deleted changes nothing")
+	}
+	now.Items[0].Going = false
+	if sameChange(confirmed, now) {
+		t.Error("deleting what was not confirmed is another plan")
+	}
+}
