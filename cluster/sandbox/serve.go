@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -42,8 +43,9 @@ var settings = []plane.Settings{
 // side is one of the two clusters, once it runs.
 type side struct {
 	*plane.Plane
-	world   *world.Cluster
-	kubelet *kubelet.Server // the logs of its nodes
+	world      *world.Cluster
+	kubelet    *kubelet.Server // the logs of its nodes
+	kubeletTLS *tls.Config     // its certificate, and that the API server alone is answered
 }
 
 // ready is the line that says that both clusters can be used.
@@ -91,7 +93,10 @@ func serve(ctx context.Context, o options, lines <-chan string, out, progress io
 func stage(ctx context.Context, dir string, sides map[string]*side) *scenario.Stage {
 	all := scenario.Sides{}
 	for name, s := range sides {
-		all[name] = &scenario.Side{Config: s.Config, FrontProxy: s.FrontProxy, Authentication: s.Authentication, Kubelet: s.kubelet, Network: s.Network, World: s.world}
+		all[name] = &scenario.Side{
+			Config: s.Config, FrontProxy: s.FrontProxy, Authentication: s.Authentication,
+			Kubelet: s.kubelet, KubeletTLS: s.kubeletTLS, Network: s.Network, World: s.world,
+		}
 	}
 	programs := scenario.Programs{Kubectl: filepath.Join(plane.Binaries(dir), roles.Kubectl)}
 	if _, ok := endpoint.FindNginx(); ok {
@@ -172,11 +177,10 @@ func (s *side) start(ctx, life context.Context, o options, settings plane.Settin
 		return err
 	}
 	fmt.Fprintf(progress, "the API server of %s is ready, filling its cluster …\n", s.Name)
-	identity, err := s.KubeletTLS()
-	if err != nil {
+	if s.kubeletTLS, err = s.KubeletTLS(); err != nil {
 		return err
 	}
-	if s.kubelet, err = kubelet.Start(identity); err != nil {
+	if s.kubelet, err = kubelet.Start(s.kubeletTLS); err != nil {
 		return err
 	}
 	if s.world, err = world.New(s.Name, s.Config, world.Values{"kubelet.port": int64(s.kubelet.Port())}); err != nil {

@@ -55,6 +55,9 @@ var onSite = map[string]struct {
 	"export-off":    {adopted: true, says: []stepstest.Finding{{Check: "plugin-exports", Found: "says ExportPodData: false", Fix: "--step plugin", Mended: true}}},
 	"no-mint":       {adopted: true, says: []stepstest.Finding{{Check: "kubelet-mints", Found: "may not create serviceaccounts/token", Fix: "create role", Mended: true}}},
 	"projected-off": {adopted: true, says: []stepstest.Finding{{Check: "projected-volumes", Found: "DisableProjectedVolumes is true", Fix: "--step config", Mended: true}}},
+	"serving-pending": {adopted: true, says: []stepstest.Finding{
+		{Check: "serving-certificate", Found: "of the virtual kubelet waits for approval", Fix: "certificate approve vk-virtual-node-", Mended: true},
+	}},
 	"upgraded": {adopted: true, says: []stepstest.Finding{
 		{Check: "config-parses", Found: "the chart has indented the CA wrongly", Fix: "--step config", Mended: true},
 		{Check: "chart-values", Found: "has lost what revision 1 was given: interlink.address, interlink.port", Fix: "get values virtual-node --revision 1"},

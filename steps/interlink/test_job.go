@@ -58,6 +58,19 @@ func jobLog(ctx context.Context, e steps.Env, p *corev1.Pod, container string) (
 	})
 }
 
+// unread is the result of a log that can't be read. A virtual kubelet without a certificate is the cause of a handshake
+// that fails on its side.
+func unread(ctx context.Context, e steps.Env, err error) steps.Result {
+	r := steps.Unseen(err)
+	if !strings.Contains(r.Found, "tls: internal error") {
+		return r
+	}
+	if s := servingCertificate(ctx, e); s.Status != steps.Pass {
+		r.Found, r.Fix = "the virtual kubelet has no certificate to serve logs with: "+s.Found, s.Fix
+	}
+	return r
+}
+
 func jobComplete(ctx context.Context, e steps.Env) steps.Result {
 	j, err := check.Get[batchv1.Job](ctx, e.Cluster, check.Jobs, workloadNamespace(e), jobName(e))
 	if apierrors.IsNotFound(err) {
@@ -111,7 +124,9 @@ func jobFailed(ctx context.Context, e steps.Env, j *batchv1.Job, p *corev1.Pod) 
 	for _, container := range []string{"whoami", "rules"} {
 		text, err := jobLog(ctx, e, p, container)
 		if err != nil {
-			return steps.Failed(fmt.Sprintf("Job %s has failed, and its log can't be read: %s", j.Name, cluster.Explain(err)), e.Kubectl()+" -n "+j.Namespace+" describe pod "+p.Name)
+			r := unread(ctx, e, err)
+			return steps.Failed(fmt.Sprintf("Job %s has failed, and its log can't be read: %s", j.Name, r.Found),
+				orElse(r.Fix, e.Kubectl()+" -n "+j.Namespace+" describe pod "+p.Name))
 		}
 		if lines := strings.Split(strings.TrimSpace(text), "\n"); strings.Contains(strings.ToLower(text), "rror") || strings.Contains(text, "refused") {
 			said = lines[len(lines)-1]
@@ -157,7 +172,7 @@ func jobIdentity(ctx context.Context, e steps.Env) steps.Result {
 	}
 	text, err := jobLog(ctx, e, p, "whoami")
 	if err != nil {
-		return steps.Unseen(err)
+		return unread(ctx, e, err)
 	}
 	who := strings.TrimSpace(text)
 	if i := strings.LastIndex(who, "\n"); i >= 0 { // what containers of batch systems print before
@@ -179,7 +194,7 @@ func jobRules(ctx context.Context, e steps.Env) steps.Result {
 	}
 	text, err := jobLog(ctx, e, p, "rules")
 	if err != nil {
-		return steps.Unseen(err)
+		return unread(ctx, e, err)
 	}
 	for _, must := range []string{"selfsubjectreviews.authentication.k8s.io", "selfsubjectrulesreviews.authorization.k8s.io"} {
 		if !strings.Contains(text, must) {

@@ -185,6 +185,10 @@ func (s *server) serve(w http.ResponseWriter, r *http.Request) {
 		if !ok {
 			text, ok = s.logs[a.Namespace+"/"+a.Name]
 		}
+		if why, broken := strings.CutPrefix(text, "error 500: "); broken {
+			fail(w, 500, metav1.StatusReasonInternalError, strings.TrimSpace(why))
+			return
+		}
 		if !ok {
 			fail(w, 404, metav1.StatusReasonNotFound, "no log")
 			return

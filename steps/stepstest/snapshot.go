@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	certificatesv1 "k8s.io/api/certificates/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -50,7 +51,8 @@ func Snapshot(t testing.TB, box *clustertest.Sandbox) map[string]string {
 				t.Fatalf("list %s of side %s: %v", name, side, err)
 			}
 			for _, o := range list.Items {
-				if o.GetName() == "kube-root-ca.crt" || metav1.GetControllerOf(&o) != nil {
+				signer, _, _ := unstructured.NestedString(o.Object, "spec", "signerName") // a kubelet asks each time that it starts
+				if o.GetName() == "kube-root-ca.crt" || metav1.GetControllerOf(&o) != nil || signer == certificatesv1.KubeletServingSignerName {
 					continue
 				}
 				out[string(side)+" "+name+" "+o.GetNamespace()+"/"+o.GetName()] = plain(&o)

@@ -64,6 +64,13 @@ var joinedShown = map[string]func(*testing.T, *joined){
 			t.Errorf("it says %s", said)
 		}
 	},
+	"serving-pending": func(t *testing.T, j *joined) {
+		pod := j.ran(kubectlImage, "auth", "whoami")
+		said, err := j.client.CoreV1().Pods(pod.Namespace).GetLogs(pod.Name, &corev1.PodLogOptions{}).Do(t.Context()).Raw()
+		if err == nil || !strings.Contains(string(said), "tls: internal error") {
+			t.Errorf("a log without a certificate: %v: %s", err, said)
+		}
+	},
 	"projected-off": func(_ *testing.T, j *joined) { j.who("localhost:8080 was refused", false) },
 	"export-off":    func(_ *testing.T, j *joined) { j.who("localhost:8080 was refused", false) },
 	"no-mint": func(t *testing.T, j *joined) {

@@ -117,6 +117,13 @@ func (j *joined) token() string {
 // whether it went well.
 func (j *joined) job(image string, args ...string) (said string, well bool) {
 	j.t.Helper()
+	pod := j.ran(image, args...)
+	return j.log(pod.Namespace, pod.Name, "t"), pod.Status.Phase == corev1.PodSucceeded
+}
+
+// ran is the pod of such a Job when that is over.
+func (j *joined) ran(image string, args ...string) *corev1.Pod {
+	j.t.Helper()
 	pod := &corev1.Pod{Spec: corev1.PodSpec{
 		NodeSelector:  map[string]string{"kubernetes.io/hostname": "virtual-node"},
 		Tolerations:   []corev1.Toleration{{Key: "virtual-node.interlink/no-schedule", Operator: corev1.TolerationOpExists}},
@@ -140,7 +147,7 @@ func (j *joined) job(image string, args ...string) (said string, well bool) {
 		}
 		return nil
 	})
-	return j.log("default", ran.Name, "t"), ran.Status.Phase == corev1.PodSucceeded
+	return ran
 }
 
 func (j *joined) log(namespace, pod, container string) string {

@@ -38,6 +38,7 @@ type joined struct {
 	gate    *endpoint.Player
 	place   *endpoint.Place // where the cluster is reached
 	kubelet *virtualkubelet.Player
+	admin   *approver
 	wrong   map[string]string // keys of its configuration that faults set
 	renewed bool              // the endpoint's certificate, by a fault
 }
@@ -78,11 +79,15 @@ func interlink(ctx context.Context, s *Stage) (_ *Play, err error) {
 	}
 	all = append(all, j.side.Kubelet.Add(j.gate.Log), j.gate.Close, j.place.Close)
 	if j.kubelet, err = virtualkubelet.Start(ctx, virtualkubelet.Options{
-		Config: j.side.Config, Plugin: j.edge, Dir: filepath.Join(s.dir, "jobs"), Kubectl: s.programs.Kubectl, KubeletPort: int32(j.side.Kubelet.Port()),
+		Config: j.side.Config, Plugin: j.edge, Dir: filepath.Join(s.dir, "jobs"), Kubectl: s.programs.Kubectl, TLS: j.side.KubeletTLS,
 	}); err != nil {
 		return nil, err
 	}
 	all = append(all, j.side.Kubelet.Add(j.kubelet.Log), j.kubelet.Close)
+	if j.admin, err = startApprover(ctx, j.side); err != nil {
+		return nil, err
+	}
+	all = append(all, j.admin.end)
 	values, err := j.values()
 	if err != nil {
 		return nil, err
@@ -151,5 +156,5 @@ func (j *joined) settle(ctx context.Context) error {
 			return fmt.Errorf("cert-manager's stand-in: %w", err)
 		}
 	}
-	return errors.Join(j.gate.Look(ctx), j.kubelet.Look(ctx))
+	return errors.Join(j.gate.Look(ctx), j.kubelet.Look(ctx), j.admin.Look(ctx), j.kubelet.Look(ctx))
 }

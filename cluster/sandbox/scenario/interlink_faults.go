@@ -37,6 +37,7 @@ func interlinkActs() map[string]string {
 		"export-off":          "The plugin on the edge mounts nothing: ExportPodData is not true in its configuration.",
 		"endpoint-closed":     "Nothing listens at the endpoint: a firewall refuses.",
 		"no-address":          "The cluster has nothing that gives load balancers an address.",
+		"serving-pending":     "Nobody approves the certificate that the virtual kubelet asks for, so no log of a job can be read.",
 	}
 }
 
@@ -45,6 +46,7 @@ func interlinkUnder() map[string]string {
 	under := map[string]string{}
 	for _, fault := range []string{
 		"certificate-expired", "certificate-renewed", "upgraded", "export-off", "endpoint-closed", "watches-cut", "projected-off", "no-mint", "anonymous-open", "anonymous-closed", "verbose-token",
+		"serving-pending",
 	} {
 		under[fault] = byHand
 	}
@@ -68,6 +70,10 @@ func (j *joined) acts() map[string]func(context.Context) error {
 		"export-off":          func(context.Context) error { return j.edge.Set("ExportPodData", "false") },
 		"endpoint-closed":     j.gate.Shut,
 		"no-address":          func(context.Context) error { j.gate.NoAddress(); return nil },
+		"serving-pending": func(ctx context.Context) error {
+			j.admin.away.Store(true)
+			return j.restart(ctx, kubeletSpace, kubeletDeploy, "serving-pending")
+		},
 		"verbose-token": func(ctx context.Context) error {
 			if err := j.configure(ctx, map[string]string{"VerboseLogging": "true"}); err != nil {
 				return err

@@ -5,6 +5,7 @@ package scenario
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"maps"
@@ -29,6 +30,7 @@ type Side struct {
 	// Authentication is the file in which its API server looks for issuers.
 	Authentication string
 	Kubelet        *kubelet.Server
+	KubeletTLS     *tls.Config     // of another log server of nodes: as Kubelet's
 	Network        *podnet.Network // from its API server to its pods
 	World          *world.Cluster
 }

@@ -18,6 +18,11 @@ type config struct {
 	CA             string `yaml:"KubernetesApiCaCrt"`
 	NoProjected    bool   `yaml:"DisableProjectedVolumes"`
 	VerboseLogging bool   `yaml:"VerboseLogging"`
+	// Of the certificate that it serves with.
+	NoRequest bool   `yaml:"DisableCSR"`
+	Signer    string `yaml:"KubeletCSRSignerName"`
+	CertFile  string `yaml:"KubeletCertFile"`
+	KeyFile   string `yaml:"KubeletKeyFile"`
 }
 
 // parse reads a configuration as upstream does: with yaml.v2, and not strictly.
@@ -85,7 +90,7 @@ func nodeStatus(port int32) corev1.NodeStatus {
 	room := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100"), corev1.ResourceMemory: resource.MustParse("1600Gi"), corev1.ResourcePods: resource.MustParse("100")}
 	return corev1.NodeStatus{
 		Capacity: room, Allocatable: room,
-		Addresses: []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "172.30.1.90"}, {Type: corev1.NodeInternalDNS, Address: "localhost"}},
+		Addresses: []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: address}},
 		NodeInfo: corev1.NodeSystemInfo{
 			Architecture: "amd64", OperatingSystem: "linux", KubeletVersion: "0.6.1", ContainerRuntimeVersion: "stand-in://0", KernelVersion: "6.12.0", OSImage: "stand-in",
 		},

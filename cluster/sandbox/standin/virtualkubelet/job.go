@@ -14,7 +14,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/rest"
 )
 
 const (
@@ -95,9 +94,7 @@ func (p *Player) begin(pod *corev1.Pod, by *run) {
 // for a ServiceAccount.
 func (p *Player) volumes(ctx context.Context, pod *corev1.Pod, by *run) map[string]string {
 	files := map[string]string{}
-	config := rest.CopyConfig(p.options.Config)
-	config.Impersonate = rest.ImpersonationConfig{UserName: by.account, Groups: []string{"system:serviceaccounts", "system:serviceaccounts:" + by.space, "system:authenticated"}}
-	own, err := kubernetes.NewForConfig(config)
+	own, err := p.as(by)
 	if err != nil || by.config.NoProjected {
 		return files
 	}

@@ -13,16 +13,21 @@
 // (package edge). What the pod's command asks the API server is then really asked:
 // the sandbox's own kubectl goes through KUBERNETES_SERVICE_HOST and _PORT, with
 // that CA and token, and its output is the pod's log. Other commands are not run.
+//
+// It serves these logs with the certificate that it asks the cluster for (serving.go),
+// so not before somebody has approved that.
 package virtualkubelet
 
 import (
 	"context"
 	"crypto/sha256"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -37,6 +42,7 @@ import (
 	"k8s.io/client-go/util/retry"
 
 	"carrick/cluster/sandbox/standin"
+	"carrick/cluster/sandbox/standin/kubelet"
 )
 
 const (
@@ -54,11 +60,11 @@ type Plugin interface {
 
 // Options are what Start needs.
 type Options struct {
-	Config      *rest.Config // the cluster's admin
-	Plugin      Plugin
-	Dir         string // for the files of jobs; made, and removed with Close
-	Kubectl     string // the program
-	KubeletPort int32  // where the log server of the sandbox listens
+	Config  *rest.Config // the cluster's admin
+	Plugin  Plugin
+	Dir     string      // for the files of jobs; made, and removed with Close
+	Kubectl string      // the program
+	TLS     *tls.Config // of its log server: whom it answers
 }
 
 // Player plays for one cluster.
@@ -67,7 +73,9 @@ type Player struct {
 	client  kubernetes.Interface
 	end     func()
 	life    context.Context
-	all     sync.WaitGroup // jobs
+	server  *kubelet.Server
+	cert    atomic.Pointer[tls.Certificate] // of the virtual kubelet that runs; nil: none yet
+	all     sync.WaitGroup                  // jobs
 
 	mu   sync.Mutex
 	runs map[types.UID]*run // by the pod of the Deployment
@@ -81,6 +89,7 @@ type run struct {
 	fault   error
 	account string // its ServiceAccount, as a user
 	space   string // the namespace of that
+	serving serving
 
 	log strings.Builder
 }
@@ -95,7 +104,11 @@ func Start(ctx context.Context, o Options) (*Player, error) {
 	if err := makeDir(o.Dir); err != nil {
 		return nil, err
 	}
-	p.end, err = standin.LoopOnChange(ctx, o.Config, p.Look,
+	if p.server, err = kubelet.Start(p.identity(o.TLS)); err != nil {
+		return nil, err
+	}
+	p.server.Add(p.Log)
+	p.end, err = standin.LoopOnChange(ctx, o.Config, p.Look, signingRequests,
 		corev1.SchemeGroupVersion.WithResource("pods"), corev1.SchemeGroupVersion.WithResource("nodes"),
 		corev1.SchemeGroupVersion.WithResource("configmaps"), appsv1.SchemeGroupVersion.WithResource("deployments"))
 	return p, err
@@ -110,6 +123,7 @@ func (p *Player) Close() {
 	}
 	p.mu.Unlock()
 	p.all.Wait()
+	p.server.Close()
 	removeDir(p.options.Dir)
 }
 
@@ -140,9 +154,12 @@ func (p *Player) Look(ctx context.Context) error {
 	}
 	node := nodeName(d)
 	faults = append(faults, p.keepNode(ctx, node, now != nil))
+	var cert *tls.Certificate
 	if now != nil {
-		faults = append(faults, p.play(ctx, node, now))
+		faults = append(faults, p.play(ctx, node, now), p.serve(ctx, now, node))
+		cert = now.serving.cert
 	}
+	p.cert.Store(cert)
 	return errors.Join(faults...)
 }
 
@@ -218,6 +235,15 @@ func (p *Player) started(ctx context.Context, pod *corev1.Pod) (*run, error) {
 		r.say("info", "Starting the virtual kubelet (stand-in), configuration %x", sha256.Sum256([]byte(text)))
 	}
 	return r, p.crash(ctx, pod, r.fault)
+}
+
+// as is a client with the rights of a virtual kubelet's ServiceAccount.
+func (p *Player) as(r *run) (kubernetes.Interface, error) {
+	config := rest.CopyConfig(p.options.Config)
+	config.Impersonate = rest.ImpersonationConfig{
+		UserName: r.account, Groups: []string{"system:serviceaccounts", "system:serviceaccounts:" + r.space, "system:authenticated"},
+	}
+	return kubernetes.NewForConfig(config)
 }
 
 // configuration is the text that the container sees.
@@ -325,7 +351,7 @@ func (p *Player) keepNodeOnce(ctx context.Context, name string, up bool) error {
 		return nil
 	}
 	ready.LastHeartbeatTime, ready.LastTransitionTime = metav1.Now(), metav1.Now()
-	fresh := nodeStatus(p.options.KubeletPort)
+	fresh := nodeStatus(int32(p.server.Port()))
 	fresh.Conditions = []corev1.NodeCondition{ready}
 	node.Status = fresh
 	_, err = nodes.UpdateStatus(ctx, node, metav1.UpdateOptions{FieldManager: manager})

@@ -9,7 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-const pem = "-----BEGIN CERTIFICATE-----\nMIIB\nAAAA\n-----END CERTIFICATE-----"
+const certificate = "-----BEGIN CERTIFICATE-----\nMIIB\nAAAA\n-----END CERTIFICATE-----"
 
 func TestConfigurationIsReadAsUpstreamReadsIt(t *testing.T) {
 	for _, c := range []struct {
@@ -19,8 +19,8 @@ func TestConfigurationIsReadAsUpstreamReadsIt(t *testing.T) {
 	}{
 		{"both are there", "KubernetesApiAddr: \"192.0.2.1\"\nKubernetesApiPort: \"60443\"\nOther: {x: 1}\n", config{Addr: "192.0.2.1", Port: "60443"}, ""},
 		{"a port that is a number", "KubernetesApiAddr: a\nKubernetesApiPort: 60443\n", config{Addr: "a", Port: "60443"}, ""},
-		{"a CA as it should be", "KubernetesApiCaCrt: |\n  " + strings.ReplaceAll(pem, "\n", "\n  ") + "\n", config{CA: pem + "\n"}, ""},
-		{"a CA as the chart indents it", "A: 1\nKubernetesApiCaCrt: |\n        " + strings.ReplaceAll(pem, "\n", "\n  ") + "\nExportPodData: false\n", config{}, "did not find expected key"},
+		{"a CA as it should be", "KubernetesApiCaCrt: |\n  " + strings.ReplaceAll(certificate, "\n", "\n  ") + "\n", config{CA: certificate + "\n"}, ""},
+		{"a CA as the chart indents it", "A: 1\nKubernetesApiCaCrt: |\n        " + strings.ReplaceAll(certificate, "\n", "\n  ") + "\nExportPodData: false\n", config{}, "did not find expected key"},
 		{"true and false", "DisableProjectedVolumes: true\nVerboseLogging: true\n", config{NoProjected: true, VerboseLogging: true}, ""},
 		{"a word for true", "DisableProjectedVolumes: sometimes\n", config{}, "cannot unmarshal"},
 	} {
@@ -82,7 +82,7 @@ func TestFilesOfAJobAreItsOwn(t *testing.T) {
 	if err := makeDir(dir); err != nil {
 		t.Fatal(err)
 	}
-	at, err := kubeconfig(dir, "https://192.0.2.1:60443", "default", "secret", pem)
+	at, err := kubeconfig(dir, "https://192.0.2.1:60443", "default", "secret", certificate)
 	if err != nil {
 		t.Fatal(err)
 	}
