@@ -2,21 +2,35 @@
 //
 //	kubectl get --raw PATH --server=URL --certificate-authority=FILE --username=NAME --password=WORD
 //
-// kwok says of such a pod that it has run, although nothing did. So what it
-// would have asked is really asked, with only that authority trusted and
-// without a credential, and the answer is its log. It is asked from this
-// machine, when the log is first read: the sandbox's nodes have no network of
-// their own.
+// kwok reports that such a pod has run, although nothing ran in it. This package sends the request and serves the
+// answer as the container's log. It sends it with client-go, as kubectl does, so that the answer and its errors are
+// upstream's own. Sources (kubernetes/kubernetes v1.37.2):
+//
+//   - the request: staging/src/k8s.io/kubectl/pkg/rawhttp/raw.go and pkg/cmd/get/get.go there. The name and the
+//     password are sent as basic authentication, which no API server accepts any more: the request is anonymous.
+//   - the prompt and "error: EOF" without a name: staging/src/k8s.io/client-go/tools/clientcmd/client_config.go
+//     (getUserIdentificationPartialConfig), auth_loaders.go there, and ToRawKubeConfigLoader in
+//     staging/src/k8s.io/cli-runtime/pkg/genericclioptions/config_flags.go. A pod has no standard input.
+//   - a CA file that does not exist, or that holds no certificate: tools/clientcmd/validation.go and
+//     transport/transport.go of client-go.
+//   - what kubectl prints for an error: staging/src/k8s.io/kubectl/pkg/cmd/util/helpers.go (checkErr,
+//     StandardErrorMessage).
+//
+// Known differences: the request leaves from this machine when the log is first read, because the sandbox's nodes have
+// no network of their own, and the machine's proxy variables are ignored. It ends after 5 s without --request-timeout,
+// where kubectl has no limit. The file comes from a ConfigMap that is mounted as a directory; where that ConfigMap does
+// not exist, a kubelet does not start the container, and the stand-in logs the error. An answer is cut at 1 MiB. A
+// command with any other flag is not played.
 package rawget
 
 import (
+	"cmp"
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"path"
 	"slices"
 	"strings"
@@ -24,9 +38,12 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 )
 
@@ -55,7 +72,7 @@ func New(config *rest.Config) (*Asker, error) {
 // question is what a container asks.
 type question struct {
 	server, path, authority string
-	named                   bool // kubectl asks for a name and a password where it has no credential at all
+	name, password          string // without a name kubectl has no credential, and prompts for one
 	within                  time.Duration
 }
 
@@ -84,7 +101,7 @@ func (a *Asker) Log(namespace, pod, container string) (string, bool) {
 	}
 	said, err := a.ask(ctx, found, c, q)
 	if err != nil {
-		said += fmt.Sprintf("error: %v\n", err)
+		said += message(err) + "\n"
 	}
 	a.said[found.UID] = said
 	return said, true
@@ -105,8 +122,9 @@ func parse(words []string) (question, bool) {
 		case "--certificate-authority":
 			q.authority = value
 		case "--username":
-			q.named = value != ""
-		case "--password": // of no account: an API server knows none
+			q.name = value
+		case "--password":
+			q.password = value
 		case "--request-timeout":
 			within, err := time.ParseDuration(value)
 			if err != nil || within <= 0 {
@@ -121,41 +139,62 @@ func parse(words []string) (question, bool) {
 }
 
 func (a *Asker) ask(ctx context.Context, pod *corev1.Pod, c corev1.Container, q question) (string, error) {
-	if !q.named {
-		return "Please enter Username: ", errors.New("EOF")
-	}
 	authority, err := a.mounted(ctx, pod, c, q.authority)
 	if err != nil {
 		return "", err
 	}
-	roots := x509.NewCertPool()
-	if !roots.AppendCertsFromPEM([]byte(authority)) {
-		return "", fmt.Errorf("unable to load root certificates: %s has none", q.authority)
+	if q.name == "" {
+		return "Please enter Username: ", errors.New("EOF")
 	}
-	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}}
-	defer transport.CloseIdleConnections()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimSuffix(q.server, "/")+q.path, nil)
+	client, err := rest.RESTClientFor(&rest.Config{
+		Host: q.server, APIPath: "/api", Username: q.name, Password: q.password, Timeout: q.within,
+		TLSClientConfig: rest.TLSClientConfig{CAData: []byte(authority)},
+		Proxy:           func(*http.Request) (*url.URL, error) { return nil, nil },
+		ContentConfig: rest.ContentConfig{
+			GroupVersion: &corev1.SchemeGroupVersion, NegotiatedSerializer: scheme.Codecs.WithoutConversion(),
+		},
+	})
 	if err != nil {
 		return "", err
 	}
-	client := &http.Client{Transport: transport, Timeout: q.within}
-	answer, err := client.Do(request)
-	if err != nil {
-		return "", fmt.Errorf("unable to connect to the server: %w", err)
-	}
-	defer answer.Body.Close()
-	body, err := io.ReadAll(io.LimitReader(answer.Body, atMost))
+	defer utilnet.CloseIdleConnectionsFor(client.Client.Transport)
+	answer, err := client.Get().RequestURI(q.path).Stream(ctx)
 	if err != nil {
 		return "", err
 	}
-	if answer.StatusCode == http.StatusUnauthorized {
-		return "", errors.New("you must be logged in to the server (Unauthorized)")
-	}
-	if answer.StatusCode != http.StatusOK {
-		return "", fmt.Errorf("the server answered %s", answer.Status)
-	}
-	return string(body), nil
+	defer answer.Close()
+	body, err := io.ReadAll(io.LimitReader(answer, atMost))
+	return string(body), err
 }
+
+// message returns what kubectl prints for an error (kubernetes/kubernetes v1.37.2
+// staging/src/k8s.io/kubectl/pkg/cmd/util/helpers.go). Only some errors begin with "error: ".
+func message(err error) string {
+	var status apierrors.APIStatus
+	var connection *url.Error
+	switch {
+	case errors.As(err, &status) && status.Status().Reason == metav1.StatusReasonUnauthorized:
+		return "error: You must be logged in to the server (" + status.Status().Message + ")"
+	case errors.As(err, &status) && status.Status().Reason != "":
+		return fmt.Sprintf("Error from server (%s): %v", status.Status().Reason, err)
+	case errors.As(err, &status):
+		return fmt.Sprintf("Error from server: %v", err)
+	case errors.As(err, &connection) && strings.Contains(connection.Err.Error(), "connection refused"):
+		at := connection.URL
+		if u, err := url.Parse(at); err == nil {
+			at = cmp.Or(u.Host, at)
+		}
+		return fmt.Sprintf("The connection to the server %s was refused - did you specify the right host or port?", at)
+	case errors.As(err, &connection):
+		return fmt.Sprintf("Unable to connect to the server: %v", connection.Err)
+	case errors.Is(err, errUnreadable):
+		return fmt.Sprintf("Error in configuration: %v", err)
+	}
+	return fmt.Sprintf("error: %v", err)
+}
+
+// errUnreadable means that kubectl cannot open the CA file.
+var errUnreadable = errors.New("no such file or directory")
 
 // mounted returns a file that a container sees from a ConfigMap.
 func (a *Asker) mounted(ctx context.Context, pod *corev1.Pod, c corev1.Container, file string) (string, error) {
@@ -169,12 +208,12 @@ func (a *Asker) mounted(ctx context.Context, pod *corev1.Pod, c corev1.Container
 			}
 			held, err := a.client.CoreV1().ConfigMaps(pod.Namespace).Get(ctx, volume.ConfigMap.Name, metav1.GetOptions{})
 			if err != nil {
-				return "", err
+				return "", fmt.Errorf("stand-in: the container does not start: %v", err) // not the asked server's error
 			}
 			if data, ok := held.Data[path.Base(file)]; ok {
 				return data, nil
 			}
 		}
 	}
-	return "", errors.New("unable to read certificate-authority " + file + ": no such file or directory")
+	return "", fmt.Errorf("unable to read certificate-authority %s for  due to open %s: %w", file, file, errUnreadable)
 }
