@@ -6,54 +6,103 @@ import (
 	"strings"
 )
 
-var identifier = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+var (
+	identifier = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+	assignment = regexp.MustCompile(`^([A-Za-z_][A-Za-z0-9_]*)=`)
+)
 
-// source reads hook.env as the package's hook does in bash: it is sourced, and
-// then each word before the first = of a line that has no # in its first column
-// is exported. The error is what bash ends with.
+// source reads hook.env as k8s-bootstrap-ondemand.sh does in bash, under set -e (OSC/ondemand e5bbaf1d7
+// hooks/k8s-bootstrap/k8s-bootstrap-ondemand.sh). The file is sourced first. Then each word before the first = of a
+// line that has no # in its first column is exported. The error is the message with which bash ends.
 func source(text string) (map[string]string, error) {
 	env := map[string]string{}
-	for _, line := range strings.Split(text, "\n") {
-		if line == "" || strings.HasPrefix(line, "#") {
+	lines := strings.Split(text, "\n")
+	for i, line := range lines {
+		if err := assign(env, line); err != nil {
+			return nil, fmt.Errorf("line %d: %w", i+1, err)
+		}
+	}
+	for _, line := range lines {
+		name, _, _ := strings.Cut(line, "=")
+		if strings.HasPrefix(line, "#") {
 			continue
 		}
-		name, value, assigned := strings.Cut(line, "=")
-		for _, word := range strings.FieldsFunc(name, func(r rune) bool { return r == ' ' || r == '\t' }) {
+		for _, word := range strings.FieldsFunc(name, blank) {
 			if !identifier.MatchString(word) {
 				return nil, fmt.Errorf("export: `%s': not a valid identifier", word)
 			}
 		}
-		if !assigned {
-			continue
-		}
-		value, rest := unquoted(value)
-		if rest != "" && !strings.HasPrefix(rest, "#") {
-			return nil, fmt.Errorf("%s: command not found", strings.Fields(rest)[0])
-		}
-		env[name] = value
 	}
-	if env["USE_POD_SECURITY_POLICY"] == "true" {
+	if env["USE_POD_SECURITY_POLICY"] == "true" { // the script assigns to UID, which bash does not allow
 		return nil, fmt.Errorf("UID: readonly variable")
 	}
 	return env, nil
 }
 
-// unquoted is the first word of what stands behind =, as bash takes it, and what
-// comes after it. A carriage return is a letter like any other.
-func unquoted(text string) (word, rest string) {
+// assign runs a line that consists of assignments, as bash does. Any other word is a command that does not exist.
+func assign(env map[string]string, line string) error {
+	rest := strings.TrimLeftFunc(line, blank)
+	exports := false
+	for rest != "" && !strings.HasPrefix(rest, "#") {
+		name := ""
+		if m := assignment.FindStringSubmatch(rest); m != nil {
+			name, rest = m[1], rest[len(m[0]):]
+		}
+		word, more, err := unquoted(rest)
+		switch rest = more; {
+		case err != nil:
+			return err
+		case name != "":
+			env[name] = word
+		case word == "export" && !exports:
+			exports = true
+		case exports && identifier.MatchString(word): // it has its value already, or none
+		case exports:
+			return fmt.Errorf("export: `%s': not a valid identifier", word)
+		default:
+			return fmt.Errorf("%s: command not found", printable(word))
+		}
+	}
+	return nil
+}
+
+func blank(r rune) bool { return r == ' ' || r == '\t' }
+
+// printable returns a word as bash prints it: one with a carriage return in a quoted form.
+func printable(word string) string {
+	if !strings.Contains(word, "\r") {
+		return word
+	}
+	return "$'" + strings.ReplaceAll(word, "\r", `\r`) + "'"
+}
+
+// unquoted returns the first word of a text as bash reads it, and what follows the blanks after it. A carriage return
+// is a letter like any other, and nothing is expanded.
+func unquoted(text string) (word, rest string, err error) {
 	var out strings.Builder
-	quote := rune(0)
+	quote, escaped := rune(0), false
 	for i, r := range text {
 		switch {
+		case escaped:
+			if quote == '"' && !strings.ContainsRune("\"\\$`", r) {
+				out.WriteByte('\\')
+			}
+			out.WriteRune(r)
+			escaped = false
+		case r == '\\' && quote != '\'':
+			escaped = true
 		case quote != 0 && r == quote:
 			quote = 0
 		case quote == 0 && (r == '"' || r == '\''):
 			quote = r
-		case quote == 0 && (r == ' ' || r == '\t'):
-			return out.String(), strings.TrimLeft(text[i:], " \t")
+		case quote == 0 && blank(r):
+			return out.String(), strings.TrimLeftFunc(text[i:], blank), nil
 		default:
 			out.WriteRune(r)
 		}
 	}
-	return out.String(), ""
+	if quote != 0 {
+		return "", "", fmt.Errorf("unexpected EOF while looking for matching `%c'", quote)
+	}
+	return out.String(), "", nil
 }
