@@ -105,8 +105,9 @@ func (n *Node) hook() (hook, bool) {
 	return h, true
 }
 
-// login plays the hook for a user: k8s-bootstrap-ondemand.sh, and the label of
-// pod security that a wrapper may add.
+// login plays the hook for a user: k8s-bootstrap-ondemand.sh, and the label of pod security that a wrapper may add.
+// kubectl apply goes on after an object that is refused, and fails in the end (kubernetes/kubernetes v1.37.2
+// staging/src/k8s.io/kubectl/pkg/cmd/apply/apply.go); the script ends there, before it creates the pull Secret.
 func (n *Node) login(ctx context.Context, h hook, user string) error {
 	ctx, cancel := context.WithTimeout(ctx, hookWithin)
 	defer cancel()
@@ -127,10 +128,12 @@ func (n *Node) login(ctx context.Context, h hook, user string) error {
 	}
 	k := kubectl{client}
 	namespace := env["NAMESPACE_PREFIX"] + user
+	var refused error
 	for _, o := range objects(env, namespace, user, time.Now()) {
-		if err := k.apply(ctx, o); err != nil {
-			return err
-		}
+		refused = errors.Join(refused, k.apply(ctx, o))
+	}
+	if refused != nil {
+		return refused
 	}
 	if err := n.pullSecret(ctx, k, env, namespace); err != nil {
 		return err
@@ -138,7 +141,9 @@ func (n *Node) login(ctx context.Context, h hook, user string) error {
 	return k.label(ctx, namespace, podLabel.FindAllString(h.script, -1))
 }
 
-// pullSecret is for a registry that wants a login.
+// pullSecret creates the Secret of a registry that requires a login, and has the default ServiceAccount use it
+// (OSC/ondemand e5bbaf1d7 hooks/k8s-bootstrap/k8s-bootstrap-ondemand.sh). Without the file, kubectl create secret prints
+// nothing but an error, and the script fails at the kubectl apply behind the pipe.
 func (n *Node) pullSecret(ctx context.Context, k kubectl, env map[string]string, namespace string) error {
 	name := env["IMAGE_PULL_SECRET"]
 	if name == "" {
@@ -146,7 +151,7 @@ func (n *Node) pullSecret(ctx context.Context, k kubectl, env map[string]string,
 	}
 	text, err := n.Read(env["REGISTRY_DOCKER_CONFIG_JSON"])
 	if err != nil {
-		return fmt.Errorf("cat: %s: No such file or directory", env["REGISTRY_DOCKER_CONFIG_JSON"])
+		return fmt.Errorf("error: error reading %s: no such file or directory error: no objects passed to apply", env["REGISTRY_DOCKER_CONFIG_JSON"])
 	}
 	secret := object("v1", "Secret", namespace, name)
 	secret.Object["type"] = "kubernetes.io/dockerconfigjson"

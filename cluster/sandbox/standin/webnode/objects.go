@@ -16,8 +16,8 @@ func object(version, kind, namespace, name string) *unstructured.Unstructured {
 	return o
 }
 
-// objects are what the package's hook applies for a user (OSC/ondemand
-// hooks/k8s-bootstrap/yaml, e5bbaf1d7), in its order.
+// objects returns what the package's hook applies for a user, in its order (OSC/ondemand e5bbaf1d7
+// hooks/k8s-bootstrap/yaml: namespace.yaml, network-policy.yaml, rolebinding.yaml and job-pod-reaper.yaml).
 func objects(env map[string]string, namespace, user string, now time.Time) []*unstructured.Unstructured {
 	space := object("v1", "Namespace", "", namespace)
 	space.SetLabels(map[string]string{"app.kubernetes.io/name": "open-ondemand"})
