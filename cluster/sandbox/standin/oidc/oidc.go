@@ -1,7 +1,37 @@
-// Package oidc plays the identity provider of a portal: one realm of Keycloak,
-// as far as an API server, a portal and a user's kubectl use it (OpenID Connect
-// Discovery 1.0, RFC 7517, RFC 6749). It signs in whoever is in its list; any
-// password but an empty one is right.
+// Package oidc plays the identity provider of a portal: one realm of Keycloak, as far as an API server, a portal and a
+// user's kubectl use it. It signs in the users in its list with any password that is not empty.
+//
+// Sources (keycloak/keycloak, below services/src/main/java/org/keycloak, each file at the commit that was read):
+//
+//   - paths of a realm and discovery: protocol/oidc/OIDCWellKnownProvider.java (0bdda808),
+//     protocol/oidc/OIDCLoginProtocolService.java (001fe9eb) and services/resources/RealmsResource.java (007e9530).
+//     Without /auth before /realms since Keycloak 17: docs/guides/migration/migrating-to-quarkus.adoc of the
+//     repository, read in a copy without a commit.
+//   - keys, one RSA key for RS256: protocol/oidc/OIDCLoginProtocolService.java (001fe9eb).
+//   - an unsupported grant: protocol/oidc/endpoints/TokenEndpoint.java (008e27bd).
+//   - a wrong client secret: authentication/authenticators/client/ClientIdAndSecretAuthenticator.java (03f1a163).
+//   - a wrong password: authentication/authenticators/directgrant/ValidatePassword.java (1bb36550).
+//   - an ID token only for the scope openid: protocol/oidc/grants/ResourceOwnerPasswordCredentialsGrantType.java
+//     (119bcab3), and for a refresh token refreshAccessToken in protocol/oidc/TokenManager.java (90a8409c).
+//   - a refresh token that is not valid: protocol/oidc/grants/RefreshTokenGrantType.java (898fdedc) and
+//     verifyRefreshToken in protocol/oidc/TokenManager.java (90a8409c).
+//   - the audience: an ID token is for the client (generateIDToken in protocol/oidc/TokenManager.java, 90a8409c). An
+//     access token is for the other clients of which the user has a role, here account
+//     (protocol/oidc/mappers/AudienceResolveProtocolMapper.java, 3a7af19c). An audience mapper adds another client
+//     (protocol/oidc/mappers/AudienceProtocolMapper.java, 0f5eb4b4); this one does so in both tokens, although upstream
+//     leaves ID tokens out by default.
+//   - a page that does not exist: services/error/KeycloakErrorHandler.java (898fdedc). The text is a guess: no source
+//     found.
+//
+// What uses it: kubectl's refresh takes the ID token of the answer (kubernetes/client-go v0.37.2
+// plugin/pkg/client/auth/oidc/oidc.go), and the API server is a real one.
+//
+// Known differences: there is no login page and no authorization code; the portal's login is not played. Keys are not
+// rotated, and there is no session, no logout and no userinfo endpoint. A refresh token is no JWT, never expires, and
+// stands for a login with the scope openid. Tokens last an hour, whatever a realm says, and have fewer claims. The
+// client is checked before the grant. A client that does not exist is refused like a wrong secret. An unknown user is
+// refused with 401 like a wrong password, and not with 400 (authenticators/directgrant/ValidateUsername.java,
+// 0312c39b). Discovery has few of the keys, and lists only the two grants that work.
 package oidc
 
 import (
@@ -126,8 +156,7 @@ func (p *Provider) certs(w http.ResponseWriter, _ *http.Request) {
 	}}})
 }
 
-// signIn gives the tokens of a user, for a password or for a refresh token,
-// which is the user's name behind a word.
+// signIn returns the tokens of a user, for a password or for a refresh token, which is the user's name with a prefix.
 func (p *Provider) signIn(w http.ResponseWriter, r *http.Request) {
 	id, secret, basic := r.BasicAuth()
 	if !basic {
@@ -137,47 +166,71 @@ func (p *Provider) signIn(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusUnauthorized, "unauthorized_client", "Invalid client or Invalid client credentials")
 		return
 	}
-	user, right := "", false
+	user, openid := "", true // a refresh token is one of the portal's, which asks for the scope openid
 	switch r.FormValue("grant_type") {
 	case "password":
-		user, right = r.FormValue("username"), r.FormValue("password") != ""
+		user = r.FormValue("username")
+		if r.FormValue("password") == "" || !slices.Contains(p.options.Users, user) {
+			refuse(w, http.StatusUnauthorized, "invalid_grant", "Invalid user credentials")
+			return
+		}
+		openid = slices.Contains(strings.Fields(r.FormValue("scope")), "openid")
 	case "refresh_token":
-		user, right = strings.CutPrefix(r.FormValue("refresh_token"), refresh)
+		var ours bool
+		if user, ours = strings.CutPrefix(r.FormValue("refresh_token"), refresh); !ours || !slices.Contains(p.options.Users, user) {
+			refuse(w, http.StatusBadRequest, "invalid_grant", "Invalid refresh token")
+			return
+		}
 	default:
 		refuse(w, http.StatusBadRequest, "unsupported_grant_type", "the stand-in of Keycloak knows password and refresh_token")
 		return
 	}
-	if !right || !slices.Contains(p.options.Users, user) {
-		refuse(w, http.StatusUnauthorized, "invalid_grant", "Invalid user credentials")
-		return
+	now := time.Now()
+	token, err := p.Token(user, now)
+	said := map[string]any{
+		"access_token": token, "refresh_token": refresh + user, "token_type": "Bearer", "expires_in": int(life.Seconds()),
 	}
-	token, err := p.Token(user, time.Now())
+	if err == nil && openid {
+		said["id_token"], err = p.idToken(user, now)
+	}
 	if err != nil {
 		refuse(w, http.StatusInternalServerError, "server_error", err.Error())
 		return
 	}
-	answer(w, http.StatusOK, map[string]any{
-		"access_token": token, "id_token": token, "refresh_token": refresh + user, "token_type": "Bearer", "expires_in": int(life.Seconds()),
-	})
+	answer(w, http.StatusOK, said)
 }
 
 const refresh = "stand-in:"
 
-// DropAudience takes away the mapper that names the API server in tokens.
+// DropAudience removes the audience mapper, which names the API server in tokens.
 func (p *Provider) DropAudience() { p.noAudience.Store(true) }
 
-// Token is an access token of a user, as the portal gets it at login.
+// Token returns an access token of a user, as the portal gets it at login.
 func (p *Provider) Token(user string, now time.Time) (string, error) {
-	if p.noAudience.Load() {
-		return p.Sign(user, now, "account")
-	}
-	return p.Sign(user, now, Audience, "account")
+	return p.Sign(user, now, p.audience("account")...)
 }
 
-// Sign is a token of a user for an audience.
+// idToken returns an ID token of a user. It is for the client, and for the API server where the mapper adds that.
+func (p *Provider) idToken(user string, now time.Time) (string, error) {
+	return p.sign("ID", user, now, p.audience(Client)...)
+}
+
+// audience returns an audience, with the API server's client before it where the mapper adds that.
+func (p *Provider) audience(own string) []string {
+	if p.noAudience.Load() {
+		return []string{own}
+	}
+	return []string{Audience, own}
+}
+
+// Sign returns an access token of a user for an audience.
 func (p *Provider) Sign(user string, now time.Time, audience ...string) (string, error) {
+	return p.sign("Bearer", user, now, audience...)
+}
+
+func (p *Provider) sign(kind, user string, now time.Time, audience ...string) (string, error) {
 	body, err := json.Marshal(map[string]any{
-		"iss": p.Issuer, "sub": "stand-in-" + user, "aud": audience, "azp": Client, "typ": "Bearer",
+		"iss": p.Issuer, "sub": "stand-in-" + user, "aud": audience, "azp": Client, "typ": kind,
 		"iat": now.Unix(), "exp": now.Add(life).Unix(), "preferred_username": user, "email": user + "@example.org",
 	})
 	if err != nil {

@@ -56,6 +56,7 @@ func TestWhoMaySignIn(t *testing.T) {
 		{"a user", "grant_type=password&username=alice&password=x&client_id=ondemand&client_secret=stand-in-client-secret", `"aud":["kubernetes","account"]`, Options{Users: []string{"alice"}}},
 		{"a refresh token", "grant_type=refresh_token&refresh_token=stand-in:alice&client_id=ondemand&client_secret=stand-in-client-secret", `"preferred_username":"alice"`, Options{Users: []string{"alice"}}},
 		{"no audience mapper", "grant_type=password&username=alice&password=x&client_id=ondemand&client_secret=stand-in-client-secret", `"aud":["account"]`, Options{Users: []string{"alice"}}},
+		{"a made-up refresh token", "grant_type=refresh_token&refresh_token=stand-in:mallory&client_id=ondemand&client_secret=stand-in-client-secret", "Invalid refresh token", Options{Users: []string{"alice"}}},
 		{"a stranger", "grant_type=password&username=mallory&password=x&client_id=ondemand&client_secret=stand-in-client-secret", "invalid_grant", Options{Users: []string{"alice"}}},
 		{"no password", "grant_type=password&username=alice&client_id=ondemand&client_secret=stand-in-client-secret", "invalid_grant", Options{Users: []string{"alice"}}},
 		{"another secret", "grant_type=password&username=alice&password=x&client_id=ondemand&client_secret=changeme", "unauthorized_client", Options{Users: []string{"alice"}}},
@@ -86,6 +87,49 @@ func TestWhoMaySignIn(t *testing.T) {
 			}
 			if !strings.Contains(text, tc.wants) {
 				t.Errorf("%s does not have %s", text, tc.wants)
+			}
+		})
+	}
+}
+
+func TestIDTokenIsForTheClient(t *testing.T) {
+	const login = "grant_type=password&username=alice&password=x&client_id=ondemand&client_secret=stand-in-client-secret"
+	const again = "grant_type=refresh_token&refresh_token=stand-in:alice&client_id=ondemand&client_secret=stand-in-client-secret"
+	for _, tc := range []struct {
+		situation, form, wants string // "": no ID token
+		unmapped               bool
+	}{
+		{"a login without the scope openid", login, "", false},
+		{"a login", login + "&scope=openid+profile", `"aud":["kubernetes","ondemand"]`, false},
+		{"a refresh token", again, `"aud":["kubernetes","ondemand"]`, false},
+		{"no audience mapper", again, `"aud":["ondemand"]`, true},
+	} {
+		t.Run(tc.situation, func(t *testing.T) {
+			p, client := start(t, Options{Users: []string{"alice"}})
+			if tc.unmapped {
+				p.DropAudience()
+			}
+			form, _ := url.ParseQuery(tc.form)
+			r, err := client.PostForm(strings.TrimSuffix(p.Issuer, realm)+endpoints+"/token", form)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer r.Body.Close()
+			var tokens struct {
+				ID string `json:"id_token"`
+			}
+			if err := json.NewDecoder(r.Body).Decode(&tokens); err != nil {
+				t.Fatal(err)
+			}
+			if tc.wants == "" || tokens.ID == "" {
+				if tc.wants != tokens.ID {
+					t.Errorf("ID token %q", tokens.ID)
+				}
+				return
+			}
+			claims, err := base64.RawURLEncoding.DecodeString(strings.Split(tokens.ID, ".")[1])
+			if err != nil || !strings.Contains(string(claims), tc.wants) || !strings.Contains(string(claims), `"typ":"ID"`) {
+				t.Errorf("%s, %v", claims, err)
 			}
 		})
 	}
