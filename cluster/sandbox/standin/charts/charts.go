@@ -24,9 +24,18 @@ import (
 //go:embed all:files
 var embedded embed.FS
 
-// OnDemand are the charts that the guide ondemand installs, which two other
-// repositories have (https://osc.github.io/job-pod-reaper and
-// https://osc.github.io/k8-namespace-reaper).
+// OnDemand are the charts that the guide ondemand installs, each from a repository of its own
+// (https://osc.github.io/job-pod-reaper and https://osc.github.io/k8-namespace-reaper). Sources:
+//
+//   - OSC/job-pod-reaper 41c1701 (v0.14.0), below charts/job-pod-reaper: names, labels, arguments, RBAC and defaults
+//     are those of values.yaml and of _helpers.tpl, clusterrole.yaml, clusterrolebinding.yaml, deployment.yaml and
+//     serviceaccount.yaml in templates.
+//   - OSC/k8-namespace-reaper 0d1dcd9 (v0.11.0), below charts/k8-namespace-reaper: likewise.
+//
+// Known differences: upstream writes chart versions with a v (Chart.yaml). Its charts also have a Service, probes, a
+// security context, resources and a node selector, and values for these, for names, for RBAC and for more arguments;
+// there is no replicaCount. Where reapNamespaces is a list, upstream's creates a RoleBinding in each namespace, and
+// this one none. What the programs do (main.go of each) is not played: nothing is reaped, and there are no metrics.
 var OnDemand = [][]string{{"job-pod-reaper"}, {"k8-namespace-reaper"}}
 
 // InterLink are the charts that the scenario interlink has installed: its own

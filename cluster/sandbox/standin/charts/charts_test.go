@@ -12,6 +12,7 @@ import (
 	"io"
 	"net/http"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -267,5 +268,39 @@ func TestAnUnknownChartIsRefused(t *testing.T) {
 	}
 	if _, err := Find(nil, "renku", "2.19.3"); err == nil {
 		t.Error("found among none")
+	}
+}
+
+func TestReaperBindsClusterWideOnlyForAll(t *testing.T) {
+	all, err := All(OnDemand, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := Find(all, "job-pod-reaper", "0.14.0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tc := range []struct {
+		situation string
+		config    map[string]any
+		arg       string
+		unlabeled bool
+		bound     bool
+	}{
+		{"its defaults", nil, "--reap-namespaces=all", true, true},
+		{"one namespace", map[string]any{"reapNamespaces": "jobs"}, "--reap-namespaces=jobs", true, false},
+		{"the guide's values", map[string]any{"reapNamespaces": false, "objectLabels": "a=b"}, "--object-labels=a=b", false, false},
+	} {
+		objects, manifest, err := c.Render("job-pod-reaper", "job-pod-reaper", map[string]any{"config": tc.config})
+		if err != nil {
+			t.Errorf("%s: %v", tc.situation, err)
+			continue
+		}
+		bound := slices.ContainsFunc(objects, func(o *unstructured.Unstructured) bool {
+			return o.GetKind() == "ClusterRoleBinding" && o.GetName() == "job-pod-reaper"
+		})
+		if bound != tc.bound || !strings.Contains(manifest, tc.arg) || strings.Contains(manifest, "--object-labels") == tc.unlabeled {
+			t.Errorf("%s: bound: %v\n%s", tc.situation, bound, manifest)
+		}
 	}
 }
