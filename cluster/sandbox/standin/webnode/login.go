@@ -142,8 +142,8 @@ func (n *Node) login(ctx context.Context, h hook, user string) error {
 }
 
 // pullSecret creates the Secret of a registry that requires a login, and has the default ServiceAccount use it
-// (OSC/ondemand e5bbaf1d7 hooks/k8s-bootstrap/k8s-bootstrap-ondemand.sh). Without the file, kubectl create secret prints
-// nothing but an error, and the script fails at the kubectl apply behind the pipe.
+// (OSC/ondemand e5bbaf1d7 hooks/k8s-bootstrap/k8s-bootstrap-ondemand.sh). Without the file, kubectl create secret
+// prints an error alone, and the script fails at the kubectl apply behind the pipe.
 func (n *Node) pullSecret(ctx context.Context, k kubectl, env map[string]string, namespace string) error {
 	name := env["IMAGE_PULL_SECRET"]
 	if name == "" {
@@ -151,7 +151,8 @@ func (n *Node) pullSecret(ctx context.Context, k kubectl, env map[string]string,
 	}
 	text, err := n.Read(env["REGISTRY_DOCKER_CONFIG_JSON"])
 	if err != nil {
-		return fmt.Errorf("error: error reading %s: no such file or directory error: no objects passed to apply", env["REGISTRY_DOCKER_CONFIG_JSON"])
+		return fmt.Errorf("error: error reading %s: no such file or directory\nerror: no objects passed to apply",
+			env["REGISTRY_DOCKER_CONFIG_JSON"])
 	}
 	secret := object("v1", "Secret", namespace, name)
 	secret.Object["type"] = "kubernetes.io/dockerconfigjson"

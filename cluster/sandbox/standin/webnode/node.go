@@ -1,8 +1,36 @@
-// Package webnode plays the web node of Open OnDemand (OSC/ondemand), as a
-// folder: the files that its package ships, those of the machine that the guide
-// looks at, and users who log in to its portal. Nothing is run there; what the
-// package's hooks do at a login is played, with the kubeconfig of the folder's
-// root and nothing else. The hooks that lie there are the stand-in's own.
+// Package webnode plays the web node of Open OnDemand, as a folder: the files that its package installs, those of the
+// machine that the guide reads, and users who log in to its portal. Nothing is run there. What the package's hooks do
+// at a login is played, with the kubeconfig of the folder's root and nothing else.
+//
+// Sources (OSC/ondemand e5bbaf1d7):
+//
+//   - files and modes: packaging/rpm/ondemand.spec; hook.env: hooks/hook.env.example; the keys of ood_portal.yml:
+//     ood-portal-generator/share/ood_portal_example.yml and ood-portal-generator/lib/ood_portal_generator/view.rb.
+//   - the hook runs as root when a user's web server starts, whether or not it fails:
+//     nginx_stage/lib/nginx_stage/generators/pun_config_generator.rb (exec_pre_hook), and
+//     mod_ood_proxy/lib/ood/nginx_stage.lua, which hands it over.
+//   - what the hook reads, checks and applies: hooks/k8s-bootstrap/k8s-bootstrap-ondemand.sh and the files in
+//     hooks/k8s-bootstrap/yaml.
+//   - kubectl's part: kubernetes/kubernetes v1.37.2 staging/src/k8s.io/kubectl/pkg/cmd/apply/apply.go, and create,
+//     label and patch next to it, for the names of field managers and for what follows an error.
+//
+// Known differences:
+//
+//   - Upstream's line in the syslog is "HOOK exited with STATUS for user USER. stderr was '...'", or "HOOK threw
+//     exception '...' for USER" where the hook cannot be started. The stand-in has one form for both, and always the
+//     status 1. Upstream logs nothing after a success; the stand-in says so.
+//   - The status is that of a wrapper that ends with its bootstrap. With one that goes on, as the published page's
+//     does, upstream logs a failed bootstrap only where the last command fails too.
+//   - Two users log in when the hook or what it reads changes, and again every 3 s after a failure. None logs in while
+//     the hook, hook.env or the kubeconfig does not exist, and nothing is logged then.
+//   - The hooks' scripts in the folder do nothing. Of a wrapper, the stand-in reads KUBECONFIG and the pod security
+//     labels, wherever they are in the text. set-k8s-creds.sh and the dashboard write no kubeconfig.
+//   - Objects are applied on the server's side, without the annotation last-applied-configuration. An error is the API
+//     server's, not kubectl's, and no template is expanded by envsubst.
+//   - In hook.env nothing is expanded, and ; & | < > ( ) are letters. A quote ends on its line.
+//   - ood_portal.yml has the mode 0600, as at a site that keeps a client's secret in it; the RPM has 0644, the Debian
+//     package 0640 (packaging/deb/rules). The machine's own files (passwd, group, os-release, messages) are a guess: no
+//     source found.
 package webnode
 
 import (
@@ -39,8 +67,8 @@ var modes = map[string]fs.FileMode{
 	Log: 0o600,
 }
 
-// Users are those who log in. A third has an account, and a name of which no
-// namespace can be made.
+// Users are those who log in. A third has an account, and a name that is no namespace's. The dashboard makes dashes of
+// its dots (OSC/ood_core 86656b38 lib/ood_core/job/adapters/kubernetes/batch.rb), and the hook does not.
 var Users = []string{"alice", "bob"}
 
 // Options are what a node is made of.
@@ -171,7 +199,8 @@ func (n *Node) Set(name string, values map[string]string) error {
 	})
 }
 
-// say appends a line to the syslog.
+// say appends a line to the syslog, under the tag of nginx_stage (OSC/ondemand e5bbaf1d7
+// nginx_stage/lib/nginx_stage/generators/pun_config_generator.rb).
 func (n *Node) say(format string, args ...any) {
 	file, err := n.files.OpenFile(strings.TrimPrefix(Log, "/"), os.O_APPEND|os.O_WRONLY|os.O_CREATE, 0o600)
 	if err != nil {
