@@ -9,8 +9,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
+
+	"helm.sh/helm/v4/pkg/chart/v2/loader"
+	chartutil "helm.sh/helm/v4/pkg/chart/v2/util"
 )
 
 const (
@@ -117,4 +121,37 @@ func note(line string) error {
 	defer f.Close()
 	_, err = f.WriteString(line)
 	return err
+}
+
+var latest = regexp.MustCompile(`tag: "?latest"?`)
+
+// Chart copies a chart of the checkout into a folder of charts. version is what chartpress would give the chart and its
+// images when it publishes them; "" keeps what the chart says. Charts that it depends on are taken from that folder, whatever their version is. It returns the version.
+func (c Checkout) Chart(t testing.TB, at, charts, version string) string {
+	t.Helper()
+	from := filepath.Join(c.Dir, filepath.FromSlash(at))
+	made, err := loader.LoadDir(from)
+	if err != nil {
+		t.Fatalf("chart %s of %s %s: %v", at, c.Name, c.Version, err)
+	}
+	if version != "" {
+		made.Metadata.Version = version
+		for _, f := range made.Raw {
+			if f.Name == chartutil.ValuesfileName {
+				f.Data = latest.ReplaceAll(f.Data, []byte("tag: "+version))
+			}
+		}
+	}
+	for _, needs := range made.Metadata.Dependencies {
+		part, err := loader.LoadDir(filepath.Join(charts, needs.Name))
+		if err != nil {
+			t.Fatalf("chart %s depends on %s: %v", made.Name(), needs.Name, err)
+		}
+		needs.Version = part.Metadata.Version
+		made.AddDependency(part)
+	}
+	if err := chartutil.SaveDir(made, charts); err != nil {
+		t.Fatal(err)
+	}
+	return made.Metadata.Version
 }
