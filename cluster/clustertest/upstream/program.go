@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -29,7 +30,8 @@ type Runner struct {
 	Box  *clustertest.Sandbox
 	Side string
 	Bin  string // the folder with the programs
-	// More are arguments that come after a container's own, by program: ports that are free on this machine.
+	// More are arguments that come after a container's own, by program: ports that are free on this machine. One replaces
+	// the container's own of the same flag.
 	More map[string][]string
 	// Env are variables of containers whose values come from elsewhere, by name.
 	Env map[string]string
@@ -118,7 +120,10 @@ func (r Runner) Start(t testing.TB, namespace, name string, prepare func(dir str
 	}
 	pod := d.Spec.Template.Spec
 	c := pod.Containers[0]
-	program := filepath.Base(c.Command[0])
+	program := c.Name // an image's entry point: it is not in the Deployment
+	if len(c.Command) > 0 {
+		program = filepath.Base(c.Command[0])
+	}
 	p := &Program{Dir: t.TempDir(), done: make(chan struct{})}
 	if prepare != nil {
 		prepare(p.Dir)
@@ -140,7 +145,11 @@ func (r Runner) Start(t testing.TB, namespace, name string, prepare func(dir str
 		}
 		args = append(args, a)
 	}
-	args = append(args, r.More[program]...)
+	for _, more := range r.More[program] {
+		flag, _, _ := strings.Cut(more, "=")
+		args = slices.DeleteFunc(args, func(a string) bool { return strings.HasPrefix(a, flag+"=") })
+		args = append(args, more)
+	}
 	ctx, cancel := context.WithCancel(context.Background())
 	p.cancel = cancel
 	go func() {
