@@ -83,7 +83,7 @@ func read(t *testing.T, probe, text string) map[string]any {
 // The virtual kubelet reads of what carrick edits what it asked for, and all else as before.
 func TestUpstreamVirtualKubelet(t *testing.T) {
 	src := upstream.Find(t, "interLink")
-	probe := src.Probe(t, loadConfig)
+	probe := src.Probe(t, loadConfig, nil)
 	box := seeded(t, "")
 	text := func() string {
 		return box.Run(t, clustertest.Local, "", "get", "configmaps", "-A", "-o",
@@ -126,7 +126,7 @@ var exports = regexp.MustCompile(`(?m)^ExportPodData:.*\n`)
 // carrick reads ExportPodData as the plugin does, which takes no error of its parser.
 func TestUpstreamPlugin(t *testing.T) {
 	src := upstream.Find(t, "interlink-slurm-plugin")
-	probe := src.Probe(t, loadPlugin)
+	probe := src.Probe(t, loadPlugin, nil)
 	box := seeded(t, "")
 	answers := stepstest.Given(t, box, interlink.Guide(), ways["as-it-comes"].more)
 	at, _ := answers["plugin.config"].(string)

@@ -6,6 +6,7 @@ package upstream
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -67,21 +68,26 @@ func (c Checkout) Build(t testing.TB, packages ...string) string {
 	return bin
 }
 
-// Probe builds a program of this source in a Go project, beside its own, and returns the path of it. The checkout is not
-// touched: the source is laid over it.
-func (c Checkout) Probe(t testing.TB, source string) string {
+// Probe builds a program of this source in a Go project, beside its own, and returns the path of it. more are files that the
+// project has besides, by path: what exports names that it keeps to itself. The checkout is not touched: all is laid over it.
+func (c Checkout) Probe(t testing.TB, source string, more map[string]string) string {
 	t.Helper()
 	dir := t.TempDir()
-	at := filepath.Join(dir, "probe.go")
-	over := map[string]string{filepath.Join(c.Dir, "cmd", "carrick-probe", "main.go"): at}
+	over, files := map[string]string{}, map[string]string{"cmd/carrick-probe/main.go": source}
+	maps.Copy(files, more)
+	for path, text := range files {
+		at := filepath.Join(dir, strings.ReplaceAll(path, "/", "_"))
+		over[filepath.Join(c.Dir, filepath.FromSlash(path))] = at
+		if err := os.WriteFile(at, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
 	overlay, err := json.Marshal(map[string]any{"Replace": over})
 	if err != nil {
 		t.Fatal(err)
 	}
-	for path, data := range map[string][]byte{at: []byte(source), filepath.Join(dir, "overlay.json"): overlay} {
-		if err := os.WriteFile(path, data, 0o600); err != nil {
-			t.Fatal(err)
-		}
+	if err := os.WriteFile(filepath.Join(dir, "overlay.json"), overlay, 0o600); err != nil {
+		t.Fatal(err)
 	}
 	build := exec.CommandContext(t.Context(), "go", "build", "-overlay", filepath.Join(dir, "overlay.json"),
 		"-o", filepath.Join(dir, "probe"), "./cmd/carrick-probe")
