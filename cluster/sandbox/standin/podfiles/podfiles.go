@@ -1,6 +1,20 @@
-// Package podfiles plays the part of a kubelet that puts Secrets, ConfigMaps and what
-// is projected of them into folders for a pod's containers
-// (Kubernetes pkg/volume/util, AtomicWriter). It leaves ServiceAccount tokens to others.
+// Package podfiles plays the part of a kubelet that writes Secrets, ConfigMaps and projected volumes into folders for a
+// pod's containers.
+//
+// Source: kubernetes/kubernetes v1.37.2.
+//
+//   - Which files a volume has: pkg/volume/secret/secret.go and pkg/volume/configmap/configmap.go (MakePayload: all
+//     keys, or the items; a missing key of an optional volume is left out, else the mount fails), and
+//     pkg/volume/projected/projected.go (collectData).
+//   - A missing object delays the pod, unless it is optional: SetUpAt in the same files. The error names the object in
+//     the singular: pkg/kubelet/secret/secret_manager.go, pkg/kubelet/configmap/configmap_manager.go.
+//   - The files are links through ..data, which one rename switches to a new folder. Links of removed keys go last:
+//     pkg/volume/util/atomic_writer.go (Write).
+//
+// Known differences: ServiceAccount tokens are left to callers, and no other source of a projected volume is played
+// (downwardAPI, clusterTrustBundle, podCertificate). Modes and owners are ignored: files are readable by their owner
+// alone. A projected volume reports its first error, not all. Callers decide how often a volume is refreshed; a kubelet
+// does it when it syncs the pod.
 package podfiles
 
 import (
@@ -9,6 +23,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -19,8 +34,14 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// ErrWaits means that a pod can't start yet, for what it mounts is not there.
+// ErrWaits means that a pod cannot start yet: a Secret, a ConfigMap or a key that it mounts does not exist.
 var ErrWaits = errors.New("waits for what it mounts")
+
+// absence is an ErrWaits in a kubelet's words.
+type absence string
+
+func (a absence) Error() string   { return string(a) }
+func (a absence) Is(e error) bool { return e == ErrWaits }
 
 // Write writes a file, and the folders above it, readable by their owner alone.
 func Write(name string, data []byte) error {
@@ -30,112 +51,149 @@ func Write(name string, data []byte) error {
 	return os.WriteFile(name, data, 0o600)
 }
 
-// Project puts files into a folder as a kubelet does: by a link to where they are,
-// so that all of them change at once.
+// Project writes files into a folder as a kubelet does: through a link, so that all of them change at once. A folder
+// that never had any is left alone when there are none.
 func Project(at string, files map[string][]byte) error {
-	if len(files) == 0 {
+	was, err := os.Readlink(filepath.Join(at, dataLink))
+	if err != nil && len(files) == 0 {
 		return nil
 	}
 	dir, err := os.MkdirTemp(at, "..")
 	if err != nil {
 		return err
 	}
+	visible := map[string]bool{}
 	for name, data := range files {
 		if err := Write(filepath.Join(dir, name), data); err != nil {
 			return err
 		}
+		first, _, _ := strings.Cut(name, "/")
+		visible[first] = true
 	}
-	was, _ := os.Readlink(filepath.Join(at, dataLink))
-	next := filepath.Join(at, "..next")
+	next := filepath.Join(at, "..data_tmp")
 	if err := errors.Join(os.Symlink(filepath.Base(dir), next), os.Rename(next, filepath.Join(at, dataLink))); err != nil {
 		return err
 	}
-	for name := range files {
-		first, _, _ := strings.Cut(name, "/")
-		if err := os.Symlink(filepath.Join(dataLink, first), filepath.Join(at, first)); err != nil && !errors.Is(err, fs.ErrExist) {
+	for name := range visible {
+		if err := os.Symlink(filepath.Join(dataLink, name), filepath.Join(at, name)); err != nil && !errors.Is(err, fs.ErrExist) {
 			return err
 		}
 	}
-	if was != "" {
-		return os.RemoveAll(filepath.Join(at, was))
+	if was == "" {
+		return nil
 	}
-	return nil
+	return errors.Join(prune(at, visible), os.RemoveAll(filepath.Join(at, was)))
 }
 
-// dataLink leads to the files of today.
+// prune removes the links of files that no longer exist.
+func prune(at string, visible map[string]bool) error {
+	entries, err := os.ReadDir(at)
+	for _, e := range entries {
+		name := filepath.Join(at, e.Name())
+		to, notLink := os.Readlink(name)
+		if notLink == nil && strings.HasPrefix(to, dataLink+"/") && !visible[e.Name()] {
+			err = errors.Join(err, os.Remove(name))
+		}
+	}
+	return err
+}
+
+// dataLink leads to the current files.
 const dataLink = "..data"
 
-// Same tells whether a folder holds these files.
+// Same reports whether a folder holds these files and no others.
 func Same(at string, files map[string][]byte) bool {
 	for name, data := range files {
 		if have, err := os.ReadFile(filepath.Join(at, name)); err != nil || !bytes.Equal(have, data) {
 			return false
 		}
 	}
-	return true
+	dir, err := os.Readlink(filepath.Join(at, dataLink))
+	if err != nil {
+		return len(files) == 0
+	}
+	same := true
+	err = filepath.WalkDir(filepath.Join(at, dir), func(name string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		inside, err := filepath.Rel(filepath.Join(at, dir), name)
+		if _, wanted := files[filepath.ToSlash(inside)]; !wanted {
+			same = false
+		}
+		return err
+	})
+	return same && err == nil
 }
 
-// Volume is what lies in one; nothing where it is empty, or of a kind that is not
-// played.
+// Volume returns the files of a volume: none where it is empty, or of a kind that is not played.
 func Volume(ctx context.Context, client kubernetes.Interface, namespace string, v corev1.Volume) (map[string][]byte, error) {
-	files := map[string][]byte{}
-	var items []corev1.KeyToPath
 	switch {
 	case v.ConfigMap != nil:
 		held, err := client.CoreV1().ConfigMaps(namespace).Get(ctx, v.ConfigMap.Name, metav1.GetOptions{})
+		optional := v.ConfigMap.Optional != nil && *v.ConfigMap.Optional
 		if err != nil {
-			return nil, missing(err, v.ConfigMap.Optional)
+			return nil, missing(err, optional, "configmap", v.ConfigMap.Name)
 		}
+		files := map[string][]byte{}
 		for name, text := range held.Data {
 			files[name] = []byte(text)
 		}
-		items = v.ConfigMap.Items
+		maps.Copy(files, held.BinaryData)
+		return chosen(files, v.ConfigMap.Items, optional, "configmap references non-existent config key: ")
 	case v.Secret != nil:
 		held, err := client.CoreV1().Secrets(namespace).Get(ctx, v.Secret.SecretName, metav1.GetOptions{})
+		optional := v.Secret.Optional != nil && *v.Secret.Optional
 		if err != nil {
-			return nil, missing(err, v.Secret.Optional)
+			return nil, missing(err, optional, "secret", v.Secret.SecretName)
 		}
-		files, items = held.Data, v.Secret.Items
+		return chosen(held.Data, v.Secret.Items, optional, "references non-existent secret key: ")
 	case v.Projected != nil:
+		files := map[string][]byte{}
 		for _, s := range v.Projected.Sources {
 			one := corev1.Volume{}
 			switch {
 			case s.ConfigMap != nil:
-				one.ConfigMap = &corev1.ConfigMapVolumeSource{LocalObjectReference: s.ConfigMap.LocalObjectReference, Items: s.ConfigMap.Items}
+				one.ConfigMap = &corev1.ConfigMapVolumeSource{LocalObjectReference: s.ConfigMap.LocalObjectReference, Items: s.ConfigMap.Items, Optional: s.ConfigMap.Optional}
 			case s.Secret != nil:
-				one.Secret = &corev1.SecretVolumeSource{SecretName: s.Secret.Name, Items: s.Secret.Items}
+				one.Secret = &corev1.SecretVolumeSource{SecretName: s.Secret.Name, Items: s.Secret.Items, Optional: s.Secret.Optional}
 			}
 			more, err := Volume(ctx, client, namespace, one)
 			if err != nil {
 				return nil, err
 			}
-			for name, data := range more {
-				files[name] = data
-			}
+			maps.Copy(files, more)
 		}
+		return files, nil
 	}
+	return map[string][]byte{}, nil
+}
+
+// chosen returns the files that items name; all, without items.
+func chosen(files map[string][]byte, items []corev1.KeyToPath, optional bool, complaint string) (map[string][]byte, error) {
 	if len(items) == 0 {
 		return files, nil
 	}
-	chosen := map[string][]byte{}
+	out := map[string][]byte{}
 	for _, item := range items {
 		data, ok := files[item.Key]
-		if !ok {
-			return nil, fmt.Errorf("%w: references non-existent config key: %s", ErrWaits, item.Key)
+		switch {
+		case ok:
+			out[item.Path] = data
+		case !optional:
+			return nil, absence(complaint + item.Key)
 		}
-		chosen[item.Path] = data
 	}
-	return chosen, nil
+	return out, nil
 }
 
-// missing is what a volume of something waits for that is not there; nothing, where it
-// may be away.
-func missing(err error, optional *bool) error {
+// missing is the error for an object that could not be read; nil for an optional one that does not exist.
+func missing(err error, optional bool, kind, name string) error {
 	switch {
 	case !apierrors.IsNotFound(err):
 		return err
-	case optional != nil && *optional:
+	case optional:
 		return nil
 	}
-	return fmt.Errorf("%w: MountVolume.SetUp failed: %w", ErrWaits, err)
+	return absence(fmt.Sprintf("%s %q not found", kind, name))
 }
