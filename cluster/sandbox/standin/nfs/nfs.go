@@ -1,11 +1,20 @@
-// Package nfs plays an NFS server with one export: a folder of this machine, which
-// stands for it, and a port 2049 of loopback that answers what a client asks first,
-// the procedure NULL of the program NFS in its versions 3 and 4 (RFC 5531, RFC 7530).
-// Nothing is ever mounted: who would mount it asks Mount, which says what mount(8)
-// and mount.nfs(8) of nfs-utils say, and gets the folder.
+// Package nfs plays an NFS server with one export, and mount.nfs(8) as its client. The export is a folder of this
+// machine. Port 2049 of a loopback address answers what a client asks first: the procedure NULL of the program NFS in
+// its versions 3 and 4. Nothing is ever mounted: callers ask Mount, which returns the folder, or fails with the words
+// of mount.nfs.
 //
-// Known differences: no portmapper and no mountd, so showmount has no answer; who a
-// client is is not looked at.
+// Sources: linux-nfs/nfs-utils 7acc8b94 (2.9.2-rc6), and the RFCs 5531 (replies) and 7530 (version 4).
+//
+//   - What a failed mount prints, by errno: utils/mount/error.c (mount_error).
+//   - A name that does not resolve, and a version other than 3 and 4 (EIO): utils/mount/stropts.c (nfs_try_mount).
+//   - A version that is no number: utils/mount/network.c (nfs_nfs_version).
+//
+// Known differences: a server that cannot be reached fails the mount at once, where mount.nfs retries for minutes
+// (utils/mount/stropts.c, nfs_is_permanent_error). There is no portmapper and no mountd: showmount gets no answer, and
+// version 3 behaves as version 4. The export lets in every client until Deny.
+//
+// Guesses, no source found: a minor version that does not exist is refused with EINVAL, and a client that the export
+// does not let in with EACCES in version 4, too. Both come from the client's kernel.
 package nfs
 
 import (
@@ -135,20 +144,37 @@ func (s *Server) Squashed() bool {
 	return s.squashed
 }
 
-// versions are what the mount option nfsvers may be.
+// versions are the protocol versions that a client has.
 var versions = []string{"3", "4", "4.0", "4.1", "4.2"}
 
-// Mount returns the folder that stands for a path of a server, or what mount says.
-func (s *Server) Mount(ctx context.Context, server, dir string, options []string) (folder string, err error) {
+// checkVersion returns what mount.nfs prints where options ask for a version that it does not have.
+func checkVersion(options []string, target string) error {
 	for _, option := range options {
 		name, value, _ := strings.Cut(option, "=")
-		if (name == "nfsvers" || name == "vers") && !slices.Contains(versions, value) {
-			return "", errors.New("mount.nfs: an incorrect mount option was specified")
+		if (name != "nfsvers" && name != "vers") || slices.Contains(versions, value) {
+			continue
 		}
+		major, _, _ := strings.Cut(value, ".")
+		switch n, err := strconv.Atoi(major); {
+		case err != nil:
+			return fmt.Errorf("mount.nfs: parsing error on '%s=' option", name)
+		case n != 3 && n != 4:
+			return fmt.Errorf("mount.nfs: mount system call failed for %s", target)
+		}
+		return fmt.Errorf("mount.nfs: an incorrect mount option was specified for %s", target)
+	}
+	return nil
+}
+
+// Mount returns the folder that stands for a path of a server. Its error is what mount.nfs would print where it is to
+// mount that at target.
+func (s *Server) Mount(ctx context.Context, server, dir, target string, options []string) (folder string, err error) {
+	if err := checkVersion(options, target); err != nil {
+		return "", err
 	}
 	conn, err := (&net.Dialer{Timeout: dialWithin}).DialContext(ctx, "tcp", net.JoinHostPort(server, strconv.Itoa(port)))
 	if err != nil {
-		return "", unreached(server, dir, err)
+		return "", unreached(server, dir, target, err)
 	}
 	_ = conn.Close()
 	s.mu.Lock()
@@ -167,17 +193,18 @@ func (s *Server) Mount(ctx context.Context, server, dir string, options []string
 	return folder, nil
 }
 
-// unreached is what mount.nfs says of a server that can't be reached.
-func unreached(server, dir string, err error) error {
+// unreached is what mount.nfs prints of a server that cannot be reached.
+func unreached(server, dir, target string, err error) error {
 	var unknown *net.DNSError
 	var timeout net.Error
+	cause := "No route to host"
 	switch {
 	case errors.As(err, &unknown):
 		return fmt.Errorf("mount.nfs: Failed to resolve server %s: Name or service not known", server)
 	case errors.Is(err, syscall.ECONNREFUSED):
-		return fmt.Errorf("mount.nfs: Connection refused for %s:%s", server, dir)
+		cause = "Connection refused"
 	case errors.As(err, &timeout) && timeout.Timeout():
-		return fmt.Errorf("mount.nfs: Connection timed out for %s:%s", server, dir)
+		cause = "Connection timed out"
 	}
-	return fmt.Errorf("mount.nfs: No route to host for %s:%s", server, dir)
+	return fmt.Errorf("mount.nfs: %s for %s:%s on %s", cause, server, dir, target)
 }

@@ -44,7 +44,7 @@ func (p *Player) folder(ctx context.Context, one *provisioner, c *corev1.Persist
 			name = path.Join("/", custom)
 		}
 	}
-	root, err := p.options.Export.Mount(ctx, one.server, one.path, nil)
+	root, err := p.options.Export.Mount(ctx, one.server, one.path, mountPath, nil)
 	if err != nil { // the mount that it has hangs
 		one.said.Once("error", "stand-in: the export does not answer, and neither does mkdir: %v", err)
 		return nil
@@ -102,7 +102,7 @@ func (p *Player) unmake(ctx context.Context, one *provisioner, v *corev1.Persist
 	if class == nil {
 		return fail(fmt.Errorf("storageclass.storage.k8s.io %q not found", v.Spec.StorageClassName))
 	}
-	root, err := p.options.Export.Mount(ctx, one.server, one.path, nil)
+	root, err := p.options.Export.Mount(ctx, one.server, one.path, mountPath, nil)
 	if err != nil || v.Spec.NFS == nil {
 		return nil // the mount that it has hangs
 	}

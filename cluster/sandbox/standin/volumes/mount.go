@@ -102,7 +102,7 @@ func (p *Player) run(ctx context.Context, pod *corev1.Pod, volumes []volume) err
 	if m == nil {
 		folders := map[string]string{}
 		for _, v := range volumes {
-			folder, err := p.mount(ctx, v)
+			folder, err := p.mount(ctx, pod, v)
 			if err != nil {
 				return errors.Join(p.unmounted(ctx, pod, v, err), standin.Creating().Tell(ctx, p.client, pod))
 			}
@@ -123,8 +123,13 @@ func over(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }
 
-// mount returns the folder that stands for a volume, or what mount says.
-func (p *Player) mount(ctx context.Context, v volume) (string, error) {
+// mountPoint is where a kubelet mounts a volume of NFS (pkg/volume/nfs/nfs.go).
+func mountPoint(pod *corev1.Pod, v volume) string {
+	return fmt.Sprintf("/var/lib/kubelet/pods/%s/volumes/kubernetes.io~nfs/%s", pod.UID, v.object)
+}
+
+// mount returns the folder that stands for a volume, or the output of mount.
+func (p *Player) mount(ctx context.Context, pod *corev1.Pod, v volume) (string, error) {
 	if v.server == "" {
 		folder := filepath.Join(p.options.Dir, v.object)
 		_, err := os.Stat(folder)
@@ -134,13 +139,13 @@ func (p *Player) mount(ctx context.Context, v volume) (string, error) {
 		//lint:ignore ST1005 it is what mount says, with its full stop
 		return "", errors.New("bad option; for several filesystems (e.g. nfs, cifs) you might need a /sbin/mount.<type> helper program.")
 	}
-	return p.options.Export.Mount(ctx, v.server, v.path, v.options)
+	return p.options.Export.Mount(ctx, v.server, v.path, mountPoint(pod, v), v.options)
 }
 
-// unmounted is the event of a mount that failed (pkg/volume/util/operationexecutor,
-// mount-utils).
+// unmounted writes the event of a mount that failed (pkg/volume/util/operationexecutor/operation_generator.go;
+// k8s.io/mount-utils mount_linux.go, doMount). NFS is mounted without systemd-run.
 func (p *Player) unmounted(ctx context.Context, pod *corev1.Pod, v volume, err error) error {
-	at := fmt.Sprintf("/var/lib/kubelet/pods/%s/volumes/kubernetes.io~nfs/%s", pod.UID, v.object)
+	at := mountPoint(pod, v)
 	options := ""
 	if len(v.options) > 0 {
 		options = "-o " + strings.Join(v.options, ",") + " "
