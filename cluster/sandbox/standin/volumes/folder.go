@@ -23,7 +23,8 @@ const (
 	folderManager = "nfs-subdir-external-provisioner"
 )
 
-// folder makes a volume for a claim: a folder in the export.
+// folder makes a volume for a claim: a folder in the export (provisionClaimOperation of controller/controller.go, and
+// Provision of the provisioner).
 func (p *Player) folder(ctx context.Context, one *provisioner, c *corev1.PersistentVolumeClaim, class *storagev1.StorageClass) error {
 	say := func(kind, reason, message string) error {
 		return one.event(ctx, claimRef(c), kind, reason, message)
@@ -32,18 +33,16 @@ func (p *Player) folder(ctx context.Context, one *provisioner, c *corev1.Persist
 		one.said.Once("error", "provision %q class %q: %v", c.Namespace+"/"+c.Name, class.Name, err)
 		return say(corev1.EventTypeWarning, "ProvisioningFailed", fmt.Sprintf("failed to provision volume with StorageClass %q: %v", class.Name, err))
 	}
+	if c.Spec.VolumeMode != nil && *c.Spec.VolumeMode == corev1.PersistentVolumeBlock {
+		return say(corev1.EventTypeWarning, "ProvisioningFailed", one.name+" does not support block volume provisioning")
+	}
 	if err := say(corev1.EventTypeNormal, "Provisioning", fmt.Sprintf(isProvisioning, c.Namespace+"/"+c.Name)); err != nil {
 		return err
 	}
 	if c.Spec.Selector != nil {
 		return fail(errors.New("claim Selector is not supported"))
 	}
-	name := path.Join("/", c.Namespace+"-"+c.Name+"-"+volumeName(c))
-	if pattern := class.Parameters["pathPattern"]; pattern != "" {
-		if custom := fromPattern(pattern, c); custom != "" {
-			name = path.Join("/", custom)
-		}
-	}
+	name := folderName(c, class)
 	root, err := p.options.Export.Mount(ctx, one.server, one.path, mountPath, nil)
 	if err != nil { // the mount that it has hangs
 		one.said.Once("error", "stand-in: the export does not answer, and neither does mkdir: %v", err)
@@ -61,10 +60,21 @@ func (p *Player) folder(ctx context.Context, one *provisioner, c *corev1.Persist
 		if apierrors.IsAlreadyExists(err) {
 			return nil
 		}
-		return fail(fmt.Errorf("error saving provisioned volume object for claim %s/%s: %w", c.Namespace, c.Name, err))
+		message := fmt.Sprintf("Error creating provisioned PV object for claim %s/%s: %v. Deleting the volume.", c.Namespace, c.Name, err)
+		one.said.Once("error", "%s", message)
+		return errors.Join(say(corev1.EventTypeWarning, "ProvisioningFailed", message), erase(root, made, class))
 	}
 	one.said.Say("info", "provision %q class %q: volume %q provisioned", c.Namespace+"/"+c.Name, class.Name, made.Name)
 	return say(corev1.EventTypeNormal, "ProvisioningSucceeded", fmt.Sprintf(isProvisioned, made.Name))
+}
+
+// folderName is the path of a claim's folder in the export. A pattern that gives nothing names the export itself, which
+// later commits than v4.0.2 prevent.
+func folderName(c *corev1.PersistentVolumeClaim, class *storagev1.StorageClass) string {
+	if pattern, ok := class.Parameters["pathPattern"]; ok {
+		return path.Join("/", fromPattern(pattern, c))
+	}
+	return path.Join("/", c.Namespace+"-"+c.Name+"-"+volumeName(c))
 }
 
 var inPattern = regexp.MustCompile(`\${\.PVC\.((labels|annotations)\.(.*?)|.*?)}`)
@@ -93,21 +103,18 @@ func (one *provisioner) event(ctx context.Context, of corev1.ObjectReference, ki
 	return err
 }
 
-// unmake does with a folder what its class says, and deletes the volume.
+// unmake removes a volume and its folder, or archives that: as its class says (Delete of the provisioner, and
+// deleteVolumeOperation of controller/controller.go).
 func (p *Player) unmake(ctx context.Context, one *provisioner, v *corev1.PersistentVolume, class *storagev1.StorageClass) error {
 	fail := func(err error) error {
 		one.said.Once("error", "delete %q: volume deletion failed: %v", v.Name, err)
 		return one.event(ctx, corev1.ObjectReference{APIVersion: "v1", Kind: "PersistentVolume", Name: v.Name, UID: v.UID}, corev1.EventTypeWarning, "VolumeFailedDelete", err.Error())
 	}
-	if class == nil {
-		return fail(fmt.Errorf("storageclass.storage.k8s.io %q not found", v.Spec.StorageClassName))
-	}
 	root, err := p.options.Export.Mount(ctx, one.server, one.path, mountPath, nil)
 	if err != nil || v.Spec.NFS == nil {
 		return nil // the mount that it has hangs
 	}
-	base := path.Base(v.Spec.NFS.Path) // of a deeper folder, too: as upstream's release does
-	if err := tidy(filepath.Join(root, base), filepath.Join(root, "archived-"+base), class.Parameters); err != nil {
+	if err := erase(root, v, class); err != nil {
 		return fail(err)
 	}
 	err = one.client.CoreV1().PersistentVolumes().Delete(ctx, v.Name, metav1.DeleteOptions{})
@@ -118,11 +125,22 @@ func (p *Player) unmake(ctx context.Context, one *provisioner, v *corev1.Persist
 	return nil
 }
 
-// tidy archives a folder, keeps it or erases it.
-func tidy(folder, archive string, parameters map[string]string) error {
+// erase does what a volume's class says with the folder of the volume: v4.0.2 looks for its last name at the top of the
+// export, so a deeper folder stays. Without a folder no class is needed.
+func erase(root string, v *corev1.PersistentVolume, class *storagev1.StorageClass) error {
+	base := path.Base(v.Spec.NFS.Path)
+	folder := filepath.Join(root, base)
 	if _, err := os.Stat(folder); errors.Is(err, os.ErrNotExist) {
 		return nil
 	}
+	if class == nil {
+		return fmt.Errorf("storageclasses.storage.k8s.io %q not found", v.Spec.StorageClassName)
+	}
+	return tidy(folder, filepath.Join(root, "archived-"+base), class.Parameters)
+}
+
+// tidy archives a folder, keeps it or erases it.
+func tidy(folder, archive string, parameters map[string]string) error {
 	switch parameters["onDelete"] {
 	case "delete":
 		return os.RemoveAll(folder)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -96,8 +97,9 @@ func (p *Player) start(pod *corev1.Pod) (*provisioner, error) {
 	one.name, _ = environment(pod, "PROVISIONER_NAME")
 	one.server, _ = environment(pod, "NFS_SERVER")
 	one.path, _ = environment(pod, "NFS_PATH")
-	if elects, ok := environment(pod, "ENABLE_LEADER_ELECTION"); ok {
-		one.elects = elects == "true"
+	value, _ := environment(pod, "ENABLE_LEADER_ELECTION")
+	if elects, err := strconv.ParseBool(value); err == nil { // empty is unset; upstream ends at what is no boolean
+		one.elects = elects
 	}
 	one.old = strings.Contains(pod.Spec.Containers[0].Image, "nfs-client-provisioner")
 	one.identity = one.name + "_" + pod.Name
@@ -105,7 +107,7 @@ func (p *Player) start(pod *corev1.Pod) (*provisioner, error) {
 	return one, nil
 }
 
-// lockName is what the leader holds: Endpoints of this name.
+// lockName is the name of the Endpoints that a leader locks (controller/controller.go, Run).
 func lockName(name string) string { return strings.ReplaceAll(name, "/", "-") }
 
 // leads tells whether a provisioner has become the leader, which takes rights of its own.
@@ -117,7 +119,7 @@ func (one *provisioner) leads(ctx context.Context) bool {
 	name := lockName(one.name)
 	_, err := locks.Get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
-		//lint:ignore SA1019 upstream's release locks by Endpoints
+		//lint:ignore SA1019 v6.0.0 of its library locks Endpoints
 		lock := &corev1.Endpoints{ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{"control-plane.alpha.kubernetes.io/leader": fmt.Sprintf(`{"holderIdentity":%q}`, one.identity)}}}
 		_, err = locks.Create(ctx, lock, metav1.CreateOptions{})
 	}

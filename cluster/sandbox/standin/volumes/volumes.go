@@ -1,23 +1,42 @@
-// Package volumes plays the storage of a Tanzu guest cluster, from claims to what pods
-// write:
+// Package volumes plays the storage of a Tanzu guest cluster: from claims to what pods write.
 //
-//   - pvCSI (kubernetes-sigs/vsphere-csi-driver, pkg/csi/service/wcpguest): a claim of its
-//     classes that one node writes to is bound; one that many nodes write to is only where
-//     the cluster's feature file-volume is on, and else waits with upstream's event. The
-//     default class is the one that the Supervisor declares, again and again. It plays
-//     while the Deployment vsphere-csi-controller is available.
-//   - nfs-subdir-external-provisioner (kubernetes-sigs, cmd/nfs-subdir-external-provisioner
-//     and sig-storage-lib-external-provisioner): while a pod with its environment runs, it
-//     makes folders in the export, with the rights of that pod's ServiceAccount and no
-//     others, of claims whose class has its PROVISIONER_NAME. Deleted claims' folders are
-//     archived, kept or erased, as their class says.
-//   - what a kubelet does for pods that mount such volumes: mount(8)'s words in an event
-//     where that fails, else the pod runs, and a shell script in it is really played
-//     (package shell) in the folder that stands for the volume.
+// pvCSI, while the Deployment vsphere-csi-controller is available. Source: kubernetes-sigs/vsphere-csi-driver bf809025.
 //
-// Which claim is whose, and the binding of claims to volumes, are Kubernetes' own here.
-// Known differences: nothing limits a volume's size, no volume is attached, of two
-// replicas of a provisioner the older one leads, and who a file belongs to is not looked at.
+//   - A claim that more than one node may use asks for a file volume, which is refused where the feature file-volume is
+//     off: pkg/csi/service/common/util.go (IsFileVolumeRequest), pkg/csi/service/wcpguest/controller_helper.go
+//     (validateGuestClusterCreateVolumeRequest), pkg/csi/service/common/commonco/k8sorchestrator/k8sorchestrator.go.
+//   - Names of the Deployment, the driver and the ConfigMap of features: manifests/guestcluster/1.37/pvcsi.yaml.
+//   - Events are those of its csi-provisioner: kubernetes-csi/external-provisioner v4.0.1 and v5.2.0,
+//     vendor/sigs.k8s.io/sig-storage-lib-external-provisioner. From v6.0.0 on their words differ.
+//   - The default class is the one that the Supervisor declares, again and again: a guess, no source found.
+//
+// nfs-subdir-external-provisioner, in each ready pod that has its environment, with the permissions of the pod's
+// ServiceAccount. Source: kubernetes-sigs/nfs-subdir-external-provisioner v4.0.2 (fab8b56), the image of its chart, and
+// sig-storage-lib-external-provisioner v6.0.0 (904215e), on which it builds.
+//
+//   - Folders, their names, and what becomes of them: cmd/nfs-subdir-external-provisioner/provisioner.go.
+//   - Which claims and volumes it handles, its events, and the Endpoints that a leader locks: controller/controller.go.
+//     A volume that cannot be saved: controller/volume_store.go.
+//   - An image before v4.0.0 (nfs-client-provisioner) makes nothing: CHANGELOG.md. Its message is that of v6.0.0: a
+//     guess.
+//
+// The kubelet of pods that mount such volumes. Source: kubernetes/kubernetes v1.37.2.
+//
+//   - The event of a failed mount: pkg/volume/util/operationexecutor/operation_generator.go, pkg/volume/nfs/nfs.go,
+//     k8s.io/mount-utils mount_linux.go. Its output is that of package nfs; without mount.nfs it is mount(8)'s: a
+//     guess, no source found. Releases of mount(8) exist that end it with a line about dmesg(1).
+//   - Else the pod runs, and package shell runs its script in the folder that stands for the volume.
+//
+// Which claims belong to whom, and binding, are Kubernetes' own. It writes the provisioner into two annotations
+// (pkg/controller/volume/persistentvolume/pv_controller_base.go): v4.0.2 reads the beta one, this package the other.
+//
+// Known differences: nothing limits a volume's size, no volume is attached, and owners of files are ignored. pvCSI asks
+// no Supervisor: a guest whose own feature is on, as in all of upstream's manifests, waits four minutes for a
+// Supervisor that has no file volumes. It refuses file volumes in the words of ControllerPublishVolume, not of
+// CreateVolume. Its file volumes have the fsType nfs4, where upstream's have ext4, and volumes have handles of their
+// own. The provisioner retries at every look, where upstream backs off and gives up after 15 failures, and saves a
+// volume once, not five times. A pattern's .. does not leave the export. The older one of two replicas leads: no lock
+// expires. NFS_SERVER and NFS_PATH may be missing, and no node is read for WaitForFirstConsumer.
 package volumes
 
 import (

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -38,8 +39,32 @@ func TestWhatBecomesOfAFolder(t *testing.T) {
 			}
 		}
 	}
-	if err := tidy(filepath.Join(t.TempDir(), "gone"), "x", nil); err != nil {
-		t.Errorf("a folder that is gone: %v", err)
+}
+
+func TestTheClassIsNeededForAFolderAlone(t *testing.T) {
+	root := t.TempDir()
+	if err := os.MkdirAll(filepath.Join(root, "bob", "data"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	volume := func(path string) *corev1.PersistentVolume {
+		return &corev1.PersistentVolume{Spec: corev1.PersistentVolumeSpec{
+			StorageClassName: "nfs", PersistentVolumeSource: corev1.PersistentVolumeSource{NFS: &corev1.NFSVolumeSource{Path: path}},
+		}}
+	}
+	if err := erase(root, volume("/srv/none"), nil); err != nil {
+		t.Errorf("a folder that does not exist: %v", err)
+	}
+	if err := erase(root, volume("/srv/bob/data"), nil); err != nil {
+		t.Errorf("a deeper folder is not found: %v", err)
+	}
+	if err := erase(root, volume("/srv/bob"), nil); err == nil || err.Error() != `storageclasses.storage.k8s.io "nfs" not found` {
+		t.Errorf("no class: %v", err)
+	}
+	if err := erase(root, volume("/srv/bob"), &storagev1.StorageClass{}); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Stat(filepath.Join(root, "archived-bob", "data")); err != nil {
+		t.Error(err)
 	}
 }
 
@@ -52,6 +77,31 @@ func TestFoldersAreNamedAsTheirClassSays(t *testing.T) {
 	} {
 		if got := fromPattern(pattern, claim); got != want {
 			t.Errorf("%s: %s", pattern, got)
+		}
+	}
+}
+
+func TestAPatternThatGivesNothingNamesTheExport(t *testing.T) {
+	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "bob", Name: "data", UID: "1"}}
+	for _, c := range []struct {
+		parameters map[string]string
+		want       string
+	}{
+		{nil, "/bob-data-pvc-1"},
+		{map[string]string{"pathPattern": "${.PVC.namespace}/${.PVC.name}"}, "/bob/data"},
+		{map[string]string{"pathPattern": "${.PVC.labels.team}"}, "/"},
+		{map[string]string{"pathPattern": "../out"}, "/out"},
+	} {
+		if got := folderName(claim, &storagev1.StorageClass{Parameters: c.parameters}); got != c.want {
+			t.Errorf("%v: %s, want %s", c.parameters, got, c.want)
+		}
+	}
+}
+
+func TestFeaturesAreBooleans(t *testing.T) {
+	for state, want := range map[string]bool{"true": true, "1": true, "false": false, "": false, "yes": false} {
+		if enabled(state) != want {
+			t.Errorf("%q", state)
 		}
 	}
 }

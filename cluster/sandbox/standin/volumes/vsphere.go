@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -45,7 +46,7 @@ func (p *Player) vsphere(ctx context.Context, now *seen) error {
 		return errors.Join(append(faults, err)...)
 	}
 	for _, c := range now.waiting(driver) {
-		faults = append(faults, p.disk(ctx, now, c, states.Data[fileVolumes] == "true"))
+		faults = append(faults, p.disk(ctx, now, c, enabled(states.Data[fileVolumes])))
 	}
 	for _, v := range now.released(driver) {
 		err := os.RemoveAll(filepath.Join(p.options.Dir, v.Name))
@@ -59,7 +60,14 @@ func (p *Player) vsphere(ctx context.Context, now *seen) error {
 	return errors.Join(faults...)
 }
 
-// disk makes a volume for a claim, where pvCSI would.
+// enabled reports whether a feature's state is on (pkg/csi/service/common/commonco/k8sorchestrator/k8sorchestrator.go,
+// IsPVCSIFSSEnabled).
+func enabled(state string) bool {
+	on, err := strconv.ParseBool(state)
+	return err == nil && on
+}
+
+// disk makes a volume for a claim, where pvCSI would (pkg/csi/service/wcpguest/controller.go, CreateVolume).
 func (p *Player) disk(ctx context.Context, now *seen, c *corev1.PersistentVolumeClaim, files bool) error {
 	class := now.classes[*c.Spec.StorageClassName]
 	if class == nil || class.Provisioner != driver {
@@ -94,7 +102,7 @@ func (p *Player) disk(ctx context.Context, now *seen, c *corev1.PersistentVolume
 	return say(corev1.EventTypeNormal, "ProvisioningSucceeded", fmt.Sprintf(isProvisioned, made.Name))
 }
 
-// shared tells whether a volume is for more than one node.
+// shared reports whether a claim asks for a file volume (pkg/csi/service/common/util.go, IsFileVolumeRequest).
 func shared(modes []corev1.PersistentVolumeAccessMode) bool {
 	for _, m := range modes {
 		if m == corev1.ReadWriteMany || m == corev1.ReadOnlyMany {
@@ -104,8 +112,8 @@ func shared(modes []corev1.PersistentVolumeAccessMode) bool {
 	return false
 }
 
-// declare makes the guest's own classes what its Supervisor declares of the default one.
-// A class of another provisioner keeps what it has.
+// declare marks the class that the Supervisor declares as the guest's default. A class of another provisioner keeps its
+// annotation. A guess: no source found.
 func (p *Player) declare(ctx context.Context, now *seen) error {
 	name, err := p.declared(ctx)
 	if err != nil || name == "" {
