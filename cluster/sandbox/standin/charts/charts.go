@@ -45,6 +45,15 @@ var InterLink = [][]string{{"interlink"}, {"ingress-nginx"}, {"bitnami-nginx"}}
 
 // VSphere is the chart that the guide vsphere installs
 // (https://kubernetes-sigs.github.io/nfs-subdir-external-provisioner).
+//
+// Source: kubernetes-sigs/nfs-subdir-external-provisioner 59a3ca2, charts/nfs-subdir-external-provisioner, whose files
+// are those of the tag nfs-subdir-external-provisioner-4.0.18. Names, objects, rules and defaults are those of its
+// templates and values.yaml. root.yaml stands for persistentvolume.yaml and persistentvolumeclaim.yaml, rbac.yaml for
+// the roles, their bindings and the ServiceAccount.
+//
+// Known differences: there are no values nameOverride, fullnameOverride, buildMode, podAnnotations, imagePullSecrets,
+// priorityClassName, podDisruptionBudget and serviceAccount.annotations. The PodSecurityPolicy is shorter, and no role
+// permits its use. Chart.yaml has apiVersion v2, upstream's v1.
 var VSphere = [][]string{{"nfs-subdir-external-provisioner"}}
 
 // Renku are the charts of Renku's repository, each with the folders it is made of: a file in a

@@ -10,6 +10,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -172,6 +173,45 @@ func TestNamesAndSwitchesAreUpstreams(t *testing.T) {
 		for _, name := range c.lacks {
 			if found[name] != nil {
 				t.Errorf("%s %s as %s makes %s", c.chart, c.version, c.release, name)
+			}
+		}
+	}
+}
+
+func TestValuesOfTheProvisionersChart(t *testing.T) {
+	all, err := All(VSphere, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	chart, err := Find(all, "nfs-subdir-external-provisioner", "4.0.18")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		class, values map[string]any
+		want, labels  map[string]string
+	}{
+		{map[string]any{"provisionerName": ""}, nil, nil, map[string]string{"app": chart.Name, "release": "nfs"}},
+		{
+			map[string]any{"provisionerName": "x/y", "defaultClass": true, "annotations": map[string]any{"a": "b"}}, map[string]any{"team": "x"},
+			map[string]string{"a": "b", "storageclass.kubernetes.io/is-default-class": "true"}, map[string]string{"app": chart.Name, "release": "nfs", "team": "x"},
+		},
+	} {
+		objects, _, err := chart.Render("nfs", "x", map[string]any{"storageClass": c.class, "labels": c.values, "nfs": map[string]any{"server": "10.0.0.1"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, o := range objects {
+			switch o.GetKind() {
+			case "StorageClass":
+				if !maps.Equal(o.GetAnnotations(), c.want) {
+					t.Errorf("the class has %v, want %v", o.GetAnnotations(), c.want)
+				}
+			case "Deployment":
+				got, _, _ := unstructured.NestedStringMap(o.Object, "spec", "template", "metadata", "labels")
+				if !maps.Equal(got, c.labels) || o.GetLabels()["team"] != c.labels["team"] || o.GetLabels()["chart"] != "nfs-subdir-external-provisioner-4.0.18" {
+					t.Errorf("labels %v, of pods %v, want %v", o.GetLabels(), got, c.labels)
+				}
 			}
 		}
 	}

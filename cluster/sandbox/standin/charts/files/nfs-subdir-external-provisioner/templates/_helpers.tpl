@@ -7,10 +7,17 @@
 {{- end -}}
 
 {{- define "nfs.labels" -}}
-app: {{ .Chart.Name }}
 chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 heritage: {{ .Release.Service }}
+{{ include "nfs.podLabels" . }}
+{{- end -}}
+
+{{- define "nfs.podLabels" -}}
+app: {{ .Chart.Name }}
 release: {{ .Release.Name }}
+{{- range $key, $value := .Values.labels }}
+{{ $key }}: {{ $value | quote }}
+{{- end }}
 {{- end -}}
 
 {{- define "nfs.provisioner" -}}
