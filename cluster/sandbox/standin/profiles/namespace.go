@@ -15,17 +15,18 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// keep sees to it that what belongs to a Profile is there.
+// keep reconciles what belongs to a Profile (Reconcile). That comes before the finalizer, of a Profile that is being
+// deleted, too: so one whose namespace is no longer its own cannot go.
 func (p *Player) keep(ctx context.Context, one *profile, labels map[string]string) error {
-	if one.DeletionTimestamp != nil {
-		return p.finalize(ctx, one, slices.DeleteFunc(slices.Clone(one.Finalizers), func(f string) bool { return f == finalizer }))
-	}
 	ours, err := p.namespace(ctx, one, labels)
 	if err != nil || !ours {
 		return err
 	}
 	if err := errors.Join(p.accounts(ctx, one), p.quota(ctx, one)); err != nil {
 		return err
+	}
+	if one.DeletionTimestamp != nil {
+		return p.finalize(ctx, one, slices.DeleteFunc(slices.Clone(one.Finalizers), func(f string) bool { return f == finalizer }))
 	}
 	if slices.Contains(one.Finalizers, finalizer) {
 		return nil
@@ -46,7 +47,7 @@ func (p *Player) finalize(ctx context.Context, one *profile, now []string) error
 	return err
 }
 
-// namespace keeps a Profile's namespace, and tells whether it is the Profile's.
+// namespace reconciles a Profile's namespace, and reports whether it is the Profile's and stays (Reconcile).
 func (p *Player) namespace(ctx context.Context, one *profile, labels map[string]string) (bool, error) {
 	spaces := p.client.CoreV1().Namespaces()
 	found, err := spaces.Get(ctx, one.Name, metav1.GetOptions{})
@@ -74,8 +75,8 @@ func (p *Player) namespace(ctx context.Context, one *profile, labels map[string]
 	return err == nil, err
 }
 
-// Labelled returns labels with those of the file: a key that is there stays as it is,
-// one without a value is taken away (controllers/profile_controller.go, setNamespaceLabels).
+// Labelled returns labels with those of the file: an existing key keeps its value, one with an empty value is removed
+// (setNamespaceLabels).
 func Labelled(has, file map[string]string) map[string]string {
 	now := maps.Clone(has)
 	if now == nil {
@@ -93,7 +94,8 @@ func Labelled(has, file map[string]string) map[string]string {
 	return now
 }
 
-// fail says in a Profile's status that it has failed.
+// fail writes the condition Failed into a Profile's status. Upstream means to (appendErrorConditionAndReturn), but
+// updates the object instead of its status, which the API server ignores.
 func (p *Player) fail(ctx context.Context, one *profile, message string) error {
 	if slices.Contains(one.Status.Conditions, condition{Type: failed, Message: message}) {
 		return nil
@@ -110,7 +112,7 @@ func (p *Player) fail(ctx context.Context, one *profile, message string) error {
 	return err
 }
 
-// owns makes something go with its Profile.
+// owns makes the garbage collector delete an object with its Profile.
 func (one *profile) owns() []metav1.OwnerReference {
 	is := true
 	return []metav1.OwnerReference{{
@@ -118,7 +120,7 @@ func (one *profile) owns() []metav1.OwnerReference {
 	}}
 }
 
-// accounts keeps who may do what in a Profile's namespace.
+// accounts reconciles the ServiceAccounts and RoleBindings of a Profile (updateServiceAccount, updateRoleBinding).
 func (p *Player) accounts(ctx context.Context, one *profile) error {
 	var faults []error
 	for name, role := range map[string]string{"default-editor": "kubeflow-edit", "default-viewer": "kubeflow-view"} {
@@ -153,7 +155,7 @@ func (p *Player) bind(ctx context.Context, one *profile, name, role string, mark
 	return err
 }
 
-// quota keeps a Profile's quota, where it has one.
+// quota reconciles a Profile's quota, where it has one (updateResourceQuota).
 func (p *Player) quota(ctx context.Context, one *profile) error {
 	const name = "kf-resource-quota"
 	quotas := p.client.CoreV1().ResourceQuotas(one.Name)

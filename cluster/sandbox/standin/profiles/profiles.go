@@ -1,16 +1,29 @@
-// Package profiles plays Kubeflow's profile controller (kubeflow/dashboard,
-// components/profile-controller): a namespace for each Profile, with its owner in an
-// annotation and labels from a file, two ServiceAccounts, three RoleBindings and a
-// quota. All of it belongs to the Profile and goes with it.
+// Package profiles plays Kubeflow's profile controller. It plays while a Deployment in namespace kubeflow is available
+// whose container manager mounts a ConfigMap with the key namespace-labels.yaml.
 //
-// The file is the key namespace-labels.yaml of the ConfigMap that the controller's
-// own pod mounts, whatever that is called. A key that a namespace has is left as it
-// is, a key without a value is taken away. A namespace of somebody else makes the
-// Profile Failed, which nothing takes away again, as upstream.
+// Source: kubeflow/dashboard d8424648, components/profile-controller. Functions are those of
+// controllers/profile_controller.go.
 //
-// It plays while a Deployment that mounts such a file is available. Known
-// differences: no AuthorizationPolicy, for nothing of Istio is here, and no plugins;
-// an edit of the file is seen at the next look, and not after a minute.
+//   - The namespace of a Profile has its name, its owner in an annotation, istio-injection and the labels of the file.
+//     A namespace with another owner is left alone: Reconcile, setNamespaceLabels.
+//   - The file is read with YAML 1.1 into a map of texts: readDefaultLabelsFromFile. Who mounts it:
+//     manifests/kustomize/base/manager/manager.yaml.
+//   - ServiceAccounts, RoleBindings and the quota: updateServiceAccount, updateRoleBinding, updateResourceQuota. All
+//     objects have the Profile as their controller, so that they are deleted with it.
+//   - The finalizer is added and removed at the end of a reconciliation that succeeded, also of a Profile that is being
+//     deleted: Reconcile.
+//   - Pods have the label kustomize.component: kubeflow/kubeflow 0214c7ab,
+//     components/profile-controller/config/overlays/kubeflow. In the commit above they have app: profile-controller
+//     instead.
+//
+// Known differences: the condition Failed is in the Profile's status here. Upstream appends it
+// (appendErrorConditionAndReturn), but updates the object and not the subresource status, which
+// manifests/kustomize/base/crd/kubeflow.org_profiles.yaml has: the API server drops it
+// (kubernetes/apiextensions-apiserver v0.37.2, pkg/registry/customresource/strategy.go). No AuthorizationPolicy is
+// created and no plugin is applied. A file that cannot be read stops this controller until it can; upstream's ends, and
+// so crash-loops. An edit of the file is seen at the next look, not once the kubelet has written it. A RoleBinding to
+// another role is kept; upstream tries to change it and fails. While a namespace is being deleted nothing is done;
+// upstream tries and fails.
 package profiles
 
 import (
@@ -19,13 +32,13 @@ import (
 	"fmt"
 	"sync"
 
+	"go.yaml.in/yaml/v2"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -146,8 +159,8 @@ func (p *Player) labels(ctx context.Context) (map[string]string, error) {
 			if !ok {
 				continue
 			}
-			labels := map[string]string{}
-			if err := yaml.Unmarshal([]byte(text), &labels); err != nil {
+			labels, err := parse(text)
+			if err != nil {
 				p.said.Once("error", "%s of %s is no map of texts: %v", file, held.Name, err)
 				return nil, fmt.Errorf("%s of %s: %w", file, held.Name, err)
 			}
@@ -157,7 +170,14 @@ func (p *Player) labels(ctx context.Context) (map[string]string, error) {
 	return nil, errIdle
 }
 
-// runs tells whether a Deployment is the profile controller's.
+// parse reads the file (readDefaultLabelsFromFile): with this library true and 1 are texts, too.
+func parse(text string) (map[string]string, error) {
+	labels := map[string]string{}
+	err := yaml.Unmarshal([]byte(text), &labels)
+	return labels, err
+}
+
+// runs reports whether a Deployment is the profile controller's.
 func runs(d *appsv1.Deployment) bool {
 	for _, c := range d.Spec.Template.Spec.Containers {
 		if c.Name == container && d.Spec.Template.Labels["kustomize.component"] == "profiles" {
