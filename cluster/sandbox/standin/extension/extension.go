@@ -1,25 +1,35 @@
-// Package extension plays the kubelet of pods that run carrick's own extension for
-// vSphere: a container whose arguments begin with vsphere-extension is run as the real
-// program carrick of this machine, a process a container.
+// Package extension plays the kubelet of pods that run carrick's own extension for vSphere: a container whose arguments
+// begin with vsphere-extension is run as the real program carrick of this machine, one process a container.
 //
-// It gets what a container would: a token of the pod's ServiceAccount and no other
-// credential, where that is mounted; its Secrets as files, which follow them; its
-// environment; SIGTERM and some seconds when the pod is deleted. It listens on loopback, at a port of its own, and
-// the pod's address leads there (package podnet): flags that name an address or a mount
-// are given what is true here. The pod is ready when its own readiness probe says so, at
-// every look and after three that fail; a program that ends is started again after ten
-// seconds, twenty and so on. Where there is no program, the pod waits and says why.
+// Sources: kubernetes/kubernetes v1.37.2, and k8s.io/client-go v0.37.2 of it.
 //
-// The images of the project that carrick's takes the place of (SoeldnerConsult/
-// vSphere-extensions, additional/resources.yaml) can't be pulled here.
+//   - A token of the pod's ServiceAccount, for 3607 s, and a new one after four fifths of that:
+//     pkg/serviceaccount/claims.go, plugin/pkg/admission/serviceaccount/admission.go,
+//     pkg/kubelet/token/token_manager.go.
+//   - Secrets and ConfigMaps as files, which follow them: package podfiles.
+//   - A program that ends waits in CrashLoopBackOff, from 10 s to 5 min, and from 10 s again once it has run for 10
+//     min: pkg/kubelet/kuberuntime/kuberuntime_manager.go (doBackOff), pkg/kubelet/kubelet.go,
+//     util/flowcontrol/backoff.go.
+//   - Readiness by TCP or HTTP, from 200 to 399, and lost after three failures: pkg/kubelet/prober/prober.go,
+//     pkg/kubelet/prober/worker.go, pkg/probe/http/http.go.
+//   - Images that cannot be pulled: pkg/kubelet/images/image_manager.go. Which ones: SoeldnerConsult/vSphere-extensions
+//     f16ec62, additional/resources.yaml, whose place carrick's extension takes.
 //
-// Known differences: one container of a pod is played, and no init container; liveness
-// and start-up are not probed; periods and thresholds of a probe are not its own.
+// The program listens on loopback, at a port of its own, and the pod's address leads there (package podnet). So flags
+// that name an address or a mount get the values of this machine. It has no other credential than that token. SIGTERM
+// and 8 s precede its end when the pod is deleted. Without a program the pod waits and says why.
+//
+// Known differences: the first restart waits for 10 s, where a kubelet restarts at once and waits from the second one
+// on. One container of a pod is played and no init container. Liveness and start-up are not probed. A probe's period,
+// threshold, host and headers are not its own, it runs at every look, exec and gRPC never succeed, and a redirect is a
+// success unfollowed. A program that a signal ended has the exit code 137. An image that cannot be pulled has one
+// event, and its container's message no cause. subPath is ignored.
 package extension
 
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"sync"
@@ -152,6 +162,7 @@ func (p *Player) keep(ctx context.Context, pod *corev1.Pod, c *corev1.Container)
 	i := p.pods[pod.UID]
 	if i == nil {
 		i = &instance{dir: filepath.Join(p.options.Dir, string(pod.UID)), container: c.Name, ip: pod.Status.PodIP, ports: map[int]string{}}
+		i.pod = fmt.Sprintf("%s_%s(%s)", pod.Name, pod.Namespace, pod.UID)
 		if err := os.MkdirAll(i.dir, 0o700); err != nil {
 			return err
 		}

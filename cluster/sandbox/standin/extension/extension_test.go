@@ -1,6 +1,7 @@
 package extension
 
 import (
+	"fmt"
 	"net"
 	"path/filepath"
 	"slices"
@@ -64,7 +65,7 @@ func TestFlagsSayWhatIsTrueHere(t *testing.T) {
 }
 
 func TestAProgramThatEndsWaitsLongerAndLonger(t *testing.T) {
-	i := &instance{dir: t.TempDir(), container: "extension", ports: map[int]string{}}
+	i := &instance{dir: t.TempDir(), container: "extension", pod: "p_ns(uid)", ports: map[int]string{}}
 	for n, want := range []time.Duration{firstBackOff, 2 * firstBackOff} {
 		if err := i.start("/bin/sh", []string{"-c", "echo ended; exit 3"}, nil); err != nil {
 			t.Fatal(err)
@@ -74,6 +75,9 @@ func TestAProgramThatEndsWaitsLongerAndLonger(t *testing.T) {
 			t.Errorf("after %d ends it waits for %s", n+1, i.backOff)
 		}
 		r := i.report(t.Context(), &corev1.Container{})
+		if message := fmt.Sprintf("back-off %s restarting failed container=extension pod=p_ns(uid)", want); r.State.Waiting.Message != message {
+			t.Errorf("it says %q, want %q", r.State.Waiting.Message, message)
+		}
 		if r.Ready || r.State.Waiting.Reason != "CrashLoopBackOff" || r.Last.Terminated.ExitCode != 3 || r.Restarts != int32(n) {
 			t.Errorf("%+v", r)
 		}

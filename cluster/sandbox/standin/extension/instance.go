@@ -29,6 +29,7 @@ const (
 type instance struct {
 	dir       string
 	container string
+	pod       string         // as a kubelet names it in messages: name_namespace(uid)
 	ip        string         // the pod's
 	ports     map[int]string // the pod's to an address of this machine
 	leads     []func()       // by which the pod's address leads there, until they are called
@@ -141,7 +142,7 @@ func (i *instance) stop(ctx context.Context) {
 	}
 }
 
-// report says how the program fares.
+// report is the state of the program. While it waits, the message is that of doBackOff.
 func (i *instance) report(ctx context.Context, c *corev1.Container) standin.Report {
 	i.mu.Lock()
 	runs, restarts := i.cmd != nil, i.restarts
@@ -155,7 +156,7 @@ func (i *instance) report(ctx context.Context, c *corev1.Container) standin.Repo
 	if runs {
 		r.Ready = i.probe(ctx, c)
 	} else {
-		r.State = corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff", Message: fmt.Sprintf("back-off %s restarting failed container=%s", backOff, i.container)}}
+		r.State = corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff", Message: fmt.Sprintf("back-off %s restarting failed container=%s pod=%s", backOff, i.container, i.pod)}}
 	}
 	r.Last, r.Restarts = last, restarts
 	return r
