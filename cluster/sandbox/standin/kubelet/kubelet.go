@@ -1,14 +1,19 @@
-// Package kubelet plays the one part of a kubelet that an API server asks for
-// logs: GET /containerLogs/NAMESPACE/POD/CONTAINER. kwok plays the rest, and
-// runs nothing: so a log is what a stand-in has said in the place of a
-// program, and otherwise a line that says that nothing runs.
+// Package kubelet plays the one part of a kubelet that an API server asks for logs: GET
+// /containerLogs/NAMESPACE/POD/CONTAINER. kwok plays the rest, and runs nothing: so a log is what a stand-in has said
+// in the place of a program, and otherwise a line that says that nothing runs.
 //
-// It listens on loopback, where the nodes' InternalDNS address leads the API
-// server: that checks no address for logs, and no other machine can ask. Like
-// a kubelet it answers only who shows the API server's client certificate.
+// Source: kubernetes/kubernetes v1.37.2.
 //
-// Of what a log may be asked with, tailLines and limitBytes are honoured. A
-// log that is followed ends at once.
+//   - The path: pkg/registry/core/pod/strategy.go (LogLocation), pkg/kubelet/server/server.go (getContainerLogs).
+//   - tailLines, and limitBytes of what that leaves: k8s.io/cri-client v0.37.2, pkg/logs/logs.go.
+//
+// It listens on loopback, where the nodes' InternalDNS address leads the API server. No other machine can ask.
+//
+// Known differences: only the API server's client certificate is accepted, in the TLS handshake. A kubelet accepts any
+// that its client CA signed, and tokens, and asks the API server what their users are allowed to do
+// (pkg/kubelet/server/auth.go). A pod or container that does not exist gets a log, not 404. A negative tailLines gets
+// 400, not 422: the API server refuses both before it asks. follow ends at once, and previous, sinceSeconds, sinceTime,
+// timestamps and stream are ignored.
 package kubelet
 
 import (
