@@ -27,7 +27,7 @@ const (
 	fileVolumes    = "file-volume"
 	driverManager  = "csi-provisioner"
 	declaredByTKG  = "vmware-system-tkg" // who writes what the Supervisor declares
-	noFileVolumes  = "failed to provision volume with StorageClass %q: rpc error: code = InvalidArgument desc = File volume not supported."
+	noFileVolumes  = "failed to provision volume with StorageClass %q: rpc error: code = InvalidArgument desc = File volume provisioning is not supported."
 	isProvisioning = "External provisioner is provisioning volume for claim %q"
 	isProvisioned  = "Successfully provisioned volume %s"
 )
