@@ -32,11 +32,10 @@
 //
 // Known differences: nothing limits a volume's size, no volume is attached, and owners of files are ignored. pvCSI asks
 // no Supervisor: a guest whose own feature is on, as in all of upstream's manifests, waits four minutes for a
-// Supervisor that has no file volumes. Its file volumes have the fsType nfs4, where upstream's have ext4, and volumes
-// have handles of their own. The provisioner retries at every look, where upstream backs off and gives up after 15
-// failures, and saves a volume once, not five times. A pattern's .. does not leave the export. The older one of two
-// replicas leads: no lock expires. NFS_SERVER and NFS_PATH may be missing, and no node is read for
-// WaitForFirstConsumer.
+// Supervisor that has no file volumes. Its volumes have handles of their own. The provisioner retries at every look,
+// where upstream backs off and gives up after 15 failures, and saves a volume once, not five times. A pattern's .. does
+// not leave the export. The older one of two replicas leads: no lock expires. NFS_SERVER and NFS_PATH may be missing,
+// and no node is read for WaitForFirstConsumer.
 package volumes
 
 import (

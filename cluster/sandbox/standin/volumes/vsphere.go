@@ -79,9 +79,9 @@ func (p *Player) disk(ctx context.Context, now *seen, c *corev1.PersistentVolume
 	if err := say(corev1.EventTypeNormal, "Provisioning", fmt.Sprintf(isProvisioning, c.Namespace+"/"+c.Name)); err != nil {
 		return err
 	}
-	kind := "ext4"
+	kind := "vSphere CNS Block Volume"
 	if shared(c.Spec.AccessModes) {
-		if kind = "nfs4"; !files {
+		if kind = "vSphere CNS File Volume"; !files {
 			return say(corev1.EventTypeWarning, "ProvisioningFailed", fmt.Sprintf(noFileVolumes, class.Name))
 		}
 	}
@@ -90,8 +90,8 @@ func (p *Player) disk(ctx context.Context, now *seen, c *corev1.PersistentVolume
 	}
 	made := volumeFor(c, class)
 	made.Spec.CSI = &corev1.CSIPersistentVolumeSource{
-		Driver: driver, VolumeHandle: "stand-in-" + string(c.UID), FSType: kind,
-		VolumeAttributes: map[string]string{"type": map[bool]string{true: "vSphere CNS File Volume", false: "vSphere CNS Block Volume"}[kind == "nfs4"]},
+		Driver: driver, VolumeHandle: "stand-in-" + string(c.UID), FSType: "ext4", // of a file volume, too: the node mounts that as nfs4
+		VolumeAttributes: map[string]string{"type": kind},
 	}
 	if _, err := p.client.CoreV1().PersistentVolumes().Create(ctx, made, metav1.CreateOptions{FieldManager: driverManager}); err != nil {
 		if apierrors.IsAlreadyExists(err) {
