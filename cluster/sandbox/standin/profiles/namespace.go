@@ -64,7 +64,10 @@ func (p *Player) namespace(ctx context.Context, one *profile, labels map[string]
 		return false, err
 	}
 	if owner, ok := found.Annotations[ownerKey]; !ok || owner != one.Spec.Owner.Name {
-		return false, p.fail(ctx, one, "namespace already exist, but not owned by profile creator "+one.Spec.Owner.Name)
+		// Upstream appends a condition Failed (appendErrorConditionAndReturn), but updates the object instead of its
+		// status: the API server drops it, and the log alone says so.
+		p.said.Once("info", "namespace already exist, but not owned by profile creator %s {\"profile\": %q}", one.Spec.Owner.Name, one.Name)
+		return false, nil
 	}
 	now := Labelled(found.Labels, labels)
 	if maps.Equal(now, found.Labels) {
@@ -92,24 +95,6 @@ func Labelled(has, file map[string]string) map[string]string {
 		}
 	}
 	return now
-}
-
-// fail writes the condition Failed into a Profile's status. Upstream means to (appendErrorConditionAndReturn), but
-// updates the object instead of its status, which the API server ignores.
-func (p *Player) fail(ctx context.Context, one *profile, message string) error {
-	if slices.Contains(one.Status.Conditions, condition{Type: failed, Message: message}) {
-		return nil
-	}
-	p.said.Say("info", "%s {\"profile\": %q}", message, one.Name)
-	patch, err := json.Marshal(map[string]any{
-		"metadata": map[string]any{"resourceVersion": one.ResourceVersion},
-		"status":   map[string]any{"conditions": append(one.Status.Conditions, condition{Type: failed, Message: message})},
-	})
-	if err != nil {
-		return err
-	}
-	_, err = p.dynamic.Resource(kind).Patch(ctx, one.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: manager}, "status")
-	return err
 }
 
 // owns makes the garbage collector delete an object with its Profile.

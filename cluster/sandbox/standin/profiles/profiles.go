@@ -6,6 +6,10 @@
 //
 //   - The namespace of a Profile has its name, its owner in an annotation, istio-injection and the labels of the file.
 //     A namespace with another owner is left alone: Reconcile, setNamespaceLabels.
+//   - Only the log says of such a namespace that the Profile has failed. The condition Failed is appended
+//     (appendErrorConditionAndReturn), but with an update of the object:
+//     manifests/kustomize/base/crd/kubeflow.org_profiles.yaml has the subresource status, so the API server drops it
+//     (kubernetes/apiextensions-apiserver v0.37.2, pkg/registry/customresource/strategy.go).
 //   - The file is read with YAML 1.1 into a map of texts: readDefaultLabelsFromFile. Who mounts it:
 //     manifests/kustomize/base/manager/manager.yaml.
 //   - ServiceAccounts, RoleBindings and the quota: updateServiceAccount, updateRoleBinding, updateResourceQuota. All
@@ -16,14 +20,10 @@
 //     components/profile-controller/config/overlays/kubeflow. In the commit above they have app: profile-controller
 //     instead.
 //
-// Known differences: the condition Failed is in the Profile's status here. Upstream appends it
-// (appendErrorConditionAndReturn), but updates the object and not the subresource status, which
-// manifests/kustomize/base/crd/kubeflow.org_profiles.yaml has: the API server drops it
-// (kubernetes/apiextensions-apiserver v0.37.2, pkg/registry/customresource/strategy.go). No AuthorizationPolicy is
-// created and no plugin is applied. A file that cannot be read stops this controller until it can; upstream's ends, and
-// so crash-loops. An edit of the file is seen at the next look, not once the kubelet has written it. A RoleBinding to
-// another role is kept; upstream tries to change it and fails. While a namespace is being deleted nothing is done;
-// upstream tries and fails.
+// Known differences: no AuthorizationPolicy is created and no plugin is applied. A file that cannot be read stops this
+// controller until it can; upstream's ends, and so crash-loops. An edit of the file is seen at the next look, not once
+// the kubelet has written it. A RoleBinding to another role is kept; upstream tries to change it and fails. While a
+// namespace is being deleted nothing is done; upstream tries and fails.
 package profiles
 
 import (
@@ -52,7 +52,6 @@ const (
 	container = "manager"
 	ownerKey  = "owner" // annotation of a profile's namespace
 	finalizer = "profile-finalizer"
-	failed    = "Failed"
 	manager   = "manager" // who writes
 )
 
@@ -66,15 +65,6 @@ type profile struct {
 		Owner rbacv1.Subject           `json:"owner"`
 		Quota corev1.ResourceQuotaSpec `json:"resourceQuotaSpec"`
 	} `json:"spec"`
-	Status struct {
-		Conditions []condition `json:"conditions,omitempty"`
-	} `json:"status"`
-}
-
-type condition struct {
-	Type    string `json:"type,omitempty"`
-	Status  string `json:"status,omitempty"`
-	Message string `json:"message,omitempty"`
 }
 
 // Player plays for one cluster.
