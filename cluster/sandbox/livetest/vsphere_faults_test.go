@@ -54,12 +54,12 @@ var guestShown = map[string]func(*testing.T, *guest){
 	},
 	"webhook": func(_ *testing.T, g *guest) { g.get("nfs-client") },
 	"claims-pending": func(_ *testing.T, g *guest) {
-		g.says("alice", pipeline, "ProvisioningFailed", "File volume not supported")
+		g.says("alice", pipeline, "ProvisioningFailed", "File volume provisioning is not supported.")
 		g.waits("alice", pipeline)
 	},
 	"native-rwx": func(t *testing.T, g *guest) {
 		g.ensure(g.claim("alice", "shared", "vsphere-policy", corev1.ReadWriteMany))
-		if v := g.bound("alice", "shared"); v.Spec.CSI == nil || v.Spec.CSI.FSType != "nfs4" {
+		if v := g.bound("alice", "shared"); v.Spec.CSI == nil || v.Spec.CSI.FSType != "ext4" {
 			t.Errorf("%+v", v.Spec)
 		}
 	},
@@ -78,10 +78,14 @@ var guestShown = map[string]func(*testing.T, *guest){
 		}
 	},
 	"profile-failed": func(t *testing.T, g *guest) {
+		pods, err := g.client.CoreV1().Pods("kubeflow").List(t.Context(), metav1.ListOptions{LabelSelector: "kustomize.component=profiles"})
+		if err != nil || len(pods.Items) == 0 {
+			t.Fatalf("no profile controller: %v", err)
+		}
 		eventually(t, happens, func() error {
-			o, err := shared.dynamic(t, "local").Resource(profiles).Get(t.Context(), "carol", metav1.GetOptions{})
-			if err == nil && !strings.Contains(fmt.Sprint(o.Object["status"]), "Failed") {
-				err = fmt.Errorf("its status is %v", o.Object["status"])
+			said, err := g.client.CoreV1().Pods("kubeflow").GetLogs(pods.Items[0].Name, &corev1.PodLogOptions{Container: pods.Items[0].Spec.Containers[0].Name}).DoRaw(t.Context())
+			if err == nil && !strings.Contains(string(said), "not owned by profile creator carol@example.com") {
+				err = fmt.Errorf("it says %s", said)
 			}
 			return err
 		})

@@ -168,7 +168,7 @@ func TestGuestCluster(t *testing.T) {
 	conn.Close()
 	// Shared volumes are refused, in upstream's words.
 	g.make(g.claim("alice", "shared", "vsphere-policy", corev1.ReadWriteMany))
-	g.says("alice", "shared", "ProvisioningFailed", `failed to provision volume with StorageClass "vsphere-policy": rpc error: code = InvalidArgument desc = File volume not supported.`)
+	g.says("alice", "shared", "ProvisioningFailed", `failed to provision volume with StorageClass "vsphere-policy": rpc error: code = InvalidArgument desc = File volume provisioning is not supported.`)
 	g.says("alice", "shared", "ExternalProvisioning", "Waiting for a volume to be created")
 	g.waits("alice", "shared")
 	shared.must(t, "reset")
