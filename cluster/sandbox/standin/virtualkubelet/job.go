@@ -20,6 +20,7 @@ const (
 	century   = int64(100 * 365 * 24 * 3600) // seconds that a token is asked for
 	accountAt = "/var/run/secrets/kubernetes.io/serviceaccount"
 	rootCA    = "kube-root-ca.crt"
+	caKey     = "ca.crt"
 	askWithin = 30 * time.Second
 )
 
@@ -75,28 +76,37 @@ func (p *Player) begin(pod *corev1.Pod, by *run) {
 	if environment == nil {
 		by.say("info", "InterLink configuration does not contains both KubernetesApiAddr and KubernetesApiPort, so no env var KUBERNETES_SERVICE_HOST is set")
 	}
-	files := p.volumes(ctx, pod, by)
+	files, fault := p.volumes(ctx, pod, by)
+	if fault != nil {
+		by.say("error", "%v", fault)
+	}
 	p.all.Add(1)
 	go func() {
 		defer p.all.Done()
 		defer cancel()
-		end, said := p.execute(ctx, pod, environment, files)
-		p.mu.Lock()
-		maps.Copy(j.said, said)
-		p.mu.Unlock()
-		if err := p.report(ctx, pod, end); err != nil && p.life.Err() == nil && ctx.Err() == nil {
+		var err error
+		if fault != nil {
+			err = p.refuse(ctx, pod, fault)
+		} else {
+			end, said := p.execute(ctx, pod, environment, files)
+			p.mu.Lock()
+			maps.Copy(j.said, said)
+			p.mu.Unlock()
+			err = p.report(ctx, pod, end)
+		}
+		if err != nil && p.life.Err() == nil && ctx.Err() == nil {
 			p.options.Plugin.Say("error", "status of pod %s/%s: %v", pod.Namespace, pod.Name, err)
 		}
 	}()
 }
 
 // volumes are the files of a pod's projected volumes that lie where clients look
-// for a ServiceAccount.
-func (p *Player) volumes(ctx context.Context, pod *corev1.Pod, by *run) map[string]string {
+// for a ServiceAccount. An error fails the pod.
+func (p *Player) volumes(ctx context.Context, pod *corev1.Pod, by *run) (map[string]string, error) {
 	files := map[string]string{}
 	own, err := p.as(by)
 	if err != nil || by.config.NoProjected {
-		return files
+		return files, err
 	}
 	for _, v := range pod.Spec.Volumes {
 		if v.Projected == nil || !mounted(pod, v.Name) {
@@ -107,7 +117,11 @@ func (p *Player) volumes(ctx context.Context, pod *corev1.Pod, by *run) map[stri
 			case s.ServiceAccountToken != nil:
 				files[s.ServiceAccountToken.Path] = mint(ctx, own, pod, by)
 			case s.ConfigMap != nil:
-				maps.Copy(files, authority(ctx, own, pod, s.ConfigMap, by))
+				found, err := configMap(ctx, own, pod.Namespace, s.ConfigMap, by)
+				if err != nil {
+					return nil, err
+				}
+				maps.Copy(files, found)
 			case s.DownwardAPI != nil:
 				for _, item := range s.DownwardAPI.Items {
 					if item.FieldRef != nil && item.FieldRef.FieldPath == "metadata.namespace" {
@@ -117,7 +131,7 @@ func (p *Player) volumes(ctx context.Context, pod *corev1.Pod, by *run) map[stri
 			}
 		}
 	}
-	return files
+	return files, nil
 }
 
 func mounted(pod *corev1.Pod, volume string) bool {
@@ -144,24 +158,42 @@ func mint(ctx context.Context, own kubernetes.Interface, pod *corev1.Pod, by *ru
 	return made.Status.Token
 }
 
-// authority is ca.crt: what the configuration says, or else the cluster's own.
-func authority(ctx context.Context, own kubernetes.Interface, pod *corev1.Pod, source *corev1.ConfigMapProjection, by *run) map[string]string {
-	held, err := own.CoreV1().ConfigMaps(pod.Namespace).Get(ctx, source.Name, metav1.GetOptions{})
-	if err != nil {
-		by.say("error", "%s", fault("ConfigMap "+source.Name, err))
-		return nil
-	}
-	files := map[string]string{}
-	for _, item := range source.Items {
-		files[item.Path] = held.Data[item.Key]
-		if source.Name == rootCA && by.config.CA != "" {
-			files[item.Path] = by.config.CA
+// configMap are the files of a projected ConfigMap. The CA of the configuration stands for each file of
+// kube-root-ca.crt, which is not read then (pkg/virtualkubelet/execute.go, remoteExecutionHandleProjectedSource).
+func configMap(
+	ctx context.Context, own kubernetes.Interface, namespace string, source *corev1.ConfigMapProjection, by *run,
+) (map[string]string, error) {
+	items := source.Items
+	var held map[string]string
+	if source.Name == rootCA && by.config.CA != "" {
+		if len(items) == 0 {
+			items = []corev1.KeyToPath{{Key: caKey, Path: caKey}}
+		}
+		held = map[string]string{}
+		for _, item := range items {
+			held[item.Key] = by.config.CA
+		}
+	} else {
+		if source.Name == rootCA {
+			by.say("warning", "KubernetesApiCaCrt is not set: the CA of the cluster is used")
+		}
+		found, err := own.CoreV1().ConfigMaps(namespace).Get(ctx, source.Name, metav1.GetOptions{})
+		if err != nil {
+			return nil, fmt.Errorf("read ConfigMap %s: %w", source.Name, err)
+		}
+		if held = found.Data; len(items) == 0 {
+			return held, nil
 		}
 	}
-	if source.Name == rootCA && by.config.CA == "" {
-		by.say("warning", "KubernetesApiCaCrt is not set: the CA of the cluster is used")
+	files := map[string]string{}
+	for _, item := range items {
+		text, ok := held[item.Key]
+		if !ok {
+			return nil, fmt.Errorf("read ConfigMap %s: it has no key %s", source.Name, item.Key)
+		}
+		files[item.Path] = text
 	}
-	return files
+	return files, nil
 }
 
 // execute is the job on the other side. It returns how its containers ended,
@@ -203,33 +235,65 @@ func (p *Player) report(ctx context.Context, pod *corev1.Pod, end []*int32) erro
 	if err != nil || now.UID != pod.UID {
 		return err
 	}
-	started := metav1.Now()
-	s := &now.Status
-	s.Phase, s.StartTime, s.ContainerStatuses = corev1.PodSucceeded, &started, nil
-	ready := corev1.ConditionFalse
-	for i, c := range pod.Spec.Containers {
-		status := corev1.ContainerStatus{Name: c.Name, Image: c.Image, ImageID: c.Image}
-		if end[i] == nil {
-			status.State.Running = &corev1.ContainerStateRunning{StartedAt: started}
-			status.Ready = true
-			s.Phase, ready = corev1.PodRunning, corev1.ConditionTrue
-		} else {
-			reason := "Completed"
-			if *end[i] != 0 {
-				reason = "Error"
-			}
-			status.State.Terminated = &corev1.ContainerStateTerminated{ExitCode: *end[i], Reason: reason, StartedAt: started, FinishedAt: metav1.Now()}
-			if *end[i] != 0 && s.Phase == corev1.PodSucceeded {
-				s.Phase = corev1.PodFailed
-			}
-		}
-		s.ContainerStatuses = append(s.ContainerStatuses, status)
-	}
-	s.Conditions = slices.DeleteFunc(s.Conditions, func(c corev1.PodCondition) bool { return c.Type == corev1.PodReady })
-	s.Conditions = append(s.Conditions, corev1.PodCondition{Type: corev1.PodReady, Status: ready, LastTransitionTime: started})
+	setStatus(&now.Status, pod.Spec.Containers, end)
 	_, err = p.client.CoreV1().Pods(pod.Namespace).UpdateStatus(ctx, now, metav1.UpdateOptions{FieldManager: manager})
 	if err != nil {
 		return fmt.Errorf("say how it ended: %w", err)
 	}
 	return nil
+}
+
+// setStatus sets phase, reasons and container statuses. Once all containers have ended, a failed one's reason becomes
+// that of the pod and of all containers (pkg/virtualkubelet/execute.go, checkPodsStatus).
+func setStatus(s *corev1.PodStatus, containers []corev1.Container, end []*int32) {
+	started := metav1.Now()
+	s.StartTime, s.ContainerStatuses = &started, nil
+	ready, failed := corev1.ConditionFalse, ""
+	for i, c := range containers {
+		status := corev1.ContainerStatus{Name: c.Name, Image: c.Image, ImageID: c.Image}
+		if end[i] == nil {
+			status.State.Running = &corev1.ContainerStateRunning{StartedAt: started}
+			status.Ready = true
+			ready = corev1.ConditionTrue
+		} else {
+			reason := "Completed"
+			if *end[i] != 0 {
+				reason = fmt.Sprintf("Error: %d", *end[i])
+				failed = reason
+			}
+			status.State.Terminated = &corev1.ContainerStateTerminated{ExitCode: *end[i], Reason: reason, StartedAt: started, FinishedAt: metav1.Now()}
+		}
+		s.ContainerStatuses = append(s.ContainerStatuses, status)
+	}
+	switch {
+	case ready == corev1.ConditionTrue:
+		s.Phase, s.Reason = corev1.PodRunning, "Running"
+	case failed == "":
+		s.Phase, s.Reason = corev1.PodSucceeded, "Completed"
+	default:
+		s.Phase, s.Reason = corev1.PodFailed, failed
+		for i := range s.ContainerStatuses {
+			s.ContainerStatuses[i].State.Terminated.Reason = failed
+		}
+	}
+	s.Conditions = slices.DeleteFunc(s.Conditions, func(c corev1.PodCondition) bool { return c.Type == corev1.PodReady })
+	s.Conditions = append(s.Conditions, corev1.PodCondition{Type: corev1.PodReady, Status: ready, LastTransitionTime: started})
+}
+
+// refuse sets the status of a pod that could not be handed over (pkg/virtualkubelet/virtualkubelet.go,
+// handleRemoteExecutionFailure).
+func (p *Player) refuse(ctx context.Context, pod *corev1.Pod, fault error) error {
+	now, err := p.client.CoreV1().Pods(pod.Namespace).Get(ctx, pod.Name, metav1.GetOptions{})
+	if err != nil || now.UID != pod.UID {
+		return err
+	}
+	s := &now.Status
+	s.Phase, s.Reason, s.Message, s.ContainerStatuses = corev1.PodFailed, "ProviderFailed", fault.Error(), nil
+	for _, c := range pod.Spec.Containers {
+		s.ContainerStatuses = append(s.ContainerStatuses, corev1.ContainerStatus{Name: c.Name, Image: c.Image, State: corev1.ContainerState{
+			Terminated: &corev1.ContainerStateTerminated{ExitCode: 1, Reason: s.Reason, Message: s.Message},
+		}})
+	}
+	_, err = p.client.CoreV1().Pods(pod.Namespace).UpdateStatus(ctx, now, metav1.UpdateOptions{FieldManager: manager})
+	return err
 }

@@ -1,12 +1,15 @@
 package virtualkubelet
 
 import (
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes/fake"
 )
 
 const certificate = "-----BEGIN CERTIFICATE-----\nMIIB\nAAAA\n-----END CERTIFICATE-----"
@@ -102,6 +105,62 @@ func TestLogOfADebugLevel(t *testing.T) {
 		r.say("debug", "could get token %s", "ey")
 		if got := strings.Contains(r.log.String(), "could get token ey"); got != verbose {
 			t.Errorf("verbose %v: %s", verbose, r.log.String())
+		}
+	}
+}
+
+func TestConfigMapFiles(t *testing.T) {
+	client := fake.NewClientset(&corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Name: rootCA, Namespace: "a"}, Data: map[string]string{"ca.crt": "cluster", "other": "text"},
+	})
+	items := func(key, path string) []corev1.KeyToPath { return []corev1.KeyToPath{{Key: key, Path: path}} }
+	for _, c := range []struct {
+		situation, ca, namespace string
+		items                    []corev1.KeyToPath
+		want                     map[string]string
+		fails                    string
+	}{
+		{"the cluster's CA", "", "a", items("ca.crt", "ca.crt"), map[string]string{"ca.crt": "cluster"}, ""},
+		{"all keys", "", "a", nil, map[string]string{"ca.crt": "cluster", "other": "text"}, ""},
+		{"a key that does not exist", "", "a", items("none", "ca.crt"), nil, "it has no key none"},
+		{"a ConfigMap that does not exist", "", "b", items("ca.crt", "ca.crt"), nil, "not found"},
+		{"the CA of the configuration", "ours", "a", items("ca.crt", "own.crt"), map[string]string{"own.crt": "ours"}, ""},
+		{"the CA of the configuration, no items", "ours", "a", nil, map[string]string{"ca.crt": "ours"}, ""},
+		{"the CA of the configuration, no ConfigMap", "ours", "b", items("ca.crt", "ca.crt"), map[string]string{"ca.crt": "ours"}, ""},
+	} {
+		source := &corev1.ConfigMapProjection{LocalObjectReference: corev1.LocalObjectReference{Name: rootCA}, Items: c.items}
+		got, err := configMap(t.Context(), client, c.namespace, source, &run{config: config{CA: c.ca}})
+		if c.fails == "" && (err != nil || !maps.Equal(got, c.want)) {
+			t.Errorf("%s: %v, %v", c.situation, got, err)
+		}
+		if c.fails != "" && (err == nil || !strings.Contains(err.Error(), c.fails)) {
+			t.Errorf("%s: %v, want %q", c.situation, err, c.fails)
+		}
+	}
+}
+
+func TestStatusOfAJob(t *testing.T) {
+	zero, one := int32(0), int32(1)
+	for _, c := range []struct {
+		situation string
+		end       []*int32
+		phase     corev1.PodPhase
+		reason    string
+		each      []string // reasons of the containers that ended
+	}{
+		{"all succeeded", []*int32{&zero, &zero}, corev1.PodSucceeded, "Completed", []string{"Completed", "Completed"}},
+		{"one failed", []*int32{&one, &zero}, corev1.PodFailed, "Error: 1", []string{"Error: 1", "Error: 1"}},
+		{"one failed and one runs", []*int32{&one, nil}, corev1.PodRunning, "Running", []string{"Error: 1", ""}},
+	} {
+		s := &corev1.PodStatus{Phase: corev1.PodPending}
+		setStatus(s, []corev1.Container{{Name: "a"}, {Name: "b"}}, c.end)
+		if s.Phase != c.phase || s.Reason != c.reason {
+			t.Errorf("%s: %s, %q", c.situation, s.Phase, s.Reason)
+		}
+		for i, of := range s.ContainerStatuses {
+			if ended := of.State.Terminated; c.each[i] == "" && ended != nil || c.each[i] != "" && ended.Reason != c.each[i] {
+				t.Errorf("%s: container %s: %+v", c.situation, of.Name, of.State)
+			}
 		}
 	}
 }
