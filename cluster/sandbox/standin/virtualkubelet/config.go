@@ -11,13 +11,14 @@ import (
 	"go.yaml.in/yaml/v2"
 )
 
-// config is what is read of InterLinkConfig.yaml (pkg/virtualkubelet/config.go).
+// config is what is read of InterLinkConfig.yaml (interlink-hq/interLink f6321757, pkg/virtualkubelet/config.go).
 type config struct {
 	Addr           string `yaml:"KubernetesApiAddr"`
 	Port           string `yaml:"KubernetesApiPort"`
 	CA             string `yaml:"KubernetesApiCaCrt"`
 	NoProjected    bool   `yaml:"DisableProjectedVolumes"`
 	VerboseLogging bool   `yaml:"VerboseLogging"`
+	ErrorsOnly     bool   `yaml:"ErrorsOnlyLogging"`
 	// Of the certificate that it serves with.
 	NoRequest bool   `yaml:"DisableCSR"`
 	Signer    string `yaml:"KubeletCSRSignerName"`

@@ -300,7 +300,9 @@ func (p *Player) crash(ctx context.Context, pod *corev1.Pod, fault error) error 
 
 // say appends to the log of the virtual kubelet.
 func (r *run) say(level, format string, args ...any) {
-	if level == "debug" && !r.config.VerboseLogging {
+	switch {
+	case r.config.VerboseLogging:
+	case level == "debug", r.config.ErrorsOnly && level != "error" && level != "fatal":
 		return
 	}
 	fmt.Fprintf(&r.log, "time=%q level=%s msg=%q\n", time.Now().UTC().Format(time.RFC3339), level, fmt.Sprintf(format, args...))

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -99,12 +100,23 @@ func TestFilesOfAJobAreItsOwn(t *testing.T) {
 	}
 }
 
-func TestLogOfADebugLevel(t *testing.T) {
-	for _, verbose := range []bool{true, false} {
-		r := &run{config: config{VerboseLogging: verbose}}
-		r.say("debug", "could get token %s", "ey")
-		if got := strings.Contains(r.log.String(), "could get token ey"); got != verbose {
-			t.Errorf("verbose %v: %s", verbose, r.log.String())
+func TestLogLevels(t *testing.T) {
+	for _, c := range []struct {
+		situation string
+		config    config
+		want      []string
+	}{
+		{"neither", config{}, []string{"info", "warning", "error"}},
+		{"verbose", config{VerboseLogging: true}, []string{"debug", "info", "warning", "error"}},
+		{"errors only", config{ErrorsOnly: true}, []string{"error"}},
+		{"both", config{VerboseLogging: true, ErrorsOnly: true}, []string{"debug", "info", "warning", "error"}},
+	} {
+		r := &run{config: c.config}
+		for _, level := range []string{"debug", "info", "warning", "error"} {
+			r.say(level, "a line")
+			if got := strings.Contains(r.log.String(), "level="+level+" "); got != slices.Contains(c.want, level) {
+				t.Errorf("%s: level %s is logged: %t", c.situation, level, got)
+			}
 		}
 	}
 }
