@@ -72,18 +72,40 @@ func server(environment []corev1.EnvVar) string {
 	return "https://" + net.JoinHostPort(host, port)
 }
 
-// newNode is the virtual Node, with upstream's labels and taint.
+// newNode is the virtual Node, with upstream's labels and taint (pkg/virtualkubelet/virtualkubelet.go).
 func newNode(name string) *corev1.Node {
 	return &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: name,
 			Labels: map[string]string{
 				"kubernetes.io/hostname": name, "kubernetes.io/os": "virtual-kubelet", "kubernetes.io/role": "agent",
-				"virtual-node.interlink/type": "virtual-kubelet",
+				"virtual-node.interlink/type":                             "virtual-kubelet",
+				"alpha.service-controller.kubernetes.io/exclude-balancer": "true",
+				corev1.LabelNodeExcludeBalancers:                          "true",
 			},
 			Annotations: map[string]string{"carrick/stand-in": "made in the place of a virtual kubelet: no job runs behind it"},
 		},
-		Spec: corev1.NodeSpec{Taints: []corev1.Taint{{Key: "virtual-node.interlink/no-schedule", Value: "true", Effect: corev1.TaintEffectNoSchedule}}},
+		Spec: corev1.NodeSpec{
+			ProviderID: "external:///" + name,
+			Taints:     []corev1.Taint{{Key: "virtual-node.interlink/no-schedule", Value: "true", Effect: corev1.TaintEffectNoSchedule}},
+		},
+	}
+}
+
+// nodeConditions are those of a Node whose pings succeed, Ready first. Upstream's reason and message are the same
+// whether the Node is Ready or not.
+func nodeConditions() []corev1.NodeCondition {
+	now := metav1.Now()
+	condition := func(kind corev1.NodeConditionType, status corev1.ConditionStatus, reason, message string) corev1.NodeCondition {
+		return corev1.NodeCondition{Type: kind, Status: status, Reason: reason, Message: message, LastHeartbeatTime: now, LastTransitionTime: now}
+	}
+	return []corev1.NodeCondition{
+		condition(corev1.NodeReady, corev1.ConditionTrue, "KubeletPending", "kubelet is pending."),
+		condition("OutOfDisk", corev1.ConditionFalse, "KubeletHasSufficientDisk", ""),
+		condition(corev1.NodeMemoryPressure, corev1.ConditionFalse, "KubeletHasSufficientMemory", ""),
+		condition(corev1.NodeDiskPressure, corev1.ConditionFalse, "KubeletHasNoDiskPressure", ""),
+		condition(corev1.NodeNetworkUnavailable, corev1.ConditionFalse, "RouteCreated", ""),
+		condition("InterlinkConnectivity", corev1.ConditionTrue, "InterlinkPingSuccessful", "stand-in: nothing was pinged"),
 	}
 }
 
@@ -93,7 +115,7 @@ func nodeStatus(port int32) corev1.NodeStatus {
 		Capacity: room, Allocatable: room,
 		Addresses: []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: address}},
 		NodeInfo: corev1.NodeSystemInfo{
-			Architecture: "amd64", OperatingSystem: "linux", KubeletVersion: "0.6.1", ContainerRuntimeVersion: "stand-in://0", KernelVersion: "6.12.0", OSImage: "stand-in",
+			Architecture: "virtual-kubelet", OperatingSystem: "linux", KubeletVersion: "0.6.1", ContainerRuntimeVersion: "stand-in://0", KernelVersion: "6.12.0", OSImage: "stand-in",
 		},
 		DaemonEndpoints: corev1.NodeDaemonEndpoints{KubeletEndpoint: corev1.DaemonEndpoint{Port: port}},
 	}

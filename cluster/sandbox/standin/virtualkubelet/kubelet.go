@@ -344,7 +344,8 @@ func (p *Player) keepNodeOnce(ctx context.Context, name string, up bool) error {
 	if err != nil {
 		return err
 	}
-	ready := corev1.NodeCondition{Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "KubeletReady", Message: "stand-in: the virtual kubelet runs"}
+	conditions := nodeConditions()
+	ready := &conditions[0]
 	if !up {
 		ready.Status, ready.Reason, ready.Message = corev1.ConditionUnknown, "NodeStatusUnknown", "Kubelet stopped posting node status."
 	}
@@ -352,9 +353,8 @@ func (p *Player) keepNodeOnce(ctx context.Context, name string, up bool) error {
 	if i >= 0 && node.Status.Conditions[i].Status == ready.Status && len(node.Status.Allocatable) > 0 {
 		return nil
 	}
-	ready.LastHeartbeatTime, ready.LastTransitionTime = metav1.Now(), metav1.Now()
 	fresh := nodeStatus(int32(p.server.Port()))
-	fresh.Conditions = []corev1.NodeCondition{ready}
+	fresh.Conditions = conditions
 	node.Status = fresh
 	_, err = nodes.UpdateStatus(ctx, node, metav1.UpdateOptions{FieldManager: manager})
 	return err
