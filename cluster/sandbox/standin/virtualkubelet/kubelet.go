@@ -1,21 +1,35 @@
-// Package virtualkubelet plays interLink's virtual kubelet
-// (interlink-hq/interLink, pkg/virtualkubelet), and behind it the plugin and the
-// job on the other side: as far as a job's ServiceAccount is concerned.
+// Package virtualkubelet plays interLink's virtual kubelet, and behind it the plugin and the job on the other side, as
+// far as a job's ServiceAccount is concerned. It runs while a pod of a Deployment with a container vk does, as that
+// pod's ServiceAccount.
 //
-// It runs while a pod of a Deployment with a container `vk` does, with the
-// configuration that the pod found when it started: an edit of the ConfigMap
-// reaches no running pod. A text that is no YAML ends it, as upstream. It mints
-// tokens as that pod's ServiceAccount, so with no other rights.
+// Sources, in interlink-hq/interLink f6321757. The Node reports 0.6.1, where a projected ConfigMap without items is
+// empty:
 //
-// For a pod that is bound to its node it does what upstream does: environment,
-// token for a hundred years bound to the pod (an empty file where that is
-// refused), CA, namespace. Whether the files are there is the plugin's to say
-// (package edge). What the pod's command asks the API server is then really asked:
-// the sandbox's own kubectl goes through KUBERNETES_SERVICE_HOST and _PORT, with
-// that CA and token, and its output is the pod's log. Other commands are not run.
+//   - pkg/virtualkubelet/virtualkubelet.go: the configuration is read once, when the container starts, with yaml.v2 and
+//     not strictly, and an error ends the process (LoadConfig); labels, taint, addresses and conditions of the Node
+//     (NewProviderConfig, NodeConditionWithInterlink); a pod that cannot be handed over fails with the reason
+//     ProviderFailed (handleRemoteExecutionFailure).
+//   - pkg/virtualkubelet/execute.go: environment (addKubernetesServicesEnvVars), token for a hundred years bound to the
+//     pod, an empty file where that is refused, ca.crt and namespace (remoteExecutionHandleProjectedSource), reasons of
+//     containers that ended (handleContainersUpdate, checkPodsStatus).
+//   - cmd/virtual-kubelet/main.go: the log's level, for which VerboseLogging counts before ErrorsOnlyLogging, and which
+//     certificate it serves with (serving.go). No exec is served: createHTTPServer and main attach logs alone.
+//   - superfly/virtual-kubelet 339b787d, which upstream's go.mod takes for virtual-kubelet/virtual-kubelet:
+//     internal/podutils/env.go would add the Service kubernetes to the environment, but nothing starts the informer of
+//     Services that main.go hands to it. So a job is told of no API server unless the configuration names one.
 //
-// It serves these logs with the certificate that it asks the cluster for (serving.go),
-// so not before somebody has approved that.
+// Whether the files are mounted is up to the plugin (package edge). What the pod's command asks the API server is
+// really asked: the sandbox's own kubectl goes through KUBERNETES_SERVICE_HOST and _PORT, with that CA and token, and
+// its output is the pod's log. Other commands are not run.
+//
+// Known differences: upstream's Node is NotReady for 30 seconds after each start, until the first ping of interLink's
+// API server, and again while a ping fails; here it is Ready at once. Its capacity is fixed, and NodeLabels, NodeTaints
+// and Resources are not read, so neither is an invalid quantity in them fatal. Of downward API volumes only
+// metadata.namespace is resolved, and only volumes that are mounted where clients look for a ServiceAccount are read. A
+// pod skips the Pending phase and has no IP. A missing NODENAME is upstream's panic. Init containers are not played.
+//
+// Guesses, no source found: what apptainer prints for an image that cannot be pulled (execute), and what kubectl says
+// without a configuration (refused).
 package virtualkubelet
 
 import (

@@ -21,14 +21,16 @@ import (
 
 var signingRequests = certificatesv1.SchemeGroupVersion.WithResource("certificatesigningrequests")
 
-// address is where the API server asks for the logs of the node's pods, and what a certificate is asked for: upstream's is
-// its pod's.
+// address is where the API server asks for the logs of the node's pods, and what a certificate is asked for: upstream's
+// is its pod's.
 const address = "127.0.0.1"
 
-// serving is how a virtual kubelet comes by the certificate that it serves logs with (interlink-hq/interLink f6321757,
-// pkg/virtualkubelet/cert-retriever.go): it deletes the requests of its node, makes one and waits until that is approved,
-// however long. One that is denied it deletes, and makes another; one that somebody removed it goes on looking for.
-// Upstream looks every ten seconds, and asks anew at four fifths of the certificate's life.
+// serving is how a virtual kubelet gets the certificate that it serves logs with (interlink-hq/interLink f6321757 and
+// 0.6.1, cmd/virtual-kubelet/main.go and pkg/virtualkubelet/cert-retriever.go): it deletes the requests of its node,
+// creates one and waits indefinitely until that is approved. It deletes a denied request and creates another. It keeps
+// asking for a request that was removed. Releases before 0.5.2 request none; 0.5.2 and 0.6.0 leave it to client-go's
+// certificate manager, and DisableCSR is new in 0.6.1. Known differences: upstream looks every ten seconds, the first
+// time ten seconds after the start, and requests another certificate after four fifths of the life of the first.
 type serving struct {
 	began   bool
 	request string // its name; "": none yet
