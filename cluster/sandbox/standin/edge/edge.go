@@ -20,12 +20,13 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// The files of the plugin.
+// The files of the plugin. Builtin is where it looks for its configuration if its unit does not say.
 const (
-	Config = "/root/.interlink/config/SlurmConfig.yaml"
-	Unit   = "/etc/systemd/system/slurm-plugin.service"
-	Log    = "/root/.interlink/logs/plugin.log"
-	Jobs   = "/root/.interlink/jobs"
+	Config  = "/root/.interlink/config/SlurmConfig.yaml"
+	Builtin = "/etc/interlink/SlurmConfig.yaml"
+	Unit    = "/etc/systemd/system/slurm-plugin.service"
+	Log     = "/root/.interlink/logs/plugin.log"
+	Jobs    = "/root/.interlink/jobs"
 )
 
 // files are what lies there at first.
@@ -140,13 +141,14 @@ func (m *Machine) Set(key, value string) error {
 	return m.Write(Config, strings.Join(kept, "\n")+"\n", 0o644)
 }
 
-// Exports reports whether the plugin mounts what it is sent. As upstream
-// (interlink-hq/interlink-slurm-plugin: pkg/slurm/func.go, f8451d93) it takes nothing
-// but true without quotes for that, has false of a file that it can't parse, and reads
-// the file that the unit names.
+// Exports reports whether the plugin mounts what it is sent. As upstream (interlink-hq/interlink-slurm-plugin f8451d93,
+// pkg/slurm/func.go) it takes nothing but an unquoted true, True or TRUE for that, also behind an alias or the tag
+// !!bool, reads a file that cannot be parsed as false, and reads the file that the unit names. Without a unit it reads
+// Config.
 func (m *Machine) Exports() (bool, error) {
 	path := Config
 	if unit, err := m.Read(Unit); err == nil {
+		path = Builtin
 		for line := range strings.Lines(unit) {
 			_, after, found := strings.Cut(strings.TrimSpace(line), "SLURMCONFIGPATH=")
 			if found && !strings.HasPrefix(strings.TrimSpace(line), "#") {
@@ -158,12 +160,20 @@ func (m *Machine) Exports() (bool, error) {
 	if err != nil {
 		return false, fmt.Errorf("the plugin's configuration: %w", err)
 	}
-	var read map[string]yaml.Node
+	var read struct {
+		Export yaml.Node `yaml:"ExportPodData"`
+	}
 	if err := yaml.Unmarshal([]byte(text), &read); err != nil {
 		return false, nil
 	}
-	said := read["ExportPodData"]
-	return said.Style == 0 && slices.Contains([]string{"true", "True", "TRUE"}, said.Value), nil
+	said := &read.Export
+	if said.Kind == yaml.AliasNode {
+		said = said.Alias
+	}
+	if said.Kind != yaml.ScalarNode || !slices.Contains([]string{"true", "True", "TRUE"}, said.Value) {
+		return false, nil
+	}
+	return said.Style == 0 || said.Style&yaml.TaggedStyle != 0 && said.Tag == "!!bool", nil
 }
 
 // Say appends a line to the plugin's log.
