@@ -1,9 +1,27 @@
-// Package edge plays the machine on which interLink's API server and its Slurm
-// plugin (interlink-hq/interlink-slurm-plugin) run, as a folder: the plugin's
-// configuration as upstream's cookbook for the edge has it, which leaves out
-// ExportPodData, its data folder, its log and its systemd unit. Nothing runs
-// there; what the plugin would do with a job is package virtualkubelet's to play,
-// by the configuration that lies here at that moment: nobody has to restart it.
+// Package edge plays, as a folder, the machine on which interLink's API server and its Slurm plugin run: the plugin's
+// configuration, its data folder, its log and its systemd unit. Nothing runs there; what the plugin would do with a job
+// is played by package virtualkubelet.
+//
+// Sources, in interlink-hq/interlink-slurm-plugin f8451d93:
+//
+//   - pkg/slurm/func.go (NewSlurmConfig): where the configuration is, /etc/interlink/SlurmConfig.yaml unless
+//     SLURMCONFIGPATH is set; an error of its parser is ignored. go.mod: the parser is goccy/go-yaml v1.18.0, whose
+//     answers for the texts of the test were compared.
+//   - pkg/slurm/types.go: the keys. pkg/slurm/prepare.go (mountData): nothing is mounted unless ExportPodData is true.
+//
+// And in interlink-hq/interLink f6321757:
+//
+//   - docs/docs/cookbook/1-edge.mdx: the keys of the configuration but for SinfoPath, ImagePrefix, SingularityPath and
+//     Namespace, and that ExportPodData is not among them.
+//   - docs/docs/guides/08-systemd-deployment.mdx: the form of the unit and where it logs.
+//
+// Known differences: the plugin reads its configuration once, when it starts, and ends without one. Here it counts as
+// it is at the moment of a job, so no restart is missed. EnvironmentFile and the flag -SlurmConfigpath of the unit are
+// not read. SHARED_FS changes nothing: no file is written to the data folder and no job script exists.
+//
+// Guesses, no source found: the names of the files and of the unit. The cookbook has
+// $HOME/.interlink/manifests/plugin-config.yaml, and the systemd guide interlink-slurm-plugin.service with
+// /opt/interlink/config/plugin-config.yaml.
 package edge
 
 import (
