@@ -12,6 +12,10 @@ import (
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes/fake"
+
 	"carrick/cluster/sandbox/pki"
 	"carrick/cluster/sandbox/standin/podfiles"
 )
@@ -220,11 +224,11 @@ func TestWhatTakesNginxsPlaceSaysSo(t *testing.T) {
 
 func TestAnIngressControllerHasACertificateOfItsOwn(t *testing.T) {
 	_, i := testMachine(t.TempDir(), "")
-	if err := i.ingress(443); err != nil {
+	if err := i.ingress(443, nil); err != nil {
 		t.Fatal(err)
 	}
 	defer i.close()
-	made, err := fake()
+	made, err := fakeCertificate()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -238,5 +242,35 @@ func TestAnIngressControllerHasACertificateOfItsOwn(t *testing.T) {
 	defer conn.Close()
 	if got := conn.ConnectionState().PeerCertificates[0].Subject.CommonName; got != "Kubernetes Ingress Controller Fake Certificate" {
 		t.Errorf("it is %s", got)
+	}
+}
+
+func TestAnIngressControllerServesTheSecretThatItIsGiven(t *testing.T) {
+	authority, err := pki.NewAuthority("endpoint")
+	if err != nil {
+		t.Fatal(err)
+	}
+	pair, err := authority.Server("127.0.0.1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &Player{client: fake.NewClientset(&corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Name: "served", Namespace: "a"},
+		Data:       map[string][]byte{corev1.TLSCertKey: pair.Cert, corev1.TLSPrivateKeyKey: pair.Key},
+	}), life: t.Context()}
+	for arg, trusted := range map[string]bool{
+		defaultCertificate + "a/served": true, defaultCertificate + "a/none": false, defaultCertificate + "served": false, "--v=2": false,
+	} {
+		_, i := testMachine(t.TempDir(), "")
+		pod := &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{
+			Args: []string{"/nginx-ingress-controller", arg}, Ports: []corev1.ContainerPort{{Name: "https", ContainerPort: 443}},
+		}}}}
+		if err := p.controller(t.Context(), pod, i); err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := ask(t, i.ports[443], "/api", authority.Cert); (err == nil) != trusted {
+			t.Errorf("%s: %v", arg, err)
+		}
+		i.close()
 	}
 }

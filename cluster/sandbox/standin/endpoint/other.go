@@ -27,8 +27,9 @@ const (
 // four are the paths that lead on.
 var four = regexp.MustCompile(`^/(api|apis|version|openapi)(/|$)`)
 
-// fake is the certificate that ingress-nginx makes for itself (internal/net/ssl).
-func fake() (tls.Certificate, error) {
+// fakeCertificate is the certificate that ingress-nginx creates for itself (kubernetes/ingress-nginx dbb11b92,
+// internal/net/ssl/ssl.go, getFakeHostSSLCert, which has an RSA key).
+func fakeCertificate() (tls.Certificate, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return tls.Certificate{}, err
@@ -53,7 +54,8 @@ func (i *instance) forwarder(port int, certificate tls.Certificate, upstream str
 		Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(to) }, FlushInterval: -1, ErrorLog: log.New(i, "", 0),
 		Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots, ServerName: "kubernetes.default.svc", MinVersion: tls.VersionTLS12}},
 	}
-	return i.serve(port, certificate, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	config := &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{certificate}}
+	return i.serve(port, config, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Server", forwarderName)
 		if !four.MatchString(r.URL.Path) {
 			http.NotFound(w, r)
@@ -63,14 +65,23 @@ func (i *instance) forwarder(port int, certificate tls.Certificate, upstream str
 	}))
 }
 
-// ingress is an ingress controller for which no certificate fits and behind which
-// nothing runs.
-func (i *instance) ingress(port int) error {
-	certificate, err := fake()
+// ingress is an ingress controller behind which nothing runs. It serves what named returns, and its own certificate if
+// that fails or is nil (internal/ingress/controller/controller.go, getDefaultSSLCertificate).
+func (i *instance) ingress(port int, named func() (tls.Certificate, error)) error {
+	own, err := fakeCertificate()
 	if err != nil {
 		return err
 	}
-	return i.serve(port, certificate, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	config := &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+		if named == nil {
+			return &own, nil
+		}
+		if given, err := named(); err == nil {
+			return &given, nil
+		}
+		return &own, nil
+	}}
+	return i.serve(port, config, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Server", ingressName)
 		if regexp.MustCompile(`^/apis?(/|$)`).MatchString(r.URL.Path) {
 			http.Error(w, "503 Service Temporarily Unavailable", http.StatusServiceUnavailable)
@@ -80,7 +91,7 @@ func (i *instance) ingress(port int) error {
 	}))
 }
 
-func (i *instance) serve(port int, certificate tls.Certificate, handler http.Handler) error {
+func (i *instance) serve(port int, config *tls.Config, handler http.Handler) error {
 	listener, err := net.Listen("tcp", i.at+":0")
 	if err != nil {
 		return err
@@ -88,7 +99,7 @@ func (i *instance) serve(port int, certificate tls.Certificate, handler http.Han
 	i.ports[port] = listener.Addr().String()
 	server := &http.Server{
 		Handler: handler, ReadHeaderTimeout: 10 * time.Second, ErrorLog: log.New(io.Discard, "", 0),
-		TLSConfig: &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{certificate}},
+		TLSConfig: config,
 	}
 	i.stop = func() { _ = server.Close() }
 	go func() {

@@ -19,7 +19,7 @@ import (
 func (p *Player) plays(d *appsv1.Deployment) func(context.Context, *corev1.Pod, *instance) error {
 	for _, c := range d.Spec.Template.Spec.Containers {
 		if strings.Contains(c.Image, "ingress-nginx/controller") {
-			return controller
+			return p.controller
 		}
 		if strings.Contains(c.Image, "nginx") && len(c.VolumeMounts) > 0 {
 			return p.proxy
@@ -28,16 +28,35 @@ func (p *Player) plays(d *appsv1.Deployment) func(context.Context, *corev1.Pod, 
 	return nil
 }
 
-// controller is an ingress controller.
-func controller(_ context.Context, pod *corev1.Pod, i *instance) error {
+// defaultCertificate is the argument of ingress-nginx's controller that names a Secret, as NAMESPACE/NAME.
+const defaultCertificate = "--default-ssl-certificate="
+
+// controller is an ingress controller. It serves the Secret that its arguments name, as that is at each handshake.
+func (p *Player) controller(_ context.Context, pod *corev1.Pod, i *instance) error {
 	for _, c := range pod.Spec.Containers {
+		var named func() (tls.Certificate, error)
+		for _, arg := range c.Args {
+			if ref, ok := strings.CutPrefix(arg, defaultCertificate); ok {
+				named = func() (tls.Certificate, error) { return p.certificate(ref) }
+			}
+		}
 		for _, port := range c.Ports {
 			if port.Name == "https" {
-				return i.ingress(int(port.ContainerPort))
+				return i.ingress(int(port.ContainerPort), named)
 			}
 		}
 	}
 	return errors.New("stand-in: no port https")
+}
+
+// certificate reads a Secret that is named NAMESPACE/NAME.
+func (p *Player) certificate(ref string) (tls.Certificate, error) {
+	namespace, name, _ := strings.Cut(ref, "/")
+	held, err := p.client.CoreV1().Secrets(namespace).Get(p.life, name, metav1.GetOptions{})
+	if err != nil {
+		return tls.Certificate{}, err
+	}
+	return tls.X509KeyPair(held.Data[corev1.TLSCertKey], held.Data[corev1.TLSPrivateKeyKey])
 }
 
 // runs returns what runs in a pod; nil: nothing does.
