@@ -1,25 +1,38 @@
-// Package endpoint plays what stands at an address by which a cluster is reached
-// from outside: the load balancer, node ports and host ports, and behind them
+// Package endpoint plays what is at an address by which a cluster is reached from outside: the load balancer, node
+// ports and host ports, and behind them
 //
-//   - a proxy: a pod that mounts an nginx.conf. That text is run by this machine's
-//     own nginx. Replaced in it are the paths of the container's mounts, the ports
-//     to listen on (loopback, and free) and the address of the API server, which the
-//     cluster's DNS would know; and what the image's nginx has compiled in is put
-//     into it where it is missing (log and temporary files).
-//     The files are those that the pod mounts. As in a real cluster they follow their
-//     Secret and ConfigMap, at the next look and not after a minute, but for those
-//     mounted by subPath; and nothing tells nginx: what it has read at its start it
-//     keeps, and only a name with a variable in it is opened at each handshake. Where
-//     there is no nginx, a small forwarder takes its place that calls itself "stand-in"
-//     in the header Server, has the pod's certificate and the four paths, and reads
-//     nothing else of the text;
-//   - ingress-nginx's controller, for which no certificate fits: it serves the
-//     certificate that it makes for itself, and nothing is behind it.
+//   - a proxy: a pod that mounts an nginx.conf. That text is run by this machine's own nginx, so what nginx makes of it
+//     needs no source. Replaced in it are the paths of the container's mounts, the ports to listen on (loopback, and
+//     free) and the address of the API server, which the cluster's DNS would know; and what the image's nginx has
+//     compiled in is added where it is missing (log and temporary files). The files are those that the pod mounts. They
+//     follow their Secret and ConfigMap, except those mounted by subPath, but nothing tells nginx: it keeps what it
+//     read at its start, and only a name with a variable in it is opened at each handshake. Without nginx on this
+//     machine, a small forwarder takes its place: it calls itself "stand-in" in the header Server, has the pod's
+//     certificate and the four paths, and reads nothing else of the text;
+//   - ingress-nginx's controller, behind which nothing runs. It serves the Secret that --default-ssl-certificate names,
+//     else the certificate that it creates for itself.
 //
-// A program that ends is a pod in CrashLoopBackOff, and what it said is its log.
-// All ports are at one address of loopback, which no other sandbox has, and which
-// is the load balancer's and a node's. Sources that a Service or a policy allows
-// are not enforced.
+// Sources, in kubernetes/ingress-nginx dbb11b92:
+//
+//   - internal/net/ssl/ssl.go: the fake certificate (getFakeHostSSLCert).
+//   - internal/ingress/controller/controller.go: a server without a host gets the default certificate, whatever the
+//     Ingress's tls names (createServers, extractTLSSecretName); the default is the Secret of the argument, or the fake
+//     one (getDefaultSSLCertificate).
+//   - rootfs/etc/nginx/lua/balancer.lua: 503 where a Service has no endpoints. rootfs/etc/nginx/template/nginx.tmpl:
+//     404 for all other paths.
+//
+// In bitnami/charts 003c11f7, bitnami/nginx/templates/deployment.yaml: server blocks are mounted at
+// /opt/bitnami/nginx/conf/server_blocks.
+//
+// A program that ends is a pod in CrashLoopBackOff, and its output is the pod's log. All ports are at one address of
+// loopback, which no other sandbox has, and which is the load balancer's and a node's.
+//
+// Known differences: no Ingress is read, so /api and /apis are 503 without one, too, and no Ingress with a host is
+// served its own certificate. Files change at once and not after a minute. Sources that a Service or a policy allows
+// are not enforced. A ClusterIP and the ports of Ingress's HTTP do not listen.
+//
+// Guesses, no source read: what a kubelet and a provider of load balancers do is written from Kubernetes'
+// documentation, and how bitnami's image includes server blocks from its chart alone.
 package endpoint
 
 import (
