@@ -16,8 +16,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// lifetime is upstream's default.
-const lifetime = 90 * 24 * time.Hour
+const (
+	lifetime  = 90 * 24 * time.Hour // upstream's default
+	notPlayed = "stand-in: "        // begins an error that upstream has not
+)
 
 // certificate is a Certificate, as far as it is played.
 type certificate struct {
@@ -28,6 +30,7 @@ type certificate struct {
 		IPAddresses []string         `json:"ipAddresses"`
 		Duration    *metav1.Duration `json:"duration"`
 		RenewBefore *metav1.Duration `json:"renewBefore"`
+		Usages      []string         `json:"usages"`
 		IsCA        bool             `json:"isCA"`
 		SecretName  string           `json:"secretName"`
 		Template    struct {
@@ -38,6 +41,7 @@ type certificate struct {
 			Algorithm string `json:"algorithm"`
 			Size      int    `json:"size"`
 			Rotation  string `json:"rotationPolicy"`
+			Encoding  string `json:"encoding"`
 		} `json:"privateKey"`
 		IssuerRef struct {
 			Name  string `json:"name"`
@@ -169,8 +173,8 @@ func (p *Player) sign(ctx context.Context, c *certificate, secret *corev1.Secret
 		return err
 	}
 	r := request{
-		name: c.Spec.CommonName, dns: c.Spec.DNSNames, ips: c.Spec.IPAddresses, isCA: c.Spec.IsCA,
-		from: time.Now().Add(-time.Minute), algorithm: c.Spec.PrivateKey.Algorithm, size: c.Spec.PrivateKey.Size,
+		name: c.Spec.CommonName, dns: c.Spec.DNSNames, ips: c.Spec.IPAddresses, isCA: c.Spec.IsCA, usages: c.Spec.Usages,
+		from: time.Now(), algorithm: c.Spec.PrivateKey.Algorithm, size: c.Spec.PrivateKey.Size, encoding: c.Spec.PrivateKey.Encoding,
 	}
 	r.until = r.from.Add(c.duration())
 	if gone {

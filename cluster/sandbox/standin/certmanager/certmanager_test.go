@@ -188,6 +188,24 @@ func TestALeafIsSignedByItsAuthority(t *testing.T) {
 	}
 }
 
+func TestPrivateKeysAreEncodedAsAsked(t *testing.T) {
+	for _, c := range []struct{ algorithm, encoding, want string }{
+		{"", "", "RSA PRIVATE KEY"}, {"ECDSA", "", "EC PRIVATE KEY"}, {"ECDSA", "PKCS1", "EC PRIVATE KEY"},
+		{"ECDSA", "PKCS8", "PRIVATE KEY"}, {"Ed25519", "", "PRIVATE KEY"},
+	} {
+		made, err := request{from: time.Now(), until: time.Now().Add(time.Hour), algorithm: c.algorithm, encoding: c.encoding}.sign()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.HasPrefix(string(made.keyPEM), "-----BEGIN "+c.want+"-----") {
+			t.Errorf("%s %s: %.40s", c.algorithm, c.encoding, made.keyPEM)
+		}
+		if _, err := parse(made.certPEM, made.keyPEM); err != nil {
+			t.Errorf("%s %s: %v", c.algorithm, c.encoding, err)
+		}
+	}
+}
+
 func TestWhatIsNotSigned(t *testing.T) {
 	for _, c := range []struct{ situation, yaml, want string }{
 		{"an Issuer in another namespace", objects("b", "Issuer"), `Referenced "Issuer" not found`},

@@ -48,8 +48,10 @@ type request struct {
 	dns, ips    []string
 	isCA        bool
 	from, until time.Time
+	usages      []string
 	algorithm   string
 	size        int
+	encoding    string
 	key         crypto.Signer // nil: a new one
 	by          *pair         // nil: itself
 }
@@ -68,7 +70,16 @@ func (r request) sign() (*pair, error) {
 	}
 	template := &x509.Certificate{
 		SerialNumber: serial, Subject: pkix.Name{CommonName: r.name}, DNSNames: r.dns, NotBefore: r.from, NotAfter: r.until,
-		KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageKeyEncipherment, BasicConstraintsValid: true, IsCA: r.isCA,
+		BasicConstraintsValid: true, IsCA: r.isCA,
+	}
+	if len(r.usages) == 0 {
+		r.usages = []string{"digital signature", "key encipherment"}
+	}
+	for _, usage := range r.usages {
+		template.KeyUsage |= keyUsages[usage]
+		if extended, ok := extendedUsages[usage]; ok {
+			template.ExtKeyUsage = append(template.ExtKeyUsage, extended)
+		}
 	}
 	if r.isCA {
 		template.KeyUsage |= x509.KeyUsageCertSign
@@ -76,7 +87,7 @@ func (r request) sign() (*pair, error) {
 	for _, text := range r.ips {
 		ip := net.ParseIP(text)
 		if ip == nil {
-			return nil, fmt.Errorf("invalid IP address: %q", text)
+			return nil, fmt.Errorf(notPlayed+"invalid IP address: %q, which upstream's webhook refuses", text)
 		}
 		template.IPAddresses = append(template.IPAddresses, ip)
 	}
@@ -88,14 +99,14 @@ func (r request) sign() (*pair, error) {
 	if err != nil {
 		return nil, err
 	}
-	keyDER, err := x509.MarshalPKCS8PrivateKey(key)
+	keyPEM, err := encode(key, r.encoding)
 	if err != nil {
 		return nil, err
 	}
 	made := &pair{
 		key:     key,
 		certPEM: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}),
-		keyPEM:  pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: keyDER}),
+		keyPEM:  keyPEM,
 	}
 	made.caPEM = made.certPEM
 	if r.by != nil {
@@ -103,6 +114,34 @@ func (r request) sign() (*pair, error) {
 	}
 	made.cert, err = x509.ParseCertificate(der)
 	return made, err
+}
+
+// The usages that are played (pkg/api/util/usages.go).
+var (
+	keyUsages = map[string]x509.KeyUsage{
+		"digital signature": x509.KeyUsageDigitalSignature, "signing": x509.KeyUsageDigitalSignature,
+		"key encipherment": x509.KeyUsageKeyEncipherment, "cert sign": x509.KeyUsageCertSign, "crl sign": x509.KeyUsageCRLSign,
+	}
+	extendedUsages = map[string]x509.ExtKeyUsage{"server auth": x509.ExtKeyUsageServerAuth, "client auth": x509.ExtKeyUsageClientAuth}
+)
+
+// encode is a private key in PEM: by default PKCS#1 or SEC 1, and PKCS#8 only if asked for (pkg/util/pki/generate.go,
+// EncodePrivateKey).
+func encode(key crypto.Signer, encoding string) ([]byte, error) {
+	block := &pem.Block{Type: "PRIVATE KEY"}
+	var err error
+	rsaKey, isRSA := key.(*rsa.PrivateKey)
+	ecKey, isEC := key.(*ecdsa.PrivateKey)
+	switch {
+	case encoding == "PKCS8" || !isRSA && !isEC:
+		block.Bytes, err = x509.MarshalPKCS8PrivateKey(key)
+	case isRSA:
+		block.Type, block.Bytes = "RSA PRIVATE KEY", x509.MarshalPKCS1PrivateKey(rsaKey)
+	default:
+		block.Type = "EC PRIVATE KEY"
+		block.Bytes, err = x509.MarshalECPrivateKey(ecKey)
+	}
+	return pem.EncodeToMemory(block), err
 }
 
 func newKey(algorithm string, size int) (crypto.Signer, error) {
