@@ -1,7 +1,12 @@
 package certmanager
 
 import (
+	"cmp"
 	"context"
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/ed25519"
+	"crypto/rsa"
 	"crypto/x509"
 	"errors"
 	"fmt"
@@ -14,11 +19,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 const (
-	lifetime  = 90 * 24 * time.Hour // upstream's default
-	notPlayed = "stand-in: "        // begins an error that upstream has not
+	lifetime       = 90 * 24 * time.Hour // upstream's default
+	nameAnnotation = "cert-manager.io/certificate-name"
+	issuerGroup    = "cert-manager.io" // upstream's default
+	notPlayed      = "stand-in: "      // begins an error that upstream has not
 )
 
 // certificate is a Certificate, as far as it is played.
@@ -30,6 +38,7 @@ type certificate struct {
 		IPAddresses []string         `json:"ipAddresses"`
 		Duration    *metav1.Duration `json:"duration"`
 		RenewBefore *metav1.Duration `json:"renewBefore"`
+		Percentage  int              `json:"renewBeforePercentage"`
 		Usages      []string         `json:"usages"`
 		IsCA        bool             `json:"isCA"`
 		SecretName  string           `json:"secretName"`
@@ -62,11 +71,15 @@ func (c *certificate) duration() time.Duration {
 	return lifetime
 }
 
-// renewal is when a certificate that is valid so long is signed again.
+// renewal is when a certificate that is valid so long is signed again (pkg/util/pki/renewaltime.go).
 func (c *certificate) renewal(cert *x509.Certificate) time.Time {
-	before := cert.NotAfter.Sub(cert.NotBefore) / 3
-	if c.Spec.RenewBefore != nil {
-		before = c.Spec.RenewBefore.Duration
+	life := cert.NotAfter.Sub(cert.NotBefore)
+	before := life / 3
+	switch set := c.Spec.RenewBefore; {
+	case set != nil && set.Duration > 0 && set.Duration < life:
+		before = set.Duration
+	case c.Spec.Percentage > 0 && c.Spec.Percentage < 100:
+		before = time.Duration(float64(life) * float64(c.Spec.Percentage) / 100)
 	}
 	return cert.NotAfter.Add(-before)
 }
@@ -85,12 +98,21 @@ func (p *Player) keep(ctx context.Context, c *certificate) error {
 	if reason == "" {
 		return p.stands(ctx, c, has)
 	}
+	switch owns, err := p.owns(ctx, c, secret); {
+	case err != nil:
+		return err
+	case !owns:
+		return p.notReady(ctx, c, reason, why, false)
+	}
 	if gone && reason != "Expired" { // somebody has asked for it
 		delete(p.expired, c.Namespace+"/"+c.Name)
 		gone = false
 	}
 	if err := p.sign(ctx, c, secret, gone); err != nil {
-		return p.waits(ctx, c, reason, why+": "+err.Error()) // what is wrong is the Certificate's to say
+		if strings.HasPrefix(err.Error(), notPlayed) {
+			why += ": " + err.Error()
+		}
+		return p.notReady(ctx, c, reason, why, true)
 	}
 	if reason == "ManuallyTriggered" { // it is done
 		return p.status(ctx, certificates, c.Namespace, c.Name, func(status map[string]any) {
@@ -100,22 +122,53 @@ func (p *Player) keep(ctx context.Context, c *certificate) error {
 	return nil // the next look says that it stands
 }
 
-// wants returns why a Certificate has to be signed, as upstream names it; "" is
-// not at all.
+// owns reports whether a Certificate may fill its Secret: another one that names the same Secret and has filled it
+// keeps it (internal/controller/certificates/certificates.go, CertificateOwnsSecret).
+func (p *Player) owns(ctx context.Context, c *certificate, secret *corev1.Secret) (bool, error) {
+	if secret == nil || secret.Annotations[nameAnnotation] == "" || secret.Annotations[nameAnnotation] == c.Name {
+		return true, nil
+	}
+	other, err := p.dynamic.Resource(certificates).Namespace(c.Namespace).Get(ctx, secret.Annotations[nameAnnotation], metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return true, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	fills, _, _ := unstructured.NestedString(other.Object, "spec", "secretName")
+	return fills != c.Spec.SecretName, nil
+}
+
+// wants returns why a Certificate has to be signed, in upstream's words and order; "" is not at all
+// (internal/controller/certificates/policies/policies.go, NewTriggerPolicyChain, and checks.go).
 func (c *certificate) wants(secret *corev1.Secret, now time.Time, gone bool) (reason, why string, has *x509.Certificate) {
-	if secret == nil {
+	switch {
+	case secret == nil:
 		return "DoesNotExist", "Issuing certificate as Secret does not exist", nil
+	case len(secret.Data[corev1.TLSPrivateKeyKey]) == 0:
+		return "MissingData", "Issuing certificate as Secret does not contain a private key", nil
+	case len(secret.Data[corev1.TLSCertKey]) == 0:
+		return "MissingData", "Issuing certificate as Secret does not contain a certificate", nil
 	}
 	held, err := parse(secret.Data[corev1.TLSCertKey], secret.Data[corev1.TLSPrivateKeyKey])
 	if err != nil {
 		return "InvalidKeyPair", "Issuing certificate as Secret contains an invalid key-pair: " + err.Error(), nil
 	}
-	ref := c.Spec.IssuerRef
-	if secret.Annotations["cert-manager.io/issuer-name"] != ref.Name || secret.Annotations["cert-manager.io/issuer-kind"] != kindOr(ref.Kind) {
-		return "IncorrectIssuer", "Issuing certificate as Secret was previously issued by another issuer", nil
+	if other := c.otherIssuer(secret); other != "" {
+		return "IncorrectIssuer", fmt.Sprintf("Issuing certificate as Secret was previously issued by %q", other), nil
 	}
-	if fault := c.differs(held.cert); fault != "" {
+	name, issued := secret.Annotations[nameAnnotation]
+	if issued && name != c.Name {
+		return "IncorrectCertificate", fmt.Sprintf("Secret was issued for %q. If this message is not transient, you might have two conflicting Certificates pointing to the same secret.", name), nil
+	}
+	if fault := c.keyDiffers(held.key); fault != "" {
+		return "SecretMismatch", "Existing private key is not up to date for spec: [" + fault + "]", nil
+	}
+	switch fault := c.differs(held.cert, issued); {
+	case fault != "" && issued:
 		return "RequestChanged", "Fields on existing CertificateRequest resource not up to date: [" + fault + "]", nil
+	case fault != "":
+		return "SecretMismatch", "Issuing certificate as Existing issued Secret is not up to date for spec: [" + fault + "]", nil
 	}
 	switch {
 	case asked(c.Status.Conditions):
@@ -126,14 +179,53 @@ func (c *certificate) wants(secret *corev1.Secret, now time.Time, gone bool) (re
 		return "", "", held.cert
 	case now.After(c.renewal(held.cert)):
 		return "Renewing", fmt.Sprintf("Renewing certificate as renewal was scheduled at %s", c.renewal(held.cert)), nil
-	case held.cert.NotAfter.Sub(held.cert.NotBefore).Round(time.Hour) != c.duration().Round(time.Hour):
+	case issued && c.Spec.Duration != nil && held.cert.NotAfter.Sub(held.cert.NotBefore).Round(time.Hour) != c.duration().Round(time.Hour):
 		return "RequestChanged", "Fields on existing CertificateRequest resource not up to date: [spec.duration]", nil
 	}
 	return "", "", held.cert
 }
 
-// differs names a field in which a certificate is not what is asked for.
-func (c *certificate) differs(cert *x509.Certificate) string {
+// otherIssuer is the issuer that signed what a Secret holds, if it is not the Certificate's. A Secret without
+// annotations was signed by an Issuer of any name.
+func (c *certificate) otherIssuer(secret *corev1.Secret) string {
+	const prefix = "cert-manager.io/issuer-"
+	name, hasName := secret.Annotations[prefix+"name"]
+	kind, hasKind := secret.Annotations[prefix+"kind"]
+	group, hasGroup := secret.Annotations[prefix+"group"]
+	kind, group = kindOr(kind), cmp.Or(group, issuerGroup)
+	ref := c.Spec.IssuerRef
+	if (hasName || hasKind || hasGroup) && name != ref.Name || kind != kindOr(ref.Kind) || group != cmp.Or(ref.Group, issuerGroup) {
+		return fmt.Sprintf("%s.%s/%s", kind, group, name)
+	}
+	return ""
+}
+
+// keyDiffers names a field in which a private key is not what is asked for (pkg/util/pki/match.go,
+// PrivateKeyMatchesSpec).
+func (c *certificate) keyDiffers(key crypto.Signer) string {
+	has, size, algorithm := "", 0, cmp.Or(c.Spec.PrivateKey.Algorithm, "RSA")
+	switch key := key.(type) {
+	case *rsa.PrivateKey:
+		has, size = "RSA", key.N.BitLen()
+	case *ecdsa.PrivateKey:
+		has, size = "ECDSA", key.Curve.Params().BitSize
+	case ed25519.PrivateKey:
+		has = "Ed25519"
+	}
+	wanted := cmp.Or(c.Spec.PrivateKey.Size, map[string]int{"RSA": 2048, "ECDSA": 256}[algorithm])
+	switch {
+	case has != algorithm:
+		return "spec.privateKey.algorithm"
+	case has != "Ed25519" && size != wanted:
+		return "spec.privateKey.size"
+	}
+	return ""
+}
+
+// differs names a field in which a certificate is not what is asked for. Of one that cert-manager did not issue, names
+// move freely between common name and DNS names, and isCA does not count (pkg/util/pki/match.go, RequestMatchesSpec and
+// FuzzyX509AltNamesMatchSpec).
+func (c *certificate) differs(cert *x509.Certificate, issued bool) string {
 	var ips []string
 	for _, ip := range cert.IPAddresses {
 		ips = append(ips, ip.String())
@@ -141,6 +233,19 @@ func (c *certificate) differs(cert *x509.Certificate) string {
 	var asked []string
 	for _, text := range c.Spec.IPAddresses {
 		asked = append(asked, net.ParseIP(text).String())
+	}
+	if !issued {
+		all := func(names []string, name string) []string {
+			names = slices.Sorted(slices.Values(append(slices.Clone(names), name)))
+			return slices.DeleteFunc(slices.Compact(names), func(name string) bool { return name == "" })
+		}
+		switch {
+		case !same(all(cert.DNSNames, cert.Subject.CommonName), all(c.Spec.DNSNames, c.Spec.CommonName)):
+			return "spec.dnsNames"
+		case !same(ips, asked):
+			return "spec.ipAddresses"
+		}
+		return ""
 	}
 	switch {
 	case cert.Subject.CommonName != c.Spec.CommonName:
@@ -183,6 +288,9 @@ func (p *Player) sign(ctx context.Context, c *certificate, secret *corev1.Secret
 	}
 	if c.Spec.PrivateKey.Rotation == "Never" && secret != nil {
 		if held, err := parse(secret.Data[corev1.TLSCertKey], secret.Data[corev1.TLSPrivateKeyKey]); err == nil {
+			if fault := c.keyDiffers(held.key); fault != "" { // upstream waits for the user
+				return fmt.Errorf("the key must not be replaced, and differs in %s", fault)
+			}
 			r.key = held.key
 		}
 	}
@@ -192,7 +300,7 @@ func (p *Player) sign(ctx context.Context, c *certificate, secret *corev1.Secret
 			return err
 		}
 	case by.Spec.SelfSigned == nil:
-		return errors.New("stand-in: only issuers of the kinds selfSigned and ca are played")
+		return errors.New(notPlayed + "only issuers of the kinds selfSigned and ca are played")
 	}
 	made, err := r.sign()
 	if err != nil {
@@ -201,7 +309,7 @@ func (p *Player) sign(ctx context.Context, c *certificate, secret *corev1.Secret
 	return p.put(ctx, c, secret, made)
 }
 
-// put writes the Secret.
+// put writes the Secret (pkg/controller/certificates/issuing/internal/secret.go). Other keys of it stay.
 func (p *Player) put(ctx context.Context, c *certificate, secret *corev1.Secret, made *pair) error {
 	was := secret
 	if secret == nil {
@@ -214,16 +322,20 @@ func (p *Player) put(ctx context.Context, c *certificate, secret *corev1.Secret,
 	if secret.Labels == nil {
 		secret.Labels = map[string]string{}
 	}
+	if secret.Data == nil {
+		secret.Data = map[string][]byte{}
+	}
 	ref := c.Spec.IssuerRef
+	maps.Copy(secret.Annotations, c.Spec.Template.Annotations)
 	maps.Copy(secret.Annotations, map[string]string{
-		"cert-manager.io/certificate-name": c.Name, "cert-manager.io/issuer-name": ref.Name, "cert-manager.io/issuer-kind": kindOr(ref.Kind),
+		nameAnnotation: c.Name, "cert-manager.io/issuer-name": ref.Name, "cert-manager.io/issuer-kind": kindOr(ref.Kind),
 		"cert-manager.io/issuer-group": ref.Group, "cert-manager.io/common-name": c.Spec.CommonName,
 		"cert-manager.io/alt-names": strings.Join(c.Spec.DNSNames, ","), "cert-manager.io/ip-sans": strings.Join(c.Spec.IPAddresses, ","),
+		"cert-manager.io/uri-sans": "",
 	})
-	maps.Copy(secret.Annotations, c.Spec.Template.Annotations)
-	maps.Copy(secret.Labels, map[string]string{"controller.cert-manager.io/fao": "true"})
 	maps.Copy(secret.Labels, c.Spec.Template.Labels)
-	secret.Data = map[string][]byte{corev1.TLSCertKey: made.certPEM, corev1.TLSPrivateKeyKey: made.keyPEM, "ca.crt": made.caPEM}
+	maps.Copy(secret.Labels, map[string]string{"controller.cert-manager.io/fao": "true"})
+	maps.Copy(secret.Data, map[string][]byte{corev1.TLSCertKey: made.certPEM, corev1.TLSPrivateKeyKey: made.keyPEM, "ca.crt": made.caPEM})
 	var err error
 	if was == nil {
 		_, err = p.client.CoreV1().Secrets(c.Namespace).Create(ctx, secret, metav1.CreateOptions{FieldManager: manager})
@@ -252,11 +364,17 @@ func (p *Player) stands(ctx context.Context, c *certificate, cert *x509.Certific
 	})
 }
 
-// waits says why a Certificate is not signed.
-func (p *Player) waits(ctx context.Context, c *certificate, reason, why string) error {
+// notReady sets the conditions of a Certificate that is not signed. Upstream's messages are those of the policies,
+// never why an issuer does not sign: that is in the CertificateRequest
+// (pkg/controller/certificates/readiness/readiness_controller.go and trigger/trigger_controller.go).
+func (p *Player) notReady(ctx context.Context, c *certificate, reason, why string, issuing bool) error {
 	now, changed := with(c.Status.Conditions, condition{Type: "Ready", Status: "False", Reason: reason, Message: why, ObservedGeneration: c.Generation})
-	now, also := with(now, condition{Type: "Issuing", Status: "True", Reason: reason, Message: why, ObservedGeneration: c.Generation})
-	if !changed && !also {
+	if issuing {
+		var also bool
+		now, also = with(now, condition{Type: "Issuing", Status: "True", Reason: reason, Message: why, ObservedGeneration: c.Generation})
+		changed = changed || also
+	}
+	if !changed {
 		return nil
 	}
 	return p.status(ctx, certificates, c.Namespace, c.Name, func(status map[string]any) { status["conditions"] = plain(now) })

@@ -40,7 +40,7 @@ import (
 // Namespace is where cert-manager runs and looks for the Secrets of ClusterIssuers.
 const Namespace = "cert-manager"
 
-// manager is who writes.
+// manager is the field manager (pkg/util/useragent.go, and the name of the controller).
 const manager = "cert-manager-certificates-issuing"
 
 var (
@@ -94,9 +94,10 @@ func Start(ctx context.Context, config *rest.Config) (*Player, error) {
 // Close ends it, and leaves what it made.
 func (p *Player) Close() { p.end() }
 
-// Expire makes a Certificate one that ran out an hour ago, and is not renewed
-// until somebody asks for it: by another specification, as cmctl renew does, or by
-// deleting its Secret.
+// Expire makes a Certificate one that expired an hour ago and is not renewed until somebody asks for it: by another
+// specification, as cmctl renew does, or by deleting its Secret. Upstream has no such state (see the package's
+// comment): one whose issuer fails is issued again by itself, and while it backs off from a failure, deleting the
+// Secret does not help (pkg/controller/certificates/trigger/trigger_controller.go, shouldBackoffReissuingOnFailure).
 func (p *Player) Expire(ctx context.Context, namespace, name string) error {
 	p.mu.Lock()
 	p.expired[namespace+"/"+name] = true
@@ -171,9 +172,12 @@ func (p *Player) keepIssuer(ctx context.Context, resource schema.GroupVersionRes
 		ready.Reason, ready.Message = "KeyPairVerified", "Signing CA verified"
 		if _, err := p.authority(ctx, i); err != nil {
 			ready.Status, ready.Reason, ready.Message = "False", "ErrGetKeyPair", "Error getting keypair for CA issuer: "+err.Error()
+			if errors.Is(err, errNotCA) {
+				ready.Reason = "ErrInvalidKeyPair"
+			}
 		}
 	case i.Spec.SelfSigned == nil:
-		ready.Status, ready.Reason, ready.Message = "False", "StandIn", "stand-in: only issuers of the kinds selfSigned and ca are played"
+		ready.Status, ready.Reason, ready.Message = "False", "StandIn", notPlayed+"only issuers of the kinds selfSigned and ca are played"
 	}
 	ready.ObservedGeneration = i.Generation
 	now, changed := with(i.Status.Conditions, ready)
@@ -182,6 +186,8 @@ func (p *Player) keepIssuer(ctx context.Context, resource schema.GroupVersionRes
 	}
 	return p.status(ctx, resource, i.Namespace, i.Name, func(status map[string]any) { status["conditions"] = plain(now) })
 }
+
+var errNotCA = errors.New("certificate is not a CA")
 
 // authority returns the pair with which a ca issuer signs.
 func (p *Player) authority(ctx context.Context, i *issuer) (*pair, error) {
@@ -198,7 +204,7 @@ func (p *Player) authority(ctx context.Context, i *issuer) (*pair, error) {
 		return nil, err
 	}
 	if !found.cert.IsCA {
-		return nil, errors.New("signing certificate is not a CA")
+		return nil, errNotCA
 	}
 	return found, nil
 }
@@ -216,8 +222,8 @@ func (p *Player) find(ctx context.Context, c *certificate) (*issuer, error) {
 	default:
 		return nil, fmt.Errorf("invalid value %q for issuerRef.kind", ref.Kind)
 	}
-	if ref.Group != "" && ref.Group != "cert-manager.io" {
-		return nil, fmt.Errorf("stand-in: no issuer of the group %q is played", ref.Group)
+	if ref.Group != "" && ref.Group != issuerGroup {
+		return nil, fmt.Errorf(notPlayed+"no issuer of the group %q is played", ref.Group)
 	}
 	o, err := client.Get(ctx, ref.Name, metav1.GetOptions{})
 	if err != nil {

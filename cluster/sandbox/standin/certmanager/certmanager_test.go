@@ -67,6 +67,21 @@ func (p *Player) ready(t *testing.T, namespace, name string) (status, message st
 	return "", ""
 }
 
+// reasonOf is why an Issuer is Ready or not.
+func (p *Player) reasonOf(t *testing.T, namespace, name string) string {
+	t.Helper()
+	o, err := p.dynamic.Resource(issuers).Namespace(namespace).Get(t.Context(), name, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, _, _ := unstructured.NestedSlice(o.Object, "status", "conditions")
+	if len(all) == 0 {
+		return ""
+	}
+	reason, _ := all[0].(map[string]any)["reason"].(string)
+	return reason
+}
+
 const authority = `
 apiVersion: cert-manager.io/v1
 kind: ClusterIssuer
@@ -134,7 +149,7 @@ func TestALeafIsSignedByItsAuthority(t *testing.T) {
 		t.Error("it was signed again for nothing")
 	}
 	c := &certificate{}
-	c.Spec.IPAddresses, c.Spec.IssuerRef.Name = []string{"192.0.2.7"}, "ca"
+	c.Name, c.Spec.IPAddresses, c.Spec.IssuerRef.Name, c.Spec.PrivateKey.Algorithm = "leaf", []string{"192.0.2.7"}, "ca", "ECDSA"
 	for situation, want := range map[string]struct {
 		reason string
 		at     time.Time
@@ -145,6 +160,10 @@ func TestALeafIsSignedByItsAuthority(t *testing.T) {
 		"another address": {"RequestChanged", time.Now(), func(c *certificate) { c.Spec.IPAddresses = []string{"192.0.2.8"} }},
 		"a longer life":   {"RequestChanged", time.Now(), func(c *certificate) { c.Spec.Duration = &metav1.Duration{Duration: 2 * lifetime} }},
 		"another issuer":  {"IncorrectIssuer", time.Now(), func(c *certificate) { c.Spec.IssuerRef.Name = "other" }},
+		"another group":   {"IncorrectIssuer", time.Now(), func(c *certificate) { c.Spec.IssuerRef.Group = "example.org" }},
+		"another name":    {"IncorrectCertificate", time.Now(), func(c *certificate) { c.Name = "other" }},
+		"another key":     {"SecretMismatch", time.Now(), func(c *certificate) { c.Spec.PrivateKey.Algorithm = "RSA" }},
+		"a longer key":    {"SecretMismatch", time.Now(), func(c *certificate) { c.Spec.PrivateKey.Size = 384 }},
 	} {
 		other := *c
 		if want.change != nil {
@@ -188,6 +207,75 @@ func TestALeafIsSignedByItsAuthority(t *testing.T) {
 	}
 }
 
+func TestASecretThatCertManagerHasNotFilled(t *testing.T) {
+	made, err := request{
+		name: "edge", dns: []string{"edge.example"}, from: time.Now(), until: time.Now().Add(24 * time.Hour), algorithm: "ECDSA",
+	}.sign()
+	if err != nil {
+		t.Fatal(err)
+	}
+	secret := &corev1.Secret{Data: map[string][]byte{corev1.TLSCertKey: made.certPEM, corev1.TLSPrivateKeyKey: made.keyPEM}}
+	for situation, want := range map[string]struct {
+		reason string
+		change func(*certificate)
+	}{
+		"what is asked for":         {"", func(*certificate) {}},
+		"the common name elsewhere": {"", func(c *certificate) { c.Spec.CommonName, c.Spec.DNSNames = "edge.example", []string{"edge"} }},
+		"another duration":          {"", func(c *certificate) { c.Spec.Duration = &metav1.Duration{Duration: lifetime} }},
+		"an authority":              {"", func(c *certificate) { c.Spec.IsCA = true }},
+		"an issuer of the cluster":  {"IncorrectIssuer", func(c *certificate) { c.Spec.IssuerRef.Kind = "ClusterIssuer" }},
+		"another name":              {"SecretMismatch", func(c *certificate) { c.Spec.DNSNames = []string{"other.example"} }},
+		"another key":               {"SecretMismatch", func(c *certificate) { c.Spec.PrivateKey.Algorithm = "" }},
+	} {
+		c := &certificate{}
+		c.Name, c.Spec.IssuerRef.Name, c.Spec.PrivateKey.Algorithm = "edge", "ca", "ECDSA"
+		c.Spec.CommonName, c.Spec.DNSNames = "edge", []string{"edge.example"}
+		want.change(c)
+		if reason, why, _ := c.wants(secret, time.Now(), false); reason != want.reason {
+			t.Errorf("%s: %q (%s), want %q", situation, reason, why, want.reason)
+		}
+	}
+	for key, data := range secret.Data {
+		empty := &corev1.Secret{Data: map[string][]byte{corev1.TLSCertKey: made.certPEM, corev1.TLSPrivateKeyKey: made.keyPEM}}
+		empty.Data[key] = nil
+		if reason, _, _ := (&certificate{}).wants(empty, time.Now(), false); reason != "MissingData" || len(data) == 0 {
+			t.Errorf("without %s: %s", key, reason)
+		}
+	}
+}
+
+func TestTwoCertificatesOfOneSecret(t *testing.T) {
+	p := site(t, objects("a", "Issuer")+`---
+apiVersion: cert-manager.io/v1
+kind: Certificate
+metadata: {name: second, namespace: a}
+spec:
+  secretName: leaf-secret
+  ipAddresses: ["192.0.2.8"]
+  privateKey: {algorithm: ECDSA}
+  issuerRef: {name: ca}
+`)
+	p.lookTwice(t)
+	held := func() []byte {
+		s, err := p.client.CoreV1().Secrets("a").Get(t.Context(), "leaf-secret", metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s.Data[corev1.TLSCertKey]
+	}
+	before := string(held())
+	p.lookTwice(t)
+	if string(held()) != before {
+		t.Error("they take turns")
+	}
+	if status, _ := p.ready(t, "a", "leaf"); status != "True" {
+		t.Errorf("the first is %s", status)
+	}
+	if status, message := p.ready(t, "a", "second"); status != "False" || !strings.HasPrefix(message, `Secret was issued for "leaf".`) {
+		t.Errorf("the second is %s: %s", status, message)
+	}
+}
+
 func TestPrivateKeysAreEncodedAsAsked(t *testing.T) {
 	for _, c := range []struct{ algorithm, encoding, want string }{
 		{"", "", "RSA PRIVATE KEY"}, {"ECDSA", "", "EC PRIVATE KEY"}, {"ECDSA", "PKCS1", "EC PRIVATE KEY"},
@@ -206,15 +294,33 @@ func TestPrivateKeysAreEncodedAsAsked(t *testing.T) {
 	}
 }
 
+func TestRenewalTime(t *testing.T) {
+	now := time.Now()
+	cert := &x509.Certificate{NotBefore: now, NotAfter: now.Add(90 * time.Hour)}
+	hours := func(n int) *metav1.Duration { return &metav1.Duration{Duration: time.Duration(n) * time.Hour} }
+	for _, c := range []struct {
+		before  *metav1.Duration
+		percent int
+		want    int // hours after its start
+	}{{nil, 0, 60}, {hours(10), 0, 80}, {hours(90), 0, 60}, {hours(90), 10, 81}, {nil, 50, 45}, {nil, 100, 60}} {
+		asks := &certificate{}
+		asks.Spec.RenewBefore, asks.Spec.Percentage = c.before, c.percent
+		if got := asks.renewal(cert).Sub(now); got != time.Duration(c.want)*time.Hour {
+			t.Errorf("%v, %d%%: %s", c.before, c.percent, got)
+		}
+	}
+}
+
 func TestWhatIsNotSigned(t *testing.T) {
-	for _, c := range []struct{ situation, yaml, want string }{
-		{"an Issuer in another namespace", objects("b", "Issuer"), `Referenced "Issuer" not found`},
-		{"an Issuer that is asked for as one of the cluster", objects("a", "ClusterIssuer"), `Referenced "ClusterIssuer" not found`},
-		{"a kind that there is not", objects("a", "Signer"), `invalid value "Signer" for issuerRef.kind`},
-		{"an authority that is none", strings.Replace(objects("a", "Issuer"), "isCA: true", "isCA: false", 1), "signing certificate is not a CA"},
-		{"an authority of which nobody knows", strings.Replace(objects("a", "Issuer"), "{secretName: root-secret}", "{secretName: gone}", 1), `secrets "gone" not found`},
-		{"an address that is none", strings.Replace(objects("a", "Issuer"), "192.0.2.7", "edge.example", 1), "invalid IP address"},
-		{"an issuer of another kind", strings.Replace(objects("a", "Issuer"), "{ca: {secretName: root-secret}}", "{acme: {}}", 1), "only issuers of the kinds selfSigned and ca are played"},
+	const nothing = "Issuing certificate as Secret does not exist" // upstream says no more in a Certificate
+	for _, c := range []struct{ situation, yaml, want, issuer string }{
+		{"an Issuer in another namespace", objects("b", "Issuer"), nothing, "KeyPairVerified"},
+		{"an Issuer that is asked for as one of the cluster", objects("a", "ClusterIssuer"), nothing, "KeyPairVerified"},
+		{"a kind that there is not", objects("a", "Signer"), nothing, "KeyPairVerified"},
+		{"an authority that is none", strings.Replace(objects("a", "Issuer"), "isCA: true", "isCA: false", 1), nothing, "ErrInvalidKeyPair"},
+		{"an authority of which nobody knows", strings.Replace(objects("a", "Issuer"), "{secretName: root-secret}", "{secretName: gone}", 1), nothing, "ErrGetKeyPair"},
+		{"an address that is none", strings.Replace(objects("a", "Issuer"), "192.0.2.7", "edge.example", 1), nothing + `: stand-in: invalid IP address: "edge.example", which upstream's webhook refuses`, "KeyPairVerified"},
+		{"an issuer of another kind", strings.Replace(objects("a", "Issuer"), "{ca: {secretName: root-secret}}", "{acme: {}}", 1), nothing + ": stand-in: only issuers of the kinds selfSigned and ca are played", "StandIn"},
 	} {
 		t.Run(c.situation, func(t *testing.T) {
 			p := site(t, c.yaml)
@@ -223,8 +329,11 @@ func TestWhatIsNotSigned(t *testing.T) {
 			if strings.Contains(c.yaml, "namespace: b") {
 				namespace = "b"
 			}
-			if status, message := p.ready(t, namespace, "leaf"); status != "False" || !strings.Contains(message, c.want) {
+			if status, message := p.ready(t, namespace, "leaf"); status != "False" || message != c.want {
 				t.Errorf("%s: %s, want %q", status, message, c.want)
+			}
+			if got := p.reasonOf(t, "a", "ca"); got != c.issuer {
+				t.Errorf("the Issuer says %s, want %s", got, c.issuer)
 			}
 			if _, err := p.client.CoreV1().Secrets(namespace).Get(t.Context(), "leaf-secret", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 				t.Errorf("the Secret: %v", err)

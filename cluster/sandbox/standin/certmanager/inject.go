@@ -15,7 +15,7 @@ import (
 )
 
 // injectFrom is the annotation by which a webhook configuration names the Certificate
-// whose CA its API server is to trust (cert-manager, cmd/cainjector).
+// whose CA its API server is to trust (pkg/controller/cainjector/sources.go).
 const injectFrom = "cert-manager.io/inject-ca-from"
 
 // inject fills in the CAs of webhooks.
@@ -69,7 +69,7 @@ func (p *Player) named(ctx context.Context, ref string) []byte {
 	}
 	held, _, _ := unstructured.NestedString(o.Object, "spec", "secretName")
 	secret, err := p.client.CoreV1().Secrets(namespace).Get(ctx, held, metav1.GetOptions{})
-	if err != nil {
+	if err != nil || secret.Annotations[nameAnnotation] != name { // upstream refuses what another one has filled
 		return nil
 	}
 	return secret.Data["ca.crt"]
