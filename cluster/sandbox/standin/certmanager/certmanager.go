@@ -1,16 +1,34 @@
-// Package certmanager plays cert-manager (cert-manager/cert-manager, v1.21) as
-// far as a private authority takes it: Issuers and ClusterIssuers of the kinds
-// selfSigned and ca, and the Certificates that name them, which it really signs.
+// Package certmanager plays cert-manager as far as a private authority needs it: Issuers and ClusterIssuers of the
+// kinds selfSigned and ca, and the Certificates that name them, which it really signs. It plays while the Deployment
+// cert-manager is available; the CAs of webhooks that name a Certificate are filled in while cert-manager-cainjector
+// is.
 //
-// As upstream's, an Issuer is looked up in the Certificate's namespace alone, a
-// ClusterIssuer's Secret in cert-manager's own; a Certificate is signed when its
-// Secret is not there or does not fit, and again when it is time to renew it. It
-// plays while the Deployment cert-manager is available; the CAs of webhooks that name a
-// Certificate are filled in while cert-manager-cainjector is.
+// Sources, in cert-manager/cert-manager v1.21.1 (24e33194):
 //
-// Known differences: no CertificateRequest is made, an Ingress makes no
-// Certificate, and ca.crt is the issuer's own certificate also where that is not a
-// root.
+//   - pkg/issuer/ca/setup.go, pkg/issuer/selfsigned/setup.go: conditions of issuers. A ClusterIssuer's Secret is looked
+//     up in cert-manager's own namespace, an Issuer in the Certificate's alone.
+//   - internal/controller/certificates/policies (NewTriggerPolicyChain, NewReadinessPolicyChain, checks.go): why a
+//     Certificate is signed or not Ready, in this order and in these words. pkg/util/pki/match.go: which fields are
+//     compared, and how loosely where cert-manager did not fill the Secret.
+//   - internal/controller/certificates/certificates.go (CertificateOwnsSecret): of two Certificates with one Secret,
+//     the one that filled it keeps it.
+//   - pkg/util/pki/renewaltime.go: when it is renewed. pkg/util/pki/generate.go, certificatetemplate.go,
+//     pkg/api/util/usages.go: keys, their encoding and the certificates.
+//   - pkg/controller/certificates/issuing/internal/secret.go and internal/controller/certificates/secrets.go: keys,
+//     labels and annotations of the Secret; pkg/util/useragent.go: the field manager. issuing_controller.go: the
+//     revision, and that the condition Issuing goes.
+//   - pkg/controller/certificates/keymanager/keymanager_controller.go: with rotationPolicy Never a key that does not
+//     fit is not replaced, and nothing is issued.
+//   - pkg/controller/cainjector/sources.go: ca.crt of the Secret that the named Certificate has filled.
+//
+// Known differences: no CertificateRequest is made, so nothing says why an issuer does not sign, no failure is counted
+// and none is backed off from; a Secret whose pair was exchanged for another that fits is kept; a duration that was
+// added to a Certificate without one has it issued again. An Ingress makes no Certificate. ca.crt is the issuer's own
+// certificate even if that is not a root, and tls.crt has no chain. spec.renewal and rarer usages are not read, and
+// changes of usages and secretTemplate alone not noticed. The Secret is updated, not applied. CAs are injected into
+// MutatingWebhookConfigurations alone.
+//
+// Invented: Expire. Upstream goes on trying to renew, and has no Certificate that waits until somebody asks.
 package certmanager
 
 import (
