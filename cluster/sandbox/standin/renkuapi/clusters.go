@@ -1,7 +1,6 @@
-// The endpoints under /clusters (renku-data-services:
-// components/renku_data_services/crc/blueprints.py, core.py, db.py
-// ClusterRepository). POST and PUT lose the TLS flag; with the behaviour
-// tls-null they pass it on, as a newer Renku may.
+// The endpoints under /clusters (crc/blueprints.py ClustersBP, crc/core.py validate_cluster*, crc/db.py
+// ClusterRepository). POST and PUT drop the TLS flag that they are sent, so that false is stored. With the behaviour
+// tls-null they pass it on, as a newer Renku could.
 
 package renkuapi
 
@@ -80,8 +79,8 @@ func (r *registry) insert(row *cluster) *cluster {
 	return row
 }
 
-// rows returns the clusters in the order of their ids, which is that of their
-// registration.
+// rows returns the clusters in the order of their ids, which is that of their registration. Upstream's SELECT names no
+// order.
 func (r *registry) rows() []*cluster {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -92,18 +91,39 @@ func (r *registry) rows() []*cluster {
 	return rows
 }
 
-// unique refuses a name or config_name that another row has.
-func (r *registry) unique(row *cluster) error {
+// shared returns the column that another row has the same value in, name or config_name; "" for none.
+func (r *registry) shared(row *cluster) string {
 	for _, other := range r.clusters {
 		switch {
 		case other.ID == row.ID:
 		case other.Name == row.Name:
-			return refusal(http.StatusConflict, "Cannot create a cluster because the name is already used, please try a different name.")
+			return "name"
 		case other.ConfigName == row.ConfigName:
-			return refusal(http.StatusConflict, "Cannot create a cluster because the config_name is already used, please try a different one.")
+			return "config_name"
 		}
 	}
+	return ""
+}
+
+// unique refuses the name or config_name of another row. Only POST checks this before the database does.
+func (r *registry) unique(row *cluster) error {
+	switch r.shared(row) {
+	case "name":
+		return refusal(http.StatusConflict, "Cannot create a cluster because the name is already used, please try a different name.")
+	case "config_name":
+		return refusal(http.StatusConflict, "Cannot create a cluster because the config_name is already used, please try a different one.")
+	}
 	return nil
+}
+
+// indexed is the database's refusal of a value that another row has. PUT and PATCH answer it with 500
+// (migrations/versions/1d2f64a405aa_create_the_cluster_table.py names the indexes).
+func (r *registry) indexed(row *cluster) error {
+	column := r.shared(row)
+	if column == "" {
+		return nil
+	}
+	return database(`duplicate key value violates unique constraint "ix_resource_pools_clusters_%s"`, column)
 }
 
 func (r *registry) listClusters(*http.Request) (int, any, error) {
@@ -162,8 +182,8 @@ func (r *registry) cluster(id string) (*cluster, error) {
 	return row, nil
 }
 
-// putCluster writes all columns but the TLS flag, which stays as it is stored.
-// An empty TLS Secret is stored as it stands.
+// putCluster is a PATCH with all fields of the body (crc/models.py ClusterSettings.to_cluster_patch). So a field that the
+// body omits keeps its value, and the TLS flag becomes false.
 func (r *registry) putCluster(req *http.Request) (int, any, error) {
 	sent := &cluster{}
 	if err := read(req, r.schema(), sent); err != nil {
@@ -172,14 +192,8 @@ func (r *registry) putCluster(req *http.Request) (int, any, error) {
 	if err := tlsRule(sent.Protocol, sent.TLSSecret, isTrue(sent.DefaultCert)); err != nil {
 		return 0, nil, err
 	}
-	return r.change(req.PathValue("id"), r.passFlag && isTrue(sent.DefaultCert), func(stored *cluster) *cluster {
-		next := sent.clone()
-		next.ID, next.DefaultCert = stored.ID, stored.DefaultCert
-		if r.passFlag {
-			next.DefaultCert = r.flag(isTrue(sent.DefaultCert))
-		}
-		return next
-	})
+	sent.DefaultCert = pointer(r.passFlag && isTrue(sent.DefaultCert))
+	return r.change(req.PathValue("id"), sent.patch())
 }
 
 func (r *registry) patchCluster(req *http.Request) (int, any, error) {
@@ -187,22 +201,23 @@ func (r *registry) patchCluster(req *http.Request) (int, any, error) {
 	if err := read(req, r.schema().optional(), sent); err != nil {
 		return 0, nil, err
 	}
-	return r.change(req.PathValue("id"), isTrue(sent.DefaultCert), sent.on)
+	if isTrue(sent.DefaultCert) && sent.TLSSecret != nil && *sent.TLSSecret != "" {
+		return 0, nil, invalid("A patch cannot set both the TLS secret name and the flag for the default TLS certificate.")
+	}
+	sent.unsetsSecret = sent.TLSSecret != nil && *sent.TLSSecret == ""
+	return r.change(req.PathValue("id"), sent)
 }
 
-// change stores what edit makes of a row. For the rule about TLS the flag is
-// set when it was sent or was stored as set, whatever is stored then.
-func (r *registry) change(id string, sentFlag bool, edit func(*cluster) *cluster) (int, any, error) {
+// change stores a row with a patch on it (crc/db.py ClusterRepository.update).
+func (r *registry) change(id string, p *clusterPatch) (int, any, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	stored, err := r.cluster(id)
 	if err != nil {
 		return 0, nil, err
 	}
-	next := edit(stored)
-	for _, rule := range []error{
-		tlsRule(next.Protocol, next.TLSSecret, sentFlag || isTrue(stored.DefaultCert)), next.columns(), r.unique(next),
-	} {
+	next := p.on(stored)
+	for _, rule := range []error{p.tlsRule(stored), next.columns(), r.indexed(next)} {
 		if rule != nil {
 			return 0, nil, rule
 		}

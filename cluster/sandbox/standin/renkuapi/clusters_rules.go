@@ -1,8 +1,6 @@
-// The rules about a cluster's registration
-// (renku-data-services: components/renku_data_services/crc/api.spec.yaml,
-// apispec.py, core.py validate_cluster*, orm.py ClusterORM). What is not in
-// the schema stands here: which TLS settings go together, and what PostgreSQL
-// refuses.
+// The rules for a cluster's registration (crc/api.spec.yaml and the models generated from it in crc/apispec.py; crc/core.py
+// validate_cluster*, crc/db.py ClusterRepository.update, crc/orm.py ClusterORM). In addition to the schema: which TLS
+// settings go together, and what PostgreSQL refuses.
 
 package renkuapi
 
@@ -80,10 +78,41 @@ type clusterPatch struct {
 	TLSSecret      *string         `json:"session_tls_secret_name"`
 	ServiceAccount *string         `json:"service_account_name"`
 	DefaultCert    *bool           `json:"session_ingress_use_default_cluster_tls_cert"`
+
+	unsetsSecret bool // PATCH alone tells an empty TLSSecret from none before its rule
 }
 
-// on returns row with the patch on it. An empty storage class or TLS Secret
-// takes the value out.
+// patch returns a patch with all that is set in c.
+func (c *cluster) patch() *clusterPatch {
+	return &clusterPatch{
+		Name: &c.Name, ConfigName: &c.ConfigName, Protocol: &c.Protocol, Host: &c.Host, Port: &c.Port, Path: &c.Path,
+		Annotations: &c.Annotations, IngressClass: c.IngressClass, StorageClass: c.StorageClass, TLSSecret: c.TLSSecret,
+		ServiceAccount: c.ServiceAccount, DefaultCert: c.DefaultCert,
+	}
+}
+
+// tlsRule is the check of the TLS settings in a PUT or PATCH, before the database checks them. The flag counts as set
+// when it is sent or stored as true, whatever is stored then. Without any TLS setting it is the database that refuses.
+func (p *clusterPatch) tlsRule(stored *cluster) error {
+	protocol, secret := stored.Protocol, stored.TLSSecret
+	set(&protocol, p.Protocol)
+	if p.TLSSecret != nil && *p.TLSSecret != "" {
+		secret = p.TLSSecret
+	}
+	flag := isTrue(p.DefaultCert) || isTrue(stored.DefaultCert)
+	empty := p.unsetsSecret || secret != nil && *secret == ""
+	switch {
+	case protocol != "https":
+		return nil
+	case flag && !empty && secret != nil:
+		return invalid("Cluster %s would use https with both the TLS secret name and the flag for the default TLS certificate.", stored.ID)
+	case !flag && empty:
+		return invalid("Cluster %s would use https without both the TLS secret name and the flag for the default TLS certificate.", stored.ID)
+	}
+	return nil
+}
+
+// on returns row with the patch on it. An empty storage class or TLS Secret removes the value.
 func (p *clusterPatch) on(row *cluster) *cluster {
 	next := row.clone()
 	set(&next.Name, p.Name)
@@ -123,8 +152,8 @@ func setOrClear(column **string, value *string) {
 	}
 }
 
-// tlsRule is what the API asks of the TLS settings, before the database does.
-// An empty name counts as none.
+// tlsRule is the check of the TLS settings in the body of a POST or PUT, before the database checks them. An empty name
+// counts as none.
 func tlsRule(protocol string, secret *string, flag bool) error {
 	named := secret != nil && *secret != ""
 	switch {
@@ -140,8 +169,8 @@ func tlsRule(protocol string, secret *string, flag bool) error {
 	return nil
 }
 
-// columns is what the database refuses of a row: too long a text, and its
-// CHECK, to which an empty name is a name.
+// columns is what the database refuses of a row: a text that is too long, and what breaks its CHECK, for which an empty
+// name is a name.
 func (c *cluster) columns() error {
 	if utf8.RuneCountInString(c.Name) > columnWidth || utf8.RuneCountInString(c.ConfigName) > columnWidth {
 		return tooLong(columnWidth)

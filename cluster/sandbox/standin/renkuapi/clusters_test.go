@@ -172,14 +172,18 @@ func TestTLSOfAClusterThatIsThere(t *testing.T) {
 		{"both keys", "PATCH", object{tlsFlag: true, secretKey: ""}, 201, "", nil, true},
 		{"nothing", "PATCH", object{}, 201, "", nil, true},
 		{"the guide's payload", "PUT", guideCluster(), 500, "check constraint", nil, true},
-		{"a named Secret", "PATCH", object{secretKey: "x"}, 422, "you have set both", nil, true},
-		{"a named Secret, no flag", "PATCH", object{secretKey: "x", tlsFlag: false}, 422, "you have set both", nil, true},
-		{"a named Secret", "PUT", with(guideCluster(), object{secretKey: "x", tlsFlag: false}), 422, "you have set both", nil, true},
+		{"a named Secret", "PATCH", object{secretKey: "x"}, 422, "with both", nil, true},
+		{"a named Secret, no flag", "PATCH", object{secretKey: "x", tlsFlag: false}, 422, "with both", nil, true},
+		{"a named Secret and the flag", "PATCH", object{secretKey: "x", tlsFlag: true}, 422, "cannot set both", nil, true},
+		{"a named Secret", "PUT", with(guideCluster(), object{secretKey: "x", tlsFlag: false}), 422, "with both", nil, true},
 		{"no flag", "PATCH", object{tlsFlag: false}, 500, "check constraint", nil, true},
 		{"by way of http", "PATCH", object{"session_protocol": "http", secretKey: "x", tlsFlag: false}, 201, "", "x", false},
 		{"and back", "PATCH", object{"session_protocol": "https"}, 201, "", "x", false},
-		{"without", "PATCH", object{secretKey: ""}, 422, "neither", "x", false},
+		{"without", "PATCH", object{secretKey: ""}, 422, "without both", "x", false},
 		{"the whole", "PUT", with(guideCluster(), object{secretKey: "y", tlsFlag: nil}), 201, "", "y", false},
+		{"the flag alone", "PATCH", object{tlsFlag: true, secretKey: ""}, 201, "", nil, true},
+		{"http, which drops the flag", "PUT", with(guideCluster(), object{"session_protocol": "http"}), 201, "", nil, false},
+		{"https without TLS settings", "PATCH", object{"session_protocol": "https"}, 500, "check constraint", nil, false},
 	} {
 		got := s.call(row.method, "/clusters/"+id, row.body)
 		if got.status != row.status || !strings.Contains(got.message, row.message) {
@@ -205,10 +209,19 @@ func TestClusterPatch(t *testing.T) {
 	refusals{
 		{"an unknown key", "PATCH", "/clusters/" + id, object{"x": 1}, 422, "x: Extra"},
 		{"a wrong value", "PATCH", "/clusters/" + id, object{"session_port": 70000}, 422, "session_port: Input"},
-		{"a name that is taken", "PATCH", "/clusters/" + id, object{"name": "Paris"}, 409, "name is already used"},
+		{"a name that is taken", "PATCH", "/clusters/" + id, object{"name": "Paris"}, 500, "unique constraint"},
 		{"too long a name", "PATCH", "/clusters/" + id, object{"name": strings.Repeat("a", 41)}, 500, "varying(40)"},
+		{"PUT of a config_name that is taken", "PUT", "/clusters/" + id, with(guideCluster(), object{
+			"config_name": "paris.yaml", "session_tls_secret_name": "x", tlsFlag: nil,
+		}), 500, "unique constraint"},
 		{"PUT without a host", "PUT", "/clusters/" + id, with(guideCluster(), object{"session_host": nil}), 422, "session_host: Field required"},
 	}.play(t, s)
+	got = s.must(201, "PUT", "/clusters/"+id, with(guideCluster(), object{
+		"session_storage_class": nil, "session_ingress_class_name": nil, "session_tls_secret_name": "y", tlsFlag: nil,
+	})).object(t)
+	if got["session_ingress_class_name"] != "renku-user-session-ingress-class" || got[accountName] != "sessions" || got["session_tls_secret_name"] != "y" {
+		t.Errorf("PUT changed what its body omits: %v", got)
+	}
 	s.must(204, "DELETE", "/clusters/"+id, nil)
 	s.must(204, "DELETE", "/clusters/"+id, nil)
 	s.must(404, "GET", "/clusters/"+id, nil)
