@@ -1,20 +1,23 @@
-// Who may use a pool (renku-data-services:
-// components/renku_data_services/crc/blueprints.py). A pool that is not public
-// is for admins alone until users or members are added. POST adds, PUT
-// replaces. An id that Renku does not have is answered 404 (db.py
-// _resolve_members @ e81895b4). The stand-in has those of its directory; of
-// groups and projects it does not know who is in them.
+// Who can use a pool (crc/blueprints.py ResourcePoolUsersBP, ResourcePoolMembersBP; crc/db.py MemberRepository). A pool that
+// is not public is for admins alone until users or members are added. POST adds, PUT replaces. An id that Renku does not
+// have is answered with 404 (crc/db.py _resolve_members). The stand-in has those of its directory, and does not know who is
+// in its groups and projects.
 
 package renkuapi
 
 import (
+	"fmt"
 	"maps"
 	"net/http"
+	"regexp"
 	"slices"
+	"strconv"
 )
 
+var userIDs = regexp.MustCompile(`^[A-Za-z0-9]{1}[A-Za-z0-9-]+$`)
+
 var userSchema = schema{
-	{name: "id", kind: "string", required: true, low: 1},
+	{name: "id", kind: "string", required: true, pattern: userIDs},
 	{name: "no_default_access", kind: "boolean"},
 }
 
@@ -79,7 +82,7 @@ func (p *pool) visible(c *claims) bool {
 }
 
 func (s *pools) getUsers(r *http.Request) (int, any, error) {
-	p, err := s.find(r, s.who(r))
+	p, err := s.find(r, noPool)
 	if err != nil {
 		return 0, nil, err
 	}
@@ -101,7 +104,7 @@ func (s *pools) putUsers(r *http.Request) (int, any, error) {
 }
 
 func (s *pools) getMembers(r *http.Request) (int, any, error) {
-	p, err := s.find(r, s.who(r))
+	p, err := s.find(r, noPool)
 	if err != nil {
 		return 0, nil, err
 	}
@@ -122,11 +125,22 @@ func (s *pools) putMembers(r *http.Request) (int, any, error) {
 	})
 }
 
+// membersFit checks what the schema demands of each type of member, and that Renku has them all.
 func membersFit(members []poolMember) error {
-	for _, m := range members {
-		if !slices.Contains(memberRoles[m.Type], m.Role) {
-			return invalid("A member of type %s cannot have the role %s.", m.Type, m.Role)
+	faults := []string{}
+	for i, m := range members {
+		ids := ulid
+		if m.Type == "user" {
+			ids = userIDs
 		}
+		of := schema{
+			{name: "role", kind: "string", required: true, values: memberRoles[m.Type]},
+			{name: "id", kind: "string", required: true, pattern: ids},
+		}
+		faults = append(faults, of.faults(fmt.Sprintf("%d.%s.", i, m.Type), map[string]any{"role": m.Role, "id": m.ID})...)
+	}
+	if len(faults) > 0 {
+		return wrongFields(faults)
 	}
 	for _, m := range members {
 		if directory[m.Type][m.ID] != nil {
@@ -156,7 +170,7 @@ func usersKnown(sent []poolUser) error {
 func changeList[T any](
 	s *pools, r *http.Request, status int, fields schema, fit func([]T) error, show func([]T) any, put func(*pool, []T) []T,
 ) (int, any, error) {
-	p, err := s.find(r, s.who(r))
+	p, err := s.find(r, noPool)
 	if err != nil {
 		return 0, nil, err
 	}
@@ -171,7 +185,7 @@ func changeList[T any](
 	defer s.mu.Unlock()
 	stored := s.pools[p.ID]
 	if stored == nil {
-		return 0, nil, missing("Resource pool with id %d cannot be found", p.ID)
+		return 0, nil, missing(noPool, strconv.Itoa(p.ID))
 	}
 	return status, show(put(stored, sent)), nil
 }

@@ -1,8 +1,6 @@
-// The endpoints under /resource_pools
-// (renku-data-services: components/renku_data_services/crc/blueprints.py,
-// db.py ResourcePoolRepository). A pool on a remote cluster with a quota makes
-// objects there before its row is written; one without a quota asks nothing of
-// the cluster.
+// The endpoints under /resource_pools (crc/blueprints.py ResourcePoolsBP, crc/db.py ResourcePoolRepository). For a pool with
+// a quota on a remote cluster, Renku creates objects there before it writes the row. For one without a quota it sends the
+// cluster no request.
 
 package renkuapi
 
@@ -54,14 +52,22 @@ func (p *pool) answer(q *quota) poolAnswer {
 	return a
 }
 
-// find returns a copy of the pool that a path names, if user may see it.
-func (s *pools) find(r *http.Request, user *claims) (*pool, error) {
+// What the API answers where a pool does not exist or is not visible. Each is the message of other endpoints.
+const (
+	noPoolHere  = "The resource pool with id %s cannot be found."
+	noPoolThere = "Resource pool with id %s cannot be found"
+	noPool      = "Resource pool with id %s does not exist"
+	noPoolID    = "Cannot find the resource pool with ID %s."
+)
+
+// find returns a copy of the pool that a path names, if the caller can see it. message is that of a 404.
+func (s *pools) find(r *http.Request, message string) (*pool, error) {
 	id, _ := strconv.Atoi(r.PathValue("id"))
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	p := s.pools[id]
-	if p == nil || !p.visible(user) {
-		return nil, missing("Resource pool with id %s cannot be found", r.PathValue("id"))
+	if p == nil || !p.visible(s.who(r)) {
+		return nil, missing(message, r.PathValue("id"))
 	}
 	return p.clone(), nil
 }
@@ -77,7 +83,7 @@ func (s *pools) quotaOf(ctx context.Context, p *pool) (*quota, error) {
 }
 
 func (s *pools) get(r *http.Request) (int, any, error) {
-	p, err := s.find(r, s.who(r))
+	p, err := s.find(r, noPoolHere)
 	if err != nil {
 		return 0, nil, err
 	}

@@ -1,7 +1,5 @@
-// Changes to pools that exist (renku-data-services:
-// components/renku_data_services/crc/core.py, db.py update_resource_pool,
-// delete_resource_pool, update_quota). A pool never changes its cluster, a
-// quota never its id.
+// Changes of existing pools (crc/core.py validate_resource_pool_put_or_patch, validate_resource_pool_update; crc/db.py
+// update_resource_pool, delete_resource_pool, update_quota). A pool never changes its cluster, and a quota never its id.
 
 package renkuapi
 
@@ -16,56 +14,70 @@ func (s *pools) put(r *http.Request) (int, any, error) { return s.update(r, pool
 
 func (s *pools) patch(r *http.Request) (int, any, error) { return s.update(r, poolPatchSchema, true) }
 
+// update changes a pool. What the body of a PUT omits is kept as in a PATCH, except that a PUT without a quota deletes the
+// quota, and one without cpu_limit_factor removes that.
 func (s *pools) update(r *http.Request, fields schema, partial bool) (int, any, error) {
-	stored, err := s.find(r, s.who(r))
-	if err != nil {
-		return 0, nil, err
-	}
 	body, more := json.RawMessage{}, parts{}
 	if err := read(r, fields, &body); err != nil {
 		return 0, nil, err
 	}
+	stored, err := s.find(r, noPoolThere)
+	if err != nil {
+		return 0, nil, err
+	}
 	next := stored.clone()
 	if !partial {
-		next = stored.emptied()
+		next.CPULimit = 0
 	}
 	if json.Unmarshal(body, next) != nil || json.Unmarshal(body, &more) != nil {
 		return 0, nil, wrongType()
 	}
-	if next.Cluster != stored.Cluster {
-		return 0, nil, invalid("The cluster of a resource pool that exists cannot be changed.")
+	if next.CPULimit > 0 && next.CPULimit < 1 {
+		return 0, nil, wrongFields([]string{"cpu_limit_factor: Input should be greater than or equal to 1"})
 	}
-	if next.Classes, err = changedClasses(stored.Classes, more.Classes, partial); err != nil {
+	if next.Classes, err = changedClasses(stored, more.Classes, partial); err != nil {
 		return 0, nil, err
 	}
 	old, err := s.quotaOf(r.Context(), stored)
 	if err != nil {
 		return 0, nil, err
 	}
-	q, err := changedQuota(stored, old, more)
+	q, err := changedQuota(old, more, partial)
 	if err != nil {
 		return 0, nil, err
 	}
 	if err := next.rules(q); err != nil {
 		return 0, nil, err
 	}
-	if more.hasQuota() {
-		if err := s.writeQuota(r.Context(), next, q); err != nil {
-			return 0, nil, err
+	if next.Cluster != stored.Cluster {
+		if stored.Cluster != "" {
+			return 0, nil, invalid("The cluster of a resource pool cannot be changed.")
 		}
+		next.Cluster = "" // upstream checks it only where both are set, and writes neither
+	}
+	switch {
+	case more.hasQuota():
+		err = s.storeQuota(r.Context(), next, old, q)
+	case !partial && next.Quota != "":
+		err = s.dropQuota(r.Context(), next)
+	}
+	if err != nil {
+		return 0, nil, err
 	}
 	s.store(next)
 	return http.StatusOK, next.answer(q), nil
 }
 
-// emptied is a pool of which only that is left which a PUT does not write.
-func (p *pool) emptied() *pool {
-	next := &pool{ID: p.ID, Cluster: p.Cluster, Quota: p.Quota, Platform: defaultPlatform}
-	next.Users, next.Members = slices.Clone(p.Users), slices.Clone(p.Members)
-	return next
+// storeQuota writes q to the pool's cluster, which has old; nil for none. Upstream asserts that a pool's quota could be
+// read, and fails where the cluster is not loaded or has no such quota.
+func (s *pools) storeQuota(ctx context.Context, p *pool, old, q *quota) error {
+	if p.Quota != "" && old == nil {
+		return unexpected()
+	}
+	return s.writeQuota(ctx, p, q)
 }
 
-// store replaces a row that is still there.
+// store replaces a row that still exists.
 func (s *pools) store(next *pool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -75,53 +87,68 @@ func (s *pools) store(next *pool) {
 	}
 }
 
-// changedClasses puts what was sent on the classes that are there: in a PATCH
-// onto those of the same id, else in their place.
-func changedClasses(stored []class, sent []json.RawMessage, partial bool) ([]class, error) {
-	if sent == nil {
-		return stored, nil
-	}
-	next := []class{}
-	if partial {
-		next = slices.Clone(stored)
-	}
+// changedClasses puts what was sent on the existing classes of the same ids. No class is added or removed.
+func changedClasses(p *pool, sent []json.RawMessage, partial bool) ([]class, error) {
+	next := slices.Clone(p.Classes)
 	for _, raw := range sent {
 		id := struct{ ID int }{}
 		if json.Unmarshal(raw, &id) != nil {
 			return nil, wrongType()
 		}
-		at := slices.IndexFunc(stored, func(c class) bool { return c.ID == id.ID })
-		if at < 0 && id.ID != 0 {
-			return nil, missing("Resource class with id %d cannot be found", id.ID)
+		at := slices.IndexFunc(next, func(c class) bool { return c.ID == id.ID })
+		if at < 0 {
+			return nil, invalid("Resource class '%d' does not exist in resource pool '%d'.", id.ID, p.ID)
 		}
+		c := &next[at]
+		was := c.Default
+		c.Tolerations, c.Affinities = slices.Clone(c.Tolerations), slices.Clone(c.Affinities)
 		if !partial {
-			next = append(next, class{})
-			at = len(next) - 1
+			c.Tolerations, c.Affinities, c.QuotaEnforced = nil, nil, false
 		}
-		next[at].Tolerations, next[at].Affinities = slices.Clone(next[at].Tolerations), slices.Clone(next[at].Affinities)
-		if json.Unmarshal(raw, &next[at]) != nil {
+		if json.Unmarshal(raw, c) != nil {
 			return nil, wrongType()
+		}
+		if c.Default != was {
+			return nil, invalid("The default class of a resource pool cannot be changed.")
 		}
 	}
 	return next, nil
 }
 
-// changedQuota puts what was sent on the quota that the cluster has.
-func changedQuota(stored *pool, old *quota, more parts) (*quota, error) {
+// changedQuota puts what was sent on the quota that the cluster has. It returns nil where the pool is to have none.
+func changedQuota(old *quota, more parts, partial bool) (*quota, error) {
 	if !more.hasQuota() {
+		if !partial {
+			return nil, nil
+		}
 		return old, nil
 	}
-	q := &quota{ID: stored.Quota}
+	q := &quota{}
 	if old != nil {
 		*q = *old
+	} else if err := complete(more.Quota); err != nil {
+		return nil, err
 	}
+	id := q.ID
 	if json.Unmarshal(more.Quota, q) != nil {
 		return nil, wrongType()
 	}
-	if stored.Quota != "" && q.ID != stored.Quota {
-		return nil, invalid("The ID of a quota cannot be changed.")
-	}
+	q.ID = id // a new quota gets an id of Renku's, whatever was sent
 	return q, nil
+}
+
+// complete refuses a quota that lacks a number, which a new one needs.
+func complete(sent json.RawMessage) error {
+	fields := map[string]any{}
+	if json.Unmarshal(sent, &fields) != nil {
+		return wrongType()
+	}
+	for _, name := range []string{"cpu", "memory", "gpu"} {
+		if fields[name] == nil {
+			return invalid("A new quota needs the field 'quota.%s'.", name)
+		}
+	}
+	return nil
 }
 
 // writeQuota makes a pool's first quota, or changes the one it has.
@@ -136,22 +163,19 @@ func (s *pools) writeQuota(ctx context.Context, p *pool, q *quota) error {
 	return where.updateQuota(ctx, q)
 }
 
-// remove deletes the pool, its quota and the quota's PriorityClass, or nothing
-// at all where the cluster is not loaded or refuses. A pool that does not exist
-// is no error (renku-data-services @ e81895b4:
-// components/renku_data_services/crc/db.py _delete_resource_pool, k8s/clients.py
-// K8sClusterClientsPool).
+// remove deletes the pool, its quota and the quota's PriorityClass, or nothing at all where the cluster is not loaded or
+// refuses. A pool that does not exist is no error, and the default pool cannot be deleted (crc/db.py _delete_resource_pool,
+// k8s/clients.py K8sClusterClientsPool).
 func (s *pools) remove(r *http.Request) (int, any, error) {
-	p, err := s.find(r, s.who(r))
+	p, err := s.find(r, noPoolThere)
 	if err != nil {
 		return http.StatusNoContent, nil, nil
 	}
+	if p.Default {
+		return 0, nil, invalid("The default resource pool cannot be deleted.")
+	}
 	if p.Quota != "" {
-		where := s.reach(p.Cluster)
-		if where == nil {
-			return 0, nil, notLoaded(p.Cluster)
-		}
-		if err := where.deleteQuota(r.Context(), p.Quota); err != nil {
+		if err := s.dropQuota(r.Context(), p); err != nil {
 			return 0, nil, err
 		}
 	}
@@ -161,26 +185,42 @@ func (s *pools) remove(r *http.Request) (int, any, error) {
 	return http.StatusNoContent, nil, nil
 }
 
+// dropQuota deletes a pool's quota from its cluster.
+func (s *pools) dropQuota(ctx context.Context, p *pool) error {
+	where := s.reach(p.Cluster)
+	if where == nil {
+		return notLoaded(p.Cluster)
+	}
+	name := p.Quota
+	p.Quota = ""
+	return where.deleteQuota(ctx, name)
+}
+
+// noQuota is the 404 of a pool without a quota, and of one whose quota the cluster does not show.
+func noQuota(p *pool) error {
+	return missing("The resource pool with ID %d does not have a quota.", p.ID)
+}
+
 func (s *pools) getQuota(r *http.Request) (int, any, error) {
-	p, err := s.find(r, s.who(r))
+	p, err := s.find(r, noPoolID)
 	if err != nil {
 		return 0, nil, err
 	}
 	q, err := s.quotaOf(r.Context(), p)
 	if err == nil && q == nil {
-		err = missing("The quota of the resource pool with id %d cannot be found", p.ID)
+		err = noQuota(p)
 	}
 	return http.StatusOK, q, err
 }
 
-func (s *pools) putQuota(r *http.Request) (int, any, error) { return s.updateQuota(r, quotaSchema) }
+func (s *pools) putQuota(r *http.Request) (int, any, error) { return s.updateQuota(r, quotaPutSchema) }
 
 func (s *pools) patchQuota(r *http.Request) (int, any, error) {
-	return s.updateQuota(r, quotaSchema.optional())
+	return s.updateQuota(r, quotaPatchSchema)
 }
 
 func (s *pools) updateQuota(r *http.Request, fields schema) (int, any, error) {
-	p, err := s.find(r, s.who(r))
+	p, err := s.find(r, noPoolID)
 	if err != nil {
 		return 0, nil, err
 	}
@@ -193,11 +233,14 @@ func (s *pools) updateQuota(r *http.Request, fields schema) (int, any, error) {
 		return 0, nil, err
 	}
 	if old == nil {
-		return 0, nil, missing("The quota of the resource pool with id %d cannot be found", p.ID)
+		return 0, nil, noQuota(p)
 	}
-	q, err := changedQuota(p, old, more)
+	q, err := changedQuota(old, more, true)
 	if err != nil {
 		return 0, nil, err
+	}
+	if id := (quota{}); json.Unmarshal(more.Quota, &id) == nil && id.ID != "" && id.ID != old.ID {
+		return 0, nil, invalid("The 'id' field of a quota is immutable.")
 	}
 	if err := p.rules(q); err != nil {
 		return 0, nil, err

@@ -1,10 +1,8 @@
-// What Renku does in a cluster for a pool with a quota
-// (renku-data-services: components/renku_data_services/crc/db.py
-// QuotaRepository, k8s/clients.py). Every read is a LIST with a field selector,
-// as kr8s does it, and a read that is refused counts as "not there".
+// What Renku does in a cluster for a pool with a quota (crc/db.py QuotaRepository, crc/models.py Quota, k8s/clients.py
+// K8sClusterClient; kr8s: kr8s/_api.py, kr8s/_objects.py). Every read is a LIST with a field selector, and a read that is
+// refused counts as "does not exist". What was created or patched is read back with a GET, whose refusal is an error.
 //
-// No call has a timeout of its own, as upstream's have none: they end with the
-// request.
+// No call has a timeout of its own, because kr8s sets none: each ends with the request.
 
 package renkuapi
 
@@ -98,6 +96,7 @@ func (c *connection) createQuota(ctx context.Context, q *quota) error {
 	if err != nil {
 		return remoteProblem(err)
 	}
+	q.CPU = math.Ceil(q.CPU) // the answer is read from the ResourceQuota
 	return nil
 }
 
@@ -122,7 +121,7 @@ func ensureClass(ctx context.Context, client kubernetes.Interface, id string) er
 	if err != nil {
 		return remoteProblem(err)
 	}
-	if _, err = classes.List(ctx, named(id)); err != nil && !refused(err) {
+	if _, err = classes.Get(ctx, id, metav1.GetOptions{}); err != nil { // kr8s refreshes the object
 		return remoteProblem(err)
 	}
 	return nil
@@ -158,10 +157,18 @@ func (c *connection) readQuota(ctx context.Context, id string) (*quota, error) {
 	return &quota{ID: id, CPU: cpu.AsApproximateFloat64(), Memory: int(memory.Value() / gigabyte), GPU: int(gpu.Value())}, nil
 }
 
+// updateQuota changes a ResourceQuota that a list by name shows, and reads it back.
 func (c *connection) updateQuota(ctx context.Context, q *quota) error {
 	client, err := c.client()
 	if err != nil {
 		return err
+	}
+	list, err := client.CoreV1().ResourceQuotas(c.namespace).List(ctx, named(q.ID))
+	switch {
+	case err != nil && !refused(err):
+		return remoteProblem(err)
+	case err != nil || len(list.Items) == 0:
+		return missing("The k8s resource %s/%s cannot be found.", c.namespace, q.ID)
 	}
 	patch, err := json.Marshal(map[string]any{"spec": map[string]any{"hard": q.hard()}})
 	if err != nil {
@@ -171,6 +178,10 @@ func (c *connection) updateQuota(ctx context.Context, q *quota) error {
 	if _, err := quotas.Patch(ctx, q.ID, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
 		return remoteProblem(err)
 	}
+	if _, err := quotas.Get(ctx, q.ID, metav1.GetOptions{}); err != nil {
+		return remoteProblem(err)
+	}
+	q.CPU = math.Ceil(q.CPU)
 	return nil
 }
 
@@ -189,8 +200,8 @@ func (c *connection) deleteQuota(ctx context.Context, id string) error {
 	if err != nil && !refused(err) {
 		return remoteProblem(err)
 	}
+	foreground := metav1.DeletePropagationForeground
 	if err == nil && len(classes.Items) > 0 {
-		foreground := metav1.DeletePropagationForeground
 		err := client.SchedulingV1().PriorityClasses().Delete(ctx, id, metav1.DeleteOptions{PropagationPolicy: &foreground})
 		if err != nil && !apierrors.IsNotFound(err) {
 			return remoteProblem(err)
@@ -203,7 +214,7 @@ func (c *connection) deleteQuota(ctx context.Context, id string) error {
 	if err != nil || len(quotas.Items) == 0 {
 		return nil
 	}
-	err = client.CoreV1().ResourceQuotas(c.namespace).Delete(ctx, id, metav1.DeleteOptions{})
+	err = client.CoreV1().ResourceQuotas(c.namespace).Delete(ctx, id, metav1.DeleteOptions{PropagationPolicy: &foreground})
 	if err != nil && !apierrors.IsNotFound(err) {
 		return remoteProblem(err)
 	}

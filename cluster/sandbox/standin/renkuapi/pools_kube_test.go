@@ -25,11 +25,11 @@ func TestPoolWithAQuotaOnARemoteCluster(t *testing.T) {
 	s := newSite(t)
 	id := s.join()
 	got := s.must(201, "POST", "/resource_pools", guidePool(id)).object(t)
-	if got["quota"].(object)["id"] != quotaName || got["cluster"].(object)["id"] != id {
+	if q := got["quota"].(object); q["id"] != quotaName || q["cpu"] != 5.0 || got["cluster"].(object)["id"] != id {
 		t.Errorf("%v", got)
 	}
 	if asked, want := s.remote.asked(), []string{
-		"list priorityclasses metadata.name=" + quotaName, "create priorityclasses", "list priorityclasses metadata.name=" + quotaName,
+		"list priorityclasses metadata.name=" + quotaName, "create priorityclasses", "get priorityclasses",
 		"create resourcequotas",
 	}; !slices.Equal(asked, want) {
 		t.Errorf("asked %q", asked)
@@ -109,6 +109,7 @@ func TestPoolThatTheRemoteClusterRefuses(t *testing.T) {
 			f.deny("list priorityclasses")
 			f.put(classesAt, object{"metadata": object{"name": quotaName}})
 		}, unexpectedly},
+		{"a class that may be created and not read", func(f *fakeCluster) { f.deny("get priorityclasses") }, unexpectedly},
 		{"no right to create the class", func(f *fakeCluster) { f.deny("create priorityclasses") }, unexpectedly},
 		{"no right to create quotas", func(f *fakeCluster) { f.deny("create resourcequotas") }, unexpectedly},
 		{"a quota that was left behind", func(f *fakeCluster) { f.put(quotasAt, object{"metadata": object{"name": quotaName}}) }, unexpectedly},
@@ -229,6 +230,11 @@ func TestQuotaThatCannotBeRead(t *testing.T) {
 	if got := quotaIn(); got != nil {
 		t.Errorf("not loaded, and yet %v", got)
 	}
-	refusals{{"its change", "PATCH", "/resource_pools/2", object{"quota": object{"cpu": 9, "memory": 250, "gpu": 0}}, 404, "Could not find cluster"}}.play(t, s)
+	body := with(guidePool(id), object{"platform": "linux/amd64", "quota": nil, "classes": []any{with(smallClass(), object{"id": 2})}})
+	refusals{
+		{"its change", "PATCH", "/resource_pools/2", object{"quota": object{"cpu": 9, "memory": 250, "gpu": 0}}, 500, "An unexpected error occurred"},
+		{"half of it", "PATCH", "/resource_pools/2", object{"quota": object{"cpu": 9}}, 422, "needs the field 'quota.memory'"},
+		{"a PUT without it", "PUT", "/resource_pools/2", body, 404, "Could not find cluster"},
+	}.play(t, s)
 	refusals{{"its end", "DELETE", "/resource_pools/2", nil, 404, "Could not find cluster"}}.play(t, s)
 }

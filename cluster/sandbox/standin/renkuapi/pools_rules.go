@@ -1,7 +1,6 @@
-// What a resource pool is and what the API asks of it
-// (renku-data-services: components/renku_data_services/crc/api.spec.yaml,
-// core.py validate_resource_pool*). A quota's memory is in GB, a class's in
-// GiB; the API compares the bare numbers.
+// A resource pool and the rules for it (crc/api.spec.yaml and the models generated from it in crc/apispec.py; crc/core.py
+// validate_resource_pool_post, validate_resource_pool_update; crc/orm.py ResourcePoolORM). A quota's memory is in GB, a
+// class's in GiB. The API compares the bare numbers.
 
 package renkuapi
 
@@ -65,10 +64,24 @@ func poolSchemaWith(classes, quota schema) schema {
 
 var (
 	poolSchema      = poolSchemaWith(classSchema, quotaSchema)
-	poolPutSchema   = poolSchemaWith(append(schema{{name: "id", kind: "integer"}}, classSchema...), quotaSchema)
-	poolPatchSchema = poolSchemaWith(append(schema{{name: "id", kind: "integer", required: true}}, classSchema.optional()...),
-		quotaSchema.optional()).optional()
+	poolPutSchema   = poolSchemaWith(append(classID, classSchema...), quotaPutSchema).require("platform").removable()
+	poolPatchSchema = poolSchemaWith(append(classID, classSchema.optional()...), quotaPatchSchema).optional().removable()
+
+	classID          = schema{{name: "id", kind: "integer", required: true}} // in changes of a pool
+	quotaPutSchema   = quotaSchema.require("id")
+	quotaPatchSchema = quotaSchema.without("id").optional()
 )
+
+// removable returns the schema in which cpu_limit_factor can be 0 too, which removes it.
+func (s schema) removable() schema {
+	all := slices.Clone(s)
+	for i := range all {
+		if all[i].name == "cpu_limit_factor" {
+			all[i].low = 0
+		}
+	}
+	return all
+}
 
 // affinity asks for nodes that have a label.
 type affinity struct {

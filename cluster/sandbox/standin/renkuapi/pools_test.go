@@ -77,8 +77,8 @@ func TestPoolRefusals(t *testing.T) {
 		{"a quota's short id", "", "/resource_pools", quota(object{"id": "four"}), 422, "quota.id: String should have at least 5"},
 		{"a class over the quota's CPU", "", "/resource_pools", quota(object{"cpu": 0.05}), 422, "The resource class with name remote-default is not compatible with the quota."},
 		{"a class over the quota's memory", "", "/resource_pools", quota(object{"memory": 1}), 422, "The resource class with name remote-medium is not compatible with the quota."},
-		{"a pool that is not there", "GET", "/resource_pools/77", nil, 404, "Resource pool with id 77 cannot be found"},
-		{"PATCH of what is not there", "PATCH", "/resource_pools/77", object{}, 404, "cannot be found"},
+		{"a pool that is not there", "GET", "/resource_pools/77", nil, 404, "The resource pool with id 77 cannot be found."},
+		{"PATCH of what is not there", "PATCH", "/resource_pools/77", object{}, 404, "Resource pool with id 77 cannot be found"},
 		{"a pool's name as id", "GET", "/resource_pools/paris", nil, 404, "not found"},
 		{"a query that is no number", "GET", "/resource_pools?memory=much", nil, 422, "memory: Input"},
 		{"a CPU that is no number", "GET", "/resource_pools?cpu=much", nil, 422, "cpu: Input"},
@@ -143,15 +143,19 @@ func TestPoolChanges(t *testing.T) {
 	id := s.join()
 	s.must(201, "POST", "/resource_pools", guidePool(id))
 	refusals{
-		{"another cluster", "PATCH", "/resource_pools/2", object{"cluster_id": "01J00000000000000000000000"}, 422, "cluster of a resource pool"},
-		{"another quota", "PATCH", "/resource_pools/2", object{"quota": object{"id": "another"}}, 422, "ID of a quota cannot be changed"},
-		{"another quota, by its own path", "PATCH", "/resource_pools/2/quota", object{"id": "another"}, 422, "ID of a quota cannot be changed"},
+		{"another cluster", "PATCH", "/resource_pools/2", object{"cluster_id": "01J00000000000000000000000"}, 422, "cannot be changed"},
+		{"another quota", "PATCH", "/resource_pools/2", object{"quota": object{"id": "another"}}, 422, "quota.id: Extra"},
+		{"another quota, by its own path", "PATCH", "/resource_pools/2/quota", object{"id": "another"}, 422, "id: Extra"},
+		{"another quota, PUT", "PUT", "/resource_pools/2/quota", object{"cpu": 9, "memory": 250, "gpu": 0, "id": "another"}, 422, "immutable"},
+		{"a PUT without a platform", "PUT", "/resource_pools/2", guidePool(id), 422, "platform: Field required"},
+		{"another default class", "PATCH", "/resource_pools/2", object{"classes": []any{object{"id": 2, "default": false}}}, 422, "default class"},
+		{"half a factor", "PATCH", "/resource_pools/2", object{"cpu_limit_factor": 0.5}, 422, "cpu_limit_factor: Input"},
 		{"a quota too small", "PATCH", "/resource_pools/2/quota", object{"memory": 1}, 422, "not compatible"},
 		{"half a quota", "PUT", "/resource_pools/2/quota", object{"memory": 1}, 422, "cpu: Field required"},
 		{"a class too large", "PATCH", "/resource_pools/2", object{"classes": []any{object{"id": 2, "memory": 300}}}, 422, "not compatible"},
-		{"a class that is not there", "PATCH", "/resource_pools/2", object{"classes": []any{object{"id": 99}}}, 404, "Resource class with id 99"},
+		{"a class that is not there", "PATCH", "/resource_pools/2", object{"classes": []any{object{"id": 99}}}, 422, "Resource class '99' does not exist in resource pool '2'."},
 		{"a class without an id", "PATCH", "/resource_pools/2", object{"classes": []any{object{"memory": 3}}}, 422, "classes.0.id: Field required"},
-		{"the quota of a pool that has none", "GET", "/resource_pools/1/quota", nil, 404, "cannot be found"},
+		{"the quota of a pool that has none", "GET", "/resource_pools/1/quota", nil, 404, "does not have a quota"},
 	}.play(t, s)
 	got := s.must(200, "PATCH", "/resource_pools/2", object{"name": "Bern renamed", "cluster_id": id, "classes": []any{object{"id": 2, "memory": 3}}}).object(t)
 	class := got["classes"].([]any)[0].(object)
@@ -162,18 +166,41 @@ func TestPoolChanges(t *testing.T) {
 	if got := s.must(200, "GET", "/resource_pools/2/quota", nil).object(t); got["memory"] != 100.0 || got["id"] != "renku-pool-1" {
 		t.Errorf("%v", got)
 	}
-	got = s.must(200, "PUT", "/resource_pools/2", with(guidePool(id), object{"classes": []any{with(smallClass(), object{"id": 2})}})).object(t)
-	if got["name"] != "Bern pool" || len(got["classes"].([]any)) != 1 || got["cluster"].(object)["id"] != id {
+	s.must(200, "PATCH", "/resource_pools/2", object{"cpu_limit_factor": 2, "idle_threshold": 60})
+	whole := with(guidePool(id), object{"platform": "linux/amd64", "classes": []any{with(smallClass(), object{"id": 2})}})
+	got = s.must(200, "PUT", "/resource_pools/2", whole).object(t)
+	if got["name"] != "Bern pool" || len(got["classes"].([]any)) != 2 || got["cluster"].(object)["id"] != id ||
+		got["cpu_limit_factor"] != nil || got["idle_threshold"] != 60.0 {
 		t.Errorf("%v", got)
 	}
 	if got := s.must(200, "GET", "/resource_pools/2", nil).object(t)["quota"].(object); got["memory"] != 250.0 || got["cpu"] != 5.0 {
 		t.Errorf("the cluster has the quota %v", got)
 	}
+	got = s.must(200, "PUT", "/resource_pools/2", with(whole, object{"quota": nil})).object(t)
+	if got["quota"] != nil || s.remote.get(quotasAt, quotaName) != nil || s.remote.get(classesAt, quotaName) != nil {
+		t.Errorf("a PUT without a quota leaves %v", got["quota"])
+	}
+	// A new quota gets an id of Renku's.
+	got = s.must(200, "PATCH", "/resource_pools/2", object{"quota": object{"cpu": 4, "memory": 250, "gpu": 0}}).object(t)
+	if q := got["quota"].(object)["id"].(string); len(q) != 36 || s.remote.get(quotasAt, q) == nil {
+		t.Errorf("id %q", q)
+	}
+	// A pool of the local cluster ignores the cluster that it is sent.
+	s.must(201, "POST", "/resource_pools", localPool())
+	if got := s.must(200, "PATCH", "/resource_pools/3", object{"cluster_id": id}).object(t); got["cluster"] != nil {
+		t.Errorf("%v", got)
+	}
+}
+
+func TestTheDefaultPoolStays(t *testing.T) {
+	s := newSite(t)
+	s.must(201, "POST", "/resource_pools", with(localPool(), object{"public": true, "default": true}))
+	refusals{{"its end", "DELETE", "/resource_pools/2", nil, 422, "cannot be deleted"}}.play(t, s)
 }
 
 func TestMembers(t *testing.T) {
 	const ana, ben = "3d6c2a9e-5b0f-4a52-9a3e-0d1d5a1e7c11", "8f14e45f-ceea-467f-a0e6-b7f2b2a6c7d2"
-	const group, project = "01J0GR0VP00000000000000000", "01J0PR0JECT000000000000000"
+	const group, project, none = "01J0GR0VP00000000000000000", "01J0PR0JECT000000000000000", "01J00000000000000000000000"
 	s := newSite(t)
 	s.must(201, "POST", "/resource_pools", localPool())
 	user := s.token(url.Values{"roles": {""}, "sub": {ana}})
@@ -185,15 +212,17 @@ func TestMembers(t *testing.T) {
 		{"no list", "", "/resource_pools/2/users", object{"id": "x"}, 422, "wrong type"},
 		{"no id", "", "/resource_pools/2/users", []any{object{}}, 422, "0.id: Field required"},
 		{"an unknown key", "PUT", "/resource_pools/2/users", []any{object{"id": "x", "role": "y"}}, 422, "0.role: Extra"},
-		{"a role of groups", "", "/resource_pools/2/members", []any{object{"member_type": "user", "id": "x", "role": "group_viewer"}}, 422, "cannot have the role"},
-		{"a role of users", "", "/resource_pools/2/members", []any{object{"member_type": "project", "id": "x", "role": "viewer"}}, 422, "cannot have the role"},
+		{"a role of groups", "", "/resource_pools/2/members", []any{object{"member_type": "user", "id": ben, "role": "group_viewer"}}, 422, "0.user.role: Input should be 'viewer' or 'prohibited'"},
+		{"a role of users", "", "/resource_pools/2/members", []any{object{"member_type": "project", "id": project, "role": "viewer"}}, 422, "0.project.role: Input"},
 		{"no such role", "PUT", "/resource_pools/2/members", []any{object{"member_type": "user", "id": "x", "role": "owner"}}, 422, "0.role: Input"},
 		{"no such type", "", "/resource_pools/2/members", []any{object{"member_type": "team", "id": "x", "role": "viewer"}}, 422, "0.member_type: Input"},
-		{"a user that is not there", "", "/resource_pools/2/users", []any{object{"id": "x"}}, 404, "The users with IDs {'x'} cannot be found"},
-		{"a member that is not there", "", "/resource_pools/2/members", []any{object{"member_type": "user", "id": "x", "role": "viewer"}}, 404, "User with ID x does not exist"},
-		{"a group that is not there", "", "/resource_pools/2/members", []any{object{"member_type": "group", "id": "x", "role": "group_viewer"}}, 404, "The group with id x does not exist"},
-		{"a project that is not there", "PUT", "/resource_pools/2/members", []any{object{"member_type": "project", "id": "x", "role": "project_viewer"}}, 404, "Project with id 'x' does not exist"},
-		{"a pool that is not there", "", "/resource_pools/9/users", []any{}, 404, "cannot be found"},
+		{"a user that is not there", "", "/resource_pools/2/users", []any{object{"id": "xx"}}, 404, "The users with IDs {'xx'} cannot be found"},
+		{"a user whose id is none", "", "/resource_pools/2/users", []any{object{"id": "-"}}, 422, "0.id: String should match"},
+		{"a group whose id is none", "", "/resource_pools/2/members", []any{object{"member_type": "group", "id": "xx", "role": "group_viewer"}}, 422, "0.group.id: String should match"},
+		{"a member that is not there", "", "/resource_pools/2/members", []any{object{"member_type": "user", "id": "xx", "role": "viewer"}}, 404, "User with ID xx does not exist"},
+		{"a group that is not there", "", "/resource_pools/2/members", []any{object{"member_type": "group", "id": none, "role": "group_viewer"}}, 404, "The group with id " + none + " does not exist"},
+		{"a project that is not there", "PUT", "/resource_pools/2/members", []any{object{"member_type": "project", "id": none, "role": "project_viewer"}}, 404, "Project with id '" + none + "' does not exist"},
+		{"a pool that is not there", "", "/resource_pools/9/users", []any{}, 404, "does not exist"},
 	}.play(t, s)
 	s.must(201, "POST", "/resource_pools/2/users", []any{object{"id": ana}})
 	if sees(user) != 200 {

@@ -1,8 +1,5 @@
-// What the API's schema accepts
-// (renku-data-services: components/renku_data_services/crc/api.spec.yaml, and
-// the pydantic models made from it). A key that the schema does not know is
-// always refused. Pydantic would also take "443" for 443; this does not, for
-// the schema names the types.
+// What the API's schema accepts (crc/api.spec.yaml, and the pydantic models generated from it in crc/apispec.py). A key that
+// the schema does not have is always refused. Pydantic also takes "443" for 443, and this does not.
 
 package renkuapi
 
@@ -39,6 +36,15 @@ func (s schema) optional() schema {
 	all := slices.Clone(s)
 	for i := range all {
 		all[i].required = false
+	}
+	return all
+}
+
+// require returns the schema in which name is required.
+func (s schema) require(name string) schema {
+	all := slices.Clone(s)
+	for i := range all {
+		all[i].required = all[i].required || all[i].name == name
 	}
 	return all
 }
