@@ -1,9 +1,7 @@
-// How Renku reads the kubeconfig of a remote cluster
-// (renku-data-services: components/renku_data_services/k8s/config.py; kr8s
-// 0.20.7: kr8s/_auth.py, kr8s/_config.py). Nothing is asked of the cluster
-// here. A file named in a kubeconfig does not exist in Renku's pods, and no
-// program that a kubeconfig names is in their image: the stand-in neither
-// opens the one nor runs the other.
+// How Renku reads the kubeconfig of a remote cluster (k8s/config.py from_kubeconfig_file; kr8s: kr8s/_auth.py, kr8s/_config.py).
+// No request is sent to the cluster. A file named in a kubeconfig does not exist in Renku's pods: a missing CA or
+// certificate file shows at the first request, when kr8s creates its TLS context. No program that a kubeconfig names is in
+// their image, and running it fails at once. The stand-in opens no such file and runs no such program.
 
 package renkuapi
 
@@ -12,6 +10,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/client-go/rest"
@@ -72,7 +71,7 @@ func readKubeconfig(data []byte) (*kubeconfig, error) {
 	}
 	anything := map[string]json.RawMessage{}
 	if json.Unmarshal(text, &anything) != nil || anything == nil {
-		return nil, errors.New("the kubeconfig is not a mapping")
+		return nil, errors.New("ConfigurationError: the kubeconfig is not a mapping")
 	}
 	k := &kubeconfig{}
 	if err := json.Unmarshal(text, &k.file); err != nil {
@@ -92,7 +91,7 @@ func (k *kubeconfig) connect() (*connection, error) {
 	case k.file.Current == nil:
 		return nil, errors.New("'current-context'")
 	case *k.file.Current == "":
-		return nil, errors.New("the current-context is empty")
+		return nil, errors.New("Context  not found")
 	}
 	for _, c := range k.file.Contexts {
 		if c.Name != *k.file.Current {
@@ -112,9 +111,9 @@ func (k *kubeconfig) connect() (*connection, error) {
 		if namespace == "" {
 			namespace = "default"
 		}
-		return &connection{config: config, namespace: namespace}, nil
+		return &connection{config: config, namespace: namespace, broken: k.lacksFiles(*c.Context.Cluster, *c.Context.User)}, nil
 	}
-	return nil, fmt.Errorf("no context %q", *k.file.Current)
+	return nil, fmt.Errorf("No such context %s", *k.file.Current)
 }
 
 func (k *kubeconfig) config(cluster, user string) (*rest.Config, error) {
@@ -130,7 +129,7 @@ func (k *kubeconfig) config(cluster, user string) (*rest.Config, error) {
 		}
 	}
 	if !found {
-		return nil, fmt.Errorf("no cluster %q", cluster)
+		return nil, fmt.Errorf("Cluster %s not found", cluster)
 	}
 	for _, u := range k.file.Users {
 		if u.Name != user {
@@ -142,11 +141,28 @@ func (k *kubeconfig) config(cluster, user string) (*rest.Config, error) {
 		trust(config)
 		return config, nil
 	}
-	return nil, fmt.Errorf("no user %q", user)
+	return nil, fmt.Errorf("User %s not found", user)
 }
 
-// trust takes back "do not verify" where neither CA nor client certificate is
-// given, for kr8s then makes no TLS settings of its own.
+// lacksFiles reports whether a file is missing that the TLS context needs: a CA, or the certificate and key of a client. A
+// certificate without a key, or the other way round, is ignored.
+func (k *kubeconfig) lacksFiles(cluster, user string) bool {
+	for _, c := range k.file.Clusters {
+		if c.Name == cluster && c.Cluster.CAFile != "" && c.Cluster.CAData == "" {
+			return true
+		}
+	}
+	for _, u := range k.file.Users {
+		cert, key := u.User.CertData+u.User.CertFile, u.User.KeyData+u.User.KeyFile
+		if u.Name == user && cert != "" && key != "" && (u.User.CertData == "" || u.User.KeyData == "") {
+			return true
+		}
+	}
+	return false
+}
+
+// trust resets "do not verify" where neither a CA nor a client certificate is given, because kr8s then has no TLS context of
+// its own.
 func trust(config *rest.Config) {
 	if len(config.CAData) == 0 && len(config.CertData) == 0 {
 		config.Insecure = false
@@ -160,11 +176,8 @@ func (c kubeCluster) apply(config *rest.Config) error {
 	if c.Server == "" {
 		return errors.New("'server'")
 	}
-	if c.CAFile != "" && c.CAData == "" {
-		return noFile(c.CAFile)
-	}
 	config.Host, config.ServerName, config.Insecure = c.Server, c.Name, c.Insecure
-	return decode(c.CAData, "certificate-authority-data", &config.CAData)
+	return decode(c.CAData, &config.CAData)
 }
 
 func (u kubeUser) apply(config *rest.Config) error {
@@ -177,31 +190,37 @@ func (u kubeUser) apply(config *rest.Config) error {
 		return errors.New("username and password are not supported")
 	case len(u.AuthProvider) > 0 && string(u.AuthProvider) != "null":
 		return errors.New("the stand-in signs in at no auth-provider")
-	case u.CertFile != "" && u.CertData == "":
-		return noFile(u.CertFile)
-	case u.KeyFile != "" && u.KeyData == "":
-		return noFile(u.KeyFile)
 	}
-	config.BearerToken = u.Token // a tokenFile is not looked at: without a token the caller is anonymous
-	if err := decode(u.CertData, "client-certificate-data", &config.CertData); err != nil {
+	config.BearerToken = u.Token // a tokenFile is ignored: without a token the caller is anonymous
+	if err := decode(u.CertData, &config.CertData); err != nil {
 		return err
 	}
-	return decode(u.KeyData, "client-key-data", &config.KeyData)
+	return decode(u.KeyData, &config.KeyData)
 }
 
 func noFile(name string) error {
 	return fmt.Errorf("[Errno 2] No such file or directory: '%s'", name)
 }
 
-// decode puts the base64 of a key into out.
-func decode(text, key string, out *[]byte) error {
-	if text == "" {
+// decode puts the base64 of a key into out. As in Python, characters outside of the alphabet are skipped. PEM text is taken
+// as it is.
+func decode(text string, out *[]byte) error {
+	if text == "" || strings.Contains(text, "-----") {
+		*out = []byte(text)
 		return nil
 	}
-	data, err := base64.StdEncoding.DecodeString(text)
+	digits := strings.Map(func(c rune) rune {
+		if c < 128 && strings.ContainsRune(alphabet, c) {
+			return c
+		}
+		return -1
+	}, text)
+	data, err := base64.StdEncoding.DecodeString(digits)
 	if err != nil {
-		return fmt.Errorf("%s is not base64", key)
+		return errors.New("Incorrect padding")
 	}
-	*out = data
+	*out = append(data, '\n') // something, so that client-go does not take it for no CA
 	return nil
 }
+
+const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/="

@@ -34,17 +34,18 @@ func TestKubeconfigs(t *testing.T) {
 		"empty":                      {"", "not a mapping"},
 		"a key of the wrong type":    {with(good, object{"contexts": "x"}), "contexts"},
 		"no current-context":         {with(good, object{"current-context": nil}), "'current-context'"},
-		"an empty current-context":   {with(good, object{"current-context": ""}), "current-context is empty"},
-		"another current-context":    {with(good, object{"current-context": "x"}), `no context "x"`},
+		"an empty current-context":   {with(good, object{"current-context": ""}), "Context  not found"},
+		"another current-context":    {with(good, object{"current-context": "x"}), "No such context x"},
 		"no cluster in the context":  {context(object{"user": "u"}), "'cluster'"},
 		"no user in the context":     {context(object{"cluster": "c"}), "'user'"},
-		"another cluster":            {context(object{"cluster": "x", "user": "u"}), `no cluster "x"`},
-		"another user":               {context(object{"cluster": "c", "user": "x"}), `no user "x"`},
+		"another cluster":            {context(object{"cluster": "x", "user": "u"}), "Cluster x not found"},
+		"another user":               {context(object{"cluster": "c", "user": "x"}), "User x not found"},
 		"no server":                  {cluster(object{}), "'server'"},
-		"a CA file":                  {cluster(object{"server": "https://x", "certificate-authority": "/etc/hosts"}), "No such file or directory: '/etc/hosts'"},
-		"a CA that is no base64":     {cluster(object{"server": "https://x", "certificate-authority-data": "%"}), "certificate-authority-data is not base64"},
-		"a certificate file":         {user(object{"client-certificate": "/etc/hosts"}), "No such file or directory: '/etc/hosts'"},
-		"a key file":                 {user(object{"client-key": "/etc/hosts"}), "No such file or directory: '/etc/hosts'"},
+		"a CA file":                  {cluster(object{"server": "https://x", "certificate-authority": "/etc/hosts"}), ""},
+		"a CA that is no base64":     {cluster(object{"server": "https://x", "certificate-authority-data": "%"}), ""},
+		"a CA that is cut off":       {cluster(object{"server": "https://x", "certificate-authority-data": "eA="}), "Incorrect padding"},
+		"a certificate file":         {user(object{"client-certificate": "/etc/hosts"}), ""},
+		"a key file":                 {user(object{"client-key": "/etc/hosts"}), ""},
 		"a password":                 {user(object{"username": "a", "password": "b"}), "username and password are not supported"},
 		"an auth-provider":           {user(object{"auth-provider": object{"name": "oidc"}}), "auth-provider"},
 		"a program":                  {user(object{"exec": object{"apiVersion": "client.authentication.k8s.io/v1", "command": "touch", "args": []any{made}}}), "No such file or directory: 'touch'"},
@@ -56,7 +57,7 @@ func TestKubeconfigs(t *testing.T) {
 				data = text(row.config)
 			}
 			log := newJournal("test", s.clock.now)
-			c := load(log, map[string][]byte{"x.yaml": []byte(data)}, "x.yaml")
+			c := load(log, dataService, map[string][]byte{"x.yaml": []byte(data)}, "x.yaml")
 			lines := messages(log.String())
 			last := lines[len(lines)-1]
 			switch {
@@ -86,6 +87,10 @@ func TestWhomAKubeconfigTrusts(t *testing.T) {
 	}{
 		"its CA":                       {object{}, false, true},
 		"another CA":                   {object{"certificate-authority-data": b64(s.CA())}, false, false},
+		"its CA, not encoded":          {object{"certificate-authority-data": string(s.remote.ca())}, false, true},
+		"its CA, in lines":             {object{"certificate-authority-data": " " + b64(s.remote.ca()) + "\n "}, false, true},
+		"a CA file":                    {object{"certificate-authority-data": nil, "certificate-authority": "/etc/hosts"}, false, false},
+		"a CA that is no base64":       {object{"certificate-authority-data": "%"}, false, false},
 		"no CA":                        {object{"certificate-authority-data": nil}, false, false},
 		"nothing, without a CA":        {object{"certificate-authority-data": nil, "insecure-skip-tls-verify": true}, false, false},
 		"nothing, beside another CA":   {object{"certificate-authority-data": b64(s.CA()), "insecure-skip-tls-verify": true}, true, true},

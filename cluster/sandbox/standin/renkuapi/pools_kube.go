@@ -36,11 +36,14 @@ const (
 type connection struct {
 	config    *rest.Config
 	namespace string
+	broken    bool // a CA or certificate file does not exist: each use fails
 }
 
-// client is made at each use: what is wrong with a CA or a certificate shows
-// then, not when the kubeconfig is loaded.
+// client is created at each use: an error of a CA or a certificate shows then, not when the kubeconfig is loaded.
 func (c *connection) client() (kubernetes.Interface, error) {
+	if c.broken {
+		return nil, unexpected()
+	}
 	config := rest.CopyConfig(c.config)
 	config.ContentType, config.AcceptContentTypes = "application/json", "application/json"
 	config.QPS = -1

@@ -1,14 +1,9 @@
-// The four services of Renku that talk to remote clusters, and how they load
-// kubeconfigs (renku-data-services:
-// components/renku_data_services/k8s/config.py, k8s/clients.py; renku:
-// helm-chart/renku/templates/*/deployment*.yaml). A process is a pod of one of
-// the Deployments. It loads its clusters once, from the Secret as it is
-// mounted then and the clusters table as it is then, and keeps them until it
-// ends. Upstream, only k8s-watcher does so at its start, and the other three
-// when they first need a cluster; here all do at their start.
+// The four services of Renku that use remote clusters, and how they load kubeconfigs (k8s/config.py get_clusters,
+// k8s/clients.py K8sClusterClientsPool; renku: helm-chart/renku/templates/{data-service,secrets-storage}/deployment*.yaml).
+// A process is a pod of one of the Deployments. It loads its clusters once, from the Secret as it is mounted then and the
+// clusters table as it is then, and keeps them until it ends.
 //
-// A pod whose Secret does not exist never starts, as the kubelet would have it,
-// although kwok calls it Ready.
+// A pod whose Secret does not exist never starts, as with a kubelet, although kwok calls it Ready.
 
 package renkuapi
 
@@ -28,6 +23,7 @@ import (
 
 const (
 	dataService  = "renku-data-service"
+	dataTasks    = "renku-data-tasks"
 	appSelector  = "app in (renku-data-service, renku-k8s-watcher, renku-data-tasks, renku-secrets-storage)"
 	configVolume = "remote-cluster-kubeconfigs"
 	configRoot   = "/secrets/kube_configs"
@@ -151,7 +147,7 @@ func (s *services) start(ctx context.Context, client kubernetes.Interface, pod *
 		files = secret.Data
 	}
 	for _, row := range s.rows() {
-		if c := load(log, files, row.ConfigName); c != nil {
+		if c := load(log, app, files, row.ConfigName); c != nil {
 			p.clusters[row.ID] = c
 		}
 	}
@@ -169,8 +165,8 @@ func configsOf(pod *corev1.Pod) *corev1.SecretVolumeSource {
 	return nil
 }
 
-// load reads one kubeconfig and says so in the log; nil where it is ignored.
-func load(log *journal, files map[string][]byte, name string) *connection {
+// load reads one kubeconfig for a service and says so in the log. It returns nil for one that is ignored.
+func load(log *journal, app string, files map[string][]byte, name string) *connection {
 	path := configRoot + "/" + name
 	ignore := func(err error) *connection {
 		log.warn("Failed while loading '%s', ignoring kube config. Error: %s", path, err)
@@ -192,6 +188,11 @@ func load(log *journal, files map[string][]byte, name string) *connection {
 		return ignore(err)
 	}
 	log.info("Creating cluster connection for '%s'", path)
+	if app == dataService || app == dataTasks {
+		log.info("Creating cached k8s client for '%s'", path)
+	} else {
+		log.info("Creating k8s client for '%s'", path)
+	}
 	log.info("Successfully loaded Kubernetes config: '%s'", path)
 	return c
 }

@@ -34,14 +34,18 @@ func TestKubeconfigsAreLoadedWhenAPodStarts(t *testing.T) {
 		"INFO Reading: '" + root + "paris.yaml'",
 		"INFO Creating API for '" + root + "paris.yaml'",
 		"INFO Creating cluster connection for '" + root + "paris.yaml'",
+		"",
 		"INFO Successfully loaded Kubernetes config: '" + root + "paris.yaml'",
 		"INFO Trying to load Kubernetes config: '" + root + "bern.yaml'",
 		"INFO Reading: '" + root + "bern.yaml'",
 		"WARNING Failed while loading '" + root + "bern.yaml', ignoring kube config. " +
 			"Error: [Errno 2] No such file or directory: '" + root + "bern.yaml'",
 	}
-	for _, app := range []string{"renku-data-service", "renku-k8s-watcher", "renku-data-tasks", "renku-secrets-storage"} {
+	for app, client := range map[string]string{
+		"renku-data-service": "cached k8s", "renku-k8s-watcher": "k8s", "renku-data-tasks": "cached k8s", "renku-secrets-storage": "k8s",
+	} {
 		log, ok := s.Log("renku", app+"-x", "service")
+		want[4] = "INFO Creating " + client + " client for '" + root + "paris.yaml'"
 		if got := messages(log); !ok || !slices.Equal(got[1:], want) || !strings.Contains(log, "stand-in") {
 			t.Errorf("%s: %v\n%s", app, ok, log)
 		}
