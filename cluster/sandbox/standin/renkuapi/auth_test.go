@@ -31,9 +31,11 @@ func TestTokensThatDoNotCount(t *testing.T) {
 		"another audience": s.token(url.Values{"aud": {"account"}}),
 	} {
 		t.Run(name, func(t *testing.T) {
-			for _, path := range []string{"/clusters", "/user"} {
-				if got := s.as(token, "GET", path, nil); got.status != 401 || got.code != 1401 ||
-					got.message != "Please provide valid access credentials in the Authorization header." {
+			for path, message := range map[string]string{
+				"/clusters": "Please provide valid access credentials in the Authorization header.",
+				"/user":     "You have to be authenticated to perform this operation.",
+			} {
+				if got := s.as(token, "GET", path, nil); got.status != 401 || got.code != 1401 || got.message != message {
 					t.Errorf("GET %s: %d %s", path, got.status, got.body)
 				}
 			}

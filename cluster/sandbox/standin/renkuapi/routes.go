@@ -1,7 +1,6 @@
-// The paths of Renku's API and who may call them
-// (renku-data-services: components/renku_data_services/crc/blueprints.py,
-// users/blueprints.py). Identifiers of the wrong form are paths that do not
-// exist.
+// The paths of Renku's API and who can call them (crc/blueprints.py, users/blueprints.py get_self, base_api/misc.py,
+// base_api/auth.py). Identifiers of the wrong form are paths that do not exist, which is a guess: Sanic's router was not
+// read.
 
 package renkuapi
 
@@ -105,7 +104,10 @@ func notFound(w http.ResponseWriter, r *http.Request) {
 
 func (r route) serve(w http.ResponseWriter, req *http.Request, caller *claims, before func(context.Context)) {
 	switch {
-	case r.who != anybody && caller == nil:
+	case r.who == signedIn && caller == nil:
+		answerError(w, refusal(http.StatusUnauthorized, "You have to be authenticated to perform this operation."))
+		return
+	case r.who == admins && caller == nil:
 		answerError(w, unauthorized())
 		return
 	case r.who == admins && !caller.admin():

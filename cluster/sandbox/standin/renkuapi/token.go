@@ -1,8 +1,6 @@
-// Access tokens as Keycloak's realm Renku issues them and Renku's API reads
-// them (renku-data-services:
-// components/renku_data_services/authn/keycloak.py). RS256, an audience of
-// Renku's clients, the role renku-admin for admins. A token that is wrong or
-// has expired is no error of its own: the caller is then anonymous.
+// Access tokens as Renku's API reads them (authn/keycloak.py KeycloakAuthenticator): RS256, an audience of Renku's clients,
+// the role renku-admin for admins. A token that is wrong or has expired is no error of its own: the caller is anonymous
+// then. Which claims and roles Keycloak puts into a token of renku-cli is a guess: no source found.
 
 package renkuapi
 
@@ -22,7 +20,7 @@ import (
 )
 
 const (
-	tokenLife = 24 * time.Hour // of renku-cli, in Renku's chart
+	tokenLife = 24 * time.Hour // access.token.lifespan of renku-cli in Renku's chart
 	adminRole = "renku-admin"
 	keyID     = "stand-in"
 	adminID   = "6f2d1c1e-0000-4000-8000-000000000001" // the user as whom the stand-in signs in
@@ -137,10 +135,7 @@ func decodePart(part string, out any) error {
 
 // caller returns whose request it is; nil is anonymous.
 func (s *signer) caller(r *http.Request) *claims {
-	token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
-	if !ok {
-		return nil
-	}
+	token := strings.TrimPrefix(strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer "), "bearer ")
 	c, err := s.check(token)
 	if err != nil {
 		return nil
