@@ -1,7 +1,5 @@
-// Errors as Renku's API answers them
-// (renku-data-services: components/renku_data_services/errors/errors.py,
-// base_api/error_handler.py). The code of an error that has none of its own
-// is 1000 + its status.
+// Errors as Renku's API answers them (errors/errors.py, base_api/error_handler.py). The code of an error that has none of its
+// own is 1000 + its status.
 
 package renkuapi
 
@@ -51,7 +49,7 @@ func wrongType() error {
 	return invalid("The validation failed because the provided input has the wrong type")
 }
 
-// database is an error of PostgreSQL, which Renku passes on.
+// database is an error of PostgreSQL, which Renku passes on. Upstream has SQLAlchemy's text around it.
 func database(format string, args ...any) error {
 	return refusal(http.StatusInternalServerError, "Database error occurred: "+format, args...)
 }

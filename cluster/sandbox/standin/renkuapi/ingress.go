@@ -1,8 +1,7 @@
-// The ingress controller that stands before sessions on the remote cluster, at
-// session_host and session_path. It speaks TLS alone, and
-// knows a path only when an Ingress object on the remote cluster has it, as
-// ingress-nginx does; behind every path stands one page that says stand-in.
-// It shows one certificate for everything, the controller's default one.
+// The ingress controller of the sessions on the remote cluster, at session_host and session_path. It is no part of Renku: it
+// is like ingress-nginx, whose source was not read for it. It speaks only TLS, and serves a path only when an Ingress on the
+// remote cluster has it. Every path leads to one page that says stand-in. It has one certificate for everything, its
+// default.
 
 package renkuapi
 

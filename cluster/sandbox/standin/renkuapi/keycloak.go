@@ -1,9 +1,8 @@
-// Keycloak's realm Renku, as far as somebody signs in from a terminal
-// (renku: helm-chart/renku/templates/setup-job-keycloak-realms.yaml,
-// client renku-cli; the flow is RFC 8628). Of all clients only renku-cli may
-// use the device flow. Where nobody opens the page on which to approve, the
-// stand-in approves by itself. Keycloak asks to be polled every 5 seconds; the
-// stand-in says 1, so that nobody waits for a stand-in.
+// Keycloak's realm Renku, as far as a user signs in from a terminal (renku: helm-chart/renku/templates/
+// setup-job-keycloak-realms.yaml, CLI_KC_CLIENT_*; scripts/init-realm/utils.py). The client renku-cli is public and can use
+// the device flow of RFC 8628, and no other client of the realm can. The texts of Keycloak's errors are a guess: no source
+// was read. The stand-in approves a sign-in whose page is not opened, and tells clients to poll every second, where the
+// chart sets 5.
 
 package renkuapi
 

@@ -1,13 +1,12 @@
-// The API's own description, /spec.json
-// (renku-data-services: components/renku_data_services/crc/api.spec.yaml). It
-// has only the schemas of clusters, made from what the stand-in accepts.
+// The API's own description, /spec.json (base_api/misc.py, crc/api.spec.yaml). It has only the schemas of clusters, generated
+// from what the stand-in accepts.
 
 package renkuapi
 
 import "net/http"
 
 const (
-	versionNow = "0.80.1" // what Renku 2.19.3 pins
+	versionNow = "0.80.1" // the image tag in renku @ 74c766fe7: helm-chart/renku/values.yaml; its code was not read
 	versionOld = "0.30.0" // of the behaviour old-renku; the number is the stand-in's own
 )
 
