@@ -1,19 +1,40 @@
-// Package amalthea plays Renku's session operator (SwissDataScienceCenter/
-// amalthea, internal/controller and api/v1alpha1): for an AmaltheaSession it
-// makes a StatefulSet, a PersistentVolumeClaim, a Service and an Ingress, and
-// says in the status how the session fares and where it is found. It does so
-// while a Deployment of the operator's chart is available in the cluster, for
-// the namespaces that its environment names. All that it makes belongs to the
-// session and goes with it.
+// Package amalthea plays Renku's session operator. For an AmaltheaSession it creates a StatefulSet, a PersistentVolumeClaim,
+// a Service, an Ingress and a Secret, and writes the session's state and URL into its status. It does so while a Deployment
+// of the operator's chart is available in the cluster, for the namespaces that its environment names. The session owns all
+// that it creates.
 //
-// Nothing runs in a session's pod. Culling, hibernation by idleness, cloning
-// of repositories, data sources and the authentication of users are not
-// played.
+// Source: SwissDataScienceCenter/amalthea, tags 0.30.2 (e97a521) and 0.31.0 (4760427); 82726e5, which is newer, deletes the
+// Ingress of a hibernated session.
+//
+//   - Which namespaces: cmd/amalthea/main.go (CLUSTER_SCOPED, RELEASE_NAMESPACE)
+//   - Objects of a session: api/v1alpha1/amaltheasession_children.go; the containers of users' authentication:
+//     api/v1alpha1/auth_templates.go
+//   - Which fields of them are changed later: internal/controller/children.go
+//   - State, error and counts: internal/controller/children.go (State, Status), internal/controller/children_conditions.go,
+//     internal/controller/status.go
+//   - URL: api/v1alpha1/amaltheasession_types.go (GetURL, UrlScheme)
+//
+// The volume of a session is not the operator's. It is created in place of a provisioner of any StorageClass (volume.go).
+//
+// Known differences:
+//   - What cannot be applied makes a session Failed, with the error and without a URL. Upstream logs the error and tries
+//     again: the session stays NotReady, with its URL and without an error.
+//   - The URL does not end in a slash. Upstream appends one to spec.session.urlPath.
+//   - A session is Running as soon as its pod is. Upstream also waits for the StatefulSet's status. A pod that stays
+//     unschedulable for 10 minutes does not fail here.
+//   - Nothing runs in a session's pod, and the probes of containers are not set. The Secret is empty.
+//   - Not played: conditions, runID, culling and hibernation by idleness, the cloning of repositories, data sources, extra
+//     containers, templates of metadata, reconcile strategies, adopted Secrets, locations other than local (FirecREST,
+//     Run:ai), sessions of type NonInteractive, and the rewriting of images.
 package amalthea
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"reflect"
+	"slices"
+	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -46,8 +67,9 @@ type Operator struct {
 
 // installed is an operator that the cluster runs.
 type installed struct {
-	namespace string // whose sessions it takes care of; "" is all
-	https     bool   // it takes every session for one with https
+	namespace string // of the sessions that it reconciles; "" is all
+	https     bool   // every session has https
+	sidecars  string // image
 }
 
 // Start plays until Close, or until ctx ends.
@@ -103,14 +125,16 @@ func (o *Operator) look(ctx context.Context) error {
 
 // read returns what a Deployment's environment says, and whether it runs.
 func read(d *appsv1.Deployment) (installed, bool) {
-	this := installed{namespace: d.Namespace}
+	this := installed{namespace: "default", sidecars: "renku/sidecars:latest"}
 	for _, container := range d.Spec.Template.Spec.Containers {
 		for _, env := range container.Env {
 			switch env.Name {
 			case "RELEASE_NAMESPACE":
-				this.namespace = env.Value
+				this.namespace = cmp.Or(env.Value, this.namespace)
 			case "HTTPS_SESSION_INGRESS":
-				this.https = env.Value == "true"
+				this.https = strings.EqualFold(env.Value, "true")
+			case "SIDECARS_IMAGE":
+				this.sidecars = cmp.Or(env.Value, this.sidecars)
 			}
 		}
 		for _, env := range container.Env {
@@ -131,32 +155,46 @@ func (o *Operator) reconcile(ctx context.Context, this installed, object *unstru
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &s); err != nil {
 		return o.report(ctx, object, status{State: failed, Error: err.Error()})
 	}
-	for _, made := range s.objects() {
-		if err := o.apply(ctx, made); err != nil {
-			return o.report(ctx, object, status{State: failed, Error: err.Error()})
-		}
+	var all []error
+	for _, made := range s.objects(this) {
+		all = append(all, o.apply(ctx, made))
 	}
-	if err := o.bind(ctx, &s); err != nil {
+	if err := errors.Join(append(all, o.bind(ctx, &s))...); err != nil {
 		return o.report(ctx, object, status{State: failed, Error: err.Error()})
 	}
 	pod, err := o.client.CoreV1().Pods(s.Namespace).Get(ctx, s.Name+"-0", metav1.GetOptions{})
 	if err != nil && !apierrors.IsNotFound(err) {
 		return err
 	}
+	now := s.fares(this, pod)
 	if err != nil {
-		pod = nil
+		now = s.fares(this, nil)
+		if o.overQuota(ctx, &s) {
+			now.State, now.Error = failed, "Quota exceeded: the resource pool has too few free resources for the session"
+		}
 	}
-	return o.report(ctx, object, s.fares(this, pod))
+	return o.report(ctx, object, now)
 }
 
-// report writes a status where it differs from what stands there.
+// overQuota reports whether an event of the session's StatefulSet says that a quota allows no pod.
+func (o *Operator) overQuota(ctx context.Context, s *session) bool {
+	events, err := o.client.CoreV1().Events(s.Namespace).List(ctx, metav1.ListOptions{
+		FieldSelector: "involvedObject.kind=StatefulSet,involvedObject.name=" + s.Name,
+	})
+	return err == nil && slices.ContainsFunc(events.Items, func(e corev1.Event) bool {
+		return e.Reason == "FailedCreate" && strings.Contains(e.Message, "exceeded quota")
+	})
+}
+
+// report writes a status where it differs from the stored one.
 func (o *Operator) report(ctx context.Context, object *unstructured.Unstructured, now status) error {
 	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&now)
 	if err != nil {
 		return err
 	}
 	was, _, _ := unstructured.NestedMap(object.Object, "status")
-	if was["state"] == fields["state"] && was["url"] == fields["url"] && was["error"] == fields["error"] {
+	if was["state"] == fields["state"] && was["url"] == fields["url"] && was["error"] == fields["error"] &&
+		reflect.DeepEqual(was["containerCounts"], fields["containerCounts"]) {
 		return nil
 	}
 	applied := &unstructured.Unstructured{Object: map[string]any{
@@ -169,8 +207,7 @@ func (o *Operator) report(ctx context.Context, object *unstructured.Unstructured
 	return err
 }
 
-// apply makes an object as it shall be. A claim, which can hardly be changed,
-// is only made.
+// apply creates or changes an object. A claim, which can hardly be changed, is only created.
 func (o *Operator) apply(ctx context.Context, made runtime.Object) error {
 	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(made)
 	if err != nil {
@@ -193,14 +230,15 @@ var resourceOf = map[string]schema.GroupVersionResource{
 	"StatefulSet":           {Group: "apps", Version: "v1", Resource: "statefulsets"},
 	"PersistentVolumeClaim": {Version: "v1", Resource: "persistentvolumeclaims"},
 	"Service":               {Version: "v1", Resource: "services"},
+	"Secret":                {Version: "v1", Resource: "secrets"},
 	"Ingress":               {Group: "networking.k8s.io", Version: "v1", Resource: "ingresses"},
 }
 
 func ready(pod *corev1.Pod) bool {
-	for _, c := range pod.Status.Conditions {
-		if c.Type == corev1.PodReady {
-			return c.Status == corev1.ConditionTrue
-		}
+	if pod.DeletionTimestamp != nil || pod.Status.Phase != corev1.PodRunning && pod.Status.Phase != corev1.PodSucceeded {
+		return false
 	}
-	return false
+	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
+	})
 }

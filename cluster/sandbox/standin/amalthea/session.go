@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -15,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// The states of a session that this stand-in knows.
+// The states of a session that this stand-in has.
 const (
 	running    = "Running"
 	notReady   = "NotReady"
@@ -23,10 +24,17 @@ const (
 	failed     = "Failed"
 )
 
-// authPort is where a session's proxy listens; users come in here.
-const authPort = 65535
+// Ports and names of a session's Service and pod.
+const (
+	sessionPort int32 = 8000  // the default
+	authPort    int32 = 65535 // of the proxy that authenticates users
+	metaPort    int32 = 65534
+	servicePort       = "amalthea-http"
+	volumeName        = "amalthea-volume"
+	userID      int64 = 1000 // the default, for the group too
+)
 
-// session is an AmaltheaSession, as far as it is read here.
+// session is an AmaltheaSession, as far as this stand-in reads it.
 type session struct {
 	metav1.ObjectMeta `json:"metadata"`
 	Spec              struct {
@@ -39,6 +47,12 @@ type session struct {
 		ExtraVolumes       []corev1.Volume     `json:"extraVolumes"`
 		Session            struct {
 			Image     string                      `json:"image"`
+			Port      int32                       `json:"port"`
+			User      *int64                      `json:"runAsUser"`
+			Group     *int64                      `json:"runAsGroup"`
+			Command   []string                    `json:"command"`
+			Args      []string                    `json:"args"`
+			Env       []corev1.EnvVar             `json:"env"`
 			URLPath   string                      `json:"urlPath"`
 			Resources corev1.ResourceRequirements `json:"resources"`
 			Storage   struct {
@@ -47,7 +61,11 @@ type session struct {
 				Size      *resource.Quantity `json:"size"`
 			} `json:"storage"`
 		} `json:"session"`
-		Ingress *ingress `json:"ingress"`
+		Ingress        *ingress `json:"ingress"`
+		Authentication *struct {
+			Enabled *bool  `json:"enabled"` // nil: true
+			Type    string `json:"type"`
+		} `json:"authentication"`
 	} `json:"spec"`
 }
 
@@ -77,16 +95,16 @@ type counts struct {
 	Total int64 `json:"total"`
 }
 
-// objects returns what the session needs, in the order of making.
-func (s *session) objects() []runtime.Object {
-	all := []runtime.Object{s.claim(), s.service(), s.statefulSet()}
+// objects returns what the session owns, in the order in which it is applied.
+func (s *session) objects(this installed) []runtime.Object {
+	all := []runtime.Object{s.statefulSet(this), s.claim(), s.service()}
 	if s.Spec.Ingress != nil {
 		all = append(all, s.ingress())
 	}
-	return all
+	return append(all, s.secret())
 }
 
-// meta is what everything that a session owns carries.
+// meta is the metadata of everything that a session owns.
 func (s *session) meta() metav1.ObjectMeta {
 	yes := true
 	return metav1.ObjectMeta{
@@ -124,59 +142,115 @@ func (s *session) claim() *corev1.PersistentVolumeClaim {
 	}
 }
 
+// secret is upstream's Secret of a session without OIDC.
+func (s *session) secret() *corev1.Secret {
+	meta := s.meta()
+	meta.Name += "---internal"
+	return &corev1.Secret{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"}, ObjectMeta: meta}
+}
+
 func (s *session) service() *corev1.Service {
+	target := cmp.Or(s.Spec.Session.Port, sessionPort)
+	if s.authenticates() {
+		target = authPort
+	}
 	return &corev1.Service{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Service"},
 		ObjectMeta: s.meta(),
 		Spec: corev1.ServiceSpec{
 			Selector: s.labels(),
-			Ports:    []corev1.ServicePort{{Name: "http", Protocol: corev1.ProtocolTCP, Port: 80, TargetPort: intstr.FromInt32(authPort)}},
+			Ports: []corev1.ServicePort{
+				{Name: servicePort, Protocol: corev1.ProtocolTCP, Port: 80, TargetPort: intstr.FromInt32(target)},
+				{Name: servicePort + "-meta", Protocol: corev1.ProtocolTCP, Port: metaPort, TargetPort: intstr.FromInt32(metaPort)},
+			},
 		},
 	}
 }
 
-func (s *session) statefulSet() *appsv1.StatefulSet {
+// authenticates reports whether a proxy in the session's pod authenticates its users.
+func (s *session) authenticates() bool {
+	a := s.Spec.Authentication
+	return a != nil && (a.Enabled == nil || *a.Enabled)
+}
+
+func (s *session) statefulSet(this installed) *appsv1.StatefulSet {
 	replicas := int32(1)
 	if s.Spec.Hibernated {
 		replicas = 0
 	}
-	const volume = "session"
-	own := corev1.Volume{Name: volume}
+	own := corev1.Volume{Name: volumeName}
 	own.PersistentVolumeClaim = &corev1.PersistentVolumeClaimVolumeSource{ClaimName: s.Name}
+	group, no := cmp.Or(s.Spec.Session.Group, pointer(userID)), false
 	template := corev1.PodTemplateSpec{
 		ObjectMeta: metav1.ObjectMeta{Labels: s.labels(), Annotations: map[string]string{mark: "nothing runs in this pod"}},
 		Spec: corev1.PodSpec{
-			PriorityClassName:  s.Spec.PriorityClassName,
-			ServiceAccountName: s.Spec.ServiceAccountName,
-			NodeSelector:       s.Spec.NodeSelector,
-			Affinity:           s.Spec.Affinity,
-			Tolerations:        s.Spec.Tolerations,
-			Containers: []corev1.Container{
-				{
-					Name: "amalthea-session", Image: s.Spec.Session.Image, Resources: s.Spec.Session.Resources,
-					VolumeMounts: []corev1.VolumeMount{{Name: volume, MountPath: cmp.Or(s.Spec.Session.Storage.MountPath, "/workspace")}},
-				},
-				{
-					Name: "oauth2-proxy", Image: "harbor.renkulab.io/bitnami-mirror/oauth2-proxy:7.6.0",
-					Ports:     []corev1.ContainerPort{{Name: "auth", ContainerPort: authPort, Protocol: corev1.ProtocolTCP}},
-					Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{"cpu": resource.MustParse("20m"), "memory": resource.MustParse("16Mi")}},
-				},
-			},
-			Volumes: append([]corev1.Volume{own}, s.Spec.ExtraVolumes...),
+			PriorityClassName:            s.Spec.PriorityClassName,
+			ServiceAccountName:           s.Spec.ServiceAccountName,
+			AutomountServiceAccountToken: &no,
+			EnableServiceLinks:           &no,
+			SecurityContext:              &corev1.PodSecurityContext{FSGroup: group},
+			NodeSelector:                 s.Spec.NodeSelector,
+			Affinity:                     s.Spec.Affinity,
+			Tolerations:                  s.Spec.Tolerations,
+			Containers:                   append([]corev1.Container{s.container(group)}, s.proxies(this)...),
+			Volumes:                      append([]corev1.Volume{own}, s.Spec.ExtraVolumes...),
 		},
 	}
 	return &appsv1.StatefulSet{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "apps/v1", Kind: "StatefulSet"},
 		ObjectMeta: s.meta(),
 		Spec: appsv1.StatefulSetSpec{
-			Replicas: &replicas, ServiceName: s.Name,
+			Replicas: &replicas, PodManagementPolicy: appsv1.ParallelPodManagement,
 			Selector: &metav1.LabelSelector{MatchLabels: s.labels()},
 			Template: template,
 		},
 	}
 }
 
-// ingress has TLS only where the session says with which certificate.
+// container is that of the session. It sets neither a seccomp profile nor allowPrivilegeEscalation, so that the Pod Security
+// Standard restricted refuses it.
+func (s *session) container(group *int64) corev1.Container {
+	in := s.Spec.Session
+	user := cmp.Or(in.User, pointer(userID))
+	return corev1.Container{
+		Name: "amalthea-session", Image: in.Image, Command: in.Command, Args: in.Args, Env: in.Env, Resources: in.Resources,
+		VolumeMounts: []corev1.VolumeMount{{Name: volumeName, MountPath: cmp.Or(in.Storage.MountPath, "/workspace")}},
+		SecurityContext: &corev1.SecurityContext{
+			RunAsNonRoot: pointer(*user != 0), RunAsUser: user, RunAsGroup: group,
+			Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
+		},
+	}
+}
+
+// proxies are the containers in front of the session that authenticate its users.
+func (s *session) proxies(this installed) []corev1.Container {
+	if !s.authenticates() {
+		return nil
+	}
+	proxy := func(name, image string) corev1.Container {
+		return corev1.Container{
+			Name: name, Image: image,
+			Resources: corev1.ResourceRequirements{
+				Requests: corev1.ResourceList{"cpu": resource.MustParse("20m"), "memory": resource.MustParse("16Mi")},
+				Limits:   corev1.ResourceList{"memory": resource.MustParse("32Mi")},
+			},
+			SecurityContext: &corev1.SecurityContext{
+				AllowPrivilegeEscalation: pointer(false), RunAsNonRoot: pointer(true),
+				Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
+			},
+		}
+	}
+	all := []corev1.Container{proxy("authproxy", this.sidecars)}
+	if s.Spec.Authentication.Type != "token" {
+		all = append([]corev1.Container{proxy("oauth2-proxy", "harbor.renkulab.io/bitnami-mirror/oauth2-proxy:7.6.0")}, all...)
+	}
+	return all
+}
+
+func pointer[T any](value T) *T { return &value }
+
+// ingress has TLS only where the session names a Secret or asks for the default certificate. In the latter case its TLS has
+// neither a Secret nor a host.
 func (s *session) ingress() *networkingv1.Ingress {
 	in := s.Spec.Ingress
 	prefix := networkingv1.PathTypePrefix
@@ -193,9 +267,9 @@ func (s *session) ingress() *networkingv1.Ingress {
 				Host: in.Host,
 				IngressRuleValue: networkingv1.IngressRuleValue{HTTP: &networkingv1.HTTPIngressRuleValue{
 					Paths: []networkingv1.HTTPIngressPath{{
-						Path: cmp.Or(in.PathPrefix, "/"), PathType: &prefix,
+						Path: strings.TrimSuffix(in.PathPrefix, "/") + "/", PathType: &prefix,
 						Backend: networkingv1.IngressBackend{Service: &networkingv1.IngressServiceBackend{
-							Name: s.Name, Port: networkingv1.ServiceBackendPort{Name: "http"},
+							Name: s.Name, Port: networkingv1.ServiceBackendPort{Name: servicePort},
 						}},
 					}},
 				}},
@@ -205,47 +279,83 @@ func (s *session) ingress() *networkingv1.Ingress {
 	switch {
 	case in.TLSSecret != nil && in.TLSSecret.Name != "":
 		made.Spec.TLS = []networkingv1.IngressTLS{{Hosts: []string{in.Host}, SecretName: in.TLSSecret.Name}}
-	case in.UseDefaultCert:
-		made.Spec.TLS = []networkingv1.IngressTLS{{Hosts: []string{in.Host}}}
+	case in.TLSSecret == nil && in.UseDefaultCert:
+		made.Spec.TLS = []networkingv1.IngressTLS{{}}
 	}
 	return made
 }
 
 // fares returns the session's status; pod is nil where there is none.
 func (s *session) fares(this installed, pod *corev1.Pod) status {
-	now := status{State: notReady, URL: s.url(this), ContainerCounts: &counts{}}
+	now := status{State: notReady, URL: s.url(this), ContainerCounts: counted(pod)}
 	if s.Spec.Hibernated {
-		now.State = hibernated
+		now.State, now.ContainerCounts.Ready = hibernated, 0
 		return now
 	}
 	if pod == nil {
 		return now
 	}
-	now.ContainerCounts.Total = int64(len(pod.Spec.Containers))
-	if ready(pod) {
-		now.State, now.ContainerCounts.Ready = running, now.ContainerCounts.Total
+	if why := failure(pod); why != "" {
+		now.State, now.Error = failed, why
 		return now
 	}
+	if ready(pod) {
+		now.State = running
+	}
 	for _, c := range pod.Status.Conditions {
-		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse {
-			now.Error = fmt.Sprintf("the pod is not scheduled: %s", c.Message)
+		if c.Reason == corev1.PodReasonUnschedulable {
+			now.Error = fmt.Sprintf("the session cannot be scheduled: %s", c.Message)
 		}
 	}
 	return now
 }
 
-// url is https only where the Ingress has TLS, or somebody says so.
-func (s *session) url(this installed) string {
-	in := s.Spec.Ingress
-	if in == nil {
+// counted returns how many containers of a pod there are, and how many of them run or have completed.
+func counted(pod *corev1.Pod) *counts {
+	all := &counts{}
+	if pod == nil {
+		return all
+	}
+	for _, c := range pod.Status.ContainerStatuses {
+		all.Total++
+		if c.Ready && c.State.Running != nil || c.State.Terminated != nil && c.State.Terminated.ExitCode == 0 {
+			all.Ready++
+		}
+	}
+	return all
+}
+
+// failure returns why a container of a pod does not start or has ended; "" for no such container.
+func failure(pod *corev1.Pod) string {
+	if pod.DeletionTimestamp != nil {
 		return ""
 	}
-	at := url.URL{Scheme: "http", Host: in.Host, Path: s.Spec.Session.URLPath}
-	if len(s.ingress().Spec.TLS) > 0 || in.AssumeHTTPS || this.https {
-		at.Scheme = "https"
+	for _, c := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
+		waits, ended := c.State.Waiting, c.State.Terminated
+		switch {
+		case c.Ready && c.Started != nil && *c.Started:
+		case waits != nil && waits.Reason != "ContainerCreating" && waits.Reason != "PodInitializing":
+			return fmt.Sprintf("container %s does not start: %s: %s", c.Name, waits.Reason, waits.Message)
+		case ended != nil && ended.ExitCode != 0:
+			return fmt.Sprintf("container %s has terminated with an error: %s", c.Name, ended.Message)
+		}
 	}
-	if at.Path == "" || at.Path == "/" {
-		at.Path = strings.TrimRight(in.PathPrefix, "/")
+	return ""
+}
+
+// url is https only where the Ingress has TLS, or the session or the operator says so.
+func (s *session) url(this installed) string {
+	in := s.Spec.Ingress
+	if in == nil || in.Host == "" {
+		return "None"
+	}
+	at, err := url.Parse(s.Spec.Session.URLPath)
+	if err != nil {
+		at = &url.URL{Path: s.Spec.Session.URLPath}
+	}
+	at.Scheme, at.Host = "http", in.Host
+	if in.TLSSecret != nil && in.TLSSecret.Name != "" || in.UseDefaultCert || in.AssumeHTTPS || this.https {
+		at.Scheme = "https"
 	}
 	return at.String()
 }
