@@ -1,12 +1,24 @@
-// Package csi plays what a kubelet does with the CSI drivers that announce
-// themselves to it: a driver whose node plugin is Ready on a node is listed in
-// that node's CSINode, and no longer when the plugin is gone (Kubernetes
-// pkg/kubelet/pluginmanager and pkg/volume/csi). No volume is ever mounted.
+// Package csi plays what a kubelet does with the CSI drivers that register with it: a driver whose node plugin has become
+// Ready on a node is listed in that node's CSINode until the plugin's pod is gone. No volume is ever mounted. The only node
+// plugin that it finds is that of csi-rclone.
 //
-// It knows the node plugin of csi-rclone (deploy/csi-rclone in
-// SwissDataScienceCenter/csi-rclone): pods labelled app=csi-nodeplugin-rclone,
-// with a registrar whose socket must be in the folder that the kubelet looks
-// into. A chart with another kubeletDir is not heard, as on a real node.
+// Sources: SwissDataScienceCenter/csi-rclone v0.6.0 (ec40e70); kubernetes/kubernetes @ 010b2160 and @ 01aa0f3f.
+//
+//   - Pods, registrar and its socket, folder of the registration: csi-rclone: deploy/csi-rclone/templates/
+//     csi-nodeplugin-rclone.yaml
+//   - Name of the driver, which the plugin takes from DRIVER_NAME: csi-rclone: pkg/rclone/driver.go. Here it is the folder of
+//     the socket. The chart sets both to storageClassName.
+//   - Registration, and its end when the socket is gone: kubernetes @ 010b2160: pkg/volume/csi/csi_plugin.go
+//     (RegisterPlugin, DeRegisterPlugin)
+//   - Entries of a CSINode: kubernetes @ 01aa0f3f: pkg/volume/csi/nodeinfomanager/nodeinfomanager.go
+//
+// Known differences:
+//   - A driver registers when its pod is Ready. A real one does when its registrar runs.
+//   - The CSINode of a node exists only while it lists a driver. A kubelet creates it at its start, without any.
+//   - That a registrar outside of the kubelet's folder is not found is a guess: pkg/kubelet/pluginmanager was not read.
+//   - Only the folder of the registration is compared with the kubelet's. The chart writes /var/lib/kubelet into the
+//     registrar's --kubelet-registration-path whatever its kubeletDir is, so that upstream's driver with another kubeletDir
+//     announces a socket that is not there.
 package csi
 
 import (
@@ -28,7 +40,7 @@ import (
 
 const (
 	pluginLabel  = "app=csi-nodeplugin-rclone"
-	registration = "/var/lib/kubelet/plugins_registry" // where this kubelet looks
+	registration = "/var/lib/kubelet/plugins_registry" // the folder in which this kubelet finds registrars
 	socketFlag   = "--kubelet-registration-path="      // …/plugins/DRIVER/csi.sock
 	mark         = "carrick/stand-in"                  // of the CSINodes that it made
 )
@@ -36,8 +48,8 @@ const (
 // Driver plays for one cluster.
 type Driver struct {
 	client kubernetes.Interface
-	mu     sync.Mutex      // one look at a time
-	known  map[string]bool // drivers that were announced once; others are not its business
+	mu     sync.Mutex      // one Look at a time
+	known  map[string]bool // drivers that have registered once; others are not changed
 	end    func()
 }
 
@@ -56,7 +68,7 @@ func Start(ctx context.Context, config *rest.Config) (*Driver, error) {
 // Close ends it and leaves the CSINodes as they are.
 func (d *Driver) Close() { d.end() }
 
-// Look makes the CSINode of every node what its pods say.
+// Look updates the CSINode of every node from its pods.
 func (d *Driver) Look(ctx context.Context) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -64,18 +76,18 @@ func (d *Driver) Look(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	announced := map[string]map[string]bool{} // node, driver
+	announced, kept := map[string]map[string]bool{}, map[string]map[string]bool{} // node, driver
 	for i := range pods.Items {
 		pod := &pods.Items[i]
 		name := driver(pod)
-		if name == "" || !ready(pod) {
+		if name == "" || pod.DeletionTimestamp != nil {
 			continue
 		}
-		d.known[name] = true
-		if announced[pod.Spec.NodeName] == nil {
-			announced[pod.Spec.NodeName] = map[string]bool{}
+		add(kept, pod.Spec.NodeName, name)
+		if ready(pod) {
+			d.known[name] = true
+			add(announced, pod.Spec.NodeName, name)
 		}
-		announced[pod.Spec.NodeName][name] = true
 	}
 	list, err := d.client.StorageV1().CSINodes().List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -83,7 +95,7 @@ func (d *Driver) Look(ctx context.Context) error {
 	}
 	for i := range list.Items {
 		node := &list.Items[i]
-		if err := d.update(ctx, node, announced[node.Name]); err != nil {
+		if err := d.update(ctx, node, announced[node.Name], kept[node.Name]); err != nil {
 			return err
 		}
 		delete(announced, node.Name)
@@ -96,10 +108,18 @@ func (d *Driver) Look(ctx context.Context) error {
 	return nil
 }
 
-func (d *Driver) update(ctx context.Context, node *storagev1.CSINode, drivers map[string]bool) error {
+func add(all map[string]map[string]bool, node, driver string) {
+	if all[node] == nil {
+		all[node] = map[string]bool{}
+	}
+	all[node][driver] = true
+}
+
+// update lists the drivers that have a Ready pod on a node. One that is listed stays so while it has any pod there.
+func (d *Driver) update(ctx context.Context, node *storagev1.CSINode, drivers, kept map[string]bool) error {
 	var want []storagev1.CSINodeDriver
 	for _, entry := range node.Spec.Drivers {
-		if !d.known[entry.Name] || drivers[entry.Name] {
+		if !d.known[entry.Name] || kept[entry.Name] {
 			want = append(want, entry)
 		}
 	}
@@ -168,7 +188,7 @@ func driver(pod *corev1.Pod) string {
 }
 
 func ready(pod *corev1.Pod) bool {
-	return pod.DeletionTimestamp == nil && slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
+	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
 		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
 	})
 }

@@ -58,6 +58,13 @@ func TestOnlyAReadyPluginIsListed(t *testing.T) {
 			t.Errorf("%s lists %v", name, got)
 		}
 	}
+	unready := plugin("ready", "/var/lib/kubelet", corev1.ConditionFalse)
+	if _, err := client.CoreV1().Pods("csi").UpdateStatus(t.Context(), unready, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if got := drivers(t, d, "ready"); !slices.Equal(got, []string{"csi-rclone"}) {
+		t.Errorf("with a plugin that is no longer ready it lists %v", got)
+	}
 	if err := client.CoreV1().Pods("csi").Delete(t.Context(), "plugin-ready", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
