@@ -1,8 +1,8 @@
 {{- define "amalthea-sessions.fullname" -}}
 {{- if contains .Chart.Name .Release.Name -}}
-{{ .Release.Name | trunc 40 | trimSuffix "-" }}
+{{ .Release.Name | trunc 63 | trimSuffix "-" }}
 {{- else -}}
-{{ printf "%s-%s" .Release.Name .Chart.Name | trunc 40 | trimSuffix "-" }}
+{{ printf "%s-%s" .Release.Name .Chart.Name | trunc 63 | trimSuffix "-" }}
 {{- end -}}
 {{- end -}}
 
