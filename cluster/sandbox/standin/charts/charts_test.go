@@ -137,25 +137,38 @@ func TestNamesAndSwitchesAreUpstreams(t *testing.T) {
 	}{
 		{
 			chart: "amalthea-sessions", version: "0.30.2", release: generated,
-			has:   []string{"Deployment " + generated + "-controller-manager", "CustomResourceDefinition amaltheasessions.amalthea.dev", "Role " + generated + "-manager-role"},
-			lacks: []string{"ClusterRole " + generated + "-manager-role"},
+			has: []string{
+				"Deployment " + generated + "-controller-manager", "CustomResourceDefinition amaltheasessions.amalthea.dev",
+				"Role " + generated + "-manager-role", "Role " + generated + "-leader-election-role",
+			},
+			lacks: []string{"ClusterRole " + generated + "-manager-role", "PodDisruptionBudget user-sessions"},
 		},
 		{
 			chart: "amalthea-sessions", version: "0.31.0", release: "renku",
 			values: map[string]any{"deployCrd": false, "clusterScoped": true},
-			has:    []string{"Deployment renku-amalthea-sessions-controller-manager", "ClusterRole renku-amalthea-sessions-manager-role"},
-			lacks:  []string{"CustomResourceDefinition amaltheasessions.amalthea.dev"},
+			has: []string{
+				"Deployment renku-amalthea-sessions-controller-manager", "ClusterRole renku-amalthea-sessions-manager-role",
+				"Role renku-amalthea-sessions-leader-election-role", "PodDisruptionBudget user-sessions",
+			},
+			lacks: []string{"CustomResourceDefinition amaltheasessions.amalthea.dev"},
 		},
 		{
 			chart: "csi-rclone", version: "0.6.0", release: "csi-rclone",
 			has: []string{
 				"DaemonSet csi-rclone-nodeplugin", "StatefulSet csi-rclone-controller", "CSIDriver csi-rclone-driver",
 				"StorageClass csi-rclone", "StorageClass csi-rclone-secret-annotation",
+				"ServiceAccount csi-rclone-nodeplugin", "ClusterRoleBinding csi-rclone-attacher-role", "Role csi-rclone-external-provisioner-cfg",
 			},
 		},
 		{
+			chart: "csi-rclone", version: "0.6.0", release: "csi-rclone",
+			values: map[string]any{"driver": map[string]any{"create": false}, "storageClass": map[string]any{"create": false}, "rbac": map[string]any{"create": false}},
+			has:    []string{"DaemonSet csi-rclone-nodeplugin", "ServiceAccount csi-rclone-controller"},
+			lacks:  []string{"CSIDriver csi-rclone-driver", "StorageClass csi-rclone", "ClusterRole csi-rclone-nodeplugin"},
+		},
+		{
 			chart: "renku", version: "2.19.3", release: "renku",
-			has:   []string{"Deployment renku-data-service", "Deployment renku-secrets-storage", "Secret renku-notebooks", "Deployment renku-amalthea-sessions-controller-manager"},
+			has:   []string{"Deployment renku-data-service", "Deployment renku-secrets-storage", "ServiceAccount renku-data-tasks", "Secret renku-notebooks", "Deployment renku-amalthea-sessions-controller-manager"},
 			lacks: []string{"DaemonSet renku-csi-rclone-nodeplugin"},
 		},
 		{
@@ -236,6 +249,25 @@ func TestVersionsDiffer(t *testing.T) {
 	}
 	if schemas["0.30.2"] == schemas["0.31.0"] {
 		t.Error("both versions have one schema")
+	}
+}
+
+// Upstream's kubeletDir is in the hostPath volumes alone.
+func TestTheSocketIgnoresTheKubeletDir(t *testing.T) {
+	r := start(t)
+	values := map[string]any{"kubeletDir": "/var/lib/k0s/kubelet"}
+	found := render(t, r, "csi-rclone", "0.6.0", Release{Name: "csi-rclone", Namespace: "x", Values: values})
+	data, err := json.Marshal(found["DaemonSet csi-rclone-nodeplugin"].Object)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		`"--kubelet-registration-path=/var/lib/kubelet/plugins/csi-rclone/csi.sock"`, `"path":"/var/lib/k0s/kubelet/plugins/csi-rclone"`,
+		`"path":"/var/lib/k0s/kubelet/plugins_registry"`, `"mountPath":"/var/lib/kubelet/pods"`,
+	} {
+		if !bytes.Contains(data, []byte(want)) {
+			t.Errorf("no %s in %s", want, data)
+		}
 	}
 }
 
