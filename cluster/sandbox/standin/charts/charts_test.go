@@ -12,12 +12,14 @@ import (
 	"io"
 	"maps"
 	"net/http"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/yaml"
 )
 
 func start(t *testing.T) *Repository {
@@ -249,6 +251,46 @@ func TestVersionsDiffer(t *testing.T) {
 	}
 	if schemas["0.30.2"] == schemas["0.31.0"] {
 		t.Error("both versions have one schema")
+	}
+}
+
+// What sessions get is YAML, and missing where it is empty.
+func TestWhatSessionsGet(t *testing.T) {
+	r := start(t)
+	keys := func(values map[string]any) map[string]string {
+		out := map[string]string{}
+		found := render(t, r, "renku", "2.19.3", Release{Name: "renku", Namespace: "renku", Values: values})
+		data, _, _ := unstructured.NestedMap(found["Secret renku-notebooks"].Object, "data")
+		for key, encoded := range data {
+			encoded, _ := encoded.(string) // nil is an empty value
+			text, err := base64.StdEncoding.DecodeString(encoded)
+			if err != nil {
+				t.Fatal(err)
+			}
+			out[key] = string(text)
+		}
+		return out
+	}
+	none := keys(nil)
+	for _, key := range []string{"NB_SESSIONS__AFFINITY", "NB_SESSIONS__TOLERATIONS", "NB_SESSIONS__NODE_SELECTOR"} {
+		if text, ok := none[key]; ok {
+			t.Errorf("%s is %q", key, text)
+		}
+	}
+	affinity := map[string]any{"nodeAffinity": map[string]any{"x": []any{map[string]any{"a": true, "b": []any{"1", "c: d"}}, map[string]any{"n": "2"}}}}
+	cas := []any{map[string]any{"secret": "renku-ca"}, map[string]any{"secret": "other"}}
+	some := keys(map[string]any{
+		"notebooks": map[string]any{"sessionAffinity": affinity},
+		"global":    map[string]any{"certificates": map[string]any{"customCAs": cas}},
+	})
+	for key, want := range map[string]any{"NB_SESSIONS__AFFINITY": affinity, "NB_SESSIONS__CA_CERTS__SECRETS": cas} {
+		var got any
+		if err := yaml.Unmarshal([]byte(some[key]), &got); err != nil || !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: %v %v in %s", key, err, got, some[key])
+		}
+		if json.Valid([]byte(some[key])) {
+			t.Errorf("%s is JSON: %s", key, some[key])
+		}
 	}
 }
 
