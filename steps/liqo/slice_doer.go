@@ -102,7 +102,30 @@ func (d sliceDoer) Undo(ctx context.Context, e steps.Env, say steps.Progress) er
 	if err := declareLost(ctx, e, d.vanishing.PlanUndo, say); err != nil {
 		return err
 	}
-	return needsProvider(e, d.vanishing.Undo(ctx, e, say))
+	return stillReached(ctx, e, needsProvider(e, d.vanishing.Undo(ctx, e, say)))
+}
+
+// stillReached adds to the error of an undo without the provider that Liqo still reaches it: it takes no cluster for gone
+// whose API server answers, whatever the annotation says.
+//
+// Source: liqotech/liqo v1.2.0, pkg/utils/foreigncluster/conditions.go (IsDead).
+func stillReached(ctx context.Context, e steps.Env, err error) error {
+	if !gone(e) || !errors.As(err, new(*cluster.StillThereError)) {
+		return err
+	}
+	all, failed := living(ctx, e, foreignClusters, "", "")
+	if failed != nil {
+		return err
+	}
+	for _, fc := range all {
+		conditions, _, _ := unstructured.NestedSlice(fc.Object, "status", "conditions")
+		reached := conditionOf(conditionsOf(conditions), "APIServerStatus").status == "Established"
+		if reached && fc.GetAnnotations()[unreachableNote] == "true" {
+			return fmt.Errorf("%w. Liqo still reaches the provider's API server (ForeignCluster %s: APIServerStatus is Established), "+
+				"so it waits for it: add remote to the link file and undo again", err, fc.GetName())
+		}
+	}
+	return err
 }
 
 // offloadingDoer extends a namespace. On undo Liqo deletes what stands for it at

@@ -12,10 +12,12 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"math/big"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -24,6 +26,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"carrick/cluster"
 	"carrick/cluster/chart"
 	"carrick/cluster/clustertest"
 	"carrick/cluster/clustertest/upstream"
@@ -36,11 +39,11 @@ import (
 // the RBAC of its chart.
 func TestUpstreamPeering(t *testing.T) {
 	src := upstream.Find(t, "liqo")
-	bin := src.Build(t, "./cmd/liqo-controller-manager", "./cmd/crd-replicator", "./cmd/webhook", "./cmd/virtual-kubelet")
+	bin := src.Build(t, "./cmd/liqo-controller-manager", "./cmd/crd-replicator", "./cmd/webhook", "./cmd/virtual-kubelet", "./cmd/liqoctl")
 	box := clustertest.Start(t)
 	box.Reset(t)
 	consumer := realLiqo(t, box, src, bin, clustertest.Local, "milan")
-	realLiqo(t, box, src, bin, clustertest.Remote, "rome")
+	provider := realLiqo(t, box, src, bin, clustertest.Remote, "rome")
 	without := func(more map[string]any) map[string]any {
 		answers := map[string]any{"network.join": false}
 		maps.Copy(answers, more)
@@ -71,7 +74,7 @@ func TestUpstreamPeering(t *testing.T) {
 		if r.Status != steps.Fail || !strings.Contains(r.Fix, restart) {
 			t.Errorf("slice-copied: %s %s; %s", r.Status, r.Found, r.Fix)
 		}
-		consumer["crd-replicator"].Restart(t)
+		consumer.programs["crd-replicator"].Restart(t)
 		stepstest.Green(t, s)
 	})
 	src.Try(t, "a request with another key is denied, and mended by its fix", func(t *testing.T) {
@@ -84,7 +87,7 @@ func TestUpstreamPeering(t *testing.T) {
 			t.Fatal(err)
 		}
 		box.Run(t, clustertest.Local, "", "-n", "liqo", "delete", "secret", "authentication-keys")
-		consumer["liqo-controller-manager"].Restart(t)
+		consumer.programs["liqo-controller-manager"].Restart(t)
 		_ = s.Apply(t.Context(), planOf(t, s), steps.ApplyOptions{}, nil) // what waits for the slice can't be done
 		r := fails(t, s, "slice-accepted", steps.Local)
 		const earlier = "Secret liqo-remote-certificate-rome there holds the certificate of an earlier request"
@@ -105,6 +108,54 @@ func TestUpstreamPeering(t *testing.T) {
 			if left != "" {
 				t.Errorf("%s: %s", side, left)
 			}
+		}
+	})
+	src.Try(t, "a peering by liqoctl is adopted, and both call it healthy", func(t *testing.T) {
+		liqoctl := func(args ...string) string {
+			t.Helper()
+			at := []string{"--kubeconfig", box.Kubeconfigs[clustertest.Local], "--context", box.Contexts[clustertest.Local]}
+			out, err := exec.CommandContext(t.Context(), filepath.Join(bin, "liqoctl"), append(args, at...)...).CombinedOutput()
+			if err != nil {
+				t.Fatalf("liqoctl %s: %v\n%s", strings.Join(args, " "), err, out)
+			}
+			return string(out)
+		}
+		remote := []string{"--remote-kubeconfig", box.Kubeconfigs[clustertest.Remote], "--remote-context", box.Contexts[clustertest.Remote]}
+		liqoctl(append([]string{"peer", "--networking-disabled", "--timeout", "3m"}, remote...)...)
+		box.Run(t, clustertest.Local, "", "create", "namespace", "shop")
+		liqoctl("offload", "namespace", "shop", "--timeout", "2m")
+		x := stepstest.SiteOf(t, box, liqo.Guide(), assets, true, nil)
+		bad := map[string]steps.Result{}
+		for end := time.Now().Add(2 * time.Minute); time.Now().Before(end); time.Sleep(time.Second) { // what liqoctl does not wait for
+			bad = x.Reds()
+			maps.DeleteFunc(bad, func(_ string, v steps.Result) bool { return v.Status == steps.Warn })
+			if len(bad) == 0 {
+				break
+			}
+		}
+		for id, v := range bad {
+			t.Errorf("%s: %s: %s", id, v.Status, v.Found)
+		}
+		if said := liqoctl("info", "peer", "rome", "--output", "yaml"); strings.Count(said, "status: Healthy") < 2 || strings.Contains(said, "Unhealthy") { // credentials and nodes
+			t.Errorf("liqoctl says\n%s", said)
+		}
+		liqoctl("unoffload", "namespace", "shop", "--skip-confirm")
+		liqoctl(append([]string{"unpeer", "--skip-confirm", "--delete-namespaces", "--timeout", "3m"}, remote...)...)
+	})
+	src.Try(t, "with the provider gone, undo leaves nothing on the consumer", func(t *testing.T) {
+		answers := map[string]any{"provider.server": provider.address}
+		stepstest.Apply(t, open(t, answers))
+		for _, p := range provider.programs {
+			p.End()
+		}
+		provider.cut()
+		s := stepstest.OpenWith(t, liqo.Guide(), assets, "upstream", without(answers), map[steps.Side]steps.End{
+			steps.Local: {Cluster: box.Open(t, clustertest.Local, cluster.Options{}), Name: box.Contexts[clustertest.Local]},
+		})
+		stepstest.Undo(t, s)
+		left := box.Run(t, clustertest.Local, "", "get", "namespaces,foreignclusters.core.liqo.io", "-l", "liqo.io/remote-cluster-id", "-o", "name")
+		if left != "" {
+			t.Errorf("the consumer has %s", left)
 		}
 	})
 }
@@ -130,22 +181,28 @@ func madeForRequests(name string) bool {
 	return strings.Contains(name, " certificatesigningrequests.certificates.k8s.io ")
 }
 
-// realLiqo installs the chart of a checkout and runs what its Deployments would run, by program.
-func realLiqo(
-	t *testing.T, box *clustertest.Sandbox, src upstream.Checkout, bin, side, id string,
-) map[string]*upstream.Program {
+// running is a cluster with Liqo.
+type running struct {
+	programs map[string]*upstream.Program // by name
+	address  string                       // of its API server, for the other cluster
+	cut      func()                       // makes that address unreachable
+}
+
+// realLiqo installs the chart of a checkout and runs what its Deployments would run.
+func realLiqo(t *testing.T, box *clustertest.Sandbox, src upstream.Checkout, bin, side, id string) running {
 	t.Helper()
 	admin, err := clientcmd.LoadFromFile(box.Kubeconfigs[side])
 	if err != nil {
 		t.Fatal(err)
 	}
 	server := admin.Clusters[admin.Contexts[box.Contexts[side]].Cluster].Server
+	address, cut := forwarded(t, server)
 	ports := freePorts(t, 2)
 	certificate := webhookCertificate(t)
 	install(t, box, src, side, map[string]any{
 		"tag":         src.Version,
 		"discovery":   map[string]any{"config": map[string]any{"clusterID": id}},
-		"apiServer":   map[string]any{"address": server},
+		"apiServer":   map[string]any{"address": address},
 		"networking":  map[string]any{"enabled": false},
 		"storage":     map[string]any{"enabled": false},
 		"metricAgent": map[string]any{"enable": false, "enabled": false},
@@ -184,7 +241,46 @@ func realLiqo(
 	out["liqo-controller-manager"] = run.Deployment(t, "liqo", "liqo-controller-manager", nil)
 	out["crd-replicator"] = run.Deployment(t, "liqo", "liqo-crd-replicator", nil)
 	kubelets(t, run)
-	return out
+	return running{out, address, cut}
+}
+
+// forwarded is another address of an API server, until cut is called or the test ends.
+func forwarded(t *testing.T, server string) (address string, cut func()) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	to := strings.TrimPrefix(server, "https://")
+	go func() {
+		for {
+			in, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer in.Close()
+				out, err := (&net.Dialer{}).DialContext(ctx, "tcp", to)
+				if err != nil {
+					return
+				}
+				defer out.Close()
+				defer context.AfterFunc(ctx, func() { in.Close(); out.Close() })()
+				go func() {
+					_, _ = io.Copy(out, in)
+					out.Close()
+				}()
+				_, _ = io.Copy(in, out)
+			}()
+		}
+	}()
+	cut = func() {
+		l.Close()
+		cancel()
+	}
+	t.Cleanup(cut)
+	return "https://" + l.Addr().String(), cut
 }
 
 // install applies what a chart makes, but for hooks. The webhooks are called on this machine.
