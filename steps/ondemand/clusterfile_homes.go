@@ -76,6 +76,17 @@ func clusterNameFree(ctx context.Context, e steps.Env, d clusterDoc) steps.Resul
 			}
 		}
 	}
+	others, err := otherClusterFiles(ctx, e, d)
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	for _, other := range others {
+		server := strings.TrimSuffix(other.text("job.server.endpoint"), "/")
+		if cmpOr(other.text("job.cluster"), keyAt("job.cluster").empty) == name && server != endpoint &&
+			other.text("job.config_file") == d.text("job.config_file") {
+			taken = append(taken, fmt.Sprintf("%s has it for %s", other.path, quoted(server)))
+		}
+	}
 	look := "for u in USERS; do sudo -u $u kubectl config view -o jsonpath='{.clusters[?(@.name==\"" + name + "\")].cluster.server}'; done"
 	switch {
 	case len(taken) > 0:
@@ -83,7 +94,7 @@ func clusterNameFree(ctx context.Context, e steps.Env, d clusterDoc) steps.Resul
 	case shut > 0:
 		return steps.Warned(fmt.Sprintf("%s is free in %d kubeconfigs; %d can't be read by root", quoted(name), len(order), shut), onWebNode(look))
 	}
-	return steps.Passed("%s: %d kubeconfigs of root and of users that the web node lists", quoted(name), len(order))
+	return steps.Passed("%s: %d kubeconfigs of root and of users that the web node lists, %d other cluster files", quoted(name), len(order), len(others))
 }
 
 func managedContext(ctx context.Context, e steps.Env, d clusterDoc) steps.Result {
@@ -117,4 +128,27 @@ func managedContext(ctx context.Context, e steps.Env, d clusterDoc) steps.Result
 		return steps.Warned(fmt.Sprintf("it names %s; %d users' kubeconfigs could be looked at, %d could not", quoted(name), users, shut), onWebNode("sudo -u USER kubectl config get-contexts "+steps.Quoted(name)))
 	}
 	return steps.Passed("%s, which all %d users' kubeconfigs have", quoted(name), users)
+}
+
+// otherClusterFiles are the files of other Kubernetes clusters. For each of them the dashboard writes an entry into users'
+// kubeconfigs when it starts (OSC/ood_core: lib/ood_core/job/adapters/kubernetes/batch.rb, configure_kube!).
+func otherClusterFiles(ctx context.Context, e steps.Env, d clusterDoc) (out []clusterDoc, err error) {
+	names, err := e.Host.List(ctx, clustersFolder)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range names {
+		at := clustersFolder + "/" + name
+		if at == d.path || (!strings.HasSuffix(name, ".yml") && !strings.HasSuffix(name, ".yaml")) {
+			continue
+		}
+		text, err := e.Host.Read(ctx, at)
+		if err != nil {
+			return nil, err
+		}
+		if other := parseClusterFile(at, text); other.root != nil && other.text("job.adapter") == "kubernetes" {
+			out = append(out, other)
+		}
+	}
+	return out, nil
 }
