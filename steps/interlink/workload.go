@@ -8,6 +8,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"carrick/cluster"
@@ -68,7 +69,7 @@ func workloadChecks() []steps.Check {
 			See: []string{vkSource}, Run: accountThere,
 		},
 		{
-			Name: "account-modest", Title: "the jobs are no cluster admins", On: steps.Local, Needs: []string{"account-there"},
+			Name: "account-modest", Title: "Jobs have no permissions on the whole cluster", On: steps.Local, Needs: []string{"account-there"},
 			Why: "the token leaves the cluster, is good for 100 years as long as its pod is there, and lies in files of the other side, or in its batch system's job script",
 			See: []string{vkSource}, Run: accountModest,
 		},
@@ -119,16 +120,42 @@ func accountThere(ctx context.Context, e steps.Env) steps.Result {
 	return steps.Passed("%s/%s", sa.Namespace, sa.Name)
 }
 
+// tooMuch are permissions that give whoever reads a job's token the cluster, or its credentials.
+var tooMuch = []cluster.Right{
+	{Verb: "*", Group: "*", Resource: "*"},
+	{Verb: "list", Resource: "secrets"},
+	{Verb: "create", Resource: "serviceaccounts", Subresource: "token"},
+	{Verb: "create", Resource: "pods", Subresource: "exec"},
+	{Verb: "create", Group: rbacv1.GroupName, Resource: "clusterrolebindings"},
+}
+
 func accountModest(ctx context.Context, e steps.Env) steps.Result {
-	lacks, err := missingFor(ctx, e, workloadPerson(e), false, cluster.Right{Verb: "*", Group: "*", Resource: "*"})
+	all, err := e.Cluster.CanAs(ctx, workloadPerson(e), false, tooMuch...)
 	if err != nil {
 		return steps.Unseen(err)
 	}
-	if len(lacks) == 0 {
-		return steps.Warned(workloadUser(e)+" may do everything in the cluster, and so may who reads a job's token on the other side",
-			fmt.Sprintf("%s get clusterrolebindings -o wide | grep -w %s    # delete the binding, then bind a role with what the jobs need", e.Kubectl(), workloadAccount(e)))
+	var may []string
+	for _, d := range all {
+		if d.Err != nil {
+			return steps.Unseen(d.Err)
+		}
+		if !d.Allowed {
+			continue
+		}
+		may = append(may, d.Right.String())
+		if d.Right == tooMuch[0] {
+			may[0] = "do everything"
+			break
+		}
 	}
-	return steps.Passed("%s may not do everything", workloadUser(e))
+	if len(may) == 0 {
+		return steps.Passed("%s cannot read all Secrets, create tokens, run commands in pods or grant permissions in all namespaces", workloadUser(e))
+	}
+	who := append([]string{workloadAccount(e)}, workloadPerson(e).Groups...)
+	return steps.Failed(fmt.Sprintf("%s can %s in the whole cluster, and so can everyone who reads a job's token on the other side",
+		workloadUser(e), strings.Join(may, ", ")),
+		fmt.Sprintf("%s get clusterrolebindings -o custom-columns='NAME:.metadata.name,ROLE:.roleRef.name,SUBJECTS:.subjects[*].name' | grep -wE '%s'    "+
+			"# delete the binding that grants it, then bind a role with what the jobs need", e.Kubectl(), strings.Join(who, "|")))
 }
 
 // argoRights are what Argo's executor needs of the API.
