@@ -76,11 +76,31 @@ func proxyConfiguration(ctx context.Context, e steps.Env) steps.Result {
 			return steps.Failed(fmt.Sprintf("nginx.conf does not say %s %s: %s", d.name, d.want, d.harm), "")
 		}
 	}
+	if bad := mishandled(said); bad != "" {
+		return steps.Failed(bad, "")
+	}
 	read := every(said, "proxy_read_timeout")
 	if len(read) == 0 || len(read[0].words) != 2 || nginxTime(read[0].words[1].bare()) < 10*time.Minute {
 		return steps.Failed("nginx.conf has no proxy_read_timeout of ten minutes at least: a watch on which nothing happens for so long is cut", "")
 	}
 	return steps.Passed("it cuts what is quiet for %s, and buffers nothing", read[0].words[1])
+}
+
+// mishandled says what a configuration does to the tokens of jobs other than pass them on; "": nothing.
+func mishandled(said []directive) string {
+	for _, d := range every(said, "proxy_set_header") {
+		if len(d.words) == 3 && strings.EqualFold(d.words[1].bare(), "Authorization") && d.words[2].bare() != "$http_authorization" {
+			return "nginx.conf replaces the Authorization header of requests: the API server gets no job's token"
+		}
+	}
+	for _, name := range []string{"log_format", "access_log", "add_header", "proxy_pass", "mirror"} {
+		for _, d := range every(said, name) {
+			if slices.ContainsFunc(d.words, func(w word) bool { return strings.Contains(string(w), "$http_authorization") }) {
+				return "nginx.conf has $http_authorization in " + name + ": tokens of jobs leave the proxy other than to the API server"
+			}
+		}
+	}
+	return ""
 }
 
 // nginxTime is a time as nginx has it; 0: none that is understood here.
@@ -96,7 +116,22 @@ func nginxTime(s string) time.Duration {
 }
 
 func proxyRuns(ctx context.Context, e steps.Env) steps.Result {
-	return check.Available(ctx, e.Cluster, space(e), proxyName, e.Kubectl()+" describe pods -n "+space(e)+" -l app.kubernetes.io/name="+proxyName)
+	r := check.Available(ctx, e.Cluster, space(e), proxyName, e.Kubectl()+" describe pods -n "+space(e)+" -l app.kubernetes.io/name="+proxyName)
+	if r.Status != steps.Pass {
+		return r
+	}
+	d, err := check.Get[appsv1.Deployment](ctx, e.Cluster, check.Deployments, space(e), proxyName)
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	want := e.Answers.Text("exposure.image")
+	for _, c := range slices.Concat(d.Spec.Template.Spec.InitContainers, d.Spec.Template.Spec.Containers) {
+		if c.Image != want {
+			return steps.Warned(fmt.Sprintf("container %s runs image %s, and the answer exposure.image is %s: the tokens of all jobs pass through it",
+				cluster.CleanName(c.Name), quoted(c.Image), quoted(want)), "")
+		}
+	}
+	return r
 }
 
 func proxyCurrent(ctx context.Context, e steps.Env) steps.Result {
@@ -115,10 +150,13 @@ func proxyCurrent(ctx context.Context, e steps.Env) steps.Result {
 	if have != want {
 		return steps.Failed("its pods read another nginx.conf or CA of the cluster than stands there today", "")
 	}
+	if r := startedSince(ctx, e, d); r.Status != steps.Pass { // it may have been other text in between
+		return r
+	}
 	return steps.Passed("its pods read what stands there; a renewed certificate needs no restart")
 }
 
-// startedSince judges a proxy that carrick did not make: by when its pods started.
+// startedSince judges a proxy by when its pods started.
 func startedSince(ctx context.Context, e steps.Env, d *appsv1.Deployment) steps.Result {
 	w, err := check.KeyWritten(ctx, e.Cluster, d.Namespace, proxyName, "nginx.conf")
 	if err != nil {
@@ -260,6 +298,16 @@ func proxyFenced(ctx context.Context, e steps.Env) steps.Result {
 			return steps.Warned("NetworkPolicy "+p.Name+" keeps nobody out: it lets "+strings.Join(from, ", ")+" in, and a port of the nodes hides who asks unless externalTrafficPolicy is Local", fix)
 		}
 		by = append(by, "NetworkPolicy "+p.Name+" ("+strings.Join(from, ", ")+"), as far as the cluster's network enforces it")
+	}
+	if fenced {
+		opened, err := check.OpenedBy(ctx, e.Cluster, space(e), map[string]string{"app.kubernetes.io/name": proxyName}, p.Name)
+		if err != nil {
+			return steps.Unseen(err)
+		}
+		if len(opened) > 0 {
+			return steps.Warned(fmt.Sprintf("NetworkPolicy %s allows everyone, whatever %s says: NetworkPolicies add up", strings.Join(opened, ", "), p.Name),
+				fmt.Sprintf("%s -n %s delete networkpolicy %s", e.Kubectl(), space(e), strings.Join(opened, " ")))
+		}
 	}
 	if len(by) == 0 || wide(s.Spec.LoadBalancerSourceRanges) {
 		return steps.Warned("the whole world may reach the port, as far as no firewall shuts it: neither loadBalancerSourceRanges nor a NetworkPolicy names a network", fix)

@@ -136,6 +136,15 @@ func userFence(ctx context.Context, e steps.Env) steps.Result {
 	case want != "" && !slices.Contains(cidrs, want):
 		return steps.Failed(fmt.Sprintf("%s lets in %s, and NETWORK_POLICY_ALLOW_CIDR is to be %s", at, orNothing(cidrs), want), madeBy(e, user))
 	}
+	app := map[string]string{managedLabel: userValue}
+	opened, err := check.OpenedBy(ctx, e.Cluster, ns, app, fencePolicy)
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	if len(opened) > 0 {
+		return steps.Failed(fmt.Sprintf("NetworkPolicy %s in namespace %s allows everyone, whatever %s says: NetworkPolicies add up", strings.Join(opened, ", "), ns, fencePolicy),
+			fmt.Sprintf("%s -n %s delete networkpolicy %s", e.Kubectl(), ns, strings.Join(opened, " ")))
+	}
 	return steps.Passed("their own pods and %s", orNothing(cidrs))
 }
 
