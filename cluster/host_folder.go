@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -81,6 +82,21 @@ func (h *Host) RootsAlone(name string) (string, error) {
 		at = leads
 	}
 	return "", fmt.Errorf("look at %s: it leads through more than %d symlinks", Clean(name), mostLinks)
+}
+
+// LinkTo returns where a symlink leads; "" for any other file, and for none. The trace of ctx wakes when that changes.
+func (h *Host) LinkTo(ctx context.Context, name string) (string, error) {
+	h.track(ctx, name)
+	leads, linked, err := h.linkAt(name)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return "", nil
+	case err != nil:
+		return "", fmt.Errorf("look at %s: %w", Clean(name), err)
+	case !linked:
+		return "", nil
+	}
+	return leads, nil
 }
 
 // linkAt returns the target of a symlink; linked is false for any other file, and leads is its path without symlinks.

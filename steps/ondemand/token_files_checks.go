@@ -10,6 +10,7 @@ import (
 
 	"carrick/cluster"
 	"carrick/steps"
+	"carrick/steps/check"
 )
 
 // tokenFileChecks are the web node's half of the checks of the step token.
@@ -173,6 +174,11 @@ func renewalThere(ctx context.Context, e steps.Env) steps.Result {
 	if there, err := stands(ctx, e, renewScript); err == nil && !there {
 		return renewedElsewhere(ctx, e)
 	}
+	if !withCron(e) {
+		if r := renewalChanged(ctx, e); r.Status != steps.Pass {
+			return r
+		}
+	}
 	for _, at := range order {
 		have, err := e.Host.Read(ctx, at)
 		switch {
@@ -190,6 +196,34 @@ func renewalThere(ctx context.Context, e steps.Env) steps.Result {
 		}
 	}
 	return steps.Passed("%s, run %s by %s", renewScript, r.often(), order[len(order)-1])
+}
+
+// renewalChanged says what changes the units of the renewal without a change of their files.
+func renewalChanged(ctx context.Context, e steps.Env) steps.Result {
+	for _, unit := range []string{renewName + ".service", renewName + ".timer"} {
+		masked, err := check.Masked(ctx, e.Host, unit)
+		if err != nil {
+			return steps.Unseen(err)
+		}
+		if masked {
+			return steps.Failed(unit+" is masked: systemd never starts it", onWebNode("systemctl unmask "+unit+"    # then "+again(e, "token")))
+		}
+		files, err := check.DropIns(ctx, e.Host, unit)
+		if err != nil {
+			return steps.Unseen(err)
+		}
+		for _, at := range files {
+			text, err := e.Host.Read(ctx, at)
+			if err != nil {
+				return steps.Unseen(err)
+			}
+			if lines := check.UnitLines(string(text)); len(lines) > 0 {
+				return steps.Warned(fmt.Sprintf("%s changes %s: %s", at, unit, quoted(shortList(lines, "; "))),
+					onWebNode("systemctl revert "+unit+"    # deletes its drop-ins"))
+			}
+		}
+	}
+	return steps.Passed("")
 }
 
 // rootsProgram says who else than root may change what root runs.
