@@ -123,7 +123,8 @@ func idleExpression(ctx context.Context, e steps.Env) steps.Result {
 		_, broken := regexp.Compile(text)
 		switch {
 		case text == "" && labels == "":
-			return steps.Failed(at+" has neither --namespace-labels nor --namespace-regexp: every namespace of the cluster is idle sooner or later", fix)
+			return steps.Failed(at+" has neither --namespace-labels nor --namespace-regexp: "+
+				"it exits when it starts, and deletes nothing", fix)
 		case text == "" && labels != userLabel+"="+userValue:
 			return steps.Failed(fmt.Sprintf("%s deletes namespaces labelled %s, which are not the users' (%s=%s)", at, labels, userLabel, userValue), fix)
 		case broken != nil:
@@ -138,8 +139,9 @@ func idleExpression(ctx context.Context, e steps.Env) steps.Result {
 				return steps.Failed(found+"; it finds "+few(others)+", too", fix)
 			}
 			return steps.Warned(found, fix)
-		case labels == "":
-			return steps.Warned(at+" has no --namespace-labels: a namespace that is called like a user's is deleted, too", fix)
+		case labels != userLabel+"="+userValue:
+			return steps.Warned(fmt.Sprintf("%s has no --namespace-labels=%s=%s: a namespace that is called like a user's is deleted, too",
+				at, userLabel, userValue), fix)
 		}
 	}
 	return steps.Passed("%s, by an anchored name and by label", all[0].Namespace+"/"+all[0].Name)
