@@ -16,7 +16,13 @@ const reaperName = "job-pod-reaper"
 // wall_time.
 const lifetimeNote = "pod.kubernetes.io/lifetime"
 
-const reaperSource = "OSC/job-pod-reaper: charts/job-pod-reaper (values.yaml, templates), cmd/job-pod-reaper/main.go"
+const reaperSource = "OSC/job-pod-reaper: charts/job-pod-reaper (values.yaml, templates), main.go"
+
+const (
+	reaperVersion = "0.14.0"
+	// reaperSince is the first chart that reads objectLabels. Older ones read podsLabels and ignore it.
+	reaperSince = "0.5.0"
+)
 
 func walltime() steps.Step {
 	return steps.Step{
@@ -34,9 +40,10 @@ func walltime() steps.Step {
 				Default: steps.Fixed("https://osc.github.io/job-pod-reaper", "upstream's own"),
 			},
 			{
-				Key: "walltime.version", Title: "Version of its chart", Kind: steps.Text, NotFromPeer: true, When: usesWalltime,
-				Help:    "0.2.1 or newer: older ones know no config:.",
-				Default: steps.Fixed("0.14.0", "what this guide was written for"),
+				Key: "walltime.version", Title: "Version of its chart", Kind: steps.Text, NotFromPeer: true,
+				When: usesWalltime, Check: checkReaperVersion,
+				Help:    reaperSince + " or newer: older charts ignore objectLabels.",
+				Default: steps.Fixed(reaperVersion, "what this guide was written for"),
 			},
 		},
 		Actions: []steps.Action{

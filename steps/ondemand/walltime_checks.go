@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/version"
 
 	"carrick/cluster"
 	"carrick/cluster/chart"
@@ -31,9 +33,7 @@ func walltimeChecks() []steps.Check {
 			Name: "reaper-values", Title: "its values stand under config:", On: steps.Remote, Needs: []string{"signed-in"},
 			Why: "Helm takes values at the top without a word, and the chart does not read them: its defaults hold, which reap every namespace. The published page has them at the top",
 			See: []string{page, reaperSource},
-			Run: func(ctx context.Context, e steps.Env) steps.Result {
-				return valuesNested(ctx, e, reaperName, reaperName, reaperConfig())
-			},
+			Run: reaperValues,
 		},
 		{
 			Name: "reaper-narrow", Title: "it deletes in users' namespaces alone", On: steps.Remote, Needs: []string{"signed-in"},
@@ -132,20 +132,13 @@ func valuesNested(ctx context.Context, e steps.Env, in, name string, config map[
 	if err != nil {
 		return steps.Unseen(err)
 	}
-	keys := make([]string, 0, len(config))
-	for k := range config {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
-	var top, sets []string
-	for _, k := range keys {
+	var top []string
+	for _, k := range slices.Sorted(maps.Keys(config)) {
 		if _, ok := r.Given(k); ok {
 			top = append(top, k)
 		}
-		value := strings.ReplaceAll(fmt.Sprint(config[k]), ",", `\,`)
-		sets = append(sets, "--set "+steps.Quoted(fmt.Sprintf("config.%s=%s", k, value)))
 	}
-	fix := fmt.Sprintf("%s -n %s upgrade %s %s --version %s --reset-values %s    # with the chart's repository: helm repo add", e.Helm(), in, name, r.Chart+"/"+r.Chart, r.Version, strings.Join(sets, " "))
+	fix := helmUpgrade(e, in, name, r.Chart, r.Version, config)
 	_, nested := r.Given("config")
 	switch {
 	case len(top) > 0:
@@ -154,6 +147,28 @@ func valuesNested(ctx context.Context, e steps.Env, in, name string, config map[
 		return steps.Failed(fmt.Sprintf("release %s has no values under config:, so the chart's defaults hold", name), fix)
 	}
 	return steps.Passed("release %s, chart %s", name, r.Version)
+}
+
+// reaperValues asserts that the chart reads the values that carrick sets.
+func reaperValues(ctx context.Context, e steps.Env) steps.Result {
+	r, err := chart.Find(ctx, e.Cluster, reaperName, reaperName)
+	if err == nil && checkReaperVersion(r.Version) != nil {
+		found := fmt.Sprintf("release %s has chart %s, which ignores objectLabels: %s is the first that reads it",
+			reaperName, r.Version, reaperSince)
+		return steps.Failed(found, helmUpgrade(e, reaperName, reaperName, r.Chart, reaperVersion, reaperConfig()))
+	}
+	return valuesNested(ctx, e, reaperName, reaperName, reaperConfig())
+}
+
+// helmUpgrade is a command that has a release take these values under config: and no others.
+func helmUpgrade(e steps.Env, in, name, chartName, version string, config map[string]any) string {
+	var sets []string
+	for _, k := range slices.Sorted(maps.Keys(config)) {
+		value := strings.ReplaceAll(fmt.Sprint(config[k]), ",", `\,`)
+		sets = append(sets, "--set "+steps.Quoted(fmt.Sprintf("config.%s=%s", k, value)))
+	}
+	return fmt.Sprintf("%s -n %s upgrade %s %s --version %s --reset-values %s", e.Helm(), in, name,
+		chartName+"/"+chartName, version, strings.Join(sets, " ")) + "    # with the chart's repository: helm repo add"
 }
 
 // argOf is the value of a flag of a Deployment's containers.
@@ -188,6 +203,11 @@ func reaperNarrow(ctx context.Context, e steps.Env) steps.Result {
 		} else if !labelled(d) {
 			wrong = append(wrong, at+" has no --namespace-labels="+userLabel+"="+userValue)
 		}
+		objects, _ := argOf(d, "object-labels")
+		if objects != managedLabel+"="+userValue {
+			wrong = append(wrong, at+" has no --object-labels="+managedLabel+"="+userValue+
+				": it also deletes objects of users that no app created, by their label job")
+		}
 	}
 	_, err = check.Get[rbacv1.ClusterRoleBinding](ctx, e.Cluster, check.ClusterRoleBindings, "", reaperName)
 	switch {
@@ -198,7 +218,7 @@ func reaperNarrow(ctx context.Context, e steps.Env) steps.Result {
 	}
 	if len(wrong) > 0 {
 		fix := again(e, "walltime") + "    # with walltime.use: true"
-		if values := valuesNested(ctx, e, reaperName, reaperName, reaperConfig()); values.Status == steps.Fail { // whoever installed it
+		if values := reaperValues(ctx, e); values.Status == steps.Fail { // whoever installed it
 			fix = values.Fix
 		}
 		return steps.Failed(strings.Join(wrong, "; "), fix)
@@ -336,6 +356,18 @@ func adoptReaper(ctx context.Context, e steps.Env) (any, string, error) {
 		return nil, "", err
 	}
 	return true, "Deployment " + all[0].Namespace + "/" + all[0].Name, nil
+}
+
+// checkReaperVersion refuses charts that ignore objectLabels.
+func checkReaperVersion(v string) error {
+	have, err := version.ParseGeneric(v)
+	if err != nil {
+		return fmt.Errorf("a version such as %s", reaperVersion)
+	}
+	if have.LessThan(version.MustParseGeneric(reaperSince)) {
+		return fmt.Errorf("%s or newer: older charts ignore objectLabels, and the reaper deletes more than apps", reaperSince)
+	}
+	return nil
 }
 
 // checkSource refuses what no chart can come from.
