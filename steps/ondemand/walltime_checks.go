@@ -198,12 +198,16 @@ func reaperNarrow(ctx context.Context, e steps.Env) steps.Result {
 	var wrong []string
 	for _, d := range all {
 		at := d.Namespace + "/" + d.Name
-		if spaces, ok := argOf(d, "reap-namespaces"); !ok && !labelled(d) || spaces == "all" {
-			wrong = append(wrong, at+" reaps all namespaces (--reap-namespaces="+spaces+")")
-		} else if !labelled(d) {
-			wrong = append(wrong, at+" has no --namespace-labels="+userLabel+"="+userValue)
-		}
+		labels, _ := argOf(d, "namespace-labels")
 		objects, _ := argOf(d, "object-labels")
+		switch spaces, all := reapedSpaces(d); {
+		case labels == "" && all:
+			wrong = append(wrong, at+" reaps all namespaces (--reap-namespaces="+spaces+")")
+		case labels == "":
+			wrong = append(wrong, at+" has no --namespace-labels="+userLabel+"="+userValue)
+		case labels != userLabel+"="+userValue:
+			wrong = append(wrong, fmt.Sprintf("%s has --namespace-labels=%s, not %s=%s", at, cluster.Clean(labels), userLabel, userValue))
+		}
 		if objects != managedLabel+"="+userValue {
 			wrong = append(wrong, at+" has no --object-labels="+managedLabel+"="+userValue+
 				": it also deletes objects of users that no app created, by their label job")
@@ -226,9 +230,14 @@ func reaperNarrow(ctx context.Context, e steps.Env) steps.Result {
 	return steps.Passed("namespaces labelled %s=%s", userLabel, userValue)
 }
 
-func labelled(d *appsv1.Deployment) bool {
-	labels, _ := argOf(d, "namespace-labels")
-	return labels != ""
+// reapedSpaces is the value of --reap-namespaces, which counts only without --namespace-labels, and reports whether it
+// means all namespaces (OSC/job-pod-reaper: main.go, getNamespaces).
+func reapedSpaces(d *appsv1.Deployment) (value string, all bool) {
+	value, ok := argOf(d, "reap-namespaces")
+	if !ok {
+		value = "all"
+	}
+	return value, strings.EqualFold(value, "all") || slices.Contains(strings.Split(value, ","), "")
 }
 
 // userNamespaces are the namespaces that the hook has made, by its label.
