@@ -168,7 +168,12 @@ func hookBefore(ctx context.Context, e steps.Env) (any, error) {
 			return also, nil
 		}
 		return nil, steps.Absent("no other hook ran before carrick's")
-	case callsBootstrap(string(script)):
+	}
+	does, err := readHook(string(script))
+	switch {
+	case err != nil && !errors.Is(err, errNoShell):
+		return nil, fmt.Errorf("%s: %w", at, err)
+	case strings.Contains(does.words, bootstrapName):
 		return nil, steps.Absent("%s runs upstream's hooks, as carrick's does", at)
 	}
 	return at, nil

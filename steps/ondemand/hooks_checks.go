@@ -117,18 +117,21 @@ func preHookDoes(ctx context.Context, e steps.Env) steps.Result {
 	if err != nil {
 		return steps.Unseen(err)
 	}
-	if !strings.HasPrefix(string(b), "#!") {
-		return steps.Skipped("%s is no script: what it does can't be read", quoted(at))
+	does, err := readHook(string(b))
+	switch {
+	case errors.Is(err, errNoShell):
+		return steps.Skipped("%s: %s", quoted(at), err)
+	case err != nil:
+		return steps.Unseen(fmt.Errorf("%s: %w", at, err))
 	}
 	var lacks []string
-	text := strings.Join(scriptLines(string(b)), "\n")
 	ask := func(part, why string) {
-		if !strings.Contains(text, part) {
+		if !strings.Contains(does.words, part) {
 			lacks = append(lacks, why)
 		}
 	}
-	ask("k8s-bootstrap-ondemand.sh", "it does not run k8s-bootstrap-ondemand.sh: users get no namespace")
-	if strings.Contains(text, wrongHookEnv) {
+	ask(bootstrapName, "it does not run k8s-bootstrap-ondemand.sh: users get no namespace")
+	if strings.Contains(does.words, wrongHookEnv) {
 		lacks = append(lacks, "it hands on "+wrongHookEnv+", which is not hook.env")
 	} else {
 		ask("hook.env", "it does not hand on "+hookEnv)
@@ -141,10 +144,17 @@ func preHookDoes(ctx context.Context, e steps.Env) steps.Result {
 	}
 	level := e.Answers.Text("policies.level")
 	switch {
-	case !strings.Contains(text, "pod-security.kubernetes.io/enforce="):
-		return steps.Warned(quoted(at)+" sets no level of pod security: users' namespaces have the cluster's default, which may be none", "carrick apply "+e.LinkFile()+" --step hooks")
-	case !strings.Contains(text, "pod-security.kubernetes.io/enforce="+level):
-		return steps.Warned(quoted(at)+" sets another level of pod security than "+level, "carrick apply "+e.LinkFile()+" --step hooks")
+	case !strings.Contains(does.words, "pod-security.kubernetes.io/enforce="):
+		lacks = append(lacks, "it sets no level of pod security: users' namespaces have the cluster's default, "+
+			"which may be none")
+	case !strings.Contains(does.words, "pod-security.kubernetes.io/enforce="+level):
+		lacks = append(lacks, "it sets another level of pod security than "+level)
+	}
+	if does.hides {
+		lacks = append(lacks, "it continues after "+bootstrapName+" has failed: Open OnDemand does not log the failure")
+	}
+	if len(lacks) > 0 {
+		return steps.Warned(quoted(at)+": "+strings.Join(lacks, "; "), "carrick apply "+e.LinkFile()+" --step hooks")
 	}
 	return steps.Passed("%s, with the level %s of pod security", at, level)
 }

@@ -2,7 +2,9 @@ package ondemand
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"regexp"
 	"strings"
 	"time"
@@ -15,6 +17,9 @@ const (
 	stageTag = "ood_nginx_stage"
 	logLines = "500" // the last of that tag that are read
 	logTail  = "262144"
+
+	// notStarted is in the line where the hook could not be executed.
+	notStarted = "threw exception"
 )
 
 // logFiles are where syslog writes, where there is no journal.
@@ -35,27 +40,60 @@ func hookLog(ctx context.Context, e steps.Env) steps.Result {
 	if from == "" {
 		return steps.Skipped("neither a journal nor %s can be read; look on the web node: %s", strings.Join(logFiles, " nor "), look)
 	}
+	at, err := hookInUse(ctx, e)
+	if err != nil {
+		return steps.Unseen(err)
+	}
 	since := changedLast(ctx, e)
 	var bad []string
 	seen := false
 	for _, l := range strings.Split(text, "\n") {
-		at, known := logTime(l, time.Now())
-		if !strings.Contains(l, stageTag) || known && at.Before(since) {
+		logged, known := logTime(l, time.Now())
+		if !strings.Contains(l, stageTag) || known && logged.Before(since) {
 			continue
 		}
 		seen = true
-		if strings.Contains(l, "exited with") || strings.Contains(l, "threw exception") { // the other: it could not be started
+		if strings.Contains(l, "exited with") || strings.Contains(l, notStarted) {
 			bad = append(bad, strings.TrimSpace(l))
 		}
 	}
 	when := since.Format(time.DateTime)
-	switch {
-	case len(bad) > 0:
-		return steps.Failed(fmt.Sprintf("it failed %s in %s since %s, the last: %s", times(len(bad)), from, when, cluster.Clean(bad[len(bad)-1])), onWebNode("bash -x "+preHook+" --user USER    # as root, for the user of that line"))
+	if len(bad) > 0 {
+		last := bad[len(bad)-1]
+		fix := "bash -x " + steps.Quoted(at) + " --user USER    # as root, for the user of that line"
+		if strings.Contains(last, notStarted) {
+			fix = "ls -l " + steps.Quoted(at) + " && head -n 1 " + steps.Quoted(at) +
+				"    # root must be able to execute it, and the program after #!"
+		}
+		found := fmt.Sprintf("it failed %s in %s since %s, the last: %s", times(len(bad)), from, when, cluster.Clean(last))
+		return steps.Failed(found, onWebNode(fix))
+	}
+	switch hides, err := hidesFailures(ctx, e, at); {
+	case err != nil:
+		return steps.Unseen(err)
+	case hides:
+		return steps.Skipped("%s has no failure since %s, but %s continues after %s has failed: "+
+			"Open OnDemand logs its exit status alone", from, when, quoted(at), bootstrapName)
 	case !seen:
 		return steps.Passed("%s has nothing of %s since %s: nobody's web server has started since, or all went well", from, stageTag, when)
 	}
 	return steps.Passed("%s has no failure since %s", from, when)
+}
+
+// hidesFailures reports whether a hook is a shell script that continues after a failure of upstream's bootstrap.
+func hidesFailures(ctx context.Context, e steps.Env, hook string) (bool, error) {
+	script, err := e.Host.Read(ctx, hook)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	does, err := readHook(string(script))
+	if err != nil && !errors.Is(err, errNoShell) {
+		return false, fmt.Errorf("%s: %w", hook, err)
+	}
+	return does.hides, nil
 }
 
 // stageLog is the end of what nginx_stage logged, and from where; from is ""

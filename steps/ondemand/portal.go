@@ -104,19 +104,3 @@ func unitOf(file string) string {
 	}
 	return "httpd"
 }
-
-// callsBootstrap tells whether a script runs upstream's bootstrap.
-func callsBootstrap(script string) bool {
-	return slices.ContainsFunc(scriptLines(script), func(l string) bool { return strings.Contains(l, "k8s-bootstrap-ondemand.sh") })
-}
-
-// scriptLines are the lines of a shell script that are not comments.
-func scriptLines(script string) []string {
-	var out []string
-	for _, l := range strings.Split(script, "\n") {
-		if l = strings.TrimSpace(l); l != "" && !strings.HasPrefix(l, "#") {
-			out = append(out, l)
-		}
-	}
-	return out
-}

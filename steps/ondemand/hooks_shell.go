@@ -1,0 +1,426 @@
+package ondemand
+
+import (
+	"errors"
+	"path"
+	"slices"
+	"strings"
+
+	sh "mvdan.cc/sh/v3/syntax"
+)
+
+// hookReading is what a shell script does, as far as that can be told without running it.
+type hookReading struct {
+	// words are those of the commands and assignments that can run. What follows an unconditional exit, the body of a
+	// function that is not called, and here-documents are not among them.
+	words string
+	// hides reports that the script can go on, or exit with 0, after upstream's bootstrap has failed. Upstream logs
+	// the exit status of the script alone (OSC/ondemand: nginx_stage/lib/nginx_stage/generators/pun_config_generator.rb).
+	hides bool
+}
+
+// errNoShell is the error for a file that no shell runs.
+var errNoShell = errors.New("it is not a shell script: what it does can't be read")
+
+// bootstrapName is the file name of upstream's bootstrap.
+var bootstrapName = path.Base(bootstrapHook)
+
+// readHook reads a script as a shell runs it.
+func readHook(script string) (hookReading, error) {
+	line, _, _ := strings.Cut(script, "\n")
+	shell, strict := interpreter(line)
+	if !slices.Contains([]string{"sh", "bash", "dash", "ksh"}, shell) {
+		return hookReading{}, errNoShell
+	}
+	file, err := sh.NewParser(sh.Variant(sh.LangBash)).Parse(strings.NewReader(script), "")
+	if err != nil {
+		return hookReading{}, err
+	}
+	r := shellReader{vars: map[string]string{}, functions: map[string]*sh.Stmt{}, errexit: strict}
+	return hookReading{hides: r.list(file.Stmts, false) == hidden, words: r.words.String()}, nil
+}
+
+// interpreter returns the program that a #! line names, and whether the line sets errexit.
+func interpreter(line string) (name string, errexit bool) {
+	rest, ok := strings.CutPrefix(line, "#!")
+	if !ok {
+		return "", false
+	}
+	for _, w := range strings.Fields(rest) {
+		switch base := path.Base(w); {
+		case strings.HasPrefix(w, "-"):
+			errexit = errexit || name != "" && strings.Contains(w, "e")
+		case name == "" && base != "env":
+			name = base
+		}
+	}
+	return name, errexit
+}
+
+// fate is what becomes of a failure of upstream's bootstrap in a part of a script.
+type fate int
+
+const (
+	absent fate = iota // the part does not run it
+	ends               // the script exits with a status other than 0
+	fails              // the part has a status other than 0
+	hidden             // the script can go on as if nothing had happened
+)
+
+type shellReader struct {
+	vars              map[string]string
+	functions         map[string]*sh.Stmt
+	words             strings.Builder
+	errexit, pipefail bool
+	exited            bool // what follows does not run
+	depth             int
+}
+
+// list reads statements that run one after another. guarded means that errexit is not in force there, as in conditions.
+func (r *shellReader) list(stmts []*sh.Stmt, guarded bool) fate {
+	out := absent
+	for i, s := range stmts {
+		if r.exited {
+			break
+		}
+		f := r.stmt(s, guarded)
+		if f == fails && i+1 < len(stmts) {
+			f = judged(stmts[i+1:])
+		}
+		out = max(out, f)
+	}
+	return out
+}
+
+func (r *shellReader) stmt(s *sh.Stmt, guarded bool) fate {
+	f := r.command(s.Cmd, guarded || s.Negated)
+	if f == fails && s.Negated || f != absent && (s.Background || s.Coprocess) {
+		return hidden
+	}
+	return f
+}
+
+func (r *shellReader) command(c sh.Command, guarded bool) fate {
+	switch c := c.(type) {
+	case *sh.CallExpr:
+		return r.call(c, guarded)
+	case *sh.BinaryCmd:
+		return r.binary(c, guarded)
+	case *sh.Block:
+		return r.list(c.Stmts, guarded)
+	case *sh.Subshell:
+		return r.raised(r.apart(func() fate { return r.list(c.Stmts, guarded) }), guarded)
+	case *sh.IfClause:
+		return r.conditional(c, guarded)
+	case *sh.WhileClause:
+		return max(looped(r.list(c.Cond, true)), looped(r.perhaps(func() fate { return r.list(c.Do, guarded) })))
+	case *sh.ForClause:
+		if each, ok := c.Loop.(*sh.WordIter); ok {
+			r.vars[each.Name.Value] = r.literals(each.Items)
+		}
+		return looped(r.perhaps(func() fate { return r.list(c.Do, guarded) }))
+	case *sh.CaseClause:
+		out := absent
+		for _, item := range c.Items {
+			out = max(out, r.perhaps(func() fate { return r.list(item.Stmts, guarded) }))
+		}
+		return out
+	case *sh.FuncDecl:
+		r.functions[c.Name.Value] = c.Body
+	case *sh.DeclClause: // its status is its own, not that of a command substitution
+		if f := r.assign(c.Args); f != absent {
+			return hidden
+		}
+	case *sh.TimeClause:
+		if c.Stmt != nil {
+			return r.stmt(c.Stmt, guarded)
+		}
+	}
+	return absent
+}
+
+func (r *shellReader) binary(c *sh.BinaryCmd, guarded bool) fate {
+	if c.Op == sh.Pipe || c.Op == sh.PipeAll {
+		x := r.apart(func() fate { return r.stmt(c.X, guarded) })
+		if x == fails && !r.pipefail {
+			x = hidden
+		}
+		return r.raised(max(x, r.apart(func() fate { return r.stmt(c.Y, guarded) })), guarded)
+	}
+	x := r.stmt(c.X, true)
+	if c.Op == sh.OrStmt && x == fails {
+		x = r.otherwise([]*sh.Stmt{c.Y})
+	}
+	return max(x, r.perhaps(func() fate { return r.stmt(c.Y, guarded) }))
+}
+
+func (r *shellReader) conditional(c *sh.IfClause, guarded bool) fate {
+	cond := absent
+	if n := len(c.Cond); n > 0 {
+		last := c.Cond[n-1]
+		cond = max(r.list(c.Cond[:n-1], true), r.command(last.Cmd, true))
+		switch {
+		case cond == fails && last.Negated:
+			cond = r.otherwise(c.Then)
+		case cond == fails && c.Else != nil && len(c.Else.Cond) == 0:
+			cond = r.otherwise(c.Else.Then)
+		case cond == fails:
+			cond = hidden
+		}
+	}
+	out := max(cond, r.perhaps(func() fate { return r.list(c.Then, guarded) }))
+	if c.Else != nil {
+		out = max(out, r.perhaps(func() fate { return r.conditional(c.Else, guarded) }))
+	}
+	return out
+}
+
+// quiet are commands that only name a file.
+var quiet = []string{":", "[", "echo", "logger", "ls", "printf", "stat", "test", "true"}
+
+func (r *shellReader) call(c *sh.CallExpr, guarded bool) fate {
+	inner := r.assign(c.Assigns)
+	if len(c.Args) == 0 {
+		return r.raised(inner, guarded)
+	}
+	for _, w := range c.Args {
+		inner = max(inner, r.substituted(w))
+	}
+	if inner != absent {
+		inner = hidden
+	}
+	words := strings.Fields(r.literals(c.Args))
+	if len(words) == 0 {
+		return inner
+	}
+	name := path.Base(words[0])
+	body, isFunction := r.functions[name]
+	switch {
+	case name == "exit":
+		r.exited = true
+	case name == "set":
+		r.set(words[1:])
+	case name == "trap" && slices.Contains(words, "ERR"):
+		r.errexit = r.errexit || slices.ContainsFunc(words, func(w string) bool { return strings.Contains(w, "exit") })
+	case isFunction && r.depth < 16:
+		r.depth++
+		defer func() { r.depth-- }()
+		return max(inner, r.raised(r.stmt(body, guarded), guarded))
+	case !slices.Contains(quiet, name):
+		return max(inner, r.run(name, words, guarded))
+	}
+	return inner
+}
+
+// run reads a command that is a program.
+func (r *shellReader) run(name string, words []string, guarded bool) fate {
+	r.words.WriteString(strings.Join(words, " ") + "\n")
+	replaced := name == "exec" && len(words) > 1
+	r.exited = r.exited || replaced
+	switch {
+	case !strings.Contains(strings.Join(words, " "), bootstrapName):
+		return absent
+	case replaced || name == "." || name == "source":
+		return ends
+	}
+	return r.raised(fails, guarded)
+}
+
+// set reads the options of the builtin set.
+func (r *shellReader) set(options []string) {
+	for i, o := range options {
+		if len(o) < 2 || o[0] != '-' && o[0] != '+' || o == "--" {
+			continue
+		}
+		on, long := o[0] == '-', ""
+		if strings.HasSuffix(o, "o") && i+1 < len(options) {
+			long = options[i+1]
+		}
+		if strings.Contains(o, "e") || long == "errexit" {
+			r.errexit = on
+		}
+		if long == "pipefail" {
+			r.pipefail = on
+		}
+	}
+}
+
+// assign reads assignments, and what command substitutions in them do.
+func (r *shellReader) assign(all []*sh.Assign) fate {
+	out := absent
+	for _, a := range all {
+		if a.Name == nil || a.Value == nil {
+			continue
+		}
+		out = max(out, r.substituted(a.Value))
+		r.vars[a.Name.Value] = r.literal(a.Value)
+		r.words.WriteString(r.vars[a.Name.Value] + "\n")
+	}
+	return out
+}
+
+// substituted reads the command substitutions in a word.
+func (r *shellReader) substituted(w *sh.Word) fate {
+	out := absent
+	sh.Walk(w, func(n sh.Node) bool {
+		s, ok := n.(*sh.CmdSubst)
+		if ok {
+			out = max(out, r.apart(func() fate { return r.list(s.Stmts, false) }))
+		}
+		return !ok
+	})
+	return out
+}
+
+// perhaps reads what a condition decides about: an exit there need not run.
+func (r *shellReader) perhaps(read func() fate) fate {
+	exited := r.exited
+	defer func() { r.exited = exited }()
+	return read()
+}
+
+// apart reads what runs in a shell of its own: its exit is a status here.
+func (r *shellReader) apart(read func() fate) fate {
+	exited, errexit, pipefail := r.exited, r.errexit, r.pipefail
+	defer func() { r.exited, r.errexit, r.pipefail = exited, errexit, pipefail }()
+	if f := read(); f != ends {
+		return f
+	}
+	return fails
+}
+
+// raised is the fate where errexit may end the script.
+func (r *shellReader) raised(f fate, guarded bool) fate {
+	if f == fails && r.errexit && !guarded {
+		return ends
+	}
+	return f
+}
+
+// looped is the fate in a loop, whose status is that of its last turn.
+func looped(f fate) fate {
+	if f == fails {
+		return hidden
+	}
+	return f
+}
+
+// otherwise is the fate where these statements run after a failure.
+func (r *shellReader) otherwise(stmts []*sh.Stmt) fate {
+	for i, s := range stmts {
+		switch c := s.Cmd.(type) {
+		case *sh.Block:
+			return r.otherwise(c.Stmts)
+		case *sh.CallExpr:
+			words := strings.Fields(r.literals(c.Args))
+			if len(words) == 0 {
+				continue
+			}
+			switch body := r.functions[words[0]]; {
+			case words[0] == "exit" && statusKept(words[1:], i == 0):
+				return ends
+			case words[0] == "exit":
+				return hidden
+			case i+1 == len(stmts) && (words[0] == "false" || words[0] == "return" && statusKept(words[1:], i == 0)):
+				return fails
+			case body != nil && r.depth < 16:
+				r.depth++
+				f := r.otherwise([]*sh.Stmt{body})
+				r.depth--
+				if f == ends {
+					return ends
+				}
+			}
+		}
+	}
+	return hidden
+}
+
+// statusKept reports whether exit or return with these arguments reports a failure. Without one, the status is that of
+// the command before, which first says is the one that failed.
+func statusKept(args []string, first bool) bool {
+	if len(args) == 0 || args[0] == "$?" {
+		return first
+	}
+	return args[0] != "0"
+}
+
+// judged is the fate of a failure that statements follow: they can look at the status.
+func judged(rest []*sh.Stmt) fate {
+	status := "$?"
+	if c, ok := rest[0].Cmd.(*sh.CallExpr); ok && len(c.Args) == 0 && len(c.Assigns) == 1 && reads(c, status) {
+		status, rest = "$"+c.Assigns[0].Name.Value, rest[1:]
+	} else {
+		rest = rest[:1]
+	}
+	for _, s := range rest {
+		if leaves(s) && (reads(s, status) || status == "$?" && bareExit(s)) {
+			return ends
+		}
+	}
+	return hidden
+}
+
+// reads reports whether a part of a script expands a variable.
+func reads(n sh.Node, name string) (found bool) {
+	sh.Walk(n, func(n sh.Node) bool {
+		p, ok := n.(*sh.ParamExp)
+		found = found || ok && "$"+p.Param.Value == name
+		return true
+	})
+	return found
+}
+
+// leaves reports whether a part of a script has an exit with a status other than 0.
+func leaves(n sh.Node) (found bool) {
+	sh.Walk(n, func(n sh.Node) bool {
+		c, ok := n.(*sh.CallExpr)
+		found = found || ok && len(c.Args) > 0 && c.Args[0].Lit() == "exit" && (len(c.Args) == 1 || c.Args[1].Lit() != "0")
+		return true
+	})
+	return found
+}
+
+// bareExit reports whether a statement is an exit with the status of the command before it.
+func bareExit(s *sh.Stmt) bool {
+	c, ok := s.Cmd.(*sh.CallExpr)
+	return ok && len(c.Args) == 1 && c.Args[0].Lit() == "exit"
+}
+
+func (r *shellReader) literals(words []*sh.Word) string {
+	var out []string
+	for _, w := range words {
+		out = append(out, r.literal(w))
+	}
+	return strings.Join(out, " ")
+}
+
+// literal is a word with the variables in it that are known.
+func (r *shellReader) literal(w *sh.Word) string {
+	var b strings.Builder
+	r.expand(&b, w.Parts)
+	return b.String()
+}
+
+func (r *shellReader) expand(b *strings.Builder, parts []sh.WordPart) {
+	for _, p := range parts {
+		switch p := p.(type) {
+		case *sh.Lit:
+			b.WriteString(strings.ReplaceAll(p.Value, `\`, ""))
+		case *sh.SglQuoted:
+			b.WriteString(p.Value)
+		case *sh.DblQuoted:
+			r.expand(b, p.Parts)
+		case *sh.ParamExp:
+			value, known := r.vars[p.Param.Value]
+			switch {
+			case known:
+				b.WriteString(value)
+			case p.Exp != nil && p.Exp.Word != nil:
+				r.expand(b, p.Exp.Word.Parts)
+			default:
+				b.WriteString("$" + p.Param.Value)
+			}
+		}
+	}
+}
