@@ -151,7 +151,10 @@ func TestAUserOfThePortalIsOneOfTheCluster(t *testing.T) {
 	if who, err := n.whoIs(token[:len(token)-4] + "AAAA"); err == nil {
 		t.Errorf("a token that nobody signed is %q", who)
 	}
-	n.logs("alice logged in, and the pre-hook has run")
+	n.bootstrapped("user-alice", "user-bob")
+	if log := n.read("/var/log/messages"); strings.Contains(log, "ood_nginx_stage") {
+		t.Errorf("hooks that succeed are logged:\n%s", log)
+	}
 	for namespace, allowed := range map[string]bool{"user-alice": true, "user-bob": false} {
 		_, err := n.with(token).CoreV1().Pods(namespace).List(t.Context(), metav1.ListOptions{})
 		if allowed != (err == nil) {
@@ -257,9 +260,23 @@ func holds(name string, words ...string) func(*testing.T, *webNode) {
 	}
 }
 
+// bootstrapped waits for users' namespaces.
+func (n *webNode) bootstrapped(names ...string) {
+	n.t.Helper()
+	for _, name := range names {
+		eventually(n.t, happens, func() error {
+			bindings, err := shared.client(n.t, "remote").RbacV1().RoleBindings(name).List(n.t.Context(), metav1.ListOptions{})
+			if err == nil && len(bindings.Items) < 2 {
+				err = fmt.Errorf("namespace %s has %d RoleBindings", name, len(bindings.Items))
+			}
+			return err
+		})
+	}
+}
+
 // fails looks for what the syslog says of a login.
 func fails(words string) func(*testing.T, *webNode) {
-	return func(_ *testing.T, n *webNode) { n.logs("exited with 1: stand-in: " + words) }
+	return func(_ *testing.T, n *webNode) { n.logs("exited with 1 for user alice. stderr was '" + words) }
 }
 
 // reapsAll looks for the binding that lets the reaper delete everywhere.
@@ -276,16 +293,13 @@ const (
 
 // portalShown looks, by fault, at what must be wrong.
 var portalShown = map[string]func(*testing.T, *webNode){
-	"by-hand": func(_ *testing.T, n *webNode) { n.logs("bob logged in, and the pre-hook has run") },
+	"by-hand": func(_ *testing.T, n *webNode) { n.bootstrapped("user-bob") },
 	"page": func(t *testing.T, n *webNode) {
 		holds("/etc/ood/config/hooks.env", `NAMESPACE_PREFIX="user-"`)(t, n)
 		holds(hookEnvFile, `CLIENT_SECRET="changeme"`)(t, n)
 		holds(clusterFile, `type: "odic"`, `config_file: "~/.kube/config"`)(t, n)
 		reapsAll(t, n)
-		n.logs("alice logged in")
-		if _, err := shared.client(t, "remote").CoreV1().Namespaces().Get(t.Context(), "alice", metav1.GetOptions{}); err != nil {
-			t.Errorf("the hook has read hooks.env: %v", err)
-		}
+		n.bootstrapped("alice") // with the prefix of hook.env, not that of hooks.env
 		mayRenew(t, n, "/root/.kube/config", false)
 	},
 	"token-expired": fails("error: You must be logged in to the server (Unauthorized)"),
@@ -303,15 +317,17 @@ var portalShown = map[string]func(*testing.T, *webNode){
 		}
 	},
 	"hook-env-comment":      fails("/etc/ood/config/hook.env: export: `#': not a valid identifier"),
-	"hook-env-crlf":         func(_ *testing.T, n *webNode) { n.logs("exited with 1") },
+	"hook-env-crlf":         func(_ *testing.T, n *webNode) { n.logs("exited with 1 for user alice") },
 	"pod-security-policies": fails("/etc/ood/config/hook.env: UID: readonly variable"),
 	"network-shut":          holds(hookEnvFile, `"127.0.0.1/32"`),
 	"prefix-differs":        holds(hookEnvFile, `NAMESPACE_PREFIX="ood-"`),
 	"token-endpoint":        holds(hookEnvFile, `/protocol/openid-connect/token"`),
-	"hook-not-executable":   fails("/etc/ood/hooks/k8s-pre-hook.sh: Permission denied"),
-	"no-pre-hook":           holds("/etc/ood/config/ood_portal.yml", "\n# pun_pre_hook_root_cmd:"),
-	"auth-typo":             holds(clusterFile, `type: "odic"`),
-	"tilde":                 holds(clusterFile, `config_file: "~/.kube/config"`),
+	"hook-not-executable": func(_ *testing.T, n *webNode) {
+		n.logs("/etc/ood/hooks/k8s-pre-hook.sh threw exception 'Permission denied - /etc/ood/hooks/k8s-pre-hook.sh' for alice")
+	},
+	"no-pre-hook": holds("/etc/ood/config/ood_portal.yml", "\n# pun_pre_hook_root_cmd:"),
+	"auth-typo":   holds(clusterFile, `type: "odic"`),
+	"tilde":       holds(clusterFile, `config_file: "~/.kube/config"`),
 	"no-endpoint": func(t *testing.T, n *webNode) {
 		if text := n.read(clusterFile); strings.Contains(text, "endpoint") || !strings.Contains(text, "auth:") {
 			t.Errorf("%s", text)

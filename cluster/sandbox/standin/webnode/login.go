@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io/fs"
 	"path"
 	"regexp"
 	"strconv"
@@ -56,10 +57,11 @@ func (n *Node) Look(ctx context.Context) error {
 	for _, user := range Users {
 		err := n.login(ctx, h, user)
 		switch {
-		case err != nil && first:
-			n.say("%s --user %s exited with 1: stand-in: %s", h.path, user, err)
-		case err == nil && (first || n.failed):
-			n.say("stand-in: %s logged in, and the pre-hook has run", user)
+		case err == nil || !first:
+		case errors.Is(err, fs.ErrPermission):
+			n.say("%s threw exception '%s' for %s", h.path, err, user)
+		case !continues(h.script):
+			n.say("%s exited with 1 for user %s. stderr was '%s'", h.path, user, err)
 		}
 		failed = errors.Join(failed, err)
 	}
@@ -112,7 +114,7 @@ func (n *Node) login(ctx context.Context, h hook, user string) error {
 	ctx, cancel := context.WithTimeout(ctx, hookWithin)
 	defer cancel()
 	if info, err := n.files.Stat(strings.TrimPrefix(h.path, "/")); err != nil || info.Mode()&0o100 == 0 {
-		return fmt.Errorf("%s: Permission denied", h.path)
+		return notExecutable(h.path)
 	}
 	env, err := source(h.env)
 	if err != nil {
@@ -139,6 +141,34 @@ func (n *Node) login(ctx context.Context, h hook, user string) error {
 		return err
 	}
 	return k.label(ctx, namespace, podLabel.FindAllString(h.script, -1))
+}
+
+// notExecutable is the error of a hook that root cannot execute, in Ruby's words.
+type notExecutable string
+
+func (h notExecutable) Error() string { return "Permission denied - " + string(h) }
+
+func (notExecutable) Unwrap() error { return fs.ErrPermission }
+
+// continues reports whether a wrapper goes on after its bootstrap has failed: it has other commands behind it, and
+// neither set -e nor || on its line.
+func continues(script string) bool {
+	behind := false
+	for line := range strings.SplitSeq(script, "\n") {
+		switch line = strings.TrimSpace(line); {
+		case line == "" || strings.HasPrefix(line, "#"):
+		case strings.HasPrefix(line, "set -e"):
+			return false
+		case strings.Contains(line, "k8s-bootstrap-ondemand.sh"):
+			if strings.Contains(line, "||") {
+				return false
+			}
+			behind = true
+		case behind:
+			return true
+		}
+	}
+	return false
 }
 
 // pullSecret creates the Secret of a registry that requires a login, and has the default ServiceAccount use it

@@ -16,11 +16,9 @@
 //
 // Known differences:
 //
-//   - Upstream's line in the syslog is "HOOK exited with STATUS for user USER. stderr was '...'", or "HOOK threw
-//     exception '...' for USER" where the hook cannot be started. The stand-in has one form for both, and always the
-//     status 1. Upstream logs nothing after a success; the stand-in says so.
-//   - The status is that of a wrapper that ends with its bootstrap. With one that goes on, as the published page's
-//     does, upstream logs a failed bootstrap only where the last command fails too.
+//   - The status of a hook that fails is always 1, and what the syslog has of its stderr is on one line.
+//   - A wrapper goes on after a failed bootstrap where other lines follow, and neither set -e nor || is in its text.
+//     Its last command then succeeds, and nothing is logged.
 //   - Two users log in when the hook or what it reads changes, and again every 3 s after a failure. None logs in while
 //     the hook, hook.env or the kubeconfig does not exist, and nothing is logged then.
 //   - The hooks' scripts in the folder do nothing. Of a wrapper, the stand-in reads KUBECONFIG and the pod security
