@@ -225,7 +225,7 @@ func TestWhatStandsBesideThePortal(t *testing.T) {
 	}
 	defer r.Body.Close()
 	var index bytes.Buffer
-	if _, err := index.ReadFrom(r.Body); err != nil || !strings.Contains(index.String(), "job-pod-reaper-0.14.0.tgz") || !strings.Contains(index.String(), "k8-namespace-reaper-0.11.0.tgz") {
+	if _, err := index.ReadFrom(r.Body); err != nil || !strings.Contains(index.String(), "job-pod-reaper-v0.14.0.tgz") || !strings.Contains(index.String(), "k8-namespace-reaper-v0.11.0.tgz") {
 		t.Errorf("charts: %s, %v", &index, err)
 	}
 }

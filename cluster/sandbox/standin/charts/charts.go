@@ -49,8 +49,8 @@ var embedded embed.FS
 //     serviceaccount.yaml in templates.
 //   - OSC/k8-namespace-reaper 0d1dcd9 (v0.11.0), below charts/k8-namespace-reaper: likewise.
 //
-// Known differences: upstream writes chart versions with a v (Chart.yaml). Its charts also have a Service, probes, a
-// security context, resources and a node selector, and values for these, for names, for RBAC and for more arguments;
+// Known differences: upstream's charts also have a Service, probes, a security context, resources and a node selector,
+// and values for these, for names, for RBAC and for more arguments;
 // there is no replicaCount. Where reapNamespaces is a list, upstream's creates a RoleBinding in each namespace, and
 // this one none. What the programs do (main.go of each) is not played: nothing is reaped, and there are no metrics.
 var OnDemand = [][]string{{"job-pod-reaper"}, {"k8-namespace-reaper"}}

@@ -390,7 +390,7 @@ func TestReaperBindsClusterWideOnlyForAll(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := Find(all, "job-pod-reaper", "0.14.0")
+	c, err := Find(all, "job-pod-reaper", "v0.14.0")
 	if err != nil {
 		t.Fatal(err)
 	}
