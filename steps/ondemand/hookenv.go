@@ -19,9 +19,13 @@ type envFile struct {
 	end   bool // the last line ends with a line end
 }
 
-// envLine is one line; text is without its line end.
+// envLine is one line, or one setting of a line that has several; text is without its line end.
 type envLine struct {
-	text  string
+	text string
+	sep  string // what is between this setting and the next one of the same line; "": a line end
+	// exported means that programs see the setting: it is the first of its line, or behind the word export.
+	exported bool
+
 	key   string // "": no setting
 	value string
 	odd   string // why its value can't be told without running it
@@ -68,7 +72,7 @@ func envNames() []string {
 	return out
 }
 
-var envSetting = regexp.MustCompile(`^[ \t]*([A-Za-z_][A-Za-z0-9_]*)=(.*)$`)
+var envSetting = regexp.MustCompile(`^[ \t]*(export[ \t]+)?([A-Za-z_][A-Za-z0-9_]*)=(.*)$`)
 
 // parseEnv reads a hook.env.
 func parseEnv(text string) envFile {
@@ -78,21 +82,51 @@ func parseEnv(text string) envFile {
 	}
 	f.end = strings.HasSuffix(text, "\n")
 	for _, l := range strings.Split(strings.TrimSuffix(text, "\n"), "\n") {
-		line := envLine{text: l}
-		if m := envSetting.FindStringSubmatch(l); m != nil {
-			line.key = m[1]
-			line.value, line.odd, line.note = bashValue(m[2])
-		}
-		f.lines = append(f.lines, line)
+		f.lines = append(f.lines, parseEnvLine(l)...)
 	}
 	return f
 }
 
-// setting is what a key is set to: its last setting, as in bash.
+func parseEnvLine(text string) (out []envLine) {
+	exports := false // the command is export
+	for {
+		m := envSetting.FindStringSubmatch(text)
+		if m == nil {
+			return append(out, envLine{text: text})
+		}
+		w := bashValue(m[3])
+		exports = exports || m[1] != ""
+		line := envLine{text: text, key: m[2], odd: w.odd, exported: exports || len(out) == 0}
+		if w.odd == "" {
+			line.value, line.note, line.sep = w.out.String(), w.note, w.sep
+		}
+		if line.sep == "" {
+			return append(out, line)
+		}
+		line.text = text[:len(text)-len(w.sep)-len(w.rest)]
+		out = append(out, line)
+		text = w.rest
+		exports = exports && strings.Trim(w.sep, " \t") == ""
+	}
+}
+
+// place returns the number of the line that an element of f.lines is on, and how far into it.
+func (f envFile) place(i int) (line, offset int) {
+	line = 1
+	for _, l := range f.lines[:i] {
+		offset += len(l.text) + len(l.sep)
+		if l.sep == "" {
+			line, offset = line+1, 0
+		}
+	}
+	return line, offset
+}
+
+// setting is what a key is set to, its last setting as in bash, and where that is in f.lines.
 func (f envFile) setting(key string) (envLine, int, bool) {
 	for i := len(f.lines) - 1; i >= 0; i-- {
 		if f.lines[i].key == key {
-			return f.lines[i], i + 1, true
+			return f.lines[i], i, true
 		}
 	}
 	return envLine{}, 0, false
@@ -103,6 +137,7 @@ func (f envFile) setting(key string) (envLine, int, bool) {
 func (f envFile) get(key string) (string, error) {
 	line, at, ok := f.setting(key)
 	if ok && line.odd != "" {
+		at, _ := f.place(at)
 		return "", fmt.Errorf("%s line %d: what %s is can't be told without running it: %s", hookEnv, at, key, line.odd)
 	}
 	return line.value, nil
@@ -121,8 +156,8 @@ func (f envFile) secret(key string) cluster.Masked {
 func (f envFile) String() string {
 	var b strings.Builder
 	for i, l := range f.lines {
-		b.WriteString(l.text)
-		if i+1 < len(f.lines) || f.end {
+		b.WriteString(l.text + l.sep)
+		if l.sep == "" && (i+1 < len(f.lines) || f.end) {
 			b.WriteByte('\n')
 		}
 	}
@@ -136,15 +171,21 @@ func (f *envFile) set(key, value string) error {
 	if why := unfit(key, value); why != "" {
 		return fmt.Errorf("%s can't stand in %s: %s", key, hookEnv, why)
 	}
-	line := envLine{text: key + "=" + bashQuote(value), key: key, value: value}
+	line := envLine{text: key + "=" + bashQuote(value), key: key, value: value, exported: true}
 	have, at, ok := f.setting(key)
+	if ok && have.unexported() {
+		f.lines[at-1].sep = "" // it gets a line of its own
+	}
 	switch {
-	case ok && have.odd == "" && have.value == value && strings.HasPrefix(have.text, key):
+	case ok && have.odd == "" && have.value == value:
 		return nil
 	case ok:
-		line.note = have.note
+		line.note, line.sep = have.note, have.sep
 		line.text += have.note
-		f.lines[at-1] = line
+		if m := envSetting.FindStringSubmatch(have.text); m != nil {
+			line.text = m[1] + line.text
+		}
+		f.lines[at] = line
 		return nil
 	}
 	for i, l := range f.lines {
@@ -157,6 +198,9 @@ func (f *envFile) set(key, value string) error {
 	f.end = true
 	return nil
 }
+
+// unexported reports whether upstream's hook needs the setting in the environment, for envsubst, and does not get it.
+func (l envLine) unexported() bool { return !l.exported && l.key == "NETWORK_POLICY_ALLOW_CIDR" }
 
 // yamlSafe is what may stand in the YAML that envsubst fills in, unquoted.
 var yamlSafe = regexp.MustCompile(`^[A-Za-z0-9./:_-]*$`)

@@ -5,26 +5,22 @@ import "strings"
 // bashWord reads the right side of an assignment as bash does, without running
 // anything.
 type bashWord struct {
-	rest string
+	rest string // what follows, in the end another setting
 	out  strings.Builder
-	odd  string
-	note string
+	odd  string // why the value can't be told, or why bash makes of it something else than it looks like
+	note string // the comment behind it, with the blanks before it
+	sep  string // what is between it and another setting on its line; "": there is none
 }
 
-// bashValue is the value of an assignment's right side. odd says why it can't be
-// told, or why bash makes of it something else than it looks like. note is the
-// comment behind it, with the blanks before it.
-func bashValue(text string) (value, odd, note string) {
-	w := bashWord{rest: text}
+// bashValue reads the right side of an assignment.
+func bashValue(text string) *bashWord {
+	w := &bashWord{rest: text}
 	for w.rest != "" && w.odd == "" {
 		if w.step() {
 			break
 		}
 	}
-	if w.odd != "" {
-		return "", w.odd, ""
-	}
-	return w.out.String(), "", w.note
+	return w
 }
 
 // step takes one piece of the word and tells whether the word ends there.
@@ -48,7 +44,13 @@ func (w *bashWord) step() (ends bool) {
 	case ' ', '\t':
 		w.after(strings.TrimLeft(w.rest, " \t"))
 		return true
-	case ';', '&', '|', '<', '>', '(', ')':
+	case ';':
+		if w.next(strings.TrimLeft(w.rest[1:], " \t")) {
+			return true
+		}
+		w.odd = "the value ends at ;, and bash runs what follows"
+		return true
+	case '&', '|', '<', '>', '(', ')':
 		w.odd = "the value ends at " + string(c) + ", and bash runs what follows"
 		return true
 	case '~':
@@ -68,14 +70,25 @@ func (w *bashWord) take(c byte, n int) {
 
 // after judges what follows the value on its line.
 func (w *bashWord) after(rest string) {
-	if rest == "" {
-		return
+	switch {
+	case strings.HasPrefix(rest, ";") && w.next(strings.TrimLeft(rest[1:], " \t")):
+	case !strings.HasPrefix(rest+" ", "export ") && w.next(rest):
+	default:
+		w.odd = "the value ends at the first blank, and bash runs what follows as a command: put all of it in quotes"
 	}
-	if strings.HasPrefix(rest, "#") {
-		w.note = w.rest
-		return
+}
+
+// next reports whether only a comment, nothing, or another setting follows.
+func (w *bashWord) next(rest string) bool {
+	switch {
+	case rest == "" || strings.HasPrefix(rest, "#"):
+		w.note, w.rest = w.rest, ""
+	case envSetting.MatchString(rest):
+		w.sep, w.rest = w.rest[:len(w.rest)-len(rest)], rest
+	default:
+		return false
 	}
-	w.odd = "the value ends at the first blank, and bash runs what follows as a command: put all of it in quotes"
+	return true
 }
 
 func (w *bashWord) single() bool {

@@ -96,7 +96,8 @@ func hookEnvLines(ctx context.Context, e steps.Env) steps.Result {
 	}
 	faults := f.lint()
 	if len(faults) == 0 {
-		return steps.Passed("%d lines", len(f.lines))
+		lines, _ := f.place(len(f.lines))
+		return steps.Passed("%d lines", lines-1)
 	}
 	hard := slices.ContainsFunc(faults, func(x fault) bool { return x.about == syntax })
 	fix := onWebNode(fmt.Sprintf("vi +%d %s", faults[0].line, hookEnv))

@@ -10,14 +10,18 @@ import (
 
 var bashName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
+// bareExport is a command that exports names and sets none.
+var bareExport = regexp.MustCompile(`^export([ \t]+[A-Za-z_][A-Za-z0-9_]*)+[ \t]*$`)
+
 // lint is what one of the two readers of hook.env stumbles over, or takes for
 // something else than the other. No value is ever quoted: it may be a secret.
 func (f envFile) lint() []fault {
 	var out []fault
 	seen := map[string]int{}
 	for i, l := range f.lines {
+		line, offset := f.place(i)
 		if says, column := l.fault(); says != "" {
-			out = append(out, fault{line: i + 1, column: column, says: says})
+			out = append(out, fault{line: line, column: offset + column, says: says})
 			continue
 		}
 		if l.key == "" {
@@ -25,13 +29,15 @@ func (f envFile) lint() []fault {
 		}
 		if envKeyOf(l.key) == nil {
 			if near := cluster.Nearest(l.key, envNames()); near != "" {
-				out = append(out, fault{line: i + 1, column: 1, about: naming, says: "upstream's hooks read no " + l.key + ": is " + near + " meant?"})
+				says := "upstream's hooks read no " + l.key + ": is " + near + " meant?"
+				out = append(out, fault{line: line, column: offset + 1, about: naming, says: says})
 			}
 		}
 		if first := seen[l.key]; first != 0 {
-			out = append(out, fault{line: i + 1, column: 1, says: l.key + " is set already in line " + strconv.Itoa(first) + ": the last one counts"})
+			says := l.key + " is set already in line " + strconv.Itoa(first) + ": the last one counts"
+			out = append(out, fault{line: line, column: offset + 1, says: says})
 		}
-		seen[l.key] = i + 1
+		seen[l.key] = line
 	}
 	return out
 }
@@ -50,8 +56,11 @@ func (l envLine) fault() (says string, column int) {
 		return "", 0 // blanks alone: no reader takes anything from them
 	case strings.HasPrefix(trimmed, "#"):
 		return "the comment is indented: upstream's hook tries to export it and ends. Begin it with # at column 1", indent + 1
-	case strings.HasPrefix(trimmed, "export "):
-		return "the word export is too much: upstream's hook exports each name by itself, and takes this one for another", indent + 1
+	case l.unexported():
+		return l.key + " is not the first setting of its line: upstream's hook does not export it, " +
+			"and envsubst leaves it out", indent + 1
+	case l.key == "" && bareExport.MatchString(trimmed):
+		return "", 0
 	case l.key == "":
 		return notASetting(trimmed), indent + 1
 	case l.odd != "":

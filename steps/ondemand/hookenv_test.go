@@ -110,6 +110,18 @@ export $(grep -Ev "^#" "$1" | cut -d= -f1)
 		{line: `CLIENT_ID='a b'`},
 		{line: `CLIENT_ID=a\ b`},
 		{line: `CLIENT_ID="a"'b'c`},
+		{line: "export CLIENT_ID=x"},
+		{line: "  export  CLIENT_ID='a b' # note"},
+		{line: "export CLIENT_ID"},
+		{line: "export CLIENT_ID=x CLIENT_SECRET='a b'"},
+		{line: "CLIENT_ID=x CLIENT_SECRET=y"},
+		{line: "CLIENT_ID=x; CLIENT_SECRET=y # note"},
+		{line: "CLIENT_ID=x ;export CLIENT_SECRET=y"},
+		{line: "CLIENT_ID=x;"},
+		{line: "CLIENT_ID=x; # note"},
+		{line: "export CLIENT-ID=x", at: "line 2, column 1: what stands before the ="},
+		{line: "export CLIENT_ID =x", at: "line 2, column 1: what stands before the ="},
+		{line: "CLIENT_ID=x CLIENT_SECRET=two words", at: "line 2, column 27: CLIENT_SECRET: the value ends at the first blank"},
 		{line: "  # indented", at: "line 2, column 3: the comment is indented"},
 		{line: "CLIENT_ID =x", at: "line 2, column 1: there is a blank before the ="},
 		{line: "CLIENT_ID", at: "line 2, column 1: the line is neither"},
@@ -179,6 +191,51 @@ CLIENT_ID="kube"
 	}
 	if f.unedited() || !parseEnv(shipped()).unedited() {
 		t.Error("what was edited and what was not can't be told apart")
+	}
+}
+
+// Of several settings on a line, bash sources all and upstream's hook exports the first.
+func TestSeveralSettingsOnALine(t *testing.T) {
+	const cidr = "NETWORK_POLICY_ALLOW_CIDR"
+	for _, tc := range []struct{ text, set, at string }{
+		{
+			text: "CLIENT_ID=x " + cidr + "='10.0.0.0/8'\n", at: "line 1, column 13: " + cidr + " is not the first setting of its line",
+			set: "CLIENT_ID=x\n" + cidr + "='10.0.0.0/8'\n",
+		},
+		{
+			text: "CLIENT_ID=x; " + cidr + "=10.9.0.0/16 # us\n", at: "line 1, column 14: " + cidr + " is not",
+			set: "CLIENT_ID=x\n" + cidr + "=\"10.0.0.0/8\" # us\n",
+		},
+		{text: "export CLIENT_ID=x " + cidr + "=10.9.0.0/16\n", set: "export CLIENT_ID=x " + cidr + "=\"10.0.0.0/8\"\n"},
+		{text: "export " + cidr + "=10.9.0.0/16 CLIENT_ID=x\n", set: "export " + cidr + "=\"10.0.0.0/8\" CLIENT_ID=x\n"},
+		{text: cidr + "=10.0.0.0/8 CLIENT_ID=x\n", set: cidr + "=10.0.0.0/8 CLIENT_ID=x\n"},
+	} {
+		f := parseEnv(tc.text)
+		said := ""
+		if faults := f.lint(); len(faults) > 0 {
+			said = faults[0].String()
+		}
+		if (said == "") != (tc.at == "") || !strings.HasPrefix(said, tc.at) {
+			t.Errorf("%s: lint says %q", tc.text, said)
+		}
+		if got, err := bash(t, bothWays, envOn(t, tc.text), cidr); err != nil || (got != "") != (tc.at == "") {
+			t.Errorf("%s: bash: %q, %v", tc.text, got, err)
+		}
+		if err := f.set(cidr, "10.0.0.0/8"); err != nil || f.String() != tc.set {
+			t.Errorf("%s: %v\n%s", tc.text, err, f)
+		}
+		if got, err := bash(t, bothWays, envOn(t, f.String()), cidr); err != nil || got != cidr+"=10.0.0.0/8" {
+			t.Errorf("%s: bash reads %q, %v", f, got, err)
+		}
+		for key, want := range map[string]string{cidr: "10.0.0.0/8", "CLIENT_ID": "x"} {
+			if got, err := parseEnv(f.String()).get(key); err != nil || got != want {
+				t.Errorf("%s: read back as %q, %v", f, got, err)
+			}
+		}
+	}
+	hidden := redactEnv("CLIENT_ID=x CLIENT_SECRET=s3cret\nCLIENT_ID=x y CLIENT_SECRET=s3cret\n")
+	if strings.Contains(hidden, "s3cret") {
+		t.Error(hidden)
 	}
 }
 

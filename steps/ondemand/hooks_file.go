@@ -53,6 +53,8 @@ func redactEnv(text string) string {
 			f.lines[i].text = "(hidden)"
 		case strings.HasPrefix(l.text, "#") && secretKey.MatchString(l.text):
 			f.lines[i].text = "# (hidden)"
+		case l.odd != "": // it may hold more than the value of its key
+			f.lines[i].text = l.key + "=(hidden)"
 		case l.key == "" || k != nil && !k.secret:
 		case l.value == "" && l.odd == "" || k != nil && l.value == k.ships:
 		default:
