@@ -39,7 +39,9 @@ func oidc() steps.Step {
 			},
 			{
 				Key: "oidc.user-token", Title: "Access token of a real user", Kind: steps.Text, Secret: true, Opt: true, When: withOIDC,
-				Help: "Proves the audience and the user's name. In a user's session on the portal: kubectl config view --raw -o jsonpath='{.users[*].user.auth-provider.config.id-token}'.",
+				Help: "Proves the audience and the user's name. In a user's session on the portal: kubectl config view --raw " +
+					"-o jsonpath='{.users[*].user.auth-provider.config.id-token}'. A second line can hold the token that this " +
+					"prints once the first has expired and kubectl get pods has renewed it.",
 			},
 		},
 		Facts: []steps.Fact{

@@ -37,7 +37,7 @@ func oidcChecks() []steps.Check {
 		{
 			Name: "token-audience", Title: "a user's token names the API server's client", On: steps.Local, When: withOIDC,
 			Why: "the API server takes a token only where its client id is among the token's audience (aud). The portal's client gets it there by a mapper; other ways are an exchange of tokens in the hook, or one client for both",
-			See: []string{page, apiServerSource}, Run: tokenAudience,
+			See: []string{page, apiServerSource, clientGoSource}, Run: tokenAudience,
 		},
 		{
 			Name: "server-issuer", Title: "the API server takes tokens of that issuer", On: steps.Remote, When: withOIDC, Needs: []string{"signed-in"},
@@ -147,12 +147,40 @@ Save; then log out of the portal and in again
 		e.Answers.Text("oidc.issuer"), cmpOr(e.Answers.Text("oidc.client-id"), "CLIENT"), cmpOr(e.Answers.Text("oidc.audience"), "CLIENT"))
 }
 
+// userTokens are the tokens of a user that were given: the access token of the login, and perhaps the ID token that
+// kubectl has renewed it with.
+func userTokens(e steps.Env) (all []cluster.Masked) {
+	for _, w := range strings.Fields(e.Answers.Masked("oidc.user-token").Reveal()) {
+		all = append(all, cluster.Mask(w))
+	}
+	return all
+}
+
+// tokenAudience judges each token: kubectl replaces the one of the login by an ID token once it has expired
+// (kubernetes/client-go: plugin/pkg/client/auth/oidc/oidc.go), and Keycloak's audience mapper leaves ID tokens out by
+// default (keycloak/keycloak: services/src/main/java/org/keycloak/protocol/oidc/mappers/AudienceProtocolMapper.java).
 func tokenAudience(_ context.Context, e steps.Env) steps.Result {
-	raw := e.Answers.Masked("oidc.user-token")
-	if raw.IsZero() {
+	all := userTokens(e)
+	if len(all) == 0 {
 		return steps.Skipped("no token of a user was given: --secret oidc.user-token=@FILE")
 	}
-	t, err := cluster.ParseToken(cluster.Mask(strings.TrimSpace(raw.Reveal())))
+	for i, raw := range all {
+		r := audienceOf(e, raw)
+		if i > 0 {
+			r.Found = "the renewed token: " + r.Found
+		}
+		if r.Status != steps.Pass || len(all) > 1 && i == len(all)-1 {
+			return r
+		}
+	}
+	r := audienceOf(e, all[0])
+	r.Found += "; the ID token that kubectl renews it with was not checked: once it has expired, run kubectl get pods in " +
+		"that session, and give both tokens, one a line"
+	return r
+}
+
+func audienceOf(e steps.Env, raw cluster.Masked) steps.Result {
+	t, err := cluster.ParseToken(raw)
 	issuer, audience := e.Answers.Text("oidc.issuer"), e.Answers.Text("oidc.audience")
 	switch {
 	case err != nil:
