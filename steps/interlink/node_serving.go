@@ -11,6 +11,8 @@ import (
 
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/version"
 
 	"carrick/cluster"
 	"carrick/steps"
@@ -21,21 +23,28 @@ var signingRequests = certificatesv1.SchemeGroupVersion.WithResource("certificat
 
 const (
 	servingSource = "interlink-hq/interLink: pkg/virtualkubelet/cert-retriever.go"
-	// Keys of the virtual kubelet's configuration.
+	// Keys of the virtual kubelet's configuration since 0.6.1.
 	keyServingCert   = "KubeletCertFile"
 	keyServingKey    = "KubeletKeyFile"
 	keyNoRequest     = "DisableCSR"
 	keyServingSigner = "KubeletCSRSignerName"
-	// misses is what it logs every ten seconds once its request was removed.
+	// keyErrorsOnly keeps warnings from the log unless VerboseLogging is true, in all releases.
+	keyErrorsOnly = "ErrorsOnlyLogging"
+	// misses is what it warns of every ten seconds once its request was removed, since 0.6.1. Releases before that leave
+	// requests to client-go's certificate manager, which creates another one.
 	misses = "Failed to get CSR"
 )
+
+// firstServing is the first virtual kubelet that reads how it gets its serving certificate: 0.5.2 and 0.6.0 always ask
+// the signer kubernetes.io/kubelet-serving (interlink-hq/interLink: cmd/virtual-kubelet/main.go).
+var firstServing = version.MustParseGeneric("0.6.1")
 
 func servingCheck() steps.Check {
 	return steps.Check{
 		Name: "serving-certificate", Title: "the virtual node's serving certificate is issued", On: steps.Local,
 		Needs: []string{"config-parses"},
-		Why: "since 0.6.0 the virtual kubelet asks the cluster for the certificate that it serves logs with, and Kubernetes " +
-			"approves no such request by itself. Without it kubectl logs and exec fail for all pods of the node",
+		Why: "since 0.5.2 the virtual kubelet asks the cluster for the certificate that it serves logs with, and " +
+			"Kubernetes approves no such request by itself. Without it kubectl logs fails for all pods of the node",
 		See: []string{
 			servingSource,
 			"https://kubernetes.io/docs/reference/access-authn-authz/certificate-signing-requests/#kubernetes-signers",
@@ -51,6 +60,15 @@ func servingCertificate(ctx context.Context, e steps.Env) steps.Result {
 	values, err := configOf(e)
 	if err != nil {
 		return steps.Unseen(err)
+	}
+	_, c, err := theKubelet(ctx, e)
+	if err != nil && !apierrors.IsNotFound(err) {
+		return steps.Unseen(err)
+	}
+	if c != nil {
+		if v, err := version.ParseGeneric(tagOf(c.Image)); err == nil && v.LessThan(firstServing) {
+			values = nil
+		}
 	}
 	text := func(key string) string { v, _ := values[key].(string); return v }
 	if file := text(keyServingCert); file != "" && text(keyServingKey) != "" {
@@ -80,7 +98,7 @@ func servingCertificate(ctx context.Context, e steps.Env) steps.Result {
 		}
 	}
 	if newest == nil {
-		return withoutRequest(ctx, e)
+		return withoutRequest(ctx, e, values[keyErrorsOnly] == true && values[keyVerbose] != true)
 	}
 	return servingVerdict(ctx, e, newest, asks)
 }
@@ -132,7 +150,7 @@ func servingVerdict(
 			e.Kubectl()+" get node "+n.Name+" -o wide    # approve it only if you know that address")
 	}
 	return steps.Failed(
-		fmt.Sprintf("%s of the virtual kubelet waits for approval: kubectl logs and exec fail for all pods of node %s", what, n.Name),
+		fmt.Sprintf("%s of the virtual kubelet waits for approval: kubectl logs fails for all pods of node %s", what, n.Name),
 		e.Kubectl()+" certificate approve "+r.Name+"    # it asks again when four fifths of the certificate's life are over")
 }
 
@@ -153,8 +171,8 @@ func othersIn(asks *x509.CertificateRequest, n *corev1.Node) []string {
 // withoutRequest tells a request that was removed unapproved from one that did its
 // work: Kubernetes removes the former after a day and the latter after an hour
 // (kubernetes/kubernetes: pkg/controller/certificates/cleaner), and the virtual kubelet
-// goes on looking for the former.
-func withoutRequest(ctx context.Context, e steps.Env) steps.Result {
+// goes on looking for the former. That is a warning, which errorsOnly hides.
+func withoutRequest(ctx context.Context, e steps.Env, errorsOnly bool) steps.Result {
 	pods, err := podsOfKubelet(ctx, e)
 	if err != nil {
 		return steps.Unseen(err)
@@ -170,12 +188,18 @@ func withoutRequest(ctx context.Context, e steps.Env) steps.Result {
 		}
 		if lost {
 			return steps.Failed(
-				fmt.Sprintf("pod %s/%s looks for a CertificateSigningRequest that was removed: kubectl logs and exec fail for "+
-					"all pods of node %s", p.Namespace, p.Name, nodeName(e)),
+				fmt.Sprintf("pod %s/%s looks for a CertificateSigningRequest that was removed: kubectl logs fails for all pods "+
+					"of node %s", p.Namespace, p.Name, nodeName(e)),
 				fmt.Sprintf("%s -n %s rollout restart deploy/%s    # it asks anew; then run this check again, which names the "+
 					"request to approve", e.Kubectl(), vkNamespace(e), vkDeployment(e)))
 		}
 	}
+	if errorsOnly {
+		return steps.Skipped("no CertificateSigningRequest of %s exists, and %s keeps from the log whether the virtual "+
+			"kubelet still looks for one. Where kubectl logs fails for a pod of node %s, restart it: "+
+			"%s -n %s rollout restart deploy/%s",
+			vkUser(e), keyErrorsOnly, nodeName(e), e.Kubectl(), vkNamespace(e), vkDeployment(e))
+	}
 	return steps.Skipped("no CertificateSigningRequest of %s is kept: Kubernetes removes one an hour after it was signed, "+
-		"and a virtual kubelet before 0.6.0 makes none", vkUser(e))
+		"and a virtual kubelet before 0.5.2 makes none", vkUser(e))
 }
