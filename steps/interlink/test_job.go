@@ -95,7 +95,7 @@ func jobComplete(ctx context.Context, e steps.Env) steps.Result {
 	}
 	if p != nil {
 		if why := pullTrouble(p); why != "" {
-			return steps.Failed(fmt.Sprintf("pod %s: the image can't be pulled there: %s", p.Name, quoted(why)), "run on a compute node: apptainer pull docker://"+e.Answers.Text("test.image"))
+			return notPulled(e, p, why)
 		}
 		if p.Spec.NodeName == "" {
 			return steps.Waits(p.CreationTimestamp.Time, "pod %s has no node yet%s", p.Name, unscheduled(p)).Or(k + " describe pod " + p.Name)
@@ -118,7 +118,7 @@ func jobFailed(ctx context.Context, e steps.Env, j *batchv1.Job, p *corev1.Pod) 
 		return steps.Failed(fmt.Sprintf("Job %s has failed, and its pod is gone", j.Name), fix)
 	}
 	if why := pullTrouble(p); why != "" {
-		return steps.Failed(fmt.Sprintf("pod %s: the image can't be pulled there: %s", p.Name, quoted(why)), "run on a compute node: apptainer pull docker://"+e.Answers.Text("test.image"))
+		return notPulled(e, p, why)
 	}
 	said := ""
 	for _, container := range []string{"whoami", "rules"} {
@@ -127,6 +127,12 @@ func jobFailed(ctx context.Context, e steps.Env, j *batchv1.Job, p *corev1.Pod) 
 			r := unread(ctx, e, err)
 			return steps.Failed(fmt.Sprintf("Job %s has failed, and its log can't be read: %s", j.Name, r.Found),
 				orElse(r.Fix, e.Kubectl()+" -n "+j.Namespace+" describe pod "+p.Name))
+		}
+		if said = fatalLine(text); unpullable(said) {
+			return notPulled(e, p, said)
+		}
+		if said != "" {
+			break
 		}
 		if lines := strings.Split(strings.TrimSpace(text), "\n"); strings.Contains(strings.ToLower(text), "rror") || strings.Contains(text, "refused") {
 			said = lines[len(lines)-1]
@@ -139,8 +145,30 @@ func jobFailed(ctx context.Context, e steps.Env, j *batchv1.Job, p *corev1.Pod) 
 	return steps.Failed("it said "+quoted(said), hintFor(e, said)+"\n"+fix)
 }
 
-// pullTrouble is why a container's image is not to be had; "" where nothing says
-// so.
+func notPulled(e steps.Env, p *corev1.Pod, why string) steps.Result {
+	return steps.Failed(fmt.Sprintf("pod %s: the image can't be pulled there: %s", p.Name, quoted(why)),
+		"run on a compute node: apptainer pull docker://"+e.Answers.Text("test.image"))
+}
+
+// fatalLine returns the last line that apptainer or singularity ended with; "": none.
+func fatalLine(text string) string {
+	out := ""
+	for line := range strings.Lines(text) {
+		if line = strings.TrimSpace(line); strings.HasPrefix(line, "FATAL:") {
+			out = line
+		}
+	}
+	return out
+}
+
+// unpullable reports whether a line of apptainer or singularity says that it cannot get an image (apptainer/apptainer:
+// cmd/internal/cli/actions.go, replaceURIWithImage).
+func unpullable(line string) bool {
+	return strings.Contains(line, "Unable to handle ") && strings.Contains(line, " uri:")
+}
+
+// pullTrouble is why a container's image is not to be had; "" where nothing says so. The Slurm plugin says it in the
+// log alone (interlink-hq/interlink-slurm-plugin: pkg/slurm/Status.go, f8451d93); other plugins set these.
 func pullTrouble(p *corev1.Pod) string {
 	for _, c := range p.Status.ContainerStatuses {
 		if w := c.State.Waiting; w != nil && (w.Reason == "ImagePullBackOff" || w.Reason == "ErrImagePull" || w.Reason == "InvalidImageName") {
