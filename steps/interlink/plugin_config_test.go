@@ -36,12 +36,13 @@ func TestPluginExporting(t *testing.T) {
 
 func TestUnitStartsPlugin(t *testing.T) {
 	for text, want := range map[string]bool{
-		"ExecStart=/root/.interlink/bin/plugin":                                  true,
-		"ExecStart=/usr/bin/env SLURMCONFIGPATH=/a /opt/plugin":                  true,
-		"ExecStart=/usr/bin/docker run ghcr.io/interlink-hq/interlink-slurm:1.0": true,
-		"#ExecStart=/root/.interlink/bin/plugin":                                 false,
-		"ExecStart=/usr/sbin/slurmd":                                             false,
-		"ExecStart=/root/.interlink/bin/interlink":                               false,
+		"ExecStart=/root/.interlink/bin/plugin":                                   true,
+		"ExecStart=/usr/bin/env SLURMCONFIGPATH=/a /opt/plugin":                   true,
+		"ExecStart=/usr/bin/docker run ghcr.io/interlink-hq/interlink-slurm:1.0":  true,
+		"#ExecStart=/root/.interlink/bin/plugin":                                  false,
+		"Environment=INTERLINKCONFIGPATH=/a\nExecStart=/opt/interlink/bin/plugin": false,
+		"ExecStart=/usr/sbin/slurmd":                                              false,
+		"ExecStart=/root/.interlink/bin/interlink":                                false,
 	} {
 		if got := (unit{"x", text}).startsPlugin(); got != want {
 			t.Errorf("%s: %t", text, got)

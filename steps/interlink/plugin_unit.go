@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -16,12 +17,14 @@ import (
 // unit is a systemd unit that starts the plugin.
 type unit struct{ name, text string }
 
-// findUnit is the unit that starts the Slurm plugin.
+// findUnit is the unit that starts the Slurm plugin. One that sets SLURMCONFIGPATH goes first: the program of every
+// plugin can have the same path.
 func findUnit(ctx context.Context, e steps.Env) (unit, error) {
 	names, err := e.Host.List(ctx, unitFolder)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return unit{}, err
 	}
+	var found []unit
 	for _, n := range names {
 		if !strings.HasSuffix(n, ".service") {
 			continue
@@ -30,18 +33,34 @@ func findUnit(ctx context.Context, e steps.Env) (unit, error) {
 		if err != nil {
 			continue // a link that leads nowhere, or a folder: not the plugin's
 		}
-		if u := (unit{n, string(b)}); u.startsPlugin() {
+		u := unit{n, string(b)}
+		if u.sets("SLURMCONFIGPATH") {
 			return u, nil
 		}
+		if u.startsPlugin() {
+			found = append(found, u)
+		}
+	}
+	if len(found) > 0 {
+		return found[0], nil
 	}
 	return unit{}, steps.Absent("no unit in %s starts the Slurm plugin", unitFolder)
 }
 
+func (u unit) sets(key string) bool {
+	return slices.ContainsFunc(u.lines(), func(l string) bool { return strings.Contains(l, key+"=") })
+}
+
+// startsPlugin reports whether the unit starts the Slurm plugin. The Docker plugin has the same ExecStart, and
+// INTERLINKCONFIGPATH (interlink-hq/interLink: docs/docs/guides/08-systemd-deployment.mdx, f6321757).
 func (u unit) startsPlugin() bool {
+	switch {
+	case u.sets("SLURMCONFIGPATH"):
+		return true
+	case u.sets("INTERLINKCONFIGPATH"):
+		return false
+	}
 	for _, l := range u.lines() {
-		if strings.Contains(l, "SLURMCONFIGPATH=") {
-			return true
-		}
 		if run, ok := strings.CutPrefix(l, "ExecStart="); ok && strings.Contains(run, "interlink") && (strings.Contains(run, "slurm") || strings.HasSuffix(strings.Fields(run + " x")[0], "/plugin")) {
 			return true
 		}
