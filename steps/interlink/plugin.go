@@ -5,17 +5,20 @@ import (
 	"errors"
 	"io/fs"
 	"path"
+	"regexp"
 	"strconv"
 	"strings"
 
+	"carrick/cluster"
 	"carrick/steps"
 )
 
 // unitFolder is where a site's units stand.
 const unitFolder = "/etc/systemd/system"
 
-// slurmConfig is where upstream's installer puts the plugin's configuration.
-const slurmConfig = "/root/.interlink/config/SlurmConfig.yaml"
+// slurmConfig is where the plugin reads its configuration when neither its flag -SlurmConfigpath nor SLURMCONFIGPATH
+// says otherwise (interlink-hq/interlink-slurm-plugin: pkg/slurm/func.go, f8451d93).
+const slurmConfig = "/etc/interlink/SlurmConfig.yaml"
 
 func plugin() steps.Step {
 	return steps.Step{
@@ -29,12 +32,14 @@ func plugin() steps.Step {
 			},
 			{
 				Key: "plugin.config", Title: "The plugin's configuration", Kind: steps.Path, On: steps.Remote,
-				Help: "SlurmConfig.yaml on the edge node, as its variable SLURMCONFIGPATH has it.",
+				Help: "The path on the edge node: of the flag -SlurmConfigpath or the variable SLURMCONFIGPATH with which " +
+					"the plugin starts, else " + slurmConfig + ". Upstream's cookbook has " +
+					"$HOME/.interlink/manifests/plugin-config.yaml, its systemd guide /opt/interlink/config/plugin-config.yaml.",
 				Default: func(e steps.Env) (any, string) {
 					if at, err := e.Own.Text("plugin-config-path"); err == nil {
-						return at, "SLURMCONFIGPATH of the unit"
+						return at, "the unit"
 					}
-					return slurmConfig, "upstream's installer"
+					return slurmConfig, "the plugin's default"
 				},
 			},
 			{
@@ -54,7 +59,10 @@ func plugin() steps.Step {
 				u, err := findUnit(ctx, e)
 				return u.name, err
 			}},
-			{Name: "plugin-config-path", Title: "where the plugin reads its configuration", On: steps.Remote, Learn: learnFromUnit("SLURMCONFIGPATH")},
+			{
+				Name: "plugin-config-path", Title: "where the plugin reads its configuration", On: steps.Remote,
+				Learn: learnConfigPath,
+			},
 			{Name: "plugin-shared-fs", Title: "whether the plugin writes into a shared folder", On: steps.Remote, Shared: true, Learn: learnSharedFS},
 			{Name: "plugin-exports", Title: "whether the plugin mounts what it is sent", On: steps.Remote, Shared: true, Learn: learnExports},
 		},
@@ -92,6 +100,23 @@ func learnFromUnit(key string) func(context.Context, steps.Env) (any, error) {
 		}
 		return v, err
 	}
+}
+
+// configFlag is the plugin's flag, which goes before SLURMCONFIGPATH.
+var configFlag = regexp.MustCompile(`\s--?SlurmConfigpath[=\s]["']?([^\s"']+)`)
+
+func learnConfigPath(ctx context.Context, e steps.Env) (any, error) {
+	u, err := findUnit(ctx, e)
+	if err != nil {
+		return nil, err
+	}
+	for _, l := range u.lines() {
+		run, _ := strings.CutPrefix(l, "ExecStart=")
+		if m := configFlag.FindStringSubmatch(run); m != nil {
+			return cluster.Clean(m[1]), nil
+		}
+	}
+	return learnFromUnit("SLURMCONFIGPATH")(ctx, e)
 }
 
 func learnSharedFS(ctx context.Context, e steps.Env) (any, error) {
