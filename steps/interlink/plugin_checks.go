@@ -255,7 +255,8 @@ func pluginTokens(ctx context.Context, e steps.Env) steps.Result {
 	return steps.Passed("SHARED_FS=true, %s", from)
 }
 
-// dataFolder is where the plugin writes.
+// dataFolder is where the plugin writes. It appends NAMESPACE-UID of a pod to DataRootFolder without a slash between
+// (interlink-hq/interlink-slurm-plugin: pkg/slurm/Create.go, f8451d93).
 func dataFolder(ctx context.Context, e steps.Env) (string, error) {
 	c, err := openPlugin(ctx, e)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -271,6 +272,10 @@ func dataFolder(ctx context.Context, e steps.Env) (string, error) {
 	if !path.IsAbs(dir) {
 		return "", steps.Absent("DataRootFolder in %s is %s, which is relative to wherever the plugin was started", pluginPath(e), cluster.Clean(dir))
 	}
+	if !strings.HasSuffix(dir, "/") {
+		return "", steps.Absent("DataRootFolder in %s is %s without a final slash: the plugin writes to %sNAMESPACE-UID, "+
+			"next to that folder", pluginPath(e), cluster.Clean(dir), cluster.Clean(dir))
+	}
 	return path.Clean(dir), nil
 }
 
@@ -283,7 +288,8 @@ var networked = []string{"nfs", "nfs4", "lustre", "beegfs", "gpfs", "ceph", "fus
 func pluginDataShared(ctx context.Context, e steps.Env) steps.Result {
 	dir, err := dataFolder(ctx, e)
 	if err != nil {
-		return lacking(err, onEdge("set DataRootFolder in "+pluginPath(e)+" to an absolute path that compute nodes share"))
+		return lacking(err, onEdge("set DataRootFolder in "+pluginPath(e)+
+			" to an absolute path that compute nodes share, with a final slash"))
 	}
 	kind, err := edgeSays(ctx, e, "findmnt", "--noheadings", "--output=FSTYPE", "--target="+dir)
 	if r, no := inFolder(err, "findmnt --target="+steps.Quoted(dir)); no {
@@ -303,7 +309,7 @@ func pluginDataShared(ctx context.Context, e steps.Env) steps.Result {
 func pluginDataClosed(ctx context.Context, e steps.Env) steps.Result {
 	dir, err := dataFolder(ctx, e)
 	if err != nil {
-		return lacking(err, onEdge("set DataRootFolder in "+pluginPath(e)))
+		return lacking(err, onEdge("set DataRootFolder in "+pluginPath(e)+" to an absolute path with a final slash"))
 	}
 	info, err := e.Host.Stat(ctx, dir)
 	if errors.Is(err, fs.ErrNotExist) {
