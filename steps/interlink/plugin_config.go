@@ -15,11 +15,14 @@ import (
 	"carrick/steps"
 )
 
-// pluginKeys are the keys that the plugin knows; it passes over all others.
+// pluginKeys are the keys that the plugin reads; it ignores all others (interlink-hq/interlink-slurm-plugin:
+// pkg/slurm/types.go, f8451d93).
 var pluginKeys = []string{
-	"SidecarPort", "Socket", "SbatchPath", "ScancelPath", "SqueuePath", "SinfoPath", "CommandPrefix", "ImagePrefix", "SingularityPath", "SingularityPrefix",
-	"SingularityDefaultOptions", "ExportPodData", "DataRootFolder", "Namespace", "Tsocks", "TsocksPath", "TsocksLoginNode", "BashPath", "VerboseLogging", "ErrorsOnlyLogging",
-	"EnableProbes", "DefaultUID", "Flavors", "DefaultFlavor", "ContainerRuntime", "InterlinkURL", "InterlinkPort", "SidecarURL", "EnrootPath", "EnrootPrefix", "EnrootDefaultOptions",
+	"VKConfigPath", "SbatchPath", "ScancelPath", "SqueuePath", "SinfoPath", "SidecarPort", "Socket", "ExportPodData",
+	"CommandPrefix", "ImagePrefix", "DataRootFolder", "Namespace", "Tsocks", "TsocksPath", "TsocksLoginNode", "BashPath",
+	"VerboseLogging", "ErrorsOnlyLogging", "SingularityDefaultOptions", "SingularityPrefix", "SingularityPath",
+	"EnableProbes", "EnrootDefaultOptions", "EnrootPrefix", "EnrootPath", "ContainerRuntime", "Flavors", "DefaultFlavor",
+	"DefaultUID", "Taints", "ResourceScriptPath",
 }
 
 // pluginConfig is SlurmConfig.yaml as it stands.
@@ -45,8 +48,29 @@ func parsePlugin(text string) pluginConfig {
 	}
 	if c.top = doc.Content[0]; c.top.Kind != yaml.MappingNode {
 		c.top, c.bad = nil, errors.New("it is no mapping of keys and values")
+		return c
 	}
+	c.bad = duplicate(c.top)
 	return c
+}
+
+// duplicate returns an error for a key that a mapping in n has twice. The plugin's parser, goccy/go-yaml v1.18.0, then
+// decodes nothing at all, and the plugin ignores its error.
+func duplicate(n *yaml.Node) error {
+	lines := map[string]int{}
+	for i, child := range n.Content {
+		if n.Kind == yaml.MappingNode && i%2 == 0 {
+			if first, ok := lines[child.Value]; ok {
+				return fmt.Errorf("line %d: %s is set on line %d already, so the plugin ignores the whole file",
+					child.Line, child.Value, first)
+			}
+			lines[child.Value] = child.Line
+		}
+		if err := duplicate(child); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // value is the node of a key; nil: it is not set.
