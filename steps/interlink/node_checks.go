@@ -108,16 +108,64 @@ func nodeReady(ctx context.Context, e steps.Env) steps.Result {
 	if n.Labels[nodeLabel] == "" {
 		return steps.Failed(fmt.Sprintf("node %s has no label %s: it is no virtual node of InterLink", n.Name, nodeLabel), "answer vk.node with another one: "+e.Kubectl()+" get nodes -l "+nodeLabel)
 	}
-	for _, c := range n.Status.Conditions {
-		if c.Type != corev1.NodeReady {
-			continue
+	ready, ping := nodeCondition(n, corev1.NodeReady), nodeCondition(n, pingCondition)
+	switch {
+	case ready == nil:
+		return steps.Waits(n.CreationTimestamp.Time, "node %s does not say yet whether it is ready", n.Name).Or(look)
+	case ready.Status == corev1.ConditionTrue:
+		return steps.Passed("%s, ready", n.Name)
+	case ready.Status == corev1.ConditionFalse && ping != nil && ping.Status == corev1.ConditionFalse:
+		return steps.Failed(fmt.Sprintf("node %s is not ready: %s", n.Name,
+			quoted(orElse(ping.Message, ping.Reason, "it does not say why"))), look)
+	case ready.Status == corev1.ConditionFalse && ready.Reason == pendingReason:
+		since, err := kubeletSince(ctx, e)
+		if err != nil {
+			return steps.Unseen(err)
 		}
-		if c.Status == corev1.ConditionTrue {
-			return steps.Passed("%s, ready", n.Name)
+		if since.IsZero() {
+			since = ready.LastTransitionTime.Time
 		}
-		return steps.Failed(fmt.Sprintf("node %s is not ready: %s", n.Name, quoted(orElse(c.Message, c.Reason, "it does not say why"))), look)
+		return steps.Waits(since, "node %s is not ready: the virtual kubelet has not reached interLink's API server since "+
+			"it started", n.Name).Or(look)
 	}
-	return steps.Waits(n.CreationTimestamp.Time, "node %s does not say yet whether it is ready", n.Name).Or(look)
+	return steps.Failed(fmt.Sprintf("node %s is not ready: %s", n.Name,
+		quoted(orElse(ready.Message, ready.Reason, "it does not say why"))), look)
+}
+
+// pendingReason is the reason of the condition Ready, whatever its status. The virtual kubelet pings interLink's API
+// server for the first time 30 seconds after its start, and the Node is not ready until then. pingCondition exists
+// since 0.5.2 and is deleted at each start (interlink-hq/interLink 0.6.1: pkg/virtualkubelet/virtualkubelet.go,
+// NodeCondition and nodeUpdate).
+const (
+	pendingReason                          = "KubeletPending"
+	pingCondition corev1.NodeConditionType = "InterlinkConnectivity"
+)
+
+func nodeCondition(n *corev1.Node, kind corev1.NodeConditionType) *corev1.NodeCondition {
+	for i := range n.Status.Conditions {
+		if n.Status.Conditions[i].Type == kind {
+			return &n.Status.Conditions[i]
+		}
+	}
+	return nil
+}
+
+// kubeletSince returns when the virtual kubelet last started. The transition time of the condition Ready is no measure:
+// each failed ping renews it. Zero: it does not run.
+func kubeletSince(ctx context.Context, e steps.Env) (time.Time, error) {
+	pods, err := podsOfKubelet(ctx, e)
+	if err != nil {
+		return time.Time{}, err
+	}
+	var since time.Time
+	for _, p := range pods {
+		for _, s := range p.Status.ContainerStatuses {
+			if s.Name == kubeletName && s.State.Running != nil && s.State.Running.StartedAt.After(since) {
+				since = s.State.Running.StartedAt.Time
+			}
+		}
+	}
+	return since, nil
 }
 
 // theKubelet is the virtual kubelet's Deployment and its container.

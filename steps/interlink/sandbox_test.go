@@ -49,6 +49,7 @@ var ways = map[string]struct {
 	"node-port":       {more: map[string]any{"exposure.type": "NodePort", "exposure.port": 30444}},
 	"host-port":       {more: map[string]any{"exposure.type": "hostPort"}},
 	"argo":            {more: map[string]any{"workload.argo": true, "workload.namespace": "default", "test.watch": 3}},
+	"node-pending":    {fault: "node-pending", more: map[string]any{"exposure.type": "NodePort", "test.watch": 3}},
 	"no-job":          {more: map[string]any{"test.job": false, "vk.job-hours": 24}},
 }
 

@@ -151,6 +151,24 @@ var joinedShown = map[string]func(*testing.T, *joined){
 			t.Errorf("%v", err)
 		}
 	},
+	"node-pending": func(t *testing.T, j *joined) {
+		pod := j.kubelet()
+		if err := j.client.CoreV1().Pods(pod.Namespace).Delete(t.Context(), pod.Name, metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		for _, want := range []corev1.ConditionStatus{corev1.ConditionFalse, corev1.ConditionTrue} {
+			eventually(t, happens, func() error {
+				n, err := j.client.CoreV1().Nodes().Get(t.Context(), "virtual-node", metav1.GetOptions{})
+				if err != nil {
+					return err
+				}
+				if c := n.Status.Conditions[0]; c.Status != want || c.Reason != "KubeletPending" {
+					return fmt.Errorf("Ready is %s, reason %s, want %s", c.Status, c.Reason, want)
+				}
+				return nil
+			})
+		}
+	},
 	"no-address": func(t *testing.T, j *joined) {
 		s := &corev1.Service{Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeLoadBalancer, Ports: []corev1.ServicePort{{Port: 1}}}}
 		s.GenerateName = "waits-"

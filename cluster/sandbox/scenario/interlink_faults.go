@@ -29,6 +29,9 @@ const (
 	kubeletKey     = "InterLinkConfig.yaml"
 )
 
+// pending is how long the fault node-pending keeps the Node NotReady after a start; upstream's is for 30 seconds.
+const pending = 15 * time.Second
+
 // interlinkActs are the faults that are no objects.
 func interlinkActs() map[string]string {
 	return map[string]string{
@@ -37,6 +40,7 @@ func interlinkActs() map[string]string {
 		"export-off":          "The plugin on the edge mounts nothing: ExportPodData is not true in its configuration.",
 		"endpoint-closed":     "Nothing listens at the endpoint: a firewall refuses.",
 		"no-address":          "The cluster has nothing that gives load balancers an address.",
+		"node-pending":        "The virtual node is not ready for some seconds after each start of the virtual kubelet.",
 		"serving-pending":     "Nobody approves the certificate that the virtual kubelet asks for, so no log of a job can be read.",
 	}
 }
@@ -70,6 +74,7 @@ func (j *joined) acts() map[string]func(context.Context) error {
 		"export-off":          func(context.Context) error { return j.edge.Set("ExportPodData", "false") },
 		"endpoint-closed":     j.gate.Shut,
 		"no-address":          func(context.Context) error { j.gate.NoAddress(); return nil },
+		"node-pending":        func(context.Context) error { j.kubelet.Pend(pending); return nil },
 		"serving-pending": func(ctx context.Context) error {
 			j.admin.away.Store(true)
 			return j.restart(ctx, kubeletSpace, kubeletDeploy, "serving-pending")

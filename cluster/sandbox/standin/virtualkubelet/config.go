@@ -92,21 +92,29 @@ func newNode(name string) *corev1.Node {
 	}
 }
 
-// nodeConditions are those of a Node whose pings succeed, Ready first. Upstream's reason and message are the same
-// whether the Node is Ready or not.
-func nodeConditions() []corev1.NodeCondition {
+// nodeConditions are those of a Node whose first ping has succeeded, or is still to come, Ready first. Upstream's
+// reason and message of Ready are the same in both cases.
+func nodeConditions(pinged bool) []corev1.NodeCondition {
 	now := metav1.Now()
 	condition := func(kind corev1.NodeConditionType, status corev1.ConditionStatus, reason, message string) corev1.NodeCondition {
 		return corev1.NodeCondition{Type: kind, Status: status, Reason: reason, Message: message, LastHeartbeatTime: now, LastTransitionTime: now}
 	}
-	return []corev1.NodeCondition{
-		condition(corev1.NodeReady, corev1.ConditionTrue, "KubeletPending", "kubelet is pending."),
+	ready, noNetwork := corev1.ConditionTrue, corev1.ConditionFalse
+	if !pinged {
+		ready, noNetwork = corev1.ConditionFalse, corev1.ConditionTrue
+	}
+	all := []corev1.NodeCondition{
+		condition(corev1.NodeReady, ready, "KubeletPending", "kubelet is pending."),
 		condition("OutOfDisk", corev1.ConditionFalse, "KubeletHasSufficientDisk", ""),
 		condition(corev1.NodeMemoryPressure, corev1.ConditionFalse, "KubeletHasSufficientMemory", ""),
 		condition(corev1.NodeDiskPressure, corev1.ConditionFalse, "KubeletHasNoDiskPressure", ""),
-		condition(corev1.NodeNetworkUnavailable, corev1.ConditionFalse, "RouteCreated", ""),
-		condition("InterlinkConnectivity", corev1.ConditionTrue, "InterlinkPingSuccessful", "stand-in: nothing was pinged"),
+		condition(corev1.NodeNetworkUnavailable, noNetwork, "RouteCreated", ""),
 	}
+	if !pinged {
+		return all
+	}
+	return append(all,
+		condition("InterlinkConnectivity", corev1.ConditionTrue, "InterlinkPingSuccessful", "stand-in: nothing was pinged"))
 }
 
 func nodeStatus(port int32) corev1.NodeStatus {

@@ -23,7 +23,8 @@
 // its output is the pod's log. Other commands are not run.
 //
 // Known differences: upstream's Node is NotReady for 30 seconds after each start, until the first ping of interLink's
-// API server, and again while a ping fails; here it is Ready at once. Its capacity is fixed, and NodeLabels, NodeTaints
+// API server, and again while a ping fails; here it is Ready at once unless Pend says otherwise, and no ping fails. Its
+// capacity is fixed, and NodeLabels, NodeTaints
 // and Resources are not read, so neither is an invalid quantity in them fatal. Of downward API volumes only
 // metadata.namespace is resolved, and only volumes that are mounted where clients look for a ServiceAccount are read. A
 // pod skips the Pending phase and has no IP. A missing NODENAME is upstream's panic. Init containers are not played.
@@ -90,6 +91,7 @@ type Player struct {
 	server  *kubelet.Server
 	cert    atomic.Pointer[tls.Certificate] // of the virtual kubelet that runs; nil: none yet
 	all     sync.WaitGroup                  // jobs
+	pending atomic.Int64                    // see Pend
 
 	mu   sync.Mutex
 	runs map[types.UID]*run // by the pod of the Deployment
@@ -99,6 +101,7 @@ type Player struct {
 // run is a virtual kubelet that has started: what it has read, or why it ended.
 type run struct {
 	config  config
+	began   time.Time
 	text    string // of the configuration, as it was read
 	fault   error
 	account string // its ServiceAccount, as a user
@@ -141,6 +144,9 @@ func (p *Player) Close() {
 	removeDir(p.options.Dir)
 }
 
+// Pend keeps the Node NotReady for that long after each start from now on, as upstream's is until its first ping.
+func (p *Player) Pend(within time.Duration) { p.pending.Store(int64(within)) }
+
 // Look does once what is to be done.
 func (p *Player) Look(ctx context.Context) error {
 	p.mu.Lock()
@@ -167,7 +173,8 @@ func (p *Player) Look(ctx context.Context) error {
 		}
 	}
 	node := nodeName(d)
-	faults = append(faults, p.keepNode(ctx, node, now != nil))
+	pinged := now != nil && time.Since(now.began) >= time.Duration(p.pending.Load())
+	faults = append(faults, p.keepNode(ctx, node, now != nil, pinged))
 	var cert *tls.Certificate
 	if now != nil {
 		faults = append(faults, p.play(ctx, node, now), p.serve(ctx, now, node))
@@ -243,6 +250,7 @@ func (p *Player) started(ctx context.Context, pod *corev1.Pod) (*run, error) {
 	}
 	r.text, r.space, r.account = text, pod.Namespace, "system:serviceaccount:"+pod.Namespace+":"+pod.Spec.ServiceAccountName
 	r.config, r.fault = parse(text)
+	r.began = time.Now()
 	if r.fault != nil {
 		r.say("fatal", "%v", r.fault)
 	} else {
@@ -342,11 +350,11 @@ func (p *Player) Log(namespace, name, of string) (string, bool) {
 
 // keepNode makes the virtual Node and says how it fares. The sandbox's controller
 // manager gives nodes a year before it takes them for lost; it writes into them, too.
-func (p *Player) keepNode(ctx context.Context, name string, up bool) error {
-	return retry.RetryOnConflict(retry.DefaultRetry, func() error { return p.keepNodeOnce(ctx, name, up) })
+func (p *Player) keepNode(ctx context.Context, name string, up, pinged bool) error {
+	return retry.RetryOnConflict(retry.DefaultRetry, func() error { return p.keepNodeOnce(ctx, name, up, pinged) })
 }
 
-func (p *Player) keepNodeOnce(ctx context.Context, name string, up bool) error {
+func (p *Player) keepNodeOnce(ctx context.Context, name string, up, pinged bool) error {
 	nodes := p.client.CoreV1().Nodes()
 	node, err := nodes.Get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
@@ -358,7 +366,7 @@ func (p *Player) keepNodeOnce(ctx context.Context, name string, up bool) error {
 	if err != nil {
 		return err
 	}
-	conditions := nodeConditions()
+	conditions := nodeConditions(pinged || !up)
 	ready := &conditions[0]
 	if !up {
 		ready.Status, ready.Reason, ready.Message = corev1.ConditionUnknown, "NodeStatusUnknown", "Kubelet stopped posting node status."
