@@ -24,6 +24,8 @@ import (
 var (
 	Certificates = schema.GroupVersionResource{Group: "cert-manager.io", Version: "v1", Resource: "certificates"}
 	Issuers      = schema.GroupVersionResource{Group: "cert-manager.io", Version: "v1", Resource: "issuers"}
+
+	certificateRequests = Certificates.GroupVersion().WithResource("certificaterequests")
 )
 
 // Source is where upstream says what a Certificate asks for.

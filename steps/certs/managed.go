@@ -120,22 +120,79 @@ func Ready(ctx context.Context, e steps.Env, namespace, secret string) steps.Res
 	if err != nil {
 		return steps.Unseen(err)
 	}
-	conditions, _, _ := unstructured.NestedSlice(c.Object, "status", "conditions")
 	said, since := "cert-manager has said nothing of it", c.GetCreationTimestamp().Time
-	for _, v := range conditions {
-		m, _ := v.(map[string]any)
-		if m["type"] != "Ready" {
-			continue
-		}
-		if m["status"] == "True" {
+	if ready := conditionOf(c, "Ready"); ready != nil {
+		if ready["status"] == "True" {
 			return steps.Passed("Certificate %s is Ready", c.GetName())
 		}
-		said = cluster.Clean(fmt.Sprint(m["message"]))
-		if at, err := time.Parse(time.RFC3339, fmt.Sprint(m["lastTransitionTime"])); err == nil {
+		said = cluster.Clean(fmt.Sprint(ready["message"]))
+		if at, err := time.Parse(time.RFC3339, fmt.Sprint(ready["lastTransitionTime"])); err == nil {
 			since = at
 		}
 	}
+	if cause := whyNotIssued(ctx, e, c); cause != "" {
+		said += "; " + cause
+	}
 	return steps.Waits(since, "Certificate %s is not Ready: %s", c.GetName(), said).Or(e.Kubectl() + " describe certificate,certificaterequest -n " + namespace)
+}
+
+// whyNotIssued returns why cert-manager does not issue a Certificate; "": nothing says so, or it cannot be read. The
+// condition Ready only repeats the policy that asks for another certificate. The cause is in the condition Issuing once
+// a request has failed, else in the issuer or in the newest CertificateRequest (cert-manager/cert-manager v1.21.1:
+// pkg/controller/certificates/issuing/issuing_controller.go, failIssueCertificate, and
+// pkg/controller/certificaterequests/sync.go).
+func whyNotIssued(ctx context.Context, e steps.Env, c *unstructured.Unstructured) string {
+	message := func(of *unstructured.Unstructured, kind string) string {
+		if m := conditionOf(of, kind); m != nil && m["status"] == "False" {
+			if text, _ := m["message"].(string); text != "" {
+				return cluster.Clean(text)
+			}
+		}
+		return ""
+	}
+	if text := message(c, "Issuing"); text != "" {
+		return text
+	}
+	kind, _, _ := unstructured.NestedString(c.Object, "spec", "issuerRef", "kind")
+	name, _, _ := unstructured.NestedString(c.Object, "spec", "issuerRef", "name")
+	if kind == "" || kind == "Issuer" {
+		if issuer, err := e.Cluster.Get(ctx, Issuers, c.GetNamespace(), name); err == nil {
+			if text := message(issuer, "Ready"); text != "" {
+				return "Issuer " + issuer.GetName() + " is not Ready: " + text
+			}
+		}
+	}
+	requests, err := e.Cluster.List(ctx, certificateRequests, c.GetNamespace(), cluster.Selector{})
+	if err != nil {
+		return "" // whoever manages certificates need not see requests
+	}
+	var newest *unstructured.Unstructured
+	for _, r := range requests {
+		if !metav1.IsControlledBy(r, c) {
+			continue
+		}
+		if newest == nil || newest.GetCreationTimestamp().Time.Before(r.GetCreationTimestamp().Time) {
+			newest = r
+		}
+	}
+	if newest == nil {
+		return ""
+	}
+	if text := message(newest, "Ready"); text != "" {
+		return "CertificateRequest " + newest.GetName() + ": " + text
+	}
+	return ""
+}
+
+// conditionOf returns a condition of an object's status; nil: it has none of that type.
+func conditionOf(o *unstructured.Unstructured, kind string) map[string]any {
+	all, _, _ := unstructured.NestedSlice(o.Object, "status", "conditions")
+	for _, v := range all {
+		if m, _ := v.(map[string]any); m["type"] == kind {
+			return m
+		}
+	}
+	return nil
 }
 
 // Filling is the Certificate that fills a Secret; an AbsentError says that none does.
