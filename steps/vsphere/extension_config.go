@@ -12,7 +12,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"carrick/cluster"
-	"carrick/cluster/probe"
 	"carrick/steps"
 	"carrick/steps/check"
 )
@@ -105,8 +104,8 @@ func upstreamConfig(ctx context.Context, e steps.Env) steps.Result {
 	if err != nil {
 		return steps.Unseen(err)
 	}
-	issued, err := issuedAt(ctx, e)
-	if err != nil && !absent(err) {
+	written, err := certificateWritten(ctx, e)
+	if err != nil {
 		return steps.Unseen(err)
 	}
 	for _, p := range pods {
@@ -118,8 +117,9 @@ func upstreamConfig(ctx context.Context, e steps.Env) steps.Result {
 		switch {
 		case began.Before(w.Changed):
 			old = "its class was written on " + w.Changed.UTC().Format(time.DateTime)
-		case began.Before(issued):
-			old = "its certificate was issued on " + issued.UTC().Format(time.DateTime) + ", so it shows one of before until that ends"
+		case began.Before(written):
+			old = "its certificate was written on " + written.UTC().Format(time.DateTime) +
+				", so it shows one of before until that ends"
 		default:
 			continue
 		}
@@ -143,18 +143,24 @@ func beganAt(p *corev1.Pod) time.Time {
 	return p.Status.StartTime.Time
 }
 
-// issuedAt is from when on the extension's certificate is good; an AbsentError says that
-// there is none that could be read, which is another check's.
-func issuedAt(ctx context.Context, e steps.Env) (time.Time, error) {
-	s, err := tlsOf(ctx, e)
-	if err != nil {
+// certificateWritten returns when the extension's certificate was written into its Secret; zero: the Secret does not
+// exist, which another check finds. NotBefore does not tell: carrick and others backdate it.
+func certificateWritten(ctx context.Context, e steps.Env) (time.Time, error) {
+	byName := cluster.Selector{Fields: "metadata.name=" + tlsSecret}
+	found, err := e.Cluster.Find(ctx, secretKind, extensionSpace(e), byName)
+	if err != nil || len(found) == 0 {
 		return time.Time{}, err
 	}
-	chain, err := probe.ParseCerts([]byte(s.Data["tls.crt"].Reveal()))
-	if err != nil {
-		return time.Time{}, steps.Absent("Secret %s/%s holds no certificate", s.Namespace, s.Name)
+	var first time.Time // as check.KeyWritten: of those that own the key, the first has written it
+	for _, f := range found[0].ManagedFields {
+		if f.Time != nil && steps.Owns(f, "f:data", "f:tls.crt") && (first.IsZero() || f.Time.Time.Before(first)) {
+			first = f.Time.Time
+		}
 	}
-	return chain[0].NotBefore, nil
+	if first.IsZero() {
+		return found[0].CreationTimestamp.Time, nil
+	}
+	return first, nil
 }
 
 func pageSed(ctx context.Context, e steps.Env) steps.Result {
