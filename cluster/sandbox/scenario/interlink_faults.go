@@ -35,7 +35,7 @@ const pending = 15 * time.Second
 // interlinkActs are the faults that are no objects.
 func interlinkActs() map[string]string {
 	return map[string]string{
-		"certificate-expired": "The endpoint's certificate ran out an hour ago, and nobody has renewed it.",
+		"certificate-expired": "The endpoint's certificate ran out an hour ago, and cert-manager backs off from a failure.",
 		"certificate-renewed": "The endpoint's certificate was renewed, and the proxy shows the old one still.",
 		"export-off":          "The plugin on the edge mounts nothing: ExportPodData is not true in its configuration.",
 		"endpoint-closed":     "Nothing listens at the endpoint: a firewall refuses.",
@@ -62,7 +62,7 @@ func (j *joined) acts() map[string]func(context.Context) error {
 	return map[string]func(context.Context) error{
 		byHand: j.byHand,
 		"certificate-expired": func(ctx context.Context) error {
-			if err := j.signer.Expire(ctx, apiNamespace, apiCertificate); err != nil {
+			if err := j.signer.BackOff(ctx, apiNamespace, apiCertificate); err != nil {
 				return err
 			}
 			return j.restart(ctx, apiNamespace, apiProxy, "expired")

@@ -104,8 +104,13 @@ func (p *Player) keep(ctx context.Context, c *certificate) error {
 	case !owns:
 		return p.notReady(ctx, c, reason, why, false)
 	}
-	if gone && reason != "Expired" { // somebody has asked for it
-		delete(p.expired, c.Namespace+"/"+c.Name)
+	if key := c.Namespace + "/" + c.Name; gone && reason != "Expired" { // somebody has asked for it
+		changed := reason == "RequestChanged" || reason == "SecretMismatch"
+		if p.backs[key] && !changed && !asked(c.Status.Conditions) {
+			return p.notReady(ctx, c, reason, why, false)
+		}
+		delete(p.expired, key)
+		delete(p.backs, key)
 		gone = false
 	}
 	if err := p.sign(ctx, c, secret, gone); err != nil {
@@ -117,6 +122,8 @@ func (p *Player) keep(ctx context.Context, c *certificate) error {
 	if reason == "ManuallyTriggered" { // it is done
 		return p.status(ctx, certificates, c.Namespace, c.Name, func(status map[string]any) {
 			status["conditions"] = plain(slices.DeleteFunc(slices.Clone(c.Status.Conditions), func(c condition) bool { return c.Type == "Issuing" }))
+			delete(status, "lastFailureTime")
+			delete(status, "failedIssuanceAttempts")
 		})
 	}
 	return nil // the next look says that it stands

@@ -22,11 +22,11 @@
 //   - pkg/controller/cainjector/sources.go: ca.crt of the Secret that the named Certificate has filled.
 //
 // Known differences: no CertificateRequest is made, so nothing says why an issuer does not sign, no failure is counted
-// and none is backed off from; a Secret whose pair was exchanged for another that fits is kept; a duration that was
-// added to a Certificate without one has it issued again. An Ingress makes no Certificate. ca.crt is the issuer's own
-// certificate even if that is not a root, and tls.crt has no chain. spec.renewal and rarer usages are not read, and
-// changes of usages and secretTemplate alone not noticed. The Secret is updated, not applied. CAs are injected into
-// MutatingWebhookConfigurations alone.
+// and none is backed off from but that of BackOff; a Secret whose pair was exchanged for another that fits is kept; a
+// duration that was added to a Certificate without one has it issued again. An Ingress makes no Certificate. ca.crt is
+// the issuer's own certificate even if that is not a root, and tls.crt has no chain. spec.renewal and rarer usages are
+// not read, and changes of usages and secretTemplate alone not noticed. The Secret is updated, not applied. CAs are
+// injected into MutatingWebhookConfigurations alone.
 //
 // Invented: Expire. Upstream goes on trying to renew, and has no Certificate that waits until somebody asks.
 package certmanager
@@ -90,6 +90,7 @@ type Player struct {
 
 	mu      sync.Mutex
 	expired map[string]bool // namespace/name of what has run out and is not renewed
+	backs   map[string]bool // those of them that back off from a failure
 }
 
 // Start plays until Close, or until ctx ends.
@@ -102,7 +103,7 @@ func Start(ctx context.Context, config *rest.Config) (*Player, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Player{client: client, dynamic: untyped, expired: map[string]bool{}}
+	p := &Player{client: client, dynamic: untyped, expired: map[string]bool{}, backs: map[string]bool{}}
 	p.end, err = standin.LoopOnChange(ctx, config, p.Look, clusterIssuers, issuers, certificates,
 		corev1.SchemeGroupVersion.WithResource("secrets"), appsv1.SchemeGroupVersion.WithResource("deployments"),
 		admissionregistrationv1.SchemeGroupVersion.WithResource("mutatingwebhookconfigurations"))
@@ -120,6 +121,22 @@ func (p *Player) Expire(ctx context.Context, namespace, name string) error {
 	p.mu.Lock()
 	p.expired[namespace+"/"+name] = true
 	p.mu.Unlock()
+	return p.Look(ctx)
+}
+
+// BackOff makes a Certificate one that expired an hour ago and backs off from a failed issuance, until somebody sets
+// the condition Issuing, as cmctl renew does, or changes its specification. Deleting its Secret does not help
+// (pkg/controller/certificates/trigger/trigger_controller.go, ProcessItem and shouldBackoffReissuingOnFailure).
+func (p *Player) BackOff(ctx context.Context, namespace, name string) error {
+	p.mu.Lock()
+	p.expired[namespace+"/"+name], p.backs[namespace+"/"+name] = true, true
+	err := p.status(ctx, certificates, namespace, name, func(status map[string]any) {
+		status["lastFailureTime"], status["failedIssuanceAttempts"] = time.Now().UTC().Format(time.RFC3339), int64(6)
+	})
+	p.mu.Unlock()
+	if err != nil {
+		return err
+	}
 	return p.Look(ctx)
 }
 
