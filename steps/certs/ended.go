@@ -5,61 +5,126 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/types"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/util/retry"
 
 	"carrick/cluster"
 	"carrick/cluster/probe"
 	"carrick/steps"
 )
 
-// Plan has a certificate that has ended issued anew: cert-manager does that when
-// the Secret is gone, and not by itself once it has given up.
+// Plan has cert-manager issue an expired certificate at once. After a failure cert-manager waits for 1 to 32 hours,
+// whatever becomes of the Secret (cert-manager/cert-manager v1.21.1:
+// pkg/controller/certificates/trigger/trigger_controller.go, ProcessItem).
 func (m Managed) Plan(ctx context.Context, e steps.Env) (steps.Change, error) {
 	c, err := m.Manifest.Plan(ctx, e)
 	if err != nil {
 		return c, err
 	}
-	s, at, err := m.ended(ctx, e)
-	if err != nil || s == nil {
+	x, err := m.expired(ctx, e)
+	if err != nil || x == nil {
 		return c, err
 	}
 	c.Items = append(c.Items, steps.Item{
-		Verb: steps.Delete, What: "Secret " + s.Namespace + "/" + s.Name, Hash: s.UID,
-		Note: "its certificate ended on " + at.UTC().Format(time.DateOnly) + ": cert-manager issues it anew",
+		Verb: steps.Update, What: x.what(), Hash: string(x.GetUID()) + x.at.UTC().Format(time.RFC3339),
+		Note: "its certificate expired on " + x.at.UTC().Format(time.DateOnly) +
+			": cert-manager issues another one now, as for cmctl renew",
 	})
-	c.Rights = append(c.Rights, cluster.Right{Verb: "delete", Resource: "secrets", Namespace: s.Namespace, Name: s.Name})
+	c.Rights = append(c.Rights, cluster.Right{
+		Verb: "update", Group: Certificates.Group, Resource: Certificates.Resource, Subresource: "status",
+		Namespace: x.GetNamespace(), Name: x.GetName(),
+	})
 	return c, nil
 }
 
-// Do writes the Certificate first: what is issued anew is issued by that.
+// Do writes the Certificate first: the certificate is issued by its specification.
 func (m Managed) Do(ctx context.Context, e steps.Env, say steps.Progress) error {
 	if err := m.Manifest.Do(ctx, e, say); err != nil {
 		return err
 	}
-	s, _, err := m.ended(ctx, e)
-	if err != nil || s == nil {
+	x, err := m.expired(ctx, e)
+	if err != nil || x == nil {
 		return err
 	}
-	if err := e.Cluster.Delete(ctx, secretKind, s.Namespace, s.Name, types.UID(s.UID)); err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+	if err := renew(ctx, e, x.GetNamespace(), x.GetName()); err != nil {
 		return err
 	}
-	say.Did(steps.Delete, "Secret "+s.Namespace+"/"+s.Name, "its certificate had ended")
+	say.Did(steps.Update, x.what(), "")
 	return nil
 }
 
-// ended is the Secret of the leaf, where cert-manager wrote it and its certificate
-// has ended, and when that was; nil: it is not so.
-func (m Managed) ended(ctx context.Context, e steps.Env) (*cluster.Secret, time.Time, error) {
-	s, err := e.Cluster.Secret(ctx, m.Namespace(e), m.Leaf, "tls.crt")
+// expired is a Certificate whose certificate expired at that time.
+type expired struct {
+	*unstructured.Unstructured
+	at time.Time
+}
+
+func (x expired) what() string {
+	return "status of Certificate " + x.GetNamespace() + "/" + x.GetName()
+}
+
+// expired returns the Certificate of the leaf where its certificate has expired; nil: it has not, or cert-manager is
+// issuing another one.
+func (m Managed) expired(ctx context.Context, e steps.Env) (*expired, error) {
+	namespace := m.Namespace(e)
+	s, err := e.Cluster.Secret(ctx, namespace, m.Leaf, "tls.crt")
 	if apierrors.IsNotFound(err) {
-		return nil, time.Time{}, nil
+		return nil, nil
 	}
 	if err != nil || s.Annotations[nameNote] != m.Writes[m.Leaf] {
-		return nil, time.Time{}, err
+		return nil, err
 	}
 	chain, err := probe.ParseCerts([]byte(s.Data["tls.crt"].Reveal()))
 	if err != nil || time.Now().Before(chain[0].NotAfter) {
-		return nil, time.Time{}, nil // what can't be read cert-manager replaces by itself
+		return nil, nil // cert-manager replaces by itself what cannot be read
 	}
-	return s, chain[0].NotAfter, nil
+	c, err := e.Cluster.Get(ctx, Certificates, namespace, m.Writes[m.Leaf])
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil || Issuing(c) {
+		return nil, err
+	}
+	return &expired{c, chain[0].NotAfter}, nil
+}
+
+// Issuing reports whether cert-manager is issuing a Certificate: it then waits for a CertificateRequest, and nothing
+// that happens to the Secret makes it try again.
+func Issuing(c *unstructured.Unstructured) bool {
+	now := conditionOf(c, "Issuing")
+	return now != nil && now["status"] == "True"
+}
+
+// renew does what cmctl renew does (cert-manager/cmctl 9f4f8916: pkg/renew/renew.go).
+func renew(ctx context.Context, e steps.Env, namespace, name string) error {
+	ctx, cancel := context.WithTimeout(ctx, e.Cluster.Timeout())
+	defer cancel()
+	on := e.Cluster.Dynamic().Resource(Certificates).Namespace(namespace)
+	return retry.RetryOnConflict(retry.DefaultRetry, func() error {
+		c, err := on.Get(ctx, name, metav1.GetOptions{})
+		if err != nil || Issuing(c) {
+			return err
+		}
+		set := map[string]any{
+			"type": "Issuing", "status": "True",
+			"reason": "ManuallyTriggered", "message": "Certificate re-issuance manually triggered",
+			"lastTransitionTime": time.Now().UTC().Format(time.RFC3339), "observedGeneration": c.GetGeneration(),
+		}
+		old, _, err := unstructured.NestedSlice(c.Object, "status", "conditions")
+		if err != nil {
+			return err
+		}
+		conditions := []any{set}
+		for _, v := range old {
+			if m, _ := v.(map[string]any); m["type"] != "Issuing" {
+				conditions = append(conditions, v)
+			}
+		}
+		if err := unstructured.SetNestedSlice(c.Object, conditions, "status", "conditions"); err != nil {
+			return err
+		}
+		_, err = on.UpdateStatus(ctx, c, metav1.UpdateOptions{FieldManager: e.Manager()})
+		return err
+	})
 }

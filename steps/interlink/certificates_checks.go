@@ -204,6 +204,10 @@ func certificateSecret(ctx context.Context, e steps.Env) steps.Result {
 
 // expiredFix is how an expired certificate is issued again. What cert-manager issues for carrick, apply has it issue.
 func expiredFix(ctx context.Context, e steps.Env) string {
+	if c, err := theCertificate(ctx, e); managed(e) && err == nil && certs.Issuing(c) {
+		return fmt.Sprintf("%s -n %s describe certificaterequest    # cert-manager is issuing another one for Certificate "+
+			"%s: what does it wait for?", e.Kubectl(), space(e), c.GetName())
+	}
 	if signedBy(byCertManager)(e) {
 		return again(e, "certificates")
 	}
@@ -220,8 +224,9 @@ func renewFix(ctx context.Context, e steps.Env) string {
 		return secretFix(e)
 	}
 	if c, err := theCertificate(ctx, e); err == nil {
-		// deleted, the Secret would be gone where its issuer does not answer
-		return fmt.Sprintf("%s -n %s describe certificate %s    # why is it not renewed? To have it issued anew: cmctl renew -n %s %s, or once its issuer is Ready: %s -n %s delete secret %s", e.Kubectl(), space(e), c.GetName(), space(e), c.GetName(), e.Kubectl(), space(e), name)
+		return fmt.Sprintf("%s -n %s describe certificate,certificaterequest    # why is it not renewed? cert-manager "+
+			"retries 1 to 32 hours after a failure. To have it retry now: cmctl renew -n %s %s",
+			e.Kubectl(), space(e), space(e), c.GetName())
 	}
 	return fmt.Sprintf("%s create secret tls %s -n %s --cert=fullchain.pem --key=privkey.pem --dry-run=client -o yaml | %s apply -f -    # no Certificate fills it: somebody made it by hand", e.Kubectl(), name, space(e), e.Kubectl())
 }
