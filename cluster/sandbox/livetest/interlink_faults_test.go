@@ -239,7 +239,7 @@ func followedInterLinkPage(t *testing.T, j *joined) {
 	}
 	certificates := schema.GroupVersionResource{Group: "cert-manager.io", Version: "v1", Resource: "certificates"}
 	o, err := shared.dynamic(t, "local").Resource(certificates).Namespace("ingress-nginx-internal").Get(t.Context(), gateCert, metav1.GetOptions{})
-	if err != nil || !strings.Contains(fmt.Sprint(o.Object["status"]), `issuers.cert-manager.io "selfsigned-issuer" not found`) {
+	if err != nil || !strings.Contains(fmt.Sprint(o.Object["status"]), "Issuing certificate as Secret does not exist") {
 		t.Errorf("%v, %v", o, err)
 	}
 	if _, err := j.client.NetworkingV1().IngressClasses().Get(t.Context(), "nginx-internal", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
