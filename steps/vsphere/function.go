@@ -69,12 +69,22 @@ type outcome struct {
 
 // tryClaims asks what would become of claims in a namespace, all at once.
 func tryClaims(ctx context.Context, e steps.Env, namespace string, all ...tried) ([]outcome, error) {
+	return tryClaimsFor(ctx, e, claimSteady, namespace, all...)
+}
+
+// tryClaimsFor is tryClaims with an answer that counts for at most steady while nothing tells of a change.
+func tryClaimsFor(
+	ctx context.Context, e steps.Env, steady time.Duration, namespace string, all ...tried,
+) ([]outcome, error) {
 	out := make([]outcome, len(all))
 	var looks []func() error
 	for i, t := range all {
 		looks = append(looks, func() error {
 			out[i].tried = t
-			said, err := e.Cluster.Preview(ctx, t.object(namespace), cluster.PreviewOptions{Age: claimAge, Steady: claimSteady, On: func(ctx context.Context) error { return hangsOn(ctx, e, namespace) }})
+			said, err := e.Cluster.Preview(ctx, t.object(namespace), cluster.PreviewOptions{
+				Age: claimAge, Steady: steady,
+				On: func(ctx context.Context) error { return hangsOn(ctx, e, namespace) },
+			})
 			why, refused := check.Refusal(err)
 			if refused {
 				out[i].refused = why
@@ -149,10 +159,31 @@ func tryIn(ctx context.Context, e steps.Env) (string, error) {
 	return "", steps.Absent("there is no namespace %s and no profile yet: there is none to try claims in", space(e))
 }
 
+// tryInEach returns the namespaces in which a shared claim is tried: that of tryIn, and those of all profiles that have
+// the label. A policy can be bound to some of them alone.
+func tryInEach(ctx context.Context, e steps.Env) ([]string, error) {
+	first, err := tryIn(ctx, e)
+	if err != nil {
+		return nil, err
+	}
+	spaces, err := profileSpaces(ctx, e)
+	if err != nil && !absent(err) {
+		return nil, err
+	}
+	key, value := selector(e)
+	out := []string{first}
+	for _, ns := range spaces {
+		if ns.Name != first && (!exchanges(e) || ns.Labels[key] == value) {
+			out = append(out, ns.Name)
+		}
+	}
+	return out, nil
+}
+
 // functionRights are what it takes to do this step.
 func functionRights(e steps.Env) []cluster.Right {
 	return slices.Concat(
-		to([]string{"create", "patch"}, space(e), claimKind), // dry runs
+		to([]string{"create", "patch"}, "", claimKind), // dry runs, in profiles' namespaces, too
 		to(following, "", claimKind, check.EndpointSlices, check.StorageClasses, webhooks),
 		to(following, "", kyvernoKinds...), // theirs is looked for, too
 	)

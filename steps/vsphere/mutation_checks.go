@@ -68,8 +68,13 @@ func policyThere(ctx context.Context, e steps.Env) steps.Result {
 	if err != nil {
 		return check.Missing(err, "MutatingAdmissionPolicyBinding "+policyName+": without it the policy does nothing", "")
 	}
-	if !bindsWhole(b) {
-		return steps.Failed(fmt.Sprintf("MutatingAdmissionPolicyBinding %s binds %s, or narrows it", policyName, cluster.Clean(b.Spec.PolicyName)), "")
+	switch {
+	case b.Spec.PolicyName != policyName:
+		return steps.Failed(fmt.Sprintf("MutatingAdmissionPolicyBinding %s binds the policy %s",
+			policyName, cluster.Clean(b.Spec.PolicyName)), "")
+	case !bindsWhole(b):
+		return steps.Failed(fmt.Sprintf("MutatingAdmissionPolicyBinding %s restricts the policy by its matchResources: "+
+			"other claims keep their class", policyName), "")
 	}
 	if wrong := wrongPolicy(e, p); wrong != "" {
 		return steps.Failed("MutatingAdmissionPolicy "+policyName+" "+wrong, "")

@@ -5,6 +5,7 @@ import (
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"carrick/steps"
 	"carrick/steps/check"
@@ -73,5 +74,16 @@ func theirPolicy(ctx context.Context, e steps.Env) (policy, binding bool, err er
 
 // bindsWhole tells whether a binding puts the policy in force wherever it selects.
 func bindsWhole(b *admissionv1.MutatingAdmissionPolicyBinding) bool {
-	return b.Spec.PolicyName == policyName && b.Spec.MatchResources == nil
+	return b.Spec.PolicyName == policyName && !narrows(b.Spec.MatchResources)
+}
+
+// narrows reports whether matchResources of a binding exclude any object. The API server sets matchPolicy and empty
+// selectors, which exclude none (k8s.io/apiserver: pkg/admission/plugin/policy/matching/matching.go).
+func narrows(m *admissionv1.MatchResources) bool {
+	return m != nil && (len(m.ResourceRules)+len(m.ExcludeResourceRules) > 0 ||
+		!selectsAll(m.NamespaceSelector) || !selectsAll(m.ObjectSelector))
+}
+
+func selectsAll(s *metav1.LabelSelector) bool {
+	return s == nil || len(s.MatchLabels)+len(s.MatchExpressions) == 0
 }

@@ -78,6 +78,21 @@ func TestClaimsFollowThePolicy(t *testing.T) {
 		t.Fatal(err)
 	}
 	verdict(t, s, "rwx-gets-class", steps.Pass)
+	box.Run(t, clustertest.Local, "", "patch", "mutatingadmissionpolicybinding", "rwx-storage-class", "--type=merge", "-p",
+		`{"spec":{"matchResources":{"namespaceSelector":{"matchLabels":{"kubernetes.io/metadata.name":"carrick-rwx"}}}}}`)
+	verdict(t, s, "policy-there", steps.Fail)
+	v := verdict(t, s, "rwx-gets-class", steps.Fail) // of the profile that is asked first after the API server has seen it
+	if !strings.Contains(v.Found, "gets vsphere-policy in alice") && !strings.Contains(v.Found, "gets vsphere-policy in bob") {
+		t.Errorf("of a binding to carrick-rwx alone it says %s", v.Found)
+	}
+	if p, err = s.Plan(t.Context(), steps.Scope{Actions: []string{"policy"}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Apply(t.Context(), p, steps.ApplyOptions{TakeOver: true}, nil); err != nil {
+		t.Fatal(err)
+	}
+	verdict(t, s, "policy-there", steps.Pass)
+	verdict(t, s, "rwx-gets-class", steps.Pass)
 	box.Run(t, clustertest.Local, "", "patch", "mutatingadmissionpolicy", "rwx-storage-class", "--type=json", "-p",
 		`[{"op":"replace","path":"/spec/matchConditions/0/expression","value":"true"},{"op":"replace","path":"/spec/matchConditions/1/expression","value":"true"}]`)
 	verdict(t, s, "rwo-keeps-class", steps.Fail)
