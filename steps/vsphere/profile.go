@@ -86,8 +86,7 @@ const ownerNote = "owner"
 // waits with its undo until the namespace has gone with it.
 type trialProfile struct{ steps.Manifest }
 
-// Plan refuses a name that is taken: the controller would say so of the Profile
-// for ever after.
+// Plan refuses a name that is taken: the controller would leave that namespace alone, and say so in its log alone.
 func (t trialProfile) Plan(ctx context.Context, e steps.Env) (steps.Change, error) {
 	name := e.Answers.Text("profile.name")
 	ns, err := check.Get[corev1.Namespace](ctx, e.Cluster, check.Namespaces, "", name)
@@ -98,7 +97,8 @@ func (t trialProfile) Plan(ctx context.Context, e steps.Env) (steps.Change, erro
 	case ns.DeletionTimestamp != nil:
 		return steps.Change{}, fmt.Errorf("namespace %s is being deleted: wait until it is gone", name)
 	case ns.Annotations[ownerNote] != e.Answers.Text("profile.owner"):
-		return steps.Change{}, fmt.Errorf("namespace %s is there already and not %s's: the profile would fail; answer profile.name with another", name, e.Answers.Text("profile.owner"))
+		return steps.Change{}, fmt.Errorf("namespace %s is there already and not %s's: the profile controller would leave it alone; "+
+			"answer profile.name with another", name, e.Answers.Text("profile.owner"))
 	}
 	return t.Manifest.Plan(ctx, e)
 }

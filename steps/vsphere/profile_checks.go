@@ -83,22 +83,16 @@ func profilesNamespaces(ctx context.Context, e steps.Env) steps.Result {
 }
 
 func profileNamespace(ctx context.Context, e steps.Env, p userProfile) steps.Result {
-	describe := e.Kubectl() + " describe profile " + steps.Quoted(p.name)
 	ns, err := check.Get[corev1.Namespace](ctx, e.Cluster, check.Namespaces, "", p.name)
 	switch {
-	case apierrors.IsNotFound(err) && p.failed != "":
-		return steps.Failed(fmt.Sprintf("Profile %s has failed: %s", p.name, p.failed), describe)
 	case apierrors.IsNotFound(err):
 		return steps.Waits(p.made, "Profile %s has no namespace yet", p.name).
-			Or("is the profile controller running? " + e.Kubectl() + " -n " + kubeflowSpace + " get pods -l kustomize.component=profiles")
+			Or(e.Kubectl() + " -n " + kubeflowSpace + " logs deployment/profiles-deployment -c manager --tail=20" +
+				"    # only the controller's log says why")
 	case err != nil:
 		return steps.Unseen(err)
-	}
-	switch {
 	case !p.owns(ns):
 		return notTheirs(e, p, ns)
-	case p.failed != "":
-		return steps.Failed(fmt.Sprintf("Profile %s says that it has failed: %s", p.name, p.failed), forget(e, p.name)+"    # its controller takes no failure back, and says so again where it still is one")
 	}
 	return steps.Passed("%s", p.name)
 }
@@ -113,12 +107,6 @@ func notTheirs(e steps.Env, p userProfile, ns *corev1.Namespace) steps.Result {
 	}
 	return steps.Failed(fmt.Sprintf("namespace %s is of %s, and Profile %s of %s: its controller leaves it alone",
 		p.name, orNobody(ns.Annotations[ownerNote]), p.name, orNobody(p.owner)), fix)
-}
-
-// forget takes what a controller has said of a Profile out of it. Making it anew
-// would take its namespace along.
-func forget(e steps.Env, name string) string {
-	return fmt.Sprintf(`%s patch profile %s --subresource=status --type=merge -p '{"status":{"conditions":null}}'`, e.Kubectl(), name)
 }
 
 func orNobody(user string) string {

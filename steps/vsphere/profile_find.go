@@ -8,7 +8,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
 	"carrick/cluster"
@@ -23,8 +22,7 @@ type userProfile struct {
 	uid         types.UID
 	made        time.Time
 	ends        bool
-	failed      string // what its controller says; "": nothing
-	trial       bool   // this link has made it
+	trial       bool // this link has made it
 }
 
 // profiles are all that are there, in the order of their names. Where the cluster
@@ -41,28 +39,11 @@ func profiles(ctx context.Context, e steps.Env) ([]userProfile, error) {
 	for _, o := range all {
 		out = append(out, userProfile{
 			name: o.GetName(), owner: textAt(o.Object, "spec", "owner", "name"), uid: o.GetUID(),
-			made: o.GetCreationTimestamp().Time, ends: o.GetDeletionTimestamp() != nil, failed: failureOf(o), trial: mine(e, o.GetLabels()),
+			made: o.GetCreationTimestamp().Time, ends: o.GetDeletionTimestamp() != nil, trial: mine(e, o.GetLabels()),
 		})
 	}
 	slices.SortFunc(out, func(a, b userProfile) int { return strings.Compare(a.name, b.name) })
 	return out, nil
-}
-
-// failureOf is what the condition Failed of a Profile says; nothing takes one away
-// again, so it may be of before.
-func failureOf(o *unstructured.Unstructured) string {
-	conditions, _, _ := unstructured.NestedSlice(o.Object, "status", "conditions")
-	for i := len(conditions) - 1; i >= 0; i-- {
-		c, _ := conditions[i].(map[string]any)
-		if kind, _ := c["type"].(string); kind == "Failed" {
-			said, _ := c["message"].(string)
-			if said == "" {
-				said = "it has failed"
-			}
-			return cluster.Clean(said)
-		}
-	}
-	return ""
 }
 
 // owns reports whether a namespace is that of the profile's owner, as the profile controller and cluster/extension test
