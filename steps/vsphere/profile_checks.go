@@ -98,10 +98,15 @@ func profileNamespace(ctx context.Context, e steps.Env, p userProfile) steps.Res
 }
 
 // notTheirs is for a profile whose namespace is another user's, or the cluster's. Deleting the profile deletes a
-// namespace that the profile controller created for it.
+// namespace that the profile controller created for it. The controller stops at a namespace that is not the profile's
+// before it comes to the finalizer, so that a deletion would wait for it indefinitely (Reconcile).
 func notTheirs(e steps.Env, p userProfile, ns *corev1.Namespace) steps.Result {
 	fix := fmt.Sprintf("%s describe namespace/%[2]s profile/%[2]s", e.Kubectl(), steps.Quoted(p.name))
 	created := slices.ContainsFunc(ns.OwnerReferences, func(o metav1.OwnerReference) bool { return o.UID == p.uid })
+	if !created && p.held {
+		fix += fmt.Sprintf("\n%s patch profile %s --type=merge -p '{\"metadata\":{\"finalizers\":null}}'"+
+			"    # its controller would never remove the finalizer", e.Kubectl(), steps.Quoted(p.name))
+	}
 	if !created {
 		fix += fmt.Sprintf("\n%s delete profile %s    # the namespace is not deleted", e.Kubectl(), steps.Quoted(p.name))
 	}

@@ -22,6 +22,7 @@ type userProfile struct {
 	uid         types.UID
 	made        time.Time
 	ends        bool
+	held        bool // it has a finalizer
 	trial       bool // this link has made it
 }
 
@@ -39,7 +40,8 @@ func profiles(ctx context.Context, e steps.Env) ([]userProfile, error) {
 	for _, o := range all {
 		out = append(out, userProfile{
 			name: o.GetName(), owner: textAt(o.Object, "spec", "owner", "name"), uid: o.GetUID(),
-			made: o.GetCreationTimestamp().Time, ends: o.GetDeletionTimestamp() != nil, trial: mine(e, o.GetLabels()),
+			made: o.GetCreationTimestamp().Time, ends: o.GetDeletionTimestamp() != nil,
+			held: len(o.GetFinalizers()) > 0, trial: mine(e, o.GetLabels()),
 		})
 	}
 	slices.SortFunc(out, func(a, b userProfile) int { return strings.Compare(a.name, b.name) })
