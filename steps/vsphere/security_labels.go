@@ -7,9 +7,9 @@ import (
 	"slices"
 	"strings"
 
+	"go.yaml.in/yaml/v2"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	"sigs.k8s.io/yaml"
 
 	"carrick/cluster"
 	"carrick/steps"
@@ -87,8 +87,8 @@ func mounted(deployments []*appsv1.Deployment, name string) bool {
 	})
 }
 
-// readLabels reads the file as the controller does
-// (components/profile-controller/controllers/profile_controller.go).
+// readLabels reads the file as the controller does, with yaml.v2 into a map of strings: true and 1 are labels, too
+// (components/profile-controller/controllers/profile_controller.go, readDefaultLabelsFromFile).
 func readLabels(text string) (map[string]string, error) {
 	var out map[string]string
 	err := yaml.Unmarshal([]byte(text), &out)
