@@ -210,7 +210,7 @@ func claimEvents(ctx context.Context, e steps.Env) steps.Result {
 		}
 		for _, v := range slices.Backward(events) { // what is said now, and not what was
 			if v.Type == corev1.EventTypeWarning {
-				said := lastLine(cluster.Clean(v.Message))
+				said := causeLine(cluster.Clean(v.Message))
 				return steps.Failed(fmt.Sprintf("%s %s: %s: %s", kinds[name], name, v.Reason, said), eventFix(e, kinds[name], name, said))
 			}
 		}

@@ -54,6 +54,26 @@ func mountCause(message string) string {
 	return elseFailed
 }
 
+// mountHint begins the line with which mount(8) of util-linux ends the output of a mount system call that failed
+// (sys-utils/mount.c, from 2.38 on).
+const mountHint = "dmesg(1) may have more information"
+
+// causeLine returns the line of a mount's output that says why it failed. The lines before it repeat the arguments.
+func causeLine(message string) string {
+	cause, last := mountCause(message), ""
+	for _, line := range strings.Split(message, "\n") {
+		line = strings.TrimPrefix(strings.TrimSpace(line), "Output: ")
+		switch {
+		case line == "", strings.HasPrefix(line, mountHint):
+		case cause != elseFailed && mountCause(line) == cause:
+			return line
+		default:
+			last = line
+		}
+	}
+	return last
+}
+
 // fault is a pod whose volume could not be mounted.
 type fault struct{ pod, node, message, cause string }
 
@@ -84,7 +104,7 @@ func mountsOf(ctx context.Context, e steps.Env) (mounts, error) {
 			out.waiting = append(out.waiting, p)
 			continue
 		}
-		out.faults = append(out.faults, fault{p.Namespace + "/" + p.Name, p.Spec.NodeName, lastLine(said), mountCause(said)})
+		out.faults = append(out.faults, fault{p.Namespace + "/" + p.Name, p.Spec.NodeName, causeLine(said), mountCause(said)})
 	}
 	return out, nil
 }
@@ -118,7 +138,7 @@ func hasStarted(p *corev1.Pod) bool {
 	})
 }
 
-// lastLine is the end of what a mount said: the lines before it repeat its arguments.
+// lastLine is the end of a log.
 func lastLine(message string) string {
 	lines := strings.Split(strings.TrimSpace(message), "\n")
 	return lines[len(lines)-1]
