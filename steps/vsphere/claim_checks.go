@@ -96,9 +96,9 @@ func unbound(ctx context.Context, e steps.Env, c *corev1.PersistentVolumeClaim) 
 	look := fmt.Sprintf("%s -n %s describe persistentvolumeclaim %s", e.Kubectl(), c.Namespace, c.Name)
 	if said := messageOf(events, "ProvisioningFailed"); said != "" {
 		if refused := refusal(said); refused != "" && usesNFS(e) {
-			return steps.Failed(refused, writeFix(e, refused))
+			return steps.Failed(refused, writeFix(e, refused)+retryFix(ctx, e))
 		}
-		return steps.Failed("no volume is made: "+said, look)
+		return steps.Failed("no volume is made: "+said, look+retryFix(ctx, e))
 	}
 	if messageOf(events, "WaitForFirstConsumer") != "" {
 		return steps.Warned(fmt.Sprintf("class %s waits for a pod: a claim alone stays Pending", classOf(c)), answer(e, "claim.pods", "yes"))
@@ -211,11 +211,25 @@ func claimEvents(ctx context.Context, e steps.Env) steps.Result {
 		for _, v := range slices.Backward(events) { // what is said now, and not what was
 			if v.Type == corev1.EventTypeWarning {
 				said := causeLine(cluster.Clean(v.Message))
-				return steps.Failed(fmt.Sprintf("%s %s: %s: %s", kinds[name], name, v.Reason, said), eventFix(e, kinds[name], name, said))
+				fix := eventFix(e, kinds[name], name, said)
+				if v.Reason == "ProvisioningFailed" {
+					fix += retryFix(ctx, e)
+				}
+				r := steps.Failed(fmt.Sprintf("%s %s: %s %s: %s", kinds[name], name, v.Reason, ago(lastSeen(v)), said), fix)
+				r.Again = time.Now().Add(time.Minute) // the age grows
+				return r
 			}
 		}
 	}
 	return steps.Passed("of none that still waits")
+}
+
+// ago says how long ago a time is, in minutes.
+func ago(at time.Time) string {
+	if d := time.Since(at).Truncate(time.Minute); d > 0 {
+		return d.String() + " ago"
+	}
+	return "less than a minute ago"
 }
 
 func eventFix(e steps.Env, kind, name, said string) string {

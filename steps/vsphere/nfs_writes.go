@@ -45,7 +45,7 @@ func nfsWrites(ctx context.Context, e steps.Env) steps.Result {
 		case err != nil:
 			return steps.Unseen(err)
 		case said != "":
-			return steps.Failed("it may not: "+said, writeFix(e, said))
+			return steps.Failed("it may not: "+said, writeFix(e, said)+retryFix(ctx, e))
 		}
 		return steps.Skipped("claim %s/%s is not bound yet, and nothing says that a write was refused", own.Namespace, own.Name)
 	}
@@ -76,6 +76,21 @@ func whyUnbound(ctx context.Context, e steps.Env, c *corev1.PersistentVolumeClai
 	}
 	log, err := provisionerLog(ctx, e, p)
 	return refusal(log), err
+}
+
+// retryFix makes the provisioner try again. It doubles the wait between tries from 15 s to 1000 s, and gives up after 15
+// failures (sig-storage-lib-external-provisioner v6.0.0: controller/controller.go, processNextClaimWorkItem). Until the
+// next try the last event of a claim remains. "" where no provisioner of NFS is used or found.
+func retryFix(ctx context.Context, e steps.Env) string {
+	if !usesNFS(e) {
+		return ""
+	}
+	p, err := theProvisioner(ctx, e)
+	if err != nil || p == nil {
+		return ""
+	}
+	return fmt.Sprintf("\n%s -n %s rollout restart deployment %s    # once the cause is removed: its next try can be "+
+		"17 minutes away, and after 15 failures it makes none", e.Kubectl(), p.Namespace, p.Name)
 }
 
 func writeFix(e steps.Env, said string) string {
