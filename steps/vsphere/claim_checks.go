@@ -235,6 +235,8 @@ func ago(at time.Time) string {
 func eventFix(e steps.Env, kind, name, said string) string {
 	look := fmt.Sprintf("%s -n %s describe %s %s", e.Kubectl(), space(e), strings.ToLower(kind), name)
 	switch {
+	case e.Answers.Text("storage.source") == native && lacksFileVolumes(said):
+		return nativeFix(e) + "\n# " + look
 	case !usesNFS(e):
 		return look
 	case mountCause(said) == noHelper:

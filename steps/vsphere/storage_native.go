@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -60,7 +61,7 @@ func nativeFails(e steps.Env, c *corev1.PersistentVolumeClaim, events []*corev1.
 	needed := e.Answers.Text("storage.source") == native
 	said, late := messageOf(events, "ProvisioningFailed"), messageOf(events, "WaitForFirstConsumer")
 	since := c.CreationTimestamp.Time
-	fix := "let a vSphere admin enable vSAN File Service and, for the Supervisor, file volumes (vSphere 7.0U3 or newer, TKr 1.22 or newer, no NAT between the two networks)\n# without that: " + answer(e, "storage.source", byNFS)
+	fix := nativeFix(e)
 	switch {
 	case said != "" && needed:
 		return steps.Failed(fmt.Sprintf("class %s gives none: %q", classOf(c), said), fix)
@@ -74,6 +75,21 @@ func nativeFails(e steps.Env, c *corev1.PersistentVolumeClaim, events []*corev1.
 		return r
 	}
 	return steps.Passed("they were: class %s has given none within %s, and says nothing", classOf(c), told)
+}
+
+// nativeFix gives the guest file volumes.
+func nativeFix(e steps.Env) string {
+	return "let a vSphere admin enable vSAN File Service and, for the Supervisor, file volumes (vSphere 7.0U3 or newer, " +
+		"TKr 1.22 or newer, no NAT between the two networks)\n# without that: " + answer(e, "storage.source", byNFS)
+}
+
+// lacksFileVolumes reports whether pvCSI says that it gives no file volume. With the feature file-volume, which is on in
+// the manifests of all guests, it waits four minutes for the Supervisor's claim; only without it does it refuse at once
+// (kubernetes-sigs/vsphere-csi-driver: manifests/guestcluster, pkg/csi/service/wcpguest/controller.go, CreateVolume, and
+// controller_helper.go, validateGuestClusterCreateVolumeRequest).
+func lacksFileVolumes(said string) bool {
+	return strings.Contains(said, "failed to create volume on namespace: ") ||
+		strings.Contains(said, "File volume provisioning is not supported")
 }
 
 // eventsOf are the events about one object, the newest last.
