@@ -126,7 +126,7 @@ func nfsRights(e steps.Env) []cluster.Right {
 	return slices.Concat(
 		to(applying, "", check.Namespaces, check.ClusterRoles, check.ClusterRoleBindings, check.StorageClasses, volumeKind),
 		to(applying, ns, check.Deployments, check.ServiceAccounts, check.Roles, check.RoleBindings, claimKind, secretKind),
-		provisionerRights(ns), to(following, "", check.Nodes), // nobody gives what he has not
+		provisionerRights(ns), nodeRights(), // nobody gives what he has not
 		watching(ns),
 	)
 }
@@ -136,6 +136,11 @@ func watching(namespace string) []cluster.Right {
 	return slices.Concat(to(following, namespace, check.Pods, eventKind), check.Verbs("", "pods/log", namespace, "get"),
 		check.Verbs("authorization.k8s.io", "subjectaccessreviews", "", "create")) // what its account may
 }
+
+// nodeRights are what the chart gives the provisioner besides, from 4.0.10 on: its library reads the node that was
+// chosen for a claim of a class with WaitForFirstConsumer (sig-storage-lib-external-provisioner v6.0.0:
+// controller/controller.go).
+func nodeRights() []cluster.Right { return to(following, "", check.Nodes) }
 
 // provisionerRights are what the provisioner takes, in all namespaces and in its own (upstream's chart: clusterrole.yaml,
 // role.yaml).

@@ -78,9 +78,9 @@ func whyUnbound(ctx context.Context, e steps.Env, c *corev1.PersistentVolumeClai
 	return refusal(log), err
 }
 
-// retryFix makes the provisioner try again. It doubles the wait between tries from 15 s to 1000 s, and gives up after 15
-// failures (sig-storage-lib-external-provisioner v6.0.0: controller/controller.go, processNextClaimWorkItem). Until the
-// next try the last event of a claim remains. "" where no provisioner of NFS is used or found.
+// retryFix makes the provisioner try again. It doubles the wait between tries from 15 s to 1000 s, and gives up after
+// 15 failures (sig-storage-lib-external-provisioner v6.0.0: controller/controller.go, processNextClaimWorkItem). Until
+// the next try the last event of a claim remains. "" where no provisioner of NFS is used or found.
 func retryFix(ctx context.Context, e steps.Env) string {
 	if !usesNFS(e) {
 		return ""

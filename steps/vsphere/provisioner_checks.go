@@ -145,6 +145,14 @@ func provisionerMay(ctx context.Context, e steps.Env) steps.Result {
 	if len(lacks) > 0 {
 		return steps.Failed(fmt.Sprintf("ServiceAccount %s/%s may not %s", p.Namespace, account, some(lacks)), rightsFix(ctx, e, p, account)+"\n# "+logFix(e, p)+" | grep forbidden")
 	}
+	if lacks, err = mayNot(ctx, e, p.Namespace, account, nodeRights()...); err != nil {
+		return steps.Unseen(err)
+	}
+	if len(lacks) > 0 {
+		return steps.Warned(fmt.Sprintf("ServiceAccount %s/%s is not allowed to %s: "+
+			"claims of a class with WaitForFirstConsumer get no volume", p.Namespace, account, some(lacks)),
+			nodeRightsFix(ctx, e, p, account))
+	}
 	return steps.Passed("ServiceAccount %s/%s has all that upstream's roles have", p.Namespace, account)
 }
 
@@ -162,6 +170,16 @@ func rightsFix(ctx context.Context, e steps.Env, p *provisioner, account string)
 			e.Helm(), p.Namespace, steps.Quoted(r), nfsChart, steps.Quoted(e.Answers.Text("nfs.source")), steps.Quoted(e.Answers.Text("nfs.version")))
 	}
 	return "apply deploy/rbac.yaml of " + nfsChart + " with namespace " + p.Namespace
+}
+
+// nodeRightsFix lets a provisioner read nodes, which the role of an older chart does not.
+func nodeRightsFix(ctx context.Context, e steps.Env, p *provisioner, account string) string {
+	if by, err := p.made(ctx, e); err == nil && by != "" {
+		return again(e, "nfs")
+	}
+	return fmt.Sprintf("%[1]s create clusterrole %[2]s-nodes --verb=get,list,watch --resource=nodes\n"+
+		"%[1]s create clusterrolebinding %[2]s-nodes --clusterrole=%[2]s-nodes --serviceaccount=%[3]s:%[4]s",
+		e.Kubectl(), p.Name, p.Namespace, account)
 }
 
 // mayNot are the rights of a list that a ServiceAccount lacks, in words.
