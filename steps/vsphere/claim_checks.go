@@ -208,7 +208,7 @@ func claimEvents(ctx context.Context, e steps.Env) steps.Result {
 		if err != nil {
 			return steps.Unseen(err)
 		}
-		for _, v := range slices.Backward(events) { // what is said now, and not what was
+		for _, v := range slices.Backward(causes(events)) { // what is said now, and not what was
 			if v.Type == corev1.EventTypeWarning {
 				said := causeLine(cluster.Clean(v.Message))
 				fix := eventFix(e, kinds[name], name, said)

@@ -44,8 +44,15 @@ var mountWords = []struct{ part, cause string }{
 	{"requested nfs version or transport protocol", noVersion},
 }
 
+// With these an older kubelet begins and ends the event that sums up that a pod's volumes are not mounted yet. It says
+// nothing of the cause (kubernetes/kubernetes: pkg/kubelet/kubelet.go, SyncPod).
+const (
+	mountSummary = "Unable to attach or mount volumes: "
+	mountWaited  = "timed out waiting for the condition"
+)
+
 func mountCause(message string) string {
-	message = strings.ToLower(message)
+	message = strings.ReplaceAll(strings.ToLower(message), mountWaited, "")
 	for _, w := range mountWords {
 		if strings.Contains(message, w.part) {
 			return w.cause
@@ -99,7 +106,7 @@ func mountsOf(ctx context.Context, e steps.Env) (mounts, error) {
 		if err != nil {
 			return out, err
 		}
-		said := messageOf(events, "FailedMount")
+		said := messageOf(causes(events), "FailedMount")
 		if said == "" || (mountCause(said) == elseFailed && !strings.Contains(said, nfsServer(e))) { // of another volume
 			out.waiting = append(out.waiting, p)
 			continue
@@ -107,6 +114,17 @@ func mountsOf(ctx context.Context, e steps.Env) (mounts, error) {
 		out.faults = append(out.faults, fault{p.Namespace + "/" + p.Name, p.Spec.NodeName, causeLine(said), mountCause(said)})
 	}
 	return out, nil
+}
+
+// causes leaves out the kubelet's summaries where another event of a mount says more.
+func causes(events []*corev1.Event) []*corev1.Event {
+	out := slices.DeleteFunc(slices.Clone(events), func(v *corev1.Event) bool {
+		return strings.HasPrefix(v.Message, mountSummary)
+	})
+	if messageOf(out, "FailedMount") == "" {
+		return events
+	}
+	return out
 }
 
 // mountingPods are the provisioner's pods, and those that this link tries.
