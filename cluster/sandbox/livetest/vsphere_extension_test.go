@@ -124,7 +124,7 @@ func TestTheExtensionHasItsAccountAndItsFiles(t *testing.T) {
 		`"env":[{"name":"POD_NAME","valueFrom":{"fieldRef":{"fieldPath":"metadata.name"}}}],"ports":[{"name":"https","containerPort":8443},{"name":"health","containerPort":8081}],`+
 		`"readinessProbe":{"httpGet":{"path":"/readyz","port":"health"}},"volumeMounts":[{"name":"certificate","mountPath":"/certificate"}],`+
 		`"securityContext":{"allowPrivilegeEscalation":false,"capabilities":{"drop":["ALL"]}}}]}}}}`)
-	g.says(extensionSpace, "vsphere-extensions-", "FailedMount", `secrets "later" not found`)
+	g.says(extensionSpace, "vsphere-extensions-", "FailedMount", `secret "later" not found`)
 	pair, err := g.client.CoreV1().Secrets(extensionSpace).Get(t.Context(), "vsphere-extensions-tls", metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
