@@ -272,7 +272,7 @@ data: {ca.crt: %s}
 apiVersion: v1
 kind: Secret
 metadata: {name: renku-notebooks, namespace: renku-fake}
-stringData: {NB_SESSIONS__CA_CERTS__SECRETS: '[{"secret": "renku-ca"}]'}
+stringData: {NB_SESSIONS__CA_CERTS__SECRETS: "- secret: renku-ca\n"}
 ---
 apiVersion: v1
 kind: Secret

@@ -2,7 +2,6 @@ package renku
 
 import (
 	"context"
-	"encoding/json"
 	"encoding/pem"
 	"errors"
 	"fmt"
@@ -12,6 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/yaml"
 
 	"carrick/cluster"
 	"carrick/steps"
@@ -124,8 +124,10 @@ func renkuCA(ctx context.Context, e steps.Env) (any, error) {
 	return strings.Join(out, "\n") + "\n", nil
 }
 
-// What Renku gives to every session, wherever it runs, as its notebooks
-// service gets it in Secret RELEASE-notebooks (values are JSON).
+// The settings of every session, wherever it runs, in Secret RELEASE-notebooks. The first three are YAML, and the first
+// two have no key where the Helm value is empty (SwissDataScienceCenter/renku
+// helm-chart/renku/templates/data-service/session-env-secret.yaml; renku-data-services
+// components/renku_data_services/notebooks/config/dynamic.py).
 const (
 	affinityKey    = "NB_SESSIONS__AFFINITY"
 	tolerationsKey = "NB_SESSIONS__TOLERATIONS"
@@ -133,35 +135,32 @@ const (
 	dataServiceKey = "NB_DATA_SERVICE_URL"
 )
 
-// notebooksValue is one key of that Secret.
-func notebooksValue(ctx context.Context, e steps.Env, key string) (string, error) {
+// notebooksValue returns the value of one key of that Secret, and whether the key exists.
+func notebooksValue(ctx context.Context, e steps.Env, key string) (string, bool, error) {
 	release, err := releaseName(ctx, e)
 	if err != nil {
-		return "", err
+		return "", false, err
 	}
 	ns, name := renkuNamespace(e), release+"-notebooks"
 	s, err := e.Cluster.Secret(ctx, ns, name, key)
-	switch {
-	case apierrors.IsNotFound(err):
-		return "", steps.Absent("there is no Secret %s/%s", ns, name)
-	case err != nil:
-		return "", err
+	if apierrors.IsNotFound(err) {
+		return "", false, steps.Absent("Secret %s/%s does not exist", ns, name)
+	}
+	if err != nil {
+		return "", false, err
 	}
 	v, ok := s.Data[key]
-	if !ok {
-		return "", steps.Absent("Secret %s/%s has no key %s", ns, name, key)
-	}
-	return v.Reveal(), nil
+	return v.Reveal(), ok, nil
 }
 
-// notebooksJSON decodes one key. What it holds is not in the error.
-func notebooksJSON(ctx context.Context, e steps.Env, key string, out any) error {
-	text, err := notebooksValue(ctx, e, key)
-	if err != nil || strings.TrimSpace(text) == "" {
+// notebooksYAML decodes the value of one key. Without the key out stays unchanged. The error does not quote the value.
+func notebooksYAML(ctx context.Context, e steps.Env, key string, out any) error {
+	text, _, err := notebooksValue(ctx, e, key)
+	if err != nil {
 		return err
 	}
-	if json.Unmarshal([]byte(text), out) != nil {
-		return fmt.Errorf("key %s of Renku's Secret for its notebooks service holds no JSON of the kind that belongs there", key)
+	if yaml.Unmarshal([]byte(text), out) != nil {
+		return fmt.Errorf("key %s of Renku's Secret RELEASE-notebooks is not YAML of the expected type", key)
 	}
 	return nil
 }
@@ -169,7 +168,7 @@ func notebooksJSON(ctx context.Context, e steps.Env, key string, out any) error 
 // sessionAffinity is a core/v1 Affinity; an empty map: sessions ask for none.
 func sessionAffinity(ctx context.Context, e steps.Env) (any, error) {
 	var out map[string]any
-	if err := notebooksJSON(ctx, e, affinityKey, &out); err != nil {
+	if err := notebooksYAML(ctx, e, affinityKey, &out); err != nil {
 		return nil, err
 	}
 	if out == nil {
@@ -182,7 +181,7 @@ func sessionAffinity(ctx context.Context, e steps.Env) (any, error) {
 // "*" being all of them.
 func sessionTolerations(ctx context.Context, e steps.Env) (any, error) {
 	var list []corev1.Toleration
-	if err := notebooksJSON(ctx, e, tolerationsKey, &list); err != nil {
+	if err := notebooksYAML(ctx, e, tolerationsKey, &list); err != nil {
 		return nil, err
 	}
 	out := []string{}
@@ -202,7 +201,7 @@ func sessionTolerations(ctx context.Context, e steps.Env) (any, error) {
 // to be in the namespace where the session runs.
 func sessionCAs(ctx context.Context, e steps.Env) (any, error) {
 	var list []any
-	if err := notebooksJSON(ctx, e, casKey, &list); err != nil {
+	if err := notebooksYAML(ctx, e, casKey, &list); err != nil {
 		return nil, err
 	}
 	names := secretNames(list)

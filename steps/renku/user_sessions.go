@@ -57,9 +57,12 @@ func customCAsThere(ctx context.Context, e steps.Env) steps.Result {
 }
 
 func userSecrets(ctx context.Context, e steps.Env) steps.Result {
-	address, err := notebooksValue(ctx, e, dataServiceKey)
+	address, ok, err := notebooksValue(ctx, e, dataServiceKey)
 	if err != nil {
 		return steps.Unseen(err)
+	}
+	if !ok {
+		return steps.Unseen(steps.Absent("Renku's Secret RELEASE-notebooks has no key %s", dataServiceKey))
 	}
 	u, err := url.Parse(strings.TrimSpace(address))
 	if err != nil || u.Host == "" {
