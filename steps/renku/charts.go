@@ -90,7 +90,8 @@ func deploysCRD(ctx context.Context, e steps.Env) (bool, error) {
 }
 
 // driverValues are the values of chart csi-rclone: it has to run on each node
-// that sessions may use, whatever taints that node has.
+// that sessions may use, whatever taints that node has. kubeletDir sets only its
+// hostPath volumes; check csi-kubelet-dir says what else has to change.
 func driverValues(ctx context.Context, e steps.Env) (map[string]any, error) {
 	fit, _, err := candidates(ctx, e)
 	if err != nil {

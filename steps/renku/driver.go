@@ -38,9 +38,9 @@ func driverChecks() []steps.Check {
 			Run: driverOnNodes,
 		},
 		{
-			Name: "csi-kubelet-dir", Title: "csi-rclone knows where the kubelet keeps its files", On: steps.Remote, When: mountsConnectors, Needs: []string{"nodes"}, Mend: "driver",
-			Why: "k0s and microk8s keep them elsewhere than the chart's default /var/lib/kubelet; mounts then never appear",
-			See: []string{"SwissDataScienceCenter/csi-rclone: deploy/csi-rclone/values.yaml (kubeletDir)"},
+			Name: "csi-kubelet-dir", Title: "csi-rclone uses the kubelet's directory", On: steps.Remote, When: mountsConnectors, Needs: []string{"nodes"},
+			Why: "the kubelet of k0s and microk8s does not use /var/lib/kubelet: it cannot reach the driver's socket there, and volumes mounted there do not appear in pods",
+			See: []string{"SwissDataScienceCenter/csi-rclone: deploy/csi-rclone/templates/csi-nodeplugin-rclone.yaml"},
 			Run: driverKubeletDir,
 		},
 	}
@@ -153,22 +153,58 @@ func driverKubeletDir(ctx context.Context, e steps.Env) steps.Result {
 	}
 	for _, n := range fit {
 		dir := kubeletDir(n)
-		if dir != usualKubeletDir && !mountsBelow(d, dir) {
-			return steps.Warned(fmt.Sprintf("%s runs %s, whose kubelet keeps its files elsewhere", n.Name, n.Status.NodeInfo.KubeletVersion),
-				ourDriver(e, "set the chart's kubeletDir to "+dir))
+		if dir == usualKubeletDir {
+			continue
+		}
+		if fields := outsideKubeletDir(d, dir); len(fields) > 0 {
+			return steps.Warned(fmt.Sprintf("the kubelet of %s (%s) uses %s, and these fields of DaemonSet %s/%s do not: %s", n.Name,
+				n.Status.NodeInfo.KubeletVersion, dir, d.Namespace, d.Name, strings.Join(fields, ", ")), moveDriver(e, d, dir))
 		}
 	}
 	if len(fit) > 0 && kubeletDir(fit[0]) != usualKubeletDir {
-		return steps.Passed("csi-rclone mounts %s", kubeletDir(fit[0]))
+		return steps.Passed("csi-rclone registers and mounts in %s", kubeletDir(fit[0]))
 	}
 	return steps.Passed("no node is k0s or microk8s: %s holds", usualKubeletDir)
 }
 
-// mountsBelow tells whether the driver's pods see a folder of their node.
-func mountsBelow(d *appsv1.DaemonSet, dir string) bool {
-	return slices.ContainsFunc(d.Spec.Template.Spec.Volumes, func(v corev1.Volume) bool {
-		return v.HostPath != nil && (v.HostPath.Path == dir || strings.HasPrefix(v.HostPath.Path, dir+"/"))
-	})
+// registrationPath is the flag with the socket at which the kubelet reaches the driver.
+const registrationPath = "--kubelet-registration-path="
+
+// outsideKubeletDir returns the fields of the driver's DaemonSet that are not in the kubelet's directory. The kubelet
+// calls the announced socket, and tells the driver to mount at a path below its own directory, so that a symbolic link
+// on the node does not help. The chart's kubeletDir sets only the hostPath volumes (csi-rclone v0.6.0
+// deploy/csi-rclone/templates/csi-nodeplugin-rclone.yaml; kubernetes pkg/volume/csi/csi_plugin.go RegisterPlugin).
+func outsideKubeletDir(d *appsv1.DaemonSet, dir string) []string {
+	var hostPath, socket, mount bool
+	spec := d.Spec.Template.Spec
+	for _, v := range spec.Volumes {
+		hostPath = hostPath || (v.HostPath != nil && v.HostPath.Path == dir+"/pods")
+	}
+	for _, c := range spec.Containers {
+		for _, arg := range slices.Concat(c.Command, c.Args) {
+			socket = socket || strings.HasPrefix(arg, registrationPath+dir+"/")
+		}
+		for _, m := range c.VolumeMounts {
+			mount = mount || m.MountPath == dir+"/pods"
+		}
+	}
+	var out []string
+	for _, f := range []struct {
+		has  bool
+		name string
+	}{{hostPath, "hostPath"}, {socket, strings.TrimSuffix(registrationPath, "=")}, {mount, "mountPath"}} {
+		if !f.has {
+			out = append(out, f.name)
+		}
+	}
+	return out
+}
+
+// moveDriver is the command that changes all paths of the driver's DaemonSet.
+func moveDriver(e steps.Env, d *appsv1.DaemonSet, dir string) string {
+	at := e.Kubectl() + " -n " + d.Namespace
+	return at + " get daemonset " + d.Name + " -o yaml | sed 's#\\([ =]\\)" + usualKubeletDir + "#\\1" + dir + "#' | " + at +
+		" replace -f -    # again after each upgrade: the chart's kubeletDir sets only the hostPath volumes"
 }
 
 // ourDriver is the fix for a driver that carrick installed: doing it again,
