@@ -4,10 +4,12 @@ import (
 	"context"
 	"fmt"
 	"net/url"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -19,6 +21,7 @@ import (
 var (
 	volumeClaims = schema.GroupVersionResource{Version: "v1", Resource: "persistentvolumeclaims"}
 	ingresses    = schema.GroupVersionResource{Group: "networking.k8s.io", Version: "v1", Resource: "ingresses"}
+	statefulSets = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "statefulsets"}
 )
 
 // startsWithin is how long a session may take: images are pulled, a volume is
@@ -82,16 +85,63 @@ func sessionMade(ctx context.Context, e steps.Env) steps.Result {
 	}
 	state, _, _ := unstructured.NestedString(s.Object, "status", "state")
 	why, _, _ := unstructured.NestedString(s.Object, "status", "error")
+	address, _, _ := unstructured.NestedString(s.Object, "status", "url")
 	switch {
 	case s.GetDeletionTimestamp() != nil:
 		return steps.Failed(fmt.Sprintf("%s is being deleted (finalizers %v)", s.GetName(), s.GetFinalizers()), "")
 	case state == "Failed":
 		return steps.Failed(s.GetName()+" has failed: "+why, look(e, "amaltheasession "+s.GetName()))
-	case state == "":
-		return steps.Waits(s.GetCreationTimestamp().Time, "%s has no status: no operator has looked at it", s.GetName()).
+	case address == "": // the CRD's default state is NotReady; the operator sets the URL first
+		return steps.Waits(s.GetCreationTimestamp().Time, "%s has no status.url: no operator has reconciled it", s.GetName()).
 			Or(e.Kubectl() + " get deployments -A -l app.kubernetes.io/name=amalthea-sessions    # does it run, and watch namespace " + sessionsNamespace(e) + "?")
 	}
+	if state == "NotReady" {
+		missing, err := missingChildren(ctx, e, s)
+		if err != nil {
+			return steps.Unseen(err)
+		}
+		if len(missing) > 0 {
+			return steps.Waits(s.GetCreationTimestamp().Time, "%s is NotReady: the operator has not created %s", s.GetName(), strings.Join(missing, ", ")).
+				Or(operatorLogs(e, s.GetName()))
+		}
+	}
 	return steps.Passed("%s is %s", s.GetName(), state)
+}
+
+// missingChildren are the objects of the session that do not exist. If the API server or a webhook refuses one, the
+// operator only logs it and tries again: the session stays NotReady, without status.error and without an event
+// (internal/controller/children.go NewInteractiveChildResources; amaltheasession_controller.go).
+func missingChildren(ctx context.Context, e steps.Env, s *unstructured.Unstructured) ([]string, error) {
+	var out []string
+	for _, child := range []struct {
+		kind, name string
+		gvr        schema.GroupVersionResource
+	}{
+		{"StatefulSet", s.GetName(), statefulSets},
+		{"PersistentVolumeClaim", s.GetName(), volumeClaims},
+		{"Service", s.GetName(), check.Services},
+		{"Ingress", s.GetName(), ingresses},
+		{"Secret", s.GetName() + "---internal", secrets},
+	} {
+		_, err := e.Cluster.Get(ctx, child.gvr, s.GetNamespace(), child.name)
+		if err != nil && !apierrors.IsNotFound(err) {
+			return nil, err
+		}
+		if err != nil {
+			out = append(out, child.kind+" "+child.name)
+		}
+	}
+	return out, nil
+}
+
+// operatorLogs is the command that shows why the operator could not create an object of a session. It retries at least
+// every 17 minutes.
+func operatorLogs(e steps.Env, session string) string {
+	ns, name := standing(e.Own, "operator-stands", "namespace"), standing(e.Own, "operator-stands", "name")
+	if name == "" {
+		return e.Kubectl() + " get deployments -A -l app.kubernetes.io/name=amalthea-sessions    # then read its logs"
+	}
+	return e.Kubectl() + " -n " + ns + " logs deployment/" + name + " --since=1h | grep " + session
 }
 
 // partOf finds the part of the session of one kind; nil: it is not there yet,
