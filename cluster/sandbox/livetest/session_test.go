@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -31,9 +32,9 @@ func TestSessionIsPlayedWhereTheOperatorRuns(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, c := range map[string]struct{ ingress, url, want string }{
-		"with-cert":    {`"tlsSecret":{"name":"cert"}`, "https://sessions.example.org/sessions/with-cert", "Running"},
-		"default-cert": {`"useDefaultClusterTLSCert":true`, "https://sessions.example.org/sessions/default-cert", "Running"},
-		"no-cert":      {`"useDefaultClusterTLSCert":false`, "http://sessions.example.org/sessions/no-cert", "Running"},
+		"with-cert":    {`"tlsSecret":{"name":"cert"}`, "https://sessions.example.org/sessions/with-cert/", "Running"},
+		"default-cert": {`"useDefaultClusterTLSCert":true`, "https://sessions.example.org/sessions/default-cert/", "Running"},
+		"no-cert":      {`"useDefaultClusterTLSCert":false`, "http://sessions.example.org/sessions/no-cert/", "Running"},
 	} {
 		made := session(name, c.ingress, "sessions.example.org", "standard")
 		if err := createSession(t, made); err != nil {
@@ -42,8 +43,11 @@ func TestSessionIsPlayedWhereTheOperatorRuns(t *testing.T) {
 		eventually(t, happens, func() error { return fares(t, name, c.want, c.url) })
 	}
 	other, err := shared.dynamic(t, "remote").Resource(sessions).Namespace("default").Get(t.Context(), "elsewhere", metav1.GetOptions{})
-	if err != nil || other.Object["status"] != nil {
-		t.Errorf("a session that the operator does not watch: %v %v", other, err)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := other.Object["status"]; !reflect.DeepEqual(got, map[string]any{"state": "NotReady", "idle": false}) {
+		t.Errorf("a session that the operator does not watch has the status %v", got)
 	}
 	claim, err := client.CoreV1().PersistentVolumeClaims(space).Get(t.Context(), "no-cert", metav1.GetOptions{})
 	if err != nil || claim.Status.Phase != corev1.ClaimBound {
@@ -72,23 +76,37 @@ func TestSessionThatCannotBePlayedIsRefused(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	// Stored, and never running.
-	for name, made := range map[string]string{
-		"host-with-port": session("host-with-port", `"annotations":{}`, "sessions.example.org:443", "standard"),
-		"path-that-is-not-one": strings.Replace(
-			session("path-that-is-not-one", `"annotations":{}`, "sessions.example.org", "standard"),
-			`"pathPrefix":"/`, `"pathPrefix":"`, 1),
+	// Stored, with an Ingress that the API server refuses.
+	for name, row := range map[string]struct{ made, url string }{
+		"host-with-port": {
+			session("host-with-port", `"annotations":{}`, "sessions.example.org:443", "standard"),
+			"http://sessions.example.org:443/sessions/host-with-port/",
+		},
+		"path-that-is-not-one": {
+			strings.Replace(
+				session("path-that-is-not-one", `"annotations":{}`, "sessions.example.org", "standard"),
+				`"pathPrefix":"/`, `"pathPrefix":"`, 1),
+			"http://sessions.example.org/sessions/path-that-is-not-one/",
+		},
 	} {
-		if err := createSession(t, made); err != nil {
+		if err := createSession(t, row.made); err != nil {
 			t.Fatal(err)
 		}
-		eventually(t, happens, func() error { return fares(t, name, "Failed", "") })
+		eventually(t, happens, func() error {
+			if _, err := client.CoreV1().Secrets(space).Get(t.Context(), name+"---internal", metav1.GetOptions{}); err != nil {
+				return err
+			}
+			return fares(t, name, "NotReady", row.url)
+		})
+		if _, err := client.NetworkingV1().Ingresses(space).Get(t.Context(), name, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+			t.Errorf("%s has an Ingress: %v", name, err)
+		}
 	}
 	if err := createSession(t, session("no-class", `"annotations":{}`, "sessions.example.org", "no-such-class")); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, happens, func() error {
-		if err := fares(t, "no-class", "NotReady", "http://sessions.example.org/sessions/no-class"); err != nil {
+		if err := fares(t, "no-class", "NotReady", "http://sessions.example.org/sessions/no-class/"); err != nil {
 			return err
 		}
 		claim, err := client.CoreV1().PersistentVolumeClaims(space).Get(t.Context(), "no-class", metav1.GetOptions{})

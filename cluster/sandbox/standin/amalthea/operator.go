@@ -17,9 +17,7 @@
 // The volume of a session is not the operator's. It is created in place of a provisioner of any StorageClass (volume.go).
 //
 // Known differences:
-//   - What cannot be applied makes a session Failed, with the error and without a URL. Upstream logs the error and tries
-//     again: the session stays NotReady, with its URL and without an error.
-//   - The URL does not end in a slash. Upstream appends one to spec.session.urlPath.
+//   - An object that cannot be applied is tried again at the next change or round of the loop, without a growing delay.
 //   - A session is Running as soon as its pod is. Upstream also waits for the StatefulSet's status. A pod that stays
 //     unschedulable for 10 minutes does not fail here.
 //   - Nothing runs in a session's pod, and the probes of containers are not set. The Secret is empty.
@@ -153,14 +151,18 @@ func (o *Operator) reconcile(ctx context.Context, this installed, object *unstru
 	}
 	var s session
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &s); err != nil {
-		return o.report(ctx, object, status{State: failed, Error: err.Error()})
+		return err
 	}
 	var all []error
 	for _, made := range s.objects(this) {
 		all = append(all, o.apply(ctx, made))
 	}
 	if err := errors.Join(append(all, o.bind(ctx, &s))...); err != nil {
-		return o.report(ctx, object, status{State: failed, Error: err.Error()})
+		// As upstream: the first status has the URL, and errors are only logged.
+		if url, _, _ := unstructured.NestedString(object.Object, "status", "url"); url == "" {
+			err = errors.Join(err, o.report(ctx, object, status{State: notReady, URL: s.url(this)}))
+		}
+		return err
 	}
 	pod, err := o.client.CoreV1().Pods(s.Namespace).Get(ctx, s.Name+"-0", metav1.GetOptions{})
 	if err != nil && !apierrors.IsNotFound(err) {

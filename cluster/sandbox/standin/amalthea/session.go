@@ -343,15 +343,17 @@ func failure(pod *corev1.Pod) string {
 	return ""
 }
 
-// url is https only where the Ingress has TLS, or the session or the operator says so.
+// url is https only where the Ingress has TLS, or the session or the operator says so. It ends in a slash, even after a
+// query.
 func (s *session) url(this installed) string {
 	in := s.Spec.Ingress
 	if in == nil || in.Host == "" {
 		return "None"
 	}
-	at, err := url.Parse(s.Spec.Session.URLPath)
+	path := strings.TrimSuffix(s.Spec.Session.URLPath, "/") + "/"
+	at, err := url.Parse(path)
 	if err != nil {
-		at = &url.URL{Path: s.Spec.Session.URLPath}
+		at = &url.URL{Path: path}
 	}
 	at.Scheme, at.Host = "http", in.Host
 	if in.TLSSecret != nil && in.TLSSecret.Name != "" || in.UseDefaultCert || in.AssumeHTTPS || this.https {

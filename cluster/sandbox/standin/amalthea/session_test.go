@@ -30,10 +30,10 @@ func object(t *testing.T, value any) string {
 
 func TestIngressOfASession(t *testing.T) {
 	for name, row := range map[string]struct{ ingress, tls, path, url string }{
-		"default certificate": {`"pathPrefix":"/s/a","useDefaultClusterTLSCert":true`, `[{}]`, "/s/a/", "https://x.org/s/a?token=b"},
-		"Secret":              {`"pathPrefix":"/s/a/","tlsSecret":{"name":"cert"}`, `[{"hosts":["x.org"],"secretName":"cert"}]`, "/s/a/", "https://x.org/s/a?token=b"},
-		"none":                {`"pathPrefix":"/"`, `null`, "/", "http://x.org/s/a?token=b"},
-		"assumed":             {`"assumeHttps":true`, `null`, "/", "https://x.org/s/a?token=b"},
+		"default certificate": {`"pathPrefix":"/s/a","useDefaultClusterTLSCert":true`, `[{}]`, "/s/a/", "https://x.org/s/a?token=b/"},
+		"Secret":              {`"pathPrefix":"/s/a/","tlsSecret":{"name":"cert"}`, `[{"hosts":["x.org"],"secretName":"cert"}]`, "/s/a/", "https://x.org/s/a?token=b/"},
+		"none":                {`"pathPrefix":"/"`, `null`, "/", "http://x.org/s/a?token=b/"},
+		"assumed":             {`"assumeHttps":true`, `null`, "/", "https://x.org/s/a?token=b/"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := parse(t, `{"metadata":{"name":"a"},"spec":{"session":{"urlPath":"/s/a?token=b"},"ingress":{"host":"x.org",`+row.ingress+`}}}`)
