@@ -13,7 +13,7 @@ import (
 // trouble is one kind of error of Renku's API, in plain words.
 type trouble struct {
 	code        int    // Renku's own number; 0: any
-	holds       string // a part of its message or detail; "": any
+	holds       string // a part of its message or detail, in any case; "": any
 	means, next string
 }
 
@@ -22,16 +22,19 @@ const notLoaded = "in the list of clusters"
 
 // troubles are the errors of renku-data-services
 // (components/renku_data_services/base_api/error_handler.py, errors/errors.py;
-// crc/core.py, crc/db.py). The first that fits counts.
+// crc/core.py, crc/db.py). The first that fits counts. A name that another
+// cluster has is 409 for POST; PATCH and PUT answer 500 with the database's
+// error, which names the index (migrations/versions/1d2f64a405aa).
 var troubles = []trouble{
 	{1401, "", "Renku takes you for nobody: the token is missing, has expired or is of another Renku", "carrick apply LINK --step register    # signs in"},
 	{1403, "", "Renku says that you are no admin", "have an admin of Keycloak give your user the role renku-admin in the realm Renku, then sign in anew"},
 	{1404, notLoaded, "Renku has not loaded the cluster's kubeconfig: its services read the kubeconfigs once, when they start", "carrick apply LINK --step restart, then again"},
 	{1404, "Cluster definition", "Renku knows no cluster of that id: somebody deleted it", "carrick apply LINK --step register"},
-	{1404, "Resource pool", "Renku knows no resource pool of that id: somebody deleted it", "carrick apply LINK --step pool"},
+	{1404, "resource pool with id", "Renku knows no resource pool of that id: somebody deleted it", "carrick apply LINK --step pool"},
 	{1404, "does not exist", "Renku has no user, group or project of that id", "answer pool.members"},
 	{1409, "config_name", "another cluster in Renku has that config_name", "answer cluster.config-name with another one"},
 	{1409, "name", "another cluster in Renku has that name", "answer cluster.name with another one"},
+	{1422, "removing both", "with https Renku wants a TLS Secret or the default certificate", "answer sessions.tls-secret, or leave it empty, then apply again"},
 	{1422, "both", "the TLS Secret and the default certificate exclude each other", "answer sessions.tls-secret, or leave it empty, then apply again"},
 	{1422, "Please set only one", "with https Renku wants a TLS Secret or the default certificate", "answer sessions.tls-secret, or leave it empty, then apply again"},
 	{1422, "not compatible with the quota", "a resource class is larger than the pool's quota", "make the class smaller or the quota larger, then apply again"},
@@ -39,6 +42,8 @@ var troubles = []trouble{
 	{1422, "", "Renku does not accept a value", "look at the plan: carrick diff LINK"},
 	{1500, "protocol_tls_secrets", "Renku's database refuses this pair of TLS Secret and default certificate", "carrick apply LINK --step register    # sends both anew"},
 	{1500, "too long", "a name is longer than Renku's database holds (40 characters)", "answer cluster.name and cluster.config-name with shorter ones"},
+	{1500, "clusters_config_name", "another cluster in Renku has that config_name", "answer cluster.config-name with another one"},
+	{1500, "clusters_name", "another cluster in Renku has that name", "answer cluster.name with another one"},
 	{1500, "Database error", "Renku's database refuses it", "kubectl -n RENKU logs deployment/renku-data-service --tail=50"},
 	{1500, "Error on remote connection", "Renku can't reach the remote cluster's API server", "answer reach.job with yes: it asks from inside the local cluster"},
 	{
@@ -62,7 +67,7 @@ func plainly(err error) (found, next string) {
 		said += ": " + e.Detail
 	}
 	for _, t := range troubles {
-		if t.code == codeOf(e) && strings.Contains(said, t.holds) {
+		if t.code == codeOf(e) && strings.Contains(strings.ToLower(said), strings.ToLower(t.holds)) {
 			return fmt.Sprintf("%s (HTTP %d: %s)", t.means, e.Status, said), t.next
 		}
 	}
