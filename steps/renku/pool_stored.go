@@ -3,6 +3,7 @@ package renku
 import (
 	"context"
 	"fmt"
+	"math"
 	"strings"
 
 	"carrick/cluster"
@@ -49,8 +50,13 @@ func poolDifferences(want, have pool) []string {
 	if want.Public != have.Public {
 		out = append(out, fmt.Sprintf("public is %v, not %v", have.Public, want.Public))
 	}
-	if want.Quota != nil && have.Quota != nil && *want.Quota != *have.Quota {
-		out = append(out, fmt.Sprintf("the quota is %s, not %s", shown(have.Quota), shown(want.Quota)))
+	if want.Quota != nil && have.Quota != nil {
+		// Renku stores whole CPUs (crc/models.py Quota.to_patch).
+		whole := *want.Quota
+		whole.CPU = math.Ceil(whole.CPU)
+		if whole != *have.Quota {
+			out = append(out, fmt.Sprintf("the quota is %s, not %s", shown(have.Quota), shown(whole)))
+		}
 	}
 	stored := map[string]class{}
 	for _, c := range have.Classes {
