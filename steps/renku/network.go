@@ -27,7 +27,7 @@ var sessionLabels = labels.Set{
 }
 
 const (
-	sessionPort = 65535 // signed-in users
+	sessionPort = 65535 // signed-in users; a session without authentication has its own port instead
 	metaPort    = 65534 // the operator
 )
 
@@ -200,7 +200,7 @@ func ingressPolicy(ctx context.Context, e steps.Env) steps.Result {
 			if everybody(rule.From) && beyond(rule.Ports) {
 				return steps.Warned(p.Name+" lets every pod of the cluster reach ports of a session past its sign-in", fix)
 			}
-			open = open || (len(rule.From) == 0 && allowsPort(rule.Ports, corev1.ProtocolTCP, sessionPort))
+			open = open || (anyAddress(rule.From) && allowsPort(rule.Ports, corev1.ProtocolTCP, sessionPort))
 			meta = meta || allowsPort(rule.Ports, corev1.ProtocolTCP, metaPort)
 		}
 	}

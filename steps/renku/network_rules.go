@@ -91,6 +91,13 @@ func everybody(from []networkingv1.NetworkPolicyPeer) bool {
 	})
 }
 
+// anyAddress reports whether peers include all IPv4 or all IPv6 addresses.
+func anyAddress(from []networkingv1.NetworkPolicyPeer) bool {
+	return len(from) == 0 || slices.ContainsFunc(from, func(p networkingv1.NetworkPolicyPeer) bool {
+		return p.IPBlock != nil && len(p.IPBlock.Except) == 0 && strings.HasSuffix(p.IPBlock.CIDR, "/0")
+	})
+}
+
 // beyond tells whether ports are more than the one for signed-in users.
 func beyond(ports []networkingv1.NetworkPolicyPort) bool {
 	return len(ports) == 0 || slices.ContainsFunc(ports, func(p networkingv1.NetworkPolicyPort) bool {
