@@ -28,7 +28,8 @@ func session() steps.Step {
 		Name: "session", Title: "Test session",
 		Why: "The only proof that all of it works together: one small session on the remote cluster, as Renku would make it. " +
 			"It takes a volume, memory and a place in the quota for as long as it stands, so take it back: carrick undo LINK --step session. " +
-			"Until then whoever has its address sees the name of its pod.",
+			"Unlike Renku's sessions it has no sign-in. With an ingress policy (network.isolate) no one can open its address, " +
+			"because only the sign-in's port is open; without one anyone with the address sees the name of its pod.",
 		Ask: sessionQuestions(),
 		Actions: []steps.Action{{
 			Name: "test-session", Title: "Start a test session", On: steps.Remote, When: tested,
