@@ -451,14 +451,14 @@ func TestASessionIsMadeFollowedAndTakenBack(t *testing.T) {
 		said = append(said, e.Text)
 		if e.Verb == steps.Create {
 			box.Run(t, clustertest.Remote, sessionParts, "apply", "-f", "-")
-			box.Run(t, clustertest.Remote, "", "-n", ns, "patch", "amaltheasession", name, "--subresource=status", "--type=merge", "-p", `{"status":{"state":"Running","url":"https://sessions.example.org/carrick-test-como"}}`)
+			box.Run(t, clustertest.Remote, "", "-n", ns, "patch", "amaltheasession", name, "--subresource=status", "--type=merge", "-p", `{"status":{"state":"Running","url":"https://sessions.example.org/carrick-test-como/"}}`)
 		}
 	})
 	all := strings.Join(said, "\n")
 	if err != nil {
 		t.Fatalf("%v\n%s", err, all)
 	}
-	for _, want := range []string{"with the new kubeconfig", "volume: pass", "pod: pass", "ingress: pass", "address: pass: https://sessions.example.org/carrick-test-como"} {
+	for _, want := range []string{"with the new kubeconfig", "volume: pass", "pod: pass", "ingress: pass", "address: pass: https://sessions.example.org/carrick-test-como/"} {
 		if !strings.Contains(all, want) {
 			t.Errorf("it did not say %q:\n%s", want, all)
 		}
