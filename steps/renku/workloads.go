@@ -73,16 +73,16 @@ func reconcilesEverywhere(ctx context.Context, e steps.Env, d *appsv1.Deployment
 	return check.GrantedEverywhere(ctx, e.Cluster, d.Namespace, d.Spec.Template.Spec, need)
 }
 
-// operatorEnv are the variables of the operator's container. One without a
-// release namespace watches its own.
+// operatorEnv are the variables of the operator's container. Without a release
+// namespace it watches "default" (amalthea 0.31.0 cmd/amalthea/main.go).
 func operatorEnv(d *appsv1.Deployment) map[string]string {
-	out := map[string]string{"RELEASE_NAMESPACE": d.Namespace}
+	out := map[string]string{"RELEASE_NAMESPACE": "default"}
 	for _, c := range d.Spec.Template.Spec.Containers {
 		if c.Name != "manager" {
 			continue
 		}
 		for _, v := range c.Env {
-			if v.ValueFrom == nil {
+			if v.ValueFrom == nil && v.Value != "" {
 				out[v.Name] = v.Value
 			}
 		}
