@@ -49,6 +49,9 @@ type configuration struct {
 }
 
 // configurations takes care of each Configuration once.
+//
+// Source: liqotech/liqo v1.2.0, pkg/liqo-controller-manager/networking/external-network/configuration: the controller,
+// network.go, label.go and conditions.go. What older versions write is in the same files of v1.1.2.
 func (p *Player) configurations(ctx context.Context, site site, here objects) error {
 	var faults []error
 	for i := range here.configurations {
@@ -60,74 +63,132 @@ func (p *Player) configurations(ctx context.Context, site site, here objects) er
 }
 
 func (p *Player) configure(ctx context.Context, site site, c *configuration, nets []network) error {
+	if c.Spec.Local == nil {
+		local, ok := own(nets)
+		if !ok {
+			p.log.sayf("Configuration %s/%s: a pod or external CIDR of this cluster is missing", c.Namespace, c.Name)
+			return nil
+		}
+		return p.merge(ctx, configurations, c.Namespace, c.Name, map[string]any{"spec": map[string]any{"local": local}})
+	}
 	if c.Labels[remoteID] == "" {
 		p.log.sayf("Configuration %s/%s: missing label %s", c.Namespace, c.Name, remoteID)
 		return nil
 	}
-	if c.Spec.Local == nil {
-		return p.merge(ctx, configurations, c.Namespace, c.Name, map[string]any{"spec": map[string]any{"local": own(nets)}})
-	}
-	remote, complete, err := p.remap(ctx, c, nets)
+	remote, err := p.remap(ctx, c, nets)
 	if err != nil {
 		return err
 	}
-	message := "Waiting for all networks to be ready"
-	if complete {
-		message = "Configuration remapped"
+	now := c.Status
+	now.Remote = remote
+	done := remote.complete(&c.Spec.Remote)
+	switch {
+	case !site.conditions():
+		remote.compact()
+	case remote.refused():
+		p.event(ctx, c.reference(), corev1.EventTypeNormal, "Processing", "Processing configuration")
+		return nil
+	default:
+		now.Conditions = condition(c, done)
 	}
-	p.event(ctx, c.reference(), corev1.EventTypeNormal, "Processing", message)
-	if !site.conditions() && complete && c.Labels[configured] != "true" {
-		labels := map[string]any{"metadata": map[string]any{"labels": map[string]any{configured: "true"}}}
-		if err := p.merge(ctx, configurations, c.Namespace, c.Name, labels); err != nil {
+	if !reflect.DeepEqual(now, c.Status) {
+		if err := p.status(ctx, configurations, c.Namespace, c.Name, now); err != nil {
 			return err
 		}
 	}
-	now := c.Status
-	now.Remote = remote
-	if site.conditions() {
-		now.Conditions = condition(c, complete, message)
+	message := "Waiting for all networks to be ready"
+	if done {
+		message = "Configuration remapped"
 	}
-	if reflect.DeepEqual(now, c.Status) {
+	p.event(ctx, c.reference(), corev1.EventTypeNormal, "Processing", message)
+	if site.conditions() || !done || c.Labels[configured] == "true" {
 		return nil
 	}
-	return p.status(ctx, configurations, c.Namespace, c.Name, now)
+	labels := map[string]any{"metadata": map[string]any{"labels": map[string]any{configured: "true"}}}
+	return p.merge(ctx, configurations, c.Namespace, c.Name, labels)
 }
 
-// remap makes the Networks of a Configuration, deletes those of CIDRs that it
-// has no longer, and returns the CIDRs under which the other cluster is seen
-// here. They are complete when there is one for each, and some of both types.
-func (p *Player) remap(ctx context.Context, c *configuration, nets []network) (*cidrs, bool, error) {
-	seen, complete := &cidrs{}, true
-	var wanted []string
+// remap creates the Networks of a Configuration, deletes those of CIDRs that it no longer has, and returns the CIDRs
+// under which the other cluster is seen here, in the order of the spec; "" is one that is not known yet. While a
+// Network is still to be deleted, those of its type are left unchanged.
+func (p *Player) remap(ctx context.Context, c *configuration, nets []network) (*cidrs, error) {
+	seen := &cidrs{}
+	if c.Status.Remote != nil {
+		*seen = *c.Status.Remote
+	}
 	for _, kind := range []string{"pod", "external"} {
 		asked := *c.Spec.Remote.of(kind)
-		complete = complete && len(asked) > 0
-		for _, cidr := range asked {
+		stale, err := p.stale(ctx, c, kind, nets)
+		if err != nil {
+			return nil, err
+		}
+		if stale {
+			continue
+		}
+		given := make([]string, len(asked))
+		for i, cidr := range asked {
 			made := c.network(kind, cidr)
-			wanted = append(wanted, made.Name)
-			at := slices.IndexFunc(nets, func(n network) bool { return n.Namespace == made.Namespace && n.Name == made.Name })
-			switch {
-			case at < 0:
-				complete = false
-				if err := p.apply(ctx, networks, made); err != nil {
-					return nil, false, err
-				}
-			case nets[at].Status.CIDR == "" || nets[at].DeletionTimestamp != nil:
-				complete = false
-			default:
-				*seen.of(kind) = append(*seen.of(kind), nets[at].Status.CIDR)
+			if n := find(nets, made.Namespace, made.Name); n != nil {
+				given[i] = n.Status.CIDR
+				continue
+			}
+			if err := p.apply(ctx, networks, made); err != nil {
+				return nil, err
 			}
 		}
+		*seen.of(kind) = given
 	}
-	for _, n := range nets {
-		if owner := metav1.GetControllerOf(&n); owner == nil || owner.UID != c.UID || n.DeletionTimestamp != nil || slices.Contains(wanted, n.Name) {
+	return seen, nil
+}
+
+// stale deletes the Networks of a Configuration for CIDRs that it no longer has, and reports whether one of them
+// exists.
+func (p *Player) stale(ctx context.Context, c *configuration, kind string, nets []network) (exists bool, err error) {
+	for i := range nets {
+		n := &nets[i]
+		if owner := metav1.GetControllerOf(n); owner == nil || owner.UID != c.UID || n.Labels[cidrType] != kind {
+			continue
+		}
+		if slices.Contains(*c.Spec.Remote.of(kind), n.Spec.CIDR) && n.Name == c.network(kind, n.Spec.CIDR).Name {
+			continue
+		}
+		exists = true
+		if n.DeletionTimestamp != nil {
 			continue
 		}
 		if err := p.dynamic.Resource(networks).Namespace(n.Namespace).Delete(ctx, n.Name, metav1.DeleteOptions{}); err != nil {
-			return nil, false, err
+			return true, err
 		}
 	}
-	return seen, complete, nil
+	return exists, nil
+}
+
+// complete reports whether each CIDR of both types has one that it is seen as, and whether there is one of each type.
+func (c *cidrs) complete(asked *cidrs) bool {
+	for _, kind := range []string{"pod", "external"} {
+		given := *c.of(kind)
+		if len(given) == 0 || len(given) != len(*asked.of(kind)) || slices.Contains(given, "") {
+			return false
+		}
+	}
+	return true
+}
+
+// refused reports whether the API server refuses these CIDRs: upstream writes an empty text for one that it does not
+// know yet, which is not of the format that the CRD demands. So a status appears only once none is missing.
+//
+// Source: liqotech/liqo v1.2.0, deployments/liqo/charts/liqo-crds/crds/networking.liqo.io_configurations.yaml (format:
+// cidr).
+func (c *cidrs) refused() bool {
+	return slices.Contains(c.CIDR.Pod, "") || slices.Contains(c.CIDR.External, "")
+}
+
+// compact removes the CIDRs that are not known yet.
+func (c *cidrs) compact() {
+	for _, kind := range []string{"pod", "external"} {
+		all := c.of(kind)
+		*all = slices.DeleteFunc(*all, func(s string) bool { return s == "" })
+	}
 }
 
 // network is the Network for one CIDR of the other cluster.
@@ -153,13 +214,13 @@ func (c *configuration) reference() corev1.ObjectReference {
 }
 
 // condition returns the conditions of a Configuration as they are now.
-func condition(c *configuration, complete bool, message string) []metav1.Condition {
+func condition(c *configuration, complete bool) []metav1.Condition {
 	now := metav1.Condition{
-		Type: cidrsReady, Status: metav1.ConditionFalse, Reason: "WaitingForNetworks", Message: message,
+		Type: cidrsReady, Status: metav1.ConditionFalse, Reason: "WaitingForNetworks", Message: "Waiting for all networks to be ready",
 		ObservedGeneration: c.Generation, LastTransitionTime: metav1.Now().Rfc3339Copy(),
 	}
 	if complete {
-		now.Status, now.Reason = metav1.ConditionTrue, "NetworksReady"
+		now.Status, now.Reason, now.Message = metav1.ConditionTrue, cidrsReady, "All network CIDRs are configured"
 	}
 	for _, was := range c.Status.Conditions {
 		if was.Type == now.Type && was.Status == now.Status {
@@ -169,13 +230,15 @@ func condition(c *configuration, complete bool, message string) []metav1.Conditi
 	return []metav1.Condition{now}
 }
 
-// own returns the CIDRs of this cluster.
-func own(nets []network) *cidrs {
+// own returns the CIDRs of this cluster, and whether all are known: those of pods, and one external one.
+//
+// Source: liqotech/liqo v1.2.0, pkg/utils/ipam/networks.go (GetPodCIDRs, GetExternalCIDR).
+func own(nets []network) (*cidrs, bool) {
 	here := &cidrs{}
 	for _, n := range nets {
-		if kind, ok := strings.CutSuffix(n.Labels[networkType], "-cidr"); ok && (kind == "pod" || kind == "external") && n.Status.CIDR != "" {
+		if kind, ok := strings.CutSuffix(n.Labels[networkType], "-cidr"); ok && (kind == "pod" || kind == "external") {
 			*here.of(kind) = append(*here.of(kind), n.Status.CIDR)
 		}
 	}
-	return here
+	return here, len(here.CIDR.Pod) > 0 && len(here.CIDR.External) == 1 && !here.refused()
 }
