@@ -108,9 +108,6 @@ func (p *Player) reconcile(ctx context.Context, site site, e *end, all *objects,
 	if e.Labels[remoteID] == "" {
 		return fmt.Errorf("missing label %s", remoteID)
 	}
-	if site.version == "v1.0.0" && e.Spec.SecretRef.Name != "" {
-		return errors.New("panic: invalid memory address or nil pointer dereference (stand-in: liqotech/liqo#3049)")
-	}
 	if err := p.template(ctx, e, all); err != nil {
 		return err
 	}
@@ -125,7 +122,7 @@ func (p *Player) reconcile(ctx context.Context, site site, e *end, all *objects,
 	if err := p.found(ctx, e, all, now); err != nil {
 		return err
 	}
-	name, err := p.secret(ctx, e, all)
+	name, err := p.secret(ctx, e, all, site.version)
 	if err != nil {
 		return err
 	}

@@ -161,19 +161,23 @@ func (g *gateway) listens(services []corev1.Service) uint16 {
 	return 0
 }
 
-// private returns a gateway's private key. A container that finds no key of 32
-// bytes ends (liqotech/liqo, pkg/gateway/tunnel/wireguard/keys.go).
+// private returns a gateway's private key. A container that finds none of 32 bytes exits. It does not read the public
+// key.
+//
+// Source: liqotech/liqo v1.2.0, pkg/gateway/tunnel/wireguard/keys.go (LoadKeys) and cmd/gateway/wireguard/main.go.
 func (p *Player) private(ctx context.Context, g *gateway) (key, error) {
 	s, err := standin.Got[corev1.Secret](ctx, p.seen, secrets, g.namespace, g.secret)
 	if err != nil {
 		return key{}, err
 	}
-	for _, field := range []string{privateField, publicField} {
-		if n := len(s.Data[field]); n != len(key{}) {
-			return key{}, fmt.Errorf("%w: unable to load keys: %s has %d bytes, not %d", errCrash, field, n, len(key{}))
-		}
+	return privateKey(s.Data[privateField])
+}
+
+func privateKey(data []byte) (key, error) {
+	if len(data) != len(key{}) {
+		return key{}, fmt.Errorf("%w: unable to load keys: %s has %d bytes, not %d", errCrash, privateField, len(data), len(key{}))
 	}
-	return key(s.Data[privateField]), nil
+	return key(data), nil
 }
 
 // pair makes the key of the PublicKey the gateway's peer. Of several the last

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/ecdh"
 	"crypto/rand"
+	"errors"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
@@ -16,14 +17,21 @@ const (
 	publicField  = "publicKey"
 )
 
-// secret returns the Secret with the keys of an end, of which there must be
-// one: a named one is checked and given the labels that it lacks, as since
-// 1.0.1, and without a name one is made (liqotech/liqo,
-// external-network/wireguard/utils.go).
-func (p *Player) secret(ctx context.Context, e *end, all *objects) (string, error) {
+// errPanic is what controller-runtime logs of a reconciliation that panicked.
+var errPanic = errors.New("panic: runtime error: invalid memory address or nil pointer dereference [recovered]")
+
+// secret returns the Secret with the keys of an end, of which there must be one: a named one is checked and given the
+// labels that it lacks, as since v1.0.1, and without a name one is created.
+//
+// Source: liqotech/liqo v1.2.0, pkg/liqo-controller-manager/networking/external-network/wireguard/utils.go
+// (ensureKeysSecret, checkExistingKeysSecret, getWireGuardSecret) and pkg/gateway/tunnel/wireguard/k8s.go
+// (CreateKeysSecret).
+func (p *Player) secret(ctx context.Context, e *end, all *objects, version string) (string, error) {
 	var found []string
 	if name := e.Spec.SecretRef.Name; name != "" {
-		if err := p.check(ctx, e, all); err != nil {
+		if err := p.check(ctx, e, all, version); errors.Is(err, errPanic) {
+			return "", err
+		} else if err != nil {
 			p.event(ctx, e.reference(), corev1.EventTypeWarning, "KeysSecretCheckFailed", fmt.Sprintf("Failed to check keys secret: %v", err))
 			return "", err
 		}
@@ -51,10 +59,13 @@ func (p *Player) secret(ctx context.Context, e *end, all *objects) (string, erro
 	return "", err
 }
 
-// check tells what is wrong with the Secret that an end names, and adds the
-// labels that it lacks. It does not look at the length of the keys: the
-// gateway's container does.
-func (p *Player) check(ctx context.Context, e *end, all *objects) error {
+// check returns what is wrong with the Secret that an end names, and adds the labels that it lacks. It does not check
+// how long the keys are.
+//
+// v1.0.0 adds no label: where one is missing, the controller of the GatewayServer panics, which ends this
+// reconciliation alone, and that of the GatewayClient refuses the Secret (liqotech/liqo v1.0.0, the same files;
+// liqotech/liqo#3049).
+func (p *Player) check(ctx context.Context, e *end, all *objects, version string) error {
 	s := find(all.secrets, e.Namespace, e.Spec.SecretRef.Name)
 	if s == nil { // it may be there without the label
 		var err error
@@ -63,15 +74,20 @@ func (p *Player) check(ctx context.Context, e *end, all *objects) error {
 		}
 	}
 	for _, field := range []string{privateField, publicField} {
-		if len(s.Data[field]) == 0 {
+		if _, ok := s.Data[field]; !ok {
 			return fmt.Errorf("secret %s has no field %s", s.Name, field)
 		}
 	}
-	if id := s.Labels[remoteID]; id != "" && id != e.Labels[remoteID] {
+	if id, ok := s.Labels[remoteID]; ok && id != e.Labels[remoteID] {
 		return fmt.Errorf("secret %s has the label %s=%s, its gateway %s", s.Name, remoteID, id, e.Labels[remoteID])
 	}
-	if s.Labels[remoteID] != "" && s.Labels[gatewayL] == "true" {
+	switch {
+	case s.Labels[remoteID] != "" && s.Labels[gatewayL] == "true":
 		return nil
+	case version == "v1.0.0" && e.side.mode == server:
+		return errPanic
+	case version == "v1.0.0":
+		return fmt.Errorf("secret %s lacks the label %s or %s", s.Name, remoteID, gatewayL)
 	}
 	return p.merge(ctx, secrets, s.Namespace, s.Name, map[string]any{
 		"metadata": map[string]any{"labels": map[string]any{remoteID: e.Labels[remoteID], gatewayL: "true"}},
