@@ -100,10 +100,13 @@ func (p *Player) ends(ctx context.Context, site site, all *objects) error {
 	return errors.Join(faults...)
 }
 
-// reconcile makes what an end needs and fills in its status, in the order of
-// upstream. That looks first where the end is reached: once there is a
-// Deployment and no Service, because its port was refused, it never comes to
-// make the Service again (wggatewayserver_controller.go, Reconcile).
+// reconcile creates what an end needs and fills in its status, in the order of upstream. That finds out first where the
+// end is reached: once there is a Deployment and no Service, because its port was refused, it never creates the Service
+// again.
+//
+// Source: liqotech/liqo v1.2.0, pkg/liqo-controller-manager/networking/external-network:
+// server-operator/server_controller.go and client-operator/client_controller.go, then
+// wireguard/wggatewayserver_controller.go (Reconcile) and its counterpart.
 func (p *Player) reconcile(ctx context.Context, site site, e *end, all *objects, now *endStatus) error {
 	if e.Labels[remoteID] == "" {
 		return fmt.Errorf("missing label %s", remoteID)
@@ -174,10 +177,14 @@ func (p *Player) template(ctx context.Context, e *end, all *objects) error {
 	return nil
 }
 
-// found fills in where an end is found, once it has a Deployment.
+// found fills in where an end is reached, once it has a Deployment. What was written stays when the Deployment is gone.
+//
+// Source: liqotech/liqo v1.2.0,
+// pkg/liqo-controller-manager/networking/external-network/wireguard/wggatewayserver_controller.go
+// (handleEndpointStatus, handleInternalEndpointStatus) and ../server-operator/server_controller.go
+// (EnsureGatewayServer: it copies from the child what is set there, and clears nothing).
 func (p *Player) found(ctx context.Context, e *end, all *objects, now *endStatus) error {
 	if find(all.deployments, e.Namespace, e.child()) == nil {
-		now.Endpoint, now.Internal = nil, nil
 		return nil
 	}
 	pod, notActive := active(all, e.Namespace)
@@ -186,10 +193,7 @@ func (p *Player) found(ctx context.Context, e *end, all *objects, now *endStatus
 		if service == nil {
 			return fmt.Errorf("the Service %s was not made", e.child())
 		}
-		if notActive != nil {
-			return notActive
-		}
-		at, err := p.reached(ctx, service)
+		at, err := p.reached(ctx, service, notActive)
 		if err != nil {
 			return err
 		}
@@ -201,15 +205,19 @@ func (p *Player) found(ctx context.Context, e *end, all *objects, now *endStatus
 	return notActive
 }
 
-// reached returns where a Service leads to from outside: for what is published
-// on nodes or a load balancer that is this machine, where the gateway listens.
-func (p *Player) reached(ctx context.Context, service *corev1.Service) (*reached, error) {
+// reached returns where a Service leads to from outside: on nodes and load balancers that is this machine, where the
+// gateway listens. Only a node port needs an active gateway pod, whose node has the address. Of a load balancer without
+// an address the port is written all the same.
+func (p *Player) reached(ctx context.Context, service *corev1.Service, notActive error) (*reached, error) {
 	port := service.Spec.Ports[0]
 	at := &reached{Port: port.Port, Protocol: string(port.Protocol)}
 	switch service.Spec.Type {
 	case corev1.ServiceTypeClusterIP:
 		at.Addresses = service.Spec.ClusterIPs
 	case corev1.ServiceTypeNodePort:
+		if notActive != nil {
+			return nil, notActive
+		}
 		at.Addresses, at.Port = []string{loopback}, port.NodePort
 	case corev1.ServiceTypeLoadBalancer:
 		if err := p.balance(ctx, service); err != nil {
@@ -217,9 +225,6 @@ func (p *Player) reached(ctx context.Context, service *corev1.Service) (*reached
 		}
 		for _, way := range service.Status.LoadBalancer.Ingress {
 			at.Addresses = append(at.Addresses, way.IP)
-		}
-		if len(at.Addresses) == 0 {
-			return nil, errors.New("the load balancer has no address yet")
 		}
 	default:
 		return nil, fmt.Errorf("service type %s is not supported", service.Spec.Type)

@@ -22,7 +22,6 @@ const (
 	wireguardName = "wireguard" // the container of the tunnel
 	mark          = "carrick/stand-in"
 	defaultMTU    = 1340
-	defaultPort   = 51840
 )
 
 // made is an object with the resource that it is one of.
@@ -71,7 +70,8 @@ func (e *end) objects(secret, version string) []made {
 	return all
 }
 
-func (e *end) port() int32 { return cmp.Or(e.Spec.Endpoint.Port, defaultPort) }
+// port is that of the spec: nothing defaults it, and the API server refuses a Service with port 0.
+func (e *end) port() int32 { return e.Spec.Endpoint.Port }
 
 func (e *end) service() *corev1.Service {
 	port := corev1.ServicePort{Protocol: corev1.ProtocolUDP, Port: e.port(), TargetPort: intstr.FromInt32(e.port())}

@@ -14,8 +14,11 @@ var errCrash = errors.New("the container ended")
 
 const crashLoop = "CrashLoopBackOff"
 
-// active returns the one gateway pod of a tenant namespace, if it is ready: of
-// two upstream does not know which it shall take (wireguard/utils.go).
+// active returns the one gateway pod of a tenant namespace, if it runs, ready or not. Of two upstream takes neither.
+//
+// Source: liqotech/liqo v1.2.0, pkg/liqo-controller-manager/networking/external-network/wireguard/utils.go
+// (listActiveGatewayPod). The label that it selects by is in the chart's pod template while there is one replica
+// (deployments/liqo/templates/_helpers.tpl, liqo.labelsTemplate).
 func active(all *objects, namespace string) (*corev1.Pod, error) {
 	var found []*corev1.Pod
 	for i := range all.pods {
@@ -32,7 +35,7 @@ func active(all *objects, namespace string) (*corev1.Pod, error) {
 	switch {
 	case len(found) > 0 && max(len(found), gateways) > 1:
 		return nil, fmt.Errorf("multiple (%d) active gateway pods found", max(len(found), gateways))
-	case len(found) == 0 || !isTrue(found[0], corev1.PodReady):
+	case len(found) == 0 || found[0].Status.Phase != corev1.PodRunning:
 		return nil, errors.New("no active gateway pods found")
 	}
 	return found[0], nil
