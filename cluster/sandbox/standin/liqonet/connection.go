@@ -2,6 +2,7 @@ package liqonet
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -9,10 +10,13 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// refreshed is how often the latency of a connection is written.
+// refreshed is how often the latency of a connection is written: upstream every 10 s (--ping-update-status-interval).
 const refreshed = 5 * time.Second
 
-// connection makes the Connection of a gateway and says there how it fares.
+// connection creates the Connection of a gateway and writes its state into it.
+//
+// Source: liqotech/liqo v1.2.0, pkg/gateway/tunnel/wireguard/k8s.go (EnsureConnection) and
+// pkg/gateway/connection/k8s.go (UpdateConnectionStatus).
 func (p *Player) connection(ctx context.Context, g *gateway, all []unstructured.Unstructured) error {
 	name := "gw-" + g.flag("name")
 	found := find(all, g.namespace, name)
@@ -32,12 +36,28 @@ func (p *Player) connection(ctx context.Context, g *gateway, all []unstructured.
 		g.log.sayf("the connection is %s", state)
 	}
 	fields := map[string]any{"value": state}
-	if state == connected {
-		fields["latency"] = map[string]any{"value": took.String(), "timestamp": seen.UTC().Format(time.RFC3339)}
+	switch state {
+	case connected:
+		fields["latency"] = map[string]any{"value": latency(took), "timestamp": seen.UTC().Format(time.RFC3339)}
+	case lost:
+		fields["latency"] = map[string]any{"value": latency(0), "timestamp": nil}
 	}
 	return p.status(ctx, connections, g.namespace, name, fields)
 }
 
+// latency returns a duration as a Connection shows it, in whole milliseconds or microseconds (pkg/utils/time).
+func latency(d time.Duration) string {
+	switch {
+	case d == 0:
+		return "N/A"
+	case d < time.Millisecond:
+		return fmt.Sprintf("%dμs", d.Microseconds())
+	}
+	return fmt.Sprintf("%dms", d.Milliseconds())
+}
+
+// connection returns the Connection of a gateway. Its owner is the GatewayServer or GatewayClient, its gatewayRef the
+// child.
 func (g *gateway) connection(name string) *unstructured.Unstructured {
 	of, kind := serverSide, "Server"
 	if g.flag("mode") == client {
@@ -47,7 +67,7 @@ func (g *gateway) connection(name string) *unstructured.Unstructured {
 	made := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": version, "kind": "Connection",
 		"spec": map[string]any{"type": kind, "gatewayRef": map[string]any{
-			"apiVersion": version, "kind": of.kind, "name": g.flag("name"), "namespace": g.namespace, "uid": g.flag("gateway-uid"),
+			"apiVersion": version, "kind": of.child, "name": g.flag("name"), "namespace": g.namespace, "uid": g.flag("gateway-uid"),
 		}},
 	}}
 	made.SetName(name)
