@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// pools are what addresses are given from where those asked for are taken.
+// pools are what addresses are given from: the chart's default (deployments/liqo/values.yaml, ipam.pools).
 var pools = []netip.Prefix{
 	netip.MustParsePrefix("10.0.0.0/8"),
 	netip.MustParsePrefix("192.168.0.0/16"),
@@ -36,8 +36,10 @@ type network struct {
 	} `json:"status"`
 }
 
-// addresses gives each Network its CIDR, in the order in which they were made,
-// and lets go those that are to be deleted.
+// addresses gives each Network its CIDR, in the order of their creation, and releases those that are being deleted.
+//
+// Source: liqotech/liqo v1.2.0, pkg/liqo-controller-manager/networking/network-controller/network_controller.go
+// (handleNetworkStatus) and pkg/ipam: ipam.go (NetworkAcquire), networks.go and core/node.go.
 func (p *Player) addresses(ctx context.Context, all []network) error {
 	slices.SortFunc(all, func(a, b network) int {
 		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Namespace+"/"+a.Name, b.Namespace+"/"+b.Name))
@@ -59,7 +61,7 @@ func (p *Player) addresses(ctx context.Context, all []network) error {
 		default:
 			given, ok := acquire(n, used)
 			if !ok {
-				continue // upstream says so in its log alone
+				continue // upstream logs it and reports it nowhere else
 			}
 			used = append(used, given)
 			faults = append(faults, p.status(ctx, networks, n.Namespace, n.Name, map[string]any{"cidr": given.String()}))
@@ -82,10 +84,10 @@ func acquire(n network, used []netip.Prefix) (netip.Prefix, bool) {
 	return free(wanted, used)
 }
 
-// free returns wanted if it overlaps none of used, else the next block of its
-// size: behind it in its own pool, before it there, then in the other pools.
+// free returns wanted if it lies in a pool and overlaps none of used, else the next block of its size: behind it in its
+// own pool, before it there, then in the other pools.
 func free(wanted netip.Prefix, used []netip.Prefix) (netip.Prefix, bool) {
-	if !overlaps(wanted, used) {
+	if pooled(wanted) && !overlaps(wanted, used) {
 		return wanted, true
 	}
 	if !wanted.Addr().Is4() {
@@ -119,6 +121,11 @@ func home(block netip.Prefix) []netip.Prefix {
 		}
 	}
 	return nil
+}
+
+// pooled reports whether a pool contains a block.
+func pooled(block netip.Prefix) bool {
+	return slices.ContainsFunc(pools, func(p netip.Prefix) bool { return p.Bits() <= block.Bits() && p.Contains(block.Addr()) })
 }
 
 func overlaps(block netip.Prefix, used []netip.Prefix) bool {
