@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"maps"
-	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -23,28 +22,40 @@ const (
 	loopBackOff       = "CreationLoopBackOff"
 )
 
-// offload plays the consumer's controller of NamespaceOffloadings
-// (liqotech/liqo,
-// pkg/liqo-controller-manager/offloading/namespaceoffloading-controller).
+// offload plays the consumer's controller of NamespaceOffloadings. One with an invalid selector keeps the namespaces
+// that it has, and gets an event.
+//
+// Source: liqotech/liqo v1.2.0, pkg/liqo-controller-manager/offloading/namespaceoffloading-controller (Reconcile,
+// enforceClusterSelector, deletionLogic, setNamespaceOffloadingStatus).
 func (l *look) offload(ctx context.Context) error {
 	wanted := map[string]map[string]string{} // provider → namespace here → namespace there
 	var all []error
 	for i := range l.offloadings {
 		o := &l.offloadings[i]
-		if o.Name != offloadingName || o.DeletionTimestamp != nil {
+		if o.Name != offloadingName {
 			continue
 		}
-		if err := errors.Join(l.hold(ctx, offloadings, o, offloadingFinalizer), l.enable(ctx, o.Namespace, true)); err != nil {
+		if o.DeletionTimestamp != nil {
+			all = append(all, l.enable(ctx, o.Namespace, false))
+			continue
+		}
+		if err := l.hold(ctx, offloadings, o, offloadingFinalizer); err != nil {
 			all = append(all, err)
 			continue
 		}
-		chosen, err := l.choose(&o.Spec)
-		all = append(all, err)
-		for _, provider := range chosen {
+		chosen, err := l.choose(o)
+		if err != nil {
+			all = append(all, l.warn(ctx, refer(o), "Invalid", "Invalid ClusterSelector: "+err.Error()))
+			chosen = l.mapped(o)
+		}
+		for provider, name := range chosen {
 			if wanted[provider] == nil {
 				wanted[provider] = map[string]string{}
 			}
-			wanted[provider][o.Namespace] = remoteName(o, l.id)
+			wanted[provider][o.Namespace] = name
+		}
+		if err == nil {
+			all = append(all, l.enable(ctx, o.Namespace, offloadsPods(&o.Spec)))
 		}
 	}
 	for i := range l.maps {
@@ -67,24 +78,38 @@ func remoteName(o *offloading, consumer string) string {
 	return o.Namespace + "-" + consumer
 }
 
-// choose returns the providers of the virtual nodes that a selector chooses: all
-// where it is empty.
-func (l *look) choose(spec *offloadingSpec) ([]string, error) {
-	chosen := map[string]bool{}
+// offloadsPods reports whether pods of the namespace can run elsewhere, which takes the label on it.
+func offloadsPods(spec *offloadingSpec) bool { return spec.PodOffloadingStrategy != "Local" }
+
+// mapped returns the providers that have a namespace already, and its name there.
+func (l *look) mapped(o *offloading) map[string]string {
+	out := map[string]string{}
+	for i := range l.maps {
+		if m := &l.maps[i]; l.mapFor(m.Name) == m && m.Spec.DesiredMapping[o.Namespace] != "" {
+			out[m.Name] = m.Spec.DesiredMapping[o.Namespace]
+		}
+	}
+	return out
+}
+
+// choose returns the providers of the virtual nodes that a selector chooses, all where it is empty, and how the
+// namespace is called there.
+func (l *look) choose(o *offloading) (map[string]string, error) {
+	chosen := map[string]string{}
 	for i := range l.nodes {
 		node := &l.nodes[i]
 		if node.DeletionTimestamp != nil || l.mapFor(node.Labels[remoteClusterID]) == nil {
 			continue
 		}
-		fits, err := selects(&spec.ClusterSelector, node)
+		fits, err := selects(&o.Spec.ClusterSelector, node)
 		if err != nil {
 			return nil, err
 		}
 		if fits {
-			chosen[node.Labels[remoteClusterID]] = true
+			chosen[node.Labels[remoteClusterID]] = remoteName(o, l.id)
 		}
 	}
-	return slices.Sorted(maps.Keys(chosen)), nil
+	return chosen, nil
 }
 
 func selects(selector *corev1.NodeSelector, node *corev1.Node) (bool, error) {
@@ -123,9 +148,6 @@ func (l *look) tell(ctx context.Context, o *offloading) error {
 	}
 	if o.DeletionTimestamp == nil || left > 0 || !held(o, offloadingFinalizer) {
 		return nil
-	}
-	if err := l.enable(ctx, o.Namespace, false); err != nil {
-		return err
 	}
 	return l.release(ctx, offloadings, o, offloadingFinalizer)
 }

@@ -29,6 +29,14 @@ func TestPhases(t *testing.T) {
 	}
 }
 
+func TestPodsStayWhereTheStrategySaysSo(t *testing.T) {
+	for strategy, want := range map[string]bool{"": true, "LocalAndRemote": true, "Remote": true, "Local": false} {
+		if got := offloadsPods(&offloadingSpec{PodOffloadingStrategy: strategy}); got != want {
+			t.Errorf("%q: %v", strategy, got)
+		}
+	}
+}
+
 func TestRemoteNames(t *testing.T) {
 	for strategy, want := range map[string]string{
 		"": "demo-milan", "DefaultName": "demo-milan", "EnforceSameName": "demo", "SelectedName": "far",
