@@ -20,6 +20,7 @@ const (
 	remoteTenant       = "liqo.io/remote-tenant-namespace"
 	createVirtualNode  = "liqo.io/create-virtual-node"
 	cordon             = "liqo.io/cordon"
+	cordonTenant       = "liqo.io/cordon-tenant"
 	nodeType           = "liqo.io/type"
 	virtual            = "virtual-node"
 	schedulingEnabled  = "liqo.io/scheduling-enabled"

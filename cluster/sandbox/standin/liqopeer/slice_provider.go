@@ -72,9 +72,7 @@ func grant(usual, asked corev1.ResourceList) corev1.ResourceList {
 	return all
 }
 
-// answerSlices plays the provider's slice controllers (liqotech/liqo,
-// pkg/liqo-controller-manager/authentication/remoteresourceslice-controller,
-// pkg/liqo-controller-manager/offloading/quota).
+// answerSlices plays the provider's slice controllers.
 func (l *look) answerSlices(ctx context.Context) error {
 	var all []error
 	for i := range l.slices {
@@ -88,8 +86,8 @@ func (l *look) answerSlices(ctx context.Context) error {
 	return errors.Join(append(all, l.sweep(ctx))...)
 }
 
-// answerSlice: handleAuthenticationStatus and handleResourcesStatus of remoteresourceslice_controller.go (557c199cf, the
-// same in v1.0.3): who asks is answered whatever the Tenant's condition is.
+// answerSlice: handleAuthenticationStatus and handleResourcesStatus of remoteresourceslice_controller.go (557c199cf,
+// the same in v1.0.3): who asks is answered whatever the Tenant's condition is.
 func (l *look) answerSlice(ctx context.Context, s *slice) error {
 	t := l.tenantOf(s.Spec.ConsumerClusterID)
 	if t == nil || t.Status.TenantNamespace != s.Namespace {
@@ -107,8 +105,8 @@ func (l *look) answerSlice(ctx context.Context, s *slice) error {
 	return errors.Join(err, report(ctx, l.site, resourceSlices, s, now))
 }
 
-// answerIdentity says in a slice's status whether who asks is taken, and reports whether its resources are looked at, too.
-// A denial gives no reason there; an event does.
+// answerIdentity says in a slice's status whether who asks is taken, and reports whether its resources are looked at,
+// too. A denial gives no reason there; an event does.
 func (l *look) answerIdentity(ctx context.Context, s *slice, now *sliceStatus) (further bool, err error) {
 	deny := func(reason string, why error) error {
 		now.Conditions = with(now.Conditions, condition{
@@ -166,9 +164,9 @@ func (l *look) answerResources(t *tenant, s *slice, now *sliceStatus) {
 // (pkg/identityManager/interface.go).
 var errOtherCSR = errors.New("the stored and the provided CSR do not match")
 
-// certificate returns the signed certificate of a slice, PEM. It asks the cluster's own signer with a request of its own,
-// and has none until that answers; where there is no signer, nothing says so. What was signed once is kept in a Secret,
-// which nothing deletes: another request of a slice of that name is refused from then on.
+// certificate returns the signed certificate of a slice, PEM. It asks the cluster's own signer with a request of its
+// own, and has none until that answers; where there is no signer, nothing says so. What was signed once is kept in a
+// Secret, which nothing deletes: another request of a slice of that name is refused from then on.
 //
 // Source: liqotech/liqo 557c199cf, pkg/identityManager/certificateIdentityProvider.go (GetRemoteCertificate,
 // storeRemoteCertificate) and utils.go (EnsureCertificate).
@@ -224,36 +222,46 @@ func (l *look) certificate(ctx context.Context, s *slice) ([]byte, error) {
 
 func quotaName(s *slice) string { return s.Name + "-" + s.Spec.ConsumerClusterID }
 
-// limit keeps the Quota of a slice, which says how much the consumer may use
-// and whether it may still use more.
+// isCordoned reports whether the consumer can use no more of a slice, because that or the Tenant is cordoned.
+func isCordoned(s *slice) bool {
+	for _, key := range []string{cordon, cordonTenant} {
+		if value, ok := s.Annotations[key]; ok && value != "false" && value != "False" && value != "0" {
+			return true
+		}
+	}
+	return false
+}
+
+// limit keeps the Quota of a slice, which says how much the consumer can use and whether it can still use more.
+//
+// Source: liqotech/liqo v1.2.0, pkg/liqo-controller-manager/quotacreator-controller/quotacreator_controller.go.
 func (l *look) limit(ctx context.Context, s *slice) error {
 	if says(s.Status.Conditions, resourcesCondition) != accepted {
 		return nil
 	}
-	cordoned := s.Annotations[cordon] == yes
+	wanted := quotaSpec{
+		User:      subject(s.Name, s.Spec.ConsumerClusterID).CommonName,
+		Resources: s.Status.Resources, LimitsEnforcement: cmp.Or(l.flags["default-limits-enforcement"], "None"),
+	}
+	if on := true; isCordoned(s) {
+		wanted.Cordoned = &on
+	}
 	for i := range l.quotas {
 		q := &l.quotas[i]
 		if q.Name != quotaName(s) || q.Namespace != s.Namespace {
 			continue
 		}
-		same := q.Spec.Cordoned != nil && *q.Spec.Cordoned == cordoned
-		if same && equality.Semantic.DeepEqual(q.Spec.Resources, s.Status.Resources) {
+		if equality.Semantic.DeepEqual(q.Spec, wanted) {
 			return nil
 		}
-		return l.patch(ctx, quotas, q, []map[string]any{
-			{"op": "add", "path": "/spec/cordoned", "value": cordoned},
-			{"op": "add", "path": "/spec/resources", "value": s.Status.Resources},
-		})
+		return l.put(ctx, quotas, q, "/spec", wanted)
 	}
 	return create(ctx, l.site, quotas, "Quota", quota{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: quotaName(s), Namespace: s.Namespace, OwnerReferences: owned(s), Annotations: mark(),
 			Labels: map[string]string{remoteClusterID: s.Spec.ConsumerClusterID, resourceSliceName: s.Name},
 		},
-		Spec: quotaSpec{
-			User:      subject(s.Name, s.Spec.ConsumerClusterID).CommonName,
-			Resources: s.Status.Resources, Cordoned: &cordoned, LimitsEnforcement: "None",
-		},
+		Spec: wanted,
 	})
 }
 

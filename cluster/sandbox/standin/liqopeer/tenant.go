@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -19,8 +20,10 @@ const (
 	drained      = "Drained"
 )
 
-// admitTenants plays the provider's tenant controller (liqotech/liqo,
-// pkg/liqo-controller-manager/authentication/tenant-controller).
+// admitTenants plays the provider's tenant controller.
+//
+// Source: liqotech/liqo v1.2.0, pkg/liqo-controller-manager/authentication/tenant-controller/tenant_controller.go
+// (Reconcile, handleTenantCordoned, handleTenantUncordoned, handleTenantDrained) and pkg/tenantNamespace.
 func (l *look) admitTenants(ctx context.Context) error {
 	if len(l.tenants) == 0 {
 		return nil
@@ -68,6 +71,9 @@ func (l *look) admitTenant(ctx context.Context, t *tenant, roles map[string]stri
 	if t.Spec.TenantCondition == drained {
 		return l.drain(ctx, t, roles)
 	}
+	if err := l.cordonSlices(ctx, t); err != nil {
+		return err
+	}
 	if t.Spec.AuthzPolicy == keysExchange {
 		return l.warn(ctx, refer(t), "NonceNotFound",
 			fmt.Sprintf("there is no nonce for cluster %q: this tenant waits for a handshake", t.Spec.ClusterID))
@@ -84,6 +90,28 @@ func (l *look) admitTenant(ctx context.Context, t *tenant, roles map[string]stri
 		return err
 	}
 	return report(ctx, l.site, tenants, t, tenantStatus{TenantNamespace: names[0]})
+}
+
+// cordonSlices marks the slices of a consumer whose Tenant is cordoned, and no others: their Quotas are cordoned by
+// that.
+func (l *look) cordonSlices(ctx context.Context, t *tenant) error {
+	var all []error
+	for i := range l.slices {
+		s := &l.slices[i]
+		if s.Labels[replicated] != yes || s.Labels[origin] != t.Spec.ClusterID {
+			continue
+		}
+		_, marked := s.Annotations[cordonTenant]
+		if wanted := t.Spec.TenantCondition == cordoned; wanted != marked {
+			now := map[string]string{cordonTenant: yes}
+			maps.Copy(now, s.Annotations)
+			if !wanted {
+				delete(now, cordonTenant)
+			}
+			all = append(all, l.put(ctx, resourceSlices, s, "/metadata/annotations", now))
+		}
+	}
+	return errors.Join(all...)
 }
 
 func bindingName(role string) string { return "liqo-binding-" + role }
@@ -109,8 +137,8 @@ func (l *look) unbind(ctx context.Context, id string, roles map[string]string) e
 	return ignoreMissing(l.client.RbacV1().ClusterRoleBindings().Delete(ctx, name, metav1.DeleteOptions{}))
 }
 
-// drain takes the consumer's rights and all that it has replicated here, once for each version of the Tenant: its controller
-// watches nothing else of a drained one (SetupWithManager).
+// drain takes the consumer's rights and all that it has replicated here, once for each version of the Tenant: its
+// controller watches nothing else of a drained one (SetupWithManager).
 func (l *look) drain(ctx context.Context, t *tenant, roles map[string]string) error {
 	if l.drained[t.UID] == t.ResourceVersion {
 		return nil
