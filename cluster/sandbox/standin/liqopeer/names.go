@@ -27,7 +27,7 @@ const (
 	managedBy          = "liqo.io/managed-by-namespace-map"
 	originalName       = "liqo.io/original-name"
 	unreachable        = "liqo.io/foreign-cluster-permanently-unreachable"
-	resourceSliceName  = "liqo.io/resource-slice-name" // our own way back from what a slice brings about
+	resourceSliceName  = "liqo.io/resourceslice-name"
 	yes                = "true"
 	controlPlaneType   = "ControlPlane"
 	resourceSliceType  = "ResourceSlice"

@@ -1,11 +1,15 @@
 package liqopeer
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -26,9 +30,12 @@ func (l *look) ours(s *slice) bool {
 	return s.Labels[replication] == yes && s.Labels[destination] != "" && l.remoteOf(s.Namespace) != ""
 }
 
-// askForSlices plays the consumer's slice controller (liqotech/liqo,
-// pkg/liqo-controller-manager/authentication/localresourceslice-controller) and
-// what makes virtual nodes of slices.
+// askForSlices plays the consumer's slice controller, and those that create Identities and virtual nodes of slices.
+//
+// Source: liqotech/liqo v1.2.0, pkg/liqo-controller-manager: authentication/localresourceslice-controller/
+// localresourceslice_controller.go, authentication/identitycreator-controller/identitycreator_controller.go and
+// virtualnodecreator-controller/virtualnodecreator_controller.go. They select slices by the labels
+// (LocalResourcesLabelSelector, internal/crdReplicator/reflection/manager.go), wherever these are.
 func (l *look) askForSlices(ctx context.Context) error {
 	var all []error
 	for i := range l.slices {
@@ -49,11 +56,17 @@ func (l *look) askForSlice(ctx context.Context, s *slice) error {
 	if err := l.identify(ctx, s); err != nil {
 		return err
 	}
-	if says(s.Status.Conditions, resourcesCondition) != accepted ||
-		s.Annotations[createVirtualNode] != yes || s.Labels[remoteClusterID] == "" {
+	if says(s.Status.Conditions, resourcesCondition) != accepted || !wantsVirtualNode(s) || s.Labels[remoteClusterID] == "" ||
+		!l.hasKubeconfig(s) {
 		return nil
 	}
 	return l.makeVirtualNode(ctx, s)
+}
+
+// wantsVirtualNode reports whether a slice asks for a virtual node: by any value of the annotation but false.
+func wantsVirtualNode(s *slice) bool {
+	value := s.Annotations[createVirtualNode]
+	return value != "" && !strings.EqualFold(value, "false")
 }
 
 // sign says in a slice who asks, with the key of this cluster.
@@ -72,6 +85,7 @@ func (l *look) sign(ctx context.Context, s *slice) error {
 	}
 	return l.patch(ctx, resourceSlices, s, []map[string]any{
 		{"op": "add", "path": "/spec/consumerClusterID", "value": l.id},
+		{"op": "add", "path": "/spec/providerClusterID", "value": cmp.Or(s.Spec.ProviderClusterID, s.Labels[remoteClusterID], l.remoteOf(s.Namespace))},
 		{"op": "add", "path": "/spec/csr", "value": csr},
 	})
 }
@@ -107,13 +121,25 @@ func (p *authParams) crt() []byte {
 	return p.SignedCRT
 }
 
-// makeVirtualNode asks for a virtual node of the slice's name. The webhook may
-// refuse it, and then there is none.
+// hasKubeconfig reports whether the Identity of a slice has its kubeconfig.
+func (l *look) hasKubeconfig(s *slice) bool {
+	return slices.ContainsFunc(l.identities, func(i identity) bool {
+		return i.Name == identityName(s.Name) && i.Namespace == s.Namespace && i.Status.KubeconfigSecretRef != nil
+	})
+}
+
+// makeVirtualNode creates a virtual node of the slice's name, or grants an existing one what the slice has now. The
+// webhook can refuse it, and then there is none.
 func (l *look) makeVirtualNode(ctx context.Context, s *slice) error {
 	for i := range l.virtualNodes {
-		if n := &l.virtualNodes[i]; n.Name == s.Name && n.Namespace == s.Namespace {
+		n := &l.virtualNodes[i]
+		switch {
+		case n.Name != s.Name || n.Namespace != s.Namespace:
+			continue
+		case n.DeletionTimestamp != nil || equality.Semantic.DeepEqual(n.Spec.ResourceQuota.Hard, s.Status.Resources):
 			return nil
 		}
+		return l.put(ctx, virtualNodes, n, "/spec/resourceQuota", corev1.ResourceQuotaSpec{Hard: s.Status.Resources})
 	}
 	createNode := true
 	return create(ctx, l.site, virtualNodes, "VirtualNode", virtualNode{
@@ -141,8 +167,10 @@ func (l *look) sliceOf(o metav1.ObjectMeta) *slice {
 	return nil
 }
 
-// keepIdentities gives each Identity of a slice its kubeconfig, and takes away
-// those whose slice is gone.
+// keepIdentities gives each Identity of a slice its kubeconfig, and deletes those whose slice is gone or denied.
+//
+// Source: liqotech/liqo v1.2.0, pkg/liqo-controller-manager/authentication: identity-controller/identity_controller.go,
+// identitycreator-controller/identitycreator_controller.go (authenticationDenied) and forge.
 func (l *look) keepIdentities(ctx context.Context) error {
 	var all []error
 	for i := range l.identities {
@@ -150,11 +178,14 @@ func (l *look) keepIdentities(ctx context.Context) error {
 		if have.Labels[resourceSliceName] == "" {
 			continue
 		}
-		if l.sliceOf(have.ObjectMeta) == nil {
+		switch s := l.sliceOf(have.ObjectMeta); {
+		case s == nil:
 			all = append(all, l.dropIdentity(ctx, have))
-			continue
+		case says(s.Status.Conditions, authenticationCondition) == denied:
+			all = append(all, l.deleteIdentity(ctx, have))
+		default:
+			all = append(all, l.kubeconfigOf(ctx, have))
 		}
-		all = append(all, l.kubeconfigOf(ctx, have))
 	}
 	return errors.Join(all...)
 }
@@ -166,6 +197,11 @@ func (l *look) dropIdentity(ctx context.Context, have *identity) error {
 			return nil
 		}
 	}
+	return l.deleteIdentity(ctx, have)
+}
+
+// deleteIdentity deletes an Identity and its kubeconfig.
+func (l *look) deleteIdentity(ctx context.Context, have *identity) error {
 	err := l.client.CoreV1().Secrets(have.Namespace).Delete(ctx, identitySecret(have.Labels[resourceSliceName]), metav1.DeleteOptions{})
 	if ignoreMissing(err) != nil {
 		return err
