@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -40,9 +41,29 @@ var apiServerLabels = []string{
 	"node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master", "node-role.kubernetes.io/controlplane",
 }
 
+// addressTypes are those of a node's addresses, the preferred ones first.
+var addressTypes = []corev1.NodeAddressType{
+	corev1.NodeExternalDNS, corev1.NodeExternalIP, corev1.NodeInternalDNS, corev1.NodeInternalIP, corev1.NodeHostName,
+}
+
+// addressOf returns the preferred address of several nodes, "" where they have none.
+func addressOf(nodes []corev1.Node) string {
+	for _, kind := range addressTypes {
+		for _, n := range nodes {
+			for _, a := range n.Status.Addresses {
+				if a.Type == kind {
+					return a.Address
+				}
+			}
+		}
+	}
+	return ""
+}
+
 // address is that of the API server, for consumers: the one that was given with the installation, else one of a node.
 //
-// Source: liqotech/liqo 557c199cf, pkg/utils/apiserver/address.go (GetURL, GetAddressFromMasterNode).
+// Source: liqotech/liqo v1.2.0, pkg/utils/apiserver/address.go (GetURL, GetAddressFromMasterNode) and
+// pkg/utils/nodeUtils.go (GetAddressFromNodeList).
 func (l *look) address(ctx context.Context) (string, error) {
 	if l.flags["api-server-address-override"] != "" {
 		return l.config.Host, nil // at the address that was given nothing answers here
@@ -52,13 +73,13 @@ func (l *look) address(ctx context.Context) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		for _, n := range nodes.Items {
-			for _, a := range n.Status.Addresses {
-				if a.Type == corev1.NodeInternalIP {
-					return "https://" + a.Address + ":6443", nil
-				}
-			}
+		if len(nodes.Items) == 0 {
+			continue
 		}
+		if found := addressOf(nodes.Items); found != "" {
+			return "https://" + found + ":6443", nil
+		}
+		return "", errors.New("no address found")
 	}
 	return "", errors.New("no ApiServer.Address variable provided and no master node found, one of the two values must be present")
 }
@@ -86,8 +107,11 @@ func (l *look) answerSlices(ctx context.Context) error {
 	return errors.Join(append(all, l.sweep(ctx))...)
 }
 
-// answerSlice: handleAuthenticationStatus and handleResourcesStatus of remoteresourceslice_controller.go (557c199cf,
-// the same in v1.0.3): who asks is answered whatever the Tenant's condition is.
+// answerSlice answers a slice whatever the condition of its Tenant is.
+//
+// Source: liqotech/liqo v1.2.0, pkg/liqo-controller-manager/authentication/remoteresourceslice-controller/
+// remoteresourceslice_controller.go (handleAuthenticationStatus, handleResourcesStatus; the same in v1.0.3) and
+// ../csr.go.
 func (l *look) answerSlice(ctx context.Context, s *slice) error {
 	t := l.tenantOf(s.Spec.ConsumerClusterID)
 	if t == nil || t.Status.TenantNamespace != s.Namespace {
@@ -119,11 +143,11 @@ func (l *look) answerIdentity(ctx context.Context, s *slice, now *sliceStatus) (
 		return true, deny("InvalidCSR", err)
 	}
 	signed, err := l.certificate(ctx, s)
-	if errors.Is(err, errOtherCSR) {
+	if errors.Is(err, errOtherCSR) || errors.Is(err, errNotSigned) {
 		return false, deny("AuthParamsFailed", err)
 	}
 	if err != nil || len(signed) == 0 {
-		return err == nil, err
+		return false, err
 	}
 	address, err := l.address(ctx)
 	if err != nil {
@@ -164,12 +188,22 @@ func (l *look) answerResources(t *tenant, s *slice, now *sliceStatus) {
 // (pkg/identityManager/interface.go).
 var errOtherCSR = errors.New("the stored and the provided CSR do not match")
 
+// signWithin is how long upstream waits for a signer. Then it denies the slice, and asks again with another request.
+const signWithin = 30 * time.Second
+
+var errNotSigned = errors.New("the context was canceled before the certificate was issued")
+
+// overdue reports whether a request has waited too long for its certificate.
+func overdue(asked *certificatesv1.CertificateSigningRequest, now time.Time) bool {
+	return len(asked.Status.Certificate) == 0 && now.Sub(asked.CreationTimestamp.Time) > signWithin
+}
+
 // certificate returns the signed certificate of a slice, PEM. It asks the cluster's own signer with a request of its
-// own, and has none until that answers; where there is no signer, nothing says so. What was signed once is kept in a
-// Secret, which nothing deletes: another request of a slice of that name is refused from then on.
+// own, and has none until that answers. What was signed once is kept in a Secret, which nothing deletes: another
+// request of a slice of that name is refused from then on.
 //
-// Source: liqotech/liqo 557c199cf, pkg/identityManager/certificateIdentityProvider.go (GetRemoteCertificate,
-// storeRemoteCertificate) and utils.go (EnsureCertificate).
+// Source: liqotech/liqo v1.2.0, pkg/identityManager/certificateIdentityProvider.go (GetRemoteCertificate,
+// ApproveSigningRequest, storeRemoteCertificate) and utils.go (EnsureCertificate).
 func (l *look) certificate(ctx context.Context, s *slice) ([]byte, error) {
 	kept, err := standin.Got[corev1.Secret](ctx, l.seen, kubeSecrets, s.Namespace, remoteCertificate+s.Name)
 	switch {
@@ -208,6 +242,9 @@ func (l *look) certificate(ctx context.Context, s *slice) ([]byte, error) {
 			Data: map[string][]byte{"csr": s.Spec.CSR, "certificate": signed},
 		}, metav1.CreateOptions{FieldManager: controllerManager})
 		return signed, ignoreTaken(err)
+	}
+	if overdue(asked, time.Now()) {
+		return nil, errNotSigned
 	}
 	if len(asked.Status.Conditions) > 0 {
 		return nil, nil
