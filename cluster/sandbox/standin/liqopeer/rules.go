@@ -17,7 +17,9 @@ const liqoGroup = "liqo.io"
 
 var onBoth = []registrationv1.OperationType{registrationv1.Create, registrationv1.Update}
 
-// The webhooks (liqotech/liqo 557c199cf, pkg/webhooks and deployments/liqo/templates/webhooks), without those for pods.
+// The webhooks, without those for pods, ShadowPods, ForeignClusters, FirewallConfigurations and RouteConfigurations.
+//
+// Source: liqotech/liqo v1.2.0, deployments/liqo/templates/webhooks; the rules are in pkg/webhooks.
 var (
 	validatingHooks = map[string]hook{
 		"tenant":              {authenticationGroup, "tenants", onBoth, judgeTenant, nil},
@@ -30,8 +32,8 @@ var (
 	}
 )
 
-// judgeTenant: validate.go of pkg/webhooks/tenant. An update is judged like a
-// creation, and the removal of a finalizer is one.
+// judgeTenant: pkg/webhooks/tenant/validate.go. An update is judged like a creation, and the removal of a finalizer is
+// one.
 func judgeTenant(ctx context.Context, s *site, r *admissionv1.AdmissionRequest) error {
 	t, err := decode[tenantSpec, tenantStatus](r.Object)
 	if err != nil {
@@ -43,9 +45,9 @@ func judgeTenant(ctx context.Context, s *site, r *admissionv1.AdmissionRequest) 
 	}
 	switch {
 	case namespace.Labels[tenantNamespace] != yes:
-		return deny(http.StatusForbidden, `tenant must be in a tenant namespace: namespace %s has no label %s: "true"`, r.Namespace, tenantNamespace)
+		return deny(http.StatusBadRequest, `tenant must be in a tenant namespace: namespace %s has no label %s: "true"`, r.Namespace, tenantNamespace)
 	case t.Labels[remoteClusterID] != t.Spec.ClusterID:
-		return deny(http.StatusForbidden, "tenant label %s is %q and spec.clusterID is %q: they must be equal", remoteClusterID, t.Labels[remoteClusterID], t.Spec.ClusterID)
+		return deny(http.StatusBadRequest, "tenant label %s is %q and spec.clusterID is %q: they must be equal", remoteClusterID, t.Labels[remoteClusterID], t.Spec.ClusterID)
 	case namespace.Labels[remoteClusterID] != t.Spec.ClusterID:
 		return deny(http.StatusForbidden, "tenant of cluster %q cannot be in namespace %s, which is for cluster %q", t.Spec.ClusterID, r.Namespace, namespace.Labels[remoteClusterID])
 	}
@@ -67,8 +69,8 @@ func judgeTenant(ctx context.Context, s *site, r *admissionv1.AdmissionRequest) 
 	return nil
 }
 
-// judgeSlice: validate.go of pkg/webhooks/resourceslice. Copies are exempt from
-// the rule of creation; that of updates is for who comes from another cluster.
+// judgeSlice: pkg/webhooks/resourceslice/validate.go. Copies are exempt from the rule of creation; that of updates
+// applies to users from another cluster.
 func judgeSlice(ctx context.Context, s *site, r *admissionv1.AdmissionRequest) error {
 	now, err := decode[sliceSpec, sliceStatus](r.Object)
 	if err != nil {
@@ -99,7 +101,7 @@ func judgeSlice(ctx context.Context, s *site, r *admissionv1.AdmissionRequest) e
 	return nil
 }
 
-// judgeOffloading: nsoff.go of pkg/webhooks/namespaceoffloading.
+// judgeOffloading: pkg/webhooks/namespaceoffloading/nsoff.go.
 func judgeOffloading(_ context.Context, _ *site, r *admissionv1.AdmissionRequest) error {
 	now, err1 := decode[offloadingSpec, offloadingStatus](r.Object)
 	was, err2 := decode[offloadingSpec, offloadingStatus](r.OldObject)
@@ -121,7 +123,7 @@ func judgeOffloading(_ context.Context, _ *site, r *admissionv1.AdmissionRequest
 	return nil
 }
 
-// judgeVirtualNode: Handle of pkg/webhooks/virtualnode/virtualnode.go, which asks for the node at creation alone.
+// judgeVirtualNode: pkg/webhooks/virtualnode/virtualnode.go (Handle), which asks for the node at creation alone.
 func judgeVirtualNode(ctx context.Context, s *site, r *admissionv1.AdmissionRequest) error {
 	n, err := decode[virtualNodeSpec, conditioned](r.Object)
 	if err != nil || r.Operation != admissionv1.Create {
@@ -137,9 +139,9 @@ func judgeVirtualNode(ctx context.Context, s *site, r *admissionv1.AdmissionRequ
 	return deny(http.StatusForbidden, "virtualnode cannot be called %s: there is a node of that name", n.Name)
 }
 
-// completeVirtualNode: mutateSpec and mutateSpecInTemplate of pkg/webhooks/virtualnode/mutate.go (the same in v1.0.0). The
-// defaults, which are those of the chart (deployments/liqo/values.yaml, offloading), are filled in at creation alone, and
-// read at every write: without one of them an update ends in a panic.
+// completeVirtualNode: mutateSpec and mutateSpecInTemplate of pkg/webhooks/virtualnode/mutate.go (the same in v1.0.0).
+// The defaults, which are those of the chart (deployments/liqo/values.yaml, offloading), are filled in at creation
+// alone, and read at every write: without one of them an update ends in a panic.
 func completeVirtualNode(r *admissionv1.AdmissionRequest) ([]map[string]any, error) {
 	n, err := decode[virtualNodeSpec, conditioned](r.Object)
 	if err != nil {
@@ -161,11 +163,11 @@ func completeVirtualNode(r *admissionv1.AdmissionRequest) ([]map[string]any, err
 	return out, nil
 }
 
-// errPanic is what controller-runtime answers in the place of a webhook that panics (kubernetes-sigs/controller-runtime,
-// pkg/webhook/admission/webhook.go).
+// errPanic is what controller-runtime answers in the place of a webhook that panics
+// (kubernetes-sigs/controller-runtime, pkg/webhook/admission/webhook.go).
 var errPanic = errors.New("panic: runtime error: invalid memory address or nil pointer dereference [recovered]")
 
-// labelTenant adds the label of the remote cluster to a Tenant without one.
+// labelTenant adds the label of the remote cluster to a Tenant without one: pkg/webhooks/tenant/mutate.go.
 func labelTenant(r *admissionv1.AdmissionRequest) ([]map[string]any, error) {
 	t, err := decode[tenantSpec, tenantStatus](r.Object)
 	if err != nil || t.Spec.ClusterID == "" || t.Labels[remoteClusterID] != "" {

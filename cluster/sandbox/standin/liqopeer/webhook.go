@@ -193,7 +193,10 @@ func refuse(response *admissionv1.AdmissionResponse, err error) {
 	code, reason := int32(http.StatusInternalServerError), metav1.StatusReasonInternalError
 	var d denial
 	if errors.As(err, &d) {
-		code, reason = d.code, metav1.StatusReasonForbidden
+		code, reason = d.code, ""
+		if code == http.StatusForbidden {
+			reason = metav1.StatusReasonForbidden
+		}
 	}
 	response.Allowed = false
 	response.Result = &metav1.Status{Status: metav1.StatusFailure, Code: code, Message: err.Error(), Reason: reason}
