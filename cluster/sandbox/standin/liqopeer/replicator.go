@@ -78,12 +78,19 @@ func (s *site) replicate(ctx context.Context) error {
 	var all []error
 	lost := map[string]bool{}
 	for _, f := range known {
-		if f.Annotations[unreachable] == yes {
+		if isDead(&f) {
 			lost[f.Name] = true
 			all = append(all, s.giveUp(ctx, f.Name, namespaces))
 		}
 	}
 	return errors.Join(append(all, s.followAll(ctx, id, secrets, namespaces, lost))...)
+}
+
+// isDead reports whether an admin has declared a provider lost, whose API server does not answer either.
+//
+// Source: liqotech/liqo v1.2.0, pkg/utils/foreigncluster/conditions.go (IsDead).
+func isDead(f *foreign) bool {
+	return f.Annotations[unreachable] == yes && says(f.Status.Conditions, "APIServerStatus") != "Established"
 }
 
 // followAll follows each Secret that is heeded. A provider that does not answer
