@@ -93,14 +93,14 @@ func TestReplicasSayWhereTheyComeFrom(t *testing.T) {
 	original.SetName("rome")
 	original.SetNamespace("here")
 	original.SetLabels(map[string]string{replication: yes, destination: "rome", remoteClusterID: "rome"})
-	original.SetAnnotations(map[string]string{lastApplied: "{}", createVirtualNode: yes})
+	original.SetAnnotations(map[string]string{createVirtualNode: yes})
 	original.SetFinalizers([]string{resourceFinalizer})
 	got := replica(original, "milan", "there")
 	labels := got.GetLabels()
 	if labels[replication] != "false" || labels[replicated] != yes || labels[origin] != "milan" || labels[remoteClusterID] != "milan" || labels[destination] != "rome" {
 		t.Errorf("%v", labels)
 	}
-	if got.GetNamespace() != "there" || len(got.GetFinalizers()) > 0 || got.GetAnnotations()[lastApplied] != "" || got.GetAnnotations()[createVirtualNode] != yes {
+	if got.GetNamespace() != "there" || len(got.GetFinalizers()) > 0 || got.GetAnnotations()[createVirtualNode] != yes {
 		t.Errorf("%v", got.Object)
 	}
 	if original.GetLabels()[replication] != yes {

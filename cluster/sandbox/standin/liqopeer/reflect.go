@@ -13,9 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// lastApplied is of no use on the other side.
-const lastApplied = "kubectl.kubernetes.io/last-applied-configuration"
-
 // reflect brings what a tenant namespace holds to the other side, and the
 // answers back.
 func (s *site) reflect(ctx context.Context, id string, secret *corev1.Secret, r *remote) error {
@@ -26,8 +23,8 @@ func (s *site) reflect(ctx context.Context, id string, secret *corev1.Secret, r 
 	return errors.Join(all...)
 }
 
-// reflectAll: until it was listed there once, nothing is done. Later the permission can be taken away: then what is to be
-// created is refused, and not tried again until the original changes, or the replicator is restarted.
+// reflectAll: until it was listed there once, nothing is done. Later the permission can be taken away: then what is to
+// be created is refused, and not tried again until the original changes, or the replicator is restarted.
 //
 // Source: liqotech/liqo 557c199cf, internal/crdReplicator/reflection/handler.go (handle: no error where creating is
 // forbidden; "not synced" is one, and is tried again).
@@ -95,25 +92,31 @@ func (s *site) reflectOne(ctx context.Context, id string, r *remote, resource sc
 		_, err := target.Update(ctx, copied, metav1.UpdateOptions{FieldManager: crdReplicator})
 		return err
 	}
-	answer, given := copied.Object["status"]
-	if !given || equality.Semantic.DeepEqual(original.Object["status"], answer) {
+	answer, _ := copied.Object["status"].(map[string]any) // a new copy has none, and takes back what an earlier one said
+	said, _ := original.Object["status"].(map[string]any)
+	if len(answer)+len(said) == 0 || equality.Semantic.DeepEqual(said, answer) {
 		return nil
+	}
+	if answer == nil {
+		answer = map[string]any{}
 	}
 	return s.put(ctx, resource, original, "/status", answer, "status")
 }
 
 // replica returns the copy of an object for the other side.
+//
+// Source: liqotech/liqo v1.2.0, internal/crdReplicator/reflection/handler.go (createRemoteObject,
+// mutateLabelsForRemote).
 func replica(original *unstructured.Unstructured, id, namespace string) *unstructured.Unstructured {
 	labels := maps.Clone(original.GetLabels())
 	labels[replication], labels[replicated], labels[origin], labels[remoteClusterID] = "false", yes, id, id
-	annotations := maps.Clone(original.GetAnnotations())
-	delete(annotations, lastApplied)
+	delete(labels, "liqo.io/ownership")
 	made := &unstructured.Unstructured{Object: map[string]any{"spec": original.Object["spec"]}}
 	made.SetGroupVersionKind(original.GroupVersionKind())
 	made.SetNamespace(namespace)
 	made.SetName(original.GetName())
 	made.SetLabels(labels)
-	made.SetAnnotations(annotations)
+	made.SetAnnotations(original.GetAnnotations())
 	return made
 }
 
