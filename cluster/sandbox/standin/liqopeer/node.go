@@ -43,10 +43,15 @@ func (l *look) keepNode(ctx context.Context, n *virtualNode) error {
 	return err
 }
 
+// newNode returns the Node of a virtual node.
+//
+// Source: liqotech/liqo v1.2.0, pkg/virtualKubelet/liqoNodeProvider: setup.go (node) and utils.go
+// (desiredVirtualNodeMetadata; no storage class is offered here).
 func newNode(n *virtualNode) *corev1.Node {
 	labels := map[string]string{
-		nodeType: virtual, remoteClusterID: n.Spec.ClusterID, "kubernetes.io/hostname": n.Name,
-		"kubernetes.io/os": "linux", "node-role.kubernetes.io/agent": "",
+		nodeType: virtual, remoteClusterID: n.Spec.ClusterID, corev1.LabelHostname: n.Name, "kubernetes.io/role": "agent",
+		corev1.LabelOSStable: "linux", corev1.LabelArchStable: "amd64", "storage.liqo.io/available": "false",
+		corev1.LabelNodeExcludeBalancers: yes, "alpha.service-controller.kubernetes.io/exclude-balancer": yes,
 	}
 	for key, value := range n.Spec.Labels {
 		labels[key] = value
@@ -60,8 +65,12 @@ func newNode(n *virtualNode) *corev1.Node {
 	}
 }
 
-// condition says in a Node's status whether the provider's API server answers
-// to the slice's own identity, and whether the tunnel is up.
+// condition writes into a Node's status whether the provider's API server answers to the slice's own identity, grants
+// something, and whether the tunnel is up.
+//
+// Source: liqotech/liqo v1.2.0, pkg/virtualKubelet/liqoNodeProvider: nodeProvider.go (Ping), conditions.go and
+// reconciler.go (areResourcesReady). Upstream stops to renew the node's lease while the server does not answer, so that
+// Kubernetes makes Ready unknown after a while; here it is false at once.
 func (l *look) condition(ctx context.Context, n *virtualNode, status *corev1.NodeStatus) error {
 	if n.Spec.KubeconfigSecretRef == nil {
 		return nil
@@ -83,6 +92,9 @@ func (l *look) condition(ctx context.Context, n *virtualNode, status *corev1.Nod
 			ready.Status, ready.Reason, ready.Message = corev1.ConditionFalse, "KubeletNotReady", network.Message
 		}
 	}
+	if hard := n.Spec.ResourceQuota.Hard; hard.Cpu().Sign() <= 0 || hard.Memory().Sign() <= 0 {
+		ready.Status, ready.Reason, ready.Message = corev1.ConditionFalse, "KubeletNotReady", "the provider grants no CPU or no memory"
+	}
 	if why != nil {
 		ready.Status, ready.Reason, ready.Message = corev1.ConditionFalse, "KubeletNotReady", "the provider's API server does not answer: "+why.Error()
 	}
@@ -99,8 +111,9 @@ func (l *look) condition(ctx context.Context, n *virtualNode, status *corev1.Nod
 // networking module is enabled once there is anything of the network of that peering. Until its controller has said
 // something, it is taken for enabled.
 //
-// Source: liqotech/liqo 557c199cf, pkg/virtualKubelet/liqoNodeProvider/utils.go (applyForeignCluster, recomputeNodeState)
-// and pkg/liqo-controller-manager/core/foreigncluster-controller/status.go (handleNetworkingModuleStatus).
+// Source: liqotech/liqo 557c199cf, pkg/virtualKubelet/liqoNodeProvider/utils.go (applyForeignCluster,
+// recomputeNodeState) and pkg/liqo-controller-manager/core/foreigncluster-controller/status.go
+// (handleNetworkingModuleStatus).
 func (l *look) tunnel(n *virtualNode) (checked, up bool) {
 	if n.Spec.DisableNetworkCheck != nil && *n.Spec.DisableNetworkCheck {
 		return false, false
