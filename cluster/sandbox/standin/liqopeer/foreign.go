@@ -9,10 +9,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// describeForeigns plays the controller of ForeignClusters (liqotech/liqo,
-// pkg/liqo-controller-manager/core/foreigncluster-controller). One appears with
-// the first object of a peering, a Secret or a slice alone being none, and
-// stays after the last.
+// describeForeigns plays the controller of ForeignClusters. One appears with the first object of a peering, a Secret or
+// a slice alone being none, and stays after the last. On a consumer without a Tenant of its own it names no tenant
+// namespace.
+//
+// Source: liqotech/liqo v1.2.0, pkg/liqo-controller-manager/core/foreigncluster-controller:
+// foreigncluster_controller.go (foreignclusterEnqueuer), status.go, conditions.go and apiserverchecker.go.
 func (l *look) describeForeigns(ctx context.Context) error {
 	var all []error
 	for _, n := range l.namespaces {
@@ -62,29 +64,28 @@ func (l *look) describe(ctx context.Context, f *foreign) error {
 		return nil
 	}
 	id := f.Spec.ClusterID
-	now := foreignStatus{Role: l.role(id)}
-	if names := l.tenantNamespaces(id); len(names) == 1 {
-		now.TenantNamespace.Local = names[0]
-	}
+	now := foreignStatus{Role: l.role(id, secret != nil)}
 	if t := l.tenantOf(id); t != nil {
-		now.Modules.Authentication = module{true, with(kept(f.Status.Modules.Authentication), tenantCondition(t))}
+		now.TenantNamespace.Local = t.Status.TenantNamespace
+		now.Modules.Authentication = module{true, with(f.Status.Modules.Authentication.Conditions, tenantCondition(t))}
 	}
 	if secret != nil {
-		now.TenantNamespace.Remote, now.APIServerURL = secret.Annotations[remoteTenant], config
+		now.APIServerURL = config
 		now.Modules.Authentication.Enabled = true
 		now.Conditions = l.serverCondition(ctx, f, secret)
 	}
-	now.Modules.Networking = l.networkModule(id, f.Status.Modules.Networking)
 	now.Modules.Offloading = l.offloadingModule(id, f.Status.Modules.Offloading)
+	var err error
+	if now.Modules.Networking, err = l.networkModule(ctx, id, f.Status.Modules.Networking); err != nil {
+		return err
+	}
 	return report(ctx, l.site, foreigns, f, now)
 }
 
-// kept returns a module's conditions so that their times live on.
-func kept(m module) []condition { return m.Conditions }
-
-// role is what the other cluster is to this one.
-func (l *look) role(id string) string {
-	switch consumer, provider := l.tenantOf(id) != nil, l.consumes(id); {
+// role is what the other cluster is to this one: a provider by the kubeconfig of its control plane or a virtual node.
+func (l *look) role(id string, kubeconfig bool) string {
+	provider := kubeconfig || slices.ContainsFunc(l.virtualNodes, func(n virtualNode) bool { return n.Spec.ClusterID == id })
+	switch consumer := l.tenantOf(id) != nil; {
 	case consumer && provider:
 		return "ConsumerAndProvider"
 	case consumer:
@@ -127,9 +128,10 @@ func (l *look) serverCondition(ctx context.Context, f *foreign, secret *corev1.S
 	return with(f.Status.Conditions, c)
 }
 
+// tenantCondition reports whether a Tenant has its namespace. Whether it is Active does not matter.
 func tenantCondition(t *tenant) condition {
-	if t.Status.TenantNamespace == "" || t.Spec.TenantCondition != active {
-		return condition{Type: "AuthTenantStatus", Status: "NotReady", Reason: "TenantNotReady", Message: "tenant " + t.Name + " is not ready or not active"}
+	if t.Status.TenantNamespace == "" {
+		return condition{Type: "AuthTenantStatus", Status: "NotReady", Reason: "TenantNotReady", Message: "tenant " + t.Name + " has no namespace yet"}
 	}
 	return condition{Type: "AuthTenantStatus", Status: "Ready", Reason: "TenantReady", Message: "tenant " + t.Name + " is ready"}
 }

@@ -1,68 +1,124 @@
 package liqopeer
 
 import (
+	"context"
+	"slices"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"carrick/cluster/sandbox/standin"
 )
 
-// networkModule says how the tunnel fares, from the other half's objects.
-func (l *look) networkModule(id string, was module) module {
-	now := module{}
-	if !l.modules.networking {
-		return now
+const notReady = "NotReady"
+
+// networkModule returns the state of the tunnel, from the other half's objects. Once there is one of them, those that
+// are missing are not ready. A Configuration is ready by being there, whatever its own status says.
+//
+// Source: liqotech/liqo v1.2.0, pkg/liqo-controller-manager/core/foreigncluster-controller/status.go
+// (handleNetworkingModuleStatus and what it calls).
+func (l *look) networkModule(ctx context.Context, id string, was module) (module, error) {
+	configuration, connection := l.networkOf(configurations, id), l.networkOf(connections, id)
+	server, client := l.networkOf(gatewayServers, id), l.networkOf(gatewayClients, id)
+	if !l.modules.networking || configuration == nil && connection == nil && server == nil && client == nil {
+		return module{}, nil
 	}
-	add := func(kind, status string) {
-		now.Enabled = true
-		all := with(was.Conditions, condition{Type: kind, Status: status, Reason: kind + status})
-		for _, c := range all {
-			if c.Type == kind {
-				now.Conditions = append(now.Conditions, c)
-			}
-		}
+	now := module{Enabled: true}
+	add := func(kind, status, reason string) {
+		now.Conditions = append(now.Conditions, since(was.Conditions, kind, status, reason))
 	}
-	for _, c := range l.networks[configurations] {
-		if c.Labels[remoteClusterID] == id {
-			add("NetworkConfigurationStatus", readyIf(configured(&c)))
-		}
+	if configuration != nil {
+		add("NetworkConfigurationStatus", ready, "NetworkConfigurationPresence")
+	} else {
+		add("NetworkConfigurationStatus", notReady, "NetworkConfigurationMissing")
 	}
-	for _, g := range l.networks[gatewayServers] {
-		if g.Labels[remoteClusterID] == id {
-			add("NetworkGatewayPresence", "Ready")
-			add("NetworkGatewayServerStatus", readyIf(g.Status.Endpoint != nil && len(g.Status.Endpoint.Addresses) > 0))
-		}
+	if server != nil || client != nil {
+		add("NetworkGatewayPresence", ready, "GatewayPresence")
+	} else {
+		add("NetworkGatewayPresence", notReady, "GatewayMissing")
 	}
-	for _, g := range l.networks[gatewayClients] {
-		if g.Labels[remoteClusterID] == id {
-			add("NetworkGatewayPresence", "Ready")
-			add("NetworkGatewayClientStatus", readyIf(g.Status.SecretRef != nil))
-		}
-	}
-	for _, c := range l.networks[connections] {
-		if c.Labels[remoteClusterID] != id {
+	for kind, gateway := range map[string]*network{"NetworkGatewayClientStatus": client, "NetworkGatewayServerStatus": server} {
+		if gateway == nil {
 			continue
 		}
-		status, known := map[string]string{"Connected": "Established", "Error": "Error"}[c.Status.Value]
-		if !known {
-			status = "Pending"
+		d, err := standin.Got[appsv1.Deployment](ctx, l.seen, kubeDeployments, gateway.Namespace, "gw-"+gateway.Name)
+		if ignoreMissing(err) != nil {
+			return was, err
 		}
-		add("NetworkConnectionStatus", status)
+		add(kind, gatewayState(d), "Gateways"+gatewayState(d))
 	}
-	return now
+	add("NetworkConnectionStatus", connectionState(connection), "Connection"+connectionReason(connection))
+	slices.SortFunc(now.Conditions, func(a, b condition) int { return strings.Compare(a.Type, b.Type) })
+	return now, nil
 }
 
-// configured tells whether a Configuration is ready. Before 1.2.0 a label says
-// so, and no condition.
-func configured(c *network) bool {
-	return says(c.Status.Conditions, "NetworkCIDRsConfigured") == "True" || c.Labels["configuration.liqo.io/configured"] == yes
+// networkOf returns the object of a kind that belongs to the peering with a cluster, nil where there is none.
+func (l *look) networkOf(kind schema.GroupVersionResource, id string) *network {
+	for i := range l.networks[kind] {
+		if n := &l.networks[kind][i]; n.Labels[remoteClusterID] == id {
+			return n
+		}
+	}
+	return nil
 }
 
-// offloadingModule says how the virtual nodes of a provider fare.
+// gatewayState is the word for the replicas of a gateway's Deployment; nil: there is none.
+func gatewayState(d *appsv1.Deployment) string {
+	switch {
+	case d == nil || d.Status.ReadyReplicas == 0:
+		return notReady
+	case d.Status.UnavailableReplicas > 0:
+		return "SomeNotReady"
+	}
+	return ready
+}
+
+// connectionState is the word for a Connection; nil: there is none.
+func connectionState(c *network) string {
+	switch {
+	case c == nil:
+		return notReady
+	case c.Status.Value == "Connected":
+		return "Established"
+	case c.Status.Value == "Connecting":
+		return "Pending"
+	}
+	return "Error"
+}
+
+func connectionReason(c *network) string {
+	if c == nil {
+		return "Missing"
+	}
+	return connectionState(c)
+}
+
+// since returns a condition with the time of its last change, by the conditions until now.
+func since(was []condition, kind, status, reason string) condition {
+	for _, c := range with(was, condition{Type: kind, Status: status, Reason: reason}) {
+		if c.Type == kind {
+			return c
+		}
+	}
+	return condition{}
+}
+
+// offloadingModule returns the state of a provider's virtual nodes. Upstream asks the pods of their kubelets; here none
+// runs, so what counts are the conditions that the VirtualNodes have.
+//
+// Source: as for networkModule (handleOffloadingModuleStatus).
 func (l *look) offloadingModule(id string, was module) module {
-	var all, running, good int
+	var all, running, expected, good int
 	for _, n := range l.virtualNodes {
 		if n.Spec.ClusterID != id {
 			continue
 		}
 		all++
+		if n.Spec.CreateNode != nil && *n.Spec.CreateNode {
+			expected++
+		}
 		if says(n.Status.Conditions, "VirtualKubelet") == "Running" && says(n.Status.Conditions, "Node") == "Running" {
 			running++
 		}
@@ -76,23 +132,16 @@ func (l *look) offloadingModule(id string, was module) module {
 		return module{}
 	}
 	now := with(was.Conditions, condition{Type: "OffloadingVirtualNodeStatus", Status: share(running, all), Reason: "VirtualNodes" + share(running, all)})
-	return module{true, with(now, condition{Type: "OffloadingNodeStatus", Status: share(good, all), Reason: "Nodes" + share(good, all)})}
-}
-
-func readyIf(ok bool) string {
-	if ok {
-		return "Ready"
-	}
-	return "NotReady"
+	return module{true, with(now, condition{Type: "OffloadingNodeStatus", Status: share(good, expected), Reason: "Nodes" + share(good, expected)})}
 }
 
 // share is the word for so many of all.
 func share(some, all int) string {
 	switch some {
 	case all:
-		return "Ready"
+		return ready
 	case 0:
-		return "NotReady"
+		return notReady
 	}
 	return "SomeNotReady"
 }

@@ -154,12 +154,7 @@ type module struct {
 
 // networkStatus is what is read of the other half's objects.
 type networkStatus struct {
-	Value      string      `json:"value,omitempty"` // of a Connection
-	Conditions []condition `json:"conditions,omitempty"`
-	Endpoint   *struct {
-		Addresses []string `json:"addresses,omitempty"`
-	} `json:"endpoint,omitempty"`
-	SecretRef *corev1.ObjectReference `json:"secretRef,omitempty"`
+	Value string `json:"value,omitempty"` // of a Connection
 }
 
 // with returns conditions with c among them. Its time is that of the change
