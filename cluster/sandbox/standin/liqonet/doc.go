@@ -1,18 +1,40 @@
-// Package liqonet plays the networking half of Liqo for one cluster
-// (liqotech/liqo, pkg/liqo-controller-manager/networking, pkg/ipam and
-// pkg/gateway):
+// Package liqonet plays the networking half of Liqo for one cluster.
 //
-//   - the address management, while a Deployment liqo-ipam is available: it
-//     gives a Network the CIDR that it asks for, or another of the same size
-//     where that overlaps one in use;
-//   - the controllers of Configuration, GatewayServer and GatewayClient, while a
-//     Deployment liqo-controller-manager is available whose networking module
-//     is on;
-//   - the gateways: a real WireGuard endpoint for each pod of theirs that runs,
-//     which listens and sends on loopback only, and the Connection that says how
-//     it fares. Its state is that of pings through the tunnel.
+// Source: liqotech/liqo v1.2.0 (e9f4428d3). What differs in older versions names its tag. C is
+// pkg/liqo-controller-manager/networking, X is C/external-network:
 //
-// What there is no pod for is not played: Geneve, routes, firewalls, the
-// intermediate kinds WgGatewayServer and WgGatewayClient. Templates of gateways
-// have to be there and are not rendered. No log and no event holds a key.
+//   - the IPAM, while a Deployment liqo-ipam is available: a Network gets the CIDR that it asks for, or another of the
+//     same size: C/network-controller, pkg/ipam
+//   - the controllers, while a Deployment liqo-controller-manager with the networking module is available:
+//     Configurations (X/configuration, pkg/utils/ipam), GatewayServers and GatewayClients (X/server-operator,
+//     X/client-operator), and what these create (X/wireguard), with the containers of
+//     deployments/liqo/templates/liqo-wireguard-gateway-*-template.yaml
+//   - the container wireguard of each running gateway pod, a real WireGuard endpoint that listens and sends on loopback
+//     only: cmd/gateway/wireguard/main.go, pkg/gateway/tunnel/wireguard (keys.go, device.go, publickeys_controller.go)
+//   - the Connection, by UDP pings through the tunnel: pkg/gateway/connection, pkg/gateway/tunnel (netlink.go,
+//     wireguard/k8s.go)
+//
+// Known differences:
+//
+//   - WgGatewayServers and WgGatewayClients are not created: their children and events belong to the GatewayServer or
+//     GatewayClient. Templates must exist and are not rendered. The ServiceAccount is called gw-NAME, not NAME, no
+//     ClusterRoleBinding is created, and the chart's labels are missing.
+//   - The address of a node port, and of each load balancer, is loopback. Upstream writes that of the active pod's
+//     node, and an empty one while that node is not ready. A missing MTU is 1340, not 0.
+//   - A Connection that never came up stays Connecting; upstream changes it to Error after 10 s
+//     (conncheck/receiver.go). A new peer or a new pod makes it Connecting again; upstream keeps the last state until
+//     pings answer or are lost.
+//   - A PublicKey of fewer than 32 bytes crashes the container; upstream panics in a reconciliation, which
+//     controller-runtime recovers. Several PublicKeys take turns; upstream keeps the one that changed last.
+//   - Pings leave every 0.5 s, not 2 s, and are no JSON; the status is written every 5 s, not 10 s.
+//   - The name in a GatewayClient's endpoint is resolved once; upstream does so again every 5 s, later every 5 minutes
+//     (dns.go).
+//   - Instead of a used block comes the next one behind it; upstream takes the first free one of its tree
+//     (pkg/ipam/core). Networks that are not remapped are never refused, and those without an owner are taken for
+//     preinstalled.
+//   - Versions before v1.2.0 get a Network per CIDR, too; v1.1.2 creates NAME-pod and NAME-external for the first ones
+//     alone.
+//   - Two gateways of a namespace count as two active pods as soon as both Deployments exist.
+//
+// Not played: IPs, Geneve, routes, firewalls, metrics, ports[] of later versions. No log and no event holds a key.
 package liqonet

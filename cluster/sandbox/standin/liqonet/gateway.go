@@ -180,8 +180,10 @@ func privateKey(data []byte) (key, error) {
 	return key(data), nil
 }
 
-// pair makes the key of the PublicKey the gateway's peer. Of several the last
-// one that is looked at counts, so they take turns.
+// pair makes the key of the PublicKey the gateway's peer. Of several the last one that is read counts, so they take
+// turns.
+//
+// Source: liqotech/liqo v1.2.0, pkg/gateway/tunnel/wireguard: publickeys_controller.go and device.go (configureDevice).
 func (g *gateway) pair(ctx context.Context, all []publicKey) error {
 	var theirs []publicKey
 	for _, k := range all {

@@ -8,16 +8,16 @@ import (
 	"golang.zx2c4.com/wireguard/tun"
 )
 
-// A ping is an IPv4 packet with UDP between the inner ends of a tunnel, on the
-// port of upstream's (liqotech/liqo, pkg/gateway/connection/conncheck): headers
-// without checksums, then whether it is an answer, and its number.
+// A ping is an IPv4 packet with UDP between the inner ends of a tunnel, on upstream's port (liqotech/liqo v1.2.0,
+// pkg/gateway/connection/flags.go, --ping-port): headers without checksums, then whether it is an answer, and its
+// number.
 const (
 	pingPort  = 12345
 	pingSize  = 20 + 8 + 5
 	pingsKept = 16
 )
 
-// The addresses within a tunnel.
+// The addresses within a tunnel (liqotech/liqo v1.2.0, pkg/gateway/tunnel/netlink.go).
 var inner = map[string][4]byte{server: {169, 254, 18, 1}, client: {169, 254, 18, 2}}
 
 // link is the network interface of a tunnel's end, inside: nothing uses it but

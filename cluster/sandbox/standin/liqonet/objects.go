@@ -21,7 +21,7 @@ const (
 const (
 	wireguardName = "wireguard" // the container of the tunnel
 	mark          = "carrick/stand-in"
-	defaultMTU    = 1340
+	defaultMTU    = 1340 // liqoctl's (liqotech/liqo v1.2.0, pkg/liqo-controller-manager/networking/forge/common.go)
 )
 
 // made is an object with the resource that it is one of.
@@ -86,8 +86,11 @@ func (e *end) service() *corev1.Service {
 	}
 }
 
-// deployment has the containers of the chart's template. All of them are
-// privileged or ask for capabilities that no restricted namespace allows.
+// deployment has the containers of the chart's template. All of them are privileged or ask for capabilities that no
+// restricted namespace allows.
+//
+// Source: liqotech/liqo v1.2.0, deployments/liqo/templates/liqo-wireguard-gateway-server-template.yaml and its
+// counterpart.
 func (e *end) deployment(secret, version string) *appsv1.Deployment {
 	one, yes := int32(1), true
 	net := &corev1.SecurityContext{Capabilities: &corev1.Capabilities{Add: []corev1.Capability{"NET_ADMIN", "NET_RAW"}}}
