@@ -32,10 +32,11 @@ type check struct {
 // wait returns when no check is under way.
 func (c *checks) wait() { c.wg.Wait() }
 
-// ask returns whether the API server of a kubeconfig is alive, as far as is
-// known by now; said is false before the first answer. It asks in the
-// background, at once for a kubeconfig that is new, then every 15 s
-// (liqotech/liqo, pkg/liqo-controller-manager/core/foreigncluster-controller).
+// ask returns whether the API server of a kubeconfig is alive, as far as is known by now; said is false before the
+// first answer. It asks in the background, at once for a kubeconfig that is new, then every 15 s.
+//
+// Source: liqotech/liqo v1.2.0, pkg/liqo-controller-manager/core/foreigncluster-controller/apiserverchecker.go and
+// pkg/liqo-controller-manager/flags.go (--foreign-cluster-ping-interval, --foreign-cluster-ping-timeout).
 func (c *checks) ask(ctx context.Context, name string, kubeconfig []byte) (said bool, why error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -12,8 +12,9 @@ import (
 	"fmt"
 )
 
-// subject is who a slice's virtual kubelet is on the provider (liqotech/liqo,
-// pkg/liqo-controller-manager/authentication/csr.go).
+// subject is who a slice's virtual kubelet is on the provider.
+//
+// Source: liqotech/liqo v1.2.0, pkg/liqo-controller-manager/authentication/csr.go (CommonNameResourceSliceCSR).
 func subject(slice, consumer string) pkix.Name {
 	sum := sha256.Sum256([]byte(consumer))
 	return pkix.Name{CommonName: slice + "-" + hex.EncodeToString(sum[:6]), Organization: []string{consumer}}
@@ -28,7 +29,10 @@ func request(key crypto.Signer, slice, consumer string) ([]byte, error) {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der}), nil
 }
 
-// examine tells what is wrong with a slice's PEM signing request.
+// examine returns what is wrong with a slice's PEM signing request. Upstream does not check the signature itself; the
+// API server of the signer does.
+//
+// Source: liqotech/liqo v1.2.0, pkg/liqo-controller-manager/authentication/csr.go (CheckCSRForResourceSlice).
 func examine(data []byte, slice, consumer string) error {
 	block, _ := pem.Decode(data)
 	if block == nil {

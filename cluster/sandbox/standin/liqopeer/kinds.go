@@ -13,7 +13,7 @@ type object[S, T any] struct {
 	Status            T `json:"status,omitempty"`
 }
 
-// The kinds, each in v1beta1 of its group (liqotech/liqo, apis).
+// The kinds, each in v1beta1 of its group (liqotech/liqo v1.2.0, apis).
 type (
 	tenant      = object[tenantSpec, tenantStatus]
 	slice       = object[sliceSpec, sliceStatus]

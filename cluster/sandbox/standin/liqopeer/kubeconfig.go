@@ -14,6 +14,8 @@ import (
 const remoteWithin = 3 * time.Second
 
 // kubeconfig returns the self-contained kubeconfig of an Identity.
+//
+// Source: liqotech/liqo v1.2.0, pkg/liqo-controller-manager/authentication/forge/kubeconfig.go.
 func kubeconfig(cluster string, p *authParams, key []byte) ([]byte, error) {
 	if p == nil {
 		return nil, errors.New("the identity has no credentials yet")

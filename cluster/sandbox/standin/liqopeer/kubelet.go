@@ -24,7 +24,7 @@ const (
 // startKubelet makes what a virtual kubelet runs as. None of it belongs to the VirtualNode, and no pod runs here: the
 // Deployment has no replicas.
 //
-// Source: liqotech/liqo 557c199cf, pkg/liqo-controller-manager/offloading/virtualnode-controller/virtualkubelet.go
+// Source: liqotech/liqo v1.2.0, pkg/liqo-controller-manager/offloading/virtualnode-controller/virtualkubelet.go
 // (ensureVirtualKubeletDeploymentPresence) and pkg/vkMachinery/forge/creation.go.
 func (l *look) startKubelet(ctx context.Context, n *virtualNode) error {
 	_, err := standin.Got[appsv1.Deployment](ctx, l.seen, kubeDeployments, n.Namespace, kubeletPrefix+n.Name)

@@ -8,7 +8,7 @@ const (
 	markText = "made in the place of Liqo's controllers"
 )
 
-// Labels and annotations (liqotech/liqo, pkg/consts).
+// Labels and annotations (liqotech/liqo v1.2.0, pkg/consts).
 const (
 	remoteClusterID    = "liqo.io/remote-cluster-id"
 	tenantNamespace    = "liqo.io/tenant-namespace"

@@ -10,9 +10,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// keepNamespaces plays the provider's controller of NamespaceMaps
-// (liqotech/liqo, pkg/liqo-controller-manager/offloading/namespacemap-controller):
-// it makes and deletes the namespaces that a consumer has offloaded.
+// keepNamespaces plays the provider's controller of NamespaceMaps: it creates and deletes the namespaces that a
+// consumer has offloaded.
+//
+// Source: liqotech/liqo v1.2.0, pkg/liqo-controller-manager/offloading/namespacemap-controller: enforcement.go and
+// namespacemap_controller.go.
 func (l *look) keepNamespaces(ctx context.Context) error {
 	var all []error
 	for i := range l.maps {

@@ -111,7 +111,7 @@ func (l *look) condition(ctx context.Context, n *virtualNode, status *corev1.Nod
 // networking module is enabled once there is anything of the network of that peering. Until its controller has said
 // something, it is taken for enabled.
 //
-// Source: liqotech/liqo 557c199cf, pkg/virtualKubelet/liqoNodeProvider/utils.go (applyForeignCluster,
+// Source: liqotech/liqo v1.2.0, pkg/virtualKubelet/liqoNodeProvider/utils.go (applyForeignCluster,
 // recomputeNodeState) and pkg/liqo-controller-manager/core/foreigncluster-controller/status.go
 // (handleNetworkingModuleStatus).
 func (l *look) tunnel(n *virtualNode) (checked, up bool) {

@@ -153,7 +153,7 @@ func (l *look) tell(ctx context.Context, o *offloading) error {
 }
 
 // fares returns an offloading's status, and how many providers have something
-// of it: it is held for as long (liqotech/liqo 557c199cf, lifecycle.go and status.go of that controller).
+// of it: it is held for as long (liqotech/liqo v1.2.0, lifecycle.go and status.go of that controller).
 func (l *look) fares(o *offloading) (offloadingStatus, int) {
 	now := offloadingStatus{ObservedGeneration: o.Generation, RemoteNamespaceName: remoteName(o, l.id), Conditions: map[string][]condition{}}
 	var required, good, bad, left int

@@ -1,17 +1,41 @@
-// Package liqopeer is a stand-in for the authentication, offloading and
-// foreign-cluster controllers of Liqo v1.2.0 (liqotech/liqo,
-// pkg/liqo-controller-manager), for its crd-replicator (internal/crdReplicator),
-// for its virtual kubelet as far as the virtual node goes, and for its
-// webhooks (pkg/webhooks). It plays them on both clusters.
+// Package liqopeer plays, on both clusters of a peering, Liqo's authentication, offloading and foreign-cluster
+// controllers, its crd-replicator, its webhooks, and its virtual kubelet as far as the Node goes.
 //
-// Nobody here sees two clusters: each one reaches the other with the
-// kubeconfigs that stand in its own Secrets, and with the rights that those
-// have there. Who is consumer and who is provider follows from the objects, so
-// two peerings, or one in either direction, work side by side. What a cluster
-// does it does while the Deployment of that name is available in it.
+// No code here knows both clusters: each one reaches the other with the kubeconfigs in its own Secrets. Which one is
+// the consumer follows from the objects, so several peerings, or one in either direction, work at once. A cluster plays
+// a program while the Deployment of that name is available.
 //
-// Not played: the handshake with nonces, the renewal of certificates, AWS,
-// proxies, and anything about pods: none is offloaded.
+// Source: liqotech/liqo v1.2.0 (e9f4428d3). C is pkg/liqo-controller-manager:
+//
+//   - Tenants: C/authentication/tenant-controller, pkg/tenantNamespace
+//   - slices of the consumer, Identities: C/authentication (local-, remoteresourceslice-controller, identitycreator-,
+//     identity-controller, forge, csr.go), C/virtualnodecreator-controller
+//   - slices on the provider, Quotas: pkg/identityManager, pkg/utils/apiserver, C/quotacreator-controller
+//   - VirtualNodes and Nodes: C/offloading/virtualnode-controller, pkg/vkMachinery, pkg/virtualKubelet/liqoNodeProvider
+//   - NamespaceOffloadings, NamespaceMaps: C/offloading (namespaceoffloading-, namespacemap-controller)
+//   - ForeignClusters: C/core/foreigncluster-controller
+//   - replication: internal/crdReplicator; webhooks: pkg/webhooks, deployments/liqo/templates/webhooks
+//
+// Known differences:
+//
+//   - The replicator puts its finalizer on a Secret that works, in the tenant namespace, the only one for its provider;
+//     upstream on every one with the labels and the annotation (crdReplicator-operator.go, Reconcile). A second one
+//     changes nothing; upstream stops to replicate unless both are the same. It refuses files and programs at once.
+//   - A slice outside a tenant namespace is ignored; upstream fills in its CSR. Storage classes and the like are
+//     missing.
+//   - A Quota is called SLICE-CONSUMER; upstream gives it the name of the certificate's user. Quotas and requests carry
+//     labels of ours, a request has no generated name, and it is deleted with its slice; upstream leaves it.
+//   - A selector is matched against Nodes alone; upstream matches a VirtualNode without one, too
+//     (pkg/utils/virtualnode).
+//   - Pods on a virtual Node are deleted by force; upstream evicts them. The kubelet's Deployment has no replicas, so
+//     that OffloadingVirtualNodeStatus is what the VirtualNodes say. A Node of a silent provider is NotReady, not
+//     Unknown.
+//   - A ForeignCluster appears only for a tenant namespace, and follows Secrets at once; upstream hears of no Secret,
+//     and leaves half a status while a gateway has no Deployment.
+//   - A Tenant whose namespace lost its labels waits; upstream creates another namespace (namespaceManager.go).
+//   - VirtualNodes need no VkOptionsTemplate, and the label that skips webhooks is not heeded. Messages are our own.
+//
+// Not played: the handshake with nonces, renewals, AWS, proxies, and anything about pods: none is offloaded.
 package liqopeer
 
 import (

@@ -26,7 +26,7 @@ func (s *site) reflect(ctx context.Context, id string, secret *corev1.Secret, r 
 // reflectAll: until it was listed there once, nothing is done. Later the permission can be taken away: then what is to
 // be created is refused, and not tried again until the original changes, or the replicator is restarted.
 //
-// Source: liqotech/liqo 557c199cf, internal/crdReplicator/reflection/handler.go (handle: no error where creating is
+// Source: liqotech/liqo v1.2.0, internal/crdReplicator/reflection/handler.go (handle: no error where creating is
 // forbidden; "not synced" is one, and is tried again).
 func (s *site) reflectAll(ctx context.Context, id string, secret *corev1.Secret, r *remote, resource schema.GroupVersionResource) error {
 	there, err := r.dynamic.Resource(resource).Namespace(r.namespace).

@@ -49,8 +49,10 @@ type remote struct {
 	refused map[types.UID]string                 // originals that may not be created there, and the version of each
 }
 
-// replicate plays the crd-replicator (liqotech/liqo, internal/crdReplicator) for
-// one look.
+// replicate plays the crd-replicator for one look.
+//
+// Source: liqotech/liqo v1.2.0, internal/crdReplicator: crdReplicator-operator.go, foreignclusterstate_controller.go,
+// resources/resources.go and reflection/reflector.go (stopForResource, by which a Secret is held).
 func (s *site) replicate(ctx context.Context) error {
 	if s.replicating.skip() {
 		return nil

@@ -8,10 +8,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// keepVirtualNodes plays the virtual-node controller and, for the Node itself,
-// the virtual kubelet (liqotech/liqo,
-// pkg/liqo-controller-manager/offloading/virtualnode-controller,
-// pkg/virtualKubelet/liqoNodeProvider).
+// keepVirtualNodes plays the virtual-node controller and, for the Node itself, the virtual kubelet.
+//
+// Source: liqotech/liqo v1.2.0, pkg/liqo-controller-manager/offloading/virtualnode-controller:
+// virtualnode_controller.go, deletion-routine.go and namespacemap.go.
 func (l *look) keepVirtualNodes(ctx context.Context) error {
 	var all []error
 	for i := range l.virtualNodes {
