@@ -29,6 +29,9 @@ func (p *Player) connection(ctx context.Context, g *gateway, all []unstructured.
 	was, _, _ := unstructured.NestedString(found.Object, "status", "value")
 	stamp, _, _ := unstructured.NestedString(found.Object, "status", "latency", "timestamp")
 	written, _ := time.Parse(time.RFC3339, stamp)
+	if state == connecting && was != "" {
+		return nil // a gateway that starts anew leaves what the one before has written
+	}
 	if was == state && (state != connected || time.Since(written) < refreshed) {
 		return nil
 	}

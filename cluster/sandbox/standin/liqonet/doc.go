@@ -21,9 +21,6 @@
 //     ClusterRoleBinding is created, and the chart's labels are missing.
 //   - The address of a node port, and of each load balancer, is loopback. Upstream writes that of the active pod's
 //     node, and an empty one while that node is not ready. A missing MTU is 1340, not 0.
-//   - A Connection that never came up stays Connecting; upstream changes it to Error after 10 s
-//     (conncheck/receiver.go). A new peer or a new pod makes it Connecting again; upstream keeps the last state until
-//     pings answer or are lost.
 //   - A PublicKey of fewer than 32 bytes crashes the container; upstream panics in a reconciliation, which
 //     controller-runtime recovers. Several PublicKeys take turns; upstream keeps the one that changed last.
 //   - Pings leave every 0.5 s, not 2 s, and are no JSON; the status is written every 5 s, not 10 s.

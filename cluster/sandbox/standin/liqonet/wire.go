@@ -37,9 +37,10 @@ type wire struct {
 	done   chan struct{}
 
 	mu       sync.Mutex
+	paired   bool      // it has, or had, a peer
 	sent     uint32    // the number of the last ping
 	at       time.Time // when it was sent
-	answered uint32    // the number of the last one that came back; 0: none
+	answered uint32    // the number of the last one that came back, or of the last one before there was a peer
 	took     time.Duration
 	seen     time.Time // when that was
 }
@@ -64,7 +65,9 @@ func newWire(mode string, private key, port uint16, mtu int, log *journal) (*wir
 // peer makes somebody the only peer. A client goes to at, a server waits.
 func (w *wire) peer(public key, at netip.AddrPort) error {
 	w.mu.Lock()
-	w.answered = 0
+	if !w.paired {
+		w.paired, w.answered = true, w.sent
+	}
 	w.mu.Unlock()
 	set := fmt.Sprintf("replace_peers=true\npublic_key=%s\nallowed_ip=0.0.0.0/0\n", hex.EncodeToString(public[:]))
 	if at.IsValid() {
@@ -109,15 +112,18 @@ func (w *wire) back(number uint32) {
 	w.answered, w.seen, w.took = number, time.Now(), time.Since(w.at)
 }
 
-// fares returns the state, how long the last ping took and when that was.
+// fares returns the state, how long the last ping took and when that was. A tunnel that never came up is lost, too,
+// once so many pings were; another peer changes nothing until pings answer or are lost.
+//
+// Source: liqotech/liqo v1.2.0, pkg/gateway/connection/conncheck/receiver.go (InitPeer, RunDisconnectObserver).
 func (w *wire) fares() (state string, took time.Duration, seen time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	switch {
-	case w.answered == 0:
-		return connecting, 0, time.Time{}
-	case w.sent-w.answered > lostAfter:
+	case w.paired && w.sent-w.answered > lostAfter:
 		return lost, w.took, w.seen
+	case w.seen.IsZero():
+		return connecting, 0, time.Time{}
 	}
 	return connected, w.took, w.seen
 }

@@ -91,7 +91,7 @@ func TestTunnelConnectsAndIsLost(t *testing.T) {
 }
 
 // The wrong pairs are there before the right one, so they had their time.
-func TestWrongKeysNeverConnect(t *testing.T) {
+func TestWrongKeysAreLost(t *testing.T) {
 	wrong, own, right := newEnds(t), newEnds(t), newEnds(t)
 	wrong.pair(t, right.keys[0], wrong.keys[1])
 	own.pair(t, own.keys[1], own.keys[1])
@@ -99,10 +99,18 @@ func TestWrongKeysNeverConnect(t *testing.T) {
 	until(t, right.client, connected)
 	for name, e := range map[string]*ends{"wrong": wrong, "own": own} {
 		for side, w := range map[string]*wire{server: e.server, client: e.client} {
-			if state, _, _ := w.fares(); state != connecting {
+			if state, _, _ := w.fares(); state == connected {
 				t.Errorf("%s key: the %s is %s", name, side, state)
 			}
+			until(t, w, lost)
 		}
+	}
+}
+
+func TestWithoutAPeerNothingIsLost(t *testing.T) {
+	w := &wire{sent: 2 * lostAfter}
+	if state, _, _ := w.fares(); state != connecting {
+		t.Errorf("it is %s", state)
 	}
 }
 
