@@ -21,8 +21,7 @@
 //     ClusterRoleBinding is created, and the chart's labels are missing.
 //   - The address of a node port, and of each load balancer, is loopback. Upstream writes that of the active pod's
 //     node, and an empty one while that node is not ready. A missing MTU is 1340, not 0.
-//   - A PublicKey of fewer than 32 bytes crashes the container; upstream panics in a reconciliation, which
-//     controller-runtime recovers. Several PublicKeys take turns; upstream keeps the one that changed last.
+//   - Several PublicKeys take turns; upstream keeps the one that changed last.
 //   - Pings leave every 0.5 s, not 2 s, and are no JSON; the status is written every 5 s, not 10 s.
 //   - The name in a GatewayClient's endpoint is resolved once; upstream does so again every 5 s, later every 5 minutes
 //     (dns.go).

@@ -103,15 +103,12 @@ func (p *Player) run(ctx context.Context, g *gateway, pod *corev1.Pod, all objec
 		g.log.sayf("%v", err)
 		return nil
 	}
-	switch err := g.pair(ctx, all.keys); {
-	case errors.Is(err, errCrash):
-		return p.crash(ctx, g, pod, err)
-	case err != nil:
-		g.log.sayf("%v", err)
-		return nil
-	}
 	if err := p.recover(ctx, pod); err != nil {
 		return err
+	}
+	if err := g.pair(ctx, all.keys); err != nil {
+		g.log.sayf("%v", err)
+		return nil
 	}
 	if g.peer == (key{}) {
 		return nil
@@ -183,7 +180,11 @@ func privateKey(data []byte) (key, error) {
 // pair makes the key of the PublicKey the gateway's peer. Of several the last one that is read counts, so they take
 // turns.
 //
-// Source: liqotech/liqo v1.2.0, pkg/gateway/tunnel/wireguard: publickeys_controller.go and device.go (configureDevice).
+// One that is too short makes the reconciliation panic, which controller-runtime recovers: the container goes on with
+// the peer that it has. So in every release: all are built with v0.19 or later, which recovers by default.
+//
+// Source: liqotech/liqo v1.2.0, pkg/gateway/tunnel/wireguard: publickeys_controller.go and device.go (configureDevice);
+// kubernetes-sigs/controller-runtime v0.23.1, pkg/controller/controller.go (RecoverPanic).
 func (g *gateway) pair(ctx context.Context, all []publicKey) error {
 	var theirs []publicKey
 	for _, k := range all {
@@ -203,7 +204,7 @@ func (g *gateway) pair(ctx context.Context, all []publicKey) error {
 	g.turn++
 	raw := theirs[g.turn%len(theirs)].Spec.PublicKey
 	if len(raw) < len(key{}) {
-		return fmt.Errorf("%w: panic: the public key has %d bytes, not %d", errCrash, len(raw), len(key{}))
+		return fmt.Errorf("panic: the public key has %d bytes, not %d [recovered]", len(raw), len(key{}))
 	}
 	now := key(raw[:len(key{})]) // what is behind is cut off without a word
 	if now == g.peer {
