@@ -25,9 +25,7 @@
 //   - Pings leave every 0.5 s, not 2 s, and are no JSON; the status is written every 5 s, not 10 s.
 //   - The name in a GatewayClient's endpoint is resolved once; upstream does so again every 5 s, later every 5 minutes
 //     (dns.go).
-//   - Instead of a used block comes the next one behind it; upstream takes the first free one of its tree
-//     (pkg/ipam/core). Networks that are not remapped are never refused, and those without an owner are taken for
-//     preinstalled.
+//   - Networks that are not remapped are never refused, and those without an owner are taken for preinstalled.
 //   - Versions before v1.2.0 get a Network per CIDR, too; v1.1.2 creates NAME-pod and NAME-external for the first ones
 //     alone.
 //   - Two gateways of a namespace count as two active pods as soon as both Deployments exist.

@@ -84,8 +84,10 @@ func acquire(n network, used []netip.Prefix) (netip.Prefix, bool) {
 	return free(wanted, used)
 }
 
-// free returns wanted if it lies in a pool and overlaps none of used, else the next block of its size: behind it in its
-// own pool, before it there, then in the other pools.
+// free returns wanted if it lies in a pool and overlaps none of used, else the first free block of its size in the tree
+// of a pool, preferring halves that are split already.
+//
+// Source: liqotech/liqo v1.2.0, pkg/ipam/core/node.go (allocateNetwork, bestDirection).
 func free(wanted netip.Prefix, used []netip.Prefix) (netip.Prefix, bool) {
 	if pooled(wanted) && !overlaps(wanted, used) {
 		return wanted, true
@@ -93,34 +95,40 @@ func free(wanted netip.Prefix, used []netip.Prefix) (netip.Prefix, bool) {
 	if !wanted.Addr().Is4() {
 		return netip.Prefix{}, false
 	}
-	for _, pool := range slices.Concat(home(wanted), pools) {
-		first, size := number(pool.Addr()), uint64(1)<<(32-wanted.Bits())
-		if wanted.Bits() < pool.Bits() {
-			continue
-		}
-		count := uint64(1) << (wanted.Bits() - pool.Bits())
-		start := uint64(0)
-		if pool.Contains(wanted.Addr()) {
-			start = (number(wanted.Addr()) - first) / size
-		}
-		for i := range count {
-			block := netip.PrefixFrom(address(first+(start+i)%count*size), wanted.Bits())
-			if !overlaps(block, used) {
-				return block, true
-			}
+	for _, pool := range pools {
+		if block, ok := within(pool, wanted.Bits(), used); ok {
+			return block, true
 		}
 	}
 	return netip.Prefix{}, false
 }
 
-// home is the pool that a block lies in, if it does in one.
-func home(block netip.Prefix) []netip.Prefix {
-	for _, pool := range pools {
-		if pool.Overlaps(block) {
-			return []netip.Prefix{pool}
-		}
+// within returns the first free block of a size in a block.
+func within(block netip.Prefix, bits int, used []netip.Prefix) (netip.Prefix, bool) {
+	switch {
+	case block.Bits() > bits || slices.Contains(used, block):
+		return netip.Prefix{}, false
+	case block.Bits() == bits:
+		return block, !overlaps(block, used)
 	}
-	return nil
+	left, right := halves(block)
+	if !split(left, used) && split(right, used) {
+		left, right = right, left
+	}
+	if found, ok := within(left, bits, used); ok {
+		return found, true
+	}
+	return within(right, bits, used)
+}
+
+// split reports whether a used block lies in another one, and is smaller.
+func split(block netip.Prefix, used []netip.Prefix) bool {
+	return slices.ContainsFunc(used, func(u netip.Prefix) bool { return u.Bits() > block.Bits() && block.Contains(u.Addr()) })
+}
+
+func halves(block netip.Prefix) (left, right netip.Prefix) {
+	bits := block.Bits() + 1
+	return netip.PrefixFrom(block.Addr(), bits), netip.PrefixFrom(address(number(block.Addr())+uint64(1)<<(32-bits)), bits)
 }
 
 // pooled reports whether a pool contains a block.
