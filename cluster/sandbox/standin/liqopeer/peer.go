@@ -23,8 +23,8 @@
 //     changes nothing; upstream stops to replicate unless both are the same. It refuses files and programs at once.
 //   - A slice outside a tenant namespace is ignored; upstream fills in its CSR. Storage classes and the like are
 //     missing.
-//   - A Quota is called SLICE-CONSUMER; upstream gives it the name of the certificate's user. Quotas and requests carry
-//     labels of ours, a request has no generated name, and it is deleted with its slice; upstream leaves it.
+//   - Quotas and requests carry labels of ours, a request has no generated name, and it is deleted with its slice;
+//     upstream leaves it.
 //   - A selector is matched against Nodes alone; upstream matches a VirtualNode without one, too
 //     (pkg/utils/virtualnode).
 //   - Pods on a virtual Node are deleted by force; upstream evicts them. The kubelet's Deployment has no replicas, so

@@ -257,7 +257,8 @@ func (l *look) certificate(ctx context.Context, s *slice) ([]byte, error) {
 	return nil, err
 }
 
-func quotaName(s *slice) string { return s.Name + "-" + s.Spec.ConsumerClusterID }
+// quotaName is the name of a slice's Quota: that of the user whom it limits.
+func quotaName(s *slice) string { return subject(s.Name, s.Spec.ConsumerClusterID).CommonName }
 
 // isCordoned reports whether the consumer can use no more of a slice, because that or the Tenant is cordoned.
 func isCordoned(s *slice) bool {
@@ -277,7 +278,7 @@ func (l *look) limit(ctx context.Context, s *slice) error {
 		return nil
 	}
 	wanted := quotaSpec{
-		User:      subject(s.Name, s.Spec.ConsumerClusterID).CommonName,
+		User:      quotaName(s),
 		Resources: s.Status.Resources, LimitsEnforcement: cmp.Or(l.flags["default-limits-enforcement"], "None"),
 	}
 	if on := true; isCordoned(s) {

@@ -21,6 +21,13 @@ func TestSlicesThatAreCordoned(t *testing.T) {
 	}
 }
 
+func TestAQuotaHasTheNameOfItsUser(t *testing.T) {
+	s := &slice{ObjectMeta: metav1.ObjectMeta{Name: "rome"}, Spec: sliceSpec{ConsumerClusterID: "milan"}}
+	if got := quotaName(s); got != "rome-efee614420c5" {
+		t.Errorf("%s", got)
+	}
+}
+
 func TestSlicesThatAskForAVirtualNode(t *testing.T) {
 	for value, want := range map[string]bool{"": false, "true": true, "yes": true, "false": false, "False": false} {
 		s := &slice{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{createVirtualNode: value}}}
