@@ -18,9 +18,7 @@
 //
 // Known differences:
 //
-//   - The replicator puts its finalizer on a Secret that works, in the tenant namespace, the only one for its provider;
-//     upstream on every one with the labels and the annotation (crdReplicator-operator.go, Reconcile). A second one
-//     changes nothing; upstream stops to replicate unless both are the same. It refuses files and programs at once.
+//   - A kubeconfig that names files or programs begins no replication; upstream tries them.
 //   - A slice outside a tenant namespace is ignored; upstream fills in its CSR. Storage classes and the like are
 //     missing.
 //   - Quotas and requests carry labels of ours, a request has no generated name, and it is deleted with its slice;

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"maps"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -15,10 +14,10 @@ import (
 
 // reflect brings what a tenant namespace holds to the other side, and the
 // answers back.
-func (s *site) reflect(ctx context.Context, id string, secret *corev1.Secret, r *remote) error {
+func (s *site) reflect(ctx context.Context, id string, r *remote) error {
 	var all []error
 	for _, resource := range replicatedAll {
-		all = append(all, s.reflectAll(ctx, id, secret, r, resource))
+		all = append(all, s.reflectAll(ctx, id, r, resource))
 	}
 	return errors.Join(all...)
 }
@@ -28,14 +27,14 @@ func (s *site) reflect(ctx context.Context, id string, secret *corev1.Secret, r 
 //
 // Source: liqotech/liqo v1.2.0, internal/crdReplicator/reflection/handler.go (handle: no error where creating is
 // forbidden; "not synced" is one, and is tried again).
-func (s *site) reflectAll(ctx context.Context, id string, secret *corev1.Secret, r *remote, resource schema.GroupVersionResource) error {
+func (s *site) reflectAll(ctx context.Context, id string, r *remote, resource schema.GroupVersionResource) error {
 	there, err := r.dynamic.Resource(resource).Namespace(r.namespace).
 		List(ctx, metav1.ListOptions{LabelSelector: replicated + "=" + yes + "," + origin + "=" + id})
 	forbidden := apierrors.IsForbidden(err) && r.synced[resource]
 	if err != nil && !forbidden {
 		return err // it may not, or does not answer: nothing is done, and nothing is let go
 	}
-	here, err := s.seen.List(ctx, resource, secret.Namespace, replication+"="+yes)
+	here, err := s.seen.List(ctx, resource, r.local, replication+"="+yes)
 	if err != nil {
 		return ignoreMissing(err)
 	}
@@ -53,7 +52,7 @@ func (s *site) reflectAll(ctx context.Context, id string, secret *corev1.Secret,
 	var all []error
 	for i := range here {
 		original := &here[i]
-		if original.GetLabels()[destination] != secret.Labels[remoteClusterID] {
+		if original.GetLabels()[destination] != r.id {
 			continue
 		}
 		all = append(all, s.reflectOne(ctx, id, r, resource, original, copies[original.GetName()]))

@@ -4,45 +4,38 @@ import (
 	"context"
 	"crypto/sha256"
 	"errors"
-	"fmt"
-	"slices"
 	"sync"
 
 	appsv1 "k8s.io/api/apps/v1"
-	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/kubernetes"
 
 	"carrick/cluster/sandbox/standin"
 )
 
-// remotes are clients for other clusters, by cluster id. They are made anew
-// when the kubeconfig or the tenant namespace of a Secret changes.
+// remotes are the providers to which something is replicated, by cluster id.
 type remotes struct {
-	mu        sync.Mutex
 	known     map[string]*remote
-	restarted string // when the replicator was restarted last
+	seen      map[types.UID]string // the version in which each Secret was read last
+	restarted string               // when the replicator was restarted last
 }
 
 // since forgets them when the replicator was restarted.
 func (r *remotes) since(restarted string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
 	if r.restarted != restarted {
-		r.known, r.restarted = nil, restarted
+		r.known, r.seen, r.restarted = nil, nil, restarted
 	}
 }
 
-// remote is a provider as the replicator reaches it: with the kubeconfig of a
-// Secret and nothing else.
+// remote is a provider as the replicator reaches it: with the kubeconfig of a Secret and nothing else.
 type remote struct {
 	of        [sha256.Size]byte
+	id        string // of the provider
+	local     string // the tenant namespace here: that of the Secret
 	namespace string // of the tenant, there
-	client    kubernetes.Interface
 	dynamic   dynamic.Interface
 
 	synced  map[schema.GroupVersionResource]bool // listed there once
@@ -85,7 +78,19 @@ func (s *site) replicate(ctx context.Context) error {
 			all = append(all, s.giveUp(ctx, f.Name, namespaces))
 		}
 	}
-	return errors.Join(append(all, s.followAll(ctx, id, secrets, namespaces, lost))...)
+	for i := range secrets {
+		if valid(&secrets[i]) && secrets[i].DeletionTimestamp == nil {
+			all = append(all, s.hold(ctx, kubeSecrets, &secrets[i], operatorFinalizer))
+			s.remotes.read(&secrets[i], secrets)
+		}
+	}
+	all = append(all, s.reflectTo(ctx, id, lost))
+	for i := range secrets {
+		if valid(&secrets[i]) && secrets[i].DeletionTimestamp != nil {
+			all = append(all, s.stop(ctx, &secrets[i]))
+		}
+	}
+	return errors.Join(all...)
 }
 
 // isDead reports whether an admin has declared a provider lost, whose API server does not answer either.
@@ -95,129 +100,96 @@ func isDead(f *foreign) bool {
 	return f.Annotations[unreachable] == yes && says(f.Status.Conditions, "APIServerStatus") != "Established"
 }
 
-// followAll follows each Secret that is heeded. A provider that does not answer
-// holds up none but itself.
-func (s *site) followAll(ctx context.Context, id string, secrets []corev1.Secret, namespaces []corev1.Namespace, lost map[string]bool) error {
+// reflectTo replicates to each provider. One that does not answer holds up none but itself.
+func (s *site) reflectTo(ctx context.Context, id string, lost map[string]bool) error {
 	var wg sync.WaitGroup
-	ended := make([]error, len(secrets))
-	for i := range secrets {
-		if !heeded(&secrets[i], secrets, namespaces) {
-			continue
+	ended := make(chan error, len(s.remotes.known))
+	for _, r := range s.remotes.known {
+		if !lost[r.id] {
+			wg.Go(func() { ended <- s.reflect(ctx, id, r) })
 		}
-		wg.Go(func() { ended[i] = s.follow(ctx, id, &secrets[i], lost[secrets[i].Labels[remoteClusterID]]) })
 	}
 	wg.Wait()
-	return errors.Join(ended...)
+	close(ended)
+	var all []error
+	for err := range ended {
+		all = append(all, err)
+	}
+	return errors.Join(all...)
 }
 
-// heeded tells whether the replicator takes a Secret for a way to a provider.
-// Nothing says so when it does not. It needs the label and the annotation, and
-// must stand in a tenant namespace for that cluster; where several name one
-// cluster, the one that was heeded before stays, and none is added.
-func heeded(s *corev1.Secret, all []corev1.Secret, namespaces []corev1.Namespace) bool {
-	id := s.Labels[remoteClusterID]
-	if id == "" || s.Annotations[remoteTenant] == "" || len(s.Data["kubeconfig"]) == 0 {
-		return false
+// valid reports whether the replicator takes a Secret of a control plane for one of its own: by its label and
+// annotation, wherever it is and whatever it holds. It puts its finalizer on each of them before it reads anything
+// else.
+//
+// Source: liqotech/liqo v1.2.0, internal/crdReplicator/crdReplicator-operator.go (validateSecret, Reconcile).
+func valid(s *corev1.Secret) bool {
+	_, labelled := s.Labels[remoteClusterID]
+	_, noted := s.Annotations[remoteTenant]
+	return labelled && noted
+}
+
+// read begins to replicate to the provider of a Secret that has changed. Where that leads elsewhere than the one that
+// it knows for this provider, or is one of several, or has no kubeconfig, it ends instead: until a Secret changes
+// again, or the replicator is restarted. Only its log says so.
+func (r *remotes) read(secret *corev1.Secret, all []corev1.Secret) {
+	if r.seen[secret.UID] == secret.ResourceVersion {
+		return
 	}
-	at := slices.IndexFunc(namespaces, func(n corev1.Namespace) bool { return n.Name == s.Namespace })
-	if at < 0 || namespaces[at].Labels[remoteClusterID] != id {
-		return false
+	if r.seen == nil {
+		r.known, r.seen = map[string]*remote{}, map[types.UID]string{}
 	}
+	r.seen[secret.UID] = secret.ResourceVersion
+	id, namespace := secret.Labels[remoteClusterID], secret.Annotations[remoteTenant]
+	of := sha256.Sum256(secret.Data["kubeconfig"])
+	if was := r.known[id]; was != nil && was.of == of && was.namespace == namespace {
+		return
+	}
+	delete(r.known, id)
 	same := 0
 	for i := range all {
 		if all[i].Labels[remoteClusterID] == id {
 			same++
 		}
 	}
-	return same == 1 || held(s, operatorFinalizer)
+	config, err := connect(secret.Data["kubeconfig"])
+	if err != nil || same != 1 {
+		return
+	}
+	untyped, err := dynamic.NewForConfig(config)
+	if err != nil {
+		return
+	}
+	r.known[id] = &remote{
+		of: of, id: id, local: secret.Namespace, namespace: namespace, dynamic: untyped,
+		synced: map[schema.GroupVersionResource]bool{}, refused: map[types.UID]string{},
+	}
 }
 
-// follow does for one provider what is to be done.
-func (s *site) follow(ctx context.Context, id string, secret *corev1.Secret, lost bool) error {
-	going := secret.DeletionTimestamp != nil
-	if going && !held(secret, operatorFinalizer) || lost && !going {
-		return nil
-	}
-	var failed error
-	if !lost {
-		r, err := s.remotes.get(secret)
-		if err != nil {
-			failed = err
-		} else if !going && !held(secret, operatorFinalizer) {
-			if err := r.works(ctx); err != nil {
-				return err
-			}
-			if err := s.hold(ctx, kubeSecrets, secret, operatorFinalizer); err != nil {
-				return err
-			}
+// stop ends the replication to the provider of a Secret that is being deleted, whether or not it began with this one,
+// and releases the Secret. While something of it is left, it does neither.
+func (s *site) stop(ctx context.Context, secret *corev1.Secret) error {
+	if r := s.remotes.known[secret.Labels[remoteClusterID]]; r != nil && held(secret, operatorFinalizer) {
+		left, err := s.left(ctx, r)
+		if err != nil || left > 0 {
+			return err
 		}
-		if err == nil {
-			failed = s.reflect(ctx, id, secret, r)
-		}
-	}
-	if !going {
-		return failed
-	}
-	left, err := s.left(ctx, secret)
-	if err != nil || left > 0 {
-		return errors.Join(failed, err)
+		delete(s.remotes.known, r.id)
 	}
 	return s.release(ctx, kubeSecrets, secret, operatorFinalizer)
 }
 
-// get returns the client of a Secret.
-func (r *remotes) get(secret *corev1.Secret) (*remote, error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	id, namespace := secret.Labels[remoteClusterID], secret.Annotations[remoteTenant]
-	of := sha256.Sum256(secret.Data["kubeconfig"])
-	if was := r.known[id]; was != nil && was.of == of && was.namespace == namespace {
-		return was, nil
-	}
-	config, err := connect(secret.Data["kubeconfig"])
-	if err != nil {
-		return nil, fmt.Errorf("kubeconfig of %s/%s: %w", secret.Namespace, secret.Name, err)
-	}
-	typed, err1 := kubernetes.NewForConfig(config)
-	untyped, err2 := dynamic.NewForConfig(config)
-	if err := errors.Join(err1, err2); err != nil {
-		return nil, err
-	}
-	if r.known == nil {
-		r.known = map[string]*remote{}
-	}
-	r.known[id] = &remote{
-		of: of, namespace: namespace, client: typed, dynamic: untyped,
-		synced: map[schema.GroupVersionResource]bool{}, refused: map[types.UID]string{},
-	}
-	return r.known[id], nil
-}
-
-// works tells whether the other side knows who this is. What that one may do
-// there is another matter: without rights the Secret is taken and nothing
-// arrives.
-func (r *remote) works(ctx context.Context) error {
-	_, err := r.client.AuthenticationV1().SelfSubjectReviews().
-		Create(ctx, &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
-	return err
-}
-
-// left counts the objects of a tenant namespace that are, or may be, on the
-// other side too.
-func (s *site) left(ctx context.Context, secret *corev1.Secret) (int, error) {
+// left counts the objects of a tenant namespace that are, or may be, on the other side too.
+func (s *site) left(ctx context.Context, r *remote) (int, error) {
 	count := 0
 	for _, resource := range replicatedAll {
-		found, err := s.dynamic.Resource(resource).Namespace(secret.Namespace).List(ctx, metav1.ListOptions{LabelSelector: replication + "=" + yes})
+		found, err := s.dynamic.Resource(resource).Namespace(r.local).
+			List(ctx, metav1.ListOptions{LabelSelector: replication + "=" + yes + "," + destination})
 		if ignoreMissing(err) != nil {
 			return 0, err
 		}
-		if err != nil {
-			continue
-		}
-		for i := range found.Items {
-			if held(&found.Items[i], resourceFinalizer) {
-				count++
-			}
+		if err == nil {
+			count += len(found.Items)
 		}
 	}
 	return count, nil

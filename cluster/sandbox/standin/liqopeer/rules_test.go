@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/tools/clientcmd/api"
 )
@@ -147,35 +148,65 @@ func TestGrantFillsInWhatIsNotAskedFor(t *testing.T) {
 	}
 }
 
-func TestHeededSecrets(t *testing.T) {
-	namespaces := []corev1.Namespace{
-		{ObjectMeta: metav1.ObjectMeta{Name: "rome", Labels: map[string]string{remoteClusterID: "rome", tenantNamespace: yes}}},
-		{ObjectMeta: metav1.ObjectMeta{Name: "paris", Labels: map[string]string{remoteClusterID: "paris", tenantNamespace: yes}}},
-	}
-	secret := func(name string, finalizers ...string) corev1.Secret {
+func TestSecretsOfTheReplicator(t *testing.T) {
+	secret := func(name, host, version string) corev1.Secret {
+		config := api.NewConfig()
+		config.Clusters["x"], config.AuthInfos["x"] = &api.Cluster{Server: host}, &api.AuthInfo{Token: "x"}
+		config.Contexts["x"], config.CurrentContext = &api.Context{Cluster: "x", AuthInfo: "x"}, "x"
+		data, err := clientcmd.Write(*config)
+		if err != nil {
+			t.Fatal(err)
+		}
 		return corev1.Secret{
 			ObjectMeta: metav1.ObjectMeta{
-				Name: name, Namespace: "rome", Finalizers: finalizers,
+				Name: name, Namespace: "anywhere", UID: types.UID(name), ResourceVersion: version,
 				Labels: map[string]string{remoteClusterID: "rome"}, Annotations: map[string]string{remoteTenant: "there"},
 			},
-			Data: map[string][]byte{"kubeconfig": []byte("x")},
+			Data: map[string][]byte{"kubeconfig": data},
 		}
 	}
-	one := []corev1.Secret{secret("a")}
-	if !heeded(&one[0], one, namespaces) {
-		t.Error("a whole one is not heeded")
+	var r remotes
+	read := func(all ...corev1.Secret) *remote {
+		for i := range all {
+			r.read(&all[i], all)
+		}
+		return r.known["rome"]
 	}
-	two := []corev1.Secret{secret("a"), secret("b")}
-	if heeded(&two[0], two, namespaces) || heeded(&two[1], two, namespaces) {
-		t.Error("one of two that were never heeded is")
+	first := secret("a", "https://127.0.0.1:1", "1")
+	was := read(first)
+	if was == nil || was.local != "anywhere" || was.namespace != "there" {
+		t.Fatalf("the only one: %+v", was)
 	}
-	older := []corev1.Secret{secret("a", operatorFinalizer), secret("b")}
-	if !heeded(&older[0], older, namespaces) || heeded(&older[1], older, namespaces) {
-		t.Error("the one that was there first is what counts")
+	if got := read(first, secret("b", "https://127.0.0.1:1", "2")); got != was {
+		t.Error("a second one that is the same ended the replication")
 	}
-	elsewhere := []corev1.Secret{secret("a")}
-	elsewhere[0].Namespace = "paris"
-	if heeded(&elsewhere[0], elsewhere, namespaces) {
-		t.Error("it stands in the namespace of another cluster")
+	if got := read(first, secret("b", "https://127.0.0.1:2", "3")); got != nil {
+		t.Error("a second one that leads elsewhere ended nothing")
+	}
+	if got := read(first); got != nil {
+		t.Error("without it the replication began again, although nothing changed")
+	}
+	first.ResourceVersion = "4"
+	if got := read(first); got == nil {
+		t.Error("a change began nothing")
+	}
+	first.ResourceVersion, first.Data = "5", nil
+	if got := read(first); got != nil {
+		t.Error("without a kubeconfig it goes on")
+	}
+}
+
+func TestSecretsThatGetTheFinalizer(t *testing.T) {
+	for name, c := range map[string]struct {
+		labels, notes map[string]string
+		want          bool
+	}{
+		"whole":         {map[string]string{remoteClusterID: "rome"}, map[string]string{remoteTenant: "there"}, true},
+		"no label":      {nil, map[string]string{remoteTenant: "there"}, false},
+		"no annotation": {map[string]string{remoteClusterID: "rome"}, nil, false},
+	} {
+		if got := valid(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Labels: c.labels, Annotations: c.notes}}); got != c.want {
+			t.Errorf("%s: %v", name, got)
+		}
 	}
 }
