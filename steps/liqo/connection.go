@@ -84,12 +84,12 @@ func connectionSays(e steps.Env, g, c *unstructured.Unstructured, now time.Time)
 	switch value := text(c, "status", "value"); value {
 	case "Connected":
 		return stillConnected(e, g, c, now)
-	case "Error":
-		return steps.Failed(name+" says Error: the tunnel was up, and its pings get lost; "+unmet(e), wayFix(e, g))
 	case "":
 		return steps.Waits(c.GetCreationTimestamp().Time, "%s says nothing yet: its gateway has just begun", name).Or(gatewayLog(e, g))
-	case "Connecting":
-		return steps.Waits(c.GetCreationTimestamp().Time, "%s says Connecting: %s", name, unmet(e)).Or(wayFix(e, g))
+	case "Connecting", "Error":
+		// Error follows after 10 s without an answered ping, even if the tunnel was never up, and stays until one is
+		// answered (liqotech/liqo v1.2.0: pkg/gateway/connection/conncheck/receiver.go, RunDisconnectObserver).
+		return steps.Waits(c.GetCreationTimestamp().Time, "%s says %s: %s", name, value, unmet(e)).Or(wayFix(e, g))
 	default:
 		return steps.Failed(fmt.Sprintf("%s says %s, which is none of what a gateway of Liqo says", name, value), gatewayLog(e, g))
 	}
