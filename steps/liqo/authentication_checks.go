@@ -34,13 +34,7 @@ func authenticationChecks() []steps.Check {
 			Run: controlPlaneHeld,
 		},
 		{
-			Name: "control-plane-accepted", Title: "Liqo's replicator has taken that kubeconfig", On: steps.Local, Needs: []string{"control-plane"}, Within: 30 * time.Second,
-			Why: "the replicator's finalizer on the Secret is the only sign that it reads it",
-			See: []string{replicatorCode},
-			Run: controlPlaneTaken,
-		},
-		{
-			Name: "api-server-seen", Title: "Liqo reaches the other side's API server from inside", On: steps.Both, Needs: []string{"control-plane-accepted"}, Within: 30 * time.Second,
+			Name: "api-server-seen", Title: "Liqo reaches the other side's API server from inside", On: steps.Both, Needs: []string{"control-plane"}, Within: 30 * time.Second,
 			Why: "what this machine reaches a pod may not: a firewall, a proxy, a name that pods don't know",
 			See: []string{foreignSource + "/apiserverchecker.go", "liqotech/liqo#1620"},
 			Run: apiServerSeen,

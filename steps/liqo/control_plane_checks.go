@@ -143,23 +143,12 @@ func otherParts(a, b cluster.Kubeconfig) []string {
 	return out
 }
 
-func controlPlaneTaken(ctx context.Context, e steps.Env) steps.Result {
-	s, err := controlPlane(ctx, e)
-	if err != nil {
-		return steps.Unseen(err)
-	}
-	if s == nil {
-		return steps.Skipped("there is no such Secret in %s", tenantNamespace(e))
-	}
-	if slices.Contains(s.GetFinalizers(), replicatorFinisher) {
-		return steps.Passed("Secret %s has the replicator's finalizer", s.GetName())
-	}
-	return steps.Waits(s.GetCreationTimestamp().Time, "Secret %s has no finalizer %s", s.GetName(), replicatorFinisher).Or(liqoLog(e, "crd-replicator"))
-}
-
-// apiServerSeen goes by what Liqo says of the other side. It looks where it has an
-// Identity of the other side, which a handshake makes: after a declarative
-// peering it may never say anything.
+// apiServerSeen judges the condition APIServerStatus of a ForeignCluster. Liqo requests /livez with the kubeconfig of
+// the control plane: that of an Identity or, since v1.0.2, of a Secret. A new Secret does not start that: the condition
+// appears with the next change of another object of the peering, or at the latest after ten hours.
+//
+// Source: liqotech/liqo v1.2.0, pkg/liqo-controller-manager/core/foreigncluster-controller: status.go
+// (handleAuthenticationModuleStatus), apiserverchecker.go and foreigncluster_controller.go (SetupWithManager).
 func apiServerSeen(ctx context.Context, e steps.Env) steps.Result {
 	id, err := peerID(e)
 	if err != nil {
@@ -171,13 +160,13 @@ func apiServerSeen(ctx context.Context, e steps.Env) steps.Result {
 	}
 	for _, fc := range found {
 		if text(fc, "spec", "clusterID") == id {
-			return judgeSeen(fc, liqoLog(e, "controller-manager"))
+			return judgeSeen(e, fc)
 		}
 	}
 	return steps.Skipped("there is no ForeignCluster %s yet, in which Liqo would say it", id)
 }
 
-func judgeSeen(fc *unstructured.Unstructured, log string) steps.Result {
+func judgeSeen(e steps.Env, fc *unstructured.Unstructured) steps.Result {
 	what := "ForeignCluster " + fc.GetName()
 	conditions, _, _ := unstructured.NestedSlice(fc.Object, "status", "conditions")
 	for _, c := range conditions {
@@ -193,9 +182,12 @@ func judgeSeen(fc *unstructured.Unstructured, log string) steps.Result {
 		if err != nil {
 			since = fc.GetCreationTimestamp().Time
 		}
-		return steps.Waits(since, "%s: APIServerStatus is %v (%v)", what, m["status"], messageOf(m)).Or(log + "    # and does a firewall let the pods of Liqo's namespace out?")
+		return steps.Waits(since, "%s: APIServerStatus is %v (%v)", what, m["status"], messageOf(m)).Or(liqoLog(e, "controller-manager") + "    # and does a firewall let the pods of Liqo's namespace out?")
 	}
-	return steps.Skipped("%s does not say: Liqo tries it only after a handshake, not for a kubeconfig that it was given", what)
+	if e.Side == steps.Remote {
+		return steps.Skipped("%s has no condition APIServerStatus: the %s has no kubeconfig for the %s", what, e.SideName(), e.PeerName())
+	}
+	return steps.Skipped("%s has no condition APIServerStatus yet. Liqo 1.0.2 or later sets it when the tunnel or a virtual node changes", what)
 }
 
 func messageOf(condition map[string]any) string {

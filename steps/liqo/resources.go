@@ -37,7 +37,7 @@ func resources() steps.Step {
 		},
 		Actions: []steps.Action{{
 			Name: "resource-slice", Title: "Ask for resources", On: steps.Local,
-			Needs: []string{"control-plane-accepted", "peer/tenant"}, First: []string{"peer/signs-certificates"},
+			Needs: []string{"control-plane", "peer/tenant"}, First: []string{"peer/signs-certificates"},
 			Doer: sliceDoer{vanishing{steps.Manifest{File: "resource-slice.yaml", Values: steps.Values{
 				"name":      sliceName,
 				"resources": requested,

@@ -51,7 +51,7 @@ var rows = []stepstest.Row{
 	{Number: 40, Asks: "its rights, and no others", Checks: []string{"credential-rights", "credential-least"}},
 	{Number: 41, Asks: "the provider's namespace in the annotation", Checks: []string{"control-plane"}},
 	{Number: 42, Asks: "one such Secret", Checks: []string{"control-plane"}},
-	{Number: 43, Asks: "Liqo has taken the Secret", Checks: []string{"control-plane-accepted"}},
+	{Number: 43, Asks: "Liqo has taken the Secret", Checks: []string{"api-server-seen", "slice-copied"}},
 	{Number: 44, Asks: "Liqo reaches the other's API server", Checks: []string{"api-server-seen"}},
 	{Number: 45, Asks: "the slice's three labels", Checks: []string{"slice"}},
 	{Number: 46, Asks: "the slice's name", Checks: []string{"slice"}},

@@ -24,7 +24,7 @@ const (
 func resourceChecks() []steps.Check {
 	return []steps.Check{
 		{
-			Name: "slice", Title: "the request for resources is one that Liqo takes", On: steps.Local, Mend: "resource-slice", Needs: []string{"control-plane-accepted"},
+			Name: "slice", Title: "the request for resources is one that Liqo takes", On: steps.Local, Mend: "resource-slice", Needs: []string{"control-plane"},
 			Why: "three labels make Liqo copy it. Without one nothing happens: no condition, no event, no line in a log. The published page has two of them",
 			See: []string{silentIssue, replicatorSource, page},
 			Run: sliceSound,
