@@ -2,7 +2,6 @@ package liqo
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -36,6 +35,7 @@ func foreignClusterHealthy(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Waits(time.Time{}, "Liqo has no ForeignCluster for the %s yet: it makes one of what belongs to the peering", e.PeerName())
 	}
 	var bad, pending, lacking, good, closer []string
+	var moving []condition // of the modules that have a bad one
 	for _, m := range modulesMeant(e) {
 		all := conditions(fc, slices.Concat(m.fields, []string{"conditions"})...)
 		if on, _, _ := unstructured.NestedBool(fc.Object, slices.Concat(m.fields, []string{"enabled"})...); m.needed && !on {
@@ -48,7 +48,7 @@ func foreignClusterHealthy(ctx context.Context, e steps.Env) steps.Result {
 				good = append(good, c.kind)
 				continue
 			case "Error", "NotReady", "SomeNotReady":
-				bad = append(bad, strings.TrimSpace(said+" "+bracketed(c.why())))
+				bad, moving = append(bad, strings.TrimSpace(said+" "+bracketed(c.why()))), append(moving, all...)
 			default:
 				pending = append(pending, said)
 			}
@@ -60,7 +60,9 @@ func foreignClusterHealthy(ctx context.Context, e steps.Env) steps.Result {
 	look := "carrick check " + e.LinkFile() + " --only " + strings.Join(closer, ",")
 	switch name := fc.GetName(); {
 	case len(bad) > 0:
-		return steps.Failed(fmt.Sprintf("ForeignCluster %s: %s", name, strings.Join(bad, "; ")), look)
+		// As soon as a Configuration exists, Liqo says NotReady of the missing gateway and Connection, and later while
+		// they start (liqotech/liqo v1.2.0: pkg/liqo-controller-manager/core/foreigncluster-controller/status.go).
+		return steps.Waits(lastMoved(fc, moving), "ForeignCluster %s: %s", name, strings.Join(bad, "; ")).Or(look)
 	case len(pending) > 0:
 		return steps.Waits(time.Time{}, "ForeignCluster %s: %s", name, strings.Join(pending, "; ")).Or(look)
 	case len(lacking) > 0:

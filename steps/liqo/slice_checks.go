@@ -60,7 +60,7 @@ func resourceChecks() []steps.Check {
 			Run: quotaRoom,
 		},
 		{
-			Name: "foreign-cluster", Title: "Liqo itself finds the peering healthy", On: steps.Both, Needs: []string{"tenant-namespace"},
+			Name: "foreign-cluster", Title: "Liqo itself finds the peering healthy", On: steps.Both, Needs: []string{"tenant-namespace"}, Within: balancerWithin,
 			Why: "its ForeignCluster sums up what each of its modules thinks of the peering; it is what liqoctl info shows",
 			See: []string{"liqotech/liqo: pkg/liqo-controller-manager/core/foreigncluster-controller/status.go"},
 			Run: foreignClusterHealthy,
