@@ -27,7 +27,7 @@ func serverEndpoint(ctx context.Context, e steps.Env) steps.Result {
 	if err != nil {
 		return steps.Unseen(err)
 	}
-	at, port := list(g, "status", "endpoint", "addresses"), number(g, "status", "endpoint", "port")
+	at, port := addressesOf(g), number(g, "status", "endpoint", "port")
 	if len(at) > 0 && port != 0 {
 		return steps.Passed("%s, port %d, UDP", listed(at), port)
 	}
@@ -56,7 +56,7 @@ func withoutEndpoint(ctx context.Context, e steps.Env, g *unstructured.Unstructu
 		return "its load balancer is pending; not every cluster has one, and not every one carries UDP",
 			inTenant(e) + "describe service " + steps.Quoted(s.Name) + "    # or answer network.service-type with NodePort", nil
 	}
-	return "Liqo found no active gateway pod, or no address of its node", inTenant(e) + "get pods -o wide; " + controllerLog(e), nil
+	return "Liqo found no active gateway pod, or its node is not Ready or has no address", inTenant(e) + "get pods -o wide; " + controllerLog(e), nil
 }
 
 // listening is the other side's gateway, as its facts tell.

@@ -171,12 +171,19 @@ func gatewayServer(ctx context.Context, e steps.Env) (any, error) {
 	set(m, "node-port", number(g, "spec", "endpoint", "nodePort"))
 	set(m, "load-balancer-ip", text(g, "spec", "endpoint", "loadBalancerIP"))
 	set(m, "mtu", number(g, "spec", "mtu"))
-	if at := list(g, "status", "endpoint", "addresses"); len(at) > 0 {
+	if at := addressesOf(g); len(at) > 0 {
 		m["address"] = at[0]
 		m["addresses"] = at
 	}
 	set(m, "endpoint-port", number(g, "status", "endpoint", "port"))
 	return m, nil
+}
+
+// addressesOf returns where a GatewayServer listens. Liqo writes an empty address while the node of the gateway's pod
+// is not Ready (liqotech/liqo v1.2.0: pkg/liqo-controller-manager/networking/external-network/wireguard/
+// wggatewayserver_controller.go, forgeEndpointStatusNodePort).
+func addressesOf(g *unstructured.Unstructured) []string {
+	return slices.DeleteFunc(list(g, "status", "endpoint", "addresses"), func(at string) bool { return at == "" })
 }
 
 func gatewayClient(ctx context.Context, e steps.Env) (any, error) {
