@@ -51,7 +51,7 @@ func providersCredentialChecks() []steps.Check {
 		},
 		{
 			Name: "signs-certificates", Title: "the provider's cluster signs client certificates", On: steps.Remote, Needs: []string{"signed-in"},
-			Why: "EKS signs none. Liqo asks for one for each ResourceSlice, too: without a signer a slice is never accepted, and nothing says so",
+			Why: "EKS signs none. Liqo also requests a certificate for each ResourceSlice, and denies the slice if none is signed within 30 seconds.",
 			See: []string{signersSource, "liqotech/liqo#3153"},
 			Run: signsCertificates, Within: 30 * time.Second,
 		},

@@ -126,9 +126,17 @@ func identityDenied(e steps.Env, c condition, slice, describe string) steps.Resu
 		return steps.Failed(fmt.Sprintf("the provider does not take who asks: Secret %s there holds the certificate of an earlier request, with another key (%s)", secret, said),
 			in+" delete secret "+steps.Quoted(secret)+" && "+in+" delete resourceslices.authentication.liqo.io "+steps.Quoted(slice)+
 				"    # the consumer's Liqo copies the request again, and the provider's signs it")
+	case strings.Contains(said, notSigned):
+		return steps.Failed("the provider does not take who asks: its cluster signed no certificate for the slice within 30 seconds ("+said+")", noSigner)
 	}
 	return steps.Failed("the provider does not take who asks: "+said, describe)
 }
+
+// notSigned is what Liqo says of a certificate that no signer has issued 30 s after the request was approved.
+//
+// Source: liqotech/liqo v1.2.0, pkg/utils/csr/watcher.go (RetrieveCertificate) and
+// pkg/identityManager/certificateIdentityProvider.go (ApproveSigningRequest).
+const notSigned = "context canceled before certificate retrieval"
 
 // otherRequest reports whether Liqo says that a request is not the one whose certificate it keeps.
 //
