@@ -33,7 +33,7 @@ func keyChecks() []steps.Check {
 		},
 		{
 			Name: "peer-key", Title: "the gateway is given the peer's public key", On: steps.Both, Needs: []string{"keys", "peer/keys"}, Mend: "${side}-public-key",
-			Why: "nothing checks a PublicKey: of more than 32 bytes the gateway drops the rest without a word, on fewer it panics, and with another key than the peer's the tunnel says Connecting for ever",
+			Why: "The gateway ignores all bytes after the 32nd, creates no Connection for a shorter key, and gets no handshake with another cluster's key.",
 			See: []string{"liqotech/liqo: pkg/gateway/tunnel/wireguard/publickeys_controller.go", page},
 			Run: peerKey,
 		},
