@@ -39,6 +39,9 @@ func configurationReady(ctx context.Context, e steps.Env) steps.Result {
 	var seen []string
 	for _, kind := range []string{"pod", "external"} {
 		real, as := list(o, "spec", "remote", "cidr", kind), list(o, "status", "remote", "cidr", kind)
+		if len(as) == 1 && len(real) > 1 && networkCondition(o, "NetworkCIDRsConfigured") == nil {
+			return firstRangeAlone(ctx, e, o, kind, real)
+		}
 		if len(as) != len(real) {
 			return withoutRange(ctx, e, o, fmt.Sprintf("Configuration %s: %d of %d %s ranges have one that they are seen as", placeOf(o), len(as), len(real), kind))
 		}
@@ -55,6 +58,17 @@ func configurationReady(ctx context.Context, e steps.Env) steps.Result {
 		return withoutRange(ctx, e, o, fmt.Sprintf("Configuration %s was changed, and Liqo has not looked at it since", placeOf(o)))
 	}
 	return steps.Passed("%s", strings.Join(seen, "; "))
+}
+
+// mapsAllSince is the first release that maps each of several ranges of a kind.
+const mapsAllSince = "1.2.0"
+
+// firstRangeAlone is the verdict on a Configuration with several ranges of a kind, of which Liqo before v1.2.0 maps the
+// first and never another (liqotech/liqo v1.1.2: pkg/liqo-controller-manager/networking/external-network/configuration/
+// configuration_controller.go, ForgeConfigurationStatus).
+func firstRangeAlone(ctx context.Context, e steps.Env, o *unstructured.Unstructured, kind string, real []string) steps.Result {
+	return steps.Warned(fmt.Sprintf("Configuration %s: Liqo before %s maps only the first %s range, %s. Not reachable: %s",
+		placeOf(o), mapsAllSince, kind, real[0], listed(real[1:])), upgrade(ctx, e, mapsAllSince))
 }
 
 func seenAs(kind, real, as string) string {
