@@ -42,7 +42,7 @@ func liqoChecks() []steps.Check {
 		},
 		{
 			Name: "liqo-version", Title: "both sides run one release of Liqo, and none that is known to break", On: steps.Both, Needs: []string{"liqo-runs"},
-			Why: "upstream supports a peering of two releases only where they differ in the last number. 1.0.0 panics on a gateway with keys of its own; before 1.2.0 the certificates of ResourceSlices are not renewed",
+			Why: "upstream supports a peering of two releases only where they differ in the last number. 1.0.0 translates remapped networks wrongly; before 1.2.0 the certificates of ResourceSlices are not renewed",
 			See: []string{peerPage, "liqotech/liqo#3049", "liqotech/liqo#3145", "liqotech/liqo#3172"},
 			Run: liqoVersions,
 		},

@@ -11,8 +11,9 @@ import (
 	"carrick/steps"
 )
 
-// leastVersion takes a gateway with keys of its own (liqotech/liqo#3049);
-// renewsSince renews the certificates of ResourceSlices (liqotech/liqo#3172).
+// leastVersion translates the addresses of a remapped network: v1.0.0 does so only if it equals the local one
+// (liqotech/liqo@7228d3801: pkg/liqo-controller-manager/networking/external-network/remapping/cidr.go,
+// forgeCIDRFirewallConfigurationSNATRules). renewsSince renews the certificates of ResourceSlices (liqotech/liqo#3172).
 const (
 	leastVersion = "1.0.1"
 	renewsSince  = "1.2.0"
@@ -31,7 +32,7 @@ func liqoVersions(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Warned(fmt.Sprintf("the image's tag %q is no release: what it can do can't be told", cluster.Clean(tag)), upgrade(ctx, e, otherRelease(e)))
 	}
 	if !own.AtLeast(version.MustParseSemantic(leastVersion)) {
-		return steps.Failed(fmt.Sprintf("it is %s, whose controllers panic on a gateway with keys of its own", tag), upgrade(ctx, e, renewsSince))
+		return steps.Failed(fmt.Sprintf("it is %s, whose gateways translate a remapped network only if it equals the local one", tag), upgrade(ctx, e, renewsSince))
 	}
 	other, err := e.Peer.Text("liqo-version")
 	if err != nil && !isAbsent(err) {
