@@ -129,11 +129,11 @@ var liqoShown = map[string]func(*testing.T){
 		p := newPair(t, "pending")
 		set(t, p.remote["GatewayServer"], "LoadBalancer", "spec", "endpoint", "serviceType")
 		p.create(t)
-		eventually(t, happens, func() error { return state("local", "Connecting")(t, p) })
+		eventually(t, happens, func() error { return state("local", "Error")(t, p) })
 		var s *corev1.Service
 		eventually(t, happens, func() (err error) {
 			s, err = shared.client(t, "remote").CoreV1().Services(p.space()).Get(t.Context(), "gw-"+p.id, metav1.GetOptions{})
-			return errors.Join(err, state("remote", "Connecting")(t, p))
+			return errors.Join(err, state("remote", "Error")(t, p))
 		})
 		if s.Spec.Type != corev1.ServiceTypeLoadBalancer || len(s.Status.LoadBalancer.Ingress) != 0 {
 			t.Errorf("%v", s.Status)

@@ -27,9 +27,9 @@ func TestLiqoConnects(t *testing.T) {
 	p.create(t)
 	p.fares(t, "Connected")
 	for _, c := range []struct{ side, kind, want, fields string }{
-		{"local", "Configuration", "[10.71.0.0/16]", "status remote cidr external"},
+		{"local", "Configuration", "[10.43.0.0/16]", "status remote cidr external"},
 		{"local", "Configuration", "[10.42.0.0/16]", "status remote cidr pod"},
-		{"remote", "Configuration", "[10.71.0.0/16]", "status remote cidr external"},
+		{"remote", "Configuration", "[10.43.0.0/16]", "status remote cidr external"},
 		{"remote", "GatewayServer", "[127.0.0.1]", "status endpoint addresses"},
 		{"remote", "GatewayServer", fmt.Sprint(p.port), "status endpoint port"},
 		{"remote", "GatewayServer", "keys", "status secretRef name"},
@@ -89,16 +89,16 @@ var spoiled = []struct {
 }{
 	{"own-key", func(t *testing.T, p *pair) {
 		p.local["PublicKey"].Object["spec"] = map[string]any{"publicKey": p.local["Secret"].Object["data"].(map[string]any)["publicKey"]}
-	}, state("local", "Connecting")},
+	}, state("local", "Error")},
 	{"wrong-port", func(t *testing.T, p *pair) {
 		set(t, p.local["GatewayClient"], freeNodePort(t), "spec", "endpoint", "port")
-	}, state("local", "Connecting")},
+	}, state("local", "Error")},
 	{"short-key", func(t *testing.T, p *pair) {
 		set(t, p.local["Secret"], base64.StdEncoding.EncodeToString(make([]byte, 31)), "data", "privateKey")
 	}, crashes("local")},
 	{"short-public", func(t *testing.T, p *pair) {
 		set(t, p.remote["PublicKey"], base64.StdEncoding.EncodeToString(make([]byte, 31)), "spec", "publicKey")
-	}, crashes("remote")},
+	}, panics("remote")},
 	{"no-public-label", func(t *testing.T, p *pair) { unlabel(p.local["PublicKey"], "liqo.io/remote-cluster-id") }, state("local", "")},
 	{"no-configuration-label", func(t *testing.T, p *pair) {
 		unlabel(p.local["Configuration"], "liqo.io/remote-cluster-id")
@@ -175,7 +175,7 @@ func TestLiqoConnectsNothingThatIsSpoiled(t *testing.T) {
 		Patch(t.Context(), "keys", types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, happens, func() error { return state("local", "Connecting")(t, mend) })
+	eventually(t, happens, func() error { return state("local", "Error")(t, mend) })
 }
 
 func set(t *testing.T, o *unstructured.Unstructured, value any, fields ...string) {
@@ -215,6 +215,22 @@ func crashes(side string) func(*testing.T, *pair) error {
 			}
 		}
 		return fmt.Errorf("no container waits: %v", pods.Items[0].Status.ContainerStatuses)
+	}
+}
+
+// panics reports whether a gateway has logged a panic, runs on, and has no Connection.
+func panics(side string) func(*testing.T, *pair) error {
+	return func(t *testing.T, p *pair) error {
+		pods, err := shared.client(t, side).CoreV1().Pods(p.space()).List(t.Context(), metav1.ListOptions{})
+		if err != nil || len(pods.Items) != 1 || pods.Items[0].Status.Phase != corev1.PodRunning {
+			return fmt.Errorf("pods: %v, %w", pods.Items, err)
+		}
+		log, err := shared.client(t, side).CoreV1().Pods(p.space()).
+			GetLogs(pods.Items[0].Name, &corev1.PodLogOptions{Container: "wireguard"}).DoRaw(t.Context())
+		if err != nil || !strings.Contains(string(log), "panic: the public key has 31 bytes") {
+			return fmt.Errorf("the log: %s, %w", log, err)
+		}
+		return state(side, "")(t, p)
 	}
 }
 

@@ -84,7 +84,7 @@ func TestLiqoConsumerCannotLiftACordon(t *testing.T) {
 	if _, err := l.in("remote", "ResourceSlice", atRome).Patch(t.Context(), "rome", "application/merge-patch+json", cordon, metav1.PatchOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	l.field("remote", "Quota", atRome, "rome-milan", "spec.cordoned", "true")
+	l.field("remote", "Quota", atRome, "rome-efee614420c5", "spec.cordoned", "true")
 	config := l.restOf(l.credentials("milan-user"))
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {

@@ -269,7 +269,7 @@ func (l *liqo) secret(name string, config *api.Config, change func(*corev1.Secre
 	}
 }
 
-// accepted waits until the replicator has taken a Secret.
+// accepted waits until the replicator has put its finalizer on a Secret. What that holds it reads later.
 func (l *liqo) accepted(namespace, name string) {
 	l.Helper()
 	l.field("local", "Secret", namespace, name, "metadata.finalizers", "[crdreplicator.liqo.io/operator]")

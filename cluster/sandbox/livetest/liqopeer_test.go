@@ -25,7 +25,7 @@ func TestLiqoOffloadsANamespaceAndTakesItBack(t *testing.T) {
 	l.field("local", "ResourceSlice", atMilan, "rome", "status.resources", "map[cpu:20 ephemeral-storage:20Gi memory:8Gi pods:110]")
 	l.field("local", "Identity", atMilan, "resourceslice-rome", "status.kubeconfigSecretRef.name", "kubeconfig-resourceslice-rome")
 	l.field("local", "VirtualNode", atMilan, "rome", "conditions/Node", "Running")
-	l.field("remote", "Quota", atRome, "rome-milan", "spec.resources.cpu", "20")
+	l.field("remote", "Quota", atRome, "rome-efee614420c5", "spec.resources.cpu", "20")
 	l.virtualNodeReady("rome")
 	l.identityWorks("rome")
 
@@ -54,7 +54,7 @@ func TestLiqoOffloadsANamespaceAndTakesItBack(t *testing.T) {
 		{"local", "Secret", atMilan, "kubeconfig-resourceslice-rome"},
 		{"remote", "ResourceSlice", atRome, "rome"},
 		{"remote", "NamespaceMap", atRome, "rome"},
-		{"remote", "Quota", atRome, "rome-milan"},
+		{"remote", "Quota", atRome, "rome-efee614420c5"},
 	} {
 		l.gone(left[0], left[1], left[2], left[3])
 	}
