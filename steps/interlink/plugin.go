@@ -5,11 +5,9 @@ import (
 	"errors"
 	"io/fs"
 	"path"
-	"regexp"
 	"strconv"
 	"strings"
 
-	"carrick/cluster"
 	"carrick/steps"
 )
 
@@ -102,21 +100,16 @@ func learnFromUnit(key string) func(context.Context, steps.Env) (any, error) {
 	}
 }
 
-// configFlag is the plugin's flag, which goes before SLURMCONFIGPATH.
-var configFlag = regexp.MustCompile(`\s--?SlurmConfigpath[=\s]["']?([^\s"']+)`)
-
 func learnConfigPath(ctx context.Context, e steps.Env) (any, error) {
 	u, err := findUnit(ctx, e)
 	if err != nil {
 		return nil, err
 	}
-	for _, l := range u.lines() {
-		run, _ := strings.CutPrefix(l, "ExecStart=")
-		if m := configFlag.FindStringSubmatch(run); m != nil {
-			return cluster.Clean(m[1]), nil
-		}
+	at, err := u.configPath(ctx, e)
+	if err == nil && at == "" {
+		return nil, steps.Absent("%s does not set SLURMCONFIGPATH", u.name)
 	}
-	return learnFromUnit("SLURMCONFIGPATH")(ctx, e)
+	return at, err
 }
 
 func learnSharedFS(ctx context.Context, e steps.Env) (any, error) {

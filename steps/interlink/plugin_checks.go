@@ -16,6 +16,7 @@ import (
 
 	"carrick/cluster"
 	"carrick/steps"
+	"carrick/steps/check"
 )
 
 const pluginSource = "interlink-hq/interlink-slurm-plugin: pkg/slurm/prepare.go"
@@ -87,6 +88,20 @@ func pluginConfigReads(ctx context.Context, e steps.Env) steps.Result {
 	if no != nil {
 		return *no
 	}
+	u, err := unitNow(ctx, e)
+	if err != nil && !errors.As(err, new(*steps.AbsentError)) {
+		return steps.Unseen(err)
+	}
+	if err == nil {
+		at, err := u.configPath(ctx, e)
+		if err != nil {
+			return steps.Unseen(err)
+		}
+		if at != "" && path.Clean(at) != path.Clean(pluginPath(e)) {
+			return steps.Failed(fmt.Sprintf("%s has the plugin read %s, and the answer plugin.config is %s", u.name, at, pluginPath(e)),
+				"answer plugin.config with "+at+", or: "+onEdge("systemctl edit --full "+u.name))
+		}
+	}
 	if bad := c.unknown(); len(bad) > 0 {
 		return steps.Warned(pluginPath(e)+" has keys that the plugin passes over: "+strings.Join(bad, ", "), onEdge("vi "+steps.Quoted(pluginPath(e))))
 	}
@@ -144,10 +159,17 @@ func unitNow(ctx context.Context, e steps.Env) (unit, error) {
 	if name == "" {
 		return findUnit(ctx, e)
 	}
+	masked, err := check.Masked(ctx, e.Host, name)
+	if err != nil {
+		return unit{}, err
+	}
+	if masked {
+		return unit{}, steps.Absent("unit %s is masked, so systemd never starts it: systemctl unmask %s", name, name)
+	}
 	for _, dir := range []string{unitFolder, "/usr/lib/systemd/system", "/lib/systemd/system"} {
 		b, err := e.Host.Read(ctx, dir+"/"+name)
 		if err == nil {
-			return unit{name, string(b)}, nil
+			return merged(ctx, e, unit{name, string(b)})
 		}
 		if !errors.Is(err, fs.ErrNotExist) {
 			return unit{}, err
@@ -216,6 +238,11 @@ func pluginSaid(ctx context.Context, e steps.Env) (said, from string, no *steps.
 }
 
 func pluginStarted(ctx context.Context, e steps.Env) steps.Result {
+	if masked, err := check.Masked(ctx, e.Host, unitOf(e)); err != nil {
+		return steps.Unseen(err)
+	} else if masked {
+		return steps.Failed(unitOf(e)+" is masked: systemd does not start it again", onEdge("systemctl unmask "+unitOf(e)))
+	}
 	ok, since, err := started(ctx, e)
 	if r, no := inFolder(err, "systemctl restart "+unitOf(e)); no {
 		return r

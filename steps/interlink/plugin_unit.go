@@ -12,6 +12,7 @@ import (
 
 	"carrick/cluster"
 	"carrick/steps"
+	"carrick/steps/check"
 )
 
 // unit is a systemd unit that starts the plugin.
@@ -33,7 +34,10 @@ func findUnit(ctx context.Context, e steps.Env) (unit, error) {
 		if err != nil {
 			continue // a link that leads nowhere, or a folder: not the plugin's
 		}
-		u := unit{n, string(b)}
+		u, err := merged(ctx, e, unit{n, string(b)})
+		if err != nil {
+			return unit{}, err
+		}
 		if u.sets("SLURMCONFIGPATH") {
 			return u, nil
 		}
@@ -45,6 +49,22 @@ func findUnit(ctx context.Context, e steps.Env) (unit, error) {
 		return found[0], nil
 	}
 	return unit{}, steps.Absent("no unit in %s starts the Slurm plugin", unitFolder)
+}
+
+// merged is a unit with its drop-ins, as systemctl cat shows it.
+func merged(ctx context.Context, e steps.Env, u unit) (unit, error) {
+	files, err := check.DropIns(ctx, e.Host, u.name)
+	if err != nil {
+		return u, err
+	}
+	for _, at := range files {
+		text, err := e.Host.Read(ctx, at)
+		if err != nil {
+			return u, err
+		}
+		u.text += "\n" + string(text)
+	}
+	return u, nil
 }
 
 func (u unit) sets(key string) bool {
@@ -68,15 +88,24 @@ func (u unit) startsPlugin() bool {
 	return false
 }
 
-// lines are those that say something.
-func (u unit) lines() []string {
-	var out []string
-	for _, l := range strings.Split(strings.ReplaceAll(u.text, "\\\n", " "), "\n") {
-		if l = strings.TrimSpace(l); l != "" && !strings.HasPrefix(l, "#") && !strings.HasPrefix(l, ";") {
-			out = append(out, l)
+func (u unit) lines() []string { return check.UnitLines(u.text) }
+
+// configFlag is the plugin's flag, which goes before SLURMCONFIGPATH.
+var configFlag = regexp.MustCompile(`\s--?SlurmConfigpath[=\s]["']?([^\s"']+)`)
+
+// configPath is where the plugin reads its configuration when this unit starts it; "": the unit does not say.
+func (u unit) configPath(ctx context.Context, e steps.Env) (string, error) {
+	at := ""
+	for _, l := range u.lines() {
+		run, is := strings.CutPrefix(l, "ExecStart=")
+		if m := configFlag.FindStringSubmatch(run); is && m != nil {
+			at = cluster.Clean(m[1])
 		}
 	}
-	return out
+	if at != "" {
+		return at, nil
+	}
+	return u.variable(ctx, e, "SLURMCONFIGPATH")
 }
 
 // variable is what a variable is set to, in the unit or in a file that it names.
