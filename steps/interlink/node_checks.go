@@ -113,7 +113,7 @@ func nodeReady(ctx context.Context, e steps.Env) steps.Result {
 	case ready == nil:
 		return steps.Waits(n.CreationTimestamp.Time, "node %s does not say yet whether it is ready", n.Name).Or(look)
 	case ready.Status == corev1.ConditionTrue:
-		return steps.Passed("%s, ready", n.Name)
+		return schedulable(e, n)
 	case ready.Status == corev1.ConditionFalse && ping != nil && ping.Status == corev1.ConditionFalse:
 		return steps.Failed(fmt.Sprintf("node %s is not ready: %s", n.Name,
 			quoted(orElse(ping.Message, ping.Reason, "it does not say why"))), look)
@@ -130,6 +130,22 @@ func nodeReady(ctx context.Context, e steps.Env) steps.Result {
 	}
 	return steps.Failed(fmt.Sprintf("node %s is not ready: %s", n.Name,
 		quoted(orElse(ready.Message, ready.Reason, "it does not say why"))), look)
+}
+
+// schedulable says whether the scheduler puts pods on a ready virtual node that tolerate its own taint and no other.
+func schedulable(e steps.Env, n *corev1.Node) steps.Result {
+	if n.Spec.Unschedulable {
+		return steps.Failed(fmt.Sprintf("node %s is cordoned: no new pod is scheduled there", n.Name), e.Kubectl()+" uncordon "+n.Name)
+	}
+	for _, t := range n.Spec.Taints {
+		if t.Key == nodeTaint || t.Effect == corev1.TaintEffectPreferNoSchedule {
+			continue
+		}
+		taint := cluster.Clean(fmt.Sprintf("%s:%s", t.Key, t.Effect))
+		return steps.Warned(fmt.Sprintf("node %s has the taint %s: jobs that do not tolerate it are not scheduled there", n.Name, taint),
+			fmt.Sprintf("%s taint node %s %s-    # or have all jobs tolerate it", e.Kubectl(), n.Name, steps.Quoted(taint)))
+	}
+	return steps.Passed("%s, ready", n.Name)
 }
 
 // pendingReason is the reason of the condition Ready, whatever its status. The virtual kubelet pings interLink's API
