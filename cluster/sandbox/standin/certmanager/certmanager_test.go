@@ -278,8 +278,11 @@ spec:
 
 func TestPrivateKeysAreEncodedAsAsked(t *testing.T) {
 	for _, c := range []struct{ algorithm, encoding, want string }{
-		{"", "", "RSA PRIVATE KEY"}, {"ECDSA", "", "EC PRIVATE KEY"}, {"ECDSA", "PKCS1", "EC PRIVATE KEY"},
-		{"ECDSA", "PKCS8", "PRIVATE KEY"}, {"Ed25519", "", "PRIVATE KEY"},
+		{"", "", "RSA PRIVATE KEY"},
+		{"ECDSA", "", "EC PRIVATE KEY"},
+		{"ECDSA", "PKCS1", "EC PRIVATE KEY"},
+		{"ECDSA", "PKCS8", "PRIVATE KEY"},
+		{"Ed25519", "", "PRIVATE KEY"},
 	} {
 		made, err := request{from: time.Now(), until: time.Now().Add(time.Hour), algorithm: c.algorithm, encoding: c.encoding}.sign()
 		if err != nil {

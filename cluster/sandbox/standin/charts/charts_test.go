@@ -208,8 +208,10 @@ func TestValuesOfTheProvisionersChart(t *testing.T) {
 	}{
 		{map[string]any{"provisionerName": ""}, nil, nil, map[string]string{"app": chart.Name, "release": "nfs"}},
 		{
-			map[string]any{"provisionerName": "x/y", "defaultClass": true, "annotations": map[string]any{"a": "b"}}, map[string]any{"team": "x"},
-			map[string]string{"a": "b", "storageclass.kubernetes.io/is-default-class": "true"}, map[string]string{"app": chart.Name, "release": "nfs", "team": "x"},
+			map[string]any{"provisionerName": "x/y", "defaultClass": true, "annotations": map[string]any{"a": "b"}},
+			map[string]any{"team": "x"},
+			map[string]string{"a": "b", "storageclass.kubernetes.io/is-default-class": "true"},
+			map[string]string{"app": chart.Name, "release": "nfs", "team": "x"},
 		},
 	} {
 		objects, _, err := chart.Render("nfs", "x", map[string]any{"storageClass": c.class, "labels": c.values, "nfs": map[string]any{"server": "10.0.0.1"}})

@@ -82,7 +82,10 @@ func TestWhatIsLoggedOfAHook(t *testing.T) {
 			name, text string
 			mode       fs.FileMode
 		}{
-			{Portal, "{}\n", 0o600}, {rootsOwn, config, 0o600}, {HookEnv, tc.env, 0o600}, {"/etc/hook", tc.script, tc.mode},
+			{Portal, "{}\n", 0o600},
+			{rootsOwn, config, 0o600},
+			{HookEnv, tc.env, 0o600},
+			{"/etc/hook", tc.script, tc.mode},
 			{Portal, "pun_pre_hook_root_cmd: /etc/hook\n", 0o600},
 		} {
 			if err := n.Write(f.name, f.text, f.mode); err != nil {
