@@ -5,9 +5,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/client-go/util/retry"
 
 	"carrick/cluster"
 	"carrick/cluster/probe"
@@ -98,33 +96,24 @@ func Issuing(c *unstructured.Unstructured) bool {
 
 // renew does what cmctl renew does (cert-manager/cmctl 9f4f8916: pkg/renew/renew.go).
 func renew(ctx context.Context, e steps.Env, namespace, name string) error {
-	ctx, cancel := context.WithTimeout(ctx, e.Cluster.Timeout())
-	defer cancel()
-	on := e.Cluster.Dynamic().Resource(Certificates).Namespace(namespace)
-	return retry.RetryOnConflict(retry.DefaultRetry, func() error {
-		c, err := on.Get(ctx, name, metav1.GetOptions{})
-		if err != nil || Issuing(c) {
-			return err
+	return e.Cluster.UpdateStatus(ctx, Certificates, namespace, name, e.Manager(), func(c *unstructured.Unstructured) (bool, error) {
+		if Issuing(c) {
+			return false, nil
 		}
-		set := map[string]any{
+		conditions := []any{map[string]any{
 			"type": "Issuing", "status": "True",
 			"reason": "ManuallyTriggered", "message": "Certificate re-issuance manually triggered",
 			"lastTransitionTime": time.Now().UTC().Format(time.RFC3339), "observedGeneration": c.GetGeneration(),
-		}
+		}}
 		old, _, err := unstructured.NestedSlice(c.Object, "status", "conditions")
 		if err != nil {
-			return err
+			return false, err
 		}
-		conditions := []any{set}
 		for _, v := range old {
 			if m, _ := v.(map[string]any); m["type"] != "Issuing" {
 				conditions = append(conditions, v)
 			}
 		}
-		if err := unstructured.SetNestedSlice(c.Object, conditions, "status", "conditions"); err != nil {
-			return err
-		}
-		_, err = on.UpdateStatus(ctx, c, metav1.UpdateOptions{FieldManager: e.Manager()})
-		return err
+		return true, unstructured.SetNestedSlice(c.Object, conditions, "status", "conditions")
 	})
 }

@@ -83,7 +83,11 @@ func certFix(e steps.Env) string {
 // renewFix is how a certificate that ends comes to be issued anew.
 func renewFix(e steps.Env, s *cluster.Secret) string {
 	if s.Annotations["cert-manager.io/certificate-name"] != "" {
-		return e.Kubectl() + " delete secret " + s.Name + " -n " + s.Namespace + "    # cert-manager issues it anew; if not, it says why: " + e.Kubectl() + " describe certificate -n " + s.Namespace
+		if signer(e) == byCertManager {
+			return again(e, "certificates")
+		}
+		return e.Kubectl() + " describe certificate -n " + s.Namespace + "    # says why cert-manager has not renewed it. To have it retry now: cmctl renew -n " +
+			s.Namespace + " " + steps.Quoted(s.Annotations["cert-manager.io/certificate-name"])
 	}
 	if signer(e) == bySelf && steps.CreatedBy(s.Annotations) == e.Link {
 		return again(e, "certificates")

@@ -61,7 +61,7 @@ func names(p *steps.Plan) func(func(string) bool) {
 // leaves behind is in recorded states.
 func TestVerifyLiveFaultsOfTheExtension(t *testing.T) {
 	faults := map[string][]stepstest.Finding{
-		"cert-expired": {{Check: "cert-secret", Found: "the certificate expired on", Fix: "delete secret vsphere-extensions-tls", Mended: true}},
+		"cert-expired": {{Check: "cert-secret", Found: "the certificate expired on", Fix: "--step certificates", Mended: true}},
 		"webhook-down": {{Check: "silent-failure", Found: "is passed over, and nobody is told", Fix: "--step extension"}},
 		"webhook-network": {
 			{Check: "extension-reached", Found: "lets in pods and namespaces at the most", Fix: "kubectl", Mended: true},
