@@ -7,6 +7,7 @@ import (
 
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
@@ -49,7 +50,9 @@ func (a *approver) Look(ctx context.Context) error {
 				Reason: "KubectlApprove", Message: "This CSR was approved by kubectl certificate approve.",
 			}}
 			_, err := requests.UpdateApproval(ctx, r.Name, r, metav1.UpdateOptions{FieldManager: "kubectl"})
-			faults = append(faults, err)
+			if !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) { // another look was faster, or the request is gone
+				faults = append(faults, err)
+			}
 		}
 	}
 	return errors.Join(faults...)
