@@ -36,13 +36,16 @@ type network struct {
 	} `json:"status"`
 }
 
-// addresses gives each Network its CIDR, in the order of their creation, and releases those that are being deleted.
+// addresses gives each Network its CIDR, in the order of their creation, and releases those that are being deleted. Of
+// those that were created in the same second, the ones for pods come first: so Liqo creates them.
 //
 // Source: liqotech/liqo v1.2.0, pkg/liqo-controller-manager/networking/network-controller/network_controller.go
-// (handleNetworkStatus) and pkg/ipam: ipam.go (NetworkAcquire), networks.go and core/node.go.
+// (handleNetworkStatus), external-network/configuration/label.go (LabelCIDRTypeValues) and pkg/ipam: ipam.go
+// (NetworkAcquire), networks.go and core/node.go.
 func (p *Player) addresses(ctx context.Context, all []network) error {
 	slices.SortFunc(all, func(a, b network) int {
-		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Namespace+"/"+a.Name, b.Namespace+"/"+b.Name))
+		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(b.Labels[cidrType], a.Labels[cidrType]),
+			cmp.Compare(a.Namespace+"/"+a.Name, b.Namespace+"/"+b.Name))
 	})
 	var used []netip.Prefix
 	for _, n := range all {
