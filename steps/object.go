@@ -109,11 +109,11 @@ func (p *planned) dryRun(ctx context.Context, env Env) error {
 		if p.Diff == "" {
 			p.Verb, p.Note = Leave, "is as it should be"
 		}
-	case p.live == nil && (apierrors.IsNotFound(err) || apierrors.IsForbidden(err)):
+	case p.live == nil && (apierrors.IsNotFound(err) || denied(err)):
 		// Its namespace is made first, or the right to make it is missing,
 		// which is told with all others.
 		p.Verb, p.Diff = Create, cluster.Diff(nil, p.want)
-		if apierrors.IsForbidden(err) {
+		if denied(err) {
 			p.Note, p.Refused = cluster.Explain(err), true
 		} else {
 			p.Note = "in a namespace that is made before"
@@ -123,12 +123,18 @@ func (p *planned) dryRun(ctx context.Context, env Env) error {
 	case apierrors.IsInvalid(err) && p.replaceable(ctx, env):
 		p.Verb, p.Diff = Replace, cluster.Diff(p.live, p.want)
 		p.Note = "can't be changed in place: " + cluster.Explain(err)
-	case apierrors.IsForbidden(err):
+	case denied(err):
 		p.Verb, p.Diff, p.Note, p.Refused = Update, cluster.Diff(p.live, p.want), cluster.Explain(err), true
 	default:
 		return fmt.Errorf("change %s: %w", p.What, err)
 	}
 	return nil
+}
+
+// denied reports whether a server refused an object that may be accepted later: for a missing permission, or by a webhook,
+// some of which answer 400.
+func denied(err error) bool {
+	return apierrors.IsForbidden(err) || apierrors.IsBadRequest(err) && strings.Contains(err.Error(), "admission webhook")
 }
 
 // replaceable tells whether the object could be made anew: whether the server
