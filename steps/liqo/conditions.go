@@ -56,3 +56,17 @@ func lastMoved(o *unstructured.Unstructured, all []condition) time.Time {
 	}
 	return at
 }
+
+// firstSet returns the time of the oldest of the conditions; without any, when the object was created.
+func firstSet(o *unstructured.Unstructured, all []condition) time.Time {
+	var at time.Time
+	for _, c := range all {
+		if !c.at.IsZero() && (at.IsZero() || c.at.Before(at)) {
+			at = c.at
+		}
+	}
+	if at.IsZero() {
+		return o.GetCreationTimestamp().Time
+	}
+	return at
+}

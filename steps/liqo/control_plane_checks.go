@@ -182,7 +182,8 @@ func judgeSeen(e steps.Env, fc *unstructured.Unstructured) steps.Result {
 		if err != nil {
 			since = fc.GetCreationTimestamp().Time
 		}
-		return steps.Waits(since, "%s: APIServerStatus is %v (%v)", what, m["status"], messageOf(m)).Or(liqoLog(e, "controller-manager") + "    # and does a firewall let the pods of Liqo's namespace out?")
+		return steps.Waits(since, "%s: APIServerStatus is %v (%v)", what, m["status"], messageOf(m)).Or(liqoLog(e, "controller-manager") + "    # and does a firewall let the pods of Liqo's namespace out?\n" +
+			e.Kubectl() + " -n " + liqoSpaceOf(e.Own) + " rollout restart deployment liqo-controller-manager    # if the credential was renewed: Liqo goes on with the old one")
 	}
 	if e.Side == steps.Remote {
 		return steps.Skipped("%s has no condition APIServerStatus: the %s has no kubeconfig for the %s", what, e.SideName(), e.PeerName())

@@ -61,8 +61,9 @@ func foreignClusterHealthy(ctx context.Context, e steps.Env) steps.Result {
 	switch name := fc.GetName(); {
 	case len(bad) > 0:
 		// As soon as a Configuration exists, Liqo says NotReady of the missing gateway and Connection, and later while
-		// they start (liqotech/liqo v1.2.0: pkg/liqo-controller-manager/core/foreigncluster-controller/status.go).
-		return steps.Waits(lastMoved(fc, moving), "ForeignCluster %s: %s", name, strings.Join(bad, "; ")).Or(look)
+		// they start (liqotech/liqo v1.2.0: pkg/liqo-controller-manager/core/foreigncluster-controller/status.go). It
+		// writes such a condition anew each time, so the oldest condition of the module tells how long that lasts.
+		return steps.Waits(firstSet(fc, moving), "ForeignCluster %s: %s", name, strings.Join(bad, "; ")).Or(look)
 	case len(pending) > 0:
 		return steps.Waits(time.Time{}, "ForeignCluster %s: %s", name, strings.Join(pending, "; ")).Or(look)
 	case len(lacking) > 0:

@@ -32,7 +32,7 @@ func liqoVersions(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Warned(fmt.Sprintf("the image's tag %q is no release: what it can do can't be told", cluster.Clean(tag)), upgrade(ctx, e, otherRelease(e)))
 	}
 	if !own.AtLeast(version.MustParseSemantic(leastVersion)) {
-		return steps.Failed(fmt.Sprintf("it is %s, whose gateways translate a remapped network only if it equals the local one", tag), upgrade(ctx, e, renewsSince))
+		return steps.Warned(fmt.Sprintf("it is %s: where Liqo remaps a peer's range that differs from the local one, pods do not reach the peer's", tag), upgrade(ctx, e, renewsSince))
 	}
 	other, err := e.Peer.Text("liqo-version")
 	if err != nil && !isAbsent(err) {

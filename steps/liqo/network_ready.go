@@ -37,10 +37,13 @@ func configurationReady(ctx context.Context, e steps.Env) steps.Result {
 	}
 	o := found[0]
 	var seen []string
+	var first *steps.Result
 	for _, kind := range []string{"pod", "external"} {
 		real, as := list(o, "spec", "remote", "cidr", kind), list(o, "status", "remote", "cidr", kind)
 		if len(as) == 1 && len(real) > 1 && networkCondition(o, "NetworkCIDRsConfigured") == nil {
-			return firstRangeAlone(ctx, e, o, kind, real)
+			r := firstRangeAlone(ctx, e, o, kind, real)
+			first = &r
+			continue
 		}
 		if len(as) != len(real) {
 			return withoutRange(ctx, e, o, fmt.Sprintf("Configuration %s: %d of %d %s ranges have one that they are seen as", placeOf(o), len(as), len(real), kind))
@@ -48,6 +51,9 @@ func configurationReady(ctx context.Context, e steps.Env) steps.Result {
 		for i := range real {
 			seen = append(seen, seenAs(kind, real[i], as[i]))
 		}
+	}
+	if first != nil {
+		return *first
 	}
 	c := networkCondition(o, "NetworkCIDRsConfigured")
 	observed, _ := c["observedGeneration"].(int64)

@@ -127,7 +127,7 @@ func identityDenied(e steps.Env, c condition, slice, describe string) steps.Resu
 			in+" delete secret "+steps.Quoted(secret)+" && "+in+" delete resourceslices.authentication.liqo.io "+steps.Quoted(slice)+
 				"    # the consumer's Liqo copies the request again, and the provider's signs it")
 	case strings.Contains(said, notSigned):
-		return steps.Failed("the provider does not take who asks: its cluster signed no certificate for the slice within 30 seconds ("+said+")", noSigner)
+		return steps.Failed("the provider does not take who asks: its cluster signed no certificate for the slice within 30 seconds, and Liqo tries again ("+said+")", noSigner)
 	}
 	return steps.Failed("the provider does not take who asks: "+said, describe)
 }

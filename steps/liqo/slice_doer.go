@@ -113,11 +113,18 @@ func stillReached(ctx context.Context, e steps.Env, err error) error {
 	if !gone(e) || !errors.As(err, new(*cluster.StillThereError)) {
 		return err
 	}
+	marked, failed := ownSpaces(ctx, e)
+	if failed != nil {
+		return err
+	}
 	all, failed := living(ctx, e, foreignClusters, "", "")
 	if failed != nil {
 		return err
 	}
 	for _, fc := range all {
+		if !slices.ContainsFunc(marked, func(s steps.Made) bool { return s.Labels[remoteIDLabel] == text(fc, "spec", "clusterID") }) {
+			continue
+		}
 		conditions, _, _ := unstructured.NestedSlice(fc.Object, "status", "conditions")
 		reached := conditionOf(conditionsOf(conditions), "APIServerStatus").status == "Established"
 		if reached && fc.GetAnnotations()[unreachableNote] == "true" {
