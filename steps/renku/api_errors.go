@@ -30,6 +30,7 @@ var troubles = []trouble{
 	{1403, "", "Renku says that you are no admin", "have an admin of Keycloak give your user the role renku-admin in the realm Renku, then sign in anew"},
 	{1404, notLoaded, "Renku has not loaded the cluster's kubeconfig: its services read the kubeconfigs once, when they start", "carrick apply LINK --step restart, then again"},
 	{1404, "Cluster definition", "Renku knows no cluster of that id: somebody deleted it", "carrick apply LINK --step register"},
+	{1404, "or resource pool with id", "Renku has no user or no resource pool of that id", "answer pool.members"},
 	{1404, "resource pool with id", "Renku knows no resource pool of that id: somebody deleted it", "carrick apply LINK --step pool"},
 	{1404, "does not exist", "Renku has no user, group or project of that id", "answer pool.members"},
 	{1409, "config_name", "another cluster in Renku has that config_name", "answer cluster.config-name with another one"},

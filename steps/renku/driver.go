@@ -200,8 +200,13 @@ func outsideKubeletDir(d *appsv1.DaemonSet, dir string) []string {
 	return out
 }
 
-// moveDriver is the command that changes all paths of the driver's DaemonSet.
+// moveDriver is the command that changes all paths of the driver's DaemonSet. In a release of carrick the next apply would
+// change them back, so there other nodes are the way.
 func moveDriver(e steps.Env, d *appsv1.DaemonSet, dir string) string {
+	if isOurs(e.Own, "driver-stands") {
+		return "the chart cannot be told: answer nodes.labels with labels of nodes whose kubelet uses " + usualKubeletDir +
+			", or sessions.data-connectors with no"
+	}
 	at := e.Kubectl() + " -n " + d.Namespace
 	return at + " get daemonset " + d.Name + " -o yaml | sed 's#\\([ =]\\)" + usualKubeletDir + "#\\1" + dir + "#' | " + at +
 		" replace -f -    # again after each upgrade: the chart's kubeletDir sets only the hostPath volumes"

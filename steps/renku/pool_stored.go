@@ -51,10 +51,10 @@ func poolDifferences(want, have pool) []string {
 		out = append(out, fmt.Sprintf("public is %v, not %v", have.Public, want.Public))
 	}
 	if want.Quota != nil && have.Quota != nil {
-		// Renku stores whole CPUs (crc/models.py Quota.to_patch).
+		// Renku stores whole CPUs since data services 0.71.1, and before that a fraction (crc/models.py Quota.to_patch).
 		whole := *want.Quota
 		whole.CPU = math.Ceil(whole.CPU)
-		if whole != *have.Quota {
+		if whole != *have.Quota && *want.Quota != *have.Quota {
 			out = append(out, fmt.Sprintf("the quota is %s, not %s", shown(have.Quota), shown(whole)))
 		}
 	}

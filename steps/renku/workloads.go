@@ -82,8 +82,11 @@ func operatorEnv(d *appsv1.Deployment) map[string]string {
 			continue
 		}
 		for _, v := range c.Env {
-			if v.ValueFrom == nil && v.Value != "" {
+			switch {
+			case v.ValueFrom == nil && v.Value != "":
 				out[v.Name] = v.Value
+			case v.ValueFrom != nil && v.ValueFrom.FieldRef != nil && v.ValueFrom.FieldRef.FieldPath == "metadata.namespace":
+				out[v.Name] = d.Namespace
 			}
 		}
 	}
