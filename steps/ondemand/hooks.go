@@ -171,10 +171,10 @@ func hookBefore(ctx context.Context, e steps.Env) (any, error) {
 	}
 	does, err := readHook(string(script))
 	switch {
+	case err != nil && strings.Contains(string(script), bootstrapName), strings.Contains(does.words, bootstrapName):
+		return nil, steps.Absent("%s runs upstream's hooks, as carrick's does", at)
 	case err != nil && !errors.Is(err, errNoShell):
 		return nil, fmt.Errorf("%s: %w", at, err)
-	case strings.Contains(does.words, bootstrapName):
-		return nil, steps.Absent("%s runs upstream's hooks, as carrick's does", at)
 	}
 	return at, nil
 }

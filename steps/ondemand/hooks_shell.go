@@ -49,7 +49,7 @@ func interpreter(line string) (name string, errexit bool) {
 	for _, w := range strings.Fields(rest) {
 		switch base := path.Base(w); {
 		case strings.HasPrefix(w, "-"):
-			errexit = errexit || name != "" && strings.Contains(w, "e")
+			errexit = errexit || name != "" && !strings.HasPrefix(w, "--") && strings.Contains(w, "e")
 		case name == "" && base != "env":
 			name = base
 		}
@@ -201,8 +201,11 @@ func (r *shellReader) call(c *sh.CallExpr, guarded bool) fate {
 	case name == "set":
 		r.set(words[1:])
 	case name == "trap" && slices.Contains(words, "ERR"):
-		r.errexit = r.errexit || slices.ContainsFunc(words, func(w string) bool { return strings.Contains(w, "exit") })
+		r.errexit = r.errexit || slices.ContainsFunc(words, func(w string) bool {
+			return slices.Contains(strings.FieldsFunc(w, func(c rune) bool { return c == ' ' || c == ';' || c == '\n' }), "exit")
+		})
 	case isFunction && r.depth < 16:
+		r.words.WriteString(strings.Join(words[1:], " ") + "\n") // what it runs may be among its arguments
 		r.depth++
 		defer func() { r.depth-- }()
 		return max(inner, r.raised(r.stmt(body, guarded), guarded))
@@ -229,7 +232,10 @@ func (r *shellReader) run(name string, words []string, guarded bool) fate {
 // set reads the options of the builtin set.
 func (r *shellReader) set(options []string) {
 	for i, o := range options {
-		if len(o) < 2 || o[0] != '-' && o[0] != '+' || o == "--" {
+		if o == "--" {
+			break
+		}
+		if len(o) < 2 || o[0] != '-' && o[0] != '+' || strings.HasPrefix(o, "--") {
 			continue
 		}
 		on, long := o[0] == '-', ""
@@ -249,6 +255,16 @@ func (r *shellReader) set(options []string) {
 func (r *shellReader) assign(all []*sh.Assign) fate {
 	out := absent
 	for _, a := range all {
+		if a.Name != nil && a.Array != nil {
+			var all []*sh.Word
+			for _, one := range a.Array.Elems {
+				if one.Value != nil {
+					all = append(all, one.Value)
+				}
+			}
+			r.vars[a.Name.Value] = r.literals(all)
+			r.words.WriteString(r.vars[a.Name.Value] + "\n")
+		}
 		if a.Name == nil || a.Value == nil {
 			continue
 		}

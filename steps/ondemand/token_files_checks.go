@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 	"strings"
 	"time"
 
@@ -174,9 +175,10 @@ func renewalThere(ctx context.Context, e steps.Env) steps.Result {
 	if there, err := stands(ctx, e, renewScript); err == nil && !there {
 		return renewedElsewhere(ctx, e)
 	}
+	var changed steps.Result
 	if !withCron(e) {
-		if r := renewalChanged(ctx, e); r.Status != steps.Pass {
-			return r
+		if changed = renewalChanged(ctx, e); changed.Status != steps.Pass && changed.Status != steps.Warn {
+			return changed
 		}
 	}
 	for _, at := range order {
@@ -194,6 +196,9 @@ func renewalThere(ctx context.Context, e steps.Env) steps.Result {
 		} else if problem != "" {
 			return steps.Failed(problem, permissionFix(e, at, "chown root:root %s && chmod go-w %s"))
 		}
+	}
+	if changed.Status == steps.Warn {
+		return changed
 	}
 	return steps.Passed("%s, run %s by %s", renewScript, r.often(), order[len(order)-1])
 }
@@ -217,9 +222,15 @@ func renewalChanged(ctx context.Context, e steps.Env) steps.Result {
 			if err != nil {
 				return steps.Unseen(err)
 			}
-			if lines := check.UnitLines(string(text)); len(lines) > 0 {
-				return steps.Warned(fmt.Sprintf("%s changes %s: %s", at, unit, quoted(shortList(lines, "; "))),
-					onWebNode("systemctl revert "+unit+"    # deletes its drop-ins"))
+			var keys []string // and no values: a proxy's password can be among them
+			for _, l := range check.UnitLines(string(text)) {
+				if key, _, _ := strings.Cut(l, "="); !slices.Contains(keys, key) {
+					keys = append(keys, key)
+				}
+			}
+			if len(keys) > 0 {
+				return steps.Warned(fmt.Sprintf("%s changes %s of %s", at, quoted(shortList(keys, ", ")), unit),
+					onWebNode("systemctl cat "+unit+"    # if that is not wanted: rm "+steps.Quoted(at)+" && systemctl daemon-reload"))
 			}
 		}
 	}
