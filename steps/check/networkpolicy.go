@@ -11,8 +11,8 @@ import (
 	"carrick/cluster"
 )
 
-// OpenedBy returns the names of the NetworkPolicies of a namespace that allow ingress from everywhere to pods with these
-// labels, other than the policy called except. NetworkPolicies add up: one that allows everything undoes all others.
+// OpenedBy returns the names of the NetworkPolicies of a namespace that allow ingress from everywhere, to all ports, to pods
+// with these labels, other than the policy called except. NetworkPolicies add up: one that allows everything undoes all others.
 //
 // Source: kubernetes/website, content/en/docs/concepts/services-networking/network-policies.md.
 func OpenedBy(ctx context.Context, c *cluster.Cluster, namespace string, pod map[string]string, except string) ([]string, error) {
@@ -26,14 +26,19 @@ func OpenedBy(ctx context.Context, c *cluster.Cluster, namespace string, pod map
 		if err != nil {
 			return nil, err
 		}
-		if p.Name != except && selects.Matches(labels.Set(pod)) && slices.ContainsFunc(p.Spec.Ingress, fromEverywhere) {
+		about := len(p.Spec.PolicyTypes) == 0 || slices.Contains(p.Spec.PolicyTypes, networkingv1.PolicyTypeIngress)
+		if about && p.Name != except && selects.Matches(labels.Set(pod)) && slices.ContainsFunc(p.Spec.Ingress, fromEverywhere) {
 			out = append(out, cluster.CleanName(p.Name))
 		}
 	}
 	return out, nil
 }
 
+// fromEverywhere reports whether a rule allows everyone to all ports. One of some ports, as for metrics, says nothing of others.
 func fromEverywhere(r networkingv1.NetworkPolicyIngressRule) bool {
+	if len(r.Ports) > 0 {
+		return false
+	}
 	return len(r.From) == 0 || slices.ContainsFunc(r.From, func(p networkingv1.NetworkPolicyPeer) bool {
 		if p.IPBlock != nil {
 			return (p.IPBlock.CIDR == "0.0.0.0/0" || p.IPBlock.CIDR == "::/0") && len(p.IPBlock.Except) == 0

@@ -143,7 +143,7 @@ func schedulable(e steps.Env, n *corev1.Node) steps.Result {
 		}
 		taint := cluster.Clean(fmt.Sprintf("%s:%s", t.Key, t.Effect))
 		return steps.Warned(fmt.Sprintf("node %s has the taint %s: jobs that do not tolerate it are not scheduled there", n.Name, taint),
-			fmt.Sprintf("%s taint node %s %s-    # or have all jobs tolerate it", e.Kubectl(), n.Name, steps.Quoted(taint)))
+			fmt.Sprintf("%s taint node %s %s-    # comes back if NodeTaints of the virtual kubelet or Taints of the plugin have it; or have all jobs tolerate it", e.Kubectl(), n.Name, steps.Quoted(taint)))
 	}
 	return steps.Passed("%s, ready", n.Name)
 }

@@ -92,12 +92,12 @@ func pluginConfigReads(ctx context.Context, e steps.Env) steps.Result {
 	if err != nil && !errors.As(err, new(*steps.AbsentError)) {
 		return steps.Unseen(err)
 	}
-	if err == nil {
+	if err == nil && withUnit(e) {
 		at, err := u.configPath(ctx, e)
 		if err != nil {
 			return steps.Unseen(err)
 		}
-		if at != "" && path.Clean(at) != path.Clean(pluginPath(e)) {
+		if path.IsAbs(at) && !strings.ContainsAny(at, "%$") && resolved(ctx, e, at) != resolved(ctx, e, pluginPath(e)) {
 			return steps.Failed(fmt.Sprintf("%s has the plugin read %s, and the answer plugin.config is %s", u.name, at, pluginPath(e)),
 				"answer plugin.config with "+at+", or: "+onEdge("systemctl edit --full "+u.name))
 		}
@@ -151,6 +151,18 @@ func pluginVersion(ctx context.Context, e steps.Env) steps.Result {
 		}
 	}
 	return steps.Skipped("the unit %s names no version of what it starts: plugin-log tells whether it knows projected volumes", u.name)
+}
+
+// resolved is a path without the symlinks at its end.
+func resolved(ctx context.Context, e steps.Env, at string) string {
+	for range 8 {
+		leads, err := e.Host.LinkTo(ctx, at)
+		if err != nil || leads == "" {
+			break
+		}
+		at = leads
+	}
+	return path.Clean(at)
 }
 
 // unitNow is the unit that is answered, else the one that is found.

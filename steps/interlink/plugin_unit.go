@@ -36,7 +36,7 @@ func findUnit(ctx context.Context, e steps.Env) (unit, error) {
 		}
 		u, err := merged(ctx, e, unit{n, string(b)})
 		if err != nil {
-			return unit{}, err
+			u = unit{n, string(b)} // of a service that is not the plugin's, most often
 		}
 		if u.sets("SLURMCONFIGPATH") {
 			return u, nil
@@ -88,7 +88,17 @@ func (u unit) startsPlugin() bool {
 	return false
 }
 
-func (u unit) lines() []string { return check.UnitLines(u.text) }
+// lines are those that say something. An empty assignment drops the ones of that key before it, as in a drop-in.
+func (u unit) lines() (out []string) {
+	for _, l := range check.UnitLines(u.text) {
+		if key, value, is := strings.Cut(l, "="); is && strings.TrimSpace(value) == "" {
+			out = slices.DeleteFunc(out, func(before string) bool { return strings.HasPrefix(before, key+"=") })
+			continue
+		}
+		out = append(out, l)
+	}
+	return out
+}
 
 // configFlag is the plugin's flag, which goes before SLURMCONFIGPATH.
 var configFlag = regexp.MustCompile(`\s--?SlurmConfigpath[=\s]["']?([^\s"']+)`)
