@@ -83,11 +83,12 @@ func certFix(e steps.Env) string {
 // renewFix is how a certificate that ends comes to be issued anew.
 func renewFix(e steps.Env, s *cluster.Secret) string {
 	if s.Annotations["cert-manager.io/certificate-name"] != "" {
-		if signer(e) == byCertManager {
-			return again(e, "certificates")
-		}
-		return e.Kubectl() + " describe certificate -n " + s.Namespace + "    # says why cert-manager has not renewed it. To have it retry now: cmctl renew -n " +
+		fix := e.Kubectl() + " describe certificate -n " + s.Namespace + "    # says why cert-manager has not renewed it. To have it retry now: cmctl renew -n " +
 			s.Namespace + " " + steps.Quoted(s.Annotations["cert-manager.io/certificate-name"])
+		if chain, err := probe.ParseCerts([]byte(s.Data["tls.crt"].Reveal())); err == nil && signer(e) == byCertManager && time.Now().After(chain[0].NotAfter) {
+			return again(e, "certificates") + "    # has cert-manager issue another one now, unless it is doing that already:\n" + fix
+		}
+		return fix
 	}
 	if signer(e) == bySelf && steps.CreatedBy(s.Annotations) == e.Link {
 		return again(e, "certificates")
