@@ -91,6 +91,7 @@ func (k *kubeconfig) connect() (*connection, error) {
 	case k.file.Current == nil:
 		return nil, errors.New("'current-context'")
 	case *k.file.Current == "":
+		//lint:ignore ST1005 the words of Renku's Python
 		return nil, errors.New("Context  not found")
 	}
 	for _, c := range k.file.Contexts {
@@ -113,6 +114,7 @@ func (k *kubeconfig) connect() (*connection, error) {
 		}
 		return &connection{config: config, namespace: namespace, broken: k.lacksFiles(*c.Context.Cluster, *c.Context.User)}, nil
 	}
+	//lint:ignore ST1005 the words of Renku's Python
 	return nil, fmt.Errorf("No such context %s", *k.file.Current)
 }
 
@@ -129,6 +131,7 @@ func (k *kubeconfig) config(cluster, user string) (*rest.Config, error) {
 		}
 	}
 	if !found {
+		//lint:ignore ST1005 the words of Renku's Python
 		return nil, fmt.Errorf("Cluster %s not found", cluster)
 	}
 	for _, u := range k.file.Users {
@@ -141,6 +144,7 @@ func (k *kubeconfig) config(cluster, user string) (*rest.Config, error) {
 		trust(config)
 		return config, nil
 	}
+	//lint:ignore ST1005 the words of Renku's Python
 	return nil, fmt.Errorf("User %s not found", user)
 }
 
@@ -217,6 +221,7 @@ func decode(text string, out *[]byte) error {
 	}, text)
 	data, err := base64.StdEncoding.DecodeString(digits)
 	if err != nil {
+		//lint:ignore ST1005 the words of Renku's Python
 		return errors.New("Incorrect padding")
 	}
 	*out = append(data, '\n') // something, so that client-go does not take it for no CA
