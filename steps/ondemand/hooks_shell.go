@@ -37,7 +37,11 @@ func readHook(script string) (hookReading, error) {
 		return hookReading{}, err
 	}
 	r := shellReader{vars: map[string]string{}, functions: map[string]*sh.Stmt{}, errexit: strict}
-	return hookReading{hides: r.list(file.Stmts, false) == hidden, words: r.words.String()}, nil
+	hides := r.list(file.Stmts, false) == hidden
+	if r.read > mostRead {
+		return hookReading{}, errTooLong
+	}
+	return hookReading{hides: hides, words: r.words.String()}, nil
 }
 
 // interpreter returns the program that a #! line names, and whether the line sets errexit.
@@ -57,16 +61,6 @@ func interpreter(line string) (name string, errexit bool) {
 	return name, errexit
 }
 
-// fate is what becomes of a failure of upstream's bootstrap in a part of a script.
-type fate int
-
-const (
-	absent fate = iota // the part does not run it
-	ends               // the script exits with a status other than 0
-	fails              // the part has a status other than 0
-	hidden             // the script can go on as if nothing had happened
-)
-
 type shellReader struct {
 	vars              map[string]string
 	functions         map[string]*sh.Stmt
@@ -74,13 +68,19 @@ type shellReader struct {
 	errexit, pipefail bool
 	exited            bool // what follows does not run
 	depth             int
+	read              int // statements, those of a function once a call
 }
+
+// mostRead is how many statements are read: functions that call each other can make a script endless.
+const mostRead = 10000
+
+var errTooLong = errors.New("it has too many statements to be read")
 
 // list reads statements that run one after another. guarded means that errexit is not in force there, as in conditions.
 func (r *shellReader) list(stmts []*sh.Stmt, guarded bool) fate {
 	out := absent
 	for i, s := range stmts {
-		if r.exited {
+		if r.exited || r.read > mostRead {
 			break
 		}
 		f := r.stmt(s, guarded)
@@ -93,6 +93,9 @@ func (r *shellReader) list(stmts []*sh.Stmt, guarded bool) fate {
 }
 
 func (r *shellReader) stmt(s *sh.Stmt, guarded bool) fate {
+	if r.read++; r.read > mostRead {
+		return absent
+	}
 	f := r.command(s.Cmd, guarded || s.Negated)
 	if f == fails && s.Negated || f != absent && (s.Background || s.Coprocess) {
 		return hidden
@@ -201,9 +204,7 @@ func (r *shellReader) call(c *sh.CallExpr, guarded bool) fate {
 	case name == "set":
 		r.set(words[1:])
 	case name == "trap" && slices.Contains(words, "ERR"):
-		r.errexit = r.errexit || slices.ContainsFunc(words, func(w string) bool {
-			return slices.Contains(strings.FieldsFunc(w, func(c rune) bool { return c == ' ' || c == ';' || c == '\n' }), "exit")
-		})
+		r.errexit = r.errexit || slices.ContainsFunc(words, func(w string) bool { return strings.TrimRight(w, ";") == "exit" })
 	case isFunction && r.depth < 16:
 		r.words.WriteString(strings.Join(words[1:], " ") + "\n") // what it runs may be among its arguments
 		r.depth++
@@ -303,104 +304,6 @@ func (r *shellReader) apart(read func() fate) fate {
 		return f
 	}
 	return fails
-}
-
-// raised is the fate where errexit may end the script.
-func (r *shellReader) raised(f fate, guarded bool) fate {
-	if f == fails && r.errexit && !guarded {
-		return ends
-	}
-	return f
-}
-
-// looped is the fate in a loop, whose status is that of its last turn.
-func looped(f fate) fate {
-	if f == fails {
-		return hidden
-	}
-	return f
-}
-
-// otherwise is the fate where these statements run after a failure.
-func (r *shellReader) otherwise(stmts []*sh.Stmt) fate {
-	for i, s := range stmts {
-		switch c := s.Cmd.(type) {
-		case *sh.Block:
-			return r.otherwise(c.Stmts)
-		case *sh.CallExpr:
-			words := strings.Fields(r.literals(c.Args))
-			if len(words) == 0 {
-				continue
-			}
-			switch body := r.functions[words[0]]; {
-			case words[0] == "exit" && statusKept(words[1:], i == 0):
-				return ends
-			case words[0] == "exit":
-				return hidden
-			case i+1 == len(stmts) && (words[0] == "false" || words[0] == "return" && statusKept(words[1:], i == 0)):
-				return fails
-			case body != nil && r.depth < 16:
-				r.depth++
-				f := r.otherwise([]*sh.Stmt{body})
-				r.depth--
-				if f == ends {
-					return ends
-				}
-			}
-		}
-	}
-	return hidden
-}
-
-// statusKept reports whether exit or return with these arguments reports a failure. Without one, the status is that of
-// the command before, which first says is the one that failed.
-func statusKept(args []string, first bool) bool {
-	if len(args) == 0 || args[0] == "$?" {
-		return first
-	}
-	return args[0] != "0"
-}
-
-// judged is the fate of a failure that statements follow: they can look at the status.
-func judged(rest []*sh.Stmt) fate {
-	status := "$?"
-	if c, ok := rest[0].Cmd.(*sh.CallExpr); ok && len(c.Args) == 0 && len(c.Assigns) == 1 && reads(c, status) {
-		status, rest = "$"+c.Assigns[0].Name.Value, rest[1:]
-	} else {
-		rest = rest[:1]
-	}
-	for _, s := range rest {
-		if leaves(s) && (reads(s, status) || status == "$?" && bareExit(s)) {
-			return ends
-		}
-	}
-	return hidden
-}
-
-// reads reports whether a part of a script expands a variable.
-func reads(n sh.Node, name string) (found bool) {
-	sh.Walk(n, func(n sh.Node) bool {
-		p, ok := n.(*sh.ParamExp)
-		found = found || ok && "$"+p.Param.Value == name
-		return true
-	})
-	return found
-}
-
-// leaves reports whether a part of a script has an exit with a status other than 0.
-func leaves(n sh.Node) (found bool) {
-	sh.Walk(n, func(n sh.Node) bool {
-		c, ok := n.(*sh.CallExpr)
-		found = found || ok && len(c.Args) > 0 && c.Args[0].Lit() == "exit" && (len(c.Args) == 1 || c.Args[1].Lit() != "0")
-		return true
-	})
-	return found
-}
-
-// bareExit reports whether a statement is an exit with the status of the command before it.
-func bareExit(s *sh.Stmt) bool {
-	c, ok := s.Cmd.(*sh.CallExpr)
-	return ok && len(c.Args) == 1 && c.Args[0].Lit() == "exit"
 }
 
 func (r *shellReader) literals(words []*sh.Word) string {

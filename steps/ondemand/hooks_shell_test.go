@@ -124,3 +124,11 @@ func TestCarricksHookHidesNoFailure(t *testing.T) {
 		}
 	}
 }
+
+// Functions that call each other would take for ever.
+func TestAHookWithoutAnEndIsNotRead(t *testing.T) {
+	script := "#!/bin/bash\nf() { f; f; f; f; f; f; f; f; }\nf\n"
+	if _, err := readHook(script); !errors.Is(err, errTooLong) {
+		t.Errorf("%v", err)
+	}
+}
