@@ -16,17 +16,23 @@ import (
 	"carrick/steps/stepstest"
 )
 
+// withReaper installs a reaper's own chart, by the step that asks for it.
+func withReaper(t *testing.T, name, step string) (upstream.Checkout, *clustertest.Sandbox, *steps.Session) {
+	t.Helper()
+	src, charts := upstream.Find(t, name), t.TempDir()
+	version := src.Chart(t, "charts/"+name, charts, "")
+	box := seeded(t)
+	s := openCluster(t, box, withoutHost(ondemand.Guide()), "upstream", map[string]any{
+		step + ".use": true, step + ".source": charts, step + ".version": version,
+	})
+	stepstest.Apply(t, s)
+	return src, box, s
+}
+
 // TestUpstreamPodReaper installs job-pod-reaper's own chart and runs its program: it deletes the expired pods of users, and
 // no other ones.
 func TestUpstreamPodReaper(t *testing.T) {
-	src := upstream.Find(t, "job-pod-reaper")
-	charts := t.TempDir()
-	version := src.Chart(t, "charts/job-pod-reaper", charts, "")
-	box := seeded(t)
-	s := openCluster(t, box, withoutHost(ondemand.Guide()), "upstream", map[string]any{
-		"walltime.use": true, "walltime.source": charts, "walltime.version": version,
-	})
-	stepstest.Apply(t, s)
+	src, box, s := withReaper(t, "job-pod-reaper", "walltime")
 	src.Try(t, "its chart is installed, and the checks on it pass", func(t *testing.T) {
 		passes(t, s, "walltime", "reaper-there", "reaper-values", "reaper-narrow", "may-grant-reaper")
 		passes(t, s, "trial", "reaper-bound")
@@ -72,14 +78,7 @@ spec:
 // TestUpstreamNamespaceReaper installs k8-namespace-reaper's own chart and runs its program: it deletes the namespace of a
 // user who has run nothing, and no other one.
 func TestUpstreamNamespaceReaper(t *testing.T) {
-	src := upstream.Find(t, "k8-namespace-reaper")
-	charts := t.TempDir()
-	version := src.Chart(t, "charts/k8-namespace-reaper", charts, "")
-	box := seeded(t)
-	s := openCluster(t, box, withoutHost(ondemand.Guide()), "upstream", map[string]any{
-		"idle.use": true, "idle.source": charts, "idle.version": version,
-	})
-	stepstest.Apply(t, s)
+	src, box, s := withReaper(t, "k8-namespace-reaper", "idle")
 	src.Try(t, "its chart is installed, and the checks on it pass", func(t *testing.T) {
 		passes(t, s, "idle", "prometheus-knows-pods", "idle-values", "idle-regexp", "idle-runs")
 		stepstest.Green(t, s)
