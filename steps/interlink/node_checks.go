@@ -108,13 +108,13 @@ func nodeReady(ctx context.Context, e steps.Env) steps.Result {
 	if n.Labels[nodeLabel] == "" {
 		return steps.Failed(fmt.Sprintf("node %s has no label %s: it is no virtual node of InterLink", n.Name, nodeLabel), "answer vk.node with another one: "+e.Kubectl()+" get nodes -l "+nodeLabel)
 	}
-	ready, ping := nodeCondition(n, corev1.NodeReady), nodeCondition(n, pingCondition)
+	ready, ping := check.NodeCondition(n, corev1.NodeReady), check.NodeCondition(n, pingCondition)
 	switch {
-	case ready == nil:
+	case ready.Type == "":
 		return steps.Waits(n.CreationTimestamp.Time, "node %s does not say yet whether it is ready", n.Name).Or(look)
 	case ready.Status == corev1.ConditionTrue:
 		return schedulable(e, n)
-	case ready.Status == corev1.ConditionFalse && ping != nil && ping.Status == corev1.ConditionFalse:
+	case ready.Status == corev1.ConditionFalse && ping.Status == corev1.ConditionFalse:
 		return steps.Failed(fmt.Sprintf("node %s is not ready: %s", n.Name,
 			quoted(orElse(ping.Message, ping.Reason, "it does not say why"))), look)
 	case ready.Status == corev1.ConditionFalse && ready.Reason == pendingReason:
@@ -156,15 +156,6 @@ const (
 	pendingReason                          = "KubeletPending"
 	pingCondition corev1.NodeConditionType = "InterlinkConnectivity"
 )
-
-func nodeCondition(n *corev1.Node, kind corev1.NodeConditionType) *corev1.NodeCondition {
-	for i := range n.Status.Conditions {
-		if n.Status.Conditions[i].Type == kind {
-			return &n.Status.Conditions[i]
-		}
-	}
-	return nil
-}
 
 // kubeletSince returns when the virtual kubelet last started. The transition time of the condition Ready is no measure:
 // each failed ping renews it. Zero: it does not run.

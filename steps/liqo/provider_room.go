@@ -153,7 +153,7 @@ func addTo(sum, more corev1.ResourceList) {
 // takesPods tells whether a node takes pods of others: it is ready, real, not
 // cordoned, and no node of the control plane.
 func takesPods(n *corev1.Node) bool {
-	if n.Labels[nodeTypeLabel] == virtualNodeType || n.Spec.Unschedulable || nodeCondition(n, corev1.NodeReady).Status != corev1.ConditionTrue {
+	if n.Labels[nodeTypeLabel] == virtualNodeType || n.Spec.Unschedulable || check.NodeCondition(n, corev1.NodeReady).Status != corev1.ConditionTrue {
 		return false
 	}
 	return !slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool {

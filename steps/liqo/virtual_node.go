@@ -107,7 +107,7 @@ func judgeNode(e steps.Env, s *unstructured.Unstructured, n *corev1.Node) steps.
 	if n.Labels[nodeTypeLabel] != virtualNodeType {
 		return steps.Failed(fmt.Sprintf("node %s is a node of this cluster: the virtual node of that name can't be made", n.Name), "make a slice with another name, with the labels of the example: "+page)
 	}
-	if down := nodeCondition(n, corev1.NodeNetworkUnavailable); down.Status == corev1.ConditionTrue {
+	if down := check.NodeCondition(n, corev1.NodeNetworkUnavailable); down.Status == corev1.ConditionTrue {
 		if down.Reason == networkDown && !joins(e) {
 			id, _ := peerID(e) // the slice was found by it
 			return steps.Failed(
@@ -122,7 +122,7 @@ func judgeNode(e steps.Env, s *unstructured.Unstructured, n *corev1.Node) steps.
 		}
 		return steps.Waits(down.LastTransitionTime.Time, "node %s has no network (%s %s)", n.Name, down.Reason, down.Message).Or(e.Kubectl() + " describe node " + n.Name)
 	}
-	ready := nodeCondition(n, corev1.NodeReady)
+	ready := check.NodeCondition(n, corev1.NodeReady)
 	if ready.Status != corev1.ConditionTrue {
 		since := ready.LastTransitionTime.Time
 		if since.IsZero() {
@@ -170,11 +170,4 @@ func answerFor(name string) string {
 		return name + " with " + usual
 	}
 	return "more without " + name
-}
-
-func nodeCondition(n *corev1.Node, kind corev1.NodeConditionType) corev1.NodeCondition {
-	if i := slices.IndexFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool { return c.Type == kind }); i >= 0 {
-		return n.Status.Conditions[i]
-	}
-	return corev1.NodeCondition{}
 }

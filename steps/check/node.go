@@ -1,0 +1,15 @@
+package check
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// NodeCondition returns the condition of a type, or the zero value where the node has none.
+func NodeCondition(n *corev1.Node, kind corev1.NodeConditionType) corev1.NodeCondition {
+	if i := slices.IndexFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool { return c.Type == kind }); i >= 0 {
+		return n.Status.Conditions[i]
+	}
+	return corev1.NodeCondition{}
+}
