@@ -3,6 +3,7 @@ package check
 import (
 	"context"
 	"slices"
+	"strings"
 
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -39,11 +40,20 @@ func fromEverywhere(r networkingv1.NetworkPolicyIngressRule) bool {
 	if len(r.Ports) > 0 {
 		return false
 	}
-	return len(r.From) == 0 || slices.ContainsFunc(r.From, func(p networkingv1.NetworkPolicyPeer) bool {
-		if p.IPBlock != nil {
-			return (p.IPBlock.CIDR == "0.0.0.0/0" || p.IPBlock.CIDR == "::/0") && len(p.IPBlock.Except) == 0
-		}
-		everyPod := p.PodSelector == nil || len(p.PodSelector.MatchLabels)+len(p.PodSelector.MatchExpressions) == 0
-		return everyPod && p.NamespaceSelector != nil && len(p.NamespaceSelector.MatchLabels)+len(p.NamespaceSelector.MatchExpressions) == 0
+	return AnyAddress(r.From) || AnyPod(r.From)
+}
+
+// AnyAddress reports whether peers include all IPv4 or all IPv6 addresses. No peers are all of them.
+func AnyAddress(peers []networkingv1.NetworkPolicyPeer) bool {
+	return len(peers) == 0 || slices.ContainsFunc(peers, func(p networkingv1.NetworkPolicyPeer) bool {
+		return p.IPBlock != nil && len(p.IPBlock.Except) == 0 && strings.HasSuffix(p.IPBlock.CIDR, "/0")
+	})
+}
+
+// AnyPod reports whether peers include all pods of the cluster. No peers are all of them.
+func AnyPod(peers []networkingv1.NetworkPolicyPeer) bool {
+	all := func(s *metav1.LabelSelector) bool { return len(s.MatchLabels)+len(s.MatchExpressions) == 0 }
+	return len(peers) == 0 || slices.ContainsFunc(peers, func(p networkingv1.NetworkPolicyPeer) bool {
+		return p.NamespaceSelector != nil && all(p.NamespaceSelector) && (p.PodSelector == nil || all(p.PodSelector))
 	})
 }

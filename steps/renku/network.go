@@ -200,7 +200,7 @@ func ingressPolicy(ctx context.Context, e steps.Env) steps.Result {
 			if everybody(rule.From) && beyond(rule.Ports) {
 				return steps.Warned(p.Name+" lets every pod of the cluster reach ports of a session past its sign-in", fix)
 			}
-			open = open || (anyAddress(rule.From) && allowsPort(rule.Ports, corev1.ProtocolTCP, sessionPort))
+			open = open || (check.AnyAddress(rule.From) && allowsPort(rule.Ports, corev1.ProtocolTCP, sessionPort))
 			meta = meta || allowsPort(rule.Ports, corev1.ProtocolTCP, metaPort)
 		}
 	}

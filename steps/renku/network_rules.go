@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"carrick/steps"
+	"carrick/steps/check"
 )
 
 func reachesDNS(e steps.Env, peers []networkingv1.NetworkPolicyPeer) bool {
@@ -79,22 +80,10 @@ func reachesAddr(peers []networkingv1.NetworkPolicyPeer, addr netip.Addr) bool {
 	return len(peers) == 0
 }
 
-// everybody tells whether peers are all pods of the cluster, or all addresses;
-// none at all is everybody, too.
+// everybody tells whether peers are all pods of the cluster, or all addresses, whatever is excepted from them.
 func everybody(from []networkingv1.NetworkPolicyPeer) bool {
-	all := func(s *metav1.LabelSelector) bool { return len(s.MatchLabels)+len(s.MatchExpressions) == 0 }
-	return len(from) == 0 || slices.ContainsFunc(from, func(p networkingv1.NetworkPolicyPeer) bool {
-		if p.IPBlock != nil {
-			return strings.HasSuffix(p.IPBlock.CIDR, "/0")
-		}
-		return p.NamespaceSelector != nil && all(p.NamespaceSelector) && (p.PodSelector == nil || all(p.PodSelector))
-	})
-}
-
-// anyAddress reports whether peers include all IPv4 or all IPv6 addresses.
-func anyAddress(from []networkingv1.NetworkPolicyPeer) bool {
-	return len(from) == 0 || slices.ContainsFunc(from, func(p networkingv1.NetworkPolicyPeer) bool {
-		return p.IPBlock != nil && len(p.IPBlock.Except) == 0 && strings.HasSuffix(p.IPBlock.CIDR, "/0")
+	return check.AnyPod(from) || slices.ContainsFunc(from, func(p networkingv1.NetworkPolicyPeer) bool {
+		return p.IPBlock != nil && strings.HasSuffix(p.IPBlock.CIDR, "/0")
 	})
 }
 
