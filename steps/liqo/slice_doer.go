@@ -113,20 +113,12 @@ func stillReached(ctx context.Context, e steps.Env, err error) error {
 	if !gone(e) || !errors.As(err, new(*cluster.StillThereError)) {
 		return err
 	}
-	marked, failed := ownSpaces(ctx, e)
-	if failed != nil {
-		return err
-	}
-	all, failed := living(ctx, e, foreignClusters, "", "")
+	all, failed := ownForeignClusters(ctx, e)
 	if failed != nil {
 		return err
 	}
 	for _, fc := range all {
-		if !slices.ContainsFunc(marked, func(s steps.Made) bool { return s.Labels[remoteIDLabel] == text(fc, "spec", "clusterID") }) {
-			continue
-		}
-		conditions, _, _ := unstructured.NestedSlice(fc.Object, "status", "conditions")
-		reached := conditionOf(conditionsOf(conditions), "APIServerStatus").status == "Established"
+		reached := conditionOf(conditions(fc, "status", "conditions"), "APIServerStatus").status == "Established"
 		if reached && fc.GetAnnotations()[unreachableNote] == "true" {
 			return fmt.Errorf("%w. Liqo still reaches the provider's API server (ForeignCluster %s: APIServerStatus is Established), "+
 				"so it waits for it: add remote to the link file and undo again", err, fc.GetName())
@@ -245,9 +237,14 @@ func planLost(ctx context.Context, e steps.Env, c *steps.Change) error {
 	return err
 }
 
-// lostClusters are the ForeignClusters of the providers that this link's slices and namespaces
-// are for, but for those that are declared unreachable already.
+// lostClusters are the ForeignClusters of the link's providers, but for those that are declared unreachable already.
 func lostClusters(ctx context.Context, e steps.Env) ([]*unstructured.Unstructured, error) {
+	all, err := ownForeignClusters(ctx, e)
+	return slices.DeleteFunc(all, func(fc *unstructured.Unstructured) bool { return fc.GetAnnotations()[unreachableNote] == "true" }), err
+}
+
+// ownForeignClusters are the ForeignClusters of the providers that this link's slices and namespaces are for.
+func ownForeignClusters(ctx context.Context, e steps.Env) ([]*unstructured.Unstructured, error) {
 	marked, err := e.Made(ctx, resourceSlices, "resource-slice")
 	if err != nil {
 		return nil, err
@@ -258,19 +255,9 @@ func lostClusters(ctx context.Context, e steps.Env) ([]*unstructured.Unstructure
 	}
 	marked = append(marked, spaces...)
 	all, err := living(ctx, e, foreignClusters, "", "")
-	if err != nil {
-		return nil, err
-	}
-	var out []*unstructured.Unstructured
-	for _, fc := range all {
-		for _, s := range marked {
-			if s.Labels[remoteIDLabel] == text(fc, "spec", "clusterID") && fc.GetAnnotations()[unreachableNote] != "true" {
-				out = append(out, fc)
-				break
-			}
-		}
-	}
-	return out, nil
+	return slices.DeleteFunc(all, func(fc *unstructured.Unstructured) bool {
+		return !slices.ContainsFunc(marked, func(s steps.Made) bool { return s.Labels[remoteIDLabel] == text(fc, "spec", "clusterID") })
+	}), err
 }
 
 // declareLost tells Liqo that the provider is gone, where the link names none and
