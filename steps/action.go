@@ -70,16 +70,17 @@ func (v Verb) Changes() bool { return v != Leave }
 // Item is one thing that a change touches.
 type Item struct {
 	Verb      Verb
-	What      string             // "Role renku-sessions/renku", "POST /clusters", "/etc/ood/config/hook.env"
-	Diff      string             // unified diff, secrets masked
-	Note      string             // why it is left, what comes with it
-	Held      bool               // of an undo: the link made it, and it stands while others need it: Note says who
-	Unentered bool               // of an undo: it has the link's mark, and the inventory does not have it: it is left
-	Left      bool               // of an undo: a file that the link wrote and that it can't undo: Note says why
-	Going     bool               // of an undo: it is being deleted already, and carrick only waits until it is gone
-	Refused   bool               // the server would not take it now: Note says why
-	Conflicts []cluster.Conflict // fields that another manager owns
-	Hash      string             // of what would be written: a plan that was confirmed is the one that is done
+	What      string // "Role renku-sessions/renku", "POST /clusters", "/etc/ood/config/hook.env"
+	Diff      string // unified diff, secrets masked
+	Note      string // why it is left, what comes with it
+	Held      bool   // of an undo: the link made it, and it stands while others need it: Note says who
+	Unentered bool   // of an undo: it has the link's mark, and the inventory does not have it: it is left
+	Left      bool   // of an undo: a file that the link wrote and that it can't undo: Note says why
+	// Terminating: of an undo: it is being deleted already, and carrick only waits until it is gone.
+	Terminating bool
+	Refused     bool               // the server would not take it now: Note says why
+	Conflicts   []cluster.Conflict // fields that another manager owns
+	Hash        string             // of what would be written: a plan that was confirmed is the one that is done
 
 	entry   *entry // of the inventory; nil: it is no object that an action writes
 	creates bool   // it is the inventory itself, which is created

@@ -180,7 +180,7 @@ func sameChange(confirmed, now Change) bool {
 		old[one{it.What, it.Hash}] = it.Verb.Changes()
 	}
 	for _, it := range now.Items {
-		if it.Verb.Changes() && !it.creates && !it.Going && !old[one{it.What, it.Hash}] {
+		if it.Verb.Changes() && !it.creates && !it.Terminating && !old[one{it.What, it.Hash}] {
 			return false
 		}
 	}

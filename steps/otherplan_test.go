@@ -21,11 +21,11 @@ func TestWhyAPlanIsAnotherOne(t *testing.T) {
 // An undo that was killed has deleted something, and what hangs on that goes while the next one is confirmed.
 func TestWhatIsGoingIsNoOtherPlan(t *testing.T) {
 	confirmed := Change{Items: []Item{{Verb: Delete, What: "ResourceSlice a/b", Hash: "1"}}}
-	now := Change{Items: []Item{{Verb: Delete, What: "VirtualNode a/b", Hash: "2", Going: true}}}
+	now := Change{Items: []Item{{Verb: Delete, What: "VirtualNode a/b", Hash: "2", Terminating: true}}}
 	if !sameChange(confirmed, now) {
 		t.Error("waiting for what is being deleted changes nothing")
 	}
-	now.Items[0].Going = false
+	now.Items[0].Terminating = false
 	if sameChange(confirmed, now) {
 		t.Error("deleting what was not confirmed is another plan")
 	}

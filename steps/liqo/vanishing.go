@@ -218,7 +218,7 @@ func (v vanishing) PlanUndo(ctx context.Context, e steps.Env) (steps.Change, err
 		left, held, err := v.dying(ctx, e)
 		for i, o := range left {
 			c.Items = append(c.Items, steps.Item{
-				Verb: steps.Delete, What: o.String(), Hash: string(o.uid), Going: true,
+				Verb: steps.Delete, What: o.String(), Hash: string(o.uid), Terminating: true,
 				Note: "it is being deleted already, and held by " + held[i] + ": Liqo's controllers let go of it, and carrick waits for that",
 			})
 		}
