@@ -18,7 +18,7 @@ func (c *Cluster) UpdateStatus(
 	ctx, cancel := context.WithTimeout(ctx, c.Timeout())
 	defer cancel()
 	doing := "change the status of " + location{gvr: gvr, namespace: namespace, name: name}.String()
-	on := c.Dynamic().Resource(gvr).Namespace(namespace)
+	on := c.dynamic.Resource(gvr).Namespace(namespace)
 	err := retry.RetryOnConflict(retry.DefaultRetry, func() error {
 		o, err := on.Get(ctx, name, metav1.GetOptions{})
 		if err != nil {

@@ -84,8 +84,8 @@ func (h *Host) RootsAlone(name string) (string, error) {
 	return "", fmt.Errorf("look at %s: it leads through more than %d symlinks", Clean(name), mostLinks)
 }
 
-// LinkTo returns where a symlink leads; "" for any other file, and for none. The trace of ctx wakes when that changes.
-func (h *Host) LinkTo(ctx context.Context, name string) (string, error) {
+// Readlink returns where a symlink leads; "" for any other file, and for none. The trace of ctx wakes when that changes.
+func (h *Host) Readlink(ctx context.Context, name string) (string, error) {
 	h.track(ctx, name)
 	leads, linked, err := h.linkAt(name)
 	switch {

@@ -35,7 +35,7 @@ func DropIns(ctx context.Context, h *cluster.Host, unit string) ([]string, error
 	}
 	var out []string
 	for _, at := range found {
-		leads, err := h.LinkTo(ctx, at)
+		leads, err := h.Readlink(ctx, at)
 		if err != nil {
 			return nil, err
 		}
@@ -50,7 +50,7 @@ func DropIns(ctx context.Context, h *cluster.Host, unit string) ([]string, error
 // Masked reports whether a systemd unit is masked: systemctl mask links it to /dev/null.
 func Masked(ctx context.Context, h *cluster.Host, unit string) (bool, error) {
 	for _, folder := range unitFolders[:2] {
-		leads, err := h.LinkTo(ctx, path.Join(folder, unit))
+		leads, err := h.Readlink(ctx, path.Join(folder, unit))
 		if err != nil || leads == "/dev/null" {
 			return err == nil, err
 		}

@@ -97,7 +97,7 @@ func pluginConfigReads(ctx context.Context, e steps.Env) steps.Result {
 		if err != nil {
 			return steps.Unseen(err)
 		}
-		if path.IsAbs(at) && !strings.ContainsAny(at, "%$") && resolved(ctx, e, at) != resolved(ctx, e, pluginPath(e)) {
+		if path.IsAbs(at) && !strings.ContainsAny(at, "%$") && resolved(e, at) != resolved(e, pluginPath(e)) {
 			return steps.Failed(fmt.Sprintf("%s has the plugin read %s, and the answer plugin.config is %s", u.name, at, pluginPath(e)),
 				"answer plugin.config with "+at+", or: "+onEdge("systemctl edit --full "+u.name))
 		}
@@ -153,14 +153,10 @@ func pluginVersion(ctx context.Context, e steps.Env) steps.Result {
 	return steps.Skipped("the unit %s names no version of what it starts: plugin-log tells whether it knows projected volumes", u.name)
 }
 
-// resolved is a path without the symlinks at its end.
-func resolved(ctx context.Context, e steps.Env, at string) string {
-	for range 8 {
-		leads, err := e.Host.LinkTo(ctx, at)
-		if err != nil || leads == "" {
-			break
-		}
-		at = leads
+// resolved is a path without symlinks, as far as it can be resolved.
+func resolved(e steps.Env, at string) string {
+	if leads, err := e.Host.RootsAlone(at); err == nil {
+		return leads
 	}
 	return path.Clean(at)
 }
