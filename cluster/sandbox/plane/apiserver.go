@@ -7,7 +7,6 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/http"
-	"net/url"
 	"strconv"
 	"time"
 
@@ -19,19 +18,17 @@ import (
 
 const lookEvery = 50 * time.Millisecond
 
-// startFirst starts the API server on a free port, and on another one when
-// somebody was faster.
-func (p *Plane) startFirst() error {
-	var err error
-	for range 3 {
-		if p.port, err = freePort(); err != nil {
+// onFreePort starts a program on a free port, and on another one when another program was faster.
+func onFreePort(start func(port int) error) error {
+	for tries := 3; ; tries-- {
+		port, err := freePort()
+		if err != nil {
 			return err
 		}
-		if err = p.startAPIServer(); err == nil {
-			return nil
+		if err = start(port); err == nil || tries == 1 {
+			return err
 		}
 	}
-	return err
 }
 
 func (p *Plane) startAPIServer() error {
@@ -177,9 +174,4 @@ func freePort() (int, error) {
 		}
 	}
 	return 0, errors.New("no free port between 20000 and 30000 on 127.0.0.1")
-}
-
-func freeURL() (*url.URL, error) {
-	port, err := freePort()
-	return &url.URL{Scheme: "http", Host: net.JoinHostPort("127.0.0.1", strconv.Itoa(port))}, err
 }

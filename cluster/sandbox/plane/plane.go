@@ -9,8 +9,11 @@ package plane
 import (
 	"context"
 	"fmt"
+	"net"
+	"net/url"
 	"os"
 	"path/filepath"
+	"strconv"
 	"time"
 
 	"k8s.io/client-go/rest"
@@ -80,10 +83,13 @@ func Start(ctx, life context.Context, sandbox string, settings Settings, died ch
 	if err := p.startNetwork(); err != nil {
 		return nil, err
 	}
-	if err := p.startEtcd(); err != nil {
+	if err := onFreePort(p.startEtcd); err != nil {
 		return nil, err
 	}
-	if err := p.startFirst(); err != nil {
+	if err := onFreePort(func(port int) error {
+		p.port = port
+		return p.startAPIServer()
+	}); err != nil {
 		return nil, err
 	}
 	if err := p.writeKubeconfigs(); err != nil {
@@ -132,21 +138,19 @@ func (p *Plane) log(component string) (*os.File, error) {
 	return os.OpenFile(p.logPath(component), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 }
 
-func (p *Plane) startEtcd() error {
+func (p *Plane) startEtcd(port int) error {
 	out, err := p.log(roles.Etcd)
 	if err != nil {
 		return err
 	}
 	defer out.Close()
 	p.etcd = &envtest.Etcd{
+		URL:          &url.URL{Scheme: "http", Host: net.JoinHostPort("127.0.0.1", strconv.Itoa(port))},
 		Path:         p.binary(roles.Etcd),
 		DataDir:      p.file("etcd"),
 		StartTimeout: startWithin,
 		Out:          out,
 		Err:          out,
-	}
-	if p.etcd.URL, err = freeURL(); err != nil {
-		return err
 	}
 	p.etcd.Configure().Set("log-level", "warn")
 	if err := p.etcd.Start(); err != nil {
