@@ -91,6 +91,7 @@ type Result struct {
 	told    Status    // of a skip: what the admin of that side saw, by a file of facts
 	handed  bool      // of a skip: the other side's admin has to hand over what it takes to look
 	unasked bool      // the answers don't ask for the action that mends this check
+	mend    string    // the action that mends it, where that is known only now
 }
 
 // Passed is a pass; found says what was seen.

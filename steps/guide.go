@@ -142,6 +142,9 @@ func (g *Guide) Offer(c *Check, side Side, r Result) (*Action, *Step) {
 	if r.unasked {
 		return nil, nil
 	}
+	if r.mend != "" {
+		return g.Action(r.mend)
+	}
 	return g.Mending(c, side)
 }
 

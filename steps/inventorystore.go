@@ -74,8 +74,13 @@ func inventoryObject(link string) *unstructured.Unstructured {
 func inventoryName(link string) string { return describe(inventoryObject(link)) }
 
 func readInventory(ctx context.Context, env Env) (*inventory, error) {
-	inv := &inventory{link: env.Link, actions: map[string][]entry{}, was: map[string][]entry{}, notes: map[string]string{}}
 	live, err := env.Cluster.Fetch(ctx, inventoryObject(env.Link))
+	return parseInventory(env, live, err)
+}
+
+// parseInventory is what was read of the inventory, or why nothing was.
+func parseInventory(env Env, live *unstructured.Unstructured, err error) (*inventory, error) {
+	inv := &inventory{link: env.Link, actions: map[string][]entry{}, was: map[string][]entry{}, notes: map[string]string{}}
 	switch {
 	case apierrors.IsNotFound(err), errors.Is(err, cluster.ErrNotServed):
 		return inv, nil

@@ -87,6 +87,9 @@ func (m Mint) Undo(ctx context.Context, env Env, say Progress) error {
 	return m.Asset().Undo(ctx, env, say)
 }
 
+// minted are the keys whose values are made once.
+func (m Mint) minted() []string { return m.Keys }
+
 // look renders the Secret and says which of its keys are still to be made. A
 // whole one comes with the data that stands there, so that applying it takes
 // none away. others: it is there, and carrick did not make it.

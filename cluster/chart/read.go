@@ -38,7 +38,7 @@ var secrets = schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
 // the right to list Secrets there is only an error. It is one read, however many
 // there are: who knows the namespace names it, who knows the release uses Find.
 func Releases(ctx context.Context, c *cluster.Cluster, namespace string) ([]Release, error) {
-	found, err := c.Secrets(ctx, namespace, cluster.Selector{Labels: "owner=helm,status=" + Deployed}, storageKey)
+	found, err := c.Secrets(ctx, namespace, cluster.Selector{Labels: "owner=helm,status=" + Deployed}, storageKey, saltKey)
 	if err != nil {
 		return nil, fmt.Errorf("list the releases of Helm: %w", err)
 	}
@@ -118,7 +118,7 @@ func revision(s *unstructured.Unstructured) int {
 
 // read reads one release; nil where its Secret went meanwhile.
 func read(ctx context.Context, c *cluster.Cluster, namespace, name string) (*Release, error) {
-	s, err := c.Secret(ctx, namespace, name, storageKey)
+	s, err := c.Secret(ctx, namespace, name, storageKey, saltKey)
 	switch {
 	case apierrors.IsNotFound(err):
 		return nil, nil
@@ -137,5 +137,6 @@ func unpackedRelease(s *cluster.Secret) (*Release, error) {
 	// A Secret that was copied elsewhere still names the namespace it came from.
 	r.Namespace = s.Namespace
 	r.Labels, r.Created, r.UID = s.Labels, s.Created, types.UID(s.UID)
+	r.inner.salt = s.Data[saltKey].Reveal()
 	return r, nil
 }

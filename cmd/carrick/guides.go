@@ -12,11 +12,15 @@ import (
 // guides are all guides, in the order of the first screen. A new guide is a
 // folder under steps, one under assets, and a line here.
 func guides() []*steps.Guide {
-	return []*steps.Guide{
+	all := []*steps.Guide{
 		renku.Guide(),
 		liqo.Guide(),
 		ondemand.Guide(),
 		interlink.Guide(),
 		vsphere.Guide(),
 	}
+	for _, g := range all {
+		steps.WithDrift(g)
+	}
+	return all
 }

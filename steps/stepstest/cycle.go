@@ -238,12 +238,26 @@ func CycleOver(
 	return cycle(t, box, g, assets, name, answers, steps.ApplyOptions{TakeOver: true}, theirs)
 }
 
+// unchanged fails the test if carrick takes what it has just written for changed.
+func unchanged(t testing.TB, s *steps.Session) {
+	t.Helper()
+	cells := slices.DeleteFunc(s.Guide().Cells(), func(c steps.Cell) bool { return !steps.IsDrift(c.Check) })
+	b, _ := s.Look(t.Context(), cells)
+	for _, c := range cells {
+		v := b.Verdict(c)
+		if v.Status != steps.Pass && v.Status != steps.Skip {
+			t.Errorf("%s %s: %s: %s; %v", c.Side, c.Check, v.Status, v.Found, v.Err)
+		}
+		t.Logf("%s %s: %s: %s", c.Side, c.Check, v.Status, v.Found)
+	}
+}
+
 func cycle(
 	t *testing.T, box *clustertest.Sandbox, g *steps.Guide, assets fs.FS, name string, answers map[string]any,
 	o steps.ApplyOptions, theirs []func(name string) bool, gone ...string,
 ) []string {
 	t.Helper()
-	s := Open(t, box, g, assets, name, answers)
+	s := Open(t, box, steps.WithDrift(g), assets, name, answers)
 	snapshot := func() map[string]string {
 		out := Snapshot(t, box)
 		for _, is := range theirs {
@@ -266,6 +280,7 @@ func cycle(
 	if !again.Empty() {
 		t.Errorf("a second apply would change: %+v", again.Actions)
 	}
+	unchanged(t, s)
 	p := undoEach(t, s, gone)
 	if d := cmp.Diff(before, snapshot()); d != "" {
 		t.Errorf("undo did not leave things as they were (-before +after):\n%s", d)

@@ -1,0 +1,336 @@
+package steps
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"carrick/cluster"
+	"carrick/cluster/chart"
+)
+
+// driftSuffix ends the name of a check that looks for drift; the step's name is before it.
+const driftSuffix = "-unchanged"
+
+// IsDrift reports whether a check is one of those that WithDrift adds.
+func IsDrift(check string) bool { return strings.HasSuffix(check, driftSuffix) }
+
+// WithDrift adds to each step of a guide a check that compares what exists with what carrick would write today: objects,
+// files, releases, and rows of an API. No guide writes such a check itself. A difference is a warning: what it breaks is
+// for the other checks to say. It returns g; a second time it changes nothing.
+func WithDrift(g *Guide) *Guide {
+	for i := range g.Steps {
+		step := &g.Steps[i]
+		on := driftSide(step)
+		if on == "" || slices.ContainsFunc(step.Checks, func(c Check) bool { return IsDrift(c.Name) }) {
+			continue
+		}
+		step.Checks = append(step.Checks, Check{
+			Name: step.Name + driftSuffix, On: on,
+			Title: "what carrick wrote in this step is unchanged",
+			Why: "what somebody has changed since is not what was shown and confirmed, and may fail when it is used; " +
+				"the next apply changes it back",
+			Run: func(ctx context.Context, env Env) Result { return lookForDrift(ctx, env, step) },
+		})
+	}
+	return g
+}
+
+// driftSide is where a step writes what can be compared; "": nowhere.
+func driftSide(step *Step) Side {
+	on := Side("")
+	for _, a := range step.Actions {
+		switch {
+		case !canDrift(a.Doer):
+		case on == "" || on == a.On:
+			on = a.On
+		default:
+			return Both
+		}
+	}
+	return on
+}
+
+// canDrift reports whether what a Doer writes can be compared with what exists.
+func canDrift(d Doer) bool {
+	switch d := d.(type) {
+	case asset, filed, Chart:
+		return true
+	case Call:
+		return d.Revert != nil
+	}
+	return false
+}
+
+// asset is a Doer that writes objects.
+type asset interface{ Asset() Manifest }
+
+// filed is a Doer that writes a file: a File, or what embeds one.
+type filed interface {
+	look(ctx context.Context, env Env) (fileNow, error)
+	mode() fileMode
+}
+
+// drift is what was found in one step on one side.
+type drift struct {
+	compared int      // things that were compared
+	found    []string // what differs, each with its fields
+	action   string   // the first action whose apply mends something
+	flags    []string // what that apply has to be told
+	first    []string // what has to be done before it
+	unread   []string // what could not be compared, and why
+}
+
+func (d *drift) differs(action, text string, flags ...string) {
+	d.found = append(d.found, text)
+	if d.action == "" {
+		d.action = action
+	}
+	for _, flag := range flags {
+		if !contains(d.flags, flag) {
+			d.flags = append(d.flags, flag)
+		}
+	}
+}
+
+func lookForDrift(ctx context.Context, env Env, step *Step) Result {
+	var d drift
+	for i := range step.Actions {
+		a := &step.Actions[i]
+		env.Action = a.Name
+		if a.On != env.Side || !canDrift(a.Doer) || !(job{step, a, env.Side}).wanted(env) {
+			continue
+		}
+		err := d.compare(ctx, env, a)
+		if err := errors.Join(err, env.use.sound()); err != nil && !errors.As(err, new(*AbsentError)) {
+			return Unseen(err)
+		}
+	}
+	switch {
+	case len(d.found) > 0:
+		r := Warned("differs from what carrick writes: "+strings.Join(d.found, "; "), "")
+		r.mend = d.action
+		apply := strings.Join(append([]string{"carrick apply", env.LinkFile(), "--step", step.Name}, d.flags...), " ")
+		r.Fix = strings.Join(append(d.first, apply), " && ")
+		return r
+	case len(d.unread) > 0:
+		return Skipped("can't be compared: %s", strings.Join(d.unread, "; "))
+	case d.compared == 0:
+		return Skipped("nothing that carrick writes in this step exists yet")
+	case d.compared == 1:
+		return Passed("it is as carrick writes it")
+	}
+	return Passed("all %d are as carrick writes them", d.compared)
+}
+
+// inventory is the link's, watched.
+func (d *drift) inventory(ctx context.Context, env Env) (*inventory, error) {
+	o, err := env.Cluster.Get(ctx, clusterRolesAt, "", inventoryPrefix+env.Link)
+	inv, err := parseInventory(env, o, err)
+	if err == nil && inv.unread != nil && !contains(d.unread, unreadInventory) {
+		d.unread = append(d.unread, unreadInventory)
+	}
+	return inv, err
+}
+
+const unreadInventory = "the inventory of this link may not be read"
+
+// compare looks at what one action writes.
+func (d *drift) compare(ctx context.Context, env Env, a *Action) error {
+	switch doer := a.Doer.(type) {
+	case filed:
+		return d.compareFile(ctx, env, a, doer)
+	case Chart:
+		return d.compareChart(ctx, env, a, doer)
+	case asset:
+		objs, err := doer.Asset().objects(ctx, env)
+		if err != nil {
+			return err
+		}
+		return d.compareObjects(ctx, env, a, objs)
+	case Call:
+		return d.compareCall(ctx, env, a, doer)
+	}
+	return nil
+}
+
+// compareFile compares a file that this link has written.
+func (d *drift) compareFile(ctx context.Context, env Env, a *Action, f filed) error {
+	n, err := f.look(ctx, env)
+	if err != nil || !n.recorded {
+		return err
+	}
+	d.compared++
+	var flags []string
+	if n.changed() {
+		flags = []string{"--take-over"}
+	}
+	switch mode := f.mode(); {
+	case !n.there:
+		d.differs(a.Name, n.path+" is gone")
+	case !n.fits:
+		d.differs(a.Name, n.path+" was changed", flags...)
+	case n.mode != mode:
+		d.differs(a.Name, fmt.Sprintf("%s has mode %#o instead of %#o", n.path, n.mode, mode))
+	}
+	return nil
+}
+
+// compareCall compares what an action in Go has made, of which this link has noted that it made it.
+func (d *drift) compareCall(ctx context.Context, env Env, a *Action, call Call) error {
+	if env.Cluster == nil {
+		return nil
+	}
+	inv, err := d.inventory(ctx, env)
+	if err != nil || inv.notes[a.Name] == "" && len(inv.actions[a.Name]) == 0 {
+		return err
+	}
+	c, err := call.Preview(ctx, env)
+	if err != nil {
+		return err
+	}
+	for _, it := range c.Items {
+		d.compared++
+		if it.Verb == Update && it.Diff != "" && !it.Refused {
+			d.differs(a.Name, it.What)
+		}
+	}
+	return nil
+}
+
+// compareChart compares the objects of a release that this link has installed with those that the release holds. Whoever
+// can write the release's Secret could have written another one: it counts as what the inventory has of it.
+func (d *drift) compareChart(ctx context.Context, env Env, a *Action, c Chart) error {
+	inv, err := d.inventory(ctx, env)
+	if err != nil {
+		return err
+	}
+	name, namespace, err := c.at(ctx, env)
+	if err != nil {
+		return err
+	}
+	e := inv.find(a.Name, entryOf(releaseKind, namespace, name))
+	if e == nil {
+		return nil
+	}
+	d.compared++
+	r, err := chart.Find(ctx, env.Cluster, namespace, name)
+	switch {
+	case errors.Is(err, chart.ErrNoRelease):
+		d.differs(a.Name, releaseAt(namespace, name)+" is gone")
+		return nil
+	case apierrors.IsForbidden(err):
+		d.unread = append(d.unread, releaseAt(namespace, name)+" may not be read")
+		return nil
+	case err != nil:
+		return err
+	case e.Content != "" && e.Content != r.Content():
+		d.differs(a.Name, releaseAt(namespace, name)+" was installed or changed by somebody else", "--take-over")
+		return nil
+	}
+	if version, err := c.Version(ctx, env); err != nil {
+		return err
+	} else if !r.SameVersion(version) {
+		d.differs(a.Name, fmt.Sprintf("%s has version %s instead of %s", releaseAt(namespace, name), r.Version, version))
+		return nil
+	}
+	objs, err := r.Parts(ctx, env.Cluster)
+	if err != nil {
+		return err
+	}
+	return d.compareObjects(ctx, env, a, objs)
+}
+
+// passing are kinds whose objects are made to run once: what became of the run is for the checks.
+var passing = []string{"Job", "Pod"}
+
+// compareObjects compares objects with what exists. Of an action that is not done yet, by this link's inventory, only
+// values that differ count: what is missing is still to be written, and the checks say so.
+func (d *drift) compareObjects(ctx context.Context, env Env, a *Action, objs []*unstructured.Unstructured) error {
+	if env.Cluster == nil {
+		return nil
+	}
+	inv, err := d.inventory(ctx, env)
+	if err != nil {
+		return err
+	}
+	whole := len(inv.actions[a.Name]) > 0
+	var kept []string
+	if m, is := a.Doer.(minter); is {
+		kept = m.minted()
+	}
+	lives := make([]*unstructured.Unstructured, len(objs))
+	for i, obj := range objs {
+		if lives[i], err = liveOf(ctx, env, obj, kept...); err != nil {
+			if apierrors.IsForbidden(err) {
+				d.unread = append(d.unread, describe(obj)+" may not be read")
+				continue
+			}
+			return err
+		}
+	}
+	if !whole && slices.Contains(lives, nil) {
+		return nil
+	}
+	for i, obj := range objs {
+		switch {
+		case slices.Contains(passing, obj.GetKind()):
+		case lives[i] == nil && whole:
+			d.compared++
+			d.differs(a.Name, describe(obj)+" is gone")
+		case lives[i] != nil && lives[i].GetDeletionTimestamp() == nil:
+			d.compared++
+			if err := d.compareObject(ctx, env, a, obj, lives[i], whole); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// minter is a Doer that makes the values of a Secret once, and takes them as they are from then on.
+type minter interface{ minted() []string }
+
+// compareObject compares one object.
+func (d *drift) compareObject(ctx context.Context, env Env, a *Action, obj, live *unstructured.Unstructured, whole bool) error {
+	want := obj.DeepCopy()
+	if m, is := a.Doer.(minter); is {
+		keepData(want, live, m.minted())
+	}
+	if same(want, live) {
+		return nil
+	}
+	at := fmt.Sprintf("drift/%s/%s/%s/%s/%t", env.Side, env.Manager(), describe(obj), hash(want, bare(live)), whole)
+	t, err := cluster.Look(ctx, at, driftAge, func(ctx context.Context) (tried, error) {
+		return tryApply(ctx, env, want, live, whole)
+	})
+	switch {
+	case err != nil:
+		return err
+	case t.refused != "":
+		d.unread = append(d.unread, describe(obj)+": what apply would change may not be asked: "+t.refused)
+	case t.replaced:
+		d.differs(a.Name, describe(obj)+" can't be changed back in place", "--replace")
+	case len(t.fields) > 0:
+		if t.first != "" {
+			d.first = append(d.first, t.first)
+		}
+		d.differs(a.Name, describe(obj)+": "+brief(t.fields), t.flags()...)
+	}
+	return nil
+}
+
+// mostFields is how many fields of one object are named.
+const mostFields = 4
+
+func brief(fields []string) string {
+	if n := len(fields) - mostFields; n > 0 {
+		fields = append(slices.Clone(fields[:mostFields]), fmt.Sprintf("%d more", n))
+	}
+	return strings.Join(fields, ", ")
+}
