@@ -35,7 +35,7 @@ func (s *sheet) write() {
 		s.side(side)
 	}
 	if len(s.lines) == 0 || (len(s.starts) == 0 && s.plan.Empty() && !s.plan.Undo && !s.rest) {
-		s.add(s.a.t.good.Render("✓") + " nothing would change: all is as it should be")
+		s.add(s.a.t.good.Render("✓") + " nothing would change")
 	}
 }
 

@@ -154,6 +154,8 @@ func (p *stepPage) nothingToChange() string {
 	switch {
 	case n[steps.Fail] > 0:
 		return "nothing that carrick creates here is missing: each failed row has its own fix"
+	case n[steps.Warn] > 0 && !blocked && n.Green():
+		return "there is nothing to change: each row with a warning has its own fix"
 	case blocked || !n.Green():
 		return "there is nothing to change here now: some rows of this step are not ok yet"
 	}

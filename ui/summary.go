@@ -160,12 +160,11 @@ func (s *summary) foot(all int) string {
 func (s *summary) lines(w int) []string {
 	a := s.a
 	n := a.live.board.Count("")
-	said := "everything is as it should be"
-	if n[steps.Warn] > 0 {
-		said += ", but for " + plural(n[steps.Warn], "warning")
-	}
-	verdict := a.t.good.Render("✓") + " " + a.t.title.Render(said)
-	if !n.Green() {
+	verdict := a.t.good.Render("✓") + " " + a.t.title.Render("everything is as it should be")
+	switch {
+	case n.Green() && n[steps.Warn] > 0:
+		verdict = a.t.warn.Render("!") + " " + a.t.title.Render("nothing fails, and "+plural(n[steps.Warn], "warning")+" to look at")
+	case !n.Green():
 		verdict = a.t.warn.Render("!") + " " + a.t.title.Render("not everything is as it should be")
 	}
 	out := []string{"", verdict, "  " + s.from.tally(n), ""}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -16,10 +17,10 @@ import (
 var errDeadline = errors.New("not green in time")
 
 type checkFlags struct {
-	output, side, failOn string
-	watch                bool
-	wait                 time.Duration
-	only, skip           []string
+	output, side       string
+	watch, ignoreDrift bool
+	wait               time.Duration
+	only, skip, failOn []string
 }
 
 func (a *app) check() *cobra.Command {
@@ -36,7 +37,8 @@ func (a *app) check() *cobra.Command {
 	cmd.Flags().StringSliceVar(&f.only, "only", nil, "only these steps or checks: `names` with commas")
 	cmd.Flags().StringSliceVar(&f.skip, "skip", nil, "not these steps or checks: `names` with commas")
 	a.secrets.add(cmd.Flags())
-	cmd.Flags().StringVar(&f.failOn, "fail-on", "failure", "`failure`, or warning: exit 4 on warnings")
+	cmd.Flags().StringSliceVar(&f.failOn, "fail-on", []string{onFailure}, "`failure`; warning: exit 4 on warnings, too; or on those of these steps or checks: names with commas")
+	cmd.Flags().BoolVar(&f.ignoreDrift, "ignore-drift", false, "don't compare what exists with what carrick writes")
 	return cmd
 }
 
@@ -53,7 +55,7 @@ func (a *app) runCheck(ctx context.Context, path string, f checkFlags) error {
 	if err != nil {
 		return err
 	}
-	if err := known(s.Guide(), f.only, f.skip); err != nil {
+	if err := known(s.Guide(), f.only, f.skip, f.failOnNames()); err != nil {
 		return err
 	}
 	if err := s.HandedFits(ctx); err != nil {
@@ -63,8 +65,11 @@ func (a *app) runCheck(ctx context.Context, path string, f checkFlags) error {
 		return err
 	}
 	cells := s.Cells(steps.Selection{Side: side, Only: f.only, Skip: f.skip})
+	if f.ignoreDrift {
+		cells = slices.DeleteFunc(cells, func(c steps.Cell) bool { return steps.IsDrift(c.Check) })
+	}
 	if len(cells) == 0 {
-		return usage("no check is left after --side, --only and --skip")
+		return usage("no check is left after --side, --only, --skip and --ignore-drift")
 	}
 	if f.watch {
 		return a.watch(ctx, s, cells)
@@ -80,7 +85,7 @@ func (a *app) runCheck(ctx context.Context, path string, f checkFlags) error {
 	if err != nil {
 		return err
 	}
-	code := boardCode(count(b, cells), f.failOn == "warning")
+	code := boardCode(count(b, cells), f.warned(b, cells))
 	if n := toldOpen(b, cells); n > 0 && code != exitFailed {
 		fmt.Fprintf(a.err, "%d checks do not hold yet on the other side, its file of facts says; ask its admin for a newer one\n", n)
 		code = exitUnknown
@@ -107,9 +112,6 @@ func (f checkFlags) valid() error {
 	if err := format(f.output, outputs["check"]...); err != nil {
 		return err
 	}
-	if f.failOn != "failure" && f.failOn != "warning" {
-		return usage("--fail-on %q is neither failure nor warning", f.failOn)
-	}
 	if f.wait < 0 {
 		return usage("--wait %s is less than nothing", f.wait)
 	}
@@ -117,6 +119,25 @@ func (f checkFlags) valid() error {
 		return usage("--watch prints lines, not one document: leave out -o")
 	}
 	return nil
+}
+
+// What --fail-on may say beside names.
+const (
+	onFailure = "failure"
+	onWarning = "warning"
+)
+
+// failOnNames are the steps and checks whose warnings end in exit code 4.
+func (f checkFlags) failOnNames() []string {
+	return slices.DeleteFunc(slices.Clone(f.failOn), func(name string) bool { return name == onFailure || name == onWarning })
+}
+
+// warned reports whether there is a warning that ends in exit code 4.
+func (f checkFlags) warned(b *steps.Board, cells []steps.Cell) bool {
+	return slices.ContainsFunc(cells, func(c steps.Cell) bool {
+		named := slices.ContainsFunc(f.failOn, func(name string) bool { return name == onWarning || name == c.Step || name == c.Check })
+		return named && b.Verdict(c).Status == steps.Warn
+	})
 }
 
 // known refuses names that the guide does not have: a typo must not look like

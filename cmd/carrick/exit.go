@@ -18,7 +18,7 @@ const (
 	exitPartWay     = 6   // stopped part-way: some things were changed
 	exitFailed      = 3   // a check failed; for diff: there are changes
 	exitUnknown     = 5   // something is unknown or still waiting
-	exitWarnings    = 4   // warnings, with --fail-on=warning
+	exitWarnings    = 4   // warnings that --fail-on names
 	exitOther       = 1
 )
 
@@ -82,13 +82,13 @@ func (a *app) message(err error) string {
 }
 
 // boardCode is the exit code that a board asks for.
-func boardCode(n steps.Counts, failOnWarning bool) int {
+func boardCode(n steps.Counts, warned bool) int {
 	switch {
 	case n.Of(steps.Fail) > 0:
 		return exitFailed
 	case n.Of(steps.Unknown)+n.Of(steps.Waiting)+n.Of(steps.Pending) > 0:
 		return exitUnknown
-	case failOnWarning && n.Of(steps.Warn) > 0:
+	case warned:
 		return exitWarnings
 	}
 	return 0

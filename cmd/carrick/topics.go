@@ -26,7 +26,7 @@ var exitCodes = []struct {
 	{exitPartWay, "stopped part-way: some things were changed; the same command goes on from there"},
 	{exitFailed, "`check`: a check failed; `diff`: there are changes"},
 	{exitUnknown, "something is unknown or still waiting; for `apply` and `check` with a file of facts: it is the other admin's turn; for `export`: something can't be known yet"},
-	{exitWarnings, "warnings, with `--fail-on=warning`"},
+	{exitWarnings, "warnings, with `--fail-on warning` or `--fail-on NAME`"},
 	{exitOther, "any other error, missing rights among them"},
 	{0, "green"},
 }

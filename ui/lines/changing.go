@@ -69,7 +69,7 @@ func (w *walk) change(d deed) error {
 		w.out.sentence("There is nothing to take back: nothing of %s is left that this link made", d.what)
 		return nil
 	case p.Empty():
-		w.out.say("There is nothing to change: all is as it should be.")
+		w.out.say("There is nothing to change.")
 		return nil
 	case len(lacking) > 0:
 		w.lacks(p, lacking)

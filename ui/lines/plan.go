@@ -33,7 +33,7 @@ func (w *walk) sayPlan(p *steps.Plan, diffs bool) int {
 		}
 	}
 	if all == 0 && diffs {
-		w.out.say("There is nothing to change: all is as it should be.")
+		w.out.say("There is nothing to change.")
 	}
 	return all
 }
