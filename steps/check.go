@@ -33,6 +33,9 @@ type Check struct {
 	Rights bool
 	When   func(Env) bool
 	Run    func(context.Context, Env) Result
+	// Tried says when what a pass goes by was tried, and on what; nil: it goes by what is so now. What has changed since
+	// makes the pass a warning.
+	Tried func(context.Context, Env) (Tried, error)
 	// NotChecked says what it would take to look, for rows of a contract that
 	// this guide leaves out. Run is nil then and the verdict a skip.
 	NotChecked string

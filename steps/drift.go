@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -46,7 +47,7 @@ func driftSide(step *Step) Side {
 	on := Side("")
 	for _, a := range step.Actions {
 		switch {
-		case !canDrift(a.Doer):
+		case !canDrift(&a):
 		case on == "" || on == a.On:
 			on = a.On
 		default:
@@ -56,11 +57,11 @@ func driftSide(step *Step) Side {
 	return on
 }
 
-// canDrift reports whether what a Doer writes can be compared with what exists.
-func canDrift(d Doer) bool {
-	switch d := d.(type) {
+// canDrift reports whether what an action writes can be compared with what exists.
+func canDrift(a *Action) bool {
+	switch d := a.Doer.(type) {
 	case asset, filed, Chart:
-		return true
+		return !a.Trial
 	case Call:
 		return d.Revert != nil
 	}
@@ -98,18 +99,54 @@ func (d *drift) differs(action, text string, flags ...string) {
 	}
 }
 
+// join adds what was found elsewhere, after what was found here.
+func (d *drift) join(o drift) {
+	d.compared += o.compared
+	for _, text := range o.found {
+		d.differs(o.action, text, o.flags...)
+	}
+	d.first = append(d.first, o.first...)
+	for _, text := range o.unread {
+		if !contains(d.unread, text) {
+			d.unread = append(d.unread, text)
+		}
+	}
+}
+
+// eachAtOnce looks at n things at the same time, and joins what was found in their order.
+func (d *drift) eachAtOnce(ctx context.Context, n int, look func(ctx context.Context, i int, part *drift) error) error {
+	parts := make([]drift, n)
+	all, each := errgroup.WithContext(ctx)
+	all.SetLimit(atOnce)
+	for i := range parts {
+		all.Go(func() error { return look(each, i, &parts[i]) })
+	}
+	err := all.Wait()
+	for _, part := range parts {
+		d.join(part)
+	}
+	return err
+}
+
+// atOnce is how many actions of a step, and how many objects of an action, are looked at together.
+const atOnce = 16
+
 func lookForDrift(ctx context.Context, env Env, step *Step) Result {
 	var d drift
-	for i := range step.Actions {
-		a := &step.Actions[i]
+	err := d.eachAtOnce(ctx, len(step.Actions), func(ctx context.Context, i int, part *drift) error {
+		a, env := &step.Actions[i], env
 		env.Action = a.Name
-		if a.On != env.Side || !canDrift(a.Doer) || !(job{step, a, env.Side}).wanted(env) {
-			continue
+		if a.On != env.Side || !canDrift(a) || !(job{step, a, env.Side}).wanted(env) {
+			return nil
 		}
-		err := d.compare(ctx, env, a)
-		if err := errors.Join(err, env.use.sound()); err != nil && !errors.As(err, new(*AbsentError)) {
-			return Unseen(err)
+		err := part.compare(ctx, env, a)
+		if errors.As(err, new(*AbsentError)) {
+			err = nil
 		}
+		return err
+	})
+	if err := errors.Join(err, env.use.sound()); err != nil {
+		return Unseen(err)
 	}
 	switch {
 	case len(d.found) > 0:
@@ -264,33 +301,30 @@ func (d *drift) compareObjects(ctx context.Context, env Env, a *Action, objs []*
 	if m, is := a.Doer.(minter); is {
 		kept = m.minted()
 	}
-	lives := make([]*unstructured.Unstructured, len(objs))
-	for i, obj := range objs {
-		if lives[i], err = liveOf(ctx, env, obj, kept...); err != nil {
-			if apierrors.IsForbidden(err) {
-				d.unread = append(d.unread, describe(obj)+" may not be read")
-				continue
-			}
-			return err
+	lives, unread := make([]*unstructured.Unstructured, len(objs)), make([]bool, len(objs))
+	err = d.eachAtOnce(ctx, len(objs), func(ctx context.Context, i int, part *drift) (err error) {
+		lives[i], err = liveOf(ctx, env, objs[i], kept...)
+		if unread[i] = apierrors.IsForbidden(err); unread[i] {
+			part.unread, err = append(part.unread, describe(objs[i])+" may not be read"), nil
 		}
+		return err
+	})
+	if err != nil || (!whole && slices.Contains(lives, nil)) {
+		return err
 	}
-	if !whole && slices.Contains(lives, nil) {
-		return nil
-	}
-	for i, obj := range objs {
+	return d.eachAtOnce(ctx, len(objs), func(ctx context.Context, i int, part *drift) error {
+		obj, live := objs[i], lives[i]
 		switch {
-		case slices.Contains(passing, obj.GetKind()):
-		case lives[i] == nil && whole:
-			d.compared++
-			d.differs(a.Name, describe(obj)+" is gone")
-		case lives[i] != nil && lives[i].GetDeletionTimestamp() == nil:
-			d.compared++
-			if err := d.compareObject(ctx, env, a, obj, lives[i], whole); err != nil {
-				return err
-			}
+		case unread[i], slices.Contains(passing, obj.GetKind()):
+		case live == nil && whole:
+			part.compared++
+			part.differs(a.Name, describe(obj)+" is gone")
+		case live != nil && live.GetDeletionTimestamp() == nil:
+			part.compared++
+			return part.compareObject(ctx, env, a, obj, live, whole)
 		}
-	}
-	return nil
+		return nil
+	})
 }
 
 // minter is a Doer that makes the values of a Secret once, and takes them as they are from then on.

@@ -229,6 +229,9 @@ func (s *Session) judge(ctx context.Context, env Env, step *Step, check *Check) 
 		return Skipped("%s", s.whyAbsent(env.Side))
 	}
 	r = check.Run(ctx, env)
+	if r.Status == Pass && check.Tried != nil {
+		r = aged(ctx, env, check, r)
+	}
 	if mend, of := s.guide.Mending(check, env.Side); mend != nil {
 		r.unasked = !job{of, mend, env.Side}.wanted(env)
 	}

@@ -14,12 +14,12 @@ func testChecks() []steps.Check {
 		{
 			Name: "asked-through", Title: "the API answers the jobs' ServiceAccount through the endpoint", On: steps.Local, Needs: []string{"account-there"}, Mend: "ask",
 			Why: "a proxy that drops the header with the token, or serves other paths, makes a stranger of every job",
-			See: []string{page, "https://nginx.org/en/docs/http/ngx_http_proxy_module.html#proxy_set_header"}, Run: askedThrough,
+			See: []string{page, "https://nginx.org/en/docs/http/ngx_http_proxy_module.html#proxy_set_header"}, Run: askedThrough, Tried: askedOn,
 		},
 		{
 			Name: "rules-same", Title: "through the endpoint it may do what it may inside", On: steps.Local, Needs: []string{"asked-through"}, Mend: "ask",
 			Why: "the same ServiceAccount has the same rights on either way; where they differ, somebody on the way speaks for it",
-			See: []string{page}, Run: rulesSame,
+			See: []string{page}, Run: rulesSame, Tried: askedOn,
 		},
 		{
 			Name: "token-life", Title: "tokens last as long as the longest job", On: steps.Local, Needs: []string{"asked-through"}, Mend: "ask",
@@ -29,7 +29,7 @@ func testChecks() []steps.Check {
 		{
 			Name: "watch-held", Title: "a watch through the endpoint stays open", On: steps.Local, When: holdsWatch, Needs: []string{"asked-through"}, Mend: "watch",
 			Why: "nginx cuts what is silent for 60 s (proxy_read_timeout), and other proxies do likewise: Argo and every controller then lose what they watch, again and again",
-			See: []string{"https://nginx.org/en/docs/http/ngx_http_proxy_module.html#proxy_read_timeout"}, Run: watchHeld,
+			See: []string{"https://nginx.org/en/docs/http/ngx_http_proxy_module.html#proxy_read_timeout"}, Run: watchHeld, Tried: watchedOn,
 		},
 		{
 			Name: "test-image", Title: "the test Job's image is to be had", On: steps.Local, When: runsJob, Needs: []string{"signed-in"},
@@ -39,7 +39,7 @@ func testChecks() []steps.Check {
 		{
 			Name: "job-complete", Title: "the test Job has ended well", On: steps.Local, When: runsJob, Needs: []string{"signed-in", "test-image"}, Mend: "test-job", Within: 30 * time.Minute,
 			Why: "it is the only look from where jobs run: through their network, with their token, their CA and their environment",
-			See: []string{page}, Run: jobComplete,
+			See: []string{page}, Run: jobComplete, Tried: ranOn,
 		},
 		{
 			Name: "job-identity", Title: "the API knows the test Job as its ServiceAccount", On: steps.Local, From: "the Job's log", When: runsJob, Needs: []string{"job-complete"}, Mend: "test-job",

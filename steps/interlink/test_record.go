@@ -151,6 +151,9 @@ func standing(ctx context.Context, e steps.Env, file string) (map[string]string,
 	if err != nil || !whole {
 		return nil, err
 	}
+	if old, err := outdated(ctx, e, file); err != nil || old {
+		return nil, err
+	}
 	return text, nil
 }
 

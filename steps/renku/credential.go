@@ -160,6 +160,10 @@ func reachedFromInside(ctx context.Context, e steps.Env) steps.Result {
 	if err != nil {
 		return check.Missing(err, "Job "+ns+"/"+name, "")
 	}
+	if asked, is := askedAddress(job); is && asked != e.Answers.Text("remote.server") {
+		return steps.Failed(fmt.Sprintf("Job %s asked %s; the kubeconfig has %s now", name, cluster.Clean(asked), cluster.Clean(e.Answers.Text("remote.server"))),
+			e.Kubectl()+" -n "+ns+" delete job "+name+" && "+again(e, "kubeconfig"))
+	}
 	if job.Status.Succeeded == 0 && job.Status.Failed == 0 {
 		return steps.Waits(job.CreationTimestamp.Time, "Job %s runs", name)
 	}
@@ -186,6 +190,18 @@ func reachedFromInside(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Failed(fmt.Sprintf("from node %s: %s", pods[len(pods)-1].Spec.NodeName, firstLine(log)), again)
 	}
 	return steps.Passed("a pod on node %s was answered by Kubernetes %s", pods[len(pods)-1].Spec.NodeName, version.GitVersion)
+}
+
+// askedAddress is the address that the Job asks.
+func askedAddress(job *batchv1.Job) (string, bool) {
+	for _, c := range job.Spec.Template.Spec.Containers {
+		for _, arg := range c.Command {
+			if at, is := strings.CutPrefix(arg, "--server="); is {
+				return at, true
+			}
+		}
+	}
+	return "", false
 }
 
 func firstLine(s string) string {

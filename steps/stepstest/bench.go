@@ -67,7 +67,7 @@ func (x Bench) stand(b *testing.B, roundTrip time.Duration) *standing {
 	}
 	// the credential under test goes the far way, too
 	out.answers = x.Answers(b, out.box, far[ground(x.Guide)].URL)
-	made := Open(b, out.box, x.Guide, x.Assets, benchLink, out.answers)
+	made := Open(b, out.box, steps.WithDrift(x.Guide), x.Assets, benchLink, out.answers)
 	Apply(b, made, steps.ApplyOptions{TakeOver: x.TakesOver})
 	Green(b, made)
 	for _, side := range clusters(x.Guide) {

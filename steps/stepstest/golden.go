@@ -35,6 +35,7 @@ func Golden(t *testing.T, g *steps.Guide, assets fs.FS, dir string, answers map[
 				t.Fatal(err)
 			}
 			text := ownHash.ReplaceAllString(r.scrub.Replace(string(b)), "$1(hash)")
+			text = ownTime.ReplaceAllString(text, "(time)")
 			if found[r.file] != "" {
 				text = "---\n" + text
 			}
@@ -78,6 +79,9 @@ func rendered(t *testing.T, g *steps.Guide, assets fs.FS, dir string, answers ma
 	}
 	return out
 }
+
+// ownTime is when something was tried, in a record of that.
+var ownTime = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ`)
 
 // ownHash is an annotation of carrick's that holds a hash, of text that may hold a
 // certificate: another one in each run. YAML quotes one that is all digits.

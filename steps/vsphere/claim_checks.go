@@ -9,6 +9,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"carrick/cluster"
@@ -33,12 +34,12 @@ func claimChecks() []steps.Check {
 		{
 			Name: "claim-bound", Title: "a claim of the class is bound within a minute", On: steps.Local, Needs: []string{"signed-in"}, Mend: "claim", Within: time.Minute,
 			Why: "a claim that waits says only that a volume is to be made by somebody: the provisioner is down, passes the class by, may not, or can't write",
-			See: []string{page, claimSource}, Run: claimBound,
+			See: []string{page, claimSource}, Run: claimBound, Tried: claimedOn,
 		},
 		{
 			Name: "claim-shared", Title: "two pods on two nodes write into one volume", On: steps.Local, From: "the pods' logs", When: triesPods, Needs: []string{"claim-bound"}, Mend: "claim-pods", Within: 10 * time.Minute,
 			Why: "a bound claim proves that the provisioner has made a folder; that nodes mount it and users who are not root write there, only pods prove",
-			See: []string{page}, Run: claimShared,
+			See: []string{page}, Run: claimShared, Tried: claimedOn,
 		},
 		{
 			Name: "claim-events", Title: "nothing warns of what is tried", On: steps.Local, From: "events of the guest", Needs: []string{"signed-in"},
@@ -74,6 +75,33 @@ func claimBound(ctx context.Context, e steps.Env) steps.Result {
 	return unbound(ctx, e, c)
 }
 
+// claimedOn is what the claim was made on, and with it what its pods wrote to.
+func claimedOn(ctx context.Context, e steps.Env) (steps.Tried, error) {
+	c, err := theClaim(ctx, e)
+	if apierrors.IsNotFound(err) {
+		return steps.Tried{}, nil
+	}
+	if err != nil {
+		return steps.Tried{}, err
+	}
+	t := steps.Tried{At: c.CreationTimestamp.Time, Again: tryAgain(e)}
+	s, err := check.Get[storagev1.StorageClass](ctx, e.Cluster, check.StorageClasses, "", class(e))
+	if apierrors.IsNotFound(err) {
+		return t, nil // rwx-class says so
+	}
+	if err != nil {
+		return t, err
+	}
+	t.On = []steps.Ground{{What: "class " + s.Name + " was created", Since: s.CreationTimestamp.Time}}
+	return t, nil
+}
+
+// tryAgain removes what was tried, and tries it anew.
+func tryAgain(e steps.Env) string {
+	return fmt.Sprintf("%s -n %s delete pods -l app.kubernetes.io/name=carrick-rwx; %s -n %s delete persistentvolumeclaim %s && %s",
+		e.Kubectl(), space(e), e.Kubectl(), space(e), trial(e, "claim"), again(e, "claim"))
+}
+
 // boundIn says how long it took.
 func boundIn(ctx context.Context, e steps.Env, c *corev1.PersistentVolumeClaim) steps.Result {
 	v, err := check.Get[corev1.PersistentVolume](ctx, e.Cluster, volumeKind, "", c.Spec.VolumeName)
@@ -82,7 +110,11 @@ func boundIn(ctx context.Context, e steps.Env, c *corev1.PersistentVolumeClaim) 
 	}
 	where := ""
 	if v.Spec.NFS != nil {
-		where = ", which is " + cluster.Clean(v.Spec.NFS.Server+":"+v.Spec.NFS.Path)
+		at := cluster.Clean(v.Spec.NFS.Server + ":" + v.Spec.NFS.Path)
+		if usesNFS(e) && !strings.HasPrefix(v.Spec.NFS.Server+":"+v.Spec.NFS.Path+"/", strings.TrimSuffix(nfsExported(e), "/")+"/") {
+			return steps.Warned(fmt.Sprintf("%s/%s is bound to %s, which is %s; the answers name %s now", c.Namespace, c.Name, v.Name, at, cluster.Clean(nfsExported(e))), tryAgain(e))
+		}
+		where = ", which is " + at
 	}
 	return steps.Passed("%s/%s is bound to %s%s, after %s", c.Namespace, c.Name, v.Name, where, v.CreationTimestamp.Sub(c.CreationTimestamp.Time).Round(time.Second))
 }

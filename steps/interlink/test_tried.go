@@ -1,0 +1,97 @@
+package interlink
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"carrick/cluster"
+	"carrick/steps"
+	"carrick/steps/check"
+)
+
+// triedThrough is what goes through the endpoint: its proxy, as far as carrick knows that, reads its configuration and
+// its certificates when it starts.
+func triedThrough(ctx context.Context, e steps.Env) ([]steps.Ground, error) {
+	if mode(e) != byProxy {
+		return nil, nil
+	}
+	d, err := check.Get[appsv1.Deployment](ctx, e.Cluster, check.Deployments, space(e), proxyName)
+	if apierrors.IsNotFound(err) {
+		return nil, nil // the steps before say so
+	}
+	if err != nil {
+		return nil, err
+	}
+	since, err := check.PodsSince(ctx, e.Cluster, d.Namespace, cluster.Selector{Labels: metav1.FormatLabelSelector(d.Spec.Selector)})
+	return []steps.Ground{{What: "the proxy's pods were started", Since: since}}, err
+}
+
+// askedOn is what the questions were asked on.
+func askedOn(ctx context.Context, e steps.Env) (steps.Tried, error) {
+	var r asked
+	_, ok, err := record(ctx, e, "asked.yaml", &r)
+	if err != nil || !ok {
+		return steps.Tried{}, err
+	}
+	on, err := triedThrough(ctx, e)
+	return steps.Tried{At: r.Time, On: on}, err
+}
+
+// watchedOn is what the watch was held on.
+func watchedOn(ctx context.Context, e steps.Env) (steps.Tried, error) {
+	var r watched
+	_, ok, err := record(ctx, e, "watched.yaml", &r)
+	if err != nil || !ok {
+		return steps.Tried{}, err
+	}
+	on, err := triedThrough(ctx, e)
+	return steps.Tried{At: r.Time.Add(time.Duration(r.Seconds) * time.Second), On: on}, err
+}
+
+// ranOn is what the test Job ran on: the endpoint, the virtual node, and the virtual kubelet with its configuration.
+func ranOn(ctx context.Context, e steps.Env) (steps.Tried, error) {
+	j, err := check.Get[batchv1.Job](ctx, e.Cluster, check.Jobs, workloadNamespace(e), jobName(e))
+	if apierrors.IsNotFound(err) {
+		return steps.Tried{}, nil
+	}
+	if err != nil || j.Status.StartTime == nil {
+		return steps.Tried{}, err
+	}
+	on, err := triedThrough(ctx, e)
+	if err != nil {
+		return steps.Tried{}, err
+	}
+	if n, err := check.Get[corev1.Node](ctx, e.Cluster, check.Nodes, "", nodeName(e)); err == nil {
+		on = append(on, steps.Ground{What: "node " + n.Name + " was registered", Since: n.CreationTimestamp.Time})
+	} else if !apierrors.IsNotFound(err) {
+		return steps.Tried{}, err
+	}
+	if m, err := check.Get[corev1.ConfigMap](ctx, e.Cluster, check.ConfigMaps, vkNamespace(e), vkConfigMap(e)); err == nil {
+		s, err := startsOf(ctx, e, steps.HashOf(m.Data[configKey]))
+		if err != nil {
+			return steps.Tried{}, err
+		}
+		on = append(on, steps.Ground{What: "the virtual kubelet's configuration was written", Since: s.Changed})
+	} else if !apierrors.IsNotFound(err) {
+		return steps.Tried{}, err
+	}
+	again := fmt.Sprintf("%s -n %s delete job %s && carrick apply %s --step test", e.Kubectl(), j.Namespace, j.Name, e.LinkFile())
+	return steps.Tried{At: j.Status.StartTime.Time, On: on, Again: again}, nil
+}
+
+// outdated reports whether what a record's trial was made on has changed since.
+func outdated(ctx context.Context, e steps.Env, file string) (bool, error) {
+	on := askedOn
+	if file == "watched.yaml" {
+		on = watchedOn
+	}
+	t, err := on(ctx, e)
+	return t.Outdated(), err
+}
