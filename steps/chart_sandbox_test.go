@@ -51,7 +51,7 @@ func charting(t *testing.T, link, space string, own bool, values map[string]any,
 		Actions: actions,
 		Checks:  []steps.Check{{Name: "holds", Title: "it holds", Why: "w", On: steps.Remote, NotChecked: "nothing"}},
 	})
-	return stepstest.Open(t, box, g, assets, link, map[string]any{"space": space}), box
+	return stepstest.Open(t, box, steps.WithDrift(g), assets, link, map[string]any{"space": space}), box
 }
 
 // around is what is in a namespace, and what is in none, once the garbage
@@ -104,7 +104,14 @@ run ConfigMap chart-cycle/tiny-hook`
 		t.Errorf("a second apply would do\n%s\n%v", items(again), err)
 	}
 	// Drift is seen and mended, and nothing random is made anew.
+	d := drifting{t, s, box, ns}
+	d.becomes(steps.Pass, "all 6")
+	box.Run(t, clustertest.Remote, "", "-n", ns, "scale", "deployment", "tiny", "--replicas=2")
+	d.becomes(steps.Warn, "Deployment chart-cycle/tiny: spec.replicas is 2 instead of 1")
+	stepstest.Apply(t, s, steps.ApplyOptions{TakeOver: true})
+	d.becomes(steps.Pass, "all 6")
 	box.Run(t, clustertest.Remote, "", "-n", ns, "delete", "configmap", "tiny")
+	d.becomes(steps.Warn, "ConfigMap chart-cycle/tiny is gone")
 	drifted, err := s.Plan(t.Context(), steps.Scope{})
 	if err != nil || drifted.Tally("")[steps.Create] != 1 || drifted.Has(steps.Update) {
 		t.Errorf("after a loss apply would do\n%s\n%v", items(drifted), err)
