@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -54,7 +55,9 @@ func (c *Cluster) decideFor(ctx context.Context, who User, right Right) (Decisio
 	if who.Name == "" {
 		return Decision{}, errors.New("no user is named")
 	}
-	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{User: who.Name, Groups: who.Groups}}
+	// The answer is decoded into the review: it must not share the groups with other reviews.
+	spec := authorizationv1.SubjectAccessReviewSpec{User: who.Name, Groups: slices.Clone(who.Groups)}
+	review := &authorizationv1.SubjectAccessReview{Spec: spec}
 	review.APIVersion, review.Kind = "authorization.k8s.io/v1", "SubjectAccessReview"
 	if right.Path != "" {
 		review.Spec.NonResourceAttributes = &authorizationv1.NonResourceAttributes{Path: right.Path, Verb: right.Verb}
