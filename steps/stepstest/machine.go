@@ -102,8 +102,8 @@ func overlay[V any](into map[string]V, over map[string]*V) {
 	}
 }
 
-// open writes the machine's files into a folder and makes a host of it.
-func (m *machine) open(t *testing.T) *cluster.Host {
+// write writes the machine's files into a folder.
+func (m *machine) write(t *testing.T) string {
 	t.Helper()
 	root := t.TempDir()
 	for path, text := range m.files {
@@ -129,6 +129,12 @@ func (m *machine) open(t *testing.T) *cluster.Host {
 			t.Fatalf("modes: %v", err)
 		}
 	}
+	return root
+}
+
+// open makes a host of the folder with the machine's files.
+func (m *machine) open(t *testing.T, root string) *cluster.Host {
+	t.Helper()
 	o := cluster.HostOptions{Clusters: cluster.Options{Once: true}, Owner: m.owner, ByRoot: func() bool { return !m.noRoot }, Here: m.here}
 	if !m.folder {
 		o.Run = m.run

@@ -13,7 +13,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"carrick/cluster"
 	"carrick/steps"
 )
 
@@ -143,76 +142,11 @@ func StandWith(t *testing.T, g *steps.Guide, assets fs.FS, dir, name, sections s
 // state's own. The replacer takes out what differs from run to run.
 func open(t *testing.T, g *steps.Guide, assets fs.FS, dir, name string, more map[string]any) (*steps.Session, *state, *strings.Replacer) {
 	t.Helper()
-	servers := map[steps.Side]*server{}
-	for _, side := range steps.Sides {
-		if side != hostSide(g) {
-			servers[side] = newServer(side)
-		}
-	}
-	w, err := newWeb()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(w.Close)
-	t.Cleanup(w.tunnels.close)
-	scrub := w.scrub()
-	for side, s := range servers {
-		scrub = append(scrub, fingerprint(s.signs.cert)[:16], "FINGERPRINT-"+string(side), s.URL, "https://"+string(side), strings.TrimPrefix(s.URL, "https://"), string(side)+":6443")
-	}
-	st, err := load(dir, name, t.TempDir(), servers, w)
-	if err != nil {
-		t.Fatal(err)
-	}
-	scrub = append(scrub, w.tunnels.scrub()...)
-	w.mu.Lock()
-	w.answers = st.web
-	w.mu.Unlock()
-	t.Cleanup(func() { w.untouched(t) })
-	ends := map[steps.Side]steps.End{}
-	for side, s := range servers {
-		if err := s.set(st); err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(s.stop)
-		c, err := cluster.Open(cluster.Access{Kubeconfig: kubeconfig(t, s), Context: string(side)}, cluster.Options{Once: true, Patience: st.patience(side)})
-		if err != nil {
-			t.Fatal(err)
-		}
-		ends[side] = steps.End{Cluster: c, Name: string(side)}
-	}
-	if side := hostSide(g); side != "" {
-		h := st.machine.open(t)
-		ends[side] = steps.End{Host: h, Name: g.Sides[side].Name}
-		scrub = append(scrub, h.Root, "")
-	}
-	maps.Copy(st.answers, more)
-	link, secrets := steps.NewLink(g.Name, "test"), map[string]cluster.Masked{}
-	for key, v := range st.answers {
-		q, _ := g.Question(key)
-		if q == nil {
-			t.Fatalf("%s: answers: the guide asks nothing called %q", st.path, key)
-		}
-		if q.Secret {
-			secrets[key] = cluster.Mask(fmt.Sprint(v))
-			continue
-		}
-		if link.Answers[key], err = q.Accept(v); err != nil {
-			t.Fatalf("%s: answers: %s: %v", st.path, key, err)
-		}
-	}
-	s := steps.NewSession(steps.SessionOptions{Guide: g, Link: link, Ends: ends, Assets: assets, Secrets: secrets})
+	f := newFakes(t, g, assets, dir, name)
+	maps.Copy(f.state.answers, more)
+	s := f.session(t)
 	t.Cleanup(s.Close)
-	return s, st, strings.NewReplacer(scrub...)
-}
-
-func kubeconfig(t *testing.T, s *server) string {
-	t.Helper()
-	k := cluster.Kubeconfig{Name: string(s.side), Server: s.URL, CA: s.ca(), Token: cluster.Mask(admin)}
-	path := filepath.Join(t.TempDir(), "kubeconfig")
-	if err := os.WriteFile(path, []byte(k.Bytes().Reveal()), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return path
+	return s, f.state, strings.NewReplacer(f.scrub...)
 }
 
 func (p *played) compare(t *testing.T) {

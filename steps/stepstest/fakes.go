@@ -1,0 +1,118 @@
+package stepstest
+
+import (
+	"fmt"
+	"io/fs"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"carrick/cluster"
+	"carrick/steps"
+)
+
+// fakes are the fake servers and the host of a state. Sessions on them can be opened one after another.
+type fakes struct {
+	guide       *steps.Guide
+	assets      fs.FS
+	state       *state
+	servers     map[steps.Side]*server
+	web         *web
+	root        string // of the host; "": no side is a host
+	kubeconfigs map[steps.Side]string
+	scrub       []string // pairs for a replacer: what differs from run to run
+
+	// around is put around the requests to a side's API server; nil: nothing is.
+	around func(steps.Side) func(http.RoundTripper) http.RoundTripper
+}
+
+// newFakes starts the servers of a state, until the test ends.
+func newFakes(t *testing.T, g *steps.Guide, assets fs.FS, dir, name string) *fakes {
+	t.Helper()
+	f := &fakes{guide: g, assets: assets, servers: map[steps.Side]*server{}, kubeconfigs: map[steps.Side]string{}}
+	for _, side := range steps.Sides {
+		if side != hostSide(g) {
+			f.servers[side] = newServer(side)
+		}
+	}
+	w, err := newWeb()
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.web = w
+	t.Cleanup(w.Close)
+	t.Cleanup(w.tunnels.close)
+	f.scrub = w.scrub()
+	for side, s := range f.servers {
+		f.scrub = append(f.scrub, fingerprint(s.signs.cert)[:16], "FINGERPRINT-"+string(side), s.URL, "https://"+string(side), strings.TrimPrefix(s.URL, "https://"), string(side)+":6443")
+	}
+	if f.state, err = load(dir, name, t.TempDir(), f.servers, w); err != nil {
+		t.Fatal(err)
+	}
+	f.scrub = append(f.scrub, w.tunnels.scrub()...)
+	w.mu.Lock()
+	w.answers = f.state.web
+	w.mu.Unlock()
+	t.Cleanup(func() { w.untouched(t) })
+	for side, s := range f.servers {
+		if err := s.set(f.state); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(s.stop)
+		f.kubeconfigs[side] = kubeconfig(t, s)
+	}
+	if hostSide(g) != "" {
+		f.root = f.state.machine.write(t)
+		f.scrub = append(f.scrub, f.root, "")
+	}
+	return f
+}
+
+// session opens a session with the state's answers. Who opens it closes it.
+func (f *fakes) session(t *testing.T) *steps.Session {
+	t.Helper()
+	st := f.state
+	ends := map[steps.Side]steps.End{}
+	for side := range f.servers {
+		o := cluster.Options{Once: true, Patience: st.patience(side)}
+		if f.around != nil {
+			o.Around = f.around(side)
+		}
+		c, err := cluster.Open(cluster.Access{Kubeconfig: f.kubeconfigs[side], Context: string(side)}, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ends[side] = steps.End{Cluster: c, Name: string(side)}
+	}
+	if side := hostSide(f.guide); side != "" {
+		ends[side] = steps.End{Host: st.machine.open(t, f.root), Name: f.guide.Sides[side].Name}
+	}
+	link, secrets := steps.NewLink(f.guide.Name, "test"), map[string]cluster.Masked{}
+	for key, v := range st.answers {
+		q, _ := f.guide.Question(key)
+		if q == nil {
+			t.Fatalf("%s: answers: the guide asks nothing called %q", st.path, key)
+		}
+		if q.Secret {
+			secrets[key] = cluster.Mask(fmt.Sprint(v))
+			continue
+		}
+		var err error
+		if link.Answers[key], err = q.Accept(v); err != nil {
+			t.Fatalf("%s: answers: %s: %v", st.path, key, err)
+		}
+	}
+	return steps.NewSession(steps.SessionOptions{Guide: f.guide, Link: link, Ends: ends, Assets: f.assets, Secrets: secrets})
+}
+
+func kubeconfig(t *testing.T, s *server) string {
+	t.Helper()
+	k := cluster.Kubeconfig{Name: string(s.side), Server: s.URL, CA: s.ca(), Token: cluster.Mask(admin)}
+	path := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := os.WriteFile(path, []byte(k.Bytes().Reveal()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
