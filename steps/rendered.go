@@ -2,7 +2,10 @@ package steps
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
@@ -35,4 +38,48 @@ func (s *Session) Render(ctx context.Context, action string) ([]*unstructured.Un
 		markObject(env, obj, nil)
 	}
 	return objs, err
+}
+
+// Wanted reports whether the answers ask for an action.
+func (s *Session) Wanted(ctx context.Context, action string) (bool, error) {
+	a, step := s.guide.Action(action)
+	if a == nil {
+		return false, fmt.Errorf("the guide has no action %q", action)
+	}
+	use := &usage{}
+	env := s.env(ctx, a.On, use)
+	env.Action = a.Name
+	wanted := job{step, a, a.On}.wanted(env)
+	return wanted, use.sound()
+}
+
+// RenderedFile is a file that an action writes on a host, and the record that apply keeps of it there.
+type RenderedFile struct {
+	Path, Content      string
+	Mode               fs.FileMode
+	RecordPath, Record string
+}
+
+// RenderFile renders the file of an action as it would be written on the host as it is now, and writes nothing. nil: the
+// action writes no file.
+func (s *Session) RenderFile(ctx context.Context, action string) (*RenderedFile, error) {
+	a, _ := s.guide.Action(action)
+	if a == nil {
+		return nil, fmt.Errorf("the guide has no action %q", action)
+	}
+	f, ok := a.Doer.(filed)
+	if !ok {
+		return nil, nil
+	}
+	use := &usage{}
+	env := s.env(ctx, a.On, use)
+	env.Action = a.Name
+	n, err := f.look(ctx, env)
+	if err := errors.Join(err, use.sound()); err != nil {
+		return nil, err
+	}
+	out := &RenderedFile{Path: n.path, Content: n.want.Reveal(), Mode: f.mode(), RecordPath: recordPath(env)}
+	b, err := json.Marshal(record{Path: out.Path, Hash: sum(out.Content), Mode: out.Mode, Order: env.order()})
+	out.Record = string(b)
+	return out, err
 }
