@@ -215,7 +215,15 @@ func (d *drift) compareFile(ctx context.Context, env Env, a *Action, f filed) er
 	case n.mode != mode:
 		d.differs(a.Name, fmt.Sprintf("%s has mode %#o instead of %#o", n.path, n.mode, mode))
 	}
-	return nil
+	if !n.there || env.Host.IsFolder() {
+		return nil
+	}
+	info, err := env.Host.Stat(ctx, n.path)
+	if err == nil && info.UID > 0 {
+		d.first = append(d.first, "chown root: "+Quoted(n.path))
+		d.differs(a.Name, fmt.Sprintf("%s belongs to user %d, not to root", n.path, info.UID))
+	}
+	return err
 }
 
 // compareCall compares what an action in Go has made, of which this link has noted that it made it.
