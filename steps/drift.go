@@ -347,6 +347,10 @@ func (d *drift) compareObject(ctx context.Context, env Env, a *Action, obj, live
 	if same(want, live) {
 		return nil
 	}
+	if extra := additions(plain(want), plain(live)); len(extra) > 0 && whole {
+		d.first = append(d.first, removeAdditions(env, live, extra))
+		d.differs(a.Name, describe(obj)+": "+brief(additionNames(extra)))
+	}
 	at := fmt.Sprintf("drift/%s/%s/%s/%s/%t", env.Side, env.Manager(), describe(obj), hash(want, bare(live)), whole)
 	t, err := cluster.Look(ctx, at, driftAge, func(ctx context.Context) (tried, error) {
 		return tryApply(ctx, env, want, live, whole)
