@@ -211,11 +211,10 @@ func eachCA(_ context.Context, e steps.Env) ([]any, error) {
 	if err != nil {
 		return nil, err
 	}
-	v, err := e.Peer.Value("custom-cas")
+	have, err := peerCAs(e)
 	if err != nil {
 		return nil, err
 	}
-	have, _ := v.(map[string]any)
 	var out []any
 	for _, name := range names {
 		data, ok := have[name].(map[string]any)

@@ -3,8 +3,12 @@ package renku
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net/url"
+	"slices"
 	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
@@ -40,20 +44,41 @@ func customCAsThere(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Skipped("Renku's sessions mount no CA certificates of their own")
 	}
 	ns := sessionsNamespace(e)
-	var missing []string
+	copied, _ := peerCAs(e)
+	var missing, more []string
 	for _, name := range names {
-		_, err := e.Cluster.Get(ctx, secrets, ns, name)
+		live, err := e.Cluster.Get(ctx, secrets, ns, name)
 		if err != nil && !apierrors.IsNotFound(err) {
 			return steps.Unseen(err)
 		}
 		if err != nil {
 			missing = append(missing, ns+"/"+name)
+			continue
+		}
+		data, _, _ := unstructured.NestedMap(live.Object, "data")
+		if original, is := copied[name].(map[string]any); is {
+			for _, key := range slices.Sorted(maps.Keys(data)) {
+				if _, is := original[key]; !is {
+					more = append(more, fmt.Sprintf("Secret %s/%s has key %s, which the %s cluster's does not have", ns, name, cluster.CleanName(key), e.PeerName()))
+				}
+			}
 		}
 	}
 	if len(missing) > 0 {
 		return steps.Failed("there is no Secret "+strings.Join(missing, ", "), operatorFix(e))
 	}
+	if len(more) > 0 {
+		return steps.Warned(strings.Join(more, "; ")+": sessions trust every certificate in it",
+			e.Kubectl()+" -n "+steps.Quoted(ns)+" edit secret "+strings.Join(names, " ")+"    # remove keys that no one can explain")
+	}
 	return steps.Passed("Secret %s in %s", strings.Join(names, ", "), ns)
+}
+
+// peerCAs are the Secrets with CA certificates that Renku's values name, as the local cluster has them.
+func peerCAs(e steps.Env) (map[string]any, error) {
+	v, err := e.Peer.Value("custom-cas")
+	have, _ := v.(map[string]any)
+	return have, err
 }
 
 func userSecrets(ctx context.Context, e steps.Env) steps.Result {
