@@ -150,14 +150,22 @@ func hookEnvOIDC(ctx context.Context, e steps.Env) steps.Result {
 	case issuer != want:
 		wrong = append(wrong, "IDP_ISSUER_URL is "+quoted(issuer)+", not "+want)
 	}
-	if want := e.Answers.Text("oidc.client-id"); id == envKeyOf("CLIENT_ID").ships || id != want {
+	fix := ""
+	_, portal, _ := openPortal(ctx, e) // whether it can be read is for portal-file
+	client, _ := portal["oidc_client_id"].(string)
+	switch want := e.Answers.Text("oidc.client-id"); {
+	case id == envKeyOf("CLIENT_ID").ships || id != want:
 		wrong = append(wrong, "CLIENT_ID is "+quoted(id)+", not "+want)
+	case client != "" && client != id:
+		wrong = append(wrong, "CLIENT_ID is "+quoted(id)+", and "+portalFile+" logs users in with client "+quoted(client)+
+			": a provider refreshes tokens only for the client that they were issued to")
+		fix = "answer oidc.client-id with " + quoted(client) + " and oidc.client-secret with its secret, then: carrick apply " + e.LinkFile() + " --step hooks"
 	}
 	if secret := f.secret("CLIENT_SECRET"); secret.IsZero() || secret.Reveal() == envKeyOf("CLIENT_SECRET").ships {
 		wrong = append(wrong, "CLIENT_SECRET is not set")
 	}
 	if len(wrong) > 0 {
-		return steps.Failed(strings.Join(wrong, "; "), "")
+		return steps.Failed(strings.Join(wrong, "; "), fix)
 	}
 	return steps.Passed("client %s of %s", id, issuer)
 }
