@@ -19,6 +19,7 @@ func (s *server) discovery(w http.ResponseWriter, core bool) {
 		list.Items = group("", "v1",
 			served("services", "Service", apidiscovery.ScopeNamespace), served("pods", "Pod", apidiscovery.ScopeNamespace), served("namespaces", "Namespace", apidiscovery.ScopeCluster),
 			served("persistentvolumeclaims", "PersistentVolumeClaim", apidiscovery.ScopeNamespace), served("secrets", "Secret", apidiscovery.ScopeNamespace))
+		list.Items = s.addWritten(list.Items, true)
 		reply(w, 200, list)
 		return
 	}
@@ -48,12 +49,42 @@ func (s *server) discovery(w http.ResponseWriter, core bool) {
 	if psp {
 		all.add("policy", "v1beta1", served("podsecuritypolicies", "PodSecurityPolicy", apidiscovery.ScopeCluster))
 	}
-	list.Items = all
+	list.Items = s.addWritten(all, false)
 	reply(w, 200, list)
+}
+
+// addWritten adds the kinds of what a guide writes.
+func (s *server) addWritten(all catalogue, core bool) catalogue {
+	for _, o := range s.written {
+		kind := o.GroupVersionKind()
+		if core != (kind.Group == "") || all.serves(kind.Group, kind.Version, kind.Kind) {
+			continue
+		}
+		scope := apidiscovery.ScopeCluster
+		if o.GetNamespace() != "" {
+			scope = apidiscovery.ScopeNamespace
+		}
+		gvr, _ := meta.UnsafeGuessKindToResource(kind)
+		all.add(kind.Group, kind.Version, served(gvr.Resource, kind.Kind, scope))
+	}
+	return all
 }
 
 // catalogue is what is served, by group and version.
 type catalogue []apidiscovery.APIGroupDiscovery
+
+func (c *catalogue) serves(group, version, kind string) bool {
+	for _, g := range *c {
+		for _, v := range g.Versions {
+			for _, r := range v.Resources {
+				if g.Name == group && v.Version == version && r.ResponseKind.Kind == kind {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
 
 func (c *catalogue) add(name, version string, kind apidiscovery.APIResourceDiscovery) {
 	kind.ResponseKind.Group, kind.ResponseKind.Version = name, version

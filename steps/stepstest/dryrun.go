@@ -17,10 +17,14 @@ var tried = []string{"services", "pods", "namespaces", "persistentvolumeclaims",
 
 // dryRun judges an object as an API server does that is to keep nothing: by the
 // rights of who asks, by what the state's admission section says, and then by its
-// kind. Everything else is refused.
+// kind. Everything else is refused. With a merger it takes objects of any kind that exist, and merges.
 func (s *server) dryRun(w http.ResponseWriter, r *http.Request, who person) {
 	a, single := parsePath(r.URL.Path)
-	if r.URL.Query().Get("dryRun") != "All" || r.Method != http.MethodPatch || !single || !slices.Contains(tried, a.Resource) {
+	var live *unstructured.Unstructured
+	if s.merger != nil && single {
+		live = s.find(a)
+	}
+	if r.URL.Query().Get("dryRun") != "All" || r.Method != http.MethodPatch || !single || live == nil && !slices.Contains(tried, a.Resource) {
 		fail(w, 405, metav1.StatusReasonMethodNotAllowed, "a state can't be written to")
 		return
 	}
@@ -35,8 +39,14 @@ func (s *server) dryRun(w http.ResponseWriter, r *http.Request, who person) {
 		fail(w, 400, metav1.StatusReasonBadRequest, err.Error())
 		return
 	}
-	asked, ok := s.admit(w, a.Resource, a.Namespace, a.Name, asked)
-	if !ok {
+	rules, ok := s.admission, true
+	if live != nil {
+		rules = s.refusals // those of a state are about what checks try to create
+		if asked, ok = s.mergedDryRun(w, r, live, asked); !ok {
+			return
+		}
+	}
+	if asked, ok = admit(w, rules, a.Resource, a.Namespace, a.Name, asked); !ok {
 		return
 	}
 	object := &unstructured.Unstructured{Object: asked}
@@ -48,7 +58,7 @@ func (s *server) dryRun(w http.ResponseWriter, r *http.Request, who person) {
 	case "services":
 		s.tryService(w, object)
 	default:
-		if !s.has("Namespace", a.Namespace) {
+		if a.Namespace != "" && !s.has("Namespace", a.Namespace) {
 			fail(w, 404, metav1.StatusReasonNotFound, fmt.Sprintf("namespaces %q not found", a.Namespace))
 			return
 		}

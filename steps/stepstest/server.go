@@ -43,8 +43,11 @@ type server struct {
 	pages   map[string][]webAnswer
 
 	admission []admission
-	also      []schema.GroupVersionKind // served besides
-	level     string                    // of pod security, where a namespace has none
+	refusals  []admission                  // of dry runs that merge
+	also      []schema.GroupVersionKind    // served besides
+	level     string                       // of pod security, where a namespace has none
+	written   []*unstructured.Unstructured // by the guide: their kinds are served, too
+	merger    *merger                      // nil: dry runs merge nothing
 }
 
 // admin is who the contexts sign in as.
