@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -48,6 +49,8 @@ type server struct {
 	level     string                       // of pod security, where a namespace has none
 	written   []*unstructured.Unstructured // by the guide: their kinds are served, too
 	merger    *merger                      // nil: dry runs merge nothing
+	mutant    atomic.Pointer[server]       // answers in this one's place; nil: none does
+	asked     *asked                       // nil: requests are not recorded
 }
 
 // admin is who the contexts sign in as.
@@ -167,6 +170,11 @@ func (s *server) user(r *http.Request) person {
 }
 
 func (s *server) serve(w http.ResponseWriter, r *http.Request) {
+	if m := s.mutant.Load(); m != nil {
+		m.serve(w, r)
+		return
+	}
+	s.asked.note(r)
 	if s.hangs != nil {
 		select {
 		case <-s.hangs:

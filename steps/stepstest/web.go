@@ -44,6 +44,7 @@ type web struct {
 	key     *ecdsa.PrivateKey
 	own     *x509.Certificate // its own, which signs the others
 	shown   atomic.Pointer[tls.Certificate]
+	asked   *asked // nil: requests are not recorded
 }
 
 // webAnswer is one answer to "METHOD /path"; the first whose When holds is
@@ -168,6 +169,7 @@ func webSection(into map[string][]webAnswer, text string) error {
 func (w *web) serve(rw http.ResponseWriter, r *http.Request) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	w.asked.note(r)
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		w.refused = append(w.refused, r.Method+" "+r.URL.Path)
 		http.Error(rw, "a state can't be written to", http.StatusMethodNotAllowed)

@@ -1,0 +1,138 @@
+package stepstest
+
+import (
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"carrick/steps"
+)
+
+// Harmless names mutants that may stay green, and why: what they change matters to nothing, or is seen elsewhere.
+type Harmless struct {
+	Where string // a regular expression on whole names of mutants
+	Why   string
+}
+
+// goal is the least score, in percent.
+const goal = 98
+
+// Mutants changes one thing at a time in a guide's green state and fails the test where too few of the changes make a check
+// that passed say something else. It prints the score and names the survivors. harmless are mutants that may stay green:
+// they don't count, and each has to be one that does stay green.
+//
+// The green state is "healthy" with all that the guide's actions write where the answers ask for them, as apply writes it,
+// and with the checks for drift (steps.WithDrift). The mutants are the same each time:
+//
+//   - of each object, file and line that an action writes: every field, element and line deleted and altered, lists and maps
+//     of strings with one more, modes, owners, and fields that take the effect from an object (addedFields);
+//   - of other objects, files and pages that a check reads: objects read by name deleted, pages deleted, and the changes of
+//     the recorded states that change one thing and are not green, with other values;
+//   - in each namespace with objects that an action writes: one more object of each kind that combines (extraObjects).
+//
+// Not covered are objects of a chart, which count as read only, Jobs and Pods of trials, outputs of commands, and the
+// inventory of the link. Nothing reacts to a change as controllers do: its consequences are not seen.
+func Mutants(t *testing.T, g *steps.Guide, assets fs.FS, dir string, harmless []Harmless) {
+	t.Helper()
+	t.Parallel()
+	steps.WithDrift(g)
+	const workers = 2
+	alive, all := make([][]string, workers), 0
+	var wait sync.WaitGroup
+	for w := range workers {
+		b := newMutantBase(t, g, assets, dir)
+		list := b.mutants(t)
+		all = len(list)
+		wait.Go(func() {
+			killers := map[string][]steps.Cell{}
+			for i := w; i < len(list); i += workers {
+				if !b.killed(t, list[i], killers) {
+					alive[w] = append(alive[w], list[i].name)
+				}
+			}
+		})
+	}
+	wait.Wait()
+	score(t, all, slices.Sorted(slices.Values(slices.Concat(alive...))), harmless)
+}
+
+// killed reports whether a check that passed says something else of a mutant. Checks that killed mutants of the same thing
+// are run first.
+func (b *mutantBase) killed(t *testing.T, m mutant, killers map[string][]steps.Cell) bool {
+	defer m.put(t)()
+	s := b.session(t)
+	defer s.Close()
+	order := slices.Clone(killers[m.of])
+	for _, c := range m.cells {
+		if !slices.Contains(order, c) {
+			order = append(order, c)
+		}
+	}
+	for _, c := range order {
+		r, _ := s.Probe(t.Context(), c)
+		if r.Status == steps.Pass {
+			continue
+		}
+		known := slices.DeleteFunc(killers[m.of], func(k steps.Cell) bool { return k == c })
+		killers[m.of] = append([]steps.Cell{c}, known...)
+		return true
+	}
+	return false
+}
+
+// score prints what became of the mutants, and fails where too many survive.
+func score(t *testing.T, all int, alive []string, harmless []Harmless) {
+	t.Helper()
+	used := make([]bool, len(harmless))
+	survivors := slices.DeleteFunc(slices.Clone(alive), func(name string) bool {
+		for i, h := range slices.Concat(harmless, alwaysHarmless) {
+			if regexp.MustCompile("^(?:" + h.Where + ")$").MatchString(name) {
+				if i < len(harmless) {
+					used[i] = true
+				}
+				return true
+			}
+		}
+		return false
+	})
+	for i, h := range harmless {
+		if strings.TrimSpace(h.Why) == "" {
+			t.Errorf("harmless %q has no reason", h.Where)
+		}
+		if !used[i] {
+			t.Errorf("harmless %q matches no mutant that survives", h.Where)
+		}
+	}
+	counted := all - (len(alive) - len(survivors))
+	percent := 100 * float64(counted-len(survivors)) / float64(counted)
+	t.Logf("mutants: %d, killed %d, harmless %d, survivors %d, score %.1f %%",
+		all, all-len(alive), len(alive)-len(survivors), len(survivors), percent)
+	for _, name := range survivors {
+		t.Logf("survivor: %s", name)
+	}
+	if percent < goal {
+		t.Errorf("score %.1f %% is below %d %%", percent, goal)
+	}
+}
+
+// alwaysHarmless are fields that matter in no object.
+var alwaysHarmless = []Harmless{
+	{
+		Where: `.*: metadata\.(labels|annotations) one more`,
+		Why:   "other tools label and annotate objects; no one reads an unknown key",
+	},
+}
+
+func mustJSON(t *testing.T, v any) []byte {
+	t.Helper()
+	text, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(fmt.Errorf("encode %v: %w", v, err))
+	}
+	return text
+}

@@ -1,0 +1,123 @@
+package stepstest
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"carrick/steps"
+)
+
+// asked records requests to an API server.
+type asked struct {
+	mu       sync.Mutex
+	requests []askedRequest
+}
+
+// askedRequest is one of them.
+type askedRequest struct {
+	method, path string
+	byAdmin      bool
+}
+
+func (a *asked) note(r *http.Request) {
+	if a == nil {
+		return
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.requests = append(a.requests, askedRequest{r.Method, r.URL.Path, byAdmin(r)})
+}
+
+// take returns what was recorded so far, and begins anew.
+func (a *asked) take() []askedRequest {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	out := a.requests
+	a.requests = nil
+	return out
+}
+
+func byAdmin(r *http.Request) bool { return r.Header.Get("Authorization") == "Bearer "+admin }
+
+// with is the server with other objects and more admission. It answers when it is the mutant of s.
+func (s *server) with(objects []*unstructured.Unstructured, more ...admission) *server {
+	return &server{
+		Server: s.Server, side: s.side, objects: objects, denied: s.denied, version: s.version, skew: s.skew, pair: s.pair,
+		signs: s.signs, logs: s.logs, refuses: s.refuses, minted: s.minted, pages: s.pages,
+		admission: slices.Concat(more, s.admission), refusals: more, also: s.also, level: s.level, written: s.written, merger: s.merger, asked: s.asked,
+	}
+}
+
+// direct answers the admin's requests without a connection. Others, such as those with the credentials of a kubeconfig
+// that a guide has written, go to the server, with all of TLS.
+type direct struct {
+	server *server
+	others http.RoundTripper
+}
+
+// RoundTrip answers a request.
+func (d direct) RoundTrip(r *http.Request) (*http.Response, error) {
+	if !byAdmin(r) {
+		return d.others.RoundTrip(r)
+	}
+	if r.Body == nil {
+		r = r.Clone(r.Context())
+		r.Body = http.NoBody
+	}
+	w := httptest.NewRecorder()
+	d.server.serve(w, r)
+	out := w.Result()
+	out.Request = r
+	return out, nil
+}
+
+// reads is what a check has read.
+type reads struct {
+	objects map[string]bool // keys of GETs, and of LISTs with a trailing "*"
+	special map[steps.Side]bool
+	pages   map[string]bool
+}
+
+func newReads() *reads {
+	return &reads{objects: map[string]bool{}, special: map[steps.Side]bool{}, pages: map[string]bool{}}
+}
+
+// add adds what one request may read.
+func (r *reads) add(side steps.Side, q askedRequest) {
+	if !q.byAdmin || q.method != http.MethodGet || q.path == "/api" || q.path == "/apis" {
+		r.special[side] = true
+	}
+	if strings.Contains(q.path, "/proxy/") || q.path == "/metrics" {
+		r.pages[q.path] = true
+	}
+	a, single := parsePath(q.path)
+	name := a.Name
+	if !single {
+		name = "*"
+	}
+	r.objects[readKey(side, a.Group, a.Resource, a.Namespace, name)] = true
+}
+
+func readKey(side steps.Side, group, resource, namespace, name string) string {
+	return strings.Join([]string{string(side), group, resource, namespace, name}, "|")
+}
+
+// judging are kinds that the fake itself reads to answer reviews, dry runs, tokens and discovery.
+var judging = map[string]bool{
+	"Role": true, "ClusterRole": true, "RoleBinding": true, "ClusterRoleBinding": true, "Namespace": true, "Pod": true,
+	"Service": true, "Secret": true, "CustomResourceDefinition": true, "PodSecurityPolicy": true,
+}
+
+// of reports whether a check may have read an object; got: by a GET of its name.
+func (r *reads) of(side steps.Side, o *unstructured.Unstructured) (read, got bool) {
+	group, resource := resourceOf(o)
+	got = r.objects[readKey(side, group, resource, o.GetNamespace(), o.GetName())]
+	listed := r.objects[readKey(side, group, resource, o.GetNamespace(), "*")]
+	everywhere := r.objects[readKey(side, group, resource, "", "*")]
+	return got || listed || everywhere || r.special[side] && judging[o.GetKind()], got
+}
