@@ -87,7 +87,12 @@ func parseEnv(text string) envFile {
 	return f
 }
 
+// parseEnvLine reads a line. The CR of a line that ends as on Windows is no part of a value: lint reports it.
 func parseEnvLine(text string) (out []envLine) {
+	text, cr := strings.CutSuffix(text, "\r")
+	if cr {
+		defer func() { out[len(out)-1].text += "\r" }()
+	}
 	exports := false // the command is export
 	for {
 		m := envSetting.FindStringSubmatch(text)

@@ -156,6 +156,26 @@ export $(grep -Ev "^#" "$1" | cut -d= -f1)
 	}
 }
 
+// The CR of a file that was saved on Windows is no part of what its values mean.
+func TestValuesOfAHookEnvFromWindows(t *testing.T) {
+	f := parseEnv("NAMESPACE_PREFIX=\"user-\"\r\nCLIENT_ID=x CLIENT_SECRET='y'\r\n\r\n# note\r\nUSE_JOB_POD_REAPER=true\r\n")
+	for key, want := range map[string]string{
+		"NAMESPACE_PREFIX": "user-", "CLIENT_ID": "x", "CLIENT_SECRET": "y", "USE_JOB_POD_REAPER": "true",
+	} {
+		if got, err := f.get(key); err != nil || got != want {
+			t.Errorf("%s is %q, %v; want %q", key, got, err, want)
+		}
+	}
+	if err := f.set("NAMESPACE_PREFIX", "user-"); err != nil {
+		t.Fatal(err)
+	}
+	f.mend()
+	want := "NAMESPACE_PREFIX=\"user-\"\nCLIENT_ID=x CLIENT_SECRET='y'\n\n# note\nUSE_JOB_POD_REAPER=true\n"
+	if got := f.String(); got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
 func TestHookEnvIsEditedInPlace(t *testing.T) {
 	have := `# our hook.env
 K8S_USERNAME_PREFIX=""
