@@ -88,6 +88,11 @@ type Item struct {
 	creates bool   // it is the inventory itself, which is created
 }
 
+// AppliedAgain says what becomes of a field that carrick took over once its former manager applies it again. Helm 3 and
+// kubectl apply send merge patches, Helm 4 applies server-side.
+const AppliedAgain = "Helm 3 and kubectl apply overwrite them when they apply again; " +
+	"Helm 4 and kubectl apply --server-side get a conflict."
+
 // Progress hears what an action does while it does it. Verb and What are set
 // when something was changed, Asks when a person has to do as Text says before
 // the action goes on, Text always.

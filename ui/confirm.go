@@ -45,7 +45,8 @@ func (p *stepPage) confirm(d deed, plan *steps.Plan) screen {
 		c.questions = append(c.questions, question{
 			"Take over fields of " + managers(items) + "?",
 			func(w int) []string {
-				return a.itemLines("One thing more has to be asked, and nothing was changed yet. The fields below are set by another tool or by hand. Yes changes them, too, and makes them carrick's: what set them gets a conflict when it applies them again. No changes nothing at all.", items, w)
+				return a.itemLines("One thing more has to be asked, and nothing was changed yet. The fields below are set by another tool "+
+					"or by hand. Yes changes them, too, and makes them carrick's. "+steps.AppliedAgain+" No changes nothing at all.", items, w)
 			},
 			func(o *steps.ApplyOptions) { o.TakeOver = true },
 		})

@@ -118,7 +118,7 @@ func TestConflictIsAskedByItself(t *testing.T) {
 	m := &tunnel{items: []steps.Item{{Verb: steps.Update, What: "ConfigMap a/b", Hash: "1", Conflicts: []cluster.Conflict{{Manager: "helm", Field: ".data.x"}}}, {Verb: steps.Replace, What: "Role a/c", Hash: "2"}}}
 	onStage(t, m.options(t), 80, 24, func(p *play) {
 		p.press("a", "y")
-		p.shows("Take over fields of helm?", ".data.x is set by helm", "▸ No")
+		p.shows("Take over fields of helm?", "Helm 3 and kubectl apply overwrite them", ".data.x is set by helm", "▸ No")
 		p.press("y")
 		p.shows("Delete and make anew?", "Role a/c")
 		p.hides("ConfigMap")

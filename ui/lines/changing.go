@@ -180,7 +180,7 @@ func (w *walk) confirm(d deed, p *steps.Plan) (allowed steps.ApplyOptions, err e
 		return allowed, err
 	}
 	if items := p.Conflicts(); len(items) > 0 {
-		w.out.say("These fields are set by somebody else. Yes makes them carrick's; the other will be told of a conflict.")
+		w.out.say("These fields are set by another tool or by hand. Yes makes them carrick's. " + steps.AppliedAgain)
 		for _, it := range items {
 			w.item(it, false)
 		}
