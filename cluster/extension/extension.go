@@ -25,14 +25,16 @@ import (
 
 // Options are what the program is told.
 type Options struct {
-	Rule                       // which claims are changed; without a Class none is, and nothing listens for reviews
-	Listen       string        // address of the webhook
-	Health       string        // address of /healthz, /readyz and /metrics, without TLS
-	Certificates string        // folder of tls.crt and tls.key
-	Drain        time.Duration // how long requests are taken after the program was told to end
+	Rule                        // which claims are changed; without a Class none is, and nothing listens for reviews
+	BindAddress   string        // of the webhook
+	HealthAddress string        // of /healthz, /readyz and /metrics, without TLS
+	CertDir       string        // folder of tls.crt and tls.key
+	ShutdownDelay time.Duration // how long requests are taken after the program was told to end
 	Profiles
-	Lease      string // NAMESPACE/NAME: which of several programs makes something
-	Kubeconfig string // "": the pod's own account
+	Elects     bool   // of several programs, the one that holds Lease creates what profiles need
+	Lease      string // NAMESPACE/NAME
+	Kubeconfig string // file; "" without a Context: the pod's own account
+	Context    string // of the kubeconfig; "": its current one
 	Log        *slog.Logger
 }
 
@@ -65,7 +67,7 @@ func (o Options) Validate() error {
 			bad("a claim that asks for no class asks for a volume that is there: the empty class is never exchanged")
 		}
 	}
-	if o.Class != "" && o.Certificates == "" {
+	if o.Class != "" && o.CertDir == "" {
 		bad("the webhook needs a folder with tls.crt and tls.key")
 	}
 	if o.PSPRole != "" && len(content.IsPathSegmentName(o.PSPRole)) > 0 {
@@ -74,7 +76,7 @@ func (o Options) Validate() error {
 	if o.Level != "" && !isLevel(o.Level) {
 		bad("%q is none of %s", o.Level, strings.Join(levels, ", "))
 	}
-	if o.Profiles.wanted() {
+	if o.Profiles.wanted() && o.Elects {
 		if ns, name := o.lease(); len(validation.IsDNS1123Label(ns)) > 0 || len(validation.IsDNS1123Subdomain(name)) > 0 {
 			bad("%q is not NAMESPACE/NAME of a lease", o.Lease)
 		}
@@ -98,7 +100,7 @@ func (o Options) lease() (namespace, name string) {
 }
 
 // Run does what the options say until ctx ends, and then ends gracefully: it says
-// that it is not ready any more, goes on answering for Drain, and ends when the
+// that it is not ready any more, goes on answering for ShutdownDelay, and ends when the
 // requests under way have their answers. The error is of what it can't do without.
 func Run(ctx context.Context, o Options) error {
 	if err := o.Validate(); err != nil {

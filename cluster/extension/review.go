@@ -22,12 +22,22 @@ type Rule struct {
 // Outcome is what came of a review.
 type Outcome string
 
-// The outcomes. Whatever it is, the claim is allowed.
+// The outcomes. A claim is always allowed.
 const (
-	Changed Outcome = "changed"
-	Kept    Outcome = "kept"
-	Unread  Outcome = "unread" // it can't be told what the claim asks for
+	Changed   Outcome = "changed"
+	Kept      Outcome = "kept"
+	Unread    Outcome = "unread"    // what the claim asks for can't be read
+	Malformed Outcome = "malformed" // it is no review: ErrNoReview
 )
+
+// Reviewed is what a review was about and what came of it.
+type Reviewed struct {
+	Outcome
+	Namespace, Name string // of the claim; the name may end with "*": the API server generates the rest
+	Was, Class      string // its class before and after; "": none
+	UID             string // of the request
+	DryRun          bool
+}
 
 // ErrNoReview says that something is no AdmissionReview v1 with a request.
 var ErrNoReview = errors.New("this is no AdmissionReview of admission.k8s.io/v1 with a request")
@@ -38,7 +48,8 @@ var claims = metav1.GroupVersionResource{Version: "v1", Resource: "persistentvol
 // claim is what of a PersistentVolumeClaim decides.
 type claim struct {
 	Metadata struct {
-		Annotations map[string]string `json:"annotations"`
+		GenerateName string            `json:"generateName"`
+		Annotations  map[string]string `json:"annotations"`
 	} `json:"metadata"`
 	Spec struct {
 		AccessModes      []corev1.PersistentVolumeAccessMode `json:"accessModes"`
@@ -86,37 +97,46 @@ func (r Rule) patch(c claim) []operation {
 
 // Review answers an AdmissionReview, and never refuses what it asks about. The error
 // is ErrNoReview where there is nothing to answer to.
-func (r Rule) Review(body []byte) ([]byte, Outcome, error) {
+func (r Rule) Review(body []byte) ([]byte, Reviewed, error) {
 	var in admissionv1.AdmissionReview
 	if err := json.Unmarshal(body, &in); err != nil {
-		return nil, Unread, fmt.Errorf("%w: %w", ErrNoReview, err)
+		return nil, Reviewed{Outcome: Malformed}, fmt.Errorf("%w: %w", ErrNoReview, err)
 	}
 	if in.APIVersion != admissionv1.SchemeGroupVersion.String() || in.Kind != "AdmissionReview" || in.Request == nil || in.Request.UID == "" {
-		return nil, Unread, ErrNoReview
+		return nil, Reviewed{Outcome: Malformed}, ErrNoReview
 	}
-	answer, came := r.judge(in.Request)
+	answer, reviewed := r.judge(in.Request)
 	answer.UID, answer.Allowed = in.Request.UID, true
 	out, err := json.Marshal(admissionv1.AdmissionReview{TypeMeta: in.TypeMeta, Response: answer})
-	return out, came, err
+	return out, reviewed, err
 }
 
 // judge says what is to be changed of the object of a request.
-func (r Rule) judge(q *admissionv1.AdmissionRequest) (*admissionv1.AdmissionResponse, Outcome) {
+func (r Rule) judge(q *admissionv1.AdmissionRequest) (*admissionv1.AdmissionResponse, Reviewed) {
+	out := Reviewed{Outcome: Kept, Namespace: q.Namespace, Name: q.Name, UID: string(q.UID), DryRun: q.DryRun != nil && *q.DryRun}
 	if q.Operation != admissionv1.Create || q.Resource != claims || q.SubResource != "" {
-		return &admissionv1.AdmissionResponse{}, Kept
+		return &admissionv1.AdmissionResponse{}, out
 	}
 	var c claim
 	if err := json.Unmarshal(q.Object.Raw, &c); err != nil {
-		return &admissionv1.AdmissionResponse{Warnings: []string{"this claim can't be read by what exchanges classes: it keeps the class that it asks for"}}, Unread
+		out.Outcome = Unread
+		return &admissionv1.AdmissionResponse{Warnings: []string{"this claim can't be read by what exchanges classes: it keeps the class that it asks for"}}, out
 	}
+	if out.Name == "" && c.Metadata.GenerateName != "" {
+		out.Name = c.Metadata.GenerateName + "*"
+	}
+	out.Was, _, _ = c.class()
+	out.Class = out.Was
 	operations := r.patch(c)
 	if operations == nil {
-		return &admissionv1.AdmissionResponse{}, Kept
+		return &admissionv1.AdmissionResponse{}, out
 	}
 	patch, err := json.Marshal(operations)
 	if err != nil { // names of classes are text, which always marshals
-		return &admissionv1.AdmissionResponse{}, Unread
+		out.Outcome = Unread
+		return &admissionv1.AdmissionResponse{}, out
 	}
 	kind := admissionv1.PatchTypeJSONPatch
-	return &admissionv1.AdmissionResponse{Patch: patch, PatchType: &kind}, Changed
+	out.Outcome, out.Class = Changed, r.Class
+	return &admissionv1.AdmissionResponse{Patch: patch, PatchType: &kind}, out
 }

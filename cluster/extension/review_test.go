@@ -71,9 +71,9 @@ func TestReview(t *testing.T) {
 		{"no object", asked("null"), "-", Unread},
 	} {
 		t.Run(tc.situation, func(t *testing.T) {
-			out, came, err := rule.Review(tc.body)
-			if err != nil || came != tc.came {
-				t.Fatalf("%s, %v; wanted %s", came, err, tc.came)
+			out, reviewed, err := rule.Review(tc.body)
+			if err != nil || reviewed.Outcome != tc.came {
+				t.Fatalf("%s, %v; wanted %s", reviewed.Outcome, err, tc.came)
 			}
 			var r admissionv1.AdmissionReview
 			if err := json.Unmarshal(out, &r); err != nil {
@@ -137,8 +137,8 @@ func TestWhatIsNoReview(t *testing.T) {
 		"another kind":        asked("{}", func(r *admissionv1.AdmissionReview) { r.Kind = "TokenReview" }),
 		"a request that is 7": []byte(`{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":7}`),
 	} {
-		if out, _, err := rule.Review(body); !errors.Is(err, ErrNoReview) || out != nil {
-			t.Errorf("%s: %s, %v", situation, out, err)
+		if out, came, err := rule.Review(body); !errors.Is(err, ErrNoReview) || out != nil || came.Outcome != Malformed {
+			t.Errorf("%s: %s, %s, %v", situation, came.Outcome, out, err)
 		}
 	}
 }
@@ -190,8 +190,8 @@ func answered(t *testing.T, body []byte) (in, out *admissionv1.AdmissionReview) 
 	if err := errors.Join(json.Unmarshal(body, in), json.Unmarshal(text, out)); err != nil {
 		t.Fatal(err)
 	}
-	if !out.Response.Allowed || out.Response.UID != in.Request.UID || (came == Changed) != (out.Response.Patch != nil) {
-		t.Fatalf("%s: %s", came, text)
+	if !out.Response.Allowed || out.Response.UID != in.Request.UID || (came.Outcome == Changed) != (out.Response.Patch != nil) {
+		t.Fatalf("%s: %s", came.Outcome, text)
 	}
 	return in, out
 }

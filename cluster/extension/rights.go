@@ -14,7 +14,6 @@ func Rights(o Options) (everywhere, beside []rbacv1.PolicyRule) {
 	if !o.Profiles.wanted() {
 		return nil, nil
 	}
-	_, lease := o.lease()
 	everywhere = []rbacv1.PolicyRule{
 		{APIGroups: []string{corev1.GroupName}, Resources: []string{"namespaces"}, Verbs: []string{"list", "watch"}},
 		{APIGroups: []string{profileKind.Group}, Resources: []string{profileKind.Resource}, Verbs: []string{"list", "watch"}},
@@ -28,6 +27,10 @@ func Rights(o Options) (everywhere, beside []rbacv1.PolicyRule) {
 	if o.Level != "" {
 		everywhere = append(everywhere, rbacv1.PolicyRule{APIGroups: []string{corev1.GroupName}, Resources: []string{"namespaces"}, Verbs: []string{"patch"}})
 	}
+	if !o.Elects {
+		return everywhere, nil
+	}
+	_, lease := o.lease()
 	return everywhere, []rbacv1.PolicyRule{
 		{APIGroups: []string{coordinationv1.GroupName}, Resources: []string{"leases"}, Verbs: []string{"create"}},
 		{APIGroups: []string{coordinationv1.GroupName}, Resources: []string{"leases"}, ResourceNames: []string{lease}, Verbs: []string{"get", "update"}},

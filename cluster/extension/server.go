@@ -34,14 +34,14 @@ type server struct {
 }
 
 func newServer(o Options, m *metrics, gather prometheus.Gatherer) *server {
-	return &server{Options: o, metrics: m, gather: gather, cert: &certificate{folder: o.Certificates, log: o.Log, ends: m.shows}}
+	return &server{Options: o, metrics: m, gather: gather, cert: &certificate{folder: o.CertDir, log: o.Log, ends: m.shows}}
 }
 
 // run serves until ctx ends. Both addresses are taken before anything is served: one
 // that is in use is an error at once.
 func (s *server) run(ctx context.Context) error {
 	var all errgroup.Group
-	health, err := net.Listen("tcp", s.Health)
+	health, err := net.Listen("tcp", s.HealthAddress)
 	if err != nil {
 		return err
 	}
@@ -52,7 +52,7 @@ func (s *server) run(ctx context.Context) error {
 		<-ctx.Done()
 		return errors.Join(status.Close(), all.Wait())
 	}
-	listener, err := net.Listen("tcp", s.Listen)
+	listener, err := net.Listen("tcp", s.BindAddress)
 	if err != nil {
 		return errors.Join(err, status.Close(), all.Wait())
 	}
@@ -82,8 +82,8 @@ func (s *server) run(ctx context.Context) error {
 func (s *server) drain(hook *http.Server) error {
 	s.ending.Store(true)
 	hook.SetKeepAlivesEnabled(false)
-	s.Log.Info("ending", "drain", s.Drain)
-	time.Sleep(s.Drain)
+	s.Log.Info("ending", "delay", s.ShutdownDelay)
+	time.Sleep(s.ShutdownDelay)
 	ctx, cancel := context.WithTimeout(context.Background(), lastAnswers)
 	defer cancel()
 	return hook.Shutdown(ctx)
@@ -115,22 +115,46 @@ func (s *server) review(w http.ResponseWriter, r *http.Request) {
 	began := time.Now()
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, reviewLimit))
 	if errors.As(err, new(*http.MaxBytesError)) {
-		http.Error(w, err.Error(), http.StatusRequestEntityTooLarge)
+		s.refuse(w, r, err, http.StatusRequestEntityTooLarge)
 		return
 	}
 	if err != nil {
-		http.Error(w, err.Error(), http.StatusBadRequest)
+		s.refuse(w, r, err, http.StatusBadRequest)
 		return
 	}
-	answer, came, err := s.Review(body)
+	answer, reviewed, err := s.Review(body)
 	if err != nil {
-		http.Error(w, err.Error(), http.StatusBadRequest)
+		s.refuse(w, r, err, http.StatusBadRequest)
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
 	_, _ = w.Write(answer) // who asked may be gone
-	s.metrics.reviews.WithLabelValues(string(came)).Inc()
+	s.metrics.reviews.WithLabelValues(string(reviewed.Outcome)).Inc()
 	s.metrics.seconds.Observe(time.Since(began).Seconds())
+	s.logReview(r.Context(), reviewed)
+}
+
+// refuse answers what is no review.
+func (s *server) refuse(w http.ResponseWriter, r *http.Request, err error, status int) {
+	http.Error(w, err.Error(), status)
+	s.metrics.reviews.WithLabelValues(string(Malformed)).Inc()
+	s.Log.Warn("malformed review", "from", r.RemoteAddr, "status", status, "error", err)
+}
+
+// Verbose is the level of reviews that change nothing in the cluster: the default class, or a dry run.
+const Verbose = slog.LevelInfo - 1
+
+func (s *server) logReview(ctx context.Context, r Reviewed) {
+	level, said := slog.LevelInfo, "claim changed"
+	switch {
+	case r.Outcome == Unread:
+		level, said = slog.LevelWarn, "claim can't be read, and is kept"
+	case r.Outcome == Kept:
+		level, said = Verbose, "claim kept"
+	case r.DryRun:
+		level = Verbose
+	}
+	s.Log.Log(ctx, level, said, "namespace", r.Namespace, "name", r.Name, "class", r.Class, "was", r.Was, "uid", r.UID, "dryRun", r.DryRun)
 }
 
 // healthHandler says that the program lives, whether it can answer reviews, and what

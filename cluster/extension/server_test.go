@@ -8,11 +8,16 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/goleak"
+	admissionv1 "k8s.io/api/admission/v1"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -39,7 +44,7 @@ func started(t *testing.T, ctx context.Context, o Options) (hook, health string,
 	folder := t.TempDir()
 	put(t, folder, "vsphere-extensions.vsphere-extensions.svc")
 	at := make(chan map[string]string, 2)
-	o.Rule, o.Listen, o.Health, o.Certificates = rule, "127.0.0.1:0", "127.0.0.1:0", folder
+	o.Rule, o.BindAddress, o.HealthAddress, o.CertDir = rule, "127.0.0.1:0", "127.0.0.1:0", folder
 	o.Log = slog.New(slog.NewJSONHandler(line{at}, nil))
 	out := make(chan error, 1)
 	go func() { out <- Run(ctx, o) }()
@@ -102,6 +107,7 @@ func TestServer(t *testing.T) {
 		{"alive", "GET", health + "/healthz", nil, 200, "ok"},
 		{"ready", "GET", health + "/readyz", nil, 200, "ok"},
 		{"counts", "GET", health + "/metrics", nil, 200, `carrick_extension_reviews_total{outcome="changed"} 1`},
+		{"counts what is no review", "GET", health + "/metrics", nil, 200, `carrick_extension_reviews_total{outcome="malformed"} 2`},
 	} {
 		if status, text, a := ask(t, c, tc.method, tc.url, tc.body); status != tc.status || !strings.Contains(text, tc.says) || a.ProtoMajor != 1 {
 			t.Errorf("%s: %d %.200s (HTTP/%d)", tc.situation, status, text, a.ProtoMajor)
@@ -113,11 +119,41 @@ func TestServer(t *testing.T) {
 	}
 }
 
+// A claim whose class is changed is logged with its name and both classes. What changes nothing in the cluster is logged
+// at -v=1 alone: carrick tries claims by dry run all the time.
+func TestChangedClaimsAreLogged(t *testing.T) {
+	const many = `{"metadata":{"generateName":"data-"},"spec":{"accessModes":["ReadWriteMany"],"storageClassName":"vsan"}}`
+	dry := func(r *admissionv1.AdmissionReview) { r.Request.DryRun = new(bool); *r.Request.DryRun = true }
+	for _, tc := range []struct {
+		situation string
+		body      []byte
+		level     slog.Level
+		says      string
+	}{
+		{"changed", asked(many), slog.LevelInfo, `level=INFO msg="claim changed" namespace=alice name=data-* class=nfs-client was=vsan uid=u-1 dryRun=false`},
+		{"a dry run", asked(many, dry), slog.LevelInfo, ""},
+		{"a dry run, -v=1", asked(many, dry), Verbose, "msg=\"claim changed\" namespace=alice name=data-* class=nfs-client was=vsan uid=u-1 dryRun=true"},
+		{"kept", asked(of(`"accessModes":["ReadWriteOnce"]`)), slog.LevelInfo, ""},
+		{"kept, -v=1", asked(of(`"accessModes":["ReadWriteOnce"]`)), Verbose, `msg="claim kept" namespace=alice`},
+		{"unread", asked("null"), slog.LevelInfo, `level=WARN msg="claim can't be read, and is kept" namespace=alice`},
+		{"no review", []byte("{}"), slog.LevelInfo, `level=WARN msg="malformed review"`},
+	} {
+		var log strings.Builder
+		o := Options{Rule: rule, Log: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: tc.level}))}
+		s := newServer(o, newMetrics(prometheus.NewRegistry()), nil)
+		q := httptest.NewRequestWithContext(t.Context(), http.MethodPost, reviewPath, bytes.NewReader(tc.body))
+		s.reviewHandler().ServeHTTP(httptest.NewRecorder(), q)
+		if said := log.String(); !strings.Contains(said, tc.says) || tc.says == "" && said != "" {
+			t.Errorf("%s: it logs %q", tc.situation, said)
+		}
+	}
+}
+
 // Who is told to end says first that it is not ready, and answers who comes all the
 // same until then.
 func TestItEndsAfterWhoStillAsks(t *testing.T) {
 	ctx, end := context.WithCancel(t.Context())
-	hook, health, ended := started(t, ctx, Options{Drain: 2 * time.Second})
+	hook, health, ended := started(t, ctx, Options{ShutdownDelay: 2 * time.Second})
 	c := client(t)
 	end()
 	for {
@@ -138,7 +174,7 @@ func TestItEndsAfterWhoStillAsks(t *testing.T) {
 }
 
 func TestNotReadyWithoutACertificate(t *testing.T) {
-	s := newServer(Options{Rule: rule, Certificates: t.TempDir(), Log: slog.New(slog.DiscardHandler)}, nil, nil)
+	s := newServer(Options{Rule: rule, CertDir: t.TempDir(), Log: slog.New(slog.DiscardHandler)}, nil, nil)
 	if why := s.unready(); !strings.Contains(why, "tls.crt") {
 		t.Errorf("unready: %q", why)
 	}
@@ -148,7 +184,7 @@ func TestAnAddressThatIsTakenIsAnError(t *testing.T) {
 	ctx, end := context.WithCancel(t.Context())
 	hook, _, ended := started(t, ctx, Options{})
 	taken := strings.TrimSuffix(strings.TrimPrefix(hook, "https://"), reviewPath)
-	if err := Run(t.Context(), Options{Rule: rule, Listen: taken, Health: "127.0.0.1:0", Certificates: t.TempDir()}); err == nil || !strings.Contains(err.Error(), "address already in use") {
+	if err := Run(t.Context(), Options{Rule: rule, BindAddress: taken, HealthAddress: "127.0.0.1:0", CertDir: t.TempDir()}); err == nil || !strings.Contains(err.Error(), "address already in use") {
 		t.Errorf("%v", err)
 	}
 	end()
@@ -156,7 +192,7 @@ func TestAnAddressThatIsTakenIsAnError(t *testing.T) {
 }
 
 func TestOptions(t *testing.T) {
-	good := Options{Rule: Rule{Class: "nfs-client", From: []string{"vsphere-policy"}}, Certificates: "/c", Profiles: Profiles{PSPRole: "psp:vmware-system-privileged", Level: "baseline"}, Lease: "vsphere-extensions/carrick"}
+	good := Options{Rule: Rule{Class: "nfs-client", From: []string{"vsphere-policy"}}, CertDir: "/c", Elects: true, Profiles: Profiles{PSPRole: "psp:vmware-system-privileged", Level: "baseline"}, Lease: "vsphere-extensions/carrick"}
 	if err := good.Validate(); err != nil {
 		t.Fatal(err)
 	}
@@ -164,7 +200,7 @@ func TestOptions(t *testing.T) {
 		"nothing to do":              func(o *Options) { *o = Options{} },
 		`"NFS" is not the name`:      func(o *Options) { o.Class = "NFS" },
 		"is never exchanged":         func(o *Options) { o.From = []string{""} },
-		"needs a folder":             func(o *Options) { o.Certificates = "" },
+		"needs a folder":             func(o *Options) { o.CertDir = "" },
 		`"a/b" is not the name`:      func(o *Options) { o.PSPRole = "a/b" },
 		`"high" is none of`:          func(o *Options) { o.Level = "high" },
 		`"here" is not NAMESPACE/NA`: func(o *Options) { o.Lease = "here" },
@@ -174,6 +210,27 @@ func TestOptions(t *testing.T) {
 		if err := o.Validate(); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%s: %v", says, err)
 		}
+	}
+}
+
+func TestTheContextOfTheKubeconfigCounts(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "kubeconfig")
+	const text = `{apiVersion: v1, kind: Config, current-context: one, users: [{name: u, user: {token: t}}],
+clusters: [{name: one, cluster: {server: "https://one:6443"}}, {name: two, cluster: {server: "https://two:6443"}}],
+contexts: [{name: one, context: {cluster: one, user: u}}, {name: two, context: {cluster: two, user: u}}]}`
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("KUBECONFIG", file)
+	for _, tc := range []struct{ file, name, host string }{
+		{file, "", "https://one:6443"}, {file, "two", "https://two:6443"}, {"", "two", "https://two:6443"},
+	} {
+		if c, err := clientConfig(tc.file, tc.name); err != nil || c.Host != tc.host {
+			t.Errorf("file %q, context %q: %v, %v", tc.file, tc.name, c, err)
+		}
+	}
+	if _, err := clientConfig(file, "three"); err == nil || !strings.Contains(err.Error(), `context "three" does not exist`) {
+		t.Errorf("a context that does not exist: %v", err)
 	}
 }
 
@@ -189,7 +246,7 @@ func TestRightsAreOfWhatItIsTold(t *testing.T) {
 		}
 		return string(text)
 	}
-	bound, levels := words(Options{Profiles: Profiles{PSPRole: "psp:x"}, Lease: "a/b"}), words(Options{Profiles: Profiles{Level: "baseline"}, Lease: "a/b"})
+	bound, levels := words(Options{Profiles: Profiles{PSPRole: "psp:x"}, Elects: true, Lease: "a/b"}), words(Options{Profiles: Profiles{Level: "baseline"}, Elects: true, Lease: "a/b"})
 	if !strings.Contains(bound, `"resourceNames":["psp:x"]`) || strings.Contains(bound, "patch") || strings.Contains(levels, "bind") || !strings.Contains(levels, "patch") {
 		t.Errorf("%s\n%s", bound, levels)
 	}

@@ -45,12 +45,13 @@ type follower struct {
 	metrics *metrics
 	client  dynamic.Interface
 	leases  coordinationv1.LeasesGetter
+	elects  bool
 	in, at  string // namespace and name of the lease
 	who     string
 }
 
 func newFollower(o Options, m *metrics) (*follower, error) {
-	config, err := clientConfig(o.Kubeconfig)
+	config, err := clientConfig(o.Kubeconfig, o.Context)
 	if err != nil {
 		return nil, fmt.Errorf("find the API server: %w", err)
 	}
@@ -69,22 +70,30 @@ func newFollower(o Options, m *metrics) (*follower, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &follower{Profiles: o.Profiles, log: o.Log, metrics: m, client: client, leases: leases, who: host + "_" + string(uuid.NewUUID())}
+	f := &follower{Profiles: o.Profiles, log: o.Log, metrics: m, client: client, leases: leases, elects: o.Elects, who: host + "_" + string(uuid.NewUUID())}
 	f.in, f.at = o.lease()
 	return f, nil
 }
 
-// clientConfig is what a file says; "": what every pod is given.
-func clientConfig(file string) (*rest.Config, error) {
-	if file == "" {
+// clientConfig is what a context of a kubeconfig file says; neither: what every pod is given.
+func clientConfig(file, name string) (*rest.Config, error) {
+	if file == "" && name == "" {
 		return rest.InClusterConfig()
 	}
-	return clientcmd.BuildConfigFromFlags("", file)
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = file
+	overrides := &clientcmd.ConfigOverrides{CurrentContext: name}
+	return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, overrides).ClientConfig()
 }
 
-// run makes what is missing for as long as it holds the lease, and waits for it where
-// it does not, until ctx ends.
+// run makes what is missing until ctx ends. Where one of several programs is elected, it does so for as long as it holds
+// the lease, and waits for it otherwise.
 func (f *follower) run(ctx context.Context) error {
+	if !f.elects {
+		f.lead(ctx)
+		f.metrics.leads.Set(0)
+		return nil
+	}
 	for ctx.Err() == nil {
 		var term sync.WaitGroup
 		elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{

@@ -44,6 +44,7 @@ type hooked struct {
 var extensionOptions = extension.Options{
 	Rule:     extension.Rule{Class: "nfs-client", From: []string{"load-policy"}},
 	Profiles: extension.Profiles{PSPRole: "psp:load", Level: "baseline"},
+	Elects:   true,
 	Lease:    "vsphere-extensions/carrick",
 }
 
@@ -58,8 +59,10 @@ func hook(t *testing.T, box *clustertest.Sandbox, program string, at ...string) 
 	h.renew()
 	o := extensionOptions
 	h.args = []string{
-		"vsphere-extension", "--class", o.Class, "--from", o.From[0], "--psp-role", o.PSPRole, "--level", o.Level, "--lease", o.Lease,
-		"--listen", h.address, "--health", "127.0.0.1:0", "--certificate", h.folder, "--drain", "200ms", "--kubeconfig", accountOf(t, box),
+		"vsphere-extension", "--class", o.Class, "--from", o.From[0], "--psp-role", o.PSPRole, "--level", o.Level,
+		"--leader-elect", "--leader-elect-resource-namespace", "vsphere-extensions", "--leader-elect-resource-name", "carrick",
+		"--bind-address", h.address, "--health-probe-bind-address", "127.0.0.1:0", "--cert-dir", h.folder,
+		"--shutdown-delay-duration", "200ms", "--kubeconfig", accountOf(t, box),
 	}
 	h.start()
 	t.Cleanup(h.kill)

@@ -240,6 +240,9 @@ func printFlags(w io.Writer, c *cobra.Command) {
 		}
 	}
 	section("Flags", own)
+	if c.Hidden {
+		return // it takes no others: onlyOwnFlags
+	}
 	if h := helps[c.Name()]; !h.near && (!c.HasParent() || c.Parent() == c.Root()) {
 		section("kubectl's flags, for the local side; with the prefix --"+remote+" for the other", sides)
 	}

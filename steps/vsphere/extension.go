@@ -165,15 +165,16 @@ func hookPort(e steps.Env) int {
 
 // extensionArgs are the arguments of carrick's program.
 func extensionArgs(_ context.Context, e steps.Env) (any, error) {
-	out := []string{"vsphere-extension", "--health=:8081"}
+	out := []string{"vsphere-extension", "--health-probe-bind-address=:8081"}
 	if usesWebhook(e) {
-		out = append(out, "--listen=:8443", "--certificate=/certificate", "--class="+class(e))
+		out = append(out, "--bind-address=:8443", "--cert-dir=/certificate", "--class="+class(e))
 		for _, from := range e.Answers.List("mutation.from") {
 			out = append(out, "--from="+from)
 		}
 	}
 	if followsProfiles(e) {
-		out = append(out, "--psp-role="+pspRole, "--level="+level(e), "--lease="+extensionSpace(e)+"/"+extensionName)
+		out = append(out, "--psp-role="+pspRole, "--level="+level(e),
+			"--leader-elect", "--leader-elect-resource-namespace="+extensionSpace(e), "--leader-elect-resource-name="+extensionName)
 	}
 	return out, nil
 }

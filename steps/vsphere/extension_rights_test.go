@@ -16,7 +16,7 @@ import (
 func TestTheExtensionIsGivenWhatItTakes(t *testing.T) {
 	o := extension.Options{
 		Rule: extension.Rule{Class: "nfs-client"}, Profiles: extension.Profiles{PSPRole: "psp:vmware-system-privileged", Level: "baseline"},
-		Lease: "vsphere-extensions/vsphere-extensions",
+		Elects: true, Lease: "vsphere-extensions/vsphere-extensions",
 	}
 	everywhere, beside := extension.Rights(o)
 	for kind, want := range map[string][]rbacv1.PolicyRule{"ClusterRole": everywhere, "Role": beside} {

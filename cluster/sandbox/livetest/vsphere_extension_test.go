@@ -120,7 +120,7 @@ func TestTheExtensionHasItsAccountAndItsFiles(t *testing.T) {
 	g := seedGuest(t, "webhook")
 	// Without a Secret it does not start; with a token it is its account, and no more.
 	g.patch(deployments, extensionSpace, "vsphere-extensions", `{"spec":{"replicas":1,"template":{"spec":{"automountServiceAccountToken":true,"volumes":[{"name":"certificate","secret":{"secretName":"later"}}],`+
-		`"containers":[{"name":"extension","image":"registry.example.com/carrick:1.0","args":["vsphere-extension","--class","nfs-client","--listen",":8443","--health=:8081","--certificate","/certificate"],`+
+		`"containers":[{"name":"extension","image":"registry.example.com/carrick:1.0","args":["vsphere-extension","--class","nfs-client","--bind-address",":8443","--health-probe-bind-address=:8081","--cert-dir","/certificate"],`+
 		`"env":[{"name":"POD_NAME","valueFrom":{"fieldRef":{"fieldPath":"metadata.name"}}}],"ports":[{"name":"https","containerPort":8443},{"name":"health","containerPort":8081}],`+
 		`"readinessProbe":{"httpGet":{"path":"/readyz","port":"health"}},"volumeMounts":[{"name":"certificate","mountPath":"/certificate"}],`+
 		`"securityContext":{"allowPrivilegeEscalation":false,"capabilities":{"drop":["ALL"]}}}]}}}}`)

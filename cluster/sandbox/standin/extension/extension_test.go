@@ -40,14 +40,16 @@ func TestWhichPodsArePlayed(t *testing.T) {
 
 func TestFlagsSayWhatIsTrueHere(t *testing.T) {
 	i := &instance{dir: "/pods/1", ports: map[int]string{}}
-	c := &pod(nil, "vsphere-extension", "--class=a/b", "--listen", ":9443", "--health=0.0.0.0:8081", "--certificate=/certificate", "--other", "/certificates", "--lease=space/name").Spec.Containers[1]
+	c := &pod(nil, "vsphere-extension", "--class=a/b", "--bind-address", ":9443",
+		"--health-probe-bind-address=0.0.0.0:8081", "--cert-dir=/certificate", "--other", "/certificates", "--leader-elect-resource-name=a/b").Spec.Containers[1]
 	args, err := i.arguments(c)
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := []string{
-		"vsphere-extension", "--class=a/b", "--listen", i.ports[9443], "--health=" + i.ports[8081], "--certificate=/pods/1/root/certificate",
-		"--other", "/certificates", "--lease=space/name", "--kubeconfig=/pods/1/kubeconfig",
+		"vsphere-extension", "--class=a/b", "--bind-address", i.ports[9443],
+		"--health-probe-bind-address=" + i.ports[8081], "--cert-dir=/pods/1/root/certificate",
+		"--other", "/certificates", "--leader-elect-resource-name=a/b", "--kubeconfig=/pods/1/kubeconfig",
 	}
 	if !slices.Equal(args, want) {
 		t.Errorf("%v\nwant\n%v", args, want)
@@ -59,7 +61,8 @@ func TestFlagsSayWhatIsTrueHere(t *testing.T) {
 	}
 	// Without its flags it would listen at all addresses of this machine.
 	bare, err := i.arguments(&corev1.Container{Args: []string{command}})
-	if err != nil || !slices.Contains(bare, "--listen="+i.ports[8443]) || !slices.Contains(bare, "--health="+i.ports[8081]) || strings.Contains(strings.Join(bare, " "), "--kubeconfig") {
+	if err != nil || !slices.Contains(bare, "--bind-address="+i.ports[8443]) ||
+		!slices.Contains(bare, "--health-probe-bind-address="+i.ports[8081]) || strings.Contains(strings.Join(bare, " "), "--kubeconfig") {
 		t.Errorf("%v, %v", bare, err)
 	}
 }

@@ -123,7 +123,7 @@ func hasAccount(c *corev1.Container) bool {
 }
 
 // defaults are the addresses that the program listens on when it is told of none.
-var defaults = map[string]string{"--listen": ":8443", "--health": ":8081"}
+var defaults = map[string]string{"--bind-address": ":8443", "--health-probe-bind-address": ":8081"}
 
 // listening is an address to listen on: of all of the container's, or of one.
 var listening = regexp.MustCompile(`^(?:0\.0\.0\.0|\[::\]|\*)?:([0-9]+)$`)
