@@ -274,10 +274,20 @@ func reaperBound(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Skipped("no namespace has the label %s=%s yet: nobody has logged in", userLabel, userValue)
 	case len(without) > 0:
 		return steps.Failed(fmt.Sprintf("%d of %d users' namespaces lack the RoleBinding: %s. Nothing is reaped in any", len(without), len(spaces), few(without)),
-			fmt.Sprintf("%s -n %s create rolebinding %s-rolebinding --clusterrole=%s --serviceaccount=%s:%s    # the hook makes it at the user's next login, with USE_JOB_POD_REAPER=true",
-				e.Kubectl(), steps.Quoted(without[0]), reaperName, reaperName, reaperName, reaperName))
+			bindReaper(e, without))
 	}
 	return steps.Passed("all %d of them", len(spaces))
+}
+
+// bindReaper creates what the hook creates at a user's next login.
+func bindReaper(e steps.Env, namespaces []string) string {
+	var lines []string
+	for _, ns := range namespaces {
+		lines = append(lines, fmt.Sprintf("%s -n %s create rolebinding %s-rolebinding --clusterrole=%s --serviceaccount=%s:%s",
+			e.Kubectl(), steps.Quoted(ns), reaperName, reaperName, reaperName, reaperName))
+	}
+	lines[0] += "    # the hook makes it at the user's next login, with USE_JOB_POD_REAPER=true"
+	return strings.Join(lines, "\n")
 }
 
 // few lists the first names of many.

@@ -24,6 +24,9 @@ const (
 	registryRefuses  = "registry-refuses"
 )
 
+// namespaceUnbound is a fault of objects, on a node whose hook binds the reaper.
+const namespaceUnbound = "namespace-unbound"
+
 // byHand is a set-up that somebody made who knew what they did: what is wrong
 // with files is wrong with these.
 const byHand = "by-hand"
@@ -142,7 +145,7 @@ func ondemandActs() map[string]string {
 
 // ondemandUnder are the faults that begin on a set-up that stands.
 func ondemandUnder() map[string]string {
-	under := map[string]string{"role-narrowed": byHand, "renewal-forbidden": byHand, "namespace-unbound": byHand, "issuer-down": byHand}
+	under := map[string]string{"role-narrowed": byHand, "renewal-forbidden": byHand, namespaceUnbound: byHand, "issuer-down": byHand}
 	for name := range changes {
 		under[name] = byHand
 	}
@@ -155,6 +158,7 @@ func (p *portal) acts() map[string]func(context.Context) error {
 		byHand: p.byHand, "page": p.page,
 		noAudience:       func(context.Context) error { p.spoilt = true; p.provider.DropAudience(); return nil },
 		prometheusEmpty:  func(context.Context) error { p.empty.Store(true); return nil },
+		namespaceUnbound: func(context.Context) error { return setting("USE_JOB_POD_REAPER", "true")(p) },
 		registryRefuses:  func(context.Context) error { p.registry.Refuse(); return nil },
 		usernamePrefixed: func(context.Context) error { p.spoilt, p.prefixed = true, true; return p.trust() },
 		"issuer-down": func(ctx context.Context) error { // the API server has its keys by then
