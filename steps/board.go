@@ -16,11 +16,18 @@ type Cell struct {
 func (g *Guide) Cells() []Cell {
 	var out []Cell
 	for i := range g.Steps {
-		for j := range g.Steps[i].Checks {
-			for _, side := range Sides {
-				if c := &g.Steps[i].Checks[j]; c.On.Covers(side) {
-					out = append(out, Cell{g.Steps[i].Name, c.Name, side})
-				}
+		out = append(out, g.cellsOf(i)...)
+	}
+	return out
+}
+
+// cellsOf are the cells of one step.
+func (g *Guide) cellsOf(step int) []Cell {
+	var out []Cell
+	for j := range g.Steps[step].Checks {
+		for _, side := range Sides {
+			if c := &g.Steps[step].Checks[j]; c.On.Covers(side) {
+				out = append(out, Cell{g.Steps[step].Name, c.Name, side})
 			}
 		}
 	}

@@ -91,6 +91,8 @@ type Result struct {
 	Err     error     // for the log, never for the screen
 	Since   time.Time // waiting counts from here: the object's own timestamp
 	Again   time.Time // look again then, although nothing read may have changed
+	undone  bool      // what an action creates does not exist: Undone
+	untried bool      // what an action tries was not tried: Untried
 	told    Status    // of a skip: what the admin of that side saw, by a file of facts
 	handed  bool      // of a skip: the other side's admin has to hand over what it takes to look
 	unasked bool      // the answers don't ask for the action that mends this check
@@ -112,6 +114,13 @@ func Warned(found, fix string) Result { return Result{Status: Warn, Found: found
 
 // Failed is for what does not hold.
 func Failed(found, fix string) Result { return Result{Status: Fail, Found: found, Fix: fix} }
+
+// Undone is a failure for what an action of the guide creates and what does not exist. As long as nothing of that step or
+// a later one exists, it is work to be done, and no trouble's cause.
+func Undone(found string) Result { return Result{Status: Fail, Found: found, undone: true} }
+
+// Untried is a failure for what an action of the guide tries and what was not tried yet. It is no trouble's cause.
+func Untried(found string) Result { return Result{Status: Fail, Found: found, untried: true} }
 
 // Skipped is for what was not looked at; why says the reason.
 func Skipped(why string, args ...any) Result {

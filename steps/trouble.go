@@ -13,25 +13,52 @@ type Trouble struct {
 // Troubles are the failures, the unknowns and the warnings of a board. First come
 // the failures and unknowns that are so by themselves: what others lean on before
 // these, else in the order of the guide. Then the unknowns behind another cell, and
-// the warnings.
+// the warnings. Last comes what is wrong with nothing: what the guide has not created yet, and what it has not tried yet.
 func (b *Board) Troubles() []Trouble {
-	behind := b.Behind()
-	var roots, rest, warned []Trouble
-	for _, c := range b.guide.Cells() {
-		t := Trouble{Cell: c, Result: b.Verdict(c), Behind: behind[c]}
-		switch _, masked := b.Cause(c); {
-		case t.Result.Status == Warn:
-			t.Root = true
-			warned = append(warned, t)
-		case t.Result.Status != Fail && t.Result.Status != Unknown:
-		case masked:
-			rest = append(rest, t)
-		default:
-			t.Root = true
-			roots = append(roots, t)
+	behind, done := b.Behind(), b.done()
+	var roots, rest, warned, undone, untried []Trouble
+	for i := range b.guide.Steps {
+		for _, c := range b.guide.cellsOf(i) {
+			t := Trouble{Cell: c, Result: b.Verdict(c), Behind: behind[c]}
+			switch _, masked := b.Cause(c); {
+			case t.Result.Status == Warn:
+				t.Root = true
+				warned = append(warned, t)
+			case t.Result.Status != Fail && t.Result.Status != Unknown:
+			case masked:
+				rest = append(rest, t)
+			default:
+				t.Root = true
+				switch {
+				case t.Result.untried:
+					untried = append(untried, t)
+				case t.Result.undone && i >= done:
+					undone = append(undone, t)
+				default:
+					roots = append(roots, t)
+				}
+			}
 		}
 	}
-	return slices.Concat(b.guide.byDependency(roots), rest, warned)
+	g := b.guide
+	return slices.Concat(g.byDependency(roots), rest, warned, g.byDependency(undone), g.byDependency(untried))
+}
+
+// done is how many steps there are up to the last one of which something that an action leaves behind exists.
+func (b *Board) done() int {
+	for i := len(b.guide.Steps) - 1; i >= 0; i-- {
+		for _, c := range b.guide.cellsOf(i) {
+			check, _ := b.guide.Check(c.Check)
+			act, _ := b.guide.Mending(check, c.Side)
+			if act == nil || !leavesBehind(act.Doer) {
+				continue
+			}
+			if r := b.own(c); !r.unasked && r.Status.Holds() {
+				return i + 1
+			}
+		}
+	}
+	return 0
 }
 
 // Behind are, for each cell, the cells that say nothing because of it, in the

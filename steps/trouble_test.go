@@ -54,6 +54,60 @@ func TestTroublesBeginWithWhatOthersLeanOn(t *testing.T) {
 	}
 }
 
+// What does not exist yet is the cause of nothing for as long as nothing of its step or of a later one exists. What was not
+// tried yet never is.
+func TestTroublesEndWithWhatIsNotDoneYet(t *testing.T) {
+	g := chainGuide()
+	check, act := g.Steps[0].Checks[0], steps.Action{On: steps.Local, Doer: steps.Manifest{}}
+	g.Steps = nil
+	for _, name := range []string{"first", "second", "third"} {
+		check.Name, check.Title, check.Mend, check.On, check.Needs = name, "the "+name+" exists", name, steps.Local, nil
+		asks := check
+		asks.Name, asks.Mend = name+"-asks", ""
+		act.Name, act.Title = name, name
+		g.Steps = append(g.Steps, steps.Step{
+			Name: name + "-step", Title: name, Checks: []steps.Check{check, asks}, Actions: []steps.Action{act},
+		})
+	}
+	at := func(check string) steps.Cell {
+		_, step := g.Check(check)
+		return steps.Cell{Step: step.Name, Check: check, Side: steps.Local}
+	}
+	for _, tc := range []struct {
+		situation           string
+		first, second, asks steps.Result
+		want                []string
+	}{
+		{
+			"nothing exists", steps.Undone("none"), steps.Undone("none"), steps.Failed("broken", ""),
+			[]string{"third-asks", "second-asks", "first", "second", "first-asks"},
+		},
+		{
+			"the second exists", steps.Undone("gone"), steps.Passed("ok"), steps.Failed("broken", ""),
+			[]string{"first", "third-asks", "second-asks", "first-asks"},
+		},
+		{
+			"nothing exists and nothing is wrong", steps.Undone("none"), steps.Undone("none"), steps.Passed("ok"),
+			[]string{"second-asks", "first", "second", "first-asks"},
+		},
+	} {
+		b := steps.NewBoard(g)
+		for check, r := range map[string]steps.Result{
+			"first": tc.first, "second": tc.second, "third": steps.Skipped("later"),
+			"first-asks": steps.Untried("not tried"), "second-asks": steps.Warned("ends soon", ""), "third-asks": tc.asks,
+		} {
+			b.Put(at(check), r)
+		}
+		var got []string
+		for _, tr := range b.Troubles() {
+			got = append(got, tr.Cell.Check)
+		}
+		if !slices.Equal(got, tc.want) {
+			t.Errorf("%s: %v, want %v", tc.situation, got, tc.want)
+		}
+	}
+}
+
 func TestNothingIsWrongOnAGreenBoard(t *testing.T) {
 	b := steps.NewBoard(chainGuide())
 	for _, c := range chainGuide().Cells() {

@@ -115,7 +115,7 @@ func (m Managed) left(ctx context.Context, e steps.Env) ([]metav1.PartialObjectM
 func Ready(ctx context.Context, e steps.Env, namespace, secret string) steps.Result {
 	c, err := Filling(ctx, e, namespace, secret)
 	if absent := (*steps.AbsentError)(nil); errors.As(err, &absent) {
-		return steps.Failed(absent.Error(), "")
+		return steps.Undone(absent.Error())
 	}
 	if err != nil {
 		return steps.Unseen(err)

@@ -18,6 +18,9 @@ import (
 // Missing turns the error of a read into a verdict: not there is a failure
 // with that fix, anything else is unknown.
 func Missing(err error, what, fix string) steps.Result {
+	if apierrors.IsNotFound(err) && fix == "" {
+		return steps.Undone("there is no " + what)
+	}
 	if apierrors.IsNotFound(err) {
 		return steps.Failed("there is no "+what, fix)
 	}

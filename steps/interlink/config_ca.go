@@ -32,7 +32,7 @@ func configCA(ctx context.Context, e steps.Env) steps.Result {
 	case have == "" && at.by == "public":
 		return steps.Warned(keyCA+" is not set: jobs get the cluster's own CA as ca.crt, which proves no certificate of a public CA; a client that takes ca.crt for all that it trusts refuses the endpoint", "answer cert.source with cert-manager or own, or set "+keyCA+" to the root of the public CA, where carrick leaves it: "+editByHand(e))
 	case have == "":
-		return steps.Failed(keyCA+" is not set: jobs get the cluster's own CA, which did not sign the endpoint's certificate", "")
+		return steps.Undone(keyCA + " is not set: jobs get the cluster's own CA, which did not sign the endpoint's certificate")
 	}
 	if r, ok := oneCA(have); !ok {
 		return r

@@ -66,7 +66,7 @@ func theAsked(ctx context.Context, e steps.Env) (asked, steps.Result, bool) {
 	case err != nil:
 		return r, steps.Unseen(err), false
 	case !ok:
-		return r, steps.Failed("nobody has asked yet", ""), false
+		return r, steps.Untried("nobody has asked yet"), false
 	case !r.of(want):
 		return r, steps.Failed(fmt.Sprintf("%s was asked as %s, with CA %s; now it is %s, %s and %s", r.Endpoint, r.Account, orElse(short(r.CA), "of the system"), want.Endpoint, want.Account, orElse(short(want.CA), "of the system")), ""), false
 	}
@@ -148,7 +148,7 @@ func watchHeld(ctx context.Context, e steps.Env) steps.Result {
 	case err != nil:
 		return steps.Unseen(err)
 	case !ok:
-		return steps.Failed("no watch has been held yet", "")
+		return steps.Untried("no watch has been held yet")
 	case !r.of(want):
 		return steps.Failed(fmt.Sprintf("a watch was held through %s; now it is %s, or its CA is another", r.Endpoint, want.Endpoint), "")
 	case r.Holding:

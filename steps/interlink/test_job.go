@@ -74,7 +74,7 @@ func unread(ctx context.Context, e steps.Env, err error) steps.Result {
 func jobComplete(ctx context.Context, e steps.Env) steps.Result {
 	j, err := check.Get[batchv1.Job](ctx, e.Cluster, check.Jobs, workloadNamespace(e), jobName(e))
 	if apierrors.IsNotFound(err) {
-		return steps.Failed("it has not run yet", "")
+		return steps.Untried("it has not run yet")
 	}
 	if err != nil {
 		return steps.Unseen(err)

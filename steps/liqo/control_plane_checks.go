@@ -88,7 +88,7 @@ func noControlPlane(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Failed(fmt.Sprintf("Secret %s/%s holds a kubeconfig, and Liqo does not find it: %s", ns, s.Name, strings.Join(lacks, "; ")),
 			fmt.Sprintf("%s -n %s label --overwrite secret %s %s=%s %s=%s", e.Kubectl(), ns, steps.Quoted(s.Name), identityLabel, controlPlaneType, remoteIDLabel, id))
 	}
-	return steps.Failed("no Secret in "+ns+" is labelled as the kubeconfig for the provider", "")
+	return steps.Undone("no Secret in " + ns + " is labelled as the kubeconfig for the provider")
 }
 
 // asProved compares what Liqo reads with what was tried and proved, without

@@ -61,7 +61,7 @@ func accountTokened(ctx context.Context, e steps.Env) steps.Result {
 	}
 	s, err := e.Cluster.Secret(ctx, ns, name+"-token")
 	if apierrors.IsNotFound(err) {
-		return steps.Failed("there is no Secret "+ns+"/"+name+"-token", "")
+		return steps.Undone("there is no Secret " + ns + "/" + name + "-token")
 	}
 	if err != nil {
 		return steps.Unseen(err)

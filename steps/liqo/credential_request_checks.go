@@ -149,7 +149,7 @@ func certificateIssued(ctx context.Context, e steps.Env) steps.Result {
 	}
 	csr, err := e.Cluster.Get(ctx, signingRequests, "", name.(string))
 	if apierrors.IsNotFound(err) {
-		return steps.Failed(fmt.Sprintf("it is not asked for: there is no CertificateSigningRequest %s", name), "")
+		return steps.Undone(fmt.Sprintf("it is not asked for: there is no CertificateSigningRequest %s", name))
 	}
 	if err != nil {
 		return steps.Unseen(err)

@@ -129,7 +129,7 @@ func judgeBindings(all []*rbacv1.RoleBinding, role, user, id string) steps.Resul
 	if len(others) > 0 {
 		return steps.Failed(strings.Join(others, "; "), "")
 	}
-	return steps.Failed(fmt.Sprintf("no RoleBinding gives %s to %s", role, user), "")
+	return steps.Undone(fmt.Sprintf("no RoleBinding gives %s to %s", role, user))
 }
 
 func bindsUser(b *rbacv1.RoleBinding, user string) bool {

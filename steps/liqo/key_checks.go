@@ -47,7 +47,7 @@ func keysWhole(ctx context.Context, e steps.Env) steps.Result {
 	ns := tenantNamespace(e)
 	if apierrors.IsNotFound(err) {
 		name, _ := e.Own.Text("gateway-keys")
-		return steps.Failed(fmt.Sprintf("there is no Secret %s/%s", ns, name), "")
+		return steps.Undone(fmt.Sprintf("there is no Secret %s/%s", ns, name))
 	}
 	if err != nil {
 		return steps.Unseen(err)

@@ -25,7 +25,7 @@ func peerKey(ctx context.Context, e steps.Env) steps.Result {
 	}
 	switch ours, rest := labelledAs(id, all); {
 	case len(all) == 0:
-		return steps.Failed(fmt.Sprintf("namespace %s has no PublicKey: the gateway knows no peer, and makes no Connection", ns), "")
+		return steps.Undone(fmt.Sprintf("namespace %s has no PublicKey: the gateway knows no peer, and makes no Connection", ns))
 	case len(ours) == 0:
 		return steps.Failed(fmt.Sprintf("PublicKey %s lacks the label %s=%s: the gateway does not look at it", placeOf(rest[0]), remoteIDLabel, id), "")
 	case len(ours) > 1:

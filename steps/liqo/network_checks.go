@@ -115,7 +115,7 @@ func noConfiguration(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Unseen(err)
 	}
 	if len(found) == 0 {
-		return steps.Failed(fmt.Sprintf("namespace %s has no Configuration: Liqo knows nothing of the networks of %s", ns, id), "")
+		return steps.Undone(fmt.Sprintf("namespace %s has no Configuration: Liqo knows nothing of the networks of %s", ns, id))
 	}
 	return steps.Failed(fmt.Sprintf("Configuration %s lacks the label %s=%s: Liqo refuses it, in its log alone", placeOf(found[0]), remoteIDLabel, id), "")
 }

@@ -30,7 +30,7 @@ func offloadingReady(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Unseen(err)
 	}
 	if o == nil {
-		return steps.Failed("namespace "+name+" is not extended: it has no NamespaceOffloading", "")
+		return steps.Undone("namespace " + name + " is not extended: it has no NamespaceOffloading")
 	}
 	if r := judgeOffloading(e, o, id); r.Status != steps.Pass {
 		return r

@@ -88,7 +88,7 @@ func sliceAccepted(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Unseen(err)
 	}
 	if s == nil {
-		return steps.Failed("the consumer asks for no resources yet", "")
+		return steps.Undone("the consumer asks for no resources yet")
 	}
 	all := conditions(s, "status", "conditions")
 	who, what := conditionOf(all, "Authentication"), conditionOf(all, "Resources")

@@ -60,7 +60,7 @@ func noTenant(e steps.Env, all []*unstructured.Unstructured, id string) steps.Re
 				name, text(t, "spec", "clusterID"), t.GetNamespace()), "answer tenant.name with "+id+", then "+mends(e, "authentication"))
 		}
 	}
-	return steps.Failed("there is no Tenant in "+tenantNamespace(e), "")
+	return steps.Undone("there is no Tenant in " + tenantNamespace(e))
 }
 
 // judgeTenant says whether the only Tenant of the namespace serves the consumer

@@ -27,7 +27,7 @@ func virtualNodeReady(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Unseen(err)
 	}
 	if s == nil {
-		return steps.Failed("the consumer asks for no resources yet: there is no virtual node", "")
+		return steps.Undone("the consumer asks for no resources yet: there is no virtual node")
 	}
 	var v, n *unstructured.Unstructured
 	err = check.Together(

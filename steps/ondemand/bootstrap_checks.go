@@ -117,7 +117,7 @@ func roleBound(ctx context.Context, e steps.Env) steps.Result {
 	}
 	switch ok, lacking := validation.Covers(rulesIn(all), want); {
 	case len(all) == 0:
-		return steps.Failed(fmt.Sprintf("no ClusterRoleBinding names ServiceAccount %s/%s", namespace, account), "")
+		return steps.Undone(fmt.Sprintf("no ClusterRoleBinding names ServiceAccount %s/%s", namespace, account))
 	case !ok && len(gone) > 0:
 		return steps.Failed(strings.Join(gone, "; "), "")
 	case !ok:

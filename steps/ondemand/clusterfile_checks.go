@@ -19,7 +19,7 @@ func clusterFileChecks() []steps.Check {
 				d, err := openClusterFile(ctx, e)
 				if err != nil {
 					if name == "cluster-file" && errors.As(err, new(*steps.AbsentError)) {
-						return steps.Failed(err.Error(), "")
+						return steps.Undone(err.Error())
 					}
 					return steps.Unseen(err)
 				}

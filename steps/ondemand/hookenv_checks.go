@@ -67,9 +67,9 @@ func hookEnvStands(ctx context.Context, e steps.Env) steps.Result {
 	case wrong && (!there || f.unedited()):
 		return steps.Failed(wrongHookEnv+" was edited, and nothing reads it: the file is called hook.env", onWebNode("install -m 0600 -o root -g root "+wrongHookEnv+" "+hookEnv+" && rm "+wrongHookEnv))
 	case !there:
-		return steps.Failed("there is no "+hookEnv, "")
+		return steps.Undone("there is no " + hookEnv)
 	case f.unedited():
-		return steps.Failed(hookEnv+" stands as the package ships it", "")
+		return steps.Undone(hookEnv + " stands as the package ships it")
 	case wrong:
 		return steps.Warned(hookEnv+" is edited, and there is a "+wrongHookEnv+", which nothing reads", onWebNode("diff "+hookEnv+" "+wrongHookEnv+" ; rm "+wrongHookEnv))
 	}

@@ -72,7 +72,7 @@ func preHookSet(ctx context.Context, e steps.Env) steps.Result {
 	v, _ := values["pun_pre_hook_root_cmd"].(string)
 	switch {
 	case v == "":
-		return steps.Failed("pun_pre_hook_root_cmd is not set in "+portalFile, "")
+		return steps.Undone("pun_pre_hook_root_cmd is not set in " + portalFile)
 	case !strings.HasPrefix(v, "/"):
 		return steps.Failed("pun_pre_hook_root_cmd is "+quoted(v)+", not an absolute path", "")
 	}

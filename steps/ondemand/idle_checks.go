@@ -198,7 +198,7 @@ func idleRuns(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Unseen(err)
 	}
 	if len(all) == 0 {
-		return steps.Failed("there is no Deployment of "+idleName, "")
+		return steps.Undone("there is no Deployment of " + idleName)
 	}
 	want, have := e.Answers.Text("idle.prometheus"), ""
 	for _, d := range all {

@@ -52,7 +52,7 @@ func nodeURIs(ctx context.Context, e steps.Env) steps.Result {
 		}
 	}
 	if len(lacks) > 0 {
-		return steps.Failed(strings.Join(lacks, " and ")+" not set in "+portalFile, "")
+		return steps.Undone(strings.Join(lacks, " and ") + " not set in " + portalFile)
 	}
 	return steps.Passed("%v and %v", values["node_uri"], values["rnode_uri"])
 }

@@ -77,7 +77,7 @@ func registryReadable(ctx context.Context, e steps.Env) steps.Result {
 	broken := brokenRegistryError{}
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return steps.Failed("there is no "+at, "")
+		return steps.Undone("there is no " + at)
 	case errors.Is(err, errWrapped):
 		return steps.Failed(at+": "+err.Error(), "carrick apply "+e.LinkFile()+" --step registry; or encode it in one line: base64 -w0")
 	case errors.As(err, &broken):

@@ -23,7 +23,7 @@ func caFile(ctx context.Context, e steps.Env) steps.Result {
 	}
 	at, have, err := rootsCA(ctx, e)
 	if errors.Is(err, fs.ErrNotExist) {
-		return steps.Failed("there is no "+at, "")
+		return steps.Undone("there is no " + at)
 	}
 	if err != nil {
 		return steps.Unseen(err)

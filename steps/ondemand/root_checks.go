@@ -131,7 +131,7 @@ func rootKubeconfigThere(ctx context.Context, e steps.Env) steps.Result {
 	broken := brokenKubeconfigError{}
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return steps.Failed("there is no "+used.Path+" ("+used.Why+")", "")
+		return steps.Undone("there is no " + used.Path + " (" + used.Why + ")")
 	case errors.As(err, &broken):
 		return steps.Failed(broken.Error(), "")
 	case err != nil:

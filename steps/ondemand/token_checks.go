@@ -66,7 +66,7 @@ func renewAllowed(ctx context.Context, e steps.Env) steps.Result {
 			return steps.Passed("by %s", g.binding)
 		}
 	}
-	return steps.Failed(fmt.Sprintf("nothing that is bound to %s/%s lets it create serviceaccounts/token in %s", namespace, account, namespace), "")
+	return steps.Undone(fmt.Sprintf("nothing that is bound to %s/%s lets it create serviceaccounts/token in %s", namespace, account, namespace))
 }
 
 func tokenMade(ctx context.Context, e steps.Env) steps.Result {

@@ -64,7 +64,7 @@ func tokenFileChecks() []steps.Check {
 func rootTokenThere(ctx context.Context, e steps.Env) steps.Result {
 	token, at, err := rootsToken(ctx, e)
 	if absent := (*steps.AbsentError)(nil); errors.As(err, &absent) {
-		return steps.Failed(absent.Error(), "")
+		return steps.Undone(absent.Error())
 	}
 	if broken := (brokenKubeconfigError{}); errors.As(err, &broken) {
 		return steps.Failed(broken.Error(), "")

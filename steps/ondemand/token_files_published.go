@@ -136,5 +136,5 @@ func renewedElsewhere(ctx context.Context, e steps.Env) steps.Result {
 	if len(others) > 0 {
 		return steps.Failed("there is no "+renewScript+", and "+others[0].String()+" renews as the published page has it: no token goes into "+rootToken, "")
 	}
-	return steps.Failed("there is no "+renewScript+", and no table of cron has a renewal", "")
+	return steps.Undone("there is no " + renewScript + ", and no table of cron has a renewal")
 }

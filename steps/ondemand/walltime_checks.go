@@ -120,7 +120,7 @@ func reaperThere(ctx context.Context, e steps.Env) steps.Result {
 			e.Helm()+" uninstall -n "+steps.Quoted(all[0].Namespace)+" "+steps.Quoted(all[0].Labels["app.kubernetes.io/instance"])+
 				"    # then "+again(e, "walltime"))
 	}
-	return steps.Failed(fmt.Sprintf("there is no Deployment of %s in namespace %s", reaperName, reaperName), "")
+	return steps.Undone(fmt.Sprintf("there is no Deployment of %s in namespace %s", reaperName, reaperName))
 }
 
 // valuesNested asserts of a chart's release that its values stand under config:.

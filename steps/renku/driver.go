@@ -49,7 +49,7 @@ func driverChecks() []steps.Check {
 func driverSameVersion(ctx context.Context, e steps.Env) steps.Result {
 	there, here, err, peerErr := seenOnBoth(e, "csi-rclone")
 	if absent := (*steps.AbsentError)(nil); errors.As(err, &absent) {
-		return steps.Failed(absent.Why, "")
+		return steps.Undone(absent.Why)
 	}
 	if err != nil {
 		return steps.Unseen(err)

@@ -100,7 +100,7 @@ func roleBinding(ctx context.Context, e steps.Env) steps.Result {
 	if len(astray) > 0 {
 		return steps.Failed(fmt.Sprintf("RoleBinding %s names a ServiceAccount %s of another namespace, not %s", astray[0].Name, identityName(e), name), "")
 	}
-	return steps.Failed(fmt.Sprintf("there is no RoleBinding %s, and no other names that ServiceAccount", name), "")
+	return steps.Undone(fmt.Sprintf("there is no RoleBinding %s, and no other names that ServiceAccount", name))
 }
 
 func roleComplete(ctx context.Context, e steps.Env) steps.Result {
@@ -157,7 +157,7 @@ func clusterBinding(ctx context.Context, e steps.Env) steps.Result {
 	named[0].ResourceNames = e.Answers.List("pools.quotas")
 	if ok, _ := validation.Covers(granted, named); !ok {
 		if len(names) == 0 {
-			return steps.Failed(fmt.Sprintf("no ClusterRoleBinding names ServiceAccount %s/%s", sessionsNamespace(e), identityName(e)), "")
+			return steps.Undone(fmt.Sprintf("no ClusterRoleBinding names ServiceAccount %s/%s", sessionsNamespace(e), identityName(e)))
 		}
 		return steps.Failed("ClusterRoleBinding "+strings.Join(names, ", ")+" does not grant get and list of priorityclasses", "")
 	}

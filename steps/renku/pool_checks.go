@@ -182,7 +182,7 @@ func judgePools(name, id string, named []pool) steps.Result {
 	}
 	switch {
 	case len(named) == 0:
-		return steps.Failed(fmt.Sprintf("%s %q", noPool, name), "")
+		return steps.Undone(fmt.Sprintf("%s %q", noPool, name))
 	case len(ours) > 1:
 		return steps.Failed(fmt.Sprintf("%d pools are called %q on this cluster: %s", len(ours), name, strings.Join(ours, ", ")), "delete those that nobody uses, in Renku's admin pages or with DELETE /api/data/resource_pools/ID")
 	case len(ours) == 0:

@@ -128,7 +128,7 @@ func isRegistered(ctx context.Context, e steps.Env) steps.Result {
 	config := e.Answers.Text("cluster.config-name")
 	row := rowOf(rows, config)
 	if row == nil {
-		return steps.Failed(fmt.Sprintf("none of its %d clusters has config_name %s", len(rows), config), "")
+		return steps.Undone(fmt.Sprintf("none of its %d clusters has config_name %s", len(rows), config))
 	}
 	return steps.Passed("%q, id %s", textOf(row, "name"), textOf(row, "id"))
 }

@@ -111,7 +111,7 @@ func kubeconfigStored(ctx context.Context, e steps.Env) steps.Result {
 		beside = "; it also holds " + strings.Join(others, ", ")
 	}
 	if size, ok := s.Keys[key]; !ok || size == 0 {
-		return steps.Failed(fmt.Sprintf("Secret %s/%s has nothing under key %s%s", ns, name, key, beside), "")
+		return steps.Undone(fmt.Sprintf("Secret %s/%s has nothing under key %s%s", ns, name, key, beside))
 	}
 	return steps.Passed("Secret %s/%s, key %s%s", ns, name, key, beside)
 }

@@ -56,7 +56,7 @@ func theClaim(ctx context.Context, e steps.Env) (*corev1.PersistentVolumeClaim, 
 func claimBound(ctx context.Context, e steps.Env) steps.Result {
 	c, err := theClaim(ctx, e)
 	if apierrors.IsNotFound(err) {
-		return steps.Failed("nothing of the class has been asked for yet", "")
+		return steps.Untried("nothing of the class has been asked for yet")
 	}
 	if err != nil {
 		return steps.Unseen(err)
@@ -152,7 +152,7 @@ func claimShared(ctx context.Context, e steps.Env) steps.Result {
 	for _, own := range []string{"a", "b"} {
 		p, err := check.Get[corev1.Pod](ctx, e.Cluster, check.Pods, space(e), trial(e, own))
 		if apierrors.IsNotFound(err) {
-			return steps.Failed("the pods have not run yet", "")
+			return steps.Untried("the pods have not run yet")
 		}
 		if err != nil {
 			return steps.Unseen(err)

@@ -24,7 +24,7 @@ func provisionerReady(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Unseen(err)
 	}
 	if p == nil {
-		return steps.Failed(fmt.Sprintf("there is none in namespace %s", nfsSpace(e)), "")
+		return steps.Undone(fmt.Sprintf("there is none in namespace %s", nfsSpace(e)))
 	}
 	v, err := e.Cluster.Version(ctx)
 	if err != nil {
@@ -210,7 +210,7 @@ func provisionerLevel(ctx context.Context, e steps.Env) steps.Result {
 	}
 	ns, err := check.Get[corev1.Namespace](ctx, e.Cluster, check.Namespaces, "", name)
 	if apierrors.IsNotFound(err) {
-		return steps.Failed("there is no namespace "+name, "")
+		return steps.Undone("there is no namespace " + name)
 	}
 	if err != nil {
 		return steps.Unseen(err)

@@ -26,7 +26,7 @@ const told = time.Minute
 func nativeRWX(ctx context.Context, e steps.Env) steps.Result {
 	c, err := check.Get[corev1.PersistentVolumeClaim](ctx, e.Cluster, claimKind, space(e), trial(e, "native"))
 	if apierrors.IsNotFound(err) {
-		return steps.Failed("they have not been tried yet", "")
+		return steps.Untried("they have not been tried yet")
 	}
 	if err != nil {
 		return steps.Unseen(err)
