@@ -178,6 +178,9 @@ func (p *stepPage) saved(m savedMsg) tea.Cmd {
 	case m.changes == 0:
 		p.a.notice = "the answers stand as they were"
 	default:
+		if p.a.run.failed() {
+			p.a.run.dismiss() // it was of other answers
+		}
 		p.a.notice = plural(m.changes, "answer") + " saved to " + p.a.shortPath(path)
 	}
 	return tea.Batch(p.learnAnswers(), p.forecast())

@@ -130,6 +130,20 @@ func TestConflictIsAskedByItself(t *testing.T) {
 	})
 }
 
+// A run that failed with other answers is no news about those that were saved since.
+func TestANewAnswerTakesAFailedRunOutOfSight(t *testing.T) {
+	m := &tunnel{fault: errors.New("the disk is full")}
+	onStage(t, m.options(t), 80, 24, func(p *play) {
+		p.press("a", "y")
+		p.shows("the disk is full")
+		p.press("e", "ctrl+s")
+		p.shows("the disk is full") // nothing was changed
+		p.press("e", "x", "ctrl+s")
+		p.shows("1 answer saved")
+		p.hides("the disk is full")
+	})
+}
+
 // A confirm says of what stands already what changes in it.
 func TestAConfirmSaysWhatChanges(t *testing.T) {
 	labels := "@@ -1,2 +1,2 @@\n labels:\n-    level: restricted\n+    level: baseline\n"
