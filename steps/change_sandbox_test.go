@@ -342,3 +342,39 @@ spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}`, "
 		t.Errorf("%s %s: %s", it.Verb, it.What, it.Note)
 	}
 }
+
+// A part of a guide whose namespace another part creates is planned, and applied, with that part's action.
+func TestAPartCreatesItsNamespaceFirst(t *testing.T) {
+	t.Parallel()
+	box := clustertest.Start(t)
+	const ns, configMap = "part-of", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c, namespace: part-of}\n"
+	g, assets := changing(configMap)
+	g.Steps[0].Actions = append(g.Steps[0].Actions, steps.Action{
+		Name: "space", Title: "Create the namespace", On: steps.Remote, Doer: steps.Manifest{File: "space.yaml"},
+	})
+	assets["space.yaml"] = &fstest.MapFile{Data: []byte("apiVersion: v1\nkind: Namespace\nmetadata: {name: part-of}\n")}
+	s := stepstest.Open(t, box, g, assets, "part", nil)
+	p, err := s.Plan(t.Context(), steps.Scope{Actions: []string{"make"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(p.Actions) != 2 || p.Actions[0].Action != "space" || p.Actions[1].Action != "make" {
+		t.Fatalf("the plan is %+v", p.Actions)
+	}
+	if err := s.Apply(t.Context(), p, steps.ApplyOptions{}, nil); err != nil {
+		t.Fatal(err)
+	}
+	box.Run(t, clustertest.Remote, "", "-n", ns, "get", "configmap", "c")
+	stepstest.Undo(t, s)
+
+	g.Steps[0].Actions = g.Steps[0].Actions[:1]
+	alone := stepstest.Open(t, box, g, assets, "part", nil)
+	p, err = alone.Plan(t.Context(), steps.Scope{Actions: []string{"make"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const note = "namespace part-of does not exist, and nothing of this creates it"
+	if got := p.Actions[0].Change.Items[0].Note; got != note {
+		t.Errorf("where nothing creates it the plan says %q, want %q", got, note)
+	}
+}

@@ -150,6 +150,9 @@ func (s *Session) Plan(ctx context.Context, o Scope) (*Plan, error) {
 			p.Actions = append(p.Actions, pl)
 		}
 	}
+	if err := s.planNamespaces(ctx, p, o); err != nil {
+		return p, err
+	}
 	p.inventoryOnce()
 	return p, s.planCompletion(ctx, p)
 }

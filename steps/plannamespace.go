@@ -1,0 +1,73 @@
+package steps
+
+import (
+	"context"
+	"slices"
+)
+
+// planNamespaces adds to a plan of a part of a guide the actions of other parts that create the namespaces of what it
+// creates. Each goes right before the first action that needs it.
+func (s *Session) planNamespaces(ctx context.Context, p *Plan, o Scope) error {
+	if p.whole {
+		return nil
+	}
+	for i := 0; i < len(p.Actions); i++ {
+		side := p.Actions[i].Side
+		for _, name := range p.Actions[i].homeless() {
+			if slices.Contains(p.NewNamespaces(side), name) {
+				continue
+			}
+			maker, err := s.creatorOf(ctx, name, side, o)
+			if err != nil {
+				return err
+			}
+			if maker == nil {
+				p.Actions[i].noteHomeless(name)
+				continue
+			}
+			p.Actions = slices.Insert(p.Actions, i, *maker)
+			i++
+		}
+	}
+	return nil
+}
+
+// homeless are the namespaces that things of an action need, and that do not exist.
+func (a *Planned) homeless() []string {
+	var out []string
+	for _, it := range a.Change.Items {
+		if it.homeless != "" && !slices.Contains(out, it.homeless) {
+			out = append(out, it.homeless)
+		}
+	}
+	return out
+}
+
+// noteHomeless says of the things in a namespace that nothing creates it.
+func (a *Planned) noteHomeless(namespace string) {
+	for i := range a.Change.Items {
+		if it := &a.Change.Items[i]; it.homeless == namespace {
+			it.Note = "namespace " + namespace + " does not exist, and nothing of this creates it"
+		}
+	}
+}
+
+// creatorOf is the plan of the action outside of a scope that creates a namespace; nil: none does.
+func (s *Session) creatorOf(ctx context.Context, namespace string, side Side, o Scope) (*Planned, error) {
+	for _, j := range s.jobs(ctx, Scope{Side: side}) {
+		if _, writes := j.action.Doer.(asset); !writes || o.covers(j.step, j.action, side) {
+			continue
+		}
+		pl, ok, err := s.planJob(ctx, j)
+		if ctx.Err() != nil {
+			return nil, err
+		}
+		creates := slices.ContainsFunc(pl.Change.Items, func(it Item) bool {
+			return it.What == "Namespace "+namespace && it.Verb == Create && !it.Refused
+		})
+		if err == nil && ok && creates {
+			return &pl, nil
+		}
+	}
+	return nil, nil
+}
