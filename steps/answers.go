@@ -64,6 +64,9 @@ type Given map[string]any
 // answers reports whether a question has an answer that was not left empty.
 func (g Given) answers(key string) bool { v := g[key]; return v != nil && v != LeftEmpty }
 
+// empties reports whether a question was left empty on purpose.
+func (g Given) empties(key string) bool { v, ok := g[key]; return ok && v == LeftEmpty }
+
 // LeftEmpty is the answer to an optional question that was left empty on
 // purpose: its default does not stand.
 const LeftEmpty = ""

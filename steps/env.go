@@ -31,16 +31,17 @@ type Env struct {
 	// already, put there by whatever applies exports, is no reason to leave it out.
 	Exporting bool
 
-	file  string           // the link's; "": it is saved nowhere
-	guide *Guide           // nil in tests
-	use   *usage           // what went wrong with answers; nil in tests
-	ends  map[Side]endInfo // names only
-	inv   *inventoryCache  // nil in tests: the inventory is read each time
-	found []string         // of an undo: what is taken back by its mark alone (Scope.Found)
-	along []string         // what earlier actions of a planned undo take with them (Change.Along)
-	api   func() (*cluster.Web, error)
-	keep  func(key string, v cluster.Masked) error
-	given func(key string) bool // the admin answered the question
+	file    string           // the link's; "": it is saved nowhere
+	guide   *Guide           // nil in tests
+	use     *usage           // what went wrong with answers; nil in tests
+	ends    map[Side]endInfo // names only
+	inv     *inventoryCache  // nil in tests: the inventory is read each time
+	found   []string         // of an undo: what is taken back by its mark alone (Scope.Found)
+	along   []string         // what earlier actions of a planned undo take with them (Change.Along)
+	api     func() (*cluster.Web, error)
+	keep    func(key string, v cluster.Masked) error
+	given   func(key string) bool // the admin answered the question
+	emptied func(key string) bool // the admin left it empty on purpose
 }
 
 // API is the HTTP API that belongs to the set-up. The error says why it is not
@@ -73,6 +74,9 @@ type endInfo struct {
 
 // Answered reports whether the admin answered a question, in the link file or for this run: its value is then no default.
 func (e Env) Answered(key string) bool { return e.given != nil && e.given(key) }
+
+// LeftEmpty reports whether the admin left an optional question empty on purpose: its default does not count.
+func (e Env) LeftEmpty(key string) bool { return e.emptied != nil && e.emptied(key) }
 
 // PeerHanded tells whether the other side is known by the file alone that its admin
 // handed over.

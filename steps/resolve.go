@@ -104,7 +104,7 @@ func (r *resolver) env(side Side) Env {
 	e := Env{
 		Side: side, Cluster: end.Cluster, Host: end.Host, Link: r.s.link.Name(), file: r.s.link.Path, guide: r.s.guide, Assets: r.s.assets, Attended: r.s.attended,
 		Own: r.facts(side), Peer: r.shared(side.Peer()), Answers: Answers{r.answer},
-		use: r.use, inv: &inventoryCache{}, ends: map[Side]endInfo{}, api: func() (*cluster.Web, error) { return r.api(side) }, keep: r.s.keep, given: r.given.answers,
+		use: r.use, inv: &inventoryCache{}, ends: map[Side]endInfo{}, api: func() (*cluster.Web, error) { return r.api(side) }, keep: r.s.keep, given: r.given.answers, emptied: r.given.empties,
 	}
 	for _, sd := range Sides {
 		e.ends[sd] = endInfo{r.s.guide.Sides[sd].Name, r.s.ends[sd].Name, r.s.ends[sd].Config, r.s.ends[sd].Handed}

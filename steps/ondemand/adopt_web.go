@@ -78,26 +78,34 @@ func adoptAuth(ctx context.Context, e steps.Env) (any, string, error) {
 	}
 }
 
-// adoptPrefix is what hook.env has for a prefix, else the cluster file: the hook
-// makes what the other only looks for.
+// adoptPrefix is what hook.env and the cluster file have for a prefix, or the one of them that exists. Where they differ,
+// neither is adopted: an admin has to say which is right.
 func adoptPrefix(key, p string) adopter {
 	return func(ctx context.Context, e steps.Env) (any, string, error) {
 		env, from, err := meantHookEnv(ctx, e)
-		if err == nil {
-			v, err := env.get(key)
-			if err != nil {
-				return nil, "", err
-			}
-			return v, key + " in " + from, nil
-		}
-		if !errors.As(err, new(*steps.AbsentError)) {
+		noEnv := errors.As(err, new(*steps.AbsentError))
+		if err != nil && !noEnv {
 			return nil, "", err
 		}
 		d, err := openClusterFile(ctx, e)
+		noFile := errors.As(err, new(*steps.AbsentError)) || err == nil && d.v2 == nil
+		if err != nil && (noEnv || !noFile) {
+			return nil, "", err
+		}
+		if noEnv {
+			return d.text(p), p + " in " + d.path, nil
+		}
+		v, err := env.get(key)
 		if err != nil {
 			return nil, "", err
 		}
-		return d.text(p), p + " in " + d.path, nil
+		if other := d.text(p); !noFile && !env.unedited() && other != v && other != "" {
+			if v == "" {
+				return other, p + " in " + d.path, nil
+			}
+			return nil, "", fmt.Errorf("%s in %s is %q, and %s in %s is %q: which is right?", key, from, v, p, d.path, other)
+		}
+		return v, key + " in " + from, nil
 	}
 }
 

@@ -50,7 +50,7 @@ func clusterFileChecks() []steps.Check {
 		switch out[i].Name {
 		case "endpoint-tls":
 			out[i].From, out[i].Mend = "this machine", ""
-		case "cluster-name-free", "kubectl-bin":
+		case "cluster-name-free", "kubectl-bin", "prefixes-agree":
 			out[i].Mend = ""
 		}
 	}
@@ -191,27 +191,6 @@ func cmpOr(a, b string) string {
 		return a
 	}
 	return b
-}
-
-func prefixesAgree(ctx context.Context, e steps.Env, d clusterDoc) steps.Result {
-	f, err := openHookEnv(ctx, e)
-	if err != nil {
-		return steps.Unseen(err)
-	}
-	var off []string
-	for _, p := range []struct{ key, env string }{{"namespace_prefix", "NAMESPACE_PREFIX"}, {"username_prefix", "K8S_USERNAME_PREFIX"}} {
-		v, err := f.get(p.env)
-		if err != nil {
-			return steps.Unseen(err)
-		}
-		if have := d.text("job." + p.key); have != v {
-			off = append(off, fmt.Sprintf("%s is %s, and %s in hook.env is %s", p.key, quoted(have), p.env, quoted(v)))
-		}
-	}
-	if len(off) > 0 {
-		return steps.Failed(strings.Join(off, "; "), "carrick apply "+e.LinkFile()+" --step hooks && carrick apply "+e.LinkFile()+" --step clusterfile")
-	}
-	return steps.Passed("namespaces %sNAME, users %sNAME", d.text("job.namespace_prefix"), d.text("job.username_prefix"))
 }
 
 func noSSH(_ context.Context, _ steps.Env, d clusterDoc) steps.Result {

@@ -29,6 +29,9 @@ func clusterFileText(ctx context.Context, e steps.Env) (cluster.Masked, error) {
 			return cluster.Masked{}, fmt.Errorf("the cluster file ends in .yaml, and carrick writes .yml: two would stand there. On the web node: mv %s %s", other, clusterPath(e))
 		}
 	}
+	if err := undisputed(ctx, e); err != nil {
+		return cluster.Masked{}, err
+	}
 	out, err := withClusterKeys(clusterPath(e), have, e)
 	return cluster.Mask(string(out)), err
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"carrick/cluster/clustertest"
+	"carrick/cluster/clustertest/cases"
 	"carrick/steps"
 	"carrick/steps/ondemand"
 	"carrick/steps/stepstest"
@@ -40,7 +41,7 @@ var onPortal = map[string]struct {
 	"no-endpoint":           {true, []stepstest.Finding{{Check: "endpoint", Found: "has no job.server", Fix: "--step clusterfile", Mended: true}}},
 	"no-pre-hook":           {true, []stepstest.Finding{{Check: "pre-hook-set", Found: "pun_pre_hook_root_cmd is not set", Fix: "--step hooks", Mended: true}}},
 	"pod-security-policies": {true, []stepstest.Finding{{Check: "no-psp", Found: "the hook ends before it has made anything", Fix: "--step hooks", Mended: true}}},
-	"prefix-differs":        {true, []stepstest.Finding{{Check: "prefixes-agree", Found: `and NAMESPACE_PREFIX in hook.env is "ood-"`, Fix: "--step hooks", Mended: true}}},
+	"prefix-differs":        {true, []stepstest.Finding{{Check: "prefixes-agree", Found: `and NAMESPACE_PREFIX in hook.env is "ood-"`, Fix: `answer users.namespace-prefix with "ood-", as hook.env has it, or with "user-"`}}},
 	"renewal-forbidden":     {true, []stepstest.Finding{{Check: "renew-role", Found: "lets it create serviceaccounts/token", Fix: "--step token", Mended: true}, {Check: "root-renews", Found: "it may not create serviceaccounts/token", Fix: "--step token", Mended: true}}},
 	"role-narrowed":         {true, []stepstest.Finding{{Check: "role-of-hooks", Found: "ClusterRole ondemand lacks", Fix: "--step bootstrap", Mended: true}, {Check: "root-rights", Found: "rolebindings", Fix: "--step bootstrap", Mended: true}}},
 	"tilde":                 {true, []stepstest.Finding{{Check: "config-file", Found: `job.config_file is "~/.kube/config"`, Fix: "--step clusterfile", Mended: true}}},
@@ -95,6 +96,25 @@ func findsAndMends(t *testing.T, box *clustertest.Sandbox, name string) {
 		}
 	}
 	x.Finds(f.says)
+}
+
+// Of two prefixes neither is taken before somebody has said which is right.
+func TestVerifyLivePrefixesThatDifferAreAskedFor(t *testing.T) {
+	t.Parallel()
+	cases.Whole(t, "live")
+	box := clustertest.Start(t)
+	x := portal(t, box, "prefix-differs", true)
+	for _, action := range []string{"hook-env", "cluster-file"} {
+		p, err := x.Plan(t.Context(), steps.Scope{Actions: []string{action}})
+		if err != nil || len(p.Actions) != 1 || !strings.Contains(p.Actions[0].Pending, `NAMESPACE_PREFIX is "ood-" in hook.env`) {
+			t.Errorf("action %s takes one of them: %+v, %v", action, p, err)
+		}
+	}
+	if err := x.Answer("users.namespace-prefix", "user-"); err != nil {
+		t.Fatal(err)
+	}
+	x.Fix(x.Of("prefixes-agree").Fix)
+	x.Holds("prefixes-agree", "the answer user-")
 }
 
 func TestVerifyLiveFaultsThatShowWithAnAnswer(t *testing.T) {

@@ -70,6 +70,9 @@ func hookEnvText(ctx context.Context, e steps.Env) (cluster.Masked, error) {
 	if err != nil && !errors.As(err, new(*steps.AbsentError)) {
 		return cluster.Masked{}, err
 	}
+	if err := undisputed(ctx, e); err != nil {
+		return cluster.Masked{}, err
+	}
 	want, err := envWanted(ctx, e, f)
 	if err != nil {
 		return cluster.Masked{}, err

@@ -1,0 +1,97 @@
+package ondemand
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"carrick/steps"
+)
+
+// prefix is a setting that hook.env and the cluster file both have: the hook creates what the dashboard looks for.
+type prefix struct{ question, env, key string }
+
+var prefixes = []prefix{
+	{"users.namespace-prefix", "NAMESPACE_PREFIX", "namespace_prefix"},
+	{"users.username-prefix", "K8S_USERNAME_PREFIX", "username_prefix"},
+}
+
+// both are the values of the two files; ok: they are the same.
+func (p prefix) both(f envFile, d clusterDoc) (inEnv, inFile string, ok bool, err error) {
+	inEnv, err = f.get(p.env)
+	inFile = d.text("job." + p.key)
+	return inEnv, inFile, inEnv == inFile, err
+}
+
+// disputed reports whether the two files name two prefixes and no answer says which of them is right.
+func (p prefix) disputed(e steps.Env, f envFile, d clusterDoc) bool {
+	inEnv, inFile, same, err := p.both(f, d)
+	return err == nil && !same && inEnv != "" && inFile != "" && !e.Answered(p.question) && !e.LeftEmpty(p.question)
+}
+
+// ask is how to say which of two is right.
+func (p prefix) ask(e steps.Env, inEnv, inFile string) string {
+	return fmt.Sprintf("answer %s with %q, as hook.env has it, or with %q, as the cluster file has it: carrick %s",
+		p.question, inEnv, inFile, e.LinkFile())
+}
+
+// undisputed returns an AbsentError where the two files differ in a prefix that is not answered: whichever was written
+// over the other, users' namespaces could be those of the other one.
+func undisputed(ctx context.Context, e steps.Env) error {
+	f, err := openHookEnv(ctx, e)
+	if err == nil && f.unedited() {
+		return nil
+	}
+	var d clusterDoc
+	if err == nil {
+		d, err = openClusterFile(ctx, e)
+	}
+	if errors.As(err, new(*steps.AbsentError)) || err == nil && d.v2 == nil {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	for _, p := range prefixes {
+		if p.disputed(e, f, d) {
+			inEnv, inFile, _, _ := p.both(f, d)
+			return steps.Absent("%s is %q in hook.env and %s is %q in the cluster file: which is right? To say so, %s",
+				p.env, inEnv, p.key, inFile, p.ask(e, inEnv, inFile))
+		}
+	}
+	return nil
+}
+
+func prefixesAgree(ctx context.Context, e steps.Env, d clusterDoc) steps.Result {
+	f, err := openHookEnv(ctx, e)
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	var off, fixes []string
+	for _, p := range prefixes {
+		inEnv, inFile, same, err := p.both(f, d)
+		switch {
+		case err != nil:
+			return steps.Unseen(err)
+		case same:
+			continue
+		case p.disputed(e, f, d):
+			fixes = append(fixes, p.ask(e, inEnv, inFile))
+		}
+		off = append(off, fmt.Sprintf("%s is %s, and %s in hook.env is %s", p.key, quoted(inFile), p.env, quoted(inEnv)))
+	}
+	apply := "carrick apply " + e.LinkFile() + " --step hooks --step clusterfile"
+	switch {
+	case len(off) == 0:
+		return steps.Passed("namespaces %sNAME, users %sNAME", d.text("job.namespace_prefix"), d.text("job.username_prefix"))
+	case len(fixes) > 0:
+		apply = strings.Join(fixes, "\n") + "\n# users' namespaces, if there are any, have it: " + userNamespacesThere(e) + "\n# then " + apply
+	}
+	return steps.Failed(strings.Join(off, "; "), apply)
+}
+
+// userNamespacesThere lists users' namespaces.
+func userNamespacesThere(e steps.Env) string {
+	return e.PeerKubectl() + " get namespaces -l " + userLabel + "=" + userValue
+}
