@@ -103,7 +103,11 @@ func notLetIn(e steps.Env, d *appsv1.Deployment, c appsv1.DeploymentCondition) s
 	if strings.Contains(c.Message, "PodSecurity") {
 		return steps.Failed(found, e.Kubectl()+" label --overwrite namespace "+steps.Quoted(d.Namespace)+" "+enforceLabel+"=privileged")
 	}
-	return steps.Failed(found, inTenant(e)+"describe deployment "+steps.Quoted(d.Name))
+	fix := check.RefusedFix(e.Kubectl(), steps.Quoted(d.Namespace), c.Message)
+	if fix == "" {
+		fix = inTenant(e) + "describe deployment " + steps.Quoted(d.Name)
+	}
+	return steps.Failed(found, fix)
 }
 
 // podsTrouble is what the pods of a Deployment wait for, as the end of a sentence.

@@ -175,8 +175,13 @@ func adapterPodTaken(ctx context.Context, e steps.Env) steps.Result {
 			return steps.Failed(fmt.Sprintf("a pod %s is refused in %s: %s", with, ns, said),
 				"see \"uid and gid of every user are known to the cluster\"; where that holds, the API server goes on with maps of before: it does so once all policies that took them were deleted and made anew (kubernetes/kubernetes: admission/plugin/policy/generic/policy_source.go). Restart kube-apiserver")
 		}
-		return steps.Failed(fmt.Sprintf("a pod %s is refused in %s: %s", with, ns, said),
-			e.Kubectl()+" get namespace "+steps.Quoted(ns)+" --show-labels    # is its level meant? See \"users' namespaces have the pod security level that their mounts take\"")
+		fix := check.RefusedFix(e.Kubectl(), steps.Quoted(ns), said)
+		if by, _ := check.Refuser(said); by == check.ByLevel {
+			fix = e.Kubectl() + " get namespace " + steps.Quoted(ns) + " --show-labels    # is its level meant? See \"users' namespaces have the pod security level that their mounts take\""
+		} else if fix == "" {
+			fix = e.Kubectl() + " -n " + steps.Quoted(ns) + " get resourcequotas,limitranges    # the reason says what refuses it"
+		}
+		return steps.Failed(fmt.Sprintf("a pod %s is refused in %s: %s", with, ns, said), fix)
 	}
 	return steps.Unseen(err)
 }

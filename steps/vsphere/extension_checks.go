@@ -75,6 +75,9 @@ func refusedBy(e steps.Env, s *stands) *steps.Result {
 			continue
 		}
 		fix := remade(e) + "    # its pods need nothing that the narrowest level refuses"
+		if named := check.RefusedFix(e.Kubectl(), extensionSpace(e), c.Message); named != "" {
+			fix = named
+		}
 		if strings.Contains(c.Message, byPSP) {
 			fix = again(e, "extension") + "    # binds its pods' accounts to " + pspRole
 		}

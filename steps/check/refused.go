@@ -1,0 +1,66 @@
+package check
+
+import (
+	"regexp"
+	"strings"
+)
+
+// RefusedBy is what of an API server refused an object.
+type RefusedBy int
+
+// What refuses objects. ByOther is all that its words do not tell.
+const (
+	ByOther   RefusedBy = iota
+	ByLevel             // the namespace's level of pod security
+	ByQuota             // a ResourceQuota
+	ByLimits            // a LimitRange
+	ByWebhook           // a webhook that denied it, or that did not answer
+	ByPolicy            // a ValidatingAdmissionPolicy
+)
+
+// Refuser reads off a refusal what refused, and its name where the words tell it
+// (kubernetes/kubernetes: plugin/pkg/admission/resourcequota/controller.go, plugin/pkg/admission/limitranger/admission.go,
+// staging/src/k8s.io/apiserver/pkg/admission/plugin/webhook/errors/statuserror.go and
+// staging/src/k8s.io/apiserver/pkg/admission/plugin/policy/validating/dispatcher.go).
+func Refuser(why string) (by RefusedBy, name string) {
+	for _, r := range refusers {
+		if m := r.says.FindStringSubmatch(why); m != nil {
+			return r.by, m[1]
+		}
+	}
+	if strings.Contains(why, " usage per ") { // "maximum cpu usage per Container is 1, but limit is 2"
+		return ByLimits, ""
+	}
+	return ByOther, ""
+}
+
+var refusers = []struct {
+	by   RefusedBy
+	says *regexp.Regexp
+}{
+	{ByLevel, regexp.MustCompile(`violates PodSecurity "([^"]*)"`)},
+	{ByQuota, regexp.MustCompile(`exceeded quota: ([^, ]+)`)},
+	{ByQuota, regexp.MustCompile(`failed quota: ([^: ]+)`)},
+	{ByWebhook, regexp.MustCompile(`failed calling webhook "([^"]*)"`)},
+	{ByWebhook, regexp.MustCompile(`admission webhook "([^"]*)" denied`)},
+	{ByPolicy, regexp.MustCompile(`ValidatingAdmissionPolicy '([^']*)'`)},
+}
+
+// RefusedFix is how to see what refused objects in a namespace; "" where a level of pod security did, or the words do not
+// tell it. kubectl is the command with its context.
+func RefusedFix(kubectl, namespace, why string) string {
+	switch by, name := Refuser(why); by {
+	case ByQuota:
+		return kubectl + " -n " + namespace + " describe resourcequota " + name +
+			"    # raise it, or end what uses it up; one of limits also takes a LimitRange with defaults"
+	case ByLimits:
+		return kubectl + " -n " + namespace + " describe limitrange    # widen it, or ask for less"
+	case ByWebhook:
+		return kubectl + " get mutatingwebhookconfigurations,validatingwebhookconfigurations " +
+			"-o 'custom-columns=IN:.metadata.name,NAME:.webhooks[*].name,SERVICE:.webhooks[*].clientConfig.service' | grep -F " + name +
+			"    # whose is it? Have its Service answer, or exclude the namespace in its namespaceSelector"
+	case ByPolicy:
+		return kubectl + " get validatingadmissionpolicy " + name + " -o yaml    # is it meant for this namespace?"
+	}
+	return ""
+}
