@@ -91,6 +91,7 @@ type Result struct {
 	Err     error     // for the log, never for the screen
 	Since   time.Time // waiting counts from here: the object's own timestamp
 	Again   time.Time // look again then, although nothing read may have changed
+	alone   bool      // the action that mends this check does not mend this: WithoutAction
 	undone  bool      // what an action creates does not exist: Undone
 	untried bool      // what an action tries was not tried: Untried
 	told    Status    // of a skip: what the admin of that side saw, by a file of facts
@@ -121,6 +122,25 @@ func Undone(found string) Result { return Result{Status: Fail, Found: found, und
 
 // Untried is a failure for what an action of the guide tries and what was not tried yet. It is no trouble's cause.
 func Untried(found string) Result { return Result{Status: Fail, Found: found, untried: true} }
+
+// NotYet is the result of a look that waits for the admin to do something first, such as to sign in: it is no trouble's
+// cause.
+func (r Result) NotYet() Result {
+	r.untried = true
+	return r
+}
+
+// WithoutAction is the result of a check that an action mends, and does not mend this time: only the fix does.
+func (r Result) WithoutAction() Result {
+	r.alone = true
+	return r
+}
+
+// MendedBy is the result with another action than the check's, which mends this.
+func (r Result) MendedBy(action string) Result {
+	r.mend = action
+	return r
+}
 
 // Skipped is for what was not looked at; why says the reason.
 func Skipped(why string, args ...any) Result {

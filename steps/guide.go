@@ -139,11 +139,13 @@ func (g *Guide) Mending(c *Check, side Side) (*Action, *Step) {
 // Offer is the action, and its step, by which a check that said r can be mended: nil
 // where the answers don't ask for that.
 func (g *Guide) Offer(c *Check, side Side, r Result) (*Action, *Step) {
-	if r.unasked {
+	switch {
+	case r.alone:
 		return nil, nil
-	}
-	if r.mend != "" {
+	case r.mend != "":
 		return g.Action(r.mend)
+	case r.unasked:
+		return nil, nil
 	}
 	return g.Mending(c, side)
 }

@@ -2,6 +2,8 @@ package certs
 
 import (
 	"context"
+	"fmt"
+	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -85,6 +87,13 @@ func (m Managed) expired(ctx context.Context, e steps.Env) (*expired, error) {
 		return nil, err
 	}
 	return &expired{c, chain[0].NotAfter}, nil
+}
+
+// RenewLine is the command by which cert-manager issues a certificate at once, whatever it waits for.
+func RenewLine(e steps.Env, namespace, name string) string {
+	flags := strings.TrimPrefix(e.Kubectl(), "kubectl")
+	return fmt.Sprintf("cmctl%s renew -n %s %s    # why cert-manager has not: %s -n %s describe certificate,certificaterequest",
+		flags, namespace, steps.Quoted(name), e.Kubectl(), namespace)
 }
 
 // Issuing reports whether cert-manager is issuing a Certificate: it then waits for a CertificateRequest, and nothing

@@ -224,9 +224,7 @@ func renewFix(ctx context.Context, e steps.Env) string {
 		return secretFix(e)
 	}
 	if c, err := theCertificate(ctx, e); err == nil {
-		return fmt.Sprintf("%s -n %s describe certificate,certificaterequest    # why is it not renewed? cert-manager "+
-			"retries 1 to 32 hours after a failure. To have it retry now: cmctl renew -n %s %s",
-			e.Kubectl(), space(e), space(e), c.GetName())
+		return certs.RenewLine(e, space(e), c.GetName()) + "; it retries 1 to 32 hours after a failure"
 	}
 	return fmt.Sprintf("%s create secret tls %s -n %s --cert=fullchain.pem --key=privkey.pem --dry-run=client -o yaml | %s apply -f -    # no Certificate fills it: somebody made it by hand", e.Kubectl(), name, space(e), e.Kubectl())
 }

@@ -80,15 +80,23 @@ func certFix(e steps.Env) string {
 	return again(e, "certificates")
 }
 
+// issuesNow reports whether the action cert-managed has cert-manager issue another certificate: the one in the Secret has
+// expired.
+func issuesNow(e steps.Env, s *cluster.Secret) bool {
+	if s.Annotations["cert-manager.io/certificate-name"] == "" || signer(e) != byCertManager {
+		return false
+	}
+	chain, err := probe.ParseCerts([]byte(s.Data["tls.crt"].Reveal()))
+	return err == nil && time.Now().After(chain[0].NotAfter)
+}
+
 // renewFix is how a certificate that ends comes to be issued anew.
 func renewFix(e steps.Env, s *cluster.Secret) string {
 	if s.Annotations["cert-manager.io/certificate-name"] != "" {
-		fix := e.Kubectl() + " describe certificate -n " + s.Namespace + "    # says why cert-manager has not renewed it. To have it retry now: cmctl renew -n " +
-			s.Namespace + " " + steps.Quoted(s.Annotations["cert-manager.io/certificate-name"])
-		if chain, err := probe.ParseCerts([]byte(s.Data["tls.crt"].Reveal())); err == nil && signer(e) == byCertManager && time.Now().After(chain[0].NotAfter) {
-			return again(e, "certificates") + "    # has cert-manager issue another one now, unless it is doing that already:\n" + fix
+		if issuesNow(e, s) {
+			return again(e, "certificates") + "    # has cert-manager issue another one now"
 		}
-		return fix
+		return certs.RenewLine(e, s.Namespace, s.Annotations["cert-manager.io/certificate-name"])
 	}
 	if signer(e) == bySelf && steps.CreatedBy(s.Annotations) == e.Link {
 		return again(e, "certificates")
@@ -112,7 +120,11 @@ func certSecret(ctx context.Context, e steps.Env) steps.Result {
 	if chain, err := probe.ParseCerts([]byte(s.Data["tls.crt"].Reveal())); err == nil {
 		margin = min(soon, certs.Life(chain[0])/3)
 	}
-	return check.TLSSecret(s, host(e), margin, time.Now(), fix)
+	r := check.TLSSecret(s, host(e), margin, time.Now(), fix)
+	if issuesNow(e, s) {
+		return r.MendedBy("cert-managed")
+	}
+	return r
 }
 
 func certAuthority(ctx context.Context, e steps.Env) steps.Result {

@@ -31,7 +31,7 @@ const (
 func webhookChecks() []steps.Check {
 	return []steps.Check{
 		{
-			Name: "cert-bundle", Title: "the webhook's CA proves the extension's certificate", On: steps.Local, Needs: []string{"signed-in"}, When: usesWebhook, Mend: "webhook",
+			Name: "cert-bundle", Title: "the webhook's CA proves the extension's certificate", On: steps.Local, Needs: []string{"cert-secret"}, When: usesWebhook, Mend: "webhook",
 			Why: "the published file carries the CA of its author's cluster, and the guide puts the cluster's own CA in its place, which has signed the certificate no more since Kubernetes 1.22: every call fails, and is passed over",
 			See: []string{hookSource, signerSource}, Run: certBundle,
 		},
