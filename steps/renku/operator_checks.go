@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -81,10 +82,18 @@ func sameCRD(ctx context.Context, e steps.Env) steps.Result {
 	case here.hash == "":
 		return steps.Skipped("the %s cluster has no %s to compare with", e.PeerName(), sessionCRD)
 	case here.hash != there.hash:
-		return steps.Failed(fmt.Sprintf("%s differs: %s on the %s cluster, %s on the %s one", sessionCRD, there.hash, e.SideName(), here.hash, e.PeerName()),
-			alikeFix(ctx, e, there))
+		return onlyByHand(steps.Failed(fmt.Sprintf("%s differs: %s on the %s cluster, %s on the %s one", sessionCRD, there.hash, e.SideName(), here.hash, e.PeerName()),
+			alikeFix(ctx, e, there)))
 	}
 	return steps.Passed("%s is %s on both", sessionCRD, here.hash)
+}
+
+// onlyByHand offers no action where the fix applies a definition of another one's: carrick's leaves that alone.
+func onlyByHand(r steps.Result) steps.Result {
+	if strings.Contains(r.Fix, " --show-only ") {
+		return r.WithoutAction()
+	}
+	return r
 }
 
 // helmUpgrade is the fix for a version that differs: carrick's own action where
@@ -183,7 +192,7 @@ func sameVersion(e steps.Env, there, here seen, fix string) steps.Result {
 	case there.floating() || here.floating():
 		return steps.Failed("an image is tagged latest, which is another one tomorrow. "+found, fix)
 	case there.hash != "" && here.hash != "" && there.hash != here.hash:
-		return steps.Failed("the definitions of a session differ. "+found, fix)
+		return onlyByHand(steps.Failed("the definitions of a session differ. "+found, fix))
 	case there.version() == "" || want == "":
 		return steps.Skipped("%s", "a version can't be told. "+found)
 	case there.version() != want && there.hash != "" && there.hash == here.hash:

@@ -18,9 +18,10 @@ func functionChecks() []steps.Check {
 	dryRun := "the guest's API server, without keeping anything"
 	return []steps.Check{
 		{
-			Name: "rwx-gets-class", Title: "a claim that many pods write to gets the class for that", On: steps.Local, From: dryRun, When: sharedByDefault, Needs: []string{"signed-in"}, Mend: "policy",
-			Why: "it is what Kale's and the pipelines' claims lean on: with the default class of a Tanzu guest they stay Pending for ever",
-			See: []string{mutatorSource, policySource}, Run: rwxGetsClass,
+			Name: "rwx-gets-class", Title: "a claim that many pods write to gets the class for that", On: steps.Local, From: dryRun, When: sharedByDefault, Mend: "policy",
+			Needs: []string{"signed-in", "one-mutator"},
+			Why:   "it is what Kale's and the pipelines' claims lean on: with the default class of a Tanzu guest they stay Pending for ever",
+			See:   []string{mutatorSource, policySource}, Run: rwxGetsClass,
 		},
 		{
 			Name: "rwo-keeps-class", Title: "a claim that one node writes to keeps its class", On: steps.Local, From: dryRun, Needs: []string{"signed-in"},
@@ -38,7 +39,7 @@ func functionChecks() []steps.Check {
 			See: []string{mutatorSource, "https://kubernetes.io/docs/reference/access-authn-authz/extensible-admission-controllers/#failure-policy"}, Run: silentFailure,
 		},
 		{
-			Name: "claims-pending", Title: "no shared claim waits for a class that can't serve it", On: steps.Local, When: sharedElsewhere, Needs: []string{"signed-in"},
+			Name: "claims-pending", Title: "no shared claim waits for a class that can't serve it", On: steps.Local, Needs: []string{"signed-in"},
 			Why: "the class of a claim can't be changed: those that were made before stay Pending, and their pods with them, until somebody makes them anew",
 			See: []string{"https://kubernetes.io/docs/concepts/storage/persistent-volumes/#reclaiming"}, Run: claimsPending,
 		},

@@ -35,7 +35,13 @@ func claimsPending(ctx context.Context, e steps.Env) steps.Result {
 		if !slices.Contains(c.Spec.AccessModes, corev1.ReadWriteMany) || c.Status.Phase != corev1.ClaimPending || c.Spec.VolumeName != "" || mine(e, c.Labels) {
 			continue
 		}
-		if c.Spec.StorageClassName == nil || *c.Spec.StorageClassName == class(e) || !cannotShare(e, *c.Spec.StorageClassName, classes) {
+		if c.Spec.StorageClassName != nil && *c.Spec.StorageClassName == class(e) {
+			if r := notProvisioned(ctx, e, c); r != nil {
+				return *r
+			}
+			continue
+		}
+		if !sharedElsewhere(e) || c.Spec.StorageClassName == nil || !cannotShare(e, *c.Spec.StorageClassName, classes) {
 			continue
 		}
 		names = append(names, fmt.Sprintf("%s/%s (%s)", c.Namespace, c.Name, cluster.Clean(*c.Spec.StorageClassName)))
@@ -47,6 +53,28 @@ func claimsPending(ctx context.Context, e steps.Env) steps.Result {
 	r := steps.Warned("Pending on a class that can't serve them: "+some(names), strings.Join(fixes, "\n"))
 	r.Lines = names
 	return r
+}
+
+// notProvisioned says why somebody's claim of the shared class has no volume; nil: nothing says that it gets none.
+func notProvisioned(ctx context.Context, e steps.Env, c *corev1.PersistentVolumeClaim) *steps.Result {
+	events, err := eventsOf(ctx, e, c.Namespace, "PersistentVolumeClaim", c.Name)
+	if err != nil {
+		r := steps.Unseen(err)
+		return &r
+	}
+	said := messageOf(events, "ProvisioningFailed")
+	if said == "" {
+		return nil
+	}
+	fix := fmt.Sprintf("%s -n %s describe persistentvolumeclaim %s", e.Kubectl(), c.Namespace, steps.Quoted(c.Name))
+	switch refused := refusal(said); {
+	case refused != "" && usesNFS(e):
+		said, fix = refused, writeFix(e, refused)+retryFix(ctx, e)
+	case !sharedElsewhere(e):
+		fix = nativeFix(e) + "\n# " + fix
+	}
+	r := steps.Failed(fmt.Sprintf("no volume is made for %s/%s of class %s: %s", c.Namespace, c.Name, class(e), said), fix)
+	return &r
 }
 
 // mine tells what this link tries itself: that it stays Pending may be what it is

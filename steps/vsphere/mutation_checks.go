@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"carrick/cluster"
 	"carrick/steps"
@@ -65,8 +66,11 @@ func policyThere(ctx context.Context, e steps.Env) steps.Result {
 		return check.Missing(err, "MutatingAdmissionPolicy "+policyName, "")
 	}
 	b, err := check.Get[admissionv1.MutatingAdmissionPolicyBinding](ctx, e.Cluster, bindings, "", policyName)
+	if apierrors.IsNotFound(err) {
+		return steps.Failed("there is no MutatingAdmissionPolicyBinding "+policyName+": without it the policy does nothing", "")
+	}
 	if err != nil {
-		return check.Missing(err, "MutatingAdmissionPolicyBinding "+policyName+": without it the policy does nothing", "")
+		return steps.Unseen(err)
 	}
 	switch {
 	case b.Spec.PolicyName != policyName:

@@ -67,7 +67,7 @@ func labelsFileSays(ctx context.Context, e steps.Env) steps.Result {
 	case f.broken != nil:
 		return steps.Failed(fmt.Sprintf("%s of ConfigMap %s can't be read, and the controller can't either: %s", labelsKey, f, cluster.Clean(f.broken.Error())), editLabels(e, f.namespace, f.name))
 	case has == "":
-		return steps.Failed(fmt.Sprintf("%s of ConfigMap %s says nothing of %s", labelsKey, f, check.EnforceLabel), "")
+		return steps.Undone(fmt.Sprintf("%s of ConfigMap %s says nothing of %s", labelsKey, f, check.EnforceLabel))
 	case has != level(e):
 		return steps.Failed(fmt.Sprintf("%s of ConfigMap %s has the level %s, and security.level is %s", labelsKey, f, has, level(e)), "")
 	case len(f.others) > 0:
@@ -169,20 +169,25 @@ func profileLevels(ctx context.Context, e steps.Env) steps.Result {
 		}
 	}
 	byHand := func(names []string) string {
-		name, _, _ := strings.Cut(names[0], " ")
-		return relabel(e, name) + "    # the profile controller never changes a level that is there"
+		var lines []string
+		for _, of := range names {
+			name, _, _ := strings.Cut(of, " ")
+			lines = append(lines, relabel(e, name))
+		}
+		lines[0] += "    # the profile controller never changes a level that is there"
+		return strings.Join(lines, "\n")
 	}
 	switch {
 	case len(held) > 0:
 		return onItsWay(ctx, e, steps.Failed(fmt.Sprintf("%d of %d profiles' namespaces have no level, and the cluster's own refuses a notebook there: %s (%s)", len(held), len(spaces), some(held), refused[held[0]]), ""))
 	case len(narrow) > 0:
-		return steps.Failed(fmt.Sprintf("the level is to be %s; narrower are %s", level(e), some(narrow)), byHand(narrow))
+		return steps.Failed(fmt.Sprintf("the level is to be %s; narrower are %s", level(e), some(narrow)), byHand(narrow)).WithoutAction()
 	case len(none) > 0:
 		return onItsWay(ctx, e, steps.Warned(fmt.Sprintf("%d of %d profiles' namespaces have no level: %s. Nothing is refused there now; an upgrade of the guest may change that", len(none), len(spaces), some(none)), ""))
 	case len(refused) > 0:
 		return refusedAnyway(e, refused)
 	case len(wide) > 0:
-		return steps.Warned(fmt.Sprintf("the level is to be %s; wider are %s", level(e), some(wide)), byHand(wide))
+		return steps.Warned(fmt.Sprintf("the level is to be %s; wider are %s", level(e), some(wide)), byHand(wide)).WithoutAction()
 	case len(bounded) > 0:
 		names := slices.Sorted(maps.Keys(bounded))
 		return steps.Warned(fmt.Sprintf("%s in all %d, and whether it lets a notebook's pod in can't be told everywhere: the bounds of %s refuse one that asks for next to nothing (%s)", level(e), len(spaces), some(names), bounded[names[0]]),
@@ -249,12 +254,15 @@ func refusedAnyway(e steps.Env, refused map[string]string) steps.Result {
 	}
 	slices.Sort(names)
 	fix := e.Kubectl() + " get namespace " + names[0] + " --show-labels    # and its quota and policies: the reason says which of them refuses"
+	if named := check.RefusedFix(e.Kubectl(), names[0], refused[names[0]]); named != "" {
+		fix = named
+	}
 	if strings.Contains(refused[names[0]], "NET_ADMIN") || strings.Contains(refused[names[0]], "istio-init") {
 		fix = answer(e, "security.level", check.Privileged) + ", or install istio-cni"
 	} else if level(e) == check.Restricted && strings.Contains(refused[names[0]], "violates PodSecurity") {
 		fix = answer(e, "security.level", check.Baseline) + ", which Kubeflow's images of notebooks take"
 	}
-	return steps.Failed(fmt.Sprintf("a notebook's pod is refused where the level is as it should be: in %s (%s)", some(names), refused[names[0]]), fix)
+	return steps.Failed(fmt.Sprintf("a notebook's pod is refused where the level is as it should be: in %s (%s)", some(names), refused[names[0]]), fix).WithoutAction()
 }
 
 // levelWarnings asks what would be said to the level where it is not yet.
