@@ -1,6 +1,9 @@
 package steps
 
-import "slices"
+import (
+	"maps"
+	"slices"
+)
 
 // Trouble is a cell that is not as it should be.
 type Trouble struct {
@@ -12,11 +15,13 @@ type Trouble struct {
 
 // Troubles are the failures, the unknowns and the warnings of a board. First come
 // the failures and unknowns that are so by themselves: what others lean on before
-// these, else in the order of the guide. Then the unknowns behind another cell, and
-// the warnings. Last comes what is wrong with nothing: what the guide has not created yet, and what it has not tried yet.
+// these, else what is wrong before what is gone, in the order of the guide. Then the unknowns behind another cell, and
+// the warnings. Last comes what the guide has not created yet and what it has not tried yet, which is no cause. It is one
+// where the action that creates it mends another failure, too.
 func (b *Board) Troubles() []Trouble {
 	behind, done := b.Behind(), b.done()
-	var roots, rest, warned, undone, untried []Trouble
+	var wrong, gone, rest, warned, undone, untried []Trouble
+	mends := b.mendsOthers()
 	for i := range b.guide.Steps {
 		for _, c := range b.guide.cellsOf(i) {
 			t := Trouble{Cell: c, Result: b.Verdict(c), Behind: behind[c]}
@@ -32,30 +37,68 @@ func (b *Board) Troubles() []Trouble {
 				switch {
 				case t.Result.untried:
 					untried = append(untried, t)
-				case t.Result.undone && i >= done:
+				case t.Result.undone && i >= done && !mends[b.mending(c)]:
 					undone = append(undone, t)
+				case t.Result.undone:
+					gone = append(gone, t)
 				default:
-					roots = append(roots, t)
+					wrong = append(wrong, t)
 				}
 			}
 		}
 	}
 	g := b.guide
-	return slices.Concat(g.byDependency(roots), rest, warned, g.byDependency(undone), g.byDependency(untried))
+	roots := g.byDependency(slices.Concat(wrong, gone))
+	return slices.Concat(roots, rest, warned, g.byDependency(undone), g.byDependency(untried))
 }
 
-// done is how many steps there are up to the last one of which something that an action leaves behind exists.
+// mending is the action that mends a cell, and its side.
+func (b *Board) mending(c Cell) Cell {
+	check, _ := b.guide.Check(c.Check)
+	act, step := b.guide.Offer(check, c.Side, b.Verdict(c))
+	if act == nil {
+		return Cell{}
+	}
+	return Cell{step.Name, act.Name, c.Side}
+}
+
+// mendsOthers are the actions that mend something else than what does not exist.
+func (b *Board) mendsOthers() map[Cell]bool {
+	out := map[Cell]bool{}
+	for _, c := range b.guide.Cells() {
+		r := b.Verdict(c)
+		if _, masked := b.Cause(c); !masked && r.Status == Fail && !r.undone && !r.untried {
+			out[b.mending(c)] = true
+		}
+	}
+	delete(out, Cell{})
+	return out
+}
+
+// done is how many steps there are up to the last one of which an action is done: a check that it mends holds, and none
+// of them says that what it creates does not exist.
 func (b *Board) done() int {
 	for i := len(b.guide.Steps) - 1; i >= 0; i-- {
+		holds := map[Cell]bool{} // by action
 		for _, c := range b.guide.cellsOf(i) {
 			check, _ := b.guide.Check(c.Check)
-			act, _ := b.guide.Mending(check, c.Side)
+			act, step := b.guide.Mending(check, c.Side)
 			if act == nil || !leavesBehind(act.Doer) {
 				continue
 			}
-			if r := b.own(c); !r.unasked && r.Status.Holds() {
-				return i + 1
+			by := Cell{step.Name, act.Name, c.Side}
+			switch r := b.own(c); {
+			case r.unasked:
+			case r.undone:
+				holds[by] = false
+			case r.Status.Holds():
+				if _, known := holds[by]; !known {
+					holds[by] = true
+				}
 			}
+		}
+		if slices.Contains(slices.Collect(maps.Values(holds)), true) {
+			return i + 1
 		}
 	}
 	return 0

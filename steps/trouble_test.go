@@ -84,7 +84,7 @@ func TestTroublesEndWithWhatIsNotDoneYet(t *testing.T) {
 		},
 		{
 			"the second exists", steps.Undone("gone"), steps.Passed("ok"), steps.Failed("broken", ""),
-			[]string{"first", "third-asks", "second-asks", "first-asks"},
+			[]string{"third-asks", "first", "second-asks", "first-asks"},
 		},
 		{
 			"nothing exists and nothing is wrong", steps.Undone("none"), steps.Undone("none"), steps.Passed("ok"),

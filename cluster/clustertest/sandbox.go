@@ -51,10 +51,12 @@ type Sandbox struct {
 	Version     string            // of both API servers
 
 	// Hosts are the folders of sides that are machines, by side, and Here those of them that have this machine's network;
-	// Answers what a guide has to be told: of the scenario that was seeded last.
+	// Answers what a guide has to be told, and Given those of the answers that a link of the demo begins with: of the
+	// scenario that was seeded last.
 	Hosts   map[string]string
 	Here    map[string]bool
 	Answers map[string]string
+	Given   map[string]string
 
 	ready string     // the line that says where it is
 	mu    sync.Mutex // one command at a time
@@ -249,7 +251,9 @@ func (s *Sandbox) Seed(tb testing.TB, scenario string) {
 	s.seeded(s.command(tb, "seed "+scenario))
 }
 
-func (s *Sandbox) seeded(got reply) { s.Hosts, s.Here, s.Answers = got.Hosts, got.Here, got.Answers }
+func (s *Sandbox) seeded(got reply) {
+	s.Hosts, s.Here, s.Answers, s.Given = got.Hosts, got.Here, got.Answers, got.Given
+}
 
 // SeedFault puts the objects of a scenario into both sides, with something
 // wrong on top: one of what the sandbox answers to "faults SCENARIO". Whatever
@@ -330,8 +334,8 @@ type reply struct {
 	Error  string
 	Faults []struct{ Name, Title string }
 
-	Hosts, Answers map[string]string
-	Here           map[string]bool
+	Hosts, Answers, Given map[string]string
+	Here                  map[string]bool
 }
 
 func (s *Sandbox) command(tb testing.TB, line string) reply {

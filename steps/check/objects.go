@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -18,8 +19,8 @@ import (
 // Missing turns the error of a read into a verdict: not there is a failure
 // with that fix, anything else is unknown.
 func Missing(err error, what, fix string) steps.Result {
-	if apierrors.IsNotFound(err) && fix == "" {
-		return steps.Undone("there is no " + what)
+	if apierrors.IsNotFound(err) && (fix == "" || strings.HasPrefix(fix, "carrick apply ")) {
+		return steps.Undone("there is no " + what).Or(fix)
 	}
 	if apierrors.IsNotFound(err) {
 		return steps.Failed("there is no "+what, fix)

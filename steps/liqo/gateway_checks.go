@@ -53,7 +53,7 @@ func oneGateway(ctx context.Context, e steps.Env) steps.Result {
 	right := ofKind(all, want)
 	switch {
 	case len(all) == 0:
-		return steps.Failed(fmt.Sprintf("namespace %s has no gateway yet", ns), mends(e, "tunnel"))
+		return steps.Undone(fmt.Sprintf("namespace %s has no gateway yet", ns)).Or(mends(e, "tunnel"))
 	case len(all) > 1 && len(right) == len(all):
 		return steps.Failed(fmt.Sprintf("namespace %s has %d of kind %s, and one is right: %s", ns, len(all), want, listed(names(all))),
 			inTenant(e)+"delete "+plural(want)+" "+shellWords(names(all)[1:]))

@@ -117,7 +117,7 @@ func tenantNamespaceSound(ctx context.Context, e steps.Env) steps.Result {
 func noTenantNamespace(ctx context.Context, e steps.Env, name, id string) steps.Result {
 	ns, err := check.Get[corev1.Namespace](ctx, e.Cluster, check.Namespaces, "", name)
 	if apierrors.IsNotFound(err) {
-		return steps.Failed("no namespace carries the "+e.PeerName()+"'s id "+id, mends(e, "tenant-namespaces"))
+		return steps.Undone("no namespace carries the " + e.PeerName() + "'s id " + id).Or(mends(e, "tenant-namespaces"))
 	}
 	if err != nil {
 		return steps.Unseen(err)

@@ -57,6 +57,8 @@ func priorityClasses(ctx context.Context, e steps.Env) steps.Result {
 		fix = e.Kubectl() + " delete priorityclass " + strings.Join(wrong, " ") + "    # then " + again(e, "prerequisites")
 	}
 	switch {
+	case len(failed) > 0 && fix == "":
+		return steps.Undone(strings.Join(failed, "; "))
 	case len(failed) > 0:
 		return steps.Failed(strings.Join(failed, "; "), fix)
 	case len(warned) > 0:

@@ -71,7 +71,7 @@ func (u renkuUser) name() string {
 func signedIn(ctx context.Context, e steps.Env) steps.Result {
 	m := e.Answers.Masked("renku.token")
 	if m.IsZero() {
-		return steps.Result{Status: steps.Unknown, Found: nobody + ": what it knows of this cluster can't be looked at", Fix: commands(e, getToken)}
+		return steps.Result{Status: steps.Unknown, Found: nobody + ": what it knows of this cluster can't be looked at", Fix: commands(e, getToken)}.NotYet()
 	}
 	t, why := badToken(m, time.Now())
 	if why != "" {

@@ -65,7 +65,7 @@ func customCAsThere(ctx context.Context, e steps.Env) steps.Result {
 		}
 	}
 	if len(missing) > 0 {
-		return steps.Failed("there is no Secret "+strings.Join(missing, ", "), operatorFix(e))
+		return steps.Undone("there is no Secret " + strings.Join(missing, ", ")).Or(operatorFix(e))
 	}
 	if len(more) > 0 {
 		return steps.Warned(strings.Join(more, "; ")+": sessions trust every certificate in it",

@@ -193,8 +193,16 @@ func Green(t testing.TB, s *steps.Session) {
 // that take their place.
 func Given(t testing.TB, box *clustertest.Sandbox, g *steps.Guide, more map[string]any) map[string]any {
 	t.Helper()
+	out := parsed(t, g, box.Answers)
+	maps.Copy(out, more)
+	return out
+}
+
+// parsed returns answers as a user types them, as a link file has them.
+func parsed(t testing.TB, g *steps.Guide, answers map[string]string) map[string]any {
+	t.Helper()
 	out := map[string]any{}
-	for key, typed := range box.Answers {
+	for key, typed := range answers {
 		q, _ := g.Question(key)
 		if q == nil {
 			t.Fatalf("the scenario answers %q, and the guide does not ask that", key)
@@ -204,7 +212,6 @@ func Given(t testing.TB, box *clustertest.Sandbox, g *steps.Guide, more map[stri
 			t.Fatalf("%s: %v", key, err)
 		}
 	}
-	maps.Copy(out, more)
 	return out
 }
 

@@ -1,0 +1,140 @@
+package stepstest
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"carrick/cluster/clustertest"
+	"carrick/steps"
+)
+
+// First is the trouble that the troubles view opens on, for one fault of the sandbox.
+type First struct {
+	Check string // "": none, or only what is not done yet: Why
+	Why   string // why the fault is no trouble in a demo that has just begun; "" with a Check
+}
+
+// FirstTroubles wants that the demo opens on the cause of every fault that the sandbox has of a guide, and that what f does
+// there is not empty. The table has each of them.
+func FirstTroubles(t *testing.T, g *steps.Guide, assets fs.FS, table map[string]First) {
+	t.Helper()
+	Live(t, "live", slices.Sorted(maps.Keys(table)), func(t *testing.T, box *clustertest.Sandbox, fault string) {
+		known := box.Faults(t, g.Name)
+		if known[fault] == "" {
+			t.Fatalf("the sandbox has no fault %s", fault)
+		}
+		for name := range known {
+			if _, listed := table[name]; !listed {
+				t.Errorf("the table lacks the fault %s", name)
+			}
+		}
+		box.SeedFault(t, g.Name, fault)
+		x := demoOf(t, box, g, assets)
+		x.opensOn(table[fault])
+	})
+}
+
+// demoOf is a session as carrick demo opens it: it adopts a set-up that exists.
+func demoOf(t *testing.T, box *clustertest.Sandbox, g *steps.Guide, assets fs.FS) *Site {
+	t.Helper()
+	given := parsed(t, g, box.Given)
+	x := &Site{t: t, Box: box, Session: Open(t, box, g, assets, "demo", nil)}
+	t.Cleanup(x.Close)
+	x.Link().Path = filepath.Join(t.TempDir(), "demo.yaml")
+	b, err := x.looked()
+	if holds := 0; err == nil {
+		if holds, _ = x.Standing(b); holds > 0 {
+			x.adopt(given)
+			return x
+		}
+	}
+	fresh := &Site{t: t, Box: box, Session: Open(t, box, g, assets, "demo", given)}
+	t.Cleanup(fresh.Close)
+	fresh.Link().Path = x.Link().Path
+	return fresh
+}
+
+// looked is what a session that has adopted what it can sees.
+func (x *Site) looked() (*steps.Board, error) {
+	if _, err := x.Adopt(x.t.Context()); err != nil {
+		return nil, err
+	}
+	b, _ := x.Look(x.t.Context(), x.Guide().Cells())
+	return b, nil
+}
+
+// adopt signs in where the guide has an API, adopts, and answers what the demo answers.
+func (x *Site) adopt(given map[string]any) {
+	x.t.Helper()
+	if _, err := x.SignIn(x.t.Context(), nil); err != nil {
+		x.t.Logf("sign in: %v", err)
+	}
+	found, err := x.Adopt(x.t.Context())
+	if err == nil {
+		err = x.SaveAdopted(found)
+	}
+	if err != nil {
+		x.t.Fatal(err)
+	}
+	for key, v := range given {
+		if _, has := x.Link().Answers[key]; !has {
+			x.Link().Answers[key] = v
+		}
+	}
+	x.Forget()
+}
+
+// opensOn waits until the first trouble is as wanted.
+func (x *Site) opensOn(want First) {
+	x.t.Helper()
+	ctx, cancel := context.WithTimeout(x.t.Context(), firstWithin)
+	defer cancel()
+	var first steps.Trouble
+	var all []string
+	_ = x.Follow(ctx, x.Guide().Cells(), func(b *steps.Board, _ map[steps.Cell]steps.Look, _ steps.Cell) bool {
+		first, all = steps.Trouble{}, nil
+		for i, tr := range b.Troubles() {
+			if i == 0 {
+				first = tr
+			}
+			all = append(all, fmt.Sprintf("%s@%s %s: %s", tr.Cell.Check, tr.Cell.Side, tr.Result.Status, tr.Result.Found))
+		}
+		waits := slices.ContainsFunc(x.Guide().Cells(), func(c steps.Cell) bool { return b.Verdict(c).Status == steps.Pending })
+		return waits || want.Check != "" && first.Cell.Check != want.Check
+	})
+	if want.Check == "" {
+		return // what comes first is another matter: Why
+	}
+	if first.Cell.Check != want.Check {
+		x.t.Fatalf("the troubles are\n%s\nwant %s first", strings.Join(all, "\n"), want.Check)
+	}
+	if first.Result.Fix == "" {
+		x.t.Errorf("%s has no fix", want.Check)
+	}
+	x.offers(first)
+}
+
+const firstWithin = 90 * time.Second
+
+// offers wants that what f does about a trouble changes something.
+func (x *Site) offers(of steps.Trouble) {
+	x.t.Helper()
+	check, _ := x.Guide().Check(of.Cell.Check)
+	act, _ := x.Guide().Offer(check, of.Cell.Side, of.Result)
+	if act == nil {
+		return
+	}
+	p, err := x.Plan(x.t.Context(), steps.Scope{Actions: []string{act.Name}})
+	if err != nil {
+		x.t.Errorf("f, which does %s: %v", act.Name, err)
+	} else if p.Empty() {
+		x.t.Errorf("f does %s, which changes nothing", act.Name)
+	}
+}
