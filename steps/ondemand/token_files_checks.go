@@ -185,7 +185,7 @@ func renewalThere(ctx context.Context, e steps.Env) steps.Result {
 		have, err := e.Host.Read(ctx, at)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
-			return steps.Undone("there is no "+at).Or(again(e, "token"))
+			return steps.Undone("there is no " + at).Or(again(e, "token"))
 		case err != nil:
 			return steps.Unseen(err)
 		case string(have) != want[at]:

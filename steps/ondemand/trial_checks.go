@@ -82,7 +82,7 @@ func userSpace(ctx context.Context, e steps.Env) steps.Result {
 	}
 	ns, err := check.Get[corev1.Namespace](ctx, e.Cluster, check.Namespaces, "", name)
 	if apierrors.IsNotFound(err) {
-		return steps.Undone("there is no namespace "+name).Or(madeBy(e, user))
+		return steps.Undone("there is no namespace " + name).Or(madeBy(e, user))
 	}
 	if err != nil {
 		return steps.Unseen(err)

@@ -2,6 +2,7 @@ package ondemand
 
 import (
 	"context"
+	"fmt"
 	"strings"
 
 	"carrick/cluster/chart"
@@ -91,4 +92,15 @@ func chartSource(key, name string) func(context.Context, steps.Env) (chart.Sourc
 
 func textAnswer(key string) func(context.Context, steps.Env) (string, error) {
 	return func(_ context.Context, e steps.Env) (string, error) { return e.Answers.Text(key), nil }
+}
+
+// bindReaper creates what the hook creates at a user's next login.
+func bindReaper(e steps.Env, namespaces []string) string {
+	var lines []string
+	for _, ns := range namespaces {
+		lines = append(lines, fmt.Sprintf("%s -n %s create rolebinding %s-rolebinding --clusterrole=%s --serviceaccount=%s:%s",
+			e.Kubectl(), steps.Quoted(ns), reaperName, reaperName, reaperName, reaperName))
+	}
+	lines[0] += "    # the hook makes it at the user's next login, with USE_JOB_POD_REAPER=true"
+	return strings.Join(lines, "\n")
 }

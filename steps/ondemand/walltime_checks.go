@@ -279,17 +279,6 @@ func reaperBound(ctx context.Context, e steps.Env) steps.Result {
 	return steps.Passed("all %d of them", len(spaces))
 }
 
-// bindReaper creates what the hook creates at a user's next login.
-func bindReaper(e steps.Env, namespaces []string) string {
-	var lines []string
-	for _, ns := range namespaces {
-		lines = append(lines, fmt.Sprintf("%s -n %s create rolebinding %s-rolebinding --clusterrole=%s --serviceaccount=%s:%s",
-			e.Kubectl(), steps.Quoted(ns), reaperName, reaperName, reaperName, reaperName))
-	}
-	lines[0] += "    # the hook makes it at the user's next login, with USE_JOB_POD_REAPER=true"
-	return strings.Join(lines, "\n")
-}
-
 // few lists the first names of many.
 func few(names []string) string {
 	const most = 5
