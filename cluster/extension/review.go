@@ -113,7 +113,9 @@ func (r Rule) Review(body []byte) ([]byte, Reviewed, error) {
 
 // judge says what is to be changed of the object of a request.
 func (r Rule) judge(q *admissionv1.AdmissionRequest) (*admissionv1.AdmissionResponse, Reviewed) {
-	out := Reviewed{Outcome: Kept, Namespace: q.Namespace, Name: q.Name, UID: string(q.UID), DryRun: q.DryRun != nil && *q.DryRun}
+	out := Reviewed{
+		Outcome: Kept, Namespace: q.Namespace, Name: q.Name, UID: string(q.UID), DryRun: q.DryRun != nil && *q.DryRun,
+	}
 	if q.Operation != admissionv1.Create || q.Resource != claims || q.SubResource != "" {
 		return &admissionv1.AdmissionResponse{}, out
 	}

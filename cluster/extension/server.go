@@ -154,7 +154,8 @@ func (s *server) logReview(ctx context.Context, r Reviewed) {
 	case r.DryRun:
 		level = Verbose
 	}
-	s.Log.Log(ctx, level, said, "namespace", r.Namespace, "name", r.Name, "class", r.Class, "was", r.Was, "uid", r.UID, "dryRun", r.DryRun)
+	s.Log.Log(ctx, level, said,
+		"namespace", r.Namespace, "name", r.Name, "class", r.Class, "was", r.Was, "uid", r.UID, "dryRun", r.DryRun)
 }
 
 // healthHandler says that the program lives, whether it can answer reviews, and what

@@ -47,10 +47,12 @@ func (a *app) vsphereExtension() *cobra.Command {
 	f.StringVar(&o.BindAddress, "bind-address", ":8443", "`address` of the webhook")
 	f.StringVar(&o.HealthAddress, "health-probe-bind-address", ":8081", "`address` of /healthz, /readyz and /metrics")
 	f.StringVar(&o.CertDir, "cert-dir", "", "`folder` of tls.crt and tls.key; a renewed pair is shown without a restart")
-	f.DurationVar(&o.ShutdownDelay, "shutdown-delay-duration", 5*time.Second, "how long it answers on after it was told to end")
+	f.DurationVar(&o.ShutdownDelay, "shutdown-delay-duration", 5*time.Second,
+		"how long it answers on after it was told to end")
 	f.StringVar(&o.PSPRole, "psp-role", "", "`ClusterRole` that ServiceAccounts in namespaces of profiles are bound to")
 	f.StringVar(&o.Level, "level", "", "`level` of pod security for namespaces of profiles that have none")
-	f.BoolVar(&o.Elects, "leader-elect", false, "of several replicas, only one creates what profiles need: the one that holds a Lease")
+	f.BoolVar(&o.Elects, "leader-elect", false,
+		"of several replicas, only one creates what profiles need: the one that holds a Lease")
 	f.StringVar(&lease.namespace, "leader-elect-resource-namespace", "", "`namespace` of that Lease")
 	f.StringVar(&lease.name, "leader-elect-resource-name", "vsphere-extensions", "`name` of that Lease")
 	f.StringVar(&o.Kubeconfig, "kubeconfig", "", "kubeconfig `file`; default: the pod's own account")

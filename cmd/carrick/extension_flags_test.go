@@ -15,7 +15,9 @@ func TestFlagsOfTheExtension(t *testing.T) {
 		return finish(t, cmd)
 	}
 	out, _, code := run("--help")
-	for _, flag := range []string{"--bind-address", "--health-probe-bind-address", "--cert-dir", "--leader-elect", "-v, --v", "--kubeconfig", "--context"} {
+	for _, flag := range []string{
+		"--bind-address", "--health-probe-bind-address", "--cert-dir", "--leader-elect", "-v, --v", "--kubeconfig", "--context",
+	} {
 		if !strings.Contains(out, flag+" ") || code != 0 {
 			t.Errorf("its help lacks %s", flag)
 		}
