@@ -92,6 +92,7 @@ type Result struct {
 	Since   time.Time // waiting counts from here: the object's own timestamp
 	Again   time.Time // look again then, although nothing read may have changed
 	alone   bool      // the action that mends this check does not mend this: WithoutAction
+	symptom bool      // something else usually causes it: Symptom
 	undone  bool      // what an action creates does not exist: Undone
 	untried bool      // what an action tries was not tried: Untried
 	told    Status    // of a skip: what the admin of that side saw, by a file of facts
@@ -122,6 +123,12 @@ func Undone(found string) Result { return Result{Status: Fail, Found: found, und
 
 // Untried is a failure for what an action of the guide tries and what was not tried yet. It is no trouble's cause.
 func Untried(found string) Result { return Result{Status: Fail, Found: found, untried: true} }
+
+// Symptom is the result of what another failure usually causes, whatever it is: it comes after what is wrong.
+func (r Result) Symptom() Result {
+	r.symptom = true
+	return r
+}
 
 // NotYet is the result of a look that waits for the admin to do something first, such as to sign in: it is no trouble's
 // cause.

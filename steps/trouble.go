@@ -15,7 +15,7 @@ type Trouble struct {
 
 // Troubles are the failures, the unknowns and the warnings of a board. First come
 // the failures and unknowns that are so by themselves: what others lean on before
-// these, else what is wrong before what is gone, in the order of the guide. Then the unknowns behind another cell, and
+// these, else what is wrong before what is gone or a symptom, in the order of the guide. Then the unknowns behind another cell, and
 // the warnings. Last comes what the guide has not created yet and what it has not tried yet, which is no cause. It is one
 // where the action that creates it mends another failure, too.
 func (b *Board) Troubles() []Trouble {
@@ -39,7 +39,7 @@ func (b *Board) Troubles() []Trouble {
 					untried = append(untried, t)
 				case t.Result.undone && i >= done && !mends[b.mending(c)]:
 					undone = append(undone, t)
-				case t.Result.undone:
+				case t.Result.undone, t.Result.symptom:
 					gone = append(gone, t)
 				default:
 					wrong = append(wrong, t)

@@ -87,6 +87,10 @@ func TestTroublesEndWithWhatIsNotDoneYet(t *testing.T) {
 			[]string{"third-asks", "first", "second-asks", "first-asks"},
 		},
 		{
+			"a symptom", steps.Failed("not ready", "").Symptom(), steps.Passed("ok"), steps.Failed("broken", ""),
+			[]string{"third-asks", "first", "second-asks", "first-asks"},
+		},
+		{
 			"nothing exists and nothing is wrong", steps.Undone("none"), steps.Undone("none"), steps.Passed("ok"),
 			[]string{"second-asks", "first", "second", "first-asks"},
 		},

@@ -24,7 +24,7 @@ var opensOn = map[string]stepstest.First{
 	"page":                {Check: "chart-values"},
 	"projected-off":       {Check: "projected-volumes"},
 	"serving-pending":     {Check: "serving-certificate"},
-	"upgraded":            {Check: "config-parses"},
+	"upgraded":            {Check: "chart-release"},
 	"verbose-token":       {Check: "log-quiet"},
 	"watches-cut":         {Check: "proxy-configuration"},
 }

@@ -100,7 +100,7 @@ func nodeReady(ctx context.Context, e steps.Env) steps.Result {
 		if name, err := e.Own.Text("virtual-node"); err == nil {
 			return steps.Failed(fmt.Sprintf("there is no node %s; the virtual node is called %s", nodeName(e), cluster.Clean(name)), "answer vk.node with the name of the virtual node (nodeName in the chart's values): "+e.Kubectl()+" get nodes -l "+nodeLabel)
 		}
-		return steps.Undone(fmt.Sprintf("there is no node %s: %s", nodeName(e), others)).Or(look) // what keeps it away is wrong
+		return steps.Failed(fmt.Sprintf("there is no node %s: %s", nodeName(e), others), look).Symptom()
 	}
 	if err != nil {
 		return steps.Unseen(err)
@@ -129,7 +129,7 @@ func nodeReady(ctx context.Context, e steps.Env) steps.Result {
 			"it started", n.Name).Or(look)
 	}
 	return steps.Failed(fmt.Sprintf("node %s is not ready: %s", n.Name,
-		quoted(orElse(ready.Message, ready.Reason, "it does not say why"))), look)
+		quoted(orElse(ready.Message, ready.Reason, "it does not say why"))), look).Symptom()
 }
 
 // schedulable says whether the scheduler puts pods on a ready virtual node that tolerate its own taint and no other.

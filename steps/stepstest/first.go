@@ -121,7 +121,7 @@ func (x *Site) opensOn(want First) {
 	x.offers(first)
 }
 
-const firstWithin = 90 * time.Second
+const firstWithin = 45 * time.Second
 
 // offers wants that what f does about a trouble changes something.
 func (x *Site) offers(of steps.Trouble) {
