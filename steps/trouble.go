@@ -49,7 +49,13 @@ func (b *Board) Troubles() []Trouble {
 	}
 	g := b.guide
 	roots := g.byDependency(slices.Concat(wrong, gone))
+	warned = slices.Concat(symptoms(warned, false), symptoms(warned, true))
 	return slices.Concat(roots, rest, warned, g.byDependency(undone), g.byDependency(untried))
+}
+
+// symptoms are the troubles that are one, or those that are not.
+func symptoms(of []Trouble, are bool) []Trouble {
+	return slices.DeleteFunc(slices.Clone(of), func(t Trouble) bool { return t.Result.symptom != are })
 }
 
 // mending is the action that mends a cell, and its side.

@@ -183,7 +183,7 @@ func profileLevels(ctx context.Context, e steps.Env) steps.Result {
 	case len(narrow) > 0:
 		return steps.Failed(fmt.Sprintf("the level is to be %s; narrower are %s", level(e), some(narrow)), byHand(narrow)).WithoutAction()
 	case len(none) > 0:
-		return onItsWay(ctx, e, steps.Warned(fmt.Sprintf("%d of %d profiles' namespaces have no level: %s. Nothing is refused there now; an upgrade of the guest may change that", len(none), len(spaces), some(none)), ""))
+		return onItsWay(ctx, e, steps.Warned(fmt.Sprintf("%d of %d profiles' namespaces have no level: %s. Nothing is refused there now; an upgrade of the guest may change that", len(none), len(spaces), some(none)), "").Symptom())
 	case len(refused) > 0:
 		return refusedAnyway(e, refused)
 	case len(wide) > 0:
