@@ -53,7 +53,7 @@ func endpointTLS(ctx context.Context, e steps.Env, d clusterDoc) steps.Result {
 		by = at
 		if roots, err = e.Host.Read(ctx, at); err != nil {
 			if errors.Is(err, fs.ErrNotExist) {
-				return steps.Failed(d.place("job.server.cert_authority_file")+" names "+quoted(at)+", which is not there", again(e, "kubectl"))
+				return steps.Failed(d.place("job.server.cert_authority_file")+" names "+quoted(at)+", which is not there", again(e, "kubectl")).Symptom()
 			}
 			return steps.Unseen(err)
 		}

@@ -25,7 +25,7 @@ var opensOn = map[string]stepstest.First{
 	"no-audience":           {Why: "tokens are looked at once one is given"},
 	"no-endpoint":           {Check: "endpoint"},
 	"no-pre-hook":           {Check: "pre-hook-set"},
-	"page":                  {Check: "hook-env-private"},
+	"page":                  {Check: "renewal-there"},
 	"pod-security-policies": {Check: "no-psp"},
 	"prefix-differs":        {Check: "prefixes-agree"},
 	"prometheus-empty":      {Why: "Prometheus is asked once idle.use is answered"},

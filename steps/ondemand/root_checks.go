@@ -206,7 +206,7 @@ func rootIdentity(ctx context.Context, e steps.Env) steps.Result {
 	ended := err == nil && t.Expired(time.Now())
 	as, _, err := withRoot(ctx, e)
 	if broken := (cluster.KubeconfigError{}); errors.As(err, &broken) {
-		return steps.Failed(used.Path+": "+broken.Problems[0].Detail, "")
+		return steps.Failed(used.Path+": "+broken.Problems[0].Detail, "").Symptom() // a file that it names is missing or wrong
 	}
 	if errors.Is(err, cluster.ErrProxy) {
 		return steps.Skipped("%s goes through a proxy, which carrick does not follow; on the web node: KUBECONFIG=%s kubectl auth whoami", used.Path, steps.Quoted(used.Path))

@@ -74,7 +74,7 @@ func rootRenews(ctx context.Context, e steps.Env) steps.Result {
 	case err != nil:
 		return steps.Unseen(err)
 	case !decisions[0].Allowed:
-		return steps.Failed("it may not "+right.String(), again(e, "token"))
+		return steps.Failed("it may not "+right.String(), again(e, "token")).Symptom()
 	}
 	return steps.Passed("it may %s", right)
 }
