@@ -21,8 +21,6 @@ type Action struct {
 	// Reads are rights beyond those of its own objects: for the facts that its
 	// answers and its When come from.
 	Reads []cluster.Right
-	// Trial: it tries something and keeps what came of it, which the checks judge. Nobody looks whether that drifts.
-	Trial bool
 	Doer
 }
 

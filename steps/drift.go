@@ -47,7 +47,7 @@ func driftSide(step *Step) Side {
 	on := Side("")
 	for _, a := range step.Actions {
 		switch {
-		case !canDrift(&a):
+		case !canDrift(a.Doer):
 		case on == "" || on == a.On:
 			on = a.On
 		default:
@@ -57,11 +57,11 @@ func driftSide(step *Step) Side {
 	return on
 }
 
-// canDrift reports whether what an action writes can be compared with what exists.
-func canDrift(a *Action) bool {
-	switch d := a.Doer.(type) {
+// canDrift reports whether what a Doer writes can be compared with what exists.
+func canDrift(d Doer) bool {
+	switch d := d.(type) {
 	case asset, filed, Chart:
-		return !a.Trial
+		return true
 	case Call:
 		return d.Revert != nil
 	}
@@ -136,7 +136,7 @@ func lookForDrift(ctx context.Context, env Env, step *Step) Result {
 	err := d.eachAtOnce(ctx, len(step.Actions), func(ctx context.Context, i int, part *drift) error {
 		a, env := &step.Actions[i], env
 		env.Action = a.Name
-		if a.On != env.Side || !canDrift(a) || !(job{step, a, env.Side}).wanted(env) {
+		if a.On != env.Side || !canDrift(a.Doer) || !(job{step, a, env.Side}).wanted(env) {
 			return nil
 		}
 		err := part.compare(ctx, env, a)

@@ -33,18 +33,15 @@ func test() steps.Step {
 		Actions: []steps.Action{
 			{
 				Name: "ask", Title: "Ask through the endpoint as the jobs' ServiceAccount", On: steps.Local, Needs: []string{"account-there"},
-				Trial: true,
-				Doer:  askDoer{steps.Manifest{File: "asked.yaml", Values: recorded("asked.yaml", "rules.txt")}},
+				Doer: askDoer{steps.Manifest{File: "asked.yaml", Values: recorded("asked.yaml", "rules.txt")}},
 			},
 			{
 				Name: "watch", Title: "Hold a watch through the endpoint", On: steps.Local, When: holdsWatch, Needs: []string{"asked-through"},
-				Trial: true,
-				Doer:  watchDoer{steps.Manifest{File: "watched.yaml", Values: recorded("watched.yaml")}},
+				Doer: watchDoer{steps.Manifest{File: "watched.yaml", Values: recorded("watched.yaml")}},
 			},
 			{
 				Name: "test-job", Title: "Run the test Job on the virtual node", On: steps.Local, When: runsJob, Needs: []string{"virtual-node", "account-there", "config-loaded", "test-image"},
-				Trial: true,
-				Doer:  jobDoer{steps.Manifest{File: "test-job.yaml"}},
+				Doer: jobDoer{steps.Manifest{File: "test-job.yaml"}},
 			},
 		},
 		Checks: testChecks(),

@@ -119,7 +119,7 @@ func recorded(file string, more ...string) steps.Values {
 	out := steps.Values{}
 	for _, key := range append(more, file) {
 		out[key] = func(ctx context.Context, e steps.Env) (any, error) {
-			text, err := standing(ctx, e, file)
+			text, err := whole(ctx, e, file)
 			if err != nil {
 				return nil, err
 			}
@@ -129,29 +129,37 @@ func recorded(file string, more ...string) steps.Values {
 	return out
 }
 
-// standing is the text of a record that is of what is sought and whole; nil
-// where it has to be made.
+// standing is the text of a record that is whole, and whose trial still counts; nil where it has to be made.
 func standing(ctx context.Context, e steps.Env, file string) (map[string]string, error) {
+	text, err := whole(ctx, e, file)
+	if err != nil || text == nil {
+		return nil, err
+	}
+	if old, err := outdated(ctx, e, file); err != nil || old {
+		return nil, err
+	}
+	return text, nil
+}
+
+// whole is the text of a record that is of what is sought, and complete; nil where there is none.
+func whole(ctx context.Context, e steps.Env, file string) (map[string]string, error) {
 	want, _, err := sought(e)
 	if err != nil {
 		return nil, err
 	}
 	var text map[string]string
-	whole := false
+	complete := false
 	if file == "asked.yaml" {
 		var r asked
-		text, whole, err = record(ctx, e, file, &r)
-		whole = whole && r.of(want) && r.Through.Error == "" && r.Inside.Error == "" && r.AskedSeconds >= int64(jobHours(e).Seconds())
+		text, complete, err = record(ctx, e, file, &r)
+		complete = complete && r.of(want) && r.Through.Error == "" && r.Inside.Error == "" && r.AskedSeconds >= int64(jobHours(e).Seconds())
 	} else {
 		var r watched
 		want.Account = watchUser(e)
-		text, whole, err = record(ctx, e, file, &r)
-		whole = whole && r.of(want) && !r.Holding && r.Error == "" && !r.Ended && r.Wanted >= e.Answers.Int("test.watch")
+		text, complete, err = record(ctx, e, file, &r)
+		complete = complete && r.of(want) && !r.Holding && r.Error == "" && !r.Ended && r.Wanted >= e.Answers.Int("test.watch")
 	}
-	if err != nil || !whole {
-		return nil, err
-	}
-	if old, err := outdated(ctx, e, file); err != nil || old {
+	if err != nil || !complete {
 		return nil, err
 	}
 	return text, nil
