@@ -32,7 +32,7 @@ func WithDrift(g *Guide) *Guide {
 			continue
 		}
 		step.Checks = append(step.Checks, Check{
-			Name: step.Name + driftSuffix, On: on,
+			Name: step.Name + driftSuffix, On: on, Needs: driftNeeds(g, on),
 			Title: "what carrick wrote in this step is unchanged",
 			Why: "what somebody has changed since is not what was shown and confirmed, and may fail when it is used; " +
 				"the next apply changes it back",
@@ -40,6 +40,16 @@ func WithDrift(g *Guide) *Guide {
 		})
 	}
 	return g
+}
+
+// signedIn is the check that a guide has of whether a side's API server takes its credentials.
+const signedIn = "signed-in"
+
+func driftNeeds(g *Guide, on Side) []string {
+	if c, _ := g.Check(signedIn); c != nil && (c.On == Both || c.On == on) {
+		return []string{signedIn}
+	}
+	return nil
 }
 
 // driftSide is where a step writes what can be compared; "": nowhere.
@@ -60,7 +70,7 @@ func driftSide(step *Step) Side {
 // canDrift reports whether what a Doer writes can be compared with what exists.
 func canDrift(d Doer) bool {
 	switch d := d.(type) {
-	case asset, filed, Chart:
+	case asset, filed, charted:
 		return true
 	case Call:
 		return d.Revert != nil
@@ -70,6 +80,15 @@ func canDrift(d Doer) bool {
 
 // asset is a Doer that writes objects.
 type asset interface{ Asset() Manifest }
+
+// charted is a Doer that installs a chart: a Chart, or what embeds one.
+type charted interface{ theChart() Chart }
+
+func (c Chart) theChart() Chart { return c }
+
+// OthersStay is a Doer that may leave what somebody else wrote as it is: its objects are compared only where the link
+// wrote them.
+type OthersStay interface{ OthersStay() }
 
 // filed is a Doer that writes a file: a File, or what embeds one.
 type filed interface {
@@ -119,7 +138,14 @@ func (d *drift) eachAtOnce(ctx context.Context, n int, look func(ctx context.Con
 	all, each := errgroup.WithContext(ctx)
 	all.SetLimit(atOnce)
 	for i := range parts {
-		all.Go(func() error { return look(each, i, &parts[i]) })
+		all.Go(func() (err error) {
+			defer func() {
+				if p := recover(); p != nil {
+					err = fmt.Errorf("carrick itself failed while it compared: %v", p)
+				}
+			}()
+			return look(each, i, &parts[i])
+		})
 	}
 	err := all.Wait()
 	for _, part := range parts {
@@ -140,8 +166,8 @@ func lookForDrift(ctx context.Context, env Env, step *Step) Result {
 			return nil
 		}
 		err := part.compare(ctx, env, a)
-		if errors.As(err, new(*AbsentError)) {
-			err = nil
+		if absent := (*AbsentError)(nil); errors.As(err, &absent) {
+			return part.absent(ctx, env, a, absent)
 		}
 		return err
 	})
@@ -150,11 +176,7 @@ func lookForDrift(ctx context.Context, env Env, step *Step) Result {
 	}
 	switch {
 	case len(d.found) > 0:
-		r := Warned("differs from what carrick writes: "+strings.Join(d.found, "; "), "")
-		r.mend = d.action
-		apply := strings.Join(append([]string{"carrick apply", env.LinkFile(), "--step", step.Name}, d.flags...), " ")
-		r.Fix = strings.Join(append(d.first, apply), " && ")
-		return r
+		return d.result(env, step)
 	case len(d.unread) > 0:
 		return Skipped("can't be compared: %s", strings.Join(d.unread, "; "))
 	case d.compared == 0:
@@ -163,6 +185,42 @@ func lookForDrift(ctx context.Context, env Env, step *Step) Result {
 		return Passed("it is as carrick writes it")
 	}
 	return Passed("all %d are as carrick writes them", d.compared)
+}
+
+// result is the warning. Where something has to be done by hand first, apply alone does not mend it.
+func (d *drift) result(env Env, step *Step) Result {
+	r := Warned("differs from what carrick writes: "+strings.Join(d.found, "; "), "").MendedBy(d.action)
+	todo := d.first
+	if d.action != "" {
+		todo = append(todo, strings.Join(append([]string{"carrick apply", env.LinkFile(), "--step", step.Name}, d.flags...), " "))
+	}
+	r.Fix = strings.Join(todo, " && ")
+	if len(d.first) > 0 {
+		return r.WithoutAction()
+	}
+	return r
+}
+
+// absent is what was not compared, because what it takes to know what would be written is not there. It counts where
+// the link has written something.
+func (d *drift) absent(ctx context.Context, env Env, a *Action, why *AbsentError) error {
+	wrote := false
+	if env.Cluster != nil {
+		inv, err := d.inventory(ctx, env)
+		if err != nil {
+			return err
+		}
+		wrote = inv.notes[a.Name] != "" || len(inv.actions[a.Name]) > 0
+	} else if env.Host != nil {
+		var err error
+		if _, wrote, err = readRecord(ctx, env); err != nil {
+			return err
+		}
+	}
+	if wrote {
+		d.unread = append(d.unread, a.Title+": "+why.Error())
+	}
+	return nil
 }
 
 // inventory is the link's, watched.
@@ -182,8 +240,8 @@ func (d *drift) compare(ctx context.Context, env Env, a *Action) error {
 	switch doer := a.Doer.(type) {
 	case filed:
 		return d.compareFile(ctx, env, a, doer)
-	case Chart:
-		return d.compareChart(ctx, env, a, doer)
+	case charted:
+		return d.compareChart(ctx, env, a, doer.theChart())
 	case asset:
 		objs, err := doer.Asset().objects(ctx, env)
 		if err != nil {
@@ -221,7 +279,7 @@ func (d *drift) compareFile(ctx context.Context, env Env, a *Action, f filed) er
 	info, err := env.Host.Stat(ctx, n.path)
 	if err == nil && info.UID > 0 {
 		d.first = append(d.first, "chown root: "+Quoted(n.path))
-		d.differs(a.Name, fmt.Sprintf("%s belongs to user %d, not to root", n.path, info.UID))
+		d.differs("", fmt.Sprintf("%s belongs to user %d, not to root", n.path, info.UID))
 	}
 	return err
 }
@@ -240,9 +298,15 @@ func (d *drift) compareCall(ctx context.Context, env Env, a *Action, call Call) 
 		return err
 	}
 	for _, it := range c.Items {
-		d.compared++
-		if it.Verb == Update && it.Diff != "" && !it.Refused {
+		switch {
+		case it.Refused:
+			d.unread = append(d.unread, it.What+": "+it.Note)
+		case it.Verb == Create:
+			d.differs(a.Name, it.What+" is gone")
+		case it.Verb == Update && it.Diff != "":
 			d.differs(a.Name, it.What)
+		case it.Verb != Run:
+			d.compared++
 		}
 	}
 	return nil
@@ -292,10 +356,11 @@ func (d *drift) compareChart(ctx context.Context, env Env, a *Action, c Chart) e
 }
 
 // passing are kinds whose objects are made to run once: what became of the run is for the checks.
-var passing = []string{"Job", "Pod"}
+var passing = []string{"Job", "Pod", "CertificateSigningRequest"}
 
-// compareObjects compares objects with what exists. Of an action that is not done yet, by this link's inventory, only
-// values that differ count: what is missing is still to be written, and the checks say so.
+// compareObjects compares objects with what exists. Of objects that this link has not written, by its inventory, only
+// values that differ count, and only once all of the action exist: what is missing is still to be written, and the checks
+// say so.
 func (d *drift) compareObjects(ctx context.Context, env Env, a *Action, objs []*unstructured.Unstructured) error {
 	if env.Cluster == nil {
 		return nil
@@ -304,7 +369,9 @@ func (d *drift) compareObjects(ctx context.Context, env Env, a *Action, objs []*
 	if err != nil {
 		return err
 	}
-	whole := len(inv.actions[a.Name]) > 0
+	wrote := func(o *unstructured.Unstructured) bool {
+		return inv.find(a.Name, entryOf(o.GroupVersionKind(), o.GetNamespace(), o.GetName())) != nil
+	}
 	var kept []string
 	if m, is := a.Doer.(minter); is {
 		kept = m.minted()
@@ -317,17 +384,19 @@ func (d *drift) compareObjects(ctx context.Context, env Env, a *Action, objs []*
 		}
 		return err
 	})
-	if err != nil || (!whole && slices.Contains(lives, nil)) {
+	if err != nil {
 		return err
 	}
+	_, stay := a.Doer.(OthersStay)
+	byHand := !stay && !slices.Contains(lives, nil)
 	return d.eachAtOnce(ctx, len(objs), func(ctx context.Context, i int, part *drift) error {
-		obj, live := objs[i], lives[i]
+		obj, live, whole := objs[i], lives[i], wrote(objs[i])
 		switch {
-		case unread[i], slices.Contains(passing, obj.GetKind()):
-		case live == nil && whole:
+		case unread[i], slices.Contains(passing, obj.GetKind()), !whole && !byHand:
+		case live == nil:
 			part.compared++
 			part.differs(a.Name, describe(obj)+" is gone")
-		case live != nil && live.GetDeletionTimestamp() == nil:
+		case live.GetDeletionTimestamp() == nil:
 			part.compared++
 			return part.compareObject(ctx, env, a, obj, live, whole)
 		}
@@ -349,12 +418,14 @@ func (d *drift) compareObject(ctx context.Context, env Env, a *Action, obj, live
 	}
 	if extra := additions(plain(want), plain(live)); len(extra) > 0 && whole {
 		d.first = append(d.first, removeAdditions(env, live, extra))
-		d.differs(a.Name, describe(obj)+": "+brief(additionNames(extra)))
+		d.differs("", describe(obj)+": "+brief(additionNames(extra)))
 	}
 	at := fmt.Sprintf("drift/%s/%s/%s/%s/%t", env.Side, env.Manager(), describe(obj), hash(want, bare(live)), whole)
-	t, err := cluster.Look(ctx, at, driftAge, func(ctx context.Context) (tried, error) {
-		return tryApply(ctx, env, want, live, whole)
-	})
+	try := func(ctx context.Context) (tried, error) { return tryApply(ctx, env, want, live, whole) }
+	t, err := cluster.Look(ctx, at, driftAge, try)
+	if err == nil && (t.refused != "" || t.replaced) { // that hangs on more than the object
+		t, err = cluster.Look(ctx, at+"/again", refusedAge, try)
+	}
 	switch {
 	case err != nil:
 		return err

@@ -27,6 +27,9 @@ type fileMode = fs.FileMode
 // change of what API servers fill in themselves could make it another one.
 const driftAge = 24 * time.Hour
 
+// refusedAge is how long a refusal counts.
+const refusedAge = 5 * time.Minute
+
 // liveOf is an object as it exists, watched; nil: there is none. It has no managedFields. Of a
 // Secret the values of the object's own keys, and of more, are in clear.
 func liveOf(ctx context.Context, env Env, obj *unstructured.Unstructured, more ...string) (*unstructured.Unstructured, error) {
@@ -57,6 +60,9 @@ func liveOf(ctx context.Context, env Env, obj *unstructured.Unstructured, more .
 	}
 	live = live.DeepCopy()
 	data, _, _ := unstructured.NestedMap(live.Object, "data")
+	if data == nil {
+		data = map[string]any{}
+	}
 	for key, value := range s.Data {
 		data[key] = base64.StdEncoding.EncodeToString([]byte(value.Reveal()))
 	}
@@ -133,6 +139,11 @@ func tryApply(ctx context.Context, env Env, want, live *unstructured.Unstructure
 	}
 	switch {
 	case apierrors.IsInvalid(err):
+		p := planned{Item: Item{What: describe(want)}, want: want}
+		if strings.Contains(err.Error(), "ValidatingAdmissionPolicy") || !p.replaceable(ctx, env) {
+			t.refused = cluster.Explain(err)
+			return t, nil
+		}
 		t.replaced = true
 		return t, nil
 	case denied(err):
@@ -142,23 +153,16 @@ func tryApply(ctx context.Context, env Env, want, live *unstructured.Unstructure
 		return t, err
 	}
 	t.fields = changedFields(want, live, kept, whole)
-	if keys := dataKeys(t.fields); t.taken && isSecret(live) && len(keys) > 0 {
+	if keys := dataKeys(live, t.fields); t.taken && isSecret(live) && len(keys) > 0 {
 		t.first = saveSecret(env, live, keys)
 	}
 	return t, nil
 }
 
-// dataKeys are the keys of a Secret's data among changed fields.
-func dataKeys(fields []string) []string {
-	var out []string
-	for _, f := range fields {
-		if key, is := strings.CutPrefix(f, "data."); is {
-			out = append(out, key)
-		} else if key, is := strings.CutPrefix(f, "data["); is {
-			out = append(out, strings.TrimSuffix(key, "]"))
-		}
-	}
-	return out
+// dataKeys are the keys of a Secret's data, of those that it has, among changed fields.
+func dataKeys(live *unstructured.Unstructured, fields []string) []string {
+	have, _, _ := unstructured.NestedMap(live.Object, "data")
+	return slices.DeleteFunc(sortedKeys(have), func(key string) bool { return !contains(fields, under("data", key)) })
 }
 
 // saveSecret is how to keep values of a Secret that somebody else has written, and to remove them: apply overwrites none.

@@ -50,7 +50,7 @@ func interlinkByKeys(t *testing.T) {
 	p.types("g")
 	p.wait(`✓ cluster: GET /api is 200, and it is\s+system:serviceaccount:default:default`)
 	p.types("/what it may inside\r")
-	p.wait(`(?s)1 of 8.*through the endpoint it may do what it may inside +✓ ok`)
+	p.wait(`(?s)1 of 9.*through the endpoint it may do what it may inside +✓ ok`)
 	p.types("\r")
 	p.wait(throughTheEndpoint)
 	p.types("\x1b")

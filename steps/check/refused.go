@@ -38,18 +38,25 @@ var refusers = []struct {
 	by   RefusedBy
 	says *regexp.Regexp
 }{
+	{ByWebhook, regexp.MustCompile(`failed calling webhook "([^"]*)"`)}, // first: what webhooks and policies say is theirs
+	{ByWebhook, regexp.MustCompile(`admission webhook "([^"]*)" denied`)},
+	{ByPolicy, regexp.MustCompile(`ValidatingAdmissionPolicy '([^']*)'`)},
 	{ByLevel, regexp.MustCompile(`violates PodSecurity "([^"]*)"`)},
 	{ByQuota, regexp.MustCompile(`exceeded quota: ([^, ]+)`)},
 	{ByQuota, regexp.MustCompile(`failed quota: ([^: ]+)`)},
-	{ByWebhook, regexp.MustCompile(`failed calling webhook "([^"]*)"`)},
-	{ByWebhook, regexp.MustCompile(`admission webhook "([^"]*)" denied`)},
-	{ByPolicy, regexp.MustCompile(`ValidatingAdmissionPolicy '([^']*)'`)},
 }
+
+// objectName is what an object can be called. The words of a refusal are a stranger's.
+var objectName = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?$`)
 
 // RefusedFix is how to see what refused objects in a namespace; "" where a level of pod security did, or the words do not
 // tell it. kubectl is the command with its context.
 func RefusedFix(kubectl, namespace, why string) string {
-	switch by, name := Refuser(why); by {
+	by, name := Refuser(why)
+	if name != "" && by != ByLevel && !objectName.MatchString(name) {
+		return ""
+	}
+	switch by {
 	case ByQuota:
 		return kubectl + " -n " + namespace + " describe resourcequota " + name +
 			"    # raise it, or end what uses it up; one of limits also takes a LimitRange with defaults"

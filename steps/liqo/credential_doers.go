@@ -31,6 +31,9 @@ func standsAlready(consumer steps.Facts) steps.Change {
 // credentialKey makes a key unless another credential is in use.
 type credentialKey struct{ steps.Mint }
 
+// OthersStay: a credential of somebody else is left.
+func (credentialKey) OthersStay() {}
+
 // Plan leaves a credential of somebody else's.
 func (k credentialKey) Plan(ctx context.Context, e steps.Env) (steps.Change, error) {
 	if foreign(e.Own) {

@@ -35,7 +35,7 @@ type mutantBase struct {
 }
 
 // onceKinds are kinds whose objects run once: drift ignores them, and so does the base.
-var onceKinds = []string{"Job", "Pod"}
+var onceKinds = []string{"Job", "Pod", "CertificateSigningRequest"}
 
 // The state that mutants are made of. "made" is "healthy" with what the link has noted of rows that it created in an API,
 // for a guide that does so.

@@ -98,8 +98,8 @@ func claimedOn(ctx context.Context, e steps.Env) (steps.Tried, error) {
 
 // tryAgain removes what was tried, and tries it anew.
 func tryAgain(e steps.Env) string {
-	return fmt.Sprintf("%s -n %s delete pods -l app.kubernetes.io/name=carrick-rwx; %s -n %s delete persistentvolumeclaim %s && %s",
-		e.Kubectl(), space(e), e.Kubectl(), space(e), trial(e, "claim"), again(e, "claim"))
+	return fmt.Sprintf("%s -n %s delete pods -l %s; %s -n %s delete persistentvolumeclaim %s && %s",
+		e.Kubectl(), space(e), e.Marked("claim-pods").Labels, e.Kubectl(), space(e), trial(e, "claim"), again(e, "claim"))
 }
 
 // boundIn says how long it took.

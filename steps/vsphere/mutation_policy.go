@@ -15,6 +15,9 @@ import (
 // stays theirs, and is only bound where it is not.
 type policyDoer struct{ steps.Manifest }
 
+// OthersStay: a policy of somebody else that does what is to be done is left.
+func (policyDoer) OthersStay() {}
+
 // Plan leaves what is somebody else's and as it should be.
 func (d policyDoer) Plan(ctx context.Context, e steps.Env) (steps.Change, error) {
 	policy, binding, err := theirPolicy(ctx, e)

@@ -37,6 +37,9 @@ func (p provisionerChart) Undo(ctx context.Context, e steps.Env, say steps.Progr
 // besideProvisioner is what the provisioner's pod needs, and stays as long.
 type besideProvisioner struct{ steps.Manifest }
 
+// OthersStay: a provisioner of somebody else, and its namespace, are left.
+func (besideProvisioner) OthersStay() {}
+
 // PlanUndo leaves what a provisioner needs that others need.
 func (b besideProvisioner) PlanUndo(ctx context.Context, e steps.Env) (steps.Change, error) {
 	return whileNeeded(ctx, e, b.Manifest.PlanUndo)

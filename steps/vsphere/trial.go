@@ -21,6 +21,9 @@ const trialHand = "# this is tried by carrick alone, and undo removes it: it is 
 // ownSpace is a namespace to try things in. One that somebody else made stays as it is: its level is theirs.
 type ownSpace struct{ steps.Manifest }
 
+// OthersStay: a namespace of somebody else is left.
+func (ownSpace) OthersStay() {}
+
 // Plan leaves what is somebody else's.
 func (o ownSpace) Plan(ctx context.Context, e steps.Env) (steps.Change, error) {
 	return planSpace(ctx, e, space(e), o.Manifest)
