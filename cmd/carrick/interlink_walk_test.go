@@ -54,7 +54,7 @@ func interlinkByKeys(t *testing.T) {
 	p.types("\r")
 	p.wait(throughTheEndpoint)
 	p.types("\x1b")
-	p.wait(`(?s)` + w.on(9) + `.*1 of 8`)
+	p.wait(`(?s)` + w.on(9) + `.*1 of 9`)
 	if now := filesUnder(t, edge); !strings.Contains(now["/root/.interlink/config/SlurmConfig.yaml"], "\nExportPodData: true\n") {
 		t.Error("the plugin's configuration is as it was")
 	}
