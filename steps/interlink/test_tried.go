@@ -3,6 +3,7 @@ package interlink
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -40,8 +41,26 @@ func askedOn(ctx context.Context, e steps.Env) (steps.Tried, error) {
 	if err != nil || !ok {
 		return steps.Tried{}, err
 	}
+	at, err := recordedAt(ctx, e, "asked.yaml", r.Time)
+	if err != nil {
+		return steps.Tried{}, err
+	}
 	on, err := triedThrough(ctx, e)
-	return steps.Tried{At: r.Time, On: on}, err
+	return steps.Tried{At: at, On: on}, err
+}
+
+// recordedAt is when a record was written, by the API server's clock: that of this machine may be another.
+func recordedAt(ctx context.Context, e steps.Env, file string, by time.Time) (time.Time, error) {
+	what, _, _ := strings.Cut(file, ".")
+	ns, name := workloadNamespace(e), recordName(e, what)
+	key := fmt.Sprintf("recorded/%s/%s/%s/%s", e.Cluster.Server(), ns, name, by)
+	w, err := cluster.Look(ctx, key, time.Hour, func(ctx context.Context) (check.Written, error) {
+		return check.KeyWritten(ctx, e.Cluster, ns, name, file)
+	})
+	if err != nil || w.Changed.IsZero() {
+		return by, err
+	}
+	return w.Changed, nil
 }
 
 // watchedOn is what the watch was held on.
@@ -51,8 +70,12 @@ func watchedOn(ctx context.Context, e steps.Env) (steps.Tried, error) {
 	if err != nil || !ok {
 		return steps.Tried{}, err
 	}
+	at, err := recordedAt(ctx, e, "watched.yaml", r.Time.Add(time.Duration(r.Seconds)*time.Second))
+	if err != nil {
+		return steps.Tried{}, err
+	}
 	on, err := triedThrough(ctx, e)
-	return steps.Tried{At: r.Time.Add(time.Duration(r.Seconds) * time.Second), On: on}, err
+	return steps.Tried{At: at, On: on}, err
 }
 
 // ranOn is what the test Job ran on: the endpoint, the virtual node, and the virtual kubelet with its configuration.
