@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
 
 	"carrick/cluster"
 	"carrick/steps"
@@ -121,7 +122,7 @@ func boundIn(ctx context.Context, e steps.Env, c *corev1.PersistentVolumeClaim) 
 
 // unbound says what is known of the cause.
 func unbound(ctx context.Context, e steps.Env, c *corev1.PersistentVolumeClaim) steps.Result {
-	events, err := eventsOf(ctx, e, c.Namespace, "PersistentVolumeClaim", c.Name)
+	events, err := eventsOf(ctx, e, c.Namespace, "PersistentVolumeClaim", c.Name, c.UID)
 	if err != nil {
 		return steps.Unseen(err)
 	}
@@ -226,17 +227,19 @@ func claimEvents(ctx context.Context, e steps.Env) steps.Result {
 	if err != nil && !apierrors.IsNotFound(err) {
 		return steps.Unseen(err)
 	}
-	if err == nil && isBound(c) {
-		delete(kinds, c.Name)
+	uids := map[string]types.UID{} // what does not exist any more is no matter
+	if err == nil && !isBound(c) {
+		uids[c.Name] = c.UID
 	}
 	for _, own := range []string{"a", "b"} {
 		p, err := check.Get[corev1.Pod](ctx, e.Cluster, check.Pods, space(e), trial(e, own))
-		if err == nil && hasStarted(p) {
-			delete(kinds, p.Name)
+		if err == nil && !hasStarted(p) {
+			uids[p.Name] = p.UID
 		}
 	}
+	maps.DeleteFunc(kinds, func(name, _ string) bool { _, waits := uids[name]; return !waits })
 	for _, name := range slices.Sorted(maps.Keys(kinds)) {
-		events, err := eventsOf(ctx, e, space(e), kinds[name], name)
+		events, err := eventsOf(ctx, e, space(e), kinds[name], name, uids[name])
 		if err != nil {
 			return steps.Unseen(err)
 		}

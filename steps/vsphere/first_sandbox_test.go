@@ -27,7 +27,7 @@ var opensOn = map[string]stepstest.First{
 	"page-psp-leftovers":   {Check: "psp-leftovers"},
 	"page-pvc":             {Check: "page-class"},
 	"page-sed":             {Why: "there is no webhook, and carrick would make a policy"},
-	"page-webhook":         {Check: "cert-bundle"},
+	"page-webhook":         {Check: "labels-file"},
 	"policy-takes-all":     {Check: "policy-there"},
 	"policy-unbound":       {Check: "policy-there"},
 	"privileged-pod":       {Check: "level-warnings"},

@@ -57,7 +57,7 @@ func claimsPending(ctx context.Context, e steps.Env) steps.Result {
 
 // notProvisioned says why somebody's claim of the shared class has no volume; nil: nothing says that it gets none.
 func notProvisioned(ctx context.Context, e steps.Env, c *corev1.PersistentVolumeClaim) *steps.Result {
-	events, err := eventsOf(ctx, e, c.Namespace, "PersistentVolumeClaim", c.Name)
+	events, err := eventsOf(ctx, e, c.Namespace, "PersistentVolumeClaim", c.Name, c.UID)
 	if err != nil {
 		r := steps.Unseen(err)
 		return &r

@@ -102,7 +102,7 @@ func mountsOf(ctx context.Context, e steps.Env) (mounts, error) {
 			out.done = append(out.done, fmt.Sprintf("pod %s on node %s", p.Name, p.Spec.NodeName))
 			continue
 		}
-		events, err := eventsOf(ctx, e, p.Namespace, "Pod", p.Name)
+		events, err := eventsOf(ctx, e, p.Namespace, "Pod", p.Name, p.UID)
 		if err != nil {
 			return out, err
 		}

@@ -63,7 +63,7 @@ func nfsWrites(ctx context.Context, e steps.Env) steps.Result {
 
 // whyUnbound is where events of a claim, or the provisioner, say that a write was refused.
 func whyUnbound(ctx context.Context, e steps.Env, c *corev1.PersistentVolumeClaim) (string, error) {
-	events, err := eventsOf(ctx, e, c.Namespace, "PersistentVolumeClaim", c.Name)
+	events, err := eventsOf(ctx, e, c.Namespace, "PersistentVolumeClaim", c.Name, c.UID)
 	if err != nil {
 		return "", err
 	}

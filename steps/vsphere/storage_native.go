@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/types"
 
 	"carrick/cluster"
 	"carrick/steps"
@@ -38,7 +39,7 @@ func nativeRWX(ctx context.Context, e steps.Env) steps.Result {
 	if isBound(c) {
 		return nativeWorks(e, got)
 	}
-	events, err := eventsOf(ctx, e, space(e), "PersistentVolumeClaim", c.Name)
+	events, err := eventsOf(ctx, e, space(e), "PersistentVolumeClaim", c.Name, c.UID)
 	if err != nil {
 		return steps.Unseen(err)
 	}
@@ -93,12 +94,17 @@ func lacksFileVolumes(said string) bool {
 }
 
 // eventsOf are the events about one object, the newest last.
-func eventsOf(ctx context.Context, e steps.Env, namespace, kind, name string) ([]*corev1.Event, error) {
+func eventsOf(
+	ctx context.Context, e steps.Env, namespace, kind, name string, uid types.UID,
+) ([]*corev1.Event, error) {
 	all, err := check.List[corev1.Event](ctx, e.Cluster, eventKind, namespace, cluster.Selector{Fields: fields.OneTermEqualSelector("involvedObject.name", name).String()})
 	if err != nil {
 		return nil, err
 	}
-	all = slices.DeleteFunc(all, func(v *corev1.Event) bool { return v.InvolvedObject.Kind != kind })
+	all = slices.DeleteFunc(all, func(v *corev1.Event) bool {
+		earlier := v.InvolvedObject.UID != "" && v.InvolvedObject.UID != uid // one of that name that is gone
+		return v.InvolvedObject.Kind != kind || earlier
+	})
 	slices.SortStableFunc(all, func(a, b *corev1.Event) int { return lastSeen(a).Compare(lastSeen(b)) })
 	return all, nil
 }
