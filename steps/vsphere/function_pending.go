@@ -63,7 +63,7 @@ func notProvisioned(ctx context.Context, e steps.Env, c *corev1.PersistentVolume
 		return &r
 	}
 	said := messageOf(events, "ProvisioningFailed")
-	if said == "" {
+	if said == "" || strings.HasSuffix(said, `"`+class(e)+`" not found`) { // of the class rwx-class speaks
 		return nil
 	}
 	fix := fmt.Sprintf("%s -n %s describe persistentvolumeclaim %s", e.Kubectl(), c.Namespace, steps.Quoted(c.Name))
