@@ -20,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
+	"carrick/cluster/clustertest/merge"
 	"carrick/steps"
 )
 
@@ -58,7 +59,7 @@ func newMutantBase(t *testing.T, g *steps.Guide, assets fs.FS, dir string) *muta
 		return func(next http.RoundTripper) http.RoundTripper { return direct{b.servers[side], next} }
 	}
 	for _, s := range b.servers {
-		s.merger, s.asked = newMerger(), &asked{}
+		s.merger, s.asked = merge.New(), &asked{}
 	}
 	b.web.asked = &asked{}
 	before := b.look(t)
@@ -143,7 +144,7 @@ func (s *server) noteInventory(notes map[string]string) {
 		return o.GetKind() == "ClusterRole" && o.GetName() == inventoryRole
 	})
 	if at < 0 {
-		o := empty(rbacv1.SchemeGroupVersion.WithKind("ClusterRole"))
+		o := merge.Empty(rbacv1.SchemeGroupVersion.WithKind("ClusterRole"))
 		o.SetName(inventoryRole)
 		o.SetUID("inventory")
 		at, s.objects = len(s.objects), append(s.objects, o)
@@ -180,7 +181,7 @@ func (b *mutantBase) writeObjects(t *testing.T, s *steps.Session, a *steps.Actio
 			live = srv.objects[at]
 		}
 		wholeManagers(live)
-		kept, err := srv.merger.apply(live, o, "carrick.test."+a.Name, true)
+		kept, err := srv.merger.Apply(live, o, "carrick.test."+a.Name, true)
 		if err != nil {
 			t.Fatalf("%s: %s %s: %v", a.Name, o.GetKind(), o.GetName(), err)
 		}

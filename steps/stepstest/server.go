@@ -24,6 +24,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 
+	"carrick/cluster/clustertest/merge"
 	"carrick/steps"
 )
 
@@ -48,7 +49,7 @@ type server struct {
 	also      []schema.GroupVersionKind    // served besides
 	level     string                       // of pod security, where a namespace has none
 	written   []*unstructured.Unstructured // by the guide: their kinds are served, too
-	merger    *merger                      // nil: dry runs merge nothing
+	merger    *merge.Merger                // nil: dry runs merge nothing
 	mutant    atomic.Pointer[server]       // answers in this one's place; nil: none does
 	asked     *asked                       // nil: requests are not recorded
 }

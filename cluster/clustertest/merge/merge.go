@@ -1,0 +1,101 @@
+// Package merge merges objects as server-side apply does, for API servers that tests play. Client-go has the schemas of all
+// built-in kinds, and this package is where its users in tests get at them.
+package merge
+
+import (
+	"errors"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/managedfields"
+	"k8s.io/client-go/applyconfigurations"
+	"k8s.io/client-go/kubernetes/scheme"
+)
+
+// Merger merges objects as server-side apply does, with upstream's own code: built-in kinds by their schemas, all others
+// as custom resources without list types. It fills in no defaults and validates nothing.
+type Merger struct {
+	mu       sync.Mutex
+	builtIn  managedfields.TypeConverter
+	managers map[schema.GroupVersionKind]*managedfields.FieldManager
+}
+
+// builtInTypes parses the schemas of all built-in kinds once: it takes a while.
+var builtInTypes = sync.OnceValue(func() managedfields.TypeConverter {
+	return applyconfigurations.NewTypeConverter(scheme.Scheme)
+})
+
+// New returns a Merger that may be used by several goroutines.
+func New() *Merger {
+	return &Merger{builtIn: builtInTypes(), managers: map[schema.GroupVersionKind]*managedfields.FieldManager{}}
+}
+
+// Apply returns what becomes of live, which may be nil, when a manager applies an object. A conflict is an
+// *apierrors.StatusError.
+func (m *Merger) Apply(
+	live, object *unstructured.Unstructured, manager string, force bool,
+) (*unstructured.Unstructured, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	fm, err := m.manager(object.GroupVersionKind())
+	if err != nil {
+		return nil, err
+	}
+	if live == nil {
+		live = Empty(object.GroupVersionKind())
+	}
+	object = object.DeepCopy()
+	object.SetManagedFields(nil)
+	kept, err := fm.Apply(live.DeepCopy(), object, manager, force)
+	if err != nil {
+		return nil, err
+	}
+	return kept.(*unstructured.Unstructured), nil
+}
+
+func (m *Merger) manager(kind schema.GroupVersionKind) (*managedfields.FieldManager, error) {
+	if fm := m.managers[kind]; fm != nil {
+		return fm, nil
+	}
+	create, types := managedfields.NewDefaultCRDFieldManager, managedfields.NewDeducedTypeConverter()
+	if scheme.Scheme.Recognizes(kind) {
+		create, types = managedfields.NewDefaultFieldManager, m.builtIn
+	}
+	fm, err := create(types, sameVersion{}, noDefaults{}, emptyObjects{}, kind, kind.GroupVersion(), "", nil)
+	m.managers[kind] = fm
+	return fm, err
+}
+
+// sameVersion converts nothing: each object is served in one version.
+type sameVersion struct{}
+
+func (sameVersion) Convert(_, _, _ any) error {
+	return errors.New("a state serves each object in one version")
+}
+
+func (sameVersion) ConvertToVersion(in runtime.Object, _ runtime.GroupVersioner) (runtime.Object, error) {
+	return in, nil
+}
+
+func (sameVersion) ConvertFieldLabel(_ schema.GroupVersionKind, label, value string) (string, string, error) {
+	return label, value, nil
+}
+
+type noDefaults struct{}
+
+func (noDefaults) Default(runtime.Object) {}
+
+type emptyObjects struct{}
+
+func (emptyObjects) New(kind schema.GroupVersionKind) (runtime.Object, error) {
+	return Empty(kind), nil
+}
+
+// Empty is an object of a kind that has nothing else.
+func Empty(kind schema.GroupVersionKind) *unstructured.Unstructured {
+	o := &unstructured.Unstructured{Object: map[string]any{}}
+	o.SetGroupVersionKind(kind)
+	return o
+}
