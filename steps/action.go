@@ -82,7 +82,7 @@ type Item struct {
 	Conflicts   []cluster.Conflict // fields that another manager owns
 	Hash        string             // of what would be written: a plan that was confirmed is the one that is done
 
-	homeless string // the namespace that it needs, and that does not exist
+	noNamespace string // the namespace that it needs, and that does not exist
 
 	entry   *entry // of the inventory; nil: it is no object that an action writes
 	creates bool   // it is the inventory itself, which is created

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"maps"
 	"reflect"
 	"slices"
@@ -20,8 +19,6 @@ import (
 
 	"carrick/cluster"
 )
-
-type fileMode = fs.FileMode
 
 // driftAge is how long the answer to a dry run counts: it is kept for what was sent and for what existed, so that only a
 // change of what API servers fill in themselves could make it another one.

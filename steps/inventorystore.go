@@ -373,30 +373,3 @@ func (e Env) Made(ctx context.Context, gvr schema.GroupVersionResource, action s
 	}
 	return out, err
 }
-
-// Note is what an action has noted in the inventory of its link, such as the id of what it created in another system; "":
-// nothing. It is read anew each time.
-func (e Env) Note(ctx context.Context, action string) (string, error) {
-	inv, err := e.of(e.Link, e.Action).readableInventory(ctx)
-	if err != nil {
-		return "", err
-	}
-	return inv.notes[action], nil
-}
-
-// SetNote notes something for an action; "" removes the note.
-func (e Env) SetNote(ctx context.Context, action, text string, say Progress) error {
-	inv, err := e.of(e.Link, e.Action).readableInventory(ctx)
-	if err != nil || (text == "" && inv.uid == "") {
-		return err
-	}
-	var value any = text
-	if text == "" {
-		value = nil
-	}
-	err = inv.annotate(ctx, e, say, map[string]any{inventoryNote + action: value}, "")
-	if apierrors.IsAlreadyExists(err) { // another run of this link was quicker
-		return e.SetNote(ctx, action, text, say)
-	}
-	return err
-}

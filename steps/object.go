@@ -116,7 +116,7 @@ func (p *planned) dryRun(ctx context.Context, env Env) error {
 		if denied(err) {
 			p.Note, p.Refused = cluster.Explain(err), true
 		} else {
-			p.Note, p.homeless = "in a namespace that is made before", p.want.GetNamespace()
+			p.Note, p.noNamespace = "in a namespace that is made before", p.want.GetNamespace()
 		}
 	case p.live == nil:
 		return fmt.Errorf("create %s: %w", p.What, err)

@@ -13,7 +13,7 @@ func (s *Session) planNamespaces(ctx context.Context, p *Plan, o Scope) error {
 	}
 	for i := 0; i < len(p.Actions); i++ {
 		side := p.Actions[i].Side
-		for _, name := range p.Actions[i].homeless() {
+		for _, name := range p.Actions[i].missingNamespaces() {
 			if slices.Contains(p.NewNamespaces(side), name) {
 				continue
 			}
@@ -22,7 +22,7 @@ func (s *Session) planNamespaces(ctx context.Context, p *Plan, o Scope) error {
 				return err
 			}
 			if maker == nil {
-				p.Actions[i].noteHomeless(name)
+				p.Actions[i].noteMissing(name)
 				continue
 			}
 			p.Actions = slices.Insert(p.Actions, i, *maker)
@@ -32,21 +32,21 @@ func (s *Session) planNamespaces(ctx context.Context, p *Plan, o Scope) error {
 	return nil
 }
 
-// homeless are the namespaces that things of an action need, and that do not exist.
-func (a *Planned) homeless() []string {
+// missingNamespaces are the namespaces that things of an action need, and that do not exist.
+func (a *Planned) missingNamespaces() []string {
 	var out []string
 	for _, it := range a.Change.Items {
-		if it.homeless != "" && !slices.Contains(out, it.homeless) {
-			out = append(out, it.homeless)
+		if it.noNamespace != "" && !slices.Contains(out, it.noNamespace) {
+			out = append(out, it.noNamespace)
 		}
 	}
 	return out
 }
 
-// noteHomeless says of the things in a namespace that nothing creates it.
-func (a *Planned) noteHomeless(namespace string) {
+// noteMissing says of the things in a namespace that nothing creates it.
+func (a *Planned) noteMissing(namespace string) {
 	for i := range a.Change.Items {
-		if it := &a.Change.Items[i]; it.homeless == namespace {
+		if it := &a.Change.Items[i]; it.noNamespace == namespace {
 			it.Note = "namespace " + namespace + " does not exist, and nothing of this creates it"
 		}
 	}
