@@ -57,7 +57,7 @@ func driverSameVersion(ctx context.Context, e steps.Env) steps.Result {
 	if peerErr != nil {
 		return steps.Unseen(peerErr)
 	}
-	return sameVersion(e, there, here, helmUpgrade(e, "driver", driverChart))
+	return sameVersion(e, there, here, helmUpgrade(e, "driver", driverChart), false)
 }
 
 func podSecurityOfDriver(ctx context.Context, e steps.Env) steps.Result {

@@ -82,19 +82,19 @@ func secretFields(ctx context.Context, e steps.Env) ([]metav1.ManagedFieldsEntry
 // alikeFix is how the operator and the definition of a session come to be those
 // of the local cluster. Where the version is right and the definition is not
 // the operator's release's, no release brings another one: its owner, or
-// whoever applied it, has to.
-func alikeFix(ctx context.Context, e steps.Env, there seen) string {
+// whoever applied it, has to: then it is done by hand.
+func alikeFix(ctx context.Context, e steps.Env, there seen) (fix string, byHand bool) {
 	version := e.Answers.Text("operator.version")
 	crd, err := crdOf(ctx, e)
 	if err != nil || there.version() != version {
-		return helmUpgrade(e, "operator", operatorChart)
+		return helmUpgrade(e, "operator", operatorChart), false
 	}
 	notes := crd.GetAnnotations()
 	owned := notes["meta.helm.sh/release-name"] == e.Answers.Text("operator.release") && notes["meta.helm.sh/release-namespace"] == sessionsNamespace(e)
 	if owned && isOurs(e.Own, "operator-stands") {
-		return ""
+		return "", false
 	}
-	return helmTemplate(e, operatorChart, version) + " --show-only templates/amaltheasession-crd.yaml | " + e.Kubectl() + " apply --server-side --force-conflicts -f -"
+	return helmTemplate(e, operatorChart, version) + " --show-only templates/amaltheasession-crd.yaml | " + e.Kubectl() + " apply --server-side --force-conflicts -f -", true
 }
 
 // helmTemplate is the command that prints a chart's objects.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -82,15 +81,16 @@ func sameCRD(ctx context.Context, e steps.Env) steps.Result {
 	case here.hash == "":
 		return steps.Skipped("the %s cluster has no %s to compare with", e.PeerName(), sessionCRD)
 	case here.hash != there.hash:
-		return onlyByHand(steps.Failed(fmt.Sprintf("%s differs: %s on the %s cluster, %s on the %s one", sessionCRD, there.hash, e.SideName(), here.hash, e.PeerName()),
-			alikeFix(ctx, e, there)))
+		fix, byHand := alikeFix(ctx, e, there)
+		return onlyByHand(byHand, steps.Failed(fmt.Sprintf("%s differs: %s on the %s cluster, %s on the %s one",
+			sessionCRD, there.hash, e.SideName(), here.hash, e.PeerName()), fix))
 	}
 	return steps.Passed("%s is %s on both", sessionCRD, here.hash)
 }
 
-// onlyByHand offers no action where the fix applies a definition of another one's: carrick's leaves that alone.
-func onlyByHand(r steps.Result) steps.Result {
-	if strings.Contains(r.Fix, " --show-only ") {
+// onlyByHand offers no action for what is done by hand.
+func onlyByHand(byHand bool, r steps.Result) steps.Result {
+	if byHand {
 		return r.WithoutAction()
 	}
 	return r
@@ -176,13 +176,14 @@ func operatorSameVersion(ctx context.Context, e steps.Env) steps.Result {
 	if peerErr != nil {
 		return steps.Unseen(peerErr)
 	}
-	return sameVersion(e, there, here, alikeFix(ctx, e, there))
+	fix, byHand := alikeFix(ctx, e, there)
+	return sameVersion(e, there, here, fix, byHand)
 }
 
 // sameVersion judges the versions of one product on both sides: equal is what
 // is asked for, another version with the same definition works, everything else
-// does not.
-func sameVersion(e steps.Env, there, here seen, fix string) steps.Result {
+// does not. byHand: the fix brings a definition that the action leaves alone.
+func sameVersion(e steps.Env, there, here seen, fix string, byHand bool) steps.Result {
 	found := fmt.Sprintf("%s: %s. %s: %s", e.SideName(), there, e.PeerName(), here)
 	want := here.version()
 	if want == "" {
@@ -192,7 +193,7 @@ func sameVersion(e steps.Env, there, here seen, fix string) steps.Result {
 	case there.floating() || here.floating():
 		return steps.Failed("an image is tagged latest, which is another one tomorrow. "+found, fix)
 	case there.hash != "" && here.hash != "" && there.hash != here.hash:
-		return onlyByHand(steps.Failed("the definitions of a session differ. "+found, fix))
+		return onlyByHand(byHand, steps.Failed("the definitions of a session differ. "+found, fix))
 	case there.version() == "" || want == "":
 		return steps.Skipped("%s", "a version can't be told. "+found)
 	case there.version() != want && there.hash != "" && there.hash == here.hash:
