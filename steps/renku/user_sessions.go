@@ -2,6 +2,7 @@ package renku
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"net/url"
@@ -44,7 +45,10 @@ func customCAsThere(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Skipped("Renku's sessions mount no CA certificates of their own")
 	}
 	ns := sessionsNamespace(e)
-	copied, _ := peerCAs(e)
+	copied, err := peerCAs(e)
+	if err != nil && !errors.As(err, new(*steps.AbsentError)) {
+		return steps.Unseen(err)
+	}
 	var missing, more []string
 	for _, name := range names {
 		live, err := e.Cluster.Get(ctx, secrets, ns, name)
