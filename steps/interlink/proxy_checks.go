@@ -167,8 +167,7 @@ func startedSince(ctx context.Context, e steps.Env, d *appsv1.Deployment) steps.
 		return steps.Unseen(err)
 	}
 	for _, p := range pods {
-		over := p.Status.Phase == corev1.PodFailed || p.Status.Phase == corev1.PodSucceeded // as one that was evicted
-		if !over && p.DeletionTimestamp == nil && p.Status.StartTime != nil && p.Status.StartTime.Time.Before(w.Changed) {
+		if !check.Ended(p) && p.DeletionTimestamp == nil && p.Status.StartTime != nil && p.Status.StartTime.Time.Before(w.Changed) {
 			return steps.Failed(fmt.Sprintf("pod %s runs since %s, and nginx.conf was written on %s", p.Name, p.Status.StartTime.UTC().Format(time.DateTime), w.Changed.UTC().Format(time.DateTime)),
 				e.Kubectl()+" rollout restart deployment "+proxyName+" -n "+d.Namespace)
 		}

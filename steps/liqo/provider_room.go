@@ -133,7 +133,7 @@ func room(nodes []*corev1.Node, pods []*corev1.Pod, consumerID string) (count in
 		}
 	}
 	for _, p := range pods {
-		if !takes[p.Spec.NodeName] || p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed || p.Labels[podOriginLabel] == consumerID {
+		if !takes[p.Spec.NodeName] || check.Ended(p) || p.Labels[podOriginLabel] == consumerID {
 			continue
 		}
 		addTo(taken, requests.PodRequests(p, requests.PodResourcesOptions{}))

@@ -341,7 +341,7 @@ func appsSetWalltime(ctx context.Context, e steps.Env) steps.Result {
 	}
 	seen, without := 0, []string{}
 	for _, p := range pods {
-		if !users[p.Namespace] || p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed {
+		if !users[p.Namespace] || check.Ended(p) {
 			continue
 		}
 		if seen++; p.Annotations[lifetimeNote] == "" {

@@ -101,7 +101,7 @@ func podsOf(d *appsv1.Deployment, of []*corev1.Pod) ([]*corev1.Pod, error) {
 	}
 	var pods []*corev1.Pod
 	for _, p := range of {
-		if selects.Matches(labels.Set(p.Labels)) && p.DeletionTimestamp == nil && p.Status.Phase != corev1.PodSucceeded && p.Status.Phase != corev1.PodFailed {
+		if selects.Matches(labels.Set(p.Labels)) && p.DeletionTimestamp == nil && !check.Ended(p) {
 			pods = append(pods, p)
 		}
 	}

@@ -9,14 +9,18 @@ import (
 	"carrick/cluster"
 )
 
+// Ended reports whether a pod has run and runs no more, well or not: it keeps its node until it is deleted.
+func Ended(p *corev1.Pod) bool {
+	return p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
+}
+
 // PodsSince is when the newest of some pods that run has started; zero: none runs, or none says. Pods that have ended,
 // or are being deleted, don't count.
 func PodsSince(ctx context.Context, c *cluster.Cluster, namespace string, s cluster.Selector) (time.Time, error) {
 	pods, err := List[corev1.Pod](ctx, c, Pods, namespace, s)
 	var newest time.Time
 	for _, p := range pods {
-		over := p.Status.Phase == corev1.PodFailed || p.Status.Phase == corev1.PodSucceeded
-		if !over && p.DeletionTimestamp == nil && p.Status.StartTime != nil && p.Status.StartTime.After(newest) {
+		if !Ended(p) && p.DeletionTimestamp == nil && p.Status.StartTime != nil && p.Status.StartTime.After(newest) {
 			newest = p.Status.StartTime.Time
 		}
 	}
