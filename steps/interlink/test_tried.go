@@ -41,26 +41,26 @@ func askedOn(ctx context.Context, e steps.Env) (steps.Tried, error) {
 	if err != nil || !ok {
 		return steps.Tried{}, err
 	}
-	at, err := recordedAt(ctx, e, "asked.yaml", r.Time)
-	if err != nil {
-		return steps.Tried{}, err
-	}
-	on, err := triedThrough(ctx, e)
-	return steps.Tried{At: at, On: on}, err
+	return recordedOn(ctx, e, "asked.yaml", r.Time)
 }
 
-// recordedAt is when a record was written, by the API server's clock: that of this machine may be another.
-func recordedAt(ctx context.Context, e steps.Env, file string, by time.Time) (time.Time, error) {
+// recordedOn is what a record that was written at that time goes by. The API server's clock counts where it tells: that of
+// this machine may be another.
+func recordedOn(ctx context.Context, e steps.Env, file string, at time.Time) (steps.Tried, error) {
 	what, _, _ := strings.Cut(file, ".")
 	ns, name := workloadNamespace(e), recordName(e, what)
-	key := fmt.Sprintf("recorded/%s/%s/%s/%s", e.Cluster.Server(), ns, name, by)
+	key := fmt.Sprintf("recorded/%s/%s/%s/%s", e.Cluster.Server(), ns, name, at)
 	w, err := cluster.Look(ctx, key, time.Hour, func(ctx context.Context) (check.Written, error) {
 		return check.KeyWritten(ctx, e.Cluster, ns, name, file)
 	})
-	if err != nil || w.Changed.IsZero() {
-		return by, err
+	if err != nil {
+		return steps.Tried{}, err
 	}
-	return w.Changed, nil
+	if !w.Changed.IsZero() {
+		at = w.Changed
+	}
+	on, err := triedThrough(ctx, e)
+	return steps.Tried{At: at, On: on}, err
 }
 
 // watchedOn is what the watch was held on.
@@ -70,12 +70,7 @@ func watchedOn(ctx context.Context, e steps.Env) (steps.Tried, error) {
 	if err != nil || !ok {
 		return steps.Tried{}, err
 	}
-	at, err := recordedAt(ctx, e, "watched.yaml", r.Time.Add(time.Duration(r.Seconds)*time.Second))
-	if err != nil {
-		return steps.Tried{}, err
-	}
-	on, err := triedThrough(ctx, e)
-	return steps.Tried{At: at, On: on}, err
+	return recordedOn(ctx, e, "watched.yaml", r.Time.Add(time.Duration(r.Seconds)*time.Second))
 }
 
 // ranOn is what the test Job ran on: the endpoint, the virtual node, and the virtual kubelet with its configuration.
