@@ -3,7 +3,6 @@ package vsphere
 import (
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -158,7 +157,7 @@ func claimShared(ctx context.Context, e steps.Env) steps.Result {
 		if err != nil {
 			return steps.Unseen(err)
 		}
-		if p.Status.Phase != corev1.PodSucceeded && p.Status.Phase != corev1.PodFailed {
+		if !check.Ended(p) {
 			return podWaits(e, p)
 		}
 		text, err := podLog(ctx, e, p)
@@ -217,40 +216,55 @@ func podFailed(e steps.Env, p *corev1.Pod, log string) steps.Result {
 	return steps.Failed(fmt.Sprintf("pod %s on node %s has failed: %q", p.Name, p.Spec.NodeName, lastLine(log)), fix)
 }
 
-// claimEvents: what is over does not count.
-func claimEvents(ctx context.Context, e steps.Env) steps.Result {
-	kinds := map[string]string{trial(e, "claim"): "PersistentVolumeClaim"}
-	if triesPods(e) {
-		kinds[trial(e, "a")], kinds[trial(e, "b")] = "Pod", "Pod"
+// waiting is an object of a trial of which events may tell why it waits.
+type waiting struct {
+	kind, name string
+	uid        types.UID
+}
+
+// trialsWaiting are the pods and the claim that exist and wait.
+func trialsWaiting(ctx context.Context, e steps.Env) ([]waiting, error) {
+	var out []waiting
+	for _, own := range []string{"a", "b"} {
+		if !triesPods(e) {
+			break
+		}
+		p, err := check.Get[corev1.Pod](ctx, e.Cluster, check.Pods, space(e), trial(e, own))
+		if err != nil && !apierrors.IsNotFound(err) {
+			return nil, err
+		}
+		if err == nil && !hasStarted(p) {
+			out = append(out, waiting{"Pod", p.Name, p.UID})
+		}
 	}
 	c, err := theClaim(ctx, e)
 	if err != nil && !apierrors.IsNotFound(err) {
+		return nil, err
+	}
+	if err == nil && !isBound(c) {
+		out = append(out, waiting{"PersistentVolumeClaim", c.Name, c.UID})
+	}
+	return out, nil
+}
+
+func claimEvents(ctx context.Context, e steps.Env) steps.Result {
+	all, err := trialsWaiting(ctx, e)
+	if err != nil {
 		return steps.Unseen(err)
 	}
-	uids := map[string]types.UID{} // what does not exist any more is no matter
-	if err == nil && !isBound(c) {
-		uids[c.Name] = c.UID
-	}
-	for _, own := range []string{"a", "b"} {
-		p, err := check.Get[corev1.Pod](ctx, e.Cluster, check.Pods, space(e), trial(e, own))
-		if err == nil && !hasStarted(p) {
-			uids[p.Name] = p.UID
-		}
-	}
-	maps.DeleteFunc(kinds, func(name, _ string) bool { _, waits := uids[name]; return !waits })
-	for _, name := range slices.Sorted(maps.Keys(kinds)) {
-		events, err := eventsOf(ctx, e, space(e), kinds[name], name, uids[name])
+	for _, w := range all {
+		events, err := eventsOf(ctx, e, space(e), w.kind, w.name, w.uid)
 		if err != nil {
 			return steps.Unseen(err)
 		}
 		for _, v := range slices.Backward(causes(events)) { // what is said now, and not what was
 			if v.Type == corev1.EventTypeWarning {
 				said := causeLine(cluster.Clean(v.Message))
-				fix := eventFix(e, kinds[name], name, said)
+				fix := eventFix(e, w.kind, w.name, said)
 				if v.Reason == "ProvisioningFailed" {
 					fix += retryFix(ctx, e)
 				}
-				r := steps.Failed(fmt.Sprintf("%s %s: %s %s: %s", kinds[name], name, v.Reason, ago(lastSeen(v)), said), fix)
+				r := steps.Failed(fmt.Sprintf("%s %s: %s %s: %s", w.kind, w.name, v.Reason, ago(lastSeen(v)), said), fix)
 				r.Again = time.Now().Add(time.Minute) // the age grows
 				return r
 			}
