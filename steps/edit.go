@@ -66,6 +66,9 @@ func (d Edit) Asset() Manifest {
 	return m
 }
 
+// OthersStay: until the link has written the key, it is somebody else's, and the checks say what is to become of it.
+func (d Edit) OthersStay() {}
+
 // Plan says when something else is written there since than what is kept for
 // undo.
 func (d Edit) Plan(ctx context.Context, e Env) (Change, error) {
