@@ -120,6 +120,9 @@ func recorded(file string, more ...string) steps.Values {
 	for _, key := range append(more, file) {
 		out[key] = func(ctx context.Context, e steps.Env) (any, error) {
 			text, err := whole(ctx, e, file)
+			if err == nil && text == nil {
+				text, err = begun(ctx, e, file)
+			}
 			if err != nil {
 				return nil, err
 			}
@@ -136,6 +139,16 @@ func standing(ctx context.Context, e steps.Env, file string) (map[string]string,
 		return nil, err
 	}
 	if old, err := outdated(ctx, e, file); err != nil || old {
+		return nil, err
+	}
+	return text, nil
+}
+
+// begun is the text of a record of a watch that is being held; nil where there is none.
+func begun(ctx context.Context, e steps.Env, file string) (map[string]string, error) {
+	var r watched
+	text, ok, err := record(ctx, e, file, &r)
+	if err != nil || !ok || !r.Holding {
 		return nil, err
 	}
 	return text, nil
