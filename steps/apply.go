@@ -345,7 +345,7 @@ func (s *Session) Undo(ctx context.Context, p *Plan, say Progress) error {
 		}
 		action, _ := s.guide.Action(a.Action)
 		env := s.env(ctx, a.Side, &usage{})
-		env.Action, env.found = a.Action, p.scope.Found
+		env.Action, env.Runtime.Found = a.Action, p.scope.Found
 		err := waitOut(ctx, s.tagged(a, say), func() error {
 			now, err := action.PlanUndo(ctx, env)
 			if err == nil && !sameChange(a.Change, now) {

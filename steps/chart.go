@@ -60,7 +60,7 @@ func (c Chart) want(ctx context.Context, env Env) (wanted, error) {
 		}
 		w.Values, w.open, w.secrets = revealed(values)
 	}
-	return w, env.use.sound()
+	return w, env.Sound()
 }
 
 // at is the release's name and namespace.

@@ -26,7 +26,7 @@ func definitions(ctx context.Context, env Env) ([]part, error) {
 	if err != nil {
 		return nil, fmt.Errorf("look for definitions with this link's mark: %w", err)
 	}
-	inv, err := env.inventory(ctx)
+	inv, err := inventoryIn(ctx, env)
 	if err != nil {
 		return nil, err
 	}

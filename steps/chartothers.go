@@ -79,7 +79,7 @@ func writeForOthers(ctx context.Context, env Env, others map[string]string, o *u
 		if err != nil {
 			return err
 		}
-		as := env.of(link, others[link])
+		as := envOf(env, link, others[link])
 		theirs := o.DeepCopy()
 		markObject(as, theirs, live)
 		if err := enterShared(ctx, as, o, live); err != nil {
@@ -95,7 +95,7 @@ func writeForOthers(ctx context.Context, env Env, others map[string]string, o *u
 
 // enterShared enters an object into the inventory of another link that uses it. A link of an earlier version has none.
 func enterShared(ctx context.Context, as Env, o, live *unstructured.Unstructured) error {
-	inv, err := as.inventory(ctx)
+	inv, err := inventoryIn(ctx, as)
 	if err != nil || inv.unread != nil || inv.uid == "" {
 		return err
 	}
@@ -124,7 +124,7 @@ func sharers(ctx context.Context, env Env, r *chart.Release) (others map[string]
 		if CheckLinkName(link) != nil {
 			continue
 		}
-		inv, err := env.of(link, env.Action).readableInventory(ctx)
+		inv, err := readableInventory(ctx, envOf(env, link, env.Action))
 		if err != nil {
 			return nil, nil, fmt.Errorf("%s has the mark of link %s; whether that link uses it is in its inventory, %s: %w",
 				releaseAt(r.Namespace, r.Name), link, inventoryName(link), err)
@@ -150,7 +150,7 @@ func believes(ctx context.Context, env Env, r *chart.Release, marked bool) (bool
 	}
 	users[env.Link] = env.Action
 	for _, link := range sortedKeys(users) {
-		inv, err := env.inventoryOf(ctx, link)
+		inv, err := inventoryOf(ctx, env, link)
 		if err != nil {
 			return false, err
 		}
@@ -162,11 +162,11 @@ func believes(ctx context.Context, env Env, r *chart.Release, marked bool) (bool
 }
 
 // inventoryOf is the inventory of this link, or of another one.
-func (e Env) inventoryOf(ctx context.Context, link string) (*inventory, error) {
+func inventoryOf(ctx context.Context, e Env, link string) (*inventory, error) {
 	if link != e.Link {
-		e = e.of(link, e.Action)
+		e = envOf(e, link, e.Action)
 	}
-	return e.inventory(ctx)
+	return inventoryIn(ctx, e)
 }
 
 // stays returns why an upgrade keeps an object that the release had before; "": it is deleted. Whoever can write the
@@ -174,7 +174,7 @@ func (e Env) inventoryOf(ctx context.Context, link string) (*inventory, error) {
 func stays(ctx context.Context, env Env, others map[string]string, live *unstructured.Unstructured) (string, error) {
 	meta, created := metadataOf(live), false
 	for _, link := range append(sortedKeys(others), env.Link) {
-		inv, err := env.inventoryOf(ctx, link)
+		inv, err := inventoryOf(ctx, env, link)
 		if err != nil {
 			return "", err
 		}

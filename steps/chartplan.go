@@ -44,7 +44,7 @@ func (c Chart) stand(ctx context.Context, env Env, want wanted) (standing, error
 	if s.others, claims, err = sharers(ctx, env, w.Old); err != nil {
 		return s, err
 	}
-	inv, err := env.inventory(ctx)
+	inv, err := inventoryIn(ctx, env)
 	if err != nil {
 		return s, err
 	}
@@ -149,7 +149,7 @@ func (c Chart) planRelease(ctx context.Context, env Env, want wanted, s standing
 // entry is the release's in the inventory, until its Secret is written. Where that has none yet, this link installs it,
 // or takes it over by its mark, or shares it.
 func (s standing) entry(ctx context.Context, env Env, want wanted) (*entry, error) {
-	inv, err := env.inventory(ctx)
+	inv, err := inventoryIn(ctx, env)
 	if err != nil {
 		return nil, err
 	}
@@ -176,7 +176,7 @@ func (s standing) enterRecord(
 	if e.Content, err = chart.ContentOf(o); err != nil {
 		return err
 	}
-	inv, err := env.inventory(ctx)
+	inv, err := inventoryIn(ctx, env)
 	if err != nil {
 		return err
 	}

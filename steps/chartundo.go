@@ -86,7 +86,7 @@ func (c Chart) PlanUndo(ctx context.Context, env Env) (Change, error) {
 // beside are the parts that the inventory has and the releases do not name: who can write the Secret of a release can
 // hide them there. While a release stays, so do they.
 func beside(ctx context.Context, env Env, list []installed, known []part) ([]part, error) {
-	inv, err := env.inventory(ctx)
+	inv, err := inventoryIn(ctx, env)
 	if err != nil {
 		return nil, err
 	}
@@ -245,7 +245,7 @@ func undoPart(ctx context.Context, env Env, live *unstructured.Unstructured) (pa
 	if err != nil {
 		return part{}, err
 	}
-	inv, err := env.inventory(ctx)
+	inv, err := inventoryIn(ctx, env)
 	if err != nil {
 		return part{}, err
 	}
@@ -263,7 +263,7 @@ func (c Chart) installed(ctx context.Context, env Env) (out []installed, blind b
 	if env.Cluster == nil {
 		return nil, false, fmt.Errorf("chart %s: no cluster stands on the %s", c.Chart, env.SideName())
 	}
-	if _, err := env.readableInventory(ctx); err != nil {
+	if _, err := readableInventory(ctx, env); err != nil {
 		return nil, false, err
 	}
 	sel := cluster.Selector{Labels: "owner=helm," + mark(env.Link) + "=" + env.Action}
@@ -312,7 +312,7 @@ func revisionOf(m metav1.PartialObjectMetadata) int {
 
 // look says what would become of a release and of each of its parts.
 func (c Chart) look(ctx context.Context, env Env, m metav1.PartialObjectMetadata) (installed, error) {
-	inv, err := env.inventory(ctx)
+	inv, err := inventoryIn(ctx, env)
 	if err != nil {
 		return installed{}, err
 	}

@@ -60,7 +60,7 @@ func (c CloseFolder) close(ctx context.Context, env Env, dir string) error {
 	if err != nil {
 		return err
 	}
-	rec := record{Run: closing(dir), Title: c.Title, Order: env.order(), ID: now.ID, BeforeMode: now.Mode.Perm()}
+	rec := record{Run: closing(dir), Title: c.Title, Order: orderOf(env), ID: now.ID, BeforeMode: now.Mode.Perm()}
 	if err := writeRecord(ctx, env, rec); err != nil {
 		return err
 	}

@@ -85,7 +85,7 @@ func (c Command) Do(ctx context.Context, env Env, say Progress) error {
 		return fmt.Errorf("%s: %s", it.What, it.Note)
 	}
 	folder := env.Host.IsFolder()
-	rec := record{Run: c.Run, Title: c.Title, Order: env.order()}
+	rec := record{Run: c.Run, Title: c.Title, Order: orderOf(env)}
 	if folder || c.UndoRun != nil {
 		if err := writeRecord(ctx, env, rec); err != nil {
 			return err

@@ -167,7 +167,7 @@ func lookForDrift(ctx context.Context, env Env, step *Step) Result {
 		}
 		return err
 	})
-	if err := errors.Join(err, env.use.sound()); err != nil {
+	if err := errors.Join(err, env.Sound()); err != nil {
 		return Unseen(err)
 	}
 	switch {

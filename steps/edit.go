@@ -100,7 +100,7 @@ func (d Edit) Do(ctx context.Context, e Env, say Progress) error {
 		return err
 	}
 	if anew {
-		inv, err := e.inventory(ctx)
+		inv, err := inventoryIn(ctx, e)
 		if err != nil {
 			return err
 		}

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"regexp"
 	"strings"
+	"sync"
 
 	"carrick/cluster"
 )
@@ -31,68 +32,81 @@ type Env struct {
 	// already, put there by whatever applies exports, is no reason to leave it out.
 	Exporting bool
 
-	file    string           // the link's; "": it is saved nowhere
-	guide   *Guide           // nil in tests
-	use     *usage           // what went wrong with answers; nil in tests
-	ends    map[Side]endInfo // names only
-	inv     *inventoryCache  // nil in tests: the inventory is read each time
-	found   []string         // of an undo: what is taken back by its mark alone (Scope.Found)
-	along   []string         // what earlier actions of a planned undo take with them (Change.Along)
-	api     func() (*cluster.Web, error)
-	keep    func(key string, v cluster.Masked) error
-	given   func(key string) bool // the admin answered the question
-	emptied func(key string) bool // the admin left it empty on purpose
+	// Runtime is what the engine lends: use the methods of Env, not this. It is zero in tests.
+	Runtime Runtime
+}
+
+// Runtime is what the engine lends to an Env, beyond what guides may use as it is. Any part may be missing.
+type Runtime struct {
+	Guide    *Guide
+	LinkPath string            // the link file; "": it is not saved
+	Sides    map[Side]SideInfo // both sides
+	API      func() (*cluster.Web, error)
+	Keep     func(key string, v cluster.Masked) error
+	Given    func(key string) bool // reports whether the admin answered the question
+	Emptied  func(key string) bool // reports whether the admin left it empty on purpose
+	Sound    func() error          // why the default of an answer that was used could not be read
+	Cache    *sync.Map             // what actions read once for this Env, by keys of their own; nil: nothing is kept
+	Found    []string              // of an undo: what is deleted by its mark alone (Scope.Found)
+	Along    []string              // what earlier actions of a planned undo delete with their own objects (Change.Along)
+}
+
+// SideInfo is what a side is called.
+type SideInfo struct {
+	Role, Name, Config string // the guide's word; the context and the kubeconfig
+	// Unconfirmed returns why a facts file's key can't be trusted yet; nil: the side is not known by a facts file.
+	Unconfirmed func() error
 }
 
 // API is the HTTP API that belongs to the set-up. The error says why it is not
 // known (AbsentError), or what is wrong with its address.
 func (e Env) API() (*cluster.Web, error) {
-	if e.api == nil {
+	if e.Runtime.API == nil {
 		return nil, Absent("the guide has no API")
 	}
-	return e.api()
+	return e.Runtime.API()
 }
 
 // Keep answers a secret question for the rest of this session, in memory only:
 // what an action got for the user, such as a token after a login.
 func (e Env) Keep(key string, v cluster.Masked) error {
-	if e.keep == nil {
+	if e.Runtime.Keep == nil {
 		return fmt.Errorf("keep %s: there is no session", key)
 	}
-	return e.keep(key, v)
+	return e.Runtime.Keep(key, v)
 }
 
 // Sound returns why the default of an answer that was used could not be read;
 // nil: all could. The engine looks itself after checks, plans and exports; who
 // takes back what was made looks where the answer decides what that is.
-func (e Env) Sound() error { return e.use.sound() }
-
-type endInfo struct {
-	role, name, config string
-	handed             *Handed // known by a file of facts alone
+func (e Env) Sound() error {
+	if e.Runtime.Sound == nil {
+		return nil
+	}
+	return e.Runtime.Sound()
 }
 
 // Answered reports whether the admin answered a question, in the link file or for this run: its value is then no default.
-func (e Env) Answered(key string) bool { return e.given != nil && e.given(key) }
+func (e Env) Answered(key string) bool { return e.Runtime.Given != nil && e.Runtime.Given(key) }
 
 // LeftEmpty reports whether the admin left an optional question empty on purpose: its default does not count.
-func (e Env) LeftEmpty(key string) bool { return e.emptied != nil && e.emptied(key) }
+func (e Env) LeftEmpty(key string) bool { return e.Runtime.Emptied != nil && e.Runtime.Emptied(key) }
 
 // PeerHanded tells whether the other side is known by the file alone that its admin
 // handed over.
-func (e Env) PeerHanded() bool { return e.ends[e.Side.Peer()].handed != nil }
+func (e Env) PeerHanded() bool { return e.Runtime.Sides[e.Side.Peer()].Unconfirmed != nil }
 
 // PeerUnconfirmed says that no one has confirmed yet whose facts file the other side is known by: no key is used with an
 // address out of it, although none is sent there. nil: the signer is confirmed, or there is no such file.
 func (e Env) PeerUnconfirmed() error {
-	if h := e.ends[e.Side.Peer()].handed; h != nil && h.signer.Load() == nil {
-		return h.unconfirmed()
+	if err := e.Runtime.Sides[e.Side.Peer()].Unconfirmed; err != nil {
+		return err()
 	}
 	return nil
 }
 
 // SideName is the guide's word for this side: "provider".
-func (e Env) SideName() string { return e.ends[e.Side].role }
+func (e Env) SideName() string { return e.Runtime.Sides[e.Side].Role }
 
 // Kubectl begins a command on this side, for a fix that works when it is
 // pasted: with the kubeconfig and the context that the link names.
@@ -105,12 +119,12 @@ func (e Env) PeerKubectl() string { return e.command(e.Side.Peer(), "kubectl", "
 func (e Env) Helm() string { return e.command(e.Side, "helm", " --kube-context ") }
 
 func (e Env) command(side Side, words, context string) string {
-	end := e.ends[side]
-	if end.config != "" {
-		words += " --kubeconfig " + Quoted(end.config)
+	end := e.Runtime.Sides[side]
+	if end.Config != "" {
+		words += " --kubeconfig " + Quoted(end.Config)
 	}
-	if end.name != "" {
-		words += context + Quoted(end.name)
+	if end.Name != "" {
+		words += context + Quoted(end.Name)
 	}
 	return words
 }
@@ -118,10 +132,10 @@ func (e Env) command(side Side, words, context string) string {
 // LinkFile is the file of this link as a shell takes it, for a fix that works
 // when it is pasted: "carrick apply "+e.LinkFile()+" --step NAME".
 func (e Env) LinkFile() string {
-	if e.file == "" {
+	if e.Runtime.LinkPath == "" {
 		return e.Link + ".yaml"
 	}
-	return Quoted(e.file)
+	return Quoted(e.Runtime.LinkPath)
 }
 
 var plainWord = regexp.MustCompile(`^[A-Za-z0-9_./:@=+-]+$`)
@@ -136,7 +150,7 @@ func Quoted(word string) string {
 }
 
 // PeerName is the guide's word for the other side.
-func (e Env) PeerName() string { return e.ends[e.Side.Peer()].role }
+func (e Env) PeerName() string { return e.Runtime.Sides[e.Side.Peer()].Role }
 
 // Fact is a named value that is read on one side. A fact reads; it never
 // makes.

@@ -208,7 +208,7 @@ func (f File) Export(ctx context.Context, env Env) ([]Exported, error) {
 		return []Exported{{Left: "file " + at}}, nil
 	}
 	content, err := f.Content(ctx, env)
-	if err := errors.Join(err, env.use.sound()); err != nil {
+	if err := errors.Join(err, env.Sound()); err != nil {
 		return nil, err
 	}
 	return []Exported{{Path: strings.TrimPrefix(path.Clean(at), "/"), Content: []byte(content.Reveal()), Mode: f.mode()}}, nil

@@ -60,7 +60,7 @@ func (f File) look(ctx context.Context, env Env) (fileNow, error) {
 		n.path = f.PathOf(env)
 	}
 	want, err := f.Content(ctx, env)
-	if err := errors.Join(err, env.use.sound()); err != nil {
+	if err := errors.Join(err, env.Sound()); err != nil {
 		return n, err
 	}
 	rec, found, err := readRecord(ctx, env)
@@ -242,7 +242,7 @@ func (f File) Do(ctx context.Context, env Env, say Progress) error {
 // again by the next run, or goes with an undo.
 func (f File) write(ctx context.Context, env Env, n fileNow) error {
 	rec := n.rec
-	rec.Path, rec.Mode, rec.Order = n.path, f.mode(), env.order()
+	rec.Path, rec.Mode, rec.Order = n.path, f.mode(), orderOf(env)
 	rec.Hash, rec.Was = sum(n.want.Reveal()), ""
 	if n.ours {
 		rec.Was = sum(n.have)

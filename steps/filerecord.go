@@ -147,14 +147,14 @@ func recordPath(env Env) string { return path.Join(records, env.Link, env.Action
 func beforePath(env Env, name string) string { return name + ".before-" + env.Link }
 
 // order is the place of the action in hand among those of its guide.
-func (e Env) order() int {
-	if e.guide == nil {
+func orderOf(e Env) int {
+	if e.Runtime.Guide == nil {
 		return 0
 	}
 	n := 0
-	for i := range e.guide.Steps {
-		for j := range e.guide.Steps[i].Actions {
-			if n++; e.guide.Steps[i].Actions[j].Name == e.Action {
+	for i := range e.Runtime.Guide.Steps {
+		for j := range e.Runtime.Guide.Steps[i].Actions {
+			if n++; e.Runtime.Guide.Steps[i].Actions[j].Name == e.Action {
 				return n
 			}
 		}

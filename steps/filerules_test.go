@@ -147,8 +147,8 @@ func folderGuide() *Guide {
 
 func TestTheListOfAFolder(t *testing.T) {
 	m := newMachine(t)
-	m.env.guide = folderGuide()
-	actions := m.env.guide.Steps[0].Actions
+	m.env.Runtime.Guide = folderGuide()
+	actions := m.env.Runtime.Guide.Steps[0].Actions
 	each := func(do func(Doer, Env) error, order ...int) {
 		t.Helper()
 		for _, i := range order {

@@ -2,6 +2,7 @@ package steps
 
 import (
 	"slices"
+	"sync"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -18,13 +19,14 @@ func TestAnInventoryThatCannotBeWrittenIsReadAnew(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	env := Env{Cluster: c, Link: "l", Action: "a", inv: &inventoryCache{inv: &inventory{uid: "u", actions: map[string][]entry{}}}}
+	env := Env{Cluster: c, Link: "l", Action: "a", Runtime: Runtime{Cache: &sync.Map{}}}
+	cacheOf(env).inv = &inventory{uid: "u", actions: map[string][]entry{}}
 	item := Item{Verb: Create, entry: &entry{APIVersion: "v1", Kind: "ConfigMap", Namespace: "n", Name: "c", Created: true}}
 	if err := enterPlanned(t.Context(), env, []Item{item}, nil, nil); err == nil {
 		t.Fatal("it was written, to nobody")
 	}
-	if env.inv.inv != nil {
-		t.Errorf("it is taken for written: %+v", env.inv.inv.actions)
+	if cacheOf(env).inv != nil {
+		t.Errorf("it is taken for written: %+v", cacheOf(env).inv.actions)
 	}
 }
 

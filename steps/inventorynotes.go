@@ -8,8 +8,8 @@ import (
 
 // Note is what an action has noted in the inventory of its link, such as the id of what it created in another system; "":
 // nothing. It is read anew each time.
-func (e Env) Note(ctx context.Context, action string) (string, error) {
-	inv, err := e.of(e.Link, e.Action).readableInventory(ctx)
+func NoteOf(ctx context.Context, e Env, action string) (string, error) {
+	inv, err := readableInventory(ctx, envOf(e, e.Link, e.Action))
 	if err != nil {
 		return "", err
 	}
@@ -17,8 +17,8 @@ func (e Env) Note(ctx context.Context, action string) (string, error) {
 }
 
 // SetNote notes something for an action; "" removes the note.
-func (e Env) SetNote(ctx context.Context, action, text string, say Progress) error {
-	inv, err := e.of(e.Link, e.Action).readableInventory(ctx)
+func SetNote(ctx context.Context, e Env, action, text string, say Progress) error {
+	inv, err := readableInventory(ctx, envOf(e, e.Link, e.Action))
 	if err != nil || (text == "" && inv.uid == "") {
 		return err
 	}
@@ -28,7 +28,7 @@ func (e Env) SetNote(ctx context.Context, action, text string, say Progress) err
 	}
 	err = inv.annotate(ctx, e, say, map[string]any{inventoryNote + action: value}, "")
 	if apierrors.IsAlreadyExists(err) { // another run of this link was quicker
-		return e.SetNote(ctx, action, text, say)
+		return SetNote(ctx, e, action, text, say)
 	}
 	return err
 }

@@ -29,7 +29,7 @@ func planInventory(ctx context.Context, env Env, c *Change) error {
 	if env.Cluster == nil || !slices.ContainsFunc(c.Items, func(it Item) bool { return it.entry != nil }) {
 		return nil
 	}
-	inv, err := env.inventory(ctx)
+	inv, err := inventoryIn(ctx, env)
 	if err != nil {
 		return err
 	}

@@ -2,6 +2,7 @@ package steps
 
 import (
 	"slices"
+	"sync"
 	"testing"
 
 	"carrick/cluster"
@@ -15,8 +16,8 @@ func TestTwoRunsWriteOneInventory(t *testing.T) {
 	const link = "two-runs"
 	box.Cleanup(t, clustertest.Remote, "delete", "clusterrole", inventoryPrefix+link)
 	run := func() (Env, *inventory) {
-		env := Env{Cluster: box.Open(t, clustertest.Remote, cluster.Options{}), Link: link, Action: "make", inv: &inventoryCache{}}
-		inv, err := env.readableInventory(t.Context())
+		env := Env{Cluster: box.Open(t, clustertest.Remote, cluster.Options{}), Link: link, Action: "make", Runtime: Runtime{Cache: &sync.Map{}}}
+		inv, err := readableInventory(t.Context(), env)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -59,11 +60,11 @@ func TestTwoRunsWriteOneInventory(t *testing.T) {
 		t.Fatal(err)
 	}
 	has("d")
-	if err := third.SetNote(t.Context(), "make", "7", nil); err != nil {
+	if err := SetNote(t.Context(), third, "make", "7", nil); err != nil {
 		t.Fatal(err)
 	}
 	enters(first, "e")
-	if note, err := first.Note(t.Context(), "make"); err != nil || note != "7" {
+	if note, err := NoteOf(t.Context(), first, "make"); err != nil || note != "7" {
 		t.Errorf("the note is %q, %v", note, err)
 	}
 	has("d", "e")

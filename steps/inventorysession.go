@@ -18,7 +18,7 @@ func enterPlanned(ctx context.Context, env Env, items []Item, later []Planned, s
 	if env.Cluster == nil || !slices.ContainsFunc(items, func(it Item) bool { return it.entry != nil }) {
 		return nil
 	}
-	inv, err := env.inventory(ctx)
+	inv, err := inventoryIn(ctx, env)
 	if err != nil {
 		return err
 	}
@@ -49,7 +49,7 @@ func (s *Session) planCompletion(ctx context.Context, p *Plan) error {
 			continue
 		}
 		env := s.env(ctx, a.Side, &usage{})
-		inv, err := env.inventory(ctx)
+		inv, err := inventoryIn(ctx, env)
 		if err != nil {
 			return err
 		}
@@ -106,7 +106,7 @@ func (s *Session) settleInventory(ctx context.Context, side Side, actions []stri
 		return nil
 	}
 	env := s.env(ctx, side, &usage{})
-	inv, err := env.inventory(ctx)
+	inv, err := inventoryIn(ctx, env)
 	if err != nil || inv.unread != nil || inv.uid == "" {
 		return err
 	}
@@ -199,7 +199,7 @@ func (p *Plan) deletesBy(side Side, action string) bool {
 
 func (s *Session) planForgetOn(ctx context.Context, o Scope, p *Plan, side Side) error {
 	env := s.env(ctx, side, &usage{})
-	inv, err := env.inventory(ctx)
+	inv, err := inventoryIn(ctx, env)
 	if err != nil || inv.unread != nil || inv.uid == "" {
 		return err
 	}

@@ -26,26 +26,37 @@ type inventoryCache struct {
 	inv *inventory
 }
 
+type cacheKey struct{}
+
+func cacheOf(e Env) *inventoryCache {
+	if e.Runtime.Cache == nil {
+		return nil
+	}
+	v, _ := e.Runtime.Cache.LoadOrStore(cacheKey{}, &inventoryCache{})
+	return v.(*inventoryCache)
+}
+
 // inventory reads the link's inventory. One that may not be read is no error: whoever goes by it has to look at unread.
-func (e Env) inventory(ctx context.Context) (*inventory, error) {
-	if e.inv == nil {
+func inventoryIn(ctx context.Context, e Env) (*inventory, error) {
+	cache := cacheOf(e)
+	if cache == nil {
 		return readInventory(ctx, e)
 	}
-	e.inv.mu.Lock()
-	defer e.inv.mu.Unlock()
-	if e.inv.inv == nil {
+	cache.mu.Lock()
+	defer cache.mu.Unlock()
+	if cache.inv == nil {
 		inv, err := readInventory(ctx, e)
 		if err != nil {
 			return nil, err
 		}
-		e.inv.inv = inv
+		cache.inv = inv
 	}
-	return e.inv.inv, nil
+	return cache.inv, nil
 }
 
 // readableInventory is inventory for whoever can't go on without it.
-func (e Env) readableInventory(ctx context.Context) (*inventory, error) {
-	inv, err := e.inventory(ctx)
+func readableInventory(ctx context.Context, e Env) (*inventory, error) {
+	inv, err := inventoryIn(ctx, e)
 	if err == nil {
 		err = inv.unread
 	}
@@ -53,17 +64,17 @@ func (e Env) readableInventory(ctx context.Context) (*inventory, error) {
 }
 
 // of is the Env of a link and an action, with an inventory that is read anew each time.
-func (e Env) of(link, action string) Env {
-	e.Link, e.Action, e.inv = link, action, nil
+func envOf(e Env, link, action string) Env {
+	e.Link, e.Action, e.Runtime.Cache = link, action, nil
 	return e
 }
 
 // forgetInventory has the inventory read anew, where writing it failed: what is in memory may not be in the cluster.
-func (e Env) forgetInventory() {
-	if e.inv != nil {
-		e.inv.mu.Lock()
-		defer e.inv.mu.Unlock()
-		e.inv.inv = nil
+func forgetInventory(e Env) {
+	if cache := cacheOf(e); cache != nil {
+		cache.mu.Lock()
+		defer cache.mu.Unlock()
+		cache.inv = nil
 	}
 }
 
@@ -96,7 +107,7 @@ func parseInventory(env Env, live *unstructured.Unstructured, err error) (*inven
 			inv.notes[action] = text
 		}
 		action, ok := strings.CutPrefix(key, inventoryKey)
-		if !ok || env.guide != nil && contains(env.guide.Retired, action) {
+		if !ok || env.Runtime.Guide != nil && slices.Contains(env.Runtime.Guide.Retired, action) {
 			continue
 		}
 		var list []entry
@@ -126,7 +137,7 @@ func enterOne(ctx context.Context, env Env, say Progress, verb Verb, e *entry) e
 	if isRecord(e.Kind, e.Name) {
 		return nil
 	}
-	inv, err := env.inventory(ctx)
+	inv, err := inventoryIn(ctx, env)
 	if err != nil {
 		return err
 	}
@@ -200,7 +211,7 @@ func (inv *inventory) annotate(ctx context.Context, env Env, say Progress, notes
 		live, err = env.Cluster.Patch(ctx, clusterRolesAt, "", inventoryPrefix+env.Link, patch, opts)
 	}
 	if err != nil {
-		env.forgetInventory()
+		forgetInventory(env)
 		return fmt.Errorf("write the inventory of this link: %w", err)
 	}
 	if inv.uid == "" {
@@ -281,18 +292,18 @@ func settled(ctx context.Context, env Env, action string, e entry) (*entry, erro
 
 // Creator is the link that created an object, by the inventory of that link; "": none did. The object's own word names the
 // link, and is not believed without it.
-func (e Env) Creator(ctx context.Context, o *unstructured.Unstructured) (string, error) {
+func Creator(ctx context.Context, e Env, o *unstructured.Unstructured) (string, error) {
 	meta := metadataOf(o)
-	return e.linkWith(ctx, CreatedBy(o.GetAnnotations()), func(inv *inventory) (bool, error) {
+	return linkWith(ctx, e, CreatedBy(o.GetAnnotations()), func(inv *inventory) (bool, error) {
 		return inv.created(o.GetKind(), &meta), nil
 	})
 }
 
 // Installer is the link that has a Helm release in its inventory; "": none has. What a release consists of has no
 // entries of its own. said is the link that an object of the release names, and is not believed without its inventory.
-func (e Env) Installer(ctx context.Context, namespace, release, said string) (string, error) {
+func Installer(ctx context.Context, e Env, namespace, release, said string) (string, error) {
 	of := entryOf(releaseKind, namespace, release)
-	return e.linkWith(ctx, said, func(inv *inventory) (bool, error) {
+	return linkWith(ctx, e, said, func(inv *inventory) (bool, error) {
 		for action := range inv.actions {
 			if inv.find(action, of) != nil {
 				return true, nil
@@ -303,12 +314,12 @@ func (e Env) Installer(ctx context.Context, namespace, release, said string) (st
 }
 
 // linkWith is this link or the one that is said, whichever has an inventory that fits; "": neither.
-func (e Env) linkWith(ctx context.Context, said string, fits func(*inventory) (bool, error)) (string, error) {
+func linkWith(ctx context.Context, e Env, said string, fits func(*inventory) (bool, error)) (string, error) {
 	for _, link := range []string{e.Link, said} {
 		if CheckLinkName(link) != nil {
 			continue
 		}
-		inv, err := e.inventoryOf(ctx, link)
+		inv, err := inventoryOf(ctx, e, link)
 		if err != nil {
 			return "", err
 		}
@@ -327,8 +338,8 @@ type Made struct {
 
 // Made finds what an action of this link has written, by the inventory: whoever may write an object can take its marks off,
 // or copy them. The mark decides where the inventory has no UID yet, and with what undo is told to take for this link's.
-func (e Env) Made(ctx context.Context, gvr schema.GroupVersionResource, action string) ([]Made, error) {
-	inv, err := e.inventory(ctx)
+func MadeBy(ctx context.Context, e Env, gvr schema.GroupVersionResource, action string) ([]Made, error) {
+	inv, err := inventoryIn(ctx, e)
 	if err != nil {
 		return nil, err
 	}
@@ -360,14 +371,14 @@ func (e Env) Made(ctx context.Context, gvr schema.GroupVersionResource, action s
 			out = append(out, Made{metadataOf(live), created})
 		}
 	}
-	if len(e.found) == 0 {
+	if len(e.Runtime.Found) == 0 {
 		return out, nil
 	}
 	marked, err := e.Cluster.Find(ctx, gvr, "", e.Marked(action))
 	for _, o := range marked {
 		known := slices.ContainsFunc(out, func(m Made) bool { return m.UID == o.UID })
 		named := describe(entry{Namespace: o.Namespace, Name: o.Name}.object())
-		if !known && slices.ContainsFunc(e.found, func(f string) bool { return strings.HasSuffix(f, named) }) {
+		if !known && slices.ContainsFunc(e.Runtime.Found, func(f string) bool { return strings.HasSuffix(f, named) }) {
 			out = append(out, Made{o, CreatedBy(o.Annotations) == e.Link})
 		}
 	}

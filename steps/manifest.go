@@ -81,10 +81,10 @@ func (m Manifest) rendered(ctx context.Context, env Env) ([]*unstructured.Unstru
 	s := scope{env: env, values: m.Values}
 	if m.Each == nil {
 		objs, err := render(ctx, m.File, s)
-		return objs, errors.Join(err, env.use.sound())
+		return objs, errors.Join(err, env.Sound())
 	}
 	items, err := m.Each(ctx, env)
-	if err := errors.Join(err, env.use.sound()); err != nil {
+	if err := errors.Join(err, env.Sound()); err != nil {
 		return nil, err
 	}
 	var out []*unstructured.Unstructured
@@ -95,5 +95,5 @@ func (m Manifest) rendered(ctx context.Context, env Env) ([]*unstructured.Unstru
 		}
 		out = append(out, objs...)
 	}
-	return out, env.use.sound()
+	return out, env.Sound()
 }

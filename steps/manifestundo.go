@@ -112,7 +112,7 @@ func (m Manifest) marked(ctx context.Context, env Env) (out []found, blind []str
 	if env.Cluster == nil {
 		return nil, nil, fmt.Errorf("asset %s: no cluster stands on the %s", m.File, env.SideName())
 	}
-	inv, err := env.readableInventory(ctx)
+	inv, err := readableInventory(ctx, env)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -246,7 +246,7 @@ func planUndo(ctx context.Context, env Env, f found) (Item, error) {
 	if f.entry != nil && f.entry.gvk() == releaseKind {
 		item.What = releaseAt(f.Namespace, f.entry.Name)
 	}
-	asked := contains(env.found, item.What)
+	asked := contains(env.Runtime.Found, item.What)
 	ours, created := wrote(env.Link, f.ManagedFields), f.Annotations[createdBy] == env.Link
 	if f.entry != nil {
 		ours, created = ours || f.entry.UID != "", f.entry.Created && (created || f.entry.UID != "")
@@ -286,7 +286,7 @@ func planUndo(ctx context.Context, env Env, f found) (Item, error) {
 		}
 	}
 	parts := []any{item.Verb, item.What, f.UID}
-	if item.Verb == Release && contains(env.along, item.What) {
+	if item.Verb == Release && contains(env.Runtime.Along, item.What) {
 		item.Note += "; a deletion above removes it anyway"
 		if len(others) > 0 {
 			item.Note += ": run carrick apply for link " + strings.Join(sortedKeys(others), ", ") + " afterwards"

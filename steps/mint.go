@@ -119,6 +119,6 @@ func (m Mint) look(ctx context.Context, env Env) (_ *unstructured.Unstructured, 
 	if len(missing) == 0 {
 		objs[0].Object["data"] = data
 	}
-	by, err := env.Creator(ctx, live)
+	by, err := Creator(ctx, env, live)
 	return objs[0], missing, by == "", err
 }

@@ -26,7 +26,7 @@ type planned struct {
 }
 
 func planObject(ctx context.Context, env Env, obj *unstructured.Unstructured) (planned, error) {
-	inv, err := env.inventory(ctx)
+	inv, err := inventoryIn(ctx, env)
 	if err != nil {
 		return planned{}, err
 	}

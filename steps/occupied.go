@@ -36,7 +36,7 @@ func tenants(ctx context.Context, env Env, namespace string) ([]string, error) {
 		kind   string
 		object metav1.PartialObjectMetadata
 	}
-	inv, err := env.inventory(ctx)
+	inv, err := inventoryIn(ctx, env)
 	if err != nil {
 		return nil, err
 	}
@@ -70,7 +70,7 @@ func tenants(ctx context.Context, env Env, namespace string) ([]string, error) {
 	}
 	for i := range all {
 		kind, o := all[i].kind, &all[i].object
-		goes := slices.Contains(env.along, kind+" "+namespace+"/"+o.Name)
+		goes := slices.Contains(env.Runtime.Along, kind+" "+namespace+"/"+o.Name)
 		ours, err := inv.ours(ctx, env, kind, o)
 		if err != nil {
 			return nil, err
@@ -88,7 +88,7 @@ func instances(ctx context.Context, env Env, crd string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	inv, err := env.inventory(ctx)
+	inv, err := inventoryIn(ctx, env)
 	if err != nil {
 		return nil, err
 	}
@@ -120,7 +120,7 @@ func (inv *inventory) ours(ctx context.Context, env Env, kind string, o *metav1.
 		return false, nil
 	}
 	users, claims, err := usersOf(ctx, env, o)
-	named := contains(env.found, describe(entry{Kind: kind, Namespace: o.Namespace, Name: o.Name}.object()))
+	named := contains(env.Runtime.Found, describe(entry{Kind: kind, Namespace: o.Namespace, Name: o.Name}.object()))
 	return len(users) == 0 && (len(claims) == 0 || named), err
 }
 

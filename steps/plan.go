@@ -200,7 +200,7 @@ func (s *Session) PlanUndo(ctx context.Context, o Scope) (*Plan, error) {
 	var away error
 	for _, j := range s.undoOrder(s.jobs(ctx, o)) {
 		env := s.env(ctx, j.side, &usage{})
-		env.Action, env.along, env.found = j.action.Name, along[j.side], o.Found
+		env.Action, env.Runtime.Along, env.Runtime.Found = j.action.Name, along[j.side], o.Found
 		c, err := j.action.PlanUndo(ctx, env)
 		if unreachable(err) { // the other side is undone all the same
 			pl := Planned{Step: j.step.Name, Action: j.action.Name, Title: j.action.Title, Side: j.side}

@@ -41,7 +41,7 @@ func release(ctx context.Context, env Env, f found) error {
 		}
 		return fmt.Errorf("release %s: %w", describe(obj), err)
 	}
-	return env.Released(ctx, f.UID)
+	return Released(ctx, env, f.UID)
 }
 
 // before is what the link took over in an object. The annotation that says so is no evidence.
@@ -77,7 +77,7 @@ func usersOf(ctx context.Context, env Env, o *metav1.PartialObjectMetadata) (use
 		if CheckLinkName(link) != nil {
 			continue
 		}
-		inv, err := env.of(link, marks[link]).readableInventory(ctx)
+		inv, err := readableInventory(ctx, envOf(env, link, marks[link]))
 		if err != nil {
 			return nil, nil, err
 		}
@@ -94,8 +94,8 @@ func usersOf(ctx context.Context, env Env, o *metav1.PartialObjectMetadata) (use
 }
 
 // Released drops an object that this link created from the inventory, once nothing of the link's is in it any more.
-func (e Env) Released(ctx context.Context, uid types.UID) error {
-	inv, err := e.inventory(ctx)
+func Released(ctx context.Context, e Env, uid types.UID) error {
+	inv, err := inventoryIn(ctx, e)
 	if err != nil {
 		return err
 	}
@@ -110,9 +110,9 @@ func (e Env) Released(ctx context.Context, uid types.UID) error {
 // handOn enters into the inventory of another link that it is to delete an object, and what it is to put back there. The
 // mark of who created the object follows.
 func handOn(ctx context.Context, env Env, f found, heir, action string) error {
-	as := env.of(heir, action)
+	as := envOf(env, heir, action)
 	if f.entry != nil {
-		inv, err := as.readableInventory(ctx)
+		inv, err := readableInventory(ctx, as)
 		if err != nil {
 			return err
 		}

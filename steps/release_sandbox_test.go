@@ -78,7 +78,7 @@ rules: [{apiGroups: [""], resources: [configmaps], verbs: [get]}]
 	if after := show(); after != before {
 		t.Errorf("undo made %s of %s", after, before)
 	}
-	env.found = []string{"Role tenant/own"}
+	env.Runtime.Found = []string{"Role tenant/own"}
 	if err := m.Undo(t.Context(), env, nil); err != nil {
 		t.Fatal(err)
 	}

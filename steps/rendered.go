@@ -79,7 +79,7 @@ func (s *Session) RenderFile(ctx context.Context, action string) (*RenderedFile,
 		return nil, err
 	}
 	out := &RenderedFile{Path: n.path, Content: n.want.Reveal(), Mode: f.mode(), RecordPath: recordPath(env)}
-	b, err := json.Marshal(record{Path: out.Path, Hash: sum(out.Content), Mode: out.Mode, Order: env.order()})
+	b, err := json.Marshal(record{Path: out.Path, Hash: sum(out.Content), Mode: out.Mode, Order: orderOf(env)})
 	out.Record = string(b)
 	return out, err
 }

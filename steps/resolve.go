@@ -102,12 +102,19 @@ func (r *resolver) deeper() *resolver {
 func (r *resolver) env(side Side) Env {
 	end := r.s.ends[side]
 	e := Env{
-		Side: side, Cluster: end.Cluster, Host: end.Host, Link: r.s.link.Name(), file: r.s.link.Path, guide: r.s.guide, Assets: r.s.assets, Attended: r.s.attended,
+		Side: side, Cluster: end.Cluster, Host: end.Host, Link: r.s.link.Name(), Assets: r.s.assets, Attended: r.s.attended,
 		Own: r.facts(side), Peer: r.shared(side.Peer()), Answers: Answers{r.answer},
-		use: r.use, inv: &inventoryCache{}, ends: map[Side]endInfo{}, api: func() (*cluster.Web, error) { return r.api(side) }, keep: r.s.keep, given: r.given.answers, emptied: r.given.empties,
+		Runtime: Runtime{
+			Guide: r.s.guide, LinkPath: r.s.link.Path, Sides: map[Side]SideInfo{}, Cache: &sync.Map{}, Sound: r.use.sound,
+			API: func() (*cluster.Web, error) { return r.api(side) }, Keep: r.s.keep, Given: r.given.answers, Emptied: r.given.empties,
+		},
 	}
 	for _, sd := range Sides {
-		e.ends[sd] = endInfo{r.s.guide.Sides[sd].Name, r.s.ends[sd].Name, r.s.ends[sd].Config, r.s.ends[sd].Handed}
+		info := SideInfo{Role: r.s.guide.Sides[sd].Name, Name: r.s.ends[sd].Name, Config: r.s.ends[sd].Config}
+		if h := r.s.ends[sd].Handed; h != nil {
+			info.Unconfirmed = h.unsigned
+		}
+		e.Runtime.Sides[sd] = info
 	}
 	return e
 }
@@ -120,7 +127,7 @@ func (r *resolver) api(side Side) (*cluster.Web, error) {
 	r = r.deeper()
 	r.secret = r.s.unsure() // a token is sent there
 	e := r.env(side)
-	e.api = nil // what says where it is can't ask it
+	e.Runtime.API = nil // what says where it is can't ask it
 	at, err := r.s.guide.API(r.ctx, e)
 	if err != nil {
 		return nil, err

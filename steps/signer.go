@@ -100,6 +100,14 @@ func (s *Session) unsure() bool {
 	return false
 }
 
+// unsigned is unconfirmed, or nil where the signer is confirmed.
+func (h *Handed) unsigned() error {
+	if h.signer.Load() != nil {
+		return nil
+	}
+	return h.unconfirmed()
+}
+
 // unconfirmed is the error of what needs a confirmed signer.
 func (h *Handed) unconfirmed() error {
 	return lackingHanded("the key that signed %s is not confirmed yet; carrick apply asks for it", h.Path)

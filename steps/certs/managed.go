@@ -79,14 +79,14 @@ func (m Managed) Undo(ctx context.Context, e steps.Env, say steps.Progress) erro
 // namespaces of those that stand, and in the one that the link made.
 func (m Managed) left(ctx context.Context, e steps.Env) ([]metav1.PartialObjectMetadata, error) {
 	var spaces []string
-	standing, err := e.Made(ctx, Certificates, e.Action)
+	standing, err := steps.MadeBy(ctx, e, Certificates, e.Action)
 	if err != nil && !errors.Is(err, cluster.ErrNotServed) {
 		return nil, err
 	}
 	for _, c := range standing {
 		spaces = append(spaces, c.Namespace)
 	}
-	made, err := e.Made(ctx, check.Namespaces, m.Home)
+	made, err := steps.MadeBy(ctx, e, check.Namespaces, m.Home)
 	if err != nil {
 		return nil, err
 	}

@@ -139,7 +139,7 @@ func fetched(ctx context.Context, e steps.Env, namespace, name string) (values m
 		}
 		values[k] = cluster.Mask(string(b))
 	}
-	by, err = e.Creator(ctx, got)
+	by, err = steps.Creator(ctx, e, got)
 	return values, by, err
 }
 

@@ -185,7 +185,7 @@ type candidates struct {
 func sift(ctx context.Context, e steps.Env, all []*unstructured.Unstructured, here ...string) (candidates, error) {
 	var c candidates
 	for _, o := range all {
-		by, err := e.Creator(ctx, o)
+		by, err := steps.Creator(ctx, e, o)
 		if err != nil {
 			return c, err
 		}

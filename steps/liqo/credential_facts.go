@@ -90,7 +90,7 @@ func controlPlaneFact(ctx context.Context, e steps.Env) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	by, err := e.Creator(ctx, s)
+	by, err := steps.Creator(ctx, e, s)
 	if err != nil {
 		return nil, err
 	}

@@ -130,7 +130,7 @@ func withAccounts(ctx context.Context, e steps.Env, namespace string, made []chi
 // ownSpaces are the tenant namespaces that this link made on the env's side; one
 // that it only uses stays, with all that is in it.
 func ownSpaces(ctx context.Context, e steps.Env) ([]steps.Made, error) {
-	found, err := e.Made(ctx, check.Namespaces, e.SideName()+"-namespace")
+	found, err := steps.MadeBy(ctx, e, check.Namespaces, e.SideName()+"-namespace")
 	return slices.DeleteFunc(found, func(o steps.Made) bool { return !o.Created }), err
 }
 

@@ -245,7 +245,7 @@ func lostClusters(ctx context.Context, e steps.Env) ([]*unstructured.Unstructure
 
 // ownForeignClusters are the ForeignClusters of the providers that this link's slices and namespaces are for.
 func ownForeignClusters(ctx context.Context, e steps.Env) ([]*unstructured.Unstructured, error) {
-	marked, err := e.Made(ctx, resourceSlices, "resource-slice")
+	marked, err := steps.MadeBy(ctx, e, resourceSlices, "resource-slice")
 	if err != nil {
 		return nil, err
 	}

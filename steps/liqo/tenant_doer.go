@@ -147,7 +147,7 @@ func (d tenantDoer) PlanUndo(ctx context.Context, e steps.Env) (steps.Change, er
 
 // signed are the Secrets with what Liqo signed for the consumers of the Tenants that undo deletes.
 func (d tenantDoer) signed(ctx context.Context, e steps.Env) (out []child, err error) {
-	found, err := e.Made(ctx, tenants, e.Action)
+	found, err := steps.MadeBy(ctx, e, tenants, e.Action)
 	if err != nil {
 		return nil, err
 	}
@@ -196,7 +196,7 @@ func (d tenantDoer) Undo(ctx context.Context, e steps.Env, say steps.Progress) e
 // drain has Liqo take away what the consumer has copied into the namespaces of this
 // link's Tenants, and waits until it is gone.
 func drain(ctx context.Context, e steps.Env, say steps.Progress) error {
-	found, err := e.Made(ctx, tenants, e.Action)
+	found, err := steps.MadeBy(ctx, e, tenants, e.Action)
 	if err != nil {
 		return err
 	}

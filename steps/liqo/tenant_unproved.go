@@ -35,7 +35,7 @@ func unproved(ctx context.Context, e steps.Env) (*unprovedSpace, error) {
 		return nil, err
 	}
 	action := e.SideName() + "-namespace"
-	entered, err := e.Made(ctx, check.Namespaces, action)
+	entered, err := steps.MadeBy(ctx, e, check.Namespaces, action)
 	if err != nil {
 		return nil, err
 	}
@@ -46,7 +46,7 @@ func unproved(ctx context.Context, e steps.Env) (*unprovedSpace, error) {
 	}) {
 		return nil, nil
 	}
-	by, err := e.Creator(ctx, ns)
+	by, err := steps.Creator(ctx, e, ns)
 	return &unprovedSpace{name, id, by}, err
 }
 

@@ -125,7 +125,7 @@ func deletes(c steps.Change) bool {
 // markedIn is where this action's own objects stand: undo asks no
 // answers, which may have changed.
 func markedIn(ctx context.Context, e steps.Env, gvr schema.GroupVersionResource) ([]string, error) {
-	found, err := e.Made(ctx, gvr, e.Action)
+	found, err := steps.MadeBy(ctx, e, gvr, e.Action)
 	var out []string
 	for _, o := range found {
 		out = append(out, o.Namespace)
@@ -187,7 +187,7 @@ func sliceChildren(ctx context.Context, e steps.Env) ([]child, error) {
 // slicesBeside are the names of this action's slices, each that of its virtual node, and
 // whether others for the same provider stand beside them.
 func slicesBeside(ctx context.Context, e steps.Env) (own map[string]bool, others bool, err error) {
-	found, err := e.Made(ctx, resourceSlices, e.Action)
+	found, err := steps.MadeBy(ctx, e, resourceSlices, e.Action)
 	if err != nil {
 		return nil, false, err
 	}

@@ -32,7 +32,7 @@ const noteAsked = "asked"
 // unnoted makes a change of what Renku has as it should, where this link created it and its id is not noted: the answer was
 // lost, or an earlier version noted it elsewhere.
 func unnoted(ctx context.Context, e steps.Env, action, id string, item steps.Item) steps.Item {
-	was, err := e.Note(ctx, action)
+	was, err := steps.NoteOf(ctx, e, action)
 	note := ""
 	switch {
 	case err != nil || (item.Verb != steps.Leave && item.Verb != steps.Update):
@@ -49,7 +49,7 @@ func unnoted(ctx context.Context, e steps.Env, action, id string, item steps.Ite
 
 // enterNote notes the id of what Renku has, where unnoted says so.
 func enterNote(ctx context.Context, e steps.Env, action, id string, say steps.Progress) error {
-	was, err := e.Note(ctx, action)
+	was, err := steps.NoteOf(ctx, e, action)
 	if err != nil {
 		return err
 	}
@@ -57,7 +57,7 @@ func enterNote(ctx context.Context, e steps.Env, action, id string, say steps.Pr
 	if was != noteAsked && !earlier {
 		return nil
 	}
-	if err := e.SetNote(ctx, action, id, say); err != nil {
+	if err := steps.SetNote(ctx, e, action, id, say); err != nil {
 		return err
 	}
 	say.Did(steps.Update, fmt.Sprintf("%s %s in Renku is noted as this link's", action, id), "")
@@ -104,7 +104,7 @@ func leftEarlier(ctx context.Context, e steps.Env, action, what string) []steps.
 // where Renku refused, and leaves what another carrick of this link has noted
 // meanwhile: of two at once one makes it and the other is refused.
 func noteAsking(ctx context.Context, e steps.Env, action string, say steps.Progress) (refused func() error, err error) {
-	before, err := e.Note(ctx, action)
+	before, err := steps.NoteOf(ctx, e, action)
 	if err != nil {
 		return nil, err
 	}
@@ -112,9 +112,9 @@ func noteAsking(ctx context.Context, e steps.Env, action string, say steps.Progr
 		before = ""
 	}
 	return func() error {
-		if now, err := e.Note(ctx, action); err != nil || now != noteAsked {
+		if now, err := steps.NoteOf(ctx, e, action); err != nil || now != noteAsked {
 			return err
 		}
-		return e.SetNote(ctx, action, before, say)
-	}, e.SetNote(ctx, action, noteAsked, say)
+		return steps.SetNote(ctx, e, action, before, say)
+	}, steps.SetNote(ctx, e, action, noteAsked, say)
 }

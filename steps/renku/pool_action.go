@@ -137,7 +137,7 @@ func postPool(ctx context.Context, e steps.Env, api *cluster.Web, d described, i
 		return pool{}, errors.New("make the pool: Renku answered without its number; look at it with carrick check " + e.LinkFile())
 	}
 	say.Did(steps.Create, fmt.Sprintf("resource pool %q in Renku, id %d", made.Name, made.ID), cluster.Mask(jsonLines("", d.payload)).Hash())
-	if err := e.SetNote(ctx, notePool, strconv.Itoa(made.ID), say); err != nil {
+	if err := steps.SetNote(ctx, e, notePool, strconv.Itoa(made.ID), say); err != nil {
 		return pool{}, err
 	}
 	stored, err := onePool(ctx, api, made.ID)
@@ -165,7 +165,7 @@ func mendPool(ctx context.Context, e steps.Env, api *cluster.Web, d described, s
 }
 
 func leftPool(ctx context.Context, e steps.Env) (steps.Change, error) {
-	id, err := e.Note(ctx, notePool)
+	id, err := steps.NoteOf(ctx, e, notePool)
 	if err != nil {
 		return steps.Change{}, err
 	}
@@ -211,7 +211,7 @@ func poolName(ctx context.Context, e steps.Env, id string) string {
 }
 
 func removePool(ctx context.Context, e steps.Env, say steps.Progress) error {
-	noted, err := e.Note(ctx, notePool)
+	noted, err := steps.NoteOf(ctx, e, notePool)
 	if err != nil || noted == "" {
 		return err
 	}
@@ -235,7 +235,7 @@ func removePool(ctx context.Context, e steps.Env, say steps.Progress) error {
 		}
 		say.Did(steps.Delete, fmt.Sprintf("resource pool %d in Renku", id), "")
 	}
-	return e.SetNote(ctx, notePool, "", say)
+	return steps.SetNote(ctx, e, notePool, "", say)
 }
 
 // notRemoved is an error of the deletion of a pool. Renku does not name a

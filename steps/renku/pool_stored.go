@@ -90,7 +90,7 @@ func ourPool(ctx context.Context, e steps.Env, api *cluster.Web, id int) error {
 	if d, err := thePool(e); err == nil && d.Name == p.Name {
 		return nil
 	}
-	made, err := e.Note(ctx, noteCluster)
+	made, err := steps.NoteOf(ctx, e, noteCluster)
 	if err != nil {
 		return err
 	}

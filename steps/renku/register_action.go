@@ -142,7 +142,7 @@ func postCluster(ctx context.Context, e steps.Env, api *cluster.Web, payload map
 		return nil, fmt.Errorf("register the cluster: Renku answered without an id that is a ULID (%q); look at it with carrick check %s", id, e.LinkFile())
 	}
 	say.Did(steps.Create, fmt.Sprintf("cluster %q in Renku, id %s", textOf(row, "name"), id), cluster.Mask(jsonLines("", payload)).Hash())
-	return row, e.SetNote(ctx, noteCluster, id, say)
+	return row, steps.SetNote(ctx, e, noteCluster, id, say)
 }
 
 // refusesEmptySecret tells the database's rule on the pair of TLS fields.

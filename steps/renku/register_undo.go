@@ -18,7 +18,7 @@ const willAsk = "you will be asked to sign in to Renku"
 // (renku-data-services components/renku_data_services/crc/orm.py: ON DELETE
 // SET NULL).
 func leftCluster(ctx context.Context, e steps.Env) (steps.Change, error) {
-	id, err := e.Note(ctx, noteCluster)
+	id, err := steps.NoteOf(ctx, e, noteCluster)
 	if err != nil {
 		return steps.Change{}, err
 	}
@@ -69,7 +69,7 @@ func stoodBefore(ctx context.Context, e steps.Env, why string, err error) steps.
 
 // pointing says what pools that point to a cluster mean for its end.
 func pointing(ctx context.Context, e steps.Env, pools []pool) string {
-	own, err := e.Note(ctx, notePool)
+	own, err := steps.NoteOf(ctx, e, notePool)
 	if err != nil {
 		own = ""
 	}
@@ -86,7 +86,7 @@ func pointing(ctx context.Context, e steps.Env, pools []pool) string {
 }
 
 func removeCluster(ctx context.Context, e steps.Env, say steps.Progress) error {
-	id, err := e.Note(ctx, noteCluster)
+	id, err := steps.NoteOf(ctx, e, noteCluster)
 	if err != nil || id == "" {
 		return err
 	}
@@ -102,7 +102,7 @@ func removeCluster(ctx context.Context, e steps.Env, say steps.Progress) error {
 		id = textOf(rowOf(rows, e.Answers.Text("cluster.config-name")), "id")
 	}
 	if !hasID(rows, id) {
-		return e.SetNote(ctx, noteCluster, "", say)
+		return steps.SetNote(ctx, e, noteCluster, "", say)
 	}
 	pools, err := poolsOf(ctx, api, id)
 	if err != nil {
@@ -119,7 +119,7 @@ func removeCluster(ctx context.Context, e steps.Env, say steps.Progress) error {
 		return failing(e, "remove cluster "+id, err)
 	}
 	say.Did(steps.Delete, "cluster "+id+" in Renku", "")
-	return e.SetNote(ctx, noteCluster, "", say)
+	return steps.SetNote(ctx, e, noteCluster, "", say)
 }
 
 func hasID(rows []map[string]any, id string) bool {

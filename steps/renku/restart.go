@@ -110,7 +110,7 @@ func whenHandedOver(ctx context.Context, e steps.Env) (handedOver, error) {
 	if err != nil || len(found) == 0 {
 		return handedOver{}, err
 	}
-	noted, err := e.Note(ctx, noteCluster)
+	noted, err := steps.NoteOf(ctx, e, noteCluster)
 	if err != nil && !apierrors.IsForbidden(err) {
 		return handedOver{}, err
 	}

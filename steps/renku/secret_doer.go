@@ -215,7 +215,7 @@ func (s sharedSecret) Undo(ctx context.Context, e steps.Env, say steps.Progress)
 		if _, err := e.Cluster.Apply(ctx, nothing, cluster.ApplyOptions{Manager: e.Manager()}); err != nil {
 			return fmt.Errorf("release %s: %w", it.What, err)
 		}
-		if err := e.Released(ctx, live.GetUID()); err != nil {
+		if err := steps.Released(ctx, e, live.GetUID()); err != nil {
 			return err
 		}
 		say.Did(steps.Release, it.What, "")

@@ -58,7 +58,7 @@ func bothPods(context.Context, steps.Env) ([]any, error) {
 }
 
 func adoptPods(ctx context.Context, e steps.Env) (any, string, error) {
-	pods, err := e.Made(ctx, check.Pods, "claim-pods")
+	pods, err := steps.MadeBy(ctx, e, check.Pods, "claim-pods")
 	if err != nil || len(pods) == 0 {
 		return nil, "", err
 	}
@@ -66,7 +66,7 @@ func adoptPods(ctx context.Context, e steps.Env) (any, string, error) {
 }
 
 func adoptPodImage(ctx context.Context, e steps.Env) (any, string, error) {
-	pods, err := e.Made(ctx, check.Pods, "claim-pods")
+	pods, err := steps.MadeBy(ctx, e, check.Pods, "claim-pods")
 	if err != nil || len(pods) == 0 {
 		return nil, "", err
 	}

@@ -98,7 +98,7 @@ func claimsOfOthers(ctx context.Context, e steps.Env) ([]string, error) {
 	}
 	own := map[types.UID]bool{}
 	for _, action := range tryingActions {
-		tried, err := e.Made(ctx, claimKind, action)
+		tried, err := steps.MadeBy(ctx, e, claimKind, action)
 		if err != nil {
 			return nil, err
 		}

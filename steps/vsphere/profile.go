@@ -134,7 +134,7 @@ func (t trialProfile) Undo(ctx context.Context, e steps.Env, say steps.Progress)
 // spaces are the namespaces that go with the profiles that this link made.
 func (t trialProfile) spaces(ctx context.Context, e steps.Env) (map[string]types.UID, error) {
 	out := map[string]types.UID{}
-	made, err := e.Made(ctx, profileKind, e.Action)
+	made, err := steps.MadeBy(ctx, e, profileKind, e.Action)
 	if err != nil {
 		return nil, err
 	}

@@ -108,7 +108,7 @@ func (p provisioner) chart() string {
 
 // made is the link that installed it; "": none did.
 func (p provisioner) made(ctx context.Context, e steps.Env) (string, error) {
-	return e.Installer(ctx, p.Namespace, p.release(), steps.CreatedBy(p.Annotations))
+	return steps.Installer(ctx, e, p.Namespace, p.release(), steps.CreatedBy(p.Annotations))
 }
 
 // at is where it stands.
@@ -277,7 +277,7 @@ var tryingActions = []string{"claim", "native-try"}
 // adoptSpace is where something of this link was tried before.
 func adoptSpace(ctx context.Context, e steps.Env) (any, string, error) {
 	for _, action := range tryingActions {
-		claims, err := e.Made(ctx, claimKind, action)
+		claims, err := steps.MadeBy(ctx, e, claimKind, action)
 		if err != nil {
 			return nil, "", err
 		}
@@ -290,7 +290,7 @@ func adoptSpace(ctx context.Context, e steps.Env) (any, string, error) {
 
 // adoptTry: in a set-up of somebody else there is nothing to be tried where an NFS server makes volumes already.
 func adoptTry(ctx context.Context, e steps.Env) (any, string, error) {
-	claims, err := e.Made(ctx, claimKind, "native-try")
+	claims, err := steps.MadeBy(ctx, e, claimKind, "native-try")
 	if err != nil {
 		return nil, "", err
 	}

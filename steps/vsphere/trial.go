@@ -178,7 +178,7 @@ const volumeGoneWithin = time.Minute
 // volumes are those that their provisioner deletes after the claims of this action: of claims that exist, and of those
 // that an interrupted undo has deleted.
 func (t trialClaim) volumes(ctx context.Context, e steps.Env) ([]*corev1.PersistentVolume, error) {
-	claims, err := e.Made(ctx, claimKind, e.Action)
+	claims, err := steps.MadeBy(ctx, e, claimKind, e.Action)
 	if err != nil {
 		return nil, err
 	}
