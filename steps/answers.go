@@ -3,7 +3,6 @@ package steps
 import (
 	"errors"
 	"fmt"
-	"sort"
 	"strconv"
 	"strings"
 	"unicode"
@@ -233,13 +232,4 @@ func toList(v any) []string {
 	default:
 		return []string{fmt.Sprint(v)}
 	}
-}
-
-func sortedKeys[V any](m map[string]V) []string {
-	keys := make([]string, 0, len(m))
-	for k := range m {
-		keys = append(keys, k)
-	}
-	sort.Strings(keys)
-	return keys
 }

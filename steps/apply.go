@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -227,7 +228,7 @@ func (s *Session) lookFirst(ctx context.Context, j job, c Cell, say Progress, go
 	if r, err = s.until(ctx, c, good); err != nil {
 		return r, true, err
 	}
-	if r.Status == Warn || contains(j.action.First, c.Check) {
+	if r.Status == Warn || slices.Contains(j.action.First, c.Check) {
 		say.Say("%s: %s: %s: %s", who, check.Title, r.Status, r.Found)
 	}
 	return r, true, nil

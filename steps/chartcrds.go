@@ -3,6 +3,8 @@ package steps
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -32,7 +34,7 @@ func definitions(ctx context.Context, env Env) ([]part, error) {
 	}
 	var out []part
 	for _, m := range list {
-		p := part{found: inv.found(env.Action, m, crdKind, crdsAt)}
+		p := part{found: findIn(inv, env.Action, m, crdKind, crdsAt)}
 		if m.Annotations["meta.helm.sh/release-name"] != "" {
 			continue // it is one of a release's parts
 		}
@@ -50,7 +52,7 @@ func definitions(ctx context.Context, env Env) ([]part, error) {
 func sharedDefinitions(ctx context.Context, env Env, others map[string]string) ([]*unstructured.Unstructured, error) {
 	var out []*unstructured.Unstructured
 	seen := map[string]bool{}
-	for _, link := range sortedKeys(others) {
+	for _, link := range slices.Sorted(maps.Keys(others)) {
 		list, err := env.Cluster.Find(ctx, crdsAt, "", cluster.Selector{Labels: mark(link) + "=" + others[link]})
 		if apierrors.IsForbidden(err) {
 			return nil, nil

@@ -55,7 +55,7 @@ func writeShared(ctx context.Context, env Env, others map[string]string, o *unst
 		return err
 	}
 	foreign := slices.ContainsFunc(p.Conflicts, func(c cluster.Conflict) bool {
-		return !slices.ContainsFunc(sortedKeys(others), func(link string) bool { return c.Manager == managerOf(link, others[link]) })
+		return !slices.ContainsFunc(slices.Sorted(maps.Keys(others)), func(link string) bool { return c.Manager == managerOf(link, others[link]) })
 	})
 	if foreign || len(p.Conflicts) == 0 {
 		err = doObject(ctx, env, o, say)
@@ -74,7 +74,7 @@ func writeShared(ctx context.Context, env Env, others map[string]string, o *unst
 // links that have it, too. What a new version changes or brings is then theirs
 // as well, and stays when this link goes.
 func writeForOthers(ctx context.Context, env Env, others map[string]string, o *unstructured.Unstructured) error {
-	for _, link := range sortedKeys(others) {
+	for _, link := range slices.Sorted(maps.Keys(others)) {
 		live, err := env.Cluster.Fetch(ctx, o)
 		if err != nil {
 			return err
@@ -120,7 +120,7 @@ func releaseEntry(r *chart.Release) entry { return entryOf(releaseKind, r.Namesp
 // can write, say no more than whose inventories to look into. claims are links among them that have no inventory.
 func sharers(ctx context.Context, env Env, r *chart.Release) (others map[string]string, claims []string, err error) {
 	others = map[string]string{}
-	for _, link := range sortedKeys(otherLinks(r.Labels, env.Link)) {
+	for _, link := range slices.Sorted(maps.Keys(otherLinks(r.Labels, env.Link))) {
 		if CheckLinkName(link) != nil {
 			continue
 		}
@@ -132,7 +132,7 @@ func sharers(ctx context.Context, env Env, r *chart.Release) (others map[string]
 		if inv.uid == "" {
 			claims = append(claims, link)
 		}
-		for _, action := range sortedKeys(inv.actions) {
+		for _, action := range slices.Sorted(maps.Keys(inv.actions)) {
 			if inv.find(action, releaseEntry(r)) != nil {
 				others[link] = action
 			}
@@ -149,7 +149,7 @@ func believes(ctx context.Context, env Env, r *chart.Release, marked bool) (bool
 		return err == nil, err
 	}
 	users[env.Link] = env.Action
-	for _, link := range sortedKeys(users) {
+	for _, link := range slices.Sorted(maps.Keys(users)) {
 		inv, err := inventoryOf(ctx, env, link)
 		if err != nil {
 			return false, err
@@ -173,7 +173,7 @@ func inventoryOf(ctx context.Context, e Env, link string) (*inventory, error) {
 // release's Secret can name any object there, so what counts is which link created it.
 func stays(ctx context.Context, env Env, others map[string]string, live *unstructured.Unstructured) (string, error) {
 	meta, created := metadataOf(live), false
-	for _, link := range append(sortedKeys(others), env.Link) {
+	for _, link := range append(slices.Sorted(maps.Keys(others)), env.Link) {
 		inv, err := inventoryOf(ctx, env, link)
 		if err != nil {
 			return "", err
@@ -190,7 +190,7 @@ func stays(ctx context.Context, env Env, others map[string]string, live *unstruc
 	maps.DeleteFunc(users, func(link, _ string) bool { return others[link] != "" })
 	switch {
 	case len(users) > 0:
-		return "link " + strings.Join(sortedKeys(users), ", ") + " uses it, too", nil
+		return "link " + strings.Join(slices.Sorted(maps.Keys(users)), ", ") + " uses it, too", nil
 	case len(claims) > 0:
 		const why = "it has the mark of link %s, which has no inventory on this cluster; undo says what to do with it"
 		return fmt.Sprintf(why, strings.Join(claims, ", ")), nil

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -49,7 +50,7 @@ func (c Chart) stand(ctx context.Context, env Env, want wanted) (standing, error
 		return s, err
 	}
 	entry := inv.find(env.Action, releaseEntry(w.Old))
-	others, marked := sortedKeys(s.others), want.Ours(w.Old)
+	others, marked := slices.Sorted(maps.Keys(s.others)), want.Ours(w.Old)
 	if len(claims) > 0 {
 		w.Left = append(w.Left, fmt.Sprintf("it has the mark of link %s, which has no inventory on this cluster and is not counted; "+
 			"if that link uses it, run carrick apply for that link first", strings.Join(claims, ", ")))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -102,7 +103,7 @@ func beside(ctx context.Context, env Env, list []installed, known []part) ([]par
 			all = append(all, p.found)
 		}
 	}
-	more, err := inv.unmarked(ctx, env, all)
+	more, err := unmarkedIn(ctx, env, inv, all)
 	var out []part
 	for _, f := range slices.Backward(more) {
 		item, err := planUndo(ctx, env, f)
@@ -249,7 +250,7 @@ func undoPart(ctx context.Context, env Env, live *unstructured.Unstructured) (pa
 	if err != nil {
 		return part{}, err
 	}
-	p := part{found: inv.found(env.Action, metadataOf(live), live.GroupVersionKind(), gvr)}
+	p := part{found: findIn(inv, env.Action, metadataOf(live), live.GroupVersionKind(), gvr)}
 	if p.entry == nil && live.GetLabels()[mark(env.Link)] == "" {
 		p.item = Item{Verb: Leave, What: describe(live), Note: "it does not carry this link's mark"}
 		return p, nil
@@ -299,7 +300,7 @@ func newest(list []metav1.PartialObjectMetadata) []metav1.PartialObjectMetadata 
 		}
 	}
 	var out []metav1.PartialObjectMetadata
-	for _, key := range sortedKeys(last) {
+	for _, key := range slices.Sorted(maps.Keys(last)) {
 		out = append(out, last[key])
 	}
 	return out

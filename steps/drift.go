@@ -108,7 +108,7 @@ func (d *drift) differs(action, text string, flags ...string) {
 		d.action = action
 	}
 	for _, flag := range flags {
-		if !contains(d.flags, flag) {
+		if !slices.Contains(d.flags, flag) {
 			d.flags = append(d.flags, flag)
 		}
 	}
@@ -122,7 +122,7 @@ func (d *drift) join(o drift) {
 	}
 	d.first = append(d.first, o.first...)
 	for _, text := range o.unread {
-		if !contains(d.unread, text) {
+		if !slices.Contains(d.unread, text) {
 			d.unread = append(d.unread, text)
 		}
 	}
@@ -223,7 +223,7 @@ func (d *drift) absent(ctx context.Context, env Env, a *Action, why *AbsentError
 func (d *drift) inventory(ctx context.Context, env Env) (*inventory, error) {
 	o, err := env.Cluster.Get(ctx, clusterRolesAt, "", inventoryPrefix+env.Link)
 	inv, err := parseInventory(env, o, err)
-	if err == nil && inv.unread != nil && !contains(d.unread, unreadInventory) {
+	if err == nil && inv.unread != nil && !slices.Contains(d.unread, unreadInventory) {
 		d.unread = append(d.unread, unreadInventory)
 	}
 	return inv, err

@@ -3,6 +3,7 @@ package steps
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -35,7 +36,7 @@ func additions(want, live map[string]any) []addition {
 		switch w := want.(type) {
 		case map[string]any:
 			l, _ := live.(map[string]any)
-			for _, key := range sortedKeys(union(w, l)) {
+			for _, key := range slices.Sorted(maps.Keys(union(w, l))) {
 				if pointer == "" && (key == "metadata" || key == "status") {
 					continue
 				}

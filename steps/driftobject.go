@@ -159,7 +159,7 @@ func tryApply(ctx context.Context, env Env, want, live *unstructured.Unstructure
 // dataKeys are the keys of a Secret's data, of those that it has, among changed fields.
 func dataKeys(live *unstructured.Unstructured, fields []string) []string {
 	have, _, _ := unstructured.NestedMap(live.Object, "data")
-	return slices.DeleteFunc(sortedKeys(have), func(key string) bool { return !contains(fields, under("data", key)) })
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(have)), func(key string) bool { return !slices.Contains(fields, under("data", key)) })
 }
 
 // saveSecret is how to keep values of a Secret that somebody else has written, and to remove them: apply overwrites none.
@@ -224,7 +224,7 @@ func (f *fields) compare(at string, is, would any) {
 	switch was := is.(type) {
 	case map[string]any:
 		if now, both := would.(map[string]any); both {
-			for _, key := range sortedKeys(union(was, now)) {
+			for _, key := range slices.Sorted(maps.Keys(union(was, now))) {
 				f.compare(under(at, key), was[key], now[key])
 			}
 			return

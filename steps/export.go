@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"path"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -142,7 +144,7 @@ func (m Manifest) Export(ctx context.Context, env Env) ([]Exported, error) {
 	for _, obj := range objs {
 		if withheld(obj) {
 			data, _, _ := unstructured.NestedMap(obj.Object, "data")
-			out = append(out, Exported{Left: withKeys(describe(obj), sortedKeys(data))})
+			out = append(out, Exported{Left: withKeys(describe(obj), slices.Sorted(maps.Keys(data)))})
 			continue
 		}
 		out = append(out, Exported{Object: obj})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -95,7 +96,7 @@ func (c Chart) template(ctx context.Context, env Env, want wanted) ([]Exported, 
 		switch {
 		case withheld(o):
 			data, _ := o.Object["data"].(map[string]any)
-			out = append(out, Exported{Left: withKeys(describe(o), sortedKeys(data)) + byChart})
+			out = append(out, Exported{Left: withKeys(describe(o), slices.Sorted(maps.Keys(data))) + byChart})
 		case holdsSecret(o.Object, want.secrets):
 			out = append(out, Exported{Left: describe(o) + ", which has a secret value in it" + byChart})
 		default:

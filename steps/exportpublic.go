@@ -5,6 +5,8 @@ import (
 	"crypto/x509"
 	"encoding/base64"
 	"encoding/pem"
+	"maps"
+	"slices"
 	"strings"
 
 	"carrick/cluster"
@@ -70,7 +72,7 @@ func holdsSecret(v any, secrets []string) bool {
 // paths of these.
 func openValues(values map[string]any, at string) (open map[string]any, left []string) {
 	open = map[string]any{}
-	for _, k := range sortedKeys(values) {
+	for _, k := range slices.Sorted(maps.Keys(values)) {
 		path := strings.TrimPrefix(at+"."+k, ".")
 		switch v := values[k].(type) {
 		case map[string]any:

@@ -18,8 +18,8 @@ func (s *Session) Cells(p Selection) []Cell {
 	var out []Cell
 	for _, c := range s.guide.Cells() {
 		if (p.Side == "" || p.Side == c.Side) &&
-			(len(p.Only) == 0 || contains(p.Only, c.Check) || contains(p.Only, c.Step)) &&
-			!contains(p.Skip, c.Check) && !contains(p.Skip, c.Step) {
+			(len(p.Only) == 0 || slices.Contains(p.Only, c.Check) || slices.Contains(p.Only, c.Step)) &&
+			!slices.Contains(p.Skip, c.Check) && !slices.Contains(p.Skip, c.Step) {
 			out = append(out, c)
 		}
 	}

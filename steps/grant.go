@@ -1,6 +1,7 @@
 package steps
 
 import (
+	"maps"
 	"slices"
 	"sort"
 	"strings"
@@ -25,11 +26,11 @@ func Grant(name string, rights []cluster.Right, fresh ...string) string {
 		byNamespace[r.Namespace] = addRule(byNamespace[r.Namespace], r)
 	}
 	var docs []string
-	spaces := sortedKeys(byNamespace)
+	spaces := slices.Sorted(maps.Keys(byNamespace))
 	sort.Strings(spaces)
 	for _, ns := range spaces {
 		var obj any
-		if contains(fresh, ns) {
+		if slices.Contains(fresh, ns) {
 			docs = append(docs, "apiVersion: v1\nkind: Namespace\nmetadata:\n  name: "+ns+"\n")
 		}
 		if ns == "" {
@@ -59,12 +60,12 @@ func addRule(rules []rbacv1.PolicyRule, r cluster.Right) []rbacv1.PolicyRule {
 	if r.Subresource != "" {
 		rule.Resources[0] += "/" + r.Subresource
 	}
-	if r.Name != "" && contains(byName, r.Verb) {
+	if r.Name != "" && slices.Contains(byName, r.Verb) {
 		rule.ResourceNames = []string{r.Name}
 	}
 	for i := range rules {
 		if rules[i].APIGroups[0] == r.Group && rules[i].Resources[0] == rule.Resources[0] && slices.Equal(rules[i].ResourceNames, rule.ResourceNames) {
-			if !contains(rules[i].Verbs, r.Verb) {
+			if !slices.Contains(rules[i].Verbs, r.Verb) {
 				rules[i].Verbs = append(rules[i].Verbs, r.Verb)
 			}
 			return rules

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -228,7 +229,7 @@ func (h *Handed) Differences(g *Guide, side Side, given Given) error {
 		return err
 	}
 	var out []error
-	for _, key := range sortedKeys(given) {
+	for _, key := range slices.Sorted(maps.Keys(given)) {
 		q, _ := g.Question(key)
 		theirs, ok := file.Answers[key]
 		if q == nil || q.Secret || !ok || q.On != side && (q.On != "" || q.NotFromPeer) {

@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -144,7 +146,7 @@ func (h *Handover) says(o HandoverOptions) []string {
 		fmt.Sprintf("%s of the %s, good until %s", facts, f.Role, f.Until.Local().Format("2 Jan 15:04")),
 		"signed with the key " + o.Key.Fingerprint() + ": read it to the other admin when carrick asks them whose key it is",
 	}
-	names := strings.Join(sortedKeys(h.Secrets), ", ")
+	names := strings.Join(slices.Sorted(maps.Keys(h.Secrets)), ", ")
 	switch {
 	case names == "":
 		out = append(out, "nothing in it is secret")
@@ -153,7 +155,7 @@ func (h *Handover) says(o HandoverOptions) []string {
 	default:
 		out = append(out, "sealed for "+strings.Join(to.Names, ", ")+": "+names)
 	}
-	for _, name := range sortedKeys(f.Unread) {
+	for _, name := range slices.Sorted(maps.Keys(f.Unread)) {
 		out = append(out, fmt.Sprintf("not in it: %s: %s", name, f.Unread[name]))
 	}
 	return append(out, "Give it to the other admin, whose link file is to say:",

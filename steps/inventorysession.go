@@ -3,6 +3,7 @@ package steps
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -141,8 +142,8 @@ func (s *Session) settleInventory(ctx context.Context, side Side, actions []stri
 
 // rest are the actions that the inventory has entries of, but for some.
 func (inv *inventory) rest(but []string) []string {
-	return slices.DeleteFunc(sortedKeys(inv.actions), func(action string) bool {
-		return len(inv.actions[action]) == 0 || contains(but, action)
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(inv.actions)), func(action string) bool {
+		return len(inv.actions[action]) == 0 || slices.Contains(but, action)
 	})
 }
 
@@ -204,7 +205,7 @@ func (s *Session) planForgetOn(ctx context.Context, o Scope, p *Plan, side Side)
 		return err
 	}
 	jobs, names := s.ofScope(ctx, o, side)
-	if len(names) == 0 || len(inv.rest(names)) > 0 || slices.ContainsFunc(sortedKeys(inv.notes), func(action string) bool { return !p.deletesBy(side, action) }) {
+	if len(names) == 0 || len(inv.rest(names)) > 0 || slices.ContainsFunc(slices.Sorted(maps.Keys(inv.notes)), func(action string) bool { return !p.deletesBy(side, action) }) {
 		return nil
 	}
 	for _, action := range names {

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -65,7 +66,7 @@ func checkLink(path string, root *yaml.Node, l *Link, guides []*Guide) error {
 		return fault(path, at(root, "guide"), "guide", err.Error())
 	}
 	var faults []error
-	for _, key := range sortedKeys(l.Answers) {
+	for _, key := range slices.Sorted(maps.Keys(l.Answers)) {
 		where := at(root, "answers", key)
 		q, _ := guide.Question(key)
 		if q == nil {

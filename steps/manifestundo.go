@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sort"
 	"strings"
@@ -89,7 +90,7 @@ type found struct {
 }
 
 // found is an object with its entry in the inventory.
-func (inv *inventory) found(action string, m metav1.PartialObjectMetadata, gvk schema.GroupVersionKind, gvr schema.GroupVersionResource) found {
+func findIn(inv *inventory, action string, m metav1.PartialObjectMetadata, gvk schema.GroupVersionKind, gvr schema.GroupVersionResource) found {
 	f := found{m, gvk, gvr, inv.find(action, entryOf(gvk, m.Namespace, m.Name))}
 	if f.entry != nil && f.entry.UID != "" && f.entry.UID != m.UID {
 		f.entry = nil // it is of another object of that name
@@ -153,15 +154,15 @@ func (m Manifest) marked(ctx context.Context, env Env) (out []found, blind []str
 			blind = append(blind, gvr.GroupResource().String())
 		}
 		for _, o := range list {
-			out = append(out, inv.found(env.Action, o, gvk, gvr))
+			out = append(out, findIn(inv, env.Action, o, gvk, gvr))
 		}
 	}
-	unmarked, err := inv.unmarked(ctx, env, out)
+	unmarked, err := unmarkedIn(ctx, env, inv, out)
 	return append(out, unmarked...), blind, err
 }
 
 // unmarked are the objects that the inventory has of the action in hand and that are not among those that were found.
-func (inv *inventory) unmarked(ctx context.Context, env Env, known []found) ([]found, error) {
+func unmarkedIn(ctx context.Context, env Env, inv *inventory, known []found) ([]found, error) {
 	var out []found
 	for _, e := range inv.actions[env.Action] {
 		if e.gvk() == releaseKind || e.UID == "" || slices.ContainsFunc(known, func(f found) bool { return f.UID == e.UID }) {
@@ -179,7 +180,7 @@ func (inv *inventory) unmarked(ctx context.Context, env Env, known []found) ([]f
 			return nil, err
 		}
 		if live.GetUID() == e.UID {
-			out = append(out, inv.found(env.Action, metadataOf(live), e.gvk(), gvr))
+			out = append(out, findIn(inv, env.Action, metadataOf(live), e.gvk(), gvr))
 		}
 	}
 	return out, nil
@@ -246,7 +247,7 @@ func planUndo(ctx context.Context, env Env, f found) (Item, error) {
 	if f.entry != nil && f.entry.gvk() == releaseKind {
 		item.What = releaseAt(f.Namespace, f.entry.Name)
 	}
-	asked := contains(env.Runtime.Found, item.What)
+	asked := slices.Contains(env.Runtime.Found, item.What)
 	ours, created := wrote(env.Link, f.ManagedFields), f.Annotations[createdBy] == env.Link
 	if f.entry != nil {
 		ours, created = ours || f.entry.UID != "", f.entry.Created && (created || f.entry.UID != "")
@@ -275,7 +276,7 @@ func planUndo(ctx context.Context, env Env, f found) (Item, error) {
 			}
 		}
 	case len(others) > 0:
-		item.Verb, item.Note = Release, "link "+strings.Join(sortedKeys(others), ", ")+" uses it, too"
+		item.Verb, item.Note = Release, "link "+strings.Join(slices.Sorted(maps.Keys(others)), ", ")+" uses it, too"
 	default:
 		why, err := occupied(ctx, env, f)
 		if err != nil {
@@ -286,10 +287,10 @@ func planUndo(ctx context.Context, env Env, f found) (Item, error) {
 		}
 	}
 	parts := []any{item.Verb, item.What, f.UID}
-	if item.Verb == Release && contains(env.Runtime.Along, item.What) {
+	if item.Verb == Release && slices.Contains(env.Runtime.Along, item.What) {
 		item.Note += "; a deletion above removes it anyway"
 		if len(others) > 0 {
-			item.Note += ": run carrick apply for link " + strings.Join(sortedKeys(others), ", ") + " afterwards"
+			item.Note += ": run carrick apply for link " + strings.Join(slices.Sorted(maps.Keys(others)), ", ") + " afterwards"
 		}
 	}
 	if item.Verb == Release {

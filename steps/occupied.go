@@ -71,7 +71,7 @@ func tenants(ctx context.Context, env Env, namespace string) ([]string, error) {
 	for i := range all {
 		kind, o := all[i].kind, &all[i].object
 		goes := slices.Contains(env.Runtime.Along, kind+" "+namespace+"/"+o.Name)
-		ours, err := inv.ours(ctx, env, kind, o)
+		ours, err := oursIn(ctx, env, inv, kind, o)
 		if err != nil {
 			return nil, err
 		}
@@ -102,7 +102,7 @@ func instances(ctx context.Context, env Env, crd string) ([]string, error) {
 			return nil, err
 		}
 		for i := range list {
-			ours, err := inv.ours(ctx, env, k.GVK.Kind, &list[i])
+			ours, err := oursIn(ctx, env, inv, k.GVK.Kind, &list[i])
 			if err != nil {
 				return nil, err
 			}
@@ -115,12 +115,12 @@ func instances(ctx context.Context, env Env, crd string) ([]string, error) {
 }
 
 // ours reports whether this link created an object and no other link uses it.
-func (inv *inventory) ours(ctx context.Context, env Env, kind string, o *metav1.PartialObjectMetadata) (bool, error) {
+func oursIn(ctx context.Context, env Env, inv *inventory, kind string, o *metav1.PartialObjectMetadata) (bool, error) {
 	if !inv.created(kind, o) {
 		return false, nil
 	}
 	users, claims, err := usersOf(ctx, env, o)
-	named := contains(env.Runtime.Found, describe(entry{Kind: kind, Namespace: o.Namespace, Name: o.Name}.object()))
+	named := slices.Contains(env.Runtime.Found, describe(entry{Kind: kind, Namespace: o.Namespace, Name: o.Name}.object()))
 	return len(users) == 0 && (len(claims) == 0 || named), err
 }
 

@@ -93,18 +93,9 @@ type Scope struct {
 }
 
 func (o Scope) covers(step *Step, a *Action, side Side) bool {
-	return (len(o.Steps) == 0 || contains(o.Steps, step.Name)) &&
-		(len(o.Actions) == 0 || contains(o.Actions, a.Name)) &&
+	return (len(o.Steps) == 0 || slices.Contains(o.Steps, step.Name)) &&
+		(len(o.Actions) == 0 || slices.Contains(o.Actions, a.Name)) &&
 		(o.Side == "" || o.Side == side)
-}
-
-func contains(list []string, s string) bool {
-	for _, v := range list {
-		if v == s {
-			return true
-		}
-	}
-	return false
 }
 
 // job is one action on one side.
@@ -251,7 +242,7 @@ func (s *Session) undoOrder(jobs []job) []job {
 	order := s.guide.Undo
 	if slices.ContainsFunc(Sides, func(side Side) bool { return s.ends[side].absent() }) {
 		first := s.guide.UndoAlone
-		order = slices.Concat(first, slices.DeleteFunc(slices.Clone(order), func(name string) bool { return contains(first, name) }))
+		order = slices.Concat(first, slices.DeleteFunc(slices.Clone(order), func(name string) bool { return slices.Contains(first, name) }))
 	}
 	var out []job
 	for _, name := range order {
@@ -262,7 +253,7 @@ func (s *Session) undoOrder(jobs []job) []job {
 		}
 	}
 	for i := len(jobs) - 1; i >= 0; i-- {
-		if !contains(order, jobs[i].action.Name) {
+		if !slices.Contains(order, jobs[i].action.Name) {
 			out = append(out, jobs[i])
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -64,7 +65,7 @@ func heirOf(ctx context.Context, env Env, f found) (heir, action string, err err
 	if err != nil || len(others) == 0 {
 		return "", "", err
 	}
-	heir = sortedKeys(others)[0]
+	heir = slices.Sorted(maps.Keys(others))[0]
 	return heir, others[heir], nil
 }
 
@@ -73,7 +74,7 @@ func heirOf(ctx context.Context, env Env, f found) (heir, action string, err err
 func usersOf(ctx context.Context, env Env, o *metav1.PartialObjectMetadata) (users map[string]string, claims []string, err error) {
 	marks := otherLinks(o.Labels, env.Link)
 	users = map[string]string{}
-	for _, link := range sortedKeys(marks) {
+	for _, link := range slices.Sorted(maps.Keys(marks)) {
 		if CheckLinkName(link) != nil {
 			continue
 		}
@@ -219,7 +220,7 @@ func returns(f found) string {
 // fieldPaths are the paths of values, in order.
 func fieldPaths(at string, values map[string]any) []string {
 	var out []string
-	for _, key := range sortedKeys(values) {
+	for _, key := range slices.Sorted(maps.Keys(values)) {
 		path := strings.TrimPrefix(at+"."+cluster.Clean(key), ".")
 		if inner, ok := values[key].(map[string]any); ok && len(inner) > 0 {
 			out = append(out, fieldPaths(path, inner)...)

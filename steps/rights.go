@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -36,13 +37,13 @@ func (l Lack) Words() []string {
 	for _, d := range l.Missing {
 		kind := d.Right
 		kind.Verb = ""
-		if !contains(byName, d.Right.Verb) {
+		if !slices.Contains(byName, d.Right.Verb) {
 			kind.Name = ""
 		}
 		if verbs[kind] == nil {
 			kinds = append(kinds, kind)
 		}
-		if !contains(verbs[kind], d.Right.Verb) {
+		if !slices.Contains(verbs[kind], d.Right.Verb) {
 			verbs[kind] = append(verbs[kind], d.Right.Verb)
 		}
 	}
@@ -139,7 +140,7 @@ func (s *Session) guideRights(ctx context.Context, side Side) []cluster.Right {
 // unsureNamespaces are those of rights that nobody can say are there.
 func (s *Session) unsureNamespaces(ctx context.Context, side Side, rights []cluster.Right, fresh []string) []string {
 	for _, r := range rights {
-		if r.Namespace == "" || contains(fresh, r.Namespace) {
+		if r.Namespace == "" || slices.Contains(fresh, r.Namespace) {
 			continue
 		}
 		if _, err := s.ends[side].Cluster.Get(ctx, schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}, "", r.Namespace); err != nil {
