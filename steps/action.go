@@ -2,6 +2,9 @@ package steps
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
 	"fmt"
 
 	"carrick/cluster"
@@ -22,6 +25,11 @@ type Action struct {
 	// answers and its When come from.
 	Reads []cluster.Right
 	Doer
+}
+
+// Wanted reports whether the answers ask for an action of a step.
+func (a *Action) Wanted(step *Step, env Env) bool {
+	return (step.When == nil || step.When(env)) && (a.When == nil || a.When(env))
 }
 
 // Doer is how an action is done: Manifest, or what embeds one, Chart, File, Command,
@@ -138,4 +146,11 @@ func (p Progress) Did(verb Verb, what, hash string) {
 type ApplyOptions struct {
 	TakeOver bool // take fields that another manager owns
 	Replace  bool // delete and make anew what can't be changed in place
+}
+
+// fingerprint tells states apart: a plan is done as long as its items have the same.
+func fingerprint(parts ...any) string {
+	h := sha256.New()
+	_ = json.NewEncoder(h).Encode(parts)
+	return hex.EncodeToString(h.Sum(nil))[:16]
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"os/user"
 	"path/filepath"
@@ -135,14 +134,6 @@ func (a *Audit) append(line []byte) error {
 	}
 	if info, statErr := a.file.Stat(); statErr == nil && n > 0 && info.Size() == at+int64(n) {
 		err = errors.Join(err, a.file.Truncate(at))
-	}
-	return err
-}
-
-// cause is an error of a file without its path, which is said already.
-func cause(err error) error {
-	if at := (*fs.PathError)(nil); errors.As(err, &at) {
-		return at.Err
 	}
 	return err
 }

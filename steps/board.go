@@ -6,34 +6,6 @@ import (
 	"sync"
 )
 
-// Cell is one check on one side: what has a verdict.
-type Cell struct {
-	Step, Check string
-	Side        Side
-}
-
-// Cells are the cells of a guide, step by step, in the order of the screen.
-func (g *Guide) Cells() []Cell {
-	var out []Cell
-	for i := range g.Steps {
-		out = append(out, g.cellsOf(i)...)
-	}
-	return out
-}
-
-// cellsOf are the cells of one step.
-func (g *Guide) cellsOf(step int) []Cell {
-	var out []Cell
-	for j := range g.Steps[step].Checks {
-		for _, side := range Sides {
-			if c := &g.Steps[step].Checks[j]; c.On.Covers(side) {
-				out = append(out, Cell{g.Steps[step].Name, c.Name, side})
-			}
-		}
-	}
-	return out
-}
-
 // Board is the latest result of every cell, and the verdicts that follow.
 type Board struct {
 	guide   *Guide
@@ -158,24 +130,8 @@ func (b *Board) Causes() map[Cell]int {
 	return out
 }
 
-// need finds the cell that a need of a cell on side means.
-func (g *Guide) need(name string, side Side) (Cell, bool) {
-	name, peer := strings.CutPrefix(name, "peer/")
-	check, step := g.Check(name)
-	if check == nil {
-		return Cell{}, false
-	}
-	if peer {
-		side = side.Peer()
-	}
-	if check.On != Both {
-		side = check.On
-	}
-	return Cell{step.Name, check.Name, side}, true
-}
-
 // Counts are how many cells stand where.
-type Counts [len(statusNames)]int
+type Counts [Statuses]int
 
 // Of is how many have that status.
 func (c Counts) Of(s Status) int { return c[s] }

@@ -139,7 +139,7 @@ func (c Chart) Do(ctx context.Context, env Env, say Progress) error {
 	}
 	if s.theirs {
 		want.Request = asHelm(want.Request)
-		say.Did(Update, releaseAt(want.Namespace, want.Name), hash(want.Chart, want.Version, want.Values))
+		say.Did(Update, releaseAt(want.Namespace, want.Name), fingerprint(want.Chart, want.Version, want.Values))
 	} else {
 		want.Write = func(ctx context.Context, o *unstructured.Unstructured) error {
 			if isRecord(o.GetKind(), o.GetName()) {

@@ -36,7 +36,7 @@ func planTheirs(ctx context.Context, env Env, o *unstructured.Unstructured, ch *
 	case item.Diff == "":
 		item.Verb, item.Note = Leave, "is as it should be"
 	}
-	item.Hash = hash(item.Verb, item.What)
+	item.Hash = fingerprint(item.Verb, item.What)
 	ch.Items = append(ch.Items, item)
 	gvr, _, err := env.Cluster.Resource(ctx, o.GroupVersionKind())
 	if errors.Is(err, cluster.ErrNotServed) {
@@ -159,14 +159,6 @@ func believes(ctx context.Context, env Env, r *chart.Release, marked bool) (bool
 		}
 	}
 	return false, nil
-}
-
-// inventoryOf is the inventory of this link, or of another one.
-func inventoryOf(ctx context.Context, e Env, link string) (*inventory, error) {
-	if link != e.Link {
-		e = envOf(e, link, e.Action)
-	}
-	return inventoryIn(ctx, e)
 }
 
 // stays returns why an upgrade keeps an object that the release had before; "": it is deleted. Whoever can write the

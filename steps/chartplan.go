@@ -140,9 +140,9 @@ func (c Chart) planRelease(ctx context.Context, env Env, want wanted, s standing
 	item.Diff = cluster.Diff(oldRelease(s, want), shownRelease(c.Chart, s.Version, want.open))
 	stored := ""
 	if s.Old != nil {
-		stored = hash(s.Old.Revision, s.Old.Status, s.Old.Content())
+		stored = fingerprint(s.Old.Revision, s.Old.Status, s.Old.Content())
 	}
-	item.Hash = hash(item.Verb, item.What, c.Chart, s.Version, want.Source, s.From, want.Values, stored, s.conflicts)
+	item.Hash = fingerprint(item.Verb, item.What, c.Chart, s.Version, want.Source, s.From, want.Values, stored, s.conflicts)
 	ch.Rights = append(ch.Rights, recordRights(want.Namespace)...)
 	return item, nil
 }
@@ -223,7 +223,7 @@ func (s standing) planPart(ctx context.Context, env Env, o *unstructured.Unstruc
 		return err
 	}
 	if s.Kind != chart.Keep && p.Verb.Changes() {
-		p.Hash = hash(p.Verb, p.What, p.Conflicts)
+		p.Hash = fingerprint(p.Verb, p.What, p.Conflicts)
 	}
 	ch.Items = append(ch.Items, p.Item)
 	ch.Rights = append(ch.Rights, p.rights...)
@@ -233,7 +233,7 @@ func (s standing) planPart(ctx context.Context, env Env, o *unstructured.Unstruc
 // planRest is what runs besides, and what goes.
 func (s standing) planRest(ctx context.Context, env Env, ch *Change) error {
 	for _, o := range s.Hooks {
-		ch.Items = append(ch.Items, Item{Verb: Run, What: describe(o), Note: "runs before or after the rest", Hash: hash(Run, describe(o)), entry: newEntry(o)})
+		ch.Items = append(ch.Items, Item{Verb: Run, What: describe(o), Note: "runs before or after the rest", Hash: fingerprint(Run, describe(o)), entry: newEntry(o)})
 		if gvr, _, err := env.Cluster.Resource(ctx, o.GroupVersionKind()); err == nil {
 			ch.Rights = append(ch.Rights, rightsTo(o, gvr)...)
 			ch.Rights = append(ch.Rights, rightToDelete(o, gvr))
@@ -264,7 +264,7 @@ func (s standing) planRest(ctx context.Context, env Env, ch *Change) error {
 			ch.Items = append(ch.Items, Item{Verb: Leave, What: describe(o), Note: why + "; " + left})
 			continue
 		}
-		it := Item{Verb: Delete, What: describe(o), Note: why, Hash: hash(Delete, describe(o), live.GetUID())}
+		it := Item{Verb: Delete, What: describe(o), Note: why, Hash: fingerprint(Delete, describe(o), live.GetUID())}
 		ch.Items = append(ch.Items, it)
 		if gvr, _, err := env.Cluster.Resource(ctx, o.GroupVersionKind()); err == nil {
 			ch.Rights = append(ch.Rights, rightToDelete(o, gvr))

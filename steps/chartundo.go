@@ -342,7 +342,7 @@ func (c Chart) look(ctx context.Context, env Env, m metav1.PartialObjectMetadata
 			in.item.Note = fmt.Sprintf("another tool has changed it since this link did. What helm uninstall would delete and run: "+
 				"helm get manifest -n %[1]s %[2]s; helm get hooks -n %[1]s %[2]s", m.Namespace, m.Labels["name"])
 		}
-		in.item.Hash = hash(in.item.Verb, in.item.What, in.Release.UID)
+		in.item.Hash = fingerprint(in.item.Verb, in.item.What, in.Release.UID)
 	}
 	if err != nil || in.item.Verb == Leave {
 		return in, err

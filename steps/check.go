@@ -55,6 +55,9 @@ const (
 	Unknown
 )
 
+// Statuses is how many there are.
+const Statuses = len(statusNames)
+
 var statusNames = [...]string{"pending", "waiting", "pass", "warn", "fail", "skip", "unknown"}
 
 func (s Status) String() string {
@@ -84,21 +87,21 @@ func (s Status) Holds() bool { return s == Pass || s == Warn }
 
 // Result is the verdict of one look.
 type Result struct {
-	Status  Status
-	Found   string    // what was found, in plain words, with names and values
-	Fix     string    // what to do, as something to run where there is such a thing
-	Lines   []string  // what was found in full, such as a table, for where there is room for it
-	Err     error     // for the log, never for the screen
-	Since   time.Time // waiting counts from here: the object's own timestamp
-	Again   time.Time // look again then, although nothing read may have changed
-	alone   bool      // the action that mends this check does not mend this: WithoutAction
-	symptom bool      // something else usually causes it: Symptom
-	undone  bool      // what an action creates does not exist: Undone
-	untried bool      // what an action tries was not tried: Untried
-	told    Status    // of a skip: what the admin of that side saw, by a file of facts
-	handed  bool      // of a skip: the other side's admin has to hand over what it takes to look
-	unasked bool      // the answers don't ask for the action that mends this check
-	mend    string    // the action that mends it, where that is known only now
+	Status    Status
+	Found     string    // what was found, in plain words, with names and values
+	Fix       string    // what to do, as something to run where there is such a thing
+	Lines     []string  // what was found in full, such as a table, for where there is room for it
+	Err       error     // for the log, never for the screen
+	Since     time.Time // waiting counts from here: the object's own timestamp
+	Again     time.Time // look again then, although nothing read may have changed
+	alone     bool      // the action that mends this check does not mend this: WithoutAction
+	Secondary bool      // something else usually causes it: Symptom
+	undone    bool      // what an action creates does not exist: Undone
+	untried   bool      // what an action tries was not tried: Untried
+	told      Status    // of a skip: what the admin of that side saw, by a file of facts
+	handed    bool      // of a skip: the other side's admin has to hand over what it takes to look
+	unasked   bool      // the answers don't ask for the action that mends this check
+	mend      string    // the action that mends it, where that is known only now
 }
 
 // Passed is a pass; found says what was seen.
@@ -126,7 +129,7 @@ func Untried(found string) Result { return Result{Status: Fail, Found: found, un
 
 // Symptom is the result of what another failure usually causes, whatever it is: it comes after what is wrong.
 func (r Result) Symptom() Result {
-	r.symptom = true
+	r.Secondary = true
 	return r
 }
 
@@ -171,6 +174,12 @@ func (r Result) Allows() bool {
 	return r.Status.Holds() || (r.Status == Skip && (r.Found == notAsked || r.told.Holds()))
 }
 
+// Reporting is a skip with what the admin of that side saw, by a facts file.
+func (r Result) Reporting(s Status) Result {
+	r.told = s
+	return r
+}
+
 // Told is what the other admin's file says of a check that was not looked at from
 // here; ok is false where no file says anything.
 func (r Result) Told() (s Status, ok bool) { return r.told, r.told != Pending }
@@ -189,3 +198,10 @@ func text(format string, args []any) string {
 	}
 	return fmt.Sprintf(format, args...)
 }
+
+func applies(step *Step, check *Check, env Env) bool {
+	return (step.When == nil || step.When(env)) && (check.When == nil || check.When(env))
+}
+
+// notAsked is found of what the answers make needless.
+const notAsked = "does not apply to these answers"

@@ -39,7 +39,7 @@ func (c Command) Plan(ctx context.Context, env Env) (Change, error) {
 
 func (c Command) item(ctx context.Context, env Env) (Item, error) {
 	line := commandLine(c.Run)
-	it := Item{Verb: Run, What: line, Note: c.Title, Hash: hash(line)}
+	it := Item{Verb: Run, What: line, Note: c.Title, Hash: fingerprint(line)}
 	rec, recorded, err := readRecord(ctx, env)
 	if err != nil {
 		return it, err
@@ -157,7 +157,7 @@ func (c Command) undoItem(ctx context.Context, env Env) (Item, bool, error) {
 	if err != nil || !found {
 		return Item{}, false, err
 	}
-	it := Item{Verb: Run, What: commandLine(c.UndoRun), Hash: hash(rec, c.UndoRun)}
+	it := Item{Verb: Run, What: commandLine(c.UndoRun), Hash: fingerprint(rec, c.UndoRun)}
 	switch {
 	case env.Host.IsFolder():
 		it.Verb, it.What, it.Diff = Update, InstallList, "-"+commandLine(rec.Run)+"\n"

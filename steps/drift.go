@@ -158,7 +158,7 @@ func lookForDrift(ctx context.Context, env Env, step *Step) Result {
 	err := d.eachAtOnce(ctx, len(step.Actions), func(ctx context.Context, i int, part *drift) error {
 		a, env := &step.Actions[i], env
 		env.Action = a.Name
-		if a.On != env.Side || !canDrift(a.Doer) || !(job{step, a, env.Side}).wanted(env) {
+		if a.On != env.Side || !canDrift(a.Doer) || !a.Wanted(step, env) {
 			return nil
 		}
 		err := part.compare(ctx, env, a)

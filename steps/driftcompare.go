@@ -199,7 +199,7 @@ func (d *drift) compareObject(ctx context.Context, env Env, a *Action, obj, live
 		d.first = append(d.first, removeAdditions(env, live, extra))
 		d.differs("", describe(obj)+": "+brief(additionNames(extra)))
 	}
-	at := fmt.Sprintf("drift/%s/%s/%s/%s/%t", env.Side, env.Manager(), describe(obj), hash(want, bare(live)), whole)
+	at := fmt.Sprintf("drift/%s/%s/%s/%s/%t", env.Side, env.Manager(), describe(obj), fingerprint(want, bare(live)), whole)
 	try := func(ctx context.Context) (tried, error) { return tryApply(ctx, env, want, live, whole) }
 	t, err := cluster.Look(ctx, at, driftAge, try)
 	if err == nil && (t.refused != "" || t.replaced) { // that hangs on more than the object

@@ -216,3 +216,10 @@ func factAs[T any](f Facts, name string) (T, error) {
 	}
 	return t, nil
 }
+
+func (f *Fact) title() string {
+	if f.Title != "" {
+		return f.Title
+	}
+	return f.Name
+}

@@ -3,6 +3,7 @@ package steps
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -155,14 +156,14 @@ func (f File) Plan(ctx context.Context, env Env) (Change, error) {
 // item says what is to happen to the file at its path.
 func (f File) item(ctx context.Context, env Env, n fileNow) Item {
 	mode := f.mode()
-	it := Item{Verb: Create, What: n.path, Hash: hash(n.path, sum(n.want.Reveal()), mode)}
+	it := Item{Verb: Create, What: n.path, Hash: fingerprint(n.path, sum(n.want.Reveal()), mode)}
 	switch {
 	case n.fits && n.mode == mode && n.recorded && !listIsRight(ctx, env):
 		return unlisted(it.Hash)
 	case n.fits && n.mode == mode:
 		return Item{Verb: Leave, What: n.path, Hash: it.Hash, Note: "is as it should be"}
 	case n.there:
-		it.Verb, it.Hash = Update, hash(n.path, sum(n.want.Reveal()), mode, sum(n.have), n.mode)
+		it.Verb, it.Hash = Update, fingerprint(n.path, sum(n.want.Reveal()), mode, sum(n.have), n.mode)
 	}
 	switch {
 	case n.fits:
@@ -289,3 +290,27 @@ func whyRefused(env Env, err error) string {
 
 // sum is the hash that Host.Remove asks for.
 func sum(s string) string { return cluster.Mask(s).Hash() }
+
+// RenderedFile is a file that an action writes on a host, and the record that apply keeps of it there.
+type RenderedFile struct {
+	Path, Content      string
+	Mode               fs.FileMode
+	RecordPath, Record string
+}
+
+// renderFile renders the file of an action as it would be written on the host as it is now, and writes nothing. nil: the
+// action writes no file.
+func renderFile(ctx context.Context, env Env, of Doer) (*RenderedFile, error) {
+	f, ok := of.(filed)
+	if !ok {
+		return nil, nil
+	}
+	n, err := f.look(ctx, env)
+	if err != nil {
+		return nil, err
+	}
+	out := &RenderedFile{Path: n.path, Content: n.want.Reveal(), Mode: f.mode(), RecordPath: recordPath(env)}
+	b, err := json.Marshal(record{Path: out.Path, Hash: sum(out.Content), Mode: out.Mode, Order: orderOf(env)})
+	out.Record = string(b)
+	return out, err
+}

@@ -53,7 +53,7 @@ func (n fileNow) undoItem(env Env) Item {
 	case n.rec.Before != "":
 		it.Verb, it.Note = Update, "put back from "+n.rec.Before
 	}
-	it.Hash = hash(it.Verb, n.rec, sum(n.have), n.mode)
+	it.Hash = fingerprint(it.Verb, n.rec, sum(n.have), n.mode)
 	return it
 }
 

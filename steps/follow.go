@@ -26,21 +26,6 @@ func (s *Session) Cells(p Selection) []Cell {
 	return out
 }
 
-// withNeeds adds the cells that others lean on: their verdicts are needed to
-// judge, though they may not be asked for.
-func (g *Guide) withNeeds(cells []Cell) []Cell {
-	out := slices.Clone(cells)
-	for i := 0; i < len(out); i++ {
-		check, _ := g.Check(out[i].Check)
-		for _, n := range check.Needs {
-			if need, ok := g.need(n, out[i].Side); ok && !slices.Contains(out, need) {
-				out = append(out, need)
-			}
-		}
-	}
-	return out
-}
-
 // Seen is one result of one cell as it comes.
 type Seen struct {
 	Cell   Cell

@@ -174,3 +174,16 @@ func (g *Guide) fact(name string, side Side) *Fact {
 	}
 	return nil
 }
+
+// secretFacts are the names of a side's facts that are written nowhere in the open.
+func (g *Guide) secretFacts(side Side) []string {
+	var out []string
+	for i := range g.Steps {
+		for j := range g.Steps[i].Facts {
+			if f := &g.Steps[i].Facts[j]; f.Secret && f.On.Covers(side) {
+				out = append(out, f.Name)
+			}
+		}
+	}
+	return out
+}

@@ -186,11 +186,11 @@ func (h *Handed) verdict(ctx context.Context, check string) Result {
 	if !ok {
 		return Skipped("%s says nothing of it", h.said(file))
 	}
-	r := Skipped("%s says: %s: %s", h.said(file), t.Status, t.Found)
-	if r.told.UnmarshalText([]byte(t.Status)) != nil {
+	var saw Status
+	if saw.UnmarshalText([]byte(t.Status)) != nil {
 		return Skipped("%s has a verdict that is not known here: %s", h.said(file), t.Status)
 	}
-	return r
+	return Skipped("%s says: %s: %s", h.said(file), t.Status, t.Found).Reporting(saw)
 }
 
 // answer is an answer that the other admin gave.

@@ -90,19 +90,6 @@ func (s *Session) learnShared(ctx context.Context, side Side, h *Handover) {
 	}
 }
 
-// secretFacts are the names of a side's facts that are written nowhere in the open.
-func (g *Guide) secretFacts(side Side) []string {
-	var out []string
-	for i := range g.Steps {
-		for j := range g.Steps[i].Facts {
-			if f := &g.Steps[i].Facts[j]; f.Secret && f.On.Covers(side) {
-				out = append(out, f.Name)
-			}
-		}
-	}
-	return out
-}
-
 // plainValue tells whether a value is the same once it was written and read.
 func plainValue(v any) bool {
 	switch v := v.(type) {

@@ -31,55 +31,12 @@ var (
 	clusterRolesAt  = schema.GroupVersionResource{Group: rbacv1.GroupName, Version: "v1", Resource: "clusterroles"}
 )
 
-// entry is one object of the inventory.
-type entry struct {
-	APIVersion string         `json:"apiVersion"`
-	Kind       string         `json:"kind"`
-	Namespace  string         `json:"namespace,omitempty"`
-	Name       string         `json:"name"`
-	UID        types.UID      `json:"uid,omitempty"`     // "": carrick is about to create it
-	Created    bool           `json:"created,omitempty"` // this link created it: undo deletes it
-	Before     map[string]any `json:"before,omitempty"`  // another manager's values that this link took over
-	Content    string         `json:"content,omitempty"` // of a release: what a link wrote into its Secret
-
-	adopted bool // it is taken from the object's marks, because an earlier version wrote the object
-}
-
 // releaseKind is the kind of the entry of a Helm release. Its UID is that of the Secret with the newest revision.
 var releaseKind = schema.GroupVersionKind{Group: "helm.sh", Version: "v1", Kind: "Release"}
 
 // isRecord reports whether an object is a Secret that Helm keeps a release in.
 func isRecord(kind, name string) bool {
-	return kind == secretKind.Kind && strings.HasPrefix(name, "sh.helm.release.v1.")
-}
-
-func entryOf(gvk schema.GroupVersionKind, namespace, name string) entry {
-	return entry{APIVersion: gvk.GroupVersion().String(), Kind: gvk.Kind, Namespace: namespace, Name: name}
-}
-
-// newEntry is that of an object that the link is about to create.
-func newEntry(obj *unstructured.Unstructured) *entry {
-	e := entryOf(obj.GroupVersionKind(), obj.GetNamespace(), obj.GetName())
-	e.Created = true
-	return &e
-}
-
-func (e entry) gvk() schema.GroupVersionKind {
-	return schema.FromAPIVersionAndKind(e.APIVersion, e.Kind)
-}
-
-// is reports whether two entries are of one object, in whatever version of its API.
-func (e entry) is(o entry) bool {
-	return e.gvk().GroupKind() == o.gvk().GroupKind() && e.Namespace == o.Namespace && e.Name == o.Name
-}
-
-func (e entry) object() *unstructured.Unstructured {
-	o := &unstructured.Unstructured{}
-	o.SetGroupVersionKind(e.gvk())
-	o.SetNamespace(e.Namespace)
-	o.SetName(e.Name)
-	o.SetUID(e.UID)
-	return o
+	return kind == "Secret" && strings.HasPrefix(name, "sh.helm.release.v1.")
 }
 
 // inventory is that of one link on one cluster.
@@ -250,4 +207,11 @@ func merge(was, ours, theirs []entry) []entry {
 		out.put("", []entry{e})
 	}
 	return out.actions[""]
+}
+
+// rest are the actions that the inventory has entries of, but for some.
+func (inv *inventory) rest(but []string) []string {
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(inv.actions)), func(action string) bool {
+		return len(inv.actions[action]) == 0 || slices.Contains(but, action)
+	})
 }

@@ -48,13 +48,13 @@ func planInventory(ctx context.Context, env Env, c *Change) error {
 	}
 	if lacks := inv.lacks(env.Action, left); len(lacks) > 0 {
 		c.Items = append(c.Items, Item{
-			Verb: Update, What: inventoryName(env.Link), Hash: hash(lacks),
+			Verb: Update, What: inventoryName(env.Link), Hash: fingerprint(lacks),
 			Note: "the inventory of this link lacks what an earlier version wrote; undo will go by it: " + strings.Join(entered(lacks), ", "),
 		})
 	}
 	if changes && inv.uid == "" {
 		c.Items = append(c.Items, Item{
-			Verb: Create, What: inventoryName(env.Link), Hash: hash(env.Link), creates: true,
+			Verb: Create, What: inventoryName(env.Link), Hash: fingerprint(env.Link), creates: true,
 			Note: "the inventory of this link: what it creates and what it takes over; undo goes by it",
 		})
 	}

@@ -56,7 +56,7 @@ func (s *Session) planCompletion(ctx context.Context, p *Plan) error {
 		}
 		if inv.incomplete(a.Action, a.Change.Items) {
 			a.Change.Items = append(a.Change.Items, Item{
-				Verb: Update, What: inventoryName(env.Link), Hash: hash(inv.uid),
+				Verb: Update, What: inventoryName(env.Link), Hash: fingerprint(inv.uid),
 				Note: "the inventory of this link lacks UIDs of what an interrupted run created",
 			})
 			return nil
@@ -140,13 +140,6 @@ func (s *Session) settleInventory(ctx context.Context, side Side, actions []stri
 	return nil
 }
 
-// rest are the actions that the inventory has entries of, but for some.
-func (inv *inventory) rest(but []string) []string {
-	return slices.DeleteFunc(slices.Sorted(maps.Keys(inv.actions)), func(action string) bool {
-		return len(inv.actions[action]) == 0 || slices.Contains(but, action)
-	})
-}
-
 // planForget adds to the plan of an undo that the inventory goes, where nothing is left that it would be for.
 func (s *Session) planForget(ctx context.Context, o Scope, p *Plan) error {
 	for _, side := range Sides {
@@ -216,7 +209,7 @@ func (s *Session) planForgetOn(ctx context.Context, o Scope, p *Plan, side Side)
 			return nil
 		}
 	}
-	items := []Item{{Verb: Delete, What: inventoryName(env.Link), Note: "the inventory of this link: nothing is left in it", Hash: hash(inv.uid)}}
+	items := []Item{{Verb: Delete, What: inventoryName(env.Link), Note: "the inventory of this link: nothing is left in it", Hash: fingerprint(inv.uid)}}
 	rights := []cluster.Right{{Verb: "delete", Group: rbacv1.GroupName, Resource: "clusterroles", Name: inventoryPrefix + env.Link}}
 	for i := len(p.Actions) - 1; i >= 0; i-- {
 		if a := &p.Actions[i]; a.Side == side && a.changes() {

@@ -384,3 +384,19 @@ func MadeBy(ctx context.Context, e Env, gvr schema.GroupVersionResource, action 
 	}
 	return out, err
 }
+
+// inventoryOf is the inventory of this link, or of another one.
+func inventoryOf(ctx context.Context, e Env, link string) (*inventory, error) {
+	if link != e.Link {
+		e = envOf(e, link, e.Action)
+	}
+	return inventoryIn(ctx, e)
+}
+
+func metadataOf(o *unstructured.Unstructured) metav1.PartialObjectMetadata {
+	return metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
+		Name: o.GetName(), Namespace: o.GetNamespace(), UID: o.GetUID(),
+		Labels: o.GetLabels(), Annotations: o.GetAnnotations(), ResourceVersion: o.GetResourceVersion(),
+		ManagedFields: o.GetManagedFields(),
+	}}
+}

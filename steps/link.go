@@ -4,6 +4,7 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -229,4 +230,12 @@ func plainFileError(err error) string {
 		return "may not be read or written by you"
 	}
 	return cause(err).Error()
+}
+
+// cause is an error of a file without its path, which is said already.
+func cause(err error) error {
+	if at := (*fs.PathError)(nil); errors.As(err, &at) {
+		return at.Err
+	}
+	return err
 }

@@ -233,14 +233,6 @@ func named(ctx context.Context, env Env, o *unstructured.Unstructured) ([]metav1
 	return []metav1.PartialObjectMetadata{metadataOf(live)}, nil
 }
 
-func metadataOf(o *unstructured.Unstructured) metav1.PartialObjectMetadata {
-	return metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
-		Name: o.GetName(), Namespace: o.GetNamespace(), UID: o.GetUID(),
-		Labels: o.GetLabels(), Annotations: o.GetAnnotations(), ResourceVersion: o.GetResourceVersion(),
-		ManagedFields: o.GetManagedFields(),
-	}}
-}
-
 // planUndo says what undo does with an object. What it goes by is the inventory, and not the mark.
 func planUndo(ctx context.Context, env Env, f found) (Item, error) {
 	item := Item{Verb: Delete, What: describe(f.object()), entry: f.entry}
@@ -296,7 +288,7 @@ func planUndo(ctx context.Context, env Env, f found) (Item, error) {
 	if item.Verb == Release {
 		parts = append(parts, f.before())
 	}
-	item.Hash = hash(parts...)
+	item.Hash = fingerprint(parts...)
 	return item, nil
 }
 

@@ -2,15 +2,15 @@ package steps
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
 
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"carrick/cluster"
 )
@@ -66,27 +66,27 @@ func planObject(ctx context.Context, env Env, obj *unstructured.Unstructured) (p
 		return p, err
 	}
 	if len(p.Conflicts) > 0 {
-		_ = p.entry.keep(p.live, p.Conflicts) // whoever takes them over says what can't be kept
+		_ = keepValues(p.entry, p.live, p.Conflicts) // whoever takes them over says what can't be kept
 	}
 	if p.Verb == Replace {
 		p.entry = inv.next(env, obj, nil)
 		p.rights = append(p.rights, cluster.Right{Verb: "delete", Group: gvr.Group, Resource: gvr.Resource, Namespace: obj.GetNamespace(), Name: obj.GetName()})
 	}
-	p.Hash = p.hash()
+	p.Hash = p.fingerprint()
 	if p.entry.adopted && p.Verb.Changes() {
 		p.Note = JoinNotes(p.Note, "its marks say that this link wrote it; undo will go by that: "+strings.Join(entered([]entry{*p.entry}), ""))
-		p.Hash = hash(p.Hash, *p.entry)
+		p.Hash = fingerprint(p.Hash, *p.entry)
 	}
 	return p, nil
 }
 
-// hash tells one plan from another. What a server gives to a new object (an
+// fingerprint tells one plan from another. What a server gives to a new object (an
 // address, a port) is another one at each dry run, so only what is sent counts.
-func (p *planned) hash() string {
+func (p *planned) fingerprint() string {
 	if p.Verb == Create {
-		return hash(p.Verb, p.What, p.want)
+		return fingerprint(p.Verb, p.What, p.want)
 	}
-	return hash(p.Verb, p.What, p.Diff, p.Conflicts, p.want)
+	return fingerprint(p.Verb, p.What, p.Diff, p.Conflicts, p.want)
 }
 
 // dryRun asks the server what applying would do.
@@ -146,7 +146,7 @@ func (p *planned) replaceable(ctx context.Context, env Env) bool {
 		return false
 	}
 	anew := p.want.DeepCopy()
-	anew.SetName("carrick-" + hash(p.What))
+	anew.SetName("carrick-" + fingerprint(p.What))
 	_, err := env.Cluster.Apply(ctx, anew, cluster.ApplyOptions{Manager: env.Manager(), DryRun: true})
 	return err == nil
 }
@@ -163,7 +163,7 @@ func doObject(ctx context.Context, env Env, obj *unstructured.Unstructured, say 
 		return &ConflictError{p.What, p.Conflicts}
 	}
 	if len(p.Conflicts) > 0 {
-		if err := p.entry.keep(p.live, p.Conflicts); err != nil {
+		if err := keepValues(p.entry, p.live, p.Conflicts); err != nil {
 			return err
 		}
 	}
@@ -207,16 +207,34 @@ func (e *ConflictError) Error() string {
 	return fmt.Sprintf("%s: field %s belongs to %q%s; --take-over takes it", e.What, c.Field, c.Manager, more)
 }
 
-// describe names an object as the screen does: "Role renku-sessions/renku".
-func describe(obj *unstructured.Unstructured) string {
-	if ns := obj.GetNamespace(); ns != "" {
-		return obj.GetKind() + " " + ns + "/" + cluster.CleanName(obj.GetName())
+// rightsTo are the rights that it takes to apply an object and to look at it
+// afterwards. Who makes a role must hold what it grants, too: Kubernetes lets
+// nobody give what he has not.
+func rightsTo(obj *unstructured.Unstructured, gvr schema.GroupVersionResource) []cluster.Right {
+	var out []cluster.Right
+	for _, verb := range []string{"get", "list", "watch", "create", "patch"} {
+		r := cluster.Right{Verb: verb, Group: gvr.Group, Resource: gvr.Resource, Namespace: obj.GetNamespace()}
+		if verb == "get" || verb == "patch" {
+			r.Name = obj.GetName()
+		}
+		out = append(out, r)
 	}
-	return obj.GetKind() + " " + cluster.CleanName(obj.GetName())
-}
-
-func hash(parts ...any) string {
-	h := sha256.New()
-	_ = json.NewEncoder(h).Encode(parts)
-	return hex.EncodeToString(h.Sum(nil))[:16]
+	if gvr.Group != rbacv1.GroupName || (gvr.Resource != "roles" && gvr.Resource != "clusterroles") {
+		return out
+	}
+	var role rbacv1.ClusterRole // both kinds keep their rules in one place
+	if runtime.DefaultUnstructuredConverter.FromUnstructured(obj.Object, &role) != nil {
+		return out // the dry run says what is wrong with it
+	}
+	for _, rule := range role.Rules {
+		for _, group := range rule.APIGroups {
+			for _, resource := range rule.Resources {
+				for _, verb := range rule.Verbs {
+					name, sub, _ := strings.Cut(resource, "/")
+					out = append(out, cluster.Right{Verb: verb, Group: group, Resource: name, Subresource: sub, Namespace: obj.GetNamespace()})
+				}
+			}
+		}
+	}
+	return out
 }

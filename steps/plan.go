@@ -123,11 +123,6 @@ func (s *Session) jobs(ctx context.Context, o Scope) []job {
 	return out
 }
 
-// wanted tells whether the answers ask for a job.
-func (j job) wanted(env Env) bool {
-	return (j.step.When == nil || j.step.When(env)) && (j.action.When == nil || j.action.When(env))
-}
-
 // Plan says what apply would change. It touches nothing.
 func (s *Session) Plan(ctx context.Context, o Scope) (*Plan, error) {
 	ctx = cluster.WithLooks(ctx, s.looks)
@@ -152,7 +147,7 @@ func (s *Session) planJob(ctx context.Context, j job) (Planned, bool, error) {
 	use := &usage{}
 	env := s.env(ctx, j.side, use)
 	env.Action = j.action.Name
-	if !j.wanted(env) {
+	if !j.action.Wanted(j.step, env) {
 		return Planned{}, false, nil
 	}
 	pl := Planned{Step: j.step.Name, Action: j.action.Name, Title: j.action.Title, Side: j.side}

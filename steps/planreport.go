@@ -76,14 +76,14 @@ func (s *Session) NewPlanReport(p *Plan, now time.Time) PlanReport {
 			r.Totals.Pending++
 		}
 		for _, it := range a.Change.Items {
-			row.Items = append(row.Items, it.report())
+			row.Items = append(row.Items, reportOf(it))
 		}
 		r.Actions = append(r.Actions, row)
 	}
 	return r
 }
 
-func (it Item) report() PlanItem {
+func reportOf(it Item) PlanItem {
 	out := PlanItem{
 		Verb: it.Verb, What: cluster.Clean(it.What), Note: cluster.Clean(it.Note), Held: it.Held, Refused: it.Refused, Diff: cluster.Clean(it.Diff),
 	}

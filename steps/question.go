@@ -73,3 +73,16 @@ func Between(low, high int) func(string) error {
 		return nil
 	}
 }
+
+func (q *Question) side() Side {
+	if q.On == "" {
+		return Local
+	}
+	return q.On
+}
+
+// countsFrom reports whether an answer in the facts file of a side's admin counts for whoever reads it: that side's own
+// questions, and those of no side where it is the local one. Else its admin would choose what is done on the other side.
+func (q *Question) countsFrom(side Side) bool {
+	return q.On == side || q.On == "" && side == Local && !q.NotFromPeer
+}

@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 
 	"carrick/cluster"
 )
@@ -67,45 +66,6 @@ func heirOf(ctx context.Context, env Env, f found) (heir, action string, err err
 	}
 	heir = slices.Sorted(maps.Keys(others))[0]
 	return heir, others[heir], nil
-}
-
-// usersOf are the other links that use an object, with their actions: those whose marks it has and whose inventories have
-// it. claims are links whose marks it has and that have no inventory on the cluster: an earlier version's, or forged.
-func usersOf(ctx context.Context, env Env, o *metav1.PartialObjectMetadata) (users map[string]string, claims []string, err error) {
-	marks := otherLinks(o.Labels, env.Link)
-	users = map[string]string{}
-	for _, link := range slices.Sorted(maps.Keys(marks)) {
-		if CheckLinkName(link) != nil {
-			continue
-		}
-		inv, err := readableInventory(ctx, envOf(env, link, marks[link]))
-		if err != nil {
-			return nil, nil, err
-		}
-		if inv.uid == "" {
-			claims = append(claims, link)
-		}
-		if slices.ContainsFunc(inv.actions[marks[link]], func(e entry) bool {
-			return e.UID == o.UID || (e.UID == "" && e.Namespace == o.Namespace && e.Name == o.Name)
-		}) {
-			users[link] = marks[link]
-		}
-	}
-	return users, claims, nil
-}
-
-// Released drops an object that this link created from the inventory, once nothing of the link's is in it any more.
-func Released(ctx context.Context, e Env, uid types.UID) error {
-	inv, err := inventoryIn(ctx, e)
-	if err != nil {
-		return err
-	}
-	left := slices.DeleteFunc(slices.Clone(inv.actions[e.Action]), func(in entry) bool { return in.Created && in.UID == uid })
-	if len(left) == len(inv.actions[e.Action]) || inv.uid == "" {
-		return nil
-	}
-	inv.actions[e.Action] = left
-	return inv.write(ctx, e, nil, e.Action)
 }
 
 // handOn enters into the inventory of another link that it is to delete an object, and what it is to put back there. The
@@ -215,20 +175,6 @@ func returns(f found) string {
 		note += fmt.Sprintf("; does not put back %s: the old value is in the inventory of this link (annotations of its ClusterRole %sLINK), which goes with the last of this link, so copy it first if you need it", strings.Join(fields, ", "), inventoryPrefix)
 	}
 	return note
-}
-
-// fieldPaths are the paths of values, in order.
-func fieldPaths(at string, values map[string]any) []string {
-	var out []string
-	for _, key := range slices.Sorted(maps.Keys(values)) {
-		path := strings.TrimPrefix(at+"."+cluster.Clean(key), ".")
-		if inner, ok := values[key].(map[string]any); ok && len(inner) > 0 {
-			out = append(out, fieldPaths(path, inner)...)
-		} else {
-			out = append(out, path)
-		}
-	}
-	return out
 }
 
 // leaveOut takes out of values that are to be put back those that a manager

@@ -2,10 +2,8 @@ package steps
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
@@ -19,7 +17,7 @@ func (s *Session) Render(ctx context.Context, action string) ([]*unstructured.Un
 	if a == nil {
 		return nil, fmt.Errorf("the guide has no action %q", action)
 	}
-	written, ok := a.Doer.(interface{ Asset() Manifest })
+	written, ok := a.Doer.(asset)
 	if !ok {
 		return nil, nil
 	}
@@ -49,15 +47,8 @@ func (s *Session) Wanted(ctx context.Context, action string) (bool, error) {
 	use := &usage{}
 	env := s.env(ctx, a.On, use)
 	env.Action = a.Name
-	wanted := job{step, a, a.On}.wanted(env)
+	wanted := a.Wanted(step, env)
 	return wanted, use.sound()
-}
-
-// RenderedFile is a file that an action writes on a host, and the record that apply keeps of it there.
-type RenderedFile struct {
-	Path, Content      string
-	Mode               fs.FileMode
-	RecordPath, Record string
 }
 
 // RenderFile renders the file of an action as it would be written on the host as it is now, and writes nothing. nil: the
@@ -67,19 +58,9 @@ func (s *Session) RenderFile(ctx context.Context, action string) (*RenderedFile,
 	if a == nil {
 		return nil, fmt.Errorf("the guide has no action %q", action)
 	}
-	f, ok := a.Doer.(filed)
-	if !ok {
-		return nil, nil
-	}
 	use := &usage{}
 	env := s.env(ctx, a.On, use)
 	env.Action = a.Name
-	n, err := f.look(ctx, env)
-	if err := errors.Join(err, use.sound()); err != nil {
-		return nil, err
-	}
-	out := &RenderedFile{Path: n.path, Content: n.want.Reveal(), Mode: f.mode(), RecordPath: recordPath(env)}
-	b, err := json.Marshal(record{Path: out.Path, Hash: sum(out.Content), Mode: out.Mode, Order: orderOf(env)})
-	out.Record = string(b)
-	return out, err
+	out, err := renderFile(ctx, env, a.Doer)
+	return out, errors.Join(err, use.sound())
 }

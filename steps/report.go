@@ -57,9 +57,6 @@ type Look struct {
 	Duration time.Duration
 }
 
-// ID names a cell: "renku/token-filled@remote".
-func (g *Guide) ID(c Cell) string { return g.Name + "/" + c.Check + "@" + string(c.Side) }
-
 // NewReport makes a report of a board; looks may lack cells. cells nil: all.
 func (s *Session) NewReport(b *Board, looks map[Cell]Look, cells []Cell, now time.Time) Report {
 	r := Report{

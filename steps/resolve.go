@@ -181,13 +181,6 @@ func (r *resolver) fact(side Side, name string) (any, error) {
 	return v, err
 }
 
-func (f *Fact) title() string {
-	if f.Title != "" {
-		return f.Title
-	}
-	return f.Name
-}
-
 // answer is what was given, else the default; neither marks the question as
 // missing.
 func (r *resolver) answer(key string) any {
@@ -227,19 +220,6 @@ func (r *resolver) resolve(q *Question) (v any, from string) {
 	next := r.deeper()
 	next.defaulting = true
 	return q.Default(next.env(q.side()))
-}
-
-func (q *Question) side() Side {
-	if q.On == "" {
-		return Local
-	}
-	return q.On
-}
-
-// countsFrom reports whether an answer in the facts file of a side's admin counts for whoever reads it: that side's own
-// questions, and those of no side where it is the local one. Else its admin would choose what is done on the other side.
-func (q *Question) countsFrom(side Side) bool {
-	return q.On == side || q.On == "" && side == Local && !q.NotFromPeer
 }
 
 // proposed is what another admin's facts file answers where that does not count; "": nothing else than what holds here.

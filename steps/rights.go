@@ -7,9 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	rbacv1 "k8s.io/api/rbac/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"carrick/cluster"
@@ -241,38 +238,6 @@ func (p *Plan) NewNamespaces(side Side) []string {
 		for _, it := range a.Change.Items {
 			if name, ok := strings.CutPrefix(it.What, "Namespace "); ok && a.Side == side && (it.Verb == Create || it.Refused) {
 				out = append(out, name)
-			}
-		}
-	}
-	return out
-}
-
-// rightsTo are the rights that it takes to apply an object and to look at it
-// afterwards. Who makes a role must hold what it grants, too: Kubernetes lets
-// nobody give what he has not.
-func rightsTo(obj *unstructured.Unstructured, gvr schema.GroupVersionResource) []cluster.Right {
-	var out []cluster.Right
-	for _, verb := range []string{"get", "list", "watch", "create", "patch"} {
-		r := cluster.Right{Verb: verb, Group: gvr.Group, Resource: gvr.Resource, Namespace: obj.GetNamespace()}
-		if verb == "get" || verb == "patch" {
-			r.Name = obj.GetName()
-		}
-		out = append(out, r)
-	}
-	if gvr.Group != rbacv1.GroupName || (gvr.Resource != "roles" && gvr.Resource != "clusterroles") {
-		return out
-	}
-	var role rbacv1.ClusterRole // both kinds keep their rules in one place
-	if runtime.DefaultUnstructuredConverter.FromUnstructured(obj.Object, &role) != nil {
-		return out // the dry run says what is wrong with it
-	}
-	for _, rule := range role.Rules {
-		for _, group := range rule.APIGroups {
-			for _, resource := range rule.Resources {
-				for _, verb := range rule.Verbs {
-					name, sub, _ := strings.Cut(resource, "/")
-					out = append(out, cluster.Right{Verb: verb, Group: group, Resource: name, Subresource: sub, Namespace: obj.GetNamespace()})
-				}
 			}
 		}
 	}

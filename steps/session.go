@@ -233,17 +233,10 @@ func (s *Session) judge(ctx context.Context, env Env, step *Step, check *Check) 
 		r = aged(ctx, env, check, r)
 	}
 	if mend, of := s.guide.Mending(check, env.Side); mend != nil {
-		r.unasked = !job{of, mend, env.Side}.wanted(env)
+		r.unasked = !mend.Wanted(of, env)
 	}
 	return r
 }
-
-func applies(step *Step, check *Check, env Env) bool {
-	return (step.When == nil || step.When(env)) && (check.When == nil || check.When(env))
-}
-
-// notAsked is found of what the answers make needless.
-const notAsked = "does not apply to these answers"
 
 func (s *Session) whyAbsent(side Side) string {
 	if why := s.ends[side].Absent; why != "" {

@@ -39,7 +39,7 @@ func (b *Board) Troubles() []Trouble {
 					untried = append(untried, t)
 				case t.Result.undone && i >= done && !mends[b.mending(c)]:
 					undone = append(undone, t)
-				case t.Result.undone, t.Result.symptom:
+				case t.Result.undone, t.Result.Secondary:
 					gone = append(gone, t)
 				default:
 					wrong = append(wrong, t)
@@ -55,7 +55,7 @@ func (b *Board) Troubles() []Trouble {
 
 // symptoms are the troubles that are one, or those that are not.
 func symptoms(of []Trouble, are bool) []Trouble {
-	return slices.DeleteFunc(slices.Clone(of), func(t Trouble) bool { return t.Result.symptom != are })
+	return slices.DeleteFunc(slices.Clone(of), func(t Trouble) bool { return t.Result.Secondary != are })
 }
 
 // mending is the action that mends a cell, and its side.
@@ -118,49 +118,6 @@ func (b *Board) Behind() map[Cell][]Cell {
 		if root, masked := b.Cause(c); masked {
 			if s := b.Verdict(c).Status; s == Skip || s == Unknown {
 				out[root] = append(out[root], c)
-			}
-		}
-	}
-	return out
-}
-
-// byDependency puts what others lean on first: a check leans on its needs, and on
-// those of the action that mends it. What leans on none of the others keeps its
-// order.
-func (g *Guide) byDependency(list []Trouble) []Trouble {
-	reach := map[Cell]map[Cell]bool{}
-	for _, t := range list {
-		reach[t.Cell] = g.leansOn(t.Cell)
-	}
-	left, out := slices.Clone(list), make([]Trouble, 0, len(list))
-	for len(left) > 0 {
-		at := slices.IndexFunc(left, func(t Trouble) bool {
-			return !slices.ContainsFunc(left, func(o Trouble) bool { return o.Cell != t.Cell && reach[t.Cell][o.Cell] })
-		})
-		at = max(at, 0) // where they lean on each other, the first
-		out = append(out, left[at])
-		left = slices.Delete(left, at, at+1)
-	}
-	return out
-}
-
-// leansOn are all cells on which a check, or the action that mends it, leans.
-func (g *Guide) leansOn(c Cell) map[Cell]bool {
-	out := map[Cell]bool{}
-	todo := []Cell{c}
-	for len(todo) > 0 {
-		at := todo[0]
-		todo = todo[1:]
-		next := g.Needs(at)
-		if check, _ := g.Check(at.Check); check != nil {
-			if act, _ := g.Mending(check, at.Side); act != nil {
-				next = append(next, g.NeedsOf(act.Name, act.On)...)
-			}
-		}
-		for _, n := range next {
-			if !out[n] {
-				out[n] = true
-				todo = append(todo, n)
 			}
 		}
 	}

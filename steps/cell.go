@@ -1,0 +1,111 @@
+package steps
+
+import (
+	"slices"
+	"strings"
+)
+
+// Cell is one check on one side: what has a verdict.
+type Cell struct {
+	Step, Check string
+	Side        Side
+}
+
+// Cells are the cells of a guide, step by step, in the order of the screen.
+func (g *Guide) Cells() []Cell {
+	var out []Cell
+	for i := range g.Steps {
+		out = append(out, g.cellsOf(i)...)
+	}
+	return out
+}
+
+// cellsOf are the cells of one step.
+func (g *Guide) cellsOf(step int) []Cell {
+	var out []Cell
+	for j := range g.Steps[step].Checks {
+		for _, side := range Sides {
+			if c := &g.Steps[step].Checks[j]; c.On.Covers(side) {
+				out = append(out, Cell{g.Steps[step].Name, c.Name, side})
+			}
+		}
+	}
+	return out
+}
+
+// need finds the cell that a need of a cell on side means.
+func (g *Guide) need(name string, side Side) (Cell, bool) {
+	name, peer := strings.CutPrefix(name, "peer/")
+	check, step := g.Check(name)
+	if check == nil {
+		return Cell{}, false
+	}
+	if peer {
+		side = side.Peer()
+	}
+	if check.On != Both {
+		side = check.On
+	}
+	return Cell{step.Name, check.Name, side}, true
+}
+
+// withNeeds adds the cells that others lean on: their verdicts are needed to
+// judge, though they may not be asked for.
+func (g *Guide) withNeeds(cells []Cell) []Cell {
+	out := slices.Clone(cells)
+	for i := 0; i < len(out); i++ {
+		check, _ := g.Check(out[i].Check)
+		for _, n := range check.Needs {
+			if need, ok := g.need(n, out[i].Side); ok && !slices.Contains(out, need) {
+				out = append(out, need)
+			}
+		}
+	}
+	return out
+}
+
+// ID names a cell: "renku/token-filled@remote".
+func (g *Guide) ID(c Cell) string { return g.Name + "/" + c.Check + "@" + string(c.Side) }
+
+// byDependency puts what others lean on first: a check leans on its needs, and on
+// those of the action that mends it. What leans on none of the others keeps its
+// order.
+func (g *Guide) byDependency(list []Trouble) []Trouble {
+	reach := map[Cell]map[Cell]bool{}
+	for _, t := range list {
+		reach[t.Cell] = g.leansOn(t.Cell)
+	}
+	left, out := slices.Clone(list), make([]Trouble, 0, len(list))
+	for len(left) > 0 {
+		at := slices.IndexFunc(left, func(t Trouble) bool {
+			return !slices.ContainsFunc(left, func(o Trouble) bool { return o.Cell != t.Cell && reach[t.Cell][o.Cell] })
+		})
+		at = max(at, 0) // where they lean on each other, the first
+		out = append(out, left[at])
+		left = slices.Delete(left, at, at+1)
+	}
+	return out
+}
+
+// leansOn are all cells on which a check, or the action that mends it, leans.
+func (g *Guide) leansOn(c Cell) map[Cell]bool {
+	out := map[Cell]bool{}
+	todo := []Cell{c}
+	for len(todo) > 0 {
+		at := todo[0]
+		todo = todo[1:]
+		next := g.Needs(at)
+		if check, _ := g.Check(at.Check); check != nil {
+			if act, _ := g.Mending(check, at.Side); act != nil {
+				next = append(next, g.NeedsOf(act.Name, act.On)...)
+			}
+		}
+		for _, n := range next {
+			if !out[n] {
+				out[n] = true
+				todo = append(todo, n)
+			}
+		}
+	}
+	return out
+}
