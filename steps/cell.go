@@ -67,26 +67,6 @@ func (g *Guide) withNeeds(cells []Cell) []Cell {
 // ID names a cell: "renku/token-filled@remote".
 func (g *Guide) ID(c Cell) string { return g.Name + "/" + c.Check + "@" + string(c.Side) }
 
-// byDependency puts what others lean on first: a check leans on its needs, and on
-// those of the action that mends it. What leans on none of the others keeps its
-// order.
-func (g *Guide) byDependency(list []Trouble) []Trouble {
-	reach := map[Cell]map[Cell]bool{}
-	for _, t := range list {
-		reach[t.Cell] = g.leansOn(t.Cell)
-	}
-	left, out := slices.Clone(list), make([]Trouble, 0, len(list))
-	for len(left) > 0 {
-		at := slices.IndexFunc(left, func(t Trouble) bool {
-			return !slices.ContainsFunc(left, func(o Trouble) bool { return o.Cell != t.Cell && reach[t.Cell][o.Cell] })
-		})
-		at = max(at, 0) // where they lean on each other, the first
-		out = append(out, left[at])
-		left = slices.Delete(left, at, at+1)
-	}
-	return out
-}
-
 // leansOn are all cells on which a check, or the action that mends it, leans.
 func (g *Guide) leansOn(c Cell) map[Cell]bool {
 	out := map[Cell]bool{}

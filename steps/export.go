@@ -62,7 +62,7 @@ func (s *Session) exportJob(ctx context.Context, j job) (ExportedAction, bool, e
 		return out, false, &ActionError{j.step.Name, j.action.Name, s.guide.Sides[j.side].Name, "export", err}
 	}
 	out.Things = things
-	return out, true, checkExport(out)
+	return out, true, checkExport(out.Action, out.Things)
 }
 
 // Kubectl begins a command on a side, as Env.Kubectl does.

@@ -90,11 +90,11 @@ func TestExport(t *testing.T) {
 
 func TestExportRefusesPathsThatLeaveIt(t *testing.T) {
 	for _, p := range []string{"../x", "/etc/x", "a/../../x", ".", "a//b"} {
-		if checkExport(ExportedAction{Action: "a", Things: []Exported{{Path: p}}}) == nil {
+		if checkExport("a", []Exported{{Path: p}}) == nil {
 			t.Errorf("%q was taken", p)
 		}
 	}
-	if err := checkExport(ExportedAction{Things: []Exported{{Path: "etc/x"}}}); err != nil {
+	if err := checkExport("a", []Exported{{Path: "etc/x"}}); err != nil {
 		t.Error(err)
 	}
 }

@@ -53,13 +53,13 @@ func exportOf(ctx context.Context, env Env, a *Action) ([]Exported, error) {
 
 // checkExport refuses what an export can't hold: it would be written into a
 // folder of somebody's repository.
-func checkExport(a ExportedAction) error {
-	for _, t := range a.Things {
+func checkExport(action string, things []Exported) error {
+	for _, t := range things {
 		if t.Path != "" && (!fs.ValidPath(t.Path) || t.Path == ".") {
-			return fmt.Errorf("export %s: %q is no path below the export", a.Action, t.Path)
+			return fmt.Errorf("export %s: %q is no path below the export", action, t.Path)
 		}
 		if t.Object != nil && withheld(t.Object) {
-			return fmt.Errorf("export %s: %s has values in it", a.Action, describe(t.Object))
+			return fmt.Errorf("export %s: %s has values in it", action, describe(t.Object))
 		}
 	}
 	return nil

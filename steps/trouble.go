@@ -48,9 +48,9 @@ func (b *Board) Troubles() []Trouble {
 		}
 	}
 	g := b.guide
-	roots := g.byDependency(slices.Concat(wrong, gone))
+	roots := byDependency(g, slices.Concat(wrong, gone))
 	warned = slices.Concat(symptoms(warned, false), symptoms(warned, true))
-	return slices.Concat(roots, rest, warned, g.byDependency(undone), g.byDependency(untried))
+	return slices.Concat(roots, rest, warned, byDependency(g, undone), byDependency(g, untried))
 }
 
 // symptoms are the troubles that are one, or those that are not.
@@ -120,6 +120,26 @@ func (b *Board) Behind() map[Cell][]Cell {
 				out[root] = append(out[root], c)
 			}
 		}
+	}
+	return out
+}
+
+// byDependency puts what others lean on first: a check leans on its needs, and on
+// those of the action that mends it. What leans on none of the others keeps its
+// order.
+func byDependency(g *Guide, list []Trouble) []Trouble {
+	reach := map[Cell]map[Cell]bool{}
+	for _, t := range list {
+		reach[t.Cell] = g.leansOn(t.Cell)
+	}
+	left, out := slices.Clone(list), make([]Trouble, 0, len(list))
+	for len(left) > 0 {
+		at := slices.IndexFunc(left, func(t Trouble) bool {
+			return !slices.ContainsFunc(left, func(o Trouble) bool { return o.Cell != t.Cell && reach[t.Cell][o.Cell] })
+		})
+		at = max(at, 0) // where they lean on each other, the first
+		out = append(out, left[at])
+		left = slices.Delete(left, at, at+1)
 	}
 	return out
 }
