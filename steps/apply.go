@@ -120,8 +120,14 @@ func (s *Session) applyOne(ctx context.Context, all []Planned, o ApplyOptions, u
 	}
 	env := s.env(ctx, a.Side, &usage{})
 	env.Action, env.Apply = a.Action, o
+	var later []ToEnter
+	for _, next := range all[1:] {
+		if next.Side == a.Side {
+			later = append(later, ToEnter{next.Action, next.Change.Items})
+		}
+	}
 	err = waitOut(ctx, s.tagged(a, say), func() error {
-		if err := enterPlanned(ctx, env, now.Change.Items, all[1:], s.tagged(a, say)); err != nil {
+		if err := enterPlanned(ctx, env, now.Change.Items, later, s.tagged(a, say)); err != nil {
 			return err
 		}
 		return action.Do(ctx, env, s.tagged(a, say))

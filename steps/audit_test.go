@@ -19,7 +19,7 @@ func auditIn(t *testing.T, dir string) (*Audit, *Session) {
 	}
 	t.Cleanup(func() { f.Close() })
 	a := &Audit{file: f, who: "me"}
-	return a, NewSession(SessionOptions{Guide: everyKind()[0], Link: NewLink("kinds", "a"), Ends: map[Side]End{Local: {Name: hostile.All()}}, Audit: a})
+	return a, NewSession(SessionOptions{Guide: &Guide{Name: "kinds", Sides: map[Side]Role{Local: {Name: "a", Kind: Cluster}, Remote: {Name: "b", Kind: Cluster}}}, Link: NewLink("kinds", "a"), Ends: map[Side]End{Local: {Name: hostile.All()}}, Audit: a})
 }
 
 // Each record is a line, whatever stands in it, and whatever somebody left before.

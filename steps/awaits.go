@@ -172,7 +172,7 @@ func (s *Session) seals(ctx context.Context, side Side) bool {
 
 // lackingHanded is Absent for what a file of facts does not hold (yet).
 func lackingHanded(why string, args ...any) error {
-	return &AbsentError{Why: text(why, args), handed: true}
+	return &AbsentError{Why: fmt.Sprintf(why, args...), handed: true}
 }
 
 // leaves tells whether a check that a run mends can't hold before the other side

@@ -106,7 +106,7 @@ func (s scene) stage(t *testing.T) *stage {
 // do is what a session does: it plans, and does nothing where nothing changes.
 func (st *stage) do(d Doer) error {
 	c, err := d.Plan(st.t.Context(), st.env)
-	if err != nil || !(&Planned{Change: c}).changes() {
+	if err != nil || !changesAnything(c) {
 		return err
 	}
 	for _, it := range c.Items {
@@ -119,7 +119,7 @@ func (st *stage) do(d Doer) error {
 
 func (st *stage) undo(d Doer) error {
 	c, err := d.PlanUndo(st.t.Context(), st.env)
-	if err != nil || !(&Planned{Change: c}).changes() {
+	if err != nil || !changesAnything(c) {
 		return err
 	}
 	return d.Undo(st.t.Context(), st.env, nil)

@@ -76,3 +76,34 @@ func entered(list []entry) []string {
 	}
 	return out
 }
+
+// ToEnter is what an action is about to write.
+type ToEnter struct {
+	Action string
+	Items  []Item
+}
+
+// enterPlanned enters into the inventory what an action is about to write, and with it what is known of the actions that
+// come after it on that side: that is one write for most of a plan.
+func enterPlanned(ctx context.Context, env Env, items []Item, later []ToEnter, say Progress) error {
+	if env.Cluster == nil || !slices.ContainsFunc(items, func(it Item) bool { return it.entry != nil }) {
+		return nil
+	}
+	inv, err := inventoryIn(ctx, env)
+	if err != nil {
+		return err
+	}
+	lacks := inv.lacks(env.Action, items)
+	if len(lacks) == 0 || inv.unread != nil {
+		return inv.unread
+	}
+	inv.put(env.Action, lacks)
+	names := []string{env.Action}
+	for _, a := range later {
+		if lacks := inv.lacks(a.Action, a.Items); len(lacks) > 0 {
+			inv.put(a.Action, lacks)
+			names = append(names, a.Action)
+		}
+	}
+	return inv.write(ctx, env, say, names...)
+}

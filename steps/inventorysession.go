@@ -13,31 +13,6 @@ import (
 	"carrick/cluster"
 )
 
-// enterPlanned enters into the inventory what an action is about to write, and with it what is known of the actions that
-// come after it on that side: that is one write for most of a plan.
-func enterPlanned(ctx context.Context, env Env, items []Item, later []Planned, say Progress) error {
-	if env.Cluster == nil || !slices.ContainsFunc(items, func(it Item) bool { return it.entry != nil }) {
-		return nil
-	}
-	inv, err := inventoryIn(ctx, env)
-	if err != nil {
-		return err
-	}
-	lacks := inv.lacks(env.Action, items)
-	if len(lacks) == 0 || inv.unread != nil {
-		return inv.unread
-	}
-	inv.put(env.Action, lacks)
-	names := []string{env.Action}
-	for _, a := range later {
-		if lacks := inv.lacks(a.Action, a.Change.Items); a.Side == env.Side && len(lacks) > 0 {
-			inv.put(a.Action, lacks)
-			names = append(names, a.Action)
-		}
-	}
-	return inv.write(ctx, env, say, names...)
-}
-
 // planCompletion adds to a plan that would change nothing else that entries of the inventory are completed, which a run
 // that was killed could not do.
 func (s *Session) planCompletion(ctx context.Context, p *Plan) error {

@@ -12,10 +12,10 @@ import (
 // them is there yet, with the link's mark, whether or not the answers ask for
 // the action. It reads facts and writes nothing; values of Secrets are in the
 // open. nil: the action writes no objects. Those of a Mint lack their data.
-func (s *Session) Render(ctx context.Context, action string) ([]*unstructured.Unstructured, error) {
-	a, _ := s.guide.Action(action)
+func (s *Session) Render(ctx context.Context, name string) ([]*unstructured.Unstructured, error) {
+	a, _ := s.guide.Action(name)
 	if a == nil {
-		return nil, fmt.Errorf("the guide has no action %q", action)
+		return nil, fmt.Errorf("the guide has no action %q", name)
 	}
 	written, ok := a.Doer.(asset)
 	if !ok {
@@ -39,10 +39,10 @@ func (s *Session) Render(ctx context.Context, action string) ([]*unstructured.Un
 }
 
 // Wanted reports whether the answers ask for an action.
-func (s *Session) Wanted(ctx context.Context, action string) (bool, error) {
-	a, step := s.guide.Action(action)
+func (s *Session) Wanted(ctx context.Context, name string) (bool, error) {
+	a, step := s.guide.Action(name)
 	if a == nil {
-		return false, fmt.Errorf("the guide has no action %q", action)
+		return false, fmt.Errorf("the guide has no action %q", name)
 	}
 	use := &usage{}
 	env := s.env(ctx, a.On, use)
@@ -53,10 +53,10 @@ func (s *Session) Wanted(ctx context.Context, action string) (bool, error) {
 
 // RenderFile renders the file of an action as it would be written on the host as it is now, and writes nothing. nil: the
 // action writes no file.
-func (s *Session) RenderFile(ctx context.Context, action string) (*RenderedFile, error) {
-	a, _ := s.guide.Action(action)
+func (s *Session) RenderFile(ctx context.Context, name string) (*RenderedFile, error) {
+	a, _ := s.guide.Action(name)
 	if a == nil {
-		return nil, fmt.Errorf("the guide has no action %q", action)
+		return nil, fmt.Errorf("the guide has no action %q", name)
 	}
 	use := &usage{}
 	env := s.env(ctx, a.On, use)
