@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"strings"
 
 	"carrick/cluster"
 )
@@ -153,4 +154,15 @@ func fingerprint(parts ...any) string {
 	h := sha256.New()
 	_ = json.NewEncoder(h).Encode(parts)
 	return hex.EncodeToString(h.Sum(nil))[:16]
+}
+
+// HashOf tells one text from another, as the annotation of an Edit has it.
+func HashOf(text string) string { return strings.TrimPrefix(cluster.Mask(text).Hash(), "sha256:") }
+
+// JoinNotes joins two notes of an item.
+func JoinNotes(a, b string) string {
+	if a == "" {
+		return b
+	}
+	return a + "; " + b
 }

@@ -57,7 +57,7 @@ func TestEveryKindIsFuzzed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	n := strings.Count(string(text), " steps.AnswerKind = \"")
+	n := strings.Count(string(text), " AnswerKind = \"")
 	seen := map[steps.AnswerKind]bool{}
 	for _, q := range stepstest.EveryKind()[0].Steps[0].Ask {
 		seen[q.Kind] = true

@@ -493,8 +493,8 @@ func TestTheRightsOfAChartAreEnough(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(narrow.Close)
-	action, _ := s.Guide().Action("install")
-	doer := action.Doer.(steps.Chart)
+	install, _ := s.Guide().Action("install")
+	doer := install.Doer.(steps.Chart)
 	doer.Namespace = ns
 	env := steps.Env{Cluster: narrow, Link: "lender", Action: "install"}
 	poor, err := doer.Plan(t.Context(), env)

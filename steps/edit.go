@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"maps"
-	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -41,9 +40,6 @@ type Edit struct {
 	// Hand is how to take out by hand what carrick wrote, where an undo can't.
 	Hand func(context.Context, Env) string
 }
-
-// HashOf tells one text from another, as the annotation of an Edit has it.
-func HashOf(text string) string { return strings.TrimPrefix(cluster.Mask(text).Hash(), "sha256:") }
 
 // Asset is the manifest with all its values.
 func (d Edit) Asset() Manifest {
@@ -244,12 +240,4 @@ func Owns(f metav1.ManagedFieldsEntry, path ...string) bool {
 		set = inner
 	}
 	return set != nil
-}
-
-// JoinNotes joins two notes of an item.
-func JoinNotes(a, b string) string {
-	if a == "" {
-		return b
-	}
-	return a + "; " + b
 }

@@ -13,9 +13,9 @@ import (
 )
 
 // object is a ConfigMap with those data, as an action gives it.
-func object(action string, data map[string]any) steps.ExportedAction {
+func object(name string, data map[string]any) steps.ExportedAction {
 	o := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "x"}, "data": data}}
-	return steps.ExportedAction{Action: action, Side: steps.Local, Things: []steps.Exported{{Object: o}}}
+	return steps.ExportedAction{Action: name, Side: steps.Local, Things: []steps.Exported{{Object: o}}}
 }
 
 // A kustomization takes no object twice.
@@ -38,8 +38,8 @@ func TestAnObjectOfTwoActionsStandsOnce(t *testing.T) {
 	}
 }
 
-func exportedObject(action string, side steps.Side, o map[string]any) steps.ExportedAction {
-	return steps.ExportedAction{Action: action, Side: side, Things: []steps.Exported{{Object: &unstructured.Unstructured{Object: o}}}}
+func exportedObject(name string, side steps.Side, o map[string]any) steps.ExportedAction {
+	return steps.ExportedAction{Action: name, Side: side, Things: []steps.Exported{{Object: &unstructured.Unstructured{Object: o}}}}
 }
 
 // Definitions stand apart, and are applied first where something of their kind

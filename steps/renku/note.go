@@ -31,14 +31,14 @@ const noteAsked = "asked"
 
 // unnoted makes a change of what Renku has as it should, where this link created it and its id is not noted: the answer was
 // lost, or an earlier version noted it elsewhere.
-func unnoted(ctx context.Context, e steps.Env, action, id string, item steps.Item) steps.Item {
-	was, err := steps.NoteOf(ctx, e, action)
+func unnoted(ctx context.Context, e steps.Env, name, id string, item steps.Item) steps.Item {
+	was, err := steps.NoteOf(ctx, e, name)
 	note := ""
 	switch {
 	case err != nil || (item.Verb != steps.Leave && item.Verb != steps.Update):
 	case was == noteAsked:
 		note = "this link asked for it and did not hear the answer: which it is has to be noted still"
-	case was == "" && id != "" && earlierNote(ctx, e, action) == id:
+	case was == "" && id != "" && earlierNote(ctx, e, name) == id:
 		note = fmt.Sprintf("the kubeconfigs Secret says that this link created it (id %s): that is entered in the inventory of this link, and undo deletes it then", cluster.Clean(id))
 	}
 	if note != "" {
