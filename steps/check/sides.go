@@ -3,7 +3,6 @@ package check
 import (
 	"context"
 	"fmt"
-	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -165,42 +164,4 @@ func short(uid string) string {
 		return uid[:8] + "…"
 	}
 	return uid
-}
-
-// MayI says whether all rights are there and names each that is not. fix is what
-// to do then.
-func MayI(ctx context.Context, c *cluster.Cluster, rights []cluster.Right, fix string) steps.Result {
-	if len(rights) == 0 {
-		return steps.Skipped("no right is asked for")
-	}
-	c.Need(rights...)
-	decisions, err := c.Can(ctx, rights...)
-	if err != nil {
-		return steps.Unseen(err)
-	}
-	var denied []cluster.Decision
-	var words []string
-	for _, d := range decisions {
-		if d.Err != nil {
-			return steps.Unseen(fmt.Errorf("may I %s: %w", d.Right, d.Err))
-		}
-		if !d.Allowed {
-			denied = append(denied, d)
-			words = append(words, d.Right.String())
-		}
-	}
-	if len(denied) == 0 {
-		return steps.Passed("all %d rights are there", len(rights))
-	}
-	return steps.Failed(fmt.Sprintf("%d of %d rights are missing: %s", len(denied), len(rights), strings.Join(words, "; ")), fix)
-}
-
-// Verbs are the rights to do each of the verbs to one resource.
-func Verbs(group, resource, namespace string, verbs ...string) []cluster.Right {
-	var out []cluster.Right
-	resource, sub, _ := strings.Cut(resource, "/")
-	for _, v := range verbs {
-		out = append(out, cluster.Right{Verb: v, Group: group, Resource: resource, Subresource: sub, Namespace: namespace})
-	}
-	return out
 }

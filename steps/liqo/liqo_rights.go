@@ -7,59 +7,38 @@ import (
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"carrick/cluster"
 	"carrick/steps"
 	"carrick/steps/check"
 )
 
-// applying is what it takes to apply an object and to follow it.
-var applying = []string{"get", "list", "watch", "create", "patch"}
-
-func toApply(gvr schema.GroupVersionResource, namespace string) []cluster.Right {
-	return check.Verbs(gvr.Group, gvr.Resource, namespace, applying...)
-}
-
-// following is what it takes to see what Liqo makes of what was applied.
-var following = []string{"get", "list", "watch"}
-
-func toFollow(gvr schema.GroupVersionResource, namespace string) []cluster.Right {
-	return check.Verbs(gvr.Group, gvr.Resource, namespace, following...)
-}
-
 // neededRights are what the guide writes on the env's side with these answers.
 func neededRights(e steps.Env) []cluster.Right {
 	ns := tenantNamespace(e)
-	need := toApply(check.Namespaces, "")
+	need := check.ToApply("", check.Namespaces)
 	if joins(e) {
 		gateways := gatewayClients
 		if listens(e) {
 			gateways = gatewayServers
 		}
-		need = slices.Concat(need, toApply(secrets, ns), toApply(configurations, ns), toApply(publicKeys, ns), toApply(gateways, ns), toFollow(connections, ns))
+		need = slices.Concat(
+			need, check.ToApply(ns, secrets, configurations, publicKeys, gateways), check.ToFollow(ns, connections),
+		)
 	}
 	if e.Side == steps.Local {
-		return unrepeated(slices.Concat(need, toApply(secrets, ns), toApply(resourceSlices, ns), toFollow(virtualNodes, ns), toFollow(identities, ns),
-			toApply(namespaceOffloadings, e.Answers.Text("offloading.namespace"))))
+		return slices.Concat(
+			need, check.ToApply(ns, secrets, resourceSlices), check.ToFollow(ns, virtualNodes, identities),
+			check.ToApply(e.Answers.Text("offloading.namespace"), namespaceOffloadings),
+		)
 	}
-	need = slices.Concat(need, toApply(tenants, ns), toApply(check.RoleBindings, ns))
+	need = append(need, check.ToApply(ns, tenants, check.RoleBindings)...)
 	if certified(e) {
-		return slices.Concat(need, toApply(signingRequests, ""),
+		return slices.Concat(need, check.ToApply("", signingRequests),
 			check.Verbs(signingRequests.Group, signingRequests.Resource+"/approval", "", "update"),
 			[]cluster.Right{{Verb: "approve", Group: signingRequests.Group, Resource: "signers", Name: signer}})
 	}
-	return unrepeated(slices.Concat(need, toApply(check.ServiceAccounts, ns), toApply(secrets, ns)))
-}
-
-func unrepeated(rights []cluster.Right) []cluster.Right {
-	var out []cluster.Right
-	for _, r := range rights {
-		if !slices.Contains(out, r) {
-			out = append(out, r)
-		}
-	}
-	return out
+	return append(need, check.ToApply(ns, check.ServiceAccounts, secrets)...)
 }
 
 // foreseen notes what the checks will look at once there is something to see, for
@@ -106,9 +85,9 @@ func mayPeer(ctx context.Context, e steps.Env) steps.Result {
 			return err
 		},
 	)
+	who := e.SideName() + " cluster"
 	if may.Status != steps.Pass {
-		first := toApply(check.Namespaces, "")
-		return check.MayI(ctx, e.Cluster, first, grantFix(ctx, e, first))
+		return check.MayMake(ctx, e, who, check.ToApply("", check.Namespaces))
 	}
 	if _, err := peerID(e); isAbsent(err) {
 		return steps.Skipped("what it takes is not known before the %s's cluster id is: %s", e.PeerName(), err)
@@ -118,30 +97,7 @@ func mayPeer(ctx context.Context, e steps.Env) steps.Result {
 	}
 	foreseenOfPeer(e)
 	need := append(neededRights(e), bind...)
-	if may = check.MayI(ctx, e.Cluster, need, ""); may.Status == steps.Fail {
-		return may.Or(grantFix(ctx, e, need))
-	}
-	return may
-}
-
-// grantFix names who can help, and what to give them.
-func grantFix(ctx context.Context, e steps.Env, rights []cluster.Right) string {
-	return "ask an admin of the " + e.SideName() + " cluster to apply this and bind it to you:\n" + steps.Grant("carrick-"+e.Link, rights, missingSpaces(ctx, e, rights)...)
-}
-
-// missingSpaces are the namespaces of rights that are not there yet: a Role needs
-// its namespace.
-func missingSpaces(ctx context.Context, e steps.Env, rights []cluster.Right) []string {
-	var out []string
-	for _, r := range rights {
-		if r.Namespace == "" || slices.Contains(out, r.Namespace) {
-			continue
-		}
-		if _, err := e.Cluster.Get(ctx, check.Namespaces, "", r.Namespace); apierrors.IsNotFound(err) {
-			out = append(out, r.Namespace)
-		}
-	}
-	return out
+	return check.MayMake(ctx, e, who, need, check.NamespacesOf(need)...)
 }
 
 // toBind is the right to bind the consumers' role, unless the admin holds all

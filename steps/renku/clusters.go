@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"carrick/cluster"
 	"carrick/steps"
 	"carrick/steps/check"
 )
@@ -104,7 +103,7 @@ func mayOnRemote() steps.Check {
 				check.Verbs("rbac.authorization.k8s.io", "rolebindings", ns, "get", "create", "patch"),
 				check.Verbs("networking.k8s.io", "networkpolicies", ns, "get", "create", "patch"),
 			)
-			return check.MayI(ctx, e.Cluster, rights, grantFix(e, rights))
+			return check.MayMake(ctx, e, e.SideName()+" cluster", rights)
 		},
 	}
 }
@@ -121,12 +120,7 @@ func mayOnLocal() steps.Check {
 				check.Verbs("", "pods", ns, "get", "list"),
 				check.Verbs("", "pods/log", ns, "get"), // whether the services loaded it stands there, and the pool waits for that
 			)
-			return check.MayI(ctx, e.Cluster, rights, grantFix(e, rights))
+			return check.MayMake(ctx, e, e.SideName()+" cluster", rights)
 		},
 	}
-}
-
-// grantFix names who can help, and what to give them.
-func grantFix(e steps.Env, rights []cluster.Right) string {
-	return "ask an admin of the " + e.SideName() + " cluster to apply this and bind it to you:\n" + steps.Grant("carrick-"+e.Link, rights)
 }

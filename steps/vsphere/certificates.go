@@ -234,15 +234,18 @@ func certificateRights(e steps.Env) []cluster.Right {
 	if !runsExtension(e) {
 		return nil
 	}
-	out, in := to(applying, "", check.Namespaces), extensionSpace(e)
+	out, in := check.ToApply("", check.Namespaces), extensionSpace(e)
 	switch {
 	case signedBy(byCertManager)(e):
-		out = slices.Concat(out, to(applying, in, certs.Issuers, certs.Certificates), to(following, in, secretKind), to(following, "", check.CRDs))
+		out = slices.Concat(
+			out, check.ToApply(in, certs.Issuers, certs.Certificates), check.ToFollow(in, secretKind),
+			check.ToFollow("", check.CRDs),
+		)
 		if runsUpstream(e) {
-			out = append(out, to(applying, in, secretKind)...)
+			out = append(out, check.ToApply(in, secretKind)...)
 		}
 	case signedBy(bySelf)(e):
-		out = append(out, to(applying, in, secretKind)...)
+		out = append(out, check.ToApply(in, secretKind)...)
 	}
 	return out
 }

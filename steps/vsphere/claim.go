@@ -93,12 +93,14 @@ func checkPodImage(v string) error {
 }
 
 func claimRights(e steps.Env) []cluster.Right {
-	out := slices.Concat(to(applying, space(e), claimKind), to(following, space(e), eventKind), to(following, "", volumeKind))
+	out := slices.Concat(
+		check.ToApply(space(e), claimKind), check.ToFollow(space(e), eventKind), check.ToFollow("", volumeKind),
+	)
 	if triesPods(e) {
-		out = slices.Concat(out, to(applying, space(e), check.Pods), check.Verbs("", "pods/log", space(e), "get"))
+		out = slices.Concat(out, check.ToApply(space(e), check.Pods), check.Verbs("", "pods/log", space(e), "get"))
 	}
 	if triesPodsUnderPSP(e) {
-		out = append(out, to(applying, space(e), check.RoleBindings)...)
+		out = append(out, check.ToApply(space(e), check.RoleBindings)...)
 	}
 	return out
 }

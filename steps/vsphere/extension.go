@@ -230,18 +230,27 @@ func extensionRights(e steps.Env) []cluster.Right {
 	}
 	in := extensionSpace(e)
 	out := slices.Concat(
-		to(applying, in, check.ServiceAccounts, check.Deployments),
-		to(following, in, check.Pods, check.NetworkPolicies, check.ConfigMaps), check.Verbs("", "pods/log", in, "get"),
-		to(following, "", check.ClusterRoleBindings),
+		check.ToApply(in, check.ServiceAccounts, check.Deployments),
+		check.ToFollow(in, check.Pods, check.NetworkPolicies, check.ConfigMaps), check.Verbs("", "pods/log", in, "get"),
+		check.ToFollow("", check.ClusterRoleBindings),
 	)
 	if usesWebhook(e) {
-		out = slices.Concat(out, to(applying, in, check.Services), to(following, in, check.EndpointSlices), to(applying, "", webhooks))
+		out = slices.Concat(
+			out, check.ToApply(in, check.Services), check.ToFollow(in, check.EndpointSlices),
+			check.ToApply("", webhooks),
+		)
 	}
 	if runsUpstream(e) {
-		out = slices.Concat(out, to(applying, in, check.ConfigMaps, check.Roles, check.RoleBindings), to(applying, "", check.ClusterRoles, check.ClusterRoleBindings))
+		out = slices.Concat(
+			out, check.ToApply(in, check.ConfigMaps, check.Roles, check.RoleBindings),
+			check.ToApply("", check.ClusterRoles, check.ClusterRoleBindings),
+		)
 	}
 	if followsProfiles(e) {
-		out = slices.Concat(out, to(applying, in, check.Roles, check.RoleBindings), to(applying, "", check.ClusterRoles, check.ClusterRoleBindings), followerRights(e))
+		out = slices.Concat(
+			out, check.ToApply(in, check.Roles, check.RoleBindings),
+			check.ToApply("", check.ClusterRoles, check.ClusterRoleBindings), followerRights(e),
+		)
 	}
 	return out
 }
@@ -249,8 +258,8 @@ func extensionRights(e steps.Env) []cluster.Right {
 // followerRights are what the program is given: nobody gives what he has not.
 func followerRights(e steps.Env) []cluster.Right {
 	return slices.Concat(
-		to([]string{"list", "watch", "patch"}, "", check.Namespaces), to([]string{"get", "list", "watch"}, "", profileKind),
-		to([]string{"get", "list", "create"}, "", check.RoleBindings),
+		check.To([]string{"list", "watch", "patch"}, "", check.Namespaces), check.ToFollow("", profileKind),
+		check.To([]string{"get", "list", "create"}, "", check.RoleBindings),
 		[]cluster.Right{{Verb: "bind", Group: "rbac.authorization.k8s.io", Resource: "clusterroles", Name: pspRole}},
 		check.Verbs("coordination.k8s.io", "leases", extensionSpace(e), "get", "create", "update"),
 	)

@@ -183,8 +183,8 @@ func tryInEach(ctx context.Context, e steps.Env) ([]string, error) {
 // functionRights are what it takes to do this step.
 func functionRights(e steps.Env) []cluster.Right {
 	return slices.Concat(
-		to([]string{"create", "patch"}, "", claimKind), // dry runs, in profiles' namespaces, too
-		to(following, "", claimKind, check.EndpointSlices, check.StorageClasses, webhooks),
-		to(following, "", kyvernoKinds...), // theirs is looked for, too
+		check.To([]string{"create", "patch"}, "", claimKind), // dry runs, in profiles' namespaces, too
+		check.ToFollow("", claimKind, check.EndpointSlices, check.StorageClasses, webhooks),
+		check.ToFollow("", kyvernoKinds...), // theirs is looked for, too
 	)
 }

@@ -180,14 +180,17 @@ func policyKinds(e steps.Env) (policies, bindings schema.GroupVersionResource, e
 
 // mutationRights are what it takes to do this step.
 func mutationRights(e steps.Env) []cluster.Right {
-	out := slices.Concat(to(following, "", webhooks), to(following, "", kyvernoKinds...), to(following, kubeflowSpace, check.ConfigMaps))
+	out := slices.Concat(
+		check.ToFollow("", webhooks), check.ToFollow("", kyvernoKinds...),
+		check.ToFollow(kubeflowSpace, check.ConfigMaps),
+	)
 	policies, bindings, err := policyKinds(e)
 	switch {
 	case err != nil: // they are not served
 	case usesPolicy(e):
-		out = append(out, to(applying, "", policies, bindings)...)
+		out = append(out, check.ToApply("", policies, bindings)...)
 	default:
-		out = append(out, to(following, "", policies, bindings)...)
+		out = append(out, check.ToFollow("", policies, bindings)...)
 	}
 	return out
 }

@@ -124,8 +124,12 @@ func nfsRights(e steps.Env) []cluster.Right {
 	}
 	ns := nfsSpace(e)
 	return slices.Concat(
-		to(applying, "", check.Namespaces, check.ClusterRoles, check.ClusterRoleBindings, check.StorageClasses, volumeKind),
-		to(applying, ns, check.Deployments, check.ServiceAccounts, check.Roles, check.RoleBindings, claimKind, secretKind),
+		check.ToApply(
+			"", check.Namespaces, check.ClusterRoles, check.ClusterRoleBindings, check.StorageClasses, volumeKind,
+		),
+		check.ToApply(
+			ns, check.Deployments, check.ServiceAccounts, check.Roles, check.RoleBindings, claimKind, secretKind,
+		),
 		provisionerRights(ns), nodeRights(), // nobody gives what he has not
 		watching(ns),
 	)
@@ -133,24 +137,26 @@ func nfsRights(e steps.Env) []cluster.Right {
 
 // watching is what it takes to see how the provisioner does.
 func watching(namespace string) []cluster.Right {
-	return slices.Concat(to(following, namespace, check.Pods, eventKind), check.Verbs("", "pods/log", namespace, "get"),
-		check.Verbs("authorization.k8s.io", "subjectaccessreviews", "", "create")) // what its account may
+	return slices.Concat(
+		check.ToFollow(namespace, check.Pods, eventKind), check.Verbs("", "pods/log", namespace, "get"),
+		check.Verbs("authorization.k8s.io", "subjectaccessreviews", "", "create"), // what its account may
+	)
 }
 
 // nodeRights are what the chart gives the provisioner besides, from 4.0.10 on: its library reads the node that was
 // chosen for a claim of a class with WaitForFirstConsumer (sig-storage-lib-external-provisioner v6.0.0:
 // controller/controller.go).
-func nodeRights() []cluster.Right { return to(following, "", check.Nodes) }
+func nodeRights() []cluster.Right { return check.ToFollow("", check.Nodes) }
 
 // provisionerRights are what the provisioner takes, in all namespaces and in its own (upstream's chart: clusterrole.yaml,
 // role.yaml).
 func provisionerRights(namespace string) []cluster.Right {
 	return slices.Concat(
-		to([]string{"get", "list", "watch", "create", "delete"}, "", volumeKind),
-		to([]string{"get", "list", "watch", "update"}, "", claimKind),
-		to(following, "", check.StorageClasses),
-		to([]string{"create", "update", "patch"}, "", eventKind),
-		to([]string{"get", "list", "watch", "create", "update", "patch"}, namespace, endpointsKind),
+		check.To([]string{"get", "list", "watch", "create", "delete"}, "", volumeKind),
+		check.To([]string{"get", "list", "watch", "update"}, "", claimKind),
+		check.ToFollow("", check.StorageClasses),
+		check.To([]string{"create", "update", "patch"}, "", eventKind),
+		check.To([]string{"get", "list", "watch", "create", "update", "patch"}, namespace, endpointsKind),
 	)
 }
 

@@ -72,9 +72,12 @@ func adoptTrial(of func(userProfile) any) func(context.Context, steps.Env) (any,
 
 // profileRights are what it takes to do this step.
 func profileRights(e steps.Env) []cluster.Right {
-	out := slices.Concat(to(following, "", profileKind, check.Namespaces, check.CRDs), to(following, kubeflowSpace, check.ConfigMaps, check.Deployments))
+	out := slices.Concat(
+		check.ToFollow("", profileKind, check.Namespaces, check.CRDs),
+		check.ToFollow(kubeflowSpace, check.ConfigMaps, check.Deployments),
+	)
 	if triesProfile(e) {
-		out = slices.Concat(out, to(applying, "", profileKind), to([]string{"delete"}, "", profileKind))
+		out = slices.Concat(out, check.ToApply("", profileKind), check.To([]string{"delete"}, "", profileKind))
 	}
 	return out
 }

@@ -131,17 +131,19 @@ func adoptFollow(ctx context.Context, e steps.Env) (any, string, error) {
 // securityRights are what it takes to do this step.
 func securityRights(e steps.Env) []cluster.Right {
 	out := slices.Concat(
-		to(following, "", profileKind, check.Namespaces, check.DaemonSets, check.Deployments, check.RoleBindings, eventKind),
-		to(editing, kubeflowSpace, check.ConfigMaps),
-		to([]string{"create", "patch"}, "", check.Pods, check.Namespaces), // dry runs
+		check.ToFollow(
+			"", profileKind, check.Namespaces, check.DaemonSets, check.Deployments, check.RoleBindings, eventKind,
+		),
+		check.ToEdit(kubeflowSpace, check.ConfigMaps),
+		check.To([]string{"create", "patch"}, "", check.Pods, check.Namespaces), // dry runs
 	)
 	switch {
 	case pspBranch(e):
-		out = slices.Concat(out, to(applying, "", check.RoleBindings), to(following, "", check.ClusterRoles),
+		out = slices.Concat(out, check.ToApply("", check.RoleBindings), check.ToFollow("", check.ClusterRoles),
 			check.Verbs("authorization.k8s.io", "subjectaccessreviews", "", "create"))
 		out = append(out, cluster.Right{Verb: "use", Group: "policy", Resource: "podsecuritypolicies", Name: pspName}) // nobody gives what he has not
 	case deletesLeftovers(e):
-		out = append(out, to([]string{"delete"}, "", check.RoleBindings)...)
+		out = append(out, check.To([]string{"delete"}, "", check.RoleBindings)...)
 	}
 	return out
 }

@@ -116,14 +116,14 @@ func triedClass(_ context.Context, e steps.Env) (any, error) {
 func trial(e steps.Env, what string) string { return "carrick-" + e.Link + "-" + what }
 
 // storageReads are what it takes to see which storage is there.
-var storageReads = to(following, "", check.StorageClasses, check.Deployments, claimKind)
+var storageReads = check.ToFollow("", check.StorageClasses, check.Deployments, claimKind)
 
 func storageRights(e steps.Env) []cluster.Right {
-	out := to(applying, "", check.Namespaces)
-	out = append(out, to(following, "", check.StorageClasses, claimKind)...)
+	out := check.ToApply("", check.Namespaces)
+	out = append(out, check.ToFollow("", check.StorageClasses, claimKind)...)
 	if triesNative(e) {
-		out = append(out, to(applying, space(e), claimKind)...)
-		out = append(out, to(following, space(e), eventKind)...)
+		out = append(out, check.ToApply(space(e), claimKind)...)
+		out = append(out, check.ToFollow(space(e), eventKind)...)
 	}
 	return out
 }

@@ -1,0 +1,111 @@
+package check
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"carrick/cluster"
+	"carrick/steps"
+)
+
+// MayI says whether all rights are there and names each that is not. fix is what
+// to do then.
+func MayI(ctx context.Context, c *cluster.Cluster, rights []cluster.Right, fix string) steps.Result {
+	if len(rights) == 0 {
+		return steps.Skipped("no right is asked for")
+	}
+	c.Need(rights...)
+	decisions, err := c.Can(ctx, rights...)
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	var denied []cluster.Decision
+	var words []string
+	for _, d := range decisions {
+		if d.Err != nil {
+			return steps.Unseen(fmt.Errorf("may I %s: %w", d.Right, d.Err))
+		}
+		if !d.Allowed {
+			denied = append(denied, d)
+			words = append(words, d.Right.String())
+		}
+	}
+	if len(denied) == 0 {
+		return steps.Passed("all %d rights are there", len(rights))
+	}
+	return steps.Failed(fmt.Sprintf("%d of %d rights are missing: %s", len(denied), len(rights), strings.Join(words, "; ")), fix)
+}
+
+// Verbs are the rights to do each of the verbs to one resource.
+func Verbs(group, resource, namespace string, verbs ...string) []cluster.Right {
+	var out []cluster.Right
+	resource, sub, _ := strings.Cut(resource, "/")
+	for _, v := range verbs {
+		out = append(out, cluster.Right{Verb: v, Group: group, Resource: resource, Subresource: sub, Namespace: namespace})
+	}
+	return out
+}
+
+// To returns the rights to do each of the verbs to each of the kinds in a namespace, "" being the whole cluster.
+func To(verbs []string, namespace string, kinds ...schema.GroupVersionResource) []cluster.Right {
+	var out []cluster.Right
+	for _, k := range kinds {
+		out = append(out, Verbs(k.Group, k.Resource, namespace, verbs...)...)
+	}
+	return out
+}
+
+// ToFollow returns the rights that a live read of objects requires.
+func ToFollow(namespace string, kinds ...schema.GroupVersionResource) []cluster.Right {
+	return To([]string{"get", "list", "watch"}, namespace, kinds...)
+}
+
+// ToEdit returns the rights to follow existing objects and to change them.
+func ToEdit(namespace string, kinds ...schema.GroupVersionResource) []cluster.Right {
+	return To([]string{"get", "list", "watch", "patch"}, namespace, kinds...)
+}
+
+// ToApply returns the rights to create objects, to change them and to follow them.
+func ToApply(namespace string, kinds ...schema.GroupVersionResource) []cluster.Right {
+	return To([]string{"get", "list", "watch", "create", "patch"}, namespace, kinds...)
+}
+
+// MayMake is MayI for the cluster of this side; a right that occurs twice counts once. The fix has an admin of who, such
+// as "local cluster", grant all of the rights, and create those of the namespaces that do not exist: a Role needs its
+// namespace.
+func MayMake(ctx context.Context, e steps.Env, who string, rights []cluster.Right, namespaces ...string) steps.Result {
+	var once []cluster.Right
+	for _, r := range rights {
+		if !slices.Contains(once, r) {
+			once = append(once, r)
+		}
+	}
+	r := MayI(ctx, e.Cluster, once, "")
+	if r.Status != steps.Fail {
+		return r
+	}
+	var missing []string
+	for _, ns := range namespaces {
+		if _, err := e.Cluster.Get(ctx, Namespaces, "", ns); apierrors.IsNotFound(err) {
+			missing = append(missing, ns)
+		}
+	}
+	return r.Or("ask an admin of the " + who + " to apply this and bind it to you:\n" +
+		steps.Grant("carrick-"+e.Link, once, missing...))
+}
+
+// NamespacesOf returns the namespaces of rights in their order, each once.
+func NamespacesOf(rights []cluster.Right) []string {
+	var out []string
+	for _, r := range rights {
+		if r.Namespace != "" && !slices.Contains(out, r.Namespace) {
+			out = append(out, r.Namespace)
+		}
+	}
+	return out
+}
