@@ -32,37 +32,14 @@ func rightsChecks() []steps.Check {
 	}
 }
 
-func vkPerson(e steps.Env) cluster.User {
-	return cluster.User{Name: vkUser(e), Groups: []string{"system:serviceaccounts", "system:serviceaccounts:" + vkNamespace(e), "system:authenticated"}}
-}
-
 func tokensIn(namespace string) cluster.Right {
 	return cluster.Right{Verb: "create", Resource: "serviceaccounts", Subresource: "token", Namespace: namespace}
-}
-
-// missingFor are the rights of a list that somebody lacks, in words, who is hoped
-// to have them, or not.
-func missingFor(ctx context.Context, e steps.Env, who cluster.User, hoped bool, rights ...cluster.Right) ([]string, error) {
-	all, err := e.Cluster.CanAs(ctx, who, hoped, rights...)
-	if err != nil {
-		return nil, err
-	}
-	var out []string
-	for _, d := range all {
-		if d.Err != nil {
-			return nil, d.Err
-		}
-		if !d.Allowed {
-			out = append(out, d.Right.String())
-		}
-	}
-	return out, nil
 }
 
 func kubeletMints(ctx context.Context, e steps.Env) steps.Result {
 	ns := workloadNamespace(e)
 	acts := cluster.Right{Verb: "patch", Resource: "nodes", Subresource: "status"} // no tenant's account may
-	lacks, err := missingFor(ctx, e, vkPerson(e), true, acts, tokensIn(ns),
+	lacks, err := check.Denied(ctx, e.Cluster, vkIdentity(e).User(), true, acts, tokensIn(ns),
 		cluster.Right{Verb: "get", Resource: "configmaps", Namespace: ns}, cluster.Right{Verb: "get", Resource: "pods", Namespace: ns})
 	if err != nil {
 		return steps.Unseen(err)
@@ -88,7 +65,7 @@ func grantTokens(e steps.Env, ns string) string {
 }
 
 func kubeletMintsNoMore(ctx context.Context, e steps.Env) steps.Result {
-	lacks, err := missingFor(ctx, e, vkPerson(e), false, tokensIn(""))
+	lacks, err := check.Denied(ctx, e.Cluster, vkIdentity(e).User(), false, tokensIn(""))
 	if err != nil {
 		return steps.Unseen(err)
 	}

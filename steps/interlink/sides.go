@@ -63,10 +63,11 @@ func vkDeployment(e steps.Env) string {
 
 func vkConfigMap(e steps.Env) string { return nodeName(e) + configSuffix }
 
-// vkUser is how the API server calls the virtual kubelet.
-func vkUser(e steps.Env) string {
-	return "system:serviceaccount:" + vkNamespace(e) + ":" + nodeName(e)
+// vkIdentity is the ServiceAccount of the virtual kubelet, and vkUser its user name.
+func vkIdentity(e steps.Env) check.Account {
+	return check.Account{Namespace: vkNamespace(e), Name: nodeName(e)}
 }
+func vkUser(e steps.Env) string { return vkIdentity(e).Username() }
 
 func nodeDefault(e steps.Env) (any, string) {
 	if name, err := e.Own.Text("virtual-node"); err == nil {

@@ -13,6 +13,7 @@ import (
 	"carrick/cluster"
 	"carrick/cluster/probe"
 	"carrick/steps"
+	"carrick/steps/check"
 )
 
 // watchDoer holds a watch through the endpoint, on a ConfigMap that does not
@@ -21,7 +22,7 @@ type watchDoer struct{ steps.Manifest }
 
 func watchAccount(e steps.Env) string { return recordName(e, "watch") }
 func watchUser(e steps.Env) string {
-	return "system:serviceaccount:" + workloadNamespace(e) + ":" + watchAccount(e)
+	return check.Account{Namespace: workloadNamespace(e), Name: watchAccount(e)}.Username()
 }
 
 func (d watchDoer) trial() trial {

@@ -49,15 +49,11 @@ func workloadNamespace(e steps.Env) string { return e.Answers.Text("workload.nam
 func workloadAccount(e steps.Env) string   { return e.Answers.Text("workload.account") }
 func forArgo(e steps.Env) bool             { return e.Answers.Bool("workload.argo") }
 
-// workloadUser is how the API server calls the jobs' ServiceAccount.
-func workloadUser(e steps.Env) string {
-	return "system:serviceaccount:" + workloadNamespace(e) + ":" + workloadAccount(e)
+// workloadIdentity is the ServiceAccount of the jobs, and workloadUser its user name.
+func workloadIdentity(e steps.Env) check.Account {
+	return check.Account{Namespace: workloadNamespace(e), Name: workloadAccount(e)}
 }
-
-func workloadPerson(e steps.Env) cluster.User {
-	ns := workloadNamespace(e)
-	return cluster.User{Name: workloadUser(e), Groups: []string{"system:serviceaccounts", "system:serviceaccounts:" + ns, "system:authenticated"}}
-}
+func workloadUser(e steps.Env) string { return workloadIdentity(e).Username() }
 
 const argoSource = "argoproj/argo-workflows: docs/workflow-rbac.md"
 
@@ -130,7 +126,7 @@ var tooMuch = []cluster.Right{
 }
 
 func accountModest(ctx context.Context, e steps.Env) steps.Result {
-	all, err := e.Cluster.CanAs(ctx, workloadPerson(e), false, tooMuch...)
+	all, err := e.Cluster.CanAs(ctx, workloadIdentity(e).User(), false, tooMuch...)
 	if err != nil {
 		return steps.Unseen(err)
 	}
@@ -151,7 +147,7 @@ func accountModest(ctx context.Context, e steps.Env) steps.Result {
 	if len(may) == 0 {
 		return steps.Passed("%s cannot read all Secrets, create tokens, run commands in pods or grant permissions in all namespaces", workloadUser(e))
 	}
-	who := append([]string{workloadAccount(e)}, workloadPerson(e).Groups...)
+	who := append([]string{workloadAccount(e)}, workloadIdentity(e).User().Groups...)
 	return steps.Failed(fmt.Sprintf("%s can %s in the whole cluster, and so can everyone who reads a job's token on the other side",
 		workloadUser(e), strings.Join(may, ", ")),
 		fmt.Sprintf("%s get clusterrolebindings -o custom-columns='NAME:.metadata.name,ROLE:.roleRef.name,SUBJECTS:.subjects[*].name' | grep -wE '%s'    "+
@@ -164,7 +160,7 @@ func argoRights(ns string) []cluster.Right {
 }
 
 func accountArgo(ctx context.Context, e steps.Env) steps.Result {
-	lacks, err := missingFor(ctx, e, workloadPerson(e), true, argoRights(workloadNamespace(e))...)
+	lacks, err := check.Denied(ctx, e.Cluster, workloadIdentity(e).User(), true, argoRights(workloadNamespace(e))...)
 	if err != nil {
 		return steps.Unseen(err)
 	}

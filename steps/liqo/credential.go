@@ -19,6 +19,7 @@ import (
 
 	"carrick/cluster"
 	"carrick/steps"
+	"carrick/steps/check"
 )
 
 // The keys of the Secret that holds the consumer's key and its request, PEM both.
@@ -133,9 +134,7 @@ func encodedRequest(_ context.Context, e steps.Env) (any, error) {
 	return base64.StdEncoding.EncodeToString([]byte(csr)), err
 }
 
-const accountPrefix = "system:serviceaccount:"
-
-func isAccount(user string) bool { return strings.HasPrefix(user, accountPrefix) }
+func isAccount(user string) bool { return strings.HasPrefix(user, check.AccountPrefix) }
 
 // accountName is the consumer's ServiceAccount on the provider.
 func accountName(consumer steps.Facts) (string, error) {
@@ -157,7 +156,7 @@ func credentialUser(_ context.Context, e steps.Env) (any, error) {
 	}
 	if tokened(e) {
 		name, err := accountName(e.Own)
-		return accountPrefix + peerNamespace(e) + ":" + name, err
+		return check.Account{Namespace: peerNamespace(e), Name: name}.Username(), err
 	}
 	csr, err := e.Own.Text("csr")
 	if err != nil {
@@ -181,7 +180,7 @@ func subjects(_ context.Context, e steps.Env) (any, error) {
 
 // subjectsOf is a user as a RoleBinding names it.
 func subjectsOf(user string) []any {
-	if parts := strings.Split(strings.TrimPrefix(user, accountPrefix), ":"); isAccount(user) && len(parts) == 2 {
+	if parts := strings.Split(strings.TrimPrefix(user, check.AccountPrefix), ":"); isAccount(user) && len(parts) == 2 {
 		return []any{map[string]any{"kind": "ServiceAccount", "namespace": parts[0], "name": parts[1]}}
 	}
 	return []any{map[string]any{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": user}}

@@ -11,6 +11,7 @@ import (
 	"carrick/cluster"
 	"carrick/cluster/probe"
 	"carrick/steps"
+	"carrick/steps/check"
 )
 
 // kubeconfigField is the key of the ControlPlane Secret.
@@ -110,7 +111,7 @@ func controlPlaneFact(ctx context.Context, e steps.Env) (any, error) {
 	if t, err := cluster.ParseToken(k.Token); err == nil {
 		name, _ := accountName(e.Own)
 		m["user"] = t.Subject
-		m["own"] = made || t.Subject == accountPrefix+peerNamespace(e)+":"+name
+		m["own"] = made || t.Subject == check.Account{Namespace: peerNamespace(e), Name: name}.Username()
 	}
 	return m, nil
 }

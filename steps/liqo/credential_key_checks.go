@@ -66,8 +66,5 @@ func accountTokened(ctx context.Context, e steps.Env) steps.Result {
 	if err != nil {
 		return steps.Unseen(err)
 	}
-	if s.Keys["token"] == 0 {
-		return steps.Waits(s.Created, "Secret %s/%s has no token yet", ns, s.Name).Or("is the controller manager running? " + e.Kubectl() + " -n kube-system get pods -l component=kube-controller-manager")
-	}
-	return steps.Passed("Secret %s/%s", ns, s.Name)
+	return check.TokenFilled(e, s, "token")
 }

@@ -3,6 +3,7 @@ package liqo
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -114,7 +115,7 @@ func judgeBindings(all []*rbacv1.RoleBinding, role, user, id string) steps.Resul
 	var others []string
 	for _, b := range all {
 		ours := b.RoleRef.Kind == "ClusterRole" && b.RoleRef.Name == role
-		named := bindsUser(b, user)
+		named := slices.ContainsFunc(b.Subjects, func(s rbacv1.Subject) bool { return check.IsUser(s, user) })
 		switch {
 		case ours && named && b.Labels[remoteIDLabel] != id:
 			return steps.Warned(fmt.Sprintf("RoleBinding %s gives it to %s, and has no label %s: %s, by which Liqo's own commands find it", b.Name, user, remoteIDLabel, id), "")
@@ -130,18 +131,6 @@ func judgeBindings(all []*rbacv1.RoleBinding, role, user, id string) steps.Resul
 		return steps.Failed(strings.Join(others, "; "), "")
 	}
 	return steps.Undone(fmt.Sprintf("no RoleBinding gives %s to %s", role, user))
-}
-
-func bindsUser(b *rbacv1.RoleBinding, user string) bool {
-	for _, s := range b.Subjects {
-		switch {
-		case s.Kind == rbacv1.UserKind && s.Name == user:
-			return true
-		case s.Kind == rbacv1.ServiceAccountKind && accountPrefix+s.Namespace+":"+s.Name == user:
-			return true
-		}
-	}
-	return false
 }
 
 func subjectsInWords(subjects []rbacv1.Subject) string {

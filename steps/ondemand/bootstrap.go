@@ -11,10 +11,8 @@ import (
 	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/yaml"
 
-	"carrick/cluster"
 	"carrick/steps"
 	"carrick/steps/check"
 )
@@ -74,82 +72,28 @@ func meant(e steps.Env, file, role string) ([]rbacv1.PolicyRule, error) {
 	}
 }
 
+// hooksAccount is the ServiceAccount that the hooks act as, and accountUser its user name.
+var (
+	hooksAccount = check.Account{Namespace: namespace, Name: account}
+	accountUser  = hooksAccount.Username()
+)
+
 // isAccount tells whether a subject of a binding is the ServiceAccount, by
 // itself or by one of the groups that only ServiceAccounts are in.
 func isAccount(s rbacv1.Subject) bool {
-	switch s.Kind {
-	case rbacv1.ServiceAccountKind:
-		return s.Namespace == namespace && s.Name == account
-	case rbacv1.UserKind:
-		return s.Name == accountUser
-	}
-	return s.Kind == rbacv1.GroupKind && (s.Name == "system:serviceaccounts" || s.Name == "system:serviceaccounts:"+namespace)
-}
-
-// accountUser is how the API server calls the ServiceAccount.
-const accountUser = "system:serviceaccount:" + namespace + ":" + account
-
-// grant is what one binding gives.
-type grant struct {
-	binding, role string // "ClusterRoleBinding ondemand", "ClusterRole ondemand"
-	rules         []rbacv1.PolicyRule
-	gone          bool // the role is not there
+	group := s.Name == "system:serviceaccounts" || s.Name == "system:serviceaccounts:"+namespace
+	return hooksAccount.Is(s) || s.Kind == rbacv1.GroupKind && group
 }
 
 // granted is what is bound to the ServiceAccount: in all namespaces for "", else
 // by the RoleBindings of that namespace alone.
-func granted(ctx context.Context, e steps.Env, in string) ([]grant, error) {
-	var out []grant
-	add := func(kind, name string, ref rbacv1.RoleRef, subjects []rbacv1.Subject) error {
-		if !slices.ContainsFunc(subjects, isAccount) {
-			return nil
-		}
-		g := grant{binding: kind + " " + name, role: ref.Kind + " " + ref.Name}
-		var err error
-		if g.rules, err = rulesOf(ctx, e, ref, in); apierrors.IsNotFound(err) {
-			g.gone, err = true, nil
-		}
-		g.rules = slices.DeleteFunc(slices.Clone(g.rules), func(r rbacv1.PolicyRule) bool { return len(r.Resources) == 0 })
-		if g.gone || err != nil || len(g.rules) > 0 { // paths such as the issuer's keys are everybody's
-			out = append(out, g)
-		}
-		return err
+func granted(ctx context.Context, e steps.Env, in string) ([]check.Binding, error) {
+	all, err := check.Granted(ctx, e.Cluster, in, isAccount)
+	for i := range all {
+		all[i].Rules = slices.DeleteFunc(all[i].Rules, func(r rbacv1.PolicyRule) bool { return len(r.Resources) == 0 })
 	}
-	if in == "" {
-		all, err := check.List[rbacv1.ClusterRoleBinding](ctx, e.Cluster, check.ClusterRoleBindings, "", cluster.Selector{})
-		for _, b := range all {
-			err = errors.Join(err, add("ClusterRoleBinding", b.Name, b.RoleRef, b.Subjects))
-		}
-		return out, err
-	}
-	all, err := check.List[rbacv1.RoleBinding](ctx, e.Cluster, check.RoleBindings, in, cluster.Selector{})
-	for _, b := range all {
-		err = errors.Join(err, add("RoleBinding", in+"/"+b.Name, b.RoleRef, b.Subjects))
-	}
-	return out, err
-}
-
-func rulesOf(ctx context.Context, e steps.Env, ref rbacv1.RoleRef, in string) ([]rbacv1.PolicyRule, error) {
-	if ref.Kind == "ClusterRole" {
-		r, err := check.Get[rbacv1.ClusterRole](ctx, e.Cluster, check.ClusterRoles, "", ref.Name)
-		if err != nil {
-			return nil, err
-		}
-		return r.Rules, nil
-	}
-	r, err := check.Get[rbacv1.Role](ctx, e.Cluster, check.Roles, in, ref.Name)
-	if err != nil {
-		return nil, err
-	}
-	return r.Rules, nil
-}
-
-func rulesIn(grants []grant) []rbacv1.PolicyRule {
-	var out []rbacv1.PolicyRule
-	for _, g := range grants {
-		out = append(out, g.rules...)
-	}
-	return out
+	// Paths such as the issuer's keys are everybody's.
+	return slices.DeleteFunc(all, func(b check.Binding) bool { return !b.Missing && len(b.Rules) == 0 }), err
 }
 
 // ruleWords are rules as a sentence lists them: "create,patch secrets; list nodes".

@@ -111,11 +111,11 @@ func roleBound(ctx context.Context, e steps.Env) steps.Result {
 	}
 	var names, gone []string
 	for _, g := range all {
-		if names = append(names, g.binding); g.gone {
-			gone = append(gone, g.binding+" names "+g.role+", which is not there")
+		if names = append(names, g.String()); g.Missing {
+			gone = append(gone, g.String()+" names "+g.RoleName()+", which is not there")
 		}
 	}
-	switch ok, lacking := validation.Covers(rulesIn(all), want); {
+	switch ok, lacking := validation.Covers(check.RulesIn(all), want); {
 	case len(all) == 0:
 		return steps.Undone(fmt.Sprintf("no ClusterRoleBinding names ServiceAccount %s/%s", namespace, account))
 	case !ok && len(gone) > 0:
@@ -132,7 +132,7 @@ func holdsAll(ctx context.Context, e steps.Env, roles ...string) steps.Result {
 	if err != nil {
 		return steps.Unseen(err)
 	}
-	held := rulesIn(all)
+	held := check.RulesIn(all)
 	for _, role := range roles {
 		r, err := check.Get[rbacv1.ClusterRole](ctx, e.Cluster, check.ClusterRoles, "", role)
 		if err != nil {
@@ -187,10 +187,10 @@ func accountPowers(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Unseen(err)
 	}
 	var words []string
-	add := func(grants []grant, allowed []rbacv1.PolicyRule) {
+	add := func(grants []check.Binding, allowed []rbacv1.PolicyRule) {
 		for _, g := range grants {
-			if ok, more := validation.Covers(allowed, g.rules); !ok {
-				words = append(words, g.binding+" ("+g.role+"): "+ruleWords(more))
+			if ok, more := validation.Covers(allowed, g.Rules); !ok {
+				words = append(words, g.String()+" ("+g.RoleName()+"): "+ruleWords(more))
 			}
 		}
 	}

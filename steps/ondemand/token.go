@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"carrick/cluster"
@@ -172,7 +173,8 @@ func adoptTokenKind(ctx context.Context, e steps.Env) (any, string, error) {
 	if err != nil {
 		return nil, "", err
 	}
-	if s.Annotations[accountNote] == account && s.Type == lastingType {
+	of := s.Annotations[corev1.ServiceAccountNameKey]
+	if of == account && s.Type == string(corev1.SecretTypeServiceAccountToken) {
 		return "non-expiring", "Secret " + namespace + "/" + tokenSecret, nil
 	}
 	return nil, "", nil

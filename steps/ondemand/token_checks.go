@@ -14,11 +14,6 @@ import (
 	"carrick/steps/check"
 )
 
-const (
-	accountNote = "kubernetes.io/service-account.name"
-	lastingType = "kubernetes.io/service-account-token"
-)
-
 func tokenChecks() []steps.Check {
 	return []steps.Check{
 		{
@@ -62,8 +57,8 @@ func renewAllowed(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Unseen(err)
 	}
 	for _, g := range append(inside, everywhere...) {
-		if ok, _ := validation.Covers(g.rules, want); ok {
-			return steps.Passed("by %s", g.binding)
+		if ok, _ := validation.Covers(g.Rules, want); ok {
+			return steps.Passed("by %s", g)
 		}
 	}
 	return steps.Undone(fmt.Sprintf("nothing that is bound to %s/%s lets it create serviceaccounts/token in %s", namespace, account, namespace))
@@ -79,14 +74,12 @@ func tokenMade(ctx context.Context, e steps.Env) steps.Result {
 		return check.Missing(err, "Secret "+name, again(e, "token"))
 	}
 	remake := e.Kubectl() + " -n " + namespace + " delete secret " + whichSecret(e) + "    # then " + again(e, "token")
-	switch {
-	case lasting(e) && s.Type != lastingType:
-		return steps.Failed(fmt.Sprintf("Secret %s has type %s: nothing fills it", name, s.Type), remake)
-	case lasting(e) && s.Annotations[accountNote] != account:
-		return steps.Failed(fmt.Sprintf("Secret %s is of ServiceAccount %q, not %q", name, s.Annotations[accountNote], account), remake)
-	case lasting(e) && s.Data[tokenKey].IsZero():
-		return steps.Waits(s.Created, "Secret %s has no token yet", name).Or("is the controller manager running? " + e.Kubectl() + " -n kube-system get pods -l component=kube-controller-manager")
-	case s.Data[tokenKey].IsZero():
+	if lasting(e) {
+		if r := check.TokenSecret(e, s, account, remake, tokenKey); r.Status != steps.Pass {
+			return r
+		}
+	}
+	if s.Data[tokenKey].IsZero() {
 		return steps.Failed("Secret "+name+" has no token", again(e, "token"))
 	}
 	t, err := cluster.ParseToken(s.Data[tokenKey])
@@ -156,15 +149,10 @@ func tokenAccepted(ctx context.Context, e steps.Env) steps.Result {
 	if err != nil {
 		return steps.Unseen(err)
 	}
-	who, err := as.WhoAmI(ctx)
-	switch {
-	case apierrors.IsUnauthorized(err):
-		return steps.Failed(fmt.Sprintf("the API server refuses the token in Secret %s/%s: was the ServiceAccount made anew since?", namespace, whichSecret(e)),
-			e.Kubectl()+" -n "+namespace+" delete secret "+whichSecret(e)+"    # then "+again(e, "token"))
-	case err != nil:
-		return steps.Unseen(err)
-	case who.Name != accountUser:
-		return steps.Failed("the API server takes the token for "+who.Name+", not for "+accountUser, "")
-	}
-	return steps.Passed("as %s", who.Name)
+	const remade = "the API server refuses the token in Secret %s/%s: was the ServiceAccount made anew since?"
+	refused := steps.Failed(fmt.Sprintf(remade, namespace, whichSecret(e)),
+		e.Kubectl()+" -n "+namespace+" delete secret "+whichSecret(e)+"    # then "+again(e, "token"))
+	return check.SignsInAs(ctx, as, accountUser, refused, func(name string) steps.Result {
+		return steps.Failed("the API server takes the token for "+name+", not for "+accountUser, "")
+	})
 }

@@ -79,18 +79,14 @@ func accepted(ctx context.Context, e steps.Env) steps.Result {
 	if err != nil {
 		return unread(err)
 	}
-	who, err := as.WhoAmI(ctx)
-	if apierrors.IsUnauthorized(err) {
-		return steps.Failed("the server at "+as.Server()+" refuses the token (401)",
-			"is it the remote cluster, and not a proxy that wants tokens of its own (Rancher)? Else: "+e.Kubectl()+" -n "+sessionsNamespace(e)+" delete secret "+e.Answers.Text("identity.token-secret")+", then "+again(e, "identity"))
-	}
-	if err != nil {
-		return steps.Unseen(err)
-	}
-	if who.Name != userName(e) {
-		return steps.Failed(fmt.Sprintf("it signs in as %s, not as %s", who.Name, userName(e)), "answer identity.name, or "+rebuild)
-	}
-	return steps.Passed("as %s", who.Name)
+	refused := steps.Failed("the server at "+as.Server()+" refuses the token (401)",
+		"is it the remote cluster, and not a proxy that wants tokens of its own (Rancher)? Else: "+e.Kubectl()+" -n "+
+			sessionsNamespace(e)+" delete secret "+e.Answers.Text("identity.token-secret")+", then "+again(e, "identity"))
+	return check.SignsInAs(ctx, as, userName(e), refused, func(name string) steps.Result {
+		return steps.Failed(
+			fmt.Sprintf("it signs in as %s, not as %s", name, userName(e)), "answer identity.name, or "+rebuild,
+		)
+	})
 }
 
 func listsPods(ctx context.Context, e steps.Env) steps.Result {

@@ -97,9 +97,7 @@ func clusterRoleName(e steps.Env) string {
 }
 
 // userName is how the API server calls the ServiceAccount.
-func userName(e steps.Env) string {
-	return "system:serviceaccount:" + sessionsNamespace(e) + ":" + identityName(e)
-}
+func userName(e steps.Env) string { return identityAccount(e).Username() }
 
 // ownTokenSecret is the Secret that a cluster before 1.24 made for the
 // ServiceAccount by itself and listed in it.

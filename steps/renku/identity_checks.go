@@ -3,15 +3,12 @@ package renku
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/component-helpers/auth/rbac/validation"
 
-	"carrick/cluster"
 	"carrick/steps"
 	"carrick/steps/check"
 )
@@ -54,75 +51,48 @@ func identityChecks() []steps.Check {
 	}
 }
 
-// isAccount tells whether a subject is the identity; astray, whether it bears
-// its name in another namespace. A RoleBinding's subject without a namespace
-// means none at all for a ServiceAccount.
-func isAccount(e steps.Env, s rbacv1.Subject) (is, astray bool) {
-	if s.Kind == rbacv1.UserKind && s.Name == userName(e) {
-		return true, false
-	}
-	if s.Kind != rbacv1.ServiceAccountKind || s.Name != identityName(e) {
-		return false, false
-	}
-	return s.Namespace == sessionsNamespace(e), s.Namespace != sessionsNamespace(e)
-}
-
-// bindings are the RoleBindings of the sessions' namespace that name the
-// identity, and those that name its namesake elsewhere.
-func bindings(ctx context.Context, e steps.Env) (of, astray []*rbacv1.RoleBinding, err error) {
-	all, err := check.List[rbacv1.RoleBinding](ctx, e.Cluster, check.RoleBindings, sessionsNamespace(e), cluster.Selector{})
-	if err != nil {
-		return nil, nil, err
-	}
-	for _, b := range all {
-		for _, s := range b.Subjects {
-			is, off := isAccount(e, s)
-			if is {
-				of = append(of, b)
-			}
-			if off {
-				astray = append(astray, b)
-			}
-		}
-	}
-	return of, astray, nil
+// identityAccount is the ServiceAccount that Renku acts as.
+func identityAccount(e steps.Env) check.Account {
+	return check.Account{Namespace: sessionsNamespace(e), Name: identityName(e)}
 }
 
 func roleBinding(ctx context.Context, e steps.Env) steps.Result {
-	of, astray, err := bindings(ctx, e)
+	account := identityAccount(e)
+	of, err := check.Bindings(ctx, e.Cluster, account.Namespace, account.Is)
 	if err != nil {
 		return steps.Unseen(err)
 	}
-	name := sessionsNamespace(e) + "/" + identityName(e)
+	name := account.Namespace + "/" + account.Name
 	if len(of) > 0 {
 		return steps.Passed("RoleBinding %s names %s", of[0].Name, name)
 	}
+	astray, err := check.Bindings(ctx, e.Cluster, account.Namespace, func(s rbacv1.Subject) bool {
+		return s.Kind == rbacv1.ServiceAccountKind && s.Name == account.Name && s.Namespace != account.Namespace
+	})
+	if err != nil {
+		return steps.Unseen(err)
+	}
 	if len(astray) > 0 {
-		return steps.Failed(fmt.Sprintf("RoleBinding %s names a ServiceAccount %s of another namespace, not %s", astray[0].Name, identityName(e), name), "")
+		const found = "RoleBinding %s names a ServiceAccount %s of another namespace, not %s"
+		return steps.Failed(fmt.Sprintf(found, astray[0].Name, account.Name, name), "")
 	}
 	return steps.Undone(fmt.Sprintf("there is no RoleBinding %s, and no other names that ServiceAccount", name))
 }
 
 func roleComplete(ctx context.Context, e steps.Env) steps.Result {
-	of, _, err := bindings(ctx, e)
+	of, err := check.Granted(ctx, e.Cluster, sessionsNamespace(e), identityAccount(e).Is)
 	if err != nil {
 		return steps.Unseen(err)
 	}
-	var granted []rbacv1.PolicyRule
 	var names []string
 	for _, b := range of {
-		rules, err := check.RulesOf(ctx, e.Cluster, b.RoleRef, b.Namespace)
-		if apierrors.IsNotFound(err) {
-			names = append(names, b.RoleRef.Kind+" "+b.RoleRef.Name+" (which is not there)")
-			continue
+		name := b.RoleName()
+		if b.Missing {
+			name += " (which is not there)"
 		}
-		if err != nil {
-			return steps.Unseen(err)
-		}
-		granted = append(granted, rules...)
-		names = append(names, b.RoleRef.Kind+" "+b.RoleRef.Name)
+		names = append(names, name)
 	}
-	if ok, lacking := validation.Covers(granted, roleRules(e)); !ok {
+	if ok, lacking := validation.Covers(check.RulesIn(of), roleRules(e)); !ok {
 		var words []string
 		for _, r := range lacking {
 			words = append(words, strings.Join(r.Verbs, ",")+" "+strings.Join(r.Resources, ","))
@@ -133,21 +103,12 @@ func roleComplete(ctx context.Context, e steps.Env) steps.Result {
 }
 
 func clusterBinding(ctx context.Context, e steps.Env) steps.Result {
-	all, err := check.List[rbacv1.ClusterRoleBinding](ctx, e.Cluster, check.ClusterRoleBindings, "", cluster.Selector{})
+	of, err := check.Granted(ctx, e.Cluster, "", identityAccount(e).Is)
 	if err != nil {
 		return steps.Unseen(err)
 	}
-	var granted []rbacv1.PolicyRule
 	var names []string
-	for _, b := range all {
-		if !slices.ContainsFunc(b.Subjects, func(s rbacv1.Subject) bool { is, _ := isAccount(e, s); return is }) {
-			continue
-		}
-		rules, err := check.RulesOf(ctx, e.Cluster, b.RoleRef, "")
-		if err != nil && !apierrors.IsNotFound(err) {
-			return steps.Unseen(err)
-		}
-		granted = append(granted, rules...)
+	for _, b := range of {
 		names = append(names, b.Name)
 	}
 	need := clusterRules(e)
@@ -155,7 +116,7 @@ func clusterBinding(ctx context.Context, e steps.Env) steps.Result {
 	named := make([]rbacv1.PolicyRule, len(need))
 	copy(named, need)
 	named[0].ResourceNames = e.Answers.List("pools.quotas")
-	if ok, _ := validation.Covers(granted, named); !ok {
+	if ok, _ := validation.Covers(check.RulesIn(of), named); !ok {
 		if len(names) == 0 {
 			return steps.Undone(fmt.Sprintf("no ClusterRoleBinding names ServiceAccount %s/%s", sessionsNamespace(e), identityName(e)))
 		}
@@ -170,18 +131,9 @@ func tokenSecret(ctx context.Context, e steps.Env) steps.Result {
 	if err != nil {
 		return check.Missing(err, "Secret "+ns+"/"+name, "")
 	}
-	const account = "kubernetes.io/service-account.name"
 	remake := e.Kubectl() + " -n " + ns + " delete secret " + name + "    # then " + again(e, "identity")
-	switch {
-	case s.Type != "kubernetes.io/service-account-token":
-		return steps.Failed(fmt.Sprintf("Secret %s/%s has type %s: nothing fills it", ns, name, s.Type), remake)
-	case s.Annotations[account] != identityName(e):
-		return steps.Failed(fmt.Sprintf("Secret %s/%s is of ServiceAccount %q, not %q", ns, name, s.Annotations[account], identityName(e)), remake)
-	}
-	for _, key := range []string{"token", "ca.crt", "namespace"} {
-		if s.Keys[key] == 0 {
-			return steps.Waits(s.Created, "Secret %s/%s has no %s yet", ns, name, key).Or("is the controller manager running? " + e.Kubectl() + " -n kube-system get pods -l component=kube-controller-manager")
-		}
+	if r := check.TokenSecret(e, s, identityName(e), remake, "token", "ca.crt", "namespace"); r.Status != steps.Pass {
+		return r
 	}
 	return steps.Passed("Secret %s/%s holds token, ca.crt and namespace", ns, name)
 }

@@ -138,14 +138,15 @@ func provisionerMay(ctx context.Context, e steps.Env) steps.Result {
 	if account == "" {
 		account = "default"
 	}
-	lacks, err := mayNot(ctx, e, p.Namespace, account, provisionerRights(p.Namespace)...)
+	user := check.Account{Namespace: p.Namespace, Name: account}.User()
+	lacks, err := check.Denied(ctx, e.Cluster, user, true, provisionerRights(p.Namespace)...)
 	if err != nil {
 		return steps.Unseen(err)
 	}
 	if len(lacks) > 0 {
 		return steps.Failed(fmt.Sprintf("ServiceAccount %s/%s may not %s", p.Namespace, account, some(lacks)), rightsFix(ctx, e, p, account)+"\n# "+logFix(e, p)+" | grep forbidden")
 	}
-	if lacks, err = mayNot(ctx, e, p.Namespace, account, nodeRights()...); err != nil {
+	if lacks, err = check.Denied(ctx, e.Cluster, user, true, nodeRights()...); err != nil {
 		return steps.Unseen(err)
 	}
 	if len(lacks) > 0 {
@@ -180,25 +181,6 @@ func nodeRightsFix(ctx context.Context, e steps.Env, p *provisioner, account str
 	return fmt.Sprintf("%[1]s create clusterrole %[2]s-nodes --verb=get,list,watch --resource=nodes\n"+
 		"%[1]s create clusterrolebinding %[2]s-nodes --clusterrole=%[2]s-nodes --serviceaccount=%[3]s:%[4]s",
 		e.Kubectl(), p.Name, p.Namespace, account)
-}
-
-// mayNot are the rights of a list that a ServiceAccount lacks, in words.
-func mayNot(ctx context.Context, e steps.Env, namespace, account string, rights ...cluster.Right) ([]string, error) {
-	who := cluster.User{Name: "system:serviceaccount:" + namespace + ":" + account, Groups: []string{"system:serviceaccounts", "system:serviceaccounts:" + namespace, "system:authenticated"}}
-	all, err := e.Cluster.CanAs(ctx, who, true, rights...)
-	if err != nil {
-		return nil, err
-	}
-	var out []string
-	for _, d := range all {
-		if d.Err != nil {
-			return nil, d.Err
-		}
-		if !d.Allowed {
-			out = append(out, d.Right.String())
-		}
-	}
-	return out, nil
 }
 
 func provisionerLevel(ctx context.Context, e steps.Env) steps.Result {

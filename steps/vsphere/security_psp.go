@@ -84,13 +84,6 @@ func pspRoleThere(ctx context.Context, e steps.Env) steps.Result {
 // default-editor (kubeflow/dashboard: components/profile-controller/controllers/profile_controller.go).
 var accounts = []string{"default", "default-editor"}
 
-func account(namespace, name string) cluster.User {
-	return cluster.User{
-		Name:   "system:serviceaccount:" + namespace + ":" + name,
-		Groups: []string{"system:serviceaccounts", "system:serviceaccounts:" + namespace, "system:authenticated"},
-	}
-}
-
 // pspAllowed asks for each namespace whether its pods may use the policy.
 func pspAllowed(ctx context.Context, e steps.Env, namespaces []string) (without []string, err error) {
 	may := make([][]bool, len(namespaces))
@@ -99,7 +92,10 @@ func pspAllowed(ctx context.Context, e steps.Env, namespaces []string) (without 
 		may[i] = make([]bool, len(accounts))
 		for j, name := range accounts {
 			asks = append(asks, func() error {
-				said, err := e.Cluster.CanAs(ctx, account(ns, name), true, cluster.Right{Verb: "use", Group: "policy", Resource: "podsecuritypolicies", Name: pspName, Namespace: ns})
+				user := check.Account{Namespace: ns, Name: name}.User()
+				said, err := e.Cluster.CanAs(ctx, user, true, cluster.Right{
+					Verb: "use", Group: "policy", Resource: "podsecuritypolicies", Name: pspName, Namespace: ns,
+				})
 				if err != nil {
 					return err
 				}

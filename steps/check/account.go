@@ -1,0 +1,107 @@
+package check
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"carrick/cluster"
+	"carrick/steps"
+)
+
+// AccountPrefix begins the user name of every ServiceAccount.
+const AccountPrefix = "system:serviceaccount:"
+
+// Account is a ServiceAccount.
+type Account struct{ Namespace, Name string }
+
+// Username is the name that the API server authenticates the account as.
+func (a Account) Username() string { return AccountPrefix + a.Namespace + ":" + a.Name }
+
+// User is the account with the groups that the API server puts it into.
+func (a Account) User() cluster.User {
+	groups := []string{"system:serviceaccounts", "system:serviceaccounts:" + a.Namespace, "system:authenticated"}
+	return cluster.User{Name: a.Username(), Groups: groups}
+}
+
+// Is reports whether a subject of a binding is the account.
+func (a Account) Is(s rbacv1.Subject) bool { return IsUser(s, a.Username()) }
+
+// IsUser reports whether a subject of a binding is that user, a ServiceAccount by its kind or by its user name. A
+// ServiceAccount without a namespace is nobody, also in a RoleBinding.
+func IsUser(s rbacv1.Subject, username string) bool {
+	switch s.Kind {
+	case rbacv1.UserKind:
+		return s.Name == username
+	case rbacv1.ServiceAccountKind:
+		return Account{s.Namespace, s.Name}.Username() == username
+	}
+	return false
+}
+
+// Denied returns those of the rights that a user does not have, in words. expected is whether the user is expected to
+// have them. The user who asks needs the right to create SubjectAccessReviews.
+func Denied(
+	ctx context.Context, c *cluster.Cluster, user cluster.User, expected bool, rights ...cluster.Right,
+) ([]string, error) {
+	all, err := c.CanAs(ctx, user, expected, rights...)
+	if err != nil {
+		return nil, err
+	}
+	var out []string
+	for _, d := range all {
+		if d.Err != nil {
+			return nil, d.Err
+		}
+		if !d.Allowed {
+			out = append(out, d.Right.String())
+		}
+	}
+	return out, nil
+}
+
+// TokenSecret asserts that a Secret is a token Secret of an account of its namespace and that it holds the keys.
+// recreate is the fix for a Secret that Kubernetes never fills for that account.
+func TokenSecret(e steps.Env, s *cluster.Secret, account, recreate string, keys ...string) steps.Result {
+	name, of := s.Namespace+"/"+s.Name, s.Annotations[corev1.ServiceAccountNameKey]
+	switch {
+	case s.Type != string(corev1.SecretTypeServiceAccountToken):
+		return steps.Failed(fmt.Sprintf("Secret %s has type %s: nothing fills it", name, s.Type), recreate)
+	case of != account:
+		return steps.Failed(fmt.Sprintf("Secret %s is of ServiceAccount %q, not %q", name, of, account), recreate)
+	}
+	return TokenFilled(e, s, keys...)
+}
+
+// TokenFilled asserts that the controller manager has filled a token Secret: that it holds the keys. It waits as long as
+// one is empty.
+func TokenFilled(e steps.Env, s *cluster.Secret, keys ...string) steps.Result {
+	for _, key := range keys {
+		if s.Keys[key] == 0 {
+			return steps.Waits(s.Created, "Secret %s/%s has no %s yet", s.Namespace, s.Name, key).Or(
+				"is the controller manager running? " + e.Kubectl() + " -n kube-system get pods -l component=kube-controller-manager")
+		}
+	}
+	return steps.Passed("Secret %s/%s", s.Namespace, s.Name)
+}
+
+// SignsInAs asserts that the API server authenticates a credential as a user. refused is the result where it answers 401,
+// and other that where the credential is another user's, whose name it is given.
+func SignsInAs(
+	ctx context.Context, credential *cluster.Cluster, username string, refused steps.Result,
+	other func(name string) steps.Result,
+) steps.Result {
+	who, err := credential.WhoAmI(ctx)
+	switch {
+	case apierrors.IsUnauthorized(err):
+		return refused
+	case err != nil:
+		return steps.Unseen(err)
+	case who.Name != username:
+		return other(who.Name)
+	}
+	return steps.Passed("as %s", who.Name)
+}

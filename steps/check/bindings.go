@@ -1,0 +1,81 @@
+package check
+
+import (
+	"context"
+	"slices"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"carrick/cluster"
+)
+
+// Binding is a RoleBinding, or a ClusterRoleBinding where Namespace is "".
+type Binding struct {
+	Namespace, Name string
+	Role            rbacv1.RoleRef
+	Rules           []rbacv1.PolicyRule // of the role, where Granted has read it
+	Missing         bool                // Granted found that the role does not exist
+}
+
+// String is the kind and the name: "RoleBinding renku/sessions".
+func (b Binding) String() string {
+	if b.Namespace == "" {
+		return "ClusterRoleBinding " + b.Name
+	}
+	return "RoleBinding " + b.Namespace + "/" + b.Name
+}
+
+// RoleName is the kind and the name of the role: "ClusterRole view".
+func (b Binding) RoleName() string { return b.Role.Kind + " " + b.Role.Name }
+
+// Bindings returns the RoleBindings of a namespace, or the ClusterRoleBindings where it is "", of which is holds for a
+// subject, in the order of their names.
+func Bindings(
+	ctx context.Context, c *cluster.Cluster, namespace string, is func(rbacv1.Subject) bool,
+) ([]Binding, error) {
+	var out []Binding
+	add := func(name string, role rbacv1.RoleRef, subjects []rbacv1.Subject) {
+		if slices.ContainsFunc(subjects, is) {
+			out = append(out, Binding{Namespace: namespace, Name: name, Role: role})
+		}
+	}
+	if namespace == "" {
+		all, err := List[rbacv1.ClusterRoleBinding](ctx, c, ClusterRoleBindings, "", cluster.Selector{})
+		for _, b := range all {
+			add(b.Name, b.RoleRef, b.Subjects)
+		}
+		return out, err
+	}
+	all, err := List[rbacv1.RoleBinding](ctx, c, RoleBindings, namespace, cluster.Selector{})
+	for _, b := range all {
+		add(b.Name, b.RoleRef, b.Subjects)
+	}
+	return out, err
+}
+
+// Granted is Bindings with the rules of the roles. A role that does not exist grants nothing.
+func Granted(
+	ctx context.Context, c *cluster.Cluster, namespace string, is func(rbacv1.Subject) bool,
+) ([]Binding, error) {
+	out, err := Bindings(ctx, c, namespace, is)
+	if err != nil {
+		return nil, err
+	}
+	for i := range out {
+		out[i].Rules, err = RulesOf(ctx, c, out[i].Role, namespace)
+		if out[i].Missing = apierrors.IsNotFound(err); err != nil && !out[i].Missing {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// RulesIn returns the rules of all bindings.
+func RulesIn(bindings []Binding) []rbacv1.PolicyRule {
+	var out []rbacv1.PolicyRule
+	for _, b := range bindings {
+		out = append(out, b.Rules...)
+	}
+	return out
+}
