@@ -1,7 +1,9 @@
 package check
 
 import (
+	"bytes"
 	"crypto/x509"
+	"encoding/pem"
 	"fmt"
 	"strings"
 	"time"
@@ -53,4 +55,11 @@ func Lasts(cert *x509.Certificate, margin time.Duration, now time.Time, fix stri
 	r := steps.Passed("%s, valid until %s", whose, cert.NotAfter.Format(time.DateOnly))
 	r.Again = again
 	return r
+}
+
+// SamePEM reports whether two texts in PEM begin with the same block, whatever is around it.
+func SamePEM(a, b string) bool {
+	x, _ := pem.Decode([]byte(a))
+	y, _ := pem.Decode([]byte(b))
+	return x != nil && y != nil && bytes.Equal(x.Bytes, y.Bytes)
 }

@@ -1,9 +1,7 @@
 package liqo
 
 import (
-	"bytes"
 	"context"
-	"encoding/pem"
 	"errors"
 	"fmt"
 	"strings"
@@ -72,21 +70,14 @@ func adoptCA(ctx context.Context, e steps.Env) (any, string, error) {
 	root, err := check.Get[corev1.ConfigMap](ctx, e.Cluster, check.ConfigMaps, "kube-system", "kube-root-ca.crt")
 	ca := fmt.Sprint(m["ca"])
 	switch {
-	case err == nil && samePEM(ca, root.Data["ca.crt"]):
+	case err == nil && check.SamePEM(ca, root.Data["ca.crt"]):
 		return "cluster", from, nil
-	case samePEM(ca, string(e.Cluster.CA())):
+	case check.SamePEM(ca, string(e.Cluster.CA())):
 		return "context", from, nil
 	case err != nil && !apierrors.IsNotFound(err):
 		return nil, "", err
 	}
 	return nil, "", errors.New(from + " is neither the cluster's own nor that of your context")
-}
-
-// samePEM tells whether two bundles begin with the same certificate.
-func samePEM(a, b string) bool {
-	x, _ := pem.Decode([]byte(a))
-	y, _ := pem.Decode([]byte(b))
-	return x != nil && y != nil && bytes.Equal(x.Bytes, y.Bytes)
 }
 
 // adoptJoin: a consumer that asks for resources, and has nothing of a network on

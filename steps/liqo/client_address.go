@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
-	"net/url"
 	"slices"
 	"time"
 
@@ -64,7 +63,7 @@ func judgeTarget(e steps.Env, host string, ip netip.Addr) steps.Result {
 	fix := "answer network.address with an address of the " + e.PeerName() + " that the " + e.SideName() + " reaches, or network.server with the other side; then: " + mends(e, "tunnel")
 	switch {
 	case ip.IsLoopback():
-		if server, err := e.Peer.Text(check.ServerFact); err == nil && onLoopback(server) {
+		if server, err := e.Peer.Text(check.ServerFact); err == nil && check.OnLoopback(server) {
 			return steps.Passed("%s: on loopback, as the API server of the %s is, so both stand on one machine", host, e.PeerName())
 		}
 		return steps.Warned(host+" is loopback: each machine means itself by it", fix)
@@ -96,15 +95,6 @@ func rangeWith(f steps.Facts, fact string, ip netip.Addr) string {
 		return ""
 	}
 	return all[at]
-}
-
-func onLoopback(server string) bool {
-	u, err := url.Parse(server)
-	if err != nil {
-		return false
-	}
-	ip, err := netip.ParseAddr(u.Hostname())
-	return u.Hostname() == "localhost" || (err == nil && ip.IsLoopback())
 }
 
 // podCommand runs a command in a pod of the tenant namespace that goes with it.

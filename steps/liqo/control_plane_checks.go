@@ -13,6 +13,7 @@ import (
 
 	"carrick/cluster"
 	"carrick/steps"
+	"carrick/steps/check"
 )
 
 // controlPlaneHeld looks in all namespaces: Liqo does so, and a second Secret
@@ -108,7 +109,7 @@ func asProved(ctx context.Context, e steps.Env, s *unstructured.Unstructured, wh
 	if err != nil {
 		return steps.Failed(what+" holds no kubeconfig that can be used: "+strings.TrimPrefix(err.Error(), "kubeconfig: "), kubeconfigFix(e, ""))
 	}
-	b, err := parsedKubeconfig(e)
+	b, err := check.Kubeconfig(e, kubeconfigName)
 	if absent := (*steps.AbsentError)(nil); errors.As(err, &absent) {
 		return steps.Warned(what+" holds a kubeconfig, and there is none to compare it with: "+absent.Error(), "carrick apply "+e.LinkFile())
 	}

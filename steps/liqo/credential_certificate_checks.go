@@ -19,7 +19,7 @@ const aMonth = 30 * 24 * time.Hour
 // clientCertificate is that of the kubeconfig; nil with a verdict where there is
 // none.
 func clientCertificate(e steps.Env) (*x509.Certificate, steps.Result) {
-	k, err := parsedKubeconfig(e)
+	k, err := check.Kubeconfig(e, kubeconfigName)
 	if err != nil {
 		return nil, unparsed(err)
 	}

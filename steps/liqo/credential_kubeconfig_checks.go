@@ -17,14 +17,8 @@ import (
 	"carrick/steps/check"
 )
 
-// parsedKubeconfig is the kubeconfig for the provider.
-func parsedKubeconfig(e steps.Env) (cluster.Kubeconfig, error) {
-	m, err := e.Own.Masked("kubeconfig")
-	if err != nil {
-		return cluster.Kubeconfig{}, err
-	}
-	return cluster.ParseKubeconfig([]byte(m.Reveal()))
-}
+// kubeconfigName is the fact that holds the kubeconfig for the provider.
+const kubeconfigName = "kubeconfig"
 
 // unparsed turns the error of getting the kubeconfig into a verdict; what is wrong
 // with the file itself is said by kubeconfig-whole.
@@ -67,11 +61,7 @@ func kubeconfigWhole(_ context.Context, e steps.Env) steps.Result {
 		return steps.Skipped("it signs in with the AWS keys beside it in the Secret, as Liqo does on EKS: carrick can't try those")
 	}
 	if errors.As(err, &broken) {
-		var words []string
-		for _, p := range broken.Problems {
-			words = append(words, p.Detail)
-		}
-		return steps.Failed(strings.Join(words, "; "), fix)
+		return steps.Failed(check.Details(broken.Problems), fix)
 	}
 	if err != nil {
 		return steps.Unseen(err)
@@ -94,13 +84,8 @@ func entries(m cluster.Masked) (contexts, users int) {
 }
 
 func kubeconfigServer(ctx context.Context, e steps.Env) steps.Result {
-	early, stop := context.WithCancel(ctx)
-	defer stop()
-	server := e.Answers.Text("provider.server")
-	go func() { // ahead, as it takes as long as reading the credential does
-		_, _ = check.ServerShows(early, cluster.Kubeconfig{Server: server})
-	}()
-	k, err := parsedKubeconfig(e)
+	defer check.ShowAhead(ctx, e.Answers.Text("provider.server"))() // it takes as long as reading the credential does
+	k, err := check.Kubeconfig(e, kubeconfigName)
 	if err != nil {
 		return unparsed(err)
 	}
@@ -141,7 +126,7 @@ func judgeServerAddress(server, own, fix string) steps.Result {
 		return steps.Failed(host+" means the pod itself when Liqo asks", fix)
 	case notIP == nil && (ip.IsUnspecified() || ip.IsLinkLocalUnicast()):
 		return steps.Failed(host+" is no address that another machine can call", fix)
-	case host == "kubernetes" || strings.HasPrefix(host, "kubernetes.default") || strings.HasSuffix(host, ".svc") || strings.HasSuffix(host, ".svc.cluster.local"):
+	case check.InsideOnly(host):
 		return steps.Failed(host+" means the consumer's own API server when Liqo asks", fix)
 	case notIP != nil && !strings.Contains(host, "."):
 		return steps.Warned(host+" is a name without a domain: the consumer's pods know it only if their DNS does, as in clusters of kind", fix)
@@ -153,21 +138,21 @@ func judgeServerAddress(server, own, fix string) steps.Result {
 
 // serverProves has the server shake hands, as Liqo would.
 func serverProves(ctx context.Context, e steps.Env, k cluster.Kubeconfig) steps.Result {
-	where, name := check.ServerOf(k)
-	report, err := check.ServerShows(ctx, k)
-	if err != nil {
-		return steps.Failed("no TLS with "+where+" from this machine: "+cluster.Explain(err), "curl -v "+steps.Quoted(k.Server+"/version")+"    # firewall, load balancer, port?")
-	}
-	if report.Trusted {
+	shown, r := check.ServerTrusted(ctx, k, func(shown probe.TLSReport, name string) string {
+		fix := "answer provider.ca with context, if the CA of your own context is the right one for that address; then " +
+			mends(e, "credentials")
+		if shown.Kind == probe.NameMismatch {
+			fix = fmt.Sprintf("answer provider.server with a name of the certificate (%s), or add %s to the certificate "+
+				"of the provider's API server", listed(shown.Names), name)
+		}
+		return kubeconfigFix(e, fix)
+	})
+	if r.Status == steps.Pass {
 		by := "the CA in the kubeconfig"
 		if len(k.CA) == 0 {
 			by = "a public CA: the kubeconfig names none, so Liqo's pods trust the system's"
 		}
-		return steps.Passed("%s until %s, by %s", report.Version, report.NotAfter.Format(time.DateOnly), by)
+		r.Found = fmt.Sprintf("%s until %s, by %s", shown.Version, shown.NotAfter.Format(time.DateOnly), by)
 	}
-	fix := "answer provider.ca with context, if the CA of your own context is the right one for that address; then " + mends(e, "credentials")
-	if report.Kind == probe.NameMismatch {
-		fix = fmt.Sprintf("answer provider.server with a name of the certificate (%s), or add %s to the certificate of the provider's API server", listed(report.Names), name)
-	}
-	return steps.Failed(where+" shows a certificate that is not good here: "+report.Problem, kubeconfigFix(e, fix))
+	return r
 }

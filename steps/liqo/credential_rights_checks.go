@@ -16,15 +16,6 @@ import (
 // usedVerbs are what Liqo's replicator does to what it copies.
 var usedVerbs = []string{"get", "list", "watch", "create", "update", "patch", "delete"}
 
-// withKubeconfig is the provider, seen with the new kubeconfig.
-func withKubeconfig(e steps.Env) (*cluster.Cluster, error) {
-	m, err := e.Own.Masked("kubeconfig")
-	if err != nil {
-		return nil, err
-	}
-	return e.Cluster.As([]byte(m.Reveal()))
-}
-
 // answers are what the provider says to the new kubeconfig.
 type answers struct {
 	who         cluster.User
@@ -53,7 +44,7 @@ func ask(ctx context.Context, as *cluster.Cluster, ns string) answers {
 // That it is the provider shows in this: no other cluster knows that user and
 // grants it these rights in that namespace.
 func credentialRights(ctx context.Context, e steps.Env) steps.Result {
-	as, err := withKubeconfig(e)
+	as, err := check.WithKubeconfig(e, kubeconfigName)
 	if err != nil {
 		return unparsed(err)
 	}
@@ -85,7 +76,7 @@ func credentialRights(ctx context.Context, e steps.Env) steps.Result {
 }
 
 func credentialLeast(ctx context.Context, e steps.Env) steps.Result {
-	as, err := withKubeconfig(e)
+	as, err := check.WithKubeconfig(e, kubeconfigName)
 	if err != nil {
 		return unparsed(err)
 	}

@@ -10,10 +10,9 @@ import (
 	"strings"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-
 	"carrick/cluster"
 	"carrick/steps"
+	"carrick/steps/check"
 )
 
 // withRoots is where the checks of root's credential look from.
@@ -214,23 +213,24 @@ func rootIdentity(ctx context.Context, e steps.Env) steps.Result {
 	if err != nil {
 		return steps.Unseen(err)
 	}
-	who, err := as.WhoAmI(ctx)
-	if apierrors.IsUnauthorized(err) && ended {
-		return steps.Skipped("says nothing before root's token has life left (root-token-lasts): the one in %s has ended", at)
+	refused := steps.Failed("the API server at "+as.Server()+" refuses "+used.Path+" (401): its token has ended, "+
+		"or is another cluster's, or the ServiceAccount was made anew",
+		"where the account was made anew: "+e.PeerKubectl()+" -n "+namespace+" delete secret "+firstToken+", then\n"+expiredFix(e))
+	if ended {
+		refused = steps.Skipped(
+			"says nothing before root's token has life left (root-token-lasts): the one in %s has ended", at,
+		)
 	}
-	if apierrors.IsUnauthorized(err) {
-		return steps.Failed("the API server at "+as.Server()+" refuses "+used.Path+" (401): its token has ended, or is another cluster's, or the ServiceAccount was made anew", "where the account was made anew: "+e.PeerKubectl()+" -n "+namespace+" delete secret "+firstToken+", then\n"+expiredFix(e))
-	}
-	if errors.As(err, new(*tls.CertificateVerificationError)) {
-		return steps.Failed(used.Path+": "+cluster.Explain(err), "")
-	}
+	r := check.SignsInAs(
+		ctx, as, accountUser, refused, func(name string) steps.Result { return tooPowerful(used, name) },
+	)
 	switch {
-	case err != nil:
-		return steps.Unseen(err)
-	case who.Name != accountUser:
-		return tooPowerful(used, who.Name)
+	case errors.As(r.Err, new(*tls.CertificateVerificationError)):
+		return steps.Failed(used.Path+": "+cluster.Explain(r.Err), "")
+	case r.Status == steps.Pass:
+		r.Found += ", with " + used.Path
 	}
-	return steps.Passed("as %s, with %s", who.Name, used.Path)
+	return r
 }
 
 func tooPowerful(used inUse, who string) steps.Result {

@@ -169,9 +169,9 @@ func adoptCA(ctx context.Context, e steps.Env) (any, string, error) {
 	}
 	s, err := e.Cluster.Secret(ctx, sessionsNamespace(e), e.Answers.Text("identity.token-secret"), corev1.ServiceAccountRootCAKey)
 	switch {
-	case err == nil && samePEM(k["ca"], s.Data[corev1.ServiceAccountRootCAKey].Reveal()):
+	case err == nil && check.SamePEM(k["ca"], s.Data[corev1.ServiceAccountRootCAKey].Reveal()):
 		return "secret", "the CA under key " + k["key"] + " is that of the token Secret", nil
-	case samePEM(k["ca"], string(e.Cluster.CA())):
+	case check.SamePEM(k["ca"], string(e.Cluster.CA())):
 		return "context", "the CA under key " + k["key"] + " is that of your context", nil
 	case err != nil && !apierrors.IsNotFound(err):
 		return nil, "", err

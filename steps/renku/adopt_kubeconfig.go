@@ -1,10 +1,8 @@
 package renku
 
 import (
-	"bytes"
 	"context"
 	"encoding/base64"
-	"encoding/pem"
 	"errors"
 	"fmt"
 	"maps"
@@ -18,6 +16,7 @@ import (
 
 	"carrick/cluster"
 	"carrick/steps"
+	"carrick/steps/check"
 )
 
 // adoptFacts tell what Renku was given for this cluster, whoever gave it.
@@ -104,7 +103,7 @@ func readLoose(m cluster.Masked) (map[string]string, cluster.Masked) {
 // leads tells whether a kubeconfig leads to a cluster: to its address, or by its
 // authority.
 func leads(k map[string]string, server, ca string) bool {
-	return sameServer(k["server"], server) || samePEM(k["ca"], ca)
+	return sameServer(k["server"], server) || check.SamePEM(k["ca"], ca)
 }
 
 func sameServer(a, b string) bool {
@@ -122,13 +121,6 @@ func hostPort(server string) string {
 		port = "443"
 	}
 	return strings.ToLower(net.JoinHostPort(u.Hostname(), port))
-}
-
-// samePEM tells whether two bundles begin with the same certificate.
-func samePEM(a, b string) bool {
-	x, _ := pem.Decode([]byte(a))
-	y, _ := pem.Decode([]byte(b))
-	return x != nil && y != nil && bytes.Equal(x.Bytes, y.Bytes)
 }
 
 // handedKubeconfig is the kubeconfig in Renku's Secret that leads to the remote

@@ -68,6 +68,9 @@ func kubeconfigQuestions() []steps.Question {
 	}
 }
 
+// kubeconfigFact is the kubeconfig that Renku gets.
+const kubeconfigFact = "kubeconfig"
+
 func builtHere(e steps.Env) bool      { return e.Answers.Text("kubeconfig.file") == "" }
 func asksFromInside(e steps.Env) bool { return e.Answers.Bool("reach.job") }
 
@@ -100,7 +103,7 @@ func theKubeconfig(ctx context.Context, e steps.Env) (any, error) {
 
 func theCA(ctx context.Context, e steps.Env) (any, error) {
 	if e.Answers.Text("kubeconfig.file") != "" {
-		k, err := parsed(e)
+		k, err := check.Kubeconfig(e, kubeconfigFact)
 		return string(k.CA), err
 	}
 	if e.Answers.Text("kubeconfig.ca") == "context" {
@@ -133,19 +136,10 @@ func filledSecret(ctx context.Context, e steps.Env) (*cluster.Secret, error) {
 	return s, nil
 }
 
-// parsed reads the kubeconfig as Renku's services would, strictly.
-func parsed(e steps.Env) (cluster.Kubeconfig, error) {
-	m, err := e.Own.Masked("kubeconfig")
-	if err != nil {
-		return cluster.Kubeconfig{}, err
-	}
-	return cluster.ParseKubeconfig([]byte(m.Reveal()))
-}
-
 // breaks lists which of the rules a kubeconfig breaks. The second value is the
 // error of getting at it at all.
 func breaks(e steps.Env, rules ...string) ([]cluster.Problem, error) {
-	_, err := parsed(e)
+	_, err := check.Kubeconfig(e, kubeconfigFact)
 	var broken cluster.KubeconfigError
 	if !errors.As(err, &broken) {
 		return nil, err
@@ -166,11 +160,7 @@ func withKubeconfig(e steps.Env) (*cluster.Cluster, error) {
 	if builtHere(e) {
 		e.Cluster.Ahead(e.Answers.Text("remote.server"))
 	}
-	m, err := e.Own.Masked("kubeconfig")
-	if err != nil {
-		return nil, err
-	}
-	return e.Cluster.As([]byte(m.Reveal()))
+	return check.WithKubeconfig(e, kubeconfigFact)
 }
 
 // readSmall reads a file that an answer names, which may be somebody else's

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"go.yaml.in/yaml/v3"
@@ -115,23 +114,15 @@ func unread(err error) steps.Result {
 	return steps.Unseen(err)
 }
 
-func details(problems []cluster.Problem) string {
-	var out []string
-	for _, p := range problems {
-		out = append(out, p.Detail)
-	}
-	return strings.Join(out, "; ")
-}
-
 func kubeconfigContext(_ context.Context, e steps.Env) steps.Result {
 	bad, err := breaks(e, cluster.RuleNotYAML, cluster.RuleTooLarge, cluster.RuleSeveralDocuments, cluster.RuleAlias, cluster.RuleDuplicateKey,
 		cluster.RuleUnknownKey, cluster.RuleWrongType, cluster.RuleWrongKind, cluster.RuleDuplicateName, cluster.RuleNoName,
 		cluster.RuleNoCurrentContext, cluster.RuleUnknownContext, cluster.RuleNoCluster, cluster.RuleNoUser, cluster.RuleNoServer,
 		cluster.RuleBadServer, cluster.RuleNotHTTPS, cluster.RuleBadProxy)
 	if len(bad) > 0 {
-		return steps.Failed(details(bad), "kubectl --kubeconfig FILE config use-context NAME    # or "+rebuild)
+		return steps.Failed(check.Details(bad), "kubectl --kubeconfig FILE config use-context NAME    # or "+rebuild)
 	}
-	k, perr := parsed(e)
+	k, perr := check.Kubeconfig(e, kubeconfigFact)
 	if err != nil {
 		return unread(err)
 	}
@@ -157,7 +148,9 @@ func kubeconfigAlone(_ context.Context, e steps.Env) steps.Result {
 		return unread(err)
 	}
 	if len(bad) > 0 {
-		return steps.Failed(details(bad), rebuild+"; or: kubectl --kubeconfig FILE config view --raw --flatten --minify")
+		return steps.Failed(
+			check.Details(bad), rebuild+"; or: kubectl --kubeconfig FILE config view --raw --flatten --minify",
+		)
 	}
 	return steps.Passed("no login plugin, no file, no password, and the server is verified")
 }
@@ -168,9 +161,9 @@ func tokenEncoding(_ context.Context, e steps.Env) steps.Result {
 		return unread(err)
 	}
 	if len(bad) > 0 {
-		return steps.Failed(details(bad), e.Kubectl()+" -n "+sessionsNamespace(e)+" get secret "+e.Answers.Text("identity.token-secret")+" -o jsonpath='{.data.token}' | base64 -d")
+		return steps.Failed(check.Details(bad), e.Kubectl()+" -n "+sessionsNamespace(e)+" get secret "+e.Answers.Text("identity.token-secret")+" -o jsonpath='{.data.token}' | base64 -d")
 	}
-	k, err := parsed(e)
+	k, err := check.Kubeconfig(e, kubeconfigFact)
 	if err != nil {
 		return unread(err)
 	}
@@ -188,7 +181,7 @@ func tokenEncoding(_ context.Context, e steps.Env) steps.Result {
 }
 
 func tokenLasts(_ context.Context, e steps.Env) steps.Result {
-	k, err := parsed(e)
+	k, err := check.Kubeconfig(e, kubeconfigFact)
 	if err != nil {
 		return unread(err)
 	}
@@ -232,9 +225,12 @@ func caCertificate(_ context.Context, e steps.Env) steps.Result {
 		return unread(err)
 	}
 	if len(bad) > 0 {
-		return steps.Failed(details(bad), "take certificate-authority-data from ca.crt of the token Secret, as it stands there: it is base64 already")
+		return steps.Failed(
+			check.Details(bad),
+			"take certificate-authority-data from ca.crt of the token Secret, as it stands there: it is base64 already",
+		)
 	}
-	k, err := parsed(e)
+	k, err := check.Kubeconfig(e, kubeconfigFact)
 	if err != nil {
 		return unread(err)
 	}

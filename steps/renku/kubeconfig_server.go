@@ -6,7 +6,6 @@ import (
 	"net/netip"
 	"net/url"
 	"strings"
-	"time"
 
 	"carrick/cluster"
 	"carrick/cluster/probe"
@@ -14,14 +13,8 @@ import (
 	"carrick/steps/check"
 )
 
-// insideOnly tells whether a host means the cluster itself when it is asked
-// from within.
-func insideOnly(host string) bool {
-	return host == "kubernetes" || strings.HasPrefix(host, "kubernetes.default") || strings.HasSuffix(host, ".svc") || strings.HasSuffix(host, ".svc.cluster.local")
-}
-
 func serverAddress(_ context.Context, e steps.Env) steps.Result {
-	k, err := parsed(e)
+	k, err := check.Kubeconfig(e, kubeconfigFact)
 	if err != nil {
 		return unread(err)
 	}
@@ -50,7 +43,7 @@ func judgeAddress(k cluster.Kubeconfig, local steps.Facts) steps.Result {
 		return steps.Failed(host+" means the pod itself when Renku asks", fix)
 	case notIP == nil && ip.IsUnspecified():
 		return steps.Failed(host+" is no address of a server", fix)
-	case insideOnly(host):
+	case check.InsideOnly(host):
 		return steps.Failed(host+" means the local cluster's own API server when Renku asks", fix)
 	case notIP == nil && ip.IsPrivate():
 		return steps.Warned(host+" is a private address: it must be routed between the two clusters", "answer reach.job with yes to have it tried from inside")
@@ -59,12 +52,10 @@ func judgeAddress(k cluster.Kubeconfig, local steps.Facts) steps.Result {
 }
 
 func serverTLS(ctx context.Context, e steps.Env) steps.Result {
-	if builtHere(e) { // ahead, as it takes as long as reading the token does
-		early, stop := context.WithCancel(ctx)
-		defer stop()
-		go func() { _, _ = check.ServerShows(early, cluster.Kubeconfig{Server: e.Answers.Text("remote.server")}) }()
+	if builtHere(e) { // it takes as long as reading the token does
+		defer check.ShowAhead(ctx, e.Answers.Text("remote.server"))()
 	}
-	k, err := parsed(e)
+	k, err := check.Kubeconfig(e, kubeconfigFact)
 	if err != nil {
 		return unread(err)
 	}
@@ -73,17 +64,14 @@ func serverTLS(ctx context.Context, e steps.Env) steps.Result {
 
 // judgeTLS asks the server of a kubeconfig to prove itself to the CA in it.
 func judgeTLS(ctx context.Context, k cluster.Kubeconfig) steps.Result {
-	where, name := check.ServerOf(k)
-	report, err := check.ServerShows(ctx, k)
-	if err != nil {
-		return steps.Failed("no TLS with "+where+" from this machine: "+cluster.Explain(err), "curl -v "+k.Server+"/version    # firewall, load balancer, port?")
-	}
-	if report.Trusted {
-		return steps.Passed("%s, %s until %s", where, report.Version, report.NotAfter.Format(time.DateOnly))
-	}
-	fix := "answer kubeconfig.ca with context, if the CA of your own context is the right one for that address"
-	if report.Kind == probe.NameMismatch {
-		fix = fmt.Sprintf("answer remote.server with a name of the certificate (%v), or add %s to the API server's certificate", report.Names, name)
-	}
-	return steps.Failed(where+" shows a certificate that is not good here: "+report.Problem, fix)
+	_, r := check.ServerTrusted(ctx, k, func(shown probe.TLSReport, name string) string {
+		if shown.Kind == probe.NameMismatch {
+			return fmt.Sprintf(
+				"answer remote.server with a name of the certificate (%v), or add %s to the API server's certificate",
+				shown.Names, name,
+			)
+		}
+		return "answer kubeconfig.ca with context, if the CA of your own context is the right one for that address"
+	})
+	return r
 }

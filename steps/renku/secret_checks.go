@@ -39,7 +39,7 @@ func secretChecks() []steps.Check {
 			Why: "Renku trusts that CA alone; an address or a certificate that has changed since shows here first",
 			See: []string{kubeconfigSource},
 			Run: func(ctx context.Context, e steps.Env) steps.Result {
-				k, err := parsedStored(e)
+				k, err := check.Kubeconfig(e, "stored-kubeconfig")
 				if err != nil {
 					return unread(err)
 				}
@@ -84,14 +84,6 @@ func storedKubeconfig(ctx context.Context, e steps.Env) (any, error) {
 	return s.Data[key], nil
 }
 
-func parsedStored(e steps.Env) (cluster.Kubeconfig, error) {
-	m, err := e.Own.Masked("stored-kubeconfig")
-	if err != nil {
-		return cluster.Kubeconfig{}, err
-	}
-	return cluster.ParseKubeconfig([]byte(m.Reveal()))
-}
-
 func kubeconfigStored(ctx context.Context, e steps.Env) steps.Result {
 	ns, name := secretWhere(e)
 	key := e.Answers.Text("cluster.config-name")
@@ -117,10 +109,10 @@ func kubeconfigStored(ctx context.Context, e steps.Env) steps.Result {
 }
 
 func storedIsGood(ctx context.Context, e steps.Env) steps.Result {
-	k, err := parsedStored(e)
+	k, err := check.Kubeconfig(e, "stored-kubeconfig")
 	var broken cluster.KubeconfigError
 	if errors.As(err, &broken) {
-		return steps.Failed(details(broken.Problems), storedFix(ctx, e))
+		return steps.Failed(check.Details(broken.Problems), storedFix(ctx, e))
 	}
 	if err != nil {
 		return steps.Unseen(err)

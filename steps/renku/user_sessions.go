@@ -15,6 +15,7 @@ import (
 
 	"carrick/cluster"
 	"carrick/steps"
+	"carrick/steps/check"
 )
 
 // userSessionChecks are about what Renku gives every session, and what of it works
@@ -97,7 +98,7 @@ func userSecrets(ctx context.Context, e steps.Env) steps.Result {
 	if err != nil || u.Host == "" {
 		return steps.Skipped("%s is no address", dataServiceKey)
 	}
-	if host := u.Hostname(); strings.Contains(host, ".") && !insideOnly(host) {
+	if host := u.Hostname(); strings.Contains(host, ".") && !check.InsideOnly(host) {
 		return steps.Passed("they are fetched from %s", cluster.Clean(u.Host))
 	}
 	found := fmt.Sprintf("they are fetched from %s, which only pods of the %s cluster resolve", cluster.Clean(u.Host), e.SideName())

@@ -1,0 +1,70 @@
+package check
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"carrick/cluster"
+	"carrick/cluster/probe"
+	"carrick/steps"
+)
+
+// Kubeconfig parses the kubeconfig that a secret fact of this side holds. The error is a cluster.KubeconfigError where the
+// kubeconfig itself is at fault.
+func Kubeconfig(e steps.Env, fact string) (cluster.Kubeconfig, error) {
+	m, err := e.Own.Masked(fact)
+	if err != nil {
+		return cluster.Kubeconfig{}, err
+	}
+	return cluster.ParseKubeconfig([]byte(m.Reveal()))
+}
+
+// WithKubeconfig is a cluster with the kubeconfig in a secret fact of this side as its only credential. Errors are those
+// of Kubeconfig.
+func WithKubeconfig(e steps.Env, fact string) (*cluster.Cluster, error) {
+	m, err := e.Own.Masked(fact)
+	if err != nil {
+		return nil, err
+	}
+	return e.Cluster.As([]byte(m.Reveal()))
+}
+
+// Details joins what is wrong with a kubeconfig.
+func Details(problems []cluster.Problem) string {
+	var out []string
+	for _, p := range problems {
+		out = append(out, p.Detail)
+	}
+	return strings.Join(out, "; ")
+}
+
+// InsideOnly reports whether a host means the API server of whichever cluster it is asked from.
+func InsideOnly(host string) bool {
+	return host == "kubernetes" || strings.HasPrefix(host, "kubernetes.default") ||
+		strings.HasSuffix(host, ".svc") || strings.HasSuffix(host, ".svc.cluster.local")
+}
+
+// ServerTrusted asserts that the certificate of a kubeconfig's server verifies against the CA in the kubeconfig. fix is
+// for a certificate that does not; name is the one that it should be for.
+func ServerTrusted(
+	ctx context.Context, k cluster.Kubeconfig, fix func(shown probe.TLSReport, name string) string,
+) (probe.TLSReport, steps.Result) {
+	where, name := ServerOf(k)
+	shown, err := ServerShows(ctx, k)
+	switch {
+	case err != nil:
+		return shown, steps.Failed("no TLS with "+where+" from this machine: "+cluster.Explain(err),
+			"curl -v "+steps.Quoted(k.Server+"/version")+"    # firewall, load balancer, port?")
+	case !shown.Trusted:
+		return shown, steps.Failed(where+" shows a certificate that is not good here: "+shown.Problem, fix(shown, name))
+	}
+	return shown, steps.Passed("%s, %s until %s", where, shown.Version, shown.NotAfter.Format(time.DateOnly))
+}
+
+// ShowAhead begins the handshake of ServerTrusted while the kubeconfig is still being read. stop ends it.
+func ShowAhead(ctx context.Context, server string) (stop func()) {
+	ctx, stop = context.WithCancel(ctx)
+	go func() { _, _ = ServerShows(ctx, cluster.Kubeconfig{Server: server}) }()
+	return stop
+}
