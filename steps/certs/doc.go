@@ -15,6 +15,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"carrick/cluster"
 	"carrick/cluster/probe"
 	"carrick/steps"
 	"carrick/steps/check"
@@ -46,10 +47,28 @@ func Served(ctx context.Context, e steps.Env) (any, error) {
 	return name, nil
 }
 
-// There asserts that the cluster serves them. instead is the answer that does without.
-func There(ctx context.Context, e steps.Env, instead string) steps.Result {
-	return check.Served(ctx, e.Cluster, Certificates.GroupResource().String(), Certificates.Version,
-		e.Helm()+" upgrade --install cert-manager oci://quay.io/jetstack/charts/cert-manager -n cert-manager --create-namespace --set crds.enabled=true    # or "+instead)
+// ThereCheck, named "cert-manager-there", asserts that the cluster serves cert-manager's certificates. when is whether
+// the answers need them; without them cert.source can be answered with own.
+func ThereCheck(when func(steps.Env) bool) steps.Check {
+	return steps.Check{
+		Name: "cert-manager-there", Title: "cert-manager serves certificates", On: steps.Local,
+		Needs: []string{"signed-in"}, When: when,
+		Why: "without its definitions there is nobody to sign, or to renew", See: []string{Source},
+		Run: func(ctx context.Context, e steps.Env) steps.Result {
+			return check.Served(ctx, e.Cluster, Certificates.GroupResource().String(), Certificates.Version, e.Helm()+
+				" upgrade --install cert-manager oci://quay.io/jetstack/charts/cert-manager -n cert-manager"+
+				" --create-namespace --set crds.enabled=true    # or answer cert.source with own")
+		},
+	}
+}
+
+// Secret reads a Secret with a certificate, its key and its CA. The error is an AbsentError where it does not exist.
+func Secret(ctx context.Context, e steps.Env, namespace, name string) (*cluster.Secret, error) {
+	s, err := e.Cluster.Secret(ctx, namespace, name, "tls.crt", "tls.key", "ca.crt")
+	if apierrors.IsNotFound(err) {
+		return nil, steps.Absent("there is no Secret %s in %s yet", name, namespace)
+	}
+	return s, err
 }
 
 // Hours is a time for cert-manager, of an answer in units of so many days.

@@ -2,7 +2,6 @@ package interlink
 
 import (
 	"context"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
@@ -10,7 +9,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"carrick/cluster"
-	"carrick/cluster/probe"
 	"carrick/steps"
 	"carrick/steps/certs"
 	"carrick/steps/check"
@@ -83,12 +81,16 @@ func certificateQuestions() []steps.Question {
 			},
 		},
 		{
-			Key: "cert.days", Title: "Days that the certificate lasts", Kind: steps.Number, When: made, Check: steps.Between(2, 825), Default: steps.Fixed(90, "what public CAs give"), Adopt: adoptDays,
-			Help: "It is renewed when a third of it is left. Jobs that run then notice nothing: they trust the CA.",
+			Key: "cert.days", Title: "Days that the certificate lasts", Kind: steps.Number, When: made, Check: steps.Between(2, 825),
+			Adopt:   certs.Existing(adoptedSecret).AdoptDays,
+			Default: steps.Fixed(90, "what public CAs give"),
+			Help:    "It is renewed when a third of it is left. Jobs that run then notice nothing: they trust the CA.",
 		},
 		{
-			Key: "cert.ca-years", Title: "Years that the CA lasts", Kind: steps.Number, When: made, Check: steps.Between(1, 30), Default: steps.Fixed(10, "long enough to forget, short enough to end"), Adopt: adoptYears,
-			Help: "A new CA has to be told to the virtual kubelet, and jobs that run keep the old one. The published guide takes 100 years.",
+			Key: "cert.ca-years", Title: "Years that the CA lasts", Kind: steps.Number, When: made, Check: steps.Between(1, 30),
+			Adopt:   certs.Existing(adoptedSecret).AdoptYears,
+			Default: steps.Fixed(10, "long enough to forget, short enough to end"),
+			Help:    "A new CA has to be told to the virtual kubelet, and jobs that run keep the old one. The published guide takes 100 years.",
 		},
 		{
 			Key: "cert.secret", Title: "Secret of the public certificate", Kind: steps.Name, When: signedBy(byPublicCA), Adopt: adoptCertSecret,
@@ -151,11 +153,7 @@ func readSecret(ctx context.Context, e steps.Env) (*cluster.Secret, error) {
 	if err != nil {
 		return nil, err
 	}
-	s, err := e.Cluster.Secret(ctx, space(e), name, "tls.crt", "tls.key", "ca.crt")
-	if apierrors.IsNotFound(err) {
-		return nil, steps.Absent("there is no Secret %s in %s yet", name, space(e))
-	}
-	return s, err
+	return certs.Secret(ctx, e, space(e), name)
 }
 
 // learnEndpointCA is what proves the endpoint, in PEM: only certificates leave
@@ -260,34 +258,4 @@ func adoptCertSecret(ctx context.Context, e steps.Env) (any, string, error) {
 		return nil, "", err
 	}
 	return s.Name, "what Deployment " + proxyName + " mounts", nil
-}
-
-func adoptDays(ctx context.Context, e steps.Env) (any, string, error) {
-	life, from, err := adoptedLife(ctx, e, "tls.crt")
-	days := certs.Days(life)
-	if err != nil || days < 2 || days > 825 {
-		return nil, "", err
-	}
-	return days, from, nil
-}
-
-func adoptYears(ctx context.Context, e steps.Env) (any, string, error) {
-	life, from, err := adoptedLife(ctx, e, "ca.crt")
-	years := certs.Years(life)
-	if err != nil || years < 1 || years > 30 {
-		return nil, "", err
-	}
-	return years, from, nil
-}
-
-func adoptedLife(ctx context.Context, e steps.Env, key string) (time.Duration, string, error) {
-	s, from, err := adoptedSecret(ctx, e)
-	if err != nil || s == nil || s.Data[key].IsZero() {
-		return 0, "", err
-	}
-	chain, err := probe.ParseCerts([]byte(s.Data[key].Reveal()))
-	if err != nil {
-		return 0, "", nil // a check says what is wrong with it
-	}
-	return certs.Life(chain[0]), from, nil
 }

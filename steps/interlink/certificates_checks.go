@@ -27,13 +27,7 @@ func managed(e steps.Env) bool { return signedBy(byCertManager)(e) || mode(e) ==
 
 func certificateChecks() []steps.Check {
 	return []steps.Check{
-		{
-			Name: "cert-manager-there", Title: "cert-manager serves certificates", On: steps.Local, Needs: []string{"signed-in"}, When: managed,
-			Why: "without its definitions there is nobody to sign, or to renew", See: []string{certs.Source},
-			Run: func(ctx context.Context, e steps.Env) steps.Result {
-				return certs.There(ctx, e, "answer cert.source with own")
-			},
-		},
+		certs.ThereCheck(managed),
 		{
 			Name: "issuer-beside", Title: "the issuer and its CA stand beside the certificate", On: steps.Local, Needs: []string{"cert-manager-there"}, When: managed, Mend: "issuers",
 			Why: "an Issuer signs in its own namespace alone: the published kubectl apply -n cert-manager puts it and its CA where no Ingress finds them",

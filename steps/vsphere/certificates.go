@@ -4,12 +4,8 @@ import (
 	"context"
 	"crypto/rand"
 	"slices"
-	"time"
-
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"carrick/cluster"
-	"carrick/cluster/probe"
 	"carrick/steps"
 	"carrick/steps/certs"
 	"carrick/steps/check"
@@ -91,12 +87,14 @@ func certificateQuestions() []steps.Question {
 			},
 		},
 		{
-			Key: "cert.days", Title: "Days that the certificate lasts", Kind: steps.Number, When: usesWebhook, Check: steps.Between(2, 825), Adopt: adoptCertDays,
+			Key: "cert.days", Title: "Days that the certificate lasts", Kind: steps.Number, When: usesWebhook, Check: steps.Between(2, 825),
+			Adopt:   certs.Existing(adoptedSecret).AdoptDays,
 			Help:    "It is renewed when a third of it is left.",
 			Default: defaultDays,
 		},
 		{
-			Key: "cert.ca-years", Title: "Years that the CA lasts", Kind: steps.Number, When: usesWebhook, Check: steps.Between(1, 30), Adopt: adoptCertYears,
+			Key: "cert.ca-years", Title: "Years that the CA lasts", Kind: steps.Number, When: usesWebhook, Check: steps.Between(1, 30),
+			Adopt:   certs.Existing(adoptedSecret).AdoptYears,
 			Help:    "The API server is told it in the webhook. A new one has to be told there, too: carrick apply does.",
 			Default: steps.Fixed(10, "long enough to forget, short enough to end"),
 		},
@@ -167,11 +165,7 @@ func makePassword(context.Context, steps.Env) (map[string]cluster.Masked, error)
 
 // tlsOf is the Secret of the certificate as it stands.
 func tlsOf(ctx context.Context, e steps.Env) (*cluster.Secret, error) {
-	s, err := e.Cluster.Secret(ctx, extensionSpace(e), tlsSecret, "tls.crt", "tls.key", "ca.crt")
-	if apierrors.IsNotFound(err) {
-		return nil, steps.Absent("there is no Secret %s in %s yet", tlsSecret, extensionSpace(e))
-	}
-	return s, err
+	return certs.Secret(ctx, e, extensionSpace(e), tlsSecret)
 }
 
 // learnExtensionCA is what the webhook has to carry, in PEM.
@@ -187,46 +181,26 @@ func learnExtensionCA(ctx context.Context, e steps.Env) (any, error) {
 }
 
 func adoptSigner(ctx context.Context, e steps.Env) (any, string, error) {
-	s, err := tlsOf(ctx, e)
-	if err != nil {
-		return adoptedFact(nil, err, "")
+	s, from, err := adoptedSecret(ctx, e)
+	if err != nil || s == nil {
+		return nil, "", err
 	}
-	from := "Secret " + s.Namespace + "/" + s.Name
 	if s.Annotations["cert-manager.io/issuer-name"] != "" {
 		return byCertManager, from, nil
 	}
 	return bySelf, from, nil
 }
 
-func adoptCertDays(ctx context.Context, e steps.Env) (any, string, error) {
-	life, from, err := adoptedLife(ctx, e, "tls.crt")
-	if days := certs.Days(life); err == nil && days >= 2 && days <= 825 {
-		return days, from, nil
-	}
-	return nil, "", err
-}
-
-func adoptCertYears(ctx context.Context, e steps.Env) (any, string, error) {
-	life, from, err := adoptedLife(ctx, e, "ca.crt")
-	if years := certs.Years(life); err == nil && years >= 1 && years <= 30 {
-		return years, from, nil
-	}
-	return nil, "", err
-}
-
-func adoptedLife(ctx context.Context, e steps.Env, key string) (time.Duration, string, error) {
+// adoptedSecret is the extension's Secret in a set-up that exists; nil: none does.
+func adoptedSecret(ctx context.Context, e steps.Env) (*cluster.Secret, string, error) {
 	s, err := tlsOf(ctx, e)
 	if absent(err) {
-		return 0, "", nil
+		return nil, "", nil
 	}
-	if err != nil || s.Data[key].IsZero() {
-		return 0, "", err
-	}
-	chain, err := probe.ParseCerts([]byte(s.Data[key].Reveal()))
 	if err != nil {
-		return 0, "", nil // a check says what is wrong with it
+		return nil, "", err
 	}
-	return certs.Life(chain[0]), "Secret " + s.Namespace + "/" + s.Name, nil
+	return s, "Secret " + s.Namespace + "/" + s.Name, nil
 }
 
 // certificateRights are what it takes to do this step.

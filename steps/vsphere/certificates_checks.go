@@ -30,13 +30,7 @@ func certificateChecks() []steps.Check {
 			Name: "extension-namespace", Title: "the extension's namespace is there", On: steps.Local, Needs: []string{"signed-in"}, Mend: "extension-namespace",
 			Why: "all of the extension stands in it", See: []string{page}, Run: extensionNamespace,
 		},
-		{
-			Name: "cert-manager-there", Title: "cert-manager serves certificates", On: steps.Local, Needs: []string{"signed-in"}, When: signedBy(byCertManager),
-			Why: "without its definitions there is nobody to sign, or to renew", See: []string{certs.Source},
-			Run: func(ctx context.Context, e steps.Env) steps.Result {
-				return certs.There(ctx, e, "answer cert.source with own")
-			},
-		},
+		certs.ThereCheck(signedBy(byCertManager)),
 		{
 			Name: "cert-issued", Title: "cert-manager has issued the extension's certificate", On: steps.Local, Needs: []string{"cert-manager-there"}, When: signedBy(byCertManager), Mend: "cert-managed", Within: 2 * time.Minute,
 			Why: "until it is Ready there is no Secret, and no pod of the extension starts", See: []string{certs.Source},

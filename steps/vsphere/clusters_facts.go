@@ -7,10 +7,10 @@ import (
 	"strings"
 
 	storagev1 "k8s.io/api/storage/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"carrick/cluster"
 	"carrick/steps"
+	"carrick/steps/certs"
 	"carrick/steps/check"
 )
 
@@ -19,7 +19,7 @@ func clusterFacts() []steps.Fact {
 	return []steps.Fact{
 		{Name: "serves-psp", Title: "whether PodSecurityPolicies are served", On: steps.Local, Learn: servesPSP},
 		{Name: "serves-map", Title: "the version in which MutatingAdmissionPolicies are served", On: steps.Local, Learn: servesMAP},
-		{Name: "serves-cert-manager", Title: "whether the cluster serves certificates", On: steps.Local, Learn: servesCertManager},
+		{Name: "serves-cert-manager", Title: "whether the cluster serves certificates", On: steps.Local, Learn: certs.Served},
 		{Name: "branch", Title: "how pods are let in", On: steps.Local, Learn: learnBranch},
 		{Name: "default-class", Title: "the default storage class", On: steps.Local, Shared: true, Learn: learnDefaultClass},
 		{Name: "is-supervisor", Title: "whether it is a Supervisor", On: steps.Both, Shared: true, Learn: isSupervisor},
@@ -72,17 +72,6 @@ func servesMAP(ctx context.Context, e steps.Env) (any, error) {
 		}
 	}
 	return nil, steps.Absent("the cluster serves no MutatingAdmissionPolicies in v1 or v1beta1: they come with Kubernetes 1.36")
-}
-
-func servesCertManager(ctx context.Context, e steps.Env) (any, error) {
-	_, err := e.Cluster.Get(ctx, check.CRDs, "", "certificates.cert-manager.io")
-	if apierrors.IsNotFound(err) {
-		return nil, steps.Absent("the cluster serves no certificates.cert-manager.io")
-	}
-	if err != nil {
-		return nil, err
-	}
-	return "certificates.cert-manager.io", nil
 }
 
 // defaultNotes make a class the default one (kubernetes/kubernetes: pkg/apis/storage/util/helpers.go).

@@ -1,0 +1,44 @@
+package certs
+
+import (
+	"context"
+	"time"
+
+	"carrick/cluster"
+	"carrick/cluster/probe"
+	"carrick/steps"
+)
+
+// Existing finds the Secret of a certificate in a set-up that exists, and says where it found it. A nil Secret means that
+// there is none.
+type Existing func(context.Context, steps.Env) (s *cluster.Secret, from string, err error)
+
+// AdoptDays is the Adopt of the question for how many days a certificate is issued: as many as the existing one.
+func (x Existing) AdoptDays(ctx context.Context, e steps.Env) (any, string, error) {
+	life, from, err := x.life(ctx, e, "tls.crt")
+	if days := Days(life); err == nil && days >= 2 && days <= 825 {
+		return days, from, nil
+	}
+	return nil, "", err
+}
+
+// AdoptYears is the Adopt of the question for how many years a CA is valid: as many as the existing one.
+func (x Existing) AdoptYears(ctx context.Context, e steps.Env) (any, string, error) {
+	life, from, err := x.life(ctx, e, "ca.crt")
+	if years := Years(life); err == nil && years >= 1 && years <= 30 {
+		return years, from, nil
+	}
+	return nil, "", err
+}
+
+func (x Existing) life(ctx context.Context, e steps.Env, key string) (time.Duration, string, error) {
+	s, from, err := x(ctx, e)
+	if err != nil || s == nil || s.Data[key].IsZero() {
+		return 0, "", err
+	}
+	chain, err := probe.ParseCerts([]byte(s.Data[key].Reveal()))
+	if err != nil {
+		return 0, "", nil // a check says what is wrong with it
+	}
+	return Life(chain[0]), from, nil
+}
