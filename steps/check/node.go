@@ -13,3 +13,14 @@ func NodeCondition(n *corev1.Node, kind corev1.NodeConditionType) corev1.NodeCon
 	}
 	return corev1.NodeCondition{}
 }
+
+// InternalAddresses returns a node's addresses of type InternalIP as the cluster has them.
+func InternalAddresses(n *corev1.Node) []string {
+	var out []string
+	for _, a := range n.Status.Addresses {
+		if a.Type == corev1.NodeInternalIP {
+			out = append(out, a.Address)
+		}
+	}
+	return out
+}

@@ -2,6 +2,7 @@ package check
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -25,4 +26,15 @@ func PodsSince(ctx context.Context, c *cluster.Cluster, namespace string, s clus
 		}
 	}
 	return newest, err
+}
+
+// PodLog returns the last lines of a container's log, read again after age and when the pod's phase changes. An empty
+// container is the pod's only one.
+func PodLog(
+	ctx context.Context, c *cluster.Cluster, p *corev1.Pod, container string, lines int, age time.Duration,
+) (string, error) {
+	key := fmt.Sprintf("log/%s/%s/%s/%s/%s/%d", p.Namespace, p.Name, p.UID, container, p.Status.Phase, lines)
+	return cluster.Look(ctx, key, age, func(ctx context.Context) (string, error) {
+		return c.Logs(ctx, p.Namespace, p.Name, container, lines)
+	})
 }

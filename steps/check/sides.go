@@ -41,6 +41,15 @@ func IdentityOn(side steps.Side) []steps.Fact {
 	return out
 }
 
+// VersionOf learns the version of this side's API server, as in v1.33.2.
+func VersionOf(ctx context.Context, e steps.Env) (any, error) {
+	v, err := e.Cluster.Version(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return v.Git, nil
+}
+
 // On has checks look at one side: where the other is no cluster.
 func On(side steps.Side, checks ...steps.Check) []steps.Check {
 	for i := range checks {

@@ -3,10 +3,12 @@ package check
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"path"
 	"slices"
 	"strings"
+	"time"
 
 	"carrick/cluster"
 )
@@ -67,4 +69,30 @@ func UnitLines(text string) []string {
 		}
 	}
 	return out
+}
+
+// HostSays returns what a command on a host prints, for age. Errors are those of Host.Run.
+func HostSays(ctx context.Context, h *cluster.Host, age time.Duration, name string, args ...string) (string, error) {
+	key := "run/" + h.Root + "/" + name + " " + strings.Join(args, " ")
+	return cluster.Look(ctx, key, age, func(ctx context.Context) (string, error) {
+		out, _, err := h.Run(ctx, name, args...)
+		return out, err
+	})
+}
+
+// ActiveSince returns when a systemd unit was started. It is zero while the unit does not run.
+func ActiveSince(ctx context.Context, h *cluster.Host, unit string) (time.Time, error) {
+	text, err := HostSays(ctx, h, 5*time.Second, "systemctl", "show", "--property=ActiveEnterTimestamp", unit)
+	if err != nil {
+		return time.Time{}, err
+	}
+	said := strings.TrimPrefix(strings.TrimSpace(text), "ActiveEnterTimestamp=")
+	if said == "" || said == "n/a" {
+		return time.Time{}, nil
+	}
+	at, err := time.ParseInLocation("Mon 2006-01-02 15:04:05 MST", said, time.Local)
+	if err != nil {
+		return at, fmt.Errorf("systemctl says that %s runs since %q, which is no time", unit, said)
+	}
+	return at, nil
 }

@@ -234,7 +234,7 @@ func pluginSaid(ctx context.Context, e steps.Env) (said, from string, no *steps.
 		}
 	}
 	args := []string{"--no-pager", "--lines=2000", "--unit=" + unitOf(e)}
-	said, err = edgeSays(ctx, e, "journalctl", args...)
+	said, err = check.HostSays(ctx, e.Host, 5*time.Second, "journalctl", args...)
 	if r, ok := inFolder(err, "journalctl "+strings.Join(args, " ")); ok {
 		return "", "", &r
 	}
@@ -326,7 +326,9 @@ func pluginDataShared(ctx context.Context, e steps.Env) steps.Result {
 		return lacking(err, onEdge("set DataRootFolder in "+pluginPath(e)+
 			" to an absolute path that compute nodes share, with a final slash"))
 	}
-	kind, err := edgeSays(ctx, e, "findmnt", "--noheadings", "--output=FSTYPE", "--target="+dir)
+	kind, err := check.HostSays(
+		ctx, e.Host, 5*time.Second, "findmnt", "--noheadings", "--output=FSTYPE", "--target="+dir,
+	)
 	if r, no := inFolder(err, "findmnt --target="+steps.Quoted(dir)); no {
 		return r
 	}

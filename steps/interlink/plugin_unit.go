@@ -3,7 +3,6 @@ package interlink
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 	"regexp"
 	"slices"
@@ -145,38 +144,10 @@ func (u unit) variable(ctx context.Context, e steps.Env, key string) (string, er
 	return cluster.Clean(out), nil
 }
 
-// edgeSays runs a command on the edge node, and keeps what it printed for a moment.
-func edgeSays(ctx context.Context, e steps.Env, name string, args ...string) (string, error) {
-	if e.Host.IsFolder() {
-		return "", cluster.ErrFolder
-	}
-	return cluster.Look(ctx, "edge-says/"+name+" "+strings.Join(args, " "), 5*time.Second, func(ctx context.Context) (string, error) {
-		out, _, err := e.Host.Run(ctx, name, args...)
-		return out, err
-	})
-}
-
-// runsSince is when the plugin's unit was started; zero: it does not run.
-func runsSince(ctx context.Context, e steps.Env) (time.Time, error) {
-	text, err := edgeSays(ctx, e, "systemctl", "show", "--property=ActiveEnterTimestamp", unitOf(e))
-	if err != nil {
-		return time.Time{}, err
-	}
-	said := strings.TrimPrefix(strings.TrimSpace(text), "ActiveEnterTimestamp=")
-	if said == "" || said == "n/a" {
-		return time.Time{}, nil
-	}
-	at, err := time.ParseInLocation("Mon 2006-01-02 15:04:05 MST", said, time.Local)
-	if err != nil {
-		return at, fmt.Errorf("systemctl says that %s runs since %q, which is no time", unitOf(e), said)
-	}
-	return at, nil
-}
-
 // started tells whether the plugin was started after its configuration was
 // written.
 func started(ctx context.Context, e steps.Env) (bool, time.Time, error) {
-	since, err := runsSince(ctx, e)
+	since, err := check.ActiveSince(ctx, e.Host, unitOf(e))
 	if err != nil {
 		return false, since, err
 	}

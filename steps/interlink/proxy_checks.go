@@ -9,7 +9,6 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	discoveryv1 "k8s.io/api/discovery/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -198,26 +197,16 @@ func serviceServes(ctx context.Context, e steps.Env) steps.Result {
 
 // readyOn are the nodes of the proxy's pods that are ready on its port.
 func readyOn(ctx context.Context, e steps.Env) ([]string, error) {
-	all, err := check.List[discoveryv1.EndpointSlice](ctx, e.Cluster, check.EndpointSlices, space(e), cluster.Selector{Labels: discoveryv1.LabelServiceName + "=" + proxyName})
-	if err != nil {
-		return nil, err
-	}
+	all, err := check.ReadyEndpoints(ctx, e.Cluster, space(e), proxyName, proxyListens)
 	var out []string
-	for _, s := range all {
-		if !slices.ContainsFunc(s.Ports, func(p discoveryv1.EndpointPort) bool { return p.Port != nil && *p.Port == proxyListens }) {
-			continue
+	for _, at := range all {
+		node := ""
+		if at.NodeName != nil {
+			node = *at.NodeName
 		}
-		for _, at := range s.Endpoints {
-			if at.Conditions.Ready == nil || *at.Conditions.Ready {
-				node := ""
-				if at.NodeName != nil {
-					node = *at.NodeName
-				}
-				out = append(out, node)
-			}
-		}
+		out = append(out, node)
 	}
-	return out, nil
+	return out, err
 }
 
 func hasPort(s *corev1.Service, port int32, of func(corev1.ServicePort) int32) bool {

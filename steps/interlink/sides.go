@@ -34,7 +34,7 @@ func sides() steps.Step {
 		Facts: slices.Concat(check.IdentityOn(steps.Local), []steps.Fact{
 			{Name: "virtual-node", Title: "the virtual node of the cluster", On: steps.Local, Learn: virtualNode},
 			{Name: "virtual-kubelet", Title: "the namespace of the virtual kubelet", On: steps.Local, Learn: kubeletNamespace},
-			{Name: "server-version", Title: "the version of the API server", On: steps.Local, Shared: true, Learn: serverVersion},
+			{Name: "server-version", Title: "the version of the API server", On: steps.Local, Shared: true, Learn: check.VersionOf},
 		}),
 		Checks: slices.Concat(
 			check.On(steps.Local, check.Reachable(), check.SignedIn(), check.Clock(), serverVersionCheck(), mayMakeCheck()),
@@ -88,14 +88,6 @@ func checkJobHours(v string) error {
 		return errors.New("a number of hours from 1 to 8760 (a year)")
 	}
 	return nil
-}
-
-func serverVersion(ctx context.Context, e steps.Env) (any, error) {
-	v, err := e.Cluster.Version(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return v.Git, nil
 }
 
 func edgeFiles(_ context.Context, e steps.Env) steps.Result {

@@ -50,14 +50,6 @@ func jobPod(ctx context.Context, e steps.Env) (*corev1.Pod, error) {
 	return out, nil
 }
 
-// jobLog is what a container of the test Job has printed.
-func jobLog(ctx context.Context, e steps.Env, p *corev1.Pod, container string) (string, error) {
-	key := "log/" + p.Namespace + "/" + p.Name + "/" + string(p.UID) + "/" + container + "/" + string(p.Status.Phase)
-	return cluster.Look(ctx, key, time.Minute, func(ctx context.Context) (string, error) {
-		return e.Cluster.Logs(ctx, p.Namespace, p.Name, container, 200)
-	})
-}
-
 // unread is the result of a log that can't be read. A virtual kubelet without a certificate is the cause of a handshake
 // that fails on its side.
 func unread(ctx context.Context, e steps.Env, err error) steps.Result {
@@ -122,7 +114,7 @@ func jobFailed(ctx context.Context, e steps.Env, j *batchv1.Job, p *corev1.Pod) 
 	}
 	said := ""
 	for _, container := range []string{"whoami", "rules"} {
-		text, err := jobLog(ctx, e, p, container)
+		text, err := check.PodLog(ctx, e.Cluster, p, container, 200, time.Minute)
 		if err != nil {
 			r := unread(ctx, e, err)
 			return steps.Failed(fmt.Sprintf("Job %s has failed, and its log can't be read: %s", j.Name, r.Found),
@@ -198,7 +190,7 @@ func jobIdentity(ctx context.Context, e steps.Env) steps.Result {
 	if p == nil {
 		return steps.Skipped("no pod of the test Job is there, so neither is its log")
 	}
-	text, err := jobLog(ctx, e, p, "whoami")
+	text, err := check.PodLog(ctx, e.Cluster, p, "whoami", 200, time.Minute)
 	if err != nil {
 		return unread(ctx, e, err)
 	}
@@ -220,7 +212,7 @@ func jobRules(ctx context.Context, e steps.Env) steps.Result {
 	if p == nil {
 		return steps.Skipped("no pod of the test Job is there, so neither is its log")
 	}
-	text, err := jobLog(ctx, e, p, "rules")
+	text, err := check.PodLog(ctx, e.Cluster, p, "rules", 200, time.Minute)
 	if err != nil {
 		return unread(ctx, e, err)
 	}

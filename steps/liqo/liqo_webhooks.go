@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"time"
 
-	discoveryv1 "k8s.io/api/discovery/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -78,7 +77,7 @@ func webhooksAnswer(ctx context.Context, e steps.Env) steps.Result {
 	if fault != "" {
 		return steps.Failed(fault, w.renew)
 	}
-	ready, err := endpointsOf(ctx, e, w.namespace, w.name)
+	ready, err := check.ReadyAddresses(ctx, e.Cluster, w.namespace, w.name)
 	if err != nil {
 		return steps.Unseen(err)
 	}
@@ -117,23 +116,6 @@ func renewsWebhooks(e steps.Env) bool {
 	}
 	own, err := version.ParseSemantic(tag)
 	return err != nil || version.MustParseSemantic(keepsWebhooks).LessThan(own)
-}
-
-// endpointsOf counts the ready pods behind a Service.
-func endpointsOf(ctx context.Context, e steps.Env, namespace, service string) (int, error) {
-	found, err := check.List[discoveryv1.EndpointSlice](ctx, e.Cluster, check.EndpointSlices, namespace, cluster.Selector{Labels: discoveryv1.LabelServiceName + "=" + service})
-	if err != nil {
-		return 0, err
-	}
-	ready := 0
-	for _, s := range found {
-		for _, p := range s.Endpoints {
-			if p.Conditions.Ready == nil || *p.Conditions.Ready {
-				ready += len(p.Addresses)
-			}
-		}
-	}
-	return ready, nil
 }
 
 func webhooksTrusted(ctx context.Context, e steps.Env) steps.Result {

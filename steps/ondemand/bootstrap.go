@@ -29,7 +29,7 @@ func bootstrap() steps.Step {
 		Why: "At each login root on the web node makes the user's namespace. It does so as one ServiceAccount, which may do that and hold what it grants to users: secrets of every namespace are among it, as upstream has it. Guard its token like an admin's.",
 		Facts: []steps.Fact{
 			{Name: "cluster-ca", Title: "the CA of the API server", On: steps.Remote, Shared: true, Learn: theCA},
-			{Name: "server-version", Title: "the API server's version", On: steps.Remote, Shared: true, Learn: serverVersion},
+			{Name: "server-version", Title: "the API server's version", On: steps.Remote, Shared: true, Learn: check.VersionOf},
 		},
 		Actions: []steps.Action{
 			{Name: "namespace", Title: "Make the namespace of the ServiceAccount", On: steps.Remote, Needs: []string{"signed-in"}, Doer: steps.Manifest{File: "namespace.yaml"}},
@@ -45,11 +45,6 @@ func theCA(_ context.Context, e steps.Env) (any, error) {
 		return string(ca), nil
 	}
 	return nil, steps.Absent("your context of the cluster names no CA: the system's roots are trusted there")
-}
-
-func serverVersion(ctx context.Context, e steps.Env) (any, error) {
-	v, err := e.Cluster.Version(ctx)
-	return v.Git, err
 }
 
 // meant are the rules of one of the guide's roles, as the asset has them.

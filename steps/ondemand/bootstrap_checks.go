@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/component-helpers/auth/rbac/validation"
 
@@ -20,7 +19,7 @@ func bootstrapChecks() []steps.Check {
 			Name: "namespace", Title: "the namespace ondemand is there", On: steps.Remote, Mend: "namespace", Needs: []string{"signed-in"},
 			Why: "the hooks' ServiceAccount and its tokens live in it",
 			See: []string{rolesSource},
-			Run: func(ctx context.Context, e steps.Env) steps.Result { return namespaceActive(ctx, e, namespace) },
+			Run: func(ctx context.Context, e steps.Env) steps.Result { return check.NamespaceActive(ctx, e, namespace) },
 		},
 		{
 			Name: "service-account", Title: "the ServiceAccount is there", On: steps.Remote, Mend: "service-account", Needs: []string{"namespace"},
@@ -56,17 +55,6 @@ func bootstrapChecks() []steps.Check {
 			Run: accountPowers,
 		},
 	}
-}
-
-func namespaceActive(ctx context.Context, e steps.Env, name string) steps.Result {
-	ns, err := check.Get[corev1.Namespace](ctx, e.Cluster, check.Namespaces, "", name)
-	if err != nil {
-		return check.Missing(err, "namespace "+name, "")
-	}
-	if ns.Status.Phase == corev1.NamespaceTerminating {
-		return steps.Failed("namespace "+name+" is being deleted", e.Kubectl()+" get namespace "+steps.Quoted(name)+" -o jsonpath='{.status.conditions}'    # says what holds it")
-	}
-	return steps.Passed("namespace %s is active", name)
 }
 
 // roleCheck compares one ClusterRole with the asset's, rule by rule.

@@ -10,6 +10,7 @@ import (
 
 	"carrick/cluster"
 	"carrick/steps"
+	"carrick/steps/check"
 )
 
 // portalCommands are what is run on the web node once the files stand.
@@ -77,23 +78,6 @@ func selinuxMode(ctx context.Context, e steps.Env) (any, error) {
 	return permits, nil
 }
 
-// runsSince is when a unit was started; zero: it does not run.
-func runsSince(ctx context.Context, e steps.Env, unit string) (time.Time, error) {
-	text, err := hostSays(ctx, e, 5*time.Second, "systemctl", "show", "--property=ActiveEnterTimestamp", unit)
-	if err != nil {
-		return time.Time{}, err
-	}
-	said := strings.TrimPrefix(strings.TrimSpace(text), "ActiveEnterTimestamp=")
-	if said == "" || said == "n/a" {
-		return time.Time{}, nil
-	}
-	at, err := time.ParseInLocation("Mon 2006-01-02 15:04:05 MST", said, time.Local)
-	if err != nil {
-		return at, fmt.Errorf("systemctl says that %s runs since %s, which is no time", unit, quoted(said))
-	}
-	return at, nil
-}
-
 // portalRuns tells whether Apache was started after its configuration was written.
 func portalRuns(ctx context.Context, e steps.Env) steps.Result {
 	unit, file, err := apache(ctx, e)
@@ -108,7 +92,7 @@ func portalRuns(ctx context.Context, e steps.Env) steps.Result {
 	if err != nil {
 		return steps.Unseen(err)
 	}
-	since, err := runsSince(ctx, e, unit)
+	since, err := check.ActiveSince(ctx, e.Host, unit)
 	if errors.Is(err, cluster.ErrFolder) {
 		r, _ := inFolder(err, "systemctl restart "+unit)
 		return r

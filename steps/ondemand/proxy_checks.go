@@ -113,10 +113,8 @@ func userNodePorts(ctx context.Context, e steps.Env) (any, error) {
 	}
 	at := ""
 	for _, n := range nodes {
-		for _, a := range n.Status.Addresses {
-			if a.Type == corev1.NodeInternalIP && at == "" {
-				at = a.Address
-			}
+		if own := check.InternalAddresses(n); at == "" && len(own) > 0 {
+			at = own[0]
 		}
 	}
 	out := []string{}

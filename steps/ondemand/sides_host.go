@@ -17,6 +17,7 @@ import (
 
 	"carrick/cluster"
 	"carrick/steps"
+	"carrick/steps/check"
 )
 
 const versionFile = "/opt/ood/VERSION"
@@ -104,7 +105,7 @@ func loginNames(ctx context.Context, e steps.Env) (any, error) {
 		return nil, err
 	}
 	all := string(text)
-	if more, err := hostSays(ctx, e, 5*time.Minute, "getent", "passwd"); err == nil {
+	if more, err := check.HostSays(ctx, e.Host, 5*time.Minute, "getent", "passwd"); err == nil {
 		all += "\n" + more
 	}
 	names := []string{}
@@ -112,15 +113,6 @@ func loginNames(ctx context.Context, e steps.Env) (any, error) {
 		names = append(names, u.name)
 	}
 	return names, nil
-}
-
-// hostSays is what a command on the web node prints, kept for age.
-func hostSays(ctx context.Context, e steps.Env, age time.Duration, name string, args ...string) (string, error) {
-	key := "run/" + e.Host.Root + "/" + name + " " + strings.Join(args, " ")
-	return cluster.Look(ctx, key, age, func(ctx context.Context) (string, error) {
-		out, _, err := e.Host.Run(ctx, name, args...)
-		return out, err
-	})
 }
 
 // routed is what ip says of the way to an address.
@@ -141,12 +133,12 @@ func webNodeAddresses(ctx context.Context, e steps.Env) (any, error) {
 	host := apiHost(e)
 	if _, err := netip.ParseAddr(host); err == nil {
 		to = append(to, host)
-	} else if text, err := hostSays(ctx, e, 5*time.Minute, "getent", "ahosts", host); err == nil {
+	} else if text, err := check.HostSays(ctx, e.Host, 5*time.Minute, "getent", "ahosts", host); err == nil {
 		to = append(to, firstWord(text))
 	}
 	out := []string{}
 	for _, addr := range to {
-		text, err := hostSays(ctx, e, 5*time.Minute, "ip", "-j", "route", "get", addr)
+		text, err := check.HostSays(ctx, e.Host, 5*time.Minute, "ip", "-j", "route", "get", addr)
 		if err != nil {
 			continue
 		}

@@ -154,13 +154,11 @@ func known(e steps.Env, but string) (any, string) {
 }
 
 func nodeAddresses(ctx context.Context, e steps.Env) (any, error) {
-	return ofNodes(ctx, e, func(n *corev1.Node) (out []string) {
-		for _, a := range n.Status.Addresses {
-			if _, err := netip.ParseAddr(a.Address); err == nil && a.Type == corev1.NodeInternalIP {
-				out = append(out, a.Address)
-			}
-		}
-		return out
+	return ofNodes(ctx, e, func(n *corev1.Node) []string {
+		return slices.DeleteFunc(check.InternalAddresses(n), func(a string) bool {
+			_, err := netip.ParseAddr(a)
+			return err != nil
+		})
 	})
 }
 

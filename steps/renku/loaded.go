@@ -76,15 +76,11 @@ func (l *loading) read(ctx context.Context, e steps.Env, p *corev1.Pod) error {
 	if p.Status.StartTime != nil {
 		l.since = p.Status.StartTime.Time
 	}
-	container := readingContainer(p)
-	key := "log/" + p.Namespace + "/" + string(p.UID) + "/" + p.Name + "/" + container
 	for _, part := range []struct {
 		tail int
 		age  time.Duration
 	}{{logTail, logAge}, {0, headAge}} {
-		text, err := cluster.Look(ctx, fmt.Sprintf("%s/%d", key, part.tail), part.age, func(ctx context.Context) (string, error) {
-			return e.Cluster.Logs(ctx, p.Namespace, p.Name, container, part.tail)
-		})
+		text, err := check.PodLog(ctx, e.Cluster, p, readingContainer(p), part.tail, part.age)
 		if err != nil {
 			return err
 		}

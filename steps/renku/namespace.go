@@ -23,7 +23,9 @@ func namespaceChecks() []steps.Check {
 			Name: "namespace", Title: "the namespace of the sessions is there", On: steps.Remote, Mend: "namespace", Needs: []string{"signed-in"},
 			Why: "sessions, their identity and their quotas live in it",
 			See: []string{page},
-			Run: namespaceActive,
+			Run: func(ctx context.Context, e steps.Env) steps.Result {
+				return check.NamespaceActive(ctx, e, sessionsNamespace(e))
+			},
 		},
 		{
 			Name: "pod-security", Title: "the namespace enforces the pod security level baseline", On: steps.Remote, Needs: []string{"namespace"}, Mend: "namespace",
@@ -44,18 +46,6 @@ func namespaceChecks() []steps.Check {
 			Run: sessionServiceAccount,
 		},
 	}
-}
-
-func namespaceActive(ctx context.Context, e steps.Env) steps.Result {
-	name := sessionsNamespace(e)
-	ns, err := check.Get[corev1.Namespace](ctx, e.Cluster, check.Namespaces, "", name)
-	if err != nil {
-		return check.Missing(err, "namespace "+name, "")
-	}
-	if ns.Status.Phase == corev1.NamespaceTerminating {
-		return steps.Failed("namespace "+name+" is being deleted", e.Kubectl()+" get namespace "+name+" -o jsonpath='{.status.conditions}'    # says what holds it")
-	}
-	return steps.Passed("namespace %s is active", name)
 }
 
 func podSecurity(ctx context.Context, e steps.Env) steps.Result {

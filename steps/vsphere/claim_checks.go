@@ -160,7 +160,7 @@ func claimShared(ctx context.Context, e steps.Env) steps.Result {
 		if !check.Ended(p) {
 			return podWaits(e, p)
 		}
-		text, err := podLog(ctx, e, p)
+		text, err := check.PodLog(ctx, e.Cluster, p, "", 50, time.Minute)
 		if err != nil {
 			return steps.Unseen(err)
 		}
@@ -181,13 +181,6 @@ func claimShared(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Warned("both pods ran on node "+nodes["a"]+": of other nodes that says nothing", e.Kubectl()+" get nodes")
 	}
 	return steps.Passed("on %s and on %s; each read what the other wrote", nodes["a"], nodes["b"])
-}
-
-func podLog(ctx context.Context, e steps.Env, p *corev1.Pod) (string, error) {
-	key := "log/" + p.Namespace + "/" + p.Name + "/" + string(p.UID) + "/" + string(p.Status.Phase)
-	return cluster.Look(ctx, key, time.Minute, func(ctx context.Context) (string, error) {
-		return e.Cluster.Logs(ctx, p.Namespace, p.Name, "", 50)
-	})
 }
 
 func podWaits(e steps.Env, p *corev1.Pod) steps.Result {

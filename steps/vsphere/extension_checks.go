@@ -197,7 +197,7 @@ func extensionToken(ctx context.Context, e steps.Env) steps.Result {
 			continue
 		}
 		looked++
-		log, err := extensionLog(ctx, e, p)
+		log, err := check.PodLog(ctx, e.Cluster, p, p.Spec.Containers[0].Name, 500, 30*time.Second)
 		if err != nil {
 			return steps.Unseen(err)
 		}
@@ -220,12 +220,6 @@ func extensionToken(ctx context.Context, e steps.Env) steps.Result {
 	r := steps.Passed("no log of %d pods says that it is not taken", looked)
 	r.Again = again
 	return r
-}
-
-func extensionLog(ctx context.Context, e steps.Env, p *corev1.Pod) (string, error) {
-	return cluster.Look(ctx, "log/"+p.Namespace+"/"+p.Name+"/"+string(p.UID), 30*time.Second, func(ctx context.Context) (string, error) {
-		return e.Cluster.Logs(ctx, p.Namespace, p.Name, p.Spec.Containers[0].Name, 500)
-	})
 }
 
 // refusedToken is the last line of a log that says that a token is not taken: fabric8

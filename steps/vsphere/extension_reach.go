@@ -8,7 +8,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	discoveryv1 "k8s.io/api/discovery/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -53,7 +52,7 @@ func extensionEndpoints(ctx context.Context, e steps.Env) steps.Result {
 	if sel := labels.SelectorFromSet(s.Spec.Selector); len(s.Spec.Selector) > 0 && !sel.Matches(labels.Set(d.Spec.Template.Labels)) {
 		return steps.Failed(fmt.Sprintf("Service %s/%s selects %s, and the pods of Deployment %s have other labels", in, s.Name, sel, d.Name), remade(e))
 	}
-	ready, err := readyBehind(ctx, e, s.Name)
+	ready, err := check.ReadyAddresses(ctx, e.Cluster, in, s.Name)
 	if err != nil {
 		return steps.Unseen(err)
 	}
@@ -61,20 +60,6 @@ func extensionEndpoints(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Waits(check.WaitsSince(d.Deployment), "Service %s/%s has no pod behind it that is ready", in, s.Name).Or(e.Kubectl() + " -n " + in + " get service,endpointslices,pods -o wide")
 	}
 	return steps.Passed("%d ready behind Service %s/%s", ready, in, s.Name)
-}
-
-// readyBehind counts the addresses behind a Service that are ready.
-func readyBehind(ctx context.Context, e steps.Env, service string) (int, error) {
-	found, err := check.List[discoveryv1.EndpointSlice](ctx, e.Cluster, check.EndpointSlices, extensionSpace(e), cluster.Selector{Labels: discoveryv1.LabelServiceName + "=" + service})
-	ready := 0
-	for _, s := range found {
-		for _, p := range s.Endpoints {
-			if p.Conditions.Ready == nil || *p.Conditions.Ready {
-				ready += len(p.Addresses)
-			}
-		}
-	}
-	return ready, err
 }
 
 // injection are the labels of a namespace that give its pods a sidecar, or take them

@@ -200,10 +200,8 @@ func nodeAddresses(ctx context.Context, e steps.Env) (any, error) {
 	}
 	var out []string
 	for _, n := range nodes {
-		for _, a := range n.Status.Addresses {
-			if a.Type == corev1.NodeInternalIP {
-				out = append(out, cluster.Clean(a.Address))
-			}
+		for _, a := range check.InternalAddresses(n) {
+			out = append(out, cluster.Clean(a))
 		}
 	}
 	if len(out) == 0 {
