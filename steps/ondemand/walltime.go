@@ -7,6 +7,7 @@ import (
 
 	"carrick/cluster/chart"
 	"carrick/steps"
+	"carrick/steps/check"
 )
 
 // reaperName is what upstream's hook hard-codes: the release, its namespace, its
@@ -53,7 +54,7 @@ func walltime() steps.Step {
 				Name: "reaper", Title: "Install job-pod-reaper", On: steps.Remote, When: usesWalltime, Needs: []string{"signed-in"},
 				Doer: steps.Chart{
 					Release: reaperName, Namespace: reaperName, Chart: reaperName,
-					Source: chartSource("walltime.source", reaperName), Version: textAnswer("walltime.version"),
+					Source: chartSource("walltime.source", reaperName), Version: check.AnswerText("walltime.version"),
 					Values: func(context.Context, steps.Env) (map[string]any, error) {
 						return map[string]any{"config": reaperConfig()}, nil
 					},
@@ -88,10 +89,6 @@ func chartSource(key, name string) func(context.Context, steps.Env) (chart.Sourc
 		}
 		return chart.Source(from), nil
 	}
-}
-
-func textAnswer(key string) func(context.Context, steps.Env) (string, error) {
-	return func(_ context.Context, e steps.Env) (string, error) { return e.Answers.Text(key), nil }
 }
 
 // bindReaper creates what the hook creates at a user's next login.

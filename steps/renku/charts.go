@@ -9,7 +9,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"carrick/cluster/chart"
 	"carrick/steps"
 	"carrick/steps/check"
 )
@@ -25,23 +24,6 @@ const (
 	sameSiteSince     = "0.27.0"
 	httpsIngressSince = "0.27.2"
 )
-
-// chartSource is the source of one chart: of a folder, the folder in it that
-// has the chart's name.
-func chartSource(name string) func(context.Context, steps.Env) (chart.Source, error) {
-	return func(_ context.Context, e steps.Env) (chart.Source, error) {
-		from := strings.TrimRight(e.Answers.Text("charts.source"), "/")
-		if !isRemoteSource(from) {
-			from += "/" + name
-		}
-		return chart.Source(from), nil
-	}
-}
-
-// answered is an answer as a doer wants it.
-func answered(key string) func(context.Context, steps.Env) (string, error) {
-	return func(_ context.Context, e steps.Env) (string, error) { return e.Answers.Text(key), nil }
-}
 
 // operatorValues are the values of chart amalthea-sessions on the remote
 // cluster: an operator that watches its own namespace alone, without the old

@@ -3,9 +3,7 @@ package renku
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/util/version"
 
@@ -31,14 +29,16 @@ func operator() steps.Step {
 				Name: "driver", Title: "Install csi-rclone", On: steps.Remote, When: installsDriver, Reads: whatStands,
 				Doer: steps.Chart{
 					Release: "${answers.driver.release}", Namespace: "${answers.driver.namespace}", Chart: driverChart,
-					Source: chartSource(driverChart), Version: answered("driver.version"), Values: driverValues,
+					Source:  check.ChartSource("charts.source", driverChart),
+					Version: check.AnswerText("driver.version"), Values: driverValues,
 				},
 			},
 			{
 				Name: "operator", Title: "Install the session operator", On: steps.Remote, Needs: []string{"namespace"}, When: installsOperator, Reads: whatStands,
 				Doer: steps.Chart{
 					Release: "${answers.operator.release}", Namespace: "${answers.sessions.namespace}", Chart: operatorChart,
-					Source: chartSource(operatorChart), Version: answered("operator.version"), Values: operatorValues,
+					Source:  check.ChartSource("charts.source", operatorChart),
+					Version: check.AnswerText("operator.version"), Values: operatorValues,
 				},
 			},
 			{
@@ -66,7 +66,7 @@ var whatStands = slices.Concat(
 func operatorQuestions() []steps.Question {
 	return []steps.Question{
 		{
-			Key: "charts.source", Title: "Where the charts come from", Kind: steps.Text, On: steps.Remote, Check: checkSource,
+			Key: "charts.source", Title: "Where the charts come from", Kind: steps.Text, On: steps.Remote, Check: check.ValidSource,
 			Help:    "A chart repository (https://…), a registry (oci://…), or a folder of this machine that holds the folders amalthea-sessions and csi-rclone.",
 			Default: sourceOfCharts,
 		},
@@ -165,25 +165,7 @@ func releaseThatStands(fact, otherwise string) func(steps.Env) (any, string) {
 	}
 }
 
-// checkVersion takes exact versions alone: "latest" and ranges leave to chance
-// what is installed.
-func checkVersion(v string) error {
-	if _, err := version.ParseSemantic(v); err != nil {
-		return fmt.Errorf("%q is no exact version, such as 0.30.2", v)
-	}
-	return nil
-}
-
-func checkSource(v string) error {
-	scheme, _, isURL := strings.Cut(v, "://")
-	if isURL && !isRemoteSource(v) {
-		return fmt.Errorf("charts don't come by %s://: it is https://, http://, oci:// or a folder", scheme)
-	}
-	if strings.Contains(v, "@") && isURL {
-		return fmt.Errorf("a chart repository's address is kept in the link file: it must hold no password")
-	}
-	return nil
-}
+var checkVersion = check.ValidVersion("0.30.2")
 
 // atLeast compares versions; what is no version is old.
 func atLeast(v, least string) bool {

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"carrick/cluster"
-	"carrick/cluster/chart"
 	"carrick/steps"
 	"carrick/steps/check"
 )
@@ -37,7 +36,7 @@ func nfs() steps.Step {
 				Name: "nfs-chart", Title: "Install the NFS provisioner and its class", On: steps.Local, Reads: storageReads, Needs: []string{"guest-cluster", "native-rwx"}, First: []string{"nfs-port"}, When: installsNFS,
 				Doer: provisionerChart{steps.Chart{
 					Release: "${answers.nfs.release}", Namespace: "${answers.nfs.namespace}", Chart: nfsChart,
-					Source: nfsSource, Version: answered("nfs.version"), Values: nfsValues,
+					Source: check.ChartSource("nfs.source", nfsChart), Version: check.AnswerText("nfs.version"), Values: nfsValues,
 				}},
 			},
 		},
@@ -63,20 +62,6 @@ func installsUnderPSP(e steps.Env) bool { return installsNFS(e) && pspBranch(e) 
 // eachSpace is one namespace, for the asset that lets its pods in.
 func eachSpace(of func(steps.Env) string) func(context.Context, steps.Env) ([]any, error) {
 	return func(_ context.Context, e steps.Env) ([]any, error) { return []any{of(e)}, nil }
-}
-
-// answered is an answer as a doer wants it.
-func answered(key string) func(context.Context, steps.Env) (string, error) {
-	return func(_ context.Context, e steps.Env) (string, error) { return e.Answers.Text(key), nil }
-}
-
-// nfsSource is where the chart comes from: of a folder, the folder in it that has the chart's name.
-func nfsSource(_ context.Context, e steps.Env) (chart.Source, error) {
-	from := strings.TrimRight(e.Answers.Text("nfs.source"), "/")
-	if !strings.Contains(from, "://") {
-		from += "/" + nfsChart
-	}
-	return chart.Source(from), nil
 }
 
 // provisionerName is by what the class names the provisioner: two releases must not share it.

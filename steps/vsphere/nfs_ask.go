@@ -2,7 +2,6 @@ package vsphere
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"regexp"
 	"strings"
@@ -10,7 +9,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/util/version"
 
 	"carrick/cluster"
 	"carrick/steps"
@@ -54,7 +52,7 @@ func nfsQuestions() []steps.Question {
 			Help: "The class names the provisioner after it: cluster.local/RELEASE",
 		},
 		{
-			Key: "nfs.source", Title: "Where its chart comes from", Kind: steps.Text, NotFromPeer: true, Check: checkSource,
+			Key: "nfs.source", Title: "Where its chart comes from", Kind: steps.Text, NotFromPeer: true, Check: check.ValidSource,
 			Help:    "A chart repository (https://…, oci://…), or a folder of this machine that holds the folder " + nfsChart + ".",
 			Default: steps.Fixed("https://kubernetes-sigs.github.io/nfs-subdir-external-provisioner", "upstream's own"),
 		},
@@ -109,23 +107,7 @@ func checkImage(v string) error {
 	return nil
 }
 
-func checkChartVersion(v string) error {
-	if _, err := version.ParseSemantic(v); err != nil {
-		return fmt.Errorf("%q is no exact version, such as 4.0.18", v)
-	}
-	return nil
-}
-
-func checkSource(v string) error {
-	scheme, _, isURL := strings.Cut(v, "://")
-	switch {
-	case isURL && scheme != "https" && scheme != "http" && scheme != "oci":
-		return fmt.Errorf("charts don't come by %s://: it is https://, http://, oci:// or a folder", scheme)
-	case isURL && strings.Contains(v, "@"):
-		return errors.New("a chart repository's address is kept in the link file: it must hold no password")
-	}
-	return nil
-}
+var checkChartVersion = check.ValidVersion("4.0.18")
 
 // adoptedClass is the class of a provisioner that stands; nil: there is none.
 func adoptedClass(ctx context.Context, e steps.Env) (*storagev1.StorageClass, string, error) {

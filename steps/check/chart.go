@@ -1,0 +1,53 @@
+package check
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/version"
+
+	"carrick/cluster/chart"
+	"carrick/steps"
+)
+
+// ChartSource is the source of a chart that the answer key names: a repository, a registry, or a folder that has the chart
+// in a folder of its name.
+func ChartSource(key, name string) func(context.Context, steps.Env) (chart.Source, error) {
+	return func(_ context.Context, e steps.Env) (chart.Source, error) {
+		from := strings.TrimRight(e.Answers.Text(key), "/")
+		if !strings.Contains(from, "://") {
+			from += "/" + name
+		}
+		return chart.Source(from), nil
+	}
+}
+
+// ValidSource reports what is wrong with an answer to the question for a chart's source.
+func ValidSource(v string) error {
+	scheme, _, isURL := strings.Cut(v, "://")
+	switch {
+	case isURL && scheme != "https" && scheme != "http" && scheme != "oci":
+		return fmt.Errorf("charts don't come by %s://: it is https://, http://, oci:// or a folder", scheme)
+	case isURL && strings.Contains(v, "@"):
+		return errors.New("a chart repository's address is kept in the link file: it must hold no password")
+	}
+	return nil
+}
+
+// ValidVersion reports what is wrong with an answer to the question for a chart's version. It takes exact versions alone:
+// "latest" and ranges leave to chance what is installed. example is a version of that chart.
+func ValidVersion(example string) func(string) error {
+	return func(v string) error {
+		if _, err := version.ParseSemantic(v); err != nil {
+			return fmt.Errorf("%q is no exact version, such as %s", v, example)
+		}
+		return nil
+	}
+}
+
+// AnswerText is an answer as a Doer takes it, such as the version of a chart.
+func AnswerText(key string) func(context.Context, steps.Env) (string, error) {
+	return func(_ context.Context, e steps.Env) (string, error) { return e.Answers.Text(key), nil }
+}
