@@ -2,6 +2,7 @@ package steps
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"regexp"
@@ -186,6 +187,9 @@ func (e *AbsentError) Error() string { return e.Why }
 // Absent is the error of a fact that was looked for and is not there.
 func Absent(why string, args ...any) error { return &AbsentError{Why: text(why, args)} }
 
+// IsAbsent reports whether an error says that what was looked for is not there: an AbsentError.
+func IsAbsent(err error) bool { return errors.As(err, new(*AbsentError)) }
+
 // Value is the fact of that name: a string, bool, int, []string, map or
 // cluster.Masked.
 func (f Facts) Value(name string) (any, error) {
@@ -203,6 +207,18 @@ func (f Facts) List(name string) ([]string, error) { return factAs[[]string](f, 
 
 // Masked is a fact that is a secret.
 func (f Facts) Masked(name string) (cluster.Masked, error) { return factAs[cluster.Masked](f, name) }
+
+// Field is the value under a key of a fact that is a map; nil where the fact is not known or has no such key.
+func (f Facts) Field(name, key string) any {
+	m, _ := factAs[map[string]any](f, name)
+	return m[key]
+}
+
+// FieldText is a Field that is a string; "" where there is none.
+func (f Facts) FieldText(name, key string) string {
+	text, _ := f.Field(name, key).(string)
+	return text
+}
 
 func factAs[T any](f Facts, name string) (T, error) {
 	var zero T

@@ -5,7 +5,6 @@ import (
 	"crypto/tls"
 	"encoding/base64"
 	"encoding/json"
-	"errors"
 	"strings"
 	"time"
 
@@ -152,7 +151,7 @@ func (o Own) worn(ctx context.Context, e steps.Env) (string, error) {
 		return "", err
 	}
 	ca, err := o.authority(ctx, e)
-	if errors.As(err, new(*steps.AbsentError)) {
+	if steps.IsAbsent(err) {
 		return "", nil
 	}
 	if err != nil {

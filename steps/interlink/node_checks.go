@@ -346,5 +346,5 @@ func quoted(text string) string { return `"` + cluster.Clean(text) + `"` }
 
 // notThere tells whether a read found nothing.
 func notThere(err error) bool {
-	return apierrors.IsNotFound(err) || errors.As(err, new(*steps.AbsentError))
+	return apierrors.IsNotFound(err) || steps.IsAbsent(err)
 }

@@ -89,7 +89,7 @@ func pluginConfigReads(ctx context.Context, e steps.Env) steps.Result {
 		return *no
 	}
 	u, err := unitNow(ctx, e)
-	if err != nil && !errors.As(err, new(*steps.AbsentError)) {
+	if err != nil && !steps.IsAbsent(err) {
 		return steps.Unseen(err)
 	}
 	if err == nil && withUnit(e) {

@@ -103,21 +103,10 @@ func edgeFiles(_ context.Context, e steps.Env) steps.Result {
 // adoptNode is the node that stands.
 func adoptNode(ctx context.Context, e steps.Env) (any, string, error) {
 	name, err := virtualNode(ctx, e)
-	return adoptedFact(name, err, "the node that has the label "+nodeLabel)
+	return steps.AdoptFact(name, err, "the node that has the label "+nodeLabel)
 }
 
 func adoptKubelet(ctx context.Context, e steps.Env) (any, string, error) {
 	name, err := kubeletNamespace(ctx, e)
-	return adoptedFact(name, err, "ClusterRoleBinding "+nodeName(e)+"-rolebinding")
-}
-
-// adoptedFact is what was found; nothing where there is nothing to find.
-func adoptedFact(v any, err error, from string) (any, string, error) {
-	if errors.As(err, new(*steps.AbsentError)) {
-		return nil, "", nil
-	}
-	if err != nil {
-		return nil, "", err
-	}
-	return v, from, nil
+	return steps.AdoptFact(name, err, "ClusterRoleBinding "+nodeName(e)+"-rolebinding")
 }

@@ -92,7 +92,7 @@ func adoptJoin(ctx context.Context, e steps.Env) (any, string, error) {
 			if err == nil {
 				return true, "there is a gateway", nil
 			}
-			if !errors.As(err, new(*steps.AbsentError)) {
+			if !steps.IsAbsent(err) {
 				return nil, "", err
 			}
 		}
@@ -116,7 +116,7 @@ func overridden(client, server string) func(context.Context, steps.Env) (any, st
 		if e.Answers.Text("network.server") != e.SideName() {
 			listening, connecting = e.Peer, e.Own
 		}
-		told, reported := standing(connecting, "gateway-client", client), standing(listening, "gateway-server", server)
+		told, reported := connecting.Field("gateway-client", client), listening.Field("gateway-server", server)
 		if told == nil || told == reported {
 			return nil, "", nil
 		}

@@ -15,7 +15,7 @@ func authentication() steps.Step {
 				Key: "tenant.name", Title: "Name of the Tenant on the provider", Kind: steps.Name, On: steps.Remote,
 				Help: "Unique on the whole provider: the published guide's my-tenant can be taken once only.",
 				Default: func(e steps.Env) (any, string) {
-					if name := standing(e.Own, "tenant", "name"); name != nil {
+					if name := e.Own.Field("tenant", "name"); name != nil {
 						return name, "it is there"
 					}
 					id, err := peerID(e)
@@ -34,7 +34,7 @@ func authentication() steps.Step {
 				},
 				Help: "The provider's soft stop: cordon before maintenance, drain to end the peering from this side alone.",
 				Adopt: func(_ context.Context, e steps.Env) (any, string, error) {
-					return standing(e.Own, "tenant", "condition"), "spec.tenantCondition of the Tenant", nil
+					return e.Own.Field("tenant", "condition"), "spec.tenantCondition of the Tenant", nil
 				},
 				Default: steps.Fixed(active, "the published guide"),
 			},
@@ -75,7 +75,7 @@ const (
 func serves(e steps.Env) bool { return e.Answers.Text("tenant.condition") != drained }
 
 func controlPlaneName(_ context.Context, e steps.Env) (any, error) {
-	if name := standing(e.Own, "control-plane", "name"); name != nil {
+	if name := e.Own.Field("control-plane", "name"); name != nil {
 		return name, nil
 	}
 	id, err := peerID(e)

@@ -146,12 +146,12 @@ func accountName(consumer steps.Facts) (string, error) {
 // as it is, else by what carrick makes.
 func credentialUser(_ context.Context, e steps.Env) (any, error) {
 	if foreign(e.Own) {
-		if user, _ := standing(e.Own, "control-plane", "user").(string); user != "" {
+		if user := e.Own.FieldText("control-plane", "user"); user != "" {
 			return user, nil
 		}
 		return nil, steps.Absent("the credential that stands can't be read")
 	}
-	if user, _ := standing(e.Own, "control-plane", "user").(string); user != "" && certified(e) && stored(e.Own) {
+	if user := e.Own.FieldText("control-plane", "user"); user != "" && certified(e) && stored(e.Own) {
 		return user, nil
 	}
 	if tokened(e) {

@@ -22,7 +22,7 @@ import (
 
 // standsAlready is the plan where a credential of somebody else's is in use.
 func standsAlready(consumer steps.Facts) steps.Change {
-	name, _ := standing(consumer, "control-plane", "name").(string)
+	name := consumer.FieldText("control-plane", "name")
 	return steps.Change{Items: []steps.Item{{
 		Verb: steps.Leave, What: "Secret " + name, Note: "a credential that somebody else made is in use; carrick makes one when that Secret is gone",
 	}}}

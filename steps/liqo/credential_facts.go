@@ -148,18 +148,18 @@ func ourKey(ctx context.Context, e steps.Env) (cluster.Masked, error) {
 // foreign tells whether a credential stands that somebody else made. It is used
 // as it is; whoever wants another one deletes its Secret.
 func foreign(consumer steps.Facts) bool {
-	return standing(consumer, "control-plane", "own") == false
+	return consumer.Field("control-plane", "own") == false
 }
 
 // stored tells whether the consumer holds a certificate for the key that carrick
 // had made.
-func stored(consumer steps.Facts) bool { return standing(consumer, "control-plane", "current") == true }
+func stored(consumer steps.Facts) bool { return consumer.Field("control-plane", "current") == true }
 
 // kubeconfigFact is what stands where somebody else made it, else what carrick
 // makes of the key here and of what the provider hands over.
 func kubeconfigFact(ctx context.Context, e steps.Env) (any, error) {
 	if foreign(e.Own) {
-		name, _ := standing(e.Own, "control-plane", "name").(string)
+		name := e.Own.FieldText("control-plane", "name")
 		return storedKubeconfig(ctx, e, name)
 	}
 	ca, err := e.Peer.Text("ca")
@@ -186,7 +186,7 @@ func kubeconfigFact(ctx context.Context, e steps.Env) (any, error) {
 // issued: the cluster forgets those within the hour.
 func certificate(ctx context.Context, e steps.Env) ([]byte, error) {
 	if stored(e.Own) {
-		name, _ := standing(e.Own, "control-plane", "name").(string)
+		name := e.Own.FieldText("control-plane", "name")
 		m, err := storedKubeconfig(ctx, e, name)
 		if err != nil {
 			return nil, err

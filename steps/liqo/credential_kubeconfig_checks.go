@@ -32,7 +32,7 @@ func unparsed(err error) steps.Result {
 // replaceKubeconfig is how somebody else's kubeconfig gets another content; the
 // Secret stays, for Liqo lets it go only when all that it copied is gone.
 func replaceKubeconfig(e steps.Env) string {
-	name, _ := standing(e.Own, "control-plane", "name").(string)
+	name := e.Own.FieldText("control-plane", "name")
 	return e.Kubectl() + " -n " + tenantNamespace(e) + " patch secret " + steps.Quoted(name) +
 		` --type merge -p "{\"data\":{\"kubeconfig\":\"$(base64 < FILE | tr -d '\n')\"}}"    # FILE: a kubeconfig that is right`
 }
@@ -57,7 +57,7 @@ func kubeconfigWhole(_ context.Context, e steps.Env) steps.Result {
 	fix := kubeconfigFix(e, "answer provider.server with an https address, and provider.ca; then "+mends(e, "credentials"))
 	k, err := cluster.ParseKubeconfig([]byte(m.Reveal()))
 	var broken cluster.KubeconfigError
-	if errors.As(err, &broken) && standing(e.Own, "control-plane", "aws") == true {
+	if errors.As(err, &broken) && e.Own.Field("control-plane", "aws") == true {
 		return steps.Skipped("it signs in with the AWS keys beside it in the Secret, as Liqo does on EKS: carrick can't try those")
 	}
 	if errors.As(err, &broken) {

@@ -49,7 +49,7 @@ func newKey(kubectl, namespace, id string, e steps.Env) string {
 // foreignCredential is the verdict of checks of carrick's own credential where
 // somebody else's is in use.
 func foreignCredential(consumer steps.Facts) steps.Result {
-	name, _ := standing(consumer, "control-plane", "name").(string)
+	name := consumer.FieldText("control-plane", "name")
 	return steps.Skipped("the consumer uses a credential that somebody else made (Secret %s)", name)
 }
 

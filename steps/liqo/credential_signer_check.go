@@ -3,7 +3,6 @@ package liqo
 import (
 	"context"
 	"crypto/x509"
-	"errors"
 	"fmt"
 	"time"
 
@@ -69,13 +68,13 @@ func signsCertificates(ctx context.Context, e steps.Env) steps.Result {
 		}
 		return steps.Waits(since, "CertificateSigningRequest %s is approved and not signed yet", csr.GetName()).Or(noSigner)
 	}
-	if ours, _ := e.Own.Text("client-ca"); issuedBy(standing(e.Peer, "control-plane", "certificate"), ours) {
+	if ours, _ := e.Own.Text("client-ca"); issuedBy(e.Peer.Field("control-plane", "certificate"), ours) {
 		return steps.Passed("the certificate that the consumer holds is of its authority")
 	}
 	if err != nil {
 		return steps.Unseen(err)
 	}
-	if _, err := e.Peer.Value("control-plane"); err != nil && !errors.As(err, new(*steps.AbsentError)) {
+	if _, err := e.Peer.Value("control-plane"); err != nil && !steps.IsAbsent(err) {
 		return steps.Unseen(err)
 	}
 	slices, err := living(ctx, e, resourceSlices, tenantNamespace(e), "")

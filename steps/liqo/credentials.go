@@ -98,7 +98,7 @@ func tokened(e steps.Env) bool { return e.Answers.Text("auth.kind") == byService
 
 // kindAsItStands is a ServiceAccount's token where the credential in use is one.
 func kindAsItStands(e steps.Env) (any, string) {
-	if user, _ := standing(e.Own, "control-plane", "user").(string); isAccount(user) {
+	if user := e.Own.FieldText("control-plane", "user"); isAccount(user) {
 		return byServiceAccount, "as it stands"
 	}
 	return byCertificate, "the published guide"

@@ -43,7 +43,7 @@ func liqoSpaceQuestion(who string, side steps.Side) steps.Question {
 		Help: "Empty: the only one that has both Liqo's controllers and the ConfigMap with its cluster id.",
 		When: func(e steps.Env) bool {
 			_, err := liqoSpace(e)
-			return isAbsent(err) || e.Answers.Text(key) != ""
+			return steps.IsAbsent(err) || e.Answers.Text(key) != ""
 		},
 	}
 }
@@ -78,7 +78,7 @@ func idMap(ctx context.Context, e steps.Env) (*unstructured.Unstructured, error)
 		switch _, err := deploymentIn(ctx, e, m.GetNamespace(), managerEnding); {
 		case err == nil:
 			beside = append(beside, m)
-		case !isAbsent(err):
+		case !steps.IsAbsent(err):
 			return nil, err
 		}
 	}

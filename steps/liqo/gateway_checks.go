@@ -166,7 +166,7 @@ func oneMTU(ctx context.Context, e steps.Env) steps.Result {
 	o, own := right[0], number(right[0], "spec", "mtu")
 	peer := 0
 	for _, fact := range []string{"gateway-server", "gateway-client"} {
-		peer = max(peer, whole(standing(e.Peer, fact, "mtu")))
+		peer = max(peer, whole(e.Peer.Field(fact, "mtu")))
 	}
 	name, fix := o.GetKind()+" "+placeOf(o), "answer network.mtu (liqoctl takes "+fmt.Sprint(usualMTU)+"), then: "+mends(e, "tunnel")
 	switch {

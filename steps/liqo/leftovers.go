@@ -22,7 +22,7 @@ type leftover struct{ words, fix string }
 // namespace and a ForeignCluster each, and are nobody's business here.
 func leftovers(ctx context.Context, e steps.Env) steps.Result {
 	id, err := peerID(e)
-	if err != nil && !isAbsent(err) {
+	if err != nil && !steps.IsAbsent(err) {
 		return steps.Unseen(err)
 	}
 	var spaces []*corev1.Namespace

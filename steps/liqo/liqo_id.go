@@ -2,7 +2,6 @@ package liqo
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	apivalidation "k8s.io/apimachinery/pkg/util/validation"
@@ -14,16 +13,14 @@ import (
 // usualTenantPrefix begins the names that liqoctl gives to tenant namespaces.
 const usualTenantPrefix = "liqo-tenant-"
 
-func isAbsent(err error) bool { return errors.As(err, new(*steps.AbsentError)) }
-
 func soundID(ctx context.Context, e steps.Env) steps.Result {
 	another := "install Liqo on the " + e.SideName() + " anew, with a --cluster-id of lower-case letters, digits and dashes that no other cluster has: " + installPage
 	m, err := idMap(ctx, e)
-	if found, _ := idMaps(ctx, e); isAbsent(err) && len(found) > 0 {
+	if found, _ := idMaps(ctx, e); steps.IsAbsent(err) && len(found) > 0 {
 		fix := fmt.Sprintf("under answers in %s write\n  %s.liqo-namespace: NAME", e.LinkFile(), e.SideName())
 		return steps.Failed(err.Error(), fix)
 	}
-	if isAbsent(err) {
+	if steps.IsAbsent(err) {
 		return steps.Failed("no ConfigMap has the label "+idMapLabel+", which Liqo's cluster id stands in", another)
 	}
 	if err != nil {
@@ -43,7 +40,7 @@ func soundID(ctx context.Context, e steps.Env) steps.Result {
 	}
 	peer, err := peerID(e)
 	switch {
-	case isAbsent(err):
+	case steps.IsAbsent(err):
 		return steps.Passed("it is %s; the %s's is not known yet", id, e.PeerName())
 	case err != nil:
 		return steps.Unseen(err)

@@ -89,7 +89,7 @@ func mayPeer(ctx context.Context, e steps.Env) steps.Result {
 	if may.Status != steps.Pass {
 		return check.MayMake(ctx, e, who, check.ToApply("", check.Namespaces))
 	}
-	if _, err := peerID(e); isAbsent(err) {
+	if _, err := peerID(e); steps.IsAbsent(err) {
 		return steps.Skipped("what it takes is not known before the %s's cluster id is: %s", e.PeerName(), err)
 	}
 	if err != nil {
@@ -105,7 +105,7 @@ func mayPeer(ctx context.Context, e steps.Env) steps.Result {
 // there is no such role, or it may not be read: other checks say so.
 func toBind(ctx context.Context, e steps.Env) ([]cluster.Right, error) {
 	name, err := e.Own.Text("controlplane-role")
-	if isAbsent(err) || apierrors.IsForbidden(err) {
+	if steps.IsAbsent(err) || apierrors.IsForbidden(err) {
 		return nil, nil
 	}
 	if err != nil {

@@ -202,11 +202,11 @@ func unreadyPod(p *corev1.Pod) (why string, since time.Time, stuck bool) {
 }
 
 func liqoRuns(ctx context.Context, e steps.Env) steps.Result {
-	if _, err := liqoSpace(e); isAbsent(err) {
+	if _, err := liqoSpace(e); steps.IsAbsent(err) {
 		return steps.Skipped("where Liqo runs is not known: %s", err)
 	}
 	in, err := installed(ctx, e)
-	if isAbsent(err) {
+	if steps.IsAbsent(err) {
 		return steps.Failed(err.Error(), e.Kubectl()+" get deployments -A | grep -i liqo    # its kinds are there, and what works on them is not: install Liqo on the "+e.SideName()+" anew: "+installPage)
 	}
 	if err != nil {

@@ -21,7 +21,7 @@ const (
 
 func liqoVersions(ctx context.Context, e steps.Env) steps.Result {
 	tag, err := e.Own.Text("liqo-version")
-	if isAbsent(err) {
+	if steps.IsAbsent(err) {
 		return steps.Warned(err.Error()+": its release can't be told", e.Kubectl()+" get deployments -A -o wide | grep liqo")
 	}
 	if err != nil {
@@ -35,7 +35,7 @@ func liqoVersions(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Warned(fmt.Sprintf("it is %s: where Liqo remaps a peer's range that differs from the local one, pods do not reach the peer's", tag), upgrade(ctx, e, renewsSince))
 	}
 	other, err := e.Peer.Text("liqo-version")
-	if err != nil && !isAbsent(err) {
+	if err != nil && !steps.IsAbsent(err) {
 		return steps.Unseen(err)
 	}
 	peer, parsed := version.ParseSemantic(other)

@@ -74,20 +74,10 @@ func namedAfterPeer(gvr schema.GroupVersionResource) value {
 	}
 }
 
-// standing is what a fact that is a map says under key; nil where it says nothing.
-func standing(f steps.Facts, fact, key string) any {
-	v, err := f.Value(fact)
-	if err != nil {
-		return nil
-	}
-	m, _ := v.(map[string]any)
-	return m[key]
-}
-
 // asItStands is a default: what stands there, else a value and why it is that.
 func asItStands(fact, key string, value any, from string) func(steps.Env) (any, string) {
 	return func(e steps.Env) (any, string) {
-		if v := standing(e.Own, fact, key); v != nil && v != "" && v != 0 {
+		if v := e.Own.Field(fact, key); v != nil && v != "" && v != 0 {
 			return v, "as it stands"
 		}
 		return value, from

@@ -90,16 +90,16 @@ func askedOf(ctx context.Context, e steps.Env) (corev1.ResourceList, error) {
 
 // sliceAsks is what a side's slice asks for, by its fact; nil where none stands.
 func sliceAsks(f steps.Facts) map[string]string {
-	if standing(f, "slice", "name") == nil {
+	if f.Field("slice", "name") == nil {
 		return nil
 	}
 	out := map[string]string{}
 	for _, name := range []string{"cpu", "memory", "pods"} {
-		if v := standing(f, "slice", name); v != nil {
+		if v := f.Field("slice", name); v != nil {
 			out[name] = quantityText(v)
 		}
 	}
-	for _, more := range many(standing(f, "slice", "more")) {
+	for _, more := range many(f.Field("slice", "more")) {
 		name, amount, _ := strings.Cut(more, "=")
 		out[name] = amount
 	}

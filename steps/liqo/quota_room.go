@@ -20,7 +20,7 @@ import (
 const nearlyFull = 90
 
 func quotaRoom(ctx context.Context, e steps.Env) steps.Result {
-	name, _ := standing(e.Peer, "slice", "name").(string)
+	name := e.Peer.FieldText("slice", "name")
 	ns := tenantNamespace(e)
 	var found, pods []*unstructured.Unstructured
 	var slice *unstructured.Unstructured

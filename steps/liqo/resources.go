@@ -144,7 +144,7 @@ func sliceFact(ctx context.Context, e steps.Env) (any, error) {
 // Source: liqotech/liqo pkg/liqo-controller-manager/authentication/remoteresourceslice-controller
 // (handleAuthenticationStatus: AuthParamsFailed, InvalidCSR), 557c199cf.
 func sliceWarning(ctx context.Context, e steps.Env) (any, error) {
-	name, _ := standing(e.Peer, "slice", "name").(string)
+	name := e.Peer.FieldText("slice", "name")
 	if name == "" {
 		return nil, steps.Absent("the consumer asks for no resources yet")
 	}
@@ -172,7 +172,7 @@ func quantities(o *unstructured.Unstructured, fields ...string) map[string]strin
 
 // moreAsItStands keeps what a slice that stands asks for beside CPU and memory.
 func moreAsItStands(e steps.Env) (any, string) {
-	if more := standing(e.Own, "slice", "more"); more != nil {
+	if more := e.Own.Field("slice", "more"); more != nil {
 		return more, "as it stands"
 	}
 	return nil, ""

@@ -23,8 +23,8 @@ func sliceCopied(ctx context.Context, e steps.Env) steps.Result {
 	if err != nil {
 		return steps.Unseen(err)
 	}
-	name, _ := standing(e.Peer, "slice", "name").(string)
-	made, _ := time.Parse(time.RFC3339, fmt.Sprint(standing(e.Peer, "slice", "made")))
+	name := e.Peer.FieldText("slice", "name")
+	made, _ := time.Parse(time.RFC3339, fmt.Sprint(e.Peer.Field("slice", "made")))
 	ns := tenantNamespace(e)
 	again := copyAgain(e)
 	got, err := e.Cluster.Get(ctx, resourceSlices, ns, name)
@@ -63,7 +63,7 @@ func copyAgain(e steps.Env) string {
 // (updateRemoteObjectSpec), 557c199cf.
 func unlikeAsked(copied *unstructured.Unstructured, consumer steps.Facts) []string {
 	out := unlike(sliceResources(copied), sliceAsks(consumer))
-	meant, _ := standing(consumer, "slice", "class").(string)
+	meant := consumer.FieldText("slice", "class")
 	is := cmp.Or(text(copied, "spec", "class"), usualClass)
 	if meant = cmp.Or(meant, usualClass); is != meant {
 		out = append(out, fmt.Sprintf("class: %s instead of %s", is, meant))
@@ -169,7 +169,7 @@ func grantStale(e steps.Env, s *unstructured.Unstructured, describe string) step
 
 // heldBack is the condition of a tenant that gets nothing new; else "".
 func heldBack(e steps.Env) string {
-	now, _ := standing(e.Peer, "tenant", "condition").(string)
+	now := e.Peer.FieldText("tenant", "condition")
 	if now == cordoned || now == drained {
 		return now
 	}

@@ -28,7 +28,7 @@ type sliceDoer struct{ vanishing }
 // answer, or runs no Liqo, is not gone.
 func gone(e steps.Env) bool {
 	_, err := e.Peer.Value(check.ServerFact)
-	return errors.As(err, new(*steps.AbsentError))
+	return steps.IsAbsent(err)
 }
 
 // PlanUndo says what goes, and what is left for the other admin where the

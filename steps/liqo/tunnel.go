@@ -131,7 +131,7 @@ func servers(e steps.Env) steps.Facts {
 // ofServer is a default: what the gateway that stands says, else a value.
 func ofServer(key string, value any, from string) func(steps.Env) (any, string) {
 	return func(e steps.Env) (any, string) {
-		if v := standing(servers(e), "gateway-server", key); v != nil {
+		if v := servers(e).Field("gateway-server", key); v != nil {
 			return v, "the gateway that listens"
 		}
 		return value, from

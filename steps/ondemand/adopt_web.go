@@ -83,12 +83,12 @@ func adoptAuth(ctx context.Context, e steps.Env) (any, string, error) {
 func adoptPrefix(key, p string) adopter {
 	return func(ctx context.Context, e steps.Env) (any, string, error) {
 		env, from, err := meantHookEnv(ctx, e)
-		noEnv := errors.As(err, new(*steps.AbsentError))
+		noEnv := steps.IsAbsent(err)
 		if err != nil && !noEnv {
 			return nil, "", err
 		}
 		d, err := openClusterFile(ctx, e)
-		noFile := errors.As(err, new(*steps.AbsentError)) || err == nil && d.v2 == nil
+		noFile := steps.IsAbsent(err) || err == nil && d.v2 == nil
 		if err != nil && (noEnv || !noFile) {
 			return nil, "", err
 		}
@@ -113,7 +113,7 @@ func adoptPrefix(key, p string) adopter {
 // that alone was edited.
 func meantHookEnv(ctx context.Context, e steps.Env) (f envFile, from string, err error) {
 	f, err = openHookEnv(ctx, e)
-	if err != nil && !errors.As(err, new(*steps.AbsentError)) || err == nil && !f.unedited() {
+	if err != nil && !steps.IsAbsent(err) || err == nil && !f.unedited() {
 		return f, hookEnv, err
 	}
 	text, wrong := e.Host.Read(ctx, wrongHookEnv)

@@ -2,7 +2,6 @@ package ondemand
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -18,7 +17,7 @@ func clusterFileChecks() []steps.Check {
 			Run: func(ctx context.Context, e steps.Env) steps.Result {
 				d, err := openClusterFile(ctx, e)
 				if err != nil {
-					if name == "cluster-file" && errors.As(err, new(*steps.AbsentError)) {
+					if name == "cluster-file" && steps.IsAbsent(err) {
 						return steps.Undone(err.Error())
 					}
 					return steps.Unseen(err)

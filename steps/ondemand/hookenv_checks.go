@@ -57,7 +57,7 @@ func hookEnvChecks() []steps.Check {
 func hookEnvStands(ctx context.Context, e steps.Env) steps.Result {
 	f, err := openHookEnv(ctx, e)
 	there := err == nil
-	if err != nil && !errors.As(err, new(*steps.AbsentError)) {
+	if err != nil && !steps.IsAbsent(err) {
 		return steps.Unseen(err)
 	}
 	wrong, err := stands(ctx, e, wrongHookEnv)

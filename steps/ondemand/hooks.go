@@ -67,7 +67,7 @@ func openHookEnv(ctx context.Context, e steps.Env) (envFile, error) {
 // set.
 func hookEnvText(ctx context.Context, e steps.Env) (cluster.Masked, error) {
 	f, err := openHookEnv(ctx, e)
-	if err != nil && !errors.As(err, new(*steps.AbsentError)) {
+	if err != nil && !steps.IsAbsent(err) {
 		return cluster.Masked{}, err
 	}
 	if err := undisputed(ctx, e); err != nil {

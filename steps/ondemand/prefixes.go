@@ -2,7 +2,6 @@ package ondemand
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 
@@ -47,7 +46,7 @@ func undisputed(ctx context.Context, e steps.Env) error {
 	if err == nil {
 		d, err = openClusterFile(ctx, e)
 	}
-	if errors.As(err, new(*steps.AbsentError)) || err == nil && d.v2 == nil {
+	if steps.IsAbsent(err) || err == nil && d.v2 == nil {
 		return nil
 	}
 	if err != nil {

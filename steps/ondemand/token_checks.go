@@ -2,7 +2,6 @@ package ondemand
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -105,7 +104,7 @@ func tokenMade(ctx context.Context, e steps.Env) steps.Result {
 
 func tokenGranted(ctx context.Context, e steps.Env) steps.Result {
 	m, err := standingToken(ctx, e)
-	if errors.As(err, new(*steps.AbsentError)) && rootLives(e) {
+	if steps.IsAbsent(err) && rootLives(e) {
 		return steps.Skipped("there is no first token; root's own is looked at on the %s", e.PeerName())
 	}
 	if err != nil {

@@ -82,7 +82,7 @@ func sessionAnnotations(ctx context.Context, e steps.Env) (any, error) {
 	snippets := false
 	if framed(e) && isNginx(controller) {
 		state, err := nginxSnippets(ctx, e)
-		if err != nil && !errors.As(err, new(*steps.AbsentError)) {
+		if err != nil && !steps.IsAbsent(err) {
 			return nil, err
 		}
 		snippets = state.allowed

@@ -99,7 +99,7 @@ func (e *apiError) Error() string {
 
 // failing puts an error of the API into plain words; nil stays nil.
 func failing(e steps.Env, doing string, err error) error {
-	if err == nil || errors.As(err, new(*steps.AbsentError)) {
+	if err == nil || steps.IsAbsent(err) {
 		return err
 	}
 	found, next := plainly(err)
@@ -117,7 +117,7 @@ func commands(e steps.Env, text string) string {
 
 // unasked is the verdict of a look at the API that gave an error.
 func unasked(e steps.Env, err error) steps.Result {
-	if errors.As(err, new(*steps.AbsentError)) {
+	if steps.IsAbsent(err) {
 		return steps.Unseen(err)
 	}
 	found, next := plainly(err)

@@ -149,11 +149,11 @@ func installsDriver(e steps.Env) bool {
 }
 
 func helmMayChange(e steps.Env, fact, namespace string) bool {
-	if standing(e.Own, fact, "name") == "" {
+	if e.Own.FieldText(fact, "name") == "" {
 		return true
 	}
-	byHelm := standing(e.Own, fact, "release") != ""
-	return (byHelm || e.Exporting) && standing(e.Own, fact, "namespace") == namespace
+	byHelm := e.Own.FieldText(fact, "release") != ""
+	return (byHelm || e.Exporting) && e.Own.FieldText(fact, "namespace") == namespace
 }
 
 // makesDriverNamespace: the namespace of a driver that somebody else runs is
@@ -162,8 +162,8 @@ func makesDriverNamespace(e steps.Env) bool {
 	if !mountsConnectors(e) {
 		return false
 	}
-	if e.Exporting && standing(e.Own, "driver-stands", "release") == "" {
+	if e.Exporting && e.Own.FieldText("driver-stands", "release") == "" {
 		return true
 	}
-	return standing(e.Own, "driver-stands", "name") == "" || isOurs(e.Own, "driver-stands")
+	return e.Own.FieldText("driver-stands", "name") == "" || isOurs(e.Own, "driver-stands")
 }

@@ -118,7 +118,7 @@ func tolerating(e steps.Env, nodes []*corev1.Node) string {
 	}
 	const fact = "driver-stands"
 	return fmt.Sprintf("helm upgrade %s renku/%s -n %s%s --version %s --reuse-values --set-json 'csiNodepluginRclone.tolerations=%s'",
-		steps.Quoted(cluster.CleanName(cmp.Or(standing(e.Own, fact, "release"), driverChart))), driverChart, cmp.Or(standing(e.Own, fact, "namespace"), rcloneSpace), helmSide(e), e.Answers.Text("driver.version"), list)
+		steps.Quoted(cluster.CleanName(cmp.Or(e.Own.FieldText(fact, "release"), driverChart))), driverChart, cmp.Or(e.Own.FieldText(fact, "namespace"), rcloneSpace), helmSide(e), e.Answers.Text("driver.version"), list)
 }
 
 // operatorFix is how the step operator is done where a chart of somebody else

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -87,7 +86,7 @@ func renkuValues(e steps.Env, secret string) ([]byte, error) {
 			"redirect-uris": {"extraRedirectUris", origin + "/*"}, "web-origins": {"extraWebOrigins", origin},
 		} {
 			have, err := e.Own.List(fact)
-			if err != nil && !errors.As(err, new(*steps.AbsentError)) {
+			if err != nil && !steps.IsAbsent(err) {
 				return nil, err
 			}
 			if !slices.Contains(have, v.add) {

@@ -3,7 +3,6 @@ package renku
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -48,7 +47,7 @@ func demanded(ctx context.Context, e steps.Env) (demand, error) {
 }
 
 func mayBeUnread(err error) bool {
-	return errors.As(err, new(*steps.AbsentError)) || apierrors.IsForbidden(err)
+	return steps.IsAbsent(err) || apierrors.IsForbidden(err)
 }
 
 // renkuAffinity is what Renku's values ask of the node of every session; nil:
@@ -157,7 +156,7 @@ type poolClass struct {
 // with faults, which pool-rules names.
 func poolClasses(e steps.Env) ([]poolClass, error) {
 	d, err := thePool(e)
-	if errors.As(err, new(*steps.AbsentError)) {
+	if steps.IsAbsent(err) {
 		return nil, nil
 	}
 	if err != nil || len(d.faults) > 0 {

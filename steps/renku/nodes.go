@@ -2,7 +2,6 @@ package renku
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -122,7 +121,7 @@ func nodeNames(nodes []*corev1.Node) string {
 func nodePurpose(ctx context.Context, e steps.Env) steps.Result {
 	affinity, err := renkuAffinity(e)
 	known := err == nil
-	if err != nil && !errors.As(err, new(*steps.AbsentError)) {
+	if err != nil && !steps.IsAbsent(err) {
 		return steps.Unseen(err)
 	}
 	want := e.Answers.List("nodes.labels")

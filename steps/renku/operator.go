@@ -109,7 +109,7 @@ func operatorQuestions() []steps.Question {
 			Help: "Its pods are privileged. Made if it is not there.",
 			Default: func(e steps.Env) (any, string) {
 				from := "the published guide"
-				switch ns := standing(e.Own, "driver-stands", "namespace"); ns {
+				switch ns := e.Own.FieldText("driver-stands", "namespace"); ns {
 				case "":
 				case rcloneSpace:
 					from = "csi-rclone is there already"
@@ -158,7 +158,7 @@ func localVersion(fact, otherwise, why string) func(steps.Env) (any, string) {
 
 func releaseThatStands(fact, otherwise string) func(steps.Env) (any, string) {
 	return func(e steps.Env) (any, string) {
-		if name := standing(e.Own, fact, "release"); name != "" {
+		if name := e.Own.FieldText(fact, "release"); name != "" {
 			return name, "it is there already"
 		}
 		return otherwise, "the chart's name"

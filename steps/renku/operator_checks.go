@@ -101,13 +101,13 @@ func onlyByHand(byHand bool, r steps.Result) steps.Result {
 func helmUpgrade(e steps.Env, what, name string) string {
 	fact := what + "-stands"
 	switch {
-	case isOurs(e.Own, fact) || standing(e.Own, fact, "name") == "":
+	case isOurs(e.Own, fact) || e.Own.FieldText(fact, "name") == "":
 		return ""
-	case standing(e.Own, fact, "release") == "":
+	case e.Own.FieldText(fact, "release") == "":
 		return "it was not installed by Helm: have chart " + name + " " + e.Answers.Text(what+".version") + " rendered by what did (Argo CD, kubectl)"
 	}
 	return fmt.Sprintf("%s --take-over    # changes release %s, which somebody else made, to %s",
-		again(e, "operator"), cluster.CleanName(standing(e.Own, fact, "release")), e.Answers.Text(what+".version"))
+		again(e, "operator"), cluster.CleanName(e.Own.FieldText(fact, "release")), e.Answers.Text(what+".version"))
 }
 
 func crdOwner(ctx context.Context, e steps.Env) steps.Result {
@@ -239,7 +239,10 @@ func sameSite(ctx context.Context, e steps.Env) steps.Result {
 	framed, none := e.Answers.Bool("sessions.framed"), operatorEnv(d)["USE_NONE_SAME_SITE_SESSION_COOKIE"] == "true"
 	fix := ""
 	if !isOurs(e.Own, "operator-stands") {
-		fix = fmt.Sprintf("set useNoneSameSiteSessionCookie: %v in the values of release %s, or answer sessions.framed", framed, standing(e.Own, "operator-stands", "release"))
+		fix = fmt.Sprintf(
+			"set useNoneSameSiteSessionCookie: %v in the values of release %s, or answer sessions.framed", framed,
+			e.Own.FieldText("operator-stands", "release"),
+		)
 	}
 	switch {
 	case framed && !none:

@@ -139,7 +139,7 @@ func quotaFree(ctx context.Context, e steps.Env) steps.Result {
 // poolOfQuota is the name of the pool of this cluster that has a quota; "": none has.
 func poolOfQuota(e steps.Env, quota string) (string, error) {
 	all, err := e.Peer.List("pool-quotas")
-	if errors.As(err, new(*steps.AbsentError)) {
+	if steps.IsAbsent(err) {
 		return "", nil
 	}
 	for _, one := range all {

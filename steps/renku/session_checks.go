@@ -137,7 +137,7 @@ func missingChildren(ctx context.Context, e steps.Env, s *unstructured.Unstructu
 // operatorLogs is the command that shows why the operator could not create an object of a session. It retries at least
 // every 17 minutes.
 func operatorLogs(e steps.Env, session string) string {
-	ns, name := standing(e.Own, "operator-stands", "namespace"), standing(e.Own, "operator-stands", "name")
+	ns, name := e.Own.FieldText("operator-stands", "namespace"), e.Own.FieldText("operator-stands", "name")
 	if name == "" {
 		return e.Kubectl() + " get deployments -A -l app.kubernetes.io/name=amalthea-sessions    # then read its logs"
 	}

@@ -35,7 +35,7 @@ func (s testSession) Do(ctx context.Context, e steps.Env, say steps.Progress) er
 		by.Cluster = as
 		err = s.Manifest.Do(ctx, by, say)
 	}
-	if apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) || errors.As(err, new(*steps.AbsentError)) || errors.As(err, new(cluster.KubeconfigError)) {
+	if apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) || steps.IsAbsent(err) || errors.As(err, new(cluster.KubeconfigError)) {
 		say.Say("the new kubeconfig can't (%s): with your own rights, which proves less", cluster.Explain(err))
 		err = s.Manifest.Do(ctx, e, say)
 	}

@@ -70,7 +70,7 @@ func lacksToken(ctx context.Context, e steps.Env) (string, error) {
 // later makes an API that does not answer now something that is not known yet,
 // so that the other steps can be planned all the same.
 func later(err error) error {
-	if err == nil || errors.As(err, new(*steps.AbsentError)) {
+	if err == nil || steps.IsAbsent(err) {
 		return err
 	}
 	found, _ := plainly(err)

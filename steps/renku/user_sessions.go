@@ -2,7 +2,6 @@ package renku
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"net/url"
@@ -47,7 +46,7 @@ func customCAsThere(ctx context.Context, e steps.Env) steps.Result {
 	}
 	ns := sessionsNamespace(e)
 	copied, err := peerCAs(e)
-	if err != nil && !errors.As(err, new(*steps.AbsentError)) {
+	if err != nil && !steps.IsAbsent(err) {
 		return steps.Unseen(err)
 	}
 	var missing, more []string

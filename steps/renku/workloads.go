@@ -154,24 +154,5 @@ func driverStands(ctx context.Context, e steps.Env) (any, error) {
 	return stands(d.Name, d.Namespace, d.Labels, d.Annotations), nil
 }
 
-// standing is one field of such a fact; "" where nothing stands.
-func standing(f steps.Facts, fact, field string) string {
-	v, err := f.Value(fact)
-	if err != nil {
-		return ""
-	}
-	m, _ := v.(map[string]any)
-	text, _ := m[field].(string)
-	return text
-}
-
-// isOurs tells whether carrick installed it, for this link or another.
-func isOurs(f steps.Facts, fact string) bool {
-	v, err := f.Value(fact)
-	if err != nil {
-		return false
-	}
-	m, _ := v.(map[string]any)
-	ours, _ := m["ours"].(bool)
-	return ours
-}
+// isOurs reports whether carrick installed it, for this link or another.
+func isOurs(f steps.Facts, fact string) bool { return f.Field(fact, "ours") == true }

@@ -194,7 +194,7 @@ func adoptSigner(ctx context.Context, e steps.Env) (any, string, error) {
 // adoptedSecret is the extension's Secret in a set-up that exists; nil: none does.
 func adoptedSecret(ctx context.Context, e steps.Env) (*cluster.Secret, string, error) {
 	s, err := tlsOf(ctx, e)
-	if absent(err) {
+	if steps.IsAbsent(err) {
 		return nil, "", nil
 	}
 	if err != nil {

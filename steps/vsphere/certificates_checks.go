@@ -100,7 +100,7 @@ func renewFix(e steps.Env, s *cluster.Secret) string {
 
 func certSecret(ctx context.Context, e steps.Env) steps.Result {
 	s, err := tlsOf(ctx, e)
-	if absent(err) {
+	if steps.IsAbsent(err) {
 		return steps.Failed(err.Error(), certFix(e))
 	}
 	if err != nil {

@@ -165,7 +165,7 @@ func certificateWritten(ctx context.Context, e steps.Env) (time.Time, error) {
 
 func pageSed(ctx context.Context, e steps.Env) steps.Result {
 	m, live, err := properties(ctx, e)
-	if absent(err) {
+	if steps.IsAbsent(err) {
 		return steps.Passed("%s: nothing of the published file stands", err)
 	}
 	if err != nil {

@@ -113,7 +113,7 @@ func adoptReplicas(ctx context.Context, e steps.Env) (any, string, error) {
 func adoptedOf(ctx context.Context, e steps.Env, of func(*stands) any) (any, string, error) {
 	s, err := theExtension(ctx, e)
 	if err != nil {
-		return adoptedFact(nil, err, "")
+		return steps.AdoptFact(nil, err, "")
 	}
 	if v := of(s); v != nil && v != "" {
 		return v, "Deployment " + s.Namespace + "/" + s.Name, nil
@@ -131,7 +131,7 @@ func adoptExtensionSpace(ctx context.Context, e steps.Env) (any, string, error) 
 			}
 		}
 	}
-	if err != nil && !absent(err) {
+	if err != nil && !steps.IsAbsent(err) {
 		return nil, "", err
 	}
 	_, err = e.Cluster.Get(ctx, check.Namespaces, "", extensionName)

@@ -146,7 +146,7 @@ func tryIn(ctx context.Context, e steps.Env) (string, error) {
 		return "", err
 	}
 	spaces, err := profileSpaces(ctx, e)
-	if err != nil && !absent(err) {
+	if err != nil && !steps.IsAbsent(err) {
 		return "", err
 	}
 	i := slices.IndexFunc(spaces, func(ns *corev1.Namespace) bool { return looked(ns.Labels) })
@@ -167,7 +167,7 @@ func tryInEach(ctx context.Context, e steps.Env) ([]string, error) {
 		return nil, err
 	}
 	spaces, err := profileSpaces(ctx, e)
-	if err != nil && !absent(err) {
+	if err != nil && !steps.IsAbsent(err) {
 		return nil, err
 	}
 	key, value := selector(e)

@@ -175,7 +175,7 @@ func rwoKeepsClass(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Unseen(err)
 	}
 	usual, err := e.Own.Text("default-class")
-	if err != nil && !absent(err) {
+	if err != nil && !steps.IsAbsent(err) {
 		return steps.Unseen(err)
 	}
 	all := []tried{{name: "without a class", mode: corev1.ReadWriteOnce}}

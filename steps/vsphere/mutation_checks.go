@@ -47,7 +47,7 @@ func mutationChecks() []steps.Check {
 
 func policyServed(_ context.Context, e steps.Env) steps.Result {
 	version, err := e.Own.Text("serves-map")
-	if absent(err) {
+	if steps.IsAbsent(err) {
 		return steps.Failed(err.Error(), answer(e, "mutation.by", byWebhook))
 	}
 	if err != nil {

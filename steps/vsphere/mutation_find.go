@@ -83,7 +83,7 @@ func covers(list []string, v string) bool {
 // they do nothing.
 func policyMutators(ctx context.Context, e steps.Env) ([]mutator, error) {
 	policies, bindings, err := policyKinds(e)
-	if absent(err) {
+	if steps.IsAbsent(err) {
 		return nil, nil
 	}
 	if err != nil {

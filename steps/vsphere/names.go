@@ -1,7 +1,6 @@
 package vsphere
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 
@@ -80,15 +79,4 @@ func some(names []string) string {
 		return strings.Join(names, ", ")
 	}
 	return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
-}
-
-// adoptedFact is what was found; nothing where there is nothing to find.
-func adoptedFact(v any, err error, from string) (any, string, error) {
-	if absent := (*steps.AbsentError)(nil); errors.As(err, &absent) {
-		return nil, "", nil
-	}
-	if err != nil {
-		return nil, "", err
-	}
-	return v, from, nil
 }

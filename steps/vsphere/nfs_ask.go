@@ -149,7 +149,7 @@ func adoptArchive(ctx context.Context, e steps.Env) (any, string, error) {
 func adoptChartVersion(_ context.Context, e steps.Env) (any, string, error) {
 	stands, err := e.Own.Value("nfs-stands")
 	if err != nil {
-		return adoptedFact(nil, err, "")
+		return steps.AdoptFact(nil, err, "")
 	}
 	v, is := strings.CutPrefix(field(stands, "chart"), nfsChart+"-")
 	if !is || checkChartVersion(v) != nil {
@@ -162,7 +162,7 @@ func adoptChartVersion(_ context.Context, e steps.Env) (any, string, error) {
 func adoptNFSImage(_ context.Context, e steps.Env) (any, string, error) {
 	stands, err := e.Own.Value("nfs-stands")
 	if err != nil {
-		return adoptedFact(nil, err, "")
+		return steps.AdoptFact(nil, err, "")
 	}
 	image := field(stands, "image")
 	if released, _ := stands.(map[string]any)["released"].(bool); !released {

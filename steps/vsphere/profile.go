@@ -56,7 +56,7 @@ func checkOwner(v string) error {
 func adoptTrial(of func(userProfile) any) func(context.Context, steps.Env) (any, string, error) {
 	return func(ctx context.Context, e steps.Env) (any, string, error) {
 		all, err := profiles(ctx, e)
-		if absent(err) {
+		if steps.IsAbsent(err) {
 			return nil, "", nil
 		}
 		if err != nil {

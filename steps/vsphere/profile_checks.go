@@ -126,7 +126,7 @@ func orNobody(user string) string {
 func wantedLabels(ctx context.Context, e steps.Env) (map[string]string, error) {
 	out := map[string]string{}
 	f, err := labelsFile(ctx, e)
-	if err != nil && !absent(err) {
+	if err != nil && !steps.IsAbsent(err) {
 		return nil, err
 	}
 	maps.Copy(out, f.labels)

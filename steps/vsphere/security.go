@@ -2,7 +2,6 @@ package vsphere
 
 import (
 	"context"
-	"errors"
 	"slices"
 
 	"carrick/cluster"
@@ -74,7 +73,7 @@ func deletesLeftovers(e steps.Env) bool {
 // then says why.
 func hasLabelsFile(e steps.Env) bool {
 	_, err := e.Own.Text("labels-file")
-	return !absent(err)
+	return !steps.IsAbsent(err)
 }
 
 // level is the one that profiles' namespaces are to have.
@@ -98,11 +97,11 @@ func adoptLevel(ctx context.Context, e steps.Env) (any, string, error) {
 	if err == nil && slices.Contains(check.Levels, f.labels[check.EnforceLabel]) {
 		return f.labels[check.EnforceLabel], "ConfigMap " + f.String(), nil
 	}
-	if err != nil && !absent(err) {
+	if err != nil && !steps.IsAbsent(err) {
 		return nil, "", err
 	}
 	all, err := profileSpaces(ctx, e)
-	if err != nil && !absent(err) {
+	if err != nil && !steps.IsAbsent(err) {
 		return nil, "", err
 	}
 	count, most := map[string]int{}, ""
@@ -146,9 +145,4 @@ func securityRights(e steps.Env) []cluster.Right {
 		out = append(out, check.To([]string{"delete"}, "", check.RoleBindings)...)
 	}
 	return out
-}
-
-// absent tells what is not there (yet) from what could not be read.
-func absent(err error) bool {
-	return errors.As(err, new(*steps.AbsentError))
 }

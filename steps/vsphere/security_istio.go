@@ -70,7 +70,7 @@ func istio(ctx context.Context, e steps.Env) (istioParts, error) {
 					out.asks = append(out.asks, ns.Name)
 				}
 			}
-			if absent(err) {
+			if steps.IsAbsent(err) {
 				err = nil
 			}
 			return err

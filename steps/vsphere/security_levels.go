@@ -56,7 +56,7 @@ func levelChecks() []steps.Check {
 
 func labelsFileSays(ctx context.Context, e steps.Env) steps.Result {
 	f, err := labelsFile(ctx, e)
-	if absent(err) {
+	if steps.IsAbsent(err) {
 		return steps.Failed(err.Error(), "install Kubeflow's profiles, or give each namespace its level by hand: "+e.Kubectl()+" label namespace NAME "+check.EnforceLabel+"="+level(e))
 	}
 	if err != nil {

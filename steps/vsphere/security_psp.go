@@ -54,7 +54,7 @@ func pspOrLabels(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Passed("it serves no PodSecurityPolicies: levels of namespaces are what counts")
 	}
 	f, err := labelsFile(ctx, e)
-	if absent(err) {
+	if steps.IsAbsent(err) {
 		return steps.Warned("it serves PodSecurityPolicies; after an upgrade to 1.25 levels count, and there is no file that would give profiles one: "+err.Error(), "install Kubeflow's profile controller, or label each namespace")
 	}
 	if err != nil {
@@ -154,7 +154,7 @@ func pspBindings(ctx context.Context, e steps.Env) ([]*rbacv1.RoleBinding, error
 // binding, or has: those that somebody else made as it should be stay theirs.
 func unboundProfiles(ctx context.Context, e steps.Env) ([]any, error) {
 	spaces, err := profileSpaces(ctx, e)
-	if absent(err) {
+	if steps.IsAbsent(err) {
 		return nil, nil
 	}
 	if err != nil {
@@ -193,7 +193,7 @@ func eachOf(spaces []*corev1.Namespace, is func(*corev1.Namespace) bool) []any {
 // no PodSecurityPolicies any more; "": it does not.
 func stillFollows(ctx context.Context, e steps.Env) (found, fix string, err error) {
 	s, err := theExtension(ctx, e)
-	if absent(err) {
+	if steps.IsAbsent(err) {
 		return "", "", nil
 	}
 	if err != nil || s.follows == "" {

@@ -299,7 +299,7 @@ func adoptTry(ctx context.Context, e steps.Env) (any, string, error) {
 	}
 	stands, err := e.Own.Value("nfs-stands")
 	if err != nil {
-		return adoptedFact(nil, err, "")
+		return steps.AdoptFact(nil, err, "")
 	}
 	return false, "Deployment " + field(stands, "namespace") + "/" + field(stands, "name") + " makes volumes already", nil
 }
