@@ -219,7 +219,7 @@ func namesOf(all []*unstructured.Unstructured) string {
 		out = append(out, o.GetKind()+" "+o.GetNamespace()+"/"+o.GetName())
 	}
 	slices.Sort(out)
-	return cluster.Clean(some(out))
+	return cluster.Clean(check.Some(out))
 }
 
 // whichNamespace is the error where nothing that is believed stands, or too much.

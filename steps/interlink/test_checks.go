@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"carrick/steps"
+	"carrick/steps/check"
 )
 
 func testChecks() []steps.Check {
@@ -194,7 +195,7 @@ func inBrackets(why string) string {
 	return ": " + quoted(why)
 }
 
-func cleanSome(names []string) string { return strings.ReplaceAll(quoted(some(names)), `"`, "") }
+func cleanSome(names []string) string { return strings.ReplaceAll(quoted(check.Some(names)), `"`, "") }
 
 // hintFor is what to look at for what a client of the API said.
 func hintFor(e steps.Env, said string) string {

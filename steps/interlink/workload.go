@@ -111,7 +111,10 @@ func accountThere(ctx context.Context, e steps.Env) steps.Result {
 		}
 	}
 	if len(without) > 0 {
-		return steps.Warned("pods of it have automountServiceAccountToken: false, so no token: "+some(without), k+" get pod "+without[0]+" -o yaml    # take it out where the pod's template stands")
+		return steps.Warned(
+			"pods of it have automountServiceAccountToken: false, so no token: "+check.Some(without),
+			k+" get pod "+without[0]+" -o yaml    # take it out where the pod's template stands",
+		)
 	}
 	return steps.Passed("%s/%s", sa.Namespace, sa.Name)
 }
@@ -199,7 +202,7 @@ func noLinuxSelector(ctx context.Context, e steps.Env) steps.Result {
 		}
 	}
 	if len(stuck) > 0 {
-		return steps.Failed(fmt.Sprintf("pods in namespace %s ask for kubernetes.io/os: linux, which the virtual node is not: %s", workloadNamespace(e), some(stuck)),
+		return steps.Failed(fmt.Sprintf("pods in namespace %s ask for kubernetes.io/os: linux, which the virtual node is not: %s", workloadNamespace(e), check.Some(stuck)),
 			fmt.Sprintf("%s -n %s get pod %s -o jsonpath='{.metadata.ownerReferences}'    # take kubernetes.io/os out of the nodeSelector there", e.Kubectl(), workloadNamespace(e), stuck[0]))
 	}
 	return steps.Passed("%d pods for it in namespace %s, none does", len(pods), workloadNamespace(e))
@@ -231,19 +234,10 @@ func podsNotForced(ctx context.Context, e steps.Env) steps.Result {
 		}
 	}
 	if len(stuck) > 0 {
-		return steps.Warned("pods should have been gone by now: "+some(stuck)+"; deleted by force, their jobs go on without a token that is good",
+		return steps.Warned("pods should have been gone by now: "+check.Some(stuck)+"; deleted by force, their jobs go on without a token that is good",
 			"end the batch jobs first, run on the edge node: squeue --format='%i %j' | grep "+steps.Quoted(uid)+"    # jobs are called by their pod's UID, here that of "+stuck[0]+"; then scancel ID; a pod that still hangs may be forced then")
 	}
 	r := steps.Passed("none of %d; a job's token is good for as long as its pod is there", len(pods))
 	r.Again = next
 	return r
-}
-
-// some are the first of a list of names, and how many more.
-func some(names []string) string {
-	const most = 3
-	if len(names) <= most {
-		return strings.Join(names, ", ")
-	}
-	return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
 }

@@ -1,6 +1,7 @@
 package liqo
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -121,7 +122,7 @@ func stillConnected(e steps.Env, g, c *unstructured.Unstructured, now time.Time)
 		return steps.Failed(fmt.Sprintf("Connection %s says Connected, but the last ping was at %s: its gateway has stopped to write down what it sees", placeOf(c), at.Local().Format(time.DateTime)),
 			gatewayLog(e, g))
 	}
-	r := steps.Passed("Connected, %s away", orNone(text(c, "status", "latency", "value")))
+	r := steps.Passed("Connected, %s away", cmp.Or(text(c, "status", "latency", "value"), "(none)"))
 	r.Again = time.Now().Add(due.Sub(now))
 	return r
 }

@@ -65,11 +65,7 @@ func rulesInWords(rules []rbacv1.PolicyRule) string {
 	for _, r := range rules {
 		out = append(out, strings.Join(r.Verbs, ",")+" "+strings.Join(r.Resources, ","))
 	}
-	const most = 4
-	if len(out) > most {
-		return strings.Join(out[:most], "; ") + fmt.Sprintf(" and %d more", len(out)-most)
-	}
-	return strings.Join(out, "; ")
+	return check.FirstOf(out, 4, "; ")
 }
 
 func roleBound(ctx context.Context, e steps.Env) steps.Result {

@@ -1,6 +1,7 @@
 package liqo
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strings"
@@ -42,7 +43,7 @@ func foreignClusterHealthy(ctx context.Context, e steps.Env) steps.Result {
 			lacking = append(lacking, "module "+m.name+" has nothing of this peering yet")
 		}
 		for _, c := range all {
-			said := strings.TrimSpace(c.kind + " is " + statusWord(c.status))
+			said := strings.TrimSpace(c.kind + " is " + cmp.Or(c.status, "None"))
 			switch c.status {
 			case "Established", "Ready":
 				good = append(good, c.kind)

@@ -96,7 +96,7 @@ func gatewayFits(e steps.Env, o *unstructured.Unstructured) steps.Result {
 	name := o.GetKind() + " " + placeOf(o)
 	switch {
 	case o.GetLabels()[remoteIDLabel] != id:
-		return steps.Failed(fmt.Sprintf("%s has the label %s=%s, and it must be %s: Liqo leaves it alone", name, remoteIDLabel, orNone(o.GetLabels()[remoteIDLabel]), id), mends(e, "tunnel"))
+		return steps.Failed(fmt.Sprintf("%s has the label %s=%s, and it must be %s: Liqo leaves it alone", name, remoteIDLabel, cmp.Or(o.GetLabels()[remoteIDLabel], "(none)"), id), mends(e, "tunnel"))
 	case len(o.GetName()) > longestGateway:
 		return steps.Failed(fmt.Sprintf("%s has a name of %d characters: what Liqo makes of it is called gw-NAME, so %d are the most", name, len(o.GetName()), longestGateway),
 			inTenant(e)+"delete "+plural(o.GetKind())+" "+steps.Quoted(o.GetName())+"    # then "+mends(e, "tunnel"))

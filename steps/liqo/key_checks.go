@@ -1,6 +1,7 @@
 package liqo
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"regexp"
@@ -65,18 +66,11 @@ func keysWhole(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Failed(name+" is called by a number, which Liqo's templates can't take for a name",
 			fmt.Sprintf("make the pair under another name, and have the gateway's spec.secretRef.name say so: %sget secret %s -o yaml", inTenant(e), s.Name))
 	case s.Labels[remoteIDLabel] != id:
-		return steps.Failed(fmt.Sprintf("%s has the label %s=%s, and it must be %s as the gateway's is", name, remoteIDLabel, orNone(s.Labels[remoteIDLabel]), id), "")
+		return steps.Failed(fmt.Sprintf("%s has the label %s=%s, and it must be %s as the gateway's is", name, remoteIDLabel, cmp.Or(s.Labels[remoteIDLabel], "(none)"), id), "")
 	case s.Labels[gatewayLabel] != "true":
-		return steps.Failed(fmt.Sprintf("%s has the label %s=%s, not true: liqoctl and Liqo v1.0.0 don't find it", name, gatewayLabel, orNone(s.Labels[gatewayLabel])), "")
+		return steps.Failed(fmt.Sprintf("%s has the label %s=%s, not true: liqoctl and Liqo v1.0.0 don't find it", name, gatewayLabel, cmp.Or(s.Labels[gatewayLabel], "(none)")), "")
 	}
 	return keysOnce(ctx, e, s)
-}
-
-func orNone(s string) string {
-	if s == "" {
-		return "(none)"
-	}
-	return s
 }
 
 // pairFault says what is wrong with a key pair, "" where nothing is. It says

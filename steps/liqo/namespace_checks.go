@@ -1,6 +1,7 @@
 package liqo
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -167,18 +168,11 @@ func tenantPair(_ context.Context, e steps.Env) steps.Result {
 	case labels[here] == ids[here] && labels[there] == ids[there]:
 		return steps.Failed(fmt.Sprintf("the ids are swapped: namespace %s of the %s carries %s, and %s of the %s carries %s", tenantNamespace(e), here, labels[here], peerNamespace(e), there, labels[there]), swapped)
 	case labels[here] != ids[there]:
-		return steps.Failed(fmt.Sprintf("namespace %s of the %s carries %s; it must be %s", tenantNamespace(e), here, orNoID(labels[here]), ids[there]), only)
+		return steps.Failed(fmt.Sprintf("namespace %s of the %s carries %s; it must be %s", tenantNamespace(e), here, cmp.Or(labels[here], "no id"), ids[there]), only)
 	case labels[there] != ids[here]:
-		return steps.Failed(fmt.Sprintf("namespace %s of the %s carries %s; it must be %s", peerNamespace(e), there, orNoID(labels[there]), ids[here]), only)
+		return steps.Failed(fmt.Sprintf("namespace %s of the %s carries %s; it must be %s", peerNamespace(e), there, cmp.Or(labels[there], "no id"), ids[here]), only)
 	}
 	return steps.Passed("%s here is for %s, %s there for %s", tenantNamespace(e), ids[there], peerNamespace(e), ids[here])
-}
-
-func orNoID(label string) string {
-	if label == "" {
-		return "no id"
-	}
-	return label
 }
 
 func gatewaysMayRun(ctx context.Context, e steps.Env) steps.Result {

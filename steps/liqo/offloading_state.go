@@ -1,6 +1,7 @@
 package liqo
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -68,7 +69,7 @@ func judgeOffloading(e steps.Env, o *unstructured.Unstructured, id string) steps
 	case phase == "Ready":
 		return steps.Passed("%s is ready", what)
 	default:
-		return steps.Waits(lastMoved(o, here), "%s", strings.TrimSpace(what+" is "+statusWord(phase)+" "+ready.why())).Or(describe)
+		return steps.Waits(lastMoved(o, here), "%s", strings.TrimSpace(what+" is "+cmp.Or(phase, "None")+" "+ready.why())).Or(describe)
 	}
 }
 

@@ -1,6 +1,7 @@
 package liqo
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -81,7 +82,7 @@ func sayWhatGoes(ctx context.Context, e steps.Env, c *steps.Change) error {
 			for own, v := range current {
 				at, _ := v.(map[string]any)
 				remote, _ := at["remoteNamespace"].(string)
-				there = append(there, fmt.Sprintf("%s (of %s here)", orNone(remote), own))
+				there = append(there, fmt.Sprintf("%s (of %s here)", cmp.Or(remote, "(none)"), own))
 			}
 		}
 	}

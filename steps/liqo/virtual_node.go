@@ -1,6 +1,7 @@
 package liqo
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -89,17 +90,10 @@ func judgeVirtual(e steps.Env, s, v *unstructured.Unstructured) (steps.Result, b
 		case "Draining", "Deleting":
 			return steps.Failed(fmt.Sprintf("VirtualNode %s: %s is %s %s", v.GetName(), kind, c.status, c.why()), e.Kubectl()+" -n "+v.GetNamespace()+" describe virtualnodes.offloading.liqo.io "+v.GetName()), false
 		default:
-			return steps.Waits(lastMoved(v, all), "VirtualNode %s: %s", v.GetName(), strings.TrimSpace(kind+" is "+statusWord(c.status)+" "+c.why())).Or(kubeletPods(e, s)), false
+			return steps.Waits(lastMoved(v, all), "VirtualNode %s: %s", v.GetName(), strings.TrimSpace(kind+" is "+cmp.Or(c.status, "None")+" "+c.why())).Or(kubeletPods(e, s)), false
 		}
 	}
 	return steps.Result{}, true
-}
-
-func statusWord(status string) string {
-	if status == "" {
-		return "None"
-	}
-	return status
 }
 
 // judgeNode judges the node of a slice.

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"carrick/steps"
+	"carrick/steps/check"
 )
 
 // passwdUser is one user of the web node.
@@ -93,9 +94,4 @@ func userNames(_ context.Context, e steps.Env) steps.Result {
 }
 
 // shortList joins the first of many words.
-func shortList(words []string, by string) string {
-	if len(words) <= mostNamed {
-		return strings.Join(words, by)
-	}
-	return fmt.Sprintf("%s and %d more", strings.Join(words[:mostNamed], by), len(words)-mostNamed)
-}
+func shortList(words []string, by string) string { return check.FirstOf(words, mostNamed, by) }

@@ -280,13 +280,7 @@ func reaperBound(ctx context.Context, e steps.Env) steps.Result {
 }
 
 // few lists the first names of many.
-func few(names []string) string {
-	const most = 5
-	if len(names) <= most {
-		return strings.Join(names, ", ")
-	}
-	return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
-}
+func few(names []string) string { return check.FirstOf(names, 5, ", ") }
 
 var reaperMetric = regexp.MustCompile(`(?m)^job_pod_reaper_error(?:\{[^}]*\})?\s+(\S+)`)
 

@@ -112,10 +112,7 @@ func nodeNames(nodes []*corev1.Node) string {
 	for _, n := range nodes {
 		names = append(names, n.Name)
 	}
-	if len(names) > 3 {
-		return strings.Join(names[:3], ", ") + fmt.Sprintf(" and %d more", len(names)-3)
-	}
-	return strings.Join(names, ", ")
+	return check.Some(names)
 }
 
 func nodePurpose(ctx context.Context, e steps.Env) steps.Result {

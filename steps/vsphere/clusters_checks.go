@@ -11,6 +11,7 @@ import (
 
 	"carrick/cluster"
 	"carrick/steps"
+	"carrick/steps/check"
 )
 
 // Where upstream says so.
@@ -171,7 +172,7 @@ func manyDefaults(e steps.Env, found []*storagev1.StorageClass, declared string)
 			notes = append(notes, fmt.Sprintf("%s annotate storageclass %s %s=false --overwrite", e.Kubectl(), name, defaultNotes[0]))
 		}
 	}
-	return steps.Failed(fmt.Sprintf("%d classes are the default one: %s; a claim without a class gets %s, the newest", len(found), some(names), found[0].Name),
+	return steps.Failed(fmt.Sprintf("%d classes are the default one: %s; a claim without a class gets %s, the newest", len(found), check.Some(names), found[0].Name),
 		strings.Join(notes, "\n"))
 }
 

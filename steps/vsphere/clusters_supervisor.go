@@ -186,7 +186,7 @@ func noGuest(all []guest, name string) string {
 	}
 	there := "it shows none"
 	if len(names) > 0 {
-		there = "it shows " + some(names)
+		there = "it shows " + check.Some(names)
 	}
 	if name == "" {
 		return "which of the Supervisor's guest clusters this is, is not known: " + there

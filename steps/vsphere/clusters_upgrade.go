@@ -70,10 +70,10 @@ func upgradeCrosses(ctx context.Context, e steps.Env) steps.Result {
 	}
 	on := fmt.Sprintf("from %s to 1.%d (%s)", now.Git, planned, from)
 	if len(profiles) > 0 {
-		return steps.Failed(fmt.Sprintf("%s, and namespaces of profiles have no level yet: %s. Don't upgrade before they have", on, some(profiles)), again(e, "security"))
+		return steps.Failed(fmt.Sprintf("%s, and namespaces of profiles have no level yet: %s. Don't upgrade before they have", on, check.Some(profiles)), again(e, "security"))
 	}
 	if len(others) > 0 {
-		return steps.Warned(fmt.Sprintf("%s: the namespaces of profiles have levels; others have none, and are held to restricted from 1.26 on: %s", on, some(others)),
+		return steps.Warned(fmt.Sprintf("%s: the namespaces of profiles have levels; others have none, and are held to restricted from 1.26 on: %s", on, check.Some(others)),
 			fmt.Sprintf("%s label --dry-run=server --overwrite namespace %s %s=restricted    # what would be refused is warned of", e.Kubectl(), others[0], check.EnforceLabel))
 	}
 	return steps.Passed("%s: every namespace has a level", on)

@@ -122,7 +122,7 @@ func (r followerRoles) PlanUndo(ctx context.Context, e steps.Env) (steps.Change,
 		names = append(names, b.Namespace+"/"+b.Name)
 	}
 	c.Items = append(c.Items, steps.Item{
-		Verb: steps.Leave, What: fmt.Sprintf("RoleBindings that the extension has made: %s", some(names)),
+		Verb: steps.Leave, What: fmt.Sprintf("RoleBindings that the extension has made: %s", check.Some(names)),
 		Note: fmt.Sprintf("pods of those profiles are let in by them; levels that it gave namespaces stay, too. To delete the bindings: %s delete rolebindings -A -l %s", e.Kubectl(), watcher.Made),
 	})
 	return c, nil

@@ -165,7 +165,7 @@ func extensionModest(ctx context.Context, e steps.Env) steps.Result {
 		if err == nil && s.program == byUpstream && runsCarrick(e) {
 			fix = remade(e) + " && " + fix
 		}
-		return steps.Warned("in namespace "+extensionSpace(e)+" "+some(wide), fix)
+		return steps.Warned("in namespace "+extensionSpace(e)+" "+check.Some(wide), fix)
 	}
 	return steps.Passed("no account of namespace %s has more in all namespaces than the extension's own role", extensionSpace(e))
 }

@@ -51,9 +51,9 @@ func carrickConfig(e steps.Env, s *stands) steps.Result {
 	case s.class != class(e):
 		return steps.Failed(fmt.Sprintf("it gives claims the class %q, and storage.class is %s", cluster.Clean(s.class), class(e)), remade(e))
 	case !slices.Equal(want, have):
-		return steps.Failed(fmt.Sprintf("it exchanges the classes [%s], and mutation.from is [%s]", cluster.Clean(some(have)), some(want)), remade(e))
+		return steps.Failed(fmt.Sprintf("it exchanges the classes [%s], and mutation.from is [%s]", cluster.Clean(check.Some(have)), check.Some(want)), remade(e))
 	}
-	return steps.Passed("%s, in exchange for none and for %s", s.class, some(have))
+	return steps.Passed("%s, in exchange for none and for %s", s.class, check.Some(have))
 }
 
 // properties is the ConfigMap of the published program, and the class in it; "": it

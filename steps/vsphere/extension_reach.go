@@ -129,9 +129,9 @@ EOF`, e.Kubectl(), extensionName, in, extensionName, d.port())
 	case len(holding) == 0:
 		return steps.Passed("no NetworkPolicy holds its pods, and there is no sidecar")
 	case len(blocks) > 0:
-		return steps.Warned(fmt.Sprintf("NetworkPolicy %s lets in %s: whether the API server's address is among them can't be told from here", some(holding), some(blocks)), fix)
+		return steps.Warned(fmt.Sprintf("NetworkPolicy %s lets in %s: whether the API server's address is among them can't be told from here", check.Some(holding), check.Some(blocks)), fix)
 	}
-	return steps.Failed(fmt.Sprintf("NetworkPolicy %s lets in pods and namespaces at the most, and the API server is none of them", some(holding)), fix)
+	return steps.Failed(fmt.Sprintf("NetworkPolicy %s lets in pods and namespaces at the most, and the API server is none of them", check.Some(holding)), fix)
 }
 
 // holds tells whether a policy says who may reach pods with some labels.

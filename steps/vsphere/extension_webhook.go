@@ -123,7 +123,9 @@ func webhookRules(ctx context.Context, e steps.Env) steps.Result {
 		names = append(names, cluster.Clean(w.Name))
 	}
 	if len(c.Webhooks) != 1 {
-		return steps.Failed(fmt.Sprintf("%s has %d webhooks: %s", c.Name, len(c.Webhooks), some(names)), remade(e))
+		return steps.Failed(
+			fmt.Sprintf("%s has %d webhooks: %s", c.Name, len(c.Webhooks), check.Some(names)), remade(e),
+		)
 	}
 	w := c.Webhooks[0]
 	if wrong := wrongHook(e, w); wrong != "" {

@@ -1,6 +1,7 @@
 package vsphere
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -106,9 +107,9 @@ func rwxGetsClass(ctx context.Context, e steps.Env) steps.Result {
 	}
 	untried := ""
 	if len(full) > 0 {
-		untried = "; a quota or LimitRange refuses the claim that is tried in " + some(full)
+		untried = "; a quota or LimitRange refuses the claim that is tried in " + check.Some(full)
 	}
-	return steps.Passed("%s, in %s: %s%s", class(e), some(tried), strings.Join(names, ", "), untried)
+	return steps.Passed("%s, in %s: %s%s", class(e), check.Some(tried), strings.Join(names, ", "), untried)
 }
 
 // isOverLimit reports whether a claim was refused by a quota or a LimitRange
@@ -191,17 +192,10 @@ func rwoKeepsClass(ctx context.Context, e steps.Env) steps.Result {
 		case o.refused != "":
 			return steps.Failed(fmt.Sprintf("a claim %s is refused in %s: %s", o.name, in, o.refused), refusedFix(e, in))
 		case o.got != usual:
-			return steps.Failed(fmt.Sprintf("a claim that one node writes to, %s, gets %s in %s, and not the default class %s", o.name, o.word(), in, orNone(usual)), whoFix(e))
+			return steps.Failed(fmt.Sprintf("a claim that one node writes to, %s, gets %s in %s, and not the default class %s", o.name, o.word(), in, cmp.Or(usual, "(there is none)")), whoFix(e))
 		}
 	}
-	return steps.Passed("%s, in %s", orNone(usual), in)
-}
-
-func orNone(class string) string {
-	if class == "" {
-		return "(there is none)"
-	}
-	return class
+	return steps.Passed("%s, in %s", cmp.Or(usual, "(there is none)"), in)
 }
 
 // whoFix is how to find out who touches what is to be left alone.

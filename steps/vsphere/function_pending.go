@@ -50,7 +50,7 @@ func claimsPending(ctx context.Context, e steps.Env) steps.Result {
 	if len(names) == 0 {
 		return steps.Passed("of %d claims none that is shared is Pending on another class than %s", len(claims), class(e))
 	}
-	r := steps.Warned("Pending on a class that can't serve them: "+some(names), strings.Join(fixes, "\n"))
+	r := steps.Warned("Pending on a class that can't serve them: "+check.Some(names), strings.Join(fixes, "\n"))
 	r.Lines = names
 	return r
 }

@@ -219,7 +219,7 @@ func said(all []mutator) string {
 			names = append(names, m.String())
 		}
 	}
-	return some(names)
+	return check.Some(names)
 }
 
 func deleting(e steps.Env, m mutator) string {

@@ -1,9 +1,6 @@
 package vsphere
 
 import (
-	"fmt"
-	"strings"
-
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"carrick/steps"
@@ -70,13 +67,4 @@ func again(e steps.Env, step string) string {
 // answer says how an answer is changed.
 func answer(e steps.Env, key, value string) string {
 	return "answer " + key + " with " + value + ": carrick " + e.LinkFile()
-}
-
-// some are the first of a list of names, and how many more.
-func some(names []string) string {
-	const most = 3
-	if len(names) <= most {
-		return strings.Join(names, ", ")
-	}
-	return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
 }

@@ -77,7 +77,7 @@ func whileNeeded(ctx context.Context, e steps.Env, plan func(context.Context, st
 	if err != nil || len(users) == 0 {
 		return c, err
 	}
-	why := "claims that are not this link's have volumes of its class: " + some(users) + ". Delete them first, or leave both"
+	why := "claims that are not this link's have volumes of its class: " + check.Some(users) + ". Delete them first, or leave both"
 	for i := range c.Items {
 		if it := &c.Items[i]; it.Verb.Changes() {
 			it.Verb, it.Note, it.Held, it.Diff, it.Hash = steps.Leave, why, true, "", ""

@@ -167,12 +167,12 @@ func profileLabelled(ctx context.Context, e steps.Env) steps.Result {
 	}
 	switch {
 	case len(unseen) > 0:
-		return steps.Failed(fmt.Sprintf("%d of %d profiles' namespaces have not the label %s=%s: claims there keep their class: %s", len(unseen), len(spaces), key, value, some(unseen)),
+		return steps.Failed(fmt.Sprintf("%d of %d profiles' namespaces have not the label %s=%s: claims there keep their class: %s", len(unseen), len(spaces), key, value, check.Some(unseen)),
 			fmt.Sprintf("%s label --overwrite namespace %s %s    # and put it into the labels file, for those to come; or answer mutation.selector with a label that they have", e.Kubectl(), unseen[0], steps.Quoted(key+"="+value)))
 	case len(lacking) > 0:
-		return onItsWay(ctx, e, steps.Failed(fmt.Sprintf("labels of the file are not on %s yet", some(lacking)), "is the profile controller running? "+e.Kubectl()+" -n "+kubeflowSpace+" logs deployment/profiles-deployment -c manager --tail=20"))
+		return onItsWay(ctx, e, steps.Failed(fmt.Sprintf("labels of the file are not on %s yet", check.Some(lacking)), "is the profile controller running? "+e.Kubectl()+" -n "+kubeflowSpace+" logs deployment/profiles-deployment -c manager --tail=20"))
 	case len(other) > 0:
-		return steps.Warned("labels are other than the file has them, and stay so: "+some(other), fix)
+		return steps.Warned("labels are other than the file has them, and stay so: "+check.Some(other), fix)
 	}
 	return steps.Passed("all %d, with %d labels", len(spaces), len(want))
 }

@@ -144,14 +144,17 @@ func provisionerMay(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Unseen(err)
 	}
 	if len(lacks) > 0 {
-		return steps.Failed(fmt.Sprintf("ServiceAccount %s/%s may not %s", p.Namespace, account, some(lacks)), rightsFix(ctx, e, p, account)+"\n# "+logFix(e, p)+" | grep forbidden")
+		return steps.Failed(
+			fmt.Sprintf("ServiceAccount %s/%s may not %s", p.Namespace, account, check.Some(lacks)),
+			rightsFix(ctx, e, p, account)+"\n# "+logFix(e, p)+" | grep forbidden",
+		)
 	}
 	if lacks, err = check.Denied(ctx, e.Cluster, user, true, nodeRights()...); err != nil {
 		return steps.Unseen(err)
 	}
 	if len(lacks) > 0 {
 		return steps.Warned(fmt.Sprintf("ServiceAccount %s/%s is not allowed to %s: "+
-			"claims of a class with WaitForFirstConsumer get no volume", p.Namespace, account, some(lacks)),
+			"claims of a class with WaitForFirstConsumer get no volume", p.Namespace, account, check.Some(lacks)),
 			nodeRightsFix(ctx, e, p, account))
 	}
 	return steps.Passed("ServiceAccount %s/%s has all that upstream's roles have", p.Namespace, account)

@@ -44,9 +44,9 @@ const injects = "istio-injection"
 func (p istioParts) there() (by string, is bool) {
 	switch {
 	case len(p.pilots) > 0:
-		return "Deployment " + some(p.pilots) + " is there", true
+		return "Deployment " + check.Some(p.pilots) + " is there", true
 	case len(p.asks) > 0:
-		return "namespaces of profiles ask for sidecars (" + injects + "): " + some(p.asks), true
+		return "namespaces of profiles ask for sidecars (" + injects + "): " + check.Some(p.asks), true
 	}
 	return "", false
 }

@@ -71,7 +71,9 @@ func labelsFileSays(ctx context.Context, e steps.Env) steps.Result {
 	case has != level(e):
 		return steps.Failed(fmt.Sprintf("%s of ConfigMap %s has the level %s, and security.level is %s", labelsKey, f, has, level(e)), "")
 	case len(f.others) > 0:
-		return steps.Passed("%s, in ConfigMap %s; %s of earlier deploys are not looked at", has, f, some(f.others))
+		return steps.Passed(
+			"%s, in ConfigMap %s; %s of earlier deploys are not looked at", has, f, check.Some(f.others),
+		)
 	}
 	return steps.Passed("%s, in ConfigMap %s", has, f)
 }
@@ -179,18 +181,18 @@ func profileLevels(ctx context.Context, e steps.Env) steps.Result {
 	}
 	switch {
 	case len(held) > 0:
-		return onItsWay(ctx, e, steps.Failed(fmt.Sprintf("%d of %d profiles' namespaces have no level, and the cluster's own refuses a notebook there: %s (%s)", len(held), len(spaces), some(held), refused[held[0]]), ""))
+		return onItsWay(ctx, e, steps.Failed(fmt.Sprintf("%d of %d profiles' namespaces have no level, and the cluster's own refuses a notebook there: %s (%s)", len(held), len(spaces), check.Some(held), refused[held[0]]), ""))
 	case len(narrow) > 0:
-		return steps.Failed(fmt.Sprintf("the level is to be %s; narrower are %s", level(e), some(narrow)), byHand(narrow)).WithoutAction()
+		return steps.Failed(fmt.Sprintf("the level is to be %s; narrower are %s", level(e), check.Some(narrow)), byHand(narrow)).WithoutAction()
 	case len(none) > 0:
-		return onItsWay(ctx, e, steps.Warned(fmt.Sprintf("%d of %d profiles' namespaces have no level: %s. Nothing is refused there now; an upgrade of the guest may change that", len(none), len(spaces), some(none)), "").Symptom())
+		return onItsWay(ctx, e, steps.Warned(fmt.Sprintf("%d of %d profiles' namespaces have no level: %s. Nothing is refused there now; an upgrade of the guest may change that", len(none), len(spaces), check.Some(none)), "").Symptom())
 	case len(refused) > 0:
 		return refusedAnyway(e, refused)
 	case len(wide) > 0:
-		return steps.Warned(fmt.Sprintf("the level is to be %s; wider are %s", level(e), some(wide)), byHand(wide)).WithoutAction()
+		return steps.Warned(fmt.Sprintf("the level is to be %s; wider are %s", level(e), check.Some(wide)), byHand(wide)).WithoutAction()
 	case len(bounded) > 0:
 		names := slices.Sorted(maps.Keys(bounded))
-		return steps.Warned(fmt.Sprintf("%s in all %d, and whether it lets a notebook's pod in can't be told everywhere: the bounds of %s refuse one that asks for next to nothing (%s)", level(e), len(spaces), some(names), bounded[names[0]]),
+		return steps.Warned(fmt.Sprintf("%s in all %d, and whether it lets a notebook's pod in can't be told everywhere: the bounds of %s refuse one that asks for next to nothing (%s)", level(e), len(spaces), check.Some(names), bounded[names[0]]),
 			fmt.Sprintf("%s -n %s get resourcequotas,limitranges    # is the quota used up?", e.Kubectl(), names[0]))
 	}
 	if level(e) == check.Restricted {
@@ -262,7 +264,7 @@ func refusedAnyway(e steps.Env, refused map[string]string) steps.Result {
 	} else if level(e) == check.Restricted && strings.Contains(refused[names[0]], "violates PodSecurity") {
 		fix = answer(e, "security.level", check.Baseline) + ", which Kubeflow's images of notebooks take"
 	}
-	return steps.Failed(fmt.Sprintf("a notebook's pod is refused where the level is as it should be: in %s (%s)", some(names), refused[names[0]]), fix).WithoutAction()
+	return steps.Failed(fmt.Sprintf("a notebook's pod is refused where the level is as it should be: in %s (%s)", check.Some(names), refused[names[0]]), fix).WithoutAction()
 }
 
 // levelWarnings asks what would be said to the level where it is not yet.
@@ -279,7 +281,10 @@ func levelWarnings(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Unseen(err)
 	}
 	if len(found) > 0 {
-		return steps.Warned(fmt.Sprintf("%s would refuse what runs: %s", level(e), some(found)), "give those pods a securityContext, or answer security.level with a wider level: carrick "+e.LinkFile())
+		return steps.Warned(
+			fmt.Sprintf("%s would refuse what runs: %s", level(e), check.Some(found)),
+			"give those pods a securityContext, or answer security.level with a wider level: carrick "+e.LinkFile(),
+		)
 	}
 	return steps.Passed("%s would refuse none of what runs in %d namespaces", level(e), min(len(spaces), check.MostTried))
 }

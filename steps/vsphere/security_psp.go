@@ -130,7 +130,10 @@ func pspBound(ctx context.Context, e steps.Env) steps.Result {
 	if len(without) == 0 {
 		return steps.Passed("those of all %d profiles, PodSecurityPolicy %s", len(spaces), pspName)
 	}
-	found := fmt.Sprintf("the accounts of %d of %d profiles may not use PodSecurityPolicy %s: %s", len(without), len(spaces), pspName, some(without))
+	found := fmt.Sprintf(
+		"the accounts of %d of %d profiles may not use PodSecurityPolicy %s: %s", len(without), len(spaces), pspName,
+		check.Some(without),
+	)
 	if e.Answers.Bool("security.follow") {
 		i := slices.IndexFunc(spaces, func(ns *corev1.Namespace) bool { return ns.Name == without[0] })
 		return steps.Waits(spaces[i].CreationTimestamp.Time, "%s; the extension binds new ones", found).Or(again(e, "security"))
@@ -230,5 +233,8 @@ func pspLeftovers(ctx context.Context, e steps.Env) steps.Result {
 	if !deletesLeftovers(e) {
 		fix = strings.Join(fixes, "\n") + "    # or " + answer(e, "security.leftovers", "yes")
 	}
-	return steps.Warned("the cluster serves no PodSecurityPolicies, and these RoleBindings let somebody use them: "+some(names), fix)
+	return steps.Warned(
+		"the cluster serves no PodSecurityPolicies, and these RoleBindings let somebody use them: "+check.Some(names),
+		fix,
+	)
 }

@@ -59,7 +59,7 @@ func podsRefused(ctx context.Context, e steps.Env) steps.Result {
 	default:
 		fix = "give its pods a securityContext, or answer security.level with a wider level: carrick " + e.LinkFile() + "; then: " + restart(e, r)
 	}
-	return steps.Failed(fmt.Sprintf("refused their pods: %s (%s)", some(names), r.why), fix)
+	return steps.Failed(fmt.Sprintf("refused their pods: %s (%s)", check.Some(names), r.why), fix)
 }
 
 // restart has a controller try at once.

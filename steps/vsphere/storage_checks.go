@@ -146,6 +146,6 @@ func pageClass(ctx context.Context, e steps.Env) steps.Result {
 	if v := first.Spec.VolumeName; v != "" {
 		why = fmt.Sprintf("; %s also names volume %s", first.Name, cluster.Clean(v))
 	}
-	return steps.Warned(fmt.Sprintf("claims name a class that is not there: %s%s", some(lost), why),
+	return steps.Warned(fmt.Sprintf("claims name a class that is not there: %s%s", check.Some(lost), why),
 		fmt.Sprintf("%s -n %s delete persistentvolumeclaim %s    # the class of a claim can't be changed: make it anew with storageClassName: %s, and without volumeName", e.Kubectl(), first.Namespace, first.Name, class(e)))
 }

@@ -1,0 +1,17 @@
+package check
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Some joins the first three of many names: "a, b, c and 4 more".
+func Some(names []string) string { return FirstOf(names, 3, ", ") }
+
+// FirstOf joins the first most of many words with a separator, and says how many more there are.
+func FirstOf(words []string, most int, separator string) string {
+	if len(words) <= most {
+		return strings.Join(words, separator)
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(words[:most], separator), len(words)-most)
+}
