@@ -131,12 +131,17 @@ func (e Env) command(side Side, words, context string) string {
 }
 
 // LinkFile is the file of this link as a shell takes it, for a fix that works
-// when it is pasted: "carrick apply "+e.LinkFile()+" --step NAME".
+// when it is pasted: "carrick apply "+e.LinkFile().
 func (e Env) LinkFile() string {
 	if e.Runtime.LinkPath == "" {
 		return e.Link + ".yaml"
 	}
 	return Quoted(e.Runtime.LinkPath)
+}
+
+// ApplyStep is the command that applies steps of this link, for a fix.
+func (e Env) ApplyStep(names ...string) string {
+	return "carrick apply " + e.LinkFile() + " --step " + strings.Join(names, " --step ")
 }
 
 var plainWord = regexp.MustCompile(`^[A-Za-z0-9_./:@=+-]+$`)

@@ -173,9 +173,9 @@ func secretFix(e steps.Env) string {
 	case e.Answers.Text("cert.source") == byPublicCA:
 		return e.Kubectl() + " create secret tls " + proxySecret(e) + " -n " + space(e) + " --cert=fullchain.pem --key=privkey.pem --dry-run=client -o yaml | " + e.Kubectl() + " apply -f -"
 	case e.Answers.Text("cert.source") == byCertManager:
-		return again(e, "certificates") + "; " + e.Kubectl() + " describe certificate -n " + space(e)
+		return e.ApplyStep("certificates") + "; " + e.Kubectl() + " describe certificate -n " + space(e)
 	}
-	return "carrick apply " + e.LinkFile() + " --step certificates"
+	return e.ApplyStep("certificates")
 }
 
 func certificateSecret(ctx context.Context, e steps.Env) steps.Result {
@@ -203,7 +203,7 @@ func expiredFix(ctx context.Context, e steps.Env) string {
 			"%s: what does it wait for?", e.Kubectl(), space(e), c.GetName())
 	}
 	if signedBy(byCertManager)(e) {
-		return again(e, "certificates")
+		return e.ApplyStep("certificates")
 	}
 	return renewFix(ctx, e)
 }

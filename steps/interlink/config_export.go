@@ -49,6 +49,8 @@ func exportConfig(ctx context.Context, e steps.Env) ([]steps.Exported, error) {
 	}
 	helm := fmt.Sprintf("%s -n %s upgrade %s %s%s --reuse-values -f files/local/%s%s", e.Helm(), vkNamespace(e), name, chartAt, version, valuesFile, onHelm4)
 	out := []steps.Exported{{Path: valuesFile, Content: append([]byte(strings.Join(head, "\n")+"\n"), text...)}, {Hand: helm}}
-	edit := fmt.Sprintf("%s    # after each helm upgrade: CA and logging, which the chart's values can't say", again(e, "config"))
+	edit := fmt.Sprintf(
+		"%s    # after each helm upgrade: CA and logging, which the chart's values can't say", e.ApplyStep("config"),
+	)
 	return append(out, steps.Exported{Hand: edit}), nil
 }

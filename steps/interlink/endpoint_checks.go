@@ -168,7 +168,7 @@ func endpointCertificate(ctx context.Context, e steps.Env, t target) steps.Resul
 func provesFix(e steps.Env, t target) string {
 	switch t.mode {
 	case byProxy:
-		return "carrick apply " + e.LinkFile() + " --step certificates --step proxy    # does another program listen at that address?"
+		return e.ApplyStep("certificates", "proxy") + "    # does another program listen at that address?"
 	case byServer:
 		return "answer exposure.mode with proxy; or is something between that ends TLS?"
 	}
@@ -224,7 +224,7 @@ func endpointNames(ctx context.Context, e steps.Env, t target) steps.Result {
 	case byIngress:
 		return steps.Failed(found, "carrick export "+e.LinkFile()+" DIR    # its Certificate has the address among its ipAddresses or dnsNames")
 	}
-	return steps.Failed(found, "carrick apply "+e.LinkFile()+" --step certificates")
+	return steps.Failed(found, e.ApplyStep("certificates"))
 }
 
 func endpointDates(ctx context.Context, e steps.Env, t target) steps.Result {
@@ -374,7 +374,7 @@ func endpointPaths(ctx context.Context, e steps.Env, t target) steps.Result {
 		}
 	}
 	if len(through) > 0 {
-		fix := "carrick apply " + e.LinkFile() + " --step proxy"
+		fix := e.ApplyStep("proxy")
 		if t.mode == byIngress {
 			fix = "have the Ingress name its paths: carrick export " + e.LinkFile() + " DIR"
 		}

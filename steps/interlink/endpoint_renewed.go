@@ -45,7 +45,10 @@ func endpointRenewed(ctx context.Context, e steps.Env, t target) steps.Result {
 		return steps.Unseen(err)
 	}
 	if !anew {
-		return steps.Failed(found+": nginx.conf names the file by its name alone, so nginx has read it once", restart+"    # at each renewal; the nginx.conf that carrick makes needs none: "+again(e, "proxy"))
+		return steps.Failed(
+			found+": nginx.conf names the file by its name alone, so nginx has read it once",
+			restart+"    # at each renewal; the nginx.conf that carrick makes needs none: "+e.ApplyStep("proxy"),
+		)
 	}
 	return steps.Waits(want.NotBefore, "%s", found).Or(restart)
 }

@@ -299,7 +299,10 @@ func chartRelease(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Passed("%s", what)
 	}
 	return steps.Failed(what+" has interlink.kubernetesApiCaCrt set: each upgrade breaks the configuration",
-		fmt.Sprintf("%s -n %s upgrade %s %s --version %s --reuse-values --set interlink.kubernetesApiCaCrt=%s, then %s", e.Helm(), vkNamespace(e), r.Name, chartAt, r.Version, onHelm4, again(e, "config")))
+		fmt.Sprintf(
+			"%s -n %s upgrade %s %s --version %s --reuse-values --set interlink.kubernetesApiCaCrt=%s, then %s",
+			e.Helm(), vkNamespace(e), r.Name, chartAt, r.Version, onHelm4, e.ApplyStep("config"),
+		))
 }
 
 // chartValues compares the values of the release with those of the revision before,
@@ -324,12 +327,7 @@ func chartValues(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Passed("release %s, revision %d: nothing of revision %d is missing", r.Name, r.Revision, old.Revision)
 	}
 	return steps.Failed(cluster.Clean(fmt.Sprintf("release %s, revision %d, was made with --set alone and has lost what revision %d was given: %s", r.Name, r.Revision, old.Revision, strings.Join(lost, ", "))),
-		fmt.Sprintf("%[1]s -n %[2]s get values %[3]s --revision %[4]d > site.yaml; %[1]s -n %[2]s upgrade %[3]s %[5]s --version %[6]s -f site.yaml --set interlink.kubernetesApiCaCrt=%[7]s, then %[8]s", e.Helm(), vkNamespace(e), r.Name, old.Revision, chartAt, r.Version, onHelm4, again(e, "config")))
-}
-
-// again is how a step is applied once more.
-func again(e steps.Env, step string) string {
-	return "carrick apply " + e.LinkFile() + " --step " + step
+		fmt.Sprintf("%[1]s -n %[2]s get values %[3]s --revision %[4]d > site.yaml; %[1]s -n %[2]s upgrade %[3]s %[5]s --version %[6]s -f site.yaml --set interlink.kubernetesApiCaCrt=%[7]s, then %[8]s", e.Helm(), vkNamespace(e), r.Name, old.Revision, chartAt, r.Version, onHelm4, e.ApplyStep("config")))
 }
 
 func orElse(words ...string) string {

@@ -241,7 +241,7 @@ func nodePortServes(ctx context.Context, e steps.Env, s *corev1.Service, on []st
 	}
 	at := nodeOf(nodes, e.Answers.Text("exposure.address"))
 	if s.Spec.ExternalTrafficPolicy == corev1.ServiceExternalTrafficPolicyLocal && at != "" && !slices.Contains(on, at) {
-		return steps.Failed(fmt.Sprintf("the proxy runs on %s, and port %d of %s leads nowhere: with externalTrafficPolicy Local only its own node answers", strings.Join(on, ", "), port, at), "carrick apply "+e.LinkFile()+" --step proxy    # pins the proxy to that node")
+		return steps.Failed(fmt.Sprintf("the proxy runs on %s, and port %d of %s leads nowhere: with externalTrafficPolicy Local only its own node answers", strings.Join(on, ", "), port, at), e.ApplyStep("proxy")+"    # pins the proxy to that node")
 	}
 	return steps.Passed("port %d of the nodes, proxy on %s", port, strings.Join(on, ", "))
 }
@@ -257,13 +257,13 @@ func hostPortServes(ctx context.Context, e steps.Env) steps.Result {
 			return steps.Passed("port %d of the proxy's node", port)
 		}
 	}
-	return steps.Failed(fmt.Sprintf("the proxy's pods take no port %d of their node", port), "carrick apply "+e.LinkFile()+" --step proxy")
+	return steps.Failed(fmt.Sprintf("the proxy's pods take no port %d of their node", port), e.ApplyStep("proxy"))
 }
 
 func proxyFenced(ctx context.Context, e steps.Env) steps.Result {
 	fix := "answer exposure.sources (step Exposure) with the networks of the compute nodes, then: carrick apply " + e.LinkFile() + " --step proxy"
 	if len(e.Answers.List("exposure.sources")) > 0 {
-		fix = "carrick apply " + e.LinkFile() + " --step proxy"
+		fix = e.ApplyStep("proxy")
 	}
 	p, err := check.Get[networkingv1.NetworkPolicy](ctx, e.Cluster, check.NetworkPolicies, space(e), proxyName)
 	if err != nil && !apierrors.IsNotFound(err) {
@@ -272,7 +272,7 @@ func proxyFenced(ctx context.Context, e steps.Env) steps.Result {
 	fenced := err == nil
 	s, err := check.Get[corev1.Service](ctx, e.Cluster, check.Services, space(e), proxyName)
 	if err != nil {
-		return check.Missing(err, "Service "+space(e)+"/"+proxyName, "carrick apply "+e.LinkFile()+" --step proxy")
+		return check.Missing(err, "Service "+space(e)+"/"+proxyName, e.ApplyStep("proxy"))
 	}
 	var by []string
 	if len(s.Spec.LoadBalancerSourceRanges) > 0 {

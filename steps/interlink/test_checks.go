@@ -85,7 +85,7 @@ func askedThrough(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Failed(fmt.Sprintf("%s, and without the endpoint %s (%s)", quoted(r.Through.Error), quoted(r.Inside.Error), r.when()), hintFor(e, r.Through.Error))
 	case r.Through.WhoAmI != r.Account:
 		return steps.Failed(fmt.Sprintf("the API takes it for %s through the endpoint, not for %s (%s)", quoted(r.Through.WhoAmI), r.Account, r.when()),
-			"let the proxy pass the header Authorization on, and take credentials of its own out of it: "+again(e, "proxy"))
+			"let the proxy pass the header Authorization on, and take credentials of its own out of it: "+e.ApplyStep("proxy"))
 	}
 	return steps.Passed("GET /api is 200, and it is %s (%s)", r.Through.WhoAmI, r.when())
 }
@@ -105,9 +105,9 @@ func rulesSame(ctx context.Context, e steps.Env) steps.Result {
 	var out steps.Result
 	switch other := unlike(r.Through.Rules, r.Inside.Rules); {
 	case r.Inside.Error != "":
-		out = steps.Failed("without the endpoint nothing was answered: "+quoted(r.Inside.Error), again(e, "test"))
+		out = steps.Failed("without the endpoint nothing was answered: "+quoted(r.Inside.Error), e.ApplyStep("test"))
 	case len(other) > 0:
-		out = steps.Failed(fmt.Sprintf("they differ on %s (%s)", cleanSome(other), r.when()), again(e, "test"))
+		out = steps.Failed(fmt.Sprintf("they differ on %s (%s)", cleanSome(other), r.when()), e.ApplyStep("test"))
 	case r.Through.Partial || r.Inside.Partial:
 		out = steps.Warned(fmt.Sprintf("%d rules on either way, the same, but an authorizer of the API server can't list all that it allows; %s by these (%s)", len(r.Through.Rules), forArgoSaid, r.when()), "ask about one right: "+e.Kubectl()+" -n "+workloadNamespace(e)+" auth can-i create workflowtaskresults.argoproj.io --as "+r.Account)
 	default:
@@ -144,7 +144,7 @@ func watchHeld(ctx context.Context, e steps.Env) steps.Result {
 	want.Account = watchUser(e)
 	most := time.Duration(e.Answers.Int("test.watch")) * time.Second
 	held := time.Duration(r.Seconds * float64(time.Second)).Round(time.Second)
-	proxy := "let what is on the way keep silent connections for an hour (nginx: proxy_read_timeout 3600s): " + again(e, "proxy")
+	proxy := "let what is on the way keep silent connections for an hour (nginx: proxy_read_timeout 3600s): " + e.ApplyStep("proxy")
 	switch {
 	case err != nil:
 		return steps.Unseen(err)
@@ -157,11 +157,11 @@ func watchHeld(ctx context.Context, e steps.Env) steps.Result {
 	case r.Error != "":
 		return steps.Failed(fmt.Sprintf("no watch came about: %s (%s)", quoted(r.Error), r.when()), hintFor(e, r.Error))
 	case r.Status != 200:
-		return steps.Failed(fmt.Sprintf("the answer to a watch is %d (%s)", r.Status, r.when()), again(e, "test"))
+		return steps.Failed(fmt.Sprintf("the answer to a watch is %d (%s)", r.Status, r.when()), e.ApplyStep("test"))
 	case r.Ended:
 		return steps.Failed(fmt.Sprintf("it was cut after %s (%s)%s", held, r.when(), inBrackets(r.Why)), proxy)
 	case !r.Events:
-		return steps.Failed(fmt.Sprintf("nothing came of it while it was held for %s (%s): what is on the way keeps answers back until they end", held, r.when()), "switch buffering off (nginx: proxy_buffering off): "+again(e, "proxy"))
+		return steps.Failed(fmt.Sprintf("nothing came of it while it was held for %s (%s): what is on the way keeps answers back until they end", held, r.when()), "switch buffering off (nginx: proxy_buffering off): "+e.ApplyStep("proxy"))
 	case held < most:
 		return steps.Failed(fmt.Sprintf("it was held for %s, and %s are wanted", held, most), "")
 	}
@@ -221,9 +221,9 @@ func hintFor(e steps.Env, said string) string {
 	case has("unauthorized", "401", "must be logged in"):
 		return check("kubelet-mints,token-life", "the token is empty, has ended, or its pod is gone")
 	case has("404", "502", "bad gateway"):
-		return again(e, "proxy")
+		return e.ApplyStep("proxy")
 	}
-	return again(e, "test")
+	return e.ApplyStep("test")
 }
 
 func endpointText(e steps.Env) string {

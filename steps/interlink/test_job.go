@@ -105,7 +105,7 @@ func tookOf(j *batchv1.Job) time.Duration {
 
 // jobFailed says what the Job said.
 func jobFailed(ctx context.Context, e steps.Env, j *batchv1.Job, p *corev1.Pod) steps.Result {
-	fix := e.Kubectl() + " -n " + j.Namespace + " delete job " + j.Name + "    # then " + again(e, "test")
+	fix := e.Kubectl() + " -n " + j.Namespace + " delete job " + j.Name + "    # then " + e.ApplyStep("test")
 	if p == nil {
 		return steps.Failed(fmt.Sprintf("Job %s has failed, and its pod is gone", j.Name), fix)
 	}

@@ -60,7 +60,7 @@ func resolvedTo(host string, addrs []netip.Addr) string {
 var shared = netip.MustParsePrefix("100.64.0.0/10")
 
 func judgeTarget(e steps.Env, host string, ip netip.Addr) steps.Result {
-	fix := "answer network.address with an address of the " + e.PeerName() + " that the " + e.SideName() + " reaches, or network.server with the other side; then: " + mends(e, "tunnel")
+	fix := "answer network.address with an address of the " + e.PeerName() + " that the " + e.SideName() + " reaches, or network.server with the other side; then: " + e.ApplyStep("tunnel")
 	switch {
 	case ip.IsLoopback():
 		if server, err := e.Peer.Text(check.ServerFact); err == nil && check.OnLoopback(server) {

@@ -38,7 +38,7 @@ func controlPlaneHeld(ctx context.Context, e steps.Env) steps.Result {
 				"\n"+e.Kubectl()+" -n "+liqoSpaceOf(e.Own)+" rollout restart deployment liqo-crd-replicator    # it has stopped to copy, and starts again with nothing else")
 	case found[0].GetNamespace() != ns:
 		return steps.Failed(fmt.Sprintf("it is Secret %s: Liqo takes that namespace for the tenant's, which is %s", listed(places(found)), ns),
-			e.Kubectl()+" -n "+steps.Quoted(found[0].GetNamespace())+" delete secret "+steps.Quoted(found[0].GetName())+"    # then "+mends(e, "authentication"))
+			e.Kubectl()+" -n "+steps.Quoted(found[0].GetNamespace())+" delete secret "+steps.Quoted(found[0].GetName())+"    # then "+e.ApplyStep("authentication"))
 	}
 	// the namespace that is there counts, whatever was answered
 	space, err := e.Peer.Text("tenant-namespace")

@@ -54,7 +54,9 @@ func kubeconfigWhole(_ context.Context, e steps.Env) steps.Result {
 	if err != nil {
 		return steps.Unseen(err)
 	}
-	fix := kubeconfigFix(e, "answer provider.server with an https address, and provider.ca; then "+mends(e, "credentials"))
+	fix := kubeconfigFix(
+		e, "answer provider.server with an https address, and provider.ca; then "+e.ApplyStep("credentials"),
+	)
 	k, err := cluster.ParseKubeconfig([]byte(m.Reveal()))
 	var broken cluster.KubeconfigError
 	if errors.As(err, &broken) && e.Own.Field("control-plane", "aws") == true {
@@ -140,7 +142,7 @@ func judgeServerAddress(server, own, fix string) steps.Result {
 func serverProves(ctx context.Context, e steps.Env, k cluster.Kubeconfig) steps.Result {
 	shown, r := check.ServerTrusted(ctx, k, func(shown probe.TLSReport, name string) string {
 		fix := "answer provider.ca with context, if the CA of your own context is the right one for that address; then " +
-			mends(e, "credentials")
+			e.ApplyStep("credentials")
 		if shown.Kind == probe.NameMismatch {
 			fix = fmt.Sprintf("answer provider.server with a name of the certificate (%s), or add %s to the certificate "+
 				"of the provider's API server", listed(shown.Names), name)

@@ -160,7 +160,7 @@ func certificateIssued(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Unseen(err)
 	}
 	state, reason, since := decision(csr)
-	anew := e.Kubectl() + " delete certificatesigningrequests.certificates.k8s.io " + name.(string) + "    # then " + mends(e, "credentials")
+	anew := e.Kubectl() + " delete certificatesigningrequests.certificates.k8s.io " + name.(string) + "    # then " + e.ApplyStep("credentials")
 	switch {
 	case text(csr, "spec", "signerName") != signer:
 		return steps.Failed(fmt.Sprintf("%s is for signer %q, not %s", what, text(csr, "spec", "signerName"), signer), anew)
@@ -169,7 +169,7 @@ func certificateIssued(ctx context.Context, e steps.Env) steps.Result {
 	case state == "Denied" || state == "Failed":
 		return steps.Failed(fmt.Sprintf("%s: %s: %s", what, strings.ToLower(state), reason), anew)
 	case state == "":
-		return steps.Failed(what+" waits for somebody to approve it", mends(e, "credentials"))
+		return steps.Failed(what+" waits for somebody to approve it", e.ApplyStep("credentials"))
 	case text(csr, "status", "certificate") == "":
 		return steps.Waits(since, "%s is approved and not signed", what).Or(noSigner)
 	}

@@ -53,7 +53,7 @@ func credentialRights(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Unseen(err)
 	}
 	ns := peerNamespace(e)
-	said, bind := ask(ctx, as, ns), mends(e, "credentials")
+	said, bind := ask(ctx, as, ns), e.ApplyStep("credentials")
 	switch {
 	case apierrors.IsUnauthorized(said.unknown):
 		fix, err := anotherCertificate(e)

@@ -87,7 +87,7 @@ func signsCertificates(ctx context.Context, e steps.Env) steps.Result {
 		}
 	}
 	return steps.Warned("nothing that it has signed is to be seen: requests are removed an hour after they were signed",
-		"this shows when the consumer's certificate is asked for: "+mends(e, "credentials"))
+		"this shows when the consumer's certificate is asked for: "+e.ApplyStep("credentials"))
 }
 
 // issuedBy tells whether a certificate leads to one of the authorities, both PEM.

@@ -170,14 +170,17 @@ func clientEndpoint(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Failed(name+" names no address: Liqo can make no gateway of it", "")
 	case !leadsThere(e, there, t.host):
 		return steps.Failed(fmt.Sprintf("%s connects to %s, and the gateway of the %s listens at %s", name, t.host, e.PeerName(), listed(there.addresses)),
-			mends(e, "tunnel")+"    # or, with NAT in between, answer network.address with "+steps.Quoted(t.host))
+			e.ApplyStep("tunnel")+"    # or, with NAT in between, answer network.address with "+steps.Quoted(t.host))
 	case t.port != there.port && t.port != asked && there.kind == "NodePort" && t.port == there.inner:
 		return steps.Failed(fmt.Sprintf("%s connects to port %d, where the gateway itself listens; from outside that is port %d of the nodes", name, t.port, there.port), "")
 	case t.port != there.port && t.port != asked:
 		return steps.Failed(fmt.Sprintf("%s connects to port %d, and the gateway of the %s listens on %d", name, t.port, e.PeerName(), there.port),
-			mends(e, "tunnel")+"    # or, where ports are translated in between, answer network.client-port with "+fmt.Sprint(t.port))
+			e.ApplyStep("tunnel")+"    # or, where ports are translated in between, answer network.client-port with "+fmt.Sprint(t.port))
 	case text(g, "spec", "endpoint", "protocol") == "TCP":
-		return steps.Warned(name+" says TCP, and the tunnel is UDP: the usual template reads the address and the port alone", mends(e, "tunnel"))
+		return steps.Warned(
+			name+" says TCP, and the tunnel is UDP: the usual template reads the address and the port alone",
+			e.ApplyStep("tunnel"),
+		)
 	}
 	return steps.Passed("%s port %d%s", t.host, t.port, beyond(there, t))
 }

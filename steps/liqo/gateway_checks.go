@@ -53,7 +53,7 @@ func oneGateway(ctx context.Context, e steps.Env) steps.Result {
 	right := ofKind(all, want)
 	switch {
 	case len(all) == 0:
-		return steps.Undone(fmt.Sprintf("namespace %s has no gateway yet", ns)).Or(mends(e, "tunnel"))
+		return steps.Undone(fmt.Sprintf("namespace %s has no gateway yet", ns)).Or(e.ApplyStep("tunnel"))
 	case len(all) > 1 && len(right) == len(all):
 		return steps.Failed(fmt.Sprintf("namespace %s has %d of kind %s, and one is right: %s", ns, len(all), want, listed(names(all))),
 			inTenant(e)+"delete "+plural(want)+" "+shellWords(names(all)[1:]))
@@ -82,10 +82,10 @@ func otherKind(e steps.Env, o *unstructured.Unstructured) steps.Result {
 	}
 	if _, err := e.Peer.Value(fact); err == nil {
 		return steps.Failed(fmt.Sprintf("%s %s %s, and so does the gateway of the %s: they never meet", o.GetKind(), placeOf(o), verb, e.PeerName()),
-			inTenant(e)+"delete "+plural(o.GetKind())+" "+steps.Quoted(o.GetName())+"    # then "+mends(e, "tunnel"))
+			inTenant(e)+"delete "+plural(o.GetKind())+" "+steps.Quoted(o.GetName())+"    # then "+e.ApplyStep("tunnel"))
 	}
 	return steps.Failed(fmt.Sprintf("%s %s %s, and by the answers the %s listens", o.GetKind(), placeOf(o), verb, e.Answers.Text("network.server")),
-		"answer network.server with "+server+", or: "+inTenant(e)+"delete "+plural(o.GetKind())+" "+steps.Quoted(o.GetName())+"    # then "+mends(e, "tunnel"))
+		"answer network.server with "+server+", or: "+inTenant(e)+"delete "+plural(o.GetKind())+" "+steps.Quoted(o.GetName())+"    # then "+e.ApplyStep("tunnel"))
 }
 
 func gatewayFits(e steps.Env, o *unstructured.Unstructured) steps.Result {
@@ -96,10 +96,10 @@ func gatewayFits(e steps.Env, o *unstructured.Unstructured) steps.Result {
 	name := o.GetKind() + " " + placeOf(o)
 	switch {
 	case o.GetLabels()[remoteIDLabel] != id:
-		return steps.Failed(fmt.Sprintf("%s has the label %s=%s, and it must be %s: Liqo leaves it alone", name, remoteIDLabel, cmp.Or(o.GetLabels()[remoteIDLabel], "(none)"), id), mends(e, "tunnel"))
+		return steps.Failed(fmt.Sprintf("%s has the label %s=%s, and it must be %s: Liqo leaves it alone", name, remoteIDLabel, cmp.Or(o.GetLabels()[remoteIDLabel], "(none)"), id), e.ApplyStep("tunnel"))
 	case len(o.GetName()) > longestGateway:
 		return steps.Failed(fmt.Sprintf("%s has a name of %d characters: what Liqo makes of it is called gw-NAME, so %d are the most", name, len(o.GetName()), longestGateway),
-			inTenant(e)+"delete "+plural(o.GetKind())+" "+steps.Quoted(o.GetName())+"    # then "+mends(e, "tunnel"))
+			inTenant(e)+"delete "+plural(o.GetKind())+" "+steps.Quoted(o.GetName())+"    # then "+e.ApplyStep("tunnel"))
 	}
 	return steps.Passed("%s", name)
 }
@@ -168,7 +168,7 @@ func oneMTU(ctx context.Context, e steps.Env) steps.Result {
 	for _, fact := range []string{"gateway-server", "gateway-client"} {
 		peer = max(peer, whole(e.Peer.Field(fact, "mtu")))
 	}
-	name, fix := o.GetKind()+" "+placeOf(o), "answer network.mtu (liqoctl takes "+fmt.Sprint(usualMTU)+"), then: "+mends(e, "tunnel")
+	name, fix := o.GetKind()+" "+placeOf(o), "answer network.mtu (liqoctl takes "+fmt.Sprint(usualMTU)+"), then: "+e.ApplyStep("tunnel")
 	switch {
 	case own == 0:
 		return steps.Failed(name+" names no MTU: the gateway is then given 0", fix)

@@ -101,7 +101,7 @@ func judgeHandshake(e steps.Env, at string, t target, seen tried) steps.Result {
 	case errors.As(seen.err, &dns):
 		return steps.Warned(fmt.Sprintf("%s does not resolve on this machine", t.host), podCommand(e, "nslookup "+steps.Quoted(t.host)))
 	case errors.Is(seen.err, probe.ErrKey):
-		return steps.Warned("no handshake can be tried: "+keyFault(errors.Unwrap(seen.err)), mends(e, "keys"))
+		return steps.Warned("no handshake can be tried: "+keyFault(errors.Unwrap(seen.err)), e.ApplyStep("keys"))
 	}
 	return steps.Unseen(seen.err)
 }

@@ -59,7 +59,10 @@ func keysWhole(ctx context.Context, e steps.Env) steps.Result {
 	}
 	name := "Secret " + s.Namespace + "/" + s.Name
 	if fault := pairFault(s); fault != "" {
-		return steps.Failed(name+": "+fault, inTenant(e)+"delete secret "+steps.Quoted(s.Name)+"    # then "+mends(e, "keys")+"\n"+gatewaysAnew(e))
+		return steps.Failed(
+			name+": "+fault,
+			inTenant(e)+"delete secret "+steps.Quoted(s.Name)+"    # then "+e.ApplyStep("keys")+"\n"+gatewaysAnew(e),
+		)
 	}
 	switch {
 	case numeric.MatchString(s.Name):
@@ -136,7 +139,10 @@ func keysDiffer(_ context.Context, e steps.Env) steps.Result {
 	}
 	if own == peer {
 		name, _ := e.Own.Text("gateway-keys")
-		return steps.Failed("both sides have the key pair of "+own, inTenant(e)+"delete secret "+steps.Quoted(name)+"    # then "+mends(e, "keys")+"\n"+gatewaysAnew(e))
+		return steps.Failed(
+			"both sides have the key pair of "+own,
+			inTenant(e)+"delete secret "+steps.Quoted(name)+"    # then "+e.ApplyStep("keys")+"\n"+gatewaysAnew(e),
+		)
 	}
 	return steps.Passed("%s here, %s there", own, peer)
 }

@@ -92,11 +92,6 @@ func twice(name, consumersTitle, providersTitle string, a steps.Action) []steps.
 	return []steps.Action{ours, theirs}
 }
 
-// mends is the action of that name on the env's side, as a command.
-func mends(e steps.Env, step string) string {
-	return "carrick apply " + e.LinkFile() + " --step " + step
-}
-
 // listed joins names for a sentence.
 func listed(names []string) string {
 	if len(names) == 0 {

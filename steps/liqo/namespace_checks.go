@@ -118,7 +118,7 @@ func tenantNamespaceSound(ctx context.Context, e steps.Env) steps.Result {
 func noTenantNamespace(ctx context.Context, e steps.Env, name, id string) steps.Result {
 	ns, err := check.Get[corev1.Namespace](ctx, e.Cluster, check.Namespaces, "", name)
 	if apierrors.IsNotFound(err) {
-		return steps.Undone("no namespace carries the " + e.PeerName() + "'s id " + id).Or(mends(e, "tenant-namespaces"))
+		return steps.Undone("no namespace carries the " + e.PeerName() + "'s id " + id).Or(e.ApplyStep("tenant-namespaces"))
 	}
 	if err != nil {
 		return steps.Unseen(err)
@@ -128,7 +128,10 @@ func noTenantNamespace(ctx context.Context, e steps.Env, name, id string) steps.
 	own, err := e.Own.Text("cluster-id")
 	switch {
 	case has == "":
-		return steps.Failed(fmt.Sprintf("namespace %s is there, without the label %s=%s", name, remoteIDLabel, id), mends(e, "tenant-namespaces"))
+		return steps.Failed(
+			fmt.Sprintf("namespace %s is there, without the label %s=%s", name, remoteIDLabel, id),
+			e.ApplyStep("tenant-namespaces"),
+		)
 	case err == nil && has == own:
 		return steps.Failed(fmt.Sprintf("namespace %s carries the id %s, which is the %s's own: it must be the %s's, %s", name, has, e.SideName(), e.PeerName(), id), relabel)
 	}
@@ -179,7 +182,7 @@ func gatewaysMayRun(ctx context.Context, e steps.Env) steps.Result {
 	name := tenantNamespace(e)
 	ns, err := e.Cluster.Get(ctx, check.Namespaces, "", name)
 	if err != nil {
-		return check.Missing(err, "namespace "+name, mends(e, "tenant-namespaces"))
+		return check.Missing(err, "namespace "+name, e.ApplyStep("tenant-namespaces"))
 	}
 	switch level := ns.GetLabels()[enforceLabel]; level {
 	case "privileged":

@@ -83,7 +83,7 @@ func configurationHolds(ctx context.Context, e steps.Env) steps.Result {
 	}
 	if found[0].GetNamespace() != ns {
 		return steps.Failed(fmt.Sprintf("the Configuration is %s, and not in the tenant namespace %s", placeOf(found[0]), ns),
-			deleteOthers(e, "configurations.networking.liqo.io", found)+"    # then "+mends(e, "network"))
+			deleteOthers(e, "configurations.networking.liqo.io", found)+"    # then "+e.ApplyStep("network"))
 	}
 	return rangesAgree(e, found[0])
 }

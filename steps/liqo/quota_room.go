@@ -57,7 +57,7 @@ func quotaRoom(ctx context.Context, e steps.Env) steps.Result {
 func judgeQuota(e steps.Env, q *unstructured.Unstructured, pods []*unstructured.Unstructured) (found, fix string, err error) {
 	what := "Quota " + q.GetNamespace() + "/" + q.GetName()
 	if cordoned, _, _ := unstructured.NestedBool(q.Object, "spec", "cordoned"); cordoned {
-		return what + " is cordoned: the consumer gets no more pods", "liqoctl uncordon resourceslice on the provider, or answer tenant.condition with Active, then: " + mends(e, "authentication"), nil
+		return what + " is cordoned: the consumer gets no more pods", "liqoctl uncordon resourceslice on the provider, or answer tenant.condition with Active, then: " + e.ApplyStep("authentication"), nil
 	}
 	used, count, ended, err := usedBy(text(q, "spec", "user"), pods)
 	if err != nil {
@@ -79,7 +79,7 @@ func judgeQuota(e steps.Env, q *unstructured.Unstructured, pods []*unstructured.
 		if ended > 0 {
 			found += fmt.Sprintf("; %d of them ended, which count until they are deleted", ended)
 		}
-		return found, "on the consumer, delete pods that have ended, or ask for more: answer resources.cpu and resources.memory, then " + mends(e, "resources"), nil
+		return found, "on the consumer, delete pods that have ended, or ask for more: answer resources.cpu and resources.memory, then " + e.ApplyStep("resources"), nil
 	}
 	found = fmt.Sprintf("%s: %s, used by %s", what, amounts(limits), counted(count, "pod"))
 	switch text(q, "spec", "limitsEnforcement") {

@@ -179,7 +179,7 @@ func heldBack(e steps.Env) string {
 // activate is how a Tenant of that condition serves the consumer again. Of a drained one Liqo has deleted the
 // RoleBinding, too, which another step makes.
 func activate(e steps.Env, now string) string {
-	again := mends(e, "authentication")
+	again := e.ApplyStep("authentication")
 	if now == drained {
 		again = "carrick apply " + e.LinkFile()
 	}

@@ -98,7 +98,10 @@ func sliceSound(ctx context.Context, e steps.Env) steps.Result {
 		}
 	}
 	if !makesNode(s) {
-		return steps.Warned(asked+", and lacks the annotation "+virtualNodeNote+": \"true\": Liqo makes no virtual node for it", mends(e, "resources"))
+		return steps.Warned(
+			asked+", and lacks the annotation "+virtualNodeNote+": \"true\": Liqo makes no virtual node for it",
+			e.ApplyStep("resources"),
+		)
 	}
 	return steps.Passed("%s", asked)
 }

@@ -44,7 +44,7 @@ func tenantStands(ctx context.Context, e steps.Env) steps.Result {
 
 // deleteTenant is how to have another one made in its place.
 func deleteTenant(t *unstructured.Unstructured, e steps.Env) string {
-	return e.Kubectl() + " -n " + steps.Quoted(t.GetNamespace()) + " delete tenants.authentication.liqo.io " + steps.Quoted(t.GetName()) + "    # then " + mends(e, "authentication")
+	return e.Kubectl() + " -n " + steps.Quoted(t.GetNamespace()) + " delete tenants.authentication.liqo.io " + steps.Quoted(t.GetName()) + "    # then " + e.ApplyStep("authentication")
 }
 
 // noTenant says why the consumer has none, if that can be told.
@@ -57,7 +57,7 @@ func noTenant(e steps.Env, all []*unstructured.Unstructured, id string) steps.Re
 				deleteTenant(t, e))
 		case t.GetName() == name:
 			return steps.Failed(fmt.Sprintf("there is none, and the name %s is taken by the Tenant of cluster %s in %s: names are unique on the whole provider",
-				name, text(t, "spec", "clusterID"), t.GetNamespace()), "answer tenant.name with "+id+", then "+mends(e, "authentication"))
+				name, text(t, "spec", "clusterID"), t.GetNamespace()), "answer tenant.name with "+id+", then "+e.ApplyStep("authentication"))
 		}
 	}
 	return steps.Undone("there is no Tenant in " + tenantNamespace(e))
@@ -126,7 +126,7 @@ func tenantNamed(ctx context.Context, e steps.Env) steps.Result {
 	case id:
 		return steps.Passed("%s, the consumer's cluster id", name)
 	case guideTenant:
-		fix := "answer tenant.name with " + id + ", then: " + mends(e, "authentication") + " --replace"
+		fix := "answer tenant.name with " + id + ", then: " + e.ApplyStep("authentication") + " --replace"
 		if copies, err := copiesIn(ctx, e, tenantNamespace(e)); err != nil || len(copies) > 0 {
 			fix = "undo the steps offloading and resources, " + fix + "; then make them again: carrick apply " + e.LinkFile()
 		}

@@ -62,7 +62,7 @@ func (u *unprovedSpace) found(e steps.Env) string {
 
 // fix is how an admin says that it is the peer's all the same.
 func (u *unprovedSpace) fix(e steps.Env) string {
-	return mends(e, "tenant-namespaces") + " --take-over    # once the " + e.PeerName() +
+	return e.ApplyStep("tenant-namespaces") + " --take-over    # once the " + e.PeerName() +
 		"'s admin has confirmed that their cluster id is " + u.id
 }
 

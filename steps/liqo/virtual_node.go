@@ -129,7 +129,7 @@ func judgeNode(e steps.Env, s *unstructured.Unstructured, n *corev1.Node) steps.
 	}
 	if lacks := roomless(s, n); len(lacks) > 0 {
 		return steps.Failed(fmt.Sprintf("node %s is ready and has no room for a pod: it offers no %s. The provider grants what is asked for, and what its chart's "+
-			"offloading.defaultNodeResources names", n.Name, listed(lacks)), "answer resources."+answerFor(lacks[0])+", then: "+mends(e, "resources"))
+			"offloading.defaultNodeResources names", n.Name, listed(lacks)), "answer resources."+answerFor(lacks[0])+", then: "+e.ApplyStep("resources"))
 	}
 	have := map[string]string{}
 	for name, q := range n.Status.Allocatable {

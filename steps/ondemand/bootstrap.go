@@ -124,8 +124,3 @@ func ruleWords(rules []rbacv1.PolicyRule) string {
 	}
 	return strings.Join(words, "; ")
 }
-
-// again is the command that does a step once more.
-func again(e steps.Env, step string) string {
-	return "carrick apply " + e.LinkFile() + " --step " + step
-}

@@ -147,7 +147,7 @@ func mayBind(role string) []rbacv1.PolicyRule {
 // narrowFix takes out of a role what the hooks can't grant, or lets them bind it where it is meant. They are not given the
 // rules themselves: those would be theirs in all namespaces.
 func narrowFix(e steps.Env, role string) string {
-	narrow, name := again(e, "bootstrap")+" --take-over    # gives it upstream's rules back", account+"-binds-"+role
+	narrow, name := e.ApplyStep("bootstrap")+" --take-over    # gives it upstream's rules back", account+"-binds-"+role
 	if role == reaperName {
 		narrow = helmUpgrade(e, reaperName, reaperName, reaperName, reaperVersion, reaperConfig()) +
 			"    # gives it the chart's rules back; with Helm 4 add --force-conflicts"

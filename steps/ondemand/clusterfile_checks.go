@@ -153,7 +153,7 @@ func binStands(ctx context.Context, e steps.Env, d clusterDoc) steps.Result {
 		at, from = keyAt("job.bin").empty, d.path+" names no job.bin, and upstream takes"
 	}
 	if !strings.HasPrefix(at, "/") {
-		return steps.Failed(from+": job.bin is "+quoted(at)+", not an absolute path", "carrick apply "+e.LinkFile()+" --step clusterfile")
+		return steps.Failed(from+": job.bin is "+quoted(at)+", not an absolute path", e.ApplyStep("clusterfile"))
 	}
 	why, err := executable(ctx, e, at)
 	want := e.Answers.Text("kubectl.path")
@@ -161,11 +161,14 @@ func binStands(ctx context.Context, e steps.Env, d clusterDoc) steps.Result {
 	case err != nil:
 		return steps.Unseen(err)
 	case why != "" && at != want:
-		return steps.Failed(from+" "+quoted(at)+": "+why+". kubectl stands at "+want, "carrick apply "+e.LinkFile()+" --step clusterfile")
+		return steps.Failed(from+" "+quoted(at)+": "+why+". kubectl stands at "+want, e.ApplyStep("clusterfile"))
 	case why != "":
-		return steps.Failed(from+" "+quoted(at)+": "+why, "carrick apply "+e.LinkFile()+" --step kubectl")
+		return steps.Failed(from+" "+quoted(at)+": "+why, e.ApplyStep("kubectl"))
 	case at != want:
-		return steps.Warned("bin is "+quoted(at)+", and root's kubectl is "+want+": two that may differ in version", "carrick apply "+e.LinkFile()+" --step clusterfile")
+		return steps.Warned(
+			"bin is "+quoted(at)+", and root's kubectl is "+want+": two that may differ in version",
+			e.ApplyStep("clusterfile"),
+		)
 	}
 	return steps.Passed("%s", at)
 }

@@ -90,7 +90,10 @@ func clusterNameFree(ctx context.Context, e steps.Env, d clusterDoc) steps.Resul
 	look := "for u in USERS; do sudo -u $u kubectl config view -o jsonpath='{.clusters[?(@.name==\"" + name + "\")].cluster.server}'; done"
 	switch {
 	case len(taken) > 0:
-		return steps.Failed(quoted(name)+" is taken: "+shortList(taken, "; ")+". The dashboard overwrites that", "carrick apply "+e.LinkFile()+" --step clusterfile    # with another answer to clusterfile.cluster")
+		return steps.Failed(
+			quoted(name)+" is taken: "+shortList(taken, "; ")+". The dashboard overwrites that",
+			e.ApplyStep("clusterfile")+"    # with another answer to clusterfile.cluster",
+		)
 	case shut > 0:
 		return steps.Warned(fmt.Sprintf("%s is free in %d kubeconfigs; %d can't be read by root", quoted(name), len(order), shut), onWebNode(look))
 	}

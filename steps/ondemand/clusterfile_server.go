@@ -53,7 +53,7 @@ func endpointTLS(ctx context.Context, e steps.Env, d clusterDoc) steps.Result {
 		by = at
 		if roots, err = e.Host.Read(ctx, at); err != nil {
 			if errors.Is(err, fs.ErrNotExist) {
-				return steps.Failed(d.place("job.server.cert_authority_file")+" names "+quoted(at)+", which is not there", again(e, "kubectl")).Symptom()
+				return steps.Failed(d.place("job.server.cert_authority_file")+" names "+quoted(at)+", which is not there", e.ApplyStep("kubectl")).Symptom()
 			}
 			return steps.Unseen(err)
 		}
@@ -65,7 +65,7 @@ func endpointTLS(ctx context.Context, e steps.Env, d clusterDoc) steps.Result {
 			return steps.Failed(fmt.Sprintf("%s has mode %04o: users' kubectl can't read it", at, info.Mode.Perm()), permissionFix(e, at, "chmod 0644 %s"))
 		}
 		if _, err := probe.ParseCerts(roots); err != nil {
-			return steps.Failed(at+": "+err.Error(), again(e, "kubectl"))
+			return steps.Failed(at+": "+err.Error(), e.ApplyStep("kubectl"))
 		}
 	}
 	where := hostPort(u)

@@ -155,7 +155,7 @@ func preHookDoes(ctx context.Context, e steps.Env) steps.Result {
 		lacks = append(lacks, "it continues after "+bootstrapName+" has failed: Open OnDemand does not log the failure")
 	}
 	if len(lacks) > 0 {
-		return steps.Warned(quoted(at)+": "+strings.Join(lacks, "; "), "carrick apply "+e.LinkFile()+" --step hooks")
+		return steps.Warned(quoted(at)+": "+strings.Join(lacks, "; "), e.ApplyStep("hooks"))
 	}
 	return steps.Passed("%s, with the level %s of pod security", at, level)
 }

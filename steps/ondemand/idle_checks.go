@@ -204,11 +204,13 @@ func idleRuns(ctx context.Context, e steps.Env) steps.Result {
 	for _, d := range all {
 		have, _ = argOf(d, "prometheus-address")
 		if have == "" {
-			return steps.Failed(d.Namespace+"/"+d.Name+" has no --prometheus-address: it does not start", again(e, "idle"))
+			return steps.Failed(
+				d.Namespace+"/"+d.Name+" has no --prometheus-address: it does not start", e.ApplyStep("idle"),
+			)
 		}
 	}
 	if have != want {
-		return steps.Warned(fmt.Sprintf("%s/%s asks %s, and what was proved is %s (idle.prometheus)", all[0].Namespace, all[0].Name, have, want), again(e, "idle"))
+		return steps.Warned(fmt.Sprintf("%s/%s asks %s, and what was proved is %s (idle.prometheus)", all[0].Namespace, all[0].Name, have, want), e.ApplyStep("idle"))
 	}
 	return check.Available(ctx, e.Cluster, all[0].Namespace, all[0].Name, e.Kubectl()+" -n "+steps.Quoted(all[0].Namespace)+" describe pods")
 }

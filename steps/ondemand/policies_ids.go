@@ -58,7 +58,7 @@ func mapsKnow(ctx context.Context, e steps.Env) steps.Result {
 			return steps.Failed(fmt.Sprintf("there is no ConfigMap %s/%s, and pods get all groups of their user (clusterfile.supplemental-groups): "+
 				"who is in more than one is refused every pod", at, gidsMap),
 				e.Helm()+" upgrade k8-ldap-configmap k8-ldap-configmap/k8-ldap-configmap -n "+steps.Quoted(at)+
-					" --reuse-values --set 'mappers={user-uid,user-gid,user-gids}'    # then "+again(e, "policies")+
+					" --reuse-values --set 'mappers={user-uid,user-gid,user-gids}'    # then "+e.ApplyStep("policies")+
 					"; or answer clusterfile.supplemental-groups with no")
 		}
 		if apierrors.IsNotFound(err) {
@@ -122,7 +122,7 @@ func ownPolicies(ctx context.Context, e steps.Env) steps.Result {
 		}
 		if t := p.Status.TypeChecking; t != nil && len(t.ExpressionWarnings) > 0 {
 			w := t.ExpressionWarnings[0]
-			return steps.Failed("the API server does not understand ValidatingAdmissionPolicy "+name+" ("+cluster.Clean(w.FieldRef)+"): "+cluster.Clean(w.Warning), again(e, "policies"))
+			return steps.Failed("the API server does not understand ValidatingAdmissionPolicy "+name+" ("+cluster.Clean(w.FieldRef)+"): "+cluster.Clean(w.Warning), e.ApplyStep("policies"))
 		}
 		b, err := check.Get[admissionv1.ValidatingAdmissionPolicyBinding](ctx, e.Cluster, check.ValidatingBindings, "", name)
 		if err != nil {

@@ -80,7 +80,7 @@ func prefixesAgree(ctx context.Context, e steps.Env, d clusterDoc) steps.Result 
 		}
 		off = append(off, fmt.Sprintf("%s is %s, and %s in hook.env is %s", p.key, quoted(inFile), p.env, quoted(inEnv)))
 	}
-	apply := "carrick apply " + e.LinkFile() + " --step hooks --step clusterfile"
+	apply := e.ApplyStep("hooks", "clusterfile")
 	switch {
 	case len(off) == 0:
 		return steps.Passed("namespaces %sNAME, users %sNAME", d.text("job.namespace_prefix"), d.text("job.username_prefix"))

@@ -79,7 +79,7 @@ func registryReadable(ctx context.Context, e steps.Env) steps.Result {
 	case errors.Is(err, fs.ErrNotExist):
 		return steps.Undone("there is no " + at)
 	case errors.Is(err, errWrapped):
-		return steps.Failed(at+": "+err.Error(), "carrick apply "+e.LinkFile()+" --step registry; or encode it in one line: base64 -w0")
+		return steps.Failed(at+": "+err.Error(), e.ApplyStep("registry")+"; or encode it in one line: base64 -w0")
 	case errors.As(err, &broken):
 		return steps.Failed(at+": "+err.Error(), "")
 	case err != nil:
@@ -123,7 +123,7 @@ func registryTakes(ctx context.Context, e steps.Env) steps.Result {
 	hand := "try it by hand: podman login " + steps.Quoted(host) + " -u " + steps.Quoted(l.User)
 	switch {
 	case errors.Is(err, probe.ErrLogin):
-		return steps.Failed(cluster.Explain(err), "make the robot account's password anew at the registry, then "+again(e, "registry")+" --secret registry.password=@FILE")
+		return steps.Failed(cluster.Explain(err), "make the robot account's password anew at the registry, then "+e.ApplyStep("registry")+" --secret registry.password=@FILE")
 	case errors.Is(err, probe.ErrElsewhere):
 		return steps.Skipped("%s; carrick does not send it there: %s", cluster.Explain(err), hand)
 	case errors.Is(err, probe.ErrNoRegistry):
@@ -146,7 +146,7 @@ func registryInHook(ctx context.Context, e steps.Env) steps.Result {
 	if err != nil {
 		return steps.Unseen(err)
 	}
-	fix := again(e, "hooks")
+	fix := e.ApplyStep("hooks")
 	switch {
 	case in.secret == "" && in.file == "" && usesRegistry(e):
 		return steps.Skipped("%s names no registry yet: the step Hooks does that", hookEnv)

@@ -60,7 +60,7 @@ func rootRights(ctx context.Context, e steps.Env) steps.Result {
 	for _, what := range order {
 		words = append(words, strings.Join(lacks[what], ",")+" "+what)
 	}
-	return steps.Failed("it may not: "+strings.Join(words, "; "), again(e, "bootstrap"))
+	return steps.Failed("it may not: "+strings.Join(words, "; "), e.ApplyStep("bootstrap"))
 }
 
 func rootRenews(ctx context.Context, e steps.Env) steps.Result {
@@ -74,7 +74,7 @@ func rootRenews(ctx context.Context, e steps.Env) steps.Result {
 	case err != nil:
 		return steps.Unseen(err)
 	case !decisions[0].Allowed:
-		return steps.Failed("it may not "+right.String(), again(e, "token")).Symptom()
+		return steps.Failed("it may not "+right.String(), e.ApplyStep("token")).Symptom()
 	}
 	return steps.Passed("it may %s", right)
 }

@@ -131,7 +131,7 @@ func theToken(ctx context.Context, e steps.Env) (any, error) {
 		cluster.Expires(ctx, t.Expires)
 	}
 	if t.Expired(time.Now()) {
-		return nil, steps.Absent("the token in Secret %s/%s ended on %s; a new one: %s", namespace, whichSecret(e), t.Expires.Local().Format(time.DateTime), again(e, "token"))
+		return nil, steps.Absent("the token in Secret %s/%s ended on %s; a new one: %s", namespace, whichSecret(e), t.Expires.Local().Format(time.DateTime), e.ApplyStep("token"))
 	}
 	return m, nil
 }

@@ -70,16 +70,16 @@ func tokenMade(ctx context.Context, e steps.Env) steps.Result {
 		if apierrors.IsNotFound(err) && rootLives(e) {
 			return steps.Passed("there is no Secret %s, and the %s needs none: root has a token that lives", name, e.PeerName())
 		}
-		return check.Missing(err, "Secret "+name, again(e, "token"))
+		return check.Missing(err, "Secret "+name, e.ApplyStep("token"))
 	}
-	remake := e.Kubectl() + " -n " + namespace + " delete secret " + whichSecret(e) + "    # then " + again(e, "token")
+	remake := e.Kubectl() + " -n " + namespace + " delete secret " + whichSecret(e) + "    # then " + e.ApplyStep("token")
 	if lasting(e) {
 		if r := check.TokenSecret(e, s, account, remake, tokenKey); r.Status != steps.Pass {
 			return r
 		}
 	}
 	if s.Data[tokenKey].IsZero() {
-		return steps.Failed("Secret "+name+" has no token", again(e, "token"))
+		return steps.Failed("Secret "+name+" has no token", e.ApplyStep("token"))
 	}
 	t, err := cluster.ParseToken(s.Data[tokenKey])
 	if err != nil {
@@ -99,7 +99,7 @@ func tokenMade(ctx context.Context, e steps.Env) steps.Result {
 	case rootLives(e):
 		return steps.Passed("the first token is spent; root has one of its own")
 	}
-	return steps.Failed(fmt.Sprintf("the token in Secret %s ends on %s, and the %s has no other that lives", name, t.Expires.Local().Format(time.DateTime), e.PeerName()), again(e, "token"))
+	return steps.Failed(fmt.Sprintf("the token in Secret %s ends on %s, and the %s has no other that lives", name, t.Expires.Local().Format(time.DateTime), e.PeerName()), e.ApplyStep("token"))
 }
 
 func tokenGranted(ctx context.Context, e steps.Env) steps.Result {
@@ -150,7 +150,7 @@ func tokenAccepted(ctx context.Context, e steps.Env) steps.Result {
 	}
 	const remade = "the API server refuses the token in Secret %s/%s: was the ServiceAccount made anew since?"
 	refused := steps.Failed(fmt.Sprintf(remade, namespace, whichSecret(e)),
-		e.Kubectl()+" -n "+namespace+" delete secret "+whichSecret(e)+"    # then "+again(e, "token"))
+		e.Kubectl()+" -n "+namespace+" delete secret "+whichSecret(e)+"    # then "+e.ApplyStep("token"))
 	return check.SignsInAs(ctx, as, accountUser, refused, func(name string) steps.Result {
 		return steps.Failed("the API server takes the token for "+name+", not for "+accountUser, "")
 	})

@@ -160,4 +160,4 @@ func byHand(e steps.Env) string {
 }
 
 // expiredFix is what an admin has to do once where root's token has ended.
-func expiredFix(e steps.Env) string { return again(e, "token") + "\n# or " + byHand(e) }
+func expiredFix(e steps.Env) string { return e.ApplyStep("token") + "\n# or " + byHand(e) }

@@ -185,11 +185,11 @@ func renewalThere(ctx context.Context, e steps.Env) steps.Result {
 		have, err := e.Host.Read(ctx, at)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
-			return steps.Undone("there is no " + at).Or(again(e, "token"))
+			return steps.Undone("there is no " + at).Or(e.ApplyStep("token"))
 		case err != nil:
 			return steps.Unseen(err)
 		case string(have) != want[at]:
-			return steps.Warned(at+" is not as carrick writes it", again(e, "token"))
+			return steps.Warned(at+" is not as carrick writes it", e.ApplyStep("token"))
 		}
 		if problem, err := rootsProgram(ctx, e, at); err != nil {
 			return steps.Unseen(err)
@@ -211,7 +211,10 @@ func renewalChanged(ctx context.Context, e steps.Env) steps.Result {
 			return steps.Unseen(err)
 		}
 		if masked {
-			return steps.Failed(unit+" is masked: systemd never starts it", onWebNode("systemctl unmask "+unit+"    # then "+again(e, "token")))
+			return steps.Failed(
+				unit+" is masked: systemd never starts it",
+				onWebNode("systemctl unmask "+unit+"    # then "+e.ApplyStep("token")),
+			)
 		}
 		files, err := check.DropIns(ctx, e.Host, unit)
 		if err != nil {

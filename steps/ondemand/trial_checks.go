@@ -70,7 +70,7 @@ func trialUser(e steps.Env) (user, ns string) {
 // makes the trial, else a login.
 func madeBy(e steps.Env, user string) string {
 	if makesTrial(e) {
-		return again(e, "trial")
+		return e.ApplyStep("trial")
 	}
 	return login(user)
 }

@@ -118,7 +118,7 @@ func reaperThere(ctx context.Context, e steps.Env) steps.Result {
 	if len(elsewhere) > 0 {
 		return steps.Failed(fmt.Sprintf("it runs as %s, and the hook lets %s/%s delete", strings.Join(elsewhere, ", "), reaperName, reaperName),
 			e.Helm()+" uninstall -n "+steps.Quoted(all[0].Namespace)+" "+steps.Quoted(all[0].Labels["app.kubernetes.io/instance"])+
-				"    # then "+again(e, "walltime"))
+				"    # then "+e.ApplyStep("walltime"))
 	}
 	return steps.Undone(fmt.Sprintf("there is no Deployment of %s in namespace %s", reaperName, reaperName))
 }
@@ -221,7 +221,7 @@ func reaperNarrow(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Unseen(err)
 	}
 	if len(wrong) > 0 {
-		fix := again(e, "walltime") + "    # with walltime.use: true"
+		fix := e.ApplyStep("walltime") + "    # with walltime.use: true"
 		if values := reaperValues(ctx, e); values.Status == steps.Fail { // whoever installed it
 			fix = values.Fix
 		}

@@ -212,7 +212,7 @@ func limited(ctx context.Context, e steps.Env, t trial, all, none string) steps.
 		return steps.Unseen(err)
 	case !is && inForceSoon(ctx, e):
 		return steps.Waits(time.Time{}, "it can create %s: the admission policies take effect some seconds after they were written",
-			all).Or(again(e, "identity"))
+			all).Or(e.ApplyStep("identity"))
 	case !is:
 		return steps.Warned("it can create "+all, policiesFix(e))
 	}
@@ -241,12 +241,12 @@ func inForceSoon(ctx context.Context, e steps.Env) bool {
 // policiesFix is how to get policies that work.
 func policiesFix(e steps.Env) string {
 	if limitsAccounts(e) {
-		return again(e, "identity")
+		return e.ApplyStep("identity")
 	}
 	if served, err := e.Own.Value("serves-policies"); err == nil && served == true {
-		return "answer identity.policies with true, then " + again(e, "identity")
+		return "answer identity.policies with true, then " + e.ApplyStep("identity")
 	}
-	return "upgrade the cluster to Kubernetes 1.30, which serves ValidatingAdmissionPolicies; then " + again(e, "identity")
+	return "upgrade the cluster to Kubernetes 1.30, which serves ValidatingAdmissionPolicies; then " + e.ApplyStep("identity")
 }
 
 func accountsWithin(ctx context.Context, e steps.Env) steps.Result {

@@ -109,7 +109,7 @@ func registered(e steps.Env, field string) string {
 func sessionPath(_ context.Context, e steps.Env) steps.Result {
 	path, stored := e.Answers.Text("sessions.path"), registered(e, "session_path")
 	if stored != "" && checkSessionPath(stored) != nil {
-		return steps.Failed("as registered, "+checkSessionPath(stored).Error(), again(e, "register"))
+		return steps.Failed("as registered, "+checkSessionPath(stored).Error(), e.ApplyStep("register"))
 	}
 	if path == "" {
 		return steps.Passed("none: sessions stand at the root of their host")
@@ -140,7 +140,7 @@ func sessionHostName(_ context.Context, e steps.Env) steps.Result {
 	}
 	if stored := registered(e, "session_host"); stored != "" {
 		if err := checkSessionHost(stored); err != nil {
-			return steps.Failed("as registered, "+err.Error(), again(e, "register"))
+			return steps.Failed("as registered, "+err.Error(), e.ApplyStep("register"))
 		}
 	}
 	if slices.Contains(renkuHosts(e), host) {

@@ -73,7 +73,9 @@ func annotationsText(_ context.Context, e steps.Env) steps.Result {
 		return steps.Unseen(err)
 	}
 	if bad := notText(all); len(bad) > 0 {
-		return steps.Failed("not text: "+strings.Join(bad, ", "), again(e, "register")+"    # puts each value in quotes")
+		return steps.Failed(
+			"not text: "+strings.Join(bad, ", "), e.ApplyStep("register")+"    # puts each value in quotes",
+		)
 	}
 	return steps.Passed("%d annotations, as %s", len(all), seen)
 }
@@ -222,7 +224,7 @@ func framingFenced(ctx context.Context, e steps.Env) steps.Result {
 	}
 	fix := "answer sessions.framed with yes: carrick then sets them"
 	if framed(e) {
-		fix = "let ingress-nginx take snippets (see snippets-allowed), then " + again(e, "register")
+		fix = "let ingress-nginx take snippets (see snippets-allowed), then " + e.ApplyStep("register")
 	}
 	return steps.Failed("the annotations lack "+strings.Join(lacking, " and "), fix+"; or answer sessions.framed with no, and set the operator's useNoneSameSiteSessionCookie to false")
 }

@@ -17,7 +17,7 @@ func inForce(e steps.Env, right func(map[string]any) bool) (all map[string]any, 
 		return all, "planned", "", err
 	}
 	if err == nil && right(all) {
-		mend = again(e, "register")
+		mend = e.ApplyStep("register")
 	}
 	all, _ = row["session_ingress_annotations"].(map[string]any)
 	return all, "registered", mend, nil

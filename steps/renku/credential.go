@@ -81,7 +81,7 @@ func accepted(ctx context.Context, e steps.Env) steps.Result {
 	}
 	refused := steps.Failed("the server at "+as.Server()+" refuses the token (401)",
 		"is it the remote cluster, and not a proxy that wants tokens of its own (Rancher)? Else: "+e.Kubectl()+" -n "+
-			sessionsNamespace(e)+" delete secret "+e.Answers.Text("identity.token-secret")+", then "+again(e, "identity"))
+			sessionsNamespace(e)+" delete secret "+e.Answers.Text("identity.token-secret")+", then "+e.ApplyStep("identity"))
 	return check.SignsInAs(ctx, as, userName(e), refused, func(name string) steps.Result {
 		return steps.Failed(
 			fmt.Sprintf("it signs in as %s, not as %s", name, userName(e)), "answer identity.name, or "+rebuild,
@@ -158,7 +158,7 @@ func reachedFromInside(ctx context.Context, e steps.Env) steps.Result {
 	}
 	if asked, is := askedAddress(job); is && asked != e.Answers.Text("remote.server") {
 		return steps.Failed(fmt.Sprintf("Job %s asked %s; the kubeconfig has %s now", name, cluster.Clean(asked), cluster.Clean(e.Answers.Text("remote.server"))),
-			e.Kubectl()+" -n "+ns+" delete job "+name+" && "+again(e, "kubeconfig"))
+			e.Kubectl()+" -n "+ns+" delete job "+name+" && "+e.ApplyStep("kubeconfig"))
 	}
 	if job.Status.Succeeded == 0 && job.Status.Failed == 0 {
 		return steps.Waits(job.CreationTimestamp.Time, "Job %s runs", name)
@@ -178,7 +178,7 @@ func reachedFromInside(ctx context.Context, e steps.Env) steps.Result {
 	var version struct {
 		GitVersion string `json:"gitVersion"`
 	}
-	again := e.Kubectl() + " -n " + ns + " logs " + pod + "; then delete job " + name + " and " + again(e, "kubeconfig")
+	again := e.Kubectl() + " -n " + ns + " logs " + pod + "; then delete job " + name + " and " + e.ApplyStep("kubeconfig")
 	if strings.Contains(log, "(Unauthorized)") || strings.Contains(log, "(Forbidden)") {
 		return steps.Passed("a pod on node %s was answered, and told nothing: the API server there takes nobody without a credential", pods[len(pods)-1].Spec.NodeName)
 	}

@@ -17,15 +17,10 @@ import (
 	"carrick/steps/check"
 )
 
-// again is the command that does a step of this link, for a fix.
-func again(e steps.Env, step string) string {
-	return "carrick apply " + e.LinkFile() + " --step " + step
-}
-
 // takingOver is that command where a field of somebody else is in the way:
 // without the flag it would change nothing.
 func takingOver(e steps.Env, step, what string) string {
-	return again(e, step) + " --take-over    # changes " + what + ", which somebody else made"
+	return e.ApplyStep(step) + " --take-over    # changes " + what + ", which somebody else made"
 }
 
 // egressName is the egress policy of carrick's manifest, and of the published
@@ -57,7 +52,7 @@ func storedFix(ctx context.Context, e steps.Env) string {
 	if err != nil || !ownedByOthers(fields, key, e.Manager()) {
 		return ""
 	}
-	run := again(e, "secret") + " --take-over"
+	run := e.ApplyStep("secret") + " --take-over"
 	if file := e.Answers.Text("secret.backup"); file != "" {
 		return run + "    # somebody else wrote the key: what stands there is saved in " + file + " first"
 	}

@@ -131,7 +131,7 @@ func tokenSecret(ctx context.Context, e steps.Env) steps.Result {
 	if err != nil {
 		return check.Missing(err, "Secret "+ns+"/"+name, "")
 	}
-	remake := e.Kubectl() + " -n " + ns + " delete secret " + name + "    # then " + again(e, "identity")
+	remake := e.Kubectl() + " -n " + ns + " delete secret " + name + "    # then " + e.ApplyStep("identity")
 	if r := check.TokenSecret(e, s, identityName(e), remake, "token", "ca.crt", "namespace"); r.Status != steps.Pass {
 		return r
 	}

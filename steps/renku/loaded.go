@@ -184,7 +184,7 @@ func failures(e steps.Env, all []loading) (steps.Result, bool) {
 	if len(bad) == 0 {
 		return steps.Result{}, false
 	}
-	return steps.Failed(strings.Join(bad, "; "), "mend what the step Kubeconfigs Secret says, then: "+again(e, "secret,restart")), true
+	return steps.Failed(strings.Join(bad, "; "), "mend what the step Kubeconfigs Secret says, then: "+e.ApplyStep("secret,restart")), true
 }
 
 // watcherWithin is how long k8s-watcher may take to log its kubeconfigs.
@@ -232,7 +232,7 @@ func watcherSilent(e steps.Env, l loading) steps.Result {
 		return r
 	}
 	return steps.Failed(fmt.Sprintf("k8s-watcher (pod %s) has logged nothing of %s since it started: no cluster with that config_name was registered then", l.pod, config),
-		again(e, "register,restart")+"; or look for yourself: "+e.Kubectl()+" -n "+l.Namespace+" logs "+l.pod+" | grep -i kube")
+		e.ApplyStep("register,restart")+"; or look for yourself: "+e.Kubectl()+" -n "+l.Namespace+" logs "+l.pod+" | grep -i kube")
 }
 
 func loadedAtFirstUse(ctx context.Context, e steps.Env) steps.Result {

@@ -96,7 +96,7 @@ func leftEarlier(ctx context.Context, e steps.Env, action, what string) []steps.
 	}
 	return []steps.Item{{
 		Verb: steps.Leave, What: fmt.Sprintf("%s %s in Renku", what, id),
-		Note: fmt.Sprintf("an annotation of the kubeconfigs Secret says that this link created it, and whoever can write that Secret can write that. %s enters it in the inventory of this link, where Renku has it under the name that the link gives; undo goes by that", again(e, action)),
+		Note: fmt.Sprintf("an annotation of the kubeconfigs Secret says that this link created it, and whoever can write that Secret can write that. %s enters it in the inventory of this link, where Renku has it under the name that the link gives; undo goes by that", e.ApplyStep(action)),
 	}}
 }
 

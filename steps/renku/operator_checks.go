@@ -107,7 +107,7 @@ func helmUpgrade(e steps.Env, what, name string) string {
 		return "it was not installed by Helm: have chart " + name + " " + e.Answers.Text(what+".version") + " rendered by what did (Argo CD, kubectl)"
 	}
 	return fmt.Sprintf("%s --take-over    # changes release %s, which somebody else made, to %s",
-		again(e, "operator"), cluster.CleanName(e.Own.FieldText(fact, "release")), e.Answers.Text(what+".version"))
+		e.ApplyStep("operator"), cluster.CleanName(e.Own.FieldText(fact, "release")), e.Answers.Text(what+".version"))
 }
 
 func crdOwner(ctx context.Context, e steps.Env) steps.Result {

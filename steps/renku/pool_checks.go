@@ -229,7 +229,10 @@ func poolMembers(ctx context.Context, e steps.Env) steps.Result {
 	case p.Public:
 		return steps.Passed("it is public")
 	case may == 0:
-		return steps.Warned("it is not public and has no members: admins alone can use it", "answer pool.members, or pool.spec with public: true; then "+again(e, "pool"))
+		return steps.Warned(
+			"it is not public and has no members: admins alone can use it",
+			"answer pool.members, or pool.spec with public: true; then "+e.ApplyStep("pool"),
+		)
 	}
 	return steps.Passed("%d members", may)
 }

@@ -54,7 +54,7 @@ func priorityClasses(ctx context.Context, e steps.Env) steps.Result {
 	}
 	fix := "" // apply makes what is missing; what is wrong can't be changed in place
 	if len(wrong) > 0 {
-		fix = e.Kubectl() + " delete priorityclass " + strings.Join(wrong, " ") + "    # then " + again(e, "prerequisites")
+		fix = e.Kubectl() + " delete priorityclass " + strings.Join(wrong, " ") + "    # then " + e.ApplyStep("prerequisites")
 	}
 	switch {
 	case len(failed) > 0 && fix == "":

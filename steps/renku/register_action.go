@@ -178,7 +178,7 @@ func mendCluster(ctx context.Context, e steps.Env, api *cluster.Web, payload, ro
 		if _, err := api.JSON(ctx, "PATCH", "/clusters/"+id, body, nil); err != nil {
 			err = failing(e, fmt.Sprintf("change the cluster in Renku, request %d of %d", i+1, len(many)), err)
 			if i > 0 {
-				return fmt.Errorf("%w (it is half changed; %s goes on)", err, again(e, "register"))
+				return fmt.Errorf("%w (it is half changed; %s goes on)", err, e.ApplyStep("register"))
 			}
 			return err
 		}

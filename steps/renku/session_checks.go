@@ -223,7 +223,10 @@ func sessionIngress(ctx context.Context, e steps.Env) steps.Result {
 	case plainHTTP(e):
 		return steps.Warned(in.Name+": sessions.protocol is http, so it ends no TLS: browsers refuse such a session inside the portal", "answer sessions.protocol with https")
 	case len(in.Spec.TLS) == 0:
-		return steps.Failed(in.Name+" has no tls", again(e, "register")+"; the operator must be 0.24.0 or newer for the default certificate")
+		return steps.Failed(
+			in.Name+" has no tls",
+			e.ApplyStep("register")+"; the operator must be 0.24.0 or newer for the default certificate",
+		)
 	}
 	return steps.Passed("%s, class %s", in.Name, deref(in.Spec.IngressClassName))
 }

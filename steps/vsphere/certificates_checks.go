@@ -61,7 +61,7 @@ func extensionNamespace(ctx context.Context, e steps.Env) steps.Result {
 	}
 	level := ns.Labels[check.EnforceLabel]
 	if level == "" {
-		return steps.Warned("namespace "+ns.Name+" has no level of pod security: what the cluster does without one is another thing after its next upgrade", again(e, "certificates"))
+		return steps.Warned("namespace "+ns.Name+" has no level of pod security: what the cluster does without one is another thing after its next upgrade", e.ApplyStep("certificates"))
 	}
 	return steps.Passed("%s, level %s", ns.Name, cluster.Clean(level))
 }
@@ -69,9 +69,9 @@ func extensionNamespace(ctx context.Context, e steps.Env) steps.Result {
 // certFix is how the Secret comes to be as it should.
 func certFix(e steps.Env) string {
 	if signer(e) == byCertManager {
-		return again(e, "certificates") + "; " + e.Kubectl() + " describe certificate -n " + extensionSpace(e)
+		return e.ApplyStep("certificates") + "; " + e.Kubectl() + " describe certificate -n " + extensionSpace(e)
 	}
-	return again(e, "certificates")
+	return e.ApplyStep("certificates")
 }
 
 // issuesNow reports whether the action cert-managed has cert-manager issue another certificate: the one in the Secret has
@@ -88,14 +88,14 @@ func issuesNow(e steps.Env, s *cluster.Secret) bool {
 func renewFix(e steps.Env, s *cluster.Secret) string {
 	if s.Annotations["cert-manager.io/certificate-name"] != "" {
 		if issuesNow(e, s) {
-			return again(e, "certificates") + "    # has cert-manager issue another one now"
+			return e.ApplyStep("certificates") + "    # has cert-manager issue another one now"
 		}
 		return certs.RenewLine(e, s.Namespace, s.Annotations["cert-manager.io/certificate-name"])
 	}
 	if signer(e) == bySelf && steps.CreatedBy(s.Annotations) == e.Link {
-		return again(e, "certificates")
+		return e.ApplyStep("certificates")
 	}
-	return e.Kubectl() + " delete secret " + s.Name + " -n " + s.Namespace + " && " + again(e, "certificates")
+	return e.Kubectl() + " delete secret " + s.Name + " -n " + s.Namespace + " && " + e.ApplyStep("certificates")
 }
 
 func certSecret(ctx context.Context, e steps.Env) steps.Result {
@@ -143,7 +143,10 @@ func certAuthority(ctx context.Context, e steps.Env) steps.Result {
 
 // caFix is how a CA that ends gives way to a new one.
 func caFix(e steps.Env) string {
-	return fmt.Sprintf("%s delete secret %s %s -n %s && %s && %s    # the webhook is told the new one", e.Kubectl(), caSecret, tlsSecret, extensionSpace(e), again(e, "certificates"), again(e, "extension"))
+	return fmt.Sprintf(
+		"%s delete secret %s %s -n %s && %s && %s    # the webhook is told the new one", e.Kubectl(), caSecret,
+		tlsSecret, extensionSpace(e), e.ApplyStep("certificates"), e.ApplyStep("extension"),
+	)
 }
 
 // proves asserts that one of some CAs has signed the certificate of a Secret, which may

@@ -62,7 +62,9 @@ func claimBound(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Unseen(err)
 	}
 	got := cluster.Clean(classOf(c))
-	remove := fmt.Sprintf("%s -n %s delete persistentvolumeclaim %s    # then %s", e.Kubectl(), c.Namespace, c.Name, again(e, "claim"))
+	remove := fmt.Sprintf(
+		"%s -n %s delete persistentvolumeclaim %s    # then %s", e.Kubectl(), c.Namespace, c.Name, e.ApplyStep("claim"),
+	)
 	switch asked := cluster.Clean(c.Annotations[askedNote]); {
 	case asked != class(e):
 		return steps.Failed(fmt.Sprintf("the claim asked for class %s, and shared volumes are of class %s now", asked, class(e)), remove)
@@ -99,7 +101,7 @@ func claimedOn(ctx context.Context, e steps.Env) (steps.Tried, error) {
 // tryAgain removes what was tried, and tries it anew.
 func tryAgain(e steps.Env) string {
 	return fmt.Sprintf("%s -n %s delete pods -l %s; %s -n %s delete persistentvolumeclaim %s && %s",
-		e.Kubectl(), space(e), e.Marked("claim-pods").Labels, e.Kubectl(), space(e), trial(e, "claim"), again(e, "claim"))
+		e.Kubectl(), space(e), e.Marked("claim-pods").Labels, e.Kubectl(), space(e), trial(e, "claim"), e.ApplyStep("claim"))
 }
 
 // boundIn says how long it took.
@@ -199,7 +201,10 @@ func podWaits(e steps.Env, p *corev1.Pod) steps.Result {
 }
 
 func podFailed(e steps.Env, p *corev1.Pod, log string) steps.Result {
-	fix := fmt.Sprintf("%s -n %s delete pods -l app.kubernetes.io/name=carrick-rwx    # then %s", e.Kubectl(), p.Namespace, again(e, "claim"))
+	fix := fmt.Sprintf(
+		"%s -n %s delete pods -l app.kubernetes.io/name=carrick-rwx    # then %s", e.Kubectl(), p.Namespace,
+		e.ApplyStep("claim"),
+	)
 	if said := refusal(log); said != "" {
 		if usesNFS(e) {
 			fix = writeFix(e, said) + "\n# then " + fix

@@ -70,7 +70,7 @@ func upgradeCrosses(ctx context.Context, e steps.Env) steps.Result {
 	}
 	on := fmt.Sprintf("from %s to 1.%d (%s)", now.Git, planned, from)
 	if len(profiles) > 0 {
-		return steps.Failed(fmt.Sprintf("%s, and namespaces of profiles have no level yet: %s. Don't upgrade before they have", on, check.Some(profiles)), again(e, "security"))
+		return steps.Failed(fmt.Sprintf("%s, and namespaces of profiles have no level yet: %s. Don't upgrade before they have", on, check.Some(profiles)), e.ApplyStep("security"))
 	}
 	if len(others) > 0 {
 		return steps.Warned(fmt.Sprintf("%s: the namespaces of profiles have levels; others have none, and are held to restricted from 1.26 on: %s", on, check.Some(others)),

@@ -79,7 +79,7 @@ func refusedBy(e steps.Env, s *stands) *steps.Result {
 			fix = named
 		}
 		if strings.Contains(c.Message, byPSP) {
-			fix = again(e, "extension") + "    # binds its pods' accounts to " + pspRole
+			fix = e.ApplyStep("extension") + "    # binds its pods' accounts to " + pspRole
 		}
 		r := steps.Failed(fmt.Sprintf("no pod of Deployment %s/%s is let in: %s", s.Namespace, s.Name, cluster.Clean(c.Message)), fix)
 		return &r
@@ -121,7 +121,7 @@ func extensionPulls(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Skipped("Deployment %s/%s runs something else", s.Namespace, s.Name)
 	}
 	if !pinned(s.image) {
-		return steps.Warned(fmt.Sprintf("image %s has neither a tag of its own nor a digest: another one may run tomorrow", cluster.Clean(s.image)), answer(e, "extension.image", "NAME:TAG or NAME@sha256:DIGEST")+", then: "+again(e, "extension"))
+		return steps.Warned(fmt.Sprintf("image %s has neither a tag of its own nor a digest: another one may run tomorrow", cluster.Clean(s.image)), answer(e, "extension.image", "NAME:TAG or NAME@sha256:DIGEST")+", then: "+e.ApplyStep("extension"))
 	}
 	return steps.Passed("%s", cluster.Clean(s.image))
 }

@@ -28,7 +28,7 @@ func extensionConfig(ctx context.Context, e steps.Env) steps.Result {
 	for _, c := range claims {
 		if name := c.Spec.StorageClassName; name != nil && strings.Contains(*name, strings.Trim(noClass, `"`)) {
 			return steps.Failed(fmt.Sprintf("claim %s/%s has the class %s: the program did not find its ConfigMap", c.Namespace, c.Name, cluster.Clean(*name)),
-				again(e, "extension")+"\n"+e.Kubectl()+" -n "+c.Namespace+" delete persistentvolumeclaim "+steps.Quoted(c.Name)+"    # it holds nothing; whoever made it makes it anew")
+				e.ApplyStep("extension")+"\n"+e.Kubectl()+" -n "+c.Namespace+" delete persistentvolumeclaim "+steps.Quoted(c.Name)+"    # it holds nothing; whoever made it makes it anew")
 		}
 	}
 	s, err := theExtension(ctx, e)
@@ -91,7 +91,7 @@ func setProperty(e steps.Env) string {
 func upstreamConfig(ctx context.Context, e steps.Env) steps.Result {
 	m, has, err := properties(ctx, e)
 	if err != nil {
-		return absentAs(err, again(e, "extension"))
+		return absentAs(err, e.ApplyStep("extension"))
 	}
 	if has != class(e) {
 		return steps.Failed(fmt.Sprintf("ConfigMap %s/%s has the class %q, and storage.class is %s", m.Namespace, m.Name, cluster.Clean(has), class(e)), setProperty(e))

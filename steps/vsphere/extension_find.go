@@ -90,7 +90,7 @@ func extensionPods(ctx context.Context, e steps.Env) ([]*corev1.Pod, error) {
 }
 
 // remade is how what somebody else made or changed gives way to what carrick makes.
-func remade(e steps.Env) string { return again(e, "extension") + " --take-over --replace" }
+func remade(e steps.Env) string { return e.ApplyStep("extension") + " --take-over --replace" }
 
 func adoptProgram(ctx context.Context, e steps.Env) (any, string, error) {
 	return adoptedOf(ctx, e, func(s *stands) any { return s.program })

@@ -40,7 +40,7 @@ func extensionEndpoints(ctx context.Context, e steps.Env) steps.Result {
 	}
 	d, err := theExtension(ctx, e)
 	if err != nil {
-		return absentAs(err, again(e, "extension"))
+		return absentAs(err, e.ApplyStep("extension"))
 	}
 	i := slices.IndexFunc(s.Spec.Ports, func(p corev1.ServicePort) bool { return p.Port == 443 })
 	if i < 0 {
@@ -74,7 +74,7 @@ func extensionReached(ctx context.Context, e steps.Env) steps.Result {
 	in := extensionSpace(e)
 	ns, err := check.Get[corev1.Namespace](ctx, e.Cluster, check.Namespaces, "", in)
 	if err != nil {
-		return check.Missing(err, "namespace "+in, again(e, "certificates"))
+		return check.Missing(err, "namespace "+in, e.ApplyStep("certificates"))
 	}
 	pods, err := extensionPods(ctx, e)
 	if err != nil {

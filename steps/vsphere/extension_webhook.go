@@ -95,7 +95,7 @@ func certBundle(ctx context.Context, e steps.Env) steps.Result {
 		if r.Status != steps.Pass {
 			return r
 		}
-		if r := endsHere(s, roots[0], called, again(e, "extension")); r.Status != steps.Pass {
+		if r := endsHere(s, roots[0], called, e.ApplyStep("extension")); r.Status != steps.Pass {
 			return r
 		}
 	}

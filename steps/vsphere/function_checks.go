@@ -152,7 +152,7 @@ func (o outcome) word() string {
 func mutationFix(e steps.Env) string {
 	switch e.Answers.Text("mutation.by") {
 	case byWebhook:
-		return "carrick check " + e.LinkFile() + " --only extension-ready,extension-endpoints,extension-config,cert-bundle,webhook-rules    # which of them it is; then " + again(e, "extension")
+		return "carrick check " + e.LinkFile() + " --only extension-ready,extension-endpoints,extension-config,cert-bundle,webhook-rules    # which of them it is; then " + e.ApplyStep("extension")
 	case byKyverno:
 		return "carrick export " + e.LinkFile() + " DIR, and apply its ClusterPolicy " + policyName
 	case byNobody:
@@ -200,7 +200,7 @@ func rwoKeepsClass(ctx context.Context, e steps.Env) steps.Result {
 
 // whoFix is how to find out who touches what is to be left alone.
 func whoFix(e steps.Env) string {
-	return "carrick check " + e.LinkFile() + " --only one-mutator,webhook-rules    # who is asked about claims; then " + again(e, "mutation")
+	return "carrick check " + e.LinkFile() + " --only one-mutator,webhook-rules    # who is asked about claims; then " + e.ApplyStep("mutation")
 }
 
 func staticKeeps(ctx context.Context, e steps.Env) steps.Result {

@@ -59,11 +59,6 @@ func space(e steps.Env) string { return e.Answers.Text("storage.namespace") }
 // class is the one for volumes that many pods write to.
 func class(e steps.Env) string { return e.Answers.Text("storage.class") }
 
-// again runs one step of this link.
-func again(e steps.Env, step string) string {
-	return "carrick apply " + e.LinkFile() + " --step " + step
-}
-
 // answer says how an answer is changed.
 func answer(e steps.Env, key, value string) string {
 	return "answer " + key + " with " + value + ": carrick " + e.LinkFile()

@@ -203,7 +203,7 @@ func profileBound(ctx context.Context, e steps.Env) steps.Result {
 		if !e.Answers.Bool("security.follow") {
 			return steps.Failed(found, "")
 		}
-		return steps.Waits(ns.CreationTimestamp.Time, "%s yet: the extension makes it", found).Or(again(e, "security") + "    # and why does the extension not? carrick check " + e.LinkFile() + " --only extension-ready")
+		return steps.Waits(ns.CreationTimestamp.Time, "%s yet: the extension makes it", found).Or(e.ApplyStep("security") + "    # and why does the extension not? carrick check " + e.LinkFile() + " --only extension-ready")
 	}
 	if others > 0 {
 		return steps.Passed("pods of all %d may use PodSecurityPolicy %s; of %d by another binding than RoleBinding %s…", len(spaces), pspName, others, bindingPrefix)

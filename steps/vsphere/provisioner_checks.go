@@ -43,7 +43,10 @@ func provisionerReady(ctx context.Context, e steps.Env) steps.Result {
 	}
 	server, path := nfsServer(e), e.Answers.Text("nfs.path")
 	if p.server != "" && p.path != "" && (p.server != server || strings.TrimRight(p.path, "/") != strings.TrimRight(path, "/")) {
-		return steps.Failed(fmt.Sprintf("%s makes volumes of %s:%s, and %s is answered", p.at(), p.server, p.path, nfsExported(e)), again(e, "nfs")+"\n# or answer nfs.server and nfs.path with what it has: carrick "+e.LinkFile())
+		return steps.Failed(
+			fmt.Sprintf("%s makes volumes of %s:%s, and %s is answered", p.at(), p.server, p.path, nfsExported(e)),
+			e.ApplyStep("nfs")+"\n# or answer nfs.server and nfs.path with what it has: carrick "+e.LinkFile(),
+		)
 	}
 	if logErr != nil {
 		return steps.Passed("%s, %s; its log can't be read: %s", p.at(), p.image, cluster.Explain(logErr))
@@ -59,7 +62,7 @@ func oldFix(e steps.Env, p *provisioner) string {
 	if r := p.release(); r != "" {
 		remove = fmt.Sprintf("%s -n %s uninstall %s", e.Helm(), p.Namespace, steps.Quoted(r))
 	}
-	return remove + "    # volumes that it has made stay, and pods keep them; nobody deletes them after their claims\n# then: " + again(e, "nfs")
+	return remove + "    # volumes that it has made stay, and pods keep them; nobody deletes them after their claims\n# then: " + e.ApplyStep("nfs")
 }
 
 func logFix(e steps.Env, p *provisioner) string {
@@ -163,7 +166,7 @@ func provisionerMay(ctx context.Context, e steps.Env) steps.Result {
 // rightsFix gives a provisioner its rights back: upstream's roles have its name.
 func rightsFix(ctx context.Context, e steps.Env, p *provisioner, account string) string {
 	if by, err := p.made(ctx, e); err == nil && by != "" {
-		return again(e, "nfs")
+		return e.ApplyStep("nfs")
 	}
 	role := p.Name + "-runner"
 	if _, err := e.Cluster.Get(ctx, check.ClusterRoles, "", role); err == nil {
@@ -179,7 +182,7 @@ func rightsFix(ctx context.Context, e steps.Env, p *provisioner, account string)
 // nodeRightsFix lets a provisioner read nodes, which the role of an older chart does not.
 func nodeRightsFix(ctx context.Context, e steps.Env, p *provisioner, account string) string {
 	if by, err := p.made(ctx, e); err == nil && by != "" {
-		return again(e, "nfs")
+		return e.ApplyStep("nfs")
 	}
 	return fmt.Sprintf("%[1]s create clusterrole %[2]s-nodes --verb=get,list,watch --resource=nodes\n"+
 		"%[1]s create clusterrolebinding %[2]s-nodes --clusterrole=%[2]s-nodes --serviceaccount=%[3]s:%[4]s",

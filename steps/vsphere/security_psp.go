@@ -136,7 +136,7 @@ func pspBound(ctx context.Context, e steps.Env) steps.Result {
 	)
 	if e.Answers.Bool("security.follow") {
 		i := slices.IndexFunc(spaces, func(ns *corev1.Namespace) bool { return ns.Name == without[0] })
-		return steps.Waits(spaces[i].CreationTimestamp.Time, "%s; the extension binds new ones", found).Or(again(e, "security"))
+		return steps.Waits(spaces[i].CreationTimestamp.Time, "%s; the extension binds new ones", found).Or(e.ApplyStep("security"))
 	}
 	return steps.Failed(found, "")
 }
@@ -204,7 +204,7 @@ func stillFollows(ctx context.Context, e steps.Env) (found, fix string, err erro
 	}
 	fix = "carrick undo " + e.LinkFile() + " --step extension"
 	if runsExtension(e) {
-		fix = again(e, "extension")
+		fix = e.ApplyStep("extension")
 	}
 	return fmt.Sprintf("the cluster serves no PodSecurityPolicies, and Deployment %s/%s goes on binding profiles to ClusterRole %s: what is deleted it makes again", s.Namespace, s.Name, cluster.Clean(s.follows)), fix, nil
 }

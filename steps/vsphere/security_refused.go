@@ -50,7 +50,7 @@ func podsRefused(ctx context.Context, e steps.Env) steps.Result {
 		names = append(names, r.kind+" "+r.namespace+"/"+r.name)
 	}
 	r := found[0]
-	fix := again(e, "security") + "; then, as its controller tries ever more seldom: " + restart(e, r)
+	fix := e.ApplyStep("security") + "; then, as its controller tries ever more seldom: " + restart(e, r)
 	i := slices.IndexFunc(spaces, func(ns *corev1.Namespace) bool { return ns.Name == r.namespace })
 	switch has := spaces[i].Labels[check.EnforceLabel]; {
 	case !strings.Contains(r.why, byLevel) || has == "":

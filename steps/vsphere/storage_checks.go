@@ -42,7 +42,7 @@ func rwxClass(ctx context.Context, e steps.Env) steps.Result {
 	if err != nil {
 		fix := e.Kubectl() + " get storageclasses    # then " + answer(e, "storage.class", "one of them")
 		if source == byNFS {
-			fix = again(e, "nfs")
+			fix = e.ApplyStep("nfs")
 		}
 		return check.Missing(err, "storage class "+class(e), fix)
 	}
@@ -80,7 +80,7 @@ func classKeeps(ctx context.Context, e steps.Env) steps.Result {
 // the next apply makes it again.
 func keepFix(e steps.Env, c *storagev1.StorageClass) string {
 	if usesNFS(e) && installsNFS(e) && c.Provisioner == provisionerName(e) {
-		return fmt.Sprintf("%s delete storageclass %s    # volumes that it has made stay. Then, with nfs.archive yes or nfs.reclaim Retain: %s", e.Kubectl(), c.Name, again(e, "nfs"))
+		return fmt.Sprintf("%s delete storageclass %s    # volumes that it has made stay. Then, with nfs.archive yes or nfs.reclaim Retain: %s", e.Kubectl(), c.Name, e.ApplyStep("nfs"))
 	}
 	how := `parameters.archiveOnDelete: "true"`
 	if c.Provisioner == csiNFS {

@@ -124,7 +124,10 @@ func (t trialClaim) Do(ctx context.Context, e steps.Env, say steps.Progress) err
 	}
 	err = t.Manifest.Do(ctx, e, say)
 	if apierrors.IsNotFound(err) {
-		return fmt.Errorf("the namespace %s, in which things are tried, is not there: step Storage makes it: %s", space(e), again(e, "storage"))
+		return fmt.Errorf(
+			"the namespace %s, in which things are tried, is not there: step Storage makes it: %s", space(e),
+			e.ApplyStep("storage"),
+		)
 	}
 	return err
 }
