@@ -98,7 +98,7 @@ upstream: upstream-dir build sandbox ## other projects' own programs in place of
 		-timeout 60m -run '^TestUpstream' $(UPSTREAMED); status=$$?; echo; cat $(UPSTREAM_TABLE); exit $$status
 
 upstream-dir:
-	@test -d "$(UPSTREAM)" || { echo "make upstream UPSTREAM=DIR: a folder with checkouts; see \"Against upstream's own programs\" in the README"; exit 2; }
+	@test -d "$(UPSTREAM)" || { echo "make upstream UPSTREAM=DIR: a folder with checkouts; see \"Against upstream's own programs\" in cluster/clustertest/README.md"; exit 2; }
 
 .PHONY: ci
 ci: ## what every change has to pass, as .ci/run runs it

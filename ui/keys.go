@@ -8,7 +8,7 @@ import (
 )
 
 // hotkey is one row of the table of keys: what is pressed, one or two words for
-// the footer, and a line for the overlay and the README.
+// the footer, and a line for the overlay and ui/README.md.
 type hotkey struct {
 	key.Binding
 	means string
@@ -100,7 +100,7 @@ func (k keyMap) groups() []keyGroup {
 	}
 }
 
-// KeyTable is the table of keys as Markdown, for the README.
+// KeyTable returns the table of keys as Markdown, for ui/README.md.
 func KeyTable() string {
 	var b strings.Builder
 	b.WriteString("| key | what it does |\n|---|---|\n")

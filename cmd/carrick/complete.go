@@ -187,8 +187,12 @@ func completeHelp(cmd *cobra.Command, args []string, toComplete string) ([]strin
 			return nil, noFile
 		}
 	}
+	all := at.Commands()
+	if len(args) == 0 {
+		all = append(all[:len(all):len(all)], cmd.Commands()...) // the guides
+	}
 	var out []string
-	for _, c := range at.Commands() {
+	for _, c := range all {
 		if !c.Hidden {
 			out = append(out, c.Name()+"\t"+c.Short)
 		}

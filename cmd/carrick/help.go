@@ -17,13 +17,19 @@ const (
 	groupLook   = "look"
 	groupHandOn = "hand-on"
 	groupHelp   = "help"
+	groupGuides = "guides"
+	groupTopics = "topics"
 )
+
+var guideGroup = &cobra.Group{ID: groupGuides, Title: "Guides"}
 
 var groups = []*cobra.Group{
 	{ID: groupSetUp, Title: "Set up"},
 	{ID: groupLook, Title: "Look"},
 	{ID: groupHandOn, Title: "Hand on"},
 	{ID: groupHelp, Title: "Help"},
+	guideGroup,
+	{ID: groupTopics, Title: "Topics"},
 }
 
 // helped is where a command stands in carrick --help, and how it is called. A
@@ -69,6 +75,7 @@ var helps = map[string]helped{
   carrick version -o json`},
 	"help": {groupHelp, true, `  carrick help check
   carrick help exit-codes
+  carrick help renku
   carrick help link-schema > link.schema.json`},
 	"completion": {groupHelp, true, `  source <(carrick completion bash)
   carrick completion zsh > "${fpath[1]}/_carrick"
@@ -96,10 +103,10 @@ func (a *app) addHelp(root *cobra.Command) {
 		c.Example = a.named(c.Example)
 	}
 	root.Example = a.named(root.Example)
-	root.AddCommand(a.topics()...)
-	root.SetHelpFunc(func(c *cobra.Command, _ []string) { printHelp(c.OutOrStdout(), c) })
+	root.AddCommand(topicCommands()...)
+	root.SetHelpFunc(func(c *cobra.Command, _ []string) { a.printHelp(c.OutOrStdout(), c) })
 	root.SetUsageFunc(func(c *cobra.Command) error {
-		printHelp(c.OutOrStderr(), c)
+		a.printHelp(c.OutOrStderr(), c)
 		return nil
 	})
 }
@@ -111,15 +118,15 @@ func (a *app) named(example string) string {
 
 // help is carrick help. Unlike cobra's it refuses what it does not know.
 func (a *app) help() *cobra.Command {
-	return &cobra.Command{
-		Use: "help [COMMAND|TOPIC]", Short: "Help on a command or a topic",
+	cmd := &cobra.Command{
+		Use: "help [COMMAND|GUIDE|TOPIC]", Short: "Help on a command, a guide or a topic",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			at := cmd.Root()
 			for _, name := range args {
 				next := child(at, name)
 				if next == nil {
-					return usage("there is no help on %q%s; %s help lists commands and topics",
-						strings.Join(args, " "), meant(name, names(at)), a.name)
+					return usage("there is no help on %q%s; %s help lists commands, guides and topics",
+						strings.Join(args, " "), meant(name, append(names(at), names(cmd)...)), a.name)
 				}
 				at = next
 			}
@@ -127,6 +134,9 @@ func (a *app) help() *cobra.Command {
 			return at.Help()
 		},
 	}
+	cmd.AddGroup(guideGroup)
+	cmd.AddCommand(a.guideCommands()...)
+	return cmd
 }
 
 func child(of *cobra.Command, name string) *cobra.Command {
@@ -165,9 +175,9 @@ func isTopic(c *cobra.Command) int {
 	return 0
 }
 
-func printHelp(w io.Writer, c *cobra.Command) {
+func (a *app) printHelp(w io.Writer, c *cobra.Command) {
 	if c.IsAdditionalHelpTopicCommand() {
-		fmt.Fprintln(w, c.Long)
+		a.printTopic(w, c.Name())
 		return
 	}
 	text := c.Long
@@ -194,14 +204,18 @@ func printHelp(w io.Writer, c *cobra.Command) {
 // printCommands lists what is below a command, by group.
 func printCommands(w io.Writer, c *cobra.Command) {
 	wide := 0
-	for _, sub := range c.Commands() {
+	subs := c.Commands()
+	for _, sub := range subs {
 		if !sub.Hidden {
 			wide = max(wide, runes(sub.Name())+runes("help ")*isTopic(sub))
 		}
 	}
+	if help := child(c, "help"); help != nil {
+		subs = append(subs, help.Commands()...) // the guides
+	}
 	for _, g := range append(c.Groups(), &cobra.Group{Title: "Commands"}) {
 		var rows, topics []row
-		for _, sub := range c.Commands() {
+		for _, sub := range subs {
 			switch {
 			case sub.Hidden || sub.GroupID != g.ID:
 			case sub.IsAdditionalHelpTopicCommand():

@@ -74,7 +74,7 @@ func writeMan(c *cobra.Command, dir string) error {
 	page := *c
 	page.Long = manText(c)
 	if !c.HasParent() {
-		page.Long += "\n# EXIT STATUS\n" + manTable(exitRows()) + exitAfter + "\n# ENVIRONMENT\n" + manTable(environment) + "\n# KEYS\n" + manTable(keyRows())
+		page.Long += "\n# EXIT STATUS\n" + manTopic("exit-codes") + "\n# ENVIRONMENT\n" + manTopic("environment") + "\n# KEYS\n" + manTopic("keys")
 	}
 	quoted := map[*pflag.Flag]string{} // a value's name is of --help
 	c.Flags().VisitAll(func(f *pflag.Flag) {
@@ -129,11 +129,22 @@ func manText(c *cobra.Command) string {
 	return b.String()
 }
 
-// manTable is a list of terms as Markdown.
-func manTable(rows []row) string {
+// manTopic returns the text of a topic as Markdown that doc understands: the table as a list of terms.
+func manTopic(name string) string {
 	var b strings.Builder
-	for _, r := range rows {
-		b.WriteString("**" + strings.NewReplacer("`", "", "*", `\*`).Replace(r.name) + "**\n\t" + r.means + "\n\n")
+	text := topicText(name)
+	listed := false
+	for _, line := range strings.Split(text, "\n") {
+		if !strings.HasPrefix(line, "|") {
+			b.WriteString(line + "\n")
+			continue
+		}
+		if !listed {
+			for _, r := range tableRows(text) {
+				b.WriteString("**" + strings.NewReplacer("`", "", "*", `\*`).Replace(r.name) + "**\n\t" + r.means + "\n\n")
+			}
+		}
+		listed = true
 	}
 	return b.String()
 }

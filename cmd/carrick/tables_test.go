@@ -3,8 +3,9 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"io"
-	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -13,10 +14,9 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	readmes "carrick"
 	"carrick/steps"
 )
-
-const readmePath = "../../README.md"
 
 // commandTree is the whole tree of commands, as it is when it runs.
 func commandTree(t *testing.T) *cobra.Command {
@@ -36,44 +36,66 @@ func every(root *cobra.Command) []*cobra.Command {
 	return out
 }
 
-// section is what stands under a head of the README.
-func section(t *testing.T, head string) string {
-	t.Helper()
-	text, err := readFile(readmePath)
-	if err != nil {
-		t.Fatal(err)
+// topicText returns the Markdown of a topic.
+func topicText(name string) string {
+	for _, t := range topics {
+		if t.name == name {
+			return t.markdown()
+		}
 	}
-	_, rest, ok := strings.Cut(text, "\n"+head+"\n")
-	if !ok {
-		t.Fatalf("the README has no section %s", head)
-	}
-	if next := regexp.MustCompile(`(?m)^##`).FindStringIndex(rest); next != nil {
-		rest = rest[:next[0]]
-	}
-	return rest
+	return ""
 }
 
-// The README's tables of exit codes and of the environment are the program's.
-func TestReadmeTablesAreTheProgram(t *testing.T) {
-	for head, want := range map[string]string{
-		"### Exit codes": markdown("code", exitRows()), "### Environment": markdown("variable", environment),
+func exitRows() []row { return tableRows(topicText("exit-codes")) }
+
+func rowNames(rows []row) []string {
+	var out []string
+	for _, r := range rows {
+		out = append(out, inline(r.name))
+	}
+	return out
+}
+
+// The table of exit codes names the codes of exit.go, in the order in which the first that applies counts.
+func TestReadmeNamesEveryExitCode(t *testing.T) {
+	var want []string
+	for _, code := range []int{
+		exitInterrupted, exitDeadline, exitUsage, exitPartWay, exitFailed, exitUnknown, exitWarnings, exitOther, 0,
 	} {
-		text := section(t, head)
-		if strings.Contains(text, want) {
-			continue
+		want = append(want, fmt.Sprint(code))
+	}
+	if got := rowNames(exitRows()); !slices.Equal(got, want) {
+		t.Errorf("the README's exit codes are %v, those of the program %v", got, want)
+	}
+}
+
+// The table of the environment names every variable that the program reads itself.
+func TestReadmeNamesTheEnvironment(t *testing.T) {
+	text := topicText("environment")
+	read := regexp.MustCompile(`(?:os\.Getenv|os\.LookupEnv|[gG]etenv)\("([A-Z_]+)"\)`)
+	seen := 0
+	for _, folder := range []string{".", "../../ui", "../../ui/lines", "../../steps", "../../cluster"} {
+		files, err := filepath.Glob(filepath.Join(folder, "*.go"))
+		if err != nil || len(files) == 0 {
+			t.Fatalf("%s: %d files, %v", folder, len(files), err)
 		}
-		old := regexp.MustCompile(`(?m)(^\|.*\n)+`).FindString(text)
-		if !updates() || old == "" {
-			t.Errorf("%s of the README differs from the program's:\n%s(go test ./cmd/carrick -run ReadmeTables -update)", head, want)
-			continue
+		for _, file := range files {
+			if strings.HasSuffix(file, "_test.go") {
+				continue
+			}
+			code, err := readFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, m := range read.FindAllStringSubmatch(code, -1) {
+				if seen++; m[1] != "GOMEMLIMIT" && !strings.Contains(text, "`"+m[1]+"`") { // of the Go runtime
+					t.Errorf("%s reads %s, which the README does not name", file, m[1])
+				}
+			}
 		}
-		whole, err := readFile(readmePath)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(readmePath, []byte(strings.Replace(whole, old, want, 1)), 0o644); err != nil {
-			t.Fatal(err)
-		}
+	}
+	if seen < 3 || len(tableRows(text)) < 8 {
+		t.Errorf("%d reads of the environment, %d rows", seen, len(tableRows(text)))
 	}
 }
 
@@ -88,7 +110,7 @@ var (
 func TestReadmeNamesEveryCommandAndFlag(t *testing.T) {
 	root := commandTree(t)
 	listed := map[string][]string{}
-	for _, m := range commandCell.FindAllStringSubmatch(escaped.Replace(section(t, "## Commands")), -1) {
+	for _, m := range commandCell.FindAllStringSubmatch(escaped.Replace(section(mainText(t), "Commands")), -1) {
 		words := strings.Fields(m[1])
 		name := "carrick"
 		if len(words) > 1 && words[1] == strings.ToLower(words[1]) && !strings.HasPrefix(words[1], "[") {
@@ -120,12 +142,25 @@ func TestReadmeNamesEveryCommandAndFlag(t *testing.T) {
 	for name := range listed {
 		t.Errorf("the README's table has a command %s, which there is not", name)
 	}
-	text := section(t, "## Commands")
+	text, err := readmes.FS.ReadFile(commandReadme)
+	if err != nil {
+		t.Fatal(err)
+	}
+	flags := section(string(text), "Flags")
 	root.PersistentFlags().VisitAll(func(f *pflag.Flag) {
-		if !strings.HasPrefix(f.Name, remote) && !strings.Contains(text, "`--"+f.Name) {
-			t.Errorf("the README does not name --%s, which all commands have", f.Name)
+		if !strings.HasPrefix(f.Name, remote) && !strings.Contains(flags, "`--"+f.Name) {
+			t.Errorf("%s does not name --%s, which all commands have", commandReadme, f.Name)
 		}
 	})
+}
+
+func mainText(t *testing.T) string {
+	t.Helper()
+	text, err := readmes.FS.ReadFile(mainReadme)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
 }
 
 func ownFlags(c *cobra.Command) []*pflag.Flag {
@@ -143,14 +178,18 @@ func ownFlags(c *cobra.Command) []*pflag.Flag {
 func TestHelpIsWhole(t *testing.T) {
 	root := commandTree(t)
 	seen := 0
-	for _, c := range append(every(root), root.Commands()...) {
+	for _, c := range slices.Concat(every(root), root.Commands(), child(root, "help").Commands()) {
 		var said bytes.Buffer
 		root.SetOut(&said)
 		if err := c.Help(); err != nil {
 			t.Fatal(err)
 		}
+		if said.Len() == 0 {
+			t.Errorf("%s: no help", c.Name())
+		}
+		code := codeOf(t, c.Name())
 		for _, line := range strings.Split(said.String(), "\n") {
-			if runes(line) > screenColumns && c.Name() != "link-schema" {
+			if runes(line) > screenColumns && c.Name() != linkSchema && !code[strings.TrimSpace(line)] {
 				t.Errorf("%s: a line of its help is %d wide: %s", c.Name(), runes(line), line)
 			}
 		}
@@ -173,6 +212,28 @@ func TestHelpIsWhole(t *testing.T) {
 	if seen < 10 {
 		t.Fatalf("only %d commands were looked at", seen)
 	}
+}
+
+// codeOf returns the lines of a topic's code blocks, which help shows as they are.
+func codeOf(t *testing.T, name string) map[string]bool {
+	t.Helper()
+	a := &app{guides: guides()}
+	out := map[string]bool{}
+	for _, topic := range append(a.guideTopics(), topics...) {
+		if topic.name != name {
+			continue
+		}
+		text := topic.markdown()
+		if len(strings.TrimSpace(text)) < 100 {
+			t.Errorf("%s: %s has no section %q", name, topic.readme, topic.section)
+		}
+		for i, block := range strings.Split(text, mdFence) {
+			for line := range strings.Lines(block) {
+				out[strings.TrimSpace(line)] = out[strings.TrimSpace(line)] || i%2 == 1
+			}
+		}
+	}
+	return out
 }
 
 // What every example calls is a command, and its flags are that command's.
@@ -201,20 +262,26 @@ func TestLinkFileHelpIsTheSchema(t *testing.T) {
 	if err := json.Unmarshal(steps.LinkSchema, &schema); err != nil || len(schema.Properties) == 0 || len(schema.Defs["side"].Properties) == 0 {
 		t.Fatalf("the schema can't be read: %v", err)
 	}
-	shown := table(linkFields)
+	text := topicText("link-file")
+	keys := strings.Join(rowNames(tableRows(text)), "\n")
 	for key := range schema.Properties {
-		if !regexp.MustCompile(`(?m)^  (local, )?` + key).MatchString(shown) {
+		if !regexp.MustCompile(`(?m)^(local, )?` + key).MatchString(keys) {
 			t.Errorf("carrick help link-file does not say what %s is", key)
 		}
 	}
-	forms := table(sideForms)
+	if most := fmt.Sprintf("at most %d characters", steps.MaxLinkName); !strings.Contains(text, most) {
+		t.Errorf("carrick help link-file does not say that a name has %s", most)
+	}
+	_, sides, _ := strings.Cut(text, "\nA side ")
+	forms := strings.Join(rowNames(tableRows(sides)), "\n")
 	for key := range schema.Defs["side"].Properties {
 		if !strings.Contains(forms, key+": ") {
 			t.Errorf("carrick help link-file does not say what %s of a side is", key)
 		}
 	}
-	_, example, _ := strings.Cut(linkFile, "\n\n")
-	if _, err := steps.ParseLink("example.yaml", []byte(strings.ReplaceAll(example, "\n  ", "\n")[2:]), guides()); err != nil {
+	_, example, _ := strings.Cut(text, mdFence+"yaml\n")
+	example, _, _ = strings.Cut(example, mdFence)
+	if _, err := steps.ParseLink("example.yaml", []byte(example), guides()); err != nil {
 		t.Error(err)
 	}
 }

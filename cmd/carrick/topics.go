@@ -2,158 +2,103 @@ package main
 
 import (
 	"fmt"
+	"io"
+	"io/fs"
+	"path"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	readmes "carrick"
 	"carrick/steps"
-	"carrick/ui"
 )
 
-// row is one line of a table that help, man page and README share. It may hold
-// Markdown's backticks, which only the README keeps.
-type row struct{ name, means string }
+// topic is a part of a README that carrick help shows: a section, or without one all of it.
+type topic struct{ name, short, readme, section string }
 
-// exitCodes are in the order in which the first that holds counts. The
-// constants of exit.go are the same codes.
-var exitCodes = []struct {
-	code  int
-	means string
-}{
-	{exitInterrupted, "interrupted"},
-	{exitDeadline, "`--wait` ran out"},
-	{exitUsage, "usage, a bad file, a file of facts that can't be used, or an answer or a yes of its own is missing (`--yes`, `--signer`, `--take-over`, `--replace`) and there is nobody to ask"},
-	{exitPartWay, "stopped part-way: some things were changed; the same command goes on from there"},
-	{exitFailed, "`check`: a check failed; `diff`: there are changes"},
-	{exitUnknown, "something is unknown or still waiting; for `apply` and `check` with a file of facts: it is the other admin's turn; for `export`: something can't be known yet"},
-	{exitWarnings, "warnings, with `--fail-on warning` or `--fail-on NAME`"},
-	{exitOther, "any other error, missing rights among them"},
-	{0, "green"},
+const (
+	mainReadme    = "README.md"
+	commandReadme = "cmd/carrick/README.md"
+	keysReadme    = "ui/README.md"
+	linesReadme   = "ui/lines/README.md"
+	stepsReadme   = "steps/README.md"
+	factsReadme   = "steps/facts/README.md"
+	speedReadme   = "cluster/clustertest/README.md"
+)
+
+// topics are what carrick help explains in addition to commands and guides.
+var topics = []topic{
+	{"accessible", "The wizard in lines of text", linesReadme, ""},
+	{"add-a-guide", "Write a guide of your own", stepsReadme, "Add a guide"},
+	{"environment", "The environment variables that carrick reads", commandReadme, "Environment"},
+	{"existing-setup", "Take over what another user set up", commandReadme, "Existing set-ups"},
+	{"exit-codes", "What the exit codes mean", mainReadme, "Exit codes"},
+	{"files", "What carrick writes, and where", stepsReadme, "What carrick writes, and where"},
+	{"gitops", "Apply the manifests with other tools", commandReadme, "GitOps"},
+	{"keys", "The keys of the screen", keysReadme, "Keys"},
+	{"link-file", "What a link file holds", commandReadme, "Link files"},
+	{"security", "What carrick trusts, and what it does not", stepsReadme, "Security"},
+	{"speed", "How fast carrick is, and how this is measured", speedReadme, "Speed"},
+	{"troubleshooting", "Messages, their causes and what to do", commandReadme, "Troubleshooting"},
+	{"two-admins", "Each admin has access to one side only", factsReadme, ""},
 }
 
-func exitRows() []row {
-	var rows []row
-	for _, e := range exitCodes {
-		rows = append(rows, row{fmt.Sprint(e.code), e.means})
-	}
-	return rows
-}
+// linkSchema is the one topic that no README holds: its text is a file to save.
+const linkSchema = "link-schema"
 
-// environment is what carrick reads of it.
-var environment = []row{
-	{"`KUBECONFIG`", "as kubectl reads it"},
-	{"`HTTPS_PROXY`, `HTTP_PROXY`, `NO_PROXY`", "the proxy for requests, as kubectl's; a `proxy-url` of the kubeconfig goes first"},
-	{"`XDG_STATE_HOME`", "where the audit log and the log are; default `~/.local/state`"},
-	{"`XDG_CONFIG_HOME`", "where the key is that signs facts files; default `~/.config`"},
-	{"`VISUAL`, `EDITOR`", "the editor for long answers"},
-	{"`NO_COLOR`, `CLICOLOR`, `CLICOLOR_FORCE`", "colours; `--color` goes first"},
-	{"`ACCESSIBLE`", "set: the wizard in lines of text, as with `--accessible`"},
-	{"`TERM`, `COLORTERM`", "how many colours; with `TERM=dumb` the wizard speaks in lines"},
-	{"`COLORFGBG`", "a hint at the background, where the terminal does not say"},
-	{"`LC_ALL`, `LC_CTYPE`, `LANG`", "the first that is set; plain characters where it is `C`, `POSIX`, or none is set"},
-}
-
-// keyRows are the keys of the screen, from the table that the screen has.
-func keyRows() []row {
-	var rows []row
-	for i, line := range strings.Split(strings.TrimSpace(ui.KeyTable()), "\n") {
-		if cells := strings.Split(strings.Trim(line, "| "), " | "); i > 1 && len(cells) == 2 {
-			rows = append(rows, row{cells[0], cells[1]})
+// guideTopics returns a topic for each guide that has a README.
+func (a *app) guideTopics() []topic {
+	var out []topic
+	for _, g := range a.guides {
+		readme := path.Join("steps", g.Name, "README.md")
+		if _, err := fs.Stat(readmes.FS, readme); err == nil {
+			out = append(out, topic{g.Name, "The guide " + g.Name + ": " + g.Title, readme, ""})
 		}
 	}
-	return rows
+	return out
 }
 
-const exitAfter = "apply gives 0 once everything is made that it makes, although a check may fail that is for somebody else to mend: end a script with check. Data goes to standard output, everything else to standard error."
-
-const linkFile = `A link file is one use of a guide between two sides. The wizard writes one;
-check, diff, apply, undo and export read it. It holds no secret: keep it in git.
-
-  apiVersion: carrick/v1alpha1
-  kind: Link
-  metadata: {name: milan-rome}
-  guide: renku
-  local:  {context: kind-milan}
-  remote: {context: gke-rome, kubeconfig: ~/.kube/rome}
-  answers:
-    sessions.namespace: renku-sessions
-
-`
-
-// linkFields are the keys of a link file; a test holds them against the schema.
-var linkFields = []row{
-	{"apiVersion", "carrick/v1alpha1"},
-	{"kind", "Link"},
-	{"metadata.name", fmt.Sprintf("names the link, and marks all that it makes: lower-case letters, digits and -, at most %d characters", steps.MaxLinkName)},
-	{"guide", "one that carrick guides lists"},
-	{"local, remote", "the two sides: each is one of the forms below, or is left out"},
-	{"answers", "what differs from what carrick finds out by itself; carrick guides GUIDE lists the keys"},
-}
-
-// sideForms are what may stand on a side.
-var sideForms = []row{
-	{"{context: NAME}", "a context of the kubeconfig that kubectl would read"},
-	{"{context: NAME, kubeconfig: FILE}", "a context of that file; relative to the link file, ~ is the home folder"},
-	{"{host: {root: /}}", "this machine, where the guide has a host on that side; another root is a folder that stands for one"},
-	{"{facts: FILE, signer: SHA256:…, taken: TIME}", "a file of facts that the other admin handed over, and the key that signs it: carrick apply asks once whose key it is and writes signer; taken is when the newest file that a change used was written"},
-	{"left out", "nothing: its checks are skips that say so, and apply and undo need --side"},
-}
-
-// topics are what carrick help explains beyond commands. Long is as it is
-// shown.
-func (a *app) topics() []*cobra.Command {
-	topic := func(name, short string, parts ...string) *cobra.Command {
-		return &cobra.Command{Use: name, Short: short, Long: strings.TrimRight(strings.Join(parts, "\n"), "\n"), GroupID: groupHelp}
+// topicCommands returns a command for each topic, as cobra requires. A topic is rendered only when it is shown.
+func topicCommands() []*cobra.Command {
+	out := []*cobra.Command{{Use: linkSchema, Short: "The JSON schema of link files", GroupID: groupTopics}}
+	for _, t := range topics {
+		out = append(out, &cobra.Command{Use: t.name, Short: t.short, GroupID: groupTopics})
 	}
-	return []*cobra.Command{
-		topic("exit-codes", "What the exit codes mean",
-			"Where several hold, the first of these:\n", table(exitRows()), wrapped(exitAfter)),
-		topic("environment", "The environment variables that carrick reads", table(environment)),
-		topic("keys", "The keys of the screen", table(keyRows())),
-		topic("link-file", "What a link file holds", linkFile+table(linkFields), "A side is one of:\n", table(sideForms),
-			wrapped("An answer that is not there is found out: carrick LINK shows each with where it came from, and e edits them. Secrets are never in the file: the wizard asks for them, or --secret KEY=@FILE."),
-			"\nIts JSON schema: "+a.name+" help link-schema"),
-		topic("link-schema", "The JSON schema of link files", string(steps.LinkSchema)),
-	}
+	return out
 }
 
-// table is rows for a terminal: the names in one column, or above what they
-// mean where one is long.
-func table(rows []row) string {
-	const most = 24
-	wide := 0
-	for _, r := range rows {
-		if n := runes(plain(r.name)); n <= most {
-			wide = max(wide, n)
+// guideCommands returns the same for the guides. They are commands of help, not of carrick: carrick GUIDE is an error
+// that says how to use the guide.
+func (a *app) guideCommands() []*cobra.Command {
+	var out []*cobra.Command
+	for _, t := range a.guideTopics() {
+		out = append(out, &cobra.Command{Use: t.name, Short: t.short, GroupID: groupGuides})
+	}
+	return out
+}
+
+// printTopic prints the text of a topic.
+func (a *app) printTopic(w io.Writer, name string) {
+	if name == linkSchema {
+		fmt.Fprintln(w, strings.TrimRight(string(steps.LinkSchema), "\n"))
+		return
+	}
+	for _, t := range append(a.guideTopics(), topics...) {
+		if t.name == name {
+			fmt.Fprintln(w, a.named(plainText(t.markdown())))
 		}
 	}
-	return aligned(rows, wide)
 }
 
-// aligned is rows with names in a column of that width.
-func aligned(rows []row, wide int) string {
-	var b strings.Builder
-	for _, r := range rows {
-		name := plain(r.name)
-		if runes(name) > wide {
-			fmt.Fprintf(&b, "  %s\n", name)
-			name = ""
-		}
-		hang := strings.Repeat(" ", wide+4)
-		text := hanging(plain(r.means), hang)
-		fmt.Fprintf(&b, "  %s%s  %s\n", name, strings.Repeat(" ", wide-runes(name)), strings.TrimLeft(text, " "))
+// markdown returns the topic's part of its README, without the heading.
+func (t topic) markdown() string {
+	b, err := readmes.FS.ReadFile(t.readme)
+	if err != nil {
+		return err.Error() // a test reads all topics
 	}
-	return b.String()
-}
-
-// markdown is rows as the README has them.
-func markdown(head string, rows []row) string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "| %s | |\n|---|---|\n", head)
-	for _, r := range rows {
-		fmt.Fprintf(&b, "| %s | %s |\n", r.name, r.means)
+	if t.section == "" {
+		_, text, _ := strings.Cut(string(b), "\n")
+		return text
 	}
-	return b.String()
+	return section(string(b), t.section)
 }
-
-func plain(markdown string) string { return strings.ReplaceAll(markdown, "`", "") }
