@@ -1,0 +1,79 @@
+package readmes
+
+import (
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// mostLines is how long the README may be that a newcomer opens first.
+const mostLines = 200
+
+var (
+	fenced   = regexp.MustCompile("(?ms)^ *```.*?^ *```$")
+	linked   = regexp.MustCompile(`\]\(([^)\s]+)\)`)
+	heading  = regexp.MustCompile(`(?m)^#+ (.*)$`)
+	unlinked = regexp.MustCompile(`[^\p{L}\p{N} _-]`) // what GitHub drops from an anchor
+)
+
+// The README is short, and every relative link in a README leads to a file and a heading that exist.
+func TestReadmes(t *testing.T) {
+	texts := map[string]string{}
+	err := fs.WalkDir(os.DirFS("."), ".", func(name string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() && (name == "bin" || d.Name() == ".git" || d.Name() == "testdata") {
+			return fs.SkipDir
+		}
+		if d.IsDir() || d.Name() != "README.md" {
+			return nil
+		}
+		b, err := os.ReadFile(filepath.FromSlash(name))
+		texts[name] = string(b)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if lines := strings.Count(texts["README.md"], "\n"); lines == 0 || lines > mostLines {
+		t.Errorf("README.md has %d lines, want 1 to %d: move details into the README of the folder they are about", lines, mostLines)
+	}
+	links := 0
+	for name, text := range texts {
+		for _, m := range linked.FindAllStringSubmatch(fenced.ReplaceAllString(text, ""), -1) {
+			target, anchor, _ := strings.Cut(m[1], "#")
+			if strings.Contains(target, ":") {
+				continue // another site
+			}
+			links++
+			at := path.Join(path.Dir(name), target)
+			if target == "" {
+				at = name
+			}
+			if _, err := os.Stat(filepath.FromSlash(at)); err != nil {
+				t.Errorf("%s links to %s: %v", name, m[1], err)
+				continue
+			}
+			if anchor != "" && !anchors(texts[at])[anchor] {
+				t.Errorf("%s links to %s, but %s has no such heading", name, m[1], at)
+			}
+		}
+	}
+	if links < 20 {
+		t.Errorf("only %d links were checked", links)
+	}
+}
+
+// anchors returns the anchors of a text's headings, as GitHub derives them.
+func anchors(text string) map[string]bool {
+	out := map[string]bool{}
+	for _, m := range heading.FindAllStringSubmatch(fenced.ReplaceAllString(text, ""), -1) {
+		out[strings.ReplaceAll(unlinked.ReplaceAllString(strings.ToLower(m[1]), ""), " ", "-")] = true
+	}
+	return out
+}
