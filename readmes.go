@@ -5,5 +5,5 @@ import "embed"
 
 // FS holds the READMEs, each under its path from the root of the module.
 //
-//go:embed README.md cmd/*/README.md steps/README.md steps/*/README.md ui/README.md ui/*/README.md cluster/clustertest/README.md
+//go:embed README.md cmd/*/README.md steps/README.md steps/*/README.md ui/README.md ui/*/README.md cluster/README.md
 var FS embed.FS

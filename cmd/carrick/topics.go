@@ -23,7 +23,7 @@ const (
 	linesReadme   = "ui/lines/README.md"
 	stepsReadme   = "steps/README.md"
 	factsReadme   = "steps/facts/README.md"
-	speedReadme   = "cluster/clustertest/README.md"
+	speedReadme   = "cluster/README.md"
 )
 
 // topics are what carrick help explains in addition to commands and guides.
