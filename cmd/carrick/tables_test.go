@@ -56,7 +56,7 @@ func rowNames(rows []row) []string {
 	return out
 }
 
-// The table of exit codes names the codes of exit.go, in the order in which the first that applies counts.
+// Both tables of exit codes name the codes of exit.go, in the order in which the first that applies counts.
 func TestReadmeNamesEveryExitCode(t *testing.T) {
 	var want []string
 	for _, code := range []int{
@@ -64,8 +64,12 @@ func TestReadmeNamesEveryExitCode(t *testing.T) {
 	} {
 		want = append(want, fmt.Sprint(code))
 	}
-	if got := rowNames(exitRows()); !slices.Equal(got, want) {
-		t.Errorf("the README's exit codes are %v, those of the program %v", got, want)
+	for name, rows := range map[string][]row{
+		"carrick help exit-codes": exitRows(), mainReadme: tableRows(section(mainText(t), "Exit codes")),
+	} {
+		if got := rowNames(rows); !slices.Equal(got, want) {
+			t.Errorf("the exit codes of %s are %v, those of the program %v", name, got, want)
+		}
 	}
 }
 

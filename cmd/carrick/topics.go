@@ -32,7 +32,7 @@ var topics = []topic{
 	{"add-a-guide", "Write a guide of your own", stepsReadme, "Add a guide"},
 	{"environment", "The environment variables that carrick reads", commandReadme, "Environment"},
 	{"existing-setup", "Take over what another user set up", commandReadme, "Existing set-ups"},
-	{"exit-codes", "What the exit codes mean", mainReadme, "Exit codes"},
+	{"exit-codes", "What the exit codes mean", commandReadme, "Exit codes"},
 	{"files", "What carrick writes, and where", stepsReadme, "What carrick writes, and where"},
 	{"gitops", "Apply the manifests with other tools", commandReadme, "GitOps"},
 	{"keys", "The keys of the screen", keysReadme, "Keys"},
