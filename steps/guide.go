@@ -67,8 +67,10 @@ type Guide struct {
 	Title string // "Liqo declarative peering"
 	About string // two or three sentences: what it joins and what stands at the end
 	Page  string // the published page that it takes the place of
-	Sides map[Side]Role
-	Steps []Step // in the order of doing
+	// Readme is the guide's README: what `carrick help NAME` shows. Without one there is no such topic.
+	Readme string
+	Sides  map[Side]Role
+	Steps  []Step // in the order of doing
 	// Undo names actions in the order of undoing, where that is not the
 	// reverse of doing. Actions that it leaves out come after, in reverse.
 	Undo []string

@@ -1,11 +1,15 @@
 package main
 
 import (
+	"errors"
 	"flag"
+	"io/fs"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
+	"carrick/steps"
 	"carrick/ui"
 )
 
@@ -17,7 +21,7 @@ func updates() bool {
 
 // The keys of the README are those of the one table that also makes the footer and the overlay.
 func TestReadmeKeysAreTheTable(t *testing.T) {
-	const path, head, tail = "../../" + keysReadme, "## Keys\n\n", "\n## "
+	const path, head, tail = "../../ui/README.md", "## Keys\n\n", "\n## "
 	text, err := readFile(path)
 	if err != nil {
 		t.Fatal(err)
@@ -25,15 +29,38 @@ func TestReadmeKeysAreTheTable(t *testing.T) {
 	_, rest, ok := strings.Cut(text, head)
 	table, _, ok2 := strings.Cut(rest, tail)
 	if !ok || !ok2 {
-		t.Fatalf("%s has no section Keys before another one", keysReadme)
+		t.Fatalf("%s has no section Keys before another one", path)
 	}
 	if table == ui.KeyTable() {
 		return
 	}
 	if !updates() {
-		t.Fatalf("the keys of %s differ from the program's:\n%s\n(go test ./cmd/carrick -run Readme -update)", keysReadme, ui.KeyTable())
+		t.Fatalf("the keys of %s differ from the program's:\n%s\n(go test ./cmd/carrick -run Readme -update)",
+			path, ui.KeyTable())
 	}
 	if err := os.WriteFile(path, []byte(strings.Replace(text, head+table, head+ui.KeyTable(), 1)), 0o644); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// The README of a guide is a topic, and a guide without one has none.
+func TestReadmesOfGuidesAreTopics(t *testing.T) {
+	for _, g := range guides() {
+		text, err := readFile("../../steps/" + g.Name + "/README.md")
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			t.Fatal(err)
+		}
+		if g.Readme != text {
+			t.Errorf("guide %s: Readme is not the README in its folder", g.Name)
+		}
+	}
+	a := &app{name: "carrick", guides: []*steps.Guide{{Name: "one", Readme: "# One\n\nSome `text`.\n"}, {Name: "two"}}}
+	if got := names(child(a.root(), "help")); !slices.Equal(got, []string{"one"}) {
+		t.Errorf("carrick help has the guides %q, want only the one with a README", got)
+	}
+	var shown strings.Builder
+	a.printTopic(&shown, "one")
+	if got, want := shown.String(), "Some text.\n"; got != want {
+		t.Errorf("carrick help one prints %q, want %q", got, want)
 	}
 }

@@ -14,14 +14,15 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	readmes "carrick"
 	"carrick/steps"
 )
 
 // commandTree is the whole tree of commands, as it is when it runs.
 func commandTree(t *testing.T) *cobra.Command {
 	t.Helper()
-	a := &app{in: strings.NewReader(""), out: io.Discard, tty: io.Discard, err: io.Discard, name: "carrick", guides: guides()}
+	a := &app{
+		in: strings.NewReader(""), out: io.Discard, tty: io.Discard, err: io.Discard, name: "carrick", guides: guides(),
+	}
 	return a.root()
 }
 
@@ -65,7 +66,7 @@ func TestReadmeNamesEveryExitCode(t *testing.T) {
 		want = append(want, fmt.Sprint(code))
 	}
 	for name, rows := range map[string][]row{
-		"carrick help exit-codes": exitRows(), mainReadme: tableRows(section(mainText(t), "Exit codes")),
+		"carrick help exit-codes": exitRows(), "README.md": tableRows(section(mainText(t), "Exit codes")),
 	} {
 		if got := rowNames(rows); !slices.Equal(got, want) {
 			t.Errorf("the exit codes of %s are %v, those of the program %v", name, got, want)
@@ -146,25 +147,22 @@ func TestReadmeNamesEveryCommandAndFlag(t *testing.T) {
 	for name := range listed {
 		t.Errorf("the README's table has a command %s, which there is not", name)
 	}
-	text, err := readmes.FS.ReadFile(commandReadme)
-	if err != nil {
-		t.Fatal(err)
-	}
-	flags := section(string(text), "Flags")
+	flags := section(commandReadme, "Flags")
 	root.PersistentFlags().VisitAll(func(f *pflag.Flag) {
 		if !strings.HasPrefix(f.Name, remote) && !strings.Contains(flags, "`--"+f.Name) {
-			t.Errorf("%s does not name --%s, which all commands have", commandReadme, f.Name)
+			t.Errorf("cmd/carrick/README.md does not name --%s, which all commands have", f.Name)
 		}
 	})
 }
 
+// mainText returns the README at the root of the module, which the program does not embed.
 func mainText(t *testing.T) string {
 	t.Helper()
-	text, err := readmes.FS.ReadFile(mainReadme)
+	text, err := readFile("../../README.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	return string(text)
+	return text
 }
 
 func ownFlags(c *cobra.Command) []*pflag.Flag {
@@ -229,7 +227,7 @@ func codeOf(t *testing.T, name string) map[string]bool {
 		}
 		text := topic.markdown()
 		if len(strings.TrimSpace(text)) < 100 {
-			t.Errorf("%s: %s has no section %q", name, topic.readme, topic.section)
+			t.Errorf("topic %s: its README has no section %q, or almost no text", name, topic.section)
 		}
 		for i, block := range strings.Split(text, mdFence) {
 			for line := range strings.Lines(block) {
@@ -263,7 +261,8 @@ func TestLinkFileHelpIsTheSchema(t *testing.T) {
 		Properties map[string]json.RawMessage
 		Defs       map[string]struct{ Properties map[string]json.RawMessage } `json:"$defs"`
 	}
-	if err := json.Unmarshal(steps.LinkSchema, &schema); err != nil || len(schema.Properties) == 0 || len(schema.Defs["side"].Properties) == 0 {
+	err := json.Unmarshal(steps.LinkSchema, &schema)
+	if err != nil || len(schema.Properties) == 0 || len(schema.Defs["side"].Properties) == 0 {
 		t.Fatalf("the schema can't be read: %v", err)
 	}
 	text := topicText("link-file")

@@ -1,46 +1,42 @@
 package main
 
 import (
+	_ "embed"
 	"fmt"
 	"io"
-	"io/fs"
-	"path"
 	"strings"
 
 	"github.com/spf13/cobra"
 
-	readmes "carrick"
+	"carrick/cluster"
 	"carrick/steps"
+	"carrick/steps/facts"
+	"carrick/ui"
+	"carrick/ui/lines"
 )
 
-// topic is a part of a README that carrick help shows: a section, or without one all of it.
+// topic is a part of a README that carrick help shows: a section, or without one all of it. Each package embeds the
+// README of its own folder.
 type topic struct{ name, short, readme, section string }
 
-const (
-	mainReadme    = "README.md"
-	commandReadme = "cmd/carrick/README.md"
-	keysReadme    = "ui/README.md"
-	linesReadme   = "ui/lines/README.md"
-	stepsReadme   = "steps/README.md"
-	factsReadme   = "steps/facts/README.md"
-	speedReadme   = "cluster/README.md"
-)
+//go:embed README.md
+var commandReadme string
 
 // topics are what carrick help explains in addition to commands and guides.
 var topics = []topic{
-	{"accessible", "The wizard in lines of text", linesReadme, ""},
-	{"add-a-guide", "Write a guide of your own", stepsReadme, "Add a guide"},
+	{"accessible", "The wizard in lines of text", lines.Readme, ""},
+	{"add-a-guide", "Write a guide of your own", steps.Readme, "Add a guide"},
 	{"environment", "The environment variables that carrick reads", commandReadme, "Environment"},
 	{"existing-setup", "Take over what another user set up", commandReadme, "Existing set-ups"},
 	{"exit-codes", "What the exit codes mean", commandReadme, "Exit codes"},
-	{"files", "What carrick writes, and where", stepsReadme, "What carrick writes, and where"},
+	{"files", "What carrick writes, and where", steps.Readme, "What carrick writes, and where"},
 	{"gitops", "Apply the manifests with other tools", commandReadme, "GitOps"},
-	{"keys", "The keys of the screen", keysReadme, "Keys"},
+	{"keys", "The keys of the screen", ui.Readme, "Keys"},
 	{"link-file", "What a link file holds", commandReadme, "Link files"},
-	{"security", "What carrick trusts, and what it does not", stepsReadme, "Security"},
-	{"speed", "How fast carrick is, and how this is measured", speedReadme, "Speed"},
+	{"security", "What carrick trusts, and what it does not", steps.Readme, "Security"},
+	{"speed", "How fast carrick is, and how this is measured", cluster.Readme, "Speed"},
 	{"troubleshooting", "Messages, their causes and what to do", commandReadme, "Troubleshooting"},
-	{"two-admins", "Each admin has access to one side only", factsReadme, ""},
+	{"two-admins", "Each admin has access to one side only", facts.Readme, ""},
 }
 
 // linkSchema is the one topic that no README holds: its text is a file to save.
@@ -50,9 +46,8 @@ const linkSchema = "link-schema"
 func (a *app) guideTopics() []topic {
 	var out []topic
 	for _, g := range a.guides {
-		readme := path.Join("steps", g.Name, "README.md")
-		if _, err := fs.Stat(readmes.FS, readme); err == nil {
-			out = append(out, topic{g.Name, "The guide " + g.Name + ": " + g.Title, readme, ""})
+		if g.Readme != "" {
+			out = append(out, topic{g.Name, "The guide " + g.Name + ": " + g.Title, g.Readme, ""})
 		}
 	}
 	return out
@@ -92,13 +87,9 @@ func (a *app) printTopic(w io.Writer, name string) {
 
 // markdown returns the topic's part of its README, without the heading.
 func (t topic) markdown() string {
-	b, err := readmes.FS.ReadFile(t.readme)
-	if err != nil {
-		return err.Error() // a test reads all topics
-	}
 	if t.section == "" {
-		_, text, _ := strings.Cut(string(b), "\n")
+		_, text, _ := strings.Cut(t.readme, "\n")
 		return text
 	}
-	return section(string(b), t.section)
+	return section(t.readme, t.section)
 }

@@ -7,7 +7,14 @@
 // interlink-hq/interlink-slurm-plugin (pkg/slurm), kubernetes/ingress-nginx, cert-manager/cert-manager.
 package interlink
 
-import "carrick/steps"
+import (
+	_ "embed"
+
+	"carrick/steps"
+)
+
+//go:embed README.md
+var readme string
 
 // page is what admins follow without carrick.
 const page = "https://interlink-project.dev/docs/guides/enable-service-accounts"
@@ -19,7 +26,8 @@ func Guide() *steps.Guide {
 		Name: "interlink", Title: "InterLink service accounts",
 		About: "Lets jobs that run behind an InterLink virtual node use the Kubernetes API with their ServiceAccount, as Argo needs. Makes an endpoint with a certificate of its own, " +
 			"tells the virtual kubelet of it, sees to it that the plugin mounts the tokens, and asks through it what a job would ask.",
-		Page: page,
+		Page:   page,
+		Readme: readme,
 		Sides: map[steps.Side]steps.Role{
 			steps.Local:  {Name: "cluster", Kind: steps.Cluster},
 			steps.Remote: {Name: "edge", Kind: steps.Host, Optional: true},

@@ -6,7 +6,14 @@
 // pkg/webhooks, docs/advanced/peering/peering-via-cr.md) at v1.2.0 and after.
 package liqo
 
-import "carrick/steps"
+import (
+	_ "embed"
+
+	"carrick/steps"
+)
+
+//go:embed README.md
+var readme string
 
 // page is what admins follow without carrick.
 const page = "https://docs.liqo.io/en/stable/advanced/peering/peering-via-cr.html"
@@ -17,7 +24,8 @@ func Guide() *steps.Guide {
 		Name: "liqo", Title: "Liqo declarative peering",
 		About: "Lets a consumer cluster run pods on a provider cluster. Joins their networks through a WireGuard tunnel that is tried before it is built, " +
 			"makes a credential whose key never crosses sides, asks for resources, and extends a namespace.",
-		Page: page,
+		Page:   page,
+		Readme: readme,
 		Sides: map[steps.Side]steps.Role{
 			steps.Local:  {Name: consumer, Kind: steps.Cluster},
 			steps.Remote: {Name: provider, Kind: steps.Cluster},

@@ -8,7 +8,14 @@
 // OSC/k8-namespace-reaper, OSC/osc-helm-charts.
 package ondemand
 
-import "carrick/steps"
+import (
+	_ "embed"
+
+	"carrick/steps"
+)
+
+//go:embed README.md
+var readme string
 
 // page is what admins follow without carrick.
 const page = "https://osc.github.io/ood-documentation/latest/installation/resource-manager/kubernetes.html"
@@ -19,7 +26,8 @@ func Guide() *steps.Guide {
 		Name: "ondemand", Title: "Open OnDemand on Kubernetes",
 		About: "Lets users of an Open OnDemand portal run their apps as pods. Makes the ServiceAccount and the roles on the cluster, gives root on the " +
 			"web node a kubeconfig that holds nothing else, writes the hooks, the cluster file and the portal's keys, and proves with a trial user that each sees only their own namespace.",
-		Page: page,
+		Page:   page,
+		Readme: readme,
 		Sides: map[steps.Side]steps.Role{
 			steps.Local:  {Name: "web node", Kind: steps.Host},
 			steps.Remote: {Name: "cluster", Kind: steps.Cluster},

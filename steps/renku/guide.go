@@ -7,7 +7,14 @@
 // SwissDataScienceCenter/amalthea (the session operator).
 package renku
 
-import "carrick/steps"
+import (
+	_ "embed"
+
+	"carrick/steps"
+)
+
+//go:embed README.md
+var readme string
 
 // page is what admins follow without carrick.
 const page = "https://docs.renkulab.io/en/latest/docs/admins/operation/remote"
@@ -18,7 +25,8 @@ func Guide() *steps.Guide {
 		Name: "renku", Title: "Renku remote cluster",
 		About: "Runs Renku sessions on a second cluster. Installs the session operator there, makes an identity and proves " +
 			"that its kubeconfig grants what Renku needs and nothing more, registers the cluster with Renku, and makes a resource pool.",
-		Page: page,
+		Page:   page,
+		Readme: readme,
 		Sides: map[steps.Side]steps.Role{
 			steps.Local:  {Name: "local", Kind: steps.Cluster},
 			steps.Remote: {Name: "remote", Kind: steps.Cluster},

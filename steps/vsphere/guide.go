@@ -8,7 +8,14 @@
 // kubernetes-sigs/nfs-subdir-external-provisioner (charts), cert-manager/cert-manager.
 package vsphere
 
-import "carrick/steps"
+import (
+	_ "embed"
+
+	"carrick/steps"
+)
+
+//go:embed README.md
+var readme string
 
 // Guide makes a guest cluster fit for Kubeflow's volumes and pods.
 func Guide() *steps.Guide {
@@ -16,7 +23,8 @@ func Guide() *steps.Guide {
 		Name: "vsphere", Title: "Kubeflow and Kale on vSphere",
 		About: "Gives Kubeflow and Kale on a Tanzu guest cluster volumes that many pods write to, and pods that its pod security lets start. Tries the cluster's own file volumes first, " +
 			"then NFS; changes the class of claims by a policy or a webhook, whichever the cluster serves; and follows a profile to its namespace.",
-		Page: page,
+		Page:   page,
+		Readme: readme,
 		Sides: map[steps.Side]steps.Role{
 			steps.Local:  {Name: "guest", Kind: steps.Cluster},
 			steps.Remote: {Name: "supervisor", Kind: steps.Cluster, Optional: true},

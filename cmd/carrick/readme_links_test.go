@@ -1,4 +1,4 @@
-package readmes
+package main
 
 import (
 	"io/fs"
@@ -14,16 +14,17 @@ import (
 const mostLines = 200
 
 var (
-	fenced   = regexp.MustCompile("(?ms)^ *```.*?^ *```$")
-	linked   = regexp.MustCompile(`\]\(([^)\s]+)\)`)
-	heading  = regexp.MustCompile(`(?m)^#+ (.*)$`)
-	unlinked = regexp.MustCompile(`[^\p{L}\p{N} _-]`) // what GitHub drops from an anchor
+	fenced      = regexp.MustCompile("(?ms)^ *```.*?^ *```$")
+	linkTarget  = regexp.MustCompile(`\]\(([^)\s]+)\)`)
+	heading     = regexp.MustCompile(`(?m)^#+ (.*)$`)
+	notInAnchor = regexp.MustCompile(`[^\p{L}\p{N} _-]`) // what GitHub drops from an anchor
 )
 
 // The README is short, and every relative link in a README leads to a file and a heading that exist.
 func TestReadmes(t *testing.T) {
 	texts := map[string]string{}
-	err := fs.WalkDir(os.DirFS("."), ".", func(name string, d fs.DirEntry, err error) error {
+	root := os.DirFS("../..")
+	err := fs.WalkDir(root, ".", func(name string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
@@ -33,7 +34,7 @@ func TestReadmes(t *testing.T) {
 		if d.IsDir() || d.Name() != "README.md" {
 			return nil
 		}
-		b, err := os.ReadFile(filepath.FromSlash(name))
+		b, err := fs.ReadFile(root, name)
 		texts[name] = string(b)
 		return err
 	})
@@ -41,11 +42,11 @@ func TestReadmes(t *testing.T) {
 		t.Fatal(err)
 	}
 	if lines := strings.Count(texts["README.md"], "\n"); lines == 0 || lines > mostLines {
-		t.Errorf("README.md has %d lines, want 1 to %d: move details into the README of the folder they are about", lines, mostLines)
+		t.Errorf("README.md has %d lines, want 1 to %d: move details into the README of their folder", lines, mostLines)
 	}
 	links := 0
 	for name, text := range texts {
-		for _, m := range linked.FindAllStringSubmatch(fenced.ReplaceAllString(text, ""), -1) {
+		for _, m := range linkTarget.FindAllStringSubmatch(fenced.ReplaceAllString(text, ""), -1) {
 			target, anchor, _ := strings.Cut(m[1], "#")
 			if strings.Contains(target, ":") {
 				continue // another site
@@ -55,7 +56,7 @@ func TestReadmes(t *testing.T) {
 			if target == "" {
 				at = name
 			}
-			if _, err := os.Stat(filepath.FromSlash(at)); err != nil {
+			if _, err := os.Stat(filepath.Join("../..", filepath.FromSlash(at))); err != nil {
 				t.Errorf("%s links to %s: %v", name, m[1], err)
 				continue
 			}
@@ -73,7 +74,7 @@ func TestReadmes(t *testing.T) {
 func anchors(text string) map[string]bool {
 	out := map[string]bool{}
 	for _, m := range heading.FindAllStringSubmatch(fenced.ReplaceAllString(text, ""), -1) {
-		out[strings.ReplaceAll(unlinked.ReplaceAllString(strings.ToLower(m[1]), ""), " ", "-")] = true
+		out[strings.ReplaceAll(notInAnchor.ReplaceAllString(strings.ToLower(m[1]), ""), " ", "-")] = true
 	}
 	return out
 }

@@ -1,0 +1,8 @@
+package ui
+
+import _ "embed"
+
+// Readme is the README of the screen; carrick help shows parts of it.
+//
+//go:embed README.md
+var Readme string
