@@ -1,9 +1,10 @@
 package steps
 
 import (
-	"carrick/cluster"
 	"context"
 	"errors"
+
+	"carrick/cluster"
 )
 
 // Export is what a link would make, action by action, in the order of doing.

@@ -1,9 +1,10 @@
 package steps
 
 import (
-	"carrick/cluster/clustertest/hostile"
 	"strings"
 	"testing"
+
+	"carrick/cluster/clustertest/hostile"
 )
 
 // A word for a shell is one word there, and the same.
