@@ -80,7 +80,7 @@ func (f *fakes) session(t *testing.T) *steps.Session {
 		if f.around != nil {
 			o.Around = f.around(side)
 		}
-		c, err := cluster.Open(cluster.Access{Kubeconfig: f.kubeconfigs[side], Context: string(side)}, o)
+		c, err := cluster.Open(cluster.Access{Kubeconfig: f.kubeconfigs[side], Context: string(side), Timeout: o.Patience}, o)
 		if err != nil {
 			t.Fatal(err)
 		}
