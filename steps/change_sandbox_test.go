@@ -378,3 +378,40 @@ func TestAPartCreatesItsNamespaceFirst(t *testing.T) {
 		t.Errorf("where nothing creates it the plan says %q, want %q", got, note)
 	}
 }
+
+const oneDeployment = `
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: d, namespace: '${answers.space}'}
+spec:
+  replicas: 0
+  selector: {matchLabels: {app: d}}
+  template:
+    metadata: {labels: {app: d}}
+    spec: {containers: [{name: c, image: ours, env: [{name: A, value: ours}]}]}
+`
+
+// What another manager sets in a list of an object that this link created is taken over: undo deletes the object. In one
+// that existed before, its old value could not be put back.
+func TestAPartOfAListIsTakenOverInWhatWasCreated(t *testing.T) {
+	t.Parallel()
+	const ns = "list-parts"
+	space(t, ns)
+	s, box := changed(t, "lister", ns, oneDeployment)
+	stepstest.Apply(t, s)
+	box.Run(t, clustertest.Remote, "", "set", "image", "-n", ns, "deployment/d", "c=theirs")
+	box.Run(t, clustertest.Remote, "", "set", "env", "-n", ns, "deployment/d", "A=theirs")
+	if err := takeOver(t, s); err != nil {
+		t.Fatal(err)
+	}
+	const is = "{.spec.template.spec.containers[0].image} {.spec.template.spec.containers[0].env[0].value}"
+	if got := box.Run(t, clustertest.Remote, "", "get", "-n", ns, "deployment/d", "-o", "jsonpath="+is); got != "ours ours" {
+		t.Errorf("it has %q", got)
+	}
+	stepstest.Undo(t, s)
+	box.Run(t, clustertest.Remote, "", "create", "-n", ns, "deployment", "d", "--image=theirs", "--replicas=0")
+	other, _ := changed(t, "later", ns, strings.Replace(oneDeployment, "name: c,", "name: theirs,", 1))
+	if err := takeOver(t, other); err == nil || !strings.Contains(err.Error(), "set it manually to the value in the diff") {
+		t.Errorf("got %v", err)
+	}
+}

@@ -63,7 +63,8 @@ func otherLinks(labels map[string]string, link string) map[string]string {
 // keep adds the values that are taken over to those of an entry, as a merge
 // patch, so that undo can put them back; what it holds already stays. Values of
 // Secrets are never kept, and of a list no part can be: those are errors, and
-// nothing may be taken over then.
+// nothing may be taken over then. An object that this link created is deleted by
+// undo: there, a part of a list needs no keeping.
 func keepValues(e *entry, live *unstructured.Unstructured, conflicts []cluster.Conflict) error {
 	old := runtime.DeepCopyJSON(e.Before)
 	if old == nil {
@@ -72,8 +73,11 @@ func keepValues(e *entry, live *unstructured.Unstructured, conflicts []cluster.C
 	for _, c := range conflicts {
 		path, v := locateField(live.Object, strings.TrimPrefix(c.Field, "."))
 		switch {
+		case path == nil && e.Created:
+			continue
 		case path == nil:
-			return fmt.Errorf("%s: field %s belongs to %q and its value can't be kept for undo; change it by hand, then apply again", describe(live), c.Field, c.Manager)
+			return fmt.Errorf("%s: field %s belongs to %q and is part of a list, whose old value can't be kept for undo; "+
+				"set it manually to the value in the diff, then apply again", describe(live), c.Field, c.Manager)
 		case isSecret(live) && path[0] != "metadata":
 			return fmt.Errorf("%s: its old value is secret and somebody else's; save it first (kubectl get secret -n %s %s -o yaml > FILE) and delete the key, then apply again",
 				describe(live), live.GetNamespace(), live.GetName())
