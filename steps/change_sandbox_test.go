@@ -415,3 +415,25 @@ func TestAPartOfAListIsTakenOverInWhatWasCreated(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// The same in a release.
+func TestAPartOfAListIsTakenOverInARelease(t *testing.T) {
+	t.Parallel()
+	const ns = "release-parts"
+	space(t, ns)
+	s, box := charting(t, "releaser", ns, false, map[string]any{"replicas": 0}, 0)
+	stepstest.Apply(t, s)
+	box.Run(t, clustertest.Remote, "", "set", "image", "-n", ns, "deployment/tiny", "pause=theirs")
+	if err := takeOver(t, s); err != nil {
+		t.Fatal(err)
+	}
+	got := box.Run(t, clustertest.Remote, "", "get", "-n", ns, "deployment/tiny", "-o", "jsonpath={.spec.template.spec.containers[0].image}")
+	if got == "theirs" {
+		t.Errorf("it has %q", got)
+	}
+	p, err := s.Plan(t.Context(), steps.Scope{})
+	if err != nil || !p.Empty() {
+		t.Errorf("a second apply would change %+v, %v", p.Actions, err)
+	}
+	stepstest.Undo(t, s)
+}
