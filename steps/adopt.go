@@ -221,14 +221,3 @@ func plainAnswer(v any) string {
 // leavesBehind tells whether a doer leaves something behind that it could take back.
 // MarkedLinks are the links that have marked namespaces of a side: whoever
 // takes such a set-up on goes on under that name.
-
-// AdoptFact is what an Adopt returns for a value that was read: nothing where err is an AbsentError.
-func AdoptFact(v any, err error, from string) (any, string, error) {
-	if IsAbsent(err) {
-		return nil, "", nil
-	}
-	if err != nil {
-		return nil, "", err
-	}
-	return v, from, nil
-}

@@ -244,3 +244,14 @@ func (f *Fact) title() string {
 	}
 	return f.Name
 }
+
+// AdoptFact is what an Adopt returns for a value that was read: nothing where err is an AbsentError.
+func AdoptFact(v any, err error, from string) (any, string, error) {
+	if IsAbsent(err) {
+		return nil, "", nil
+	}
+	if err != nil {
+		return nil, "", err
+	}
+	return v, from, nil
+}
