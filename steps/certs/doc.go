@@ -32,8 +32,6 @@ var (
 // Source is where upstream says what a Certificate asks for.
 const Source = "cert-manager/cert-manager: internal/apis/certmanager/types_certificate.go"
 
-var secretKind = check.ConfigMaps.GroupVersion().WithResource("secrets")
-
 // Served learns whether the cluster serves cert-manager's certificates.
 func Served(ctx context.Context, e steps.Env) (any, error) {
 	name := Certificates.GroupResource().String()

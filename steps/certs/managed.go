@@ -60,9 +60,9 @@ func (m Managed) Undo(ctx context.Context, e steps.Env, say steps.Progress) erro
 		return err
 	}
 	for _, s := range left {
-		err := e.Cluster.Delete(ctx, secretKind, s.Namespace, s.Name, s.UID)
+		err := e.Cluster.Delete(ctx, check.Secrets, s.Namespace, s.Name, s.UID)
 		if err == nil {
-			err = e.Cluster.Gone(ctx, secretKind, s.Namespace, s.Name, s.UID)
+			err = e.Cluster.Gone(ctx, check.Secrets, s.Namespace, s.Name, s.UID)
 		}
 		if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
 			continue
@@ -98,7 +98,7 @@ func (m Managed) left(ctx context.Context, e steps.Env) ([]metav1.PartialObjectM
 	slices.Sort(spaces)
 	var out []metav1.PartialObjectMetadata
 	for _, ns := range slices.Compact(spaces) {
-		secrets, err := e.Cluster.Find(ctx, secretKind, ns, cluster.Selector{})
+		secrets, err := e.Cluster.Find(ctx, check.Secrets, ns, cluster.Selector{})
 		if err != nil {
 			return nil, err
 		}

@@ -14,6 +14,7 @@ import (
 	"carrick/cluster"
 	"carrick/cluster/probe"
 	"carrick/steps"
+	"carrick/steps/check"
 )
 
 // Own is a CA that carrick makes, and the certificate that it issues to a server. Both
@@ -87,7 +88,7 @@ func (m Issued) Do(ctx context.Context, e steps.Env, say steps.Progress) error {
 		return err
 	}
 	in := m.own.Namespace(e)
-	if _, err := e.Cluster.Patch(ctx, secretKind, in, m.own.Leaf, patch, cluster.PatchOptions{Manager: e.Manager()}); err != nil {
+	if _, err := e.Cluster.Patch(ctx, check.Secrets, in, m.own.Leaf, patch, cluster.PatchOptions{Manager: e.Manager()}); err != nil {
 		return err
 	}
 	say.Did(steps.Update, "Secret "+in+"/"+m.own.Leaf, "")

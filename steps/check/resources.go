@@ -18,16 +18,18 @@ var (
 	APIServices         = schema.GroupVersionResource{Group: "apiregistration.k8s.io", Version: "v1", Resource: "apiservices"}
 	ClusterRoleBindings = schema.GroupVersionResource{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "clusterrolebindings"}
 	ClusterRoles        = schema.GroupVersionResource{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "clusterroles"}
+	ConfigMaps          = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
 	CRDs                = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
 	CSINodes            = schema.GroupVersionResource{Group: "storage.k8s.io", Version: "v1", Resource: "csinodes"}
-	ConfigMaps          = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
 	DaemonSets          = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "daemonsets"}
 	Deployments         = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}
 	EndpointSlices      = schema.GroupVersionResource{Group: "discovery.k8s.io", Version: "v1", Resource: "endpointslices"}
 	Events              = schema.GroupVersionResource{Version: "v1", Resource: "events"}
 	IngressClasses      = schema.GroupVersionResource{Group: "networking.k8s.io", Version: "v1", Resource: "ingressclasses"}
+	Ingresses           = schema.GroupVersionResource{Group: "networking.k8s.io", Version: "v1", Resource: "ingresses"}
 	Jobs                = schema.GroupVersionResource{Group: "batch", Version: "v1", Resource: "jobs"}
 	LimitRanges         = schema.GroupVersionResource{Version: "v1", Resource: "limitranges"}
+	MutatingWebhooks    = schema.GroupVersionResource{Group: "admissionregistration.k8s.io", Version: "v1", Resource: "mutatingwebhookconfigurations"}
 	Namespaces          = schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
 	NetworkPolicies     = schema.GroupVersionResource{Group: "networking.k8s.io", Version: "v1", Resource: "networkpolicies"}
 	Nodes               = schema.GroupVersionResource{Version: "v1", Resource: "nodes"}
@@ -36,11 +38,13 @@ var (
 	ResourceQuotas      = schema.GroupVersionResource{Version: "v1", Resource: "resourcequotas"}
 	RoleBindings        = schema.GroupVersionResource{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "rolebindings"}
 	Roles               = schema.GroupVersionResource{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "roles"}
+	Secrets             = schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
 	ServiceAccounts     = schema.GroupVersionResource{Version: "v1", Resource: "serviceaccounts"}
 	Services            = schema.GroupVersionResource{Version: "v1", Resource: "services"}
 	StorageClasses      = schema.GroupVersionResource{Group: "storage.k8s.io", Version: "v1", Resource: "storageclasses"}
-	ValidatingPolicies  = schema.GroupVersionResource{Group: "admissionregistration.k8s.io", Version: "v1", Resource: "validatingadmissionpolicies"}
 	ValidatingBindings  = schema.GroupVersionResource{Group: "admissionregistration.k8s.io", Version: "v1", Resource: "validatingadmissionpolicybindings"}
+	ValidatingPolicies  = schema.GroupVersionResource{Group: "admissionregistration.k8s.io", Version: "v1", Resource: "validatingadmissionpolicies"}
+	VolumeClaims        = schema.GroupVersionResource{Version: "v1", Resource: "persistentvolumeclaims"}
 )
 
 // Serves reports whether the API server serves a resource in that version.

@@ -28,8 +28,6 @@ const (
 	issuerName = "interlink-api-issuer"
 )
 
-var secretKind = check.ConfigMaps.GroupVersion().WithResource("secrets")
-
 func certificates() steps.Step {
 	return steps.Step{
 		Name: "certificates", Title: "Certificates",

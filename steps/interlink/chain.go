@@ -10,14 +10,11 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"carrick/cluster"
 	"carrick/steps"
 	"carrick/steps/check"
 )
-
-var ingresses = schema.GroupVersionResource{Group: "networking.k8s.io", Version: "v1", Resource: "ingresses"}
 
 // chainService is the Service of the published guide's reverse proxy.
 const chainService = "my-nginx-kubernetes-api"
@@ -45,7 +42,7 @@ func pathsOf(i *networkingv1.Ingress) []networkingv1.HTTPIngressPath {
 
 // chain is the published guide's Ingress in the endpoint's namespace.
 func chain(ctx context.Context, e steps.Env) (*networkingv1.Ingress, error) {
-	all, err := check.List[networkingv1.Ingress](ctx, e.Cluster, ingresses, space(e), cluster.Selector{})
+	all, err := check.List[networkingv1.Ingress](ctx, e.Cluster, check.Ingresses, space(e), cluster.Selector{})
 	if err != nil {
 		return nil, err
 	}

@@ -16,8 +16,7 @@ import (
 )
 
 const (
-	enforceLabel = "pod-security.kubernetes.io/enforce"
-	chartOfKube  = "kubernetes/kubernetes: pkg/apis/core/types.go"
+	chartOfKube = "kubernetes/kubernetes: pkg/apis/core/types.go"
 )
 
 func exposureChecks() []steps.Check {
@@ -45,10 +44,10 @@ func endpointNamespace(ctx context.Context, e steps.Env) steps.Result {
 	if err != nil {
 		return check.Missing(err, "namespace "+space(e), "")
 	}
-	level, want := n.Labels[enforceLabel], e.Answers.Text("exposure.type")
+	level, want := n.Labels[check.EnforceLabel], e.Answers.Text("exposure.type")
 	if want == asHostPort && (level == "restricted" || level == "baseline") {
 		return steps.Failed(fmt.Sprintf("namespace %s enforces the level %s, which refuses a hostPort", space(e), level),
-			e.Kubectl()+" label namespace "+space(e)+" "+enforceLabel+"=privileged --overwrite")
+			e.Kubectl()+" label namespace "+space(e)+" "+check.EnforceLabel+"=privileged --overwrite")
 	}
 	if level == "" {
 		return steps.Passed("namespace %s; it enforces no pod security level", space(e))

@@ -241,7 +241,7 @@ func theProxies(ctx context.Context, e steps.Env) (candidates, error) {
 
 // theChains are the published guide's Ingresses.
 func theChains(ctx context.Context, e steps.Env) (candidates, error) {
-	all, err := e.Cluster.List(ctx, ingresses, "", cluster.Selector{})
+	all, err := e.Cluster.List(ctx, check.Ingresses, "", cluster.Selector{})
 	if err != nil {
 		return candidates{}, err
 	}

@@ -43,12 +43,12 @@ func endpointRights(e steps.Env) []cluster.Right {
 	switch {
 	case signedBy(byCertManager)(e):
 		return slices.Concat(
-			out, check.ToApply(space(e), certs.Issuers, certs.Certificates), check.ToFollow(space(e), secretKind),
+			out, check.ToApply(space(e), certs.Issuers, certs.Certificates), check.ToFollow(space(e), check.Secrets),
 		)
 	case signedBy(bySelf)(e):
-		return append(out, check.ToApply(space(e), secretKind)...)
+		return append(out, check.ToApply(space(e), check.Secrets)...)
 	}
-	return append(out, check.ToFollow(space(e), secretKind)...)
+	return append(out, check.ToFollow(space(e), check.Secrets)...)
 }
 
 // kubeletRights are for what the virtual kubelet is told, and to see it start with
@@ -66,7 +66,7 @@ func trialRights(e steps.Env) []cluster.Right {
 	ns := workloadNamespace(e)
 	out := slices.Concat(
 		check.ToApply(ns, check.ConfigMaps),
-		check.To([]string{"get", "create", "patch", "delete"}, ns, secretKind), // that tokens are bound to
+		check.To([]string{"get", "create", "patch", "delete"}, ns, check.Secrets), // that tokens are bound to
 		check.Verbs("", "serviceaccounts/token", ns, "create"),
 	)
 	if holdsWatch(e) {

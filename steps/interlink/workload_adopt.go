@@ -14,8 +14,6 @@ import (
 	"carrick/steps/check"
 )
 
-var rolesKind = schema.GroupVersionResource{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "roles"}
-
 // mine is what this link has created under a name, wherever it stands; nil: nothing. Anybody can make such an object,
 // with carrick's marks, in a namespace of theirs.
 func mine(
@@ -61,7 +59,7 @@ func adoptWorkload(account bool) func(context.Context, steps.Env) (any, string, 
 
 // adoptArgo tells whether the Role for Argo stands.
 func adoptArgo(ctx context.Context, e steps.Env) (any, string, error) {
-	r, err := mine(ctx, e, rolesKind, recordName(e, "argo"))
+	r, err := mine(ctx, e, check.Roles, recordName(e, "argo"))
 	if err != nil || r == nil {
 		return nil, "", err
 	}

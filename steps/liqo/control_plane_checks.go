@@ -24,7 +24,7 @@ func controlPlaneHeld(ctx context.Context, e steps.Env) steps.Result {
 	if err != nil {
 		return steps.Unseen(err)
 	}
-	found, err := living(ctx, e, secrets, "", sel+","+identityLabel+"="+controlPlaneType)
+	found, err := living(ctx, e, check.Secrets, "", sel+","+identityLabel+"="+controlPlaneType)
 	if err != nil {
 		return steps.Unseen(err)
 	}

@@ -25,9 +25,9 @@ func controlPlanes(ctx context.Context, e steps.Env) ([]*unstructured.Unstructur
 		return nil, err
 	}
 	sel += "," + identityLabel + "=" + controlPlaneType
-	found, err := living(ctx, e, secrets, "", sel)
+	found, err := living(ctx, e, check.Secrets, "", sel)
 	if apierrors.IsForbidden(err) {
-		return living(ctx, e, secrets, tenantNamespace(e), sel)
+		return living(ctx, e, check.Secrets, tenantNamespace(e), sel)
 	}
 	return found, err
 }

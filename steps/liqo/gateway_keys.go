@@ -10,6 +10,7 @@ import (
 	"carrick/cluster"
 	"carrick/cluster/probe"
 	"carrick/steps"
+	"carrick/steps/check"
 )
 
 // The keys of the Secret that a gateway reads (liqotech/liqo:
@@ -56,7 +57,7 @@ func gatewayKeys() steps.Step {
 // keySecrets are the Secrets of the peering that hold a key pair, whether or not
 // they are labelled as a gateway's.
 func keySecrets(ctx context.Context, e steps.Env) ([]*unstructured.Unstructured, error) {
-	found, err := selected(ctx, e, secrets)
+	found, err := selected(ctx, e, check.Secrets)
 	if err != nil {
 		return nil, err
 	}

@@ -101,7 +101,10 @@ func gatewayDown(ctx context.Context, e steps.Env, d *appsv1.Deployment) steps.R
 func notLetIn(e steps.Env, d *appsv1.Deployment, c appsv1.DeploymentCondition) steps.Result {
 	found := fmt.Sprintf("no pod of Deployment %s/%s may be made: %s", d.Namespace, d.Name, c.Message)
 	if strings.Contains(c.Message, "PodSecurity") {
-		return steps.Failed(found, e.Kubectl()+" label --overwrite namespace "+steps.Quoted(d.Namespace)+" "+enforceLabel+"=privileged")
+		return steps.Failed(
+			found,
+			e.Kubectl()+" label --overwrite namespace "+steps.Quoted(d.Namespace)+" "+check.EnforceLabel+"=privileged",
+		)
 	}
 	fix := check.RefusedFix(e.Kubectl(), steps.Quoted(d.Namespace), c.Message)
 	if fix == "" {

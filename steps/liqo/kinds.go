@@ -33,7 +33,6 @@ var (
 	shadowPods           = liqoResource("offloading", "v1beta1", "shadowpods")
 	virtualNodes         = liqoResource("offloading", "v1beta1", "virtualnodes")
 
-	secrets         = schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
 	signingRequests = schema.GroupVersionResource{Group: "certificates.k8s.io", Version: "v1", Resource: "certificatesigningrequests"}
 )
 
@@ -55,7 +54,6 @@ const (
 	remoteSpaceNote  = "liqo.io/remote-tenant-namespace"
 	virtualNodeNote  = "liqo.io/create-virtual-node"
 	unreachableNote  = "liqo.io/foreign-cluster-permanently-unreachable"
-	enforceLabel     = "pod-security.kubernetes.io/enforce"
 	nodeTypeLabel    = "liqo.io/type"
 	virtualNodeLabel = "liqo.io/virtual-node"
 	virtualNodeType  = "virtual-node"

@@ -23,12 +23,12 @@ func neededRights(e steps.Env) []cluster.Right {
 			gateways = gatewayServers
 		}
 		need = slices.Concat(
-			need, check.ToApply(ns, secrets, configurations, publicKeys, gateways), check.ToFollow(ns, connections),
+			need, check.ToApply(ns, check.Secrets, configurations, publicKeys, gateways), check.ToFollow(ns, connections),
 		)
 	}
 	if e.Side == steps.Local {
 		return slices.Concat(
-			need, check.ToApply(ns, secrets, resourceSlices), check.ToFollow(ns, virtualNodes, identities),
+			need, check.ToApply(ns, check.Secrets, resourceSlices), check.ToFollow(ns, virtualNodes, identities),
 			check.ToApply(e.Answers.Text("offloading.namespace"), namespaceOffloadings),
 		)
 	}
@@ -38,14 +38,14 @@ func neededRights(e steps.Env) []cluster.Right {
 			check.Verbs(signingRequests.Group, signingRequests.Resource+"/approval", "", "update"),
 			[]cluster.Right{{Verb: "approve", Group: signingRequests.Group, Resource: "signers", Name: signer}})
 	}
-	return append(need, check.ToApply(ns, check.ServiceAccounts, secrets)...)
+	return append(need, check.ToApply(ns, check.ServiceAccounts, check.Secrets)...)
 }
 
 // foreseen notes what the checks will look at once there is something to see, for
 // who has to ask for rights.
 func foreseen(e steps.Env) {
 	e.Cluster.WillRead(validatingWebhooks, "")
-	e.Cluster.WillRead(mutatingWebhooks, "")
+	e.Cluster.WillRead(check.MutatingWebhooks, "")
 	liqo, err := liqoSpace(e)
 	if apierrors.IsForbidden(err) { // so that one round of asking is enough for most
 		liqo, err = usualNamespace, nil
@@ -55,7 +55,7 @@ func foreseen(e steps.Env) {
 		e.Cluster.WillRead(check.DaemonSets, liqo)
 		e.Cluster.WillRead(check.Pods, liqo)
 		e.Cluster.WillRead(check.EndpointSlices, liqo)
-		e.Cluster.WillRead(secrets, liqo) // the certificate of the webhooks
+		e.Cluster.WillRead(check.Secrets, liqo) // the certificate of the webhooks
 	}
 }
 

@@ -18,10 +18,7 @@ import (
 	"carrick/steps/check"
 )
 
-var (
-	validatingWebhooks = schema.GroupVersionResource{Group: "admissionregistration.k8s.io", Version: "v1", Resource: "validatingwebhookconfigurations"}
-	mutatingWebhooks   = schema.GroupVersionResource{Group: "admissionregistration.k8s.io", Version: "v1", Resource: "mutatingwebhookconfigurations"}
-)
+var validatingWebhooks = schema.GroupVersionResource{Group: "admissionregistration.k8s.io", Version: "v1", Resource: "validatingwebhookconfigurations"}
 
 // The certificate must last for week; for month it is said to end soon.
 const (
@@ -127,7 +124,7 @@ func webhooksTrusted(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Skipped("%s", fault)
 	}
 	var hooks []hook
-	for _, gvr := range []schema.GroupVersionResource{validatingWebhooks, mutatingWebhooks} {
+	for _, gvr := range []schema.GroupVersionResource{validatingWebhooks, check.MutatingWebhooks} {
 		found, err := living(ctx, e, gvr, "", "")
 		if err != nil {
 			return steps.Unseen(err)

@@ -42,7 +42,7 @@ var madeByLiqo = []struct {
 	{"RoleBinding", check.RoleBindings, func(o metav1.PartialObjectMetadata) bool {
 		return strings.HasPrefix(o.Name, "liqo-binding-") && o.Name != usualBinding
 	}},
-	{"Secret", secrets, func(o metav1.PartialObjectMetadata) bool {
+	{"Secret", check.Secrets, func(o metav1.PartialObjectMetadata) bool {
 		return strings.HasPrefix(o.Name, "kubeconfig-resourceslice-")
 	}},
 	{"Deployment", check.Deployments, func(o metav1.PartialObjectMetadata) bool {
@@ -64,14 +64,16 @@ const signedCertificate = "liqo-remote-certificate"
 
 // signedFor are the Secrets with certificates that Liqo signed for the consumer of a tenant namespace.
 func signedFor(ctx context.Context, e steps.Env, namespace, consumerID string) ([]child, error) {
-	found, err := e.Cluster.Find(ctx, secrets, namespace, cluster.Selector{Labels: remoteIDLabel + "=" + consumerID})
+	found, err := e.Cluster.Find(
+		ctx, check.Secrets, namespace, cluster.Selector{Labels: remoteIDLabel + "=" + consumerID},
+	)
 	if apierrors.IsForbidden(err) {
 		return nil, nil // the namespace stays with what may not be listed
 	}
 	var out []child
 	for _, o := range found {
 		if o.Name == signedCertificate || strings.HasPrefix(o.Name, signedCertificate+"-") {
-			out = append(out, child{secrets, "Secret", o.Namespace, o.Name, o.UID})
+			out = append(out, child{check.Secrets, "Secret", o.Namespace, o.Name, o.UID})
 		}
 	}
 	return out, err

@@ -184,13 +184,13 @@ func gatewaysMayRun(ctx context.Context, e steps.Env) steps.Result {
 	if err != nil {
 		return check.Missing(err, "namespace "+name, e.ApplyStep("tenant-namespaces"))
 	}
-	switch level := ns.GetLabels()[enforceLabel]; level {
+	switch level := ns.GetLabels()[check.EnforceLabel]; level {
 	case "privileged":
 		return steps.Passed("%s enforces the level privileged", name)
 	case "":
 		return steps.Passed("%s sets no level: the cluster's own default holds, which is privileged unless an admin changed it", name)
 	default:
 		return steps.Warned(fmt.Sprintf("%s enforces the level %s, under which no gateway pod is made", name, cluster.Clean(level)),
-			e.Kubectl()+" label --overwrite namespace "+name+" "+enforceLabel+"=privileged")
+			e.Kubectl()+" label --overwrite namespace "+name+" "+check.EnforceLabel+"=privileged")
 	}
 }

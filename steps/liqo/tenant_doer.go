@@ -140,7 +140,10 @@ func (d tenantDoer) PlanUndo(ctx context.Context, e steps.Env) (steps.Change, er
 			Note: "Liqo keeps a certificate of this peering in it, and would deny a later peering with other keys",
 		})
 		c.Along[e.Side] = append(c.Along[e.Side], s.String())
-		c.Rights = append(c.Rights, cluster.Right{Verb: "delete", Resource: secrets.Resource, Namespace: s.namespace, Name: s.name})
+		c.Rights = append(
+			c.Rights,
+			cluster.Right{Verb: "delete", Resource: check.Secrets.Resource, Namespace: s.namespace, Name: s.name},
+		)
 	}
 	return c, err
 }

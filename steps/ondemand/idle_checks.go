@@ -11,14 +11,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"carrick/cluster"
 	"carrick/steps"
 	"carrick/steps/check"
 )
-
-var volumeClaims = schema.GroupVersionResource{Version: "v1", Resource: "persistentvolumeclaims"}
 
 func idleChecks() []steps.Check {
 	return []steps.Check{
@@ -172,7 +169,7 @@ func idleVolumes(ctx context.Context, e steps.Env) steps.Result {
 	if err := check.Together(
 		func() (err error) { spaces, err = userNamespaces(ctx, e); return err },
 		func() (err error) {
-			claims, err = e.Cluster.List(ctx, volumeClaims, "", cluster.Selector{})
+			claims, err = e.Cluster.List(ctx, check.VolumeClaims, "", cluster.Selector{})
 			return err
 		},
 	); err != nil {

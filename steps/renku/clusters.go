@@ -88,10 +88,10 @@ func mayOnRemote() steps.Check {
 			e.Cluster.WillRead(check.Services, "")
 			e.Cluster.WillRead(check.RoleBindings, "")
 			e.Cluster.WillRead(check.ClusterRoleBindings, "")
-			e.Cluster.WillRead(secrets, ns)
+			e.Cluster.WillRead(check.Secrets, ns)
 			e.Cluster.WillRead(statefulSets, ns)
-			e.Cluster.WillRead(volumeClaims, ns)
-			e.Cluster.WillRead(ingresses, ns)
+			e.Cluster.WillRead(check.VolumeClaims, ns)
+			e.Cluster.WillRead(check.Ingresses, ns)
 			rights := slices.Concat(
 				check.Verbs("", "namespaces", "", "get", "create", "patch"),
 				check.Verbs("scheduling.k8s.io", "priorityclasses", "", "get", "create", "patch"),

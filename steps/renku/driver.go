@@ -69,7 +69,7 @@ func podSecurityOfDriver(ctx context.Context, e steps.Env) steps.Result {
 	if err != nil {
 		return steps.Unseen(err)
 	}
-	switch level := ns.GetLabels()[enforceLabel]; level {
+	switch level := ns.GetLabels()[check.EnforceLabel]; level {
 	case "privileged", "":
 		if level == "" {
 			return steps.Passed("%s sets no level: the cluster's own default holds", space)
@@ -77,7 +77,7 @@ func podSecurityOfDriver(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Passed("%s enforces the level privileged", space)
 	default:
 		return steps.Failed(fmt.Sprintf("%s enforces the level %s, which refuses the driver's pods", space, level),
-			e.Kubectl()+" label --overwrite namespace "+space+" "+enforceLabel+"=privileged")
+			e.Kubectl()+" label --overwrite namespace "+space+" "+check.EnforceLabel+"=privileged")
 	}
 }
 

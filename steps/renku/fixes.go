@@ -66,7 +66,7 @@ const fieldsKept = 10 * time.Second
 func secretFields(ctx context.Context, e steps.Env) ([]metav1.ManagedFieldsEntry, error) {
 	ns, name := secretWhere(e)
 	return cluster.Look(ctx, "who-wrote/"+ns+"/"+name, fieldsKept, func(ctx context.Context) ([]metav1.ManagedFieldsEntry, error) {
-		found, err := e.Cluster.Find(ctx, secrets, ns, cluster.Selector{Fields: "metadata.name=" + name})
+		found, err := e.Cluster.Find(ctx, check.Secrets, ns, cluster.Selector{Fields: "metadata.name=" + name})
 		if err != nil || len(found) == 0 {
 			return nil, err
 		}

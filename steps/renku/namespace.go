@@ -13,8 +13,7 @@ import (
 )
 
 const (
-	enforceLabel = "pod-security.kubernetes.io/enforce"
-	rcloneSpace  = "csi-rclone"
+	rcloneSpace = "csi-rclone"
 )
 
 func namespaceChecks() []steps.Check {
@@ -54,8 +53,8 @@ func podSecurity(ctx context.Context, e steps.Env) steps.Result {
 	if err != nil {
 		return steps.Unseen(err)
 	}
-	fix := e.Kubectl() + " label --overwrite namespace " + name + " " + enforceLabel + "=baseline"
-	switch level := ns.GetLabels()[enforceLabel]; level {
+	fix := e.Kubectl() + " label --overwrite namespace " + name + " " + check.EnforceLabel + "=baseline"
+	switch level := ns.GetLabels()[check.EnforceLabel]; level {
 	case "restricted":
 		return steps.Failed(fmt.Sprintf("%s enforces the level restricted", name), fix)
 	case "baseline":

@@ -6,13 +6,11 @@ import (
 	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"carrick/cluster"
 	"carrick/steps"
+	"carrick/steps/check"
 )
-
-var secrets = schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
 
 // What this link created in Renku is noted in its inventory on Renku's own cluster, by action: Renku's records have no
 // place for a mark. Undo deletes what is noted there and nothing else.
@@ -69,7 +67,7 @@ func enterNote(ctx context.Context, e steps.Env, action, id string, say steps.Pr
 	if err != nil {
 		return err
 	}
-	if _, err := e.Cluster.Patch(ctx, secrets, ns, name, patch, cluster.PatchOptions{Manager: e.Manager()}); err != nil && !apierrors.IsNotFound(err) {
+	if _, err := e.Cluster.Patch(ctx, check.Secrets, ns, name, patch, cluster.PatchOptions{Manager: e.Manager()}); err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("take the earlier note off Secret %s/%s: %w", ns, name, err)
 	}
 	return nil
@@ -81,7 +79,7 @@ func earlierNote(ctx context.Context, e steps.Env, action string) string {
 	if ns == "" || name == "" {
 		return ""
 	}
-	found, err := e.Cluster.Find(ctx, secrets, ns, cluster.Selector{Fields: "metadata.name=" + name})
+	found, err := e.Cluster.Find(ctx, check.Secrets, ns, cluster.Selector{Fields: "metadata.name=" + name})
 	if err != nil || len(found) == 0 {
 		return ""
 	}

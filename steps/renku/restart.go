@@ -12,6 +12,7 @@ import (
 
 	"carrick/cluster"
 	"carrick/steps"
+	"carrick/steps/check"
 )
 
 // harm is what a remote cluster that does not answer does to the local site.
@@ -106,7 +107,7 @@ type handedOver struct {
 
 func whenHandedOver(ctx context.Context, e steps.Env) (handedOver, error) {
 	ns, name := secretWhere(e)
-	found, err := e.Cluster.Find(ctx, secrets, ns, cluster.Selector{Fields: "metadata.name=" + name})
+	found, err := e.Cluster.Find(ctx, check.Secrets, ns, cluster.Selector{Fields: "metadata.name=" + name})
 	if err != nil || len(found) == 0 {
 		return handedOver{}, err
 	}

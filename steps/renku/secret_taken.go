@@ -15,6 +15,7 @@ import (
 
 	"carrick/cluster"
 	"carrick/steps"
+	"carrick/steps/check"
 )
 
 // noteTaken + link notes on the Secret the key that this link took over: undo
@@ -64,7 +65,7 @@ func patchSecret(ctx context.Context, e steps.Env, live *unstructured.Unstructur
 	if err != nil {
 		return err
 	}
-	_, err = e.Cluster.Patch(ctx, secrets, live.GetNamespace(), live.GetName(), patch,
+	_, err = e.Cluster.Patch(ctx, check.Secrets, live.GetNamespace(), live.GetName(), patch,
 		cluster.PatchOptions{Manager: e.Manager(), UID: live.GetUID(), ResourceVersion: live.GetResourceVersion()})
 	return err
 }

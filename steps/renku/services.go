@@ -10,7 +10,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"carrick/cluster"
 	"carrick/steps"
@@ -128,8 +127,6 @@ func rolledOut(d *appsv1.Deployment) (done bool, progress string) {
 	return true, ""
 }
 
-var events = schema.GroupVersionResource{Version: "v1", Resource: "events"}
-
 // podTrouble says in plain words what keeps a pod from being ready; "" where it
 // is, or nothing can be told.
 func podTrouble(ctx context.Context, c *cluster.Cluster, p *corev1.Pod) string {
@@ -152,7 +149,7 @@ func podTrouble(ctx context.Context, c *cluster.Cluster, p *corev1.Pod) string {
 // warning is the last event that warns of an object; "" where there is none.
 func warning(ctx context.Context, c *cluster.Cluster, namespace, name string) string {
 	said := ""
-	list, err := check.List[corev1.Event](ctx, c, events, namespace, cluster.Selector{Fields: "involvedObject.name=" + name + ",type=Warning"})
+	list, err := check.List[corev1.Event](ctx, c, check.Events, namespace, cluster.Selector{Fields: "involvedObject.name=" + name + ",type=Warning"})
 	if err != nil {
 		return "" // a right that is missing here hides no verdict
 	}

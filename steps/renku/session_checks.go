@@ -18,11 +18,7 @@ import (
 	"carrick/steps/check"
 )
 
-var (
-	volumeClaims = schema.GroupVersionResource{Version: "v1", Resource: "persistentvolumeclaims"}
-	ingresses    = schema.GroupVersionResource{Group: "networking.k8s.io", Version: "v1", Resource: "ingresses"}
-	statefulSets = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "statefulsets"}
-)
+var statefulSets = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "statefulsets"}
 
 // startsWithin is how long a session may take: images are pulled, a volume is
 // made.
@@ -118,10 +114,10 @@ func missingChildren(ctx context.Context, e steps.Env, s *unstructured.Unstructu
 		gvr        schema.GroupVersionResource
 	}{
 		{"StatefulSet", s.GetName(), statefulSets},
-		{"PersistentVolumeClaim", s.GetName(), volumeClaims},
+		{"PersistentVolumeClaim", s.GetName(), check.VolumeClaims},
 		{"Service", s.GetName(), check.Services},
-		{"Ingress", s.GetName(), ingresses},
-		{"Secret", s.GetName() + "---internal", secrets},
+		{"Ingress", s.GetName(), check.Ingresses},
+		{"Secret", s.GetName() + "---internal", check.Secrets},
 	} {
 		_, err := e.Cluster.Get(ctx, child.gvr, s.GetNamespace(), child.name)
 		if err != nil && !apierrors.IsNotFound(err) {
@@ -189,7 +185,7 @@ func sessionPod(ctx context.Context, e steps.Env) steps.Result {
 }
 
 func sessionVolume(ctx context.Context, e steps.Env) steps.Result {
-	o, r := partOf(ctx, e, volumeClaims, "volume claim")
+	o, r := partOf(ctx, e, check.VolumeClaims, "volume claim")
 	if o == nil {
 		return r
 	}
@@ -211,7 +207,7 @@ func sessionVolume(ctx context.Context, e steps.Env) steps.Result {
 }
 
 func sessionIngress(ctx context.Context, e steps.Env) steps.Result {
-	o, r := partOf(ctx, e, ingresses, "Ingress")
+	o, r := partOf(ctx, e, check.Ingresses, "Ingress")
 	if o == nil {
 		return r
 	}

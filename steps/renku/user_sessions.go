@@ -51,7 +51,7 @@ func customCAsThere(ctx context.Context, e steps.Env) steps.Result {
 	}
 	var missing, more []string
 	for _, name := range names {
-		live, err := e.Cluster.Get(ctx, secrets, ns, name)
+		live, err := e.Cluster.Get(ctx, check.Secrets, ns, name)
 		if err != nil && !apierrors.IsNotFound(err) {
 			return steps.Unseen(err)
 		}

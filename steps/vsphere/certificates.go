@@ -212,14 +212,14 @@ func certificateRights(e steps.Env) []cluster.Right {
 	switch {
 	case signedBy(byCertManager)(e):
 		out = slices.Concat(
-			out, check.ToApply(in, certs.Issuers, certs.Certificates), check.ToFollow(in, secretKind),
+			out, check.ToApply(in, certs.Issuers, certs.Certificates), check.ToFollow(in, check.Secrets),
 			check.ToFollow("", check.CRDs),
 		)
 		if runsUpstream(e) {
-			out = append(out, check.ToApply(in, secretKind)...)
+			out = append(out, check.ToApply(in, check.Secrets)...)
 		}
 	case signedBy(bySelf)(e):
-		out = append(out, check.ToApply(in, secretKind)...)
+		out = append(out, check.ToApply(in, check.Secrets)...)
 	}
 	return out
 }

@@ -94,7 +94,7 @@ func checkPodImage(v string) error {
 
 func claimRights(e steps.Env) []cluster.Right {
 	out := slices.Concat(
-		check.ToApply(space(e), claimKind), check.ToFollow(space(e), eventKind), check.ToFollow("", volumeKind),
+		check.ToApply(space(e), check.VolumeClaims), check.ToFollow(space(e), check.Events), check.ToFollow("", volumeKind),
 	)
 	if triesPods(e) {
 		out = slices.Concat(out, check.ToApply(space(e), check.Pods), check.Verbs("", "pods/log", space(e), "get"))

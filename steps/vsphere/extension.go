@@ -57,7 +57,7 @@ func extension() steps.Step {
 					"label-value": func(_ context.Context, e steps.Env) (any, error) { _, value := selector(e); return value, nil },
 					"conditions":  hookConditions, "ca": hookCA,
 				}},
-				kind: webhooks, name: webhookName, fits: hookFits,
+				kind: check.MutatingWebhooks, name: webhookName, fits: hookFits,
 			},
 		}),
 		Checks: slices.Concat(extensionChecks(), reachChecks(), webhookChecks()),
@@ -237,7 +237,7 @@ func extensionRights(e steps.Env) []cluster.Right {
 	if usesWebhook(e) {
 		out = slices.Concat(
 			out, check.ToApply(in, check.Services), check.ToFollow(in, check.EndpointSlices),
-			check.ToApply("", webhooks),
+			check.ToApply("", check.MutatingWebhooks),
 		)
 	}
 	if runsUpstream(e) {

@@ -21,7 +21,7 @@ import (
 const noClass = `"to-be-overridden"`
 
 func extensionConfig(ctx context.Context, e steps.Env) steps.Result {
-	claims, err := check.List[corev1.PersistentVolumeClaim](ctx, e.Cluster, claimKind, "", cluster.Selector{})
+	claims, err := check.List[corev1.PersistentVolumeClaim](ctx, e.Cluster, check.VolumeClaims, "", cluster.Selector{})
 	if err != nil {
 		return steps.Unseen(err)
 	}
@@ -147,7 +147,7 @@ func beganAt(p *corev1.Pod) time.Time {
 // exist, which another check finds. NotBefore does not tell: carrick and others backdate it.
 func certificateWritten(ctx context.Context, e steps.Env) (time.Time, error) {
 	byName := cluster.Selector{Fields: "metadata.name=" + tlsSecret}
-	found, err := e.Cluster.Find(ctx, secretKind, extensionSpace(e), byName)
+	found, err := e.Cluster.Find(ctx, check.Secrets, extensionSpace(e), byName)
 	if err != nil || len(found) == 0 {
 		return time.Time{}, err
 	}

@@ -56,7 +56,7 @@ func webhookChecks() []steps.Check {
 
 // theWebhook is what asks the extension; an AbsentError says that there is none.
 func theWebhook(ctx context.Context, e steps.Env) (*admissionv1.MutatingWebhookConfiguration, error) {
-	c, err := check.Get[admissionv1.MutatingWebhookConfiguration](ctx, e.Cluster, webhooks, "", webhookName)
+	c, err := check.Get[admissionv1.MutatingWebhookConfiguration](ctx, e.Cluster, check.MutatingWebhooks, "", webhookName)
 	if apierrors.IsNotFound(err) {
 		return nil, steps.Absent("there is no MutatingWebhookConfiguration %s", webhookName)
 	}

@@ -51,7 +51,7 @@ func (t tried) object(namespace string) *unstructured.Unstructured {
 		spec["volumeName"] = t.volume
 	}
 	o := &unstructured.Unstructured{Object: map[string]any{}}
-	o.SetGroupVersionKind(claimKind.GroupVersion().WithKind("PersistentVolumeClaim"))
+	o.SetGroupVersionKind(check.VolumeClaims.GroupVersion().WithKind("PersistentVolumeClaim"))
 	o.SetNamespace(namespace)
 	o.SetName("carrick-preview")
 	o.SetLabels(map[string]string{"app.kubernetes.io/name": "carrick"})
@@ -183,8 +183,8 @@ func tryInEach(ctx context.Context, e steps.Env) ([]string, error) {
 // functionRights are what it takes to do this step.
 func functionRights(e steps.Env) []cluster.Right {
 	return slices.Concat(
-		check.To([]string{"create", "patch"}, "", claimKind), // dry runs, in profiles' namespaces, too
-		check.ToFollow("", claimKind, check.EndpointSlices, check.StorageClasses, webhooks),
+		check.To([]string{"create", "patch"}, "", check.VolumeClaims), // dry runs, in profiles' namespaces, too
+		check.ToFollow("", check.VolumeClaims, check.EndpointSlices, check.StorageClasses, check.MutatingWebhooks),
 		check.ToFollow("", kyvernoKinds...), // theirs is looked for, too
 	)
 }

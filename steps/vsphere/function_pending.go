@@ -19,7 +19,7 @@ func claimsPending(ctx context.Context, e steps.Env) steps.Result {
 	var classes []*storagev1.StorageClass
 	err := check.Together(
 		func() (err error) {
-			claims, err = check.List[corev1.PersistentVolumeClaim](ctx, e.Cluster, claimKind, "", cluster.Selector{})
+			claims, err = check.List[corev1.PersistentVolumeClaim](ctx, e.Cluster, check.VolumeClaims, "", cluster.Selector{})
 			return err
 		},
 		func() (err error) {

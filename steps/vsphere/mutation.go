@@ -181,7 +181,7 @@ func policyKinds(e steps.Env) (policies, bindings schema.GroupVersionResource, e
 // mutationRights are what it takes to do this step.
 func mutationRights(e steps.Env) []cluster.Right {
 	out := slices.Concat(
-		check.ToFollow("", webhooks), check.ToFollow("", kyvernoKinds...),
+		check.ToFollow("", check.MutatingWebhooks), check.ToFollow("", kyvernoKinds...),
 		check.ToFollow(kubeflowSpace, check.ConfigMaps),
 	)
 	policies, bindings, err := policyKinds(e)

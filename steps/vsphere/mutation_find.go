@@ -8,14 +8,11 @@ import (
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"carrick/cluster"
 	"carrick/steps"
 	"carrick/steps/check"
 )
-
-var webhooks = schema.GroupVersionResource{Group: "admissionregistration.k8s.io", Version: "v1", Resource: "mutatingwebhookconfigurations"}
 
 // kyvernoHook is the label of the webhooks that Kyverno makes for its policies
 // (kyverno/kyverno: api/kyverno/constants.go).
@@ -148,7 +145,7 @@ func mutationText(p *admissionv1.MutatingAdmissionPolicy) string {
 }
 
 func webhookMutators(ctx context.Context, e steps.Env) ([]mutator, error) {
-	all, err := check.List[admissionv1.MutatingWebhookConfiguration](ctx, e.Cluster, webhooks, "", cluster.Selector{})
+	all, err := check.List[admissionv1.MutatingWebhookConfiguration](ctx, e.Cluster, check.MutatingWebhooks, "", cluster.Selector{})
 	if err != nil {
 		return nil, err
 	}

@@ -4,7 +4,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"carrick/steps"
-	"carrick/steps/check"
 )
 
 // page is what admins follow without carrick.
@@ -33,12 +32,7 @@ const (
 // vSphereCSI is the provisioner of a guest cluster's own classes (kubernetes-sigs/vsphere-csi-driver).
 const vSphereCSI = "csi.vsphere.vmware.com"
 
-var (
-	claimKind   = check.ConfigMaps.GroupVersion().WithResource("persistentvolumeclaims")
-	eventKind   = check.ConfigMaps.GroupVersion().WithResource("events")
-	secretKind  = check.ConfigMaps.GroupVersion().WithResource("secrets")
-	profileKind = schema.GroupVersionResource{Group: "kubeflow.org", Version: "v1", Resource: "profiles"}
-)
+var profileKind = schema.GroupVersionResource{Group: "kubeflow.org", Version: "v1", Resource: "profiles"}
 
 // pspBranch tells whether the guest cluster still serves PodSecurityPolicies; false
 // where that can't be told: the checks that need it say so.

@@ -113,7 +113,7 @@ func nfsRights(e steps.Env) []cluster.Right {
 			"", check.Namespaces, check.ClusterRoles, check.ClusterRoleBindings, check.StorageClasses, volumeKind,
 		),
 		check.ToApply(
-			ns, check.Deployments, check.ServiceAccounts, check.Roles, check.RoleBindings, claimKind, secretKind,
+			ns, check.Deployments, check.ServiceAccounts, check.Roles, check.RoleBindings, check.VolumeClaims, check.Secrets,
 		),
 		provisionerRights(ns), nodeRights(), // nobody gives what he has not
 		watching(ns),
@@ -123,7 +123,7 @@ func nfsRights(e steps.Env) []cluster.Right {
 // watching is what it takes to see how the provisioner does.
 func watching(namespace string) []cluster.Right {
 	return slices.Concat(
-		check.ToFollow(namespace, check.Pods, eventKind), check.Verbs("", "pods/log", namespace, "get"),
+		check.ToFollow(namespace, check.Pods, check.Events), check.Verbs("", "pods/log", namespace, "get"),
 		check.Verbs("authorization.k8s.io", "subjectaccessreviews", "", "create"), // what its account may
 	)
 }
@@ -138,9 +138,9 @@ func nodeRights() []cluster.Right { return check.ToFollow("", check.Nodes) }
 func provisionerRights(namespace string) []cluster.Right {
 	return slices.Concat(
 		check.To([]string{"get", "list", "watch", "create", "delete"}, "", volumeKind),
-		check.To([]string{"get", "list", "watch", "update"}, "", claimKind),
+		check.To([]string{"get", "list", "watch", "update"}, "", check.VolumeClaims),
 		check.ToFollow("", check.StorageClasses),
-		check.To([]string{"create", "update", "patch"}, "", eventKind),
+		check.To([]string{"create", "update", "patch"}, "", check.Events),
 		check.To([]string{"get", "list", "watch", "create", "update", "patch"}, namespace, endpointsKind),
 	)
 }

@@ -92,13 +92,13 @@ func claimsOfOthers(ctx context.Context, e steps.Env) ([]string, error) {
 	if err != nil || len(classes) == 0 {
 		return nil, err
 	}
-	claims, err := check.List[corev1.PersistentVolumeClaim](ctx, e.Cluster, claimKind, "", cluster.Selector{})
+	claims, err := check.List[corev1.PersistentVolumeClaim](ctx, e.Cluster, check.VolumeClaims, "", cluster.Selector{})
 	if err != nil {
 		return nil, err
 	}
 	own := map[types.UID]bool{}
 	for _, action := range tryingActions {
-		tried, err := steps.MadeBy(ctx, e, claimKind, action)
+		tried, err := steps.MadeBy(ctx, e, check.VolumeClaims, action)
 		if err != nil {
 			return nil, err
 		}

@@ -131,7 +131,7 @@ func adoptFollow(ctx context.Context, e steps.Env) (any, string, error) {
 func securityRights(e steps.Env) []cluster.Right {
 	out := slices.Concat(
 		check.ToFollow(
-			"", profileKind, check.Namespaces, check.DaemonSets, check.Deployments, check.RoleBindings, eventKind,
+			"", profileKind, check.Namespaces, check.DaemonSets, check.Deployments, check.RoleBindings, check.Events,
 		),
 		check.ToEdit(kubeflowSpace, check.ConfigMaps),
 		check.To([]string{"create", "patch"}, "", check.Pods, check.Namespaces), // dry runs

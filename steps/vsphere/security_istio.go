@@ -91,7 +91,7 @@ func pilots(ctx context.Context, e steps.Env) ([]string, error) {
 		},
 		func() (err error) {
 			labels := cluster.Selector{Labels: istioHooks}
-			hooks, err = check.List[admissionv1.MutatingWebhookConfiguration](ctx, e.Cluster, webhooks, "", labels)
+			hooks, err = check.List[admissionv1.MutatingWebhookConfiguration](ctx, e.Cluster, check.MutatingWebhooks, "", labels)
 			return err
 		},
 	)

@@ -78,7 +78,7 @@ func restart(e steps.Env, r refusedPods) string {
 // are refused, and that lack pods still: an event stays for an hour, whatever has
 // been mended.
 func refusedIn(ctx context.Context, e steps.Env, namespaces []string) ([]refusedPods, error) {
-	events, err := check.List[corev1.Event](ctx, e.Cluster, eventKind, "", cluster.Selector{Fields: "reason=FailedCreate"})
+	events, err := check.List[corev1.Event](ctx, e.Cluster, check.Events, "", cluster.Selector{Fields: "reason=FailedCreate"})
 	if err != nil {
 		return nil, err
 	}

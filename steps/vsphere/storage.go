@@ -116,14 +116,14 @@ func triedClass(_ context.Context, e steps.Env) (any, error) {
 func trial(e steps.Env, what string) string { return "carrick-" + e.Link + "-" + what }
 
 // storageReads are what it takes to see which storage is there.
-var storageReads = check.ToFollow("", check.StorageClasses, check.Deployments, claimKind)
+var storageReads = check.ToFollow("", check.StorageClasses, check.Deployments, check.VolumeClaims)
 
 func storageRights(e steps.Env) []cluster.Right {
 	out := check.ToApply("", check.Namespaces)
-	out = append(out, check.ToFollow("", check.StorageClasses, claimKind)...)
+	out = append(out, check.ToFollow("", check.StorageClasses, check.VolumeClaims)...)
 	if triesNative(e) {
-		out = append(out, check.ToApply(space(e), claimKind)...)
-		out = append(out, check.ToFollow(space(e), eventKind)...)
+		out = append(out, check.ToApply(space(e), check.VolumeClaims)...)
+		out = append(out, check.ToFollow(space(e), check.Events)...)
 	}
 	return out
 }

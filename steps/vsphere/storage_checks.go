@@ -118,7 +118,7 @@ func pageClass(ctx context.Context, e steps.Env) steps.Result {
 	err := check.Together(
 		func() (err error) { classes, err = allClasses(ctx, e); return err },
 		func() (err error) {
-			claims, err = check.List[corev1.PersistentVolumeClaim](ctx, e.Cluster, claimKind, "", cluster.Selector{})
+			claims, err = check.List[corev1.PersistentVolumeClaim](ctx, e.Cluster, check.VolumeClaims, "", cluster.Selector{})
 			return err
 		},
 	)

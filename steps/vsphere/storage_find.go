@@ -55,7 +55,7 @@ func sharedClass(ctx context.Context, e steps.Env) (any, error) {
 	err := check.Together(
 		func() (err error) { classes, err = allClasses(ctx, e); return err },
 		func() (err error) {
-			claims, err = check.List[corev1.PersistentVolumeClaim](ctx, e.Cluster, claimKind, "", cluster.Selector{})
+			claims, err = check.List[corev1.PersistentVolumeClaim](ctx, e.Cluster, check.VolumeClaims, "", cluster.Selector{})
 			return err
 		},
 		func() (err error) { theirs, err = provisioners(ctx, e, ""); return err },
@@ -277,7 +277,7 @@ var tryingActions = []string{"claim", "native-try"}
 // adoptSpace is where something of this link was tried before.
 func adoptSpace(ctx context.Context, e steps.Env) (any, string, error) {
 	for _, action := range tryingActions {
-		claims, err := steps.MadeBy(ctx, e, claimKind, action)
+		claims, err := steps.MadeBy(ctx, e, check.VolumeClaims, action)
 		if err != nil {
 			return nil, "", err
 		}
@@ -290,7 +290,7 @@ func adoptSpace(ctx context.Context, e steps.Env) (any, string, error) {
 
 // adoptTry: in a set-up of somebody else there is nothing to be tried where an NFS server makes volumes already.
 func adoptTry(ctx context.Context, e steps.Env) (any, string, error) {
-	claims, err := steps.MadeBy(ctx, e, claimKind, "native-try")
+	claims, err := steps.MadeBy(ctx, e, check.VolumeClaims, "native-try")
 	if err != nil {
 		return nil, "", err
 	}

@@ -25,7 +25,7 @@ const told = time.Minute
 // nativeRWX judges the trial. What it says depends on what was answered: where shared volumes come from NFS, a trial that
 // has failed is the reason for it.
 func nativeRWX(ctx context.Context, e steps.Env) steps.Result {
-	c, err := check.Get[corev1.PersistentVolumeClaim](ctx, e.Cluster, claimKind, space(e), trial(e, "native"))
+	c, err := check.Get[corev1.PersistentVolumeClaim](ctx, e.Cluster, check.VolumeClaims, space(e), trial(e, "native"))
 	if apierrors.IsNotFound(err) {
 		return steps.Untried("they have not been tried yet")
 	}
@@ -97,7 +97,7 @@ func lacksFileVolumes(said string) bool {
 func eventsOf(
 	ctx context.Context, e steps.Env, namespace, kind, name string, uid types.UID,
 ) ([]*corev1.Event, error) {
-	all, err := check.List[corev1.Event](ctx, e.Cluster, eventKind, namespace, cluster.Selector{Fields: fields.OneTermEqualSelector("involvedObject.name", name).String()})
+	all, err := check.List[corev1.Event](ctx, e.Cluster, check.Events, namespace, cluster.Selector{Fields: fields.OneTermEqualSelector("involvedObject.name", name).String()})
 	if err != nil {
 		return nil, err
 	}

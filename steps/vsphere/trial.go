@@ -98,7 +98,7 @@ func (t trialClaim) stands(ctx context.Context, e steps.Env) (bool, error) {
 
 func claimNamed(namespace, name string) *unstructured.Unstructured {
 	o := &unstructured.Unstructured{}
-	o.SetGroupVersionKind(claimKind.GroupVersion().WithKind("PersistentVolumeClaim"))
+	o.SetGroupVersionKind(check.VolumeClaims.GroupVersion().WithKind("PersistentVolumeClaim"))
 	o.SetNamespace(namespace)
 	o.SetName(name)
 	return o
@@ -181,13 +181,13 @@ const volumeGoneWithin = time.Minute
 // volumes are those that their provisioner deletes after the claims of this action: of claims that exist, and of those
 // that an interrupted undo has deleted.
 func (t trialClaim) volumes(ctx context.Context, e steps.Env) ([]*corev1.PersistentVolume, error) {
-	claims, err := steps.MadeBy(ctx, e, claimKind, e.Action)
+	claims, err := steps.MadeBy(ctx, e, check.VolumeClaims, e.Action)
 	if err != nil {
 		return nil, err
 	}
 	var out []*corev1.PersistentVolume
 	for _, m := range claims {
-		c, err := check.Get[corev1.PersistentVolumeClaim](ctx, e.Cluster, claimKind, m.Namespace, m.Name)
+		c, err := check.Get[corev1.PersistentVolumeClaim](ctx, e.Cluster, check.VolumeClaims, m.Namespace, m.Name)
 		if apierrors.IsNotFound(err) || err == nil && c.Spec.VolumeName == "" {
 			continue
 		}
