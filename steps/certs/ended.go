@@ -12,6 +12,7 @@ import (
 	"carrick/cluster"
 	"carrick/cluster/probe"
 	"carrick/steps"
+	"carrick/steps/check"
 )
 
 // Plan has cert-manager issue an expired certificate at once. After a failure cert-manager waits for 1 to 32 hours,
@@ -99,7 +100,7 @@ func RenewLine(e steps.Env, namespace, name string) string {
 // Issuing reports whether cert-manager is issuing a Certificate: it then waits for a CertificateRequest, and nothing
 // that happens to the Secret makes it try again.
 func Issuing(c *unstructured.Unstructured) bool {
-	now := conditionOf(c, "Issuing")
+	now := check.Condition(c, "Issuing")
 	return now != nil && now["status"] == "True"
 }
 

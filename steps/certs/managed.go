@@ -121,7 +121,7 @@ func Ready(ctx context.Context, e steps.Env, namespace, secret string) steps.Res
 		return steps.Unseen(err)
 	}
 	said, since := "cert-manager has said nothing of it", c.GetCreationTimestamp().Time
-	if ready := conditionOf(c, "Ready"); ready != nil {
+	if ready := check.Condition(c, "Ready"); ready != nil {
 		if ready["status"] == "True" {
 			return steps.Passed("Certificate %s is Ready", c.GetName())
 		}
@@ -143,7 +143,7 @@ func Ready(ctx context.Context, e steps.Env, namespace, secret string) steps.Res
 // pkg/controller/certificaterequests/sync.go).
 func whyNotIssued(ctx context.Context, e steps.Env, c *unstructured.Unstructured) string {
 	message := func(of *unstructured.Unstructured, kind string) string {
-		if m := conditionOf(of, kind); m != nil && m["status"] == "False" {
+		if m := check.Condition(of, kind); m != nil && m["status"] == "False" {
 			if text, _ := m["message"].(string); text != "" {
 				return cluster.Clean(text)
 			}
@@ -182,17 +182,6 @@ func whyNotIssued(ctx context.Context, e steps.Env, c *unstructured.Unstructured
 		return "CertificateRequest " + newest.GetName() + ": " + text
 	}
 	return ""
-}
-
-// conditionOf returns a condition of an object's status; nil: it has none of that type.
-func conditionOf(o *unstructured.Unstructured, kind string) map[string]any {
-	all, _, _ := unstructured.NestedSlice(o.Object, "status", "conditions")
-	for _, v := range all {
-		if m, _ := v.(map[string]any); m["type"] == kind {
-			return m
-		}
-	}
-	return nil
 }
 
 // Filling is the Certificate that fills a Secret; an AbsentError says that none does.

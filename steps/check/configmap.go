@@ -26,12 +26,7 @@ func KeyWritten(ctx context.Context, c *cluster.Cluster, namespace, name, key st
 	if len(found) == 0 {
 		return Written{}, steps.Absent("there is no ConfigMap %s/%s any more", namespace, name)
 	}
-	var first time.Time // whoever writes what stands already owns it, too, and changes nothing
-	for _, f := range found[0].ManagedFields {
-		if f.Time != nil && steps.Owns(f, "f:data", "f:"+key) && (first.IsZero() || f.Time.Time.Before(first)) {
-			first = f.Time.Time
-		}
-	}
+	first := KeySince(found[0].ManagedFields, key)
 	made := found[0].CreationTimestamp
 	switch {
 	case first.IsZero():
@@ -40,4 +35,16 @@ func KeyWritten(ctx context.Context, c *cluster.Cluster, namespace, name, key st
 		return Written{first, made}, nil
 	}
 	return Written{Changed: first}, nil
+}
+
+// KeySince returns since when a key under data has its value, by the managed fields of its object; zero where they do not
+// say so. Whoever writes the value that is there already owns the key as well, and does not change it: the first counts.
+func KeySince(fields []metav1.ManagedFieldsEntry, key string) time.Time {
+	var first time.Time
+	for _, f := range fields {
+		if f.Time != nil && steps.Owns(f, "f:data", "f:"+key) && (first.IsZero() || f.Time.Time.Before(first)) {
+			first = f.Time.Time
+		}
+	}
+	return first
 }

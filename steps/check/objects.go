@@ -10,6 +10,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"carrick/cluster"
@@ -24,6 +25,14 @@ func Missing(err error, what, fix string) steps.Result {
 	}
 	if apierrors.IsNotFound(err) {
 		return steps.Failed("there is no "+what, fix)
+	}
+	return steps.Unseen(err)
+}
+
+// Lacking turns an error into a verdict: an AbsentError is a failure with that fix, anything else is unknown.
+func Lacking(err error, fix string) steps.Result {
+	if steps.IsAbsent(err) {
+		return steps.Failed(err.Error(), fix)
 	}
 	return steps.Unseen(err)
 }
@@ -115,4 +124,14 @@ func Warning(ctx context.Context, c *cluster.Cluster, namespace, kind, name stri
 	}
 	last := slices.MaxFunc(list, func(a, b *corev1.Event) int { return a.LastTimestamp.Compare(b.LastTimestamp.Time) })
 	return last.Reason + ": " + last.Message
+}
+
+// Condition returns the condition of a type in an object's status; nil where it has none.
+func Condition(o *unstructured.Unstructured, kind string) map[string]any {
+	for _, c := range sliceAt(o.Object, "status", "conditions") {
+		if m, _ := c.(map[string]any); m["type"] == kind {
+			return m
+		}
+	}
+	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 
 	"carrick/cluster"
@@ -37,4 +38,14 @@ func PodLog(
 	return cluster.Look(ctx, key, age, func(ctx context.Context) (string, error) {
 		return c.Logs(ctx, p.Namespace, p.Name, container, lines)
 	})
+}
+
+// MountedSecret returns the Secret behind a volume of a Deployment's pods; "" where there is none.
+func MountedSecret(d *appsv1.Deployment, volume string) string {
+	for _, v := range d.Spec.Template.Spec.Volumes {
+		if v.Name == volume && v.Secret != nil {
+			return v.Secret.SecretName
+		}
+	}
+	return ""
 }

@@ -111,6 +111,15 @@ func beyond(ctx context.Context, credential *cluster.Cluster, namespace string, 
 	return out, nil
 }
 
+// RuleWords says in short what rules grant, a word each: "get,list pods,services".
+func RuleWords(rules []rbacv1.PolicyRule) []string {
+	var out []string
+	for _, r := range rules {
+		out = append(out, strings.Join(r.Verbs, ",")+" "+strings.Join(r.Resources, ","))
+	}
+	return out
+}
+
 func resourceOf(r cluster.Right) string {
 	if r.Subresource != "" {
 		return r.Resource + "/" + r.Subresource

@@ -75,6 +75,15 @@ func ToApply(namespace string, kinds ...schema.GroupVersionResource) []cluster.R
 	return To([]string{"get", "list", "watch", "create", "patch"}, namespace, kinds...)
 }
 
+// MayMakeCheck, named "may-make", is the check of the first step that runs MayMake. why says what a missing right leads
+// to.
+func MayMakeCheck(why, source string, run func(context.Context, steps.Env) steps.Result) steps.Check {
+	return steps.Check{
+		Name: "may-make", Title: "you may make what this guide makes", On: steps.Local, Needs: []string{"signed-in"},
+		Rights: true, Why: why, See: []string{source}, Run: run,
+	}
+}
+
 // MayMake is MayI for the cluster of this side; a right that occurs twice counts once. The fix has an admin of who, such
 // as "local cluster", grant all of the rights, and create those of the namespaces that do not exist: a Role needs its
 // namespace.

@@ -29,7 +29,17 @@ func ServerOf(k cluster.Kubeconfig) (where, name string) {
 	if err != nil {
 		return k.Server, k.TLSServerName // which no handshake can be had with
 	}
-	return net.JoinHostPort(u.Hostname(), cmp.Or(u.Port(), "443")), cmp.Or(k.TLSServerName, u.Hostname())
+	return HostPort(u), cmp.Or(k.TLSServerName, u.Hostname())
+}
+
+// HostPort is where an https URL leads.
+func HostPort(u *url.URL) string { return net.JoinHostPort(u.Hostname(), cmp.Or(u.Port(), "443")) }
+
+// Resolve returns the addresses of a host by this machine's DNS, kept for a minute.
+func Resolve(ctx context.Context, host string) ([]netip.Addr, error) {
+	return cluster.Look(ctx, "resolve/"+host, time.Minute, func(ctx context.Context) ([]netip.Addr, error) {
+		return probe.Resolve(ctx, host)
+	})
 }
 
 // ServerShows is what the server of a kubeconfig shows to this machine, judged by

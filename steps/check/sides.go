@@ -50,6 +50,16 @@ func VersionOf(ctx context.Context, e steps.Env) (any, error) {
 	return v.Git, nil
 }
 
+// ContextCA learns the CA of this side's context in PEM. none says what it means where the context names no CA.
+func ContextCA(none string) func(context.Context, steps.Env) (any, error) {
+	return func(_ context.Context, e steps.Env) (any, error) {
+		if ca := e.Cluster.CA(); len(ca) > 0 {
+			return string(ca), nil
+		}
+		return nil, steps.Absent("%s", none)
+	}
+}
+
 // On has checks look at one side: where the other is no cluster.
 func On(side steps.Side, checks ...steps.Check) []steps.Check {
 	for i := range checks {

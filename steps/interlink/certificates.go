@@ -1,6 +1,7 @@
 package interlink
 
 import (
+	"cmp"
 	"context"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -242,12 +243,7 @@ func mountedSecret(ctx context.Context, e steps.Env) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	for _, v := range d.Spec.Template.Spec.Volumes {
-		if v.Name == "tls" && v.Secret != nil {
-			return v.Secret.SecretName, nil
-		}
-	}
-	return certSecret, nil
+	return cmp.Or(check.MountedSecret(d, "tls"), certSecret), nil
 }
 
 func adoptCertSecret(ctx context.Context, e steps.Env) (any, string, error) {

@@ -95,18 +95,10 @@ func theCertificate(ctx context.Context, e steps.Env) (*unstructured.Unstructure
 	return certs.Filling(ctx, e, space(e), secret)
 }
 
-// lacking turns what is not there yet into a failure.
-func lacking(err error, fix string) steps.Result {
-	if _, absent := err.(*steps.AbsentError); absent {
-		return steps.Failed(err.Error(), fix)
-	}
-	return steps.Unseen(err)
-}
-
 func issuerBeside(ctx context.Context, e steps.Env) steps.Result {
 	ref, err := issuerOf(ctx, e)
 	if err != nil {
-		return lacking(err, repairedChain(e))
+		return check.Lacking(err, repairedChain(e))
 	}
 	if ref.kind == "ClusterIssuer" {
 		return steps.Passed("%s names ClusterIssuer %s, which signs everywhere", ref.by, cluster.Clean(ref.name))
@@ -160,7 +152,7 @@ func repairedChain(e steps.Env) string {
 func certificateReady(ctx context.Context, e steps.Env) steps.Result {
 	secret, err := endpointSecret(ctx, e)
 	if err != nil {
-		return lacking(err, repairedChain(e))
+		return check.Lacking(err, repairedChain(e))
 	}
 	return certs.Ready(ctx, e, space(e), secret)
 }
@@ -182,7 +174,7 @@ func certificateSecret(ctx context.Context, e steps.Env) steps.Result {
 	fix := secretFix(e)
 	s, err := readSecret(ctx, e)
 	if err != nil {
-		return lacking(err, fix)
+		return check.Lacking(err, fix)
 	}
 	if r := check.TLSSecret(s, e.Answers.Text("exposure.address"), 0, time.Now(), fix); r.Status != steps.Pass {
 		if chain, err := probe.ParseCerts([]byte(s.Data["tls.crt"].Reveal())); err == nil && time.Now().After(chain[0].NotAfter) {

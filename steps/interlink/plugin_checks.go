@@ -323,7 +323,7 @@ var networked = []string{"nfs", "nfs4", "lustre", "beegfs", "gpfs", "ceph", "fus
 func pluginDataShared(ctx context.Context, e steps.Env) steps.Result {
 	dir, err := dataFolder(ctx, e)
 	if err != nil {
-		return lacking(err, onEdge("set DataRootFolder in "+pluginPath(e)+
+		return check.Lacking(err, onEdge("set DataRootFolder in "+pluginPath(e)+
 			" to an absolute path that compute nodes share, with a final slash"))
 	}
 	kind, err := check.HostSays(
@@ -346,7 +346,9 @@ func pluginDataShared(ctx context.Context, e steps.Env) steps.Result {
 func pluginDataClosed(ctx context.Context, e steps.Env) steps.Result {
 	dir, err := dataFolder(ctx, e)
 	if err != nil {
-		return lacking(err, onEdge("set DataRootFolder in "+pluginPath(e)+" to an absolute path with a final slash"))
+		return check.Lacking(
+			err, onEdge("set DataRootFolder in "+pluginPath(e)+" to an absolute path with a final slash"),
+		)
 	}
 	info, err := e.Host.Stat(ctx, dir)
 	if errors.Is(err, fs.ErrNotExist) {

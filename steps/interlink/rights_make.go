@@ -10,13 +10,9 @@ import (
 	"carrick/steps/check"
 )
 
-func mayMakeCheck() steps.Check {
-	return steps.Check{
-		Name: "may-make", Title: "you may make what this guide makes", On: steps.Local, Needs: []string{"signed-in"}, Rights: true,
-		Why: "a right that is missing half-way leaves an endpoint of which no job is told, or jobs that are told of one that is not there",
-		See: []string{page}, Run: mayMake,
-	}
-}
+// whyMayMake says what a missing right leads to.
+const whyMayMake = "a right that is missing half-way leaves an endpoint of which no job is told, " +
+	"or jobs that are told of one that is not there"
 
 func mayMake(ctx context.Context, e steps.Env) steps.Result {
 	rights := slices.Concat(endpointRights(e), kubeletRights(e), trialRights(e))

@@ -37,7 +37,10 @@ func sides() steps.Step {
 			{Name: "server-version", Title: "the version of the API server", On: steps.Local, Shared: true, Learn: check.VersionOf},
 		}),
 		Checks: slices.Concat(
-			check.On(steps.Local, check.Reachable(), check.SignedIn(), check.Clock(), serverVersionCheck(), mayMakeCheck()),
+			check.On(
+				steps.Local, check.Reachable(), check.SignedIn(), check.Clock(), serverVersionCheck(),
+				check.MayMakeCheck(whyMayMake, page, mayMake),
+			),
 			nodeChecks(), rightsChecks(),
 			[]steps.Check{{
 				Name: "edge-files", Title: "carrick may look at the edge node", On: steps.Remote,

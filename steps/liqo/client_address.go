@@ -7,10 +7,7 @@ import (
 	"net"
 	"net/netip"
 	"slices"
-	"time"
 
-	"carrick/cluster"
-	"carrick/cluster/probe"
 	"carrick/steps"
 	"carrick/steps/check"
 )
@@ -33,7 +30,7 @@ func clientAddress(ctx context.Context, e steps.Env) steps.Result {
 	if ip, notIP := netip.ParseAddr(t.host); notIP == nil {
 		addrs = append(addrs, ip)
 	} else {
-		addrs, err = cluster.Look(ctx, "resolve/"+t.host, time.Minute, func(ctx context.Context) ([]netip.Addr, error) { return probe.Resolve(ctx, t.host) })
+		addrs, err = check.Resolve(ctx, t.host)
 		if dns := (*net.DNSError)(nil); errors.As(err, &dns) {
 			return steps.Warned(t.host+" does not resolve on this machine; the cluster may know it", podCommand(e, "nslookup "+steps.Quoted(t.host)))
 		}

@@ -61,11 +61,7 @@ func judgeRole(role *rbacv1.ClusterRole, anew, newer string) steps.Result {
 }
 
 func rulesInWords(rules []rbacv1.PolicyRule) string {
-	var out []string
-	for _, r := range rules {
-		out = append(out, strings.Join(r.Verbs, ",")+" "+strings.Join(r.Resources, ","))
-	}
-	return check.FirstOf(out, 4, "; ")
+	return check.FirstOf(check.RuleWords(rules), 4, "; ")
 }
 
 func roleBound(ctx context.Context, e steps.Env) steps.Result {

@@ -10,19 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"carrick/steps"
+	"carrick/steps/check"
 )
-
-// networkCondition is one of an object's status conditions, of that type; nil where
-// there is none.
-func networkCondition(o *unstructured.Unstructured, kind string) map[string]any {
-	all, _, _ := unstructured.NestedSlice(o.Object, "status", "conditions")
-	for _, c := range all {
-		if m, _ := c.(map[string]any); m["type"] == kind {
-			return m
-		}
-	}
-	return nil
-}
 
 // configurationReady goes by what holds in every release: each range has one
 // that it is seen as, and the condition, which came with v1.2.0, is true where it
@@ -40,7 +29,7 @@ func configurationReady(ctx context.Context, e steps.Env) steps.Result {
 	var first *steps.Result
 	for _, kind := range []string{"pod", "external"} {
 		real, as := list(o, "spec", "remote", "cidr", kind), list(o, "status", "remote", "cidr", kind)
-		if len(as) == 1 && len(real) > 1 && networkCondition(o, "NetworkCIDRsConfigured") == nil {
+		if len(as) == 1 && len(real) > 1 && check.Condition(o, "NetworkCIDRsConfigured") == nil {
 			r := firstRangeAlone(ctx, e, o, kind, real)
 			first = &r
 			continue
@@ -55,7 +44,7 @@ func configurationReady(ctx context.Context, e steps.Env) steps.Result {
 	if first != nil {
 		return *first
 	}
-	c := networkCondition(o, "NetworkCIDRsConfigured")
+	c := check.Condition(o, "NetworkCIDRsConfigured")
 	observed, _ := c["observedGeneration"].(int64)
 	switch {
 	case c != nil && c["status"] != "True":
@@ -108,7 +97,7 @@ func withoutRange(ctx context.Context, e steps.Env, o *unstructured.Unstructured
 // latest is when an object was made, or when a condition of it last changed.
 func latest(o *unstructured.Unstructured, kind string) time.Time {
 	since := o.GetCreationTimestamp().Time
-	at, _ := networkCondition(o, kind)["lastTransitionTime"].(string)
+	at, _ := check.Condition(o, kind)["lastTransitionTime"].(string)
 	if t, err := time.Parse(time.RFC3339, at); err == nil && t.After(since) {
 		return t
 	}

@@ -28,7 +28,7 @@ func bootstrap() steps.Step {
 		Name: "bootstrap", Title: "Bootstrap",
 		Why: "At each login root on the web node makes the user's namespace. It does so as one ServiceAccount, which may do that and hold what it grants to users: secrets of every namespace are among it, as upstream has it. Guard its token like an admin's.",
 		Facts: []steps.Fact{
-			{Name: "cluster-ca", Title: "the CA of the API server", On: steps.Remote, Shared: true, Learn: theCA},
+			{Name: "cluster-ca", Title: "the CA of the API server", On: steps.Remote, Shared: true, Learn: check.ContextCA(noCA)},
 			{Name: "server-version", Title: "the API server's version", On: steps.Remote, Shared: true, Learn: check.VersionOf},
 		},
 		Actions: []steps.Action{
@@ -40,12 +40,7 @@ func bootstrap() steps.Step {
 	}
 }
 
-func theCA(_ context.Context, e steps.Env) (any, error) {
-	if ca := e.Cluster.CA(); len(ca) > 0 {
-		return string(ca), nil
-	}
-	return nil, steps.Absent("your context of the cluster names no CA: the system's roots are trusted there")
-}
+const noCA = "your context of the cluster names no CA: the system's roots are trusted there"
 
 // meant are the rules of one of the guide's roles, as the asset has them.
 func meant(e steps.Env, file, role string) ([]rbacv1.PolicyRule, error) {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"net"
 	"net/url"
 	"strings"
 	"time"
@@ -13,6 +12,7 @@ import (
 	"carrick/cluster"
 	"carrick/cluster/probe"
 	"carrick/steps"
+	"carrick/steps/check"
 )
 
 func endpointIs(_ context.Context, e steps.Env, d clusterDoc) steps.Result {
@@ -29,14 +29,6 @@ func endpointIs(_ context.Context, e steps.Env, d clusterDoc) steps.Result {
 		return steps.Failed(d.place("job.server.endpoint")+": job.server.endpoint is "+quoted(v)+", and cluster.server is answered with "+want, "")
 	}
 	return steps.Passed("%s", v)
-}
-
-// hostPort is where a URL leads.
-func hostPort(u *url.URL) string {
-	if u.Port() != "" {
-		return u.Host
-	}
-	return net.JoinHostPort(u.Hostname(), "443")
 }
 
 func endpointTLS(ctx context.Context, e steps.Env, d clusterDoc) steps.Result {
@@ -68,7 +60,7 @@ func endpointTLS(ctx context.Context, e steps.Env, d clusterDoc) steps.Result {
 			return steps.Failed(at+": "+err.Error(), e.ApplyStep("kubectl"))
 		}
 	}
-	where := hostPort(u)
+	where := check.HostPort(u)
 	seen, err := cluster.Look(ctx, "tls/"+where, time.Minute, func(ctx context.Context) (probe.TLSReport, error) { return probe.TLS(ctx, where, "", nil) })
 	if err != nil {
 		return steps.Failed(where+": "+cluster.Explain(err), onWebNode("curl -v --cacert "+steps.Quoted(cmpOr(at, "/etc/ssl/certs/ca-bundle.crt"))+" "+steps.Quoted(u.String()+"/version")))

@@ -17,15 +17,8 @@ import (
 	"carrick/steps/check"
 )
 
-// resolved are the addresses of the sessions' host as this machine sees them.
-func resolved(ctx context.Context, host string) ([]netip.Addr, error) {
-	return cluster.Look(ctx, "resolve/"+host, time.Minute, func(ctx context.Context) ([]netip.Addr, error) {
-		return probe.Resolve(ctx, host)
-	})
-}
-
 func sessionHostResolves(ctx context.Context, e steps.Env) steps.Result {
-	addrs, err := resolved(ctx, sessionHost(e))
+	addrs, err := check.Resolve(ctx, sessionHost(e))
 	if err != nil {
 		return steps.Failed(cluster.Explain(err), "add "+sessionHost(e)+" to DNS, with the address of the remote cluster's ingress: "+e.Kubectl()+" get services -A | grep LoadBalancer")
 	}
@@ -60,7 +53,7 @@ func ingressAddresses(ctx context.Context, e steps.Env, port int32) ([]ingressAd
 }
 
 func sessionHostIsIngress(ctx context.Context, e steps.Env) steps.Result {
-	addrs, err := resolved(ctx, sessionHost(e))
+	addrs, err := check.Resolve(ctx, sessionHost(e))
 	if err != nil {
 		return steps.Unseen(err)
 	}
@@ -77,7 +70,7 @@ func sessionHostIsIngress(ctx context.Context, e steps.Env) steps.Result {
 		of := []netip.Addr{}
 		if ip, err := netip.ParseAddr(at.address); err == nil {
 			of = append(of, ip)
-		} else if of, err = resolved(ctx, at.address); err != nil {
+		} else if of, err = check.Resolve(ctx, at.address); err != nil {
 			return steps.Unseen(err)
 		}
 		for _, a := range addrs {

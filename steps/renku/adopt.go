@@ -191,7 +191,7 @@ func adoptBackup(ctx context.Context, e steps.Env) (any, string, error) {
 		return nil, "", err
 	}
 	for _, f := range fields {
-		if ownsKey(f, k["key"]) && strings.HasPrefix(f.Manager, "carrick.") {
+		if steps.Owns(f, "f:data", "f:"+k["key"]) && strings.HasPrefix(f.Manager, "carrick.") {
 			return nil, "", nil
 		}
 	}

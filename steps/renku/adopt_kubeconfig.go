@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"net"
 	"net/url"
 	"slices"
 	"strings"
@@ -24,15 +23,8 @@ func adoptFacts() []steps.Fact {
 	return []steps.Fact{
 		{Name: "handed-over", Title: "the kubeconfig that Renku has for the remote cluster", On: steps.Local, Learn: learnHanded},
 		{Name: "handed-token", Title: "the token in that kubeconfig", On: steps.Local, Secret: true, Learn: handedToken},
-		{Name: "context-ca", Title: "the CA of your context", On: steps.Remote, Learn: contextCA},
+		{Name: "context-ca", Title: "the CA of your context", On: steps.Remote, Learn: check.ContextCA("your context names no CA")},
 	}
-}
-
-func contextCA(_ context.Context, e steps.Env) (any, error) {
-	if ca := e.Cluster.CA(); len(ca) > 0 {
-		return string(ca), nil
-	}
-	return nil, steps.Absent("your context names no CA")
 }
 
 // loose is a kubeconfig as far as it can be made out, however broken it is: what
@@ -116,11 +108,7 @@ func hostPort(server string) string {
 	if err != nil || u.Hostname() == "" {
 		return ""
 	}
-	port := u.Port()
-	if port == "" {
-		port = "443"
-	}
-	return strings.ToLower(net.JoinHostPort(u.Hostname(), port))
+	return strings.ToLower(check.HostPort(u))
 }
 
 // handedKubeconfig is the kubeconfig in Renku's Secret that leads to the remote

@@ -74,13 +74,10 @@ func metricsAvailable(ctx context.Context, e steps.Env) steps.Result {
 
 // available reads the condition Available of an APIService.
 func available(a *unstructured.Unstructured) (bool, string) {
-	conditions, _, _ := unstructured.NestedSlice(a.Object, "status", "conditions")
-	for _, c := range conditions {
-		m, _ := c.(map[string]any)
-		if m["type"] == "Available" {
-			reason, _ := m["reason"].(string)
-			return m["status"] == "True", reason
-		}
+	c := check.Condition(a, "Available")
+	if c == nil {
+		return false, "it says nothing of itself yet"
 	}
-	return false, "it says nothing of itself yet"
+	reason, _ := c["reason"].(string)
+	return c["status"] == "True", reason
 }

@@ -93,10 +93,7 @@ func roleComplete(ctx context.Context, e steps.Env) steps.Result {
 		names = append(names, name)
 	}
 	if ok, lacking := validation.Covers(check.RulesIn(of), roleRules(e)); !ok {
-		var words []string
-		for _, r := range lacking {
-			words = append(words, strings.Join(r.Verbs, ",")+" "+strings.Join(r.Resources, ","))
-		}
+		words := check.RuleWords(lacking)
 		return steps.Failed(fmt.Sprintf("%s lacks: %s", strings.Join(names, ", "), strings.Join(words, "; ")), "")
 	}
 	return steps.Passed("%s covers all %d rules", strings.Join(names, ", "), len(roleRules(e)))

@@ -107,10 +107,8 @@ func theCA(ctx context.Context, e steps.Env) (any, error) {
 		return string(k.CA), err
 	}
 	if e.Answers.Text("kubeconfig.ca") == "context" {
-		if len(e.Cluster.CA()) == 0 {
-			return nil, steps.Absent("your context names no CA: the system's roots are trusted there, which Renku does not do")
-		}
-		return string(e.Cluster.CA()), nil
+		const none = "your context names no CA: the system's roots are trusted there, which Renku does not do"
+		return check.ContextCA(none)(ctx, e)
 	}
 	s, err := filledSecret(ctx, e)
 	if err != nil {

@@ -116,7 +116,7 @@ func whenHandedOver(ctx context.Context, e steps.Env) (handedOver, error) {
 		return handedOver{}, err
 	}
 	return handedOver{
-		keyChanged(found[0].ManagedFields, e.Answers.Text("cluster.config-name")),
+		check.KeySince(found[0].ManagedFields, e.Answers.Text("cluster.config-name")),
 		cmp.Or(noted, found[0].Annotations[earlierNotes[noteCluster]+e.Link]),
 	}, nil
 }

@@ -276,10 +276,5 @@ func mountedSecret(d *appsv1.Deployment) string {
 	if d == nil {
 		return ""
 	}
-	for _, v := range d.Spec.Template.Spec.Volumes {
-		if v.Name == kubeconfigsVolume && v.Secret != nil {
-			return v.Secret.SecretName
-		}
-	}
-	return ""
+	return check.MountedSecret(d, kubeconfigsVolume)
 }

@@ -2,12 +2,10 @@ package renku
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -240,7 +238,7 @@ func othersKeys(live *unstructured.Unstructured, manager string) []string {
 // anybody else has written it.
 func keyOwners(fields []metav1.ManagedFieldsEntry, key, manager string) (mine, theirs bool) {
 	for _, f := range fields {
-		if ownsKey(f, key) {
+		if steps.Owns(f, "f:data", "f:"+key) {
 			ours := f.Manager == manager && f.Operation == metav1.ManagedFieldsOperationApply
 			mine, theirs = mine || ours, theirs || !ours
 		}
@@ -252,29 +250,4 @@ func keyOwners(fields []metav1.ManagedFieldsEntry, key, manager string) (mine, t
 func ownedByOthers(fields []metav1.ManagedFieldsEntry, key, manager string) bool {
 	mine, theirs := keyOwners(fields, key, manager)
 	return theirs && !mine
-}
-
-// ownsKey tells whether an entry of managedFields has a key of a Secret.
-func ownsKey(f metav1.ManagedFieldsEntry, key string) bool {
-	var fields struct {
-		Data map[string]any `json:"f:data"`
-	}
-	if f.FieldsV1 == nil || json.Unmarshal(f.FieldsV1.GetRawBytes(), &fields) != nil {
-		return false
-	}
-	_, ok := fields.Data["f:"+key]
-	return ok
-}
-
-// keyChanged is since when a key of a Secret has its value, as the API server
-// noted it; zero where it did not. Whoever writes a value that stands already
-// has it, too, from then on, and does not change it: the first counts.
-func keyChanged(fields []metav1.ManagedFieldsEntry, key string) time.Time {
-	var first time.Time
-	for _, f := range fields {
-		if ownsKey(f, key) && f.Time != nil && (first.IsZero() || f.Time.Time.Before(first)) {
-			first = f.Time.Time
-		}
-	}
-	return first
 }

@@ -32,7 +32,7 @@ func clusters() steps.Step {
 		Facts: slices.Concat(check.Identity(), clusterFacts()),
 		Checks: slices.Concat(
 			[]steps.Check{check.Reachable(), check.SignedIn(), check.Clock(), check.NotTheSame()},
-			check.On(steps.Local, versionCheck(), mayMakeCheck()),
+			check.On(steps.Local, versionCheck(), check.MayMakeCheck(whyMayMake, page, mayMake)),
 			clusterChecks(),
 		),
 	}

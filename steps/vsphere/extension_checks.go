@@ -2,7 +2,6 @@ package vsphere
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -43,18 +42,10 @@ func extensionChecks() []steps.Check {
 	}
 }
 
-// absentAs is a failure where there is nothing yet, else unknown.
-func absentAs(err error, fix string) steps.Result {
-	if why := (*steps.AbsentError)(nil); errors.As(err, &why) {
-		return steps.Failed(why.Error(), fix)
-	}
-	return steps.Unseen(err)
-}
-
 func extensionReady(ctx context.Context, e steps.Env) steps.Result {
 	s, err := theExtension(ctx, e)
 	if err != nil {
-		return absentAs(err, "")
+		return check.Lacking(err, "")
 	}
 	if refused := refusedBy(e, s); refused != nil {
 		return *refused

@@ -91,7 +91,7 @@ func setProperty(e steps.Env) string {
 func upstreamConfig(ctx context.Context, e steps.Env) steps.Result {
 	m, has, err := properties(ctx, e)
 	if err != nil {
-		return absentAs(err, e.ApplyStep("extension"))
+		return check.Lacking(err, e.ApplyStep("extension"))
 	}
 	if has != class(e) {
 		return steps.Failed(fmt.Sprintf("ConfigMap %s/%s has the class %q, and storage.class is %s", m.Namespace, m.Name, cluster.Clean(has), class(e)), setProperty(e))
@@ -151,12 +151,7 @@ func certificateWritten(ctx context.Context, e steps.Env) (time.Time, error) {
 	if err != nil || len(found) == 0 {
 		return time.Time{}, err
 	}
-	var first time.Time // as check.KeyWritten: of those that own the key, the first has written it
-	for _, f := range found[0].ManagedFields {
-		if f.Time != nil && steps.Owns(f, "f:data", "f:tls.crt") && (first.IsZero() || f.Time.Time.Before(first)) {
-			first = f.Time.Time
-		}
-	}
+	first := check.KeySince(found[0].ManagedFields, "tls.crt")
 	if first.IsZero() {
 		return found[0].CreationTimestamp.Time, nil
 	}

@@ -13,13 +13,8 @@ var stepRights = []func(steps.Env) []cluster.Right{
 	storageRights, nfsRights, claimRights, securityRights, mutationRights, certificateRights, extensionRights, functionRights, profileRights,
 }
 
-func mayMakeCheck() steps.Check {
-	return steps.Check{
-		Name: "may-make", Title: "you may make what this guide makes", On: steps.Local, Needs: []string{"signed-in"}, Rights: true,
-		Why: "a right that is missing half-way leaves a webhook without a server, or a class without a provisioner",
-		See: []string{page}, Run: mayMake,
-	}
-}
+// whyMayMake says what a missing right leads to.
+const whyMayMake = "a right that is missing half-way leaves a webhook without a server, or a class without a provisioner"
 
 func mayMake(ctx context.Context, e steps.Env) steps.Result {
 	e.Cluster.WillRead(check.ClusterRoleBindings, "") // which Deployments may create volumes

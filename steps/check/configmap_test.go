@@ -1,4 +1,4 @@
-package renku
+package check
 
 import (
 	"testing"
@@ -23,7 +23,7 @@ func TestSinceWhenAKeyHasItsValue(t *testing.T) {
 		"in any order": {[]metav1.ManagedFieldsEntry{entry(9, ours), entry(3, ours), entry(1, other)}, 3},
 		"another key":  {[]metav1.ManagedFieldsEntry{entry(1, other)}, -1},
 	} {
-		got := keyChanged(c.fields, "a.yaml")
+		got := KeySince(c.fields, "a.yaml")
 		if c.minute < 0 != got.IsZero() || (c.minute >= 0 && got.Minute() != c.minute) {
 			t.Errorf("%s: %s", name, got)
 		}
