@@ -32,6 +32,30 @@ var (
 // Source is where upstream says what a Certificate asks for.
 const Source = "cert-manager/cert-manager: internal/apis/certmanager/types_certificate.go"
 
+// Who signs a certificate, as the answer to a guide's question has it.
+const (
+	ByCertManager = "cert-manager"
+	ByCarrick     = "own"
+)
+
+// Signers are the choices of that question that every guide offers.
+func Signers() []steps.Choice {
+	return []steps.Choice{
+		{Value: ByCertManager, Title: "cert-manager: it renews by itself"},
+		{Value: ByCarrick, Title: "own: a CA that carrick makes, renewed by apply"},
+	}
+}
+
+// DefaultSigner is the Default of that question: cert-manager where the fact served, whose Learn is Served, is known.
+func DefaultSigner(served string) func(steps.Env) (any, string) {
+	return func(e steps.Env) (any, string) {
+		if _, err := e.Own.Text(served); err == nil {
+			return ByCertManager, "the cluster serves certificates.cert-manager.io"
+		}
+		return ByCarrick, "there is no cert-manager"
+	}
+}
+
 // Served learns whether the cluster serves cert-manager's certificates.
 func Served(ctx context.Context, e steps.Env) (any, error) {
 	name := Certificates.GroupResource().String()
@@ -78,6 +102,9 @@ func Hours(key string, days int) func(context.Context, steps.Env) (any, error) {
 
 // Life is how long a certificate lasts in all.
 func Life(c *x509.Certificate) time.Duration { return c.NotAfter.Sub(c.NotBefore) }
+
+// Soon is how long before its end a certificate expires soon: a month, or a third of its life where that is less.
+func Soon(c *x509.Certificate) time.Duration { return min(check.Month, Life(c)/3) }
 
 // Days and Years are that in the units of questions.
 func Days(life time.Duration) int  { return int(math.Round(life.Hours() / 24)) }

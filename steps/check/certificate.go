@@ -36,6 +36,9 @@ func TLSSecret(s *cluster.Secret, host string, margin time.Duration, now time.Ti
 	return Lasts(chain[0], margin, now, fix)
 }
 
+// Month is how long before its end a certificate is said to expire soon.
+const Month = 30 * 24 * time.Hour
+
 // Lasts asserts that a certificate is valid now and for margin more.
 func Lasts(cert *x509.Certificate, margin time.Duration, now time.Time, fix string) steps.Result {
 	left := cert.NotAfter.Sub(now)

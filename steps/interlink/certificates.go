@@ -15,12 +15,8 @@ import (
 	"carrick/steps/check"
 )
 
-// Who signs the endpoint's certificate.
-const (
-	byCertManager = "cert-manager"
-	bySelf        = "own"
-	byPublicCA    = "public"
-)
+// byPublicCA signs the endpoint's certificate where neither cert-manager nor carrick does.
+const byPublicCA = "public"
 
 // The objects of cert-manager that carrick makes, in the endpoint's namespace.
 const (
@@ -40,18 +36,21 @@ func certificates() steps.Step {
 		},
 		Actions: []steps.Action{
 			{
-				Name: "issuers", Title: "Have cert-manager make a CA and the endpoint's certificate", On: steps.Local, Needs: []string{"endpoint-namespace", "cert-manager-there"}, When: signedBy(byCertManager),
+				Name: "issuers", Title: "Have cert-manager make a CA and the endpoint's certificate",
+				On: steps.Local, Needs: []string{"endpoint-namespace", "cert-manager-there"}, When: signedBy(certs.ByCertManager),
 				Doer: certs.Managed{
 					Manifest:  steps.Manifest{File: "certificate.yaml", Values: steps.Values{"addresses": hostsOf(true), "names": hostsOf(false), "ca-hours": certs.Hours("cert.ca-years", 365), "hours": certs.Hours("cert.days", 1)}},
 					Namespace: space, Leaf: certSecret, Writes: map[string]string{caSecret: rootCert, certSecret: certSecret}, Home: "namespace",
 				},
 			},
 			{
-				Name: "own-ca", Title: "Make a CA for the endpoint", On: steps.Local, Needs: []string{"endpoint-namespace"}, When: signedBy(bySelf),
+				Name: "own-ca", Title: "Make a CA for the endpoint",
+				On: steps.Local, Needs: []string{"endpoint-namespace"}, When: signedBy(certs.ByCarrick),
 				Doer: own.Authority("own-ca.yaml"),
 			},
 			{
-				Name: "own-certificate", Title: "Issue the endpoint's certificate", On: steps.Local, Needs: []string{"endpoint-namespace"}, When: signedBy(bySelf),
+				Name: "own-certificate", Title: "Issue the endpoint's certificate",
+				On: steps.Local, Needs: []string{"endpoint-namespace"}, When: signedBy(certs.ByCarrick),
 				Doer: own.Certificate("own-certificate.yaml"),
 			},
 		},
@@ -61,23 +60,16 @@ func certificates() steps.Step {
 
 func certificateQuestions() []steps.Question {
 	made := func(e steps.Env) bool {
-		return mode(e) == byIngress || signedBy(byCertManager)(e) || signedBy(bySelf)(e)
+		return mode(e) == byIngress || signedBy(certs.ByCertManager)(e) || signedBy(certs.ByCarrick)(e)
 	}
 	return []steps.Question{
 		{
 			Key: "cert.source", Title: "Who signs the endpoint's certificate", Kind: steps.Pick, When: in(byProxy), Adopt: adoptSource,
 			Help: "cert-manager renews by itself. own: carrick makes a CA and issues the certificate; apply renews it. public: a certificate of a public CA that you put into a Secret; jobs then trust it by their images' own CAs.",
-			Of: []steps.Choice{
-				{Value: byCertManager, Title: "cert-manager: it renews by itself"},
-				{Value: bySelf, Title: "own: a CA that carrick makes, renewed by apply"},
-				{Value: byPublicCA, Title: "public: a public CA's, in a Secret of yours"},
-			},
-			Default: func(e steps.Env) (any, string) {
-				if _, err := e.Own.Text("cert-manager-serves"); err == nil {
-					return byCertManager, "the cluster serves certificates.cert-manager.io"
-				}
-				return bySelf, "there is no cert-manager"
-			},
+			Of: append(certs.Signers(), steps.Choice{
+				Value: byPublicCA, Title: "public: a public CA's, in a Secret of yours",
+			}),
+			Default: certs.DefaultSigner("cert-manager-serves"),
 		},
 		{
 			Key: "cert.days", Title: "Days that the certificate lasts", Kind: steps.Number, When: made, Check: steps.Between(2, 825),
@@ -210,11 +202,11 @@ func adoptSource(ctx context.Context, e steps.Env) (any, string, error) {
 	}
 	switch {
 	case s.Annotations["cert-manager.io/issuer-name"] != "" && !s.Data["ca.crt"].IsZero():
-		return byCertManager, from, nil
+		return certs.ByCertManager, from, nil
 	case s.Data["ca.crt"].IsZero():
 		return byPublicCA, from + " has no ca.crt", nil
 	}
-	return bySelf, from, nil
+	return certs.ByCarrick, from, nil
 }
 
 // adoptedSecret is the endpoint's Secret in a set-up that stands; nil: none does.

@@ -17,13 +17,10 @@ import (
 	"carrick/steps/check"
 )
 
-const (
-	soon = 30 * 24 * time.Hour
-	day  = 24 * time.Hour
-)
+const day = 24 * time.Hour
 
 // managed is a condition: cert-manager's objects are part of it.
-func managed(e steps.Env) bool { return signedBy(byCertManager)(e) || mode(e) == byIngress }
+func managed(e steps.Env) bool { return signedBy(certs.ByCertManager)(e) || mode(e) == byIngress }
 
 func certificateChecks() []steps.Check {
 	return []steps.Check{
@@ -164,7 +161,7 @@ func secretFix(e steps.Env) string {
 		return e.Kubectl() + " describe certificate -n " + space(e)
 	case e.Answers.Text("cert.source") == byPublicCA:
 		return e.Kubectl() + " create secret tls " + proxySecret(e) + " -n " + space(e) + " --cert=fullchain.pem --key=privkey.pem --dry-run=client -o yaml | " + e.Kubectl() + " apply -f -"
-	case e.Answers.Text("cert.source") == byCertManager:
+	case e.Answers.Text("cert.source") == certs.ByCertManager:
 		return e.ApplyStep("certificates") + "; " + e.Kubectl() + " describe certificate -n " + space(e)
 	}
 	return e.ApplyStep("certificates")
@@ -194,7 +191,7 @@ func expiredFix(ctx context.Context, e steps.Env) string {
 		return fmt.Sprintf("%s -n %s describe certificaterequest    # cert-manager is issuing another one for Certificate "+
 			"%s: what does it wait for?", e.Kubectl(), space(e), c.GetName())
 	}
-	if signedBy(byCertManager)(e) {
+	if signedBy(certs.ByCertManager)(e) {
 		return e.ApplyStep("certificates")
 	}
 	return renewFix(ctx, e)
@@ -275,10 +272,10 @@ func certificateLasts(ctx context.Context, e steps.Env) steps.Result {
 		switch {
 		case left < longestJob(e):
 			return steps.Failed(fmt.Sprintf("%s, and a job may run for %d hours", words, e.Answers.Int("vk.job-hours")), fix)
-		case left < min(soon, certs.Life(c)/3):
+		case left < certs.Soon(c):
 			return steps.Warned(words, fix)
 		}
-		if at := c.NotAfter.Add(-min(soon, certs.Life(c)/3)); again.IsZero() || at.Before(again) {
+		if at := c.NotAfter.Add(-certs.Soon(c)); again.IsZero() || at.Before(again) {
 			again = at
 		}
 	}

@@ -241,11 +241,11 @@ func endpointDates(ctx context.Context, e steps.Env, t target) steps.Result {
 			"date -u    # is this clock right? If it is, the certificate was made for later: "+fix)
 	case left <= 0:
 		return steps.Failed("the certificate ended on "+leaf.NotAfter.UTC().Format(time.DateOnly), fix)
-	case left < min(soon, certs.Life(leaf)/3):
+	case left < certs.Soon(leaf):
 		return steps.Warned("the certificate ends on "+leaf.NotAfter.UTC().Format(time.DateOnly), fix)
 	}
 	r := steps.Passed("until %s", leaf.NotAfter.UTC().Format(time.DateOnly))
-	r.Again = leaf.NotAfter.Add(-min(soon, certs.Life(leaf)/3))
+	r.Again = leaf.NotAfter.Add(-certs.Soon(leaf))
 	return r
 }
 

@@ -37,11 +37,11 @@ func endpointRights(e steps.Env) []cluster.Right {
 		out = append(out, check.ToApply(space(e), check.NetworkPolicies)...)
 	}
 	switch {
-	case signedBy(byCertManager)(e):
+	case signedBy(certs.ByCertManager)(e):
 		return slices.Concat(
 			out, check.ToApply(space(e), certs.Issuers, certs.Certificates), check.ToFollow(space(e), check.Secrets),
 		)
-	case signedBy(bySelf)(e):
+	case signedBy(certs.ByCarrick)(e):
 		return append(out, check.ToApply(space(e), check.Secrets)...)
 	}
 	return append(out, check.ToFollow(space(e), check.Secrets)...)

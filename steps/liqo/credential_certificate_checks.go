@@ -13,9 +13,6 @@ import (
 	"carrick/steps/check"
 )
 
-// aMonth is how long before its end a certificate is to be renewed.
-const aMonth = 30 * 24 * time.Hour
-
 // clientCertificate is that of the kubeconfig; nil with a verdict where there is
 // none.
 func clientCertificate(e steps.Env) (*x509.Certificate, steps.Result) {
@@ -93,7 +90,7 @@ func certificateLasts(_ context.Context, e steps.Env) steps.Result {
 	if err != nil {
 		return steps.Unseen(err)
 	}
-	r := check.Lasts(cert, aMonth, time.Now(), fix)
+	r := check.Lasts(cert, check.Month, time.Now(), fix)
 	if r.Status == steps.Pass {
 		r.Found = "until " + cert.NotAfter.Format(time.DateOnly) + "; nobody renews it"
 	}

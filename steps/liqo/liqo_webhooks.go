@@ -20,11 +20,8 @@ import (
 
 var validatingWebhooks = schema.GroupVersionResource{Group: "admissionregistration.k8s.io", Version: "v1", Resource: "validatingwebhookconfigurations"}
 
-// The certificate must last for week; for month it is said to end soon.
-const (
-	week  = 7 * 24 * time.Hour
-	month = 30 * 24 * time.Hour
-)
+// week is how long the certificate must last.
+const week = 7 * 24 * time.Hour
 
 // webhook is the server that the API server asks, and its certificate.
 type webhook struct {
@@ -82,7 +79,7 @@ func webhooksAnswer(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Failed(fmt.Sprintf("Service %s/%s has no pod behind it that is ready: every write of a Tenant or a ResourceSlice is refused", w.namespace, w.name),
 			e.Kubectl()+" -n "+w.namespace+" get service,endpointslices,pods -o wide")
 	}
-	now, renews, early := time.Now(), renewsWebhooks(e), month
+	now, renews, early := time.Now(), renewsWebhooks(e), check.Month
 	if renews {
 		early = week
 	}

@@ -241,5 +241,5 @@ func caCertificate(_ context.Context, e steps.Env) steps.Result {
 	if err != nil {
 		return steps.Unseen(err)
 	}
-	return check.Lasts(certs[0], 30*24*time.Hour, time.Now(), "renew the cluster's CA, then build the kubeconfig again")
+	return check.Lasts(certs[0], check.Month, time.Now(), "renew the cluster's CA, then build the kubeconfig again")
 }

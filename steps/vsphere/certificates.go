@@ -11,12 +11,6 @@ import (
 	"carrick/steps/check"
 )
 
-// Who signs the extension's certificate.
-const (
-	byCertManager = "cert-manager"
-	bySelf        = "own"
-)
-
 // The Secrets of the certificate, and the Certificates that fill them where
 // cert-manager does.
 const (
@@ -44,18 +38,21 @@ func certificates() steps.Step {
 				Doer: steps.Mint{File: "cert-password.yaml", Keys: []string{"password"}, Make: makePassword},
 			},
 			{
-				Name: "cert-managed", Title: "Have cert-manager make a CA and the certificate", On: steps.Local, Needs: []string{"extension-namespace", "cert-manager-there"}, When: signedBy(byCertManager),
+				Name: "cert-managed", Title: "Have cert-manager make a CA and the certificate",
+				On: steps.Local, Needs: []string{"extension-namespace", "cert-manager-there"}, When: signedBy(certs.ByCertManager),
 				Doer: certs.Managed{
 					Manifest:  steps.Manifest{File: "cert-managed.yaml", Values: steps.Values{"ca-hours": certs.Hours("cert.ca-years", 365), "hours": certs.Hours("cert.days", 1), "names": extensionHosts, "keystores": keystores}},
 					Namespace: extensionSpace, Leaf: tlsSecret, Writes: map[string]string{caSecret: caSecret, tlsSecret: tlsSecret}, Home: "extension-namespace",
 				},
 			},
 			{
-				Name: "cert-ca", Title: "Make a CA for the extension", On: steps.Local, Needs: []string{"extension-namespace"}, When: signedBy(bySelf),
+				Name: "cert-ca", Title: "Make a CA for the extension",
+				On: steps.Local, Needs: []string{"extension-namespace"}, When: signedBy(certs.ByCarrick),
 				Doer: ownCerts.Authority("cert-ca.yaml"),
 			},
 			{
-				Name: "cert-own", Title: "Issue the extension's certificate", On: steps.Local, Needs: []string{"extension-namespace"}, When: signedBy(bySelf),
+				Name: "cert-own", Title: "Issue the extension's certificate",
+				On: steps.Local, Needs: []string{"extension-namespace"}, When: signedBy(certs.ByCarrick),
 				Doer: ownCerts.Certificate("cert-own.yaml"),
 			},
 		},
@@ -79,12 +76,10 @@ func certificateQuestions() []steps.Question {
 			Default: steps.Fixed(extensionName, "the published guide"),
 		},
 		{
-			Key: "cert.source", Title: "Who signs the extension's certificate", Kind: steps.Pick, When: both(usesWebhook, runsCarrick), Default: defaultSigner, Adopt: adoptSigner,
+			Key: "cert.source", Title: "Who signs the extension's certificate", Kind: steps.Pick,
+			When: both(usesWebhook, runsCarrick), Default: certs.DefaultSigner("serves-cert-manager"), Adopt: adoptSigner,
 			Help: "cert-manager renews by itself, and Kubeflow brings it along. own: carrick makes a CA and issues the certificate; carrick apply renews it.",
-			Of: []steps.Choice{
-				{Value: byCertManager, Title: "cert-manager: it renews by itself"},
-				{Value: bySelf, Title: "own: a CA that carrick makes, renewed by apply"},
-			},
+			Of:   certs.Signers(),
 		},
 		{
 			Key: "cert.days", Title: "Days that the certificate lasts", Kind: steps.Number, When: usesWebhook, Check: steps.Between(2, 825),
@@ -109,7 +104,7 @@ func both(a, b func(steps.Env) bool) func(steps.Env) bool {
 // signer is who signs: upstream's program needs a keystore, which cert-manager makes.
 func signer(e steps.Env) string {
 	if runsUpstream(e) {
-		return byCertManager
+		return certs.ByCertManager
 	}
 	return e.Answers.Text("cert.source")
 }
@@ -119,15 +114,8 @@ func signedBy(source string) func(steps.Env) bool {
 	return func(e steps.Env) bool { return usesWebhook(e) && signer(e) == source }
 }
 
-func defaultSigner(e steps.Env) (any, string) {
-	if _, err := e.Own.Text("serves-cert-manager"); err == nil {
-		return byCertManager, "the cluster serves certificates.cert-manager.io"
-	}
-	return bySelf, "there is no cert-manager"
-}
-
 func defaultDays(e steps.Env) (any, string) {
-	if signer(e) == bySelf {
+	if signer(e) == certs.ByCarrick {
 		return 825, "only carrick apply renews it"
 	}
 	return 90, "what public CAs give"
@@ -186,9 +174,9 @@ func adoptSigner(ctx context.Context, e steps.Env) (any, string, error) {
 		return nil, "", err
 	}
 	if s.Annotations["cert-manager.io/issuer-name"] != "" {
-		return byCertManager, from, nil
+		return certs.ByCertManager, from, nil
 	}
-	return bySelf, from, nil
+	return certs.ByCarrick, from, nil
 }
 
 // adoptedSecret is the extension's Secret in a set-up that exists; nil: none does.
@@ -210,7 +198,7 @@ func certificateRights(e steps.Env) []cluster.Right {
 	}
 	out, in := check.ToApply("", check.Namespaces), extensionSpace(e)
 	switch {
-	case signedBy(byCertManager)(e):
+	case signedBy(certs.ByCertManager)(e):
 		out = slices.Concat(
 			out, check.ToApply(in, certs.Issuers, certs.Certificates), check.ToFollow(in, check.Secrets),
 			check.ToFollow("", check.CRDs),
@@ -218,7 +206,7 @@ func certificateRights(e steps.Env) []cluster.Right {
 		if runsUpstream(e) {
 			out = append(out, check.ToApply(in, check.Secrets)...)
 		}
-	case signedBy(bySelf)(e):
+	case signedBy(certs.ByCarrick)(e):
 		out = append(out, check.ToApply(in, check.Secrets)...)
 	}
 	return out

@@ -20,19 +20,16 @@ const (
 	signerSource = "https://kubernetes.io/docs/reference/using-api/deprecation-guide/ (v1.22: CertificateSigningRequest), kubernetes-sigs/vsphere-csi-driver#968"
 )
 
-// soon is how long a certificate must last on; less is a warning, or a third of its
-// life where that is less.
-const soon = 30 * 24 * time.Hour
-
 func certificateChecks() []steps.Check {
 	return []steps.Check{
 		{
 			Name: "extension-namespace", Title: "the extension's namespace is there", On: steps.Local, Needs: []string{"signed-in"}, Mend: "extension-namespace",
 			Why: "all of the extension stands in it", See: []string{page}, Run: extensionNamespace,
 		},
-		certs.ThereCheck(signedBy(byCertManager)),
+		certs.ThereCheck(signedBy(certs.ByCertManager)),
 		{
-			Name: "cert-issued", Title: "cert-manager has issued the extension's certificate", On: steps.Local, Needs: []string{"cert-manager-there"}, When: signedBy(byCertManager), Mend: "cert-managed", Within: 2 * time.Minute,
+			Name: "cert-issued", Title: "cert-manager has issued the extension's certificate",
+			On: steps.Local, Needs: []string{"cert-manager-there"}, When: signedBy(certs.ByCertManager), Mend: "cert-managed", Within: 2 * time.Minute,
 			Why: "until it is Ready there is no Secret, and no pod of the extension starts", See: []string{certs.Source},
 			Run: func(ctx context.Context, e steps.Env) steps.Result {
 				return certs.Ready(ctx, e, extensionSpace(e), tlsSecret)
@@ -68,7 +65,7 @@ func extensionNamespace(ctx context.Context, e steps.Env) steps.Result {
 
 // certFix is how the Secret comes to be as it should.
 func certFix(e steps.Env) string {
-	if signer(e) == byCertManager {
+	if signer(e) == certs.ByCertManager {
 		return e.ApplyStep("certificates") + "; " + e.Kubectl() + " describe certificate -n " + extensionSpace(e)
 	}
 	return e.ApplyStep("certificates")
@@ -77,7 +74,7 @@ func certFix(e steps.Env) string {
 // issuesNow reports whether the action cert-managed has cert-manager issue another certificate: the one in the Secret has
 // expired.
 func issuesNow(e steps.Env, s *cluster.Secret) bool {
-	if s.Annotations["cert-manager.io/certificate-name"] == "" || signer(e) != byCertManager {
+	if s.Annotations["cert-manager.io/certificate-name"] == "" || signer(e) != certs.ByCertManager {
 		return false
 	}
 	chain, err := probe.ParseCerts([]byte(s.Data["tls.crt"].Reveal()))
@@ -92,7 +89,7 @@ func renewFix(e steps.Env, s *cluster.Secret) string {
 		}
 		return certs.RenewLine(e, s.Namespace, s.Annotations["cert-manager.io/certificate-name"])
 	}
-	if signer(e) == bySelf && steps.CreatedBy(s.Annotations) == e.Link {
+	if signer(e) == certs.ByCarrick && steps.CreatedBy(s.Annotations) == e.Link {
 		return e.ApplyStep("certificates")
 	}
 	return e.Kubectl() + " delete secret " + s.Name + " -n " + s.Namespace + " && " + e.ApplyStep("certificates")
@@ -110,9 +107,9 @@ func certSecret(ctx context.Context, e steps.Env) steps.Result {
 	if s.Data["tls.crt"].IsZero() {
 		return steps.Failed(fmt.Sprintf("tls.crt of Secret %s/%s is empty: the signing request of the published script was not signed in time", s.Namespace, s.Name), fix)
 	}
-	margin := soon
+	margin := check.Month
 	if chain, err := probe.ParseCerts([]byte(s.Data["tls.crt"].Reveal())); err == nil {
-		margin = min(soon, certs.Life(chain[0])/3)
+		margin = certs.Soon(chain[0])
 	}
 	r := check.TLSSecret(s, host(e), margin, time.Now(), fix)
 	if issuesNow(e, s) {
@@ -134,7 +131,7 @@ func certAuthority(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Failed(fmt.Sprintf("ca.crt of Secret %s/%s: %v", s.Namespace, s.Name, err), renewFix(e, s))
 	}
 	r := proves(s, roots, "ca.crt", host(e), renewFix(e, s))
-	if lasts := check.Lasts(roots[0], min(soon, certs.Life(roots[0])/3), time.Now(), caFix(e)); r.Status == steps.Pass && lasts.Status != steps.Pass {
+	if lasts := check.Lasts(roots[0], certs.Soon(roots[0]), time.Now(), caFix(e)); r.Status == steps.Pass && lasts.Status != steps.Pass {
 		lasts.Found = "of the CA " + cluster.Clean(roots[0].Subject.CommonName) + ", " + lasts.Found
 		return lasts
 	}

@@ -199,10 +199,10 @@ func extensionToken(ctx context.Context, e steps.Env) steps.Result {
 			return steps.Warned(fmt.Sprintf("pod %s has started anew %d times", p.Name, n), e.Kubectl()+" -n "+p.Namespace+" logs "+p.Name+" --previous")
 		}
 		if ends := p.CreationTimestamp.Add(tokenLife); s.program == byUpstream {
-			if time.Until(ends) < soon {
+			if time.Until(ends) < check.Month {
 				return steps.Warned(fmt.Sprintf("pod %s runs since %s, and reads its token only at its start: that is taken until %s", p.Name, p.CreationTimestamp.UTC().Format(time.DateOnly), ends.UTC().Format(time.DateOnly)), restart)
 			}
-			again = ends.Add(-soon)
+			again = ends.Add(-check.Month)
 		}
 	}
 	if looked == 0 {

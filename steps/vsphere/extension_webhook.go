@@ -108,7 +108,7 @@ func endsHere(s *cluster.Secret, root *x509.Certificate, called, fix string) ste
 	if beside, err := probe.ParseCerts([]byte(s.Data["ca.crt"].Reveal())); err == nil && root.Equal(beside[0]) {
 		return steps.Passed("it is the one beside the certificate")
 	}
-	r := check.Lasts(root, min(soon, certs.Life(root)/3), time.Now(), fix)
+	r := check.Lasts(root, certs.Soon(root), time.Now(), fix)
 	r.Found = "of the CA of " + called + ", which is another than the one that signs now, " + r.Found
 	return r
 }
