@@ -69,9 +69,9 @@ func Served(ctx context.Context, e steps.Env) (any, error) {
 	return name, nil
 }
 
-// ThereCheck, named "cert-manager-there", asserts that the cluster serves cert-manager's certificates. when is whether
+// ServedCheck, named "cert-manager-there", asserts that the cluster serves cert-manager's certificates. when is whether
 // the answers need them; without them cert.source can be answered with own.
-func ThereCheck(when func(steps.Env) bool) steps.Check {
+func ServedCheck(when func(steps.Env) bool) steps.Check {
 	return steps.Check{
 		Name: "cert-manager-there", Title: "cert-manager serves certificates", On: steps.Local,
 		Needs: []string{"signed-in"}, When: when,

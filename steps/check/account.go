@@ -88,9 +88,9 @@ func TokenFilled(e steps.Env, s *cluster.Secret, keys ...string) steps.Result {
 	return steps.Passed("Secret %s/%s", s.Namespace, s.Name)
 }
 
-// SignsInAs asserts that the API server authenticates a credential as a user. refused is the result where it answers 401,
+// AuthenticatesAs asserts that the API server authenticates a credential as a user. refused is the result where it answers 401,
 // and other that where the credential is another user's, whose name it is given.
-func SignsInAs(
+func AuthenticatesAs(
 	ctx context.Context, credential *cluster.Cluster, username string, refused steps.Result,
 	other func(name string) steps.Result,
 ) steps.Result {

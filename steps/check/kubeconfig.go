@@ -62,8 +62,8 @@ func ServerTrusted(
 	return shown, steps.Passed("%s, %s until %s", where, shown.Version, shown.NotAfter.Format(time.DateOnly))
 }
 
-// ShowAhead begins the handshake of ServerTrusted while the kubeconfig is still being read. stop ends it.
-func ShowAhead(ctx context.Context, server string) (stop func()) {
+// BeginHandshake begins the handshake of ServerTrusted while the kubeconfig is still being read. stop cancels it.
+func BeginHandshake(ctx context.Context, server string) (stop func()) {
 	ctx, stop = context.WithCancel(ctx)
 	go func() { _, _ = ServerShows(ctx, cluster.Kubeconfig{Server: server}) }()
 	return stop

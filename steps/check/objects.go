@@ -29,8 +29,8 @@ func Missing(err error, what, fix string) steps.Result {
 	return steps.Unseen(err)
 }
 
-// Lacking turns an error into a verdict: an AbsentError is a failure with that fix, anything else is unknown.
-func Lacking(err error, fix string) steps.Result {
+// AbsentFails turns an error into a verdict: an AbsentError is a failure with that fix, anything else is unknown.
+func AbsentFails(err error, fix string) steps.Result {
 	if steps.IsAbsent(err) {
 		return steps.Failed(err.Error(), fix)
 	}

@@ -71,8 +71,8 @@ func UnitLines(text string) []string {
 	return out
 }
 
-// HostSays returns what a command on a host prints, for age. Errors are those of Host.Run.
-func HostSays(ctx context.Context, h *cluster.Host, age time.Duration, name string, args ...string) (string, error) {
+// CommandOutput returns what a command on a host prints, for age. Errors are those of Host.Run.
+func CommandOutput(ctx context.Context, h *cluster.Host, age time.Duration, name string, args ...string) (string, error) {
 	key := "run/" + h.Root + "/" + name + " " + strings.Join(args, " ")
 	return cluster.Look(ctx, key, age, func(ctx context.Context) (string, error) {
 		out, _, err := h.Run(ctx, name, args...)
@@ -82,7 +82,7 @@ func HostSays(ctx context.Context, h *cluster.Host, age time.Duration, name stri
 
 // ActiveSince returns when a systemd unit was started. It is zero while the unit does not run.
 func ActiveSince(ctx context.Context, h *cluster.Host, unit string) (time.Time, error) {
-	text, err := HostSays(ctx, h, 5*time.Second, "systemctl", "show", "--property=ActiveEnterTimestamp", unit)
+	text, err := CommandOutput(ctx, h, 5*time.Second, "systemctl", "show", "--property=ActiveEnterTimestamp", unit)
 	if err != nil {
 		return time.Time{}, err
 	}

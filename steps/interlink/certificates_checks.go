@@ -24,7 +24,7 @@ func managed(e steps.Env) bool { return signedBy(certs.ByCertManager)(e) || mode
 
 func certificateChecks() []steps.Check {
 	return []steps.Check{
-		certs.ThereCheck(managed),
+		certs.ServedCheck(managed),
 		{
 			Name: "issuer-beside", Title: "the issuer and its CA stand beside the certificate", On: steps.Local, Needs: []string{"cert-manager-there"}, When: managed, Mend: "issuers",
 			Why: "an Issuer signs in its own namespace alone: the published kubectl apply -n cert-manager puts it and its CA where no Ingress finds them",
@@ -95,7 +95,7 @@ func theCertificate(ctx context.Context, e steps.Env) (*unstructured.Unstructure
 func issuerBeside(ctx context.Context, e steps.Env) steps.Result {
 	ref, err := issuerOf(ctx, e)
 	if err != nil {
-		return check.Lacking(err, repairedChain(e))
+		return check.AbsentFails(err, repairedChain(e))
 	}
 	if ref.kind == "ClusterIssuer" {
 		return steps.Passed("%s names ClusterIssuer %s, which signs everywhere", ref.by, cluster.Clean(ref.name))
@@ -149,7 +149,7 @@ func repairedChain(e steps.Env) string {
 func certificateReady(ctx context.Context, e steps.Env) steps.Result {
 	secret, err := endpointSecret(ctx, e)
 	if err != nil {
-		return check.Lacking(err, repairedChain(e))
+		return check.AbsentFails(err, repairedChain(e))
 	}
 	return certs.Ready(ctx, e, space(e), secret)
 }
@@ -171,7 +171,7 @@ func certificateSecret(ctx context.Context, e steps.Env) steps.Result {
 	fix := secretFix(e)
 	s, err := readSecret(ctx, e)
 	if err != nil {
-		return check.Lacking(err, fix)
+		return check.AbsentFails(err, fix)
 	}
 	if r := check.TLSSecret(s, e.Answers.Text("exposure.address"), 0, time.Now(), fix); r.Status != steps.Pass {
 		if chain, err := probe.ParseCerts([]byte(s.Data["tls.crt"].Reveal())); err == nil && time.Now().After(chain[0].NotAfter) {

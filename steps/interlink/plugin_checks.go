@@ -234,7 +234,7 @@ func pluginSaid(ctx context.Context, e steps.Env) (said, from string, no *steps.
 		}
 	}
 	args := []string{"--no-pager", "--lines=2000", "--unit=" + unitOf(e)}
-	said, err = check.HostSays(ctx, e.Host, 5*time.Second, "journalctl", args...)
+	said, err = check.CommandOutput(ctx, e.Host, 5*time.Second, "journalctl", args...)
 	if r, ok := inFolder(err, "journalctl "+strings.Join(args, " ")); ok {
 		return "", "", &r
 	}
@@ -323,10 +323,10 @@ var networked = []string{"nfs", "nfs4", "lustre", "beegfs", "gpfs", "ceph", "fus
 func pluginDataShared(ctx context.Context, e steps.Env) steps.Result {
 	dir, err := dataFolder(ctx, e)
 	if err != nil {
-		return check.Lacking(err, onEdge("set DataRootFolder in "+pluginPath(e)+
+		return check.AbsentFails(err, onEdge("set DataRootFolder in "+pluginPath(e)+
 			" to an absolute path that compute nodes share, with a final slash"))
 	}
-	kind, err := check.HostSays(
+	kind, err := check.CommandOutput(
 		ctx, e.Host, 5*time.Second, "findmnt", "--noheadings", "--output=FSTYPE", "--target="+dir,
 	)
 	if r, no := inFolder(err, "findmnt --target="+steps.Quoted(dir)); no {
@@ -346,7 +346,7 @@ func pluginDataShared(ctx context.Context, e steps.Env) steps.Result {
 func pluginDataClosed(ctx context.Context, e steps.Env) steps.Result {
 	dir, err := dataFolder(ctx, e)
 	if err != nil {
-		return check.Lacking(
+		return check.AbsentFails(
 			err, onEdge("set DataRootFolder in "+pluginPath(e)+" to an absolute path with a final slash"),
 		)
 	}

@@ -86,7 +86,7 @@ func entries(m cluster.Masked) (contexts, users int) {
 }
 
 func kubeconfigServer(ctx context.Context, e steps.Env) steps.Result {
-	defer check.ShowAhead(ctx, e.Answers.Text("provider.server"))() // it takes as long as reading the credential does
+	defer check.BeginHandshake(ctx, e.Answers.Text("provider.server"))() // it takes as long as reading the credential does
 	k, err := check.Kubeconfig(e, kubeconfigName)
 	if err != nil {
 		return unparsed(err)

@@ -230,7 +230,7 @@ func selinuxAllows(ctx context.Context, e steps.Env) steps.Result {
 	case mode == permits:
 		return steps.Passed("SELinux does not enforce")
 	}
-	out, err := check.HostSays(ctx, e.Host, 30*time.Second, "getsebool", selinuxBoolean)
+	out, err := check.CommandOutput(ctx, e.Host, 30*time.Second, "getsebool", selinuxBoolean)
 	switch {
 	case err != nil && errors.As(err, new(*exec.ExitError)):
 		return steps.Failed("SELinux enforces, and knows no boolean "+selinuxBoolean+": the package ondemand-selinux is not installed", onWebNode("dnf install ondemand-selinux && setsebool -P "+selinuxBoolean+" on"))

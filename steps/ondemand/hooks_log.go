@@ -100,7 +100,7 @@ func hidesFailures(ctx context.Context, e steps.Env, hook string) (bool, error) 
 // stageLog is the end of what nginx_stage logged, and from where; from is ""
 // where nothing can be read.
 func stageLog(ctx context.Context, e steps.Env) (text, from string, err error) {
-	text, err = check.HostSays(
+	text, err = check.CommandOutput(
 		ctx, e.Host, 30*time.Second, "journalctl", "-t", stageTag, "-n", logLines, "-o", "short-iso", "--no-pager",
 	)
 	if err == nil && strings.Contains(text, stageTag) {
@@ -111,7 +111,7 @@ func stageLog(ctx context.Context, e steps.Env) (text, from string, err error) {
 		if statErr != nil || !there {
 			continue
 		}
-		tail, err := check.HostSays(ctx, e.Host, 30*time.Second, "tail", "-c", logTail, f)
+		tail, err := check.CommandOutput(ctx, e.Host, 30*time.Second, "tail", "-c", logTail, f)
 		if err != nil {
 			return "", "", err
 		}

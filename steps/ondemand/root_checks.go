@@ -221,7 +221,7 @@ func rootIdentity(ctx context.Context, e steps.Env) steps.Result {
 			"says nothing before root's token has life left (root-token-lasts): the one in %s has ended", at,
 		)
 	}
-	r := check.SignsInAs(
+	r := check.AuthenticatesAs(
 		ctx, as, accountUser, refused, func(name string) steps.Result { return tooPowerful(used, name) },
 	)
 	switch {

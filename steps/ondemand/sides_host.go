@@ -105,7 +105,7 @@ func loginNames(ctx context.Context, e steps.Env) (any, error) {
 		return nil, err
 	}
 	all := string(text)
-	if more, err := check.HostSays(ctx, e.Host, 5*time.Minute, "getent", "passwd"); err == nil {
+	if more, err := check.CommandOutput(ctx, e.Host, 5*time.Minute, "getent", "passwd"); err == nil {
 		all += "\n" + more
 	}
 	names := []string{}
@@ -133,12 +133,12 @@ func webNodeAddresses(ctx context.Context, e steps.Env) (any, error) {
 	host := apiHost(e)
 	if _, err := netip.ParseAddr(host); err == nil {
 		to = append(to, host)
-	} else if text, err := check.HostSays(ctx, e.Host, 5*time.Minute, "getent", "ahosts", host); err == nil {
+	} else if text, err := check.CommandOutput(ctx, e.Host, 5*time.Minute, "getent", "ahosts", host); err == nil {
 		to = append(to, firstWord(text))
 	}
 	out := []string{}
 	for _, addr := range to {
-		text, err := check.HostSays(ctx, e.Host, 5*time.Minute, "ip", "-j", "route", "get", addr)
+		text, err := check.CommandOutput(ctx, e.Host, 5*time.Minute, "ip", "-j", "route", "get", addr)
 		if err != nil {
 			continue
 		}

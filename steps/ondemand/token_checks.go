@@ -151,7 +151,7 @@ func tokenAccepted(ctx context.Context, e steps.Env) steps.Result {
 	const remade = "the API server refuses the token in Secret %s/%s: was the ServiceAccount made anew since?"
 	refused := steps.Failed(fmt.Sprintf(remade, namespace, whichSecret(e)),
 		e.Kubectl()+" -n "+namespace+" delete secret "+whichSecret(e)+"    # then "+e.ApplyStep("token"))
-	return check.SignsInAs(ctx, as, accountUser, refused, func(name string) steps.Result {
+	return check.AuthenticatesAs(ctx, as, accountUser, refused, func(name string) steps.Result {
 		return steps.Failed("the API server takes the token for "+name+", not for "+accountUser, "")
 	})
 }

@@ -53,7 +53,7 @@ func judgeAddress(k cluster.Kubeconfig, local steps.Facts) steps.Result {
 
 func serverTLS(ctx context.Context, e steps.Env) steps.Result {
 	if builtHere(e) { // it takes as long as reading the token does
-		defer check.ShowAhead(ctx, e.Answers.Text("remote.server"))()
+		defer check.BeginHandshake(ctx, e.Answers.Text("remote.server"))()
 	}
 	k, err := check.Kubeconfig(e, kubeconfigFact)
 	if err != nil {

@@ -26,7 +26,7 @@ func certificateChecks() []steps.Check {
 			Name: "extension-namespace", Title: "the extension's namespace is there", On: steps.Local, Needs: []string{"signed-in"}, Mend: "extension-namespace",
 			Why: "all of the extension stands in it", See: []string{page}, Run: extensionNamespace,
 		},
-		certs.ThereCheck(signedBy(certs.ByCertManager)),
+		certs.ServedCheck(signedBy(certs.ByCertManager)),
 		{
 			Name: "cert-issued", Title: "cert-manager has issued the extension's certificate",
 			On: steps.Local, Needs: []string{"cert-manager-there"}, When: signedBy(certs.ByCertManager), Mend: "cert-managed", Within: 2 * time.Minute,

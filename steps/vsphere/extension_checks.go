@@ -45,7 +45,7 @@ func extensionChecks() []steps.Check {
 func extensionReady(ctx context.Context, e steps.Env) steps.Result {
 	s, err := theExtension(ctx, e)
 	if err != nil {
-		return check.Lacking(err, "")
+		return check.AbsentFails(err, "")
 	}
 	if refused := refusedBy(e, s); refused != nil {
 		return *refused

@@ -91,7 +91,7 @@ func setProperty(e steps.Env) string {
 func upstreamConfig(ctx context.Context, e steps.Env) steps.Result {
 	m, has, err := properties(ctx, e)
 	if err != nil {
-		return check.Lacking(err, e.ApplyStep("extension"))
+		return check.AbsentFails(err, e.ApplyStep("extension"))
 	}
 	if has != class(e) {
 		return steps.Failed(fmt.Sprintf("ConfigMap %s/%s has the class %q, and storage.class is %s", m.Namespace, m.Name, cluster.Clean(has), class(e)), setProperty(e))

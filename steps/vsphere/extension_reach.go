@@ -40,7 +40,7 @@ func extensionEndpoints(ctx context.Context, e steps.Env) steps.Result {
 	}
 	d, err := theExtension(ctx, e)
 	if err != nil {
-		return check.Lacking(err, e.ApplyStep("extension"))
+		return check.AbsentFails(err, e.ApplyStep("extension"))
 	}
 	i := slices.IndexFunc(s.Spec.Ports, func(p corev1.ServicePort) bool { return p.Port == 443 })
 	if i < 0 {

@@ -66,7 +66,7 @@ func theWebhook(ctx context.Context, e steps.Env) (*admissionv1.MutatingWebhookC
 func certBundle(ctx context.Context, e steps.Env) steps.Result {
 	c, err := theWebhook(ctx, e)
 	if err != nil {
-		return check.Lacking(err, "")
+		return check.AbsentFails(err, "")
 	}
 	s, unread := tlsOf(ctx, e) // what is wrong with the bundle itself is said without it
 	for _, w := range c.Webhooks {
@@ -116,7 +116,7 @@ func endsHere(s *cluster.Secret, root *x509.Certificate, called, fix string) ste
 func webhookRules(ctx context.Context, e steps.Env) steps.Result {
 	c, err := theWebhook(ctx, e)
 	if err != nil {
-		return check.Lacking(err, "")
+		return check.AbsentFails(err, "")
 	}
 	var names []string
 	for _, w := range c.Webhooks {
