@@ -12,6 +12,7 @@ import (
 
 	"carrick/cluster"
 	"carrick/cluster/probe"
+	"carrick/steps/check"
 )
 
 // What root's kubeconfig calls things: as the published page does.
@@ -71,83 +72,32 @@ type wayIn struct {
 	As              string
 }
 
-// kubeconfigShape is what wayIn reads of a kubeconfig.
-type kubeconfigShape struct {
-	Current  string `yaml:"current-context"`
-	Clusters []struct {
-		Name    string `yaml:"name"`
-		Cluster struct {
-			Server string `yaml:"server"`
-			CAFile string `yaml:"certificate-authority"`
-			CAData string `yaml:"certificate-authority-data"`
-		} `yaml:"cluster"`
-	} `yaml:"clusters"`
-	Users []struct {
-		Name string `yaml:"name"`
-		User struct {
-			Token     string `yaml:"token"`
-			TokenFile string `yaml:"tokenFile"`
-			Exec      struct {
-				Command string `yaml:"command"`
-			} `yaml:"exec"`
-			AuthProvider struct {
-				Name string `yaml:"name"`
-			} `yaml:"auth-provider"`
-			Cert     string `yaml:"client-certificate-data"`
-			CertFile string `yaml:"client-certificate"`
-			Username string `yaml:"username"`
-			As       string `yaml:"as"`
-		} `yaml:"user"`
-	} `yaml:"users"`
-	Contexts []struct {
-		Name    string `yaml:"name"`
-		Context struct {
-			Cluster string `yaml:"cluster"`
-			User    string `yaml:"user"`
-		} `yaml:"context"`
-	} `yaml:"contexts"`
-}
-
 // readWayIn follows the current context of a kubeconfig. No error holds a part
 // of what stands in it.
 func readWayIn(data []byte) (wayIn, error) {
-	var k kubeconfigShape
-	if err := yaml.Unmarshal(data, &k); err != nil {
+	k, err := check.ReadLoosely(data)
+	if err != nil {
 		return wayIn{}, errors.New("it is not a kubeconfig: it can't be read as YAML of that shape")
 	}
 	if k.Current == "" {
 		return wayIn{}, errors.New("it has no current-context, and the hooks name none")
 	}
-	in := wayIn{Context: k.Current}
-	of, user := "", ""
-	found := false
-	for _, c := range k.Contexts {
-		if c.Name == k.Current {
-			of, user, found = c.Context.Cluster, c.Context.User, true
-		}
-	}
+	c, found := k.Context(k.Current)
 	if !found {
 		return wayIn{}, fmt.Errorf("its current-context is %q, and there is no such context", cluster.Clean(k.Current))
 	}
-	for _, c := range k.Clusters {
-		if c.Name == of {
-			in.Server, in.CAFile = c.Cluster.Server, c.Cluster.CAFile
-			in.CA = decoded(c.Cluster.CAData)
-		}
-	}
-	if in.Server == "" {
+	at, _ := k.Cluster(c.Cluster)
+	if at.Server == "" {
 		return wayIn{}, fmt.Errorf("its context %q leads to no server", cluster.Clean(k.Current))
 	}
-	for _, u := range k.Users {
-		if u.Name != user {
-			continue
-		}
-		in.Token, in.TokenFile, in.CertificateFile, in.As = cluster.Mask(u.User.Token), u.User.TokenFile, u.User.CertFile, u.User.As
-		in.Plugin = u.User.Exec.Command
-		if u.User.AuthProvider.Name != "" {
-			in.Plugin = "auth-provider " + u.User.AuthProvider.Name
-		}
-		in.Certificate = subjectOf(u.User.Cert)
+	u := k.User(c.User)
+	in := wayIn{
+		Context: k.Current, Server: at.Server, CAFile: at.CAFile, CA: decoded(at.CAData),
+		Token: cluster.Mask(u.Token), TokenFile: u.TokenFile, CertificateFile: u.CertFile, As: u.As,
+		Plugin: u.Exec.Command, Certificate: subjectOf(u.Cert),
+	}
+	if u.AuthProvider.Name != "" {
+		in.Plugin = "auth-provider " + u.AuthProvider.Name
 	}
 	return in, nil
 }

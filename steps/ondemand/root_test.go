@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"go.yaml.in/yaml/v3"
+
+	"carrick/steps/check"
 )
 
 func TestRootKubeconfigThereAndBack(t *testing.T) {
@@ -26,7 +28,7 @@ func TestRootKubeconfigThereAndBack(t *testing.T) {
 	if data, err = encodeRootKubeconfig(hostile); err != nil {
 		t.Fatal(err)
 	}
-	var k kubeconfigShape
+	var k check.LooseKubeconfig
 	if err := yaml.Unmarshal([]byte(data.Reveal()), &k); err != nil || k.Clusters[0].Cluster.Server != hostile {
 		t.Errorf("got %+v, %v", k, err)
 	}

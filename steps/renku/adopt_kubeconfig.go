@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 
-	"go.yaml.in/yaml/v3"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"carrick/cluster"
@@ -27,67 +26,36 @@ func adoptFacts() []steps.Fact {
 	}
 }
 
-// loose is a kubeconfig as far as it can be made out, however broken it is: what
-// is wrong with it is for the checks.
-type loose struct {
-	Current  string `yaml:"current-context"`
-	Contexts []struct {
-		Name    string `yaml:"name"`
-		Context struct {
-			Cluster   string `yaml:"cluster"`
-			User      string `yaml:"user"`
-			Namespace string `yaml:"namespace"`
-		} `yaml:"context"`
-	} `yaml:"contexts"`
-	Clusters []struct {
-		Name    string `yaml:"name"`
-		Cluster struct {
-			Server string `yaml:"server"`
-			CA     string `yaml:"certificate-authority-data"`
-		} `yaml:"cluster"`
-	} `yaml:"clusters"`
-	Users []struct {
-		Name string `yaml:"name"`
-		User struct {
-			Token string `yaml:"token"`
-			Cert  string `yaml:"client-certificate-data"`
-		} `yaml:"user"`
-	} `yaml:"users"`
-}
-
 // readLoose makes out a kubeconfig: "server", "ca", "namespace", and who it signs
 // in as ("account", "account-namespace", or "with"). The token comes beside it.
 func readLoose(m cluster.Masked) (map[string]string, cluster.Masked) {
-	var l loose
 	text := m.Reveal()
-	if len(text) > 1<<20 || yaml.Unmarshal([]byte(text), &l) != nil || len(l.Contexts) == 0 {
+	if len(text) > 1<<20 {
 		return nil, cluster.Masked{}
 	}
-	at := 0
-	for i := range l.Contexts {
-		if l.Contexts[i].Name == l.Current {
-			at = i
-		}
+	l, err := check.ReadLoosely([]byte(text))
+	if err != nil || len(l.Contexts) == 0 {
+		return nil, cluster.Masked{}
 	}
-	c, out := l.Contexts[at].Context, map[string]string{"with": "nothing that carrick knows"}
-	out["namespace"] = c.Namespace
-	for _, k := range l.Clusters {
-		if ca, err := base64.StdEncoding.DecodeString(k.Cluster.CA); k.Name == c.Cluster && err == nil {
-			out["server"], out["ca"] = k.Cluster.Server, string(ca)
+	c, found := l.Context(l.Current)
+	if !found {
+		c = l.Contexts[0].Context
+	}
+	out := map[string]string{"with": "nothing that carrick knows", "namespace": c.Namespace}
+	if k, found := l.Cluster(c.Cluster); found {
+		if ca, err := base64.StdEncoding.DecodeString(k.CAData); err == nil {
+			out["server"], out["ca"] = k.Server, string(ca)
 		}
 	}
 	token := cluster.Masked{}
-	for _, u := range l.Users {
-		switch {
-		case u.Name != c.User:
-		case u.User.Token != "":
-			token, out["with"] = cluster.Mask(u.User.Token), "a token of nobody that can be told"
-			if t, err := cluster.ParseToken(token); err == nil {
-				out["account-namespace"], out["account"], _ = t.ServiceAccount()
-			}
-		case u.User.Cert != "":
-			out["with"] = "a client certificate"
+	switch u := l.User(c.User); {
+	case u.Token != "":
+		token, out["with"] = cluster.Mask(u.Token), "a token of nobody that can be told"
+		if t, err := cluster.ParseToken(token); err == nil {
+			out["account-namespace"], out["account"], _ = t.ServiceAccount()
 		}
+	case u.Cert != "":
+		out["with"] = "a client certificate"
 	}
 	return out, token
 }

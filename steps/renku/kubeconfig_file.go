@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"go.yaml.in/yaml/v3"
-
 	"carrick/cluster"
 	"carrick/cluster/probe"
 	"carrick/steps"
@@ -71,38 +69,16 @@ func contextAlone(e steps.Env) (cluster.Kubeconfig, error) {
 	if err != nil {
 		return cluster.Kubeconfig{}, err
 	}
-	var file struct {
-		Current  string `yaml:"current-context"`
-		Contexts []struct {
-			Name    string `yaml:"name"`
-			Context struct {
-				Cluster   string `yaml:"cluster"`
-				Namespace string `yaml:"namespace"`
-			} `yaml:"context"`
-		} `yaml:"contexts"`
-		Clusters []struct {
-			Name    string `yaml:"name"`
-			Cluster struct {
-				Server string `yaml:"server"`
-			} `yaml:"cluster"`
-		} `yaml:"clusters"`
+	k, err := check.ReadLoosely([]byte(m.Reveal()))
+	if err != nil {
+		return cluster.Kubeconfig{}, err
 	}
-	if yaml.Unmarshal([]byte(m.Reveal()), &file) != nil { // its error may quote a secret
-		return cluster.Kubeconfig{}, errors.New("the kubeconfig can't be read")
+	c, found := k.Context(k.Current)
+	if !found {
+		return cluster.Kubeconfig{}, nil
 	}
-	var out cluster.Kubeconfig
-	of := ""
-	for _, c := range file.Contexts {
-		if c.Name == file.Current {
-			out.Name, out.Namespace, of = c.Name, c.Context.Namespace, c.Context.Cluster
-		}
-	}
-	for _, c := range file.Clusters {
-		if c.Name == of {
-			out.Server = c.Cluster.Server
-		}
-	}
-	return out, nil
+	at, _ := k.Cluster(c.Cluster)
+	return cluster.Kubeconfig{Name: k.Current, Namespace: c.Namespace, Server: at.Server}, nil
 }
 
 // unread turns the error of getting the kubeconfig into a verdict.

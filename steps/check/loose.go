@@ -1,0 +1,93 @@
+package check
+
+import (
+	"errors"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// LooseKubeconfig is a kubeconfig as far as it can be read, whatever else is wrong with it: that is for the checks that use
+// cluster.ParseKubeconfig.
+type LooseKubeconfig struct {
+	Current  string `yaml:"current-context"`
+	Contexts []struct {
+		Name    string       `yaml:"name"`
+		Context LooseContext `yaml:"context"`
+	} `yaml:"contexts"`
+	Clusters []struct {
+		Name    string       `yaml:"name"`
+		Cluster LooseCluster `yaml:"cluster"`
+	} `yaml:"clusters"`
+	Users []struct {
+		Name string    `yaml:"name"`
+		User LooseUser `yaml:"user"`
+	} `yaml:"users"`
+}
+
+// LooseContext is a context of a LooseKubeconfig.
+type LooseContext struct {
+	Cluster   string `yaml:"cluster"`
+	User      string `yaml:"user"`
+	Namespace string `yaml:"namespace"`
+}
+
+// LooseCluster is a cluster of a LooseKubeconfig.
+type LooseCluster struct {
+	Server string `yaml:"server"`
+	CAFile string `yaml:"certificate-authority"`
+	CAData string `yaml:"certificate-authority-data"`
+}
+
+// LooseUser is a user of a LooseKubeconfig.
+type LooseUser struct {
+	Token     string `yaml:"token"`
+	TokenFile string `yaml:"tokenFile"`
+	Exec      struct {
+		Command string `yaml:"command"`
+	} `yaml:"exec"`
+	AuthProvider struct {
+		Name string `yaml:"name"`
+	} `yaml:"auth-provider"`
+	Cert     string `yaml:"client-certificate-data"`
+	CertFile string `yaml:"client-certificate"`
+	As       string `yaml:"as"`
+}
+
+// ReadLoosely reads a kubeconfig. The error says nothing of its text, which may hold a secret.
+func ReadLoosely(text []byte) (LooseKubeconfig, error) {
+	var k LooseKubeconfig
+	if yaml.Unmarshal(text, &k) != nil {
+		return LooseKubeconfig{}, errors.New("the kubeconfig can't be read")
+	}
+	return k, nil
+}
+
+// Context returns the context of a name, the last one of several; found is false where there is none.
+func (k LooseKubeconfig) Context(name string) (out LooseContext, found bool) {
+	for _, c := range k.Contexts {
+		if c.Name == name {
+			out, found = c.Context, true
+		}
+	}
+	return out, found
+}
+
+// Cluster returns the cluster of a name, as Context does.
+func (k LooseKubeconfig) Cluster(name string) (out LooseCluster, found bool) {
+	for _, c := range k.Clusters {
+		if c.Name == name {
+			out, found = c.Cluster, true
+		}
+	}
+	return out, found
+}
+
+// User returns the user of a name; zero where there is none.
+func (k LooseKubeconfig) User(name string) (out LooseUser) {
+	for _, u := range k.Users {
+		if u.Name == name {
+			out = u.User
+		}
+	}
+	return out
+}
