@@ -103,6 +103,12 @@ func preHookSafe(ctx context.Context, e steps.Env) steps.Result {
 	case problem != "":
 		return steps.Failed(problem, fix)
 	}
+	switch problem, fix, err := upstreamUnsafe(ctx, e, at); {
+	case err != nil:
+		return steps.Unseen(err)
+	case problem != "":
+		return steps.Failed(problem, fix).WithoutAction()
+	}
 	return steps.Passed("%s, mode %04o", at, info.Mode.Perm())
 }
 
@@ -142,6 +148,9 @@ func preHookDoes(ctx context.Context, e steps.Env) steps.Result {
 	}
 	if len(lacks) > 0 {
 		return steps.Failed(quoted(at)+": "+strings.Join(lacks, "; "), "")
+	}
+	if r := upstreamWorks(ctx, e, does); r.Status != steps.Pass {
+		return r
 	}
 	level := e.Answers.Text("policies.level")
 	switch {

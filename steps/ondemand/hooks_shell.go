@@ -14,6 +14,9 @@ type hookReading struct {
 	// words are those of the commands and assignments that can run. What follows an unconditional exit, the body of a
 	// function that is not called, and here-documents are not among them.
 	words string
+	// programs are the files that the script executes by their path, without another program before them.
+	programs []string
+	exits    bool // it has an unconditional exit, or an exec
 	// hides reports that the script can go on, or exit with 0, after upstream's bootstrap has failed. Upstream logs
 	// the exit status of the script alone (OSC/ondemand: nginx_stage/lib/nginx_stage/generators/pun_config_generator.rb).
 	hides bool
@@ -41,7 +44,7 @@ func readHook(script string) (hookReading, error) {
 	if r.read > mostRead {
 		return hookReading{}, errTooLong
 	}
-	return hookReading{hides: hides, words: r.words.String()}, nil
+	return hookReading{hides: hides, exits: r.exited, programs: r.programs, words: r.words.String()}, nil
 }
 
 // interpreter returns the program that a #! line names, and whether the line sets errexit.
@@ -65,6 +68,7 @@ type shellReader struct {
 	vars              map[string]string
 	functions         map[string]*sh.Stmt
 	words             strings.Builder
+	programs          []string
 	errexit, pipefail bool
 	exited            bool // what follows does not run
 	depth             int
@@ -221,6 +225,10 @@ func (r *shellReader) run(name string, words []string, guarded bool) fate {
 	r.words.WriteString(strings.Join(words, " ") + "\n")
 	replaced := name == "exec" && len(words) > 1
 	r.exited = r.exited || replaced
+	if replaced {
+		r.programs = append(r.programs, words[1])
+	}
+	r.programs = append(r.programs, words[0])
 	switch {
 	case !strings.Contains(strings.Join(words, " "), bootstrapName):
 		return absent
