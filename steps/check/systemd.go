@@ -11,17 +11,75 @@ import (
 	"time"
 
 	"carrick/cluster"
+	"carrick/steps"
 )
 
 // unitFolders are where systemd looks for a unit and its drop-ins, the strongest first (man systemd.unit).
-var unitFolders = []string{"/etc/systemd/system", "/run/systemd/system", "/usr/local/lib/systemd/system", "/usr/lib/systemd/system", "/lib/systemd/system"}
+var unitFolders = []string{
+	"/etc/systemd/system.control", "/run/systemd/system.control", "/run/systemd/transient", "/run/systemd/generator.early",
+	"/etc/systemd/system", "/etc/systemd/system.attached", "/run/systemd/system", "/run/systemd/system.attached",
+	"/run/systemd/generator", "/usr/local/lib/systemd/system", "/usr/lib/systemd/system", "/lib/systemd/system",
+	"/run/systemd/generator.late",
+}
 
-// DropIns returns the paths of the drop-ins of a systemd unit in the order in which systemd reads them: by file name, whatever
-// their folder is. One in a stronger folder replaces another one of the same file name, and a link to /dev/null hides it.
-func DropIns(ctx context.Context, h *cluster.Host, unit string) ([]string, error) {
-	found := map[string]string{} // path by file name
+// dropInFolders are the names of the folders whose drop-ins a unit gets, the strongest first: its own, those of its
+// template and of each prefix that ends in a dash. The last one is that of its type, which is weaker than all others
+// whatever folder it is in (systemd: src/shared/dropin.c, unit_file_find_dropin_paths).
+func dropInFolders(unit string) (own []string, ofType string) {
+	ext := path.Ext(unit)
+	stem := strings.TrimSuffix(unit, ext)
+	prefix, instance, instanced := strings.Cut(stem, "@")
+	suffixes := []string{ext}
+	if instanced {
+		suffixes = []string{"@" + instance + ext}
+		if instance != "" {
+			suffixes = append(suffixes, "@"+ext)
+		}
+	}
+	for _, suffix := range suffixes {
+		for p := prefix; p != ""; {
+			own = append(own, p+suffix+".d")
+			p = strings.TrimRight(p, "-")
+			p = p[:strings.LastIndexByte(p, '-')+1]
+		}
+	}
+	return own, strings.TrimPrefix(ext, ".") + ".d"
+}
+
+// dropInPaths returns the folders with drop-ins of a unit that exist, the strongest first.
+func dropInPaths(ctx context.Context, h *cluster.Host, unit string) ([]string, error) {
+	own, ofType := dropInFolders(unit)
+	var out, weak []string
 	for _, folder := range unitFolders {
-		at := path.Join(folder, unit+".d")
+		there, err := h.List(ctx, folder)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		for _, name := range own {
+			if slices.Contains(there, name) {
+				out = append(out, path.Join(folder, name))
+			}
+		}
+		if slices.Contains(there, ofType) {
+			weak = append(weak, path.Join(folder, ofType))
+		}
+	}
+	return append(out, weak...), nil
+}
+
+// DropIns returns the paths of the drop-ins of a systemd unit in the order in which systemd reads them: by file name,
+// whatever their folder is. One in a stronger folder replaces another one of the same file name, and a link to
+// /dev/null hides it.
+func DropIns(ctx context.Context, h *cluster.Host, unit string) ([]string, error) {
+	folders, err := dropInPaths(ctx, h, unit)
+	if err != nil {
+		return nil, err
+	}
+	found := map[string]string{} // path by file name
+	for _, at := range folders {
 		names, err := h.List(ctx, at)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
@@ -49,15 +107,33 @@ func DropIns(ctx context.Context, h *cluster.Host, unit string) ([]string, error
 	return out, nil
 }
 
-// Masked reports whether a systemd unit is masked: systemctl mask links it to /dev/null.
-func Masked(ctx context.Context, h *cluster.Host, unit string) (bool, error) {
-	for _, folder := range unitFolders[:2] {
-		leads, err := h.Readlink(ctx, path.Join(folder, unit))
+// UnitFile returns the file of a systemd unit in the strongest folder that has one; "": there is none. It is masked if
+// that file is a link to /dev/null.
+func UnitFile(ctx context.Context, h *cluster.Host, unit string) (at string, masked bool, err error) {
+	for _, folder := range unitFolders {
+		at := path.Join(folder, unit)
+		leads, err := h.Readlink(ctx, at)
 		if err != nil || leads == "/dev/null" {
-			return err == nil, err
+			return at, err == nil, err
+		}
+		_, err = h.Stat(ctx, at)
+		if err == nil {
+			return at, false, nil
+		}
+		if !errors.Is(err, fs.ErrNotExist) {
+			return "", false, err
 		}
 	}
-	return false, nil
+	return "", false, nil
+}
+
+// Unmask returns the command that removes the link at a path, which masks a unit. systemctl removes links from two
+// folders only.
+func Unmask(at, unit string) string {
+	if slices.Contains([]string{"/etc/systemd/system", "/run/systemd/system"}, path.Dir(at)) {
+		return "systemctl unmask " + unit
+	}
+	return "rm " + steps.Quoted(at) + " && systemctl daemon-reload"
 }
 
 // UnitLines returns the lines of a unit file that say something: no comments, no sections, continued lines joined.

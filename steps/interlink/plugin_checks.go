@@ -167,23 +167,20 @@ func unitNow(ctx context.Context, e steps.Env) (unit, error) {
 	if name == "" {
 		return findUnit(ctx, e)
 	}
-	masked, err := check.Masked(ctx, e.Host, name)
+	at, masked, err := check.UnitFile(ctx, e.Host, name)
+	switch {
+	case err != nil:
+		return unit{}, err
+	case masked:
+		return unit{}, steps.Absent("unit %s is masked, so systemd never starts it: %s", name, check.Unmask(at, name))
+	case at == "":
+		return unit{}, steps.Absent("there is no unit %s on the edge node", name)
+	}
+	b, err := e.Host.Read(ctx, at)
 	if err != nil {
 		return unit{}, err
 	}
-	if masked {
-		return unit{}, steps.Absent("unit %s is masked, so systemd never starts it: systemctl unmask %s", name, name)
-	}
-	for _, dir := range []string{unitFolder, "/usr/lib/systemd/system", "/lib/systemd/system"} {
-		b, err := e.Host.Read(ctx, dir+"/"+name)
-		if err == nil {
-			return merged(ctx, e, unit{name, string(b)})
-		}
-		if !errors.Is(err, fs.ErrNotExist) {
-			return unit{}, err
-		}
-	}
-	return unit{}, steps.Absent("there is no unit %s on the edge node", name)
+	return merged(ctx, e, unit{name, string(b)})
 }
 
 // inFolder is a skip where nothing can be run.
@@ -246,10 +243,10 @@ func pluginSaid(ctx context.Context, e steps.Env) (said, from string, no *steps.
 }
 
 func pluginStarted(ctx context.Context, e steps.Env) steps.Result {
-	if masked, err := check.Masked(ctx, e.Host, unitOf(e)); err != nil {
+	if at, masked, err := check.UnitFile(ctx, e.Host, unitOf(e)); err != nil {
 		return steps.Unseen(err)
 	} else if masked {
-		return steps.Failed(unitOf(e)+" is masked: systemd does not start it again", onEdge("systemctl unmask "+unitOf(e)))
+		return steps.Failed(unitOf(e)+" is masked: systemd does not start it again", onEdge(check.Unmask(at, unitOf(e))))
 	}
 	ok, since, err := started(ctx, e)
 	if r, no := inFolder(err, "systemctl restart "+unitOf(e)); no {

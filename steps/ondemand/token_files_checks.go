@@ -5,13 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"slices"
 	"strings"
 	"time"
 
 	"carrick/cluster"
 	"carrick/steps"
-	"carrick/steps/check"
 )
 
 // tokenFileChecks are the web node's half of the checks of the step token.
@@ -201,43 +199,6 @@ func renewalThere(ctx context.Context, e steps.Env) steps.Result {
 		return changed
 	}
 	return steps.Passed("%s, run %s by %s", renewScript, r.often(), order[len(order)-1])
-}
-
-// renewalChanged says what changes the units of the renewal without a change of their files.
-func renewalChanged(ctx context.Context, e steps.Env) steps.Result {
-	for _, unit := range []string{renewName + ".service", renewName + ".timer"} {
-		masked, err := check.Masked(ctx, e.Host, unit)
-		if err != nil {
-			return steps.Unseen(err)
-		}
-		if masked {
-			return steps.Failed(
-				unit+" is masked: systemd never starts it",
-				onWebNode("systemctl unmask "+unit+"    # then "+e.ApplyStep("token")),
-			)
-		}
-		files, err := check.DropIns(ctx, e.Host, unit)
-		if err != nil {
-			return steps.Unseen(err)
-		}
-		for _, at := range files {
-			text, err := e.Host.Read(ctx, at)
-			if err != nil {
-				return steps.Unseen(err)
-			}
-			var keys []string // and no values: a proxy's password can be among them
-			for _, l := range check.UnitLines(string(text)) {
-				if key, _, _ := strings.Cut(l, "="); !slices.Contains(keys, key) {
-					keys = append(keys, key)
-				}
-			}
-			if len(keys) > 0 {
-				return steps.Warned(fmt.Sprintf("%s changes %s of %s", at, quoted(shortList(keys, ", ")), unit),
-					onWebNode("systemctl cat "+unit+"    # if that is not wanted: rm "+steps.Quoted(at)+" && systemctl daemon-reload"))
-			}
-		}
-	}
-	return steps.Passed("")
 }
 
 // rootsProgram says who else than root may change what root runs.
