@@ -95,13 +95,19 @@ func hookEnvLines(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Unseen(err)
 	}
 	faults := f.lint()
+	pathed, is := f.pathFault(kubectlPath(e))
+	if is {
+		faults = append([]fault{pathed}, faults...)
+	}
 	if len(faults) == 0 {
 		lines, _ := f.place(len(f.lines))
 		return steps.Passed("%d lines", lines-1)
 	}
 	hard := slices.ContainsFunc(faults, func(x fault) bool { return x.about == syntax })
 	fix := onWebNode(fmt.Sprintf("vi +%d %s", faults[0].line, hookEnv))
-	if slices.ContainsFunc(faults, fault.ofWindows) {
+	if is {
+		fix = f.withoutSetting("PATH")
+	} else if slices.ContainsFunc(faults, fault.ofWindows) {
 		faults = mergeWindows(faults)
 		fix = onWebNode(`sed -i 's/\r$//' ` + hookEnv)
 	}

@@ -35,12 +35,15 @@ func rootsKubeconfig(ctx context.Context, e steps.Env) (inUse, error) {
 	return hooksKubeconfig(ctx, e)
 }
 
-// hooksKubeconfig is the kubeconfig that the pre-hook uses now: what it exports,
-// else what kubectl takes by itself.
+// hooksKubeconfig is the kubeconfig that upstream's bootstrap uses now: what hook.env sets, else what the pre-hook
+// exports, else kubectl's default.
 func hooksKubeconfig(ctx context.Context, e steps.Env) (inUse, error) {
 	hook, err := hookInUse(ctx, e)
 	if err != nil {
 		return inUse{}, err
+	}
+	if at, err := envKubeconfig(ctx, e); err != nil || at != "" {
+		return inUse{at, hookEnv + " sets KUBECONFIG"}, err
 	}
 	script, err := e.Host.Read(ctx, hook)
 	if errors.Is(err, fs.ErrNotExist) {

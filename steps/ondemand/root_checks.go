@@ -84,6 +84,12 @@ func hookKubeconfigCheck() steps.Check {
 				return steps.Unseen(err)
 			}
 			if used.Path != proved.Path {
+				if f, err := openHookEnv(ctx, e); err == nil {
+					if _, _, set := f.setting("KUBECONFIG"); set {
+						said := fmt.Sprintf("upstream's hook uses %s (%s), not %s", quoted(used.Path), used.Why, proved.Path)
+						return steps.Failed(said, f.withoutSetting("KUBECONFIG")).WithoutAction()
+					}
+				}
 				return steps.Failed(fmt.Sprintf("it uses %s (%s), not %s", used.Path, used.Why, proved.Path), "")
 			}
 			return steps.Passed("%s (%s)", used.Path, used.Why)
