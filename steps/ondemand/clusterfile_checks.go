@@ -163,7 +163,7 @@ func binStands(ctx context.Context, e steps.Env, d clusterDoc) steps.Result {
 	case why != "" && at != want:
 		return steps.Failed(from+" "+quoted(at)+": "+why+". kubectl stands at "+want, e.ApplyStep("clusterfile"))
 	case why != "":
-		return steps.Failed(from+" "+quoted(at)+": "+why, e.ApplyStep("kubectl"))
+		return steps.Failed(from+" "+quoted(at)+": "+why, kubectlFix(ctx, e)).WithoutAction()
 	case at != want:
 		return steps.Warned(
 			"bin is "+quoted(at)+", and root's kubectl is "+want+": two that may differ in version",

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -97,17 +98,32 @@ func inFolder(err error, command string) (steps.Result, bool) {
 func onWebNode(command string) string { return "run on the web node: " + command }
 
 // permissionFix is a command on the web node, with %s for the path, that changes the owner or the mode of a file. Where
-// users can put another file or a symlink there, they would choose what it changes: carrick prints how to see who can.
+// users can put another file or a symlink there, they would choose what it changes: then it is the one for the folder,
+// and the file is for an admin to read.
 func permissionFix(e steps.Env, path, command string) string {
-	leads, problem, err := replaceable(e, path)
-	switch {
-	case problem != "":
-		return onWebNode("namei -l " + steps.Quoted(path) +
-			"    # users can replace the file: see who can write on the way to it, then move it")
-	case err != nil: // the row has found the file, so its path is known
+	leads, err := e.Host.RootsAlone(path)
+	if foreign := (*cluster.FolderError)(nil); errors.As(err, &foreign) {
+		return onWebNode(takeFolder(e, foreign.Path, path))
+	}
+	if err != nil { // the row has found the file, so its path is known
 		leads = path
 	}
 	return onWebNode(strings.ReplaceAll(command, "%s", steps.Quoted(leads)))
+}
+
+// systemFolders are those that belong to root on every web node, and to no user.
+var systemFolders = regexp.MustCompile(`^/(etc|opt|usr|root|bin|sbin|lib|lib64|run/systemd)(/|$)`)
+
+// takeFolder is the command that gives a folder to root, through which users can replace a file. The folders above it
+// are root's. Where it is not a folder of the system, it can be a user's home, or one that all users write to.
+func takeFolder(e steps.Env, folder, file string) string {
+	if _, err := e.Host.Folder(folder); err != nil || !systemFolders.MatchString(folder) { // or it is a symlink
+		return "namei -l " + steps.Quoted(file) +
+			"    # users can replace the file: see who can write on the way to it, then move it"
+	}
+	at := steps.Quoted(folder)
+	return "chown root:root " + at + " && chmod go-w " + at + "    # then read " + steps.Quoted(file) +
+		": another user can have replaced it"
 }
 
 // download is how kubectl is got in a version, and proved to be what was released.

@@ -62,7 +62,19 @@ func kubectlThere(ctx context.Context, e steps.Env) steps.Result {
 	if problem == "" {
 		return steps.Passed("%s, which users may run", at)
 	}
-	return steps.Failed(problem, kubectlAnew(ctx, e))
+	return steps.Failed(problem, kubectlFix(ctx, e))
+}
+
+// kubectlFix is the fix for a kubectl that users cannot run, or that others than root can change.
+func kubectlFix(ctx context.Context, e steps.Env) string {
+	at := kubectlPath(e)
+	info, err := e.Host.Stat(ctx, at)
+	if err == nil && programFault(e, info, at) == "" {
+		if _, open, err := access(ctx, e, at); err == nil && open != "" {
+			return onWebNode(open)
+		}
+	}
+	return kubectlAnew(ctx, e)
 }
 
 // kubectlAnew is the fix for a kubectl that is missing, that users cannot run or that they can change. It installs a new

@@ -195,30 +195,47 @@ func executable(ctx context.Context, e steps.Env, path string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	switch mode := info.Mode.Perm(); {
-	case !info.Mode.IsRegular():
-		return path + " is not a program", nil
-	case mode&0o001 == 0:
-		return fmt.Sprintf("%s has mode %04o: users may not run it", path, mode), nil
-	case mode&0o022 != 0:
-		return fmt.Sprintf("%s has mode %04o: others than root may change what root runs", path, mode), nil
-	case !e.Host.IsFolder() && info.UID > 0:
-		return fmt.Sprintf("%s belongs to user %d, who may change what root runs", path, info.UID), nil
+	if problem := programFault(e, info, path); problem != "" {
+		return problem, nil
 	}
 	return passable(ctx, e, path)
 }
 
+// programFault is executable without the folders on the way.
+func programFault(e steps.Env, info cluster.FileInfo, path string) string {
+	switch mode := info.Mode.Perm(); {
+	case !info.Mode.IsRegular():
+		return path + " is not a program"
+	case mode&0o001 == 0:
+		return fmt.Sprintf("%s has mode %04o: users may not run it", path, mode)
+	case mode&0o022 != 0:
+		return fmt.Sprintf("%s has mode %04o: others than root may change what root runs", path, mode)
+	case !e.Host.IsFolder() && info.UID > 0:
+		return fmt.Sprintf("%s belongs to user %d, who may change what root runs", path, info.UID)
+	}
+	return ""
+}
+
 // passable says which folder keeps users from getting to a file, or lets others than root replace it; "": none does.
 func passable(ctx context.Context, e steps.Env, path string) (string, error) {
+	problem, _, err := access(ctx, e, path)
+	return problem, err
+}
+
+// access is passable with the command that opens exactly the folders that are closed; "": that is not what is wrong.
+func access(ctx context.Context, e steps.Env, path string) (problem, open string, err error) {
 	real, problem, err := replaceable(e, path)
 	if err != nil || problem != "" {
-		return problem, err
+		return problem, "", err
 	}
-	problem, err = closed(ctx, e, path)
+	problem, folders, err := closed(ctx, e, path)
 	if err == nil && problem == "" && real != path {
-		problem, err = closed(ctx, e, real)
+		problem, folders, err = closed(ctx, e, real)
 	}
-	return problem, err
+	if err != nil || problem == "" {
+		return problem, "", err
+	}
+	return problem, "chmod o+x " + strings.Join(folders, " "), nil
 }
 
 // replaceable says who else than root can put another file at a path; "": nobody. real is the path without symlinks.
@@ -230,16 +247,21 @@ func replaceable(e steps.Env, path string) (real, problem string, err error) {
 	return real, "", err
 }
 
-// closed says which folder on a path keeps users from getting to the file; "": none does.
-func closed(ctx context.Context, e steps.Env, path string) (string, error) {
+// closed says which folder on a path keeps users from getting to the file; "": none does. folders are all of them, as
+// words of a shell.
+func closed(ctx context.Context, e steps.Env, path string) (problem string, folders []string, err error) {
 	for at := strings.LastIndexByte(path, '/'); at > 0; at = strings.LastIndexByte(path[:at], '/') {
 		folder, err := e.Host.Stat(ctx, path[:at])
 		if err != nil {
-			return "", err
+			return "", nil, err
 		}
-		if folder.Mode.Perm()&0o001 == 0 {
-			return fmt.Sprintf("%s has mode %04o: users may not go through it to %s", path[:at], folder.Mode.Perm(), path), nil
+		if folder.Mode.Perm()&0o001 != 0 {
+			continue
+		}
+		folders = append(folders, steps.Quoted(path[:at]))
+		if problem == "" {
+			problem = fmt.Sprintf("%s has mode %04o: users may not go through it to %s", path[:at], folder.Mode.Perm(), path)
 		}
 	}
-	return "", nil
+	return problem, folders, nil
 }

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"path"
 	"slices"
 
 	"carrick/cluster"
@@ -99,14 +98,15 @@ func readableByAll(ctx context.Context, e steps.Env, at string) steps.Result {
 	}
 	foreign := (*cluster.FolderError)(nil)
 	if _, err := e.Host.RootsAlone(at); errors.As(err, &foreign) {
-		return steps.Failed(foreign.Error(), "")
+		return steps.Failed(fmt.Sprintf("users other than root can replace %s through %s", at, cluster.Clean(foreign.Path)),
+			permissionFix(e, at, "chmod 0644 %s")).WithoutAction()
 	}
-	problem, err := passable(ctx, e, at)
+	problem, open, err := access(ctx, e, at)
 	switch {
 	case err != nil:
 		return steps.Unseen(err)
 	case problem != "":
-		return steps.Failed(problem, onWebNode("chmod o+x "+steps.Quoted(path.Dir(at))))
+		return steps.Failed(problem, onWebNode(open)).WithoutAction()
 	}
 	return steps.Passed("%s", at)
 }
