@@ -91,7 +91,30 @@ func clusterFileReads(ctx context.Context, e steps.Env, d clusterDoc) steps.Resu
 	case info.Mode.Perm()&0o004 == 0:
 		return steps.Failed(fmt.Sprintf("%s has mode %04o: the dashboard runs as each user, and can't read it", d.path, info.Mode.Perm()), permissionFix(e, d.path, "chmod 0644 %s"))
 	}
+	if r := clustersListed(ctx, e); r.Status != steps.Pass {
+		return r
+	}
 	return steps.Passed("%s", d.path)
+}
+
+// clustersListed asserts that users can list the folder of the cluster files, which the dashboard does as each user.
+func clustersListed(ctx context.Context, e steps.Env) steps.Result {
+	folder, err := e.Host.Stat(ctx, clustersFolder)
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	if folder.Mode.Perm()&0o005 != 0o005 {
+		return steps.Failed(fmt.Sprintf("%s has mode %04o: the dashboard runs as each user, and cannot list it",
+			clustersFolder, folder.Mode.Perm()), onWebNode("chmod o+rx "+clustersFolder)).WithoutAction()
+	}
+	problem, open, err := access(ctx, e, clustersFolder)
+	switch {
+	case err != nil:
+		return steps.Unseen(err)
+	case open != "":
+		return steps.Failed(problem, onWebNode(open)).WithoutAction()
+	}
+	return steps.Passed("")
 }
 
 func clusterFileKeys(_ context.Context, _ steps.Env, d clusterDoc) steps.Result {
