@@ -78,6 +78,9 @@ func hookEnvStands(ctx context.Context, e steps.Env) steps.Result {
 
 func hookEnvPrivate(ctx context.Context, e steps.Env) steps.Result {
 	why, err := private(ctx, e, hookEnv)
+	if err == nil && why == "" { // root's shell runs what is in it
+		_, why, err = replaceable(e, hookEnv)
+	}
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return steps.Skipped("there is no %s", hookEnv)
