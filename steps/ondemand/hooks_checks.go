@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os/exec"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -185,10 +186,35 @@ func portalTokens(ctx context.Context, e steps.Env) steps.Result {
 	if v, ok := inner["OIDCPassRefreshToken"]; !ok || !switchedOn(v) {
 		lacks = append(lacks, "oidc_settings has no OIDCPassRefreshToken: 'On', so there is no refresh token to hand on")
 	}
-	if len(lacks) > 0 {
+	scope, _ := values["oidc_scope"].(string)
+	opened := scope == "" || slices.Contains(strings.Fields(scope), "openid")
+	if !opened {
+		lacks = append(lacks, "oidc_scope is "+quoted(scope)+", without openid: the provider issues no ID token")
+	}
+	switch {
+	case len(lacks) > 0 && (opened || len(lacks) > 1):
 		return steps.Failed(strings.Join(lacks, "; "), "")
+	case len(lacks) > 0:
+		return steps.Failed(lacks[0], scopeFix(ctx, e, scope)).WithoutAction()
 	}
 	return steps.Passed("%s, and the refresh token is passed", strings.Join(tokenExports, " and "))
+}
+
+// plainScope is a value of oidc_scope that needs no quoting in sed and in YAML.
+var plainScope = regexp.MustCompile(`^[A-Za-z0-9_. -]+$`)
+
+// scopeFix is how to add openid to the portal's oidc_scope, which carrick does not set.
+func scopeFix(ctx context.Context, e steps.Env, scope string) string {
+	unit, _, err := apache(ctx, e)
+	if err != nil {
+		unit = "httpd"
+	}
+	then := " && " + updatePortal + " && systemctl restart " + unit
+	if !plainScope.MatchString(scope) {
+		return onWebNode("vi " + portalFile + "    # add openid to oidc_scope; then" + strings.TrimPrefix(then, " &&"))
+	}
+	return onWebNode(`sed -i -E 's/^oidc_scope:.*/oidc_scope: "openid ` + strings.Join(strings.Fields(scope), " ") + `"/' ` +
+		portalFile + then)
 }
 
 func portalApplied(ctx context.Context, e steps.Env) steps.Result {
