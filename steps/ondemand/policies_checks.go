@@ -8,6 +8,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"carrick/cluster"
@@ -146,6 +147,9 @@ func podSpace(ctx context.Context, e steps.Env) (string, error) {
 }
 
 func adapterPodTaken(ctx context.Context, e steps.Env) steps.Result {
+	if r := namespaceTaken(ctx, e); r.Status != steps.Pass {
+		return r
+	}
 	ns, err := podSpace(ctx, e)
 	if err != nil {
 		return steps.Unseen(err)
@@ -184,6 +188,28 @@ func adapterPodTaken(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Failed(fmt.Sprintf("a pod %s is refused in %s: %s", with, ns, said), fix)
 	}
 	return steps.Unseen(err)
+}
+
+// namespaceTaken asserts that the API server would take a new user's namespace as upstream's hook creates it
+// (OSC/ondemand: hooks/k8s-bootstrap/yaml/namespace.yaml). What keeps the admin from trying it is no fault.
+func namespaceTaken(ctx context.Context, e steps.Env) steps.Result {
+	name := namespacePrefix(e) + "carrick-preview"
+	o := &unstructured.Unstructured{}
+	o.SetAPIVersion("v1")
+	o.SetKind("Namespace")
+	o.SetName(name)
+	o.SetLabels(map[string]string{userLabel: userValue})
+	o.SetAnnotations(map[string]string{seenNote: "0"})
+	_, err := e.Cluster.Preview(ctx, o, cluster.PreviewOptions{})
+	said, refused := check.Refusal(err)
+	if !refused {
+		return steps.Passed("")
+	}
+	fix := check.RefusedFix(e.Kubectl(), steps.Quoted(name), said)
+	if fix == "" {
+		fix = e.Kubectl() + " get validatingwebhookconfigurations,validatingadmissionpolicies    # the reason says what refuses it"
+	}
+	return steps.Failed("the namespace of a new user is refused: "+said, fix)
 }
 
 // levelBreaks asks what the API server would say to the level on each namespace,
