@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -243,7 +244,8 @@ func (s *Session) lookFirst(ctx context.Context, j job, c Cell, say Progress, go
 // toDo is a verdict's fix as the end of a sentence; "": it has none but to apply
 // what was just applied.
 func (s *Session) toDo(ctx context.Context, check *Check, side Side, r Result) string {
-	if r.Fix == "" || r.Fix == s.mendFix(check, s.env(ctx, side, &usage{})) {
+	mend := s.mendFix(check, s.env(ctx, side, &usage{}))
+	if r.Fix == "" || r.Fix == mend || strings.HasPrefix(r.Fix, mend+" --take-over") {
 		return ""
 	}
 	return "; what to do: " + r.Fix

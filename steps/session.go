@@ -169,6 +169,9 @@ func (s *Session) Probe(ctx context.Context, c Cell) (Result, Trace) {
 	if mend, _ := s.guide.Offer(check, c.Side, r); mend != nil && r.Fix == "" && (r.Status == Fail || r.Status == Warn) {
 		r.Fix = s.mendFix(check, env)
 	}
+	if r.Fix != "" && (r.Status == Fail || r.Status == Warn) {
+		r.Fix = s.takesOver(ctx, env, r.Fix)
+	}
 	if !r.Again.IsZero() {
 		cluster.Expires(ctx, r.Again)
 	}
