@@ -36,6 +36,9 @@ type File struct {
 	// Ours tells whether what stands there was put there by what carrick has set up, though not by carrick: it may be
 	// written over and taken back. What fits is ours; nil: nothing else is.
 	Ours func(have []byte) bool
+	// Freed reports whether nothing that carrick set is left in a file that another user has changed since: then an undo
+	// only removes its record. nil: it leaves every such file.
+	Freed func(have []byte) bool
 }
 
 // fileNow is a file as it stands, and what carrick knows of it.
@@ -52,6 +55,7 @@ type fileNow struct {
 	fits     bool // the content is as it should be
 	ours     bool // the content is carrick's, or of what it has set up
 	asBefore bool // it stands as before carrick
+	freed    bool // another user has removed what carrick set
 }
 
 // look reads all that decides what happens to the file.
@@ -102,6 +106,7 @@ func (n *fileNow) read(ctx context.Context, env Env, f File) error {
 	}
 	hash := sum(n.have)
 	n.ours = n.recorded && (hash == n.rec.Hash || hash == n.rec.Was || f.owns(n.have))
+	n.freed = n.recorded && !n.ours && f.Freed != nil && f.Freed(have)
 	n.asBefore = n.recorded && n.rec.Before != "" && hash == n.rec.BeforeHash && (n.mode == n.rec.BeforeMode || hash != n.rec.Hash)
 	return nil
 }

@@ -45,6 +45,8 @@ func (n fileNow) undoItem(env Env) Item {
 		it.What, it.Note = recordPath(env), fmt.Sprintf("%s is not there; %s", n.path, leftover)
 	case n.asBefore:
 		it.What, it.Note = recordPath(env), fmt.Sprintf("%s stands as it did before; %s", n.path, leftover)
+	case n.freed:
+		it.What, it.Note = recordPath(env), fmt.Sprintf("%s no longer has what carrick set; %s", n.path, leftover)
 	case !n.ours:
 		it.Verb, it.Left, it.Note = Leave, true, "was changed by another user since carrick wrote it"
 	case n.rec.Before != "" && !n.kept && sum(n.have) != n.rec.BeforeHash:
@@ -80,7 +82,7 @@ func (f File) Undo(ctx context.Context, env Env, say Progress) error {
 		err = n.putBack(ctx, env)
 	case it.What == n.path:
 		err = env.Host.Remove(ctx, n.path, sum(n.have))
-	case n.asBefore:
+	case n.asBefore, n.freed && n.rec.Before != "":
 		err = n.dropKept(ctx, env)
 	}
 	if err == nil {

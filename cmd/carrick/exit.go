@@ -15,7 +15,7 @@ const (
 	exitInterrupted = 130 // ctrl+c, or a signal
 	exitDeadline    = 124 // --wait ran out
 	exitUsage       = 2   // usage, or an answer is missing and nobody is there to ask
-	exitPartWay     = 6   // stopped part-way: some things were changed
+	exitPartWay     = 6   // stopped part-way: some things were changed; or an undo left files that the link wrote
 	exitFailed      = 3   // a check failed; for diff: there are changes
 	exitUnknown     = 5   // something is unknown or still waiting
 	exitWarnings    = 4   // warnings that --fail-on names

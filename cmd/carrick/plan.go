@@ -277,8 +277,11 @@ func (a *app) runUndo(ctx context.Context, path string, f changeFlags) error {
 		return err
 	}
 	defer s.Close()
-	if err := a.showPlan(s, p, f.output, f.dryRun); err != nil || p.Empty() || f.dryRun {
+	if err := a.showPlan(s, p, f.output, f.dryRun); err != nil || f.dryRun {
 		return err
+	}
+	if p.Empty() {
+		return leftFiles(p)
 	}
 	if err := a.recordable(); err != nil {
 		return err
@@ -287,7 +290,18 @@ func (a *app) runUndo(ctx context.Context, path string, f changeFlags) error {
 		return err
 	}
 	outliveReaders()
-	return s.Undo(ctx, p, a.progress(s))
+	if err := s.Undo(ctx, p, a.progress(s)); err != nil {
+		return err
+	}
+	return leftFiles(p)
+}
+
+// leftFiles is the verdict on an undo that leaves files that the link wrote: the plan and the run have listed them.
+func leftFiles(p *steps.Plan) error {
+	if len(p.Left()) > 0 {
+		return verdict(exitPartWay)
+	}
+	return nil
 }
 
 // outliveReaders keeps a reader of the output that leaves from ending carrick
@@ -352,7 +366,7 @@ func (a *app) printPlan(s *steps.Session, p *steps.Plan, diff bool) {
 		fmt.Fprintln(out, "Nothing is undone: the inventory of this link does not have what is listed above.")
 	case p.Empty() && len(p.Left()) > 0:
 		fmt.Fprintln(out, "Nothing is undone: carrick leaves the files listed above. "+
-			"Review and delete them manually, then run undo again.")
+			"Remove what carrick wrote to them manually, then run undo again.")
 	case p.Empty() && p.Undo:
 		fmt.Fprintln(out, "Nothing of this link is left.")
 	case p.Empty():

@@ -40,11 +40,11 @@ func hooks() steps.Step {
 			},
 			{
 				Name: "pre-hook", Title: "Write the hook that runs upstream's hooks", On: steps.Local,
-				Doer: steps.File{Path: preHook, Mode: 0o700, Content: preHookText},
+				Doer: preHookFile{steps.File{Path: preHook, Mode: 0o700, Content: preHookText}, portalDoer()},
 			},
 			{
 				Name: "portal", Title: "Have the portal run it", On: steps.Local,
-				Doer: editedFile{File: steps.File{Path: portalFile, Mode: 0o600, Secret: true, Content: portalText}, redact: redactPortal},
+				Doer: portalDoer(),
 			},
 		}, portalCommands()),
 		Checks: slices.Concat(hookEnvChecks(), hookChecks(), []steps.Check{hookKubeconfigCheck()}, proxyChecks()),

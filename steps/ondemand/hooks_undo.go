@@ -1,0 +1,162 @@
+package ondemand
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+
+	"carrick/steps"
+)
+
+// portalUndo is the undo of ood_portal.yml: where another user has changed the file, it says which lines carrick set.
+type portalUndo struct{ editedFile }
+
+func portalDoer() portalUndo {
+	return portalUndo{editedFile{
+		File: steps.File{
+			Path: portalFile, Mode: 0o600, Secret: true, Content: portalText,
+			Freed: func(have []byte) bool { return !callsPreHook(have) },
+		},
+		redact: redactPortal,
+	}}
+}
+
+func (f portalUndo) PlanUndo(ctx context.Context, e steps.Env) (steps.Change, error) {
+	c, err := f.editedFile.PlanUndo(ctx, e)
+	if err != nil {
+		return c, err
+	}
+	for i := range c.Items {
+		if it := &c.Items[i]; it.Left {
+			lines, err := setInPortal(ctx, e)
+			if err != nil {
+				return c, err
+			}
+			it.Note += "; remove from it manually: " + strings.Join(lines, ", ") + "; then run " + updatePortal +
+				", restart the web server, and undo again"
+		}
+	}
+	return c, nil
+}
+
+// Undo leaves the file where its plan does.
+func (f portalUndo) Undo(ctx context.Context, e steps.Env, say steps.Progress) error {
+	return undoUnlessLeft(ctx, e, say, f.PlanUndo, f.editedFile.Undo)
+}
+
+type (
+	planUndo func(context.Context, steps.Env) (steps.Change, error)
+	undo     func(context.Context, steps.Env, steps.Progress) error
+)
+
+func undoUnlessLeft(ctx context.Context, e steps.Env, say steps.Progress, plan planUndo, do undo) error {
+	c, err := plan(ctx, e)
+	if err != nil {
+		return err
+	}
+	for _, it := range c.Items {
+		if it.Left {
+			say.Say("%s is left: it %s", it.What, it.Note)
+			return nil
+		}
+	}
+	return do(ctx, e, say)
+}
+
+// setInPortal are the settings of ood_portal.yml that say what carrick writes and that were not there before, as lines.
+func setInPortal(ctx context.Context, e steps.Env) ([]string, error) {
+	_, now, err := openPortal(ctx, e)
+	if err != nil {
+		return nil, err
+	}
+	before := map[string]any{}
+	b, err := e.Host.Read(ctx, portalBefore(e))
+	if err == nil {
+		before, err = portalValues(string(b))
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	var out []string
+	for _, s := range []portalSetting{
+		{[]string{"pun_pre_hook_root_cmd"}, preHook},
+		{[]string{"pun_pre_hook_exports"}, strings.Join(tokenExports, ",")},
+		{[]string{"oidc_settings", "OIDCPassRefreshToken"}, "On"},
+		{[]string{"node_uri"}, "/node"},
+		{[]string{"rnode_uri"}, "/rnode"},
+	} {
+		if portalSays(now, s) && !portalSays(before, s) {
+			out = append(out, byHandPortal(s))
+		}
+	}
+	return out, nil
+}
+
+// portalBefore is where carrick keeps ood_portal.yml as it was before.
+func portalBefore(e steps.Env) string { return portalFile + ".before-" + e.Link }
+
+// callsPreHook reports whether a text of ood_portal.yml has the portal run carrick's hook.
+func callsPreHook(text []byte) bool {
+	values, err := portalValues(string(text))
+	if err != nil {
+		return strings.Contains(string(text), preHook)
+	}
+	v, _ := values["pun_pre_hook_root_cmd"].(string)
+	words := strings.Fields(v)
+	return len(words) > 0 && words[0] == preHook
+}
+
+// preHookFile is the hook that the portal runs. An undo keeps it as long as ood_portal.yml calls it.
+type preHookFile struct {
+	steps.File
+	portal portalUndo
+}
+
+func (f preHookFile) PlanUndo(ctx context.Context, e steps.Env) (steps.Change, error) {
+	c, err := f.File.PlanUndo(ctx, e)
+	if err != nil || len(c.Items) == 0 {
+		return c, err
+	}
+	called, err := f.called(ctx, e)
+	if err != nil || !called {
+		return c, err
+	}
+	for i := range c.Items {
+		if it := &c.Items[i]; it.What == f.Path && !it.Left {
+			it.Verb, it.Left = steps.Leave, true
+			it.Note = fmt.Sprintf("is kept while %s has the portal run it: remove pun_pre_hook_root_cmd there, then undo again",
+				portalFile)
+		}
+	}
+	return c, nil
+}
+
+// called reports whether ood_portal.yml calls the hook once its own undo is done, which comes first.
+func (f preHookFile) called(ctx context.Context, e steps.Env) (bool, error) {
+	e.Action = "portal"
+	c, err := f.portal.PlanUndo(ctx, e)
+	if err != nil {
+		return false, err
+	}
+	at := portalFile
+	for _, it := range c.Items {
+		switch {
+		case it.What == portalFile && it.Verb == steps.Delete:
+			return false, nil
+		case it.What == portalFile && it.Verb == steps.Update:
+			at = portalBefore(e)
+		}
+	}
+	b, err := e.Host.Read(ctx, at)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	return err == nil && callsPreHook(b), err
+}
+
+// Undo keeps the hook where its plan does.
+func (f preHookFile) Undo(ctx context.Context, e steps.Env, say steps.Progress) error {
+	return undoUnlessLeft(ctx, e, say, f.PlanUndo, f.File.Undo)
+}
