@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/component-helpers/auth/rbac/validation"
 
 	"carrick/cluster"
@@ -18,11 +19,14 @@ import (
 
 // Grant is a binding that gives accounts of one namespace permissions.
 type Grant struct {
-	Account string // the ServiceAccount's name; "": all of the namespace
-	Space   string // the accounts' namespace
-	Binding string // its name
-	Of      string // the namespace of a RoleBinding; "": a ClusterRoleBinding
-	Role    string // as in ClusterRole/view
+	Account string            // the ServiceAccount's name; "": all of the namespace
+	Space   string            // the accounts' namespace
+	Binding string            // its name
+	Of      string            // the namespace of a RoleBinding; "": a ClusterRoleBinding
+	Role    string            // as in ClusterRole/view
+	Labels  map[string]string // the binding's
+
+	subject, subjects int // the account's place among the binding's subjects, and their number
 }
 
 func (g Grant) String() string {
@@ -45,6 +49,25 @@ func (g Grant) Object() string {
 	return "-n " + steps.Quoted(g.Of) + " rolebinding " + steps.Quoted(g.Binding)
 }
 
+// Without is the command that takes the permissions from the account: it deletes the binding, or removes the account
+// from one that has other subjects. kubectl is the command with its context.
+func (g Grant) Without(kubectl string) string {
+	if g.subjects == 1 {
+		if g.Of == "" {
+			return kubectl + " delete " + g.Object()
+		}
+		return kubectl + " -n " + steps.Quoted(g.Of) + " delete rolebinding " + steps.Quoted(g.Binding)
+	}
+	const patch = `%s patch %s --type=json -p '[{"op":"remove","path":"/subjects/%d"}]'`
+	return fmt.Sprintf(patch, kubectl, g.Object(), g.subject)
+}
+
+// RoleRef is the role as the binding refers to it.
+func (g Grant) RoleRef() rbacv1.RoleRef {
+	kind, name, _ := strings.Cut(g.Role, "/")
+	return rbacv1.RoleRef{Kind: kind, Name: name}
+}
+
 // Grants returns the bindings that give ServiceAccounts of a namespace permissions, inside it and elsewhere, in order.
 // What every account of the cluster has is left out.
 func Grants(ctx context.Context, c *cluster.Cluster, namespace string) ([]Grant, error) {
@@ -64,19 +87,22 @@ func Grants(ctx context.Context, c *cluster.Cluster, namespace string) ([]Grant,
 		return nil, err
 	}
 	var out []Grant
-	add := func(of, name string, role rbacv1.RoleRef, subjects []rbacv1.Subject) {
-		for _, s := range subjects {
-			account, is := accountOf(s, cmp.Or(s.Namespace, of), namespace)
+	add := func(b metav1.ObjectMeta, role rbacv1.RoleRef, subjects []rbacv1.Subject) {
+		for i, s := range subjects {
+			account, is := accountOf(s, cmp.Or(s.Namespace, b.Namespace), namespace)
 			if is {
-				out = append(out, Grant{Account: account, Space: namespace, Binding: name, Of: of, Role: role.Kind + "/" + role.Name})
+				out = append(out, Grant{
+					Account: account, Space: namespace, Binding: b.Name, Of: b.Namespace, Role: role.Kind + "/" + role.Name,
+					Labels: b.Labels, subject: i, subjects: len(subjects),
+				})
 			}
 		}
 	}
 	for _, b := range everywhere {
-		add("", b.Name, b.RoleRef, b.Subjects)
+		add(b.ObjectMeta, b.RoleRef, b.Subjects)
 	}
 	for _, b := range within {
-		add(b.Namespace, b.Name, b.RoleRef, b.Subjects)
+		add(b.ObjectMeta, b.RoleRef, b.Subjects)
 	}
 	slices.SortFunc(out, func(a, b Grant) int { return strings.Compare(a.String(), b.String()) })
 	return out, nil

@@ -290,7 +290,10 @@ func accountsWithin(ctx context.Context, e steps.Env) steps.Result {
 	for _, g := range grants {
 		words = append(words, g.String())
 	}
-	fix := e.Kubectl() + " get " + grants[0].Object() + " -o yaml    # remove the account from it"
+	fix := grants[0].Without(e.Kubectl())
+	if len(carrickLinks(grants[0].Labels)) > 0 {
+		fix = e.Kubectl() + " get " + grants[0].Object() + " -o yaml    # remove the account from it"
+	}
 	if secret := old[grants[0].Account]; secret != "" {
 		fix = e.Kubectl() + " -n " + ns + " delete secret " + secret +
 			"    # a token of the account, which the kubeconfig can read, unless something needs it"

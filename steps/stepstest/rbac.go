@@ -37,7 +37,9 @@ func (who person) is(s rbacv1.Subject) bool {
 	case rbacv1.ServiceAccountKind:
 		return who.name == "system:serviceaccount:"+s.Namespace+":"+s.Name
 	case rbacv1.GroupKind:
-		return s.Name == "system:authenticated" || slices.Contains(who.groups, s.Name)
+		space, is := strings.CutPrefix(s.Name, "system:serviceaccounts:")
+		return s.Name == "system:authenticated" || slices.Contains(who.groups, s.Name) ||
+			is && strings.HasPrefix(who.name, "system:serviceaccount:"+space+":")
 	}
 	return s.Kind == rbacv1.UserKind && who.name == s.Name
 }
