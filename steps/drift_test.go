@@ -2,10 +2,17 @@ package steps
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"carrick/cluster"
 )
@@ -53,4 +60,37 @@ func TestDriftOfAFile(t *testing.T) {
 	want(Warn, "/etc/x was changed")
 	m.file.Content = func(context.Context, Env) (cluster.Masked, error) { return cluster.Masked{}, os.ErrPermission }
 	want(Unknown, "permission")
+}
+
+// validationActions is a set: server-side apply merges [Warn] with [Deny], which the API server refuses together.
+func TestDriftOfASetThatCannotBeMerged(t *testing.T) {
+	t.Parallel()
+	binding := func(action string, more ...any) *unstructured.Unstructured {
+		o := &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicyBinding",
+			"metadata": map[string]any{"name": "x"},
+			"spec":     map[string]any{"policyName": "x", "validationActions": append([]any{action}, more...)},
+		}}
+		return o
+	}
+	live := binding("Warn")
+	live.Object["spec"].(map[string]any)["matchResources"] = map[string]any{"matchPolicy": "Equivalent"}
+	want := []string{"spec.validationActions[0] is Warn instead of Deny"}
+	if got := sentFields(binding("Deny"), live); !slices.Equal(got, want) {
+		t.Errorf("the fields are %q, want %q", got, want)
+	}
+	longer := sentFields(binding("Deny"), binding("Warn", "Audit"))
+	if !slices.Equal(longer, []string{"spec.validationActions"}) {
+		t.Errorf("of a longer set the fields are %q", longer)
+	}
+	both := field.Invalid(field.NewPath("spec", "validationActions"), []string{"Warn", "Deny"},
+		"must not contain both Deny and Warn")
+	kind := schema.GroupKind{Group: "admissionregistration.k8s.io", Kind: "ValidatingAdmissionPolicyBinding"}
+	if err := apierrors.NewInvalid(kind, "x", field.ErrorList{both}); byAdmissionPolicy(err) {
+		t.Errorf("%v: it is taken for the refusal of a policy", err)
+	}
+	denied := errors.New("services \"s\" is forbidden: ValidatingAdmissionPolicy 'p' with binding 'p' denied request: no")
+	if !byAdmissionPolicy(denied) {
+		t.Errorf("%v: it is not taken for the refusal of a policy", denied)
+	}
 }

@@ -211,7 +211,11 @@ func (d *drift) compareObject(ctx context.Context, env Env, a *Action, obj, live
 	case t.refused != "":
 		d.unread = append(d.unread, describe(obj)+": what apply would change may not be asked: "+t.refused)
 	case t.replaced:
-		d.differs(a.Name, describe(obj)+" can't be changed back in place", "--replace")
+		text := describe(obj) + " can't be changed back in place"
+		if len(t.fields) > 0 {
+			text = describe(obj) + ": " + brief(t.fields) + ", which can't be changed back in place"
+		}
+		d.differs(a.Name, text, append(t.flags(), "--replace")...)
 	case len(t.fields) > 0:
 		if t.first != "" {
 			d.first = append(d.first, t.first)

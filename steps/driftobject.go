@@ -111,7 +111,7 @@ func plain(o *unstructured.Unstructured) map[string]any {
 type tried struct {
 	fields   []string // that would change
 	taken    bool     // another manager has fields of it
-	replaced bool     // it would have to be made anew
+	replaced bool     // it would have to be made anew: fields are then those that were sent
 	first    string   // what has to be done before apply can change it back; "": nothing
 	refused  string   // why the API server would not say
 }
@@ -137,11 +137,11 @@ func tryApply(ctx context.Context, env Env, want, live *unstructured.Unstructure
 	switch {
 	case apierrors.IsInvalid(err):
 		p := planned{Item: Item{What: describe(want)}, want: want}
-		if strings.Contains(err.Error(), "ValidatingAdmissionPolicy") || !p.replaceable(ctx, env) {
+		if byAdmissionPolicy(err) || !p.replaceable(ctx, env) {
 			t.refused = cluster.Explain(err)
 			return t, nil
 		}
-		t.replaced = true
+		t.replaced, t.fields = true, sentFields(want, live)
 		return t, nil
 	case denied(err):
 		t.refused = cluster.Explain(err)
@@ -154,6 +154,21 @@ func tryApply(ctx context.Context, env Env, want, live *unstructured.Unstructure
 		t.first = saveSecret(env, live, keys)
 	}
 	return t, nil
+}
+
+// byAdmissionPolicy reports whether a policy refused an object. The API server's own refusal names the object's kind,
+// which may be ValidatingAdmissionPolicyBinding.
+func byAdmissionPolicy(err error) bool {
+	return strings.Contains(err.Error(), "ValidatingAdmissionPolicy '")
+}
+
+// sentFields are the fields of an object that have another value than the one that is sent. What was merged can't be
+// told: of a set, such as validationActions of an admission policy's binding, server-side apply keeps the elements of
+// others, and the API server may refuse all of them together.
+func sentFields(want, live *unstructured.Unstructured) []string {
+	return slices.DeleteFunc(changedFields(want, live, want, true), func(field string) bool {
+		return strings.HasSuffix(field, wasAdded) // what the API server or someone else has filled in
+	})
 }
 
 // dataKeys are the keys of a Secret's data, of those that it has, among changed fields.
@@ -265,6 +280,8 @@ func union(a, b map[string]any) map[string]bool {
 // longestValue is how many characters of a value are shown.
 const longestValue = 40
 
+const wasAdded = " was added"
+
 func (f *fields) values(is, would any) string {
 	if f.secret {
 		return ""
@@ -274,7 +291,7 @@ func (f *fields) values(is, would any) string {
 	case is == nil:
 		return " is missing"
 	case would == nil:
-		return " was added"
+		return wasAdded
 	case was == "" || now == "":
 		return ""
 	}

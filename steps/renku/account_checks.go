@@ -212,9 +212,9 @@ func limited(ctx context.Context, e steps.Env, t trial, all, none string) steps.
 		return steps.Unseen(err)
 	case !is && inForceSoon(ctx, e):
 		return steps.Waits(time.Time{}, "it can create %s: the admission policies take effect some seconds after they were written",
-			all).Or(e.ApplyStep("identity"))
+			all).Or(policiesFix(ctx, e))
 	case !is:
-		return steps.Warned("it can create "+all, policiesFix(e))
+		return steps.Warned("it can create "+all, policiesFix(ctx, e))
 	}
 	return steps.Passed("it can create %s: %s", none, why)
 }
@@ -227,7 +227,7 @@ func inForceSoon(ctx context.Context, e steps.Env) bool {
 	if !limitsAccounts(e) {
 		return false
 	}
-	for _, of := range []string{"tokens", "sessions", "workloads"} {
+	for _, of := range policySuffixes {
 		for _, kind := range []schema.GroupVersionResource{check.ValidatingPolicies, check.ValidatingBindings} {
 			p, err := e.Cluster.Get(ctx, kind, "", policyName(e)+"-"+of)
 			if err == nil && time.Since(p.GetCreationTimestamp().Time) < soon {
@@ -236,17 +236,6 @@ func inForceSoon(ctx context.Context, e steps.Env) bool {
 		}
 	}
 	return false
-}
-
-// policiesFix is how to get policies that work.
-func policiesFix(e steps.Env) string {
-	if limitsAccounts(e) {
-		return e.ApplyStep("identity")
-	}
-	if served, err := e.Own.Value("serves-policies"); err == nil && served == true {
-		return "answer identity.policies with true, then " + e.ApplyStep("identity")
-	}
-	return "upgrade the cluster to Kubernetes 1.30, which serves ValidatingAdmissionPolicies; then " + e.ApplyStep("identity")
 }
 
 func accountsWithin(ctx context.Context, e steps.Env) steps.Result {
@@ -298,7 +287,7 @@ func accountsWithin(ctx context.Context, e steps.Env) steps.Result {
 		fix = e.Kubectl() + " -n " + ns + " delete secret " + secret +
 			"    # a token of the account, which the kubeconfig can read, unless something needs it"
 	} else if every {
-		if fix = policiesFix(e); inForceSoon(ctx, e) {
+		if fix = policiesFix(ctx, e); inForceSoon(ctx, e) {
 			return steps.Waits(time.Time{}, "the admission policies take effect some seconds after they were written").Or(fix)
 		}
 	}

@@ -3,7 +3,10 @@ package renku
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"carrick/steps"
 	"carrick/steps/check"
@@ -72,6 +75,9 @@ func volumesRule(spec, field string) string {
 // policyName begins the names of the policies, which are cluster-wide.
 func policyName(e steps.Env) string { return sessionsNamespace(e) + "-" + identityName(e) }
 
+// policySuffixes end the names of the policies and of their bindings.
+var policySuffixes = []string{"tokens", "sessions", "workloads"}
+
 func limitsAccounts(e steps.Env) bool { return e.Answers.Bool("identity.policies") }
 
 func policiesQuestion() steps.Question {
@@ -103,4 +109,36 @@ func sessionAccounts(e steps.Env) []string {
 		out = append(out, name)
 	}
 	return out
+}
+
+// policiesFix is how to get policies that work.
+func policiesFix(ctx context.Context, e steps.Env) string {
+	if limitsAccounts(e) && onlyWarns(ctx, e) {
+		return e.ApplyStep("identity") + " --replace"
+	}
+	if limitsAccounts(e) {
+		return e.ApplyStep("identity")
+	}
+	if served, err := e.Own.Value("serves-policies"); err == nil && served == true {
+		return "answer identity.policies with true, then " + e.ApplyStep("identity")
+	}
+	return "upgrade the cluster to Kubernetes 1.30, which serves ValidatingAdmissionPolicies; then " +
+		e.ApplyStep("identity")
+}
+
+// onlyWarns reports whether someone has one of the link's policies warn. Server-side apply adds Deny to that set, and
+// API servers refuse both together: the binding has to be recreated
+// (kubernetes/kubernetes: pkg/apis/admissionregistration/validation/validation.go).
+func onlyWarns(ctx context.Context, e steps.Env) bool {
+	for _, of := range policySuffixes {
+		o, err := e.Cluster.Get(ctx, check.ValidatingBindings, "", policyName(e)+"-"+of)
+		if err != nil {
+			continue
+		}
+		actions, _, _ := unstructured.NestedStringSlice(o.Object, "spec", "validationActions")
+		if slices.Contains(actions, "Warn") {
+			return true
+		}
+	}
+	return false
 }
