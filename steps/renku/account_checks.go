@@ -205,7 +205,7 @@ func limited(ctx context.Context, e steps.Env, t trial, all, none string) steps.
 	why, is, err := t.denied(ctx, e)
 	switch way := (*inTheWay)(nil); {
 	case errors.As(err, &way):
-		return steps.Result{Status: steps.Unknown, Found: way.Error(), Err: err}
+		return untold(e, way)
 	case errors.Is(err, cluster.ErrNotServed):
 		return steps.Skipped("the cluster does not serve %s yet", strings.ToLower(t.harmful.GetKind())+"s")
 	case err != nil:
@@ -217,6 +217,14 @@ func limited(ctx context.Context, e steps.Env, t trial, all, none string) steps.
 		return steps.Warned("it can create "+all, policiesFix(ctx, e))
 	}
 	return steps.Passed("it can create %s: %s", none, why)
+}
+
+// untold is the verdict of a check that the API server did not let ask.
+func untold(e steps.Env, way *inTheWay) steps.Result {
+	return steps.Result{
+		Status: steps.Unknown, Found: way.Error(), Err: way,
+		Fix: check.RefusedFix(e.Kubectl(), steps.Quoted(sessionsNamespace(e)), way.why),
+	}
 }
 
 // soon is how long the API servers of a cluster may take to go by a new policy.
@@ -241,12 +249,15 @@ func inForceSoon(ctx context.Context, e steps.Env) bool {
 func accountsWithin(ctx context.Context, e steps.Env) steps.Result {
 	ns := sessionsNamespace(e)
 	every := false
+	way := (*inTheWay)(nil) // why it is not known whether it can act as every account
 	for _, t := range []trial{tokenTrial(e), sessionTrial(e)} {
 		_, is, err := t.denied(ctx, e)
 		switch {
 		case errors.Is(err, cluster.ErrNotServed): // nobody can create one
 			continue
-		case err != nil && !errors.As(err, new(*inTheWay)):
+		case errors.As(err, &way):
+			continue
+		case err != nil:
 			return steps.Unseen(err)
 		}
 		every = every || !is
@@ -265,10 +276,17 @@ func accountsWithin(ctx context.Context, e steps.Env) steps.Result {
 	); err != nil {
 		return steps.Unseen(err)
 	}
+	others := 0
 	grants = slices.DeleteFunc(grants, func(g check.Grant) bool {
-		return g.Account == identityName(e) || // its permissions are checked one by one
-			!every && g.Account != "" && old[g.Account] == "" && !slices.Contains(sessionAccounts(e), g.Account)
+		if g.Account == identityName(e) { // its permissions are checked one by one
+			return true
+		}
+		others++
+		return !every && g.Account != "" && old[g.Account] == "" && !slices.Contains(sessionAccounts(e), g.Account)
 	})
+	if len(grants) == 0 && others > 0 && way != nil {
+		return untold(e, way)
+	}
 	if len(grants) == 0 {
 		if every {
 			return steps.Passed("no other account of %s is bound to a role", ns)
