@@ -3,9 +3,6 @@ package renku
 import (
 	"context"
 	"fmt"
-	"strings"
-
-	corev1 "k8s.io/api/core/v1"
 
 	"carrick/cluster"
 	"carrick/steps"
@@ -33,8 +30,8 @@ func namespaceChecks() []steps.Check {
 			Run: podSecurity,
 		},
 		{
-			Name: "other-quotas", Title: "no quota refuses pods without a CPU limit", On: steps.Remote, Needs: []string{"namespace"},
-			Why: "sessions have no CPU limit: under a quota with limits.cpu Kubernetes refuses their pods (must specify limits.cpu), unless a LimitRange gives a default. Rancher and OpenShift put such quotas into projects",
+			Name: "other-quotas", Title: "no quota or LimitRange refuses sessions", On: steps.Remote, Needs: []string{"namespace"},
+			Why: "one that is too small refuses the pods or volumes of sessions. They have no CPU limit: under a quota with limits.cpu Kubernetes refuses their pods (must specify limits.cpu), unless a LimitRange gives a default. Rancher and OpenShift put such quotas into projects",
 			See: []string{"SwissDataScienceCenter/renku-data-services: components/renku_data_services/crc/api.spec.yaml (cpu_limit_factor)"},
 			Run: otherQuotas,
 		},
@@ -65,42 +62,6 @@ func podSecurity(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Warned(fmt.Sprintf("%s enforces the level %s: Renku's kubeconfig gets privileged pods", name, cluster.Clean(level)), fix)
 	}
 }
-
-func otherQuotas(ctx context.Context, e steps.Env) steps.Result {
-	ns := sessionsNamespace(e)
-	quotas, err := check.List[corev1.ResourceQuota](ctx, e.Cluster, check.ResourceQuotas, ns, cluster.Selector{})
-	if err != nil {
-		return steps.Unseen(err)
-	}
-	var asking []string
-	for _, q := range quotas {
-		if _, ok := q.Spec.Hard[corev1.ResourceLimitsCPU]; ok {
-			asking = append(asking, q.Name)
-		}
-	}
-	if len(asking) == 0 {
-		return steps.Passed("%d quotas, none with limits.cpu", len(quotas))
-	}
-	ranges, err := check.List[corev1.LimitRange](ctx, e.Cluster, check.LimitRanges, ns, cluster.Selector{})
-	if err != nil {
-		return steps.Unseen(err)
-	}
-	for _, r := range ranges {
-		for _, item := range r.Spec.Limits {
-			if _, ok := item.Default[corev1.ResourceCPU]; ok && item.Type == corev1.LimitTypeContainer {
-				return steps.Passed("quota %s asks for CPU limits and LimitRange %s gives a default", strings.Join(asking, ", "), r.Name)
-			}
-		}
-	}
-	return steps.Failed(fmt.Sprintf("quota %s has limits.cpu and no LimitRange gives a default: pods without a limit are refused", strings.Join(asking, ", ")),
-		e.Kubectl()+" -n "+ns+" apply -f - <<EOF\n"+defaultLimit+"EOF\n# which gives containers a default limit (choose your own); or take limits.cpu out of the quota; on Rancher it is the project's")
-}
-
-const defaultLimit = `apiVersion: v1
-kind: LimitRange
-metadata: {name: default-cpu-limit}
-spec: {limits: [{type: Container, default: {cpu: "2"}}]}
-`
 
 func sessionServiceAccount(ctx context.Context, e steps.Env) steps.Result {
 	name := e.Answers.Text("sessions.service-account")

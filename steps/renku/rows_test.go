@@ -12,7 +12,7 @@ var rows = []stepstest.Row{
 	{Number: 1, Asks: "the admin may make identity and roles", Checks: []string{"reachable", "signed-in", "version", "may-prepare"}},
 	{Number: 2, Asks: "the namespace is active", Checks: []string{"namespace"}},
 	{Number: 3, Asks: "pod security levels", Checks: []string{"pod-security", "pod-security-csi"}},
-	{Number: 4, Asks: "no quota that wants CPU limits", Checks: []string{"other-quotas"}},
+	{Number: 4, Asks: "no quota that wants CPU limits or is too small", Checks: []string{"other-quotas"}},
 	{Number: 5, Asks: "account, role and binding", Checks: []string{"service-account", "role-binding", "role-rules"}},
 	{Number: 6, Asks: "every right that Renku uses, asked with the kubeconfig", Checks: []string{"credential-rights", "credential-priorityclasses", "token-secrets-denied", "session-account-fixed", "data-connectors-denied", "accounts-within"}},
 	{Number: 7, Asks: "priority classes may be listed, and the pools' deleted", Checks: []string{"priorityclasses-binding", "credential-priorityclasses", "credential-deletes-classes"}},

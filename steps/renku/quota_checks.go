@@ -1,0 +1,270 @@
+package renku
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"carrick/cluster"
+	"carrick/steps"
+	"carrick/steps/check"
+)
+
+func otherQuotas(ctx context.Context, e steps.Env) steps.Result {
+	ns := sessionsNamespace(e)
+	quotas, err := check.List[corev1.ResourceQuota](ctx, e.Cluster, check.ResourceQuotas, ns, cluster.Selector{})
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	ranges, err := check.List[corev1.LimitRange](ctx, e.Cluster, check.LimitRanges, ns, cluster.Selector{})
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	var tight []refusal
+	for _, q := range quotas {
+		if !slices.Contains(e.Answers.List("pools.quotas"), q.Name) && countsSessions(e, q) { // the pool's has its own check
+			tight = append(tight, tooLittle(e, q)...)
+		}
+	}
+	for _, r := range ranges {
+		tight = append(tight, outOfRange(e, r)...)
+	}
+	// What refuses all sessions comes first.
+	slices.SortStableFunc(tight, func(a, b refusal) int { return cmp.Compare(len(a.class), len(b.class)) })
+	if len(tight) > 0 && tight[0].class == "" {
+		return steps.Failed(tight[0].words()+": no session can start", tight[0].fix(e))
+	}
+	if r := askingForLimits(e, quotas, ranges); r.Status != steps.Pass || len(tight) == 0 {
+		return r
+	}
+	return steps.Warned(tight[0].words()+": its sessions can't start", tight[0].fix(e))
+}
+
+// askingForLimits is about quotas that refuse pods without a CPU limit.
+func askingForLimits(e steps.Env, quotas []*corev1.ResourceQuota, ranges []*corev1.LimitRange) steps.Result {
+	var asking []string
+	for _, q := range quotas {
+		if _, ok := q.Spec.Hard[corev1.ResourceLimitsCPU]; ok {
+			asking = append(asking, q.Name)
+		}
+	}
+	if len(asking) == 0 {
+		return steps.Passed("%d quotas, none with limits.cpu", len(quotas))
+	}
+	for _, r := range ranges {
+		for _, item := range r.Spec.Limits {
+			if _, ok := item.Default[corev1.ResourceCPU]; ok && item.Type == corev1.LimitTypeContainer {
+				const found = "quota %s asks for CPU limits and LimitRange %s gives a default"
+				return steps.Passed(found, strings.Join(asking, ", "), r.Name)
+			}
+		}
+	}
+	const found = "quota %s has limits.cpu and no LimitRange gives a default: pods without a limit are refused"
+	return steps.Failed(fmt.Sprintf(found, strings.Join(asking, ", ")),
+		e.Kubectl()+" -n "+sessionsNamespace(e)+" apply -f - <<EOF\n"+defaultLimit+"EOF\n"+
+			"# which gives containers a default limit (choose your own); or take limits.cpu out of the quota; "+
+			"on Rancher it is the project's")
+}
+
+const defaultLimit = `apiVersion: v1
+kind: LimitRange
+metadata: {name: default-cpu-limit}
+spec: {limits: [{type: Container, default: {cpu: "2"}}]}
+`
+
+// refusal is why a ResourceQuota or a LimitRange refuses sessions.
+type refusal struct {
+	kind, name string
+	class      string // the only class that it refuses; "": all
+	why        []string
+	changes    []patchOperation
+}
+
+// patchOperation is one of a JSON patch that removes a bound, or replaces it where Value is set.
+type patchOperation struct {
+	Op    string `json:"op"`
+	Path  string `json:"path"`
+	Value string `json:"value,omitempty"`
+}
+
+func (r refusal) words() string {
+	out := r.kind + " " + cluster.CleanName(r.name) + " has " + strings.Join(r.why, ", ")
+	if r.class != "" {
+		out += " for class " + cluster.CleanName(r.class)
+	}
+	return out
+}
+
+// fix removes the bounds.
+func (r refusal) fix(e steps.Env) string {
+	patch, err := json.Marshal(r.changes)
+	if err != nil {
+		return ""
+	}
+	return e.Kubectl() + " -n " + sessionsNamespace(e) + " patch " + strings.ToLower(r.kind) + " " + steps.Quoted(r.name) +
+		" --type=json -p " + steps.Quoted(string(patch)) + "    # or set what sessions need"
+}
+
+// classesOf are the classes of the pool; one without sizes where they are not known.
+func classesOf(e steps.Env) []class {
+	if d, err := thePool(e); err == nil && len(d.faults) == 0 && len(d.Classes) > 0 {
+		return d.Classes
+	}
+	return []class{{}}
+}
+
+// refusals are what bounds refuse: all classes, or each of those that bad finds something about.
+func refusals(e steps.Env, kind, name string, bad func(c class) ([]string, []patchOperation)) []refusal {
+	var out []refusal
+	classes := classesOf(e)
+	for _, c := range classes {
+		if why, changes := bad(c); len(why) > 0 {
+			out = append(out, refusal{kind, name, c.Name, why, changes})
+		}
+	}
+	if len(out) == len(classes) {
+		all := slices.MinFunc(out, func(a, b refusal) int { return cmp.Compare(len(a.why), len(b.why)) })
+		all.class = ""
+		return []refusal{all}
+	}
+	return out
+}
+
+// countsSessions reports whether a quota counts sessions' pods, by its scopes.
+func countsSessions(e steps.Env, q *corev1.ResourceQuota) bool {
+	in := func(scope corev1.ResourceQuotaScope) bool { // a session has requests, a priority class and no deadline
+		return scope == corev1.ResourceQuotaScopeNotTerminating || scope == corev1.ResourceQuotaScopeNotBestEffort
+	}
+	for _, scope := range q.Spec.Scopes {
+		if !in(scope) {
+			return false
+		}
+	}
+	if q.Spec.ScopeSelector == nil {
+		return true
+	}
+	pools := e.Answers.List("pools.quotas")
+	for _, m := range q.Spec.ScopeSelector.MatchExpressions {
+		of := func(pool string) bool { return slices.Contains(m.Values, pool) }
+		switch {
+		case m.ScopeName != corev1.ResourceQuotaScopePriorityClass && in(m.ScopeName):
+		case m.ScopeName != corev1.ResourceQuotaScopePriorityClass, len(pools) == 0:
+			return false
+		case m.Operator == corev1.ScopeSelectorOpIn && !slices.ContainsFunc(pools, of),
+			m.Operator == corev1.ScopeSelectorOpNotIn && slices.ContainsFunc(pools, of),
+			m.Operator == corev1.ScopeSelectorOpDoesNotExist:
+			return false
+		}
+	}
+	return true
+}
+
+// neededBy is the least that one session of a class needs of what quotas count. What runs next to it comes on top.
+func neededBy(e steps.Env, c class) map[corev1.ResourceName]resource.Quantity {
+	one, cpu, memory := resource.MustParse("1"), cpuOf(c), memoryOf(c)
+	out := map[corev1.ResourceName]resource.Quantity{
+		"requests.cpu": cpu, "cpu": cpu, "limits.cpu": resource.MustParse("1m"),
+		"requests.memory": memory, "memory": memory, "limits.memory": one, "requests.storage": leastStorage,
+	}
+	if c.GPU > 0 {
+		out["requests.nvidia.com/gpu"] = *resource.NewQuantity(int64(c.GPU), resource.DecimalSI)
+	}
+	for _, counted := range []corev1.ResourceName{
+		"pods", "persistentvolumeclaims", "services", "secrets",
+		"count/pods", "count/persistentvolumeclaims", "count/services", "count/secrets",
+		"count/statefulsets.apps", "count/ingresses.networking.k8s.io", "count/amaltheasessions.amalthea.dev",
+	} {
+		out[counted] = one
+	}
+	if storage := e.Answers.Text("sessions.storage-class"); storage != "" {
+		of := corev1.ResourceName(storage + ".storageclass.storage.k8s.io/")
+		out[of+"requests.storage"], out[of+"persistentvolumeclaims"] = leastStorage, one
+	}
+	return out
+}
+
+// leastStorage is the smallest volume that users can choose.
+var leastStorage = resource.MustParse("1G")
+
+func cpuOf(c class) resource.Quantity {
+	return *resource.NewMilliQuantity(max(1, int64(c.CPU*1000)), resource.DecimalSI)
+}
+
+func memoryOf(c class) resource.Quantity {
+	return *resource.NewQuantity(max(1, int64(c.Memory*(1<<30))), resource.BinarySI)
+}
+
+// tooLittle are the classes of which a quota allows not even one session.
+func tooLittle(e steps.Env, q *corev1.ResourceQuota) []refusal {
+	return refusals(e, "ResourceQuota", q.Name, func(c class) (why []string, changes []patchOperation) {
+		need := neededBy(e, c)
+		for _, name := range slices.Sorted(maps.Keys(q.Spec.Hard)) {
+			hard, least := q.Spec.Hard[name], need[name]
+			if hard.Cmp(least) < 0 {
+				why = append(why, fmt.Sprintf("%s: %s (a session needs %s)", name, hard.String(), least.String()))
+				changes = append(changes, patchOperation{Op: "remove", Path: "/spec/hard/" + pointer(string(name))})
+			}
+		}
+		return why, changes
+	})
+}
+
+func pointer(key string) string { return strings.NewReplacer("~", "~0", "/", "~1").Replace(key) }
+
+// outOfRange are the classes whose containers, pods or volumes a LimitRange refuses. Without cpu_limit_factor sessions have
+// no CPU limit of their own: a default limit below their request is refused, too
+// (kubernetes/kubernetes: plugin/pkg/admission/limitranger/admission.go, pkg/apis/core/validation/validation.go).
+func outOfRange(e steps.Env, r *corev1.LimitRange) []refusal {
+	d, err := thePool(e)
+	limited, largest := err == nil && d.Factor > 0, resource.Quantity{}
+	for _, c := range classesOf(e) {
+		if cpu := cpuOf(c); cpu.Cmp(largest) > 0 {
+			largest = cpu
+		}
+	}
+	return refusals(e, "LimitRange", r.Name, func(c class) (why []string, changes []patchOperation) {
+		cpu, memory := cpuOf(c), memoryOf(c)
+		for i, item := range slices.Backward(r.Spec.Limits) {
+			bound := func(
+				list corev1.ResourceList, field string, name corev1.ResourceName, need resource.Quantity, sign int,
+			) {
+				if have, is := list[name]; is && need.Cmp(have) == sign {
+					at := fmt.Sprintf("/spec/limits/%d/%s/%s", i, field, pointer(string(name)))
+					change := patchOperation{Op: "remove", Path: at}
+					if field == "default" { // a quota of limits.cpu requires one
+						change.Op, change.Value = "replace", largest.String()
+					}
+					const words = "%s %s: %s per %s (a session has %s)"
+					why = append(why, fmt.Sprintf(words, field, name, have.String(), item.Type, need.String()))
+					changes = append(changes, change)
+				}
+			}
+			switch item.Type {
+			case corev1.LimitTypeContainer, corev1.LimitTypePod:
+				bound(item.Max, "max", corev1.ResourceCPU, cpu, 1)
+				bound(item.Max, "max", corev1.ResourceMemory, memory, 1)
+				if item.Type == corev1.LimitTypePod || c.CPU == 0 {
+					continue
+				}
+				bound(item.Min, "min", corev1.ResourceCPU, cpu, -1)
+				bound(item.Min, "min", corev1.ResourceMemory, memory, -1)
+				if !limited {
+					bound(item.Default, "default", corev1.ResourceCPU, cpu, 1)
+				}
+			case corev1.LimitTypePersistentVolumeClaim:
+				bound(item.Max, "max", corev1.ResourceStorage, leastStorage, 1)
+				if c.Max > 0 {
+					bound(item.Min, "min", corev1.ResourceStorage, *resource.NewScaledQuantity(int64(c.Max), resource.Giga), -1)
+				}
+			}
+		}
+		return why, changes
+	})
+}
