@@ -19,7 +19,8 @@ func withoutExcess(
 	ctx context.Context, e steps.Env, meant map[string][]rbacv1.PolicyRule, found steps.Result,
 ) steps.Result {
 	found.Fix = e.Kubectl() + " get rolebindings,clusterrolebindings -A -o wide | grep -E " +
-		steps.Quoted(identityName(e)+"|system:(serviceaccounts|authenticated)") + "    # read their roles: one of them grants it"
+		steps.Quoted(identityName(e)+"|system:(serviceaccounts|authenticated)") +
+		"    # read their roles: one of them grants it"
 	grants, err := check.Grants(ctx, e.Cluster, sessionsNamespace(e))
 	if err != nil {
 		return found

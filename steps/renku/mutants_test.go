@@ -53,8 +53,4 @@ var harmless = []stepstest.Harmless{
 		Where: `remote ValidatingAdmissionPolicyBinding .*: spec\.validationActions one more`,
 		Why:   "API servers refuse other actions than Deny, Warn and Audit, and Deny stays",
 	},
-	{
-		Where: `remote renku-user-sessions: a NetworkPolicy that denies everything added`,
-		Why:   "policies add up, and those for sessions still allow what they allow",
-	},
 }

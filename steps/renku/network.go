@@ -167,7 +167,7 @@ func metadataFenced(ctx context.Context, e steps.Env) steps.Result {
 		var open []string
 		for _, address := range metadataAddresses {
 			if slices.ContainsFunc(p.Spec.Egress, func(rule networkingv1.NetworkPolicyEgressRule) bool {
-				return reachesAddr(rule.To, netip.MustParseAddr(address))
+				return !onlyDNS(rule.Ports) && reachesAddr(rule.To, netip.MustParseAddr(address))
 			}) {
 				open = append(open, address)
 			}

@@ -155,6 +155,7 @@ func operatorReady(ctx context.Context, e steps.Env) steps.Result {
 	r := check.Available(ctx, e.Cluster, d.Namespace, d.Name, fix)
 	if r.Status == steps.Pass {
 		r.Found += ", for " + map[bool]string{true: "all namespaces", false: "namespace " + ns}[operatorEnv(d)["CLUSTER_SCOPED"] == "true"]
+		return workingOperator(ctx, e, d, r)
 	}
 	return r
 }
