@@ -98,12 +98,24 @@ func kubeconfigStored(ctx context.Context, e steps.Env) steps.Result {
 		}
 	}
 	slices.Sort(others)
+	fixed, err := immutableSecret(ctx, e)
+	if err != nil {
+		return steps.Unseen(err)
+	}
 	beside := ""
 	if len(others) > 0 {
 		beside = "; it also holds " + strings.Join(others, ", ")
 	}
-	if size, ok := s.Keys[key]; !ok || size == 0 {
-		return steps.Undone(fmt.Sprintf("Secret %s/%s has nothing under key %s%s", ns, name, key, beside))
+	size, has := s.Keys[key]
+	switch missing := fmt.Sprintf("Secret %s/%s has nothing under key %s%s", ns, name, key, beside); {
+	case fixed && (!has || size == 0):
+		return steps.Failed(missing+", and is immutable", recreateSecret(ctx, e)+" && "+e.ApplyStep("secret")).WithoutAction()
+	case !has || size == 0:
+		return steps.Undone(missing)
+	case fixed:
+		const found = "Secret %s/%s is immutable: carrick can neither renew key %s nor remove it%s"
+		return steps.Warned(fmt.Sprintf(found, ns, name, key, beside), recreateSecret(ctx, e)+" && "+e.ApplyStep("secret")).
+			WithoutAction()
 	}
 	return steps.Passed("Secret %s/%s, key %s%s", ns, name, key, beside)
 }

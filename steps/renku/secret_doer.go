@@ -29,7 +29,11 @@ func (s sharedSecret) Plan(ctx context.Context, e steps.Env) (steps.Change, erro
 		it := &c.Items[i]
 		if it.Verb == steps.Replace {
 			it.Verb, it.Refused = steps.Update, true
-			it.Note = "it can't be changed in place (immutable?) and is not deleted, because it may hold other clusters: answer secret.name with a new one, copy the other keys there and name it in Renku's values"
+			it.Note = "it can't be changed in place and is not deleted, because it may hold other clusters"
+			if fixed, err := immutableSecret(ctx, e); err == nil && fixed {
+				it.Note = "it is immutable, and is not deleted, because it may hold other clusters. Recreate it first: " +
+					recreateSecret(ctx, e) + ", or answer secret.name with a new one and name that in Renku's values"
+			}
 		}
 		if len(it.Conflicts) > 0 && it.Note == "" {
 			it.Note = "the key is somebody else's; to take it over, name a file in secret.backup: the old value is saved there first"
@@ -117,6 +121,7 @@ func (s sharedSecret) PlanUndo(ctx context.Context, e steps.Env) (steps.Change, 
 	if err != nil {
 		return c, err
 	}
+	var immutable []*steps.Item
 	for i := range c.Items {
 		it := &c.Items[i]
 		ns, name, _ := strings.Cut(strings.TrimPrefix(it.What, "Secret "), "/")
@@ -126,6 +131,9 @@ func (s sharedSecret) PlanUndo(ctx context.Context, e steps.Env) (steps.Change, 
 		live, err := fetchSecret(ctx, e, ns, name)
 		if err != nil {
 			return c, fmt.Errorf("look what else is in %s: %w", it.What, err)
+		}
+		if isImmutable(live) {
+			immutable = append(immutable, it)
 		}
 		taken := takenKey(e, live)
 		others := othersKeys(live, e.Manager())
@@ -144,6 +152,12 @@ func (s sharedSecret) PlanUndo(ctx context.Context, e steps.Env) (steps.Change, 
 			value, words := formerly(e, live, taken)
 			it.Note += "; " + words
 			it.Hash += ":" + steps.HashOf(taken+":"+value)
+		}
+	}
+	for _, it := range immutable {
+		if it.Verb != steps.Delete {
+			it.Refused = true
+			it.Note = steps.JoinNotes(it.Note, "it is immutable. Recreate it first: "+recreateSecret(ctx, e))
 		}
 	}
 	return c, nil
@@ -193,6 +207,11 @@ func (s sharedSecret) Undo(ctx context.Context, e steps.Env, say steps.Progress)
 	c, err := s.PlanUndo(ctx, e)
 	if err != nil {
 		return err
+	}
+	for _, it := range c.Items {
+		if it.Refused {
+			return fmt.Errorf("release %s: %s", it.What, it.Note)
+		}
 	}
 	for _, it := range c.Items {
 		ns, name, _ := strings.Cut(strings.TrimPrefix(it.What, "Secret "), "/")

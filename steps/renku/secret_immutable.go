@@ -1,0 +1,42 @@
+package renku
+
+import (
+	"context"
+	"regexp"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"carrick/steps"
+	"carrick/steps/check"
+)
+
+// immutableSecret reports whether the kubeconfigs Secret exists and is immutable: then its keys can't be changed, and
+// pods get no other value (kubernetes/website: content/en/docs/concepts/configuration/secret.md).
+func immutableSecret(ctx context.Context, e steps.Env) (bool, error) {
+	ns, name := secretWhere(e)
+	o, err := e.Cluster.Get(ctx, check.Secrets, ns, name)
+	if apierrors.IsNotFound(err) {
+		return false, nil
+	}
+	return err == nil && isImmutable(o), err
+}
+
+func isImmutable(o *unstructured.Unstructured) bool {
+	is, _, _ := unstructured.NestedBool(o.Object, "immutable")
+	return is
+}
+
+// recreateSecret is the command that recreates the kubeconfigs Secret as one that can be changed, with the keys of
+// others. The link's own key is left out: apply writes it again, so that undo can remove it.
+func recreateSecret(ctx context.Context, e steps.Env) string {
+	ns, name := secretWhere(e)
+	key := e.Answers.Text("cluster.config-name")
+	edit := "-e '/^immutable: true$/d'"
+	e.Action = "secret"
+	if fields, err := secretFields(ctx, e); err == nil && !ownedByOthers(fields, key, e.Manager()) {
+		edit += " -e " + steps.Quoted("/^  "+regexp.QuoteMeta(key)+": /d")
+	}
+	at := e.Kubectl() + " -n " + ns
+	return at + " get secret " + steps.Quoted(name) + " -o yaml | sed " + edit + " | " + at + " replace --force -f -"
+}
