@@ -30,3 +30,16 @@ func TestWhatIsGoingIsNoOtherPlan(t *testing.T) {
 		t.Error("deleting what was not confirmed is another plan")
 	}
 }
+
+// What can't be known yet is no change: diff does not claim one.
+func TestWhatIsNotKnownIsNoChange(t *testing.T) {
+	row := Change{Items: []Item{{Verb: Create, What: "cluster in Renku"}}}
+	p := &Plan{Actions: []Planned{{Action: "register", Change: row, Pending: "nobody is signed in"}, {Action: "role"}}}
+	if p.Empty() || p.Changes() {
+		t.Errorf("of what is not known: empty %v, changes %v", p.Empty(), p.Changes())
+	}
+	p.Actions[1].Change = row
+	if !p.Changes() {
+		t.Error("a creation that is known is a change")
+	}
+}

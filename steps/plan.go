@@ -43,6 +43,12 @@ func (p *Plan) Empty() bool {
 	return true
 }
 
+// Changes reports whether the plan changes something, of what is known of it. The items of an action that is not known
+// yet are what it would do at most.
+func (p *Plan) Changes() bool {
+	return slices.ContainsFunc(p.Actions, func(a Planned) bool { return a.Pending == "" && a.changes() })
+}
+
 func (a *Planned) changes() bool {
 	for _, it := range a.Change.Items {
 		if it.Verb.Changes() {

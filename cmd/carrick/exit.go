@@ -17,7 +17,7 @@ const (
 	exitUsage       = 2   // usage, or an answer is missing and nobody is there to ask
 	exitPartWay     = 6   // stopped part-way: some things were changed; or an undo left files that the link wrote
 	exitFailed      = 3   // a check failed; for diff: there are changes
-	exitUnknown     = 5   // something is unknown or still waiting
+	exitUnknown     = 5   // something is unknown or still waiting; for diff: nothing changes, of what is known
 	exitWarnings    = 4   // warnings that --fail-on names
 	exitOther       = 1
 )

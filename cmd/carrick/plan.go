@@ -58,7 +58,8 @@ func (a *app) diff() *cobra.Command {
 	var f changeFlags
 	cmd := &cobra.Command{
 		Use: "diff LINK", Short: "Show what apply would change", Args: a.needLink,
-		Long: "Shows what apply would change, by a dry run on both servers. Secrets are masked.\nExit code 0: nothing; 3: something.",
+		Long: "Shows what apply would change, by a dry run on both servers. Secrets are masked.\n" +
+			"Exit code 0: nothing; 3: something; 5: nothing, of what is known now.",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := f.valid(true); err != nil {
 				return err
@@ -69,8 +70,11 @@ func (a *app) diff() *cobra.Command {
 				return err
 			}
 			defer s.Close()
-			if err := a.showPlan(s, p, f.output, true); err != nil || p.Empty() {
+			switch err := a.showPlan(s, p, f.output, true); {
+			case err != nil, p.Empty():
 				return err
+			case !p.Changes():
+				return verdict(exitUnknown)
 			}
 			return verdict(exitFailed)
 		},
@@ -346,6 +350,9 @@ func (a *app) printPlan(s *steps.Session, p *steps.Plan, diff bool) {
 			fmt.Fprintf(out, "  %s: %s: %s (%s)\n", role, act.Title, map[bool]string{false: "known later", true: "left"}[p.Undo], cluster.Clean(act.Pending))
 		}
 		for _, it := range act.Change.Items {
+			if diff && act.Pending != "" { // what it would do at most
+				continue
+			}
 			note := ""
 			if it.Note != "" {
 				note = "  (" + oneLine(cluster.Clean(it.Note)) + ")"

@@ -98,6 +98,16 @@ func leftEarlier(ctx context.Context, e steps.Env, action, what string) []steps.
 	}}
 }
 
+// unlessNoted are the items of a plan while Renku can't be asked: what this link has created, by its notes, is no
+// creation.
+func unlessNoted(ctx context.Context, e steps.Env, action string, item steps.Item) []steps.Item {
+	was, err := steps.NoteOf(ctx, e, action)
+	if err == nil && (was != "" && was != noteAsked || was == "" && earlierNote(ctx, e, action) != "") {
+		return nil
+	}
+	return []steps.Item{item}
+}
+
 // noteAsking notes that Renku is about to be asked. What it returns takes that back
 // where Renku refused, and leaves what another carrick of this link has noted
 // meanwhile: of two at once one makes it and the other is refused.

@@ -32,7 +32,7 @@ func previewPool(ctx context.Context, e steps.Env) (steps.Change, error) {
 	}
 	id, err := e.Own.Text("cluster-id")
 	if err != nil {
-		c.Items = []steps.Item{item}
+		c.Items = unlessNoted(ctx, e, notePool, item)
 		return c, later(err)
 	}
 	api, err := signedInAPI(e)
@@ -41,7 +41,7 @@ func previewPool(ctx context.Context, e steps.Env) (steps.Change, error) {
 	}
 	named, err := poolsNamed(ctx, api, d.Name)
 	if err != nil {
-		c.Items = []steps.Item{item}
+		c.Items = unlessNoted(ctx, e, notePool, item)
 		return c, later(refusedIsAbsent(err))
 	}
 	number := ""

@@ -43,7 +43,7 @@ func previewCluster(ctx context.Context, e steps.Env) (steps.Change, error) {
 	}
 	rows, err := theRows(ctx, e)
 	if err != nil {
-		c.Items = []steps.Item{item}
+		c.Items = unlessNoted(ctx, e, noteCluster, item)
 		return c, later(refusedIsAbsent(err))
 	}
 	if other := rowWithName(rows, textOf(payload, "name"), textOf(payload, "config_name")); other != nil {
