@@ -2,10 +2,13 @@ package renku
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"carrick/cluster"
@@ -28,8 +31,8 @@ func resourcePoolChecks() []steps.Check {
 			Run: poolSizes,
 		},
 		{
-			Name: "quota-free", Title: "no other ResourceQuota has the pool's quota id", On: steps.Remote, Needs: []string{"namespace", "peer/pool-rules"},
-			Why: "one that a failed try left behind ends the next one in HTTP 500",
+			Name: "quota-free", Title: "the pool's ResourceQuota is its own and has room", On: steps.Remote, Needs: []string{"namespace", "peer/pool-rules"},
+			Why: "one that a failed try left behind ends the next one in HTTP 500; one without room for a session lets none start",
 			See: []string{poolsSource},
 			Run: quotaFree,
 		},
@@ -109,13 +112,23 @@ func quotaFree(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Passed("the pool has no quota: none can be in its way")
 	}
 	ns, name := sessionsNamespace(e), d.Quota.ID
-	_, err = e.Cluster.Get(ctx, check.ResourceQuotas, ns, name)
+	live, err := check.Get[corev1.ResourceQuota](ctx, e.Cluster, check.ResourceQuotas, ns, name)
 	if apierrors.IsNotFound(err) {
 		return steps.Passed("there is no ResourceQuota %s in %s", name, ns)
 	}
 	if err != nil {
 		return steps.Unseen(err)
 	}
+	r := quotaOwner(e, ns, d)
+	if tight := tooLittle(e, live); r.Status != steps.Fail && len(tight) > 0 && tight[0].class == "" {
+		return steps.Failed(tight[0].words()+": no session can start", restoreQuota(e, d))
+	}
+	return r
+}
+
+// quotaOwner judges whose the ResourceQuota with the pool's quota id is.
+func quotaOwner(e steps.Env, ns string, d described) steps.Result {
+	name := d.Quota.ID
 	id, err := poolNumber(e)
 	absent := (*steps.AbsentError)(nil)
 	switch {
@@ -134,6 +147,23 @@ func quotaFree(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Skipped("ResourceQuota %s/%s is there; whose it is can't be told: %s", ns, name, absent.Why)
 	}
 	return unasked(e, err)
+}
+
+// restoreQuota is the command that gives the pool's ResourceQuota what pool.spec says, as Renku does
+// (renku-data-services components/renku_data_services/crc/models.py).
+func restoreQuota(e steps.Env, d described) string {
+	hard := map[string]string{
+		"requests.cpu": fmt.Sprint(math.Ceil(d.Quota.CPU)), "requests.memory": fmt.Sprintf("%.0f", d.Quota.Memory*1e9),
+	}
+	if d.Quota.GPU > 0 {
+		hard["requests.nvidia.com/gpu"] = fmt.Sprint(d.Quota.GPU)
+	}
+	patch, err := json.Marshal([]any{map[string]any{"op": "replace", "path": "/spec/hard", "value": hard}})
+	if err != nil {
+		return ""
+	}
+	return e.Kubectl() + " -n " + sessionsNamespace(e) + " patch resourcequota " + steps.Quoted(d.Quota.ID) +
+		" --type=json -p " + steps.Quoted(string(patch))
 }
 
 // poolOfQuota is the name of the pool of this cluster that has a quota; "": none has.

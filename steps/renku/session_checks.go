@@ -1,6 +1,7 @@
 package renku
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/url"
@@ -32,32 +33,43 @@ func sessionChecks() []steps.Check {
 			Name: "session-made", Title: "the operator has taken up the test session", On: steps.Remote, When: tested, Mend: "test-session", Needs: []string{"signed-in"}, Within: startsWithin,
 			Why: "a session that nobody takes up is the sign of an operator that watches another namespace, or of none",
 			See: []string{operatorSource},
-			Run: sessionMade,
+			Run: ofSession(sessionMade),
 		},
 		{
 			Name: "session-pod", Title: "its pod runs", On: steps.Remote, When: tested, Mend: "test-session", Needs: []string{"session-made"}, Within: startsWithin,
 			Why: "images, nodes, quota and priority class come together here",
 			See: []string{operatorSource},
-			Run: sessionPod,
+			Run: ofSession(sessionPod),
 		},
 		{
 			Name: "session-volume", Title: "its volume is bound", On: steps.Remote, When: tested, Mend: "test-session", Needs: []string{"session-made"}, Within: startsWithin,
 			Why: "without a volume the pod stays Pending",
 			See: []string{operatorSource},
-			Run: sessionVolume,
+			Run: ofSession(sessionVolume),
 		},
 		{
 			Name: "session-ingress", Title: "its Ingress ends TLS", On: steps.Remote, When: tested, Mend: "test-session", Needs: []string{"session-made"}, Within: startsWithin,
 			Why: "an Ingress without tls is served with plain HTTP or a wrong certificate. Renku makes such ones where the flag of the default certificate was lost when the cluster was registered",
 			See: []string{operatorSource, "SwissDataScienceCenter/renku-data-services: components/renku_data_services/crc/core.py"},
-			Run: sessionIngress,
+			Run: ofSession(sessionIngress),
 		},
 		{
 			Name: "session-url", Title: "its address is https at the sessions' host", On: steps.Remote, When: tested, Mend: "test-session", Needs: []string{"session-made"}, Within: startsWithin,
 			Why: "this is the address that the portal opens: browsers refuse http inside https",
 			See: []string{"SwissDataScienceCenter/amalthea pull request 1106"},
-			Run: sessionURL,
+			Run: ofSession(sessionURL),
 		},
+	}
+}
+
+// ofSession is a check that apply mends only while the session does not exist.
+func ofSession(run func(context.Context, steps.Env) steps.Result) func(context.Context, steps.Env) steps.Result {
+	return func(ctx context.Context, e steps.Env) steps.Result {
+		r := run(ctx, e)
+		if _, err := theSession(ctx, e); err == nil {
+			return r.WithoutAction()
+		}
+		return r
 	}
 }
 
@@ -84,9 +96,18 @@ func sessionMade(ctx context.Context, e steps.Env) steps.Result {
 	address, _, _ := unstructured.NestedString(s.Object, "status", "url")
 	switch {
 	case s.GetDeletionTimestamp() != nil:
-		return steps.Failed(fmt.Sprintf("%s is being deleted (finalizers %v)", s.GetName(), s.GetFinalizers()), "")
+		const found = "%s is being deleted (finalizers %v)"
+		fix := operatorLogs(e, s.GetName()) + "    # its operator removes the finalizers"
+		return steps.Failed(fmt.Sprintf(found, s.GetName(), s.GetFinalizers()), fix)
 	case state == "Failed":
-		return steps.Failed(s.GetName()+" has failed: "+why, look(e, "amaltheasession "+s.GetName()))
+		fix := cmp.Or(
+			check.RefusedFix(e.Kubectl(), sessionsNamespace(e), why), look(e, "amaltheasession "+s.GetName()),
+		)
+		r := steps.Failed(s.GetName()+" has failed: "+why, fix)
+		if strings.Contains(strings.ToLower(why), "quota") { // the rows about quotas know why
+			return r.Symptom()
+		}
+		return r
 	case address == "": // the CRD's default state is NotReady; the operator sets the URL first
 		return steps.Waits(s.GetCreationTimestamp().Time, "%s has no status.url: no operator has reconciled it", s.GetName()).
 			Or(e.Kubectl() + " get deployments -A -l app.kubernetes.io/name=amalthea-sessions    # does it run, and watch namespace " + sessionsNamespace(e) + "?")
