@@ -2,11 +2,14 @@ package renku
 
 import (
 	"context"
+	"fmt"
+	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	networkingv1 "k8s.io/api/networking/v1"
-	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"carrick/cluster"
 	"carrick/steps"
@@ -32,29 +35,53 @@ func prerequisiteFacts() []steps.Fact {
 }
 
 func defaultStorageClass(ctx context.Context, e steps.Env) (any, error) {
-	classes, err := check.List[storagev1.StorageClass](ctx, e.Cluster, check.StorageClasses, "", cluster.Selector{})
-	if err != nil {
-		return nil, err
-	}
-	for _, c := range classes {
-		if c.Annotations[defaultStorage] == "true" {
-			return c.Name, nil
-		}
-	}
-	return nil, steps.Absent("the cluster has no default StorageClass")
+	return oldestDefault(ctx, e, check.StorageClasses, defaultStorage, "StorageClass")
 }
 
 func defaultIngressClass(ctx context.Context, e steps.Env) (any, error) {
-	classes, err := check.List[networkingv1.IngressClass](ctx, e.Cluster, check.IngressClasses, "", cluster.Selector{})
+	return oldestDefault(ctx, e, check.IngressClasses, defaultIngress, "IngressClass")
+}
+
+// oldestDefault is the default class. Of several it is the oldest: what exists was created with that one.
+func oldestDefault(
+	ctx context.Context, e steps.Env, gvr schema.GroupVersionResource, annotation, kind string,
+) (any, error) {
+	classes, err := e.Cluster.List(ctx, gvr, "", cluster.Selector{})
 	if err != nil {
 		return nil, err
 	}
+	defaults := defaultsOf(classes, annotation)
+	if len(defaults) == 0 {
+		return nil, steps.Absent("the cluster has no default %s", kind)
+	}
+	return defaults[0].GetName(), nil
+}
+
+// defaultsOf are the classes with that annotation, the oldest first.
+func defaultsOf[T metav1.Object](classes []T, annotation string) []T {
+	var out []T
 	for _, c := range classes {
-		if c.Annotations[defaultIngress] == "true" {
-			return c.Name, nil
+		if c.GetAnnotations()[annotation] == "true" {
+			out = append(out, c)
 		}
 	}
-	return nil, steps.Absent("the cluster has no default IngressClass")
+	slices.SortStableFunc(out, func(a, b T) int {
+		return a.GetCreationTimestamp().Compare(b.GetCreationTimestamp().Time)
+	})
+	return out
+}
+
+// severalDefaults says that a cluster has several default classes; resource is as in kubectl. fix leaves the oldest.
+func severalDefaults[T metav1.Object](e steps.Env, resource, annotation string, defaults []T) (found, fix string) {
+	var names, others []string
+	for i, c := range defaults {
+		names = append(names, cluster.CleanName(c.GetName()))
+		if i > 0 {
+			others = append(others, steps.Quoted(c.GetName()))
+		}
+	}
+	found = fmt.Sprintf("%d classes are the default: %s", len(names), strings.Join(names, ", "))
+	return found, e.Kubectl() + " annotate " + resource + " " + strings.Join(others, " ") + " " + annotation + "-"
 }
 
 // openShiftDNS is where OpenShift serves DNS: other labels, other ports.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -45,23 +46,26 @@ func storageClass(ctx context.Context, e steps.Env) steps.Result {
 	}
 	name := e.Answers.Text("sessions.storage-class")
 	var found *storagev1.StorageClass
-	var defaults, all []string
+	defaults := defaultsOf(classes, defaultStorage)
+	var all []string
 	for _, c := range classes {
 		all = append(all, c.Name)
-		if c.Annotations[defaultStorage] == "true" {
-			defaults = append(defaults, c.Name)
-		}
 		if c.Name == name || (name == "" && c.Annotations[defaultStorage] == "true") {
 			found = c
 		}
 	}
 	switch {
+	case len(all) == 0:
+		return steps.Failed("the cluster has no StorageClass", "install a storage driver, then answer sessions.storage-class")
 	case name != "" && found == nil:
 		return steps.Failed(fmt.Sprintf("there is no StorageClass %s; there are %v", name, all), "answer sessions.storage-class with one of them")
 	case found == nil:
 		return steps.Failed(fmt.Sprintf("no StorageClass is the default; there are %v", all), "answer sessions.storage-class with one of them")
 	case name == "" && len(defaults) > 1:
-		return steps.Failed(fmt.Sprintf("several classes are the default: %v", defaults), "answer sessions.storage-class with one of them")
+		return steps.Failed(severalDefaults(e, "storageclass", defaultStorage, defaults))
+	case len(defaults) > 1 && !e.Runtime.Given("sessions.storage-class"):
+		found, fix := severalDefaults(e, "storageclass", defaultStorage, defaults)
+		return steps.Warned(found+"; sessions use "+name, fix)
 	}
 	if found.VolumeBindingMode == nil || *found.VolumeBindingMode == storagev1.VolumeBindingImmediate {
 		zones, err := zones(ctx, e)
@@ -96,29 +100,33 @@ func ingressClass(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Unseen(err)
 	}
 	name := e.Answers.Text("sessions.ingress-class")
-	var found, defaults []*networkingv1.IngressClass
+	defaults := defaultsOf(classes, defaultIngress)
+	found := defaults
 	var all []string
 	for _, c := range classes {
 		all = append(all, c.Name)
 		if c.Name == name {
-			found = append(found, c)
-		}
-		if c.Annotations[defaultIngress] == "true" {
-			defaults = append(defaults, c)
+			found = []*networkingv1.IngressClass{c}
 		}
 	}
-	if name == "" {
-		found = defaults
-	}
+	one := "answer sessions.ingress-class with one of them"
 	switch {
-	case len(found) == 1:
-		return steps.Passed("%s, served by %s", found[0].Name, found[0].Spec.Controller)
+	case len(all) == 0:
+		return steps.Failed(
+			"the cluster has no IngressClass", "install an ingress controller, then answer sessions.ingress-class",
+		)
+	case name != "" && !slices.Contains(all, name):
+		return steps.Failed(fmt.Sprintf("there is no IngressClass %s; there are %v", name, all), one)
+	case len(found) == 0:
+		const said = "no IngressClass is the default; there are %v"
+		return steps.Failed(fmt.Sprintf(said, all), one+", or install an ingress controller")
 	case len(found) > 1: // the API server then refuses an Ingress that names none
-		return steps.Failed(fmt.Sprintf("several IngressClasses are the default; there are %v", all), "answer sessions.ingress-class with one of them")
-	case name == "":
-		return steps.Failed(fmt.Sprintf("no IngressClass is the default; there are %v", all), "answer sessions.ingress-class with one of them, or install an ingress controller")
+		return steps.Failed(severalDefaults(e, "ingressclass", defaultIngress, defaults))
+	case len(defaults) > 1 && !e.Runtime.Given("sessions.ingress-class"):
+		said, fix := severalDefaults(e, "ingressclass", defaultIngress, defaults)
+		return steps.Warned(said+"; sessions use "+name, fix)
 	}
-	return steps.Failed(fmt.Sprintf("there is no IngressClass %s; there are %v", name, all), "answer sessions.ingress-class with one of them")
+	return steps.Passed("%s, served by %s", found[0].Name, found[0].Spec.Controller)
 }
 
 func tlsSecret(ctx context.Context, e steps.Env) steps.Result {
