@@ -66,6 +66,9 @@ func nodesFit(ctx context.Context, e steps.Env) steps.Result {
 		if len(others) == 0 {
 			found = "the cluster has no nodes"
 		}
+		if names := cordoned(ctx, e); len(names) > 0 {
+			return steps.Failed(found, e.Kubectl()+" uncordon "+strings.Join(names, " "))
+		}
 		return steps.Failed(found, e.Kubectl()+" get nodes --show-labels    # then label or untaint one, or answer nodes.labels, nodes.tolerations")
 	}
 	found := fmt.Sprintf("%d of %d nodes: %s", len(fit), len(fit)+len(others), nodeNames(fit))
@@ -78,6 +81,29 @@ func nodesFit(ctx context.Context, e steps.Env) steps.Result {
 			"answer nodes.tolerations with "+key+", if Renku's notebooks.sessionTolerations or the resource classes have it; else: "+e.Kubectl()+" taint node "+shut+" "+key+"-")
 	}
 	return steps.Passed("%s", found)
+}
+
+// cordoned are the nodes that would take sessions if they were not cordoned.
+func cordoned(ctx context.Context, e steps.Env) (names []string) {
+	d, err := demanded(ctx, e)
+	if err != nil {
+		return nil
+	}
+	nodes, err := check.List[corev1.Node](ctx, e.Cluster, check.Nodes, "", cluster.Selector{})
+	if err != nil {
+		return nil
+	}
+	for _, n := range nodes {
+		open := n.DeepCopy()
+		open.Spec.Unschedulable = false
+		open.Spec.Taints = slices.DeleteFunc(open.Spec.Taints, func(t corev1.Taint) bool {
+			return t.Key == corev1.TaintNodeUnschedulable
+		})
+		if n.Spec.Unschedulable && d.unfit(open) == "" {
+			names = append(names, steps.Quoted(n.Name))
+		}
+	}
+	return names
 }
 
 // shutOut is a node that is labelled for sessions and that only a taint keeps
