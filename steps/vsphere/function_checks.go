@@ -88,14 +88,20 @@ func rwxGetsClass(ctx context.Context, e steps.Env) steps.Result {
 	if err := check.Together(looks...); err != nil {
 		return steps.Unseen(err)
 	}
-	var tried, full []string
+	var tried, small, full []string
+	var refused []outcome
 	for i, in := range spaces {
-		if i > 0 && slices.ContainsFunc(got[i], func(o outcome) bool { return isOverLimit(o.refused) }) {
-			full = append(full, in) // says nothing of the class
+		j := slices.IndexFunc(got[i], func(o outcome) bool { return isOverLimit(o.refused) })
+		switch {
+		case i > 0 && j >= 0 && isTooSmall(got[i][j].refused):
+			small = append(small, in) // says nothing of the class
+			continue
+		case i > 0 && j >= 0:
+			full, refused = append(full, in), append(refused, got[i][j])
 			continue
 		}
 		for _, o := range got[i] {
-			if r := hasClass(e, in, o); r.Status != steps.Pass {
+			if r := hasClass(ctx, e, in, o); r.Status != steps.Pass {
 				return r
 			}
 		}
@@ -105,24 +111,22 @@ func rwxGetsClass(ctx context.Context, e steps.Env) steps.Result {
 	for _, c := range claims {
 		names = append(names, c.name)
 	}
-	untried := ""
-	if len(full) > 0 {
-		untried = "; a quota or LimitRange refuses the claim that is tried in " + check.Some(full)
+	passed := fmt.Sprintf("%s, in %s: %s", class(e), check.Some(tried), strings.Join(names, ", "))
+	if len(small) > 0 {
+		passed += "; not tried in " + check.Some(small) + ", where a LimitRange allows no claim of 1Mi"
 	}
-	return steps.Passed("%s, in %s: %s%s", class(e), check.Some(tried), strings.Join(names, ", "), untried)
-}
-
-// isOverLimit reports whether a claim was refused by a quota or a LimitRange
-// (kubernetes/kubernetes: plugin/pkg/admission/limitranger/admission.go).
-func isOverLimit(why string) bool {
-	return ofItsSize(why) || strings.Contains(why, "usage per PersistentVolumeClaim is")
+	if len(full) > 0 {
+		return underLimits(ctx, e, passed, refused, full)
+	}
+	return steps.Passed("%s", passed)
 }
 
 // hasClass judges one shared claim.
-func hasClass(e steps.Env, in string, o outcome) steps.Result {
+func hasClass(ctx context.Context, e steps.Env, in string, o outcome) steps.Result {
 	switch {
 	case o.refused != "":
-		return steps.Failed(fmt.Sprintf("a shared claim %s is refused in %s: %s", o.name, in, o.refused), refusedFix(e, in))
+		return steps.Failed(fmt.Sprintf("a shared claim %s is refused in %s: %s", o.name, in, o.refused),
+			refusedFix(ctx, e, in, o.refused))
 	case strings.Contains(o.got, unconfigured):
 		return steps.Failed(
 			fmt.Sprintf("a shared claim %s gets the class %s in %s: the published guide's extension was told no class",
@@ -161,8 +165,13 @@ func mutationFix(e steps.Env) string {
 	return ""
 }
 
-// refusedFix is how to find out who refuses a claim.
-func refusedFix(e steps.Env, in string) string {
+// refusedFix is how to find out who refuses a claim, and how to change it where the reason says who does.
+func refusedFix(ctx context.Context, e steps.Env, in, why string) string {
+	if isOverLimit(why) {
+		if l, err := limitOf(ctx, e, in, why); err == nil && l.fix != "" {
+			return l.fix
+		}
+	}
 	if usesWebhook(e) {
 		return mutationFix(e)
 	}
@@ -190,7 +199,8 @@ func rwoKeepsClass(ctx context.Context, e steps.Env) steps.Result {
 	for _, o := range got {
 		switch {
 		case o.refused != "":
-			return steps.Failed(fmt.Sprintf("a claim %s is refused in %s: %s", o.name, in, o.refused), refusedFix(e, in))
+			return steps.Failed(fmt.Sprintf("a claim %s is refused in %s: %s", o.name, in, o.refused),
+				refusedFix(ctx, e, in, o.refused))
 		case o.got != usual:
 			return steps.Failed(fmt.Sprintf("a claim that one node writes to, %s, gets %s in %s, and not the default class %s", o.name, o.word(), in, cmp.Or(usual, "(there is none)")), whoFix(e))
 		}
@@ -224,7 +234,8 @@ func staticKeeps(ctx context.Context, e steps.Env) steps.Result {
 		}
 		switch {
 		case o.refused != "":
-			return steps.Failed(fmt.Sprintf("a claim of the class %s, %s, is refused in %s: %s", asked, o.name, in, o.refused), refusedFix(e, in))
+			return steps.Failed(fmt.Sprintf("a claim of the class %s, %s, is refused in %s: %s", asked, o.name, in, o.refused),
+				refusedFix(ctx, e, in, o.refused))
 		case !o.has || o.got != *o.class:
 			return steps.Failed(fmt.Sprintf("a claim of the class %s, %s, gets %s in %s: it does not find the volume that was made for it", asked, o.name, o.word(), in), whoFix(e))
 		}
@@ -259,7 +270,8 @@ func silentFailure(ctx context.Context, e steps.Env) steps.Result {
 	}
 	switch o := got[0]; {
 	case o.refused != "":
-		return steps.Failed(fmt.Sprintf("%s has failurePolicy %s: claims in the namespaces that it looks at are refused now: %s", hook, hook.fail, o.refused), refusedFix(e, in))
+		return steps.Failed(fmt.Sprintf("%s has failurePolicy %s: claims in the namespaces that it looks at are refused now: %s",
+			hook, hook.fail, o.refused), refusedFix(ctx, e, in, o.refused))
 	case o.got != class(e) && hook.fail == failOpen:
 		return steps.Failed(fmt.Sprintf("%s is passed over, and nobody is told (failurePolicy Ignore): shared claims get %s now, and stay Pending", hook, o.word()), mutationFix(e))
 	case o.got != class(e):

@@ -19,6 +19,7 @@ const whyMayMake = "a right that is missing half-way leaves a webhook without a 
 func mayMake(ctx context.Context, e steps.Env) steps.Result {
 	e.Cluster.WillRead(check.ClusterRoleBindings, "") // which Deployments may create volumes
 	e.Cluster.WillRead(check.ClusterRoles, "")
+	e.Cluster.WillRead(check.LimitRanges, "") // which of them refuses a claim
 	var rights []cluster.Right
 	for _, of := range stepRights {
 		rights = append(rights, of(e)...)

@@ -1,0 +1,133 @@
+package vsphere
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"carrick/cluster"
+	"carrick/steps"
+	"carrick/steps/check"
+)
+
+// profileQuota is the ResourceQuota that the profile controller keeps as spec.resourceQuotaSpec of the Profile says
+// (kubeflow/dashboard: components/profile-controller/controllers/profile_controller.go, KFQUOTA).
+const profileQuota = "kf-resource-quota"
+
+// isOverLimit reports whether a claim was refused by a quota or a LimitRange
+// (kubernetes/kubernetes: plugin/pkg/admission/limitranger/admission.go).
+func isOverLimit(why string) bool {
+	return ofItsSize(why) || strings.Contains(why, "usage per PersistentVolumeClaim is")
+}
+
+// isTooSmall reports whether a LimitRange refused a claim as too small. The claim that is tried is smaller than those of
+// pipelines, so that this says nothing about them.
+func isTooSmall(why string) bool {
+	return strings.Contains(why, "minimum storage usage per PersistentVolumeClaim is") && !strings.Contains(why, "maximum")
+}
+
+// limit is a ResourceQuota or a LimitRange that refuses claims in a namespace.
+type limit struct{ in, found, fix string }
+
+// limitOf is what refused a claim in a namespace, in these words.
+func limitOf(ctx context.Context, e steps.Env, in, why string) (limit, error) {
+	if by, _ := check.Refuser(why); by == check.ByLimits {
+		return rangeOf(ctx, e, in, why)
+	}
+	out := limit{in: in, found: why, fix: check.RefusedFix(e.Kubectl(), in, why)}
+	m := exceeded.FindStringSubmatch(why)
+	if m == nil {
+		return out, nil
+	}
+	name, hard := m[1], map[string]any{}
+	var says []string
+	for _, one := range strings.Split(m[2], ",") {
+		key, most, _ := strings.Cut(strings.TrimSpace(one), "=")
+		hard[key] = nil
+		says = append(says, key+" to "+most)
+	}
+	out.found = fmt.Sprintf("ResourceQuota %s limits %s", name, strings.Join(says, ", "))
+	what, spec := "-n "+in+" patch resourcequota "+name, map[string]any{"hard": hard}
+	if name == profileQuota {
+		p, err := e.Cluster.Get(ctx, profileKind, "", in)
+		if err != nil && !apierrors.IsNotFound(err) {
+			return out, err
+		}
+		if err == nil && hasHard(p, hard) { // the controller writes the quota again
+			what, spec = "patch profile "+in, map[string]any{"resourceQuotaSpec": spec}
+		}
+	}
+	patch, err := json.Marshal(map[string]any{"spec": spec})
+	out.fix = fmt.Sprintf("%s %s --type=merge -p %s    # null removes the limit; a number in its place raises it",
+		e.Kubectl(), what, steps.Quoted(string(patch)))
+	return out, err
+}
+
+// exceeded reads the name of a quota and its exceeded limits off a refusal.
+var exceeded = regexp.MustCompile(`exceeded quota: ([a-z0-9.-]+), .*limited: ([A-Za-z0-9.=,/_ -]+)$`)
+
+// hasHard reports whether the quota in a Profile has one of some limits.
+func hasHard(profile *unstructured.Unstructured, limits map[string]any) bool {
+	hard, _, _ := unstructured.NestedMap(profile.Object, "spec", "resourceQuotaSpec", "hard")
+	for key := range limits {
+		if _, is := hard[key]; is {
+			return true
+		}
+	}
+	return false
+}
+
+// roomyClaim is a size that Kale's and Kubeflow's claims fit into.
+const roomyClaim = "100Gi"
+
+// rangeOf finds the LimitRange that refused a claim: the words of the refusal have no name.
+func rangeOf(ctx context.Context, e steps.Env, in, why string) (limit, error) {
+	out := limit{in: in, found: "a LimitRange refuses the claim: " + why, fix: check.RefusedFix(e.Kubectl(), in, why)}
+	all, err := check.List[corev1.LimitRange](ctx, e.Cluster, check.LimitRanges, "", cluster.Selector{})
+	if apierrors.IsForbidden(err) {
+		return out, nil
+	}
+	if err != nil {
+		return out, err
+	}
+	for _, r := range all {
+		i := slices.IndexFunc(r.Spec.Limits, func(of corev1.LimitRangeItem) bool {
+			most, is := of.Max[corev1.ResourceStorage]
+			return is && of.Type == corev1.LimitTypePersistentVolumeClaim && strings.Contains(why, " is "+most.String()+",")
+		})
+		if r.Namespace != in || i < 0 {
+			continue
+		}
+		most := r.Spec.Limits[i].Max[corev1.ResourceStorage]
+		out.found = fmt.Sprintf("LimitRange %s limits a claim to %s", cluster.CleanName(r.Name), most.String())
+		patch := fmt.Sprintf(`[{"op":"replace","path":"/spec/limits/%d/max/storage","value":%q}]`, i, roomyClaim)
+		out.fix = fmt.Sprintf("%s -n %s patch limitrange %s --type=json -p %s    # or another size",
+			e.Kubectl(), in, steps.Quoted(r.Name), steps.Quoted(patch))
+		break
+	}
+	return out, nil
+}
+
+// underLimits is the verdict where the claim has its class in some namespaces, and limits refuse it in others.
+func underLimits(ctx context.Context, e steps.Env, passed string, refused []outcome, in []string) steps.Result {
+	var found, fixes []string
+	for i, o := range refused {
+		l, err := limitOf(ctx, e, in[i], o.refused)
+		if err != nil {
+			return steps.Unseen(err)
+		}
+		found = append(found, l.in+" ("+l.found+")")
+		fixes = append(fixes, l.fix)
+	}
+	r := steps.Warned("shared claims are refused in "+check.Some(found)+"; elsewhere they get "+passed,
+		strings.Join(slices.Compact(fixes), "\n"))
+	r.Lines = found
+	return r.WithoutAction()
+}
