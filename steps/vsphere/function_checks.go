@@ -270,7 +270,8 @@ func silentFailure(ctx context.Context, e steps.Env) steps.Result {
 	}
 	switch o := got[0]; {
 	case o.refused != "":
-		return steps.Failed(fmt.Sprintf("%s has failurePolicy %s: claims in the namespaces that it looks at are refused now: %s",
+		return steps.Failed(fmt.Sprintf(
+			"%s has failurePolicy %s: claims in the namespaces that it looks at are refused now: %s",
 			hook, hook.fail, o.refused), refusedFix(ctx, e, in, o.refused))
 	case o.got != class(e) && hook.fail == failOpen:
 		return steps.Failed(fmt.Sprintf("%s is passed over, and nobody is told (failurePolicy Ignore): shared claims get %s now, and stay Pending", hook, o.word()), mutationFix(e))

@@ -27,8 +27,8 @@ func isOverLimit(why string) bool {
 	return ofItsSize(why) || strings.Contains(why, "usage per PersistentVolumeClaim is")
 }
 
-// isTooSmall reports whether a LimitRange refused a claim as too small. The claim that is tried is smaller than those of
-// pipelines, so that this says nothing about them.
+// isTooSmall reports whether a LimitRange refused a claim as too small. The claim that is tried is smaller than those
+// of pipelines, so that this says nothing about them.
 func isTooSmall(why string) bool {
 	return strings.Contains(why, "minimum storage usage per PersistentVolumeClaim is") && !strings.Contains(why, "maximum")
 }

@@ -68,27 +68,34 @@ func profilesNamespaces(ctx context.Context, e steps.Env) steps.Result {
 	if err != nil {
 		return steps.Unseen(err)
 	}
-	if len(all) == 0 {
-		return steps.Skipped("there is no profile yet")
+	controller, err := theController(ctx, e)
+	if err != nil {
+		return steps.Unseen(err)
 	}
 	for _, p := range all {
 		if p.ends {
 			continue
 		}
-		if r := profileNamespace(ctx, e, p); r.Status != steps.Pass {
+		if r := profileNamespace(ctx, e, controller, p); r.Status != steps.Pass {
 			return r
 		}
+	}
+	switch {
+	case len(all) == 0 && controller.down != "":
+		return controller.idle("there is no profile yet")
+	case len(all) == 0:
+		return steps.Skipped("there is no profile yet")
+	case controller.down != "":
+		return controller.idle("every existing profile has its own")
 	}
 	return steps.Passed("all %d have one, each its owner's", len(all))
 }
 
-func profileNamespace(ctx context.Context, e steps.Env, p userProfile) steps.Result {
+func profileNamespace(ctx context.Context, e steps.Env, c controllerState, p userProfile) steps.Result {
 	ns, err := check.Get[corev1.Namespace](ctx, e.Cluster, check.Namespaces, "", p.name)
 	switch {
 	case apierrors.IsNotFound(err):
-		return steps.Waits(p.made, "Profile %s has no namespace yet", p.name).
-			Or(e.Kubectl() + " -n " + kubeflowSpace + " logs deployment/profiles-deployment -c manager --tail=20" +
-				"    # only the controller's log says why")
+		return c.lacking(p.made, "Profile "+p.name+" has no namespace yet")
 	case err != nil:
 		return steps.Unseen(err)
 	case !p.owns(ns):
@@ -170,7 +177,11 @@ func profileLabelled(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Failed(fmt.Sprintf("%d of %d profiles' namespaces have not the label %s=%s: claims there keep their class: %s", len(unseen), len(spaces), key, value, check.Some(unseen)),
 			fmt.Sprintf("%s label --overwrite namespace %s %s    # and put it into the labels file, for those to come; or answer mutation.selector with a label that they have", e.Kubectl(), unseen[0], steps.Quoted(key+"="+value)))
 	case len(lacking) > 0:
-		return onItsWay(ctx, e, steps.Failed(fmt.Sprintf("labels of the file are not on %s yet", check.Some(lacking)), "is the profile controller running? "+e.Kubectl()+" -n "+kubeflowSpace+" logs deployment/profiles-deployment -c manager --tail=20"))
+		controller, err := theController(ctx, e)
+		if err != nil {
+			return steps.Unseen(err)
+		}
+		return onItsWay(ctx, e, steps.Failed("labels of the file are not on "+check.Some(lacking)+" yet", controller.fix))
 	case len(other) > 0:
 		return steps.Warned("labels are other than the file has them, and stay so: "+check.Some(other), fix)
 	}

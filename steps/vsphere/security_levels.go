@@ -244,8 +244,12 @@ func onItsWay(ctx context.Context, e steps.Env, r steps.Result) steps.Result {
 	if err != nil {
 		return r
 	}
-	return steps.Waits(written.Changed, "%s; the labels file says %s since %s", r.Found, level(e), written.Changed.UTC().Format(time.DateTime)).
-		Or("is the profile controller running? " + e.Kubectl() + " -n " + kubeflowSpace + " logs deployment/profiles-deployment -c manager --tail=20")
+	controller, err := theController(ctx, e)
+	if err != nil {
+		return r
+	}
+	return controller.lacking(written.Changed, fmt.Sprintf("%s; the labels file says %s since %s",
+		r.Found, level(e), written.Changed.UTC().Format(time.DateTime)))
 }
 
 // refusedAnyway is for namespaces that have the level, and refuse a notebook still.

@@ -1,0 +1,90 @@
+package vsphere
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"carrick/cluster"
+	"carrick/steps"
+	"carrick/steps/check"
+)
+
+// profileController is the Deployment of the profile controller (kubeflow/manifests: applications/profiles;
+// kubeflow/dashboard: components/profile-controller/manifests/kustomize/base).
+const profileController = "profiles-deployment"
+
+// controllerState is what is known of the profile controller.
+type controllerState struct {
+	*appsv1.Deployment           // nil: there is none of that name
+	down               string    // why it does nothing; "": it runs, or there is none
+	since              time.Time // of a controller that has pods to come; zero: it gets none
+	fix                string
+}
+
+// theController reads the profile controller. One of several replicas is enough: the others wait for its lease.
+func theController(ctx context.Context, e steps.Env) (controllerState, error) {
+	at := e.Kubectl() + " -n " + kubeflowSpace + " "
+	d, err := check.Get[appsv1.Deployment](ctx, e.Cluster, check.Deployments, kubeflowSpace, profileController)
+	if apierrors.IsNotFound(err) {
+		return controllerState{fix: at + "get deployments,statefulsets    # which of them is the profile controller?"}, nil
+	}
+	logs := at + "logs deployment/" + profileController + " -c manager --tail=20"
+	if apierrors.IsForbidden(err) {
+		return controllerState{fix: logs}, nil
+	}
+	if err != nil {
+		return controllerState{}, err
+	}
+	s := controllerState{Deployment: d, fix: logs}
+	want := int32(1)
+	if d.Spec.Replicas != nil {
+		want = *d.Spec.Replicas
+	}
+	switch {
+	case want == 0:
+		s.down = fmt.Sprintf("the profile controller %s/%s is scaled to 0 replicas", kubeflowSpace, d.Name)
+		s.fix = at + "scale deployment " + d.Name + " --replicas=1"
+	case d.Status.AvailableReplicas == 0:
+		s.down = fmt.Sprintf("0 of %d replicas of the profile controller %s/%s are available", want, kubeflowSpace, d.Name)
+		s.since, s.fix = check.WaitsSince(d), at+"describe pods -l "+steps.Quoted(metav1.FormatLabelSelector(d.Spec.Selector))
+		for _, c := range d.Status.Conditions {
+			if c.Type == appsv1.DeploymentReplicaFailure && c.Status == corev1.ConditionTrue {
+				said := cluster.Clean(c.Message)
+				s.down, s.since = s.down+": "+said, time.Time{}
+				if l, err := limitOf(ctx, e, kubeflowSpace, said); err == nil && l.fix != "" {
+					s.fix = l.fix
+				}
+			}
+		}
+	}
+	return s, nil
+}
+
+// controllerWithin is how long the profile controller can take to start, or to follow a change.
+const controllerWithin = time.Minute
+
+// lacking is the verdict on a profile or its namespace that lacks something that the profile controller gives it.
+func (s controllerState) lacking(since time.Time, found string) steps.Result {
+	if s.down != "" && s.since.IsZero() {
+		return steps.Failed(found+": "+s.down, s.fix).WithoutAction()
+	}
+	if s.down != "" {
+		found += ": " + s.down
+	}
+	return steps.Waits(since, "%s", found).Or(s.fix)
+}
+
+// idle is the verdict where nothing lacks anything from the profile controller, and the next profile would.
+func (s controllerState) idle(found string) steps.Result {
+	found = s.down + ": a new profile gets no namespace; " + found
+	if !s.since.IsZero() && time.Since(s.since) < controllerWithin {
+		return steps.Waits(s.since, "%s", found).Or(s.fix)
+	}
+	return steps.Warned(found, s.fix).WithoutAction()
+}
