@@ -30,6 +30,10 @@ func Diff(before, after *unstructured.Unstructured) string {
 	return Clean(strings.Join(lines[min(2, len(lines)):], ""))
 }
 
+// rolloutRevision is the annotation in which the Deployment controller counts rollouts (kubernetes/kubernetes:
+// pkg/controller/deployment/util/deployment_util.go, RevisionAnnotation).
+const rolloutRevision = "deployment.kubernetes.io/revision"
+
 // appliedAnnotations are those in which tools keep the object as they applied it, a Secret's values with it: kubectl, kapp
 // (carvel-dev/kapp: pkg/kapp/resources/resource_original.go), Rancher's wrangler (rancher/wrangler: pkg/apply), Banzai
 // Cloud's objectmatcher (banzaicloud/k8s-objectmatcher: patch/annotation.go).
@@ -54,6 +58,7 @@ func normalised(obj *unstructured.Unstructured) *unstructured.Unstructured {
 	}
 	for _, key := range []string{"annotations", "labels"} {
 		values, _ := meta[key].(map[string]any)
+		delete(values, rolloutRevision)
 		for _, repeats := range appliedAnnotations {
 			delete(values, repeats)
 		}
