@@ -58,7 +58,7 @@ func additions(want, live map[string]any) []addition {
 					element := fmt.Sprintf("%s/%d", pointer, i)
 					same, _ := json.Marshal(map[string]any{"op": "test", "path": element + "/name", "value": name})
 					op := string(same) + `,{"op":"remove","path":"` + element + `"}`
-					out = append(out, addition{at + "[" + shownValue(name) + "]", op})
+					out = append(out, addition{at + "[" + shownValue(name, longestValue) + "]", op})
 				default:
 					walk(at+"["+name+"]", pointer+"/"+strconv.Itoa(i), w[j], v)
 				}

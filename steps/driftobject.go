@@ -251,11 +251,37 @@ func (f *fields) compare(at string, is, would any) {
 			}
 			return
 		}
+		if now, both := would.([]any); both && f.compareNamed(at, was, now) {
+			return
+		}
 	}
 	if reflect.DeepEqual(is, would) || is == nil && !f.whole {
 		return
 	}
-	f.out = append(f.out, at+f.values(is, would))
+	f.out = append(f.out, at+f.values(at, is, would))
+}
+
+// compareNamed compares lists of different lengths by the names of their elements; false: not all have one.
+func (f *fields) compareNamed(at string, is, would []any) bool {
+	was, now := namedIn(is), namedIn(would)
+	if len(was) != len(is) || len(now) != len(would) {
+		return false
+	}
+	for _, name := range slices.Sorted(maps.Keys(union(was, now))) {
+		f.compare(at+"["+cluster.CleanName(name)+"]", was[name], now[name])
+	}
+	return true
+}
+
+// namedIn maps the elements of a list by their names. It leaves out those without one.
+func namedIn(list []any) map[string]any {
+	out := map[string]any{}
+	for _, v := range list {
+		if name := nameOf(v); name != "" {
+			out[name] = v
+		}
+	}
+	return out
 }
 
 func under(at, key string) string {
@@ -277,16 +303,23 @@ func union(a, b map[string]any) map[string]bool {
 	return out
 }
 
-// longestValue is how many characters of a value are shown.
-const longestValue = 40
+// longestValue and longestImage are how many characters of a value, and of the name of an image, are shown.
+const (
+	longestValue = 40
+	longestImage = 160
+)
 
 const wasAdded = " was added"
 
-func (f *fields) values(is, would any) string {
+func (f *fields) values(at string, is, would any) string {
 	if f.secret {
 		return ""
 	}
-	was, now := shownValue(is), shownValue(would)
+	longest := longestValue
+	if strings.HasSuffix(at, ".image") {
+		longest = longestImage
+	}
+	was, now := shownValue(is, longest), shownValue(would, longest)
 	switch {
 	case is == nil:
 		return " is missing"
@@ -299,13 +332,13 @@ func (f *fields) values(is, would any) string {
 }
 
 // shownValue is a scalar as it is shown; "": it is no scalar, or too long.
-func shownValue(v any) string {
+func shownValue(v any, longest int) string {
 	switch v.(type) {
 	case map[string]any, []any:
 		return ""
 	}
 	text, err := json.Marshal(v)
-	if err != nil || len(text) > longestValue {
+	if err != nil || len(text) > longest {
 		return ""
 	}
 	return cmp.Or(cluster.CleanName(strings.Trim(string(text), `"`)), `""`)
