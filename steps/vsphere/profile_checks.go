@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -137,6 +138,9 @@ func wantedLabels(ctx context.Context, e steps.Env) (map[string]string, error) {
 		return nil, err
 	}
 	maps.Copy(out, f.labels)
+	if out[check.EnforceLabel] != level(e) { // labels-file says so, and profile-levels names the namespaces
+		delete(out, check.EnforceLabel)
+	}
 	if exchanges(e) {
 		key, value := selector(e)
 		out[key] = value
@@ -154,8 +158,7 @@ func profileLabelled(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Unseen(err)
 	}
 	key, value := selector(e)
-	var lacking, other, unseen []string
-	fix := ""
+	var lacking, other, unseen, fixes []string
 	for _, ns := range spaces {
 		if exchanges(e) && ns.Labels[key] != value {
 			unseen = append(unseen, ns.Name)
@@ -168,14 +171,17 @@ func profileLabelled(ctx context.Context, e steps.Env) steps.Result {
 				lacking = append(lacking, fmt.Sprintf("%s (%s)", ns.Name, cluster.Clean(k)))
 			default:
 				other = append(other, fmt.Sprintf("%s (%s is %s)", ns.Name, cluster.Clean(k), cluster.Clean(has)))
-				fix = fmt.Sprintf("%s label --overwrite namespace %s %s    # the profile controller never overwrites a label", e.Kubectl(), ns.Name, steps.Quoted(k+"="+want[k]))
+				fixes = append(fixes, fmt.Sprintf("%s label --overwrite namespace %s %s",
+					e.Kubectl(), ns.Name, steps.Quoted(k+"="+want[k])))
 			}
 		}
 	}
 	switch {
 	case len(unseen) > 0:
 		return steps.Failed(fmt.Sprintf("%d of %d profiles' namespaces have not the label %s=%s: claims there keep their class: %s", len(unseen), len(spaces), key, value, check.Some(unseen)),
-			fmt.Sprintf("%s label --overwrite namespace %s %s    # and put it into the labels file, for those to come; or answer mutation.selector with a label that they have", e.Kubectl(), unseen[0], steps.Quoted(key+"="+value)))
+			fmt.Sprintf("%s label --overwrite namespace %s %s    # and put it into the labels file, for those to come; "+
+				"or answer mutation.selector with a label that they have",
+				e.Kubectl(), strings.Join(unseen, " "), steps.Quoted(key+"="+value)))
 	case len(lacking) > 0:
 		controller, err := theController(ctx, e)
 		if err != nil {
@@ -183,7 +189,9 @@ func profileLabelled(ctx context.Context, e steps.Env) steps.Result {
 		}
 		return onItsWay(ctx, e, steps.Failed("labels of the file are not on "+check.Some(lacking)+" yet", controller.fix))
 	case len(other) > 0:
-		return steps.Warned("labels are other than the file has them, and stay so: "+check.Some(other), fix)
+		fixes[0] += "    # the profile controller never overwrites a label"
+		return steps.Warned("labels are other than the file has them, and stay so: "+check.Some(other),
+			strings.Join(fixes, "\n"))
 	}
 	return steps.Passed("all %d, with %d labels", len(spaces), len(want))
 }
