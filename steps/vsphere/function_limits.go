@@ -3,6 +3,7 @@ package vsphere
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"regexp"
 	"slices"
@@ -46,28 +47,34 @@ func limitOf(ctx context.Context, e steps.Env, in, why string) (limit, error) {
 	if m == nil {
 		return out, nil
 	}
-	name, hard := m[1], map[string]any{}
+	hard := map[string]any{}
 	var says []string
 	for _, one := range strings.Split(m[2], ",") {
 		key, most, _ := strings.Cut(strings.TrimSpace(one), "=")
 		hard[key] = nil
 		says = append(says, key+" to "+most)
 	}
-	out.found = fmt.Sprintf("ResourceQuota %s limits %s", name, strings.Join(says, ", "))
-	what, spec := "-n "+in+" patch resourcequota "+name, map[string]any{"hard": hard}
+	out.found = fmt.Sprintf("ResourceQuota %s limits %s", m[1], strings.Join(says, ", "))
+	var err error
+	out.fix, err = quotaFix(ctx, e, in, m[1], hard)
+	return out, err
+}
+
+// quotaFix removes limits of a ResourceQuota: from the Profile where its controller would write the quota again.
+func quotaFix(ctx context.Context, e steps.Env, in, name string, hard map[string]any) (string, error) {
+	what, spec := "-n "+in+" patch resourcequota "+steps.Quoted(name), map[string]any{"hard": hard}
 	if name == profileQuota {
 		p, err := e.Cluster.Get(ctx, profileKind, "", in)
-		if err != nil && !apierrors.IsNotFound(err) {
-			return out, err
+		if err != nil && !apierrors.IsNotFound(err) && !errors.Is(err, cluster.ErrNotServed) {
+			return "", err
 		}
-		if err == nil && hasHard(p, hard) { // the controller writes the quota again
+		if err == nil && hasHard(p, hard) {
 			what, spec = "patch profile "+in, map[string]any{"resourceQuotaSpec": spec}
 		}
 	}
 	patch, err := json.Marshal(map[string]any{"spec": spec})
-	out.fix = fmt.Sprintf("%s %s --type=merge -p %s    # null removes the limit; a number in its place raises it",
-		e.Kubectl(), what, steps.Quoted(string(patch)))
-	return out, err
+	return fmt.Sprintf("%s %s --type=merge -p %s    # null removes the limit; a number in its place raises it",
+		e.Kubectl(), what, steps.Quoted(string(patch))), err
 }
 
 // exceeded reads the name of a quota and its exceeded limits off a refusal.

@@ -88,6 +88,8 @@ func profilesNamespaces(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Skipped("there is no profile yet")
 	case controller.down != "":
 		return controller.idle("every existing profile has its own")
+	case controller.risk != "":
+		return steps.Warned(controller.risk, controller.fix).WithoutAction()
 	}
 	return steps.Passed("all %d have one, each its owner's", len(all))
 }

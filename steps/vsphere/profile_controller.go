@@ -24,6 +24,7 @@ type controllerState struct {
 	*appsv1.Deployment           // nil: there is none of that name
 	down               string    // why it does nothing; "": it runs, or there is none
 	since              time.Time // of a controller that has pods to come; zero: it gets none
+	risk               string    // why its pods are not replaced once they stop; "": they are
 	fix                string
 }
 
@@ -63,7 +64,14 @@ func theController(ctx context.Context, e steps.Env) (controllerState, error) {
 			}
 		}
 	}
-	return s, nil
+	if s.down != "" {
+		return s, nil
+	}
+	risk, fix, err := noReplacement(ctx, e, d)
+	if risk != "" {
+		s.risk, s.fix = risk, fix
+	}
+	return s, err
 }
 
 // controllerWithin is how long the profile controller can take to start, or to follow a change.

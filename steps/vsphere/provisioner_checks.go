@@ -48,6 +48,17 @@ func provisionerReady(ctx context.Context, e steps.Env) steps.Result {
 			e.ApplyStep("nfs")+"\n# or answer nfs.server and nfs.path with what it has: carrick "+e.LinkFile(),
 		)
 	}
+	for _, threat := range []func() (string, string, error){
+		func() (string, string, error) { return noReplacement(ctx, e, p.Deployment) },
+	} {
+		found, fix, err := threat()
+		if err != nil {
+			return steps.Unseen(err)
+		}
+		if found != "" {
+			return steps.Warned(found, fix).WithoutAction()
+		}
+	}
 	if logErr != nil {
 		return steps.Passed("%s, %s; its log can't be read: %s", p.at(), p.image, cluster.Explain(logErr))
 	}

@@ -20,6 +20,7 @@ func mayMake(ctx context.Context, e steps.Env) steps.Result {
 	e.Cluster.WillRead(check.ClusterRoleBindings, "") // which Deployments may create volumes
 	e.Cluster.WillRead(check.ClusterRoles, "")
 	e.Cluster.WillRead(check.LimitRanges, "") // which of them refuses a claim
+	e.Cluster.WillRead(check.ResourceQuotas, "")
 	var rights []cluster.Right
 	for _, of := range stepRights {
 		rights = append(rights, of(e)...)

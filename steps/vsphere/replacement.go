@@ -1,0 +1,65 @@
+package vsphere
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"carrick/cluster"
+	"carrick/steps"
+	"carrick/steps/check"
+)
+
+// noReplacement finds a ResourceQuota that refuses the next pod of a Deployment whose pods run; found is "" where none
+// does. A quota refuses no pod that exists, so that nothing shows before a pod stops.
+func noReplacement(ctx context.Context, e steps.Env, d *appsv1.Deployment) (found, fix string, err error) {
+	all, err := check.List[corev1.ResourceQuota](ctx, e.Cluster, check.ResourceQuotas, "", cluster.Selector{})
+	if apierrors.IsForbidden(err) {
+		return "", "", nil
+	}
+	if err != nil {
+		return "", "", err
+	}
+	for _, q := range all {
+		if q.Namespace != d.Namespace {
+			continue
+		}
+		hard, says := map[string]any{}, []string(nil)
+		for _, key := range slices.Sorted(maps.Keys(q.Spec.Hard)) {
+			if refusesNext(q, key, d) {
+				most := q.Spec.Hard[key]
+				hard[string(key)] = nil
+				says = append(says, fmt.Sprintf("%s to %s", cluster.Clean(string(key)), most.String()))
+			}
+		}
+		if len(says) > 0 {
+			fix, err = quotaFix(ctx, e, d.Namespace, q.Name, hard)
+			return fmt.Sprintf("ResourceQuota %s/%s limits %s: a pod of %s that stops is not replaced",
+				q.Namespace, cluster.CleanName(q.Name), strings.Join(says, ", "), d.Name), fix, err
+		}
+	}
+	return "", "", nil
+}
+
+// refusesNext reports whether a limit is below what is used already, as it is when a pod has been counted before the
+// quota, or allows fewer pods than a Deployment has. A quota that is just used up lets a pod replace another.
+func refusesNext(q *corev1.ResourceQuota, key corev1.ResourceName, d *appsv1.Deployment) bool {
+	hard, used := q.Spec.Hard[key], q.Status.Used[key]
+	switch of := strings.TrimPrefix(string(key), "count/"); {
+	case of == string(corev1.ResourcePods):
+		whole := len(q.Spec.Scopes) == 0 && q.Spec.ScopeSelector == nil
+		return used.Cmp(hard) > 0 || whole && hard.Value() < int64(d.Status.Replicas)
+	case key == corev1.ResourceRequestsStorage, strings.Contains(of, "/"):
+		return false
+	case key == corev1.ResourceCPU, key == corev1.ResourceMemory,
+		strings.HasPrefix(of, "requests."), strings.HasPrefix(of, "limits."):
+		return used.Cmp(hard) > 0
+	}
+	return false
+}
