@@ -49,6 +49,7 @@ func provisionerReady(ctx context.Context, e steps.Env) steps.Result {
 		)
 	}
 	for _, threat := range []func() (string, string, error){
+		func() (string, string, error) { return egressDenied(ctx, e, p) },
 		func() (string, string, error) { return noReplacement(ctx, e, p.Deployment) },
 	} {
 		found, fix, err := threat()

@@ -21,6 +21,9 @@ func mayMake(ctx context.Context, e steps.Env) steps.Result {
 	e.Cluster.WillRead(check.ClusterRoles, "")
 	e.Cluster.WillRead(check.LimitRanges, "") // which of them refuses a claim
 	e.Cluster.WillRead(check.ResourceQuotas, "")
+	if usesNFS(e) {
+		e.Cluster.WillRead(check.NetworkPolicies, nfsSpace(e))
+	}
 	var rights []cluster.Right
 	for _, of := range stepRights {
 		rights = append(rights, of(e)...)
