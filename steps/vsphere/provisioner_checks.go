@@ -153,7 +153,8 @@ func provisionerMay(ctx context.Context, e steps.Env) steps.Result {
 	if account == "" {
 		account = "default"
 	}
-	user := check.Account{Namespace: p.Namespace, Name: account}.User()
+	who := check.Account{Namespace: p.Namespace, Name: account}
+	user := who.User()
 	lacks, err := check.Denied(ctx, e.Cluster, user, true, provisionerRights(p.Namespace)...)
 	if err != nil {
 		return steps.Unseen(err)
@@ -171,6 +172,13 @@ func provisionerMay(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Warned(fmt.Sprintf("ServiceAccount %s/%s is not allowed to %s: "+
 			"claims of a class with WaitForFirstConsumer get no volume", p.Namespace, account, check.Some(lacks)),
 			nodeRightsFix(ctx, e, p, account))
+	}
+	found, fix, err := adminBindings(ctx, e, p, who)
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	if found != "" {
+		return steps.Warned(found+": whoever runs a pod in that namespace can use it", fix).WithoutAction()
 	}
 	return steps.Passed("ServiceAccount %s/%s has all that upstream's roles have", p.Namespace, account)
 }

@@ -23,6 +23,7 @@ func mayMake(ctx context.Context, e steps.Env) steps.Result {
 	e.Cluster.WillRead(check.ResourceQuotas, "")
 	if usesNFS(e) {
 		e.Cluster.WillRead(check.NetworkPolicies, nfsSpace(e))
+		e.Cluster.WillRead(check.Roles, nfsSpace(e)) // what the provisioner's account is allowed
 	}
 	var rights []cluster.Right
 	for _, of := range stepRights {
