@@ -22,9 +22,9 @@ const profileController = "profiles-deployment"
 // controllerState is what is known of the profile controller.
 type controllerState struct {
 	*appsv1.Deployment           // nil: there is none of that name
-	down               string    // why it does nothing; "": it runs, or there is none
+	down               string    // why no new profile gets its namespace; "": it runs, or there is none
 	since              time.Time // of a controller that has pods to come; zero: it gets none
-	risk               string    // why its pods are not replaced once they stop; "": they are
+	risk               string    // what fails later: a new Profile, or a pod that replaces another; "": nothing
 	fix                string
 }
 
@@ -65,6 +65,17 @@ func theController(ctx context.Context, e steps.Env) (controllerState, error) {
 		}
 	}
 	if s.down != "" {
+		return s, nil
+	}
+	hook, err := theDeadHook(ctx, e)
+	switch {
+	case err != nil:
+		return s, err
+	case hook.profiles:
+		s.risk, s.fix = "no new Profile can be created: "+hook.found, hook.fix
+		return s, nil
+	case hook.found != "":
+		s.down, s.fix = hook.found, hook.fix
 		return s, nil
 	}
 	risk, fix, err := noReplacement(ctx, e, d)

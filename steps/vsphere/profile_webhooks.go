@@ -1,0 +1,188 @@
+package vsphere
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"carrick/cluster"
+	"carrick/steps"
+	"carrick/steps/check"
+)
+
+var validatingWebhooks = schema.GroupVersionResource{
+	Group: "admissionregistration.k8s.io", Version: "v1", Resource: "validatingwebhookconfigurations",
+}
+
+// refusingHook is a webhook that must answer before something is created.
+type refusingHook struct {
+	kind, config, resource, name string
+	index, of                    int // in its configuration
+	service                      *admissionv1.ServiceReference
+	profiles                     bool // it is asked about Profiles, and else about their namespaces
+}
+
+// deadHook is a webhook whose Service has no endpoint; found is "" where there is none.
+type deadHook struct {
+	found, fix string
+	profiles   bool
+}
+
+// theDeadHook finds a webhook that refuses each new Profile or its namespace because no pod answers for it. One that
+// refuses the namespaces of existing Profiles comes first.
+func theDeadHook(ctx context.Context, e steps.Env) (deadHook, error) {
+	hooks, err := refusingHooks(ctx, e)
+	if err != nil {
+		return deadHook{}, err
+	}
+	var out deadHook
+	for _, h := range hooks {
+		ready, err := check.ReadyAddresses(ctx, e.Cluster, h.service.Namespace, h.service.Name)
+		if apierrors.IsForbidden(err) {
+			continue
+		}
+		if err != nil {
+			return deadHook{}, err
+		}
+		if ready > 0 || out.found != "" && (h.profiles || !out.profiles) {
+			continue
+		}
+		out.profiles = h.profiles
+		out.found = fmt.Sprintf("webhook %s of %s %s, with failurePolicy Fail, has no ready endpoint behind Service %s",
+			cluster.CleanName(h.name), h.kind, cluster.CleanName(h.config),
+			cluster.CleanName(h.service.Namespace+"/"+h.service.Name))
+		if out.fix, err = h.fix(ctx, e); err != nil {
+			return deadHook{}, err
+		}
+	}
+	return out, nil
+}
+
+// fix has pods answer for the webhook, or removes it where its Service does not exist.
+func (h refusingHook) fix(ctx context.Context, e steps.Env) (string, error) {
+	at := e.Kubectl() + " -n " + steps.Quoted(h.service.Namespace)
+	usual := at + " get service,deployments,pods    # have its Service answer"
+	s, err := check.Get[corev1.Service](ctx, e.Cluster, check.Services, h.service.Namespace, h.service.Name)
+	switch {
+	case apierrors.IsNotFound(err) && h.of == 1:
+		return fmt.Sprintf("%s delete %s %s    # its Service does not exist",
+			e.Kubectl(), h.resource, steps.Quoted(h.config)), nil
+	case apierrors.IsNotFound(err):
+		at := fmt.Sprintf("/webhooks/%d", h.index)
+		patch := fmt.Sprintf(`[{"op":"test","path":"%s/name","value":%q},{"op":"remove","path":"%s"}]`, at, h.name, at)
+		return fmt.Sprintf("%s patch %s %s --type=json -p %s    # its Service does not exist",
+			e.Kubectl(), h.resource, steps.Quoted(h.config), steps.Quoted(patch)), nil
+	case apierrors.IsForbidden(err):
+		return usual, nil
+	case err != nil:
+		return "", err
+	}
+	all, err := check.List[appsv1.Deployment](ctx, e.Cluster, check.Deployments, "", cluster.Selector{})
+	if err != nil && !apierrors.IsForbidden(err) {
+		return "", err
+	}
+	for _, d := range all {
+		behind := d.Namespace == s.Namespace && len(s.Spec.Selector) > 0 &&
+			labels.SelectorFromSet(s.Spec.Selector).Matches(labels.Set(d.Spec.Template.Labels))
+		if behind && d.Spec.Replicas != nil && *d.Spec.Replicas == 0 {
+			return at + " scale deployment " + steps.Quoted(d.Name) + " --replicas=1", nil
+		}
+	}
+	return usual, nil
+}
+
+// refusingHooks are the webhooks that are asked about each new Profile or its namespace, and must answer. Those with
+// matchConditions are left out: what they are asked about can't be told.
+func refusingHooks(ctx context.Context, e steps.Env) ([]refusingHook, error) {
+	var out []refusingHook
+	space, err := newSpaceLabels(ctx, e)
+	if err != nil {
+		return nil, err
+	}
+	add := func(h refusingHook, fail *admissionv1.FailurePolicyType, rules []admissionv1.RuleWithOperations,
+		namespaces, objects *metav1.LabelSelector, conditions int,
+	) {
+		open := fail != nil && *fail != admissionv1.Fail
+		if open || h.service == nil || conditions > 0 {
+			return
+		}
+		switch {
+		case createsGlobal(rules, check.Namespaces) && selected(namespaces, space) && selected(objects, space):
+		case createsGlobal(rules, profileKind) && selected(objects, nil):
+			h.profiles = true // a namespaceSelector does not apply to what has no namespace
+		default:
+			return
+		}
+		out = append(out, h)
+	}
+	validating, err := check.List[admissionv1.ValidatingWebhookConfiguration](
+		ctx, e.Cluster, validatingWebhooks, "", cluster.Selector{})
+	if err != nil && !apierrors.IsForbidden(err) {
+		return nil, err
+	}
+	for _, c := range validating {
+		for i, w := range c.Webhooks {
+			h := refusingHook{
+				kind: "ValidatingWebhookConfiguration", config: c.Name, resource: "validatingwebhookconfiguration", name: w.Name,
+				index: i, of: len(c.Webhooks), service: w.ClientConfig.Service,
+			}
+			add(h, w.FailurePolicy, w.Rules, w.NamespaceSelector, w.ObjectSelector, len(w.MatchConditions))
+		}
+	}
+	mutating, err := check.List[admissionv1.MutatingWebhookConfiguration](ctx, e.Cluster, webhooks, "", cluster.Selector{})
+	if err != nil && !apierrors.IsForbidden(err) {
+		return nil, err
+	}
+	for _, c := range mutating {
+		for i, w := range c.Webhooks {
+			h := refusingHook{
+				kind: "MutatingWebhookConfiguration", config: c.Name, resource: "mutatingwebhookconfiguration", name: w.Name,
+				index: i, of: len(c.Webhooks), service: w.ClientConfig.Service,
+			}
+			add(h, w.FailurePolicy, w.Rules, w.NamespaceSelector, w.ObjectSelector, len(w.MatchConditions))
+		}
+	}
+	return out, nil
+}
+
+// newSpaceLabels are those with which the profile controller creates a namespace, and the API server's own
+// (kubeflow/dashboard: components/profile-controller/controllers/profile_controller.go).
+func newSpaceLabels(ctx context.Context, e steps.Env) (map[string]string, error) {
+	f, err := labelsFile(ctx, e)
+	if err != nil && !steps.IsAbsent(err) && !apierrors.IsForbidden(err) {
+		return nil, err
+	}
+	out := map[string]string{"istio-injection": "enabled", "kubernetes.io/metadata.name": "carrick-preview"}
+	maps.Copy(out, f.labels)
+	return out, nil
+}
+
+// createsGlobal reports whether rules cover the creation of a kind without a namespace.
+func createsGlobal(rules []admissionv1.RuleWithOperations, kind schema.GroupVersionResource) bool {
+	return slices.ContainsFunc(rules, func(r admissionv1.RuleWithOperations) bool {
+		within := r.Scope != nil && *r.Scope == admissionv1.NamespacedScope
+		creates := slices.ContainsFunc(r.Operations, func(o admissionv1.OperationType) bool {
+			return o == admissionv1.Create || o == admissionv1.OperationAll
+		})
+		return !within && creates && covers(r.APIGroups, kind.Group) && covers(r.APIVersions, kind.Version) &&
+			(covers(r.Resources, kind.Resource) || slices.Contains(r.Resources, "*/*"))
+	})
+}
+
+// selected reports whether a selector selects labels; one that is not there selects all.
+func selected(s *metav1.LabelSelector, of map[string]string) bool {
+	if s == nil {
+		return true
+	}
+	by, err := metav1.LabelSelectorAsSelector(s)
+	return err == nil && by.Matches(labels.Set(of))
+}
