@@ -138,7 +138,7 @@ func refusingHooks(ctx context.Context, e steps.Env) ([]refusingHook, error) {
 			add(h, w.FailurePolicy, w.Rules, w.NamespaceSelector, w.ObjectSelector, len(w.MatchConditions))
 		}
 	}
-	mutating, err := check.List[admissionv1.MutatingWebhookConfiguration](ctx, e.Cluster, webhooks, "", cluster.Selector{})
+	mutating, err := check.List[admissionv1.MutatingWebhookConfiguration](ctx, e.Cluster, check.MutatingWebhooks, "", cluster.Selector{})
 	if err != nil && !apierrors.IsForbidden(err) {
 		return nil, err
 	}
