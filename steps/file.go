@@ -319,3 +319,16 @@ func renderFile(ctx context.Context, env Env, of Doer) (*RenderedFile, error) {
 	out.Record = string(b)
 	return out, err
 }
+
+// changedByOthers is the path of an action's file, where another user has changed it and it does not contain what carrick
+// would write. "": that is not so, the action writes no file, or the file can't be read.
+func changedByOthers(ctx context.Context, env Env, of Doer) string {
+	f, ok := of.(filed)
+	if !ok {
+		return ""
+	}
+	if n, err := f.look(ctx, env); err == nil && !n.fits && n.changed() {
+		return n.path
+	}
+	return ""
+}

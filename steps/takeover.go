@@ -25,8 +25,7 @@ func (s *Session) conflicts(ctx context.Context, step *Step) []string {
 	var out []string
 	for i := range step.Actions {
 		a := &step.Actions[i]
-		f, ok := a.Doer.(filed)
-		if end := s.ends[a.On]; !ok || end.Handed != nil || end.absent() {
+		if end := s.ends[a.On]; end.Handed != nil || end.absent() {
 			continue
 		}
 		env := s.env(ctx, a.On, &usage{})
@@ -34,8 +33,8 @@ func (s *Session) conflicts(ctx context.Context, step *Step) []string {
 		if env.Host == nil || !a.Wanted(step, env) {
 			continue
 		}
-		if n, err := f.look(ctx, env); err == nil && !n.fits && n.changed() {
-			out = append(out, Quoted(n.path))
+		if path := changedByOthers(ctx, env, a.Doer); path != "" {
+			out = append(out, Quoted(path))
 		}
 	}
 	return out
