@@ -91,10 +91,10 @@ type Item struct {
 	Conflicts   []cluster.Conflict // fields that another manager owns
 	Hash        string             // of what would be written: a plan that was confirmed is the one that is done
 
-	noNamespace string // the namespace that it needs, and that does not exist
+	MissingNamespace string // the namespace that it needs, and that does not exist
 
-	entry   *entry // of the inventory; nil: it is no object that an action writes
-	creates bool   // it is the inventory itself, which is created
+	Entry   *Entry // of the inventory; nil: it is no object that an action writes
+	Creates bool   // it is the inventory itself, which is created
 }
 
 // AppliedAgain says what becomes of a field that carrick took over once its former manager applies it again. Helm 3 and
@@ -149,8 +149,8 @@ type ApplyOptions struct {
 	Replace  bool // delete and make anew what can't be changed in place
 }
 
-// fingerprint tells states apart: a plan is done as long as its items have the same.
-func fingerprint(parts ...any) string {
+// Fingerprint tells states apart: a plan is done as long as its items have the same.
+func Fingerprint(parts ...any) string {
 	h := sha256.New()
 	_ = json.NewEncoder(h).Encode(parts)
 	return hex.EncodeToString(h.Sum(nil))[:16]

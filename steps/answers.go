@@ -14,7 +14,7 @@ import (
 // else the question's default. Reading one that has neither marks what reads
 // it as waiting for that answer.
 type Answers struct {
-	value func(key string) any
+	Lookup func(key string) any
 }
 
 // Masked is the answer to a secret question; zero where there is none.
@@ -46,25 +46,25 @@ func (a Answers) Int(key string) int {
 func (a Answers) Bool(key string) bool { return a.Text(key) == "true" }
 
 // List is an answer with many values; nil where it was left empty.
-func (a Answers) List(key string) []string { return toList(a.Value(key)) }
+func (a Answers) List(key string) []string { return ListOf(a.Value(key)) }
 
 // Value is the answer as it stands: nil, string, bool, int, []string or
 // cluster.Masked.
 func (a Answers) Value(key string) any {
-	if a.value == nil {
+	if a.Lookup == nil {
 		return nil
 	}
-	return a.value(key)
+	return a.Lookup(key)
 }
 
 // Given are the answers of a link file, by question key.
 type Given map[string]any
 
-// answers reports whether a question has an answer that was not left empty.
-func (g Given) answers(key string) bool { v := g[key]; return v != nil && v != LeftEmpty }
+// Has reports whether a question has an answer that was not left empty.
+func (g Given) Has(key string) bool { v := g[key]; return v != nil && v != LeftEmpty }
 
-// empties reports whether a question was left empty on purpose.
-func (g Given) empties(key string) bool { v, ok := g[key]; return ok && v == LeftEmpty }
+// Empties reports whether a question was left empty on purpose.
+func (g Given) Empties(key string) bool { v, ok := g[key]; return ok && v == LeftEmpty }
 
 // LeftEmpty is the answer to an optional question that was left empty on
 // purpose: its default does not stand.
@@ -137,10 +137,10 @@ func (q *Question) Accept(v any) (any, error) {
 			return nil, fmt.Errorf("a list stands where one %s belongs", q.Kind)
 		}
 		out := []string{}
-		if len(toList(v)) == 0 && !q.Opt {
+		if len(ListOf(v)) == 0 && !q.Opt {
 			return q.Parse("")
 		}
-		for _, item := range toList(v) {
+		for _, item := range ListOf(v) {
 			one, err := q.one(strings.TrimSpace(item))
 			if err != nil {
 				return nil, err
@@ -212,7 +212,8 @@ func (q *Question) Show(v any) string {
 	}
 }
 
-func toList(v any) []string {
+// ListOf is an answer as a list: nil, a []string, or the []any of a file.
+func ListOf(v any) []string {
 	switch v := v.(type) {
 	case nil:
 		return nil

@@ -15,13 +15,13 @@ type Cell struct {
 func (g *Guide) Cells() []Cell {
 	var out []Cell
 	for i := range g.Steps {
-		out = append(out, g.cellsOf(i)...)
+		out = append(out, g.CellsOf(i)...)
 	}
 	return out
 }
 
-// cellsOf are the cells of one step.
-func (g *Guide) cellsOf(step int) []Cell {
+// CellsOf are the cells of one step.
+func (g *Guide) CellsOf(step int) []Cell {
 	var out []Cell
 	for j := range g.Steps[step].Checks {
 		for _, side := range Sides {
@@ -33,8 +33,8 @@ func (g *Guide) cellsOf(step int) []Cell {
 	return out
 }
 
-// need finds the cell that a need of a cell on side means.
-func (g *Guide) need(name string, side Side) (Cell, bool) {
+// CellNamed finds the cell that a need of a cell on side means.
+func (g *Guide) CellNamed(name string, side Side) (Cell, bool) {
 	name, peer := strings.CutPrefix(name, "peer/")
 	check, step := g.Check(name)
 	if check == nil {
@@ -49,14 +49,14 @@ func (g *Guide) need(name string, side Side) (Cell, bool) {
 	return Cell{step.Name, check.Name, side}, true
 }
 
-// withNeeds adds the cells that others lean on: their verdicts are needed to
+// WithNeeds adds the cells that others lean on: their verdicts are needed to
 // judge, though they may not be asked for.
-func (g *Guide) withNeeds(cells []Cell) []Cell {
+func (g *Guide) WithNeeds(cells []Cell) []Cell {
 	out := slices.Clone(cells)
 	for i := 0; i < len(out); i++ {
 		check, _ := g.Check(out[i].Check)
 		for _, n := range check.Needs {
-			if need, ok := g.need(n, out[i].Side); ok && !slices.Contains(out, need) {
+			if need, ok := g.CellNamed(n, out[i].Side); ok && !slices.Contains(out, need) {
 				out = append(out, need)
 			}
 		}
@@ -67,8 +67,8 @@ func (g *Guide) withNeeds(cells []Cell) []Cell {
 // ID names a cell: "renku/token-filled@remote".
 func (g *Guide) ID(c Cell) string { return g.Name + "/" + c.Check + "@" + string(c.Side) }
 
-// leansOn are all cells on which a check, or the action that mends it, leans.
-func (g *Guide) leansOn(c Cell) map[Cell]bool {
+// LeansOn are all cells on which a check, or the action that mends it, leans.
+func (g *Guide) LeansOn(c Cell) map[Cell]bool {
 	out := map[Cell]bool{}
 	todo := []Cell{c}
 	for len(todo) > 0 {

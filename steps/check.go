@@ -96,11 +96,11 @@ type Result struct {
 	Again     time.Time // look again then, although nothing read may have changed
 	alone     bool      // the action that mends this check does not mend this: WithoutAction
 	Secondary bool      // something else usually causes it: Symptom
-	undone    bool      // what an action creates does not exist: Undone
-	untried   bool      // what an action tries was not tried: Untried
+	Undone    bool      // what an action creates does not exist: Undone
+	Untried   bool      // what an action tries was not tried: Untried
 	told      Status    // of a skip: what the admin of that side saw, by a file of facts
-	handed    bool      // of a skip: the other side's admin has to hand over what it takes to look
-	unasked   bool      // the answers don't ask for the action that mends this check
+	Handed    bool      // of a skip: the other side's admin has to hand over what it takes to look
+	Unasked   bool      // the answers don't ask for the action that mends this check
 	mend      string    // the action that mends it, where that is known only now
 }
 
@@ -122,10 +122,10 @@ func Failed(found, fix string) Result { return Result{Status: Fail, Found: found
 
 // Undone is a failure for what an action of the guide creates and what does not exist. As long as nothing of that step or
 // a later one exists, it is work to be done, and no trouble's cause.
-func Undone(found string) Result { return Result{Status: Fail, Found: found, undone: true} }
+func Undone(found string) Result { return Result{Status: Fail, Found: found, Undone: true} }
 
 // Untried is a failure for what an action of the guide tries and what was not tried yet. It is no trouble's cause.
-func Untried(found string) Result { return Result{Status: Fail, Found: found, untried: true} }
+func Untried(found string) Result { return Result{Status: Fail, Found: found, Untried: true} }
 
 // Symptom is the result of what another failure usually causes, whatever it is: it comes after what is wrong.
 func (r Result) Symptom() Result {
@@ -136,7 +136,7 @@ func (r Result) Symptom() Result {
 // NotYet is the result of a look that waits for the admin to do something first, such as to sign in: it is no trouble's
 // cause.
 func (r Result) NotYet() Result {
-	r.untried = true
+	r.Untried = true
 	return r
 }
 
@@ -162,7 +162,7 @@ func Skipped(why string, args ...any) Result {
 func Unseen(err error) Result {
 	if absent := (*AbsentError)(nil); errors.As(err, &absent) {
 		r := Skipped("%s", absent.Error())
-		r.handed = absent.handed
+		r.Handed = absent.Handed
 		return r
 	}
 	return Result{Status: Unknown, Found: cluster.Explain(err), Err: err}
@@ -171,7 +171,7 @@ func Unseen(err error) Result {
 // Allows tells whether what leans on this verdict may go on: it holds, held when
 // the other admin looked, or does not apply to these answers.
 func (r Result) Allows() bool {
-	return r.Status.Holds() || (r.Status == Skip && (r.Found == notAsked || r.told.Holds()))
+	return r.Status.Holds() || (r.Status == Skip && (r.Found == NotAsked || r.told.Holds()))
 }
 
 // Reporting is a skip with what the admin of that side saw, by a facts file.
@@ -199,9 +199,10 @@ func text(format string, args []any) string {
 	return fmt.Sprintf(format, args...)
 }
 
-func applies(step *Step, check *Check, env Env) bool {
+// Applies reports whether the answers ask for a check of a step.
+func Applies(step *Step, check *Check, env Env) bool {
 	return (step.When == nil || step.When(env)) && (check.When == nil || check.When(env))
 }
 
-// notAsked is found of what the answers make needless.
-const notAsked = "does not apply to these answers"
+// NotAsked is found of what the answers make needless.
+const NotAsked = "does not apply to these answers"

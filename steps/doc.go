@@ -1,10 +1,16 @@
-// Package steps is carrick's vocabulary and its engine.
+// Package steps is the vocabulary of guides.
 //
-// A [Guide] is data: steps in order, each with questions, facts, actions and
-// checks. A [Session] is one use of a guide between two sides. The engine
-// probes checks and tells when to look again, plans and applies changes, and
-// takes them back. It knows no guide by name, no screen and no product.
+// A [Guide] is data: steps in order, each with questions, facts, actions and checks. A check returns a [Result], an
+// [Action] plans a [Change], and both see no more than an [Env]. The package does no I/O, and imports nothing of
+// carrick but package cluster, whose clusters and hosts an Env has.
 //
-// Read in this order: guide.go (the words), check.go (verdicts), action.go
-// (changes), session.go (the engine).
+// Read in this order: guide.go (guides and steps), question.go (questions), check.go (verdicts), action.go (changes),
+// env.go (what checks and actions see). What guides are built from is in these packages:
+//
+//   - action: what actions do, such as applying a manifest or installing a chart
+//   - check: checks that guides share
+//   - inventory: what a link has created, and the marks on it
+//   - linkfile: the file of a link
+//   - engine: the session that runs a guide
+//   - stepstest: tests of guides
 package steps

@@ -6,8 +6,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// entry is one object of the inventory.
-type entry struct {
+// Entry is one object of the inventory.
+type Entry struct {
 	APIVersion string         `json:"apiVersion"`
 	Kind       string         `json:"kind"`
 	Namespace  string         `json:"namespace,omitempty"`
@@ -17,32 +17,35 @@ type entry struct {
 	Before     map[string]any `json:"before,omitempty"`  // another manager's values that this link took over
 	Content    string         `json:"content,omitempty"` // of a release: what a link wrote into its Secret
 
-	adopted bool // it is taken from the object's marks, because an earlier version wrote the object
+	Adopted bool `json:"-"` // it is taken from the object's marks, because an earlier version wrote the object
 }
 
-func entryOf(gvk schema.GroupVersionKind, namespace, name string) entry {
-	return entry{APIVersion: gvk.GroupVersion().String(), Kind: gvk.Kind, Namespace: namespace, Name: name}
+// EntryOf is the entry of an object that this link did not create.
+func EntryOf(gvk schema.GroupVersionKind, namespace, name string) Entry {
+	return Entry{APIVersion: gvk.GroupVersion().String(), Kind: gvk.Kind, Namespace: namespace, Name: name}
 }
 
-// newEntry is that of an object that the link is about to create.
-func newEntry(obj *unstructured.Unstructured) *entry {
-	e := entryOf(obj.GroupVersionKind(), obj.GetNamespace(), obj.GetName())
+// NewEntry is that of an object that the link is about to create.
+func NewEntry(obj *unstructured.Unstructured) *Entry {
+	e := EntryOf(obj.GroupVersionKind(), obj.GetNamespace(), obj.GetName())
 	e.Created = true
 	return &e
 }
 
-func (e entry) gvk() schema.GroupVersionKind {
+// GVK is the kind of the object.
+func (e Entry) GVK() schema.GroupVersionKind {
 	return schema.FromAPIVersionAndKind(e.APIVersion, e.Kind)
 }
 
-// is reports whether two entries are of one object, in whatever version of its API.
-func (e entry) is(o entry) bool {
-	return e.gvk().GroupKind() == o.gvk().GroupKind() && e.Namespace == o.Namespace && e.Name == o.Name
+// Is reports whether two entries are of one object, in whatever version of its API.
+func (e Entry) Is(o Entry) bool {
+	return e.GVK().GroupKind() == o.GVK().GroupKind() && e.Namespace == o.Namespace && e.Name == o.Name
 }
 
-func (e entry) object() *unstructured.Unstructured {
+// Object is the object with its name and UID, and nothing else.
+func (e Entry) Object() *unstructured.Unstructured {
 	o := &unstructured.Unstructured{}
-	o.SetGroupVersionKind(e.gvk())
+	o.SetGroupVersionKind(e.GVK())
 	o.SetNamespace(e.Namespace)
 	o.SetName(e.Name)
 	o.SetUID(e.UID)

@@ -178,13 +178,13 @@ type Fact struct {
 // Facts are the facts of one side, by name. Using one is recorded like a read,
 // so what used it is looked at again when it changes.
 type Facts struct {
-	learn func(name string) (any, error)
+	Lookup func(name string) (any, error)
 }
 
 // AbsentError says that a fact is not there (yet): looked at, and not found.
 type AbsentError struct {
 	Why    string
-	handed bool // it is the other side's, which is not here: its admin has to hand it over
+	Handed bool // it is the other side's, which is not here: its admin has to hand it over
 }
 
 func (e *AbsentError) Error() string { return e.Why }
@@ -198,10 +198,10 @@ func IsAbsent(err error) bool { return errors.As(err, new(*AbsentError)) }
 // Value is the fact of that name: a string, bool, int, []string, map or
 // cluster.Masked.
 func (f Facts) Value(name string) (any, error) {
-	if f.learn == nil {
+	if f.Lookup == nil {
 		return nil, Absent("the other side is not known")
 	}
-	return f.learn(name)
+	return f.Lookup(name)
 }
 
 // Text is a fact that is a string.
@@ -238,7 +238,8 @@ func factAs[T any](f Facts, name string) (T, error) {
 	return t, nil
 }
 
-func (f *Fact) title() string {
+// DisplayName is the title of a fact, or its name where it has none.
+func (f *Fact) DisplayName() string {
 	if f.Title != "" {
 		return f.Title
 	}

@@ -129,13 +129,13 @@ func (g *Guide) Action(name string) (*Action, *Step) {
 	return nil, nil
 }
 
-// ownSide in a Mend stands for the name of the side that was looked at.
-const ownSide = "${side}"
+// OwnSide in a Mend stands for the name of the side that was looked at.
+const OwnSide = "${side}"
 
 // Mending returns the action that makes a check hold on a side, and its step;
 // nil where carrick has none.
 func (g *Guide) Mending(c *Check, side Side) (*Action, *Step) {
-	return g.Action(strings.ReplaceAll(c.Mend, ownSide, g.Sides[side].Name))
+	return g.Action(strings.ReplaceAll(c.Mend, OwnSide, g.Sides[side].Name))
 }
 
 // Offer is the action, and its step, by which a check that said r can be mended: nil
@@ -146,7 +146,7 @@ func (g *Guide) Offer(c *Check, side Side, r Result) (*Action, *Step) {
 		return nil, nil
 	case r.mend != "":
 		return g.Action(r.mend)
-	case r.unasked:
+	case r.Unasked:
 		return nil, nil
 	}
 	return g.Mending(c, side)
@@ -164,8 +164,8 @@ func (g *Guide) Question(key string) (*Question, *Step) {
 	return nil, nil
 }
 
-// fact returns the fact of that name as it is learnt on side, or nil.
-func (g *Guide) fact(name string, side Side) *Fact {
+// Fact returns the fact of that name as it is learnt on side, or nil.
+func (g *Guide) Fact(name string, side Side) *Fact {
 	for i := range g.Steps {
 		for j := range g.Steps[i].Facts {
 			f := &g.Steps[i].Facts[j]
@@ -177,8 +177,8 @@ func (g *Guide) fact(name string, side Side) *Fact {
 	return nil
 }
 
-// secretFacts are the names of a side's facts that are written nowhere in the open.
-func (g *Guide) secretFacts(side Side) []string {
+// SecretFacts are the names of a side's facts that are written nowhere in the open.
+func (g *Guide) SecretFacts(side Side) []string {
 	var out []string
 	for i := range g.Steps {
 		for j := range g.Steps[i].Facts {

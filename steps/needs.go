@@ -6,7 +6,7 @@ func (g *Guide) Needs(c Cell) []Cell {
 	if check == nil {
 		return nil
 	}
-	return g.needs(check.Needs, c.Side)
+	return g.CellsNamed(check.Needs, c.Side)
 }
 
 // NeedsOf are the cells that must hold before an action is done on a side.
@@ -15,13 +15,14 @@ func (g *Guide) NeedsOf(action string, side Side) []Cell {
 	if a == nil {
 		return nil
 	}
-	return g.needs(a.Needs, side)
+	return g.CellsNamed(a.Needs, side)
 }
 
-func (g *Guide) needs(names []string, side Side) []Cell {
+// CellsNamed are the cells that needs name, as Check.Needs does, seen from a side.
+func (g *Guide) CellsNamed(names []string, side Side) []Cell {
 	var out []Cell
 	for _, name := range names {
-		if need, ok := g.need(name, side); ok {
+		if need, ok := g.CellNamed(name, side); ok {
 			out = append(out, need)
 		}
 	}

@@ -74,15 +74,16 @@ func Between(low, high int) func(string) error {
 	}
 }
 
-func (q *Question) side() Side {
+// Side is the side whose Env a default and a condition see: the local one where On names none.
+func (q *Question) Side() Side {
 	if q.On == "" {
 		return Local
 	}
 	return q.On
 }
 
-// countsFrom reports whether an answer in the facts file of a side's admin counts for whoever reads it: that side's own
+// CountsFrom reports whether an answer in the facts file of a side's admin counts for whoever reads it: that side's own
 // questions, and those of no side where it is the local one. Else its admin would choose what is done on the other side.
-func (q *Question) countsFrom(side Side) bool {
+func (q *Question) CountsFrom(side Side) bool {
 	return q.On == side || q.On == "" && side == Local && !q.NotFromPeer
 }

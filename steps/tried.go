@@ -36,9 +36,9 @@ func (t Tried) changed() *Ground {
 // Outdated reports whether something that was tried on has changed since.
 func (t Tried) Outdated() bool { return !t.At.IsZero() && t.changed() != nil }
 
-// aged is the pass of a check that goes by something that was tried once: a warning where what it was tried on has changed
+// Aged is the pass of a check that goes by something that was tried once: a warning where what it was tried on has changed
 // since.
-func aged(ctx context.Context, env Env, check *Check, r Result) Result {
+func Aged(ctx context.Context, env Env, check *Check, r Result) Result {
 	t, err := check.Tried(ctx, env)
 	if absent := (*AbsentError)(nil); errors.As(err, &absent) {
 		return Skipped("on what it was tried can't be told: %s", absent.Error())

@@ -7,6 +7,7 @@ import (
 	tea "github.com/charmbracelet/bubbletea"
 
 	"carrick/steps"
+	"carrick/steps/engine"
 )
 
 // Walk makes the wizard walk through its guide by itself, with captions. What
@@ -48,9 +49,9 @@ type player struct {
 	due   time.Time // when the part was read
 	tick  time.Time // the moment for which a tick is under way; zero: none is
 
-	step   string       // whose counts these are
-	counts steps.Counts // of the step on screen
-	still  time.Time    // since when they are so
+	step   string        // whose counts these are
+	counts engine.Counts // of the step on screen
+	still  time.Time     // since when they are so
 }
 
 // move is the next thing to do, and what is said of it.

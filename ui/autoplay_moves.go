@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"carrick/steps"
+	"carrick/steps/engine"
 )
 
 // sure is how long a step must stand as it does before it is said that it is
@@ -124,7 +125,7 @@ func (p *player) onAnswers(s *stepPage) (move, bool) {
 
 // toAnswer is the first question that applies and has another answer than the
 // walk was given. drafts are what is typed already; nil: nothing is.
-func (p *player) toAnswer(list []steps.Answered, drafts map[string]*string) *steps.Answered {
+func (p *player) toAnswer(list []engine.Answered, drafts map[string]*string) *engine.Answered {
 	for i := range list {
 		q := &list[i]
 		want, given := p.w.Answers[q.Question.Key]

@@ -6,6 +6,7 @@ import (
 	"unicode"
 
 	"carrick/steps"
+	"carrick/steps/engine"
 )
 
 // side is the guide's word for a side.
@@ -69,7 +70,7 @@ var does = map[steps.Verb]string{
 
 // deeds are the actions of a plan that change something, side by side, in the
 // guide's own words.
-func (p *player) deeds(plan *steps.Plan) string {
+func (p *player) deeds(plan *engine.Plan) string {
 	var sides []string
 	for _, side := range steps.Sides {
 		var titles []string
@@ -86,7 +87,7 @@ func (p *player) deeds(plan *steps.Plan) string {
 }
 
 // tally is how much a plan changes, side by side.
-func (p *player) tally(plan *steps.Plan) string {
+func (p *player) tally(plan *engine.Plan) string {
 	var sides []string
 	later := 0
 	for _, side := range steps.Sides {

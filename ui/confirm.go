@@ -9,6 +9,7 @@ import (
 	tea "github.com/charmbracelet/bubbletea"
 
 	"carrick/steps"
+	"carrick/steps/engine"
 )
 
 // confirm lists exactly what a plan changes and asks. It stands on No. Taking
@@ -16,7 +17,7 @@ import (
 // their own that come after.
 type confirm struct {
 	a         *app
-	plan      *steps.Plan
+	plan      *engine.Plan
 	questions []question
 	at        int // the question that is being asked
 	yes       bool
@@ -34,7 +35,7 @@ type question struct {
 }
 
 // confirm asks whether a plan shall be done, and does it.
-func (p *stepPage) confirm(d deed, plan *steps.Plan) screen {
+func (p *stepPage) confirm(d deed, plan *engine.Plan) screen {
 	a := p.a
 	c := &confirm{a: a, plan: plan, done: func(o steps.ApplyOptions) tea.Cmd { return a.start(plan, o, d) }}
 	c.questions = []question{{d.question, func(w int) []string { return a.planLines(plan, w) }, func(*steps.ApplyOptions) {}}}

@@ -7,12 +7,13 @@ import (
 	"github.com/charmbracelet/x/ansi"
 
 	"carrick/steps"
+	"carrick/steps/engine"
 )
 
 // sheet puts a plan on lines: side by side, action by action, object by object.
 type sheet struct {
 	a     *app
-	plan  *steps.Plan
+	plan  *engine.Plan
 	w     int
 	diffs bool // line by line
 	rest  bool // also what is left as it is
@@ -22,7 +23,7 @@ type sheet struct {
 }
 
 // planLines is a plan without its diffs, for a confirm.
-func (a *app) planLines(plan *steps.Plan, w int) []string {
+func (a *app) planLines(plan *engine.Plan, w int) []string {
 	s := &sheet{a: a, plan: plan, w: w, rest: plan.Undo}
 	s.write()
 	return s.lines
@@ -44,7 +45,7 @@ func (s *sheet) add(lines ...string) { s.lines = append(s.lines, lines...) }
 // side is what a plan does on one side.
 func (s *sheet) side(side steps.Side) {
 	a := s.a
-	var acts []steps.Planned
+	var acts []engine.Planned
 	left := 0
 	for _, act := range s.plan.Actions {
 		if act.Side != side {
@@ -84,7 +85,7 @@ func (s *sheet) side(side steps.Side) {
 }
 
 // action is what one action of a plan does.
-func (s *sheet) action(act steps.Planned) {
+func (s *sheet) action(act engine.Planned) {
 	a := s.a
 	s.add("")
 	s.add(hang("  ", wrap(oneLine(act.Title), max(1, s.w-2)))...)
@@ -126,7 +127,7 @@ func changing(items []steps.Item) []steps.Item {
 
 // unmet says what must hold before the actions of a plan are done, does not
 // hold now, and is not made so by the plan itself.
-func (a *app) unmet(plan *steps.Plan, w int) []string {
+func (a *app) unmet(plan *engine.Plan, w int) []string {
 	if plan.Undo {
 		return nil
 	}
@@ -271,7 +272,7 @@ func tallyText(n map[steps.Verb]int) string {
 
 // amount is how much a plan does on a side, "" is both: things by verb, and what
 // is not known yet.
-func amount(plan *steps.Plan, side steps.Side) string {
+func amount(plan *engine.Plan, side steps.Side) string {
 	text, pending := tallyText(plan.Tally(side)), 0
 	for _, act := range plan.Actions {
 		if act.Pending != "" && (side == "" || act.Side == side) {

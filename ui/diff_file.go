@@ -6,10 +6,11 @@ import (
 	"time"
 
 	"carrick/steps"
+	"carrick/steps/engine"
 )
 
 // planText is a plan as plain text, whole: every object, with its diff as it is.
-func (a *app) planText(plan *steps.Plan) []string {
+func (a *app) planText(plan *engine.Plan) []string {
 	guide := a.live.session.Guide()
 	var out []string
 	for _, side := range steps.Sides {
@@ -49,7 +50,7 @@ func itemText(it steps.Item) []string {
 }
 
 // planHead says of a plan in a file what it is, of which link, and of when.
-func (a *app) planHead(plan *steps.Plan) []string {
+func (a *app) planHead(plan *engine.Plan) []string {
 	s := a.live.session
 	guide, link := s.Guide(), s.Link()
 	what := "What carrick would change"

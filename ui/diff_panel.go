@@ -9,12 +9,13 @@ import (
 	tea "github.com/charmbracelet/bubbletea"
 
 	"carrick/steps"
+	"carrick/steps/engine"
 )
 
 // diffPanel is a plan line by line, in a panel that goes from object to object.
 type diffPanel struct {
 	*pager
-	plan *steps.Plan
+	plan *engine.Plan
 	rest bool // also what is left as it is
 	at   int  // the object in hand
 	made struct {
@@ -25,7 +26,7 @@ type diffPanel struct {
 }
 
 // diffOf shows what a plan would change, line by line.
-func (a *app) diffOf(title string, plan *steps.Plan) *diffPanel {
+func (a *app) diffOf(title string, plan *engine.Plan) *diffPanel {
 	d := &diffPanel{plan: plan, rest: plan.Undo}
 	d.pager = a.pager(title, d.lines)
 	d.pager.kind = "plan"
@@ -134,7 +135,7 @@ func (d *diffPanel) dress(shown []string, from int) string {
 
 // totals say in front of all how much a plan does on each side and in all, and
 // that what is secret is masked.
-func (a *app) totals(plan *steps.Plan, w int) []string {
+func (a *app) totals(plan *engine.Plan, w int) []string {
 	guide := a.live.session.Guide()
 	rows := [][2]string{}
 	for _, side := range steps.Sides {
@@ -164,7 +165,7 @@ func (a *app) totals(plan *steps.Plan, w int) []string {
 }
 
 // masked counts the values of a plan that are not shown.
-func masked(plan *steps.Plan) int {
+func masked(plan *engine.Plan) int {
 	n := 0
 	for _, act := range plan.Actions {
 		for _, it := range act.Change.Items {

@@ -12,6 +12,7 @@ import (
 
 	"carrick/cluster"
 	"carrick/steps"
+	"carrick/steps/engine"
 )
 
 // form asks the questions of a step. What was typed stays in the drafts of the
@@ -19,7 +20,7 @@ import (
 type form struct {
 	p      *stepPage
 	step   *steps.Step
-	asked  []steps.Answered
+	asked  []engine.Answered
 	form   *huh.Form
 	theme  *huh.Theme           // that of the screen
 	styles *lipgloss.Renderer   // of that theme, when it was last drawn
@@ -36,7 +37,7 @@ type savedMsg struct {
 // openForm opens the questions of this step that apply.
 func (p *stepPage) openForm() tea.Cmd {
 	pl := p.place()
-	var asked []steps.Answered
+	var asked []engine.Answered
 	for _, q := range pl.answers {
 		if q.Asked {
 			asked = append(asked, q)
@@ -190,7 +191,7 @@ var errNeeded = errors.New("an answer is needed")
 
 // typed is the answer that was typed, and whether it differs from what stands.
 // A default that was left as it is stays a default.
-func (f *form) typed(q steps.Answered) (value any, changed bool, err error) {
+func (f *form) typed(q engine.Answered) (value any, changed bool, err error) {
 	typed := *f.draft(q)
 	switch {
 	case q.Question.Secret && typed == "":

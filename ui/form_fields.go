@@ -9,11 +9,12 @@ import (
 	"github.com/charmbracelet/lipgloss"
 
 	"carrick/steps"
+	"carrick/steps/engine"
 )
 
 // draft is what was typed for a question; at first it is the answer that
 // stands.
-func (f *form) draft(q steps.Answered) *string {
+func (f *form) draft(q engine.Answered) *string {
 	d := f.drafts()[q.Question.Key]
 	if d == nil {
 		text := ""
@@ -27,7 +28,7 @@ func (f *form) draft(q steps.Answered) *string {
 }
 
 // field is the field of a question.
-func (f *form) field(q steps.Answered) huh.Field {
+func (f *form) field(q engine.Answered) huh.Field {
 	title, help := oneLine(q.Question.Title), f.help(q)
 	value := f.draft(q)
 	switch q.Question.Kind {
@@ -66,7 +67,7 @@ func (f *form) field(q steps.Answered) huh.Field {
 
 // help says what a question is for, what may be typed, and where the answer
 // that stands came from.
-func (f *form) help(q steps.Answered) string {
+func (f *form) help(q engine.Answered) string {
 	parts := []string{oneLine(q.Question.Help)}
 	switch {
 	case q.Question.Secret && q.Value != nil:

@@ -11,7 +11,7 @@ import (
 	tea "github.com/charmbracelet/bubbletea"
 	"github.com/charmbracelet/huh"
 
-	"carrick/steps"
+	"carrick/steps/engine"
 )
 
 // editor is the user's own, with its arguments; nil where none is named or it
@@ -42,7 +42,7 @@ func (l longText) Set(shown string) {
 }
 
 // textField is a field of many lines.
-func (f *form) textField(q steps.Answered, check func(string) error) huh.Field {
+func (f *form) textField(q engine.Answered, check func(string) error) huh.Field {
 	field := huh.NewText().Key(q.Question.Key).Title(oneLine(q.Question.Title)).Description(f.help(q)).
 		Lines(max(3, min(12, f.p.a.panelHeight()-6))).ExternalEditor(false).
 		Accessor(longText{f.draft(q)}).Validate(check)
@@ -59,7 +59,7 @@ func toTop(field *huh.Text) {
 }
 
 // focused is the question whose field has the keys.
-func (f *form) focused() *steps.Answered {
+func (f *form) focused() *engine.Answered {
 	for i := range f.asked {
 		if f.asked[i].Question.Key == f.form.GetFocusedField().GetKey() {
 			return &f.asked[i]
@@ -76,7 +76,7 @@ type editedMsg struct {
 
 // edit opens the text of a question in the user's editor, which has the
 // terminal until it ends.
-func (f *form) edit(q *steps.Answered) tea.Cmd {
+func (f *form) edit(q *engine.Answered) tea.Cmd {
 	words := f.p.a.editor
 	if len(words) == 0 {
 		f.said = "no editor is known here: set VISUAL or EDITOR before you start carrick, or type in the field"

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"carrick/steps"
+	"carrick/steps/engine"
 )
 
 // Sizes at which the screen changes its shape.
@@ -56,7 +57,7 @@ func (a *app) sidesLine(shown ...steps.Side) string {
 }
 
 // sidePulse is one side in at most w columns; the version is the first to go.
-func (a *app) sidePulse(role string, p steps.Pulse, w int) string {
+func (a *app) sidePulse(role string, p engine.Pulse, w int) string {
 	head := a.t.title.Render(role) + " "
 	p.Name = oneLine(p.Name)
 	room := w - width(head)

@@ -11,6 +11,7 @@ import (
 	tea "github.com/charmbracelet/bubbletea"
 
 	"carrick/steps"
+	"carrick/steps/engine"
 )
 
 // handover asks for what a file of facts takes, writes it, and says what is in it and
@@ -24,12 +25,12 @@ type handover struct {
 	ask    []string // what to ask the other admin for; nil: they are here
 	busy   bool
 	said   string
-	done   *steps.HandedOver
+	done   *engine.HandedOver
 }
 
 // handedMsg is for that panel: the file was written, or not.
 type handedMsg struct {
-	done *steps.HandedOver
+	done *engine.HandedOver
 	err  error
 }
 
@@ -147,9 +148,9 @@ func (h *handover) otherSide() tea.Cmd {
 const handWithin = time.Minute
 
 func (h *handover) write() tea.Cmd {
-	o := steps.HandoverOptions{Side: h.side, File: strings.TrimSpace(h.inputs[0].Value())}
+	o := engine.HandoverOptions{Side: h.side, File: strings.TrimSpace(h.inputs[0].Value())}
 	if to := strings.TrimSpace(h.inputs[1].Value()); to != "" {
-		who, err := steps.RecipientsOf(to)
+		who, err := engine.RecipientsOf(to)
 		if err != nil {
 			h.said = err.Error()
 			return nil

@@ -7,16 +7,17 @@ import (
 	tea "github.com/charmbracelet/bubbletea"
 
 	"carrick/steps"
+	"carrick/steps/engine"
 )
 
 // live is the board and the life of its cells. Each lives by a chain of
 // commands: Probe → probedMsg → Changed → changedMsg → Probe.
 type live struct {
 	ctx     context.Context
-	session *steps.Session
-	board   *steps.Board
+	session *engine.Session
+	board   *engine.Board
 	looks   map[steps.Cell]*look
-	pulses  map[steps.Side]steps.Pulse
+	pulses  map[steps.Side]engine.Pulse
 }
 
 // look is what is known of one cell, and where its chain stands.
@@ -26,7 +27,7 @@ type look struct {
 	asked   bool // because the user said so
 	began   time.Time
 	took    time.Duration
-	trace   steps.Trace
+	trace   engine.Trace
 	stop    context.CancelFunc // ends the wait for a change; nil: nobody waits
 }
 
@@ -37,7 +38,7 @@ type probedMsg struct {
 	began  time.Time
 	took   time.Duration
 	result steps.Result
-	trace  steps.Trace
+	trace  engine.Trace
 }
 
 // changedMsg is for live: what a probe used has changed.
@@ -50,8 +51,8 @@ type changedMsg struct {
 // pulsedMsg is for live: how a side stands.
 type pulsedMsg struct {
 	side  steps.Side
-	pulse steps.Pulse
-	trace steps.Trace
+	pulse engine.Pulse
+	trace engine.Trace
 }
 
 // fadedMsg is for live: it is time to ask a side again.
@@ -60,10 +61,10 @@ type fadedMsg struct {
 	err  error
 }
 
-func newLive(ctx context.Context, s *steps.Session) *live {
+func newLive(ctx context.Context, s *engine.Session) *live {
 	l := &live{
-		ctx: ctx, session: s, board: steps.NewBoard(s.Guide()),
-		looks: map[steps.Cell]*look{}, pulses: map[steps.Side]steps.Pulse{},
+		ctx: ctx, session: s, board: engine.NewBoard(s.Guide()),
+		looks: map[steps.Cell]*look{}, pulses: map[steps.Side]engine.Pulse{},
 	}
 	for _, c := range s.Guide().Cells() {
 		l.looks[c] = &look{}

@@ -11,6 +11,8 @@ import (
 
 	"carrick/cluster"
 	"carrick/steps"
+	"carrick/steps/action"
+	"carrick/steps/engine"
 )
 
 func TestFixDoesOneAction(t *testing.T) {
@@ -33,7 +35,7 @@ func TestFixDoesTheStepWhereItsActionIsDone(t *testing.T) {
 	o := m.options(t)
 	step := &o.Guides[0].Steps[1]
 	left := func(context.Context, steps.Env) (steps.Change, error) { return steps.Change{}, nil }
-	step.Actions = append(step.Actions, steps.Action{Name: "routes", Title: "Make the routes", On: steps.Remote, Doer: steps.Call{
+	step.Actions = append(step.Actions, steps.Action{Name: "routes", Title: "Make the routes", On: steps.Remote, Doer: action.Call{
 		Preview: func(context.Context, steps.Env) (steps.Change, error) {
 			return steps.Change{Items: []steps.Item{{Verb: steps.Create, What: "ConfigMap tunnel/routes", Hash: "2"}}}, nil
 		},
@@ -201,12 +203,12 @@ func TestOneSideAtATime(t *testing.T) {
 
 func TestMissingRightsAreGatheredByKind(t *testing.T) {
 	onStage(t, (&tunnel{}).options(t), 80, 40, func(p *play) {
-		var lack steps.Lack
+		var lack engine.Lack
 		for _, r := range []cluster.Right{{Verb: "get", Name: "x"}, {Verb: "create"}, {Verb: "patch", Name: "x"}} {
 			r.Resource, r.Namespace = "secrets", "a"
 			lack.Missing, lack.Needed = append(lack.Missing, cluster.Decision{Right: r}), append(lack.Needed, r)
 		}
-		p.a.lay(p.a.lackingPanel(steps.Lacking{steps.Remote: lack}))
+		p.a.lay(p.a.lackingPanel(engine.Lacking{steps.Remote: lack}))
 		p.shows("Nothing was changed", "get, create, patch secrets in a", "kind: Role", "name: carrick-milan-rome")
 		p.press("y")
 		p.shows("copied")

@@ -9,14 +9,16 @@ import (
 	tea "github.com/charmbracelet/bubbletea"
 
 	"carrick/steps"
+	"carrick/steps/engine"
+	"carrick/steps/linkfile"
 )
 
 // takenNameMsg is for the page of the sides: whether a link file of that name
 // is there already, and what it holds.
 type takenNameMsg struct {
 	name string
-	link *steps.Link // nil: no such file
-	err  error       // it is there and is no link of these guides
+	link *linkfile.Link // nil: no such file
+	err  error          // it is there and is no link of these guides
 }
 
 // advance goes on to the first stage that has nothing chosen yet, and makes
@@ -51,7 +53,7 @@ func (p *sides) suggestion() string {
 	if p.a.o.Name != "" {
 		return p.a.o.Name
 	}
-	return steps.SuggestLinkName(p.guide.Name, p.sideName(steps.Local), p.sideName(steps.Remote))
+	return engine.SuggestLinkName(p.guide.Name, p.sideName(steps.Local), p.sideName(steps.Remote))
 }
 
 // sideName is what a link's name takes its words from.
@@ -70,11 +72,11 @@ func (p *sides) entered() tea.Cmd {
 			p.said = "an absolute path: / is this machine, another folder stands for one"
 			return nil
 		}
-		p.spec[p.side()] = steps.EndSpec{Host: &steps.HostSpec{Root: typed}}
+		p.spec[p.side()] = linkfile.EndSpec{Host: &linkfile.HostSpec{Root: typed}}
 		p.stage++
 		return p.advance()
 	}
-	if err := steps.CheckLinkName(typed); err != nil {
+	if err := linkfile.CheckName(typed); err != nil {
 		p.said = err.Error()
 		return nil
 	}
@@ -84,7 +86,7 @@ func (p *sides) entered() tea.Cmd {
 		if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
 			return takenNameMsg{name: typed}
 		}
-		l, err := steps.LoadLink(path, known)
+		l, err := linkfile.Load(path, known)
 		return takenNameMsg{typed, l, err}
 	}
 }
@@ -98,7 +100,7 @@ func (p *sides) tookName(m takenNameMsg) tea.Cmd {
 		p.busy, p.said = false, oneLine(m.err.Error())
 		return nil
 	case m.link == nil:
-		l := steps.NewLink(p.guide.Name, m.name)
+		l := linkfile.New(p.guide.Name, m.name)
 		l.Path = path
 		for side, spec := range p.spec {
 			*l.Side(side) = spec
@@ -111,7 +113,7 @@ func (p *sides) tookName(m takenNameMsg) tea.Cmd {
 	return nil
 }
 
-func sameSides(l *steps.Link, spec map[steps.Side]steps.EndSpec) bool {
+func sameSides(l *linkfile.Link, spec map[steps.Side]linkfile.EndSpec) bool {
 	for _, side := range steps.Sides {
 		have, want := l.Side(side), spec[side]
 		if have.Context != want.Context || have.Facts != want.Facts || (have.Host == nil) != (want.Host == nil) {

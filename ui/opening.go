@@ -10,17 +10,19 @@ import (
 	tea "github.com/charmbracelet/bubbletea"
 
 	"carrick/steps"
+	"carrick/steps/engine"
+	"carrick/steps/linkfile"
 )
 
 // openedMsg is for the app: a link was opened, or not.
 type openedMsg struct {
-	session *steps.Session
+	session *engine.Session
 	resumed bool
 	err     error
 }
 
 // open connects what a link says, and saves a new link once that worked.
-func (a *app) open(l *steps.Link, resumed bool) tea.Cmd {
+func (a *app) open(l *linkfile.Link, resumed bool) tea.Cmd {
 	connect := a.o.Open
 	return func() tea.Msg {
 		s, err := connect(l)

@@ -7,24 +7,26 @@ import (
 	"log/slog"
 
 	"carrick/steps"
+	"carrick/steps/engine"
+	"carrick/steps/linkfile"
 )
 
 // Options are what the wizard is made of. Guides, Candidates, Meet, Open,
 // LinkPath, In and Out are needed; the zero value of the rest is good.
 type Options struct {
 	Guides     []*steps.Guide
-	Link       *steps.Link                   // an existing link; nil: a new one is put together first
-	Guide      string                        // name of the guide of a new link; "": it is asked
-	Name       string                        // name of a new link; "": one is suggested
-	Sides      map[steps.Side]string         // contexts of a new link; what is missing is asked
-	Hosts      map[steps.Side]steps.HostSpec // its sides that are machines, where they are known
-	Candidates func() ([]steps.Candidate, error)
+	Link       *linkfile.Link                   // an existing link; nil: a new one is put together first
+	Guide      string                           // name of the guide of a new link; "": it is asked
+	Name       string                           // name of a new link; "": one is suggested
+	Sides      map[steps.Side]string            // contexts of a new link; what is missing is asked
+	Hosts      map[steps.Side]linkfile.HostSpec // its sides that are machines, where they are known
+	Candidates func() ([]engine.Candidate, error)
 	// Meet asks a context who it is. It is called in a command, for contexts
 	// that are on screen, and must honour its context.
-	Meet func(ctx context.Context, name string) (steps.Meeting, error)
+	Meet func(ctx context.Context, name string) (engine.Meeting, error)
 	// Open connects what a link says. Its errors are of kubeconfigs and
 	// contexts. The wizard closes the session.
-	Open func(*steps.Link) (*steps.Session, error)
+	Open func(*linkfile.Link) (*engine.Session, error)
 	// Unlock takes the passphrase of a file of facts that is sealed by one. The error
 	// says why it opens nothing. nil: no file is asked for.
 	Unlock   func(path, passphrase string) error

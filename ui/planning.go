@@ -8,6 +8,7 @@ import (
 	tea "github.com/charmbracelet/bubbletea"
 
 	"carrick/steps"
+	"carrick/steps/engine"
 )
 
 // purpose is what a plan was asked for.
@@ -30,16 +31,16 @@ type plannedMsg struct {
 	ask     int    // number of the question; a later one makes it nobody's
 	title   string // of what is planned
 	purpose purpose
-	scope   steps.Scope
-	plan    *steps.Plan
-	lacking steps.Lacking
-	signers []steps.Signer // to be confirmed first; then there is no plan
+	scope   engine.Scope
+	plan    *engine.Plan
+	lacking engine.Lacking
+	signers []engine.Signer // to be confirmed first; then there is no plan
 	err     error
 }
 
 // ask has a plan made, and the rights that it takes looked at where it is to
 // be done.
-func (p *stepPage) ask(why purpose, title string, scope steps.Scope) tea.Cmd {
+func (p *stepPage) ask(why purpose, title string, scope engine.Scope) tea.Cmd {
 	a := p.a
 	switch {
 	case a.run.busy():
@@ -53,7 +54,7 @@ func (p *stepPage) ask(why purpose, title string, scope steps.Scope) tea.Cmd {
 }
 
 // plan has it made, once the signers that the user has just confirmed are kept.
-func (p *stepPage) plan(why purpose, title string, scope steps.Scope, confirmed ...steps.Signer) tea.Cmd {
+func (p *stepPage) plan(why purpose, title string, scope engine.Scope, confirmed ...engine.Signer) tea.Cmd {
 	a := p.a
 	p.asking++
 	p.asked = why
@@ -119,7 +120,7 @@ func (p *stepPage) planned(m plannedMsg) tea.Cmd {
 		return nil
 	case m.plan.Empty() && m.purpose == toFix: // what is lacking is another action's of its step
 		_, step := p.guide().Action(m.scope.Actions[0])
-		return p.plan(toApply, step.Title, steps.Scope{Steps: []string{step.Name}})
+		return p.plan(toApply, step.Title, engine.Scope{Steps: []string{step.Name}})
 	case m.plan.Empty():
 		pl.plan = m.plan
 		a.notice = p.nothingToChange()
@@ -131,7 +132,7 @@ func (p *stepPage) planned(m plannedMsg) tea.Cmd {
 }
 
 // leftTitle is the title over what an undo leaves; "": it leaves nothing of the link.
-func leftTitle(p *steps.Plan) string {
+func leftTitle(p *engine.Plan) string {
 	switch {
 	case len(p.Held()) > 0:
 		return "Left, for others need it"

@@ -4,10 +4,11 @@ import (
 	"strings"
 
 	"carrick/steps"
+	"carrick/steps/engine"
 )
 
 // lackingPanel shows the rights that are missing, and what would grant them.
-func (a *app) lackingPanel(lacking steps.Lacking) screen {
+func (a *app) lackingPanel(lacking engine.Lacking) screen {
 	name := "carrick-" + a.live.session.Link().Name()
 	grants := func() string {
 		var parts []string

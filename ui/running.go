@@ -9,12 +9,13 @@ import (
 	tea "github.com/charmbracelet/bubbletea"
 
 	"carrick/steps"
+	"carrick/steps/engine"
 )
 
 // run is one use of Apply or Undo. Its progress stands in the place of the
 // detail while the board above it moves. A nil run is none.
 type run struct {
-	plan     *steps.Plan
+	plan     *engine.Plan
 	deed     deed
 	cancel   context.CancelFunc
 	stopping bool
@@ -34,7 +35,7 @@ type run struct {
 
 // part is one thing of a plan that is to be done.
 type part struct {
-	act     *steps.Planned
+	act     *engine.Planned
 	what    string // "": what the action does is known only once its turn comes
 	overtly string // for people: "provider: Secret a/b"
 	done    bool
@@ -65,7 +66,7 @@ func (r *run) stop() {
 }
 
 // start does a plan that was confirmed.
-func (a *app) start(plan *steps.Plan, o steps.ApplyOptions, d deed) tea.Cmd {
+func (a *app) start(plan *engine.Plan, o steps.ApplyOptions, d deed) tea.Cmd {
 	ctx, cancel := context.WithCancel(a.ctx)
 	a.run = &run{plan: plan, deed: d, cancel: cancel, shown: true, began: a.now(), heardAt: a.now(), parts: a.partsOf(plan)}
 	a.log.note(a.now(), d.doing)
@@ -81,7 +82,7 @@ func (a *app) start(plan *steps.Plan, o steps.ApplyOptions, d deed) tea.Cmd {
 }
 
 // partsOf are the things that a plan changes, in its order.
-func (a *app) partsOf(plan *steps.Plan) []part {
+func (a *app) partsOf(plan *engine.Plan) []part {
 	var out []part
 	for i := range plan.Actions {
 		act := &plan.Actions[i]
@@ -203,7 +204,7 @@ func (r *run) ended(a *app, m ranMsg) tea.Cmd {
 // afterRun forgets what was known of the changes to come, and finds it out anew.
 func (p *stepPage) afterRun() tea.Cmd {
 	for _, pl := range p.places {
-		pl.plan, pl.basis = nil, steps.Counts{}
+		pl.plan, pl.basis = nil, engine.Counts{}
 	}
 	return tea.Batch(p.forecast(), p.learnAnswers())
 }

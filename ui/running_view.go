@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"carrick/steps"
+	"carrick/steps/engine"
 )
 
 // view is the progress in the place of the detail: what is asked of the person
@@ -195,7 +196,7 @@ func before(g *steps.Guide, one, other string) bool {
 // failure is what a run that stopped leaves, in blocks: what failed, what was
 // done, what to do next.
 func (r *run) failure(a *app, w int) [][]string {
-	stopped := (*steps.StoppedError)(nil)
+	stopped := (*engine.StoppedError)(nil)
 	byUser := errors.As(r.err, &stopped) && errors.Is(r.err, context.Canceled)
 	sign, text := a.t.bad.Render("✗"), a.wentWrong(r.err)
 	switch {
@@ -252,12 +253,12 @@ func some(names []string) string {
 
 // wentWrong is an error of a run in words for people.
 func (a *app) wentWrong(err error) string {
-	if failed := (*steps.ActionError)(nil); errors.As(err, &failed) {
+	if failed := (*engine.ActionError)(nil); errors.As(err, &failed) {
 		if action, _ := a.live.session.Guide().Action(failed.Action); action != nil {
 			return oneLine(failed.Side + ": " + action.Title + ": " + failed.Plain())
 		}
 	}
-	if stopped := (*steps.StoppedError)(nil); errors.As(err, &stopped) {
+	if stopped := (*engine.StoppedError)(nil); errors.As(err, &stopped) {
 		return oneLine(stopped.Err.Error())
 	}
 	return oneLine(err.Error())

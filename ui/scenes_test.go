@@ -9,6 +9,8 @@ import (
 
 	"carrick/cluster"
 	"carrick/steps"
+	"carrick/steps/engine"
+	"carrick/steps/linkfile"
 )
 
 // scene is a way to a screen or a panel, for what has to hold on all of them.
@@ -41,16 +43,16 @@ func everything(t *testing.T, m *tunnel) Options {
 	)
 	first.Checks = append(first.Checks, numbered(30)...)
 	guide := o.Guides[0]
-	ends := map[steps.Side]steps.End{}
+	ends := map[steps.Side]engine.End{}
 	for side, name := range map[steps.Side]string{steps.Local: longName, steps.Remote: wideName} {
 		h, err := cluster.NewHost(t.TempDir())
 		if err != nil {
 			t.Fatal(err)
 		}
-		ends[side] = steps.End{Host: h, Name: name}
+		ends[side] = engine.End{Host: h, Name: name}
 	}
-	o.Open = func(l *steps.Link) (*steps.Session, error) {
-		return steps.NewSession(steps.SessionOptions{Guide: guide, Link: l, Ends: ends}), nil
+	o.Open = func(l *linkfile.Link) (*engine.Session, error) {
+		return engine.NewSession(engine.SessionOptions{Guide: guide, Link: l, Ends: ends}), nil
 	}
 	return o
 }
@@ -63,17 +65,17 @@ func strangers(t *testing.T, _ *tunnel) Options {
 	o.Banner = "demo: two local control planes"
 	list, _ := o.Candidates()
 	for i := range 30 {
-		list = append(list, steps.Candidate{Context: fmt.Sprintf("%s-%d", longName, i), Server: "https://0123456789ABCDEF0123456789ABCDEF.gr7.eu-central-1.eks.amazonaws.com"})
+		list = append(list, engine.Candidate{Context: fmt.Sprintf("%s-%d", longName, i), Server: "https://0123456789ABCDEF0123456789ABCDEF.gr7.eu-central-1.eks.amazonaws.com"})
 	}
-	list = append(list, steps.Candidate{Context: wideName, Server: "https://" + wideName})
-	o.Candidates = func() ([]steps.Candidate, error) { return list, nil }
+	list = append(list, engine.Candidate{Context: wideName, Server: "https://" + wideName})
+	o.Candidates = func() ([]engine.Candidate, error) { return list, nil }
 	return o
 }
 
 // closed is a link that can't be opened.
 func closed(t *testing.T, m *tunnel) Options {
 	o := m.options(t)
-	o.Open = func(*steps.Link) (*steps.Session, error) {
+	o.Open = func(*linkfile.Link) (*engine.Session, error) {
 		return nil, errors.New("provider: no context is called " + longName + "; the kubeconfig " + wideName + " has kind-milan, kind-rome and others")
 	}
 	return o
@@ -142,12 +144,12 @@ var scenes = []scene{
 		p.a.lay(p.a.errorPanel("This can't be planned", errors.New(strings.Repeat(longName+" "+wideName+"\n", 20))))
 	}, stays: []string{"This"}},
 	{name: "rights", then: func(p *play) {
-		var lack steps.Lack
+		var lack engine.Lack
 		for _, verb := range []string{"get", "create", "patch"} {
 			r := cluster.Right{Verb: verb, Resource: "secrets", Namespace: longName}
 			lack.Missing, lack.Needed = append(lack.Missing, cluster.Decision{Right: r}), append(lack.Needed, r)
 		}
-		p.a.lay(p.a.lackingPanel(steps.Lacking{steps.Remote: lack}))
+		p.a.lay(p.a.lackingPanel(engine.Lacking{steps.Remote: lack}))
 	}, stays: []string{"Rights"}},
 	{name: "copied", keys: []string{"d", "y"}, stays: []string{"Changes"}},
 	{name: "summary", keys: []string{"3", "n"}},

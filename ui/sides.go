@@ -10,6 +10,8 @@ import (
 	tea "github.com/charmbracelet/bubbletea"
 
 	"carrick/steps"
+	"carrick/steps/engine"
+	"carrick/steps/linkfile"
 )
 
 // sides is the page on which the two sides are picked, one after the other,
@@ -17,19 +19,19 @@ import (
 type sides struct {
 	a     *app
 	guide *steps.Guide
-	list  []steps.Candidate
+	list  []engine.Candidate
 	read  bool // the contexts were read
 	err   error
 	met   map[string]*meeting // by context
 	row   cursor
-	spec  map[steps.Side]steps.EndSpec // what was chosen
-	stage int                          // 0, 1: a side; 2: the name
-	input textinput.Model              // the name, a host's folder, a file of facts, or its passphrase
-	file  filing                       // how far a file of facts is, in place of a context
-	name  string                       // of the link that a file of facts is of
-	said  string                       // why it does not go on, or what to compare first
-	busy  bool                         // the link is being opened
-	draft string                       // the name that was typed before going back
+	spec  map[steps.Side]linkfile.EndSpec // what was chosen
+	stage int                             // 0, 1: a side; 2: the name
+	input textinput.Model                 // the name, a host's folder, a file of facts, or its passphrase
+	file  filing                          // how far a file of facts is, in place of a context
+	name  string                          // of the link that a file of facts is of
+	said  string                          // why it does not go on, or what to compare first
+	busy  bool                            // the link is being opened
+	draft string                          // the name that was typed before going back
 
 	signer string // fingerprint of the key that signed the file of facts
 }
@@ -37,20 +39,20 @@ type sides struct {
 // meeting is what a context says of itself.
 type meeting struct {
 	done bool
-	is   steps.Meeting
+	is   engine.Meeting
 	err  error
 }
 
 // candidatesMsg is for the page of the sides: the contexts.
 type candidatesMsg struct {
-	list []steps.Candidate
+	list []engine.Candidate
 	err  error
 }
 
 // metMsg is for the page of the sides: who a context is.
 type metMsg struct {
 	context string
-	is      steps.Meeting
+	is      engine.Meeting
 	err     error
 }
 
@@ -58,16 +60,16 @@ type metMsg struct {
 const meetWithin = 10 * time.Second
 
 func newSidesPage(a *app, g *steps.Guide) *sides {
-	p := &sides{a: a, guide: g, met: map[string]*meeting{}, spec: map[steps.Side]steps.EndSpec{}, input: textinput.New()}
+	p := &sides{a: a, guide: g, met: map[string]*meeting{}, spec: map[steps.Side]linkfile.EndSpec{}, input: textinput.New()}
 	p.input.Prompt = ""
 	a.t.dress(&p.input)
 	for side, name := range a.o.Sides {
 		if name != "" {
-			p.spec[side] = steps.EndSpec{Context: name}
+			p.spec[side] = linkfile.EndSpec{Context: name}
 		}
 	}
 	for side, host := range a.o.Hosts {
-		p.spec[side] = steps.EndSpec{Host: &host}
+		p.spec[side] = linkfile.EndSpec{Host: &host}
 	}
 	p.advance()
 	return p
@@ -218,7 +220,7 @@ func (p *sides) choose() tea.Cmd {
 		p.said = fmt.Sprintf("%s is the %s already; the %s must be another cluster", oneLine(c.Context), p.guide.Sides[other].Name, p.guide.Sides[p.side()].Name)
 		return nil
 	}
-	p.spec[p.side()] = steps.EndSpec{Context: c.Context}
+	p.spec[p.side()] = linkfile.EndSpec{Context: c.Context}
 	if p.sameCluster() {
 		return nil
 	}

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"carrick/steps"
+	"carrick/steps/linkfile"
 )
 
 // clusters are the options of a new link between two clusters.
@@ -27,7 +28,7 @@ func TestNewLink(t *testing.T) {
 		p.shows("milan-rome", "enter begin")
 		p.press("enter")
 		p.shows("step 1 of 3 · milan-rome")
-		if _, err := steps.LoadLink(p.a.o.LinkPath("milan-rome"), p.a.o.Guides); err != nil {
+		if _, err := linkfile.Load(p.a.o.LinkPath("milan-rome"), p.a.o.Guides); err != nil {
 			t.Fatalf("the link file: %v", err)
 		}
 	})
@@ -61,7 +62,7 @@ func TestEscGoesBackAndKeepsTheName(t *testing.T) {
 
 func TestNameThatIsTakenGoesOnWithThatLink(t *testing.T) {
 	o := clusters(t)
-	l := steps.NewLink("tunnel", "milan-rome")
+	l := linkfile.New("tunnel", "milan-rome")
 	l.Path = o.LinkPath("milan-rome")
 	l.Local.Context, l.Remote.Context = "kind-milan", "kind-rome"
 	l.Answers["keys.owner"] = "ana"

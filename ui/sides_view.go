@@ -4,6 +4,8 @@ import (
 	"fmt"
 
 	"carrick/steps"
+	"carrick/steps/engine"
+	"carrick/steps/linkfile"
 )
 
 func (p *sides) view() []string {
@@ -88,7 +90,7 @@ func (p *sides) nameLine() string {
 	if !p.naming() {
 		return "   " + a.t.faint.Render(label)
 	}
-	p.input.Width = max(1, min(steps.MaxLinkName, a.w-p.labels()-8))
+	p.input.Width = max(1, min(linkfile.MaxName, a.w-p.labels()-8))
 	return " " + a.t.accent.Render("▸") + " " + a.t.title.Render(label) + "  " + p.input.View()
 }
 
@@ -135,7 +137,7 @@ func (p *sides) rows(h int) []string {
 }
 
 // context is the row of one context: name, server, and what it says of itself.
-func (p *sides) context(c steps.Candidate, here bool, name, server int) string {
+func (p *sides) context(c engine.Candidate, here bool, name, server int) string {
 	a := p.a
 	mark, label := "   ", pad(clipName(oneLine(c.Context), name), name)
 	side, taken := p.takenBy(c.Context)

@@ -10,6 +10,7 @@ import (
 	tea "github.com/charmbracelet/bubbletea"
 
 	"carrick/steps"
+	"carrick/steps/engine"
 )
 
 // stepPage is the screen of a step: its checks, live, and what can be done.
@@ -31,17 +32,17 @@ type place struct {
 	moved   bool       // the user has chosen the row
 	formed  bool       // the form has opened by itself
 	wanted  bool       // it opens as soon as the answers are known
-	answers []steps.Answered
+	answers []engine.Answered
 	drafts  map[string]*string // what was typed into the form, by question
-	plan    *steps.Plan        // what applying would change, as last known; nil: not known
-	basis   steps.Counts       // where the step stood when that was asked
+	plan    *engine.Plan       // what applying would change, as last known; nil: not known
+	basis   engine.Counts      // where the step stood when that was asked
 	pending bool               // it is being found out
 }
 
 // answersMsg is for the page of the step: its answers as they stand.
 type answersMsg struct {
 	step string
-	list []steps.Answered
+	list []engine.Answered
 }
 
 func newStepPage(a *app, at int) *stepPage {
@@ -58,7 +59,7 @@ func (p *stepPage) newFilter() textinput.Model {
 	return f
 }
 
-func (p *stepPage) session() *steps.Session { return p.a.live.session }
+func (p *stepPage) session() *engine.Session { return p.a.live.session }
 
 func (p *stepPage) guide() *steps.Guide { return p.session().Guide() }
 
@@ -125,8 +126,8 @@ func (p *stepPage) learnAnswers() tea.Cmd {
 }
 
 // missing are the questions of a step that have no answer and no default.
-func (pl *place) missing() []steps.Answered {
-	var out []steps.Answered
+func (pl *place) missing() []engine.Answered {
+	var out []engine.Answered
 	for _, a := range pl.answers {
 		if a.Asked && a.Value == nil && !a.Question.Opt {
 			out = append(out, a)
@@ -147,7 +148,7 @@ func (p *stepPage) forecast() tea.Cmd {
 	return func() tea.Msg {
 		ctx, cancel := context.WithTimeout(ctx, planWithin)
 		defer cancel()
-		plan, err := session.Plan(ctx, steps.Scope{Steps: []string{step.Name}})
+		plan, err := session.Plan(ctx, engine.Scope{Steps: []string{step.Name}})
 		return plannedMsg{step: step.Name, purpose: nothing, plan: plan, err: err}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	tea "github.com/charmbracelet/bubbletea"
 
 	"carrick/steps"
+	"carrick/steps/engine"
 )
 
 func (p *stepPage) update(msg tea.Msg) tea.Cmd {
@@ -78,11 +79,11 @@ func (p *stepPage) pressed(k tea.KeyMsg) tea.Cmd {
 	case key.Matches(k, keys.Answers.Binding):
 		return p.openForm()
 	case key.Matches(k, keys.Apply.Binding):
-		return p.ask(toApply, p.step().Title, steps.Scope{Steps: []string{p.step().Name}})
+		return p.ask(toApply, p.step().Title, engine.Scope{Steps: []string{p.step().Name}})
 	case key.Matches(k, keys.Diff.Binding):
-		return p.ask(toShow, p.step().Title, steps.Scope{Steps: []string{p.step().Name}})
+		return p.ask(toShow, p.step().Title, engine.Scope{Steps: []string{p.step().Name}})
 	case key.Matches(k, keys.Undo.Binding):
-		return p.ask(toUndo, p.step().Title, steps.Scope{Steps: []string{p.step().Name}})
+		return p.ask(toUndo, p.step().Title, engine.Scope{Steps: []string{p.step().Name}})
 	case key.Matches(k, keys.Fix.Binding):
 		return p.fix()
 	}
@@ -177,7 +178,7 @@ func (p *stepPage) fix() tea.Cmd {
 		p.a.notice = "this check holds: there is nothing to fix"
 		return nil
 	}
-	return p.ask(toFix, oneLine(action.Title), steps.Scope{Actions: []string{action.Name}})
+	return p.ask(toFix, oneLine(action.Title), engine.Scope{Actions: []string{action.Name}})
 }
 
 // answered keeps the answers of a step, and opens the form where somebody waits

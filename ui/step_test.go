@@ -12,6 +12,8 @@ import (
 
 	"carrick/cluster"
 	"carrick/steps"
+	"carrick/steps/engine"
+	"carrick/steps/linkfile"
 )
 
 func TestOpensAtTheFirstStepThatIsNotGreen(t *testing.T) {
@@ -324,7 +326,7 @@ func TestManyRowsKeepTheSelectedOneInSight(t *testing.T) {
 
 func TestOpenFailsInWords(t *testing.T) {
 	o := (&tunnel{}).options(t)
-	o.Open = func(*steps.Link) (*steps.Session, error) {
+	o.Open = func(*linkfile.Link) (*engine.Session, error) {
 		return nil, errors.New("provider: no context is called rome")
 	}
 	onStage(t, o, 80, 24, func(p *play) {

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"carrick/steps"
+	"carrick/steps/engine"
 )
 
 func (p *stepPage) view() []string {
@@ -197,7 +198,7 @@ func (p *stepPage) strip() string {
 }
 
 // tally is the counts with their signs, so that the eye finds what is wrong.
-func (p *stepPage) tally(n steps.Counts) string {
+func (p *stepPage) tally(n engine.Counts) string {
 	var parts []string
 	for _, part := range strings.Split(n.String(), " · ") {
 		switch {

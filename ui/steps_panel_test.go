@@ -8,6 +8,8 @@ import (
 	tea "github.com/charmbracelet/bubbletea"
 
 	"carrick/steps"
+	"carrick/steps/engine"
+	"carrick/steps/linkfile"
 )
 
 // longGuide is a guide of eleven steps.
@@ -71,7 +73,7 @@ func TestTheListOfStepsLeadsToThem(t *testing.T) {
 func TestKeysThatComeTooEarlyAreKept(t *testing.T) {
 	o := longGuide(t)
 	inner := o.Open
-	o.Open = func(l *steps.Link) (*steps.Session, error) {
+	o.Open = func(l *linkfile.Link) (*engine.Session, error) {
 		time.Sleep(2 * time.Second) // the clock is the bubble's
 		return inner(l)
 	}
@@ -82,7 +84,7 @@ func TestKeysThatComeTooEarlyAreKept(t *testing.T) {
 		p.after(3 * time.Second)
 		p.shows("step 4 of 11", "this step changes nothing")
 	})
-	o.Open = func(*steps.Link) (*steps.Session, error) { return nil, fmt.Errorf("no such context") }
+	o.Open = func(*linkfile.Link) (*engine.Session, error) { return nil, fmt.Errorf("no such context") }
 	onStage(t, o, 80, 24, func(p *play) {
 		p.deliver(tea.KeyMsg{Type: tea.KeyRunes, Runes: []rune("a")})
 		p.shows("no such context")

@@ -11,6 +11,7 @@ import (
 	tea "github.com/charmbracelet/bubbletea"
 
 	"carrick/steps"
+	"carrick/steps/engine"
 )
 
 // summary is the last page: where each step stands, what was made and what is
@@ -18,7 +19,7 @@ import (
 type summary struct {
 	a      *app
 	from   *stepPage
-	made   *steps.Plan // what undo would take back: what this link made
+	made   *engine.Plan // what undo would take back: what this link made
 	err    error
 	next   []command // how to go on
 	scroll *pager
@@ -26,7 +27,7 @@ type summary struct {
 
 // takenMsg is for the summary: what this link made.
 type takenMsg struct {
-	plan *steps.Plan
+	plan *engine.Plan
 	err  error
 }
 
@@ -57,7 +58,7 @@ func (s *summary) take() tea.Cmd {
 	return func() tea.Msg {
 		ctx, cancel := context.WithTimeout(ctx, planWithin)
 		defer cancel()
-		plan, err := session.PlanUndo(ctx, steps.Scope{})
+		plan, err := session.PlanUndo(ctx, engine.Scope{})
 		return takenMsg{plan, err}
 	}
 }
@@ -99,7 +100,7 @@ func (s *summary) pressed(k tea.KeyMsg) tea.Cmd {
 	case key.Matches(k, keys.All.Binding):
 		return a.live.again()
 	case key.Matches(k, keys.Undo.Binding):
-		return s.from.ask(toUndo, "all that this link made", steps.Scope{})
+		return s.from.ask(toUndo, "all that this link made", engine.Scope{})
 	case key.Matches(k, keys.Open.Binding) && a.run.visible():
 		return a.lay(a.logPanel())
 	case key.Matches(k, keys.Open.Binding):

@@ -12,6 +12,7 @@ import (
 	tea "github.com/charmbracelet/bubbletea"
 
 	"carrick/steps"
+	"carrick/steps/engine"
 )
 
 // trouble is the overlay of all that is wrong, in all steps: what causes other
@@ -44,12 +45,12 @@ func (t *trouble) pace() time.Duration { return 0 }
 
 // list is what is wrong, as far as the filter lets it through. The selected cell
 // stays selected for as long as it is in it.
-func (t *trouble) list() []steps.Trouble {
+func (t *trouble) list() []engine.Trouble {
 	all := t.a.live.board.Troubles()
 	if want := strings.ToLower(strings.TrimSpace(t.filter.Value())); want != "" {
-		all = slices.DeleteFunc(all, func(one steps.Trouble) bool { return !strings.Contains(strings.ToLower(t.words(one)), want) })
+		all = slices.DeleteFunc(all, func(one engine.Trouble) bool { return !strings.Contains(strings.ToLower(t.words(one)), want) })
 	}
-	if at := slices.IndexFunc(all, func(one steps.Trouble) bool { return one.Cell == t.on }); !t.moved {
+	if at := slices.IndexFunc(all, func(one engine.Trouble) bool { return one.Cell == t.on }); !t.moved {
 		t.row.at = 0
 	} else if at >= 0 {
 		t.row.at = at
@@ -62,7 +63,7 @@ func (t *trouble) list() []steps.Trouble {
 }
 
 // words are what the filter looks at.
-func (t *trouble) words(one steps.Trouble) string {
+func (t *trouble) words(one engine.Trouble) string {
 	check, step := t.page.guide().Check(one.Cell.Check)
 	return strings.Join([]string{check.Name, check.Title, step.Title, t.page.guide().Sides[one.Cell.Side].Name, one.Result.Status.String(), one.Result.Found}, " ")
 }
@@ -179,7 +180,7 @@ func (t *trouble) view() []string {
 }
 
 // line is one cell that is wrong, in one line: its step, its side, what it asks.
-func (t *trouble) line(one steps.Trouble, selected bool) string {
+func (t *trouble) line(one engine.Trouble, selected bool) string {
 	a, guide := t.a, t.page.guide()
 	check, step := guide.Check(one.Cell.Check)
 	number := 1 + slices.IndexFunc(guide.Steps, func(s steps.Step) bool { return s.Name == step.Name })
@@ -201,7 +202,7 @@ func (t *trouble) line(one steps.Trouble, selected bool) string {
 }
 
 // details are what was found of the selected cell, and in which step it is.
-func (t *trouble) details(one steps.Trouble) []string {
+func (t *trouble) details(one engine.Trouble) []string {
 	_, step := t.page.guide().Check(one.Cell.Check)
 	text := "step " + step.Title + ": " + oneLine(one.Result.Found)
 	lines := wrap(text, max(1, t.a.w-5))
@@ -214,7 +215,7 @@ func (t *trouble) details(one steps.Trouble) []string {
 	return lines
 }
 
-func (t *trouble) foot(list []steps.Trouble) string {
+func (t *trouble) foot(list []engine.Trouble) string {
 	a, keys := t.a, t.a.k
 	switch {
 	case t.typing():

@@ -12,6 +12,9 @@ import (
 
 	"carrick/cluster"
 	"carrick/steps"
+	"carrick/steps/action"
+	"carrick/steps/engine"
+	"carrick/steps/linkfile"
 )
 
 // tunnel is a small guide over two machines that are empty folders: what it
@@ -133,7 +136,7 @@ func (m *tunnel) tunnelKeys() steps.Step {
 	}
 }
 
-func (m *tunnel) call() steps.Call {
+func (m *tunnel) call() action.Call {
 	item := func(v steps.Verb) (steps.Change, error) {
 		if m.blind != nil {
 			return steps.Change{}, m.blind
@@ -146,7 +149,7 @@ func (m *tunnel) call() steps.Call {
 		}
 		return steps.Change{Items: []steps.Item{{Verb: v, What: "Secret tunnel/keys", Diff: "@@ -0,0 +1 @@\n+kind: Secret\n", Hash: "1"}}}, nil
 	}
-	return steps.Call{
+	return action.Call{
 		Preview: func(context.Context, steps.Env) (steps.Change, error) { return item(steps.Create) },
 		Make: func(ctx context.Context, _ steps.Env, say steps.Progress) error {
 			for _, l := range m.asks {
@@ -184,34 +187,34 @@ func (m *tunnel) options(t *testing.T) Options {
 		m.shown = "it is there"
 	}
 	dir, guide := t.TempDir(), m.guide()
-	ends := map[steps.Side]steps.End{}
+	ends := map[steps.Side]engine.End{}
 	for side, name := range map[steps.Side]string{steps.Local: "milan", steps.Remote: "rome"} {
 		h, err := cluster.NewHost(dir)
 		if err != nil {
 			t.Fatal(err)
 		}
-		ends[side] = steps.End{Host: h, Name: name}
+		ends[side] = engine.End{Host: h, Name: name}
 	}
-	link := steps.NewLink("tunnel", "milan-rome")
+	link := linkfile.New("tunnel", "milan-rome")
 	link.Path = filepath.Join(dir, "milan-rome.yaml")
-	link.Local.Host, link.Remote.Host = &steps.HostSpec{Root: "/"}, &steps.HostSpec{Root: dir}
+	link.Local.Host, link.Remote.Host = &linkfile.HostSpec{Root: "/"}, &linkfile.HostSpec{Root: dir}
 	link.Answers["keys.owner"] = "ana"
 	return Options{
 		Guides: []*steps.Guide{guide}, Link: link,
-		Open: func(l *steps.Link) (*steps.Session, error) {
-			return steps.NewSession(steps.SessionOptions{Guide: guide, Link: l, Ends: ends}), nil
+		Open: func(l *linkfile.Link) (*engine.Session, error) {
+			return engine.NewSession(engine.SessionOptions{Guide: guide, Link: l, Ends: ends}), nil
 		},
-		Candidates: func() ([]steps.Candidate, error) {
-			return []steps.Candidate{{Context: "kind-milan", Server: "https://10.0.0.1", Current: true}, {Context: "kind-rome", Server: "https://10.0.0.2"}, {Context: "rome-again", Server: "https://10.0.0.2"}, {Context: "gone", Server: "https://10.0.0.9"}}, nil
+		Candidates: func() ([]engine.Candidate, error) {
+			return []engine.Candidate{{Context: "kind-milan", Server: "https://10.0.0.1", Current: true}, {Context: "kind-rome", Server: "https://10.0.0.2"}, {Context: "rome-again", Server: "https://10.0.0.2"}, {Context: "gone", Server: "https://10.0.0.9"}}, nil
 		},
-		Meet: func(_ context.Context, name string) (steps.Meeting, error) {
+		Meet: func(_ context.Context, name string) (engine.Meeting, error) {
 			switch name {
 			case "gone":
-				return steps.Meeting{}, errors.New("nothing listens there")
+				return engine.Meeting{}, errors.New("nothing listens there")
 			case "rome-again":
 				name = "kind-rome"
 			}
-			return steps.Meeting{Version: "v1.36.3", UID: "of " + name, Latency: 12 * time.Millisecond}, nil
+			return engine.Meeting{Version: "v1.36.3", UID: "of " + name, Latency: 12 * time.Millisecond}, nil
 		},
 		LinkPath: func(name string) string { return filepath.Join(dir, name+".yaml") },
 	}

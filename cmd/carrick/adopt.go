@@ -13,6 +13,8 @@ import (
 
 	"carrick/cluster"
 	"carrick/steps"
+	"carrick/steps/engine"
+	"carrick/steps/linkfile"
 )
 
 type adoptFlags struct {
@@ -49,7 +51,7 @@ func (a *app) adopt() *cobra.Command {
 }
 
 func (a *app) runAdopt(ctx context.Context, guide string, f adoptFlags) error {
-	g, err := steps.FindGuide(a.guides, guide)
+	g, err := linkfile.FindGuide(a.guides, guide)
 	if err != nil {
 		return usageError{err}
 	}
@@ -89,7 +91,7 @@ func (a *app) runAdopt(ctx context.Context, guide string, f adoptFlags) error {
 }
 
 // openBoth opens a link of which both sides answer.
-func (a *app) openBoth(ctx context.Context, l *steps.Link, o cluster.Options) (*steps.Session, error) {
+func (a *app) openBoth(ctx context.Context, l *linkfile.Link, o cluster.Options) (*engine.Session, error) {
 	s, err := a.session(l, o)
 	if err != nil {
 		return nil, err
@@ -124,7 +126,7 @@ func (a *app) signInFirst(ctx context.Context, g *steps.Guide, f adoptFlags) err
 }
 
 // takeOn finds out the answers of what stands and writes the link file.
-func (a *app) takeOn(ctx context.Context, s *steps.Session, f adoptFlags) ([]steps.Adopted, error) {
+func (a *app) takeOn(ctx context.Context, s *engine.Session, f adoptFlags) ([]engine.Adopted, error) {
 	path := s.Link().Path
 	if _, err := os.Lstat(path); err == nil && !f.force {
 		return nil, usage("%s is there already: name another file with -o, or add --force to write over it", path)
@@ -144,7 +146,7 @@ func (a *app) takeOn(ctx context.Context, s *steps.Session, f adoptFlags) ([]ste
 }
 
 // adoptedLink is the link to be written, with what the flags say of it.
-func (a *app) adoptedLink(g *steps.Guide, f adoptFlags) (*steps.Link, error) {
+func (a *app) adoptedLink(g *steps.Guide, f adoptFlags) (*linkfile.Link, error) {
 	ends, err := a.adoptedSides(g, f.host)
 	if err != nil {
 		return nil, err
@@ -154,12 +156,12 @@ func (a *app) adoptedLink(g *steps.Guide, f adoptFlags) (*steps.Link, error) {
 		name = strings.TrimSuffix(filepath.Base(f.output), filepath.Ext(f.output))
 	}
 	if name == "" {
-		name = steps.SuggestLinkName(g.Name, ends[steps.Local].Context, ends[steps.Remote].Context)
+		name = engine.SuggestLinkName(g.Name, ends[steps.Local].Context, ends[steps.Remote].Context)
 	}
-	if err := steps.CheckLinkName(name); err != nil {
+	if err := linkfile.CheckName(name); err != nil {
 		return nil, usage("%w; give one with --name", err)
 	}
-	l := steps.NewLink(g.Name, name)
+	l := linkfile.New(g.Name, name)
 	l.Path = f.output
 	if l.Path == "" {
 		l.Path = name + ".yaml"
@@ -176,7 +178,7 @@ func (a *app) adoptedLink(g *steps.Guide, f adoptFlags) (*steps.Link, error) {
 }
 
 // giveAnswer takes one --answer.
-func giveAnswer(g *steps.Guide, l *steps.Link, flag string) error {
+func giveAnswer(g *steps.Guide, l *linkfile.Link, flag string) error {
 	key, typed, ok := strings.Cut(flag, "=")
 	q, _ := g.Question(key)
 	switch {

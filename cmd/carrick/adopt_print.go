@@ -8,11 +8,12 @@ import (
 	"time"
 
 	"carrick/steps"
+	"carrick/steps/engine"
 )
 
 // tellAdopted says where each answer came from and what is left to be answered,
 // then how the set-up stands.
-func (a *app) tellAdopted(ctx context.Context, s *steps.Session, found []steps.Adopted) error {
+func (a *app) tellAdopted(ctx context.Context, s *engine.Session, found []engine.Adopted) error {
 	b, looks := s.Look(ctx, s.Guide().Cells())
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -42,8 +43,8 @@ func (a *app) tellAdopted(ctx context.Context, s *steps.Session, found []steps.A
 }
 
 // printAdopted is a line an answer: what was found first.
-func printAdopted(w io.Writer, found []steps.Adopted, stands bool) {
-	list := func(head string, pick func(steps.Adopted) bool, line func(steps.Adopted) string) {
+func printAdopted(w io.Writer, found []engine.Adopted, stands bool) {
+	list := func(head string, pick func(engine.Adopted) bool, line func(engine.Adopted) string) {
 		for _, f := range found {
 			if pick(f) {
 				if head != "" {
@@ -54,7 +55,7 @@ func printAdopted(w io.Writer, found []steps.Adopted, stands bool) {
 			}
 		}
 	}
-	value := func(f steps.Adopted) string {
+	value := func(f engine.Adopted) string {
 		shown := oneLine(f.Question.Show(f.Value))
 		if f.Question.Kind == steps.YAML {
 			shown = fmt.Sprintf("(%d lines)", strings.Count(fmt.Sprint(f.Value), "\n"))
@@ -62,14 +63,14 @@ func printAdopted(w io.Writer, found []steps.Adopted, stands bool) {
 			shown = "(empty)"
 		}
 		from := oneLine(f.From)
-		if f.How == steps.ByFinding && !f.Written {
+		if f.How == engine.ByFinding && !f.Written {
 			from += "; it is the default"
 		}
 		return fmt.Sprintf("%-26s %s    # %s", f.Question.Key, shown, from)
 	}
-	list("Found:", func(f steps.Adopted) bool { return f.How == steps.ByFinding || f.How == steps.ByUser }, value)
+	list("Found:", func(f engine.Adopted) bool { return f.How == engine.ByFinding || f.How == engine.ByUser }, value)
 	list("As usual, or read off what stands each time (nothing is written of these):",
-		func(f steps.Adopted) bool { return f.How == steps.ByDefault && !f.ByHand() }, value)
+		func(f engine.Adopted) bool { return f.How == engine.ByDefault && !f.ByHand() }, value)
 	if !stands {
 		return
 	}
@@ -77,9 +78,9 @@ func printAdopted(w io.Writer, found []steps.Adopted, stands bool) {
 }
 
 // printByHand is what could not be found out, by reason.
-func printByHand(w io.Writer, found []steps.Adopted) {
+func printByHand(w io.Writer, found []engine.Adopted) {
 	var reasons []string
-	of := map[string][]steps.Adopted{}
+	of := map[string][]engine.Adopted{}
 	for _, f := range found {
 		if !f.ByHand() {
 			continue

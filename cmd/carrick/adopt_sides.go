@@ -9,22 +9,24 @@ import (
 
 	"carrick/cluster"
 	"carrick/steps"
+	"carrick/steps/engine"
+	"carrick/steps/linkfile"
 )
 
 // hostSide is the machine of --host, where the guide has one on that side.
-func hostSide(g *steps.Guide, side steps.Side, root string) (steps.EndSpec, error) {
+func hostSide(g *steps.Guide, side steps.Side, root string) (linkfile.EndSpec, error) {
 	if root == "" {
-		return steps.EndSpec{}, usage("where is the %s? Say so with --host: / for this machine, or a folder that stands for it", g.Sides[side].Name)
+		return linkfile.EndSpec{}, usage("where is the %s? Say so with --host: / for this machine, or a folder that stands for it", g.Sides[side].Name)
 	}
 	path, err := filepath.Abs(root)
 	if err != nil {
-		return steps.EndSpec{}, err
+		return linkfile.EndSpec{}, err
 	}
-	return steps.EndSpec{Host: &steps.HostSpec{Root: path}}, nil
+	return linkfile.EndSpec{Host: &linkfile.HostSpec{Root: path}}, nil
 }
 
-func (a *app) adoptedSides(g *steps.Guide, host string) (map[steps.Side]steps.EndSpec, error) {
-	out := map[steps.Side]steps.EndSpec{}
+func (a *app) adoptedSides(g *steps.Guide, host string) (map[steps.Side]linkfile.EndSpec, error) {
+	out := map[steps.Side]linkfile.EndSpec{}
 	if host != "" && g.Sides[steps.Local].Kind != steps.Host && g.Sides[steps.Remote].Kind != steps.Host {
 		return nil, usage("--host: guide %s joins two clusters", g.Name)
 	}
@@ -40,7 +42,7 @@ func (a *app) adoptedSides(g *steps.Guide, host string) (map[steps.Side]steps.En
 			out[side] = end
 			continue
 		}
-		end := steps.EndSpec{Context: flags.context}
+		end := linkfile.EndSpec{Context: flags.context}
 		if flags.kubeconfig != "" {
 			path, err := filepath.Abs(flags.kubeconfig)
 			if err != nil {
@@ -48,7 +50,7 @@ func (a *app) adoptedSides(g *steps.Guide, host string) (map[steps.Side]steps.En
 			}
 			end.Kubeconfig = path
 		}
-		known, err := steps.Candidates(flags.kubeconfig)
+		known, err := engine.Candidates(flags.kubeconfig)
 		if err != nil {
 			return nil, usageError{err}
 		}
@@ -70,13 +72,13 @@ func (a *app) adoptedSides(g *steps.Guide, host string) (map[steps.Side]steps.En
 
 // namedSides are those that a link says where to find: one that may be missing needs
 // not be said.
-func namedSides(s *steps.Session) []steps.Side {
+func namedSides(s *engine.Session) []steps.Side {
 	return slices.DeleteFunc(slices.Clone(steps.Sides), func(side steps.Side) bool {
-		return s.Guide().Sides[side].Optional && *s.Link().Side(side) == (steps.EndSpec{})
+		return s.Guide().Sides[side].Optional && *s.Link().Side(side) == (linkfile.EndSpec{})
 	})
 }
 
-func bothAnswer(ctx context.Context, s *steps.Session) error {
+func bothAnswer(ctx context.Context, s *engine.Session) error {
 	uids := map[string]bool{}
 	for _, side := range namedSides(s) {
 		p, _ := s.Pulse(ctx, side)

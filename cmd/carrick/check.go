@@ -11,6 +11,8 @@ import (
 
 	"carrick/cluster"
 	"carrick/steps"
+	"carrick/steps/action"
+	"carrick/steps/engine"
 )
 
 // errDeadline is the cause of a run that --wait has ended.
@@ -64,9 +66,9 @@ func (a *app) runCheck(ctx context.Context, path string, f checkFlags) error {
 	if err := a.signers(ctx, s, false, false); err != nil {
 		return err
 	}
-	cells := s.Cells(steps.Selection{Side: side, Only: f.only, Skip: f.skip})
+	cells := s.Cells(engine.Selection{Side: side, Only: f.only, Skip: f.skip})
 	if f.ignoreDrift {
-		cells = slices.DeleteFunc(cells, func(c steps.Cell) bool { return steps.IsDrift(c.Check) })
+		cells = slices.DeleteFunc(cells, func(c steps.Cell) bool { return action.IsDrift(c.Check) })
 	}
 	if len(cells) == 0 {
 		return usage("no check is left after --side, --only, --skip and --ignore-drift")
@@ -97,7 +99,7 @@ func (a *app) runCheck(ctx context.Context, path string, f checkFlags) error {
 }
 
 // toldOpen counts the checks that do not hold by the other side's file of facts.
-func toldOpen(b *steps.Board, cells []steps.Cell) int {
+func toldOpen(b *engine.Board, cells []steps.Cell) int {
 	n := 0
 	for _, c := range cells {
 		switch told, _ := b.Verdict(c).Told(); told {
@@ -133,7 +135,7 @@ func (f checkFlags) failOnNames() []string {
 }
 
 // warned reports whether there is a warning that ends in exit code 4.
-func (f checkFlags) warned(b *steps.Board, cells []steps.Cell) bool {
+func (f checkFlags) warned(b *engine.Board, cells []steps.Cell) bool {
 	return slices.ContainsFunc(cells, func(c steps.Cell) bool {
 		named := slices.ContainsFunc(f.failOn, func(name string) bool { return name == onWarning || name == c.Step || name == c.Check })
 		return named && b.Verdict(c).Status == steps.Warn
@@ -154,21 +156,21 @@ func known(g *steps.Guide, lists ...[]string) error {
 	return nil
 }
 
-func (a *app) look(ctx context.Context, s *steps.Session, cells []steps.Cell, wait time.Duration) (*steps.Board, map[steps.Cell]steps.Look, error) {
+func (a *app) look(ctx context.Context, s *engine.Session, cells []steps.Cell, wait time.Duration) (*engine.Board, map[steps.Cell]engine.Look, error) {
 	if wait == 0 {
 		b, looks := s.Look(ctx, cells)
 		return b, looks, nil
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, wait, errDeadline)
 	defer cancel()
-	var board *steps.Board
-	var at map[steps.Cell]steps.Look
-	err := s.Follow(ctx, cells, func(b *steps.Board, looks map[steps.Cell]steps.Look, _ steps.Cell) bool {
+	var board *engine.Board
+	var at map[steps.Cell]engine.Look
+	err := s.Follow(ctx, cells, func(b *engine.Board, looks map[steps.Cell]engine.Look, _ steps.Cell) bool {
 		board, at = b, looks
 		return !count(b, cells).Green() || toldOpen(b, cells) > 0
 	})
 	if board == nil {
-		board, at = steps.NewBoard(s.Guide()), map[steps.Cell]steps.Look{}
+		board, at = engine.NewBoard(s.Guide()), map[steps.Cell]engine.Look{}
 	}
 	if err != nil && errors.Is(context.Cause(ctx), errDeadline) {
 		return board, at, fmt.Errorf("%w: %s after %s", errDeadline, count(board, cells), wait)
@@ -176,8 +178,8 @@ func (a *app) look(ctx context.Context, s *steps.Session, cells []steps.Cell, wa
 	return board, at, err
 }
 
-func count(b *steps.Board, cells []steps.Cell) steps.Counts {
-	var n steps.Counts
+func count(b *engine.Board, cells []steps.Cell) engine.Counts {
+	var n engine.Counts
 	for _, c := range cells {
 		n[b.Verdict(c).Status]++
 	}
@@ -186,9 +188,9 @@ func count(b *steps.Board, cells []steps.Cell) steps.Counts {
 
 // watch prints each verdict as it comes and whenever it changes, until it is
 // interrupted.
-func (a *app) watch(ctx context.Context, s *steps.Session, cells []steps.Cell) error {
+func (a *app) watch(ctx context.Context, s *engine.Session, cells []steps.Cell) error {
 	last := map[steps.Cell]steps.Result{}
-	return s.Follow(ctx, cells, func(b *steps.Board, _ map[steps.Cell]steps.Look, _ steps.Cell) bool {
+	return s.Follow(ctx, cells, func(b *engine.Board, _ map[steps.Cell]engine.Look, _ steps.Cell) bool {
 		for _, c := range cells { // a verdict may change with that of a need
 			v := b.Verdict(c)
 			if v.Status == steps.Pending || (last[c].Status == v.Status && last[c].Found == v.Found) {

@@ -14,6 +14,7 @@ import (
 	"carrick/assets"
 	"carrick/cluster"
 	"carrick/steps"
+	"carrick/steps/action"
 )
 
 // codesMain is carrick with one more guide, whose verdicts and errors are those
@@ -38,8 +39,8 @@ func codes() *steps.Guide {
 		Steps: []steps.Step{{
 			Name: "first", Title: "First", Why: "It is done.",
 			Actions: []steps.Action{
-				{Name: "note", Title: "Write the note", On: steps.Local, Doer: steps.File{Path: "/note.conf", Mode: 0o644, Content: content("port = 1\n")}},
-				{Name: "key", Title: "Write the key", On: steps.Local, Doer: steps.File{Path: "/key", Mode: 0o600, Secret: true, Content: content(keptSecret)}},
+				{Name: "note", Title: "Write the note", On: steps.Local, Doer: action.File{Path: "/note.conf", Mode: 0o644, Content: content("port = 1\n")}},
+				{Name: "key", Title: "Write the key", On: steps.Local, Doer: action.File{Path: "/key", Mode: 0o600, Secret: true, Content: content(keptSecret)}},
 			},
 			Checks: []steps.Check{{
 				Name: "worn", Title: "the desk is new", On: steps.Local, Why: "old desks break",
@@ -47,7 +48,7 @@ func codes() *steps.Guide {
 			}},
 		}, {
 			Name: "second", Title: "Second", Why: "It breaks.",
-			Actions: []steps.Action{{Name: "lamp", Title: "Light the lamp", On: steps.Remote, Doer: steps.Call{
+			Actions: []steps.Action{{Name: "lamp", Title: "Light the lamp", On: steps.Remote, Doer: action.Call{
 				Preview: func(context.Context, steps.Env) (steps.Change, error) {
 					return steps.Change{Items: []steps.Item{{Verb: steps.Run, What: "the lamp", Hash: "lamp"}}}, nil
 				},

@@ -9,6 +9,7 @@ import (
 
 	"carrick/cluster"
 	"carrick/steps"
+	"carrick/steps/linkfile"
 )
 
 // completeAs is the name under which kubectl looks for the completion of its
@@ -90,7 +91,7 @@ func (a *app) guidesOf(args []string) []*steps.Guide {
 	if len(args) == 0 {
 		return a.guides
 	}
-	l, err := steps.LoadLink(args[0], a.guides)
+	l, err := linkfile.Load(args[0], a.guides)
 	if err != nil {
 		return a.guides
 	}

@@ -14,7 +14,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"carrick/cluster"
-	"carrick/steps"
+	"carrick/steps/linkfile"
 )
 
 const (
@@ -77,7 +77,7 @@ func linkFiles(prefix string) []string {
 }
 
 // linkHead is what a file says of itself, where that is a link.
-func linkHead(path string) (l steps.Link, ok bool) {
+func linkHead(path string) (l linkfile.Link, ok bool) {
 	info, err := os.Stat(path)
 	if err != nil || !info.Mode().IsRegular() || info.Size() > linkSize {
 		return l, false
@@ -133,7 +133,7 @@ func (a *app) completeFault(cmd *cobra.Command, args []string, toComplete string
 	if len(args) > 0 {
 		guide = args[0]
 	}
-	if _, err := steps.FindGuide(a.guides, guide); err != nil {
+	if _, err := linkfile.FindGuide(a.guides, guide); err != nil {
 		return nil, noFile
 	}
 	var out []string

@@ -18,6 +18,8 @@ import (
 
 	"carrick/cluster"
 	"carrick/steps"
+	"carrick/steps/engine"
+	"carrick/steps/linkfile"
 	"carrick/ui"
 )
 
@@ -46,7 +48,7 @@ func (a *app) demo() *cobra.Command {
 			if len(args) == 1 {
 				guide = args[0]
 			}
-			if _, err := steps.FindGuide(a.guides, guide); err != nil {
+			if _, err := linkfile.FindGuide(a.guides, guide); err != nil {
 				return usageError{err}
 			}
 			if err := walk.valid(cmd.Flags()); err != nil {
@@ -111,8 +113,8 @@ func (a *app) runDemo(ctx context.Context, guide, fault string, walk autoplay) e
 }
 
 // answering opens links with these answers where they have none.
-func answering(open func(*steps.Link) (*steps.Session, error), with map[string]string) func(*steps.Link) (*steps.Session, error) {
-	return func(l *steps.Link) (*steps.Session, error) {
+func answering(open func(*linkfile.Link) (*engine.Session, error), with map[string]string) func(*linkfile.Link) (*engine.Session, error) {
+	return func(l *linkfile.Link) (*engine.Session, error) {
 		for key, v := range with {
 			if _, given := l.Answers[key]; !given {
 				l.Answers[key] = v
@@ -177,7 +179,7 @@ func (a *app) demoScreen(box *sandbox, guide, env string) ui.Options {
 	o.Name = demoLink
 	o.LinkPath = inFolder(box.Dir)
 	o.Banner = "demo: two control planes on this machine"
-	o.Sides, o.Hosts = map[steps.Side]string{}, map[steps.Side]steps.HostSpec{}
+	o.Sides, o.Hosts = map[steps.Side]string{}, map[steps.Side]linkfile.HostSpec{}
 	var context, folder string
 	for _, side := range steps.Sides {
 		end := box.end(side)
@@ -252,11 +254,11 @@ func startSandbox(ctx context.Context, progress io.Writer) (*sandbox, error) {
 }
 
 // end is what stands on a side of the demo.
-func (b *sandbox) end(side steps.Side) steps.EndSpec {
+func (b *sandbox) end(side steps.Side) linkfile.EndSpec {
 	if root := b.Hosts[side]; root != "" {
-		return steps.EndSpec{Host: &steps.HostSpec{Root: root, Here: b.Here[side]}}
+		return linkfile.EndSpec{Host: &linkfile.HostSpec{Root: root, Here: b.Here[side]}}
 	}
-	return steps.EndSpec{Context: b.Contexts[string(side)]}
+	return linkfile.EndSpec{Context: b.Contexts[string(side)]}
 }
 
 // env writes what a shell needs to see the demo's clusters, and returns its

@@ -9,6 +9,8 @@ import (
 
 	"carrick/cluster"
 	"carrick/steps"
+	"carrick/steps/engine"
+	"carrick/steps/linkfile"
 	"carrick/ui"
 )
 
@@ -74,7 +76,7 @@ func (a *app) listFaults(ctx context.Context, guide string) error {
 // adopt would: with the answers that were found out, not with a new link. What it
 // says is for the notes; "" where no set-up stands.
 func (a *app) adoptDemo(ctx context.Context, o *ui.Options, box *sandbox) (string, error) {
-	l := steps.NewLink(o.Guide, o.Name)
+	l := linkfile.New(o.Guide, o.Name)
 	l.Path = filepath.Join(box.Dir, o.Name+".yaml")
 	for _, side := range steps.Sides {
 		*l.Side(side) = box.end(side)
@@ -95,7 +97,7 @@ func (a *app) adoptDemo(ctx context.Context, o *ui.Options, box *sandbox) (strin
 	if a.secrets.values, err = s.SignIn(ctx, func(e steps.Event) { fmt.Fprintln(a.err, cluster.Clean(e.Text)) }); err != nil {
 		return "", err
 	}
-	if s, err = a.session(steps.NewAdoption(l), cluster.Options{Once: true}); err != nil {
+	if s, err = a.session(engine.NewAdoption(l), cluster.Options{Once: true}); err != nil {
 		return "", err
 	}
 	defer s.Close()

@@ -8,6 +8,8 @@ import (
 
 	"carrick/cluster"
 	"carrick/steps"
+	"carrick/steps/engine"
+	"carrick/steps/linkfile"
 	"carrick/ui"
 )
 
@@ -65,9 +67,9 @@ func (w *autoplay) plan(answers map[string]string) *ui.Walk {
 // whatBreaks are the cells that breaking the demo's clusters makes fail: a guide
 // that nothing was done for yet fails in many other places.
 func (a *app) whatBreaks(ctx context.Context, box *sandbox, guide string, do func() error) ([]steps.Cell, error) {
-	l := steps.NewLink(guide, demoLink)
+	l := linkfile.New(guide, demoLink)
 	l.Local, l.Remote = box.end(steps.Local), box.end(steps.Remote)
-	look := func() (*steps.Board, []steps.Cell, error) {
+	look := func() (*engine.Board, []steps.Cell, error) {
 		s, err := a.session(l, cluster.Options{Once: true})
 		if err != nil {
 			return nil, nil, err

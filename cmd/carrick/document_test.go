@@ -12,12 +12,12 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 	"sigs.k8s.io/yaml"
 
-	"carrick/steps"
+	"carrick/steps/engine"
 )
 
 // kinds are the documents that carrick writes, by kind.
 var kinds = map[string]func() any{
-	"Plan": func() any { return &steps.PlanReport{} }, "CheckList": func() any { return &checkList{} },
+	"Plan": func() any { return &engine.PlanReport{} }, "CheckList": func() any { return &checkList{} },
 	"GuideList": func() any { return &guideList{} }, "Guide": func() any { return &guideOnly{} },
 }
 
@@ -34,7 +34,7 @@ func document(ts *testscript.TestScript, neg bool, args []string) {
 		return
 	}
 	seen := ""
-	for _, a := range doc.(*steps.PlanReport).Actions {
+	for _, a := range doc.(*engine.PlanReport).Actions {
 		for _, it := range a.Items {
 			if !regexp.MustCompile(args[2]).MatchString(it.What) {
 				continue

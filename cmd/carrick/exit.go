@@ -7,6 +7,8 @@ import (
 
 	"carrick/cluster"
 	"carrick/steps"
+	"carrick/steps/engine"
+	"carrick/steps/linkfile"
 	"carrick/ui"
 )
 
@@ -40,10 +42,10 @@ func exitCode(ctx context.Context, err error) int {
 	var (
 		v       verdict
 		u       usageError
-		file    *steps.FileError
+		file    *linkfile.FileError
 		missing *steps.MissingError
-		part    *steps.StoppedError
-		awaits  *steps.AwaitsError
+		part    *engine.StoppedError
+		awaits  *engine.AwaitsError
 	)
 	switch {
 	case errors.Is(err, ui.ErrInterrupted), ctx.Err() != nil && err != nil:
@@ -74,7 +76,7 @@ func (a *app) message(err error) string {
 		return a.name + ": interrupted; nothing is lost: the clusters are the state, so the same command goes on from here"
 	}
 	text := a.name + ": " + cluster.Clean(err.Error())
-	var part *steps.StoppedError
+	var part *engine.StoppedError
 	if errors.As(err, &part) {
 		text += "\nwhat was done stays; the same command goes on from here, and " + a.name + " undo takes it back"
 	}
@@ -82,7 +84,7 @@ func (a *app) message(err error) string {
 }
 
 // boardCode is the exit code that a board asks for.
-func boardCode(n steps.Counts, warned bool) int {
+func boardCode(n engine.Counts, warned bool) int {
 	switch {
 	case n.Of(steps.Fail) > 0:
 		return exitFailed

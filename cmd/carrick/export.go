@@ -11,6 +11,7 @@ import (
 
 	"carrick/cluster"
 	"carrick/steps"
+	"carrick/steps/engine"
 )
 
 func (a *app) export() *cobra.Command {
@@ -74,7 +75,7 @@ func (a *app) runExport(ctx context.Context, link, dir string, force bool) error
 }
 
 // sayLeft tells what an export lacks; how it is done is in README.txt.
-func (a *app) sayLeft(s *steps.Session, e *steps.Export) error {
+func (a *app) sayLeft(s *engine.Session, e *engine.Export) error {
 	pending := false
 	for _, act := range e.Actions {
 		role := s.Guide().Sides[act.Side].Name

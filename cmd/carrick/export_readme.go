@@ -10,6 +10,8 @@ import (
 
 	"carrick/cluster"
 	"carrick/steps"
+	"carrick/steps/action"
+	"carrick/steps/engine"
 )
 
 // readme says what to do with an export: what is applied, what is done by hand,
@@ -17,13 +19,13 @@ import (
 // bytes. Commands stand eight spaces from the left, and nothing else does.
 type readme struct {
 	strings.Builder
-	s         *steps.Session
-	e         *steps.Export
+	s         *engine.Session
+	e         *engine.Export
 	resources map[steps.Side][]string
 	file      string // the link file, as commands name it
 }
 
-func exportReadme(ctx context.Context, s *steps.Session, e *steps.Export, resources map[steps.Side][]string) string {
+func exportReadme(ctx context.Context, s *engine.Session, e *engine.Export, resources map[steps.Side][]string) string {
 	link := s.Link()
 	r := &readme{s: s, e: e, resources: resources, file: link.Name() + ".yaml"}
 	if link.Path != "" {
@@ -49,7 +51,7 @@ func (r *readme) sections(ctx context.Context) {
 			r.line(0, "\nThe %s: nothing, because %s.", r.role(side), oneLine(cluster.Clean(absent)))
 		}
 	}
-	if slices.ContainsFunc(r.e.Actions, func(a steps.ExportedAction) bool { return byHand(a) || secretsOf(a) != nil || a.Pending != "" }) {
+	if slices.ContainsFunc(r.e.Actions, func(a engine.ExportedAction) bool { return byHand(a) || secretsOf(a) != nil || a.Pending != "" }) {
 		title("By hand, in this order, in a shell in this folder")
 		r.line(0, "Each can be done by carrick instead, which asks and looks before it does anything.\n%s is the link file, with its path.", r.file)
 		for _, act := range r.e.Actions {
@@ -96,7 +98,7 @@ func (r *readme) apply(ctx context.Context, title func(string, ...any)) (any boo
 func (r *readme) namespaces() []string {
 	var out []string
 	for _, side := range steps.Sides {
-		r.objects(side, func(_ steps.ExportedAction, t steps.Exported) {
+		r.objects(side, func(_ engine.ExportedAction, t action.Exported) {
 			name := t.Object.GetNamespace()
 			if t.Object.GetKind() == "Namespace" {
 				name = t.Object.GetName()
@@ -113,12 +115,12 @@ func (r *readme) namespaces() []string {
 // before are the files of definitions that objects of the same side need.
 func (r *readme) before(side steps.Side) []string {
 	used := map[string]bool{}
-	r.objects(side, func(_ steps.ExportedAction, t steps.Exported) {
+	r.objects(side, func(_ engine.ExportedAction, t action.Exported) {
 		k := t.Object.GroupVersionKind()
 		used[k.Group+"/"+k.Kind] = true
 	})
 	var out []string
-	r.objects(side, func(act steps.ExportedAction, t steps.Exported) {
+	r.objects(side, func(act engine.ExportedAction, t action.Exported) {
 		spec, _ := t.Object.Object["spec"].(map[string]any)
 		names, _ := spec["names"].(map[string]any)
 		name := fileOf(act.Action, crdKind)
@@ -133,7 +135,7 @@ func (r *readme) before(side steps.Side) []string {
 func (r *readme) guard() {
 	var danger []string
 	for _, side := range steps.Sides {
-		r.objects(side, func(_ steps.ExportedAction, t steps.Exported) {
+		r.objects(side, func(_ engine.ExportedAction, t action.Exported) {
 			if k := t.Object.GetKind(); k == crdKind || k == "Namespace" {
 				danger = append(danger, k+" "+t.Object.GetName())
 			}
@@ -148,7 +150,7 @@ func (r *readme) guard() {
 	}
 }
 
-func (r *readme) objects(side steps.Side, do func(steps.ExportedAction, steps.Exported)) {
+func (r *readme) objects(side steps.Side, do func(engine.ExportedAction, action.Exported)) {
 	for _, act := range r.e.Actions {
 		for _, t := range act.Things {
 			if act.Side == side && t.Object != nil {
@@ -159,7 +161,7 @@ func (r *readme) objects(side steps.Side, do func(steps.ExportedAction, steps.Ex
 }
 
 // byHand is what one action leaves to be done by hand.
-func (r *readme) byHand(act steps.ExportedAction) {
+func (r *readme) byHand(act engine.ExportedAction) {
 	left := secretsOf(act)
 	if !byHand(act) && left == nil && act.Pending == "" {
 		return
@@ -202,7 +204,7 @@ func (r *readme) contents() {
 	}
 }
 
-func contentsOf(act steps.ExportedAction) []string {
+func contentsOf(act engine.ExportedAction) []string {
 	var out []string
 	for _, t := range act.Things {
 		line := ""
@@ -224,11 +226,11 @@ func contentsOf(act steps.ExportedAction) []string {
 }
 
 // byHand tells whether something of an action is done by hand.
-func byHand(act steps.ExportedAction) bool {
-	return slices.ContainsFunc(act.Things, func(t steps.Exported) bool { return t.Hand != "" })
+func byHand(act engine.ExportedAction) bool {
+	return slices.ContainsFunc(act.Things, func(t action.Exported) bool { return t.Hand != "" })
 }
 
-func secretsOf(act steps.ExportedAction) (out []string) {
+func secretsOf(act engine.ExportedAction) (out []string) {
 	for _, t := range act.Things {
 		if t.Left != "" {
 			out = append(out, t.Left)

@@ -10,18 +10,20 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"carrick/steps"
+	"carrick/steps/action"
+	"carrick/steps/engine"
 )
 
 // object is a ConfigMap with those data, as an action gives it.
-func object(name string, data map[string]any) steps.ExportedAction {
+func object(name string, data map[string]any) engine.ExportedAction {
 	o := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "x"}, "data": data}}
-	return steps.ExportedAction{Action: name, Side: steps.Local, Things: []steps.Exported{{Object: o}}}
+	return engine.ExportedAction{Action: name, Side: steps.Local, Things: []action.Exported{{Object: o}}}
 }
 
 // A kustomization takes no object twice.
 func TestAnObjectOfTwoActionsStandsOnce(t *testing.T) {
 	t.Parallel()
-	e := &steps.Export{Actions: []steps.ExportedAction{object("one", map[string]any{"a": "1", "b": "2"}), object("two", map[string]any{"b": "2", "c": "3"})}}
+	e := &engine.Export{Actions: []engine.ExportedAction{object("one", map[string]any{"a": "1", "b": "2"}), object("two", map[string]any{"b": "2", "c": "3"})}}
 	got, err := manifests(e, steps.Local)
 	if err != nil || len(got) != 1 || len(got["one.yaml"]) != 1 {
 		t.Fatalf("%v, %v", got, err)
@@ -38,8 +40,8 @@ func TestAnObjectOfTwoActionsStandsOnce(t *testing.T) {
 	}
 }
 
-func exportedObject(name string, side steps.Side, o map[string]any) steps.ExportedAction {
-	return steps.ExportedAction{Action: name, Side: side, Things: []steps.Exported{{Object: &unstructured.Unstructured{Object: o}}}}
+func exportedObject(name string, side steps.Side, o map[string]any) engine.ExportedAction {
+	return engine.ExportedAction{Action: name, Side: side, Things: []action.Exported{{Object: &unstructured.Unstructured{Object: o}}}}
 }
 
 // Definitions stand apart, and are applied first where something of their kind
@@ -50,7 +52,7 @@ func TestDefinitionsStandApart(t *testing.T) {
 		"apiVersion": "apiextensions.k8s.io/v1", "kind": crdKind, "metadata": map[string]any{"name": "ws.example.org"},
 		"spec": map[string]any{"group": "example.org", "names": map[string]any{"kind": "W"}},
 	})
-	e := &steps.Export{Actions: []steps.ExportedAction{crd}}
+	e := &engine.Export{Actions: []engine.ExportedAction{crd}}
 	got, err := manifests(e, steps.Remote)
 	if err != nil || len(got) != 1 || len(got["op.crds.yaml"]) != 1 {
 		t.Errorf("%v, %v", got, err)
@@ -75,7 +77,7 @@ func TestDefinitionsStandApart(t *testing.T) {
 // A dry run needs the namespaces of what it is given, those of the export itself, too.
 func TestNamespacesOfADryRun(t *testing.T) {
 	t.Parallel()
-	r := &readme{e: &steps.Export{Actions: []steps.ExportedAction{
+	r := &readme{e: &engine.Export{Actions: []engine.ExportedAction{
 		exportedObject("a", steps.Local, map[string]any{"kind": "Namespace", "metadata": map[string]any{"name": "made"}}),
 		exportedObject("b", steps.Local, map[string]any{"kind": "Ingress", "metadata": map[string]any{"name": "x", "namespace": "made"}}),
 		exportedObject("c", steps.Remote, map[string]any{"kind": "Ingress", "metadata": map[string]any{"name": "x", "namespace": "edge"}}),

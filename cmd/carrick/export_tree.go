@@ -13,6 +13,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"carrick/steps"
+	"carrick/steps/action"
+	"carrick/steps/engine"
 )
 
 // tree is what an export writes, by path with slashes.
@@ -24,7 +26,7 @@ type exportFile struct {
 }
 
 // exportTree lays an export out: an asset an action, a kustomization a side.
-func exportTree(ctx context.Context, s *steps.Session, e *steps.Export) (tree, error) {
+func exportTree(ctx context.Context, s *engine.Session, e *engine.Export) (tree, error) {
 	t := tree{}
 	resources := map[steps.Side][]string{}
 	for _, side := range steps.Sides {
@@ -57,7 +59,7 @@ func exportTree(ctx context.Context, s *steps.Session, e *steps.Export) (tree, e
 	return t, nil
 }
 
-func (t tree) addFile(side steps.Side, action string, thing steps.Exported) error {
+func (t tree) addFile(side steps.Side, action string, thing action.Exported) error {
 	if thing.Path == "" {
 		return nil
 	}
@@ -92,7 +94,7 @@ func fileOf(action, kind string) string {
 }
 
 // filesOf are the files that an action may have.
-func filesOf(act steps.ExportedAction) []string {
+func filesOf(act engine.ExportedAction) []string {
 	return []string{fileOf(act.Action, crdKind), fileOf(act.Action, "")}
 }
 
@@ -111,7 +113,7 @@ func rank(docs [][]byte, name string) int {
 // manifests are the objects of a side as YAML, by file. An object that two
 // actions write stands once, with what both say: a kustomization takes no
 // object twice.
-func manifests(e *steps.Export, side steps.Side) (map[string][][]byte, error) {
+func manifests(e *engine.Export, side steps.Side) (map[string][][]byte, error) {
 	type id struct{ group, kind, namespace, name string }
 	whole := map[id]map[string]any{}
 	var order []id

@@ -15,6 +15,7 @@ import (
 	"github.com/creack/pty"
 
 	"carrick/steps"
+	"carrick/steps/linkfile"
 )
 
 // BenchmarkFirstFrame is the time from the start of the program to its first
@@ -23,14 +24,14 @@ import (
 func BenchmarkFirstFrame(b *testing.B) {
 	program := program(b)
 	dir := b.TempDir()
-	link := steps.NewLink("liqo", "bench")
+	link := linkfile.New("liqo", "bench")
 	link.Path = filepath.Join(dir, "bench.yaml")
 	config := filepath.Join(dir, "kubeconfig")
 	if err := os.WriteFile(config, []byte(silentClusters(b)), 0o600); err != nil {
 		b.Fatal(err)
 	}
 	for _, side := range steps.Sides {
-		*link.Side(side) = steps.EndSpec{Context: string(side), Kubeconfig: config}
+		*link.Side(side) = linkfile.EndSpec{Context: string(side), Kubeconfig: config}
 	}
 	if err := link.Save(); err != nil {
 		b.Fatal(err)

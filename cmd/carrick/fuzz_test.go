@@ -14,6 +14,8 @@ import (
 	"carrick/cluster"
 	"carrick/cluster/clustertest/hostile"
 	"carrick/steps"
+	"carrick/steps/engine"
+	"carrick/steps/linkfile"
 )
 
 // Whatever is typed to a question of a guide is refused in words that show no
@@ -50,13 +52,13 @@ func FuzzQuestions(f *testing.F) {
 		if v == nil || at.q.Secret {
 			return
 		}
-		l := steps.NewLink(at.guide.Name, "a")
+		l := linkfile.New(at.guide.Name, "a")
 		l.Answers[at.q.Key] = v
 		text, err := l.Marshal()
 		if err != nil {
 			t.Fatalf("%s: %#v can't be written: %v", at.q.Key, v, err)
 		}
-		again, err := steps.ParseLink("a.yaml", text, guides())
+		again, err := linkfile.Parse("a.yaml", text, guides())
 		if err != nil || !reflect.DeepEqual(again.Answers[at.q.Key], v) {
 			t.Errorf("%s: %#v became %#v, %v, by\n%s", at.q.Key, v, again, err, text)
 		}
@@ -73,7 +75,7 @@ func FuzzReports(f *testing.F) {
 	cell := g.Cells()[0]
 	f.Fuzz(func(t *testing.T, found, fix string) {
 		check, _ := g.Check(cell.Check)
-		r := steps.Report{Kind: "CheckReport", Guide: g.Name, Link: "a", Time: time.Unix(0, 0).UTC(), Checks: []steps.ReportCheck{{
+		r := engine.Report{Kind: "CheckReport", Guide: g.Name, Link: "a", Time: time.Unix(0, 0).UTC(), Checks: []engine.ReportCheck{{
 			ID: g.ID(cell), Step: cell.Step, Check: cell.Check, Title: check.Title, Side: cell.Side, Status: steps.Fail, Found: cluster.Clean(found), Fix: cluster.Clean(fix),
 		}}}
 		for _, format := range []string{"table", "json", "yaml", "junit"} {
@@ -86,7 +88,7 @@ func FuzzReports(f *testing.F) {
 			if bad := hostile.Unfit(text); bad != "" {
 				t.Errorf("%s: %s", format, bad)
 			}
-			var back steps.Report
+			var back engine.Report
 			switch format {
 			case "json":
 				if err := json.Unmarshal([]byte(text), &back); err != nil || back.Checks[0].Found != r.Checks[0].Found || back.Checks[0].Fix != r.Checks[0].Fix {

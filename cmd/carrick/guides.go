@@ -2,6 +2,7 @@ package main
 
 import (
 	"carrick/steps"
+	"carrick/steps/action"
 	"carrick/steps/interlink"
 	"carrick/steps/liqo"
 	"carrick/steps/ondemand"
@@ -20,7 +21,7 @@ func guides() []*steps.Guide {
 		vsphere.Guide(),
 	}
 	for _, g := range all {
-		steps.WithDrift(g)
+		action.WithDrift(g)
 	}
 	return all
 }

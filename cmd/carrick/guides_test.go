@@ -7,6 +7,7 @@ import (
 
 	"carrick/assets"
 	"carrick/steps"
+	"carrick/steps/engine"
 )
 
 func readFile(path string) (string, error) {
@@ -36,7 +37,7 @@ func TestNoFileChoosesWhatIsRun(t *testing.T) {
 }
 
 func TestGuidesAreValid(t *testing.T) {
-	if err := steps.Validate(guides(), assets.FS); err != nil {
+	if err := engine.Validate(guides(), assets.FS); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"carrick/cluster"
 	"carrick/steps"
+	"carrick/steps/engine"
 	"carrick/steps/facts"
 )
 
@@ -51,14 +52,14 @@ admin, whose carrick asks once whose key it is.`,
 	cmd.Flags().StringVarP(&f.file, "output", "o", "", "file to write (default: LINK-SIDE.facts beside the link file)")
 	cmd.Flags().StringArrayVar(&f.to, "to", nil, "who may read the secrets: an age recipient (age1…) or an SSH public key; @FILE for a file of them")
 	cmd.Flags().BoolVar(&f.phrase, "passphrase", false, "seal the secrets by a passphrase, from --passphrase-file or asked for")
-	cmd.Flags().DurationVar(&f.good, "for", steps.UsualGood, "how long the file is good")
+	cmd.Flags().DurationVar(&f.good, "for", engine.UsualGood, "how long the file is good")
 	cmd.Flags().StringVar(&f.signWith, "sign-with", "", "`file` with the SSH private key that signs the file: ed25519, without a passphrase (default: a key that carrick creates)")
 	return cmd
 }
 
 func (a *app) runHandover(ctx context.Context, link string, f handoverFlags) error {
-	if f.good <= 0 || f.good > steps.LongestGood {
-		return usage("--for %s: more than nothing and at most %s", f.good, steps.LongestGood)
+	if f.good <= 0 || f.good > engine.LongestGood {
+		return usage("--for %s: more than nothing and at most %s", f.good, engine.LongestGood)
 	}
 	to, err := a.recipients(f)
 	if err != nil {
@@ -81,7 +82,7 @@ func (a *app) runHandover(ctx context.Context, link string, f handoverFlags) err
 	if err := a.signers(ctx, s, false, false); err != nil {
 		return err
 	}
-	h, err := s.WriteHandover(ctx, steps.HandoverOptions{Side: side, File: f.file, To: to, Good: f.good, Key: key})
+	h, err := s.WriteHandover(ctx, engine.HandoverOptions{Side: side, File: f.file, To: to, Good: f.good, Key: key})
 	if err != nil {
 		return err
 	}
@@ -94,7 +95,7 @@ func (a *app) runHandover(ctx context.Context, link string, f handoverFlags) err
 
 // handedSide is the side whose facts are asked for: that of --side, else the
 // only one that is here.
-func handedSide(s *steps.Session, flag string) (steps.Side, error) {
+func handedSide(s *engine.Session, flag string) (steps.Side, error) {
 	side, err := sideFlag(flag, s.Guide())
 	if err != nil {
 		return side, err
@@ -126,7 +127,7 @@ func (a *app) recipients(f handoverFlags) (facts.Recipients, error) {
 	if f.phrase {
 		return a.byPassphrase()
 	}
-	to, err := steps.RecipientsOf(f.to...)
+	to, err := engine.RecipientsOf(f.to...)
 	if err != nil {
 		return to, usage("--to: %w", err)
 	}

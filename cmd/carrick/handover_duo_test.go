@@ -22,6 +22,8 @@ import (
 	"carrick/assets"
 	"carrick/cluster"
 	"carrick/steps"
+	"carrick/steps/action"
+	"carrick/steps/engine"
 	"carrick/steps/facts"
 )
 
@@ -84,7 +86,7 @@ func word(ctx context.Context, e steps.Env) (any, error) {
 }
 
 func noted(path, fact string) steps.Doer {
-	return steps.File{Path: path, Mode: 0o600, Content: func(_ context.Context, e steps.Env) (cluster.Masked, error) {
+	return action.File{Path: path, Mode: 0o600, Content: func(_ context.Context, e steps.Env) (cluster.Masked, error) {
 		if fact == "word" {
 			return e.Peer.Masked(fact)
 		}
@@ -190,7 +192,7 @@ func ageKey(ts *testscript.TestScript, neg bool, args []string) {
 }
 
 func TestTheGuideForTwoIsValid(t *testing.T) {
-	if err := steps.Validate([]*steps.Guide{duo(), twin()}, os.DirFS(t.TempDir())); err != nil {
+	if err := engine.Validate([]*steps.Guide{duo(), twin()}, os.DirFS(t.TempDir())); err != nil {
 		t.Error(err)
 	}
 }

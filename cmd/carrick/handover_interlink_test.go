@@ -10,18 +10,19 @@ import (
 
 	"carrick/cluster/clustertest"
 	"carrick/steps"
+	"carrick/steps/engine"
 	"carrick/steps/stepstest"
 )
 
 // reported are the verdicts of a check with a document, by "check@side".
-func (o *admin) reported(codes []int, args ...string) map[string]steps.ReportCheck {
+func (o *admin) reported(codes []int, args ...string) map[string]engine.ReportCheck {
 	o.Helper()
 	said, _, _ := o.run(codes, append(append([]string{"check"}, args...), "-o", "json")...)
-	var r steps.Report
+	var r engine.Report
 	if err := json.Unmarshal([]byte(said), &r); err != nil {
 		o.Fatal(err)
 	}
-	out := map[string]steps.ReportCheck{}
+	out := map[string]engine.ReportCheck{}
 	for _, c := range r.Checks {
 		out[c.Check+"@"+string(c.Side)] = c
 	}
@@ -30,7 +31,7 @@ func (o *admin) reported(codes []int, args ...string) map[string]steps.ReportChe
 
 // looksAtEndpoint fails the test where a verdict of the endpoint does not say who looked,
 // and returns how many there are.
-func (o *admin) looksAtEndpoint(of map[string]steps.ReportCheck, side steps.Side, who string) (n int) {
+func (o *admin) looksAtEndpoint(of map[string]engine.ReportCheck, side steps.Side, who string) (n int) {
 	o.Helper()
 	for id, c := range of {
 		if !strings.HasPrefix(id, "endpoint-") || id == "endpoint-namespace@local" || c.Side != side {

@@ -7,10 +7,10 @@ import (
 	"strings"
 	"testing"
 
-	"filippo.io/age"
-
 	"carrick/steps"
 	"carrick/steps/facts"
+	"carrick/steps/linkfile"
+	"filippo.io/age"
 )
 
 const duoLink = "apiVersion: carrick/v1alpha1\nkind: Link\nmetadata: {name: milan-rome}\nguide: duo\n"
@@ -120,7 +120,7 @@ func confirmedIn(t *testing.T, dir string, want bool) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := steps.LoadLink(filepath.Join(dir, "guest.yaml"), []*steps.Guide{duo()})
+	l, err := linkfile.Load(filepath.Join(dir, "guest.yaml"), []*steps.Guide{duo()})
 	if err != nil {
 		t.Fatal(err)
 	}

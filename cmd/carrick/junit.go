@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"carrick/steps"
+	"carrick/steps/engine"
 )
 
 // The JUnit document that CI systems read: a suite a step, a case a cell.
@@ -57,7 +58,7 @@ type junitText struct {
 
 // junit turns a report into that document. Nothing that was not looked at
 // counts as a pass.
-func junit(r steps.Report) junitSuites {
+func junit(r engine.Report) junitSuites {
 	out := junitSuites{Name: "carrick " + r.Guide + " " + r.Link}
 	for _, c := range r.Checks {
 		if n := len(out.Suites); n == 0 || out.Suites[n-1].Name != c.Step {
@@ -87,7 +88,7 @@ func (n *junitCounts) count(c junitCase) {
 
 // junitCell is one cell: a verdict that is neither a pass nor a warning is a
 // failure, an error or a skip.
-func junitCell(guide string, c steps.ReportCheck) junitCase {
+func junitCell(guide string, c engine.ReportCheck) junitCase {
 	one := junitCase{Class: guide + "." + c.Step, Name: fmt.Sprintf("%s@%s: %s", c.Check, c.Side, c.Title), Time: seconds(c.Seconds)}
 	said := &junitText{Message: oneLine(c.Found), Type: c.Status.String(), Text: junitDetail(guide, c)}
 	switch c.Status {
@@ -106,7 +107,7 @@ func junitCell(guide string, c steps.ReportCheck) junitCase {
 }
 
 // junitDetail is what stands below a verdict: what to do, and where to read on.
-func junitDetail(guide string, c steps.ReportCheck) string {
+func junitDetail(guide string, c engine.ReportCheck) string {
 	var b strings.Builder
 	if c.Fix != "" {
 		fmt.Fprintf(&b, "fix: %s\n", strings.TrimSpace(c.Fix))
@@ -118,7 +119,7 @@ func junitDetail(guide string, c steps.ReportCheck) string {
 	return b.String()
 }
 
-func printJUnit(w io.Writer, r steps.Report) error {
+func printJUnit(w io.Writer, r engine.Report) error {
 	b, err := xml.MarshalIndent(junit(r), "", "  ")
 	if err != nil {
 		return err

@@ -8,13 +8,14 @@ import (
 	"time"
 
 	"carrick/steps"
+	"carrick/steps/engine"
 )
 
 // Each verdict is one kind of case, and the counts are those of the cases.
 func TestJUnit(t *testing.T) {
-	r := steps.Report{Link: "milan-rome", Guide: "renku", Time: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}
+	r := engine.Report{Link: "milan-rome", Guide: "renku", Time: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}
 	for i, s := range []steps.Status{steps.Pass, steps.Warn, steps.Fail, steps.Skip, steps.Unknown, steps.Waiting, steps.Pending} {
-		r.Checks = append(r.Checks, steps.ReportCheck{
+		r.Checks = append(r.Checks, engine.ReportCheck{
 			Step: map[bool]string{true: "one", false: "two"}[i < 3], Check: "c-" + s.String(), Title: "it <holds> & \"stays\"", Side: steps.Remote,
 			Status: s, Found: "found\n]]> <b> " + s.String(), Fix: "do\nthis", Seconds: 0.5,
 		})

@@ -14,7 +14,9 @@ import (
 
 	"carrick/cluster"
 	"carrick/steps"
+	"carrick/steps/engine"
 	"carrick/steps/facts"
+	"carrick/steps/linkfile"
 )
 
 // keyFlags say what opens a sealed file of facts, and which key signs it.
@@ -33,7 +35,7 @@ func (k *keyFlags) add(to *pflag.FlagSet) {
 }
 
 // confirm puts --signer into a link, for the sides that are files of facts.
-func (k *keyFlags) confirm(l *steps.Link) error {
+func (k *keyFlags) confirm(l *linkfile.Link) error {
 	if k.signer == "" {
 		return nil
 	}
@@ -52,7 +54,7 @@ var fingerprint = regexp.MustCompile(`^SHA256:[A-Za-z0-9+/]{43}$`)
 
 // signers has the keys confirmed that sign files of facts, and keeps them in the link file. Where nothing will be
 // changed, it only says which are not confirmed.
-func (a *app) signers(ctx context.Context, s *steps.Session, changes, yes bool) error {
+func (a *app) signers(ctx context.Context, s *engine.Session, changes, yes bool) error {
 	list, err := s.Unconfirmed(ctx)
 	if err != nil {
 		return err
@@ -80,7 +82,7 @@ func (a *app) signers(ctx context.Context, s *steps.Session, changes, yes bool) 
 }
 
 // keepSigner writes --signer into the link file, unless it stands there.
-func (a *app) keepSigner(s *steps.Session) error {
+func (a *app) keepSigner(s *engine.Session) error {
 	if !a.keys.unsaved {
 		return nil
 	}
@@ -90,7 +92,7 @@ func (a *app) keepSigner(s *steps.Session) error {
 
 // read reads the keys, and on a terminal asks for the passphrase of a file that
 // wants one and was given none.
-func (k *keyFlags) read(a *app, l *steps.Link) (facts.Keys, error) {
+func (k *keyFlags) read(a *app, l *linkfile.Link) (facts.Keys, error) {
 	var out facts.Keys
 	if k.identity != "" {
 		data, err := a.privateFile("--identity", k.identity)
@@ -124,7 +126,7 @@ func (k *keyFlags) read(a *app, l *steps.Link) (facts.Keys, error) {
 
 // ask asks for the passphrases of the files that a link names, each once, where
 // somebody is there.
-func (k *keyFlags) ask(a *app, l *steps.Link) error {
+func (k *keyFlags) ask(a *app, l *linkfile.Link) error {
 	for _, side := range steps.Sides {
 		path := l.Side(side).Facts
 		if path == "" || k.passphrase != "" || k.asked[path] {

@@ -10,6 +10,7 @@ import (
 
 	"carrick/cluster/clustertest"
 	"carrick/steps"
+	"carrick/steps/linkfile"
 )
 
 // inLines are the answers that walk through a guide and take it back: a step
@@ -67,9 +68,9 @@ const greenInLines = `(?m)^All is green: `
 // it can be used.
 func linkOn(t *testing.T, box *clustertest.Sandbox, guide string, answers steps.Given) (path, kubeconfig string) {
 	t.Helper()
-	link := steps.NewLink(guide, "lines")
+	link := linkfile.New(guide, "lines")
 	link.Path = filepath.Join(t.TempDir(), "lines.yaml")
-	link.Local, link.Remote = steps.EndSpec{Context: box.Contexts[clustertest.Local]}, steps.EndSpec{Context: box.Contexts[clustertest.Remote]}
+	link.Local, link.Remote = linkfile.EndSpec{Context: box.Contexts[clustertest.Local]}, linkfile.EndSpec{Context: box.Contexts[clustertest.Remote]}
 	for key, v := range answers {
 		link.Answers[key] = v
 	}

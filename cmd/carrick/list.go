@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"carrick/steps"
+	"carrick/steps/linkfile"
 )
 
 func (a *app) listGuides() *cobra.Command {
@@ -25,7 +26,7 @@ func (a *app) listGuides() *cobra.Command {
 			if len(args) == 0 {
 				return a.printGuides(output)
 			}
-			g, err := steps.FindGuide(a.guides, args[0])
+			g, err := linkfile.FindGuide(a.guides, args[0])
 			if err != nil {
 				return usageError{err}
 			}

@@ -14,6 +14,8 @@ import (
 
 	"carrick/cluster"
 	"carrick/steps"
+	"carrick/steps/action"
+	"carrick/steps/engine"
 )
 
 // changeFlags are of the commands that change things.
@@ -41,17 +43,17 @@ func (f *changeFlags) valid(shown bool) error {
 	return nil
 }
 
-func (f *changeFlags) scope(g *steps.Guide) (steps.Scope, error) {
+func (f *changeFlags) scope(g *steps.Guide) (engine.Scope, error) {
 	side, err := sideFlag(f.side, g)
 	if err != nil {
-		return steps.Scope{}, err
+		return engine.Scope{}, err
 	}
 	for _, name := range f.steps {
 		if g.Step(name) == nil {
-			return steps.Scope{}, usage("guide %s has no step %q; see carrick guides %s", g.Name, name, g.Name)
+			return engine.Scope{}, usage("guide %s has no step %q; see carrick guides %s", g.Name, name, g.Name)
 		}
 	}
-	return steps.Scope{Steps: f.steps, Side: side, Found: f.found}, nil
+	return engine.Scope{Steps: f.steps, Side: side, Found: f.found}, nil
 }
 
 func (a *app) diff() *cobra.Command {
@@ -113,7 +115,7 @@ func (a *app) undo() *cobra.Command {
 }
 
 // plan opens a link and plans. The session is open unless there is an error.
-func (a *app) plan(ctx context.Context, path string, f changeFlags, undo bool) (*steps.Session, *steps.Plan, error) {
+func (a *app) plan(ctx context.Context, path string, f changeFlags, undo bool) (*engine.Session, *engine.Plan, error) {
 	s, err := a.open(ctx, path, cluster.Options{})
 	if err != nil {
 		return nil, nil, err
@@ -126,7 +128,7 @@ func (a *app) plan(ctx context.Context, path string, f changeFlags, undo bool) (
 	return s, p, nil
 }
 
-func (a *app) planWith(ctx context.Context, s *steps.Session, f changeFlags, undo bool) (*steps.Plan, error) {
+func (a *app) planWith(ctx context.Context, s *engine.Session, f changeFlags, undo bool) (*engine.Plan, error) {
 	scope, err := f.scope(s.Guide())
 	if err != nil {
 		return nil, err
@@ -154,7 +156,7 @@ func (a *app) planWith(ctx context.Context, s *steps.Session, f changeFlags, und
 
 // sidesKnown refuses to change anything for a side that the link does not
 // name, unless the other side alone was asked for.
-func sidesKnown(s *steps.Session, only steps.Side) error {
+func sidesKnown(s *engine.Session, only steps.Side) error {
 	for _, side := range steps.Sides {
 		end, role := s.End(side), s.Guide().Sides[side]
 		if end.Handed != nil && only == side {
@@ -169,7 +171,7 @@ func sidesKnown(s *steps.Session, only steps.Side) error {
 
 // unsealed refuses to plan with a file of facts whose seal was not opened: what is in
 // it would be waited for in vain.
-func unsealed(ctx context.Context, s *steps.Session) error {
+func unsealed(ctx context.Context, s *engine.Session) error {
 	for _, side := range steps.Sides {
 		if h := s.End(side).Handed; h != nil {
 			if err := h.Sealed(ctx); err != nil {
@@ -208,7 +210,7 @@ func (a *app) runApply(ctx context.Context, path string, f changeFlags) error {
 
 // refuse stops before anything is written: rights that are missing, fields of
 // others, things that would have to be replaced.
-func (a *app) refuse(ctx context.Context, s *steps.Session, p *steps.Plan, f changeFlags) error {
+func (a *app) refuse(ctx context.Context, s *engine.Session, p *engine.Plan, f changeFlags) error {
 	lacking, err := s.Lacking(ctx, p)
 	if err != nil {
 		return err
@@ -217,7 +219,7 @@ func (a *app) refuse(ctx context.Context, s *steps.Session, p *steps.Plan, f cha
 		return err
 	}
 	if c := p.Conflicts(); len(c) > 0 && !f.takeOver {
-		if c[0].Conflicts[0].Manager == steps.ByHand {
+		if c[0].Conflicts[0].Manager == action.ByHand {
 			return usage("nothing was changed: %s was changed by hand since carrick wrote it; --take-over writes over it, and --step NAME leaves it out", c[0].What)
 		}
 		return usage("nothing was changed: field %s of %s belongs to %q; --take-over takes it", c[0].Conflicts[0].Field, c[0].What, c[0].Conflicts[0].Manager)
@@ -230,7 +232,7 @@ func (a *app) refuse(ctx context.Context, s *steps.Session, p *steps.Plan, f cha
 
 // missingRights says what is missing on the first side on which something is, and
 // what would grant it; nil: nothing is missing.
-func missingRights(s *steps.Session, lacking steps.Lacking, so string) error {
+func missingRights(s *engine.Session, lacking engine.Lacking, so string) error {
 	for _, side := range steps.Sides {
 		lack, missing := lacking[side]
 		if !missing {
@@ -248,7 +250,7 @@ func missingRights(s *steps.Session, lacking steps.Lacking, so string) error {
 
 // whyMissing says which answers are missing, or which rights, where carrick could
 // find the answers out if it might look.
-func whyMissing(ctx context.Context, s *steps.Session, missing []steps.Question) error {
+func whyMissing(ctx context.Context, s *engine.Session, missing []steps.Question) error {
 	err := error(s.WhatIsMissing(ctx, missing))
 	unread, askErr := s.Unread(ctx)
 	if askErr != nil {
@@ -301,7 +303,7 @@ func (a *app) runUndo(ctx context.Context, path string, f changeFlags) error {
 }
 
 // leftFiles is the verdict on an undo that leaves files that the link wrote: the plan and the run have listed them.
-func leftFiles(p *steps.Plan) error {
+func leftFiles(p *engine.Plan) error {
 	if len(p.Left()) > 0 {
 		return verdict(exitPartWay)
 	}
@@ -312,7 +314,7 @@ func leftFiles(p *steps.Plan) error {
 // in the middle of a change.
 func outliveReaders() { signal.Ignore(syscall.SIGPIPE) }
 
-func (a *app) progress(s *steps.Session) steps.Progress {
+func (a *app) progress(s *engine.Session) steps.Progress {
 	return func(e steps.Event) {
 		text := cluster.Clean(e.Text)
 		if e.Verb != "" {
@@ -324,7 +326,7 @@ func (a *app) progress(s *steps.Session) steps.Progress {
 }
 
 // showPlan writes a plan as a table, or as one document.
-func (a *app) showPlan(s *steps.Session, p *steps.Plan, output string, diff bool) error {
+func (a *app) showPlan(s *engine.Session, p *engine.Plan, output string, diff bool) error {
 	if output == "table" {
 		a.printPlan(s, p, diff)
 		return nil
@@ -334,7 +336,7 @@ func (a *app) showPlan(s *steps.Session, p *steps.Plan, output string, diff bool
 
 // printPlan lists what changes on standard error, except for diff itself,
 // whose data it is.
-func (a *app) printPlan(s *steps.Session, p *steps.Plan, diff bool) {
+func (a *app) printPlan(s *engine.Session, p *engine.Plan, diff bool) {
 	out := a.err
 	if diff {
 		out = a.out

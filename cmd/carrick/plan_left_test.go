@@ -2,11 +2,12 @@ package main
 
 import (
 	"bytes"
+	"carrick/steps"
+	"carrick/steps/engine"
+	"carrick/steps/linkfile"
+	"carrick/steps/ondemand"
 	"strings"
 	"testing"
-
-	"carrick/steps"
-	"carrick/steps/ondemand"
 )
 
 func TestAnUndoNamesTheFilesThatItLeaves(t *testing.T) {
@@ -16,9 +17,9 @@ func TestAnUndoNamesTheFilesThatItLeaves(t *testing.T) {
 	left := steps.Item{
 		Verb: steps.Leave, What: "/etc/ood/hooks/cluster-ca.crt", Note: "was changed by another user since carrick wrote it", Left: true,
 	}
-	act := steps.Planned{Step: "kubectl", Action: "ca-file", Side: steps.Local, Change: steps.Change{Items: []steps.Item{left}}}
-	s := steps.NewSession(steps.SessionOptions{Guide: g, Link: steps.NewLink(g.Name, "x")})
-	a.printPlan(s, &steps.Plan{Undo: true, Actions: []steps.Planned{act}}, false)
+	act := engine.Planned{Step: "kubectl", Action: "ca-file", Side: steps.Local, Change: steps.Change{Items: []steps.Item{left}}}
+	s := engine.NewSession(engine.SessionOptions{Guide: g, Link: linkfile.New(g.Name, "x")})
+	a.printPlan(s, &engine.Plan{Undo: true, Actions: []engine.Planned{act}}, false)
 	got := out.String()
 	if strings.Contains(got, "Nothing of this link is left") || !strings.Contains(got, left.What+"  ("+left.Note+")") ||
 		!strings.Contains(got, "carrick leaves the files listed above") {

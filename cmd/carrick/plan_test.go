@@ -6,6 +6,8 @@ import (
 
 	"carrick/cluster"
 	"carrick/steps"
+	"carrick/steps/engine"
+	"carrick/steps/linkfile"
 	"carrick/steps/renku"
 )
 
@@ -13,18 +15,18 @@ import (
 func TestMissingRightsAreSaid(t *testing.T) {
 	t.Parallel()
 	g := renku.Guide()
-	s := steps.NewSession(steps.SessionOptions{Guide: g, Link: steps.NewLink(g.Name, "paris"), Ends: map[steps.Side]steps.End{}})
+	s := engine.NewSession(engine.SessionOptions{Guide: g, Link: linkfile.New(g.Name, "paris"), Ends: map[steps.Side]engine.End{}})
 	if err := missingRights(s, nil, "nothing was changed"); err != nil {
 		t.Errorf("nothing is missing: %v", err)
 	}
-	var lack steps.Lack
+	var lack engine.Lack
 	for _, verb := range []string{"get", "patch"} {
 		r := cluster.Right{Verb: verb, Resource: "secrets", Namespace: "renku"}
 		lack.Missing, lack.Needed = append(lack.Missing, cluster.Decision{Right: r}), append(lack.Needed, r)
 	}
 	for partly, more := range map[bool]string{true: "rights are missing (what more it takes can be told once these are there):", false: "rights are missing:"} {
 		lack.Partly = partly
-		err := missingRights(s, steps.Lacking{steps.Remote: lack}, "nothing was changed")
+		err := missingRights(s, engine.Lacking{steps.Remote: lack}, "nothing was changed")
 		if err == nil {
 			t.Fatal("it said nothing")
 		}

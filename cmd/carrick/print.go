@@ -10,6 +10,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"carrick/steps"
+	"carrick/steps/engine"
+	"carrick/steps/linkfile"
 )
 
 // glyphs are of width 1 in every locale. Status is glyph and word, always.
@@ -34,7 +36,7 @@ func (a *app) line(g *steps.Guide, c steps.Cell, v steps.Result) string {
 
 func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
 
-func (a *app) printReport(r steps.Report, format string) error {
+func (a *app) printReport(r engine.Report, format string) error {
 	switch format {
 	case "json":
 		enc := json.NewEncoder(a.out)
@@ -79,14 +81,14 @@ func (d *data) judge(err error) error {
 
 // printTable is for people: a line a cell, and what to do under those that
 // need it.
-func (a *app) printTable(r steps.Report) error {
+func (a *app) printTable(r engine.Report) error {
 	var b strings.Builder
-	g, err := steps.FindGuide(a.guides, r.Guide)
+	g, err := linkfile.FindGuide(a.guides, r.Guide)
 	if err != nil {
 		return err
 	}
 	step := ""
-	var n steps.Counts
+	var n engine.Counts
 	for _, c := range r.Checks {
 		n[c.Status]++
 		if c.Step != step {

@@ -5,7 +5,8 @@ import (
 	"io"
 	"strings"
 
-	"carrick/steps"
+	"carrick/steps/engine"
+	"carrick/steps/linkfile"
 )
 
 // mostCauses is how many first causes are printed: the rest comes once these
@@ -14,12 +15,12 @@ const mostCauses = 5
 
 // printCauses is what to begin with: what fails by itself, in the order in which
 // things lean on each other, with what it takes along.
-func (a *app) printCauses(w io.Writer, r steps.Report) {
-	g, err := steps.FindGuide(a.guides, r.Guide)
+func (a *app) printCauses(w io.Writer, r engine.Report) {
+	g, err := linkfile.FindGuide(a.guides, r.Guide)
 	if err != nil {
 		return
 	}
-	byID := map[string]steps.ReportCheck{}
+	byID := map[string]engine.ReportCheck{}
 	for _, c := range r.Checks {
 		byID[c.ID] = c
 	}

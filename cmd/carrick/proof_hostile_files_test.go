@@ -18,7 +18,7 @@ import (
 
 	"carrick/cluster/clustertest/cases"
 	"carrick/cluster/clustertest/hostile"
-	"carrick/steps"
+	"carrick/steps/linkfile"
 )
 
 // onFolders is carrick with the guide trial, in a folder, and what it is about.
@@ -81,7 +81,7 @@ func TestHostileLinksAreNotWrittenThrough(t *testing.T) {
 	t.Parallel()
 	cases.Run(t, "hostile", "link file", func(t *testing.T) {
 		target := precious(t)
-		l := steps.NewLink("renku", "a")
+		l := linkfile.New("renku", "a")
 		l.Path = filepath.Join(t.TempDir(), "a.yaml")
 		linked(t, l.Path, target)
 		if err := l.Save(); err == nil || !strings.Contains(err.Error(), "is not a plain file; carrick does not write through links") {
@@ -155,7 +155,7 @@ func TestHostileFullDisks(t *testing.T) {
 	t.Parallel()
 	cases.Run(t, "hostile", "full disk: link file", func(t *testing.T) {
 		dir := hostile.Disk(t)
-		l := steps.NewLink("renku", "a")
+		l := linkfile.New("renku", "a")
 		l.Path = filepath.Join(dir, "a.yaml")
 		if err := l.Save(); err != nil {
 			t.Fatal(err)

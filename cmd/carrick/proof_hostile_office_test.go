@@ -14,6 +14,7 @@ import (
 
 	"carrick/cluster/clustertest"
 	"carrick/steps"
+	"carrick/steps/linkfile"
 )
 
 // letOut is all that one command let out: its output, what stood in the list of
@@ -45,7 +46,7 @@ func (s site) office() *office {
 	both := s.box.Kubeconfigs[clustertest.Local] + string(os.PathListSeparator) + s.box.Kubeconfigs[clustertest.Remote]
 	o.kubeconfig = "KUBECONFIG=" + both
 	o.env = append(ownEnvironment(o.dir), o.kubeconfig, "TMPDIR="+filepath.Join(o.dir, "tmp"))
-	link := steps.NewLink(s.guide.Name, "proof")
+	link := linkfile.New(s.guide.Name, "proof")
 	link.Path = filepath.Join(o.dir, "link.yaml")
 	link.Local, link.Remote = s.end(steps.Local), s.end(steps.Remote)
 	for key, v := range s.answers {

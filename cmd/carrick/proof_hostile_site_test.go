@@ -9,7 +9,9 @@ import (
 	"carrick/cluster"
 	"carrick/cluster/clustertest"
 	"carrick/steps"
+	"carrick/steps/engine"
 	"carrick/steps/interlink"
+	"carrick/steps/linkfile"
 	"carrick/steps/ondemand"
 	"carrick/steps/stepstest"
 	"carrick/steps/vsphere"
@@ -55,25 +57,25 @@ func (s site) options() steps.ApplyOptions {
 }
 
 // end is what a link names on a side: a context, or the folder that stands for a machine.
-func (s site) end(side steps.Side) steps.EndSpec {
+func (s site) end(side steps.Side) linkfile.EndSpec {
 	if s.guide.Sides[side].Kind == steps.Host {
-		return steps.EndSpec{Host: &steps.HostSpec{Root: s.box.Hosts[string(side)], Here: s.box.Here[string(side)]}}
+		return linkfile.EndSpec{Host: &linkfile.HostSpec{Root: s.box.Hosts[string(side)], Here: s.box.Here[string(side)]}}
 	}
-	return steps.EndSpec{Context: s.box.Contexts[string(side)]}
+	return linkfile.EndSpec{Context: s.box.Contexts[string(side)]}
 }
 
 // machine is the end of a side that is a machine; not ok: it is a cluster.
-func (s site) machine(side steps.Side) (_ steps.End, ok bool) {
+func (s site) machine(side steps.Side) (_ engine.End, ok bool) {
 	s.Helper()
 	if s.guide.Sides[side].Kind != steps.Host {
-		return steps.End{}, false
+		return engine.End{}, false
 	}
 	h, err := cluster.NewHostWith(s.box.Hosts[string(side)], cluster.HostOptions{Here: s.box.Here[string(side)]})
 	if err != nil {
 		s.Fatal(err)
 	}
 	s.Cleanup(h.Close)
-	return steps.End{Host: h, Name: h.Root}, true
+	return engine.End{Host: h, Name: h.Root}, true
 }
 
 // eachGuide tries something with every guide, or those that CARRICK_GUIDES names, each in a sandbox of its own with the

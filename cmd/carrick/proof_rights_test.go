@@ -14,6 +14,7 @@ import (
 	"carrick/cluster/clustertest/cases"
 	"carrick/cluster/clustertest/hostile"
 	"carrick/steps"
+	"carrick/steps/engine"
 	"carrick/steps/stepstest"
 )
 
@@ -61,9 +62,9 @@ func (s site) clerk(side steps.Side, name string, groups ...string) *clerk {
 }
 
 // session is theirs; it ends with the test.
-func (c *clerk) session(o cluster.Options) *steps.Session {
+func (c *clerk) session(o cluster.Options) *engine.Session {
 	c.Helper()
-	ends := map[steps.Side]steps.End{}
+	ends := map[steps.Side]engine.End{}
 	for _, side := range steps.Sides {
 		if end, ok := c.machine(side); ok {
 			ends[side] = end
@@ -71,7 +72,7 @@ func (c *clerk) session(o cluster.Options) *steps.Session {
 		}
 		access := c.access(side)
 		if side != c.side && c.other != nil {
-			ends[side] = steps.End{Cluster: c.other, Name: access.Context}
+			ends[side] = engine.End{Cluster: c.other, Name: access.Context}
 			continue
 		}
 		if side == c.side {
@@ -82,13 +83,13 @@ func (c *clerk) session(o cluster.Options) *steps.Session {
 			c.Fatal(err)
 		}
 		c.Cleanup(on.Close)
-		ends[side] = steps.End{Cluster: on, Name: access.Context}
+		ends[side] = engine.End{Cluster: on, Name: access.Context}
 	}
 	return stepstest.OpenWith(c, c.guide, c.assets, "proof", c.answers, ends)
 }
 
 // refused is what apply says before it writes anything; nil: it would go on.
-func (c *clerk) refused(ctx context.Context, s *steps.Session) (*steps.Plan, error) {
+func (c *clerk) refused(ctx context.Context, s *engine.Session) (*engine.Plan, error) {
 	a := &app{in: strings.NewReader(""), out: io.Discard, err: io.Discard, name: "carrick", guides: guides()}
 	p, err := a.planWith(ctx, s, c.changing(), false)
 	if err != nil {

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"carrick/steps"
+	"carrick/ui"
 	"errors"
 	"flag"
 	"io/fs"
@@ -8,9 +10,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-
-	"carrick/steps"
-	"carrick/ui"
 )
 
 // updates reports whether goldens are rewritten: the flag is that of package stepstest.

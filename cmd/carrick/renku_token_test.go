@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"carrick/cluster/clustertest"
-	"carrick/steps"
+	"carrick/steps/linkfile"
 )
 
 // renkuToken is a token of an admin of the sandbox's Renku, which its stand-in
@@ -43,9 +43,9 @@ func renkuAddress(t testing.TB, box *clustertest.Sandbox) string {
 	t.Helper()
 	cmd := carrick(t, "check", "link.yaml", "--only", "api-answers", "-o", "json")
 	cmd.Env = append(cmd.Env, "KUBECONFIG="+box.Kubeconfigs[clustertest.Local]+string(os.PathListSeparator)+box.Kubeconfigs[clustertest.Remote])
-	link := steps.NewLink("renku", "site")
+	link := linkfile.New("renku", "site")
 	link.Path = filepath.Join(cmd.Dir, "link.yaml")
-	link.Local, link.Remote = steps.EndSpec{Context: box.Contexts[clustertest.Local]}, steps.EndSpec{Context: box.Contexts[clustertest.Remote]}
+	link.Local, link.Remote = linkfile.EndSpec{Context: box.Contexts[clustertest.Local]}, linkfile.EndSpec{Context: box.Contexts[clustertest.Remote]}
 	if err := link.Save(); err != nil {
 		t.Fatal(err)
 	}

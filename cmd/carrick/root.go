@@ -18,6 +18,8 @@ import (
 
 	"carrick/cluster"
 	"carrick/steps"
+	"carrick/steps/engine"
+	"carrick/steps/linkfile"
 	"carrick/ui"
 )
 
@@ -39,7 +41,7 @@ type app struct {
 	accessible    bool // lines in place of a screen
 	log           *slog.Logger
 	logFile       io.Writer
-	audit         *steps.Audit
+	audit         *engine.Audit
 	unaudited     error // why changes can't be recorded
 	attended      bool  // somebody reads what is said and can act on it
 	handing       bool  // a file of facts that can't be used stops nobody from handing over one
@@ -127,12 +129,12 @@ func (a *app) needLink(cmd *cobra.Command, args []string) error {
 
 // open reads a link and what --secret names, and makes its session ready. It
 // asks no cluster yet.
-func (a *app) open(ctx context.Context, path string, o cluster.Options) (*steps.Session, error) {
-	l, err := steps.LoadLink(path, a.guides)
+func (a *app) open(ctx context.Context, path string, o cluster.Options) (*engine.Session, error) {
+	l, err := linkfile.Load(path, a.guides)
 	if err != nil {
 		return nil, err
 	}
-	g, err := steps.FindGuide(a.guides, l.Guide)
+	g, err := linkfile.FindGuide(a.guides, l.Guide)
 	if err != nil {
 		return nil, usageError{err}
 	}
@@ -143,8 +145,8 @@ func (a *app) open(ctx context.Context, path string, o cluster.Options) (*steps.
 }
 
 // session opens both sides of a link.
-func (a *app) session(l *steps.Link, o cluster.Options) (*steps.Session, error) {
-	g, err := steps.FindGuide(a.guides, l.Guide)
+func (a *app) session(l *linkfile.Link, o cluster.Options) (*engine.Session, error) {
+	g, err := linkfile.FindGuide(a.guides, l.Guide)
 	if err != nil {
 		return nil, usageError{err}
 	}
@@ -164,15 +166,15 @@ func (a *app) session(l *steps.Link, o cluster.Options) (*steps.Session, error) 
 	if err != nil {
 		return nil, err
 	}
-	ends := map[steps.Side]steps.End{}
+	ends := map[steps.Side]engine.End{}
 	flags := map[steps.Side]*accessFlags{steps.Local: &a.local, steps.Remote: &a.remote}
 	for _, side := range steps.Sides {
 		access := flags[side].access()
 		access.Stderr = words
-		end, err := steps.OpenEnd(l, side, g, access, keys, o)
+		end, err := engine.OpenEnd(l, side, g, access, keys, o)
 		if err != nil && a.handing && l.Side(side).Facts != "" {
 			fmt.Fprintf(a.err, "without the other side's file, which can't be used: %s\n", cluster.Clean(err.Error()))
-			end, err = steps.End{Absent: "the file of facts of the " + g.Sides[side].Name + " can't be used"}, nil
+			end, err = engine.End{Absent: "the file of facts of the " + g.Sides[side].Name + " can't be used"}, nil
 		}
 		if err != nil {
 			for _, e := range ends {
@@ -186,9 +188,9 @@ func (a *app) session(l *steps.Link, o cluster.Options) (*steps.Session, error) 
 	if err != nil {
 		return nil, err
 	}
-	audit, err := steps.OpenAudit()
+	audit, err := engine.OpenAudit()
 	a.audit, a.unaudited = audit, err // nothing is changed then, but looking is free
-	return steps.NewSession(steps.SessionOptions{
+	return engine.NewSession(engine.SessionOptions{
 		Guide: g, Link: l, Ends: ends, Assets: files, Secrets: secrets, Attended: a.attended, Log: a.logger(), Audit: audit,
 	}), nil
 }
@@ -221,7 +223,7 @@ func (a *app) logger() *slog.Logger {
 	if info, err := os.Lstat(path); err == nil && info.Size() > logged {
 		how |= os.O_TRUNC
 	}
-	f, err := steps.OpenLog(path, how)
+	f, err := engine.OpenLog(path, how)
 	if err == nil {
 		a.log, a.logFile = slog.New(slog.NewTextHandler(f, &slog.HandlerOptions{Level: slog.LevelDebug})), f
 	}

@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"carrick/cluster/clustertest"
-	"carrick/steps"
+	"carrick/steps/engine"
 )
 
 // TestScripts runs what needs no cluster.
@@ -61,7 +61,7 @@ func renkuByScripts(t *testing.T) {
 }
 
 func runScripts(t testscript.T, dir string, more func(*testscript.Env) error) {
-	schema, err := filepath.Abs("../../steps/link.schema.json")
+	schema, err := filepath.Abs("../../steps/linkfile/link.schema.json")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -172,7 +172,7 @@ func report(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Fatalf("the report has no %s", args[1])
 }
 
-func readReport(format, text string) (r steps.Report, err error) {
+func readReport(format, text string) (r engine.Report, err error) {
 	if format == "yaml" {
 		if json.Valid([]byte(text)) {
 			return r, errors.New("this is JSON")

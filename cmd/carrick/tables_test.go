@@ -14,7 +14,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"carrick/steps"
+	"carrick/steps/linkfile"
 )
 
 // commandTree is the whole tree of commands, as it is when it runs.
@@ -261,7 +261,7 @@ func TestLinkFileHelpIsTheSchema(t *testing.T) {
 		Properties map[string]json.RawMessage
 		Defs       map[string]struct{ Properties map[string]json.RawMessage } `json:"$defs"`
 	}
-	err := json.Unmarshal(steps.LinkSchema, &schema)
+	err := json.Unmarshal(linkfile.Schema, &schema)
 	if err != nil || len(schema.Properties) == 0 || len(schema.Defs["side"].Properties) == 0 {
 		t.Fatalf("the schema can't be read: %v", err)
 	}
@@ -272,7 +272,7 @@ func TestLinkFileHelpIsTheSchema(t *testing.T) {
 			t.Errorf("carrick help link-file does not say what %s is", key)
 		}
 	}
-	if most := fmt.Sprintf("at most %d characters", steps.MaxLinkName); !strings.Contains(text, most) {
+	if most := fmt.Sprintf("at most %d characters", linkfile.MaxName); !strings.Contains(text, most) {
 		t.Errorf("carrick help link-file does not say that a name has %s", most)
 	}
 	_, sides, _ := strings.Cut(text, "\nA side ")
@@ -284,7 +284,7 @@ func TestLinkFileHelpIsTheSchema(t *testing.T) {
 	}
 	_, example, _ := strings.Cut(text, mdFence+"yaml\n")
 	example, _, _ = strings.Cut(example, mdFence)
-	if _, err := steps.ParseLink("example.yaml", []byte(example), guides()); err != nil {
+	if _, err := linkfile.Parse("example.yaml", []byte(example), guides()); err != nil {
 		t.Error(err)
 	}
 }

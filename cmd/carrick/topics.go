@@ -11,6 +11,7 @@ import (
 	"carrick/cluster"
 	"carrick/steps"
 	"carrick/steps/facts"
+	"carrick/steps/linkfile"
 	"carrick/ui"
 	"carrick/ui/lines"
 )
@@ -75,7 +76,7 @@ func (a *app) guideCommands() []*cobra.Command {
 // printTopic prints the text of a topic.
 func (a *app) printTopic(w io.Writer, name string) {
 	if name == linkSchema {
-		fmt.Fprintln(w, strings.TrimRight(string(steps.LinkSchema), "\n"))
+		fmt.Fprintln(w, strings.TrimRight(string(linkfile.Schema), "\n"))
 		return
 	}
 	for _, t := range append(a.guideTopics(), topics...) {

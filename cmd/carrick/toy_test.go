@@ -15,7 +15,9 @@ import (
 
 	"carrick/cluster"
 	"carrick/steps"
+	"carrick/steps/action"
 	"carrick/steps/check"
+	"carrick/steps/engine"
 )
 
 // toyMain runs carrick with the toy guide alone.
@@ -106,10 +108,10 @@ func toyAccount() steps.Step {
 		},
 		Actions: []steps.Action{{
 			Name: "namespace", Title: "Create the namespace", On: steps.Remote, Needs: []string{"signed-in"},
-			Doer: steps.Manifest{File: "namespace.yaml"},
+			Doer: action.Manifest{File: "namespace.yaml"},
 		}, {
 			Name: "account", Title: "Create the ServiceAccount and its token", On: steps.Remote,
-			Needs: []string{"namespace"}, Doer: steps.Manifest{File: "account.yaml"},
+			Needs: []string{"namespace"}, Doer: action.Manifest{File: "account.yaml"},
 		}},
 		Checks: []steps.Check{{
 			Name: "namespace", Title: "The namespace exists", On: steps.Remote, Mend: "namespace",
@@ -139,10 +141,10 @@ func toyRegister() steps.Step {
 		}},
 		Actions: []steps.Action{{
 			Name: "server", Title: "Write the spoke's address", On: steps.Local, Needs: []string{"peer/namespace"},
-			Doer: steps.Manifest{File: "server.yaml"},
+			Doer: action.Manifest{File: "server.yaml"},
 		}, {
 			Name: "register", Title: "Copy the token", On: steps.Local, Needs: []string{"peer/token"},
-			Doer: steps.Manifest{File: "token.yaml"},
+			Doer: action.Manifest{File: "token.yaml"},
 		}},
 		Checks: []steps.Check{{
 			Name: "server", Title: "The hub has the spoke's address", On: steps.Local, Mend: "server",
@@ -167,7 +169,7 @@ func toyPermissions(ctx context.Context, e steps.Env) steps.Result {
 		check.Verbs("", "serviceaccounts", ns, "get", "create", "patch"),
 		check.Verbs("", "secrets", ns, "get", "create", "patch"),
 	)
-	return check.MayI(ctx, e.Cluster, rights, steps.Grant("carrick-"+e.Link, rights, ns))
+	return check.MayI(ctx, e.Cluster, rights, action.Grant("carrick-"+e.Link, rights, ns))
 }
 
 // toyNamespace finds the namespace of an account that exists.
@@ -248,7 +250,7 @@ func toyRegistered(ctx context.Context, e steps.Env) steps.Result {
 }
 
 func TestTheToyGuideIsValid(t *testing.T) {
-	if err := steps.Validate([]*steps.Guide{toy()}, toyAssets); err != nil {
+	if err := engine.Validate([]*steps.Guide{toy()}, toyAssets); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"carrick/assets"
 	"carrick/cluster"
 	"carrick/steps"
+	"carrick/steps/action"
 )
 
 // trialMain is carrick with one more guide, which needs no cluster: both its
@@ -40,7 +41,7 @@ func trial() *steps.Guide {
 				{Key: "trial.pin", Title: "PIN", Help: "a number", Kind: steps.Number, Secret: true, Opt: true},
 				{Key: "trial.port", Title: "Port", Help: "any", Kind: steps.Port, Default: steps.Fixed(80, "the usual one")},
 			},
-			Actions: []steps.Action{{Name: "sign-in", Title: "Log in", On: steps.Local, Doer: steps.Call{Preview: loginPreview, Make: loginMake, Keeps: "it ends with this session"}}},
+			Actions: []steps.Action{{Name: "sign-in", Title: "Log in", On: steps.Local, Doer: action.Call{Preview: loginPreview, Make: loginMake, Keeps: "it ends with this session"}}},
 			Checks: []steps.Check{{
 				Name: "token-works", Title: "the shelf takes the token", On: steps.Local, Why: "nothing can be written without", Mend: "sign-in", Run: tokenWorks,
 			}},
@@ -55,7 +56,7 @@ func trial() *steps.Guide {
 					return nil
 				},
 			}},
-			Actions: []steps.Action{{Name: "note", Title: "Write the note", On: steps.Remote, Doer: steps.File{
+			Actions: []steps.Action{{Name: "note", Title: "Write the note", On: steps.Remote, Doer: action.File{
 				Path: "/etc/note.conf", Mode: 0o644, Content: func(_ context.Context, e steps.Env) (cluster.Masked, error) {
 					return cluster.Mask(fmt.Sprintf("port = %d\n", e.Answers.Int("trial.port"))), nil
 				},

@@ -11,6 +11,8 @@ import (
 
 	"carrick/cluster"
 	"carrick/steps"
+	"carrick/steps/engine"
+	"carrick/steps/linkfile"
 	"carrick/ui"
 )
 
@@ -26,20 +28,20 @@ func isTerminalStream(end any) bool {
 func (a *app) wizard(ctx context.Context, args []string, guide, name string) error {
 	o := a.screen()
 	if len(args) == 1 {
-		l, err := steps.LoadLink(args[0], a.guides)
+		l, err := linkfile.Load(args[0], a.guides)
 		if err != nil {
 			return a.hint(args[0], err)
 		}
 		o.Link = l
 	}
 	if guide != "" {
-		if _, err := steps.FindGuide(a.guides, guide); err != nil {
+		if _, err := linkfile.FindGuide(a.guides, guide); err != nil {
 			return usageError{err}
 		}
 		o.Guide = guide
 	}
 	if name != "" {
-		if err := steps.CheckLinkName(name); err != nil {
+		if err := linkfile.CheckName(name); err != nil {
 			return usageError{err}
 		}
 		o.Name = name
@@ -69,7 +71,7 @@ func (a *app) wizardSecrets(ctx context.Context, o ui.Options) error {
 		return err
 	}
 	guides := a.guides
-	if g, err := steps.FindGuide(a.guides, name); err == nil {
+	if g, err := linkfile.FindGuide(a.guides, name); err == nil {
 		guides = []*steps.Guide{g}
 	}
 	return a.readSecrets(ctx, guides...)
@@ -77,7 +79,7 @@ func (a *app) wizardSecrets(ctx context.Context, o ui.Options) error {
 
 // hint helps who mistook the argument for a command or a guide.
 func (a *app) hint(arg string, err error) error {
-	if _, gerr := steps.FindGuide(a.guides, arg); gerr == nil {
+	if _, gerr := linkfile.FindGuide(a.guides, arg); gerr == nil {
 		return usage("%s is a guide, not a link file: %s --guide %s", arg, a.name, arg)
 	}
 	if _, serr := os.Stat(arg); errors.Is(serr, os.ErrNotExist) && filepath.Ext(arg) == "" {
@@ -93,11 +95,11 @@ func (a *app) screen() ui.Options {
 	return ui.Options{
 		Guides: a.guides,
 		Sides:  map[steps.Side]string{steps.Local: a.local.context, steps.Remote: a.remote.context},
-		Candidates: func() ([]steps.Candidate, error) {
-			return steps.Candidates(a.local.kubeconfig)
+		Candidates: func() ([]engine.Candidate, error) {
+			return engine.Candidates(a.local.kubeconfig)
 		},
-		Meet: func(ctx context.Context, name string) (steps.Meeting, error) {
-			return steps.Meet(ctx, cluster.Access{Kubeconfig: a.local.kubeconfig, Context: name, Stderr: a.logFile})
+		Meet: func(ctx context.Context, name string) (engine.Meeting, error) {
+			return engine.Meet(ctx, cluster.Access{Kubeconfig: a.local.kubeconfig, Context: name, Stderr: a.logFile})
 		},
 		Open:     a.openOnScreen,
 		Unlock:   a.keys.unlock,
@@ -109,7 +111,7 @@ func (a *app) screen() ui.Options {
 }
 
 // openOnScreen opens a session that may change things.
-func (a *app) openOnScreen(l *steps.Link) (*steps.Session, error) {
+func (a *app) openOnScreen(l *linkfile.Link) (*engine.Session, error) {
 	s, err := a.session(l, cluster.Options{})
 	if err != nil {
 		return nil, err

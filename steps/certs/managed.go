@@ -13,13 +13,15 @@ import (
 
 	"carrick/cluster"
 	"carrick/steps"
+	"carrick/steps/action"
 	"carrick/steps/check"
+	"carrick/steps/inventory"
 )
 
 // Managed has cert-manager issue. What it wrote goes with the undo: cert-manager
 // leaves its Secrets when a Certificate goes.
 type Managed struct {
-	steps.Manifest
+	action.Manifest
 	Namespace func(steps.Env) string
 	Leaf      string            // the Secret of the server's certificate
 	Writes    map[string]string // its Secrets, the leaf's among them, and the Certificate of each
@@ -79,14 +81,14 @@ func (m Managed) Undo(ctx context.Context, e steps.Env, say steps.Progress) erro
 // namespaces of those that stand, and in the one that the link made.
 func (m Managed) left(ctx context.Context, e steps.Env) ([]metav1.PartialObjectMetadata, error) {
 	var spaces []string
-	standing, err := steps.MadeBy(ctx, e, Certificates, e.Action)
+	standing, err := inventory.MadeBy(ctx, e, Certificates, e.Action)
 	if err != nil && !errors.Is(err, cluster.ErrNotServed) {
 		return nil, err
 	}
 	for _, c := range standing {
 		spaces = append(spaces, c.Namespace)
 	}
-	made, err := steps.MadeBy(ctx, e, check.Namespaces, m.Home)
+	made, err := inventory.MadeBy(ctx, e, check.Namespaces, m.Home)
 	if err != nil {
 		return nil, err
 	}

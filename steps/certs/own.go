@@ -14,7 +14,9 @@ import (
 	"carrick/cluster"
 	"carrick/cluster/probe"
 	"carrick/steps"
+	"carrick/steps/action"
 	"carrick/steps/check"
+	"carrick/steps/inventory"
 )
 
 // Own is a CA that carrick makes, and the certificate that it issues to a server. Both
@@ -28,8 +30,8 @@ type Own struct {
 }
 
 // Authority makes the CA, once. The asset is its Secret, without data.
-func (o Own) Authority(file string) steps.Mint {
-	return steps.Mint{File: file, Keys: []string{"tls.crt", "tls.key"}, Make: func(_ context.Context, e steps.Env) (map[string]cluster.Masked, error) {
+func (o Own) Authority(file string) action.Mint {
+	return action.Mint{File: file, Keys: []string{"tls.crt", "tls.key"}, Make: func(_ context.Context, e steps.Env) (map[string]cluster.Masked, error) {
 		ca, err := cluster.NewCA(o.Name(e), o.Years(e))
 		return map[string]cluster.Masked{"tls.crt": cluster.Mask(string(ca.Cert)), "tls.key": ca.Key}, err
 	}}
@@ -38,12 +40,12 @@ func (o Own) Authority(file string) steps.Mint {
 // Certificate issues the certificate, and anew where it is worn: two thirds of its life
 // are over, its CA is another by now, or it is for somebody else.
 func (o Own) Certificate(file string) Issued {
-	return Issued{steps.Mint{File: file, Keys: []string{"tls.crt", "tls.key", "ca.crt"}, Make: o.issue}, o}
+	return Issued{action.Mint{File: file, Keys: []string{"tls.crt", "tls.key", "ca.crt"}, Make: o.issue}, o}
 }
 
 // Issued is the doer of a certificate that a CA of carrick's issues.
 type Issued struct {
-	steps.Mint
+	action.Mint
 	own Own
 }
 
@@ -139,7 +141,7 @@ func fetched(ctx context.Context, e steps.Env, namespace, name string) (values m
 		}
 		values[k] = cluster.Mask(string(b))
 	}
-	by, err = steps.Creator(ctx, e, got)
+	by, err = inventory.Creator(ctx, e, got)
 	return values, by, err
 }
 

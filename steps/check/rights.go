@@ -11,6 +11,7 @@ import (
 
 	"carrick/cluster"
 	"carrick/steps"
+	"carrick/steps/action"
 )
 
 // MayI says whether all rights are there and names each that is not. fix is what
@@ -105,7 +106,7 @@ func MayMake(ctx context.Context, e steps.Env, who string, rights []cluster.Righ
 		}
 	}
 	return r.Or("ask an admin of the " + who + " to apply this and bind it to you:\n" +
-		steps.Grant("carrick-"+e.Link, once, missing...))
+		action.Grant("carrick-"+e.Link, once, missing...))
 }
 
 // NamespacesOf returns the namespaces of rights in their order, each once.

@@ -9,12 +9,13 @@ import (
 	"carrick/cluster/clustertest"
 	"carrick/cluster/clustertest/cases"
 	"carrick/steps"
+	"carrick/steps/engine"
 	"carrick/steps/interlink"
 	"carrick/steps/stepstest"
 )
 
 // answered are all answers of a link that count, by question, as they are typed.
-func answered(t *testing.T, s *steps.Session) map[string]string {
+func answered(t *testing.T, s *engine.Session) map[string]string {
 	t.Helper()
 	out := map[string]string{}
 	for i := range s.Guide().Steps {
@@ -68,9 +69,9 @@ func TestVerifyASetUpIsFoundAgain(t *testing.T) {
 }
 
 // takeOver does all that a link asks for, the chart's configuration included.
-func takeOver(t *testing.T, s *steps.Session) {
+func takeOver(t *testing.T, s *engine.Session) {
 	t.Helper()
-	p, err := s.Plan(t.Context(), steps.Scope{})
+	p, err := s.Plan(t.Context(), engine.Scope{})
 	if err == nil {
 		err = s.Apply(t.Context(), p, steps.ApplyOptions{TakeOver: true}, nil)
 	}

@@ -1,13 +1,12 @@
 package interlink_test
 
 import (
-	"fmt"
-	"strings"
-	"testing"
-
 	"carrick/steps"
 	"carrick/steps/interlink"
 	"carrick/steps/stepstest"
+	"fmt"
+	"strings"
+	"testing"
 )
 
 // adopted are the answers that are found in a state, beside those that are given; where one could not be found out, why.

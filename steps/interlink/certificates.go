@@ -11,6 +11,7 @@ import (
 
 	"carrick/cluster"
 	"carrick/steps"
+	"carrick/steps/action"
 	"carrick/steps/certs"
 	"carrick/steps/check"
 )
@@ -39,7 +40,7 @@ func certificates() steps.Step {
 				Name: "issuers", Title: "Have cert-manager make a CA and the endpoint's certificate",
 				On: steps.Local, Needs: []string{"endpoint-namespace", "cert-manager-there"}, When: signedBy(certs.ByCertManager),
 				Doer: certs.Managed{
-					Manifest:  steps.Manifest{File: "certificate.yaml", Values: steps.Values{"addresses": hostsOf(true), "names": hostsOf(false), "ca-hours": certs.Hours("cert.ca-years", 365), "hours": certs.Hours("cert.days", 1)}},
+					Manifest:  action.Manifest{File: "certificate.yaml", Values: action.Values{"addresses": hostsOf(true), "names": hostsOf(false), "ca-hours": certs.Hours("cert.ca-years", 365), "hours": certs.Hours("cert.days", 1)}},
 					Namespace: space, Leaf: certSecret, Writes: map[string]string{caSecret: rootCert, certSecret: certSecret}, Home: "namespace",
 				},
 			},

@@ -10,6 +10,7 @@ import (
 	"carrick/cluster/clustertest"
 	"carrick/cluster/clustertest/cases"
 	"carrick/steps"
+	"carrick/steps/engine"
 	"carrick/steps/interlink"
 	"carrick/steps/stepstest"
 )
@@ -38,7 +39,7 @@ func TestVerifySpoiltCertificateIsIssuedAnew(t *testing.T) {
 		t.Run(key, func(t *testing.T) {
 			patch := fmt.Sprintf(`{"data":{%q:%q}}`, key, base64.StdEncoding.EncodeToString([]byte(c.text)))
 			box.Run(t, clustertest.Local, "", "-n", "interlink-api", "patch", "secret", "web-ssl-kubernetes-api", "--type=merge", "-p", patch)
-			p, err := s.Plan(t.Context(), steps.Scope{})
+			p, err := s.Plan(t.Context(), engine.Scope{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -47,7 +48,7 @@ func TestVerifySpoiltCertificateIsIssuedAnew(t *testing.T) {
 			}
 			stepstest.Apply(t, s, steps.ApplyOptions{TakeOver: true})
 			stepstest.Green(t, s)
-			again, err := s.Plan(t.Context(), steps.Scope{})
+			again, err := s.Plan(t.Context(), engine.Scope{})
 			if err != nil || !again.Empty() {
 				t.Errorf("there is something to do still: %v %+v", err, again)
 			}
@@ -81,7 +82,7 @@ func TestVerifyExpiredCertificateIsIssuedAgain(t *testing.T) {
 			"-o", "jsonpath={.metadata.uid}")
 	}
 	was := uid()
-	p, err := x.Plan(t.Context(), steps.Scope{Steps: []string{"certificates"}})
+	p, err := x.Plan(t.Context(), engine.Scope{Steps: []string{"certificates"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -105,7 +106,7 @@ func TestVerifyExpiredCertificateIsIssuedAgain(t *testing.T) {
 		x.Fix(v.Fix)
 		x.Holds("endpoint-dates", v.Fix)
 	}
-	if again, err := x.Plan(t.Context(), steps.Scope{Steps: []string{"certificates"}}); err != nil || !again.Empty() {
+	if again, err := x.Plan(t.Context(), engine.Scope{Steps: []string{"certificates"}}); err != nil || !again.Empty() {
 		t.Errorf("there is something to do still: %v %+v", err, again)
 	}
 }

@@ -8,15 +8,16 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"carrick/steps"
+	"carrick/steps/action"
 )
 
 // repairedFiles are the published guide's files as they should have been. carrick
 // writes them out, and installs none of them.
-func repairedFiles() steps.Call {
+func repairedFiles() action.Call {
 	leave := func(context.Context, steps.Env) (steps.Change, error) {
 		return steps.Change{Items: []steps.Item{{Verb: steps.Leave, What: "the published guide's chain", Note: "carrick does not install it: carrick export writes its files, repaired"}}}, nil
 	}
-	return steps.Call{
+	return action.Call{
 		Preview: leave,
 		Make:    func(context.Context, steps.Env, steps.Progress) error { return nil },
 		Keeps:   "carrick has installed nothing of the published guide's chain",
@@ -27,7 +28,7 @@ func repairedFiles() steps.Call {
 // values are a chart's values, in an order of their own.
 type values map[string]any
 
-func exportChain(_ context.Context, e steps.Env) ([]steps.Exported, error) {
+func exportChain(_ context.Context, e steps.Env) ([]action.Exported, error) {
 	c := proxyConf
 	c.listen, c.tls, c.kubeCA, c.temp = proxyListens, "/tls", "/kube/ca.crt", "/tmp"
 	conf, err := c.encode()
@@ -63,7 +64,7 @@ func exportChain(_ context.Context, e steps.Env) ([]steps.Exported, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := []steps.Exported{
+	out := []action.Exported{
 		{Note: "ingress-nginx is retired and gets no fixes, and images of docker.io/bitnami are frozen: mode proxy needs neither"},
 		{Object: object("v1", "Namespace", "", ns, nil)},
 		{Object: object("v1", "ConfigMap", ns, proxyName, map[string]any{"data": map[string]any{"nginx.conf": conf}})},
@@ -72,10 +73,10 @@ func exportChain(_ context.Context, e steps.Env) ([]steps.Exported, error) {
 		{Object: chainIngress(ns, address)},
 	}
 	for _, o := range chainCertificates(e, ns, address) {
-		out = append(out, steps.Exported{Object: o})
+		out = append(out, action.Exported{Object: o})
 	}
 	files := "files/" + string(steps.Local) + "/"
-	return append(out, steps.Exported{Hand: fmt.Sprintf(`%[4]s upgrade --install %[5]s oci://registry-1.docker.io/bitnamicharts/nginx -n %[1]s --values %[2]snginx-values.yaml
+	return append(out, action.Exported{Hand: fmt.Sprintf(`%[4]s upgrade --install %[5]s oci://registry-1.docker.io/bitnamicharts/nginx -n %[1]s --values %[2]snginx-values.yaml
 helm repo add ingress-nginx https://kubernetes.github.io/ingress-nginx
 %[4]s upgrade --install my-ingress-nginx ingress-nginx/ingress-nginx -n %[1]s --values %[2]singress-values.yaml
 # in kind: add controller.hostPort.enabled=true and controller.hostPort.ports.https=%[3]d; the port has to stand in extraPortMappings, which are read only when the cluster is made`, ns, files, port, e.Helm(), chainService)}), nil

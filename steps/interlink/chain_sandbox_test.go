@@ -13,14 +13,14 @@ import (
 
 	"carrick/cluster/clustertest"
 	"carrick/cluster/clustertest/cases"
-	"carrick/steps"
+	"carrick/steps/engine"
 	"carrick/steps/interlink"
 	"carrick/steps/stepstest"
 )
 
 // chainOf is what an export writes of the published guide's chain, by kind and name
 // or by path, and what is to be done by hand.
-func chainOf(t *testing.T, s *steps.Session) (objects []*unstructured.Unstructured, files map[string]string, hand string) {
+func chainOf(t *testing.T, s *engine.Session) (objects []*unstructured.Unstructured, files map[string]string, hand string) {
 	t.Helper()
 	all, err := s.Export(t.Context())
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 
 	"carrick/cluster/probe"
 	"carrick/steps"
+	"carrick/steps/action"
 	"carrick/steps/check"
 )
 
@@ -28,7 +29,7 @@ func config() steps.Step {
 			},
 			{
 				Name: "restart", Title: "Restart the virtual kubelet", On: steps.Local, Needs: []string{"signed-in"},
-				Doer: restartDoer{steps.Manifest{File: "vk-restart.yaml", Values: steps.Values{
+				Doer: restartDoer{action.Manifest{File: "vk-restart.yaml", Values: action.Values{
 					"name":  func(_ context.Context, e steps.Env) (any, error) { return vkDeployment(e), nil },
 					"mark":  func(_ context.Context, e steps.Env) (any, error) { return restartedFor(e), nil },
 					"cause": restartCause,

@@ -3,19 +3,19 @@ package interlink
 import (
 	"context"
 
+	"carrick/steps"
+	"carrick/steps/action"
+	"carrick/steps/check"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-
-	"carrick/steps"
-	"carrick/steps/check"
 )
 
 // configDoer edits one key of a ConfigMap that is the chart's.
-type configDoer struct{ steps.Edit }
+type configDoer struct{ action.Edit }
 
 func editsConfig() configDoer {
-	return configDoer{steps.Edit{
-		Manifest: steps.Manifest{File: "vk-config.yaml"},
+	return configDoer{action.Edit{
+		Manifest: action.Manifest{File: "vk-config.yaml"},
 		Key:      configKey,
 		At: func(_ context.Context, e steps.Env) (string, string, error) {
 			return vkNamespace(e), vkConfigMap(e), nil
@@ -44,6 +44,6 @@ func (d configDoer) Plan(ctx context.Context, e steps.Env) (steps.Change, error)
 
 // Export gives the chart's values, for those who install with tools of their
 // own, and what the values can't do.
-func (d configDoer) Export(ctx context.Context, e steps.Env) ([]steps.Exported, error) {
+func (d configDoer) Export(ctx context.Context, e steps.Env) ([]action.Exported, error) {
 	return exportConfig(ctx, e)
 }

@@ -8,13 +8,14 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"carrick/steps"
+	"carrick/steps/action"
 )
 
 const valuesFile = "interlink.values.yaml"
 
 // exportConfig is a values file for InterLink's chart, and how the CA comes into
 // its ConfigMap, which the chart's own value breaks.
-func exportConfig(ctx context.Context, e steps.Env) ([]steps.Exported, error) {
+func exportConfig(ctx context.Context, e steps.Env) ([]action.Exported, error) {
 	at, err := endpointOf(e)
 	if err != nil {
 		return nil, err
@@ -48,9 +49,9 @@ func exportConfig(ctx context.Context, e steps.Env) ([]steps.Exported, error) {
 		head = append(head, "# kubernetesApiCaCrt stays empty: releases since 0.5.3 indent it so that the configuration is no YAML.")
 	}
 	helm := fmt.Sprintf("%s -n %s upgrade %s %s%s --reuse-values -f files/local/%s%s", e.Helm(), vkNamespace(e), name, chartAt, version, valuesFile, onHelm4)
-	out := []steps.Exported{{Path: valuesFile, Content: append([]byte(strings.Join(head, "\n")+"\n"), text...)}, {Hand: helm}}
+	out := []action.Exported{{Path: valuesFile, Content: append([]byte(strings.Join(head, "\n")+"\n"), text...)}, {Hand: helm}}
 	edit := fmt.Sprintf(
 		"%s    # after each helm upgrade: CA and logging, which the chart's values can't say", e.ApplyStep("config"),
 	)
-	return append(out, steps.Exported{Hand: edit}), nil
+	return append(out, action.Exported{Hand: edit}), nil
 }

@@ -12,7 +12,7 @@ import (
 
 	"sigs.k8s.io/yaml" // of the generation that the virtual kubelet uses: a key that stands twice is no error
 
-	"carrick/steps"
+	"carrick/steps/action"
 )
 
 // The keys of InterLinkConfig.yaml that decide what a job is told of the API.
@@ -83,7 +83,7 @@ func editConfig(text string, settings []vkSetting) (string, error) {
 		if s.value != "" {
 			put = s.value
 		}
-		if text, err = steps.SetYAML(text, s.key, put); err != nil {
+		if text, err = action.SetYAML(text, s.key, put); err != nil {
 			return "", fmt.Errorf("%s: %w", configKey, err)
 		}
 		now, err := parseConfig(text)

@@ -1,6 +1,8 @@
 package interlink
 
-import "carrick/steps"
+import (
+	"carrick/steps"
+)
 
 func endpoint() steps.Step {
 	return steps.Step{

@@ -7,10 +7,9 @@ import (
 	"strings"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-
 	"carrick/steps"
 	"carrick/steps/check"
+	corev1 "k8s.io/api/core/v1"
 )
 
 // endpointRenewed compares what is shown with what stands in the Secret.

@@ -9,6 +9,7 @@ import (
 	"carrick/cluster/clustertest"
 	"carrick/cluster/clustertest/cases"
 	"carrick/steps"
+	"carrick/steps/engine"
 	"carrick/steps/interlink"
 	"carrick/steps/stepstest"
 )
@@ -63,7 +64,7 @@ func TestVerifyEndpointComesAndGoes(t *testing.T) {
 			s := stepstest.Open(t, box, endpointHalf(), assets, "here", answers)
 			stepstest.Apply(t, s)
 			stepstest.Green(t, s)
-			again, err := s.Plan(t.Context(), steps.Scope{})
+			again, err := s.Plan(t.Context(), engine.Scope{})
 			if err != nil || !again.Empty() {
 				t.Errorf("a second apply changes something: %v %+v", err, again)
 			}

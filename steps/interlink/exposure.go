@@ -8,6 +8,7 @@ import (
 	"strconv"
 
 	"carrick/steps"
+	"carrick/steps/action"
 )
 
 // The ways to the API from outside.
@@ -81,7 +82,7 @@ func exposure() steps.Step {
 		Facts: exposureFacts(),
 		Actions: []steps.Action{{
 			Name: "namespace", Title: "Make the namespace of the proxy", On: steps.Local, Needs: []string{"signed-in"}, When: in(byProxy),
-			Doer: steps.Manifest{File: "namespace.yaml", Values: steps.Values{"level": podLevel}},
+			Doer: action.Manifest{File: "namespace.yaml", Values: action.Values{"level": podLevel}},
 		}, {
 			Name: "ingress-files", Title: "Write the published guide's files, repaired", On: steps.Local, When: in(byIngress), Doer: repairedFiles(),
 		}},

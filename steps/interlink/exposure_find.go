@@ -21,6 +21,7 @@ import (
 	"carrick/cluster"
 	"carrick/steps"
 	"carrick/steps/check"
+	"carrick/steps/inventory"
 )
 
 // splitURL is the host and port of an https URL.
@@ -185,7 +186,7 @@ type candidates struct {
 func sift(ctx context.Context, e steps.Env, all []*unstructured.Unstructured, here ...string) (candidates, error) {
 	var c candidates
 	for _, o := range all {
-		by, err := steps.Creator(ctx, e, o)
+		by, err := inventory.Creator(ctx, e, o)
 		if err != nil {
 			return c, err
 		}

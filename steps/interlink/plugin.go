@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"carrick/steps"
+	"carrick/steps/action"
 )
 
 // unitFolder is where a site's units stand.
@@ -68,7 +69,7 @@ func plugin() steps.Step {
 			{Name: "plugin-exports", Title: "Have the plugin mount tokens and CA", On: steps.Remote, Doer: pluginConfigFile{}},
 			{
 				Name: "plugin-closed", Title: "Close the plugin's data folder to others", On: steps.Remote, When: readableData,
-				Doer: steps.CloseFolder{Title: "keeps other users of the compute nodes from the tokens in it", Path: dataFolder},
+				Doer: action.CloseFolder{Title: "keeps other users of the compute nodes from the tokens in it", Path: dataFolder},
 			},
 			{
 				Name: "plugin-restart", Title: "Restart the plugin", On: steps.Remote,

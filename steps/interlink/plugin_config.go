@@ -13,6 +13,7 @@ import (
 
 	"carrick/cluster"
 	"carrick/steps"
+	"carrick/steps/action"
 )
 
 // pluginKeys are the keys that the plugin reads; it ignores all others (interlink-hq/interlink-slurm-plugin:
@@ -159,7 +160,7 @@ func (c pluginConfig) set(key string) (string, error) {
 	case n.Kind != yaml.ScalarNode:
 		return "", fmt.Errorf("line %d: %s is no single value", n.Line, key)
 	}
-	if err := steps.PlainLines(c.text); err != nil {
+	if err := action.PlainLines(c.text); err != nil {
 		return "", err
 	}
 	lines := strings.Split(c.text, "\n")
@@ -191,8 +192,8 @@ func (c pluginConfig) without(key string) map[string]any {
 // pluginConfigFile edits the plugin's configuration in place: its mode stays.
 type pluginConfigFile struct{}
 
-func (pluginConfigFile) file(ctx context.Context, e steps.Env) (steps.File, error) {
-	f := steps.File{PathOf: pluginPath, Mode: 0o600, Content: func(ctx context.Context, e steps.Env) (cluster.Masked, error) {
+func (pluginConfigFile) file(ctx context.Context, e steps.Env) (action.File, error) {
+	f := action.File{PathOf: pluginPath, Mode: 0o600, Content: func(ctx context.Context, e steps.Env) (cluster.Masked, error) {
 		c, err := openPlugin(ctx, e)
 		if errors.Is(err, fs.ErrNotExist) {
 			return cluster.Masked{}, steps.Absent("there is no %s on the edge node: answer plugin.config with where the plugin reads it", pluginPath(e))
@@ -250,12 +251,12 @@ func (p pluginConfigFile) Undo(ctx context.Context, e steps.Env, say steps.Progr
 }
 
 // Export names the line: the file is the site's, and may hold what is theirs.
-func (pluginConfigFile) Export(_ context.Context, e steps.Env) ([]steps.Exported, error) {
-	return []steps.Exported{{Hand: "# on the edge node, in " + pluginPath(e) + ": ExportPodData: true, then restart the plugin"}}, nil
+func (pluginConfigFile) Export(_ context.Context, e steps.Env) ([]action.Exported, error) {
+	return []action.Exported{{Hand: "# on the edge node, in " + pluginPath(e) + ": ExportPodData: true, then restart the plugin"}}, nil
 }
 
 // atRun is a command that answers decide.
-type atRun func(context.Context, steps.Env) (steps.Command, error)
+type atRun func(context.Context, steps.Env) (action.Command, error)
 
 // Plan shows the command line.
 func (r atRun) Plan(ctx context.Context, e steps.Env) (steps.Change, error) {
@@ -294,7 +295,7 @@ func (r atRun) Undo(ctx context.Context, e steps.Env, say steps.Progress) error 
 }
 
 // Export is the command, to be run by hand.
-func (r atRun) Export(ctx context.Context, e steps.Env) ([]steps.Exported, error) {
+func (r atRun) Export(ctx context.Context, e steps.Env) ([]action.Exported, error) {
 	c, err := r(ctx, e)
 	if err != nil {
 		return nil, err
@@ -302,8 +303,8 @@ func (r atRun) Export(ctx context.Context, e steps.Env) ([]steps.Exported, error
 	return c.Export(ctx, e)
 }
 
-func restartPlugin(_ context.Context, e steps.Env) (steps.Command, error) {
-	return steps.Command{
+func restartPlugin(_ context.Context, e steps.Env) (action.Command, error) {
+	return action.Command{
 		Title: "has the plugin read its configuration; jobs go on", Run: []string{"systemctl", "restart", unitOf(e)},
 		Done: func(ctx context.Context, e steps.Env) (bool, error) {
 			ok, _, err := started(ctx, e)

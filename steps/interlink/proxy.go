@@ -7,6 +7,7 @@ import (
 
 	"carrick/cluster"
 	"carrick/steps"
+	"carrick/steps/action"
 )
 
 // causeNote is the hash of what a pod of the proxy read at its start.
@@ -20,19 +21,19 @@ func proxy() steps.Step {
 		Actions: []steps.Action{
 			{
 				Name: "proxy", Title: "Run the proxy", On: steps.Local, Needs: []string{"endpoint-namespace"},
-				Doer: steps.Manifest{File: "proxy.yaml", Values: steps.Values{
+				Doer: action.Manifest{File: "proxy.yaml", Values: action.Values{
 					"conf": proxyText, "cause": proxyCause, "image": answerOf("exposure.image"), "secret": func(_ context.Context, e steps.Env) (any, error) { return proxySecret(e), nil },
 					"host-port": hostPortOf, "node": nodeSelector, "strategy": strategy,
 				}},
 			},
 			{
 				Name: "service", Title: "Open the proxy's port", On: steps.Local, Needs: []string{"endpoint-namespace"},
-				Doer: steps.Manifest{File: "service.yaml", Values: steps.Values{"type": serviceType, "port": servicePort, "node-port": nodePort, "sources": balancerSources, "address": balancerAsks, "traffic": traffic}},
+				Doer: action.Manifest{File: "service.yaml", Values: action.Values{"type": serviceType, "port": servicePort, "node-port": nodePort, "sources": balancerSources, "address": balancerAsks, "traffic": traffic}},
 			},
 			{
 				Name: "fence", Title: "Let only the compute nodes' networks in", On: steps.Local, Needs: []string{"endpoint-namespace"},
 				When: func(e steps.Env) bool { return len(e.Answers.List("exposure.sources")) > 0 },
-				Doer: steps.Manifest{File: "fence.yaml", Values: steps.Values{"from": fenceFrom}},
+				Doer: action.Manifest{File: "fence.yaml", Values: action.Values{"from": fenceFrom}},
 			},
 		},
 		Checks: proxyChecks(),

@@ -11,11 +11,12 @@ import (
 
 	"carrick/cluster"
 	"carrick/steps"
+	"carrick/steps/action"
 	"carrick/steps/check"
 )
 
 // restartDoer has the virtual kubelet start anew, once for each configuration.
-type restartDoer struct{ steps.Manifest }
+type restartDoer struct{ action.Manifest }
 
 // restartedFor is the annotation in the pod template: its value is the hash of
 // the configuration that the pods are to know.
@@ -69,9 +70,9 @@ func (d restartDoer) Undo(ctx context.Context, e steps.Env, say steps.Progress) 
 }
 
 // Export restarts with kubectl.
-func (d restartDoer) Export(_ context.Context, e steps.Env) ([]steps.Exported, error) {
+func (d restartDoer) Export(_ context.Context, e steps.Env) ([]action.Exported, error) {
 	k := e.Kubectl() + " -n " + vkNamespace(e)
-	return []steps.Exported{{Hand: fmt.Sprintf("%s rollout restart deployment %s\n%s rollout status deployment %s --timeout=5m", k, vkDeployment(e), k, vkDeployment(e))}}, nil
+	return []action.Exported{{Hand: fmt.Sprintf("%s rollout restart deployment %s\n%s rollout status deployment %s --timeout=5m", k, vkDeployment(e), k, vkDeployment(e))}}, nil
 }
 
 // repeated stands behind the hash of a configuration at every second restart for it.

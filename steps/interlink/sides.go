@@ -1,13 +1,12 @@
 package interlink
 
 import (
+	"carrick/steps"
+	"carrick/steps/check"
 	"context"
 	"errors"
 	"slices"
 	"strconv"
-
-	"carrick/steps"
-	"carrick/steps/check"
 )
 
 func sides() steps.Step {

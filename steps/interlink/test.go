@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"carrick/steps"
+	"carrick/steps/action"
 )
 
 func test() steps.Step {
@@ -33,15 +34,15 @@ func test() steps.Step {
 		Actions: []steps.Action{
 			{
 				Name: "ask", Title: "Ask through the endpoint as the jobs' ServiceAccount", On: steps.Local, Needs: []string{"account-there"},
-				Doer: askDoer{steps.Manifest{File: "asked.yaml", Values: recorded("asked.yaml", "rules.txt")}},
+				Doer: askDoer{action.Manifest{File: "asked.yaml", Values: recorded("asked.yaml", "rules.txt")}},
 			},
 			{
 				Name: "watch", Title: "Hold a watch through the endpoint", On: steps.Local, When: holdsWatch, Needs: []string{"asked-through"},
-				Doer: watchDoer{steps.Manifest{File: "watched.yaml", Values: recorded("watched.yaml")}},
+				Doer: watchDoer{action.Manifest{File: "watched.yaml", Values: recorded("watched.yaml")}},
 			},
 			{
 				Name: "test-job", Title: "Run the test Job on the virtual node", On: steps.Local, When: runsJob, Needs: []string{"virtual-node", "account-there", "config-loaded", "test-image"},
-				Doer: jobDoer{steps.Manifest{File: "test-job.yaml"}},
+				Doer: jobDoer{action.Manifest{File: "test-job.yaml"}},
 			},
 		},
 		Checks: testChecks(),
@@ -75,7 +76,7 @@ var release = regexp.MustCompile(`^v\d{1,3}\.\d{1,3}\.\d{1,3}`)
 func plainVersion(v string) string { return release.FindString(v) }
 
 // jobDoer is a trial: undo takes it back, and it is in no export.
-type jobDoer struct{ steps.Manifest }
+type jobDoer struct{ action.Manifest }
 
 // Plan waits for an edge node whose admin says that its plugin mounts nothing yet:
 // a Job would only show that.
@@ -89,6 +90,6 @@ func (j jobDoer) Plan(ctx context.Context, e steps.Env) (steps.Change, error) {
 }
 
 // Export leaves the Job out.
-func (j jobDoer) Export(context.Context, steps.Env) ([]steps.Exported, error) {
-	return []steps.Exported{{Hand: "# the test Job is no part of the set-up: carrick runs it, and undo removes it"}}, nil
+func (j jobDoer) Export(context.Context, steps.Env) ([]action.Exported, error) {
+	return []action.Exported{{Hand: "# the test Job is no part of the set-up: carrick runs it, and undo removes it"}}, nil
 }

@@ -15,12 +15,14 @@ import (
 	"carrick/cluster"
 	"carrick/cluster/probe"
 	"carrick/steps"
+	"carrick/steps/action"
 	"carrick/steps/check"
+	"carrick/steps/inventory"
 )
 
 // trial is a record that takes a token to make.
 type trial struct {
-	steps.Manifest
+	action.Manifest
 	file    string
 	account func(steps.Env) string // the ServiceAccount that the token is for
 }
@@ -53,7 +55,7 @@ func (d trial) plan(ctx context.Context, e steps.Env, what, note string) (steps.
 
 // keep writes the record.
 func (d trial) keep(ctx context.Context, e steps.Env, say steps.Progress, files map[string]string) error {
-	m := steps.Manifest{File: d.File, Values: steps.Values{}}
+	m := action.Manifest{File: d.File, Values: action.Values{}}
 	for name, text := range files {
 		m.Values[name] = func(context.Context, steps.Env) (any, error) { return text, nil }
 	}
@@ -91,8 +93,8 @@ func (d trial) Undo(ctx context.Context, e steps.Env, say steps.Progress) error 
 }
 
 // Export leaves it out.
-func (d trial) Export(context.Context, steps.Env) ([]steps.Exported, error) {
-	return []steps.Exported{{Hand: "# no part of the set-up: carrick asks, keeps what was answered, and undo removes it"}}, nil
+func (d trial) Export(context.Context, steps.Env) ([]action.Exported, error) {
+	return []action.Exported{{Hand: "# no part of the set-up: carrick asks, keeps what was answered, and undo removes it"}}, nil
 }
 
 // boundSecret is the Secret that a token is bound to: empty, and deleted as soon
@@ -112,7 +114,7 @@ func leftSecret(ctx context.Context, e steps.Env) (*unstructured.Unstructured, e
 	if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
 		return nil, nil
 	}
-	if err != nil || steps.CreatedBy(live.GetAnnotations()) != e.Link {
+	if err != nil || inventory.CreatedBy(live.GetAnnotations()) != e.Link {
 		return nil, err
 	}
 	return live, nil
@@ -156,7 +158,7 @@ func withToken(ctx context.Context, e steps.Env, account string, lasts time.Dura
 }
 
 // askDoer asks what a job would ask.
-type askDoer struct{ steps.Manifest }
+type askDoer struct{ action.Manifest }
 
 func (d askDoer) trial() trial {
 	return trial{Manifest: d.Manifest, file: "asked.yaml", account: workloadAccount}
@@ -178,7 +180,7 @@ func (d askDoer) Undo(ctx context.Context, e steps.Env, say steps.Progress) erro
 }
 
 // Export is as of every trial.
-func (d askDoer) Export(ctx context.Context, e steps.Env) ([]steps.Exported, error) {
+func (d askDoer) Export(ctx context.Context, e steps.Env) ([]action.Exported, error) {
 	return d.trial().Export(ctx, e)
 }
 

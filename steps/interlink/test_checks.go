@@ -1,13 +1,12 @@
 package interlink
 
 import (
+	"carrick/steps"
+	"carrick/steps/check"
 	"context"
 	"fmt"
 	"strings"
 	"time"
-
-	"carrick/steps"
-	"carrick/steps/check"
 )
 
 func testChecks() []steps.Check {

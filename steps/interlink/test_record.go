@@ -8,13 +8,13 @@ import (
 	"strings"
 	"time"
 
+	"carrick/steps"
+	"carrick/steps/action"
+	"carrick/steps/check"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/yaml"
-
-	"carrick/steps"
-	"carrick/steps/check"
 )
 
 // about says of what a record is: it says nothing of another endpoint.
@@ -115,8 +115,8 @@ const notYet = "made when this is applied\n"
 
 // recorded are the values of a record's asset: what stands, as long as it is of
 // what is sought.
-func recorded(file string, more ...string) steps.Values {
-	out := steps.Values{}
+func recorded(file string, more ...string) action.Values {
+	out := action.Values{}
 	for _, key := range append(more, file) {
 		out[key] = func(ctx context.Context, e steps.Env) (any, error) {
 			text, err := whole(ctx, e, file)

@@ -13,12 +13,13 @@ import (
 	"carrick/cluster"
 	"carrick/cluster/probe"
 	"carrick/steps"
+	"carrick/steps/action"
 	"carrick/steps/check"
 )
 
 // watchDoer holds a watch through the endpoint, on a ConfigMap that does not
 // change meanwhile: silence is what proxies cut.
-type watchDoer struct{ steps.Manifest }
+type watchDoer struct{ action.Manifest }
 
 func watchAccount(e steps.Env) string { return recordName(e, "watch") }
 func watchUser(e steps.Env) string {
@@ -45,7 +46,7 @@ func (d watchDoer) Undo(ctx context.Context, e steps.Env, say steps.Progress) er
 }
 
 // Export is as of every trial.
-func (d watchDoer) Export(ctx context.Context, e steps.Env) ([]steps.Exported, error) {
+func (d watchDoer) Export(ctx context.Context, e steps.Env) ([]action.Exported, error) {
 	return d.trial().Export(ctx, e)
 }
 

@@ -1,15 +1,15 @@
 package interlink_test
 
 import (
+	"carrick/steps"
+	"carrick/steps/engine"
+	"carrick/steps/interlink"
 	"os"
 	"testing"
-
-	"carrick/steps"
-	"carrick/steps/interlink"
 )
 
 func TestValid(t *testing.T) {
-	if err := steps.Validate([]*steps.Guide{interlink.Guide()}, os.DirFS("../../assets")); err != nil {
+	if err := engine.Validate([]*steps.Guide{interlink.Guide()}, os.DirFS("../../assets")); err != nil {
 		t.Error(err)
 	}
 }

@@ -13,6 +13,7 @@ import (
 
 	"carrick/cluster"
 	"carrick/steps"
+	"carrick/steps/action"
 	"carrick/steps/check"
 )
 
@@ -39,7 +40,7 @@ func workload() steps.Step {
 		},
 		Actions: []steps.Action{{
 			Name: "argo-role", Title: "Let the jobs report to Argo", On: steps.Local, When: forArgo, Needs: []string{"account-there"},
-			Doer: steps.Manifest{File: "argo-role.yaml"},
+			Doer: action.Manifest{File: "argo-role.yaml"},
 		}},
 		Checks: workloadChecks(),
 	}

@@ -8,12 +8,13 @@ import (
 	"carrick/cluster/clustertest"
 	"carrick/cluster/clustertest/cases"
 	"carrick/steps"
+	"carrick/steps/engine"
 	"carrick/steps/liqo"
 	"carrick/steps/stepstest"
 )
 
 // takenOn adopts what stands in the sandbox under a link's name.
-func takenOn(t *testing.T, box *clustertest.Sandbox, name string) (*steps.Session, map[string]steps.Adopted) {
+func takenOn(t *testing.T, box *clustertest.Sandbox, name string) (*engine.Session, map[string]engine.Adopted) {
 	t.Helper()
 	s := stepstest.Open(t, box, liqo.Guide(), assets, name, nil)
 	s.Link().Path = filepath.Join(t.TempDir(), name+".yaml")
@@ -24,14 +25,14 @@ func takenOn(t *testing.T, box *clustertest.Sandbox, name string) (*steps.Sessio
 	if err := s.SaveAdopted(list); err != nil {
 		t.Fatal(err)
 	}
-	out := map[string]steps.Adopted{}
+	out := map[string]engine.Adopted{}
 	for _, a := range list {
 		out[a.Question.Key] = a
 	}
 	return s, out
 }
 
-func answersOf(t *testing.T, s *steps.Session) map[string]any {
+func answersOf(t *testing.T, s *engine.Session) map[string]any {
 	t.Helper()
 	out := map[string]any{}
 	for i := range s.Guide().Steps {
@@ -100,7 +101,7 @@ func TestVerifyALostLinkFileIsFoundAgain(t *testing.T) {
 					t.Errorf("%s was %v and is found as %v: %+v", key, v, got[key], of[key])
 				}
 			}
-			if p, err := s.Plan(t.Context(), steps.Scope{}); err != nil || !p.Empty() {
+			if p, err := s.Plan(t.Context(), engine.Scope{}); err != nil || !p.Empty() {
 				t.Errorf("with the answers that were found apply would change %+v: %v", p, err)
 			}
 		})

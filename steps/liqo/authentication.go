@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"carrick/steps"
+	"carrick/steps/action"
 )
 
 func authentication() steps.Step {
@@ -45,12 +46,12 @@ func authentication() steps.Step {
 		Actions: []steps.Action{
 			{
 				Name: "tenant", Title: "Tell the provider of the consumer", On: steps.Remote, Needs: []string{"tenant-namespace"},
-				Doer: tenantDoer{steps.Manifest{File: "tenant.yaml"}},
+				Doer: tenantDoer{action.Manifest{File: "tenant.yaml"}},
 			},
 			{
 				Name: "control-plane", Title: "Give the consumer its kubeconfig", On: steps.Local,
 				Needs: []string{"tenant-namespace", "kubeconfig-whole", "credential-rights"},
-				Doer: steps.Manifest{File: "control-plane.yaml", Values: steps.Values{
+				Doer: action.Manifest{File: "control-plane.yaml", Values: action.Values{
 					"name": controlPlaneName,
 				}},
 			},

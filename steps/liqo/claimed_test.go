@@ -1,13 +1,13 @@
 package liqo_test
 
 import (
+	"carrick/steps"
+	"carrick/steps/engine"
+	"carrick/steps/liqo"
+	"carrick/steps/stepstest"
 	"strings"
 	"testing"
 	"time"
-
-	"carrick/steps"
-	"carrick/steps/liqo"
-	"carrick/steps/stepstest"
 )
 
 // A consumer's file can claim the cluster id of another consumer. The provider's admin hands that one's token over to
@@ -29,7 +29,7 @@ func TestAClaimedClusterIDGetsNoToken(t *testing.T) {
 			if (v.Status == steps.Pass) != honest || strings.Contains(v.Fix, "--step tenant-namespaces --take-over") == honest {
 				t.Errorf("tenant-namespace: %s: %s\n%s", v.Status, v.Found, v.Fix)
 			}
-			p, err := s.Plan(t.Context(), steps.Scope{Actions: []string{"provider-namespace"}})
+			p, err := s.Plan(t.Context(), engine.Scope{Actions: []string{"provider-namespace"}})
 			if err != nil {
 				t.Fatal(err)
 			}

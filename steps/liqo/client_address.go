@@ -1,15 +1,14 @@
 package liqo
 
 import (
+	"carrick/steps"
+	"carrick/steps/check"
 	"context"
 	"errors"
 	"fmt"
 	"net"
 	"net/netip"
 	"slices"
-
-	"carrick/steps"
-	"carrick/steps/check"
 )
 
 // connected tells whether a side's gateway says that the tunnel is up.

@@ -1,10 +1,9 @@
 package liqo
 
 import (
-	"slices"
-
 	"carrick/steps"
 	"carrick/steps/check"
+	"slices"
 )
 
 func clusters() steps.Step {

@@ -12,6 +12,7 @@ import (
 
 	"carrick/cluster/clustertest"
 	"carrick/steps"
+	"carrick/steps/engine"
 	"carrick/steps/liqo"
 	"carrick/steps/stepstest"
 )
@@ -124,7 +125,7 @@ func TestNamesAndLabelsAreLiqoctls(t *testing.T) {
 	compare(t, stepstest.Stand(t, guide, assets, "testdata", "healthy"), asLiqoctlLater)
 }
 
-func compare(t *testing.T, s *steps.Session, want map[string][]written) {
+func compare(t *testing.T, s *engine.Session, want map[string][]written) {
 	t.Helper()
 	for _, action := range slices.Sorted(maps.Keys(want)) {
 		objs, err := s.Render(t.Context(), action)

@@ -18,6 +18,7 @@ import (
 
 	"carrick/cluster"
 	"carrick/steps"
+	"carrick/steps/action"
 )
 
 // standsAlready is the plan where a credential of somebody else's is in use.
@@ -29,7 +30,7 @@ func standsAlready(consumer steps.Facts) steps.Change {
 }
 
 // credentialKey makes a key unless another credential is in use.
-type credentialKey struct{ steps.Mint }
+type credentialKey struct{ action.Mint }
 
 // OthersStay: a credential of somebody else is left.
 func (credentialKey) OthersStay() {}
@@ -52,7 +53,7 @@ func (k credentialKey) Do(ctx context.Context, e steps.Env, say steps.Progress) 
 
 // certificateRequest creates the consumer's CertificateSigningRequest in the provider's cluster and approves it, unless
 // the consumer already holds a credential.
-type certificateRequest struct{ steps.Manifest }
+type certificateRequest struct{ action.Manifest }
 
 // signer signs client certificates for the API server.
 const signer = "kubernetes.io/kube-apiserver-client"
@@ -227,10 +228,10 @@ func approval(csr *unstructured.Unstructured) string {
 }
 
 // Export says what to do in place of the approval.
-func (r certificateRequest) Export(ctx context.Context, e steps.Env) ([]steps.Exported, error) {
+func (r certificateRequest) Export(ctx context.Context, e steps.Env) ([]action.Exported, error) {
 	out, err := r.Manifest.Export(ctx, e)
 	if absent := (*steps.AbsentError)(nil); errors.As(err, &absent) {
-		return []steps.Exported{{Left: "the consumer's certificate request: " + absent.Error()}}, nil
+		return []action.Exported{{Left: "the consumer's certificate request: " + absent.Error()}}, nil
 	}
 	if err != nil {
 		return nil, err
@@ -240,7 +241,7 @@ func (r certificateRequest) Export(ctx context.Context, e steps.Env) ([]steps.Ex
 		return nil, err
 	}
 	if a.refused != nil {
-		return []steps.Exported{{Left: a.what + ": " + a.refused.Error()}}, nil
+		return []action.Exported{{Left: a.what + ": " + a.refused.Error()}}, nil
 	}
-	return append(out, steps.Exported{Hand: approveByHand(e, a)}), nil
+	return append(out, action.Exported{Hand: approveByHand(e, a)}), nil
 }

@@ -12,6 +12,7 @@ import (
 	"carrick/cluster/probe"
 	"carrick/steps"
 	"carrick/steps/check"
+	"carrick/steps/inventory"
 )
 
 // kubeconfigField is the key of the ControlPlane Secret.
@@ -91,7 +92,7 @@ func controlPlaneFact(ctx context.Context, e steps.Env) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	by, err := steps.Creator(ctx, e, s)
+	by, err := inventory.Creator(ctx, e, s)
 	if err != nil {
 		return nil, err
 	}

@@ -1,10 +1,10 @@
 package liqo
 
 import (
-	"context"
-
 	"carrick/steps"
+	"carrick/steps/action"
 	"carrick/steps/check"
+	"context"
 )
 
 // The kinds of credentials.
@@ -62,27 +62,27 @@ func credentials() steps.Step {
 		Actions: []steps.Action{
 			{
 				Name: "credential-key", Title: "Make the consumer's key and its certificate request", On: steps.Local, When: certified, Needs: []string{"tenant-namespace"},
-				Doer: credentialKey{steps.Mint{
+				Doer: credentialKey{action.Mint{
 					File: "credential-key.yaml", Keys: []string{keyField, requestField}, Make: newCredentialKey,
-					Values: steps.Values{"name": keySecretName},
+					Values: action.Values{"name": keySecretName},
 				}},
 			},
 			{
 				Name: "certificate-request", Title: "Have the provider sign it", On: steps.Remote, When: certified, Needs: []string{"request-sound"},
-				Doer: certificateRequest{steps.Manifest{File: "certificate-request.yaml", Values: steps.Values{
+				Doer: certificateRequest{action.Manifest{File: "certificate-request.yaml", Values: action.Values{
 					"name":    requestName,
 					"request": encodedRequest,
 				}}},
 			},
 			{
 				Name: "service-account", Title: "Make the consumer's ServiceAccount", On: steps.Remote, When: tokened, Needs: []string{"tenant-namespace"},
-				Doer: steps.Manifest{File: "service-account.yaml", Values: steps.Values{
+				Doer: action.Manifest{File: "service-account.yaml", Values: action.Values{
 					"name": func(_ context.Context, e steps.Env) (any, error) { return accountName(e.Peer) },
 				}},
 			},
 			{
 				Name: "role-binding", Title: "Let the consumer write its requests", On: steps.Remote, When: serves, Needs: []string{"tenant-namespace", "controlplane-role"},
-				Doer: steps.Manifest{File: "role-binding.yaml", Values: steps.Values{
+				Doer: action.Manifest{File: "role-binding.yaml", Values: action.Values{
 					"name":     bindingName,
 					"subjects": subjects,
 				}},

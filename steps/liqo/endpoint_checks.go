@@ -7,12 +7,11 @@ import (
 	"slices"
 	"time"
 
+	"carrick/steps"
+	"carrick/steps/check"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-
-	"carrick/steps"
-	"carrick/steps/check"
 )
 
 // How long Liqo may take to say where a gateway listens: clouds take their time

@@ -9,6 +9,7 @@ import (
 	"carrick/cluster/clustertest"
 	"carrick/cluster/clustertest/cases"
 	"carrick/steps"
+	"carrick/steps/engine"
 	"carrick/steps/liqo"
 	"carrick/steps/stepstest"
 )
@@ -29,14 +30,14 @@ var siteFaults = map[string][]fault{
 }
 
 // says fails the test unless a check comes to find a fault, in its words.
-func says(t *testing.T, s *steps.Session, f fault) {
+func says(t *testing.T, s *engine.Session, f fault) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	_, step := s.Guide().Check(f.check)
 	at := steps.Cell{Step: step.Name, Check: f.check, Side: f.side}
 	var last steps.Result
-	err := s.Follow(ctx, s.Guide().Cells(), func(b *steps.Board, _ map[steps.Cell]steps.Look, _ steps.Cell) bool {
+	err := s.Follow(ctx, s.Guide().Cells(), func(b *engine.Board, _ map[steps.Cell]engine.Look, _ steps.Cell) bool {
 		last = b.Verdict(at)
 		bad := last.Status != steps.Pass && last.Status != steps.Skip
 		return !bad || !strings.Contains(last.Found, f.found) || !strings.Contains(last.Fix, f.fix)
@@ -47,7 +48,7 @@ func says(t *testing.T, s *steps.Session, f fault) {
 }
 
 // do applies a part of the guide.
-func do(t *testing.T, s *steps.Session, scope steps.Scope, o steps.ApplyOptions) {
+func do(t *testing.T, s *engine.Session, scope engine.Scope, o steps.ApplyOptions) {
 	t.Helper()
 	p, err := s.Plan(t.Context(), scope)
 	if err == nil {
@@ -97,8 +98,8 @@ func TestANodePortThatIsTaken(t *testing.T) {
 	box := clustertest.Start(t)
 	box.SeedFault(t, "liqo", "node-port-taken")
 	s := stepstest.Open(t, box, liqo.Guide(), assets, "taken", map[string]any{"network.node-port": 30742})
-	do(t, s, steps.Scope{Steps: []string{"tenant-namespaces", "network", "keys"}}, steps.ApplyOptions{})
-	p, err := s.Plan(t.Context(), steps.Scope{Steps: []string{"tunnel"}})
+	do(t, s, engine.Scope{Steps: []string{"tenant-namespaces", "network", "keys"}}, steps.ApplyOptions{})
+	p, err := s.Plan(t.Context(), engine.Scope{Steps: []string{"tunnel"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -116,8 +117,8 @@ func TestALoadBalancerWithoutAnAddressIsSaid(t *testing.T) {
 	box := clustertest.Start(t)
 	box.SeedFault(t, "liqo", "load-balancer-pending")
 	s := stepstest.Open(t, box, liqo.Guide(), assets, "pending", map[string]any{"network.service-type": "LoadBalancer"})
-	do(t, s, steps.Scope{Steps: []string{"tenant-namespaces", "network", "keys"}}, steps.ApplyOptions{})
-	p, err := s.Plan(t.Context(), steps.Scope{Actions: []string{"provider-server"}})
+	do(t, s, engine.Scope{Steps: []string{"tenant-namespaces", "network", "keys"}}, steps.ApplyOptions{})
+	p, err := s.Plan(t.Context(), engine.Scope{Actions: []string{"provider-server"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -159,7 +160,7 @@ func TestVerifyLiveThePublishedPageIsMended(t *testing.T) {
 	answers["tenant.name"] = "milan"
 	again := stepstest.Open(t, box, liqo.Guide(), assets, "page", answers)
 	for _, step := range []string{"network", "authentication", "resources"} {
-		do(t, again, steps.Scope{Steps: []string{step}}, steps.ApplyOptions{Replace: step == "authentication"})
+		do(t, again, engine.Scope{Steps: []string{step}}, steps.ApplyOptions{Replace: step == "authentication"})
 	}
 	stepstest.Green(t, again)
 	if v := verdict(t, again, "tenant-name", steps.Remote); v.Status != steps.Pass {

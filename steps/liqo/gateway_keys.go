@@ -10,6 +10,7 @@ import (
 	"carrick/cluster"
 	"carrick/cluster/probe"
 	"carrick/steps"
+	"carrick/steps/action"
 	"carrick/steps/check"
 )
 
@@ -35,9 +36,9 @@ func gatewayKeys() steps.Step {
 		Actions: append(
 			twice("keys", "Make the keys of the consumer's gateway", "Make the keys of the provider's gateway", steps.Action{
 				Needs: []string{"tenant-namespace"},
-				Doer: steps.Mint{
+				Doer: action.Mint{
 					File: "gateway-keys.yaml", Keys: []string{privateKeyField, publicKeyField}, Make: newGatewayKeys,
-					Values: steps.Values{
+					Values: action.Values{
 						"tenant-namespace": tenantSpace,
 						"name":             func(_ context.Context, e steps.Env) (any, error) { return e.Own.Value("gateway-keys") },
 					},
@@ -45,7 +46,7 @@ func gatewayKeys() steps.Step {
 			}),
 			twice("public-key", "Give the consumer the provider's public key", "Give the provider the consumer's public key", steps.Action{
 				Needs: []string{"tenant-namespace"},
-				Doer: steps.Manifest{File: "public-key.yaml", Values: steps.Values{
+				Doer: action.Manifest{File: "public-key.yaml", Values: action.Values{
 					"tenant-namespace": tenantSpace,
 					"name":             namedAfterPeer(publicKeys),
 				}},

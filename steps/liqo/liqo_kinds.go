@@ -5,10 +5,9 @@ import (
 	"fmt"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/runtime/schema"
-
 	"carrick/steps"
 	"carrick/steps/check"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // usedKinds are the resources of Liqo that the guide reads or writes with these

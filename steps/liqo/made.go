@@ -15,6 +15,7 @@ import (
 	"carrick/cluster"
 	"carrick/steps"
 	"carrick/steps/check"
+	"carrick/steps/inventory"
 )
 
 // madeByLiqo are the kinds that Liqo's controllers create in a tenant namespace, and delete with the peering. is tells
@@ -131,9 +132,9 @@ func withAccounts(ctx context.Context, e steps.Env, namespace string, made []chi
 
 // ownSpaces are the tenant namespaces that this link made on the env's side; one
 // that it only uses stays, with all that is in it.
-func ownSpaces(ctx context.Context, e steps.Env) ([]steps.Made, error) {
-	found, err := steps.MadeBy(ctx, e, check.Namespaces, e.SideName()+"-namespace")
-	return slices.DeleteFunc(found, func(o steps.Made) bool { return !o.Created }), err
+func ownSpaces(ctx context.Context, e steps.Env) ([]inventory.Made, error) {
+	found, err := inventory.MadeBy(ctx, e, check.Namespaces, e.SideName()+"-namespace")
+	return slices.DeleteFunc(found, func(o inventory.Made) bool { return !o.Created }), err
 }
 
 // along forecasts what Liqo takes away by itself once the peering is taken back, and the certificates that it keeps, so

@@ -7,10 +7,9 @@ import (
 	"strings"
 	"time"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-
 	"carrick/steps"
 	"carrick/steps/check"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 // configurationReady goes by what holds in every release: each range has one

@@ -9,6 +9,7 @@ import (
 
 	"carrick/cluster"
 	"carrick/steps"
+	"carrick/steps/action"
 )
 
 // offloadingName is the only name that Liqo takes (liqotech/liqo:
@@ -26,11 +27,11 @@ func offloading() steps.Step {
 		Actions: []steps.Action{
 			{
 				Name: "offloaded-namespace", Title: "Make the namespace", On: steps.Local,
-				Doer: steps.Manifest{File: "offloaded-namespace.yaml"},
+				Doer: action.Manifest{File: "offloaded-namespace.yaml"},
 			},
 			{
 				Name: "offloading", Title: "Extend the namespace to the provider", On: steps.Local, Needs: []string{"virtual-node"},
-				Doer: offloadingDoer{steps.Manifest{File: "namespace-offloading.yaml", Values: steps.Values{
+				Doer: offloadingDoer{action.Manifest{File: "namespace-offloading.yaml", Values: action.Values{
 					"selector":    selector,
 					"remote-name": remoteName,
 				}}},

@@ -6,10 +6,9 @@ import (
 	"strings"
 	"time"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-
 	"carrick/steps"
 	"carrick/steps/check"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 const offloadingSource = "liqotech/liqo: pkg/liqo-controller-manager/offloading/namespaceoffloading-controller/status.go"

@@ -7,13 +7,12 @@ import (
 	"slices"
 	"strings"
 
+	"carrick/steps"
+	"carrick/steps/check"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	requests "k8s.io/component-helpers/resource"
-
-	"carrick/steps"
-	"carrick/steps/check"
 )
 
 // nearlyFull is the share of a quota, in percent, from which it is told.

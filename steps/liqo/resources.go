@@ -14,6 +14,7 @@ import (
 
 	"carrick/cluster"
 	"carrick/steps"
+	"carrick/steps/action"
 	"carrick/steps/check"
 )
 
@@ -38,7 +39,7 @@ func resources() steps.Step {
 		Actions: []steps.Action{{
 			Name: "resource-slice", Title: "Ask for resources", On: steps.Local,
 			Needs: []string{"control-plane", "peer/tenant"}, First: []string{"peer/signs-certificates"},
-			Doer: sliceDoer{vanishing{steps.Manifest{File: "resource-slice.yaml", Values: steps.Values{
+			Doer: sliceDoer{vanishing{action.Manifest{File: "resource-slice.yaml", Values: action.Values{
 				"name":      sliceName,
 				"resources": requested,
 			}}, sliceChildren, []childKind{{namespaceMaps, "NamespaceMap"}, {virtualNodes, "VirtualNode"}}}},

@@ -13,6 +13,8 @@ import (
 	"carrick/cluster/clustertest"
 	"carrick/cluster/clustertest/cases"
 	"carrick/steps"
+	"carrick/steps/engine"
+	"carrick/steps/linkfile"
 	"carrick/steps/liqo"
 	"carrick/steps/stepstest"
 )
@@ -25,7 +27,7 @@ func seeded(t *testing.T) *clustertest.Sandbox {
 	return box
 }
 
-func verdict(t *testing.T, s *steps.Session, check string, side steps.Side) steps.Result {
+func verdict(t *testing.T, s *engine.Session, check string, side steps.Side) steps.Result {
 	t.Helper()
 	_, step := s.Guide().Check(check)
 	b, _ := s.Look(t.Context(), s.Guide().Cells())
@@ -33,19 +35,19 @@ func verdict(t *testing.T, s *steps.Session, check string, side steps.Side) step
 }
 
 // settled is what a check says once what it needs has come to hold.
-func settled(t *testing.T, s *steps.Session, check string, side steps.Side) steps.Result {
+func settled(t *testing.T, s *engine.Session, check string, side steps.Side) steps.Result {
 	t.Helper()
 	return once(t, s, check, side, func(v steps.Status) bool { return v != steps.Skip && v != steps.Pending })
 }
 
 // once is what a check says first that is of a status that is meant.
-func once(t *testing.T, s *steps.Session, check string, side steps.Side, meant func(steps.Status) bool) (v steps.Result) {
+func once(t *testing.T, s *engine.Session, check string, side steps.Side, meant func(steps.Status) bool) (v steps.Result) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	_, step := s.Guide().Check(check)
 	cell := steps.Cell{Step: step.Name, Check: check, Side: side}
-	if err := s.Follow(ctx, []steps.Cell{cell}, func(b *steps.Board, _ map[steps.Cell]steps.Look, _ steps.Cell) bool {
+	if err := s.Follow(ctx, []steps.Cell{cell}, func(b *engine.Board, _ map[steps.Cell]engine.Look, _ steps.Cell) bool {
 		v = b.Verdict(cell)
 		return !meant(v.Status)
 	}); err != nil {
@@ -125,7 +127,7 @@ func TestVerifyRotation(t *testing.T) {
 	}
 	old := kubeconfig()
 	elsewhere := stepstest.Open(t, box, liqo.Guide(), assets, "rotate", map[string]any{"offloading.clusters": []any{"liqo.io/remote-cluster-id=naples"}})
-	narrowed, err := elsewhere.Plan(t.Context(), steps.Scope{Actions: []string{"offloading"}})
+	narrowed, err := elsewhere.Plan(t.Context(), engine.Scope{Actions: []string{"offloading"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -134,7 +136,7 @@ func TestVerifyRotation(t *testing.T) {
 	}
 	box.Run(t, clustertest.Local, "", "-n", "liqo-tenant-rome", "delete", "secret", "liqo-controlplane-key-rome")
 	again := stepstest.Open(t, box, liqo.Guide(), assets, "rotate", nil)
-	p, err := again.Plan(t.Context(), steps.Scope{})
+	p, err := again.Plan(t.Context(), engine.Scope{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -173,9 +175,9 @@ func TestVerifyUndoWithoutAProvider(t *testing.T) {
 	stepstest.Apply(t, s)
 	stepstest.Green(t, s)
 	box.Stop(t, clustertest.Remote)
-	alone := steps.NewSession(steps.SessionOptions{
-		Guide: liqo.Guide(), Link: steps.NewLink("liqo", "gone"), Assets: assets,
-		Ends: map[steps.Side]steps.End{
+	alone := engine.NewSession(engine.SessionOptions{
+		Guide: liqo.Guide(), Link: linkfile.New("liqo", "gone"), Assets: assets,
+		Ends: map[steps.Side]engine.End{
 			steps.Local:  {Cluster: box.Open(t, clustertest.Local, cluster.Options{}), Name: box.Contexts[clustertest.Local]},
 			steps.Remote: {Absent: "the link names no context for the provider"},
 		},

@@ -15,7 +15,9 @@ import (
 
 	"carrick/cluster"
 	"carrick/steps"
+	"carrick/steps/action"
 	"carrick/steps/check"
+	"carrick/steps/inventory"
 )
 
 // sliceDoer asks for resources. Taking them back needs the provider: its copy goes
@@ -130,7 +132,7 @@ func stillReached(ctx context.Context, e steps.Env, err error) error {
 
 // offloadingDoer extends a namespace. On undo Liqo deletes what stands for it at
 // the provider first.
-type offloadingDoer struct{ steps.Manifest }
+type offloadingDoer struct{ action.Manifest }
 
 // Plan says which namespaces Liqo deletes at providers that the labels no longer select.
 //
@@ -246,7 +248,7 @@ func lostClusters(ctx context.Context, e steps.Env) ([]*unstructured.Unstructure
 
 // ownForeignClusters are the ForeignClusters of the providers that this link's slices and namespaces are for.
 func ownForeignClusters(ctx context.Context, e steps.Env) ([]*unstructured.Unstructured, error) {
-	marked, err := steps.MadeBy(ctx, e, resourceSlices, "resource-slice")
+	marked, err := inventory.MadeBy(ctx, e, resourceSlices, "resource-slice")
 	if err != nil {
 		return nil, err
 	}
@@ -257,7 +259,7 @@ func ownForeignClusters(ctx context.Context, e steps.Env) ([]*unstructured.Unstr
 	marked = append(marked, spaces...)
 	all, err := living(ctx, e, foreignClusters, "", "")
 	return slices.DeleteFunc(all, func(fc *unstructured.Unstructured) bool {
-		return !slices.ContainsFunc(marked, func(s steps.Made) bool { return s.Labels[remoteIDLabel] == text(fc, "spec", "clusterID") })
+		return !slices.ContainsFunc(marked, func(s inventory.Made) bool { return s.Labels[remoteIDLabel] == text(fc, "spec", "clusterID") })
 	}), err
 }
 

@@ -11,12 +11,14 @@ import (
 
 	"carrick/cluster"
 	"carrick/steps"
+	"carrick/steps/action"
 	"carrick/steps/check"
+	"carrick/steps/inventory"
 )
 
 // tenantDoer makes the Tenant. One of another name in the same namespace has to go
 // first: Liqo takes one there.
-type tenantDoer struct{ steps.Manifest }
+type tenantDoer struct{ action.Manifest }
 
 // other is the Tenant that stands in the way of the name that is answered; nil
 // where none does.
@@ -150,7 +152,7 @@ func (d tenantDoer) PlanUndo(ctx context.Context, e steps.Env) (steps.Change, er
 
 // signed are the Secrets with what Liqo signed for the consumers of the Tenants that undo deletes.
 func (d tenantDoer) signed(ctx context.Context, e steps.Env) (out []child, err error) {
-	found, err := steps.MadeBy(ctx, e, tenants, e.Action)
+	found, err := inventory.MadeBy(ctx, e, tenants, e.Action)
 	if err != nil {
 		return nil, err
 	}
@@ -199,7 +201,7 @@ func (d tenantDoer) Undo(ctx context.Context, e steps.Env, say steps.Progress) e
 // drain has Liqo take away what the consumer has copied into the namespaces of this
 // link's Tenants, and waits until it is gone.
 func drain(ctx context.Context, e steps.Env, say steps.Progress) error {
-	found, err := steps.MadeBy(ctx, e, tenants, e.Action)
+	found, err := inventory.MadeBy(ctx, e, tenants, e.Action)
 	if err != nil {
 		return err
 	}

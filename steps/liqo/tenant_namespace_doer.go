@@ -14,12 +14,14 @@ import (
 
 	"carrick/cluster"
 	"carrick/steps"
+	"carrick/steps/action"
 	"carrick/steps/check"
+	"carrick/steps/inventory"
 )
 
 // tenantSpaceDoer makes the tenant namespace. With it goes, on undo, what Liqo
 // itself leaves behind of a peering that is over: the ForeignCluster.
-type tenantSpaceDoer struct{ steps.Manifest }
+type tenantSpaceDoer struct{ action.Manifest }
 
 // Plan has an unproved namespace confirmed, as fields of another manager are.
 func (d tenantSpaceDoer) Plan(ctx context.Context, e steps.Env) (steps.Change, error) {
@@ -52,7 +54,7 @@ func (d tenantSpaceDoer) Do(ctx context.Context, e steps.Env, say steps.Progress
 		return err
 	}
 	if ns != nil && !e.Apply.TakeOver {
-		return &steps.ConflictError{What: "Namespace " + ns.name, Conflicts: []cluster.Conflict{ns.claim()}}
+		return &action.ConflictError{What: "Namespace " + ns.name, Conflicts: []cluster.Conflict{ns.claim()}}
 	}
 	return d.Manifest.Do(ctx, e, say)
 }
@@ -162,7 +164,7 @@ func leftOver(ctx context.Context, e steps.Env, goes bool) ([]*unstructured.Unst
 			return id != "" && text(fc, "spec", "clusterID") == id
 		}
 		marked := fc.GetLabels()[key] == value && !slices.ContainsFunc(spaces, func(ns metav1.PartialObjectMetadata) bool { return of(ns.Labels) })
-		if marked || (goes && slices.ContainsFunc(own, func(ns steps.Made) bool { return of(ns.Labels) })) {
+		if marked || (goes && slices.ContainsFunc(own, func(ns inventory.Made) bool { return of(ns.Labels) })) {
 			out = append(out, fc)
 		}
 	}

@@ -4,10 +4,10 @@ import (
 	"context"
 	"slices"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-
 	"carrick/steps"
+	"carrick/steps/action"
 	"carrick/steps/check"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 func tenantNamespaces() steps.Step {
@@ -28,7 +28,7 @@ func tenantNamespaces() steps.Step {
 		},
 		Actions: twice("namespace", "Make the consumer's tenant namespace", "Make the provider's tenant namespace", steps.Action{
 			Needs: []string{"cluster-id", "peer/cluster-id"},
-			Doer: tenantSpaceDoer{steps.Manifest{File: "tenant-namespace.yaml", Values: steps.Values{
+			Doer: tenantSpaceDoer{action.Manifest{File: "tenant-namespace.yaml", Values: action.Values{
 				"tenant-namespace": tenantSpace,
 				"pod-security":     gatewaySecurity,
 			}}},

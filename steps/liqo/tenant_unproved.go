@@ -10,6 +10,7 @@ import (
 	"carrick/cluster"
 	"carrick/steps"
 	"carrick/steps/check"
+	"carrick/steps/inventory"
 )
 
 // unprovedSpace is a tenant namespace of which the other admin's file alone says that it is the peer's: this link has
@@ -35,18 +36,18 @@ func unproved(ctx context.Context, e steps.Env) (*unprovedSpace, error) {
 		return nil, err
 	}
 	action := e.SideName() + "-namespace"
-	entered, err := steps.MadeBy(ctx, e, check.Namespaces, action)
+	entered, err := inventory.MadeBy(ctx, e, check.Namespaces, action)
 	if err != nil {
 		return nil, err
 	}
 	// An entry of what existed before may be of a run that was to take it over, and stopped: then it lacks the mark.
 	key, value, _ := strings.Cut(e.Marked(action).Labels, "=")
-	if slices.ContainsFunc(entered, func(m steps.Made) bool {
+	if slices.ContainsFunc(entered, func(m inventory.Made) bool {
 		return m.UID == ns.GetUID() && (m.Created || m.Labels[key] == value)
 	}) {
 		return nil, nil
 	}
-	by, err := steps.Creator(ctx, e, ns)
+	by, err := inventory.Creator(ctx, e, ns)
 	return &unprovedSpace{name, id, by}, err
 }
 

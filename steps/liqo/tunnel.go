@@ -9,6 +9,7 @@ import (
 
 	"carrick/cluster"
 	"carrick/steps"
+	"carrick/steps/action"
 	"carrick/steps/check"
 )
 
@@ -34,7 +35,7 @@ func tunnel() steps.Step {
 		Actions: append(
 			twice("server", "Have the consumer's gateway listen", "Have the provider's gateway listen", steps.Action{
 				When: listens, Needs: []string{"keys", "configuration-ready", "node-port"},
-				Doer: vanishing{steps.Manifest{File: "gateway-server.yaml", Values: steps.Values{
+				Doer: vanishing{action.Manifest{File: "gateway-server.yaml", Values: action.Values{
 					"tenant-namespace": tenantSpace,
 					"name":             namedAfterPeer(gatewayServers),
 					"node-port":        nodePort,
@@ -43,7 +44,7 @@ func tunnel() steps.Step {
 			}),
 			twice("client", "Have the consumer's gateway connect", "Have the provider's gateway connect", steps.Action{
 				When: connects, Needs: []string{"keys", "peer-key", "configuration-ready", "peer/server-endpoint"}, First: []string{"handshake"},
-				Doer: vanishing{steps.Manifest{File: "gateway-client.yaml", Values: steps.Values{
+				Doer: vanishing{action.Manifest{File: "gateway-client.yaml", Values: action.Values{
 					"tenant-namespace": tenantSpace,
 					"name":             namedAfterPeer(gatewayClients),
 					"address":          endpointAddress,

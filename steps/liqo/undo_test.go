@@ -1,12 +1,12 @@
 package liqo_test
 
 import (
-	"strings"
-	"testing"
-
 	"carrick/steps"
+	"carrick/steps/engine"
 	"carrick/steps/liqo"
 	"carrick/steps/stepstest"
+	"strings"
+	"testing"
 )
 
 const (
@@ -46,7 +46,7 @@ func defined(group, kind string) string {
 }
 
 // planned are the things of a plan, each with its verb.
-func planned(t *testing.T, s *steps.Session, o steps.Scope) string {
+func planned(t *testing.T, s *engine.Session, o engine.Scope) string {
 	t.Helper()
 	p, err := s.PlanUndo(t.Context(), o)
 	if err != nil {
@@ -83,7 +83,7 @@ metadata:
     fieldsV1: {"f:spec": {"f:disableNetworkCheck": {}}}
 spec: {disableNetworkCheck: true}
 `)
-	got := planned(t, s, steps.Scope{Side: steps.Local})
+	got := planned(t, s, engine.Scope{Side: steps.Local})
 	goes := strings.Contains(got, "delete ResourceSlice") && strings.Contains(got, "delete ClusterRole carrick:test")
 	if strings.Contains(got, "VirtualNode") || !goes {
 		t.Errorf("the plan of undo:\n%s", got)
@@ -127,7 +127,7 @@ metadata:
   finalizers: [network.ipam.liqo.io/finalizer]
 spec: {cidr: 10.1.0.0/16}
 `+defined("ipam.liqo.io", "Network"))
-	got := planned(t, s, steps.Scope{Steps: []string{"network"}, Side: steps.Local})
+	got := planned(t, s, engine.Scope{Steps: []string{"network"}, Side: steps.Local})
 	held := "delete Network liqo-tenant-rome/rome-pod-0: it is being deleted already, and held by network.ipam.liqo.io/finalizer"
 	if !strings.Contains(got, held) || strings.Contains(got, "another") {
 		t.Errorf("the plan of undo:\n%s", got)

@@ -31,6 +31,7 @@ import (
 	"carrick/cluster/clustertest"
 	"carrick/cluster/clustertest/upstream"
 	"carrick/steps"
+	"carrick/steps/engine"
 	"carrick/steps/liqo"
 	"carrick/steps/stepstest"
 )
@@ -49,7 +50,7 @@ func TestUpstreamPeering(t *testing.T) {
 		maps.Copy(answers, more)
 		return answers
 	}
-	open := func(t *testing.T, more map[string]any) *steps.Session {
+	open := func(t *testing.T, more map[string]any) *engine.Session {
 		return stepstest.Open(t, box, liqo.Guide(), assets, "upstream", without(more))
 	}
 	src.Try(t, "offloading without networks: apply, check, undo to nothing", func(t *testing.T) {
@@ -79,7 +80,7 @@ func TestUpstreamPeering(t *testing.T) {
 	})
 	src.Try(t, "a request with another key is denied, and mended by its fix", func(t *testing.T) {
 		s := open(t, nil)
-		undone, err := s.PlanUndo(t.Context(), steps.Scope{Steps: []string{"offloading", "resources"}})
+		undone, err := s.PlanUndo(t.Context(), engine.Scope{Steps: []string{"offloading", "resources"}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -149,7 +150,7 @@ func TestUpstreamPeering(t *testing.T) {
 			p.End()
 		}
 		provider.cut()
-		s := stepstest.OpenWith(t, liqo.Guide(), assets, "upstream", without(answers), map[steps.Side]steps.End{
+		s := stepstest.OpenWith(t, liqo.Guide(), assets, "upstream", without(answers), map[steps.Side]engine.End{
 			steps.Local: {Cluster: box.Open(t, clustertest.Local, cluster.Options{}), Name: box.Contexts[clustertest.Local]},
 		})
 		stepstest.Undo(t, s)
@@ -160,9 +161,9 @@ func TestUpstreamPeering(t *testing.T) {
 	})
 }
 
-func planOf(t *testing.T, s *steps.Session) *steps.Plan {
+func planOf(t *testing.T, s *engine.Session) *engine.Plan {
 	t.Helper()
-	p, err := s.Plan(t.Context(), steps.Scope{})
+	p, err := s.Plan(t.Context(), engine.Scope{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -170,7 +171,7 @@ func planOf(t *testing.T, s *steps.Session) *steps.Plan {
 }
 
 // fails is what a check says once it fails.
-func fails(t *testing.T, s *steps.Session, check string, side steps.Side) steps.Result {
+func fails(t *testing.T, s *engine.Session, check string, side steps.Side) steps.Result {
 	t.Helper()
 	return once(t, s, check, side, func(v steps.Status) bool { return v == steps.Fail })
 }

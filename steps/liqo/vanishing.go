@@ -13,13 +13,15 @@ import (
 
 	"carrick/cluster"
 	"carrick/steps"
+	"carrick/steps/action"
 	"carrick/steps/check"
+	"carrick/steps/inventory"
 )
 
 // vanishing is a manifest whose undo is over only when what Liqo made of it is
 // gone, too: what comes after would take away what Liqo needs to clean up.
 type vanishing struct {
-	steps.Manifest
+	action.Manifest
 	// children are what Liqo made of the objects, where they are.
 	children func(context.Context, steps.Env) ([]child, error)
 	// kinds are those of them that an undo looks for where the objects are gone already.
@@ -125,7 +127,7 @@ func deletes(c steps.Change) bool {
 // markedIn is where this action's own objects stand: undo asks no
 // answers, which may have changed.
 func markedIn(ctx context.Context, e steps.Env, gvr schema.GroupVersionResource) ([]string, error) {
-	found, err := steps.MadeBy(ctx, e, gvr, e.Action)
+	found, err := inventory.MadeBy(ctx, e, gvr, e.Action)
 	var out []string
 	for _, o := range found {
 		out = append(out, o.Namespace)
@@ -187,7 +189,7 @@ func sliceChildren(ctx context.Context, e steps.Env) ([]child, error) {
 // slicesBeside are the names of this action's slices, each that of its virtual node, and
 // whether others for the same provider stand beside them.
 func slicesBeside(ctx context.Context, e steps.Env) (own map[string]bool, others bool, err error) {
-	found, err := steps.MadeBy(ctx, e, resourceSlices, e.Action)
+	found, err := inventory.MadeBy(ctx, e, resourceSlices, e.Action)
 	if err != nil {
 		return nil, false, err
 	}

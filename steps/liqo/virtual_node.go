@@ -7,14 +7,13 @@ import (
 	"slices"
 	"strings"
 
+	"carrick/steps"
+	"carrick/steps/check"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-
-	"carrick/steps"
-	"carrick/steps/check"
 )
 
 // networkDown is the reason of a virtual node whose tunnel does not work. Where the cluster has nothing of a network

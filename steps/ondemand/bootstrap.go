@@ -10,11 +10,11 @@ import (
 	"slices"
 	"strings"
 
+	"carrick/steps"
+	"carrick/steps/action"
+	"carrick/steps/check"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/util/yaml"
-
-	"carrick/steps"
-	"carrick/steps/check"
 )
 
 // rolesFile is the asset of the three ClusterRoles: what checks compare with, too.
@@ -32,9 +32,9 @@ func bootstrap() steps.Step {
 			{Name: "server-version", Title: "the API server's version", On: steps.Remote, Shared: true, Learn: check.VersionOf},
 		},
 		Actions: []steps.Action{
-			{Name: "namespace", Title: "Make the namespace of the ServiceAccount", On: steps.Remote, Needs: []string{"signed-in"}, Doer: steps.Manifest{File: "namespace.yaml"}},
-			{Name: "service-account", Title: "Make the ServiceAccount", On: steps.Remote, Needs: []string{"namespace"}, Doer: steps.Manifest{File: "service-account.yaml"}},
-			{Name: "cluster-roles", Title: "Grant it what the hooks do, and define what users get", On: steps.Remote, Needs: []string{"signed-in"}, Doer: steps.Manifest{File: rolesFile}},
+			{Name: "namespace", Title: "Make the namespace of the ServiceAccount", On: steps.Remote, Needs: []string{"signed-in"}, Doer: action.Manifest{File: "namespace.yaml"}},
+			{Name: "service-account", Title: "Make the ServiceAccount", On: steps.Remote, Needs: []string{"namespace"}, Doer: action.Manifest{File: "service-account.yaml"}},
+			{Name: "cluster-roles", Title: "Grant it what the hooks do, and define what users get", On: steps.Remote, Needs: []string{"signed-in"}, Doer: action.Manifest{File: rolesFile}},
 		},
 		Checks: bootstrapChecks(),
 	}

@@ -16,6 +16,7 @@ import (
 	"carrick/cluster"
 	"carrick/cluster/clustertest"
 	"carrick/steps"
+	"carrick/steps/engine"
 	"carrick/steps/ondemand"
 	"carrick/steps/stepstest"
 )
@@ -54,12 +55,12 @@ func withoutHost(g *steps.Guide) *steps.Guide {
 
 // clusterSession is the cluster's half on a real API server, with a folder for
 // the web node.
-func clusterSession(t *testing.T, box *clustertest.Sandbox, name string, answers map[string]any) *steps.Session {
+func clusterSession(t *testing.T, box *clustertest.Sandbox, name string, answers map[string]any) *engine.Session {
 	t.Helper()
 	return openCluster(t, box, clusterHalf(), name, answers)
 }
 
-func openCluster(t *testing.T, box *clustertest.Sandbox, g *steps.Guide, name string, answers map[string]any) *steps.Session {
+func openCluster(t *testing.T, box *clustertest.Sandbox, g *steps.Guide, name string, answers map[string]any) *engine.Session {
 	t.Helper()
 	host, err := cluster.NewHost(t.TempDir())
 	if err != nil {
@@ -72,7 +73,7 @@ func openCluster(t *testing.T, box *clustertest.Sandbox, g *steps.Guide, name st
 	for k, v := range answers {
 		all[k] = v
 	}
-	s := stepstest.OpenWith(t, g, assets, name, all, map[steps.Side]steps.End{
+	s := stepstest.OpenWith(t, g, assets, name, all, map[steps.Side]engine.End{
 		steps.Local:  {Host: host, Name: "web"},
 		steps.Remote: {Cluster: box.Open(t, clustertest.Remote, cluster.Options{}), Name: box.Contexts[clustertest.Remote]},
 	})
@@ -112,7 +113,7 @@ func TestTheClustersHalfComesAndGoes(t *testing.T) {
 	s := clusterSession(t, box, "half", map[string]any{"policies.ids": "admission-policy"})
 	stepstest.Apply(t, s)
 	stepstest.Green(t, s)
-	p, err := s.Plan(t.Context(), steps.Scope{})
+	p, err := s.Plan(t.Context(), engine.Scope{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -148,7 +149,7 @@ subjects: [{kind: User, name: alice, apiGroup: rbac.authorization.k8s.io}]
 
 // withFirstToken is the cluster seen with the token that is handed over, and
 // nothing else.
-func withFirstToken(t *testing.T, s *steps.Session) *cluster.Cluster {
+func withFirstToken(t *testing.T, s *engine.Session) *cluster.Cluster {
 	t.Helper()
 	c := s.End(steps.Remote).Cluster
 	secret, err := c.Secret(t.Context(), "ondemand", "ondemand-first-token", "token")

@@ -6,6 +6,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"carrick/steps"
+	"carrick/steps/action"
 )
 
 func clusterFile() steps.Step {
@@ -44,7 +45,7 @@ func clusterFile() steps.Step {
 		},
 		Actions: []steps.Action{{
 			Name: "cluster-file", Title: "Write the cluster file", On: steps.Local,
-			Doer: steps.File{PathOf: clusterPath, Mode: 0o644, Content: clusterFileText},
+			Doer: action.File{PathOf: clusterPath, Mode: 0o644, Content: clusterFileText},
 		}},
 		Checks: clusterFileChecks(),
 	}

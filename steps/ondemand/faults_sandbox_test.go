@@ -9,6 +9,7 @@ import (
 	"carrick/cluster/clustertest"
 	"carrick/cluster/clustertest/cases"
 	"carrick/steps"
+	"carrick/steps/engine"
 	"carrick/steps/ondemand"
 	"carrick/steps/stepstest"
 )
@@ -105,7 +106,7 @@ func TestVerifyLivePrefixesThatDifferAreAskedFor(t *testing.T) {
 	box := clustertest.Start(t)
 	x := portal(t, box, "prefix-differs", true)
 	for _, action := range []string{"hook-env", "cluster-file"} {
-		p, err := x.Plan(t.Context(), steps.Scope{Actions: []string{action}})
+		p, err := x.Plan(t.Context(), engine.Scope{Actions: []string{action}})
 		if err != nil || len(p.Actions) != 1 || !strings.Contains(p.Actions[0].Pending, `NAMESPACE_PREFIX is "ood-" in hook.env`) {
 			t.Errorf("action %s takes one of them: %+v, %v", action, p, err)
 		}

@@ -1,12 +1,11 @@
 package ondemand_test
 
 import (
-	"strings"
-	"testing"
-
 	"carrick/steps"
 	"carrick/steps/ondemand"
 	"carrick/steps/stepstest"
+	"strings"
+	"testing"
 )
 
 // Tokens of root and of users go to that address: root takes it from no file, and is shown what the file says.

@@ -11,6 +11,7 @@ import (
 
 	"carrick/cluster"
 	"carrick/steps"
+	"carrick/steps/action"
 )
 
 func hooks() steps.Step {
@@ -36,11 +37,11 @@ func hooks() steps.Step {
 		Actions: slices.Concat([]steps.Action{
 			{
 				Name: "hook-env", Title: "Set hook.env", On: steps.Local,
-				Doer: editedFile{File: steps.File{Path: hookEnv, Mode: 0o600, Secret: true, Content: hookEnvText}, redact: redactEnv},
+				Doer: editedFile{File: action.File{Path: hookEnv, Mode: 0o600, Secret: true, Content: hookEnvText}, redact: redactEnv},
 			},
 			{
 				Name: "pre-hook", Title: "Write the hook that runs upstream's hooks", On: steps.Local,
-				Doer: preHookFile{steps.File{Path: preHook, Mode: 0o700, Content: preHookText}, portalDoer()},
+				Doer: preHookFile{action.File{Path: preHook, Mode: 0o700, Content: preHookText}, portalDoer()},
 			},
 			{
 				Name: "portal", Title: "Have the portal run it", On: steps.Local,

@@ -10,6 +10,7 @@ import (
 
 	"carrick/cluster"
 	"carrick/steps"
+	"carrick/steps/action"
 	"carrick/steps/check"
 )
 
@@ -17,7 +18,7 @@ import (
 func portalCommands() []steps.Action {
 	out := []steps.Action{{
 		Name: "portal-update", Title: "Write Apache's configuration from the portal's settings", On: steps.Local, Needs: []string{"pre-hook-set"},
-		Doer: steps.Command{Title: "writes Apache's configuration from " + portalFile, Run: []string{updatePortal}, Stays: "run it again once the files are back, and restart the web server: until then Apache calls a hook that is gone, and the site's own runs at no login", Done: func(ctx context.Context, e steps.Env) (bool, error) {
+		Doer: action.Command{Title: "writes Apache's configuration from " + portalFile, Run: []string{updatePortal}, Stays: "run it again once the files are back, and restart the web server: until then Apache calls a hook that is gone, and the site's own runs at no login", Done: func(ctx context.Context, e steps.Env) (bool, error) {
 			r := portalApplied(ctx, e)
 			return r.Status == steps.Pass, r.Err
 		}},
@@ -26,7 +27,7 @@ func portalCommands() []steps.Action {
 		out = append(out, steps.Action{
 			Name: "restart-" + unit, Title: "Restart Apache", On: steps.Local, Needs: []string{"pre-hook-set"},
 			When: func(e steps.Env) bool { is, err := e.Own.Text("web-server"); return err == nil && is == unit },
-			Doer: steps.Command{Title: "has Apache read its configuration; users' own web servers go on", Run: []string{"systemctl", "restart", unit}, Done: func(ctx context.Context, e steps.Env) (bool, error) {
+			Doer: action.Command{Title: "has Apache read its configuration; users' own web servers go on", Run: []string{"systemctl", "restart", unit}, Done: func(ctx context.Context, e steps.Env) (bool, error) {
 				r := portalRuns(ctx, e)
 				return r.Status == steps.Pass, r.Err
 			}},
@@ -35,7 +36,7 @@ func portalCommands() []steps.Action {
 	return append(out, steps.Action{
 		Name: "selinux-boolean", Title: "Have SELinux let Open OnDemand use Kubernetes", On: steps.Local,
 		When: func(e steps.Env) bool { mode, err := e.Own.Text("selinux"); return err == nil && mode == enforces },
-		Doer: steps.Command{
+		Doer: action.Command{
 			Title: "lets Open OnDemand use Kubernetes, under SELinux", Run: []string{"setsebool", "-P", selinuxBoolean, "on"}, UndoRun: []string{"setsebool", "-P", selinuxBoolean, "off"}, Within: 3 * time.Minute,
 			Done: func(ctx context.Context, e steps.Env) (bool, error) {
 				out, _, err := e.Host.Run(ctx, "getsebool", selinuxBoolean)

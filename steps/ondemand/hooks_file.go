@@ -8,12 +8,13 @@ import (
 	"github.com/aymanbagabas/go-udiff"
 
 	"carrick/steps"
+	"carrick/steps/action"
 )
 
 // editedFile is a file in which carrick sets some values among others that may be
 // secret: the diff shows all but those.
 type editedFile struct {
-	steps.File
+	action.File
 	redact func(string) string
 }
 

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"carrick/steps"
+	"carrick/steps/action"
 )
 
 // portalUndo is the undo of ood_portal.yml: where another user has changed the file, it says which lines carrick set.
@@ -15,7 +16,7 @@ type portalUndo struct{ editedFile }
 
 func portalDoer() portalUndo {
 	return portalUndo{editedFile{
-		File: steps.File{
+		File: action.File{
 			Path: portalFile, Mode: 0o600, Secret: true, Content: portalText,
 			Freed: func(have []byte) bool { return !callsPreHook(have) },
 		},
@@ -110,7 +111,7 @@ func callsPreHook(text []byte) bool {
 
 // preHookFile is the hook that the portal runs. An undo keeps it as long as ood_portal.yml calls it.
 type preHookFile struct {
-	steps.File
+	action.File
 	portal portalUndo
 }
 

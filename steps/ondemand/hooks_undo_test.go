@@ -9,6 +9,7 @@ import (
 
 	"carrick/cluster"
 	"carrick/steps"
+	"carrick/steps/engine"
 	"carrick/steps/ondemand"
 	"carrick/steps/stepstest"
 )
@@ -24,9 +25,9 @@ func TestUndoKeepsAHookThatThePortalCalls(t *testing.T) {
 	s := stepstest.StandWith(t, ondemand.Guide(), assets, "testdata", "healthy", record("portal", portal, "what carrick wrote", 0o600)+
 		record("pre-hook", hook, content(t, healthy, hook), 0o700))
 	root := s.End(steps.Local).Host.Root
-	undo := func() *steps.Plan {
+	undo := func() *engine.Plan {
 		t.Helper()
-		p, err := s.PlanUndo(t.Context(), steps.Scope{Side: steps.Local, Steps: []string{"hooks"}})
+		p, err := s.PlanUndo(t.Context(), engine.Scope{Side: steps.Local, Steps: []string{"hooks"}})
 		if err != nil {
 			t.Fatal(err)
 		}

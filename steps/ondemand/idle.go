@@ -12,6 +12,7 @@ import (
 
 	"carrick/cluster"
 	"carrick/steps"
+	"carrick/steps/action"
 	"carrick/steps/check"
 )
 
@@ -61,10 +62,10 @@ func idle() steps.Step {
 			{Name: "prometheus", Title: "a Prometheus in the cluster", On: steps.Remote, Learn: prometheusThere},
 		},
 		Actions: []steps.Action{
-			{Name: "idle-namespace", Title: "Make the namespace of k8-namespace-reaper", On: steps.Remote, When: usesIdle, Needs: []string{"prometheus-knows-pods"}, Doer: afterPrometheus{steps.Manifest{File: "idle-namespace.yaml"}}},
+			{Name: "idle-namespace", Title: "Make the namespace of k8-namespace-reaper", On: steps.Remote, When: usesIdle, Needs: []string{"prometheus-knows-pods"}, Doer: afterPrometheus{action.Manifest{File: "idle-namespace.yaml"}}},
 			{
 				Name: "idle-reaper", Title: "Install k8-namespace-reaper", On: steps.Remote, When: usesIdle, Needs: []string{"prometheus-knows-pods"},
-				Doer: steps.Chart{
+				Doer: action.Chart{
 					Release: idleName, Namespace: idleName, Chart: idleName,
 					Source: chartSource("idle.source", idleName), Version: check.AnswerText("idle.version"),
 					Values: func(_ context.Context, e steps.Env) (map[string]any, error) {
@@ -79,7 +80,7 @@ func idle() steps.Step {
 
 // afterPrometheus is what is not made before Prometheus was asked: who may not ask
 // it is told so before anything is written.
-type afterPrometheus struct{ steps.Manifest }
+type afterPrometheus struct{ action.Manifest }
 
 // Plan has the right to ask it among those that it takes.
 func (m afterPrometheus) Plan(ctx context.Context, e steps.Env) (steps.Change, error) {

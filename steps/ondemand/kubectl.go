@@ -11,6 +11,7 @@ import (
 
 	"carrick/cluster"
 	"carrick/steps"
+	"carrick/steps/action"
 )
 
 func kubectl() steps.Step {
@@ -27,14 +28,14 @@ func kubectl() steps.Step {
 		Actions: []steps.Action{
 			{
 				Name: "ca-file", Title: "Write the cluster's CA", On: steps.Local,
-				Doer: steps.File{Path: clusterCA, Mode: 0o644, Content: func(_ context.Context, e steps.Env) (cluster.Masked, error) {
+				Doer: action.File{Path: clusterCA, Mode: 0o644, Content: func(_ context.Context, e steps.Env) (cluster.Masked, error) {
 					ca, err := e.Peer.Text("cluster-ca")
 					return cluster.Mask(ca), err
 				}},
 			},
 			{
 				Name: "root-kubeconfig", Title: "Write root's kubeconfig", On: steps.Local,
-				Doer: steps.File{Path: rootKubeconfig, Mode: 0o600, Content: func(_ context.Context, e steps.Env) (cluster.Masked, error) {
+				Doer: action.File{Path: rootKubeconfig, Mode: 0o600, Content: func(_ context.Context, e steps.Env) (cluster.Masked, error) {
 					return encodeRootKubeconfig(e.Answers.Text("cluster.server"))
 				}},
 			},

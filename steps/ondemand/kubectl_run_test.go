@@ -9,6 +9,7 @@ import (
 
 	"carrick/cluster"
 	"carrick/steps"
+	"carrick/steps/engine"
 	"carrick/steps/ondemand"
 	"carrick/steps/stepstest"
 )
@@ -49,9 +50,9 @@ func TestOnlyRootsProgramsAreRun(t *testing.T) {
 				t.Fatal(err)
 			}
 			t.Cleanup(host.Close)
-			s := steps.NewSession(steps.SessionOptions{
+			s := engine.NewSession(engine.SessionOptions{
 				Guide: ondemand.Guide(), Link: stand.Link(), Assets: assets,
-				Ends: map[steps.Side]steps.End{steps.Local: {Host: host}, steps.Remote: stand.End(steps.Remote)},
+				Ends: map[steps.Side]engine.End{steps.Local: {Host: host}, steps.Remote: stand.End(steps.Remote)},
 			})
 			for _, c := range ondemand.Guide().Cells() {
 				_, err := os.Stat(marker)

@@ -9,6 +9,7 @@ import (
 
 	"carrick/cluster"
 	"carrick/steps"
+	"carrick/steps/action"
 	"carrick/steps/check"
 )
 
@@ -69,7 +70,7 @@ func policies() steps.Step {
 		Actions: []steps.Action{
 			{
 				Name: "id-policies", Title: "Pin uid, gid and groups of users' pods", On: steps.Remote, When: pinsIDs, Needs: []string{"id-maps"},
-				Doer: steps.Manifest{File: idPoliciesFile, Values: steps.Values{
+				Doer: action.Manifest{File: idPoliciesFile, Values: action.Values{
 					"maps":       func(_ context.Context, e steps.Env) (any, error) { return mapsNamespace(e) },
 					"groups-map": groupsMap,
 				}},

@@ -8,7 +8,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"carrick/steps"
+	"carrick/steps/action"
 )
 
 // portalSetting is one setting of ood_portal.yml that carrick writes: under a key,
@@ -37,7 +37,7 @@ func withPortalSettings(text string, settings []portalSetting) (string, error) {
 		if portalSays(was, s) {
 			continue
 		}
-		if err := steps.PlainLines(text); err != nil {
+		if err := action.PlainLines(text); err != nil {
 			return "", err
 		}
 		e := portalEdit{lines: strings.Split(text, "\n")}

@@ -10,6 +10,7 @@ import (
 	"carrick/cluster"
 	"carrick/cluster/probe"
 	"carrick/steps"
+	"carrick/steps/action"
 )
 
 func registry() steps.Step {
@@ -19,7 +20,7 @@ func registry() steps.Step {
 		Ask: registryQuestions(),
 		Actions: []steps.Action{{
 			Name: "registry-file", Title: "Write the registry's login", On: steps.Local, When: usesRegistry,
-			Doer: steps.File{Path: registryFile, Mode: 0o600, Secret: true, Content: registryContent},
+			Doer: action.File{Path: registryFile, Mode: 0o600, Secret: true, Content: registryContent},
 		}},
 		Checks: registryChecks(),
 	}

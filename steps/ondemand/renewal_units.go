@@ -1,15 +1,14 @@
 package ondemand
 
 import (
+	"carrick/steps"
+	"carrick/steps/check"
 	"context"
 	"fmt"
 	"path"
 	"regexp"
 	"slices"
 	"strings"
-
-	"carrick/steps"
-	"carrick/steps/check"
 )
 
 // renewalChanged says what changes the units of the renewal without a change of their files.

@@ -1,16 +1,15 @@
 package ondemand
 
 import (
+	"carrick/steps/engine"
+	"carrick/steps/stepstest"
 	"os"
 	"strings"
 	"testing"
-
-	"carrick/steps"
-	"carrick/steps/stepstest"
 )
 
 // adopted is what a state says of one question, asked by itself.
-func adopted(t *testing.T, state, key string) steps.Adopted {
+func adopted(t *testing.T, state, key string) engine.Adopted {
 	t.Helper()
 	g := Guide()
 	for i := range g.Steps { // answers of the state are given: what is asked for is not
@@ -34,22 +33,22 @@ func adopted(t *testing.T, state, key string) steps.Adopted {
 		}
 	}
 	t.Fatalf("nothing is said of %s", key)
-	return steps.Adopted{}
+	return engine.Adopted{}
 }
 
 func TestWhatOfTheRegistryAndKubectlIsTakenOn(t *testing.T) {
 	for _, c := range []struct {
 		state, key, want, from string
-		how                    steps.AdoptedHow
+		how                    engine.AdoptedHow
 	}{
-		{"healthy", "registry.use", "true", "IMAGE_PULL_SECRET in /etc/ood/config/hook.env", steps.ByFinding},
-		{"registry-unused", "registry.use", "false", "", steps.ByDefault},
-		{"healthy", "registry.host", "127.0.0.1:", "/etc/ood/config/image-registry.json", steps.ByFinding},
-		{"registry-of-another", "registry.host", "ghcr.io", "/etc/ood/config/image-registry.json", steps.ByFinding},
-		{"healthy", "registry.user", "robot$ood", "/etc/ood/config/image-registry.json", steps.ByFinding},
-		{"registry-hook-astray", "registry.secret", "x", "IMAGE_PULL_SECRET in /etc/ood/config/hook.env", steps.ByFinding},
-		{"cluster-file-none", "kubectl.path", "/usr/local/bin/kubectl", "it stands there", steps.ByFinding},
-		{"kubectl-elsewhere", "kubectl.path", "/opt/kubectl", "bin in /etc/ood/config/clusters.d/test.yml", steps.ByFinding},
+		{"healthy", "registry.use", "true", "IMAGE_PULL_SECRET in /etc/ood/config/hook.env", engine.ByFinding},
+		{"registry-unused", "registry.use", "false", "", engine.ByDefault},
+		{"healthy", "registry.host", "127.0.0.1:", "/etc/ood/config/image-registry.json", engine.ByFinding},
+		{"registry-of-another", "registry.host", "ghcr.io", "/etc/ood/config/image-registry.json", engine.ByFinding},
+		{"healthy", "registry.user", "robot$ood", "/etc/ood/config/image-registry.json", engine.ByFinding},
+		{"registry-hook-astray", "registry.secret", "x", "IMAGE_PULL_SECRET in /etc/ood/config/hook.env", engine.ByFinding},
+		{"cluster-file-none", "kubectl.path", "/usr/local/bin/kubectl", "it stands there", engine.ByFinding},
+		{"kubectl-elsewhere", "kubectl.path", "/opt/kubectl", "bin in /etc/ood/config/clusters.d/test.yml", engine.ByFinding},
 	} {
 		a := adopted(t, c.state, c.key)
 		if got := strings.TrimSpace(toText(a.Value)); !strings.HasPrefix(got, c.want) || !strings.HasPrefix(a.From, c.from) || a.How != c.how {
@@ -66,13 +65,13 @@ func TestWhatOfTheRegistryAndKubectlIsTakenOn(t *testing.T) {
 func TestWhichReapersAreTakenOn(t *testing.T) {
 	for _, c := range []struct {
 		state, key, from string
-		how              steps.AdoptedHow
+		how              engine.AdoptedHow
 	}{
-		{"healthy", "walltime.use", "Deployment job-pod-reaper/job-pod-reaper", steps.ByFinding},
-		{"healthy", "idle.use", "Deployment k8-namespace-reaper/k8-namespace-reaper", steps.ByFinding},
-		{"reaper-elsewhere", "walltime.use", "Deployment tools/reaper-job-pod-reaper", steps.ByFinding},
-		{"reaper-planted", "walltime.use", "", steps.ByDefault},
-		{"reaper-planted", "idle.use", "", steps.ByDefault},
+		{"healthy", "walltime.use", "Deployment job-pod-reaper/job-pod-reaper", engine.ByFinding},
+		{"healthy", "idle.use", "Deployment k8-namespace-reaper/k8-namespace-reaper", engine.ByFinding},
+		{"reaper-elsewhere", "walltime.use", "Deployment tools/reaper-job-pod-reaper", engine.ByFinding},
+		{"reaper-planted", "walltime.use", "", engine.ByDefault},
+		{"reaper-planted", "idle.use", "", engine.ByDefault},
 	} {
 		a := adopted(t, c.state, c.key)
 		if on := toText(a.Value) == "true"; on != (c.from != "") || !strings.HasPrefix(a.From, c.from) || a.How != c.how {

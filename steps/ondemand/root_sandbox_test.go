@@ -15,6 +15,7 @@ import (
 	"carrick/cluster"
 	"carrick/cluster/clustertest"
 	"carrick/steps"
+	"carrick/steps/engine"
 	"carrick/steps/stepstest"
 )
 
@@ -79,7 +80,7 @@ func (n *realNode) run(ctx context.Context, name string, args ...string) (string
 }
 
 // session is one of a link between the node and the sandbox's remote side.
-func (n *realNode) session(name string) *steps.Session {
+func (n *realNode) session(name string) *engine.Session {
 	n.t.Helper()
 	h, err := cluster.NewHostWith(n.root, cluster.HostOptions{
 		Run: n.run, Owner: func(string) (int, int, bool) { return 0, 0, true }, ByRoot: func() bool { return true },
@@ -87,7 +88,7 @@ func (n *realNode) session(name string) *steps.Session {
 	if err != nil {
 		n.t.Fatal(err)
 	}
-	return stepstest.OpenWith(n.t, Guide(), os.DirFS("../../assets/ondemand"), name, map[string]any{"registry.use": false}, map[steps.Side]steps.End{
+	return stepstest.OpenWith(n.t, Guide(), os.DirFS("../../assets/ondemand"), name, map[string]any{"registry.use": false}, map[steps.Side]engine.End{
 		steps.Local:  {Host: h, Name: "web node"},
 		steps.Remote: {Cluster: n.box.Open(n.t, clustertest.Remote, cluster.Options{}), Name: "remote"},
 	})
@@ -129,7 +130,7 @@ func (n *realNode) files() map[string]string {
 	return out
 }
 
-func (n *realNode) verdicts(s *steps.Session, names ...string) map[string]steps.Result {
+func (n *realNode) verdicts(s *engine.Session, names ...string) map[string]steps.Result {
 	n.t.Helper()
 	var cells []steps.Cell
 	for _, name := range names {
@@ -144,9 +145,9 @@ func (n *realNode) verdicts(s *steps.Session, names ...string) map[string]steps.
 	return out
 }
 
-var rootSteps = steps.Scope{Steps: []string{"bootstrap", "token", "kubectl"}}
+var rootSteps = engine.Scope{Steps: []string{"bootstrap", "token", "kubectl"}}
 
-func (n *realNode) apply(s *steps.Session) {
+func (n *realNode) apply(s *engine.Session) {
 	n.t.Helper()
 	p, err := s.Plan(n.t.Context(), rootSteps)
 	if err == nil {

@@ -1,10 +1,9 @@
 package ondemand
 
 import (
-	"slices"
-
 	"carrick/steps"
 	"carrick/steps/check"
+	"slices"
 )
 
 func sides() steps.Step {

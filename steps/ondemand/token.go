@@ -12,6 +12,7 @@ import (
 
 	"carrick/cluster"
 	"carrick/steps"
+	"carrick/steps/action"
 )
 
 // What stands on the cluster for the token, and who may renew it.
@@ -64,15 +65,15 @@ func token() steps.Step {
 		Actions: append([]steps.Action{
 			{
 				Name: "token-renew", Title: "Let it renew its own token", On: steps.Remote, When: rotating, Needs: []string{"namespace"},
-				Doer: steps.Manifest{File: renewFile},
+				Doer: action.Manifest{File: renewFile},
 			},
 			{
 				Name: "first-token", Title: "Have the first token made", On: steps.Remote, When: rotating, Needs: []string{"service-account"},
-				Doer: mintToken{steps.Mint{File: "first-token.yaml", Keys: []string{tokenKey}, Make: requestToken}},
+				Doer: mintToken{action.Mint{File: "first-token.yaml", Keys: []string{tokenKey}, Make: requestToken}},
 			},
 			{
 				Name: "token-secret", Title: "Have a token made that does not expire", On: steps.Remote, When: lasting, Needs: []string{"service-account"},
-				Doer: steps.Manifest{File: "token.yaml"},
+				Doer: action.Manifest{File: "token.yaml"},
 			},
 		}, tokenFiles()...),
 		Checks: append(tokenChecks(), tokenFileChecks()...),

@@ -11,6 +11,7 @@ import (
 
 	"carrick/cluster"
 	"carrick/steps"
+	"carrick/steps/action"
 )
 
 func withTimer(e steps.Env) bool {
@@ -36,18 +37,18 @@ func tokenFiles() []steps.Action {
 		return text(func(r renewal) (string, error) { return of(r), r.valid() })
 	}
 	return []steps.Action{
-		{Name: "token-file", Title: "Hand root its token", On: steps.Local, Doer: steps.File{Path: rootToken, Mode: 0o600, Secret: true, Content: handedToken, Ours: isRootsToken}},
-		{Name: "renew-script", Title: "Write the script that renews it", On: steps.Local, When: rotating, Doer: steps.File{Path: renewScript, Mode: 0o700, Content: text(renewal.script)}},
-		{Name: "renew-service", Title: "Write the service that runs the script", On: steps.Local, When: withTimer, Doer: steps.File{Path: renewService, Mode: 0o644, Content: unit(renewal.service)}},
-		{Name: "renew-timer", Title: "Write the timer that runs the service", On: steps.Local, When: withTimer, Doer: steps.File{Path: renewTimer, Mode: 0o644, Content: unit(renewal.timer)}},
-		{Name: "reload-units", Title: "Have systemd read its units anew", On: steps.Local, When: withTimer, Doer: steps.Command{
+		{Name: "token-file", Title: "Hand root its token", On: steps.Local, Doer: action.File{Path: rootToken, Mode: 0o600, Secret: true, Content: handedToken, Ours: isRootsToken}},
+		{Name: "renew-script", Title: "Write the script that renews it", On: steps.Local, When: rotating, Doer: action.File{Path: renewScript, Mode: 0o700, Content: text(renewal.script)}},
+		{Name: "renew-service", Title: "Write the service that runs the script", On: steps.Local, When: withTimer, Doer: action.File{Path: renewService, Mode: 0o644, Content: unit(renewal.service)}},
+		{Name: "renew-timer", Title: "Write the timer that runs the service", On: steps.Local, When: withTimer, Doer: action.File{Path: renewTimer, Mode: 0o644, Content: unit(renewal.timer)}},
+		{Name: "reload-units", Title: "Have systemd read its units anew", On: steps.Local, When: withTimer, Doer: action.Command{
 			Title: "has systemd see the timer", Run: []string{"systemctl", "daemon-reload"}, Done: unitsRead,
 		}},
-		{Name: "enable-timer", Title: "Start the timer", On: steps.Local, When: withTimer, Doer: steps.Command{
+		{Name: "enable-timer", Title: "Start the timer", On: steps.Local, When: withTimer, Doer: action.Command{
 			Title: "starts the timer that renews root's token", Run: []string{"systemctl", "enable", "--now", renewName + ".timer"},
 			UndoRun: []string{"systemctl", "disable", "--now", renewName + ".timer"}, Done: timerRuns,
 		}},
-		{Name: "renew-cron", Title: "Have cron run the script", On: steps.Local, When: withCron, Doer: steps.File{Path: renewCron, Mode: 0o644, Content: unit(renewal.cron)}},
+		{Name: "renew-cron", Title: "Have cron run the script", On: steps.Local, When: withCron, Doer: action.File{Path: renewCron, Mode: 0o644, Content: unit(renewal.cron)}},
 	}
 }
 

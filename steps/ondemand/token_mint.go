@@ -9,12 +9,13 @@ import (
 
 	"carrick/cluster"
 	"carrick/steps"
+	"carrick/steps/action"
 	"carrick/steps/check"
 )
 
 // mintToken has the first token made, and a new one where that has ended before
 // the web node had one of its own.
-type mintToken struct{ steps.Mint }
+type mintToken struct{ action.Mint }
 
 // Plan says that a token that has ended is made anew.
 func (m mintToken) Plan(ctx context.Context, e steps.Env) (steps.Change, error) {

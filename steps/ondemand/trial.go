@@ -16,6 +16,7 @@ import (
 
 	"carrick/cluster"
 	"carrick/steps"
+	"carrick/steps/action"
 	"carrick/steps/check"
 )
 
@@ -64,7 +65,7 @@ func trial() steps.Step {
 }
 
 func trialAction(name, title, file string, when func(steps.Env) bool, needs ...string) steps.Action {
-	return steps.Action{Name: name, Title: title, On: steps.Remote, When: when, Needs: needs, Doer: steps.Manifest{File: file, Each: trialUsers}}
+	return steps.Action{Name: name, Title: title, On: steps.Remote, When: when, Needs: needs, Doer: action.Manifest{File: file, Each: trialUsers}}
 }
 
 func tried(e steps.Env) bool      { return e.Answers.Text("trial.user") != "" }

@@ -9,14 +9,13 @@ import (
 	"strings"
 	"time"
 
+	"carrick/steps"
+	"carrick/steps/check"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/validation"
-
-	"carrick/steps"
-	"carrick/steps/check"
 )
 
 func trialChecks() []steps.Check {

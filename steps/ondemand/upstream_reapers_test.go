@@ -12,12 +12,13 @@ import (
 	"carrick/cluster/clustertest"
 	"carrick/cluster/clustertest/upstream"
 	"carrick/steps"
+	"carrick/steps/engine"
 	"carrick/steps/ondemand"
 	"carrick/steps/stepstest"
 )
 
 // withReaper installs a reaper's own chart, by the step that asks for it.
-func withReaper(t *testing.T, name, step string) (upstream.Checkout, *clustertest.Sandbox, *steps.Session) {
+func withReaper(t *testing.T, name, step string) (upstream.Checkout, *clustertest.Sandbox, *engine.Session) {
 	t.Helper()
 	src, charts := upstream.Find(t, name), t.TempDir()
 	version := src.Chart(t, "charts/"+name, charts, "")
@@ -107,7 +108,7 @@ func TestUpstreamNamespaceReaper(t *testing.T) {
 }
 
 // passes wants checks of the cluster's side to pass.
-func passes(t *testing.T, s *steps.Session, step string, names ...string) {
+func passes(t *testing.T, s *engine.Session, step string, names ...string) {
 	t.Helper()
 	b, _ := s.Look(t.Context(), s.Guide().Cells())
 	for _, name := range names {

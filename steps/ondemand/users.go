@@ -7,10 +7,9 @@ import (
 	"strconv"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/util/validation"
-
 	"carrick/steps"
 	"carrick/steps/check"
+	"k8s.io/apimachinery/pkg/util/validation"
 )
 
 // passwdUser is one user of the web node.

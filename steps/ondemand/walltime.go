@@ -7,6 +7,7 @@ import (
 
 	"carrick/cluster/chart"
 	"carrick/steps"
+	"carrick/steps/action"
 	"carrick/steps/check"
 )
 
@@ -49,10 +50,10 @@ func walltime() steps.Step {
 			},
 		},
 		Actions: []steps.Action{
-			{Name: "reaper-namespace", Title: "Make the namespace of job-pod-reaper", On: steps.Remote, When: usesWalltime, Needs: []string{"signed-in"}, Doer: steps.Manifest{File: "reaper-namespace.yaml"}},
+			{Name: "reaper-namespace", Title: "Make the namespace of job-pod-reaper", On: steps.Remote, When: usesWalltime, Needs: []string{"signed-in"}, Doer: action.Manifest{File: "reaper-namespace.yaml"}},
 			{
 				Name: "reaper", Title: "Install job-pod-reaper", On: steps.Remote, When: usesWalltime, Needs: []string{"signed-in"},
-				Doer: steps.Chart{
+				Doer: action.Chart{
 					Release: reaperName, Namespace: reaperName, Chart: reaperName,
 					Source: chartSource("walltime.source", reaperName), Version: check.AnswerText("walltime.version"),
 					Values: func(context.Context, steps.Env) (map[string]any, error) {

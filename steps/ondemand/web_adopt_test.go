@@ -8,6 +8,7 @@ import (
 
 	all "carrick/assets"
 	"carrick/steps"
+	"carrick/steps/engine"
 	"carrick/steps/ondemand"
 )
 
@@ -17,7 +18,7 @@ func TestGuideIsValid(t *testing.T) {
 			t.Errorf("step %s has no why", ondemand.Guide().Steps[i].Name)
 		}
 	}
-	if err := steps.Validate([]*steps.Guide{ondemand.Guide()}, all.FS); err != nil {
+	if err := engine.Validate([]*steps.Guide{ondemand.Guide()}, all.FS); err != nil {
 		for _, line := range strings.Split(err.Error(), "\n") {
 			if !strings.Contains(line, "guide renku") && !strings.Contains(line, "guide liqo") {
 				t.Error(line)
@@ -79,7 +80,7 @@ func TestUndoPutsTheSitesFilesBack(t *testing.T) {
 		if again := do(t, s, action); again.Verb != steps.Leave {
 			t.Errorf("%s a second time: %s %s", action, again.Verb, again.Diff)
 		}
-		p, err := s.PlanUndo(t.Context(), steps.Scope{Actions: []string{action}})
+		p, err := s.PlanUndo(t.Context(), engine.Scope{Actions: []string{action}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -127,7 +128,7 @@ func TestWhereTheClientsSecretIsFrom(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		p, err := s.Plan(t.Context(), steps.Scope{Side: steps.Local, Actions: []string{"hook-env"}})
+		p, err := s.Plan(t.Context(), engine.Scope{Side: steps.Local, Actions: []string{"hook-env"}})
 		if err != nil {
 			t.Fatal(err)
 		}

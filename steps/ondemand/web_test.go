@@ -7,24 +7,24 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"carrick/steps"
+	"carrick/steps/engine"
 	"carrick/steps/ondemand"
 	"carrick/steps/stepstest"
+	"github.com/google/go-cmp/cmp"
 )
 
 // stood is a session on the web node of a state, and its folder.
-func stood(t *testing.T, state string) (*steps.Session, string) {
+func stood(t *testing.T, state string) (*engine.Session, string) {
 	t.Helper()
 	s := stepstest.Stand(t, ondemand.Guide(), assets, "testdata", state)
 	return s, s.End(steps.Local).Host.Root
 }
 
 // do plans an action on the web node, does it, and gives what the plan showed.
-func do(t *testing.T, s *steps.Session, action string) steps.Item {
+func do(t *testing.T, s *engine.Session, action string) steps.Item {
 	t.Helper()
-	p, err := s.Plan(t.Context(), steps.Scope{Side: steps.Local, Actions: []string{action}})
+	p, err := s.Plan(t.Context(), engine.Scope{Side: steps.Local, Actions: []string{action}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -92,7 +92,7 @@ func TestNewMountsTakeOneApply(t *testing.T) {
 			if err := s.Answer("clusterfile.mounts", tc.mounts); err != nil {
 				t.Fatal(err)
 			}
-			scope := steps.Scope{Side: steps.Local, Actions: []string{"cluster-file", "pre-hook"}}
+			scope := engine.Scope{Side: steps.Local, Actions: []string{"cluster-file", "pre-hook"}}
 			p, err := s.Plan(t.Context(), scope)
 			if err != nil {
 				t.Fatal(err)

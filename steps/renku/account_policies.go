@@ -6,10 +6,10 @@ import (
 	"slices"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-
 	"carrick/steps"
+	"carrick/steps/action"
 	"carrick/steps/check"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 // accountPolicies is the action that creates the policies which keep Renku's kubeconfig from acting as other
@@ -18,7 +18,7 @@ func accountPolicies() steps.Action {
 	return steps.Action{
 		Name: "account-policies", Title: "Deny Renku's kubeconfig the other accounts of the namespace",
 		On: steps.Remote, When: limitsAccounts,
-		Doer: steps.Manifest{File: "account-policies.yaml", Values: steps.Values{
+		Doer: action.Manifest{File: "account-policies.yaml", Values: action.Values{
 			"policy":         func(_ context.Context, e steps.Env) (any, error) { return policyName(e), nil },
 			"user":           func(_ context.Context, e steps.Env) (any, error) { return userName(e), nil },
 			"session-rules":  func(_ context.Context, e steps.Env) (any, error) { return sessionRules(e), nil },

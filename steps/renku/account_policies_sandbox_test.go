@@ -12,6 +12,7 @@ import (
 	"carrick/cluster"
 	"carrick/cluster/clustertest"
 	"carrick/steps"
+	"carrick/steps/engine"
 	"carrick/steps/stepstest"
 )
 
@@ -33,7 +34,7 @@ func TestTheCredentialActsAsNoOtherAccount(t *testing.T) {
 	box := seeded(t)
 	const ns = "fenced-sessions"
 	answers := map[string]any{"sessions.namespace": ns, "identity.name": "renku-fenced"}
-	open := func(policies bool) *steps.Session {
+	open := func(policies bool) *engine.Session {
 		answers["identity.policies"] = policies
 		return stepstest.Open(t, box, credential(), assets, "fenced", answers)
 	}

@@ -15,7 +15,9 @@ import (
 
 	"carrick/cluster"
 	"carrick/steps"
+	"carrick/steps/action"
 	"carrick/steps/check"
+	"carrick/steps/inventory"
 )
 
 // What a set-up that stands already calls things. It begins at the kubeconfig
@@ -191,7 +193,7 @@ func adoptBackup(ctx context.Context, e steps.Env) (any, string, error) {
 		return nil, "", err
 	}
 	for _, f := range fields {
-		if steps.Owns(f, "f:data", "f:"+k["key"]) && strings.HasPrefix(f.Manager, "carrick.") {
+		if action.Owns(f, "f:data", "f:"+k["key"]) && strings.HasPrefix(f.Manager, "carrick.") {
 			return nil, "", nil
 		}
 	}
@@ -234,7 +236,7 @@ func adoptIsolation(ctx context.Context, e steps.Env) (any, string, error) {
 	if err != nil {
 		return nil, "", err
 	}
-	if steps.CreatedBy(o.GetAnnotations()) == "" {
+	if inventory.CreatedBy(o.GetAnnotations()) == "" {
 		return nil, "", nil
 	}
 	all, err := check.List[networkingv1.NetworkPolicy](ctx, e.Cluster, check.NetworkPolicies, ns, cluster.Selector{})

@@ -9,11 +9,10 @@ import (
 	"slices"
 	"strings"
 
-	"go.yaml.in/yaml/v3"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-
 	"carrick/steps"
 	"carrick/steps/check"
+	"go.yaml.in/yaml/v3"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
 // What only Renku's API tells of a set-up that stands already.

@@ -11,12 +11,13 @@ import (
 	"carrick/cluster/clustertest"
 	"carrick/cluster/clustertest/cases"
 	"carrick/steps"
+	"carrick/steps/engine"
 	"carrick/steps/renku"
 	"carrick/steps/stepstest"
 )
 
 // takenOn adopts what stands in the sandbox under a link's name.
-func takenOn(t *testing.T, box *clustertest.Sandbox, name string, answers map[string]any) (*steps.Session, map[string]steps.Adopted) {
+func takenOn(t *testing.T, box *clustertest.Sandbox, name string, answers map[string]any) (*engine.Session, map[string]engine.Adopted) {
 	t.Helper()
 	s := stepstest.Open(t, box, renku.Guide(), assets, name, answers)
 	s.Link().Path = filepath.Join(t.TempDir(), name+".yaml")
@@ -27,7 +28,7 @@ func takenOn(t *testing.T, box *clustertest.Sandbox, name string, answers map[st
 	if err := s.SaveAdopted(list); err != nil {
 		t.Fatal(err)
 	}
-	out := map[string]steps.Adopted{}
+	out := map[string]engine.Adopted{}
 	for _, a := range list {
 		out[a.Question.Key] = a
 	}
@@ -35,7 +36,7 @@ func takenOn(t *testing.T, box *clustertest.Sandbox, name string, answers map[st
 }
 
 // answersOf are all answers of a session as they stand.
-func answersOf(t *testing.T, s *steps.Session) map[string]any {
+func answersOf(t *testing.T, s *engine.Session) map[string]any {
 	t.Helper()
 	out := map[string]any{}
 	for i := range s.Guide().Steps {
@@ -135,7 +136,7 @@ func TestVerifyALostLinkFileIsFoundAgain(t *testing.T) {
 	if links := s.MarkedLinks(t.Context()); len(links) != 1 || links[0] != "abroad" {
 		t.Errorf("made by the links %v", links)
 	}
-	if p, err := s.Plan(t.Context(), steps.Scope{}); err != nil || !p.Empty() {
+	if p, err := s.Plan(t.Context(), engine.Scope{}); err != nil || !p.Empty() {
 		t.Errorf("with the answers that were found apply would change %+v: %v", p, err)
 	}
 	stepstest.Undo(t, s)

@@ -6,12 +6,11 @@ import (
 	"fmt"
 	"strings"
 
+	"carrick/steps"
+	"carrick/steps/check"
 	networkingv1 "k8s.io/api/networking/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/validation"
-
-	"carrick/steps"
-	"carrick/steps/check"
 )
 
 // The controller that reads annotations with this prefix; others read none of

@@ -1,13 +1,12 @@
 package renku
 
 import (
+	"carrick/steps"
+	"carrick/steps/check"
 	"context"
 	"fmt"
 	"slices"
 	"strings"
-
-	"carrick/steps"
-	"carrick/steps/check"
 )
 
 func clusters() steps.Step {

@@ -8,6 +8,7 @@ import (
 	"carrick/cluster"
 	"carrick/cluster/clustertest"
 	"carrick/steps"
+	"carrick/steps/engine"
 	"carrick/steps/renku"
 	"carrick/steps/stepstest"
 )
@@ -80,7 +81,7 @@ func TestConformanceOfTheRoleWithUpstreamsSessions(t *testing.T) {
 
 // withNewCredential is the remote cluster seen with the token that the guide
 // had made, and nothing else.
-func withNewCredential(t *testing.T, s *steps.Session, namespace, name string) *cluster.Cluster {
+func withNewCredential(t *testing.T, s *engine.Session, namespace, name string) *cluster.Cluster {
 	t.Helper()
 	c := s.End(steps.Remote).Cluster
 	secret, err := c.Secret(t.Context(), namespace, name, "token", "ca.crt")

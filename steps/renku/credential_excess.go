@@ -6,11 +6,10 @@ import (
 	"slices"
 	"strings"
 
-	rbacv1 "k8s.io/api/rbac/v1"
-	"k8s.io/component-helpers/auth/rbac/validation"
-
 	"carrick/steps"
 	"carrick/steps/check"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/component-helpers/auth/rbac/validation"
 )
 
 // withoutExcess adds the fix to the finding that the kubeconfig grants more than meant: it names the first binding that

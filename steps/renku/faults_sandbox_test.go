@@ -8,6 +8,7 @@ import (
 	"carrick/cluster/clustertest"
 	"carrick/cluster/clustertest/cases"
 	"carrick/steps"
+	"carrick/steps/engine"
 	"carrick/steps/renku"
 	"carrick/steps/stepstest"
 )
@@ -17,7 +18,7 @@ import (
 type siteFault struct {
 	says   []fault  // what is reported of it, besides what a fresh site lacks
 	caused []string // what is red because of it, or because its namespace is there and empty
-	mend   func(t *testing.T, box *clustertest.Sandbox, s *steps.Session, first steps.Result)
+	mend   func(t *testing.T, box *clustertest.Sandbox, s *engine.Session, first steps.Result)
 	mended bool // the first of what is reported must hold after mend
 }
 
@@ -72,7 +73,7 @@ var standingFaults = []struct {
 	}},
 }
 
-func openDemo(t *testing.T, box *clustertest.Sandbox, answers map[string]any) *steps.Session {
+func openDemo(t *testing.T, box *clustertest.Sandbox, answers map[string]any) *engine.Session {
 	t.Helper()
 	s := stepstest.Open(t, box, renku.Guide(), assets, "demo", site(t, box, answers))
 	s.Link().Path = "demo.yaml"
@@ -80,7 +81,7 @@ func openDemo(t *testing.T, box *clustertest.Sandbox, answers map[string]any) *s
 }
 
 // reds are the verdicts that are neither pass nor skip, by "check@side".
-func reds(t *testing.T, s *steps.Session) map[string]steps.Result {
+func reds(t *testing.T, s *engine.Session) map[string]steps.Result {
 	t.Helper()
 	var out map[string]steps.Result
 	for range 5 {
@@ -163,7 +164,7 @@ func findsAndMends(t *testing.T, box *clustertest.Sandbox, name string) {
 }
 
 // byFix does as the fix says: a command of carrick's, of Helm or of kubectl.
-func byFix(t *testing.T, box *clustertest.Sandbox, s *steps.Session, v steps.Result) {
+func byFix(t *testing.T, box *clustertest.Sandbox, s *engine.Session, v steps.Result) {
 	t.Helper()
 	rest, isKubectl := strings.CutPrefix(v.Fix, "kubectl --context ")
 	if !isKubectl {
@@ -183,7 +184,7 @@ func byFix(t *testing.T, box *clustertest.Sandbox, s *steps.Session, v steps.Res
 
 // byDefinition puts the local definition in the place of the remote one: what
 // the fix has Helm print from the chart of that version.
-func byDefinition(t *testing.T, box *clustertest.Sandbox, _ *steps.Session, _ steps.Result) {
+func byDefinition(t *testing.T, box *clustertest.Sandbox, _ *engine.Session, _ steps.Result) {
 	t.Helper()
 	const name = "amaltheasessions.amalthea.dev"
 	spec := box.Run(t, clustertest.Local, "", "get", "crd", name, "-o", "jsonpath={.spec}")
@@ -193,7 +194,7 @@ func byDefinition(t *testing.T, box *clustertest.Sandbox, _ *steps.Session, _ st
 
 // byToleration answers as the fix says. The driver, which somebody else
 // installed, is then missing on that node.
-func byToleration(t *testing.T, _ *clustertest.Sandbox, s *steps.Session, _ steps.Result) {
+func byToleration(t *testing.T, _ *clustertest.Sandbox, s *engine.Session, _ steps.Result) {
 	t.Helper()
 	if err := s.Answer("nodes.tolerations", []string{"renku.io/dedicated"}); err != nil {
 		t.Fatal(err)
@@ -209,7 +210,7 @@ func byToleration(t *testing.T, _ *clustertest.Sandbox, s *steps.Session, _ step
 }
 
 // byApply does the whole guide: the fault is one that it copes with.
-func byApply(t *testing.T, _ *clustertest.Sandbox, s *steps.Session, _ steps.Result) {
+func byApply(t *testing.T, _ *clustertest.Sandbox, s *engine.Session, _ steps.Result) {
 	t.Helper()
 	stepstest.Apply(t, s)
 	stepstest.Green(t, s)
@@ -217,14 +218,14 @@ func byApply(t *testing.T, _ *clustertest.Sandbox, s *steps.Session, _ steps.Res
 
 // byAnotherName finds the name taken when it registers, says so, and goes on
 // with another one.
-func byAnotherName(t *testing.T, _ *clustertest.Sandbox, s *steps.Session, _ steps.Result) {
+func byAnotherName(t *testing.T, _ *clustertest.Sandbox, s *engine.Session, _ steps.Result) {
 	t.Helper()
-	p, err := s.Plan(t.Context(), steps.Scope{})
+	p, err := s.Plan(t.Context(), engine.Scope{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	err = s.Apply(t.Context(), p, steps.ApplyOptions{}, nil)
-	if failed := (*steps.ActionError)(nil); !errors.As(err, &failed) || failed.Action != "register" || !strings.Contains(err.Error(), "name") {
+	if failed := (*engine.ActionError)(nil); !errors.As(err, &failed) || failed.Action != "register" || !strings.Contains(err.Error(), "name") {
 		t.Fatalf("with a name that is taken: %v", err)
 	}
 	t.Logf("it says: %v", err)

@@ -12,6 +12,7 @@ import (
 
 	"carrick/cluster"
 	"carrick/steps"
+	"carrick/steps/action"
 )
 
 // What an export says of the parts of this guide that are no manifests: the
@@ -22,14 +23,14 @@ import (
 // Export gives no manifest: the Secret is shared, and its value is a secret. A
 // template has kubectl build the kubeconfig from the token Secret, byte by byte
 // as carrick does.
-func (s sharedSecret) Export(_ context.Context, e steps.Env) ([]steps.Exported, error) {
+func (s sharedSecret) Export(_ context.Context, e steps.Env) ([]action.Exported, error) {
 	ns, name := secretWhere(e)
 	key := e.Answers.Text("cluster.config-name")
 	values, err := renkuValues(e, name)
 	if err != nil {
 		return nil, err
 	}
-	out := []steps.Exported{
+	out := []action.Exported{
 		{Path: "renku.values.yaml", Content: values},
 		{Note: "renku.values.yaml is for the values of Renku's own release: merge it into them once the Secret is there"},
 		{Left: fmt.Sprintf("Secret %s/%s (key %s)", ns, name, key)},
@@ -38,7 +39,7 @@ func (s sharedSecret) Export(_ context.Context, e steps.Env) ([]steps.Exported, 
 		name, ns, key, e.Kubectl(), e.Link)
 	const hint = "# each cluster's key has a field manager of its own, so that one does not take out another's"
 	if path := e.Answers.Text("kubeconfig.file"); path != "" {
-		return append(out, steps.Exported{Hand: hint + "\n" + fmt.Sprintf(apply, shellWord(path))}), nil
+		return append(out, action.Exported{Hand: hint + "\n" + fmt.Sprintf(apply, shellWord(path))}), nil
 	}
 	template, err := kubeconfigTemplate(e)
 	if err != nil {
@@ -48,9 +49,9 @@ func (s sharedSecret) Export(_ context.Context, e steps.Env) ([]steps.Exported, 
 	get := fmt.Sprintf("%s -n %s get secret %s -o go-template-file=files/%s/%s |\n  ",
 		e.PeerKubectl(), sessionsNamespace(e), e.Answers.Text("identity.token-secret"), e.Side, file)
 	return append(out,
-		steps.Exported{Path: file, Content: template},
-		steps.Exported{Hand: "# without its last line it gives the Secret to be sealed (Sealed Secrets, SOPS)\n" + hint + "\n" + get + fmt.Sprintf(apply, "/dev/stdin")},
-		steps.Exported{Hand: "# then Renku's values, with " + "files/" + string(e.Side) + "/renku.values.yaml, wherever they are kept; what is there already stays"}), nil
+		action.Exported{Path: file, Content: template},
+		action.Exported{Hand: "# without its last line it gives the Secret to be sealed (Sealed Secrets, SOPS)\n" + hint + "\n" + get + fmt.Sprintf(apply, "/dev/stdin")},
+		action.Exported{Hand: "# then Renku's values, with " + "files/" + string(e.Side) + "/renku.values.yaml, wherever they are kept; what is there already stays"}), nil
 }
 
 // kubeconfigTemplate is theKubeconfig with kubectl's words for what is in the
@@ -106,7 +107,7 @@ func renkuValues(e steps.Env, secret string) ([]byte, error) {
 
 // exportRestart restarts with kubectl: the mark in the pod templates that it
 // leaves belongs to nobody's manifest, so no GitOps tool takes it out.
-func exportRestart(ctx context.Context, e steps.Env) ([]steps.Exported, error) {
+func exportRestart(ctx context.Context, e steps.Env) ([]action.Exported, error) {
 	all, err := servicesOf(ctx, e)
 	if err != nil {
 		return nil, err
@@ -128,20 +129,20 @@ func exportRestart(ctx context.Context, e steps.Env) ([]steps.Exported, error) {
 	for _, name := range names {
 		lines = append(lines, k+" rollout status deployment "+name+" --timeout=5m")
 	}
-	return []steps.Exported{{Hand: strings.Join(lines, "\n")}}, nil
+	return []action.Exported{{Hand: strings.Join(lines, "\n")}}, nil
 }
 
 // Export leaves the test session out: it is a trial, and nothing to keep.
-func (s testSession) Export(context.Context, steps.Env) ([]steps.Exported, error) {
-	return []steps.Exported{{Hand: "# a test session is no part of the set-up: carrick starts one, looks, and takes it back"}}, nil
+func (s testSession) Export(context.Context, steps.Env) ([]action.Exported, error) {
+	return []action.Exported{{Hand: "# a test session is no part of the set-up: carrick starts one, looks, and takes it back"}}, nil
 }
 
 // reachJob is a trial, too.
-type reachJob struct{ steps.Manifest }
+type reachJob struct{ action.Manifest }
 
 // Export leaves the Job out.
-func (j reachJob) Export(context.Context, steps.Env) ([]steps.Exported, error) {
-	return []steps.Exported{{Hand: "# a Job that asks once is no part of the set-up: carrick runs it, and undo removes it"}}, nil
+func (j reachJob) Export(context.Context, steps.Env) ([]action.Exported, error) {
+	return []action.Exported{{Hand: "# a Job that asks once is no part of the set-up: carrick runs it, and undo removes it"}}, nil
 }
 
 // shellWord is a word as a shell takes it.

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"carrick/steps"
+	"carrick/steps/action"
 )
 
 // The commands share what the sign-in makes: a folder outside of the export
@@ -52,12 +53,12 @@ func shellURL(v string) string {
 
 func localFile(name string) string { return "files/" + string(steps.Local) + "/" + name }
 
-func asJSON(name string, v any) (steps.Exported, error) {
+func asJSON(name string, v any) (action.Exported, error) {
 	b, err := json.MarshalIndent(v, "", "  ")
-	return steps.Exported{Path: name, Content: append(b, '\n')}, err
+	return action.Exported{Path: name, Content: append(b, '\n')}, err
 }
 
-func exportSignIn(_ context.Context, e steps.Env) ([]steps.Exported, error) {
+func exportSignIn(_ context.Context, e steps.Env) ([]action.Exported, error) {
 	c, err := curl(e)
 	if err != nil {
 		return nil, err
@@ -66,15 +67,15 @@ func exportSignIn(_ context.Context, e steps.Env) ([]steps.Exported, error) {
 	if err != nil {
 		return nil, err
 	}
-	var out []steps.Exported
+	var out []action.Exported
 	if at.CA != "" {
 		out = append(out,
-			steps.Exported{Path: caFile, Content: []byte(at.CA)},
-			steps.Exported{Note: "the commands trust " + caFile + " alone; where the portal's certificate is a public one, leave --cacert out"})
+			action.Exported{Path: caFile, Content: []byte(at.CA)},
+			action.Exported{Note: "the commands trust " + caFile + " alone; where the portal's certificate is a public one, leave --cacert out"})
 	}
 	oidc := shellURL(at.Base) + "/protocol/openid-connect"
 	asked := "client_id=" + loginClient + "&grant_type=urn:ietf:params:oauth:grant-type:device_code&device_code="
-	return append(out, steps.Exported{Hand: strings.Join([]string{
+	return append(out, action.Exported{Hand: strings.Join([]string{
 		"private=$(mktemp -d)    # outside of this folder: it holds the token; rm -r \"$private\" at the end",
 		c + " -d client_id=" + loginClient + " " + oidc + "/auth/device > \"$private/device\"",
 		"jq -r .verification_uri_complete \"$private/device\"    # open it in a browser and sign in there as an admin of Renku",
@@ -85,7 +86,7 @@ func exportSignIn(_ context.Context, e steps.Env) ([]steps.Exported, error) {
 	}, "\n")}), nil
 }
 
-func exportCluster(_ context.Context, e steps.Env) ([]steps.Exported, error) {
+func exportCluster(_ context.Context, e steps.Env) ([]action.Exported, error) {
 	payload, err := clusterPayload(e)
 	if err != nil {
 		return nil, err
@@ -101,7 +102,7 @@ func exportCluster(_ context.Context, e steps.Env) ([]steps.Exported, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := []steps.Exported{body}
+	out := []action.Exported{body}
 	lines := []string{post + ` | tee "$private/cluster"`, `cluster=$(jq -er .id "$private/cluster")`}
 	if payload[fieldDefault] == true {
 		mend, err := asJSON("register.patch.json", map[string]any{fieldDefault: true, fieldTLS: ""})
@@ -115,10 +116,10 @@ func exportCluster(_ context.Context, e steps.Env) ([]steps.Exported, error) {
 		out = append(out, mend)
 		lines = append(lines, "# Renku forgets "+fieldDefault+" when a cluster is made: without this, sessions have no TLS", patch)
 	}
-	return append(out, steps.Exported{Hand: strings.Join(lines, "\n")}), nil
+	return append(out, action.Exported{Hand: strings.Join(lines, "\n")}), nil
 }
 
-func exportPool(_ context.Context, e steps.Env) ([]steps.Exported, error) {
+func exportPool(_ context.Context, e steps.Env) ([]action.Exported, error) {
 	d, err := thePool(e)
 	if err != nil {
 		return nil, err
@@ -134,7 +135,7 @@ func exportPool(_ context.Context, e steps.Env) ([]steps.Exported, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := []steps.Exported{body}
+	out := []action.Exported{body}
 	lines := []string{
 		"# after the restart, or Renku answers that it does not know the cluster",
 		fmt.Sprintf("jq --arg id \"$cluster\" '.cluster_id = $id' %s |\n  %s | tee \"$private/pool\"", localFile(body.Path), post),
@@ -151,10 +152,10 @@ func exportPool(_ context.Context, e steps.Env) ([]steps.Exported, error) {
 		}
 		out, lines = append(out, mend), append(lines, "# Renku forgets cpu_limit_factor when a pool is made", patch)
 	}
-	return append(out, steps.Exported{Hand: strings.Join(lines, "\n")}), nil
+	return append(out, action.Exported{Hand: strings.Join(lines, "\n")}), nil
 }
 
-func exportMembers(_ context.Context, e steps.Env) ([]steps.Exported, error) {
+func exportMembers(_ context.Context, e steps.Env) ([]action.Exported, error) {
 	var all []member
 	for _, typed := range e.Answers.List("pool.members") {
 		m, err := parseMember(typed)
@@ -174,5 +175,5 @@ func exportMembers(_ context.Context, e steps.Env) ([]steps.Exported, error) {
 	if err != nil {
 		return nil, err
 	}
-	return []steps.Exported{body, {Hand: post}}, nil
+	return []action.Exported{body, {Hand: post}}, nil
 }

@@ -13,6 +13,7 @@ import (
 	"carrick/cluster/clustertest"
 	"carrick/cluster/clustertest/cases"
 	"carrick/steps"
+	"carrick/steps/engine"
 	"carrick/steps/renku"
 	"carrick/steps/stepstest"
 )
@@ -31,11 +32,11 @@ func credential() *steps.Guide {
 }
 
 // toSecret are the steps up to the kubeconfig in Renku's hands.
-var toSecret = steps.Scope{Steps: []string{"prerequisites", "identity", "kubeconfig", "secret"}}
+var toSecret = engine.Scope{Steps: []string{"prerequisites", "identity", "kubeconfig", "secret"}}
 
 // handed opens a link whose sessions have a namespace of its name, and whose
 // Renku is in the namespace ns.
-func handed(t *testing.T, box *clustertest.Sandbox, link, ns, secret string, more map[string]any) *steps.Session {
+func handed(t *testing.T, box *clustertest.Sandbox, link, ns, secret string, more map[string]any) *engine.Session {
 	t.Helper()
 	answers := map[string]any{"sessions.namespace": link + "-sessions", "renku.namespace": ns, "secret.name": secret, "pools.quotas": []any{link + "-pool"}}
 	for k, v := range more {
@@ -44,7 +45,7 @@ func handed(t *testing.T, box *clustertest.Sandbox, link, ns, secret string, mor
 	return stepstest.Open(t, box, renku.Guide(), assets, link, answers)
 }
 
-func do(t *testing.T, s *steps.Session, scope steps.Scope, o steps.ApplyOptions, say steps.Progress) error {
+func do(t *testing.T, s *engine.Session, scope engine.Scope, o steps.ApplyOptions, say steps.Progress) error {
 	t.Helper()
 	p, err := s.Plan(t.Context(), scope)
 	if err != nil {
@@ -54,7 +55,7 @@ func do(t *testing.T, s *steps.Session, scope steps.Scope, o steps.ApplyOptions,
 }
 
 // undone takes back what a scope covers, and says what was in the plan.
-func undone(t *testing.T, s *steps.Session, scope steps.Scope) *steps.Plan {
+func undone(t *testing.T, s *engine.Session, scope engine.Scope) *engine.Plan {
 	t.Helper()
 	p, err := s.PlanUndo(t.Context(), scope)
 	if err == nil {
@@ -66,7 +67,7 @@ func undone(t *testing.T, s *steps.Session, scope steps.Scope) *steps.Plan {
 	return p
 }
 
-var theSecret = steps.Scope{Steps: []string{"secret"}}
+var theSecret = engine.Scope{Steps: []string{"secret"}}
 
 // keysOf are the keys of a local Secret; nil where there is none.
 func keysOf(t *testing.T, box *clustertest.Sandbox, ns, name string) []string {
@@ -98,14 +99,14 @@ func TestVerifyTwoLinksIntoOneSecretOfRenku(t *testing.T) {
 	localNamespace(t, box, ns)
 	box.Run(t, clustertest.Local, "", "-n", ns, "create", "secret", "generic", name, "--from-literal=paris.yaml=paris")
 	a, b := handed(t, box, "milan", ns, name, nil), handed(t, box, "rome", ns, name, nil)
-	for _, s := range []*steps.Session{a, b} {
+	for _, s := range []*engine.Session{a, b} {
 		if err := do(t, s, toSecret, steps.ApplyOptions{}, nil); err != nil {
 			t.Fatal(err)
 		}
-		defer undone(t, s, steps.Scope{})
+		defer undone(t, s, engine.Scope{})
 	}
 	wantKeys(t, box, ns, name, "milan.yaml", "paris.yaml", "rome.yaml")
-	for _, s := range []*steps.Session{a, b} {
+	for _, s := range []*engine.Session{a, b} {
 		for _, check := range []string{"kubeconfig-stored", "stored-kubeconfig", "stored-server-tls", "stored-is-proved"} {
 			if v := verdict(t, s, check, steps.Local); v.Status != steps.Pass {
 				t.Errorf("%s of %s: %v %s", check, s.Link().Name(), v.Status, v.Found)
@@ -132,11 +133,11 @@ func TestVerifyASecretThatALinkMadeGoesWithItsLastKey(t *testing.T) {
 	const ns, name = "made", "clusters"
 	localNamespace(t, box, ns)
 	a, b := handed(t, box, "turin", ns, name, nil), handed(t, box, "genoa", ns, name, nil)
-	for _, s := range []*steps.Session{a, b} {
+	for _, s := range []*engine.Session{a, b} {
 		if err := do(t, s, toSecret, steps.ApplyOptions{}, nil); err != nil {
 			t.Fatal(err)
 		}
-		defer undone(t, s, steps.Scope{})
+		defer undone(t, s, engine.Scope{})
 	}
 	undone(t, a, theSecret)
 	wantKeys(t, box, ns, name, "genoa.yaml")
@@ -167,7 +168,7 @@ func TestASecretThatIsMountedStays(t *testing.T) {
 	if err := do(t, s, toSecret, steps.ApplyOptions{}, nil); err != nil {
 		t.Fatal(err)
 	}
-	defer undone(t, s, steps.Scope{})
+	defer undone(t, s, engine.Scope{})
 	box.Run(t, clustertest.Local, `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"data-service"},"spec":{"replicas":0,"selector":{"matchLabels":{"app":"d"}},"template":{"metadata":{"labels":{"app":"d"}},
 		"spec":{"containers":[{"name":"d","image":"registry.example.org/d"}],"volumes":[{"name":"kubeconfigs","secret":{"secretName":"clusters"}}]}}}}`, "-n", ns, "create", "-f", "-")
 	p := undone(t, s, theSecret)
@@ -191,7 +192,7 @@ func TestAKeyOfOthersIsSavedBeforeItIsTakenOver(t *testing.T) {
 	localNamespace(t, box, ns)
 	box.Run(t, clustertest.Local, "", "-n", ns, "create", "secret", "generic", name, "--from-literal=pisa.yaml=by-hand")
 	s := handed(t, box, "pisa", ns, name, nil)
-	defer undone(t, s, steps.Scope{})
+	defer undone(t, s, engine.Scope{})
 	err := do(t, s, toSecret, steps.ApplyOptions{}, nil)
 	if err == nil || !strings.Contains(err.Error(), "--take-over") || strings.Contains(err.Error(), "by-hand") {
 		t.Fatalf("without a yes: %v", err)
@@ -267,8 +268,8 @@ func TestVerifyASecretIsNotDeletedToBeChanged(t *testing.T) {
 	localNamespace(t, box, ns)
 	box.Run(t, clustertest.Local, fmt.Sprintf(`{"apiVersion":"v1","kind":"Secret","immutable":true,"metadata":{"name":%q,"namespace":%q},"stringData":{"paris.yaml":"paris"}}`, name, ns), "create", "-f", "-")
 	s := handed(t, box, "siena", ns, name, nil)
-	defer undone(t, s, steps.Scope{})
-	if err := do(t, s, steps.Scope{Steps: toSecret.Steps[:3]}, steps.ApplyOptions{}, nil); err != nil {
+	defer undone(t, s, engine.Scope{})
+	if err := do(t, s, engine.Scope{Steps: toSecret.Steps[:3]}, steps.ApplyOptions{}, nil); err != nil {
 		t.Fatal(err)
 	}
 	p, err := s.Plan(t.Context(), theSecret)
@@ -356,11 +357,11 @@ func TestRestartIsDoneOnceForOneCause(t *testing.T) {
 		box.Run(t, clustertest.Local, "", "-n", ns, "rollout", "status", "deployment/renku-"+name, "--timeout=300s")
 	}
 	s := handed(t, box, link, ns, "clusters", nil)
-	defer undone(t, s, steps.Scope{})
+	defer undone(t, s, engine.Scope{})
 	if err := do(t, s, toSecret, steps.ApplyOptions{}, nil); err != nil {
 		t.Fatal(err)
 	}
-	restart := steps.Scope{Actions: []string{"restart"}}
+	restart := engine.Scope{Actions: []string{"restart"}}
 	p, err := s.Plan(t.Context(), restart)
 	if err != nil || len(p.Actions) != 1 || !strings.Contains(p.Actions[0].Pending, "signed in") {
 		t.Fatalf("before the cluster has a row: %+v, %v", p, err)
@@ -440,13 +441,13 @@ func TestASessionIsMadeFollowedAndTakenBack(t *testing.T) {
 	stepstest.Define(t, box, steps.Remote, file)
 	const ns, name = "como-sessions", "carrick-test-como"
 	s := handed(t, box, "como", "renku", "como-clusters", map[string]any{"session.test": true, "sessions.host": "sessions.example.org"})
-	defer undone(t, s, steps.Scope{})
-	if err := do(t, s, steps.Scope{Steps: toSecret.Steps[:3]}, steps.ApplyOptions{}, nil); err != nil {
+	defer undone(t, s, engine.Scope{})
+	if err := do(t, s, engine.Scope{Steps: toSecret.Steps[:3]}, steps.ApplyOptions{}, nil); err != nil {
 		t.Fatal(err)
 	}
 	box.Cleanup(t, clustertest.Remote, "delete", "persistentvolume", name, "--wait=false")
 	var said []string
-	test := steps.Scope{Steps: []string{"session"}}
+	test := engine.Scope{Steps: []string{"session"}}
 	err := do(t, s, test, steps.ApplyOptions{}, func(e steps.Event) {
 		said = append(said, e.Text)
 		if e.Verb == steps.Create {

@@ -4,11 +4,11 @@ import (
 	"context"
 	"strings"
 
+	"carrick/steps"
+	"carrick/steps/action"
+	"carrick/steps/check"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-
-	"carrick/steps"
-	"carrick/steps/check"
 )
 
 func identity() steps.Step {
@@ -27,28 +27,28 @@ func identity() steps.Step {
 			accountPolicies(), // before there is a token, and undone after it
 			{
 				Name: "service-account", Title: "Make the ServiceAccount", On: steps.Remote, Needs: []string{"namespace"},
-				Doer: steps.Manifest{File: "service-account.yaml"},
+				Doer: action.Manifest{File: "service-account.yaml"},
 			},
 			{
 				Name: "role", Title: "Grant it what Renku does in the sessions' namespace", On: steps.Remote, Needs: []string{"namespace"},
-				Doer: steps.Manifest{File: "role.yaml", Values: steps.Values{
+				Doer: action.Manifest{File: "role.yaml", Values: action.Values{
 					"rules": rules(func(e steps.Env) []any { return asYAML(roleRules(e)) }),
 				}},
 			},
 			{
 				Name: "priorityclasses-role", Title: "Let it list priority classes", On: steps.Remote,
-				Doer: steps.Manifest{File: "priorityclasses-role.yaml", Values: steps.Values{
+				Doer: action.Manifest{File: "priorityclasses-role.yaml", Values: action.Values{
 					"cluster-role": func(_ context.Context, e steps.Env) (any, error) { return clusterRoleName(e), nil },
 					"rules":        rules(func(e steps.Env) []any { return asYAML(clusterRules(e)) }),
 				}},
 			},
 			{
 				Name: "delete-class-role", Title: "Let it delete the pools' priority classes", On: steps.Remote,
-				Doer: steps.Manifest{File: "delete-class-role.yaml", Each: quotaIDs},
+				Doer: action.Manifest{File: "delete-class-role.yaml", Each: quotaIDs},
 			},
 			{
 				Name: "token", Title: "Have a token made", On: steps.Remote, Needs: []string{"service-account"}, When: ownsTokenSecret,
-				Doer: steps.Manifest{File: "token.yaml"},
+				Doer: action.Manifest{File: "token.yaml"},
 			},
 		},
 		Checks: identityChecks(),

@@ -11,6 +11,7 @@ import (
 
 	"carrick/cluster"
 	"carrick/steps"
+	"carrick/steps/action"
 	"carrick/steps/check"
 )
 
@@ -26,7 +27,7 @@ func kubeconfig() steps.Step {
 		Actions: []steps.Action{{
 			Name: "reach-job", Title: "Ask the remote API server from inside the local cluster", On: steps.Local, When: asksFromInside,
 			Needs: []string{"peer/server-tls"},
-			Doer:  reachJob{steps.Manifest{File: "reach-job.yaml"}},
+			Doer:  reachJob{action.Manifest{File: "reach-job.yaml"}},
 		}},
 		Checks: append(fileChecks(), credentialChecks()...),
 	}

@@ -10,12 +10,13 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"carrick/steps"
+	"carrick/steps/linkfile"
 )
 
 // The longest name that a link may have still gives names that Kubernetes
 // takes, and two such links don't share one.
 func TestLongLinksGiveNamesThatAreTaken(t *testing.T) {
-	long, other := strings.Repeat("a", steps.MaxLinkName), strings.Repeat("a", steps.MaxLinkName-1)+"b"
+	long, other := strings.Repeat("a", linkfile.MaxName), strings.Repeat("a", linkfile.MaxName-1)+"b"
 	for _, link := range []string{"a", long, other} {
 		if bad := validation.IsQualifiedName(restartedFor(link)); len(bad) > 0 {
 			t.Errorf("%s: %v", restartedFor(link), bad)

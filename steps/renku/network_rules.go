@@ -5,14 +5,13 @@ import (
 	"slices"
 	"strings"
 
+	"carrick/steps"
+	"carrick/steps/check"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/intstr"
-
-	"carrick/steps"
-	"carrick/steps/check"
 )
 
 func reachesDNS(e steps.Env, peers []networkingv1.NetworkPolicyPeer) bool {

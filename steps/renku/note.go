@@ -10,6 +10,7 @@ import (
 	"carrick/cluster"
 	"carrick/steps"
 	"carrick/steps/check"
+	"carrick/steps/inventory"
 )
 
 // What this link created in Renku is noted in its inventory on Renku's own cluster, by action: Renku's records have no
@@ -30,7 +31,7 @@ const noteAsked = "asked"
 // unnoted makes a change of what Renku has as it should, where this link created it and its id is not noted: the answer was
 // lost, or an earlier version noted it elsewhere.
 func unnoted(ctx context.Context, e steps.Env, name, id string, item steps.Item) steps.Item {
-	was, err := steps.NoteOf(ctx, e, name)
+	was, err := inventory.Note(ctx, e, name)
 	note := ""
 	switch {
 	case err != nil || (item.Verb != steps.Leave && item.Verb != steps.Update):
@@ -47,7 +48,7 @@ func unnoted(ctx context.Context, e steps.Env, name, id string, item steps.Item)
 
 // enterNote notes the id of what Renku has, where unnoted says so.
 func enterNote(ctx context.Context, e steps.Env, action, id string, say steps.Progress) error {
-	was, err := steps.NoteOf(ctx, e, action)
+	was, err := inventory.Note(ctx, e, action)
 	if err != nil {
 		return err
 	}
@@ -55,7 +56,7 @@ func enterNote(ctx context.Context, e steps.Env, action, id string, say steps.Pr
 	if was != noteAsked && !earlier {
 		return nil
 	}
-	if err := steps.SetNote(ctx, e, action, id, say); err != nil {
+	if err := inventory.SetNote(ctx, e, action, id, say); err != nil {
 		return err
 	}
 	say.Did(steps.Update, fmt.Sprintf("%s %s in Renku is noted as this link's", action, id), "")
@@ -101,7 +102,7 @@ func leftEarlier(ctx context.Context, e steps.Env, action, what string) []steps.
 // unlessNoted are the items of a plan while Renku can't be asked: what this link has created, by its notes, is no
 // creation.
 func unlessNoted(ctx context.Context, e steps.Env, action string, item steps.Item) []steps.Item {
-	was, err := steps.NoteOf(ctx, e, action)
+	was, err := inventory.Note(ctx, e, action)
 	if err == nil && (was != "" && was != noteAsked || was == "" && earlierNote(ctx, e, action) != "") {
 		return nil
 	}
@@ -112,7 +113,7 @@ func unlessNoted(ctx context.Context, e steps.Env, action string, item steps.Ite
 // where Renku refused, and leaves what another carrick of this link has noted
 // meanwhile: of two at once one makes it and the other is refused.
 func noteAsking(ctx context.Context, e steps.Env, action string, say steps.Progress) (refused func() error, err error) {
-	before, err := steps.NoteOf(ctx, e, action)
+	before, err := inventory.Note(ctx, e, action)
 	if err != nil {
 		return nil, err
 	}
@@ -120,9 +121,9 @@ func noteAsking(ctx context.Context, e steps.Env, action string, say steps.Progr
 		before = ""
 	}
 	return func() error {
-		if now, err := steps.NoteOf(ctx, e, action); err != nil || now != noteAsked {
+		if now, err := inventory.Note(ctx, e, action); err != nil || now != noteAsked {
 			return err
 		}
-		return steps.SetNote(ctx, e, action, before, say)
-	}, steps.SetNote(ctx, e, action, noteAsked, say)
+		return inventory.SetNote(ctx, e, action, before, say)
+	}, inventory.SetNote(ctx, e, action, noteAsked, say)
 }

@@ -9,6 +9,7 @@ import (
 
 	"carrick/cluster"
 	"carrick/steps"
+	"carrick/steps/action"
 	"carrick/steps/check"
 )
 
@@ -23,11 +24,11 @@ func operator() steps.Step {
 		Actions: []steps.Action{
 			{
 				Name: "driver-namespace", Title: "Make the namespace of csi-rclone", On: steps.Remote, When: makesDriverNamespace, Reads: whatStands,
-				Doer: steps.Manifest{File: "driver-namespace.yaml"},
+				Doer: action.Manifest{File: "driver-namespace.yaml"},
 			},
 			{
 				Name: "driver", Title: "Install csi-rclone", On: steps.Remote, When: installsDriver, Reads: whatStands,
-				Doer: steps.Chart{
+				Doer: action.Chart{
 					Release: "${answers.driver.release}", Namespace: "${answers.driver.namespace}", Chart: driverChart,
 					Source:  check.ChartSource("charts.source", driverChart),
 					Version: check.AnswerText("driver.version"), Values: driverValues,
@@ -35,7 +36,7 @@ func operator() steps.Step {
 			},
 			{
 				Name: "operator", Title: "Install the session operator", On: steps.Remote, Needs: []string{"namespace"}, When: installsOperator, Reads: whatStands,
-				Doer: steps.Chart{
+				Doer: action.Chart{
 					Release: "${answers.operator.release}", Namespace: "${answers.sessions.namespace}", Chart: operatorChart,
 					Source:  check.ChartSource("charts.source", operatorChart),
 					Version: check.AnswerText("operator.version"), Values: operatorValues,
@@ -43,7 +44,7 @@ func operator() steps.Step {
 			},
 			{
 				Name: "custom-cas", Title: "Copy the CA certificates that sessions mount", On: steps.Remote, Needs: []string{"namespace"}, When: copiesCAs,
-				Doer: steps.Manifest{File: "custom-ca.yaml", Each: eachCA},
+				Doer: action.Manifest{File: "custom-ca.yaml", Each: eachCA},
 			},
 		},
 		Checks: slices.Concat(operatorChecks(), driverChecks(), userSessionChecks()),

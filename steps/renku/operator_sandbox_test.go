@@ -6,6 +6,7 @@ import (
 	"carrick/cluster/clustertest"
 	"carrick/cluster/clustertest/cases"
 	"carrick/steps"
+	"carrick/steps/engine"
 	"carrick/steps/renku"
 	"carrick/steps/stepstest"
 )
@@ -29,7 +30,7 @@ func TestOperatorAndDriverComeAndGo(t *testing.T) {
 			t.Errorf("%s: %v %s", check, v.Status, v.Found)
 		}
 	}
-	again, err := s.Plan(t.Context(), steps.Scope{})
+	again, err := s.Plan(t.Context(), engine.Scope{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -20,6 +20,7 @@ import (
 	"carrick/cluster/clustertest"
 	"carrick/cluster/clustertest/cases"
 	"carrick/steps"
+	"carrick/steps/engine"
 	"carrick/steps/renku"
 	"carrick/steps/stepstest"
 )
@@ -130,7 +131,7 @@ func TestVerifyWhatThePublishedPageLeavesIsMendedByThePrintedFixes(t *testing.T)
 }
 
 // reports fails the test unless exactly these faults are reported, as said.
-func reports(t *testing.T, s *steps.Session, lists ...[]fault) {
+func reports(t *testing.T, s *engine.Session, lists ...[]fault) {
 	t.Helper()
 	now := reds(t, s)
 	due := map[string]fault{}
@@ -158,7 +159,7 @@ func reports(t *testing.T, s *steps.Session, lists ...[]fault) {
 
 // mendAll runs the first fix that can be run, as it is printed, until none is
 // left. Each must make its check hold.
-func mendAll(t *testing.T, box *clustertest.Sandbox, s *steps.Session) {
+func mendAll(t *testing.T, box *clustertest.Sandbox, s *engine.Session) {
 	t.Helper()
 	for range 2 * len(pageFaults) {
 		s.Forget()
@@ -196,7 +197,7 @@ func runnable(v steps.Result) bool {
 
 // runFix does what a fix says: carrick by its engine, and Helm, which is the
 // admin of Renku's, by writing the values that are printed into its release.
-func runFix(t *testing.T, box *clustertest.Sandbox, s *steps.Session, fix string) {
+func runFix(t *testing.T, box *clustertest.Sandbox, s *engine.Session, fix string) {
 	t.Helper()
 	t.Logf("fix: %s", fix)
 	m := applyLine.FindStringSubmatch(fix)
@@ -212,7 +213,7 @@ func runFix(t *testing.T, box *clustertest.Sandbox, s *steps.Session, fix string
 			t.Fatal(err)
 		}
 	}
-	p, err := s.Plan(t.Context(), steps.Scope{Steps: strings.Split(m[2], ",")})
+	p, err := s.Plan(t.Context(), engine.Scope{Steps: strings.Split(m[2], ",")})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,6 +7,7 @@ import (
 
 	"carrick/cluster"
 	"carrick/steps"
+	"carrick/steps/action"
 )
 
 const poolsSource = "SwissDataScienceCenter/renku-data-services: components/renku_data_services/crc (api.spec.yaml, core.py, db.py)"
@@ -25,11 +26,11 @@ func resourcePool() steps.Step {
 				Name: "pool", Title: "Make the resource pool", On: steps.Local,
 				// Renku's services read the kubeconfigs once, when they start: kubeconfig-loaded.
 				Needs: []string{"cluster-as-planned", "kubeconfig-loaded", "pool-rules", "pool-sizes", "peer/quota-free", "peer/priority-classes"},
-				Doer:  steps.Call{Files: []string{poolAsset}, Preview: previewPool, Make: makePool, Left: leftPool, Revert: removePool, Exports: exportPool},
+				Doer:  action.Call{Files: []string{poolAsset}, Preview: previewPool, Make: makePool, Left: leftPool, Revert: removePool, Exports: exportPool},
 			},
 			{
 				Name: "members", Title: "Let users and groups use it", On: steps.Local, Needs: []string{"pool-made"},
-				Doer: steps.Call{Preview: previewMembers, Make: makeMembers, Exports: exportMembers, Keeps: "members go with the pool; those of a pool that stood before stay"},
+				Doer: action.Call{Preview: previewMembers, Make: makeMembers, Exports: exportMembers, Keeps: "members go with the pool; those of a pool that stood before stay"},
 			},
 		},
 		Checks: resourcePoolChecks(),

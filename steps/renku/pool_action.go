@@ -10,6 +10,7 @@ import (
 
 	"carrick/cluster"
 	"carrick/steps"
+	"carrick/steps/inventory"
 )
 
 func poolItem(d described) steps.Item {
@@ -24,7 +25,7 @@ func previewPool(ctx context.Context, e steps.Env) (steps.Change, error) {
 	if err != nil {
 		return steps.Change{}, err
 	}
-	item, c := poolItem(d), steps.Change{Rights: steps.InventoryRights(e)}
+	item, c := poolItem(d), steps.Change{Rights: inventory.Rights(e)}
 	if bad := append(poolProblems(e, d), d.tooTight()...); len(bad) > 0 {
 		item.Refused, item.Note = true, strings.Join(bad, "; ")
 		c.Items = []steps.Item{item}
@@ -137,7 +138,7 @@ func postPool(ctx context.Context, e steps.Env, api *cluster.Web, d described, i
 		return pool{}, errors.New("make the pool: Renku answered without its number; look at it with carrick check " + e.LinkFile())
 	}
 	say.Did(steps.Create, fmt.Sprintf("resource pool %q in Renku, id %d", made.Name, made.ID), cluster.Mask(jsonLines("", d.payload)).Hash())
-	if err := steps.SetNote(ctx, e, notePool, strconv.Itoa(made.ID), say); err != nil {
+	if err := inventory.SetNote(ctx, e, notePool, strconv.Itoa(made.ID), say); err != nil {
 		return pool{}, err
 	}
 	stored, err := onePool(ctx, api, made.ID)
@@ -165,7 +166,7 @@ func mendPool(ctx context.Context, e steps.Env, api *cluster.Web, d described, s
 }
 
 func leftPool(ctx context.Context, e steps.Env) (steps.Change, error) {
-	id, err := steps.NoteOf(ctx, e, notePool)
+	id, err := inventory.Note(ctx, e, notePool)
 	if err != nil {
 		return steps.Change{}, err
 	}
@@ -184,7 +185,7 @@ func leftPool(ctx context.Context, e steps.Env) (steps.Change, error) {
 	} else if name := poolName(ctx, e, id); name != "" {
 		item.Note = fmt.Sprintf("Renku calls it %q; ", name) + item.Note
 	}
-	c := steps.Change{Items: []steps.Item{item}, Rights: steps.InventoryRights(e)}
+	c := steps.Change{Items: []steps.Item{item}, Rights: inventory.Rights(e)}
 	if d, err := thePool(e); err == nil && d.Quota != nil && d.Quota.ID != "" {
 		c.Along = map[steps.Side][]string{steps.Remote: {
 			"ResourceQuota " + sessionsNamespace(e) + "/" + d.Quota.ID, "PriorityClass " + d.Quota.ID,
@@ -211,7 +212,7 @@ func poolName(ctx context.Context, e steps.Env, id string) string {
 }
 
 func removePool(ctx context.Context, e steps.Env, say steps.Progress) error {
-	noted, err := steps.NoteOf(ctx, e, notePool)
+	noted, err := inventory.Note(ctx, e, notePool)
 	if err != nil || noted == "" {
 		return err
 	}
@@ -235,7 +236,7 @@ func removePool(ctx context.Context, e steps.Env, say steps.Progress) error {
 		}
 		say.Did(steps.Delete, fmt.Sprintf("resource pool %d in Renku", id), "")
 	}
-	return steps.SetNote(ctx, e, notePool, "", say)
+	return inventory.SetNote(ctx, e, notePool, "", say)
 }
 
 // notRemoved is an error of the deletion of a pool. Renku does not name a

@@ -8,6 +8,7 @@ import (
 
 	"carrick/cluster"
 	"carrick/steps"
+	"carrick/steps/inventory"
 )
 
 // storedPool is the pool as Renku has it.
@@ -90,7 +91,7 @@ func ourPool(ctx context.Context, e steps.Env, api *cluster.Web, id int) error {
 	if d, err := thePool(e); err == nil && d.Name == p.Name {
 		return nil
 	}
-	made, err := steps.NoteOf(ctx, e, noteCluster)
+	made, err := inventory.Note(ctx, e, noteCluster)
 	if err != nil {
 		return err
 	}

@@ -5,12 +5,11 @@ import (
 	"fmt"
 	"strings"
 
+	"carrick/steps"
+	"carrick/steps/check"
 	corev1 "k8s.io/api/core/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-
-	"carrick/steps"
-	"carrick/steps/check"
 )
 
 // classValue is the priority that Renku itself would give

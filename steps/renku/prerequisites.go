@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"carrick/steps"
+	"carrick/steps/action"
 )
 
 // quotaID is what Renku does not check and Kubernetes refuses: the id becomes
@@ -31,18 +32,18 @@ func prerequisites() steps.Step {
 		Actions: []steps.Action{
 			{
 				Name: "namespace", Title: "Make the namespace of the sessions", On: steps.Remote,
-				Doer: steps.Manifest{File: "namespace.yaml"},
+				Doer: action.Manifest{File: "namespace.yaml"},
 			},
 			{
 				Name: "network-policies", Title: "Fence the sessions in", On: steps.Remote, When: isolated,
-				Doer: steps.Manifest{File: "network-policies.yaml", Values: steps.Values{
+				Doer: action.Manifest{File: "network-policies.yaml", Values: action.Values{
 					"dns-labels": func(_ context.Context, e steps.Env) (any, error) { return dnsLabels(e), nil },
 					"dns-ports":  func(_ context.Context, e steps.Env) (any, error) { return dnsPorts(e), nil },
 				}},
 			},
 			{
 				Name: "priority-classes", Title: "Create one PriorityClass per pool", On: steps.Remote,
-				Doer: steps.Manifest{File: "priority-class.yaml", Each: quotaIDs},
+				Doer: action.Manifest{File: "priority-class.yaml", Each: quotaIDs},
 			},
 		},
 		Checks: slices.Concat(namespaceChecks(), networkChecks(), poolChecks(), storageChecks(), nodeChecks(), apiChecks()),

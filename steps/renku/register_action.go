@@ -9,13 +9,15 @@ import (
 
 	"carrick/cluster"
 	"carrick/steps"
+	"carrick/steps/action"
+	"carrick/steps/inventory"
 )
 
 func registerCluster() steps.Action {
 	return steps.Action{
 		Name: "register", Title: "Register the cluster with Renku", On: steps.Local,
 		Needs: []string{"kubeconfig-stored", "api-admin", "cluster-name-free"},
-		Doer:  steps.Call{Preview: previewCluster, Make: makeCluster, Left: leftCluster, Revert: removeCluster, Exports: exportCluster},
+		Doer:  action.Call{Preview: previewCluster, Make: makeCluster, Left: leftCluster, Revert: removeCluster, Exports: exportCluster},
 	}
 }
 
@@ -33,7 +35,7 @@ func previewCluster(ctx context.Context, e steps.Env) (steps.Change, error) {
 	if err != nil {
 		return steps.Change{}, err
 	}
-	c := steps.Change{Rights: steps.InventoryRights(e)}
+	c := steps.Change{Rights: inventory.Rights(e)}
 	item := clusterItem(steps.Create, payload)
 	item.Diff = jsonLines("+", payload)
 	if bad := payloadProblems(e, payload); len(bad) > 0 {
@@ -142,7 +144,7 @@ func postCluster(ctx context.Context, e steps.Env, api *cluster.Web, payload map
 		return nil, fmt.Errorf("register the cluster: Renku answered without an id that is a ULID (%q); look at it with carrick check %s", id, e.LinkFile())
 	}
 	say.Did(steps.Create, fmt.Sprintf("cluster %q in Renku, id %s", textOf(row, "name"), id), cluster.Mask(jsonLines("", payload)).Hash())
-	return row, steps.SetNote(ctx, e, noteCluster, id, say)
+	return row, inventory.SetNote(ctx, e, noteCluster, id, say)
 }
 
 // refusesEmptySecret tells the database's rule on the pair of TLS fields.

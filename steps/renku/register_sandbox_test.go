@@ -9,6 +9,7 @@ import (
 	"carrick/cluster/clustertest"
 	"carrick/cluster/clustertest/cases"
 	"carrick/steps"
+	"carrick/steps/engine"
 	"carrick/steps/renku"
 	"carrick/steps/stepstest"
 )
@@ -19,7 +20,7 @@ func notesOf(t *testing.T, box *clustertest.Sandbox, link string) string {
 	return box.Run(t, clustertest.Local, "", "get", "clusterrole", "carrick:"+link, "-o", "jsonpath={.metadata.annotations}", "--ignore-not-found")
 }
 
-func apply(t *testing.T, s *steps.Session, scope steps.Scope) (*steps.Plan, error) {
+func apply(t *testing.T, s *engine.Session, scope engine.Scope) (*engine.Plan, error) {
 	t.Helper()
 	p, err := s.Plan(t.Context(), scope)
 	if err != nil {
@@ -38,7 +39,7 @@ func withoutServices() *steps.Guide {
 }
 
 // ready is a link whose remote side is prepared; nothing is in Renku yet.
-func ready(t *testing.T, name string, f *fakeRenku, box *clustertest.Sandbox, more map[string]any) *steps.Session {
+func ready(t *testing.T, name string, f *fakeRenku, box *clustertest.Sandbox, more map[string]any) *engine.Session {
 	t.Helper()
 	given := map[string]any{"sessions.namespace": name + "-sessions"}
 	for k, v := range more {
@@ -50,7 +51,7 @@ func ready(t *testing.T, name string, f *fakeRenku, box *clustertest.Sandbox, mo
 	}
 	t.Cleanup(func() {
 		ctx := context.WithoutCancel(t.Context()) // which has ended by now
-		p, err := s.PlanUndo(ctx, steps.Scope{})
+		p, err := s.PlanUndo(ctx, engine.Scope{})
 		if err == nil {
 			err = s.Undo(ctx, p, nil)
 		}
@@ -86,7 +87,7 @@ func TestRegisterMendsTheDefaultCertificate(t *testing.T) {
 			f := startRenku(t)
 			f.passesFlag = name == "passed"
 			s := ready(t, name, f, box, nil)
-			p, err := apply(t, s, steps.Scope{Steps: []string{"register"}})
+			p, err := apply(t, s, engine.Scope{Steps: []string{"register"}})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -104,7 +105,7 @@ func TestRegisterMendsTheDefaultCertificate(t *testing.T) {
 			if v := verdict(t, s, "cluster-as-planned", steps.Local); v.Status != steps.Pass {
 				t.Errorf("%v %s", v.Status, v.Found)
 			}
-			if again, err := apply(t, s, steps.Scope{Steps: []string{"register"}}); err != nil || !again.Empty() || len(f.did()) > 0 {
+			if again, err := apply(t, s, engine.Scope{Steps: []string{"register"}}); err != nil || !again.Empty() || len(f.did()) > 0 {
 				t.Errorf("a second apply does something: %v %+v", err, again)
 			}
 		})
@@ -118,14 +119,14 @@ func TestVerifyRegisterChangesToANamedSecret(t *testing.T) {
 	cases.Whole(t, "cycle")
 	box, f := seeded(t), startRenku(t)
 	s := ready(t, "named", f, box, nil)
-	if _, err := apply(t, s, steps.Scope{Steps: []string{"register"}}); err != nil {
+	if _, err := apply(t, s, engine.Scope{Steps: []string{"register"}}); err != nil {
 		t.Fatal(err)
 	}
 	f.did()
 	if err := s.Answer("sessions.tls-secret", "sessions-tls"); err != nil {
 		t.Fatal(err)
 	}
-	p, err := apply(t, s, steps.Scope{Actions: []string{"register"}})
+	p, err := apply(t, s, engine.Scope{Actions: []string{"register"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -146,14 +147,14 @@ func TestVerifyALostAnswerIsFoundAgain(t *testing.T) {
 	box, f := seeded(t), startRenku(t)
 	s := ready(t, "lost", f, box, nil)
 	f.loses = "POST /clusters"
-	if _, err := apply(t, s, steps.Scope{Steps: []string{"register"}}); err == nil {
+	if _, err := apply(t, s, engine.Scope{Steps: []string{"register"}}); err == nil {
 		t.Fatal("the lost answer was no error")
 	}
 	if !strings.Contains(notesOf(t, box, "lost"), `"carrick/note.register":"asked"`) {
 		t.Errorf("noted: %s", notesOf(t, box, "lost"))
 	}
 	s.Forget()
-	if _, err := apply(t, s, steps.Scope{Steps: []string{"register"}}); err != nil {
+	if _, err := apply(t, s, engine.Scope{Steps: []string{"register"}}); err != nil {
 		t.Fatal(err)
 	}
 	if !strings.Contains(notesOf(t, box, "lost"), `"carrick/note.register":"01JQ`) {
@@ -171,7 +172,7 @@ func TestVerifyRegisterLeavesOthersAlone(t *testing.T) {
 	cases.Whole(t, "owner")
 	box, f := seeded(t), startRenku(t)
 	s := ready(t, "others", f, box, map[string]any{"cluster.name": "Paris"})
-	p, err := s.Plan(t.Context(), steps.Scope{Actions: []string{"register"}})
+	p, err := s.Plan(t.Context(), engine.Scope{Actions: []string{"register"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -184,7 +185,7 @@ func TestVerifyRegisterLeavesOthersAlone(t *testing.T) {
 	if err := s.Answer("cluster.config-name", "paris.yaml"); err != nil { // the link is about that cluster
 		t.Fatal(err)
 	}
-	if _, err := apply(t, s, steps.Scope{Actions: []string{"register"}}); err != nil {
+	if _, err := apply(t, s, engine.Scope{Actions: []string{"register"}}); err != nil {
 		t.Fatal(err)
 	}
 	if c := f.named("paris.yaml"); c["session_host"] != "localhost" {
@@ -205,7 +206,7 @@ func TestVerifyUndoFindsNotesElsewhere(t *testing.T) {
 	cases.Whole(t, "owner")
 	box, f := seeded(t), startRenku(t)
 	s := ready(t, "moved", f, box, nil)
-	if _, err := apply(t, s, steps.Scope{Steps: []string{"register"}}); err != nil {
+	if _, err := apply(t, s, engine.Scope{Steps: []string{"register"}}); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.Answer("secret.name", "another-secret"); err != nil {
@@ -238,7 +239,7 @@ metadata:
 `, "apply", "--server-side", "--field-manager=carrick.planted.secret", "-f", "-")
 	box.Run(t, clustertest.Local, "", "-n", fakeSpace, "annotate", "--overwrite", "secret", "renku-remote-clusters", "carrick/pool-id.planted=77", "carrick/cluster-id.planted=01KDY02100RENKVTESTCAVSTER")
 	f.pools[77] = map[string]any{"name": "Paris production"}
-	p, err := s.PlanUndo(t.Context(), steps.Scope{Steps: []string{"register", "pool"}})
+	p, err := s.PlanUndo(t.Context(), engine.Scope{Steps: []string{"register", "pool"}})
 	if err != nil || len(p.Of(steps.Delete)) != 0 {
 		t.Fatalf("undo would delete %+v, %v", p.Of(steps.Delete), err)
 	}
@@ -253,7 +254,7 @@ metadata:
 	if err := s.Undo(t.Context(), p, nil); err != nil || f.pools[77] == nil {
 		t.Errorf("undo: %v, pools %v", err, f.pools)
 	}
-	if _, err := apply(t, s, steps.Scope{Steps: []string{"register"}}); err != nil {
+	if _, err := apply(t, s, engine.Scope{Steps: []string{"register"}}); err != nil {
 		t.Fatal(err)
 	}
 	if notes := notesOf(t, box, "planted"); strings.Contains(notes, "01KDY02100RENKVTESTCAVSTER") || strings.Contains(notes, `note.pool`) {
@@ -270,7 +271,7 @@ func TestANoteOfAnEarlierVersionIsEntered(t *testing.T) {
 	t.Parallel()
 	box, f := seeded(t), startRenku(t)
 	s := ready(t, "earlier", f, box, nil)
-	scope := steps.Scope{Steps: []string{"register"}}
+	scope := engine.Scope{Steps: []string{"register"}}
 	if _, err := apply(t, s, scope); err != nil {
 		t.Fatal(err)
 	}
@@ -306,7 +307,7 @@ func TestUndoLeavesAPoolOfAnother(t *testing.T) {
 	}
 	note("carrick/note.pool=77")
 	f.pools[77] = map[string]any{"name": "Somebody's"}
-	p, err := s.PlanUndo(t.Context(), steps.Scope{Steps: []string{"pool"}})
+	p, err := s.PlanUndo(t.Context(), engine.Scope{Steps: []string{"pool"}})
 	if err != nil || len(p.Of(steps.Delete)) != 1 {
 		t.Fatalf("%+v, %v", p, err)
 	}
@@ -330,11 +331,11 @@ func TestPoolAndBack(t *testing.T) {
 	t.Parallel()
 	box, f := seeded(t), startRenku(t)
 	s := ready(t, "pooled", f, box, map[string]any{"pool.spec": pooled, "pool.members": []any{"group:01JQGROUP"}})
-	early, err := s.Plan(t.Context(), steps.Scope{Actions: []string{"pool"}})
+	early, err := s.Plan(t.Context(), engine.Scope{Actions: []string{"pool"}})
 	if err != nil || len(early.Actions) != 1 || !strings.Contains(early.Actions[0].Pending, "Renku knows no cluster") {
 		t.Fatalf("before the cluster the pool's plan is %+v, %v", early, err)
 	}
-	if _, err := apply(t, s, steps.Scope{Steps: []string{"register", "pool"}}); err != nil {
+	if _, err := apply(t, s, engine.Scope{Steps: []string{"register", "pool"}}); err != nil {
 		t.Fatal(err)
 	}
 	did := strings.Join(f.did(), "\n")
@@ -348,7 +349,7 @@ func TestPoolAndBack(t *testing.T) {
 			t.Errorf("%s: %v %s", check, v.Status, v.Found)
 		}
 	}
-	if again, err := apply(t, s, steps.Scope{Steps: []string{"register", "pool"}}); err != nil || !again.Empty() {
+	if again, err := apply(t, s, engine.Scope{Steps: []string{"register", "pool"}}); err != nil || !again.Empty() {
 		t.Errorf("a second apply does something: %v %+v", err, again)
 	}
 
@@ -360,7 +361,7 @@ func TestPoolAndBack(t *testing.T) {
 	}
 	f.mu.Unlock()
 	s.Forget()
-	p, err := s.PlanUndo(t.Context(), steps.Scope{Steps: []string{"register", "pool"}})
+	p, err := s.PlanUndo(t.Context(), engine.Scope{Steps: []string{"register", "pool"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -389,7 +390,7 @@ func TestSignedOutSignsIn(t *testing.T) {
 	t.Parallel()
 	box, f := seeded(t), startRenku(t)
 	s := ready(t, "signedout", f, box, map[string]any{"renku.token": ""})
-	p, err := s.Plan(t.Context(), steps.Scope{Steps: []string{"register"}})
+	p, err := s.Plan(t.Context(), engine.Scope{Steps: []string{"register"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -413,7 +414,7 @@ func TestSignedOutSignsIn(t *testing.T) {
 	if f.named("signedout.yaml") == nil || f.signIns != 1 {
 		t.Errorf("not registered after %d sign-ins", f.signIns)
 	}
-	if again, err := s.Plan(t.Context(), steps.Scope{Steps: []string{"register"}}); err != nil || !again.Empty() {
+	if again, err := s.Plan(t.Context(), engine.Scope{Steps: []string{"register"}}); err != nil || !again.Empty() {
 		t.Errorf("a second apply would do something: %v %+v", err, again)
 	}
 

@@ -8,6 +8,7 @@ import (
 
 	"carrick/cluster"
 	"carrick/steps"
+	"carrick/steps/inventory"
 )
 
 // willAsk is the note of what an undo can look at only once it is signed in.
@@ -18,7 +19,7 @@ const willAsk = "you will be asked to sign in to Renku"
 // (renku-data-services components/renku_data_services/crc/orm.py: ON DELETE
 // SET NULL).
 func leftCluster(ctx context.Context, e steps.Env) (steps.Change, error) {
-	id, err := steps.NoteOf(ctx, e, noteCluster)
+	id, err := inventory.Note(ctx, e, noteCluster)
 	if err != nil {
 		return steps.Change{}, err
 	}
@@ -36,7 +37,7 @@ func leftCluster(ctx context.Context, e steps.Env) (steps.Change, error) {
 	}
 	if why != "" || err != nil {
 		item.Note += "; " + willAsk
-		return steps.Change{Items: []steps.Item{item}, Rights: steps.InventoryRights(e)}, nil
+		return steps.Change{Items: []steps.Item{item}, Rights: inventory.Rights(e)}, nil
 	}
 	if row, rowErr := rowFact(e); id == noteAsked && rowErr == nil {
 		id = textOf(row, "id")
@@ -52,7 +53,7 @@ func leftCluster(ctx context.Context, e steps.Env) (steps.Change, error) {
 	} else if said := pointing(ctx, e, pools); said != "" {
 		item.Note = said
 	}
-	return steps.Change{Items: []steps.Item{item}, Rights: steps.InventoryRights(e)}, nil
+	return steps.Change{Items: []steps.Item{item}, Rights: inventory.Rights(e)}, nil
 }
 
 // stoodBefore is a cluster that this link did not make.
@@ -69,7 +70,7 @@ func stoodBefore(ctx context.Context, e steps.Env, why string, err error) steps.
 
 // pointing says what pools that point to a cluster mean for its end.
 func pointing(ctx context.Context, e steps.Env, pools []pool) string {
-	own, err := steps.NoteOf(ctx, e, notePool)
+	own, err := inventory.Note(ctx, e, notePool)
 	if err != nil {
 		own = ""
 	}
@@ -86,7 +87,7 @@ func pointing(ctx context.Context, e steps.Env, pools []pool) string {
 }
 
 func removeCluster(ctx context.Context, e steps.Env, say steps.Progress) error {
-	id, err := steps.NoteOf(ctx, e, noteCluster)
+	id, err := inventory.Note(ctx, e, noteCluster)
 	if err != nil || id == "" {
 		return err
 	}
@@ -102,7 +103,7 @@ func removeCluster(ctx context.Context, e steps.Env, say steps.Progress) error {
 		id = textOf(rowOf(rows, e.Answers.Text("cluster.config-name")), "id")
 	}
 	if !hasID(rows, id) {
-		return steps.SetNote(ctx, e, noteCluster, "", say)
+		return inventory.SetNote(ctx, e, noteCluster, "", say)
 	}
 	pools, err := poolsOf(ctx, api, id)
 	if err != nil {
@@ -119,7 +120,7 @@ func removeCluster(ctx context.Context, e steps.Env, say steps.Progress) error {
 		return failing(e, "remove cluster "+id, err)
 	}
 	say.Did(steps.Delete, "cluster "+id+" in Renku", "")
-	return steps.SetNote(ctx, e, noteCluster, "", say)
+	return inventory.SetNote(ctx, e, noteCluster, "", say)
 }
 
 func hasID(rows []map[string]any, id string) bool {

@@ -10,7 +10,9 @@ import (
 
 	"carrick/cluster"
 	"carrick/steps"
+	"carrick/steps/engine"
 	"carrick/steps/facts"
+	"carrick/steps/linkfile"
 	"carrick/steps/renku"
 	"carrick/steps/stepstest"
 )
@@ -118,17 +120,17 @@ func TestAFactsFileDoesNotChooseTheCharts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := steps.NewLink(g.Name, "apart")
+	l := linkfile.New(g.Name, "apart")
 	l.Path = filepath.Join(t.TempDir(), "link.yaml")
-	l.Local = steps.EndSpec{Facts: "theirs.facts", Signer: key.Fingerprint()}
+	l.Local = linkfile.EndSpec{Facts: "theirs.facts", Signer: key.Fingerprint()}
 	if err := os.WriteFile(l.File(l.Local.Facts), text, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	end, err := steps.OpenEnd(l, steps.Local, g, cluster.Access{}, nil, cluster.Options{})
+	end, err := engine.OpenEnd(l, steps.Local, g, cluster.Access{}, nil, cluster.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := steps.NewSession(steps.SessionOptions{Guide: g, Link: l, Ends: map[steps.Side]steps.End{steps.Local: end}, Assets: assets})
+	s := engine.NewSession(engine.SessionOptions{Guide: g, Link: l, Ends: map[steps.Side]engine.End{steps.Local: end}, Assets: assets})
 	t.Cleanup(s.Close)
 	for i := range g.Steps {
 		for _, a := range s.Answers(t.Context(), &g.Steps[i]) {

@@ -12,7 +12,9 @@ import (
 
 	"carrick/cluster"
 	"carrick/steps"
+	"carrick/steps/action"
 	"carrick/steps/check"
+	"carrick/steps/inventory"
 )
 
 // harm is what a remote cluster that does not answer does to the local site.
@@ -27,7 +29,7 @@ func restart() steps.Step {
 		Actions: []steps.Action{{
 			Name: "restart", Title: "Restart the four services that read kubeconfigs", On: steps.Local,
 			Needs: []string{"stored-kubeconfig", "stored-is-proved", "kubeconfigs-mounted", "peer/server-tls", "peer/credential-accepted", "reached-from-inside"},
-			Doer:  steps.Call{Preview: planRestart, Make: doRestart, Left: planRestartAgain, Revert: restartAgain, Exports: exportRestart},
+			Doer:  action.Call{Preview: planRestart, Make: doRestart, Left: planRestartAgain, Revert: restartAgain, Exports: exportRestart},
 		}},
 		Checks: []steps.Check{
 			{
@@ -111,7 +113,7 @@ func whenHandedOver(ctx context.Context, e steps.Env) (handedOver, error) {
 	if err != nil || len(found) == 0 {
 		return handedOver{}, err
 	}
-	noted, err := steps.NoteOf(ctx, e, noteCluster)
+	noted, err := inventory.Note(ctx, e, noteCluster)
 	if err != nil && !apierrors.IsForbidden(err) {
 		return handedOver{}, err
 	}

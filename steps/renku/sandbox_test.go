@@ -8,6 +8,7 @@ import (
 	"carrick/cluster/clustertest"
 	"carrick/cluster/clustertest/cases"
 	"carrick/steps"
+	"carrick/steps/engine"
 	"carrick/steps/renku"
 	"carrick/steps/stepstest"
 )
@@ -31,7 +32,7 @@ func TestCycle(t *testing.T) {
 	})
 }
 
-func verdict(t *testing.T, s *steps.Session, check string, side steps.Side) steps.Result {
+func verdict(t *testing.T, s *engine.Session, check string, side steps.Side) steps.Result {
 	t.Helper()
 	_, step := s.Guide().Check(check)
 	b, _ := s.Look(t.Context(), s.Guide().Cells())
@@ -151,7 +152,7 @@ func TestAFieldOfOthersIsAskedFor(t *testing.T) {
 	box.Run(t, clustertest.Remote, class, "apply", "--server-side", "--field-manager=somebody", "-f", "-")
 	defer box.Run(t, clustertest.Remote, "", "delete", "priorityclass", "conflict-pool")
 	s := stepstest.Open(t, box, renku.Guide(), assets, "conflict", site(t, box, map[string]any{"sessions.namespace": "conflict-sessions", "pools.quotas": []any{"conflict-pool"}}))
-	p, err := s.Plan(t.Context(), steps.Scope{Actions: []string{"priority-classes"}})
+	p, err := s.Plan(t.Context(), engine.Scope{Actions: []string{"priority-classes"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -176,7 +177,7 @@ func TestMissingRightsAreFoundFirst(t *testing.T) {
 	t.Parallel()
 	box := seeded(t)
 	s := stepstest.Open(t, box, renku.Guide(), assets, "rights", site(t, box, map[string]any{"sessions.namespace": "rights-sessions"}))
-	p, err := s.Plan(t.Context(), steps.Scope{})
+	p, err := s.Plan(t.Context(), engine.Scope{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"carrick/cluster"
 	"carrick/steps"
+	"carrick/steps/action"
 )
 
 // secret hands the kubeconfig to Renku: one key of a Secret that Renku's
@@ -37,7 +38,7 @@ func secret() steps.Step {
 		Actions: []steps.Action{{
 			Name: "secret", Title: "Put the kubeconfig into Renku's Secret", On: steps.Local,
 			Needs: []string{"renku-namespace", "peer/credential-rights", "peer/least-privilege"},
-			Doer:  sharedSecret{steps.Manifest{File: "kubeconfigs-secret.yaml"}},
+			Doer:  sharedSecret{action.Manifest{File: "kubeconfigs-secret.yaml"}},
 		}},
 		Checks: secretChecks(),
 	}

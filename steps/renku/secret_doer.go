@@ -14,13 +14,15 @@ import (
 
 	"carrick/cluster"
 	"carrick/steps"
+	"carrick/steps/action"
 	"carrick/steps/check"
+	"carrick/steps/inventory"
 )
 
 // sharedSecret writes one key of a Secret that may hold others' keys: it never
 // deletes the Secret under them, neither to change it nor to take it back, and
 // never loses a value that was somebody else's.
-type sharedSecret struct{ steps.Manifest }
+type sharedSecret struct{ action.Manifest }
 
 // Plan refuses to replace the Secret: that would take the other keys along.
 func (s sharedSecret) Plan(ctx context.Context, e steps.Env) (steps.Change, error) {
@@ -232,7 +234,7 @@ func (s sharedSecret) Undo(ctx context.Context, e steps.Env, say steps.Progress)
 		if _, err := e.Cluster.Apply(ctx, nothing, cluster.ApplyOptions{Manager: e.Manager()}); err != nil {
 			return fmt.Errorf("release %s: %w", it.What, err)
 		}
-		if err := steps.Released(ctx, e, live.GetUID()); err != nil {
+		if err := inventory.Released(ctx, e, live.GetUID()); err != nil {
 			return err
 		}
 		say.Did(steps.Release, it.What, "")
@@ -257,7 +259,7 @@ func othersKeys(live *unstructured.Unstructured, manager string) []string {
 // anybody else has written it.
 func keyOwners(fields []metav1.ManagedFieldsEntry, key, manager string) (mine, theirs bool) {
 	for _, f := range fields {
-		if steps.Owns(f, "f:data", "f:"+key) {
+		if action.Owns(f, "f:data", "f:"+key) {
 			ours := f.Manager == manager && f.Operation == metav1.ManagedFieldsOperationApply
 			mine, theirs = mine || ours, theirs || !ours
 		}

@@ -4,11 +4,10 @@ import (
 	"context"
 	"regexp"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-
 	"carrick/steps"
 	"carrick/steps/check"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 // immutableSecret reports whether the kubeconfigs Secret exists and is immutable: then its keys can't be changed, and

@@ -10,6 +10,7 @@ import (
 
 	"carrick/cluster"
 	"carrick/steps"
+	"carrick/steps/action"
 )
 
 // sessionsKind is upstream's own kind of session (SwissDataScienceCenter/amalthea
@@ -34,7 +35,7 @@ func session() steps.Step {
 		Actions: []steps.Action{{
 			Name: "test-session", Title: "Start a test session", On: steps.Remote, When: tested,
 			Needs: []string{"credential-rights", "priority-classes", "storage-class", "ingress-class"},
-			Doer:  testSession{steps.Manifest{File: "session.yaml", Values: sessionValues()}},
+			Doer:  testSession{action.Manifest{File: "session.yaml", Values: sessionValues()}},
 		}},
 		Checks: sessionChecks(),
 	}
@@ -87,11 +88,11 @@ func testPath(e steps.Env) string {
 
 // sessionValues are what Renku computes of the cluster's row and of the pool
 // (renku-data-services components/renku_data_services/notebooks/core_sessions.py).
-func sessionValues() steps.Values {
+func sessionValues() action.Values {
 	value := func(of func(steps.Env) any) func(context.Context, steps.Env) (any, error) {
 		return func(_ context.Context, e steps.Env) (any, error) { return of(e), nil }
 	}
-	return steps.Values{
+	return action.Values{
 		"name": value(func(e steps.Env) any { return testName(e) }),
 		"path": value(func(e steps.Env) any { return testPath(e) }),
 		"priority-class": value(func(e steps.Env) any {

@@ -11,12 +11,13 @@ import (
 
 	"carrick/cluster"
 	"carrick/steps"
+	"carrick/steps/action"
 )
 
 // testSession makes the session with the rights that Renku will have and
 // nothing else, so that making it proves them. It is planned and taken back with
 // the admin's: that works when the credential is gone.
-type testSession struct{ steps.Manifest }
+type testSession struct{ action.Manifest }
 
 // Plan waits for the host, which no session can do without.
 func (s testSession) Plan(ctx context.Context, e steps.Env) (steps.Change, error) {

@@ -9,6 +9,7 @@ import (
 
 	"carrick/cluster"
 	"carrick/steps"
+	"carrick/steps/action"
 )
 
 // loginClient is the client of Keycloak that may sign in from a terminal
@@ -19,7 +20,7 @@ const loginClient = "renku-cli"
 func signIn() steps.Action {
 	return steps.Action{
 		Name: "sign-in", Title: "Sign in to Renku", On: steps.Local, Needs: []string{"api-answers"},
-		Doer: steps.Call{
+		Doer: action.Call{
 			Preview: previewSignIn,
 			Make: func(ctx context.Context, e steps.Env, say steps.Progress) error {
 				_, err := signInNow(ctx, e, say)

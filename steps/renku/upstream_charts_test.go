@@ -10,6 +10,7 @@ import (
 	"carrick/cluster/clustertest"
 	"carrick/cluster/clustertest/upstream"
 	"carrick/steps"
+	"carrick/steps/engine"
 	"carrick/steps/renku"
 	"carrick/steps/stepstest"
 )
@@ -54,7 +55,7 @@ func TestUpstreamCharts(t *testing.T) {
 	rclone.Try(t, "its chart is installed, and the checks on it pass",
 		rows("rclone-storage-class", "driver-version", "pod-security-csi", "csi-on-nodes", "csi-kubelet-dir"))
 	stepstest.Green(t, s)
-	again, err := s.Plan(t.Context(), steps.Scope{})
+	again, err := s.Plan(t.Context(), engine.Scope{})
 	if err != nil || !again.Empty() {
 		t.Errorf("a second apply would change: %+v, %v", again, err)
 	}

@@ -14,6 +14,9 @@ import (
 	"carrick/cluster/clustertest"
 	"carrick/cluster/clustertest/proxy"
 	"carrick/steps"
+	"carrick/steps/action"
+	"carrick/steps/engine"
+	"carrick/steps/linkfile"
 )
 
 const (
@@ -67,7 +70,7 @@ func (x Bench) stand(b *testing.B, roundTrip time.Duration) *standing {
 	}
 	// the credential under test goes the far way, too
 	out.answers = x.Answers(b, out.box, far[ground(x.Guide)].URL)
-	made := Open(b, out.box, steps.WithDrift(x.Guide), x.Assets, benchLink, out.answers)
+	made := Open(b, out.box, action.WithDrift(x.Guide), x.Assets, benchLink, out.answers)
 	Apply(b, made, steps.ApplyOptions{TakeOver: x.TakesOver})
 	Green(b, made)
 	for _, side := range clusters(x.Guide) {
@@ -80,9 +83,9 @@ func (x Bench) stand(b *testing.B, roundTrip time.Duration) *standing {
 }
 
 // session is a new session, as the program starts one: without a connection.
-func (x *standing) session(b testing.TB, o cluster.Options) *steps.Session {
+func (x *standing) session(b testing.TB, o cluster.Options) *engine.Session {
 	b.Helper()
-	link, secrets := steps.NewLink(x.Guide.Name, x.link), map[string]cluster.Masked{}
+	link, secrets := linkfile.New(x.Guide.Name, x.link), map[string]cluster.Masked{}
 	for key, v := range x.answers {
 		if q, _ := x.Guide.Question(key); q.Secret {
 			secrets[key] = cluster.Mask(v.(string))
@@ -90,18 +93,18 @@ func (x *standing) session(b testing.TB, o cluster.Options) *steps.Session {
 			link.Answers[key] = v
 		}
 	}
-	ends := map[steps.Side]steps.End{}
+	ends := map[steps.Side]engine.End{}
 	for side, access := range x.access {
 		c, err := cluster.Open(access, o)
 		if err != nil {
 			b.Fatal(err)
 		}
-		ends[side] = steps.End{Cluster: c, Name: access.Context}
+		ends[side] = engine.End{Cluster: c, Name: access.Context}
 	}
 	for side := range x.box.Hosts {
 		ends[steps.Side(side)] = hostEnd(b, x.box, steps.Side(side))
 	}
-	return steps.NewSession(steps.SessionOptions{Guide: x.Guide, Link: link, Ends: ends, Assets: x.Assets, Secrets: secrets})
+	return engine.NewSession(engine.SessionOptions{Guide: x.Guide, Link: link, Ends: ends, Assets: x.Assets, Secrets: secrets})
 }
 
 // move puts both API servers that far off.
@@ -202,7 +205,7 @@ func (x *standing) kubectl(b *testing.B) time.Duration {
 }
 
 // notGreen says which checks keep a board from being green, and what they found.
-func (x *standing) notGreen(board *steps.Board) string {
+func (x *standing) notGreen(board *engine.Board) string {
 	var out strings.Builder
 	for _, c := range x.Guide.Cells() {
 		if v := board.Verdict(c); !v.Allows() && v.Status != steps.Skip {

@@ -11,6 +11,7 @@ import (
 	"carrick/cluster"
 	"carrick/cluster/clustertest"
 	"carrick/steps"
+	"carrick/steps/engine"
 )
 
 // Growth is what it takes to check many links at once, in one process, against
@@ -55,9 +56,9 @@ func revealed(v any) any {
 func checkAll(b *testing.B, box *clustertest.Sandbox, g *steps.Guide, assets fs.FS, answers map[string]any, n int) (took time.Duration, held, unknown float64) {
 	b.Helper()
 	before := inUse()
-	sessions := make([]*steps.Session, n)
+	sessions := make([]*engine.Session, n)
 	for i := range sessions {
-		ends := map[steps.Side]steps.End{}
+		ends := map[steps.Side]engine.End{}
 		for side := range box.Hosts {
 			ends[steps.Side(side)] = hostEnd(b, box, steps.Side(side))
 		}
@@ -66,11 +67,11 @@ func checkAll(b *testing.B, box *clustertest.Sandbox, g *steps.Guide, assets fs.
 			if err != nil {
 				b.Fatal(err)
 			}
-			ends[side] = steps.End{Cluster: c, Name: c.Context()}
+			ends[side] = engine.End{Cluster: c, Name: c.Context()}
 		}
 		sessions[i] = OpenWith(b, g, assets, fmt.Sprintf("growth-%d", i), answers, ends)
 	}
-	boards := make([]*steps.Board, n)
+	boards := make([]*engine.Board, n)
 	start := time.Now()
 	var all sync.WaitGroup
 	for i, s := range sessions {

@@ -11,11 +11,13 @@ import (
 
 	"carrick/cluster"
 	"carrick/steps"
+	"carrick/steps/engine"
+	"carrick/steps/linkfile"
 )
 
 // live is a session that is followed, with all cells as a screen has them.
 type live struct {
-	*steps.Session
+	*engine.Session
 	seen chan steps.Result // of the check that is watched, each time it is looked at
 	end  func()
 }
@@ -30,7 +32,7 @@ func (x *standing) follow(b *testing.B, check string) *live {
 	go func() {
 		defer close(done)
 		was := false
-		_ = s.Follow(ctx, s.Guide().Cells(), func(board *steps.Board, _ map[steps.Cell]steps.Look, c steps.Cell) bool {
+		_ = s.Follow(ctx, s.Guide().Cells(), func(board *engine.Board, _ map[steps.Cell]engine.Look, c steps.Cell) bool {
 			if c.Check == check && c.Side == ground(x.Guide) {
 				l.seen <- board.Verdict(c)
 			}
@@ -122,7 +124,7 @@ func (x Bench) Idle(b *testing.B) {
 // both sides.
 func (x Bench) Memory(b *testing.B) {
 	s := x.stand(b, 0)
-	link := steps.NewLink(x.Guide.Name, benchLink)
+	link := linkfile.New(x.Guide.Name, benchLink)
 	link.Path = filepath.Join(b.TempDir(), "bench.yaml")
 	for key, v := range s.answers {
 		if q, _ := x.Guide.Question(key); !q.Secret {

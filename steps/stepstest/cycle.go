@@ -16,40 +16,43 @@ import (
 	"carrick/cluster"
 	"carrick/cluster/clustertest"
 	"carrick/steps"
+	"carrick/steps/action"
+	"carrick/steps/engine"
+	"carrick/steps/linkfile"
 )
 
 // Open is a session of a link on the two real API servers of the sandbox.
 // Answers are as in a link file, secret ones beside them.
-func Open(t testing.TB, box *clustertest.Sandbox, g *steps.Guide, assets fs.FS, name string, answers map[string]any) *steps.Session {
+func Open(t testing.TB, box *clustertest.Sandbox, g *steps.Guide, assets fs.FS, name string, answers map[string]any) *engine.Session {
 	t.Helper()
-	ends := map[steps.Side]steps.End{}
+	ends := map[steps.Side]engine.End{}
 	for _, side := range steps.Sides {
 		if g.Sides[side].Kind == steps.Host {
 			ends[side] = hostEnd(t, box, side)
 			continue
 		}
-		ends[side] = steps.End{Cluster: box.Open(t, string(side), cluster.Options{}), Name: box.Contexts[string(side)]}
+		ends[side] = engine.End{Cluster: box.Open(t, string(side), cluster.Options{}), Name: box.Contexts[string(side)]}
 	}
 	return OpenWith(t, g, assets, name, answers, ends)
 }
 
 // hostEnd is the folder that stands for a machine of the scenario that is seeded. It is closed with the test.
-func hostEnd(t testing.TB, box *clustertest.Sandbox, side steps.Side) steps.End {
+func hostEnd(t testing.TB, box *clustertest.Sandbox, side steps.Side) engine.End {
 	t.Helper()
 	h, err := cluster.NewHostWith(box.Hosts[string(side)], cluster.HostOptions{Here: box.Here[string(side)]})
 	if err != nil {
 		t.Fatalf("%s: %v", side, err)
 	}
 	t.Cleanup(h.Close)
-	return steps.End{Host: h, Name: h.Root}
+	return engine.End{Host: h, Name: h.Root}
 }
 
 // spec is what a link file says of a side of the sandbox.
-func spec(box *clustertest.Sandbox, g *steps.Guide, side steps.Side, access cluster.Access) steps.EndSpec {
+func spec(box *clustertest.Sandbox, g *steps.Guide, side steps.Side, access cluster.Access) linkfile.EndSpec {
 	if g.Sides[side].Kind == steps.Host {
-		return steps.EndSpec{Host: &steps.HostSpec{Root: box.Hosts[string(side)], Here: box.Here[string(side)]}}
+		return linkfile.EndSpec{Host: &linkfile.HostSpec{Root: box.Hosts[string(side)], Here: box.Here[string(side)]}}
 	}
-	return steps.EndSpec{Context: access.Context, Kubeconfig: access.Kubeconfig}
+	return linkfile.EndSpec{Context: access.Context, Kubeconfig: access.Kubeconfig}
 }
 
 // clusters are the sides of a guide that have an API server.
@@ -67,9 +70,9 @@ func ground(g *steps.Guide) steps.Side {
 }
 
 // OpenWith is a session of a link between these ends.
-func OpenWith(t testing.TB, g *steps.Guide, assets fs.FS, name string, answers map[string]any, ends map[steps.Side]steps.End) *steps.Session {
+func OpenWith(t testing.TB, g *steps.Guide, assets fs.FS, name string, answers map[string]any, ends map[steps.Side]engine.End) *engine.Session {
 	t.Helper()
-	link, secrets := steps.NewLink(g.Name, name), map[string]cluster.Masked{}
+	link, secrets := linkfile.New(g.Name, name), map[string]cluster.Masked{}
 	for key, v := range answers {
 		q, _ := g.Question(key)
 		if q == nil {
@@ -84,17 +87,17 @@ func OpenWith(t testing.TB, g *steps.Guide, assets fs.FS, name string, answers m
 			t.Fatalf("%s: %v", key, err)
 		}
 	}
-	return steps.NewSession(steps.SessionOptions{Guide: g, Link: link, Ends: ends, Assets: assets, Secrets: secrets, Attended: true})
+	return engine.NewSession(engine.SessionOptions{Guide: g, Link: link, Ends: ends, Assets: assets, Secrets: secrets, Attended: true})
 }
 
 // Apply does all that a link asks for, and fails the test if it can't.
-func Apply(t testing.TB, s *steps.Session, o ...steps.ApplyOptions) *steps.Plan {
+func Apply(t testing.TB, s *engine.Session, o ...steps.ApplyOptions) *engine.Plan {
 	t.Helper()
 	options := steps.ApplyOptions{}
 	if len(o) > 0 {
 		options = o[0]
 	}
-	p, err := s.Plan(t.Context(), steps.Scope{})
+	p, err := s.Plan(t.Context(), engine.Scope{})
 	if err != nil {
 		t.Fatalf("plan: %v", err)
 	}
@@ -105,14 +108,14 @@ func Apply(t testing.TB, s *steps.Session, o ...steps.ApplyOptions) *steps.Plan 
 }
 
 // Undo takes back what a link made, and fails the test if it can't.
-func Undo(t testing.TB, s *steps.Session) *steps.Plan {
+func Undo(t testing.TB, s *engine.Session) *engine.Plan {
 	t.Helper()
 	return undo(t, s, nil)
 }
 
-func undo(t testing.TB, s *steps.Session, say steps.Progress) *steps.Plan {
+func undo(t testing.TB, s *engine.Session, say steps.Progress) *engine.Plan {
 	t.Helper()
-	p, err := s.PlanUndo(t.Context(), steps.Scope{})
+	p, err := s.PlanUndo(t.Context(), engine.Scope{})
 	if err != nil {
 		t.Fatalf("plan the undo: %v", err)
 	}
@@ -124,7 +127,7 @@ func undo(t testing.TB, s *steps.Session, say steps.Progress) *steps.Plan {
 
 // undoEach undoes like Undo, and wants each action of which an undo is planned to change something: what it made could go
 // along with something else, and nobody would see that its own undo does nothing. Those in gone may change nothing.
-func undoEach(t testing.TB, s *steps.Session, gone []string) *steps.Plan {
+func undoEach(t testing.TB, s *engine.Session, gone []string) *engine.Plan {
 	t.Helper()
 	type at struct {
 		action string
@@ -146,13 +149,13 @@ func undoEach(t testing.TB, s *steps.Session, gone []string) *steps.Plan {
 }
 
 // refused fails the test unless apply stops at what is somebody else's.
-func refused(t *testing.T, s *steps.Session) {
+func refused(t *testing.T, s *engine.Session) {
 	t.Helper()
-	p, err := s.Plan(t.Context(), steps.Scope{})
+	p, err := s.Plan(t.Context(), engine.Scope{})
 	if err != nil {
 		t.Fatalf("plan: %v", err)
 	}
-	var conflict *steps.ConflictError
+	var conflict *action.ConflictError
 	if err := s.Apply(t.Context(), p, steps.ApplyOptions{}, nil); !errors.As(err, &conflict) {
 		t.Errorf("what is somebody else's is written without a word: %v", err)
 	}
@@ -163,13 +166,13 @@ const greenWithin = 5 * time.Minute
 
 // Green fails the test unless every check comes to hold, and says which do
 // not.
-func Green(t testing.TB, s *steps.Session) {
+func Green(t testing.TB, s *engine.Session) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), greenWithin)
 	defer cancel()
 	var last, waited []string
 	began := time.Now()
-	err := s.Follow(ctx, s.Guide().Cells(), func(b *steps.Board, _ map[steps.Cell]steps.Look, _ steps.Cell) bool {
+	err := s.Follow(ctx, s.Guide().Cells(), func(b *engine.Board, _ map[steps.Cell]engine.Look, _ steps.Cell) bool {
 		last = nil
 		for _, c := range s.Guide().Cells() {
 			if v := b.Verdict(c); v.Status != steps.Pass && v.Status != steps.Skip && v.Status != steps.Warn {
@@ -246,9 +249,9 @@ func CycleOver(
 }
 
 // unchanged fails the test if carrick takes what it has just written for changed.
-func unchanged(t testing.TB, s *steps.Session) {
+func unchanged(t testing.TB, s *engine.Session) {
 	t.Helper()
-	cells := slices.DeleteFunc(s.Guide().Cells(), func(c steps.Cell) bool { return !steps.IsDrift(c.Check) })
+	cells := slices.DeleteFunc(s.Guide().Cells(), func(c steps.Cell) bool { return !action.IsDrift(c.Check) })
 	b, _ := s.Look(t.Context(), cells)
 	for _, c := range cells {
 		v := b.Verdict(c)
@@ -264,7 +267,7 @@ func cycle(
 	o steps.ApplyOptions, theirs []func(name string) bool, gone ...string,
 ) []string {
 	t.Helper()
-	s := Open(t, box, steps.WithDrift(g), assets, name, answers)
+	s := Open(t, box, action.WithDrift(g), assets, name, answers)
 	snapshot := func() map[string]string {
 		out := Snapshot(t, box)
 		for _, is := range theirs {
@@ -280,7 +283,7 @@ func cycle(
 		t.Fatal("there was nothing to do: this proves nothing")
 	}
 	Green(t, s)
-	again, err := s.Plan(t.Context(), steps.Scope{})
+	again, err := s.Plan(t.Context(), engine.Scope{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,6 +12,7 @@ import (
 
 	"carrick/cluster/clustertest/cases"
 	"carrick/steps"
+	"carrick/steps/engine"
 )
 
 // decoyKinds are kinds by whose names and labels guides find what runs in a cluster.
@@ -146,7 +147,7 @@ func (s *stage) known(t *testing.T, adopts bool) map[string]string {
 		}
 	}
 	for _, side := range session.Here() {
-		h, err := session.Handover(t.Context(), side, steps.UsualGood)
+		h, err := session.Handover(t.Context(), side, engine.UsualGood)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -11,6 +11,8 @@ import (
 
 	"carrick/cluster"
 	"carrick/steps"
+	"carrick/steps/engine"
+	"carrick/steps/linkfile"
 )
 
 // fakes are the fake servers and the host of a state. Sessions on them can be opened one after another.
@@ -71,10 +73,10 @@ func newFakes(t *testing.T, g *steps.Guide, assets fs.FS, dir, name string) *fak
 }
 
 // session opens a session with the state's answers. Who opens it closes it.
-func (f *fakes) session(t *testing.T) *steps.Session {
+func (f *fakes) session(t *testing.T) *engine.Session {
 	t.Helper()
 	st := f.state
-	ends := map[steps.Side]steps.End{}
+	ends := map[steps.Side]engine.End{}
 	for side := range f.servers {
 		o := cluster.Options{Once: true, Patience: st.patience(side)}
 		if f.around != nil {
@@ -84,12 +86,12 @@ func (f *fakes) session(t *testing.T) *steps.Session {
 		if err != nil {
 			t.Fatal(err)
 		}
-		ends[side] = steps.End{Cluster: c, Name: string(side)}
+		ends[side] = engine.End{Cluster: c, Name: string(side)}
 	}
 	if side := hostSide(f.guide); side != "" {
-		ends[side] = steps.End{Host: st.machine.open(t, f.root), Name: f.guide.Sides[side].Name}
+		ends[side] = engine.End{Host: st.machine.open(t, f.root), Name: f.guide.Sides[side].Name}
 	}
-	link, secrets := steps.NewLink(f.guide.Name, "test"), map[string]cluster.Masked{}
+	link, secrets := linkfile.New(f.guide.Name, "test"), map[string]cluster.Masked{}
 	for key, v := range st.answers {
 		q, _ := f.guide.Question(key)
 		if q == nil {
@@ -104,7 +106,7 @@ func (f *fakes) session(t *testing.T) *steps.Session {
 			t.Fatalf("%s: answers: %s: %v", st.path, key, err)
 		}
 	}
-	return steps.NewSession(steps.SessionOptions{Guide: f.guide, Link: link, Ends: ends, Assets: f.assets, Secrets: secrets})
+	return engine.NewSession(engine.SessionOptions{Guide: f.guide, Link: link, Ends: ends, Assets: f.assets, Secrets: secrets})
 }
 
 func kubeconfig(t *testing.T, s *server) string {

@@ -15,6 +15,7 @@ import (
 	"carrick/cluster/clustertest/cases"
 	"carrick/cluster/clustertest/proxy"
 	"carrick/steps"
+	"carrick/steps/engine"
 )
 
 // trouble is a fault as it happens to a whole API server.
@@ -151,7 +152,7 @@ func (s *stage) checked(t *testing.T, x trouble, side steps.Side) {
 	code := r.code(t, lookWithin)
 	s.ends(t, x, side)
 	s.sane(t, r)
-	var report steps.Report
+	var report engine.Report
 	if err := json.Unmarshal(r.stdout.Bytes(), &report); err != nil {
 		t.Fatalf("no report: %v\n%s", err, r.said())
 	}
@@ -213,7 +214,7 @@ func lastWords(r *run) string {
 	return said[max(strings.LastIndex("\n"+said, "\ncarrick: "), 0):]
 }
 
-func notPassed(report steps.Report) string {
+func notPassed(report engine.Report) string {
 	var out strings.Builder
 	for _, c := range report.Checks {
 		if !c.Status.Holds() && c.Status != steps.Skip {

@@ -11,24 +11,25 @@ import (
 	"carrick/cluster"
 	"carrick/cluster/clustertest/cases"
 	"carrick/steps"
+	"carrick/steps/engine"
 )
 
 // followed is a session that is followed as a screen follows it.
 type followed struct {
-	*steps.Session
-	boards chan *steps.Board // the latest
+	*engine.Session
+	boards chan *engine.Board // the latest
 }
 
 func (s *stage) follow(t *testing.T) *followed {
 	t.Helper()
 	x := standing{Bench: s.Bench, link: proofLink, box: s.box, access: s.access, answers: s.answers}
-	f := &followed{x.session(t, cluster.Options{}), make(chan *steps.Board, 1)}
+	f := &followed{x.session(t, cluster.Options{}), make(chan *engine.Board, 1)}
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		_ = f.Follow(ctx, f.Guide().Cells(), func(b *steps.Board, _ map[steps.Cell]steps.Look, _ steps.Cell) bool {
-			now := steps.NewBoard(f.Guide())
+		_ = f.Follow(ctx, f.Guide().Cells(), func(b *engine.Board, _ map[steps.Cell]engine.Look, _ steps.Cell) bool {
+			now := engine.NewBoard(f.Guide())
 			for _, c := range f.Guide().Cells() {
 				now.Put(c, b.Verdict(c))
 			}
@@ -49,7 +50,7 @@ func (s *stage) follow(t *testing.T) *followed {
 }
 
 // until waits for a board about which nothing is wrong any more.
-func (f *followed) until(t *testing.T, within time.Duration, wrong func(*steps.Board) []string) {
+func (f *followed) until(t *testing.T, within time.Duration, wrong func(*engine.Board) []string) {
 	t.Helper()
 	due := time.After(within)
 	var last []string
@@ -65,7 +66,7 @@ func (f *followed) until(t *testing.T, within time.Duration, wrong func(*steps.B
 	}
 }
 
-func (f *followed) notGreen(b *steps.Board) []string {
+func (f *followed) notGreen(b *engine.Board) []string {
 	var out []string
 	for _, c := range f.Guide().Cells() {
 		if v := b.Verdict(c); !v.Status.Holds() && v.Status != steps.Skip {
@@ -92,7 +93,7 @@ func (s *stage) faultsOfLive(t *testing.T) {
 
 func (s *stage) lived(t *testing.T, f *followed, x trouble, admin *cluster.Cluster, broken steps.Cell) {
 	t.Cleanup(s.calm) // though it fails
-	fails := func(b *steps.Board) []string {
+	fails := func(b *engine.Board) []string {
 		if v := b.Verdict(broken); v.Status != steps.Fail {
 			return []string{fmt.Sprintf("%s: %s: %s", broken.Check, v.Status, v.Found)}
 		}
@@ -113,7 +114,7 @@ func (s *stage) lived(t *testing.T, f *followed, x trouble, admin *cluster.Clust
 		if !x.stops {
 			s.Break(t, admin)
 		}
-		f.until(t, noticedWithin, func(b *steps.Board) []string { return s.held(b, x) })
+		f.until(t, noticedWithin, func(b *engine.Board) []string { return s.held(b, x) })
 	}
 	noticed := time.Since(began)
 	s.ends(t, x, broken.Side)
@@ -127,7 +128,7 @@ func (s *stage) lived(t *testing.T, f *followed, x trouble, admin *cluster.Clust
 }
 
 // held are the cells of the side in trouble that hold all the same.
-func (s *stage) held(b *steps.Board, x trouble) []string {
+func (s *stage) held(b *engine.Board, x trouble) []string {
 	var out []string
 	for _, c := range s.Guide.Cells() {
 		if v := b.Verdict(c); c.Side == ground(s.Guide) && v.Status.Holds() && !slices.Contains(s.Blind[c.Side], c.Check) && !slices.Contains(x.holds, c.Check) {

@@ -13,6 +13,7 @@ import (
 
 	"carrick/cluster/clustertest"
 	"carrick/steps"
+	"carrick/steps/engine"
 )
 
 // First is the trouble that the troubles view opens on, for one fault of the sandbox.
@@ -62,7 +63,7 @@ func demoOf(t *testing.T, box *clustertest.Sandbox, g *steps.Guide, assets fs.FS
 }
 
 // looked is what a session that has adopted what it can sees.
-func (x *Site) looked() (*steps.Board, error) {
+func (x *Site) looked() (*engine.Board, error) {
 	if _, err := x.Adopt(x.t.Context()); err != nil {
 		return nil, err
 	}
@@ -96,10 +97,10 @@ func (x *Site) opensOn(want First) {
 	x.t.Helper()
 	ctx, cancel := context.WithTimeout(x.t.Context(), firstWithin)
 	defer cancel()
-	var first steps.Trouble
+	var first engine.Trouble
 	var all []string
-	_ = x.Follow(ctx, x.Guide().Cells(), func(b *steps.Board, _ map[steps.Cell]steps.Look, _ steps.Cell) bool {
-		first, all = steps.Trouble{}, nil
+	_ = x.Follow(ctx, x.Guide().Cells(), func(b *engine.Board, _ map[steps.Cell]engine.Look, _ steps.Cell) bool {
+		first, all = engine.Trouble{}, nil
 		for i, tr := range b.Troubles() {
 			if i == 0 {
 				first = tr
@@ -124,14 +125,14 @@ func (x *Site) opensOn(want First) {
 const firstWithin = 45 * time.Second
 
 // offers wants that what f does about a trouble changes something.
-func (x *Site) offers(of steps.Trouble) {
+func (x *Site) offers(of engine.Trouble) {
 	x.t.Helper()
 	check, _ := x.Guide().Check(of.Cell.Check)
 	act, _ := x.Guide().Offer(check, of.Cell.Side, of.Result)
 	if act == nil {
 		return
 	}
-	p, err := x.Plan(x.t.Context(), steps.Scope{Actions: []string{act.Name}})
+	p, err := x.Plan(x.t.Context(), engine.Scope{Actions: []string{act.Name}})
 	if err != nil {
 		x.t.Errorf("f, which does %s: %v", act.Name, err)
 	} else if p.Empty() {

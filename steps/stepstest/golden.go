@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"carrick/steps"
+	"carrick/steps/action"
 )
 
 // Golden renders every asset of a guide with the answers and facts of the
@@ -63,7 +64,7 @@ func rendered(t *testing.T, g *steps.Guide, assets fs.FS, dir string, answers ma
 	var out []asset
 	for _, step := range g.Steps {
 		for _, a := range step.Actions {
-			written, ok := a.Doer.(interface{ Asset() steps.Manifest })
+			written, ok := a.Doer.(interface{ Asset() action.Manifest })
 			if !ok {
 				continue
 			}

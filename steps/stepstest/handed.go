@@ -1,29 +1,30 @@
 package stepstest
 
 import (
+	"carrick/steps"
+	"carrick/steps/engine"
+	"carrick/steps/facts"
+	"carrick/steps/linkfile"
 	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
 	"testing"
 	"time"
-
-	"carrick/steps"
-	"carrick/steps/facts"
 )
 
 // StandHanded is a session on the fake servers of a state in which one side is known by the file alone that its admin
 // hands over, of a link of that name. answers are its reader's, beside the state's own, which both have.
 func StandHanded(
 	t *testing.T, g *steps.Guide, assets fs.FS, dir, state, link string, side steps.Side, answers map[string]any,
-) *steps.Session {
+) *engine.Session {
 	t.Helper()
 	stand := Stand(t, g, assets, dir, state)
-	ends := map[steps.Side]steps.End{steps.Local: stand.End(steps.Local), steps.Remote: stand.End(steps.Remote)}
-	open := func() *steps.Session {
-		l := steps.NewLink(g.Name, link)
+	ends := map[steps.Side]engine.End{steps.Local: stand.End(steps.Local), steps.Remote: stand.End(steps.Remote)}
+	open := func() *engine.Session {
+		l := linkfile.New(g.Name, link)
 		maps.Copy(l.Answers, stand.Link().Answers)
-		return steps.NewSession(steps.SessionOptions{Guide: g, Link: l, Assets: assets, Ends: maps.Clone(ends)})
+		return engine.NewSession(engine.SessionOptions{Guide: g, Link: l, Assets: assets, Ends: maps.Clone(ends)})
 	}
 	key, _, err := facts.NewKey()
 	if err != nil {
@@ -42,12 +43,12 @@ func StandHanded(
 		t.Fatal(err)
 	}
 	want := facts.Expects{Guide: g.Name, Link: link, Side: string(side), Role: g.Sides[side].Name}
-	handed, err := steps.OpenHanded(path, key.Fingerprint(), nil, want)
+	handed, err := engine.OpenHanded(path, key.Fingerprint(), nil, want)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(handed.Close)
-	ends[side] = steps.End{Handed: handed, Absent: "it is a file"}
+	ends[side] = engine.End{Handed: handed, Absent: "it is a file"}
 	s := open()
 	for key, v := range answers {
 		if err := s.Answer(key, v); err != nil {

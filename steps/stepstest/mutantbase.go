@@ -22,6 +22,8 @@ import (
 
 	"carrick/cluster/clustertest/merge"
 	"carrick/steps"
+	"carrick/steps/action"
+	"carrick/steps/engine"
 )
 
 // mutantBase is the green state that mutants are made of: the state "healthy" with everything that the guide's actions
@@ -69,7 +71,7 @@ func newMutantBase(t *testing.T, g *steps.Guide, assets fs.FS, dir string) *muta
 		switch was, is := before[c], after[c]; {
 		case is.Status == steps.Pass:
 			b.passes = append(b.passes, c)
-		case was.Status != is.Status || steps.IsDrift(c.Check) && is.Status != steps.Skip:
+		case was.Status != is.Status || action.IsDrift(c.Check) && is.Status != steps.Skip:
 			t.Errorf("%s on the %s is %s in state %s, and %s once everything is applied: %s",
 				c.Check, c.Side, was.Status, name, is.Status, is.Found)
 		}
@@ -161,7 +163,7 @@ func (s *server) noteInventory(notes map[string]string) {
 const inventoryRole = "carrick:test"
 
 // writeObjects applies the objects of an action.
-func (b *mutantBase) writeObjects(t *testing.T, s *steps.Session, a *steps.Action) []inventoryEntry {
+func (b *mutantBase) writeObjects(t *testing.T, s *engine.Session, a *steps.Action) []inventoryEntry {
 	t.Helper()
 	objs, err := s.Render(t.Context(), a.Name)
 	if err != nil {
@@ -251,7 +253,7 @@ func sameObject(a, b *unstructured.Unstructured) bool {
 }
 
 // writeFile writes the file of an action, and what carrick records of it.
-func (b *mutantBase) writeFile(t *testing.T, s *steps.Session, action string) {
+func (b *mutantBase) writeFile(t *testing.T, s *engine.Session, action string) {
 	t.Helper()
 	f, err := s.RenderFile(t.Context(), action)
 	if err != nil {

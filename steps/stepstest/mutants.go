@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"carrick/steps"
+	"carrick/steps/action"
+	"carrick/steps/engine"
 )
 
 // Harmless names mutants that may stay green, and why: what they change matters to nothing, or is seen elsewhere.
@@ -41,7 +43,7 @@ const goal = 98
 func Mutants(t *testing.T, g *steps.Guide, assets fs.FS, dir string, harmless []Harmless) {
 	t.Helper()
 	t.Parallel()
-	steps.WithDrift(g)
+	action.WithDrift(g)
 	const workers = 2
 	alive, all := make([][]string, workers), 0
 	var wait sync.WaitGroup
@@ -87,7 +89,7 @@ func (b *mutantBase) killed(t *testing.T, m mutant, killers map[string][]steps.C
 }
 
 // probed is what a check says, asked again where a busy machine was too late.
-func probed(t *testing.T, s *steps.Session, c steps.Cell) (r steps.Result) {
+func probed(t *testing.T, s *engine.Session, c steps.Cell) (r steps.Result) {
 	for range 3 {
 		if r, _ = s.Probe(t.Context(), c); !late(r) {
 			break

@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"carrick/steps"
+	"carrick/steps/engine"
 )
 
 // skews are how far two clocks are apart: a server tells its time in whole seconds.
@@ -116,14 +117,14 @@ func (p *played) look(t *testing.T, assets fs.FS, dir, name string) {
 
 // Stand is a session on the fake servers of a state, for tests of what is not a
 // check: facts, by way of the answers that they are defaults of.
-func Stand(t *testing.T, g *steps.Guide, assets fs.FS, dir, name string) *steps.Session {
+func Stand(t *testing.T, g *steps.Guide, assets fs.FS, dir, name string) *engine.Session {
 	t.Helper()
 	s, _, _ := open(t, g, assets, dir, name, nil)
 	return s
 }
 
 // StandWith is Stand on a state that has no base of its own, with further sections, such as "-- local --" and objects.
-func StandWith(t *testing.T, g *steps.Guide, assets fs.FS, dir, name, sections string) *steps.Session {
+func StandWith(t *testing.T, g *steps.Guide, assets fs.FS, dir, name, sections string) *engine.Session {
 	t.Helper()
 	base, err := os.ReadFile(filepath.Join(dir, name+".txtar"))
 	if err != nil {
@@ -140,7 +141,7 @@ func StandWith(t *testing.T, g *steps.Guide, assets fs.FS, dir, name, sections s
 
 // open is a session on the fake servers of a state, with more answers than the
 // state's own. The replacer takes out what differs from run to run.
-func open(t *testing.T, g *steps.Guide, assets fs.FS, dir, name string, more map[string]any) (*steps.Session, *state, *strings.Replacer) {
+func open(t *testing.T, g *steps.Guide, assets fs.FS, dir, name string, more map[string]any) (*engine.Session, *state, *strings.Replacer) {
 	t.Helper()
 	f := newFakes(t, g, assets, dir, name)
 	maps.Copy(f.state.answers, more)

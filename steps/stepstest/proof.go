@@ -17,6 +17,7 @@ import (
 	"carrick/cluster/clustertest"
 	"carrick/cluster/clustertest/proxy"
 	"carrick/steps"
+	"carrick/steps/linkfile"
 )
 
 // Proof is what it takes to prove of a guide that it gets through faults and
@@ -74,7 +75,7 @@ func (x Proof) stage(t *testing.T) *stage {
 	s.program = Program(t)
 	s.box.Reset(t)
 	s.box.Seed(t, x.Guide.Name)
-	link := steps.NewLink(x.Guide.Name, proofLink)
+	link := linkfile.New(x.Guide.Name, proofLink)
 	link.Path = s.in("link", "proof.yaml")
 	s.link = link.Path
 	for _, side := range steps.Sides {

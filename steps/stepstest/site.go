@@ -12,12 +12,13 @@ import (
 
 	"carrick/cluster/clustertest"
 	"carrick/steps"
+	"carrick/steps/engine"
 )
 
 // Site is a set-up of the sandbox with something wrong, and a session on it that
 // looks, and does what fixes say.
 type Site struct {
-	*steps.Session
+	*engine.Session
 	Box *clustertest.Sandbox
 	t   testing.TB
 }
@@ -159,7 +160,7 @@ func (x *Site) until(check string, wanted func(steps.Result) bool) (v steps.Resu
 	x.Forget()
 	ctx, cancel := context.WithTimeout(x.t.Context(), greenWithin)
 	defer cancel()
-	err = x.Follow(ctx, x.Guide().Cells(), func(b *steps.Board, _ map[steps.Cell]steps.Look, _ steps.Cell) bool {
+	err = x.Follow(ctx, x.Guide().Cells(), func(b *engine.Board, _ map[steps.Cell]engine.Look, _ steps.Cell) bool {
 		v = b.Verdict(cell)
 		return !wanted(v)
 	})
@@ -217,7 +218,7 @@ func (x *Site) Fix(text string) {
 func (x *Site) apply(text string) {
 	x.t.Helper()
 	lines := applyLine.FindAllStringSubmatch(text, -1)
-	var scope steps.Scope
+	var scope engine.Scope
 	for _, line := range lines {
 		for _, flag := range stepFlag.FindAllStringSubmatch(line[1], -1) {
 			scope.Steps = append(scope.Steps, flag[1])

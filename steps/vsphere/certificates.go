@@ -7,6 +7,7 @@ import (
 
 	"carrick/cluster"
 	"carrick/steps"
+	"carrick/steps/action"
 	"carrick/steps/certs"
 	"carrick/steps/check"
 )
@@ -31,17 +32,17 @@ func certificates() steps.Step {
 		Actions: []steps.Action{
 			{
 				Name: "extension-namespace", Title: "Make the extension's namespace", On: steps.Local, Needs: []string{"guest-cluster"},
-				Doer: steps.Manifest{File: "extension-namespace.yaml"},
+				Doer: action.Manifest{File: "extension-namespace.yaml"},
 			},
 			{
 				Name: "cert-password", Title: "Make a password for the keystore", On: steps.Local, Needs: []string{"extension-namespace"}, When: both(usesWebhook, runsUpstream),
-				Doer: steps.Mint{File: "cert-password.yaml", Keys: []string{"password"}, Make: makePassword},
+				Doer: action.Mint{File: "cert-password.yaml", Keys: []string{"password"}, Make: makePassword},
 			},
 			{
 				Name: "cert-managed", Title: "Have cert-manager make a CA and the certificate",
 				On: steps.Local, Needs: []string{"extension-namespace", "cert-manager-there"}, When: signedBy(certs.ByCertManager),
 				Doer: certs.Managed{
-					Manifest:  steps.Manifest{File: "cert-managed.yaml", Values: steps.Values{"ca-hours": certs.Hours("cert.ca-years", 365), "hours": certs.Hours("cert.days", 1), "names": extensionHosts, "keystores": keystores}},
+					Manifest:  action.Manifest{File: "cert-managed.yaml", Values: action.Values{"ca-hours": certs.Hours("cert.ca-years", 365), "hours": certs.Hours("cert.days", 1), "names": extensionHosts, "keystores": keystores}},
 					Namespace: extensionSpace, Leaf: tlsSecret, Writes: map[string]string{caSecret: caSecret, tlsSecret: tlsSecret}, Home: "extension-namespace",
 				},
 			},

@@ -13,6 +13,7 @@ import (
 	"carrick/steps"
 	"carrick/steps/certs"
 	"carrick/steps/check"
+	"carrick/steps/inventory"
 )
 
 const (
@@ -89,7 +90,7 @@ func renewFix(e steps.Env, s *cluster.Secret) string {
 		}
 		return certs.RenewLine(e, s.Namespace, s.Annotations["cert-manager.io/certificate-name"])
 	}
-	if signer(e) == certs.ByCarrick && steps.CreatedBy(s.Annotations) == e.Link {
+	if signer(e) == certs.ByCarrick && inventory.CreatedBy(s.Annotations) == e.Link {
 		return e.ApplyStep("certificates")
 	}
 	return e.Kubectl() + " delete secret " + s.Name + " -n " + s.Namespace + " && " + e.ApplyStep("certificates")

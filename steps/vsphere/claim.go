@@ -9,7 +9,9 @@ import (
 
 	"carrick/cluster"
 	"carrick/steps"
+	"carrick/steps/action"
 	"carrick/steps/check"
+	"carrick/steps/inventory"
 )
 
 func claim() steps.Step {
@@ -31,15 +33,15 @@ func claim() steps.Step {
 		Actions: []steps.Action{
 			{
 				Name: "claim", Title: "Ask for a volume of the class", On: steps.Local, Reads: storageReads, Needs: []string{"guest-cluster", "rwx-class"},
-				Doer: trialClaim{steps.Manifest{File: "claim.yaml", Values: steps.Values{"class": askedClass}}, "claim"},
+				Doer: trialClaim{action.Manifest{File: "claim.yaml", Values: action.Values{"class": askedClass}}, "claim"},
 			},
 			{
 				Name: "claim-psp", Title: "Let these pods in", On: steps.Local, Reads: storageReads, Needs: []string{"guest-cluster"}, When: triesPodsUnderPSP,
-				Doer: steps.Manifest{File: "psp-space.yaml", Each: eachSpace(space)},
+				Doer: action.Manifest{File: "psp-space.yaml", Each: eachSpace(space)},
 			},
 			{
 				Name: "claim-pods", Title: "Write into the volume from two nodes", On: steps.Local, Reads: storageReads, Needs: []string{"guest-cluster", "claim-bound"}, When: triesPods,
-				Doer: trialPods{steps.Manifest{File: "claim-pods.yaml", Each: bothPods}},
+				Doer: trialPods{action.Manifest{File: "claim-pods.yaml", Each: bothPods}},
 			},
 		},
 		Checks: claimChecks(),
@@ -58,7 +60,7 @@ func bothPods(context.Context, steps.Env) ([]any, error) {
 }
 
 func adoptPods(ctx context.Context, e steps.Env) (any, string, error) {
-	pods, err := steps.MadeBy(ctx, e, check.Pods, "claim-pods")
+	pods, err := inventory.MadeBy(ctx, e, check.Pods, "claim-pods")
 	if err != nil || len(pods) == 0 {
 		return nil, "", err
 	}
@@ -66,7 +68,7 @@ func adoptPods(ctx context.Context, e steps.Env) (any, string, error) {
 }
 
 func adoptPodImage(ctx context.Context, e steps.Env) (any, string, error) {
-	pods, err := steps.MadeBy(ctx, e, check.Pods, "claim-pods")
+	pods, err := inventory.MadeBy(ctx, e, check.Pods, "claim-pods")
 	if err != nil || len(pods) == 0 {
 		return nil, "", err
 	}
@@ -78,11 +80,11 @@ func adoptPodImage(ctx context.Context, e steps.Env) (any, string, error) {
 }
 
 // trialPods are left out of exports.
-type trialPods struct{ steps.Manifest }
+type trialPods struct{ action.Manifest }
 
 // Export leaves them out.
-func (t trialPods) Export(context.Context, steps.Env) ([]steps.Exported, error) {
-	return []steps.Exported{{Hand: trialHand}}, nil
+func (t trialPods) Export(context.Context, steps.Env) ([]action.Exported, error) {
+	return []action.Exported{{Hand: trialHand}}, nil
 }
 
 func checkPodImage(v string) error {

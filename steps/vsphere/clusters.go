@@ -1,13 +1,12 @@
 package vsphere
 
 import (
+	"carrick/steps"
+	"carrick/steps/check"
 	"errors"
 	"regexp"
 	"slices"
 	"strconv"
-
-	"carrick/steps"
-	"carrick/steps/check"
 )
 
 func clusters() steps.Step {

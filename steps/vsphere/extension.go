@@ -13,6 +13,7 @@ import (
 	"carrick/cluster"
 	watcher "carrick/cluster/extension"
 	"carrick/steps"
+	"carrick/steps/action"
 	"carrick/steps/check"
 )
 
@@ -52,7 +53,7 @@ func extension() steps.Step {
 			Name: "webhook", Title: "Have the API server ask it about claims", On: steps.Local, When: usesWebhook,
 			Needs: []string{"cert-secret", "cert-authority", "extension-ready", "extension-endpoints"},
 			Doer: wholeDoer{
-				Manifest: steps.Manifest{File: "webhook.yaml", Values: steps.Values{
+				Manifest: action.Manifest{File: "webhook.yaml", Values: action.Values{
 					"label-key":   func(_ context.Context, e steps.Env) (any, error) { key, _ := selector(e); return key, nil },
 					"label-value": func(_ context.Context, e steps.Env) (any, error) { _, value := selector(e); return value, nil },
 					"conditions":  hookConditions, "ca": hookCA,
@@ -80,13 +81,13 @@ func extensionQuestions() []steps.Question {
 
 func extensionActions() []steps.Action {
 	carrick, upstream := both(runsCarrick, runsExtension), runsUpstream
-	act := func(name, title, file string, when func(steps.Env) bool, values steps.Values) steps.Action {
-		return steps.Action{Name: name, Title: title, On: steps.Local, Needs: []string{"extension-namespace"}, When: when, Doer: steps.Manifest{File: file, Values: values}}
+	act := func(name, title, file string, when func(steps.Env) bool, values action.Values) steps.Action {
+		return steps.Action{Name: name, Title: title, On: steps.Local, Needs: []string{"extension-namespace"}, When: when, Doer: action.Manifest{File: file, Values: values}}
 	}
 	roles := act("extension-roles", "Let it follow profiles", "", both(carrick, followsProfiles), nil)
-	roles.Doer = followerRoles{steps.Manifest{File: "extension-roles.yaml"}}
+	roles.Doer = followerRoles{action.Manifest{File: "extension-roles.yaml"}}
 	psp := act("extension-psp", "Let its pods use the PodSecurityPolicy", "psp-space.yaml", pspBranch, nil)
-	psp.Doer = steps.Manifest{File: "psp-space.yaml", Each: eachSpace(extensionSpace)}
+	psp.Doer = action.Manifest{File: "psp-space.yaml", Each: eachSpace(extensionSpace)}
 	return []steps.Action{
 		psp,
 		act("extension-account", "Make its account", "extension-account.yaml", nil, nil),
@@ -94,15 +95,15 @@ func extensionActions() []steps.Action {
 		act("extension-upstream-roles", "Let it look at namespaces and profiles", "extension-upstream-roles.yaml", upstream, nil),
 		act("extension-upstream-psp", "Let it bind profiles", "extension-upstream-psp.yaml", both(upstream, followsProfiles), nil),
 		act("extension-config", "Tell it the class", "extension-config.yaml", upstream, nil),
-		whole(check.Deployments, programFits, act("extension", "Run it", "extension.yaml", carrick, steps.Values{"args": extensionArgs, "token": truth(followsProfiles)})),
-		whole(check.Deployments, programFits, act("extension-upstream", "Run the published program", "extension-upstream.yaml", upstream, steps.Values{"cause": upstreamCause})),
-		whole(check.Services, serviceFits, act("extension-service", "Make the Service that the API server asks", "extension-service.yaml", usesWebhook, steps.Values{"port": func(_ context.Context, e steps.Env) (any, error) { return hookPort(e), nil }})),
+		whole(check.Deployments, programFits, act("extension", "Run it", "extension.yaml", carrick, action.Values{"args": extensionArgs, "token": truth(followsProfiles)})),
+		whole(check.Deployments, programFits, act("extension-upstream", "Run the published program", "extension-upstream.yaml", upstream, action.Values{"cause": upstreamCause})),
+		whole(check.Services, serviceFits, act("extension-service", "Make the Service that the API server asks", "extension-service.yaml", usesWebhook, action.Values{"port": func(_ context.Context, e steps.Env) (any, error) { return hookPort(e), nil }})),
 	}
 }
 
 // followerRoles are the rights of carrick's program. What it has made by them is no
 // link's: pods lean on it, and an undo names it and leaves it.
-type followerRoles struct{ steps.Manifest }
+type followerRoles struct{ action.Manifest }
 
 // PlanUndo says also what the program leaves behind.
 func (r followerRoles) PlanUndo(ctx context.Context, e steps.Env) (steps.Change, error) {
@@ -130,7 +131,7 @@ func (r followerRoles) PlanUndo(ctx context.Context, e steps.Env) (steps.Change,
 
 // whole has an action make its one object as a whole.
 func whole(kind schema.GroupVersionResource, fits func(context.Context, steps.Env) (bool, error), a steps.Action) steps.Action {
-	m, _ := a.Doer.(steps.Manifest)
+	m, _ := a.Doer.(action.Manifest)
 	a.Doer = wholeDoer{Manifest: m, kind: kind, in: extensionSpace, name: extensionName, fits: fits}
 	return a
 }

@@ -8,6 +8,7 @@ import (
 	"carrick/cluster/clustertest"
 	"carrick/cluster/clustertest/cases"
 	"carrick/steps"
+	"carrick/steps/engine"
 	"carrick/steps/stepstest"
 	"carrick/steps/vsphere"
 )
@@ -47,7 +48,7 @@ func TestVerifyTheExtensionShowsARenewedCertificate(t *testing.T) {
 }
 
 // names are the actions of a plan that change something.
-func names(p *steps.Plan) func(func(string) bool) {
+func names(p *engine.Plan) func(func(string) bool) {
 	return func(yield func(string) bool) {
 		for _, a := range p.Actions {
 			if slices.ContainsFunc(a.Change.Items, func(i steps.Item) bool { return i.Verb.Changes() }) && !yield(a.Action) {
@@ -88,7 +89,7 @@ func TestVerifyThePageGivesWay(t *testing.T) {
 	x := stepstest.SiteOf(t, box, vsphere.Guide(), assets, false, byWebhook(t, box, map[string]any{"cert.source": "cert-manager"}))
 	box.Run(t, clustertest.Local, "", "delete", "--ignore-not-found", "mutatingwebhookconfiguration", "mutating.vsphere-extensions.keeyzar.de")
 	box.Run(t, clustertest.Local, "", "-n", "vsphere-extensions", "delete", "--ignore-not-found", "secret", "vsphere-extensions-tls")
-	p, err := x.Plan(t.Context(), steps.Scope{})
+	p, err := x.Plan(t.Context(), engine.Scope{})
 	if err != nil {
 		t.Fatal(err)
 	}

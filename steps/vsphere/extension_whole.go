@@ -13,7 +13,9 @@ import (
 
 	"carrick/cluster"
 	"carrick/steps"
+	"carrick/steps/action"
 	"carrick/steps/check"
+	"carrick/steps/inventory"
 )
 
 // wholeDoer makes an object that is carrick's as a whole. One of that name that somebody
@@ -21,7 +23,7 @@ import (
 // done; else it is deleted and made anew, for parts of it would stay otherwise: an init
 // container, a second webhook.
 type wholeDoer struct {
-	steps.Manifest
+	action.Manifest
 	kind schema.GroupVersionResource
 	in   func(steps.Env) string // its namespace; nil: it has none
 	name string
@@ -41,7 +43,7 @@ func (d wholeDoer) space(e steps.Env) string {
 // theirs is what somebody else has made; nil: nobody has, or it may stay. fits is that.
 func (d wholeDoer) theirs(ctx context.Context, e steps.Env) (found *metav1.PartialObjectMetadata, fits bool, err error) {
 	all, err := e.Cluster.Find(ctx, d.kind, d.space(e), cluster.Selector{Fields: "metadata.name=" + d.name})
-	if err != nil || len(all) == 0 || steps.CreatedBy(all[0].Annotations) != "" || mine(e, all[0].Labels) {
+	if err != nil || len(all) == 0 || inventory.CreatedBy(all[0].Annotations) != "" || mine(e, all[0].Labels) {
 		return nil, false, err
 	}
 	fits, err = d.fits(ctx, e)

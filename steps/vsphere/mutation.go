@@ -11,6 +11,7 @@ import (
 
 	"carrick/cluster"
 	"carrick/steps"
+	"carrick/steps/action"
 	"carrick/steps/check"
 )
 
@@ -58,7 +59,7 @@ func mutation() steps.Step {
 		Actions: []steps.Action{
 			{
 				Name: "policy", Title: "Exchange the class of claims by a policy", On: steps.Local, When: usesPolicy, Needs: []string{"signed-in"},
-				Doer: policyDoer{steps.Manifest{File: "policy.yaml", Version: servedPolicies, Values: steps.Values{
+				Doer: policyDoer{action.Manifest{File: "policy.yaml", Version: servedPolicies, Values: action.Values{
 					"exchanged": func(_ context.Context, e steps.Env) (any, error) { return exchanged(e), nil },
 					"assign":    func(_ context.Context, e steps.Env) (any, error) { return assigned(e), nil },
 					"label-key": labelKey, "label-value": labelValue,
@@ -197,8 +198,8 @@ func mutationRights(e steps.Env) []cluster.Right {
 
 // kyvernoFile is a policy for who runs Kyverno: carrick writes it out, and
 // applies nothing.
-func kyvernoFile() steps.Call {
-	return steps.Call{
+func kyvernoFile() action.Call {
+	return action.Call{
 		Preview: func(_ context.Context, e steps.Env) (steps.Change, error) {
 			return steps.Change{Items: []steps.Item{{
 				Verb: steps.Leave, What: "ClusterPolicy " + policyName,
@@ -208,8 +209,8 @@ func kyvernoFile() steps.Call {
 		Make:   func(context.Context, steps.Env, steps.Progress) error { return nil },
 		Left:   func(context.Context, steps.Env) (steps.Change, error) { return steps.Change{}, nil },
 		Revert: func(context.Context, steps.Env, steps.Progress) error { return nil },
-		Exports: func(_ context.Context, e steps.Env) ([]steps.Exported, error) {
-			return []steps.Exported{
+		Exports: func(_ context.Context, e steps.Env) ([]action.Exported, error) {
+			return []action.Exported{
 				{Object: kyvernoPolicy(e)},
 				{Note: fmt.Sprintf("ClusterPolicy %s takes Kyverno: it gives claims that many pods write to the class %s", policyName, class(e))},
 			}, nil

@@ -3,17 +3,17 @@ package vsphere
 import (
 	"context"
 
+	"carrick/steps"
+	"carrick/steps/action"
+	"carrick/steps/check"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	"carrick/steps"
-	"carrick/steps/check"
 )
 
 // policyDoer makes the policy and binds it. One of somebody else's that does the same
 // stays theirs, and is only bound where it is not.
-type policyDoer struct{ steps.Manifest }
+type policyDoer struct{ action.Manifest }
 
 // OthersStay: a policy of somebody else that does what is to be done is left.
 func (policyDoer) OthersStay() {}
@@ -40,7 +40,7 @@ func (d policyDoer) Do(ctx context.Context, e steps.Env, say steps.Progress) err
 }
 
 // of is what carrick makes: all, or the binding of somebody else's policy.
-func (d policyDoer) of(theirs bool) steps.Manifest {
+func (d policyDoer) of(theirs bool) action.Manifest {
 	if theirs {
 		return d.Also()[0]
 	}
@@ -48,8 +48,8 @@ func (d policyDoer) of(theirs bool) steps.Manifest {
 }
 
 // Also is what is made where the policy itself is somebody else's.
-func (d policyDoer) Also() []steps.Manifest {
-	return []steps.Manifest{{File: "policy-binding.yaml", Version: d.Version}}
+func (d policyDoer) Also() []action.Manifest {
+	return []action.Manifest{{File: "policy-binding.yaml", Version: d.Version}}
 }
 
 // theirPolicy tells whether somebody else has made the policy as it should be, and

@@ -9,6 +9,7 @@ import (
 	"carrick/cluster/clustertest"
 	"carrick/cluster/clustertest/cases"
 	"carrick/steps"
+	"carrick/steps/engine"
 	"carrick/steps/stepstest"
 	"carrick/steps/vsphere"
 )
@@ -70,7 +71,7 @@ func TestClaimsFollowThePolicy(t *testing.T) {
 	box.Run(t, clustertest.Local, "", "delete", "mutatingadmissionpolicybinding", "rwx-storage-class")
 	verdict(t, s, "policy-there", steps.Fail)
 	verdict(t, s, "rwx-gets-class", steps.Fail)
-	p, err := s.Plan(t.Context(), steps.Scope{Actions: []string{"policy"}})
+	p, err := s.Plan(t.Context(), engine.Scope{Actions: []string{"policy"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,7 +86,7 @@ func TestClaimsFollowThePolicy(t *testing.T) {
 	if !strings.Contains(v.Found, "gets vsphere-policy in alice") && !strings.Contains(v.Found, "gets vsphere-policy in bob") {
 		t.Errorf("of a binding to carrick-rwx alone it says %s", v.Found)
 	}
-	if p, err = s.Plan(t.Context(), steps.Scope{Actions: []string{"policy"}}); err != nil {
+	if p, err = s.Plan(t.Context(), engine.Scope{Actions: []string{"policy"}}); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.Apply(t.Context(), p, steps.ApplyOptions{TakeOver: true}, nil); err != nil {
@@ -105,7 +106,7 @@ func TestThePolicyForKyvernoIsWrittenOut(t *testing.T) {
 	t.Parallel()
 	box := seeded(t, "")
 	s := stepstest.Open(t, box, vsphere.Guide(), assets, "kyverno", stepstest.Given(t, box, vsphere.Guide(), map[string]any{"storage.source": "nfs", "mutation.by": "kyverno"}))
-	p, err := s.Plan(t.Context(), steps.Scope{Actions: []string{"kyverno-file", "policy"}})
+	p, err := s.Plan(t.Context(), engine.Scope{Actions: []string{"kyverno-file", "policy"}})
 	if err != nil || !p.Empty() || len(p.Actions) != 1 {
 		t.Fatalf("%v: %+v", err, p)
 	}

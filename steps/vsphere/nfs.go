@@ -7,6 +7,7 @@ import (
 
 	"carrick/cluster"
 	"carrick/steps"
+	"carrick/steps/action"
 	"carrick/steps/check"
 )
 
@@ -26,15 +27,15 @@ func nfs() steps.Step {
 		Actions: []steps.Action{
 			{
 				Name: "nfs-namespace", Title: "Make the namespace of the provisioner", On: steps.Local, Reads: storageReads, Needs: []string{"guest-cluster", "native-rwx"}, When: installsNFS,
-				Doer: provisionerSpace{besideProvisioner{steps.Manifest{File: "nfs-namespace.yaml"}}},
+				Doer: provisionerSpace{besideProvisioner{action.Manifest{File: "nfs-namespace.yaml"}}},
 			},
 			{
 				Name: "nfs-psp", Title: "Let the provisioner's pod in", On: steps.Local, Reads: storageReads, Needs: []string{"guest-cluster"}, When: installsUnderPSP,
-				Doer: besideProvisioner{steps.Manifest{File: "psp-space.yaml", Each: eachSpace(nfsSpace)}},
+				Doer: besideProvisioner{action.Manifest{File: "psp-space.yaml", Each: eachSpace(nfsSpace)}},
 			},
 			{
 				Name: "nfs-chart", Title: "Install the NFS provisioner and its class", On: steps.Local, Reads: storageReads, Needs: []string{"guest-cluster", "native-rwx"}, First: []string{"nfs-port"}, When: installsNFS,
-				Doer: provisionerChart{steps.Chart{
+				Doer: provisionerChart{action.Chart{
 					Release: "${answers.nfs.release}", Namespace: "${answers.nfs.namespace}", Chart: nfsChart,
 					Source: check.ChartSource("nfs.source", nfsChart), Version: check.AnswerText("nfs.version"), Values: nfsValues,
 				}},

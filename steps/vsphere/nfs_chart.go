@@ -9,12 +9,14 @@ import (
 
 	"carrick/cluster"
 	"carrick/steps"
+	"carrick/steps/action"
 	"carrick/steps/check"
+	"carrick/steps/inventory"
 )
 
 // provisionerChart is the chart of the provisioner. It stays as long as volumes of others are of its class: pods would
 // keep them, but nobody would delete or archive them any more.
-type provisionerChart struct{ steps.Chart }
+type provisionerChart struct{ action.Chart }
 
 // PlanUndo leaves a provisioner that others need.
 func (p provisionerChart) PlanUndo(ctx context.Context, e steps.Env) (steps.Change, error) {
@@ -35,7 +37,7 @@ func (p provisionerChart) Undo(ctx context.Context, e steps.Env, say steps.Progr
 }
 
 // besideProvisioner is what the provisioner's pod needs, and stays as long.
-type besideProvisioner struct{ steps.Manifest }
+type besideProvisioner struct{ action.Manifest }
 
 // OthersStay: a provisioner of somebody else, and its namespace, are left.
 func (besideProvisioner) OthersStay() {}
@@ -98,7 +100,7 @@ func claimsOfOthers(ctx context.Context, e steps.Env) ([]string, error) {
 	}
 	own := map[types.UID]bool{}
 	for _, action := range tryingActions {
-		tried, err := steps.MadeBy(ctx, e, check.VolumeClaims, action)
+		tried, err := inventory.MadeBy(ctx, e, check.VolumeClaims, action)
 		if err != nil {
 			return nil, err
 		}

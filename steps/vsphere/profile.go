@@ -14,7 +14,9 @@ import (
 
 	"carrick/cluster"
 	"carrick/steps"
+	"carrick/steps/action"
 	"carrick/steps/check"
+	"carrick/steps/inventory"
 )
 
 func profile() steps.Step {
@@ -37,7 +39,7 @@ func profile() steps.Step {
 		},
 		Actions: []steps.Action{{
 			Name: "profile", Title: "Make a profile to try it with", On: steps.Local, When: triesProfile, Needs: []string{"profiles-served"},
-			Doer: trialProfile{steps.Manifest{File: "profile.yaml"}},
+			Doer: trialProfile{action.Manifest{File: "profile.yaml"}},
 		}},
 		Checks: profileChecks(),
 	}
@@ -87,7 +89,7 @@ const ownerNote = "owner"
 
 // trialProfile makes a Profile where its namespace is not somebody else's, and
 // waits with its undo until the namespace has gone with it.
-type trialProfile struct{ steps.Manifest }
+type trialProfile struct{ action.Manifest }
 
 // Plan refuses a name that is taken: the controller would leave that namespace alone, and say so in its log alone.
 func (t trialProfile) Plan(ctx context.Context, e steps.Env) (steps.Change, error) {
@@ -137,7 +139,7 @@ func (t trialProfile) Undo(ctx context.Context, e steps.Env, say steps.Progress)
 // spaces are the namespaces that go with the profiles that this link made.
 func (t trialProfile) spaces(ctx context.Context, e steps.Env) (map[string]types.UID, error) {
 	out := map[string]types.UID{}
-	made, err := steps.MadeBy(ctx, e, profileKind, e.Action)
+	made, err := inventory.MadeBy(ctx, e, profileKind, e.Action)
 	if err != nil {
 		return nil, err
 	}
@@ -157,6 +159,6 @@ func (t trialProfile) spaces(ctx context.Context, e steps.Env) (map[string]types
 }
 
 // Export leaves it out: it is tried.
-func (t trialProfile) Export(context.Context, steps.Env) ([]steps.Exported, error) {
-	return []steps.Exported{{Hand: "# a profile is made by carrick alone, to try it with, and undo removes it: it is no part of the set-up"}}, nil
+func (t trialProfile) Export(context.Context, steps.Env) ([]action.Exported, error) {
+	return []action.Exported{{Hand: "# a profile is made by carrick alone, to try it with, and undo removes it: it is no part of the set-up"}}, nil
 }

@@ -13,6 +13,7 @@ import (
 	"carrick/cluster"
 	"carrick/steps"
 	"carrick/steps/check"
+	"carrick/steps/inventory"
 )
 
 // noSelfLink is the minor version from which on objects have no selfLink any more.
@@ -224,7 +225,7 @@ func provisionerLevel(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Unseen(err)
 	}
 	fix := levelFix(e, name)
-	if steps.CreatedBy(ns.Annotations) == "" { // who else runs pods there?
+	if inventory.CreatedBy(ns.Annotations) == "" { // who else runs pods there?
 		fix = strings.Replace(fix, " label ", " label --dry-run=server ", 1) + "    # tells which pods would be refused; without --dry-run=server it is done"
 	}
 	switch level := cluster.Clean(ns.Labels[check.EnforceLabel]); level {

@@ -7,10 +7,9 @@ import (
 	"slices"
 	"strings"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-
 	"carrick/steps"
 	"carrick/steps/check"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
 // apiServerPorts are those on which pods reach API servers: of the Service kubernetes, and of what is behind it.

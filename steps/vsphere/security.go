@@ -6,6 +6,7 @@ import (
 
 	"carrick/cluster"
 	"carrick/steps"
+	"carrick/steps/action"
 	"carrick/steps/check"
 )
 
@@ -47,7 +48,7 @@ func security() steps.Step {
 		Actions: []steps.Action{
 			{
 				Name: "psp-bindings", Title: "Let the pods of each profile use the PodSecurityPolicy", On: steps.Local, When: pspBranch, Needs: []string{"psp-role"},
-				Doer: steps.Manifest{File: "psp-binding.yaml", Each: unboundProfiles},
+				Doer: action.Manifest{File: "psp-binding.yaml", Each: unboundProfiles},
 			},
 			{
 				Name: "profile-labels", Title: "Have profiles' namespaces labelled with the level", On: steps.Local, When: hasLabelsFile, Needs: []string{"signed-in"},

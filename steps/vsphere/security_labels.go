@@ -13,6 +13,7 @@ import (
 
 	"carrick/cluster"
 	"carrick/steps"
+	"carrick/steps/action"
 	"carrick/steps/check"
 )
 
@@ -129,7 +130,7 @@ func withLevel(text string, want map[string]string) (string, error) {
 		if all[key] == want[key] {
 			continue
 		}
-		if text, err = steps.SetYAML(text, key, want[key]); err != nil {
+		if text, err = action.SetYAML(text, key, want[key]); err != nil {
 			return "", err
 		}
 		all[key] = want[key]
@@ -141,11 +142,11 @@ func withLevel(text string, want map[string]string) (string, error) {
 }
 
 // labelsDoer edits the labels file.
-type labelsDoer struct{ steps.Edit }
+type labelsDoer struct{ action.Edit }
 
 func editsLabels() labelsDoer {
-	return labelsDoer{steps.Edit{
-		Manifest: steps.Manifest{File: "profile-labels.yaml"},
+	return labelsDoer{action.Edit{
+		Manifest: action.Manifest{File: "profile-labels.yaml"},
 		Key:      labelsKey,
 		At: func(ctx context.Context, e steps.Env) (string, string, error) {
 			f, err := labelsFile(ctx, e)
@@ -219,13 +220,13 @@ func (d labelsDoer) PlanUndo(ctx context.Context, e steps.Env) (steps.Change, er
 
 // Export is what belongs into the manifests: the ConfigMap's own name is made
 // there, of a hash.
-func (d labelsDoer) Export(_ context.Context, e steps.Env) ([]steps.Exported, error) {
+func (d labelsDoer) Export(_ context.Context, e steps.Env) ([]action.Exported, error) {
 	text := "# For namespace-labels.yaml of Kubeflow's profile controller, beside what stands there.\n"
 	want := levelLabels(e)
 	for _, key := range slices.Sorted(maps.Keys(want)) {
 		text += fmt.Sprintf("%s: %q\n", key, want[key])
 	}
-	return []steps.Exported{
+	return []action.Exported{
 		{Path: labelsKey, Content: []byte(text)},
 		{Hand: "# add files/" + string(steps.Local) + "/" + labelsKey + " to the file of that name in your Kubeflow manifests (applications/profiles; the overlay pss has the level baseline), and deploy them"},
 	}, nil

@@ -9,23 +9,24 @@ import (
 
 	"carrick/cluster"
 	"carrick/steps"
+	"carrick/steps/action"
 	"carrick/steps/check"
 )
 
 // leftoverBindings deletes what speaks of PodSecurityPolicies that are gone, and an
 // undo does not make it again: the plan says so. A binding whose role gives
 // anything else stays.
-func leftoverBindings() steps.Call {
-	return steps.Call{
+func leftoverBindings() action.Call {
+	return action.Call{
 		Preview: planLeftovers,
 		Make:    deleteLeftovers,
 		Left:    func(context.Context, steps.Env) (steps.Change, error) { return steps.Change{}, nil },
 		Revert:  func(context.Context, steps.Env, steps.Progress) error { return nil },
-		Exports: func(ctx context.Context, e steps.Env) ([]steps.Exported, error) {
+		Exports: func(ctx context.Context, e steps.Env) ([]action.Exported, error) {
 			all, err := pspBindings(ctx, e)
-			var out []steps.Exported
+			var out []action.Exported
 			for _, b := range all {
-				out = append(out, steps.Exported{Hand: e.Kubectl() + " -n " + b.Namespace + " delete rolebinding " + steps.Quoted(b.Name)})
+				out = append(out, action.Exported{Hand: e.Kubectl() + " -n " + b.Namespace + " delete rolebinding " + steps.Quoted(b.Name)})
 			}
 			return out, err
 		},

@@ -13,6 +13,7 @@ import (
 	"carrick/cluster"
 	"carrick/steps"
 	"carrick/steps/check"
+	"carrick/steps/inventory"
 )
 
 const (
@@ -169,7 +170,7 @@ func unboundProfiles(ctx context.Context, e steps.Env) ([]any, error) {
 	}
 	return eachOf(spaces, func(ns *corev1.Namespace) bool {
 		return !slices.ContainsFunc(bindings, func(b *rbacv1.RoleBinding) bool {
-			return b.Namespace == ns.Name && bindsAll(b, ns.Name) && steps.CreatedBy(b.Annotations) != e.Link
+			return b.Namespace == ns.Name && bindsAll(b, ns.Name) && inventory.CreatedBy(b.Annotations) != e.Link
 		})
 	}), nil
 }

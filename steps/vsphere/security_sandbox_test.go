@@ -6,6 +6,7 @@ import (
 
 	"carrick/cluster/clustertest"
 	"carrick/steps"
+	"carrick/steps/engine"
 	"carrick/steps/stepstest"
 	"carrick/steps/vsphere"
 )
@@ -37,10 +38,10 @@ subjects: [{apiGroup: rbac.authorization.k8s.io, kind: Group, name: "system:serv
 `
 
 // doing opens a link, and does some of its actions.
-func doing(t *testing.T, box *clustertest.Sandbox, more map[string]any, actions ...string) *steps.Session {
+func doing(t *testing.T, box *clustertest.Sandbox, more map[string]any, actions ...string) *engine.Session {
 	t.Helper()
 	s := stepstest.Open(t, box, vsphere.Guide(), assets, "parts", stepstest.Given(t, box, vsphere.Guide(), more))
-	p, err := s.Plan(t.Context(), steps.Scope{Actions: actions})
+	p, err := s.Plan(t.Context(), engine.Scope{Actions: actions})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,7 +52,7 @@ func doing(t *testing.T, box *clustertest.Sandbox, more map[string]any, actions 
 }
 
 // verdict is what a check says, once it says so.
-func verdict(t *testing.T, s *steps.Session, name string, want steps.Status) steps.Result {
+func verdict(t *testing.T, s *engine.Session, name string, want steps.Status) steps.Result {
 	t.Helper()
 	cell := steps.Cell{Check: name, Side: steps.Local}
 	for _, c := range s.Guide().Cells() {
@@ -60,7 +61,7 @@ func verdict(t *testing.T, s *steps.Session, name string, want steps.Status) ste
 		}
 	}
 	var last steps.Result
-	err := s.Follow(t.Context(), []steps.Cell{cell}, func(b *steps.Board, _ map[steps.Cell]steps.Look, _ steps.Cell) bool {
+	err := s.Follow(t.Context(), []steps.Cell{cell}, func(b *engine.Board, _ map[steps.Cell]engine.Look, _ steps.Cell) bool {
 		last = b.Verdict(cell)
 		return last.Status != want
 	})
@@ -78,7 +79,7 @@ func TestLeftoversAreDeletedAndNothingElse(t *testing.T) {
 	if left := box.Run(t, clustertest.Local, "", "get", "rolebindings", "-A", "-o", "name"); strings.Contains(left, "rb-all-sa_ns-alice") || !strings.Contains(left, "rb-all-sa_ns-bob") {
 		t.Errorf("left are %s", left)
 	}
-	again, err := stepstest.Open(t, box, vsphere.Guide(), assets, "parts", map[string]any{"security.leftovers": true}).Plan(t.Context(), steps.Scope{Actions: []string{"leftovers"}})
+	again, err := stepstest.Open(t, box, vsphere.Guide(), assets, "parts", map[string]any{"security.leftovers": true}).Plan(t.Context(), engine.Scope{Actions: []string{"leftovers"}})
 	if err != nil || !again.Empty() {
 		t.Errorf("there is something to do still: %v %+v", err, again)
 	}
@@ -94,7 +95,7 @@ func TestALevelOutlivesADeployOfKubeflow(t *testing.T) {
 	verdict(t, s, "profile-levels", steps.Pass)
 	box.Run(t, clustertest.Local, "", "-n", "kubeflow", "patch", "configmap", "namespace-labels-data-4df5t8mdgf", "--type=merge", "-p", `{"data":{"namespace-labels.yaml":"# new\nteam: \"a\"\n"}}`)
 	verdict(t, s, "labels-file", steps.Fail)
-	p, err := s.Plan(t.Context(), steps.Scope{Actions: []string{"profile-labels"}})
+	p, err := s.Plan(t.Context(), engine.Scope{Actions: []string{"profile-labels"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -152,7 +153,7 @@ func TestWhatIsThereAsItShouldBeStays(t *testing.T) {
 			t.Errorf("%s is %v (%s)", a.Question.Key, a.Value, a.From)
 		}
 	}
-	p, err := s.Plan(t.Context(), steps.Scope{Actions: []string{"policy", "profile-labels"}})
+	p, err := s.Plan(t.Context(), engine.Scope{Actions: []string{"policy", "profile-labels"}})
 	if err != nil {
 		t.Fatal(err)
 	}

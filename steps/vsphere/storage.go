@@ -6,6 +6,7 @@ import (
 
 	"carrick/cluster"
 	"carrick/steps"
+	"carrick/steps/action"
 	"carrick/steps/check"
 )
 
@@ -46,11 +47,11 @@ func storage() steps.Step {
 		Actions: []steps.Action{
 			{
 				Name: "try-namespace", Title: "Make the namespace in which things are tried", On: steps.Local, Reads: storageReads, Needs: []string{"guest-cluster"},
-				Doer: ownSpace{steps.Manifest{File: "try-namespace.yaml", Values: steps.Values{"label-key": labelKey, "label-value": labelValue}}},
+				Doer: ownSpace{action.Manifest{File: "try-namespace.yaml", Values: action.Values{"label-key": labelKey, "label-value": labelValue}}},
 			},
 			{
 				Name: "native-try", Title: "Ask for a shared volume of the guest's own", On: steps.Local, Reads: storageReads, Needs: []string{"guest-cluster"}, When: triesNative,
-				Doer: trialClaim{steps.Manifest{File: "native-try.yaml", Values: steps.Values{"class": triedClass}}, "native"},
+				Doer: trialClaim{action.Manifest{File: "native-try.yaml", Values: action.Values{"class": triedClass}}, "native"},
 			},
 		},
 		Checks: storageChecks(),

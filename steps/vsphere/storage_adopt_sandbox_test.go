@@ -10,12 +10,13 @@ import (
 	"carrick/cluster/clustertest"
 	"carrick/cluster/clustertest/cases"
 	"carrick/steps"
+	"carrick/steps/engine"
 	"carrick/steps/stepstest"
 	"carrick/steps/vsphere"
 )
 
 // answersOf are all answers of a link that count, by question, as they are typed.
-func answersOf(t *testing.T, s *steps.Session) map[string]string {
+func answersOf(t *testing.T, s *engine.Session) map[string]string {
 	t.Helper()
 	out := map[string]string{}
 	for i := range s.Guide().Steps {
@@ -106,7 +107,7 @@ func TestVerifyStorageOfSomebodyElseIsTheirs(t *testing.T) {
 			t.Errorf("%s is %q, and found is %q", key, want, got[key])
 		}
 	}
-	p, err := s.Plan(t.Context(), steps.Scope{})
+	p, err := s.Plan(t.Context(), engine.Scope{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,6 +7,7 @@ import (
 	"carrick/cluster/clustertest"
 	"carrick/cluster/clustertest/cases"
 	"carrick/steps"
+	"carrick/steps/engine"
 	"carrick/steps/stepstest"
 	"carrick/steps/vsphere"
 )
@@ -55,9 +56,9 @@ func TestVerifyLiveFaultsOfStorage(t *testing.T) {
 }
 
 // applied does what a step asks for, whether or not its checks come to hold.
-func applied(t *testing.T, s *steps.Session, step string) {
+func applied(t *testing.T, s *engine.Session, step string) {
 	t.Helper()
-	p, err := s.Plan(t.Context(), steps.Scope{Steps: []string{"storage", step}})
+	p, err := s.Plan(t.Context(), engine.Scope{Steps: []string{"storage", step}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,7 +75,7 @@ func TestVerifyNativeVolumesNeedNothingElse(t *testing.T) {
 	box := seeded(t, "native-rwx")
 	given := stepstest.Given(t, box, vsphere.Guide(), map[string]any{"storage.source": "nfs"})
 	s := stepstest.Open(t, box, vsphere.Guide(), assets, "nfs", given)
-	p, err := s.Plan(t.Context(), steps.Scope{})
+	p, err := s.Plan(t.Context(), engine.Scope{})
 	if err != nil {
 		t.Fatal(err)
 	}

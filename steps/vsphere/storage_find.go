@@ -14,6 +14,7 @@ import (
 	"carrick/cluster"
 	"carrick/steps"
 	"carrick/steps/check"
+	"carrick/steps/inventory"
 )
 
 // nativeClass is a class of the guest's own that binds at once, the default one first: a claim of one that waits for a
@@ -108,7 +109,7 @@ func (p provisioner) chart() string {
 
 // made is the link that installed it; "": none did.
 func (p provisioner) made(ctx context.Context, e steps.Env) (string, error) {
-	return steps.Installer(ctx, e, p.Namespace, p.release(), steps.CreatedBy(p.Annotations))
+	return inventory.Installer(ctx, e, p.Namespace, p.release(), inventory.CreatedBy(p.Annotations))
 }
 
 // at is where it stands.
@@ -277,7 +278,7 @@ var tryingActions = []string{"claim", "native-try"}
 // adoptSpace is where something of this link was tried before.
 func adoptSpace(ctx context.Context, e steps.Env) (any, string, error) {
 	for _, action := range tryingActions {
-		claims, err := steps.MadeBy(ctx, e, check.VolumeClaims, action)
+		claims, err := inventory.MadeBy(ctx, e, check.VolumeClaims, action)
 		if err != nil {
 			return nil, "", err
 		}
@@ -290,7 +291,7 @@ func adoptSpace(ctx context.Context, e steps.Env) (any, string, error) {
 
 // adoptTry: in a set-up of somebody else there is nothing to be tried where an NFS server makes volumes already.
 func adoptTry(ctx context.Context, e steps.Env) (any, string, error) {
-	claims, err := steps.MadeBy(ctx, e, check.VolumeClaims, "native-try")
+	claims, err := inventory.MadeBy(ctx, e, check.VolumeClaims, "native-try")
 	if err != nil {
 		return nil, "", err
 	}

@@ -11,7 +11,9 @@ import (
 
 	"carrick/cluster"
 	"carrick/steps"
+	"carrick/steps/action"
 	"carrick/steps/check"
+	"carrick/steps/inventory"
 )
 
 // What is tried is no part of the set-up: undo takes it back, and it is in no export.
@@ -19,7 +21,7 @@ import (
 const trialHand = "# this is tried by carrick alone, and undo removes it: it is no part of the set-up"
 
 // ownSpace is a namespace to try things in. One that somebody else made stays as it is: its level is theirs.
-type ownSpace struct{ steps.Manifest }
+type ownSpace struct{ action.Manifest }
 
 // OthersStay: a namespace of somebody else is left.
 func (ownSpace) OthersStay() {}
@@ -40,10 +42,10 @@ func isForeign(ctx context.Context, e steps.Env, name string) (bool, error) {
 	if apierrors.IsNotFound(err) {
 		return false, nil
 	}
-	return err == nil && steps.CreatedBy(ns.GetAnnotations()) == "", err
+	return err == nil && inventory.CreatedBy(ns.GetAnnotations()) == "", err
 }
 
-func planSpace(ctx context.Context, e steps.Env, name string, m steps.Manifest) (steps.Change, error) {
+func planSpace(ctx context.Context, e steps.Env, name string, m action.Manifest) (steps.Change, error) {
 	theirs, err := isForeign(ctx, e, name)
 	if err != nil && !apierrors.IsForbidden(err) { // that is told with all other missing rights
 		return steps.Change{}, err
@@ -54,7 +56,7 @@ func planSpace(ctx context.Context, e steps.Env, name string, m steps.Manifest) 
 	return left("Namespace "+name, "it is there already, and stays as it is"), nil
 }
 
-func doSpace(ctx context.Context, e steps.Env, name string, m steps.Manifest, say steps.Progress) error {
+func doSpace(ctx context.Context, e steps.Env, name string, m action.Manifest, say steps.Progress) error {
 	theirs, err := isForeign(ctx, e, name)
 	if err != nil || theirs {
 		return err
@@ -63,8 +65,8 @@ func doSpace(ctx context.Context, e steps.Env, name string, m steps.Manifest, sa
 }
 
 // Export leaves it out.
-func (o ownSpace) Export(context.Context, steps.Env) ([]steps.Exported, error) {
-	return []steps.Exported{{Hand: trialHand}}, nil
+func (o ownSpace) Export(context.Context, steps.Env) ([]action.Exported, error) {
+	return []action.Exported{{Hand: trialHand}}, nil
 }
 
 func left(what, why string) steps.Change {
@@ -79,7 +81,7 @@ var volumeKind = check.ConfigMaps.GroupVersion().WithResource("persistentvolumes
 // trialClaim is a claim that is made once: the class of a claim can't be changed, neither by its maker nor back. The
 // manifest has the value class.
 type trialClaim struct {
-	steps.Manifest
+	action.Manifest
 	what string // what the link calls it
 }
 
@@ -133,8 +135,8 @@ func (t trialClaim) Do(ctx context.Context, e steps.Env, say steps.Progress) err
 }
 
 // Export leaves the claim out.
-func (t trialClaim) Export(context.Context, steps.Env) ([]steps.Exported, error) {
-	return []steps.Exported{{Hand: trialHand}}, nil
+func (t trialClaim) Export(context.Context, steps.Env) ([]action.Exported, error) {
+	return []action.Exported{{Hand: trialHand}}, nil
 }
 
 // PlanUndo names volumes whose claims are gone already, too: an undo that was interrupted waits for them when it runs again.
@@ -181,7 +183,7 @@ const volumeGoneWithin = time.Minute
 // volumes are those that their provisioner deletes after the claims of this action: of claims that exist, and of those
 // that an interrupted undo has deleted.
 func (t trialClaim) volumes(ctx context.Context, e steps.Env) ([]*corev1.PersistentVolume, error) {
-	claims, err := steps.MadeBy(ctx, e, check.VolumeClaims, e.Action)
+	claims, err := inventory.MadeBy(ctx, e, check.VolumeClaims, e.Action)
 	if err != nil {
 		return nil, err
 	}

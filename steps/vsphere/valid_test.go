@@ -1,15 +1,15 @@
 package vsphere_test
 
 import (
+	"carrick/steps"
+	"carrick/steps/engine"
+	"carrick/steps/vsphere"
 	"os"
 	"testing"
-
-	"carrick/steps"
-	"carrick/steps/vsphere"
 )
 
 func TestValid(t *testing.T) {
-	if err := steps.Validate([]*steps.Guide{vsphere.Guide()}, os.DirFS("../../assets")); err != nil {
+	if err := engine.Validate([]*steps.Guide{vsphere.Guide()}, os.DirFS("../../assets")); err != nil {
 		t.Error(err)
 	}
 }

@@ -11,6 +11,9 @@ import (
 
 	"carrick/cluster"
 	"carrick/steps"
+	"carrick/steps/action"
+	"carrick/steps/engine"
+	"carrick/steps/linkfile"
 )
 
 // Nothing is said where the user left before a link was opened.
@@ -22,8 +25,8 @@ const Gone = "The clusters of the demo are gone, and what was made in them. For 
 // Stand is where a session was left.
 type Stand struct {
 	Guide *steps.Guide
-	Link  *steps.Link
-	Board *steps.Board
+	Link  *linkfile.Link
+	Board *engine.Board
 	Dir   string // the working directory; "": not known
 	// Nothing is known to stand that the link made: there is nothing to take back.
 	Nothing bool
@@ -96,7 +99,7 @@ func (s Stand) install() []Command {
 			continue
 		}
 		root := s.Link.File(spec.Host.Root)
-		if _, err := os.Stat(filepath.Join(root, steps.InstallList)); err == nil {
+		if _, err := os.Stat(filepath.Join(root, action.InstallList)); err == nil {
 			out = append(out, Command{"sh INSTALL", "on the " + s.Guide.Sides[side].Name + " itself, in a copy of " + ShortPath(s.Dir, root) + ": puts the files where they belong"})
 		}
 	}

@@ -9,14 +9,15 @@ import (
 
 	"carrick/cluster"
 	"carrick/steps"
+	"carrick/steps/engine"
 )
 
 // asked are the questions of the step that apply, with their answers.
-func (w *walk) asked() (out []steps.Answered, err error) {
+func (w *walk) asked() (out []engine.Answered, err error) {
 	if len(w.current().Ask) == 0 {
 		return nil, nil
 	}
-	var list []steps.Answered
+	var list []engine.Answered
 	err = w.wait(func() string { return "the answers of this step" }, nil, func(ctx context.Context) error {
 		list = w.session.Answers(ctx, w.current())
 		return nil
@@ -33,13 +34,13 @@ func (w *walk) asked() (out []steps.Answered, err error) {
 }
 
 // missing tells whether a question has no answer although it needs one.
-func missing(a steps.Answered) bool {
+func missing(a engine.Answered) bool {
 	return a.Value == nil && a.Err == nil && !a.Question.Opt
 }
 
 // neededAnswers asks, on the first visit of a step, for the answers that are
 // missing. It returns all answers that the step has.
-func (w *walk) neededAnswers() ([]steps.Answered, error) {
+func (w *walk) neededAnswers() ([]engine.Answered, error) {
 	list, err := w.asked()
 	if err != nil || w.visited[w.current().Name] {
 		return list, err
@@ -100,7 +101,7 @@ func (w *walk) askAnswers(needed bool) error {
 
 // askOne asks one question until its answer is one, and saves it. It tells
 // whether the answer is another now.
-func (w *walk) askOne(a steps.Answered, n, of int) (bool, error) {
+func (w *walk) askOne(a engine.Answered, n, of int) (bool, error) {
 	q := a.Question
 	w.out.sentence("Answer %d of %d: %s", n, of, q.Title)
 	w.out.sentence("%s", q.Help)
@@ -137,7 +138,7 @@ func (w *walk) passes(err error) bool {
 
 // sayAnswer says the answer that stands, where it came from, and what may be
 // chosen.
-func (w *walk) sayAnswer(a steps.Answered) {
+func (w *walk) sayAnswer(a engine.Answered) {
 	q := a.Question
 	switch {
 	case q.Secret && a.Value != nil:
@@ -162,7 +163,7 @@ func (w *walk) sayAnswer(a steps.Answered) {
 }
 
 // from says where an answer comes from.
-func from(a steps.Answered) string {
+func from(a engine.Answered) string {
 	if a.From == "given" || a.From == "" {
 		return "given by you"
 	}
@@ -187,7 +188,7 @@ func shown(q *steps.Question, v any) string {
 }
 
 // answerPrompt is what an answer is asked with.
-func (w *walk) answerPrompt(a steps.Answered) string {
+func (w *walk) answerPrompt(a engine.Answered) string {
 	q, keeps := a.Question, a.Value != nil || a.Question.Opt
 	rest := ""
 	if keeps {
@@ -208,7 +209,7 @@ func (w *walk) answerPrompt(a steps.Answered) string {
 	return "Answer" + rest + ":"
 }
 
-func (w *walk) answerHelp(a steps.Answered) {
+func (w *walk) answerHelp(a engine.Answered) {
 	q := a.Question
 	w.out.sentence("%s: %s", q.Key, q.Help)
 	kind := string(q.Kind)
@@ -226,7 +227,7 @@ func (w *walk) answerHelp(a steps.Answered) {
 }
 
 // insteadOf is how an answer is given without being asked for.
-func (w *walk) insteadOf(a steps.Answered) string {
+func (w *walk) insteadOf(a engine.Answered) string {
 	if a.Question.Secret {
 		return "--secret " + a.Question.Key + "=@FILE"
 	}

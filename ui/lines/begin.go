@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"carrick/steps"
+	"carrick/steps/linkfile"
 )
 
 // open opens the link that was given, or a new one that is put together first,
@@ -81,7 +82,7 @@ func (w *walk) pickGuide() (*steps.Guide, error) {
 // newLink asks for the sides and the name, and opens the link. errBack is back
 // to the guide.
 func (w *walk) newLink(g *steps.Guide) error {
-	p := &sides{w: w, guide: g, spec: map[steps.Side]steps.EndSpec{}, met: map[string]*meeting{}}
+	p := &sides{w: w, guide: g, spec: map[steps.Side]linkfile.EndSpec{}, met: map[string]*meeting{}}
 	if err := p.read(); err != nil {
 		return err
 	}
@@ -115,7 +116,7 @@ func (p *sides) name() error {
 			text, err = w.ask(question{
 				prompt: fmt.Sprintf("Name of this link [%s]:", p.suggestion()),
 				help: func() {
-					w.out.sentence("The link file gets this name, and all that carrick makes is marked with it: lower-case letters, digits and hyphens, at most %d", steps.MaxLinkName)
+					w.out.sentence("The link file gets this name, and all that carrick makes is marked with it: lower-case letters, digits and hyphens, at most %d", linkfile.MaxName)
 				},
 				instead: "carrick --name NAME names it",
 			})
@@ -127,7 +128,7 @@ func (p *sides) name() error {
 			}
 		}
 		given = ""
-		if err := steps.CheckLinkName(text); err != nil {
+		if err := linkfile.CheckName(text); err != nil {
 			w.out.sentence("%s", err)
 			continue
 		}
@@ -143,14 +144,14 @@ func (p *sides) name() error {
 func (p *sides) openNamed(name string) (bool, error) {
 	w, path := p.w, p.w.o.LinkPath(name)
 	if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
-		l := steps.NewLink(p.guide.Name, name)
+		l := linkfile.New(p.guide.Name, name)
 		l.Path = path
 		for side, spec := range p.spec {
 			*l.Side(side) = spec
 		}
 		return p.opened(w.connect(l, false))
 	}
-	l, err := steps.LoadLink(path, w.o.Guides)
+	l, err := linkfile.Load(path, w.o.Guides)
 	switch {
 	case err != nil:
 		w.out.sentence("%s", err)
@@ -180,7 +181,7 @@ func (e *openError) Unwrap() error { return e.err }
 
 // connect opens a link, and saves a new one. A link that was there is looked
 // at, and gone on with where the clusters stand.
-func (w *walk) connect(l *steps.Link, resumed bool) error {
+func (w *walk) connect(l *linkfile.Link, resumed bool) error {
 	err := w.wait(func() string { return "the link to open" }, nil, func(context.Context) error {
 		s, err := w.o.Open(l)
 		if err == nil && !resumed {

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"carrick/steps"
+	"carrick/steps/engine"
+	"carrick/steps/linkfile"
 )
 
 func TestANewLink(t *testing.T) {
@@ -28,7 +30,7 @@ func TestANewLink(t *testing.T) {
 		k.says("Not A Name", "there")
 		k.hears("lower-case", "This begins Tunnel, link there, saved in ", "Step 1 of 3: Sites.")
 	})
-	if _, err := steps.LoadLink(o.LinkPath("there"), o.Guides); err != nil {
+	if _, err := linkfile.Load(o.LinkPath("there"), o.Guides); err != nil {
 		t.Errorf("the link file: %v", err)
 	}
 	// The name is taken: by the same two sides, and by others.
@@ -85,7 +87,7 @@ func TestSidesThatAreMachines(t *testing.T) {
 func TestAContextThatAnswersLate(t *testing.T) {
 	o := clusters(t, &tunnel{})
 	meet := o.Meet
-	o.Meet = func(ctx context.Context, name string) (steps.Meeting, error) {
+	o.Meet = func(ctx context.Context, name string) (engine.Meeting, error) {
 		if name == "rome-again" {
 			time.Sleep(6 * time.Second)
 		}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"carrick/steps"
+	"carrick/steps/engine"
 )
 
 // board is the latest result of every cell. The cells of one step, and what
@@ -13,10 +14,10 @@ import (
 // at once.
 type board struct {
 	ctx     context.Context
-	session *steps.Session
+	session *engine.Session
 
 	mu     sync.Mutex
-	board  *steps.Board
+	board  *engine.Board
 	began  map[steps.Cell]time.Time // when the latest look began
 	chains map[steps.Cell]*chain
 	moved  chan struct{} // closed, and made anew, with every result
@@ -29,9 +30,9 @@ type chain struct {
 	live bool
 }
 
-func newBoard(ctx context.Context, s *steps.Session) *board {
+func newBoard(ctx context.Context, s *engine.Session) *board {
 	return &board{
-		ctx: ctx, session: s, board: steps.NewBoard(s.Guide()),
+		ctx: ctx, session: s, board: engine.NewBoard(s.Guide()),
 		began: map[steps.Cell]time.Time{}, chains: map[steps.Cell]*chain{}, moved: make(chan struct{}),
 	}
 }
@@ -168,7 +169,7 @@ func (b *board) cause(c steps.Cell) (steps.Cell, bool) {
 	return b.board.Cause(c)
 }
 
-func (b *board) count(step string) steps.Counts {
+func (b *board) count(step string) engine.Counts {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.board.Count(step)
@@ -196,7 +197,7 @@ func (b *board) quiet() time.Duration {
 }
 
 // read lets f read the board while nobody writes.
-func (b *board) read(f func(*steps.Board)) {
+func (b *board) read(f func(*engine.Board)) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	f(b.board)

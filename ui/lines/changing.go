@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"carrick/steps"
+	"carrick/steps/engine"
 )
 
 // planWithin is how long a plan may take.
@@ -16,7 +17,7 @@ const planWithin = 30 * time.Second
 
 // deed is something to be planned, asked for and done.
 type deed struct {
-	scope  steps.Scope
+	scope  engine.Scope
 	undo   bool
 	what   string // "step Identity"
 	doing  string // "Applying"
@@ -25,7 +26,7 @@ type deed struct {
 }
 
 // plan plans a deed, and looks whether you may do it.
-func (w *walk) plan(d deed, rights bool) (p *steps.Plan, lacking steps.Lacking, err error) {
+func (w *walk) plan(d deed, rights bool) (p *engine.Plan, lacking engine.Lacking, err error) {
 	err = w.wait(func() string { return "the plan of " + d.what }, nil, func(ctx context.Context) (err error) {
 		ctx, cancel := context.WithTimeout(ctx, planWithin)
 		defer cancel()
@@ -129,7 +130,7 @@ func (w *walk) cannot(err error) {
 }
 
 // do does a plan that was confirmed, and says what came of it.
-func (w *walk) do(d deed, p *steps.Plan, allowed steps.ApplyOptions) error {
+func (w *walk) do(d deed, p *engine.Plan, allowed steps.ApplyOptions) error {
 	k := &work{w: w, plan: p, asked: map[string]bool{}}
 	w.note(d.doing + " " + d.what)
 	said := make(chan func())
@@ -169,7 +170,7 @@ func (w *walk) do(d deed, p *steps.Plan, allowed steps.ApplyOptions) error {
 
 // confirm says what a plan changes and asks. Taking over fields of others, and
 // deleting what is to be made anew, are questions of their own. No is errBack.
-func (w *walk) confirm(d deed, p *steps.Plan) (allowed steps.ApplyOptions, err error) {
+func (w *walk) confirm(d deed, p *engine.Plan) (allowed steps.ApplyOptions, err error) {
 	n := w.sayPlan(p, false)
 	thing := "change"
 	if d.undo {
@@ -203,7 +204,7 @@ func (w *walk) confirm(d deed, p *steps.Plan) (allowed steps.ApplyOptions, err e
 }
 
 // yes asks for a yes. Enter is no; the end of the input is never a yes. p: what is asked about; nil: no plan.
-func (w *walk) yes(what, instead string, p *steps.Plan) error {
+func (w *walk) yes(what, instead string, p *engine.Plan) error {
 	for {
 		text, err := w.ask(question{
 			prompt: what + " [y/N]",

@@ -1,6 +1,8 @@
 package lines
 
-import "carrick/steps"
+import (
+	"carrick/steps"
+)
 
 // tellChanged says the checks of this step that are no longer as they were
 // said.

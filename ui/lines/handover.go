@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"carrick/steps"
+	"carrick/steps/engine"
+	"carrick/steps/linkfile"
 )
 
 // handWithin is how long the facts of a side may take.
@@ -28,7 +30,7 @@ func (w *walk) handOver(string) error {
 	if err != nil {
 		return orNothing(err)
 	}
-	o := steps.HandoverOptions{Side: side, File: strings.TrimSpace(file)}
+	o := engine.HandoverOptions{Side: side, File: strings.TrimSpace(file)}
 	to, err := w.ask(question{prompt: "Who may read its secrets, empty for nobody:", help: func() {
 		w.out.say("An age recipient (age1…), an SSH public key, or @FILE. What is secret is sealed for them; for nobody it is left out, and named.")
 	}, instead: instead})
@@ -36,7 +38,7 @@ func (w *walk) handOver(string) error {
 		return orNothing(err)
 	}
 	if to = strings.TrimSpace(to); to != "" {
-		if o.To, err = steps.RecipientsOf(to); err != nil {
+		if o.To, err = engine.RecipientsOf(to); err != nil {
 			w.out.sentence("%s. Nothing was written", err.Error())
 			return nil
 		}
@@ -44,8 +46,8 @@ func (w *walk) handOver(string) error {
 	return w.writeHandover(o)
 }
 
-func (w *walk) writeHandover(o steps.HandoverOptions) error {
-	var done *steps.HandedOver
+func (w *walk) writeHandover(o engine.HandoverOptions) error {
+	var done *engine.HandedOver
 	var next []string
 	err := w.wait(func() string { return "the facts of the " + w.role(o.Side) }, nil, func(ctx context.Context) (err error) {
 		ctx, cancel := context.WithTimeout(ctx, handWithin)
@@ -127,7 +129,7 @@ func (p *sides) handed(side steps.Side) (bool, error) {
 		return false, orNothing(err)
 	}
 	path := strings.TrimSpace(text)
-	head, err := steps.LookIntoHanded(path, p.guide, side)
+	head, err := engine.LookIntoHanded(path, p.guide, side)
 	if err != nil {
 		w.out.sentence("%s", err.Error())
 		return false, nil
@@ -144,7 +146,7 @@ func (p *sides) handed(side steps.Side) (bool, error) {
 		}
 		w.out.sentence("%s", err.Error())
 	}
-	p.spec[side] = steps.EndSpec{Facts: path}
+	p.spec[side] = linkfile.EndSpec{Facts: path}
 	p.link = head.Link
 	w.out.sentence("The file is of link %s: both admins use that name. The key %s signed it", head.Link, head.Signer)
 	return true, nil

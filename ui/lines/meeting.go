@@ -5,13 +5,13 @@ import (
 	"fmt"
 	"time"
 
-	"carrick/steps"
+	"carrick/steps/engine"
 )
 
 // meeting is what a context says of itself.
 type meeting struct {
 	done bool
-	is   steps.Meeting
+	is   engine.Meeting
 	err  error
 }
 

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"carrick/steps"
+	"carrick/steps/linkfile"
 )
 
 // suggestion is a name for the link, made of the names of both sides without
@@ -20,7 +21,7 @@ func (p *sides) suggestion() string {
 	if name == "" {
 		name = p.guide.Name
 	}
-	return strings.Trim(name[:min(len(name), steps.MaxLinkName)], "-")
+	return strings.Trim(name[:min(len(name), linkfile.MaxName)], "-")
 }
 
 // words are the words of a side's name that a link's name may have.
@@ -38,7 +39,7 @@ func (p *sides) words(side steps.Side) []string {
 }
 
 // same tells whether a link joins what was chosen.
-func (p *sides) same(l *steps.Link) bool {
+func (p *sides) same(l *linkfile.Link) bool {
 	for _, side := range steps.Sides {
 		have, want := l.Side(side), p.spec[side]
 		if have.Context != want.Context || have.Facts != want.Facts || (have.Host == nil) != (want.Host == nil) {

@@ -6,11 +6,13 @@ import (
 
 	"carrick/cluster"
 	"carrick/steps"
+	"carrick/steps/action"
+	"carrick/steps/engine"
 )
 
 // sayPlan says a plan side by side and action by action, with diffs or without,
 // and counts what it changes.
-func (w *walk) sayPlan(p *steps.Plan, diffs bool) int {
+func (w *walk) sayPlan(p *engine.Plan, diffs bool) int {
 	w.unmet(p)
 	all := 0
 	for _, side := range steps.Sides {
@@ -40,7 +42,7 @@ func (w *walk) sayPlan(p *steps.Plan, diffs bool) int {
 
 // changesOf is how many things a plan changes on a side; what is not known yet
 // counts as one.
-func changesOf(p *steps.Plan, side steps.Side) int {
+func changesOf(p *engine.Plan, side steps.Side) int {
 	n := 0
 	for v, many := range p.Tally(side) {
 		if v.Changes() {
@@ -56,7 +58,7 @@ func changesOf(p *steps.Plan, side steps.Side) int {
 }
 
 // planned says one action of a plan, and counts what it leaves without a word.
-func (w *walk) planned(act steps.Planned, undo, diffs bool) (left int) {
+func (w *walk) planned(act engine.Planned, undo, diffs bool) (left int) {
 	if act.Pending != "" {
 		w.out.sentence("%s: not known yet: %s", act.Title, act.Pending)
 	}
@@ -97,7 +99,7 @@ func (w *walk) item(it steps.Item, diff bool) {
 
 // unmet says what must hold before the actions of a plan are done, does not
 // hold now, and is not made so by the plan itself.
-func (w *walk) unmet(p *steps.Plan) {
+func (w *walk) unmet(p *engine.Plan) {
 	if p.Undo {
 		return
 	}
@@ -116,7 +118,7 @@ func (w *walk) unmet(p *steps.Plan) {
 }
 
 // lacks says which rights are missing, and what would grant them.
-func (w *walk) lacks(p *steps.Plan, lacking steps.Lacking) {
+func (w *walk) lacks(p *engine.Plan, lacking engine.Lacking) {
 	w.out.say("You may not do all of this yet. Nothing was changed.")
 	name := "carrick-" + w.session.Link().Name()
 	for _, side := range steps.Sides {
@@ -132,7 +134,7 @@ func (w *walk) lacks(p *steps.Plan, lacking steps.Lacking) {
 			w.out.say("What more it takes can be told once these are there.")
 		}
 		w.out.say("An admin of that cluster can apply this and bind it to you:")
-		w.out.raw(steps.Grant(name, lack.Needed, p.NewNamespaces(side)...))
+		w.out.raw(action.Grant(name, lack.Needed, p.NewNamespaces(side)...))
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"carrick/cluster"
 	"carrick/steps"
+	"carrick/steps/engine"
 )
 
 // errAgain says that something was said, and the question is to be asked again.
@@ -17,7 +18,7 @@ var errAgain = errors.New("ask again")
 
 // read turns what was typed into an answer, and tells whether it is another
 // than the one that stands. A default that was kept stays a default.
-func (w *walk) read(a steps.Answered, typed string) (value any, changed bool, err error) {
+func (w *walk) read(a engine.Answered, typed string) (value any, changed bool, err error) {
 	q, word := a.Question, strings.TrimSpace(typed)
 	if q.Secret {
 		return readSecret(a, typed)
@@ -49,7 +50,7 @@ func (w *walk) read(a steps.Answered, typed string) (value any, changed bool, er
 }
 
 // readSecret reads a secret answer. What is wrong with it is said without it.
-func readSecret(a steps.Answered, typed string) (any, bool, error) {
+func readSecret(a engine.Answered, typed string) (any, bool, error) {
 	if typed == "" {
 		if a.Value == nil && !a.Question.Opt {
 			return nil, false, errors.New("an answer is needed")
@@ -64,7 +65,7 @@ func readSecret(a steps.Answered, typed string) (any, bool, error) {
 
 // emptied is the answer that was taken back: its default stands again, or, of
 // an optional one, nothing does.
-func emptied(a steps.Answered) (any, bool, error) {
+func emptied(a engine.Answered) (any, bool, error) {
 	q := a.Question
 	switch {
 	case q.Opt && q.Default != nil:
@@ -77,7 +78,7 @@ func emptied(a steps.Answered) (any, bool, error) {
 
 // longText reads a text of many lines: from the editor, or up to a line with a
 // full stop alone. typed is its first line.
-func (w *walk) longText(a steps.Answered, typed, word string) (string, error) {
+func (w *walk) longText(a engine.Answered, typed, word string) (string, error) {
 	switch word {
 	case "s":
 		if a.Value == nil {
@@ -108,7 +109,7 @@ func (w *walk) longText(a steps.Answered, typed, word string) (string, error) {
 
 // edited opens the text in the user's editor, which has the terminal until it
 // ends.
-func (w *walk) edited(a steps.Answered) (string, error) {
+func (w *walk) edited(a engine.Answered) (string, error) {
 	words := editor(w.o.Getenv)
 	out, isFile := w.o.Out.(*os.File)
 	switch {

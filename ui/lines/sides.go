@@ -8,14 +8,16 @@ import (
 	"sync"
 
 	"carrick/steps"
+	"carrick/steps/engine"
+	"carrick/steps/linkfile"
 )
 
 // sides puts the two sides of a new link together.
 type sides struct {
 	w     *walk
 	guide *steps.Guide
-	list  []steps.Candidate
-	spec  map[steps.Side]steps.EndSpec
+	list  []engine.Candidate
+	spec  map[steps.Side]linkfile.EndSpec
 	link  string // name of the link that a file of facts is of
 
 	mu   sync.Mutex
@@ -34,7 +36,7 @@ func (p *sides) read() error {
 	for _, side := range steps.Sides {
 		switch name := p.w.o.Sides[side]; {
 		case name != "":
-			p.spec[side] = steps.EndSpec{Context: name}
+			p.spec[side] = linkfile.EndSpec{Context: name}
 			names = append(names, name)
 		case p.guide.Sides[side].Kind != steps.Host:
 			pick = true
@@ -102,7 +104,7 @@ func (p *sides) folder(side steps.Side) error {
 		}
 		if strings.HasPrefix(text, "/") {
 			known := p.w.o.Hosts[side]
-			p.spec[side] = steps.EndSpec{Host: &steps.HostSpec{Root: text, Here: known.Here && known.Root == text}}
+			p.spec[side] = linkfile.EndSpec{Host: &linkfile.HostSpec{Root: text, Here: known.Here && known.Root == text}}
 			return nil
 		}
 		p.w.out.sentence("%s is no absolute path: / is this machine, another folder stands for one", quoted(text))
@@ -164,7 +166,7 @@ func (p *sides) pick(side steps.Side) error {
 			w.out.sentence("%s", why)
 			continue
 		}
-		p.spec[side] = steps.EndSpec{Context: name}
+		p.spec[side] = linkfile.EndSpec{Context: name}
 		return nil
 	}
 }

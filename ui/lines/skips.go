@@ -1,6 +1,8 @@
 package lines
 
-import "carrick/steps"
+import (
+	"carrick/steps"
+)
 
 // skips counts why checks were skipped, in the order in which that came up.
 type skips struct {

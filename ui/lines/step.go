@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"carrick/steps"
+	"carrick/steps/engine"
 )
 
 // step says a step and does what is chosen, until another one is chosen.
@@ -48,7 +49,7 @@ func (w *walk) outlook() error {
 		w.out.say("This step only looks.")
 		return nil
 	}
-	p, _, err := w.plan(deed{scope: steps.Scope{Steps: []string{s.Name}}, what: "this step"}, false)
+	p, _, err := w.plan(deed{scope: engine.Scope{Steps: []string{s.Name}}, what: "this step"}, false)
 	switch {
 	case errors.Is(err, errCancelled):
 	case err != nil && w.mine(err):
@@ -67,7 +68,7 @@ func (w *walk) outlook() error {
 func (w *walk) deed(verb, doing string) deed {
 	s := w.current()
 	return deed{
-		scope: steps.Scope{Steps: []string{s.Name}}, what: "step " + s.Title, verb: verb, doing: doing,
+		scope: engine.Scope{Steps: []string{s.Name}}, what: "step " + s.Title, verb: verb, doing: doing,
 		undo: verb == takeBack, option: " --step " + s.Name,
 	}
 }
@@ -165,7 +166,7 @@ func (w *walk) fix(args string) error {
 	}
 	_, step := w.guide().Mending(r.check, r.cells[0].Side)
 	return w.changeAndTell(deed{
-		scope: steps.Scope{Actions: names}, what: listed(titles), verb: "Apply", doing: "fixing", option: " --step " + step.Name,
+		scope: engine.Scope{Actions: names}, what: listed(titles), verb: "Apply", doing: "fixing", option: " --step " + step.Name,
 	})
 }
 

@@ -1,15 +1,15 @@
 package lines
 
 import (
+	"carrick/steps"
+	"carrick/steps/engine"
+	"carrick/ui/farewell"
 	"context"
 	"errors"
 	"fmt"
 	"sort"
 	"strings"
 	"time"
-
-	"carrick/steps"
-	"carrick/ui/farewell"
 )
 
 // summary says what stands, what is left, and how to go on.
@@ -80,7 +80,7 @@ func (w *walk) sayStanding() {
 	}
 	var list []farewell.Wrong
 	more := 0
-	w.board.read(func(b *steps.Board) { list, more = w.stand(b).Wrongs() })
+	w.board.read(func(b *engine.Board) { list, more = w.stand(b).Wrongs() })
 	for _, l := range list {
 		w.out.sentence("%s: %s", word(l.Status), l.Text)
 	}
@@ -116,7 +116,7 @@ func (w *walk) upcoming() {
 // sayCommands says how to go on without the wizard.
 func (w *walk) sayCommands() {
 	var list []farewell.Command
-	w.board.read(func(b *steps.Board) { list = w.stand(b).Commands() })
+	w.board.read(func(b *engine.Board) { list = w.stand(b).Commands() })
 	for _, c := range list {
 		w.out.say("%s: %s", c.Run, c.What)
 	}
@@ -124,11 +124,11 @@ func (w *walk) sayCommands() {
 
 // sayMade says what undo would take back.
 func (w *walk) sayMade(string) error {
-	var p *steps.Plan
+	var p *engine.Plan
 	err := w.wait(func() string { return "what this link made" }, nil, func(ctx context.Context) (err error) {
 		ctx, cancel := context.WithTimeout(ctx, planWithin)
 		defer cancel()
-		p, err = w.session.PlanUndo(ctx, steps.Scope{})
+		p, err = w.session.PlanUndo(ctx, engine.Scope{})
 		return err
 	})
 	switch {

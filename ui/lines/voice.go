@@ -8,6 +8,7 @@ import (
 
 	"carrick/cluster"
 	"carrick/steps"
+	"carrick/steps/engine"
 )
 
 // voice writes lines. All that it writes is cleaned of what could drive a
@@ -96,7 +97,7 @@ func listed(words []string) string {
 }
 
 // tally is how many checks stand where, in words.
-func tally(n steps.Counts) string {
+func tally(n engine.Counts) string {
 	var parts []string
 	for _, p := range []struct {
 		s    steps.Status

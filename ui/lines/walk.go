@@ -1,14 +1,14 @@
 package lines
 
 import (
+	"carrick/steps"
+	"carrick/steps/engine"
+	"carrick/ui/farewell"
 	"context"
 	"errors"
 	"os"
 	"strings"
 	"time"
-
-	"carrick/steps"
-	"carrick/ui/farewell"
 )
 
 // walk is one run through a guide.
@@ -19,7 +19,7 @@ type walk struct {
 	out *voice
 	dir string // the working directory; "": not known
 
-	session *steps.Session // nil until a link is open
+	session *engine.Session // nil until a link is open
 	board   *board
 	at      int                         // index of the step; the number of steps is the summary
 	told    map[steps.Cell]steps.Result // verdicts as they were said last
@@ -158,7 +158,7 @@ func (w *walk) close() {
 }
 
 // stand is where the session is left.
-func (w *walk) stand(b *steps.Board) farewell.Stand {
+func (w *walk) stand(b *engine.Board) farewell.Stand {
 	return farewell.Stand{Guide: w.guide(), Link: w.session.Link(), Board: b, Dir: w.dir}
 }
 

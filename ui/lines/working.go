@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"carrick/steps"
+	"carrick/steps/engine"
 )
 
 // stillEvery is how often it is said what is waited for.
@@ -138,7 +139,7 @@ var address = regexp.MustCompile(`https?://[^\s<>"']*[^\s<>"'.,;:!?)\]]`)
 // work is one use of Apply or Undo.
 type work struct {
 	w       *walk
-	plan    *steps.Plan
+	plan    *engine.Plan
 	changed int
 	asks    string          // the action that waits for a person
 	asked   map[string]bool // actions that have asked in so many words

@@ -1,0 +1,97 @@
+package action
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"carrick/cluster"
+	"carrick/steps"
+	"carrick/steps/inventory"
+)
+
+var (
+	crdKind = schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}
+	crdsAt  = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+)
+
+// definitions are the marked ones: a chart's crds folder is no part of its
+// release, and Helm never deletes them.
+func definitions(ctx context.Context, env steps.Env) ([]part, error) {
+	list, err := env.Cluster.Find(ctx, crdsAt, "", cluster.Selector{Labels: steps.LinkLabel(env.Link) + "=" + env.Action})
+	if apierrors.IsForbidden(err) {
+		return nil, nil // who may not see any could not have made one
+	}
+	if err != nil {
+		return nil, fmt.Errorf("look for definitions with this link's mark: %w", err)
+	}
+	inv, err := inventory.Of(ctx, env)
+	if err != nil {
+		return nil, err
+	}
+	var out []part
+	for _, m := range list {
+		p := part{found: findIn(inv, env.Action, m, crdKind, crdsAt)}
+		if m.Annotations["meta.helm.sh/release-name"] != "" {
+			continue // it is one of a release's parts
+		}
+		if p.item, err = planUndo(ctx, env, p.found); err != nil {
+			return nil, err
+		}
+		out = append(out, p)
+	}
+	return out, nil
+}
+
+// sharedDefinitions are those that the links which have a release brought with
+// it, as they stand. A link that comes to share the release writes them, too,
+// or they would go with the first link.
+func sharedDefinitions(ctx context.Context, env steps.Env, others map[string]string) ([]*unstructured.Unstructured, error) {
+	var out []*unstructured.Unstructured
+	seen := map[string]bool{}
+	for _, link := range slices.Sorted(maps.Keys(others)) {
+		list, err := env.Cluster.Find(ctx, crdsAt, "", cluster.Selector{Labels: steps.LinkLabel(link) + "=" + others[link]})
+		if apierrors.IsForbidden(err) {
+			return nil, nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("look for definitions that link %s made: %w", link, err)
+		}
+		for _, m := range list {
+			if seen[m.Name] || m.Annotations["meta.helm.sh/release-name"] != "" {
+				continue
+			}
+			seen[m.Name] = true
+			o := &unstructured.Unstructured{}
+			o.SetGroupVersionKind(crdKind)
+			o.SetName(m.Name)
+			live, err := env.Cluster.Fetch(ctx, o)
+			if err != nil {
+				return nil, fmt.Errorf("read the definition %s: %w", m.Name, err)
+			}
+			o.Object["spec"] = live.Object["spec"]
+			out = append(out, o)
+		}
+	}
+	return out, nil
+}
+
+func planDefinitions(ctx context.Context, env steps.Env, others map[string]string, ch *steps.Change) error {
+	crds, err := sharedDefinitions(ctx, env, others)
+	if err != nil {
+		return err
+	}
+	for _, o := range crds {
+		p, err := planObject(ctx, env, o)
+		if err != nil {
+			return err
+		}
+		ch.Items, ch.Rights = append(ch.Items, p.Item), append(ch.Rights, p.rights...)
+	}
+	return nil
+}

@@ -1,0 +1,212 @@
+package action
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"carrick/cluster"
+	"carrick/cluster/chart"
+	"carrick/steps"
+	"carrick/steps/inventory"
+	"carrick/steps/linkfile"
+)
+
+// asHelm is a request that changes a release of somebody else's as Helm itself
+// would: without marks, under Helm's own field manager.
+func asHelm(r chart.Request) chart.Request {
+	r.Labels, r.Annotations, r.Manager = nil, nil, chart.HelmManager
+	return r
+}
+
+// planTheirs is one object of a release that stays somebody else's.
+func planTheirs(ctx context.Context, env steps.Env, o *unstructured.Unstructured, ch *steps.Change) error {
+	item := steps.Item{Verb: steps.Update, What: inventory.Describe(o)}
+	live, after, err := chart.Request{Manager: chart.HelmManager, TakeOver: true}.DryRun(ctx, env.Cluster, o)
+	if err != nil {
+		return fmt.Errorf("change %s: %w", item.What, err)
+	}
+	item.Diff = cluster.Diff(live, after)
+	switch {
+	case live == nil:
+		item.Verb = steps.Create
+	case item.Diff == "":
+		item.Verb, item.Note = steps.Leave, "is as it should be"
+	}
+	item.Hash = steps.Fingerprint(item.Verb, item.What)
+	ch.Items = append(ch.Items, item)
+	gvr, _, err := env.Cluster.Resource(ctx, o.GroupVersionKind())
+	if errors.Is(err, cluster.ErrNotServed) {
+		return nil // it comes with the chart, and so does the right to it
+	}
+	ch.Rights = append(ch.Rights, rightsTo(o, gvr)...)
+	return err
+}
+
+// writeShared writes an object of a shared release. What conflicts with the
+// other links alone is theirs and this link's alike, and taking it over was
+// confirmed for the release as a whole.
+func writeShared(ctx context.Context, env steps.Env, others map[string]string, o *unstructured.Unstructured, say steps.Progress) error {
+	p, err := planObject(ctx, env, o)
+	if err != nil {
+		return err
+	}
+	foreign := slices.ContainsFunc(p.Conflicts, func(c cluster.Conflict) bool {
+		return !slices.ContainsFunc(slices.Sorted(maps.Keys(others)), func(link string) bool { return c.Manager == steps.FieldManager(link, others[link]) })
+	})
+	if foreign || len(p.Conflicts) == 0 {
+		err = doObject(ctx, env, o, say)
+	} else if err = inventory.EnterOne(ctx, env, say, p.Verb, p.Entry); err == nil {
+		if _, err = env.Cluster.Apply(ctx, p.want, cluster.ApplyOptions{Manager: env.Manager(), Force: true}); err == nil {
+			say.Did(p.Verb, p.What, p.Hash)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	return writeForOthers(ctx, env, others, o)
+}
+
+// writeForOthers writes an object of a shared release in the names of the other
+// links that have it, too. What a new version changes or brings is then theirs
+// as well, and stays when this link goes.
+func writeForOthers(ctx context.Context, env steps.Env, others map[string]string, o *unstructured.Unstructured) error {
+	for _, link := range slices.Sorted(maps.Keys(others)) {
+		live, err := env.Cluster.Fetch(ctx, o)
+		if err != nil {
+			return err
+		}
+		as := inventory.EnvOf(env, link, others[link])
+		theirs := o.DeepCopy()
+		inventory.MarkObject(as, theirs, live)
+		if err := enterShared(ctx, as, o, live); err != nil {
+			return err
+		}
+		opts := cluster.ApplyOptions{Manager: steps.FieldManager(link, others[link]), Force: true}
+		if _, err := env.Cluster.Apply(ctx, theirs, opts); err != nil {
+			return fmt.Errorf("change %s for link %s: %w", inventory.Describe(o), link, err)
+		}
+	}
+	return nil
+}
+
+// enterShared enters an object into the inventory of another link that uses it. A link of an earlier version has none.
+func enterShared(ctx context.Context, as steps.Env, o, live *unstructured.Unstructured) error {
+	inv, err := inventory.Of(ctx, as)
+	if err != nil || inv.Unread != nil || inv.UID == "" {
+		return err
+	}
+	e := inv.Next(as, o, live)
+	if inventory.IsRecord(o.GetKind(), o.GetName()) { // the release has the entry
+		if e = inv.Find(as.Action, steps.EntryOf(inventory.ReleaseKind, o.GetNamespace(), o.GetLabels()["name"])); e == nil {
+			return nil
+		}
+		now := *e
+		e, now.UID = &now, live.GetUID()
+		if now.Content, err = chart.ContentOf(o); err != nil {
+			return err
+		}
+	}
+	return inv.Enter(ctx, as, nil, inv.Lacks(as.Action, []steps.Item{{Verb: steps.Update, Entry: e}}))
+}
+
+// releaseEntry is the entry of a release without what an inventory has of it.
+func releaseEntry(r *chart.Release) steps.Entry {
+	return steps.EntryOf(inventory.ReleaseKind, r.Namespace, r.Name)
+}
+
+// sharers are the other links that have a release in their inventories, with their actions. Its labels, which others
+// can write, say no more than whose inventories to look into. claims are links among them that have no inventory.
+func sharers(ctx context.Context, env steps.Env, r *chart.Release) (others map[string]string, claims []string, err error) {
+	others = map[string]string{}
+	for _, link := range slices.Sorted(maps.Keys(inventory.OtherLinks(r.Labels, env.Link))) {
+		if linkfile.CheckName(link) != nil {
+			continue
+		}
+		inv, err := inventory.Readable(ctx, inventory.EnvOf(env, link, env.Action))
+		if err != nil {
+			return nil, nil, fmt.Errorf("%s has the mark of link %s; whether that link uses it is in its inventory, %s: %w",
+				releaseAt(r.Namespace, r.Name), link, inventory.Name(link), err)
+		}
+		if inv.UID == "" {
+			claims = append(claims, link)
+		}
+		for _, action := range slices.Sorted(maps.Keys(inv.Actions)) {
+			if inv.Find(action, releaseEntry(r)) != nil {
+				others[link] = action
+			}
+		}
+	}
+	return others, claims, nil
+}
+
+// believes reports whether a release holds what this link wrote, or another one that shares it, by their inventories. One
+// without a link's mark is left unchanged, so what it holds does not matter, and its chart need not be fetched.
+func believes(ctx context.Context, env steps.Env, r *chart.Release, marked bool) (bool, error) {
+	users, _, err := sharers(ctx, env, r)
+	if err != nil || (!marked && len(users) == 0) {
+		return err == nil, err
+	}
+	users[env.Link] = env.Action
+	for _, link := range slices.Sorted(maps.Keys(users)) {
+		inv, err := inventory.OfLink(ctx, env, link)
+		if err != nil {
+			return false, err
+		}
+		if e := inv.Find(users[link], releaseEntry(r)); e != nil && e.Content == r.Content() {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// stays returns why an upgrade keeps an object that the release had before; "": it is deleted. Whoever can write the
+// release's Secret can name any object there, so what counts is which link created it.
+func stays(ctx context.Context, env steps.Env, others map[string]string, live *unstructured.Unstructured) (string, error) {
+	meta, created := inventory.MetadataOf(live), false
+	for _, link := range append(slices.Sorted(maps.Keys(others)), env.Link) {
+		inv, err := inventory.OfLink(ctx, env, link)
+		if err != nil {
+			return "", err
+		}
+		created = created || inv.Created(live.GetKind(), &meta)
+	}
+	if !created {
+		return "the inventory of this link does not say that it created it", nil
+	}
+	users, claims, err := inventory.UsersOf(ctx, env, &meta)
+	if err != nil {
+		return "", err
+	}
+	maps.DeleteFunc(users, func(link, _ string) bool { return others[link] != "" })
+	switch {
+	case len(users) > 0:
+		return "link " + strings.Join(slices.Sorted(maps.Keys(users)), ", ") + " uses it, too", nil
+	case len(claims) > 0:
+		const why = "it has the mark of link %s, which has no inventory on this cluster; undo says what to do with it"
+		return fmt.Sprintf(why, strings.Join(claims, ", ")), nil
+	}
+	gvr, _, err := env.Cluster.Resource(ctx, live.GroupVersionKind())
+	if err != nil {
+		return "", err
+	}
+	return occupied(ctx, env, found{PartialObjectMetadata: meta, gvk: live.GroupVersionKind(), gvr: gvr})
+}
+
+// dropped deletes what a new version of the release has no more.
+func dropped(ctx context.Context, env steps.Env, others map[string]string, live *unstructured.Unstructured, say steps.Progress) (string, error) {
+	if left, err := stays(ctx, env, others, live); left != "" || err != nil {
+		return left, err
+	}
+	if err := deleteObject(ctx, env, live, say); err != nil && !apierrors.IsNotFound(err) {
+		return "", err
+	}
+	say.Did(steps.Delete, inventory.Describe(live), "")
+	return "", nil
+}

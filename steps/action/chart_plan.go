@@ -1,0 +1,276 @@
+package action
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"golang.org/x/sync/errgroup"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"carrick/cluster"
+	"carrick/cluster/chart"
+	"carrick/steps"
+	"carrick/steps/inventory"
+)
+
+// standing is what is to be done with a release as it stands.
+type standing struct {
+	*chart.Work
+	alone     string             // why it is left alone; "": it is not
+	note      string             // what to say of it
+	conflicts []cluster.Conflict // whose it is
+	joins     bool               // another link has it, and this one will, too
+	theirs    bool               // it is Helm's and stays so, whatever is changed
+	claimed   bool               // it has this link's mark, and no entry: it gets one once it may be taken over
+	others    map[string]string  // links that have it, with their actions, by their inventories
+}
+
+// stand looks at the release. One that is stuck and not ours is an error.
+func (c Chart) stand(ctx context.Context, env steps.Env, want wanted) (standing, error) {
+	w, err := chart.Prepare(ctx, env.Cluster, want.Request)
+	s := standing{Work: w}
+	if errors.Is(err, cluster.ErrNotServed) {
+		return s, steps.Absent("%s", err)
+	}
+	if err != nil {
+		return s, err
+	}
+	if w.Kind == chart.Fresh {
+		return s, nil
+	}
+	var claims []string
+	if s.others, claims, err = sharers(ctx, env, w.Old); err != nil {
+		return s, err
+	}
+	inv, err := inventory.Of(ctx, env)
+	if err != nil {
+		return s, err
+	}
+	entry := inv.Find(env.Action, releaseEntry(w.Old))
+	others, marked := slices.Sorted(maps.Keys(s.others)), want.Ours(w.Old)
+	if len(claims) > 0 {
+		w.Left = append(w.Left, fmt.Sprintf("it has the mark of link %s, which has no inventory on this cluster and is not counted; "+
+			"if that link uses it, run carrick apply for that link first", strings.Join(claims, ", ")))
+	}
+	switch {
+	case w.Doubted && entry != nil && entry.Content == "":
+		w.Left = append(w.Left, "an earlier version of carrick installed it, and the inventory does not say what it consists of: "+
+			"it is installed again from the chart")
+	case w.Doubted && entry != nil:
+		w.Left = append(w.Left, "its Secret does not hold what this link wrote, by the inventory: "+
+			"it is installed again from the chart")
+	}
+	switch {
+	case len(others) > 0 && w.Kind == chart.Upgrade:
+		s.note = fmt.Sprintf("link %s uses it, too, in version %s with the values that it has now", strings.Join(others, ", "), w.Old.Version)
+		s.conflicts = []cluster.Conflict{{Manager: "link " + others[0], Field: "version and values"}}
+	case marked && entry != nil:
+	case w.Kind == chart.Renew && len(others) > 0:
+		return s, fmt.Errorf("release %s in namespace %s is link %s's and stands at %s: carrick apply that link, then again", w.Old.Name, w.Old.Namespace, others[0], w.Old.Status)
+	case len(others) == 0 && (marked || entry != nil && w.Kind == chart.Renew):
+		s.note = "it has the mark of this link, which others can forge, and the inventory does not have it; " +
+			"it is installed again from the chart, and is this link's from then on: undo deletes it"
+		if entry != nil {
+			s.note = "its Secret does not hold what this link wrote, by the inventory; it is installed again from the chart"
+		}
+		s.claimed, s.conflicts = true, []cluster.Conflict{{Manager: "whoever wrote its Secret", Field: "content"}}
+	case w.Kind == chart.Renew:
+		return s, w.Stuck(env.Kubectl())
+	case len(others) > 0:
+		s.joins, s.note = true, "link "+strings.Join(others, ", ")+" made it; this link uses it, too"
+	case w.Old.SameVersion(w.Version):
+		s.alone = "somebody else made it, in the version that is wanted: it is left alone, with the values that it has"
+	default:
+		s.theirs, s.note = true, "somebody else made it, in version "+w.Old.Version+"; it stays theirs, and undo does not take it back: helm rollback does"
+		s.conflicts = []cluster.Conflict{{Manager: "Helm", Field: "version"}}
+	}
+	return s, nil
+}
+
+// planRelease is the release itself: chart, version, values.
+func (c Chart) planRelease(ctx context.Context, env steps.Env, want wanted, s standing, ch *steps.Change) (steps.Item, error) {
+	item := steps.Item{What: releaseAt(want.Namespace, want.Name), Note: s.note, Conflicts: s.conflicts}
+	if s.Kind == chart.Keep {
+		record, err := s.Record()
+		if err != nil {
+			return item, err
+		}
+		p, err := planObject(ctx, env, record)
+		if err != nil {
+			return item, err
+		}
+		ch.Rights = append(ch.Rights, p.rights...)
+		item.Verb, item.Hash, item.Refused = p.Verb, p.Hash, p.Refused
+		if item.Entry, err = s.entry(ctx, env, want); err != nil {
+			return item, err
+		}
+		if !s.joins {
+			item.Note = p.Note
+		}
+		return item, nil
+	}
+	if !s.theirs && !s.claimed {
+		var err error
+		if item.Entry, err = s.entry(ctx, env, want); err != nil {
+			return item, err
+		}
+	}
+	item.Verb = steps.Update
+	if s.Kind == chart.Fresh {
+		item.Verb = steps.Create
+	}
+	if s.Kind == chart.Renew {
+		how := "it stands at " + s.Old.Status + " and is installed again"
+		if s.Resumes() {
+			how = "it was begun and not finished: this goes on with it"
+		}
+		item.Note = steps.JoinNotes(item.Note, how)
+	}
+	notes := append([]string{item.Note}, s.Left...)
+	if s.From != "" {
+		notes = append(notes, "chart "+c.Chart+" "+s.Version+" of "+s.From)
+	}
+	if len(s.Unknown) > 0 {
+		notes = append(notes, "the chart does not know these values: "+strings.Join(s.Unknown, ", "))
+	}
+	item.Note = strings.TrimPrefix(strings.Join(notes, "; "), "; ")
+	item.Diff = cluster.Diff(oldRelease(s, want), shownRelease(c.Chart, s.Version, want.open))
+	stored := ""
+	if s.Old != nil {
+		stored = steps.Fingerprint(s.Old.Revision, s.Old.Status, s.Old.Content())
+	}
+	item.Hash = steps.Fingerprint(item.Verb, item.What, c.Chart, s.Version, want.Source, s.From, want.Values, stored, s.conflicts)
+	ch.Rights = append(ch.Rights, recordRights(want.Namespace)...)
+	return item, nil
+}
+
+// entry is the release's in the inventory, until its Secret is written. Where that has none yet, this link installs it,
+// or takes it over by its mark, or shares it.
+func (s standing) entry(ctx context.Context, env steps.Env, want wanted) (*steps.Entry, error) {
+	inv, err := inventory.Of(ctx, env)
+	if err != nil {
+		return nil, err
+	}
+	e := steps.EntryOf(inventory.ReleaseKind, want.Namespace, want.Name)
+	e.Created = s.Kind == chart.Fresh || (want.Ours(s.Old) && len(s.others) == 0)
+	if old := inv.Find(env.Action, e); old != nil {
+		e.Created, e.Content = s.Kind == chart.Fresh || old.Created, old.Content
+	}
+	if s.Kind == chart.Keep { // any other kind writes a revision, and with it another Secret
+		e.UID, e.Content = s.Old.UID, s.Old.Content()
+	}
+	return &e, nil
+}
+
+// enterRecord enters what the Secret of the release is about to hold: what comes to stand there by anybody else is not
+// acted on.
+func (s standing) enterRecord(
+	ctx context.Context, env steps.Env, want wanted, o *unstructured.Unstructured, say steps.Progress,
+) error {
+	e, err := s.entry(ctx, env, want)
+	if err != nil {
+		return err
+	}
+	if e.Content, err = chart.ContentOf(o); err != nil {
+		return err
+	}
+	inv, err := inventory.Of(ctx, env)
+	if err != nil {
+		return err
+	}
+	return inv.Enter(ctx, env, say, inv.Lacks(env.Action, []steps.Item{{Verb: steps.Update, Entry: e}}))
+}
+
+// recordRights are those that it takes to read and to write down a release.
+func recordRights(namespace string) []cluster.Right {
+	record := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Secret"}}
+	record.SetNamespace(namespace)
+	return rightsTo(record, secretsAt)
+}
+
+// planParts plans all objects of the release, many at a time: each takes two
+// or three requests, and a chart may have a hundred.
+func (s standing) planParts(ctx context.Context, env steps.Env, ch *steps.Change) error {
+	objs := slices.Concat(s.CRDs, s.Objects)
+	parts := make([]steps.Change, len(objs))
+	all, each := errgroup.WithContext(ctx)
+	all.SetLimit(16)
+	for i, o := range objs {
+		all.Go(func() error { return s.planPart(each, env, o, &parts[i]) })
+	}
+	err := all.Wait()
+	for _, p := range parts {
+		ch.Items, ch.Rights = append(ch.Items, p.Items...), append(ch.Rights, p.Rights...)
+	}
+	return err
+}
+
+// planPart is one object of the release. What a template makes at random is
+// another at each rendering, and no other plan.
+func (s standing) planPart(ctx context.Context, env steps.Env, o *unstructured.Unstructured, ch *steps.Change) error {
+	if s.theirs {
+		return planTheirs(ctx, env, o, ch)
+	}
+	p, err := planObject(ctx, env, o)
+	if absent := (*steps.AbsentError)(nil); errors.As(err, &absent) {
+		p.Verb, p.Note, err = steps.Create, "its kind comes with this chart", nil
+		p.Diff = cluster.Diff(nil, o)
+	}
+	if err != nil {
+		return err
+	}
+	if s.Kind != chart.Keep && p.Verb.Changes() {
+		p.Hash = steps.Fingerprint(p.Verb, p.What, p.Conflicts)
+	}
+	ch.Items = append(ch.Items, p.Item)
+	ch.Rights = append(ch.Rights, p.rights...)
+	return nil
+}
+
+// planRest is what runs besides, and what goes.
+func (s standing) planRest(ctx context.Context, env steps.Env, ch *steps.Change) error {
+	for _, o := range s.Hooks {
+		ch.Items = append(ch.Items, steps.Item{Verb: steps.Run, What: inventory.Describe(o), Note: "runs before or after the rest", Hash: steps.Fingerprint(steps.Run, inventory.Describe(o)), Entry: steps.NewEntry(o)})
+		if gvr, _, err := env.Cluster.Resource(ctx, o.GroupVersionKind()); err == nil {
+			ch.Rights = append(ch.Rights, rightsTo(o, gvr)...)
+			ch.Rights = append(ch.Rights, rightToDelete(o, gvr))
+		}
+	}
+	for _, o := range s.Gone {
+		const why = "the new version has it no more"
+		live, err := env.Cluster.Fetch(ctx, o)
+		if apierrors.IsNotFound(err) {
+			continue
+		}
+		if apierrors.IsForbidden(err) { // told with all other missing rights
+			note := why + "; it may not be read: " + cluster.Explain(err)
+			ch.Items = append(ch.Items, steps.Item{Verb: steps.Delete, What: inventory.Describe(o), Note: note, Refused: true})
+			if gvr, _, err := env.Cluster.Resource(ctx, o.GroupVersionKind()); err == nil {
+				ch.Rights = append(append(ch.Rights, rightsTo(o, gvr)...), rightToDelete(o, gvr))
+			}
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		left, err := stays(ctx, env, s.others, live)
+		if err != nil {
+			return err
+		}
+		if left != "" {
+			ch.Items = append(ch.Items, steps.Item{Verb: steps.Leave, What: inventory.Describe(o), Note: why + "; " + left})
+			continue
+		}
+		it := steps.Item{Verb: steps.Delete, What: inventory.Describe(o), Note: why, Hash: steps.Fingerprint(steps.Delete, inventory.Describe(o), live.GetUID())}
+		ch.Items = append(ch.Items, it)
+		if gvr, _, err := env.Cluster.Resource(ctx, o.GroupVersionKind()); err == nil {
+			ch.Rights = append(ch.Rights, rightToDelete(o, gvr))
+		}
+	}
+	return nil
+}

@@ -1,0 +1,389 @@
+package action
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"carrick/cluster"
+	"carrick/cluster/chart"
+	"carrick/steps"
+	"carrick/steps/inventory"
+)
+
+var (
+	secretKind = schema.GroupVersionKind{Version: "v1", Kind: "Secret"}
+	secretsAt  = schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
+)
+
+// installed is a release that carries this action's mark, with what would
+// become of it.
+type installed struct {
+	*chart.Release
+	found // its newest Secret
+	item  steps.Item
+	parts []part
+	hooks []steps.Item // that Helm would run
+}
+
+// part is one object of it.
+type part struct {
+	found
+	item steps.Item
+}
+
+// PlanUndo finds the releases that this action has marked, and what they
+// consist of as far as the inventory has it. It renders nothing and needs no
+// chart.
+func (c Chart) PlanUndo(ctx context.Context, env steps.Env) (steps.Change, error) {
+	list, blind, err := c.installed(ctx, env)
+	if err != nil {
+		return steps.Change{}, err
+	}
+	var ch steps.Change
+	var along []string // older revisions, too: the namespace may be this link's
+	if blind {
+		ch.Items = append(ch.Items, steps.Item{Verb: steps.Leave, What: "releases of Helm", Note: "you may not list Secrets everywhere: looked for only where the answers of today put them"})
+	}
+	for _, in := range list {
+		ch.Items = append(ch.Items, in.item)
+		ch.Rights = append(ch.Rights, undoRight(in.item, in.found)...)
+		for _, p := range in.parts {
+			ch.Items = append(ch.Items, p.item)
+			ch.Rights = append(ch.Rights, undoRight(p.item, p.found)...)
+		}
+		ch.Items = append(ch.Items, in.hooks...)
+		if in.item.Verb != steps.Delete {
+			continue
+		}
+		all, err := chart.Revisions(ctx, env.Cluster, in.Release.Namespace, in.Release.Name)
+		if err != nil {
+			return ch, err
+		}
+		for _, m := range all {
+			along = append(along, "Secret "+m.Namespace+"/"+m.Name)
+		}
+	}
+	ch.Along = map[steps.Side][]string{env.Side: along}
+	crds, err := definitions(ctx, env)
+	if err != nil {
+		return ch, err
+	}
+	rest, err := beside(ctx, env, list, crds)
+	for _, p := range append(rest, crds...) {
+		ch.Items = append(ch.Items, p.item)
+		ch.Rights = append(ch.Rights, undoRight(p.item, p.found)...)
+	}
+	return ch, err
+}
+
+// beside are the parts that the inventory has and the releases do not name: who can write the Secret of a release can
+// hide them there. While a release stays, so do they.
+func beside(ctx context.Context, env steps.Env, list []installed, known []part) ([]part, error) {
+	inv, err := inventory.Of(ctx, env)
+	if err != nil {
+		return nil, err
+	}
+	var all []found
+	for _, p := range known {
+		all = append(all, p.found)
+	}
+	for _, in := range list {
+		if in.item.Verb != steps.Delete {
+			return nil, nil
+		}
+		for _, p := range in.parts {
+			all = append(all, p.found)
+		}
+	}
+	more, err := unmarkedIn(ctx, env, inv, all)
+	var out []part
+	for _, f := range slices.Backward(more) {
+		item, err := planUndo(ctx, env, f)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, part{f, item})
+	}
+	return out, err
+}
+
+func undoRight(item steps.Item, f found) []cluster.Right {
+	switch item.Verb {
+	case steps.Delete:
+		rights := []cluster.Right{{Verb: "delete", Group: f.gvr.Group, Resource: f.gvr.Resource, Namespace: f.Namespace, Name: f.Name}}
+		if f.gvr == crdsAt { // whether it still has objects is looked at
+			plural, group, _ := strings.Cut(f.Name, ".")
+			rights = append(rights, cluster.Right{Verb: "list", Group: group, Resource: plural})
+		}
+		return rights
+	case steps.Release:
+		return []cluster.Right{{Verb: "patch", Group: f.gvr.Group, Resource: f.gvr.Resource, Namespace: f.Namespace, Name: f.Name}}
+	}
+	return nil
+}
+
+// Undo uninstalls what this link installed and releases what it shares.
+func (c Chart) Undo(ctx context.Context, env steps.Env, say steps.Progress) error {
+	list, _, err := c.installed(ctx, env)
+	if err != nil {
+		return err
+	}
+	for _, in := range list {
+		switch in.item.Verb {
+		case steps.Delete:
+			err = c.uninstall(ctx, env, in, say)
+		case steps.Release:
+			err = in.release(ctx, env, say)
+		default:
+			say.Say("%s is left: %s", in.item.What, in.item.Note)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	rest, err := beside(ctx, env, onlyLeft(list), nil)
+	if err != nil {
+		return err
+	}
+	for _, p := range rest {
+		if p.gvr == crdsAt {
+			continue
+		}
+		if err := takeBack(ctx, env, p, say); err != nil {
+			return err
+		}
+	}
+	crds, err := definitions(ctx, env) // now that their objects are gone
+	if err != nil {
+		return err
+	}
+	rest, err = beside(ctx, env, onlyLeft(list), crds) // those without a mark
+	if err != nil {
+		return err
+	}
+	for _, p := range append(crds, rest...) {
+		if err := takeBack(ctx, env, p, say); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c Chart) uninstall(ctx context.Context, env steps.Env, in installed, say steps.Progress) error {
+	for _, h := range in.hooks {
+		say.Say("%s is left: %s", h.What, h.Note)
+	}
+	req := chart.Request{Name: in.Release.Name, Namespace: in.Release.Namespace, Manager: env.Manager(), Remove: remover(env, say)}
+	left, err := chart.Uninstall(ctx, env.Cluster, req)
+	for _, l := range left {
+		say.Say("left: %s", l)
+	}
+	if err == nil {
+		say.Did(steps.Delete, in.item.What, "")
+	}
+	return err
+}
+
+// release hands a shared release on: its parts first, so that one that was cut
+// short is found again.
+func (in installed) release(ctx context.Context, env steps.Env, say steps.Progress) error {
+	for _, p := range in.parts {
+		if err := takeBack(ctx, env, p, say); err != nil {
+			return err
+		}
+	}
+	if err := release(ctx, env, in.found); err != nil {
+		return err
+	}
+	say.Did(steps.Release, in.item.What, "")
+	return nil
+}
+
+// onlyLeft are the releases that stay.
+func onlyLeft(list []installed) []installed {
+	return slices.DeleteFunc(slices.Clone(list), func(in installed) bool { return in.item.Verb == steps.Delete })
+}
+
+func takeBack(ctx context.Context, env steps.Env, p part, say steps.Progress) error {
+	var err error
+	switch p.item.Verb {
+	case steps.Delete:
+		err = deleteObject(ctx, env, p.object(), say)
+	case steps.Release:
+		err = release(ctx, env, p.found)
+	default:
+		say.Say("%s is left: %s", p.item.What, p.item.Note)
+		return nil
+	}
+	if err == nil {
+		say.Did(p.item.Verb, p.item.What, "")
+	}
+	return err
+}
+
+// remover takes one object of a release away by the same rules as everything
+// else that carries the mark.
+func remover(env steps.Env, say steps.Progress) func(context.Context, *unstructured.Unstructured) (string, error) {
+	return func(ctx context.Context, live *unstructured.Unstructured) (string, error) {
+		p, err := undoPart(ctx, env, live)
+		if err != nil || p.item.Verb == steps.Leave {
+			return p.item.Note, err
+		}
+		return "", takeBack(ctx, env, p, say)
+	}
+}
+
+func undoPart(ctx context.Context, env steps.Env, live *unstructured.Unstructured) (part, error) {
+	gvr, _, err := env.Cluster.Resource(ctx, live.GroupVersionKind())
+	if err != nil {
+		return part{}, err
+	}
+	inv, err := inventory.Of(ctx, env)
+	if err != nil {
+		return part{}, err
+	}
+	p := part{found: findIn(inv, env.Action, inventory.MetadataOf(live), live.GroupVersionKind(), gvr)}
+	if p.entry == nil && live.GetLabels()[steps.LinkLabel(env.Link)] == "" {
+		p.item = steps.Item{Verb: steps.Leave, What: inventory.Describe(live), Note: "it does not carry this link's mark"}
+		return p, nil
+	}
+	p.item, err = planUndo(ctx, env, p.found)
+	return p, err
+}
+
+// installed are the releases whose newest revision carries this action's mark.
+func (c Chart) installed(ctx context.Context, env steps.Env) (out []installed, blind bool, err error) {
+	if env.Cluster == nil {
+		return nil, false, fmt.Errorf("chart %s: no cluster stands on the %s", c.Chart, env.SideName())
+	}
+	if _, err := inventory.Readable(ctx, env); err != nil {
+		return nil, false, err
+	}
+	sel := cluster.Selector{Labels: "owner=helm," + steps.LinkLabel(env.Link) + "=" + env.Action}
+	list, err := env.Cluster.Find(ctx, secretsAt, "", sel)
+	if apierrors.IsForbidden(err) {
+		_, namespace, fault := c.at(ctx, env)
+		if fault != nil {
+			return nil, false, err
+		}
+		blind = true
+		list, err = env.Cluster.Find(ctx, secretsAt, namespace, sel)
+	}
+	if err != nil {
+		return nil, blind, fmt.Errorf("look for releases with this link's mark: %w", err)
+	}
+	for _, m := range newest(list) {
+		in, err := c.look(ctx, env, m)
+		if err != nil {
+			return nil, blind, err
+		}
+		out = append(out, in)
+	}
+	return out, blind, nil
+}
+
+// newest are the newest of the Secrets of each release.
+func newest(list []metav1.PartialObjectMetadata) []metav1.PartialObjectMetadata {
+	last := map[string]metav1.PartialObjectMetadata{}
+	for _, m := range list {
+		key := m.Namespace + "/" + m.Labels["name"]
+		if old, ok := last[key]; !ok || revisionOf(m) > revisionOf(old) {
+			last[key] = m
+		}
+	}
+	var out []metav1.PartialObjectMetadata
+	for _, key := range slices.Sorted(maps.Keys(last)) {
+		out = append(out, last[key])
+	}
+	return out
+}
+
+func revisionOf(m metav1.PartialObjectMetadata) int {
+	n, _ := strconv.Atoi(m.Labels["version"])
+	return n
+}
+
+// look says what would become of a release and of each of its parts.
+func (c Chart) look(ctx context.Context, env steps.Env, m metav1.PartialObjectMetadata) (installed, error) {
+	inv, err := inventory.Of(ctx, env)
+	if err != nil {
+		return installed{}, err
+	}
+	in := installed{found: found{PartialObjectMetadata: m, gvk: secretKind, gvr: secretsAt}}
+	if e := inv.Find(env.Action, steps.EntryOf(inventory.ReleaseKind, m.Namespace, m.Labels["name"])); e != nil && (e.UID == "" || e.UID == m.UID) {
+		in.entry = e
+	}
+	in.Release, err = chart.Current(ctx, env.Cluster, m.Namespace, m.Labels["name"])
+	if errors.As(err, new(*chart.UnreadableError)) || errors.Is(err, chart.ErrNoRelease) || errors.Is(err, chart.ErrName) {
+		// One such Secret, which any tenant can write, must not keep undo from all the rest.
+		in.item = steps.Item{Verb: steps.Leave, What: releaseAt(m.Namespace, cluster.Clean(m.Labels["name"])), Note: cluster.Clean(err.Error())}
+		return in, nil
+	}
+	if err != nil {
+		return in, err
+	}
+	in.item, err = planUndo(ctx, env, in.found)
+	if in.entry == nil && err == nil && in.item.Verb == steps.Leave && inventory.Wrote(env.Link, m.ManagedFields) {
+		in.item.What = releaseAt(m.Namespace, m.Labels["name"])
+		return in, nil
+	}
+	in.item.What = releaseAt(m.Namespace, m.Labels["name"])
+	if in.Release.UID != m.UID || (in.item.Verb == steps.Leave && err == nil) {
+		in.item.Verb = steps.Leave
+		if in.entry != nil {
+			in.item.Note = fmt.Sprintf("another tool has changed it since this link did. What helm uninstall would delete and run: "+
+				"helm get manifest -n %[1]s %[2]s; helm get hooks -n %[1]s %[2]s", m.Namespace, m.Labels["name"])
+		}
+		in.item.Hash = steps.Fingerprint(in.item.Verb, in.item.What, in.Release.UID)
+	}
+	if err != nil || in.item.Verb == steps.Leave {
+		return in, err
+	}
+	if in.item.Verb == steps.Delete {
+		for _, h := range in.Release.DeleteHooks() {
+			in.hooks = append(in.hooks, steps.Item{
+				Verb: steps.Leave, What: h + " of " + in.item.What,
+				Note: fmt.Sprintf("undo runs no hooks of a stored release: whoever can write Secrets in %[1]s can change them. To read them first: helm get hooks -n %[1]s %[2]s", m.Namespace, m.Labels["name"]),
+			})
+		}
+	}
+	objs, err := in.Release.Parts(ctx, env.Cluster)
+	if err == nil {
+		var traces []*unstructured.Unstructured
+		traces, err = in.Release.Traces(ctx, env.Cluster)
+		objs = append(objs, traces...)
+	}
+	if errors.As(err, new(*chart.UnreadableError)) { // as above; what the inventory has of it is taken away all the same
+		in.item = steps.Item{Verb: steps.Leave, What: in.item.What, Note: cluster.Clean(err.Error())}
+		in.hooks = nil
+		return in, nil
+	}
+	if err != nil {
+		return in, err
+	}
+	for _, o := range objs {
+		live, err := env.Cluster.Fetch(ctx, o)
+		if apierrors.IsNotFound(err) || errors.Is(err, cluster.ErrNotServed) {
+			continue
+		}
+		if err != nil {
+			return in, err
+		}
+		p, err := undoPart(ctx, env, live)
+		if err != nil {
+			return in, err
+		}
+		in.parts = append(in.parts, p)
+	}
+	return in, nil
+}

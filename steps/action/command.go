@@ -1,0 +1,215 @@
+package action
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"carrick/cluster"
+	"carrick/steps"
+)
+
+// Command runs a command on a host, once: until Done says that it is so. In a folder that stands for a machine it can't
+// be run; there it becomes a line of the folder's INSTALL.
+type Command struct {
+	Title string   // what it is for, one line: "starts the timer that renews the token"
+	Run   []string // the command and its arguments; no shell
+	// Done tells whether it is so already; nil: once carrick has run that very line.
+	Done    func(context.Context, steps.Env) (bool, error)
+	UndoRun []string      // takes it back; nil: nothing does
+	Stays   string        // of one that nothing takes back: what an undo says of it while it is done
+	Within  time.Duration // how long it may take; 0: one minute
+
+	may func(steps.Env) error                            // why it may not be done on a machine; nil: nothing stands against it
+	by  func(context.Context, steps.Env, []string) error // does what a line says; nil: it is run
+}
+
+// commandWithin is how long a command may take that does not say.
+const commandWithin = time.Minute
+
+// Plan shows the command line.
+func (c Command) Plan(ctx context.Context, env steps.Env) (steps.Change, error) {
+	it, err := c.item(ctx, env)
+	if err != nil {
+		return steps.Change{}, err
+	}
+	return steps.Change{Items: []steps.Item{it}}, nil
+}
+
+func (c Command) item(ctx context.Context, env steps.Env) (steps.Item, error) {
+	line := commandLine(c.Run)
+	it := steps.Item{Verb: steps.Run, What: line, Note: c.Title, Hash: steps.Fingerprint(line)}
+	rec, recorded, err := readRecord(ctx, env)
+	if err != nil {
+		return it, err
+	}
+	same := recorded && commandLine(rec.Run) == line
+	if env.Host.IsFolder() {
+		same = same && listIsRight(ctx, env)
+		it.Verb, it.What, it.Note = steps.Update, InstallList, "a folder stands for the machine, and nothing can be run in it: its INSTALL gets a line"
+		it.Diff = "+" + line + "\n"
+		if same {
+			return steps.Item{Verb: steps.Leave, What: line, Hash: it.Hash, Note: "can't be run in a folder that stands for a machine; run it there, after the files are copied: INSTALL has the line"}, nil
+		}
+	} else if done, err := c.done(ctx, env, same && rec.Ran); err != nil {
+		return it, err
+	} else if done {
+		return steps.Item{Verb: steps.Leave, What: line, Hash: it.Hash, Note: "is done already"}, nil
+	}
+	err = cmp.Or(env.Host.MayWrite(recordPath(env)), mayList(ctx, env))
+	if err == nil && c.may != nil && !env.Host.IsFolder() {
+		err = c.may(env)
+	}
+	if err != nil {
+		it.Refused, it.Note = true, whyRefused(env, err)
+	}
+	return it, nil
+}
+
+func (c Command) done(ctx context.Context, env steps.Env, ran bool) (bool, error) {
+	if c.Done == nil {
+		return ran, nil
+	}
+	return c.Done(ctx, env)
+}
+
+// Do runs the command, and looks whether it is so then. What is to be taken back one day is recorded first: a run that
+// ends in between runs it again.
+func (c Command) Do(ctx context.Context, env steps.Env, say steps.Progress) error {
+	it, err := c.item(ctx, env)
+	switch {
+	case err != nil || it.Verb == steps.Leave:
+		return err
+	case it.Refused:
+		return fmt.Errorf("%s: %s", it.What, it.Note)
+	}
+	folder := env.Host.IsFolder()
+	rec := record{Run: c.Run, Title: c.Title, Order: orderOf(env)}
+	if folder || c.UndoRun != nil {
+		if err := writeRecord(ctx, env, rec); err != nil {
+			return err
+		}
+	}
+	if !folder {
+		if err := c.runNow(ctx, env, rec); err != nil {
+			return err
+		}
+	}
+	say.Did(it.Verb, it.What, it.Hash)
+	return nil
+}
+
+// runNow runs the command, and looks whether it has done what it is for; where that can't be looked at, the record says
+// that it ran.
+func (c Command) runNow(ctx context.Context, env steps.Env, rec record) error {
+	if err := c.run(ctx, env, c.Run); err != nil {
+		return err
+	}
+	if c.Done == nil {
+		rec.Ran = true
+		return writeRecord(ctx, env, rec)
+	}
+	done, err := c.Done(ctx, env)
+	if err == nil && !done {
+		err = fmt.Errorf("%s ended without an error, and yet what it is for is not so: %s", commandLine(c.Run), c.Title)
+	}
+	return err
+}
+
+func (c Command) run(ctx context.Context, env steps.Env, line []string) error {
+	if c.by != nil {
+		return c.by(ctx, env, line)
+	}
+	within := c.Within
+	if within == 0 {
+		within = commandWithin
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, within, fmt.Errorf("it took longer than %s", within))
+	defer cancel()
+	_, _, err := env.Host.Run(ctx, line[0], line[1:]...)
+	return err
+}
+
+// PlanUndo shows the command line that takes it back.
+func (c Command) PlanUndo(ctx context.Context, env steps.Env) (steps.Change, error) {
+	it, found, err := c.undoItem(ctx, env)
+	if err == nil && !found {
+		it, found, err = c.stays(ctx, env)
+	}
+	if err != nil || !found {
+		return steps.Change{}, err
+	}
+	return steps.Change{Items: []steps.Item{it}}, nil
+}
+
+// stays is what an undo says of a command that nothing takes back.
+func (c Command) stays(ctx context.Context, env steps.Env) (steps.Item, bool, error) {
+	if c.Stays == "" || env.Host == nil || env.Host.IsFolder() {
+		return steps.Item{}, false, nil
+	}
+	done, err := c.done(ctx, env, false)
+	return steps.Item{Verb: steps.Leave, What: commandLine(c.Run), Note: c.Stays}, done && err == nil, nil // what can't be told is not said
+}
+
+func (c Command) undoItem(ctx context.Context, env steps.Env) (steps.Item, bool, error) {
+	rec, found, err := readRecord(ctx, env)
+	if err != nil || !found {
+		return steps.Item{}, false, err
+	}
+	it := steps.Item{Verb: steps.Run, What: commandLine(c.UndoRun), Hash: steps.Fingerprint(rec, c.UndoRun)}
+	switch {
+	case env.Host.IsFolder():
+		it.Verb, it.What, it.Diff = steps.Update, InstallList, "-"+commandLine(rec.Run)+"\n"
+		if c.UndoRun != nil {
+			it.Note = "where it was run already, take it back there: " + commandLine(c.UndoRun)
+		}
+	case c.UndoRun == nil:
+		it.Verb, it.What, it.Note = steps.Delete, recordPath(env), "what "+commandLine(rec.Run)+" did stays; "+leftover
+	default:
+		done, err := c.done(ctx, env, true)
+		switch {
+		case errors.As(err, new(*cluster.FolderError)):
+			it.Verb, it.What = steps.Delete, recordPath(env)
+			it.Note = fmt.Sprintf("what %s did stays (%s); %s", commandLine(rec.Run), cluster.Explain(err), leftover)
+		case err != nil:
+			return it, false, err
+		case !done:
+			it.Verb, it.What, it.Note = steps.Delete, recordPath(env), "what "+commandLine(rec.Run)+" did is not so any more; "+leftover
+		}
+	}
+	return it, true, nil
+}
+
+// Undo runs UndoRun where carrick has run the command, and it is still so.
+func (c Command) Undo(ctx context.Context, env steps.Env, say steps.Progress) error {
+	it, found, err := c.undoItem(ctx, env)
+	if err != nil || !found {
+		return err
+	}
+	if err := env.Host.MayWrite(recordPath(env)); err != nil {
+		if errors.Is(err, cluster.ErrNotRoot) {
+			return fmt.Errorf("only root may do this, and carrick does not run as root: sudo carrick undo %s", env.LinkFile())
+		}
+		return err
+	}
+	if it.Verb == steps.Run {
+		if err := c.run(ctx, env, c.UndoRun); err != nil {
+			return err
+		}
+	}
+	if err := forget(ctx, env); err != nil {
+		return err
+	}
+	if it.Note != "" {
+		say.Say("%s", it.Note)
+	}
+	say.Did(it.Verb, it.What, it.Hash)
+	return nil
+}
+
+// Export is the command, to be run by hand.
+func (c Command) Export(context.Context, steps.Env) ([]Exported, error) {
+	return []Exported{{Hand: commandLine(c.Run)}}, nil
+}

@@ -1,0 +1,238 @@
+package action
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"carrick/cluster"
+	"carrick/cluster/chart"
+	"carrick/steps"
+	"carrick/steps/inventory"
+)
+
+// compare looks at what one action writes.
+func (d *drift) compare(ctx context.Context, env steps.Env, a *steps.Action) error {
+	switch doer := a.Doer.(type) {
+	case filed:
+		return d.compareFile(ctx, env, a, doer)
+	case charted:
+		return d.compareChart(ctx, env, a, doer.theChart())
+	case Asset:
+		objs, err := doer.Asset().Objects(ctx, env)
+		if err != nil {
+			return err
+		}
+		return d.compareObjects(ctx, env, a, objs)
+	case Call:
+		return d.compareCall(ctx, env, a, doer)
+	}
+	return nil
+}
+
+// compareFile compares a file that this link has written.
+func (d *drift) compareFile(ctx context.Context, env steps.Env, a *steps.Action, f filed) error {
+	n, err := f.look(ctx, env)
+	if err != nil || !n.recorded {
+		return err
+	}
+	d.compared++
+	var flags []string
+	if n.changed() {
+		flags = []string{"--take-over"}
+	}
+	switch mode := f.mode(); {
+	case !n.there:
+		d.differs(a.Name, n.path+" is gone")
+	case !n.fits:
+		d.differs(a.Name, n.path+" was changed", flags...)
+	case n.mode != mode:
+		d.differs(a.Name, fmt.Sprintf("%s has mode %#o instead of %#o", n.path, n.mode, mode))
+	}
+	if !n.there || env.Host.IsFolder() {
+		return nil
+	}
+	info, err := env.Host.Stat(ctx, n.path)
+	if err == nil && info.UID > 0 {
+		d.first = append(d.first, "chown root: "+steps.Quoted(n.path))
+		d.differs("", fmt.Sprintf("%s belongs to user %d, not to root", n.path, info.UID))
+	}
+	return err
+}
+
+// compareCall compares what an action in Go has made, of which this link has noted that it made it.
+func (d *drift) compareCall(ctx context.Context, env steps.Env, a *steps.Action, call Call) error {
+	if env.Cluster == nil {
+		return nil
+	}
+	inv, err := d.inventory(ctx, env)
+	if err != nil || inv.Notes[a.Name] == "" && len(inv.Actions[a.Name]) == 0 {
+		return err
+	}
+	c, err := call.Preview(ctx, env)
+	if err != nil {
+		return err
+	}
+	for _, it := range c.Items {
+		switch {
+		case it.Refused:
+			d.unread = append(d.unread, it.What+": "+it.Note)
+		case it.Verb == steps.Create:
+			d.differs(a.Name, it.What+" is gone")
+		case it.Verb == steps.Update && it.Diff != "":
+			d.differs(a.Name, it.What)
+		case it.Verb != steps.Run:
+			d.compared++
+		}
+	}
+	return nil
+}
+
+// compareChart compares the objects of a release that this link has installed with those that the release holds. Whoever
+// can write the release's Secret could have written another one: it counts as what the inventory has of it.
+func (d *drift) compareChart(ctx context.Context, env steps.Env, a *steps.Action, c Chart) error {
+	inv, err := d.inventory(ctx, env)
+	if err != nil {
+		return err
+	}
+	name, namespace, err := c.at(ctx, env)
+	if err != nil {
+		return err
+	}
+	e := inv.Find(a.Name, steps.EntryOf(inventory.ReleaseKind, namespace, name))
+	if e == nil {
+		return nil
+	}
+	d.compared++
+	r, err := chart.Find(ctx, env.Cluster, namespace, name)
+	switch {
+	case errors.Is(err, chart.ErrNoRelease):
+		d.differs(a.Name, releaseAt(namespace, name)+" is gone")
+		return nil
+	case apierrors.IsForbidden(err):
+		d.unread = append(d.unread, releaseAt(namespace, name)+" may not be read")
+		return nil
+	case err != nil:
+		return err
+	case e.Content != "" && e.Content != r.Content():
+		d.differs(a.Name, releaseAt(namespace, name)+" was installed or changed by somebody else", "--take-over")
+		return nil
+	}
+	if version, err := c.Version(ctx, env); err != nil {
+		return err
+	} else if !r.SameVersion(version) {
+		d.differs(a.Name, fmt.Sprintf("%s has version %s instead of %s", releaseAt(namespace, name), r.Version, version))
+		return nil
+	}
+	objs, err := r.Parts(ctx, env.Cluster)
+	if err != nil {
+		return err
+	}
+	return d.compareObjects(ctx, env, a, objs)
+}
+
+// passing are kinds whose objects are made to run once: what became of the run is for the checks.
+var passing = []string{"Job", "Pod", "CertificateSigningRequest"}
+
+// compareObjects compares objects with what exists. Of objects that this link has not written, by its inventory, only
+// values that differ count, and only once all of the action exist: what is missing is still to be written, and the checks
+// say so.
+func (d *drift) compareObjects(ctx context.Context, env steps.Env, a *steps.Action, objs []*unstructured.Unstructured) error {
+	if env.Cluster == nil {
+		return nil
+	}
+	inv, err := d.inventory(ctx, env)
+	if err != nil {
+		return err
+	}
+	wrote := func(o *unstructured.Unstructured) bool {
+		return inv.Find(a.Name, steps.EntryOf(o.GroupVersionKind(), o.GetNamespace(), o.GetName())) != nil
+	}
+	var kept []string
+	if m, is := a.Doer.(minter); is {
+		kept = m.minted()
+	}
+	lives, unread := make([]*unstructured.Unstructured, len(objs)), make([]bool, len(objs))
+	err = d.eachAtOnce(ctx, len(objs), func(ctx context.Context, i int, part *drift) (err error) {
+		lives[i], err = liveOf(ctx, env, objs[i], kept...)
+		if unread[i] = apierrors.IsForbidden(err); unread[i] {
+			part.unread, err = append(part.unread, inventory.Describe(objs[i])+" may not be read"), nil
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	_, stay := a.Doer.(OthersStay)
+	byHand := !stay && !slices.Contains(lives, nil)
+	return d.eachAtOnce(ctx, len(objs), func(ctx context.Context, i int, part *drift) error {
+		obj, live, whole := objs[i], lives[i], wrote(objs[i])
+		switch {
+		case unread[i], slices.Contains(passing, obj.GetKind()), !whole && !byHand:
+		case live == nil:
+			part.compared++
+			part.differs(a.Name, inventory.Describe(obj)+" is gone")
+		case live.GetDeletionTimestamp() == nil:
+			part.compared++
+			return part.compareObject(ctx, env, a, obj, live, whole)
+		}
+		return nil
+	})
+}
+
+// minter is a Doer that makes the values of a Secret once, and takes them as they are from then on.
+type minter interface{ minted() []string }
+
+// compareObject compares one object.
+func (d *drift) compareObject(ctx context.Context, env steps.Env, a *steps.Action, obj, live *unstructured.Unstructured, whole bool) error {
+	want := obj.DeepCopy()
+	if m, is := a.Doer.(minter); is {
+		keepData(want, live, m.minted())
+	}
+	if same(want, live) {
+		return nil
+	}
+	if extra := additions(plain(want), plain(live)); len(extra) > 0 && whole {
+		d.first = append(d.first, removeAdditions(env, live, extra))
+		d.differs("", inventory.Describe(obj)+": "+brief(additionNames(extra)))
+	}
+	at := fmt.Sprintf("drift/%s/%s/%s/%s/%t", env.Side, env.Manager(), inventory.Describe(obj), steps.Fingerprint(want, bare(live)), whole)
+	try := func(ctx context.Context) (tried, error) { return tryApply(ctx, env, want, live, whole) }
+	t, err := cluster.Look(ctx, at, driftAge, try)
+	if err == nil && (t.refused != "" || t.replaced) { // that hangs on more than the object
+		t, err = cluster.Look(ctx, at+"/again", refusedAge, try)
+	}
+	switch {
+	case err != nil:
+		return err
+	case t.refused != "":
+		d.unread = append(d.unread, inventory.Describe(obj)+": what apply would change may not be asked: "+t.refused)
+	case t.replaced:
+		text := inventory.Describe(obj) + " can't be changed back in place"
+		if len(t.fields) > 0 {
+			text = inventory.Describe(obj) + ": " + brief(t.fields) + ", which can't be changed back in place"
+		}
+		d.differs(a.Name, text, append(t.flags(), "--replace")...)
+	case len(t.fields) > 0:
+		if t.first != "" {
+			d.first = append(d.first, t.first)
+		}
+		d.differs(a.Name, inventory.Describe(obj)+": "+brief(t.fields), t.flags()...)
+	}
+	return nil
+}
+
+// mostFields is how many fields of one object are named.
+const mostFields = 4
+
+func brief(fields []string) string {
+	if n := len(fields) - mostFields; n > 0 {
+		fields = append(slices.Clone(fields[:mostFields]), fmt.Sprintf("%d more", n))
+	}
+	return strings.Join(fields, ", ")
+}

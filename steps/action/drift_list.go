@@ -1,0 +1,127 @@
+package action
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"carrick/steps"
+)
+
+// addition is what another writer added to an object. Server-side apply leaves it alone, but it can change what carrick's
+// part does: a match condition that is never true turns an admission policy off.
+type addition struct {
+	at string // "spec.matchConditions[name]"
+	op string // the JSON patch that removes it
+}
+
+// risky are fields that open what carrick restricts, by a field beside them that carrick writes.
+var risky = map[string]string{
+	"hostNetwork": "containers", "hostPID": "containers", "hostIPC": "containers", "initContainers": "containers",
+	"externalIPs": "ports",
+}
+
+// additions are those of an object, the last of each list first: elements of lists in which carrick writes elements with
+// names, risky fields, and any fields of admission policies and their bindings.
+func additions(want, live map[string]any) []addition {
+	var out []addition
+	version, _ := want["apiVersion"].(string)
+	policy := strings.HasPrefix(version, admissionregistrationv1.GroupName+"/")
+	var walk func(at, pointer string, want, live any)
+	walk = func(at, pointer string, want, live any) {
+		switch w := want.(type) {
+		case map[string]any:
+			l, _ := live.(map[string]any)
+			for _, key := range slices.Sorted(maps.Keys(union(w, l))) {
+				if pointer == "" && (key == "metadata" || key == "status") {
+					continue
+				}
+				inner := pointer + "/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(key)
+				if _, written := w[key]; written {
+					walk(under(at, key), inner, w[key], l[key])
+				} else if policy && !restrictsNothing(l[key]) || l[key] != nil && w[risky[key]] != nil {
+					out = append(out, addition{under(at, key), `{"op":"remove","path":"` + inner + `"}`})
+				}
+			}
+		case []any:
+			l, _ := live.([]any)
+			names := namesOf(w)
+			for i, v := range slices.Backward(l) {
+				name := nameOf(v)
+				switch j := slices.Index(names, name); {
+				case name == "" || len(names) < len(w):
+				case j < 0:
+					element := fmt.Sprintf("%s/%d", pointer, i)
+					same, _ := json.Marshal(map[string]any{"op": "test", "path": element + "/name", "value": name})
+					op := string(same) + `,{"op":"remove","path":"` + element + `"}`
+					out = append(out, addition{at + "[" + shownValue(name, longestValue) + "]", op})
+				default:
+					walk(at+"["+name+"]", pointer+"/"+strconv.Itoa(i), w[j], v)
+				}
+			}
+		}
+	}
+	walk("", "", want, live)
+	return out
+}
+
+// restrictsNothing reports whether a value of an admission policy is what API servers fill in, or empty.
+func restrictsNothing(v any) bool {
+	switch v := v.(type) {
+	case map[string]any:
+		for _, inner := range v {
+			if !restrictsNothing(inner) {
+				return false
+			}
+		}
+		return true
+	case []any:
+		return len(v) == 0
+	}
+	return slices.Contains([]any{nil, "Equivalent", "*", "Fail", "Never"}, v)
+}
+
+// namesOf are the names of the elements that have one.
+func namesOf(list []any) []string {
+	var out []string
+	for _, v := range list {
+		if name := nameOf(v); name != "" {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+func nameOf(v any) string {
+	m, _ := v.(map[string]any)
+	name, _ := m["name"].(string)
+	return name
+}
+
+func additionNames(list []addition) []string {
+	out := make([]string, len(list))
+	for i, a := range list {
+		out[i] = a.at + " was added"
+	}
+	return out
+}
+
+// removeAdditions is how to remove what was added: apply keeps it.
+func removeAdditions(env steps.Env, live *unstructured.Unstructured, list []addition) string {
+	ops := make([]string, len(list))
+	for i, a := range list {
+		ops[i] = a.op
+	}
+	at := env.Kubectl()
+	if ns := live.GetNamespace(); ns != "" {
+		at += " -n " + steps.Quoted(ns)
+	}
+	patch := steps.Quoted("[" + strings.Join(ops, ",") + "]")
+	return fmt.Sprintf("%s patch %s %s --type=json -p %s", at, strings.ToLower(live.GetKind()), steps.Quoted(live.GetName()), patch)
+}

@@ -1,0 +1,364 @@
+package action
+
+import (
+	"cmp"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"carrick/cluster"
+	"carrick/steps"
+	"carrick/steps/inventory"
+)
+
+// driftAge is how long the answer to a dry run counts: it is kept for what was sent and for what existed, so that only a
+// change of what API servers fill in themselves could make it another one.
+const driftAge = 24 * time.Hour
+
+// refusedAge is how long a refusal counts.
+const refusedAge = 5 * time.Minute
+
+// liveOf is an object as it exists, watched; nil: there is none. It has no managedFields. Of a
+// Secret the values of the object's own keys, and of more, are in clear.
+func liveOf(ctx context.Context, env steps.Env, obj *unstructured.Unstructured, more ...string) (*unstructured.Unstructured, error) {
+	gvr, _, err := env.Cluster.Resource(ctx, obj.GroupVersionKind())
+	if errors.Is(err, cluster.ErrNotServed) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	live, err := env.Cluster.Get(ctx, gvr, obj.GetNamespace(), obj.GetName())
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil || !inventory.IsSecret(obj) {
+		return live, err
+	}
+	keys, err := secretKeys(obj)
+	if err != nil {
+		return nil, err
+	}
+	s, err := env.Cluster.Secret(ctx, obj.GetNamespace(), obj.GetName(), append(keys, more...)...)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	live = live.DeepCopy()
+	data, _, _ := unstructured.NestedMap(live.Object, "data")
+	if data == nil {
+		data = map[string]any{}
+	}
+	for key, value := range s.Data {
+		data[key] = base64.StdEncoding.EncodeToString([]byte(value.Reveal()))
+	}
+	if len(data) > 0 {
+		live.Object["data"] = data
+	}
+	return live, nil
+}
+
+// same reports whether an object has nothing but what is wanted, so that the API server need not be asked. Labels and
+// annotations of others don't count.
+func same(want, live *unstructured.Unstructured) bool {
+	a, b := plain(want), plain(live)
+	if a == nil || b == nil {
+		return false
+	}
+	for _, field := range []string{"labels", "annotations"} {
+		wanted, _, _ := unstructured.NestedMap(a, "metadata", field)
+		have, _, _ := unstructured.NestedMap(b, "metadata", field)
+		for key, v := range wanted {
+			if have[key] != v {
+				return false
+			}
+		}
+	}
+	if want.GetKind() == "Namespace" { // what follows from its being one
+		delete(b, "spec")
+	}
+	delete(a, "metadata")
+	delete(b, "metadata")
+	return reflect.DeepEqual(a, b)
+}
+
+// plain is an object without status, with numbers as JSON has them; nil: it is none.
+func plain(o *unstructured.Unstructured) map[string]any {
+	text, err := json.Marshal(o.Object)
+	if err != nil {
+		return nil
+	}
+	var out map[string]any
+	if json.Unmarshal(text, &out) != nil {
+		return nil
+	}
+	delete(out, "status")
+	return out
+}
+
+// tried is what an API server said of an object that was not to be kept.
+type tried struct {
+	fields   []string // that would change
+	taken    bool     // another manager has fields of it
+	replaced bool     // it would have to be made anew: fields are then those that were sent
+	first    string   // what has to be done before apply can change it back; "": nothing
+	refused  string   // why the API server would not say
+}
+
+func (t tried) flags() []string {
+	if t.taken {
+		return []string{"--take-over"}
+	}
+	return nil
+}
+
+// tryApply asks the API server what applying an object would change.
+func tryApply(ctx context.Context, env steps.Env, want, live *unstructured.Unstructured, whole bool) (tried, error) {
+	want = want.DeepCopy()
+	inventory.MarkObject(env, want, live)
+	opts := cluster.ApplyOptions{Manager: env.Manager(), DryRun: true}
+	kept, err := env.Cluster.Apply(ctx, want, opts)
+	var t tried
+	if len(cluster.Conflicts(err)) > 0 {
+		t.taken, opts.Force = true, true
+		kept, err = env.Cluster.Apply(ctx, want, opts)
+	}
+	switch {
+	case apierrors.IsInvalid(err):
+		p := planned{Item: steps.Item{What: inventory.Describe(want)}, want: want}
+		if byAdmissionPolicy(err) || !p.replaceable(ctx, env) {
+			t.refused = cluster.Explain(err)
+			return t, nil
+		}
+		t.replaced, t.fields = true, sentFields(want, live)
+		return t, nil
+	case denied(err):
+		t.refused = cluster.Explain(err)
+		return t, nil
+	case err != nil:
+		return t, err
+	}
+	t.fields = changedFields(want, live, kept, whole)
+	if keys := dataKeys(live, t.fields); t.taken && inventory.IsSecret(live) && len(keys) > 0 {
+		t.first = saveSecret(env, live, keys)
+	}
+	return t, nil
+}
+
+// byAdmissionPolicy reports whether a policy refused an object. The API server's own refusal names the object's kind,
+// which may be ValidatingAdmissionPolicyBinding.
+func byAdmissionPolicy(err error) bool {
+	return strings.Contains(err.Error(), "ValidatingAdmissionPolicy '")
+}
+
+// sentFields are the fields of an object that have another value than the one that is sent. What was merged can't be
+// told: of a set, such as validationActions of an admission policy's binding, server-side apply keeps the elements of
+// others, and the API server may refuse all of them together.
+func sentFields(want, live *unstructured.Unstructured) []string {
+	return slices.DeleteFunc(changedFields(want, live, want, true), func(field string) bool {
+		return strings.HasSuffix(field, wasAdded) // what the API server or someone else has filled in
+	})
+}
+
+// dataKeys are the keys of a Secret's data, of those that it has, among changed fields.
+func dataKeys(live *unstructured.Unstructured, fields []string) []string {
+	have, _, _ := unstructured.NestedMap(live.Object, "data")
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(have)), func(key string) bool { return !slices.Contains(fields, under("data", key)) })
+}
+
+// saveSecret is how to keep values of a Secret that somebody else has written, and to remove them: apply overwrites none.
+func saveSecret(env steps.Env, live *unstructured.Unstructured, keys []string) string {
+	var ops []string
+	for _, key := range keys {
+		ops = append(ops, fmt.Sprintf(`{"op":"remove","path":"/data/%s"}`, key))
+	}
+	at, name := env.Kubectl()+" -n "+steps.Quoted(live.GetNamespace()), steps.Quoted(live.GetName())
+	return fmt.Sprintf("(umask 077; %s get secret %s -o yaml > %s.before.yaml) && %s patch secret %s --type=json -p %s",
+		at, name, name, at, name, steps.Quoted("["+strings.Join(ops, ",")+"]"))
+}
+
+// keepData puts into a wanted Secret what exists under keys whose values are made only once.
+func keepData(want, live *unstructured.Unstructured, keys []string) {
+	have, _, _ := unstructured.NestedMap(live.Object, "data")
+	data := map[string]any{}
+	for _, key := range keys {
+		if v, is := have[key]; is {
+			data[key] = v
+		}
+	}
+	want.Object["data"] = data
+}
+
+// changedFields are the fields in which an object differs from what applying would make of it, each with what it is and
+// what it would be where that is short and no secret. whole: those that it lacks, too. Of a Secret only the wanted keys
+// and annotations count: the others are not in clear.
+func changedFields(want, live, kept *unstructured.Unstructured, whole bool) []string {
+	a, b := comparison(want, live), comparison(want, kept)
+	f := fields{secret: inventory.IsSecret(live), whole: whole}
+	f.compare("", a, b)
+	return f.out
+}
+
+// comparison is what counts of an object when it is compared.
+func comparison(want, o *unstructured.Unstructured) any {
+	out := bare(o)
+	for _, field := range []string{"uid", "creationTimestamp", "selfLink", "deletionTimestamp"} {
+		unstructured.RemoveNestedField(out, "metadata", field)
+	}
+	if inventory.IsSecret(o) {
+		for _, at := range [][]string{{"data"}, {"metadata", "annotations"}} {
+			wanted, _, _ := unstructured.NestedMap(want.Object, at...)
+			have, _, _ := unstructured.NestedMap(out, at...)
+			maps.DeleteFunc(have, func(key string, _ any) bool { _, is := wanted[key]; return !is })
+			unstructured.RemoveNestedField(out, at...)
+			if len(have) > 0 {
+				_ = unstructured.SetNestedMap(out, have, at...)
+			}
+		}
+	}
+	return plain(&unstructured.Unstructured{Object: out})
+}
+
+type fields struct {
+	secret, whole bool
+	out           []string
+}
+
+func (f *fields) compare(at string, is, would any) {
+	switch was := is.(type) {
+	case map[string]any:
+		if now, both := would.(map[string]any); both {
+			for _, key := range slices.Sorted(maps.Keys(union(was, now))) {
+				f.compare(under(at, key), was[key], now[key])
+			}
+			return
+		}
+	case []any:
+		if now, both := would.([]any); both && len(was) == len(now) {
+			for i := range was {
+				f.compare(at+"["+strconv.Itoa(i)+"]", was[i], now[i])
+			}
+			return
+		}
+		if now, both := would.([]any); both && f.compareNamed(at, was, now) {
+			return
+		}
+	}
+	if reflect.DeepEqual(is, would) || is == nil && !f.whole {
+		return
+	}
+	f.out = append(f.out, at+f.values(at, is, would))
+}
+
+// compareNamed compares lists of different lengths by the names of their elements; false: not all have one.
+func (f *fields) compareNamed(at string, is, would []any) bool {
+	was, now := namedIn(is), namedIn(would)
+	if len(was) != len(is) || len(now) != len(would) {
+		return false
+	}
+	for _, name := range slices.Sorted(maps.Keys(union(was, now))) {
+		f.compare(at+"["+cluster.CleanName(name)+"]", was[name], now[name])
+	}
+	return true
+}
+
+// namedIn maps the elements of a list by their names. It leaves out those without one.
+func namedIn(list []any) map[string]any {
+	out := map[string]any{}
+	for _, v := range list {
+		if name := nameOf(v); name != "" {
+			out[name] = v
+		}
+	}
+	return out
+}
+
+func under(at, key string) string {
+	if strings.ContainsAny(key, "./") {
+		key = "[" + key + "]"
+		return cluster.CleanName(at + key)
+	}
+	return cluster.CleanName(strings.TrimPrefix(at+"."+key, "."))
+}
+
+func union(a, b map[string]any) map[string]bool {
+	out := map[string]bool{}
+	for key := range a {
+		out[key] = true
+	}
+	for key := range b {
+		out[key] = true
+	}
+	return out
+}
+
+// longestValue and longestImage are how many characters of a value, and of the name of an image, are shown.
+const (
+	longestValue = 40
+	longestImage = 160
+)
+
+const wasAdded = " was added"
+
+func (f *fields) values(at string, is, would any) string {
+	if f.secret {
+		return ""
+	}
+	longest := longestValue
+	if strings.HasSuffix(at, ".image") {
+		longest = longestImage
+	}
+	was, now := shownValue(is, longest), shownValue(would, longest)
+	switch {
+	case is == nil:
+		return " is missing"
+	case would == nil:
+		return wasAdded
+	case was == "" || now == "":
+		return ""
+	}
+	return " is " + was + " instead of " + now
+}
+
+// shownValue is a scalar as it is shown; "": it is no scalar, or too long.
+func shownValue(v any, longest int) string {
+	switch v.(type) {
+	case map[string]any, []any:
+		return ""
+	}
+	text, err := json.Marshal(v)
+	if err != nil || len(text) > longest {
+		return ""
+	}
+	return cmp.Or(cluster.CleanName(strings.Trim(string(text), `"`)), `""`)
+}
+
+// secretKeys are the keys of a Secret that are written.
+func secretKeys(obj *unstructured.Unstructured) ([]string, error) {
+	var out []string
+	for _, field := range []string{"data", "stringData"} {
+		values, _, err := unstructured.NestedMap(obj.Object, field)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", inventory.Describe(obj), err)
+		}
+		for key := range values {
+			if !slices.Contains(out, key) {
+				out = append(out, key)
+			}
+		}
+	}
+	return out, nil
+}

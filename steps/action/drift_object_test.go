@@ -1,0 +1,42 @@
+package action
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// What differs in an element of a list is shown with both values: the name of an image is longer than most values.
+func TestDriftInLists(t *testing.T) {
+	t.Parallel()
+	const image = "registry.k8s.io/sig-storage/nfs-subdir-external-provisioner:v4.0."
+	deployment := func(image string, variables ...any) *unstructured.Unstructured {
+		container := map[string]any{"name": "main", "image": image, "env": variables}
+		return &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "apps/v1", "kind": "Deployment",
+			"spec": map[string]any{"containers": []any{container}},
+		}}
+	}
+	variable := func(name, value string) any { return map[string]any{"name": name, "value": value} }
+	const long = "a value of more than forty characters, as keys and tokens are"
+	live := deployment(image+"1", variable("A", "1"), variable("B", "2"), variable("T", long))
+	kept := deployment(image+"2", variable("A", "3"), variable("T", long+"!"))
+	want := []string{
+		"spec.containers[0].env[A].value is 1 instead of 3",
+		"spec.containers[0].env[B] was added",
+		"spec.containers[0].env[T].value",
+		"spec.containers[0].image is " + image + "1 instead of " + image + "2",
+	}
+	if got := changedFields(kept, live, kept, true); !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	live.SetAPIVersion("v1")
+	live.SetKind("Secret")
+	for _, field := range changedFields(live, live, kept, true) {
+		if strings.Contains(field, " instead of ") {
+			t.Errorf("values of a Secret: %s", field)
+		}
+	}
+}

@@ -1,0 +1,168 @@
+package action
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"carrick/steps"
+	"carrick/steps/inventory"
+)
+
+// Exporter is a Doer that can say what it would make, for those who write it
+// with tools of their own. It reads and touches nothing. A fact that is not
+// there yet comes back as an AbsentError.
+type Exporter interface {
+	Export(context.Context, steps.Env) ([]Exported, error)
+}
+
+// Exported is one thing of an export: exactly one of Object, Path, Hand, Left
+// and Note is set. None of them holds a secret.
+type Exported struct {
+	// Object is a manifest as rendered, without the marks of a link: who
+	// applies it is not carrick.
+	Object *unstructured.Unstructured
+	// Path is a file, relative to the files of its side: "etc/note.conf" for
+	// what stands in /etc/note.conf on a host, else a name of its own
+	// ("operator.values.yaml"). Content has no secret in it; Mode 0 is 0644.
+	Path    string
+	Content []byte
+	Mode    fs.FileMode
+	// Hand is what is to be done by hand: commands for a shell in the folder of
+	// the export, or words behind a #. There, Path is files/SIDE/PATH, and the
+	// objects of an action are in SIDE/ACTION.yaml and SIDE/ACTION.crds.yaml.
+	Hand string
+	// Left is a secret that is left out: what it is, and which keys it has.
+	Left string
+	// Note is what is good to know, such as another way to the same end.
+	Note string
+}
+
+// ExportOf asks the doer; what can't say what it makes is done by hand.
+func ExportOf(ctx context.Context, env steps.Env, a *steps.Action) ([]Exported, error) {
+	e, can := a.Doer.(Exporter)
+	if c, isCall := a.Doer.(Call); !can || (isCall && c.Exports == nil) {
+		return []Exported{{Hand: "# " + a.Title}}, nil
+	}
+	return e.Export(ctx, env)
+}
+
+// CheckExport refuses what an export can't hold: it would be written into a
+// folder of somebody's repository.
+func CheckExport(action string, things []Exported) error {
+	for _, t := range things {
+		if t.Path != "" && (!fs.ValidPath(t.Path) || t.Path == ".") {
+			return fmt.Errorf("export %s: %q is no path below the export", action, t.Path)
+		}
+		if t.Object != nil && withheld(t.Object) {
+			return fmt.Errorf("export %s: %s has values in it", action, inventory.Describe(t.Object))
+		}
+	}
+	return nil
+}
+
+func hasSecretValues(o *unstructured.Unstructured) bool {
+	return inventory.IsSecret(o) && (o.Object["data"] != nil || o.Object["stringData"] != nil)
+}
+
+// Export gives the objects as rendered. Secrets that have values are left out
+// and named, but for those that hold certificates alone.
+func (m Manifest) Export(ctx context.Context, env steps.Env) ([]Exported, error) {
+	objs, err := m.Objects(ctx, env)
+	if absent := (*steps.AbsentError)(nil); errors.As(err, &absent) && m.secretsOnly(env.Assets) {
+		return []Exported{{Left: "a Secret whose values are not there yet: " + absent.Error()}}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var out []Exported
+	for _, obj := range objs {
+		if withheld(obj) {
+			data, _, _ := unstructured.NestedMap(obj.Object, "data")
+			out = append(out, Exported{Left: withKeys(inventory.Describe(obj), slices.Sorted(maps.Keys(data)))})
+			continue
+		}
+		out = append(out, Exported{Object: obj})
+		if hasSecretValues(obj) {
+			out = append(out, Exported{Note: inventory.Describe(obj) + " holds certificates alone, which are public"})
+		}
+	}
+	return out, nil
+}
+
+// withheld tells whether an object may not be in an export.
+func withheld(o *unstructured.Unstructured) bool {
+	data, _ := o.Object["data"].(map[string]any)
+	if !hasSecretValues(o) || (o.Object["stringData"] == nil && onlyCertificates(data)) {
+		return false
+	}
+	return true
+}
+
+// secretsOnly tells whether the asset holds nothing but Secrets with values:
+// these are left out of an export whether or not they are known.
+func (m Manifest) secretsOnly(assets fs.FS) bool {
+	docs, err := Documents(assets, m.File)
+	for _, doc := range docs {
+		if !hasSecretValues(&unstructured.Unstructured{Object: doc}) {
+			return false
+		}
+	}
+	return err == nil && len(docs) > 0
+}
+
+// Export names the Secret: what is made once and kept can't be written twice.
+func (m Mint) Export(ctx context.Context, env steps.Env) ([]Exported, error) {
+	objs, err := m.Asset().Objects(ctx, env)
+	if err != nil {
+		return nil, err
+	}
+	var out []Exported
+	for _, obj := range objs {
+		out = append(out, Exported{Left: withKeys(inventory.Describe(obj), m.Keys)})
+	}
+	return out, nil
+}
+
+func withKeys(what string, keys []string) string {
+	if len(keys) == 0 {
+		return what
+	}
+	word := "key"
+	if len(keys) > 1 {
+		word = "keys"
+	}
+	return fmt.Sprintf("%s (%s %s)", what, word, strings.Join(keys, ", "))
+}
+
+// Export gives the file; one that is secret is left out and named.
+func (f File) Export(ctx context.Context, env steps.Env) ([]Exported, error) {
+	at := f.Path
+	if f.PathOf != nil {
+		at = f.PathOf(env)
+	}
+	if f.Secret {
+		return []Exported{{Left: "file " + at}}, nil
+	}
+	content, err := f.Content(ctx, env)
+	if err := errors.Join(err, env.Sound()); err != nil {
+		return nil, err
+	}
+	return []Exported{{Path: strings.TrimPrefix(path.Clean(at), "/"), Content: []byte(content.Reveal()), Mode: f.mode()}}, nil
+}
+
+// Export is Exports; where that is nil, the action's title is what is left to
+// be done by hand.
+func (c Call) Export(ctx context.Context, env steps.Env) ([]Exported, error) {
+	if c.Exports == nil {
+		return nil, nil
+	}
+	return c.Exports(ctx, env)
+}

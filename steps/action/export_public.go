@@ -1,0 +1,117 @@
+package action
+
+import (
+	"bytes"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/pem"
+	"maps"
+	"slices"
+	"strings"
+
+	"carrick/cluster"
+)
+
+// onlyCertificates tells whether every value of a Secret's data is certificates
+// and nothing else: these are public.
+func onlyCertificates(data map[string]any) bool {
+	for _, v := range data {
+		text, _ := v.(string)
+		raw, err := base64.StdEncoding.DecodeString(text)
+		if err != nil || !isCertificates(raw) {
+			return false
+		}
+	}
+	return len(data) > 0
+}
+
+// isCertificates is strict: what stands between two certificates may be a key.
+func isCertificates(raw []byte) bool {
+	var again bytes.Buffer
+	for rest := raw; ; {
+		var block *pem.Block
+		if block, rest = pem.Decode(rest); block == nil {
+			break
+		}
+		if _, err := x509.ParseCertificate(block.Bytes); err != nil || block.Type != "CERTIFICATE" || len(block.Headers) > 0 {
+			return false
+		}
+		_ = pem.Encode(&again, block) // to memory
+	}
+	joined := func(b []byte) string { return strings.Join(strings.Fields(string(b)), "") }
+	return again.Len() > 0 && joined(again.Bytes()) == joined(raw)
+}
+
+// holdsSecret tells whether one of the secrets is in a value, at any depth, in
+// the open or in base64.
+func holdsSecret(v any, secrets []string) bool {
+	switch v := v.(type) {
+	case map[string]any:
+		for k, inner := range v {
+			if holdsSecret(k, secrets) || holdsSecret(inner, secrets) {
+				return true
+			}
+		}
+	case []any:
+		for _, inner := range v {
+			if holdsSecret(inner, secrets) {
+				return true
+			}
+		}
+	case string:
+		for _, s := range secrets {
+			if s != "" && (strings.Contains(v, s) || strings.Contains(v, base64.StdEncoding.EncodeToString([]byte(s)))) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// openValues are the values of a chart without those that are secret, and the
+// paths of these.
+func openValues(values map[string]any, at string) (open map[string]any, left []string) {
+	open = map[string]any{}
+	for _, k := range slices.Sorted(maps.Keys(values)) {
+		path := strings.TrimPrefix(at+"."+k, ".")
+		switch v := values[k].(type) {
+		case map[string]any:
+			inner, more := openValues(v, path)
+			left = append(left, more...)
+			if len(inner) > 0 || len(v) == 0 {
+				open[k] = inner
+			}
+		case []any:
+			if hasMasked(v) { // a list can't be given in part
+				left = append(left, path)
+				continue
+			}
+			open[k] = v
+		case cluster.Masked:
+			left = append(left, path)
+		default:
+			open[k] = v
+		}
+	}
+	return open, left
+}
+
+func hasMasked(v any) bool {
+	switch v := v.(type) {
+	case cluster.Masked:
+		return true
+	case map[string]any:
+		for _, inner := range v {
+			if hasMasked(inner) {
+				return true
+			}
+		}
+	case []any:
+		for _, inner := range v {
+			if hasMasked(inner) {
+				return true
+			}
+		}
+	}
+	return false
+}

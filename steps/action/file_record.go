@@ -1,0 +1,164 @@
+package action
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"slices"
+
+	"carrick/cluster"
+	"carrick/steps"
+)
+
+// records is where a host keeps what each action of a link wrote or ran: paths, hashes and command lines, never
+// content. It is to files what the mark is to objects.
+const records = "/var/lib/carrick"
+
+// record is what one action wrote, or ran.
+type record struct {
+	Path string      `json:"path,omitempty"` // of a File
+	Hash string      `json:"hash,omitempty"` // of what was written, or is about to be
+	Was  string      `json:"was,omitempty"`  // of what carrick had written before that
+	Mode fs.FileMode `json:"mode,omitempty"`
+
+	Before     string      `json:"before,omitempty"` // where the file that stood there was kept
+	BeforeHash string      `json:"beforeHash,omitempty"`
+	BeforeMode fs.FileMode `json:"beforeMode,omitempty"`
+
+	// Made are the folders of the file that were not there, the highest first. Each record of a file in them has them:
+	// the last one to go takes them along. The folders of the records themselves are carrick's own, and not in it.
+	Made []string `json:"made,omitempty"`
+
+	Run   []string `json:"run,omitempty"` // of a Command
+	Title string   `json:"title,omitempty"`
+	Ran   bool     `json:"ran,omitempty"`
+	ID    string   `json:"id,omitempty"` // of the folder that a CloseFolder closed; BeforeMode is what it had
+
+	Order int `json:"order"` // of the action in its guide
+}
+
+// isCommand tells whether it is of a Command.
+func (r record) isCommand() bool { return len(r.Run) > 0 }
+
+// readRecord is what the action in hand has written or run on its host.
+func readRecord(ctx context.Context, env steps.Env) (record, bool, error) {
+	if env.Host == nil {
+		return record{}, false, fmt.Errorf("no machine stands on the %s", env.SideName())
+	}
+	return recordAt(ctx, env, recordPath(env))
+}
+
+func recordAt(ctx context.Context, env steps.Env, at string) (record, bool, error) {
+	var rec record
+	b, err := env.Host.Read(ctx, at)
+	if errors.Is(err, fs.ErrNotExist) {
+		return rec, false, nil
+	}
+	if err != nil {
+		return rec, false, fmt.Errorf("read what carrick recorded: %w", err)
+	}
+	if err := json.Unmarshal(b, &rec); err != nil {
+		return rec, false, fmt.Errorf("what carrick recorded in %s can't be read (%w); put it back from a backup, or remove it: then carrick no longer knows what it wrote", at, err)
+	}
+	return rec, true, nil
+}
+
+// writeRecord records what is about to be done, before it is.
+func writeRecord(ctx context.Context, env steps.Env, rec record) error {
+	var err error
+	if rec.Made, err = made(ctx, env, rec); err != nil {
+		return err
+	}
+	b, err := json.Marshal(rec)
+	if err != nil {
+		return err
+	}
+	if err := env.Host.Write(ctx, recordPath(env), cluster.Mask(string(b)), 0o600); err != nil {
+		return fmt.Errorf("record %s: %w", env.Action, err)
+	}
+	return writeList(ctx, env, "")
+}
+
+// forget removes the record, when nothing is left to take back. The list of the folder is written first: a run that
+// ends between the two leaves a record of nothing, which the next undo finds.
+func forget(ctx context.Context, env steps.Env) error {
+	if err := writeList(ctx, env, recordPath(env)); err != nil {
+		return err
+	}
+	rec, found, err := readRecord(ctx, env)
+	if err != nil || !found {
+		return err
+	}
+	// The record knows of the folders, so it goes after them.
+	if err := dropFolders(ctx, env, rec.Made); err != nil {
+		return err
+	}
+	b, err := env.Host.Read(ctx, recordPath(env))
+	if err != nil {
+		return err
+	}
+	if err := env.Host.Remove(ctx, recordPath(env), sum(string(b))); err != nil {
+		return err
+	}
+	return dropFolders(ctx, env, []string{records, path.Dir(recordPath(env))})
+}
+
+// made are the folders above a record's file that are not there, or that carrick has made for others.
+func made(ctx context.Context, env steps.Env, rec record) ([]string, error) {
+	all, err := allRecords(ctx, env, "")
+	if err != nil {
+		return nil, err
+	}
+	ours := map[string]bool{}
+	for _, r := range all {
+		for _, folder := range r.Made {
+			ours[folder] = true
+		}
+	}
+	var out []string
+	for folder := path.Dir(rec.Path); folder != "/" && folder != "."; folder = path.Dir(folder) {
+		_, err := env.Host.Stat(ctx, folder)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, err
+		}
+		if err != nil || ours[folder] {
+			out = append(out, folder)
+		}
+	}
+	slices.Reverse(out)
+	return out, nil
+}
+
+// dropFolders removes the folders that carrick has made and that nothing is in any more.
+func dropFolders(ctx context.Context, env steps.Env, made []string) error {
+	for _, folder := range slices.Backward(made) { // a folder comes behind the one that it is in
+		if err := env.Host.RemoveFolder(ctx, folder); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func recordPath(env steps.Env) string { return path.Join(records, env.Link, env.Action+".json") }
+
+// beforePath is where what stood in a file is kept.
+func beforePath(env steps.Env, name string) string { return name + ".before-" + env.Link }
+
+// order is the place of the action in hand among those of its guide.
+func orderOf(e steps.Env) int {
+	if e.Runtime.Guide == nil {
+		return 0
+	}
+	n := 0
+	for i := range e.Runtime.Guide.Steps {
+		for j := range e.Runtime.Guide.Steps[i].Actions {
+			if n++; e.Runtime.Guide.Steps[i].Actions[j].Name == e.Action {
+				return n
+			}
+		}
+	}
+	return 0
+}

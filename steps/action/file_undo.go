@@ -1,0 +1,126 @@
+package action
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+
+	"carrick/cluster"
+	"carrick/steps"
+)
+
+// PlanUndo says what would be removed or put back.
+func (f File) PlanUndo(ctx context.Context, env steps.Env) (steps.Change, error) {
+	n, found, err := f.lookBack(ctx, env)
+	if err != nil || !found {
+		return steps.Change{}, err
+	}
+	return steps.Change{Items: []steps.Item{n.undoItem(env)}}, nil
+}
+
+// lookBack is the file that the record names. It asks for no answers and no facts: what was written is taken back
+// whatever they are now.
+func (f File) lookBack(ctx context.Context, env steps.Env) (fileNow, bool, error) {
+	rec, found, err := readRecord(ctx, env)
+	if err != nil || !found {
+		return fileNow{}, false, err
+	}
+	n := fileNow{path: rec.Path, rec: rec, recorded: true}
+	if err := n.read(ctx, env, f); err != nil {
+		return n, true, err
+	}
+	return n, true, nil
+}
+
+// leftover is the verb's note where a run that was cut short, or somebody else, had come so far already.
+const leftover = "carrick's record of it goes"
+
+func (n fileNow) undoItem(env steps.Env) steps.Item {
+	it := steps.Item{Verb: steps.Delete, What: n.path}
+	switch {
+	case !n.there && n.kept:
+		it.What, it.Note = recordPath(env), fmt.Sprintf("%s is gone already, and stays so; what stood there before carrick stays in %s; %s", n.path, n.rec.Before, leftover)
+	case !n.there:
+		it.What, it.Note = recordPath(env), fmt.Sprintf("%s is not there; %s", n.path, leftover)
+	case n.asBefore:
+		it.What, it.Note = recordPath(env), fmt.Sprintf("%s stands as it did before; %s", n.path, leftover)
+	case n.freed:
+		it.What, it.Note = recordPath(env), fmt.Sprintf("%s no longer has what carrick set; %s", n.path, leftover)
+	case !n.ours:
+		it.Verb, it.Left, it.Note = steps.Leave, true, "was changed by another user since carrick wrote it"
+	case n.rec.Before != "" && !n.kept && sum(n.have) != n.rec.BeforeHash:
+		it.Verb, it.Left = steps.Leave, true
+		it.Note = fmt.Sprintf("can't be put back: %s is gone, where carrick had kept what stood there", n.rec.Before)
+	case n.rec.Before != "":
+		it.Verb, it.Note = steps.Update, "put back from "+n.rec.Before
+	}
+	it.Hash = steps.Fingerprint(it.Verb, n.rec, sum(n.have), n.mode)
+	return it
+}
+
+// Undo removes the file, or puts back what stood there. The record goes last.
+func (f File) Undo(ctx context.Context, env steps.Env, say steps.Progress) error {
+	n, found, err := f.lookBack(ctx, env)
+	if err != nil || !found {
+		return err
+	}
+	it := n.undoItem(env)
+	if it.Verb == steps.Leave {
+		say.Say("%s is left: it %s", it.What, it.Note)
+		return nil
+	}
+	if err := cmp.Or(env.Host.MayWrite(n.path), env.Host.MayWrite(recordPath(env)), mayList(ctx, env)); err != nil {
+		if errors.Is(err, cluster.ErrNotRoot) {
+			return fmt.Errorf("only root may do this, and carrick does not run as root: sudo carrick undo %s", env.LinkFile())
+		}
+		return err
+	}
+	env.Host.Tidy(n.path) // a run that was killed may never have come to write it
+	switch {
+	case it.Verb == steps.Update:
+		err = n.putBack(ctx, env)
+	case it.What == n.path:
+		err = env.Host.Remove(ctx, n.path, sum(n.have))
+	case n.asBefore, n.freed && n.rec.Before != "":
+		err = n.dropKept(ctx, env)
+	}
+	if err == nil {
+		err = forget(ctx, env)
+	}
+	if err != nil {
+		return err
+	}
+	say.Did(it.Verb, it.What, it.Hash)
+	return nil
+}
+
+func (n fileNow) putBack(ctx context.Context, env steps.Env) error {
+	old := n.have // where only the mode was another
+	if n.kept {
+		b, err := env.Host.Read(ctx, n.rec.Before)
+		if err != nil {
+			return fmt.Errorf("put back %s: %w", n.path, err)
+		}
+		if old = string(b); sum(old) != n.rec.BeforeHash { // a link by now to a file that others may not read?
+			return fmt.Errorf("put back %s: %s is not what carrick kept there: somebody has changed it since. Put back by hand what belongs there, then undo again", n.path, n.rec.Before)
+		}
+	}
+	if err := env.Host.Write(ctx, n.path, cluster.Mask(old), n.rec.BeforeMode); err != nil {
+		return fmt.Errorf("put back %s: %w", n.path, err)
+	}
+	return n.dropKept(ctx, env)
+}
+
+// dropKept removes what was kept, once it stands in its place again.
+func (n fileNow) dropKept(ctx context.Context, env steps.Env) error {
+	b, err := env.Host.Read(ctx, n.rec.Before)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return env.Host.Remove(ctx, n.rec.Before, sum(string(b)))
+}

@@ -1,0 +1,75 @@
+package action
+
+import (
+	"maps"
+	"slices"
+	"sort"
+	"strings"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"sigs.k8s.io/yaml"
+
+	"carrick/cluster"
+)
+
+// Grant is YAML that a cluster admin can apply so that the rights are there:
+// a Role a namespace and a ClusterRole for the rest. The namespaces that are
+// not there yet come first.
+func Grant(name string, rights []cluster.Right, fresh ...string) string {
+	byNamespace := map[string][]rbacv1.PolicyRule{}
+	for _, r := range rights {
+		everywhere := r
+		everywhere.Namespace, everywhere.Name = "", ""
+		if r.Namespace != "" && slices.Contains(rights, everywhere) {
+			continue // it is granted in all namespaces
+		}
+		byNamespace[r.Namespace] = addRule(byNamespace[r.Namespace], r)
+	}
+	var docs []string
+	spaces := slices.Sorted(maps.Keys(byNamespace))
+	sort.Strings(spaces)
+	for _, ns := range spaces {
+		var obj any
+		if slices.Contains(fresh, ns) {
+			docs = append(docs, "apiVersion: v1\nkind: Namespace\nmetadata:\n  name: "+ns+"\n")
+		}
+		if ns == "" {
+			r := rbacv1.ClusterRole{Rules: byNamespace[ns]}
+			r.APIVersion, r.Kind, r.Name = rbacv1.SchemeGroupVersion.String(), "ClusterRole", name
+			obj = r
+		} else {
+			r := rbacv1.Role{Rules: byNamespace[ns]}
+			r.APIVersion, r.Kind, r.Name, r.Namespace = rbacv1.SchemeGroupVersion.String(), "Role", name, ns
+			obj = r
+		}
+		b, err := yaml.Marshal(obj)
+		if err != nil {
+			continue // rules of plain strings always marshal
+		}
+		docs = append(docs, string(b))
+	}
+	return strings.Join(docs, "---\n")
+}
+
+// byName are the verbs that are granted for one name alone, where a name is
+// given: who may bind every role, or approve for every signer, may do everything.
+var ByName = []string{"approve", "bind", "escalate", "impersonate", "sign", "use"}
+
+func addRule(rules []rbacv1.PolicyRule, r cluster.Right) []rbacv1.PolicyRule {
+	rule := rbacv1.PolicyRule{APIGroups: []string{r.Group}, Resources: []string{r.Resource}, Verbs: []string{r.Verb}}
+	if r.Subresource != "" {
+		rule.Resources[0] += "/" + r.Subresource
+	}
+	if r.Name != "" && slices.Contains(ByName, r.Verb) {
+		rule.ResourceNames = []string{r.Name}
+	}
+	for i := range rules {
+		if rules[i].APIGroups[0] == r.Group && rules[i].Resources[0] == rule.Resources[0] && slices.Equal(rules[i].ResourceNames, rule.ResourceNames) {
+			if !slices.Contains(rules[i].Verbs, r.Verb) {
+				rules[i].Verbs = append(rules[i].Verbs, r.Verb)
+			}
+			return rules
+		}
+	}
+	return append(rules, rule)
+}

@@ -1,0 +1,151 @@
+package action
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"sort"
+	"strings"
+
+	"carrick/cluster"
+	"carrick/steps"
+)
+
+// InstallList is what a folder that stands for a machine says of itself: which files go where, with which mode and
+// owner, and what is to be run then. It is made of the records of all links, so it is the same while they are.
+const InstallList = "/INSTALL"
+
+// installHead are the first lines, by which carrick knows a list of its own.
+const installHead = `#!/bin/sh
+# For root on the machine that this folder stands for: copy the folder there, and in it run: sh INSTALL
+# carrick keeps this file. What is written into it by hand is lost.
+set -e
+`
+
+// errOtherList means that somebody else's file has the name of the list.
+var errOtherList = errors.New(InstallList + " in the folder is not carrick's, and carrick keeps a list of that name: move it away")
+
+// mayList says why the list can't be kept; nil on a machine, which has none.
+func mayList(ctx context.Context, env steps.Env) error {
+	if !env.Host.IsFolder() {
+		return nil
+	}
+	have, err := env.Host.Read(ctx, InstallList)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return env.Host.MayWrite(InstallList)
+	case err != nil:
+		return err
+	case !strings.HasPrefix(string(have), installHead):
+		return errOtherList
+	}
+	return env.Host.MayWrite(InstallList)
+}
+
+// listIsRight tells whether the list is as the records are.
+func listIsRight(ctx context.Context, env steps.Env) bool {
+	if !env.Host.IsFolder() {
+		return true
+	}
+	all, err := allRecords(ctx, env, "")
+	have, readErr := env.Host.Read(ctx, InstallList)
+	return err == nil && readErr == nil && string(have) == installText(all)
+}
+
+// unlisted is what is to be done where the list alone is not as it should be.
+func unlisted(hash string) steps.Item {
+	return steps.Item{Verb: steps.Update, What: InstallList, Hash: hash, Note: "is not what carrick wrote"}
+}
+
+// writeList brings the list up to date with the records but for one, which is about to go.
+func writeList(ctx context.Context, env steps.Env, without string) error {
+	if !env.Host.IsFolder() {
+		return nil
+	}
+	all, err := allRecords(ctx, env, without)
+	if err != nil {
+		return err
+	}
+	have, err := env.Host.Read(ctx, InstallList)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	switch {
+	case err == nil && !strings.HasPrefix(string(have), installHead):
+		return errOtherList
+	case len(all) > 0:
+		return env.Host.Write(ctx, InstallList, cluster.Mask(installText(all)), 0o644)
+	case err == nil:
+		return env.Host.Remove(ctx, InstallList, sum(string(have)))
+	}
+	return nil
+}
+
+// allRecords are the records of all links, in the order of their guides.
+func allRecords(ctx context.Context, env steps.Env, without string) ([]record, error) {
+	links, err := env.Host.List(ctx, records)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var out []record
+	for _, link := range links {
+		names, err := env.Host.List(ctx, path.Join(records, link))
+		if err != nil {
+			return nil, err
+		}
+		start := len(out)
+		for _, name := range names {
+			at := path.Join(records, link, name)
+			if at == without || path.Ext(name) != ".json" {
+				continue
+			}
+			rec, found, err := recordAt(ctx, env, at)
+			if err != nil {
+				return nil, err
+			}
+			if found {
+				out = append(out, rec)
+			}
+		}
+		of := out[start:]
+		sort.SliceStable(of, func(i, j int) bool { return of[i].Order < of[j].Order })
+	}
+	return out, nil
+}
+
+func installText(all []record) string {
+	var files, commands strings.Builder
+	for _, r := range all {
+		if r.isCommand() {
+			fmt.Fprintf(&commands, "# %s\n%s\n", strings.Join(strings.Fields(cluster.Clean(r.Title)), " "), commandLine(r.Run))
+			continue
+		}
+		owner := "-o root -g root"
+		if r.Before != "" { // the file existed: it keeps its owner, which the folder may not show
+			owner = fmt.Sprintf(`-o "$(stat -c %%u %[1]s)" -g "$(stat -c %%g %[1]s)"`, steps.Quoted(r.Path))
+		}
+		fmt.Fprintf(&files, "install -D %s -m %04o %s %s\n", owner, r.Mode.Perm(), steps.Quoted("."+r.Path), steps.Quoted(r.Path))
+	}
+	text := installHead
+	if files.Len() > 0 {
+		text += "\n# files: owner, mode, from here, to there\n" + files.String()
+	}
+	if commands.Len() > 0 {
+		text += "\n# then, in this order\n" + commands.String()
+	}
+	return text
+}
+
+// commandLine is a command as a shell takes it.
+func commandLine(words []string) string {
+	out := make([]string, len(words))
+	for i, w := range words {
+		out[i] = steps.Quoted(w)
+	}
+	return strings.Join(out, " ")
+}

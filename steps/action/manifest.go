@@ -1,0 +1,101 @@
+package action
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"carrick/steps"
+)
+
+// Manifest applies the objects of an asset by server-side apply, with a field
+// manager of this link and action alone.
+type Manifest struct {
+	File   string // in the guide's folder of assets
+	Values Values // computed values: ${values.name}
+	// Each renders the asset once an item, which is ${each} or, where it is a
+	// map, ${each.key}. nil: once.
+	Each func(context.Context, steps.Env) ([]any, error)
+	// Version is the version of their API in which the objects are written, where
+	// clusters serve them in another than the asset's; nil: as they stand there.
+	Version func(context.Context, steps.Env) (string, error)
+}
+
+// Asset is the manifest itself. A Doer that embeds a Manifest, to do more
+// before or after it, is rendered, validated and exported as one.
+func (m Manifest) Asset() Manifest { return m }
+
+// Plan diffs each object against a server-side dry run.
+func (m Manifest) Plan(ctx context.Context, env steps.Env) (steps.Change, error) {
+	objs, err := m.Objects(ctx, env)
+	if err != nil {
+		return steps.Change{}, err
+	}
+	var c steps.Change
+	for _, obj := range objs {
+		p, err := planObject(ctx, env, obj)
+		if err != nil {
+			return c, err
+		}
+		c.Items = append(c.Items, p.Item)
+		c.Rights = append(c.Rights, p.rights...)
+	}
+	return c, nil
+}
+
+// Do applies each object that is not as it should be.
+func (m Manifest) Do(ctx context.Context, env steps.Env, say steps.Progress) error {
+	objs, err := m.Objects(ctx, env)
+	if err != nil {
+		return err
+	}
+	for _, obj := range objs {
+		if err := doObject(ctx, env, obj, say); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Objects renders the asset. An answer whose default could not be read is an
+// error: a key that is dropped for it would be a wrong manifest.
+func (m Manifest) Objects(ctx context.Context, env steps.Env) ([]*unstructured.Unstructured, error) {
+	objs, err := m.rendered(ctx, env)
+	if err != nil || m.Version == nil {
+		return objs, err
+	}
+	version, err := m.Version(ctx, env)
+	for _, o := range objs {
+		gv := schema.GroupVersion{Group: o.GroupVersionKind().Group, Version: version}
+		o.SetAPIVersion(gv.String())
+	}
+	return objs, err
+}
+
+// rendered is the asset in its own version.
+func (m Manifest) rendered(ctx context.Context, env steps.Env) ([]*unstructured.Unstructured, error) {
+	if env.Cluster == nil {
+		return nil, fmt.Errorf("asset %s: no cluster stands on the %s", m.File, env.SideName())
+	}
+	s := scope{env: env, values: m.Values}
+	if m.Each == nil {
+		objs, err := render(ctx, m.File, s)
+		return objs, errors.Join(err, env.Sound())
+	}
+	items, err := m.Each(ctx, env)
+	if err := errors.Join(err, env.Sound()); err != nil {
+		return nil, err
+	}
+	var out []*unstructured.Unstructured
+	for _, s.each = range items {
+		objs, err := render(ctx, m.File, s)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, objs...)
+	}
+	return out, env.Sound()
+}

@@ -1,0 +1,340 @@
+package action
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sort"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"carrick/cluster"
+	"carrick/steps"
+	"carrick/steps/inventory"
+)
+
+// saysAfter is how long an object may take to go before undo says that it waits.
+const saysAfter = 5 * time.Second
+
+// PlanUndo finds what the inventory has of this action of this link, and what
+// has its mark, over the kinds of its asset. It does not render, so it works
+// when answers have changed.
+func (m Manifest) PlanUndo(ctx context.Context, env steps.Env) (steps.Change, error) {
+	found, blind, err := m.marked(ctx, env)
+	if err != nil {
+		return steps.Change{}, err
+	}
+	var c steps.Change
+	for _, resource := range blind {
+		c.Items = append(c.Items, steps.Item{Verb: steps.Leave, What: resource, Note: "you may not list them everywhere: looked for only where the answers of today put them"})
+	}
+	for _, f := range found {
+		item, err := planUndo(ctx, env, f)
+		if err != nil {
+			return c, err
+		}
+		c.Items = append(c.Items, item)
+		verb := "delete"
+		switch item.Verb {
+		case steps.Leave:
+			continue
+		case steps.Release:
+			verb = "patch"
+		}
+		c.Rights = append(c.Rights, cluster.Right{Verb: verb, Group: f.gvr.Group, Resource: f.gvr.Resource, Namespace: f.Namespace, Name: f.Name})
+	}
+	return c, nil
+}
+
+// Undo deletes what the link created and releases what it shares.
+func (m Manifest) Undo(ctx context.Context, env steps.Env, say steps.Progress) error {
+	found, _, err := m.marked(ctx, env)
+	if err != nil {
+		return err
+	}
+	for i := len(found) - 1; i >= 0; i-- { // the last kind of the asset first
+		f := found[i]
+		item, err := planUndo(ctx, env, f)
+		if err != nil {
+			return err
+		}
+		switch item.Verb {
+		case steps.Leave:
+			say.Say("%s is left: %s", item.What, item.Note)
+			continue
+		case steps.Delete:
+			err = deleteObject(ctx, env, f.object(), say)
+		case steps.Release:
+			err = release(ctx, env, f)
+		}
+		if err != nil {
+			return err
+		}
+		say.Did(item.Verb, item.What, "")
+	}
+	return nil
+}
+
+// found is an object that carries this action's mark, or that the inventory has.
+type found struct {
+	metav1.PartialObjectMetadata
+	gvk   schema.GroupVersionKind
+	gvr   schema.GroupVersionResource
+	entry *steps.Entry // of the inventory; nil: it has none
+}
+
+// found is an object with its entry in the inventory.
+func findIn(inv *inventory.Inventory, action string, m metav1.PartialObjectMetadata, gvk schema.GroupVersionKind, gvr schema.GroupVersionResource) found {
+	f := found{m, gvk, gvr, inv.Find(action, steps.EntryOf(gvk, m.Namespace, m.Name))}
+	if f.entry != nil && f.entry.UID != "" && f.entry.UID != m.UID {
+		f.entry = nil // it is of another object of that name
+	}
+	return f
+}
+
+func (f found) object() *unstructured.Unstructured {
+	o := &unstructured.Unstructured{}
+	o.SetGroupVersionKind(f.gvk)
+	o.SetNamespace(f.Namespace)
+	o.SetName(f.Name)
+	o.SetUID(f.UID)
+	return o
+}
+
+// marked finds what carries this action's mark, and what the inventory has of
+// it. blind are the resources that could not be looked for everywhere.
+func (m Manifest) marked(ctx context.Context, env steps.Env) (out []found, blind []string, err error) {
+	if env.Cluster == nil {
+		return nil, nil, fmt.Errorf("asset %s: no cluster stands on the %s", m.File, env.SideName())
+	}
+	inv, err := inventory.Readable(ctx, env)
+	if err != nil {
+		return nil, nil, err
+	}
+	docs, err := Documents(env.Assets, m.File)
+	if err != nil {
+		return nil, nil, err
+	}
+	version := ""
+	if m.Version != nil {
+		version, err = m.Version(ctx, env)
+		if errors.As(err, new(*steps.AbsentError)) {
+			return nil, nil, nil // nothing of a kind that is not served
+		}
+		if err != nil {
+			return nil, nil, err
+		}
+	}
+	seen := map[schema.GroupVersionKind]bool{}
+	for _, doc := range docs {
+		gvk := (&unstructured.Unstructured{Object: doc}).GroupVersionKind()
+		gvk.Version = cmp.Or(version, gvk.Version)
+		if seen[gvk] {
+			continue
+		}
+		seen[gvk] = true
+		gvr, namespaced, err := env.Cluster.Resource(ctx, gvk)
+		if errors.Is(err, cluster.ErrNotServed) {
+			continue // nothing of a kind that is not served
+		}
+		if err != nil {
+			return nil, nil, err
+		}
+		list, everywhere, err := m.find(ctx, env, gvr, namespaced)
+		if err != nil {
+			return nil, nil, fmt.Errorf("look for %s with this link's mark: %w", gvr.Resource, err)
+		}
+		if !everywhere {
+			blind = append(blind, gvr.GroupResource().String())
+		}
+		for _, o := range list {
+			out = append(out, findIn(inv, env.Action, o, gvk, gvr))
+		}
+	}
+	unmarked, err := unmarkedIn(ctx, env, inv, out)
+	return append(out, unmarked...), blind, err
+}
+
+// unmarked are the objects that the inventory has of the action in hand and that are not among those that were found.
+func unmarkedIn(ctx context.Context, env steps.Env, inv *inventory.Inventory, known []found) ([]found, error) {
+	var out []found
+	for _, e := range inv.Actions[env.Action] {
+		if e.GVK() == inventory.ReleaseKind || e.UID == "" || slices.ContainsFunc(known, func(f found) bool { return f.UID == e.UID }) {
+			continue
+		}
+		live, err := env.Cluster.Fetch(ctx, e.Object())
+		if apierrors.IsNotFound(err) || errors.Is(err, cluster.ErrNotServed) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		gvr, _, err := env.Cluster.Resource(ctx, e.GVK())
+		if err != nil {
+			return nil, err
+		}
+		if live.GetUID() == e.UID {
+			out = append(out, findIn(inv, env.Action, inventory.MetadataOf(live), e.GVK(), gvr))
+		}
+	}
+	return out, nil
+}
+
+// find looks in all namespaces; who may not do that looks in those that the
+// answers name, and for cluster-wide objects under the names that they give.
+func (m Manifest) find(ctx context.Context, env steps.Env, gvr schema.GroupVersionResource, namespaced bool) (list []metav1.PartialObjectMetadata, everywhere bool, err error) {
+	sel := cluster.Selector{Labels: steps.LinkLabel(env.Link) + "=" + env.Action}
+	list, err = env.Cluster.Find(ctx, gvr, "", sel)
+	if err == nil || !apierrors.IsForbidden(err) {
+		return list, true, err
+	}
+	objs, renderErr := m.Objects(ctx, env)
+	if renderErr != nil {
+		return nil, false, err
+	}
+	spaces := map[string]bool{}
+	for _, o := range objs {
+		r, _, err := env.Cluster.Resource(ctx, o.GroupVersionKind())
+		if err != nil || r != gvr || (namespaced && spaces[o.GetNamespace()]) {
+			continue
+		}
+		spaces[o.GetNamespace()] = true
+		var part []metav1.PartialObjectMetadata
+		if namespaced {
+			part, err = env.Cluster.Find(ctx, gvr, o.GetNamespace(), sel)
+		} else {
+			part, err = named(ctx, env, o)
+		}
+		if err != nil {
+			return nil, false, err
+		}
+		list = append(list, part...)
+	}
+	return list, false, nil
+}
+
+// named is the object of that name, if it carries this action's mark.
+func named(ctx context.Context, env steps.Env, o *unstructured.Unstructured) ([]metav1.PartialObjectMetadata, error) {
+	live, err := env.Cluster.Fetch(ctx, o)
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, nil
+	case err != nil:
+		return nil, err
+	case live.GetLabels()[steps.LinkLabel(env.Link)] != env.Action:
+		return nil, nil
+	}
+	return []metav1.PartialObjectMetadata{inventory.MetadataOf(live)}, nil
+}
+
+// planUndo says what undo does with an object. What it goes by is the inventory, and not the mark.
+func planUndo(ctx context.Context, env steps.Env, f found) (steps.Item, error) {
+	item := steps.Item{Verb: steps.Delete, What: inventory.Describe(f.object()), Entry: f.entry}
+	if f.entry != nil && f.entry.GVK() == inventory.ReleaseKind {
+		item.What = releaseAt(f.Namespace, f.entry.Name)
+	}
+	asked := slices.Contains(env.Runtime.Found, item.What)
+	ours, created := inventory.Wrote(env.Link, f.ManagedFields), f.Annotations[inventory.CreatedByAnnotation] == env.Link
+	if f.entry != nil {
+		ours, created = ours || f.entry.UID != "", f.entry.Created && (created || f.entry.UID != "")
+	}
+	others, claims, err := inventory.UsersOf(ctx, env, &f.PartialObjectMetadata)
+	if err != nil {
+		return item, err
+	}
+	switch {
+	case !ours:
+		item.Verb, item.Note = steps.Leave, "it carries this link's mark, but this link did not write it: a copy?"
+	case f.entry == nil && !asked:
+		item.Verb, item.Unentered = steps.Leave, true
+		item.Note = fmt.Sprintf("it has the mark of this link, which others can forge, and the inventory does not have it. If an earlier version of carrick wrote it: carrick apply %[1]s enters it. To undo it by its mark: carrick undo %[1]s --found %[2]s", env.LinkFile(), steps.Quoted(item.What))
+	case !created && !inventory.Wrote(env.Link, f.ManagedFields):
+		item.Verb, item.Note, item.Entry = steps.Leave, "nothing of this link's is in it any more", nil
+	case len(claims) > 0 && !asked:
+		item.Verb, item.Unentered = steps.Leave, true
+		item.Note = fmt.Sprintf("it has the mark of link %[1]s, which has no inventory on this cluster. If that link uses it, run carrick apply for that link first. If not, someone forged the mark: carrick undo %[2]s --found %[3]s", strings.Join(claims, ", "), env.LinkFile(), steps.Quoted(item.What))
+	case !created:
+		item.Verb, item.Note = steps.Release, "it was there before this link"
+		if len(others) == 0 {
+			item.Note += returns(f)
+			if item.Diff, err = showBack(ctx, env, f); err != nil {
+				return item, fmt.Errorf("what would be put back into %s: %w", item.What, err)
+			}
+		}
+	case len(others) > 0:
+		item.Verb, item.Note = steps.Release, "link "+strings.Join(slices.Sorted(maps.Keys(others)), ", ")+" uses it, too"
+	default:
+		why, err := occupied(ctx, env, f)
+		if err != nil {
+			return item, err
+		}
+		if why != "" {
+			item.Verb, item.Note = steps.Leave, why
+		}
+	}
+	parts := []any{item.Verb, item.What, f.UID}
+	if item.Verb == steps.Release && slices.Contains(env.Runtime.Along, item.What) {
+		item.Note += "; a deletion above removes it anyway"
+		if len(others) > 0 {
+			item.Note += ": run carrick apply for link " + strings.Join(slices.Sorted(maps.Keys(others)), ", ") + " afterwards"
+		}
+	}
+	if item.Verb == steps.Release {
+		parts = append(parts, f.before())
+	}
+	item.Hash = steps.Fingerprint(parts...)
+	return item, nil
+}
+
+// deleteObject deletes that very object, by UID, and waits until it is gone.
+func deleteObject(ctx context.Context, env steps.Env, obj *unstructured.Unstructured, say steps.Progress) error {
+	gvr, _, err := env.Cluster.Resource(ctx, obj.GroupVersionKind())
+	if err != nil {
+		return fmt.Errorf("delete %s: %w", inventory.Describe(obj), err)
+	}
+	if err := env.Cluster.Delete(ctx, gvr, obj.GetNamespace(), obj.GetName(), obj.GetUID()); err != nil {
+		return fmt.Errorf("delete %s: %w", inventory.Describe(obj), err)
+	}
+	gone := make(chan error, 1)
+	go func() { gone <- env.Cluster.Gone(ctx, gvr, obj.GetNamespace(), obj.GetName(), obj.GetUID()) }()
+	select {
+	case err := <-gone:
+		return err
+	case <-time.After(saysAfter):
+	}
+	say.Say("waiting until %s is gone", inventory.Describe(obj))
+	return <-gone
+}
+
+// occupied says why a namespace or a CRD must stay: it holds what is not this
+// link's. "" for everything else.
+func occupied(ctx context.Context, env steps.Env, f found) (string, error) {
+	var rest []string
+	var err error
+	switch f.gvk.GroupKind() {
+	case schema.GroupKind{Kind: "Namespace"}:
+		rest, err = tenants(ctx, env, f.Name)
+	case schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}:
+		rest, err = instances(ctx, env, f.Name)
+	}
+	if err != nil {
+		return "", fmt.Errorf("look what is in %s: %w", inventory.Describe(f.object()), err)
+	}
+	if len(rest) == 0 {
+		return "", nil
+	}
+	sort.Strings(rest)
+	more := ""
+	if n := len(rest) - 3; n > 0 {
+		rest, more = rest[:3], fmt.Sprintf(" and %d more", n)
+	}
+	return "it holds what is not this link's: " + strings.Join(rest, ", ") + more, nil
+}

@@ -1,0 +1,242 @@
+package action
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"carrick/cluster"
+	"carrick/steps"
+	"carrick/steps/inventory"
+)
+
+// planned is one object with what would happen to it.
+type planned struct {
+	steps.Item
+	rights []cluster.Right
+	want   *unstructured.Unstructured // as it would be applied, marked
+	live   *unstructured.Unstructured // nil: there is none
+	unread error                      // why live could not be read: then nothing is written
+	empty  bool                       // its conflicts are about nothing: forcing changes no value
+}
+
+func planObject(ctx context.Context, env steps.Env, obj *unstructured.Unstructured) (planned, error) {
+	inv, err := inventory.Of(ctx, env)
+	if err != nil {
+		return planned{}, err
+	}
+	p := planned{Item: steps.Item{What: inventory.Describe(obj), Entry: inv.Next(env, obj, nil)}, want: obj.DeepCopy()}
+	gvr, namespaced, err := env.Cluster.Resource(ctx, obj.GroupVersionKind())
+	if errors.Is(err, cluster.ErrNotServed) {
+		return p, steps.Absent("%s: the %s does not serve %s yet", p.What, env.SideName(), obj.GroupVersionKind().GroupKind())
+	}
+	if err != nil {
+		return p, fmt.Errorf("%s: %w", p.What, err)
+	}
+	if namespaced && obj.GetNamespace() == "" {
+		return p, fmt.Errorf("%s names no namespace", p.What)
+	}
+	p.rights = rightsTo(obj, gvr)
+	p.live, err = env.Cluster.Fetch(ctx, obj)
+	if err != nil && !apierrors.IsNotFound(err) {
+		if apierrors.IsForbidden(err) { // told with all other missing rights
+			p.Verb, p.Note, p.Refused, p.unread = steps.Update, "may not be read: "+cluster.Explain(err), true, err
+			return p, nil
+		}
+		return p, err
+	}
+	if err != nil {
+		p.live = nil
+	}
+	if p.live != nil && p.live.GetDeletionTimestamp() != nil {
+		held := ""
+		if by := p.live.GetFinalizers(); len(by) > 0 {
+			held = " (held by " + strings.Join(by, ", ") + ")"
+		}
+		return p, fmt.Errorf("%s is being deleted%s: wait until it is gone", p.What, held)
+	}
+	inventory.MarkObject(env, p.want, p.live)
+	p.Entry = inv.Next(env, obj, p.live)
+	if err := p.dryRun(ctx, env); err != nil {
+		return p, err
+	}
+	if len(p.Conflicts) > 0 {
+		_ = inventory.KeepValues(p.Entry, p.live, p.Conflicts) // whoever takes them over says what can't be kept
+	}
+	if p.Verb == steps.Replace {
+		p.Entry = inv.Next(env, obj, nil)
+		p.rights = append(p.rights, cluster.Right{Verb: "delete", Group: gvr.Group, Resource: gvr.Resource, Namespace: obj.GetNamespace(), Name: obj.GetName()})
+	}
+	p.Hash = p.fingerprint()
+	if p.Entry.Adopted && p.Verb.Changes() {
+		p.Note = steps.JoinNotes(p.Note, "its marks say that this link wrote it; undo will go by that: "+strings.Join(inventory.Names([]steps.Entry{*p.Entry}), ""))
+		p.Hash = steps.Fingerprint(p.Hash, *p.Entry)
+	}
+	return p, nil
+}
+
+// fingerprint tells one plan from another. What a server gives to a new object (an
+// address, a port) is another one at each dry run, so only what is sent counts.
+func (p *planned) fingerprint() string {
+	if p.Verb == steps.Create {
+		return steps.Fingerprint(p.Verb, p.What, p.want)
+	}
+	return steps.Fingerprint(p.Verb, p.What, p.Diff, p.Conflicts, p.want)
+}
+
+// dryRun asks the server what applying would do.
+func (p *planned) dryRun(ctx context.Context, env steps.Env) error {
+	opts := cluster.ApplyOptions{Manager: env.Manager(), DryRun: true}
+	got, err := env.Cluster.Apply(ctx, p.want, opts)
+	if conflicts := cluster.Conflicts(err); len(conflicts) > 0 {
+		p.Conflicts = conflicts
+		opts.Force = true
+		got, err = env.Cluster.Apply(ctx, p.want, opts)
+		if err == nil && p.live != nil && sameContent(p.live, got) {
+			p.Conflicts, p.empty = nil, true
+		}
+	}
+	switch {
+	case err == nil && p.live == nil:
+		p.Verb, p.Diff = steps.Create, cluster.Diff(nil, got)
+	case err == nil:
+		p.Verb, p.Diff = steps.Update, cluster.Diff(p.live, got)
+		if p.Diff == "" {
+			p.Verb, p.Note = steps.Leave, "is as it should be"
+		}
+	case p.live == nil && (apierrors.IsNotFound(err) || denied(err)):
+		// Its namespace is made first, or the right to make it is missing,
+		// which is told with all others.
+		p.Verb, p.Diff = steps.Create, cluster.Diff(nil, p.want)
+		if denied(err) {
+			p.Note, p.Refused = cluster.Explain(err), true
+		} else {
+			p.Note, p.MissingNamespace = "in a namespace that is made before", p.want.GetNamespace()
+		}
+	case p.live == nil:
+		return fmt.Errorf("create %s: %w", p.What, err)
+	case apierrors.IsInvalid(err) && p.replaceable(ctx, env):
+		p.Verb, p.Diff = steps.Replace, cluster.Diff(p.live, p.want)
+		p.Note = "can't be changed in place: " + cluster.Explain(err)
+	case denied(err):
+		p.Verb, p.Diff, p.Note, p.Refused = steps.Update, cluster.Diff(p.live, p.want), cluster.Explain(err), true
+	default:
+		return fmt.Errorf("change %s: %w", p.What, err)
+	}
+	return nil
+}
+
+// denied reports whether a server refused an object that may be accepted later: for a missing permission, or by a webhook,
+// some of which answer 400.
+func denied(err error) bool {
+	return apierrors.IsForbidden(err) || apierrors.IsBadRequest(err) && strings.Contains(err.Error(), "admission webhook")
+}
+
+// replaceable tells whether the object could be made anew: whether the server
+// would take it under a name that is free. What holds other objects is never
+// deleted to be changed.
+func (p *planned) replaceable(ctx context.Context, env steps.Env) bool {
+	switch p.want.GetKind() {
+	case "Namespace", "CustomResourceDefinition", "PersistentVolumeClaim":
+		return false
+	}
+	anew := p.want.DeepCopy()
+	anew.SetName("carrick-" + steps.Fingerprint(p.What))
+	_, err := env.Cluster.Apply(ctx, anew, cluster.ApplyOptions{Manager: env.Manager(), DryRun: true})
+	return err == nil
+}
+
+func doObject(ctx context.Context, env steps.Env, obj *unstructured.Unstructured, say steps.Progress) error {
+	p, err := planObject(ctx, env, obj)
+	if err != nil {
+		return err
+	}
+	if p.unread != nil {
+		return p.unread
+	}
+	if len(p.Conflicts) > 0 && !env.Apply.TakeOver {
+		return &ConflictError{p.What, p.Conflicts}
+	}
+	if len(p.Conflicts) > 0 {
+		if err := inventory.KeepValues(p.Entry, p.live, p.Conflicts); err != nil {
+			return err
+		}
+	}
+	if p.Verb == steps.Leave {
+		return nil
+	}
+	if p.Verb == steps.Replace && !env.Apply.Replace {
+		return fmt.Errorf("%s %s; it would have to be deleted and made anew, which was not confirmed", p.What, p.Note)
+	}
+	if err := inventory.EnterOne(ctx, env, say, p.Verb, p.Entry); err != nil {
+		return err
+	}
+	if p.Verb == steps.Replace {
+		if err := deleteObject(ctx, env, p.live, say); err != nil {
+			return err
+		}
+		say.Did(steps.Delete, p.What, "")
+		inventory.MarkObject(env, p.want, nil)
+	}
+	opts := cluster.ApplyOptions{Manager: env.Manager(), Force: len(p.Conflicts) > 0 || p.empty}
+	if _, err := env.Cluster.Apply(ctx, p.want, opts); err != nil {
+		return fmt.Errorf("%s %s: %w", p.Verb, p.What, err)
+	}
+	say.Did(p.Verb, p.What, p.Hash)
+	return nil
+}
+
+// ConflictError stops an apply: another manager owns fields, and taking them
+// over was not allowed.
+type ConflictError struct {
+	What      string
+	Conflicts []cluster.Conflict
+}
+
+func (e *ConflictError) Error() string {
+	c := e.Conflicts[0]
+	more := ""
+	if n := len(e.Conflicts) - 1; n > 0 {
+		more = fmt.Sprintf(" and %d more", n)
+	}
+	return fmt.Sprintf("%s: field %s belongs to %q%s; --take-over takes it", e.What, c.Field, c.Manager, more)
+}
+
+// rightsTo are the rights that it takes to apply an object and to look at it
+// afterwards. Who makes a role must hold what it grants, too: Kubernetes lets
+// nobody give what he has not.
+func rightsTo(obj *unstructured.Unstructured, gvr schema.GroupVersionResource) []cluster.Right {
+	var out []cluster.Right
+	for _, verb := range []string{"get", "list", "watch", "create", "patch"} {
+		r := cluster.Right{Verb: verb, Group: gvr.Group, Resource: gvr.Resource, Namespace: obj.GetNamespace()}
+		if verb == "get" || verb == "patch" {
+			r.Name = obj.GetName()
+		}
+		out = append(out, r)
+	}
+	if gvr.Group != rbacv1.GroupName || (gvr.Resource != "roles" && gvr.Resource != "clusterroles") {
+		return out
+	}
+	var role rbacv1.ClusterRole // both kinds keep their rules in one place
+	if runtime.DefaultUnstructuredConverter.FromUnstructured(obj.Object, &role) != nil {
+		return out // the dry run says what is wrong with it
+	}
+	for _, rule := range role.Rules {
+		for _, group := range rule.APIGroups {
+			for _, resource := range rule.Resources {
+				for _, verb := range rule.Verbs {
+					name, sub, _ := strings.Cut(resource, "/")
+					out = append(out, cluster.Right{Verb: verb, Group: group, Resource: name, Subresource: sub, Namespace: obj.GetNamespace()})
+				}
+			}
+		}
+	}
+	return out
+}

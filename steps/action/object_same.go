@@ -1,0 +1,37 @@
+package action
+
+import (
+	"reflect"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// sameContent tells whether two states of an object differ in nothing but
+// carrick's marks and what servers write by themselves. Two managers that both
+// apply `nodeSelector: {}` are in conflict for the API server, which keeps no
+// such field; nobody loses anything when the second one has its way.
+func sameContent(a, b *unstructured.Unstructured) bool {
+	return reflect.DeepEqual(bare(a), bare(b))
+}
+
+func bare(o *unstructured.Unstructured) map[string]any {
+	o = o.DeepCopy()
+	delete(o.Object, "status")
+	for _, f := range []string{"managedFields", "resourceVersion", "generation"} {
+		unstructured.RemoveNestedField(o.Object, "metadata", f)
+	}
+	for _, f := range []string{"labels", "annotations"} {
+		values, _, _ := unstructured.NestedMap(o.Object, "metadata", f)
+		for k := range values {
+			if strings.HasPrefix(k, "carrick/") {
+				delete(values, k)
+			}
+		}
+		unstructured.RemoveNestedField(o.Object, "metadata", f)
+		if len(values) > 0 {
+			_ = unstructured.SetNestedMap(o.Object, values, "metadata", f)
+		}
+	}
+	return o.Object
+}

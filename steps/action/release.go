@@ -1,0 +1,208 @@
+package action
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"carrick/cluster"
+	"carrick/steps"
+	"carrick/steps/inventory"
+)
+
+// release takes back what this action wrote into an object that stays: values
+// that it took over come back, its fields go (server-side apply of nothing),
+// and what another link uses is handed on to that link. The inventory forgets it
+// last, so that a release that was cut short is found again.
+func release(ctx context.Context, env steps.Env, f found) error {
+	heir, action, err := heirOf(ctx, env, f)
+	if err != nil {
+		return err
+	}
+	if heir == "" {
+		err = putBack(ctx, env, f)
+	} else {
+		err = handOn(ctx, env, f, heir, action)
+	}
+	if err != nil {
+		return err
+	}
+	obj := f.object() // with its UID: an object that is gone must not be made anew
+	if _, err := env.Cluster.Apply(ctx, obj, cluster.ApplyOptions{Manager: env.Manager()}); err != nil {
+		if apierrors.IsNotFound(err) || gone(err) {
+			return nil
+		}
+		return fmt.Errorf("release %s: %w", inventory.Describe(obj), err)
+	}
+	return inventory.Released(ctx, env, f.UID)
+}
+
+// before is what the link took over in an object. The annotation that says so is no evidence.
+func (f found) before() map[string]any {
+	if f.entry == nil {
+		return nil
+	}
+	return runtime.DeepCopyJSON(f.entry.Before)
+}
+
+// gone tells whether an apply was refused because the object of that UID is
+// not there any more.
+func gone(err error) bool {
+	return apierrors.IsConflict(err) && len(cluster.Conflicts(err)) == 0
+}
+
+// heirOf is another link that uses an object, and its action; "" is nobody.
+func heirOf(ctx context.Context, env steps.Env, f found) (heir, action string, err error) {
+	others, _, err := inventory.UsersOf(ctx, env, &f.PartialObjectMetadata)
+	if err != nil || len(others) == 0 {
+		return "", "", err
+	}
+	heir = slices.Sorted(maps.Keys(others))[0]
+	return heir, others[heir], nil
+}
+
+// handOn enters into the inventory of another link that it is to delete an object, and what it is to put back there. The
+// mark of who created the object follows.
+func handOn(ctx context.Context, env steps.Env, f found, heir, action string) error {
+	as := inventory.EnvOf(env, heir, action)
+	if f.entry != nil {
+		inv, err := inventory.Readable(ctx, as)
+		if err != nil {
+			return err
+		}
+		e := *f.entry
+		if old := inv.Find(action, e); old != nil {
+			e.Created = e.Created || old.Created
+			if len(old.Before) > 0 {
+				e.Before = old.Before
+			}
+		}
+		if err := inv.Enter(ctx, as, nil, []steps.Entry{e}); err != nil {
+			return err
+		}
+	}
+	if f.Annotations[inventory.CreatedByAnnotation] != env.Link {
+		return nil
+	}
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]any{inventory.CreatedByAnnotation: heir}}})
+	if err != nil {
+		return err
+	}
+	opts := cluster.PatchOptions{Manager: as.Manager(), UID: f.UID}
+	if _, err := env.Cluster.Patch(ctx, f.gvr, f.Namespace, f.Name, patch, opts); err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("hand %s on to link %s: %w", inventory.Describe(f.object()), heir, err)
+	}
+	return nil
+}
+
+func putBack(ctx context.Context, env steps.Env, f found) error {
+	if _, err := patchBack(ctx, env, f, false); err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("put back what stood in %s: %w", inventory.Describe(f.object()), err)
+	}
+	return nil
+}
+
+// patchBack puts the values back and returns what becomes of the object; nil: there are none.
+func patchBack(ctx context.Context, env steps.Env, f found, dry bool) (*unstructured.Unstructured, error) {
+	old := f.before()
+	for _, m := range f.ManagedFields {
+		if m.Manager != env.Manager() || m.Operation != metav1.ManagedFieldsOperationApply {
+			leaveOut(old, setOf(m))
+		}
+	}
+	withhold(f.gvk.GroupKind(), old)
+	if len(old) == 0 {
+		return nil, nil
+	}
+	patch, err := json.Marshal(old)
+	if err != nil {
+		return nil, err
+	}
+	opts := cluster.PatchOptions{Manager: "carrick.undo", UID: f.UID, DryRun: dry}
+	return env.Cluster.Patch(ctx, f.gvr, f.Namespace, f.Name, patch, opts)
+}
+
+// showBack is the diff of putting the values back.
+func showBack(ctx context.Context, env steps.Env, f found) (string, error) {
+	after, err := patchBack(ctx, env, f, true)
+	if after == nil || err != nil {
+		if apierrors.IsForbidden(err) || apierrors.IsNotFound(err) {
+			err = nil
+		}
+		return "", err
+	}
+	live, err := env.Cluster.Fetch(ctx, f.object())
+	if err != nil {
+		return "", err
+	}
+	return cluster.Diff(live, after), nil
+}
+
+// neverPutBack are fields that undo never puts back: they grant or run something, past the API server's check that no one
+// grants more than they have.
+var neverPutBack = map[string][]string{
+	"rbac.authorization.k8s.io":    {"rules", "subjects", "roleRef", "aggregationRule"},
+	"admissionregistration.k8s.io": {"webhooks"},
+}
+
+// withhold takes those fields out of old values and returns their names.
+func withhold(kind schema.GroupKind, old map[string]any) (fields []string) {
+	for _, field := range neverPutBack[kind.Group] {
+		if _, ok := old[field]; ok {
+			fields = append(fields, field)
+			delete(old, field)
+		}
+	}
+	return fields
+}
+
+// returns says what a release puts back into an object: field by field, without values.
+func returns(f found) string {
+	old := f.before()
+	fields := withhold(f.gvk.GroupKind(), old)
+	note := ""
+	if paths := inventory.FieldPaths("", old); len(paths) > 0 {
+		note = "; puts back " + strings.Join(paths, ", ")
+	}
+	if len(fields) > 0 {
+		note += fmt.Sprintf("; does not put back %s: the old value is in the inventory of this link (annotations of its ClusterRole %sLINK), which goes with the last of this link, so copy it first if you need it", strings.Join(fields, ", "), inventory.Prefix)
+	}
+	return note
+}
+
+// leaveOut takes out of values that are to be put back those that a manager
+// owns. To take a value over leaves it to this link alone, so whoever owns it
+// as well has written it since, and that counts.
+func leaveOut(old, owned map[string]any) {
+	for key, v := range old {
+		set, ok := owned["f:"+key].(map[string]any)
+		if !ok {
+			continue
+		}
+		inner, isMap := v.(map[string]any)
+		if !isMap || len(set) == 0 { // a value, or a map that is owned as one
+			delete(old, key)
+			continue
+		}
+		if leaveOut(inner, set); len(inner) == 0 {
+			delete(old, key)
+		}
+	}
+}
+
+func setOf(m metav1.ManagedFieldsEntry) map[string]any {
+	var set map[string]any
+	if m.FieldsV1 == nil || json.Unmarshal(m.FieldsV1.GetRawBytes(), &set) != nil {
+		return nil
+	}
+	return set
+}

@@ -1,5 +1,0 @@
-//go:build !unix
-
-package steps
-
-const noFollow = 0

@@ -1,8 +1,0 @@
-//go:build unix
-
-package steps
-
-import "syscall"
-
-// noFollow has a file that became a symbolic link after it was inspected refused.
-const noFollow = syscall.O_NOFOLLOW

@@ -1,0 +1,138 @@
+package engine
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"carrick/steps"
+	"carrick/steps/linkfile"
+)
+
+// SaveAdopted writes the link file with the answers that were found out, and as
+// comments at its end the questions that somebody has to answer by hand.
+func (s *Session) SaveAdopted(found []Adopted) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	data, err := s.link.Marshal()
+	if err != nil {
+		return err
+	}
+	data = append(data, byHand(s.guide, s.link, found)...)
+	read, err := linkfile.Parse(s.link.Path, data, []*steps.Guide{s.guide}) // it is read like any other
+	if err != nil {
+		return err
+	}
+	s.link.KeepLayoutOf(read)
+	return s.link.Save()
+}
+
+// NewAdoption is a new link between the same sides, without answers.
+func NewAdoption(l *linkfile.Link) *linkfile.Link {
+	out := linkfile.New(l.Guide, l.Name())
+	out.Path, out.Local, out.Remote = l.Path, l.Local, l.Remote
+	return out
+}
+
+// byHand are the comments: each question with its kind, its help and an
+// example that can be uncommented.
+func byHand(g *steps.Guide, l *linkfile.Link, found []Adopted) string {
+	var b strings.Builder
+	for _, a := range found {
+		if !a.ByHand() {
+			continue
+		}
+		q := a.Question
+		why := a.Why
+		if why == "" {
+			why = "nothing that stands there tells it"
+		}
+		kind := string(q.Kind)
+		if q.Many {
+			kind = "list of " + kind
+		}
+		comment(&b, fmt.Sprintf("%s (%s). %s", q.Title, kind, q.Help))
+		for _, c := range q.Of {
+			comment(&b, fmt.Sprintf("- %s: %s", c.Value, c.Title))
+		}
+		comment(&b, "Not found out: "+why)
+		b.WriteString("#   " + q.Key + ": " + exampleOf(q, a.Value) + "\n#\n")
+	}
+	if b.Len() == 0 {
+		return ""
+	}
+	head := "# To be looked at by hand: each line below that is an answer goes under answers,\n# without its #, where what it says is not right. carrick guides " + g.Name + " lists all.\n"
+	if len(l.Answers) == 0 {
+		head += "#answers:\n"
+	}
+	return head + strings.TrimSuffix(b.String(), "#\n")
+}
+
+const commentWidth = 100
+
+// comment adds a text as comment lines.
+func comment(b *strings.Builder, text string) {
+	for _, line := range strings.Split(text, "\n") {
+		indent := line[:len(line)-len(strings.TrimLeft(line, " "))]
+		at := "# " + indent
+		for _, word := range strings.Fields(line) {
+			if len(at)+len(word) > commentWidth && strings.TrimSpace(at) != "#" {
+				b.WriteString(at + "\n")
+				at = "# " + indent
+			}
+			if strings.TrimSpace(at) != "#" {
+				at += " "
+			}
+			at += word
+		}
+		b.WriteString(strings.TrimRight(at, " ") + "\n")
+	}
+}
+
+// exampleOf is the answer that stands now, else one of the kind.
+func exampleOf(q *steps.Question, stands any) string {
+	if stands != nil && q.Kind != steps.YAML {
+		if q.Many {
+			stands = steps.ListOf(stands)
+		}
+		if text, err := json.Marshal(stands); err == nil { // which is YAML
+			return string(text)
+		}
+	}
+	one := map[steps.AnswerKind]string{
+		steps.Text: "some text", steps.Name: "a-name", steps.Namespace: "a-namespace", steps.HostName: "host.example.org", steps.Port: "443", steps.Number: "1",
+		steps.CIDR: "10.0.0.0/16", steps.Label: "key=value", steps.Quantity: "4", steps.URL: "https://host.example.org", steps.Path: "./file", steps.YesNo: "true", steps.YAML: "|",
+	}[q.Kind]
+	if q.Kind == steps.Pick && len(q.Of) > 0 {
+		one = q.Of[0].Value
+	}
+	if q.Many {
+		return "[" + one + "]"
+	}
+	return one
+}
+
+// SuggestLinkName is a name for a link, made of the names of both sides without
+// what both begin with: kind-milan and kind-rome give milan-rome.
+func SuggestLinkName(otherwise, local, remote string) string {
+	a, b := nameWords(local), nameWords(remote)
+	for len(a) > 1 && len(b) > 1 && a[0] == b[0] {
+		a, b = a[1:], b[1:]
+	}
+	name := strings.Join(append(append([]string{}, a...), b...), "-")
+	if name == "" {
+		name = otherwise
+	}
+	return strings.Trim(name[:min(len(name), linkfile.MaxName)], "-")
+}
+
+// nameWords are the words of a side's name that a link's name may have. Of ARNs
+// and user@cluster, the cluster says more.
+func nameWords(name string) []string {
+	if i := strings.LastIndexAny(name, "/@:"); i >= 0 && i+1 < len(name) {
+		name = name[i+1:]
+	}
+	return strings.FieldsFunc(strings.ToLower(name), func(r rune) bool {
+		return (r < 'a' || r > 'z') && (r < '0' || r > '9')
+	})
+}

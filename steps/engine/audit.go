@@ -1,0 +1,162 @@
+package engine
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/user"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/adrg/xdg"
+
+	"carrick/cluster"
+	"carrick/steps"
+	"carrick/steps/linkfile"
+)
+
+// Audit is the log of what was changed: JSON lines of when, who, where, what;
+// hashes, never content, never a secret. A nil Audit writes nothing.
+type Audit struct {
+	mu   sync.Mutex
+	file *os.File
+	who  string
+}
+
+// OpenAudit opens the log in the user's state folder ($XDG_STATE_HOME/carrick).
+func OpenAudit() (*Audit, error) {
+	path, err := xdg.StateFile(filepath.Join("carrick", "audit.jsonl"))
+	if err != nil {
+		return nil, fmt.Errorf("open the audit log: %w", err)
+	}
+	f, err := OpenLog(path, os.O_RDWR)
+	if err != nil {
+		return nil, fmt.Errorf("open the audit log: %w", err)
+	}
+	who := ""
+	if u, err := user.Current(); err == nil {
+		who = u.Username
+	}
+	return &Audit{file: f, who: who}, nil
+}
+
+// OpenLog opens a log of this user for appending and creates it with mode 0600. how adds flags of os.OpenFile. What is
+// not a regular file is an error, a symbolic link too.
+func OpenLog(path string, how int) (*os.File, error) {
+	if info, err := os.Lstat(path); err == nil && !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("%s is not a regular file; carrick does not write through links", path)
+	}
+	return os.OpenFile(path, how|os.O_APPEND|os.O_CREATE|noFollow, 0o600)
+}
+
+// room is what should be free for a run's records.
+const room = 16 << 10
+
+// Room says why nothing more could be recorded; nil: there is room.
+func (a *Audit) Room() error {
+	if a == nil {
+		return nil
+	}
+	f, err := os.CreateTemp(filepath.Dir(a.file.Name()), ".room-*")
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(make([]byte, room))
+	return errors.Join(err, f.Sync(), f.Close(), os.Remove(f.Name()))
+}
+
+// Path is the file.
+func (a *Audit) Path() string {
+	if a == nil {
+		return ""
+	}
+	return a.file.Name()
+}
+
+// Close closes the file.
+func (a *Audit) Close() error {
+	if a == nil {
+		return nil
+	}
+	return a.file.Close()
+}
+
+// write records an event, whole or not at all.
+func (a *Audit) write(s *Session, e steps.Event) error {
+	if a == nil {
+		return nil
+	}
+	line, err := json.Marshal(struct {
+		Time    time.Time  `json:"time"`
+		User    string     `json:"user,omitempty"`
+		Link    string     `json:"link"`
+		Guide   string     `json:"guide"`
+		Side    steps.Side `json:"side"`
+		Context string     `json:"context,omitempty"`
+		Step    string     `json:"step"`
+		Action  string     `json:"action"`
+		Verb    steps.Verb `json:"verb"`
+		What    string     `json:"what"`
+		Hash    string     `json:"hash,omitempty"`
+	}{time.Now().UTC(), a.who, s.link.Name(), s.guide.Name, e.Side, cluster.Clean(s.ends[e.Side].Name), cluster.Clean(e.Step), e.Action, e.Verb, cluster.Clean(e.What), e.Hash})
+	if err != nil {
+		return err
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if err := a.append(append(line, '\n')); err != nil {
+		s.log.Error("audit log", "err", err)
+		return fmt.Errorf("what was done can't be recorded in %s: %w", a.file.Name(), linkfile.Cause(err))
+	}
+	return nil
+}
+
+// append adds a line. One that somebody left half written is ended first, and one
+// of ours that did not get there whole is taken away.
+func (a *Audit) append(line []byte) error {
+	at, err := a.file.Seek(0, io.SeekEnd)
+	if err != nil {
+		return err
+	}
+	last := []byte{'\n'}
+	if at > 0 {
+		if _, err := a.file.ReadAt(last, at-1); err != nil {
+			return err
+		}
+	}
+	if last[0] != '\n' {
+		line = append([]byte{'\n'}, line...)
+	}
+	n, err := a.file.Write(line)
+	if err == nil {
+		return nil
+	}
+	if info, statErr := a.file.Stat(); statErr == nil && n > 0 && info.Size() == at+int64(n) {
+		err = errors.Join(err, a.file.Truncate(at))
+	}
+	return err
+}
+
+// deeds counts what is changed, and records it.
+type deeds struct {
+	done int
+	lost error // why something could not be recorded
+}
+
+func (s *Session) recording(say steps.Progress) (*deeds, steps.Progress) {
+	r := &deeds{}
+	return r, func(e steps.Event) {
+		if e.Verb != "" {
+			r.done++
+			if err := s.audit.write(s, e); err != nil && r.lost == nil {
+				r.lost = err
+			}
+		}
+		if say != nil {
+			say(e)
+		}
+	}
+}

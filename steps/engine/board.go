@@ -1,0 +1,175 @@
+package engine
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+
+	"carrick/steps"
+)
+
+// Board is the latest result of every cell, and the verdicts that follow.
+type Board struct {
+	guide   *steps.Guide
+	mu      sync.Mutex
+	results map[steps.Cell]steps.Result
+	known   map[steps.Cell]judged // of these results, as far as asked for
+}
+
+// judged is what follows for a cell.
+type judged struct {
+	verdict steps.Result
+	cause   steps.Cell // the root, where masked
+	masked  bool
+}
+
+// NewBoard is a board on which nothing was looked at yet.
+func NewBoard(g *steps.Guide) *Board {
+	return &Board{guide: g, results: map[steps.Cell]steps.Result{}, known: map[steps.Cell]judged{}}
+}
+
+// Put notes the result of a cell.
+func (b *Board) Put(c steps.Cell, r steps.Result) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.results[c] = r
+	clear(b.known)
+}
+
+// Verdict is the result of a cell, masked by its needs: where one of them does
+// not hold, the cell says nothing of its own, and names what is at the root.
+func (b *Board) Verdict(c steps.Cell) steps.Result {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.judge(c).verdict
+}
+
+// Cause is the cell at the root of a masked verdict: the first need, of its
+// needs' needs, that failed by itself.
+func (b *Board) Cause(c steps.Cell) (steps.Cell, bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	j := b.judge(c)
+	return j.cause, j.masked
+}
+
+// own is what a cell found by itself, whatever its needs.
+func (b *Board) own(c steps.Cell) steps.Result {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.results[c]
+}
+
+// judge works out what follows for a cell, once for as long as no result changes.
+func (b *Board) judge(c steps.Cell) judged {
+	if j, ok := b.known[c]; ok {
+		return j
+	}
+	j := judged{cause: c}
+	need, masked := b.unmet(c)
+	if masked {
+		j.cause, j.masked = need, true
+		if deeper := b.judge(need); deeper.masked {
+			j.cause = deeper.cause
+		}
+	}
+	j.verdict = b.mask(c, need, j)
+	b.known[c] = j
+	return j
+}
+
+// mask is the result of a cell as its first unmet need leaves it.
+func (b *Board) mask(c, need steps.Cell, j judged) steps.Result {
+	r := b.results[c]
+	switch {
+	case r.Status == steps.Skip, r.Status == steps.Pending, !j.masked:
+		return r
+	case b.judge(need).verdict.Status == steps.Pending:
+		return steps.Result{}
+	}
+	v := b.judge(j.cause).verdict
+	if r.Status == steps.Unknown && v.Status == steps.Unknown {
+		return r // a side that does not answer is unknown everywhere, not skipped
+	}
+	return steps.Result{Status: steps.Skip, Found: b.behind(c, j.cause, v)}
+}
+
+// behind says behind which cell another one waits.
+func (b *Board) behind(c, need steps.Cell, v steps.Result) string {
+	check, _ := b.guide.Check(need.Check)
+	where := ""
+	if need.Side != c.Side {
+		where = " on the " + b.guide.Sides[need.Side].Name
+	}
+	words := map[steps.Status]string{
+		steps.Fail: "which fails", steps.Waiting: "which still waits", steps.Unknown: "which could not be looked at", steps.Skip: "which was skipped",
+	}
+	return fmt.Sprintf("says nothing before %q holds%s (%s), %s", check.Title, where, check.Name, words[v.Status])
+}
+
+// unmet is the first need of a cell that does not hold.
+func (b *Board) unmet(c steps.Cell) (steps.Cell, bool) {
+	check, _ := b.guide.Check(c.Check)
+	if check == nil {
+		return steps.Cell{}, false
+	}
+	for _, name := range check.Needs {
+		if need, ok := b.guide.CellNamed(name, c.Side); ok && !b.judge(need).verdict.Allows() {
+			return need, true
+		}
+	}
+	return steps.Cell{}, false
+}
+
+// Causes counts, for each cell that is at the root of others' skips, how many.
+func (b *Board) Causes() map[steps.Cell]int {
+	out := map[steps.Cell]int{}
+	for _, c := range b.guide.Cells() {
+		if root, ok := b.Cause(c); ok && b.Verdict(c).Status == steps.Skip {
+			out[root]++
+		}
+	}
+	return out
+}
+
+// Counts are how many cells stand where.
+type Counts [steps.Statuses]int
+
+// Of is how many have that status.
+func (c Counts) Of(s steps.Status) int { return c[s] }
+
+// Count counts the verdicts of a step; "" is all.
+func (b *Board) Count(step string) Counts {
+	var n Counts
+	for _, c := range b.guide.Cells() {
+		if step == "" || c.Step == step {
+			n[b.Verdict(c).Status]++
+		}
+	}
+	return n
+}
+
+// Green tells: no fail, no unknown, nothing waiting or not looked at yet.
+func (c Counts) Green() bool {
+	return c[steps.Fail]+c[steps.Unknown]+c[steps.Waiting]+c[steps.Pending] == 0
+}
+
+// String says it as the screen does: "11 ok · 1 failed".
+func (c Counts) String() string {
+	var parts []string
+	for _, p := range []struct {
+		s     steps.Status
+		words string
+	}{
+		{steps.Pass, "ok"}, {steps.Fail, "failed"}, {steps.Unknown, "unknown"}, {steps.Warn, "warning"}, {steps.Waiting, "waiting"}, {steps.Pending, "looking"}, {steps.Skip, "skipped"},
+	} {
+		if n := c[p.s]; n > 0 {
+			words := p.words
+			if p.s == steps.Warn && n > 1 {
+				words = "warnings"
+			}
+			parts = append(parts, fmt.Sprintf("%d %s", n, words))
+		}
+	}
+	return strings.Join(parts, " · ")
+}

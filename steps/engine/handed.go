@@ -1,0 +1,273 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"carrick/cluster"
+	"carrick/steps"
+	"carrick/steps/facts"
+	"carrick/steps/linkfile"
+)
+
+// Handed is a side that is known by a file alone: the file of facts that its
+// admin handed over. The file is live: a newer one in its place is read at once.
+type Handed struct {
+	Path string
+
+	host *cluster.Host // the file's folder
+	keys facts.Keys
+	want facts.Expects                         // but for Now; mu guards Newest
+	own  func(context.Context) (string, error) // UID of the cluster that reads it; nil: a host
+
+	signer atomic.Pointer[string] // fingerprint of the key that has to sign the file; nil: not confirmed yet
+
+	mu   sync.Mutex
+	text string // as it was read last
+	file *facts.File
+	err  error // why it can't be used, its age apart
+}
+
+// OpenHanded reads a file of facts; want.Now is filled in. An error says why the
+// file is refused, with its path. An empty signer allows any key, see Unconfirmed.
+func OpenHanded(path, signer string, keys facts.Keys, want facts.Expects) (*Handed, error) {
+	if info, err := os.Stat(path); err != nil {
+		return nil, &linkfile.FileError{Path: path, Problem: linkfile.PlainFileError(err)}
+	} else if info.IsDir() {
+		return nil, &linkfile.FileError{Path: path, Problem: "is a folder, not a file"}
+	} else if !info.Mode().IsRegular() {
+		return nil, &linkfile.FileError{Path: path, Problem: "is not a plain file"}
+	}
+	host, err := cluster.NewHost(filepath.Dir(path))
+	if err != nil {
+		return nil, &linkfile.FileError{Path: path, Problem: "its folder can't be read: " + err.Error()}
+	}
+	h := &Handed{Path: path, host: host, keys: keys, want: want}
+	if signer != "" {
+		h.signer.Store(&signer)
+	}
+	if _, err := h.read(context.Background()); err != nil {
+		host.Close()
+		return nil, err
+	}
+	return h, nil
+}
+
+// read is the file as it stands at this moment.
+func (h *Handed) read(ctx context.Context) (*facts.File, error) {
+	data, err := h.host.Read(ctx, "/"+filepath.Base(h.Path))
+	if err != nil {
+		return nil, &linkfile.FileError{Path: h.Path, Problem: linkfile.PlainFileError(err)}
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.file == nil && h.err == nil || h.text != string(data) {
+		h.text = string(data)
+		h.file, h.err = facts.Decode(data)
+		if h.err == nil {
+			switch err := h.file.Unseal(h.keys); {
+			case errors.Is(err, facts.ErrSealed) && len(h.keys) > 0:
+				h.err = fmt.Errorf("is sealed for %s, and what was given opens no such seal: %s", listed(h.file.Sealed.For), opens(h.file))
+			case !errors.Is(err, facts.ErrSealed):
+				h.err = err
+			}
+		}
+	}
+	if signer := h.signer.Load(); signer != nil && h.file != nil && h.file.Signer != *signer {
+		return nil, &linkfile.FileError{Path: h.Path, Problem: otherSigner(h.file.Signer, *signer, h.want)}
+	}
+	if h.err != nil {
+		return nil, &linkfile.FileError{Path: h.Path, Problem: h.err.Error()}
+	}
+	want := h.want
+	want.Now = time.Now()
+	if h.own != nil {
+		if uid, err := h.own(ctx); err == nil { // else it is not known: that check is for who looks at that side
+			want.Cluster = uid
+		}
+	}
+	if err := h.file.Fits(want); err != nil {
+		return nil, &linkfile.FileError{Path: h.Path, Problem: err.Error()}
+	}
+	if h.signer.Load() != nil && h.file.Taken.After(h.want.Newest) {
+		h.want.Newest = h.file.Taken
+	}
+	cluster.Expires(ctx, h.file.Until)
+	return h.file, nil
+}
+
+// fact is a fact out of the file.
+func (h *Handed) fact(ctx context.Context, f *steps.Fact) (any, error) {
+	file, err := h.read(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if f.Now {
+		return nil, lackingHanded("%s is not known: it is of the moment, and the other side is not here", f.DisplayName())
+	}
+	if f.Secret {
+		return h.secret(file, f)
+	}
+	if v, ok := file.Facts[f.Name]; ok {
+		return shaped(v), nil
+	}
+	if why, ok := file.Absent[f.Name]; ok {
+		return nil, lackingHanded("%s (%s)", why, h.said(file))
+	}
+	if why, ok := file.Unread[f.Name]; ok {
+		return nil, fmt.Errorf("%s could not be read when the file was written: %s (%s)", f.DisplayName(), why, h.said(file))
+	}
+	return nil, fmt.Errorf("%s is not in the file: another version of carrick wrote it (%s)", f.DisplayName(), h.said(file))
+}
+
+func (h *Handed) secret(file *facts.File, f *steps.Fact) (any, error) {
+	if v, ok := file.Secret(f.Name); ok {
+		return cluster.Mask(v), nil
+	}
+	if why, ok := file.Absent[f.Name]; ok {
+		return nil, lackingHanded("%s (%s)", why, h.said(file))
+	}
+	if file.Sealed != nil && slices.Contains(file.Sealed.Names, f.Name) {
+		return nil, lackingHanded("%s is sealed in %s for %s: %s", f.DisplayName(), h.Path, listed(file.Sealed.For), opens(file))
+	}
+	return nil, lackingHanded("%s was left out of the file, because nobody was named who may read it: the %s's admin runs carrick handover with --to", f.DisplayName(), file.Role)
+}
+
+// opens says what opens a file's seal.
+func opens(file *facts.File) string {
+	if slices.Equal(file.Sealed.For, []string{facts.ByPassphrase}) {
+		return "give the passphrase with --passphrase-file FILE"
+	}
+	return "give the key with --identity FILE"
+}
+
+// Sealed says why what is sealed in the file can't be read; nil: it can.
+func (h *Handed) Sealed(ctx context.Context) error {
+	file, err := h.read(ctx)
+	if err != nil || file.Opened() {
+		return err
+	}
+	return &linkfile.FileError{Path: h.Path, Problem: fmt.Sprintf("is sealed for %s: %s", listed(file.Sealed.For), opens(file))}
+}
+
+// HandedFits says why a file of facts of this session can't be used; nil: it can, or
+// there is none.
+func (s *Session) HandedFits(ctx context.Context) error {
+	ctx = cluster.WithLooks(ctx, s.looks)
+	for _, side := range steps.Sides {
+		if h := s.ends[side].Handed; h != nil {
+			if _, err := h.read(ctx); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// said is where a value comes from: "the provider's file of 22:51".
+func (h *Handed) said(file *facts.File) string {
+	return fmt.Sprintf("the %s's file of %s", file.Role, file.Taken.Local().Format("2 Jan 15:04"))
+}
+
+// verdict is what the other side's admin saw: a skip here, because it was not
+// looked at from here, on which others may lean.
+func (h *Handed) verdict(ctx context.Context, check string) steps.Result {
+	file, err := h.read(ctx)
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	t, ok := file.Checks[check]
+	if !ok {
+		return steps.Skipped("%s says nothing of it", h.said(file))
+	}
+	var saw steps.Status
+	if saw.UnmarshalText([]byte(t.Status)) != nil {
+		return steps.Skipped("%s has a verdict that is not known here: %s", h.said(file), t.Status)
+	}
+	return steps.Skipped("%s says: %s: %s", h.said(file), t.Status, t.Found).Reporting(saw)
+}
+
+// answer is an answer that the other admin gave.
+func (h *Handed) answer(ctx context.Context, q *steps.Question) (v any, from string) {
+	file, err := h.read(ctx)
+	if err != nil || q.Secret {
+		return nil, ""
+	}
+	given, ok := file.Answers[q.Key]
+	if !ok {
+		return nil, ""
+	}
+	if v, err = q.Accept(given); err != nil {
+		return nil, ""
+	}
+	return v, h.said(file)
+}
+
+// proposal is what the fact that a question names would answer.
+func (h *Handed) proposal(ctx context.Context, q *steps.Question) (v any, from string) {
+	file, err := h.read(ctx)
+	if err != nil || q.Secret {
+		return nil, ""
+	}
+	if v, err = q.Accept(file.Facts[q.Proposes]); err != nil {
+		return nil, ""
+	}
+	return v, h.said(file)
+}
+
+// Differences says which answers of a link are not those of the file, the facts file of side's admin, where both admins have
+// to agree, whoever decides: they follow one set-up.
+func (h *Handed) Differences(g *steps.Guide, side steps.Side, given steps.Given) error {
+	file, err := h.read(context.Background())
+	if err != nil {
+		return err
+	}
+	var out []error
+	for _, key := range slices.Sorted(maps.Keys(given)) {
+		q, _ := g.Question(key)
+		theirs, ok := file.Answers[key]
+		if q == nil || q.Secret || !ok || q.On != side && (q.On != "" || q.NotFromPeer) {
+			continue
+		}
+		v, err := q.Accept(theirs)
+		if err != nil || q.Show(v) != q.Show(given[key]) {
+			out = append(out, &linkfile.FileError{Path: h.Path, Key: "answers." + key, Problem: fmt.Sprintf(
+				"the %s answers %s, this link answers %s: agree on one", file.Role, q.Show(theirs), q.Show(given[key]))})
+		}
+	}
+	return errors.Join(out...)
+}
+
+// Close ends what is held open.
+func (h *Handed) Close() { h.host.Close() }
+
+// shaped gives a value out of YAML the shape that facts have.
+func shaped(v any) any {
+	if m, ok := v.(map[string]any); ok {
+		for key, x := range m {
+			m[key] = shaped(x)
+		}
+		return m
+	}
+	list, ok := v.([]any)
+	if !ok {
+		return v
+	}
+	out := make([]string, 0, len(list))
+	for _, x := range list {
+		s, ok := x.(string)
+		if !ok {
+			return v
+		}
+		out = append(out, s)
+	}
+	return out
+}

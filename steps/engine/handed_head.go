@@ -1,0 +1,59 @@
+package engine
+
+import (
+	"os"
+	"time"
+
+	"carrick/steps"
+	"carrick/steps/facts"
+	"carrick/steps/linkfile"
+)
+
+// HandedHead is what a file of facts says of itself, before it is used.
+type HandedHead struct {
+	Link, Context string // the link that it is of, and what the other admin calls their side
+	ByPhrase      bool   // a passphrase opens its seal
+	Signer        string // fingerprint of the key that signed it
+}
+
+// LookIntoHanded reads the head of a file of facts that is to stand for a side of a
+// new link. A FileError says why it can't.
+func LookIntoHanded(path string, g *steps.Guide, side steps.Side) (HandedHead, error) {
+	info, err := os.Stat(path)
+	switch {
+	case err != nil:
+		return HandedHead{}, &linkfile.FileError{Path: path, Problem: linkfile.PlainFileError(err)}
+	case !info.Mode().IsRegular():
+		return HandedHead{}, &linkfile.FileError{Path: path, Problem: "is no plain file"}
+	case info.Size() > facts.Max:
+		return HandedHead{}, &linkfile.FileError{Path: path, Problem: "is larger than any file of facts"}
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return HandedHead{}, &linkfile.FileError{Path: path, Problem: linkfile.PlainFileError(err)}
+	}
+	f, err := facts.Decode(data)
+	if err == nil {
+		err = f.Fits(facts.Expects{Guide: g.Name, Link: f.Link, Side: string(side), Role: g.Sides[side].Name, Secrets: g.SecretFacts(side), Now: time.Now()})
+	}
+	if err == nil {
+		err = linkfile.CheckName(f.Link)
+	}
+	if err != nil {
+		return HandedHead{}, &linkfile.FileError{Path: path, Problem: err.Error()}
+	}
+	head := HandedHead{Link: f.Link, Context: f.Context, Signer: f.Signer}
+	head.ByPhrase = f.Sealed != nil && len(f.Sealed.For) == 1 && f.Sealed.For[0] == facts.ByPassphrase
+	return head, nil
+}
+
+// Here are the sides that can be handed over: those that are no file themselves.
+func (s *Session) Here() []steps.Side {
+	var out []steps.Side
+	for _, side := range steps.Sides {
+		if !s.ends[side].absent() {
+			out = append(out, side)
+		}
+	}
+	return out
+}

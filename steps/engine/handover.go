@@ -1,0 +1,135 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os/user"
+	"slices"
+	"strings"
+	"time"
+
+	"carrick/cluster"
+	"carrick/steps"
+	"carrick/steps/facts"
+)
+
+// Handover is what is handed to the admin of the other side.
+type Handover struct {
+	File    *facts.File
+	Secrets map[string]cluster.Masked // not in the file yet: it has to be sealed first
+}
+
+// Handover reads what the other side needs of side: its shared facts, answers,
+// and verdicts. It is good for so long.
+func (s *Session) Handover(ctx context.Context, side steps.Side, good time.Duration) (*Handover, error) {
+	if s.ends[side].absent() {
+		return nil, fmt.Errorf("the %s is not here: %s", s.guide.Sides[side].Name, s.whyAbsent(side))
+	}
+	ctx = cluster.WithLooks(ctx, s.looks)
+	now := time.Now().UTC().Truncate(time.Second)
+	f := &facts.File{
+		APIVersion: facts.Version, Kind: facts.Kind, Guide: s.guide.Name, Link: s.link.Name(),
+		Side: string(side), Role: s.guide.Sides[side].Name, Context: cluster.Clean(s.ends[side].Name), From: userName(),
+		Taken: now, Until: now.Add(good),
+		Answers: map[string]any{}, Facts: map[string]any{}, Absent: map[string]string{}, Unread: map[string]string{}, Checks: map[string]facts.Told{},
+	}
+	if c := s.ends[side].Cluster; c != nil {
+		uid, err := c.UID(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("the %s does not answer: %s", f.Role, cluster.Explain(err))
+		}
+		f.Cluster = uid
+	}
+	for key, v := range s.given() {
+		if q, _ := s.guide.Question(key); q != nil && !q.Secret {
+			f.Answers[key] = v
+		}
+	}
+	h := &Handover{f, map[string]cluster.Masked{}}
+	s.learnShared(ctx, side, h)
+	board, _ := s.Look(ctx, s.Cells(Selection{Side: side}))
+	for _, c := range s.Cells(Selection{Side: side}) {
+		if v := board.Verdict(c); v.Found != steps.NotAsked {
+			f.Checks[c.Check] = facts.Told{Status: v.Status.String(), Found: v.Found}
+		}
+	}
+	return h, ctx.Err()
+}
+
+// learnShared reads the facts that the other side uses.
+func (s *Session) learnShared(ctx context.Context, side steps.Side, h *Handover) {
+	r := &resolver{s: s, ctx: ctx, use: &usage{}, given: s.given(), secrets: s.secretAnswers()}
+	env := r.env(side)
+	for i := range s.guide.Steps {
+		step := &s.guide.Steps[i]
+		for j := range step.Facts {
+			fact := &step.Facts[j]
+			if !fact.Shared || fact.Now || !fact.On.Covers(side) {
+				continue
+			}
+			v, err := r.fact(side, fact.Name)
+			if step.When != nil && !step.When(env) {
+				err = steps.Absent(steps.NotAsked)
+			}
+			absent := (*steps.AbsentError)(nil)
+			switch m, secret := v.(cluster.Masked); {
+			case errors.As(err, &absent):
+				h.File.Absent[fact.Name] = cluster.Clean(absent.Error())
+			case err != nil:
+				h.File.Unread[fact.Name] = cluster.Clean(cluster.Explain(err))
+			case fact.Secret && secret:
+				h.Secrets[fact.Name] = m
+			case fact.Secret:
+				h.File.Unread[fact.Name] = "it is a secret, and was not kept as one"
+			case !plainValue(v):
+				h.File.Unread[fact.Name] = "it can't be written into a file"
+			default:
+				h.File.Facts[fact.Name] = v
+			}
+		}
+	}
+}
+
+// plainValue tells whether a value is the same once it was written and read.
+func plainValue(v any) bool {
+	switch v := v.(type) {
+	case string, bool, int, int64, float64, []string:
+		return true
+	case []any:
+		return !slices.ContainsFunc(v, func(x any) bool { return !plainValue(x) })
+	case map[string]any:
+		for _, x := range v {
+			if !plainValue(x) {
+				return false
+			}
+		}
+		return true
+	}
+	return false
+}
+
+// Signed returns the file as text, with the secrets sealed for those recipients; none: they are left out.
+func (h *Handover) Signed(key *facts.Key, to facts.Recipients) ([]byte, error) {
+	if len(h.Secrets) > 0 && len(to.Names) > 0 {
+		open := map[string]string{}
+		for name, m := range h.Secrets {
+			open[name] = m.Reveal()
+		}
+		if err := h.File.Seal(open, to, key); err != nil {
+			return nil, err
+		}
+	}
+	return h.File.Encode(key)
+}
+
+// userName is who ran carrick, for the reader of a file; "": not known.
+func userName() string {
+	u, err := user.Current()
+	if err != nil {
+		return ""
+	}
+	return cluster.Clean(u.Username)
+}
+
+func listed(names []string) string { return strings.Join(names, ", ") }

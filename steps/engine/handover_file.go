@@ -1,0 +1,165 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/renameio/v2"
+	"go.yaml.in/yaml/v3"
+
+	"carrick/steps"
+	"carrick/steps/facts"
+	"carrick/steps/linkfile"
+)
+
+// How long a file of facts is good: usually, and at most.
+const (
+	UsualGood   = 24 * time.Hour
+	LongestGood = facts.MaxLife
+)
+
+// HandoverOptions say what is handed over, where it is written, and to whom.
+type HandoverOptions struct {
+	Side steps.Side
+	File string           // "": HandoverFile
+	To   facts.Recipients // who may read the secrets; none: they are left out
+	Good time.Duration    // 0: UsualGood
+	Key  *facts.Key       // signs the file; nil: the user's own, see facts.OwnKey
+}
+
+// RecipientsOf reads who may read the secrets: age recipients (age1…), SSH public
+// keys, or @FILE for a file of them, a line each.
+func RecipientsOf(texts ...string) (facts.Recipients, error) {
+	var all []string
+	for _, t := range texts {
+		path, isFile := strings.CutPrefix(strings.TrimSpace(t), "@")
+		if !isFile {
+			all = append(all, t)
+			continue
+		}
+		data, err := os.ReadFile(path)
+		if err != nil {
+			return facts.Recipients{}, fmt.Errorf("@%s: %s", path, linkfile.PlainFileError(err))
+		}
+		before := len(all)
+		for line := range strings.Lines(string(data)) {
+			if l := strings.TrimSpace(line); l != "" && !strings.HasPrefix(l, "#") {
+				all = append(all, l)
+			}
+		}
+		if len(all) == before {
+			return facts.Recipients{}, fmt.Errorf("@%s: there is no recipient in it", path)
+		}
+	}
+	return facts.For(all)
+}
+
+// HandoverFile is where the facts of a side are written by default: beside the link
+// file.
+func (s *Session) HandoverFile(side steps.Side) string {
+	return filepath.Join(filepath.Dir(s.link.Path), s.link.Name()+"-"+s.guide.Sides[side].Name+".facts")
+}
+
+// HandedOver is a file of facts that was written.
+type HandedOver struct {
+	Path string
+	Says []string // what is in it, what is not, and what to do with it: a line each
+}
+
+// WriteHandover reads what the other side needs of a side that is here, and writes
+// it into a file. A FileError: nothing can be written there.
+func (s *Session) WriteHandover(ctx context.Context, o HandoverOptions) (*HandedOver, error) {
+	if o.File == "" {
+		o.File = s.HandoverFile(o.Side)
+	}
+	if o.Good == 0 {
+		o.Good = UsualGood
+	}
+	if err := s.mayWriteFacts(o.File); err != nil {
+		return nil, err
+	}
+	if o.Key == nil {
+		var err error
+		if o.Key, err = facts.OwnKey(); err != nil {
+			return nil, &linkfile.FileError{Path: o.File, Problem: "cannot be signed: " + err.Error()}
+		}
+	}
+	h, err := s.Handover(ctx, o.Side, o.Good)
+	if err != nil {
+		return nil, err
+	}
+	data, err := h.Signed(o.Key, o.To)
+	if err != nil {
+		return nil, err
+	}
+	if err := renameio.WriteFile(o.File, data, 0o600, renameio.IgnoreUmask()); err != nil {
+		return nil, &linkfile.FileError{Path: o.File, Problem: linkfile.PlainFileError(err)}
+	}
+	return &HandedOver{Path: o.File, Says: h.says(o)}, nil
+}
+
+// mayWriteFacts refuses to write over anything but an earlier file of facts of the
+// same link.
+func (s *Session) mayWriteFacts(path string) error {
+	info, err := os.Lstat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		if _, err := os.Stat(filepath.Dir(path)); err != nil {
+			return &linkfile.FileError{Path: path, Problem: "its folder: " + linkfile.PlainFileError(err)}
+		}
+		return nil
+	}
+	if err != nil {
+		return &linkfile.FileError{Path: path, Problem: linkfile.PlainFileError(err)}
+	}
+	if !info.Mode().IsRegular() {
+		return &linkfile.FileError{Path: path, Problem: "is not a plain file: name another one"}
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return &linkfile.FileError{Path: path, Problem: linkfile.PlainFileError(err)}
+	}
+	var f facts.File // of whatever version and signature
+	if err := yaml.Unmarshal(data, &f); err != nil || f.Kind != facts.Kind || f.Link != s.link.Name() || f.Guide != s.guide.Name {
+		return &linkfile.FileError{Path: path, Problem: "is there already and is no file of facts of this link: name another one"}
+	}
+	return nil
+}
+
+// says is what to tell whoever has written a file.
+func (h *Handover) says(o HandoverOptions) []string {
+	f, to := h.File, o.To
+	n := len(f.Facts)
+	if len(to.Names) > 0 {
+		n += len(h.Secrets)
+	}
+	facts := "1 fact"
+	if n != 1 {
+		facts = fmt.Sprintf("%d facts", n)
+	}
+	out := []string{
+		fmt.Sprintf("%s of the %s, good until %s", facts, f.Role, f.Until.Local().Format("2 Jan 15:04")),
+		"signed with the key " + o.Key.Fingerprint() + ": read it to the other admin when carrick asks them whose key it is",
+	}
+	names := strings.Join(slices.Sorted(maps.Keys(h.Secrets)), ", ")
+	switch {
+	case names == "":
+		out = append(out, "nothing in it is secret")
+	case len(to.Names) == 0:
+		out = append(out, "left out, because nobody was named who may read it: "+names+". Run it again with --to or --passphrase")
+	default:
+		out = append(out, "sealed for "+strings.Join(to.Names, ", ")+": "+names)
+	}
+	for _, name := range slices.Sorted(maps.Keys(f.Unread)) {
+		out = append(out, fmt.Sprintf("not in it: %s: %s", name, f.Unread[name]))
+	}
+	return append(out, "Give it to the other admin, whose link file is to say:",
+		"  guide: "+f.Guide, "  metadata: {name: "+f.Link+"}", fmt.Sprintf("  %s: {facts: %s}", f.Side, filepath.Base(o.File)))
+}

@@ -1,0 +1,200 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"carrick/cluster"
+	"carrick/steps"
+	"carrick/steps/inventory"
+)
+
+// planCompletion adds to a plan that would change nothing else that entries of the inventory are completed, which a run
+// that was killed could not do.
+func (s *Session) planCompletion(ctx context.Context, p *Plan) error {
+	if !p.Empty() {
+		return nil
+	}
+	for i := range p.Actions {
+		a := &p.Actions[i]
+		if !slices.ContainsFunc(a.Change.Items, func(it steps.Item) bool { return it.Entry != nil }) {
+			continue
+		}
+		env := s.env(ctx, a.Side, &usage{})
+		inv, err := inventory.Of(ctx, env)
+		if err != nil {
+			return err
+		}
+		if inv.Incomplete(a.Action, a.Change.Items) {
+			a.Change.Items = append(a.Change.Items, steps.Item{
+				Verb: steps.Update, What: inventory.Name(env.Link), Hash: steps.Fingerprint(inv.UID),
+				Note: "the inventory of this link lacks UIDs of what an interrupted run created",
+			})
+			return nil
+		}
+	}
+	return nil
+}
+
+// inventoryOnce leaves the creation of an inventory with the first action of each side, although each would do it.
+func (p *Plan) inventoryOnce() {
+	made := map[steps.Side]bool{}
+	for i := range p.Actions {
+		a := &p.Actions[i]
+		a.Change.Items = slices.DeleteFunc(a.Change.Items, func(it steps.Item) bool {
+			again := it.Creates && made[a.Side]
+			made[a.Side] = made[a.Side] || it.Creates
+			return again
+		})
+	}
+}
+
+// completedWithin is how long a run that was interrupted may take to complete the inventories.
+const completedWithin = 10 * time.Second
+
+// completeInventories enters the UIDs of what the actions of a plan have created, and drops what they have not come to.
+// What stays without a UID, because a run was killed, counts by its mark, under the names that the inventory has.
+func (s *Session) completeInventories(ctx context.Context, p *Plan, say steps.Progress) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Duration(len(steps.Sides))*completedWithin)
+	defer cancel()
+	for _, side := range steps.Sides {
+		var names []string
+		for _, a := range p.Actions {
+			if a.Side == side {
+				names = append(names, a.Action)
+			}
+		}
+		if err := s.settleInventory(ctx, side, names, true, say); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// settleInventory brings the entries of some actions up to date, with pending those without a UID alone. An inventory
+// with nothing left in it is deleted.
+func (s *Session) settleInventory(ctx context.Context, side steps.Side, actions []string, pending bool, say steps.Progress) error {
+	if s.ends[side].Cluster == nil || len(actions) == 0 {
+		return nil
+	}
+	env := s.env(ctx, side, &usage{})
+	inv, err := inventory.Of(ctx, env)
+	if err != nil || inv.Unread != nil || inv.UID == "" {
+		return err
+	}
+	var changed []string
+	for _, action := range actions {
+		other, err := inv.Settle(ctx, env, action, pending)
+		if err != nil {
+			return err
+		}
+		if other {
+			changed = append(changed, action)
+		}
+	}
+	last, step := s.guide.Action(actions[len(actions)-1])
+	say = s.tagged(Planned{Step: step.Name, Action: last.Name, Side: side}, say)
+	if len(inv.Rest(nil)) > 0 || len(inv.Notes) > 0 {
+		if len(changed) == 0 {
+			return nil
+		}
+		return inv.Write(ctx, env, say, changed...)
+	}
+	err = env.Cluster.DeleteVersion(ctx, inventory.ClusterRoles, "", inventory.Prefix+env.Link, inv.UID, inv.Version)
+	if apierrors.IsConflict(err) { // another run has entered something meanwhile
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("delete the inventory of this link: %w", err)
+	}
+	say.Did(steps.Delete, inventory.Name(env.Link), "")
+	return nil
+}
+
+// planForget adds to the plan of an undo that the inventory goes, where nothing is left that it would be for.
+func (s *Session) planForget(ctx context.Context, o Scope, p *Plan) error {
+	for _, side := range steps.Sides {
+		if s.ends[side].Cluster == nil || (o.Side != "" && o.Side != side) {
+			continue
+		}
+		if err := s.planForgetOn(ctx, o, p, side); err != nil && !unreachable(err) {
+			return err
+		}
+	}
+	return nil
+}
+
+// undoes reports whether a plan deletes or releases what an entry is of.
+func (p *Plan) undoes(side steps.Side, e steps.Entry) bool {
+	return slices.ContainsFunc(p.Actions, func(a Planned) bool {
+		return a.Side == side && slices.ContainsFunc(a.Change.Items, func(it steps.Item) bool {
+			return it.Entry != nil && it.Entry.Is(e) && (it.Verb == steps.Delete || it.Verb == steps.Release)
+		})
+	})
+}
+
+// ofScope are the actions of a scope on one side, in the order of undoing.
+func (s *Session) ofScope(ctx context.Context, o Scope, side steps.Side) (jobs []job, names []string) {
+	o.Side = side
+	for _, j := range s.undoOrder(s.jobs(ctx, o)) {
+		if j.side == side {
+			jobs, names = append(jobs, j), append(names, j.action.Name)
+		}
+	}
+	return jobs, names
+}
+
+// undone are the actions on a side that an undo was about, those among them that had nothing left as well; none where the
+// side did not answer, or was not asked for.
+func (s *Session) undone(ctx context.Context, p *Plan, side steps.Side) []string {
+	away := slices.ContainsFunc(p.Actions, func(a Planned) bool { return a.Side == side && a.Pending != "" })
+	if away || (p.scope.Side != "" && p.scope.Side != side) {
+		return nil
+	}
+	_, names := s.ofScope(ctx, p.scope, side)
+	return names
+}
+
+// deletesBy reports whether a plan deletes something by an action.
+func (p *Plan) deletesBy(side steps.Side, action string) bool {
+	return slices.ContainsFunc(p.Actions, func(a Planned) bool {
+		return a.Side == side && a.Action == action && slices.ContainsFunc(a.Change.Items, func(it steps.Item) bool { return it.Verb == steps.Delete })
+	})
+}
+
+func (s *Session) planForgetOn(ctx context.Context, o Scope, p *Plan, side steps.Side) error {
+	env := s.env(ctx, side, &usage{})
+	inv, err := inventory.Of(ctx, env)
+	if err != nil || inv.Unread != nil || inv.UID == "" {
+		return err
+	}
+	jobs, names := s.ofScope(ctx, o, side)
+	if len(names) == 0 || len(inv.Rest(names)) > 0 || slices.ContainsFunc(slices.Sorted(maps.Keys(inv.Notes)), func(action string) bool { return !p.deletesBy(side, action) }) {
+		return nil
+	}
+	for _, action := range names {
+		if _, err := inv.Settle(ctx, env, action, false); err != nil {
+			return err
+		}
+		if slices.ContainsFunc(inv.Actions[action], func(e steps.Entry) bool { return !p.undoes(side, e) }) {
+			return nil
+		}
+	}
+	items := []steps.Item{{Verb: steps.Delete, What: inventory.Name(env.Link), Note: "the inventory of this link: nothing is left in it", Hash: steps.Fingerprint(inv.UID)}}
+	rights := []cluster.Right{{Verb: "delete", Group: rbacv1.GroupName, Resource: "clusterroles", Name: inventory.Prefix + env.Link}}
+	for i := len(p.Actions) - 1; i >= 0; i-- {
+		if a := &p.Actions[i]; a.Side == side && a.changes() {
+			a.Change.Items, a.Change.Rights = append(a.Change.Items, items...), append(a.Change.Rights, rights...)
+			return nil
+		}
+	}
+	j := jobs[len(jobs)-1]
+	p.Actions = append(p.Actions, Planned{Step: j.step.Name, Action: j.action.Name, Title: j.action.Title, Side: side, Change: steps.Change{Items: items, Rights: rights}})
+	return nil
+}

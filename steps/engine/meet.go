@@ -1,0 +1,57 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"carrick/cluster"
+)
+
+// Candidate is a context that a side could be.
+type Candidate struct {
+	Context, Server, Namespace string
+	Current                    bool
+}
+
+// Candidates are the contexts of a kubeconfig ("": by kubectl's rules).
+func Candidates(kubeconfig string) ([]Candidate, error) {
+	list, err := cluster.Contexts(kubeconfig)
+	if err != nil {
+		return nil, err
+	}
+	var out []Candidate
+	for _, c := range list {
+		out = append(out, Candidate{c.Name, c.Server, c.Namespace, c.Current})
+	}
+	return out, nil
+}
+
+// Meeting is what a side says of itself when it is first asked.
+type Meeting struct {
+	Version string // "v1.36.3"
+	User    string
+	UID     string // of kube-system: two sides with one UID are one cluster; "" where it may not be read
+	Latency time.Duration
+}
+
+// Meet asks a cluster who it is. The error is in plain words.
+func Meet(ctx context.Context, access cluster.Access) (Meeting, error) {
+	c, err := cluster.Open(access, cluster.Options{Once: true})
+	if err != nil {
+		return Meeting{}, err
+	}
+	defer c.Close()
+	v, err := c.Version(ctx)
+	if err != nil {
+		return Meeting{}, fmt.Errorf("%s", cluster.Explain(err))
+	}
+	m := Meeting{Version: v.Git, Latency: v.Latency}
+	if who, err := c.WhoAmI(ctx); err == nil {
+		m.User = who.Name
+	}
+	if uid, err := c.UID(ctx); err == nil {
+		m.UID = uid
+	}
+	return m, nil
+}

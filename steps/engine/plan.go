@@ -1,0 +1,285 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"carrick/cluster"
+	"carrick/steps"
+	"carrick/steps/action"
+	"carrick/steps/inventory"
+)
+
+// Plan is what apply or undo would do, action by action.
+type Plan struct {
+	Undo    bool
+	Actions []Planned
+
+	whole bool  // it is about the whole guide
+	scope Scope // of an undo
+}
+
+// Planned is one action of a plan.
+type Planned struct {
+	Step, Action, Title string
+	Side                steps.Side
+	Change              steps.Change
+	Pending             string // why it can't be known yet; "": it is known
+	Refused             bool   // it can't be known because something may not be read
+
+	handed bool            // it can't be known because the other side's file lacks something
+	unread []cluster.Right // that, on whichever side it is
+}
+
+// Empty tells whether the plan changes nothing.
+func (p *Plan) Empty() bool {
+	for _, a := range p.Actions {
+		if a.Pending != "" || a.changes() {
+			return false
+		}
+	}
+	return true
+}
+
+// Changes reports whether the plan changes something, of what is known of it. The items of an action that is not known
+// yet are what it would do at most.
+func (p *Plan) Changes() bool {
+	return slices.ContainsFunc(p.Actions, func(a Planned) bool { return a.Pending == "" && a.changes() })
+}
+
+func (a *Planned) changes() bool {
+	for _, it := range a.Change.Items {
+		if it.Verb.Changes() {
+			return true
+		}
+	}
+	return false
+}
+
+// Tally counts the things of a plan on one side by verb; "" is both sides.
+func (p *Plan) Tally(side steps.Side) map[steps.Verb]int {
+	n := map[steps.Verb]int{}
+	for _, a := range p.Actions {
+		if side != "" && a.Side != side {
+			continue
+		}
+		for _, it := range a.Change.Items {
+			n[it.Verb]++
+		}
+	}
+	return n
+}
+
+// Has tells whether the plan holds that verb.
+func (p *Plan) Has(v steps.Verb) bool { return p.Tally("")[v] > 0 }
+
+// Conflicts are the things of which another manager owns fields.
+func (p *Plan) Conflicts() []steps.Item {
+	var out []steps.Item
+	for _, a := range p.Actions {
+		for _, it := range a.Change.Items {
+			if len(it.Conflicts) > 0 {
+				out = append(out, it)
+			}
+		}
+	}
+	return out
+}
+
+// Choice of what a plan is about. Zero: everything.
+type Scope struct {
+	Steps   []string   // names of steps
+	Actions []string   // names of actions
+	Side    steps.Side // one side only
+	// Found are things that an undo takes back although the inventory does not have them, each as its plan names it
+	// ("Role renku/renku"): by their marks, and without any value being put back.
+	Found []string
+}
+
+func (o Scope) covers(step *steps.Step, a *steps.Action, side steps.Side) bool {
+	return (len(o.Steps) == 0 || slices.Contains(o.Steps, step.Name)) &&
+		(len(o.Actions) == 0 || slices.Contains(o.Actions, a.Name)) &&
+		(o.Side == "" || o.Side == side)
+}
+
+// job is one action on one side.
+type job struct {
+	step   *steps.Step
+	action *steps.Action
+	side   steps.Side
+}
+
+// jobs are the actions that a scope covers and whose sides are here, in the
+// order of doing.
+func (s *Session) jobs(ctx context.Context, o Scope) []job {
+	var out []job
+	for i := range s.guide.Steps {
+		step := &s.guide.Steps[i]
+		for j := range step.Actions {
+			a := &step.Actions[j]
+			for _, side := range steps.Sides {
+				if a.On.Covers(side) && o.covers(step, a, side) && !s.ends[side].absent() {
+					out = append(out, job{step, a, side})
+				}
+			}
+		}
+	}
+	return out
+}
+
+// Plan says what apply would change. It touches nothing.
+func (s *Session) Plan(ctx context.Context, o Scope) (*Plan, error) {
+	ctx = cluster.WithLooks(ctx, s.looks)
+	p := &Plan{whole: len(o.Steps)+len(o.Actions) == 0}
+	for _, j := range s.jobs(ctx, o) {
+		pl, ok, err := s.planJob(ctx, j)
+		if err != nil {
+			return p, err
+		}
+		if ok {
+			p.Actions = append(p.Actions, pl)
+		}
+	}
+	if err := s.planNamespaces(ctx, p, o); err != nil {
+		return p, err
+	}
+	p.inventoryOnce()
+	return p, s.planCompletion(ctx, p)
+}
+
+func (s *Session) planJob(ctx context.Context, j job) (Planned, bool, error) {
+	use := &usage{}
+	env := s.env(ctx, j.side, use)
+	env.Action = j.action.Name
+	if !j.action.Wanted(j.step, env) {
+		return Planned{}, false, nil
+	}
+	pl := Planned{Step: j.step.Name, Action: j.action.Name, Title: j.action.Title, Side: j.side}
+	c, err := j.action.Plan(ctx, env)
+	if err == nil {
+		err = inventory.Plan(ctx, env, &c)
+	}
+	c.Rights = append(c.Rights, j.action.Reads...)
+	pl.Change = c
+	if use.failed != nil {
+		err = use.failed
+	} else if len(use.missing) > 0 {
+		return pl, false, &steps.MissingError{Questions: use.missing}
+	}
+	if absent := (*steps.AbsentError)(nil); errors.As(err, &absent) {
+		pl.Pending, pl.handed = absent.Error(), absent.Handed
+		return pl, true, nil
+	}
+	if apierrors.IsForbidden(err) { // told with all other missing rights
+		pl.Pending, pl.Refused = cluster.Explain(err), true
+		pl.unread = cluster.Refused(err)
+		return pl, true, nil
+	}
+	if err != nil {
+		return pl, false, &ActionError{j.step.Name, j.action.Name, s.guide.Sides[j.side].Name, "plan", err}
+	}
+	return pl, true, nil
+}
+
+// PlanUndo says what undo would take back, in the order of undoing.
+func (s *Session) PlanUndo(ctx context.Context, o Scope) (*Plan, error) {
+	ctx = cluster.WithLooks(ctx, s.looks)
+	p := &Plan{Undo: true, scope: o}
+	known := false
+	along := map[steps.Side][]string{}
+	var away error
+	for _, j := range s.undoOrder(s.jobs(ctx, o)) {
+		env := s.env(ctx, j.side, &usage{})
+		env.Action, env.Runtime.Along, env.Runtime.Found = j.action.Name, along[j.side], o.Found
+		c, err := j.action.PlanUndo(ctx, env)
+		if unreachable(err) { // the other side is undone all the same
+			pl := Planned{Step: j.step.Name, Action: j.action.Name, Title: j.action.Title, Side: j.side}
+			pl.Pending = fmt.Sprintf("%s; when it answers: carrick undo LINK --side %s", cluster.Explain(err), j.side)
+			p.Actions = append(p.Actions, pl)
+			away = &ActionError{j.step.Name, j.action.Name, s.guide.Sides[j.side].Name, "plan the undo of", err}
+			continue
+		}
+		known = known || !keeps(j.action.Doer)
+		if err != nil {
+			return p, &ActionError{j.step.Name, j.action.Name, s.guide.Sides[j.side].Name, "plan the undo of", err}
+		}
+		for side, what := range c.Along {
+			along[side] = append(along[side], what...)
+		}
+		if len(c.Items) > 0 {
+			p.Actions = append(p.Actions, Planned{Step: j.step.Name, Action: j.action.Name, Title: j.action.Title, Side: j.side, Change: c})
+		}
+	}
+	if !known {
+		return p, away // no side answers
+	}
+	if err := s.planForget(ctx, o, p); err != nil {
+		return p, err
+	}
+	if p.Empty() { // what an action keeps is of interest where others take something back
+		p.Actions = slices.DeleteFunc(p.Actions, func(a Planned) bool {
+			action, _ := s.guide.Action(a.Action)
+			return keeps(action.Doer)
+		})
+	}
+	return p, nil
+}
+
+// keeps tells whether an action has no undo: planning that asks nobody.
+func keeps(d steps.Doer) bool {
+	c, ok := d.(action.Call)
+	return ok && c.Revert == nil
+}
+
+// unreachable tells whether an error is that a side does not answer.
+func unreachable(err error) bool {
+	return errors.As(err, new(*url.Error)) || errors.As(err, new(*cluster.StaleError))
+}
+
+// undoOrder is the guide's own order of undoing, then the reverse of doing.
+func (s *Session) undoOrder(jobs []job) []job {
+	order := s.guide.Undo
+	if slices.ContainsFunc(steps.Sides, func(side steps.Side) bool { return s.ends[side].absent() }) {
+		first := s.guide.UndoAlone
+		order = slices.Concat(first, slices.DeleteFunc(slices.Clone(order), func(name string) bool { return slices.Contains(first, name) }))
+	}
+	var out []job
+	for _, name := range order {
+		for _, j := range jobs {
+			if j.action.Name == name {
+				out = append(out, j)
+			}
+		}
+	}
+	for i := len(jobs) - 1; i >= 0; i-- {
+		if !slices.Contains(order, jobs[i].action.Name) {
+			out = append(out, jobs[i])
+		}
+	}
+	return out
+}
+
+// ActionError is an error of an action, with its place in the guide.
+type ActionError struct {
+	Step, Action, Side, Doing string
+	Err                       error
+}
+
+func (e *ActionError) Error() string {
+	return fmt.Sprintf("%s %s on the %s (step %s): %s", e.Doing, e.Action, e.Side, e.Step, e.Plain())
+}
+
+// Plain is the cause in plain words.
+func (e *ActionError) Plain() string {
+	if conflict := (*action.ConflictError)(nil); errors.As(e.Err, &conflict) {
+		return conflict.Error()
+	}
+	return cluster.Explain(e.Err)
+}
+
+func (e *ActionError) Unwrap() error { return e.Err }

@@ -1,0 +1,56 @@
+package engine
+
+import (
+	"slices"
+
+	"carrick/steps"
+)
+
+// Of are the things of a plan that have that verb.
+func (p *Plan) Of(v steps.Verb) []steps.Item {
+	var out []steps.Item
+	for _, a := range p.Actions {
+		for _, it := range a.Change.Items {
+			if it.Verb == v {
+				out = append(out, it)
+			}
+		}
+	}
+	return out
+}
+
+// Held are the things of an undo that this link made and that stay, for others
+// need them.
+func (p *Plan) Held() []steps.Item {
+	return slices.DeleteFunc(p.Of(steps.Leave), func(it steps.Item) bool { return !it.Held })
+}
+
+// Leaves reports whether an undo leaves something that the link wrote, or that has its mark.
+func (p *Plan) Leaves() bool {
+	return slices.ContainsFunc(p.Of(steps.Leave), func(it steps.Item) bool { return it.Unentered || it.Left || it.Entry != nil })
+}
+
+// Unentered are the things that an undo leaves because the link's inventory does not have them.
+func (p *Plan) Unentered() []steps.Item {
+	return slices.DeleteFunc(p.Of(steps.Leave), func(it steps.Item) bool { return !it.Unentered })
+}
+
+// Left are the files that this link wrote and that an undo leaves, because they are no longer as carrick wrote them.
+func (p *Plan) Left() []steps.Item {
+	return slices.DeleteFunc(p.Of(steps.Leave), func(it steps.Item) bool { return !it.Left })
+}
+
+// Mends tells whether an action of the plan makes a check hold on a side.
+func (p *Plan) Mends(g *steps.Guide, c steps.Cell) bool {
+	check, _ := g.Check(c.Check)
+	if check == nil {
+		return false
+	}
+	action, _ := g.Mending(check, c.Side)
+	for _, a := range p.Actions {
+		if action != nil && a.Action == action.Name {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,76 @@
+package engine
+
+import (
+	"context"
+	"slices"
+
+	"carrick/steps"
+	"carrick/steps/action"
+)
+
+// planNamespaces adds to a plan of a part of a guide the actions of other parts that create the namespaces of what it
+// creates. Each goes right before the first action that needs it.
+func (s *Session) planNamespaces(ctx context.Context, p *Plan, o Scope) error {
+	if p.whole {
+		return nil
+	}
+	for i := 0; i < len(p.Actions); i++ {
+		side := p.Actions[i].Side
+		for _, name := range p.Actions[i].missingNamespaces() {
+			if slices.Contains(p.NewNamespaces(side), name) {
+				continue
+			}
+			maker, err := s.creatorOf(ctx, name, side, o)
+			if err != nil {
+				return err
+			}
+			if maker == nil {
+				p.Actions[i].noteMissing(name)
+				continue
+			}
+			p.Actions = slices.Insert(p.Actions, i, *maker)
+			i++
+		}
+	}
+	return nil
+}
+
+// missingNamespaces are the namespaces that things of an action need, and that do not exist.
+func (a *Planned) missingNamespaces() []string {
+	var out []string
+	for _, it := range a.Change.Items {
+		if it.MissingNamespace != "" && !slices.Contains(out, it.MissingNamespace) {
+			out = append(out, it.MissingNamespace)
+		}
+	}
+	return out
+}
+
+// noteMissing says of the things in a namespace that nothing creates it.
+func (a *Planned) noteMissing(namespace string) {
+	for i := range a.Change.Items {
+		if it := &a.Change.Items[i]; it.MissingNamespace == namespace {
+			it.Note = "namespace " + namespace + " does not exist, and nothing of this creates it"
+		}
+	}
+}
+
+// creatorOf is the plan of the action outside of a scope that creates a namespace; nil: none does.
+func (s *Session) creatorOf(ctx context.Context, namespace string, side steps.Side, o Scope) (*Planned, error) {
+	for _, j := range s.jobs(ctx, Scope{Side: side}) {
+		if _, writes := j.action.Doer.(action.Asset); !writes || o.covers(j.step, j.action, side) {
+			continue
+		}
+		pl, ok, err := s.planJob(ctx, j)
+		if ctx.Err() != nil {
+			return nil, err
+		}
+		creates := slices.ContainsFunc(pl.Change.Items, func(it steps.Item) bool {
+			return it.What == "Namespace "+namespace && it.Verb == steps.Create && !it.Refused
+		})
+		if err == nil && ok && creates {
+			return &pl, nil
+		}
+	}
+	return nil, nil
+}

@@ -1,0 +1,95 @@
+package engine
+
+import (
+	"time"
+
+	"carrick/cluster"
+	"carrick/steps"
+)
+
+// PlanReport is a plan as one document: what diff, and apply and undo with
+// --dry-run, print with -o json|yaml. It is for reading: nothing applies it.
+type PlanReport struct {
+	APIVersion string       `json:"apiVersion"` // carrick/v1alpha1
+	Kind       string       `json:"kind"`       // Plan
+	Link       string       `json:"link"`
+	Guide      string       `json:"guide"`
+	Time       time.Time    `json:"time"`
+	Undo       bool         `json:"undo"`  // it takes back
+	Empty      bool         `json:"empty"` // nothing would change, and nothing is pending
+	Sides      []ReportSide `json:"sides"`
+	Totals     PlanTotals   `json:"totals"`
+	Actions    []PlanAction `json:"actions"`
+}
+
+// PlanTotals counts what a plan holds.
+type PlanTotals struct {
+	Verbs     map[steps.Verb]int `json:"verbs"`     // things by what would happen to them: create, change, …
+	Pending   int                `json:"pending"`   // actions that can't be known yet
+	Conflicts int                `json:"conflicts"` // things of which another manager owns fields
+}
+
+// PlanAction is one action of a plan on one side.
+type PlanAction struct {
+	Step    string     `json:"step"`
+	Action  string     `json:"action"`
+	Title   string     `json:"title"`
+	Side    steps.Side `json:"side"`
+	Role    string     `json:"role"`              // the guide's word for the side
+	Pending string     `json:"pending,omitempty"` // why it can't be known yet; of an undo: why it is left
+	Items   []PlanItem `json:"items"`
+}
+
+// PlanItem is one thing that an action touches.
+type PlanItem struct {
+	Verb      steps.Verb     `json:"verb"`
+	What      string         `json:"what"`                // "Role renku-sessions/renku", "POST /clusters"
+	Note      string         `json:"note,omitempty"`      // why it is left, what comes with it
+	Held      bool           `json:"held,omitempty"`      // of an undo: this link made it, and it stands while others need it
+	Refused   bool           `json:"refused,omitempty"`   // the server would not take it now: note says why
+	Conflicts []PlanConflict `json:"conflicts,omitempty"` // fields that another manager owns
+	Diff      string         `json:"diff,omitempty"`      // unified diff, secrets masked
+}
+
+// PlanConflict is a field that another manager owns.
+type PlanConflict struct {
+	Field   string `json:"field"`
+	Manager string `json:"manager"`
+}
+
+// NewPlanReport makes a document of a plan. What came from a cluster is cleaned
+// of what would drive a terminal.
+func (s *Session) NewPlanReport(p *Plan, now time.Time) PlanReport {
+	r := PlanReport{
+		APIVersion: "carrick/v1alpha1", Kind: "Plan", Link: s.link.Name(), Guide: s.guide.Name, Time: now.UTC(),
+		Undo: p.Undo, Empty: p.Empty(), Totals: PlanTotals{Verbs: p.Tally(""), Conflicts: len(p.Conflicts())},
+		Actions: []PlanAction{},
+	}
+	for _, side := range steps.Sides {
+		r.Sides = append(r.Sides, ReportSide{side, s.guide.Sides[side].Name, s.ends[side].Name})
+	}
+	for _, a := range p.Actions {
+		row := PlanAction{
+			Step: a.Step, Action: a.Action, Title: a.Title, Side: a.Side, Role: s.guide.Sides[a.Side].Name,
+			Pending: cluster.Clean(a.Pending), Items: []PlanItem{},
+		}
+		if a.Pending != "" {
+			r.Totals.Pending++
+		}
+		for _, it := range a.Change.Items {
+			row.Items = append(row.Items, reportOf(it))
+		}
+		r.Actions = append(r.Actions, row)
+	}
+	return r
+}
+
+func reportOf(it steps.Item) PlanItem {
+	out := PlanItem{
+		Verb: it.Verb, What: cluster.Clean(it.What), Note: cluster.Clean(it.Note), Held: it.Held, Refused: it.Refused, Diff: cluster.Clean(it.Diff),
+	}
+	for _, c := range it.Conflicts {
+		out.Conflicts = append(out.Conflicts, PlanConflict{cluster.Clean(c.Field), cluster.Clean(c.Manager)})
+	}
+	return out
+}

@@ -1,0 +1,62 @@
+package engine_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"carrick/cluster"
+	"carrick/steps"
+	"carrick/steps/engine"
+	"carrick/steps/linkfile"
+)
+
+func probed(t *testing.T, run func(context.Context, steps.Env) steps.Result) *engine.Session {
+	t.Helper()
+	h, err := cluster.NewHost(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(h.Close)
+	g := guide("probed", steps.Role{Name: "here", Kind: steps.Host}, steps.Role{Name: "there", Kind: steps.Host, Optional: true}, steps.Step{
+		Checks: []steps.Check{{Name: "odd", Title: "odd", Why: "w", On: steps.Local, Run: run}},
+	})
+	return engine.NewSession(engine.SessionOptions{Guide: g, Link: linkfile.New("probed", "l"), Ends: map[steps.Side]engine.End{steps.Local: {Host: h}}})
+}
+
+// A check that ignores its context neither hangs the board nor the end of it.
+func TestACheckThatNeverEndsIsUnknown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		over := make(chan struct{})
+		s := probed(t, func(context.Context, steps.Env) steps.Result { <-over; return steps.Passed("at last") })
+		start := time.Now()
+		r, _ := s.Probe(t.Context(), cell("odd", steps.Local))
+		if r.Status != steps.Unknown || time.Since(start) > time.Minute {
+			t.Errorf("after %s: %v %q", time.Since(start), r.Status, r.Found)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(time.Second, cancel)
+		start = time.Now()
+		if r, _ := s.Probe(ctx, cell("odd", steps.Local)); r.Status == steps.Pass || time.Since(start) > 2*time.Second {
+			t.Errorf("after %s: %v", time.Since(start), r.Status)
+		}
+		close(over)
+	})
+}
+
+func TestAPassThatComesTooLateIsUnknown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := probed(t, func(ctx context.Context, _ steps.Env) steps.Result { <-ctx.Done(); return steps.Passed("whatever") })
+		if r, _ := s.Probe(t.Context(), cell("odd", steps.Local)); r.Status != steps.Unknown {
+			t.Errorf("%v %q", r.Status, r.Found)
+		}
+	})
+}
+
+func TestACheckThatPanicsIsUnknown(t *testing.T) {
+	s := probed(t, func(context.Context, steps.Env) steps.Result { panic("oh") })
+	if r, _ := s.Probe(t.Context(), cell("odd", steps.Local)); r.Status != steps.Unknown {
+		t.Errorf("%v %q", r.Status, r.Found)
+	}
+}

@@ -1,0 +1,100 @@
+package engine
+
+import (
+	"slices"
+	"time"
+
+	"carrick/steps"
+)
+
+// Report is the board as one document: what check prints with -o json|yaml.
+type Report struct {
+	APIVersion string        `json:"apiVersion"` // carrick/v1alpha1
+	Kind       string        `json:"kind"`       // CheckReport
+	Link       string        `json:"link"`
+	Guide      string        `json:"guide"`
+	Time       time.Time     `json:"time"`
+	Sides      []ReportSide  `json:"sides"`
+	Summary    ReportSummary `json:"summary"`
+	Checks     []ReportCheck `json:"checks"`
+	// Causes are the ids of the checks that fail or are unknown by themselves, what
+	// others lean on first: what to begin with.
+	Causes []string `json:"causes,omitempty"`
+}
+
+// ReportSide is one side of a report.
+type ReportSide struct {
+	Side steps.Side `json:"side"`
+	Role string     `json:"role"`
+	Name string     `json:"name,omitempty"` // the context or host
+}
+
+// ReportSummary counts the verdicts.
+type ReportSummary struct {
+	Green   bool           `json:"green"`
+	Verdict map[string]int `json:"verdicts"`
+}
+
+// ReportCheck is one cell of a report.
+type ReportCheck struct {
+	ID       string       `json:"id"` // "renku/token-filled@remote"
+	Step     string       `json:"step"`
+	Check    string       `json:"check"`
+	Title    string       `json:"title"`
+	Side     steps.Side   `json:"side"`
+	From     string       `json:"from,omitempty"`
+	Status   steps.Status `json:"status"`
+	Found    string       `json:"found,omitempty"`
+	Lines    []string     `json:"lines,omitempty"` // what was found in full, such as a table
+	Fix      string       `json:"fix,omitempty"`
+	Seconds  float64      `json:"durationSeconds"`
+	Age      float64      `json:"ageSeconds"`
+	CausedBy string       `json:"causedBy,omitempty"` // id of the check whose failure silences this one
+	Causes   int          `json:"causes,omitempty"`   // how many checks say nothing because of this one
+}
+
+// Look is when and how long a cell was looked at.
+type Look struct {
+	At       time.Time
+	Duration time.Duration
+}
+
+// NewReport makes a report of a board; looks may lack cells. cells nil: all.
+func (s *Session) NewReport(b *Board, looks map[steps.Cell]Look, cells []steps.Cell, now time.Time) Report {
+	r := Report{
+		APIVersion: "carrick/v1alpha1", Kind: "CheckReport", Link: s.link.Name(), Guide: s.guide.Name, Time: now.UTC(),
+		Summary: ReportSummary{Verdict: map[string]int{}},
+	}
+	for _, side := range steps.Sides {
+		r.Sides = append(r.Sides, ReportSide{side, s.guide.Sides[side].Name, s.ends[side].Name})
+	}
+	if cells == nil {
+		cells = s.guide.Cells()
+	}
+	behind := b.Behind()
+	for _, t := range b.Troubles() {
+		if t.Root && t.Result.Status != steps.Warn && slices.Contains(cells, t.Cell) {
+			r.Causes = append(r.Causes, s.guide.ID(t.Cell))
+		}
+	}
+	var n Counts
+	for _, c := range cells {
+		check, _ := s.guide.Check(c.Check)
+		v := b.Verdict(c)
+		n[v.Status]++
+		r.Summary.Verdict[v.Status.String()]++
+		row := ReportCheck{
+			ID: s.guide.ID(c), Step: c.Step, Check: c.Check, Title: check.Title, Side: c.Side, From: check.From,
+			Status: v.Status, Found: v.Found, Lines: v.Lines, Fix: v.Fix, Seconds: looks[c].Duration.Seconds(), Causes: len(behind[c]),
+		}
+		if !looks[c].At.IsZero() {
+			row.Age = now.Sub(looks[c].At).Seconds()
+		}
+		if cause, ok := b.Cause(c); ok && v.Status == steps.Skip {
+			row.CausedBy = s.guide.ID(cause)
+		}
+		r.Checks = append(r.Checks, row)
+	}
+	r.Summary.Green = n.Green()
+	return r
+}

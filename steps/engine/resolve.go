@@ -1,0 +1,388 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"sync"
+
+	"carrick/cluster"
+	"carrick/steps"
+)
+
+// env is what a check or action of a side may see, bound to one probe.
+func (s *Session) env(ctx context.Context, side steps.Side, use *usage) steps.Env {
+	return s.resolver(ctx, use).env(side)
+}
+
+// probeEnv is env for one look, to which a fact is the same however often it is used.
+func (s *Session) probeEnv(ctx context.Context, side steps.Side, use *usage) steps.Env {
+	r := s.resolver(ctx, use)
+	r.known = &learnt{all: map[learntKey]learntFact{}}
+	return r.env(side)
+}
+
+// adoptEnv is env for adopt, which sees what either side knows: it looks for
+// itself and works out nothing from files of facts.
+func (s *Session) adoptEnv(ctx context.Context, side steps.Side, use *usage) steps.Env {
+	r := s.resolver(ctx, use)
+	r.adopting = true
+	return r.env(side)
+}
+
+func (s *Session) resolver(ctx context.Context, use *usage) *resolver {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	use.answered = s.answered
+	return &resolver{s: s, ctx: ctx, use: use, given: maps.Clone(s.answers), secrets: maps.Clone(s.secrets)}
+}
+
+// resolver gives facts and answers to one probe. Each fact and each default
+// gets a resolver of its own, one deeper, so that several can be asked for at
+// the same time.
+type resolver struct {
+	s       *Session
+	ctx     context.Context
+	use     *usage
+	given   steps.Given
+	secrets map[string]cluster.Masked
+	depth   int
+	// defaulting: a default is being taken, and a fact that can't be read there
+	// must not pass for one that is not there.
+	defaulting bool
+	// secret: something secret is worked out while a facts file has an unconfirmed signer: the file does not count.
+	secret bool
+	// adopting: a side may use all facts of the other one, shared or not.
+	adopting bool
+	known    *learnt // nil: each use of a fact learns it anew, as who waits for a change wants
+}
+
+// learnt are the facts that one probe has learnt: they are the same for all of it.
+type learnt struct {
+	mu  sync.Mutex
+	all map[learntKey]learntFact
+}
+
+type learntKey struct {
+	side       steps.Side
+	name       string
+	defaulting bool // has effects of its own on what is used
+	secret     bool
+}
+
+type learntFact struct {
+	value any
+	err   error
+}
+
+// learn learns a fact, once but for those that ask for it at the same time.
+func (l *learnt) learn(k learntKey, learn func() (any, error)) (any, error) {
+	if l == nil {
+		return learn()
+	}
+	l.mu.Lock()
+	f, known := l.all[k]
+	l.mu.Unlock()
+	if known {
+		return f.value, f.err
+	}
+	v, err := learn()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.all[k] = learntFact{v, err}
+	return v, err
+}
+
+func (r *resolver) deeper() *resolver {
+	next := *r
+	next.depth++
+	return &next
+}
+
+func (r *resolver) env(side steps.Side) steps.Env {
+	end := r.s.ends[side]
+	e := steps.Env{
+		Side: side, Cluster: end.Cluster, Host: end.Host, Link: r.s.link.Name(), Assets: r.s.assets, Attended: r.s.attended,
+		Own: r.facts(side), Peer: r.shared(side.Peer()), Answers: steps.Answers{Lookup: r.answer},
+		Runtime: steps.Runtime{
+			Guide: r.s.guide, LinkPath: r.s.link.Path, Sides: map[steps.Side]steps.SideInfo{}, Cache: &sync.Map{}, Sound: r.use.sound,
+			API: func() (*cluster.Web, error) { return r.api(side) }, Keep: r.s.keep, Given: r.given.Has, Emptied: r.given.Empties,
+		},
+	}
+	for _, sd := range steps.Sides {
+		info := steps.SideInfo{Role: r.s.guide.Sides[sd].Name, Name: r.s.ends[sd].Name, Config: r.s.ends[sd].Config}
+		if h := r.s.ends[sd].Handed; h != nil {
+			info.Unconfirmed = h.unsigned
+		}
+		e.Runtime.Sides[sd] = info
+	}
+	return e
+}
+
+// api is the API of the set-up, one and the same for as long as its address is.
+func (r *resolver) api(side steps.Side) (*cluster.Web, error) {
+	if r.s.guide.API == nil {
+		return nil, steps.Absent("the guide has no API")
+	}
+	r = r.deeper()
+	r.secret = r.s.unsure() // a token is sent there
+	e := r.env(side)
+	e.Runtime.API = nil // what says where it is can't ask it
+	at, err := r.s.guide.API(r.ctx, e)
+	if err != nil {
+		return nil, err
+	}
+	return r.s.web(at)
+}
+
+func (r *resolver) facts(side steps.Side) steps.Facts {
+	return steps.Facts{Lookup: func(name string) (any, error) { return r.fact(side, name) }}
+}
+
+// shared are the facts of a side that the other one may use.
+func (r *resolver) shared(side steps.Side) steps.Facts {
+	return steps.Facts{Lookup: func(name string) (any, error) {
+		if f := r.s.guide.Fact(name, side); f != nil && !f.Shared && !r.adopting {
+			return nil, fmt.Errorf("the guide does not share %s with the other side", f.DisplayName())
+		}
+		return r.fact(side, name)
+	}}
+}
+
+// deepest is how far facts may lean on facts and answers on defaults.
+const deepest = 16
+
+func (r *resolver) fact(side steps.Side, name string) (any, error) {
+	f := r.s.guide.Fact(name, side)
+	if f == nil {
+		return nil, fmt.Errorf("the guide has no fact %q on the %s", name, side)
+	}
+	secret := r.secret || f.Secret && r.s.unsure()
+	if h := r.s.ends[side].Handed; h != nil {
+		if secret {
+			return nil, h.unconfirmed()
+		}
+		return h.fact(r.ctx, f)
+	}
+	if r.s.ends[side].absent() {
+		return nil, lackingHanded("%s is not known: %s", f.DisplayName(), r.s.whyAbsent(side))
+	}
+	if r.depth == deepest {
+		return nil, fmt.Errorf("fact %q leans on itself", name)
+	}
+	v, err := r.known.learn(learntKey{side, name, r.defaulting, secret}, func() (any, error) {
+		next := r.deeper()
+		next.secret = secret
+		return f.Learn(r.ctx, next.env(side))
+	})
+	if absent := (*steps.AbsentError)(nil); err != nil && r.defaulting && !errors.As(err, &absent) {
+		r.use.fail(err)
+	}
+	return v, err
+}
+
+// answer is what was given, else the default; neither marks the question as
+// missing.
+func (r *resolver) answer(key string) any {
+	q, _ := r.s.guide.Question(key)
+	if q == nil {
+		panic(fmt.Sprintf("the guide has no question %q", key))
+	}
+	v, _ := r.resolve(q)
+	if v == nil && !q.Opt {
+		r.use.miss(*q)
+	}
+	return v
+}
+
+func (r *resolver) resolve(q *steps.Question) (v any, from string) {
+	if q.Secret {
+		if m, ok := r.secrets[q.Key]; ok {
+			return m, "given"
+		}
+		return nil, ""
+	}
+	if v, ok := r.given[q.Key]; ok && v == steps.LeftEmpty {
+		return nil, "given"
+	} else if ok && v != nil {
+		return v, "given"
+	}
+	for _, side := range steps.Sides {
+		if h := r.s.ends[side].Handed; h != nil && q.CountsFrom(side) && !r.secret {
+			if v, from := h.answer(r.ctx, q); v != nil {
+				return v, from
+			}
+		}
+	}
+	if q.Default == nil || r.depth == deepest {
+		return nil, ""
+	}
+	next := r.deeper()
+	next.defaulting = true
+	return q.Default(next.env(q.Side()))
+}
+
+// proposed is what another admin's facts file answers where that does not count; "": nothing else than what holds here.
+func (s *Session) proposed(ctx context.Context, q *steps.Question, holds any) string {
+	for _, side := range steps.Sides {
+		h := s.ends[side].Handed
+		if h == nil || q.CountsFrom(side) {
+			continue
+		}
+		v, from := h.answer(ctx, q)
+		if v == nil && q.Proposes != "" {
+			v, from = h.proposal(ctx, q)
+		}
+		if v != nil && (holds == nil || q.Show(v) != q.Show(holds)) {
+			return from + " proposes " + cluster.Clean(q.Show(v))
+		}
+	}
+	return ""
+}
+
+// Answered is an answer as it stands, and where it came from.
+type Answered struct {
+	Question *steps.Question
+	Value    any
+	From     string // "given", or where the default was taken from
+	Proposed string // what another admin's facts file proposes, and which; "": nothing
+	Asked    bool   // false: its When says that it does not apply
+	Err      error  // why its default could not be read
+}
+
+// Answers are the answers of a step as they stand, in the order of its
+// questions. Defaults may have to be read from a cluster.
+func (s *Session) Answers(ctx context.Context, step *steps.Step) []Answered {
+	ctx, cancel := context.WithTimeout(cluster.WithLooks(ctx, s.looks), s.patience())
+	defer cancel()
+	r := &resolver{s: s, ctx: ctx, given: s.given(), secrets: s.secretAnswers()}
+	var out []Answered
+	for i := range step.Ask {
+		q := &step.Ask[i]
+		r.use = &usage{}
+		base := r.env(steps.Local)
+		a := Answered{Question: q, Asked: (step.When == nil || step.When(base)) && (q.When == nil || q.When(r.env(q.Side())))}
+		a.Value, a.From = r.resolve(q)
+		a.Err = r.use.failed
+		a.Proposed = s.proposed(ctx, q, a.Value)
+		out = append(out, a)
+	}
+	return out
+}
+
+// Missing are the questions of the named steps (none named: all) that apply
+// and have neither answer nor default. A default that could not be read is not
+// missing: who needs it says why.
+func (s *Session) Missing(ctx context.Context, names ...string) []steps.Question {
+	var out []steps.Question
+	for _, step := range s.stepsNamed(names) {
+		for _, a := range s.Answers(ctx, step) {
+			if a.Asked && a.Value == nil && a.Err == nil && !a.Question.Opt {
+				out = append(out, *a.Question)
+			}
+		}
+	}
+	return out
+}
+
+// WhatIsMissing is the error of missing answers, with what another admin's facts file proposes for them.
+func (s *Session) WhatIsMissing(ctx context.Context, questions []steps.Question) *steps.MissingError {
+	out := &steps.MissingError{Questions: questions}
+	for i := range questions {
+		if p := s.proposed(ctx, &questions[i], nil); p != "" {
+			out.Proposed = append(out.Proposed, questions[i].Key+" "+p)
+		}
+	}
+	return out
+}
+
+// Answer sets an answer (nil takes it back, so that the default stands) and
+// wakes what used the old one. Save writes it to the link file.
+func (s *Session) Answer(key string, v any) error {
+	q, _ := s.guide.Question(key)
+	if q == nil {
+		return fmt.Errorf("the guide has no question %q", key)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch m, secret := v.(cluster.Masked); {
+	case secret:
+		s.secrets[key] = m
+	case q.Secret && v != nil:
+		return fmt.Errorf("the answer to %q is secret and must come masked", key)
+	case v == nil:
+		delete(s.answers, key)
+		delete(s.secrets, key)
+		delete(s.link.Answers, key)
+	default:
+		s.answers[key] = v
+		s.link.Answers[key] = v
+	}
+	s.wake()
+	return nil
+}
+
+// wake has all probes run again that used an answer. It is called with s.mu held.
+func (s *Session) wake() {
+	close(s.answered)
+	s.answered = make(chan struct{})
+}
+
+// keep answers a secret question.
+func (s *Session) keep(key string, v cluster.Masked) error {
+	if q, _ := s.guide.Question(key); q == nil || !q.Secret {
+		return fmt.Errorf("the guide has no secret question %q", key)
+	}
+	return s.Answer(key, v)
+}
+
+// web opens the API at an address, once.
+func (s *Session) web(at cluster.WebAddress) (*cluster.Web, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if w := s.webs[at]; w != nil {
+		return w, nil
+	}
+	w, err := at.Open()
+	if err == nil {
+		s.webs[at] = w
+	}
+	return w, err
+}
+
+// Save writes the link file with the answers as they stand.
+func (s *Session) Save() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.link.Save()
+}
+
+func (s *Session) given() steps.Given {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return maps.Clone(s.answers)
+}
+
+func (s *Session) secretAnswers() map[string]cluster.Masked {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return maps.Clone(s.secrets)
+}
+
+func (s *Session) stepsNamed(names []string) []*steps.Step {
+	var out []*steps.Step
+	for i := range s.guide.Steps {
+		step := &s.guide.Steps[i]
+		if len(names) == 0 {
+			out = append(out, step)
+			continue
+		}
+		for _, n := range names {
+			if n == step.Name {
+				out = append(out, step)
+			}
+		}
+	}
+	return out
+}

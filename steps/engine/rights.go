@@ -1,0 +1,259 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"carrick/cluster"
+	"carrick/steps"
+	"carrick/steps/action"
+)
+
+// Lacking are the sides on which rights are missing that a plan takes.
+type Lacking map[steps.Side]Lack
+
+// Lack is what is missing on one side.
+type Lack struct {
+	Missing []cluster.Decision
+	Needed  []cluster.Right // all that the plan takes, there or not: a grant of the missing alone would take the others away
+	Partly  bool            // what more it takes can be told once these are there
+	Fresh   []string        // namespaces of Needed that are not there, or may not be
+}
+
+// Grant is YAML that would grant what is needed, under that name.
+func (l Lack) Grant(name string) string { return action.Grant(name, l.Needed, l.Fresh...) }
+
+// Words are the rights that are missing, all verbs on a kind in one: "create,
+// patch secrets in renku".
+func (l Lack) Words() []string {
+	var kinds []cluster.Right
+	verbs := map[cluster.Right][]string{}
+	for _, d := range l.Missing {
+		kind := d.Right
+		kind.Verb = ""
+		if !slices.Contains(action.ByName, d.Right.Verb) {
+			kind.Name = ""
+		}
+		if verbs[kind] == nil {
+			kinds = append(kinds, kind)
+		}
+		if !slices.Contains(verbs[kind], d.Right.Verb) {
+			verbs[kind] = append(verbs[kind], d.Right.Verb)
+		}
+	}
+	out := make([]string, len(kinds))
+	for i, kind := range kinds {
+		kind.Verb = strings.Join(verbs[kind], ", ")
+		out[i] = kind.String()
+	}
+	return out
+}
+
+// Lacking asks both sides for every right that the plan takes, before anything
+// is written. Where one is missing, what the checks may not look at is needed,
+// too: who has to ask an admin should have to ask once.
+func (s *Session) Lacking(ctx context.Context, p *Plan) (Lacking, error) {
+	ctx = cluster.WithLooks(ctx, s.looks)
+	need, partly := map[steps.Side][]cluster.Right{}, map[steps.Side]bool{}
+	for _, a := range p.Actions {
+		if !a.changes() && !a.Refused {
+			continue
+		}
+		need[a.Side] = append(need[a.Side], a.Change.Rights...)
+		partly[a.Side] = partly[a.Side] || a.Refused
+		for _, side := range steps.Sides { // what is read for one side may stand on the other
+			need[side] = append(need[side], s.denied(ctx, side, a.unread)...)
+		}
+	}
+	for side := range s.unplanned(p) {
+		need[side] = append(need[side], s.guideRights(ctx, side)...)
+	}
+	out, err := s.lacking(ctx, need)
+	if err != nil {
+		return nil, err
+	}
+	if len(out) == 0 {
+		return out, p.refused(s.guide)
+	}
+	s.Look(ctx, s.guide.Cells())
+	all := map[steps.Side][]cluster.Right{}
+	for side := range out {
+		all[side] = append(need[side], s.ends[side].Cluster.Needed()...)
+	}
+	if out, err = s.lacking(ctx, all); err != nil {
+		return nil, err
+	}
+	for side, lack := range out {
+		lack.Partly = partly[side]
+		lack.Fresh = s.unsureNamespaces(ctx, side, lack.Needed, p.NewNamespaces(side))
+		out[side] = lack
+	}
+	return out, nil
+}
+
+// denied are those of some rights that are missing on a side.
+func (s *Session) denied(ctx context.Context, side steps.Side, rights []cluster.Right) []cluster.Right {
+	if len(rights) == 0 || s.ends[side].Cluster == nil {
+		return nil
+	}
+	decisions, err := s.ends[side].Cluster.Can(ctx, rights...)
+	if err != nil {
+		return nil // who asks for all that is needed says so
+	}
+	var out []cluster.Right
+	for _, d := range decisions {
+		if d.Err == nil && !d.Allowed {
+			out = append(out, d.Right)
+		}
+	}
+	return out
+}
+
+// unplanned are the sides of a plan of the whole guide on which something can't be
+// known yet.
+func (s *Session) unplanned(p *Plan) map[steps.Side]bool {
+	out := map[steps.Side]bool{}
+	for _, a := range p.Actions {
+		if p.whole && a.Pending != "" && s.ends[a.Side].Cluster != nil {
+			out[a.Side] = true
+		}
+	}
+	return out
+}
+
+// guideRights are what the guide's own checks of rights ask for on a side.
+func (s *Session) guideRights(ctx context.Context, side steps.Side) []cluster.Right {
+	for _, c := range s.guide.Cells() {
+		if check, _ := s.guide.Check(c.Check); check.Rights && c.Side == side {
+			s.Probe(ctx, c)
+		}
+	}
+	return s.ends[side].Cluster.Noted()
+}
+
+// unsureNamespaces are those of rights that nobody can say are there.
+func (s *Session) unsureNamespaces(ctx context.Context, side steps.Side, rights []cluster.Right, fresh []string) []string {
+	for _, r := range rights {
+		if r.Namespace == "" || slices.Contains(fresh, r.Namespace) {
+			continue
+		}
+		if _, err := s.ends[side].Cluster.Get(ctx, schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}, "", r.Namespace); err != nil {
+			fresh = append(fresh, r.Namespace)
+		}
+	}
+	return fresh
+}
+
+// Unread are the sides on which something was not read, so far, because the
+// rights are missing.
+func (s *Session) Unread(ctx context.Context) (Lacking, error) {
+	ctx = cluster.WithLooks(ctx, s.looks)
+	s.Look(ctx, s.guide.Cells())
+	need := map[steps.Side][]cluster.Right{}
+	for side, end := range s.ends {
+		if end.Cluster != nil {
+			need[side] = end.Cluster.Needed()
+		}
+	}
+	out, err := s.lacking(ctx, need)
+	for side, lack := range out {
+		lack.Partly, lack.Fresh = true, s.unsureNamespaces(ctx, side, lack.Needed, nil)
+		out[side] = lack
+	}
+	return out, err
+}
+
+// lacking asks for rights, and returns the sides on which some are missing.
+func (s *Session) lacking(ctx context.Context, need map[steps.Side][]cluster.Right) (Lacking, error) {
+	out := Lacking{}
+	for side, rights := range need {
+		if len(rights) == 0 {
+			continue
+		}
+		decisions, err := s.ends[side].Cluster.Can(ctx, unique(rights)...)
+		if err != nil {
+			return nil, fmt.Errorf("ask what you may do on the %s: %w", s.guide.Sides[side].Name, err)
+		}
+		lack := Lack{Needed: unique(rights)}
+		for _, d := range decisions {
+			if d.Err != nil {
+				return nil, fmt.Errorf("ask whether you may %s on the %s: %w", d.Right, s.guide.Sides[side].Name, d.Err)
+			}
+			if !d.Allowed {
+				lack.Missing = append(lack.Missing, d)
+			}
+		}
+		if len(lack.Missing) > 0 {
+			out[side] = lack
+		}
+	}
+	return out, nil
+}
+
+// refused is what a server would not take although every right is there: a
+// quota, an admission rule. Nothing may be written then, for it would stop
+// half-way.
+func (p *Plan) refused(g *steps.Guide) error {
+	for _, a := range p.Actions {
+		if a.Refused {
+			return &ActionError{a.Step, a.Action, g.Sides[a.Side].Name, "do", errors.New(a.Pending)}
+		}
+		for _, it := range a.Change.Items {
+			if it.Refused && !p.namespaceChanges(a.Side, it.What) {
+				return &ActionError{a.Step, a.Action, g.Sides[a.Side].Name, "do", fmt.Errorf("%s: %s", it.What, it.Note)}
+			}
+		}
+	}
+	return nil
+}
+
+// namespaceChanges tells whether the plan changes the namespace of a thing: what is
+// refused in it now may be taken then, and is asked anew when its turn comes.
+func (p *Plan) namespaceChanges(side steps.Side, what string) bool {
+	_, name, _ := strings.Cut(what, " ")
+	ns, _, inside := strings.Cut(name, "/")
+	for _, a := range p.Actions {
+		for _, it := range a.Change.Items {
+			if inside && a.Side == side && it.What == "Namespace "+ns && it.Verb.Changes() && !it.Refused {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// NewNamespaces are the namespaces that a plan makes on a side, and those of what
+// may not be looked at yet: they may be missing, too.
+func (p *Plan) NewNamespaces(side steps.Side) []string {
+	var out []string
+	for _, a := range p.Actions {
+		for _, r := range a.Change.Rights {
+			if a.Side == side && a.Refused && r.Namespace != "" {
+				out = append(out, r.Namespace)
+			}
+		}
+		for _, it := range a.Change.Items {
+			if name, ok := strings.CutPrefix(it.What, "Namespace "); ok && a.Side == side && (it.Verb == steps.Create || it.Refused) {
+				out = append(out, name)
+			}
+		}
+	}
+	return out
+}
+
+func unique(rights []cluster.Right) []cluster.Right {
+	seen := map[cluster.Right]bool{}
+	var out []cluster.Right
+	for _, r := range rights {
+		if !seen[r] {
+			seen[r] = true
+			out = append(out, r)
+		}
+	}
+	return out
+}

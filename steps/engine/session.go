@@ -1,0 +1,366 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"runtime/debug"
+	"slices"
+	"sync"
+	"time"
+
+	"carrick/cluster"
+	"carrick/steps"
+	"carrick/steps/linkfile"
+)
+
+// SessionOptions are what a session is made of.
+type SessionOptions struct {
+	Guide   *steps.Guide
+	Link    *linkfile.Link
+	Ends    map[steps.Side]End
+	Assets  fs.FS                     // the guide's folder of assets
+	Secrets map[string]cluster.Masked // answers to secret questions, by key
+	// Attended: somebody sees what actions say and can do as they ask. False: an
+	// action that would wait for a person has to refuse.
+	Attended bool
+	Log      *slog.Logger // nil: discarded
+	Audit    *Audit       // nil: no audit log
+}
+
+// Session is one use of a guide between two sides, on screen or without one.
+type Session struct {
+	guide  *steps.Guide
+	link   *linkfile.Link
+	ends   map[steps.Side]End
+	assets fs.FS
+	looks  *cluster.Looks
+	log    *slog.Logger
+	audit  *Audit
+
+	attended bool
+
+	mu       sync.Mutex
+	answers  steps.Given
+	secrets  map[string]cluster.Masked
+	webs     map[cluster.WebAddress]*cluster.Web // opened so far
+	answered chan struct{}                       // closed, and made anew, when an answer changes
+}
+
+// NewSession starts a session. It asks nothing of anybody yet.
+func NewSession(o SessionOptions) *Session {
+	s := &Session{
+		guide: o.Guide, link: o.Link, ends: o.Ends, assets: o.Assets, log: o.Log, audit: o.Audit, attended: o.Attended,
+		looks: cluster.NewLooks(), answers: steps.Given{}, secrets: map[string]cluster.Masked{}, webs: map[cluster.WebAddress]*cluster.Web{}, answered: make(chan struct{}),
+	}
+	if s.log == nil {
+		s.log = slog.New(slog.DiscardHandler)
+	}
+	for _, side := range steps.Sides {
+		if h, own := o.Ends[side].Handed, o.Ends[side.Peer()].Cluster; h != nil && own != nil {
+			h.own = own.UID
+		}
+	}
+	for k, v := range o.Link.Answers {
+		s.answers[k] = v
+	}
+	for k, v := range o.Secrets {
+		s.secrets[k] = v
+	}
+	return s
+}
+
+// Guide is the guide of this session.
+func (s *Session) Guide() *steps.Guide { return s.guide }
+
+// Link is the link of this session.
+func (s *Session) Link() *linkfile.Link { return s.link }
+
+// End is what stands on a side.
+func (s *Session) End(side steps.Side) End { return s.ends[side] }
+
+// Close ends all connections.
+func (s *Session) Close() {
+	s.mu.Lock()
+	for _, w := range s.webs {
+		w.Close()
+	}
+	s.mu.Unlock()
+	for _, e := range s.ends {
+		e.Close()
+	}
+}
+
+// Trace is what a probe used: it tells when to look again.
+type Trace struct {
+	reads    *cluster.Trace
+	answered <-chan struct{}
+	at       time.Time
+}
+
+// Seen is the age of what was used, and whether some of it is polled because
+// it may not be watched.
+func (t Trace) Seen() (at time.Time, polled bool) {
+	if t.reads == nil {
+		return t.at, false
+	}
+	return t.reads.Seen()
+}
+
+// Unwatched is why some of what was used is polled although it could be watched; nil: nothing is.
+func (t Trace) Unwatched() error {
+	if t.reads == nil {
+		return nil
+	}
+	return t.reads.Unwatched()
+}
+
+// calm is the least time between two probes of one cell: a storm of writes is
+// not a storm of probes.
+const calm = 100 * time.Millisecond
+
+// patience is how long one check may take, on clusters whose requests may not take longer.
+const patience = 10 * time.Second
+
+// patience is how long one check may take.
+func (s *Session) patience() time.Duration {
+	longest := patience
+	for _, end := range s.ends {
+		if end.Cluster != nil {
+			longest = max(longest, end.Cluster.Timeout())
+		}
+	}
+	return longest
+}
+
+// grace is how long a check may take to heed the end of its context, on a busy machine.
+const grace = time.Second
+
+// Probe runs one check. A panic, a time-out and "no answer" are Unknown. What it
+// reads counts for a trace in ctx, too.
+func (s *Session) Probe(ctx context.Context, c steps.Cell) (steps.Result, Trace) {
+	check, step := s.guide.Check(c.Check)
+	t := Trace{at: time.Now()}
+	if check == nil || !check.On.Covers(c.Side) {
+		return steps.Result{Status: steps.Unknown, Found: "the guide has no such check"}, t
+	}
+	parent := ctx
+	ctx, t.reads = cluster.Traced(cluster.WithLooks(ctx, s.looks))
+	defer func() { cluster.AbsorbInto(parent, t.reads) }()
+	ctx, cancel := context.WithTimeout(ctx, s.patience())
+	defer cancel()
+	use := &usage{}
+	env := s.probeEnv(ctx, c.Side, use)
+	t.answered = use.answered
+	r := s.judgeInTime(ctx, env, step, check)
+	if err := use.sound(); err != nil {
+		r = steps.Unseen(err)
+	} else if missing := use.unanswered(); len(missing) > 0 {
+		r = steps.Skipped("%s", (&steps.MissingError{Questions: missing}).Error())
+	}
+	if ctx.Err() != nil && parent.Err() == nil { // what came late may be built on reads that were cut short
+		late := steps.Result{Status: steps.Unknown, Found: "no answer within " + s.patience().String(), Err: r.Err}
+		if r.Status == steps.Unknown {
+			late.Fix = r.Fix
+		}
+		r = late
+	}
+	r = overdue(check, r, time.Now())
+	if mend, _ := s.guide.Offer(check, c.Side, r); mend != nil && r.Fix == "" && (r.Status == steps.Fail || r.Status == steps.Warn) {
+		r.Fix = s.mendFix(check, env)
+	}
+	if r.Fix != "" && (r.Status == steps.Fail || r.Status == steps.Warn) {
+		r.Fix = s.takesOver(ctx, env, r.Fix)
+	}
+	if !r.Again.IsZero() {
+		cluster.Expires(ctx, r.Again)
+	}
+	r.Found, r.Fix = shortened(cluster.Clean(r.Found)), cluster.Clean(r.Fix)
+	if r.Err != nil {
+		s.log.Debug("check", "name", c.Check, "side", c.Side, "status", r.Status.String(), "err", r.Err)
+	}
+	return r, t
+}
+
+// mostFound is how many characters of a verdict anybody reads: what is quoted in it
+// may be a stranger's, and without an end.
+const mostFound = 2000
+
+func shortened(text string) string {
+	if len(text) <= mostFound {
+		return text
+	}
+	if r := []rune(text); len(r) > mostFound {
+		return string(r[:mostFound]) + "…"
+	}
+	return text
+}
+
+// judgeInTime runs a check, and goes on without it when ctx ends first: a check
+// that ignores ctx holds nobody up.
+func (s *Session) judgeInTime(ctx context.Context, env steps.Env, step *steps.Step, check *steps.Check) steps.Result {
+	judged := make(chan steps.Result, 1)
+	go func() { judged <- s.judge(ctx, env, step, check) }()
+	select {
+	case r := <-judged:
+		return r
+	case <-ctx.Done():
+	}
+	select {
+	case r := <-judged: // it heeds ctx, and says why
+		return r
+	case <-time.After(grace):
+		return steps.Unseen(context.Cause(ctx))
+	}
+}
+
+func (s *Session) judge(ctx context.Context, env steps.Env, step *steps.Step, check *steps.Check) (r steps.Result) {
+	defer func() {
+		if p := recover(); p != nil {
+			s.log.Error("check panicked", "name", check.Name, "panic", p, "stack", string(debug.Stack()))
+			r = steps.Result{Status: steps.Unknown, Found: fmt.Sprintf("carrick itself stumbled in this check: %v", p)}
+		}
+	}()
+	switch {
+	case !steps.Applies(step, check, env):
+		return steps.Result{Status: steps.Skip, Found: steps.NotAsked}
+	case check.NotChecked != "":
+		return steps.Skipped("not checked by carrick: %s", check.NotChecked)
+	case s.ends[env.Side].Handed != nil:
+		return s.ends[env.Side].Handed.verdict(ctx, check.Name)
+	case s.ends[env.Side].absent():
+		return steps.Skipped("%s", s.whyAbsent(env.Side))
+	}
+	r = check.Run(ctx, env)
+	if r.Status == steps.Pass && check.Tried != nil {
+		r = steps.Aged(ctx, env, check, r)
+	}
+	if mend, of := s.guide.Mending(check, env.Side); mend != nil {
+		r.Unasked = !mend.Wanted(of, env)
+	}
+	return r
+}
+
+func (s *Session) whyAbsent(side steps.Side) string {
+	if why := s.ends[side].Absent; why != "" {
+		return why
+	}
+	return fmt.Sprintf("the %s is not known here", s.guide.Sides[side].Name)
+}
+
+// mendFix is what to run where a check names the action that mends it and its
+// verdict has no fix of its own.
+func (s *Session) mendFix(check *steps.Check, env steps.Env) string {
+	_, step := s.guide.Mending(check, env.Side)
+	return fmt.Sprintf("carrick apply %s --step %s", env.LinkFile(), step.Name)
+}
+
+// overdue turns waiting into a failure once it has lasted too long, and makes
+// sure that somebody looks then.
+func overdue(check *steps.Check, r steps.Result, now time.Time) steps.Result {
+	if r.Status != steps.Waiting || check.Within == 0 || r.Since.IsZero() {
+		return r
+	}
+	due := r.Since.Add(check.Within)
+	if now.Before(due) {
+		if r.Again.IsZero() || due.Before(r.Again) {
+			r.Again = due
+		}
+		return r
+	}
+	r.Status = steps.Fail
+	r.Found = fmt.Sprintf("%s (for %s; %s is the limit)", r.Found, now.Sub(r.Since).Round(time.Second), check.Within)
+	return r
+}
+
+// Changed returns nil when something that a probe used has changed or is due,
+// and ctx's error when nobody waits any longer.
+func (s *Session) Changed(ctx context.Context, t Trace) error {
+	if t.reads == nil {
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	wait, cancel := context.WithCancel(ctx)
+	defer cancel()
+	if t.answered != nil {
+		go func() { // ends with wait
+			select {
+			case <-t.answered:
+				cancel()
+			case <-wait.Done():
+			}
+		}()
+	}
+	err := t.reads.Wait(wait)
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if err != nil && !errors.Is(err, context.Canceled) {
+		return err
+	}
+	rest := time.NewTimer(time.Until(t.at.Add(calm)))
+	defer rest.Stop()
+	select {
+	case <-rest.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// Forget drops what is kept of looks that can't be watched, and asks again for
+// what was refused, so that the next probe sees what holds now.
+func (s *Session) Forget() {
+	s.looks.Forget("")
+	for _, e := range s.ends {
+		if e.Cluster != nil {
+			e.Cluster.Retry()
+		}
+		if e.Host != nil {
+			e.Host.Retry()
+		}
+	}
+}
+
+// usage is what a check used beyond reads.
+type usage struct {
+	mu       sync.Mutex
+	missing  []steps.Question
+	failed   error // why a default could not be read
+	answered <-chan struct{}
+}
+
+func (u *usage) fail(err error) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.failed == nil {
+		u.failed = err
+	}
+}
+
+// sound returns why a default could not be read: nothing that was made of it
+// counts then. A nil usage is sound.
+func (u *usage) sound() error {
+	if u == nil {
+		return nil
+	}
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.failed
+}
+
+func (u *usage) unanswered() []steps.Question {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return slices.Clone(u.missing)
+}
+
+func (u *usage) miss(q steps.Question) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if !slices.ContainsFunc(u.missing, func(o steps.Question) bool { return o.Key == q.Key }) {
+		u.missing = append(u.missing, q)
+	}
+}

@@ -1,0 +1,121 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"carrick/cluster"
+	"carrick/steps"
+	"carrick/steps/facts"
+)
+
+// Signer is a key that signed a facts file of this session, and that no one has confirmed yet.
+type Signer struct {
+	Side        steps.Side
+	Fingerprint string // SHA256:…, as ssh-keygen -l shows it
+	Peer        string // the guide's word for that side
+	Wrote       string // the file, and who wrote it, as the file says
+}
+
+// Question is what to ask before the key is kept.
+func (s Signer) Question() string { return fmt.Sprintf("Is this the key of the %s's admin?", s.Peer) }
+
+func (s Signer) String() string {
+	return fmt.Sprintf("%s is signed with the key %s, which is not confirmed yet: compare it with the %s's admin",
+		s.Wrote, s.Fingerprint, s.Peer)
+}
+
+// Unconfirmed returns the signers that the link file does not name. Until one is confirmed, its file counts for what is
+// shown, and no secret is used together with it.
+func (s *Session) Unconfirmed(ctx context.Context) ([]Signer, error) {
+	ctx = cluster.WithLooks(ctx, s.looks)
+	var out []Signer
+	for _, side := range steps.Sides {
+		h := s.ends[side].Handed
+		if h == nil || h.signer.Load() != nil {
+			continue
+		}
+		file, err := h.read(ctx)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, Signer{
+			Side: side, Fingerprint: file.Signer, Peer: s.guide.Sides[side].Name,
+			Wrote: fmt.Sprintf("%s, written by %s on %s,", h.Path, file.Writer(), file.Taken.Local().Format("2 Jan 15:04")),
+		})
+	}
+	return out, nil
+}
+
+// Confirm keeps signers in the link file: from now on, their sides' facts files have to be signed by them. A signer that
+// cannot be saved is not confirmed.
+func (s *Session) Confirm(signers ...Signer) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, signer := range signers {
+		spec := s.link.Side(signer.Side)
+		spec.Signer = signer.Fingerprint
+		if err := s.link.Save(); err != nil {
+			spec.Signer = ""
+			return err
+		}
+		s.ends[signer.Side].Handed.signer.Store(&signer.Fingerprint)
+	}
+	s.wake()
+	return nil
+}
+
+// keepTaken keeps in the link file when the facts files were written that a change is about to use. A later run refuses
+// older ones: what they say may not hold any longer.
+func (s *Session) keepTaken(ctx context.Context) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, side := range steps.Sides {
+		h := s.ends[side].Handed
+		if h == nil || h.signer.Load() == nil {
+			continue
+		}
+		file, err := h.read(ctx)
+		spec := s.link.Side(side)
+		if err != nil || !file.Taken.After(spec.Taken) {
+			continue // a file that is refused is used for nothing
+		}
+		before := spec.Taken
+		spec.Taken = file.Taken
+		if err := s.link.Save(); err != nil {
+			spec.Taken = before
+			return fmt.Errorf("%w; add %s.taken: %s to it, so that older facts files are refused", err, side, file.Taken.Format(time.RFC3339Nano))
+		}
+	}
+	return nil
+}
+
+// unsure reports whether a facts file of the session has an unconfirmed signer.
+func (s *Session) unsure() bool {
+	for _, end := range s.ends {
+		if end.Handed != nil && end.Handed.signer.Load() == nil {
+			return true
+		}
+	}
+	return false
+}
+
+// unsigned is unconfirmed, or nil where the signer is confirmed.
+func (h *Handed) unsigned() error {
+	if h.signer.Load() != nil {
+		return nil
+	}
+	return h.unconfirmed()
+}
+
+// unconfirmed is the error of what needs a confirmed signer.
+func (h *Handed) unconfirmed() error {
+	return lackingHanded("the key that signed %s is not confirmed yet; carrick apply asks for it", h.Path)
+}
+
+// otherSigner says that a facts file is signed by another key than the confirmed one.
+func otherSigner(is, was string, want facts.Expects) string {
+	return fmt.Sprintf("is signed with another key than before: %s, not %s. Ask the %s's admin over another channel "+
+		"whether the key is theirs. If it is, replace %s.signer in the link file, or give --signer %s", is, was, want.Role, want.Side, is)
+}

@@ -1,0 +1,147 @@
+package engine
+
+import (
+	"maps"
+	"slices"
+
+	"carrick/steps"
+)
+
+// Trouble is a cell that is not as it should be.
+type Trouble struct {
+	Cell   steps.Cell
+	Result steps.Result
+	Root   bool         // it is so by itself, not because of another cell
+	Behind []steps.Cell // the cells that say nothing because of it
+}
+
+// Troubles are the failures, the unknowns and the warnings of a board. First come
+// the failures and unknowns that are so by themselves: what others lean on before
+// these, else what is wrong before what is gone or a symptom, in the order of the guide. Then the unknowns behind another cell, and
+// the warnings. Last comes what the guide has not created yet and what it has not tried yet, which is no cause. It is one
+// where the action that creates it mends another failure, too.
+func (b *Board) Troubles() []Trouble {
+	behind, done := b.Behind(), b.done()
+	var wrong, gone, rest, warned, undone, untried []Trouble
+	mends := b.mendsOthers()
+	for i := range b.guide.Steps {
+		for _, c := range b.guide.CellsOf(i) {
+			t := Trouble{Cell: c, Result: b.Verdict(c), Behind: behind[c]}
+			switch _, masked := b.Cause(c); {
+			case t.Result.Status == steps.Warn:
+				t.Root = true
+				warned = append(warned, t)
+			case t.Result.Status != steps.Fail && t.Result.Status != steps.Unknown:
+			case masked:
+				rest = append(rest, t)
+			default:
+				t.Root = true
+				switch {
+				case t.Result.Untried:
+					untried = append(untried, t)
+				case t.Result.Undone && i >= done && !mends[b.mending(c)]:
+					undone = append(undone, t)
+				case t.Result.Undone, t.Result.Secondary:
+					gone = append(gone, t)
+				default:
+					wrong = append(wrong, t)
+				}
+			}
+		}
+	}
+	g := b.guide
+	roots := byDependency(g, slices.Concat(wrong, gone))
+	warned = slices.Concat(symptoms(warned, false), symptoms(warned, true))
+	return slices.Concat(roots, rest, warned, byDependency(g, undone), byDependency(g, untried))
+}
+
+// symptoms are the troubles that are one, or those that are not.
+func symptoms(of []Trouble, are bool) []Trouble {
+	return slices.DeleteFunc(slices.Clone(of), func(t Trouble) bool { return t.Result.Secondary != are })
+}
+
+// mending is the action that mends a cell, and its side.
+func (b *Board) mending(c steps.Cell) steps.Cell {
+	check, _ := b.guide.Check(c.Check)
+	act, step := b.guide.Offer(check, c.Side, b.Verdict(c))
+	if act == nil {
+		return steps.Cell{}
+	}
+	return steps.Cell{Step: step.Name, Check: act.Name, Side: c.Side}
+}
+
+// mendsOthers are the actions that mend something else than what does not exist.
+func (b *Board) mendsOthers() map[steps.Cell]bool {
+	out := map[steps.Cell]bool{}
+	for _, c := range b.guide.Cells() {
+		r := b.Verdict(c)
+		if _, masked := b.Cause(c); !masked && r.Status == steps.Fail && !r.Undone && !r.Untried {
+			out[b.mending(c)] = true
+		}
+	}
+	delete(out, steps.Cell{})
+	return out
+}
+
+// done is how many steps there are up to the last one of which an action is done: a check that it mends holds, and none
+// of them says that what it creates does not exist.
+func (b *Board) done() int {
+	for i := len(b.guide.Steps) - 1; i >= 0; i-- {
+		holds := map[steps.Cell]bool{} // by action
+		for _, c := range b.guide.CellsOf(i) {
+			check, _ := b.guide.Check(c.Check)
+			act, step := b.guide.Mending(check, c.Side)
+			if act == nil || !leavesBehind(act.Doer) {
+				continue
+			}
+			by := steps.Cell{Step: step.Name, Check: act.Name, Side: c.Side}
+			switch r := b.own(c); {
+			case r.Unasked:
+			case r.Undone:
+				holds[by] = false
+			case r.Status.Holds():
+				if _, known := holds[by]; !known {
+					holds[by] = true
+				}
+			}
+		}
+		if slices.Contains(slices.Collect(maps.Values(holds)), true) {
+			return i + 1
+		}
+	}
+	return 0
+}
+
+// Behind are, for each cell, the cells that say nothing because of it, in the
+// order of the guide: skipped, or unknown as it is itself.
+func (b *Board) Behind() map[steps.Cell][]steps.Cell {
+	out := map[steps.Cell][]steps.Cell{}
+	for _, c := range b.guide.Cells() {
+		if root, masked := b.Cause(c); masked {
+			if s := b.Verdict(c).Status; s == steps.Skip || s == steps.Unknown {
+				out[root] = append(out[root], c)
+			}
+		}
+	}
+	return out
+}
+
+// byDependency puts what others lean on first: a check leans on its needs, and on
+// those of the action that mends it. What leans on none of the others keeps its
+// order.
+func byDependency(g *steps.Guide, list []Trouble) []Trouble {
+	reach := map[steps.Cell]map[steps.Cell]bool{}
+	for _, t := range list {
+		reach[t.Cell] = g.LeansOn(t.Cell)
+	}
+	left, out := slices.Clone(list), make([]Trouble, 0, len(list))
+	for len(left) > 0 {
+		at := slices.IndexFunc(left, func(t Trouble) bool {
+			return !slices.ContainsFunc(left, func(o Trouble) bool { return o.Cell != t.Cell && reach[t.Cell][o.Cell] })
+		})
+		at = max(at, 0) // where they lean on each other, the first
+		out = append(out, left[at])
+		left = slices.Delete(left, at, at+1)
+	}
+	return out
+}

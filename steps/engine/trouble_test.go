@@ -1,0 +1,125 @@
+package engine_test
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"carrick/steps"
+	"carrick/steps/action"
+	"carrick/steps/engine"
+)
+
+// Needs alone leave two failures apart; what an action needs puts one before the
+// other, though it stands later in the guide.
+func TestTroublesBeginWithWhatOthersLeanOn(t *testing.T) {
+	g := chainGuide()
+	ask := func(name string, mend string) steps.Check {
+		c := g.Steps[0].Checks[0]
+		c.Name, c.Title, c.Mend, c.On, c.Needs = name, "the "+name+" holds", mend, steps.Local, nil
+		return c
+	}
+	act := func(name string, needs ...string) steps.Action {
+		return steps.Action{Name: name, Title: name, On: steps.Local, Needs: needs, Doer: action.Call{}}
+	}
+	g.Steps[0].Checks = append([]steps.Check{ask("late", "late"), ask("old", "")}, g.Steps[0].Checks...)
+	g.Steps[0].Checks = append(g.Steps[0].Checks, ask("first", "first"))
+	g.Steps[0].Actions = []steps.Action{act("late", "first"), act("first")}
+	b := engine.NewBoard(g)
+	for _, c := range g.Cells() {
+		b.Put(c, steps.Passed("ok"))
+	}
+	bad, local := steps.Failed("broken", ""), steps.Local
+	b.Put(cell("late", local), bad)
+	b.Put(cell("first", local), bad)
+	b.Put(cell("old", local), steps.Warned("ends soon", ""))
+	b.Put(cell("a", local), steps.Unseen(errors.New("silence")))
+	b.Put(cell("b", local), steps.Unseen(errors.New("silence")))
+
+	var got []string
+	for _, tr := range b.Troubles() {
+		line := tr.Cell.Check + " " + tr.Result.Status.String()
+		if tr.Root {
+			line += " root"
+		}
+		for _, c := range tr.Behind {
+			line += " " + c.Check + "@" + string(c.Side)
+		}
+		got = append(got, line)
+	}
+	want := []string{
+		"a unknown root b@local c@local d@remote e@local e@remote", "first fail root", "late fail root", "b unknown", "old warn root",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("the list is\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+// What does not exist yet is the cause of nothing for as long as nothing of its step or of a later one exists. What was not
+// tried yet never is.
+func TestTroublesEndWithWhatIsNotDoneYet(t *testing.T) {
+	g := chainGuide()
+	check, act := g.Steps[0].Checks[0], steps.Action{On: steps.Local, Doer: action.Manifest{}}
+	g.Steps = nil
+	for _, name := range []string{"first", "second", "third"} {
+		check.Name, check.Title, check.Mend, check.On, check.Needs = name, "the "+name+" exists", name, steps.Local, nil
+		asks := check
+		asks.Name, asks.Mend = name+"-asks", ""
+		act.Name, act.Title = name, name
+		g.Steps = append(g.Steps, steps.Step{
+			Name: name + "-step", Title: name, Checks: []steps.Check{check, asks}, Actions: []steps.Action{act},
+		})
+	}
+	at := func(check string) steps.Cell {
+		_, step := g.Check(check)
+		return steps.Cell{Step: step.Name, Check: check, Side: steps.Local}
+	}
+	for _, tc := range []struct {
+		situation           string
+		first, second, asks steps.Result
+		want                []string
+	}{
+		{
+			"nothing exists", steps.Undone("none"), steps.Undone("none"), steps.Failed("broken", ""),
+			[]string{"third-asks", "second-asks", "first", "second", "first-asks"},
+		},
+		{
+			"the second exists", steps.Undone("gone"), steps.Passed("ok"), steps.Failed("broken", ""),
+			[]string{"third-asks", "first", "second-asks", "first-asks"},
+		},
+		{
+			"a symptom", steps.Failed("not ready", "").Symptom(), steps.Passed("ok"), steps.Failed("broken", ""),
+			[]string{"third-asks", "first", "second-asks", "first-asks"},
+		},
+		{
+			"nothing exists and nothing is wrong", steps.Undone("none"), steps.Undone("none"), steps.Passed("ok"),
+			[]string{"second-asks", "first", "second", "first-asks"},
+		},
+	} {
+		b := engine.NewBoard(g)
+		for check, r := range map[string]steps.Result{
+			"first": tc.first, "second": tc.second, "third": steps.Skipped("later"),
+			"first-asks": steps.Untried("not tried"), "second-asks": steps.Warned("ends soon", ""), "third-asks": tc.asks,
+		} {
+			b.Put(at(check), r)
+		}
+		var got []string
+		for _, tr := range b.Troubles() {
+			got = append(got, tr.Cell.Check)
+		}
+		if !slices.Equal(got, tc.want) {
+			t.Errorf("%s: %v, want %v", tc.situation, got, tc.want)
+		}
+	}
+}
+
+func TestNothingIsWrongOnAGreenBoard(t *testing.T) {
+	b := engine.NewBoard(chainGuide())
+	for _, c := range chainGuide().Cells() {
+		b.Put(c, steps.Passed("ok"))
+	}
+	if got := b.Troubles(); len(got) != 0 {
+		t.Errorf("there are %v", got)
+	}
+}

@@ -1,0 +1,346 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"regexp"
+	"strings"
+
+	"carrick/steps"
+	"carrick/steps/action"
+)
+
+var kebab = regexp.MustCompile(`^[a-z][a-z0-9]*(-[a-z0-9]+)*$`)
+
+// Validate says, in sentences and all at once, what is wrong with guides: bad
+// or duplicate names, missing texts, unknown needs, cycles, an unknown name in
+// an asset, assets that nothing uses. assets holds a folder a guide.
+func Validate(guides []*steps.Guide, assets fs.FS) error {
+	var faults []error
+	names := map[string]bool{}
+	for _, g := range guides {
+		if names[g.Name] {
+			faults = append(faults, fmt.Errorf("two guides are called %q", g.Name))
+		}
+		names[g.Name] = true
+		v := &validator{g: g, names: map[string]string{}, used: map[string]bool{}}
+		v.guide()
+		v.assets(assets)
+		faults = append(faults, v.faults...)
+	}
+	return errors.Join(faults...)
+}
+
+type validator struct {
+	g      *steps.Guide
+	names  map[string]string // "check gateway-up" -> step
+	used   map[string]bool   // assets
+	faults []error
+}
+
+func (v *validator) bad(format string, args ...any) {
+	v.faults = append(v.faults, fmt.Errorf("guide %s: "+format, append([]any{v.g.Name}, args...)...))
+}
+
+func (v *validator) guide() {
+	if !kebab.MatchString(v.g.Name) {
+		v.bad("its name is not lower-kebab-case")
+	}
+	for _, text := range []struct{ field, value string }{{"Title", v.g.Title}, {"About", v.g.About}, {"Page", v.g.Page}} {
+		if text.value == "" {
+			v.bad("it has no %s", text.field)
+		}
+	}
+	for _, side := range steps.Sides {
+		r := v.g.Sides[side]
+		if r.Name == "" || (r.Kind != steps.Cluster && r.Kind != steps.Host) {
+			v.bad("side %s has no name or no kind", side)
+		}
+	}
+	if v.g.Sides[steps.Local].Name == v.g.Sides[steps.Remote].Name {
+		v.bad("both sides are called %q", v.g.Sides[steps.Local].Name)
+	}
+	if len(v.g.Steps) == 0 {
+		v.bad("it has no steps")
+	}
+	for i := range v.g.Steps {
+		v.step(&v.g.Steps[i])
+	}
+	for _, name := range v.g.Undo {
+		if a, _ := v.g.Action(name); a == nil {
+			v.bad("undo names action %q, which there is not", name)
+		}
+	}
+	v.cycles()
+}
+
+// once notes a name of a kind and faults one that is taken or misshapen.
+func (v *validator) once(kind, name, step string, shape *regexp.Regexp) {
+	if !shape.MatchString(name) {
+		v.bad("%s %q in step %s: not a good name", kind, name, step)
+	}
+	key := kind + " " + name
+	if at, taken := v.names[key]; taken {
+		v.bad("%s stands in step %s and in step %s", key, at, step)
+	}
+	v.names[key] = step
+}
+
+var dotted = regexp.MustCompile(`^[a-z][a-z0-9-]*(\.[a-z][a-z0-9-]*)*$`)
+
+func (v *validator) step(s *steps.Step) {
+	v.once("step", s.Name, s.Name, kebab)
+	if s.Title == "" || s.Why == "" {
+		v.bad("step %s lacks a title or a why", s.Name)
+	}
+	if len(s.Checks) == 0 {
+		v.bad("step %s has no check: nothing could tell when it is done", s.Name)
+	}
+	for i := range s.Ask {
+		v.question(s, &s.Ask[i])
+	}
+	for i := range s.Facts {
+		f := &s.Facts[i]
+		v.once("fact", f.Name+" on "+string(f.On), s.Name, regexp.MustCompile(`^[a-z][a-z0-9-]* on (local|remote|both)$`))
+		if f.Learn == nil {
+			v.bad("fact %s does not say how it is learnt", f.Name)
+		}
+	}
+	for i := range s.Actions {
+		v.action(s, &s.Actions[i])
+	}
+	for i := range s.Checks {
+		v.check(s, &s.Checks[i])
+	}
+}
+
+func (v *validator) question(s *steps.Step, q *steps.Question) {
+	v.once("question", q.Key, s.Name, dotted)
+	if q.Title == "" || q.Help == "" {
+		v.bad("question %s lacks a title or a help", q.Key)
+	}
+	if q.Kind == "" || (q.Kind == steps.Pick && len(q.Of) == 0) {
+		v.bad("question %s has no kind, or nothing to choose from", q.Key)
+	}
+	if q.Kind == steps.YAML && q.Many {
+		v.bad("question %s asks for many answers of kind YAML", q.Key)
+	}
+	if act, _ := v.g.Action(q.By); q.By != "" && (act == nil || !q.Secret) {
+		v.bad("question %s is not secret, or got by action %q, which there is not", q.Key, q.By)
+	}
+	if q.Secret && q.Default != nil {
+		v.bad("question %s is secret and has a default", q.Key)
+	}
+}
+
+func (v *validator) action(s *steps.Step, a *steps.Action) {
+	v.once("action", a.Name, s.Name, kebab)
+	if a.Title == "" || a.Doer == nil {
+		v.bad("action %s lacks a title or says nothing of how it is done", a.Name)
+	}
+	if a.On != steps.Local && a.On != steps.Remote {
+		v.bad("action %s is not on one side", a.Name)
+	}
+	v.needs("action "+a.Name, a.Needs, a.On)
+	v.needs("action "+a.Name, a.First, a.On)
+	switch d := a.Doer.(type) {
+	case action.Mint:
+		if len(d.Keys) == 0 || d.Make == nil {
+			v.bad("action %s mints nothing", a.Name)
+		}
+	case action.Chart:
+		if d.Release == "" || d.Namespace == "" || d.Chart == "" || d.Source == nil || d.Version == nil {
+			v.bad("action %s: a Chart needs Release, Namespace, Chart, Source and Version", a.Name)
+		}
+	case action.Call:
+		if d.Preview == nil || d.Make == nil || (d.Revert == nil) != (d.Left == nil) || (d.Revert == nil && d.Keeps == "") {
+			v.bad("action %s: a Call needs Preview and Make, and Left with Revert or a Keeps", a.Name)
+		}
+	}
+}
+
+func (v *validator) check(s *steps.Step, c *steps.Check) {
+	v.once("check", c.Name, s.Name, kebab)
+	if c.Title == "" || c.Why == "" {
+		v.bad("check %s lacks a title or a why", c.Name)
+	}
+	if c.On != steps.Local && c.On != steps.Remote && c.On != steps.Both {
+		v.bad("check %s is on no side", c.Name)
+	}
+	if (c.Run == nil) == (c.NotChecked == "") {
+		v.bad("check %s needs Run or NotChecked, one of the two", c.Name)
+	}
+	v.mend(c)
+	v.needs("check "+c.Name, c.Needs, c.On)
+}
+
+// mend faults an action that there is not. One that is named by the side is on
+// that side: else both sides would call the other's.
+func (v *validator) mend(c *steps.Check) {
+	bySide := strings.Contains(c.Mend, steps.OwnSide)
+	if bySide && c.On != steps.Both {
+		v.bad("check %s is on one side and names the action that mends it by side: %q", c.Name, c.Mend)
+	}
+	for _, side := range steps.Sides {
+		if c.Mend == "" || !c.On.Covers(side) {
+			continue
+		}
+		switch a, _ := v.g.Mending(c, side); {
+		case a == nil:
+			v.bad("check %s is mended on the %s by action %q, which there is not", c.Name, v.g.Sides[side].Name, c.Mend)
+		case bySide && a.On != side:
+			v.bad("check %s is mended on the %s by action %s, which is on the other side", c.Name, v.g.Sides[side].Name, a.Name)
+		}
+	}
+}
+
+func (v *validator) needs(who string, needs []string, on steps.Side) {
+	for _, n := range needs {
+		name, peer := strings.CutPrefix(n, "peer/")
+		c, _ := v.g.Check(name)
+		switch {
+		case c == nil:
+			v.bad("%s needs %q, which there is not", who, n)
+		case peer && c.On == on && on != steps.Both:
+			v.bad("%s needs %q, but that check is on its own side", who, n)
+		case !peer && c.On != steps.Both && on != steps.Both && c.On != on:
+			v.bad("%s needs %q, which is on the other side: write peer/%s", who, n, name)
+		}
+	}
+}
+
+// cycles finds a check that needs itself by way of others.
+func (v *validator) cycles() {
+	state := map[steps.Cell]int{} // 1 on the way, 2 done
+	var visit func(steps.Cell) bool
+	visit = func(c steps.Cell) bool {
+		if state[c] == 1 {
+			return true
+		}
+		if state[c] == 2 {
+			return false
+		}
+		state[c] = 1
+		check, _ := v.g.Check(c.Check)
+		for _, n := range check.Needs {
+			if need, ok := v.g.CellNamed(n, c.Side); ok && visit(need) {
+				return true
+			}
+		}
+		state[c] = 2
+		return false
+	}
+	for _, c := range v.g.Cells() {
+		if visit(c) {
+			v.bad("check %s needs itself, by way of others", c.Check)
+			return
+		}
+	}
+}
+
+func (v *validator) assets(root fs.FS) {
+	dir, err := fs.Sub(root, v.g.Name)
+	if err != nil {
+		v.bad("assets: %v", err)
+		return
+	}
+	for i := range v.g.Steps {
+		for j := range v.g.Steps[i].Actions {
+			a := &v.g.Steps[i].Actions[j]
+			switch d := a.Doer.(type) {
+			case interface{ Asset() action.Manifest }:
+				all := []action.Manifest{d.Asset()}
+				if more, ok := d.(interface{ Also() []action.Manifest }); ok { // that it makes in some cases
+					all = append(all, more.Also()...)
+				}
+				for _, m := range all {
+					v.placeholders(dir, a, m.File, m.Values, m.Each != nil)
+				}
+			case action.Chart:
+				for _, text := range []string{d.Release, d.Namespace} {
+					v.named(a, "action "+a.Name, text, nil, false)
+				}
+			case action.Call:
+				for _, file := range d.Files {
+					v.used[file] = true
+					if _, err := fs.Stat(dir, file); err != nil {
+						v.bad("action %s reads an asset that is not there: %v", a.Name, err)
+					}
+				}
+			}
+		}
+	}
+	err = fs.WalkDir(dir, ".", func(path string, d fs.DirEntry, err error) error {
+		if err == nil && !d.IsDir() && strings.HasSuffix(path, ".yaml") && !v.used[path] {
+			v.bad("asset %s is used by nothing", path)
+		}
+		if errors.Is(err, fs.ErrNotExist) && path == "." {
+			return fs.SkipAll // a guide without assets
+		}
+		return err
+	})
+	if err != nil {
+		v.bad("assets: %v", err)
+	}
+}
+
+func (v *validator) placeholders(dir fs.FS, a *steps.Action, file string, values action.Values, each bool) {
+	v.used[file] = true
+	docs, err := action.Documents(dir, file)
+	if err != nil {
+		v.bad("action %s: %v", a.Name, err)
+		return
+	}
+	if len(docs) == 0 {
+		v.bad("action %s: asset %s is empty", a.Name, file)
+	}
+	for _, doc := range docs {
+		walkStrings(doc, func(s string) { v.named(a, "asset "+file, s, values, each) })
+	}
+}
+
+// named faults placeholders in a text that stand for nothing.
+func (v *validator) named(a *steps.Action, where, text string, values action.Values, each bool) {
+	for _, m := range action.Placeholder.FindAllStringSubmatch(text, -1) {
+		if !v.known(a, m[1], m[2], values, each) {
+			v.bad("%s: nothing is called %s on the %s", where, m[0], v.g.Sides[a.On].Name)
+		}
+	}
+}
+
+func (v *validator) known(a *steps.Action, where, name string, values action.Values, each bool) bool {
+	switch where {
+	case "own":
+		return v.g.Fact(name, a.On) != nil
+	case "peer":
+		f := v.g.Fact(name, a.On.Peer())
+		return f != nil && f.Shared
+	case "answers":
+		q, _ := v.g.Question(name)
+		return q != nil
+	case "link":
+		return name == "name"
+	case "values":
+		return values[name] != nil
+	case "each":
+		return each
+	}
+	return false
+}
+
+func walkStrings(x any, visit func(string)) {
+	switch x := x.(type) {
+	case map[string]any:
+		for k, item := range x {
+			visit(k)
+			walkStrings(item, visit)
+		}
+	case []any:
+		for _, item := range x {
+			walkStrings(item, visit)
+		}
+	case string:
+		visit(x)
+	}
+}

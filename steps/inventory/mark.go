@@ -1,0 +1,163 @@
+package inventory
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"carrick/cluster"
+	"carrick/steps"
+)
+
+// The mark on everything that carrick makes or writes into. The label's value
+// is the action, so that undo finds what an action made without rendering.
+const (
+	CreatedByAnnotation = "carrick/created-by" // the link that created the object
+	BeforeAnnotation    = "carrick/before"     // JSON: values of others, as versions without an inventory kept them
+)
+
+// CreatedBy is the link that created an object, by its annotations; "": none did.
+func CreatedBy(annotations map[string]string) string { return annotations[CreatedByAnnotation] }
+
+// MarkObject puts the mark on what is about to be applied. created-by is for
+// what this link creates, or has created.
+func MarkObject(env steps.Env, obj, live *unstructured.Unstructured) {
+	labels := obj.GetLabels()
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	labels[steps.LinkLabel(env.Link)] = env.Action
+	obj.SetLabels(labels)
+	notes := obj.GetAnnotations()
+	if notes == nil {
+		notes = map[string]string{}
+	}
+	delete(notes, CreatedByAnnotation)
+	if live == nil || live.GetAnnotations()[CreatedByAnnotation] == env.Link {
+		notes[CreatedByAnnotation] = env.Link
+	}
+	if len(notes) > 0 {
+		obj.SetAnnotations(notes)
+	} else {
+		obj.SetAnnotations(nil)
+	}
+}
+
+// OtherLinks are the links other than link that have marked an object, with
+// their actions.
+func OtherLinks(labels map[string]string, link string) map[string]string {
+	out := map[string]string{}
+	for k, action := range labels {
+		if name, ok := strings.CutPrefix(k, steps.LinkLabelPrefix); ok && name != link {
+			out[name] = action
+		}
+	}
+	return out
+}
+
+// KeepValues adds the values that are taken over to those of an entry, as a merge
+// patch, so that undo can put them back; what it holds already stays. Values of
+// Secrets are never kept, and of a list no part can be: those are errors, and
+// nothing may be taken over then. An object that this link created is deleted by
+// undo: there, a part of a list needs no keeping.
+func KeepValues(e *steps.Entry, live *unstructured.Unstructured, conflicts []cluster.Conflict) error {
+	old := runtime.DeepCopyJSON(e.Before)
+	if old == nil {
+		old = map[string]any{}
+	}
+	for _, c := range conflicts {
+		path, v := locateField(live.Object, strings.TrimPrefix(c.Field, "."))
+		switch {
+		case path == nil && e.Created:
+			continue
+		case path == nil:
+			return fmt.Errorf("%s: field %s belongs to %q and is part of a list, whose old value can't be kept for undo; "+
+				"set it manually to the value in the diff, then apply again", Describe(live), c.Field, c.Manager)
+		case IsSecret(live) && path[0] != "metadata":
+			return fmt.Errorf("%s: its old value is secret and somebody else's; save it first (kubectl get secret -n %s %s -o yaml > FILE) and delete the key, then apply again",
+				Describe(live), live.GetNamespace(), live.GetName())
+		}
+		if _, has, _ := unstructured.NestedFieldNoCopy(old, path...); has {
+			continue
+		}
+		if err := unstructured.SetNestedField(old, runtime.DeepCopyJSONValue(v), path...); err != nil {
+			return fmt.Errorf("keep what stands in %s: %w", Describe(live), err)
+		}
+	}
+	e.Before = old
+	return nil
+}
+
+// kept is the merge patch that puts back what a version without an inventory
+// took over; empty where it took nothing.
+func kept(annotations map[string]string) (map[string]any, error) {
+	old := map[string]any{}
+	if annotations[BeforeAnnotation] == "" {
+		return old, nil
+	}
+	if err := json.Unmarshal([]byte(annotations[BeforeAnnotation]), &old); err != nil {
+		return nil, fmt.Errorf("annotation %s can't be read: %w", BeforeAnnotation, err)
+	}
+	return old, nil
+}
+
+// locateField finds a field by its path as managers name it
+// ("metadata.labels.app.kubernetes.io/name"): keys may have dots in them. No
+// path: it is not there, or part of a list.
+func locateField(obj map[string]any, field string) (path []string, value any) {
+	if v, ok := obj[field]; ok {
+		return []string{field}, v
+	}
+	for key, v := range obj {
+		rest, ok := strings.CutPrefix(field, key+".")
+		inner, isMap := v.(map[string]any)
+		if !ok || !isMap {
+			continue
+		}
+		if deeper, v := locateField(inner, rest); deeper != nil {
+			return append([]string{key}, deeper...), v
+		}
+	}
+	return nil, nil
+}
+
+// IsSecret reports whether an object is a Secret of Kubernetes itself.
+func IsSecret(o *unstructured.Unstructured) bool {
+	return o.GetKind() == "Secret" && o.GroupVersionKind().Group == ""
+}
+
+// Wrote tells whether this link has applied an object: a copy that somebody
+// made of it carries the mark, and no field manager of the link.
+func Wrote(link string, fields []metav1.ManagedFieldsEntry) bool {
+	return slices.ContainsFunc(fields, func(f metav1.ManagedFieldsEntry) bool {
+		return f.Operation == metav1.ManagedFieldsOperationApply && strings.HasPrefix(f.Manager, steps.FieldManager(link, ""))
+	})
+}
+
+// Describe names an object as the screen does: "Role renku-sessions/renku".
+func Describe(obj *unstructured.Unstructured) string {
+	if ns := obj.GetNamespace(); ns != "" {
+		return obj.GetKind() + " " + ns + "/" + cluster.CleanName(obj.GetName())
+	}
+	return obj.GetKind() + " " + cluster.CleanName(obj.GetName())
+}
+
+// FieldPaths are the paths of values, in order.
+func FieldPaths(at string, values map[string]any) []string {
+	var out []string
+	for _, key := range slices.Sorted(maps.Keys(values)) {
+		path := strings.TrimPrefix(at+"."+cluster.Clean(key), ".")
+		if inner, ok := values[key].(map[string]any); ok && len(inner) > 0 {
+			out = append(out, FieldPaths(path, inner)...)
+		} else {
+			out = append(out, path)
+		}
+	}
+	return out
+}

@@ -1,0 +1,110 @@
+package inventory
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+
+	"carrick/cluster"
+	"carrick/steps"
+)
+
+// Rights are the permissions that it takes to keep the inventory, and with it notes.
+func Rights(env steps.Env) []cluster.Right {
+	var out []cluster.Right
+	for _, verb := range []string{"get", "create", "patch"} {
+		r := cluster.Right{Verb: verb, Group: rbacv1.GroupName, Resource: "clusterroles"}
+		if verb != "create" {
+			r.Name = Prefix + env.Link
+		}
+		out = append(out, r)
+	}
+	return out
+}
+
+// Plan adds to what an action would change that the inventory is kept, where that is news: it is created, or it
+// lacks what the action leaves as it is, because an earlier version of carrick wrote that.
+func Plan(ctx context.Context, env steps.Env, c *steps.Change) error {
+	if env.Cluster == nil || !slices.ContainsFunc(c.Items, func(it steps.Item) bool { return it.Entry != nil }) {
+		return nil
+	}
+	inv, err := Of(ctx, env)
+	if err != nil {
+		return err
+	}
+	c.Rights = append(c.Rights, Rights(env)...)
+	if inv.Unread != nil {
+		return nil // told with all other missing permissions
+	}
+	var left []steps.Item
+	changes := false
+	for _, it := range c.Items {
+		if it.Verb.Changes() {
+			changes = true
+		} else {
+			left = append(left, it)
+		}
+	}
+	if lacks := inv.Lacks(env.Action, left); len(lacks) > 0 {
+		c.Items = append(c.Items, steps.Item{
+			Verb: steps.Update, What: Name(env.Link), Hash: steps.Fingerprint(lacks),
+			Note: "the inventory of this link lacks what an earlier version wrote; undo will go by it: " + strings.Join(Names(lacks), ", "),
+		})
+	}
+	if changes && inv.UID == "" {
+		c.Items = append(c.Items, steps.Item{
+			Verb: steps.Create, What: Name(env.Link), Hash: steps.Fingerprint(env.Link), Creates: true,
+			Note: "the inventory of this link: what it creates and what it takes over; undo goes by it",
+		})
+	}
+	return nil
+}
+
+// Names names entries as the plan does: what undo would do with each, and which values it would put back.
+func Names(list []steps.Entry) []string {
+	var out []string
+	for _, e := range list {
+		text := Describe(e.Object())
+		if !e.Created {
+			text += " (existed before)"
+		}
+		if paths := FieldPaths("", e.Before); len(paths) > 0 {
+			text += " (puts back " + strings.Join(paths, ", ") + ")"
+		}
+		out = append(out, text)
+	}
+	return out
+}
+
+// Action is what an action is about to write.
+type Action struct {
+	Action string
+	Items  []steps.Item
+}
+
+// EnterAll enters into the inventory what an action is about to write, and with it what is known of the actions that
+// come after it on that side: that is one write for most of a plan.
+func EnterAll(ctx context.Context, env steps.Env, items []steps.Item, later []Action, say steps.Progress) error {
+	if env.Cluster == nil || !slices.ContainsFunc(items, func(it steps.Item) bool { return it.Entry != nil }) {
+		return nil
+	}
+	inv, err := Of(ctx, env)
+	if err != nil {
+		return err
+	}
+	lacks := inv.Lacks(env.Action, items)
+	if len(lacks) == 0 || inv.Unread != nil {
+		return inv.Unread
+	}
+	inv.put(env.Action, lacks)
+	names := []string{env.Action}
+	for _, a := range later {
+		if lacks := inv.Lacks(a.Action, a.Items); len(lacks) > 0 {
+			inv.put(a.Action, lacks)
+			names = append(names, a.Action)
+		}
+	}
+	return inv.Write(ctx, env, say, names...)
+}

@@ -1,0 +1,406 @@
+package inventory
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"carrick/cluster"
+	"carrick/cluster/chart"
+	"carrick/steps"
+	"carrick/steps/linkfile"
+)
+
+// inventoryCache keeps an inventory for as long as an Env is in use.
+type inventoryCache struct {
+	mu  sync.Mutex
+	inv *Inventory
+}
+
+type cacheKey struct{}
+
+func cacheOf(e steps.Env) *inventoryCache {
+	if e.Runtime.Cache == nil {
+		return nil
+	}
+	v, _ := e.Runtime.Cache.LoadOrStore(cacheKey{}, &inventoryCache{})
+	return v.(*inventoryCache)
+}
+
+// Of reads the inventory of a link. One that may not be read is no error: whoever goes by it has to check Unread.
+func Of(ctx context.Context, e steps.Env) (*Inventory, error) {
+	cache := cacheOf(e)
+	if cache == nil {
+		return readInventory(ctx, e)
+	}
+	cache.mu.Lock()
+	defer cache.mu.Unlock()
+	if cache.inv == nil {
+		inv, err := readInventory(ctx, e)
+		if err != nil {
+			return nil, err
+		}
+		cache.inv = inv
+	}
+	return cache.inv, nil
+}
+
+// Readable is inventory for whoever can't go on without it.
+func Readable(ctx context.Context, e steps.Env) (*Inventory, error) {
+	inv, err := Of(ctx, e)
+	if err == nil {
+		err = inv.Unread
+	}
+	return inv, err
+}
+
+// EnvOf is the Env of a link and an action, with an inventory that is read anew each time.
+func EnvOf(e steps.Env, link, action string) steps.Env {
+	e.Link, e.Action, e.Runtime.Cache = link, action, nil
+	return e
+}
+
+// forgetInventory has the inventory read anew, where writing it failed: what is in memory may not be in the cluster.
+func forgetInventory(e steps.Env) {
+	if cache := cacheOf(e); cache != nil {
+		cache.mu.Lock()
+		defer cache.mu.Unlock()
+		cache.inv = nil
+	}
+}
+
+func inventoryObject(link string) *unstructured.Unstructured {
+	return steps.EntryOf(clusterRoleKind, "", Prefix+link).Object()
+}
+
+// Name is how plans name the inventory of a link.
+func Name(link string) string { return Describe(inventoryObject(link)) }
+
+func readInventory(ctx context.Context, env steps.Env) (*Inventory, error) {
+	live, err := env.Cluster.Fetch(ctx, inventoryObject(env.Link))
+	return Parse(env, live, err)
+}
+
+// Parse is what was read of the inventory, or why nothing was.
+func Parse(env steps.Env, live *unstructured.Unstructured, err error) (*Inventory, error) {
+	inv := &Inventory{link: env.Link, Actions: map[string][]steps.Entry{}, was: map[string][]steps.Entry{}, Notes: map[string]string{}}
+	switch {
+	case apierrors.IsNotFound(err), errors.Is(err, cluster.ErrNotServed):
+		return inv, nil
+	case apierrors.IsForbidden(err):
+		inv.Unread = err
+		return inv, nil
+	case err != nil:
+		return nil, fmt.Errorf("read the inventory of this link: %w", err)
+	}
+	inv.UID, inv.Version = live.GetUID(), live.GetResourceVersion()
+	for key, text := range live.GetAnnotations() {
+		if action, ok := strings.CutPrefix(key, inventoryNote); ok {
+			inv.Notes[action] = text
+		}
+		action, ok := strings.CutPrefix(key, inventoryKey)
+		if !ok || env.Runtime.Guide != nil && slices.Contains(env.Runtime.Guide.Retired, action) {
+			continue
+		}
+		var list []steps.Entry
+		if err := json.Unmarshal([]byte(text), &list); err != nil {
+			return nil, fmt.Errorf("the inventory of this link can't be read: annotation %s of %s: %w", key, Name(env.Link), err)
+		}
+		inv.Actions[action], inv.was[action] = list, slices.Clone(list)
+	}
+	return inv, nil
+}
+
+// Enter writes entries of an action, before the objects are written. Entries of the same objects are replaced.
+func (inv *Inventory) Enter(ctx context.Context, env steps.Env, say steps.Progress, list []steps.Entry) error {
+	if inv.Unread != nil {
+		return inv.Unread
+	}
+	if len(list) == 0 {
+		return nil
+	}
+	inv.put(env.Action, list)
+	return inv.Write(ctx, env, say, env.Action)
+}
+
+// EnterOne is enter for an object that the plan of the action did not name. The Secrets of a release are not entered: the
+// release is.
+func EnterOne(ctx context.Context, env steps.Env, say steps.Progress, verb steps.Verb, e *steps.Entry) error {
+	if IsRecord(e.Kind, e.Name) {
+		return nil
+	}
+	inv, err := Of(ctx, env)
+	if err != nil {
+		return err
+	}
+	return inv.Enter(ctx, env, say, inv.Lacks(env.Action, []steps.Item{{Verb: verb, Entry: e}}))
+}
+
+// otherRuns is how often a write is retried because another run of the link has written meanwhile.
+const otherRuns = 10
+
+// Write writes what the inventory has of some actions. What has no entries goes. What another run has written meanwhile
+// stays.
+func (inv *Inventory) Write(ctx context.Context, env steps.Env, say steps.Progress, actions ...string) error {
+	err := inv.writeOnce(ctx, env, say, actions)
+	for n := 0; n < otherRuns && (apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err)); n++ {
+		now, readErr := readInventory(ctx, env)
+		if readErr != nil {
+			return readErr
+		}
+		if now.Unread != nil {
+			return now.Unread
+		}
+		for _, action := range actions {
+			now.Actions[action] = merge(inv.was[action], inv.Actions[action], now.Actions[action])
+		}
+		*inv = *now
+		err = inv.writeOnce(ctx, env, say, actions)
+	}
+	return err
+}
+
+func (inv *Inventory) writeOnce(ctx context.Context, env steps.Env, say steps.Progress, actions []string) error {
+	notes := map[string]any{}
+	for _, action := range actions {
+		notes[inventoryKey+action] = nil
+		if list := inv.Actions[action]; len(list) > 0 {
+			b, err := json.Marshal(list)
+			if err != nil {
+				return fmt.Errorf("write the inventory of this link: %w", err)
+			}
+			notes[inventoryKey+action] = string(b)
+		}
+	}
+	if err := inv.annotate(ctx, env, say, notes, inv.Version); err != nil {
+		return err
+	}
+	for _, action := range actions {
+		inv.was[action] = slices.Clone(inv.Actions[action])
+	}
+	return nil
+}
+
+// annotate writes annotations of the inventory, and creates it where it does not exist; nil removes one. It has to be in
+// that version still; "": in any.
+func (inv *Inventory) annotate(ctx context.Context, env steps.Env, say steps.Progress, notes map[string]any, version string) error {
+	var live *unstructured.Unstructured
+	var err error
+	if inv.UID == "" {
+		maps.DeleteFunc(notes, func(_ string, v any) bool { return v == nil })
+		notes[CreatedByAnnotation] = env.Link
+		o := inventoryObject(env.Link)
+		o.Object["metadata"].(map[string]any)["annotations"] = notes
+		o.Object["rules"] = []any{}
+		o.SetLabels(map[string]string{steps.LinkLabel(env.Link): "inventory"})
+		live, err = env.Cluster.Create(ctx, o, steps.FieldManager(env.Link, "inventory"))
+	} else {
+		var patch []byte
+		if patch, err = json.Marshal(map[string]any{"metadata": map[string]any{"annotations": notes}}); err != nil {
+			return err
+		}
+		opts := cluster.PatchOptions{Manager: steps.FieldManager(env.Link, "inventory"), UID: inv.UID, ResourceVersion: version}
+		live, err = env.Cluster.Patch(ctx, ClusterRoles, "", Prefix+env.Link, patch, opts)
+	}
+	if err != nil {
+		forgetInventory(env)
+		return fmt.Errorf("write the inventory of this link: %w", err)
+	}
+	if inv.UID == "" {
+		say.Did(steps.Create, Name(env.Link), "")
+	}
+	inv.UID, inv.Version = live.GetUID(), live.GetResourceVersion()
+	return nil
+}
+
+// Settle completes what the inventory says of an action: the UIDs of what is there by now, and nothing of what is gone
+// or has been released. It reports whether that changed anything.
+func (inv *Inventory) Settle(ctx context.Context, env steps.Env, action string, pending bool) (bool, error) {
+	list := inv.Actions[action]
+	now := make([]*steps.Entry, len(list))
+	all, each := errgroup.WithContext(ctx)
+	all.SetLimit(16)
+	for i, e := range list {
+		if pending && e.UID != "" {
+			now[i] = &e
+			continue
+		}
+		all.Go(func() (err error) {
+			now[i], err = settled(each, env, action, e)
+			return err
+		})
+	}
+	if err := all.Wait(); err != nil {
+		return false, fmt.Errorf("look what the inventory of this link names: %w", err)
+	}
+	changed := false
+	var out []steps.Entry
+	for i, e := range now {
+		if e != nil {
+			out = append(out, *e)
+		}
+		changed = changed || e == nil || !sameEntry(*e, list[i])
+	}
+	inv.Actions[action] = out
+	return changed, nil
+}
+
+// settled is an entry as it is by now; nil: its object is gone, another one, or nothing of this link's.
+func settled(ctx context.Context, env steps.Env, action string, e steps.Entry) (*steps.Entry, error) {
+	if e.GVK() == ReleaseKind {
+		r, err := chart.Current(ctx, env.Cluster, e.Namespace, e.Name)
+		switch {
+		case errors.Is(err, chart.ErrNoRelease):
+			return nil, nil
+		case errors.As(err, new(*chart.UnreadableError)), errors.Is(err, chart.ErrName), apierrors.IsForbidden(err):
+			return &e, nil // one such Secret, which any tenant of the namespace can write, must not stop a run
+		case err != nil:
+			return nil, err
+		case r.Labels[steps.LinkLabel(env.Link)] != action:
+			return nil, nil
+		}
+		e.UID = r.UID
+		return &e, nil
+	}
+	live, err := env.Cluster.Fetch(ctx, e.Object())
+	switch {
+	case apierrors.IsNotFound(err), errors.Is(err, cluster.ErrNotServed):
+		return nil, nil
+	case apierrors.IsForbidden(err):
+		return &e, nil
+	case err != nil:
+		return nil, err
+	}
+	marked := live.GetLabels()[steps.LinkLabel(env.Link)] == action
+	switch {
+	case live.GetUID() == e.UID && (e.Created || marked || Wrote(env.Link, live.GetManagedFields())):
+	case !marked || live.GetUID() == e.UID:
+		return nil, nil
+	default:
+		e.UID, e.Created = live.GetUID(), e.Created && CreatedBy(live.GetAnnotations()) == env.Link
+	}
+	return &e, nil
+}
+
+// Creator is the link that created an object, by the inventory of that link; "": none did. The object's own word names the
+// link, and is not believed without it.
+func Creator(ctx context.Context, e steps.Env, o *unstructured.Unstructured) (string, error) {
+	meta := MetadataOf(o)
+	return linkWith(ctx, e, CreatedBy(o.GetAnnotations()), func(inv *Inventory) (bool, error) {
+		return inv.Created(o.GetKind(), &meta), nil
+	})
+}
+
+// Installer is the link that has a Helm release in its inventory; "": none has. What a release consists of has no
+// entries of its own. said is the link that an object of the release names, and is not believed without its inventory.
+func Installer(ctx context.Context, e steps.Env, namespace, release, said string) (string, error) {
+	of := steps.EntryOf(ReleaseKind, namespace, release)
+	return linkWith(ctx, e, said, func(inv *Inventory) (bool, error) {
+		for action := range inv.Actions {
+			if inv.Find(action, of) != nil {
+				return true, nil
+			}
+		}
+		return false, inv.Unread
+	})
+}
+
+// linkWith is this link or the one that is said, whichever has an inventory that fits; "": neither.
+func linkWith(ctx context.Context, e steps.Env, said string, fits func(*Inventory) (bool, error)) (string, error) {
+	for _, link := range []string{e.Link, said} {
+		if linkfile.CheckName(link) != nil {
+			continue
+		}
+		inv, err := OfLink(ctx, e, link)
+		if err != nil {
+			return "", err
+		}
+		if ok, err := fits(inv); ok || err != nil {
+			return link, err
+		}
+	}
+	return "", nil
+}
+
+// Made is an object that an action of a link has written.
+type Made struct {
+	metav1.PartialObjectMetadata
+	Created bool // it was not there before
+}
+
+// MadeBy finds what an action of this link has written, by the inventory: whoever may write an object can take its marks off,
+// or copy them. The mark decides where the inventory has no UID yet, and with what undo is told to take for this link's.
+func MadeBy(ctx context.Context, e steps.Env, gvr schema.GroupVersionResource, action string) ([]Made, error) {
+	inv, err := Of(ctx, e)
+	if err != nil {
+		return nil, err
+	}
+	var out []Made
+	for _, o := range inv.Actions[action] {
+		if o.GVK() == ReleaseKind {
+			continue
+		}
+		kind, _, err := e.Cluster.Resource(ctx, o.GVK())
+		if errors.Is(err, cluster.ErrNotServed) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		if kind.GroupResource() != gvr.GroupResource() {
+			continue
+		}
+		live, err := e.Cluster.Fetch(ctx, o.Object())
+		if apierrors.IsNotFound(err) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		marked := live.GetLabels()[steps.LinkLabel(e.Link)] == action
+		if o.UID == live.GetUID() || o.UID == "" && marked {
+			created := o.Created && (o.UID != "" || CreatedBy(live.GetAnnotations()) == e.Link)
+			out = append(out, Made{MetadataOf(live), created})
+		}
+	}
+	if len(e.Runtime.Found) == 0 {
+		return out, nil
+	}
+	marked, err := e.Cluster.Find(ctx, gvr, "", e.Marked(action))
+	for _, o := range marked {
+		known := slices.ContainsFunc(out, func(m Made) bool { return m.UID == o.UID })
+		named := Describe(steps.Entry{Namespace: o.Namespace, Name: o.Name}.Object())
+		if !known && slices.ContainsFunc(e.Runtime.Found, func(f string) bool { return strings.HasSuffix(f, named) }) {
+			out = append(out, Made{o, CreatedBy(o.Annotations) == e.Link})
+		}
+	}
+	return out, err
+}
+
+// OfLink is the inventory of this link, or of another one.
+func OfLink(ctx context.Context, e steps.Env, link string) (*Inventory, error) {
+	if link != e.Link {
+		e = EnvOf(e, link, e.Action)
+	}
+	return Of(ctx, e)
+}
+
+// MetadataOf is the metadata of an object, with its kind.
+func MetadataOf(o *unstructured.Unstructured) metav1.PartialObjectMetadata {
+	return metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
+		Name: o.GetName(), Namespace: o.GetNamespace(), UID: o.GetUID(),
+		Labels: o.GetLabels(), Annotations: o.GetAnnotations(), ResourceVersion: o.GetResourceVersion(),
+		ManagedFields: o.GetManagedFields(),
+	}}
+}

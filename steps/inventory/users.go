@@ -1,0 +1,52 @@
+package inventory
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"carrick/steps"
+	"carrick/steps/linkfile"
+)
+
+// UsersOf are the other links that use an object, with their actions: those whose marks it has and whose inventories have
+// it. claims are links whose marks it has and that have no inventory on the cluster: an earlier version's, or forged.
+func UsersOf(ctx context.Context, env steps.Env, o *metav1.PartialObjectMetadata) (users map[string]string, claims []string, err error) {
+	marks := OtherLinks(o.Labels, env.Link)
+	users = map[string]string{}
+	for _, link := range slices.Sorted(maps.Keys(marks)) {
+		if linkfile.CheckName(link) != nil {
+			continue
+		}
+		inv, err := Readable(ctx, EnvOf(env, link, marks[link]))
+		if err != nil {
+			return nil, nil, err
+		}
+		if inv.UID == "" {
+			claims = append(claims, link)
+		}
+		if slices.ContainsFunc(inv.Actions[marks[link]], func(e steps.Entry) bool {
+			return e.UID == o.UID || (e.UID == "" && e.Namespace == o.Namespace && e.Name == o.Name)
+		}) {
+			users[link] = marks[link]
+		}
+	}
+	return users, claims, nil
+}
+
+// Released drops an object that this link created from the inventory, once nothing of the link's is in it any more.
+func Released(ctx context.Context, e steps.Env, uid types.UID) error {
+	inv, err := Of(ctx, e)
+	if err != nil {
+		return err
+	}
+	left := slices.DeleteFunc(slices.Clone(inv.Actions[e.Action]), func(in steps.Entry) bool { return in.Created && in.UID == uid })
+	if len(left) == len(inv.Actions[e.Action]) || inv.UID == "" {
+		return nil
+	}
+	inv.Actions[e.Action] = left
+	return inv.Write(ctx, e, nil, e.Action)
+}

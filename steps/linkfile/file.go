@@ -1,0 +1,247 @@
+package linkfile
+
+import (
+	_ "embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/google/renameio/v2"
+	"go.yaml.in/yaml/v3"
+
+	"carrick/steps"
+)
+
+// Schema is the published JSON schema of link files.
+//
+//go:embed link.schema.json
+var Schema []byte
+
+// Link is one use of a guide between two sides: guide, sides and answers.
+type Link struct {
+	APIVersion string      `yaml:"apiVersion" json:"apiVersion"`
+	Kind       string      `yaml:"kind" json:"kind"`
+	Metadata   Meta        `yaml:"metadata" json:"metadata"`
+	Guide      string      `yaml:"guide" json:"guide"`
+	Local      EndSpec     `yaml:"local,omitempty" json:"local"`
+	Remote     EndSpec     `yaml:"remote,omitempty" json:"remote"`
+	Answers    steps.Given `yaml:"answers,omitempty" json:"answers,omitempty"`
+
+	Path string     `yaml:"-" json:"-"` // the file it was read from or goes to
+	node *yaml.Node // as read: keeps the user's comments and order
+}
+
+// Meta names a link.
+type Meta struct {
+	Name string `yaml:"name" json:"name"`
+}
+
+// EndSpec says what one side is: a context, a host, a file of facts, or
+// nothing.
+type EndSpec struct {
+	Context    string    `yaml:"context,omitempty" json:"context,omitempty"`
+	Kubeconfig string    `yaml:"kubeconfig,omitempty" json:"kubeconfig,omitempty"`
+	Host       *HostSpec `yaml:"host,omitempty" json:"host,omitempty"`
+	Facts      string    `yaml:"facts,omitempty" json:"facts,omitempty"`
+	Signer     string    `yaml:"signer,omitempty" json:"signer,omitempty"` // fingerprint of the key that signs Facts
+	Taken      time.Time `yaml:"taken,omitempty" json:"taken,omitzero"`    // when the newest Facts that a change used were written
+}
+
+// HostSpec is this machine (root /), or a folder that stands for one.
+type HostSpec struct {
+	Root string `yaml:"root" json:"root"`
+	// Here says of a folder that this process has the network of the machine that
+	// it stands for: the machine's root mounted into a container on it.
+	Here bool `yaml:"here,omitempty" json:"here,omitempty"`
+}
+
+// IsZero tells whether the side is left out.
+func (e EndSpec) IsZero() bool { return e == EndSpec{} }
+
+// Side is what the link says of one side.
+func (l *Link) Side(s steps.Side) *EndSpec {
+	if s == steps.Local {
+		return &l.Local
+	}
+	return &l.Remote
+}
+
+// Name is the link's name.
+func (l *Link) Name() string { return l.Metadata.Name }
+
+var linkName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`)
+
+// MaxName keeps `carrick/link.<name>` within the 63 characters of a label.
+const MaxName = 50
+
+// CheckName says what is wrong with a name for a link.
+func CheckName(name string) error {
+	if len(name) > MaxName || !linkName.MatchString(name) {
+		return fmt.Errorf("%q is not a name for a link: lower-case letters, digits and -, at most %d characters", name, MaxName)
+	}
+	return nil
+}
+
+// New is an empty link of a guide.
+func New(guide, name string) *Link {
+	return &Link{APIVersion: "carrick/v1alpha1", Kind: "Link", Metadata: Meta{name}, Guide: guide, Answers: steps.Given{}}
+}
+
+// FileError is a fault in a file, with its place.
+type FileError struct {
+	Path         string
+	Line, Column int    // from 1; 0: the whole file
+	Key          string // "answers.network.port"
+	Problem      string
+}
+
+func (e *FileError) Error() string {
+	var b strings.Builder
+	b.WriteString(e.Path)
+	if e.Line > 0 {
+		fmt.Fprintf(&b, ":%d:%d", e.Line, e.Column)
+	}
+	b.WriteString(": ")
+	if e.Key != "" {
+		b.WriteString(e.Key + ": ")
+	}
+	b.WriteString(e.Problem)
+	return b.String()
+}
+
+// Load reads a link file. Faults are FileErrors, all of them at once
+// (errors.Join), with line and column.
+func Load(path string, guides []*steps.Guide) (*Link, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, &FileError{Path: path, Problem: PlainFileError(err)}
+	}
+	return Parse(path, data, guides)
+}
+
+// File resolves a path of the link file: ~ and paths relative to the file.
+func (l *Link) File(p string) string {
+	if p == "" || filepath.IsAbs(p) {
+		return p
+	}
+	if rest, ok := strings.CutPrefix(p, "~/"); ok {
+		if home, err := os.UserHomeDir(); err == nil {
+			return filepath.Join(home, rest)
+		}
+	}
+	return filepath.Join(filepath.Dir(l.Path), p)
+}
+
+// Save writes the link file, all or nothing: a new one readable by its owner
+// alone, one that was read with its mode, its comments and its order.
+func (l *Link) Save() error {
+	if info, err := os.Lstat(l.Path); err == nil && !info.Mode().IsRegular() {
+		return &FileError{Path: l.Path, Problem: "is not a plain file; carrick does not write through links"}
+	}
+	data, err := l.Marshal()
+	if err != nil {
+		return err
+	}
+	if err := renameio.WriteFile(l.Path, data, 0o600); err != nil {
+		return &FileError{Path: l.Path, Problem: "cannot be written: " + PlainFileError(err)}
+	}
+	return nil
+}
+
+// Marshal is the link as YAML.
+func (l *Link) Marshal() ([]byte, error) {
+	var fresh yaml.Node
+	if err := fresh.Encode(l); err != nil {
+		return nil, fmt.Errorf("write link: %w", err)
+	}
+	node := &fresh
+	if l.node != nil {
+		mergeNode(l.node, &fresh)
+		node = l.node
+	}
+	keepLines(node)
+	var b strings.Builder
+	enc := yaml.NewEncoder(&b)
+	enc.SetIndent(2)
+	if err := enc.Encode(node); err != nil {
+		return nil, fmt.Errorf("write link: %w", err)
+	}
+	return []byte(strings.TrimRight(b.String(), "\n") + "\n"), nil // a comment at the end has none
+}
+
+// KeepLayoutOf takes over the comments and the order of another link file, for when this one is saved.
+func (l *Link) KeepLayoutOf(other *Link) { l.node = other.node }
+
+// mergeNode makes the mapping old say what fresh says, touching only what
+// differs.
+func mergeNode(old, fresh *yaml.Node) {
+	for i := 0; i+1 < len(fresh.Content); i += 2 {
+		key, value := fresh.Content[i], fresh.Content[i+1]
+		at := findKey(old, key.Value)
+		switch {
+		case at == nil:
+			old.Content = append(old.Content, key, value)
+		case at.Kind == yaml.MappingNode && value.Kind == yaml.MappingNode:
+			mergeNode(at, value)
+		case at.Kind != value.Kind || at.Value != value.Value || at.Kind == yaml.SequenceNode:
+			value.HeadComment, value.LineComment = at.HeadComment, at.LineComment
+			*at = *value
+		}
+	}
+	kept := old.Content[:0]
+	for i := 0; i+1 < len(old.Content); i += 2 {
+		if findKey(fresh, old.Content[i].Value) != nil {
+			kept = append(kept, old.Content[i], old.Content[i+1])
+		}
+	}
+	old.Content = kept
+}
+
+// keepLines makes the mappings around a literal block such that can hold it,
+// and tells whether there is one.
+func keepLines(n *yaml.Node) bool {
+	block := n.Style&(yaml.LiteralStyle|yaml.FoldedStyle) != 0
+	for _, c := range n.Content {
+		block = keepLines(c) || block
+	}
+	if block {
+		n.Style &^= yaml.FlowStyle
+	}
+	return block
+}
+
+func findKey(m *yaml.Node, key string) *yaml.Node {
+	for i := 0; i+1 < len(m.Content); i += 2 {
+		if m.Content[i].Value == key {
+			return m.Content[i+1]
+		}
+	}
+	return nil
+}
+
+// PlainFileError is an error of the operating system about a file in plain words, without its path.
+func PlainFileError(err error) string {
+	switch {
+	case os.IsNotExist(err):
+		return "no such file"
+	case errors.Is(err, syscall.EISDIR):
+		return "is a folder, not a file"
+	case os.IsPermission(err):
+		return "may not be read or written by you"
+	}
+	return Cause(err).Error()
+}
+
+// Cause is an error of a file without its path, which is said already.
+func Cause(err error) error {
+	if at := (*fs.PathError)(nil); errors.As(err, &at) {
+		return at.Err
+	}
+	return err
+}

@@ -1,0 +1,197 @@
+package linkfile
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+	"github.com/santhosh-tekuri/jsonschema/v6/kind"
+	"go.yaml.in/yaml/v3"
+	"golang.org/x/text/language"
+	"golang.org/x/text/message"
+
+	"carrick/steps"
+)
+
+// maxLinkFile is far above any link file; more is not read on.
+const maxLinkFile = 1 << 20
+
+// Parse reads a link from data; path is for the messages.
+func Parse(path string, data []byte, guides []*steps.Guide) (*Link, error) {
+	if len(data) > maxLinkFile {
+		return nil, &FileError{Path: path, Problem: "is larger than any link file (1 MiB)"}
+	}
+	var doc yaml.Node
+	if err := yaml.Unmarshal(data, &doc); err != nil {
+		return nil, yamlFault(path, data, err)
+	}
+	if doc.Kind == 0 || len(doc.Content) != 1 || doc.Content[0].Kind != yaml.MappingNode {
+		return nil, &FileError{Path: path, Line: 1, Column: 1, Problem: "is not a link file: a YAML mapping with kind: Link belongs here"}
+	}
+	root := doc.Content[0]
+	if at := findAlias(root); at != nil {
+		return nil, fault(path, at, "", "anchors and aliases are not allowed in a link file")
+	}
+	if at, problem := unfitNode(root); at != nil {
+		return nil, fault(path, at, "", problem)
+	}
+	var plain map[string]any
+	if err := root.Decode(&plain); err != nil { // names duplicate keys, too
+		return nil, yamlFault(path, data, err)
+	}
+	if err := checkSchema(path, root, plain); err != nil {
+		return nil, err
+	}
+	l := &Link{Path: path, node: root}
+	if err := root.Decode(l); err != nil {
+		return nil, yamlFault(path, data, err)
+	}
+	if err := checkLink(path, root, l, guides); err != nil {
+		return nil, err
+	}
+	return l, nil
+}
+
+// checkLink checks what the schema cannot: the guide and its answers.
+func checkLink(path string, root *yaml.Node, l *Link, guides []*steps.Guide) error {
+	if err := CheckName(l.Metadata.Name); err != nil {
+		return fault(path, at(root, "metadata", "name"), "metadata.name", err.Error())
+	}
+	guide, err := FindGuide(guides, l.Guide)
+	if err != nil {
+		return fault(path, at(root, "guide"), "guide", err.Error())
+	}
+	var faults []error
+	for _, key := range slices.Sorted(maps.Keys(l.Answers)) {
+		where := at(root, "answers", key)
+		q, _ := guide.Question(key)
+		if q == nil {
+			faults = append(faults, fault(path, where, "answers."+key, "guide "+guide.Name+" asks nothing of that name"+nearest(key, guide)))
+			continue
+		}
+		if q.Secret {
+			faults = append(faults, fault(path, where, "answers."+key, "is secret and has no place in a file; give it with --secret "+key+"=@FILE"))
+			continue
+		}
+		v, err := q.Accept(l.Answers[key])
+		if err != nil {
+			faults = append(faults, faultInside(path, where, "answers."+key, err.Error()))
+			continue
+		}
+		l.Answers[key] = v
+	}
+	if l.Answers == nil {
+		l.Answers = steps.Given{}
+	}
+	return inOrder(faults)
+}
+
+// FindGuide returns the guide of that name; the error names those there are.
+func FindGuide(guides []*steps.Guide, name string) (*steps.Guide, error) {
+	var names []string
+	for _, g := range guides {
+		if g.Name == name {
+			return g, nil
+		}
+		names = append(names, g.Name)
+	}
+	return nil, fmt.Errorf("no guide is called %q; there are: %s", name, strings.Join(names, ", "))
+}
+
+func nearest(key string, g *steps.Guide) string {
+	var keys []string
+	for _, s := range g.Steps {
+		for _, q := range s.Ask {
+			if strings.Contains(q.Key, key) || strings.Contains(key, q.Key) || sameTail(q.Key, key) {
+				keys = append(keys, q.Key)
+			}
+		}
+	}
+	if len(keys) == 0 {
+		return "; see carrick guides " + g.Name
+	}
+	return "; did you mean " + strings.Join(keys, " or ") + "?"
+}
+
+func sameTail(a, b string) bool {
+	return a[strings.LastIndex(a, ".")+1:] == b[strings.LastIndex(b, ".")+1:]
+}
+
+func checkSchema(path string, root *yaml.Node, plain map[string]any) error {
+	schema, err := linkSchema()
+	if err != nil {
+		return err
+	}
+	doc, err := jsonShape(plain)
+	if err != nil {
+		return &FileError{Path: path, Problem: err.Error()}
+	}
+	err = schema.Validate(doc)
+	invalid := (*jsonschema.ValidationError)(nil)
+	if !errors.As(err, &invalid) {
+		return err
+	}
+	var faults []error
+	for _, leaf := range leaves(invalid) {
+		where := leaf.InstanceLocation
+		if extra, ok := leaf.ErrorKind.(*kind.AdditionalProperties); ok {
+			for _, name := range extra.Properties {
+				key := append(append([]string{}, where...), name)
+				faults = append(faults, faultKey(path, root, key, "is no key of a link file"))
+			}
+			continue
+		}
+		problem := leaf.ErrorKind.LocalizedString(message.NewPrinter(language.English))
+		faults = append(faults, fault(path, at(root, where...), strings.Join(where, "."), problem))
+	}
+	return inOrder(faults)
+}
+
+// inOrder joins faults in the order of their lines.
+func inOrder(faults []error) error {
+	slices.SortStableFunc(faults, func(a, b error) int {
+		x, y := (*FileError)(nil), (*FileError)(nil)
+		if !errors.As(a, &x) || !errors.As(b, &y) {
+			return 0
+		}
+		return cmp.Or(cmp.Compare(x.Line, y.Line), cmp.Compare(x.Column, y.Column))
+	})
+	return errors.Join(faults...)
+}
+
+func leaves(e *jsonschema.ValidationError) []*jsonschema.ValidationError {
+	if len(e.Causes) == 0 {
+		return []*jsonschema.ValidationError{e}
+	}
+	var out []*jsonschema.ValidationError
+	for _, c := range e.Causes {
+		out = append(out, leaves(c)...)
+	}
+	return out
+}
+
+func linkSchema() (*jsonschema.Schema, error) {
+	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(Schema))
+	if err != nil {
+		return nil, fmt.Errorf("schema of link files: %w", err)
+	}
+	c := jsonschema.NewCompiler()
+	if err := c.AddResource("link.schema.json", doc); err != nil {
+		return nil, fmt.Errorf("schema of link files: %w", err)
+	}
+	return c.Compile("link.schema.json")
+}
+
+func jsonShape(v any) (any, error) {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return nil, fmt.Errorf("holds what JSON cannot say: %w", err)
+	}
+	return jsonschema.UnmarshalJSON(bytes.NewReader(b))
+}
