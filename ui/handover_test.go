@@ -1,14 +1,15 @@
 package ui
 
 import (
-	"carrick/steps"
-	"carrick/steps/facts"
 	"errors"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
+
+	"carrick/steps"
+	"carrick/steps/facts"
 )
 
 // fileOfFacts writes a file of facts of the provider, sealed by a passphrase.

@@ -4,6 +4,7 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"path"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -14,6 +15,7 @@ import (
 // arrow says what packages under a path must not import. Tests are free.
 type arrow struct {
 	under, except string
+	alone         bool // what is in under itself, not in folders below it
 	never         []string
 	but           string // a package that may be imported although never covers it
 	why           string
@@ -24,11 +26,17 @@ var arrows = []arrow{
 	{under: "cluster/clean", never: []string{"k8s.io/", "carrick/"}, why: "everything may clean text with it"},
 	{under: "cluster/probe", never: []string{"k8s.io/", "carrick/"}, but: "carrick/cluster/clean", why: "probe looks from this machine and knows no Kubernetes"},
 	{under: "steps", never: []string{"carrick/ui", "carrick/cmd", "carrick/assets", "github.com/charmbracelet", "github.com/muesli", "k8s.io/client-go", "helm.sh"}, why: "steps knows no screen, and no cluster but through package cluster"},
-	{under: "steps/check", never: []string{"carrick/steps/renku", "carrick/steps/liqo", "carrick/steps/ondemand", "carrick/steps/interlink", "carrick/steps/vsphere"}, why: "shared checks mention no product"},
-	{under: "steps/certs", never: []string{"carrick/steps/renku", "carrick/steps/liqo", "carrick/steps/ondemand", "carrick/steps/interlink", "carrick/steps/vsphere"}, why: "who makes certificates knows no guide"},
+	{under: "steps", alone: true, never: []string{"carrick/steps/"}, why: "the vocabulary comes before all that is said with it"},
+	{under: "steps/linkfile", never: []string{"carrick/steps/"}, why: "a link file is read without a cluster"},
+	{under: "steps/inventory", never: []string{"carrick/steps/"}, but: "carrick/steps/linkfile", why: "actions use inventories, not the other way round"},
+	{under: "steps/action", never: []string{"carrick/steps/engine", "carrick/steps/check", "carrick/steps/certs", "carrick/steps/guides"}, why: "actions don't know who runs them"},
+	{under: "steps/engine", never: []string{"carrick/steps/check", "carrick/steps/certs", "carrick/steps/guides"}, why: "the engine knows no guide by name"},
+	{under: "steps/check", never: []string{"carrick/steps/engine", "carrick/steps/guides"}, why: "shared checks mention no product"},
+	{under: "steps/certs", never: []string{"carrick/steps/engine", "carrick/steps/guides"}, why: "who makes certificates knows no guide"},
+	{under: "steps/guides", never: []string{"carrick/steps/engine"}, why: "guides are data: they don't know who runs them"},
 	{under: "steps/facts", never: []string{"carrick/", "k8s.io/"}, why: "a file of facts knows no guide and no cluster"},
 	{under: ".", except: "steps/facts", never: []string{"filippo.io/age"}, why: "seals are made and opened in steps/facts and nowhere else"},
-	{under: "ui", never: []string{"k8s.io/", "helm.sh", "carrick/steps/", "carrick/cmd", "carrick/assets"}, why: "ui knows no guide and touches no cluster"},
+	{under: "ui", never: []string{"k8s.io/", "helm.sh", "carrick/steps/check", "carrick/steps/certs", "carrick/steps/guides", "carrick/cmd", "carrick/assets"}, why: "ui knows no guide and touches no cluster"},
 	{under: "ui/lines", never: []string{"carrick/ui/background", "github.com/charmbracelet", "github.com/muesli"}, why: "lines need no screen: nothing of Charm's"},
 	{under: "ui/farewell", never: []string{"carrick/ui", "github.com/charmbracelet", "github.com/muesli"}, why: "it is used with a screen and without"},
 	{under: "assets", never: []string{"carrick/"}, why: "assets imports nothing of ours"},
@@ -73,7 +81,7 @@ func TestArrows(t *testing.T) {
 	for _, a := range arrows {
 		seen := 0
 		for file, imports := range files {
-			if !within(file, a.under) || (a.except != "" && within(file, a.except)) {
+			if !within(file, a.under) || (a.alone && path.Dir(file) != a.under) || (a.except != "" && within(file, a.except)) {
 				continue
 			}
 			seen++
@@ -101,9 +109,9 @@ func TestGuidesDoNotImportEachOther(t *testing.T) {
 		t.Fatal("there are no guides")
 	}
 	for name := range names {
-		paths, err := filepath.Glob("../../steps/" + name + "/*.go")
+		paths, err := filepath.Glob("../../steps/guides/" + name + "/*.go")
 		if err != nil || len(paths) == 0 {
-			t.Errorf("guide %s has no folder of its own under steps", name)
+			t.Errorf("guide %s has no folder of its own under steps/guides", name)
 		}
 		for _, path := range paths {
 			if strings.HasSuffix(path, "_test.go") {
@@ -115,7 +123,7 @@ func TestGuidesDoNotImportEachOther(t *testing.T) {
 			}
 			for _, spec := range f.Imports {
 				imported, _ := strconv.Unquote(spec.Path.Value)
-				if other, ok := strings.CutPrefix(imported, "carrick/steps/"); ok && names[other] {
+				if other, ok := strings.CutPrefix(imported, "carrick/steps/guides/"); ok && names[other] {
 					t.Errorf("%s imports guide %s", path, other)
 				}
 			}

@@ -3,11 +3,11 @@ package main
 import (
 	"carrick/steps"
 	"carrick/steps/action"
-	"carrick/steps/interlink"
-	"carrick/steps/liqo"
-	"carrick/steps/ondemand"
-	"carrick/steps/renku"
-	"carrick/steps/vsphere"
+	"carrick/steps/guides/interlink"
+	"carrick/steps/guides/liqo"
+	"carrick/steps/guides/ondemand"
+	"carrick/steps/guides/renku"
+	"carrick/steps/guides/vsphere"
 )
 
 // guides are all guides, in the order of the first screen. A new guide is a

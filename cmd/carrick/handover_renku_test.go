@@ -8,7 +8,7 @@ import (
 
 	"carrick/steps"
 	"carrick/steps/facts"
-	"carrick/steps/renku"
+	"carrick/steps/guides/renku"
 	"filippo.io/age"
 )
 

@@ -2,12 +2,13 @@ package main
 
 import (
 	"bytes"
-	"carrick/steps"
-	"carrick/steps/engine"
-	"carrick/steps/linkfile"
-	"carrick/steps/ondemand"
 	"strings"
 	"testing"
+
+	"carrick/steps"
+	"carrick/steps/engine"
+	"carrick/steps/guides/ondemand"
+	"carrick/steps/linkfile"
 )
 
 func TestAnUndoNamesTheFilesThatItLeaves(t *testing.T) {

@@ -7,8 +7,8 @@ import (
 	"carrick/cluster"
 	"carrick/steps"
 	"carrick/steps/engine"
+	"carrick/steps/guides/renku"
 	"carrick/steps/linkfile"
-	"carrick/steps/renku"
 )
 
 // What is missing is said by kind, with what would grant all that is needed, and that there may be more.

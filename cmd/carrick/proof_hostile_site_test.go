@@ -10,11 +10,11 @@ import (
 	"carrick/cluster/clustertest"
 	"carrick/steps"
 	"carrick/steps/engine"
-	"carrick/steps/interlink"
+	"carrick/steps/guides/interlink"
+	"carrick/steps/guides/ondemand"
+	"carrick/steps/guides/vsphere"
 	"carrick/steps/linkfile"
-	"carrick/steps/ondemand"
 	"carrick/steps/stepstest"
-	"carrick/steps/vsphere"
 )
 
 // sites are what a guide needs to be applied to the scenario of its name, beyond

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"carrick/steps"
-	"carrick/ui"
 	"errors"
 	"flag"
 	"io/fs"
@@ -10,6 +8,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"carrick/steps"
+	"carrick/ui"
 )
 
 // updates reports whether goldens are rewritten: the flag is that of package stepstest.
@@ -45,7 +46,7 @@ func TestReadmeKeysAreTheTable(t *testing.T) {
 // The README of a guide is a topic, and a guide without one has none.
 func TestReadmesOfGuidesAreTopics(t *testing.T) {
 	for _, g := range guides() {
-		text, err := readFile("../../steps/" + g.Name + "/README.md")
+		text, err := readFile("../../steps/guides/" + g.Name + "/README.md")
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			t.Fatal(err)
 		}

@@ -1,9 +1,10 @@
 package action
 
 import (
+	"testing"
+
 	"carrick/cluster"
 	"carrick/steps"
-	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )

@@ -1,12 +1,13 @@
 package linkfile_test
 
 import (
-	"carrick/steps/linkfile"
-	"carrick/steps/stepstest"
 	"errors"
 	"reflect"
 	"strings"
 	"testing"
+
+	"carrick/steps/linkfile"
+	"carrick/steps/stepstest"
 )
 
 const fuzzLink = "apiVersion: carrick/v1alpha1\nkind: Link\nmetadata: {name: a}\nguide: kinds\nlocal: {context: a, kubeconfig: ~/.kube/b}\nremote: {context: b}\nanswers:\n"

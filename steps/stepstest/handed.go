@@ -1,16 +1,17 @@
 package stepstest
 
 import (
-	"carrick/steps"
-	"carrick/steps/engine"
-	"carrick/steps/facts"
-	"carrick/steps/linkfile"
 	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
 	"testing"
 	"time"
+
+	"carrick/steps"
+	"carrick/steps/engine"
+	"carrick/steps/facts"
+	"carrick/steps/linkfile"
 )
 
 // StandHanded is a session on the fake servers of a state in which one side is known by the file alone that its admin

@@ -1,15 +1,16 @@
 package lines
 
 import (
-	"carrick/steps"
-	"carrick/steps/engine"
-	"carrick/ui/farewell"
 	"context"
 	"errors"
 	"fmt"
 	"sort"
 	"strings"
 	"time"
+
+	"carrick/steps"
+	"carrick/steps/engine"
+	"carrick/ui/farewell"
 )
 
 // summary says what stands, what is left, and how to go on.

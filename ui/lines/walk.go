@@ -1,14 +1,15 @@
 package lines
 
 import (
-	"carrick/steps"
-	"carrick/steps/engine"
-	"carrick/ui/farewell"
 	"context"
 	"errors"
 	"os"
 	"strings"
 	"time"
+
+	"carrick/steps"
+	"carrick/steps/engine"
+	"carrick/ui/farewell"
 )
 
 // walk is one run through a guide.

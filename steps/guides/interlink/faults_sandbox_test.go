@@ -1,0 +1,108 @@
+package interlink_test
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"carrick/cluster/clustertest"
+	"carrick/steps"
+	"carrick/steps/guides/interlink"
+	"carrick/steps/stepstest"
+)
+
+// joined is what the sandbox has of a site with a fault, and a link of its own, or
+// one that takes on what stands there.
+func joined(t *testing.T, box *clustertest.Sandbox, fault string, adopted bool, more map[string]any) *stepstest.Site {
+	t.Helper()
+	box.SeedFault(t, "interlink", fault)
+	given := map[string]any{}
+	if !adopted {
+		given = stepstest.Given(t, box, interlink.Guide(), nil)
+	}
+	maps.Copy(given, more)
+	return stepstest.SiteOf(t, box, interlink.Guide(), assets, adopted, given)
+}
+
+// onSite are faults of the sandbox that a printed fix mends: which checks find them. What is said of the others is in their
+// recorded states.
+var onSite = map[string]struct {
+	adopted bool // a set-up stands, and is adopted
+	calm    bool // nothing fails
+	says    []stepstest.Finding
+	more    map[string]any // answers
+}{
+	"by-hand": {adopted: true, calm: true, says: []stepstest.Finding{
+		{Check: "plugin-data-closed", Found: "/root/.interlink/jobs has mode 0755", Fix: "chmod 0700 /root/.interlink/jobs", Mended: true},
+		{Check: "kubelet-mints-no-more", Found: "may make a token for every ServiceAccount of the cluster", Fix: "edit clusterrole virtual-node-role"},
+	}},
+	"anonymous-open": {adopted: true, says: []stepstest.Finding{
+		{Check: "endpoint-anonymous", Found: "anybody may list namespaces without a token: ClusterRoleBinding everybody-views", Fix: "delete clusterrolebinding everybody-views", Mended: true},
+	}},
+	"certificate-expired": {adopted: true, says: []stepstest.Finding{
+		{Check: "certificate-secret", Found: "the certificate expired on", Fix: "--step certificates", Mended: true},
+		{Check: "endpoint-dates", Found: "the certificate ended on", Fix: "--step certificates", Mended: true},
+	}},
+	"certificate-renewed": {adopted: true, says: []stepstest.Finding{
+		{Check: "endpoint-renewed", Found: "nginx.conf names the file by its name alone, so nginx has read it once", Fix: "rollout restart deployment k8s-api-proxy", Mended: true},
+	}},
+	"chart-ca": {says: []stepstest.Finding{
+		{Check: "config-parses", Found: "the chart has indented the CA wrongly", Fix: "the endpoint first", Mended: true},
+		{Check: "chart-release", Found: "has interlink.kubernetesApiCaCrt set", Fix: "--set interlink.kubernetesApiCaCrt="},
+		{Check: "virtual-node", Found: "there is no node virtual-node", Fix: "logs deploy/virtual-node-node"},
+	}},
+	"export-off":    {adopted: true, says: []stepstest.Finding{{Check: "plugin-exports", Found: "says ExportPodData: false", Fix: "--step plugin", Mended: true}}},
+	"no-mint":       {adopted: true, says: []stepstest.Finding{{Check: "kubelet-mints", Found: "may not create serviceaccounts/token", Fix: "create role", Mended: true}}},
+	"projected-off": {adopted: true, says: []stepstest.Finding{{Check: "projected-volumes", Found: "DisableProjectedVolumes is true", Fix: "--step config", Mended: true}}},
+	"serving-pending": {adopted: true, says: []stepstest.Finding{
+		{Check: "serving-certificate", Found: "of the virtual kubelet waits for approval", Fix: "certificate approve vk-virtual-node-", Mended: true},
+	}},
+	"upgraded": {adopted: true, says: []stepstest.Finding{
+		{Check: "config-parses", Found: "the chart has indented the CA wrongly", Fix: "--step config", Mended: true},
+		{Check: "chart-values", Found: "has lost what revision 1 was given: interlink.address, interlink.port", Fix: "get values virtual-node --revision 1"},
+		{Check: "chart-release", Found: "has interlink.kubernetesApiCaCrt set", Fix: "--set interlink.kubernetesApiCaCrt="},
+	}},
+	"verbose-token": {adopted: true, says: []stepstest.Finding{{Check: "log-quiet", Found: "VerboseLogging is true", Fix: "--step config", Mended: true}}},
+	"watches-cut":   {adopted: true, says: []stepstest.Finding{{Check: "proxy-configuration", Found: "has no proxy_read_timeout of ten minutes", Fix: "--step proxy", Mended: true}}},
+	"page": {adopted: true, says: []stepstest.Finding{
+		{Check: "ingress-upstream", Found: "the shell that wrote the published file replaced $upstream by nothing", Fix: "carrick export"},
+		{Check: "ingress-class", Found: "makes a string of a map", Fix: `--set-json 'controller.ingressClassResource={"name":"nginx-internal"`},
+		{Check: "issuer-beside", Found: "looked for in ingress-nginx-internal, and stands in cert-manager", Fix: "carrick export"},
+		{Check: "endpoint-certificate", Found: "Kubernetes Ingress Controller Fake Certificate", Fix: "--default-ssl-certificate"},
+		{Check: "ingress-timeouts", Found: "proxy-read-timeout is not set", Fix: "annotate ingress default", Mended: true},
+		{Check: "ingress-inside", Found: "tokens go in plain HTTP", Fix: "answer exposure.mode with proxy"},
+		{Check: "chart-values", Found: "has lost what revision 1 was given: interlink.address, interlink.port", Fix: "get values virtual-node --revision 1"},
+	}},
+}
+
+// liveFaults are those that make test tries on real control planes: RBAC and authentication. A certificate that is
+// renewed is in TestARenewedCertificateNeedsNoRestart as well.
+var liveFaults = []string{"anonymous-open", "no-mint"}
+
+func TestLiveFaults(t *testing.T) { stepstest.Live(t, "live", liveFaults, findsAndMends) }
+
+func TestVerifyLiveFaults(t *testing.T) {
+	stepstest.Live(t, "live", stepstest.Except(onSite, liveFaults), findsAndMends)
+}
+
+// findsAndMends wants the checks to name a fault, and their printed fixes to mend it.
+func findsAndMends(t *testing.T, box *clustertest.Sandbox, name string) {
+	f := onSite[name]
+	x := joined(t, box, name, f.adopted, f.more)
+	if f.calm { // it is as good as it can be by hand
+		for id, v := range x.Reds() {
+			if v.Status != steps.Warn && !asksForTrial(id) {
+				t.Errorf("%s: %s: %s", id, v.Status, v.Found)
+			}
+		}
+	}
+	x.Finds(f.says)
+}
+
+// asksForTrial tells whether a check waits for somebody to try: the test Job and
+// what is asked as a job would.
+func asksForTrial(id string) bool {
+	check, _, _ := strings.Cut(id, "@")
+	return slices.Contains([]string{"asked-through", "watch-held", "job-complete"}, check)
+}

@@ -1,0 +1,34 @@
+package interlink_test
+
+import (
+	"testing"
+
+	"carrick/steps/guides/interlink"
+	"carrick/steps/stepstest"
+)
+
+// opensOn are the checks that the troubles view opens on, by the fault that the demo begins with.
+var opensOn = map[string]stepstest.First{
+	"anonymous-closed":    {Why: "it is no harm"},
+	"anonymous-open":      {Check: "endpoint-anonymous"},
+	"by-hand":             {Why: "nothing is wrong"},
+	"certificate-expired": {Check: "certificate-secret"},
+	"certificate-renewed": {Check: "endpoint-renewed"},
+	"chart-ca":            {Check: "chart-release"},
+	"endpoint-closed":     {Check: "endpoint-port"},
+	"export-off":          {Check: "plugin-exports"},
+	"no-address":          {Why: "nothing asks for an address yet"},
+	"no-cert-manager":     {Why: "certificates come from carrick then"},
+	"no-mint":             {Check: "kubelet-mints"},
+	"node-pending":        {Why: "it is ready a moment later"},
+	"page":                {Check: "chart-values"},
+	"projected-off":       {Check: "projected-volumes"},
+	"serving-pending":     {Check: "serving-certificate"},
+	"upgraded":            {Check: "chart-release"},
+	"verbose-token":       {Check: "log-quiet"},
+	"watches-cut":         {Check: "proxy-configuration"},
+}
+
+func TestVerifyTroublesOpenOnTheCause(t *testing.T) {
+	stepstest.FirstTroubles(t, interlink.Guide(), assets, opensOn)
+}

@@ -1,0 +1,54 @@
+package interlink_test
+
+import (
+	"crypto/tls"
+	"net"
+	"os/exec"
+	"testing"
+
+	"carrick/cluster/clustertest"
+	"carrick/steps/guides/interlink"
+	"carrick/steps/stepstest"
+)
+
+// A certificate that is renewed is shown by the proxy that carrick makes without a
+// restart of anything, and proved by the CA that jobs have already.
+func TestARenewedCertificateNeedsNoRestart(t *testing.T) {
+	t.Parallel()
+	if _, err := exec.LookPath("nginx"); err != nil {
+		t.Skipf("this machine has no nginx: %v", err)
+	}
+	box := seeded(t, "")
+	x := stepstest.SiteOf(t, box, interlink.Guide(), assets, false, stepstest.Given(t, box, interlink.Guide(), map[string]any{
+		"exposure.type": "LoadBalancer", "cert.source": "cert-manager", "test.job": false,
+	}))
+	takeOver(t, x.Session)
+	x.Holds("endpoint-renewed", "apply")
+	shown := func() string {
+		port := "60443"
+		if own := box.Answers["exposure.port"]; own != "" {
+			port = own
+		}
+		conn, err := tls.Dial("tcp", net.JoinHostPort(box.Answers["exposure.address"], port), &tls.Config{InsecureSkipVerify: true}) //nolint:gosec // it is what is looked at
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		return conn.ConnectionState().PeerCertificates[0].SerialNumber.String()
+	}
+	pods := func() string {
+		return box.Run(t, clustertest.Local, "", "-n", "interlink-api", "get", "pods", "-o", "name") + box.Run(t, clustertest.Local, "", "-n", "interlink-api", "get", "pods", "-o", "jsonpath={.items[*].status.containerStatuses[*].restartCount}")
+	}
+	was, ran := shown(), pods()
+	box.Run(t, clustertest.Local, "", "-n", "interlink-api", "delete", "secret", "web-ssl-kubernetes-api") // cert-manager issues it anew
+	box.Run(t, clustertest.Local, "", "-n", "interlink-api", "wait", "--for=create", "--timeout=300s", "secret/web-ssl-kubernetes-api")
+	x.Holds("endpoint-renewed", "a renewal")
+	x.Holds("endpoint-answers", "a renewal")
+	x.Holds("asked-through", "a renewal") // what was asked before is as good: the CA is the same
+	if now := shown(); now == was {
+		t.Error("it shows the certificate of before")
+	}
+	if now := pods(); now != ran {
+		t.Errorf("pods were %s, and are %s", ran, now)
+	}
+}

@@ -1,0 +1,100 @@
+package liqo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+
+	"carrick/steps"
+	"carrick/steps/check"
+)
+
+// connected tells whether a side's gateway says that the tunnel is up.
+func connected(f steps.Facts) bool {
+	v, err := f.Text("connection")
+	return err == nil && v == "Connected"
+}
+
+func clientAddress(ctx context.Context, e steps.Env) steps.Result {
+	t, err := targetOf(ctx, e)
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	if t.host == "" {
+		return steps.Skipped("there is no address to connect to")
+	}
+	addrs := []netip.Addr{}
+	if ip, notIP := netip.ParseAddr(t.host); notIP == nil {
+		addrs = append(addrs, ip)
+	} else {
+		addrs, err = check.Resolve(ctx, t.host)
+		if dns := (*net.DNSError)(nil); errors.As(err, &dns) {
+			return steps.Warned(t.host+" does not resolve on this machine; the cluster may know it", podCommand(e, "nslookup "+steps.Quoted(t.host)))
+		}
+		if err != nil {
+			return steps.Unseen(err)
+		}
+	}
+	for _, ip := range addrs {
+		if r := judgeTarget(e, t.host, ip.Unmap()); r.Status != steps.Pass {
+			return r
+		}
+	}
+	return steps.Passed("%s%s", t.host, resolvedTo(t.host, addrs))
+}
+
+func resolvedTo(host string, addrs []netip.Addr) string {
+	if len(addrs) == 0 || addrs[0].String() == host {
+		return ""
+	}
+	return fmt.Sprintf(", which is %s seen from this machine", addrs[0])
+}
+
+// shared is what carriers give to many (RFC 6598).
+var shared = netip.MustParsePrefix("100.64.0.0/10")
+
+func judgeTarget(e steps.Env, host string, ip netip.Addr) steps.Result {
+	fix := "answer network.address with an address of the " + e.PeerName() + " that the " + e.SideName() + " reaches, or network.server with the other side; then: " + e.ApplyStep("tunnel")
+	switch {
+	case ip.IsLoopback():
+		if server, err := e.Peer.Text(check.ServerFact); err == nil && check.OnLoopback(server) {
+			return steps.Passed("%s: on loopback, as the API server of the %s is, so both stand on one machine", host, e.PeerName())
+		}
+		return steps.Warned(host+" is loopback: each machine means itself by it", fix)
+	case ip.IsUnspecified(), ip.IsMulticast():
+		return steps.Warned(host+" is no address of a machine", fix)
+	case ip.IsLinkLocalUnicast():
+		return steps.Warned(host+" is link-local: it ends at the next router", fix)
+	}
+	for _, fact := range []string{"service-cidrs", "pod-cidrs"} {
+		if in := rangeWith(e.Peer, fact, ip); in != "" {
+			return steps.Warned(fmt.Sprintf("%s is in %s, which is inside the %s's cluster: it leads nowhere from outside", host, in, e.PeerName()), fix)
+		}
+	}
+	if (ip.IsPrivate() || shared.Contains(ip)) && !connected(e.Own) {
+		return steps.Warned(fmt.Sprintf("%s is private: the %s reaches it only where the two networks are routed (a VPN, one site)", host, e.SideName()),
+			"ping -c 1 "+host+"    # on a node of the "+e.SideName()+"; if nothing answers, "+fix)
+	}
+	return steps.Passed("%s", host)
+}
+
+// rangeWith is the range of a fact that holds ip, "" where none does.
+func rangeWith(f steps.Facts, fact string, ip netip.Addr) string {
+	all, _ := f.List(fact)
+	at := slices.IndexFunc(all, func(c string) bool {
+		p, err := netip.ParsePrefix(c)
+		return err == nil && p.Contains(ip)
+	})
+	if at < 0 {
+		return ""
+	}
+	return all[at]
+}
+
+// podCommand runs a command in a pod of the tenant namespace that goes with it.
+func podCommand(e steps.Env, command string) string {
+	return inTenant(e) + "run carrick-look --rm -it --restart=Never --image=busybox -- " + command
+}

@@ -1,0 +1,54 @@
+package ondemand_test
+
+import (
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"carrick/cluster/clustertest"
+	"carrick/cluster/clustertest/cases"
+	"carrick/steps"
+	"carrick/steps/engine"
+	"carrick/steps/guides/ondemand"
+	"carrick/steps/stepstest"
+)
+
+// Both reapers are installed from charts with upstream's names and values, keep
+// to users' namespaces, and go again. The charts are stand-ins: nothing is reaped.
+func TestVerifyTheReapersComeAndGo(t *testing.T) {
+	t.Parallel()
+	cases.Whole(t, "cycle")
+	box := clustertest.Start(t)
+	box.Seed(t, "ondemand")
+	charts, err := filepath.Abs("../../../cluster/sandbox/standin/charts/files")
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := stepstest.Snapshot(t, box)
+	s := openCluster(t, box, withoutHost(ondemand.Guide()), "reapers", map[string]any{
+		"walltime.use": true, "walltime.source": charts, "idle.use": true, "idle.source": charts, "trial.make": true,
+	})
+	stepstest.Apply(t, s)
+	stepstest.Green(t, s)
+	b, _ := s.Look(t.Context(), s.Guide().Cells())
+	for name, step := range map[string]string{
+		"reaper-there": "walltime", "reaper-values": "walltime", "reaper-narrow": "walltime", "reaper-bound": "trial", "may-grant-reaper": "walltime",
+		"prometheus-knows-pods": "idle", "idle-values": "idle", "idle-regexp": "idle", "idle-runs": "idle",
+	} {
+		if v := b.Verdict(steps.Cell{Step: step, Check: name, Side: steps.Remote}); v.Status != steps.Pass {
+			t.Errorf("%s: %v: %s", name, v.Status, v.Found)
+		}
+	}
+	p, err := s.Plan(t.Context(), engine.Scope{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !p.Empty() {
+		t.Errorf("a second apply would change: %+v", p.Actions)
+	}
+	stepstest.Undo(t, s)
+	if d := cmp.Diff(before, stepstest.Snapshot(t, box)); d != "" {
+		t.Errorf("undo did not leave things as they were (-before +after):\n%s", d)
+	}
+}

@@ -1,0 +1,84 @@
+package ondemand
+
+import (
+	"context"
+	"fmt"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+
+	"carrick/steps"
+	"carrick/steps/check"
+)
+
+// renewalChanged says what changes the units of the renewal without a change of their files.
+func renewalChanged(ctx context.Context, e steps.Env) steps.Result {
+	for _, at := range []string{renewService, renewTimer} {
+		unit := path.Base(at)
+		used, masked, err := check.UnitFile(ctx, e.Host, unit)
+		if err != nil {
+			return steps.Unseen(err)
+		}
+		if masked {
+			return steps.Failed(
+				unit+" is masked: systemd never starts it",
+				onWebNode(check.Unmask(used, unit)+"    # then "+e.ApplyStep("token")),
+			)
+		}
+		if there, err := stands(ctx, e, at); err == nil && there && used != at {
+			return steps.Failed(fmt.Sprintf("systemd uses %s instead of %s", used, at),
+				onWebNode("systemctl cat "+unit+"    # then rm "+steps.Quoted(used)+" && systemctl daemon-reload"))
+		}
+		files, err := check.DropIns(ctx, e.Host, unit)
+		if err != nil {
+			return steps.Unseen(err)
+		}
+		for _, dropIn := range files {
+			text, err := e.Host.Read(ctx, dropIn)
+			if err != nil {
+				return steps.Unseen(err)
+			}
+			if keys := changedKeys(string(text), dropIn, unit); len(keys) > 0 {
+				return steps.Warned(fmt.Sprintf("%s changes %s of %s", dropIn, quoted(shortList(keys, ", ")), unit),
+					onWebNode("systemctl cat "+unit+"    # if that is not wanted: "+without(dropIn, unit)+
+						" && systemctl daemon-reload"))
+			}
+		}
+	}
+	return steps.Passed("")
+}
+
+// ownDropIn reports whether a drop-in is for one unit alone.
+func ownDropIn(at, unit string) bool { return path.Base(path.Dir(at)) == unit+".d" }
+
+// limits are settings that distributions and sites make for all units of a type, and that do not keep a renewal from
+// running when it should. Fedora ships TimeoutStopFailureMode in service.d/10-timeout-abort.conf.
+var limits = regexp.MustCompile(
+	`^(Timeout(Stop|Abort)|Limit|Log|Syslog|Standard(Output|Error)|CPU|IO|Tasks|(Managed)?OOM|Nice|Slice)|Accounting$`)
+
+// changedKeys are the keys that a drop-in sets, without their values: the password of a proxy can be among them.
+func changedKeys(text, at, unit string) (keys []string) {
+	for _, l := range check.UnitLines(text) {
+		key, _, _ := strings.Cut(l, "=")
+		if key = strings.TrimSpace(key); slices.Contains(keys, key) || !ownDropIn(at, unit) && limits.MatchString(key) {
+			continue
+		}
+		keys = append(keys, key)
+	}
+	return keys
+}
+
+// without is the command that keeps a drop-in from a unit. One that other units have, too, is hidden from this one by a
+// link of the same name in the unit's own folder.
+func without(at, unit string) string {
+	if ownDropIn(at, unit) {
+		return "rm " + steps.Quoted(at)
+	}
+	folder := path.Dir(path.Dir(at))
+	if strings.HasPrefix(folder, "/usr/") || strings.HasPrefix(folder, "/lib/") {
+		folder = path.Dir(renewTimer)
+	}
+	folder = path.Join(folder, unit+".d")
+	return "mkdir -p " + folder + " && ln -s /dev/null " + steps.Quoted(path.Join(folder, path.Base(at)))
+}

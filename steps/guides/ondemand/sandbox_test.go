@@ -1,0 +1,59 @@
+package ondemand_test
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+
+	"carrick/cluster/clustertest"
+	"carrick/steps/guides/ondemand"
+	"carrick/steps/stepstest"
+)
+
+func seeded(t *testing.T) *clustertest.Sandbox {
+	t.Helper()
+	box := clustertest.Start(t)
+	box.Reset(t)
+	box.Seed(t, "ondemand")
+	return box
+}
+
+// ofUsers are the namespaces of who logs in to the scenario's portal, and what is in them: the hook makes those, and
+// they stay.
+var ofUsers = regexp.MustCompile(`[ /](user|ood)-(alice|bob)(/|$)`).MatchString
+
+// From a web node as its package leaves it and a bare cluster to users who log in, and back to nothing, in the ways
+// that the answers allow.
+var ways = map[string]map[string]any{
+	"as-it-comes": nil,
+	"otherwise": {
+		"token.kind": "non-expiring", "registry.use": false, "walltime.use": false, "idle.use": false, "policies.level": "baseline",
+		"users.namespace-prefix": "ood-", "cluster.id": "other", "clusterfile.all-namespaces": true,
+		"trial.user": "carol", "trial.other": "dave", "trial.make": true,
+	},
+	"renewed by cron": {"token.renewal": "cron", "registry.use": false, "walltime.use": false, "idle.use": false},
+	// no one logs in as these, so only carrick creates their namespaces
+	"a trial": {"trial.user": "carol", "trial.other": "dave", "trial.make": true},
+}
+
+// fewWays are those that make test takes: together they undo every action.
+var fewWays = []string{"a trial", "otherwise", "renewed by cron"}
+
+// notInCycles are actions that need a real machine, and one that TestThePoliciesPinIDs undoes.
+var notInCycles = []string{"restart-apache2", "selinux-boolean", "id-policies"}
+
+func TestCycle(t *testing.T) {
+	t.Parallel()
+	stepstest.Cycles(t, ondemand.Guide(), fewWays, notInCycles, cycle)
+}
+
+func TestVerifyCycles(t *testing.T) {
+	stepstest.Live(t, "cycle", stepstest.Except(ways, fewWays),
+		func(t *testing.T, _ *clustertest.Sandbox, name string) { cycle(t, name) })
+}
+
+func cycle(t *testing.T, name string) []string {
+	box := seeded(t)
+	given := stepstest.Given(t, box, ondemand.Guide(), ways[name])
+	return stepstest.Cycle(t, box, ondemand.Guide(), assets, strings.ReplaceAll(name, " ", "-"), given, ofUsers)
+}

@@ -1,0 +1,126 @@
+package renku
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"carrick/steps"
+	"carrick/steps/check"
+)
+
+func clusters() steps.Step {
+	return steps.Step{
+		Name: "clusters", Title: "Clusters",
+		Why: "Renku runs on the local cluster; its sessions shall run on the remote one. Both must answer, be two, and let you make what this guide makes.",
+		Ask: []steps.Question{
+			{
+				Key: "renku.namespace", Title: "Renku's namespace on the local cluster", Kind: steps.Namespace,
+				Adopt:   adoptNamespace,
+				Help:    "Where the Renku chart is installed. The kubeconfigs Secret goes there.",
+				Default: steps.Fixed("renku", "the chart's usual name"),
+			},
+			{
+				Key: "renku.domain", Title: "Renku's domain", Kind: steps.HostName, Opt: true,
+				Help:    "The host name of the Renku portal, without https://. Sessions must be able to reach it.",
+				Default: domainOfRelease,
+			},
+			{
+				Key: "sessions.namespace", Title: "Namespace of the sessions on the remote cluster", Kind: steps.Namespace, On: steps.Remote,
+				Adopt:   adoptSessions,
+				Check:   checkSessionsNamespace,
+				Help:    "Created if it does not exist.",
+				Default: steps.Fixed("renku-user-sessions", "the published guide"),
+			},
+		},
+		Facts: slices.Concat(check.Identity(), releaseFacts(), versionFacts(), adoptFacts()),
+		Checks: []steps.Check{
+			check.Reachable(),
+			check.SignedIn(),
+			check.AtLeast(24, "older clusters make token Secrets by themselves and lack pod security levels; Renku's charts are tested on newer ones"),
+			check.Clock(),
+			check.NotTheSame(),
+			localNamespace(),
+			mayOnRemote(),
+			mayOnLocal(),
+		},
+	}
+}
+
+// domainOfRelease is the host name in Renku's own domain, which may have a port.
+func domainOfRelease(e steps.Env) (any, string) {
+	domain, err := e.Own.Text("renku-domain")
+	if err != nil {
+		return nil, ""
+	}
+	host, _ := splitDomain(domain)
+	return host, "Renku's Helm release"
+}
+
+// checkSessionsNamespace refuses namespaces of Kubernetes itself: Renku's kubeconfig can read the Secrets there.
+func checkSessionsNamespace(v string) error {
+	if v == "default" || strings.HasPrefix(v, "kube-") {
+		return fmt.Errorf("%q belongs to Kubernetes, and Renku's kubeconfig could read its Secrets: use a namespace for sessions alone", v)
+	}
+	return nil
+}
+
+func localNamespace() steps.Check {
+	return steps.Check{
+		Name: "renku-namespace", Title: "Renku's namespace is there", On: steps.Local, Needs: []string{"signed-in"},
+		Why: "the kubeconfig is handed to Renku in a Secret of that namespace",
+		Run: func(ctx context.Context, e steps.Env) steps.Result {
+			ns := renkuNamespace(e)
+			return check.Exists(ctx, e.Cluster, check.Namespaces, "", ns, "namespace "+ns,
+				e.Kubectl()+" get deployments -A -l app=renku-data-service    # then answer renku.namespace")
+		},
+	}
+}
+
+func mayOnRemote() steps.Check {
+	return steps.Check{
+		Name: "may-prepare", Title: "you may make what this guide makes", On: steps.Remote, Needs: []string{"signed-in"},
+		Why: "a right that is missing half-way leaves half a set-up", Rights: true,
+		Run: func(ctx context.Context, e steps.Env) steps.Result {
+			ns := e.Answers.Text("sessions.namespace")
+			e.Cluster.WillRead(check.APIServices, "")
+			e.Cluster.WillRead(check.Services, "")
+			e.Cluster.WillRead(check.RoleBindings, "")
+			e.Cluster.WillRead(check.ClusterRoleBindings, "")
+			e.Cluster.WillRead(check.Secrets, ns)
+			e.Cluster.WillRead(statefulSets, ns)
+			e.Cluster.WillRead(check.VolumeClaims, ns)
+			e.Cluster.WillRead(check.Ingresses, ns)
+			rights := slices.Concat(
+				check.Verbs("", "namespaces", "", "get", "create", "patch"),
+				check.Verbs("scheduling.k8s.io", "priorityclasses", "", "get", "create", "patch"),
+				check.Verbs("rbac.authorization.k8s.io", "clusterroles", "", "get", "create", "patch"),
+				check.Verbs("rbac.authorization.k8s.io", "clusterrolebindings", "", "get", "create", "patch"),
+				check.Verbs("", "serviceaccounts", ns, "get", "create", "patch"),
+				check.Verbs("", "secrets", ns, "get", "create", "patch"),
+				check.Verbs("rbac.authorization.k8s.io", "roles", ns, "get", "create", "patch"),
+				check.Verbs("rbac.authorization.k8s.io", "rolebindings", ns, "get", "create", "patch"),
+				check.Verbs("networking.k8s.io", "networkpolicies", ns, "get", "create", "patch"),
+			)
+			return check.MayMake(ctx, e, e.SideName()+" cluster", rights)
+		},
+	}
+}
+
+func mayOnLocal() steps.Check {
+	return steps.Check{
+		Name: "may-hand-over", Title: "you may put a Secret beside Renku", On: steps.Local, Needs: []string{"signed-in"},
+		Why: "Renku reads the kubeconfig from a Secret in its own namespace", Rights: true,
+		Run: func(ctx context.Context, e steps.Env) steps.Result {
+			ns := renkuNamespace(e)
+			rights := slices.Concat(
+				check.Verbs("", "secrets", ns, "get", "create", "patch"),
+				check.Verbs("apps", "deployments", ns, "get", "list", "patch"),
+				check.Verbs("", "pods", ns, "get", "list"),
+				check.Verbs("", "pods/log", ns, "get"), // whether the services loaded it stands there, and the pool waits for that
+			)
+			return check.MayMake(ctx, e, e.SideName()+" cluster", rights)
+		},
+	}
+}

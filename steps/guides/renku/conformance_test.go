@@ -1,0 +1,97 @@
+package renku_test
+
+import (
+	"testing"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"carrick/cluster"
+	"carrick/cluster/clustertest"
+	"carrick/steps"
+	"carrick/steps/engine"
+	"carrick/steps/guides/renku"
+	"carrick/steps/stepstest"
+)
+
+// example are answers with which every asset of the guide is rendered, as
+// fully as it can be.
+var example = map[string]any{
+	"reach.job": true, "renku.tracking": true, "renku.reservations": true,
+	"session.test": true, "nodes.tolerations": []any{"gpu"}, "sessions.annotations": []any{"nginx.ingress.kubernetes.io/proxy-body-size=0"}, "sessions.path": "/sessions",
+}
+
+func TestGolden(t *testing.T) {
+	stepstest.Golden(t, renku.Guide(), assets, "testdata", example)
+}
+
+func TestConformance(t *testing.T) {
+	t.Parallel()
+	box := clustertest.Start(t)
+	file := stepstest.Upstream(t, "../../..", "amalthea/amalthea.dev_amaltheasessions.yaml", "the test session's asset, and with it all others")
+	stepstest.Define(t, box, steps.Remote, file)
+	stepstest.Conformance(t, box, renku.Guide(), assets, "testdata", example)
+}
+
+var amaltheaSessions = schema.GroupVersionResource{Group: "amalthea.dev", Version: "v1alpha1", Resource: "amaltheasessions"}
+
+const amaltheaSession = `
+apiVersion: amalthea.dev/v1alpha1
+kind: AmaltheaSession
+metadata: {name: one, namespace: amalthea-sessions}
+spec: {hibernated: true, session: {image: example.org/image}}
+`
+
+// The Role names the sessions' resource as upstream's own definition does: the
+// new credential lists real sessions, with every verb that it was promised.
+func TestConformanceOfTheRoleWithUpstreamsSessions(t *testing.T) {
+	t.Parallel()
+	file := stepstest.Upstream(t, "../../..", "amalthea/amalthea.dev_amaltheasessions.yaml", "the Role's rule for amaltheasessions.amalthea.dev")
+	box := seeded(t)
+	stepstest.Define(t, box, steps.Remote, file)
+	const ns = "amalthea-sessions"
+	s := stepstest.Open(t, box, credential(), assets, "amalthea", map[string]any{"sessions.namespace": ns})
+	stepstest.Apply(t, s)
+	defer stepstest.Undo(t, s)
+	stepstest.Green(t, s)
+	box.Run(t, clustertest.Remote, amaltheaSession, "create", "-f", "-")
+	defer box.Run(t, clustertest.Remote, "", "-n", ns, "delete", "amaltheasession", "one")
+
+	as := withNewCredential(t, s, ns, "renku-amalthea-token")
+	var rights []cluster.Right
+	for _, verb := range []string{"create", "delete", "get", "list", "patch", "update", "watch"} {
+		rights = append(rights, cluster.Right{Verb: verb, Group: amaltheaSessions.Group, Resource: amaltheaSessions.Resource, Namespace: ns})
+	}
+	decisions, err := as.Can(t.Context(), rights...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range decisions {
+		if d.Err != nil || !d.Allowed {
+			t.Errorf("%s: allowed %v, %v", d.Right, d.Allowed, d.Err)
+		}
+	}
+	list, err := as.List(t.Context(), amaltheaSessions, ns, cluster.Selector{})
+	if err != nil || len(list) != 1 || list[0].GetName() != "one" {
+		t.Errorf("the credential lists %d sessions, %v", len(list), err)
+	}
+	if _, err := as.List(t.Context(), amaltheaSessions, "default", cluster.Selector{}); err == nil {
+		t.Error("the credential lists sessions of another namespace, too")
+	}
+}
+
+// withNewCredential is the remote cluster seen with the token that the guide
+// had made, and nothing else.
+func withNewCredential(t *testing.T, s *engine.Session, namespace, name string) *cluster.Cluster {
+	t.Helper()
+	c := s.End(steps.Remote).Cluster
+	secret, err := c.Secret(t.Context(), namespace, name, "token", "ca.crt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	k := cluster.Kubeconfig{Server: c.Server(), CA: []byte(secret.Data["ca.crt"].Reveal()), Token: secret.Data["token"]}
+	as, err := c.As([]byte(k.Bytes().Reveal()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return as
+}

@@ -1,0 +1,103 @@
+package vsphere_test
+
+import (
+	"maps"
+	"slices"
+	"testing"
+
+	"carrick/cluster/clustertest"
+	"carrick/cluster/clustertest/cases"
+	"carrick/steps"
+	"carrick/steps/engine"
+	"carrick/steps/guides/vsphere"
+	"carrick/steps/stepstest"
+)
+
+// byWebhook are the answers by which carrick's extension exchanges classes, though the
+// sandbox serves policies, too.
+func byWebhook(t *testing.T, box *clustertest.Sandbox, more map[string]any) map[string]any {
+	t.Helper()
+	all := map[string]any{"storage.source": "nfs", "claim.pods": false, "mutation.by": "webhook", "extension.image": "registry.example.org/carrick:v1"}
+	maps.Copy(all, more)
+	return stepstest.Given(t, box, vsphere.Guide(), all)
+}
+
+// A renewed certificate is shown by pods that run on, and proved by the CA that the API
+// server has been told.
+func TestVerifyTheExtensionShowsARenewedCertificate(t *testing.T) {
+	t.Parallel()
+	cases.Whole(t, "live")
+	box := seeded(t, "")
+	x := stepstest.SiteOf(t, box, vsphere.Guide(), assets, false, byWebhook(t, box, map[string]any{"cert.source": "own"}))
+	stepstest.Apply(t, x.Session, steps.ApplyOptions{TakeOver: true})
+	pods := func() string {
+		return box.Run(t, clustertest.Local, "", "-n", "vsphere-extensions", "get", "pods", "-o", "jsonpath={range .items[*]}{.metadata.name} {.status.containerStatuses[*].restartCount};{end}")
+	}
+	was := pods()
+	box.Run(t, clustertest.Local, "", "-n", "vsphere-extensions", "delete", "secret", "vsphere-extensions-tls")
+	p := stepstest.Apply(t, x.Session, steps.ApplyOptions{TakeOver: true})
+	if changed := slices.Collect(names(p)); !slices.Equal(changed, []string{"cert-own"}) {
+		t.Errorf("the renewal changes %v", changed)
+	}
+	x.Holds("cert-bundle", "a renewal")
+	x.Holds("silent-failure", "a renewal")
+	if now := pods(); now != was {
+		t.Errorf("pods were %s, and are %s", was, now)
+	}
+	stepstest.Undo(t, x.Session)
+}
+
+// names are the actions of a plan that change something.
+func names(p *engine.Plan) func(func(string) bool) {
+	return func(yield func(string) bool) {
+		for _, a := range p.Actions {
+			if slices.ContainsFunc(a.Change.Items, func(i steps.Item) bool { return i.Verb.Changes() }) && !yield(a.Action) {
+				return
+			}
+		}
+	}
+}
+
+// What is wrong with an existing webhook is reported, and the printed fix mends it. What is said of what the published page
+// leaves behind is in recorded states.
+func TestVerifyLiveFaultsOfTheExtension(t *testing.T) {
+	faults := map[string][]stepstest.Finding{
+		"cert-expired": {{Check: "cert-secret", Found: "the certificate expired on", Fix: "--step certificates", Mended: true}},
+		"webhook-down": {{Check: "silent-failure", Found: "is passed over, and nobody is told", Fix: "--step extension"}},
+		"webhook-network": {
+			{Check: "extension-reached", Found: "lets in pods and namespaces at the most", Fix: "kubectl", Mended: true},
+		},
+		"webhook-sidecar": {{Check: "extension-reached", Found: "its pods are in a mesh", Fix: "istio-injection=disabled", Mended: true}},
+		"webhook-wide":    {{Check: "webhook-rules", Found: "has no selector of namespaces", Fix: "--step extension --take-over --replace", Mended: true}},
+		"webhook-other-ca": {
+			{Check: "cert-bundle", Found: "does not hold: ", Fix: "--step extension --take-over --replace", Mended: true},
+		},
+		"config-stale": {{Check: "extension-config", Found: `has the class "old-nfs"`, Fix: "patch configmap", Mended: true}},
+	}
+	stepstest.Live(t, "live", stepstest.Except(faults, nil), func(t *testing.T, box *clustertest.Sandbox, name string) {
+		box.SeedFault(t, "vsphere", name)
+		stepstest.SiteOf(t, box, vsphere.Guide(), assets, true, map[string]any{}).Finds(faults[name])
+	})
+}
+
+// What the published page leaves behind gives way to what carrick makes.
+func TestVerifyThePageGivesWay(t *testing.T) {
+	t.Parallel()
+	cases.Whole(t, "live")
+	box := clustertest.Start(t)
+	box.SeedFault(t, "vsphere", "page")
+	x := stepstest.SiteOf(t, box, vsphere.Guide(), assets, false, byWebhook(t, box, map[string]any{"cert.source": "cert-manager"}))
+	box.Run(t, clustertest.Local, "", "delete", "--ignore-not-found", "mutatingwebhookconfiguration", "mutating.vsphere-extensions.keeyzar.de")
+	box.Run(t, clustertest.Local, "", "-n", "vsphere-extensions", "delete", "--ignore-not-found", "secret", "vsphere-extensions-tls")
+	p, err := x.Plan(t.Context(), engine.Scope{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := x.Apply(t.Context(), p, steps.ApplyOptions{TakeOver: true, Replace: true}, nil); err != nil {
+		t.Fatal(err)
+	}
+	for _, check := range []string{"extension-ready", "extension-endpoints", "cert-bundle", "webhook-rules", "rwx-gets-class", "silent-failure"} {
+		x.Holds(check, "apply")
+	}
+	x.Mends("extension-rights", x.Named("extension-rights", "vsphere-extensions-default-rolebinding", "delete clusterrolebinding"))
+}

@@ -1,0 +1,165 @@
+package vsphere_test
+
+import (
+	"strings"
+	"testing"
+
+	"carrick/cluster/clustertest"
+	"carrick/steps"
+	"carrick/steps/engine"
+	"carrick/steps/guides/vsphere"
+	"carrick/steps/stepstest"
+)
+
+// What is left of PodSecurityPolicies: a binding as the published guide makes it,
+// and one to a role that gives more.
+const leftovers = `
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: "psp:vmware-system-privileged"}
+rules: [{apiGroups: [policy], resources: [podsecuritypolicies], resourceNames: [vmware-system-privileged], verbs: [use]}]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: "psp:and-more"}
+rules: [{apiGroups: [""], resources: [pods], verbs: [get]}, {apiGroups: [policy], resources: [podsecuritypolicies], verbs: [use]}]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: {name: rb-all-sa_ns-alice, namespace: alice}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: "psp:vmware-system-privileged"}
+subjects: [{apiGroup: rbac.authorization.k8s.io, kind: Group, name: "system:serviceaccounts:alice"}]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: {name: rb-all-sa_ns-bob, namespace: bob}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: "psp:and-more"}
+subjects: [{apiGroup: rbac.authorization.k8s.io, kind: Group, name: "system:serviceaccounts:bob"}]
+`
+
+// doing opens a link, and does some of its actions.
+func doing(t *testing.T, box *clustertest.Sandbox, more map[string]any, actions ...string) *engine.Session {
+	t.Helper()
+	s := stepstest.Open(t, box, vsphere.Guide(), assets, "parts", stepstest.Given(t, box, vsphere.Guide(), more))
+	p, err := s.Plan(t.Context(), engine.Scope{Actions: actions})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Apply(t.Context(), p, steps.ApplyOptions{TakeOver: true}, nil); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// verdict is what a check says, once it says so.
+func verdict(t *testing.T, s *engine.Session, name string, want steps.Status) steps.Result {
+	t.Helper()
+	cell := steps.Cell{Check: name, Side: steps.Local}
+	for _, c := range s.Guide().Cells() {
+		if c.Check == name {
+			cell = c
+		}
+	}
+	var last steps.Result
+	err := s.Follow(t.Context(), []steps.Cell{cell}, func(b *engine.Board, _ map[steps.Cell]engine.Look, _ steps.Cell) bool {
+		last = b.Verdict(cell)
+		return last.Status != want
+	})
+	if err != nil {
+		t.Fatalf("%s: %v: %s: %s", name, err, last.Status, last.Found)
+	}
+	return last
+}
+
+func TestLeftoversAreDeletedAndNothingElse(t *testing.T) {
+	t.Parallel()
+	box := seeded(t, "")
+	box.Run(t, clustertest.Local, leftovers, "apply", "-f", "-")
+	doing(t, box, map[string]any{"security.leftovers": true}, "leftovers")
+	if left := box.Run(t, clustertest.Local, "", "get", "rolebindings", "-A", "-o", "name"); strings.Contains(left, "rb-all-sa_ns-alice") || !strings.Contains(left, "rb-all-sa_ns-bob") {
+		t.Errorf("left are %s", left)
+	}
+	again, err := stepstest.Open(t, box, vsphere.Guide(), assets, "parts", map[string]any{"security.leftovers": true}).Plan(t.Context(), engine.Scope{Actions: []string{"leftovers"}})
+	if err != nil || !again.Empty() {
+		t.Errorf("there is something to do still: %v %+v", err, again)
+	}
+}
+
+// A level that a deploy of Kubeflow takes out of the file is put there again, and
+// what the deploy has written is what an undo leaves.
+func TestALevelOutlivesADeployOfKubeflow(t *testing.T) {
+	t.Parallel()
+	box := seeded(t, "")
+	s := doing(t, box, nil, "profile-labels")
+	verdict(t, s, "labels-file", steps.Pass)
+	verdict(t, s, "profile-levels", steps.Pass)
+	box.Run(t, clustertest.Local, "", "-n", "kubeflow", "patch", "configmap", "namespace-labels-data-4df5t8mdgf", "--type=merge", "-p", `{"data":{"namespace-labels.yaml":"# new\nteam: \"a\"\n"}}`)
+	verdict(t, s, "labels-file", steps.Fail)
+	p, err := s.Plan(t.Context(), engine.Scope{Actions: []string{"profile-labels"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if it := p.Actions[0].Change.Items[0]; !strings.Contains(it.Note, "somebody has written it anew") {
+		t.Errorf("the plan does not say so: %+v", it)
+	}
+	if err := s.Apply(t.Context(), p, steps.ApplyOptions{TakeOver: true}, nil); err != nil {
+		t.Fatal(err)
+	}
+	verdict(t, s, "labels-file", steps.Pass)
+	text := func() string {
+		return box.Run(t, clustertest.Local, "", "-n", "kubeflow", "get", "configmap", "namespace-labels-data-4df5t8mdgf", "-o", `jsonpath={.data.namespace-labels\.yaml}`)
+	}
+	if now := text(); !strings.HasPrefix(now, "# new\nteam: \"a\"\n") || !strings.Contains(now, `enforce: "baseline"`) {
+		t.Errorf("it is %s", now)
+	}
+	stepstest.Undo(t, s)
+	if now := text(); strings.TrimSpace(now) != "# new\nteam: \"a\"" {
+		t.Errorf("undone it is %q", now)
+	}
+}
+
+// Pods that run on in a namespace that has the level already are told of, too: they don't
+// start again.
+func TestALevelThatStandsStopsNoPodThatRuns(t *testing.T) {
+	t.Parallel()
+	box := seeded(t, "privileged-pod")
+	box.Run(t, clustertest.Local, "", "-n", "bob", "wait", "--for=jsonpath={.status.replicas}=1", "--timeout=300s", "deployment/collector")
+	for _, labels := range [][]string{{"enforce=baseline"}, {"enforce=baseline", "enforce-version=v1.36"}} {
+		args := []string{"label", "--overwrite", "namespace", "bob"}
+		for _, l := range labels {
+			args = append(args, "pod-security.kubernetes.io/"+l)
+		}
+		box.Run(t, clustertest.Local, "", args...)
+		s := stepstest.Open(t, box, vsphere.Guide(), assets, "parts", stepstest.Given(t, box, vsphere.Guide(), nil))
+		if r := verdict(t, s, "level-warnings", steps.Warn); !strings.Contains(r.Found, "hostPath") {
+			t.Errorf("%v: %s", labels, r.Found)
+		}
+	}
+}
+
+// What somebody has set up by hand as it should be is known for what it is, and
+// stays theirs.
+func TestWhatIsThereAsItShouldBeStays(t *testing.T) {
+	t.Parallel()
+	box := seeded(t, "by-hand")
+	s := stepstest.Open(t, box, vsphere.Guide(), assets, "found", nil)
+	found, err := s.Adopt(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, a := range found {
+		want := map[string]string{"mutation.by": "policy", "mutation.selector": "app.kubernetes.io/part-of=kubeflow-profile", "mutation.from": "[vsphere-policy]", "mutation.fail": "Fail", "security.level": "baseline"}[a.Question.Key]
+		if want != "" && asText(a.Value) != want {
+			t.Errorf("%s is %v (%s)", a.Question.Key, a.Value, a.From)
+		}
+	}
+	p, err := s.Plan(t.Context(), engine.Scope{Actions: []string{"policy", "profile-labels"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !p.Empty() || len(p.Actions) != 2 {
+		t.Errorf("it would change %+v", p.Actions)
+	}
+	verdict(t, s, "policy-there", steps.Pass)
+	verdict(t, s, "labels-file", steps.Pass)
+}

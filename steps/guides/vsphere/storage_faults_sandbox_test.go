@@ -1,0 +1,94 @@
+package vsphere_test
+
+import (
+	"strings"
+	"testing"
+
+	"carrick/cluster/clustertest"
+	"carrick/cluster/clustertest/cases"
+	"carrick/steps"
+	"carrick/steps/engine"
+	"carrick/steps/guides/vsphere"
+	"carrick/steps/stepstest"
+)
+
+// ofStorage are the sandbox's faults of clusters and storage: which checks find
+// them. Those of a set-up that stands are of one that somebody made by hand.
+var ofStorage = map[string]struct {
+	adopted  bool
+	answered bool // the provisioner is answered, too: none is found without its ClusterRoleBinding
+	try      bool // a claim is tried first
+	finds    []stepstest.Finding
+}{
+	"second-default": {finds: []stepstest.Finding{{Check: "default-class", Found: "2 classes are the default one", Fix: "annotate storageclass", Mended: true}}},
+	"page-pvc":       {finds: []stepstest.Finding{{Check: "page-class", Found: "claims name a class that is not there: kubeflow/test-pvc", Fix: "delete persistentvolumeclaim test-pvc", Mended: true}}},
+	"provisioner-down": {adopted: true, try: true, finds: []stepstest.Finding{
+		{Check: "provisioner-ready", Found: "has no pod", Fix: "scale deployment", Mended: true},
+	}},
+	"provisioner-name": {adopted: true, try: true, finds: []stepstest.Finding{
+		{Check: "provisioner-name", Found: "it makes no volumes of that class", Fix: "set env deployment/nfs-subdir-external-provisioner PROVISIONER_NAME=", Mended: true},
+	}},
+	"provisioner-rights": {adopted: true, answered: true, try: true, finds: []stepstest.Finding{
+		{Check: "provisioner-rights", Found: "may not get persistentvolumes", Fix: "create clusterrolebinding run-nfs-subdir-external-provisioner", Mended: true},
+	}},
+	"access-denied": {adopted: true, finds: []stepstest.Finding{
+		{Check: "nfs-export", Found: "access denied by server while mounting", Fix: "no_root_squash"},
+	}},
+}
+
+func TestVerifyLiveFaultsOfStorage(t *testing.T) {
+	stepstest.Live(t, "live", stepstest.Except(ofStorage, nil), func(t *testing.T, box *clustertest.Sandbox, name string) {
+		f := ofStorage[name]
+		box.SeedFault(t, "vsphere", name)
+		given := map[string]any{}
+		switch {
+		case f.answered:
+			given = stepstest.Given(t, box, vsphere.Guide(), map[string]any{"storage.try": false, "claim.pods": false})
+		case !f.adopted:
+			given = stepstest.Given(t, box, vsphere.Guide(), nil)
+		}
+		x := stepstest.SiteOf(t, box, vsphere.Guide(), assets, f.adopted, given)
+		if f.try {
+			applied(t, x.Session, "claim")
+		}
+		x.Finds(f.finds)
+	})
+}
+
+// applied does what a step asks for, whether or not its checks come to hold.
+func applied(t *testing.T, s *engine.Session, step string) {
+	t.Helper()
+	p, err := s.Plan(t.Context(), engine.Scope{Steps: []string{"storage", step}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Apply(t.Context(), p, steps.ApplyOptions{}, nil); err == nil {
+		t.Error("a claim was bound all the same")
+	}
+}
+
+// Where the guest has file volumes of its own, nothing else is made, whatever was
+// answered before.
+func TestVerifyNativeVolumesNeedNothingElse(t *testing.T) {
+	t.Parallel()
+	cases.Whole(t, "cycle")
+	box := seeded(t, "native-rwx")
+	given := stepstest.Given(t, box, vsphere.Guide(), map[string]any{"storage.source": "nfs"})
+	s := stepstest.Open(t, box, vsphere.Guide(), assets, "nfs", given)
+	p, err := s.Plan(t.Context(), engine.Scope{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Apply(t.Context(), p, steps.ApplyOptions{}, nil); err == nil || !strings.Contains(err.Error(), "nothing of NFS is built") {
+		t.Errorf("NFS is built although it is not needed: %v", err)
+	}
+	if out := box.Run(t, clustertest.Local, "", "get", "namespace", "nfs-provisioner", "--ignore-not-found", "-o", "name"); out != "" {
+		t.Errorf("%s is there", out)
+	}
+	stepstest.Undo(t, s)
+	for _, key := range []string{"nfs.server", "nfs.path", "nfs.source"} {
+		delete(given, key)
+	}
+	given["storage.source"] = "native"
+	stepstest.CycleOver(t, box, vsphere.Guide(), assets, "native", given)
+}
