@@ -1,6 +1,6 @@
 // Package assets embeds what the guides write: manifests, payloads and files,
 // a folder a guide. It contains no logic; placeholders such as
-// ${answers.sessions.namespace} are resolved by package steps, after parsing.
+// ${answers.sessions.namespace} are resolved by package action, after parsing.
 package assets
 
 import "embed"

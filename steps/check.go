@@ -158,7 +158,7 @@ func Skipped(why string, args ...any) Result {
 }
 
 // Unseen turns an error of a look into the verdict unknown, in plain words. A
-// fact that is not there yet (ErrAbsent) makes it a skip instead.
+// fact that is not there yet (AbsentError) makes it a skip instead.
 func Unseen(err error) Result {
 	if absent := (*AbsentError)(nil); errors.As(err, &absent) {
 		r := Skipped("%s", absent.Error())

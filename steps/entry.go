@@ -6,7 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Entry is one object of the inventory.
+// Entry is what the inventory of a link records about one object that the link created or changed. See package inventory.
 type Entry struct {
 	APIVersion string         `json:"apiVersion"`
 	Kind       string         `json:"kind"`
@@ -25,7 +25,7 @@ func EntryOf(gvk schema.GroupVersionKind, namespace, name string) Entry {
 	return Entry{APIVersion: gvk.GroupVersion().String(), Kind: gvk.Kind, Namespace: namespace, Name: name}
 }
 
-// NewEntry is that of an object that the link is about to create.
+// NewEntry returns the Entry of an object that the link is about to create.
 func NewEntry(obj *unstructured.Unstructured) *Entry {
 	e := EntryOf(obj.GroupVersionKind(), obj.GetNamespace(), obj.GetName())
 	e.Created = true

@@ -33,11 +33,11 @@ type Env struct {
 	// already, put there by whatever applies exports, is no reason to leave it out.
 	Exporting bool
 
-	// Runtime is what the engine lends: use the methods of Env, not this. It is zero in tests.
+	// Runtime is set by package engine. Guides use the methods of Env instead. It is zero in unit tests.
 	Runtime Runtime
 }
 
-// Runtime is what the engine lends to an Env, beyond what guides may use as it is. Any part may be missing.
+// Runtime is the part of an Env that package engine sets and package action uses. Any field may be zero.
 type Runtime struct {
 	Guide    *Guide
 	LinkPath string            // the link file; "": it is not saved
@@ -48,7 +48,7 @@ type Runtime struct {
 	Emptied  func(key string) bool // reports whether the admin left it empty on purpose
 	Sound    func() error          // why the default of an answer that was used could not be read
 	Cache    *sync.Map             // what actions read once for this Env, by keys of their own; nil: nothing is kept
-	Found    []string              // of an undo: what is deleted by its mark alone (Scope.Found)
+	Found    []string              // of an undo: what is deleted by its mark alone (engine.Scope.Found)
 	Along    []string              // what earlier actions of a planned undo delete with their own objects (Change.Along)
 }
 

@@ -1,4 +1,4 @@
-// Package ui is the wizard on a terminal: it shows a [steps.Session] live, asks
+// Package ui is the wizard on a terminal: it shows a [engine.Session] live, asks
 // the questions of its guide, and applies and takes back what was confirmed.
 //
 // It is the only package that knows Charm's libraries. It knows no guide, no

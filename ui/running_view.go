@@ -143,7 +143,7 @@ func (a *app) awaited(c steps.Cell, quiet time.Duration) string {
 	if found == "" {
 		found = "not looked at yet"
 	}
-	since := waited(quiet, settles) // what fails is given no more, as steps.Session.Apply does
+	since := waited(quiet, settles) // what fails is given no more, as engine.Session.Apply does
 	switch {
 	case v.Status == steps.Waiting && !v.Since.IsZero():
 		since = waited(a.now().Sub(v.Since), check.Within)

@@ -64,7 +64,8 @@ func (d Edit) Asset() Manifest {
 	return m
 }
 
-// OthersStay says: until the link has written the key, it is somebody else's, and the checks say what is to become of it.
+// OthersStay marks Edit as an OthersStay: until the link has written the key, it belongs to another user, and the checks
+// say what to do with it.
 func (d Edit) OthersStay() {}
 
 // Plan says when something else is written there since than what is kept for

@@ -321,7 +321,7 @@ func RenderFile(ctx context.Context, env steps.Env, of steps.Doer) (*RenderedFil
 	return out, err
 }
 
-// changedByOthers is the path of an action's file, where another user has changed it and it does not contain what carrick
+// ChangedByOthers is the path of an action's file, where another user has changed it and it does not contain what carrick
 // would write. "": that is not so, the action writes no file, or the file can't be read.
 func ChangedByOthers(ctx context.Context, env steps.Env, of steps.Doer) string {
 	f, ok := of.(filed)

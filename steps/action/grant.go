@@ -51,7 +51,7 @@ func Grant(name string, rights []cluster.Right, fresh ...string) string {
 	return strings.Join(docs, "---\n")
 }
 
-// byName are the verbs that are granted for one name alone, where a name is
+// ByName are the verbs that are granted for one name alone, where a name is
 // given: who may bind every role, or approve for every signer, may do everything.
 var ByName = []string{"approve", "bind", "escalate", "impersonate", "sign", "use"}
 

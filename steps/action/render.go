@@ -21,7 +21,7 @@ import (
 // Placeholder is ${scope.name}: own, peer, answers, link, values, each.
 var Placeholder = regexp.MustCompile(`\$\{([a-z]+)(?:\.([A-Za-z0-9._-]+))?\}`)
 
-// Scope resolves the placeholders of an asset. A nil value stands for an
+// scope resolves the placeholders of an asset. A nil value stands for an
 // answer that was left empty: it drops the key that holds it.
 type scope struct {
 	env    steps.Env

@@ -214,11 +214,3 @@ func plainAnswer(v any) string {
 	}
 	return strings.TrimSpace(fmt.Sprint(v))
 }
-
-// SignIn does the actions that get secret answers from a person, where they are
-// not given, and returns all secret answers of this session.
-// Standing counts the checks that hold on a board because of what the guide
-// makes, of how many that are looked at: none, and there is no set-up.
-// leavesBehind tells whether a doer leaves something behind that it could take back.
-// MarkedLinks are the links that have marked namespaces of a side: whoever
-// takes such a set-up on goes on under that name.

@@ -13,6 +13,8 @@ import (
 	"carrick/steps/inventory"
 )
 
+// SignIn does the actions that get secret answers from a person, if they are not given, and returns all secret answers of
+// the session.
 func (s *Session) SignIn(ctx context.Context, say steps.Progress) (map[string]cluster.Masked, error) {
 	for i := range s.guide.Steps {
 		for _, q := range s.guide.Steps[i].Ask {
@@ -31,6 +33,8 @@ func (s *Session) SignIn(ctx context.Context, say steps.Progress) (map[string]cl
 	return s.secretAnswers(), nil
 }
 
+// Standing counts the checks that hold on a board because of what the guide creates, and how many of such checks were
+// run. None: there is no set-up.
 func (s *Session) Standing(b *Board) (holds, all int) {
 	for _, c := range s.guide.Cells() {
 		check, _ := s.guide.Check(c.Check)
@@ -64,6 +68,8 @@ func leavesBehind(d steps.Doer) bool {
 
 var namespacesAt = schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
 
+// MarkedLinks returns the links that have marked namespaces of a side. Whoever continues such a set-up does so under that
+// name.
 func (s *Session) MarkedLinks(ctx context.Context) []string {
 	links := map[string]bool{}
 	for _, side := range steps.Sides {

@@ -91,7 +91,7 @@ func (p *Plan) Conflicts() []steps.Item {
 	return out
 }
 
-// Choice of what a plan is about. Zero: everything.
+// Scope selects what a plan is about. Zero: everything.
 type Scope struct {
 	Steps   []string   // names of steps
 	Actions []string   // names of actions

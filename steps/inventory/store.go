@@ -56,7 +56,7 @@ func Of(ctx context.Context, e steps.Env) (*Inventory, error) {
 	return cache.inv, nil
 }
 
-// Readable is inventory for whoever can't go on without it.
+// Readable is Of for whoever can't go on without it.
 func Readable(ctx context.Context, e steps.Env) (*Inventory, error) {
 	inv, err := Of(ctx, e)
 	if err == nil {
@@ -134,7 +134,7 @@ func (inv *Inventory) Enter(ctx context.Context, env steps.Env, say steps.Progre
 	return inv.Write(ctx, env, say, env.Action)
 }
 
-// EnterOne is enter for an object that the plan of the action did not name. The Secrets of a release are not entered: the
+// EnterOne is Enter for an object that the plan of the action did not name. The Secrets of a release are not entered: the
 // release is.
 func EnterOne(ctx context.Context, env steps.Env, say steps.Progress, verb steps.Verb, e *steps.Entry) error {
 	if IsRecord(e.Kind, e.Name) {

@@ -32,7 +32,7 @@ const (
 	less    = "<"
 )
 
-// notGreen is a verdict of a want section that is no pass.
+// notGreenLine is a verdict of a want section that is no pass.
 var notGreenLine = regexp.MustCompile(`(?m)^\S+ \S+ (fail|warn|unknown|waiting)\b`)
 
 func objectKey(side steps.Side, o *unstructured.Unstructured) string {

@@ -30,7 +30,7 @@ const goal = 98
 // they don't count, and each has to be one that does stay green.
 //
 // The green state is "healthy" with all that the guide's actions write where the answers ask for them, as apply writes it,
-// and with the checks for drift (steps.WithDrift). The mutants are the same each time:
+// and with the checks for drift (action.WithDrift). The mutants are the same each time:
 //
 //   - of each object, file and line that an action writes: every field, element and line deleted and altered, lists and maps
 //     of strings with one more, modes, owners, and fields that take the effect from an object (addedFields);

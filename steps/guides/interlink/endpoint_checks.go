@@ -316,8 +316,7 @@ func endpointAnonymous(ctx context.Context, e steps.Env, t target) steps.Result 
 	return steps.Warned(fmt.Sprintf("GET /api/v1/namespaces without a token is %d: neither 401 nor 403 of an API server", r.Status), askBy(t, "/api/v1/namespaces"))
 }
 
-// anybodyLists names who gave that right, where the cluster can be asked.
-// listsNamespaces tells whether a role lets somebody list namespaces.
+// listsNamespaces reports whether a role allows to list namespaces.
 func listsNamespaces(r *rbacv1.ClusterRole) bool {
 	has := func(list []string, v string) bool { return slices.Contains(list, v) || slices.Contains(list, "*") }
 	return slices.ContainsFunc(r.Rules, func(p rbacv1.PolicyRule) bool {
