@@ -91,13 +91,13 @@ func TokenFilled(e steps.Env, s *cluster.Secret, keys ...string) steps.Result {
 // AuthenticatesAs asserts that the API server authenticates a credential as a user. refused is the result where it answers 401,
 // and other that where the credential is another user's, whose name it is given.
 func AuthenticatesAs(
-	ctx context.Context, credential *cluster.Cluster, username string, refused steps.Result,
+	ctx context.Context, credential *cluster.Cluster, username string, refused func() steps.Result,
 	other func(name string) steps.Result,
 ) steps.Result {
 	who, err := credential.WhoAmI(ctx)
 	switch {
 	case apierrors.IsUnauthorized(err):
-		return refused
+		return refused()
 	case err != nil:
 		return steps.Unseen(err)
 	case who.Name != username:

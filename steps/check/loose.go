@@ -53,10 +53,11 @@ type LooseUser struct {
 	As       string `yaml:"as"`
 }
 
-// ReadLoosely reads a kubeconfig. The error says nothing of its text, which may hold a secret.
+// ReadLoosely reads a kubeconfig. It leaves out what has the wrong type. The error says nothing of its text, which may hold a
+// secret.
 func ReadLoosely(text []byte) (LooseKubeconfig, error) {
 	var k LooseKubeconfig
-	if yaml.Unmarshal(text, &k) != nil {
+	if err := yaml.Unmarshal(text, &k); err != nil && !errors.As(err, new(*yaml.TypeError)) {
 		return LooseKubeconfig{}, errors.New("the kubeconfig can't be read")
 	}
 	return k, nil

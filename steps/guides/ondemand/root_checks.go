@@ -228,7 +228,7 @@ func rootIdentity(ctx context.Context, e steps.Env) steps.Result {
 		)
 	}
 	r := check.AuthenticatesAs(
-		ctx, as, accountUser, refused, func(name string) steps.Result { return tooPowerful(used, name) },
+		ctx, as, accountUser, func() steps.Result { return refused }, func(name string) steps.Result { return tooPowerful(used, name) },
 	)
 	switch {
 	case errors.As(r.Err, new(*tls.CertificateVerificationError)):

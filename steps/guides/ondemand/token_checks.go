@@ -149,8 +149,10 @@ func tokenAccepted(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Unseen(err)
 	}
 	const remade = "the API server refuses the token in Secret %s/%s: was the ServiceAccount made anew since?"
-	refused := steps.Failed(fmt.Sprintf(remade, namespace, whichSecret(e)),
-		e.Kubectl()+" -n "+namespace+" delete secret "+whichSecret(e)+"    # then "+e.ApplyStep("token"))
+	refused := func() steps.Result {
+		return steps.Failed(fmt.Sprintf(remade, namespace, whichSecret(e)),
+			e.Kubectl()+" -n "+namespace+" delete secret "+whichSecret(e)+"    # then "+e.ApplyStep("token"))
+	}
 	return check.AuthenticatesAs(ctx, as, accountUser, refused, func(name string) steps.Result {
 		return steps.Failed("the API server takes the token for "+name+", not for "+accountUser, "")
 	})

@@ -79,9 +79,11 @@ func accepted(ctx context.Context, e steps.Env) steps.Result {
 	if err != nil {
 		return unread(err)
 	}
-	refused := steps.Failed("the server at "+as.Server()+" refuses the token (401)",
-		"is it the remote cluster, and not a proxy that wants tokens of its own (Rancher)? Else: "+e.Kubectl()+" -n "+
-			sessionsNamespace(e)+" delete secret "+e.Answers.Text("identity.token-secret")+", then "+e.ApplyStep("identity"))
+	refused := func() steps.Result {
+		return steps.Failed("the server at "+as.Server()+" refuses the token (401)",
+			"is it the remote cluster, and not a proxy that wants tokens of its own (Rancher)? Else: "+e.Kubectl()+" -n "+
+				sessionsNamespace(e)+" delete secret "+e.Answers.Text("identity.token-secret")+", then "+e.ApplyStep("identity"))
+	}
 	return check.AuthenticatesAs(ctx, as, userName(e), refused, func(name string) steps.Result {
 		return steps.Failed(
 			fmt.Sprintf("it signs in as %s, not as %s", name, userName(e)), "answer identity.name, or "+rebuild,

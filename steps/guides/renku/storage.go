@@ -63,7 +63,7 @@ func storageClass(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Failed(fmt.Sprintf("no StorageClass is the default; there are %v", all), "answer sessions.storage-class with one of them")
 	case name == "" && len(defaults) > 1:
 		return steps.Failed(severalDefaults(e, "storageclass", defaultStorage, defaults))
-	case len(defaults) > 1 && !e.Runtime.Given("sessions.storage-class"):
+	case len(defaults) > 1 && !e.Answered("sessions.storage-class"):
 		found, fix := severalDefaults(e, "storageclass", defaultStorage, defaults)
 		return steps.Warned(found+"; sessions use "+name, fix)
 	}
@@ -122,7 +122,7 @@ func ingressClass(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Failed(fmt.Sprintf(said, all), one+", or install an ingress controller")
 	case len(found) > 1: // the API server then refuses an Ingress that names none
 		return steps.Failed(severalDefaults(e, "ingressclass", defaultIngress, defaults))
-	case len(defaults) > 1 && !e.Runtime.Given("sessions.ingress-class"):
+	case len(defaults) > 1 && !e.Answered("sessions.ingress-class"):
 		said, fix := severalDefaults(e, "ingressclass", defaultIngress, defaults)
 		return steps.Warned(said+"; sessions use "+name, fix)
 	}
