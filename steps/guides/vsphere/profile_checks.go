@@ -65,11 +65,12 @@ func profilesServed(ctx context.Context, e steps.Env) steps.Result {
 }
 
 func profilesNamespaces(ctx context.Context, e steps.Env) steps.Result {
-	all, err := profiles(ctx, e)
-	if err != nil {
-		return steps.Unseen(err)
-	}
-	controller, err := theController(ctx, e)
+	var all []userProfile
+	var controller controllerState
+	err := check.Together(
+		func() (err error) { all, err = profiles(ctx, e); return err },
+		func() (err error) { controller, err = theController(ctx, e); return err },
+	)
 	if err != nil {
 		return steps.Unseen(err)
 	}

@@ -31,7 +31,16 @@ type controllerState struct {
 // theController reads the profile controller. One of several replicas is enough: the others wait for its lease.
 func theController(ctx context.Context, e steps.Env) (controllerState, error) {
 	at := e.Kubectl() + " -n " + kubeflowSpace + " "
-	d, err := check.Get[appsv1.Deployment](ctx, e.Cluster, check.Deployments, kubeflowSpace, profileController)
+	var d *appsv1.Deployment
+	var hook deadHook
+	var err, hookErr error
+	_ = check.Together(
+		func() error {
+			d, err = check.Get[appsv1.Deployment](ctx, e.Cluster, check.Deployments, kubeflowSpace, profileController)
+			return nil
+		},
+		func() error { hook, hookErr = theDeadHook(ctx, e); return nil },
+	)
 	if apierrors.IsNotFound(err) {
 		return controllerState{fix: at + "get deployments,statefulsets    # which of them is the profile controller?"}, nil
 	}
@@ -67,10 +76,9 @@ func theController(ctx context.Context, e steps.Env) (controllerState, error) {
 	if s.down != "" {
 		return s, nil
 	}
-	hook, err := theDeadHook(ctx, e)
 	switch {
-	case err != nil:
-		return s, err
+	case hookErr != nil:
+		return s, hookErr
 	case hook.profiles:
 		s.risk, s.fix = "no new Profile can be created: "+hook.found, hook.fix
 		return s, nil

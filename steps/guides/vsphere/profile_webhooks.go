@@ -104,7 +104,22 @@ func (h refusingHook) fix(ctx context.Context, e steps.Env) (string, error) {
 // matchConditions are left out: what they are asked about can't be told.
 func refusingHooks(ctx context.Context, e steps.Env) ([]refusingHook, error) {
 	var out []refusingHook
-	space, err := newSpaceLabels(ctx, e)
+	var space map[string]string
+	var validating []*admissionv1.ValidatingWebhookConfiguration
+	var mutating []*admissionv1.MutatingWebhookConfiguration
+	err := check.Together(
+		func() (err error) { space, err = newSpaceLabels(ctx, e); return err },
+		func() (err error) {
+			validating, err = check.List[admissionv1.ValidatingWebhookConfiguration](
+				ctx, e.Cluster, validatingWebhooks, "", cluster.Selector{})
+			return unlessForbidden(err)
+		},
+		func() (err error) {
+			mutating, err = check.List[admissionv1.MutatingWebhookConfiguration](
+				ctx, e.Cluster, check.MutatingWebhooks, "", cluster.Selector{})
+			return unlessForbidden(err)
+		},
+	)
 	if err != nil {
 		return nil, err
 	}
@@ -124,11 +139,6 @@ func refusingHooks(ctx context.Context, e steps.Env) ([]refusingHook, error) {
 		}
 		out = append(out, h)
 	}
-	validating, err := check.List[admissionv1.ValidatingWebhookConfiguration](
-		ctx, e.Cluster, validatingWebhooks, "", cluster.Selector{})
-	if err != nil && !apierrors.IsForbidden(err) {
-		return nil, err
-	}
 	for _, c := range validating {
 		for i, w := range c.Webhooks {
 			h := refusingHook{
@@ -137,10 +147,6 @@ func refusingHooks(ctx context.Context, e steps.Env) ([]refusingHook, error) {
 			}
 			add(h, w.FailurePolicy, w.Rules, w.NamespaceSelector, w.ObjectSelector, len(w.MatchConditions))
 		}
-	}
-	mutating, err := check.List[admissionv1.MutatingWebhookConfiguration](ctx, e.Cluster, check.MutatingWebhooks, "", cluster.Selector{})
-	if err != nil && !apierrors.IsForbidden(err) {
-		return nil, err
 	}
 	for _, c := range mutating {
 		for i, w := range c.Webhooks {
@@ -152,6 +158,14 @@ func refusingHooks(ctx context.Context, e steps.Env) ([]refusingHook, error) {
 		}
 	}
 	return out, nil
+}
+
+// unlessForbidden is an error of a read, but for a refusal: what may not be read is left out then.
+func unlessForbidden(err error) error {
+	if apierrors.IsForbidden(err) {
+		return nil
+	}
+	return err
 }
 
 // newSpaceLabels are those with which the profile controller creates a namespace, and the API server's own
