@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 	"strings"
 
 	"carrick/steps"
@@ -34,6 +35,9 @@ func (f portalUndo) PlanUndo(ctx context.Context, e steps.Env) (steps.Change, er
 			lines, err := setInPortal(ctx, e)
 			if err != nil {
 				return c, err
+			}
+			if len(lines) == 0 { // what would have to be removed can't be told
+				continue
 			}
 			it.Note += "; remove from it manually: " + strings.Join(lines, ", ") + "; then run " + updatePortal +
 				", restart the web server, and undo again"
@@ -67,22 +71,25 @@ func undoUnlessLeft(ctx context.Context, e steps.Env, say steps.Progress, plan p
 }
 
 // setInPortal are the settings of ood_portal.yml that say what carrick writes and that were not there before, as lines.
+// There are none where one of the two texts is invalid YAML.
 func setInPortal(ctx context.Context, e steps.Env) ([]string, error) {
-	_, now, err := openPortal(ctx, e)
-	if err != nil {
-		return nil, err
+	var texts [2]map[string]any
+	for i, at := range []string{portalFile, portalBefore(e)} {
+		b, err := e.Host.Read(ctx, at)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, err
+		}
+		if texts[i], err = portalValues(string(b)); err != nil {
+			return nil, nil
+		}
 	}
-	before := map[string]any{}
-	b, err := e.Host.Read(ctx, portalBefore(e))
-	if err == nil {
-		before, err = portalValues(string(b))
-	}
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, err
-	}
+	now, before := texts[0], texts[1]
 	var out []string
+	if hookCalled(now) && !hookCalled(before) {
+		command, _ := now[hookKey].(string)
+		out = append(out, byHandPortal(portalSetting{[]string{hookKey}, command}))
+	}
 	for _, s := range []portalSetting{
-		{[]string{"pun_pre_hook_root_cmd"}, preHook},
 		{[]string{"pun_pre_hook_exports"}, strings.Join(tokenExports, ",")},
 		{[]string{"oidc_settings", "OIDCPassRefreshToken"}, "On"},
 		{[]string{"node_uri"}, "/node"},
@@ -104,9 +111,16 @@ func callsPreHook(text []byte) bool {
 	if err != nil {
 		return strings.Contains(string(text), preHook)
 	}
-	v, _ := values["pun_pre_hook_root_cmd"].(string)
-	words := strings.Fields(v)
-	return len(words) > 0 && words[0] == preHook
+	return hookCalled(values)
+}
+
+// hookKey is the key of ood_portal.yml for the command that the portal runs as root.
+const hookKey = "pun_pre_hook_root_cmd"
+
+// hookCalled reports whether that command has carrick's hook among its words: another program may run it.
+func hookCalled(values map[string]any) bool {
+	command, _ := values[hookKey].(string)
+	return slices.Contains(strings.Fields(command), preHook)
 }
 
 // preHookFile is the hook that the portal runs. An undo keeps it as long as ood_portal.yml calls it.

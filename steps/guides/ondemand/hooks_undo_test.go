@@ -36,6 +36,13 @@ func TestUndoKeepsAHookThatThePortalCalls(t *testing.T) {
 		}
 		return p
 	}
+	write := func(text string) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(root, portal), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		s.Forget()
+	}
 	notes := map[string]string{}
 	for _, it := range undo().Left() {
 		notes[it.What] = it.Note
@@ -49,11 +56,27 @@ func TestUndoKeepsAHookThatThePortalCalls(t *testing.T) {
 	if content(t, root, hook) == "" {
 		t.Error("the hook is gone")
 	}
-	text := strings.ReplaceAll(content(t, root, portal), "pun_pre_hook_root_cmd: '"+hook+"'\n", "")
-	if err := os.WriteFile(filepath.Join(root, portal), []byte(text), 0o600); err != nil {
-		t.Fatal(err)
+	before := content(t, root, portal)
+	wrapped := "/usr/bin/timeout 30 " + hook
+	for text, want := range map[string]string{
+		before + "no: [yaml\n":                    "",
+		strings.ReplaceAll(before, hook, wrapped): `remove from it manually: pun_pre_hook_root_cmd: "` + wrapped,
+	} {
+		write(text)
+		left := map[string]string{}
+		for _, it := range undo().Left() {
+			left[it.What] = it.Note
+		}
+		_, note, _ := strings.Cut(left[portal], "was changed by another user since carrick wrote it")
+		if left[portal] == "" || want == "" && note != "" || !strings.HasPrefix(strings.TrimPrefix(note, "; "), want) {
+			t.Errorf("the note on %s is %q, without %q", portal, left[portal], want)
+		}
+		if left[hook] == "" || content(t, root, hook) == "" {
+			t.Errorf("the hook is not kept, with %q", note)
+		}
 	}
-	s.Forget()
+	text := strings.ReplaceAll(before, "pun_pre_hook_root_cmd: '"+hook+"'\n", "")
+	write(text)
 	if p := undo(); len(p.Left()) > 0 {
 		t.Errorf("left: %+v", p.Left())
 	}
