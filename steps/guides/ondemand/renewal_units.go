@@ -52,19 +52,30 @@ func renewalChanged(ctx context.Context, e steps.Env) steps.Result {
 // ownDropIn reports whether a drop-in is for one unit alone.
 func ownDropIn(at, unit string) bool { return path.Base(path.Dir(at)) == unit+".d" }
 
-// limits are settings that distributions and sites make for all units of a type, and that do not keep a renewal from
-// running when it should. Fedora ships TimeoutStopFailureMode in service.d/10-timeout-abort.conf.
-var limits = regexp.MustCompile(
-	`^(Timeout(Stop|Abort)|Limit|Log|Syslog|Standard(Output|Error)|CPU|IO|Tasks|(Managed)?OOM|Nice|Slice)|Accounting$`)
+// breaking are the settings that can keep the renewal from running when it should, or from doing its work. Drop-ins for
+// several units set many others: LXD and Incus ship service.d/zzz-lxc-service.conf, Fedora
+// service.d/10-timeout-abort.conf.
+var breaking = regexp.MustCompile(`^((Exec|Condition|Assert|Environment)\w*|User|Group|Type|Unit|Persistent|` +
+	`PassEnvironment|UnsetEnvironment|WorkingDirectory|RootDirectory|` +
+	`On((Active|Boot|Startup|UnitActive|UnitInactive)Sec|Calendar|ClockChange|TimezoneChange))$`)
 
-// changedKeys are the keys that a drop-in sets, without their values: the password of a proxy can be among them.
+// restricting are settings that can break the renewal, unless their value turns them off.
+var restricting = regexp.MustCompile(
+	`^(ProtectSystem|ProtectHome|ReadOnlyPaths|InaccessiblePaths|PrivateNetwork|IPAddressDeny|RestrictAddressFamilies)$`)
+
+// turnedOff are the values by which a setting restricts nothing.
+var turnedOff = []string{"", "no", "false", "off", "0"}
+
+// changedKeys are the keys that a drop-in sets, without their values: the password of a proxy can be among them. Of a
+// drop-in for several units, only those count that can break the renewal.
 func changedKeys(text, at, unit string) (keys []string) {
 	for _, l := range check.UnitLines(text) {
-		key, _, _ := strings.Cut(l, "=")
-		if key = strings.TrimSpace(key); slices.Contains(keys, key) || !ownDropIn(at, unit) && limits.MatchString(key) {
-			continue
+		key, value, _ := strings.Cut(l, "=")
+		key = strings.TrimSpace(key)
+		restricts := restricting.MatchString(key) && !slices.Contains(turnedOff, strings.ToLower(strings.TrimSpace(value)))
+		if !slices.Contains(keys, key) && (ownDropIn(at, unit) || restricts || breaking.MatchString(key)) {
+			keys = append(keys, key)
 		}
-		keys = append(keys, key)
 	}
 	return keys
 }
