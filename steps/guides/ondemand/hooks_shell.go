@@ -16,7 +16,8 @@ type hookReading struct {
 	words string
 	// programs are the files that the script executes by their path, without another program before them.
 	programs []string
-	exits    bool // it has an unconditional exit, or an exec
+	// exits reports that the script has an unconditional exit, and runs no program, function or other file before it.
+	exits bool
 	// hides reports that the script can go on, or exit with 0, after upstream's bootstrap has failed. Upstream logs
 	// the exit status of the script alone (OSC/ondemand: nginx_stage/lib/nginx_stage/generators/pun_config_generator.rb).
 	hides bool
@@ -44,7 +45,7 @@ func readHook(script string) (hookReading, error) {
 	if r.read > mostRead {
 		return hookReading{}, errTooLong
 	}
-	return hookReading{hides: hides, exits: r.exited, programs: r.programs, words: r.words.String()}, nil
+	return hookReading{hides: hides, exits: r.exited && !r.ran, programs: r.programs, words: r.words.String()}, nil
 }
 
 // interpreter returns the program that a #! line names, and whether the line sets errexit.
@@ -71,6 +72,7 @@ type shellReader struct {
 	programs          []string
 	errexit, pipefail bool
 	exited            bool // what follows does not run
+	ran               bool // it has run a program, a function or another file
 	depth             int
 	read              int // statements, those of a function once a call
 }
@@ -198,6 +200,7 @@ func (r *shellReader) call(c *sh.CallExpr, guarded bool) fate {
 	}
 	words := strings.Fields(r.literals(c.Args))
 	if len(words) == 0 {
+		r.ran = true
 		return inner
 	}
 	name := path.Base(words[0])
@@ -210,6 +213,7 @@ func (r *shellReader) call(c *sh.CallExpr, guarded bool) fate {
 	case name == "trap" && slices.Contains(words, "ERR"):
 		r.errexit = r.errexit || slices.ContainsFunc(words, func(w string) bool { return strings.TrimRight(w, ";") == "exit" })
 	case isFunction && r.depth < 16:
+		r.ran = true
 		r.words.WriteString(strings.Join(words[1:], " ") + "\n") // what it runs may be among its arguments
 		r.depth++
 		defer func() { r.depth-- }()
@@ -222,6 +226,7 @@ func (r *shellReader) call(c *sh.CallExpr, guarded bool) fate {
 
 // run reads a command that is a program.
 func (r *shellReader) run(name string, words []string, guarded bool) fate {
+	r.ran = true
 	r.words.WriteString(strings.Join(words, " ") + "\n")
 	replaced := name == "exec" && len(words) > 1
 	r.exited = r.exited || replaced

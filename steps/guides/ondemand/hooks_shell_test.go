@@ -125,6 +125,21 @@ func TestCarricksHookHidesNoFailure(t *testing.T) {
 	}
 }
 
+// Only an exit before which nothing else runs keeps a script from its work.
+func TestAnExitBeforeEverythingElse(t *testing.T) {
+	for text, exits := range map[string]bool{
+		"exit 0\nkubectl apply -f x": true, "set -e\nV=1\necho \"$V\"\n{ exit; }\nkubectl apply -f x": true,
+		"[ -n \"$1\" ] || exit 1\nkubectl apply -f x": false, "exec python3 /opt/site/x.py": false,
+		". /opt/site/lib.sh\nmain \"$@\"\nexit $?": false, "/opt/site/x\nexit 0": false, "f() { exit 1; }\nf": false,
+		"echo \"$(/opt/site/x)\"\nexit": false, "\"$(/bin/cat /opt/site/x)\"\nexit": false, "kubectl apply -f x": false,
+	} {
+		does, err := readHook("#!/bin/bash\n" + text + "\n")
+		if err != nil || does.exits != exits {
+			t.Errorf("%s\nit exits before: %v, %v", text, does.exits, err)
+		}
+	}
+}
+
 // Functions that call each other would take for ever.
 func TestAHookWithoutAnEndIsNotRead(t *testing.T) {
 	script := "#!/bin/bash\nf() { f; f; f; f; f; f; f; f; }\nf\n"

@@ -74,7 +74,7 @@ func upstreamBroken(ctx context.Context, e steps.Env, does hookReading) (problem
 }
 
 // brokenScript says what certainly keeps a script of upstream's from doing anything; "": nothing. The content differs
-// by version, so only a missing file, an empty one and one that exits before it runs kubectl are faults.
+// by version, so only a missing file, an empty one and one that exits before it runs anything are faults.
 func brokenScript(ctx context.Context, e steps.Env, at string) (string, error) {
 	b, err := e.Host.Read(ctx, at)
 	if errors.Is(err, fs.ErrNotExist) {
