@@ -108,7 +108,7 @@ func DropIns(ctx context.Context, h *cluster.Host, unit string) ([]string, error
 }
 
 // UnitFile returns the file of a systemd unit in the strongest folder that has one; "": there is none. It is masked if
-// that file is a link to /dev/null.
+// that file is a link to /dev/null, or empty.
 func UnitFile(ctx context.Context, h *cluster.Host, unit string) (at string, masked bool, err error) {
 	for _, folder := range unitFolders {
 		at := path.Join(folder, unit)
@@ -116,9 +116,9 @@ func UnitFile(ctx context.Context, h *cluster.Host, unit string) (at string, mas
 		if err != nil || leads == "/dev/null" {
 			return at, err == nil, err
 		}
-		_, err = h.Stat(ctx, at)
+		info, err := h.Stat(ctx, at)
 		if err == nil {
-			return at, false, nil
+			return at, info.Size == 0, nil
 		}
 		if !errors.Is(err, fs.ErrNotExist) {
 			return "", false, err
@@ -127,7 +127,7 @@ func UnitFile(ctx context.Context, h *cluster.Host, unit string) (at string, mas
 	return "", false, nil
 }
 
-// Unmask returns the command that removes the link at a path, which masks a unit. systemctl removes links from two
+// Unmask returns the command that removes the file at a path, which masks a unit. systemctl removes it from two
 // folders only.
 func Unmask(at, unit string) string {
 	if slices.Contains([]string{"/etc/systemd/system", "/run/systemd/system"}, path.Dir(at)) {
