@@ -263,14 +263,20 @@ func (f *fields) compare(at string, is, would any) {
 	f.out = append(f.out, at+f.values(at, is, would))
 }
 
-// compareNamed compares lists of different lengths by the names of their elements; false: not all have one.
+// compareNamed compares lists of different lengths by the names of their elements; false: not all have one. A missing
+// element counts whether or not carrick created the object.
 func (f *fields) compareNamed(at string, is, would []any) bool {
 	was, now := namedIn(is), namedIn(would)
 	if len(was) != len(is) || len(now) != len(would) {
 		return false
 	}
 	for _, name := range slices.Sorted(maps.Keys(union(was, now))) {
-		f.compare(at+"["+cluster.CleanName(name)+"]", was[name], now[name])
+		at := at + "[" + cluster.CleanName(name) + "]"
+		if was[name] == nil {
+			f.out = append(f.out, at+f.values(at, nil, now[name]))
+			continue
+		}
+		f.compare(at, was[name], now[name])
 	}
 	return true
 }

@@ -40,3 +40,22 @@ func TestDriftInLists(t *testing.T) {
 		}
 	}
 }
+
+// An element that a list lacks is drift also of an object that carrick did not create.
+func TestDriftOfAMissingElement(t *testing.T) {
+	t.Parallel()
+	of := func(names ...string) *unstructured.Unstructured {
+		var all []any
+		for _, name := range names {
+			all = append(all, map[string]any{"name": name, "value": "1"})
+		}
+		return &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Thing", "env": all}}
+	}
+	live, kept := of("B", "C", "D"), of("A", "C")
+	want := []string{"env[A] is missing", "env[B] was added", "env[D] was added"}
+	for _, whole := range []bool{true, false} {
+		if got := changedFields(kept, live, kept, whole); !slices.Equal(got, want) {
+			t.Errorf("whole %v: got %q, want %q", whole, got, want)
+		}
+	}
+}
