@@ -37,7 +37,7 @@ type PlanAction struct {
 	Side    steps.Side `json:"side"`
 	Role    string     `json:"role"`              // the guide's word for the side
 	Pending string     `json:"pending,omitempty"` // why it can't be known yet; of an undo: why it is left
-	Items   []PlanItem `json:"items"`
+	Items   []PlanItem `json:"items"`             // none while pending
 }
 
 // PlanItem is one thing that an action touches.
@@ -62,9 +62,9 @@ type PlanConflict struct {
 func (s *Session) NewPlanReport(p *Plan, now time.Time) PlanReport {
 	r := PlanReport{
 		APIVersion: "carrick/v1alpha1", Kind: "Plan", Link: s.link.Name(), Guide: s.guide.Name, Time: now.UTC(),
-		Undo: p.Undo, Empty: p.Empty(), Totals: PlanTotals{Verbs: p.Tally(""), Conflicts: len(p.Conflicts())},
-		Actions: []PlanAction{},
+		Undo: p.Undo, Empty: p.Empty(), Actions: []PlanAction{},
 	}
+	known := &Plan{}
 	for _, side := range steps.Sides {
 		r.Sides = append(r.Sides, ReportSide{side, s.guide.Sides[side].Name, s.ends[side].Name})
 	}
@@ -73,14 +73,18 @@ func (s *Session) NewPlanReport(p *Plan, now time.Time) PlanReport {
 			Step: a.Step, Action: a.Action, Title: a.Title, Side: a.Side, Role: s.guide.Sides[a.Side].Name,
 			Pending: cluster.Clean(a.Pending), Items: []PlanItem{},
 		}
-		if a.Pending != "" {
+		if a.Pending != "" { // its items are what it would do at most
 			r.Totals.Pending++
+			r.Actions = append(r.Actions, row)
+			continue
 		}
+		known.Actions = append(known.Actions, a)
 		for _, it := range a.Change.Items {
 			row.Items = append(row.Items, reportOf(it))
 		}
 		r.Actions = append(r.Actions, row)
 	}
+	r.Totals.Verbs, r.Totals.Conflicts = known.Tally(""), len(known.Conflicts())
 	return r
 }
 

@@ -12,8 +12,8 @@ import (
 	"carrick/steps/linkfile"
 )
 
-// A plan as a document counts what it holds, and no name or note of a cluster
-// reaches a terminal as it is.
+// A plan as a document counts what it holds, without what a pending action would do at most. No name or note of a
+// cluster reaches a terminal as it is.
 func TestPlanReport(t *testing.T) {
 	s := &Session{
 		guide: &steps.Guide{Name: "hello", Sides: map[steps.Side]steps.Role{steps.Local: {Name: "desk"}, steps.Remote: {Name: "shelf"}}},
@@ -25,7 +25,12 @@ func TestPlanReport(t *testing.T) {
 			{Verb: steps.Update, What: "ConfigMap a/c", Note: "not \x07now", Refused: true, Conflicts: []cluster.Conflict{{Manager: "kube\x07ctl", Field: ".data.x"}}},
 			{Verb: steps.Leave, What: "ConfigMap a/d", Note: "a/e uses it", Held: true},
 		}}},
-		{Step: "two", Action: "later", Title: "Wait", Side: steps.Remote, Pending: "known after step 1"},
+		{
+			Step: "two", Action: "later", Title: "Wait", Side: steps.Remote,
+			Pending: "known after step 1", Change: steps.Change{Items: []steps.Item{
+				{Verb: steps.Create, What: "ConfigMap a/f", Conflicts: []cluster.Conflict{{Manager: "helm", Field: ".data.y"}}},
+			}},
+		},
 	}}
 	got := s.NewPlanReport(p, time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
 	want := PlanReport{
