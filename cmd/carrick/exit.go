@@ -17,7 +17,7 @@ const (
 	exitInterrupted = 130 // ctrl+c, or a signal
 	exitDeadline    = 124 // --wait ran out
 	exitUsage       = 2   // usage, or an answer is missing and nobody is there to ask
-	exitPartWay     = 6   // stopped part-way: some things were changed; or an undo left files that the link wrote
+	exitPartWay     = 6   // stopped part-way: some things were changed; or an undo did, and left files that the link wrote
 	exitFailed      = 3   // a check failed; for diff: there are changes
 	exitUnknown     = 5   // something is unknown or still waiting; for diff: nothing changes, of what is known
 	exitWarnings    = 4   // warnings that --fail-on names
@@ -81,6 +81,15 @@ func (a *app) message(err error) string {
 		text += "\nwhat was done stays; the same command goes on from here, and " + a.name + " undo takes it back"
 	}
 	return text
+}
+
+// leftFiles is the verdict on an undo that changed something and leaves files that the link wrote: the plan and the run
+// have listed them.
+func leftFiles(p *engine.Plan) error {
+	if p.Changes() && len(p.Left()) > 0 {
+		return verdict(exitPartWay)
+	}
+	return nil
 }
 
 // boardCode is the exit code that a board asks for.

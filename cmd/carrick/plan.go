@@ -287,7 +287,7 @@ func (a *app) runUndo(ctx context.Context, path string, f changeFlags) error {
 		return err
 	}
 	if p.Empty() {
-		return leftFiles(p)
+		return nil
 	}
 	if err := a.recordable(); err != nil {
 		return err
@@ -300,14 +300,6 @@ func (a *app) runUndo(ctx context.Context, path string, f changeFlags) error {
 		return err
 	}
 	return leftFiles(p)
-}
-
-// leftFiles is the verdict on an undo that leaves files that the link wrote: the plan and the run have listed them.
-func leftFiles(p *engine.Plan) error {
-	if len(p.Left()) > 0 {
-		return verdict(exitPartWay)
-	}
-	return nil
 }
 
 // outliveReaders keeps a reader of the output that leaves from ending carrick
@@ -375,7 +367,7 @@ func (a *app) printPlan(s *engine.Session, p *engine.Plan, diff bool) {
 		fmt.Fprintln(out, "Nothing is undone: the inventory of this link does not have what is listed above.")
 	case p.Empty() && len(p.Left()) > 0:
 		fmt.Fprintln(out, "Nothing is undone: carrick leaves the files listed above. "+
-			"Remove what carrick wrote to them manually, then run undo again.")
+			"Delete them, or restore what was there before (or, where listed, remove those lines), then run undo again.")
 	case p.Empty() && p.Undo:
 		fmt.Fprintln(out, "Nothing of this link is left.")
 	case p.Empty():

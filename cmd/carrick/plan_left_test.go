@@ -23,7 +23,31 @@ func TestAnUndoNamesTheFilesThatItLeaves(t *testing.T) {
 	a.printPlan(s, &engine.Plan{Undo: true, Actions: []engine.Planned{act}}, false)
 	got := out.String()
 	if strings.Contains(got, "Nothing of this link is left") || !strings.Contains(got, left.What+"  ("+left.Note+")") ||
-		!strings.Contains(got, "carrick leaves the files listed above") {
+		!strings.Contains(got, "carrick leaves the files listed above. Delete them, or restore what was there before") {
 		t.Error(got)
+	}
+}
+
+// An undo that leaves files has come part of the way only if it changes something: run again, it ends with 0.
+func TestTheExitCodeOfAnUndoThatLeavesFiles(t *testing.T) {
+	left := steps.Item{Verb: steps.Leave, What: "/etc/x", Left: true}
+	gone := steps.Item{Verb: steps.Delete, What: "/etc/y"}
+	for name, tc := range map[string]struct {
+		items   []steps.Item
+		pending string
+		want    int
+	}{
+		"left alone":           {items: []steps.Item{left}},
+		"deleted and left":     {items: []steps.Item{gone, left}, want: exitPartWay},
+		"deleted":              {items: []steps.Item{gone}},
+		"left, a side is away": {items: []steps.Item{left}, pending: "it does not answer"},
+	} {
+		p := &engine.Plan{Undo: true, Actions: []engine.Planned{{Change: steps.Change{Items: tc.items}}}}
+		if tc.pending != "" {
+			p.Actions = append(p.Actions, engine.Planned{Pending: tc.pending})
+		}
+		if got := exitCode(t.Context(), leftFiles(p)); got != tc.want {
+			t.Errorf("%s: exit code %d, not %d", name, got, tc.want)
+		}
 	}
 }
