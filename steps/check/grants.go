@@ -3,6 +3,7 @@ package check
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -26,7 +27,15 @@ type Grant struct {
 	Role    string            // as in ClusterRole/view
 	Labels  map[string]string // the binding's
 
-	subject, subjects int // the account's place among the binding's subjects, and their number
+	subject         rbacv1.Subject // which is the account, or the group of all of them
+	index, subjects int            // its place among the binding's subjects, and their number
+}
+
+// Bootstrap reports whether the cluster creates the binding itself: the API server, or a controller of OpenShift's, as
+// system:image-pullers in every project.
+func (g Grant) Bootstrap() bool {
+	_, is := g.Labels["kubernetes.io/bootstrapping"]
+	return is || strings.HasPrefix(g.Binding, "system:")
 }
 
 func (g Grant) String() string {
@@ -49,17 +58,33 @@ func (g Grant) Object() string {
 	return "-n " + steps.Quoted(g.Of) + " rolebinding " + steps.Quoted(g.Binding)
 }
 
+// Show is the command that prints the binding. kubectl is the command with its context.
+func (g Grant) Show(kubectl string) string { return kubectl + " get " + g.Object() + " -o yaml" }
+
 // Without is the command that takes the permissions from the account: it deletes the binding, or removes the account
-// from one that has other subjects. kubectl is the command with its context.
+// from one that has other subjects, unless they have changed. A binding of the cluster's own is only printed. kubectl
+// is the command with its context.
 func (g Grant) Without(kubectl string) string {
+	if g.Bootstrap() {
+		return g.Show(kubectl) + "    # the cluster creates it: read it before you remove the account from it"
+	}
 	if g.subjects == 1 {
 		if g.Of == "" {
 			return kubectl + " delete " + g.Object()
 		}
 		return kubectl + " -n " + steps.Quoted(g.Of) + " delete rolebinding " + steps.Quoted(g.Binding)
 	}
-	const patch = `%s patch %s --type=json -p '[{"op":"remove","path":"/subjects/%d"}]'`
-	return fmt.Sprintf(patch, kubectl, g.Object(), g.subject)
+	at := fmt.Sprintf("/subjects/%d", g.index)
+	var patch []string
+	for _, of := range []struct{ key, value string }{
+		{"kind", g.subject.Kind}, {"name", g.subject.Name}, {"namespace", g.subject.Namespace},
+	} {
+		if value, err := json.Marshal(of.value); err == nil && of.value != "" {
+			patch = append(patch, fmt.Sprintf(`{"op":"test","path":"%s/%s","value":%s}`, at, of.key, value))
+		}
+	}
+	patch = append(patch, fmt.Sprintf(`{"op":"remove","path":"%s"}`, at))
+	return kubectl + " patch " + g.Object() + " --type=json -p " + steps.Quoted("["+strings.Join(patch, ",")+"]")
 }
 
 // RoleRef is the role as the binding refers to it.
@@ -93,7 +118,7 @@ func Grants(ctx context.Context, c *cluster.Cluster, namespace string) ([]Grant,
 			if is {
 				out = append(out, Grant{
 					Account: account, Space: namespace, Binding: b.Name, Of: b.Namespace, Role: role.Kind + "/" + role.Name,
-					Labels: b.Labels, subject: i, subjects: len(subjects),
+					Labels: b.Labels, subject: s, index: i, subjects: len(subjects),
 				})
 			}
 		}

@@ -44,6 +44,17 @@ func harmful(namespace string) []cluster.Right {
 // for each namespace. meant[""] holds what it may do everywhere. All is asked
 // at once.
 func OnlyWithin(ctx context.Context, credential *cluster.Cluster, meant map[string][]rbacv1.PolicyRule, namespaces []string, fix string) steps.Result {
+	r, _ := Excess(ctx, credential, meant, namespaces)
+	if r.Status == steps.Fail {
+		r.Fix = fix
+	}
+	return r
+}
+
+// Excess is OnlyWithin without a fix, and with the rules beyond the meant ones, by namespace.
+func Excess(
+	ctx context.Context, credential *cluster.Cluster, meant map[string][]rbacv1.PolicyRule, namespaces []string,
+) (steps.Result, map[string][]rbacv1.PolicyRule) {
 	found := make([]excess, len(namespaces))
 	group, ctx := errgroup.WithContext(ctx)
 	for i, ns := range namespaces {
@@ -53,28 +64,34 @@ func OnlyWithin(ctx context.Context, credential *cluster.Cluster, meant map[stri
 		})
 	}
 	if err := group.Wait(); err != nil {
-		return steps.Unseen(err)
+		return steps.Unseen(err), nil
 	}
 	var words []string
-	partial := false
-	for _, f := range found {
-		words, partial = append(words, f.words...), partial || f.partial
+	partial, rules := false, map[string][]rbacv1.PolicyRule{}
+	for i, f := range found {
+		partial = partial || f.partial
+		rules[namespaces[i]] = f.rules
+		for _, r := range f.rules {
+			words = append(words, namespaces[i]+": "+ruleWords(r))
+		}
 	}
 	slices.Sort(words)
 	words = slices.Compact(words)
 	where := strings.Join(namespaces, ", ")
 	if len(words) > 0 {
-		return steps.Failed(fmt.Sprintf("it may do more than it needs: %s (asked in %s)", strings.Join(words, "; "), where), fix)
+		const said = "it may do more than it needs: %s (asked in %s)"
+		return steps.Failed(fmt.Sprintf(said, strings.Join(words, "; "), where), ""), rules
 	}
 	if partial {
-		return steps.Passed("nothing beyond its roles in %s; the server does not list every right, so the harmful ones were asked one by one", where)
+		return steps.Passed("nothing beyond its roles in %s; the server does not list every right, "+
+			"so the harmful ones were asked one by one", where), nil
 	}
-	return steps.Passed("nothing beyond its roles in %s", where)
+	return steps.Passed("nothing beyond its roles in %s", where), nil
 }
 
 // excess is what a credential may do in one namespace beyond what it should.
 type excess struct {
-	words   []string
+	rules   []rbacv1.PolicyRule
 	partial bool // the server did not list every right
 }
 
@@ -95,9 +112,7 @@ func beyond(ctx context.Context, credential *cluster.Cluster, namespace string, 
 		return out, err
 	}
 	if ok, more := validation.Covers(allowed, granted); !ok {
-		for _, r := range more {
-			out.words = append(out.words, namespace+": "+ruleWords(r))
-		}
+		out.rules = append(out.rules, more...)
 	}
 	for _, d := range decisions {
 		if d.Err != nil {
@@ -105,7 +120,7 @@ func beyond(ctx context.Context, credential *cluster.Cluster, namespace string, 
 		}
 		rule := rbacv1.PolicyRule{APIGroups: []string{d.Right.Group}, Resources: []string{resourceOf(d.Right)}, Verbs: []string{d.Right.Verb}}
 		if ok, _ := validation.Covers(allowed, []rbacv1.PolicyRule{rule}); d.Allowed && !ok {
-			out.words = append(out.words, namespace+": "+ruleWords(rule))
+			out.rules = append(out.rules, rule)
 		}
 	}
 	return out, nil

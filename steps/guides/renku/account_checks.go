@@ -297,11 +297,12 @@ func accountsWithin(ctx context.Context, e steps.Env) steps.Result {
 	for _, g := range grants {
 		words = append(words, g.String())
 	}
-	fix := grants[0].Without(e.Kubectl())
-	if len(carrickLinks(grants[0].Labels)) > 0 {
-		fix = e.Kubectl() + " get " + grants[0].Object() + " -o yaml    # remove the account from it"
+	first := grants[max(0, slices.IndexFunc(grants, func(g check.Grant) bool { return !g.Bootstrap() }))]
+	fix := first.Without(e.Kubectl())
+	if len(carrickLinks(first.Labels)) > 0 {
+		fix = first.Show(e.Kubectl()) + "    # remove the account from it"
 	}
-	if secret := old[grants[0].Account]; secret != "" {
+	if secret := old[first.Account]; secret != "" {
 		fix = e.Kubectl() + " -n " + ns + " delete secret " + secret +
 			"    # a token of the account, which the kubeconfig can read, unless something needs it"
 	} else if every {

@@ -148,9 +148,9 @@ func leastPrivilege(ctx context.Context, e steps.Env) steps.Result {
 		meant[""] = append(meant[""], deletionRule(name))
 	}
 	spaces := slices.Compact([]string{ns, "default", "kube-system"})
-	r := check.OnlyWithin(ctx, as, meant, spaces, "")
+	r, excess := check.Excess(ctx, as, meant, spaces)
 	if r.Status == steps.Fail {
-		return withoutExcess(ctx, e, meant, r)
+		return withoutExcess(ctx, e, excess, r)
 	}
 	return r
 }

@@ -13,9 +13,10 @@ import (
 )
 
 // withoutExcess adds the fix to the finding that the kubeconfig grants more than meant: it names the first binding that
-// grants more. Of what carrick created, the roles are applied again, and no binding is deleted.
+// grants some of the excess, by namespace, and one of the cluster's own last. Of what carrick created, the roles are
+// applied again, and no binding is deleted.
 func withoutExcess(
-	ctx context.Context, e steps.Env, meant map[string][]rbacv1.PolicyRule, found steps.Result,
+	ctx context.Context, e steps.Env, excess map[string][]rbacv1.PolicyRule, found steps.Result,
 ) steps.Result {
 	found.Fix = e.Kubectl() + " get rolebindings,clusterrolebindings -A -o wide | grep -E " +
 		steps.Quoted(identityName(e)+"|system:(serviceaccounts|authenticated)") +
@@ -24,13 +25,13 @@ func withoutExcess(
 	if err != nil {
 		return found
 	}
+	slices.SortStableFunc(grants, func(a, b check.Grant) int { return last(a.Bootstrap()) - last(b.Bootstrap()) })
 	for _, g := range grants {
 		if g.Account != "" && g.Account != identityName(e) {
 			continue
 		}
 		rules, err := check.RulesOf(ctx, e.Cluster, g.RoleRef(), g.Of)
-		allowed := slices.Concat(meant[g.Of], meant[""], check.EveryAccount)
-		if ok, _ := validation.Covers(allowed, rules); err != nil || ok {
+		if err != nil || !grantsSome(rules, g.Of, excess) {
 			continue
 		}
 		found.Found += ". By: " + g.String()
@@ -49,6 +50,29 @@ func withoutExcess(
 		return found
 	}
 	return found
+}
+
+// last is a place in an order.
+func last(is bool) int {
+	if is {
+		return 1
+	}
+	return 0
+}
+
+// grantsSome reports whether rules that a binding grants in a namespace ("": in all) contain some of the excess.
+func grantsSome(rules []rbacv1.PolicyRule, in string, excess map[string][]rbacv1.PolicyRule) bool {
+	for namespace, more := range excess {
+		if in != "" && in != namespace {
+			continue
+		}
+		for _, r := range more {
+			if ok, _ := validation.Covers(rules, []rbacv1.PolicyRule{r}); ok {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // ofCarrick reports whether a binding of carrick's refers to the role that carrick creates with it.
