@@ -1,6 +1,7 @@
 package renku
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -71,7 +72,16 @@ func defaultsOf[T metav1.Object](classes []T, annotation string) []T {
 	return out
 }
 
-// severalDefaults says that a cluster has several default classes; resource is as in kubectl. fix leaves the oldest.
+// newestFirst puts default StorageClasses into the order in which Kubernetes chooses one for a claim without a class
+// (from 1.26 on; kubernetes/kubernetes: pkg/volume/util/storageclass.go).
+func newestFirst[T metav1.Object](classes []T) []T {
+	return slices.SortedFunc(slices.Values(classes), func(a, b T) int {
+		at, bt := a.GetCreationTimestamp(), b.GetCreationTimestamp()
+		return cmp.Or(bt.Compare(at.Time), cmp.Compare(a.GetName(), b.GetName()))
+	})
+}
+
+// severalDefaults says that a cluster has several default classes; resource is as in kubectl. fix leaves the first.
 func severalDefaults[T metav1.Object](e steps.Env, resource, annotation string, defaults []T) (found, fix string) {
 	var names, others []string
 	for i, c := range defaults {

@@ -62,10 +62,12 @@ func storageClass(ctx context.Context, e steps.Env) steps.Result {
 	case found == nil:
 		return steps.Failed(fmt.Sprintf("no StorageClass is the default; there are %v", all), "answer sessions.storage-class with one of them")
 	case name == "" && len(defaults) > 1:
-		return steps.Failed(severalDefaults(e, "storageclass", defaultStorage, defaults))
+		found, fix := severalDefaults(e, "storageclass", defaultStorage, newestFirst(defaults))
+		return steps.Failed(found, "answer sessions.storage-class with one of them\n"+fix)
 	case len(defaults) > 1 && !e.Answered("sessions.storage-class"):
-		found, fix := severalDefaults(e, "storageclass", defaultStorage, defaults)
-		return steps.Warned(found+"; sessions use "+name, fix)
+		found, fix := severalDefaults(e, "storageclass", defaultStorage, newestFirst(defaults))
+		return steps.Warned(found+"; sessions use "+name, "answer sessions.storage-class with "+name+"\n"+fix+
+			"    # claims without a class keep getting the newest default")
 	}
 	if found.VolumeBindingMode == nil || *found.VolumeBindingMode == storagev1.VolumeBindingImmediate {
 		zones, err := zones(ctx, e)
