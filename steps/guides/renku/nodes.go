@@ -67,7 +67,7 @@ func nodesFit(ctx context.Context, e steps.Env) steps.Result {
 			found = "the cluster has no nodes"
 		}
 		if names := cordoned(ctx, e); len(names) > 0 {
-			return steps.Failed(found, e.Kubectl()+" uncordon "+strings.Join(names, " "))
+			return steps.Failed(found, e.Kubectl()+" uncordon "+names[0]+"    # unless it is under maintenance")
 		}
 		return steps.Failed(found, e.Kubectl()+" get nodes --show-labels    # then label or untaint one, or answer nodes.labels, nodes.tolerations")
 	}
