@@ -2,6 +2,7 @@ package vsphere
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -17,43 +18,109 @@ import (
 // anything is what cluster-admin grants.
 var anything = rbacv1.PolicyRule{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"*"}}
 
-// adminBindings finds the bindings that allow a provisioner's ServiceAccount anything, everywhere or in its namespace;
+// adminBindings finds the bindings that allow a provisioner's ServiceAccount anything, everywhere or in a namespace;
 // found is "" where there is none. What it needs comes from bindings of its own.
 func adminBindings(ctx context.Context, e steps.Env, p *provisioner, a check.Account) (found, fix string, err error) {
-	is := func(s rbacv1.Subject) bool {
-		return a.Is(s) || s.Kind == rbacv1.GroupKind && s.Name == "system:serviceaccounts:"+a.Namespace
+	grants, err := check.Grants(ctx, e.Cluster, a.Namespace)
+	if apierrors.IsForbidden(err) {
+		return "", "", nil
 	}
-	var names, fixes []string
-	var rest []rbacv1.PolicyRule
-	for _, namespace := range []string{"", a.Namespace} {
-		bindings, err := check.Granted(ctx, e.Cluster, namespace, is)
-		if apierrors.IsForbidden(err) {
+	if err != nil {
+		return "", "", err
+	}
+	var says, fixes []string
+	rest := map[string][]rbacv1.PolicyRule{} // by namespace
+	for _, g := range grants {
+		if g.Account != "" && g.Account != a.Name {
+			continue
+		}
+		rules, err := check.RulesOf(ctx, e.Cluster, g.RoleRef(), g.Of)
+		if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
 			continue
 		}
 		if err != nil {
 			return "", "", err
 		}
-		for _, b := range bindings {
-			if ok, _ := validation.Covers(b.Rules, []rbacv1.PolicyRule{anything}); !ok {
-				if namespace == "" {
-					rest = append(rest, b.Rules...)
-				}
-				continue
-			}
-			names = append(names, cluster.CleanName(b.String())+" to "+cluster.CleanName(b.RoleName()))
-			what := "delete clusterrolebinding "
-			if namespace != "" {
-				what = "-n " + namespace + " delete rolebinding "
-			}
-			fixes = append(fixes, e.Kubectl()+" "+what+steps.Quoted(b.Name))
+		if ok, _ := validation.Covers(rules, []rbacv1.PolicyRule{anything}); !ok {
+			rest[g.Of] = append(rest[g.Of], rules...)
+			continue
+		}
+		says = append(says, allowsAnything(g, a, len(says) > 0))
+		if g.Account == "" && !g.Bootstrap() {
+			fixes = append(fixes, g.Show(e.Kubectl())+"    # it applies to every ServiceAccount of namespace "+a.Namespace)
+		} else {
+			fixes = append(fixes, g.Without(e.Kubectl()))
 		}
 	}
-	if len(names) == 0 {
+	if len(says) == 0 {
 		return "", "", nil
 	}
-	if ok, _ := validation.Covers(rest, []rbacv1.PolicyRule{createVolumes}); !ok {
-		fixes = slices.Insert(fixes, 0, rightsFix(ctx, e, p, a.Name))
+	fix = strings.Join(fixes, "\n")
+	if first := replacement(ctx, e, p, a.Name, rest); first != "" {
+		fix = first + "\n# then: " + strings.Join(fixes, "\n# then: ")
 	}
-	found = check.Some(names) + " allows ServiceAccount " + a.Namespace + "/" + a.Name + " anything"
-	return found, strings.Join(fixes, "\n"), nil
+	return check.FirstOf(says, 3, "; "), fix, nil
+}
+
+// allowsAnything says which binding allows an account anything, and where; again is whether another was named before.
+func allowsAnything(g check.Grant, a check.Account, again bool) string {
+	binding, where := "ClusterRoleBinding "+g.Binding, ""
+	if g.Of != "" {
+		binding, where = "RoleBinding "+g.Of+"/"+g.Binding, " in namespace "+cluster.CleanName(g.Of)
+	}
+	who := "ServiceAccount " + a.Namespace + "/" + a.Name
+	if again {
+		who = "it"
+	}
+	ref := g.RoleRef()
+	return fmt.Sprintf("%s to %s allows %s anything%s",
+		cluster.CleanName(binding), cluster.CleanName(ref.Kind+" "+ref.Name), who, where)
+}
+
+// replacement grants what a provisioner needs and has no longer with these rules alone; "": they suffice.
+func replacement(
+	ctx context.Context, e steps.Env, p *provisioner, account string, rules map[string][]rbacv1.PolicyRule,
+) string {
+	var everywhere, own []cluster.Right
+	for _, r := range provisionerRights(p.Namespace) {
+		if r.Namespace == "" {
+			everywhere = append(everywhere, r)
+		} else {
+			own = append(own, r)
+		}
+	}
+	var fixes []string
+	if !grantAll(rules, everywhere) {
+		fixes = append(fixes, rightsFix(ctx, e, p, account))
+	}
+	if !grantAll(rules, own) {
+		fixes = append(fixes, endpointRightsFix(ctx, e, p, account))
+	}
+	return strings.Join(slices.Compact(fixes), "\n")
+}
+
+// endpointRightsFix lets a provisioner write the Endpoints of its leader election.
+func endpointRightsFix(ctx context.Context, e steps.Env, p *provisioner, account string) string {
+	if by, err := p.made(ctx, e); err == nil && by != "" {
+		return e.ApplyStep("nfs")
+	}
+	return fmt.Sprintf("%[1]s -n %[3]s create role %[2]s-leader --resource=endpoints "+
+		"--verb=get,list,watch,create,update,patch\n"+
+		"%[1]s -n %[3]s create rolebinding %[2]s-leader --role=%[2]s-leader --serviceaccount=%[3]s:%[4]s",
+		e.Kubectl(), p.Name, p.Namespace, account)
+}
+
+// grantAll reports whether rules, by the namespace of their bindings ("": everywhere), grant all of the rights.
+func grantAll(rules map[string][]rbacv1.PolicyRule, rights []cluster.Right) bool {
+	for _, r := range rights {
+		need := rbacv1.PolicyRule{APIGroups: []string{r.Group}, Resources: []string{r.Resource}, Verbs: []string{r.Verb}}
+		granted := rules[""]
+		if r.Namespace != "" {
+			granted = slices.Concat(granted, rules[r.Namespace])
+		}
+		if ok, _ := validation.Covers(granted, []rbacv1.PolicyRule{need}); !ok {
+			return false
+		}
+	}
+	return true
 }

@@ -179,7 +179,7 @@ func provisionerMay(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Unseen(err)
 	}
 	if found != "" {
-		return steps.Warned(found+": whoever runs a pod in that namespace can use it", fix).WithoutAction()
+		return steps.Warned(found+": whoever runs a pod in namespace "+p.Namespace+" can use it", fix).WithoutAction()
 	}
 	return steps.Passed("ServiceAccount %s/%s has all that upstream's roles have", p.Namespace, account)
 }
@@ -191,7 +191,12 @@ func rightsFix(ctx context.Context, e steps.Env, p *provisioner, account string)
 	}
 	role := p.Name + "-runner"
 	if _, err := e.Cluster.Get(ctx, check.ClusterRoles, "", role); err == nil {
-		return fmt.Sprintf("%s create clusterrolebinding run-%s --clusterrole=%s --serviceaccount=%s:%s", e.Kubectl(), p.Name, role, p.Namespace, account)
+		binding := "run-" + p.Name
+		if _, err := e.Cluster.Get(ctx, check.ClusterRoleBindings, "", binding); err == nil { // of another role or account
+			binding = role
+		}
+		return fmt.Sprintf("%s create clusterrolebinding %s --clusterrole=%s --serviceaccount=%s:%s",
+			e.Kubectl(), binding, role, p.Namespace, account)
 	}
 	if r := p.release(); r != "" {
 		return fmt.Sprintf("%s -n %s upgrade %s %s --repo %s --version %s --reuse-values    # makes its roles anew",

@@ -25,6 +25,7 @@ func mayMake(ctx context.Context, e steps.Env) steps.Result {
 	e.Cluster.WillRead(check.Services, "") // behind a webhook that does not answer
 	if usesNFS(e) {
 		e.Cluster.WillRead(check.NetworkPolicies, nfsSpace(e))
+		e.Cluster.WillRead(check.RoleBindings, "")
 		e.Cluster.WillRead(check.Roles, nfsSpace(e)) // what the provisioner's account is allowed
 	}
 	var rights []cluster.Right
