@@ -1,6 +1,7 @@
 package vsphere
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -11,6 +12,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"carrick/cluster"
@@ -35,7 +37,10 @@ func isTooSmall(why string) bool {
 }
 
 // limit is a ResourceQuota or a LimitRange that refuses claims in a namespace.
-type limit struct{ in, found, fix string }
+type limit struct {
+	in, found, fix string
+	used           bool // a ResourceQuota that allows claims, and has none left
+}
 
 // limitOf is what refused a claim in a namespace, in these words.
 func limitOf(ctx context.Context, e steps.Env, in, why string) (limit, error) {
@@ -47,16 +52,23 @@ func limitOf(ctx context.Context, e steps.Env, in, why string) (limit, error) {
 	if m == nil {
 		return out, nil
 	}
-	hard := map[string]any{}
+	none := map[string]any{} // what it allows nothing of
 	var says []string
 	for _, one := range strings.Split(m[2], ",") {
 		key, most, _ := strings.Cut(strings.TrimSpace(one), "=")
-		hard[key] = nil
+		if q, err := resource.ParseQuantity(most); err == nil && q.IsZero() {
+			none[key] = nil
+		}
 		says = append(says, key+" to "+most)
 	}
 	out.found = fmt.Sprintf("ResourceQuota %s limits %s", m[1], strings.Join(says, ", "))
-	var err error
-	out.fix, err = quotaFix(ctx, e, in, m[1], hard)
+	out.fix = e.Kubectl() + " -n " + in + " describe resourcequota " + steps.Quoted(m[1])
+	if out.used = len(none) == 0; out.used {
+		out.fix += "    # raise it, or delete what uses it up"
+		return out, nil
+	}
+	patch, err := quotaFix(ctx, e, in, m[1], none)
+	out.fix += "\n" + patch
 	return out, err
 }
 
@@ -122,19 +134,30 @@ func rangeOf(ctx context.Context, e steps.Env, in, why string) (limit, error) {
 	return out, nil
 }
 
-// underLimits is the verdict where the claim has its class in some namespaces, and limits refuse it in others.
+// underLimits is the verdict where the claim has its class in some namespaces, and limits refuse it in others. A quota
+// that is used up is as intended.
 func underLimits(ctx context.Context, e steps.Env, passed string, refused []outcome, in []string) steps.Result {
-	var found, fixes []string
+	var found, used []string
+	fix := ""
 	for i, o := range refused {
 		l, err := limitOf(ctx, e, in[i], o.refused)
 		if err != nil {
 			return steps.Unseen(err)
 		}
-		found = append(found, l.in+" ("+l.found+")")
-		fixes = append(fixes, l.fix)
+		said := l.in + " (" + l.found + ")"
+		if l.used {
+			used = append(used, said)
+			continue
+		}
+		found, fix = append(found, said), cmp.Or(fix, l.fix)
 	}
-	r := steps.Warned("shared claims are refused in "+check.Some(found)+"; elsewhere they get "+passed,
-		strings.Join(slices.Compact(fixes), "\n"))
+	if len(used) > 0 {
+		passed += "; quotas are used up in " + check.Some(used)
+	}
+	if len(found) == 0 {
+		return steps.Passed("%s", passed)
+	}
+	r := steps.Warned("shared claims are refused in "+check.Some(found)+"; elsewhere they get "+passed, fix)
 	r.Lines = found
 	return r.WithoutAction()
 }
