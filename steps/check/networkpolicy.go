@@ -63,7 +63,8 @@ func AnyPod(peers []networkingv1.NetworkPolicyPeer) bool {
 
 // EgressDeniedBy returns the names of the NetworkPolicies of a namespace that restrict the egress of pods with these
 // labels, where none of them allows TCP connections to one of the addresses on one of the ports. It returns nothing
-// where egress is allowed. Without addresses every ipBlock counts as one that contains them.
+// where egress is allowed, or may be: the addresses of pods that a namespaceSelector selects are not known. Without
+// addresses every ipBlock counts as one that contains them.
 func EgressDeniedBy(
 	ctx context.Context, c *cluster.Cluster, namespace string, pod map[string]string, addresses []string, ports ...int32,
 ) ([]string, error) {
@@ -83,7 +84,10 @@ func EgressDeniedBy(
 			continue
 		}
 		for _, r := range p.Spec.Egress {
-			if hasPort(r.Ports, ports) && (AnyAddress(r.To) || hasAddress(r.To, addresses)) {
+			selects := slices.ContainsFunc(r.To, func(p networkingv1.NetworkPolicyPeer) bool {
+				return p.NamespaceSelector != nil
+			})
+			if hasPort(r.Ports, ports) && (selects || AnyAddress(r.To) || hasAddress(r.To, addresses)) {
 				return nil, nil
 			}
 		}

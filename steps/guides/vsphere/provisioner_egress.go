@@ -7,36 +7,71 @@ import (
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"carrick/cluster"
 	"carrick/steps"
 	"carrick/steps/check"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// apiServerPorts are those on which pods reach API servers: of the Service kubernetes, and of what is behind it.
+// apiServerPorts are the usual ones on which pods reach API servers: of the Service kubernetes, and of its endpoints.
 var apiServerPorts = []int32{443, 6443}
+
+// apiServer is where pods reach the API server: the Service kubernetes, and what is behind it.
+func apiServer(ctx context.Context, e steps.Env) (addresses []string, ports []int32, err error) {
+	of := cluster.Selector{Labels: discoveryv1.LabelServiceName + "=kubernetes"}
+	behind, err := check.List[discoveryv1.EndpointSlice](ctx, e.Cluster, check.EndpointSlices, "default", of)
+	if err != nil && !apierrors.IsForbidden(err) {
+		return nil, nil, err
+	}
+	ports = slices.Clone(apiServerPorts)
+	for _, s := range behind {
+		for _, at := range s.Endpoints {
+			addresses = append(addresses, at.Addresses...)
+		}
+		for _, p := range s.Ports {
+			if p.Port != nil {
+				ports = append(ports, *p.Port)
+			}
+		}
+	}
+	s, err := check.Get[corev1.Service](ctx, e.Cluster, check.Services, "default", "kubernetes")
+	switch {
+	case apierrors.IsForbidden(err), apierrors.IsNotFound(err):
+		return addresses, ports, nil
+	case err != nil:
+		return nil, nil, err
+	}
+	for _, p := range s.Spec.Ports {
+		ports = append(ports, p.Port)
+	}
+	return append(addresses, s.Spec.ClusterIPs...), ports, nil
+}
 
 // egressDenied finds NetworkPolicies that keep the provisioner's pods from the API server; found is "" where none does.
 // The export is mounted by the kubelet, to which they do not apply.
 func egressDenied(ctx context.Context, e steps.Env, p *provisioner) (found, fix string, err error) {
-	var addresses []string
-	behind, err := check.ReadyEndpoints(ctx, e.Cluster, "default", "kubernetes", 0)
-	if err != nil && !apierrors.IsForbidden(err) {
+	addresses, ports, err := apiServer(ctx, e)
+	if err != nil {
 		return "", "", err
 	}
-	for _, at := range behind {
-		addresses = append(addresses, at.Addresses...)
-	}
 	pod := p.Spec.Template.Labels
-	by, err := check.EgressDeniedBy(ctx, e.Cluster, p.Namespace, pod, addresses, apiServerPorts...)
+	by, err := check.EgressDeniedBy(ctx, e.Cluster, p.Namespace, pod, addresses, ports...)
 	if apierrors.IsForbidden(err) {
 		return "", "", nil
 	}
 	if err != nil || len(by) == 0 {
 		return "", "", err
 	}
+	selector := p.Spec.Selector.MatchLabels
+	if len(selector) == 0 { // {} would select every pod
+		selector = pod
+	}
 	var match []string
-	for _, key := range slices.Sorted(maps.Keys(p.Spec.Selector.MatchLabels)) {
-		match = append(match, fmt.Sprintf("%s: %q", key, p.Spec.Selector.MatchLabels[key]))
+	for _, key := range slices.Sorted(maps.Keys(selector)) {
+		match = append(match, fmt.Sprintf("%s: %q", key, selector[key]))
 	}
 	fix = fmt.Sprintf(`%s apply -f - <<'EOF'
 apiVersion: networking.k8s.io/v1
