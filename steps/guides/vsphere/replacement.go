@@ -27,7 +27,7 @@ func noReplacement(ctx context.Context, e steps.Env, d *appsv1.Deployment) (foun
 		return "", "", err
 	}
 	for _, q := range all {
-		if q.Namespace != d.Namespace {
+		if q.Namespace != d.Namespace || len(q.Spec.Scopes) > 0 || q.Spec.ScopeSelector != nil { // may not count its pods
 			continue
 		}
 		hard, says := map[string]any{}, []string(nil)
@@ -53,8 +53,7 @@ func refusesNext(q *corev1.ResourceQuota, key corev1.ResourceName, d *appsv1.Dep
 	hard, used := q.Spec.Hard[key], q.Status.Used[key]
 	switch of := strings.TrimPrefix(string(key), "count/"); {
 	case of == string(corev1.ResourcePods):
-		whole := len(q.Spec.Scopes) == 0 && q.Spec.ScopeSelector == nil
-		return used.Cmp(hard) > 0 || whole && hard.Value() < int64(d.Status.Replicas)
+		return used.Cmp(hard) > 0 || hard.Value() < int64(d.Status.Replicas)
 	case key == corev1.ResourceRequestsStorage, strings.Contains(of, "/"):
 		return false
 	case key == corev1.ResourceCPU, key == corev1.ResourceMemory,
