@@ -45,21 +45,22 @@ func theDeadHook(ctx context.Context, e steps.Env) (deadHook, error) {
 		return deadHook{}, err
 	}
 	var out deadHook
+	answers := map[string]bool{} // by Service
 	for _, h := range hooks {
-		ready, err := check.ReadyAddresses(ctx, e.Cluster, h.service.Namespace, h.service.Name)
-		if apierrors.IsForbidden(err) {
-			continue
+		service := h.service.Namespace + "/" + h.service.Name
+		if _, known := answers[service]; !known {
+			ready, err := check.ReadyAddresses(ctx, e.Cluster, h.service.Namespace, h.service.Name)
+			if err != nil && !apierrors.IsForbidden(err) {
+				return deadHook{}, err
+			}
+			answers[service] = ready > 0 || err != nil // nothing is known of what can't be listed
 		}
-		if err != nil {
-			return deadHook{}, err
-		}
-		if ready > 0 || out.found != "" && (h.profiles || !out.profiles) {
+		if answers[service] || out.found != "" && (h.profiles || !out.profiles) {
 			continue
 		}
 		out.profiles = h.profiles
 		out.found = fmt.Sprintf("webhook %s of %s %s, with failurePolicy Fail, has no ready endpoint behind Service %s",
-			cluster.CleanName(h.name), h.kind, cluster.CleanName(h.config),
-			cluster.CleanName(h.service.Namespace+"/"+h.service.Name))
+			cluster.CleanName(h.name), h.kind, cluster.CleanName(h.config), cluster.CleanName(service))
 		if out.fix, err = h.fix(ctx, e); err != nil {
 			return deadHook{}, err
 		}
