@@ -22,6 +22,8 @@ type LooseKubeconfig struct {
 		Name string    `yaml:"name"`
 		User LooseUser `yaml:"user"`
 	} `yaml:"users"`
+
+	Misshapen bool `yaml:"-"` // a field has the wrong type, and is left out
 }
 
 // LooseContext is a context of a LooseKubeconfig.
@@ -57,7 +59,9 @@ type LooseUser struct {
 // secret.
 func ReadLoosely(text []byte) (LooseKubeconfig, error) {
 	var k LooseKubeconfig
-	if err := yaml.Unmarshal(text, &k); err != nil && !errors.As(err, new(*yaml.TypeError)) {
+	err := yaml.Unmarshal(text, &k)
+	k.Misshapen = errors.As(err, new(*yaml.TypeError))
+	if err != nil && !k.Misshapen {
 		return LooseKubeconfig{}, errors.New("the kubeconfig can't be read")
 	}
 	return k, nil

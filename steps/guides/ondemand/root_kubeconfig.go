@@ -76,7 +76,7 @@ type wayIn struct {
 // of what stands in it.
 func readWayIn(data []byte) (wayIn, error) {
 	k, err := check.ReadLoosely(data)
-	if err != nil {
+	if err != nil || k.Misshapen {
 		return wayIn{}, errors.New("it is not a kubeconfig: it can't be read as YAML of that shape")
 	}
 	if k.Current == "" {
