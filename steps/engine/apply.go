@@ -123,10 +123,10 @@ func (s *Session) applyOne(ctx context.Context, all []Planned, o steps.ApplyOpti
 	}
 	env := s.env(ctx, a.Side, &usage{})
 	env.Action, env.Apply = a.Action, o
-	var later []inventory.Action
+	var later []inventory.Planned
 	for _, next := range all[1:] {
 		if next.Side == a.Side {
-			later = append(later, inventory.Action{Action: next.Action, Items: next.Change.Items})
+			later = append(later, inventory.Planned{Action: next.Action, Items: next.Change.Items})
 		}
 	}
 	err = waitOut(ctx, s.tagged(a, say), func() error {

@@ -78,15 +78,15 @@ func Names(list []steps.Entry) []string {
 	return out
 }
 
-// Action is what an action is about to write.
-type Action struct {
+// Planned is what an action is about to write.
+type Planned struct {
 	Action string
 	Items  []steps.Item
 }
 
 // EnterAll enters into the inventory what an action is about to write, and with it what is known of the actions that
 // come after it on that side: that is one write for most of a plan.
-func EnterAll(ctx context.Context, env steps.Env, items []steps.Item, later []Action, say steps.Progress) error {
+func EnterAll(ctx context.Context, env steps.Env, items []steps.Item, later []Planned, say steps.Progress) error {
 	if env.Cluster == nil || !slices.ContainsFunc(items, func(it steps.Item) bool { return it.Entry != nil }) {
 		return nil
 	}
