@@ -107,7 +107,7 @@ func nameOf(v any) string {
 func additionNames(list []addition) []string {
 	out := make([]string, len(list))
 	for i, a := range list {
-		out[i] = a.at + " was added"
+		out[i] = a.at + wasAdded
 	}
 	return out
 }

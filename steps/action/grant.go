@@ -3,7 +3,6 @@ package action
 import (
 	"maps"
 	"slices"
-	"sort"
 	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -27,7 +26,6 @@ func Grant(name string, rights []cluster.Right, fresh ...string) string {
 	}
 	var docs []string
 	spaces := slices.Sorted(maps.Keys(byNamespace))
-	sort.Strings(spaces)
 	for _, ns := range spaces {
 		var obj any
 		if slices.Contains(fresh, ns) {

@@ -30,6 +30,7 @@ var (
 	Jobs                = schema.GroupVersionResource{Group: "batch", Version: "v1", Resource: "jobs"}
 	LimitRanges         = schema.GroupVersionResource{Version: "v1", Resource: "limitranges"}
 	MutatingWebhooks    = schema.GroupVersionResource{Group: "admissionregistration.k8s.io", Version: "v1", Resource: "mutatingwebhookconfigurations"}
+	ValidatingWebhooks  = schema.GroupVersionResource{Group: "admissionregistration.k8s.io", Version: "v1", Resource: "validatingwebhookconfigurations"}
 	Namespaces          = schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
 	NetworkPolicies     = schema.GroupVersionResource{Group: "networking.k8s.io", Version: "v1", Resource: "networkpolicies"}
 	Nodes               = schema.GroupVersionResource{Version: "v1", Resource: "nodes"}

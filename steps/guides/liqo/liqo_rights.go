@@ -44,7 +44,7 @@ func neededRights(e steps.Env) []cluster.Right {
 // foreseen notes what the checks will look at once there is something to see, for
 // who has to ask for rights.
 func foreseen(e steps.Env) {
-	e.Cluster.WillRead(validatingWebhooks, "")
+	e.Cluster.WillRead(check.ValidatingWebhooks, "")
 	e.Cluster.WillRead(check.MutatingWebhooks, "")
 	liqo, err := liqoSpace(e)
 	if apierrors.IsForbidden(err) { // so that one round of asking is enough for most

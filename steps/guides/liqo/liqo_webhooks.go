@@ -18,8 +18,6 @@ import (
 	"carrick/steps/check"
 )
 
-var validatingWebhooks = schema.GroupVersionResource{Group: "admissionregistration.k8s.io", Version: "v1", Resource: "validatingwebhookconfigurations"}
-
 // week is how long the certificate must last.
 const week = 7 * 24 * time.Hour
 
@@ -121,7 +119,7 @@ func webhooksTrusted(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Skipped("%s", fault)
 	}
 	var hooks []hook
-	for _, gvr := range []schema.GroupVersionResource{validatingWebhooks, check.MutatingWebhooks} {
+	for _, gvr := range []schema.GroupVersionResource{check.ValidatingWebhooks, check.MutatingWebhooks} {
 		found, err := living(ctx, e, gvr, "", "")
 		if err != nil {
 			return steps.Unseen(err)

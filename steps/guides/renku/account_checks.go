@@ -17,6 +17,7 @@ import (
 	"carrick/cluster"
 	"carrick/steps"
 	"carrick/steps/check"
+	"carrick/steps/inventory"
 )
 
 // accountChecks ask the API server, with the new kubeconfig and without keeping anything, whether it can act as another
@@ -299,7 +300,7 @@ func accountsWithin(ctx context.Context, e steps.Env) steps.Result {
 	}
 	first := grants[max(0, slices.IndexFunc(grants, func(g check.Grant) bool { return !g.Bootstrap() }))]
 	fix := first.Without(e.Kubectl())
-	if len(carrickLinks(first.Labels)) > 0 {
+	if len(inventory.OtherLinks(first.Labels, "")) > 0 {
 		fix = first.Show(e.Kubectl()) + "    # remove the account from it"
 	}
 	if secret := old[first.Account]; secret != "" {

@@ -4,10 +4,11 @@ import (
 	"context"
 	"maps"
 	"slices"
-	"strings"
 
 	"carrick/steps"
 	"carrick/steps/check"
+	"carrick/steps/inventory"
+
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/component-helpers/auth/rbac/validation"
 )
@@ -35,7 +36,7 @@ func withoutExcess(
 			continue
 		}
 		found.Found += ". By: " + g.String()
-		links := carrickLinks(g.Labels)
+		links := slices.Sorted(maps.Keys(inventory.OtherLinks(g.Labels, "")))
 		switch {
 		case len(links) == 0:
 			found.Fix = g.Without(e.Kubectl())
@@ -81,16 +82,4 @@ func ofCarrick(e steps.Env, g check.Grant) bool {
 		return g.Role == "Role/"+identityName(e)
 	}
 	return g.Role == "ClusterRole/"+g.Binding
-}
-
-// carrickLinks are the links whose labels an object has, in order.
-func carrickLinks(labels map[string]string) []string {
-	var out []string
-	for key := range maps.Keys(labels) {
-		if link, is := strings.CutPrefix(key, "carrick/link."); is {
-			out = append(out, link)
-		}
-	}
-	slices.Sort(out)
-	return out
 }

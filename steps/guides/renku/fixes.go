@@ -35,7 +35,7 @@ func fenceFix(ctx context.Context, e steps.Env) string {
 		return ""
 	}
 	for _, p := range all {
-		if p.Name == egressName && p.Labels["carrick/link."+e.Link] == "" {
+		if p.Name == egressName && p.Labels[steps.LinkLabel(e.Link)] == "" {
 			return takingOver(e, "prerequisites", "NetworkPolicy "+egressName)
 		}
 	}

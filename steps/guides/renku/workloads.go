@@ -3,7 +3,6 @@ package renku
 import (
 	"context"
 	"slices"
-	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -12,6 +11,7 @@ import (
 	"carrick/cluster"
 	"carrick/steps"
 	"carrick/steps/check"
+	"carrick/steps/inventory"
 )
 
 // workloads lists over all namespaces, and where that is refused in one.
@@ -123,13 +123,10 @@ func driver(ctx context.Context, e steps.Env) (*appsv1.DaemonSet, error) {
 
 // stands says where a workload is and which Helm release made it.
 func stands(name, namespace string, labels, notes map[string]string) map[string]any {
-	out := map[string]any{"name": name, "namespace": namespace, "release": notes["meta.helm.sh/release-name"], "ours": false}
-	for key := range labels {
-		if strings.HasPrefix(key, "carrick/link.") {
-			out["ours"] = true
-		}
+	return map[string]any{
+		"name": name, "namespace": namespace, "release": notes["meta.helm.sh/release-name"],
+		"ours": len(inventory.OtherLinks(labels, "")) > 0,
 	}
-	return out
 }
 
 func operatorStands(ctx context.Context, e steps.Env) (any, error) {

@@ -19,10 +19,6 @@ import (
 	"carrick/steps/check"
 )
 
-var validatingWebhooks = schema.GroupVersionResource{
-	Group: "admissionregistration.k8s.io", Version: "v1", Resource: "validatingwebhookconfigurations",
-}
-
 // refusingHook is a webhook that must answer before something is created.
 type refusingHook struct {
 	kind, config, resource, name string
@@ -112,7 +108,7 @@ func refusingHooks(ctx context.Context, e steps.Env) ([]refusingHook, error) {
 		func() (err error) { space, err = newSpaceLabels(ctx, e); return err },
 		func() (err error) {
 			validating, err = check.List[admissionv1.ValidatingWebhookConfiguration](
-				ctx, e.Cluster, validatingWebhooks, "", cluster.Selector{})
+				ctx, e.Cluster, check.ValidatingWebhooks, "", cluster.Selector{})
 			return unlessForbidden(err)
 		},
 		func() (err error) {

@@ -21,7 +21,7 @@ func mayMake(ctx context.Context, e steps.Env) steps.Result {
 	e.Cluster.WillRead(check.ClusterRoles, "")
 	e.Cluster.WillRead(check.LimitRanges, "") // which of them refuses a claim
 	e.Cluster.WillRead(check.ResourceQuotas, "")
-	e.Cluster.WillRead(validatingWebhooks, "")
+	e.Cluster.WillRead(check.ValidatingWebhooks, "")
 	e.Cluster.WillRead(check.Services, "") // behind a webhook that does not answer
 	if usesNFS(e) {
 		e.Cluster.WillRead(check.NetworkPolicies, nfsSpace(e))
