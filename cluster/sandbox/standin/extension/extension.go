@@ -161,12 +161,15 @@ func played(pod *corev1.Pod) *corev1.Container {
 func (p *Player) keep(ctx context.Context, pod *corev1.Pod, c *corev1.Container) error {
 	i := p.pods[pod.UID]
 	if i == nil {
-		i = &instance{dir: filepath.Join(p.options.Dir, string(pod.UID)), container: c.Name, ip: pod.Status.PodIP, ports: map[int]string{}}
+		i = &instance{dir: filepath.Join(p.options.Dir, string(pod.UID)), container: c.Name, ports: map[int]string{}}
 		i.pod = fmt.Sprintf("%s_%s(%s)", pod.Name, pod.Namespace, pod.UID)
 		if err := os.MkdirAll(i.dir, 0o700); err != nil {
 			return err
 		}
 		p.pods[pod.UID] = i
+	}
+	if err := i.addressed(p.options.Network, pod.Status.PodIP); err != nil {
+		return err
 	}
 	if err := i.mount(ctx, p.client, pod, c); err != nil {
 		return errors.Join(p.unmounted(ctx, pod, err), standin.Creating().Tell(ctx, p.client, pod))
@@ -187,17 +190,12 @@ func (p *Player) keep(ctx context.Context, pod *corev1.Pod, c *corev1.Container)
 
 // start starts a pod's program, and makes the pod's ports lead to it.
 func (p *Player) start(i *instance, pod *corev1.Pod, c *corev1.Container) error {
-	i.release()
 	args, err := i.arguments(c)
 	if err != nil {
 		return err
 	}
-	for port, to := range i.ports {
-		release, err := p.options.Network.Lead(i.ip, port, to)
-		if err != nil {
-			return err
-		}
-		i.leads = append(i.leads, release)
+	if err := i.lead(p.options.Network); err != nil {
+		return err
 	}
 	return i.start(p.options.Program, args, standin.Environment(pod, *c))
 }

@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"carrick/cluster/sandbox/leash"
+	"carrick/cluster/sandbox/podnet"
 	"carrick/cluster/sandbox/standin"
 )
 
@@ -47,6 +48,30 @@ type instance struct {
 	next     time.Time // when it may be started again
 	ready    bool
 	misses   int
+}
+
+// addressed makes the program reachable at the pod's address. That can change: kwok 0.8.0 assigns one each time that it
+// plays a stage (pkg/kwok/controllers/pod_controller.go, funcPodIPsWith), and under load it plays the first one twice,
+// because it has not yet seen its own write.
+func (i *instance) addressed(network *podnet.Network, ip string) error {
+	if i.ip == ip {
+		return nil
+	}
+	i.ip = ip
+	return i.lead(network)
+}
+
+// lead makes the ports at the pod's address lead to the program, and those at an earlier address nowhere.
+func (i *instance) lead(network *podnet.Network) error {
+	i.release()
+	for port, to := range i.ports {
+		release, err := network.Lead(i.ip, port, to)
+		if err != nil {
+			return err
+		}
+		i.leads = append(i.leads, release)
+	}
+	return nil
 }
 
 // release makes the pod's address lead nowhere.
