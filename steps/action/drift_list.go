@@ -1,11 +1,9 @@
 package action
 
 import (
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
@@ -17,8 +15,8 @@ import (
 // addition is what another writer added to an object. Server-side apply leaves it alone, but it can change what carrick's
 // part does: a match condition that is never true turns an admission policy off.
 type addition struct {
-	at string // "spec.matchConditions[name]"
-	op string // the JSON patch that removes it
+	at string          // "spec.matchConditions[name]"
+	op []steps.PatchOp // which remove it
 }
 
 // risky are fields that open what carrick restricts, by a field beside them that carrick writes.
@@ -42,11 +40,11 @@ func additions(want, live map[string]any) []addition {
 				if pointer == "" && (key == "metadata" || key == "status") {
 					continue
 				}
-				inner := pointer + "/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(key)
+				inner := pointer + steps.Pointer(key)
 				if _, written := w[key]; written {
 					walk(under(at, key), inner, w[key], l[key])
 				} else if policy && !restrictsNothing(l[key]) || l[key] != nil && w[risky[key]] != nil {
-					out = append(out, addition{under(at, key), `{"op":"remove","path":"` + inner + `"}`})
+					out = append(out, addition{under(at, key), []steps.PatchOp{{Op: "remove", Path: inner}}})
 				}
 			}
 		case []any:
@@ -57,12 +55,12 @@ func additions(want, live map[string]any) []addition {
 				switch j := slices.Index(names, name); {
 				case name == "" || len(names) < len(w):
 				case j < 0:
-					element := fmt.Sprintf("%s/%d", pointer, i)
-					same, _ := json.Marshal(map[string]any{"op": "test", "path": element + "/name", "value": name})
-					op := string(same) + `,{"op":"remove","path":"` + element + `"}`
-					out = append(out, addition{at + "[" + shownValue(name, longestValue) + "]", op})
+					element := pointer + steps.Pointer(i)
+					out = append(out, addition{at + "[" + shownValue(name, longestValue) + "]", []steps.PatchOp{
+						{Op: "test", Path: element + "/name", Value: name}, {Op: "remove", Path: element},
+					}})
 				default:
-					walk(at+"["+name+"]", pointer+"/"+strconv.Itoa(i), w[j], v)
+					walk(at+"["+name+"]", pointer+steps.Pointer(i), w[j], v)
 				}
 			}
 		}
@@ -114,14 +112,13 @@ func additionNames(list []addition) []string {
 
 // removeAdditions is how to remove what was added: apply keeps it.
 func removeAdditions(env steps.Env, live *unstructured.Unstructured, list []addition) string {
-	ops := make([]string, len(list))
-	for i, a := range list {
-		ops[i] = a.op
+	var ops []steps.PatchOp
+	for _, a := range list {
+		ops = append(ops, a.op...)
 	}
 	at := env.Kubectl()
 	if ns := live.GetNamespace(); ns != "" {
 		at += " -n " + steps.Quoted(ns)
 	}
-	patch := steps.Quoted("[" + strings.Join(ops, ",") + "]")
-	return fmt.Sprintf("%s patch %s %s --type=json -p %s", at, strings.ToLower(live.GetKind()), steps.Quoted(live.GetName()), patch)
+	return fmt.Sprintf("%s patch %s %s %s", at, strings.ToLower(live.GetKind()), steps.Quoted(live.GetName()), steps.JSONPatch(ops...))
 }

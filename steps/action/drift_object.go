@@ -181,13 +181,13 @@ func dataKeys(live *unstructured.Unstructured, fields []string) []string {
 
 // saveSecret is how to keep values of a Secret that somebody else has written, and to remove them: apply overwrites none.
 func saveSecret(env steps.Env, live *unstructured.Unstructured, keys []string) string {
-	var ops []string
+	var ops []steps.PatchOp
 	for _, key := range keys {
-		ops = append(ops, fmt.Sprintf(`{"op":"remove","path":"/data/%s"}`, key))
+		ops = append(ops, steps.PatchOp{Op: "remove", Path: steps.Pointer("data", key)})
 	}
 	at, name := env.Kubectl()+" -n "+steps.Quoted(live.GetNamespace()), steps.Quoted(live.GetName())
-	return fmt.Sprintf("(umask 077; %s get secret %s -o yaml > %s.before.yaml) && %s patch secret %s --type=json -p %s",
-		at, name, name, at, name, steps.Quoted("["+strings.Join(ops, ",")+"]"))
+	return fmt.Sprintf("(umask 077; %s get secret %s -o yaml > %s.before.yaml) && %s patch secret %s %s",
+		at, name, name, at, name, steps.JSONPatch(ops...))
 }
 
 // keepData puts into a wanted Secret what exists under keys whose values are made only once.

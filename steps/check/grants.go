@@ -3,7 +3,6 @@ package check
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -74,17 +73,16 @@ func (g Grant) Without(kubectl string) string {
 		}
 		return kubectl + " -n " + steps.Quoted(g.Of) + " delete rolebinding " + steps.Quoted(g.Binding)
 	}
-	at := fmt.Sprintf("/subjects/%d", g.index)
-	var patch []string
+	var patch []steps.PatchOp
 	for _, of := range []struct{ key, value string }{
 		{"kind", g.subject.Kind}, {"name", g.subject.Name}, {"namespace", g.subject.Namespace},
 	} {
-		if value, err := json.Marshal(of.value); err == nil && of.value != "" {
-			patch = append(patch, fmt.Sprintf(`{"op":"test","path":"%s/%s","value":%s}`, at, of.key, value))
+		if of.value != "" {
+			patch = append(patch, steps.PatchOp{Op: "test", Path: steps.Pointer("subjects", g.index, of.key), Value: of.value})
 		}
 	}
-	patch = append(patch, fmt.Sprintf(`{"op":"remove","path":"%s"}`, at))
-	return kubectl + " patch " + g.Object() + " --type=json -p " + steps.Quoted("["+strings.Join(patch, ",")+"]")
+	patch = append(patch, steps.PatchOp{Op: "remove", Path: steps.Pointer("subjects", g.index)})
+	return kubectl + " patch " + g.Object() + " " + steps.JSONPatch(patch...)
 }
 
 // RoleRef is the role as the binding refers to it.

@@ -2,7 +2,6 @@ package renku
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -158,12 +157,8 @@ func restoreQuota(e steps.Env, d described) string {
 	if d.Quota.GPU > 0 {
 		hard["requests.nvidia.com/gpu"] = fmt.Sprint(d.Quota.GPU)
 	}
-	patch, err := json.Marshal([]any{map[string]any{"op": "replace", "path": "/spec/hard", "value": hard}})
-	if err != nil {
-		return ""
-	}
 	return e.Kubectl() + " -n " + sessionsNamespace(e) + " patch resourcequota " + steps.Quoted(d.Quota.ID) +
-		" --type=json -p " + steps.Quoted(string(patch))
+		" " + steps.JSONPatch(steps.PatchOp{Op: "replace", Path: "/spec/hard", Value: hard})
 }
 
 // poolOfQuota is the name of the pool of this cluster that has a quota; "": none has.

@@ -3,7 +3,6 @@ package renku
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -84,14 +83,7 @@ type refusal struct {
 	kind, name string
 	class      string // the only class that it refuses; "": all
 	why        []string
-	changes    []patchOperation
-}
-
-// patchOperation is one of a JSON patch that removes a bound, or replaces it where Value is set.
-type patchOperation struct {
-	Op    string `json:"op"`
-	Path  string `json:"path"`
-	Value string `json:"value,omitempty"`
+	changes    []steps.PatchOp
 }
 
 func (r refusal) words() string {
@@ -104,12 +96,8 @@ func (r refusal) words() string {
 
 // fix removes the bounds.
 func (r refusal) fix(e steps.Env) string {
-	patch, err := json.Marshal(r.changes)
-	if err != nil {
-		return ""
-	}
 	return e.Kubectl() + " -n " + sessionsNamespace(e) + " patch " + strings.ToLower(r.kind) + " " + steps.Quoted(r.name) +
-		" --type=json -p " + steps.Quoted(string(patch)) + "    # or set what sessions need"
+		" " + steps.JSONPatch(r.changes...) + "    # or set what sessions need"
 }
 
 // classesOf are the classes of the pool; one without sizes where they are not known.
@@ -121,7 +109,7 @@ func classesOf(e steps.Env) []class {
 }
 
 // refusals are what bounds refuse: all classes, or each of those that bad finds something about.
-func refusals(e steps.Env, kind, name string, bad func(c class) ([]string, []patchOperation)) []refusal {
+func refusals(e steps.Env, kind, name string, bad func(c class) ([]string, []steps.PatchOp)) []refusal {
 	var out []refusal
 	classes := classesOf(e)
 	for _, c := range classes {
@@ -203,20 +191,18 @@ func memoryOf(c class) resource.Quantity {
 
 // tooLittle are the classes of which a quota allows not even one session.
 func tooLittle(e steps.Env, q *corev1.ResourceQuota) []refusal {
-	return refusals(e, "ResourceQuota", q.Name, func(c class) (why []string, changes []patchOperation) {
+	return refusals(e, "ResourceQuota", q.Name, func(c class) (why []string, changes []steps.PatchOp) {
 		need := neededBy(e, c)
 		for _, name := range slices.Sorted(maps.Keys(q.Spec.Hard)) {
 			hard, least := q.Spec.Hard[name], need[name]
 			if hard.Cmp(least) < 0 {
 				why = append(why, fmt.Sprintf("%s: %s (a session needs %s)", name, hard.String(), least.String()))
-				changes = append(changes, patchOperation{Op: "remove", Path: "/spec/hard/" + pointer(string(name))})
+				changes = append(changes, steps.PatchOp{Op: "remove", Path: steps.Pointer("spec", "hard", name)})
 			}
 		}
 		return why, changes
 	})
 }
-
-func pointer(key string) string { return strings.NewReplacer("~", "~0", "/", "~1").Replace(key) }
 
 // outOfRange are the classes whose containers, pods or volumes a LimitRange refuses. Without cpu_limit_factor sessions have
 // no CPU limit of their own: a default limit below their request is refused, too
@@ -229,15 +215,14 @@ func outOfRange(e steps.Env, r *corev1.LimitRange) []refusal {
 			largest = cpu
 		}
 	}
-	return refusals(e, "LimitRange", r.Name, func(c class) (why []string, changes []patchOperation) {
+	return refusals(e, "LimitRange", r.Name, func(c class) (why []string, changes []steps.PatchOp) {
 		cpu, memory := cpuOf(c), memoryOf(c)
 		for i, item := range slices.Backward(r.Spec.Limits) {
 			bound := func(
 				list corev1.ResourceList, field string, name corev1.ResourceName, need resource.Quantity, sign int,
 			) {
 				if have, is := list[name]; is && need.Cmp(have) == sign {
-					at := fmt.Sprintf("/spec/limits/%d/%s/%s", i, field, pointer(string(name)))
-					change := patchOperation{Op: "remove", Path: at}
+					change := steps.PatchOp{Op: "remove", Path: steps.Pointer("spec", "limits", i, field, name)}
 					if field == "default" { // a quota of limits.cpu requires one
 						change.Op, change.Value = "replace", largest.String()
 					}

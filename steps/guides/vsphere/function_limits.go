@@ -126,9 +126,9 @@ func rangeOf(ctx context.Context, e steps.Env, in, why string) (limit, error) {
 		}
 		most := r.Spec.Limits[i].Max[corev1.ResourceStorage]
 		out.found = fmt.Sprintf("LimitRange %s limits a claim to %s", cluster.CleanName(r.Name), most.String())
-		patch := fmt.Sprintf(`[{"op":"replace","path":"/spec/limits/%d/max/storage","value":%q}]`, i, roomyClaim)
-		out.fix = fmt.Sprintf("%s -n %s patch limitrange %s --type=json -p %s    # or another size",
-			e.Kubectl(), in, steps.Quoted(r.Name), steps.Quoted(patch))
+		bound := steps.Pointer("spec", "limits", i, "max", "storage")
+		out.fix = fmt.Sprintf("%s -n %s patch limitrange %s %s    # or another size", e.Kubectl(), in,
+			steps.Quoted(r.Name), steps.JSONPatch(steps.PatchOp{Op: "replace", Path: bound, Value: roomyClaim}))
 		break
 	}
 	return out, nil

@@ -74,10 +74,12 @@ func (h refusingHook) fix(ctx context.Context, e steps.Env) (string, error) {
 		return fmt.Sprintf("%s delete %s %s    # its Service does not exist",
 			e.Kubectl(), h.resource, steps.Quoted(h.config)), nil
 	case apierrors.IsNotFound(err):
-		at := fmt.Sprintf("/webhooks/%d", h.index)
-		patch := fmt.Sprintf(`[{"op":"test","path":"%s/name","value":%q},{"op":"remove","path":"%s"}]`, at, h.name, at)
-		return fmt.Sprintf("%s patch %s %s --type=json -p %s    # its Service does not exist",
-			e.Kubectl(), h.resource, steps.Quoted(h.config), steps.Quoted(patch)), nil
+		patch := steps.JSONPatch(
+			steps.PatchOp{Op: "test", Path: steps.Pointer("webhooks", h.index, "name"), Value: h.name},
+			steps.PatchOp{Op: "remove", Path: steps.Pointer("webhooks", h.index)},
+		)
+		return fmt.Sprintf("%s patch %s %s %s    # its Service does not exist",
+			e.Kubectl(), h.resource, steps.Quoted(h.config), patch), nil
 	case apierrors.IsForbidden(err):
 		return usual, nil
 	case err != nil:
