@@ -1,6 +1,8 @@
 package action
 
 import (
+	"encoding/json"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -54,7 +56,11 @@ func TestAdditions(t *testing.T) {
 	} {
 		var got []string
 		for _, a := range additions(c.want, c.live) {
-			got = append(got, a.op)
+			ops, err := json.Marshal(a.op)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got = append(got, strings.Trim(string(ops), "[]"))
 		}
 		if d := cmp.Diff(c.found, got); d != "" {
 			t.Errorf("%s (-want +got):\n%s", name, d)

@@ -2,10 +2,13 @@ package check
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
 	"net/netip"
 	"slices"
 	"strings"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -15,27 +18,41 @@ import (
 	"carrick/cluster"
 )
 
-// OpenedBy returns the names of the NetworkPolicies of a namespace that allow ingress from everywhere, to all ports, to pods
-// with these labels, other than the policy called except. NetworkPolicies add up: one that allows everything undoes all others.
+// PoliciesOf returns the NetworkPolicies of a namespace that restrict ingress or egress of pods with these labels.
 //
 // Source: kubernetes/website, content/en/docs/concepts/services-networking/network-policies.md.
-func OpenedBy(ctx context.Context, c *cluster.Cluster, namespace string, pod map[string]string, except string) ([]string, error) {
+func PoliciesOf(
+	ctx context.Context, c *cluster.Cluster, namespace string, pod map[string]string, kind networkingv1.PolicyType,
+) ([]*networkingv1.NetworkPolicy, error) {
 	all, err := List[networkingv1.NetworkPolicy](ctx, c, NetworkPolicies, namespace, cluster.Selector{})
-	if err != nil {
-		return nil, err
-	}
-	var out []string
+	var out []*networkingv1.NetworkPolicy
 	for _, p := range all {
 		selects, err := metav1.LabelSelectorAsSelector(&p.Spec.PodSelector)
 		if err != nil {
 			return nil, err
 		}
-		about := len(p.Spec.PolicyTypes) == 0 || slices.Contains(p.Spec.PolicyTypes, networkingv1.PolicyTypeIngress)
-		if about && p.Name != except && selects.Matches(labels.Set(pod)) && slices.ContainsFunc(p.Spec.Ingress, fromEverywhere) {
+		is := slices.Contains(p.Spec.PolicyTypes, kind)
+		if len(p.Spec.PolicyTypes) == 0 {
+			is = kind == networkingv1.PolicyTypeIngress || len(p.Spec.Egress) > 0
+		}
+		if is && selects.Matches(labels.Set(pod)) {
+			out = append(out, p)
+		}
+	}
+	return out, err
+}
+
+// OpenedBy returns the names of the NetworkPolicies of a namespace that allow ingress from everywhere, to all ports, to pods
+// with these labels, other than the policy called except. NetworkPolicies add up: one that allows everything undoes all others.
+func OpenedBy(ctx context.Context, c *cluster.Cluster, namespace string, pod map[string]string, except string) ([]string, error) {
+	all, err := PoliciesOf(ctx, c, namespace, pod, networkingv1.PolicyTypeIngress)
+	var out []string
+	for _, p := range all {
+		if p.Name != except && slices.ContainsFunc(p.Spec.Ingress, fromEverywhere) {
 			out = append(out, cluster.CleanName(p.Name))
 		}
 	}
-	return out, nil
+	return out, err
 }
 
 // fromEverywhere reports whether a rule allows everyone to all ports. One of some ports, as for metrics, says nothing of others.
@@ -68,64 +85,81 @@ func AnyPod(peers []networkingv1.NetworkPolicyPeer) bool {
 func EgressDeniedBy(
 	ctx context.Context, c *cluster.Cluster, namespace string, pod map[string]string, addresses []string, ports ...int32,
 ) ([]string, error) {
-	all, err := List[networkingv1.NetworkPolicy](ctx, c, NetworkPolicies, namespace, cluster.Selector{})
-	if err != nil {
-		return nil, err
-	}
+	all, err := PoliciesOf(ctx, c, namespace, pod, networkingv1.PolicyTypeEgress)
 	var out []string
 	for _, p := range all {
-		selects, err := metav1.LabelSelectorAsSelector(&p.Spec.PodSelector)
-		if err != nil {
-			return nil, err
-		}
-		about := len(p.Spec.PolicyTypes) == 0 && len(p.Spec.Egress) > 0 ||
-			slices.Contains(p.Spec.PolicyTypes, networkingv1.PolicyTypeEgress)
-		if !about || !selects.Matches(labels.Set(pod)) {
-			continue
-		}
 		for _, r := range p.Spec.Egress {
 			selects := slices.ContainsFunc(r.To, func(p networkingv1.NetworkPolicyPeer) bool {
 				return p.NamespaceSelector != nil
 			})
-			if hasPort(r.Ports, ports) && (selects || AnyAddress(r.To) || hasAddress(r.To, addresses)) {
+			open := func(port int32) bool {
+				return AllowsPort(r.Ports, corev1.ProtocolTCP, port, func(string) bool { return true })
+			}
+			reaches := func(address string) bool {
+				at, err := netip.ParseAddr(address)
+				return err == nil && AllowsAddress(r.To, at)
+			}
+			unknown := len(addresses) == 0 && slices.ContainsFunc(r.To, func(p networkingv1.NetworkPolicyPeer) bool {
+				return p.IPBlock != nil
+			})
+			if slices.ContainsFunc(ports, open) &&
+				(selects || unknown || AnyAddress(r.To) || slices.ContainsFunc(addresses, reaches)) {
 				return nil, nil
 			}
 		}
 		out = append(out, cluster.CleanName(p.Name))
 	}
-	return out, nil
+	return out, err
 }
 
-// hasPort reports whether a rule is about one of some TCP ports. A named port counts: only the receiving pod knows it.
-func hasPort(of []networkingv1.NetworkPolicyPort, ports []int32) bool {
-	return len(of) == 0 || slices.ContainsFunc(of, func(r networkingv1.NetworkPolicyPort) bool {
-		if r.Protocol != nil && *r.Protocol != corev1.ProtocolTCP {
-			return false
+// AllowsPort reports whether ports of a rule include one of a protocol. No ports are all of them. named is for a port that
+// the rule gives by name: only the receiving pod knows its number.
+func AllowsPort(
+	ports []networkingv1.NetworkPolicyPort, protocol corev1.Protocol, port int32, named func(string) bool,
+) bool {
+	return len(ports) == 0 || slices.ContainsFunc(ports, func(r networkingv1.NetworkPolicyPort) bool {
+		of := corev1.ProtocolTCP
+		if r.Protocol != nil {
+			of = *r.Protocol
 		}
-		if r.Port == nil || r.Port.Type == intstr.String {
-			return true
+		switch {
+		case of != protocol || r.Port == nil:
+			return of == protocol
+		case r.Port.Type == intstr.String:
+			return named(r.Port.StrVal)
+		case r.EndPort != nil:
+			return r.Port.IntVal <= port && port <= *r.EndPort
 		}
-		last := r.Port.IntVal
-		if r.EndPort != nil {
-			last = *r.EndPort
-		}
-		return slices.ContainsFunc(ports, func(p int32) bool { return r.Port.IntVal <= p && p <= last })
+		return r.Port.IntVal == port
 	})
 }
 
-// hasAddress reports whether an ipBlock of the peers contains one of the addresses.
-func hasAddress(peers []networkingv1.NetworkPolicyPeer, addresses []string) bool {
-	in := func(cidr, address string) bool {
+// AllowsAddress reports whether an ipBlock of the peers contains an address. No peers are all addresses.
+func AllowsAddress(peers []networkingv1.NetworkPolicyPeer, at netip.Addr) bool {
+	in := func(cidr string) bool {
 		block, err := netip.ParsePrefix(cidr)
-		at, fault := netip.ParseAddr(address)
-		return err == nil && fault == nil && block.Contains(at)
+		return err == nil && block.Contains(at)
 	}
-	return slices.ContainsFunc(peers, func(p networkingv1.NetworkPolicyPeer) bool {
-		if p.IPBlock == nil {
-			return false
-		}
-		return len(addresses) == 0 || slices.ContainsFunc(addresses, func(a string) bool {
-			return in(p.IPBlock.CIDR, a) && !slices.ContainsFunc(p.IPBlock.Except, func(not string) bool { return in(not, a) })
-		})
+	return len(peers) == 0 || slices.ContainsFunc(peers, func(p networkingv1.NetworkPolicyPeer) bool {
+		return p.IPBlock != nil && in(p.IPBlock.CIDR) && !slices.ContainsFunc(p.IPBlock.Except, in)
 	})
+}
+
+// AllowEgress is the command that allows the pods of a Deployment all egress; "" where its selector has no labels: an
+// empty one would select every pod. kubectl is the command with its context.
+func AllowEgress(kubectl string, d *appsv1.Deployment) string {
+	pod := d.Spec.Template.Labels
+	if d.Spec.Selector != nil && len(d.Spec.Selector.MatchLabels) > 0 {
+		pod = d.Spec.Selector.MatchLabels
+	}
+	match, err := json.Marshal(pod)
+	if err != nil || len(pod) == 0 {
+		return ""
+	}
+	return fmt.Sprintf(`%s -n %s apply -f - <<'EOF'
+apiVersion: networking.k8s.io/v1
+kind: NetworkPolicy
+metadata: {name: %s-egress}
+spec: {podSelector: {matchLabels: %s}, policyTypes: [Egress], egress: [{}]}
+EOF`, kubectl, d.Namespace, d.Name, match)
 }

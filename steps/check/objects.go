@@ -91,6 +91,17 @@ func WaitsSince(d *appsv1.Deployment) time.Time {
 	return since
 }
 
+// ReplicaFailure returns why the API server refuses the pods of a Deployment, in its words; "": it refuses none. The
+// Deployment repeats what the event of its ReplicaSet says.
+func ReplicaFailure(d *appsv1.Deployment) string {
+	for _, c := range d.Status.Conditions {
+		if c.Type == appsv1.DeploymentReplicaFailure && c.Status == corev1.ConditionTrue {
+			return c.Message
+		}
+	}
+	return ""
+}
+
 // Exists asserts that an object is there.
 func Exists(ctx context.Context, c *cluster.Cluster, gvr schema.GroupVersionResource, namespace, name, what, fix string) steps.Result {
 	obj, err := c.Get(ctx, gvr, namespace, name)

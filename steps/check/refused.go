@@ -28,11 +28,29 @@ func Refuser(why string) (by RefusedBy, name string) {
 			return r.by, m[1]
 		}
 	}
-	if strings.Contains(why, " usage per ") { // "maximum cpu usage per Container is 1, but limit is 2"
+	// "maximum cpu usage per Container is 1, but limit is 2", "cpu max limit to request ratio per Pod is 2, but …"
+	if strings.Contains(why, " usage per ") || strings.Contains(why, "limit to request ratio per ") {
 		return ByLimits, ""
 	}
 	return ByOther, ""
 }
+
+// OverLimit reports whether a ResourceQuota or a LimitRange refused an object: for what it asks for, not for what it is.
+func OverLimit(why string) bool {
+	by, _ := Refuser(why)
+	return by == ByQuota || by == ByLimits
+}
+
+// ExceededQuota reads off a refusal the ResourceQuota and its limits that would be exceeded: "requests.storage=0,pods=4".
+func ExceededQuota(why string) (name, limits string, is bool) {
+	m := exceeded.FindStringSubmatch(why)
+	if m == nil {
+		return "", "", false
+	}
+	return m[1], m[2], true
+}
+
+var exceeded = regexp.MustCompile(`exceeded quota: ([a-z0-9.-]+), .*limited: ([A-Za-z0-9.=,/_ -]+)$`)
 
 var refusers = []struct {
 	by   RefusedBy

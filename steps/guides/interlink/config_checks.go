@@ -1,6 +1,7 @@
 package interlink
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/netip"
@@ -210,7 +211,7 @@ func kubeletPod(e steps.Env, p *corev1.Pod) (r steps.Result, whole bool) {
 	if p.Status.StartTime != nil {
 		since = p.Status.StartTime.Time
 	}
-	return steps.Waits(since, "pod %s is %s, and not ready", p.Name, orElse(string(p.Status.Phase), "new")).Or(e.Kubectl() + " -n " + p.Namespace + " describe pod " + p.Name), false
+	return steps.Waits(since, "pod %s is %s, and not ready", p.Name, cmp.Or(string(p.Status.Phase), "new")).Or(e.Kubectl() + " -n " + p.Namespace + " describe pod " + p.Name), false
 }
 
 // printsToken is what the virtual kubelet logs before a token.

@@ -1,6 +1,7 @@
 package interlink
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -116,7 +117,7 @@ func nodeReady(ctx context.Context, e steps.Env) steps.Result {
 		return schedulable(e, n)
 	case ready.Status == corev1.ConditionFalse && ping.Status == corev1.ConditionFalse:
 		return steps.Failed(fmt.Sprintf("node %s is not ready: %s", n.Name,
-			quoted(orElse(ping.Message, ping.Reason, "it does not say why"))), look)
+			quoted(cmp.Or(ping.Message, ping.Reason, "it does not say why"))), look)
 	case ready.Status == corev1.ConditionFalse && ready.Reason == pendingReason:
 		since, err := kubeletSince(ctx, e)
 		if err != nil {
@@ -129,7 +130,7 @@ func nodeReady(ctx context.Context, e steps.Env) steps.Result {
 			"it started", n.Name).Or(look)
 	}
 	return steps.Failed(fmt.Sprintf("node %s is not ready: %s", n.Name,
-		quoted(orElse(ready.Message, ready.Reason, "it does not say why"))), look).Symptom()
+		quoted(cmp.Or(ready.Message, ready.Reason, "it does not say why"))), look).Symptom()
 }
 
 // schedulable says whether the scheduler puts pods on a ready virtual node that tolerate its own taint and no other.
@@ -328,15 +329,6 @@ func chartValues(ctx context.Context, e steps.Env) steps.Result {
 	}
 	return steps.Failed(cluster.Clean(fmt.Sprintf("release %s, revision %d, was made with --set alone and has lost what revision %d was given: %s", r.Name, r.Revision, old.Revision, strings.Join(lost, ", "))),
 		fmt.Sprintf("%[1]s -n %[2]s get values %[3]s --revision %[4]d > site.yaml; %[1]s -n %[2]s upgrade %[3]s %[5]s --version %[6]s -f site.yaml --set interlink.kubernetesApiCaCrt=%[7]s, then %[8]s", e.Helm(), vkNamespace(e), r.Name, old.Revision, chartAt, r.Version, onHelm4, e.ApplyStep("config")))
-}
-
-func orElse(words ...string) string {
-	for _, w := range words {
-		if w != "" {
-			return w
-		}
-	}
-	return ""
 }
 
 // quoted is text of a cluster in a sentence of ours.

@@ -1,6 +1,7 @@
 package interlink
 
 import (
+	"cmp"
 	"context"
 	"crypto/x509"
 	"encoding/pem"
@@ -122,7 +123,7 @@ func servingVerdict(
 	look := e.Kubectl() + " describe csr " + r.Name
 	approved := false
 	for _, c := range r.Status.Conditions {
-		said := quoted(orElse(c.Message, c.Reason, "it does not say why"))
+		said := quoted(cmp.Or(c.Message, c.Reason, "it does not say why"))
 		switch c.Type {
 		case certificatesv1.CertificateDenied:
 			return steps.Failed(what+" was denied: "+said,

@@ -1,6 +1,7 @@
 package interlink
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -69,7 +70,7 @@ func theAsked(ctx context.Context, e steps.Env) (asked, steps.Result, bool) {
 	case !ok:
 		return r, steps.Untried("nobody has asked yet"), false
 	case !r.of(want):
-		return r, steps.Failed(fmt.Sprintf("%s was asked as %s, with CA %s; now it is %s, %s and %s", r.Endpoint, r.Account, orElse(short(r.CA), "of the system"), want.Endpoint, want.Account, orElse(short(want.CA), "of the system")), ""), false
+		return r, steps.Failed(fmt.Sprintf("%s was asked as %s, with CA %s; now it is %s, %s and %s", r.Endpoint, r.Account, cmp.Or(short(r.CA), "of the system"), want.Endpoint, want.Account, cmp.Or(short(want.CA), "of the system")), ""), false
 	}
 	return r, steps.Result{}, true
 }

@@ -1,6 +1,7 @@
 package interlink
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -19,7 +20,7 @@ func testImage(_ context.Context, e steps.Env) steps.Result {
 	image := e.Answers.Text("test.image")
 	use := "answer test.image with registry.k8s.io/kubectl:VERSION"
 	if v, err := e.Own.Text("server-version"); err == nil {
-		use = "answer test.image with registry.k8s.io/kubectl:" + orElse(plainVersion(v), "VERSION")
+		use = "answer test.image with registry.k8s.io/kubectl:" + cmp.Or(plainVersion(v), "VERSION")
 	}
 	name := strings.TrimPrefix(strings.TrimPrefix(image, "docker.io/"), "index.docker.io/")
 	switch {
@@ -118,7 +119,7 @@ func jobFailed(ctx context.Context, e steps.Env, j *batchv1.Job, p *corev1.Pod) 
 		if err != nil {
 			r := unread(ctx, e, err)
 			return steps.Failed(fmt.Sprintf("Job %s has failed, and its log can't be read: %s", j.Name, r.Found),
-				orElse(r.Fix, e.Kubectl()+" -n "+j.Namespace+" describe pod "+p.Name))
+				cmp.Or(r.Fix, e.Kubectl()+" -n "+j.Namespace+" describe pod "+p.Name))
 		}
 		if said = fatalLine(text); unpullable(said) {
 			return notPulled(e, p, said)
@@ -164,10 +165,10 @@ func unpullable(line string) bool {
 func pullTrouble(p *corev1.Pod) string {
 	for _, c := range p.Status.ContainerStatuses {
 		if w := c.State.Waiting; w != nil && (w.Reason == "ImagePullBackOff" || w.Reason == "ErrImagePull" || w.Reason == "InvalidImageName") {
-			return orElse(w.Message, w.Reason)
+			return cmp.Or(w.Message, w.Reason)
 		}
 		if t := c.State.Terminated; t != nil && (strings.Contains(t.Message, "unable to pull") || strings.Contains(t.Message, "manifest unknown") || strings.Contains(t.Reason, "ImagePull")) {
-			return orElse(t.Message, t.Reason)
+			return cmp.Or(t.Message, t.Reason)
 		}
 	}
 	return ""

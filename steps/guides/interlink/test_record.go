@@ -1,6 +1,7 @@
 package interlink
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -126,7 +127,7 @@ func recorded(file string, more ...string) action.Values {
 			if err != nil {
 				return nil, err
 			}
-			return orElse(text[key], notYet), nil
+			return cmp.Or(text[key], notYet), nil
 		}
 	}
 	return out
@@ -236,7 +237,7 @@ func table(through, inside map[string][]string) []string {
 	})
 	rows := [][3]string{{"ENDPOINT", "INSIDE", "ON"}}
 	for _, what := range on {
-		rows = append(rows, [3]string{orElse(strings.Join(through[what], ","), "-"), orElse(strings.Join(inside[what], ","), "-"), what})
+		rows = append(rows, [3]string{cmp.Or(strings.Join(through[what], ","), "-"), cmp.Or(strings.Join(inside[what], ","), "-"), what})
 	}
 	var wide [2]int
 	for _, r := range rows {

@@ -1,6 +1,7 @@
 package interlink
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -107,7 +108,7 @@ func accountThere(ctx context.Context, e steps.Env) steps.Result {
 	}
 	var without []string
 	for _, p := range pods {
-		if a := p.Spec.AutomountServiceAccountToken; a != nil && !*a && orElse(p.Spec.ServiceAccountName, "default") == sa.Name {
+		if a := p.Spec.AutomountServiceAccountToken; a != nil && !*a && cmp.Or(p.Spec.ServiceAccountName, "default") == sa.Name {
 			without = append(without, p.Name)
 		}
 	}

@@ -78,11 +78,11 @@ func controllerLog(e steps.Env) string {
 // gatewayDown waits, and says why as far as Kubernetes tells: a pod that was not
 // let in, or what its containers wait for.
 func gatewayDown(ctx context.Context, e steps.Env, d *appsv1.Deployment) steps.Result {
+	if why := check.ReplicaFailure(d); why != "" {
+		return notLetIn(e, d, why)
+	}
 	since := d.CreationTimestamp.Time
 	for _, c := range d.Status.Conditions {
-		if c.Type == appsv1.DeploymentReplicaFailure && c.Status == corev1.ConditionTrue {
-			return notLetIn(e, d, c)
-		}
 		if c.Type == appsv1.DeploymentAvailable && c.Status != corev1.ConditionTrue && c.LastTransitionTime.After(since) {
 			since = c.LastTransitionTime.Time
 		}
@@ -98,15 +98,15 @@ func gatewayDown(ctx context.Context, e steps.Env, d *appsv1.Deployment) steps.R
 	return steps.Waits(since, "no pod of Deployment %s/%s is ready%s", d.Namespace, d.Name, why).Or(fix)
 }
 
-func notLetIn(e steps.Env, d *appsv1.Deployment, c appsv1.DeploymentCondition) steps.Result {
-	found := fmt.Sprintf("no pod of Deployment %s/%s may be made: %s", d.Namespace, d.Name, c.Message)
-	if strings.Contains(c.Message, "PodSecurity") {
+func notLetIn(e steps.Env, d *appsv1.Deployment, why string) steps.Result {
+	found := fmt.Sprintf("no pod of Deployment %s/%s may be made: %s", d.Namespace, d.Name, why)
+	if strings.Contains(why, "PodSecurity") {
 		return steps.Failed(
 			found,
 			e.Kubectl()+" label --overwrite namespace "+steps.Quoted(d.Namespace)+" "+check.EnforceLabel+"=privileged",
 		)
 	}
-	fix := check.RefusedFix(e.Kubectl(), steps.Quoted(d.Namespace), c.Message)
+	fix := check.RefusedFix(e.Kubectl(), steps.Quoted(d.Namespace), why)
 	if fix == "" {
 		fix = inTenant(e) + "describe deployment " + steps.Quoted(d.Name)
 	}

@@ -211,13 +211,6 @@ func configFile(_ context.Context, _ steps.Env, d clusterDoc) steps.Result {
 	return steps.Passed("%s: one for all users, who must all be able to write it", v)
 }
 
-func cmpOr(a, b string) string {
-	if a != "" {
-		return a
-	}
-	return b
-}
-
 func noSSH(_ context.Context, _ steps.Env, d clusterDoc) steps.Result {
 	n := d.at("batch_connect.ssh_allow")
 	if n == nil || switchedOn(n.Value) {

@@ -1,6 +1,7 @@
 package ondemand
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -61,7 +62,7 @@ func homes(ctx context.Context, e steps.Env) (found map[string]homeConfig, order
 }
 
 func clusterNameFree(ctx context.Context, e steps.Env, d clusterDoc) steps.Result {
-	name := cmpOr(d.text("job.cluster"), keyAt("job.cluster").empty)
+	name := cmp.Or(d.text("job.cluster"), keyAt("job.cluster").empty)
 	endpoint := strings.TrimSuffix(d.text("job.server.endpoint"), "/")
 	answered := strings.TrimSuffix(e.Answers.Text("cluster.server"), "/")
 	found, order, shut, err := homes(ctx, e)
@@ -82,7 +83,7 @@ func clusterNameFree(ctx context.Context, e steps.Env, d clusterDoc) steps.Resul
 	}
 	for _, other := range others {
 		server := strings.TrimSuffix(other.text("job.server.endpoint"), "/")
-		if cmpOr(other.text("job.cluster"), keyAt("job.cluster").empty) == name && server != endpoint &&
+		if cmp.Or(other.text("job.cluster"), keyAt("job.cluster").empty) == name && server != endpoint &&
 			other.text("job.config_file") == d.text("job.config_file") {
 			taken = append(taken, fmt.Sprintf("%s has it for %s", other.path, quoted(server)))
 		}

@@ -1,6 +1,7 @@
 package ondemand
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -63,14 +64,14 @@ func endpointTLS(ctx context.Context, e steps.Env, d clusterDoc) steps.Result {
 	where := check.HostPort(u)
 	seen, err := cluster.Look(ctx, "tls/"+where, time.Minute, func(ctx context.Context) (probe.TLSReport, error) { return probe.TLS(ctx, where, "", nil) })
 	if err != nil {
-		return steps.Failed(where+": "+cluster.Explain(err), onWebNode("curl -v --cacert "+steps.Quoted(cmpOr(at, "/etc/ssl/certs/ca-bundle.crt"))+" "+steps.Quoted(u.String()+"/version")))
+		return steps.Failed(where+": "+cluster.Explain(err), onWebNode("curl -v --cacert "+steps.Quoted(cmp.Or(at, "/etc/ssl/certs/ca-bundle.crt"))+" "+steps.Quoted(u.String()+"/version")))
 	}
 	judged, err := seen.Judge(u.Hostname(), roots)
 	switch {
 	case err != nil:
 		return steps.Unseen(err)
 	case !judged.Trusted:
-		return steps.Failed("by "+by+": "+judged.Problem, "put the CA of the API server into "+cmpOr(at, clusterCA)+", or answer cluster.server with a name of its certificate: "+shortList(judged.Names, ", "))
+		return steps.Failed("by "+by+": "+judged.Problem, "put the CA of the API server into "+cmp.Or(at, clusterCA)+", or answer cluster.server with a name of its certificate: "+shortList(judged.Names, ", "))
 	}
 	return steps.Passed("by %s, until %s", by, judged.NotAfter.Format(time.DateOnly))
 }

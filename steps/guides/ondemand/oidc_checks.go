@@ -1,6 +1,7 @@
 package ondemand
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"encoding/json"
@@ -144,7 +145,7 @@ Clients > %[2]s > Client scopes > %[2]s-dedicated > Configure a new mapper > Aud
   Name: kubernetes    Included Client Audience: %[3]s    Add to ID token: On    Add to access token: On
 Save; then log out of the portal and in again
 # other ways: a pre-PUN hook that exchanges the token for one of %[3]s, or one client for the portal and the API server`,
-		e.Answers.Text("oidc.issuer"), cmpOr(e.Answers.Text("oidc.client-id"), "CLIENT"), cmpOr(e.Answers.Text("oidc.audience"), "CLIENT"))
+		e.Answers.Text("oidc.issuer"), cmp.Or(e.Answers.Text("oidc.client-id"), "CLIENT"), cmp.Or(e.Answers.Text("oidc.audience"), "CLIENT"))
 }
 
 // userTokens are the tokens of a user that were given: the access token of the login, and perhaps the ID token that

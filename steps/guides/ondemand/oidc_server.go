@@ -1,6 +1,7 @@
 package ondemand
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -105,7 +106,7 @@ func apiFlags(e steps.Env) string { return apiFlagsFor(e, e.Answers.Text("oidc.i
 
 // apiFlagsFor are the same with another issuer than the answered one.
 func apiFlagsFor(e steps.Env, issuer string) string {
-	client := cmpOr(e.Answers.Text("oidc.audience"), "CLIENT")
+	client := cmp.Or(e.Answers.Text("oidc.audience"), "CLIENT")
 	return strings.NewReplacer("ISSUER", issuer, "=CLIENT", "="+client).Replace(apiServerFlags)
 }
 
@@ -145,7 +146,7 @@ func serverUsername(_ context.Context, e steps.Env) steps.Result {
 		}
 		return why
 	}
-	claim := cmpOr(s.claim, "sub")
+	claim := cmp.Or(s.claim, "sub")
 	switch {
 	case claim == "sub":
 		return steps.Failed("--oidc-username-claim is sub, which is a number or a UUID with most providers, and not the login name that the role bindings name", apiFlags(e))

@@ -10,7 +10,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
 	"carrick/cluster"
@@ -65,18 +64,7 @@ func networkChecks() []steps.Check {
 
 // sessionPolicies are the policies of one type that select session pods.
 func sessionPolicies(ctx context.Context, e steps.Env, kind networkingv1.PolicyType) ([]*networkingv1.NetworkPolicy, error) {
-	all, err := check.List[networkingv1.NetworkPolicy](ctx, e.Cluster, check.NetworkPolicies, sessionsNamespace(e), cluster.Selector{})
-	if err != nil {
-		return nil, err
-	}
-	var out []*networkingv1.NetworkPolicy
-	for _, p := range all {
-		sel, err := metav1.LabelSelectorAsSelector(&p.Spec.PodSelector)
-		if err == nil && sel.Matches(sessionLabels) && slices.Contains(p.Spec.PolicyTypes, kind) {
-			out = append(out, p)
-		}
-	}
-	return out, nil
+	return check.PoliciesOf(ctx, e.Cluster, sessionsNamespace(e), sessionLabels, kind)
 }
 
 func egressPolicy(ctx context.Context, e steps.Env) steps.Result {
@@ -90,7 +78,7 @@ func egressPolicy(ctx context.Context, e steps.Env) steps.Result {
 	port := dnsPorts(e)[0].(map[string]any)["port"].(int64)
 	for _, p := range policies {
 		for _, rule := range p.Spec.Egress {
-			if allowsPort(rule.Ports, corev1.ProtocolUDP, int(port)) && (len(rule.To) == 0 || reachesDNS(e, rule.To)) {
+			if allowsPort(rule.Ports, corev1.ProtocolUDP, int32(port)) && (len(rule.To) == 0 || reachesDNS(e, rule.To)) {
 				return steps.Passed("%s lets DNS through, to %s on port %d", p.Name, e.Answers.Text("network.dns-namespace"), port)
 			}
 		}
@@ -144,7 +132,7 @@ func nodeLocalClosed(ctx context.Context, e steps.Env) (bool, error) {
 	at := netip.MustParseAddr(nodeLocalDNS)
 	for _, p := range policies {
 		for _, rule := range p.Spec.Egress {
-			if reachesAddr(rule.To, at) && allowsPort(rule.Ports, corev1.ProtocolUDP, 53) {
+			if check.AllowsAddress(rule.To, at) && allowsPort(rule.Ports, corev1.ProtocolUDP, 53) {
 				return false, nil
 			}
 		}
@@ -167,7 +155,7 @@ func metadataFenced(ctx context.Context, e steps.Env) steps.Result {
 		var open []string
 		for _, address := range metadataAddresses {
 			if slices.ContainsFunc(p.Spec.Egress, func(rule networkingv1.NetworkPolicyEgressRule) bool {
-				return !onlyDNS(rule.Ports) && reachesAddr(rule.To, netip.MustParseAddr(address))
+				return !onlyDNS(rule.Ports) && check.AllowsAddress(rule.To, netip.MustParseAddr(address))
 			}) {
 				open = append(open, address)
 			}

@@ -11,7 +11,6 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
 func reachesDNS(e steps.Env, peers []networkingv1.NetworkPolicyPeer) bool {
@@ -36,47 +35,12 @@ func selects(s *metav1.LabelSelector, set labels.Set) bool {
 	return err == nil && sel.Matches(set)
 }
 
-// allowsPort tells whether ports let that one through; none at all: every one.
-// A port without a protocol is one of TCP. A port by name is the pod's own word
-// for it: DNS servers call theirs dns and dns-tcp.
-func allowsPort(ports []networkingv1.NetworkPolicyPort, protocol corev1.Protocol, port int) bool {
-	for _, p := range ports {
-		of := corev1.ProtocolTCP
-		if p.Protocol != nil {
-			of = *p.Protocol
-		}
-		switch {
-		case of != protocol:
-		case p.Port == nil, p.Port.IntValue() == port:
-			return true
-		case p.Port.Type == intstr.String && strings.HasPrefix(p.Port.StrVal, "dns") && (port == 53 || port == 5353):
-			return true
-		case p.EndPort != nil && p.Port.IntValue() <= port && port <= int(*p.EndPort):
-			return true
-		}
-	}
-	return len(ports) == 0
-}
-
-// reachesAddr tells whether an egress rule lets that address through. No peers
-// at all: everything.
-func reachesAddr(peers []networkingv1.NetworkPolicyPeer, addr netip.Addr) bool {
-	for _, p := range peers {
-		if p.IPBlock == nil {
-			continue
-		}
-		block, err := netip.ParsePrefix(p.IPBlock.CIDR)
-		if err != nil || !block.Contains(addr) {
-			continue
-		}
-		if !slices.ContainsFunc(p.IPBlock.Except, func(s string) bool {
-			hole, err := netip.ParsePrefix(s)
-			return err == nil && hole.Contains(addr)
-		}) {
-			return true
-		}
-	}
-	return len(peers) == 0
+// allowsPort is check.AllowsPort, where a port by name is the pod's own word for it: DNS servers call theirs dns and
+// dns-tcp.
+func allowsPort(ports []networkingv1.NetworkPolicyPort, protocol corev1.Protocol, port int32) bool {
+	return check.AllowsPort(ports, protocol, port, func(name string) bool {
+		return strings.HasPrefix(name, "dns") && (port == 53 || port == 5353)
+	})
 }
 
 // everybody tells whether peers are all pods of the cluster, or all addresses, whatever is excepted from them.
@@ -98,7 +62,7 @@ func beyond(ports []networkingv1.NetworkPolicyPort) bool {
 func throughPolicies(policies []*networkingv1.NetworkPolicy, addrs []netip.Addr) (open, closed []netip.Addr) {
 	for _, a := range addrs {
 		if slices.ContainsFunc(policies, func(p *networkingv1.NetworkPolicy) bool {
-			return slices.ContainsFunc(p.Spec.Egress, func(r networkingv1.NetworkPolicyEgressRule) bool { return reachesAddr(r.To, a) })
+			return slices.ContainsFunc(p.Spec.Egress, func(r networkingv1.NetworkPolicyEgressRule) bool { return check.AllowsAddress(r.To, a) })
 		}) {
 			open = append(open, a)
 		} else {

@@ -30,7 +30,7 @@ func TestPortsOfPolicies(t *testing.T) {
 	for _, tc := range []struct {
 		ports    string
 		protocol corev1.Protocol
-		port     int
+		port     int32
 		want     bool
 	}{
 		{`[]`, "UDP", 53, true},

@@ -1,13 +1,13 @@
 package vsphere
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 
@@ -58,24 +58,19 @@ func extensionReady(ctx context.Context, e steps.Env) steps.Result {
 	return r
 }
 
-// refusedBy says that no pod is let in; nil: none is refused. The Deployment repeats
-// what the event of its ReplicaSet says.
+// refusedBy says that no pod is let in; nil: none is refused.
 func refusedBy(e steps.Env, s *stands) *steps.Result {
-	for _, c := range s.Status.Conditions {
-		if c.Type != appsv1.DeploymentReplicaFailure || c.Status != corev1.ConditionTrue {
-			continue
-		}
-		fix := remade(e) + "    # its pods need nothing that the narrowest level refuses"
-		if named := check.RefusedFix(e.Kubectl(), extensionSpace(e), c.Message); named != "" {
-			fix = named
-		}
-		if strings.Contains(c.Message, byPSP) {
-			fix = e.ApplyStep("extension") + "    # binds its pods' accounts to " + pspRole
-		}
-		r := steps.Failed(fmt.Sprintf("no pod of Deployment %s/%s is let in: %s", s.Namespace, s.Name, cluster.Clean(c.Message)), fix)
-		return &r
+	why := check.ReplicaFailure(s.Deployment)
+	if why == "" {
+		return nil
 	}
-	return nil
+	fix := cmp.Or(check.RefusedFix(e.Kubectl(), extensionSpace(e), why),
+		remade(e)+"    # its pods need nothing that the narrowest level refuses")
+	if strings.Contains(why, byPSP) {
+		fix = e.ApplyStep("extension") + "    # binds its pods' accounts to " + pspRole
+	}
+	r := steps.Failed(fmt.Sprintf("no pod of Deployment %s/%s is let in: %s", s.Namespace, s.Name, cluster.Clean(why)), fix)
+	return &r
 }
 
 // unpulled is a container that waits for its image.

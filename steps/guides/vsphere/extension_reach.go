@@ -9,7 +9,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
@@ -101,15 +100,12 @@ func fences(ctx context.Context, e steps.Env) steps.Result {
 	if err != nil {
 		return steps.Unseen(err)
 	}
-	all, err := check.List[networkingv1.NetworkPolicy](ctx, e.Cluster, check.NetworkPolicies, in, cluster.Selector{})
+	all, err := check.PoliciesOf(ctx, e.Cluster, in, d.Spec.Template.Labels, networkingv1.PolicyTypeIngress)
 	if err != nil {
 		return steps.Unseen(err)
 	}
 	var holding, blocks []string
 	for _, p := range all {
-		if !holds(p, d.Spec.Template.Labels) {
-			continue
-		}
 		open, cidrs := lets(p, d.port())
 		if open {
 			return steps.Passed("NetworkPolicy %s lets everybody in on port %d, and there is no sidecar", p.Name, d.port())
@@ -134,19 +130,10 @@ EOF`, e.Kubectl(), extensionName, in, extensionName, d.port())
 	return steps.Failed(fmt.Sprintf("NetworkPolicy %s lets in pods and namespaces at the most, and the API server is none of them", check.Some(holding)), fix)
 }
 
-// holds tells whether a policy says who may reach pods with some labels.
-func holds(p *networkingv1.NetworkPolicy, pod map[string]string) bool {
-	s, err := metav1.LabelSelectorAsSelector(&p.Spec.PodSelector)
-	if err != nil || !s.Matches(labels.Set(pod)) {
-		return false
-	}
-	return len(p.Spec.PolicyTypes) == 0 || slices.Contains(p.Spec.PolicyTypes, networkingv1.PolicyTypeIngress)
-}
-
 // lets tells whether a policy lets everybody in on a port, and else which networks.
 func lets(p *networkingv1.NetworkPolicy, port int32) (everybody bool, cidrs []string) {
 	for _, rule := range p.Spec.Ingress {
-		if len(rule.Ports) > 0 && !slices.ContainsFunc(rule.Ports, func(r networkingv1.NetworkPolicyPort) bool { return ofPort(r, port) }) {
+		if !check.AllowsPort(rule.Ports, corev1.ProtocolTCP, port, func(name string) bool { return name == "https" }) {
 			continue
 		}
 		if len(rule.From) == 0 {
@@ -163,19 +150,4 @@ func lets(p *networkingv1.NetworkPolicy, port int32) (everybody bool, cidrs []st
 		}
 	}
 	return false, cidrs
-}
-
-// ofPort tells whether a rule is of a port; a name is that of the pods' one.
-func ofPort(r networkingv1.NetworkPolicyPort, port int32) bool {
-	switch {
-	case r.Protocol != nil && *r.Protocol != corev1.ProtocolTCP:
-		return false
-	case r.Port == nil, r.Port.Type == intstr.String && r.Port.StrVal == "https":
-		return true
-	}
-	last := r.Port.IntVal
-	if r.EndPort != nil {
-		last = *r.EndPort
-	}
-	return r.Port.IntVal <= port && port <= last
 }

@@ -91,7 +91,7 @@ func rwxGetsClass(ctx context.Context, e steps.Env) steps.Result {
 	var tried, small, full []string
 	var refused []outcome
 	for i, in := range spaces {
-		j := slices.IndexFunc(got[i], func(o outcome) bool { return isOverLimit(o.refused) })
+		j := slices.IndexFunc(got[i], func(o outcome) bool { return check.OverLimit(o.refused) })
 		switch {
 		case i > 0 && j >= 0 && isTooSmall(got[i][j].refused):
 			small = append(small, in) // says nothing of the class
@@ -167,7 +167,7 @@ func mutationFix(e steps.Env) string {
 
 // refusedFix is how to find out who refuses a claim, and how to change it where the reason says who does.
 func refusedFix(ctx context.Context, e steps.Env, in, why string) string {
-	if isOverLimit(why) {
+	if check.OverLimit(why) {
 		if l, err := limitOf(ctx, e, in, why); err == nil && l.fix != "" {
 			return l.fix
 		}

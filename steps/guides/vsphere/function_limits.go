@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -23,12 +22,6 @@ import (
 // profileQuota is the ResourceQuota that the profile controller keeps as spec.resourceQuotaSpec of the Profile says
 // (kubeflow/dashboard: components/profile-controller/controllers/profile_controller.go, KFQUOTA).
 const profileQuota = "kf-resource-quota"
-
-// isOverLimit reports whether a claim was refused by a quota or a LimitRange
-// (kubernetes/kubernetes: plugin/pkg/admission/limitranger/admission.go).
-func isOverLimit(why string) bool {
-	return ofItsSize(why) || strings.Contains(why, "usage per PersistentVolumeClaim is")
-}
 
 // isTooSmall reports whether a LimitRange refused a claim as too small. The claim that is tried is smaller than those
 // of pipelines, so that this says nothing about them.
@@ -48,26 +41,26 @@ func limitOf(ctx context.Context, e steps.Env, in, why string) (limit, error) {
 		return rangeOf(ctx, e, in, why)
 	}
 	out := limit{in: in, found: why, fix: check.RefusedFix(e.Kubectl(), in, why)}
-	m := exceeded.FindStringSubmatch(why)
-	if m == nil {
+	name, limits, is := check.ExceededQuota(why)
+	if !is {
 		return out, nil
 	}
 	none := map[string]any{} // what it allows nothing of
 	var says []string
-	for _, one := range strings.Split(m[2], ",") {
+	for _, one := range strings.Split(limits, ",") {
 		key, most, _ := strings.Cut(strings.TrimSpace(one), "=")
 		if q, err := resource.ParseQuantity(most); err == nil && q.IsZero() {
 			none[key] = nil
 		}
 		says = append(says, key+" to "+most)
 	}
-	out.found = fmt.Sprintf("ResourceQuota %s limits %s", m[1], strings.Join(says, ", "))
-	out.fix = e.Kubectl() + " -n " + in + " describe resourcequota " + steps.Quoted(m[1])
+	out.found = fmt.Sprintf("ResourceQuota %s limits %s", name, strings.Join(says, ", "))
+	out.fix = e.Kubectl() + " -n " + in + " describe resourcequota " + steps.Quoted(name)
 	if out.used = len(none) == 0; out.used {
 		out.fix += "    # raise it, or delete what uses it up"
 		return out, nil
 	}
-	patch, err := quotaFix(ctx, e, in, m[1], none)
+	patch, err := quotaFix(ctx, e, in, name, none)
 	out.fix += "\n" + patch
 	return out, err
 }
@@ -88,9 +81,6 @@ func quotaFix(ctx context.Context, e steps.Env, in, name string, hard map[string
 	return fmt.Sprintf("%s %s --type=merge -p %s    # null removes the limit; a number in its place raises it",
 		e.Kubectl(), what, steps.Quoted(string(patch))), err
 }
-
-// exceeded reads the name of a quota and its exceeded limits off a refusal.
-var exceeded = regexp.MustCompile(`exceeded quota: ([a-z0-9.-]+), .*limited: ([A-Za-z0-9.=,/_ -]+)$`)
 
 // hasHard reports whether the quota in a Profile has one of some limits.
 func hasHard(profile *unstructured.Unstructured, limits map[string]any) bool {

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -63,13 +62,10 @@ func theController(ctx context.Context, e steps.Env) (controllerState, error) {
 	case d.Status.AvailableReplicas == 0:
 		s.down = fmt.Sprintf("0 of %d replicas of the profile controller %s/%s are available", want, kubeflowSpace, d.Name)
 		s.since, s.fix = check.WaitsSince(d), at+"describe pods -l "+steps.Quoted(metav1.FormatLabelSelector(d.Spec.Selector))
-		for _, c := range d.Status.Conditions {
-			if c.Type == appsv1.DeploymentReplicaFailure && c.Status == corev1.ConditionTrue {
-				said := cluster.Clean(c.Message)
-				s.down, s.since = s.down+": "+said, time.Time{}
-				if l, err := limitOf(ctx, e, kubeflowSpace, said); err == nil && l.fix != "" {
-					s.fix = l.fix
-				}
+		if why := cluster.Clean(check.ReplicaFailure(d)); why != "" {
+			s.down, s.since = s.down+": "+why, time.Time{}
+			if l, err := limitOf(ctx, e, kubeflowSpace, why); err == nil && l.fix != "" {
+				s.fix = l.fix
 			}
 		}
 	}

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
@@ -97,17 +96,13 @@ func provisionerLog(ctx context.Context, e steps.Env, p *provisioner) (string, e
 	if newest == nil {
 		return "", nil
 	}
-	return cluster.Look(ctx, "log/"+newest.Namespace+"/"+newest.Name+"/"+string(newest.UID), 30*time.Second, func(ctx context.Context) (string, error) {
-		return e.Cluster.Logs(ctx, newest.Namespace, newest.Name, "", 200)
-	})
+	return check.PodLog(ctx, e.Cluster, newest, "", 200, 30*time.Second)
 }
 
 // stuck adds to a Deployment that is not available what it says of the cause.
 func stuck(ctx context.Context, e steps.Env, p *provisioner, r steps.Result) steps.Result {
-	for _, c := range p.Status.Conditions {
-		if c.Type == appsv1.DeploymentReplicaFailure && c.Status == corev1.ConditionTrue {
-			return steps.Failed(fmt.Sprintf("no pod of %s is let in: %s", p.at(), cluster.Clean(c.Message)), levelFix(e, p.Namespace))
-		}
+	if why := check.ReplicaFailure(p.Deployment); why != "" {
+		return steps.Failed(fmt.Sprintf("no pod of %s is let in: %s", p.at(), cluster.Clean(why)), levelFix(e, p.Namespace))
 	}
 	pods, err := podsOf(ctx, e, p)
 	if err != nil {

@@ -3,9 +3,7 @@ package vsphere
 import (
 	"context"
 	"fmt"
-	"maps"
 	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -65,23 +63,6 @@ func egressDenied(ctx context.Context, e steps.Env, p *provisioner) (found, fix 
 	if err != nil || len(by) == 0 {
 		return "", "", err
 	}
-	selector := p.Spec.Selector.MatchLabels
-	if len(selector) == 0 { // {} would select every pod
-		selector = pod
-	}
-	var match []string
-	for _, key := range slices.Sorted(maps.Keys(selector)) {
-		match = append(match, fmt.Sprintf("%s: %q", key, selector[key]))
-	}
-	fix = fmt.Sprintf(`%s apply -f - <<'EOF'
-apiVersion: networking.k8s.io/v1
-kind: NetworkPolicy
-metadata: {name: %s-egress, namespace: %s}
-spec:
-  podSelector: {matchLabels: {%s}}
-  policyTypes: [Egress]
-  egress: [{}]
-EOF`, e.Kubectl(), p.Name, p.Namespace, strings.Join(match, ", "))
 	return fmt.Sprintf("NetworkPolicy %s in namespace %s does not allow pods of %s to reach the API server: "+
-		"where the network enforces it, claims get no volume", check.Some(by), p.Namespace, p.Name), fix, nil
+		"where the network enforces it, claims get no volume", check.Some(by), p.Namespace, p.Name), check.AllowEgress(e.Kubectl(), p.Deployment), nil
 }

@@ -155,7 +155,7 @@ func profileLevels(ctx context.Context, e steps.Env) steps.Result {
 	if err != nil {
 		return steps.Unseen(err)
 	}
-	bounded := parted(refused, ofItsSize)
+	bounded := parted(refused, check.OverLimit)
 	var none, narrow, wide, held []string
 	for _, ns := range spaces {
 		has := ns.Labels[check.EnforceLabel]
@@ -199,18 +199,6 @@ func profileLevels(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Passed("%s in all %d, and a notebook's pod is let in that has a securityContext for it; Kubeflow's own have none", level(e), len(spaces))
 	}
 	return steps.Passed("%s in all %d, and a notebook's pod is let in", level(e), len(spaces))
-}
-
-// ofItsSize tells whether a pod was refused for what it asks for, and not for what it is
-// (kubernetes/kubernetes: staging/src/k8s.io/apiserver/pkg/admission/plugin/resourcequota/controller.go,
-// plugin/pkg/admission/limitranger/admission.go).
-func ofItsSize(why string) bool {
-	for _, mark := range []string{"exceeded quota", "failed quota", "usage per Pod is", "usage per Container is", "limit to request ratio per"} {
-		if strings.Contains(why, mark) {
-			return true
-		}
-	}
-	return false
 }
 
 // parted takes those out of all for whom it is so, and returns them.
