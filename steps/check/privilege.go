@@ -72,7 +72,7 @@ func Excess(
 		partial = partial || f.partial
 		rules[namespaces[i]] = f.rules
 		for _, r := range f.rules {
-			words = append(words, namespaces[i]+": "+ruleWords(r))
+			words = append(words, namespaces[i]+": "+ruleInFull(r))
 		}
 	}
 	slices.Sort(words)
@@ -126,8 +126,8 @@ func beyond(ctx context.Context, credential *cluster.Cluster, namespace string, 
 	return out, nil
 }
 
-// RuleWords says in short what rules grant, a word each: "get,list pods,services".
-func RuleWords(rules []rbacv1.PolicyRule) []string {
+// RuleSummaries says in short what each rule grants: "get,list pods,services".
+func RuleSummaries(rules []rbacv1.PolicyRule) []string {
 	var out []string
 	for _, r := range rules {
 		out = append(out, strings.Join(r.Verbs, ",")+" "+strings.Join(r.Resources, ","))
@@ -142,7 +142,7 @@ func resourceOf(r cluster.Right) string {
 	return r.Resource
 }
 
-func ruleWords(r rbacv1.PolicyRule) string {
+func ruleInFull(r rbacv1.PolicyRule) string {
 	if len(r.NonResourceURLs) > 0 {
 		return strings.Join(r.Verbs, ",") + " " + strings.Join(r.NonResourceURLs, ",")
 	}

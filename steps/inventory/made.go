@@ -110,12 +110,3 @@ func MadeBy(ctx context.Context, e steps.Env, gvr schema.GroupVersionResource, a
 	}
 	return out, err
 }
-
-// MetadataOf is the metadata of an object, with its kind.
-func MetadataOf(o *unstructured.Unstructured) metav1.PartialObjectMetadata {
-	return metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
-		Name: o.GetName(), Namespace: o.GetNamespace(), UID: o.GetUID(),
-		Labels: o.GetLabels(), Annotations: o.GetAnnotations(), ResourceVersion: o.GetResourceVersion(),
-		ManagedFields: o.GetManagedFields(),
-	}}
-}

@@ -3,7 +3,6 @@ package inventory
 import (
 	"encoding/json"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -127,37 +126,10 @@ func locateField(obj map[string]any, field string) (path []string, value any) {
 	return nil, nil
 }
 
-// IsSecret reports whether an object is a Secret of Kubernetes itself.
-func IsSecret(o *unstructured.Unstructured) bool {
-	return o.GetKind() == "Secret" && o.GroupVersionKind().Group == ""
-}
-
 // Wrote tells whether this link has applied an object: a copy that somebody
 // made of it carries the mark, and no field manager of the link.
 func Wrote(link string, fields []metav1.ManagedFieldsEntry) bool {
 	return slices.ContainsFunc(fields, func(f metav1.ManagedFieldsEntry) bool {
 		return f.Operation == metav1.ManagedFieldsOperationApply && strings.HasPrefix(f.Manager, steps.FieldManager(link, ""))
 	})
-}
-
-// Describe names an object as the screen does: "Role renku-sessions/renku".
-func Describe(obj *unstructured.Unstructured) string {
-	if ns := obj.GetNamespace(); ns != "" {
-		return obj.GetKind() + " " + ns + "/" + cluster.CleanName(obj.GetName())
-	}
-	return obj.GetKind() + " " + cluster.CleanName(obj.GetName())
-}
-
-// FieldPaths are the paths of values, in order.
-func FieldPaths(at string, values map[string]any) []string {
-	var out []string
-	for _, key := range slices.Sorted(maps.Keys(values)) {
-		path := strings.TrimPrefix(at+"."+cluster.Clean(key), ".")
-		if inner, ok := values[key].(map[string]any); ok && len(inner) > 0 {
-			out = append(out, FieldPaths(path, inner)...)
-		} else {
-			out = append(out, path)
-		}
-	}
-	return out
 }

@@ -21,6 +21,7 @@ func FuzzLinkFile(f *testing.F) {
 	} {
 		f.Add([]byte(fuzzLink + answers))
 	}
+	f.Add([]byte(goodLink))
 	f.Add([]byte("a: &a [*a]"))
 	f.Add([]byte(fuzzLink + "---\nb: c\n"))
 	f.Add([]byte(strings.Replace(fuzzLink, "metadata: {name: a}", "metadata: {name: a, \"\\u001b\": b}", 1)))

@@ -61,7 +61,7 @@ func judgeRole(role *rbacv1.ClusterRole, anew, newer string) steps.Result {
 }
 
 func rulesInWords(rules []rbacv1.PolicyRule) string {
-	return check.FirstOf(check.RuleWords(rules), 4, "; ")
+	return check.FirstOf(check.RuleSummaries(rules), 4, "; ")
 }
 
 func roleBound(ctx context.Context, e steps.Env) steps.Result {

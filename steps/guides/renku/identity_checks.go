@@ -92,7 +92,7 @@ func roleComplete(ctx context.Context, e steps.Env) steps.Result {
 		names = append(names, name)
 	}
 	if ok, lacking := validation.Covers(check.RulesIn(of), roleRules(e)); !ok {
-		words := check.RuleWords(lacking)
+		words := check.RuleSummaries(lacking)
 		return steps.Failed(fmt.Sprintf("%s lacks: %s", strings.Join(names, ", "), strings.Join(words, "; ")), "")
 	}
 	return steps.Passed("%s covers all %d rules", strings.Join(names, ", "), len(roleRules(e)))

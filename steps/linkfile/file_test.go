@@ -1,4 +1,4 @@
-package engine_test
+package linkfile_test
 
 import (
 	"errors"
@@ -7,20 +7,16 @@ import (
 	"strings"
 	"testing"
 
-	"carrick/cluster"
 	"carrick/steps"
-	"carrick/steps/engine"
 	"carrick/steps/linkfile"
 )
 
 func toy() *steps.Guide {
-	return guide("toy", steps.Role{Name: "here", Kind: steps.Cluster}, steps.Role{Name: "there", Kind: steps.Cluster}, steps.Step{
-		Ask: []steps.Question{
-			{Key: "network.port", Title: "Port", Help: "h", Kind: steps.Port},
-			{Key: "pools", Title: "Pools", Help: "h", Kind: steps.Name, Many: true, Opt: true},
-			{Key: "password", Title: "Password", Help: "h", Kind: steps.Text, Secret: true},
-		},
-	})
+	return &steps.Guide{Name: "toy", Steps: []steps.Step{{Ask: []steps.Question{
+		{Key: "network.port", Title: "Port", Help: "h", Kind: steps.Port},
+		{Key: "pools", Title: "Pools", Help: "h", Kind: steps.Name, Many: true, Opt: true},
+		{Key: "password", Title: "Password", Help: "h", Kind: steps.Text, Secret: true},
+	}}}}
 }
 
 const goodLink = `apiVersion: carrick/v1alpha1
@@ -120,39 +116,6 @@ func TestLinkFileRoundTrip(t *testing.T) {
 	}
 }
 
-func TestLinkFileSaysThatAFolderIsHere(t *testing.T) {
-	g := guide("toy", steps.Role{Name: "edge", Kind: steps.Host}, steps.Role{Name: "there", Kind: steps.Cluster}, steps.Step{})
-	for _, c := range []struct {
-		situation, host string
-		want            bool
-	}{
-		{"a folder", "{root: DIR}", false},
-		{"a folder that is here", "{root: DIR, here: true}", true},
-		{"a folder that is not", "{root: DIR, here: false}", false},
-		{"this machine", "{root: /}", true},
-	} {
-		t.Run(c.situation, func(t *testing.T) {
-			text := "apiVersion: carrick/v1alpha1\nkind: Link\nmetadata: {name: x}\nguide: toy\nlocal: {host: " + strings.Replace(c.host, "DIR", t.TempDir(), 1) + "}\n"
-			l, err := linkfile.Parse("l.yaml", []byte(text), []*steps.Guide{g})
-			if err != nil {
-				t.Fatal(err)
-			}
-			end, err := engine.OpenEnd(l, steps.Local, g, cluster.Access{}, nil, cluster.Options{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer end.Close()
-			if end.Host.Here() != c.want {
-				t.Errorf("here: %v, want %v", end.Host.Here(), c.want)
-			}
-			written, err := l.Marshal()
-			if err != nil || strings.Contains(string(written), "here: true") != strings.Contains(c.host, "here: true") {
-				t.Errorf("written as %s (%v)", written, err)
-			}
-		})
-	}
-}
-
 func TestLinkFileIsNotWrittenThroughASymlink(t *testing.T) {
 	dir := t.TempDir()
 	target, path := filepath.Join(dir, "target"), filepath.Join(dir, "l.yaml")
@@ -170,15 +133,4 @@ func TestLinkFileIsNotWrittenThroughASymlink(t *testing.T) {
 	if b, _ := os.ReadFile(target); string(b) != "mine" {
 		t.Errorf("the target now says %q", b)
 	}
-}
-
-func FuzzParseLink(f *testing.F) {
-	f.Add([]byte(goodLink))
-	f.Add([]byte("a: &a [*a]"))
-	f.Fuzz(func(t *testing.T, data []byte) {
-		l, err := linkfile.Parse("l.yaml", data, []*steps.Guide{toy()})
-		if err == nil && linkfile.CheckName(l.Name()) != nil {
-			t.Errorf("took the name %q", l.Name())
-		}
-	})
 }
