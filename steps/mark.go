@@ -1,6 +1,12 @@
 package steps
 
-import "carrick/cluster"
+import (
+	"encoding/json"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"carrick/cluster"
+)
 
 // LinkLabelPrefix begins the label of each object that a link has written: the name of the link follows, and the value is
 // the action.
@@ -24,3 +30,15 @@ func (e Env) Marked(action string) cluster.Selector {
 
 // FieldManager is the manager of the fields that an action of a link has written.
 func FieldManager(link, action string) string { return "carrick." + link + "." + action }
+
+// OwnsKey reports whether a field manager's entry has a key under data, of a ConfigMap or a Secret.
+func OwnsKey(f metav1.ManagedFieldsEntry, key string) bool {
+	var set struct {
+		Data map[string]any `json:"f:data"`
+	}
+	if f.FieldsV1 == nil || json.Unmarshal(f.FieldsV1.GetRawBytes(), &set) != nil {
+		return false
+	}
+	_, is := set.Data["f:"+key]
+	return is
+}

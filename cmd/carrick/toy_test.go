@@ -169,7 +169,7 @@ func toyPermissions(ctx context.Context, e steps.Env) steps.Result {
 		check.Verbs("", "serviceaccounts", ns, "get", "create", "patch"),
 		check.Verbs("", "secrets", ns, "get", "create", "patch"),
 	)
-	return check.MayI(ctx, e.Cluster, rights, action.Grant("carrick-"+e.Link, rights, ns))
+	return check.MayI(ctx, e.Cluster, rights, steps.Grant("carrick-"+e.Link, rights, ns))
 }
 
 // toyNamespace finds the namespace of an account that exists.

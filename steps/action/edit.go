@@ -7,7 +7,6 @@ import (
 	"maps"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -200,7 +199,7 @@ func (d Edit) rewritten(ctx context.Context, e steps.Env, live *unstructured.Uns
 // shared tells whether anybody but a manager owns the text.
 func (d Edit) shared(live *unstructured.Unstructured, manager string) bool {
 	for _, f := range live.GetManagedFields() {
-		if f.Manager != manager && Owns(f, "f:data", "f:"+d.Key) {
+		if f.Manager != manager && steps.OwnsKey(f, d.Key) {
 			return true
 		}
 	}
@@ -232,17 +231,4 @@ func (d Edit) then(live *unstructured.Unstructured, e *steps.Entry) (*unstructur
 		return nil, false
 	}
 	return out, true
-}
-
-// Owns tells whether a manager's entry has a field: "f:data", "f:key".
-func Owns(f metav1.ManagedFieldsEntry, path ...string) bool {
-	set := setOf(f)
-	for _, key := range path {
-		inner, ok := set[key].(map[string]any)
-		if !ok {
-			return false
-		}
-		set = inner
-	}
-	return set != nil
 }

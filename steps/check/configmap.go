@@ -8,7 +8,6 @@ import (
 
 	"carrick/cluster"
 	"carrick/steps"
-	"carrick/steps/action"
 )
 
 // Written is when a key of a ConfigMap came to be as it is.
@@ -43,7 +42,7 @@ func KeyWritten(ctx context.Context, c *cluster.Cluster, namespace, name, key st
 func KeySince(fields []metav1.ManagedFieldsEntry, key string) time.Time {
 	var first time.Time
 	for _, f := range fields {
-		if f.Time != nil && action.Owns(f, "f:data", "f:"+key) && (first.IsZero() || f.Time.Time.Before(first)) {
+		if f.Time != nil && steps.OwnsKey(f, key) && (first.IsZero() || f.Time.Time.Before(first)) {
 			first = f.Time.Time
 		}
 	}

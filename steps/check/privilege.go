@@ -118,7 +118,7 @@ func beyond(ctx context.Context, credential *cluster.Cluster, namespace string, 
 		if d.Err != nil {
 			return out, d.Err
 		}
-		rule := rbacv1.PolicyRule{APIGroups: []string{d.Right.Group}, Resources: []string{resourceOf(d.Right)}, Verbs: []string{d.Right.Verb}}
+		rule := steps.RuleOf(d.Right)
 		if ok, _ := validation.Covers(allowed, []rbacv1.PolicyRule{rule}); d.Allowed && !ok {
 			out.rules = append(out.rules, rule)
 		}
@@ -133,13 +133,6 @@ func RuleSummaries(rules []rbacv1.PolicyRule) []string {
 		out = append(out, strings.Join(r.Verbs, ",")+" "+strings.Join(r.Resources, ","))
 	}
 	return out
-}
-
-func resourceOf(r cluster.Right) string {
-	if r.Subresource != "" {
-		return r.Resource + "/" + r.Subresource
-	}
-	return r.Resource
 }
 
 func ruleInFull(r rbacv1.PolicyRule) string {

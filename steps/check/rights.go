@@ -11,7 +11,6 @@ import (
 
 	"carrick/cluster"
 	"carrick/steps"
-	"carrick/steps/action"
 )
 
 // MayI says whether all rights are there and names each that is not. fix is what
@@ -106,7 +105,7 @@ func MayMake(ctx context.Context, e steps.Env, who string, rights []cluster.Righ
 		}
 	}
 	return r.Or("ask an admin of the " + who + " to apply this and bind it to you:\n" +
-		action.Grant("carrick-"+e.Link, once, missing...))
+		steps.Grant("carrick-"+e.Link, once, missing...))
 }
 
 // NamespacesOf returns the namespaces of rights in their order, each once.

@@ -476,7 +476,7 @@ func TestTheRightsOfAChartAreEnough(t *testing.T) {
 			r.Name = "" // a Role can't bind create to a name; what is asked is the wider right
 			all = append(all, r)
 		}
-		for i, doc := range strings.Split(action.Grant("chart-narrow", all), "---\n") {
+		for i, doc := range strings.Split(steps.Grant("chart-narrow", all), "---\n") {
 			kind, scope := "clusterrole", []string{"create", "clusterrolebinding"}
 			if strings.Contains(doc, "kind: Role\n") {
 				kind, scope = "role", []string{"-n", ns, "create", "rolebinding"}

@@ -11,7 +11,6 @@ import (
 
 	"carrick/cluster"
 	"carrick/steps"
-	"carrick/steps/action"
 )
 
 // Lacking are the sides on which rights are missing that a plan takes.
@@ -26,7 +25,7 @@ type Lack struct {
 }
 
 // Grant is YAML that would grant what is needed, under that name.
-func (l Lack) Grant(name string) string { return action.Grant(name, l.Needed, l.Fresh...) }
+func (l Lack) Grant(name string) string { return steps.Grant(name, l.Needed, l.Fresh...) }
 
 // Words are the rights that are missing, all verbs on a kind in one: "create,
 // patch secrets in renku".
@@ -36,7 +35,7 @@ func (l Lack) Words() []string {
 	for _, d := range l.Missing {
 		kind := d.Right
 		kind.Verb = ""
-		if !slices.Contains(action.ByName, d.Right.Verb) {
+		if !slices.Contains(steps.VerbsByName, d.Right.Verb) {
 			kind.Name = ""
 		}
 		if verbs[kind] == nil {

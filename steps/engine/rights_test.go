@@ -5,13 +5,13 @@ import (
 	"testing"
 
 	"carrick/cluster"
-	"carrick/steps/action"
+	"carrick/steps"
 )
 
 // Who may bind every role, or approve for every signer, may do everything: such a
 // right is granted for the one name that it is needed for.
 func TestGrantsAreForOneNameWhereThatCounts(t *testing.T) {
-	got := action.Grant("g", []cluster.Right{
+	got := steps.Grant("g", []cluster.Right{
 		{Verb: "get", Group: "rbac.authorization.k8s.io", Resource: "clusterroles"},
 		{Verb: "bind", Group: "rbac.authorization.k8s.io", Resource: "clusterroles", Name: "small"},
 		{Verb: "approve", Group: "certificates.k8s.io", Resource: "signers", Name: "kubernetes.io/kube-apiserver-client"},

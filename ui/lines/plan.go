@@ -6,7 +6,6 @@ import (
 
 	"carrick/cluster"
 	"carrick/steps"
-	"carrick/steps/action"
 	"carrick/steps/engine"
 )
 
@@ -134,7 +133,7 @@ func (w *walk) lacks(p *engine.Plan, lacking engine.Lacking) {
 			w.out.say("What more it takes can be told once these are there.")
 		}
 		w.out.say("An admin of that cluster can apply this and bind it to you:")
-		w.out.raw(action.Grant(name, lack.Needed, p.NewNamespaces(side)...))
+		w.out.raw(steps.Grant(name, lack.Needed, p.NewNamespaces(side)...))
 	}
 }
 

@@ -15,7 +15,6 @@ import (
 
 	"carrick/cluster"
 	"carrick/steps"
-	"carrick/steps/action"
 	"carrick/steps/check"
 	"carrick/steps/inventory"
 )
@@ -193,7 +192,7 @@ func adoptBackup(ctx context.Context, e steps.Env) (any, string, error) {
 		return nil, "", err
 	}
 	for _, f := range fields {
-		if action.Owns(f, "f:data", "f:"+k["key"]) && strings.HasPrefix(f.Manager, "carrick.") {
+		if steps.OwnsKey(f, k["key"]) && strings.HasPrefix(f.Manager, "carrick.") {
 			return nil, "", nil
 		}
 	}

@@ -259,7 +259,7 @@ func othersKeys(live *unstructured.Unstructured, manager string) []string {
 // anybody else has written it.
 func keyOwners(fields []metav1.ManagedFieldsEntry, key, manager string) (mine, theirs bool) {
 	for _, f := range fields {
-		if action.Owns(f, "f:data", "f:"+key) {
+		if steps.OwnsKey(f, key) {
 			ours := f.Manager == manager && f.Operation == metav1.ManagedFieldsOperationApply
 			mine, theirs = mine || ours, theirs || !ours
 		}

@@ -113,12 +113,11 @@ func endpointRightsFix(ctx context.Context, e steps.Env, p *provisioner, account
 // grantAll reports whether rules, by the namespace of their bindings ("": everywhere), grant all of the rights.
 func grantAll(rules map[string][]rbacv1.PolicyRule, rights []cluster.Right) bool {
 	for _, r := range rights {
-		need := rbacv1.PolicyRule{APIGroups: []string{r.Group}, Resources: []string{r.Resource}, Verbs: []string{r.Verb}}
 		granted := rules[""]
 		if r.Namespace != "" {
 			granted = slices.Concat(granted, rules[r.Namespace])
 		}
-		if ok, _ := validation.Covers(granted, []rbacv1.PolicyRule{need}); !ok {
+		if ok, _ := validation.Covers(granted, []rbacv1.PolicyRule{steps.RuleOf(r)}); !ok {
 			return false
 		}
 	}

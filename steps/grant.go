@@ -1,4 +1,4 @@
-package action
+package steps
 
 import (
 	"maps"
@@ -49,16 +49,22 @@ func Grant(name string, rights []cluster.Right, fresh ...string) string {
 	return strings.Join(docs, "---\n")
 }
 
-// ByName are the verbs that are granted for one name alone, where a name is
+// RuleOf is the rule that grants a right, of all objects.
+func RuleOf(r cluster.Right) rbacv1.PolicyRule {
+	resource := r.Resource
+	if r.Subresource != "" {
+		resource += "/" + r.Subresource
+	}
+	return rbacv1.PolicyRule{APIGroups: []string{r.Group}, Resources: []string{resource}, Verbs: []string{r.Verb}}
+}
+
+// VerbsByName are the verbs that are granted for one name alone, where a name is
 // given: who may bind every role, or approve for every signer, may do everything.
-var ByName = []string{"approve", "bind", "escalate", "impersonate", "sign", "use"}
+var VerbsByName = []string{"approve", "bind", "escalate", "impersonate", "sign", "use"}
 
 func addRule(rules []rbacv1.PolicyRule, r cluster.Right) []rbacv1.PolicyRule {
-	rule := rbacv1.PolicyRule{APIGroups: []string{r.Group}, Resources: []string{r.Resource}, Verbs: []string{r.Verb}}
-	if r.Subresource != "" {
-		rule.Resources[0] += "/" + r.Subresource
-	}
-	if r.Name != "" && slices.Contains(ByName, r.Verb) {
+	rule := RuleOf(r)
+	if r.Name != "" && slices.Contains(VerbsByName, r.Verb) {
 		rule.ResourceNames = []string{r.Name}
 	}
 	for i := range rules {
