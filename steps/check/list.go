@@ -1,6 +1,7 @@
 package check
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 )
@@ -15,3 +16,6 @@ func FirstOf(words []string, most int, separator string) string {
 	}
 	return fmt.Sprintf("%s and %d more", strings.Join(words[:most], separator), len(words)-most)
 }
+
+// OrNone joins names: "a, b"; "none" where there are none.
+func OrNone(names []string) string { return cmp.Or(strings.Join(names, ", "), "none") }

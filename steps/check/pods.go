@@ -7,6 +7,8 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 
 	"carrick/cluster"
 )
@@ -14,6 +16,15 @@ import (
 // Ended reports whether a pod has run and runs no more, well or not: it keeps its node until it is deleted.
 func Ended(p *corev1.Pod) bool {
 	return p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
+}
+
+// PodsOf returns the pods that a Deployment selects, also those that have ended or are being deleted.
+func PodsOf(ctx context.Context, c *cluster.Cluster, d *appsv1.Deployment) ([]*corev1.Pod, error) {
+	selector, err := metav1.LabelSelectorAsSelector(d.Spec.Selector)
+	if err != nil || selector.Empty() { // which would select all of the namespace
+		selector = labels.Nothing()
+	}
+	return List[corev1.Pod](ctx, c, Pods, d.Namespace, cluster.Selector{Labels: selector.String()})
 }
 
 // PodsSince is when the newest of some pods that run has started; zero: none runs, or none says. Pods that have ended,

@@ -11,7 +11,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"carrick/cluster"
 	"carrick/steps"
@@ -161,7 +160,7 @@ func startedSince(ctx context.Context, e steps.Env, d *appsv1.Deployment) steps.
 	if err != nil {
 		return steps.Unseen(err)
 	}
-	pods, err := check.List[corev1.Pod](ctx, e.Cluster, check.Pods, d.Namespace, cluster.Selector{Labels: metav1.FormatLabelSelector(d.Spec.Selector)})
+	pods, err := check.PodsOf(ctx, e.Cluster, d)
 	if err != nil {
 		return steps.Unseen(err)
 	}

@@ -33,11 +33,11 @@ func controlPlaneHeld(ctx context.Context, e steps.Env) steps.Result {
 	case len(found) == 0:
 		return noControlPlane(ctx, e)
 	case len(found) > 1:
-		return steps.Failed(fmt.Sprintf("%d Secrets are such kubeconfigs for the provider: %s. Liqo takes one in the whole cluster", len(found), listed(places(found))),
+		return steps.Failed(fmt.Sprintf("%d Secrets are such kubeconfigs for the provider: %s. Liqo takes one in the whole cluster", len(found), check.OrNone(places(found))),
 			fmt.Sprintf(`that of an older peering goes, the one in %[3]s stays: %[1]s -n NAMESPACE patch secret NAME --type merge -p '{"metadata":{"finalizers":null,"labels":{%[2]q:null}}}' && %[1]s -n NAMESPACE delete secret NAME`, e.Kubectl(), identityLabel, ns)+
 				"\n"+e.Kubectl()+" -n "+liqoSpaceOf(e.Own)+" rollout restart deployment liqo-crd-replicator    # it has stopped to copy, and starts again with nothing else")
 	case found[0].GetNamespace() != ns:
-		return steps.Failed(fmt.Sprintf("it is Secret %s: Liqo takes that namespace for the tenant's, which is %s", listed(places(found)), ns),
+		return steps.Failed(fmt.Sprintf("it is Secret %s: Liqo takes that namespace for the tenant's, which is %s", check.OrNone(places(found)), ns),
 			e.Kubectl()+" -n "+steps.Quoted(found[0].GetNamespace())+" delete secret "+steps.Quoted(found[0].GetName())+"    # then "+e.ApplyStep("authentication"))
 	}
 	// the namespace that is there counts, whatever was answered

@@ -76,9 +76,9 @@ func judgeCertificate(cert *x509.Certificate, bad []string, authorities, unknown
 		return steps.Failed(strings.Join(bad, "; "), fix)
 	}
 	if authorities == "" {
-		return steps.Passed("%s, of %s; who signed it was not compared (%s)", cert.Subject.CommonName, listed(cert.Subject.Organization), unknown)
+		return steps.Passed("%s, of %s; who signed it was not compared (%s)", cert.Subject.CommonName, check.OrNone(cert.Subject.Organization), unknown)
 	}
-	return steps.Passed("%s, of %s, signed by %s", cert.Subject.CommonName, listed(cert.Subject.Organization), cert.Issuer.CommonName)
+	return steps.Passed("%s, of %s, signed by %s", cert.Subject.CommonName, check.OrNone(cert.Subject.Organization), cert.Issuer.CommonName)
 }
 
 func certificateLasts(_ context.Context, e steps.Env) steps.Result {

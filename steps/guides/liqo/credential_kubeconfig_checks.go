@@ -145,7 +145,7 @@ func serverProves(ctx context.Context, e steps.Env, k cluster.Kubeconfig) steps.
 			e.ApplyStep("credentials")
 		if shown.Kind == probe.NameMismatch {
 			fix = fmt.Sprintf("answer provider.server with a name of the certificate (%s), or add %s to the certificate "+
-				"of the provider's API server", listed(shown.Names), name)
+				"of the provider's API server", check.OrNone(shown.Names), name)
 		}
 		return kubeconfigFix(e, fix)
 	})

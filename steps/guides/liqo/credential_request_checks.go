@@ -16,6 +16,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"carrick/steps"
+	"carrick/steps/check"
 )
 
 func requestSound(_ context.Context, e steps.Env) steps.Result {
@@ -59,7 +60,7 @@ func judgeRequest(csr, id, fix string) steps.Result {
 	if err != nil {
 		return steps.Failed(err.Error(), fix)
 	}
-	return steps.Passed("%s, of %s", request.Subject.CommonName, listed(request.Subject.Organization))
+	return steps.Passed("%s, of %s", request.Subject.CommonName, check.OrNone(request.Subject.Organization))
 }
 
 // sound parses a request in PEM. It is an error if the request is not exactly of the form that carrick creates for the
@@ -91,7 +92,7 @@ func unexpected(request *x509.CertificateRequest, id string) []string {
 		}
 		what := "it asks for X.509 extensions"
 		if len(names) > 0 {
-			what = "it has the subject alternative names " + listed(names)
+			what = "it has the subject alternative names " + check.OrNone(names)
 		}
 		out = append(out, what)
 	}
@@ -107,7 +108,7 @@ func unexpectedSubject(subject pkix.Name, name string) (out []string) {
 		out = append(out, fmt.Sprintf("its common name is %q, not %q", subject.CommonName, name))
 	}
 	if !slices.Equal(subject.Organization, []string{liqoGroup}) {
-		out = append(out, fmt.Sprintf("its organizations are %s, not %s alone", listed(subject.Organization), liqoGroup))
+		out = append(out, fmt.Sprintf("its organizations are %s, not %s alone", check.OrNone(subject.Organization), liqoGroup))
 	} else if len(subject.Names) != 2 {
 		out = append(out, "its subject has more than a common name and an organization")
 	}

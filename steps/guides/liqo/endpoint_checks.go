@@ -28,7 +28,7 @@ func serverEndpoint(ctx context.Context, e steps.Env) steps.Result {
 	}
 	at, port := addressesOf(g), number(g, "status", "endpoint", "port")
 	if len(at) > 0 && port != 0 {
-		return steps.Passed("%s, port %d, UDP", listed(at), port)
+		return steps.Passed("%s, port %d, UDP", check.OrNone(at), port)
 	}
 	since := g.GetCreationTimestamp().Time
 	why, fix, err := withoutEndpoint(ctx, e, g)
@@ -168,7 +168,7 @@ func clientEndpoint(ctx context.Context, e steps.Env) steps.Result {
 	case t.host == "":
 		return steps.Failed(name+" names no address: Liqo can make no gateway of it", "")
 	case !leadsThere(e, there, t.host):
-		return steps.Failed(fmt.Sprintf("%s connects to %s, and the gateway of the %s listens at %s", name, t.host, e.PeerName(), listed(there.addresses)),
+		return steps.Failed(fmt.Sprintf("%s connects to %s, and the gateway of the %s listens at %s", name, t.host, e.PeerName(), check.OrNone(there.addresses)),
 			e.ApplyStep("tunnel")+"    # or, with NAT in between, answer network.address with "+steps.Quoted(t.host))
 	case t.port != there.port && t.port != asked && there.kind == "NodePort" && t.port == there.inner:
 		return steps.Failed(fmt.Sprintf("%s connects to port %d, where the gateway itself listens; from outside that is port %d of the nodes", name, t.port, there.port), "")
@@ -198,7 +198,7 @@ func leadsThere(e steps.Env, there listening, host string) bool {
 // answered.
 func beyond(there listening, t target) string {
 	if !slices.Contains(there.addresses, t.host) || t.port != there.port {
-		return fmt.Sprintf("; the gateway itself says %s port %d", listed(there.addresses), there.port)
+		return fmt.Sprintf("; the gateway itself says %s port %d", check.OrNone(there.addresses), there.port)
 	}
 	return ""
 }

@@ -96,10 +96,10 @@ func idMap(ctx context.Context, e steps.Env) (*unstructured.Unstructured, error)
 		return beside[0], nil
 	case 0:
 		return nil, steps.Absent("ConfigMaps with a cluster id are in %s, and no Deployment of Liqo's controllers is; "+
-			"answer %s.liqo-namespace with Liqo's namespace", listed(spacesOf(all)), e.SideName())
+			"answer %s.liqo-namespace with Liqo's namespace", check.OrNone(spacesOf(all)), e.SideName())
 	default:
 		return nil, steps.Absent("ConfigMaps with a cluster id, and Deployments like Liqo's controllers, are in %s; "+
-			"answer %s.liqo-namespace with Liqo's namespace", listed(spaces), e.SideName())
+			"answer %s.liqo-namespace with Liqo's namespace", check.OrNone(spaces), e.SideName())
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"carrick/steps"
+	"carrick/steps/check"
 )
 
 // foreignConditions are the conditions of a ForeignCluster and, of each, the check
@@ -70,7 +71,7 @@ func foreignClusterHealthy(ctx context.Context, e steps.Env) steps.Result {
 	case len(lacking) > 0:
 		return steps.Waits(time.Time{}, "ForeignCluster %s: %s", name, strings.Join(lacking, "; "))
 	}
-	return steps.Passed("ForeignCluster %s, role %s: %s", fc.GetName(), text(fc, "status", "role"), listed(good))
+	return steps.Passed("ForeignCluster %s, role %s: %s", fc.GetName(), text(fc, "status", "role"), check.OrNone(good))
 }
 
 func bracketed(s string) string {

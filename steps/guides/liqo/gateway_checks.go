@@ -12,6 +12,7 @@ import (
 
 	"carrick/cluster"
 	"carrick/steps"
+	"carrick/steps/check"
 )
 
 const (
@@ -55,11 +56,11 @@ func oneGateway(ctx context.Context, e steps.Env) steps.Result {
 	case len(all) == 0:
 		return steps.Undone(fmt.Sprintf("namespace %s has no gateway yet", ns)).Or(e.ApplyStep("tunnel"))
 	case len(all) > 1 && len(right) == len(all):
-		return steps.Failed(fmt.Sprintf("namespace %s has %d of kind %s, and one is right: %s", ns, len(all), want, listed(names(all))),
+		return steps.Failed(fmt.Sprintf("namespace %s has %d of kind %s, and one is right: %s", ns, len(all), want, check.OrNone(names(all))),
 			inTenant(e)+"delete "+plural(want)+" "+shellWords(names(all)[1:]))
 	case len(all) > 1:
 		wrong := wrongGateways(all, want)
-		return steps.Failed(fmt.Sprintf("namespace %s has a GatewayServer and a GatewayClient (%s): by the answers this side has a %s", ns, listed(names(all)), want),
+		return steps.Failed(fmt.Sprintf("namespace %s has a GatewayServer and a GatewayClient (%s): by the answers this side has a %s", ns, check.OrNone(names(all)), want),
 			inTenant(e)+"delete "+plural(wrong[0].GetKind())+" "+shellWords(names(wrong)))
 	case len(right) == 0:
 		return otherKind(e, all[0])

@@ -10,10 +10,8 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"carrick/cluster"
 	"carrick/steps"
 	"carrick/steps/check"
 )
@@ -115,10 +113,7 @@ func notLetIn(e steps.Env, d *appsv1.Deployment, why string) steps.Result {
 
 // podsTrouble is what the pods of a Deployment wait for, as the end of a sentence.
 func podsTrouble(ctx context.Context, e steps.Env, d *appsv1.Deployment) (string, error) {
-	if d.Spec.Selector == nil {
-		return "", nil
-	}
-	pods, err := check.List[corev1.Pod](ctx, e.Cluster, check.Pods, d.Namespace, cluster.Selector{Labels: metav1.FormatLabelSelector(d.Spec.Selector)})
+	pods, err := check.PodsOf(ctx, e.Cluster, d)
 	if err != nil {
 		return "", err
 	}

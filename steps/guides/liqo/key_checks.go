@@ -13,6 +13,7 @@ import (
 	"carrick/cluster"
 	"carrick/cluster/probe"
 	"carrick/steps"
+	"carrick/steps/check"
 )
 
 func keyChecks() []steps.Check {
@@ -114,7 +115,7 @@ func keysOnce(ctx context.Context, e steps.Env, s *cluster.Secret) steps.Result 
 		}
 	}
 	if len(others) > 0 {
-		return steps.Failed(fmt.Sprintf("namespace %s has other Secrets with the labels of a gateway's keys beside %s: %s; Liqo takes none of several", s.Namespace, s.Name, listed(others)),
+		return steps.Failed(fmt.Sprintf("namespace %s has other Secrets with the labels of a gateway's keys beside %s: %s; Liqo takes none of several", s.Namespace, s.Name, check.OrNone(others)),
 			inTenant(e)+"delete secret "+shellWords(others))
 	}
 	return steps.Passed("Secret %s/%s holds two keys of %d bytes that belong together", s.Namespace, s.Name, keySize)

@@ -9,6 +9,7 @@ import (
 
 	"carrick/cluster/probe"
 	"carrick/steps"
+	"carrick/steps/check"
 )
 
 const publicKeyKind = "publickeies.networking.liqo.io"
@@ -54,7 +55,7 @@ func severalKeys(e steps.Env, found []*unstructured.Unstructured) steps.Result {
 			others = append(others, name)
 		}
 	}
-	return steps.Failed(fmt.Sprintf("%d PublicKeys carry the peer's id (%s): the gateway takes now one and now the other", len(found), listed(names(found))),
+	return steps.Failed(fmt.Sprintf("%d PublicKeys carry the peer's id (%s): the gateway takes now one and now the other", len(found), check.OrNone(names(found))),
 		inTenant(e)+"delete "+publicKeyKind+" "+shellWords(others))
 }
 

@@ -35,7 +35,7 @@ func networksKnown(ctx context.Context, e steps.Env) steps.Result {
 				withValue(ctx, e, "networking.enabled=true")+"    # the chart makes it; give it the cluster's ranges: ipam.podCIDR, ipam.serviceCIDR")
 		}
 		if kind == "external-cidr" && len(found) > 1 {
-			return steps.Failed(fmt.Sprintf("%d Networks in %s have the label %s=%s, and Liqo takes one: %s", len(found), ns, networkTypeLabel, kind, listed(names(found))),
+			return steps.Failed(fmt.Sprintf("%d Networks in %s have the label %s=%s, and Liqo takes one: %s", len(found), ns, networkTypeLabel, kind, check.OrNone(names(found))),
 				e.Kubectl()+" -n "+ns+" delete networks.ipam.liqo.io NAME    # the one that is not the chart's")
 		}
 		for _, n := range found {
@@ -48,7 +48,7 @@ func networksKnown(ctx context.Context, e steps.Env) steps.Result {
 	if waits != nil {
 		return steps.Waits(waits.GetCreationTimestamp().Time, "Network %s asks for %s and has no range yet (status.cidr)", waits.GetName(), cluster.Clean(text(waits, "spec", "cidr"))).Or(logs)
 	}
-	return steps.Passed("%s", listed(known))
+	return steps.Passed("%s", check.OrNone(known))
 }
 
 // span is an address range and what it is of.

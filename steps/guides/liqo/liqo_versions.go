@@ -9,6 +9,7 @@ import (
 
 	"carrick/cluster"
 	"carrick/steps"
+	"carrick/steps/check"
 )
 
 // leastVersion translates the addresses of a remapped network: v1.0.0 does so only if it equals the local one
@@ -119,10 +120,10 @@ func modulesOn(ctx context.Context, e steps.Env) steps.Result {
 	}
 	switch {
 	case len(off) == 0:
-		return steps.Passed("%s", listed(need))
+		return steps.Passed("%s", check.OrNone(need))
 	case len(off) == 1 && off[0] == "networking":
 		return steps.Failed("Liqo was installed without its module networking", withValue(ctx, e, "networking.enabled=true")+
 			"    # or offload without joining the networks: network.join: false under answers in "+e.LinkFile())
 	}
-	return steps.Failed("Liqo was installed without its module "+listed(off), withValue(ctx, e, off[0]+".enabled=true"))
+	return steps.Failed("Liqo was installed without its module "+check.OrNone(off), withValue(ctx, e, off[0]+".enabled=true"))
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -90,14 +89,6 @@ func twice(name, consumersTitle, providersTitle string, a steps.Action) []steps.
 	ours.Name, ours.Title, ours.On = consumer+"-"+name, consumersTitle, steps.Local
 	theirs.Name, theirs.Title, theirs.On = provider+"-"+name, providersTitle, steps.Remote
 	return []steps.Action{ours, theirs}
-}
-
-// listed joins names for a sentence.
-func listed(names []string) string {
-	if len(names) == 0 {
-		return "none"
-	}
-	return strings.Join(names, ", ")
 }
 
 // counted is a number of things: "1 pod", "2 pods".

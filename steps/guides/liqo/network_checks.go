@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"carrick/steps"
+	"carrick/steps/check"
 )
 
 func networkChecks() []steps.Check {
@@ -51,7 +52,7 @@ func placesOf(objs []*unstructured.Unstructured) string {
 		out = append(out, placeOf(o))
 	}
 	slices.Sort(out)
-	return listed(out)
+	return check.OrNone(out)
 }
 
 // peerConfigurations are the Configurations that carry the peer's id, in the
@@ -132,7 +133,7 @@ func rangesOf(f steps.Facts) (r ranges, err error) {
 }
 
 func (r ranges) String() string {
-	return "pods " + listed(r.pods) + ", external " + listed(r.external)
+	return "pods " + check.OrNone(r.pods) + ", external " + check.OrNone(r.external)
 }
 
 // sameRanges compares two lists as sets of networks.

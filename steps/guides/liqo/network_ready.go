@@ -62,7 +62,7 @@ const mapsAllSince = "1.2.0"
 // configuration_controller.go, ForgeConfigurationStatus).
 func firstRangeAlone(ctx context.Context, e steps.Env, o *unstructured.Unstructured, kind string, real []string) steps.Result {
 	return steps.Warned(fmt.Sprintf("Configuration %s: Liqo before %s maps only the first %s range, %s. Not reachable: %s",
-		placeOf(o), mapsAllSince, kind, real[0], listed(real[1:])), upgrade(ctx, e, mapsAllSince))
+		placeOf(o), mapsAllSince, kind, real[0], check.OrNone(real[1:])), upgrade(ctx, e, mapsAllSince))
 }
 
 func seenAs(kind, real, as string) string {
@@ -84,7 +84,7 @@ func withoutRange(ctx context.Context, e steps.Env, o *unstructured.Unstructured
 		return steps.Unseen(err)
 	}
 	if len(made) > 0 {
-		found += "; without a range: Network " + listed(made) + ", so no block of that size is free, or liqo-ipam does not answer"
+		found += "; without a range: Network " + check.OrNone(made) + ", so no block of that size is free, or liqo-ipam does not answer"
 	}
 	fix := inTenant(e) + "get networks.ipam.liqo.io,events"
 	if space, err := liqoSpace(e); err == nil {

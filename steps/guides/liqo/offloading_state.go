@@ -53,7 +53,7 @@ func judgeOffloading(e steps.Env, o *unstructured.Unstructured, id string) steps
 	ready := conditionOf(here, "Ready")
 	switch phase := text(o, "status", "offloadingPhase"); {
 	case o.GetDeletionTimestamp() != nil || phase == "Terminating":
-		return steps.Failed(what+" is being deleted (finalizers "+listed(o.GetFinalizers())+"), and with it the namespace on the provider and all that is in it", describe)
+		return steps.Failed(what+" is being deleted (finalizers "+check.OrNone(o.GetFinalizers())+"), and with it the namespace on the provider and all that is in it", describe)
 	case seen == 0:
 		return steps.Waits(o.GetCreationTimestamp().Time, "Liqo has not looked at %s yet", what).Or(describe)
 	case seen < is:
@@ -106,7 +106,7 @@ func olderPods(ctx context.Context, e steps.Env) steps.Result {
 	if len(bare) > 0 {
 		fix += "    # nothing makes " + strings.Join(bare, ", ") + " again: keep the manifest first"
 	}
-	return steps.Warned(fmt.Sprintf("%s waiting for a node, from before the namespace was extended: %s. None can go to the provider", counted(len(owned)+len(bare), "pod"), listed(slices.Concat(owned, bare))), fix)
+	return steps.Warned(fmt.Sprintf("%s waiting for a node, from before the namespace was extended: %s. None can go to the provider", counted(len(owned)+len(bare), "pod"), check.OrNone(slices.Concat(owned, bare))), fix)
 }
 
 // tolerates tells whether a pod may go to virtual nodes.

@@ -203,5 +203,5 @@ func amounts(m map[string]string) string {
 	for _, name := range slices.Sorted(maps.Keys(m)) {
 		out = append(out, name+" "+m[name])
 	}
-	return listed(out)
+	return check.OrNone(out)
 }

@@ -154,7 +154,7 @@ func (d offloadingDoer) Plan(ctx context.Context, e steps.Env) (steps.Change, er
 	}
 	if lost := leftOut(o, nodes, e.Answers.List("offloading.clusters")); len(lost) > 0 {
 		c.Items[i].Note = fmt.Sprintf("these labels no longer select %s: Liqo deletes namespace %s there, volumes and all",
-			listed(lost), cluster.Clean(text(o, "status", "remoteNamespaceName")))
+			check.OrNone(lost), cluster.Clean(text(o, "status", "remoteNamespaceName")))
 	}
 	return c, nil
 }

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"carrick/steps"
+	"carrick/steps/check"
 )
 
 // guideTenant is the name that the published guide gives.
@@ -38,7 +39,7 @@ func tenantStands(ctx context.Context, e steps.Env) steps.Result {
 	case 1:
 		return judgeTenant(here[0], id, e)
 	}
-	return steps.Failed(fmt.Sprintf("%d Tenants are in %s: %s. Liqo takes one", len(here), tenantNamespace(e), listed(names(here))),
+	return steps.Failed(fmt.Sprintf("%d Tenants are in %s: %s. Liqo takes one", len(here), tenantNamespace(e), check.OrNone(names(here))),
 		e.Kubectl()+" -n "+tenantNamespace(e)+" delete tenants.authentication.liqo.io NAME    # the one that is not the consumer's")
 }
 

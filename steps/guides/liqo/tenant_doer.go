@@ -60,7 +60,7 @@ func (d tenantDoer) Plan(ctx context.Context, e steps.Env) (steps.Change, error)
 	}
 	if len(copies) > 0 {
 		return steps.Change{}, fmt.Errorf("%s can't be renamed to %s while ResourceSlice %s of the consumer is at the provider: it would go, too. Undo the steps offloading and resources first, or answer tenant.name with %s",
-			item.What, name, listed(names(copies)), other.GetName())
+			item.What, name, check.OrNone(names(copies)), other.GetName())
 	}
 	return steps.Change{Items: []steps.Item{item}, Rights: []cluster.Right{
 		{Verb: "delete", Group: tenants.Group, Resource: tenants.Resource, Namespace: ns, Name: other.GetName()},
@@ -93,7 +93,7 @@ func sayWhatDrains(ctx context.Context, e steps.Env, c *steps.Change) error {
 		for _, ns := range spaces {
 			there = append(there, ns.Name)
 		}
-		note += ", and with them the namespaces that stand for offloaded ones, volumes and all: " + listed(there)
+		note += ", and with them the namespaces that stand for offloaded ones, volumes and all: " + check.OrNone(there)
 	}
 	c.Items[i].Note = steps.JoinNotes(c.Items[i].Note, note)
 	return nil

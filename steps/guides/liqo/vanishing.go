@@ -79,7 +79,7 @@ func (v vanishing) dying(ctx context.Context, e steps.Env) (out []child, held []
 			for _, o := range found {
 				if o.DeletionTimestamp != nil {
 					out = append(out, child{k.gvr, k.kind, o.Namespace, o.Name, o.UID})
-					held = append(held, cluster.Clean(listed(o.Finalizers)))
+					held = append(held, cluster.Clean(check.OrNone(o.Finalizers)))
 				}
 			}
 		}

@@ -76,7 +76,7 @@ func judgeVirtual(e steps.Env, s, v *unstructured.Unstructured) (steps.Result, b
 		return steps.Waits(granted, "Liqo has made no VirtualNode %s of the slice yet", s.GetName()).
 			Or(e.Kubectl() + " -n " + s.GetNamespace() + " get identities.authentication.liqo.io    # resourceslice-" + s.GetName() + " must name a kubeconfig; else see the logs of liqo-controller-manager"), false
 	case v.GetDeletionTimestamp() != nil:
-		return steps.Failed(fmt.Sprintf("VirtualNode %s is being deleted (finalizers %s)", v.GetName(), listed(v.GetFinalizers())), e.Kubectl()+" -n "+v.GetNamespace()+" describe virtualnodes.offloading.liqo.io "+v.GetName()), false
+		return steps.Failed(fmt.Sprintf("VirtualNode %s is being deleted (finalizers %s)", v.GetName(), check.OrNone(v.GetFinalizers())), e.Kubectl()+" -n "+v.GetNamespace()+" describe virtualnodes.offloading.liqo.io "+v.GetName()), false
 	}
 	if makes, ok, _ := unstructured.NestedBool(v.Object, "spec", "createNode"); ok && !makes {
 		return steps.Failed(fmt.Sprintf("VirtualNode %s is told to make no node (spec.createNode: false)", v.GetName()),
@@ -128,7 +128,7 @@ func judgeNode(e steps.Env, s *unstructured.Unstructured, n *corev1.Node) steps.
 	}
 	if lacks := roomless(s, n); len(lacks) > 0 {
 		return steps.Failed(fmt.Sprintf("node %s is ready and has no room for a pod: it offers no %s. The provider grants what is asked for, and what its chart's "+
-			"offloading.defaultNodeResources names", n.Name, listed(lacks)), "answer resources."+answerFor(lacks[0])+", then: "+e.ApplyStep("resources"))
+			"offloading.defaultNodeResources names", n.Name, check.OrNone(lacks)), "answer resources."+answerFor(lacks[0])+", then: "+e.ApplyStep("resources"))
 	}
 	have := map[string]string{}
 	for name, q := range n.Status.Allocatable {

@@ -1,6 +1,7 @@
 package ondemand
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/netip"
@@ -133,7 +134,7 @@ func userFence(ctx context.Context, e steps.Env) steps.Result {
 	case !own:
 		return steps.Failed(at+" keeps the user's own pods from each other", madeBy(e, user))
 	case want != "" && !slices.Contains(cidrs, want):
-		return steps.Failed(fmt.Sprintf("%s lets in %s, and NETWORK_POLICY_ALLOW_CIDR is to be %s", at, orNothing(cidrs), want), madeBy(e, user))
+		return steps.Failed(fmt.Sprintf("%s lets in %s, and NETWORK_POLICY_ALLOW_CIDR is to be %s", at, cmp.Or(strings.Join(cidrs, ", "), "nothing else"), want), madeBy(e, user))
 	}
 	app := map[string]string{managedLabel: userValue}
 	opened, err := check.OpenedBy(ctx, e.Cluster, ns, app, fencePolicy)
@@ -144,14 +145,7 @@ func userFence(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Failed(fmt.Sprintf("NetworkPolicy %s in namespace %s allows everyone, whatever %s says: NetworkPolicies add up", strings.Join(opened, ", "), ns, fencePolicy),
 			fmt.Sprintf("%s -n %s delete networkpolicy %s", e.Kubectl(), ns, strings.Join(opened, " ")))
 	}
-	return steps.Passed("their own pods and %s", orNothing(cidrs))
-}
-
-func orNothing(list []string) string {
-	if len(list) == 0 {
-		return "nothing else"
-	}
-	return strings.Join(list, ", ")
+	return steps.Passed("their own pods and %s", cmp.Or(strings.Join(cidrs, ", "), "nothing else"))
 }
 
 // expected is one RoleBinding that the hook makes (OSC/ondemand:
@@ -196,7 +190,7 @@ func userBindings(ctx context.Context, e steps.Env) steps.Result {
 			for _, s := range b.Subjects {
 				who = append(who, s.Kind+" "+s.Name)
 			}
-			return steps.Failed(fmt.Sprintf("RoleBinding %s/%s names %s, not %s %s", ns, b.Name, orNothing(who), want.subject.Kind, want.subject.Name), madeBy(e, user))
+			return steps.Failed(fmt.Sprintf("RoleBinding %s/%s names %s, not %s %s", ns, b.Name, cmp.Or(strings.Join(who, ", "), "nothing else"), want.subject.Kind, want.subject.Name), madeBy(e, user))
 		}
 	}
 	return steps.Passed("User %s and the ServiceAccounts", user)

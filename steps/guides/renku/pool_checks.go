@@ -119,7 +119,7 @@ func quotaFree(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Unseen(err)
 	}
 	r := quotaOwner(e, ns, d)
-	if tight := tooLittle(e, live); r.Status != steps.Fail && len(tight) > 0 && tight[0].class == "" {
+	if tight := tooLittle(e, d, live); r.Status != steps.Fail && len(tight) > 0 && tight[0].class == "" {
 		return steps.Failed(tight[0].words()+": no session can start", restoreQuota(e, d))
 	}
 	return r

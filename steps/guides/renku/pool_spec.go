@@ -11,6 +11,7 @@ import (
 
 	"carrick/cluster"
 	"carrick/steps"
+	"carrick/steps/check"
 )
 
 // poolAsset is the pool that stands where none is described.
@@ -155,7 +156,7 @@ func (d *described) judge(values map[string]*yaml.Node) (out []fault) {
 		}
 	}
 	if len(defaults) != 1 {
-		add(at("classes"), "exactly one class is the default; here %d are: %s", len(defaults), listed(defaults))
+		add(at("classes"), "exactly one class is the default; here %d are: %s", len(defaults), check.OrNone(defaults))
 	}
 	return out
 }

@@ -26,14 +26,15 @@ func otherQuotas(ctx context.Context, e steps.Env) steps.Result {
 	if err != nil {
 		return steps.Unseen(err)
 	}
+	pool, _ := thePool(e) // sizes that are not known refuse nothing
 	var tight []refusal
 	for _, q := range quotas {
 		if !slices.Contains(e.Answers.List("pools.quotas"), q.Name) && countsSessions(e, q) { // the pool's has its own check
-			tight = append(tight, tooLittle(e, q)...)
+			tight = append(tight, tooLittle(e, pool, q)...)
 		}
 	}
 	for _, r := range ranges {
-		tight = append(tight, outOfRange(e, r)...)
+		tight = append(tight, outOfRange(pool, r)...)
 	}
 	// What refuses all sessions comes first.
 	slices.SortStableFunc(tight, func(a, b refusal) int { return cmp.Compare(len(a.class), len(b.class)) })
@@ -100,18 +101,17 @@ func (r refusal) fix(e steps.Env) string {
 		" " + steps.JSONPatch(r.changes...) + "    # or set what sessions need"
 }
 
-// classesOf are the classes of the pool; one without sizes where they are not known.
-func classesOf(e steps.Env) []class {
-	if d, err := thePool(e); err == nil && len(d.faults) == 0 && len(d.Classes) > 0 {
-		return d.Classes
+// classesOf are the classes of a pool; one without sizes where they are not known.
+func classesOf(d described) []class {
+	if len(d.faults) > 0 || len(d.Classes) == 0 {
+		return []class{{}}
 	}
-	return []class{{}}
+	return d.Classes
 }
 
 // refusals are what bounds refuse: all classes, or each of those that bad finds something about.
-func refusals(e steps.Env, kind, name string, bad func(c class) ([]string, []steps.PatchOp)) []refusal {
+func refusals(classes []class, kind, name string, bad func(c class) ([]string, []steps.PatchOp)) []refusal {
 	var out []refusal
-	classes := classesOf(e)
 	for _, c := range classes {
 		if why, changes := bad(c); len(why) > 0 {
 			out = append(out, refusal{kind, name, c.Name, why, changes})
@@ -190,8 +190,8 @@ func memoryOf(c class) resource.Quantity {
 }
 
 // tooLittle are the classes of which a quota allows not even one session.
-func tooLittle(e steps.Env, q *corev1.ResourceQuota) []refusal {
-	return refusals(e, "ResourceQuota", q.Name, func(c class) (why []string, changes []steps.PatchOp) {
+func tooLittle(e steps.Env, d described, q *corev1.ResourceQuota) []refusal {
+	return refusals(classesOf(d), "ResourceQuota", q.Name, func(c class) (why []string, changes []steps.PatchOp) {
 		need := neededBy(e, c)
 		for _, name := range slices.Sorted(maps.Keys(q.Spec.Hard)) {
 			hard, least := q.Spec.Hard[name], need[name]
@@ -207,15 +207,14 @@ func tooLittle(e steps.Env, q *corev1.ResourceQuota) []refusal {
 // outOfRange are the classes whose containers, pods or volumes a LimitRange refuses. Without cpu_limit_factor sessions have
 // no CPU limit of their own: a default limit below their request is refused, too
 // (kubernetes/kubernetes: plugin/pkg/admission/limitranger/admission.go, pkg/apis/core/validation/validation.go).
-func outOfRange(e steps.Env, r *corev1.LimitRange) []refusal {
-	d, err := thePool(e)
-	limited, largest := err == nil && d.Factor > 0, resource.Quantity{}
-	for _, c := range classesOf(e) {
+func outOfRange(d described, r *corev1.LimitRange) []refusal {
+	classes, largest := classesOf(d), resource.Quantity{}
+	for _, c := range classes {
 		if cpu := cpuOf(c); cpu.Cmp(largest) > 0 {
 			largest = cpu
 		}
 	}
-	return refusals(e, "LimitRange", r.Name, func(c class) (why []string, changes []steps.PatchOp) {
+	return refusals(classes, "LimitRange", r.Name, func(c class) (why []string, changes []steps.PatchOp) {
 		cpu, memory := cpuOf(c), memoryOf(c)
 		for i, item := range slices.Backward(r.Spec.Limits) {
 			bound := func(
@@ -240,7 +239,7 @@ func outOfRange(e steps.Env, r *corev1.LimitRange) []refusal {
 				}
 				bound(item.Min, "min", corev1.ResourceCPU, cpu, -1)
 				bound(item.Min, "min", corev1.ResourceMemory, memory, -1)
-				if !limited {
+				if d.Factor <= 0 {
 					bound(item.Default, "default", corev1.ResourceCPU, cpu, 1)
 				}
 			case corev1.LimitTypePersistentVolumeClaim:

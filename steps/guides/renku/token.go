@@ -1,6 +1,7 @@
 package renku
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -34,16 +35,9 @@ func badToken(m cluster.Masked, now time.Time) (t cluster.Token, why string) {
 	case t.Method != "RS256":
 		return t, fmt.Sprintf("the token is signed by %q; Renku takes RS256 alone, as Keycloak signs", t.Method)
 	case !slices.ContainsFunc(t.Audience, func(a string) bool { return slices.Contains(audiences, a) }):
-		return t, fmt.Sprintf("the token is for %s; Renku takes those for %s", listed(t.Audience), strings.Join(audiences, ", "))
+		return t, fmt.Sprintf("the token is for %s; Renku takes those for %s", cmp.Or(strings.Join(t.Audience, ", "), "nobody in particular"), strings.Join(audiences, ", "))
 	}
 	return t, ""
-}
-
-func listed(names []string) string {
-	if len(names) == 0 {
-		return "nobody in particular"
-	}
-	return strings.Join(names, ", ")
 }
 
 // checkToken refuses a token where it is given.

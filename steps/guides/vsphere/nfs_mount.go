@@ -11,8 +11,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 
 	"carrick/cluster"
 	"carrick/cluster/probe"
@@ -137,16 +135,8 @@ func mountingPods(ctx context.Context, e steps.Env) ([]*corev1.Pod, error) {
 	if err != nil || p == nil {
 		return pods, err
 	}
-	own, err := podsOf(ctx, e, p)
+	own, err := check.PodsOf(ctx, e.Cluster, p.Deployment)
 	return slices.Concat(own, pods), err
-}
-
-func podsOf(ctx context.Context, e steps.Env, p *provisioner) ([]*corev1.Pod, error) {
-	selector, err := metav1.LabelSelectorAsSelector(p.Spec.Selector)
-	if err != nil || selector.Empty() {
-		selector = labels.Nothing()
-	}
-	return check.List[corev1.Pod](ctx, e.Cluster, check.Pods, p.Namespace, cluster.Selector{Labels: selector.String()})
 }
 
 // hasStarted: a container starts once all volumes of its pod are mounted.

@@ -31,14 +31,14 @@ type controllerState struct {
 func theController(ctx context.Context, e steps.Env) (controllerState, error) {
 	at := e.Kubectl() + " -n " + kubeflowSpace + " "
 	var d *appsv1.Deployment
-	var hook deadHook
+	var hook failedWebhook
 	var err, hookErr error
 	_ = check.Together(
 		func() error {
 			d, err = check.Get[appsv1.Deployment](ctx, e.Cluster, check.Deployments, kubeflowSpace, profileController)
 			return nil
 		},
-		func() error { hook, hookErr = theDeadHook(ctx, e); return nil },
+		func() error { hook, hookErr = webhookWithoutEndpoint(ctx, e); return nil },
 	)
 	if apierrors.IsNotFound(err) {
 		return controllerState{fix: at + "get deployments,statefulsets    # which of them is the profile controller?"}, nil
@@ -82,7 +82,7 @@ func theController(ctx context.Context, e steps.Env) (controllerState, error) {
 		s.down, s.fix = hook.found, hook.fix
 		return s, nil
 	}
-	risk, fix, err := noReplacement(ctx, e, d)
+	risk, fix, err := quotaRefusesNextPod(ctx, e, d)
 	if risk != "" {
 		s.risk, s.fix = risk, fix
 	}

@@ -19,35 +19,35 @@ import (
 	"carrick/steps/check"
 )
 
-// refusingHook is a webhook that must answer before something is created.
-type refusingHook struct {
+// requiredWebhook is a webhook that must answer before something is created.
+type requiredWebhook struct {
 	kind, config, resource, name string
 	index, of                    int // in its configuration
 	service                      *admissionv1.ServiceReference
 	profiles                     bool // it is asked about Profiles, and else about their namespaces
 }
 
-// deadHook is a webhook whose Service has no endpoint; found is "" where there is none.
-type deadHook struct {
+// failedWebhook is a webhook whose Service has no endpoint; found is "" where there is none.
+type failedWebhook struct {
 	found, fix string
 	profiles   bool
 }
 
-// theDeadHook finds a webhook that refuses each new Profile or its namespace because no pod answers for it. One that
+// webhookWithoutEndpoint finds a webhook that refuses each new Profile or its namespace because no pod answers for it. One that
 // refuses the namespaces of existing Profiles comes first.
-func theDeadHook(ctx context.Context, e steps.Env) (deadHook, error) {
-	hooks, err := refusingHooks(ctx, e)
+func webhookWithoutEndpoint(ctx context.Context, e steps.Env) (failedWebhook, error) {
+	hooks, err := requiredWebhooks(ctx, e)
 	if err != nil {
-		return deadHook{}, err
+		return failedWebhook{}, err
 	}
-	var out deadHook
+	var out failedWebhook
 	answers := map[string]bool{} // by Service
 	for _, h := range hooks {
 		service := h.service.Namespace + "/" + h.service.Name
 		if _, known := answers[service]; !known {
 			ready, err := check.ReadyAddresses(ctx, e.Cluster, h.service.Namespace, h.service.Name)
 			if err != nil && !apierrors.IsForbidden(err) {
-				return deadHook{}, err
+				return failedWebhook{}, err
 			}
 			answers[service] = ready > 0 || err != nil // nothing is known of what can't be listed
 		}
@@ -58,14 +58,14 @@ func theDeadHook(ctx context.Context, e steps.Env) (deadHook, error) {
 		out.found = fmt.Sprintf("webhook %s of %s %s, with failurePolicy Fail, has no ready endpoint behind Service %s",
 			cluster.CleanName(h.name), h.kind, cluster.CleanName(h.config), cluster.CleanName(service))
 		if out.fix, err = h.fix(ctx, e); err != nil {
-			return deadHook{}, err
+			return failedWebhook{}, err
 		}
 	}
 	return out, nil
 }
 
 // fix has pods answer for the webhook, or removes it where its Service does not exist.
-func (h refusingHook) fix(ctx context.Context, e steps.Env) (string, error) {
+func (h requiredWebhook) fix(ctx context.Context, e steps.Env) (string, error) {
 	at := e.Kubectl() + " -n " + steps.Quoted(h.service.Namespace)
 	usual := at + " get service,deployments,pods    # have its Service answer"
 	s, err := check.Get[corev1.Service](ctx, e.Cluster, check.Services, h.service.Namespace, h.service.Name)
@@ -99,10 +99,10 @@ func (h refusingHook) fix(ctx context.Context, e steps.Env) (string, error) {
 	return usual, nil
 }
 
-// refusingHooks are the webhooks that are asked about each new Profile or its namespace, and must answer. Those with
+// requiredWebhooks are the webhooks that are asked about each new Profile or its namespace, and must answer. Those with
 // matchConditions are left out: what they are asked about can't be told.
-func refusingHooks(ctx context.Context, e steps.Env) ([]refusingHook, error) {
-	var out []refusingHook
+func requiredWebhooks(ctx context.Context, e steps.Env) ([]requiredWebhook, error) {
+	var out []requiredWebhook
 	var space map[string]string
 	var validating []*admissionv1.ValidatingWebhookConfiguration
 	var mutating []*admissionv1.MutatingWebhookConfiguration
@@ -122,7 +122,7 @@ func refusingHooks(ctx context.Context, e steps.Env) ([]refusingHook, error) {
 	if err != nil {
 		return nil, err
 	}
-	add := func(h refusingHook, fail *admissionv1.FailurePolicyType, rules []admissionv1.RuleWithOperations,
+	add := func(h requiredWebhook, fail *admissionv1.FailurePolicyType, rules []admissionv1.RuleWithOperations,
 		namespaces, objects *metav1.LabelSelector, conditions int,
 	) {
 		open := fail != nil && *fail != admissionv1.Fail
@@ -140,7 +140,7 @@ func refusingHooks(ctx context.Context, e steps.Env) ([]refusingHook, error) {
 	}
 	for _, c := range validating {
 		for i, w := range c.Webhooks {
-			h := refusingHook{
+			h := requiredWebhook{
 				kind: "ValidatingWebhookConfiguration", config: c.Name, resource: "validatingwebhookconfiguration", name: w.Name,
 				index: i, of: len(c.Webhooks), service: w.ClientConfig.Service,
 			}
@@ -149,7 +149,7 @@ func refusingHooks(ctx context.Context, e steps.Env) ([]refusingHook, error) {
 	}
 	for _, c := range mutating {
 		for i, w := range c.Webhooks {
-			h := refusingHook{
+			h := requiredWebhook{
 				kind: "MutatingWebhookConfiguration", config: c.Name, resource: "mutatingwebhookconfiguration", name: w.Name,
 				index: i, of: len(c.Webhooks), service: w.ClientConfig.Service,
 			}

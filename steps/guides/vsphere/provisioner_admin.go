@@ -56,7 +56,7 @@ func adminBindings(ctx context.Context, e steps.Env, p *provisioner, a check.Acc
 		return "", "", nil
 	}
 	fix = strings.Join(fixes, "\n")
-	if first := replacement(ctx, e, p, a.Name, rest); first != "" {
+	if first := missingGrants(ctx, e, p, a.Name, rest); first != "" {
 		fix = first + "\n# then: " + strings.Join(fixes, "\n# then: ")
 	}
 	return check.FirstOf(says, 3, "; "), fix, nil
@@ -77,8 +77,8 @@ func allowsAnything(g check.Grant, a check.Account, again bool) string {
 		cluster.CleanName(binding), cluster.CleanName(ref.Kind+" "+ref.Name), who, where)
 }
 
-// replacement grants what a provisioner needs and has no longer with these rules alone; "": they suffice.
-func replacement(
+// missingGrants grants what a provisioner needs and has no longer with these rules alone; "": they suffice.
+func missingGrants(
 	ctx context.Context, e steps.Env, p *provisioner, account string, rules map[string][]rbacv1.PolicyRule,
 ) string {
 	var everywhere, own []cluster.Right

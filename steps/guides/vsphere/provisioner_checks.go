@@ -50,7 +50,7 @@ func provisionerReady(ctx context.Context, e steps.Env) steps.Result {
 	}
 	for _, threat := range []func() (string, string, error){
 		func() (string, string, error) { return egressDenied(ctx, e, p) },
-		func() (string, string, error) { return noReplacement(ctx, e, p.Deployment) },
+		func() (string, string, error) { return quotaRefusesNextPod(ctx, e, p.Deployment) },
 	} {
 		found, fix, err := threat()
 		if err != nil {
@@ -83,7 +83,7 @@ func logFix(e steps.Env, p *provisioner) string {
 
 // provisionerLog is the end of what the newest of its pods has said; "" where there is none yet.
 func provisionerLog(ctx context.Context, e steps.Env, p *provisioner) (string, error) {
-	pods, err := podsOf(ctx, e, p)
+	pods, err := check.PodsOf(ctx, e.Cluster, p.Deployment)
 	if err != nil {
 		return "", err
 	}
@@ -104,7 +104,7 @@ func stuck(ctx context.Context, e steps.Env, p *provisioner, r steps.Result) ste
 	if why := check.ReplicaFailure(p.Deployment); why != "" {
 		return steps.Failed(fmt.Sprintf("no pod of %s is let in: %s", p.at(), cluster.Clean(why)), levelFix(e, p.Namespace))
 	}
-	pods, err := podsOf(ctx, e, p)
+	pods, err := check.PodsOf(ctx, e.Cluster, p.Deployment)
 	if err != nil {
 		return r
 	}

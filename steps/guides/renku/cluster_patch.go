@@ -76,40 +76,40 @@ func patches(want, have map[string]any) ([]map[string]any, error) {
 	if len(diffs) == 0 {
 		return nil, nil
 	}
-	last := map[string]any{}
+	patch := map[string]any{}
 	for _, d := range diffs {
 		switch {
 		case d.want != nil || d.field == "session_path" || d.field == "session_storage_class" || d.field == fieldTLS:
-			last[d.field] = want[d.field]
+			patch[d.field] = want[d.field]
 			if want[d.field] == nil {
-				last[d.field] = "" // Renku takes "" for "not set" here
+				patch[d.field] = "" // Renku takes "" for "not set" here
 			}
 		case d.field == fieldNotes:
-			last[d.field] = map[string]any{}
+			patch[d.field] = map[string]any{}
 		case d.field == fieldDefault:
-			last[d.field] = false
+			patch[d.field] = false
 		default:
 			return nil, fmt.Errorf("%s can't be taken away from a cluster in Renku once it is set (it is %s): name one, or remove the cluster and register it anew", d.field, shown(d.have))
 		}
 	}
-	_, tls := last[fieldTLS]
-	_, flag := last[fieldDefault]
+	_, tls := patch[fieldTLS]
+	_, flag := patch[fieldDefault]
 	if !tls && !flag {
-		return []map[string]any{last}, nil
+		return []map[string]any{patch}, nil
 	}
 	// Each of the two alone breaks a rule of the database.
-	last[fieldTLS], last[fieldDefault] = textOf(want, fieldTLS), want[fieldDefault] == true
-	if had, _ := have[fieldDefault].(bool); !had || last[fieldDefault] == true {
-		return []map[string]any{last}, nil
+	patch[fieldTLS], patch[fieldDefault] = textOf(want, fieldTLS), want[fieldDefault] == true
+	if had, _ := have[fieldDefault].(bool); !had || patch[fieldDefault] == true {
+		return []map[string]any{patch}, nil
 	}
 	// With https Renku counts the old flag and the new one together, so that a
 	// Secret can take the place of the default certificate only while the
 	// protocol is http.
-	certificate := map[string]any{fieldTLS: last[fieldTLS], fieldDefault: false}
-	delete(last, fieldTLS)
-	delete(last, fieldDefault)
-	last[fieldProtocol] = want[fieldProtocol]
-	out := []map[string]any{{fieldProtocol: "http"}, certificate, last}
+	certificate := map[string]any{fieldTLS: patch[fieldTLS], fieldDefault: false}
+	delete(patch, fieldTLS)
+	delete(patch, fieldDefault)
+	patch[fieldProtocol] = want[fieldProtocol]
+	out := []map[string]any{{fieldProtocol: "http"}, certificate, patch}
 	if textOf(have, fieldProtocol) == "http" {
 		out = out[1:]
 	}
