@@ -213,6 +213,9 @@ func (f Facts) List(name string) ([]string, error) { return factAs[[]string](f, 
 // Masked is a fact that is a secret.
 func (f Facts) Masked(name string) (cluster.Masked, error) { return factAs[cluster.Masked](f, name) }
 
+// Map is a fact that is a map.
+func (f Facts) Map(name string) (map[string]any, error) { return factAs[map[string]any](f, name) }
+
 // Field is the value under a key of a fact that is a map; nil where the fact is not known or has no such key.
 func (f Facts) Field(name, key string) any {
 	m, _ := factAs[map[string]any](f, name)

@@ -69,19 +69,6 @@ func vkConfig(ctx context.Context, e steps.Env) (any, error) {
 	return values, nil
 }
 
-// configOf is the fact, typed.
-func configOf(e steps.Env) (map[string]any, error) {
-	v, err := e.Own.Value("vk-config")
-	if err != nil {
-		return nil, err
-	}
-	m, ok := v.(map[string]any)
-	if !ok {
-		return nil, fmt.Errorf("fact vk-config is a %T", v)
-	}
-	return m, nil
-}
-
 // theEndpoint is where jobs reach the API, and the CA that proves it; "" where
 // the cluster's own CA does, or none has to be handed over.
 type theEndpoint struct{ host, port, ca, by string }

@@ -17,7 +17,7 @@ import (
 // configCA compares the CA that jobs get with the one that proves the endpoint,
 // and has it prove what the endpoint shows.
 func configCA(ctx context.Context, e steps.Env) steps.Result {
-	values, err := configOf(e)
+	values, err := e.Own.Map("vk-config")
 	if err != nil {
 		return steps.Unseen(err)
 	}

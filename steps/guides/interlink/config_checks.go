@@ -84,7 +84,7 @@ func configParses(ctx context.Context, e steps.Env) steps.Result {
 }
 
 func configAddress(ctx context.Context, e steps.Env) steps.Result {
-	values, err := configOf(e)
+	values, err := e.Own.Map("vk-config")
 	if err != nil {
 		return steps.Unseen(err)
 	}
@@ -151,7 +151,7 @@ func serviceAddress(ctx context.Context, e steps.Env, host string) (string, erro
 }
 
 func projectedVolumes(_ context.Context, e steps.Env) steps.Result {
-	values, err := configOf(e)
+	values, err := e.Own.Map("vk-config")
 	if err != nil {
 		return steps.Unseen(err)
 	}
@@ -220,7 +220,7 @@ const printsToken = "could get token"
 func logQuiet(ctx context.Context, e steps.Env) steps.Result {
 	var values map[string]any
 	err := meanwhile(ctx, e, func() (err error) {
-		values, err = configOf(e)
+		values, err = e.Own.Map("vk-config")
 		return err
 	})
 	if err != nil {

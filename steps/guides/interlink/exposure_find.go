@@ -141,15 +141,13 @@ func learnNodeAddress(ctx context.Context, e steps.Env) (any, error) {
 // adoptedConfig is what a set-up that stands shows of the endpoint: what the virtual
 // kubelet tells jobs.
 func adoptedConfig(e steps.Env) (address, port string, err error) {
-	v, err := e.Own.Value("vk-config")
+	config, err := e.Own.Map("vk-config")
+	if steps.IsAbsent(err) {
+		return "", "", nil
+	}
 	if err != nil {
-		var absent *steps.AbsentError
-		if errors.As(err, &absent) {
-			return "", "", nil
-		}
 		return "", "", err
 	}
-	config, _ := v.(map[string]any)
 	address, _ = config["KubernetesApiAddr"].(string)
 	port, _ = config["KubernetesApiPort"].(string)
 	return strings.TrimSpace(address), strings.TrimSpace(port), nil

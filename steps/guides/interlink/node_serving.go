@@ -58,7 +58,7 @@ func servingCheck() steps.Check {
 // newest first: whoever may create requests can ask in the name of any node, and the
 // fix has an admin approve one (interLink f6321757).
 func servingCertificate(ctx context.Context, e steps.Env) steps.Result {
-	values, err := configOf(e)
+	values, err := e.Own.Map("vk-config")
 	if err != nil {
 		return steps.Unseen(err)
 	}

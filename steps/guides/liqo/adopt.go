@@ -44,17 +44,8 @@ func credentialServer(ctx context.Context, e steps.Env) (any, error) {
 	return map[string]any{"server": k.Server, "ca": string(k.CA), "secret": s.GetNamespace() + "/" + s.GetName()}, nil
 }
 
-func credentialAt(e steps.Env) (map[string]any, error) {
-	v, err := e.Peer.Value("credential-server")
-	if err != nil {
-		return nil, err
-	}
-	m, _ := v.(map[string]any)
-	return m, nil
-}
-
 func adoptServer(_ context.Context, e steps.Env) (any, string, error) {
-	m, err := credentialAt(e)
+	m, err := e.Peer.Map("credential-server")
 	if err != nil {
 		return nil, "", err
 	}
@@ -62,7 +53,7 @@ func adoptServer(_ context.Context, e steps.Env) (any, string, error) {
 }
 
 func adoptCA(ctx context.Context, e steps.Env) (any, string, error) {
-	m, err := credentialAt(e)
+	m, err := e.Peer.Map("credential-server")
 	if err != nil {
 		return nil, "", err
 	}

@@ -71,26 +71,26 @@ func providerCA(ctx context.Context, e steps.Env) (any, error) {
 	if e.Answers.Text("provider.ca") == "context" {
 		return string(e.Cluster.CA()), nil
 	}
-	m, err := check.Get[corev1.ConfigMap](ctx, e.Cluster, check.ConfigMaps, "kube-system", "kube-root-ca.crt")
-	if apierrors.IsNotFound(err) || (err == nil && m.Data["ca.crt"] == "") {
-		return nil, steps.Absent("the provider has no ConfigMap kube-system/kube-root-ca.crt; answer provider.ca with context")
-	}
-	if err != nil {
-		return nil, err
-	}
-	return m.Data["ca.crt"], nil
+	return systemCA(ctx, e, "kube-root-ca.crt", "ca.crt",
+		"the provider has no ConfigMap kube-system/kube-root-ca.crt; answer provider.ca with context")
 }
 
 // clientCA is what the provider's API server verifies client certificates by.
 func clientCA(ctx context.Context, e steps.Env) (any, error) {
-	m, err := check.Get[corev1.ConfigMap](ctx, e.Cluster, check.ConfigMaps, "kube-system", "extension-apiserver-authentication")
-	if apierrors.IsNotFound(err) || (err == nil && m.Data["client-ca-file"] == "") {
-		return nil, steps.Absent("the provider does not say which CA client certificates are verified by")
+	return systemCA(ctx, e, "extension-apiserver-authentication", "client-ca-file",
+		"the provider does not say which CA client certificates are verified by")
+}
+
+// systemCA is a key of a ConfigMap of kube-system; none says what it means where there is none.
+func systemCA(ctx context.Context, e steps.Env, name, key, none string) (any, error) {
+	m, err := check.Get[corev1.ConfigMap](ctx, e.Cluster, check.ConfigMaps, "kube-system", name)
+	if apierrors.IsNotFound(err) || (err == nil && m.Data[key] == "") {
+		return nil, steps.Absent("%s", none)
 	}
 	if err != nil {
 		return nil, err
 	}
-	return m.Data["client-ca-file"], nil
+	return m.Data[key], nil
 }
 
 // bindingName is the RoleBinding to that ClusterRole that is there, else the one

@@ -67,33 +67,16 @@ type listening struct {
 }
 
 func peerListens(e steps.Env) (listening, error) {
-	v, err := e.Peer.Value("gateway-server")
+	m, err := e.Peer.Map("gateway-server")
 	if err != nil {
 		return listening{}, err
 	}
-	m, _ := v.(map[string]any)
-	l := listening{kind: fmt.Sprint(m["service-type"]), addresses: texts(m["addresses"])}
+	l := listening{kind: fmt.Sprint(m["service-type"]), addresses: steps.ListOf(m["addresses"])}
 	l.port, l.inner = whole(m["endpoint-port"]), whole(m["port"])
 	if len(l.addresses) == 0 || l.port == 0 {
 		return l, steps.Absent(noEndpoint)
 	}
 	return l, nil
-}
-
-// texts is a list of strings out of a fact; one that was handed over in a file
-// has lost its type.
-func texts(v any) []string {
-	switch v := v.(type) {
-	case []string:
-		return v
-	case []any:
-		var out []string
-		for _, x := range v {
-			out = append(out, fmt.Sprint(x))
-		}
-		return out
-	}
-	return nil
 }
 
 // whole is a number out of a fact, 0 where there is none.

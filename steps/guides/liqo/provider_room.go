@@ -99,26 +99,11 @@ func sliceAsks(f steps.Facts) map[string]string {
 			out[name] = quantityText(v)
 		}
 	}
-	for _, more := range many(f.Field("slice", "more")) {
+	for _, more := range steps.ListOf(f.Field("slice", "more")) {
 		name, amount, _ := strings.Cut(more, "=")
 		out[name] = amount
 	}
 	return out
-}
-
-// many is a list of strings, also where it came out of a file of facts.
-func many(v any) []string {
-	switch v := v.(type) {
-	case []string:
-		return v
-	case []any:
-		var out []string
-		for _, one := range v {
-			out = append(out, fmt.Sprint(one))
-		}
-		return out
-	}
-	return nil
 }
 
 // room is what the nodes that take pods have, and what pods on them ask for. What

@@ -28,7 +28,7 @@ func idle() steps.Step {
 		Why: "The hook makes a namespace for everybody who ever logs in, and nothing takes one away: k8-namespace-reaper deletes those that nobody has used for a while, with all that is in them. It asks Prometheus when a pod last ran there. A Prometheus that does not know says the same as one that saw none: so this comes last.",
 		Ask: []steps.Question{
 			{
-				Key: "idle.use", Title: "Idle users' namespaces are deleted", Kind: steps.YesNo, On: steps.Remote, Adopt: adoptIdle,
+				Key: "idle.use", Title: "Idle users' namespaces are deleted", Kind: steps.YesNo, On: steps.Remote, Adopt: adoptReaper(idleName),
 				Help:    "Installs k8-namespace-reaper. A namespace comes back empty with its user's next login.",
 				Default: steps.Fixed(false, "it deletes namespaces with all that is in them: that is to be wanted"),
 			},
@@ -172,12 +172,4 @@ func prometheusThere(ctx context.Context, e steps.Env) (any, error) {
 	}
 	return nil, fmt.Errorf("what looks like Prometheus stands where anybody may have made it, in none of the usual namespaces (%s): %s; %s",
 		strings.Join(prometheusSpaces, ", "), strings.Join(slices.Sorted(maps.Values(at)), ", "), answerPrometheus)
-}
-
-func adoptIdle(ctx context.Context, e steps.Env) (any, string, error) {
-	all, err := reaperAt(ctx, e, idleName)
-	if err != nil || len(all) == 0 {
-		return nil, "", err
-	}
-	return true, "Deployment " + all[0].Namespace + "/" + all[0].Name, nil
 }

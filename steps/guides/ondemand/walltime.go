@@ -33,7 +33,7 @@ func walltime() steps.Step {
 		Why: "Kubernetes ends no pod because its time is over: job-pod-reaper does, by an annotation that the adapter sets where an app has a wall_time. Its values stand under config: in Helm; as the published page has them they are ignored without a word, and it deletes in every namespace of the cluster.",
 		Ask: []steps.Question{
 			{
-				Key: "walltime.use", Title: "Pods end with their walltime", Kind: steps.YesNo, On: steps.Remote, Adopt: adoptReaper,
+				Key: "walltime.use", Title: "Pods end with their walltime", Kind: steps.YesNo, On: steps.Remote, Adopt: adoptReaper(reaperName),
 				Help:    "Installs job-pod-reaper; USE_JOB_POD_REAPER in hook.env lets it delete in users' namespaces.",
 				Default: steps.Fixed(false, "it deletes pods: that is to be wanted"),
 			},

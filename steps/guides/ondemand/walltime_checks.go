@@ -352,12 +352,15 @@ func appsSetWalltime(ctx context.Context, e steps.Env) steps.Result {
 	return steps.Passed("all %d pods that run have one", seen)
 }
 
-func adoptReaper(ctx context.Context, e steps.Env) (any, string, error) {
-	all, err := reaperAt(ctx, e, reaperName)
-	if err != nil || len(all) == 0 {
-		return nil, "", err
+// adoptReaper finds a reaper that is installed.
+func adoptReaper(name string) func(context.Context, steps.Env) (any, string, error) {
+	return func(ctx context.Context, e steps.Env) (any, string, error) {
+		all, err := reaperAt(ctx, e, name)
+		if err != nil || len(all) == 0 {
+			return nil, "", err
+		}
+		return true, "Deployment " + all[0].Namespace + "/" + all[0].Name, nil
 	}
-	return true, "Deployment " + all[0].Namespace + "/" + all[0].Name, nil
 }
 
 // checkReaperVersion refuses charts that ignore objectLabels.

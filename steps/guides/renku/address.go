@@ -99,7 +99,7 @@ func checkSessionPath(v string) error {
 
 // registered is a text of the cluster as Renku has it; "" where it has none.
 func registered(e steps.Env, field string) string {
-	row, err := rowFact(e)
+	row, err := localFacts(e).Map("cluster-row")
 	if err != nil {
 		return ""
 	}

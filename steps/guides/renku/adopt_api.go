@@ -28,7 +28,7 @@ func adoptRow(e steps.Env) (map[string]any, error) {
 	if e.Answers.Masked("renku.token").IsZero() {
 		return nil, errSignIn
 	}
-	return rowFact(e)
+	return localFacts(e).Map("cluster-row")
 }
 
 // asRegistered is an answer that a field of the cluster in Renku tells; one that

@@ -127,16 +127,6 @@ func ingressController(ctx context.Context, e steps.Env) (any, error) {
 	return class.Spec.Controller, nil
 }
 
-// planned are the annotations as this link would register them.
-func planned(e steps.Env) (map[string]any, error) {
-	v, err := remoteFacts(e).Value("session-annotations")
-	if err != nil {
-		return nil, err
-	}
-	m, _ := v.(map[string]any)
-	return m, nil
-}
-
 // others says how other controllers do what the annotations do for
 // ingress-nginx.
 func others(controller, origin string) string {

@@ -11,8 +11,8 @@ import (
 // mend is the fix where registering anew sets them right; "" where the answers
 // themselves are at fault.
 func inForce(e steps.Env, right func(map[string]any) bool) (all map[string]any, seen, mend string, err error) {
-	all, err = planned(e)
-	row, rowErr := rowFact(e)
+	all, err = remoteFacts(e).Map("session-annotations")
+	row, rowErr := localFacts(e).Map("cluster-row")
 	if rowErr != nil {
 		return all, "planned", "", err
 	}

@@ -156,7 +156,7 @@ func rowOf(rows []map[string]any, config string) map[string]any {
 }
 
 func clusterID(_ context.Context, e steps.Env) (any, error) {
-	row, err := rowFact(e)
+	row, err := localFacts(e).Map("cluster-row")
 	if err != nil {
 		return nil, err
 	}
@@ -164,15 +164,6 @@ func clusterID(_ context.Context, e steps.Env) (any, error) {
 		return id, nil
 	}
 	return nil, fmt.Errorf("the cluster's id %q is no ULID", textOf(row, "id"))
-}
-
-func rowFact(e steps.Env) (map[string]any, error) {
-	v, err := localFacts(e).Value("cluster-row")
-	if err != nil {
-		return nil, err
-	}
-	row, _ := v.(map[string]any)
-	return row, nil
 }
 
 // refusedIsAbsent makes "may not be looked at" of 401 and 403: the checks of

@@ -109,12 +109,11 @@ func knownToKeycloak(e steps.Env, fact, value string, fits func(origin string) [
 
 // tooOld tells whether Renku has no such values yet.
 func tooOld(e steps.Env, value string) (steps.Result, bool) {
-	v, err := e.Own.Value("release")
-	m, _ := v.(map[string]any)
-	text, _ := m["version"].(string)
+	r, err := e.Own.Map("release")
 	if err != nil {
 		return steps.Result{}, false
 	}
+	text := textOf(r, "version")
 	have, err := version.ParseGeneric(text)
 	if err != nil {
 		return steps.Unseen(fmt.Errorf("the chart's version %q can't be read: %w", text, err)), true

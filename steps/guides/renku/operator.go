@@ -194,7 +194,7 @@ func eachCA(_ context.Context, e steps.Env) ([]any, error) {
 	if err != nil {
 		return nil, err
 	}
-	have, err := peerCAs(e)
+	have, err := e.Peer.Map("custom-cas")
 	if err != nil {
 		return nil, err
 	}

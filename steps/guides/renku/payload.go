@@ -45,7 +45,7 @@ var clusterFields = []string{
 
 // clusterPayload is what this link registers, as POST /clusters takes it.
 func clusterPayload(e steps.Env) (map[string]any, error) {
-	notes, err := planned(e)
+	notes, err := remoteFacts(e).Map("session-annotations")
 	if err != nil {
 		return nil, err
 	}

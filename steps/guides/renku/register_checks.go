@@ -134,7 +134,7 @@ func isRegistered(ctx context.Context, e steps.Env) steps.Result {
 }
 
 func asPlanned(_ context.Context, e steps.Env) steps.Result {
-	row, err := rowFact(e)
+	row, err := localFacts(e).Map("cluster-row")
 	if err != nil {
 		return unasked(e, err)
 	}

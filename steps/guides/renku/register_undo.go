@@ -39,7 +39,7 @@ func leftCluster(ctx context.Context, e steps.Env) (steps.Change, error) {
 		item.Note += "; " + willAsk
 		return steps.Change{Items: []steps.Item{item}, Rights: inventory.Rights(e)}, nil
 	}
-	if row, rowErr := rowFact(e); id == noteAsked && rowErr == nil {
+	if row, rowErr := localFacts(e).Map("cluster-row"); id == noteAsked && rowErr == nil {
 		id = textOf(row, "id")
 	}
 	api, err := e.API()
@@ -58,7 +58,7 @@ func leftCluster(ctx context.Context, e steps.Env) (steps.Change, error) {
 
 // stoodBefore is a cluster that this link did not make.
 func stoodBefore(ctx context.Context, e steps.Env, why string, err error) steps.Change {
-	row, rowErr := rowFact(e)
+	row, rowErr := localFacts(e).Map("cluster-row")
 	if why != "" || err != nil || rowErr != nil {
 		return steps.Change{}
 	}

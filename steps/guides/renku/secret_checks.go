@@ -204,9 +204,8 @@ func plain(k cluster.Kubeconfig) cluster.Masked {
 // to run. extra are further arguments. "": there is no release of Helm's to
 // upgrade.
 func renkuUpgrade(e steps.Env, extra string) string {
-	v, err := e.Own.Value("release")
-	r, ok := v.(map[string]any)
-	if err != nil || !ok {
+	r, err := e.Own.Map("release")
+	if err != nil {
 		return ""
 	}
 	return upgradeLine(textOf(r, "name"), textOf(r, "version"), renkuNamespace(e)+helmSide(e), extra)

@@ -45,7 +45,7 @@ func customCAsThere(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Skipped("Renku's sessions mount no CA certificates of their own")
 	}
 	ns := sessionsNamespace(e)
-	copied, err := peerCAs(e)
+	copied, err := e.Peer.Map("custom-cas")
 	if err != nil && !steps.IsAbsent(err) {
 		return steps.Unseen(err)
 	}
@@ -76,13 +76,6 @@ func customCAsThere(ctx context.Context, e steps.Env) steps.Result {
 			e.Kubectl()+" -n "+steps.Quoted(ns)+" edit secret "+strings.Join(names, " ")+"    # remove keys that no one can explain")
 	}
 	return steps.Passed("Secret %s in %s", strings.Join(names, ", "), ns)
-}
-
-// peerCAs are the Secrets with CA certificates that Renku's values name, as the local cluster has them.
-func peerCAs(e steps.Env) (map[string]any, error) {
-	v, err := e.Peer.Value("custom-cas")
-	have, _ := v.(map[string]any)
-	return have, err
 }
 
 func userSecrets(ctx context.Context, e steps.Env) steps.Result {
